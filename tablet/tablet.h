@@ -1,0 +1,191 @@
+// Tables on disk: the catalog, tablets, their encoded chunks, loading and export.
+//
+// A database is a directory: `catalog.sqlite` (tables, columns, tablets, statistics, in SQLite transactions) and one file
+// per tablet. FORMAT.md beside this file gives every byte. Tablet files are immutable; a load writes new ones, syncs them
+// and commits one catalog transaction. A Snapshot is what a statement sees: it never changes, and the files in it stay
+// readable until the last copy of it is gone, whatever other processes drop or load.
+//
+// Start at: Database::Open, Snapshot, Tablet::Chunk.
+// Threads: Database and Tablet may be used from any thread at once; TableWriter by one thread at a time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "tablet/ordered_float.h"
+#include "tablet/row_batch.h"
+#include "tablet/types.h"
+
+namespace tessera {
+
+// ---- Encoded chunks ---------------------------------------------------------------------------------------------------
+
+/// How a chunk (one column of one tablet) is stored. A *code* is what the stream holds for a row.
+enum class Encoding : uint8_t {
+  kConstant,    ///< every row has the same value (or every row is NULL); no stream, width 0
+  kFrame,       ///< frame of reference: value = base + code (modulo 2^64; floats through OrderedFloat, reals through OrderedFloat32)
+  kDictionary,  ///< TEXT: code = index into the chunk's own dictionary, sorted by bytes, without duplicates
+  kPlain,       ///< TEXT, nearly unique: no code stream, the code of a row is its row number; entries in row order
+};
+
+/// A verified, decoded-on-the-fly view of one chunk. Streams start on 128 bytes and are zero-padded to 128, so that a
+/// bulk copy of a last partial tile may be rounded up inside the padding. Pointers live as long as the Tablet.
+struct Chunk {
+  SqlType type;
+  Encoding encoding = Encoding::kConstant;
+  uint8_t width = 0;            ///< bytes a code: 1, 2, 4 or 8; 16 for DECIMAL of 19+ digits where 64-bit codes cannot; 0 without stream
+  bool has_nulls = false;
+  uint64_t null_code = 0;       ///< the code that means NULL if has_nulls and width is 1..8; kConstant: all rows are NULL
+  int128_t null_code_wide = 0;  ///< the same for width 16
+  uint32_t rows = 0;
+  uint32_t null_count = 0;
+  int128_t base = 0;            ///< kFrame: value = base + code; kConstant: the value (its integer or ordered form)
+  /// Least and greatest value that is not NULL: kInt and kWide the integer, kFloat the ordered form, kText codes of the
+  /// dictionary (0 and entries - 1; for kPlain not meaningful). min > max if every row is NULL.
+  int128_t min = 0, max = -1;
+  const uint8_t* codes = nullptr;   ///< rows codes of `width` bytes, little endian; nullptr if width is 0
+  uint64_t codes_bytes = 0;         ///< with padding
+  uint32_t entries = 0;             ///< TEXT: dictionary entries (kDictionary), rows (kPlain), 1 or 0 (kConstant)
+  const uint64_t* entry_offsets = nullptr;  ///< TEXT: entries + 1 offsets into entry_bytes
+  const char* entry_bytes = nullptr;
+  /// kPlain with NULLs: one byte a row, 1 for NULL (its entry is empty); else nullptr.
+  const uint8_t* null_bytes = nullptr;
+
+  /// Entry `code` of a TEXT chunk. REQUIRES: code < entries.
+  std::string_view Entry(uint32_t code) const {
+    return {entry_bytes + entry_offsets[code], entry_offsets[code + 1] - entry_offsets[code]};
+  }
+  /// Bytes of all streams, as stored.
+  uint64_t encoded_bytes = 0;
+};
+
+/// One tablet, open for reading.
+class Tablet {
+ public:
+  virtual ~Tablet() = default;
+  /// Rows: at least 1.
+  virtual uint32_t rows() const = 0;
+  /// Chunk of column `column`; its checksum is verified the first time. Errors: kCorrupt, kIo, with the file's name.
+  virtual Result<const tessera::Chunk*> Chunk(int column) const = 0;
+  /// For messages.
+  virtual std::string path() const = 0;
+};
+
+// ---- Catalog ----------------------------------------------------------------------------------------------------------
+
+struct ColumnSchema {
+  std::string name;
+  SqlType type;
+  bool not_null = false;
+};
+
+struct TableSchema {
+  std::string name;
+  std::vector<ColumnSchema> columns;
+  std::vector<int> primary_key;  ///< column numbers; empty if none. Its columns are NOT NULL.
+  uint32_t tablet_rows = 0;      ///< WITH (tablet_rows = N), 1 .. 2^20; 0: chosen at the first load
+
+  /// Column number, or -1.
+  int Find(std::string_view column) const;
+};
+
+/// Over all tablets of a table.
+struct ColumnStatistics {
+  bool has_range = false;        ///< false if there is no row that is not NULL, and for TEXT
+  int128_t min = 0, max = 0;     ///< in the integer or ordered form of Chunk::min
+  uint64_t null_count = 0;
+  uint64_t distinct = 0;         ///< estimate of distinct values, at least 1 if there is any
+  uint64_t encoded_bytes = 0;
+};
+
+struct TableInfo {
+  int64_t id = 0;                ///< never reused in a database
+  TableSchema schema;
+  uint64_t rows = 0;
+  std::vector<ColumnStatistics> statistics;        ///< one per column
+  std::vector<std::shared_ptr<const Tablet>> tablets;  ///< files are opened when first read
+};
+
+/// All tables at one moment.
+class Snapshot {
+ public:
+  std::vector<std::shared_ptr<const TableInfo>> tables;  ///< sorted by name
+  /// nullptr if there is none. Names are as PostgreSQL folds them (the parser lower-cases unquoted names).
+  std::shared_ptr<const TableInfo> Find(std::string_view name) const;
+};
+
+/// Rows being added to a table. Nothing is visible before Commit(); destruction without it discards everything.
+class TableWriter {
+ public:
+  virtual ~TableWriter() = default;
+  /// Appends rows; columns in schema order, of the schema's storage classes. Checks NOT NULL and VARCHAR(n).
+  /// Errors: kConstraint naming column and value; `first_row` (from 1) is the number that the message gives the batch's
+  /// first row, as "row n".
+  virtual Status Append(const RowBatch& batch, uint64_t first_row) = 0;
+  /// Checks PRIMARY KEY, writes and syncs what is left, commits one catalog transaction.
+  virtual Status Commit() = 0;
+};
+
+struct CopyFromOptions {
+  char delimiter = ',';
+  bool header = false;
+  std::string null_string;       ///< an unquoted field equal to this is NULL
+  char quote = '"';
+  char escape = '"';
+  std::vector<int> columns;      ///< column numbers in the order of the fields; empty: all. Others become NULL.
+  int threads = 1;
+  /// Set by another thread to stop; the copy then ends with kCancelled and changes nothing. May be nullptr.
+  const std::atomic<bool>* cancel = nullptr;
+  /// Called with (bytes done, bytes in all), from any thread, often. May be empty.
+  std::function<void(uint64_t, uint64_t)> progress;
+};
+
+struct CopyToOptions {
+  char delimiter = ',';
+  bool header = false;
+  std::string null_string;
+  char quote = '"';
+  char escape = '"';
+};
+
+enum class OpenMode { kReadWrite, kReadOnly };
+
+class Database {
+ public:
+  /// Opens the database in `directory`, creating it if it is not there (not in kReadOnly). An empty name makes a database in a
+  /// temporary directory that is removed when the object dies. Errors: kIo, kCorrupt (not a database, newer version).
+  static Result<std::unique_ptr<Database>> Open(const std::string& directory, OpenMode mode);
+  virtual ~Database() = default;
+
+  virtual const std::string& directory() const = 0;
+  /// The committed state now. Cheap when nothing has changed since the last call.
+  virtual Result<std::shared_ptr<const Snapshot>> Read() = 0;
+
+  // The writers below take the database's exclusive writer lock. If another process holds it, they wait up to
+  // `SetLockTimeout` and then fail with kBusy, naming the process that holds it.
+  virtual Status CreateTable(const TableSchema& schema, bool if_not_exists) = 0;
+  virtual Status DropTable(const std::string& name, bool if_exists) = 0;
+  virtual Result<std::unique_ptr<TableWriter>> Write(const std::string& table) = 0;
+  /// COPY table FROM file: all rows or none. Returns the rows added. Errors name file, line, column and text.
+  virtual Result<uint64_t> CopyFrom(const std::string& table, const std::string& file, const CopyFromOptions& options) = 0;
+  virtual void SetLockTimeout(int milliseconds) = 0;
+};
+
+/// Writes rows as CSV, quoted after RFC 4180: NULL as null_string, a text equal to null_string quoted. The file appears under
+/// its name only when Close() succeeds.
+class CsvWriter {
+ public:
+  static Result<std::unique_ptr<CsvWriter>> Create(const std::string& file, const CopyToOptions& options,
+                                                   const std::vector<std::string>& column_names);
+  virtual ~CsvWriter() = default;
+  virtual Status Append(const RowBatch& batch) = 0;
+  virtual Status Close() = 0;
+};
+
+}  // namespace tessera
