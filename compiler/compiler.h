@@ -1,0 +1,51 @@
+// SQL text -> verified program. The public header of compiler/.
+//
+//   text --(libpg_query)--> parse tree --Bind--> Statement --Plan--> pipelines --Generate--> vm::Program
+//
+// Start at: Compile. Functions are thread-safe: they share nothing but the parser's thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/plan.h"
+#include "tablet/tablet.h"
+#include "vm/vm.h"
+
+namespace tessera {
+
+/// A statement and, where it has a query, the program that answers it.
+struct Compiled {
+  Statement statement;
+  std::unique_ptr<vm::Program> program;  ///< nullptr if statement.query is nullptr
+  std::string plan;                      ///< the plan as EXPLAIN prints it, one line per operator; empty without a query
+};
+
+/// Compiles one statement against `snapshot`. Errors have a position in `sql`; see FormatError.
+Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot);
+
+/// A piece of a script.
+struct StatementText {
+  std::string_view sql;  ///< without the semicolon
+  size_t offset = 0;     ///< where it starts in the script
+  int line = 1;          ///< the line of the script on which it starts, from 1
+};
+
+/// Cuts a script at its semicolons, knowing quotes, dollar quotes and comments. Text after the last semicolon is a
+/// statement of its own unless it is blank or comment; `complete` (if not nullptr) tells whether the script ended between
+/// statements, i.e. whether an interactive shell should run it or ask for more.
+std::vector<StatementText> SplitStatements(std::string_view script, bool* complete = nullptr);
+
+/// The error as psql prints it:
+///   ERROR:  column "lo_revenu" does not exist
+///   LINE 1: SELECT lo_revenu FROM lineorder
+///                  ^
+///   HINT:  Perhaps you meant column "lo_revenue".
+/// `first_line` is the line of the script on which `sql` starts. Long lines are cut around the caret; the caret counts
+/// characters, not bytes. No newline at the end.
+std::string FormatError(const Status& error, std::string_view sql, int first_line = 1);
+
+}  // namespace tessera

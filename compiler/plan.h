@@ -1,0 +1,157 @@
+// The bound query: what the binder makes of SQL text and what the optimiser and the code generator work on. Names are
+// resolved, every expression has its type, casts are explicit, operators are chosen by type.
+//
+// One SELECT is one Query ("query block"): relations, a conjunction of predicates over them, optional grouping, outputs,
+// ordering. Predicates of WHERE and of inner JOIN ... ON are the same conjunction, so that the optimiser is free in the
+// order of joins.
+//
+// Start at: Statement, Query, Expr. Plain data, owned by one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "tablet/row_batch.h"
+#include "tablet/tablet.h"
+#include "tablet/types.h"
+
+namespace tessera {
+
+/// Functions of a bound expression. Arguments of arithmetic and comparison have one and the same type class, made so by casts;
+/// the exceptions are named.
+enum class Function : uint8_t {
+  // Arithmetic. Integer and decimal: exact or an error; x / 0 and MOD(x, 0) are NULL.
+  kAdd, kSub, kMul, kDiv, kMod, kNeg, kAbs,
+  kRound,       ///< (x DECIMAL or DOUBLE, n INTEGER constant); DECIMAL: half away from zero; the result type holds the scale
+  kFloor, kCeil,
+  // Comparison: BOOLEAN. Text by bytes; NaN equals NaN and is greater than every number; -0.0 equals 0.0.
+  kEq, kNe, kLt, kLe, kGt, kGe,
+  // Logic with three values. kAnd and kOr take two or more arguments.
+  kAnd, kOr, kNot,
+  kIsNull, kIsNotNull,
+  kIn,          ///< (x, constant, constant, ...): x = any of them; NULL constants follow SQL's rule. NOT IN is kNot of it
+  kLike,        ///< (text, pattern constant): % and _; escape '\'
+  // Conditional: kCase takes (when, then, when, then, ..., else); the else is always there (a NULL constant if not written).
+  // COALESCE and NULLIF are bound as kCase.
+  kCase,
+  kCast,        ///< (x): to Expr::type; from one type to another as types.def says; text to VARCHAR(n) cuts
+  // Text.
+  kConcat, kUpper, kLower, kLength, kSubstring /* (text, from[, for]) from 1, in characters */, kTrim, kLtrim, kRtrim,
+  // Date and time.
+  kExtract,     ///< (date or timestamp): field in Expr::field, BIGINT; SECOND of a timestamp is DOUBLE
+  kAddMonths,   ///< (date or timestamp, INTEGER months): the day is cut to the length of the month
+  kAddDays,     ///< (date, INTEGER days): DATE
+  kAddMicros,   ///< (timestamp, BIGINT microseconds): TIMESTAMP
+  kDateDiff,    ///< (date, date): INTEGER days
+};
+
+enum class DateField : uint8_t { kYear, kQuarter, kMonth, kDay, kDow, kIsoDow, kDoy, kWeek, kHour, kMinute, kSecond, kEpoch };
+
+enum class AggregateFunction : uint8_t {
+  kCountStar,
+  kCount,  ///< BIGINT
+  kSum,    ///< integers: BIGINT, an error where the exact sum does not fit; DECIMAL(p,s): DECIMAL(38,s); floats: DOUBLE
+  kAvg,    ///< DOUBLE
+  kMin,
+  kMax,    ///< the argument's type
+};
+
+struct Expr;
+using ExprPtr = std::unique_ptr<Expr>;
+
+struct Expr {
+  enum class Kind : uint8_t {
+    kColumn,     ///< column `column` of relation `relation` of this query block
+    kConstant,   ///< `constant`
+    kFunction,   ///< `function` of `args`
+    kGroup,      ///< above the grouping: value of group_by[index]
+    kAggregate,  ///< above the grouping: value of aggregates[index]
+  };
+  Kind kind = Kind::kConstant;
+  SqlType type;
+  bool nullable = true;    ///< false only if it is proved that the value is never NULL
+  int position = -1;       ///< byte offset in the SQL text, for errors at run time and in later phases; -1 if it has none
+  int relation = 0, column = 0;
+  int index = 0;
+  Function function = Function::kAdd;
+  DateField field = DateField::kYear;
+  Value constant;
+  std::vector<ExprPtr> args;
+
+  ExprPtr Clone() const;
+  /// Structural equality, positions ignored.
+  bool SameAs(const Expr& other) const;
+  /// Readable SQL-like text for EXPLAIN and default column names; `names[relation][column]` are the column names.
+  std::string ToString(const std::vector<std::vector<std::string>>& names) const;
+};
+
+struct Query;
+
+struct Relation {
+  std::string alias;                       ///< as errors and EXPLAIN name it
+  std::shared_ptr<const TableInfo> table;  ///< a stored table, or nullptr for a derived table
+  std::unique_ptr<Query> query;            ///< a derived table (later), or nullptr
+  std::vector<std::string> column_names;
+  std::vector<SqlType> column_types;
+};
+
+struct Aggregate {
+  AggregateFunction function = AggregateFunction::kCountStar;
+  ExprPtr argument;  ///< nullptr for kCountStar
+  bool distinct = false;
+  SqlType type;
+  int position = -1;
+};
+
+struct OrderKey {
+  int output = 0;  ///< index into Query::outputs
+  bool descending = false;
+  bool nulls_first = false;  ///< NULL is the largest value unless told otherwise: first in DESC, last in ASC
+};
+
+struct Output {
+  ExprPtr expr;
+  std::string name;
+};
+
+struct Query {
+  std::vector<Relation> relations;   ///< empty: SELECT without FROM, one row
+  std::vector<ExprPtr> conjuncts;    ///< all must be true; BOOLEAN over kColumn
+  bool grouped = false;              ///< GROUP BY, HAVING or an aggregate is there; then outputs and having hold no kColumn
+  std::vector<ExprPtr> group_by;     ///< over kColumn; no duplicates
+  std::vector<Aggregate> aggregates; ///< arguments over kColumn; no duplicates
+  std::vector<ExprPtr> having;       ///< conjunction over kGroup and kAggregate
+  std::vector<Output> outputs;       ///< the first `visible` are the result's columns, the others exist to be ordered by
+  int visible = 0;
+  bool distinct = false;             ///< over the visible outputs; then there are no others
+  std::vector<OrderKey> order_by;
+  int64_t limit = -1;                ///< -1: none
+  int64_t offset = 0;
+};
+
+struct Statement {
+  enum class Kind : uint8_t { kSelect, kInsert, kCreateTable, kDropTable, kCopyFrom, kCopyTo, kSet, kShow };
+  Kind kind = Kind::kSelect;
+  bool explain = false;          ///< kSelect and kInsert ... SELECT only
+  bool explain_analyze = false;
+
+  std::unique_ptr<Query> query;  ///< kSelect; kInsert from SELECT; kCopyTo (table or query): its outputs have the target's types
+
+  std::string table;             ///< kInsert, kCreateTable, kDropTable, kCopyFrom
+  std::shared_ptr<const TableInfo> target;  ///< kInsert, kCopyFrom
+  RowBatch values;               ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
+  TableSchema schema;            ///< kCreateTable
+  bool if_exists = false;        ///< DROP TABLE IF EXISTS, CREATE TABLE IF NOT EXISTS
+
+  std::string file;              ///< kCopyFrom, kCopyTo; "" is standard input or output
+  CopyFromOptions copy_from;
+  CopyToOptions copy_to;
+
+  std::string setting, value;    ///< SET setting = value (value as written, unquoted); SHOW setting
+};
+
+}  // namespace tessera
