@@ -1,0 +1,217 @@
+// The program: what the compiler makes, EXPLAIN lists, the verifier checks, and host, GPU and ranks interpret.
+//
+// A program is a list of sections, one per pipeline. A section scans a source tile by tile, runs its instructions on each
+// tile and feeds one sink. Sections run in order; a section may read the result of an earlier one. In memory it is this struct;
+// what travels is the flat byte string of Serialize, whose layout OPCODES.md gives, checked by Parse and Verify.
+//
+// Start at: Program, Section, Instruction, Verify. Plain data; no pointers in it, no encodings, nothing of one machine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "tablet/row_batch.h"
+#include "tablet/types.h"
+
+namespace tessera::vm {
+
+enum class Opcode : uint16_t {
+#define OPCODE(Name, ...) Name,
+#include "vm/opcodes.def"
+#undef OPCODE
+  kCount
+};
+
+/// 16 bytes. What p1..p4 mean is in opcodes.def.
+struct Instruction {
+  Opcode op = Opcode::End;
+  uint16_t p1 = 0;
+  int32_t p2 = 0;
+  int32_t p3 = 0;
+  int32_t p4 = 0;
+  friend bool operator==(const Instruction&, const Instruction&) = default;
+};
+static_assert(sizeof(Instruction) == 16);
+
+/// Where an operand of kind Src is. Packed into p2 (or p3): kind in bits 28..30, table in 16..27 (kPayload), index in 0..15.
+enum class OperandKind : uint8_t { kSlot, kRegister, kConstant, kPayload };
+struct Operand {
+  OperandKind kind = OperandKind::kConstant;
+  uint16_t table = 0;  ///< kPayload: join table; else 0
+  uint16_t index = 0;
+
+  constexpr int32_t Pack() const {
+    return static_cast<int32_t>(kind) << 28 | static_cast<int32_t>(table) << 16 | static_cast<int32_t>(index);
+  }
+  static constexpr Operand Unpack(int32_t p) {
+    return {static_cast<OperandKind>((p >> 28) & 3), static_cast<uint16_t>((p >> 16) & 0xFFF), static_cast<uint16_t>(p & 0xFFFF)};
+  }
+  static constexpr Operand Slot(int i) { return {OperandKind::kSlot, 0, static_cast<uint16_t>(i)}; }
+  static constexpr Operand Register(int i) { return {OperandKind::kRegister, 0, static_cast<uint16_t>(i)}; }
+  static constexpr Operand Constant(int i) { return {OperandKind::kConstant, 0, static_cast<uint16_t>(i)}; }
+  static constexpr Operand Payload(int t, int i) {
+    return {OperandKind::kPayload, static_cast<uint16_t>(t), static_cast<uint16_t>(i)};
+  }
+};
+
+/// A SQL type in one operand: id, precision, scale.
+constexpr int32_t PackType(const SqlType& t) {
+  return static_cast<int32_t>(t.id) | static_cast<int32_t>(t.precision) << 8 | static_cast<int32_t>(t.scale) << 16;
+}
+constexpr SqlType UnpackType(int32_t p) {
+  return {static_cast<TypeId>(p & 0xFF), static_cast<uint8_t>((p >> 8) & 0xFF), static_cast<uint8_t>((p >> 16) & 0xFF), 0};
+}
+
+// ---- Limits: what one program may ask of a machine. Verify enforces them, the compiler says so before.
+inline constexpr int kMaxSections = 256;
+inline constexpr int kMaxInstructions = 16384;  ///< per section
+inline constexpr int kMaxSlots = 1024;          ///< per section
+inline constexpr int kMaxRegisters = 1024;      ///< per section
+inline constexpr int kMaxMasks = 64;            ///< mask registers per section
+inline constexpr int kMaxConstants = 32768;
+inline constexpr int kMaxJoins = 64;
+inline constexpr int kMaxKeys = 64;
+
+/// A column that a section reads.
+struct Slot {
+  int32_t column = 0;   ///< column of the source
+  SqlType type;
+  /// The section of kind kDictionary that maps this TEXT column's entries to the value this slot has, or -1 for the column
+  /// itself. Then `type` is the type of what that section emits.
+  int32_t map = -1;
+  friend bool operator==(const Slot&, const Slot&) = default;
+};
+
+/// A condition on one column of a stored table in logical values; binding turns it into codes of a tablet. NULL never passes,
+/// except in kIsNull. Constants are of the slot's storage class and scale.
+struct Predicate {
+  enum class Kind : uint8_t {
+    kRange,    ///< low (<|<=) value (<|<=) high; either bound may be missing
+    kIn,       ///< value = one of `list`
+    kIsNull,
+    kIsNotNull,
+    kMapped,   ///< TEXT: the dictionary section `map` keeps the entry
+    kKeyRange, ///< value lies between the least and the greatest key of join table `join`: tablets and tiles that cannot match
+  };
+  Kind kind = Kind::kRange;
+  bool negated = false;  ///< kRange, kIn, kMapped: passes where the plain form does not, and the value is not NULL
+  bool low_inclusive = true, high_inclusive = true;
+  int32_t slot = 0;
+  int32_t low = -1, high = -1;  ///< constants, or -1
+  int32_t map = -1;
+  int32_t join = -1;
+  std::vector<int32_t> list;    ///< constants, none NULL
+  friend bool operator==(const Predicate&, const Predicate&) = default;
+};
+
+struct AggregateSpec {
+  Opcode op = Opcode::CountRows;  ///< the opcode that feeds it: CountRows, Count, SumI, ..., MaxT
+  SqlType type;                   ///< of its output column; sums of integers and decimals are DECIMAL(38,s), counts BIGINT
+  friend bool operator==(const AggregateSpec&, const AggregateSpec&) = default;
+};
+
+struct SortKey {
+  int32_t column = 0;  ///< of the emitted row
+  bool descending = false, nulls_first = false;
+  friend bool operator==(const SortKey&, const SortKey&) = default;
+};
+
+struct Section {
+  enum class Source : uint8_t {
+    kTable,       ///< stored table tables[source]
+    kSection,     ///< the rows or groups that section `source` produced; groups have columns keys then aggregates
+    kDictionary,  ///< the entries of a TEXT chunk, at binding: slot 0 is the entry; not run on its own
+    kOneRow,      ///< one row without columns
+  };
+  enum class Sink : uint8_t {
+    kRows,        ///< Emit: a list of rows; the last section's is the result
+    kJoin,        ///< Build: join table joins[join]
+    kGroups,      ///< Group and aggregates
+    kMap,         ///< kDictionary only: Emit gives entry -> r0, and the set of entries that reached Emit
+  };
+  Source source_kind = Source::kOneRow;
+  int32_t source = 0;
+  Sink sink = Sink::kRows;
+  int32_t join = -1;                     ///< kJoin
+  std::vector<Slot> slots;
+  std::vector<Predicate> predicates;
+  std::vector<SqlType> registers;        ///< type of each register; kWide ones have 128 bits, the others 64
+  int32_t masks = 0;                     ///< mask registers
+  std::vector<Instruction> code;         ///< the last one is End
+  std::vector<SqlType> columns;          ///< of the sink: emitted registers; join keys then payload; group keys then aggregates
+  std::vector<AggregateSpec> aggregates; ///< kGroups
+  int32_t keys = 0;                      ///< kJoin, kGroups: how many of `columns` are keys
+  // kRows: applied to all rows once the section has run, in this order.
+  std::vector<SortKey> order;
+  int64_t limit = -1;                    ///< -1: none
+  int64_t offset = 0;
+  std::string label;                     ///< for EXPLAIN: "scan lineorder"
+  friend bool operator==(const Section&, const Section&) = default;
+};
+
+struct JoinTable {
+  bool unique = false;    ///< the compiler proved that no two rows have the same key: no Next is needed
+  int32_t section = -1;   ///< the section that builds it
+  friend bool operator==(const JoinTable&, const JoinTable&) = default;
+};
+
+struct TableRef {
+  int64_t id = 0;         ///< TableInfo::id
+  std::string name;
+  friend bool operator==(const TableRef&, const TableRef&) = default;
+};
+
+struct ResultColumn {
+  std::string name;
+  SqlType type;
+  friend bool operator==(const ResultColumn&, const ResultColumn&) = default;
+};
+
+struct Program {
+  std::vector<Value> constants;
+  std::vector<TableRef> tables;
+  std::vector<JoinTable> joins;
+  std::vector<Section> sections;
+  std::vector<ResultColumn> columns;  ///< of the result: a prefix of the last section's columns
+
+  /// The flat byte string, ending in the XXH3 checksum of what precedes it. The same program gives the same bytes everywhere.
+  std::string Serialize() const;
+  /// Errors: kCorrupt with the reason. What it returns is well-formed; Verify tells whether it is safe to run.
+  static Result<Program> Parse(std::string_view bytes);
+};
+
+/// Refuses a program that an interpreter must not run: unknown opcodes, operands out of range or of the wrong class, an
+/// accumulator used before it has a value of that class, jumps that leave the section or go backwards other than by Next, sinks that do not
+/// fit, sections that read what no earlier section made. Errors: kCorrupt: `section 1, instruction 7 (AddI): reason`.
+Status Verify(const Program& program);
+
+/// The program as SQLite lists one: addr, opcode, p1..p4, comment; one block per section.
+std::string Listing(const Program& program);
+
+// ---- The opcode table as data -------------------------------------------------------------------------------------------
+
+enum class OperandSpec : uint8_t { None, Src, SrcW, SrcInt, Reg, RegW, Mask, Pred, Join, Agg, Addr, Const, ConstW, Int };
+enum class AccumulatorSpec : uint8_t { None, I, F, T, W, X };
+enum class WhereSpec : uint8_t { Any, Host };
+enum class Shape : uint8_t {
+  End, SkipIfNone, Next, MaskRegister, Filter, Test, TestNull, Compare, TextCompare, Like, Load, LoadWide, Store, StoreWide,
+  Binary, Unary, UnaryField, Check, TextUnary, TextCut, TextLength, TextConcat, TextSubstring, ToText, FromText, Probe, Build,
+  Group, CountRows, CountValues, Fold, FoldText, Emit
+};
+
+struct OpcodeInfo {
+  const char* name;
+  Shape shape;
+  OperandSpec p[4];
+  AccumulatorSpec in, out;
+  WhereSpec where;
+  const char* synopsis;
+  const char* comment;
+};
+/// REQUIRES: op < Opcode::kCount.
+const OpcodeInfo& Info(Opcode op);
+
+}  // namespace tessera::vm

@@ -1,0 +1,31 @@
+// The strings of one query: every text value in a register is the identifier its pool gave it. Equal strings have equal
+// identifiers, so grouping, joining and comparing for equality are done on integers.
+//
+// Start at: Intern, Get. Thread-safe; strings are never removed while the pool lives.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+namespace tessera::vm {
+
+class StringPool {
+ public:
+  StringPool();
+  ~StringPool();
+  StringPool(const StringPool&) = delete;
+  StringPool& operator=(const StringPool&) = delete;
+
+  /// The identifier of `text`, 0 or more; dense within a factor of 64. The bytes are copied.
+  int64_t Intern(std::string_view text);
+  /// The string of an identifier that Intern returned, valid as long as the pool. Any other value gives "".
+  std::string_view Get(int64_t id) const;
+
+ private:
+  struct Shard;
+  static constexpr int kShards = 64;  // a power of two: the shard is the low bits of the identifier
+  std::unique_ptr<Shard[]> shards_;
+};
+
+}  // namespace tessera::vm
