@@ -1,0 +1,93 @@
+// A session: one open database, one device choice, statements in, results out. The shell, the SQL tests and the benchmarks
+// are callers of this one class, so all of them run the same path.
+//
+//   SQL text --compiler--> program --vm::Executor (host threads, or a GPU)--> rows --ResultWriter
+//
+// Start at: Session::Open, Session::Execute. One thread at a time, but Cancel() may come from any thread or a signal handler.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "tablet/row_batch.h"
+#include "tablet/tablet.h"
+#include "vm/program.h"
+#include "vm/vm.h"
+
+namespace tessera {
+
+enum class DeviceChoice {
+  kAuto,  ///< a GPU if there is one and the section can run there, else the host
+  kHost,
+  kGpu,   ///< no GPU, or a section over a stored table that it cannot run, is an error
+};
+
+struct SessionOptions {
+  std::string directory;         ///< "" for a database that lives until the session ends
+  OpenMode mode = OpenMode::kReadWrite;
+  DeviceChoice device = DeviceChoice::kAuto;
+  int threads = 0;               ///< 0: as many as the process may use
+  uint64_t gpu_memory = 0;       ///< bytes; 0: most of what the device has free
+};
+
+/// Where the time of a statement went, in milliseconds.
+struct Timing {
+  double total = 0;     ///< from text to the last row
+  double compile = 0;   ///< from text to verified program
+  double execute = 0;
+  double kernel = 0;    ///< GPU kernels
+  uint64_t rows = 0;    ///< returned, or inserted
+  uint64_t bytes_read = 0;  ///< encoded bytes of the chunks that were read
+};
+
+/// Takes what a statement returns. Calls come in this order, from the thread of Execute: Begin, Rows*, End; or only Done.
+class ResultWriter {
+ public:
+  virtual ~ResultWriter() = default;
+  virtual Status Begin(const std::vector<vm::ResultColumn>& columns) = 0;
+  virtual Status Rows(RowBatch&& batch) = 0;
+  virtual Status End() = 0;
+  /// A statement without rows: "CREATE TABLE", "INSERT 0 3", "COPY 6001171".
+  virtual Status Done(const std::string& command_tag) = 0;
+  /// Text that is the result itself, in every format as it stands: EXPLAIN.
+  virtual Status Text(const std::string& text) = 0;
+};
+
+class Session {
+ public:
+  /// Errors: those of Database::Open (exit status 3 of the shell), kDevice if kGpu was asked for and there is none.
+  static Result<std::unique_ptr<Session>> Open(const SessionOptions& options);
+  ~Session();
+
+  /// Runs one statement (no semicolon needed). On an error nothing is changed. FormatError (compiler/compiler.h) prints it.
+  Status Execute(std::string_view sql, ResultWriter* out);
+  /// Stops the running statement, which then returns kCancelled "canceling statement due to user request". Async-signal-safe. No effect if none runs.
+  void Cancel();
+
+  /// Fraction done of the running statement and what it is doing, for a progress bar; from any thread, may be empty.
+  void SetProgress(std::function<void(double, const char*)> progress);
+
+  const Timing& last_timing() const;
+  const vm::RunStatistics& last_statistics() const;
+
+  DeviceChoice device() const;
+  Status SetDevice(DeviceChoice device);
+  int threads() const;
+  /// One line: "host, 2 threads" or "NVIDIA H100 80GB HBM3 (0), 79.1 GiB; host, 16 threads".
+  std::string DeviceDescription() const;
+  Result<std::shared_ptr<const Snapshot>> Tables();
+  Database& database();
+
+ private:
+  Session();
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tessera
