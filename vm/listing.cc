@@ -1,0 +1,185 @@
+// EXPLAIN's listing of a program: a table per section, in the form of SQLite's.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "vm/program.h"
+
+namespace tessera::vm {
+namespace {
+
+/// The text of a constant in a comment, cut to something a line can hold.
+std::string ConstantText(const Program& p, int32_t i) {
+  if (i < 0 || static_cast<size_t>(i) >= p.constants.size()) return "?";
+  const Value& v = p.constants[static_cast<size_t>(i)];
+  if (v.null) return "NULL";
+  std::string text = ToText(v);
+  if (text.size() > 24) text = text.substr(0, 21) + "...";
+  const bool quoted = v.type.id == TypeId::kText || v.type.id == TypeId::kDate || v.type.id == TypeId::kTimestamp;
+  return quoted ? "'" + text + "'" : text;
+}
+
+class SectionListing {
+ public:
+  SectionListing(const Program& p, const Section& s) : p_(p), s_(s) {}
+
+  std::string Run(int number) {
+    std::string out = fmt::format("-- section {}: {}", number, s_.label);
+    switch (s_.sink) {
+      case Section::Sink::kJoin: out += fmt::format(" -> build t{}", s_.join); break;
+      case Section::Sink::kGroups: out += fmt::format(" -> groups of {} keys", s_.keys); break;
+      case Section::Sink::kMap: out += " -> map of entries"; break;
+      case Section::Sink::kRows: out += " -> rows"; break;
+    }
+    for (size_t i = 0; i < s_.order.size(); ++i) {
+      const SortKey& k = s_.order[i];
+      out += fmt::format("{}r{}{}{}", i == 0 ? ", order by " : ", ", k.column, k.descending ? " desc" : "",
+                         k.nulls_first != k.descending ? (k.nulls_first ? " nulls first" : " nulls last") : "");
+    }
+    if (s_.limit >= 0) out += fmt::format(", limit {}", s_.limit);
+    if (s_.offset > 0) out += fmt::format(", offset {}", s_.offset);
+    out += "\naddr  opcode           p1    p2         p3         p4         comment\n";
+    out += "----  ---------------  ----  ---------  ---------  ---------  -------\n";
+    std::vector<int> indent(s_.code.size(), 0);  // the body of a loop over matches
+    for (size_t i = 0; i < s_.code.size(); ++i) {
+      if (s_.code[i].op == Opcode::Next) {
+        for (size_t k = static_cast<size_t>(s_.code[i].p2); k < i; ++k) ++indent[k];
+      }
+    }
+    for (size_t i = 0; i < s_.code.size(); ++i) {
+      const Instruction& in = s_.code[i];
+      const OpcodeInfo& info = Info(in.op);
+      const int32_t v[4] = {in.p1, in.p2, in.p3, in.p4};
+      std::string cell[4];
+      for (int k = 0; k < 4; ++k) cell[k] = Cell(info.p[k], v[k]);
+      std::string line = fmt::format("{:<4}  {:<15}  {:<4}  {:<9}  {:<9}  {:<9}  {}", i,
+                                     std::string(static_cast<size_t>(2 * indent[i]), ' ') + info.name, cell[0], cell[1], cell[2], cell[3],
+                                     Comment(info, in));
+      line.erase(line.find_last_not_of(' ') + 1);
+      out += line + "\n";
+    }
+    return out;
+  }
+
+ private:
+  std::string OperandText(int32_t packed) const {
+    Operand o = Operand::Unpack(packed);
+    switch (o.kind) {
+      case OperandKind::kSlot: return fmt::format("c{}", o.index);
+      case OperandKind::kRegister: return fmt::format("r{}", o.index);
+      case OperandKind::kConstant: return fmt::format("#{}", o.index);
+      case OperandKind::kPayload: return fmt::format("t{}.{}", o.table, o.index);
+    }
+    return "?";
+  }
+
+  /// How the operand stands in its column.
+  std::string Cell(OperandSpec spec, int32_t v) const {
+    switch (spec) {
+      case OperandSpec::None: return "";
+      case OperandSpec::Src:
+      case OperandSpec::SrcW: return OperandText(v);
+      case OperandSpec::SrcInt: return v == -1 ? "" : OperandText(v);
+      case OperandSpec::Reg:
+      case OperandSpec::RegW: return fmt::format("r{}", v);
+      case OperandSpec::Mask: return fmt::format("m{}", v);
+      case OperandSpec::Pred: return fmt::format("f{}", v);
+      case OperandSpec::Join: return fmt::format("t{}", v);
+      case OperandSpec::Agg: return fmt::format("a{}", v);
+      case OperandSpec::Const:
+      case OperandSpec::ConstW: return fmt::format("#{}", v);
+      case OperandSpec::Addr:
+      case OperandSpec::Int: return fmt::format("{}", v);
+    }
+    return "";
+  }
+
+  std::string Bound(int32_t c, bool inclusive, const char* strict, const char* loose) const {
+    return c < 0 ? "" : fmt::format(" {} {}", inclusive ? loose : strict, ConstantText(p_, c));
+  }
+
+  std::string PredicateText(int32_t i) const {
+    if (i < 0 || static_cast<size_t>(i) >= s_.predicates.size()) return "?";
+    const Predicate& f = s_.predicates[static_cast<size_t>(i)];
+    std::string c = fmt::format("c{}", f.slot), text;
+    switch (f.kind) {
+      case Predicate::Kind::kRange:
+        if (f.low >= 0 && f.high >= 0) {
+          if (f.low == f.high) {
+            text = c + " = " + ConstantText(p_, f.low);
+          } else {
+            text = fmt::format("{} {} {} {} {}", ConstantText(p_, f.low), f.low_inclusive ? "<=" : "<", c, f.high_inclusive ? "<=" : "<",
+                               ConstantText(p_, f.high));
+          }
+        } else {
+          text = c + Bound(f.low, f.low_inclusive, ">", ">=") + Bound(f.high, f.high_inclusive, "<", "<=");
+        }
+        break;
+      case Predicate::Kind::kIn:
+        text = c + " in (";
+        for (size_t k = 0; k < f.list.size() && k < 4; ++k) text += (k == 0 ? "" : ", ") + ConstantText(p_, f.list[k]);
+        text += f.list.size() > 4 ? fmt::format(", ... {} in all)", f.list.size()) : ")";
+        break;
+      case Predicate::Kind::kIsNull: return c + " is null";
+      case Predicate::Kind::kIsNotNull: return c + " is not null";
+      case Predicate::Kind::kMapped: text = fmt::format("{} kept by section {}", c, f.map); break;
+      case Predicate::Kind::kKeyRange: text = fmt::format("{} within the keys of t{}", c, f.join); break;
+    }
+    return f.negated ? "not (" + text + ")" : text;
+  }
+
+  /// The operand as a comment names it.
+  std::string Named(OperandSpec spec, int32_t v) const {
+    switch (spec) {
+      case OperandSpec::Src:
+      case OperandSpec::SrcW:
+      case OperandSpec::SrcInt: {
+        if (v == -1) return "all";
+        Operand o = Operand::Unpack(v);
+        return o.kind == OperandKind::kConstant ? ConstantText(p_, o.index) : OperandText(v);
+      }
+      case OperandSpec::Const:
+      case OperandSpec::ConstW: return ConstantText(p_, v);
+      case OperandSpec::Pred: return PredicateText(v);
+      default: return Cell(spec, v);
+    }
+  }
+
+  std::string Comment(const OpcodeInfo& info, const Instruction& in) const {
+    const int32_t v[4] = {in.p1, in.p2, in.p3, in.p4};
+    if ((info.shape == Shape::Probe || info.shape == Shape::Group) && in.p3 != 1) {
+      // Several keys: a run of registers; none: the only group.
+      if (in.p3 == 0) return info.shape == Shape::Group ? "the only group" : fmt::format("every row of t{}", in.p1);
+      std::string keys = fmt::format("{}..r{}", OperandText(in.p2), Operand::Unpack(in.p2).index + in.p3 - 1);
+      return info.shape == Shape::Group ? "group of " + keys : fmt::format("first match in t{} for {}", in.p1, keys);
+    }
+    std::string out;
+    for (const char* c = info.synopsis; *c != 0; ++c) {
+      if (*c == '{' && c[1] >= '1' && c[1] <= '4' && c[2] == '}') {
+        int k = c[1] - '1';
+        out += info.shape == Shape::FromText && k == 2 ? UnpackType(v[k]).ToString() : Named(info.p[k], v[k]);
+        c += 2;
+      } else {
+        out += *c;
+      }
+    }
+    return out;
+  }
+
+  const Program& p_;
+  const Section& s_;
+};
+
+}  // namespace
+
+std::string Listing(const Program& program) {
+  std::string out;
+  for (size_t i = 0; i < program.sections.size(); ++i) {
+    if (i > 0) out += "\n";
+    out += SectionListing(program, program.sections[i]).Run(static_cast<int>(i));
+  }
+  return out;
+}
+
+}  // namespace tessera::vm

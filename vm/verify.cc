@@ -1,0 +1,426 @@
+// The verifier: what an interpreter takes for granted is checked here, once, before a program runs.
+//
+// Classes are tracked along the code: instructions are visited in order, and because the only backward jump (Next) goes to a point
+// behind its own Probe with the accumulators dead, one pass suffices. Jumps forward join with "no value".
+
+#include <fmt/format.h>
+
+#include "vm/program.h"
+
+namespace tessera::vm {
+namespace {
+
+bool IsType(const SqlType& t) {
+  if (t.id > TypeId::kText || t.id == TypeId::kNull) return false;
+  if (t.id == TypeId::kDecimal) return t.precision >= 1 && t.precision <= 38 && t.scale <= t.precision;
+  return true;
+}
+
+AccumulatorSpec ClassOf(const SqlType& t) {
+  switch (t.storage()) {
+    case StorageClass::kInt: return AccumulatorSpec::I;
+    case StorageClass::kFloat: return AccumulatorSpec::F;
+    case StorageClass::kWide: return AccumulatorSpec::W;
+    case StorageClass::kText: return AccumulatorSpec::T;
+  }
+  return AccumulatorSpec::None;
+}
+
+bool IsNarrow(AccumulatorSpec c) {
+  return c == AccumulatorSpec::I || c == AccumulatorSpec::F || c == AccumulatorSpec::T;
+}
+
+template <class T>
+bool InRange(int64_t i, const std::vector<T>& v) {
+  return i >= 0 && static_cast<size_t>(i) < v.size();
+}
+
+class Verifier {
+ public:
+  explicit Verifier(const Program& p) : p_(p) {}
+
+  Status Run() {
+    if (p_.sections.empty() || p_.sections.size() > kMaxSections) return Fail("number of sections");
+    if (p_.constants.size() > kMaxConstants) return Fail("number of constants");
+    if (p_.joins.size() > kMaxJoins) return Fail("number of join tables");
+    for (const Value& c : p_.constants) {
+      if (!IsType(c.type)) return Fail("type of a constant");
+    }
+    for (const JoinTable& j : p_.joins) {
+      if (!InRange(j.section, p_.sections) || p_.sections[static_cast<size_t>(j.section)].sink != Section::Sink::kJoin ||
+          p_.joins[static_cast<size_t>(p_.sections[static_cast<size_t>(j.section)].join)].section != j.section) {
+        return Fail("a join table has no section that builds it");
+      }
+    }
+    for (section_ = 0; section_ < static_cast<int>(p_.sections.size()); ++section_) {
+      TESSERA_TRY(CheckSection(p_.sections[static_cast<size_t>(section_)]));
+    }
+    const Section& last = p_.sections.back();
+    if (last.sink != Section::Sink::kRows) return Fail("the last section emits no rows");
+    if (p_.columns.size() > last.columns.size()) return Fail("result columns");
+    for (size_t i = 0; i < p_.columns.size(); ++i) {
+      if (!IsType(p_.columns[i].type) || p_.columns[i].type.storage() != last.columns[i].storage()) return Fail("type of a result column");
+    }
+    return Status::Ok();
+  }
+
+ private:
+  Status Fail(const std::string& reason) const {
+    std::string where = section_ < 0 ? "" : fmt::format("section {}", section_);
+    if (address_ >= 0) {
+      Opcode op = p_.sections[static_cast<size_t>(section_)].code[static_cast<size_t>(address_)].op;
+      where += fmt::format(", instruction {} ({})", address_, op < Opcode::kCount ? Info(op).name : "unknown");
+    }
+    return {ErrorCode::kCorrupt, "program refused: " + where + (where.empty() ? "" : ": ") + reason};
+  }
+
+  Status CheckSection(const Section& s) {
+    address_ = -1;
+    if (s.source_kind > Section::Source::kOneRow || s.sink > Section::Sink::kMap) return Fail("kind of source or sink");
+    if (s.slots.size() > kMaxSlots || s.registers.size() > kMaxRegisters || s.masks < 0 || s.masks > kMaxMasks) {
+      return Fail("more slots, registers or masks than the machine has");
+    }
+    if (s.code.empty() || s.code.size() > kMaxInstructions) return Fail("number of instructions");
+    if (s.code.back().op != Opcode::End) return Fail("the last instruction is not End");
+    const bool dictionary = s.source_kind == Section::Source::kDictionary;
+    if (dictionary != (s.sink == Section::Sink::kMap)) return Fail("a dictionary section and its map belong together");
+    if (s.source_kind == Section::Source::kTable && !InRange(s.source, p_.tables)) return Fail("source table");
+    if (s.source_kind == Section::Source::kSection) {
+      if (s.source < 0 || s.source >= section_) return Fail("source section is not an earlier one");
+      Section::Sink sink = p_.sections[static_cast<size_t>(s.source)].sink;
+      if (sink != Section::Sink::kRows && sink != Section::Sink::kGroups) return Fail("source section has no rows");
+    }
+    if (s.source_kind == Section::Source::kOneRow && !s.slots.empty()) return Fail("one row has no columns");
+    if (dictionary && (s.slots.size() != 1 || s.slots[0].column != 0 || s.slots[0].type.id != TypeId::kText || s.slots[0].map != -1)) {
+      return Fail("slots of a dictionary section");
+    }
+    for (const SqlType& t : s.registers) {
+      if (!IsType(t)) return Fail("type of a register");
+    }
+    for (const SqlType& t : s.columns) {
+      if (!IsType(t)) return Fail("type of a column");
+    }
+    for (const Slot& slot : s.slots) TESSERA_TRY(CheckSlot(s, slot));
+    for (const Predicate& pred : s.predicates) TESSERA_TRY(CheckPredicate(s, pred));
+    TESSERA_TRY(CheckSink(s));
+    return CheckCode(s);
+  }
+
+  Status CheckMap(int32_t map) {
+    if (!InRange(map, p_.sections) || map >= section_ ||
+        p_.sections[static_cast<size_t>(map)].source_kind != Section::Source::kDictionary) {
+      return Fail("a map is not an earlier dictionary section");
+    }
+    return Status::Ok();
+  }
+
+  Status CheckSlot(const Section& s, const Slot& slot) {
+    if (!IsType(slot.type) || slot.column < 0) return Fail("a slot");
+    if (slot.map >= 0) {
+      if (s.source_kind != Section::Source::kTable) return Fail("a mapped slot of no stored table");
+      TESSERA_TRY(CheckMap(slot.map));
+      const Section& map = p_.sections[static_cast<size_t>(slot.map)];
+      if (map.columns.size() != 1 || map.columns[0].storage() != slot.type.storage() || slot.type.storage() == StorageClass::kWide) {
+        return Fail("type of a mapped slot");
+      }
+    }
+    if (s.source_kind == Section::Source::kSection) {
+      const Section& from = p_.sections[static_cast<size_t>(s.source)];
+      if (!InRange(slot.column, from.columns) || from.columns[static_cast<size_t>(slot.column)].storage() != slot.type.storage()) {
+        return Fail("a slot does not fit its source section");
+      }
+    }
+    return Status::Ok();
+  }
+
+  Status CheckPredicate(const Section& s, const Predicate& pred) {
+    if (s.source_kind != Section::Source::kTable) return Fail("a predicate on no stored table");
+    if (pred.kind > Predicate::Kind::kKeyRange || !InRange(pred.slot, s.slots)) return Fail("a predicate");
+    const Slot& slot = s.slots[static_cast<size_t>(pred.slot)];
+    if (slot.map >= 0) return Fail("a predicate on a mapped slot");
+    auto fits = [&](int32_t c) {
+      return InRange(c, p_.constants) && !p_.constants[static_cast<size_t>(c)].null &&
+             p_.constants[static_cast<size_t>(c)].type.storage() == slot.type.storage();
+    };
+    switch (pred.kind) {
+      case Predicate::Kind::kRange:
+        if ((pred.low != -1 && !fits(pred.low)) || (pred.high != -1 && !fits(pred.high))) return Fail("bound of a predicate");
+        break;
+      case Predicate::Kind::kIn:
+        for (int32_t c : pred.list) {
+          if (!fits(c)) return Fail("list of a predicate");
+        }
+        break;
+      case Predicate::Kind::kMapped:
+        if (slot.type.id != TypeId::kText) return Fail("a mapped predicate on a column that is not TEXT");
+        TESSERA_TRY(CheckMap(pred.map));
+        break;
+      case Predicate::Kind::kKeyRange:
+        if (slot.type.storage() != StorageClass::kInt || !InRange(pred.join, p_.joins) || pred.negated) return Fail("a key range");
+        TESSERA_TRY(CheckJoin(pred.join));
+        if (p_.sections[static_cast<size_t>(p_.joins[static_cast<size_t>(pred.join)].section)].keys != 1) return Fail("a key range of several keys");
+        break;
+      default:
+        break;
+    }
+    return Status::Ok();
+  }
+
+  /// The join table was built by an earlier section.
+  Status CheckJoin(int join) {
+    if (!InRange(join, p_.joins) || p_.joins[static_cast<size_t>(join)].section >= section_) return Fail("join table is not built yet");
+    return Status::Ok();
+  }
+  const Section& Builder(int join) const { return p_.sections[static_cast<size_t>(p_.joins[static_cast<size_t>(join)].section)]; }
+
+  Status CheckSink(const Section& s) {
+    if (s.keys < 0 || s.keys > kMaxKeys || static_cast<size_t>(s.keys) > s.columns.size()) return Fail("number of keys");
+    if (s.sink != Section::Sink::kRows && (!s.order.empty() || s.limit != -1 || s.offset != 0)) return Fail("order or limit without rows");
+    if (s.limit < -1 || s.offset < 0) return Fail("limit or offset");
+    for (const SortKey& k : s.order) {
+      if (!InRange(k.column, s.columns)) return Fail("sort key");
+    }
+    if (s.sink != Section::Sink::kGroups) {
+      if (!s.aggregates.empty()) return Fail("aggregates without groups");
+      // The emitted row is registers r0 ..
+      if (s.columns.size() > s.registers.size()) return Fail("columns without registers");
+      for (size_t i = 0; i < s.columns.size(); ++i) {
+        if (s.columns[i].storage() != s.registers[i].storage()) return Fail("type of an emitted register");
+      }
+    }
+    if (s.sink == Section::Sink::kJoin && (!InRange(s.join, p_.joins) || p_.joins[static_cast<size_t>(s.join)].section != section_)) {
+      return Fail("the join table it builds");
+    }
+    if (s.sink == Section::Sink::kMap && s.columns.size() > 1) return Fail("a map has one value");
+    if (s.sink == Section::Sink::kMap && !s.columns.empty() && s.columns[0].storage() == StorageClass::kWide) return Fail("a map of wide values");
+    if (s.sink == Section::Sink::kGroups) {
+      if (s.columns.size() != static_cast<size_t>(s.keys) + s.aggregates.size()) return Fail("columns of a group table");
+      for (size_t i = 0; i < s.aggregates.size(); ++i) {
+        const AggregateSpec& a = s.aggregates[i];
+        if (a.op >= Opcode::kCount) return Fail("an aggregate");
+        StorageClass want;
+        switch (Info(a.op).shape) {
+          case Shape::CountRows:
+          case Shape::CountValues:
+            want = StorageClass::kInt;
+            break;
+          case Shape::Fold:
+          case Shape::FoldText:
+            want = a.op == Opcode::SumI || Info(a.op).in == AccumulatorSpec::W ? StorageClass::kWide
+                   : Info(a.op).in == AccumulatorSpec::I                       ? StorageClass::kInt
+                   : Info(a.op).in == AccumulatorSpec::F                       ? StorageClass::kFloat
+                                                                               : StorageClass::kText;
+            break;
+          default:
+            return Fail("an aggregate");
+        }
+        if (a.type != s.columns[static_cast<size_t>(s.keys) + i] || a.type.storage() != want) return Fail("type of an aggregate");
+      }
+    }
+    return Status::Ok();
+  }
+
+  /// Class of a Src operand, or None if it is out of range or not available here.
+  AccumulatorSpec SourceClass(const Section& s, int32_t packed) const {
+    Operand o = Operand::Unpack(packed);
+    if (o.Pack() != packed) return AccumulatorSpec::None;
+    switch (o.kind) {
+      case OperandKind::kSlot:
+        return o.table == 0 && InRange(o.index, s.slots) ? ClassOf(s.slots[o.index].type) : AccumulatorSpec::None;
+      case OperandKind::kRegister:
+        return o.table == 0 && InRange(o.index, s.registers) ? ClassOf(s.registers[o.index]) : AccumulatorSpec::None;
+      case OperandKind::kConstant:
+        return o.table == 0 && InRange(o.index, p_.constants) ? ClassOf(p_.constants[o.index].type) : AccumulatorSpec::None;
+      case OperandKind::kPayload: {
+        if (!InRange(o.table, p_.joins) || !probed_[o.table]) return AccumulatorSpec::None;
+        const Section& b = Builder(o.table);
+        size_t column = static_cast<size_t>(b.keys) + o.index;
+        return column < b.columns.size() ? ClassOf(b.columns[column]) : AccumulatorSpec::None;
+      }
+    }
+    return AccumulatorSpec::None;
+  }
+
+  Status CheckCode(const Section& s) {
+    AccumulatorSpec a = AccumulatorSpec::None;  // class of accumulator A now: I, F, T or none
+    bool w = false;                             // accumulator W has a value
+    bool grouped = false;
+    probed_.assign(p_.joins.size(), false);
+    std::vector<int32_t> probe_at(p_.joins.size(), -1);
+    std::vector<bool> target(s.code.size(), false);
+    bool sank = false;
+    for (size_t i = 0; i < s.code.size(); ++i) {
+      address_ = static_cast<int>(i);
+      const Instruction& in = s.code[i];
+      if (in.op >= Opcode::kCount) return Fail("unknown opcode");
+      const OpcodeInfo& info = Info(in.op);
+      if (target[i]) {
+        a = AccumulatorSpec::None;
+        w = false;
+      }
+      // Accumulators before.
+      AccumulatorSpec operand_class = info.in == AccumulatorSpec::X ? a : info.in;
+      switch (info.in) {
+        case AccumulatorSpec::None:
+          break;
+        case AccumulatorSpec::W:
+          if (!w) return Fail("accumulator W has no value here");
+          break;
+        case AccumulatorSpec::X:
+          if (!IsNarrow(a)) return Fail("accumulator A has no value here");
+          break;
+        default:
+          if (a != info.in) return Fail("accumulator A has no value of this class here");
+      }
+      // Operands.
+      const int32_t p[4] = {in.p1, in.p2, in.p3, in.p4};
+      AccumulatorSpec loaded = AccumulatorSpec::None;
+      for (int k = 0; k < 4; ++k) {
+        const int32_t v = p[k];
+        bool good = true;
+        switch (info.p[k]) {
+          case OperandSpec::None:
+            good = v == 0;
+            break;
+          case OperandSpec::Src: {
+            AccumulatorSpec c = SourceClass(s, v);
+            good = info.shape == Shape::Probe || info.shape == Shape::Group ? true : IsNarrow(c) && (IsNarrow(operand_class) ? c == operand_class : true);
+            loaded = c;
+            break;
+          }
+          case OperandSpec::SrcInt:
+            // -1 stands for an absent third argument.
+            good = (v == -1 && k == 2) || SourceClass(s, v) == AccumulatorSpec::I;
+            break;
+          case OperandSpec::SrcW:
+            good = SourceClass(s, v) == AccumulatorSpec::W;
+            break;
+          case OperandSpec::Reg:
+            good = InRange(v, s.registers) && ClassOf(s.registers[static_cast<size_t>(v)]) == a;
+            break;
+          case OperandSpec::RegW:
+            good = InRange(v, s.registers) && ClassOf(s.registers[static_cast<size_t>(v)]) == AccumulatorSpec::W;
+            break;
+          case OperandSpec::Mask:
+            good = v >= 0 && v < s.masks;
+            break;
+          case OperandSpec::Pred:
+            good = InRange(v, s.predicates);
+            break;
+          case OperandSpec::Join:
+            TESSERA_TRY(CheckJoin(v));
+            break;
+          case OperandSpec::Agg:
+            good = s.sink == Section::Sink::kGroups && InRange(v, s.aggregates) && s.aggregates[static_cast<size_t>(v)].op == in.op && grouped;
+            break;
+          case OperandSpec::Addr:
+            good = InRange(v, s.code);
+            break;
+          case OperandSpec::Const:
+            good = InRange(v, p_.constants) && ClassOf(p_.constants[static_cast<size_t>(v)].type) == operand_class &&
+                   !p_.constants[static_cast<size_t>(v)].null;
+            break;
+          case OperandSpec::ConstW:
+            good = InRange(v, p_.constants) && ClassOf(p_.constants[static_cast<size_t>(v)].type) == AccumulatorSpec::W &&
+                   !p_.constants[static_cast<size_t>(v)].null;
+            break;
+          case OperandSpec::Int:
+            break;
+        }
+        if (!good) return Fail(fmt::format("operand p{}", k + 1));
+      }
+      // What the shape asks for beyond that.
+      switch (info.shape) {
+        case Shape::SkipIfNone:
+          if (in.p2 <= address_) return Fail("it jumps backwards");
+          target[static_cast<size_t>(in.p2)] = true;
+          break;
+        case Shape::Next:
+          if (!probed_[in.p1] || in.p2 <= probe_at[in.p1] || in.p2 > address_) return Fail("it does not jump to behind its probe");
+          a = AccumulatorSpec::None;
+          w = false;
+          break;
+        case Shape::Probe: {
+          const Section& b = Builder(in.p1);
+          if (probed_[in.p1]) return Fail("a join table is probed once in a section");
+          if (in.p3 != b.keys) return Fail("number of keys");
+          TESSERA_TRY(CheckKeys(s, in, b.columns));
+          probed_[in.p1] = true;
+          probe_at[in.p1] = address_;
+          break;
+        }
+        case Shape::Group:
+          if (s.sink != Section::Sink::kGroups || in.p3 != s.keys) return Fail("number of keys");
+          TESSERA_TRY(CheckKeys(s, in, s.columns));
+          grouped = true;
+          sank = true;
+          break;
+        case Shape::Build:
+          if (s.sink != Section::Sink::kJoin) return Fail("the sink is no join table");
+          sank = true;
+          break;
+        case Shape::Emit:
+          if (s.sink != Section::Sink::kRows && s.sink != Section::Sink::kMap) return Fail("the sink takes no rows");
+          sank = true;
+          break;
+        case Shape::UnaryField:
+          if (in.op != Opcode::RoundDigitsF && (in.p3 < 0 || in.p3 > 11)) return Fail("date field");
+          if (in.op == Opcode::RoundDigitsF && (in.p3 < -400 || in.p3 > 400)) return Fail("number of digits");
+          break;
+        case Shape::TextCut:
+          if (in.p3 < 0) return Fail("length");
+          break;
+        case Shape::ToText:
+        case Shape::FromText: {
+          SqlType t = UnpackType(in.p3);
+          AccumulatorSpec want = info.shape == Shape::ToText ? info.in : info.out;
+          if (!IsType(t) || ClassOf(t) != want) return Fail("type in p3");
+          break;
+        }
+        case Shape::Like:
+          if (p_.constants[static_cast<size_t>(in.p2)].type.id != TypeId::kText) return Fail("pattern");
+          break;
+        case Shape::End:
+          if (i + 1 != s.code.size()) return Fail("End before the end");
+          break;
+        default:
+          break;
+      }
+      // Accumulators after.
+      if (info.out == AccumulatorSpec::X) {
+        if (info.in == AccumulatorSpec::None) a = loaded;
+      } else if (info.out == AccumulatorSpec::W) {
+        w = true;
+      } else if (info.out != AccumulatorSpec::None) {
+        a = info.out;
+      }
+    }
+    address_ = -1;
+    if (!sank) return Fail("no instruction feeds the sink");
+    return Status::Ok();
+  }
+
+  /// Keys of Probe and Group: one operand, or registers from p2 on, of the classes of `columns`.
+  Status CheckKeys(const Section& s, const Instruction& in, const std::vector<SqlType>& columns) {
+    if (in.p3 < 0 || in.p3 > kMaxKeys) return Fail("number of keys");
+    if (in.p3 == 0) return in.p2 == 0 ? Status::Ok() : Fail("operand p2");
+    Operand o = Operand::Unpack(in.p2);
+    for (int k = 0; k < in.p3; ++k) {
+      AccumulatorSpec c = k == 0 ? SourceClass(s, in.p2) : SourceClass(s, Operand::Register(o.index + k).Pack());
+      if (c != ClassOf(columns[static_cast<size_t>(k)])) return Fail("class of a key");
+      if (in.p3 > 1 && o.kind != OperandKind::kRegister) return Fail("several keys are registers");
+    }
+    return Status::Ok();
+  }
+
+  const Program& p_;
+  int section_ = -1;
+  int address_ = -1;
+  std::vector<bool> probed_;
+};
+
+}  // namespace
+
+Status Verify(const Program& program) { return Verifier(program).Run(); }
+
+}  // namespace tessera::vm
