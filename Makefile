@@ -1,0 +1,234 @@
+# Tessera's build: `make help` lists the targets, the banner says what was found on this machine.
+#
+# A source file with a main() becomes the program build/<name of the file>; tests/*_test.cc become GoogleTest programs,
+# bench/*.cc become build/<name>_bench; everything else goes into one static library. New files are picked up as they
+# appear: nothing here names a source file, except for the choice between the kernels and their stand-in.
+#
+# Variables: B=dir (build folder), CUDA_ARCHS="90 100", NOCUDA=1 (as if there were no toolkit), NOBUILD=1 (run what is in
+# build/ as it is: for a machine to which only the binaries were carried), SCALE=1, DEVICE=host|gpu, EXCLUDE="a.cc b.cc".
+SHELL := /bin/bash
+.SUFFIXES:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := all
+
+B ?= build
+CXX := g++
+SCALE ?= 1
+DEVICE ?= host
+
+# As many jobs as cores unless the caller said how many.
+ifeq ($(MAKELEVEL),0)
+ifeq ($(shell tr '\0' '\n' </proc/$$PPID/cmdline 2>/dev/null | grep -cE '^(-[a-zA-Z]*j|--jobs)'),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
+endif
+
+# ---- What there is --------------------------------------------------------------------------------------------------
+
+# One run of the preprocessor answers for the compiler and every header. (\043 is a number sign.)
+HEADERS := pg_query.h sqlite3.h fmt/core.h nlohmann/json.hpp xxhash.h histedit.h gtest/gtest.h
+FOUND := $(if $(NOBUILD),,$(shell { printf '\043if __GNUC__ >= 12\ngcc\n\043endif\n'; \
+  printf '\043if __has_include(<%s>)\n%s\n\043endif\n' $(foreach h,$(HEADERS),$h $h); } | \
+  $(CXX) -std=c++20 -x c++ -E -P - 2>/dev/null))
+Has = $(filter $1,$(FOUND))
+HasLibrary = $(filter /%,$(shell $(CXX) -print-file-name=lib$1 2>/dev/null))
+
+ifeq ($(NOCUDA),)
+NVCC := $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+endif
+ifneq ($(NVCC),)
+CUDA_HOME := $(abspath $(dir $(NVCC))..)
+CUDA_VERSION := $(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
+endif
+GPUS := $(shell command -v nvidia-smi >/dev/null 2>&1 && \
+          nvidia-smi --query-gpu=name,compute_cap --format=csv,noheader 2>/dev/null | tr ' ' '_' | grep -E ',_[0-9]+\.[0-9]+$$')
+GPU_ARCHS := $(sort $(foreach g,$(GPUS),$(subst .,,$(lastword $(subst _, ,$g)))))
+CUDA_ARCHS ?= $(or $(GPU_ARCHS),80 90)
+MPICXX := $(shell command -v mpicxx 2>/dev/null)
+
+# ---- Flags ----------------------------------------------------------------------------------------------------------
+
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Werror
+CPPFLAGS := -I. -DFMT_HEADER_ONLY
+# x86-64-v3 (AVX2) is every x86 server since 2015; no contraction, so that host and GPU compute the same bits.
+CXXFLAGS := -std=c++20 -O3 -march=x86-64-v3 -ffp-contract=off $(WARNINGS) -pthread
+NVCCFLAGS := -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -I. -Werror all-warnings \
+  -Xcompiler -march=x86-64-v3,-ffp-contract=off,-Wall,-Wextra,-pthread \
+  $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a,code=sm_$a) \
+  -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
+LDFLAGS := -pthread
+ifneq ($(SANITIZE),)
+CXXFLAGS := $(subst -O3,-O1,$(CXXFLAGS)) -g -fno-omit-frame-pointer -fsanitize=$(SANITIZE) -fno-sanitize-recover=all
+LDFLAGS += -fsanitize=$(SANITIZE)
+endif
+# libpg_query is static, because few machines have it. Its archive exports functions of an old xxhash; ours is inlined from
+# the header (XXH_INLINE_ALL), so the two never meet.
+LIBS := -lsqlite3 -l:libpg_query.a -ledit -ldl
+ifneq ($(NVCC),)
+CPPFLAGS += -isystem $(CUDA_HOME)/include
+LIBS += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt
+endif
+CCACHE := $(shell command -v ccache 2>/dev/null)
+
+# ---- Files ----------------------------------------------------------------------------------------------------------
+
+FOLDERS := base tablet compiler vm kernels session shell data_gen data_gen/ssb mpi
+SOURCES := $(filter-out $(EXCLUDE),$(wildcard $(FOLDERS:%=%/*.cc)))
+ifneq ($(NVCC),)
+SOURCES := $(filter-out kernels/no_gpu.cc,$(SOURCES))
+KERNELS := $(filter-out $(EXCLUDE),$(wildcard $(FOLDERS:%=%/*.cu)))
+else
+SOURCES := $(filter-out $(filter-out kernels/no_gpu.cc,$(wildcard kernels/*.cc)),$(SOURCES))
+endif
+TEST_SOURCES := $(filter-out $(EXCLUDE),$(wildcard tests/*.cc))
+BENCH_SOURCES := $(filter-out $(EXCLUDE),$(wildcard bench/*.cc))
+
+WITH_MAIN := $(shell grep -l '^int main.' /dev/null $(SOURCES) $(TEST_SOURCES) $(BENCH_SOURCES))
+TESTS := $(patsubst tests/%.cc,%,$(filter %_test.cc,$(TEST_SOURCES)))
+BENCHES := $(patsubst %_bench_bench,%_bench,$(BENCH_SOURCES:bench/%.cc=%_bench))
+PROGRAM_SOURCES := $(filter-out $(BENCH_SOURCES) %_test.cc,$(WITH_MAIN))
+PROGRAMS := $(notdir $(PROGRAM_SOURCES:.cc=))
+# What several tests share: the files of tests/ that are neither tests nor programs.
+TEST_PARTS := $(filter-out %_test.cc $(WITH_MAIN),$(TEST_SOURCES))
+
+LIBRARY_OBJECTS := $(patsubst %,$(B)/obj/%.o,$(filter-out $(WITH_MAIN),$(SOURCES)) $(KERNELS))
+TEST_PART_OBJECTS := $(TEST_PARTS:%=$(B)/obj/%.o)
+ALL_SOURCES := $(SOURCES) $(KERNELS) $(TEST_SOURCES) $(BENCH_SOURCES)
+
+# ---- Targets that people call ---------------------------------------------------------------------------------------
+
+.PHONY: all programs tests demo demo-run test test-run test-gpu bench-ssb bench-ssb-run asan tsan format format-check \
+        opcodes help clean requirements FORCE
+
+all: programs tests  ##build Everything that can be built here, into build/ (the default)
+programs: $(PROGRAMS:%=$(B)/%) $(BENCHES:%=$(B)/%)  ##build The programs: tessera, ssb_gen, uniform_gen, sqllogictest, the benchmarks
+tests: $(TESTS:%=$(B)/%)  ##build The unit tests
+
+# Set-up comes before the make that looks for what is there.
+demo:  ##try Install what is missing, build, generate SSB (SCALE=1), load it and run its 13 queries
+	@$(if $(NOBUILD),,tests/setup build)
+	@$(MAKE) --no-print-directory demo-run
+demo-run: $(if $(NOBUILD),,programs)
+	@bench/ssb.sh demo $(B) $(SCALE)
+
+test:  ##test Install what is missing, build, run every test on the host, close with the totals
+	@$(if $(NOBUILD),,tests/setup build test)
+	@$(MAKE) --no-print-directory test-run
+test-run: $(if $(NOBUILD),,all)
+	@tests/run host $(B)
+test-gpu: $(if $(NOBUILD),,all)  ##test The tests on the GPU of this machine (NOBUILD=1: as carried here)
+	@tests/run gpu $(B)
+asan:  ##test The host tests with the address and undefined-behaviour sanitizers, in build/asan
+	@$(MAKE) --no-print-directory B=$(B)/asan SANITIZE=address,undefined NOCUDA=1 test-run
+tsan:  ##test The host tests with the thread sanitizer, in build/tsan
+	@$(MAKE) --no-print-directory B=$(B)/tsan SANITIZE=thread NOCUDA=1 test-run
+
+bench-ssb:  ##measure The Star Schema Benchmark: DEVICE=host|gpu SCALE=1 CSV=file; on the host beside DuckDB
+	@$(if $(NOBUILD),,tests/setup build $(if $(filter host,$(DEVICE)),bench))
+	@$(MAKE) --no-print-directory bench-ssb-run
+bench-ssb-run: $(if $(NOBUILD),,programs)
+	@bench/ssb.sh bench $(B) $(SCALE) $(DEVICE) $(CSV)
+
+format:  ##maintain Format all C++ and CUDA sources with clang-format
+	@clang-format -i --style=file $(wildcard $(foreach f,$(FOLDERS) tests bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
+format-check:  ##maintain Name the files that `make format` would change
+	@clang-format --style=file --dry-run $(wildcard $(foreach f,$(FOLDERS) tests bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh)) 2>&1 | \
+	  sed -n 's/:[0-9]*:[0-9]*: warning.*//p' | sort -u
+opcodes: $(B)/opcodes_md  ##maintain Write vm/OPCODES.md anew from the opcode table
+	@$< >vm/OPCODES.md
+clean:  ##maintain Remove build/
+	@rm -rf $(B)
+
+GROUPS := build:Build try:Try test:Test measure:Measure maintain:Maintain
+help:  ##build This list
+	@$(foreach g,$(GROUPS),printf '\n%s\n' $(word 2,$(subst :, ,$g)); \
+	  sed -nE 's/^([a-z-]+):.*##$(firstword $(subst :, ,$g)) (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | \
+	  while IFS=$$'\t' read -r t d; do printf '%-16s%s\n' "$$t" "$$d"; done; )
+	@printf '\nVariables: B, CUDA_ARCHS, NOCUDA=1, NOBUILD=1, SCALE, DEVICE, CSV; the head of the Makefile explains them.\n'
+
+# ---- Banner and requirements ----------------------------------------------------------------------------------------
+
+MISSING := $(strip $(if $(call Has,gcc),,g++) \
+  $(if $(and $(call Has,pg_query.h),$(call HasLibrary,pg_query.a)),,libpg-query-dev) \
+  $(if $(and $(call Has,sqlite3.h),$(call HasLibrary,sqlite3.so)),,libsqlite3-dev) \
+  $(if $(call Has,fmt/core.h),,libfmt-dev) $(if $(call Has,nlohmann/json.hpp),,nlohmann-json3-dev) $(if $(call Has,xxhash.h),,libxxhash-dev) \
+  $(if $(and $(call Has,histedit.h),$(call HasLibrary,edit.so)),,libedit-dev))
+MISSING_TEST := $(if $(and $(call Has,gtest/gtest.h),$(call HasLibrary,gtest.a)),,libgtest-dev)
+OrMissing = $(if $(filter $1,$(MISSING) $(MISSING_TEST)),NOT FOUND: sudo apt-get install $1,found)
+COMMA := ,
+
+define BANNER
+Tessera
+  compiler       $(if $(call Has,gcc),$(shell $(CXX) -dumpfullversion 2>/dev/null | sed 's/^/g++ /'),NOT FOUND: g++ 12 or later; sudo apt-get install g++)$(if $(CCACHE),$(COMMA) ccache)
+  libpg_query    $(call OrMissing,libpg-query-dev)
+  SQLite         $(call OrMissing,libsqlite3-dev)
+  libedit        $(call OrMissing,libedit-dev)
+  fmt            $(call OrMissing,libfmt-dev)
+  nlohmann-json  $(call OrMissing,nlohmann-json3-dev)
+  xxhash         $(call OrMissing,libxxhash-dev)
+  GoogleTest     $(call OrMissing,libgtest-dev)
+  CUDA toolkit   $(if $(NVCC),$(CUDA_VERSION) in $(CUDA_HOME)$(COMMA) for $(CUDA_ARCHS:%=sm_%),not $(if $(NOCUDA),wanted,found): host only. Get it from https://developer.nvidia.com/cuda-downloads)
+  GPU            $(or $(subst _, ,$(GPUS)),none: queries run on the host)
+  Open MPI       $(or $(MPICXX),not found: sudo apt-get install libopenmpi-dev openmpi-bin (for clusters only))
+endef
+
+# Shown once, by the make that builds.
+ifneq ($(filter all programs tests demo-run test-run test-gpu bench-ssb-run,$(or $(MAKECMDGOALS),all)),)
+ifeq ($(NOBUILD),)
+$(info $(BANNER))
+endif
+endif
+
+requirements:
+	@missing="$(MISSING)"; if [ -n "$$missing" ]; then \
+	  echo "Tessera cannot be built without: $$missing" >&2; \
+	  echo "On Debian or Ubuntu: sudo apt-get install $$missing   (make demo and make test do it themselves)" >&2; exit 1; fi
+
+# ---- Rules ----------------------------------------------------------------------------------------------------------
+
+# A stamp changes when its text does, and what depends on it is made again.
+define STAMP
+$(B)/$1: FORCE
+	@mkdir -p $$(@D); echo '$2' | cmp -s - $$@ || echo '$2' >$$@
+endef
+$(eval $(call STAMP,cxx_flags,$(CXX) $(CPPFLAGS) $(CXXFLAGS)))
+$(eval $(call STAMP,nvcc_flags,$(NVCC) $(NVCCFLAGS)))
+$(eval $(call STAMP,link_flags,$(LDFLAGS) $(LIBS)))
+$(eval $(call STAMP,library_objects,$(LIBRARY_OBJECTS)))
+$(eval $(call STAMP,test_part_objects,$(TEST_PART_OBJECTS)))
+FORCE:
+
+$(B)/obj/%.cc.o: %.cc $(B)/cxx_flags | requirements
+	@mkdir -p $(@D); echo "  c++   $<"
+	@$(CCACHE) $(CXX) $(CPPFLAGS) $(CXXFLAGS) -MMD -MP -c $< -o $@
+
+$(B)/obj/%.cu.o: %.cu $(B)/nvcc_flags | requirements
+	@mkdir -p $(@D); echo "  nvcc  $<"
+	@$(CCACHE) $(NVCC) -ccbin $(CXX) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+# The archive is made anew: an object whose source is gone must not stay in it.
+$(B)/libtessera.a: $(LIBRARY_OBJECTS) $(B)/library_objects
+	@rm -f $@; ar rcs $@ $(LIBRARY_OBJECTS)
+$(B)/libtests.a: $(TEST_PART_OBJECTS) $(B)/test_part_objects
+	@rm -f $@; ar rcs $@ $(TEST_PART_OBJECTS)
+
+# Link = $(call Link,objects and archives)
+Link = echo "  link  $@"; $(CXX) $(LDFLAGS) -o $@ $1 $(LIBS)
+
+define PROGRAM_RULE
+$(B)/$(notdir $(1:.cc=)): $(B)/obj/$1.o $(if $(filter tests/%,$1),$(B)/libtests.a) $(B)/libtessera.a $(B)/link_flags
+	@$$(call Link,$$(filter %.o %.a,$$^))
+endef
+$(foreach s,$(PROGRAM_SOURCES),$(eval $(call PROGRAM_RULE,$s)))
+
+define BENCH_RULE
+$(B)/$(patsubst %_bench_bench,%_bench,$(1:bench/%.cc=%_bench)): $(B)/obj/$1.o $(B)/libtessera.a $(B)/link_flags
+	@$$(call Link,$$(filter %.o %.a,$$^))
+endef
+$(foreach s,$(BENCH_SOURCES),$(eval $(call BENCH_RULE,$s)))
+
+$(TESTS:%=$(B)/%): $(B)/%: $(B)/obj/tests/%.cc.o $(B)/libtests.a $(B)/libtessera.a $(B)/link_flags
+	@$(if $(MISSING_TEST),echo "The tests need GoogleTest: sudo apt-get install libgtest-dev" >&2; exit 1)
+	@$(call Link,$(filter %.o %.a,$^) -lgtest_main -lgtest)
+
+-include $(patsubst %,$(B)/obj/%.d,$(ALL_SOURCES))

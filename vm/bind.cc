@@ -1,0 +1,453 @@
+// Binding. Bounds go through one form for all types, the integer form of Chunk::min: integers as they are, floats by their
+// order-preserving map, strings as codes of the chunk's dictionary. There a predicate is an interval or a set.
+
+#include "vm/bind.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "vm/dictionary.h"
+
+namespace tessera::vm {
+namespace {
+
+using Kind = BoundPredicate::Kind;
+
+/// An interval of values in integer form, both ends included; empty if low > high.
+struct Interval {
+  int128_t low = kInt128Min, high = kInt128Max;
+};
+
+/// The interval of floats in ordered form. -0.0 and 0.0 are one value with two codes; NaN is the greatest.
+Interval FloatInterval(const Program& program, const Predicate& p, bool single) {
+  Interval out{0, static_cast<int128_t>(single ? uint64_t{kOrderedNaN32} : kOrderedNaN)};
+  auto code = [&](double v) { return static_cast<int128_t>(single ? uint64_t{OrderedFloat32(static_cast<float>(v))} : OrderedFloat(v)); };
+  // The value nearest to v that the column can hold, and on which side of v it lies.
+  auto held = [&](double v) { return single && v == v ? static_cast<double>(static_cast<float>(v)) : v; };
+  if (p.low >= 0) {
+    double v = program.constants[static_cast<size_t>(p.low)].f64;
+    double h = held(v);
+    if (v == 0) {
+      out.low = p.low_inclusive ? code(-0.0) : code(0.0) + 1;
+    } else {
+      out.low = code(h) + ((h == v || v != v) ? (p.low_inclusive ? 0 : 1) : (h < v ? 1 : 0));
+    }
+  }
+  if (p.high >= 0) {
+    double v = program.constants[static_cast<size_t>(p.high)].f64;
+    double h = held(v);
+    if (v == 0) {
+      out.high = p.high_inclusive ? code(0.0) : code(-0.0) - 1;
+    } else {
+      out.high = code(h) - ((h == v || v != v) ? (p.high_inclusive ? 0 : 1) : (h > v ? 1 : 0));
+    }
+  }
+  return out;
+}
+
+Interval NumberInterval(const Program& program, const Predicate& p, const SqlType& type) {
+  if (type.IsFloat()) return FloatInterval(program, p, type.id == TypeId::kReal);
+  auto value = [&](int32_t c) {
+    const Value& v = program.constants[static_cast<size_t>(c)];
+    return type.storage() == StorageClass::kWide ? v.wide : static_cast<int128_t>(v.i64);
+  };
+  // Inclusive unless the bound is at the end of 128 bits, where a strict one leaves nothing.
+  Interval out;
+  if (p.low >= 0) {
+    out.low = value(p.low);
+    if (!p.low_inclusive) {
+      if (out.low == kInt128Max) return {1, 0};
+      ++out.low;
+    }
+  }
+  if (p.high >= 0) {
+    out.high = value(p.high);
+    if (!p.high_inclusive) {
+      if (out.high == kInt128Min) return {1, 0};
+      --out.high;
+    }
+  }
+  return out;
+}
+
+class PredicateBinder {
+ public:
+  PredicateBinder(const Program& program, const Section& section, const Chunk& chunk, StringPool* strings, const std::vector<KeyRange>& key_ranges,
+                  BoundTablet* out)
+      : program_(program), section_(section), chunk_(chunk), strings_(strings), key_ranges_(key_ranges), out_(out) {}
+
+  Result<BoundPredicate> Bind(const Predicate& p, uint64_t* set_bytes) {
+    set_bytes_ = set_bytes;
+    BoundPredicate b;
+    b.slot = p.slot;
+    if (p.kind == Predicate::Kind::kIsNull || p.kind == Predicate::Kind::kIsNotNull) {
+      return Nulls(b, p.kind == Predicate::Kind::kIsNotNull);
+    }
+    if (chunk_.null_count == chunk_.rows) return Constant(b, false);
+    if (p.kind == Predicate::Kind::kKeyRange) {
+      const size_t join = static_cast<size_t>(p.join);
+      if (join >= key_ranges_.size() || !key_ranges_[join].known) return Constant(b, true);
+      return Range(b, {key_ranges_[join].low, key_ranges_[join].high}, false);
+    }
+    if (chunk_.type.id == TypeId::kText) return Text(b, p);
+    if (p.kind == Predicate::Kind::kRange) return Range(b, NumberInterval(program_, p, chunk_.type), p.negated);
+    return In(b, p);
+  }
+
+ private:
+  static BoundPredicate Constant(BoundPredicate b, bool passes) {
+    b.kind = passes ? Kind::kAll : Kind::kNone;
+    return b;
+  }
+
+  /// No row is NULL, or the test below cannot be passed by one.
+  bool NoNulls() const { return chunk_.null_count == 0; }
+
+  Result<BoundPredicate> Nulls(BoundPredicate b, bool negated) {
+    if (NoNulls()) return Constant(b, negated);
+    if (chunk_.null_count == chunk_.rows) return Constant(b, !negated);
+    if (chunk_.null_bytes != nullptr) {
+      b.kind = Kind::kNulls;
+      b.null_bytes = chunk_.null_bytes;
+      b.negated = negated;
+      return b;
+    }
+    b.kind = Kind::kRange;
+    b.negated = negated;
+    SetLow(&b, chunk_.width == 16 ? chunk_.null_code_wide : static_cast<int128_t>(chunk_.null_code));
+    return b;
+  }
+
+  static void SetLow(BoundPredicate* b, int128_t code) {
+    b->low = static_cast<uint64_t>(Low64(code));
+    b->low_high = static_cast<uint64_t>(High64(code));
+  }
+
+  /// The code of a value within [min, max].
+  int128_t CodeOf(int128_t value) const {
+    if (chunk_.type.id == TypeId::kText) return value;
+    if (chunk_.width == 16) return WrapSub128(value, chunk_.base);
+    return static_cast<int128_t>(static_cast<uint64_t>(Low64(value)) - static_cast<uint64_t>(Low64(chunk_.base)));
+  }
+  static int128_t WrapSub128(int128_t a, int128_t b) {
+    return static_cast<int128_t>(static_cast<uint128_t>(a) - static_cast<uint128_t>(b));
+  }
+
+  /// Values in `in` pass (those outside, if negated); NULL never.
+  Result<BoundPredicate> Range(BoundPredicate b, Interval in, bool negated) {
+    in.low = std::max(in.low, chunk_.min);
+    in.high = std::min(in.high, chunk_.max);
+    const bool none = in.low > in.high;
+    const bool all = !none && in.low == chunk_.min && in.high == chunk_.max;
+    if (chunk_.width == 0 || NoNulls()) {
+      if (none || all) return Constant(b, all != negated);
+    } else if (negated ? all : none) {
+      return Constant(b, false);
+    }
+    // From here on there is a stream of codes. "All but NULL" is the interval of all values.
+    if (none) {
+      in = {chunk_.min, chunk_.max};
+      negated = false;
+    }
+    b.kind = Kind::kRange;
+    b.negated = negated;
+    const int128_t low = CodeOf(in.low);
+    SetLow(&b, low);
+    const uint128_t span = static_cast<uint128_t>(in.high) - static_cast<uint128_t>(in.low);
+    b.span = static_cast<uint64_t>(span);
+    b.span_high = static_cast<uint64_t>(span >> 64);
+    if (!NoNulls()) {
+      bool inside;
+      if (chunk_.width == 16) {
+        inside = static_cast<uint128_t>(WrapSub128(chunk_.null_code_wide, low)) <= span;
+      } else {
+        // Differences are taken in the width of the code, as the interpreters do.
+        const uint64_t mask = chunk_.width == 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * chunk_.width)) - 1;
+        inside = ((chunk_.null_code - static_cast<uint64_t>(Low64(low))) & mask) <= b.span;
+      }
+      b.exclude_null = negated ? !inside : inside;
+    }
+    return b;
+  }
+
+  uint8_t* NewSet(uint64_t bytes) {
+    out_->storage.push_back(std::make_unique<uint8_t[]>(bytes));  // zeroed
+    *set_bytes_ = bytes;
+    return out_->storage.back().get();
+  }
+
+  Result<BoundPredicate> In(BoundPredicate b, const Predicate& p) {
+    std::vector<Interval> parts;
+    for (int32_t c : p.list) {
+      Predicate one;
+      one.low = one.high = c;
+      Interval i = NumberInterval(program_, one, chunk_.type);
+      i.low = std::max(i.low, chunk_.min);
+      i.high = std::min(i.high, chunk_.max);
+      if (i.low <= i.high) parts.push_back(i);
+    }
+    if (parts.empty()) return Range(b, {1, 0}, p.negated);
+    std::sort(parts.begin(), parts.end(), [](const Interval& x, const Interval& y) { return x.low < y.low; });
+    size_t n = 1;  // neighbours become one interval
+    for (size_t i = 1; i < parts.size(); ++i) {
+      if (parts[i].low <= parts[n - 1].high || parts[i].low == parts[n - 1].high + 1) {
+        parts[n - 1].high = std::max(parts[n - 1].high, parts[i].high);
+      } else {
+        parts[n++] = parts[i];
+      }
+    }
+    parts.resize(n);
+    if (n == 1) return Range(b, parts[0], p.negated);
+    b.kind = Kind::kSet;
+    // One byte a code where the codes are few, else one byte a row.
+    const uint64_t codes = chunk_.width == 1 ? 256 : chunk_.width == 2 ? 65536 : 0;
+    if (codes != 0) {
+      uint8_t* set = NewSet(codes);
+      if (p.negated) memset(set, 1, codes);
+      for (const Interval& i : parts) {
+        memset(set + static_cast<uint64_t>(CodeOf(i.low)), p.negated ? 0 : 1, static_cast<size_t>(i.high - i.low) + 1);
+      }
+      if (!NoNulls()) set[chunk_.null_code] = 0;
+      b.set = set;
+      return b;
+    }
+    uint8_t* set = NewSet(chunk_.rows);
+    for (uint32_t row = 0; row < chunk_.rows; ++row) {
+      int128_t value;
+      if (chunk_.width == 16) {
+        int128_t code;
+        memcpy(&code, chunk_.codes + size_t{16} * row, 16);
+        if (chunk_.has_nulls && code == chunk_.null_code_wide) continue;
+        value = static_cast<int128_t>(static_cast<uint128_t>(chunk_.base) + static_cast<uint128_t>(code));
+      } else {
+        uint64_t code = 0;
+        memcpy(&code, chunk_.codes + size_t{chunk_.width} * row, chunk_.width);
+        if (chunk_.has_nulls && code == chunk_.null_code) continue;
+        value = chunk_.min + static_cast<int128_t>(code - static_cast<uint64_t>(CodeOf(chunk_.min)));
+      }
+      auto after = std::upper_bound(parts.begin(), parts.end(), value, [](int128_t v, const Interval& i) { return v < i.low; });
+      const bool in = after != parts.begin() && value <= (after - 1)->high;
+      set[row] = in != p.negated ? 1 : 0;
+    }
+    b.set = set;
+    b.by_row = true;
+    return b;
+  }
+
+  /// Whether one string passes, before negation.
+  bool TextPasses(const Predicate& p, std::string_view s) const {
+    if (p.kind == Predicate::Kind::kIn) {
+      return std::any_of(p.list.begin(), p.list.end(), [&](int32_t c) { return program_.constants[static_cast<size_t>(c)].text == s; });
+    }
+    if (p.low >= 0) {
+      int c = s.compare(program_.constants[static_cast<size_t>(p.low)].text);
+      if (c < 0 || (c == 0 && !p.low_inclusive)) return false;
+    }
+    if (p.high >= 0) {
+      int c = s.compare(program_.constants[static_cast<size_t>(p.high)].text);
+      if (c > 0 || (c == 0 && !p.high_inclusive)) return false;
+    }
+    return true;
+  }
+
+  /// First code whose entry is not less than (not greater than, if `after`) `text`.
+  int128_t CodeBound(std::string_view text, bool after) const {
+    uint32_t low = 0, high = chunk_.entries;
+    while (low < high) {
+      uint32_t middle = low + (high - low) / 2;
+      int c = chunk_.Entry(middle).compare(text);
+      if (c < 0 || (after && c == 0)) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+
+  Result<BoundPredicate> Text(BoundPredicate b, const Predicate& p) {
+    if (p.kind == Predicate::Kind::kRange && chunk_.encoding == Encoding::kDictionary) {
+      Interval in;
+      if (p.low >= 0) in.low = CodeBound(program_.constants[static_cast<size_t>(p.low)].text, !p.low_inclusive);
+      if (p.high >= 0) in.high = CodeBound(program_.constants[static_cast<size_t>(p.high)].text, p.high_inclusive) - 1;
+      return Range(b, in, p.negated);
+    }
+    // Decide entry by entry, then let the codes (or, stored plain, the rows) look the answer up.
+    const uint64_t entries = chunk_.entries;
+    std::vector<uint8_t> passes(entries);
+    if (p.kind == Predicate::Kind::kMapped) {
+      TESSERA_ASSIGN(DictionaryMap map, MapDictionary(program_, p.map, chunk_, strings_));
+      for (uint64_t i = 0; i < entries; ++i) passes[i] = (map.kept[i] != 0) != p.negated ? 1 : 0;
+    } else if (p.kind == Predicate::Kind::kIn && chunk_.encoding == Encoding::kDictionary) {
+      if (p.negated) std::fill(passes.begin(), passes.end(), uint8_t{1});
+      for (int32_t c : p.list) {
+        const std::string& text = program_.constants[static_cast<size_t>(c)].text;
+        int128_t at = CodeBound(text, false);
+        if (at < entries && chunk_.Entry(static_cast<uint32_t>(at)) == text) passes[static_cast<size_t>(at)] = p.negated ? 0 : 1;
+      }
+    } else {
+      for (uint32_t i = 0; i < entries; ++i) passes[i] = TextPasses(p, chunk_.Entry(i)) != p.negated ? 1 : 0;
+    }
+    if (chunk_.encoding == Encoding::kConstant) return Constant(b, entries > 0 && passes[0] != 0);
+    if (chunk_.encoding == Encoding::kDictionary) {
+      const auto first = std::find(passes.begin(), passes.end(), uint8_t{1});
+      if (first == passes.end()) return Constant(b, false);
+      const auto end = std::find(first, passes.end(), uint8_t{0});
+      if (std::find(end, passes.end(), uint8_t{1}) == passes.end()) {
+        return Range(b, {first - passes.begin(), end - passes.begin() - 1}, false);
+      }
+      // The table covers every code of the width, or all that occur.
+      const uint64_t size = chunk_.width == 1 ? 256 : std::max<uint64_t>(entries, chunk_.has_nulls ? chunk_.null_code + 1 : 0);
+      if (size <= uint64_t{16} << 20) {
+        uint8_t* set = NewSet(size);
+        memcpy(set, passes.data(), entries);
+        b.kind = Kind::kSet;
+        b.set = set;
+        return b;
+      }
+      uint8_t* set = NewSet(chunk_.rows);
+      for (uint32_t row = 0; row < chunk_.rows; ++row) {
+        uint64_t code = 0;
+        memcpy(&code, chunk_.codes + size_t{chunk_.width} * row, chunk_.width);
+        set[row] = code < entries ? passes[code] : 0;
+      }
+      b.kind = Kind::kSet;
+      b.set = set;
+      b.by_row = true;
+      return b;
+    }
+    uint8_t* set = NewSet(chunk_.rows);
+    for (uint32_t row = 0; row < chunk_.rows; ++row) set[row] = chunk_.null_bytes != nullptr && chunk_.null_bytes[row] != 0 ? 0 : passes[row];
+    b.kind = Kind::kSet;
+    b.set = set;
+    b.by_row = true;
+    return b;
+  }
+
+  const Program& program_;
+  const Section& section_;
+  const Chunk& chunk_;
+  StringPool* strings_;
+  const std::vector<KeyRange>& key_ranges_;
+  BoundTablet* out_;
+  uint64_t* set_bytes_ = nullptr;
+};
+
+/// A slot read as values. Text gets its map: to identifiers of the pool, or to what the slot's dictionary section gives.
+Status BindSlot(const Program& program, const Slot& slot, const Chunk& chunk, bool values, StringPool* strings, BoundTablet* out, BoundSlot* b,
+                uint64_t* map_entries) {
+  b->codes = chunk.codes;
+  b->width = chunk.width;
+  b->wide = chunk.type.storage() == StorageClass::kWide;
+  b->null_bytes = chunk.null_bytes;
+  b->all_null = chunk.null_count == chunk.rows;
+  b->base = static_cast<uint64_t>(Low64(chunk.base));
+  b->base_high = High64(chunk.base);
+  if (chunk.width != 0 && chunk.null_count > 0 && chunk.null_bytes == nullptr) {
+    b->has_null_code = true;
+    b->null_code = chunk.width == 16 ? static_cast<uint64_t>(Low64(chunk.null_code_wide)) : chunk.null_code;
+    b->null_code_high = chunk.width == 16 ? High64(chunk.null_code_wide) : 0;
+  }
+  if (chunk.type.id != TypeId::kText) {
+    const bool single = chunk.type.id == TypeId::kReal, floats = chunk.type.IsFloat();
+    if (chunk.width == 0) {
+      b->decode = Decode::kConstant;
+      if (floats) {
+        b->base = std::bit_cast<uint64_t>(single ? static_cast<double>(FromOrderedFloat32(static_cast<uint32_t>(b->base)))
+                                                 : FromOrderedFloat(b->base));
+      }
+    } else {
+      b->decode = single ? Decode::kReal : floats ? Decode::kFloat : Decode::kFrame;
+    }
+    return Status::Ok();
+  }
+  b->decode = chunk.encoding == Encoding::kConstant ? Decode::kConstant : chunk.encoding == Encoding::kPlain ? Decode::kMapRow : Decode::kMap;
+  if (!values || b->all_null) return Status::Ok();
+  // One entry more than there are codes: what a NULL code may index.
+  *map_entries = uint64_t{chunk.entries} + 1;
+  out->storage.push_back(std::make_unique<uint8_t[]>(*map_entries * 8));
+  int64_t* map = reinterpret_cast<int64_t*>(out->storage.back().get());
+  if (slot.map >= 0) {
+    TESSERA_ASSIGN(DictionaryMap made, MapDictionary(program, slot.map, chunk, strings));
+    std::copy(made.values.begin(), made.values.end(), map);
+    if (std::find(made.null.begin(), made.null.end(), uint8_t{1}) != made.null.end()) {
+      out->storage.push_back(std::make_unique<uint8_t[]>(*map_entries));
+      std::copy(made.null.begin(), made.null.end(), out->storage.back().get());
+      b->map_null = out->storage.back().get();
+    }
+  } else {
+    for (uint32_t i = 0; i < chunk.entries; ++i) map[i] = strings->Intern(chunk.Entry(i));
+  }
+  b->map = map;
+  if (b->decode == Decode::kConstant) {
+    b->base = static_cast<uint64_t>(map[0]);
+    b->base_high = 0;
+    b->all_null = b->map_null != nullptr && b->map_null[0] != 0;
+    b->map = nullptr;
+    b->map_null = nullptr;
+    *map_entries = 0;
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+std::vector<bool> SlotsReadAsValues(const Section& section) {
+  std::vector<bool> read(section.slots.size());
+  auto note = [&](int32_t packed) {
+    Operand o = Operand::Unpack(packed);
+    if (packed >= 0 && o.kind == OperandKind::kSlot && o.index < read.size()) read[o.index] = true;
+  };
+  for (const Instruction& in : section.code) {
+    const OpcodeInfo& info = Info(in.op);
+    const int32_t v[4] = {in.p1, in.p2, in.p3, in.p4};
+    for (int k = 0; k < 4; ++k) {
+      if (info.p[k] == OperandSpec::Src || info.p[k] == OperandSpec::SrcW || info.p[k] == OperandSpec::SrcInt) {
+        if ((info.shape == Shape::Probe || info.shape == Shape::Group) && in.p3 == 0) continue;
+        note(v[k]);
+      }
+    }
+  }
+  return read;
+}
+
+Result<BoundTablet> BindTablet(const Program& program, int section, const Tablet& tablet, StringPool* strings, const std::vector<KeyRange>& key_ranges) {
+  const Section& s = program.sections[static_cast<size_t>(section)];
+  const std::vector<bool> values = SlotsReadAsValues(s);
+  BoundTablet out;
+  out.rows = tablet.rows();
+  out.slots.resize(s.slots.size());
+  out.chunks.resize(s.slots.size());
+  out.map_entries.resize(s.slots.size());
+  out.predicates.resize(s.predicates.size());
+  out.set_bytes.resize(s.predicates.size());
+  std::vector<int32_t> counted;  // several slots may read one column
+  for (size_t i = 0; i < s.slots.size(); ++i) {
+    TESSERA_ASSIGN(const Chunk* chunk, tablet.Chunk(s.slots[i].column));
+    const StorageClass want = s.slots[i].map >= 0 ? StorageClass::kText : s.slots[i].type.storage();
+    if (chunk->type.storage() != want) return Status(ErrorCode::kCorrupt, "a chunk of " + tablet.path() + " has another type than the catalog says");
+    out.chunks[i] = chunk;
+    if (std::find(counted.begin(), counted.end(), s.slots[i].column) == counted.end()) {
+      counted.push_back(s.slots[i].column);
+      out.encoded_bytes += chunk->encoded_bytes;
+    }
+  }
+  for (size_t i = 0; i < s.predicates.size(); ++i) {
+    const Chunk& chunk = *out.chunks[static_cast<size_t>(s.predicates[i].slot)];
+    TESSERA_ASSIGN(out.predicates[i], PredicateBinder(program, s, chunk, strings, key_ranges, &out).Bind(s.predicates[i], &out.set_bytes[i]));
+  }
+  // The filters at the head of the code are passed by every row or the row is gone.
+  for (const Instruction& in : s.code) {
+    if (in.op == Opcode::SkipIfNone) continue;
+    if (in.op != Opcode::Filter) break;
+    if (out.predicates[in.p1].kind == Kind::kNone) out.skip = true;
+  }
+  if (out.skip) return out;
+  for (size_t i = 0; i < s.slots.size(); ++i) {
+    TESSERA_TRY(BindSlot(program, s.slots[i], *out.chunks[i], values[i], strings, &out, &out.slots[i], &out.map_entries[i]));
+  }
+  return out;
+}
+
+}  // namespace tessera::vm

@@ -1,0 +1,23 @@
+// Functions of a TEXT column are evaluated once per dictionary entry, not per row: a dictionary section runs over the
+// entries of a chunk at binding. Private to vm/.
+#pragma once
+
+#include <vector>
+
+#include "base/status.h"
+#include "tablet/tablet.h"
+#include "vm/program.h"
+#include "vm/string_pool.h"
+
+namespace tessera::vm {
+
+/// One item per entry of the chunk (kPlain: per row, where a NULL row's entry is "").
+struct DictionaryMap {
+  std::vector<int64_t> values;  ///< what Emit gave, if the section emits a value
+  std::vector<uint8_t> null;    ///< 1 where it is NULL or the entry did not reach Emit
+  std::vector<uint8_t> kept;    ///< 1 where the entry reached Emit
+};
+
+Result<DictionaryMap> MapDictionary(const Program& program, int section, const Chunk& chunk, StringPool* strings);
+
+}  // namespace tessera::vm

@@ -1,0 +1,52 @@
+// A join table on the host: the rows that Build collected and an index over their keys. Private to vm/.
+//
+// One integer or text key whose values lie close together is addressed directly (position key - least key); everything else
+// hashes with linear probing. Rows with the same key form a chain in the order of rows. REQUIRES: Finish before any look-up; then it is read-only.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "vm/bind.h"
+#include "vm/row_set.h"
+#include "vm/vm.h"
+
+namespace tessera::vm {
+
+inline constexpr uint32_t kNoRow = 0xFFFFFFFFu;
+
+class JoinIndex {
+ public:
+  /// Indexes `rows`, whose first `keys` columns are the keys (none NULL). Errors: kResource, more than 2^32 - 2 rows.
+  Status Finish(RowSet rows, int keys);
+
+  const RowSet& rows() const { return rows_; }
+  KeyRange key_range() const { return range_; }
+
+  bool direct() const { return direct_; }
+  /// First row with the single key `key`, or kNoRow. REQUIRES: direct().
+  uint32_t FirstDirect(int64_t key) const {
+    const uint64_t at = static_cast<uint64_t>(key) - static_cast<uint64_t>(range_.low);
+    return at < heads_.size() ? heads_[at] : kNoRow;
+  }
+  const uint32_t* direct_heads() const { return heads_.data(); }
+  uint64_t direct_size() const { return heads_.size(); }
+  int64_t direct_base() const { return range_.low; }
+
+  /// First row whose key words equal `words` (see KeyWords), or kNoRow. REQUIRES: !direct().
+  uint32_t FirstHashed(const int64_t* words, uint64_t hash) const;
+  /// The next row with the same key, or kNoRow.
+  uint32_t After(uint32_t row) const { return row < next_.size() ? next_[row] : kNoRow; }
+  /// Columns that make the key words: a wide key gives two.
+  int words() const { return static_cast<int>(word_columns_.size()); }
+
+ private:
+  RowSet rows_;
+  std::vector<const int64_t*> word_columns_;
+  std::vector<uint32_t> heads_;  // direct: by key - least key; hashed: slots, a power of two, at most half full
+  std::vector<uint32_t> next_;   // empty if every key is unique
+  bool direct_ = false;
+  KeyRange range_;
+};
+
+}  // namespace tessera::vm

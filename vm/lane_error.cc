@@ -1,0 +1,35 @@
+// Wording after PostgreSQL's.
+
+#include "vm/lane_error.h"
+
+namespace tessera::vm {
+
+Status LaneErrorStatus(LaneError error, const Instruction& in) {
+  switch (error) {
+    case LaneError::kNone:
+      break;
+    case LaneError::kOverflow:
+      return SqlError("bigint out of range", -1, "Cast an operand to DECIMAL(38) or DOUBLE PRECISION for a wider range.");
+    case LaneError::kWideOverflow:
+      return SqlError("numeric value out of range: more than 38 digits", -1, "Cast an operand to DOUBLE PRECISION for a wider range.");
+    case LaneError::kRange: {
+      SqlType type = UnpackType(in.p4);
+      std::string name = type.ToString();
+      if (type.id != TypeId::kDecimal) {
+        for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+      }
+      return SqlError(name + " out of range");
+    }
+    case LaneError::kDateRange:
+      return SqlError("date out of range: years 1 to 9999");
+    case LaneError::kFloatToInteger:
+      return SqlError("number out of range: a floating point value is NaN, infinite or too large for the target type");
+    case LaneError::kBadText:
+      return SqlError("invalid input syntax");
+    case LaneError::kNegativeLength:
+      return SqlError("negative substring length not allowed");
+  }
+  return {ErrorCode::kInternal, "an instruction failed without a reason"};
+}
+
+}  // namespace tessera::vm

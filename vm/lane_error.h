@@ -1,0 +1,13 @@
+// The message a user reads when a row fails, the same from the host interpreter and the GPU.
+#pragma once
+
+#include "base/status.h"
+#include "vm/meaning.h"
+#include "vm/program.h"
+
+namespace tessera::vm {
+
+/// REQUIRES: error != LaneError::kNone. `in` is the instruction that failed; its P4 names the type for kRange.
+Status LaneErrorStatus(LaneError error, const Instruction& in);
+
+}  // namespace tessera::vm

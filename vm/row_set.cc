@@ -1,0 +1,143 @@
+// Rows in the machine's form.
+
+#include "vm/row_set.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "vm/meaning.h"
+
+namespace tessera::vm {
+
+RowSet MakeRowSet(const std::vector<SqlType>& types) {
+  RowSet r;
+  for (const SqlType& t : types) r.columns.push_back({t, {}, {}, {}});
+  return r;
+}
+
+void AppendRows(RowSet* to, RowSet&& from) {
+  if (to->rows == 0) {
+    std::vector<RowColumn> columns = std::move(from.columns);
+    to->columns = std::move(columns);
+    to->rows = from.rows;
+    return;
+  }
+  for (size_t i = 0; i < to->columns.size(); ++i) {
+    RowColumn& t = to->columns[i];
+    const RowColumn& f = from.columns[i];
+    t.low.insert(t.low.end(), f.low.begin(), f.low.end());
+    t.high.insert(t.high.end(), f.high.begin(), f.high.end());
+    if (!t.null.empty() || !f.null.empty()) {
+      t.null.resize(to->rows);
+      if (f.null.empty()) {
+        t.null.resize(to->rows + from.rows);
+      } else {
+        t.null.insert(t.null.end(), f.null.begin(), f.null.end());
+      }
+    }
+  }
+  to->rows += from.rows;
+}
+
+namespace {
+
+/// Order of two values of one column that are not NULL: < 0, 0, > 0.
+int CompareValues(const RowColumn& c, size_t a, size_t b, const StringPool& strings) {
+  switch (c.type.storage()) {
+    case StorageClass::kInt:
+      return c.low[a] < c.low[b] ? -1 : c.low[a] > c.low[b] ? 1 : 0;
+    case StorageClass::kFloat: {
+      const double x = std::bit_cast<double>(c.low[a]), y = std::bit_cast<double>(c.low[b]);
+      return FloatLess(x, y) ? -1 : FloatLess(y, x) ? 1 : 0;
+    }
+    case StorageClass::kWide: {
+      const int128_t x = Make128(c.high[a], c.low[a]), y = Make128(c.high[b], c.low[b]);
+      return x < y ? -1 : x > y ? 1 : 0;
+    }
+    case StorageClass::kText:
+      return c.low[a] == c.low[b] ? 0 : strings.Get(c.low[a]).compare(strings.Get(c.low[b]));
+  }
+  return 0;
+}
+
+template <class T>
+void Permute(std::vector<T>* v, const std::vector<uint32_t>& order) {
+  if (v->empty()) return;
+  std::vector<T> out(order.size());
+  for (size_t i = 0; i < order.size(); ++i) out[i] = (*v)[order[i]];
+  *v = std::move(out);
+}
+
+}  // namespace
+
+void OrderAndLimit(const Section& section, const StringPool& strings, RowSet* rows) {
+  const size_t n = rows->rows;
+  const size_t first = std::min<uint64_t>(n, static_cast<uint64_t>(section.offset));
+  const size_t end = section.limit < 0 ? n : std::min<uint64_t>(n, first + static_cast<uint64_t>(std::min<int64_t>(section.limit, INT64_MAX / 2)));
+  if (section.order.empty() && first == 0 && end == n) return;
+  std::vector<uint32_t> order(n);
+  std::iota(order.begin(), order.end(), 0u);
+  if (!section.order.empty()) {
+    auto less = [&](uint32_t a, uint32_t b) {
+      for (const SortKey& k : section.order) {
+        const RowColumn& c = rows->columns[static_cast<size_t>(k.column)];
+        const bool an = !c.null.empty() && c.null[a] != 0, bn = !c.null.empty() && c.null[b] != 0;
+        if (an || bn) {
+          if (an && bn) continue;
+          return an == k.nulls_first;
+        }
+        const int r = CompareValues(c, a, b, strings);
+        if (r != 0) return k.descending ? r > 0 : r < 0;
+      }
+      return a < b;  // stable
+    };
+    if (end < n / 4) {
+      std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(end), order.end(), less);
+    } else {
+      std::sort(order.begin(), order.end(), less);
+    }
+  }
+  order = std::vector<uint32_t>(order.begin() + static_cast<ptrdiff_t>(first), order.begin() + static_cast<ptrdiff_t>(end));
+  for (RowColumn& c : rows->columns) {
+    Permute(&c.low, order);
+    Permute(&c.high, order);
+    Permute(&c.null, order);
+  }
+  rows->rows = order.size();
+}
+
+RowBatch DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count, const StringPool& strings) {
+  RowBatch out;
+  out.rows = count;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const RowColumn& c = rows.columns[i];
+    ColumnVector v;
+    v.type = columns[i].type;
+    if (!c.null.empty()) {
+      v.null.assign(c.null.begin() + static_cast<ptrdiff_t>(first), c.null.begin() + static_cast<ptrdiff_t>(first + count));
+    }
+    switch (v.type.storage()) {
+      case StorageClass::kInt:
+      case StorageClass::kFloat:
+        v.fixed.assign(c.low.begin() + static_cast<ptrdiff_t>(first), c.low.begin() + static_cast<ptrdiff_t>(first + count));
+        break;
+      case StorageClass::kWide:
+        v.wide.resize(count);
+        for (size_t k = 0; k < count; ++k) v.wide[k] = Make128(c.high[first + k], c.low[first + k]);
+        break;
+      case StorageClass::kText:
+        v.offsets.reserve(count + 1);
+        v.offsets.push_back(0);
+        for (size_t k = 0; k < count; ++k) {
+          if (!v.IsNull(k)) v.bytes += strings.Get(c.low[first + k]);
+          v.offsets.push_back(v.bytes.size());
+        }
+        break;
+    }
+    out.columns.push_back(std::move(v));
+  }
+  return out;
+}
+
+}  // namespace tessera::vm

@@ -1,0 +1,31 @@
+// Working on rows in the machine's form: joining pieces, hashing keys, sorting, decoding. Private to vm/.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/int128.h"
+#include "base/status.h"
+#include "vm/program.h"
+#include "vm/string_pool.h"
+#include "vm/vm.h"
+
+namespace tessera::vm {
+
+/// Empty columns of the given types.
+RowSet MakeRowSet(const std::vector<SqlType>& types);
+/// Appends the rows of `from`, which has the same columns.
+void AppendRows(RowSet* to, RowSet&& from);
+/// Rows in the order and between the bounds that the section asks for. Text is compared through `strings`.
+void OrderAndLimit(const Section& section, const StringPool& strings, RowSet* rows);
+/// Rows [first, first + count) of the first `columns.size()` columns, decoded, with the result's types.
+RowBatch DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count, const StringPool& strings);
+
+/// One step of the hash of a key: a multiplication and a shift per word spread the low bits upward and back.
+inline uint64_t HashWord(uint64_t hash, int64_t word) {
+  hash = (hash ^ static_cast<uint64_t>(word)) * 0xD6E8FEB86659FD93u;
+  return hash ^ (hash >> 32);
+}
+inline constexpr uint64_t kHashSeed = 0x9AE16A3B2F90404Fu;
+
+}  // namespace tessera::vm

@@ -1,0 +1,144 @@
+// What the text opcodes mean for one row: the host half of meaning.h. Text is UTF-8; characters are counted by lead bytes.
+//
+//   TextUnary    void Apply(std::string_view, std::string* out)
+//   TextCompare  bool Apply(std::string_view a, std::string_view b)
+//   Like         kNegated; LikeMatches(text, pattern)
+// The other text shapes have one opcode each (or one per class) and call the functions below.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tessera::vm {
+
+constexpr bool IsLeadByte(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+
+inline int64_t CharacterCount(std::string_view s) {
+  int64_t n = 0;
+  for (char c : s) n += IsLeadByte(c) ? 1 : 0;
+  return n;
+}
+
+/// Byte offset of character `index` (from 0), or s.size() if there are fewer.
+inline size_t CharacterOffset(std::string_view s, int64_t index) {
+  size_t i = 0;
+  for (; i < s.size(); ++i) {
+    if (IsLeadByte(s[i]) && index-- == 0) return i;
+  }
+  return i;
+}
+
+/// SUBSTRING(s FROM from FOR length): characters from..from+length-1, counted from 1, as far as they exist.
+/// REQUIRES: length >= 0 if has_length.
+inline std::string_view Substring(std::string_view s, int64_t from, bool has_length, int64_t length) {
+  int64_t end = INT64_MAX;  // exclusive
+  if (has_length && __builtin_add_overflow(from, length, &end)) end = INT64_MAX;
+  if (from < 1) from = 1;
+  if (end <= from) return {};
+  size_t a = CharacterOffset(s, from - 1);
+  std::string_view rest = s.substr(a);
+  return rest.substr(0, end == INT64_MAX ? rest.size() : CharacterOffset(rest, end - from));
+}
+
+/// LIKE: % any characters, _ one character, \ quotes the next byte.
+inline bool LikeMatches(std::string_view s, std::string_view p) {
+  size_t i = 0, k = 0;
+  size_t star = std::string_view::npos, resume = 0;  // behind the last %, and where in s it is tried next
+  while (true) {
+    if (k < p.size() && p[k] == '%') {
+      star = ++k;
+      resume = i;
+      continue;
+    }
+    bool matched = false;
+    if (i < s.size() && k < p.size()) {
+      if (p[k] == '_') {
+        ++i;
+        while (i < s.size() && !IsLeadByte(s[i])) ++i;
+        ++k;
+        matched = true;
+      } else {
+        size_t literal = p[k] == '\\' && k + 1 < p.size() ? k + 1 : k;
+        if (s[i] == p[literal]) {
+          ++i;
+          k = literal + 1;
+          matched = true;
+        }
+      }
+    } else if (i == s.size() && k == p.size()) {
+      return true;
+    }
+    if (matched) continue;
+    if (star == std::string_view::npos || resume >= s.size()) return false;
+    i = ++resume;  // the last % takes one byte more
+    k = star;
+  }
+}
+
+namespace meaning {
+
+inline void MapAscii(std::string_view s, char first, char last, int shift, std::string* out) {
+  out->assign(s);
+  for (char& c : *out) {
+    if (c >= first && c <= last) c = static_cast<char>(c + shift);
+  }
+}
+inline std::string_view TrimStart(std::string_view s) {
+  size_t i = s.find_first_not_of(' ');
+  return i == std::string_view::npos ? std::string_view() : s.substr(i);
+}
+inline std::string_view TrimEnd(std::string_view s) { return s.substr(0, s.find_last_not_of(' ') + 1); }
+
+struct UpperT {
+  static void Apply(std::string_view s, std::string* out) { MapAscii(s, 'a', 'z', -32, out); }
+};
+struct LowerT {
+  static void Apply(std::string_view s, std::string* out) { MapAscii(s, 'A', 'Z', 32, out); }
+};
+struct TrimT {
+  static void Apply(std::string_view s, std::string* out) { out->assign(TrimEnd(TrimStart(s))); }
+};
+struct TrimLeftT {
+  static void Apply(std::string_view s, std::string* out) { out->assign(TrimStart(s)); }
+};
+struct TrimRightT {
+  static void Apply(std::string_view s, std::string* out) { out->assign(TrimEnd(s)); }
+};
+struct FilterLtT {
+  static bool Apply(std::string_view a, std::string_view b) { return a < b; }
+};
+struct FilterLeT {
+  static bool Apply(std::string_view a, std::string_view b) { return a <= b; }
+};
+struct FilterGtT {
+  static bool Apply(std::string_view a, std::string_view b) { return a > b; }
+};
+struct FilterGeT {
+  static bool Apply(std::string_view a, std::string_view b) { return a >= b; }
+};
+struct FilterLike {
+  static constexpr bool kNegated = false;
+};
+struct FilterNotLike {
+  static constexpr bool kNegated = true;
+};
+struct MinT {
+  static bool Better(std::string_view a, std::string_view b) { return a < b; }
+};
+struct MaxT {
+  static bool Better(std::string_view a, std::string_view b) { return a > b; }
+};
+struct CutT {};
+struct LengthT {};
+struct ConcatT {};
+struct SubstringT {};
+struct IToT {};
+struct FToT {};
+struct WToT {};
+struct TToI {};
+struct TToF {};
+struct TToW {};
+
+}  // namespace meaning
+}  // namespace tessera::vm

@@ -1,0 +1,38 @@
+// Threads that live as long as an executor and run one function together. Private to vm/.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace tessera::vm {
+
+class ThreadPool {
+ public:
+  /// `threads` workers, the caller of Run among them; threads are started by the first Run that needs them.
+  explicit ThreadPool(int threads) : threads_(threads < 1 ? 1 : threads) {}
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  /// Calls f(worker) for worker 0 .. workers - 1 at the same time, 0 on the calling thread; returns when all are done.
+  /// REQUIRES: 1 <= workers <= threads(); one Run at a time.
+  void Run(int workers, const std::function<void(int)>& f);
+  int threads() const { return threads_; }
+
+ private:
+  void Work(int worker);
+
+  const int threads_;
+  std::mutex mutex_;
+  std::condition_variable start_, done_;
+  const std::function<void(int)>* job_ = nullptr;
+  uint64_t round_ = 0;
+  int workers_ = 0, running_ = 0;
+  bool stop_ = false;
+  std::vector<std::thread> started_;
+};
+
+}  // namespace tessera::vm

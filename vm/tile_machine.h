@@ -1,0 +1,202 @@
+// The host interpreter's machine for one thread: the state of one tile, and the loops around the opcodes' meanings.
+// Private to vm/.
+//
+// A tile is 2048 rows: the accumulators, the mask and a few registers stay in L1 and L2. Masks and NULL bits are one byte a
+// row here, because loops over bytes are what the compiler vectorises. When few rows are live their numbers are kept beside the mask
+// and the loops run over those ("sparse"); otherwise they run over all rows of the tile, dead ones included ("dense").
+//
+// Start at: RunTile.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/int128.h"
+#include "base/status.h"
+#include "vm/bind.h"
+#include "vm/dictionary.h"
+#include "vm/group_table.h"
+#include "vm/join_table.h"
+#include "vm/meaning.h"
+#include "vm/program.h"
+#include "vm/string_pool.h"
+
+namespace tessera::vm {
+
+inline constexpr int kTileRows = 2048;
+
+/// Where a section's rows go; each worker has its own.
+struct TileSinks {
+  RowSet* rows = nullptr;          ///< kRows and kJoin
+  GroupTable* groups = nullptr;    ///< kGroups
+  DictionaryMap* map = nullptr;    ///< kMap
+};
+
+class TileMachine {
+ public:
+  /// `joins`: one per join table of the program, finished before the section runs; may hold nullptr for others.
+  TileMachine(const Program& program, int section, const std::vector<std::unique_ptr<JoinIndex>>& joins, StringPool* strings);
+  TileMachine(const TileMachine&) = delete;
+  TileMachine& operator=(const TileMachine&) = delete;
+
+  /// Runs the section over rows [first, first + rows) of `tablet`. On an error the sinks may hold part of the tile: the run is over.
+  /// REQUIRES: 1 <= rows <= kTileRows.
+  Status RunTile(const BoundTablet& tablet, uint32_t first, int rows, const TileSinks& sinks);
+
+ private:
+  /// Values of an operand for the live rows: an array, or one value for all (stride 0).
+  template <class T>
+  struct Source {
+    const T* values;
+    const uint8_t* nulls;  // one byte a row; nullptr if none is NULL
+    bool one;              // values[0] stands for every row
+    bool one_null;         // ... and it is NULL
+  };
+  struct Register {
+    std::vector<int64_t> narrow;
+    std::vector<int128_t> wide;
+    std::vector<uint8_t> null;
+    bool may_be_null = false;
+  };
+  /// Makes the NULL bytes of a register valid before the first NULL goes in.
+  void MayBecomeNull(Register* r) {
+    if (!r->may_be_null) std::fill(r->null.begin(), r->null.end(), uint8_t{0});
+    r->may_be_null = true;
+  }
+  struct MaskRegister {
+    std::vector<uint8_t> rows;
+  };
+  struct Scratch {
+    alignas(64) int64_t narrow[kTileRows];
+    alignas(64) uint8_t null[kTileRows];
+  };
+  struct WideScratch {
+    int128_t wide[kTileRows];
+    uint8_t null[kTileRows];
+  };
+
+  template <class F>
+  void ForLive(F f) {
+    if (sparse_) {
+      for (int k = 0; k < live_; ++k) f(static_cast<int>(list_[k]));
+    } else {
+      for (int i = 0; i < n_; ++i) f(i);
+    }
+  }
+  /// As ForLive, but never on a dead row.
+  template <class F>
+  void ForOnlyLive(F f) {
+    if (sparse_) {
+      for (int k = 0; k < live_; ++k) f(static_cast<int>(list_[k]));
+    } else if (live_ == n_) {
+      for (int i = 0; i < n_; ++i) f(i);
+    } else {
+      for (int i = 0; i < n_; ++i) {
+        if (mask_[i] != 0) f(i);
+      }
+    }
+  }
+  /// Narrows the mask to the live rows for which `f` holds.
+  template <class F>
+  void Keep(F f);
+  void MaskChanged();
+  void SetMaskToAll();
+  void NoteError(LaneError error) {
+    if (error_ == LaneError::kNone) error_ = error;
+  }
+
+  template <class T>
+  Source<T> Fetch(int32_t packed, int scratch);
+  Source<int64_t> FetchSlot(int slot, int scratch);
+  Source<int128_t> FetchWideSlot(int slot);
+  template <class Code, class Convert>
+  void DecodeSlot(const BoundSlot& b, int64_t* out, Convert convert);
+  void CopyToA(const Source<int64_t>& s);
+  uint8_t* NullsA();
+
+  // One loop per shape.
+  template <class M> void DoEnd(const Instruction&) {}
+  template <class M> void DoSkipIfNone(const Instruction& in) {
+    if (live_ == 0) next_ = in.p2;
+  }
+  template <class M> void DoNext(const Instruction& in);
+  template <class M> void DoMaskRegister(const Instruction& in);
+  template <class M> void DoFilter(const Instruction& in);
+  template <class Code> void FilterCodes(const BoundPredicate& p, const BoundSlot& s);
+  template <class M> void DoTest(const Instruction& in);
+  template <class M> void DoTestNull(const Instruction& in);
+  template <class M> void DoCompare(const Instruction& in);
+  template <class M> void DoTextCompare(const Instruction& in);
+  template <class M> void DoLike(const Instruction& in);
+  template <class M> void DoLoad(const Instruction& in);
+  template <class M> void DoLoadWide(const Instruction& in);
+  template <class M> void DoStore(const Instruction& in);
+  template <class M> void DoStoreWide(const Instruction& in);
+  template <class M> void DoBinary(const Instruction& in);
+  template <class M> void DoUnary(const Instruction& in);
+  template <class M> void DoUnaryField(const Instruction& in);
+  template <class M> void DoCheck(const Instruction& in);
+  template <class M> void DoTextUnary(const Instruction& in);
+  template <class M> void DoTextCut(const Instruction& in);
+  template <class M> void DoTextLength(const Instruction& in);
+  template <class M> void DoTextConcat(const Instruction& in);
+  template <class M> void DoTextSubstring(const Instruction& in);
+  template <class M> void DoToText(const Instruction& in);
+  template <class M> void DoFromText(const Instruction& in);
+  template <class M> void DoProbe(const Instruction& in);
+  template <class M> void DoBuild(const Instruction& in);
+  template <class M> void DoGroup(const Instruction& in);
+  template <class M> void DoCountRows(const Instruction& in);
+  template <class M> void DoCountValues(const Instruction& in);
+  template <class M> void DoFold(const Instruction& in);
+  template <class M> void DoFoldText(const Instruction& in);
+  template <class M> void DoEmit(const Instruction& in);
+
+  template <class T> T* Accumulator();
+  template <class T> uint8_t* AccumulatorNulls();
+  template <class T> bool& AccumulatorMayBeNull();
+  template <class F> void MapText(F f);
+  void AppendLiveRegisters(RowSet* rows, size_t columns);
+  template <class F> void WithKeyWords(const Instruction& in, const std::vector<SqlType>& types, F f);
+
+  const Program& program_;
+  const Section& section_;
+  const std::vector<std::unique_ptr<JoinIndex>>& joins_;
+  StringPool* strings_;
+
+  // The tile.
+  const BoundTablet* tablet_ = nullptr;
+  TileSinks sinks_;
+  uint32_t first_ = 0;
+  int n_ = 0;
+
+  // The machine.
+  alignas(64) uint8_t mask_[kTileRows];
+  alignas(64) int64_t a_[kTileRows];
+  alignas(64) uint8_t a_null_[kTileRows];
+  bool a_may_be_null_ = false;
+  std::vector<int128_t> w_;
+  std::vector<uint8_t> w_null_;
+  bool w_may_be_null_ = false;
+  std::vector<Register> registers_;
+  std::vector<MaskRegister> masks_;
+  std::vector<std::vector<uint32_t>> cursors_;  // per join table of the program
+  std::vector<uint32_t> group_;                 // per row: ordinal in the group table
+  std::vector<int64_t> constants_;              // narrow constants; text interned
+  std::vector<uint8_t> constant_null_;
+
+  int live_ = 0;
+  bool sparse_ = false;
+  uint16_t list_[kTileRows];  // the live rows if sparse_
+  int next_ = 0;              // address of the next instruction
+  LaneError error_ = LaneError::kNone;
+  Status text_error_;         // of FromText, with the text in it
+
+  std::unique_ptr<Scratch[]> scratch_;
+  std::unique_ptr<WideScratch> wide_scratch_;
+  std::string text_;
+};
+
+}  // namespace tessera::vm
