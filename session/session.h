@@ -34,6 +34,8 @@ struct SessionOptions {
   DeviceChoice device = DeviceChoice::kAuto;
   int threads = 0;               ///< 0: as many as the process may use
   uint64_t gpu_memory = 0;       ///< bytes; 0: most of what the device has free
+  /// Whether COPY ... FROM STDIN may read standard input: not if the statements themselves come from there.
+  bool standard_input_is_free = false;
 };
 
 /// Where the time of a statement went, in milliseconds.

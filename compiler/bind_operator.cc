@@ -1,0 +1,589 @@
+// Binding operators: arithmetic, comparisons and what is made of them (IN, BETWEEN, IS DISTINCT FROM, NULLIF), LIKE,
+// and dates with intervals.
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "compiler/expression_binder.h"
+#include "compiler/fold.h"
+#include "vm/meaning.h"
+#include "vm/text_meaning.h"
+
+namespace tessera {
+namespace {
+
+const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
+
+bool IsUntyped(const Expr& e) { return e.type.id == TypeId::kNull; }
+
+Status NoOperator(std::string_view symbol, const SqlType& left, const SqlType& right, int position) {
+  return SqlError("operator does not exist: " + left.ToString() + " " + std::string(symbol) + " " + right.ToString(), position,
+                  "No operator matches the given argument types. You might need to add explicit type casts.");
+}
+
+std::string_view SymbolOf(Function f) {
+  switch (f) {
+    case Function::kEq: return "=";
+    case Function::kNe: return "<>";
+    case Function::kLt: return "<";
+    case Function::kLe: return "<=";
+    case Function::kGt: return ">";
+    default: return ">=";
+  }
+}
+
+bool FindComparisonFunction(std::string_view symbol, Function* f) {
+  for (Function candidate : {Function::kEq, Function::kNe, Function::kLt, Function::kLe, Function::kGt, Function::kGe}) {
+    if (SymbolOf(candidate) == symbol) {
+      *f = candidate;
+      return true;
+    }
+  }
+  return false;
+}
+
+/// a f b is b Mirror(f) a.
+Function Mirror(Function f) {
+  switch (f) {
+    case Function::kLt: return Function::kGt;
+    case Function::kLe: return Function::kGe;
+    case Function::kGt: return Function::kLt;
+    case Function::kGe: return Function::kLe;
+    default: return f;
+  }
+}
+
+using Kind = AlignedConstant::Kind;
+
+/// x `function` (a value above all of x's type).
+AlignedConstant AboveAll(Function f) {
+  const bool always = f == Function::kLt || f == Function::kLe || f == Function::kNe;
+  return {always ? Kind::kAlways : Kind::kNever, f, {}};
+}
+AlignedConstant BelowAll(Function f) {
+  const bool always = f == Function::kGt || f == Function::kGe || f == Function::kNe;
+  return {always ? Kind::kAlways : Kind::kNever, f, {}};
+}
+
+/// x `function` (floor + a fraction, if not exact), with x an integer behind `type`.
+AlignedConstant AlignToInteger(Function f, const SqlType& type, int128_t floor, bool exact) {
+  if (!exact) {
+    switch (f) {
+      case Function::kEq:
+        return {Kind::kNever, f, {}};
+      case Function::kNe:
+        return {Kind::kAlways, f, {}};
+      case Function::kLt:
+      case Function::kLe:
+        f = Function::kLe;
+        break;
+      default:
+        f = Function::kGt;
+        break;
+    }
+  }
+  const IntegerRange range = RangeOf(type);
+  if (floor > range.greatest) return AboveAll(f);
+  if (floor < range.least) return BelowAll(f);
+  return {Kind::kExact, f, FromInteger(type, floor)};
+}
+
+/// x counts units of `x_unit`, the constant v units of `v_unit`; one of the two is 1.
+AlignedConstant AlignUnits(Function f, const SqlType& type, int128_t v, int128_t x_unit, int128_t v_unit) {
+  vm::Lane lane;
+  if (v_unit > 1) {
+    const int128_t scaled = vm::meaning::MulW::Apply(v, v_unit, lane);
+    if (lane.error != vm::LaneError::kNone) return v > 0 ? AboveAll(f) : BelowAll(f);
+    return AlignToInteger(f, type, scaled, true);
+  }
+  const int128_t floor = vm::meaning::FloorDivW::Apply(v, x_unit, lane);
+  return AlignToInteger(f, type, floor, v % x_unit == 0);
+}
+
+/// Reads a double as an integer and what is left of it.
+AlignedConstant AlignFloat(Function f, const SqlType& type, double v) {
+  if (v != v) return AboveAll(f);  // NaN is the greatest number
+  const double floor = std::floor(v);
+  if (floor > 1e30) return AboveAll(f);
+  if (floor < -1e30) return BelowAll(f);
+  vm::Lane lane;
+  return AlignToInteger(f, type, vm::meaning::FToW::Apply(floor, lane), floor == v);
+}
+
+}  // namespace
+
+AlignedConstant AlignConstant(Function f, const SqlType& type, const Value& constant) {
+  const SqlType& from = constant.type;
+  const TypeClass x = ClassOf(type), c = ClassOf(from);
+  if ((x & kClassExact) != 0 && (c & kClassExact) != 0) {
+    const int128_t v = IntegerOf(constant);
+    if (type.scale >= from.scale) return AlignUnits(f, type, v, 1, PowerOf10(type.scale - from.scale));
+    return AlignUnits(f, type, v, PowerOf10(from.scale - type.scale), 1);
+  }
+  // As DOUBLE a SMALLINT or INTEGER is exact, so comparing integers gives the same. A BIGINT or DECIMAL is not.
+  if ((type.id == TypeId::kSmallint || type.id == TypeId::kInteger) && (c & kClassFloat) != 0) return AlignFloat(f, type, constant.f64);
+  if ((x & kClassFloat) != 0 && (c & kClassNumber) != 0) {
+    Result<Value> v = EvaluateCast(constant, SqlType::Of(TypeId::kDouble));
+    if (!v.ok()) return {};
+    // The value that a REAL column can have is a REAL; another stays DOUBLE, beside which the column is compared as it is.
+    if (type.id == TypeId::kReal && static_cast<double>(static_cast<float>(v->f64)) == v->f64) v->type = type;
+    return {Kind::kExact, f, std::move(v).value()};
+  }
+  if (x == kClassDate && c == kClassTimestamp) return AlignUnits(f, type, constant.i64, vm::kMicrosPerDay, 1);
+  if (x == kClassTimestamp && c == kClassDate) return AlignUnits(f, type, constant.i64, 1, vm::kMicrosPerDay);
+  if (x == c && (x & (kClassText | kClassBoolean | kClassDate | kClassTimestamp)) != 0) return {Kind::kExact, f, constant};
+  return {};
+}
+
+// ---- Operand rules
+
+Status ExpressionBinder::ApplyOperandRule(OperandRule rule, ExprPtr* left, ExprPtr* right) {
+  const auto cast = [&](ExprPtr* e, const SqlType& type) -> Status {
+    Result<ExprPtr> r = Folded(MakeCast(std::move(*e), type));
+    if (!r.ok()) return r.status();
+    *e = std::move(r).value();
+    return {};
+  };
+  const auto both = [&](const SqlType& type) -> Status {
+    TESSERA_TRY(cast(left, type));
+    return cast(right, type);
+  };
+  switch (rule) {
+    case OperandRule::kAsIs:
+    case OperandRule::kSpan:
+      return {};
+    case OperandRule::kSwapped:
+      std::swap(*left, *right);
+      return {};
+    case OperandRule::kDoubles: {
+      const SqlType type = SqlType::Of(TypeId::kDouble);
+      // In the machine a REAL is a double already.
+      if ((*left)->type.id != TypeId::kReal) TESSERA_TRY(cast(left, type));
+      if ((*right)->type.id != TypeId::kReal) TESSERA_TRY(cast(right, type));
+      return {};
+    }
+    case OperandRule::kTimestamps:
+      return both(SqlType::Of(TypeId::kTimestamp));
+    case OperandRule::kTexts: {
+      if ((*left)->type.id != TypeId::kText) TESSERA_TRY(cast(left, SqlType::Text()));
+      if ((*right)->type.id != TypeId::kText) TESSERA_TRY(cast(right, SqlType::Text()));
+      return {};
+    }
+    case OperandRule::kSameScale:
+    case OperandRule::kDecimals: {
+      SqlType a = AsDecimal((*left)->type), b = AsDecimal((*right)->type);
+      if (rule == OperandRule::kSameScale) {
+        const int scale = std::max(a.scale, b.scale);
+        a = SqlType::Decimal(std::min(38, a.precision - a.scale + scale), scale);
+        b = SqlType::Decimal(std::min(38, b.precision - b.scale + scale), scale);
+      }
+      // One machine class: if one needs 128 bits, the other gets them.
+      if (a.storage() == StorageClass::kWide || b.storage() == StorageClass::kWide) {
+        a.precision = std::max<uint8_t>(a.precision, 19);
+        b.precision = std::max<uint8_t>(b.precision, 19);
+      }
+      TESSERA_TRY(cast(left, a));
+      return cast(right, b);
+    }
+  }
+  return {};
+}
+
+// ---- Arithmetic and ||
+
+Result<ExprPtr> ExpressionBinder::Prefix(std::string_view symbol, ExprPtr operand, int position) {
+  TESSERA_ASSIGN(operand, Resolve(std::move(operand), SqlType::Of(TypeId::kDouble)));
+  const bool is_number = (ClassOf(operand->type) & kClassNumber) != 0;
+  if (symbol == "+" && is_number) return operand;
+  const std::optional<Function> function = FindPrefix(symbol, operand->type);
+  if (!function) {
+    return SqlError("operator does not exist: " + std::string(symbol) + " " + operand->type.ToString(), position,
+                    "No operator matches the given argument type. You might need to add an explicit type cast.");
+  }
+  const SqlType type = operand->type;
+  return Folded(MakeFunction(*function, type, position, ExprList(std::move(operand))));
+}
+
+/// -x in the type of x, for a difference that is a sum.
+Result<ExprPtr> ExpressionBinder::Less(ExprPtr x, int sign, int position) {
+  if (sign > 0) return x;
+  const SqlType type = x->type;
+  return Folded(MakeFunction(Function::kNeg, type, position, ExprList(std::move(x))));
+}
+
+Result<ExprPtr> ExpressionBinder::Infix(std::string_view symbol, ExprPtr left, ExprPtr right, int position) {
+  if (IsUntyped(*left) || IsUntyped(*right)) {
+    // As PostgreSQL: an untyped constant is first taken for what the other operand is. Two are text for || and else numbers.
+    SqlType type = !IsUntyped(*left) ? left->type : right->type;
+    if (type.id == TypeId::kNull) type = symbol == "||" ? SqlType::Text() : SqlType::Of(TypeId::kInteger);
+    if (symbol == "||") type = SqlType::Text();
+    // A literal beside a decimal keeps its own digits; beside an interval it is a moment.
+    if (type.id == TypeId::kDecimal) type = SqlType::Decimal(38, std::max<int>(type.scale, 6));
+    if (type.id == TypeId::kInterval) type = SqlType::Of(TypeId::kTimestamp);
+    type.length = 0;
+    TESSERA_ASSIGN(left, Resolve(std::move(left), type));
+    TESSERA_ASSIGN(right, Resolve(std::move(right), type));
+  }
+  const std::optional<OperatorRule> rule = FindOperator(symbol, left->type, right->type);
+  if (!rule) {
+    if (symbol == "~" || symbol == "~*" || symbol == "!~" || symbol == "!~*") {
+      return Unsupported("regular expressions (" + std::string(symbol) + ") are not supported", position, "LIKE is.");
+    }
+    return NoOperator(symbol, left->type, right->type, position);
+  }
+  if (rule->operands == OperandRule::kSpan) {
+    if (left->type.id == TypeId::kInterval) std::swap(left, right);
+    const Value span = right->constant;
+    return AddSpan(std::move(left), span, symbol == "-", position);
+  }
+  Result<SqlType> type = ResultOfOperator(*rule, AsDecimal(left->type), AsDecimal(right->type));
+  if (rule->operands == OperandRule::kAsIs || rule->operands == OperandRule::kSwapped) {
+    type = ResultOfOperator(*rule, left->type, right->type);
+  }
+  if (!type.ok()) return type.status().At(position);
+  TESSERA_TRY(ApplyOperandRule(rule->operands, &left, &right));
+  if (rule->function == Function::kAddDays && symbol == "-") {
+    TESSERA_ASSIGN(right, Less(std::move(right), -1, position));
+  }
+  return Folded(MakeFunction(rule->function, *type, position, ExprList(std::move(left), std::move(right))));
+}
+
+Result<ExprPtr> ExpressionBinder::AddSpan(ExprPtr moment, const Value& interval, bool negative, int position) {
+  const SqlType date = SqlType::Of(TypeId::kDate), timestamp = SqlType::Of(TypeId::kTimestamp);
+  if (interval.null) return MakeNull(moment->type, position);
+  Span span = SpanOf(interval);
+  if (negative) span = {-span.months, -span.days, -span.micros};
+  const auto add = [&](Function f, const SqlType& type, TypeId amount_type, int64_t amount) -> Status {
+    ExprPtr constant = MakeConstant(Value::Int(SqlType::Of(amount_type), amount), position);
+    Result<ExprPtr> r = Folded(MakeFunction(f, type, position, ExprList(std::move(moment), std::move(constant))));
+    if (!r.ok()) return r.status();
+    moment = std::move(r).value();
+    return {};
+  };
+  if (span.months != 0) TESSERA_TRY(add(Function::kAddMonths, moment->type, TypeId::kInteger, span.months));
+  if (moment->type.id == TypeId::kDate) {
+    if (span.micros == 0) {
+      if (span.days != 0) TESSERA_TRY(add(Function::kAddDays, date, TypeId::kInteger, span.days));
+      return moment;
+    }
+    TESSERA_ASSIGN(moment, Folded(MakeCast(std::move(moment), timestamp)));
+  }
+  const int64_t micros = span.days * vm::kMicrosPerDay + span.micros;
+  if (micros != 0) TESSERA_TRY(add(Function::kAddMicros, timestamp, TypeId::kBigint, micros));
+  return moment;
+}
+
+Result<ExprPtr> ExpressionBinder::BindOperator(const ParseNode& node) {
+  const std::string_view kind = node.Text(Field::k_kind);
+  const int position = node.location();
+  if (kind == "AEXPR_IN") return BindIn(node);
+  if (kind == "AEXPR_LIKE" || kind == "AEXPR_ILIKE") return BindLike(node);
+  if (kind == "AEXPR_BETWEEN" || kind == "AEXPR_NOT_BETWEEN") return BindBetween(node);
+  if (kind == "AEXPR_DISTINCT" || kind == "AEXPR_NOT_DISTINCT") return BindDistinct(node);
+  if (kind == "AEXPR_NULLIF") return BindNullIf(node);
+  if (kind != "AEXPR_OP") {
+    const char* feature = "this operator";
+    if (kind == "AEXPR_OP_ANY" || kind == "AEXPR_OP_ALL") feature = "ANY or ALL of an array";
+    if (kind == "AEXPR_SIMILAR") feature = "SIMILAR TO";
+    if (kind.starts_with("AEXPR_BETWEEN_SYM") || kind.starts_with("AEXPR_NOT_BETWEEN_SYM")) feature = "BETWEEN SYMMETRIC";
+    return Unsupported(std::string(feature) + " is not supported", position);
+  }
+  const ParseNode* name = node.Get(Field::k_name);
+  if (name->size() > 1) return Unsupported("OPERATOR(schema.name) is not supported", position);
+  const std::string_view symbol = name->first()->Text(Field::k_sval);
+  const ParseNode* l = node.Get(Field::k_lexpr);
+  const ParseNode* r = node.Get(Field::k_rexpr);
+  if (l == nullptr) {
+    TESSERA_ASSIGN(ExprPtr operand, Bind(*r));
+    return Prefix(symbol, std::move(operand), position);
+  }
+  TESSERA_ASSIGN(ExprPtr left, Bind(*l));
+  TESSERA_ASSIGN(ExprPtr right, Bind(*r));
+  Function comparison;
+  if (FindComparisonFunction(symbol, &comparison)) return Comparison(comparison, std::move(left), std::move(right), position);
+  return Infix(symbol, std::move(left), std::move(right), position);
+}
+
+// ---- Comparisons
+
+Result<ExprPtr> ExpressionBinder::Comparison(Function function, ExprPtr left, ExprPtr right, int position) {
+  if (IsUntyped(*left) && IsUntyped(*right)) {
+    TESSERA_ASSIGN(left, Resolve(std::move(left), SqlType::Text()));
+    TESSERA_ASSIGN(right, Resolve(std::move(right), SqlType::Text()));
+  } else if (IsUntyped(*left) || IsUntyped(*right)) {
+    ExprPtr& literal = IsUntyped(*left) ? left : right;
+    SqlType type = IsUntyped(*left) ? right->type : left->type;
+    type.length = 0;
+    // Beside a decimal it keeps all its digits: 1.234 is no DECIMAL(5,2).
+    if (type.id == TypeId::kDecimal && !literal->constant.null) {
+      const std::string& text = literal->constant.text;
+      const size_t point = text.find('.');
+      const size_t digits = point == std::string::npos ? 0 : text.size() - point - 1;
+      type = SqlType::Decimal(38, static_cast<int>(std::min<size_t>(38, std::max<size_t>(digits, type.scale))));
+    }
+    TESSERA_ASSIGN(literal, Resolve(std::move(literal), type));
+  }
+  const std::optional<OperandRule> rule = FindComparison(left->type, right->type);
+  if (!rule) return NoOperator(SymbolOf(function), left->type, right->type, position);
+  if (IsNullConstant(*left) || IsNullConstant(*right)) return MakeNull(kBoolean, position);
+
+  if (IsConstant(*left) && !IsConstant(*right)) {
+    std::swap(left, right);
+    function = Mirror(function);
+  }
+  if (IsConstant(*right) && !IsConstant(*left)) {
+    AlignedConstant aligned = AlignConstant(function, left->type, right->constant);
+    switch (aligned.kind) {
+      case Kind::kExact: {
+        ExprPtr constant = MakeConstant(std::move(aligned.value), right->position);
+        return MakeFunction(aligned.function, kBoolean, position, ExprList(std::move(left), std::move(constant)));
+      }
+      case Kind::kAlways:
+      case Kind::kNever: {
+        if (!left->nullable) return MakeBoolean(aligned.kind == Kind::kAlways, position);
+        // NULL stays NULL: a test against the greatest value of the type, which every value passes or fails.
+        ExprPtr greatest = MakeConstant(FromInteger(left->type, RangeOf(left->type).greatest), right->position);
+        const Function f = aligned.kind == Kind::kAlways ? Function::kLe : Function::kGt;
+        return MakeFunction(f, kBoolean, position, ExprList(std::move(left), std::move(greatest)));
+      }
+      case Kind::kNone:
+        break;
+    }
+  }
+  OperandRule operands = *rule;
+  if (operands == OperandRule::kSameScale && !CommonDecimal(left->type, right->type)) operands = OperandRule::kDoubles;
+  TESSERA_TRY(ApplyOperandRule(operands, &left, &right));
+  return Folded(MakeFunction(function, kBoolean, position, ExprList(std::move(left), std::move(right))));
+}
+
+Result<ExprPtr> ExpressionBinder::BindIn(const ParseNode& node) {
+  const int position = node.location();
+  const ParseNode* rows = node.Get(Field::k_rexpr);
+  TESSERA_ASSIGN(ExprPtr x, Bind(*node.Get(Field::k_lexpr)));
+  const ParseNode* items = rows->Is(Tag::kList) ? rows->Get(Field::k_items) : rows;
+  std::vector<ExprPtr> list;
+  list.reserve(items->size());
+  for (const ParseNode& item : *items) {
+    TESSERA_ASSIGN(ExprPtr e, Bind(item));
+    list.push_back(std::move(e));
+  }
+  TESSERA_ASSIGN(ExprPtr in, InList(std::move(x), std::move(list), position));
+  if (node.Get(Field::k_name)->first()->Text(Field::k_sval) == "=") return in;
+  return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(in))));
+}
+
+Result<ExprPtr> ExpressionBinder::InList(ExprPtr x, std::vector<ExprPtr> list, int position) {
+  if (IsUntyped(*x)) {
+    // The first element with a type decides.
+    const auto typed = std::find_if(list.begin(), list.end(), [](const ExprPtr& e) { return !IsUntyped(*e); });
+    TESSERA_ASSIGN(x, Resolve(std::move(x), typed != list.end() ? (*typed)->type : SqlType::Text()));
+  }
+  const auto is_constant = [](const ExprPtr& e) { return IsConstant(*e); };
+  if (!IsConstant(*x) && list.size() > 1 && std::all_of(list.begin(), list.end(), is_constant)) {
+    // Each element as an equality, from which the constant is taken: same conversions, same errors.
+    std::vector<ExprPtr> args;
+    args.reserve(list.size() + 1);
+    bool aligned = true;
+    bool null = false;
+    SqlType element = x->type;
+    element.length = 0;
+    for (ExprPtr& e : list) {
+      if (IsUntyped(*e) && element.id != TypeId::kDecimal) {
+        TESSERA_ASSIGN(e, Resolve(std::move(e), element));
+      } else if (IsUntyped(*e)) {
+        TESSERA_ASSIGN(e, Resolve(std::move(e), SqlType::Decimal(38, std::max<int>(element.scale, 6))));
+      }
+      if (!FindComparison(x->type, e->type)) return NoOperator("=", x->type, e->type, position);
+      if (e->constant.null) {
+        null = true;
+        continue;
+      }
+      AlignedConstant a = AlignConstant(Function::kEq, x->type, e->constant);
+      if (a.kind == Kind::kNone) {
+        aligned = false;
+        break;
+      }
+      if (a.kind == Kind::kExact) args.push_back(MakeConstant(std::move(a.value), e->position));
+    }
+    if (aligned) {
+      if (null) args.push_back(MakeNull(element, position));
+      if (args.empty()) {  // no element can ever be equal
+        if (!x->nullable) return MakeBoolean(false, position);
+        ExprPtr greatest = MakeConstant(FromInteger(x->type, RangeOf(x->type).greatest), position);
+        return MakeFunction(Function::kGt, kBoolean, position, ExprList(std::move(x), std::move(greatest)));
+      }
+      if (args.size() == 1) return Comparison(Function::kEq, std::move(x), std::move(args[0]), position);
+      args.insert(args.begin(), std::move(x));
+      return MakeFunction(Function::kIn, kBoolean, position, std::move(args));
+    }
+  }
+  std::vector<ExprPtr> any;
+  any.reserve(list.size());
+  for (size_t i = 0; i < list.size(); ++i) {
+    ExprPtr operand;
+    if (i + 1 == list.size()) {
+      operand = std::move(x);
+    } else {
+      TESSERA_ASSIGN(operand, Copy(*x));
+    }
+    TESSERA_ASSIGN(ExprPtr equal, Comparison(Function::kEq, std::move(operand), std::move(list[i]), position));
+    any.push_back(std::move(equal));
+  }
+  if (any.size() == 1) return std::move(any[0]);
+  return Folded(MakeFunction(Function::kOr, kBoolean, position, std::move(any)));
+}
+
+Result<ExprPtr> ExpressionBinder::BindBetween(const ParseNode& node) {
+  const int position = node.location();
+  TESSERA_ASSIGN(ExprPtr x, Bind(*node.Get(Field::k_lexpr)));
+  const ParseNode* bounds = node.Get(Field::k_rexpr);
+  if (bounds->Is(Tag::kList)) bounds = bounds->Get(Field::k_items);
+  ++may_skip_;
+  TESSERA_ASSIGN(ExprPtr low, Bind(*bounds->first()));
+  TESSERA_ASSIGN(ExprPtr high, Bind(*bounds->first()->next()));
+  if (IsUntyped(*x)) {
+    TESSERA_ASSIGN(x, Resolve(std::move(x), !IsUntyped(*low) ? low->type : (!IsUntyped(*high) ? high->type : SqlType::Text())));
+  }
+  TESSERA_ASSIGN(ExprPtr again, Copy(*x));
+  TESSERA_ASSIGN(ExprPtr from, Comparison(Function::kGe, std::move(x), std::move(low), position));
+  TESSERA_ASSIGN(ExprPtr to, Comparison(Function::kLe, std::move(again), std::move(high), position));
+  --may_skip_;
+  TESSERA_ASSIGN(ExprPtr both, Folded(MakeFunction(Function::kAnd, kBoolean, position, ExprList(std::move(from), std::move(to)))));
+  if (node.Text(Field::k_kind) == "AEXPR_BETWEEN") return both;
+  return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(both))));
+}
+
+Result<ExprPtr> ExpressionBinder::BindDistinct(const ParseNode& node) {
+  const int position = node.location();
+  const bool negated = node.Text(Field::k_kind) == "AEXPR_NOT_DISTINCT";
+  TESSERA_ASSIGN(ExprPtr a, Bind(*node.Get(Field::k_lexpr)));
+  TESSERA_ASSIGN(ExprPtr b, Bind(*node.Get(Field::k_rexpr)));
+  if (IsUntyped(*a) && !IsUntyped(*b)) std::swap(a, b);
+  if (IsUntyped(*a)) {
+    TESSERA_ASSIGN(a, Resolve(std::move(a), SqlType::Text()));
+  }
+  if (IsNullConstant(*b)) {
+    return Folded(MakeFunction(negated ? Function::kIsNull : Function::kIsNotNull, kBoolean, position, ExprList(std::move(a))));
+  }
+  const bool may_both_be_null = a->nullable && b->nullable;
+  ExprPtr a_again, b_again;
+  if (may_both_be_null) {
+    TESSERA_ASSIGN(a_again, Copy(*a));
+    TESSERA_ASSIGN(b_again, Copy(*b));
+  }
+  TESSERA_ASSIGN(ExprPtr equal, Comparison(Function::kEq, std::move(a), std::move(b), position));
+  if (!equal->nullable) {
+    if (negated) return equal;
+    return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(equal))));
+  }
+  // CASE WHEN a = b THEN same WHEN a IS NULL AND b IS NULL THEN same ELSE different END
+  std::vector<ExprPtr> args;
+  args.push_back(std::move(equal));
+  args.push_back(MakeBoolean(negated, position));
+  if (may_both_be_null) {
+    TESSERA_ASSIGN(ExprPtr x, Folded(MakeFunction(Function::kIsNull, kBoolean, position, ExprList(std::move(a_again)))));
+    TESSERA_ASSIGN(ExprPtr y, Folded(MakeFunction(Function::kIsNull, kBoolean, position, ExprList(std::move(b_again)))));
+    TESSERA_ASSIGN(ExprPtr nulls, Folded(MakeFunction(Function::kAnd, kBoolean, position, ExprList(std::move(x), std::move(y)))));
+    args.push_back(std::move(nulls));
+    args.push_back(MakeBoolean(negated, position));
+  }
+  args.push_back(MakeBoolean(!negated, position));
+  return Folded(MakeFunction(Function::kCase, kBoolean, position, std::move(args)));
+}
+
+Result<ExprPtr> ExpressionBinder::BindNullIf(const ParseNode& node) {
+  const int position = node.location();
+  TESSERA_ASSIGN(ExprPtr a, Bind(*node.Get(Field::k_lexpr)));
+  TESSERA_ASSIGN(ExprPtr b, Bind(*node.Get(Field::k_rexpr)));
+  if (IsUntyped(*a)) {
+    TESSERA_ASSIGN(a, Resolve(std::move(a), IsUntyped(*b) ? SqlType::Text() : b->type));
+  }
+  const SqlType type = a->type;
+  TESSERA_ASSIGN(ExprPtr again, Copy(*a));
+  TESSERA_ASSIGN(ExprPtr equal, Comparison(Function::kEq, std::move(a), std::move(b), position));
+  return Folded(MakeFunction(Function::kCase, type, position, ExprList(std::move(equal), MakeNull(type, position), std::move(again))));
+}
+
+// ---- LIKE
+
+namespace {
+
+/// The pattern with `escape` (one character, or "" for none) written as '\'. Errors: kSql if it ends with the escape.
+Result<std::string> NormalizePattern(std::string_view pattern, std::string_view escape) {
+  std::string out;
+  size_t i = 0;
+  while (i < pattern.size()) {
+    if (!escape.empty() && pattern.substr(i).starts_with(escape)) {
+      i += escape.size();
+      if (i >= pattern.size()) return SqlError("LIKE pattern must not end with escape character");
+      out.push_back('\\');
+      out.push_back(pattern[i++]);
+    } else {
+      if (pattern[i] == '\\') out.push_back('\\');
+      out.push_back(pattern[i++]);
+    }
+  }
+  return out;
+}
+
+/// True if the pattern has no wildcard; `out` is then the text that it means.
+bool IsPlainText(std::string_view pattern, std::string* out) {
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] == '%' || pattern[i] == '_') return false;
+    if (pattern[i] == '\\' && i + 1 < pattern.size()) ++i;
+    out->push_back(pattern[i]);
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<ExprPtr> ExpressionBinder::BindLike(const ParseNode& node) {
+  const int position = node.location();
+  const std::string_view symbol = node.Get(Field::k_name)->first()->Text(Field::k_sval);
+  const bool negated = symbol[0] == '!';
+  const bool ignore_case = node.Text(Field::k_kind) == "AEXPR_ILIKE";
+  TESSERA_ASSIGN(ExprPtr x, BindTyped(*node.Get(Field::k_lexpr)));
+  const ParseNode* pattern_node = node.Get(Field::k_rexpr);
+  std::string escape = "\\";
+  if (pattern_node->Is(Tag::kFuncCall)) {
+    const ParseNode* name = pattern_node->Get(Field::k_funcname);
+    if (name->size() == 2 && name->first()->next()->Text(Field::k_sval) == "like_escape") {
+      const ParseNode* args = pattern_node->Get(Field::k_args);
+      TESSERA_ASSIGN(ExprPtr e, BindTyped(*args->first()->next()));
+      if (!IsConstant(*e) || e->constant.null || e->type.id != TypeId::kText || vm::CharacterCount(e->constant.text) > 1) {
+        return SqlError("invalid escape string", e->position, "Escape string must be empty or one character.");
+      }
+      escape = e->constant.text;
+      pattern_node = args->first();
+    }
+  }
+  TESSERA_ASSIGN(ExprPtr pattern, BindTyped(*pattern_node));
+  if (x->type.id != TypeId::kText || pattern->type.id != TypeId::kText) {
+    return NoOperator(negated ? "NOT LIKE" : "LIKE", x->type, pattern->type, position);
+  }
+  if (!IsConstant(*pattern)) return Unsupported("LIKE with a pattern that is not a constant is not supported", pattern->position);
+  if (pattern->constant.null) return MakeNull(kBoolean, position);
+  Result<std::string> normal = NormalizePattern(pattern->constant.text, escape);
+  if (!normal.ok()) return normal.status().At(pattern->position);
+  std::string text = std::move(normal).value();
+  if (ignore_case) {
+    TESSERA_ASSIGN(x, Folded(MakeFunction(Function::kLower, SqlType::Text(), position, ExprList(std::move(x)))));
+    std::string lower;
+    vm::meaning::LowerT::Apply(text, &lower);
+    text = lower;
+  }
+  std::string plain;
+  ExprPtr like;
+  if (IsPlainText(text, &plain)) {
+    ExprPtr value = MakeConstant(Value::Text(std::move(plain)), pattern->position);
+    TESSERA_ASSIGN(like, Comparison(Function::kEq, std::move(x), std::move(value), position));
+  } else {
+    ExprPtr value = MakeConstant(Value::Text(std::move(text)), pattern->position);
+    TESSERA_ASSIGN(like, Folded(MakeFunction(Function::kLike, kBoolean, position, ExprList(std::move(x), std::move(value)))));
+  }
+  if (!negated) return like;
+  return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(like))));
+}
+
+}  // namespace tessera

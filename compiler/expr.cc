@@ -1,0 +1,348 @@
+// Bound expressions: making, copying, comparing and printing them. The recursions are as deep as an expression, which the
+// binder bounds.
+#include <algorithm>
+#include <string>
+
+#include "compiler/expr_builder.h"
+#include "compiler/plan.h"
+
+namespace tessera {
+namespace {
+
+/// Whether the value may be NULL, given the arguments.
+bool IsNullable(Function function, const std::vector<ExprPtr>& args) {
+  const auto nullable = [](const ExprPtr& e) { return e->nullable; };
+  switch (function) {
+    case Function::kIsNull:
+    case Function::kIsNotNull:
+      return false;
+    case Function::kDiv:
+    case Function::kMod: {
+      // Division by zero is NULL: only a constant proves that there is none. A constant NULL is nullable itself.
+      const Expr& divisor = *args[1];
+      const Value& v = divisor.constant;
+      return !IsConstant(divisor) || v.null || (v.i64 == 0 && v.wide == 0 && v.f64 == 0) || args[0]->nullable;
+    }
+    case Function::kCase:
+      for (size_t i = 1; i < args.size(); i += 2) {
+        if (args[i]->nullable) return true;
+      }
+      return args.back()->nullable;
+    default:
+      return std::any_of(args.begin(), args.end(), nullable);
+  }
+}
+
+bool SameValue(const Value& a, const Value& b) {
+  if (a.type != b.type || a.null != b.null) return false;
+  if (a.null) return true;
+  switch (a.type.storage()) {
+    case StorageClass::kInt:
+      return a.i64 == b.i64 && a.wide == b.wide;  // an interval uses both
+    case StorageClass::kFloat:
+      return std::bit_cast<int64_t>(a.f64) == std::bit_cast<int64_t>(b.f64);
+    case StorageClass::kWide:
+      return a.wide == b.wide;
+    case StorageClass::kText:
+      return a.text == b.text;
+  }
+  return false;
+}
+
+const char* FieldName(DateField field) {
+  constexpr const char* kNames[] = {"YEAR", "QUARTER", "MONTH", "DAY", "DOW", "ISODOW", "DOY", "WEEK", "HOUR", "MINUTE", "SECOND", "EPOCH"};
+  return kNames[static_cast<int>(field)];
+}
+
+/// How a function is written.
+struct Notation {
+  enum class Form : uint8_t { kInfix, kCall, kOther } form;
+  const char* text;
+  int binding;  ///< kInfix: higher binds tighter
+};
+
+Notation NotationOf(Function function) {
+  using Form = Notation::Form;
+  switch (function) {
+    case Function::kAdd:
+    case Function::kAddDays: return {Form::kInfix, "+", 6};
+    case Function::kSub:
+    case Function::kDateDiff: return {Form::kInfix, "-", 6};
+    case Function::kMul: return {Form::kInfix, "*", 7};
+    case Function::kDiv: return {Form::kInfix, "/", 7};
+    case Function::kMod: return {Form::kInfix, "%", 7};
+    case Function::kConcat: return {Form::kInfix, "||", 5};
+    case Function::kEq: return {Form::kInfix, "=", 4};
+    case Function::kNe: return {Form::kInfix, "<>", 4};
+    case Function::kLt: return {Form::kInfix, "<", 4};
+    case Function::kLe: return {Form::kInfix, "<=", 4};
+    case Function::kGt: return {Form::kInfix, ">", 4};
+    case Function::kGe: return {Form::kInfix, ">=", 4};
+    case Function::kLike: return {Form::kInfix, "LIKE", 4};
+    case Function::kAnd: return {Form::kInfix, "AND", 2};
+    case Function::kOr: return {Form::kInfix, "OR", 1};
+    case Function::kAbs: return {Form::kCall, "abs", 9};
+    case Function::kRound: return {Form::kCall, "round", 9};
+    case Function::kFloor: return {Form::kCall, "floor", 9};
+    case Function::kCeil: return {Form::kCall, "ceil", 9};
+    case Function::kUpper: return {Form::kCall, "upper", 9};
+    case Function::kLower: return {Form::kCall, "lower", 9};
+    case Function::kLength: return {Form::kCall, "length", 9};
+    case Function::kSubstring: return {Form::kCall, "substring", 9};
+    case Function::kTrim: return {Form::kCall, "trim", 9};
+    case Function::kLtrim: return {Form::kCall, "ltrim", 9};
+    case Function::kRtrim: return {Form::kCall, "rtrim", 9};
+    case Function::kAddMonths: return {Form::kCall, "add_months", 9};
+    case Function::kAddMicros: return {Form::kCall, "add_microseconds", 9};
+    case Function::kNeg: return {Form::kOther, "-", 8};
+    case Function::kNot: return {Form::kOther, "NOT", 3};
+    case Function::kIsNull:
+    case Function::kIsNotNull:
+    case Function::kIn: return {Form::kOther, "", 4};
+    case Function::kCase:
+    case Function::kCast:
+    case Function::kExtract: return {Form::kOther, "", 9};
+  }
+  return {Form::kOther, "?", 9};
+}
+
+using Names = std::vector<std::vector<std::string>>;
+
+void Print(const Expr& e, const Names& names, int outer, std::string* out);
+
+void PrintList(const std::vector<ExprPtr>& args, size_t from, const Names& names, std::string* out) {
+  for (size_t i = from; i < args.size(); ++i) {
+    if (i > from) out->append(", ");
+    Print(*args[i], names, 0, out);
+  }
+}
+
+void PrintConstant(const Value& v, std::string* out) {
+  if (v.null) {
+    out->append("NULL");
+    return;
+  }
+  const TypeId id = v.type.id;
+  if (id == TypeId::kInterval) {
+    out->append("INTERVAL");
+    return;
+  }
+  const bool quoted = id == TypeId::kText || id == TypeId::kDate || id == TypeId::kTimestamp || id == TypeId::kNull;
+  if (id == TypeId::kDate) out->append("DATE ");
+  if (id == TypeId::kTimestamp) out->append("TIMESTAMP ");
+  const std::string text = id == TypeId::kNull ? v.text : ToText(v);
+  if (!quoted) {
+    out->append(text);
+    return;
+  }
+  out->push_back('\'');
+  for (char c : text) {
+    if (c == '\'') out->push_back('\'');
+    out->push_back(c);
+  }
+  out->push_back('\'');
+}
+
+void PrintOther(const Expr& e, const Names& names, std::string* out) {
+  switch (e.function) {
+    case Function::kNeg:
+      out->push_back('-');
+      // "--" would start a comment.
+      if (IsFunction(*e.args[0], Function::kNeg)) out->push_back(' ');
+      Print(*e.args[0], names, 8, out);
+      break;
+    case Function::kNot:
+      out->append("NOT ");
+      Print(*e.args[0], names, 3, out);
+      break;
+    case Function::kIsNull:
+    case Function::kIsNotNull:
+      Print(*e.args[0], names, 5, out);
+      out->append(e.function == Function::kIsNull ? " IS NULL" : " IS NOT NULL");
+      break;
+    case Function::kIn:
+      Print(*e.args[0], names, 5, out);
+      out->append(" IN (");
+      PrintList(e.args, 1, names, out);
+      out->push_back(')');
+      break;
+    case Function::kCase:
+      out->append("CASE");
+      for (size_t i = 0; i + 1 < e.args.size(); i += 2) {
+        out->append(" WHEN ");
+        Print(*e.args[i], names, 0, out);
+        out->append(" THEN ");
+        Print(*e.args[i + 1], names, 0, out);
+      }
+      if (!IsNullConstant(*e.args.back())) {
+        out->append(" ELSE ");
+        Print(*e.args.back(), names, 0, out);
+      }
+      out->append(" END");
+      break;
+    case Function::kCast:
+      out->append("CAST(");
+      Print(*e.args[0], names, 0, out);
+      out->append(" AS ");
+      out->append(e.type.ToString());
+      out->push_back(')');
+      break;
+    case Function::kExtract:
+      out->append("EXTRACT(");
+      out->append(FieldName(e.field));
+      out->append(" FROM ");
+      Print(*e.args[0], names, 0, out);
+      out->push_back(')');
+      break;
+    default:
+      out->append("?");
+      break;
+  }
+}
+
+void PrintFunction(const Expr& e, const Names& names, int outer, std::string* out) {
+  const Notation notation = NotationOf(e.function);
+  if (notation.form == Notation::Form::kCall) {
+    out->append(notation.text);
+    out->push_back('(');
+    PrintList(e.args, 0, names, out);
+    out->push_back(')');
+    return;
+  }
+  const bool parentheses = notation.binding <= outer;
+  if (parentheses) out->push_back('(');
+  if (notation.form == Notation::Form::kInfix) {
+    const bool logic = e.function == Function::kAnd || e.function == Function::kOr;
+    for (size_t i = 0; i < e.args.size(); ++i) {
+      if (i > 0) {
+        out->push_back(' ');
+        out->append(notation.text);
+        out->push_back(' ');
+      }
+      // Left-associative: the first operand needs no parentheses around an operator of the same rank.
+      Print(*e.args[i], names, i == 0 && !logic && notation.binding > 4 ? notation.binding - 1 : notation.binding, out);
+    }
+  } else {
+    PrintOther(e, names, out);
+  }
+  if (parentheses) out->push_back(')');
+}
+
+/// `outer`: how tightly the operator around binds; 0 for none.
+void Print(const Expr& e, const Names& names, int outer, std::string* out) {
+  switch (e.kind) {
+    case Expr::Kind::kColumn: {
+      const auto r = static_cast<size_t>(e.relation), c = static_cast<size_t>(e.column);
+      if (r < names.size() && c < names[r].size()) {
+        out->append(names[r][c]);
+      } else {
+        out->append("column " + std::to_string(e.relation) + "." + std::to_string(e.column));
+      }
+      break;
+    }
+    case Expr::Kind::kConstant:
+      PrintConstant(e.constant, out);
+      break;
+    case Expr::Kind::kGroup:
+      out->append("group key " + std::to_string(e.index));
+      break;
+    case Expr::Kind::kAggregate:
+      out->append("aggregate " + std::to_string(e.index));
+      break;
+    case Expr::Kind::kFunction:
+      PrintFunction(e, names, outer, out);
+      break;
+  }
+}
+
+}  // namespace
+
+ExprPtr MakeColumn(int relation, int column, const SqlType& type, bool nullable, int position) {
+  auto e = std::make_unique<Expr>();
+  e->kind = Expr::Kind::kColumn;
+  e->type = type;
+  e->nullable = nullable;
+  e->position = position;
+  e->relation = relation;
+  e->column = column;
+  return e;
+}
+
+ExprPtr MakeConstant(Value value, int position) {
+  auto e = std::make_unique<Expr>();
+  e->kind = Expr::Kind::kConstant;
+  e->type = value.type;
+  e->nullable = value.null;
+  e->position = position;
+  e->constant = std::move(value);
+  return e;
+}
+
+ExprPtr MakeBoolean(bool value, int position) {
+  return MakeConstant(Value::Int(SqlType::Of(TypeId::kBoolean), value ? 1 : 0), position);
+}
+
+ExprPtr MakeNull(const SqlType& type, int position) { return MakeConstant(Value::Null(type), position); }
+
+ExprPtr MakeFunction(Function function, const SqlType& type, int position, std::vector<ExprPtr> args) {
+  auto e = std::make_unique<Expr>();
+  e->kind = Expr::Kind::kFunction;
+  e->type = type;
+  e->nullable = IsNullable(function, args);
+  e->position = position;
+  e->function = function;
+  e->args = std::move(args);
+  return e;
+}
+
+ExprPtr MakeCast(ExprPtr x, const SqlType& type) {
+  if (x->type == type) return x;
+  const int position = x->position;
+  return MakeFunction(Function::kCast, type, position, ExprList(std::move(x)));
+}
+
+ExprPtr Expr::Clone() const {
+  auto e = std::make_unique<Expr>();
+  e->kind = kind;
+  e->type = type;
+  e->nullable = nullable;
+  e->position = position;
+  e->relation = relation;
+  e->column = column;
+  e->index = index;
+  e->function = function;
+  e->field = field;
+  if (kind == Kind::kConstant) e->constant = constant;
+  e->args.reserve(args.size());
+  for (const ExprPtr& a : args) e->args.push_back(a->Clone());
+  return e;
+}
+
+bool Expr::SameAs(const Expr& other) const {
+  if (kind != other.kind || type != other.type) return false;
+  switch (kind) {
+    case Kind::kColumn:
+      return relation == other.relation && column == other.column;
+    case Kind::kGroup:
+    case Kind::kAggregate:
+      return index == other.index;
+    case Kind::kConstant:
+      return SameValue(constant, other.constant);
+    case Kind::kFunction:
+      break;
+  }
+  if (function != other.function || args.size() != other.args.size()) return false;
+  if (function == Function::kExtract && field != other.field) return false;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!args[i]->SameAs(*other.args[i])) return false;
+  }
+  return true;
+}
+
+std::string Expr::ToString(const std::vector<std::vector<std::string>>& names) const {
+  std::string out;
+  Print(*this, names, 0, &out);
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,159 @@
+// Parse tree of an expression -> bound expression: names, types, casts, operators chosen by type, constants folded.
+// Private to compiler/.
+//
+// An untyped constant (NULL, a quoted literal) has TypeId::kNull until something gives it a type; a quoted literal keeps its
+// characters in constant.text and is not NULL. Resolve() ends that; nothing of that kind leaves the binder.
+//
+// Start at: ExpressionBinder::Bind. One thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/expr_builder.h"
+#include "compiler/parse_tree.h"
+#include "compiler/plan.h"
+#include "compiler/type_rules.h"
+
+namespace tessera {
+
+/// Levels of nesting of a statement. At this depth Bind and everything after it, which recurses over at most three levels of Expr for
+/// one of the text, stay within a fraction of a stack of 8 MiB.
+inline constexpr int kMaxNesting = 1000;
+
+/// Where an expression stands: what it may hold, and what errors call the place.
+enum class Clause : uint8_t { kSelect, kWhere, kOn, kGroupBy, kHaving, kOrderBy, kValues, kLimit, kOffset };
+
+/// A column that an unqualified name may mean.
+struct ScopeColumn {
+  std::string_view name;
+  int relation = 0, column = 0;
+};
+
+/// What names mean in an expression: the columns of a part of FROM.
+struct Scope {
+  std::vector<ScopeColumn> columns;    ///< in the order of *; columns merged by USING once
+  int first_relation = 0, end_relation = 0;
+};
+
+/// What a binding shares over all expressions of one query block.
+struct BindContext {
+  std::string_view sql;
+  std::vector<Relation>* relations = nullptr;
+  std::vector<Aggregate>* aggregates = nullptr;
+  int nesting = 0;
+  int64_t copied = 0;   ///< nodes made by copying operands, see ExpressionBinder::Copy
+};
+
+class ExpressionBinder {
+ public:
+  /// `scope` may be nullptr: no columns can be named.
+  ExpressionBinder(BindContext* context, const Scope* scope, Clause clause) : context_(context), scope_(scope), clause_(clause) {}
+
+  /// The bound expression; may still be an untyped constant.
+  Result<ExprPtr> Bind(const ParseNode& node);
+  /// The same, with a type.
+  Result<ExprPtr> BindTyped(const ParseNode& node);
+  /// The same as a BOOLEAN; `what` for the error: "argument of WHERE".
+  Result<ExprPtr> BindBoolean(const ParseNode& node, const char* what);
+  /// Output columns by name that are tried when no column fits: ORDER BY, HAVING.
+  void SetOutputs(const std::vector<Output>* outputs) { outputs_ = outputs; }
+
+  // ---- Types; used by statements too
+  /// An untyped constant gets `type`; a quoted literal is read as one. Others stay.
+  static Result<ExprPtr> Resolve(ExprPtr e, const SqlType& type);
+  /// e as `type`, if the context allows that cast. Errors: kSql "... cannot be cast ..." at its position.
+  Result<ExprPtr> Coerce(ExprPtr e, const SqlType& type, CastContext allowed);
+  /// A TypeName node. Errors: unknown type, wrong lengths.
+  Result<SqlType> BindType(const ParseNode& type_name, int position);
+  /// a = b and its like. Both may be untyped.
+  Result<ExprPtr> Comparison(Function function, ExprPtr left, ExprPtr right, int position);
+  /// A column by its place.
+  ExprPtr Column(int relation, int column, int position) const;
+  /// The integer of an A_Const, which the parser's tree loses where it is negative.
+  static int64_t IntegerOfConstant(std::string_view sql, const ParseNode& a_const);
+
+ private:
+  struct Nesting;
+
+  // bind_expression.cc
+  Result<ExprPtr> BindNode(const ParseNode& node);
+  Result<ExprPtr> BindColumn(const ParseNode& node);
+  Result<ExprPtr> BindConstant(const ParseNode& node);
+  Result<ExprPtr> BindLogic(const ParseNode& node);
+  Result<ExprPtr> BindNullTest(const ParseNode& node);
+  Result<ExprPtr> BindBooleanTest(const ParseNode& node);
+  Result<ExprPtr> BindCase(const ParseNode& node);
+  Result<ExprPtr> BindCoalesce(const ParseNode& node);
+  Result<ExprPtr> BindGreatest(const ParseNode& node);
+  Status ColumnNotFound(std::string_view qualifier, std::string_view name, int position) const;
+  Status NotSupported(const ParseNode& node) const;
+  Result<ExprPtr> MakeCase(std::vector<ExprPtr> args, int position);
+  /// The branches of a CASE (every second and the last) get one type; `what` for the error: "CASE".
+  Status Unify(std::vector<ExprPtr*> branches, const char* what, SqlType* type);
+  Result<ExprPtr> Folded(ExprPtr e) const;
+  /// A copy of an operand that is used twice. Errors: too many, because copies of copies grow exponentially.
+  Result<ExprPtr> Copy(const Expr& e);
+
+  // bind_operator.cc
+  Result<ExprPtr> BindOperator(const ParseNode& node);
+  Result<ExprPtr> Prefix(std::string_view symbol, ExprPtr operand, int position);
+  Result<ExprPtr> Infix(std::string_view symbol, ExprPtr left, ExprPtr right, int position);
+  Result<ExprPtr> AddSpan(ExprPtr moment, const Value& span, bool negative, int position);
+  Result<ExprPtr> Less(ExprPtr x, int sign, int position);
+  Result<ExprPtr> BindIn(const ParseNode& node);
+  Result<ExprPtr> InList(ExprPtr x, std::vector<ExprPtr> list, int position);
+  Result<ExprPtr> BindBetween(const ParseNode& node);
+  Result<ExprPtr> BindLike(const ParseNode& node);
+  Result<ExprPtr> BindDistinct(const ParseNode& node);
+  Result<ExprPtr> BindNullIf(const ParseNode& node);
+  Status ApplyOperandRule(OperandRule rule, ExprPtr* left, ExprPtr* right);
+
+  // bind_function.cc
+  Result<ExprPtr> BindFunction(const ParseNode& node);
+  Result<ExprPtr> BindAggregate(std::string_view name, const ParseNode& node);
+  Result<ExprPtr> AddAggregate(AggregateFunction function, ExprPtr argument, bool distinct, const SqlType& type, int position);
+  Result<ExprPtr> BindExtract(std::string_view field, int field_position, const ParseNode& argument, int position);
+  Result<ExprPtr> BindRound(std::vector<ExprPtr> args, const SqlType& type, int position);
+  Result<ExprPtr> BindConcat(std::vector<ExprPtr> args, int position);
+  Result<ExprPtr> BindCast(const ParseNode& node);
+  Result<ExprPtr> BindInterval(const ParseNode& type_name, ExprPtr text);
+
+  BindContext* context_;
+  const Scope* scope_;
+  Clause clause_;
+  const std::vector<Output>* outputs_ = nullptr;
+  bool in_aggregate_ = false;
+  int may_skip_ = 0;  ///< more than 0 inside operands that a row might never evaluate
+};
+
+/// What a comparison with a constant becomes when the constant takes the other side's type.
+struct AlignedConstant {
+  enum class Kind : uint8_t {
+    kExact,   ///< x `function` value
+    kAlways,  ///< true for every x that is not NULL
+    kNever,   ///< false for every x that is not NULL
+    kNone,    ///< it cannot be done: the comparison needs a cast of x
+  } kind = Kind::kNone;
+  Function function = Function::kEq;
+  Value value;
+};
+/// REQUIRES: both types known, constant not NULL. See types.def, "Comparisons".
+AlignedConstant AlignConstant(Function function, const SqlType& type, const Value& constant);
+
+/// Months, days and microseconds of a kInterval constant.
+struct Span {
+  int64_t months = 0, days = 0, micros = 0;
+};
+Span SpanOf(const Value& interval);
+Value IntervalOf(const Span& span);
+/// "3 months", "1 year 2 days ago", "12:30:00"; `field` is the word behind INTERVAL '90' day ("" if none). Errors: kSql.
+Result<Span> ParseInterval(std::string_view text, std::string_view field);
+
+/// Takes conjunctions apart: appends to `out` what must be true; TRUE is dropped, FALSE and NULL become one FALSE.
+void SplitConjuncts(ExprPtr e, std::vector<ExprPtr>* out);
+
+}  // namespace tessera

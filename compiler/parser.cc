@@ -1,0 +1,168 @@
+// libpg_query behind one thread with a large stack.
+//
+// Why a thread: the grammar itself is bounded (it gives up at 10,000 pending symbols), but chains such as 1+1+1+... are
+// left-recursive: they cost the grammar nothing and make trees as deep as the text is long, which libpg_query prints with
+// recursion. Measured: 128 bytes of stack a level at most, and no level has fewer than two characters, so a statement of
+// kMaxStatementBytes needs 256 MiB. The stack is reserved address space, pages are taken when they are touched. The thread is
+// kept, because libpg_query sets up memory contexts for each thread that it sees.
+#include "compiler/parser.h"
+
+#include <pg_query.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "tablet/utf8.h"
+
+namespace tessera {
+namespace {
+
+constexpr size_t kStackBytes = size_t{512} << 20;
+/// Pages below this much stack are given back after a statement that needed them.
+constexpr size_t kStackKept = size_t{1} << 20;
+/// A statement shorter than this cannot have used more than kStackKept.
+constexpr size_t kLongStatement = kStackKept / 128;
+
+class ParserThread {
+ public:
+  /// The one thread of the process. It is never joined: it sleeps whenever no statement is being parsed.
+  static ParserThread& Get() {
+    static ParserThread* thread = new ParserThread;
+    return *thread;
+  }
+
+  Result<PgQueryParseResult> Parse(const char* sql, size_t length) {
+    std::lock_guard<std::mutex> turn(turn_);
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (!running_) {
+      const Status status = Start();
+      if (!status.ok()) return status;
+    }
+    sql_ = sql;
+    wake_.notify_one();
+    done_.wait(lock, [&] { return sql_ == nullptr; });
+    if (length > kLongStatement) {
+      madvise(stack_, kStackBytes - kStackKept, MADV_DONTNEED);
+    }
+    return result_;
+  }
+
+ private:
+  Status Start() {
+    const auto fail = [](const char* what) {
+      return Status(ErrorCode::kResource, std::string("cannot start the parser thread: ") + what);
+    };
+    stack_ = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (stack_ == MAP_FAILED) return fail("no address space for its stack");
+    // The lowest page stays without access: an overflow would be a clean fault, never a write into other memory.
+    mprotect(stack_, 4096, PROT_NONE);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, stack_, kStackBytes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_t thread;
+    const int error = pthread_create(&thread, &attributes, &Run, this);
+    pthread_attr_destroy(&attributes);
+    if (error != 0) {
+      munmap(stack_, kStackBytes);
+      return fail(std::strerror(error));
+    }
+    running_ = true;
+    return {};
+  }
+
+  static void* Run(void* self) {
+    static_cast<ParserThread*>(self)->Loop();
+    return nullptr;
+  }
+
+  void Loop() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [&] { return sql_ != nullptr; });
+      result_ = pg_query_parse(sql_);
+      sql_ = nullptr;
+      done_.notify_one();
+    }
+  }
+
+  std::mutex turn_;   // one caller at a time
+  std::mutex mutex_;  // the hand-over
+  std::condition_variable wake_, done_;
+  bool running_ = false;
+  void* stack_ = nullptr;
+  const char* sql_ = nullptr;
+  PgQueryParseResult result_{};
+};
+
+/// libpg_query counts characters from 1; 0 is no place.
+int ByteOffset(std::string_view sql, int cursorpos) {
+  if (cursorpos <= 0) return -1;
+  int characters = 0;
+  for (size_t i = 0; i < sql.size(); ++i) {
+    if ((static_cast<unsigned char>(sql[i]) & 0xC0) != 0x80 && ++characters == cursorpos) return static_cast<int>(i);
+  }
+  return static_cast<int>(sql.size());
+}
+
+/// An error at the end of the input is shown behind the last character that is not blank.
+int EndOfInput(std::string_view sql) {
+  size_t end = sql.size();
+  while (end > 0 && (sql[end - 1] == ' ' || sql[end - 1] == '\n' || sql[end - 1] == '\r' || sql[end - 1] == '\t')) --end;
+  return static_cast<int>(end);
+}
+
+}  // namespace
+
+Status NestedTooDeeply(int levels, int position) {
+  return SqlError("statement is nested too deeply (more than " + std::to_string(levels) + " levels)", position);
+}
+
+Result<ParsedStatement> ParseOne(std::string_view sql) {
+  if (sql.size() > kMaxStatementBytes) {
+    return SqlError("statement is too long (" + std::to_string(sql.size()) + " bytes, at most " +
+                        std::to_string(kMaxStatementBytes) + ")",
+                    -1, "Load data with COPY.");
+  }
+  if (const size_t nul = sql.find('\0'); nul != std::string_view::npos) {
+    return SqlError("statement holds a NUL byte", static_cast<int>(nul));
+  }
+  if (const size_t bad = FindInvalidUtf8(sql); bad != std::string_view::npos) {
+    return SqlError("statement is not valid UTF-8", static_cast<int>(bad));
+  }
+  const std::string text(sql);  // NUL-terminated
+  TESSERA_ASSIGN(const PgQueryParseResult parsed, ParserThread::Get().Parse(text.c_str(), text.size()));
+  const auto release = [parsed](char*) { pg_query_free_parse_result(parsed); };
+  std::shared_ptr<char> json(parsed.parse_tree, release);
+  if (parsed.error != nullptr) {
+    const int position = ByteOffset(sql, parsed.error->cursorpos);
+    std::string message = parsed.error->message;
+    if (message.starts_with("memory exhausted")) {
+      // The grammar's own limit, YYMAXDEPTH; a level of parentheses or of NOT takes one or two of its symbols.
+      return NestedTooDeeply(5000, position);
+    }
+    if (message.ends_with("at end of input")) return SqlError(std::move(message), EndOfInput(sql));
+    return SqlError(std::move(message), position);
+  }
+  TESSERA_ASSIGN(ParseTree tree, ParseTree::Build(std::move(json)));
+  const ParseNode* statements = tree.root().Get(Field::k_stmts);
+  if (statements == nullptr || statements->first() == nullptr) return SqlError("no statement");
+  const ParseNode* first = statements->first();
+  if (first->next() != nullptr) {
+    // The location is where the text behind the semicolon starts: go on to the first thing that is not blank.
+    size_t second = static_cast<size_t>(first->next()->Number(Field::k_stmt_location));
+    while (second + 1 < sql.size() && std::strchr(" \t\r\n", sql[second]) != nullptr) ++second;
+    return SqlError("only one statement is expected here", static_cast<int>(second));
+  }
+  ParsedStatement result;
+  result.statement = first->Get(Field::k_stmt);
+  if (result.statement == nullptr) return SqlError("no statement");
+  result.tree = std::move(tree);
+  return result;
+}
+
+}  // namespace tessera

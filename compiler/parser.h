@@ -1,0 +1,28 @@
+// SQL text -> parse tree of one statement, by libpg_query (PostgreSQL's own grammar). Private to compiler/.
+//
+// Start at: ParseOne. Thread-safe: calls take turns on one parser thread, see parser.cc.
+#pragma once
+
+#include <string_view>
+
+#include "base/status.h"
+#include "compiler/parse_tree.h"
+
+namespace tessera {
+
+/// Longest statement in bytes. It bounds what the parser's stack must hold, see parser.cc.
+inline constexpr size_t kMaxStatementBytes = size_t{4} << 20;
+
+/// The statement in `sql`: the tagged node (Tag::kSelectStmt, ...) and the tree that owns it.
+struct ParsedStatement {
+  ParseTree tree;
+  const ParseNode* statement = nullptr;
+};
+
+/// Errors: kSql with a place, as PostgreSQL words them ("syntax error at or near "form""); "no statement".
+Result<ParsedStatement> ParseOne(std::string_view sql);
+
+/// What every part of the compiler says about a statement that it will not recurse into.
+Status NestedTooDeeply(int levels, int position);
+
+}  // namespace tessera

@@ -1,0 +1,255 @@
+// Predicate push-down, join order and estimates.
+
+#include "compiler/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tablet/ordered_float.h"
+
+namespace tessera {
+namespace {
+
+
+const ColumnStatistics* StatisticsOf(const Query& q, const Expr& e) {
+  if (e.kind != Expr::Kind::kColumn) return nullptr;
+  const Relation& r = q.relations[static_cast<size_t>(e.relation)];
+  if (r.table == nullptr || static_cast<size_t>(e.column) >= r.table->statistics.size()) return nullptr;
+  return &r.table->statistics[static_cast<size_t>(e.column)];
+}
+
+double DistinctOf(const Query& q, const Expr& e) {
+  const ColumnStatistics* s = StatisticsOf(q, e);
+  return s == nullptr ? 100 : std::max<double>(1, static_cast<double>(s->distinct));
+}
+
+/// A constant in the integer form of ColumnStatistics::min.
+double PositionOf(const Value& v) {
+  switch (v.type.storage()) {
+    case StorageClass::kInt: return static_cast<double>(v.i64);
+    case StorageClass::kWide: return static_cast<double>(v.wide);
+    case StorageClass::kFloat:
+      return static_cast<double>(v.type.id == TypeId::kReal ? OrderedFloat32(static_cast<float>(v.f64)) : OrderedFloat(v.f64));
+    case StorageClass::kText: return 0;
+  }
+  return 0;
+}
+
+/// The fraction of rows that pass. Textbook guesses where statistics say nothing.
+double Selectivity(const Query& q, const Expr& e) {
+  constexpr double kUnknown = 1.0 / 3, kRange = 1.0 / 4, kLike = 1.0 / 10;
+  if (e.kind == Expr::Kind::kConstant) return !e.constant.null && e.constant.i64 != 0 ? 1 : 0;
+  if (e.kind != Expr::Kind::kFunction) return kUnknown;
+  switch (e.function) {
+    case Function::kAnd: {
+      double s = 1;
+      for (const ExprPtr& a : e.args) s *= Selectivity(q, *a);
+      return s;
+    }
+    case Function::kOr: {
+      double miss = 1;
+      for (const ExprPtr& a : e.args) miss *= 1 - Selectivity(q, *a);
+      return 1 - miss;
+    }
+    case Function::kNot:
+      return 1 - Selectivity(q, *e.args[0]);
+    case Function::kIn:
+      return std::min(1.0, static_cast<double>(e.args.size() - 1) / DistinctOf(q, *e.args[0]));
+    case Function::kLike:
+      return kLike;
+    case Function::kEq:
+      return 1 / std::max(DistinctOf(q, *e.args[0]), e.args[1]->kind == Expr::Kind::kConstant ? 1 : DistinctOf(q, *e.args[1]));
+    case Function::kNe:
+      return 1 - 1 / DistinctOf(q, *e.args[0]);
+    case Function::kLt:
+    case Function::kLe:
+    case Function::kGt:
+    case Function::kGe: {
+      const bool flipped = e.args[0]->kind == Expr::Kind::kConstant;
+      const Expr& column = *e.args[flipped ? 1 : 0];
+      const Expr& bound = *e.args[flipped ? 0 : 1];
+      const ColumnStatistics* s = StatisticsOf(q, column);
+      if (s == nullptr || !s->has_range || bound.kind != Expr::Kind::kConstant || bound.constant.null) return kRange;
+      const double low = static_cast<double>(s->min), width = static_cast<double>(s->max) - low + 1;
+      const double below = std::clamp((PositionOf(bound.constant) - low + 0.5) / width, 0.0, 1.0);
+      const bool less = (e.function == Function::kLt || e.function == Function::kLe) != flipped;
+      return less ? below : 1 - below;
+    }
+    default:
+      return kUnknown;
+  }
+}
+
+bool IsUnique(const Query& q, const JoinStep& step) {
+  const Relation& r = q.relations[static_cast<size_t>(step.relation)];
+  if (r.table == nullptr || r.table->schema.primary_key.empty()) return false;
+  for (int key : r.table->schema.primary_key) {
+    auto is_key = [&](const Expr* e) { return e->kind == Expr::Kind::kColumn && e->column == key; };
+    if (std::none_of(step.build_keys.begin(), step.build_keys.end(), is_key)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+uint64_t RelationsOf(const Expr& e) {
+  uint64_t set = 0;
+  ForEachColumn(e, [&](const Expr& c) { set |= uint64_t{1} << c.relation; });
+  return set;
+}
+
+Plan MakePlan(const Query& q) {
+  Plan plan;
+  const size_t n = q.relations.size();
+  plan.filters.resize(n);
+  plan.rows.resize(n);
+  if (n == 0) {
+    for (const ExprPtr& c : q.conjuncts) plan.constants.push_back(c.get());
+    return plan;
+  }
+  struct Pending {
+    const Expr* expr;
+    uint64_t relations;
+    bool used = false;
+  };
+  std::vector<Pending> pending;
+  for (const ExprPtr& c : q.conjuncts) {
+    const uint64_t set = RelationsOf(*c);
+    if (set == 0) {
+      plan.constants.push_back(c.get());
+    } else if ((set & (set - 1)) == 0) {
+      plan.filters[static_cast<size_t>(__builtin_ctzll(set))].push_back(c.get());
+    } else {
+      pending.push_back({c.get(), set});
+    }
+  }
+  std::vector<double> selectivity(n, 1.0);
+  for (size_t r = 0; r < n; ++r) {
+    std::stable_sort(plan.filters[r].begin(), plan.filters[r].end(),
+                     [&](const Expr* a, const Expr* b) { return Selectivity(q, *a) < Selectivity(q, *b); });
+    for (const Expr* f : plan.filters[r]) selectivity[r] *= Selectivity(q, *f);
+    const double all = q.relations[r].table == nullptr ? 1000 : static_cast<double>(q.relations[r].table->rows);
+    plan.rows[r] = all * selectivity[r];
+    // The largest table drives, filtered or not: it is the one that should not be built.
+    const auto size = [&](size_t i) { return q.relations[i].table == nullptr ? 1000.0 : static_cast<double>(q.relations[i].table->rows); };
+    if (plan.driver < 0 || size(r) > size(static_cast<size_t>(plan.driver))) plan.driver = static_cast<int>(r);
+  }
+  uint64_t joined = uint64_t{1} << plan.driver;
+  double rows = plan.rows[static_cast<size_t>(plan.driver)];
+  while (plan.joins.size() + 1 < n) {
+    JoinStep best;
+    double best_rows = 0;
+    bool best_keyed = false, found = false;
+    for (size_t r = 0; r < n; ++r) {
+      const uint64_t bit = uint64_t{1} << r;
+      if ((joined & bit) != 0) continue;
+      JoinStep step;
+      step.relation = static_cast<int>(r);
+      double fraction = 1;  // of the pairs that match
+      for (const Pending& p : pending) {
+        if (p.used || (p.relations & ~(joined | bit)) != 0 || (p.relations & bit) == 0) continue;
+        const Expr& e = *p.expr;
+        bool keyed = false;
+        if (e.kind == Expr::Kind::kFunction && e.function == Function::kEq) {
+          for (int side = 0; side < 2 && !keyed; ++side) {
+            const Expr& build = *e.args[static_cast<size_t>(side)];
+            const Expr& probe = *e.args[static_cast<size_t>(1 - side)];
+            if (RelationsOf(build) == bit && (RelationsOf(probe) & bit) == 0 && RelationsOf(probe) != 0) {
+              step.build_keys.push_back(&build);
+              step.probe_keys.push_back(&probe);
+              fraction /= std::max(DistinctOf(q, build), DistinctOf(q, probe));
+              keyed = true;
+            }
+          }
+        }
+        if (!keyed) {
+          step.residuals.push_back(p.expr);
+          fraction *= Selectivity(q, e);
+        }
+      }
+      step.unique = IsUnique(q, step);
+      step.filtered = !plan.filters[r].empty();
+      const bool keyed = !step.build_keys.empty();
+      step.rows = step.unique ? rows * selectivity[r] : rows * plan.rows[r] * fraction;
+      // Keyed joins before products; among them the one that leaves the fewest rows.
+      if (!found || (keyed && !best_keyed) || (keyed == best_keyed && step.rows < best_rows)) {
+        found = true;
+        best_keyed = keyed;
+        best_rows = step.rows;
+        best = std::move(step);
+      }
+    }
+    joined |= uint64_t{1} << best.relation;
+    for (Pending& p : pending) p.used |= (p.relations & ~joined) == 0;
+    rows = best.rows;
+    plan.joins.push_back(std::move(best));
+  }
+  return plan;
+}
+
+std::string PlanText(const Query& q, const Plan& plan) {
+  std::vector<std::vector<std::string>> names;
+  for (const Relation& r : q.relations) {
+    names.emplace_back();
+    for (const std::string& c : r.column_names) names.back().push_back(r.alias + "." + c);
+  }
+  std::string out;
+  int depth = 0;
+  auto line = [&](int indent, const std::string& text) { out += std::string(static_cast<size_t>(2 * indent), ' ') + text + "\n"; };
+  auto list = [&](const auto& exprs, const char* separator) {
+    std::string s;
+    for (const auto& e : exprs) s += (s.empty() ? "" : separator) + e->ToString(names);
+    return s;
+  };
+  auto rows_text = [](double rows) { return fmt::format("  (~{:.0f} rows)", rows); };
+  if (q.limit >= 0 || q.offset > 0) {
+    line(depth++, "Limit" + (q.limit >= 0 ? fmt::format(" {}", q.limit) : "") + (q.offset > 0 ? fmt::format(" offset {}", q.offset) : ""));
+  }
+  if (!q.order_by.empty()) {
+    std::string keys;
+    for (const OrderKey& k : q.order_by) {
+      keys += (keys.empty() ? "" : ", ") + q.outputs[static_cast<size_t>(k.output)].name + (k.descending ? " desc" : "");
+    }
+    line(depth++, "Sort by " + keys);
+  }
+  if (q.distinct) line(depth++, "Distinct");
+  if (q.grouped) {
+    if (!q.having.empty()) line(depth++, fmt::format("Filter groups ({} {})", q.having.size(), q.having.size() == 1 ? "condition" : "conditions"));
+    std::string aggregates;
+    for (const Aggregate& a : q.aggregates) {
+      static constexpr const char* kNames[] = {"count", "count", "sum", "avg", "min", "max"};
+      aggregates += fmt::format("{}{}({}{})", aggregates.empty() ? "" : ", ", kNames[static_cast<int>(a.function)], a.distinct ? "distinct " : "",
+                                a.argument == nullptr ? "*" : a.argument->ToString(names));
+    }
+    line(depth++, q.group_by.empty() ? "Aggregate " + aggregates
+                                     : "Group by " + list(q.group_by, ", ") + (aggregates.empty() ? "" : ": " + aggregates));
+  }
+  if (plan.driver < 0) {
+    line(depth, plan.constants.empty() ? "One row" : "One row where " + list(plan.constants, " and "));
+    return out;
+  }
+  for (size_t i = plan.joins.size(); i-- > 0;) {
+    const JoinStep& j = plan.joins[i];
+    std::string keys;
+    for (size_t k = 0; k < j.build_keys.size(); ++k) {
+      keys += (k == 0 ? "" : " and ") + j.probe_keys[k]->ToString(names) + " = " + j.build_keys[k]->ToString(names);
+    }
+    std::string text = keys.empty() ? "Cross join" : std::string("Hash join") + (j.unique ? " (unique key)" : "") + " on " + keys;
+    if (!j.residuals.empty()) text += " where " + list(j.residuals, " and ");
+    line(depth++, text + rows_text(j.rows));
+  }
+  auto scan = [&](int r) {
+    const Relation& relation = q.relations[static_cast<size_t>(r)];
+    const std::string& table = relation.table == nullptr ? relation.alias : relation.table->schema.name;
+    std::string text = "Scan " + table + (table == relation.alias ? "" : " " + relation.alias);
+    const auto& filters = plan.filters[static_cast<size_t>(r)];
+    if (!filters.empty()) text += " where " + list(filters, " and ");
+    return text + rows_text(plan.rows[static_cast<size_t>(r)]);
+  };
+  line(depth, scan(plan.driver));
+  for (const JoinStep& j : plan.joins) line(--depth + 1, "Build: " + scan(j.relation));
+  return out;
+}
+
+}  // namespace tessera

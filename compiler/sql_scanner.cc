@@ -1,0 +1,148 @@
+// Borders of tokens.
+#include "compiler/sql_scanner.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace tessera {
+namespace {
+
+bool IsSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsWordStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80; }
+bool IsWordPart(char c) { return IsWordStart(c) || IsDigit(c); }
+
+/// Behind the closing quote; a doubled quote is part of the text, and so is what follows a backslash if `escapes`.
+size_t SkipQuoted(std::string_view sql, size_t at, char quote, bool escapes, bool* closed) {
+  for (; at < sql.size(); ++at) {
+    if (escapes && sql[at] == '\\') {
+      ++at;
+    } else if (sql[at] == quote) {
+      if (at + 1 >= sql.size() || sql[at + 1] != quote) return at + 1;
+      ++at;
+    }
+  }
+  *closed = false;
+  return sql.size();
+}
+
+size_t SkipSpace(std::string_view sql, size_t at, bool* closed) {
+  while (at < sql.size()) {
+    if (IsSpace(sql[at])) {
+      ++at;
+    } else if (sql.substr(at, 2) == "--") {
+      while (at < sql.size() && sql[at] != '\n') ++at;
+    } else if (sql.substr(at, 2) == "/*") {
+      int depth = 0;
+      while (at < sql.size()) {
+        if (sql.substr(at, 2) == "/*") {
+          ++depth;
+          at += 2;
+        } else if (sql.substr(at, 2) == "*/") {
+          at += 2;
+          if (--depth == 0) break;
+        } else {
+          ++at;
+        }
+      }
+      at = std::min(at, sql.size());
+      if (depth > 0) *closed = false;
+    } else {
+      break;
+    }
+  }
+  return at;
+}
+
+/// Length of $tag$ at `at`, or 0.
+size_t DollarTag(std::string_view sql, size_t at) {
+  size_t i = at + 1;
+  if (i < sql.size() && IsDigit(sql[i])) return 0;  // a parameter
+  while (i < sql.size() && IsWordPart(sql[i])) ++i;
+  return i < sql.size() && sql[i] == '$' ? i + 1 - at : 0;
+}
+
+bool EqualsIgnoringCase(std::string_view a, std::string_view lower) {
+  return a.size() == lower.size() && std::equal(a.begin(), a.end(), lower.begin(), [](char x, char y) {
+           return (x >= 'A' && x <= 'Z' ? static_cast<char>(x + 32) : x) == y;
+         });
+}
+
+/// Keywords that end a select list. All are reserved, so none is a column's name without quotes.
+bool EndsSelectList(std::string_view word) {
+  constexpr std::string_view kWords[] = {"from", "into", "where", "group", "having", "order", "limit", "offset", "fetch", "for", "union", "intersect", "except", "window"};
+  return std::any_of(std::begin(kWords), std::end(kWords), [&](std::string_view k) { return EqualsIgnoringCase(word, k); });
+}
+
+}  // namespace
+
+Token NextToken(std::string_view sql, size_t at) {
+  Token t;
+  t.begin = t.end = at;
+  if (at >= sql.size()) return t;
+  const char c = sql[at];
+  const size_t space = SkipSpace(sql, at, &t.closed);
+  if (space > at) {
+    t.kind = Token::Kind::kSpace;
+    t.end = space;
+  } else if (c == '\'' || c == '"') {
+    t.kind = Token::Kind::kQuoted;
+    t.end = SkipQuoted(sql, at + 1, c, false, &t.closed);
+  } else if ((c == 'e' || c == 'E') && at + 1 < sql.size() && sql[at + 1] == '\'') {
+    t.kind = Token::Kind::kQuoted;
+    t.end = SkipQuoted(sql, at + 2, '\'', true, &t.closed);
+  } else if (c == '$' && DollarTag(sql, at) > 0) {
+    t.kind = Token::Kind::kQuoted;
+    const std::string_view tag = sql.substr(at, DollarTag(sql, at));
+    const size_t close = sql.find(tag, at + tag.size());
+    t.closed = close != std::string_view::npos;
+    t.end = t.closed ? close + tag.size() : sql.size();
+  } else if (IsWordStart(c)) {
+    t.kind = Token::Kind::kWord;
+    // A name may hold dollars, but not start with one.
+    while (t.end < sql.size() && (IsWordPart(sql[t.end]) || sql[t.end] == '$')) ++t.end;
+  } else if (IsDigit(c)) {
+    t.kind = Token::Kind::kNumber;
+    while (t.end < sql.size() && (IsWordPart(sql[t.end]) || sql[t.end] == '.')) ++t.end;
+  } else {
+    t.kind = Token::Kind::kSymbol;
+    t.end = at + 1;
+  }
+  return t;
+}
+
+std::string ExpressionText(std::string_view sql, size_t begin) {
+  constexpr size_t kLongest = 100;
+  std::string out;
+  int depth = 0;
+  bool space = false;
+  std::string_view previous;
+  for (Token t = NextToken(sql, begin); t.kind != Token::Kind::kEnd; t = NextToken(sql, t.end)) {
+    const std::string_view text = sql.substr(t.begin, t.end - t.begin);
+    if (t.kind == Token::Kind::kSpace) {
+      space = true;
+      continue;
+    }
+    if (t.kind == Token::Kind::kSymbol) {
+      if (depth == 0 && (text == "," || text == ")" || text == ";")) break;
+      if (text == "(" || text == "[") ++depth;
+      if (text == ")" || text == "]") --depth;
+    }
+    // IS DISTINCT FROM is the one place where such a keyword is inside an expression.
+    if (t.kind == Token::Kind::kWord && depth == 0 && EndsSelectList(text) && !EqualsIgnoringCase(previous, "distinct")) break;
+    if (space && !out.empty()) out.push_back(' ');
+    space = false;
+    out.append(text);
+    previous = text;
+    if (out.size() > kLongest) {
+      size_t cut = kLongest;
+      while (cut > 0 && (static_cast<unsigned char>(out[cut]) & 0xC0) == 0x80) --cut;
+      out.resize(cut);
+      out.append("...");
+      break;
+    }
+  }
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,101 @@
+// What vm/types.def says, as look-ups: which function an operator of SQL is for operands of given types, what happens to the
+// operands first and what type comes out. Private to compiler/.
+//
+// Start at: FindOperator, FindFunction, CastContext. Pure functions; any thread.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/plan.h"
+#include "tablet/types.h"
+
+namespace tessera {
+
+/// Sets of types, as in the head of types.def.
+enum TypeClass : uint16_t {
+  kClassNone = 0,
+  kClassBoolean = 1 << 0,
+  kClassInteger = 1 << 1,
+  kClassDecimal = 1 << 2,
+  kClassReal = 1 << 3,
+  kClassDouble = 1 << 4,
+  kClassDate = 1 << 5,
+  kClassTimestamp = 1 << 6,
+  kClassText = 1 << 7,
+  kClassInterval = 1 << 8,
+  kClassFloat = kClassReal | kClassDouble,
+  kClassExact = kClassInteger | kClassDecimal,
+  kClassNumber = kClassExact | kClassFloat,
+  kClassDateTime = kClassDate | kClassTimestamp,
+  kClassAny = 0xFF,  ///< all that can be stored: not INTERVAL
+};
+
+/// The class of one type; kClassNone for a type that is not known yet (NULL, a quoted literal).
+TypeClass ClassOf(const SqlType& type);
+
+enum class OperandRule : uint8_t { kAsIs, kSameScale, kDecimals, kDoubles, kTimestamps, kTexts, kSwapped, kSpan };
+
+struct OperatorRule {
+  Function function;
+  OperandRule operands;
+  int row;  ///< its place in the table, for ResultOfOperator
+};
+
+/// The operator for operands of these types, both known; nullopt if there is none.
+std::optional<OperatorRule> FindOperator(std::string_view symbol, const SqlType& left, const SqlType& right);
+/// Its result. The operands' types are those after the conversion that the rule demands. Errors: a scale above 38.
+Result<SqlType> ResultOfOperator(const OperatorRule& rule, const SqlType& left, const SqlType& right);
+
+std::optional<Function> FindPrefix(std::string_view symbol, const SqlType& operand);
+
+/// The operand rule of a comparison; nullopt if the two cannot be compared.
+std::optional<OperandRule> FindComparison(const SqlType& left, const SqlType& right);
+
+struct FunctionRule {
+  Function function;
+  SqlType result;
+};
+enum class FunctionMatch : uint8_t { kFound, kNoSuchName, kWrongArguments };
+/// A function by name and argument types; an unknown type (kNull) fits any class.
+FunctionMatch FindFunction(std::string_view name, std::span<const SqlType> arguments, FunctionRule* out);
+/// The class of types that argument `index` of function `name` may have (of all its rows); kClassNone if there is no such function.
+TypeClass ArgumentClass(std::string_view name, size_t index);
+/// All names that may be called, for hints.
+const std::vector<std::string_view>& FunctionNames();
+
+std::optional<DateField> FindDateField(std::string_view name);
+
+struct AggregateRule {
+  AggregateFunction function;
+  SqlType result;
+};
+bool IsAggregateName(std::string_view name);
+std::optional<AggregateRule> FindAggregate(std::string_view name, const SqlType& argument);
+
+enum class CastContext : uint8_t { kImplicit, kAssignment, kExplicit, kNone };
+/// The least context in which `from` becomes `to`; kNone if it never does.
+CastContext FindCast(const SqlType& from, const SqlType& to);
+
+/// The type of that name, without lengths and digits; nullopt if there is none.
+std::optional<TypeId> FindTypeName(std::string_view name);
+const std::vector<std::string_view>& TypeNames();
+
+/// An integer type as a decimal: DECIMAL(5|10|19,0). Decimals stay. REQUIRES: an integer or a decimal.
+SqlType AsDecimal(const SqlType& type);
+/// The decimal with all digits of both before and after the point; nullopt if that is more than 38.
+std::optional<SqlType> CommonDecimal(const SqlType& a, const SqlType& b);
+/// The type that both become as branches of one CASE (PostgreSQL's rules for UNION); nullopt if they do not fit together.
+std::optional<SqlType> UnifyTypes(const SqlType& a, const SqlType& b);
+
+/// Least and greatest value of an integer type, or of the integer behind a decimal. REQUIRES: one of these, a date or a boolean.
+struct IntegerRange {
+  int128_t least, greatest;
+};
+IntegerRange RangeOf(const SqlType& type);
+
+}  // namespace tessera

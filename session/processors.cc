@@ -1,0 +1,24 @@
+#include "session/processors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <string>
+#include <thread>
+
+namespace tessera {
+
+int UsableProcessors() {
+  int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // glibc: the affinity mask
+  // "QUOTA PERIOD" in microseconds, or "max PERIOD": control groups, version 2.
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (file >> quota >> period && quota != "max" && period > 0) {
+    const double share = std::ceil(std::strtod(quota.c_str(), nullptr) / period);
+    if (share >= 1 && share < processors) processors = static_cast<int>(share);
+  }
+  return processors;
+}
+
+}  // namespace tessera

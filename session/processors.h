@@ -1,0 +1,9 @@
+// How many processors this process may use. Any thread.
+#pragma once
+
+namespace tessera {
+
+/// The processors of the affinity mask, or fewer if the control group has a smaller quota (containers); at least 1.
+int UsableProcessors();
+
+}  // namespace tessera

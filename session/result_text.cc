@@ -1,0 +1,442 @@
+#include "session/result_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <deque>
+
+#include "session/display_width.h"
+
+namespace tessera {
+namespace {
+
+/// Text is handed on in pieces of about this many bytes.
+constexpr size_t kPiece = 1 << 16;
+
+struct FormatName {
+  ResultFormat format;
+  const char* name;
+};
+constexpr std::array<FormatName, 5> kFormats = {{{ResultFormat::kBox, "box"},
+                                                 {ResultFormat::kCsv, "csv"},
+                                                 {ResultFormat::kJson, "json"},
+                                                 {ResultFormat::kMarkdown, "markdown"},
+                                                 {ResultFormat::kLine, "line"}}};
+
+/// What the formats share: names, buffer, text and command tags.
+class TextWriter : public ResultWriter {
+ public:
+  TextWriter(const ResultTextOptions& options, TextSink sink, std::function<void(const std::string&)> done)
+      : options_(options), sink_(std::move(sink)), done_(std::move(done)) {}
+
+  Status Done(const std::string& command_tag) override {
+    if (done_) done_(command_tag);
+    return Status::Ok();
+  }
+  Status Text(const std::string& text) override { return sink_(text); }
+  Status End() override { return Flush(0); }
+
+ protected:
+  /// Hands the buffer on if it holds more than `limit` bytes.
+  Status Flush(size_t limit = kPiece) {
+    if (buffer_.size() <= limit) return Status::Ok();
+    Status status = sink_(buffer_);
+    buffer_.clear();
+    return status;
+  }
+  std::string NullText(const char* otherwise) const { return options_.null_text.value_or(otherwise); }
+
+  const ResultTextOptions options_;
+  std::string buffer_;
+
+ private:
+  TextSink sink_;
+  std::function<void(const std::string&)> done_;
+};
+
+class CsvText final : public TextWriter {
+ public:
+  using TextWriter::TextWriter;
+
+  Status Begin(const std::vector<vm::ResultColumn>& columns) override {
+    null_text_ = NullText("");
+    if (!options_.headers) return Status::Ok();
+    for (size_t i = 0; i < columns.size(); ++i) {
+      if (i > 0) buffer_ += ',';
+      Field(columns[i].name);
+    }
+    buffer_ += '\n';
+    return Status::Ok();
+  }
+  Status Rows(RowBatch&& batch) override {
+    std::string text;
+    for (size_t row = 0; row < batch.rows; ++row) {
+      for (size_t i = 0; i < batch.columns.size(); ++i) {
+        const ColumnVector& column = batch.columns[i];
+        if (i > 0) buffer_ += ',';
+        if (column.IsNull(row)) {
+          buffer_ += null_text_;
+        } else if (column.type.storage() == StorageClass::kText) {
+          Field(column.Text(row));
+        } else if (null_text_.empty()) {
+          AppendText(column, row, &buffer_);  // numbers and dates need no quotes
+        } else {
+          text.clear();
+          AppendText(column, row, &text);
+          Field(text);
+        }
+      }
+      buffer_ += '\n';
+      TESSERA_TRY(Flush());
+    }
+    return Status::Ok();
+  }
+
+ private:
+  void Field(std::string_view text) {
+    if (!text.empty() && text.find_first_of(",\"\r\n") == std::string_view::npos && text != null_text_) {
+      buffer_ += text;
+      return;
+    }
+    buffer_ += '"';
+    for (char c : text) {
+      if (c == '"') buffer_ += '"';
+      buffer_ += c;
+    }
+    buffer_ += '"';
+  }
+
+  std::string null_text_;
+};
+
+class JsonText final : public TextWriter {
+ public:
+  using TextWriter::TextWriter;
+
+  Status Begin(const std::vector<vm::ResultColumn>& columns) override {
+    for (const vm::ResultColumn& c : columns) {
+      std::string key;
+      Quote(c.name, &key);
+      keys_.push_back(key + ':');
+    }
+    buffer_ += '[';
+    return Status::Ok();
+  }
+  Status Rows(RowBatch&& batch) override {
+    for (size_t row = 0; row < batch.rows; ++row) {
+      buffer_ += first_ ? "{" : ",\n{";
+      first_ = false;
+      for (size_t i = 0; i < batch.columns.size(); ++i) {
+        if (i > 0) buffer_ += ',';
+        buffer_ += keys_[i];
+        AppendValue(batch.columns[i], row);
+      }
+      buffer_ += '}';
+      TESSERA_TRY(Flush());
+    }
+    return Status::Ok();
+  }
+  Status End() override {
+    buffer_ += "]\n";
+    return TextWriter::End();
+  }
+
+ private:
+  void AppendValue(const ColumnVector& column, size_t row) {
+    if (column.IsNull(row)) {
+      buffer_ += "null";
+    } else if (column.type.storage() == StorageClass::kText) {
+      Quote(column.Text(row), &buffer_);
+    } else if (column.type.IsNumeric() && !(column.type.IsFloat() && !std::isfinite(column.Float(row)))) {
+      AppendText(column, row, &buffer_);
+    } else if (column.type.id == TypeId::kBoolean) {
+      buffer_ += column.fixed[row] != 0 ? "true" : "false";
+    } else {
+      buffer_ += '"';
+      AppendText(column, row, &buffer_);
+      buffer_ += '"';
+    }
+  }
+
+  static void Quote(std::string_view text, std::string* out) {
+    *out += '"';
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::string_view before = rest;
+      const char32_t c = NextCharacter(&rest);
+      if (c == '"' || c == '\\') {
+        *out += '\\';
+        *out += static_cast<char>(c);
+      } else if (c == '\n') {
+        *out += "\\n";
+      } else if (c == '\t') {
+        *out += "\\t";
+      } else if (c == '\r') {
+        *out += "\\r";
+      } else if (c < 0x20) {
+        *out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+      } else if (c == 0xFFFD) {
+        *out += "\xEF\xBF\xBD";
+      } else {
+        *out += before.substr(0, before.size() - rest.size());
+      }
+    }
+    *out += '"';
+  }
+
+  std::vector<std::string> keys_;
+  bool first_ = true;
+};
+
+class MarkdownText final : public TextWriter {
+ public:
+  using TextWriter::TextWriter;
+
+  Status Begin(const std::vector<vm::ResultColumn>& columns) override {
+    if (!options_.headers) return Status::Ok();
+    buffer_ += '|';
+    for (const vm::ResultColumn& c : columns) Cell(c.name);
+    buffer_ += "\n|";
+    for (const vm::ResultColumn& c : columns) buffer_ += c.type.IsNumeric() ? " ---: |" : " --- |";
+    buffer_ += '\n';
+    return Status::Ok();
+  }
+  Status Rows(RowBatch&& batch) override {
+    const std::string null_text = NullText("");
+    std::string text;
+    for (size_t row = 0; row < batch.rows; ++row) {
+      buffer_ += '|';
+      for (const ColumnVector& column : batch.columns) {
+        text.clear();
+        if (column.IsNull(row)) {
+          text = null_text;
+        } else {
+          AppendText(column, row, &text);
+        }
+        Cell(text);
+      }
+      buffer_ += '\n';
+      TESSERA_TRY(Flush());
+    }
+    return Status::Ok();
+  }
+
+ private:
+  void Cell(std::string_view text) {
+    buffer_ += ' ';
+    for (char c : ValidUtf8(text)) {
+      if (c == '|') {
+        buffer_ += "\\|";
+      } else if (c == '\n') {
+        buffer_ += "<br>";
+      } else if (c != '\r') {
+        buffer_ += c;
+      }
+    }
+    buffer_ += " |";
+  }
+};
+
+class LineText final : public TextWriter {
+ public:
+  using TextWriter::TextWriter;
+
+  Status Begin(const std::vector<vm::ResultColumn>& columns) override {
+    size_t width = 0;
+    for (const vm::ResultColumn& c : columns) width = std::max(width, DisplayWidth(Printable(c.name)));
+    for (const vm::ResultColumn& c : columns) {
+      const std::string name = Printable(c.name);
+      names_.push_back(std::string(width - DisplayWidth(name), ' ') + name + " = ");
+    }
+    return Status::Ok();
+  }
+  Status Rows(RowBatch&& batch) override {
+    const std::string null_text = NullText("NULL");
+    for (size_t row = 0; row < batch.rows; ++row) {
+      if (!first_) buffer_ += '\n';
+      first_ = false;
+      for (size_t i = 0; i < batch.columns.size(); ++i) {
+        buffer_ += names_[i];
+        if (batch.columns[i].IsNull(row)) {
+          buffer_ += null_text;
+        } else {
+          AppendText(batch.columns[i], row, &buffer_);
+        }
+        buffer_ += '\n';
+      }
+      TESSERA_TRY(Flush());
+    }
+    return Status::Ok();
+  }
+
+ private:
+  std::vector<std::string> names_;
+  bool first_ = true;
+};
+
+class BoxText final : public TextWriter {
+ public:
+  using TextWriter::TextWriter;
+
+  Status Begin(const std::vector<vm::ResultColumn>& columns) override {
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const int width = i < options_.widths.size() ? options_.widths[i] : 0;
+      right_.push_back(width < 0 || (width == 0 && columns[i].type.IsNumeric()));
+      names_.push_back(Printable(columns[i].name));
+    }
+    return Status::Ok();
+  }
+  Status Rows(RowBatch&& batch) override {
+    const std::string null_text = NullText("NULL");
+    // Head and tail of a long result are kept, the middle is only counted.
+    const size_t head = options_.max_rows == 0 ? SIZE_MAX : (options_.max_rows + 1) / 2;
+    const size_t tail = options_.max_rows / 2;
+    std::string text;
+    for (size_t row = 0; row < batch.rows; ++row, ++rows_) {
+      // A batch may be longer than the box: no cell is made that the next ones would push out again.
+      if (options_.max_rows > 0 && head_.size() >= head && batch.rows - row > tail && tail_.size() >= tail) {
+        const size_t skip = batch.rows - row - tail;
+        row += skip;
+        rows_ += skip;
+        if (row >= batch.rows) break;
+      }
+      std::vector<std::string> cells;
+      cells.reserve(batch.columns.size());
+      for (const ColumnVector& column : batch.columns) {
+        text.clear();
+        if (column.IsNull(row)) {
+          text = null_text;
+        } else {
+          AppendText(column, row, &text);
+        }
+        cells.push_back(column.type.storage() == StorageClass::kText || column.IsNull(row) ? Printable(text) : text);
+      }
+      if (head_.size() < head) {
+        head_.push_back(std::move(cells));
+      } else {
+        tail_.push_back(std::move(cells));
+        if (tail_.size() > tail) tail_.pop_front();
+      }
+    }
+    return Status::Ok();
+  }
+  Status End() override {
+    if (names_.empty()) return Status::Ok();
+    const bool elided = rows_ > head_.size() + tail_.size();
+    Widths(elided);
+    Rule("┌", "┬", "┐");
+    if (options_.headers) {
+      for (size_t i = 0; i < names_.size(); ++i) Cell(i, names_[i], false);
+      buffer_ += "│\n";
+      Rule("├", "┼", "┤");
+    }
+    for (const std::vector<std::string>& cells : head_) TESSERA_TRY(Row(cells));
+    if (elided) {
+      for (size_t i = 0; i < names_.size(); ++i) Cell(i, "·", right_[i]);
+      buffer_ += "│\n";
+    }
+    for (const std::vector<std::string>& cells : tail_) TESSERA_TRY(Row(cells));
+    Rule("└", "┴", "┘");
+    if (elided) buffer_ += fmt::format("{} rows ({} shown)\n", rows_, head_.size() + tail_.size());
+    return TextWriter::End();
+  }
+
+ private:
+  Status Row(const std::vector<std::string>& cells) {
+    for (size_t i = 0; i < cells.size(); ++i) Cell(i, cells[i], right_[i]);
+    buffer_ += "│\n";
+    return Flush();
+  }
+  void Cell(size_t column, std::string_view text, bool right) {
+    const std::string cut = CutToWidth(text, widths_[column]);
+    const std::string blanks(widths_[column] - std::min(widths_[column], DisplayWidth(cut)), ' ');
+    buffer_ += "│ ";
+    buffer_ += right ? blanks + cut : cut + blanks;
+    buffer_ += ' ';
+  }
+  void Rule(const char* left, const char* middle, const char* right) {
+    for (size_t i = 0; i < widths_.size(); ++i) {
+      buffer_ += i == 0 ? left : middle;
+      for (size_t k = 0; k < widths_[i] + 2; ++k) buffer_ += "─";
+    }
+    buffer_ += right;
+    buffer_ += '\n';
+  }
+  void Widths(bool elided) {
+    widths_.assign(names_.size(), elided ? 1 : 0);
+    std::vector<size_t> least(names_.size(), kLeastWidth);
+    for (size_t i = 0; i < names_.size(); ++i) {
+      const int fixed = i < options_.widths.size() ? std::abs(options_.widths[i]) : 0;
+      if (fixed > 0) {
+        widths_[i] = least[i] = static_cast<size_t>(fixed);
+        continue;
+      }
+      if (options_.headers) widths_[i] = std::max(widths_[i], DisplayWidth(names_[i]));
+      for (const auto& cells : head_) widths_[i] = std::max(widths_[i], DisplayWidth(cells[i]));
+      for (const auto& cells : tail_) widths_[i] = std::max(widths_[i], DisplayWidth(cells[i]));
+      widths_[i] = std::max<size_t>(widths_[i], 1);
+    }
+    if (options_.max_width == 0) return;
+    // The widest column gives way first; numbers are never cut, half a number is a wrong one.
+    for (;;) {
+      size_t total = 1, widest = SIZE_MAX;
+      for (size_t i = 0; i < widths_.size(); ++i) {
+        total += widths_[i] + 3;
+        if (!right_[i] && widths_[i] > least[i] && (widest == SIZE_MAX || widths_[i] > widths_[widest])) widest = i;
+      }
+      if (total <= options_.max_width || widest == SIZE_MAX) return;
+      --widths_[widest];
+    }
+  }
+
+  static constexpr size_t kLeastWidth = 8;
+
+  std::vector<std::string> names_;
+  std::vector<bool> right_;
+  std::vector<std::vector<std::string>> head_;
+  std::deque<std::vector<std::string>> tail_;
+  uint64_t rows_ = 0;
+  std::vector<size_t> widths_;
+};
+
+}  // namespace
+
+std::optional<ResultFormat> FindResultFormat(std::string_view name) {
+  for (const FormatName& f : kFormats) {
+    if (name == f.name) return f.format;
+  }
+  return std::nullopt;
+}
+
+const char* ResultFormatName(ResultFormat format) {
+  for (const FormatName& f : kFormats) {
+    if (format == f.format) return f.name;
+  }
+  return "?";
+}
+
+std::string ResultFormatNames() {
+  std::string out;
+  for (const FormatName& f : kFormats) out += (out.empty() ? "" : ", ") + std::string(f.name);
+  return out;
+}
+
+std::unique_ptr<ResultWriter> MakeResultText(const ResultTextOptions& options, TextSink sink,
+                                             std::function<void(const std::string&)> done) {
+  switch (options.format) {
+    case ResultFormat::kBox:
+      return std::make_unique<BoxText>(options, std::move(sink), std::move(done));
+    case ResultFormat::kJson:
+      return std::make_unique<JsonText>(options, std::move(sink), std::move(done));
+    case ResultFormat::kMarkdown:
+      return std::make_unique<MarkdownText>(options, std::move(sink), std::move(done));
+    case ResultFormat::kLine:
+      return std::make_unique<LineText>(options, std::move(sink), std::move(done));
+    case ResultFormat::kCsv:
+      break;
+  }
+  return std::make_unique<CsvText>(options, std::move(sink), std::move(done));
+}
+
+}  // namespace tessera

@@ -1,0 +1,53 @@
+// Results as text: box, csv, json, markdown, line.
+//
+// | format   | NULL                | notes |
+// |----------|---------------------|-------|
+// | box      | NULL                | the middle of a long result is left out and counted below the box; control characters are escaped |
+// | csv      | empty field         | RFC 4180 with \n; the empty string is "" ; a text equal to the NULL text is quoted |
+// | json     | null                | an array of objects; numbers as numbers with all digits, NaN and infinities as strings |
+// | markdown | empty cell          | | and line breaks are escaped |
+// | line     | NULL                | one `column = value` a line, a blank line between rows |
+//
+// All but box write rows as they come and hold none of them. A result that ends in an error stays without its end: a JSON array
+// that closes is a whole one.
+//
+// Start at: MakeResultText. One thread at a time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "session/session.h"
+
+namespace tessera {
+
+enum class ResultFormat { kBox, kCsv, kJson, kMarkdown, kLine };
+
+/// The format of that name; nullopt if there is none.
+std::optional<ResultFormat> FindResultFormat(std::string_view name);
+const char* ResultFormatName(ResultFormat format);
+/// "box, csv, json, markdown, line"
+std::string ResultFormatNames();
+
+struct ResultTextOptions {
+  ResultFormat format = ResultFormat::kCsv;
+  std::optional<std::string> null_text;  ///< instead of the format's own; json ignores it
+  bool headers = true;                   ///< box, csv, markdown
+  std::vector<int> widths;               ///< box: columns of the terminal for each column, negative: right-aligned, 0: as wide as needed
+  size_t max_rows = 0;                   ///< box: the middle of a longer result is left out; 0: no limit
+  size_t max_width = 0;                  ///< box: wide columns are cut until the box is no wider; 0: no limit
+};
+
+/// Takes finished text; an error ends the statement.
+using TextSink = std::function<Status(std::string_view)>;
+
+/// A writer for one statement. `done` gets the command tag of a statement without rows.
+std::unique_ptr<ResultWriter> MakeResultText(const ResultTextOptions& options, TextSink sink,
+                                             std::function<void(const std::string&)> done);
+
+}  // namespace tessera

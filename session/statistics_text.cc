@@ -1,0 +1,41 @@
+#include "session/statistics_text.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace tessera {
+
+std::string BytesText(double bytes) {
+  constexpr std::array<const char*, 6> kUnits = {"B", "KB", "MB", "GB", "TB", "PB"};
+  size_t unit = 0;
+  while (bytes >= 999.5 && unit + 1 < kUnits.size()) {
+    bytes /= 1000;
+    ++unit;
+  }
+  if (unit == 0) return fmt::format("{:.0f} B", bytes);
+  return fmt::format("{:.{}f} {}", bytes, bytes < 9.995 ? 2 : bytes < 99.95 ? 1 : 0, kUnits[unit]);
+}
+
+std::string StatisticsText(const vm::RunStatistics& statistics, const Timing& timing) {
+  // Where nothing ran on a GPU its columns would only be noise.
+  bool gpu = false;
+  for (const vm::SectionStatistics& s : statistics.sections) gpu |= s.on_gpu;
+  std::string out = "where      rows in    rows out   tablets   skipped        bytes          ms";
+  out += gpu ? "   kernel ms  transferred  section\n" : "  section\n";
+  out += "-----  ----------  ----------  --------  --------  -----------  ----------";
+  out += gpu ? "  ----------  -----------  -------\n" : "  -------\n";
+  for (const vm::SectionStatistics& s : statistics.sections) {
+    out += fmt::format("{:<5}  {:>10}  {:>10}  {:>8}  {:>8}  {:>11}  {:>10.3f}", s.on_gpu ? "gpu" : "host", s.rows_in, s.rows_out,
+                       s.tablets, s.tablets_skipped, BytesText(static_cast<double>(s.bytes_read)), s.milliseconds);
+    if (gpu) {
+      out += fmt::format("  {:>10.3f}  {:>11}", s.kernel_milliseconds, BytesText(static_cast<double>(s.bytes_transferred)));
+    }
+    out += fmt::format("  {}\n", s.label);
+  }
+  out += fmt::format("{} rows; compiled in {:.3f} ms, executed in {:.3f} ms", timing.rows, timing.compile, timing.execute);
+  if (gpu) out += fmt::format(" ({:.3f} ms in kernels)", timing.kernel);
+  return out + "\n";
+}
+
+}  // namespace tessera

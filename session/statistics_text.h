@@ -1,0 +1,17 @@
+// What EXPLAIN ANALYZE adds under the program: one line per section. Any thread.
+#pragma once
+
+#include <string>
+
+#include "session/session.h"
+#include "vm/vm.h"
+
+namespace tessera {
+
+/// A table (where each section ran, rows in and out, tablets, bytes, times) and a line of totals; ends with a newline.
+std::string StatisticsText(const vm::RunStatistics& statistics, const Timing& timing);
+
+/// "823 B", "1.5 KB", "2.31 GB": powers of ten, three digits.
+std::string BytesText(double bytes);
+
+}  // namespace tessera

@@ -1,0 +1,615 @@
+// The catalog's SQL.
+#include "tablet/catalog.h"
+
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <random>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace tessera {
+namespace {
+
+constexpr int kApplicationId = 0x54534352;  // "TSCR"
+constexpr int kUserVersion = 1;
+constexpr int kBusyTimeoutMs = 5000;
+
+// FORMAT.md repeats this text.
+constexpr char kSchema[] = R"(
+CREATE TABLE database (
+  one             INTEGER PRIMARY KEY CHECK (one = 1),
+  id              BLOB NOT NULL,
+  next_table_id   INTEGER NOT NULL,
+  next_tablet_id  INTEGER NOT NULL,
+  checksum        INTEGER NOT NULL
+);
+CREATE TABLE tables (
+  id                    INTEGER PRIMARY KEY,
+  name                  TEXT NOT NULL UNIQUE,
+  version               INTEGER NOT NULL,
+  declared_tablet_rows  INTEGER NOT NULL,
+  tablet_rows           INTEGER NOT NULL,
+  checksum              INTEGER NOT NULL
+);
+CREATE TABLE columns (
+  table_id        INTEGER NOT NULL REFERENCES tables (id),
+  position        INTEGER NOT NULL,
+  name            TEXT NOT NULL,
+  type            INTEGER NOT NULL,
+  precision       INTEGER NOT NULL,
+  scale           INTEGER NOT NULL,
+  length          INTEGER NOT NULL,
+  not_null        INTEGER NOT NULL,
+  key_position    INTEGER,
+  min             TEXT,
+  max             TEXT,
+  null_count      INTEGER NOT NULL,
+  distinct_count  INTEGER NOT NULL,
+  encoded_bytes   INTEGER NOT NULL,
+  sketch          BLOB,
+  PRIMARY KEY (table_id, position)
+);
+CREATE TABLE tablets (
+  id               INTEGER PRIMARY KEY,
+  table_id         INTEGER NOT NULL REFERENCES tables (id),
+  position         INTEGER NOT NULL,
+  rows             INTEGER NOT NULL,
+  file_bytes       INTEGER NOT NULL,
+  header_checksum  INTEGER NOT NULL,
+  UNIQUE (table_id, position)
+);
+)";
+
+/// The bytes over which a checksum of the catalog goes: integers as 8 bytes, texts behind their length.
+class CheckedBytes {
+ public:
+  void Add(int64_t v) { bytes_.append(reinterpret_cast<const char*>(&v), sizeof v); }
+  void Add(uint64_t v) { Add(static_cast<int64_t>(v)); }
+  void Add(int128_t v) {
+    Add(Low64(v));
+    Add(High64(v));
+  }
+  void Add(std::string_view text) {
+    Add(static_cast<int64_t>(text.size()));
+    bytes_.append(text);
+  }
+  uint64_t Checksum() const { return XXH3_64bits(bytes_.data(), bytes_.size()); }
+
+ private:
+  std::string bytes_;
+};
+
+uint64_t TableChecksum(const TableRecord& table) {
+  CheckedBytes bytes;
+  bytes.Add(table.id);
+  bytes.Add(std::string_view(table.schema.name));
+  bytes.Add(table.version);
+  bytes.Add(int64_t{table.schema.tablet_rows});
+  bytes.Add(int64_t{table.tablet_rows});
+  bytes.Add(static_cast<int64_t>(table.schema.columns.size()));
+  for (size_t c = 0; c < table.schema.columns.size(); ++c) {
+    const ColumnSchema& column = table.schema.columns[c];
+    const ColumnStatistics& statistics = table.statistics[c];
+    bytes.Add(std::string_view(column.name));
+    bytes.Add(static_cast<int64_t>(column.type.id));
+    bytes.Add(int64_t{column.type.precision});
+    bytes.Add(int64_t{column.type.scale});
+    bytes.Add(int64_t{column.type.length});
+    bytes.Add(int64_t{column.not_null});
+    bytes.Add(int64_t{statistics.has_range});
+    bytes.Add(statistics.has_range ? statistics.min : int128_t{0});
+    bytes.Add(statistics.has_range ? statistics.max : int128_t{0});
+    bytes.Add(statistics.null_count);
+    bytes.Add(statistics.distinct);
+    bytes.Add(statistics.encoded_bytes);
+  }
+  bytes.Add(static_cast<int64_t>(table.schema.primary_key.size()));
+  for (int column : table.schema.primary_key) bytes.Add(int64_t{column});
+  bytes.Add(static_cast<int64_t>(table.tablets.size()));
+  for (const TabletRecord& tablet : table.tablets) {
+    bytes.Add(tablet.id);
+    bytes.Add(int64_t{tablet.rows});
+    bytes.Add(tablet.file_bytes);
+    bytes.Add(tablet.header_checksum);
+  }
+  return bytes.Checksum();
+}
+
+uint64_t DatabaseChecksum(const CatalogContents& contents) {
+  CheckedBytes bytes;
+  bytes.Add(std::string_view(reinterpret_cast<const char*>(contents.database.data()), contents.database.size()));
+  bytes.Add(contents.next_table_id);
+  bytes.Add(contents.next_tablet_id);
+  std::vector<const TableRecord*> tables;
+  for (const auto& table : contents.tables) tables.push_back(table.get());
+  std::sort(tables.begin(), tables.end(), [](auto* a, auto* b) { return a->id < b->id; });
+  for (const TableRecord* table : tables) {
+    bytes.Add(table->id);
+    bytes.Add(table->checksum);
+  }
+  return bytes.Checksum();
+}
+
+std::string ToDecimal(int128_t v) { return ToText(Value::Wide(SqlType::Decimal(38, 0), v)); }
+
+bool FromDecimal(std::string_view text, int128_t* out) {
+  Result<Value> value = ParseValue(text, SqlType::Decimal(38, 0));
+  if (!value.ok()) return false;
+  *out = value->wide;
+  return true;
+}
+
+bool NameLess(const std::shared_ptr<const TableRecord>& a, std::string_view b) { return a->schema.name < b; }
+
+}  // namespace
+
+uint64_t TableRecord::rows() const {
+  uint64_t sum = 0;
+  for (const TabletRecord& tablet : tablets) sum += tablet.rows;
+  return sum;
+}
+
+std::shared_ptr<const TableRecord> CatalogContents::Find(std::string_view name) const {
+  const auto at = std::lower_bound(tables.begin(), tables.end(), name, NameLess);
+  return at != tables.end() && (*at)->schema.name == name ? *at : nullptr;
+}
+
+/// A prepared statement. The first error sticks and is returned by Done() or Step().
+class Catalog::Statement {
+ public:
+  Statement(Catalog* catalog, const char* sql) : catalog_(catalog) {
+    code_ = sqlite3_prepare_v2(catalog->db_, sql, -1, &statement_, nullptr);
+  }
+  ~Statement() { sqlite3_finalize(statement_); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  Statement& Bind(int64_t v) { return Check(sqlite3_bind_int64(statement_, ++bound_, v)); }
+  Statement& Bind(uint64_t v) { return Bind(static_cast<int64_t>(v)); }
+  Statement& Bind(std::string_view v) {
+    return Check(sqlite3_bind_text(statement_, ++bound_, v.data(), static_cast<int>(v.size()), SQLITE_TRANSIENT));
+  }
+  Statement& BindBlob(std::string_view v) {
+    return Check(sqlite3_bind_blob(statement_, ++bound_, v.data(), static_cast<int>(v.size()), SQLITE_TRANSIENT));
+  }
+  Statement& BindNull() { return Check(sqlite3_bind_null(statement_, ++bound_)); }
+
+  /// True if there is a row to read.
+  Result<bool> Step() {
+    if (code_ == SQLITE_OK) {
+      const int code = sqlite3_step(statement_);
+      if (code == SQLITE_ROW) return true;
+      if (code == SQLITE_DONE) return false;
+      code_ = code;
+    }
+    return catalog_->Error(code_);
+  }
+  /// Runs a statement without result and makes it ready for the next values.
+  Status Run() {
+    TESSERA_ASSIGN(bool row, Step());
+    (void)row;
+    sqlite3_reset(statement_);
+    bound_ = 0;
+    return {};
+  }
+
+  // Columns of the current row. A value of another type than asked for is caught by the checksums.
+  int64_t Integer(int column) const { return sqlite3_column_int64(statement_, column); }
+  bool IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+  std::string Text(int column) const {
+    const void* bytes = sqlite3_column_blob(statement_, column);
+    const int size = sqlite3_column_bytes(statement_, column);
+    return bytes == nullptr ? std::string() : std::string(static_cast<const char*>(bytes), static_cast<size_t>(size));
+  }
+
+ private:
+  Statement& Check(int code) {
+    if (code_ == SQLITE_OK) code_ = code;
+    return *this;
+  }
+
+  Catalog* const catalog_;
+  sqlite3_stmt* statement_ = nullptr;
+  int code_ = SQLITE_OK;
+  int bound_ = 0;
+};
+
+/// Rolls back unless committed.
+class Catalog::Transaction {
+ public:
+  explicit Transaction(Catalog* catalog) : catalog_(catalog) {}
+  ~Transaction() {
+    if (begun_) (void)catalog_->Execute("ROLLBACK");
+  }
+  Status Begin(const char* sql) {
+    TESSERA_TRY(catalog_->Execute(sql));
+    begun_ = true;
+    return {};
+  }
+  Status Commit() {
+    TESSERA_TRY(catalog_->Execute("COMMIT"));
+    begun_ = false;
+    return {};
+  }
+
+ private:
+  Catalog* const catalog_;
+  bool begun_ = false;
+};
+
+Status Catalog::Corrupt(const std::string& reason) const {
+  return {ErrorCode::kCorrupt, "catalog \"" + path_ + "\" is corrupt: " + reason};
+}
+
+Status Catalog::Error(int code) const {
+  const std::string message = sqlite3_errmsg(db_);
+  switch (code & 0xFF) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return {ErrorCode::kBusy, "database \"" + name_ + "\" is locked by another process"};
+    case SQLITE_FULL:
+    case SQLITE_NOMEM:
+      return {ErrorCode::kResource, "catalog \"" + path_ + "\": " + message};
+    case SQLITE_READONLY:
+      if (code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY) {
+        return {ErrorCode::kIo, "database \"" + name_ + "\" was left by a process that died while it wrote",
+                "Open it once for writing; that restores the last committed state."};
+      }
+      return {ErrorCode::kIo, "catalog \"" + path_ + "\": " + message};
+    case SQLITE_IOERR:
+      // Pages that the file should have and has not.
+      if (code == SQLITE_IOERR_SHORT_READ) return Corrupt(message);
+      return {ErrorCode::kIo, "catalog \"" + path_ + "\": " + message};
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+    case SQLITE_AUTH:
+      return {ErrorCode::kIo, "cannot open \"" + path_ + "\": " + message};
+    default:
+      return Corrupt(message);
+  }
+}
+
+Status Catalog::Execute(const char* sql) {
+  const int code = sqlite3_exec(db_, sql, nullptr, nullptr, nullptr);
+  return code == SQLITE_OK ? Status() : Error(code);
+}
+
+Result<int64_t> Catalog::QueryInteger(const char* sql) {
+  Statement query(this, sql);
+  TESSERA_ASSIGN(bool row, query.Step());
+  return row ? query.Integer(0) : 0;
+}
+
+Result<std::unique_ptr<Catalog>> Catalog::Open(const std::string& path, const std::string& name, bool read_only,
+                                               bool create) {
+  std::unique_ptr<Catalog> catalog(new Catalog(path, name));
+  catalog->read_only_ = read_only;
+  const int access = read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0);
+  const int code = sqlite3_open_v2(path.c_str(), &catalog->db_, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE,
+                                   nullptr);
+  if (code != SQLITE_OK) return catalog->Error(code);
+  sqlite3_extended_result_codes(catalog->db_, 1);
+  sqlite3_busy_timeout(catalog->db_, kBusyTimeoutMs);
+  // A damaged or hostile file must not run SQL of its own.
+  sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+
+  // The two version bytes at 18 decide whether SQLite would use a write-ahead log, which means writing files even to read.
+  // They are read through SQLite's own handle: closing another one would drop the POSIX locks of this process.
+  sqlite3_file* file = nullptr;
+  sqlite3_file_control(catalog->db_, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  sqlite3_int64 size = 0;
+  if (file != nullptr && file->pMethods != nullptr && file->pMethods->xFileSize(file, &size) == SQLITE_OK && size >= 100) {
+    uint8_t header[20];
+    if (file->pMethods->xRead(file, header, sizeof header, 0) == SQLITE_OK &&
+        (memcmp(header, "SQLite format 3", 16) != 0 || header[18] != 1 || header[19] != 1)) {
+      return catalog->Corrupt("it is not a database of this program");
+    }
+  }
+  return catalog;
+}
+
+Catalog::~Catalog() {
+  sqlite3_finalize(data_version_);
+  sqlite3_close(db_);
+}
+
+Result<Catalog::State> Catalog::Check() {
+  TESSERA_ASSIGN(const int64_t application, QueryInteger("PRAGMA application_id"));
+  TESSERA_ASSIGN(const int64_t version, QueryInteger("PRAGMA user_version"));
+  if (application != kApplicationId) {
+    TESSERA_ASSIGN(const int64_t pages, QueryInteger("PRAGMA page_count"));
+    if (application == 0 && version == 0 && pages == 0) return State::kEmpty;
+    return Corrupt("it is not a database of this program");
+  }
+  if (version != kUserVersion) {
+    return Status(ErrorCode::kCorrupt,
+                  "database \"" + name_ + "\" has format version " + std::to_string(version) +
+                      ", this program reads version " + std::to_string(kUserVersion),
+                  version > kUserVersion ? "Use the newer program that wrote it." : "");
+  }
+  TESSERA_TRY(SetDurable(true));
+  return State::kInitialised;
+}
+
+Status Catalog::SetDurable(bool durable) {
+  if (read_only_) return {};
+  // EXTRA is FULL and one more sync of the directory after the journal is gone. Without it a power failure could bring
+  // back the old catalog, whose tablet files were removed right after the commit.
+  return Execute(durable ? "PRAGMA synchronous = EXTRA" : "PRAGMA synchronous = OFF");
+}
+
+Status Catalog::Initialise() {
+  TESSERA_TRY(SetDurable(true));
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.Begin("BEGIN EXCLUSIVE"));
+  TESSERA_TRY(Execute(kSchema));
+  TESSERA_TRY(Execute(("PRAGMA application_id = " + std::to_string(kApplicationId)).c_str()));
+  TESSERA_TRY(Execute(("PRAGMA user_version = " + std::to_string(kUserVersion)).c_str()));
+  CatalogContents contents;
+  std::random_device random;
+  for (uint8_t& byte : contents.database) byte = static_cast<uint8_t>(random());
+  Statement insert(this, "INSERT INTO database VALUES (1, ?, 1, 1, ?)");
+  insert.BindBlob({reinterpret_cast<const char*>(contents.database.data()), contents.database.size()});
+  TESSERA_TRY(insert.Bind(DatabaseChecksum(contents)).Run());
+  return transaction.Commit();
+}
+
+Result<bool> Catalog::Changed() {
+  if (data_version_ == nullptr) {
+    const int code = sqlite3_prepare_v3(db_, "PRAGMA data_version", -1, SQLITE_PREPARE_PERSISTENT, &data_version_, nullptr);
+    if (code != SQLITE_OK) return Error(code);
+  }
+  const int code = sqlite3_step(data_version_);
+  const int64_t version = code == SQLITE_ROW ? sqlite3_column_int64(data_version_, 0) : 0;
+  sqlite3_reset(data_version_);
+  if (code != SQLITE_ROW) return Error(code);
+  const bool changed = version != last_data_version_;
+  last_data_version_ = version;
+  return changed;
+}
+
+Result<CatalogContents> Catalog::Load(const CatalogContents* before) {
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.Begin("BEGIN"));
+  TESSERA_ASSIGN(CatalogContents contents, LoadInTransaction(before));
+  TESSERA_TRY(transaction.Commit());
+  return contents;
+}
+
+Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before) {
+  CatalogContents contents;
+  uint64_t checksum = 0;
+  {
+    Statement query(this, "SELECT id, next_table_id, next_tablet_id, checksum FROM database");
+    TESSERA_ASSIGN(bool row, query.Step());
+    if (!row) return Corrupt("the database's own row is missing");
+    const std::string id = query.Text(0);
+    if (id.size() != contents.database.size()) return Corrupt("the database's identifier is damaged");
+    memcpy(contents.database.data(), id.data(), id.size());
+    contents.next_table_id = query.Integer(1);
+    contents.next_tablet_id = query.Integer(2);
+    checksum = static_cast<uint64_t>(query.Integer(3));
+  }
+  // NOT INDEXED: a damaged index could hide rows that the table has.
+  Statement query(this, "SELECT id, name, version, declared_tablet_rows, tablet_rows, checksum FROM tables NOT INDEXED");
+  for (;;) {
+    TESSERA_ASSIGN(bool row, query.Step());
+    if (!row) break;
+    TableRecord table;
+    table.id = query.Integer(0);
+    table.schema.name = query.Text(1);
+    table.version = query.Integer(2);
+    table.schema.tablet_rows = static_cast<uint32_t>(query.Integer(3));
+    table.tablet_rows = static_cast<uint32_t>(query.Integer(4));
+    table.checksum = static_cast<uint64_t>(query.Integer(5));
+    if (before != nullptr) {
+      const auto known = before->Find(table.schema.name);
+      if (known != nullptr && known->id == table.id && known->checksum == table.checksum) {
+        contents.tables.push_back(known);
+        continue;
+      }
+    }
+    TESSERA_ASSIGN(auto loaded, LoadTable(std::move(table)));
+    contents.tables.push_back(std::move(loaded));
+  }
+  std::sort(contents.tables.begin(), contents.tables.end(),
+            [](const auto& a, const auto& b) { return a->schema.name < b->schema.name; });
+  if (DatabaseChecksum(contents) != checksum) return Corrupt("the checksum of the tables is wrong");
+  return contents;
+}
+
+Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table) {
+  std::vector<std::pair<int64_t, int>> key;  // (key position, column)
+  {
+    Statement query(this,
+                    "SELECT name, type, precision, scale, length, not_null, key_position, min, max, null_count, "
+                    "distinct_count, encoded_bytes FROM columns WHERE table_id = ? ORDER BY position");
+    query.Bind(table.id);
+    for (;;) {
+      TESSERA_ASSIGN(bool row, query.Step());
+      if (!row) break;
+      ColumnSchema column;
+      column.name = query.Text(0);
+      const int64_t type = query.Integer(1);
+      if (type <= static_cast<int>(TypeId::kNull) || type > static_cast<int>(TypeId::kText)) {
+        return Corrupt("table \"" + table.schema.name + "\" has a column of unknown type");
+      }
+      column.type = {static_cast<TypeId>(type), static_cast<uint8_t>(query.Integer(2)),
+                     static_cast<uint8_t>(query.Integer(3)), static_cast<int32_t>(query.Integer(4))};
+      column.not_null = query.Integer(5) != 0;
+      if (!query.IsNull(6)) key.emplace_back(query.Integer(6), static_cast<int>(table.schema.columns.size()));
+      ColumnStatistics statistics;
+      statistics.has_range = !query.IsNull(7) && !query.IsNull(8);
+      if (statistics.has_range &&
+          (!FromDecimal(query.Text(7), &statistics.min) || !FromDecimal(query.Text(8), &statistics.max))) {
+        return Corrupt("table \"" + table.schema.name + "\" has damaged statistics");
+      }
+      statistics.null_count = static_cast<uint64_t>(query.Integer(9));
+      statistics.distinct = static_cast<uint64_t>(query.Integer(10));
+      statistics.encoded_bytes = static_cast<uint64_t>(query.Integer(11));
+      table.schema.columns.push_back(std::move(column));
+      table.statistics.push_back(statistics);
+    }
+  }
+  std::sort(key.begin(), key.end());
+  for (const auto& [position, column] : key) table.schema.primary_key.push_back(column);
+  Statement query(this,
+                  "SELECT id, rows, file_bytes, header_checksum FROM tablets WHERE table_id = ? ORDER BY position");
+  query.Bind(table.id);
+  for (;;) {
+    TESSERA_ASSIGN(bool row, query.Step());
+    if (!row) break;
+    table.tablets.push_back({query.Integer(0), static_cast<uint32_t>(query.Integer(1)),
+                             static_cast<uint64_t>(query.Integer(2)), static_cast<uint64_t>(query.Integer(3))});
+  }
+  if (TableChecksum(table) != table.checksum) {
+    return Corrupt("the checksum of table \"" + table.schema.name + "\" is wrong");
+  }
+  return std::make_shared<const TableRecord>(std::move(table));
+}
+
+Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::string>& sketches) {
+  Statement insert(this, "INSERT INTO tables VALUES (?, ?, ?, ?, ?, ?)");
+  TESSERA_TRY(insert.Bind(table.id)
+                  .Bind(std::string_view(table.schema.name))
+                  .Bind(table.version)
+                  .Bind(int64_t{table.schema.tablet_rows})
+                  .Bind(int64_t{table.tablet_rows})
+                  .Bind(table.checksum)
+                  .Run());
+  Statement insert_column(this, "INSERT INTO columns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  for (size_t c = 0; c < table.schema.columns.size(); ++c) {
+    const ColumnSchema& column = table.schema.columns[c];
+    const ColumnStatistics& statistics = table.statistics[c];
+    insert_column.Bind(table.id)
+        .Bind(static_cast<int64_t>(c))
+        .Bind(std::string_view(column.name))
+        .Bind(static_cast<int64_t>(column.type.id))
+        .Bind(int64_t{column.type.precision})
+        .Bind(int64_t{column.type.scale})
+        .Bind(int64_t{column.type.length})
+        .Bind(int64_t{column.not_null});
+    const auto& key = table.schema.primary_key;
+    const auto position = std::find(key.begin(), key.end(), static_cast<int>(c));
+    if (position != key.end()) {
+      insert_column.Bind(int64_t{position - key.begin()});
+    } else {
+      insert_column.BindNull();
+    }
+    if (statistics.has_range) {
+      insert_column.Bind(std::string_view(ToDecimal(statistics.min))).Bind(std::string_view(ToDecimal(statistics.max)));
+    } else {
+      insert_column.BindNull().BindNull();
+    }
+    insert_column.Bind(statistics.null_count).Bind(statistics.distinct).Bind(statistics.encoded_bytes);
+    if (c < sketches.size()) {
+      insert_column.BindBlob(sketches[c]);
+    } else {
+      insert_column.BindNull();
+    }
+    TESSERA_TRY(insert_column.Run());
+  }
+  return {};
+}
+
+Status Catalog::DeleteTable(int64_t table_id) {
+  Statement columns(this, "DELETE FROM columns WHERE table_id = ?");
+  TESSERA_TRY(columns.Bind(table_id).Run());
+  Statement table(this, "DELETE FROM tables WHERE id = ?");
+  return table.Bind(table_id).Run();
+}
+
+Status Catalog::WriteDatabaseRow(const CatalogContents& after) {
+  Statement update(this, "UPDATE database SET next_table_id = ?, next_tablet_id = ?, checksum = ?");
+  return update.Bind(after.next_table_id).Bind(after.next_tablet_id).Bind(DatabaseChecksum(after)).Run();
+}
+
+Status Catalog::InsertTable(const CatalogContents& state, const TableSchema& schema) {
+  TableRecord table;
+  table.id = state.next_table_id;
+  table.version = 1;
+  table.schema = schema;
+  table.statistics.resize(schema.columns.size());
+  table.checksum = TableChecksum(table);
+  CatalogContents after = state;
+  ++after.next_table_id;
+  after.tables.push_back(std::make_shared<const TableRecord>(table));
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.Begin("BEGIN IMMEDIATE"));
+  TESSERA_TRY(WriteTable(table, {}));
+  TESSERA_TRY(WriteDatabaseRow(after));
+  last_data_version_ = -1;  // SQLite reports only the transactions of other connections
+  return transaction.Commit();
+}
+
+Status Catalog::DropTable(const CatalogContents& state, const TableRecord& table) {
+  CatalogContents after = state;
+  std::erase_if(after.tables, [&](const auto& t) { return t->id == table.id; });
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.Begin("BEGIN IMMEDIATE"));
+  Statement tablets(this, "DELETE FROM tablets WHERE table_id = ?");
+  TESSERA_TRY(tablets.Bind(table.id).Run());
+  TESSERA_TRY(DeleteTable(table.id));
+  TESSERA_TRY(WriteDatabaseRow(after));
+  last_data_version_ = -1;
+  return transaction.Commit();
+}
+
+Status Catalog::UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
+                            const std::vector<std::string>& sketches, int64_t next_tablet_id) {
+  after.version = before.version + 1;
+  after.checksum = TableChecksum(after);
+  CatalogContents contents = state;
+  contents.next_tablet_id = next_tablet_id;
+  for (auto& table : contents.tables) {
+    if (table->id == after.id) table = std::make_shared<const TableRecord>(after);
+  }
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.Begin("BEGIN IMMEDIATE"));
+  TESSERA_TRY(DeleteTable(after.id));
+  TESSERA_TRY(WriteTable(after, sketches));
+  // Tablets before the first that differs stay: an append to a large table writes few rows.
+  size_t same = 0;
+  while (same < before.tablets.size() && same < after.tablets.size() &&
+         before.tablets[same].id == after.tablets[same].id) {
+    ++same;
+  }
+  Statement remove(this, "DELETE FROM tablets WHERE table_id = ? AND position >= ?");
+  TESSERA_TRY(remove.Bind(after.id).Bind(static_cast<int64_t>(same)).Run());
+  Statement insert(this, "INSERT INTO tablets VALUES (?, ?, ?, ?, ?, ?)");
+  for (size_t t = same; t < after.tablets.size(); ++t) {
+    const TabletRecord& tablet = after.tablets[t];
+    TESSERA_TRY(insert.Bind(tablet.id)
+                    .Bind(after.id)
+                    .Bind(static_cast<int64_t>(t))
+                    .Bind(int64_t{tablet.rows})
+                    .Bind(tablet.file_bytes)
+                    .Bind(tablet.header_checksum)
+                    .Run());
+  }
+  TESSERA_TRY(WriteDatabaseRow(contents));
+  last_data_version_ = -1;
+  return transaction.Commit();
+}
+
+Result<std::vector<std::string>> Catalog::Sketches(const TableRecord& table) {
+  std::vector<std::string> sketches;
+  Statement query(this, "SELECT sketch FROM columns WHERE table_id = ? ORDER BY position");
+  query.Bind(table.id);
+  for (;;) {
+    TESSERA_ASSIGN(bool row, query.Step());
+    if (!row) break;
+    sketches.push_back(query.Text(0));
+  }
+  if (sketches.size() != table.schema.columns.size()) return Corrupt("a column is missing");
+  return sketches;
+}
+
+}  // namespace tessera

@@ -1,0 +1,105 @@
+// The catalog: tables, columns, tablets and statistics of a database, in SQLite. FORMAT.md gives its schema.
+//
+// SQLite finds most damage to its file, but not a changed digit in a row; so every table carries a checksum of all its
+// rows in the catalog, and the database one of all tables. What Load() returns has passed them.
+//
+// Start at: Catalog::Open, Catalog::Load. Thread-compatible: DatabaseDirectory guards the one it has with a mutex.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tablet/tablet.h"
+#include "tablet/tablet_file.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace tessera {
+
+struct TabletRecord {
+  int64_t id = 0;
+  uint32_t rows = 0;
+  uint64_t file_bytes = 0;
+  uint64_t header_checksum = 0;
+};
+
+struct TableRecord {
+  int64_t id = 0;
+  int64_t version = 0;       ///< 1 at CREATE TABLE, one more with each load
+  TableSchema schema;        ///< tablet_rows as declared
+  uint32_t tablet_rows = 0;  ///< as chosen; 0 before the first load
+  std::vector<ColumnStatistics> statistics;
+  std::vector<TabletRecord> tablets;  ///< in the order of the rows
+  uint64_t checksum = 0;     ///< of all the above
+
+  uint64_t rows() const;
+};
+
+struct CatalogContents {
+  DatabaseId database{};
+  int64_t next_table_id = 1;
+  int64_t next_tablet_id = 1;
+  std::vector<std::shared_ptr<const TableRecord>> tables;  ///< by name
+
+  std::shared_ptr<const TableRecord> Find(std::string_view name) const;
+};
+
+class Catalog {
+ public:
+  /// `name` is the database's name for messages. Does not look into the file yet; see Check().
+  static Result<std::unique_ptr<Catalog>> Open(const std::string& path, const std::string& name, bool read_only,
+                                               bool create);
+  ~Catalog();
+  Catalog(const Catalog&) = delete;
+  Catalog& operator=(const Catalog&) = delete;
+
+  enum class State { kEmpty, kInitialised };
+  /// Empty (a creation was interrupted) or ours; anything else is kCorrupt.
+  Result<State> Check();
+  /// Makes the tables. `durable`: whether commits wait for the disk, of this and later transactions.
+  Status Initialise();
+  /// Commits wait for the disk (the default). A temporary database turns it off.
+  Status SetDurable(bool durable);
+
+  /// True at the first call and whenever a transaction of any process was committed since the last call.
+  Result<bool> Changed();
+  /// The committed state; takes over the tables of `before` (may be nullptr) that have not changed.
+  Result<CatalogContents> Load(const CatalogContents* before);
+
+  // Transactions. `state` is what Load() returned under the writer lock that is still held.
+  Status InsertTable(const CatalogContents& state, const TableSchema& schema);
+  Status DropTable(const CatalogContents& state, const TableRecord& table);
+  /// Replaces a table's record by `after` (its version and checksum are set here) and its sketches, one per column.
+  Status UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
+                     const std::vector<std::string>& sketches, int64_t next_tablet_id);
+
+  /// The serialised DistinctCount of each column; empty strings before the first load.
+  Result<std::vector<std::string>> Sketches(const TableRecord& table);
+
+ private:
+  class Statement;
+  class Transaction;
+  Catalog(std::string path, std::string name) : path_(std::move(path)), name_(std::move(name)) {}
+  Status Error(int code) const;
+  Status Execute(const char* sql);
+  Result<int64_t> QueryInteger(const char* sql);
+  Status Corrupt(const std::string& reason) const;
+  Result<CatalogContents> LoadInTransaction(const CatalogContents* before);
+  Result<std::shared_ptr<const TableRecord>> LoadTable(TableRecord table);
+  Status WriteTable(const TableRecord& table, const std::vector<std::string>& sketches);
+  Status DeleteTable(int64_t table_id);
+  Status WriteDatabaseRow(const CatalogContents& after);
+
+  const std::string path_;
+  const std::string name_;
+  bool read_only_ = false;
+  sqlite3* db_ = nullptr;
+  sqlite3_stmt* data_version_ = nullptr;  ///< prepared once: Changed() is called for every statement
+  int64_t last_data_version_ = -1;
+};
+
+}  // namespace tessera

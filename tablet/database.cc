@@ -1,0 +1,110 @@
+// The Database object: checks of names and schemas in front of DatabaseDirectory, TableLoad and the CSV reader.
+#include <algorithm>
+#include <set>
+
+#include "tablet/csv_load.h"
+#include "tablet/database_directory.h"
+#include "tablet/table_load.h"
+#include "tablet/table_writer.h"
+#include "tablet/tablet.h"
+#include "tablet/tablet_format.h"
+
+namespace tessera {
+namespace {
+
+constexpr size_t kGreatestColumns = 4096;
+
+Status CheckSchema(const TableSchema& schema) {
+  if (schema.name.empty()) return SqlError("a table needs a name");
+  if (schema.columns.empty()) return SqlError("table \"" + schema.name + "\" needs at least one column");
+  if (schema.columns.size() > kGreatestColumns) {
+    return SqlError("table \"" + schema.name + "\" has more than " + std::to_string(kGreatestColumns) + " columns");
+  }
+  if (schema.tablet_rows > kGreatestTabletRows) {
+    return SqlError("tablet_rows must be 1 to " + std::to_string(kGreatestTabletRows));
+  }
+  std::set<std::string_view> names;
+  for (const ColumnSchema& column : schema.columns) {
+    if (column.name.empty()) return SqlError("a column of table \"" + schema.name + "\" needs a name");
+    if (!names.insert(column.name).second) return SqlError("column \"" + column.name + "\" is specified twice");
+    const SqlType& type = column.type;
+    const bool storable = type.id > TypeId::kNull && type.id <= TypeId::kText && type.length >= 0 &&
+                          (type.id != TypeId::kDecimal ||
+                           (type.precision >= 1 && type.precision <= 38 && type.scale <= type.precision));
+    if (!storable) return SqlError("column \"" + column.name + "\" cannot have type " + type.ToString());
+  }
+  std::set<int> key;
+  for (int column : schema.primary_key) {
+    if (column < 0 || static_cast<size_t>(column) >= schema.columns.size() || !key.insert(column).second) {
+      return SqlError("the primary key of table \"" + schema.name + "\" names a column twice or one that is not there");
+    }
+  }
+  return {};
+}
+
+class DirectoryDatabase final : public Database {
+ public:
+  explicit DirectoryDatabase(std::shared_ptr<DatabaseDirectory> directory) : directory_(std::move(directory)) {}
+
+  const std::string& directory() const override { return directory_->name(); }
+  Result<std::shared_ptr<const Snapshot>> Read() override { return directory_->Read(); }
+  void SetLockTimeout(int milliseconds) override { directory_->SetLockTimeout(milliseconds); }
+
+  Status CreateTable(const TableSchema& schema, bool if_not_exists) override {
+    TESSERA_TRY(CheckSchema(schema));
+    TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
+    if (write.contents.Find(schema.name) != nullptr) {
+      return if_not_exists ? Status() : SqlError("table \"" + schema.name + "\" already exists");
+    }
+    TableSchema stored = schema;
+    for (int column : stored.primary_key) stored.columns[static_cast<size_t>(column)].not_null = true;
+    return directory_->InsertTable(write, stored);
+  }
+
+  Status DropTable(const std::string& name, bool if_exists) override {
+    TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
+    const std::shared_ptr<const TableRecord> table = write.contents.Find(name);
+    if (table == nullptr) return if_exists ? Status() : SqlError("table \"" + name + "\" does not exist");
+    return directory_->DropTable(write, *table);
+  }
+
+  Result<std::unique_ptr<TableWriter>> Write(const std::string& table) override {
+    TESSERA_ASSIGN(std::unique_ptr<TableLoad> load, TableLoad::Begin(directory_, table, nullptr));
+    return MakeTableWriter(std::move(load));
+  }
+
+  Result<uint64_t> CopyFrom(const std::string& table, const std::string& file,
+                            const CopyFromOptions& options) override {
+    // The file first: a wrong name should not wait for the lock.
+    TESSERA_ASSIGN(CsvFile csv, CsvFile::Open(file));
+    TESSERA_ASSIGN(std::unique_ptr<TableLoad> load, TableLoad::Begin(directory_, table, options.cancel));
+    TESSERA_TRY(LoadCsv(std::move(csv), options, load.get()));
+    TESSERA_TRY(load->Commit());
+    return load->rows_added();
+  }
+
+ private:
+  const std::shared_ptr<DatabaseDirectory> directory_;
+};
+
+}  // namespace
+
+int TableSchema::Find(std::string_view column) const {
+  for (size_t c = 0; c < columns.size(); ++c) {
+    if (columns[c].name == column) return static_cast<int>(c);
+  }
+  return -1;
+}
+
+std::shared_ptr<const TableInfo> Snapshot::Find(std::string_view name) const {
+  const auto at = std::lower_bound(tables.begin(), tables.end(), name,
+                                   [](const auto& table, std::string_view n) { return table->schema.name < n; });
+  return at != tables.end() && (*at)->schema.name == name ? *at : nullptr;
+}
+
+Result<std::unique_ptr<Database>> Database::Open(const std::string& directory, OpenMode mode) {
+  TESSERA_ASSIGN(std::shared_ptr<DatabaseDirectory> opened, DatabaseDirectory::Open(directory, mode));
+  return std::unique_ptr<Database>(std::make_unique<DirectoryDatabase>(std::move(opened)));
+}
+
+}  // namespace tessera

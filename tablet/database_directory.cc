@@ -1,0 +1,271 @@
+// Opening and creating databases, snapshots, and the removal of files.
+#include "tablet/database_directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <unordered_set>
+
+#include "tablet/io_error.h"
+
+namespace tessera {
+namespace {
+
+constexpr char kCatalogFile[] = "catalog.sqlite";
+
+bool IsOurFile(const std::string& name) {
+  return name == "writer.lock" || name == "readers.lock" || name.rfind(kCatalogFile, 0) == 0 ||
+         name.rfind(kTemporaryPrefix, 0) == 0 || TabletIdOfFileName(name) >= 0;
+}
+
+/// Names in a directory, without "." and "..".
+Result<std::vector<std::string>> ListDirectory(const std::string& path) {
+  DIR* const directory = opendir(path.c_str());
+  if (directory == nullptr) return IoError("cannot read", path, errno);
+  std::vector<std::string> names;
+  while (const dirent* entry = readdir(directory)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  closedir(directory);
+  return names;
+}
+
+Result<std::string> MakeTemporaryDirectory() {
+  const char* parent = getenv("TMPDIR");
+  std::string path = std::string(parent != nullptr && *parent != '\0' ? parent : "/tmp") + "/tessera-XXXXXX";
+  if (mkdtemp(path.data()) == nullptr) return IoError("cannot create", path, errno);  // with mode 0700
+  return path;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Catalog>> DatabaseDirectory::OpenCatalog(const std::string& path, const std::string& name,
+                                                                OpenMode mode) {
+  const std::string file = path + "/" + kCatalogFile;
+  const bool read_only = mode == OpenMode::kReadOnly;
+  struct stat info;
+  if (stat(file.c_str(), &info) == 0) {
+    if (!S_ISREG(info.st_mode)) return Status(ErrorCode::kCorrupt, "\"" + file + "\" is not a file");
+    TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, Catalog::Open(file, name, read_only, false));
+    TESSERA_ASSIGN(const Catalog::State state, catalog->Check());
+    if (state == Catalog::State::kInitialised) return catalog;
+  }
+  if (read_only) return Status(ErrorCode::kIo, "there is no database in \"" + name + "\"");
+
+  // Nothing or an interrupted creation. Files of others are not mixed with ours: the name is most likely a mistake.
+  TESSERA_ASSIGN(const std::vector<std::string> names, ListDirectory(path));
+  for (const std::string& other : names) {
+    if (!IsOurFile(other)) {
+      return Status(ErrorCode::kIo, "directory \"" + name + "\" holds no database, but other files",
+                    "Name a new or an empty directory.");
+    }
+  }
+  TESSERA_ASSIGN(const WriterLock lock, WriterLock::Acquire(path, name, 5000));
+  TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, Catalog::Open(file, name, false, true));
+  TESSERA_ASSIGN(const Catalog::State state, catalog->Check());
+  // Another process may have been faster.
+  if (state == Catalog::State::kEmpty) TESSERA_TRY(catalog->Initialise());
+  return catalog;
+}
+
+Result<std::shared_ptr<DatabaseDirectory>> DatabaseDirectory::Open(const std::string& directory, OpenMode mode) {
+  std::shared_ptr<DatabaseDirectory> self(new DatabaseDirectory);
+  self->name_ = directory;
+  self->mode_ = mode;
+  if (directory.empty()) {
+    if (mode == OpenMode::kReadOnly) return Status(ErrorCode::kIo, "a temporary database cannot be read-only");
+    TESSERA_ASSIGN(self->name_, MakeTemporaryDirectory());
+    self->temporary_ = true;
+  }
+  std::error_code error;
+  self->path_ = std::filesystem::absolute(self->name_, error).string();
+  if (error) return IoError("cannot open", self->name_, error.value());
+
+  struct stat info;
+  if (stat(self->path_.c_str(), &info) != 0) {
+    if (errno != ENOENT || mode == OpenMode::kReadOnly) return IoError("cannot open database", self->name_, errno);
+    if (mkdir(self->path_.c_str(), 0777) != 0 && errno != EEXIST) {
+      return IoError("cannot create database", self->name_, errno);
+    }
+  } else if (!S_ISDIR(info.st_mode)) {
+    return IoError("cannot open database", self->name_, ENOTDIR);
+  }
+  if (mode == OpenMode::kReadWrite && access(self->path_.c_str(), W_OK | X_OK) != 0) {
+    Status status = IoError("cannot write to database", self->name_, errno);
+    return Status(status.code(), status.message(), "Open it read-only.");
+  }
+  TESSERA_ASSIGN(self->catalog_, OpenCatalog(self->path_, self->name_, mode));
+  if (self->temporary_) TESSERA_TRY(self->catalog_->SetDurable(false));
+  TESSERA_ASSIGN(self->reader_lock_, ReaderLock::Open(self->path_, mode == OpenMode::kReadOnly));
+  if (mode == OpenMode::kReadWrite && !self->temporary_) TESSERA_TRY(self->SyncDirectory());
+  return self;
+}
+
+DatabaseDirectory::~DatabaseDirectory() {
+  if (temporary_) {
+    catalog_.reset();
+    infos_.clear();
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+    return;
+  }
+  // Files that a reader of ours kept from being removed.
+  if (garbage_ && catalog_ != nullptr) {
+    Result<WriterLock> lock = WriterLock::Acquire(path_, name_, 0);
+    std::lock_guard guard(mutex_);
+    if (lock.ok() && Refresh().ok()) Sweep();
+  }
+}
+
+Status DatabaseDirectory::SyncDirectory() const {
+  if (temporary_) return {};
+  FileDescriptor fd(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return IoError("cannot open", path_, errno);
+  // Some file systems cannot sync directories and say EINVAL; they have nothing to wait for.
+  if (fsync(fd.get()) != 0 && errno != EINVAL) return IoError("cannot sync", path_, errno);
+  return {};
+}
+
+TabletIdentity DatabaseDirectory::IdentityOf(const CatalogContents& contents, const TableRecord& table,
+                                             const TabletRecord& tablet) const {
+  return {contents.database, table.id, tablet.id, tablet.rows, tablet.file_bytes, tablet.header_checksum};
+}
+
+Status DatabaseDirectory::Refresh() {
+  TESSERA_ASSIGN(const bool changed, catalog_->Changed());
+  if (!changed && loaded_) return {};
+  // Until the new state is there, there is none: a failure here must not leave the old one for current.
+  const bool was_loaded = std::exchange(loaded_, false);
+  infos_current_ = false;
+  TESSERA_ASSIGN(contents_, catalog_->Load(was_loaded ? &contents_ : nullptr));
+  loaded_ = true;
+  return {};
+}
+
+std::shared_ptr<const TableInfo> DatabaseDirectory::MakeInfo(const CatalogContents& contents,
+                                                             const std::shared_ptr<const TableRecord>& record) const {
+  auto info = std::make_shared<TableInfo>();
+  info->id = record->id;
+  info->schema = record->schema;
+  if (record->tablet_rows != 0) info->schema.tablet_rows = record->tablet_rows;
+  info->rows = record->rows();
+  info->statistics = record->statistics;
+  auto types = std::make_shared<TabletFile::Types>();
+  for (const ColumnSchema& column : record->schema.columns) types->push_back(column.type);
+
+  // A tablet that an earlier snapshot had keeps its object, with its mapping and its verified chunks.
+  std::map<int64_t, std::shared_ptr<const Tablet>> known;
+  for (const auto& [old_record, old_info] : infos_) {
+    if (old_record->id != record->id) continue;
+    for (size_t t = 0; t < old_record->tablets.size(); ++t) known[old_record->tablets[t].id] = old_info->tablets[t];
+  }
+  for (const TabletRecord& tablet : record->tablets) {
+    auto at = known.find(tablet.id);
+    info->tablets.push_back(at != known.end()
+                                ? at->second
+                                : std::make_shared<const TabletFile>(FilePath(TabletFileName(tablet.id)),
+                                                                     IdentityOf(contents, *record, tablet), types));
+  }
+  return info;
+}
+
+Result<std::shared_ptr<const Snapshot>> DatabaseDirectory::Read() {
+  // The lock comes first: whoever removes files after this moment sees a reader, and what was removed before it is not in
+  // the catalog any more, which is read next.
+  TESSERA_ASSIGN(std::shared_ptr<const void> hold, reader_lock_->Hold());
+  std::lock_guard guard(mutex_);
+  TESSERA_TRY(Refresh());
+  if (infos_current_) {
+    if (std::shared_ptr<const Snapshot> snapshot = snapshot_.lock()) return snapshot;
+  } else {
+    std::vector<std::pair<std::shared_ptr<const TableRecord>, std::shared_ptr<const TableInfo>>> infos;
+    for (const auto& record : contents_.tables) {
+      const auto same = std::find_if(infos_.begin(), infos_.end(), [&](const auto& i) { return i.first == record; });
+      infos.emplace_back(record, same != infos_.end() ? same->second : MakeInfo(contents_, record));
+    }
+    infos_ = std::move(infos);
+    infos_current_ = true;
+  }
+  // Every pointer to a table also holds the lock, through the one control block that they share.
+  struct Held {
+    std::shared_ptr<const void> hold;
+    std::vector<std::shared_ptr<const TableInfo>> infos;
+  };
+  auto held = std::make_shared<Held>();
+  held->hold = std::move(hold);
+  auto tables = std::make_shared<Snapshot>();
+  for (const auto& [record, info] : infos_) {
+    held->infos.push_back(info);
+    tables->tables.push_back(std::shared_ptr<const TableInfo>(held, info.get()));
+  }
+  snapshot_ = tables;
+  return std::shared_ptr<const Snapshot>(std::move(tables));
+}
+
+Result<DatabaseDirectory::Write> DatabaseDirectory::BeginWrite() {
+  if (mode_ == OpenMode::kReadOnly) {
+    return Status(ErrorCode::kIo, "database \"" + name_ + "\" is open for reading only");
+  }
+  TESSERA_ASSIGN(WriterLock lock, WriterLock::Acquire(path_, name_, lock_timeout_ms_.load()));
+  std::lock_guard guard(mutex_);
+  TESSERA_TRY(Refresh());
+  Sweep();  // what a process that died has left
+  return Write{std::move(lock), contents_};
+}
+
+Status DatabaseDirectory::InsertTable(const Write& write, const TableSchema& schema) {
+  std::lock_guard guard(mutex_);
+  return catalog_->InsertTable(write.contents, schema);
+}
+
+Status DatabaseDirectory::DropTable(const Write& write, const TableRecord& table) {
+  std::lock_guard guard(mutex_);
+  TESSERA_TRY(catalog_->DropTable(write.contents, table));
+  // The transaction is committed; what fails from here on is put right by the next writer.
+  if (Refresh().ok()) Sweep();
+  return {};
+}
+
+Status DatabaseDirectory::UpdateTable(const Write& write, const TableRecord& before, TableRecord after,
+                                      const std::vector<std::string>& sketches, int64_t next_tablet_id) {
+  std::lock_guard guard(mutex_);
+  const Status status = catalog_->UpdateTable(write.contents, before, std::move(after), sketches, next_tablet_id);
+  // Also after an error: a commit can fail after the transaction took effect, so only the catalog says which files go.
+  if (Refresh().ok()) Sweep();
+  return status;
+}
+
+Result<std::vector<std::string>> DatabaseDirectory::Sketches(const TableRecord& table) {
+  std::lock_guard guard(mutex_);
+  return catalog_->Sketches(table);
+}
+
+void DatabaseDirectory::Sweep() {
+  garbage_ = false;
+  Result<std::vector<std::string>> names = ListDirectory(path_);
+  if (!names.ok()) return;
+  std::unordered_set<int64_t> used;
+  for (const auto& table : contents_.tables) {
+    for (const TabletRecord& tablet : table->tablets) used.insert(tablet.id);
+  }
+  std::erase_if(*names, [&](const std::string& name) {
+    const int64_t id = TabletIdOfFileName(name);
+    return id >= 0 ? used.contains(id) : name.rfind(kTemporaryPrefix, 0) != 0;
+  });
+  if (names->empty()) return;
+  const std::optional<RemovalLock> lock = RemovalLock::TryAcquire(path_);
+  if (!lock) {
+    garbage_ = true;
+    return;
+  }
+  for (const std::string& name : *names) unlink(FilePath(name).c_str());
+}
+
+}  // namespace tessera

@@ -1,0 +1,90 @@
+// The directory of one open database: its catalog connection, its locks, its cached snapshot, its files.
+//
+// Shared by the Database object, its writers and nothing else; it lives until the last of them is gone.
+// Start at: DatabaseDirectory::Open, Read, BeginWrite. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tablet/catalog.h"
+#include "tablet/directory_lock.h"
+#include "tablet/tablet.h"
+#include "tablet/tablet_file.h"
+
+namespace tessera {
+
+/// Prefix of files that are being written; what is left of them belongs to a process that died.
+inline constexpr char kTemporaryPrefix[] = "writing-";
+
+class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory> {
+ public:
+  /// As Database::Open().
+  static Result<std::shared_ptr<DatabaseDirectory>> Open(const std::string& directory, OpenMode mode);
+  ~DatabaseDirectory();
+
+  /// As the user named it (for a temporary database its path).
+  const std::string& name() const { return name_; }
+  /// Absolute: the process may change its working directory.
+  const std::string& path() const { return path_; }
+  std::string FilePath(const std::string& file) const { return path_ + "/" + file; }
+  /// False for a temporary database: nobody reads it after a crash, so nothing waits for the disk.
+  bool durable() const { return !temporary_; }
+  void SetLockTimeout(int milliseconds) { lock_timeout_ms_.store(milliseconds); }
+
+  Result<std::shared_ptr<const Snapshot>> Read();
+
+  /// The exclusive writer lock and the catalog as it is under it.
+  struct Write {
+    WriterLock lock;
+    CatalogContents contents;
+  };
+  Result<Write> BeginWrite();
+
+  // The catalog's transactions; each ends with the removal of files that no table has any more.
+  Status InsertTable(const Write& write, const TableSchema& schema);
+  Status DropTable(const Write& write, const TableRecord& table);
+  Status UpdateTable(const Write& write, const TableRecord& before, TableRecord after,
+                     const std::vector<std::string>& sketches, int64_t next_tablet_id);
+  Result<std::vector<std::string>> Sketches(const TableRecord& table);
+
+  TabletIdentity IdentityOf(const CatalogContents& contents, const TableRecord& table, const TabletRecord& tablet) const;
+  /// Waits until the directory's entries are on disk.
+  Status SyncDirectory() const;
+
+ private:
+  DatabaseDirectory() = default;
+  static Result<std::unique_ptr<Catalog>> OpenCatalog(const std::string& path, const std::string& name, OpenMode mode);
+  std::shared_ptr<const TableInfo> MakeInfo(const CatalogContents& contents,
+                                            const std::shared_ptr<const TableRecord>& record) const;
+  /// REQUIRES: mutex_ held. Brings contents_ up to date.
+  Status Refresh();
+  /// Removes every file that is neither of a tablet in contents_ nor of the database itself, unless a reader might use
+  /// one. REQUIRES: the writer lock and mutex_ are held and contents_ is up to date.
+  void Sweep();
+
+  std::string name_;
+  std::string path_;
+  OpenMode mode_ = OpenMode::kReadOnly;
+  bool temporary_ = false;
+  std::atomic<int> lock_timeout_ms_{5000};
+  std::shared_ptr<ReaderLock> reader_lock_;
+
+  std::mutex mutex_;  ///< guards what follows
+  std::unique_ptr<Catalog> catalog_;
+  bool loaded_ = false;
+  CatalogContents contents_;
+  bool infos_current_ = false;
+  /// What snapshots are made of, without a hold on the reader lock: kept from one Read() to the next so that mappings and
+  /// verified chunks survive, and handed out again only under a new hold and an unchanged catalog.
+  std::vector<std::pair<std::shared_ptr<const TableRecord>, std::shared_ptr<const TableInfo>>> infos_;
+  std::weak_ptr<const Snapshot> snapshot_;
+  bool garbage_ = false;  ///< the last Sweep() found files but also a reader
+};
+
+}  // namespace tessera

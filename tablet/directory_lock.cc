@@ -1,0 +1,94 @@
+// flock() on the two lock files.
+#include "tablet/directory_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "tablet/io_error.h"
+
+namespace tessera {
+namespace {
+
+constexpr char kWriterFile[] = "/writer.lock";
+constexpr char kReadersFile[] = "/readers.lock";
+
+/// 0 or an errno. `operation` as of flock().
+int Flock(int fd, int operation) {
+  while (flock(fd, operation) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+/// "process 123", from what the holder wrote.
+std::string HolderOf(int fd) {
+  char text[24];
+  const ssize_t size = pread(fd, text, sizeof text, 0);
+  std::string digits;
+  for (ssize_t i = 0; i < size && text[i] >= '0' && text[i] <= '9'; ++i) digits += text[i];
+  return digits.empty() ? "another process" : "process " + digits;
+}
+
+}  // namespace
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Result<WriterLock> WriterLock::Acquire(const std::string& directory, const std::string& name, int timeout_ms) {
+  const std::string path = directory + kWriterFile;
+  FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!file.valid()) return IoError("cannot open", path, errno);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  for (;;) {
+    const int error = Flock(file.get(), LOCK_EX | LOCK_NB);
+    if (error == 0) break;
+    if (error != EWOULDBLOCK) return IoError("cannot lock", path, error);
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return Status(ErrorCode::kBusy, "database \"" + name + "\" is being written by " + HolderOf(file.get()));
+    }
+    // flock() has no timeout; polling this often costs nothing beside the writes that are waited for.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  // A number that could not be written only makes another process's message poorer.
+  const std::string pid = std::to_string(getpid()) + "\n";
+  if (ftruncate(file.get(), 0) == 0) (void)!pwrite(file.get(), pid.data(), pid.size(), 0);
+  return WriterLock(std::move(file));
+}
+
+Result<std::shared_ptr<ReaderLock>> ReaderLock::Open(const std::string& directory, bool read_only) {
+  const std::string path = directory + kReadersFile;
+  FileDescriptor file(open(path.c_str(), (read_only ? O_RDONLY : O_RDWR | O_CREAT) | O_CLOEXEC, 0666));
+  if (!file.valid() && !(read_only && errno == ENOENT)) return IoError("cannot open", path, errno);
+  return std::shared_ptr<ReaderLock>(new ReaderLock(std::move(file)));
+}
+
+Result<std::shared_ptr<const void>> ReaderLock::Hold() {
+  std::lock_guard lock(mutex_);
+  if (holders_ == 0 && file_.valid()) {
+    // A remover holds its exclusive lock for the time of a few unlink() calls, so this wait is short.
+    if (const int error = Flock(file_.get(), LOCK_SH)) return IoError("cannot lock", kReadersFile + 1, error);
+  }
+  ++holders_;
+  // The pointer's value is not used; its deleter is.
+  return std::shared_ptr<const void>(this, [self = shared_from_this()](const void*) { self->Drop(); });
+}
+
+void ReaderLock::Drop() {
+  std::lock_guard lock(mutex_);
+  if (--holders_ == 0 && file_.valid()) (void)Flock(file_.get(), LOCK_UN);
+}
+
+std::optional<RemovalLock> RemovalLock::TryAcquire(const std::string& directory) {
+  const std::string path = directory + kReadersFile;
+  FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!file.valid() || Flock(file.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
+  return RemovalLock(std::move(file));
+}
+
+}  // namespace tessera

@@ -1,0 +1,84 @@
+// Locks between the processes (and the Database objects of one process) that use a database directory.
+//
+// Two files, both locked with flock(), never removed:
+//   writer.lock   exclusive while a process changes the database; holds the writer's process number, for the message
+//   readers.lock  shared while a Snapshot lives; exclusive, for a moment, while files that no table has are removed
+// The kernel drops both when a process dies. flock() belongs to the open file, so two objects of one process exclude one
+// another as two processes do.
+//
+// Start at: WriterLock, ReaderLock. Any thread.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+
+namespace tessera {
+
+/// A file descriptor that closes itself.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~FileDescriptor();
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+  int Release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_ = -1;
+};
+
+/// The right to change the database; the holder is alone.
+class WriterLock {
+ public:
+  /// Waits up to `timeout_ms`. Errors: kBusy, naming the process that holds the lock; kIo.
+  /// `name` is the database's name for the message.
+  static Result<WriterLock> Acquire(const std::string& directory, const std::string& name, int timeout_ms);
+
+  /// Holds nothing.
+  WriterLock() = default;
+
+ private:
+  explicit WriterLock(FileDescriptor file) : file_(std::move(file)) {}
+  FileDescriptor file_;
+};
+
+/// The right to read the files of every table that the catalog had since.
+class ReaderLock : public std::enable_shared_from_this<ReaderLock> {
+ public:
+  /// `read_only`: never creates the lock file. Where it is missing too (a copy on a read-only medium) nothing is locked.
+  static Result<std::shared_ptr<ReaderLock>> Open(const std::string& directory, bool read_only);
+
+  /// The lock is held until the last copy of the result is gone.
+  Result<std::shared_ptr<const void>> Hold();
+
+ private:
+  explicit ReaderLock(FileDescriptor file) : file_(std::move(file)) {}
+  void Drop();
+
+  std::mutex mutex_;
+  FileDescriptor file_;
+  int holders_ = 0;
+};
+
+/// The right to remove files, which exists only while no reader does. Never waits: nullopt if there is a reader.
+class RemovalLock {
+ public:
+  static std::optional<RemovalLock> TryAcquire(const std::string& directory);
+
+ private:
+  explicit RemovalLock(FileDescriptor file) : file_(std::move(file)) {}
+  FileDescriptor file_;
+};
+
+}  // namespace tessera

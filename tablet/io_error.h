@@ -1,0 +1,20 @@
+// Errors of system calls as a Status. Any thread.
+#pragma once
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include "base/status.h"
+
+namespace tessera {
+
+/// `what "path": reason`. A full disk or quota and lack of memory or descriptors are kResource, the rest is kIo.
+inline Status IoError(const std::string& what, const std::string& path, int error) {
+  const bool resource =
+      error == ENOSPC || error == EDQUOT || error == ENOMEM || error == EMFILE || error == ENFILE || error == EFBIG;
+  return {resource ? ErrorCode::kResource : ErrorCode::kIo,
+          what + " \"" + path + "\": " + std::generic_category().message(error)};
+}
+
+}  // namespace tessera

@@ -1,0 +1,323 @@
+// Cutting rows into tablets, encoding them in parallel, committing.
+#include "tablet/table_load.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "tablet/chunk_decoder.h"
+#include "tablet/primary_key.h"
+
+namespace tessera {
+namespace {
+
+constexpr uint32_t kLeastTabletRows = 1u << 16;
+constexpr uint64_t kWantedTablets = 32;
+/// What is buffered, decoded, while neither the number of rows nor so the size of the tablets is known.
+constexpr uint64_t kBufferedBytes = uint64_t{256} << 20;
+
+uint64_t BytesOf(const RowBatch& batch) {
+  uint64_t bytes = 0;
+  for (const ColumnVector& c : batch.columns) {
+    bytes += c.null.size() + c.fixed.size() * sizeof(int64_t) + c.wide.size() * sizeof(int128_t) +
+             c.offsets.size() * sizeof(uint64_t) + c.bytes.size();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+uint32_t ChooseTabletRows(uint64_t table_rows) {
+  uint32_t rows = kGreatestTabletRows;
+  while (rows > kLeastTabletRows && (table_rows + rows - 1) / rows < kWantedTablets) rows /= 2;
+  return rows;
+}
+
+Result<std::unique_ptr<TableLoad>> TableLoad::Begin(std::shared_ptr<DatabaseDirectory> directory,
+                                                    const std::string& table, const std::atomic<bool>* cancel) {
+  TESSERA_ASSIGN(DatabaseDirectory::Write write, directory->BeginWrite());
+  std::shared_ptr<const TableRecord> record = write.contents.Find(table);
+  if (record == nullptr) return SqlError("table \"" + table + "\" does not exist");
+  return std::unique_ptr<TableLoad>(
+      new TableLoad(std::move(directory), std::move(write), std::move(record), cancel));
+}
+
+TableLoad::TableLoad(std::shared_ptr<DatabaseDirectory> directory, DatabaseDirectory::Write write,
+                     std::shared_ptr<const TableRecord> table, const std::atomic<bool>* cancel)
+    : directory_(std::move(directory)),
+      write_(std::move(write)),
+      table_(std::move(table)),
+      cancel_(cancel),
+      tablet_rows_(table_->schema.tablet_rows != 0 ? table_->schema.tablet_rows : table_->tablet_rows),
+      kept_tablets_(table_->tablets.size()),
+      syncer_(directory_->durable()) {
+  const size_t columns = table_->schema.columns.size();
+  nulls_.resize(columns);
+  bytes_.resize(columns);
+  min_.assign(columns, kInt128Max);
+  max_.assign(columns, kInt128Min);
+  distinct_.resize(columns);
+}
+
+TableLoad::~TableLoad() {
+  syncer_.Abandon();
+  if (committing_) return;
+  // No catalog ever named these files, so no reader has them.
+  for (size_t number = 0; number < tablets_cut_; ++number) {
+    unlink(TemporaryPath(number).c_str());
+    unlink(FinalPath(number).c_str());
+  }
+}
+
+std::string TableLoad::TemporaryPath(size_t number) const {
+  return directory_->FilePath(kTemporaryPrefix + std::to_string(write_->contents.next_tablet_id +
+                                                                static_cast<int64_t>(number)));
+}
+
+std::string TableLoad::FinalPath(size_t number) const {
+  return directory_->FilePath(TabletFileName(write_->contents.next_tablet_id + static_cast<int64_t>(number)));
+}
+
+void TableLoad::Fail(const Status& status) {
+  std::lock_guard lock(mutex_);
+  if (status_.ok()) status_ = status;
+  tasks_.clear();
+  tablet_done_.notify_all();
+}
+
+Status TableLoad::status() const {
+  std::lock_guard lock(mutex_);
+  if (status_.ok() && cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) {
+    return {ErrorCode::kCancelled, "cancelled"};
+  }
+  return status_;
+}
+
+size_t TableLoad::waiting_tasks() const {
+  std::lock_guard lock(mutex_);
+  return tasks_.size();
+}
+
+size_t TableLoad::unfinished_tablets() const {
+  std::lock_guard lock(mutex_);
+  return unfinished_;
+}
+
+Status TableLoad::TakeLastTablet() {
+  const std::vector<TabletRecord>& tablets = table_->tablets;
+  if (tablets.empty() || tablets.back().rows >= tablet_rows_) return {};
+  // A table of one short tablet is written anew as a whole, so its size is chosen again: a first INSERT of a few rows must
+  // not decide how a billion that follow are stored.
+  if (tablets.size() == 1 && table_->schema.tablet_rows == 0) tablet_rows_ = 0;
+  auto types = std::make_shared<TabletFile::Types>();
+  for (const ColumnSchema& column : table_->schema.columns) types->push_back(column.type);
+  const TabletFile last(directory_->FilePath(TabletFileName(tablets.back().id)),
+                        directory_->IdentityOf(write_->contents, *table_, tablets.back()), types);
+  RowBatch batch;
+  batch.rows = last.rows();
+  for (size_t c = 0; c < types->size(); ++c) {
+    TESSERA_ASSIGN(const Chunk* chunk, last.Chunk(static_cast<int>(c)));
+    ColumnVector column;
+    column.type = (*types)[c];
+    DecodeChunk(*chunk, 0, chunk->rows, &column);
+    batch.columns.push_back(std::move(column));
+    replaced_nulls_.push_back(chunk->null_count);
+    replaced_bytes_.push_back(chunk->encoded_bytes);
+  }
+  replaced_rows_ = batch.rows;
+  --kept_tablets_;
+  AddPiece(std::move(batch));
+  return {};
+}
+
+void TableLoad::AddPiece(RowBatch batch) {
+  const size_t rows = batch.rows;
+  pending_rows_ += rows;
+  pending_bytes_ += BytesOf(batch);
+  pending_.push_back({std::make_shared<const RowBatch>(std::move(batch)), 0, rows});
+}
+
+Status TableLoad::Add(RowBatch batch) {
+  TESSERA_TRY(status());
+  if (batch.rows == 0) return {};
+  if (!started_) {
+    started_ = true;
+    TESSERA_TRY(TakeLastTablet());
+  }
+  rows_added_ += batch.rows;
+  AddPiece(std::move(batch));
+  if (tablet_rows_ == 0) {
+    if (expected_rows_ != 0) {
+      tablet_rows_ = ChooseTabletRows(replaced_rows_ + std::max(expected_rows_, rows_added_));
+    } else if (pending_bytes_ >= kBufferedBytes || pending_rows_ >= kWantedTablets * kGreatestTabletRows) {
+      tablet_rows_ = ChooseTabletRows(pending_rows_);
+    }
+  }
+  if (tablet_rows_ != 0) CutTablets(false);
+  return {};
+}
+
+void TableLoad::CutTablets(bool all) {
+  while (pending_rows_ >= tablet_rows_ || (all && pending_rows_ > 0)) {
+    auto job = std::make_shared<TabletJob>();
+    job->number = tablets_cut_++;
+    job->rows = static_cast<uint32_t>(std::min<uint64_t>(pending_rows_, tablet_rows_));
+    uint64_t wanted = job->rows;
+    while (wanted > 0) {
+      Piece& front = pending_.front();
+      const size_t rows = std::min<size_t>(front.rows, wanted);
+      job->pieces.push_back({front.batch, front.begin, rows});
+      front.begin += rows;
+      front.rows -= rows;
+      wanted -= rows;
+      if (front.rows == 0) pending_.pop_front();
+    }
+    pending_rows_ -= job->rows;
+    const size_t columns = table_->schema.columns.size();
+    job->chunks.resize(columns);
+    job->columns_left = columns;
+    std::lock_guard lock(mutex_);
+    if (!status_.ok()) return;
+    ++unfinished_;
+    for (size_t c = 0; c < columns; ++c) tasks_.push_back({job, c});
+  }
+}
+
+bool TableLoad::RunTask() {
+  Task task;
+  {
+    std::lock_guard lock(mutex_);
+    if (tasks_.empty()) return false;
+    task = std::move(tasks_.front());
+    tasks_.pop_front();
+  }
+  TabletJob* const job = task.job.get();
+  if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) {
+    Fail({ErrorCode::kCancelled, "cancelled"});
+    return true;
+  }
+  std::vector<ColumnPiece> pieces;
+  for (const Piece& piece : job->pieces) {
+    pieces.push_back({&piece.batch->columns[task.column], piece.begin, piece.rows});
+  }
+  job->chunks[task.column] = EncodeChunk(table_->schema.columns[task.column].type, pieces);
+  // The last to finish sees the chunks of the others: acquire and release.
+  if (job->columns_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return true;
+  job->pieces.clear();
+  if (Status status = WriteTablet(job); !status.ok()) Fail(status);
+  std::lock_guard lock(mutex_);
+  --unfinished_;
+  tablet_done_.notify_all();
+  return true;
+}
+
+Status TableLoad::WriteTablet(TabletJob* job) {
+  TabletIdentity identity;
+  identity.database = write_->contents.database;
+  identity.table_id = table_->id;
+  identity.tablet_id = write_->contents.next_tablet_id + static_cast<int64_t>(job->number);
+  identity.rows = job->rows;
+  const std::vector<uint8_t> header = BuildTabletHeader(&job->chunks, &identity);
+  TESSERA_ASSIGN(const int fd, WriteTabletFile(TemporaryPath(job->number), header, job->chunks));
+  {
+    std::lock_guard lock(mutex_);
+    if (records_.size() <= job->number) records_.resize(job->number + 1);
+    records_[job->number] = {identity.tablet_id, identity.rows, identity.file_bytes, identity.header_checksum};
+    for (size_t c = 0; c < job->chunks.size(); ++c) {
+      const ChunkDescriptor& d = job->chunks[c].descriptor;
+      nulls_[c] += d.null_count;
+      bytes_[c] += d.bytes;
+      if (d.min <= d.max) {
+        min_[c] = std::min<int128_t>(min_[c], d.min);
+        max_[c] = std::max<int128_t>(max_[c], d.max);
+      }
+      distinct_[c].Merge(job->chunks[c].distinct);
+    }
+  }
+  syncer_.Add(FileDescriptor(fd), TemporaryPath(job->number), FinalPath(job->number));
+  return {};
+}
+
+Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
+  TableRecord after = *table_;
+  after.tablet_rows = tablet_rows_;
+  after.tablets.resize(kept_tablets_);
+  after.tablets.insert(after.tablets.end(), records_.begin(), records_.end());
+  const uint64_t rows = after.rows();
+  TESSERA_ASSIGN(const std::vector<std::string> old_sketches, directory_->Sketches(*table_));
+  for (size_t c = 0; c < after.statistics.size(); ++c) {
+    ColumnStatistics& s = after.statistics[c];
+    s.null_count += nulls_[c];
+    s.encoded_bytes += bytes_[c];
+    if (!replaced_nulls_.empty()) {
+      s.null_count -= replaced_nulls_[c];
+      s.encoded_bytes -= replaced_bytes_[c];
+    }
+    const bool text = after.schema.columns[c].type.storage() == StorageClass::kText;
+    if (!text && min_[c] <= max_[c]) {
+      s.min = s.has_range ? std::min(s.min, min_[c]) : min_[c];
+      s.max = s.has_range ? std::max(s.max, max_[c]) : max_[c];
+      s.has_range = true;
+    }
+    DistinctCount count;
+    if (!old_sketches[c].empty() && !count.Deserialize(old_sketches[c])) {
+      return Status(ErrorCode::kCorrupt, "the catalog of database \"" + directory_->name() +
+                                             "\" is corrupt: a sketch of table \"" + after.schema.name + "\"");
+    }
+    count.Merge(distinct_[c]);
+    sketches->push_back(count.Serialize());
+    // The estimate cannot know what the range and the number of rows prove.
+    uint64_t greatest = rows - s.null_count;
+    if (s.has_range && s.max - s.min < int128_t{INT64_MAX}) {
+      greatest = std::min(greatest, static_cast<uint64_t>(s.max - s.min) + 1);
+    }
+    s.distinct = std::min(count.Estimate(), greatest);
+    if (after.schema.primary_key == std::vector<int>{static_cast<int>(c)}) s.distinct = rows;
+  }
+  return after;
+}
+
+Status TableLoad::CheckKey(const TableRecord& after) const {
+  if (after.schema.primary_key.empty()) return {};
+  auto types = std::make_shared<TabletFile::Types>();
+  for (const ColumnSchema& column : after.schema.columns) types->push_back(column.type);
+  TabletFiles old_tablets, new_tablets;
+  for (size_t t = 0; t < after.tablets.size(); ++t) {
+    (t < kept_tablets_ ? old_tablets : new_tablets)
+        .push_back(std::make_shared<const TabletFile>(directory_->FilePath(TabletFileName(after.tablets[t].id)),
+                                                      directory_->IdentityOf(write_->contents, after, after.tablets[t]),
+                                                      types));
+  }
+  return CheckPrimaryKey(after.schema, old_tablets, new_tablets, cancel_);
+}
+
+Status TableLoad::Commit() {
+  TESSERA_TRY(status());
+  if (rows_added_ == 0) {
+    write_->lock = WriterLock();
+    return {};
+  }
+  if (tablet_rows_ == 0) tablet_rows_ = ChooseTabletRows(pending_rows_);
+  CutTablets(true);
+  for (;;) {
+    if (RunTask()) continue;
+    std::unique_lock lock(mutex_);
+    if (unfinished_ == 0 || !status_.ok()) break;
+    // Other threads run the last tasks; they add none, so there is nothing to look for but their end.
+    tablet_done_.wait(lock, [&] { return unfinished_ == 0 || !status_.ok(); });
+  }
+  TESSERA_TRY(status());
+  TESSERA_TRY(syncer_.Finish());
+  std::vector<std::string> sketches;
+  TESSERA_ASSIGN(TableRecord after, MakeRecord(&sketches));
+  TESSERA_TRY(CheckKey(after));
+  TESSERA_TRY(directory_->SyncDirectory());
+  TESSERA_TRY(status());
+  const int64_t next_tablet_id = write_->contents.next_tablet_id + static_cast<int64_t>(tablets_cut_);
+  committing_ = true;
+  const Status committed = directory_->UpdateTable(*write_, *table_, std::move(after), sketches, next_tablet_id);
+  write_->lock = WriterLock();
+  return committed;
+}
+
+}  // namespace tessera

@@ -1,0 +1,433 @@
+// Reading and writing of tablet files, and every check that a foreign or damaged file must fail.
+#include "tablet/tablet_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "tablet/io_error.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace tessera {
+namespace {
+
+constexpr char kPrefix[] = "tablet-";
+constexpr char kSuffix[] = ".bin";
+constexpr size_t kNameDigits = 20;
+
+uint64_t HeaderBytes(size_t columns) {
+  return AlignToStream(sizeof(TabletHeader) + columns * sizeof(ChunkDescriptor));
+}
+
+uint64_t HeaderChecksum(const uint8_t* header, uint64_t bytes) {
+  // The checksum field counts as zeros.
+  constexpr size_t kField = offsetof(TabletHeader, checksum);
+  std::vector<uint8_t> copy(header, header + bytes);
+  memset(copy.data() + kField, 0, sizeof(uint64_t));
+  return XXH3_64bits(copy.data(), copy.size());
+}
+
+template <class Code>
+bool CodesInRange(const Chunk& chunk, uint64_t greatest, uint32_t* nulls) {
+  const Code* codes = reinterpret_cast<const Code*>(chunk.codes);
+  const Code null_code = static_cast<Code>(chunk.null_code);
+  uint32_t null_count = 0;
+  if (!chunk.has_nulls) {
+    Code largest = 0;
+    for (uint32_t i = 0; i < chunk.rows; ++i) largest = std::max(largest, codes[i]);
+    *nulls = 0;
+    return largest <= greatest;
+  }
+  bool bad = false;
+  for (uint32_t i = 0; i < chunk.rows; ++i) {
+    const bool is_null = codes[i] == null_code;
+    null_count += is_null;
+    bad |= !is_null && codes[i] > greatest;
+  }
+  *nulls = null_count;
+  return !bad;
+}
+
+bool WideCodesInRange(const Chunk& chunk, uint32_t* nulls) {
+  *nulls = 0;
+  for (uint32_t i = 0; i < chunk.rows; ++i) {
+    int128_t code;
+    memcpy(&code, chunk.codes + size_t{i} * sizeof code, sizeof code);
+    if (chunk.has_nulls && code == chunk.null_code_wide) {
+      ++*nulls;
+    } else if (code < chunk.min || code > chunk.max) {
+      return false;
+    }
+  }
+  return true;
+}
+
+const char* CheckEntries(const Chunk& chunk, uint64_t entry_bytes) {
+  const uint64_t* offsets = chunk.entry_offsets;
+  bool ordered = offsets[0] == 0;
+  for (uint32_t i = 0; i < chunk.entries; ++i) ordered &= offsets[i] <= offsets[i + 1];
+  if (!ordered || offsets[chunk.entries] != entry_bytes) return "the entries' offsets are out of order";
+  if (chunk.encoding == Encoding::kDictionary) {
+    for (uint32_t i = 1; i < chunk.entries; ++i) {
+      if (chunk.Entry(i - 1) >= chunk.Entry(i)) return "the dictionary is not sorted";
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const char* CheckDescriptor(const ChunkDescriptor& d, const SqlType& type, uint32_t rows, uint64_t offset,
+                            uint64_t file_bytes) {
+  if (d.type != static_cast<uint8_t>(type.id) || d.precision != type.precision || d.scale != type.scale ||
+      d.length != type.length) {
+    return "the column's type is not the catalog's";
+  }
+  if (d.encoding > static_cast<uint8_t>(Encoding::kPlain)) return "unknown encoding";
+  if (d.has_nulls > 1 || d.has_nulls != (d.null_count > 0) || d.null_count > rows) return "a wrong NULL count";
+  const Encoding encoding = static_cast<Encoding>(d.encoding);
+  const bool text = type.storage() == StorageClass::kText;
+  const bool wide = type.storage() == StorageClass::kWide;
+  const bool all_null = d.null_count == rows;
+  uint64_t bytes[kStreams] = {uint64_t{rows} * d.width, 0, 0, 0};
+  if (text) {
+    bytes[kEntryOffsets] = (uint64_t{d.entries} + 1) * sizeof(uint64_t);
+    bytes[kEntryBytes] = d.streams[kEntryBytes].bytes;
+  } else if (d.entries != 0) {
+    return "entries without text";
+  }
+  switch (encoding) {
+    case Encoding::kConstant:
+      if (d.width != 0 || (d.null_count != 0 && !all_null) || (text && d.entries != (all_null ? 0 : 1))) {
+        return "a wrong constant";
+      }
+      if (!text && !all_null && (d.min != d.base || d.max != d.base)) return "a wrong range";
+      break;
+    case Encoding::kFrame:
+      if (text || all_null) return "a wrong encoding";
+      if (d.width != 1 && d.width != 2 && d.width != 4 && d.width != 8 && !(d.width == 16 && wide)) {
+        return "a wrong code width";
+      }
+      if (d.min > d.max || (d.width < 16 && d.base != d.min)) return "a wrong range";
+      if (d.width < 16) {
+        const uint64_t greatest = d.width == 8 ? UINT64_MAX : (uint64_t{1} << (8 * d.width)) - 1;
+        const uint128_t span = static_cast<uint128_t>(d.max) - static_cast<uint128_t>(d.min);
+        if (span > greatest || (d.has_nulls != 0 && d.null_code > greatest)) return "a range wider than the codes";
+      }
+      break;
+    case Encoding::kDictionary:
+      if (!text || all_null || d.entries == 0 || d.entries > rows) return "a wrong dictionary";
+      if (d.width != 1 && d.width != 2 && d.width != 4) return "a wrong code width";
+      if (d.has_nulls != 0 && d.null_code != d.entries) return "a wrong NULL code";
+      if (d.entries - 1 + d.has_nulls > (uint64_t{1} << (8 * d.width)) - 1) return "a dictionary wider than the codes";
+      break;
+    case Encoding::kPlain:
+      if (!text || d.width != 0 || d.entries != rows) return "wrong plain text";
+      bytes[kNullBytes] = d.has_nulls != 0 ? rows : 0;
+      break;
+  }
+  if (!text && all_null != (d.min > d.max)) return "a wrong range";
+  if (!text && !wide && !all_null) {
+    const bool is_signed = type.storage() == StorageClass::kInt;
+    const int128_t least = is_signed ? int128_t{INT64_MIN} : 0;
+    const int128_t greatest = is_signed ? int128_t{INT64_MAX} : int128_t{UINT64_MAX};
+    if (d.min < least || d.max > greatest) return "a wrong range";
+  }
+  // Offsets are checked one by one against the only layout there is; nothing can overflow, each is at most file_bytes.
+  const uint64_t start = offset;
+  for (int s = 0; s < kStreams; ++s) {
+    if (d.streams[s].offset != offset || d.streams[s].bytes != bytes[s] || bytes[s] > file_bytes - offset) {
+      return "a stream lies outside the file or its chunk";
+    }
+    if (AlignToStream(bytes[s]) > file_bytes - offset) return "a stream lies outside the file or its chunk";
+    offset += AlignToStream(bytes[s]);
+  }
+  if (d.bytes != offset - start) return "a stream lies outside the file or its chunk";
+  return nullptr;
+}
+
+Chunk ViewChunk(const ChunkDescriptor& d, uint32_t rows, const uint8_t* file) {
+  Chunk chunk;
+  chunk.type = {static_cast<TypeId>(d.type), d.precision, d.scale, d.length};
+  chunk.encoding = static_cast<Encoding>(d.encoding);
+  chunk.width = d.width;
+  chunk.has_nulls = d.has_nulls != 0;
+  chunk.null_code = d.null_code;
+  chunk.null_code_wide = d.null_code_wide;
+  chunk.rows = rows;
+  chunk.null_count = d.null_count;
+  chunk.base = d.base;
+  chunk.min = d.min;
+  chunk.max = d.max;
+  chunk.entries = d.entries;
+  chunk.encoded_bytes = d.bytes;
+  if (d.width != 0) {
+    chunk.codes = file + d.streams[kCodes].offset;
+    chunk.codes_bytes = AlignToStream(d.streams[kCodes].bytes);
+  }
+  if (d.streams[kEntryOffsets].bytes != 0) {
+    chunk.entry_offsets = reinterpret_cast<const uint64_t*>(file + d.streams[kEntryOffsets].offset);
+    chunk.entry_bytes = reinterpret_cast<const char*>(file + d.streams[kEntryBytes].offset);
+  }
+  if (d.streams[kNullBytes].bytes != 0) chunk.null_bytes = file + d.streams[kNullBytes].offset;
+  return chunk;
+}
+
+const char* CheckStreams(const ChunkDescriptor& descriptor, const Chunk& chunk, const uint8_t* file) {
+  if (XXH3_64bits(file + descriptor.streams[0].offset, descriptor.bytes) != descriptor.checksum) {
+    return "the chunk's checksum is wrong";
+  }
+  uint32_t nulls = chunk.null_count;
+  bool in_range = true;
+  if (chunk.entry_offsets != nullptr) {
+    if (const char* reason = CheckEntries(chunk, descriptor.streams[kEntryBytes].bytes)) return reason;
+  }
+  const uint64_t greatest = chunk.encoding == Encoding::kDictionary
+                                ? chunk.entries - 1
+                                : static_cast<uint64_t>(chunk.max) - static_cast<uint64_t>(chunk.min);
+  switch (chunk.width) {
+    case 0:
+      if (chunk.null_bytes != nullptr) {
+        nulls = 0;
+        for (uint32_t i = 0; i < chunk.rows; ++i) {
+          nulls += chunk.null_bytes[i] != 0;
+          in_range &= chunk.null_bytes[i] <= 1;
+        }
+      }
+      break;
+    case 1:
+      in_range = CodesInRange<uint8_t>(chunk, greatest, &nulls);
+      break;
+    case 2:
+      in_range = CodesInRange<uint16_t>(chunk, greatest, &nulls);
+      break;
+    case 4:
+      in_range = CodesInRange<uint32_t>(chunk, greatest, &nulls);
+      break;
+    case 8:
+      in_range = CodesInRange<uint64_t>(chunk, greatest, &nulls);
+      break;
+    default:
+      in_range = WideCodesInRange(chunk, &nulls);
+      break;
+  }
+  if (!in_range) return "a code without meaning";
+  if (nulls != chunk.null_count) return "a wrong NULL count";
+  return nullptr;
+}
+
+std::string TabletFileName(int64_t tablet_id) {
+  std::string digits = std::to_string(tablet_id);
+  return kPrefix + std::string(kNameDigits - std::min(digits.size(), kNameDigits), '0') + digits + kSuffix;
+}
+
+int64_t TabletIdOfFileName(const std::string& name) {
+  constexpr size_t kPrefixSize = sizeof kPrefix - 1, kSuffixSize = sizeof kSuffix - 1;
+  if (name.size() != kPrefixSize + kNameDigits + kSuffixSize || name.compare(0, kPrefixSize, kPrefix) != 0 ||
+      name.compare(kPrefixSize + kNameDigits, kSuffixSize, kSuffix) != 0) {
+    return -1;
+  }
+  int64_t id = 0;
+  for (char c : name.substr(kPrefixSize, kNameDigits)) {
+    if (c < '0' || c > '9' || __builtin_mul_overflow(id, 10, &id) || __builtin_add_overflow(id, c - '0', &id)) return -1;
+  }
+  return id;
+}
+
+std::vector<uint8_t> BuildTabletHeader(std::vector<EncodedChunk>* chunks, TabletIdentity* identity) {
+  const uint64_t header_bytes = HeaderBytes(chunks->size());
+  uint64_t offset = header_bytes;
+  std::vector<uint8_t> header(header_bytes);
+  for (size_t c = 0; c < chunks->size(); ++c) {
+    EncodedChunk& chunk = (*chunks)[c];
+    for (StreamExtent& stream : chunk.descriptor.streams) stream.offset += offset;
+    chunk.descriptor.checksum = XXH3_64bits(chunk.streams.data(), chunk.streams.size());
+    offset += chunk.descriptor.bytes;
+    memcpy(header.data() + sizeof(TabletHeader) + c * sizeof(ChunkDescriptor), &chunk.descriptor,
+           sizeof(ChunkDescriptor));
+  }
+  TabletHeader h{};
+  h.magic = kTabletMagic;
+  h.version = kTabletVersion;
+  h.columns = static_cast<uint32_t>(chunks->size());
+  memcpy(h.database, identity->database.data(), sizeof h.database);
+  h.table_id = identity->table_id;
+  h.tablet_id = identity->tablet_id;
+  h.header_bytes = header_bytes;
+  h.file_bytes = offset;
+  h.rows = identity->rows;
+  memcpy(header.data(), &h, sizeof h);
+  identity->file_bytes = offset;
+  identity->header_checksum = HeaderChecksum(header.data(), header.size());
+  memcpy(header.data() + offsetof(TabletHeader, checksum), &identity->header_checksum, sizeof(uint64_t));
+  return header;
+}
+
+Result<int> WriteTabletFile(const std::string& path, const std::vector<uint8_t>& header,
+                            const std::vector<EncodedChunk>& chunks) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) return IoError("cannot create", path, errno);
+  std::vector<iovec> parts;
+  parts.push_back({const_cast<uint8_t*>(header.data()), header.size()});
+  for (const EncodedChunk& chunk : chunks) {
+    if (!chunk.streams.empty()) parts.push_back({const_cast<uint8_t*>(chunk.streams.data()), chunk.streams.size()});
+  }
+  size_t next = 0;
+  while (next < parts.size()) {
+    constexpr size_t kGreatestParts = 256;  // IOV_MAX is 1024
+    const ssize_t written =
+        writev(fd, parts.data() + next, static_cast<int>(std::min(parts.size() - next, kGreatestParts)));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      const Status error = IoError("cannot write", path, errno);
+      close(fd);
+      unlink(path.c_str());
+      return error;
+    }
+    size_t rest = static_cast<size_t>(written);
+    while (next < parts.size() && rest >= parts[next].iov_len) rest -= parts[next++].iov_len;
+    if (rest > 0) {
+      parts[next].iov_base = static_cast<uint8_t*>(parts[next].iov_base) + rest;
+      parts[next].iov_len -= rest;
+    }
+  }
+  // The disk starts now, while other tablets are still encoded; the fsync() before the commit then waits for less.
+  (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+  return fd;
+}
+
+TabletFile::TabletFile(std::string path, const TabletIdentity& identity, std::shared_ptr<const Types> types)
+    : path_(std::move(path)),
+      identity_(identity),
+      types_(std::move(types)),
+      verified_(std::make_unique<std::atomic<const tessera::Chunk*>[]>(types_->size())) {}
+
+TabletFile::~TabletFile() {
+  if (mapping_ != nullptr) munmap(const_cast<uint8_t*>(mapping_), identity_.file_bytes);
+}
+
+Status TabletFile::Corrupt(const std::string& reason) const {
+  return {ErrorCode::kCorrupt, "tablet file \"" + path_ + "\" is corrupt: " + reason,
+          "Restore the file from a copy, or drop the table and load it again."};
+}
+
+Status TabletFile::Open() const {
+  if (open_.load(std::memory_order_relaxed)) return {};
+  const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    if (errno == ENOENT) return Corrupt("it is not there");
+    return IoError("cannot open", path_, errno);
+  }
+  struct stat info;
+  if (fstat(fd, &info) != 0) {
+    const Status error = IoError("cannot read", path_, errno);
+    close(fd);
+    return error;
+  }
+  if (!S_ISREG(info.st_mode) || static_cast<uint64_t>(info.st_size) != identity_.file_bytes) {
+    close(fd);
+    return Corrupt("it has " + std::to_string(info.st_size) + " bytes instead of " +
+                   std::to_string(identity_.file_bytes));
+  }
+  const size_t columns = types_->size();
+  const uint64_t header_bytes = HeaderBytes(columns);
+  if (identity_.file_bytes < header_bytes) {
+    close(fd);
+    return Corrupt("it is shorter than its header");
+  }
+  void* const mapping = mmap(nullptr, identity_.file_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+  const int map_error = errno;
+  close(fd);
+  if (mapping == MAP_FAILED) {
+    if (map_error == ENOMEM) {
+      return {ErrorCode::kResource, "cannot map \"" + path_ + "\": " + strerror(map_error),
+              "Raise vm.max_map_count, or load the table with larger tablets."};
+    }
+    return IoError("cannot map", path_, map_error);
+  }
+  const uint8_t* const file = static_cast<const uint8_t*>(mapping);
+
+  auto check = [&]() -> Status {
+    TabletHeader h;
+    memcpy(&h, file, sizeof h);
+    if (h.magic != kTabletMagic) return Corrupt("it does not begin as a tablet does");
+    if (h.version != kTabletVersion) {
+      return Corrupt("it has format version " + std::to_string(h.version) + ", this program reads version " +
+                     std::to_string(kTabletVersion));
+    }
+    const uint64_t checksum = HeaderChecksum(file, header_bytes);
+    if (checksum != h.checksum) return Corrupt("the header's checksum is wrong");
+    if (h.columns != columns || memcmp(h.database, identity_.database.data(), sizeof h.database) != 0 ||
+        h.table_id != identity_.table_id || h.tablet_id != identity_.tablet_id || h.header_bytes != header_bytes ||
+        h.file_bytes != identity_.file_bytes || h.rows != identity_.rows || checksum != identity_.header_checksum) {
+      return Corrupt("it is another tablet than the catalog means");
+    }
+    uint64_t offset = header_bytes;
+    std::vector<tessera::Chunk> chunks;
+    chunks.reserve(columns);
+    for (size_t c = 0; c < columns; ++c) {
+      ChunkDescriptor d;
+      memcpy(&d, file + sizeof(TabletHeader) + c * sizeof d, sizeof d);
+      if (const char* reason = CheckDescriptor(d, (*types_)[c], identity_.rows, offset, identity_.file_bytes)) {
+        return Corrupt("column " + std::to_string(c + 1) + ": " + reason);
+      }
+      offset += d.bytes;
+      chunks.push_back(ViewChunk(d, identity_.rows, file));
+    }
+    if (offset != identity_.file_bytes) return Corrupt("bytes behind the last chunk");
+    chunks_ = std::move(chunks);
+    return {};
+  };
+  if (Status status = check(); !status.ok()) {
+    munmap(mapping, identity_.file_bytes);
+    return status;
+  }
+  mapping_ = file;
+  open_.store(true, std::memory_order_release);
+  return {};
+}
+
+Status TabletFile::Verify(int column) const {
+  ChunkDescriptor d;
+  memcpy(&d, mapping_ + sizeof(TabletHeader) + static_cast<size_t>(column) * sizeof d, sizeof d);
+  if (d.bytes == 0) return {};
+  const uint64_t start = d.streams[0].offset;
+  // One request for the whole chunk: page faults one by one would read it in pieces of 128 KiB.
+  const uint64_t page = start & ~uint64_t{4095};
+  (void)madvise(const_cast<uint8_t*>(mapping_) + page, start + d.bytes - page, MADV_WILLNEED);
+  if (const char* reason = CheckStreams(d, chunks_[static_cast<size_t>(column)], mapping_)) {
+    return Corrupt("column " + std::to_string(column + 1) + ": " + reason);
+  }
+  return {};
+}
+
+Result<const tessera::Chunk*> TabletFile::Chunk(int column) const {
+  std::atomic<const tessera::Chunk*>& verified = verified_[static_cast<size_t>(column)];
+  if (const tessera::Chunk* chunk = verified.load(std::memory_order_acquire)) return chunk;
+  std::lock_guard lock(mutex_);
+  if (const tessera::Chunk* chunk = verified.load(std::memory_order_relaxed)) return chunk;
+  TESSERA_TRY(Open());
+  TESSERA_TRY(Verify(column));
+  const tessera::Chunk* chunk = &chunks_[static_cast<size_t>(column)];
+  verified.store(chunk, std::memory_order_release);
+  return chunk;
+}
+
+Result<const tessera::Chunk*> TabletFile::Describe(int column) const {
+  if (!open_.load(std::memory_order_acquire)) {
+    std::lock_guard lock(mutex_);
+    TESSERA_TRY(Open());
+  }
+  return static_cast<const tessera::Chunk*>(&chunks_[static_cast<size_t>(column)]);
+}
+
+}  // namespace tessera

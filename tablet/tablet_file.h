@@ -1,0 +1,82 @@
+// Tablet files: writing one from encoded chunks, reading one through a private read-only mapping.
+//
+// Start at: BuildTabletHeader, WriteTabletFile, TabletFile. FORMAT.md gives the bytes.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tablet/chunk_encoder.h"
+#include "tablet/tablet.h"
+#include "tablet/tablet_format.h"
+
+namespace tessera {
+
+using DatabaseId = std::array<uint8_t, 16>;
+
+/// What the catalog knows of a tablet file; a file that differs in any of it is not the one the catalog means.
+struct TabletIdentity {
+  DatabaseId database{};
+  int64_t table_id = 0;
+  int64_t tablet_id = 0;
+  uint32_t rows = 0;
+  uint64_t file_bytes = 0;
+  uint64_t header_checksum = 0;
+};
+
+/// "tablet-00000000000000000042.bin"
+std::string TabletFileName(int64_t tablet_id);
+/// The number in such a name, or -1.
+int64_t TabletIdOfFileName(const std::string& name);
+
+/// Completes the chunks' descriptors (offsets, checksums) and returns the header's bytes; sets identity's file_bytes and
+/// header_checksum.
+std::vector<uint8_t> BuildTabletHeader(std::vector<EncodedChunk>* chunks, TabletIdentity* identity);
+
+/// Creates `path` and writes header and chunks, without syncing them. Returns the open file descriptor.
+Result<int> WriteTabletFile(const std::string& path, const std::vector<uint8_t>& header,
+                            const std::vector<EncodedChunk>& chunks);
+
+/// A tablet as a table's snapshot knows it. The file is opened and its header checked when a chunk is first asked for.
+///
+/// A file that shrinks after it was opened (no process of ours does that) ends the process with SIGBUS, as any mapping does.
+class TabletFile final : public Tablet {
+ public:
+  using Types = std::vector<SqlType>;
+  TabletFile(std::string path, const TabletIdentity& identity, std::shared_ptr<const Types> types);
+  ~TabletFile() override;
+  TabletFile(const TabletFile&) = delete;
+  TabletFile& operator=(const TabletFile&) = delete;
+
+  uint32_t rows() const override { return identity_.rows; }
+  Result<const tessera::Chunk*> Chunk(int column) const override;
+  std::string path() const override { return path_; }
+
+  /// The chunk with everything but the contents of its streams checked: for reading min, max and counts without paging
+  /// the streams in.
+  Result<const tessera::Chunk*> Describe(int column) const;
+  const TabletIdentity& identity() const { return identity_; }
+
+ private:
+  Status Open() const;  // REQUIRES: mutex_ held
+  Status Corrupt(const std::string& reason) const;
+  Status Verify(int column) const;
+
+  const std::string path_;
+  const TabletIdentity identity_;
+  const std::shared_ptr<const Types> types_;
+
+  /// Verified chunks; null until the first Chunk() of the column. Written under mutex_, read without.
+  const std::unique_ptr<std::atomic<const tessera::Chunk*>[]> verified_;
+  mutable std::mutex mutex_;
+  mutable std::atomic<bool> open_{false};
+  mutable const uint8_t* mapping_ = nullptr;
+  mutable std::vector<tessera::Chunk> chunks_;  ///< set once, by Open()
+};
+
+}  // namespace tessera

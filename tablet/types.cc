@@ -1,0 +1,36 @@
+// How a type is spelled.
+#include "tablet/types.h"
+
+namespace tessera {
+
+std::string SqlType::ToString() const {
+  switch (id) {
+    case TypeId::kNull:
+      return "NULL";
+    case TypeId::kBoolean:
+      return "BOOLEAN";
+    case TypeId::kSmallint:
+      return "SMALLINT";
+    case TypeId::kInteger:
+      return "INTEGER";
+    case TypeId::kBigint:
+      return "BIGINT";
+    case TypeId::kReal:
+      return "REAL";
+    case TypeId::kDouble:
+      return "DOUBLE PRECISION";
+    case TypeId::kDecimal:
+      return "DECIMAL(" + std::to_string(precision) + "," + std::to_string(scale) + ")";
+    case TypeId::kDate:
+      return "DATE";
+    case TypeId::kTimestamp:
+      return "TIMESTAMP";
+    case TypeId::kText:
+      return length > 0 ? "VARCHAR(" + std::to_string(length) + ")" : "TEXT";
+    case TypeId::kInterval:
+      return "INTERVAL";
+  }
+  return "?";
+}
+
+}  // namespace tessera

@@ -1,0 +1,267 @@
+// The parsers of literals and fields.
+#include "tablet/value_parser.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "tablet/utf8.h"
+
+namespace tessera {
+namespace {
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+char LowerCase(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+/// `word` is in lower case.
+bool EqualsIgnoringCase(std::string_view text, std::string_view word) {
+  return text.size() == word.size() &&
+         std::equal(text.begin(), text.end(), word.begin(), [](char a, char b) { return LowerCase(a) == b; });
+}
+
+bool IsPrefixIgnoringCase(std::string_view text, std::string_view word) {
+  return !text.empty() && text.size() <= word.size() && EqualsIgnoringCase(text, word.substr(0, text.size()));
+}
+
+/// Takes `least` to `most` digits off the front of `text`.
+bool TakeNumber(std::string_view* text, size_t least, size_t most, int* out) {
+  int value = 0;
+  size_t i = 0;
+  while (i < text->size() && i < most && IsDigit((*text)[i])) value = value * 10 + ((*text)[i++] - '0');
+  if (i < least) return false;
+  text->remove_prefix(i);
+  *out = value;
+  return true;
+}
+
+bool TakeCharacter(std::string_view* text, char c) {
+  if (text->empty() || text->front() != c) return false;
+  text->remove_prefix(1);
+  return true;
+}
+
+ParseError TakeDate(std::string_view* text, int64_t* days) {
+  int year, month, day;
+  if (!TakeNumber(text, 4, 4, &year) || !TakeCharacter(text, '-') || !TakeNumber(text, 1, 2, &month) ||
+      !TakeCharacter(text, '-') || !TakeNumber(text, 1, 2, &day)) {
+    return ParseError::kSyntax;
+  }
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
+                                         std::chrono::day(static_cast<unsigned>(day))};
+  if (!date.ok() || year < 1) return ParseError::kRange;
+  *days = std::chrono::sys_days(date).time_since_epoch().count();
+  return ParseError::kNone;
+}
+
+template <class Float>
+ParseError ParseFloat(std::string_view text, Float* out) {
+  bool negative = false;
+  std::string_view magnitude = text;
+  if (!magnitude.empty() && (magnitude[0] == '+' || magnitude[0] == '-')) {
+    negative = magnitude[0] == '-';
+    magnitude.remove_prefix(1);
+  }
+  if (magnitude.empty()) return ParseError::kSyntax;
+  if (!IsDigit(magnitude[0]) && magnitude[0] != '.') {
+    // from_chars takes these words too, but also "nan(...)".
+    if (EqualsIgnoringCase(magnitude, "inf") || EqualsIgnoringCase(magnitude, "infinity")) {
+      *out = negative ? -std::numeric_limits<Float>::infinity() : std::numeric_limits<Float>::infinity();
+      return ParseError::kNone;
+    }
+    if (EqualsIgnoringCase(magnitude, "nan")) {
+      *out = std::numeric_limits<Float>::quiet_NaN();
+      return ParseError::kNone;
+    }
+    return ParseError::kSyntax;
+  }
+  Float value = 0;
+  const char* end = magnitude.data() + magnitude.size();
+  const auto result = std::from_chars(magnitude.data(), end, value);
+  if (result.ptr != end || result.ec == std::errc::invalid_argument) return ParseError::kSyntax;
+  if (result.ec != std::errc()) return ParseError::kRange;
+  *out = negative ? -value : value;
+  return ParseError::kNone;
+}
+
+std::string LowerCaseName(const SqlType& type) {
+  std::string name = type.ToString();
+  for (char& c : name) c = LowerCase(c);
+  return name;
+}
+
+}  // namespace
+
+Status ParseFailure(ParseError error, std::string_view text, const SqlType& type) {
+  const std::string quoted = QuoteForMessage(text);
+  switch (error) {
+    case ParseError::kNone:
+      break;
+    case ParseError::kSyntax:
+      return SqlError("invalid input syntax for type " + LowerCaseName(type) + ": " + quoted);
+    case ParseError::kRange:
+      return SqlError("value " + quoted + " is out of range for type " + LowerCaseName(type));
+    case ParseError::kTooLong:
+      return {ErrorCode::kConstraint, "value too long for type " + type.ToString() + ": " + quoted};
+    case ParseError::kEncoding:
+      return SqlError("invalid UTF-8: " + quoted);
+    case ParseError::kNul:
+      return SqlError("text holds a NUL byte: " + quoted);
+  }
+  return {};
+}
+
+ParseError ParseLongInteger(std::string_view digits, bool negative, int64_t least, int64_t greatest, int64_t* out) {
+  uint64_t value = 0;
+  bool overflow = false;
+  for (char c : digits) {
+    if (!IsDigit(c)) return ParseError::kSyntax;
+    overflow |= __builtin_mul_overflow(value, uint64_t{10}, &value);
+    overflow |= __builtin_add_overflow(value, static_cast<uint64_t>(c - '0'), &value);
+  }
+  const uint64_t limit = (uint64_t{1} << 63) - (negative ? 0 : 1);
+  if (overflow || value > limit) return ParseError::kRange;
+  const int64_t result = static_cast<int64_t>(negative ? ~value + 1 : value);
+  if (result < least || result > greatest) return ParseError::kRange;
+  *out = result;
+  return ParseError::kNone;
+}
+
+ParseError ParseDecimal(std::string_view text, int precision, int scale, int128_t* out) {
+  const char* p = text.data();
+  const char* end = p + text.size();
+  bool negative = false;
+  if (p != end && (*p == '-' || *p == '+')) negative = *p++ == '-';
+  const char* const first = p;
+  while (p != end && IsDigit(*p)) ++p;
+  const char* const integer_end = p;
+  const char* fraction = p;
+  if (p != end && *p == '.') {
+    fraction = ++p;
+    while (p != end && IsDigit(*p)) ++p;
+  }
+  const char* const fraction_end = p;
+  const int64_t integer_digits = integer_end - first;
+  const int64_t fraction_digits = fraction_end - fraction;
+  if (integer_digits + fraction_digits == 0) return ParseError::kSyntax;
+  int64_t exponent = 0;
+  if (p != end && (*p == 'e' || *p == 'E')) {
+    ++p;
+    bool negative_exponent = false;
+    if (p != end && (*p == '-' || *p == '+')) negative_exponent = *p++ == '-';
+    if (p == end) return ParseError::kSyntax;
+    // Beyond a million the exponent decides alone: the value is 0 or out of range for any text of sane length.
+    for (; p != end && IsDigit(*p); ++p) exponent = std::min<int64_t>(exponent * 10 + (*p - '0'), int64_t{1} << 40);
+    if (negative_exponent) exponent = -exponent;
+  }
+  if (p != end) return ParseError::kSyntax;
+
+  // The result's digits are the first `wanted` of the literal's digits (zeros follow them), the next one rounds.
+  const int64_t all = integer_digits + fraction_digits;
+  const int64_t wanted = integer_digits + exponent + scale;
+  auto digit = [&](int64_t i) { return (i < integer_digits ? first[i] : fraction[i - integer_digits]) - '0'; };
+  uint128_t value = 0;
+  constexpr uint128_t kTooLarge = static_cast<uint128_t>(PowerOf10(38));
+  for (int64_t i = 0; i < std::min(all, wanted); ++i) {
+    if (value >= kTooLarge / 10) return ParseError::kRange;
+    value = value * 10 + static_cast<unsigned>(digit(i));
+  }
+  if (value != 0) {
+    for (int64_t i = all; i < wanted; ++i) {
+      if (value >= kTooLarge / 10) return ParseError::kRange;
+      value *= 10;
+    }
+  }
+  if (wanted >= 0 && wanted < all && digit(wanted) >= 5) ++value;
+  if (value >= static_cast<uint128_t>(PowerOf10(precision))) return ParseError::kRange;
+  *out = negative ? -static_cast<int128_t>(value) : static_cast<int128_t>(value);
+  return ParseError::kNone;
+}
+
+ParseError ParseBoolean(std::string_view text, int64_t* out) {
+  if (text == "1" || IsPrefixIgnoringCase(text, "true") || IsPrefixIgnoringCase(text, "yes") ||
+      EqualsIgnoringCase(text, "on")) {
+    *out = 1;
+    return ParseError::kNone;
+  }
+  if (text == "0" || IsPrefixIgnoringCase(text, "false") || IsPrefixIgnoringCase(text, "no") ||
+      (text.size() > 1 && IsPrefixIgnoringCase(text, "off"))) {
+    *out = 0;
+    return ParseError::kNone;
+  }
+  return ParseError::kSyntax;
+}
+
+ParseError ParseDouble(std::string_view text, double* out) { return ParseFloat(text, out); }
+
+ParseError ParseReal(std::string_view text, double* out) {
+  float single;
+  const ParseError error = ParseFloat(text, &single);
+  if (error == ParseError::kNone) *out = single;
+  return error;
+}
+
+ParseError ParseDate(std::string_view text, int64_t* out) {
+  int64_t days;
+  const ParseError error = TakeDate(&text, &days);
+  // "2021-02-30x" is no date at all rather than one out of range.
+  if (!text.empty()) return ParseError::kSyntax;
+  if (error == ParseError::kNone) *out = days;
+  return error;
+}
+
+ParseError ParseTimestamp(std::string_view text, int64_t* out) {
+  int64_t days = 0;
+  const ParseError date_error = TakeDate(&text, &days);
+  if (date_error == ParseError::kSyntax) return date_error;
+  int hour = 0, minute = 0, second = 0;
+  int64_t microseconds = 0;
+  if (!text.empty()) {
+    if (text[0] != ' ' && text[0] != 'T' && text[0] != 't') return ParseError::kSyntax;
+    text.remove_prefix(1);
+    if (!TakeNumber(&text, 1, 2, &hour) || !TakeCharacter(&text, ':') || !TakeNumber(&text, 2, 2, &minute)) {
+      return ParseError::kSyntax;
+    }
+    if (TakeCharacter(&text, ':')) {
+      if (!TakeNumber(&text, 2, 2, &second)) return ParseError::kSyntax;
+      if (TakeCharacter(&text, '.')) {
+        int64_t unit = 100000;
+        bool round_up = false;
+        size_t digits = 0;
+        for (; digits < text.size() && IsDigit(text[digits]); ++digits) {
+          if (digits < 6) {
+            microseconds += (text[digits] - '0') * unit;
+            unit /= 10;
+          } else if (digits == 6) {
+            round_up = text[digits] >= '5';
+          }
+        }
+        if (digits == 0) return ParseError::kSyntax;
+        text.remove_prefix(digits);
+        microseconds += round_up;
+      }
+    }
+    if (!text.empty()) return ParseError::kSyntax;
+  }
+  if (date_error != ParseError::kNone) return date_error;
+  if (hour > 23 || minute > 59 || second > 59) return ParseError::kRange;
+  *out = (((days * 24 + hour) * 60 + minute) * 60 + second) * 1000000 + microseconds;
+  return ParseError::kNone;
+}
+
+ParseError CheckText(std::string_view text, const SqlType& type) {
+  size_t characters = text.size();
+  if (!IsAscii(text)) {
+    if (FindInvalidUtf8(text) != std::string_view::npos) return ParseError::kEncoding;
+    characters = CountCharacters(text);
+  }
+  if (memchr(text.data(), 0, text.size()) != nullptr) return ParseError::kNul;
+  if (type.length > 0 && characters > static_cast<size_t>(type.length)) return ParseError::kTooLong;
+  return ParseError::kNone;
+}
+
+}  // namespace tessera

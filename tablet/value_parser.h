@@ -1,0 +1,83 @@
+// Text to values: what ParseValue() and the CSV reader share. No locale, no exceptions, no allocation.
+//
+// Each parser takes the text without surrounding blanks and reports *what kind* of failure it was; ParseFailure() makes
+// the message of it, so that the fast path of a load never builds a string.
+//
+// Start at: ParseInteger, ParseFailure. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/int128.h"
+#include "base/status.h"
+#include "tablet/types.h"
+
+namespace tessera {
+
+enum class ParseError : uint8_t {
+  kNone,
+  kSyntax,    ///< not a literal of the type
+  kRange,     ///< a literal, but the type cannot hold it
+  kTooLong,   ///< more characters than VARCHAR(n) allows
+  kEncoding,  ///< not UTF-8
+  kNul,       ///< holds a NUL byte
+};
+
+/// The error that a user sees; `text` is quoted in it, shortened. `column` and `row` are empty or added to kTooLong.
+Status ParseFailure(ParseError error, std::string_view text, const SqlType& type);
+
+inline bool IsBlank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+inline std::string_view TrimBlanks(std::string_view text) {
+  while (!text.empty() && IsBlank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && IsBlank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+/// Integers of 19 digits and more, where 64 bits can overflow.
+ParseError ParseLongInteger(std::string_view digits, bool negative, int64_t least, int64_t greatest, int64_t* out);
+
+/// [+-]digits, within [least, greatest].
+inline ParseError ParseInteger(std::string_view text, int64_t least, int64_t greatest, int64_t* out) {
+  const char* p = text.data();
+  const char* end = p + text.size();
+  bool negative = false;
+  if (p != end && (*p == '-' || *p == '+')) negative = *p++ == '-';
+  if (p == end) return ParseError::kSyntax;
+  if (end - p > 18) {
+    return ParseLongInteger({p, static_cast<size_t>(end - p)}, negative, least, greatest, out);
+  }
+  int64_t value = 0;
+  do {
+    const unsigned digit = static_cast<unsigned char>(*p) - unsigned{'0'};
+    if (digit > 9) return ParseError::kSyntax;
+    value = value * 10 + digit;
+  } while (++p != end);
+  if (negative) value = -value;
+  if (value < least || value > greatest) return ParseError::kRange;
+  *out = value;
+  return ParseError::kNone;
+}
+
+/// [+-]digits[.digits][e[+-]digits] to the integer value * 10^scale, rounded half away from zero; `precision` digits at most.
+ParseError ParseDecimal(std::string_view text, int precision, int scale, int128_t* out);
+
+/// true, yes, on, 1, false, no, off, 0 and their unique prefixes, in any case.
+ParseError ParseBoolean(std::string_view text, int64_t* out);
+
+/// Decimal or scientific notation, inf, infinity, nan in any case.
+ParseError ParseDouble(std::string_view text, double* out);
+/// The same rounded once to single precision.
+ParseError ParseReal(std::string_view text, double* out);
+
+/// YYYY-MM-DD, years 0001 to 9999 (month and day may have one digit), as days since 1970-01-01.
+ParseError ParseDate(std::string_view text, int64_t* out);
+
+/// A date, then optionally a blank or T and HH:MM[:SS[.ffffff]], as microseconds since 1970-01-01; further digits round.
+ParseError ParseTimestamp(std::string_view text, int64_t* out);
+
+/// Well-formed UTF-8 without NUL bytes, `type.length` characters at most if that is not 0.
+ParseError CheckText(std::string_view text, const SqlType& type);
+
+}  // namespace tessera
