@@ -97,7 +97,7 @@ inline Status Unsupported(std::string message, int position = -1, std::string hi
 /// Returns from the enclosing function if `expr` (a Status) is an error.
 #define TESSERA_TRY(expr)                                          \
   do {                                                             \
-    if (::tessera::Status status_ = (expr); !status_.ok()) return status_; \
+    if (::tessera::Status try_status = (expr); !try_status.ok()) return try_status; \
   } while (0)
 
 /// TESSERA_ASSIGN(auto x, F()): returns the error of F() (a Result) or moves its value into x.

@@ -173,7 +173,7 @@ class Session::Impl {
   std::unique_ptr<vm::Executor> executor_;  ///< made by the first query, and anew when the number of threads changes
   std::unique_ptr<Gpu> gpu_;                ///< opened by the first query that may use it
   Status gpu_error_;                        ///< why it could not be opened; not tried again
-  std::function<void(double, const char*)> progress_;
+  std::function<void(const Progress&)> progress_;
   Timing timing_;
   vm::RunStatistics statistics_;
 
@@ -234,7 +234,15 @@ class Session::Impl {
       options.gpu = gpu_.get();
     }
     if (progress_) {
-      options.progress = [this](double done) { progress_(done, "query"); };
+      // The executor tells a fraction; shown as rows of the largest table, which is where the time goes.
+      uint64_t rows = 0;
+      for (const vm::TableRef& ref : program.tables) {
+        const std::shared_ptr<const TableInfo> table = snapshot.Find(ref.name);
+        if (table != nullptr) rows = std::max(rows, table->rows);
+      }
+      options.progress = [this, rows](double done) {
+        progress_({"query", static_cast<uint64_t>(done * static_cast<double>(rows)), rows, ProgressUnit::kRows});
+      };
     }
     Status status = executor_->Run(program, snapshot, options, consume, &statistics_);
     for (const vm::SectionStatistics& section : statistics_.sections) {
@@ -304,7 +312,7 @@ class Session::Impl {
     }
     if (progress_) {
       options.progress = [this, what = s.table](uint64_t done, uint64_t all) {
-        progress_(all == 0 ? 0 : static_cast<double>(done) / static_cast<double>(all), what.c_str());
+        progress_({what.c_str(), done, all, ProgressUnit::kBytes});
       };
     }
     Result<uint64_t> rows = database_->CopyFrom(s.table, file, options);
@@ -455,7 +463,7 @@ Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
 
 Status Session::Execute(std::string_view sql, ResultWriter* out) { return impl_->Execute(sql, out); }
 void Session::Cancel() { impl_->Cancel(); }
-void Session::SetProgress(std::function<void(double, const char*)> progress) { impl_->progress_ = std::move(progress); }
+void Session::SetProgress(std::function<void(const Progress&)> progress) { impl_->progress_ = std::move(progress); }
 const Timing& Session::last_timing() const { return impl_->timing_; }
 const vm::RunStatistics& Session::last_statistics() const { return impl_->statistics_; }
 DeviceChoice Session::device() const { return impl_->device_; }

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/progress.h"
 #include "base/status.h"
 #include "tablet/row_batch.h"
 #include "tablet/tablet.h"
@@ -48,6 +49,14 @@ struct Timing {
   uint64_t bytes_read = 0;  ///< encoded bytes of the chunks that were read
 };
 
+/// How far the running statement is. A query does one pass after another, so `done` starts again with each.
+struct Progress {
+  const char* what = "";  ///< a few words
+  uint64_t done = 0;
+  uint64_t total = 0;     ///< 0 if unknown
+  ProgressUnit unit = ProgressUnit::kRows;
+};
+
 /// Takes what a statement returns. Calls come in this order, from the thread of Execute: Begin, Rows*, End; or only Done.
 class ResultWriter {
  public:
@@ -72,8 +81,8 @@ class Session {
   /// Stops the running statement, which then returns kCancelled "canceling statement due to user request". Async-signal-safe. No effect if none runs.
   void Cancel();
 
-  /// Fraction done of the running statement and what it is doing, for a progress bar; from any thread, may be empty.
-  void SetProgress(std::function<void(double, const char*)> progress);
+  /// Who wants to know how far the running statement is; may be empty. Called from any thread, also while another call runs.
+  void SetProgress(std::function<void(const Progress&)> progress);
 
   const Timing& last_timing() const;
   const vm::RunStatistics& last_statistics() const;

@@ -183,6 +183,11 @@ void TableLoad::CutTablets(bool all) {
   }
 }
 
+void TableLoad::EndOfRows() {
+  if (tablet_rows_ == 0) tablet_rows_ = ChooseTabletRows(pending_rows_);
+  CutTablets(true);
+}
+
 bool TableLoad::RunTask() {
   Task task;
   {
@@ -297,8 +302,7 @@ Status TableLoad::Commit() {
     write_->lock = WriterLock();
     return {};
   }
-  if (tablet_rows_ == 0) tablet_rows_ = ChooseTabletRows(pending_rows_);
-  CutTablets(true);
+  EndOfRows();
   for (;;) {
     if (RunTask()) continue;
     std::unique_lock lock(mutex_);

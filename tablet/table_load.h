@@ -46,6 +46,8 @@ class TableLoad {
   void ExpectRows(uint64_t rows) { expected_rows_ = rows; }
   /// Columns of the schema's storage classes, checked by the caller.
   Status Add(RowBatch batch);
+  /// No more rows come: the last tablet is cut too, for RunTask(). Commit() does it where the caller did not.
+  void EndOfRows();
   uint64_t rows_added() const { return rows_added_; }
   /// Encodes a column of a full tablet; false if there is none at the moment.
   bool RunTask();

@@ -26,13 +26,7 @@ class LoadWriter final : public TableWriter {
     TESSERA_TRY(failure_ = CheckConstraints(load_->schema(), batch, first_row));
     TESSERA_TRY(failure_ = load_->Add(batch));
     if (load_->waiting_tasks() == 0) return {};
-    // A table of one short tablet never comes here, so a small INSERT starts no thread.
-    StartHelpers();
-    {
-      std::lock_guard lock(mutex_);
-      ++rounds_;
-      work_.notify_all();
-    }
+    WakeHelpers();
     // Two tablets ahead of the encoders are enough to keep them busy; beyond that this thread helps.
     while (load_->unfinished_tablets() > 2 && load_->RunTask()) {
     }
@@ -43,6 +37,9 @@ class LoadWriter final : public TableWriter {
     TESSERA_TRY(failure_);
     if (committed_) return {ErrorCode::kInternal, "Commit() was called twice"};
     committed_ = true;
+    load_->EndOfRows();
+    // A table of one short tablet is encoded faster than threads start: a small INSERT starts none.
+    if (!helpers_.empty() || load_->unfinished_tablets() > 1) WakeHelpers();
     failure_ = load_->Commit();
     StopHelpers();
     const Status result = failure_;
@@ -52,10 +49,14 @@ class LoadWriter final : public TableWriter {
   }
 
  private:
-  void StartHelpers() {
-    if (!helpers_.empty()) return;
-    const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 2u, kGreatestThreads);
-    for (unsigned i = 1; i < threads; ++i) helpers_.emplace_back([this] { Help(); });
+  void WakeHelpers() {
+    if (helpers_.empty()) {
+      const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 2u, kGreatestThreads);
+      for (unsigned i = 1; i < threads; ++i) helpers_.emplace_back([this] { Help(); });
+    }
+    std::lock_guard lock(mutex_);
+    ++rounds_;
+    work_.notify_all();
   }
 
   void Help() {
