@@ -44,6 +44,7 @@ struct BindContext {
   std::string_view sql;
   std::vector<Relation>* relations = nullptr;
   std::vector<Aggregate>* aggregates = nullptr;
+  bool has_group_by = false;  ///< without it an aggregate may be over no row at all, and NULL
   int nesting = 0;
   int64_t copied = 0;   ///< nodes made by copying operands, see ExpressionBinder::Copy
 };

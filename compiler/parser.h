@@ -1,6 +1,6 @@
 // SQL text -> parse tree of one statement, by libpg_query (PostgreSQL's own grammar). Private to compiler/.
 //
-// Start at: ParseOne. Thread-safe: calls take turns on one parser thread, see parser.cc.
+// Start at: ParseOne. Thread-safe; long statements take turns on one thread, see parser.cc.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-/// Longest statement in bytes. It bounds what the parser's stack must hold, see parser.cc.
+/// Longest statement in bytes. It bounds what the stack of the parser's thread must hold, see parser.cc.
 inline constexpr size_t kMaxStatementBytes = size_t{4} << 20;
 
 /// The statement in `sql`: the tagged node (Tag::kSelectStmt, ...) and the tree that owns it.

@@ -153,7 +153,7 @@ class Session::Impl {
   Status OpenGpu() {
     if (gpu_ != nullptr) return Status::Ok();
     if (gpu_error_.ok()) {
-      Result<std::unique_ptr<Gpu>> gpu = Gpu::Open(options_.gpu_memory);
+      Result<std::unique_ptr<Gpu>> gpu = Gpu::Open(0, GpuOptions{options_.gpu_memory});
       if (gpu.ok()) {
         gpu_ = std::move(*gpu);
         return Status::Ok();
@@ -162,6 +162,8 @@ class Session::Impl {
     }
     return gpu_error_;
   }
+
+  std::string HostDescription() const { return fmt::format("host, {} thread{}", threads_, threads_ == 1 ? "" : "s"); }
 
   SessionOptions options_;
   std::unique_ptr<Database> database_;
@@ -472,8 +474,14 @@ int Session::threads() const { return impl_->threads_; }
 Result<std::shared_ptr<const Snapshot>> Session::Tables() { return impl_->database_->Read(); }
 Database& Session::database() { return *impl_->database_; }
 
+std::vector<std::string> Session::Devices() {
+  const std::string host = impl_->HostDescription();
+  Status opened = impl_->OpenGpu();
+  return {host, opened.ok() ? impl_->gpu_->Description() : "no GPU: " + opened.message()};
+}
+
 std::string Session::DeviceDescription() const {
-  std::string host = fmt::format("host, {} thread{}", impl_->threads_, impl_->threads_ == 1 ? "" : "s");
+  const std::string host = impl_->HostDescription();
   if (impl_->device_ == DeviceChoice::kHost) return host;
   // Only asks; a CUDA context is made by the first query that needs one.
   const std::string gpu = impl_->gpu_ != nullptr ? impl_->gpu_->Description() : std::string();

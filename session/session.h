@@ -92,6 +92,8 @@ class Session {
   int threads() const;
   /// One line: "host, 2 threads" or "NVIDIA H100 80GB HBM3 (0), 79.1 GiB; host, 16 threads".
   std::string DeviceDescription() const;
+  /// One line for each thing that queries can run on: the host, the GPU or why there is none. Makes a CUDA context.
+  std::vector<std::string> Devices();
   Result<std::shared_ptr<const Snapshot>> Tables();
   Database& database();
 

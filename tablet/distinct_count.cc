@@ -19,7 +19,7 @@ constexpr int kIndexBits = 12;
 constexpr uint32_t kRegisters = 1u << kIndexBits;
 constexpr int kGreatestRank = 64 - kIndexBits + 1;
 
-enum class Form : uint8_t { kExact = 0, kRegisters = 1 };
+enum class Form : uint8_t { kExact = 0, kSketch = 1 };
 
 double Sigma(double x) {
   if (x == 1) return std::numeric_limits<double>::infinity();
@@ -121,7 +121,7 @@ uint64_t DistinctCount::Estimate() const {
 std::string DistinctCount::Serialize() const {
   std::string out;
   if (!registers_.empty()) {
-    out.push_back(static_cast<char>(Form::kRegisters));
+    out.push_back(static_cast<char>(Form::kSketch));
     out.append(reinterpret_cast<const char*>(registers_.data()), registers_.size());
   } else {
     std::vector<uint64_t> hashes;
@@ -147,7 +147,7 @@ bool DistinctCount::Deserialize(std::string_view bytes) {
   if (HashBytes(bytes) != checksum) return false;
   const Form form = static_cast<Form>(bytes.front());
   bytes.remove_prefix(1);
-  if (form == Form::kRegisters) {
+  if (form == Form::kSketch) {
     if (bytes.size() != kRegisters) return false;
     registers_.assign(bytes.begin(), bytes.end());
     return std::all_of(registers_.begin(), registers_.end(), [](uint8_t r) { return r <= kGreatestRank; });

@@ -30,9 +30,9 @@ uint64_t HeaderBytes(size_t columns) {
 
 uint64_t HeaderChecksum(const uint8_t* header, uint64_t bytes) {
   // The checksum field counts as zeros.
-  constexpr size_t kField = offsetof(TabletHeader, checksum);
+  constexpr uint8_t kZeros[sizeof(uint64_t)] = {};
   std::vector<uint8_t> copy(header, header + bytes);
-  memset(copy.data() + kField, 0, sizeof(uint64_t));
+  std::copy(std::begin(kZeros), std::end(kZeros), copy.begin() + offsetof(TabletHeader, checksum));
   return XXH3_64bits(copy.data(), copy.size());
 }
 

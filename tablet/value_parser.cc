@@ -2,6 +2,7 @@
 #include "tablet/value_parser.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -159,6 +160,22 @@ ParseError ParseDecimal(std::string_view text, int precision, int scale, int128_
     if (negative_exponent) exponent = -exponent;
   }
   if (p != end) return ParseError::kSyntax;
+
+  // Nearly every literal: no exponent, nothing to round, and 64 bits are enough.
+  if (exponent == 0 && fraction_digits <= scale && integer_digits + scale <= 18) {
+    static constexpr auto kPowers = [] {
+      std::array<int64_t, 19> powers{1};
+      for (size_t i = 1; i < powers.size(); ++i) powers[i] = powers[i - 1] * 10;
+      return powers;
+    }();
+    int64_t small = 0;
+    for (const char* q = first; q != integer_end; ++q) small = small * 10 + (*q - '0');
+    for (const char* q = fraction; q != fraction_end; ++q) small = small * 10 + (*q - '0');
+    small *= kPowers[static_cast<size_t>(scale - fraction_digits)];
+    if (precision <= 18 && small >= kPowers[static_cast<size_t>(precision)]) return ParseError::kRange;
+    *out = negative ? -small : small;
+    return ParseError::kNone;
+  }
 
   // The result's digits are the first `wanted` of the literal's digits (zeros follow them), the next one rounds.
   const int64_t all = integer_digits + fraction_digits;

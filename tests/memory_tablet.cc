@@ -81,8 +81,10 @@ int128_t OrderedValue(const ColumnVector& values, size_t row) {
 }
 
 int128_t FrameEnd(const SqlType& type, int width, int128_t base, bool nulls) {
-  if (width == 16) return kInt128Max;
-  int128_t end = base + static_cast<int128_t>(AllOnes(width)) - (nulls ? 1 : 0);
+  const int128_t codes = width == 16 ? kInt128Max : static_cast<int128_t>(AllOnes(width)) - (nulls ? 1 : 0);
+  if (width == 16 && base < 0) return base == kInt128Min && nulls ? kInt128Max - 1 : kInt128Max;
+  if (base > kInt128Max - codes) return kInt128Max;
+  int128_t end = base + codes;
   if (type.storage() == StorageClass::kInt) end = std::min<int128_t>(end, INT64_MAX);
   if (type.id == TypeId::kReal) end = std::min<int128_t>(end, UINT32_MAX);
   if (type.id == TypeId::kDouble) end = std::min<int128_t>(end, UINT64_MAX);

@@ -45,7 +45,7 @@ struct MemoryColumn {
 /// The value of a row as chunks hold it: the integer of kInt and kWide, the ordered form of kFloat. REQUIRES: not TEXT, not NULL.
 int128_t OrderedValue(const ColumnVector& values, size_t row);
 
-/// Least and greatest OrderedValue that width bytes hold above `base` in a frame that may need a NULL code.
+/// The greatest OrderedValue of a column of `type` that a frame of `width` bytes above `base` holds beside a NULL code, if `nulls`.
 int128_t FrameEnd(const SqlType& type, int width, int128_t base, bool nulls);
 
 class MemoryTablet final : public Tablet {

@@ -1,0 +1,296 @@
+// Binding statements: SELECT, INSERT, EXPLAIN, SET, SHOW here; tables and COPY in table_binder.cc, SELECT's inside in
+// query_binder.cc.
+#include "compiler/binder.h"
+
+#include <string>
+#include <utility>
+
+#include "compiler/expression_binder.h"
+#include "compiler/fold.h"
+#include "compiler/parser.h"
+#include "compiler/query_binder.h"
+#include "compiler/table_binder.h"
+
+namespace tessera {
+namespace {
+
+/// What a statement is called that is not done. Longer prefixes come first.
+std::string StatementName(std::string_view tag) {
+  struct Row {
+    std::string_view tag, name;
+  };
+  constexpr Row kRows[] = {
+      {"UpdateStmt", "UPDATE"},
+      {"DeleteStmt", "DELETE"},
+      {"MergeStmt", "MERGE"},
+      {"TruncateStmt", "TRUNCATE"},
+      {"TransactionStmt", "a transaction (BEGIN, COMMIT, ROLLBACK)"},
+      {"CreateTableAsStmt", "CREATE TABLE AS"},
+      {"ViewStmt", "CREATE VIEW"},
+      {"IndexStmt", "CREATE INDEX"},
+      {"AlterTableStmt", "ALTER TABLE"},
+      {"RenameStmt", "ALTER ... RENAME"},
+      {"CreateSchemaStmt", "CREATE SCHEMA"},
+      {"CreateSeqStmt", "CREATE SEQUENCE"},
+      {"CreateFunctionStmt", "CREATE FUNCTION"},
+      {"CreatedbStmt", "CREATE DATABASE"},
+      {"DropdbStmt", "DROP DATABASE"},
+      {"CreateTrigStmt", "CREATE TRIGGER"},
+      {"CreateExtensionStmt", "CREATE EXTENSION"},
+      {"CreateDomainStmt", "CREATE DOMAIN"},
+      {"CreateEnumStmt", "CREATE TYPE"},
+      {"CompositeTypeStmt", "CREATE TYPE"},
+      {"DefineStmt", "this CREATE statement"},
+      {"VacuumStmt", "VACUUM and ANALYZE"},
+      {"PrepareStmt", "PREPARE"},
+      {"ExecuteStmt", "EXECUTE"},
+      {"DeallocateStmt", "DEALLOCATE"},
+      {"DeclareCursorStmt", "DECLARE CURSOR"},
+      {"FetchStmt", "FETCH"},
+      {"ClosePortalStmt", "CLOSE"},
+      {"LockStmt", "LOCK"},
+      {"GrantStmt", "GRANT and REVOKE"},
+      {"GrantRoleStmt", "GRANT and REVOKE"},
+      {"CreateRoleStmt", "CREATE ROLE"},
+      {"CommentStmt", "COMMENT"},
+      {"ListenStmt", "LISTEN"},
+      {"NotifyStmt", "NOTIFY"},
+      {"UnlistenStmt", "UNLISTEN"},
+      {"DiscardStmt", "DISCARD"},
+      {"CheckPointStmt", "CHECKPOINT"},
+      {"ReindexStmt", "REINDEX"},
+      {"ClusterStmt", "CLUSTER"},
+      {"CallStmt", "CALL"},
+      {"DoStmt", "DO"},
+      {"LoadStmt", "LOAD"},
+      {"RefreshMatViewStmt", "REFRESH MATERIALIZED VIEW"},
+  };
+  for (const Row& row : kRows) {
+    if (row.tag == tag) return std::string(row.name);
+  }
+  return "this statement (" + std::string(tag) + ")";
+}
+
+/// Where the statement's first word is.
+int FirstWord(std::string_view sql) {
+  Token t = NextToken(sql, 0);
+  while (t.kind == Token::Kind::kSpace || (t.kind == Token::Kind::kSymbol && sql[t.begin] == ';')) t = NextToken(sql, t.end);
+  return static_cast<int>(t.begin);
+}
+
+// ---- INSERT
+
+/// The columns that the values are for, as numbers.
+Result<std::vector<int>> InsertColumns(const ParseNode& insert, const TableInfo& table) {
+  std::vector<int> columns;
+  const ParseNode* list = insert.Get(Field::k_cols);
+  if (list == nullptr) {
+    for (size_t i = 0; i < table.schema.columns.size(); ++i) columns.push_back(static_cast<int>(i));
+    return columns;
+  }
+  std::vector<bool> seen(table.schema.columns.size());
+  for (const ParseNode& target : *list) {
+    const std::string_view name = target.Text(Field::k_name);
+    if (target.Get(Field::k_indirection) != nullptr) {
+      return Unsupported("a subscript or field of a column is not supported", target.location());
+    }
+    TESSERA_ASSIGN(const int column, FindTableColumn(table, name, target.location()));
+    if (seen[static_cast<size_t>(column)]) {
+      return SqlError("column \"" + std::string(name) + "\" specified more than once", target.location());
+    }
+    seen[static_cast<size_t>(column)] = true;
+    columns.push_back(column);
+  }
+  return columns;
+}
+
+/// A value of VALUES as the column's type.
+Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const ColumnSchema& column) {
+  if (node.Is(Tag::kSetToDefault)) return Value::Null(column.type);  // no column has another default
+  TESSERA_ASSIGN(ExprPtr e, binder->Bind(node));
+  const int position = e->position;
+  const bool untyped = e->type.id == TypeId::kNull;
+  if (!untyped && FindCast(e->type, column.type) > CastContext::kAssignment) {
+    return SqlError("column \"" + column.name + "\" is of type " + column.type.ToString() + " but expression is of type " + e->type.ToString(), position,
+                    "You will need to rewrite or cast the expression.");
+  }
+  if (!IsConstant(*e)) return Unsupported("VALUES with an expression that is not a constant is not supported", position);
+  // Text is checked against VARCHAR(n), not cut as by CAST; a text literal is read as the column's type.
+  if (!e->constant.null && (untyped || (e->type.id == TypeId::kText && column.type.id == TypeId::kText))) {
+    Result<Value> value = ParseValue(e->constant.text, column.type);
+    if (!value.ok()) return value.status().At(position);
+    return value;
+  }
+  if (e->constant.null) return Value::Null(column.type);
+  SqlType type = column.type;
+  if (type.id == TypeId::kText) type.length = 0;
+  Result<Value> value = EvaluateCast(e->constant, type);
+  if (!value.ok()) return value.status().At(position);
+  if (type.id == TypeId::kText) return ParseValue(value->text, column.type);
+  return value;
+}
+
+Status BindValues(const ParseNode& lists, std::string_view sql, const std::vector<int>& columns, bool named, Statement* out) {
+  const TableSchema& schema = out->target->schema;
+  BindContext context;
+  context.sql = sql;
+  std::vector<Relation> no_relations;
+  context.relations = &no_relations;
+  ExpressionBinder binder(&context, nullptr, Clause::kValues);
+
+  RowBatch& batch = out->values;
+  batch.columns.resize(schema.columns.size());
+  for (size_t c = 0; c < schema.columns.size(); ++c) batch.columns[c].type = schema.columns[c].type;
+  // The place in the list of the value for each column; -1: NULL.
+  std::vector<bool> given(schema.columns.size());
+  size_t width = 0;
+  for (const ParseNode& list : lists) {
+    const ParseNode* items = list.Is(Tag::kList) ? list.Get(Field::k_items) : &list;
+    const size_t count = items->size();
+    const int position = items->first()->location();
+    if (batch.rows == 0) {
+      width = count;
+      if (count > columns.size()) {
+        const ParseNode* extra = items->first();
+        for (size_t i = 0; i < columns.size(); ++i) extra = extra->next();
+        return SqlError("INSERT has more expressions than target columns", extra->location());
+      }
+      // As PostgreSQL, fewer values than columns are fine if no columns are named.
+      if (count < columns.size() && named) return SqlError("INSERT has more target columns than expressions", position);
+      for (size_t i = 0; i < count; ++i) given[static_cast<size_t>(columns[i])] = true;
+    }
+    if (count != width) return SqlError("VALUES lists must all be the same length", position);
+    size_t i = 0;
+    for (const ParseNode& item : *items) {
+      const auto c = static_cast<size_t>(columns[i++]);
+      TESSERA_ASSIGN(const Value value, InsertValue(&binder, item, schema.columns[c]));
+      batch.columns[c].Append(value);
+    }
+    for (size_t c = 0; c < given.size(); ++c) {
+      if (!given[c]) batch.columns[c].Append(Value::Null(schema.columns[c].type));
+    }
+    ++batch.rows;
+  }
+  return {};
+}
+
+Status BindInsert(const ParseNode& insert, std::string_view sql, const Snapshot& snapshot, Statement* out) {
+  out->kind = Statement::Kind::kInsert;
+  const ParseNode& relation = *insert.Get(Field::k_relation);
+  if (insert.Get(Field::k_withClause) != nullptr) return Unsupported("WITH is not supported", FirstWord(sql));
+  if (insert.Get(Field::k_onConflictClause) != nullptr) return Unsupported("ON CONFLICT is not supported", insert.Get(Field::k_onConflictClause)->location());
+  if (const ParseNode* returning = insert.Get(Field::k_returningList)) {
+    return Unsupported("RETURNING is not supported", returning->first()->location());
+  }
+  TESSERA_ASSIGN(out->target, FindTable(relation, snapshot));
+  out->table = out->target->schema.name;
+  TESSERA_ASSIGN(const std::vector<int> columns, InsertColumns(insert, *out->target));
+  const ParseNode* select = insert.Get(Field::k_selectStmt);
+  if (select == nullptr) return Unsupported("DEFAULT VALUES is not supported", relation.location());
+  const ParseNode* values = select->Get(Field::k_valuesLists);
+  const bool plain = select->Get(Field::k_sortClause) == nullptr && select->Get(Field::k_limitCount) == nullptr &&
+                     select->Get(Field::k_limitOffset) == nullptr && select->Get(Field::k_withClause) == nullptr;
+  const bool named = insert.Get(Field::k_cols) != nullptr;
+  if (values != nullptr && plain) return BindValues(*values, sql, columns, named, out);
+
+  TESSERA_ASSIGN(out->query, BindQuery(*select, sql, snapshot));
+  const auto count = static_cast<size_t>(out->query->visible);
+  if (count > columns.size()) {
+    return SqlError("INSERT has more expressions than target columns", out->query->outputs[columns.size()].expr->position);
+  }
+  if (count < columns.size() && named) {
+    const ParseNode* extra = insert.Get(Field::k_cols)->first();
+    for (size_t i = 0; i < count; ++i) extra = extra->next();
+    return SqlError("INSERT has more target columns than expressions", extra->location());
+  }
+  return FitToTable(out->query.get(), *out->target, columns);
+}
+
+// ---- SET, SHOW, EXPLAIN
+
+Status BindSet(const ParseNode& set, std::string_view sql, Statement* out) {
+  out->kind = Statement::Kind::kSet;
+  const std::string_view kind = set.Text(Field::k_kind);
+  out->setting = set.Text(Field::k_name);
+  if (kind == "VAR_SET_DEFAULT" || kind == "VAR_RESET") {
+    out->value = "default";
+    return {};
+  }
+  if (kind != "VAR_SET_VALUE") {
+    return Unsupported(kind == "VAR_RESET_ALL" ? "RESET ALL is not supported" : "this form of SET is not supported", FirstWord(sql));
+  }
+  const ParseNode* args = set.Get(Field::k_args);
+  if (args == nullptr || args->first() == nullptr) return SqlError("SET " + out->setting + " takes an argument", FirstWord(sql));
+  const ParseNode& arg = *args->first();
+  if (arg.next() != nullptr) return SqlError("SET " + out->setting + " takes only one argument", arg.next()->location());
+  if (!arg.Is(Tag::kA_Const)) return Unsupported("SET to something that is not a constant is not supported", arg.location());
+  if (const ParseNode* s = arg.Get(Field::k_sval)) {
+    out->value = s->Text(Field::k_sval);
+  } else if (const ParseNode* f = arg.Get(Field::k_fval)) {
+    out->value = f->Text(Field::k_fval);
+  } else {
+    out->value = std::to_string(ExpressionBinder::IntegerOfConstant(sql, arg));
+  }
+  return {};
+}
+
+Status BindStatement(const ParseNode& node, std::string_view sql, const Snapshot& snapshot, Statement* out);
+
+Status BindExplain(const ParseNode& explain, std::string_view sql, const Snapshot& snapshot, Statement* out) {
+  bool analyze = false;
+  if (const ParseNode* options = explain.Get(Field::k_options)) {
+    for (const ParseNode& option : *options) {
+      const std::string_view name = option.Text(Field::k_defname);
+      if (name != "analyze") return Unsupported("EXPLAIN option \"" + std::string(name) + "\" is not supported", option.location());
+      TESSERA_ASSIGN(analyze, BooleanOption(option));
+    }
+  }
+  const ParseNode& inner = *explain.Get(Field::k_query);
+  if (!inner.Is(Tag::kSelectStmt) && !inner.Is(Tag::kInsertStmt)) {
+    return Unsupported("EXPLAIN of this statement is not supported", FirstWord(sql), "EXPLAIN takes SELECT and INSERT ... SELECT.");
+  }
+  TESSERA_TRY(BindStatement(inner, sql, snapshot, out));
+  if (out->query == nullptr) return Unsupported("EXPLAIN of INSERT ... VALUES is not supported", FirstWord(sql));
+  out->explain = true;
+  out->explain_analyze = analyze;
+  return {};
+}
+
+Status BindStatement(const ParseNode& node, std::string_view sql, const Snapshot& snapshot, Statement* out) {
+  switch (node.tag()) {
+    case Tag::kSelectStmt: {
+      out->kind = Statement::Kind::kSelect;
+      TESSERA_ASSIGN(out->query, BindQuery(node, sql, snapshot));
+      return {};
+    }
+    case Tag::kInsertStmt:
+      return BindInsert(node, sql, snapshot, out);
+    case Tag::kCreateStmt:
+      return BindCreateTable(node, sql, snapshot, out);
+    case Tag::kDropStmt:
+      return BindDropTable(node, FirstWord(sql), snapshot, out);
+    case Tag::kCopyStmt:
+      return BindCopy(node, sql, snapshot, FirstWord(sql), out);
+    case Tag::kVariableSetStmt:
+      return BindSet(node, sql, out);
+    case Tag::kVariableShowStmt:
+      out->kind = Statement::Kind::kShow;
+      out->setting = node.Text(Field::k_name);
+      return {};
+    case Tag::kExplainStmt:
+      return BindExplain(node, sql, snapshot, out);
+    default:
+      return Unsupported(StatementName(node.text()) + " is not supported", FirstWord(sql));
+  }
+}
+
+}  // namespace
+
+Result<Statement> Bind(std::string_view sql, const Snapshot& snapshot) {
+  TESSERA_ASSIGN(const ParsedStatement parsed, ParseOne(sql));
+  Statement statement;
+  TESSERA_TRY(BindStatement(*parsed.statement, sql, snapshot, &statement));
+  return statement;
+}
+
+}  // namespace tessera

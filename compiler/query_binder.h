@@ -1,0 +1,34 @@
+// SELECT -> Query. Private to compiler/.
+//
+// Start at: BindQuery. Pure functions; any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/parse_tree.h"
+#include "compiler/plan.h"
+#include "tablet/tablet.h"
+
+namespace tessera {
+
+/// The query block of a SelectStmt node.
+Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_view sql, const Snapshot& snapshot);
+
+/// SELECT of these columns of a table: what COPY table TO writes.
+std::unique_ptr<Query> ScanQuery(std::shared_ptr<const TableInfo> table, const std::vector<int>& columns);
+
+/// The table that a RangeVar node names. Errors: it does not exist (with a hint), it has a schema.
+Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, const Snapshot& snapshot);
+Status TableNotFound(std::string_view name, int position, const Snapshot& snapshot);
+/// The column `name` of the table, or an error with a hint.
+Result<int> FindTableColumn(const TableInfo& table, std::string_view name, int position);
+
+/// Makes the visible outputs of `query`, which are the columns `columns` of `target` in this order, all of the target's columns in
+/// its order and of its types; the others are NULL. What ORDER BY refers to stays. Errors: a type that cannot be stored.
+Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>& columns);
+
+}  // namespace tessera

@@ -1,0 +1,245 @@
+// What the host hands to the VM kernel: the lowered program, bound tablets, the layout of shared memory, the sinks. Private to
+// kernels/; README.md beside this draws the machine. Plain data, compiled by g++ and nvcc; pointers are device pointers.
+//
+// Start at: Launch.
+#pragma once
+
+#include <cstdint>
+
+#include "vm/binding.h"
+
+namespace tessera::kernels {
+
+/// The opcodes, from the one list. (vm/program.h has the same enum, among strings and vectors that kernels do without.)
+enum class Op : uint16_t {
+#define OPCODE(Name, ...) Name,
+#include "vm/opcodes.def"
+#undef OPCODE
+  kCount
+};
+
+// ---- Shape of the machine ----------------------------------------------------------------------------------------------
+
+/// 16 rows a thread amortise the decoding of an instruction: SSB q1.1 on an H100 takes 0.95 ms with 4, 0.57 with 16.
+inline constexpr uint32_t kRows = 16;
+/// Interpreting threads of a block; one producer warp comes on top. Blocks of 128 and of 256 are equally fast; the smaller tile
+/// halves what a register costs in shared memory (16 KiB).
+inline constexpr uint32_t kThreads = 128;
+inline constexpr uint32_t kWarps = kThreads / 32;
+inline constexpr uint32_t kTileRows = kThreads * kRows;
+/// Rows of a tile that belong to one warp: the unit that is applied wholly or not at all.
+inline constexpr uint32_t kSliceRows = 32 * kRows;
+inline constexpr uint32_t kMaxStages = 4;
+inline constexpr uint32_t kNowhere = 0xFFFFFFFFu;
+inline constexpr uint32_t kMaxGroupKeys = 63;  ///< one bit each in the first word of a group's record
+
+static_assert(kTileRows == 2048, "tiles start at multiples of 2048 rows: only these are aligned for bulk copies at every width");
+
+// ---- Program -----------------------------------------------------------------------------------------------------------
+
+enum class OperandSource : uint8_t { kNone, kSlot, kRegister, kConstant };
+
+/// Where a register lives: a byte offset in shared memory, or, with kInScratch, in the block's part of `scratch`. A register is
+/// private to its threads: one NULL word per thread, then [16][threads] values of 8 (kWidePlace: 16) bytes.
+inline constexpr uint32_t kInScratch = 1u << 31;
+inline constexpr uint32_t kWidePlace = 1u << 30;
+inline constexpr uint32_t kPlaceOffset = kWidePlace - 1;
+constexpr uint32_t RegisterBytes(bool wide) { return kThreads * 4 + kThreads * kRows * (wide ? 16 : 8); }
+
+/// An instruction, lowered: operands resolved as far as the program alone allows. Addresses are those of the program.
+struct alignas(16) InstructionHead {
+  Op op = Op::End;
+  OperandSource source = OperandSource::kNone;  ///< of an operand of 64 bits, which is fetched before the switch
+  bool null_constant = false;  ///< kConstant: the operand is NULL
+  uint16_t slot = 0;           ///< kSlot
+  uint16_t p1 = 0;             ///< mask register, predicate, aggregate
+  uint32_t place = 0;          ///< kRegister and stores: the register
+  OperandSource wide_source = OperandSource::kNone;  ///< of an operand of class W, which the shape fetches row by row
+  uint8_t unused[3] = {};
+};
+struct alignas(16) DeviceInstruction {
+  InstructionHead head;
+  uint32_t address = 0;        ///< the instruction's own
+  int32_t p3 = 0;              ///< as in the program; SkipIfNone: how many instructions on it jumps
+  uint32_t state = 0;                     ///< aggregates with keys: first word in the group's state
+  uint32_t private_state = kNowhere;      ///< ... byte offset of its arrays in shared memory; kNowhere: not private
+  int64_t low = 0, high = 0;              ///< kConstant: the value; CheckI, CheckW: the lower bound
+  int64_t upper_low = 0, upper_high = 0;  ///< CheckI, CheckW: the upper bound
+};
+static_assert(sizeof(DeviceInstruction) == 64);
+
+// ---- Tablets -----------------------------------------------------------------------------------------------------------
+
+/// vm::BoundSlot with device pointers. The head is what most instructions need: one load of 16 bytes.
+struct alignas(16) SlotHead {
+  const uint8_t* codes = nullptr;
+  uint32_t stage = kNowhere;  ///< byte offset in a stage of the ring; kNowhere: read on demand
+  uint8_t width = 0;
+  vm::Decode decode = vm::Decode::kConstant;
+  bool may_be_null = false;
+  bool all_null = false;
+};
+struct alignas(16) SlotRecord {
+  SlotHead head;
+  uint64_t base = 0;
+  int64_t base_high = 0;
+  uint64_t null_code = 0;
+  int64_t null_code_high = 0;
+  const int64_t* map = nullptr;
+  const uint8_t* map_null = nullptr;
+  const uint8_t* null_bytes = nullptr;
+  bool has_null_code = false;
+};
+static_assert(sizeof(SlotRecord) == 80);
+
+enum class PredicateKind : uint8_t { kAll, kNone, kRange, kSet };
+
+/// vm::BoundPredicate, complete in itself. A set by row and a test of NULL bytes are ranges over a stream of bytes here. Ranges of
+/// 1 and 2 bytes do not wrap around: the host has turned those that do into the negation of what they leave out.
+struct alignas(16) PredicateHead {
+  const uint8_t* codes = nullptr;
+  uint32_t stage = kNowhere;
+  uint8_t width = 0;
+  PredicateKind kind = PredicateKind::kAll;
+  bool negated = false;
+  bool exclude_null = false;
+};
+struct alignas(16) PredicateRecord {
+  PredicateHead head;
+  uint64_t low = 0, span = 0;
+  uint64_t low_high = 0, span_high = 0;  ///< width 16
+  uint64_t null_code = 0;
+  int64_t null_code_high = 0;
+  const uint8_t* set = nullptr;
+  uint64_t unused = 0;
+};
+static_assert(sizeof(PredicateRecord) == 80);
+
+/// A column of the ring.
+struct StagedSlot {
+  uint32_t slot;
+  uint32_t offset;  ///< in a stage
+};
+
+/// What the producer tells about a stage. rows == 0: there is no tile, the launch ends here.
+struct alignas(16) TileHeader {
+  uint32_t index;   ///< number of the tile in the launch
+  uint32_t tablet;
+  uint32_t first;   ///< row of the tablet
+  uint32_t rows;
+};
+
+/// What a warp remembers in shared memory, because it needs it once a tile at most.
+struct alignas(16) WarpState {
+  unsigned long long rows_at = 0;  ///< second pass: where the next rows go
+  uint32_t rows_counted = 0;       ///< first pass: rows that are going to be emitted
+  uint32_t next = 0;               ///< the first tile that the warp has not applied
+};
+
+// ---- Sinks -------------------------------------------------------------------------------------------------------------
+
+/// State of an aggregate without keys: per warp in shared memory, per block in device memory at the end of a launch.
+struct alignas(16) Partial {
+  int64_t low = 0, high = 0;  ///< sums: 128 bits; floats: bits of the double
+  uint64_t count = 0;         ///< values that came in
+  uint64_t unused = 0;
+};
+
+/// Groups of a section with keys. A group has an ordinal, given in order of arrival; its record and state are dense arrays. A
+/// slot of the hash table is 0 (free), tag | 1 (a thread is writing the record) or tag | ordinal + 2; the tag is the upper half
+/// of the hash. `record_words` = 1 (NULL bits) + words of the keys.
+struct GroupTable {
+  uint64_t* slots = nullptr;
+  uint64_t slot_mask = 0;
+  uint32_t max_groups = 0;
+  uint32_t record_words = 0;
+  uint32_t state_words = 0;      ///< of a group: seen bits, 64 aggregates a word, then the states, then the lock if any
+  uint32_t lock_word = kNowhere;
+  uint64_t* records = nullptr;
+  uint64_t* states = nullptr;
+  const uint64_t* initial_state = nullptr;
+};
+
+/// Rows that Emit made, column by column.
+struct Output {
+  uint64_t* low = nullptr;    ///< [column][capacity]
+  uint64_t* high = nullptr;   ///< [wide column][capacity]
+  uint8_t* null = nullptr;    ///< [column][capacity]
+  uint32_t capacity = 0;
+  uint32_t columns = 0;
+  const uint32_t* places = nullptr;  ///< the register of each column
+  const uint32_t* highs = nullptr;   ///< index of each wide column in `high`
+};
+
+enum StopReason : uint32_t { kGrow = 1, kOutputFull = 2, kFailed = 4, kEnough = 8, kCancelled = 16 };
+
+/// Counters that blocks and host share, each on a cache line of its own.
+struct Control {
+  alignas(128) uint32_t stop;           ///< nonzero: producers start no more tiles
+  uint32_t reasons;                     ///< bits of StopReason
+  uint32_t error_claimed;               ///< the first failing row wins
+  uint32_t error_address, error_code, error_tablet, error_row;
+  alignas(128) uint32_t groups;         ///< ordinals given out; may exceed max_groups by those that were refused
+  alignas(128) unsigned long long rows; ///< of output, reserved
+  unsigned long long rows_valid;        ///< ... of which the first so many are written (least base of a refused reservation)
+  unsigned long long rows_wanted;       ///< largest reservation that was refused
+};
+
+// ---- Launch ------------------------------------------------------------------------------------------------------------
+
+/// Byte offsets in dynamic shared memory.
+struct Layout {
+  uint32_t code = kNowhere;       ///< copy of the instructions; kNowhere: read from device memory
+  uint32_t headers = 0;           ///< TileHeader[stages]
+  uint32_t barriers = 0;          ///< full[stages], empty[stages]
+  uint32_t warps = 0;             ///< WarpState[warps]
+  uint32_t warp_states = 0;       ///< Partial[warps][aggregates]
+  uint32_t masks = 0;             ///< uint32_t[masks][threads]
+  uint32_t wide = 0;              ///< accumulator W: 16 bytes [16][threads]
+  uint32_t ordinals = 0;          ///< uint32_t[16][threads]: the group of each row
+  uint32_t private_slots = 0;     ///< uint32_t[2 * private_groups]
+  uint32_t private_records = 0;   ///< uint64_t[private_groups][record_words]
+  uint32_t private_seen = 0;      ///< uint32_t[(aggregates + 31) / 32][private_groups]
+  uint32_t private_begin = 0, private_end = 0;  ///< all of the above, cleared at the start
+  uint32_t ring = 0;
+  uint32_t stage_bytes = 0;
+  uint32_t stages = 0;
+  uint32_t bytes = 0;
+};
+
+struct Launch {
+  const DeviceInstruction* code = nullptr;
+  uint32_t code_length = 0;
+  uint32_t slots = 0;                ///< SlotRecords, then PredicateRecords make a tablet's record
+  const uint8_t* records = nullptr;
+  uint32_t record_bytes = 0;
+  bool record_staged = false;        ///< the record travels at the head of each stage
+  bool two_passes = false;           ///< sinks are fed more than once a tile: a first pass reserves, a second applies
+  const uint32_t* first_tile = nullptr;   ///< per tablet, then at least 33 times 2^32 - 1
+  const uint32_t* tablet_rows = nullptr;
+  uint32_t tiles = 0;
+  uint32_t staged_count = 0;
+  const StagedSlot* staged = nullptr;
+  Layout layout;
+
+  uint32_t* cursors = nullptr;       ///< per block and warp: the next tile that it has to apply
+  Control* control = nullptr;
+  uint8_t* scratch = nullptr;        ///< registers that shared memory has no room for
+  uint64_t scratch_bytes = 0;        ///< per block
+
+  uint32_t aggregates = 0;
+  Partial* partials = nullptr;       ///< [block][aggregate], without keys
+  const uint16_t* aggregate_ops = nullptr;
+
+  uint32_t keys = 0;
+  uint32_t private_groups = 0;       ///< a power of two; 0: none. Groups with ordinals below are aggregated per block
+  uint32_t key_places[kMaxGroupKeys + 1] = {};
+  GroupTable groups;
+  const DeviceInstruction* folds = nullptr;  ///< per aggregate an instruction with its op, state and private_state
+
+  Output output;
+  unsigned long long enough = ~0ull; ///< rows of output after which the launch may stop
+};
+static_assert(sizeof(Launch) <= 4096, "kernel parameters");
+
+}  // namespace tessera::kernels

@@ -1,0 +1,186 @@
+#include "shell/command_line.h"
+
+#include <getopt.h>
+
+#include <array>
+#include <charconv>
+
+#include "compiler/nearest_name.h"
+
+namespace tessera {
+namespace {
+
+enum Option : int {
+  kOptionBail = 256,
+  kOptionBox,
+  kOptionCsv,
+  kOptionDevice,
+  kOptionFormat,
+  kOptionGpuMemory,
+  kOptionHelp,
+  kOptionJson,
+  kOptionLine,
+  kOptionMarkdown,
+  kOptionReadOnly,
+  kOptionThreads,
+  kOptionTimer,
+  kOptionVersion,
+};
+
+constexpr std::array<option, 18> kOptions = {{{"bail", no_argument, nullptr, kOptionBail},
+                                              {"box", no_argument, nullptr, kOptionBox},
+                                              {"command", required_argument, nullptr, 'c'},
+                                              {"csv", no_argument, nullptr, kOptionCsv},
+                                              {"device", required_argument, nullptr, kOptionDevice},
+                                              {"file", required_argument, nullptr, 'f'},
+                                              {"format", required_argument, nullptr, kOptionFormat},
+                                              {"gpu-memory", required_argument, nullptr, kOptionGpuMemory},
+                                              {"help", no_argument, nullptr, kOptionHelp},
+                                              {"json", no_argument, nullptr, kOptionJson},
+                                              {"line", no_argument, nullptr, kOptionLine},
+                                              {"markdown", no_argument, nullptr, kOptionMarkdown},
+                                              {"readonly", no_argument, nullptr, kOptionReadOnly},
+                                              {"threads", required_argument, nullptr, kOptionThreads},
+                                              {"timer", no_argument, nullptr, kOptionTimer},
+                                              {"version", no_argument, nullptr, kOptionVersion},
+                                              {nullptr, 0, nullptr, 0},
+                                              {nullptr, 0, nullptr, 0}}};
+
+Status Usage(const std::string& message) { return SqlError(message); }
+
+/// "4", "512M", "8G": powers of two.
+Result<uint64_t> ParseBytes(std::string_view text) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view suffix = text.substr(static_cast<size_t>(end - text.data()));
+  int shift = -1;
+  if (suffix.empty()) shift = 0;
+  if (suffix == "k" || suffix == "K") shift = 10;
+  if (suffix == "m" || suffix == "M") shift = 20;
+  if (suffix == "g" || suffix == "G") shift = 30;
+  if (error != std::errc{} || shift < 0 || number == 0 || number > (UINT64_MAX >> shift)) {
+    return Usage("--gpu-memory takes bytes, or a number with k, m or g: not \"" + std::string(text) + "\"");
+  }
+  return number << shift;
+}
+
+Status UnknownOption(const char* argument) {
+  std::string name = argument;
+  name.erase(0, name.find_first_not_of('-'));
+  name = name.substr(0, name.find('='));
+  std::vector<std::string_view> names;
+  for (const option& o : kOptions) {
+    if (o.name != nullptr) names.emplace_back(o.name);
+  }
+  const std::string nearest = NearestName(name, names);
+  return Usage("unknown or ambiguous option \"" + std::string(argument) + "\"" +
+               (nearest.empty() ? "" : "; perhaps you meant --" + nearest));
+}
+
+}  // namespace
+
+Result<CommandLine> ParseCommandLine(int argc, char** argv) {
+  CommandLine line;
+  opterr = 0;
+  for (;;) {
+    const int at = optind;
+    const int c = getopt_long_only(argc, argv, ":c:f:h", kOptions.data(), nullptr);
+    if (c < 0) break;
+    switch (c) {
+      case 'c':
+        line.inputs.push_back({CommandLineInput::Kind::kText, optarg});
+        break;
+      case 'f':
+        line.inputs.push_back({CommandLineInput::Kind::kFile, optarg});
+        break;
+      case kOptionBail:
+        line.bail = true;
+        break;
+      case kOptionBox:
+        line.format = ResultFormat::kBox;
+        break;
+      case kOptionCsv:
+        line.format = ResultFormat::kCsv;
+        break;
+      case kOptionJson:
+        line.format = ResultFormat::kJson;
+        break;
+      case kOptionLine:
+        line.format = ResultFormat::kLine;
+        break;
+      case kOptionMarkdown:
+        line.format = ResultFormat::kMarkdown;
+        break;
+      case kOptionFormat:
+        line.format = FindResultFormat(optarg);
+        if (!line.format) return Usage("--format is one of " + ResultFormatNames() + ": not \"" + optarg + "\"");
+        break;
+      case kOptionDevice: {
+        const std::string name = optarg;
+        if (name != "auto" && name != "host" && name != "gpu") return Usage("--device is auto, host or gpu: not \"" + name + "\"");
+        line.session.device = name == "host" ? DeviceChoice::kHost : name == "gpu" ? DeviceChoice::kGpu : DeviceChoice::kAuto;
+        break;
+      }
+      case kOptionThreads: {
+        const std::string_view text = optarg;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), line.session.threads);
+        if (error != std::errc{} || end != text.data() + text.size() || line.session.threads < 1 || line.session.threads > 1024) {
+          return Usage("--threads takes a number from 1 to 1024: not \"" + std::string(text) + "\"");
+        }
+        break;
+      }
+      case kOptionGpuMemory: {
+        TESSERA_ASSIGN(line.session.gpu_memory, ParseBytes(optarg));
+        break;
+      }
+      case kOptionReadOnly:
+        line.session.mode = OpenMode::kReadOnly;
+        break;
+      case kOptionTimer:
+        line.timer = true;
+        break;
+      case 'h':
+      case kOptionHelp:
+        line.help = true;
+        break;
+      case kOptionVersion:
+        line.version = true;
+        break;
+      case ':':
+        return Usage("option \"" + std::string(argv[optind - 1]) + "\" needs a value");
+      default:
+        return UnknownOption(argv[at]);
+    }
+  }
+  if (optind < argc) line.session.directory = argv[optind++];
+  if (optind < argc) {
+    return Usage("only one database directory can be opened; \"" + std::string(argv[optind]) +
+                 "\" is one too many (statements are given with -c)");
+  }
+  return line;
+}
+
+std::string UsageText() {
+  return R"(Usage: tessera [options] [DATABASE_DIR]
+
+Without a directory the database lives until the program ends. Without -c and -f, statements
+are read from standard input, with editing and history if that is a terminal.
+
+  -c SQL            run these statements (repeatable, in order with -f)
+  -f FILE           run the statements in FILE (repeatable)
+  --device D        auto (default), host or gpu
+  --threads N       threads on the host (default: all)
+  --gpu-memory N    budget on the GPU in bytes, or with k, m, g
+  --format F        box, csv, json, markdown or line; also as -box -csv -json -markdown -line
+                    (default: box on a terminal, else csv)
+  --timer           print the time of each statement
+  --bail            stop at the first error
+  --readonly        open the database for reading only
+  --version, --help
+
+Results go to standard output, everything else to standard error. Exit status: 0; 1 an SQL error;
+2 usage, file or device; 3 the database cannot be opened.
+)";
+}
+
+}  // namespace tessera

@@ -1,0 +1,39 @@
+// The options of `tessera`. Single and double dash are the same, as in sqlite3 and DuckDB.
+//
+// Start at: ParseCommandLine.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "session/result_text.h"
+#include "session/session.h"
+
+namespace tessera {
+
+/// A piece of work given on the command line.
+struct CommandLineInput {
+  enum class Kind { kText, kFile };
+  Kind kind = Kind::kText;
+  std::string text;  ///< the statements, or the name of the file that has them
+};
+
+struct CommandLine {
+  SessionOptions session;
+  std::optional<ResultFormat> format;    ///< nullopt: box on a terminal, else csv
+  bool timer = false;
+  bool bail = false;
+  std::vector<CommandLineInput> inputs;  ///< -c and -f in their order; none: standard input
+  bool help = false;
+  bool version = false;
+};
+
+/// Errors: kSql, one line that says what is wrong.
+Result<CommandLine> ParseCommandLine(int argc, char** argv);
+
+/// What --help prints.
+std::string UsageText();
+
+}  // namespace tessera

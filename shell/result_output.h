@@ -1,0 +1,50 @@
+// Where results go: standard output, or a file (.output, .once).
+//
+// Start at: ResultOutput. One thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace tessera {
+
+class ResultOutput {
+ public:
+  ResultOutput() = default;
+  ~ResultOutput() { CloseFile(); }
+  ResultOutput(const ResultOutput&) = delete;
+  ResultOutput& operator=(const ResultOutput&) = delete;
+
+  /// Writes at once, nothing is buffered here. Errors: kIo, kResource.
+  Status Write(std::string_view text);
+
+  /// Results go to `file` from now on, or, with `once`, until StatementDone(). Errors: kIo.
+  Status OpenFile(const std::string& file, bool once);
+  /// Results go to standard output again.
+  void UseStandardOutput() { CloseFile(); }
+  void StatementDone() {
+    if (once_) CloseFile();
+  }
+
+  /// Whether results are seen by a person, and how wide their window is (columns; 80 if it does not tell).
+  bool IsTerminal() const;
+  size_t TerminalWidth() const;
+
+  /// Whoever read standard output has gone (`| head`): there is nobody left to print for.
+  bool reader_gone() const { return reader_gone_; }
+  /// Standard output could not be written to for another reason.
+  bool failed() const { return failed_; }
+
+ private:
+  void CloseFile();
+
+  int file_ = -1;  ///< -1: standard output
+  std::string name_;
+  bool once_ = false;
+  bool reader_gone_ = false;
+  bool failed_ = false;
+};
+
+}  // namespace tessera

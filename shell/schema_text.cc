@@ -1,0 +1,69 @@
+#include "shell/schema_text.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tessera {
+namespace {
+
+// The words that PostgreSQL 15 never takes as a column or table name unquoted, sorted.
+constexpr auto kReserved = std::to_array<std::string_view>({
+    "all",          "analyse",           "analyze",      "and",       "any",          "array",         "as",
+    "asc",          "asymmetric",        "authorization", "binary",   "both",         "case",          "cast",
+    "check",        "collate",           "collation",    "column",    "concurrently", "constraint",    "create",
+    "cross",        "current_catalog",   "current_date", "current_role", "current_schema", "current_time", "current_timestamp",
+    "current_user", "default",           "deferrable",   "desc",      "distinct",     "do",            "else",
+    "end",          "except",            "false",        "fetch",     "for",          "foreign",       "freeze",
+    "from",         "full",              "grant",        "group",     "having",       "ilike",         "in",
+    "initially",    "inner",             "intersect",    "into",      "is",           "isnull",        "join",
+    "lateral",      "leading",           "left",         "like",      "limit",        "localtime",     "localtimestamp",
+    "natural",      "not",               "notnull",      "null",      "offset",       "on",            "only",
+    "or",           "order",             "outer",        "overlaps",  "placing",      "primary",       "references",
+    "returning",    "right",             "select",       "session_user", "similar",   "some",          "symmetric",
+    "table",        "tablesample",       "then",         "to",        "trailing",     "true",          "union",
+    "unique",       "user",              "using",        "variadic",  "verbose",      "when",          "where",
+    "window",       "with"});
+
+}  // namespace
+
+std::string QuotedName(std::string_view name) {
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  const bool word = !name.empty() && !(name[0] >= '0' && name[0] <= '9') && std::all_of(name.begin(), name.end(), plain);
+  if (word && std::find(kReserved.begin(), kReserved.end(), name) == kReserved.end()) return std::string(name);
+  std::string out = "\"";
+  for (char c : name) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
+
+std::string QuotedText(std::string_view text) {
+  std::string out = "'";
+  for (char c : text) {
+    if (c == '\'') out += '\'';
+    out += c;
+  }
+  return out + '\'';
+}
+
+std::string CreateTableText(const TableSchema& schema) {
+  std::string out = "CREATE TABLE " + QuotedName(schema.name) + " (\n";
+  for (size_t i = 0; i < schema.columns.size(); ++i) {
+    const ColumnSchema& column = schema.columns[i];
+    out += "  " + QuotedName(column.name) + " " + column.type.ToString() + (column.not_null ? " NOT NULL" : "");
+    out += i + 1 < schema.columns.size() || !schema.primary_key.empty() ? ",\n" : "\n";
+  }
+  if (!schema.primary_key.empty()) {
+    out += "  PRIMARY KEY (";
+    for (size_t i = 0; i < schema.primary_key.size(); ++i) {
+      out += (i == 0 ? "" : ", ") + QuotedName(schema.columns[static_cast<size_t>(schema.primary_key[i])].name);
+    }
+    out += ")\n";
+  }
+  out += ")";
+  if (schema.tablet_rows > 0) out += " WITH (tablet_rows = " + std::to_string(schema.tablet_rows) + ")";
+  return out + ";\n";
+}
+
+}  // namespace tessera

@@ -1,0 +1,20 @@
+// Tables as the SQL that makes them: .schema. Any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tablet/tablet.h"
+
+namespace tessera {
+
+/// `CREATE TABLE ...;` over several lines, ending with a newline.
+std::string CreateTableText(const TableSchema& schema);
+
+/// `name` as SQL needs it: in double quotes unless it is a plain lower-case word that is not reserved.
+std::string QuotedName(std::string_view name);
+
+/// 'text', with quotes doubled.
+std::string QuotedText(std::string_view text);
+
+}  // namespace tessera

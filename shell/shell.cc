@@ -1,0 +1,300 @@
+#include "shell/shell.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+
+#include "compiler/compiler.h"
+#include "session/statistics_text.h"
+#include "shell/dot_commands.h"
+#include "shell/exit_status.h"
+#include "shell/interrupts.h"
+#include "shell/line_editor.h"
+#include "shell/version.h"
+#include "tablet/io_error.h"
+
+namespace tessera {
+namespace {
+
+constexpr const char* kPrompt = "tessera> ";
+constexpr const char* kContinuationPrompt = "    ...> ";
+/// A buffer longer than this is looked at only when a line ends in a semicolon, so that a statement of many lines takes
+/// linear time.
+constexpr size_t kScannedAtEverySemicolon = 1 << 16;
+
+bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n\f\v") == std::string_view::npos; }
+
+std::string HomeFile(const char* name) {
+  const char* home = std::getenv("HOME");
+  return home == nullptr || *home == 0 ? std::string() : std::string(home) + "/" + name;
+}
+
+}  // namespace
+
+Shell::Shell(Session* session, const CommandLine& line) : session_(session), line_(line) {
+  settings_.format = line.format;
+  settings_.timer = line.timer;
+  settings_.bail = line.bail;
+  session_->SetProgress([this](const Progress& progress) { progress_.Update(progress); });
+}
+
+Shell::~Shell() { session_->SetProgress({}); }
+
+int Shell::Run() {
+  interactive_ = line_.inputs.empty() && isatty(STDIN_FILENO) == 1;
+  WatchInterrupts(session_, interactive_);
+  if (interactive_) {
+    RunInteractive();
+  } else if (line_.inputs.empty()) {
+    RunStandardInput();
+  } else {
+    for (const CommandLineInput& input : line_.inputs) {
+      if (!Continues()) break;
+      if (input.kind == CommandLineInput::Kind::kText) {
+        RunText(input.text, "");
+        continue;
+      }
+      Status status = RunFile(input.text);
+      if (!status.ok()) {
+        Message("tessera: " + status.message());
+        file_failed_ = true;
+        if (settings_.bail) break;
+      }
+    }
+  }
+  StopWatchingInterrupts();
+  if (output_.reader_gone()) return kExitOk;  // `| head` has seen what it wanted
+  if (output_.failed()) return kExitUsage;
+  if (quit_status_ >= 0) return quit_status_;
+  if (file_failed_) return kExitUsage;
+  return failed_ && !interactive_ ? kExitSqlError : kExitOk;
+}
+
+bool Shell::Continues() const {
+  if (quit_ || output_.failed() || output_.reader_gone()) return false;
+  if (interactive_) return PendingInterrupt() == 0 || PendingInterrupt() == SIGINT;
+  return PendingInterrupt() == 0 && !(failed_ && settings_.bail);
+}
+
+// ---- Where statements come from -----------------------------------------------------------------------------------------
+
+void Shell::RunInteractive() {
+  Message(fmt::format("Tessera {} ({}). Enter .help for help.", kVersion, session_->DeviceDescription()));
+  if (line_.session.directory.empty()) Message("No database directory was given: this one lives until you leave.");
+  const std::string rc = HomeFile(".tesserarc");
+  if (!rc.empty() && access(rc.c_str(), R_OK) == 0) {
+    Status status = RunFile(rc);
+    if (!status.ok()) Message(status.message());
+  }
+  LineEditor editor(HomeFile(".tessera_history"));
+  Script script;
+  script.interactive = true;
+  while (Continues()) {
+    TakeInterrupt();  // a Ctrl-C that came too late for the statement before
+    std::string line;
+    switch (editor.Read(script.buffer.empty() ? kPrompt : kContinuationPrompt, &line)) {
+      case LineEditor::Outcome::kLine:
+        TakeLine(&script, line);
+        break;
+      case LineEditor::Outcome::kInterrupted:
+        script.buffer.clear();
+        break;
+      case LineEditor::Outcome::kEnd:
+        return;
+    }
+  }
+}
+
+void Shell::RunStandardInput() {
+  if (!RunDescriptor(STDIN_FILENO, "")) {
+    Message("tessera: could not read standard input: " + std::generic_category().message(errno));
+    file_failed_ = true;
+  }
+}
+
+Status Shell::RunFile(const std::string& file) {
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return IoError("could not open", file, errno);
+  const bool read = RunDescriptor(fd, file);
+  const int error = errno;
+  close(fd);
+  return read ? Status::Ok() : IoError("could not read", file, error);
+}
+
+bool Shell::RunDescriptor(int fd, const std::string& name) {
+  Script script;
+  script.name = name;
+  std::string text;  // what has been read and not yet taken
+  std::string piece(1 << 16, 0);
+  while (Continues()) {
+    const ssize_t n = read(fd, piece.data(), piece.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    if (n == 0) {
+      if (!text.empty()) TakeLine(&script, text);
+      break;
+    }
+    text.append(piece, 0, static_cast<size_t>(n));
+    size_t begin = 0;
+    for (size_t end; Continues() && (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      TakeLine(&script, std::string_view(text).substr(begin, end - begin));
+    }
+    text.erase(0, begin);
+  }
+  TakeEnd(&script);
+  return true;
+}
+
+void Shell::RunText(std::string_view text, const std::string& name) {
+  Script script;
+  script.name = name;
+  while (!text.empty() && Continues()) {
+    const size_t end = text.find('\n');
+    TakeLine(&script, text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  TakeEnd(&script);
+}
+
+void Shell::TakeLine(Script* script, std::string_view line) {
+  ++script->line;
+  if (script->line == 1 && line.substr(0, 3) == "\xEF\xBB\xBF") line.remove_prefix(3);  // a byte order mark
+  const bool first = script->buffer.empty();
+  if (first) {
+    if (!line.empty() && line[0] == '.') {
+      RunDotCommand(line, *script);
+      return;
+    }
+    if (IsBlank(line)) return;
+    script->buffer_line = script->line;
+  }
+  script->buffer += line;
+  script->buffer += '\n';
+  const size_t last = line.find_last_not_of(" \t\r");
+  const bool ends = last != std::string_view::npos && line[last] == ';';
+  const bool has = line.find(';') != std::string_view::npos;
+  if (!first && !ends && !(has && script->buffer.size() < kScannedAtEverySemicolon)) {
+    // A comment alone is complete without a semicolon.
+    if (has || script->buffer.size() >= kScannedAtEverySemicolon || script->buffer.find("*/") == std::string::npos) return;
+  }
+  bool complete = false;
+  SplitStatements(script->buffer, &complete);
+  if (complete) RunBuffer(script);
+}
+
+void Shell::TakeEnd(Script* script) {
+  if (!script->buffer.empty() && Continues()) RunBuffer(script);
+}
+
+void Shell::RunBuffer(Script* script) {
+  const std::string text = std::move(script->buffer);
+  script->buffer.clear();
+  for (const StatementText& statement : SplitStatements(text)) {
+    if (!Continues()) return;
+    RunStatement(statement.sql, script->buffer_line + statement.line - 1, *script);
+    if (interactive_ && PendingInterrupt() != 0) return;  // Ctrl-C means the rest of the line too
+  }
+}
+
+// ---- Running --------------------------------------------------------------------------------------------------------
+
+void Shell::RunStatement(std::string_view sql, int line, const Script& script) {
+  if (settings_.echo) {
+    Status echoed = output_.Write(std::string(sql) + ";\n");
+    if (!echoed.ok()) {
+      ReportError(echoed, sql, line, script);
+      return;
+    }
+  }
+  Status status = Execute(sql);
+  if (!status.ok()) ReportError(status, sql, line, script);
+}
+
+Status Shell::Execute(std::string_view sql) {
+  progress_.Start();
+  const auto sink = [this](std::string_view text) {
+    progress_.Finish();
+    return output_.Write(text);
+  };
+  const auto done = [this](const std::string& command_tag) {
+    progress_.Finish();
+    if (interactive_) Message(command_tag);
+  };
+  const std::unique_ptr<ResultWriter> writer = MakeResultText(TextOptions(), sink, done);
+  Status status = session_->Execute(sql, writer.get());
+  progress_.Finish();
+  output_.StatementDone();
+  if (settings_.timer) ReportTiming();
+  return status;
+}
+
+void Shell::RunDotCommand(std::string_view text, const Script& script) {
+  if (settings_.echo && !output_.Write(std::string(text) + "\n").ok()) return;
+  Status status = DotCommands(this).Run(text);
+  if (!status.ok()) ReportError(status, text, script.line, script);
+}
+
+void Shell::ReportError(const Status& error, std::string_view sql, int line, const Script& script) {
+  failed_ = true;
+  if (output_.reader_gone()) return;
+  Status shown = error;
+  std::string where;
+  if (script.interactive) {
+    line = 1;  // what is on the screen starts at the prompt
+  } else if (!script.name.empty()) {
+    where = fmt::format("{}:{}: ", script.name, line);
+  } else if (error.position() < 0 && script.line > 1 && !output_.failed()) {
+    // An error without a place in a longer script: at least the statement is named.
+    shown = error.At(0);
+  }
+  Message(where + FormatError(shown, sql, line));
+}
+
+void Shell::ReportTiming() const {
+  const Timing& t = session_->last_timing();
+  std::string text = fmt::format("Time: {:.3f} ms (compile {:.3f}, execute {:.3f}", t.total, t.compile, t.execute);
+  uint64_t transferred = 0;
+  bool gpu = false;
+  for (const vm::SectionStatistics& section : session_->last_statistics().sections) {
+    transferred += section.bytes_transferred;
+    gpu |= section.on_gpu;
+  }
+  if (gpu) text += fmt::format(", kernels {:.3f}", t.kernel);
+  text += fmt::format("); {} row{}", t.rows, t.rows == 1 ? "" : "s");
+  if (t.bytes_read > 0) {
+    text += fmt::format("; {} read, {:.2f} GB/s", BytesText(static_cast<double>(t.bytes_read)),
+                        t.execute > 0 ? static_cast<double>(t.bytes_read) / t.execute * 1e-6 : 0.0);
+  }
+  if (gpu) text += fmt::format("; {} to the GPU", BytesText(static_cast<double>(transferred)));
+  Message(text);
+}
+
+ResultTextOptions Shell::TextOptions() const {
+  ResultTextOptions options;
+  const bool terminal = output_.IsTerminal();
+  options.format = settings_.format.value_or(terminal ? ResultFormat::kBox : ResultFormat::kCsv);
+  options.null_text = settings_.null_text;
+  options.headers = settings_.headers;
+  options.widths = settings_.widths;
+  options.max_rows = settings_.max_rows.value_or(terminal ? kTerminalRows : 0);
+  options.max_width = terminal ? output_.TerminalWidth() : 0;
+  return options;
+}
+
+void Shell::Message(const std::string& text) {
+  std::string line = text + "\n";
+  std::string_view rest = line;
+  while (!rest.empty()) {
+    const ssize_t n = write(STDERR_FILENO, rest.data(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    rest.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+}  // namespace tessera

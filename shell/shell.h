@@ -1,0 +1,98 @@
+// The shell: reads statements and dot commands from a terminal, scripts or the command line, runs them in one session, and
+// prints results to standard output and everything else to standard error.
+//
+// Start at: Shell::Run. One thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "session/result_text.h"
+#include "session/session.h"
+#include "shell/command_line.h"
+#include "shell/result_output.h"
+#include "shell/statement_progress.h"
+
+namespace tessera {
+
+/// What dot commands change.
+struct ShellSettings {
+  std::optional<ResultFormat> format;    ///< nullopt: box on a terminal, else csv
+  std::optional<std::string> null_text;  ///< nullopt: the format's own
+  bool headers = true;
+  std::vector<int> widths;
+  std::optional<size_t> max_rows;  ///< nullopt: kTerminalRows on a terminal, else no limit
+  bool timer = false;
+  bool echo = false;
+  bool bail = false;
+};
+
+class Shell {
+ public:
+  /// Rows of a box on a terminal before its middle is left out.
+  static constexpr size_t kTerminalRows = 40;
+
+  Shell(Session* session, const CommandLine& line);
+  ~Shell();
+  Shell(const Shell&) = delete;
+  Shell& operator=(const Shell&) = delete;
+
+  /// Does all the command line asks for and returns the exit status.
+  int Run();
+
+ private:
+  friend class DotCommands;
+
+  /// Where statements come from, for messages.
+  struct Script {
+    std::string name;       ///< file name; "" for the command line, standard input and the terminal
+    bool interactive = false;
+    int line = 0;           ///< lines read
+    int buffer_line = 1;    ///< line on which `buffer` starts
+    std::string buffer;     ///< lines that do not make a whole statement yet
+  };
+
+  void RunText(std::string_view text, const std::string& name);
+  /// Runs a file of statements ("-" is not special). Errors: kIo, if it cannot be read.
+  Status RunFile(const std::string& file);
+  void RunStandardInput();
+  void RunInteractive();
+  /// Reads the lines of a file descriptor; false if reading failed.
+  bool RunDescriptor(int fd, const std::string& name);
+
+  /// Takes one line of a script and runs what is complete.
+  void TakeLine(Script* script, std::string_view line);
+  /// Runs what is left at the end of a script.
+  void TakeEnd(Script* script);
+  void RunBuffer(Script* script);
+  void RunStatement(std::string_view sql, int line, const Script& script);
+  void RunDotCommand(std::string_view text, const Script& script);
+  /// Runs SQL that a dot command made; its errors are told without a place.
+  Status Execute(std::string_view sql);
+
+  /// Whether to go on: not after .quit, an interrupt, an error with -bail, or when nobody reads the results.
+  bool Continues() const;
+  void ReportError(const Status& error, std::string_view sql, int line, const Script& script);
+  void ReportTiming() const;
+  ResultTextOptions TextOptions() const;
+  /// Prints a message to standard error, ending the line.
+  static void Message(const std::string& text);
+
+  Session* session_;
+  CommandLine line_;
+  ShellSettings settings_;
+  ResultOutput output_;
+  StatementProgress progress_;
+  bool interactive_ = false;
+  bool failed_ = false;         ///< a statement or dot command failed
+  bool file_failed_ = false;    ///< a script could not be read
+  bool quit_ = false;
+  int quit_status_ = -1;        ///< of .quit N; -1 if not given
+  int read_depth_ = 0;          ///< of .read
+};
+
+}  // namespace tessera

@@ -1,0 +1,36 @@
+#include "shell/statement_progress.h"
+
+namespace tessera {
+
+void StatementProgress::Start() {
+  const std::scoped_lock lock(mutex_);
+  running_ = true;
+  bar_.reset();
+  done_ = 0;
+  total_ = 0;
+}
+
+void StatementProgress::Update(const Progress& progress) {
+  // Many threads report; one at a time is enough, the next report says more.
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || !running_) return;
+  // A pass that is done, followed by a smaller number, is the next pass. Small steps back are threads that overtook another.
+  const bool next_pass = done_ >= total_ && progress.done < done_ / 2;
+  if (bar_ == nullptr || next_pass || progress.total != total_) {
+    bar_ = std::make_unique<ProgressBar>(progress.what, progress.total, progress.unit);
+    done_ = 0;
+    total_ = progress.total;
+  }
+  if (progress.done > done_) {
+    bar_->Advance(progress.done - done_);
+    done_ = progress.done;
+  }
+}
+
+void StatementProgress::Finish() {
+  const std::scoped_lock lock(mutex_);
+  running_ = false;
+  bar_.reset();
+}
+
+}  // namespace tessera

@@ -1,0 +1,8 @@
+// The version that `tessera --version` prints.
+#pragma once
+
+namespace tessera {
+
+inline constexpr const char* kVersion = "0.1.0";
+
+}  // namespace tessera

@@ -1,0 +1,131 @@
+// Reading and splitting.
+#include "tablet/csv_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "tablet/io_error.h"
+
+namespace tessera {
+namespace {
+
+/// A record of this size has most likely lost a quote; reading on would only take all the memory there is.
+constexpr size_t kGreatestRecordBytes = size_t{256} << 20;
+
+constexpr size_t kNone = SIZE_MAX;
+
+}  // namespace
+
+Result<CsvFile> CsvFile::Open(const std::string& path) {
+  CsvFile csv;
+  csv.path_ = path;
+  csv.file_ = FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!csv.file_.valid()) return IoError("cannot open", path, errno);
+  struct stat info;
+  if (fstat(csv.file_.get(), &info) != 0) return IoError("cannot read", path, errno);
+  if (S_ISDIR(info.st_mode)) return IoError("cannot read", path, EISDIR);
+  if (S_ISREG(info.st_mode)) csv.size_ = static_cast<uint64_t>(info.st_size);
+  (void)posix_fadvise(csv.file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  return csv;
+}
+
+void CsvFile::Configure(const CopyFromOptions& options, size_t block_bytes) {
+  quote_ = options.quote;
+  escape_ = options.escape;
+  block_bytes_ = block_bytes;
+}
+
+/// Goes on from the state at `begin`; the position behind the last line feed outside quotes, or kNone.
+size_t CsvFile::FindLastRecordEnd(const char* text, size_t begin, size_t end) {
+  if (!in_quotes_ && memchr(text + begin, quote_, end - begin) == nullptr) {
+    const void* last = memrchr(text + begin, '\n', end - begin);
+    return last == nullptr ? kNone : static_cast<size_t>(static_cast<const char*>(last) - text) + 1;
+  }
+  size_t last = kNone;
+  for (size_t i = begin; i < end; ++i) {
+    const char c = text[i];
+    if (!in_quotes_) {
+      // From quote to quote; in between only the last line feed counts.
+      const void* found = memchr(text + i, quote_, end - i);
+      const size_t stop = found == nullptr ? end : static_cast<size_t>(static_cast<const char*>(found) - text);
+      const void* line = memrchr(text + i, '\n', stop - i);
+      if (line != nullptr) last = static_cast<size_t>(static_cast<const char*>(line) - text) + 1;
+      i = stop;
+      in_quotes_ = found != nullptr;
+    } else if (escape_ == quote_) {
+      // A doubled quote leaves and enters again, which comes to the same.
+      const void* found = memchr(text + i, quote_, end - i);
+      if (found == nullptr) break;
+      i = static_cast<size_t>(static_cast<const char*>(found) - text);
+      in_quotes_ = false;
+    } else if (escaped_) {
+      escaped_ = false;  // whatever it was: an escape before any other character stands for itself
+    } else if (c == escape_) {
+      escaped_ = true;
+    } else if (c == quote_) {
+      in_quotes_ = false;
+    }
+  }
+  return last;
+}
+
+Status CsvFile::Read(CsvBlock* block) {
+  block->number = blocks_++;
+  block->size = 0;
+  block->unterminated = false;
+  block->bytes.clear();
+  std::vector<char>& bytes = block->bytes;
+  size_t used = rest_.size();
+  bytes.resize(used + block_bytes_ + kCsvSlack);
+  if (used > 0) memcpy(bytes.data(), rest_.data(), used);
+  rest_.clear();
+  // What is left over was searched already: it holds no record's end.
+  size_t searched = used;
+  while (!end_) {
+    if (bytes.size() - kCsvSlack - used == 0) {
+      if (used >= kGreatestRecordBytes) {
+        block->unterminated = true;
+        end_ = true;
+        break;
+      }
+      bytes.resize(bytes.size() + used);
+    }
+    const ssize_t got = read(file_.get(), bytes.data() + used, bytes.size() - kCsvSlack - used);
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      return IoError("cannot read", path_, errno);
+    }
+    if (got == 0) {
+      end_ = true;
+      break;
+    }
+    used += static_cast<size_t>(got);
+    bytes_read_ += static_cast<uint64_t>(got);
+    // A pipe delivers little at a time; small blocks would cost more than waiting for a whole one.
+    if (used < block_bytes_) continue;
+    const size_t last = FindLastRecordEnd(bytes.data(), searched, used);
+    searched = used;
+    if (last == kNone) continue;
+    rest_.assign(bytes.data() + last, bytes.data() + used);
+    block->size = last;
+    memset(bytes.data() + last, 0, kCsvSlack);
+    return {};
+  }
+  if (used == 0) return {};
+  (void)FindLastRecordEnd(bytes.data(), searched, used);
+  block->unterminated = block->unterminated || in_quotes_;
+  // The last line may lack its line feed; an unterminated one gets it too, so that the parser sees a record.
+  if (block->unterminated || bytes[used - 1] != '\n') {
+    if (bytes.size() - kCsvSlack == used) bytes.resize(bytes.size() + 1);
+    bytes[used++] = '\n';
+  }
+  memset(bytes.data() + used, 0, kCsvSlack);
+  block->size = used;
+  return {};
+}
+
+}  // namespace tessera

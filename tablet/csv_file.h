@@ -1,0 +1,63 @@
+// A CSV file as a sequence of blocks of whole records, read by one thread at a time.
+//
+// Records end at a line feed outside quotes. Whether a place is inside quotes depends on everything before it, so the
+// splitting is sequential; it is a search for the last such line feed of a block and costs a tenth of the parsing, which
+// then runs on any number of threads. A quote toggles wherever it stands in a field, as in PostgreSQL's COPY.
+//
+// Start at: CsvFile::Open, CsvFile::Read. Thread-compatible.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "tablet/directory_lock.h"
+#include "tablet/tablet.h"
+
+namespace tessera {
+
+/// Bytes that may be read behind the end of a block's text.
+inline constexpr size_t kCsvSlack = 64;
+
+struct CsvBlock {
+  uint64_t number = 0;      ///< of the block in the file
+  std::vector<char> bytes;  ///< the text and kCsvSlack bytes
+  size_t size = 0;          ///< of the text: whole records, each with its line feed; 0 at the end of the file
+  bool unterminated = false;  ///< the last record ends inside quotes, at the end of the file
+};
+
+class CsvFile {
+ public:
+  /// Errors: kIo if it is not there, a directory or unreadable.
+  static Result<CsvFile> Open(const std::string& path);
+
+  /// Sets the block size (tests make it small) and what a quote is. Before the first Read().
+  void Configure(const CopyFromOptions& options, size_t block_bytes);
+  /// The next block.
+  Status Read(CsvBlock* block);
+
+  const std::string& path() const { return path_; }
+  /// 0 if it is not known (a pipe).
+  uint64_t size() const { return size_; }
+  uint64_t bytes_read() const { return bytes_read_; }
+
+ private:
+  CsvFile() = default;
+  size_t FindLastRecordEnd(const char* text, size_t begin, size_t end);
+
+  std::string path_;
+  FileDescriptor file_;
+  uint64_t size_ = 0;
+  uint64_t bytes_read_ = 0;
+  uint64_t blocks_ = 0;
+  size_t block_bytes_ = 0;
+  char quote_ = '"';
+  char escape_ = '"';
+  std::vector<char> rest_;   ///< behind the last record of the last block
+  bool in_quotes_ = false;   ///< at the end of what was searched for record ends
+  bool escaped_ = false;     ///< ... and the last byte was an escape character inside quotes
+  bool end_ = false;
+};
+
+}  // namespace tessera

@@ -1,0 +1,242 @@
+// The program `sqllogictest`: runs SQL test files, each in a fresh temporary database, and closes with the totals.
+//
+//   sqllogictest [--device host|gpu] [--threads N] [--tablet-rows N] [--jobs N] FILE...
+//
+//   --device gpu      what the kernels can run runs on the GPU, however small the table, the rest on the host; how many
+//                     sections ran where is said at the end. It is an error if there is no GPU.
+//   --threads N       threads of a statement on the host
+//   --tablet-rows N   new tables have tablets of N rows, unless they say otherwise
+//   --jobs N          files at the same time
+//
+// A record is a statement or a query. One that fails is told with file, line, what was expected and what came. Exit status: 0 if
+// nothing failed, 1, or 2 (usage, a file that cannot be read, the device).
+//
+// The format is in tests/logic_script.h. All input goes through ReadFile and all output through Print, so that under a
+// launcher one rank can do both for all.
+
+#include <fmt/format.h>
+#include <getopt.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <regex>
+#include <thread>
+
+#include "compiler/compiler.h"
+#include "session/session.h"
+#include "tests/logic_result.h"
+#include "tests/logic_script.h"
+
+namespace tessera {
+namespace {
+
+constexpr const char* kEngine = "tessera";
+
+struct Options {
+  SessionOptions session;
+  int tablet_rows = 0;
+  int jobs = 1;
+  std::vector<std::string> files;
+};
+
+/// What came of some files.
+struct Totals {
+  uint64_t passed = 0, failed = 0;
+  uint64_t gpu_sections = 0, host_sections = 0;  ///< over stored tables
+  bool unreadable = false;
+};
+
+void Print(const std::string& text) {
+  fwrite(text.data(), 1, text.size(), stdout);
+  fflush(stdout);
+}
+
+bool ReadFile(const std::string& file, std::string* text) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return false;
+  text->assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  return !in.bad();
+}
+
+/// Whether the message is the expected one: contains it, or matches it as a regular expression.
+bool MessageMatches(const std::string& expected, const std::string& message) {
+  if (expected.empty() || message.find(expected) != std::string::npos) return true;
+  try {
+    return std::regex_search(message, std::regex(expected));
+  } catch (const std::regex_error&) {
+    return false;  // a text, not a pattern
+  }
+}
+
+class FileRun {
+ public:
+  FileRun(const Options& options, const std::string& file) : options_(options), file_(file) {}
+
+  Totals Run() {
+    std::string text;
+    if (!ReadFile(file_, &text)) {
+      Print(fmt::format("FAILED {}: cannot be read\n", file_));
+      totals_.failed = 1;
+      totals_.unreadable = true;
+      return totals_;
+    }
+    Result<std::vector<LogicRecord>> records = ParseLogicScript(text, kEngine);
+    if (!records.ok()) {
+      Fail(0, records.status().message() + "\n");
+      return totals_;
+    }
+    Status opened = OpenSession();
+    if (!opened.ok()) {
+      Fail(0, opened.message() + "\n");
+      return totals_;
+    }
+    for (const LogicRecord& record : *records) {
+      if (record.kind == LogicRecord::Kind::kHalt) break;
+      if (record.kind == LogicRecord::Kind::kHashThreshold) {
+        hash_threshold_ = record.hash_threshold;
+      } else {
+        RunRecord(record);
+      }
+    }
+    return totals_;
+  }
+
+ private:
+  Status OpenSession() {
+    TESSERA_ASSIGN(session_, Session::Open(options_.session));
+    if (options_.session.device == DeviceChoice::kGpu) {
+      TESSERA_TRY(session_->SetDevice(DeviceChoice::kAuto));
+      TESSERA_TRY(Set("gpu_min_rows", 0));
+    }
+    return options_.tablet_rows > 0 ? Set("tablet_rows", options_.tablet_rows) : Status::Ok();
+  }
+
+  Status Set(const char* name, int value) {
+    LogicResult none("");
+    return session_->Execute(fmt::format("SET {} = {}", name, value), &none);
+  }
+
+  void RunRecord(const LogicRecord& record) {
+    LogicResult result(record.types);
+    Status status = session_->Execute(record.sql, &result);
+    for (const vm::SectionStatistics& section : session_->last_statistics().sections) {
+      if (section.on_gpu) ++totals_.gpu_sections;
+      if (!section.on_gpu && section.tablets > 0) ++totals_.host_sections;
+    }
+    std::string problem;
+    if (record.kind == LogicRecord::Kind::kStatement && record.expect_error) {
+      if (status.ok()) {
+        problem = "  expected an error, got none\n";
+      } else {
+        const std::string message = status.message() + (status.hint().empty() ? "" : "\n" + status.hint());
+        if (!MessageMatches(record.error, message)) {
+          problem = fmt::format("  expected the error\n    {}\n  got\n    {}\n", record.error, message);
+        }
+      }
+    } else if (!status.ok()) {
+      problem = FormatError(status, record.sql, record.sql_line) + "\n";
+    } else if (record.kind == LogicRecord::Kind::kQuery) {
+      problem = CompareLogicResult(record, result.columns(), hash_threshold_, &result.values());
+      if (problem.empty() && !record.label.empty()) problem = CheckLabel(record, result.values());
+    }
+    if (problem.empty()) {
+      ++totals_.passed;
+    } else {
+      Fail(record.line, problem + record.sql + "\n");
+    }
+  }
+
+  std::string CheckLabel(const LogicRecord& record, const std::vector<std::string>& values) {
+    const std::string hash = LogicHash(values);
+    const auto [at, added] = labels_.try_emplace(record.label, hash);
+    if (added || at->second == hash) return {};
+    return fmt::format("  another query with the label {} had\n    {}\n  this one has\n    {}\n", record.label, at->second, hash);
+  }
+
+  void Fail(int line, const std::string& what) {
+    ++totals_.failed;
+    Print(fmt::format("FAILED {}:{}\n{}\n", file_, line, what));
+  }
+
+  const Options& options_;
+  const std::string& file_;
+  std::unique_ptr<Session> session_;
+  int64_t hash_threshold_ = 0;
+  std::map<std::string, std::string> labels_;
+  Totals totals_;
+};
+
+int Usage(const std::string& message) {
+  fmt::print(stderr, "sqllogictest: {}\n", message);
+  fmt::print(stderr, "Usage: sqllogictest [--device host|gpu] [--threads N] [--tablet-rows N] [--jobs N] FILE...\n");
+  return 2;
+}
+
+bool ParseNumber(const char* text, int greatest, int* number) {
+  const char* end = text + std::char_traits<char>::length(text);
+  const auto [at, error] = std::from_chars(text, end, *number);
+  return error == std::errc{} && at == end && *number >= 1 && *number <= greatest;
+}
+
+int RunAll(int argc, char** argv) {
+  Options options;
+  options.session.device = DeviceChoice::kHost;
+  const option names[] = {{"device", required_argument, nullptr, 'd'},
+                          {"threads", required_argument, nullptr, 't'},
+                          {"tablet-rows", required_argument, nullptr, 'r'},
+                          {"jobs", required_argument, nullptr, 'j'},
+                          {nullptr, 0, nullptr, 0}};
+  for (int c; (c = getopt_long(argc, argv, "j:", names, nullptr)) >= 0;) {
+    const std::string value = optarg == nullptr ? "" : optarg;
+    if (c == 'd' && (value == "host" || value == "gpu")) {
+      options.session.device = value == "gpu" ? DeviceChoice::kGpu : DeviceChoice::kHost;
+    } else if (c == 't' && ParseNumber(optarg, 1024, &options.session.threads)) {
+    } else if (c == 'r' && ParseNumber(optarg, 1 << 20, &options.tablet_rows)) {
+    } else if (c == 'j' && ParseNumber(optarg, 1024, &options.jobs)) {
+    } else {
+      return Usage(optarg == nullptr ? "wrong options" : "wrong value \"" + value + "\"");
+    }
+  }
+  options.files.assign(argv + optind, argv + argc);
+  if (options.files.empty()) return Usage("no files");
+  {
+    // Without the device every file would fail in the same way.
+    Result<std::unique_ptr<Session>> session = Session::Open(options.session);
+    if (!session.ok()) return Usage(session.status().message());
+  }
+
+  Totals totals;
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  const auto work = [&] {
+    for (size_t i; (i = next++) < options.files.size();) {
+      const Totals file = FileRun(options, options.files[i]).Run();
+      const std::scoped_lock lock(mutex);
+      totals.passed += file.passed;
+      totals.failed += file.failed;
+      totals.gpu_sections += file.gpu_sections;
+      totals.host_sections += file.host_sections;
+      totals.unreadable |= file.unreadable;
+    }
+  };
+  std::vector<std::thread> workers;
+  for (int i = 1; i < options.jobs; ++i) workers.emplace_back(work);
+  work();
+  for (std::thread& worker : workers) worker.join();
+
+  if (options.session.device == DeviceChoice::kGpu) {
+    Print(fmt::format("{} sections ran on the GPU, {} over tables on the host\n", totals.gpu_sections, totals.host_sections));
+  }
+  Print(fmt::format("{} passed, {} failed\n", totals.passed, totals.failed));
+  return totals.unreadable ? 2 : totals.failed > 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace tessera
+
+int main(int argc, char** argv) { return tessera::RunAll(argc, argv); }

@@ -1,0 +1,677 @@
+// Databases, tables, appends, constraints, statistics and snapshots, by one process.
+#include <gtest/gtest.h>
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tablet/chunk_decoder.h"
+#include "tablet/primary_key.h"
+#include "tablet/table_load.h"
+#include "tablet/tablet.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+#define ASSERT_OK(expr)                                  \
+  do {                                                   \
+    const ::tessera::Status ok_ = (expr);                \
+    ASSERT_TRUE(ok_.ok()) << (ok_.ok() ? "" : ok_.message()); \
+  } while (0)
+
+class TabletDatabase : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string path = (fs::temp_directory_path() / "tablet-test-XXXXXX").string();
+    ASSERT_NE(mkdtemp(path.data()), nullptr);
+    directory_ = path;
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  std::string Path(const std::string& name) const { return directory_ + "/" + name; }
+
+  static std::unique_ptr<Database> Open(const std::string& path, OpenMode mode = OpenMode::kReadWrite) {
+    Result<std::unique_ptr<Database>> database = Database::Open(path, mode);
+    EXPECT_TRUE(database.ok()) << database.status().message();
+    return database.ok() ? std::move(*database) : nullptr;
+  }
+
+  static std::shared_ptr<const TableInfo> Table(Database* database, const std::string& name) {
+    auto snapshot = database->Read();
+    EXPECT_TRUE(snapshot.ok()) << snapshot.status().message();
+    return snapshot.ok() ? (*snapshot)->Find(name) : nullptr;
+  }
+
+  /// All rows of a table, decoded.
+  static RowBatch Rows(const TableInfo& table) {
+    RowBatch rows;
+    rows.columns.resize(table.schema.columns.size());
+    for (size_t c = 0; c < rows.columns.size(); ++c) {
+      rows.columns[c].type = table.schema.columns[c].type;
+      for (const auto& tablet : table.tablets) {
+        const auto chunk = tablet->Chunk(static_cast<int>(c));
+        EXPECT_TRUE(chunk.ok()) << chunk.status().message();
+        if (!chunk.ok()) return rows;
+        DecodeChunk(**chunk, 0, (*chunk)->rows, &rows.columns[c]);
+      }
+      rows.rows = rows.columns[c].size();
+    }
+    return rows;
+  }
+
+  /// k, v = k * 10 for k in [first, first + rows).
+  static RowBatch Numbers(int64_t first, size_t rows) {
+    RowBatch batch;
+    batch.rows = rows;
+    batch.columns.resize(2);
+    for (ColumnVector& c : batch.columns) c.type = SqlType::Of(TypeId::kInteger);
+    for (size_t i = 0; i < rows; ++i) {
+      batch.columns[0].fixed.push_back(first + static_cast<int64_t>(i));
+      batch.columns[1].fixed.push_back((first + static_cast<int64_t>(i)) * 10);
+    }
+    return batch;
+  }
+
+  static TableSchema NumbersSchema(const std::string& name, uint32_t tablet_rows = 0) {
+    TableSchema schema;
+    schema.name = name;
+    schema.columns = {{"k", SqlType::Of(TypeId::kInteger), false}, {"v", SqlType::Of(TypeId::kInteger), false}};
+    schema.tablet_rows = tablet_rows;
+    return schema;
+  }
+
+  static Status Insert(Database* database, const std::string& table, const RowBatch& batch) {
+    TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, database->Write(table));
+    TESSERA_TRY(writer->Append(batch, 1));
+    return writer->Commit();
+  }
+
+  std::vector<std::string> Files(const std::string& database) const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(database)) names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  size_t TabletFiles(const std::string& database) const {
+    const auto names = Files(database);
+    return static_cast<size_t>(
+        std::count_if(names.begin(), names.end(), [](const std::string& n) { return n.rfind("tablet-", 0) == 0; }));
+  }
+
+  std::string directory_;
+};
+
+TEST_F(TabletDatabase, CreateWriteReadDrop) {
+  auto database = Open(Path("d"));
+  ASSERT_NE(database, nullptr);
+  EXPECT_EQ(database->directory(), Path("d"));
+  EXPECT_EQ(Table(database.get(), "t"), nullptr);
+  ASSERT_OK(database->CreateTable(NumbersSchema("t"), false));
+  EXPECT_EQ(database->CreateTable(NumbersSchema("t"), false).message(), "table \"t\" already exists");
+  ASSERT_OK(database->CreateTable(NumbersSchema("t"), true));
+  auto empty = Table(database.get(), "t");
+  ASSERT_NE(empty, nullptr);
+  EXPECT_EQ(empty->rows, 0u);
+  EXPECT_EQ(empty->statistics.size(), 2u);
+  EXPECT_FALSE(empty->statistics[0].has_range);
+
+  ASSERT_OK(Insert(database.get(), "t", Numbers(5, 1000)));
+  auto table = Table(database.get(), "t");
+  EXPECT_EQ(table->rows, 1000u);
+  EXPECT_EQ(empty->rows, 0u) << "a snapshot never changes";
+  const RowBatch rows = Rows(*table);
+  ASSERT_EQ(rows.rows, 1000u);
+  EXPECT_EQ(rows.columns[1].fixed[999], 10040);
+  EXPECT_EQ(table->statistics[0].distinct, 1000u);
+  EXPECT_TRUE(table->statistics[0].min == 5 && table->statistics[0].max == 1004);
+
+  // Another process, or the next start.
+  auto again = Open(Path("d"));
+  EXPECT_EQ(Table(again.get(), "t")->rows, 1000u);
+  ASSERT_OK(again->DropTable("t", false));
+  EXPECT_EQ(again->DropTable("t", false).message(), "table \"t\" does not exist");
+  ASSERT_OK(again->DropTable("t", true));
+  EXPECT_EQ(Table(database.get(), "t"), nullptr) << "the other sees it at its next Read()";
+  EXPECT_EQ(database->Write("t").status().message(), "table \"t\" does not exist");
+}
+
+TEST_F(TabletDatabase, IdentifiersAreNeverReused) {
+  auto database = Open(Path("d"));
+  int64_t last = 0;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_OK(database->CreateTable(NumbersSchema("t"), false));
+    ASSERT_OK(Insert(database.get(), "t", Numbers(i, 10)));
+    const auto table = Table(database.get(), "t");
+    EXPECT_GT(table->id, last);
+    last = table->id;
+    ASSERT_OK(database->DropTable("t", false));
+  }
+}
+
+TEST_F(TabletDatabase, SchemasThatCannotBe) {
+  auto database = Open("");
+  auto message = [&](const TableSchema& schema) {
+    const Status status = database->CreateTable(schema, false);
+    return status.ok() ? std::string() : status.message();
+  };
+  TableSchema schema = NumbersSchema("t");
+  schema.columns[1].name = "k";
+  EXPECT_EQ(message(schema), "column \"k\" is specified twice");
+  schema = NumbersSchema("t", (1u << 20) + 1);
+  EXPECT_EQ(message(schema), "tablet_rows must be 1 to 1048576");
+  schema = NumbersSchema("t");
+  schema.primary_key = {0, 0};
+  EXPECT_NE(message(schema), "");
+  schema.primary_key = {7};
+  EXPECT_NE(message(schema), "");
+  schema = NumbersSchema("t");
+  schema.columns.clear();
+  EXPECT_NE(message(schema), "");
+  schema = NumbersSchema("t");
+  schema.columns[0].type = SqlType::Of(TypeId::kInterval);
+  EXPECT_EQ(message(schema), "column \"k\" cannot have type INTERVAL");
+  schema = NumbersSchema("t");
+  schema.primary_key = {1};
+  EXPECT_EQ(message(schema), "");
+  EXPECT_TRUE(Table(database.get(), "t")->schema.columns[1].not_null) << "a primary key is NOT NULL";
+  EXPECT_EQ(Table(database.get(), "t")->schema.primary_key, std::vector<int>{1});
+}
+
+TEST_F(TabletDatabase, AllTabletsButTheLastAreFull) {
+  auto database = Open(Path("d"));
+  ASSERT_OK(database->CreateTable(NumbersSchema("t", 1000), false));
+  int64_t next = 0;
+  for (const size_t rows : {1u, 998u, 1u, 1u, 2500u, 499u, 7u, 10000u}) {
+    ASSERT_OK(Insert(database.get(), "t", Numbers(next, rows)));
+    next += static_cast<int64_t>(rows);
+    const auto table = Table(database.get(), "t");
+    ASSERT_EQ(table->rows, static_cast<uint64_t>(next));
+    ASSERT_EQ(table->tablets.size(), static_cast<size_t>((next + 999) / 1000));
+    for (size_t t = 0; t + 1 < table->tablets.size(); ++t) EXPECT_EQ(table->tablets[t]->rows(), 1000u);
+    const RowBatch all = Rows(*table);
+    for (size_t i = 0; i < all.rows; ++i) ASSERT_EQ(all.columns[0].fixed[i], static_cast<int64_t>(i));
+    EXPECT_EQ(table->statistics[1].distinct == static_cast<uint64_t>(next) || next > 1024, true);
+    uint64_t bytes = 0;
+    for (const auto& tablet : table->tablets) bytes += (*tablet->Chunk(1))->encoded_bytes;
+    EXPECT_EQ(table->statistics[1].encoded_bytes, bytes);
+    EXPECT_EQ(TabletFiles(Path("d")), table->tablets.size()) << "replaced files are gone";
+  }
+}
+
+TEST_F(TabletDatabase, TabletSizeIsChosenAtTheFirstLoad) {
+  EXPECT_EQ(ChooseTabletRows(0), 1u << 16);
+  EXPECT_EQ(ChooseTabletRows(2'000'000), 1u << 16);
+  EXPECT_EQ(ChooseTabletRows(uint64_t{32} << 17), 1u << 17);
+  EXPECT_EQ(ChooseTabletRows(6'000'000), 1u << 17);
+  EXPECT_EQ(ChooseTabletRows(uint64_t{32} << 20), 1u << 20);
+  EXPECT_EQ(ChooseTabletRows(uint64_t{1} << 40), 1u << 20);
+
+  auto database = Open("");
+  ASSERT_OK(database->CreateTable(NumbersSchema("t"), false));
+  EXPECT_EQ(Table(database.get(), "t")->schema.tablet_rows, 0u);
+  ASSERT_OK(Insert(database.get(), "t", Numbers(0, 10)));
+  EXPECT_EQ(Table(database.get(), "t")->schema.tablet_rows, 1u << 16);
+  // One short tablet is no decision yet.
+  auto writer = database->Write("t");
+  ASSERT_TRUE(writer.ok());
+  for (int i = 0; i < 50; ++i) ASSERT_OK((*writer)->Append(Numbers(10 + i * 100000, 100000), 1));
+  ASSERT_OK((*writer)->Commit());
+  const auto table = Table(database.get(), "t");
+  EXPECT_EQ(table->schema.tablet_rows, 1u << 17);
+  EXPECT_EQ(table->rows, 5000010u);
+  EXPECT_EQ(table->tablets.size(), 39u);
+  EXPECT_NEAR(static_cast<double>(table->statistics[0].distinct), 5000010, 0.05 * 5000010);
+  EXPECT_EQ((*table->tablets[3]->Chunk(0))->min == 3 * (1 << 17), true);
+}
+
+TEST_F(TabletDatabase, WithoutCommitNothingHappened) {
+  auto database = Open(Path("d"));
+  ASSERT_OK(database->CreateTable(NumbersSchema("t", 100), false));
+  ASSERT_OK(Insert(database.get(), "t", Numbers(0, 150)));
+  const auto before = Files(Path("d"));
+  {
+    auto writer = database->Write("t");
+    ASSERT_TRUE(writer.ok());
+    ASSERT_OK((*writer)->Append(Numbers(0, 10000), 1));
+  }
+  EXPECT_EQ(Files(Path("d")), before);
+  EXPECT_EQ(Table(database.get(), "t")->rows, 150u);
+  {
+    auto writer = database->Write("t");
+    ASSERT_OK((*writer)->Commit());
+    EXPECT_FALSE((*writer)->Append(Numbers(0, 1), 1).ok());
+    EXPECT_FALSE((*writer)->Commit().ok());
+    // The lock is free although the writer is alive.
+    ASSERT_OK(database->CreateTable(NumbersSchema("u"), false));
+  }
+  EXPECT_EQ(Table(database.get(), "t")->rows, 150u);
+}
+
+TEST_F(TabletDatabase, NotNullAndLengths) {
+  auto database = Open("");
+  TableSchema schema;
+  schema.name = "t";
+  schema.columns = {{"x", SqlType::Of(TypeId::kInteger), true}, {"s", SqlType::Text(3), false}};
+  ASSERT_OK(database->CreateTable(schema, false));
+  auto batch = [](const std::vector<Value>& x, const std::vector<std::string>& s) {
+    RowBatch b;
+    b.rows = x.size();
+    b.columns.resize(2);
+    b.columns[0].type = SqlType::Of(TypeId::kInteger);
+    b.columns[1].type = SqlType::Text();
+    for (const Value& v : x) b.columns[0].Append(v);
+    for (const std::string& v : s) b.columns[1].Append(Value::Text(v));
+    return b;
+  };
+  const SqlType integer = SqlType::Of(TypeId::kInteger);
+  const Value one = Value::Int(integer, 1), null = Value::Null(integer);
+  Status status = Insert(database.get(), "t", batch({one, one, null}, {"a", "b", "c"}));
+  EXPECT_EQ(status.code(), ErrorCode::kConstraint);
+  EXPECT_EQ(status.message(), "null value in column \"x\" of table \"t\" violates not-null constraint, row 3");
+  status = Insert(database.get(), "t", batch({one, one}, {"abc", "abcd"}));
+  EXPECT_EQ(status.code(), ErrorCode::kConstraint);
+  EXPECT_EQ(status.message(), "value too long for type VARCHAR(3) in column \"s\", row 2: \"abcd\"");
+  status = Insert(database.get(), "t", batch({one, null}, {"abcd", "a"}));
+  EXPECT_EQ(status.message(), "value too long for type VARCHAR(3) in column \"s\", row 1: \"abcd\"") << "the first row wins";
+  status = Insert(database.get(), "t", batch({null}, {"abcd"}));
+  EXPECT_EQ(status.message(), "null value in column \"x\" of table \"t\" violates not-null constraint, row 1");
+  ASSERT_OK(Insert(database.get(), "t", batch({one, one}, {"\xC3\xA4\xC3\xB6\xC3\xBC", ""})));
+  // A failed Append spoils the load: a hole must not be committed.
+  auto writer = database->Write("t");
+  EXPECT_FALSE((*writer)->Append(batch({null}, {"a"}), 1).ok());
+  EXPECT_FALSE((*writer)->Commit().ok());
+  writer->reset();
+  EXPECT_EQ(Table(database.get(), "t")->rows, 2u);
+}
+
+TEST_F(TabletDatabase, Statistics) {
+  auto database = Open("");
+  TableSchema schema;
+  schema.name = "t";
+  schema.tablet_rows = 1000;
+  const SqlType integer = SqlType::Of(TypeId::kInteger), real = SqlType::Of(TypeId::kDouble);
+  schema.columns = {{"i", integer, false}, {"f", real, false}, {"s", SqlType::Text(), false}, {"n", integer, false}};
+  ASSERT_OK(database->CreateTable(schema, false));
+  for (int load = 0; load < 3; ++load) {
+    RowBatch b;
+    b.rows = 1500;
+    b.columns.resize(4);
+    for (size_t c = 0; c < 4; ++c) b.columns[c].type = schema.columns[c].type;
+    for (int i = 0; i < 1500; ++i) {
+      b.columns[0].Append(i % 10 == 0 ? Value::Null(integer) : Value::Int(integer, load * 100 - i % 300));
+      b.columns[1].Append(Value::Float(real, i % 2 == 0 ? -0.5 : load));
+      b.columns[2].Append(Value::Text(std::to_string(i % 40 + load)));
+      b.columns[3].Append(Value::Null(integer));
+    }
+    ASSERT_OK(Insert(database.get(), "t", b));
+  }
+  const auto table = Table(database.get(), "t");
+  ASSERT_EQ(table->rows, 4500u);
+  const auto& s = table->statistics;
+  EXPECT_TRUE(s[0].has_range && s[0].min == -299 && s[0].max == 199);
+  EXPECT_EQ(s[0].null_count, 450u);
+  EXPECT_EQ(s[0].distinct, 450u);  // -299 .. 199 without the multiples of 10
+  EXPECT_TRUE(s[1].has_range && s[1].min == static_cast<int128_t>(OrderedFloat(-0.5)) &&
+              s[1].max == static_cast<int128_t>(OrderedFloat(2)));
+  EXPECT_EQ(s[1].distinct, 4u);
+  EXPECT_FALSE(s[2].has_range);
+  EXPECT_EQ(s[2].distinct, 42u);
+  EXPECT_FALSE(s[3].has_range);
+  EXPECT_EQ(s[3].null_count, 4500u);
+  EXPECT_EQ(s[3].distinct, 0u);
+}
+
+TEST_F(TabletDatabase, PrimaryKeyOfOneInteger) {
+  auto database = Open("");
+  TableSchema schema = NumbersSchema("t", 100);
+  schema.primary_key = {0};
+  ASSERT_OK(database->CreateTable(schema, false));
+  ASSERT_OK(Insert(database.get(), "t", Numbers(0, 250)));
+  ASSERT_OK(Insert(database.get(), "t", Numbers(1000, 250)));
+  const Status status = Insert(database.get(), "t", Numbers(249, 1));
+  EXPECT_EQ(status.code(), ErrorCode::kConstraint);
+  EXPECT_EQ(status.message(), "duplicate key value violates primary key of \"t\": (k)=(249)");
+  RowBatch twice = Numbers(5000, 300);
+  twice.columns[0].fixed[299] = 5003;
+  EXPECT_EQ(Insert(database.get(), "t", twice).message(), "duplicate key value violates primary key of \"t\": (k)=(5003)");
+  // Far apart: no bitmap.
+  RowBatch sparse = Numbers(7000, 300);
+  sparse.columns[0].fixed[0] = -2000000000;
+  sparse.columns[0].fixed[1] = 2000000000;
+  ASSERT_OK(Insert(database.get(), "t", sparse));
+  sparse.columns[0].fixed[0] = -2000000001;
+  EXPECT_EQ(Insert(database.get(), "t", sparse).message(),
+            "duplicate key value violates primary key of \"t\": (k)=(2000000000)");
+  EXPECT_EQ(Table(database.get(), "t")->rows, 800u);
+  EXPECT_EQ(Table(database.get(), "t")->statistics[0].distinct, 800u);
+}
+
+TEST_F(TabletDatabase, PrimaryKeysOfEveryType) {
+  auto database = Open("");
+  const std::vector<std::pair<SqlType, std::vector<const char*>>> types = {
+      {SqlType::Of(TypeId::kBoolean), {"true", "false"}},
+      {SqlType::Of(TypeId::kBigint), {"-9223372036854775808", "9223372036854775807", "0"}},
+      {SqlType::Of(TypeId::kDouble), {"0.5", "NaN", "Infinity", "0"}},
+      {SqlType::Of(TypeId::kReal), {"0.5", "NaN", "Infinity", "0"}},
+      {SqlType::Decimal(38, 2), {"1.00", "99999999999999999999999.00", "-1.00"}},
+      {SqlType::Decimal(10, 2), {"1.00", "2.00"}},
+      {SqlType::Of(TypeId::kDate), {"1998-01-01", "2000-01-01"}},
+      {SqlType::Of(TypeId::kTimestamp), {"1998-01-01 00:00:00", "2000-01-01 00:00:00.5"}},
+      {SqlType::Text(), {"", "a", "aa"}},
+  };
+  int number = 0;
+  for (const auto& [type, texts] : types) {
+    TableSchema schema;
+    schema.name = "t" + std::to_string(++number);
+    schema.columns = {{"k", type, false}};
+    schema.primary_key = {0};
+    schema.tablet_rows = 2;
+    ASSERT_OK(database->CreateTable(schema, false));
+    auto batch = [&, t = type](const std::vector<const char*>& values) {
+      RowBatch b;
+      b.rows = values.size();
+      b.columns.resize(1);
+      b.columns[0].type = t;
+      for (const char* text : values) b.columns[0].Append(ParseValue(text, t).value());
+      return b;
+    };
+    ASSERT_OK(Insert(database.get(), schema.name, batch(texts)));
+    for (const char* text : texts) {
+      EXPECT_EQ(Insert(database.get(), schema.name, batch({text})).message(),
+                "duplicate key value violates primary key of \"" + schema.name + "\": (k)=(" + text + ")");
+    }
+    if (type.IsFloat()) {
+      EXPECT_EQ(Insert(database.get(), schema.name, batch({"-0"})).message(),
+                "duplicate key value violates primary key of \"" + schema.name + "\": (k)=(-0)")
+          << "-0.0 equals 0.0";
+    }
+  }
+}
+
+TEST_F(TabletDatabase, PrimaryKeyOfSeveralColumns) {
+  auto database = Open("");
+  for (const bool text : {false, true}) {
+    TableSchema schema;
+    schema.name = text ? "with_text" : "integers";
+    schema.columns = {{"a", SqlType::Of(TypeId::kInteger), false},
+                      {"x", SqlType::Of(TypeId::kInteger), false},
+                      {"b", text ? SqlType::Text() : SqlType::Of(TypeId::kInteger), false}};
+    schema.primary_key = {2, 0};
+    schema.tablet_rows = 64;
+    ASSERT_OK(database->CreateTable(schema, false));
+    auto batch = [&](const std::vector<std::pair<int, int>>& keys) {
+      RowBatch rows;
+      rows.rows = keys.size();
+      rows.columns.resize(3);
+      for (size_t c = 0; c < 3; ++c) rows.columns[c].type = schema.columns[c].type;
+      for (const auto& [a, b] : keys) {
+        rows.columns[0].Append(Value::Int(schema.columns[0].type, a));
+        rows.columns[1].Append(Value::Int(schema.columns[1].type, 1));
+        rows.columns[2].Append(text ? Value::Text(std::to_string(b)) : Value::Int(schema.columns[2].type, b));
+      }
+      return rows;
+    };
+    std::vector<std::pair<int, int>> keys;
+    for (int a = 0; a < 30; ++a) {
+      for (int b = 100; b < 110; ++b) keys.emplace_back(a, b);
+    }
+    ASSERT_OK(Insert(database.get(), schema.name, batch(keys)));
+    ASSERT_OK(Insert(database.get(), schema.name, batch({{100, 0}, {0, 50}, {109, 29}})));
+    EXPECT_EQ(Insert(database.get(), schema.name, batch({{31, 100}, {29, 109}})).message(),
+              "duplicate key value violates primary key of \"" + schema.name + "\": (b, a)=(109, 29)");
+  }
+}
+
+TEST_F(TabletDatabase, PrimaryKeyInSeveralPasses) {
+  auto directory = DatabaseDirectory::Open(Path("d"), OpenMode::kReadWrite);
+  ASSERT_TRUE(directory.ok());
+  TableSchema schema = NumbersSchema("t", 500);
+  for (const int duplicate : {-1, 0, 1, 4999, 2500}) {
+    auto database = Open(Path("d"));
+    ASSERT_OK(database->DropTable("t", true));
+    ASSERT_OK(database->CreateTable(schema, false));
+    RowBatch rows = Numbers(0, 5000);
+    for (int64_t& k : rows.columns[0].fixed) k *= 1000003;  // sparse
+    if (duplicate >= 0) rows.columns[0].fixed[777] = rows.columns[0].fixed[static_cast<size_t>(duplicate)];
+    ASSERT_OK(Insert(database.get(), "t", rows));
+    auto write = (*directory)->BeginWrite();
+    ASSERT_TRUE(write.ok());
+    const auto record = write->contents.Find("t");
+    auto types = std::make_shared<TabletFile::Types>(2, SqlType::Of(TypeId::kInteger));
+    tessera::TabletFiles files;
+    for (const TabletRecord& tablet : record->tablets) {
+      files.push_back(std::make_shared<const TabletFile>((*directory)->FilePath(TabletFileName(tablet.id)),
+                                                         (*directory)->IdentityOf(write->contents, *record, tablet), types));
+    }
+    TableSchema keyed = schema;
+    keyed.primary_key = {0};
+    for (const uint64_t hashed_rows : {100u, 1000u, 1000000u}) {
+      PrimaryKeyLimits limits;
+      limits.bitmap_bits = 0;
+      limits.hashed_rows = hashed_rows;
+      // All new; half of it old.
+      const tessera::TabletFiles first(files.begin(), files.begin() + 5), second(files.begin() + 5, files.end());
+      EXPECT_EQ(CheckPrimaryKey(keyed, {}, files, nullptr, limits).ok(), duplicate < 0);
+      // Row 777 is old, so it meets only duplicates that are new.
+      EXPECT_EQ(CheckPrimaryKey(keyed, first, second, nullptr, limits).ok(), duplicate < 2500);
+    }
+    const std::atomic<bool> cancel{true};
+    EXPECT_EQ(CheckPrimaryKey(keyed, {}, files, &cancel).code(), ErrorCode::kCancelled);
+  }
+}
+
+TEST_F(TabletDatabase, TemporaryDatabaseIsRemoved) {
+  std::string path;
+  {
+    auto database = Open("");
+    path = database->directory();
+    struct stat info;
+    ASSERT_EQ(stat(path.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0700u);
+    ASSERT_OK(database->CreateTable(NumbersSchema("t"), false));
+    ASSERT_OK(Insert(database.get(), "t", Numbers(0, 10)));
+    auto other = Open("");
+    EXPECT_NE(other->directory(), path);
+  }
+  EXPECT_FALSE(fs::exists(path));
+  EXPECT_FALSE(Database::Open("", OpenMode::kReadOnly).ok());
+}
+
+TEST_F(TabletDatabase, PlacesThatAreNoDatabase) {
+  auto code = [](const std::string& path, OpenMode mode) {
+    const auto database = Database::Open(path, mode);
+    return database.ok() ? std::string("ok") : database.status().message();
+  };
+  EXPECT_EQ(code(Path("none"), OpenMode::kReadOnly),
+            "cannot open database \"" + Path("none") + "\": No such file or directory");
+  EXPECT_FALSE(fs::exists(Path("none")));
+  EXPECT_EQ(code(Path("none/deeper"), OpenMode::kReadWrite),
+            "cannot create database \"" + Path("none/deeper") + "\": No such file or directory");
+  std::ofstream(Path("file")) << "text";
+  EXPECT_EQ(code(Path("file"), OpenMode::kReadWrite), "cannot open database \"" + Path("file") + "\": Not a directory");
+  EXPECT_EQ(code(directory_, OpenMode::kReadWrite), "directory \"" + directory_ + "\" holds no database, but other files");
+  EXPECT_EQ(code(directory_, OpenMode::kReadOnly), "there is no database in \"" + directory_ + "\"");
+  EXPECT_EQ(Files(directory_), std::vector<std::string>{"file"}) << "nothing was created";
+  fs::create_directory(Path("empty"));
+  EXPECT_EQ(code(Path("empty"), OpenMode::kReadWrite), "ok");
+  // A creation that was interrupted.
+  fs::create_directory(Path("half"));
+  std::ofstream(Path("half/catalog.sqlite")).close();
+  EXPECT_NE(code(Path("half"), OpenMode::kReadOnly), "ok");
+  EXPECT_EQ(code(Path("half"), OpenMode::kReadWrite), "ok");
+}
+
+TEST_F(TabletDatabase, ReadOnlyNeverWrites) {
+  const std::string path = Path("d");
+  {
+    auto database = Open(path);
+    ASSERT_OK(database->CreateTable(NumbersSchema("t", 100), false));
+    ASSERT_OK(Insert(database.get(), "t", Numbers(0, 250)));
+  }
+  // What a process that died has left: a reader must let it lie.
+  std::ofstream(path + "/writing-99") << "half";
+  std::ofstream(path + "/tablet-00000000000000000099.bin") << "half";
+  auto times = [&] {
+    std::map<std::string, std::pair<uint64_t, fs::file_time_type>> result;
+    for (const auto& entry : fs::directory_iterator(path)) {
+      result[entry.path().filename().string()] = {entry.file_size(), entry.last_write_time()};
+    }
+    result["."] = {0, fs::last_write_time(path)};
+    return result;
+  };
+  const auto before = times();
+  fs::permissions(path, fs::perms(0555));
+  for (const auto& entry : fs::directory_iterator(path)) fs::permissions(entry.path(), fs::perms(0444));
+  fs::permissions(directory_, fs::perms(0755));
+  // Root may write anywhere, so a child becomes nobody. Its exit status says where it stopped.
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (geteuid() == 0 && setuid(65534) != 0) _exit(10);
+    if (access(path.c_str(), W_OK) == 0) _exit(11);
+    if (Database::Open(path, OpenMode::kReadWrite).ok()) _exit(12);
+    auto database = Database::Open(path, OpenMode::kReadOnly);
+    if (!database.ok()) _exit(13);
+    auto snapshot = (*database)->Read();
+    if (!snapshot.ok() || (*snapshot)->Find("t") == nullptr || (*snapshot)->Find("t")->rows != 250) _exit(14);
+    for (const auto& tablet : (*snapshot)->Find("t")->tablets) {
+      if (!tablet->Chunk(0).ok()) _exit(15);
+    }
+    if ((*database)->DropTable("t", false).ok() || (*database)->CreateTable(NumbersSchema("u"), false).ok() ||
+        (*database)->Write("t").ok()) {
+      _exit(16);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(times(), before);
+  fs::permissions(path, fs::perms(0755));
+  for (const auto& entry : fs::directory_iterator(path)) fs::permissions(entry.path(), fs::perms(0644));
+  // Writable, but opened for reading: the same.
+  {
+    auto database = Open(path, OpenMode::kReadOnly);
+    EXPECT_EQ(Table(database.get(), "t")->rows, 250u);
+    EXPECT_EQ(database->DropTable("t", false).message(), "database \"" + path + "\" is open for reading only");
+  }
+  EXPECT_EQ(times(), before);
+  // Without lock files, as a copy on a medium may be.
+  fs::remove(path + "/readers.lock");
+  fs::remove(path + "/writer.lock");
+  EXPECT_EQ(Table(Open(path, OpenMode::kReadOnly).get(), "t")->rows, 250u);
+  EXPECT_FALSE(fs::exists(path + "/readers.lock"));
+  // The next writer clears up.
+  ASSERT_OK(Open(path)->CreateTable(NumbersSchema("u"), false));
+  EXPECT_FALSE(fs::exists(path + "/writing-99"));
+  EXPECT_EQ(TabletFiles(path), 3u);
+}
+
+TEST_F(TabletDatabase, ASnapshotKeepsItsFiles) {
+  const std::string path = Path("d");
+  auto writer = Open(path);
+  ASSERT_OK(writer->CreateTable(NumbersSchema("t", 100), false));
+  ASSERT_OK(writer->CreateTable(NumbersSchema("u", 100), false));
+  ASSERT_OK(Insert(writer.get(), "t", Numbers(0, 250)));
+  for (const bool own : {false, true}) {
+    SCOPED_TRACE(own ? "a reader in the writing process" : "another process");
+    auto other = Open(path, OpenMode::kReadOnly);
+    Database* const reader = own ? writer.get() : other.get();
+    auto snapshot = reader->Read();
+    ASSERT_TRUE(snapshot.ok());
+    const auto table = (*snapshot)->Find("t");
+    snapshot->reset();  // a table alone holds the files too
+    const uint64_t rows = table->rows;
+    ASSERT_OK(Insert(writer.get(), "t", Numbers(static_cast<int64_t>(rows), 100)));  // replaces the last tablet
+    EXPECT_EQ(Rows(*table).rows, rows) << "the tablets were not opened before";
+    EXPECT_EQ(Table(writer.get(), "t")->rows, rows + 100);
+  }
+  // With no reader left the next writer removes what the readers held: two replaced tablets.
+  ASSERT_OK(Insert(writer.get(), "u", Numbers(0, 1)));
+  EXPECT_EQ(TabletFiles(path), 5u + 1u);
+
+  auto other = Open(path);
+  auto snapshot = other->Read();
+  ASSERT_OK(writer->DropTable("t", false));
+  EXPECT_EQ(TabletFiles(path), 6u) << "the reader's";
+  EXPECT_EQ(Rows(*(*snapshot)->Find("t")).rows, 450u);
+  snapshot->reset();
+  // The writer knows that it left files behind, and looks again when it closes.
+  writer.reset();
+  EXPECT_EQ(TabletFiles(path), 1u);
+  EXPECT_EQ(Table(other.get(), "t"), nullptr);
+}
+
+TEST_F(TabletDatabase, UnchangedTabletsKeepTheirObjects) {
+  auto database = Open("");
+  ASSERT_OK(database->CreateTable(NumbersSchema("t", 100), false));
+  ASSERT_OK(Insert(database.get(), "t", Numbers(0, 250)));
+  const auto before = Table(database.get(), "t");
+  EXPECT_EQ(Table(database.get(), "t"), before) << "nothing changed";
+  ASSERT_OK(database->CreateTable(NumbersSchema("u"), false));
+  EXPECT_EQ(Table(database.get(), "t").get(), before.get()) << "another table changed";
+  ASSERT_OK(Insert(database.get(), "t", Numbers(250, 1)));
+  const auto after = Table(database.get(), "t");
+  EXPECT_NE(after.get(), before.get());
+  EXPECT_EQ(after->tablets[0], before->tablets[0]);
+  EXPECT_EQ(after->tablets[1], before->tablets[1]);
+  EXPECT_NE(after->tablets[2], before->tablets[2]);
+}
+
+TEST_F(TabletDatabase, AllTypesSurviveAReopen) {
+  const std::vector<std::pair<SqlType, const char*>> types = {
+      {SqlType::Of(TypeId::kBoolean), "true"},         {SqlType::Of(TypeId::kSmallint), "-5"},
+      {SqlType::Of(TypeId::kInteger), "123456"},       {SqlType::Of(TypeId::kBigint), "-9223372036854775808"},
+      {SqlType::Of(TypeId::kReal), "1.25"},            {SqlType::Of(TypeId::kDouble), "NaN"},
+      {SqlType::Decimal(12, 2), "-99.50"},             {SqlType::Decimal(38, 10), "1234567890123456789012345678.0123456789"},
+      {SqlType::Of(TypeId::kDate), "1998-12-01"},      {SqlType::Of(TypeId::kTimestamp), "1998-12-01 01:02:03.5"},
+      {SqlType::Text(), "text"},                       {SqlType::Text(7), "varchar"}};
+  TableSchema schema;
+  schema.name = "weird \"name\" \xC3\xA4";
+  RowBatch batch;
+  batch.rows = 3;
+  for (size_t c = 0; c < types.size(); ++c) {
+    schema.columns.push_back({"column " + std::to_string(c), types[c].first, c % 2 == 0});
+    ColumnVector column;
+    column.type = types[c].first;
+    for (int row = 0; row < 3; ++row) {
+      column.Append(row == 1 && c % 2 == 1 ? Value::Null(types[c].first) : ParseValue(types[c].second, types[c].first).value());
+    }
+    batch.columns.push_back(std::move(column));
+  }
+  {
+    auto database = Open(Path("d"));
+    ASSERT_OK(database->CreateTable(schema, false));
+    ASSERT_OK(Insert(database.get(), schema.name, batch));
+  }
+  auto database = Open(Path("d"), OpenMode::kReadOnly);
+  const auto table = Table(database.get(), schema.name);
+  ASSERT_NE(table, nullptr);
+  const RowBatch rows = Rows(*table);
+  ASSERT_EQ(rows.rows, 3u);
+  for (size_t c = 0; c < types.size(); ++c) {
+    EXPECT_EQ(table->schema.columns[c].type, types[c].first);
+    EXPECT_EQ(table->schema.columns[c].not_null, c % 2 == 0);
+    EXPECT_EQ(table->schema.Find("column " + std::to_string(c)), static_cast<int>(c));
+    for (size_t row = 0; row < 3; ++row) {
+      std::string text;
+      AppendText(rows.columns[c], row, &text);
+      EXPECT_EQ(text, row == 1 && c % 2 == 1 ? "" : types[c].second);
+      EXPECT_EQ(rows.columns[c].IsNull(row), row == 1 && c % 2 == 1);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera
