@@ -140,7 +140,7 @@ Result<ExprPtr> ExpressionBinder::BindBoolean(const ParseNode& node, const char*
 }
 
 Status ExpressionBinder::NotSupported(const ParseNode& node) const {
-  return Unsupported(FeatureName(node) + " is not supported", node.location());
+  return Unsupported(FeatureName(node) + " is not supported", node.FirstLocation());
 }
 
 Result<ExprPtr> ExpressionBinder::Folded(ExprPtr e) const { return Fold(std::move(e), may_skip_ > 0); }
@@ -440,7 +440,11 @@ Result<ExprPtr> ExpressionBinder::BindCoalesce(const ParseNode& node) {
     }
     args.push_back(std::move(values[i]));
   }
-  return Folded(MakeFunction(Function::kCase, type, position, std::move(args)));
+  const bool nullable = args.back()->nullable;
+  TESSERA_ASSIGN(ExprPtr e, Folded(MakeFunction(Function::kCase, type, position, std::move(args))));
+  // Each branch is taken only where it is not NULL.
+  if (IsFunction(*e, Function::kCase)) e->nullable = nullable;
+  return e;
 }
 
 /// GREATEST(a, b, c): the first that is not NULL and no less than those after it, which is the greatest of all: any before it

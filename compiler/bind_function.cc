@@ -474,6 +474,7 @@ Result<ExprPtr> ExpressionBinder::BindConcat(std::vector<ExprPtr> args, int posi
       TESSERA_ASSIGN(ExprPtr present, Folded(MakeFunction(Function::kIsNotNull, kBoolean, position, ExprList(std::move(again)))));
       ExprPtr empty = MakeConstant(Value::Text({}), position);
       TESSERA_ASSIGN(text, Folded(MakeFunction(Function::kCase, SqlType::Text(), position, ExprList(std::move(present), std::move(text), std::move(empty)))));
+      if (IsFunction(*text, Function::kCase)) text->nullable = false;
     }
     if (all == nullptr) {
       all = std::move(text);

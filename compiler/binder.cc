@@ -177,7 +177,7 @@ Status BindValues(const ParseNode& lists, std::string_view sql, const std::vecto
 Status BindInsert(const ParseNode& insert, std::string_view sql, const Snapshot& snapshot, Statement* out) {
   out->kind = Statement::Kind::kInsert;
   const ParseNode& relation = *insert.Get(Field::k_relation);
-  if (insert.Get(Field::k_withClause) != nullptr) return Unsupported("WITH is not supported", FirstWord(sql));
+  if (insert.Get(Field::k_withClause) != nullptr) return Unsupported("WITH is not supported", FindKeyword(sql, 0, "with"));
   if (insert.Get(Field::k_onConflictClause) != nullptr) return Unsupported("ON CONFLICT is not supported", insert.Get(Field::k_onConflictClause)->location());
   if (const ParseNode* returning = insert.Get(Field::k_returningList)) {
     return Unsupported("RETURNING is not supported", returning->first()->location());

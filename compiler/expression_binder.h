@@ -34,7 +34,7 @@ struct ScopeColumn {
 };
 
 /// What names mean in an expression: the columns of a part of FROM.
-struct Scope {
+struct NameScope {
   std::vector<ScopeColumn> columns;    ///< in the order of *; columns merged by USING once
   int first_relation = 0, end_relation = 0;
 };
@@ -52,7 +52,7 @@ struct BindContext {
 class ExpressionBinder {
  public:
   /// `scope` may be nullptr: no columns can be named.
-  ExpressionBinder(BindContext* context, const Scope* scope, Clause clause) : context_(context), scope_(scope), clause_(clause) {}
+  ExpressionBinder(BindContext* context, const NameScope* scope, Clause clause) : context_(context), scope_(scope), clause_(clause) {}
 
   /// The bound expression; may still be an untyped constant.
   Result<ExprPtr> Bind(const ParseNode& node);
@@ -124,7 +124,7 @@ class ExpressionBinder {
   Result<ExprPtr> BindInterval(const ParseNode& type_name, ExprPtr text);
 
   BindContext* context_;
-  const Scope* scope_;
+  const NameScope* scope_;
   Clause clause_;
   const std::vector<Output>* outputs_ = nullptr;
   bool in_aggregate_ = false;

@@ -31,10 +31,7 @@ Result<Value> Narrow(const SqlType& type, int128_t v, Lane lane) {
   if (lane.error != LaneError::kNone) return ErrorOf(lane.error, type);
   const IntegerRange range = RangeOf(type);
   if (v < range.least || v > range.greatest) {
-    if (type.id == TypeId::kBigint) return ErrorOf(LaneError::kOverflow, type);
-    if (type.id == TypeId::kDecimal && type.precision == 38) return ErrorOf(LaneError::kWideOverflow, type);
-    if (type.id == TypeId::kDate || type.id == TypeId::kTimestamp) return ErrorOf(LaneError::kDateRange, type);
-    return ErrorOf(LaneError::kRange, type);
+    return ErrorOf(type.id == TypeId::kBigint ? LaneError::kOverflow : LaneError::kRange, type);
   }
   return FromInteger(type, v);
 }

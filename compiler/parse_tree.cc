@@ -115,6 +115,17 @@ bool ReadString(char** p, std::string_view* out) {
 
 }  // namespace
 
+int ParseNode::FirstLocation(int levels) const {
+  if (location_ >= 0) return location_;
+  int least = -1;
+  if (levels == 0) return least;
+  for (const ParseNode* n = first_; n != nullptr; n = n->next_) {
+    const int at = n->FirstLocation(levels - 1);
+    if (at >= 0 && (least < 0 || at < least)) least = at;
+  }
+  return least;
+}
+
 ParseNode* ParseTree::NewNode() {
   if (used_ == block_size_) {
     // Small statements take one block; long ones soon reach blocks of half a megabyte.

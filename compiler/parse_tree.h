@@ -36,6 +36,8 @@ class ParseNode {
   bool Is(Tag tag) const { return tag_ == tag; }
   /// Byte offset in the SQL text; -1 if the node has none.
   int location() const { return location_; }
+  /// The least location in this node and what it holds, to the depth of `levels`; -1 if there is none.
+  int FirstLocation(int levels = 8) const;
   /// A string's characters; the name of a Tag::kOther.
   std::string_view text() const { return {text_, static_cast<size_t>(number_)}; }
   /// A number's or boolean's value.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "compiler/expression_binder.h"
@@ -25,13 +26,12 @@ class QueryBinder {
   Result<std::unique_ptr<Query>> Bind(const ParseNode& select);
 
  private:
-  /// Positions of clauses are not in the tree: errors about a whole clause point at what is in it.
   Status RefuseUnsupported(const ParseNode& select);
   Status BindFrom(const ParseNode& select);
-  Status BindFromItem(const ParseNode& item, Scope* scope);
-  Status BindTable(const ParseNode& item, Scope* scope);
-  Status BindJoin(const ParseNode& join, Scope* scope);
-  Status MergeColumns(const ParseNode& join, const Scope& left, const Scope& right, Scope* scope);
+  Status BindFromItem(const ParseNode& item, NameScope* scope);
+  Status BindTable(const ParseNode& item, NameScope* scope);
+  Status BindJoin(const ParseNode& join, NameScope* scope);
+  Status MergeColumns(const ParseNode& join, const NameScope& left, const NameScope& right, NameScope* scope);
   Status BindTargets(const ParseNode& select);
   Status AddStar(const ParseNode& fields, int position);
   Status AddOutput(const ParseNode& target);
@@ -50,7 +50,7 @@ class QueryBinder {
   const Snapshot& snapshot_;
   std::unique_ptr<Query> query_;
   BindContext context_;
-  Scope scope_;
+  NameScope scope_;
 };
 
 bool IsBareName(const ParseNode& node, std::string_view* name) {
@@ -62,36 +62,29 @@ bool IsBareName(const ParseNode& node, std::string_view* name) {
 }
 
 Status QueryBinder::RefuseUnsupported(const ParseNode& select) {
-  const auto location = [](const ParseNode* n) {
-    // The first place in the clause.
-    while (n != nullptr && n->location() < 0 && n->first() != nullptr) n = n->first();
-    return n != nullptr ? n->location() : -1;
-  };
-  if (const ParseNode* with = select.Get(Field::k_withClause)) return Unsupported("WITH is not supported", location(with));
+  // Clauses have no place in the tree, but a keyword.
+  const auto keyword = [&](std::string_view word) { return FindKeyword(context_.sql, 0, word); };
+  if (select.Get(Field::k_withClause) != nullptr) return Unsupported("WITH is not supported", keyword("with"));
   const std::string_view op = select.Text(Field::k_op);
   if (!op.empty() && op != "SETOP_NONE") {
-    const ParseNode* right = select.Get(Field::k_rarg);
-    const ParseNode* targets = right != nullptr ? right->Get(Field::k_targetList) : nullptr;
-    return Unsupported(std::string(op.substr(6)) + " is not supported", location(targets));
+    for (const auto& [name, word] : {std::pair{"UNION", "union"}, {"INTERSECT", "intersect"}, {"EXCEPT", "except"}}) {
+      if (op.substr(6) == name) return Unsupported(std::string(name) + " is not supported", keyword(word));
+    }
   }
-  if (const ParseNode* values = select.Get(Field::k_valuesLists)) {
-    return Unsupported("VALUES as a query is not supported", location(values->first()->Get(Field::k_items)), "Write SELECT.");
+  if (select.Get(Field::k_valuesLists) != nullptr) {
+    return Unsupported("VALUES as a query is not supported", keyword("values"), "Write SELECT.");
   }
-  if (const ParseNode* into = select.Get(Field::k_intoClause)) return Unsupported("SELECT INTO is not supported", location(into));
-  if (const ParseNode* window = select.Get(Field::k_windowClause)) return Unsupported("WINDOW is not supported", location(window));
-  if (const ParseNode* locking = select.Get(Field::k_lockingClause)) {
-    return Unsupported("FOR UPDATE and FOR SHARE are not supported", location(locking));
+  if (select.Get(Field::k_intoClause) != nullptr) return Unsupported("SELECT INTO is not supported", keyword("into"));
+  if (select.Get(Field::k_windowClause) != nullptr) return Unsupported("WINDOW is not supported", keyword("window"));
+  if (select.Get(Field::k_lockingClause) != nullptr) {
+    return Unsupported("FOR UPDATE and FOR SHARE are not supported", keyword("for"));
   }
   if (const ParseNode* distinct = select.Get(Field::k_distinctClause)) {
     const ParseNode* first = distinct->first();
-    if (first != nullptr && first->tag() != Tag::kNone) return Unsupported("DISTINCT ON is not supported", location(first));
+    if (first != nullptr && first->tag() != Tag::kNone) return Unsupported("DISTINCT ON is not supported", keyword("distinct"));
   }
-  if (select.Text(Field::k_limitOption) == "LIMIT_OPTION_WITH_TIES") {
-    return Unsupported("WITH TIES is not supported", location(select.Get(Field::k_limitCount)));
-  }
-  if (select.Get(Field::k_groupDistinct) != nullptr) {
-    return Unsupported("GROUP BY DISTINCT is not supported", location(select.Get(Field::k_groupClause)));
-  }
+  if (select.Text(Field::k_limitOption) == "LIMIT_OPTION_WITH_TIES") return Unsupported("WITH TIES is not supported", keyword("fetch"));
+  if (select.Get(Field::k_groupDistinct) != nullptr) return Unsupported("GROUP BY DISTINCT is not supported", keyword("group"));
   return {};
 }
 
@@ -101,7 +94,7 @@ Status QueryBinder::BindFrom(const ParseNode& select) {
   const ParseNode* from = select.Get(Field::k_fromClause);
   if (from == nullptr) return {};
   for (const ParseNode& item : *from) {
-    Scope one;
+    NameScope one;
     TESSERA_TRY(BindFromItem(item, &one));
     scope_.columns.insert(scope_.columns.end(), one.columns.begin(), one.columns.end());
   }
@@ -109,7 +102,7 @@ Status QueryBinder::BindFrom(const ParseNode& select) {
   return {};
 }
 
-Status QueryBinder::BindFromItem(const ParseNode& item, Scope* scope) {
+Status QueryBinder::BindFromItem(const ParseNode& item, NameScope* scope) {
   if (item.Is(Tag::kRangeVar)) return BindTable(item, scope);
   if (item.Is(Tag::kJoinExpr)) {
     // A chain of joins nests to the left.
@@ -118,19 +111,13 @@ Status QueryBinder::BindFromItem(const ParseNode& item, Scope* scope) {
     --context_.nesting;
     return status;
   }
-  const ParseNode* alias = item.Get(Field::k_alias);
-  const int position = item.location() >= 0 ? item.location() : (alias != nullptr ? alias->location() : -1);
-  if (item.Is(Tag::kRangeSubselect)) {
-    // It has no location of its own; its select list has.
-    const ParseNode* n = &item;
-    while (n != nullptr && n->location() < 0) n = n->first();
-    return Unsupported("a subquery in FROM is not supported", n != nullptr ? n->location() : position);
-  }
+  const int position = item.FirstLocation();
+  if (item.Is(Tag::kRangeSubselect)) return Unsupported("a subquery in FROM is not supported", position);
   if (item.Is(Tag::kRangeFunction)) return Unsupported("a function in FROM is not supported", position);
   return Unsupported("this form of FROM (" + std::string(item.text()) + ") is not supported", position);
 }
 
-Status QueryBinder::BindTable(const ParseNode& item, Scope* scope) {
+Status QueryBinder::BindTable(const ParseNode& item, NameScope* scope) {
   TESSERA_ASSIGN(std::shared_ptr<const TableInfo> table, FindTable(item, snapshot_));
   Relation relation;
   relation.alias = table->schema.name;
@@ -182,18 +169,20 @@ Status QueryBinder::BindTable(const ParseNode& item, Scope* scope) {
   return {};
 }
 
-Status QueryBinder::BindJoin(const ParseNode& join, Scope* scope) {
-  Scope left, right;
+Status QueryBinder::BindJoin(const ParseNode& join, NameScope* scope) {
+  NameScope left, right;
   const int first = static_cast<int>(query_->relations.size());
   TESSERA_TRY(BindFromItem(*join.Get(Field::k_larg), &left));
   const ParseNode& right_item = *join.Get(Field::k_rarg);
   const std::string_view type = join.Text(Field::k_jointype);
   if (type != "JOIN_INNER") {
-    std::string name = "this join";
-    if (type == "JOIN_LEFT") name = "LEFT JOIN";
-    if (type == "JOIN_RIGHT") name = "RIGHT JOIN";
-    if (type == "JOIN_FULL") name = "FULL JOIN";
-    return Unsupported(name + " is not supported", right_item.location());
+    // The keyword stands behind the last table on the left.
+    const ParseNode* last = join.Get(Field::k_larg);
+    while (last->Is(Tag::kJoinExpr)) last = last->Get(Field::k_rarg);
+    for (const auto& [kind, name, word] : {std::tuple{"JOIN_LEFT", "LEFT JOIN", "left"}, {"JOIN_RIGHT", "RIGHT JOIN", "right"}, {"JOIN_FULL", "FULL JOIN", "full"}}) {
+      if (type == kind) return Unsupported(std::string(name) + " is not supported", FindKeyword(context_.sql, last->location(), word));
+    }
+    return Unsupported("this join is not supported", right_item.location());
   }
   TESSERA_TRY(BindFromItem(right_item, &right));
   if (const ParseNode* alias = join.Get(Field::k_alias)) return Unsupported("an alias of a join is not supported", alias->location());
@@ -209,7 +198,7 @@ Status QueryBinder::BindJoin(const ParseNode& join, Scope* scope) {
 }
 
 /// The columns of a join; those of USING and NATURAL come first and once, and become equalities.
-Status QueryBinder::MergeColumns(const ParseNode& join, const Scope& left, const Scope& right, Scope* scope) {
+Status QueryBinder::MergeColumns(const ParseNode& join, const NameScope& left, const NameScope& right, NameScope* scope) {
   std::vector<std::string_view> merged;
   const ParseNode* using_clause = join.Get(Field::k_usingClause);
   if (join.Get(Field::k_isNatural) != nullptr) {
@@ -224,7 +213,7 @@ Status QueryBinder::MergeColumns(const ParseNode& join, const Scope& left, const
   const int position = join.Get(Field::k_rarg)->location();
   ExpressionBinder binder(&context_, scope, Clause::kOn);
   for (std::string_view name : merged) {
-    const auto find = [&](const Scope& side, const char* which, const ScopeColumn** out) -> Status {
+    const auto find = [&](const NameScope& side, const char* which, const ScopeColumn** out) -> Status {
       for (const ScopeColumn& c : side.columns) {
         if (c.name != name) continue;
         if (*out != nullptr) {
@@ -244,7 +233,7 @@ Status QueryBinder::MergeColumns(const ParseNode& join, const Scope& left, const
     SplitConjuncts(std::move(equal), &query_->conjuncts);
     scope->columns.push_back(*l);
   }
-  for (const Scope* side : {&left, &right}) {
+  for (const NameScope* side : {&left, &right}) {
     for (const ScopeColumn& c : side->columns) {
       if (!is_merged(c.name)) scope->columns.push_back(c);
     }
@@ -466,7 +455,6 @@ Status QueryBinder::BindOrderBy(const ParseNode& list) {
 
 Result<int64_t> QueryBinder::BindCount(const ParseNode& node, Clause clause) {
   const std::string name = clause == Clause::kLimit ? "LIMIT" : "OFFSET";
-  Scope nothing;
   ExpressionBinder binder(&context_, query_->relations.empty() ? nullptr : &scope_, clause);
   TESSERA_ASSIGN(ExprPtr e, binder.Bind(node));
   const SqlType bigint = SqlType::Of(TypeId::kBigint);

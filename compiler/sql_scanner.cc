@@ -111,6 +111,13 @@ Token NextToken(std::string_view sql, size_t at) {
   return t;
 }
 
+int FindKeyword(std::string_view sql, int from, std::string_view word) {
+  for (Token t = NextToken(sql, static_cast<size_t>(std::max(from, 0))); t.kind != Token::Kind::kEnd; t = NextToken(sql, t.end)) {
+    if (t.kind == Token::Kind::kWord && EqualsIgnoringCase(sql.substr(t.begin, t.end - t.begin), word)) return static_cast<int>(t.begin);
+  }
+  return -1;
+}
+
 std::string ExpressionText(std::string_view sql, size_t begin) {
   constexpr size_t kLongest = 100;
   std::string out;

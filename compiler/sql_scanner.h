@@ -27,6 +27,10 @@ struct Token {
 /// The token of `sql` that starts at `at`.
 Token NextToken(std::string_view sql, size_t at);
 
+/// Where the keyword `word` (in lower case) first stands at or behind `from`, outside quotes and comments; -1 if it does not.
+/// The parse tree has no place for most keywords.
+int FindKeyword(std::string_view sql, int from, std::string_view word);
+
 /// The text of the expression of a select list that starts at `begin`, up to the comma or keyword that ends it; blanks and
 /// comments inside become one blank. At most some 100 bytes, then "...".
 std::string ExpressionText(std::string_view sql, size_t begin);

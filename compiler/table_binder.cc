@@ -21,14 +21,6 @@ std::string Lower(std::string_view s) {
   return out;
 }
 
-/// Where the first of the words behind `from` in `sql` stands; -1 if none does.
-int FindWord(std::string_view sql, int from, std::string_view word) {
-  for (Token t = NextToken(sql, static_cast<size_t>(std::max(from, 0))); t.kind != Token::Kind::kEnd; t = NextToken(sql, t.end)) {
-    if (t.kind == Token::Kind::kWord && Lower(sql.substr(t.begin, t.end - t.begin)) == word) return static_cast<int>(t.begin);
-  }
-  return -1;
-}
-
 /// The text of an option's argument: a string, a number or a word; empty if there is none.
 std::string OptionText(const ParseNode& option) {
   const ParseNode* arg = option.Get(Field::k_arg);
@@ -290,7 +282,7 @@ Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapsh
 Status BindCopy(const ParseNode& copy, std::string_view sql, const Snapshot& snapshot, int position, Statement* out) {
   const bool is_from = copy.Get(Field::k_is_from) != nullptr;
   out->kind = is_from ? Statement::Kind::kCopyFrom : Statement::Kind::kCopyTo;
-  if (copy.Get(Field::k_is_program) != nullptr) return Unsupported("COPY with PROGRAM is not supported", FindWord(sql, position, "program"));
+  if (copy.Get(Field::k_is_program) != nullptr) return Unsupported("COPY with PROGRAM is not supported", FindKeyword(sql, position, "program"));
   if (const ParseNode* where = copy.Get(Field::k_whereClause)) return Unsupported("COPY FROM with WHERE is not supported", where->location());
   out->file = copy.Text(Field::k_filename);
   if (copy.Get(Field::k_filename) != nullptr && out->file.empty()) return SqlError("COPY needs a file name", position);
@@ -306,7 +298,7 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Snapshot& sna
       for (const ParseNode& n : *list) {
         const std::string_view name = n.Text(Field::k_sval);
         // The names have no place in the tree: take the first such word behind the table.
-        const int at = FindWord(sql, relation->location() + static_cast<int>(out->table.size()), name);
+        const int at = FindKeyword(sql, relation->location() + static_cast<int>(out->table.size()), name);
         TESSERA_ASSIGN(const int column, FindTableColumn(*out->target, name, at));
         if (std::find(columns.begin(), columns.end(), column) != columns.end()) {
           return SqlError("column \"" + std::string(name) + "\" specified more than once", at);

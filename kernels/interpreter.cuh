@@ -1166,8 +1166,8 @@ struct Machine {
 #pragma unroll 1
     for (;;) {
       thread = ReadThread();
-      const DeviceInstruction& in = *next++;
-      const InstructionHead head = LoadHead(in.head);
+      const DeviceInstruction* at = next++;
+      const InstructionHead head = LoadHead(at->head);
       const Op op = head.op;
       OperandRows b;
       b.null = 0;
@@ -1185,11 +1185,14 @@ struct Machine {
       } else if (head.source == OperandSource::kRegister) {
         FetchRegister(head.place, b);
       } else if (head.source == OperandSource::kConstant) {
-        const int64_t v = in.low;
+        const int64_t v = at->low;
 #pragma unroll
         for (uint32_t i = 0; i < kRows; ++i) b.v[i] = v;
         b.null = head.null_constant ? kAllRows : 0;
       }
+      // What the head said is not kept in registers for the shapes; the few that need more of it read it again.
+      asm volatile("" : "+l"(at));
+      const DeviceInstruction& in = *at;
       switch (op) {
 #define TESSERA_CASE_Any(Name, Shape)    \
   case Op::Name:                         \

@@ -257,6 +257,7 @@ class Session::Impl {
   bool UseGpu(const vm::Program& program, const Snapshot& snapshot) const {
     if (device_ == DeviceChoice::kHost) return false;
     if (device_ == DeviceChoice::kGpu) return true;
+    if (!gpu_error_.ok()) return false;
     return std::any_of(program.tables.begin(), program.tables.end(), [&](const vm::TableRef& ref) {
       const std::shared_ptr<const TableInfo> table = snapshot.Find(ref.name);
       return table != nullptr && table->rows >= static_cast<uint64_t>(gpu_min_rows_);
@@ -473,6 +474,7 @@ Status Session::SetDevice(DeviceChoice device) { return impl_->SetDevice(device)
 int Session::threads() const { return impl_->threads_; }
 Result<std::shared_ptr<const Snapshot>> Session::Tables() { return impl_->database_->Read(); }
 Database& Session::database() { return *impl_->database_; }
+std::string Session::GpuMemoryDescription() const { return impl_->gpu_ != nullptr ? impl_->gpu_->MemoryDescription() : ""; }
 
 std::vector<std::string> Session::Devices() {
   const std::string host = impl_->HostDescription();

@@ -248,6 +248,8 @@ Status DotCommands::Memory(const Arguments&) {
     out += fmt::format("table {}: {} rows, {} in {} tablets\n", table->schema.name, table->rows, BytesText(static_cast<double>(bytes)),
                        table->tablets.size());
   }
+  const std::string gpu = shell_->session_->GpuMemoryDescription();
+  if (!gpu.empty()) out += "gpu: " + gpu + "\n";
   return Print(out);
 }
 

@@ -284,13 +284,13 @@ Result<int64_t> Catalog::QueryInteger(const char* sql) {
   return row ? query.Integer(0) : 0;
 }
 
-Result<std::unique_ptr<Catalog>> Catalog::Open(const std::string& path, const std::string& name, bool read_only,
-                                               bool create) {
+Result<std::unique_ptr<Catalog>> Catalog::Open(const std::string& path, const std::string& name, Access access,
+                                               bool durable) {
   std::unique_ptr<Catalog> catalog(new Catalog(path, name));
-  catalog->read_only_ = read_only;
-  const int access = read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0);
-  const int code = sqlite3_open_v2(path.c_str(), &catalog->db_, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE,
-                                   nullptr);
+  int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
+  flags |= access == Access::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+  if (access == Access::kCreate) flags |= SQLITE_OPEN_CREATE;
+  const int code = sqlite3_open_v2(path.c_str(), &catalog->db_, flags, nullptr);
   if (code != SQLITE_OK) return catalog->Error(code);
   sqlite3_extended_result_codes(catalog->db_, 1);
   sqlite3_busy_timeout(catalog->db_, kBusyTimeoutMs);
@@ -312,6 +312,9 @@ Result<std::unique_ptr<Catalog>> Catalog::Open(const std::string& path, const st
       return catalog->Corrupt("it is not a database of this program");
     }
   }
+  // EXTRA is FULL and one more sync of the directory after the journal is gone. Without it a power failure could bring
+  // back the old catalog, whose tablet files were removed right after the commit.
+  TESSERA_TRY(catalog->Execute(durable ? "PRAGMA synchronous = EXTRA" : "PRAGMA synchronous = OFF"));
   return catalog;
 }
 
@@ -334,19 +337,10 @@ Result<Catalog::State> Catalog::Check() {
                       ", this program reads version " + std::to_string(kUserVersion),
                   version > kUserVersion ? "Use the newer program that wrote it." : "");
   }
-  TESSERA_TRY(SetDurable(true));
   return State::kInitialised;
 }
 
-Status Catalog::SetDurable(bool durable) {
-  if (read_only_) return {};
-  // EXTRA is FULL and one more sync of the directory after the journal is gone. Without it a power failure could bring
-  // back the old catalog, whose tablet files were removed right after the commit.
-  return Execute(durable ? "PRAGMA synchronous = EXTRA" : "PRAGMA synchronous = OFF");
-}
-
 Status Catalog::Initialise() {
-  TESSERA_TRY(SetDurable(true));
   Transaction transaction(this);
   TESSERA_TRY(transaction.Begin("BEGIN EXCLUSIVE"));
   TESSERA_TRY(Execute(kSchema));

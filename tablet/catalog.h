@@ -50,9 +50,11 @@ struct CatalogContents {
 
 class Catalog {
  public:
-  /// `name` is the database's name for messages. Does not look into the file yet; see Check().
-  static Result<std::unique_ptr<Catalog>> Open(const std::string& path, const std::string& name, bool read_only,
-                                               bool create);
+  enum class Access { kReadOnly, kReadWrite, kCreate };
+  /// `name` is the database's name for messages; `durable`: commits wait for the disk. Does not look into the file yet; see
+  /// Check().
+  static Result<std::unique_ptr<Catalog>> Open(const std::string& path, const std::string& name, Access access,
+                                               bool durable);
   ~Catalog();
   Catalog(const Catalog&) = delete;
   Catalog& operator=(const Catalog&) = delete;
@@ -60,10 +62,8 @@ class Catalog {
   enum class State { kEmpty, kInitialised };
   /// Empty (a creation was interrupted) or ours; anything else is kCorrupt.
   Result<State> Check();
-  /// Makes the tables. `durable`: whether commits wait for the disk, of this and later transactions.
+  /// Makes the tables.
   Status Initialise();
-  /// Commits wait for the disk (the default). A temporary database turns it off.
-  Status SetDurable(bool durable);
 
   /// True at the first call and whenever a transaction of any process was committed since the last call.
   Result<bool> Changed();
@@ -96,7 +96,6 @@ class Catalog {
 
   const std::string path_;
   const std::string name_;
-  bool read_only_ = false;
   sqlite3* db_ = nullptr;
   sqlite3_stmt* data_version_ = nullptr;  ///< prepared once: Changed() is called for every statement
   int64_t last_data_version_ = -1;

@@ -47,13 +47,14 @@ Result<std::string> MakeTemporaryDirectory() {
 }  // namespace
 
 Result<std::unique_ptr<Catalog>> DatabaseDirectory::OpenCatalog(const std::string& path, const std::string& name,
-                                                                OpenMode mode) {
+                                                                OpenMode mode, bool durable) {
   const std::string file = path + "/" + kCatalogFile;
   const bool read_only = mode == OpenMode::kReadOnly;
   struct stat info;
   if (stat(file.c_str(), &info) == 0) {
     if (!S_ISREG(info.st_mode)) return Status(ErrorCode::kCorrupt, "\"" + file + "\" is not a file");
-    TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, Catalog::Open(file, name, read_only, false));
+    const Catalog::Access access = read_only ? Catalog::Access::kReadOnly : Catalog::Access::kReadWrite;
+    TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, Catalog::Open(file, name, access, durable));
     TESSERA_ASSIGN(const Catalog::State state, catalog->Check());
     if (state == Catalog::State::kInitialised) return catalog;
   }
@@ -68,7 +69,7 @@ Result<std::unique_ptr<Catalog>> DatabaseDirectory::OpenCatalog(const std::strin
     }
   }
   TESSERA_ASSIGN(const WriterLock lock, WriterLock::Acquire(path, name, 5000));
-  TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, Catalog::Open(file, name, false, true));
+  TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, Catalog::Open(file, name, Catalog::Access::kCreate, durable));
   TESSERA_ASSIGN(const Catalog::State state, catalog->Check());
   // Another process may have been faster.
   if (state == Catalog::State::kEmpty) TESSERA_TRY(catalog->Initialise());
@@ -101,8 +102,7 @@ Result<std::shared_ptr<DatabaseDirectory>> DatabaseDirectory::Open(const std::st
     Status status = IoError("cannot write to database", self->name_, errno);
     return Status(status.code(), status.message(), "Open it read-only.");
   }
-  TESSERA_ASSIGN(self->catalog_, OpenCatalog(self->path_, self->name_, mode));
-  if (self->temporary_) TESSERA_TRY(self->catalog_->SetDurable(false));
+  TESSERA_ASSIGN(self->catalog_, OpenCatalog(self->path_, self->name_, mode, self->durable()));
   TESSERA_ASSIGN(self->reader_lock_, ReaderLock::Open(self->path_, mode == OpenMode::kReadOnly));
   if (mode == OpenMode::kReadWrite && !self->temporary_) TESSERA_TRY(self->SyncDirectory());
   return self;

@@ -59,7 +59,8 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
 
  private:
   DatabaseDirectory() = default;
-  static Result<std::unique_ptr<Catalog>> OpenCatalog(const std::string& path, const std::string& name, OpenMode mode);
+  static Result<std::unique_ptr<Catalog>> OpenCatalog(const std::string& path, const std::string& name, OpenMode mode,
+                                                      bool durable);
   std::shared_ptr<const TableInfo> MakeInfo(const CatalogContents& contents,
                                             const std::shared_ptr<const TableRecord>& record) const;
   /// REQUIRES: mutex_ held. Brings contents_ up to date.

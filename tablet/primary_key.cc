@@ -222,7 +222,9 @@ class KeyCheck {
           size_t slot = hash & (slots.size() - 1);
           for (; slots[slot].tablet != UINT32_MAX; slot = (slot + 1) & (slots.size() - 1)) {
             const Slot& s = slots[slot];
-            if (s.hash == hash && Equal(chunks, row, new_chunks[s.tablet], s.row)) return Duplicate(chunks, row);
+            if (s.hash != hash || !Equal(chunks, row, new_chunks[s.tablet], s.row)) continue;
+            // The message shows the key that the statement brought; -0.0 may have met a 0.0.
+            return is_new ? Duplicate(chunks, row) : Duplicate(new_chunks[s.tablet], s.row);
           }
           if (!is_new) continue;
           slots[slot] = {hash, static_cast<uint32_t>(t), row};

@@ -2699,3 +2699,654 @@ void Walk::TextMaps() {
     Check(name, std::move(p), std::move(tables));
   }
 }
+
+// ---- Joins -----------------------------------------------------------------------------------------------------------
+
+/// Keys of a join side: `style` says how numbers lie. Values repeat `repeat` times on average.
+ColumnVector KeyValues(const SqlType& type, int style, size_t rows, size_t distinct, bool each_once, bool nulls, Random& random) {
+  ColumnVector c;
+  c.type = type;
+  if (nulls) {
+    c.null.resize(rows);
+    for (uint8_t& n : c.null) n = random() % 9 == 0 ? 1 : 0;
+  }
+  if (type.id == TypeId::kText && rows > 0) c.offsets.push_back(0);
+  for (size_t i = 0; i < rows; ++i) {
+    const int64_t k = static_cast<int64_t>(each_once ? i : Below(random, distinct + 2));
+    int64_t v = k;                                                             // dense
+    if (style == 1) v = -k - 5;                                                // dense, negative
+    if (style == 2) v = (k - 3) * 1000003;                                     // sparse, around 0
+    if (style == 3) v = static_cast<int64_t>(static_cast<uint64_t>(k) * 0x9E3779B97F4A7C15u);  // anywhere in 64 bits
+    if (style == 4) v = k % 2 == 0 ? kLeast + k : kGreatest - k;               // at both ends
+    switch (type.storage()) {
+      case StorageClass::kText:
+        if (!c.IsNull(i)) c.bytes += k == 0 ? "" : fmt::format("key{}", v);
+        c.offsets.push_back(c.bytes.size());
+        break;
+      case StorageClass::kWide: c.wide.push_back(style == 2 ? v * PowerOf10(20) : v); break;
+      case StorageClass::kFloat: {
+        double f = static_cast<double>(v) / 4;
+        if (k == 1) f = std::numeric_limits<double>::quiet_NaN();
+        if (k == 2) f = random() % 2 == 0 ? -0.0 : 0.0;
+        if (k == 3) f = -std::numeric_limits<double>::infinity();
+        c.fixed.push_back(AsBits(f));
+        break;
+      }
+      case StorageClass::kInt: c.fixed.push_back(type.id == TypeId::kBigint ? v : k); break;
+    }
+  }
+  return c;
+}
+
+/// The plainest form that holds any values of a type.
+ChunkForm AnyForm(const SqlType& type, Random& random, size_t rows) {
+  ChunkForm f;
+  if (type.id == TypeId::kText) {
+    f.encoding = rows > 0 && random() % 2 == 0 ? Encoding::kPlain : Encoding::kDictionary;
+    f.width = 4;
+    return f;
+  }
+  f.width = type.storage() == StorageClass::kWide ? 16 : 8;
+  f.null_code = ChunkForm::NullCode::kGap;
+  return f;
+}
+
+/// `style`: 0 slot keys, 1 register keys, 2 constant key, 3 the payload of an earlier join is the key, 4 left outer (unique).
+void Walk::JoinCase(const std::string& name, const std::vector<SqlType>& keys, int key_style, size_t build_rows, bool unique, int style) {
+  if (!Wanted(name)) return;
+  Program p;
+  const size_t rows = std::min<size_t>(NextSize(), build_rows > 0 && keys.empty() ? 300 : SIZE_MAX);
+  std::vector<TestTable> tables = {MaskedTable(rows)};
+  TestTable u;
+  u.name = "u";
+  u.tablet_rows = TabletRows(build_rows);
+  const bool nulls = Turn(2) == 0;
+  std::vector<int> probe_columns;
+  for (size_t k = 0; k < keys.size(); ++k) {
+    // The first key is distinct if the join is unique; several keys have few values each, so that they meet.
+    const size_t distinct = k == 0 ? std::max<size_t>(1, unique ? build_rows : build_rows / 3) : 3;
+    probe_columns.push_back(static_cast<int>(tables[0].columns.size()));
+    tables[0].columns.push_back({fmt::format("k{}", k), KeyValues(keys[k], key_style, rows, distinct, false, nulls, random_), {AnyForm(keys[k], random_, rows)}});
+    u.columns.push_back({fmt::format("k{}", k), KeyValues(keys[k], key_style, build_rows, distinct, unique && k == 0, nulls && !unique, random_), {AnyForm(keys[k], random_, build_rows)}});
+  }
+  // Payload of every class, with NULLs.
+  const std::vector<SqlType> payload = {kBigint, kDouble, kText, kWide};
+  std::vector<int> payload_columns;
+  for (const SqlType& t : payload) payload_columns.push_back(AddColumn(&u, {t, Pick(random_, FormsOf(t))}, build_rows));
+  if (keys.size() == 1 && keys[0].id == TypeId::kBigint && style == 3) {
+    // The first payload leads to the keys of a second table.
+    u.columns[static_cast<size_t>(payload_columns[0])].values = KeyValues(kBigint, 0, build_rows, 50, false, true, random_);
+    u.columns[static_cast<size_t>(payload_columns[0])].forms = {AnyForm(kBigint, random_, build_rows)};
+  }
+  tables.push_back(std::move(u));
+  if (style == 3) {
+    TestTable v;
+    v.name = "v";
+    v.columns.push_back({"k", KeyValues(kBigint, 0, 50, 50, true, false, random_), {FrameForm(1).chunk}});
+    v.columns.push_back({"x", KeyValues(kBigint, 3, 50, 50, true, true, random_), {AnyForm(kBigint, random_, 50)}});
+    tables.push_back(std::move(v));
+  }
+  AddTables(&p, tables);
+
+  auto canonical = [&](Maker* m, const SqlType& type, Operand from) {
+    m->Load(type, from);
+    if (type.IsFloat()) m->Op(Opcode::CanonF);
+    const int r = m->Register(type);
+    m->Store(r);
+    return r;
+  };
+  Maker b(Section::Source::kTable, 1, Section::Sink::kJoin, "build u");
+  for (size_t k = 0; k < keys.size(); ++k) canonical(&b, keys[k], Operand::Slot(b.Slot(static_cast<int>(k), keys[k])));
+  for (size_t k = 0; k < payload.size(); ++k) b.Keep(payload[k], Operand::Slot(b.Slot(payload_columns[k], payload[k])));
+  b.s.join = 0;
+  b.s.keys = static_cast<int32_t>(keys.size());
+  p.joins.push_back({unique, AddSection(&p, b.Finish(Opcode::Build, static_cast<int>(keys.size() + payload.size())))});
+  if (style == 3) {
+    Maker second(Section::Source::kTable, 2, Section::Sink::kJoin, "build v");
+    for (int c = 0; c < 2; ++c) second.Keep(kBigint, Operand::Slot(second.Slot(c, kBigint)));
+    second.s.join = 1;
+    second.s.keys = 1;
+    p.joins.push_back({true, AddSection(&p, second.Finish(Opcode::Build, 2))});
+  }
+
+  Maker m(Section::Source::kTable, 0, Section::Sink::kRows, "probe u");
+  Head(&m, &p);
+  bool floats = false;
+  for (const SqlType& t : keys) floats = floats || t.IsFloat();
+  Operand key = Operand::Register(0);
+  std::vector<int> slots;
+  for (size_t k = 0; k < keys.size(); ++k) slots.push_back(m.Slot(probe_columns[k], keys[k]));
+  if (keys.size() == 1 && keys[0].storage() == StorageClass::kInt && Turn(2) == 0) {
+    Predicate range;
+    range.kind = Predicate::Kind::kKeyRange;
+    range.slot = slots[0];
+    range.join = 0;
+    m.Filter(range);
+  }
+  if (style == 2 && keys.size() == 1 && !floats) {
+    Value v = RandomConstant(keys[0], nullptr);
+    const ColumnVector& from = tables[1].columns[0].values;
+    if (RowsOf(from) > 0 && Turn(4) != 0) {
+      const size_t row = Below(random_, RowsOf(from));
+      if (from.IsNull(row)) {
+        v = Value::Null(keys[0]);
+      } else if (keys[0].id == TypeId::kText) {
+        v = Value::Text(std::string(from.Text(row)));
+      } else {
+        v = ToValue(keys[0], OrderedValue(from, row));
+      }
+    }
+    key = Operand::Constant(AddConstant(&p, v));
+  } else if (keys.size() == 1 && style != 1 && !floats) {
+    key = Operand::Slot(slots[0]);
+  } else if (!keys.empty()) {
+    key = Operand::Register(static_cast<int>(m.s.registers.size()));
+    for (size_t k = 0; k < keys.size(); ++k) canonical(&m, keys[k], Operand::Slot(slots[k]));
+  }
+  const int all = style == 4 ? m.Mask() : -1, matched = style == 4 ? m.Mask() : -1;
+  if (style == 4) {
+    m.Op(Opcode::MaskSave, all);
+    m.Op(Opcode::MaskClear, matched);
+  }
+  m.Op(Opcode::Probe, 0, keys.empty() ? 0 : key.Pack(), static_cast<int32_t>(keys.size()));
+  const int loop = unique ? -1 : m.Mask();
+  if (!unique) m.Op(Opcode::MaskSave, loop);
+  const int body = m.Here();
+  std::vector<int> outs;
+  for (size_t k = 0; k < payload.size(); ++k) outs.push_back(m.Keep(payload[k], Operand::Payload(0, static_cast<int>(k))));
+  if (style == 3) {
+    m.Op(Opcode::Probe, 1, Operand::Payload(0, 0).Pack(), 1);
+    m.Keep(kBigint, Operand::Payload(1, 0));
+  }
+  if (style == 4) {
+    m.Op(Opcode::MaskOr, matched);
+    m.Op(Opcode::MaskLoad, all);
+    m.Op(Opcode::MaskAndNot, matched);
+    for (size_t k = 0; k < payload.size(); ++k) {
+      m.Load(payload[k], Operand::Constant(AddConstant(&p, Value::Null(payload[k]))));
+      m.Store(outs[k]);
+    }
+    m.Op(Opcode::MaskLoad, all);
+  }
+  m.s.columns = m.s.registers;
+  m.Op(Opcode::Emit);
+  if (!unique) m.Op(Opcode::Next, 0, body, loop);
+  AddSection(&p, m.End());
+  NameColumns(&p);
+  Check(name, std::move(p), std::move(tables));
+}
+
+void Walk::Joins() {
+  const SqlType kInteger = SqlType::Of(TypeId::kInteger), kDate = SqlType::Of(TypeId::kDate);
+  const size_t sizes[] = {0, 1, 7, 300, 5000};
+  int number = 0;
+  auto run = [&](const char* what, const std::vector<SqlType>& keys, int key_style, size_t build, bool unique, int style) {
+    JoinCase(fmt::format("join {} keys, style {}, {} {}, {} rows #{}", what, key_style, unique ? "unique" : "N:M",
+                         std::array<const char*, 5>{"slots", "registers", "constant", "chained", "outer"}[static_cast<size_t>(style)], build, number++),
+             keys, key_style, build, unique, style);
+  };
+  for (size_t build : sizes) {
+    for (bool unique : {true, false}) {
+      for (int key_style = 0; key_style < 5; ++key_style) {
+        for (int style = 0; style < (unique ? 5 : 4); ++style) run("bigint", {kBigint}, key_style, build, unique, style);
+      }
+      for (int style = 0; style < 3; ++style) {
+        run("date", {kDate}, 0, build, unique, style);
+        run("text", {kText}, style, build, unique, style);
+        run("wide", {kWide}, style, build, unique, style);
+        run("float", {kDouble}, style % 3, build, unique, 1);
+      }
+      for (int key_style = 0; key_style < 4; ++key_style) {
+        run("bigint integer", {kBigint, kInteger}, key_style, build, unique, 1);
+        run("text bigint", {kText, kBigint}, key_style, build, unique, 1);
+        run("wide text double", {kWide, kText, kDouble}, key_style, build, unique, 1);
+        run("bigint wide date", {kBigint, kWide, kDate}, key_style, build, unique, unique ? 4 : 1);
+      }
+    }
+    if (build <= 300) run("no", {}, 0, std::min<size_t>(build, 40), false, 1);
+    if (build <= 1) run("no", {}, 0, build, true, 4);
+  }
+}
+
+// ---- Groups ----------------------------------------------------------------------------------------------------------
+
+/// A table is grouped by `keys` and every aggregate there is computed; a second section reads the groups.
+void Walk::GroupCase(const std::string& name, const std::vector<SqlType>& keys, size_t rows, size_t distinct, bool small_aggregates) {
+  if (!Wanted(name)) return;
+  Program p;
+  std::vector<TestTable> tables = {MaskedTable(rows)};
+  if (Turn(3) == 0 && rows > 0) std::fill(tables[0].columns[kMaskColumn].values.fixed.begin(), tables[0].columns[kMaskColumn].values.fixed.end(), Turn(2) == 0 ? 1 : 0);
+  std::vector<int> key_columns;
+  for (size_t k = 0; k < keys.size(); ++k) {
+    key_columns.push_back(static_cast<int>(tables[0].columns.size()));
+    const size_t some = k == 0 ? distinct : std::min<size_t>(distinct, 4);
+    ColumnVector values = KeyValues(keys[k], static_cast<int>(Turn(4)), rows, some, false, Turn(2) == 0, random_);
+    ChunkForm form = AnyForm(keys[k], random_, rows);
+    tables[0].columns.push_back({fmt::format("k{}", k), std::move(values), {form}});
+  }
+  // Sums must not overflow in any order of the rows, extremes may be anything.
+  auto add = [&](const SqlType& type, int128_t low, int128_t high, int width) {
+    Form f = FrameForm(width, Turn(2) == 0);
+    f.low = low;
+    f.high = high;
+    if (type.id != TypeId::kText) f.chunk.base = low;
+    if (type.id == TypeId::kText) f = Pick(random_, FormsOf(kText));
+    return AddColumn(&tables[0], {type, f}, rows);
+  };
+  const int any_integer = AddColumn(&tables[0], {kBigint, Pick(random_, FormsOf(kBigint))}, rows);
+  const int any_double = AddColumn(&tables[0], {kDouble, Pick(random_, FormsOf(kDouble))}, rows);
+  const int any_wide = AddColumn(&tables[0], {kWide, Pick(random_, FormsOf(kWide))}, rows);
+  const int text = add(kText, 0, 0, 4);
+  const int small_wide = add(kWide, -PowerOf10(25), PowerOf10(25), 16);
+  const int finite = add(SqlType::Of(TypeId::kReal), OrderedFloat32(-1000.0f), OrderedFloat32(1000.0f), 4);
+  AddTables(&p, tables);
+
+  Maker m(Section::Source::kTable, 0, Section::Sink::kGroups, "group t");
+  Head(&m, &p);
+  m.s.keys = static_cast<int32_t>(keys.size());
+  m.s.columns = keys;
+  const bool direct = keys.size() == 1 && !keys[0].IsFloat() && Turn(3) != 0;
+  if (keys.empty()) {
+    m.Op(Opcode::Group);
+  } else if (direct) {
+    m.Op(Opcode::Group, 0, Operand::Slot(m.Slot(key_columns[0], keys[0])).Pack(), 1);
+  } else {
+    const int first = static_cast<int>(m.s.registers.size());
+    for (size_t k = 0; k < keys.size(); ++k) {
+      m.Load(keys[k], Operand::Slot(m.Slot(key_columns[k], keys[k])));
+      if (keys[k].IsFloat()) m.Op(Opcode::CanonF);
+      m.Store(m.Register(keys[k]));
+    }
+    m.Op(Opcode::Group, 0, Operand::Register(first).Pack(), static_cast<int32_t>(keys.size()));
+  }
+  auto aggregate = [&](Opcode op, const SqlType& type) {
+    m.s.aggregates.push_back({op, type});
+    m.s.columns.push_back(type);
+    m.Op(op, static_cast<int>(m.s.aggregates.size()) - 1);
+  };
+  const bool host = gpu_ == nullptr;
+  aggregate(Opcode::CountRows, kBigint);
+  m.Load(kBigint, Operand::Slot(m.Slot(any_integer, kBigint)));
+  aggregate(Opcode::SumI, kWide);
+  aggregate(Opcode::Count, kBigint);
+  aggregate(Opcode::MinI, kBigint);
+  aggregate(Opcode::MaxI, kBigint);
+  if (!small_aggregates) {
+    m.Load(kDouble, Operand::Slot(m.Slot(any_double, kDouble)));
+    aggregate(Opcode::MinF, kDouble);
+    aggregate(Opcode::MaxF, kDouble);
+    aggregate(Opcode::Count, kBigint);
+    m.Load(kDouble, Operand::Slot(m.Slot(finite, SqlType::Of(TypeId::kReal))));
+    aggregate(Opcode::SumF, kDouble);
+    m.Load(kWide, Operand::Slot(m.Slot(any_wide, kWide)));
+    aggregate(Opcode::MinW, kWide);
+    aggregate(Opcode::MaxW, kWide);
+    aggregate(Opcode::CountW, kBigint);
+    m.Load(kWide, Operand::Slot(m.Slot(small_wide, kWide)));
+    aggregate(Opcode::SumW, kWide);
+    m.Load(kText, Operand::Slot(m.Slot(text, kText)));
+    aggregate(Opcode::Count, kBigint);
+    if (host) {
+      aggregate(Opcode::MinT, kText);
+      aggregate(Opcode::MaxT, kText);
+    }
+    if (Turn(2) == 0) {
+      // A conditional aggregate: rows masked off for it only.
+      const int all = m.Mask();
+      m.Op(Opcode::MaskSave, all);
+      m.Load(kBigint, Operand::Slot(m.Slot(any_integer, kBigint)));
+      m.Op(Opcode::FilterGtI, 0, Operand::Constant(AddConstant(&p, Value::Int(kBigint, 0))).Pack());
+      aggregate(Opcode::SumI, kWide);
+      m.Op(Opcode::MaskLoad, all);
+      aggregate(Opcode::CountRows, kBigint);
+    }
+  }
+  const std::vector<SqlType> columns = m.s.columns;
+  const int groups = AddSection(&p, m.End());
+  Maker out(Section::Source::kSection, groups, Section::Sink::kRows, "groups");
+  for (size_t c = 0; c < columns.size(); ++c) out.Keep(columns[c], Operand::Slot(out.Slot(static_cast<int>(c), columns[c])));
+  AddSection(&p, out.Finish(Opcode::Emit, static_cast<int>(columns.size())));
+  NameColumns(&p);
+  Check(name, std::move(p), std::move(tables));
+}
+
+void Walk::Groups() {
+  const SqlType kInteger = SqlType::Of(TypeId::kInteger), kBoolean = SqlType::Of(TypeId::kBoolean), kReal = SqlType::Of(TypeId::kReal);
+  const std::vector<std::pair<const char*, std::vector<SqlType>>> kinds = {
+      {"no keys", {}},
+      {"bigint", {kBigint}},
+      {"text", {kText}},
+      {"double", {kDouble}},
+      {"real", {kReal}},
+      {"wide", {kWide}},
+      {"integer text", {kInteger, kText}},
+      {"double bigint", {kDouble, kBigint}},
+      {"wide double text", {kWide, kDouble, kText}},
+      {"boolean wide bigint text", {kBoolean, kWide, kBigint, kText}},
+      {"four integers", {kInteger, kBigint, kInteger, kInteger}},
+  };
+  int number = 0;
+  for (const auto& [what, keys] : kinds) {
+    for (int i = 0; i < (keys.empty() ? 40 : 24); ++i) {
+      const size_t distinct = std::vector<size_t>{1, 3, 35, 1000}[static_cast<size_t>(i) % 4];
+      GroupCase(fmt::format("group by {} #{}", what, number++), keys, NextSize(), distinct, false);
+    }
+  }
+  GroupCase("group 100000 bigint", {kBigint}, 150000, 100000, true);
+  GroupCase("group 100000 text", {kText}, 120000, 100000, true);
+  GroupCase("group 100000 wide double", {kWide, kDouble}, 150000, 100000, false);
+
+  // Keys that are constants, payloads, results; the overflow of an exact sum.
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = fmt::format("group by a constant or a payload #{}", i);
+    if (!Wanted(name)) continue;
+    Program p;
+    const size_t rows = NextSize();
+    std::vector<TestTable> tables = {MaskedTable(rows)};
+    TestTable u;
+    u.name = "u";
+    u.columns.push_back({"k", KeyValues(kBigint, 0, 20, 20, true, false, random_), {FrameForm(1).chunk}});
+    const SqlType type = std::vector<SqlType>{kBigint, kText, kWide}[static_cast<size_t>(i) % 3];
+    u.columns.push_back({"g", KeyValues(type, 2, 20, 4, false, true, random_), {AnyForm(type, random_, 20)}});
+    tables.push_back(u);
+    const int key = static_cast<int>(tables[0].columns.size());
+    tables[0].columns.push_back({"k", KeyValues(kBigint, 0, rows, 20, false, true, random_), {AnyForm(kBigint, random_, rows)}});
+    AddTables(&p, tables);
+    Maker b(Section::Source::kTable, 1, Section::Sink::kJoin, "build u");
+    b.Keep(kBigint, Operand::Slot(b.Slot(0, kBigint)));
+    b.Keep(type, Operand::Slot(b.Slot(1, type)));
+    b.s.join = 0;
+    b.s.keys = 1;
+    p.joins.push_back({true, AddSection(&p, b.Finish(Opcode::Build, 2))});
+    Maker m(Section::Source::kTable, 0, Section::Sink::kGroups, "group t");
+    Head(&m, &p);
+    m.Op(Opcode::Probe, 0, Operand::Slot(m.Slot(key, kBigint)).Pack(), 1);
+    Operand g = Operand::Payload(0, 0);
+    if (i % 2 == 1) g = Operand::Constant(AddConstant(&p, i % 4 == 1 ? RandomConstant(type, nullptr) : Value::Null(type)));
+    m.s.keys = 1;
+    m.Op(Opcode::Group, 0, g.Pack(), 1);
+    m.Op(Opcode::CountRows, 0);
+    m.Load(kBigint, Operand::Register(0));
+    m.Op(Opcode::SumI, 1);
+    m.s.aggregates = {{Opcode::CountRows, kBigint}, {Opcode::SumI, kWide}};
+    m.s.columns = {type, kBigint, kWide};
+    const int groups = AddSection(&p, m.End());
+    Maker out(Section::Source::kSection, groups, Section::Sink::kRows, "groups");
+    for (int c = 0; c < 3; ++c) out.Keep(m.s.columns[static_cast<size_t>(c)], Operand::Slot(out.Slot(c, m.s.columns[static_cast<size_t>(c)])));
+    AddSection(&p, out.Finish(Opcode::Emit, 3));
+    NameColumns(&p);
+    Check(name, std::move(p), std::move(tables));
+  }
+  for (size_t rows : {size_t{2}, size_t{2049}, size_t{70000}}) {
+    const std::string name = fmt::format("sum of {} that overflows", rows);
+    if (!Wanted(name)) continue;
+    for (int keys = 0; keys < 2; ++keys) {
+      Program p;
+      std::vector<TestTable> tables = {MaskedTable(rows)};
+      std::fill(tables[0].columns[kMaskColumn].values.fixed.begin(), tables[0].columns[kMaskColumn].values.fixed.end(), 1);
+      MemoryColumn big;
+      big.name = "w";
+      big.values.type = kWide;
+      big.values.wide.assign(rows, kInt128Max / static_cast<int128_t>(rows) + 1);
+      big.forms = {FrameForm(16).chunk};
+      tables[0].columns.push_back(std::move(big));
+      AddTables(&p, tables);
+      Maker m(Section::Source::kTable, 0, Section::Sink::kGroups, "group t");
+      Head(&m, &p);
+      m.s.keys = keys;
+      m.s.columns.assign(static_cast<size_t>(keys), SqlType::Of(TypeId::kBoolean));
+      m.Op(Opcode::Group, 0, keys == 0 ? 0 : Operand::Slot(1).Pack(), keys);
+      m.Load(kWide, Operand::Slot(m.Slot(2, kWide)));
+      m.Op(Opcode::SumW, 0);
+      m.s.aggregates = {{Opcode::SumW, kWide}};
+      m.s.columns.push_back(kWide);
+      const int groups = AddSection(&p, m.End());
+      Maker out(Section::Source::kSection, groups, Section::Sink::kRows, "groups");
+      out.Keep(kWide, Operand::Slot(out.Slot(keys, kWide)));
+      AddSection(&p, out.Finish(Opcode::Emit, 1));
+      NameColumns(&p);
+      CheckOptions check;
+      check.must_fail = true;
+      Check(name, std::move(p), std::move(tables), check);
+    }
+  }
+}
+
+// ---- Rows: order, limit, offset --------------------------------------------------------------------------------------
+
+void Walk::Rows() {
+  for (int i = 0; i < 160; ++i) {
+    const std::string name = fmt::format("rows #{}", i);
+    if (!Wanted(name)) continue;
+    Program p;
+    const size_t rows = NextSize();
+    std::vector<TestTable> tables = {MaskedTable(rows)};
+    const std::vector<SqlType> types = {kBigint, kDouble, kText, kWide, SqlType::Of(TypeId::kReal)};
+    std::vector<int> columns;
+    for (const SqlType& t : types) columns.push_back(AddColumn(&tables[0], {t, Pick(random_, FormsOf(t)), nullptr, 5}, rows));
+    AddTables(&p, tables);
+    Maker m(Section::Source::kTable, 0, Section::Sink::kRows, "scan t");
+    Head(&m, &p);
+    for (size_t c = 0; c < types.size(); ++c) m.Keep(types[c], Operand::Slot(m.Slot(columns[c], types[c])));
+    Section s = m.Finish(Opcode::Emit, static_cast<int>(types.size()) + 1);
+    CheckOptions check;
+    const bool ordered = i % 4 != 3;
+    if (ordered) {
+      std::vector<int> by = {1, 2, 3, 4, 5};
+      std::shuffle(by.begin(), by.end(), random_);
+      by.resize(Below(random_, 4));
+      for (int c : by) s.order.push_back({c, Turn(2) == 0, Turn(3) == 0});
+      s.order.push_back({0, Turn(2) == 0, false});  // the row's number makes the order total
+    }
+    const std::vector<int64_t> limits = {-1, 0, 1, 10, 2048, 100000, kGreatest};
+    const std::vector<int64_t> offsets = {0, 0, 1, 2047, 5000, kGreatest};
+    s.limit = Pick(random_, limits);
+    s.offset = Pick(random_, offsets);
+    check.ordered = ordered;
+    check.subset = !ordered;
+    // The bounds may apply in the middle of a program, too.
+    if (i % 5 == 4 && ordered) {
+      const int from = AddSection(&p, std::move(s));
+      Maker out(Section::Source::kSection, from, Section::Sink::kRows, "rows");
+      for (int c = 0; c <= static_cast<int>(types.size()); ++c) {
+        const SqlType& t = p.sections.back().columns[static_cast<size_t>(c)];
+        out.Keep(t, Operand::Slot(out.Slot(c, t)));
+      }
+      AddSection(&p, out.Finish(Opcode::Emit, static_cast<int>(types.size()) + 1));
+      check.ordered = false;
+    } else {
+      AddSection(&p, std::move(s));
+    }
+    NameColumns(&p);
+    Check(name, std::move(p), std::move(tables), check);
+  }
+  // One row without a table: SELECT 1, 'a', NULL; and no row, and twice the row.
+  for (int i = 0; i < 3; ++i) {
+    const std::string name = fmt::format("rows of no table #{}", i);
+    if (!Wanted(name)) continue;
+    Program p;
+    Maker m(Section::Source::kOneRow, 0, Section::Sink::kRows, "one row");
+    m.Keep(kBigint, Operand::Constant(AddConstant(&p, Value::Int(kBigint, kLeast))));
+    m.Keep(kText, Operand::Constant(AddConstant(&p, Value::Text("a"))));
+    m.Keep(kWide, Operand::Constant(AddConstant(&p, Value::Wide(kWide, kInt128Min))));
+    m.Keep(kDouble, Operand::Constant(AddConstant(&p, Value::Null(kDouble))));
+    m.Load(kBigint, Operand::Register(0));
+    if (i == 1) m.Op(Opcode::FilterEqI, 0, Operand::Constant(AddConstant(&p, Value::Int(kBigint, 0))).Pack());
+    if (i == 2) m.Op(Opcode::Emit);
+    AddSection(&p, m.Finish(Opcode::Emit, 4));
+    NameColumns(&p);
+    Check(name, std::move(p), {});
+  }
+}
+
+// ---- Random programs -------------------------------------------------------------------------------------------------
+
+/// Blocks of a few instructions that narrow, save and widen the mask and change registers under it. Each begins with a load, so that no
+/// accumulator is read that a masked-off row left unspecified.
+void Walk::RandomPrograms() {
+  std::vector<Opcode> by_class[4][2];  // class -> binary, unary; class -> comparisons in filters[]
+  std::vector<Opcode> filters[4];
+  auto index = [](AccumulatorSpec c) { return c == AccumulatorSpec::F ? 1 : c == AccumulatorSpec::W ? 2 : c == AccumulatorSpec::T ? 3 : 0; };
+  for (int i = 0; i < static_cast<int>(Opcode::kCount); ++i) {
+    const OpcodeInfo& info = Info(static_cast<Opcode>(i));
+    if (info.where == WhereSpec::Host && gpu_ != nullptr) continue;
+    if (info.in == AccumulatorSpec::X || info.in == AccumulatorSpec::None) continue;
+    if (info.shape == Shape::Binary || info.shape == Shape::TextConcat) by_class[index(info.in)][0].push_back(static_cast<Opcode>(i));
+    if (info.shape == Shape::TextUnary || (info.shape == Shape::Unary && info.in == info.out)) by_class[index(info.in)][1].push_back(static_cast<Opcode>(i));
+    if (info.shape == Shape::Compare || info.shape == Shape::TextCompare) filters[index(info.in)].push_back(static_cast<Opcode>(i));
+  }
+  const SqlType types[4] = {kBigint, kDouble, kWide, kText};
+  for (int i = 0; i < 250; ++i) {
+    const std::string name = fmt::format("random #{}", i);
+    if (!Wanted(name)) continue;
+    Program p;
+    const size_t rows = NextSize();
+    std::vector<TestTable> tables = {MaskedTable(rows)};
+    std::vector<int> columns;
+    for (int c = 0; c < 8; ++c) columns.push_back(AddColumn(&tables[0], {types[c / 2], Pick(random_, FormsOf(types[c / 2])), nullptr, 40}, rows));
+    AddTables(&p, tables);
+    Maker m(Section::Source::kTable, 0, Section::Sink::kRows, "scan t");
+    Head(&m, &p);
+    std::vector<Operand> operands[4];
+    std::vector<int> registers[4];
+    for (int c = 0; c < 8; ++c) {
+      const Operand slot = Operand::Slot(m.Slot(columns[static_cast<size_t>(c)], types[c / 2]));
+      operands[c / 2].push_back(slot);
+      const int r = m.Keep(types[c / 2], slot);
+      registers[c / 2].push_back(r);
+      operands[c / 2].push_back(Operand::Register(r));
+    }
+    for (int c = 0; c < 4; ++c) {
+      for (int k = 0; k < 3; ++k) operands[c].push_back(Operand::Constant(AddConstant(&p, k == 2 ? Value::Null(types[c]) : RandomConstant(types[c], nullptr))));
+    }
+    std::vector<int> masks;
+    const int everything = m.Mask();
+    m.Op(Opcode::MaskSave, everything);
+    masks.push_back(everything);
+    const size_t blocks = 3 + Below(random_, 14);
+    int concats = 0;
+    for (size_t b = 0; b < blocks; ++b) {
+      const size_t c = Below(random_, 4);
+      switch (Below(random_, 10)) {
+        case 0: case 1: case 2: case 3: case 4: {
+          const int skip = Below(random_, 4) == 0 ? m.Op(Opcode::SkipIfNone, 0, 1) : -1;
+          m.Load(types[c], Pick(random_, operands[c]));
+          for (size_t k = Below(random_, 4); k-- > 0;) {
+            const bool binary = Below(random_, 3) != 0 || by_class[c][1].empty();
+            if (by_class[c][binary ? 0 : 1].empty()) continue;
+            const Opcode op = Pick(random_, by_class[c][binary ? 0 : 1]);
+            if (op == Opcode::ConcatT && ++concats > 3) continue;  // lengths double
+            m.Op(op, 0, binary ? Pick(random_, operands[c]).Pack() : 0);
+          }
+          m.Store(Pick(random_, registers[c]));
+          if (skip >= 0) m.s.code[static_cast<size_t>(skip)].p2 = m.Here();
+          break;
+        }
+        case 5: case 6: {
+          m.Load(types[c], Pick(random_, operands[c]));
+          if (filters[c].empty() || Below(random_, 4) == 0) {
+            m.Op(c == 2 ? Opcode::FilterNotNullW : Opcode::FilterNotNull);
+          } else {
+            m.Op(Pick(random_, filters[c]), 0, Pick(random_, operands[c]).Pack());
+          }
+          break;
+        }
+        case 7:
+          if (masks.size() < 8) masks.push_back(m.Mask());
+          m.Op(Opcode::MaskSave, masks.back());
+          break;
+        case 8: m.Op(Below(random_, 2) == 0 ? Opcode::MaskOr : Opcode::MaskAndNot, Pick(random_, masks)); break;
+        default: m.Op(Opcode::MaskLoad, Pick(random_, masks)); break;
+      }
+    }
+    m.Op(Opcode::MaskLoad, Below(random_, 3) == 0 ? masks.back() : everything);
+    AddSection(&p, m.Finish(Opcode::Emit, static_cast<int>(m.s.registers.size())));
+    NameColumns(&p);
+    CheckOptions check;
+    check.masked = true;
+    Check(name, std::move(p), std::move(tables), check);
+  }
+}
+
+// ---- Large tables ----------------------------------------------------------------------------------------------------
+
+/// Around the greatest tablet: the last row of one, the first of the next.
+void Walk::Large() {
+  for (size_t rows : {(size_t{1} << 20) - 1, size_t{1} << 20, (size_t{1} << 20) + 1}) {
+    for (int i = 0; i < 4; ++i) {
+      const std::string name = fmt::format("large {} #{}", rows, i);
+      if (!Wanted(name)) continue;
+      Program p;
+      std::vector<TestTable> tables = {MaskedTable(rows)};
+      tables[0].tablet_rows = 1u << 20;
+      Form f = FrameForm(i % 2 == 0 ? 4 : 2, i >= 2);
+      f.chunk.base = f.low = -1000;
+      f.high = 60000;
+      const int a = AddColumn(&tables[0], {kBigint, f}, rows);
+      AddTables(&p, tables);
+      const int32_t constant = Operand::Constant(AddConstant(&p, Value::Int(kBigint, 59000))).Pack();
+      if (i < 2) {
+        Maker m(Section::Source::kTable, 0, Section::Sink::kRows, "scan t");
+        Head(&m, &p);
+        m.Load(kBigint, Operand::Slot(m.Slot(a, kBigint)));
+        m.Op(i == 0 ? Opcode::FilterGeI : Opcode::FilterLtI, 0, constant);
+        m.Op(Opcode::MulIX, 0, constant);
+        m.Store(m.Register(kBigint));
+        AddSection(&p, m.Finish(Opcode::Emit, 2));
+      } else {
+        Maker m(Section::Source::kTable, 0, Section::Sink::kGroups, "group t");
+        Head(&m, &p);
+        m.Load(kBigint, Operand::Slot(m.Slot(a, kBigint)));
+        m.Op(Opcode::ModI, 0, Operand::Constant(AddConstant(&p, Value::Int(kBigint, 7))).Pack());
+        m.Store(m.Register(kBigint));
+        m.s.keys = i == 2 ? 0 : 1;
+        m.Op(Opcode::Group, 0, i == 2 ? 0 : Operand::Register(1).Pack(), m.s.keys);
+        m.Op(Opcode::CountRows, 0);
+        m.Load(kBigint, Operand::Slot(2));
+        m.Op(Opcode::SumI, 1);
+        m.Op(Opcode::MaxI, 2);
+        m.s.aggregates = {{Opcode::CountRows, kBigint}, {Opcode::SumI, kWide}, {Opcode::MaxI, kBigint}};
+        m.s.columns = {kBigint, kWide, kBigint};
+        if (i == 3) m.s.columns.insert(m.s.columns.begin(), kBigint);
+        const std::vector<SqlType> columns = m.s.columns;
+        const int groups = AddSection(&p, m.End());
+        Maker out(Section::Source::kSection, groups, Section::Sink::kRows, "groups");
+        for (size_t c = 0; c < columns.size(); ++c) out.Keep(columns[c], Operand::Slot(out.Slot(static_cast<int>(c), columns[c])));
+        AddSection(&p, out.Finish(Opcode::Emit, static_cast<int>(columns.size())));
+      }
+      NameColumns(&p);
+      CheckOptions check;
+      check.masked = i < 2;
+      Check(name, std::move(p), std::move(tables), check);
+    }
+  }
+}
+
+WalkReport Walk::Run() {
+  auto part = [&](const char* name, auto f) {
+    const auto start = std::chrono::steady_clock::now();
+    f();
+    report_.seconds[name] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  for (int i = 0; i < options_.repeats && !Full(); ++i) {
+    part("opcodes", [&] {
+      for (int op = 0; op < static_cast<int>(Opcode::kCount); ++op) WalkOpcode(static_cast<Opcode>(op));
+    });
+    part("masks", [&] { Masks(); });
+    part("predicates", [&] { Predicates(); });
+    part("text maps", [&] { TextMaps(); });
+    part("joins", [&] { Joins(); });
+    part("groups", [&] { Groups(); });
+    part("rows", [&] { Rows(); });
+    part("random programs", [&] { RandomPrograms(); });
+    if (options_.large) part("large tables", [&] { Large(); });
+  }
+  if (options_.only.empty() && !Full()) CheckCoverage();
+  return std::move(report_);
+}
+
+}  // namespace
+
+WalkReport RunOpcodeWalk(const WalkOptions& options, vm::SectionBackend* gpu) { return Walk(options, gpu).Run(); }
+
+}  // namespace tessera::test

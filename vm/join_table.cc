@@ -35,12 +35,19 @@ Status JoinIndex::Finish(RowSet rows, int keys) {
       range_.high = *greatest;
     }
     const uint64_t span = n == 0 ? 0 : static_cast<uint64_t>(range_.high) - static_cast<uint64_t>(range_.low);
-    // Four bytes a key value: worth it while the array is not much larger than a hash table of the same rows.
-    if (n == 0 || span < std::max<uint64_t>(uint64_t{8} * n, 1 << 16)) {
+    // Four bytes a key value: worth it while the array is not much larger than a hash table of the same rows, or small.
+    if (n == 0 || span < std::max<uint64_t>(uint64_t{8} * n, 1 << 22)) {
       direct_ = true;
       heads_.assign(n == 0 ? 0 : span + 1, kNoRow);
       // Backwards, so that chains run in the order of rows.
       for (size_t row = n; row-- > 0;) chain(&heads_[static_cast<uint64_t>(key[row]) - static_cast<uint64_t>(range_.low)], static_cast<uint32_t>(row));
+      if (n > 0 && span / 4 > n) {
+        present_.resize(span / 64 + 1);
+        for (size_t row = 0; row < n; ++row) {
+          const uint64_t at = static_cast<uint64_t>(key[row]) - static_cast<uint64_t>(range_.low);
+          present_[at / 64] |= uint64_t{1} << (at % 64);
+        }
+      }
       return Status::Ok();
     }
   }

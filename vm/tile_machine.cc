@@ -810,22 +810,23 @@ void TileMachine::DoProbe(const Instruction& in) {
     }
     const uint32_t* heads = join.direct_heads();
     const uint64_t base = static_cast<uint64_t>(join.direct_base());
-    if (s.nulls == nullptr) {
-      // Without a branch: a dead row or a key out of range looks up entry 0 and is masked off.
+    // Without a branch: a dead row or a key out of range looks up entry 0 and is masked off.
+    auto inside = [&](int i, uint64_t at) { return (at < size) & (mask_[i] != 0) & (s.nulls == nullptr || s.nulls[i] == 0); };
+    if (const uint64_t* present = join.present()) {
       Keep([&](int i) {
         const uint64_t at = static_cast<uint64_t>(s.values[i]) - base;
-        const bool inside = (at < size) & (mask_[i] != 0);
-        const uint32_t row = heads[inside ? at : 0];
-        cursor[i] = row;
-        return inside & (row != kNoRow);
+        const bool in_table = inside(i, at);
+        const uint64_t where = in_table ? at : 0;
+        return in_table & ((present[where / 64] >> (where % 64) & 1) != 0);
       });
+      ForOnlyLive([&](int i) { cursor[i] = heads[static_cast<uint64_t>(s.values[i]) - base]; });
     } else {
       Keep([&](int i) {
         const uint64_t at = static_cast<uint64_t>(s.values[i]) - base;
-        const bool inside = (at < size) & (mask_[i] != 0) & (s.nulls[i] == 0);
-        const uint32_t row = heads[inside ? at : 0];
+        const bool in_table = inside(i, at);
+        const uint32_t row = heads[in_table ? at : 0];
         cursor[i] = row;
-        return inside & (row != kNoRow);
+        return in_table & (row != kNoRow);
       });
     }
     return;

@@ -1,0 +1,518 @@
+// COPY FROM and CsvWriter: the format, the errors, and that neither depends on threads or on where blocks end.
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tablet/chunk_decoder.h"
+#include "tablet/csv_load.h"
+#include "tablet/tablet.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+const SqlType kInteger = SqlType::Of(TypeId::kInteger);
+
+class TabletCsv : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string path = (fs::temp_directory_path() / "tablet-test-XXXXXX").string();
+    ASSERT_NE(mkdtemp(path.data()), nullptr);
+    directory_ = path;
+    auto database = Database::Open(directory_ + "/d", OpenMode::kReadWrite);
+    ASSERT_TRUE(database.ok()) << database.status().message();
+    database_ = std::move(*database);
+    CreateTable("t", {{"a", kInteger, false}, {"b", SqlType::Text(), false}});
+    file_ = directory_ + "/f.csv";
+  }
+  void TearDown() override {
+    database_.reset();
+    fs::remove_all(directory_);
+  }
+
+  void CreateTable(const std::string& name, std::vector<ColumnSchema> columns, std::vector<int> key = {}) {
+    TableSchema schema;
+    schema.name = name;
+    schema.columns = std::move(columns);
+    schema.primary_key = std::move(key);
+    const Status status = database_->CreateTable(schema, false);
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+
+  void Write(const std::string& text) const { std::ofstream(file_, std::ios::binary) << text; }
+
+  /// Every row of a table: fields in brackets, NULL as "null".
+  std::vector<std::string> Rows(const std::string& name) {
+    std::vector<std::string> rows;
+    auto snapshot = database_->Read();
+    const auto table = (*snapshot)->Find(name);
+    for (const auto& tablet : table->tablets) {
+      for (uint32_t row = 0; row < tablet->rows(); ++row) {
+        std::string line;
+        for (size_t c = 0; c < table->schema.columns.size(); ++c) {
+          const auto chunk = tablet->Chunk(static_cast<int>(c));
+          EXPECT_TRUE(chunk.ok());
+          const Value value = DecodeValue(**chunk, row);
+          line += value.null ? "null" : "[" + ToText(value) + "]";
+        }
+        rows.push_back(line);
+      }
+    }
+    return rows;
+  }
+
+  /// Copies `text` into an empty t and returns its rows, or one line "error: ...".
+  std::vector<std::string> Copy(const std::string& text, CopyFromOptions options = {}, const std::string& table = "t") {
+    Write(text);
+    auto snapshot = database_->Read();
+    const TableSchema schema = (*snapshot)->Find(table)->schema;
+    snapshot->reset();
+    EXPECT_TRUE(database_->DropTable(table, false).ok());
+    TableSchema fresh = schema;
+    fresh.tablet_rows = 0;
+    EXPECT_TRUE(database_->CreateTable(fresh, false).ok());
+    const Result<uint64_t> copied = database_->CopyFrom(table, file_, options);
+    auto rows = Rows(table);
+    if (!copied.ok()) {
+      EXPECT_TRUE(rows.empty()) << "the table is as it was";
+      code_ = copied.status().code();
+      std::string message = copied.status().message();
+      // The directory has another name in each run.
+      for (size_t at; (at = message.find(directory_)) != std::string::npos;) message.replace(at, directory_.size() + 1, "");
+      return {"error: " + message};
+    }
+    EXPECT_EQ(*copied, rows.size());
+    return rows;
+  }
+
+  using Lines = std::vector<std::string>;
+
+  std::string directory_, file_;
+  std::unique_ptr<Database> database_;
+  ErrorCode code_ = ErrorCode::kInternal;
+};
+
+TEST_F(TabletCsv, PlainRecords) {
+  EXPECT_EQ(Copy("1,x\n2,y\n"), (Lines{"[1][x]", "[2][y]"}));
+  EXPECT_EQ(Copy("1,x\n2,y"), (Lines{"[1][x]", "[2][y]"})) << "no line feed at the end";
+  EXPECT_EQ(Copy("1,x\r\n2,y\r\n"), (Lines{"[1][x]", "[2][y]"}));
+  EXPECT_EQ(Copy("1,x\r\n2,y\r"), (Lines{"[1][x]", "[2][y]"}));
+  EXPECT_EQ(Copy(""), Lines{});
+  EXPECT_EQ(Copy("\xEF\xBB\xBF"
+                 "1,x\n"),
+            Lines{"[1][x]"})
+      << "a byte order mark";
+  EXPECT_EQ(Copy(" 1 , x \n"), Lines{"[1][ x ]"}) << "blanks belong to text only";
+  EXPECT_EQ(Copy("-7,\xC3\xA4\n"), Lines{"[-7][\xC3\xA4]"});
+}
+
+TEST_F(TabletCsv, Options) {
+  CopyFromOptions options;
+  options.header = true;
+  EXPECT_EQ(Copy("first,second\n1,x\n", options), Lines{"[1][x]"});
+  EXPECT_EQ(Copy("first,second\n", options), Lines{});
+  EXPECT_EQ(Copy("first,second,third\n1,x\n", options), Lines{"[1][x]"}) << "the header is only skipped";
+  options = {};
+  options.delimiter = '|';
+  EXPECT_EQ(Copy("1|x,y\n", options), Lines{"[1][x,y]"});
+  options = {};
+  options.null_string = "NULL";
+  EXPECT_EQ(Copy("NULL,NULL\n2,\n3,\"NULL\"\n4,null\n", options), (Lines{"nullnull", "[2][]", "[3][NULL]", "[4][null]"}));
+  options = {};
+  options.columns = {1};
+  EXPECT_EQ(Copy("x\ny\n", options), (Lines{"null[x]", "null[y]"}));
+  options.columns = {1, 0};
+  EXPECT_EQ(Copy("x,1\n", options), Lines{"[1][x]"});
+  options = {};
+  options.quote = '\'';
+  options.escape = '\\';
+  EXPECT_EQ(Copy("1,'it\\'s, a \\\\ and \\n'\n2,a\\b\n", options), (Lines{"[1][it's, a \\ and \\n]", "[2][a\\b]"}));
+  for (const char delimiter : {'\n', '\r', '"'}) {
+    options = {};
+    options.delimiter = delimiter;
+    EXPECT_EQ(Copy("1,x\n", options)[0].substr(0, 6), "error:");
+  }
+  options = {};
+  options.columns = {0, 0};
+  EXPECT_EQ(Copy("1,2\n", options), Lines{"error: column \"a\" is specified twice"});
+  options.columns = {2};
+  EXPECT_EQ(Copy("1\n", options)[0].substr(0, 6), "error:");
+}
+
+TEST_F(TabletCsv, NullsAndEmptyText) {
+  EXPECT_EQ(Copy(",\n1,\"\"\n"), (Lines{"nullnull", "[1][]"}));
+  CreateTable("one", {{"a", SqlType::Text(), false}});
+  EXPECT_EQ(Copy("x\n\n\"\"\n", {}, "one"), (Lines{"[x]", "null", "[]"}));
+}
+
+TEST_F(TabletCsv, Quotes) {
+  EXPECT_EQ(Copy("1,\"x,y\"\n"), Lines{"[1][x,y]"});
+  EXPECT_EQ(Copy("1,\"say \"\"hi\"\"\"\n"), Lines{"[1][say \"hi\"]"});
+  EXPECT_EQ(Copy("1,\"two\nlines\"\n2,\"and\r\nthree\n\n\"\n"), (Lines{"[1][two\nlines]", "[2][and\r\nthree\n\n]"}));
+  EXPECT_EQ(Copy("\"1\",\"x\"\r\n\"2\",y"), (Lines{"[1][x]", "[2][y]"}));
+  EXPECT_EQ(Copy("1,ab\"c,d\"ef\n"), Lines{"[1][abc,def]"}) << "as PostgreSQL reads it";
+  EXPECT_EQ(Copy("1,\"\"\"\"\n"), Lines{"[1][\"]"});
+}
+
+TEST_F(TabletCsv, TrailingDelimiter) {
+  CopyFromOptions options;
+  options.delimiter = '|';
+  EXPECT_EQ(Copy("1|x|\n2|y|\r\n3|z\n4||\n5|w|", options),
+            (Lines{"[1][x]", "[2][y]", "[3][z]", "[4]null", "[5][w]"}));
+  EXPECT_EQ(Copy("1|x||\n", options)[0].substr(0, 6), "error:");
+  EXPECT_EQ(Copy("1|x| \n", options)[0].substr(0, 6), "error:");
+  CreateTable("one", {{"a", kInteger, false}});
+  EXPECT_EQ(Copy("5|\n", options, "one"), Lines{"[5]"});
+}
+
+TEST_F(TabletCsv, Errors) {
+  EXPECT_EQ(Copy("1,x\nabc,y\n"),
+            Lines{"error: \"f.csv\", line 2, column \"a\": invalid input syntax for type integer: \"abc\""});
+  EXPECT_EQ(code_, ErrorCode::kSql);
+  EXPECT_EQ(Copy("1,x\n99999999999,y\n"),
+            Lines{"error: \"f.csv\", line 2, column \"a\": value \"99999999999\" is out of range for type integer"});
+  EXPECT_EQ(Copy("1,x\n2\n"),
+            Lines{"error: \"f.csv\", line 2, column \"b\": missing field, the record has 1 of 2: \"2\""});
+  EXPECT_EQ(Copy("1,x\n\n2,y\n"),
+            Lines{"error: \"f.csv\", line 2, column \"b\": missing field, the record has 1 of 2: \"\""});
+  EXPECT_EQ(Copy("1,x\n2,y,z\n"), Lines{"error: \"f.csv\", line 2, column \"b\": extra field behind the last column, the "
+                                        "record has 3 instead of 2: \"2,y,z\""});
+  EXPECT_EQ(Copy("1,\"a\nb\nc\"\nq,x\n"),
+            Lines{"error: \"f.csv\", line 4, column \"a\": invalid input syntax for type integer: \"q\""})
+      << "physical lines";
+  EXPECT_EQ(Copy("1,x\n2,\"y\n3,z\n")[0].substr(0, 68),
+            "error: \"f.csv\", line 2, column \"b\": unterminated quoted field: \"2,\"y");
+  EXPECT_EQ(Copy("1,x\n2,\"y"),
+            Lines{"error: \"f.csv\", line 2, column \"b\": unterminated quoted field: \"2,\"y\""});
+  EXPECT_EQ(Copy("1,x\n2,\xFFy\n"), Lines{"error: \"f.csv\", line 2, column \"b\": invalid UTF-8: \"\\xffy\""});
+  EXPECT_EQ(Copy(std::string("1,x\n2,y\0z\n", 10)),
+            Lines{"error: \"f.csv\", line 2, column \"b\": text holds a NUL byte: \"y\\x00z\""});
+  EXPECT_EQ(Copy("1,x\n2,y\nbad," + std::string(200, 'w') + "\n"),
+            Lines{"error: \"f.csv\", line 3, column \"a\": invalid input syntax for type integer: \"bad\""});
+  EXPECT_EQ(Copy("1,x\n" + std::string(200, '7') + ",y\n"), Lines{"error: \"f.csv\", line 2, column \"a\": value \"" +
+                                                                std::string(60, '7') + "...\" is out of range for type integer"});
+  // Of several errors the first line's, and in a line the first column's.
+  CreateTable("two", {{"a", kInteger, false}, {"b", kInteger, false}});
+  EXPECT_EQ(Copy("1,1\n1,x\ny,1\n", {}, "two"),
+            Lines{"error: \"f.csv\", line 2, column \"b\": invalid input syntax for type integer: \"x\""});
+  EXPECT_EQ(Copy("1,1\nz,x\ny,1,2\n", {}, "two"),
+            Lines{"error: \"f.csv\", line 2, column \"a\": invalid input syntax for type integer: \"z\""});
+  EXPECT_EQ(Copy("1,1\nz\nx,1\n", {}, "two")[0].substr(0, 36), "error: \"f.csv\", line 2, column \"b\": ");
+  CreateTable("strict", {{"a", kInteger, true}, {"b", SqlType::Text(3), false}});
+  EXPECT_EQ(Copy("1,abc\n,x\n", {}, "strict"), Lines{"error: \"f.csv\", line 2, column \"a\": null value in column \"a\" of "
+                                                     "table \"strict\" violates not-null constraint"});
+  EXPECT_EQ(code_, ErrorCode::kConstraint);
+  EXPECT_EQ(Copy("1,\xC3\xA4\xC3\xB6\xC3\xBC\n2,abcd\n", {}, "strict"),
+            Lines{"error: \"f.csv\", line 2, column \"b\": value too long for type VARCHAR(3): \"abcd\""});
+  CopyFromOptions options;
+  options.columns = {1};
+  EXPECT_EQ(Copy("x\n", options, "strict"), Lines{"error: \"f.csv\", line 1, column \"a\": null value in column \"a\" of "
+                                                  "table \"strict\" violates not-null constraint"});
+  CreateTable("keyed", {{"a", kInteger, false}, {"b", SqlType::Text(), false}}, {0});
+  EXPECT_EQ(Copy("1,x\n2,y\n1,z\n", {}, "keyed"),
+            Lines{"error: duplicate key value violates primary key of \"keyed\": (a)=(1)"});
+}
+
+TEST_F(TabletCsv, FilesThatCannotBeRead) {
+  auto message = [&](const std::string& path) {
+    const auto copied = database_->CopyFrom("t", path, {});
+    EXPECT_FALSE(copied.ok());
+    EXPECT_EQ(copied.status().code(), ErrorCode::kIo);
+    return copied.status().message();
+  };
+  EXPECT_EQ(message(directory_ + "/none.csv"), "cannot open \"" + directory_ + "/none.csv\": No such file or directory");
+  EXPECT_EQ(message(directory_), "cannot read \"" + directory_ + "\": Is a directory");
+  Write("1,x\n");
+  EXPECT_EQ(database_->CopyFrom("none", file_, {}).status().message(), "table \"none\" does not exist");
+}
+
+TEST_F(TabletCsv, AllTypes) {
+  CreateTable("all", {{"b", SqlType::Of(TypeId::kBoolean), false},
+                      {"s", SqlType::Of(TypeId::kSmallint), false},
+                      {"l", SqlType::Of(TypeId::kBigint), false},
+                      {"r", SqlType::Of(TypeId::kReal), false},
+                      {"d", SqlType::Of(TypeId::kDouble), false},
+                      {"m", SqlType::Decimal(9, 2), false},
+                      {"w", SqlType::Decimal(25, 2), false},
+                      {"y", SqlType::Of(TypeId::kDate), false},
+                      {"z", SqlType::Of(TypeId::kTimestamp), false}});
+  EXPECT_EQ(Copy("t,-3,9223372036854775807,0.1,1e300,1.005,-12345678901234567890.5,1998-12-01,1998-12-01T10:00\n"
+                 ",,,,,,,,\n"
+                 " f , 3 , 4 , 5 , 6 , 7 , 8 , 2000-01-01 , 2000-01-01 \n",
+                 {}, "all"),
+            (Lines{"[true][-3][9223372036854775807][0.1][1e+300][1.01][-12345678901234567890.50][1998-12-01][1998-12-01 "
+                   "10:00:00]",
+                   "nullnullnullnullnullnullnullnullnull",
+                   "[false][3][4][5][6][7.00][8.00][2000-01-01][2000-01-01 00:00:00]"}));
+}
+
+std::string Bracketed(const std::string& text) { return std::string("[").append(text).append("]"); }
+
+/// Random CSV with quotes, line feeds in quotes and NULLs, and the rows that it means.
+std::pair<std::string, std::vector<std::string>> RandomCsv(uint64_t seed, int records) {
+  std::mt19937_64 random(seed);
+  std::string text;
+  std::vector<std::string> rows;
+  for (int i = 0; i < records; ++i) {
+    text += std::to_string(i) + ",";
+    std::string value;
+    switch (random() % 5) {
+      case 0:
+        text += "\n";
+        rows.push_back(Bracketed(std::to_string(i)).append("null"));
+        continue;
+      case 1:
+        value = std::string(random() % 30, 'p');
+        text += value.empty() ? "\"\"" : value;
+        break;
+      default: {
+        text += '"';
+        for (uint64_t k = random() % 40; k > 0; --k) {
+          const char c = "ab,\n\r\"|x \t"[random() % 10];
+          value += c;
+          text += c;
+          if (c == '"') text += c;
+        }
+        text += '"';
+        break;
+      }
+    }
+    text += random() % 2 == 0 ? "\n" : "\r\n";
+    rows.push_back(Bracketed(std::to_string(i)) + Bracketed(value));
+  }
+  return {text, rows};
+}
+
+TEST_F(TabletCsv, BlocksMayEndAnywhere) {
+  auto directory = DatabaseDirectory::Open(directory_ + "/d", OpenMode::kReadWrite);
+  ASSERT_TRUE(directory.ok());
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const auto [text, rows] = RandomCsv(seed, 200);
+    Write(text);
+    CopyFromOptions options;
+    options.threads = 1 + static_cast<int>(seed % 4);
+    const size_t block_bytes = 1 + seed * seed % 701;
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", blocks of " + std::to_string(block_bytes));
+    ASSERT_TRUE(database_->DropTable("t", false).ok());
+    CreateTable("t", {{"a", kInteger, false}, {"b", SqlType::Text(), false}});
+    {
+      auto file = CsvFile::Open(file_);
+      auto load = TableLoad::Begin(*directory, "t", nullptr);
+      ASSERT_TRUE(load.ok());
+      const Status status = LoadCsv(std::move(*file), options, load->get(), block_bytes);
+      ASSERT_TRUE(status.ok()) << status.message();
+      ASSERT_TRUE((*load)->Commit().ok());
+    }
+    ASSERT_EQ(Rows("t"), rows);
+    // One bad record: its line, whatever the blocks and threads.
+    std::mt19937_64 random(seed);
+    const size_t bad = random() % 200, worse = random() % 200;
+    size_t at = 0, line = 1, record = 0, bad_line = 0;
+    std::string broken;
+    for (bool quoted = false; at < text.size(); ++at) {
+      if (record == bad && bad_line == 0) {
+        bad_line = line;
+      }
+      if ((record == bad || record == worse) && (at == 0 || (text[at - 1] == '\n' && !quoted))) broken += 'x';
+      broken += text[at];
+      if (text[at] == '"') quoted = !quoted;
+      if (text[at] == '\n') {
+        ++line;
+        record += !quoted;
+      }
+    }
+    if (worse < bad) continue;
+    Write(broken);
+    auto file = CsvFile::Open(file_);
+    auto load = TableLoad::Begin(*directory, "t", nullptr);
+    const Status status = LoadCsv(std::move(*file), options, load->get(), block_bytes);
+    EXPECT_EQ(status.ok() ? "" : status.message(),
+              "\"" + file_ + "\", line " + std::to_string(bad_line) +
+                  ", column \"a\": invalid input syntax for type integer: \"x" + std::to_string(bad) + "\"");
+  }
+}
+
+TEST_F(TabletCsv, EscapeOtherThanQuoteAcrossBlocks) {
+  auto directory = DatabaseDirectory::Open(directory_ + "/d", OpenMode::kReadWrite);
+  std::string text;
+  std::vector<std::string> rows;
+  for (int i = 0; i < 300; ++i) {
+    text += std::to_string(i) + ",\"" + std::string(static_cast<size_t>(i % 7), 'y') + "\\\"\\\\\n,\\\\\"\n";
+    rows.push_back(Bracketed(std::to_string(i)) + Bracketed(std::string(static_cast<size_t>(i % 7), 'y').append("\"\\\n,\\")));
+  }
+  Write(text);
+  for (size_t block_bytes = 1; block_bytes < 60; ++block_bytes) {
+    ASSERT_TRUE(database_->DropTable("t", false).ok());
+    CreateTable("t", {{"a", kInteger, false}, {"b", SqlType::Text(), false}});
+    CopyFromOptions options;
+    options.escape = '\\';
+    options.threads = 2;
+    auto file = CsvFile::Open(file_);
+    auto load = TableLoad::Begin(*directory, "t", nullptr);
+    const Status status = LoadCsv(std::move(*file), options, load->get(), block_bytes);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ASSERT_TRUE((*load)->Commit().ok());
+    ASSERT_EQ(Rows("t"), rows) << block_bytes;
+  }
+}
+
+TEST_F(TabletCsv, LargeFileOnSeveralThreads) {
+  std::string text;
+  constexpr int kRows = 400000;
+  for (int i = 0; i < kRows; ++i) text += std::to_string(i) + ",name " + std::to_string(i % 1000) + "\n";
+  Write(text);
+  CopyFromOptions options;
+  options.threads = 4;
+  std::atomic<uint64_t> last{0};
+  options.progress = [&](uint64_t done, uint64_t all) {
+    EXPECT_LE(done, all);
+    last = done;
+  };
+  const auto copied = database_->CopyFrom("t", file_, options);
+  ASSERT_TRUE(copied.ok()) << copied.status().message();
+  EXPECT_EQ(*copied, static_cast<uint64_t>(kRows));
+  EXPECT_EQ(last.load(), text.size());
+  auto snapshot = database_->Read();
+  const auto table = (*snapshot)->Find("t");
+  ASSERT_EQ(table->tablets.size(), 7u);
+  int64_t expected = 0;
+  for (const auto& tablet : table->tablets) {
+    ColumnVector a, b;
+    a.type = kInteger;
+    b.type = SqlType::Text();
+    DecodeChunk(**tablet->Chunk(0), 0, tablet->rows(), &a);
+    DecodeChunk(**tablet->Chunk(1), 0, tablet->rows(), &b);
+    for (size_t row = 0; row < a.size(); ++row, ++expected) {
+      ASSERT_EQ(a.fixed[row], expected);
+      ASSERT_EQ(b.Text(row), "name " + std::to_string(expected % 1000));
+    }
+  }
+  EXPECT_EQ(expected, kRows);
+  EXPECT_EQ(table->statistics[1].distinct, 1000u);
+}
+
+TEST_F(TabletCsv, Cancel) {
+  std::string text;
+  for (int i = 0; i < 3000000; ++i) text += std::to_string(i) + ",some text that takes a while\n";
+  Write(text);
+  for (const int wait_ms : {0, 5, 30}) {
+    std::atomic<bool> cancel{false};
+    CopyFromOptions options;
+    options.threads = 2;
+    options.cancel = &cancel;
+    std::chrono::steady_clock::time_point asked;
+    std::thread stopper([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
+      asked = std::chrono::steady_clock::now();
+      cancel = true;
+    });
+    const auto copied = database_->CopyFrom("t", file_, options);
+    const auto ended = std::chrono::steady_clock::now();
+    stopper.join();
+    ASSERT_FALSE(copied.ok());
+    EXPECT_EQ(copied.status().code(), ErrorCode::kCancelled);
+    // 100 ms is the promise; a loaded machine under a sanitizer gets more.
+    EXPECT_LT(ended - asked, std::chrono::milliseconds(1000));
+  }
+  EXPECT_TRUE(Rows("t").empty());
+}
+
+TEST_F(TabletCsv, APipeIsReadToo) {
+  const std::string pipe = directory_ + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] {
+    std::ofstream out(pipe);
+    for (int i = 0; i < 100000; ++i) out << i << ",x\n";
+  });
+  const auto copied = database_->CopyFrom("t", pipe, {});
+  writer.join();
+  ASSERT_TRUE(copied.ok()) << copied.status().message();
+  EXPECT_EQ(*copied, 100000u);
+}
+
+TEST_F(TabletCsv, WriterRoundTrip) {
+  CreateTable("u", {{"a", kInteger, false}, {"b", SqlType::Text(), false}});
+  const auto [text, rows] = RandomCsv(7, 500);
+  ASSERT_EQ(Copy(text), rows);
+  for (const CopyToOptions& to : std::vector<CopyToOptions>{
+           {}, {'|', true, "", '"', '"'}, {',', false, "NULL", '"', '"'}, {';', true, "x", '\'', '\\'}, {'1', false, "", '"', '"'}}) {
+    const std::string out = directory_ + "/out.csv";
+    {
+      auto writer = CsvWriter::Create(out, to, {"a", "the \"b\""});
+      ASSERT_TRUE(writer.ok());
+      auto snapshot = database_->Read();
+      for (const auto& tablet : (*snapshot)->Find("t")->tablets) {
+        RowBatch batch;
+        batch.rows = tablet->rows();
+        batch.columns.resize(2);
+        for (int c = 0; c < 2; ++c) {
+          batch.columns[static_cast<size_t>(c)].type = (*snapshot)->Find("t")->schema.columns[static_cast<size_t>(c)].type;
+          DecodeChunk(**tablet->Chunk(c), 0, tablet->rows(), &batch.columns[static_cast<size_t>(c)]);
+        }
+        ASSERT_TRUE((*writer)->Append(batch).ok());
+      }
+      ASSERT_TRUE((*writer)->Close().ok());
+    }
+    CopyFromOptions from;
+    from.delimiter = to.delimiter;
+    from.header = to.header;
+    from.null_string = to.null_string;
+    from.quote = to.quote;
+    from.escape = to.escape;
+    ASSERT_TRUE(database_->DropTable("u", false).ok());
+    CreateTable("u", {{"a", kInteger, false}, {"b", SqlType::Text(), false}});
+    const auto copied = database_->CopyFrom("u", out, from);
+    ASSERT_TRUE(copied.ok()) << copied.status().message();
+    EXPECT_EQ(Rows("u"), rows);
+    fs::remove(out);
+  }
+}
+
+TEST_F(TabletCsv, WriterLeavesTheOldFileUntilClose) {
+  const std::string out = directory_ + "/out.csv";
+  std::ofstream(out) << "old";
+  const size_t before = static_cast<size_t>(std::distance(fs::directory_iterator(directory_), fs::directory_iterator()));
+  RowBatch batch;
+  batch.rows = 1;
+  batch.columns.resize(2);
+  batch.columns[0].type = kInteger;
+  batch.columns[0].Append(Value::Int(kInteger, 1));
+  batch.columns[1].type = SqlType::Text();
+  batch.columns[1].Append(Value::Text("x,\"y\""));
+  {
+    auto writer = CsvWriter::Create(out, {}, {});
+    ASSERT_TRUE(writer.ok());
+    ASSERT_TRUE((*writer)->Append(batch).ok());
+  }
+  auto contents = [&] {
+    std::ifstream in(out);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  EXPECT_EQ(contents(), "old");
+  EXPECT_EQ(static_cast<size_t>(std::distance(fs::directory_iterator(directory_), fs::directory_iterator())), before);
+  auto writer = CsvWriter::Create(out, {}, {});
+  ASSERT_TRUE((*writer)->Append(batch).ok());
+  ASSERT_TRUE((*writer)->Close().ok());
+  EXPECT_EQ(contents(), "1,\"x,\"\"y\"\"\"\n");
+  EXPECT_FALSE(CsvWriter::Create(directory_, {}, {}).ok());
+  EXPECT_FALSE(CsvWriter::Create(directory_ + "/none/out.csv", {}, {}).ok());
+  auto null = CsvWriter::Create("/dev/null", {}, {});
+  ASSERT_TRUE(null.ok());
+  EXPECT_TRUE((*null)->Append(batch).ok() && (*null)->Close().ok());
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+}  // namespace
+}  // namespace tessera
