@@ -353,6 +353,7 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
       return SqlError(std::string(what) + " specified, but " + std::string(name) + " is not an aggregate function", position);
     }
   }
+  if (system && name == "timezone") return Unsupported("AT TIME ZONE is not supported", position);
   const ParseNode* list = node.Get(Field::k_args);
   const size_t count = list != nullptr ? list->size() : 0;
   if ((name == "extract" || name == "date_part") && count == 2) {

@@ -81,8 +81,8 @@ struct Lowered {
 /// Columns of a group table under HAVING and the outputs.
 class GroupScope : public Scope {
  public:
-  GroupScope(const Query& q, const std::vector<SqlType>& columns, const std::vector<Lowered>& aggregates, bool counts_are_sums)
-      : q_(q), columns_(columns), aggregates_(aggregates), counts_are_sums_(counts_are_sums) {}
+  GroupScope(const Query& q, const std::vector<SqlType>& columns, const std::vector<Lowered>& aggregates)
+      : q_(q), columns_(columns), aggregates_(aggregates) {}
 
   bool Find(const Expr& leaf, SectionBuilder* b, Operand* operand) override {
     int column = -1;
@@ -92,7 +92,6 @@ class GroupScope : public Scope {
       const Aggregate& a = q_.aggregates[static_cast<size_t>(leaf.index)];
       const int value = aggregates_[static_cast<size_t>(leaf.index)].value;
       if (a.function == AggregateFunction::kAvg || columns_[static_cast<size_t>(value)].storage() != leaf.type.storage()) return false;
-      if (counts_are_sums_ && (a.function == AggregateFunction::kCount || a.function == AggregateFunction::kCountStar)) return false;
       if (a.function == AggregateFunction::kSum && IsWide(leaf.type)) return false;  // its digits are checked
       column = value;
     }
@@ -151,7 +150,7 @@ class GroupScope : public Scope {
   }
   void Count(int column, SectionBuilder* b) {
     b->Load(Slot(column, b), columns_[static_cast<size_t>(column)]);
-    if (!counts_are_sums_) return;
+    if (!IsWide(columns_[static_cast<size_t>(column)])) return;
     b->Narrow();  // partial counts were added up in W, and none at all is 0
     b->NullToZero();
   }
@@ -159,7 +158,6 @@ class GroupScope : public Scope {
   const Query& q_;
   const std::vector<SqlType>& columns_;
   const std::vector<Lowered>& aggregates_;
-  bool counts_are_sums_;
 };
 
 class Generator {
@@ -510,7 +508,7 @@ class Generator {
     CloseLoops(&b);
     SetColumns(&b.section, keys, &lowered);
     TESSERA_TRY(Finish(&b));
-    return AboveGroups(lowered, false);
+    return AboveGroups(lowered);
   }
 
   /// With DISTINCT aggregates: first group by the keys and all distinct arguments, then by the keys. The first grouping
@@ -569,7 +567,7 @@ class Generator {
     // Second grouping, over the rows of the first.
     const int source = static_cast<int>(program_->sections.size()) - 1;
     const std::vector<Lowered> none;
-    GroupScope no_scope(q_, first_columns, none, false);
+    GroupScope no_scope(q_, first_columns, none);
     SectionBuilder c(program_.get(), &constants_, &no_scope);
     c.section.source_kind = Section::Source::kSection;
     c.section.source = source;
@@ -626,14 +624,14 @@ class Generator {
     keys.resize(group_keys);
     SetColumns(&c.section, keys, &lowered);
     TESSERA_TRY(Finish(&c));
-    return AboveGroups(lowered, true);
+    return AboveGroups(lowered);
   }
 
   /// HAVING and the outputs over the groups of the section before.
-  Status AboveGroups(const std::vector<Lowered>& lowered, bool twice) {
+  Status AboveGroups(const std::vector<Lowered>& lowered) {
     const int source = static_cast<int>(program_->sections.size()) - 1;
     const std::vector<SqlType> columns = program_->sections.back().columns;
-    GroupScope scope(q_, columns, lowered, twice);
+    GroupScope scope(q_, columns, lowered);
     SectionBuilder b(program_.get(), &constants_, &scope);
     b.section.source_kind = Section::Source::kSection;
     b.section.source = source;

@@ -81,6 +81,18 @@ double Selectivity(const Query& q, const Expr& e) {
   }
 }
 
+/// Whether `e` compares a bare column with constants: a test of encoded values, which cannot fail. Other predicates come after
+/// these, so that `x <> 0 AND f(x)` protects f as people expect.
+bool IsColumnTest(const Expr& e) {
+  if (e.kind != Expr::Kind::kFunction) return e.kind == Expr::Kind::kColumn;
+  if (e.function == Function::kAnd || e.function == Function::kOr || e.function == Function::kNot) {
+    return std::all_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return IsColumnTest(*a); });
+  }
+  const bool test = (e.function >= Function::kEq && e.function <= Function::kGe) || e.function == Function::kIsNull ||
+                    e.function == Function::kIsNotNull || e.function == Function::kIn || e.function == Function::kLike;
+  return test && std::all_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return a->kind != Expr::Kind::kFunction; });
+}
+
 bool IsUnique(const Query& q, const JoinStep& step) {
   const Relation& r = q.relations[static_cast<size_t>(step.relation)];
   if (r.table == nullptr || r.table->schema.primary_key.empty()) return false;
@@ -127,7 +139,10 @@ Plan MakePlan(const Query& q) {
   std::vector<double> selectivity(n, 1.0);
   for (size_t r = 0; r < n; ++r) {
     std::stable_sort(plan.filters[r].begin(), plan.filters[r].end(),
-                     [&](const Expr* a, const Expr* b) { return Selectivity(q, *a) < Selectivity(q, *b); });
+                     [&](const Expr* a, const Expr* b) {
+                       if (IsColumnTest(*a) != IsColumnTest(*b)) return IsColumnTest(*a);
+                       return IsColumnTest(*a) && Selectivity(q, *a) < Selectivity(q, *b);
+                     });
     for (const Expr* f : plan.filters[r]) selectivity[r] *= Selectivity(q, *f);
     const double all = q.relations[r].table == nullptr ? 1000 : static_cast<double>(q.relations[r].table->rows);
     plan.rows[r] = all * selectivity[r];

@@ -114,6 +114,7 @@ Status QueryBinder::BindFromItem(const ParseNode& item, NameScope* scope) {
   const int position = item.FirstLocation();
   if (item.Is(Tag::kRangeSubselect)) return Unsupported("a subquery in FROM is not supported", position);
   if (item.Is(Tag::kRangeFunction)) return Unsupported("a function in FROM is not supported", position);
+  if (item.text() == "RangeTableSample") return Unsupported("TABLESAMPLE is not supported", position);
   return Unsupported("this form of FROM (" + std::string(item.text()) + ") is not supported", position);
 }
 
@@ -295,7 +296,7 @@ Status QueryBinder::AddOutput(const ParseNode& target) {
 
 Status QueryBinder::BindTargets(const ParseNode& select) {
   const ParseNode* targets = select.Get(Field::k_targetList);
-  if (targets == nullptr) return SqlError("SELECT without columns is not valid");
+  if (targets == nullptr) return SqlError("SELECT without columns is not valid", FindKeyword(context_.sql, 0, "select"));
   for (const ParseNode& target : *targets) TESSERA_TRY(AddOutput(target));
   query_->visible = static_cast<int>(query_->outputs.size());
   return {};

@@ -1,7 +1,9 @@
-// A GPU as a backend of the VM: the public header of kernels/, plain C++. README.md beside this describes the machine.
+// The GPU as a backend of the virtual machine. The public header of kernels/; plain C++, no CUDA in it. README.md beside this
+// file describes the machine on the GPU.
 //
-// In a build without the CUDA toolkit no_gpu.cc stands in: there are no GPUs and Open says why. Start at: Gpu::Open.
-// Threads: one at a time per Gpu; the cancel flag of a context may be set from any thread.
+// Where Tessera was built without CUDA, GpuCount() is 0 and Open fails with kUnsupported.
+//
+// Start at: Gpu::Open. A Gpu may be used from any thread; sections run one at a time.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +16,37 @@
 namespace tessera {
 
 struct GpuOptions {
-  uint64_t memory_bytes = 0;  ///< for cached chunks, group tables and output; 0: most of what the device has free
+  /// For cached columns, hash tables and output together, not counting the CUDA context; 0: nine tenths of what is free when the
+  /// GPU is first used.
+  uint64_t memory_bytes = 0;
 };
 
-/// GPUs that this process can use. 0 if there is no driver; no CUDA context is made.
+struct GpuInfo {
+  std::string name;           ///< "NVIDIA H100 80GB HBM3"
+  uint64_t memory_bytes = 0;  ///< of the device
+  int multiprocessors = 0;
+  int major = 0, minor = 0;   ///< compute capability
+};
+
+/// What a Gpu holds now.
+struct GpuMemory {
+  uint64_t cached_bytes = 0;  ///< columns
+  uint64_t budget_bytes = 0;  ///< 0 until the GPU is first used
+};
+
+/// CUDA devices of this machine; 0 without a driver.
 int GpuCount();
 
-class Gpu final : public vm::SectionBackend {
+class Gpu : public vm::SectionBackend {
  public:
-  /// Makes a CUDA context on device `ordinal`, which takes some hundred milliseconds. Errors: kDevice.
-  static Result<std::unique_ptr<Gpu>> Open(int ordinal, const GpuOptions& options);
-  ~Gpu() override;
+  /// `device_ordinal`: 0 .. GpuCount() - 1. No CUDA context is made before the first section runs. Errors: kUnsupported (no such
+  /// device, too old a device, built without CUDA), kDevice.
+  static Result<std::unique_ptr<Gpu>> Open(int device_ordinal, const GpuOptions& options);
 
-  /// "NVIDIA H100 80GB HBM3 (0), 79.1 GiB"
-  std::string Description() const;
-  /// One line on the memory: budget, cached chunks, free on the device.
-  std::string MemoryDescription() const;
-
-  Status CanRun(const vm::Program& program, int section) const override;
-  Result<vm::RowSet> RunSection(const vm::SectionContext& context) override;
-
- private:
-  Gpu();
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  virtual const GpuInfo& info() const = 0;
+  virtual GpuMemory memory() const = 0;
+  /// Forgets all cached columns.
+  virtual Status DropCache() = 0;
 };
 
 }  // namespace tessera

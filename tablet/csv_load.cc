@@ -50,7 +50,10 @@ class CsvLoad {
       {
         std::unique_lock lock(mutex_);
         if (stopped_) return;
-        if (complete_ && load_->waiting_tasks() == 0) return;
+        if (complete_) {
+          if (load_->waiting_tasks() == 0) return;
+          continue;
+        }
         // A slow block must not let the others pile up parsed rows without limit.
         if (reading_done_ || blocks_read_ > delivered_ + 2 * static_cast<uint64_t>(threads_)) {
           // The time limit is for the cancel flag, which nobody signals.

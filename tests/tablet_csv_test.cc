@@ -25,13 +25,16 @@ namespace fs = std::filesystem;
 
 const SqlType kInteger = SqlType::Of(TypeId::kInteger);
 
+std::string Bracketed(const std::string& text) { return std::string("[").append(text).append("]"); }
+
 class TabletCsv : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string path = (fs::temp_directory_path() / "tablet-test-XXXXXX").string();
     ASSERT_NE(mkdtemp(path.data()), nullptr);
     directory_ = path;
-    auto database = Database::Open(directory_ + "/d", OpenMode::kReadWrite);
+    // Temporary: these many small loads need not wait for the disk.
+    auto database = Database::Open("", OpenMode::kReadWrite);
     ASSERT_TRUE(database.ok()) << database.status().message();
     database_ = std::move(*database);
     CreateTable("t", {{"a", kInteger, false}, {"b", SqlType::Text(), false}});
@@ -54,10 +57,10 @@ class TabletCsv : public ::testing::Test {
   void Write(const std::string& text) const { std::ofstream(file_, std::ios::binary) << text; }
 
   /// Every row of a table: fields in brackets, NULL as "null".
-  std::vector<std::string> Rows(const std::string& name) {
+  std::vector<std::string> Rows(const std::string& name) { return Rows(**database_->Read(), name); }
+  static std::vector<std::string> Rows(const Snapshot& snapshot, const std::string& name) {
     std::vector<std::string> rows;
-    auto snapshot = database_->Read();
-    const auto table = (*snapshot)->Find(name);
+    const auto table = snapshot.Find(name);
     for (const auto& tablet : table->tablets) {
       for (uint32_t row = 0; row < tablet->rows(); ++row) {
         std::string line;
@@ -65,7 +68,7 @@ class TabletCsv : public ::testing::Test {
           const auto chunk = tablet->Chunk(static_cast<int>(c));
           EXPECT_TRUE(chunk.ok());
           const Value value = DecodeValue(**chunk, row);
-          line += value.null ? "null" : "[" + ToText(value) + "]";
+          line += value.null ? "null" : Bracketed(ToText(value));
         }
         rows.push_back(line);
       }
@@ -98,6 +101,25 @@ class TabletCsv : public ::testing::Test {
   }
 
   using Lines = std::vector<std::string>;
+
+  /// Loads file_ in blocks of `block_bytes` into a table of a database of its own.
+  struct BlockLoad {
+    std::shared_ptr<DatabaseDirectory> directory;
+    BlockLoad() {
+      directory = DatabaseDirectory::Open("", OpenMode::kReadWrite).value();
+      TableSchema schema;
+      schema.name = "t";
+      schema.columns = {{"a", kInteger, false}, {"b", SqlType::Text(), false}};
+      EXPECT_TRUE(directory->InsertTable(directory->BeginWrite().value(), schema).ok());
+    }
+    Status Run(const std::string& file, const CopyFromOptions& options, size_t block_bytes) {
+      TESSERA_ASSIGN(CsvFile csv, CsvFile::Open(file));
+      TESSERA_ASSIGN(std::unique_ptr<TableLoad> load, TableLoad::Begin(directory, "t", nullptr));
+      TESSERA_TRY(LoadCsv(std::move(csv), options, load.get(), block_bytes));
+      return load->Commit();
+    }
+    std::vector<std::string> Rows() { return TabletCsv::Rows(*directory->Read().value(), "t"); }
+  };
 
   std::string directory_, file_;
   std::unique_ptr<Database> database_;
@@ -258,8 +280,6 @@ TEST_F(TabletCsv, AllTypes) {
                    "[false][3][4][5][6][7.00][8.00][2000-01-01][2000-01-01 00:00:00]"}));
 }
 
-std::string Bracketed(const std::string& text) { return std::string("[").append(text).append("]"); }
-
 /// Random CSV with quotes, line feeds in quotes and NULLs, and the rows that it means.
 std::pair<std::string, std::vector<std::string>> RandomCsv(uint64_t seed, int records) {
   std::mt19937_64 random(seed);
@@ -296,8 +316,6 @@ std::pair<std::string, std::vector<std::string>> RandomCsv(uint64_t seed, int re
 }
 
 TEST_F(TabletCsv, BlocksMayEndAnywhere) {
-  auto directory = DatabaseDirectory::Open(directory_ + "/d", OpenMode::kReadWrite);
-  ASSERT_TRUE(directory.ok());
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const auto [text, rows] = RandomCsv(seed, 200);
     Write(text);
@@ -305,26 +323,17 @@ TEST_F(TabletCsv, BlocksMayEndAnywhere) {
     options.threads = 1 + static_cast<int>(seed % 4);
     const size_t block_bytes = 1 + seed * seed % 701;
     SCOPED_TRACE("seed " + std::to_string(seed) + ", blocks of " + std::to_string(block_bytes));
-    ASSERT_TRUE(database_->DropTable("t", false).ok());
-    CreateTable("t", {{"a", kInteger, false}, {"b", SqlType::Text(), false}});
-    {
-      auto file = CsvFile::Open(file_);
-      auto load = TableLoad::Begin(*directory, "t", nullptr);
-      ASSERT_TRUE(load.ok());
-      const Status status = LoadCsv(std::move(*file), options, load->get(), block_bytes);
-      ASSERT_TRUE(status.ok()) << status.message();
-      ASSERT_TRUE((*load)->Commit().ok());
-    }
-    ASSERT_EQ(Rows("t"), rows);
+    BlockLoad load;
+    Status status = load.Run(file_, options, block_bytes);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ASSERT_EQ(load.Rows(), rows);
     // One bad record: its line, whatever the blocks and threads.
     std::mt19937_64 random(seed);
     const size_t bad = random() % 200, worse = random() % 200;
     size_t at = 0, line = 1, record = 0, bad_line = 0;
     std::string broken;
     for (bool quoted = false; at < text.size(); ++at) {
-      if (record == bad && bad_line == 0) {
-        bad_line = line;
-      }
+      if (record == bad && bad_line == 0) bad_line = line;
       if ((record == bad || record == worse) && (at == 0 || (text[at - 1] == '\n' && !quoted))) broken += 'x';
       broken += text[at];
       if (text[at] == '"') quoted = !quoted;
@@ -335,9 +344,7 @@ TEST_F(TabletCsv, BlocksMayEndAnywhere) {
     }
     if (worse < bad) continue;
     Write(broken);
-    auto file = CsvFile::Open(file_);
-    auto load = TableLoad::Begin(*directory, "t", nullptr);
-    const Status status = LoadCsv(std::move(*file), options, load->get(), block_bytes);
+    status = load.Run(file_, options, block_bytes);
     EXPECT_EQ(status.ok() ? "" : status.message(),
               "\"" + file_ + "\", line " + std::to_string(bad_line) +
                   ", column \"a\": invalid input syntax for type integer: \"x" + std::to_string(bad) + "\"");
@@ -345,7 +352,6 @@ TEST_F(TabletCsv, BlocksMayEndAnywhere) {
 }
 
 TEST_F(TabletCsv, EscapeOtherThanQuoteAcrossBlocks) {
-  auto directory = DatabaseDirectory::Open(directory_ + "/d", OpenMode::kReadWrite);
   std::string text;
   std::vector<std::string> rows;
   for (int i = 0; i < 300; ++i) {
@@ -354,17 +360,13 @@ TEST_F(TabletCsv, EscapeOtherThanQuoteAcrossBlocks) {
   }
   Write(text);
   for (size_t block_bytes = 1; block_bytes < 60; ++block_bytes) {
-    ASSERT_TRUE(database_->DropTable("t", false).ok());
-    CreateTable("t", {{"a", kInteger, false}, {"b", SqlType::Text(), false}});
     CopyFromOptions options;
     options.escape = '\\';
     options.threads = 2;
-    auto file = CsvFile::Open(file_);
-    auto load = TableLoad::Begin(*directory, "t", nullptr);
-    const Status status = LoadCsv(std::move(*file), options, load->get(), block_bytes);
+    BlockLoad load;
+    const Status status = load.Run(file_, options, block_bytes);
     ASSERT_TRUE(status.ok()) << status.message();
-    ASSERT_TRUE((*load)->Commit().ok());
-    ASSERT_EQ(Rows("t"), rows) << block_bytes;
+    ASSERT_EQ(load.Rows(), rows) << block_bytes;
   }
 }
 

@@ -1,0 +1,142 @@
+#include "kernels/column_cache.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tessera::kernels {
+
+ColumnCache::~ColumnCache() {
+  for (Piece& p : pieces_) cudaFreeAsync(p.data, stream_);
+  if (stream_ != nullptr) cudaStreamSynchronize(stream_);
+  for (cudaEvent_t e : staging_free_) {
+    if (e != nullptr) cudaEventDestroy(e);
+  }
+  if (done_ != nullptr) cudaEventDestroy(done_);
+  if (pool_ != nullptr) cudaMemPoolDestroy(pool_);
+  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+}
+
+Status ColumnCache::Open(uint64_t budget_bytes) {
+  budget_ = budget_bytes;
+  int device = 0;
+  CUDA_TRY(cudaGetDevice(&device));
+  cudaMemPoolProps props = {};
+  props.allocType = cudaMemAllocationTypePinned;
+  props.location.type = cudaMemLocationTypeDevice;
+  props.location.id = device;
+  CUDA_TRY(cudaMemPoolCreate(&pool_, &props));
+  uint64_t keep = UINT64_MAX;  // what is freed stays with the pool
+  CUDA_TRY(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep));
+  CUDA_TRY(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  CUDA_TRY(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming));
+  for (cudaEvent_t& e : staging_free_) CUDA_TRY(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+  return Status::Ok();
+}
+
+Status ColumnCache::Drop(std::list<Piece>::iterator piece) {
+  CUDA_TRY(cudaFreeAsync(piece->data, stream_));
+  bytes_ -= piece->bytes;
+  index_.erase(piece->key);
+  pieces_.erase(piece);
+  return Status::Ok();
+}
+
+Status ColumnCache::MakeRoom(uint64_t bytes) {
+  if (bytes_ + bytes <= budget_) return Status::Ok();
+  for (auto p = pieces_.begin(); p != pieces_.end();) {
+    auto next = std::next(p);
+    if (p->pins == 0 && p->tablet.expired()) TESSERA_TRY(Drop(p));
+    p = next;
+  }
+  for (auto p = pieces_.end(); p != pieces_.begin() && bytes_ + bytes > budget_;) {
+    --p;
+    if (p->pins != 0) continue;
+    auto after = std::next(p);
+    TESSERA_TRY(Drop(p));
+    p = after;
+  }
+  return Status::Ok();
+}
+
+Status ColumnCache::Copy(uint8_t* to, const uint8_t* from, uint64_t bytes, uint64_t padded) {
+  for (uint64_t at = 0; at < bytes; at += kStagingBytes) {
+    const uint64_t n = std::min(kStagingBytes, bytes - at);
+    const size_t s = static_cast<size_t>(next_staging_);
+    next_staging_ = (next_staging_ + 1) % kStagingBuffers;
+    TESSERA_TRY(staging_[s].Reserve(kStagingBytes));
+    CUDA_TRY(cudaEventSynchronize(staging_free_[s]));
+    memcpy(staging_[s].As<uint8_t>(), from + at, n);
+    CUDA_TRY(cudaMemcpyAsync(to + at, staging_[s].As<uint8_t>(), n, cudaMemcpyHostToDevice, stream_));
+    CUDA_TRY(cudaEventRecord(staging_free_[s], stream_));
+  }
+  if (padded > bytes) CUDA_TRY(cudaMemsetAsync(to + bytes, 0, padded - bytes, stream_));
+  return Status::Ok();
+}
+
+bool ColumnCache::Has(const Tablet* tablet, int column, Stream stream) const {
+  auto found = index_.find({tablet, column, stream});
+  return found != index_.end() && !found->second->tablet.expired();
+}
+
+Result<const uint8_t*> ColumnCache::Fetch(const std::shared_ptr<const Tablet>& tablet, int column, Stream stream, const uint8_t* data,
+                                          uint64_t bytes, std::vector<Piece*>* pinned, uint64_t* copied) {
+  const Key key{tablet.get(), column, stream};
+  auto found = index_.find(key);
+  if (found != index_.end() && found->second->tablet.expired()) {
+    TESSERA_TRY(Drop(found->second));
+    found = index_.end();
+  }
+  if (found == index_.end()) {
+    const uint64_t padded = (bytes + 127) / 128 * 128;
+    TESSERA_TRY(MakeRoom(padded));
+    void* memory = nullptr;
+    cudaError_t error = cudaMallocFromPoolAsync(&memory, padded, pool_, stream_);
+    if (error == cudaErrorMemoryAllocation) {  // others use the device as well: live with less
+      cudaGetLastError();
+      budget_ = std::max<uint64_t>(bytes_ / 2, padded);
+      TESSERA_TRY(MakeRoom(padded));
+      CUDA_TRY(cudaStreamSynchronize(stream_));
+      CUDA_TRY(cudaMemPoolTrimTo(pool_, 0));
+      error = cudaMallocFromPoolAsync(&memory, padded, pool_, stream_);
+    }
+    if (error != cudaSuccess) return CudaStatus(error, "cudaMallocFromPoolAsync", __FILE__, __LINE__);
+    pieces_.push_front({key, tablet, static_cast<uint8_t*>(memory), padded, 0});
+    index_[key] = pieces_.begin();
+    bytes_ += padded;
+    if (Status copy = Copy(static_cast<uint8_t*>(memory), data, bytes, padded); !copy.ok()) {
+      (void)Drop(pieces_.begin());
+      return copy;
+    }
+    *copied += bytes;
+  } else {
+    pieces_.splice(pieces_.begin(), pieces_, found->second);
+  }
+  Piece& piece = pieces_.front();
+  ++piece.pins;
+  pinned->push_back(&piece);
+  return static_cast<const uint8_t*>(piece.data);
+}
+
+Status ColumnCache::Finish(cudaStream_t stream) {
+  CUDA_TRY(cudaEventRecord(done_, stream_));
+  CUDA_TRY(cudaStreamWaitEvent(stream, done_, 0));
+  return Status::Ok();
+}
+
+void ColumnCache::Unpin(std::vector<Piece*>* pinned) {
+  for (Piece* p : *pinned) --p->pins;
+  pinned->clear();
+}
+
+Status ColumnCache::Clear() {
+  for (auto p = pieces_.begin(); p != pieces_.end();) {
+    auto next = std::next(p);
+    if (p->pins == 0) TESSERA_TRY(Drop(p));
+    p = next;
+  }
+  CUDA_TRY(cudaStreamSynchronize(stream_));
+  CUDA_TRY(cudaMemPoolTrimTo(pool_, 0));
+  return Status::Ok();
+}
+
+}  // namespace tessera::kernels

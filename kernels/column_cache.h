@@ -1,0 +1,94 @@
+// Encoded columns on the device: the streams of chunks, copied once and kept until the budget needs their place. Private to
+// kernels/.
+//
+// Least recently used pieces go first; a piece is pinned while a launch reads it. A piece is one stream of one column of one
+// tablet. The cache does not keep tablets alive: pieces of tablets that are gone are dropped at the next sweep.
+//
+// Start at: Fetch, Finish. One owner at a time.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/device.h"
+#include "tablet/tablet.h"
+
+namespace tessera::kernels {
+
+class ColumnCache {
+ public:
+  enum class Stream : uint8_t { kCodes, kNulls };
+  /// A piece in use. Held until Unpin.
+  struct Piece;
+
+  ColumnCache() = default;
+  ~ColumnCache();
+  ColumnCache(const ColumnCache&) = delete;
+  ColumnCache& operator=(const ColumnCache&) = delete;
+
+  /// Makes streams and staging buffers. REQUIRES: the device is current, as for all functions below.
+  Status Open(uint64_t budget_bytes);
+
+  /// The device address of a stream of `bytes` bytes at `data`; it is copied there if it is not. The copy is under way when this
+  /// returns: work that reads the piece waits for Finish's event. The piece is pinned. `*copied` grows by the bytes that travel.
+  Result<const uint8_t*> Fetch(const std::shared_ptr<const Tablet>& tablet, int column, Stream stream, const uint8_t* data, uint64_t bytes,
+                               std::vector<Piece*>* pinned, uint64_t* copied);
+  /// Whether Fetch would find the piece.
+  bool Has(const Tablet* tablet, int column, Stream stream) const;
+  /// Makes `stream` wait for all copies so far.
+  Status Finish(cudaStream_t stream);
+  void Unpin(std::vector<Piece*>* pinned);
+  /// Frees what is not pinned.
+  Status Clear();
+
+  uint64_t bytes() const { return bytes_; }
+  uint64_t budget() const { return budget_; }
+
+ private:
+  struct Key {
+    const Tablet* tablet;
+    int column;
+    Stream stream;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& k) const {
+      return std::hash<const void*>()(k.tablet) * 31 + static_cast<size_t>(k.column) * 2 + static_cast<size_t>(k.stream);
+    }
+  };
+  /// Copies go through these: 4 MiB is where a pinned copy reaches 96 % of the link's rate.
+  static constexpr uint64_t kStagingBytes = uint64_t{4} << 20;
+  static constexpr int kStagingBuffers = 4;
+
+  Status Drop(std::list<Piece>::iterator piece);
+  /// Frees pieces until `bytes` more fit, or nothing unpinned is left.
+  Status MakeRoom(uint64_t bytes);
+  Status Copy(uint8_t* to, const uint8_t* from, uint64_t bytes, uint64_t padded);
+
+  uint64_t budget_ = 0, bytes_ = 0;
+  cudaStream_t stream_ = nullptr;
+  cudaMemPool_t pool_ = nullptr;
+  cudaEvent_t done_ = nullptr;
+  std::array<PinnedBuffer, kStagingBuffers> staging_;
+  std::array<cudaEvent_t, kStagingBuffers> staging_free_ = {};
+  int next_staging_ = 0;
+  std::list<Piece> pieces_;  // most recently used first
+  std::unordered_map<Key, std::list<Piece>::iterator, KeyHash> index_;
+};
+
+struct ColumnCache::Piece {
+  Key key;
+  std::weak_ptr<const Tablet> tablet;  ///< whose address the key has: an expired one may have been given to another tablet
+  uint8_t* data = nullptr;
+  uint64_t bytes = 0;
+  int pins = 0;
+};
+
+}  // namespace tessera::kernels
