@@ -13,7 +13,8 @@
 namespace tessera {
 namespace {
 
-constexpr int64_t kMostCopies = 1'000'000;
+/// Nodes that copying operands may make: a tenth of a second.
+constexpr int64_t kMostCopies = 200'000;
 
 const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
 
@@ -92,7 +93,7 @@ struct ExpressionBinder::Nesting {
 
 Result<ExprPtr> ExpressionBinder::Bind(const ParseNode& node) {
   const Nesting nesting(context_);
-  if (context_->nesting > kMaxNesting) return NestedTooDeeply(kMaxNesting, node.location());
+  if (context_->nesting > kMaxNesting) return NestedTooDeeply(node.location());
   return BindNode(node);
 }
 

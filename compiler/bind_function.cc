@@ -465,25 +465,27 @@ Result<ExprPtr> ExpressionBinder::BindRound(std::vector<ExprPtr> args, const Sql
   return Folded(MakeFunction(Function::kRound, result, position, std::move(args)));
 }
 
-/// CONCAT passes over NULLs: a || b with '' in their place.
+/// CONCAT passes over NULLs: a || b with '' in their place. Pairs, then pairs of pairs: a long list makes no deep expression.
 Result<ExprPtr> ExpressionBinder::BindConcat(std::vector<ExprPtr> args, int position) {
-  ExprPtr all;
   for (ExprPtr& a : args) {
-    TESSERA_ASSIGN(ExprPtr text, Coerce(std::move(a), SqlType::Text(), CastContext::kAssignment));
-    if (text->nullable) {
-      TESSERA_ASSIGN(ExprPtr again, Copy(*text));
-      TESSERA_ASSIGN(ExprPtr present, Folded(MakeFunction(Function::kIsNotNull, kBoolean, position, ExprList(std::move(again)))));
-      ExprPtr empty = MakeConstant(Value::Text({}), position);
-      TESSERA_ASSIGN(text, Folded(MakeFunction(Function::kCase, SqlType::Text(), position, ExprList(std::move(present), std::move(text), std::move(empty)))));
-      if (IsFunction(*text, Function::kCase)) text->nullable = false;
-    }
-    if (all == nullptr) {
-      all = std::move(text);
-    } else {
-      TESSERA_ASSIGN(all, Folded(MakeFunction(Function::kConcat, SqlType::Text(), position, ExprList(std::move(all), std::move(text)))));
-    }
+    TESSERA_ASSIGN(a, Coerce(std::move(a), SqlType::Text(), CastContext::kAssignment));
+    if (!a->nullable) continue;
+    TESSERA_ASSIGN(ExprPtr again, Copy(*a));
+    TESSERA_ASSIGN(ExprPtr present, Folded(MakeFunction(Function::kIsNotNull, kBoolean, position, ExprList(std::move(again)))));
+    ExprPtr empty = MakeConstant(Value::Text({}), position);
+    TESSERA_ASSIGN(a, Folded(MakeFunction(Function::kCase, SqlType::Text(), position, ExprList(std::move(present), std::move(a), std::move(empty)))));
+    if (IsFunction(*a, Function::kCase)) a->nullable = false;
   }
-  return all;
+  while (args.size() > 1) {
+    std::vector<ExprPtr> pairs;
+    for (size_t i = 0; i + 1 < args.size(); i += 2) {
+      TESSERA_ASSIGN(ExprPtr pair, Folded(MakeFunction(Function::kConcat, SqlType::Text(), position, ExprList(std::move(args[i]), std::move(args[i + 1])))));
+      pairs.push_back(std::move(pair));
+    }
+    if (args.size() % 2 != 0) pairs.push_back(std::move(args.back()));
+    args = std::move(pairs);
+  }
+  return std::move(args[0]);
 }
 
 // ---- Aggregates

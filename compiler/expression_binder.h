@@ -20,10 +20,6 @@
 
 namespace tessera {
 
-/// Levels of nesting of a statement. At this depth Bind and everything after it, which recurses over at most three levels of Expr for
-/// one of the text, stay within a fraction of a stack of 8 MiB.
-inline constexpr int kMaxNesting = 1000;
-
 /// Where an expression stands: what it may hold, and what errors call the place.
 enum class Clause : uint8_t { kSelect, kWhere, kOn, kGroupBy, kHaving, kOrderBy, kValues, kLimit, kOffset };
 

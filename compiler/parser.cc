@@ -17,6 +17,7 @@
 #include <mutex>
 #include <string>
 
+#include "compiler/sql_scanner.h"
 #include "tablet/utf8.h"
 
 namespace tessera {
@@ -111,6 +112,32 @@ int ByteOffset(std::string_view sql, int cursorpos) {
   return static_cast<int>(sql.size());
 }
 
+/// PostgreSQL's scanner takes a run of operator characters as one operator and then gives back what is not part of it, each time
+/// again: /*/*/*... and ++++... take time with the square of their length. Such text is refused before it gets there.
+Status RefuseSlowText(std::string_view sql) {
+  constexpr size_t kLongestRun = 4096;
+  constexpr size_t kMostRestarts = 100;
+  const auto is_operator = [](char c) { return std::strchr("~!@#^&|`?+-*/%<>=", c) != nullptr && c != 0; };
+  size_t begin = 0, restarts = 0;  // of the run that ends at the token's begin
+  for (Token t = NextToken(sql, 0); t.kind != Token::Kind::kEnd; t = NextToken(sql, t.end)) {
+    if (t.kind != Token::Kind::kSpace && t.kind != Token::Kind::kSymbol) {
+      begin = t.end;
+      restarts = 0;
+      continue;
+    }
+    for (size_t i = t.begin; i < t.end; ++i) {
+      if (!is_operator(sql[i])) {
+        begin = i + 1;
+        restarts = 0;
+        continue;
+      }
+      if (t.kind == Token::Kind::kSymbol || sql.substr(i, 2) == "/*") ++restarts;
+      if (i - begin > kLongestRun && restarts > kMostRestarts) return SqlError("operator too long", static_cast<int>(begin));
+    }
+  }
+  return {};
+}
+
 /// An error at the end of the input is shown behind the last character that is not blank.
 int EndOfInput(std::string_view sql) {
   size_t end = sql.size();
@@ -120,8 +147,8 @@ int EndOfInput(std::string_view sql) {
 
 }  // namespace
 
-Status NestedTooDeeply(int levels, int position) {
-  return SqlError("statement is nested too deeply (more than " + std::to_string(levels) + " levels)", position);
+Status NestedTooDeeply(int position) {
+  return SqlError("statement is nested too deeply (more than " + std::to_string(kMaxNesting) + " levels)", position);
 }
 
 Result<ParsedStatement> ParseOne(std::string_view sql) {
@@ -141,6 +168,7 @@ Result<ParsedStatement> ParseOne(std::string_view sql) {
   if (text.size() <= kShortStatement) {
     parsed = pg_query_parse(text.c_str());
   } else {
+    TESSERA_TRY(RefuseSlowText(sql));
     TESSERA_ASSIGN(parsed, ParserThread::Get().Parse(text.c_str()));
   }
   const auto release = [parsed](char*) { pg_query_free_parse_result(parsed); };
@@ -149,8 +177,8 @@ Result<ParsedStatement> ParseOne(std::string_view sql) {
     const int position = ByteOffset(sql, parsed.error->cursorpos);
     std::string message = parsed.error->message;
     if (message.starts_with("memory exhausted")) {
-      // The grammar's own limit, YYMAXDEPTH; a level of parentheses or of NOT takes one or two of its symbols.
-      return NestedTooDeeply(5000, position);
+      // The grammar's own limit, YYMAXDEPTH: 10,000 symbols, of which a level takes a handful.
+      return NestedTooDeeply(position);
     }
     if (message.ends_with("at end of input")) return SqlError(std::move(message), EndOfInput(sql));
     return SqlError(std::move(message), position);

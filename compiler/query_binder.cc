@@ -106,7 +106,7 @@ Status QueryBinder::BindFromItem(const ParseNode& item, NameScope* scope) {
   if (item.Is(Tag::kRangeVar)) return BindTable(item, scope);
   if (item.Is(Tag::kJoinExpr)) {
     // A chain of joins nests to the left.
-    if (++context_.nesting > kMaxNesting) return NestedTooDeeply(kMaxNesting, item.location());
+    if (++context_.nesting > kMaxNesting) return NestedTooDeeply(item.FirstLocation());
     const Status status = BindJoin(item, scope);
     --context_.nesting;
     return status;

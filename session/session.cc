@@ -158,11 +158,16 @@ class Session::Impl {
         gpu_ = std::move(*gpu);
         return Status::Ok();
       }
-      gpu_error_ = gpu.status();
+      // Whatever the reason, it is the device that is missing.
+      gpu_error_ = {ErrorCode::kDevice, gpu.status().message(), gpu.status().hint()};
     }
     return gpu_error_;
   }
 
+  std::string GpuDescription() const {
+    const GpuInfo& info = gpu_->info();
+    return fmt::format("{} (0), {:.1f} GiB", info.name, static_cast<double>(info.memory_bytes) / (1 << 30));
+  }
   std::string HostDescription() const { return fmt::format("host, {} thread{}", threads_, threads_ == 1 ? "" : "s"); }
 
   SessionOptions options_;
@@ -467,6 +472,20 @@ Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
 Status Session::Execute(std::string_view sql, ResultWriter* out) { return impl_->Execute(sql, out); }
 void Session::Cancel() { impl_->Cancel(); }
 void Session::SetProgress(std::function<void(const Progress&)> progress) { impl_->progress_ = std::move(progress); }
+namespace {
+
+/// "NVIDIA H100 80GB HBM3 (0), 79.1 GiB"
+std::string Describe(const Gpu& gpu) {
+  return fmt::format("{} (0), {:.1f} GiB", gpu.info().name, static_cast<double>(gpu.info().memory_bytes) / (1 << 30));
+}
+std::string DescribeMemory(const Gpu& gpu) {
+  const GpuMemory m = gpu.memory();
+  return fmt::format("{:.1f} MB of columns cached, budget {:.1f} MB", static_cast<double>(m.cached_bytes) / 1e6,
+                     static_cast<double>(m.budget_bytes) / 1e6);
+}
+
+}  // namespace
+
 const Timing& Session::last_timing() const { return impl_->timing_; }
 const vm::RunStatistics& Session::last_statistics() const { return impl_->statistics_; }
 DeviceChoice Session::device() const { return impl_->device_; }
@@ -474,19 +493,18 @@ Status Session::SetDevice(DeviceChoice device) { return impl_->SetDevice(device)
 int Session::threads() const { return impl_->threads_; }
 Result<std::shared_ptr<const Snapshot>> Session::Tables() { return impl_->database_->Read(); }
 Database& Session::database() { return *impl_->database_; }
-std::string Session::GpuMemoryDescription() const { return impl_->gpu_ != nullptr ? impl_->gpu_->MemoryDescription() : ""; }
+std::string Session::GpuMemoryDescription() const { return impl_->gpu_ != nullptr ? DescribeMemory(*impl_->gpu_) : ""; }
 
 std::vector<std::string> Session::Devices() {
   const std::string host = impl_->HostDescription();
   Status opened = impl_->OpenGpu();
-  return {host, opened.ok() ? impl_->gpu_->Description() : "no GPU: " + opened.message()};
+  return {host, opened.ok() ? Describe(*impl_->gpu_) : "no GPU: " + opened.message()};
 }
 
 std::string Session::DeviceDescription() const {
   const std::string host = impl_->HostDescription();
   if (impl_->device_ == DeviceChoice::kHost) return host;
-  // Only asks; a CUDA context is made by the first query that needs one.
-  const std::string gpu = impl_->gpu_ != nullptr ? impl_->gpu_->Description() : std::string();
+  const std::string gpu = impl_->gpu_ != nullptr ? Describe(*impl_->gpu_) : std::string();
   return gpu.empty() ? host : gpu + "; " + host;
 }
 

@@ -568,7 +568,9 @@ Fate FromTextOf(const SqlType& type, const std::string& text, Scalar* out) {
       if (rest.empty() || ((rest[0] < '0' || rest[0] > '9') && rest[0] != '.' && rest != "Infinity" && s != "NaN")) return Fate::kError;
       char* end = nullptr;
       const double v = type.id == TypeId::kReal ? std::strtof(s.c_str(), &end) : std::strtod(s.c_str(), &end);
-      if (*end != 0 || (std::isinf(v) && rest != "Infinity")) return Fate::kError;
+      // Out of range: too large, or not 0 but rounded to it.
+      const bool vanished = v == 0 && s.substr(0, s.find('e')).find_first_of("123456789") != std::string::npos;
+      if (*end != 0 || (std::isinf(v) && rest != "Infinity") || vanished) return Fate::kError;
       out->v = AsBits(v);
       return Fate::kValue;
     }
@@ -728,6 +730,10 @@ class Reference {
     if (s.sink == Section::Sink::kGroups) return FinishGroups(s, &m, number);
     row_counts_[number] = m.out_from.size();
     if (stored) origins_[number] = m.out_from;
+    // The walk's readers of groups copy slot c to column c: how far sums may be off goes with them.
+    for (size_t c = 0; c < m.out.size() && c < m.slots.size(); ++c) {
+      for (size_t i = 0; i < m.out_from.size() && !m.slots[c].slack.empty(); ++i) m.out[c].slack.push_back(m.slots[c].slack[m.out_from[i]]);
+    }
     OrderAndLimit(s, &m.out, &row_counts_[number]);
     results_[number] = std::move(m.out);
   }

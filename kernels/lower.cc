@@ -1,0 +1,574 @@
+#include "kernels/lower.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "vm/meaning.h"
+
+namespace tessera::kernels {
+
+using vm::Instruction;
+using vm::Opcode;
+using vm::OpcodeInfo;
+using vm::Operand;
+using vm::OperandKind;
+using vm::Section;
+using vm::Shape;
+
+static_assert(static_cast<int>(Op::kCount) == static_cast<int>(Opcode::kCount));
+static_assert(static_cast<int>(Op::Emit) == static_cast<int>(Opcode::Emit));
+
+namespace {
+
+/// Columns are staged from this share of sectors on: a bulk copy moves all of them, but at the full rate of the memory.
+constexpr double kStagedShare = 0.5;
+/// Tablets whose predicates are looked at to estimate how many rows pass.
+constexpr size_t kSampledTablets = 16;
+constexpr uint32_t kMaxSharedCode = 128;          ///< instructions; 8 KiB
+constexpr uint32_t kMaxStagedRecord = 4096;       ///< bytes
+constexpr uint32_t kMaxPrivateGroups = 1024;
+constexpr uint32_t kReservedPerBlock = 1024;      ///< shared memory that the system takes from each block
+
+bool IsWide(const SqlType& t) { return t.storage() == StorageClass::kWide; }
+
+template <class M>
+void SetIdentity(DeviceInstruction* fold) {
+  if constexpr (sizeof(typename M::State) == 16) {
+    fold->low = Low64(M::Identity());
+    fold->high = High64(M::Identity());
+  } else {
+    fold->low = std::bit_cast<int64_t>(M::Identity());
+  }
+}
+void SetIdentity(Opcode op, DeviceInstruction* fold) {
+  namespace m = vm::meaning;
+  switch (op) {
+    case Opcode::SumI: return SetIdentity<m::SumI>(fold);
+    case Opcode::SumF: return SetIdentity<m::SumF>(fold);
+    case Opcode::SumW: return SetIdentity<m::SumW>(fold);
+    case Opcode::MinI: return SetIdentity<m::MinI>(fold);
+    case Opcode::MaxI: return SetIdentity<m::MaxI>(fold);
+    case Opcode::MinF: return SetIdentity<m::MinF>(fold);
+    case Opcode::MaxF: return SetIdentity<m::MaxF>(fold);
+    case Opcode::MinW: return SetIdentity<m::MinW>(fold);
+    case Opcode::MaxW: return SetIdentity<m::MaxW>(fold);
+    default: break;
+  }
+}
+
+class Lowerer {
+ public:
+  Lowerer(const vm::Program& program, const Section& section, vm::StringPool* strings)
+      : program_(program), section_(section), strings_(strings) {}
+
+  LoweredProgram Run() {
+    for (const SqlType& t : section_.registers) out_.wide_registers.push_back(IsWide(t));
+    out_.masks = static_cast<uint32_t>(section_.masks);
+    out_.slot_values.resize(section_.slots.size());
+    out_.slot_codes.resize(section_.slots.size());
+    LayOutStates();
+    int feeds = 0;
+    for (size_t address = 0; address < section_.code.size(); ++address) {
+      const Instruction& in = section_.code[address];
+      const Shape shape = vm::Info(in.op).shape;
+      if (shape == Shape::Emit || (shape == Shape::Group && section_.keys > 0)) ++feeds;
+      out_.code.push_back(Lower(in, static_cast<uint32_t>(address)));
+    }
+    out_.two_passes = feeds > 1;
+    if (section_.sink == Section::Sink::kRows) {
+      for (size_t c = 0; c < section_.columns.size(); ++c) out_.outputs.push_back(static_cast<uint32_t>(c));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  /// Words of a group: seen bits, the state of each aggregate, the lock.
+  void LayOutStates() {
+    for (int k = 0; k < section_.keys; ++k) out_.record_words += IsWide(section_.columns[static_cast<size_t>(k)]) ? 2 : 1;
+    if (section_.keys > 0) ++out_.record_words;
+    uint32_t word = static_cast<uint32_t>((section_.aggregates.size() + 63) / 64);
+    bool lock = false;
+    for (const vm::AggregateSpec& a : section_.aggregates) {
+      DeviceInstruction fold;
+      fold.head.op = static_cast<Op>(a.op);
+      fold.state = word;
+      SetIdentity(a.op, &fold);
+      switch (a.op) {
+        case Opcode::SumI:
+          out_.narrow_sums.push_back(word);
+          word += 2;
+          break;
+        case Opcode::SumW:
+          out_.wide_sums.push_back(word);
+          word += 4;
+          break;
+        case Opcode::MinW:
+        case Opcode::MaxW:
+          lock = true;
+          word += 2;
+          break;
+        default:
+          word += 1;
+      }
+      // Groups keep extremes of floats in the ordered form, on which the integer atomics work.
+      if (section_.keys > 0 && (a.op == Opcode::MinF || a.op == Opcode::MaxF)) {
+        fold.low = static_cast<int64_t>(OrderedFloat(std::bit_cast<double>(fold.low)));
+      }
+      out_.folds.push_back(fold);
+    }
+    if (lock) out_.lock_word = word++;
+    out_.state_words = std::max<uint32_t>(word, 1);
+    out_.initial_state.resize(out_.state_words);
+    for (const DeviceInstruction& fold : out_.folds) {
+      if (fold.head.op == Op::SumW) continue;  // zeros, and there is no identity of two words
+      out_.initial_state[fold.state] = static_cast<uint64_t>(fold.low);
+      if (fold.head.op == Op::MinW || fold.head.op == Op::MaxW) out_.initial_state[fold.state + 1] = static_cast<uint64_t>(fold.high);
+    }
+  }
+
+  void SetConstant(DeviceInstruction* d, size_t index) {
+    const Value& v = program_.constants[index];
+    d->head.null_constant = v.null;
+    if (v.null) return;
+    switch (v.type.storage()) {
+      case StorageClass::kInt: d->low = v.i64; break;
+      case StorageClass::kFloat: d->low = std::bit_cast<int64_t>(v.f64); break;
+      case StorageClass::kText: d->low = strings_->Intern(v.text); break;
+      case StorageClass::kWide:
+        d->low = Low64(v.wide);
+        d->high = High64(v.wide);
+        break;
+    }
+  }
+
+  void SetOperand(DeviceInstruction* d, int32_t packed, bool wide) {
+    const Operand o = Operand::Unpack(packed);
+    OperandSource source = OperandSource::kNone;
+    switch (o.kind) {
+      case OperandKind::kSlot:
+        source = OperandSource::kSlot;
+        d->head.slot = o.index;
+        out_.slot_values[o.index] = true;
+        break;
+      case OperandKind::kRegister:
+        source = OperandSource::kRegister;
+        d->head.place = o.index;
+        break;
+      case OperandKind::kConstant:
+        source = OperandSource::kConstant;
+        SetConstant(d, o.index);
+        break;
+      case OperandKind::kPayload:
+        break;  // CanLower has refused it
+    }
+    (wide ? d->head.wide_source : d->head.source) = source;
+  }
+
+  DeviceInstruction Lower(const Instruction& in, uint32_t address) {
+    const OpcodeInfo& info = vm::Info(in.op);
+    DeviceInstruction d;
+    d.head.op = static_cast<Op>(in.op);
+    d.head.p1 = in.p1;
+    d.p3 = in.p3;
+    d.address = address;
+    out_.uses_wide |= info.in == vm::AccumulatorSpec::W || info.out == vm::AccumulatorSpec::W;
+    switch (info.shape) {
+      case Shape::SkipIfNone:
+        d.p3 = in.p2 - static_cast<int32_t>(address);
+        break;
+      case Shape::Filter:
+        out_.slot_codes[static_cast<size_t>(section_.predicates[in.p1].slot)] = true;
+        break;
+      case Shape::Store:
+      case Shape::StoreWide:
+        d.head.place = static_cast<uint32_t>(in.p2);
+        break;
+      case Shape::Check: {
+        DeviceInstruction upper;
+        SetConstant(&upper, static_cast<size_t>(in.p3));
+        SetConstant(&d, static_cast<size_t>(in.p2));
+        d.upper_low = upper.low;
+        d.upper_high = upper.high;
+        break;
+      }
+      case Shape::Group:
+        LowerGroup(in, &d);
+        break;
+      case Shape::CountRows:
+      case Shape::CountValues:
+      case Shape::Fold:
+        d.state = out_.folds[in.p1].state;
+        out_.folds[in.p1].address = address;
+        break;
+      default:
+        if (info.p[1] == vm::OperandSpec::Src) SetOperand(&d, in.p2, false);
+        if (info.p[1] == vm::OperandSpec::SrcW) SetOperand(&d, in.p2, true);
+    }
+    return d;
+  }
+
+  void LowerGroup(const Instruction& in, DeviceInstruction* d) {
+    if (section_.keys == 0) return;
+    const Operand o = Operand::Unpack(in.p2);
+    const bool first = out_.keys.empty();
+    if (o.kind == OperandKind::kRegister) {
+      for (int k = 0; first && k < in.p3; ++k) out_.keys.push_back(o.index + static_cast<uint32_t>(k));
+      if (first || out_.keys[0] == o.index) return;
+    }
+    // The key is copied to a register of ours, where every Group finds it.
+    const bool wide = IsWide(section_.columns[0]);
+    if (first) {
+      out_.keys.push_back(static_cast<uint32_t>(out_.wide_registers.size()));
+      out_.wide_registers.push_back(wide);
+    }
+    SetOperand(d, in.p2, wide);
+    d->p3 = static_cast<int32_t>(out_.keys[0]);
+  }
+
+  const vm::Program& program_;
+  const Section& section_;
+  vm::StringPool* strings_;
+  LoweredProgram out_;
+};
+
+}  // namespace
+
+Status CanLower(const vm::Program& program, int section) {
+  const Section& s = program.sections[static_cast<size_t>(section)];
+  auto no = [](const std::string& reason) { return Unsupported(reason + " runs on the host only", -1, "Use --device auto or host."); };
+  if (s.source_kind != Section::Source::kTable) return no("a section over an intermediate result");
+  if (s.sink == Section::Sink::kJoin) return no("building a join table");
+  if (s.sink != Section::Sink::kRows && s.sink != Section::Sink::kGroups) return no("a dictionary section");
+  if (s.keys > static_cast<int>(kMaxGroupKeys)) return no("GROUP BY of more than 63 keys");
+  bool grouped = false;
+  for (const Instruction& in : s.code) {
+    const OpcodeInfo& info = vm::Info(in.op);
+    if (info.where == vm::WhereSpec::Host) return no(info.name);
+    if (info.shape == Shape::Probe || info.shape == Shape::Next || info.shape == Shape::Build) return no("a join");
+    for (int k = 0; k < 4; ++k) {
+      if ((info.p[k] == vm::OperandSpec::Src || info.p[k] == vm::OperandSpec::SrcW) && !(info.shape == Shape::Group && s.keys == 0)) {
+        const int32_t p[4] = {in.p1, in.p2, in.p3, in.p4};
+        if (Operand::Unpack(p[k]).kind == OperandKind::kPayload) return no("a join");
+      }
+    }
+    if (info.shape == Shape::Group && s.keys > 0) {
+      // Several Groups that number different registers would need the keys to be moved.
+      if (grouped && s.keys > 1) return no("a section with several GROUP BYs of several keys");
+      grouped = true;
+    }
+  }
+  return Status::Ok();
+}
+
+LoweredProgram LowerProgram(const vm::Program& program, int section, vm::StringPool* strings) {
+  return Lowerer(program, program.sections[static_cast<size_t>(section)], strings).Run();
+}
+
+// ---- Which columns are staged ------------------------------------------------------------------------------------------
+
+namespace {
+
+/// Share of the rows of a tablet that pass a predicate, if values are spread evenly.
+double PassingShare(const vm::BoundPredicate& p, const Chunk& chunk) {
+  using Kind = vm::BoundPredicate::Kind;
+  const double values = std::max(1.0, static_cast<double>(chunk.max) - static_cast<double>(chunk.min) + 1);
+  double share = 1;
+  switch (p.kind) {
+    case Kind::kAll: return 1;
+    case Kind::kNone: return 0;
+    case Kind::kRange:
+      share = (static_cast<double>(p.span_high) * 0x1p64 + static_cast<double>(p.span) + 1) / values;
+      if (p.negated) share = 1 - share;
+      break;
+    case Kind::kSet: {
+      const uint64_t n = p.by_row ? std::min<uint64_t>(chunk.rows, 4096)
+                                  : std::min<uint64_t>(chunk.type.id == TypeId::kText ? chunk.entries : static_cast<uint64_t>(values), 65536);
+      share = static_cast<double>(std::count_if(p.set, p.set + n, [](uint8_t b) { return b != 0; })) / static_cast<double>(std::max<uint64_t>(n, 1));
+      break;
+    }
+    case Kind::kNulls:
+      share = static_cast<double>(chunk.null_count) / static_cast<double>(std::max<uint32_t>(chunk.rows, 1));
+      if (p.negated) share = 1 - share;
+      break;
+  }
+  return std::clamp(share, 0.0, 1.0);
+}
+
+struct FirstUse {
+  uint32_t slot;
+  double live;  ///< share of rows that are live then
+};
+
+/// Slots in the order of their first use.
+std::vector<FirstUse> FirstUses(const Section& section, const LoweredProgram& lowered, const std::vector<const vm::BoundTablet*>& tablets) {
+  std::vector<double> shares(section.predicates.size(), 0);
+  const size_t step = std::max<size_t>(1, tablets.size() / kSampledTablets);
+  size_t sampled = 0;
+  for (size_t t = 0; t < tablets.size(); t += step, ++sampled) {
+    for (size_t i = 0; i < shares.size(); ++i) {
+      shares[i] += PassingShare(tablets[t]->predicates[i], *tablets[t]->chunks[static_cast<size_t>(section.predicates[i].slot)]);
+    }
+  }
+  for (double& s : shares) s /= static_cast<double>(std::max<size_t>(sampled, 1));
+  std::vector<FirstUse> uses;
+  std::vector<bool> used(section.slots.size());
+  double live = 1;
+  std::vector<double> masks(static_cast<size_t>(section.masks), 1);
+  auto use = [&](uint32_t slot) {
+    if (!used[slot]) uses.push_back({slot, live});
+    used[slot] = true;
+  };
+  for (const DeviceInstruction& d : lowered.code) {
+    const size_t p1 = d.head.p1;
+    switch (vm::Info(static_cast<Opcode>(d.head.op)).shape) {
+      case Shape::Filter:
+        use(static_cast<uint32_t>(section.predicates[p1].slot));
+        live *= shares[p1];
+        continue;
+      case Shape::MaskRegister:
+        switch (d.head.op) {
+          case Op::MaskSave: masks[p1] = live; break;
+          case Op::MaskLoad: live = masks[p1]; break;
+          case Op::MaskClear: masks[p1] = 0; break;
+          case Op::MaskOr: masks[p1] = std::min(1.0, masks[p1] + live); break;
+          default: live = std::max(live / 4, live - masks[p1]); break;
+        }
+        continue;
+      default:
+        break;
+    }
+    if (d.head.source == OperandSource::kSlot || d.head.wide_source == OperandSource::kSlot) use(d.head.slot);
+    const Shape shape = vm::Info(static_cast<Opcode>(d.head.op)).shape;
+    if (shape == Shape::Compare || shape == Shape::Test) live /= 2;  // nothing is known of it
+  }
+  return uses;
+}
+
+/// Share of a column's 32-byte sectors that hold a live row.
+double TouchedShare(double live, uint32_t width) { return 1 - std::pow(1 - live, 32.0 / width); }
+
+uint32_t RoundUp(uint32_t n, uint32_t to) { return (n + to - 1) / to * to; }
+
+/// Bytes of the private table for n groups; fills in the offsets if `layout` is given. `at` is a multiple of 16.
+uint32_t LayOutPrivate(const LoweredProgram& lowered, uint32_t n, uint32_t at, Layout* layout, std::vector<DeviceInstruction>* folds) {
+  const uint32_t begin = at;
+  const uint32_t seen_words = static_cast<uint32_t>((lowered.folds.size() + 31) / 32);
+  if (layout != nullptr) layout->private_begin = layout->private_records = at;
+  at += n * lowered.record_words * 8;
+  for (size_t k = 0; k < lowered.folds.size(); ++k) {
+    uint32_t bytes = 0;
+    switch (lowered.folds[k].head.op) {
+      case Op::CountRows:
+      case Op::Count:
+      case Op::CountW: bytes = 4; break;
+      case Op::SumI: bytes = 16; break;
+      case Op::SumF:
+      case Op::MinI:
+      case Op::MaxI:
+      case Op::MinF:
+      case Op::MaxF: bytes = 8; break;
+      default: break;
+    }
+    if (bytes == 0) continue;
+    if (folds != nullptr) (*folds)[k].private_state = at;
+    at += RoundUp(n * bytes, 16);
+  }
+  if (layout != nullptr) layout->private_slots = at;
+  at += 2 * n * 4;
+  if (layout != nullptr) layout->private_seen = at;
+  at += seen_words * n * 4;
+  at = RoundUp(at, 16);
+  if (layout != nullptr) layout->private_end = at;
+  return at - begin;
+}
+
+}  // namespace
+
+Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowered, const std::vector<const vm::BoundTablet*>& tablets,
+                              const DeviceLimits& limits) {
+  LaunchPlan plan;
+  plan.code = lowered.code;
+  plan.folds = lowered.folds;
+  Layout& layout = plan.layout;
+  const uint32_t keys = static_cast<uint32_t>(section.keys);
+
+  // What shared memory holds in any case.
+  uint32_t at = 0;
+  auto take = [&](uint32_t bytes) {
+    const uint32_t offset = at;
+    at += RoundUp(bytes, 16);
+    return offset;
+  };
+  layout.barriers = take(2 * kMaxStages * 8);
+  layout.headers = take(kMaxStages * sizeof(TileHeader));
+  layout.warps = take(kWarps * sizeof(WarpState));
+  if (lowered.code.size() <= kMaxSharedCode) layout.code = take(static_cast<uint32_t>(lowered.code.size() * sizeof(DeviceInstruction)));
+  if (keys == 0) layout.warp_states = take(static_cast<uint32_t>(kWarps * lowered.folds.size() * sizeof(Partial)));
+  layout.masks = take(lowered.masks * kThreads * 4);
+  if (lowered.uses_wide) layout.wide = take(kTileRows * 16);
+  if (keys > 0) layout.ordinals = take(kTileRows * 4);
+
+  // The ring: the record, then columns in the order of their first use.
+  plan.record_bytes = static_cast<uint32_t>(section.slots.size() * sizeof(SlotRecord) + section.predicates.size() * sizeof(PredicateRecord));
+  plan.record_bytes = std::max<uint32_t>(plan.record_bytes, 16);
+  plan.record_staged = plan.record_bytes <= kMaxStagedRecord;
+  plan.stage_of_slot.assign(section.slots.size(), kNowhere);
+  const uint32_t half = limits.shared_per_multiprocessor / 2 - kReservedPerBlock;  // two blocks a multiprocessor
+  uint32_t stage = plan.record_staged ? RoundUp(plan.record_bytes, 128) : 0;
+  for (const FirstUse& use : FirstUses(section, lowered, tablets)) {
+    uint32_t width = 0;
+    for (const vm::BoundTablet* t : tablets) width = std::max<uint32_t>(width, t->chunks[use.slot]->width);
+    if (width == 0 || TouchedShare(use.live, width) < kStagedShare) continue;
+    if (at + 2 * (stage + width * kTileRows) > half) continue;
+    plan.stage_of_slot[use.slot] = stage;
+    plan.staged.push_back({use.slot, stage});
+    stage += width * kTileRows;
+  }
+  layout.stage_bytes = RoundUp(std::max<uint32_t>(stage, 128), 128);
+
+  // Registers in shared memory as long as two blocks fit on a multiprocessor, the others in device memory.
+  for (bool wide : lowered.wide_registers) {
+    const uint32_t bytes = RegisterBytes(wide), kind = wide ? kWidePlace : 0;
+    if (at + bytes + 2 * layout.stage_bytes + 256 <= half) {
+      plan.places.push_back(take(bytes) | kind);
+    } else {
+      if (plan.scratch_bytes + bytes > kPlaceOffset) return Status(ErrorCode::kResource, "the section has too many registers for a GPU");
+      plan.places.push_back(static_cast<uint32_t>(plan.scratch_bytes) | kInScratch | kind);
+      plan.scratch_bytes += bytes;
+    }
+  }
+
+  // As many blocks as fit with two stages; then three stages and private groups as far as that costs no block.
+  const uint32_t least = RoundUp(at, 128) + 2 * layout.stage_bytes;
+  uint32_t room = limits.shared_per_block;
+  for (uint32_t blocks = 3; blocks >= 1; --blocks) {
+    const uint32_t share = std::min(limits.shared_per_block, limits.shared_per_multiprocessor / blocks - kReservedPerBlock);
+    // Groups of a small domain in shared memory are worth a block: 64 of them at the least.
+    const uint32_t groups = keys > 0 && blocks > 1 ? LayOutPrivate(lowered, 64, 0, nullptr, nullptr) : 0;
+    if (least + groups + 256 <= share) {
+      room = share;
+      break;
+    }
+  }
+  if (least + 256 > room) return Status(ErrorCode::kResource, "the section needs more shared memory than a GPU block has");
+  layout.stages = RoundUp(at, 128) + 3 * layout.stage_bytes + 256 <= room ? 3 : 2;
+  if (keys > 0) {
+    const uint32_t left = room - 256 - RoundUp(at, 128) - layout.stages * layout.stage_bytes;
+    for (uint32_t n = kMaxPrivateGroups; n >= 32; n /= 2) {
+      if (LayOutPrivate(lowered, n, 0, nullptr, nullptr) > left) continue;
+      plan.private_groups = n;
+      at += LayOutPrivate(lowered, n, at, &layout, &plan.folds);
+      break;
+    }
+  }
+  layout.ring = RoundUp(at, 128);
+  layout.bytes = layout.ring + layout.stages * layout.stage_bytes;
+
+  // Addresses into the code.
+  for (DeviceInstruction& d : plan.code) {
+    const Shape shape = vm::Info(static_cast<Opcode>(d.head.op)).shape;
+    const bool reads = d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister;
+    if (reads || shape == Shape::Store || shape == Shape::StoreWide) d.head.place = plan.places[d.head.place];
+    if (shape == Shape::Group && keys > 0 && (d.head.source != OperandSource::kNone || d.head.wide_source != OperandSource::kNone)) {
+      // `place` is the operand's if that is a register; the key's own goes where the lower bound of checks is.
+      d.low = d.head.source == OperandSource::kConstant || d.head.wide_source == OperandSource::kConstant ? d.low : 0;
+      d.state = plan.places[static_cast<size_t>(d.p3)];
+    }
+    if (shape == Shape::CountRows || shape == Shape::CountValues || shape == Shape::Fold) {
+      d.private_state = plan.folds[d.head.p1].private_state;
+    }
+  }
+  return plan;
+}
+
+// ---- Records of tablets ------------------------------------------------------------------------------------------------
+
+void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const TabletAddresses& addresses, uint8_t* record) {
+  for (size_t i = 0; i < tablet.slots.size(); ++i) {
+    const vm::BoundSlot& b = tablet.slots[i];
+    SlotRecord r;
+    r.head.codes = addresses.codes[i];
+    // What is not uploaded is not read, and must not be copied to the ring.
+    r.head.width = r.head.codes != nullptr ? b.width : 0;
+    r.head.stage = r.head.width != 0 ? plan.stage_of_slot[i] : kNowhere;
+    r.head.decode = b.decode;
+    r.head.all_null = b.all_null;
+    r.has_null_code = b.has_null_code && !b.all_null;
+    r.null_bytes = addresses.nulls[i];
+    r.head.may_be_null = r.has_null_code || r.null_bytes != nullptr;
+    r.map = addresses.maps[i];
+    r.map_null = addresses.map_nulls[i];
+    if (b.all_null) r.head.decode = vm::Decode::kConstant;
+    r.base = b.base;
+    r.base_high = b.base_high;
+    r.null_code = b.null_code;
+    r.null_code_high = b.width == 16 ? b.null_code_high : 0;
+    memcpy(record + i * sizeof r, &r, sizeof r);
+  }
+  record += tablet.slots.size() * sizeof(SlotRecord);
+  for (size_t i = 0; i < tablet.predicates.size(); ++i) {
+    const vm::BoundPredicate& p = tablet.predicates[i];
+    const size_t slot = static_cast<size_t>(p.slot);
+    const Chunk& chunk = *tablet.chunks[slot];
+    using Kind = vm::BoundPredicate::Kind;
+    PredicateRecord r;
+    switch (p.kind) {
+      case Kind::kAll:
+      case Kind::kNone:
+        r.head.kind = p.kind == Kind::kAll ? PredicateKind::kAll : PredicateKind::kNone;
+        break;
+      case Kind::kNulls:
+        r.head.kind = PredicateKind::kRange;
+        r.head.codes = addresses.nulls[slot];
+        r.head.width = 1;
+        r.head.negated = p.negated;
+        r.low = 1, r.span = 254;
+        break;
+      case Kind::kSet:
+        r.head.kind = p.by_row ? PredicateKind::kRange : PredicateKind::kSet;
+        if (p.by_row) {
+          r.head.codes = addresses.sets[i];
+          r.head.width = 1;
+          r.low = 1, r.span = 254;
+        } else {
+          r.head.codes = addresses.codes[slot];
+          r.head.width = chunk.width;
+          r.head.stage = plan.stage_of_slot[slot];
+          r.set = addresses.sets[i];
+        }
+        break;
+      case Kind::kRange: {
+        r.head.kind = PredicateKind::kRange;
+        r.head.codes = addresses.codes[slot];
+        r.head.width = chunk.width;
+        r.head.stage = plan.stage_of_slot[slot];
+        r.head.negated = p.negated;
+        r.head.exclude_null = p.exclude_null;
+        r.low = p.low, r.low_high = p.low_high;
+        r.span = p.span, r.span_high = p.span_high;
+        r.null_code = chunk.width == 16 ? static_cast<uint64_t>(Low64(chunk.null_code_wide)) : chunk.null_code;
+        r.null_code_high = chunk.width == 16 ? High64(chunk.null_code_wide) : 0;
+        if (chunk.width <= 2) {
+          const uint64_t mask = (uint64_t{1} << (8 * chunk.width)) - 1;
+          r.low &= mask;
+          r.span &= mask;
+          if (r.span == mask) {
+            r.low = 0;
+          } else if (r.low + r.span > mask) {  // wraps around: what is left out does not
+            const uint64_t low = (r.low + r.span + 1) & mask;
+            r.span = mask - 1 - r.span;
+            r.low = low;
+            r.head.negated = !r.head.negated;
+          }
+        }
+        break;
+      }
+    }
+    memcpy(record + i * sizeof r, &r, sizeof r);
+  }
+}
+
+}  // namespace tessera::kernels
