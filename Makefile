@@ -81,6 +81,11 @@ KERNELS := $(filter-out $(EXCLUDE),$(wildcard $(FOLDERS:%=%/*.cu)))
 else
 SOURCES := $(filter-out $(filter-out kernels/no_gpu.cc,$(wildcard kernels/*.cc)),$(SOURCES))
 endif
+# MPI is in a shared object of its own, loaded under a launcher only: see mpi/transport.h.
+SOURCES := $(filter-out mpi/transport_mpi.cc,$(SOURCES))
+ifneq ($(MPICXX),)
+MPI_OBJECT := $(B)/tessera_mpi.so
+endif
 TEST_SOURCES := $(filter-out $(EXCLUDE),$(wildcard tests/*.cc))
 BENCH_SOURCES := $(filter-out $(EXCLUDE),$(wildcard bench/*.cc))
 
@@ -102,7 +107,7 @@ ALL_SOURCES := $(SOURCES) $(KERNELS) $(TEST_SOURCES) $(BENCH_SOURCES)
         opcodes help clean requirements FORCE
 
 all: programs tests  ##build Everything that can be built here, into build/ (the default)
-programs: $(PROGRAMS:%=$(B)/%) $(BENCHES:%=$(B)/%)  ##build The programs: tessera, ssb_gen, uniform_gen, sqllogictest, the benchmarks
+programs: $(PROGRAMS:%=$(B)/%) $(BENCHES:%=$(B)/%) $(MPI_OBJECT)  ##build The programs: tessera, ssb_gen, uniform_gen, sqllogictest, the benchmarks
 tests: $(TESTS:%=$(B)/%)  ##build The unit tests
 
 # Set-up comes before the make that looks for what is there.
@@ -206,6 +211,12 @@ $(B)/obj/%.cc.o: %.cc $(B)/cxx_flags | requirements
 $(B)/obj/%.cu.o: %.cu $(B)/nvcc_flags | requirements
 	@mkdir -p $(@D); echo "  nvcc  $<"
 	@$(CCACHE) $(NVCC) -ccbin $(CXX) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+# Open MPI's C interface alone; its headers are not ours to warn about. None of our symbols: it may be loaded into any program.
+$(B)/tessera_mpi.so: mpi/transport_mpi.cc mpi/transport.h base/status.h $(B)/cxx_flags | requirements
+	@echo "  mpi   $@"
+	@$(CXX) $(CPPFLAGS) -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX $(patsubst -I%,-isystem %,$(shell $(MPICXX) --showme:compile)) \
+	  $(CXXFLAGS) -fPIC -shared -fvisibility=hidden $< -o $@ $(LDFLAGS) $(filter-out -lmpi_cxx,$(shell $(MPICXX) --showme:link))
 
 # The archive is made anew: an object whose source is gone must not stay in it.
 $(B)/libtessera.a: $(LIBRARY_OBJECTS) $(B)/library_objects

@@ -6,8 +6,8 @@
 //             [--shell PROGRAM --small-database DIR]  memory and start of whole processes
 //   ssb_bench --demo --database DIR [--threads N]     each query once, with its rows
 //
-// ms is the median of the hot runs, from SQL text to the last row; with DuckDB, runs alternate between the two, so that whatever
-// else the machine does hits both. Rows are compared before anything is timed.
+// ms is the median of the hot runs, from SQL text to the last row; with DuckDB, runs alternate between the two, so that
+// whatever else the machine does hits both. Rows are compared before anything is timed.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -158,8 +158,8 @@ class DuckDb {
       dup2(to[0], STDIN_FILENO);
       dup2(from[1], STDOUT_FILENO);
       const std::string database = options.data + "/duckdb", count = std::to_string(threads);
-      execlp(options.duckdb.c_str(), options.duckdb.c_str(), "bench/ssb_duckdb.py", options.data.c_str(), "data_gen/ssb/schema.sql",
-             database.c_str(), count.c_str(), nullptr);
+      execlp(options.duckdb.c_str(), options.duckdb.c_str(), "bench/ssb_duckdb.py", options.data.c_str(),
+             "data_gen/ssb/schema.sql", database.c_str(), count.c_str(), nullptr);
       _exit(127);
     }
     close(to[0]);
@@ -209,8 +209,8 @@ Result<ProcessRun> RunProcess(const Options& options, const std::string& databas
   if (process == 0) {
     const int null = open("/dev/null", O_WRONLY);
     dup2(null, STDOUT_FILENO);
-    execl(options.shell.c_str(), options.shell.c_str(), "--device", "host", "--threads", threads.c_str(), "-readonly", "-c", sql.c_str(),
-          database.c_str(), nullptr);
+    execl(options.shell.c_str(), options.shell.c_str(), "--device", "host", "--threads", threads.c_str(), "-readonly",
+          "-c", sql.c_str(), database.c_str(), nullptr);
     _exit(127);
   }
   int status = 0;
@@ -234,7 +234,8 @@ Status Demo(Session* session) {
     sum += hot;
     fmt::print("{}   {:10.2f}  {:10.2f}  {:7}  ", query, first, hot, lines.lines.size());
     constexpr size_t kShown = 3;
-    for (size_t i = 0; i < std::min(kShown, lines.lines.size()); ++i) fmt::print("{}{}", i == 0 ? "" : "  ", lines.lines[i]);
+    for (size_t i = 0; i < std::min(kShown, lines.lines.size()); ++i)
+      fmt::print("{}{}", i == 0 ? "" : "  ", lines.lines[i]);
     fmt::print("{}\n", lines.lines.size() > kShown ? "  ..." : "");
     fflush(stdout);
   }
@@ -273,7 +274,8 @@ Result<Measurement> Measure(Session* session, DuckDb* duckdb, const Options& opt
   m.ms = Median(ms);
   m.compile_ms = Median(compile);
   m.kernel_ms = Median(kernel);
-  for (const vm::SectionStatistics& section : session->last_statistics().sections) m.bytes_transferred += section.bytes_transferred;
+  for (const vm::SectionStatistics& section : session->last_statistics().sections)
+    m.bytes_transferred += section.bytes_transferred;
   if (duckdb != nullptr) m.duckdb_ms = Median(duckdb_ms);
   if (!options.shell.empty()) {
     TESSERA_ASSIGN(const ProcessRun run, RunProcess(options, options.session.directory, sql));
@@ -283,8 +285,8 @@ Result<Measurement> Measure(Session* session, DuckDb* duckdb, const Options& opt
 }
 
 void PrintRow(const Measurement& m, bool gpu) {
-  fmt::print("{:<6} {:>10.3f} {:>8} {:>10} {:>8.2f} {:>11.3f}", m.query, m.ms, m.rows, BytesText(static_cast<double>(m.bytes_read)),
-             m.GigabytesPerSecond(gpu), m.compile_ms);
+  fmt::print("{:<6} {:>10.3f} {:>8} {:>10} {:>8.2f} {:>11.3f}", m.query, m.ms, m.rows,
+             BytesText(static_cast<double>(m.bytes_read)), m.GigabytesPerSecond(gpu), m.compile_ms);
   if (gpu) fmt::print(" {:>10.3f} {:>12}", m.kernel_ms, BytesText(static_cast<double>(m.bytes_transferred)));
   if (m.duckdb_ms) fmt::print(" {:>10.3f} {:>6.2f}", *m.duckdb_ms, m.ms / *m.duckdb_ms);
   if (m.peak_memory) {
@@ -299,8 +301,9 @@ Status WriteCsv(const std::string& file, const std::vector<Measurement>& measure
   std::ofstream out(file);
   out << "query,ms,rows,bytes_read,gb_per_s,compile_ms,kernel_ms,bytes_transferred,duckdb_ms,peak_memory\n";
   for (const Measurement& m : measurements) {
-    out << fmt::format("{},{:.4f},{},{},{:.3f},{:.4f},{:.4f},{},{},{}\n", m.query, m.ms, m.rows, m.bytes_read, m.GigabytesPerSecond(gpu),
-                       m.compile_ms, m.kernel_ms, m.bytes_transferred, m.duckdb_ms ? fmt::format("{:.4f}", *m.duckdb_ms) : "",
+    out << fmt::format("{},{:.4f},{},{},{:.3f},{:.4f},{:.4f},{},{},{}\n", m.query, m.ms, m.rows, m.bytes_read,
+                       m.GigabytesPerSecond(gpu), m.compile_ms, m.kernel_ms, m.bytes_transferred,
+                       m.duckdb_ms ? fmt::format("{:.4f}", *m.duckdb_ms) : "",
                        m.peak_memory ? std::to_string(*m.peak_memory) : "");
   }
   if (!out.flush()) return {ErrorCode::kIo, "could not write \"" + file + "\""};
@@ -341,7 +344,8 @@ Status Bench(Session* session, const Options& options) {
   double sum = 0, duckdb_sum = 0, compile = 0, memory = 0;
   for (const Measurement& m : measurements) {
     compile = std::max(compile, m.compile_ms);
-    if (m.peak_memory) memory = std::max(memory, static_cast<double>(*m.peak_memory) - static_cast<double>(m.bytes_read));
+    if (m.peak_memory)
+      memory = std::max(memory, static_cast<double>(*m.peak_memory) - static_cast<double>(m.bytes_read));
     if (m.query == kScan) continue;
     sum += m.ms;
     duckdb_sum += m.duckdb_ms.value_or(0);
@@ -349,9 +353,11 @@ Status Bench(Session* session, const Options& options) {
   fmt::print("\nsum of the 13: {:.1f} ms", sum);
   if (compare) {
     const double ratio = sum / duckdb_sum;
-    fmt::print("; DuckDB {:.1f} ms; ratio {:.2f} (limit {:.1f}: {})", duckdb_sum, ratio, kDuckDbLimit, Verdict(ratio <= kDuckDbLimit));
+    fmt::print("; DuckDB {:.1f} ms; ratio {:.2f} (limit {:.1f}: {})", duckdb_sum, ratio, kDuckDbLimit,
+               Verdict(ratio <= kDuckDbLimit));
   }
-  fmt::print("\nslowest compilation: {:.3f} ms (limit {:.2f}: {})\n", compile, kCompileLimit, Verdict(compile <= kCompileLimit));
+  fmt::print("\nslowest compilation: {:.3f} ms (limit {:.2f}: {})\n", compile, kCompileLimit,
+             Verdict(compile <= kCompileLimit));
   if (!options.shell.empty()) {
     fmt::print("peak memory of a process beyond the encoded columns it reads: {} (limit {}: {})\n", BytesText(memory),
                BytesText(kMemoryLimit), Verdict(memory <= kMemoryLimit));
@@ -362,7 +368,8 @@ Status Bench(Session* session, const Options& options) {
       processes.push_back(run.ms);
     }
     const double process = Median(processes);
-    fmt::print("whole process for q1.1 at scale 0.01: {:.1f} ms (limit {:.0f}: {})\n", process, kProcessLimit, Verdict(process <= kProcessLimit));
+    fmt::print("whole process for q1.1 at scale 0.01: {:.1f} ms (limit {:.0f}: {})\n", process, kProcessLimit,
+               Verdict(process <= kProcessLimit));
   }
   if (gpu) fmt::print("{}\n", session->GpuMemoryDescription());
   return options.csv.empty() ? Status::Ok() : WriteCsv(options.csv, measurements, gpu);
@@ -434,7 +441,8 @@ int RunBench(int argc, char** argv) {
   if (options.demo) options.session.device = DeviceChoice::kAuto;
   std::signal(SIGPIPE, SIG_IGN);  // DuckDB's end of the pipe may close
   Result<std::unique_ptr<Session>> session = Session::Open(options.session);
-  Status status = session.ok() ? options.demo ? Demo(session->get()) : Bench(session->get(), options) : session.status();
+  Status status =
+      session.ok() ? options.demo ? Demo(session->get()) : Bench(session->get(), options) : session.status();
   if (status.ok()) return 0;
   fmt::print(stderr, "ssb_bench: {}\n", status.message());
   return 1;

@@ -356,6 +356,9 @@ Status ExpressionBinder::Unify(std::vector<ExprPtr*> branches, const char* what,
     }
     common = *both;
   }
+  if (common.id == TypeId::kInterval) {
+    return Unsupported("an INTERVAL that is not a constant is not supported", (*branches[0])->position);
+  }
   if (common.id == TypeId::kNull) common = SqlType::Text();
   // All literals, or a literal longer than VARCHAR(n): the length is no part of the common type then.
   if (common.id == TypeId::kText) common.length = 0;

@@ -233,6 +233,7 @@ Result<ExprPtr> ExpressionBinder::Infix(std::string_view symbol, ExprPtr left, E
   }
   if (rule->operands == OperandRule::kSpan) {
     if (left->type.id == TypeId::kInterval) std::swap(left, right);
+    if (!IsConstant(*right)) return Unsupported("an INTERVAL that is not a constant is not supported", right->position);
     const Value span = right->constant;
     return AddSpan(std::move(left), span, symbol == "-", position);
   }
@@ -403,12 +404,15 @@ Result<ExprPtr> ExpressionBinder::InList(ExprPtr x, std::vector<ExprPtr> list, i
         aligned = false;
         break;
       }
+      // A REAL is never equal to a double that is not one.
+      if (a.kind == Kind::kExact && x->type.id == TypeId::kReal && a.value.type.id == TypeId::kDouble && a.value.f64 == a.value.f64) continue;
       if (a.kind == Kind::kExact) args.push_back(MakeConstant(std::move(a.value), e->position));
     }
     if (aligned) {
       if (null) args.push_back(MakeNull(element, position));
       if (args.empty()) {  // no element can ever be equal
         if (!x->nullable) return MakeBoolean(false, position);
+        if (x->type.IsFloat()) return Comparison(Function::kEq, std::move(x), std::move(list[0]), position);
         ExprPtr greatest = MakeConstant(FromInteger(x->type, RangeOf(x->type).greatest), position);
         return MakeFunction(Function::kGt, kBoolean, position, ExprList(std::move(x), std::move(greatest)));
       }

@@ -180,6 +180,14 @@ Result<ParsedStatement> ParseOne(std::string_view sql) {
       // The grammar's own limit, YYMAXDEPTH: 10,000 symbols, of which a level takes a handful.
       return NestedTooDeeply(position);
     }
+    // It quotes the word where it stopped, which may be a text of a megabyte.
+    constexpr size_t kLongestMessage = 200;
+    if (message.size() > kLongestMessage) {
+      size_t cut = kLongestMessage;
+      while (cut > 0 && (static_cast<unsigned char>(message[cut]) & 0xC0) == 0x80) --cut;
+      message.resize(cut);
+      message += "...";
+    }
     if (message.ends_with("at end of input")) return SqlError(std::move(message), EndOfInput(sql));
     return SqlError(std::move(message), position);
   }

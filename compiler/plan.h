@@ -22,11 +22,14 @@
 namespace tessera {
 
 /// Functions of a bound expression. Arguments of arithmetic and comparison have one and the same type class, made so by casts;
-/// the exceptions are named.
+/// the exceptions are named. Where the machine holds both in the same way there is no cast: between integers of any width,
+/// from REAL to DOUBLE, between texts of any length, between decimals of one scale and one storage class. Decimals have the
+/// same scale, except under kMul; the result may need 128 bits where the arguments do not, and the other way round under kMod.
 enum class Function : uint8_t {
   // Arithmetic. Integer and decimal: exact or an error; x / 0 and MOD(x, 0) are NULL.
   kAdd, kSub, kMul, kDiv, kMod, kNeg, kAbs,
-  kRound,       ///< (x DECIMAL or DOUBLE, n INTEGER constant); DECIMAL: half away from zero; the result type holds the scale
+  kRound,       ///< (x DECIMAL, n INTEGER constant): half away from zero, the result type holds the scale; (x REAL or DOUBLE):
+                ///< half to even; (x REAL or DOUBLE, n INTEGER constant): half away from zero
   kFloor, kCeil,
   // Comparison: BOOLEAN. Text by bytes; NaN equals NaN and is greater than every number; -0.0 equals 0.0.
   kEq, kNe, kLt, kLe, kGt, kGe,

@@ -362,6 +362,7 @@ Status QueryBinder::BindGroupBy(const ParseNode& list) {
       ExpressionBinder binder(&context_, &scope_, Clause::kGroupBy);
       TESSERA_ASSIGN(key, binder.BindTyped(node));
     }
+    if (key->type.id == TypeId::kInterval) return Unsupported("GROUP BY of an INTERVAL is not supported", key->position);
     if (IsConstant(*key)) {
       constants.push_back(std::move(key));
       continue;

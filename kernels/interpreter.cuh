@@ -138,17 +138,18 @@ __device__ __forceinline__ V LoadVector(const V* p, int index) {
   }
 }
 
-/// The codes of the thread's rows, `width` bytes each (not 16), zero-extended. kOnDemand: `p` is in device memory and only vectors of four
+/// base + code for the thread's rows; codes have `width` bytes (not 16). kOnDemand: `p` is in device memory and only vectors of four
 /// rows with a live one are read; otherwise it is in the ring.
 template <bool kOnDemand>
-__device__ __forceinline__ void LoadCodes(const uint8_t* p, uint32_t width, uint32_t thread, uint32_t live, int64_t (&v)[kRows]) {
+__device__ __forceinline__ void LoadCodes(const uint8_t* p, uint32_t width, uint32_t thread, uint32_t live, uint64_t base, int64_t (&v)[kRows]) {
+  auto set = [&](uint32_t i, uint64_t code) { v[i] = static_cast<int64_t>(base + code); };
   switch (width) {
     case 1:
 #pragma unroll
       for (uint32_t g = 0; g < 4; ++g) {
         if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
         const uint32_t c = LoadVector<kOnDemand>(reinterpret_cast<const uint32_t*>(p) + thread, static_cast<int>(g * kThreads));
-        v[4 * g] = c & 255, v[4 * g + 1] = c >> 8 & 255, v[4 * g + 2] = c >> 16 & 255, v[4 * g + 3] = c >> 24;
+        set(4 * g, c & 255), set(4 * g + 1, c >> 8 & 255), set(4 * g + 2, c >> 16 & 255), set(4 * g + 3, c >> 24);
       }
       break;
     case 2:
@@ -156,7 +157,7 @@ __device__ __forceinline__ void LoadCodes(const uint8_t* p, uint32_t width, uint
       for (uint32_t g = 0; g < 4; ++g) {
         if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
         const uint2 c = LoadVector<kOnDemand>(reinterpret_cast<const uint2*>(p) + thread, static_cast<int>(g * kThreads));
-        v[4 * g] = c.x & 65535, v[4 * g + 1] = c.x >> 16, v[4 * g + 2] = c.y & 65535, v[4 * g + 3] = c.y >> 16;
+        set(4 * g, c.x & 65535), set(4 * g + 1, c.x >> 16), set(4 * g + 2, c.y & 65535), set(4 * g + 3, c.y >> 16);
       }
       break;
     case 4:
@@ -164,16 +165,16 @@ __device__ __forceinline__ void LoadCodes(const uint8_t* p, uint32_t width, uint
       for (uint32_t g = 0; g < 4; ++g) {
         if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
         const uint4 c = LoadVector<kOnDemand>(reinterpret_cast<const uint4*>(p) + thread, static_cast<int>(g * kThreads));
-        v[4 * g] = c.x, v[4 * g + 1] = c.y, v[4 * g + 2] = c.z, v[4 * g + 3] = c.w;
+        set(4 * g, c.x), set(4 * g + 1, c.y), set(4 * g + 2, c.z), set(4 * g + 3, c.w);
       }
       break;
     default:
 #pragma unroll
       for (uint32_t g = 0; g < 4; ++g) {
         if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
-        const longlong2 c = LoadVector<kOnDemand>(reinterpret_cast<const longlong2*>(p) + 2 * thread, static_cast<int>(2 * g * kThreads));
-        const longlong2 d = LoadVector<kOnDemand>(reinterpret_cast<const longlong2*>(p) + 2 * thread, static_cast<int>(2 * g * kThreads + 1));
-        v[4 * g] = c.x, v[4 * g + 1] = c.y, v[4 * g + 2] = d.x, v[4 * g + 3] = d.y;
+        const ulonglong2 c = LoadVector<kOnDemand>(reinterpret_cast<const ulonglong2*>(p) + 2 * thread, static_cast<int>(2 * g * kThreads));
+        const ulonglong2 d = LoadVector<kOnDemand>(reinterpret_cast<const ulonglong2*>(p) + 2 * thread, static_cast<int>(2 * g * kThreads + 1));
+        set(4 * g, c.x), set(4 * g + 1, c.y), set(4 * g + 2, d.x), set(4 * g + 3, d.y);
       }
   }
 }
@@ -287,73 +288,84 @@ struct Machine {
 
   // ---- Operands --------------------------------------------------------------------------------------------------------
 
-  __device__ __forceinline__ void FetchCodes(const uint8_t* codes, uint32_t stage_offset, uint32_t width, OperandRows& b) const {
+  __device__ __forceinline__ void FetchCodes(const uint8_t* codes, uint32_t stage_offset, uint32_t width, uint64_t base, int64_t (&v)[kRows]) const {
     if (stage_offset != kNowhere) {
-      LoadCodes<false>(stage + stage_offset, width, thread, live, b.v);
+      LoadCodes<false>(stage + stage_offset, width, thread, live, base, v);
     } else {
-      LoadCodes<true>(codes + static_cast<uint64_t>(tile->first) * width, width, thread, live, b.v);
+      LoadCodes<true>(codes + static_cast<uint64_t>(tile->first) * width, width, thread, live, base, v);
     }
   }
 
-  /// Codes to values. `b` holds the codes, if there are any.
-  __device__ __forceinline__ void Decode(const SlotRecord& s, const SlotHead& head, OperandRows& b) const {
-    b.null = head.all_null ? kAllRows : 0;
+  /// A slot's values and their NULL bits.
+  __device__ __forceinline__ uint32_t FetchSlot(uint32_t number, int64_t (&v)[kRows]) const {
+    const SlotRecord& s = Slot(number);
+    const SlotHead head = LoadHead(s.head);
+    const uint64_t base = s.base;
+    if (head.width != 0) {
+      FetchCodes(head.codes, head.stage, head.width, base, v);
+    } else {
+#pragma unroll
+      for (uint32_t i = 0; i < kRows; ++i) v[i] = static_cast<int64_t>(base);
+    }
+    uint32_t nulls = head.all_null ? kAllRows : 0;
     if (head.may_be_null) {
       if (s.has_null_code) {
-        const int64_t null_code = static_cast<int64_t>(s.null_code);
+        const int64_t null_value = static_cast<int64_t>(s.null_code);  // base + NULL code, as the values are so far
 #pragma unroll
-        for (uint32_t i = 0; i < kRows; ++i) b.null |= static_cast<uint32_t>(b.v[i] == null_code) << i;
+        for (uint32_t i = 0; i < kRows; ++i) nulls |= static_cast<uint32_t>(v[i] == null_value) << i;
       }
       if (s.null_bytes != nullptr) {
-        b.null |= ~TestRange<true>(s.null_bytes + tile->first, 1, thread, live, 0, 0) & kAllRows;
+        nulls |= ~TestRange<true>(s.null_bytes + tile->first, 1, thread, live, 0, 0) & kAllRows;
       }
     }
-    const uint64_t base = s.base;
     switch (head.decode) {
       case vm::Decode::kConstant:
-#pragma unroll
-        for (uint32_t i = 0; i < kRows; ++i) b.v[i] = static_cast<int64_t>(base);
-        break;
       case vm::Decode::kFrame:
-#pragma unroll
-        for (uint32_t i = 0; i < kRows; ++i) b.v[i] = vm::WrapAdd(b.v[i], static_cast<int64_t>(base));
+      case vm::Decode::kRaw:
         break;
       case vm::Decode::kFloat:
 #pragma unroll
-        for (uint32_t i = 0; i < kRows; ++i) b.v[i] = ToBits(FromOrderedFloat(base + static_cast<uint64_t>(b.v[i])));
+        for (uint32_t i = 0; i < kRows; ++i) v[i] = ToBits(FromOrderedFloat(static_cast<uint64_t>(v[i])));
         break;
       case vm::Decode::kReal:
 #pragma unroll
-        for (uint32_t i = 0; i < kRows; ++i) {
-          b.v[i] = ToBits(static_cast<double>(FromOrderedFloat32(static_cast<uint32_t>(base + static_cast<uint64_t>(b.v[i])))));
-        }
+        for (uint32_t i = 0; i < kRows; ++i) v[i] = ToBits(static_cast<double>(FromOrderedFloat32(static_cast<uint32_t>(v[i]))));
         break;
       case vm::Decode::kMap:
       case vm::Decode::kMapRow: {
         const bool by_row = head.decode == vm::Decode::kMapRow;
         const int64_t* map = s.map;
         const uint8_t* map_null = s.map_null;
-        const uint32_t wanted = live & ~b.null;  // codes of other rows may lie outside the map
+        const uint32_t wanted = live & ~nulls;  // codes of other rows may lie outside the map
 #pragma unroll
         for (uint32_t i = 0; i < kRows; ++i) {
           if ((wanted >> i & 1) == 0) continue;
-          const uint64_t at = by_row ? tile->first + RowOf(i) : static_cast<uint64_t>(b.v[i]);
-          b.v[i] = __ldg(reinterpret_cast<const long long*>(map) + at);
-          if (map_null != nullptr && __ldg(map_null + at) != 0) b.null |= 1u << i;
+          const uint64_t at = by_row ? tile->first + RowOf(i) : static_cast<uint64_t>(v[i]);
+          v[i] = __ldg(reinterpret_cast<const long long*>(map) + at);
+          if (map_null != nullptr && __ldg(map_null + at) != 0) nulls |= 1u << i;
         }
         break;
       }
-      case vm::Decode::kRaw:
-        break;
     }
+    return nulls;
   }
 
-  __device__ __forceinline__ void FetchRegister(uint32_t place, OperandRows& b) const {
+  /// Values and NULL bits of a 64-bit operand.
+  __device__ __forceinline__ uint32_t Fetch(const DeviceInstruction* in, const InstructionHead& head, int64_t (&v)[kRows]) const {
+    if (head.source == OperandSource::kSlot) return FetchSlot(head.slot, v);
+    if (head.source == OperandSource::kRegister) return FetchRegister(head.place, v);
+    const int64_t constant = in->low;
+#pragma unroll
+    for (uint32_t i = 0; i < kRows; ++i) v[i] = constant;
+    return head.null_constant ? kAllRows : 0;
+  }
+
+  __device__ __forceinline__ uint32_t FetchRegister(uint32_t place, int64_t (&v)[kRows]) const {
     uint8_t* r = Register(place);
-    b.null = *RegisterNulls(r, thread);
     const int64_t* values = RegisterValues<int64_t>(r, thread);
 #pragma unroll
-    for (uint32_t i = 0; i < kRows; ++i) b.v[i] = values[i * kThreads];
+    for (uint32_t i = 0; i < kRows; ++i) v[i] = values[i * kThreads];
+    return *RegisterNulls(r, thread);
   }
 
   /// Row i of an operand of class W.
@@ -493,12 +505,9 @@ struct Machine {
     }
   }
 
+  /// Load is done where operands are fetched: straight into the accumulator.
   template <class M>
-  __device__ __forceinline__ void DoLoad(const DeviceInstruction&, OperandRows& b) {
-#pragma unroll
-    for (uint32_t i = 0; i < kRows; ++i) a[i] = b.v[i];
-    null = b.null;
-  }
+  __device__ __forceinline__ void DoLoad(const DeviceInstruction&, OperandRows&) {}
 
   template <class M>
   __device__ __forceinline__ void DoLoadWide(const DeviceInstruction& in, OperandRows&) {
@@ -777,7 +786,7 @@ struct Machine {
   __device__ __forceinline__ void DoGroup(const DeviceInstruction& in, OperandRows& b) {
     if (launch.keys == 0) return;
     if (in.head.source != OperandSource::kNone || in.head.wide_source != OperandSource::kNone) {  // a key that is in no register gets one
-      uint8_t* r = Register(in.head.place);
+      uint8_t* r = Register(in.state);
       if (in.head.wide_source != OperandSource::kNone) {
         uint32_t nulls = 0;
 #pragma unroll 1
@@ -1179,19 +1188,12 @@ struct Machine {
         const PredicateRecord& p = Predicate(head.p1);
         const PredicateHead predicate = LoadHead(p.head);
         if (FilterNarrow(p, predicate)) continue;
-        if (predicate.width <= 8) FetchCodes(predicate.codes, predicate.stage, predicate.width, b);
-      } else if (head.source == OperandSource::kSlot) {
-        const SlotRecord& s = Slot(head.slot);
-        const SlotHead slot = LoadHead(s.head);
-        if (slot.width != 0) FetchCodes(slot.codes, slot.stage, slot.width, b);
-        Decode(s, slot, b);
-      } else if (head.source == OperandSource::kRegister) {
-        FetchRegister(head.place, b);
-      } else if (head.source == OperandSource::kConstant) {
-        const int64_t v = at->low;
-#pragma unroll
-        for (uint32_t i = 0; i < kRows; ++i) b.v[i] = v;
-        b.null = head.null_constant ? kAllRows : 0;
+        if (predicate.width <= 8) FetchCodes(predicate.codes, predicate.stage, predicate.width, 0, b.v);
+      } else if (op == Op::Load) {
+        null = Fetch(at, head, a);
+        continue;
+      } else if (head.source != OperandSource::kNone) {
+        b.null = Fetch(at, head, b.v);
       }
       // What the head said is not kept in registers for the shapes; the few that need more of it read it again.
       asm volatile("" : "+l"(at));
@@ -1219,80 +1221,133 @@ struct Machine {
 
 // ---- The producer ------------------------------------------------------------------------------------------------------
 
-/// One warp: tells the interpreters which tiles there are and copies the staged columns of each into the ring, as far ahead as
-/// the ring has stages.
-__device__ __forceinline__ void Produce(const Launch& launch, uint8_t* shared) {
-  const Layout& layout = launch.layout;
-  const uint32_t lane = threadIdx.x & 31;
-  TileHeader* headers = reinterpret_cast<TileHeader*>(shared + layout.headers);
-  uint64_t* filled = reinterpret_cast<uint64_t*>(shared + layout.barriers);
-  uint64_t* emptied = filled + layout.stages;
-  // The warps were perhaps suspended in different tiles; the rearmost decides.
-  uint32_t tile = lane < kWarps ? launch.cursors[blockIdx.x * kWarps + lane] : kNowhere;
-  tile = max(__reduce_min_sync(kAllLanes, tile), blockIdx.x);
-  uint32_t tablet = 0;
-  for (uint32_t stage = 0, parity = 1;;) {
-    uint32_t stop = LoadRelaxed(&launch.control->stop);
-    stop = __shfl_sync(kAllLanes, stop, 0);
-    TileHeader header{tile, 0, 0, 0};
-    uint8_t* to = shared + layout.ring + stage * layout.stage_bytes;
-    if (stop == 0 && tile < launch.tiles) {
-      for (uint32_t passed = 32; passed == 32;) {
-        passed = static_cast<uint32_t>(__popc(__ballot_sync(kAllLanes, launch.first_tile[tablet + 1 + lane] <= tile)));
-        tablet += passed;
+/// What a lane of the producer has looked up for a tile: the tile, and its own staged column.
+struct LookedUp {
+  TileHeader header;
+  const uint8_t* codes;
+  uint32_t width;
+};
+
+/// The producer. Memory answers after some 600 cycles and a tile should take 2000, so it never looks up one thing after the other for the
+/// tile at hand: lane i finds the tablet of the i-th tile to come, for 32 tiles at once, and columns are looked up one tile ahead.
+class Producer {
+ public:
+  __device__ __forceinline__ Producer(const Launch& launch, uint8_t* shared) : launch_(launch), shared_(shared), lane_(threadIdx.x & 31) {}
+
+  /// One warp: tells the interpreters which tiles there are and copies the staged columns of each into the ring, as far ahead as
+  /// the ring has stages.
+  __device__ __forceinline__ void Run() {
+    const Layout& layout = launch_.layout;
+    TileHeader* headers = reinterpret_cast<TileHeader*>(shared_ + layout.headers);
+    uint64_t* filled = reinterpret_cast<uint64_t*>(shared_ + layout.barriers);
+    uint64_t* emptied = filled + layout.stages;
+    // The warps were perhaps suspended in different tiles; the rearmost decides.
+    const uint32_t cursor = lane_ < kWarps ? launch_.cursors[blockIdx.x * kWarps + lane_] : kNowhere;
+    first_ = max(__reduce_min_sync(kAllLanes, cursor), blockIdx.x);
+    if (lane_ < launch_.staged_count) my_slot_ = launch_.staged[lane_];
+    LookedUp now = LookUp(0);
+    for (uint32_t count = 0, stage = 0, parity = 1;; ++count) {
+      const uint32_t stop = LoadRelaxed(&launch_.control->stop);
+      const LookedUp next = LookUp(count + 1);
+      BarrierWait(emptied + stage, parity);
+      if (__any_sync(kAllLanes, stop != 0)) now.header.rows = 0;
+      Fill(now, shared_ + layout.ring + stage * layout.stage_bytes, headers + stage, filled + stage);
+      if (now.header.rows == 0) return;
+      now = next;
+      if (++stage == layout.stages) {
+        stage = 0;
+        parity ^= 1;
       }
-      header.tablet = tablet;
-      header.first = (tile - launch.first_tile[tablet]) * kTileRows;
-      header.rows = min(kTileRows, launch.tablet_rows[tablet] - header.first);
     }
-    const uint8_t* record = launch.records + static_cast<uint64_t>(tablet) * launch.record_bytes;
-    // What this lane copies, looked up before it has to wait.
-    uint32_t bytes = 0;
-    if (header.rows != 0) {
-      for (uint32_t k = lane; k < launch.staged_count; k += 32) {
-        const SlotRecord& s = reinterpret_cast<const SlotRecord*>(record)[launch.staged[k].slot];
-        bytes += (header.rows * s.head.width + 15) / 16 * 16;
+  }
+
+ private:
+  /// The block's count-th tile from its cursor on. Counts come in order.
+  __device__ __forceinline__ LookedUp LookUp(uint32_t count) {
+    if (count % 32 == 0) {
+      my_tile_ = {first_ + (count + lane_) * gridDim.x, 0, 0, 0};
+      if (my_tile_.index < launch_.tiles) {
+        // The last tablet that does not start behind the tile.
+        uint32_t low = 0, high = launch_.tablets;
+        while (high - low > 1) {
+          const uint32_t middle = (low + high) / 2;
+          if (__ldg(launch_.first_tile + middle) <= my_tile_.index) {
+            low = middle;
+          } else {
+            high = middle;
+          }
+        }
+        my_tile_.tablet = low;
+        my_tile_.first = (my_tile_.index - __ldg(launch_.first_tile + low)) * kTileRows;
+        my_tile_.rows = min(kTileRows, __ldg(launch_.tablet_rows + low) - my_tile_.first);
       }
-      if (lane == 0 && launch.record_staged) bytes += launch.record_bytes;
     }
+    LookedUp to;
+    to.header.index = __shfl_sync(kAllLanes, my_tile_.index, count % 32);
+    to.header.tablet = __shfl_sync(kAllLanes, my_tile_.tablet, count % 32);
+    to.header.first = __shfl_sync(kAllLanes, my_tile_.first, count % 32);
+    to.header.rows = __shfl_sync(kAllLanes, my_tile_.rows, count % 32);
+    to.codes = nullptr;
+    to.width = 0;
+    if (lane_ < launch_.staged_count && to.header.rows != 0) {
+      const SlotHead head = LoadHead(Records(to.header)[my_slot_.slot].head);
+      to.codes = head.codes;
+      to.width = head.width;
+    }
+    return to;
+  }
+
+  __device__ __forceinline__ const SlotRecord* Records(const TileHeader& tile) const {
+    return reinterpret_cast<const SlotRecord*>(launch_.records + static_cast<uint64_t>(tile.tablet) * launch_.record_bytes);
+  }
+  static __device__ __forceinline__ uint32_t CopyBytes(const TileHeader& tile, uint32_t width) { return (tile.rows * width + 15) / 16 * 16; }
+
+  /// Starts the copies of a tile into a stage that is free. Without rows: tells that there are no more tiles.
+  __device__ __forceinline__ void Fill(const LookedUp& now, uint8_t* to, TileHeader* header, uint64_t* filled) const {
+    const SlotRecord* records = Records(now.header);
+    const uint32_t staged = now.header.rows != 0 ? launch_.staged_count : 0;
+    uint32_t bytes = now.header.rows != 0 ? CopyBytes(now.header, now.width) : 0;
+    for (uint32_t k = lane_ + 32; k < staged; k += 32) bytes += CopyBytes(now.header, records[launch_.staged[k].slot].head.width);
+    if (lane_ == 0 && launch_.record_staged && now.header.rows != 0) bytes += launch_.record_bytes;
     bytes = __reduce_add_sync(kAllLanes, bytes);
-    BarrierWait(emptied + stage, parity);
-    if (lane == 0) {
-      headers[stage] = header;
+    if (lane_ == 0) {
+      *header = now.header;
       if (bytes != 0) {
-        BarrierExpect(filled + stage, bytes);
+        BarrierExpect(filled, bytes);
       } else if (TESSERA_BULK_COPY) {
-        BarrierArrive(filled + stage);
+        BarrierArrive(filled);
       }
     }
     __syncwarp();
-    if (header.rows != 0) {
+    if (now.header.rows != 0) {
 #if TESSERA_BULK_COPY
-      if (lane == 0 && launch.record_staged) CopyBulk(to, record, launch.record_bytes, filled + stage);
-      for (uint32_t k = lane; k < launch.staged_count; k += 32) {
-        const SlotRecord& s = reinterpret_cast<const SlotRecord*>(record)[launch.staged[k].slot];
-        if (s.head.width == 0) continue;
-        CopyBulk(to + launch.staged[k].offset, s.head.codes + static_cast<uint64_t>(header.first) * s.head.width,
-                 (header.rows * s.head.width + 15) / 16 * 16, filled + stage);
+      if (lane_ == 31 && launch_.record_staged) CopyBulk(to, records, launch_.record_bytes, filled);
+      if (now.width != 0) {
+        CopyBulk(to + my_slot_.offset, now.codes + static_cast<uint64_t>(now.header.first) * now.width, CopyBytes(now.header, now.width), filled);
+      }
+      for (uint32_t k = lane_ + 32; k < staged; k += 32) {
+        const SlotHead& s = records[launch_.staged[k].slot].head;
+        if (s.width == 0) continue;
+        CopyBulk(to + launch_.staged[k].offset, s.codes + static_cast<uint64_t>(now.header.first) * s.width, CopyBytes(now.header, s.width), filled);
       }
 #else
-      if (launch.record_staged) CopyByLanes(to, record, launch.record_bytes, lane);
-      for (uint32_t k = 0; k < launch.staged_count; ++k) {
-        const SlotRecord& s = reinterpret_cast<const SlotRecord*>(record)[launch.staged[k].slot];
-        CopyByLanes(to + launch.staged[k].offset, s.head.codes + static_cast<uint64_t>(header.first) * s.head.width,
-                    (header.rows * s.head.width + 15) / 16 * 16, lane);
+      if (launch_.record_staged) CopyByLanes(to, reinterpret_cast<const uint8_t*>(records), launch_.record_bytes, lane_);
+      for (uint32_t k = 0; k < staged; ++k) {
+        const SlotHead& s = records[launch_.staged[k].slot].head;
+        CopyByLanes(to + launch_.staged[k].offset, s.codes + static_cast<uint64_t>(now.header.first) * s.width, CopyBytes(now.header, s.width), lane_);
       }
 #endif
     }
-    ArriveAfterCopies(filled + stage);
-    if (header.rows == 0) return;
-    tile += gridDim.x;
-    if (++stage == layout.stages) {
-      stage = 0;
-      parity ^= 1;
-    }
+    ArriveAfterCopies(filled);
   }
-}
+
+  const Launch& launch_;
+  uint8_t* shared_;
+  const uint32_t lane_;
+  uint32_t first_ = 0;
+  StagedSlot my_slot_ = {};
+  TileHeader my_tile_ = {};
+};
 
 // ---- Start and end of a launch -----------------------------------------------------------------------------------------
 
@@ -1384,7 +1439,6 @@ __device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* sha
       uint64_t* group = launch.groups.states + static_cast<uint64_t>(g) * launch.groups.state_words;
       uint64_t* to = group + fold.state;
       const uint32_t* words = reinterpret_cast<const uint32_t*>(shared + fold.private_state) + g;
-      const uint64_t whole = reinterpret_cast<const uint64_t*>(shared + fold.private_state)[g];
       switch (fold.head.op) {
         case Op::CountRows:
         case Op::Count:
@@ -1396,6 +1450,7 @@ __device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* sha
       }
       const uint32_t* seen = reinterpret_cast<const uint32_t*>(shared + layout.private_seen) + k / 32 * n + g;
       if ((*seen >> (k % 32) & 1) == 0) continue;
+      auto whole = [&] { return reinterpret_cast<const uint64_t*>(shared + fold.private_state)[g]; };
       switch (fold.head.op) {
         case Op::SumI: {
           const uint64_t low = words[0] | static_cast<uint64_t>(words[n]) << 32;
@@ -1404,11 +1459,11 @@ __device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* sha
           if (high != 0) atomicAdd(AtomicWord(to + 1), static_cast<unsigned long long>(high));
           break;
         }
-        case Op::SumF: atomicAdd(reinterpret_cast<double*>(to), __longlong_as_double(static_cast<int64_t>(whole))); break;
-        case Op::MinI: atomicMin(reinterpret_cast<long long*>(to), static_cast<long long>(whole)); break;
-        case Op::MaxI: atomicMax(reinterpret_cast<long long*>(to), static_cast<long long>(whole)); break;
-        case Op::MinF: atomicMin(AtomicWord(to), static_cast<unsigned long long>(whole)); break;
-        case Op::MaxF: atomicMax(AtomicWord(to), static_cast<unsigned long long>(whole)); break;
+        case Op::SumF: atomicAdd(reinterpret_cast<double*>(to), __longlong_as_double(static_cast<int64_t>(whole()))); break;
+        case Op::MinI: atomicMin(reinterpret_cast<long long*>(to), static_cast<long long>(whole())); break;
+        case Op::MaxI: atomicMax(reinterpret_cast<long long*>(to), static_cast<long long>(whole())); break;
+        case Op::MinF: atomicMin(AtomicWord(to), static_cast<unsigned long long>(whole())); break;
+        case Op::MaxF: atomicMax(AtomicWord(to), static_cast<unsigned long long>(whole())); break;
         default: break;
       }
       atomicOr(AtomicWord(group + k / 64), 1ull << (k % 64));
@@ -1419,7 +1474,7 @@ __device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* sha
 // ---- The kernel --------------------------------------------------------------------------------------------------------
 
 /// Blocks of kThreads + 32 threads, as many as fit on the device at once: a block takes every gridDim.x-th tile. At the end each
-/// warp's cursor is the first tile that it has not applied.
+/// warp's cursor is the first of its block's tiles that it has not applied.
 __global__ void __launch_bounds__(kThreads + 32, kBlocksPerMultiprocessor) VmKernel(const __grid_constant__ Launch launch) {
   extern __shared__ __align__(128) uint8_t shared[];
   const Layout& layout = launch.layout;
@@ -1436,7 +1491,7 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocksPerMultiprocessor) VmKer
   SetUpBlock(launch, shared);
   __syncthreads();
   if (threadIdx.x >= kThreads) {
-    Produce(launch, shared);
+    Producer(launch, shared).Run();
     return;
   }
   Machine machine{launch, shared, threadIdx.x};
@@ -1445,7 +1500,7 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocksPerMultiprocessor) VmKer
   for (uint32_t i = 0; i < kRows; ++i) machine.a[i] = 0;
   uint32_t* cursor = launch.cursors + blockIdx.x * kWarps + threadIdx.x / 32;
   WarpState* warp = machine.Warp();
-  if ((threadIdx.x & 31) == 0) warp->next = *cursor;
+  if ((threadIdx.x & 31) == 0) *warp = WarpState{0, 0, *cursor};
   __syncwarp();
   for (uint32_t stage = 0, parity = 0;;) {
     BarrierWait(filled + stage, parity);
@@ -1458,7 +1513,7 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocksPerMultiprocessor) VmKer
                            ? machine.stage
                            : launch.records + static_cast<uint64_t>(machine.tile->tablet) * launch.record_bytes;
       machine.Run();
-      if ((threadIdx.x & 31) == 0) warp->next = machine.tile->index + (machine.full ? 0 : 1);
+      if ((threadIdx.x & 31) == 0) warp->next = machine.tile->index + (machine.full ? 0 : gridDim.x);
     }
     __syncwarp();
     if ((threadIdx.x & 31) == 0) BarrierArrive(emptied + stage);

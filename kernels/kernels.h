@@ -47,6 +47,8 @@ class Gpu : public vm::SectionBackend {
   virtual GpuMemory memory() const = 0;
   /// Forgets all cached columns.
   virtual Status DropCache() = 0;
+  /// Bytes per second of a large copy within the device, counting those read and those written: what a scan is measured against.
+  virtual Result<double> MeasureBandwidth() = 0;
 };
 
 }  // namespace tessera

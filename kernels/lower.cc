@@ -473,8 +473,6 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
     const bool reads = d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister;
     if (reads || shape == Shape::Store || shape == Shape::StoreWide) d.head.place = plan.places[d.head.place];
     if (shape == Shape::Group && keys > 0 && (d.head.source != OperandSource::kNone || d.head.wide_source != OperandSource::kNone)) {
-      // `place` is the operand's if that is a register; the key's own goes where the lower bound of checks is.
-      d.low = d.head.source == OperandSource::kConstant || d.head.wide_source == OperandSource::kConstant ? d.low : 0;
       d.state = plan.places[static_cast<size_t>(d.p3)];
     }
     if (shape == Shape::CountRows || shape == Shape::CountValues || shape == Shape::Fold) {
@@ -502,9 +500,10 @@ void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const Tab
     r.map = addresses.maps[i];
     r.map_null = addresses.map_nulls[i];
     if (b.all_null) r.head.decode = vm::Decode::kConstant;
-    r.base = b.base;
+    // Maps are indexed by codes; their slots have no base.
+    r.base = b.decode == vm::Decode::kMap || b.decode == vm::Decode::kMapRow ? 0 : b.base;
     r.base_high = b.base_high;
-    r.null_code = b.null_code;
+    r.null_code = b.wide ? b.null_code : r.base + b.null_code;
     r.null_code_high = b.width == 16 ? b.null_code_high : 0;
     memcpy(record + i * sizeof r, &r, sizeof r);
   }

@@ -61,7 +61,7 @@ struct alignas(16) DeviceInstruction {
   InstructionHead head;
   uint32_t address = 0;        ///< the instruction's own
   int32_t p3 = 0;              ///< as in the program; SkipIfNone: how many instructions on it jumps
-  uint32_t state = 0;                     ///< aggregates with keys: first word in the group's state
+  uint32_t state = 0;                     ///< aggregates with keys: first word in the group's state; Group: place of the key
   uint32_t private_state = kNowhere;      ///< ... byte offset of its arrays in shared memory; kNowhere: not private
   int64_t low = 0, high = 0;              ///< kConstant: the value; CheckI, CheckW: the lower bound
   int64_t upper_low = 0, upper_high = 0;  ///< CheckI, CheckW: the upper bound
@@ -83,7 +83,7 @@ struct alignas(16) SlotRecord {
   SlotHead head;
   uint64_t base = 0;
   int64_t base_high = 0;
-  uint64_t null_code = 0;
+  uint64_t null_code = 0;       ///< of slots that are not wide: base + the NULL code
   int64_t null_code_high = 0;
   const int64_t* map = nullptr;
   const uint8_t* map_null = nullptr;
@@ -215,7 +215,8 @@ struct Launch {
   uint32_t record_bytes = 0;
   bool record_staged = false;        ///< the record travels at the head of each stage
   bool two_passes = false;           ///< sinks are fed more than once a tile: a first pass reserves, a second applies
-  const uint32_t* first_tile = nullptr;   ///< per tablet, then at least 33 times 2^32 - 1
+  uint32_t tablets = 0;
+  const uint32_t* first_tile = nullptr;   ///< per tablet
   const uint32_t* tablet_rows = nullptr;
   uint32_t tiles = 0;
   uint32_t staged_count = 0;

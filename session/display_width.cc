@@ -48,7 +48,8 @@ constexpr std::array<CharacterRange, 17> kTwoWide = {{{0x1100, 0x115F},
 
 template <size_t N>
 bool In(const std::array<CharacterRange, N>& ranges, char32_t c) {
-  const auto after = std::upper_bound(ranges.begin(), ranges.end(), c, [](char32_t v, const CharacterRange& r) { return v < r.first; });
+  const auto after = std::upper_bound(ranges.begin(), ranges.end(), c,
+                                      [](char32_t v, const CharacterRange& r) { return v < r.first; });
   return after != ranges.begin() && c <= std::prev(after)->last;
 }
 
@@ -65,7 +66,11 @@ constexpr std::string_view kEllipsis = "…";
 char32_t NextCharacter(std::string_view* rest) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>((*rest)[i]); };
   const unsigned char first = byte(0);
-  size_t length = first < 0x80 ? 1 : first >= 0xC2 && first < 0xE0 ? 2 : first >= 0xE0 && first < 0xF0 ? 3 : first >= 0xF0 && first < 0xF5 ? 4 : 0;
+  size_t length = first < 0x80                    ? 1
+                  : first >= 0xC2 && first < 0xE0 ? 2
+                  : first >= 0xE0 && first < 0xF0 ? 3
+                  : first >= 0xF0 && first < 0xF5 ? 4
+                                                  : 0;
   char32_t c = length <= 1 ? first : first & (0x7F >> length);
   if (length == 0 || length > rest->size()) {
     rest->remove_prefix(1);

@@ -9,17 +9,19 @@
 
 namespace tessera {
 
-/// Control characters become \n, \t, \r or \x1b and bytes that are not UTF-8 U+FFFD, so that a value can neither break the
-/// layout nor send the terminal commands.
+/// Control characters become \n, \t, \r or \x1b and bytes that are not UTF-8 U+FFFD, so that a value can neither break
+/// the layout nor send the terminal commands.
 std::string Printable(std::string_view text);
 
-/// Columns that `text`, printable UTF-8, takes: combining characters 0, East Asian wide characters and emoji 2, others 1.
+/// Columns that `text`, printable UTF-8, takes: combining characters 0, East Asian wide characters and emoji 2,
+/// others 1.
 size_t DisplayWidth(std::string_view text);
 
 /// `text` cut to at most `width` columns; if something had to go, the last column says so with an ellipsis.
 std::string CutToWidth(std::string_view text, size_t width);
 
-/// One character of UTF-8 from the front of `*rest`, which must not be empty; U+FFFD for a byte that is not part of one.
+/// One character of UTF-8 from the front of `*rest`, which must not be empty; U+FFFD for a byte that is not part of
+/// one.
 char32_t NextCharacter(std::string_view* rest);
 
 /// `text` with every byte that is not UTF-8 replaced by U+FFFD.

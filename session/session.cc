@@ -10,11 +10,13 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
 #include "compiler/compiler.h"
 #include "compiler/nearest_name.h"
 #include "kernels/kernels.h"
+#include "mpi/cluster.h"
 #include "session/processors.h"
 #include "session/standard_streams.h"
 #include "session/statistics_text.h"
@@ -27,8 +29,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int kMaxThreads = 1024;
 constexpr int kDefaultLockTimeout = 10'000;  // milliseconds
 constexpr uint32_t kMaxTabletRows = 1 << 20;
-/// With device auto, tables with fewer rows stay on the host: the first query on a GPU pays some hundred milliseconds for
-/// the CUDA context, and below a few tablets the host is as fast as a launch.
+/// With device auto, tables with fewer rows stay on the host: the first query on a GPU pays some hundred milliseconds
+/// for the CUDA context, and below a few tablets the host is as fast as a launch.
 constexpr int64_t kDefaultGpuMinRows = 1 << 20;
 
 double MillisecondsSince(Clock::time_point start) {
@@ -42,9 +44,12 @@ struct Setting {
   const char* description;
 };
 constexpr Setting kSettings[] = {
+    {"broadcast_limit", "bytes of a join's build side that a rank has room for; 0: a quarter of its memory"},
     {"device", "where queries run: auto, host or gpu"},
     {"gpu_min_rows", "with device auto, scans of tables with fewer rows stay on the host"},
     {"lock_timeout", "milliseconds to wait for another process that writes"},
+    {"replicate_below", "tables with fewer encoded bytes are on every rank; 0: none"},
+    {"scatter_memory", "bytes of received tablets that a rank keeps in memory, the rest on disk; 0: half of its memory"},
     {"tablet_rows", "rows a tablet of new tables that do not say WITH (tablet_rows = N); 0: chosen at the first load"},
     {"threads", "threads on the host"},
 };
@@ -113,11 +118,21 @@ class RowForwarder {
 
 class Session::Impl {
  public:
+  ~Impl() {
+    if (cluster_ != nullptr) cluster_->CloseDatabase();
+  }
+
   Status Open(const SessionOptions& options) {
     options_ = options;
     threads_ = options.threads > 0 ? std::min(options.threads, kMaxThreads) : UsableProcessors();
     TESSERA_ASSIGN(database_, Database::Open(options.directory, options.mode));
     database_->SetLockTimeout(lock_timeout_);
+    if (options.cluster != nullptr && options.cluster->ranks() > 1) {
+      std::error_code error;
+      const std::string path = std::filesystem::canonical(database_->directory(), error).string();
+      TESSERA_TRY(options.cluster->OpenDatabase(error ? database_->directory() : path, options.directory.empty(), options.scatter));
+      cluster_ = options.cluster;
+    }
     return SetDevice(options.device);
   }
 
@@ -128,8 +143,8 @@ class Session::Impl {
   }
 
   Status Execute(std::string_view sql, ResultWriter* out) {
-    // A Cancel() that began while the last statement ran must not reach this one: wait until none is under way, then make the
-    // flag new. The wait is as long as two instructions of a signal handler.
+    // A Cancel() that began while the last statement ran must not reach this one: wait until none is under way, then
+    // make the flag new. The wait is as long as two instructions of a signal handler.
     while (cancels_under_way_.load() != 0) std::this_thread::yield();
     cancel_ = false;
     running_ = true;
@@ -153,7 +168,8 @@ class Session::Impl {
   Status OpenGpu() {
     if (gpu_ != nullptr) return Status::Ok();
     if (gpu_error_.ok()) {
-      Result<std::unique_ptr<Gpu>> gpu = Gpu::Open(0, GpuOptions{options_.gpu_memory});
+      const int ordinal = cluster_ != nullptr && GpuCount() > 0 ? cluster_->local_rank() % GpuCount() : 0;
+      Result<std::unique_ptr<Gpu>> gpu = Gpu::Open(ordinal, GpuOptions{options_.gpu_memory});
       if (gpu.ok()) {
         gpu_ = std::move(*gpu);
         return Status::Ok();
@@ -172,6 +188,8 @@ class Session::Impl {
 
   SessionOptions options_;
   std::unique_ptr<Database> database_;
+  Cluster* cluster_ = nullptr;              ///< nullptr if there are no other ranks
+  ClusterSettings cluster_settings_;
   DeviceChoice device_ = DeviceChoice::kAuto;
   int threads_ = 1;
   uint32_t tablet_rows_ = 0;
@@ -194,6 +212,14 @@ class Session::Impl {
     const auto execution = Clock::now();
     Status status = RunCompiled(compiled, *snapshot, out);
     timing_.execute = MillisecondsSince(execution);
+    statistics_.mine.compile = timing_.compile;
+    if (statistics_.ranks.empty()) {
+      statistics_.mine.rows_out = timing_.rows;
+      statistics_.mine.total = timing_.compile + timing_.execute;
+      statistics_.ranks.push_back(statistics_.mine);
+    } else {
+      statistics_.ranks[0].compile = timing_.compile;
+    }
     return status;
   }
 
@@ -251,12 +277,25 @@ class Session::Impl {
         progress_({"query", static_cast<uint64_t>(done * static_cast<double>(rows)), rows, ProgressUnit::kRows});
       };
     }
-    Status status = executor_->Run(program, snapshot, options, consume, &statistics_);
+    Status status = cluster_ != nullptr && ReadsTables(program) ? RunOnRanks(program, snapshot, options, consume)
+                                                                : executor_->Run(program, snapshot, options, consume, &statistics_);
     for (const vm::SectionStatistics& section : statistics_.sections) {
       timing_.kernel += section.kernel_milliseconds;
       timing_.bytes_read += section.bytes_read;
     }
     return status;
+  }
+
+  Status RunOnRanks(const vm::Program& program, const Snapshot& snapshot, const vm::RunOptions& options, const vm::RowConsumer& consume) {
+    ClusterQuery query;
+    query.program = &program;
+    query.snapshot = &snapshot;
+    query.threads = threads_;
+    query.use_gpu = UseGpu(program, snapshot);
+    query.gpu_required = options.gpu_required;
+    query.gpu_memory = options_.gpu_memory;
+    query.settings = cluster_settings_;
+    return cluster_->Run(query, executor_.get(), options, consume, &statistics_);
   }
 
   bool UseGpu(const vm::Program& program, const Snapshot& snapshot) const {
@@ -284,7 +323,8 @@ class Session::Impl {
     TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, database_->Read());
     const std::shared_ptr<const TableInfo> table = now->Find(s.table);
     if (table == nullptr || table->id != s.target->id) {
-      return {ErrorCode::kBusy, "table \"" + s.table + "\" was replaced by another process", "Run the statement again."};
+      return {ErrorCode::kBusy, "table \"" + s.table + "\" was replaced by another process",
+              "Run the statement again."};
     }
     uint64_t rows = 0;
     auto append = [&](const RowBatch& batch) -> Status {
@@ -335,7 +375,8 @@ class Session::Impl {
     for (const vm::ResultColumn& c : compiled.program->columns) names.push_back(c.name);
     std::string file = s.file;
     TemporaryFile spool;
-    if (file.empty()) {  // through a file, so that one writer makes all CSV and an error leaves no half of it on the output
+    if (file.empty()) {  // through a file, so that one writer makes all CSV and an error leaves no half of it on the
+                         // output
       TESSERA_ASSIGN(spool, TemporaryFile::Create());
       file = spool.path();
     }
@@ -355,6 +396,9 @@ class Session::Impl {
     std::string text = compiled.plan;
     if (!text.empty() && text.back() != '\n') text += '\n';
     if (compiled.program != nullptr) text += "\n" + vm::Listing(*compiled.program);
+    if (compiled.program != nullptr && cluster_ != nullptr && ReadsTables(*compiled.program)) {
+      text += "\n" + RanksText(*compiled.program, snapshot, cluster_->ranks(), cluster_settings_);
+    }
     if (compiled.statement.explain_analyze) {
       if (compiled.statement.kind == Statement::Kind::kInsert) {
         TESSERA_TRY(Insert(compiled, snapshot));
@@ -377,7 +421,8 @@ class Session::Impl {
       if (value == "host") return SetDevice(DeviceChoice::kHost);
       if (value == "gpu") return SetDevice(DeviceChoice::kGpu);
       if (value == "auto" || reset) return SetDevice(DeviceChoice::kAuto);
-      return SqlError("invalid value for parameter \"device\": \"" + value + "\"", -1, "Available values: auto, host, gpu.");
+      return SqlError("invalid value for parameter \"device\": \"" + value + "\"", -1,
+                      "Available values: auto, host, gpu.");
     }
     if (name == "threads") {
       int64_t n = UsableProcessors();
@@ -393,6 +438,14 @@ class Session::Impl {
         TESSERA_ASSIGN(n, IntegerSetting(name, value, 0, kMaxTabletRows));
       }
       tablet_rows_ = static_cast<uint32_t>(n);
+      return Status::Ok();
+    }
+    if (uint64_t* const setting = ClusterSetting(name)) {
+      int64_t n = static_cast<int64_t>(name == "replicate_below" ? ClusterSettings().replicate_below : 0);
+      if (!reset) {
+        TESSERA_ASSIGN(n, IntegerSetting(name, value, 0, INT64_MAX));
+      }
+      *setting = static_cast<uint64_t>(n);
       return Status::Ok();
     }
     if (name == "lock_timeout") {
@@ -415,7 +468,16 @@ class Session::Impl {
     return NoSuchSetting(name);
   }
 
-  std::string SettingText(std::string_view name) const {
+  /// The setting of that name that concerns ranks, or nullptr.
+  uint64_t* ClusterSetting(std::string_view name) {
+    if (name == "replicate_below") return &cluster_settings_.replicate_below;
+    if (name == "broadcast_limit") return &cluster_settings_.broadcast_limit;
+    if (name == "scatter_memory") return &cluster_settings_.scatter_memory;
+    return nullptr;
+  }
+
+  std::string SettingText(std::string_view name) {
+    if (const uint64_t* const setting = ClusterSetting(name)) return std::to_string(*setting);
     if (name == "device") return DeviceName(device_);
     if (name == "gpu_min_rows") return std::to_string(gpu_min_rows_);
     if (name == "lock_timeout") return std::to_string(lock_timeout_);
@@ -430,7 +492,8 @@ class Session::Impl {
     if (name == "all") {
       columns = {{"name", text}, {"setting", text}, {"description", text}};
     } else {
-      const bool known = std::any_of(std::begin(kSettings), std::end(kSettings), [&](const Setting& s) { return name == s.name; });
+      const bool known =
+          std::any_of(std::begin(kSettings), std::end(kSettings), [&](const Setting& s) { return name == s.name; });
       if (!known) return NoSuchSetting(name);
       columns = {{name, text}};
     }

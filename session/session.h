@@ -1,9 +1,10 @@
-// A session: one open database, one device choice, statements in, results out. The shell, the SQL tests and the benchmarks
-// are callers of this one class, so all of them run the same path.
+// A session: one open database, one device choice, statements in, results out. The shell, the SQL tests and the
+// benchmarks are callers of this one class, so all of them run the same path.
 //
 //   SQL text --compiler--> program --vm::Executor (host threads, or a GPU)--> rows --ResultWriter
 //
-// Start at: Session::Open, Session::Execute. One thread at a time, but Cancel() may come from any thread or a signal handler.
+// Start at: Session::Open, Session::Execute. One thread at a time, but Cancel() may come from any thread or a signal
+// handler.
 #pragma once
 
 #include <atomic>
@@ -23,29 +24,33 @@
 
 namespace tessera {
 
+class Cluster;
+
 enum class DeviceChoice {
   kAuto,  ///< a GPU if there is one and the section can run there, else the host
   kHost,
-  kGpu,   ///< no GPU, or a section over a stored table that it cannot run, is an error
+  kGpu,  ///< no GPU, or a section over a stored table that it cannot run, is an error
 };
 
 struct SessionOptions {
-  std::string directory;         ///< "" for a database that lives until the session ends
+  std::string directory;  ///< "" for a database that lives until the session ends
   OpenMode mode = OpenMode::kReadWrite;
   DeviceChoice device = DeviceChoice::kAuto;
-  int threads = 0;               ///< 0: as many as the process may use
-  uint64_t gpu_memory = 0;       ///< bytes; 0: most of what the device has free
+  int threads = 0;          ///< 0: as many as the process may use
+  uint64_t gpu_memory = 0;  ///< bytes; 0: most of what the device has free
+  Cluster* cluster = nullptr;    ///< this is rank 0 of it; nullptr: one process. It outlives the session.
+  bool scatter = false;          ///< ranks get their tablets from this one, even if they see the directory
   /// Whether COPY ... FROM STDIN may read standard input: not if the statements themselves come from there.
   bool standard_input_is_free = false;
 };
 
 /// Where the time of a statement went, in milliseconds.
 struct Timing {
-  double total = 0;     ///< from text to the last row
-  double compile = 0;   ///< from text to verified program
+  double total = 0;    ///< from text to the last row
+  double compile = 0;  ///< from text to verified program
   double execute = 0;
-  double kernel = 0;    ///< GPU kernels
-  uint64_t rows = 0;    ///< returned, or inserted
+  double kernel = 0;        ///< GPU kernels
+  uint64_t rows = 0;        ///< returned, or inserted
   uint64_t bytes_read = 0;  ///< encoded bytes of the chunks that were read
 };
 
@@ -53,11 +58,12 @@ struct Timing {
 struct Progress {
   const char* what = "";  ///< a few words
   uint64_t done = 0;
-  uint64_t total = 0;     ///< 0 if unknown
+  uint64_t total = 0;  ///< 0 if unknown
   ProgressUnit unit = ProgressUnit::kRows;
 };
 
-/// Takes what a statement returns. Calls come in this order, from the thread of Execute: Begin, Rows*, End; or only Done.
+/// Takes what a statement returns. Calls come in this order, from the thread of Execute: Begin, Rows*, End; or only
+/// Done.
 class ResultWriter {
  public:
   virtual ~ResultWriter() = default;
@@ -76,12 +82,15 @@ class Session {
   static Result<std::unique_ptr<Session>> Open(const SessionOptions& options);
   ~Session();
 
-  /// Runs one statement (no semicolon needed). On an error nothing is changed. FormatError (compiler/compiler.h) prints it.
+  /// Runs one statement (no semicolon needed). On an error nothing is changed. FormatError (compiler/compiler.h) prints
+  /// it.
   Status Execute(std::string_view sql, ResultWriter* out);
-  /// Stops the running statement, which then returns kCancelled "canceling statement due to user request". Async-signal-safe. No effect if none runs.
+  /// Stops the running statement, which then returns kCancelled "canceling statement due to user request".
+  /// Async-signal-safe. No effect if none runs.
   void Cancel();
 
-  /// Who wants to know how far the running statement is; may be empty. Called from any thread, also while another call runs.
+  /// Who wants to know how far the running statement is; may be empty. Called from any thread, also while another call
+  /// runs.
   void SetProgress(std::function<void(const Progress&)> progress);
 
   const Timing& last_timing() const;

@@ -1,5 +1,5 @@
-// COPY ... FROM STDIN and TO STDOUT: the loader reads files (in parallel, from any place) and the writer makes files, so
-// what comes from or goes to a pipe passes through a temporary one.
+// COPY ... FROM STDIN and TO STDOUT: the loader reads files (in parallel, from any place) and the writer makes files,
+// so what comes from or goes to a pipe passes through a temporary one.
 //
 // Start at: SpoolStandardInput, TemporaryFile. One thread at a time.
 #pragma once

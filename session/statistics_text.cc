@@ -26,14 +26,17 @@ std::string StatisticsText(const vm::RunStatistics& statistics, const Timing& ti
   out += "-----  ----------  ----------  --------  --------  -----------  ----------";
   out += gpu ? "  ----------  -----------  -------\n" : "  -------\n";
   for (const vm::SectionStatistics& s : statistics.sections) {
-    out += fmt::format("{:<5}  {:>10}  {:>10}  {:>8}  {:>8}  {:>11}  {:>10.3f}", s.on_gpu ? "gpu" : "host", s.rows_in, s.rows_out,
-                       s.tablets, s.tablets_skipped, BytesText(static_cast<double>(s.bytes_read)), s.milliseconds);
+    out += fmt::format("{:<5}  {:>10}  {:>10}  {:>8}  {:>8}  {:>11}  {:>10.3f}", s.on_gpu ? "gpu" : "host", s.rows_in,
+                       s.rows_out, s.tablets, s.tablets_skipped, BytesText(static_cast<double>(s.bytes_read)),
+                       s.milliseconds);
     if (gpu) {
-      out += fmt::format("  {:>10.3f}  {:>11}", s.kernel_milliseconds, BytesText(static_cast<double>(s.bytes_transferred)));
+      out += fmt::format("  {:>10.3f}  {:>11}", s.kernel_milliseconds,
+                         BytesText(static_cast<double>(s.bytes_transferred)));
     }
     out += fmt::format("  {}\n", s.label);
   }
-  out += fmt::format("{} rows; compiled in {:.3f} ms, executed in {:.3f} ms", timing.rows, timing.compile, timing.execute);
+  out +=
+      fmt::format("{} rows; compiled in {:.3f} ms, executed in {:.3f} ms", timing.rows, timing.compile, timing.execute);
   if (gpu) out += fmt::format(" ({:.3f} ms in kernels)", timing.kernel);
   return out + "\n";
 }

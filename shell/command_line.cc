@@ -117,14 +117,18 @@ Result<CommandLine> ParseCommandLine(int argc, char** argv) {
         break;
       case kOptionDevice: {
         const std::string name = optarg;
-        if (name != "auto" && name != "host" && name != "gpu") return Usage("--device is auto, host or gpu: not \"" + name + "\"");
-        line.session.device = name == "host" ? DeviceChoice::kHost : name == "gpu" ? DeviceChoice::kGpu : DeviceChoice::kAuto;
+        if (name != "auto" && name != "host" && name != "gpu")
+          return Usage("--device is auto, host or gpu: not \"" + name + "\"");
+        line.session.device = name == "host"  ? DeviceChoice::kHost
+                              : name == "gpu" ? DeviceChoice::kGpu
+                                              : DeviceChoice::kAuto;
         break;
       }
       case kOptionThreads: {
         const std::string_view text = optarg;
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), line.session.threads);
-        if (error != std::errc{} || end != text.data() + text.size() || line.session.threads < 1 || line.session.threads > 1024) {
+        if (error != std::errc{} || end != text.data() + text.size() || line.session.threads < 1 ||
+            line.session.threads > 1024) {
           return Usage("--threads takes a number from 1 to 1024: not \"" + std::string(text) + "\"");
         }
         break;
@@ -153,6 +157,7 @@ Result<CommandLine> ParseCommandLine(int argc, char** argv) {
     }
   }
   if (optind < argc) line.session.directory = argv[optind++];
+  if (line.session.directory == ":memory:") line.session.directory.clear();  // as in sqlite3 and duckdb
   if (optind < argc) {
     return Usage("only one database directory can be opened; \"" + std::string(argv[optind]) +
                  "\" is one too many (statements are given with -c)");

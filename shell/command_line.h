@@ -22,7 +22,7 @@ struct CommandLineInput {
 
 struct CommandLine {
   SessionOptions session;
-  std::optional<ResultFormat> format;    ///< nullopt: box on a terminal, else csv
+  std::optional<ResultFormat> format;  ///< nullopt: box on a terminal, else csv
   bool timer = false;
   bool bail = false;
   std::vector<CommandLineInput> inputs;  ///< -c and -f in their order; none: standard input

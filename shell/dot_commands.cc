@@ -98,7 +98,8 @@ const std::vector<DotCommands::Command>& DotCommands::Commands() {
       {"devices", "", 0, 0, &DotCommands::Devices, "Show the processors and GPUs that queries can run on"},
       {"echo", "on|off", 0, 1, &DotCommands::Echo, "Print statements before they run"},
       {"exit", "[STATUS]", 0, 1, &DotCommands::Quit, "Leave"},
-      {"explain", "[analyze] QUERY", 1, kAny, &DotCommands::Explain, "Show the plan and the program of a query, or also run it"},
+      {"explain", "[analyze] QUERY", 1, kAny, &DotCommands::Explain,
+       "Show the plan and the program of a query, or also run it"},
       {"headers", "on|off", 0, 1, &DotCommands::Headers, "Print column names (box, csv, markdown)"},
       {"help", "[COMMAND]", 0, 1, &DotCommands::Help, "This list"},
       {"import", "[--header] [--delimiter C] FILE TABLE", 2, 5, &DotCommands::Import, "Load a CSV file into a table"},
@@ -114,7 +115,8 @@ const std::vector<DotCommands::Command>& DotCommands::Commands() {
       {"tables", "[PATTERN]", 0, 1, &DotCommands::Tables, "List the tables"},
       {"timer", "on|off", 0, 1, &DotCommands::Timer, "Print wall, compile and kernel time after each statement"},
       {"version", "", 0, 0, &DotCommands::Version, "Show the version"},
-      {"width", "[N ...]", 0, kAny, &DotCommands::Width, "Widths of a box's columns; negative: right-aligned, 0: automatic"},
+      {"width", "[N ...]", 0, kAny, &DotCommands::Width,
+       "Widths of a box's columns; negative: right-aligned, 0: automatic"},
   };
   return commands;
 }
@@ -129,7 +131,9 @@ Status DotCommands::Run(std::string_view line) {
     if (name != command.name) continue;
     const std::string usage = fmt::format("Usage: .{} {}", command.name, command.arguments);
     if (words.size() < command.least || words.size() > command.most) {
-      return SqlError(fmt::format(".{}: {}", name, words.size() < command.least ? "an argument is missing" : "too many arguments"), -1, usage);
+      return SqlError(
+          fmt::format(".{}: {}", name, words.size() < command.least ? "an argument is missing" : "too many arguments"),
+          -1, usage);
     }
     if (command.run == &DotCommands::Explain) {  // takes the rest of the line as it stands
       const size_t at = line.find_first_of(" \t");
@@ -245,8 +249,8 @@ Status DotCommands::Memory(const Arguments&) {
   for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) {
     uint64_t bytes = 0;
     for (const ColumnStatistics& column : table->statistics) bytes += column.encoded_bytes;
-    out += fmt::format("table {}: {} rows, {} in {} tablets\n", table->schema.name, table->rows, BytesText(static_cast<double>(bytes)),
-                       table->tablets.size());
+    out += fmt::format("table {}: {} rows, {} in {} tablets\n", table->schema.name, table->rows,
+                       BytesText(static_cast<double>(bytes)), table->tablets.size());
   }
   const std::string gpu = shell_->session_->GpuMemoryDescription();
   if (!gpu.empty()) out += "gpu: " + gpu + "\n";

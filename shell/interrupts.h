@@ -1,8 +1,8 @@
 // Ctrl-C and the signals that end a process.
 //
-// Interactively, SIGINT cancels the running statement, or clears the line at the prompt, and the session lives on. SIGTERM
-// and SIGHUP, and in a batch SIGINT too, cancel the running statement and end the work, so that the process can remove its
-// temporary files before it dies of the signal; a second one kills it at once.
+// Interactively, SIGINT cancels the running statement, or clears the line at the prompt, and the session lives on.
+// SIGTERM and SIGHUP, and in a batch SIGINT too, cancel the running statement and end the work, so that the process can
+// remove its temporary files before it dies of the signal; a second one kills it at once.
 //
 // Start at: WatchInterrupts. The main thread; the handlers run on any.
 #pragma once

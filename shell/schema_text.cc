@@ -1,35 +1,28 @@
 #include "shell/schema_text.h"
 
 #include <algorithm>
-#include <array>
 
 namespace tessera {
 namespace {
 
-// The words that PostgreSQL 15 never takes as a column or table name unquoted, sorted.
-constexpr auto kReserved = std::to_array<std::string_view>({
-    "all",          "analyse",           "analyze",      "and",       "any",          "array",         "as",
-    "asc",          "asymmetric",        "authorization", "binary",   "both",         "case",          "cast",
-    "check",        "collate",           "collation",    "column",    "concurrently", "constraint",    "create",
-    "cross",        "current_catalog",   "current_date", "current_role", "current_schema", "current_time", "current_timestamp",
-    "current_user", "default",           "deferrable",   "desc",      "distinct",     "do",            "else",
-    "end",          "except",            "false",        "fetch",     "for",          "foreign",       "freeze",
-    "from",         "full",              "grant",        "group",     "having",       "ilike",         "in",
-    "initially",    "inner",             "intersect",    "into",      "is",           "isnull",        "join",
-    "lateral",      "leading",           "left",         "like",      "limit",        "localtime",     "localtimestamp",
-    "natural",      "not",               "notnull",      "null",      "offset",       "on",            "only",
-    "or",           "order",             "outer",        "overlaps",  "placing",      "primary",       "references",
-    "returning",    "right",             "select",       "session_user", "similar",   "some",          "symmetric",
-    "table",        "tablesample",       "then",         "to",        "trailing",     "true",          "union",
-    "unique",       "user",              "using",        "variadic",  "verbose",      "when",          "where",
-    "window",       "with"});
+// The words that PostgreSQL 15 never takes as a column or table name unquoted, each between blanks.
+constexpr std::string_view kReserved =
+    " all analyse analyze and any array as asc asymmetric authorization binary both case cast check collate"
+    " collation column concurrently constraint create cross current_catalog current_date current_role"
+    " current_schema current_time current_timestamp current_user default deferrable desc distinct do else end"
+    " except false fetch for foreign freeze from full grant group having ilike in initially inner intersect into"
+    " is isnull join lateral leading left like limit localtime localtimestamp natural not notnull null offset on"
+    " only or order outer overlaps placing primary references returning right select session_user similar some"
+    " symmetric table tablesample then to trailing true union unique user using variadic verbose when where window"
+    " with ";
 
 }  // namespace
 
 std::string QuotedName(std::string_view name) {
   const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
-  const bool word = !name.empty() && !(name[0] >= '0' && name[0] <= '9') && std::all_of(name.begin(), name.end(), plain);
-  if (word && std::find(kReserved.begin(), kReserved.end(), name) == kReserved.end()) return std::string(name);
+  const bool word =
+      !name.empty() && !(name[0] >= '0' && name[0] <= '9') && std::all_of(name.begin(), name.end(), plain);
+  if (word && kReserved.find(" " + std::string(name) + " ") == std::string_view::npos) return std::string(name);
   std::string out = "\"";
   for (char c : name) {
     if (c == '"') out += '"';

@@ -81,7 +81,7 @@ bool Shell::Continues() const {
   return PendingInterrupt() == 0 && !(failed_ && settings_.bail);
 }
 
-// ---- Where statements come from -----------------------------------------------------------------------------------------
+// ---- Where statements come from -----------------------------------------------------------------------------------
 
 void Shell::RunInteractive() {
   Message(fmt::format("Tessera {} ({}). Enter .help for help.", kVersion, session_->DeviceDescription()));
@@ -180,7 +180,8 @@ void Shell::TakeLine(Script* script, std::string_view line) {
   const bool has = line.find(';') != std::string_view::npos;
   if (!first && !ends && !(has && script->buffer.size() < kScannedAtEverySemicolon)) {
     // A comment alone is complete without a semicolon.
-    if (has || script->buffer.size() >= kScannedAtEverySemicolon || script->buffer.find("*/") == std::string::npos) return;
+    if (has || script->buffer.size() >= kScannedAtEverySemicolon || script->buffer.find("*/") == std::string::npos)
+      return;
   }
   bool complete = false;
   SplitStatements(script->buffer, &complete);

@@ -1,5 +1,5 @@
-// The shell: reads statements and dot commands from a terminal, scripts or the command line, runs them in one session, and
-// prints results to standard output and everything else to standard error.
+// The shell: reads statements and dot commands from a terminal, scripts or the command line, runs them in one session,
+// and prints results to standard output and everything else to standard error.
 //
 // Start at: Shell::Run. One thread.
 #pragma once
@@ -49,11 +49,11 @@ class Shell {
 
   /// Where statements come from, for messages.
   struct Script {
-    std::string name;       ///< file name; "" for the command line, standard input and the terminal
+    std::string name;  ///< file name; "" for the command line, standard input and the terminal
     bool interactive = false;
-    int line = 0;           ///< lines read
-    int buffer_line = 1;    ///< line on which `buffer` starts
-    std::string buffer;     ///< lines that do not make a whole statement yet
+    int line = 0;         ///< lines read
+    int buffer_line = 1;  ///< line on which `buffer` starts
+    std::string buffer;   ///< lines that do not make a whole statement yet
   };
 
   void RunText(std::string_view text, const std::string& name);
@@ -88,11 +88,11 @@ class Shell {
   ResultOutput output_;
   StatementProgress progress_;
   bool interactive_ = false;
-  bool failed_ = false;         ///< a statement or dot command failed
-  bool file_failed_ = false;    ///< a script could not be read
+  bool failed_ = false;       ///< a statement or dot command failed
+  bool file_failed_ = false;  ///< a script could not be read
   bool quit_ = false;
-  int quit_status_ = -1;        ///< of .quit N; -1 if not given
-  int read_depth_ = 0;          ///< of .read
+  int quit_status_ = -1;  ///< of .quit N; -1 if not given
+  int read_depth_ = 0;    ///< of .read
 };
 
 }  // namespace tessera

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "mpi/cluster.h"
 #include "shell/command_line.h"
 #include "shell/exit_status.h"
 #include "shell/interrupts.h"
@@ -25,7 +26,7 @@ void KeepStandardDescriptorsTaken() {
   }
 }
 
-int RunTessera(int argc, char** argv) {
+int RunTessera(int argc, char** argv, tessera::Cluster* cluster) {
   using tessera::ExitStatus;
   tessera::Result<tessera::CommandLine> line = tessera::ParseCommandLine(argc, argv);
   if (!line.ok()) {
@@ -44,6 +45,9 @@ int RunTessera(int argc, char** argv) {
     }
   }
   line->session.standard_input_is_free = !line->inputs.empty();
+  line->session.cluster = cluster;
+  // mpirun gives rank 0 a terminal of its own for standard output, wherever that goes in the end.
+  if (cluster != nullptr && !line->format) line->format = tessera::ResultFormat::kCsv;
   tessera::Result<std::unique_ptr<tessera::Session>> session = tessera::Session::Open(line->session);
   if (!session.ok()) {
     const tessera::Status& error = session.status();
@@ -59,7 +63,17 @@ int RunTessera(int argc, char** argv) {
 int main(int argc, char** argv) {
   KeepStandardDescriptorsTaken();
   std::signal(SIGPIPE, SIG_IGN);
-  const int status = RunTessera(argc, argv);
+  tessera::Result<std::unique_ptr<tessera::Cluster>> joined = tessera::Cluster::Join(tessera::kVersion);
+  const tessera::Status& ready = joined.ok() && *joined != nullptr ? (*joined)->ready() : joined.status();
+  if (!ready.ok()) {
+    // Every rank knows; one says so.
+    if (!joined.ok() || (*joined)->rank() == 0) fmt::print(stderr, "tessera: {}\n{}\n", ready.message(), ready.hint());
+    return tessera::kExitUsage;
+  }
+  const std::unique_ptr<tessera::Cluster> cluster = std::move(*joined);
+  if (cluster != nullptr && cluster->rank() != 0) return cluster->Serve();
+  const int status = RunTessera(argc, argv, cluster.get());
+  if (cluster != nullptr) cluster->Leave(status);
   // The session is closed and its temporary files are gone: now the signal that ended the batch may have its way.
   if (const int signal = tessera::PendingInterrupt(); signal != 0) tessera::DieOf(signal);
   return status;

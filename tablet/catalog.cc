@@ -300,12 +300,13 @@ Result<std::unique_ptr<Catalog>> Catalog::Open(const std::string& path, const st
   sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
   sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
 
-  // The two version bytes at 18 decide whether SQLite would use a write-ahead log, which means writing files even to read.
-  // They are read through SQLite's own handle: closing another one would drop the POSIX locks of this process.
+  // The two version bytes at 18 decide whether SQLite would use a write-ahead log, which means writing files even to
+  // read. They are read through SQLite's own handle: closing another one would drop the POSIX locks of this process.
   sqlite3_file* file = nullptr;
   sqlite3_file_control(catalog->db_, "main", SQLITE_FCNTL_FILE_POINTER, &file);
   sqlite3_int64 size = 0;
-  if (file != nullptr && file->pMethods != nullptr && file->pMethods->xFileSize(file, &size) == SQLITE_OK && size >= 100) {
+  if (file != nullptr && file->pMethods != nullptr && file->pMethods->xFileSize(file, &size) == SQLITE_OK &&
+      size >= 100) {
     uint8_t header[20];
     if (file->pMethods->xRead(file, header, sizeof header, 0) == SQLITE_OK &&
         (memcmp(header, "SQLite format 3", 16) != 0 || header[18] != 1 || header[19] != 1)) {
@@ -357,7 +358,8 @@ Status Catalog::Initialise() {
 
 Result<bool> Catalog::Changed() {
   if (data_version_ == nullptr) {
-    const int code = sqlite3_prepare_v3(db_, "PRAGMA data_version", -1, SQLITE_PREPARE_PERSISTENT, &data_version_, nullptr);
+    const int code =
+        sqlite3_prepare_v3(db_, "PRAGMA data_version", -1, SQLITE_PREPARE_PERSISTENT, &data_version_, nullptr);
     if (code != SQLITE_OK) return Error(code);
   }
   const int code = sqlite3_step(data_version_);
@@ -392,7 +394,8 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
     checksum = static_cast<uint64_t>(query.Integer(3));
   }
   // NOT INDEXED: a damaged index could hide rows that the table has.
-  Statement query(this, "SELECT id, name, version, declared_tablet_rows, tablet_rows, checksum FROM tables NOT INDEXED");
+  Statement query(this,
+                  "SELECT id, name, version, declared_tablet_rows, tablet_rows, checksum FROM tables NOT INDEXED");
   for (;;) {
     TESSERA_ASSIGN(bool row, query.Step());
     if (!row) break;

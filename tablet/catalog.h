@@ -34,7 +34,7 @@ struct TableRecord {
   uint32_t tablet_rows = 0;  ///< as chosen; 0 before the first load
   std::vector<ColumnStatistics> statistics;
   std::vector<TabletRecord> tablets;  ///< in the order of the rows
-  uint64_t checksum = 0;     ///< of all the above
+  uint64_t checksum = 0;              ///< of all the above
 
   uint64_t rows() const;
 };
@@ -51,8 +51,8 @@ struct CatalogContents {
 class Catalog {
  public:
   enum class Access { kReadOnly, kReadWrite, kCreate };
-  /// `name` is the database's name for messages; `durable`: commits wait for the disk. Does not look into the file yet; see
-  /// Check().
+  /// `name` is the database's name for messages; `durable`: commits wait for the disk. Does not look into the file yet;
+  /// see Check().
   static Result<std::unique_ptr<Catalog>> Open(const std::string& path, const std::string& name, Access access,
                                                bool durable);
   ~Catalog();

@@ -34,9 +34,7 @@ void AllocateStreams(const uint64_t (&bytes)[kStreams], EncodedChunk* out) {
   out->streams.assign(offset, 0);
 }
 
-uint8_t* StreamStart(EncodedChunk* out, Stream s) {
-  return out->streams.data() + out->descriptor.streams[s].offset;
-}
+uint8_t* StreamStart(EncodedChunk* out, Stream s) { return out->streams.data() + out->descriptor.streams[s].offset; }
 
 // How 64-bit values are ordered and turned into the integers that codes are counted in.
 

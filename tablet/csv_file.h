@@ -1,8 +1,8 @@
 // A CSV file as a sequence of blocks of whole records, read by one thread at a time.
 //
 // Records end at a line feed outside quotes. Whether a place is inside quotes depends on everything before it, so the
-// splitting is sequential; it is a search for the last such line feed of a block and costs a tenth of the parsing, which
-// then runs on any number of threads. A quote toggles wherever it stands in a field, as in PostgreSQL's COPY.
+// splitting is sequential; it is a search for the last such line feed of a block and costs a tenth of the parsing,
+// which then runs on any number of threads. A quote toggles wherever it stands in a field, as in PostgreSQL's COPY.
 //
 // Start at: CsvFile::Open, CsvFile::Read. Thread-compatible.
 #pragma once
@@ -21,9 +21,9 @@ namespace tessera {
 inline constexpr size_t kCsvSlack = 64;
 
 struct CsvBlock {
-  uint64_t number = 0;      ///< of the block in the file
-  std::vector<char> bytes;  ///< the text and kCsvSlack bytes
-  size_t size = 0;          ///< of the text: whole records, each with its line feed; 0 at the end of the file
+  uint64_t number = 0;        ///< of the block in the file
+  std::vector<char> bytes;    ///< the text and kCsvSlack bytes
+  size_t size = 0;            ///< of the text: whole records, each with its line feed; 0 at the end of the file
   bool unterminated = false;  ///< the last record ends inside quotes, at the end of the file
 };
 
@@ -54,9 +54,9 @@ class CsvFile {
   size_t block_bytes_ = 0;
   char quote_ = '"';
   char escape_ = '"';
-  std::vector<char> rest_;   ///< behind the last record of the last block
-  bool in_quotes_ = false;   ///< at the end of what was searched for record ends
-  bool escaped_ = false;     ///< ... and the last byte was an escape character inside quotes
+  std::vector<char> rest_;  ///< behind the last record of the last block
+  bool in_quotes_ = false;  ///< at the end of what was searched for record ends
+  bool escaped_ = false;    ///< ... and the last byte was an escape character inside quotes
   bool end_ = false;
 };
 

@@ -1,5 +1,5 @@
-// The threads of a COPY. Each of them does what is most urgent: encode a full tablet's column, else read and parse the next
-// block. Blocks are handed on in the order of the file; what was parsed too early waits.
+// The threads of a COPY. Each of them does what is most urgent: encode a full tablet's column, else read and parse the
+// next block. Blocks are handed on in the order of the file; what was parsed too early waits.
 #include "tablet/csv_load.h"
 
 #include <algorithm>
@@ -137,8 +137,8 @@ class CsvLoad {
     }
     // A tenth less than it looks: numbers that grow make the first records the shortest, and one tablet size too small
     // costs less than too few tablets.
-    load_->ExpectRows(
-        static_cast<uint64_t>(0.9 * static_cast<double>(rows) * static_cast<double>(file_.size()) / static_cast<double>(first.bytes)));
+    load_->ExpectRows(static_cast<uint64_t>(0.9 * static_cast<double>(rows) * static_cast<double>(file_.size()) /
+                                            static_cast<double>(first.bytes)));
   }
 
   Status Located(const CsvError& error) const {

@@ -70,7 +70,7 @@ struct CsvParser::Index {
   std::vector<uint32_t> field_ends;    ///< position of the delimiter or line feed; kRecordEnd set for the latter
   std::vector<uint32_t> first_fields;  ///< of each record, an index into field_ends
   bool has_quotes = false;
-  bool plain = true;                   ///< nothing but ASCII without NUL
+  bool plain = true;  ///< nothing but ASCII without NUL
 };
 
 /// The first bad field so far. Only earlier rows are still of interest.
@@ -128,7 +128,8 @@ class CsvParser::Fields {
     for (size_t i = 0; i < raw.size(); ++i) {
       const char c = raw[i];
       const bool next = i + 1 < raw.size();
-      if (in_quotes && c == options_.escape && next && (raw[i + 1] == options_.quote || raw[i + 1] == options_.escape)) {
+      if (in_quotes && c == options_.escape && next &&
+          (raw[i + 1] == options_.quote || raw[i + 1] == options_.escape)) {
         out->push_back(raw[++i]);
       } else if (c == options_.quote) {
         in_quotes = !in_quotes;
@@ -262,8 +263,8 @@ void CsvParser::FindRecords(const CsvBlock& block, Index* index, std::optional<C
         e.message = "unterminated quoted field: " + shown;
       } else if (count < fields) {
         e.column = name(count);
-        e.message = "missing field, the record has " + std::to_string(count) + " of " + std::to_string(fields) + ": " +
-                    shown;
+        e.message =
+            "missing field, the record has " + std::to_string(count) + " of " + std::to_string(fields) + ": " + shown;
       } else {
         e.column = name(fields - 1);
         e.message = "extra field behind the last column, the record has " + std::to_string(count) + " instead of " +
@@ -311,8 +312,7 @@ void CsvParser::ParseWide(const Fields& fields, size_t field, ColumnVector* out,
       out->null[row] = 1;
       continue;
     }
-    const ParseError error =
-        ParseDecimal(TrimBlanks(text), schema.type.precision, schema.type.scale, &out->wide[row]);
+    const ParseError error = ParseDecimal(TrimBlanks(text), schema.type.precision, schema.type.scale, &out->wide[row]);
     if (error != ParseError::kNone) return bad->Set(row, column, false, error, text);
   }
 }
@@ -345,8 +345,9 @@ void CsvParser::ParseText(const Fields& fields, size_t field, ColumnVector* out,
 void CsvParser::ParseColumn(const Fields& fields, size_t field, ColumnVector* out, Bad* bad) const {
   const SqlType& type = out->type;
   auto integer = [&](int64_t least, int64_t greatest) {
-    ParseFixed(fields, field,
-               [=](std::string_view text, int64_t* v) { return ParseInteger(text, least, greatest, v); }, out, bad);
+    ParseFixed(
+        fields, field, [=](std::string_view text, int64_t* v) { return ParseInteger(text, least, greatest, v); }, out,
+        bad);
   };
   switch (type.id) {
     case TypeId::kBoolean:
@@ -428,8 +429,8 @@ ParsedBlock CsvParser::Parse(const CsvBlock& block) const {
     e.column = column.name;
     if (bad.is_null) {
       e.code = ErrorCode::kConstraint;
-      e.message = "null value in column \"" + column.name + "\" of table \"" + schema_.name +
-                  "\" violates not-null constraint";
+      e.message =
+          "null value in column \"" + column.name + "\" of table \"" + schema_.name + "\" violates not-null constraint";
     } else {
       const Status failure = ParseFailure(bad.error, bad.text, column.type);
       e.code = failure.code();

@@ -1,8 +1,8 @@
 // A block of CSV records to a row batch.
 //
-// First the block is indexed: the positions of all delimiters and line feeds outside quotes, found 64 bytes at a time. Then
-// each column is parsed from top to bottom in a loop of its own type, which is faster than going along the rows: the loop's
-// branches are the same for every field.
+// First the block is indexed: the positions of all delimiters and line feeds outside quotes, found 64 bytes at a time.
+// Then each column is parsed from top to bottom in a loop of its own type, which is faster than going along the rows:
+// the loop's branches are the same for every field.
 //
 // Start at: CsvParser. A CsvParser is immutable; Parse() may be called from any thread.
 #pragma once
@@ -23,14 +23,14 @@ namespace tessera {
 /// The first thing wrong in a block.
 struct CsvError {
   ErrorCode code = ErrorCode::kSql;
-  uint64_t line = 0;    ///< physical lines before the record's first, in the block
-  std::string column;   ///< empty if the error is not one column's
+  uint64_t line = 0;   ///< physical lines before the record's first, in the block
+  std::string column;  ///< empty if the error is not one column's
   std::string message;
 };
 
 struct ParsedBlock {
-  RowBatch batch;       ///< the rows before the error, if there is one
-  uint64_t lines = 0;   ///< physical lines in the block
+  RowBatch batch;      ///< the rows before the error, if there is one
+  uint64_t lines = 0;  ///< physical lines in the block
   std::optional<CsvError> error;
 };
 

@@ -28,9 +28,9 @@ Status CheckSchema(const TableSchema& schema) {
     if (column.name.empty()) return SqlError("a column of table \"" + schema.name + "\" needs a name");
     if (!names.insert(column.name).second) return SqlError("column \"" + column.name + "\" is specified twice");
     const SqlType& type = column.type;
-    const bool storable = type.id > TypeId::kNull && type.id <= TypeId::kText && type.length >= 0 &&
-                          (type.id != TypeId::kDecimal ||
-                           (type.precision >= 1 && type.precision <= 38 && type.scale <= type.precision));
+    const bool storable =
+        type.id > TypeId::kNull && type.id <= TypeId::kText && type.length >= 0 &&
+        (type.id != TypeId::kDecimal || (type.precision >= 1 && type.precision <= 38 && type.scale <= type.precision));
     if (!storable) return SqlError("column \"" + column.name + "\" cannot have type " + type.ToString());
   }
   std::set<int> key;

@@ -58,10 +58,17 @@ Result<std::unique_ptr<Catalog>> DatabaseDirectory::OpenCatalog(const std::strin
     TESSERA_ASSIGN(const Catalog::State state, catalog->Check());
     if (state == Catalog::State::kInitialised) return catalog;
   }
-  if (read_only) return Status(ErrorCode::kIo, "there is no database in \"" + name + "\"");
 
-  // Nothing or an interrupted creation. Files of others are not mixed with ours: the name is most likely a mistake.
+  // Nothing or an interrupted creation, unless there are tablets: those had a catalog.
   TESSERA_ASSIGN(const std::vector<std::string> names, ListDirectory(path));
+  for (const std::string& other : names) {
+    if (TabletIdOfFileName(other) >= 0) {
+      return Status(ErrorCode::kCorrupt, "database \"" + name + "\" has lost its catalog \"" + file + "\"",
+                    "Restore the file from a copy.");
+    }
+  }
+  if (read_only) return Status(ErrorCode::kIo, "there is no database in \"" + name + "\"");
+  // Files of others are not mixed with ours: the name is most likely a mistake.
   for (const std::string& other : names) {
     if (!IsOurFile(other)) {
       return Status(ErrorCode::kIo, "directory \"" + name + "\" holds no database, but other files",
@@ -177,8 +184,8 @@ std::shared_ptr<const TableInfo> DatabaseDirectory::MakeInfo(const CatalogConten
 }
 
 Result<std::shared_ptr<const Snapshot>> DatabaseDirectory::Read() {
-  // The lock comes first: whoever removes files after this moment sees a reader, and what was removed before it is not in
-  // the catalog any more, which is read next.
+  // The lock comes first: whoever removes files after this moment sees a reader, and what was removed before it is not
+  // in the catalog any more, which is read next.
   TESSERA_ASSIGN(std::shared_ptr<const void> hold, reader_lock_->Hold());
   std::lock_guard guard(mutex_);
   TESSERA_TRY(Refresh());

@@ -53,7 +53,8 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
                      const std::vector<std::string>& sketches, int64_t next_tablet_id);
   Result<std::vector<std::string>> Sketches(const TableRecord& table);
 
-  TabletIdentity IdentityOf(const CatalogContents& contents, const TableRecord& table, const TabletRecord& tablet) const;
+  TabletIdentity IdentityOf(const CatalogContents& contents, const TableRecord& table,
+                            const TabletRecord& tablet) const;
   /// Waits until the directory's entries are on disk.
   Status SyncDirectory() const;
 
@@ -81,8 +82,8 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   bool loaded_ = false;
   CatalogContents contents_;
   bool infos_current_ = false;
-  /// What snapshots are made of, without a hold on the reader lock: kept from one Read() to the next so that mappings and
-  /// verified chunks survive, and handed out again only under a new hold and an unchanged catalog.
+  /// What snapshots are made of, without a hold on the reader lock: kept from one Read() to the next so that mappings
+  /// and verified chunks survive, and handed out again only under a new hold and an unchanged catalog.
   std::vector<std::pair<std::shared_ptr<const TableRecord>, std::shared_ptr<const TableInfo>>> infos_;
   std::weak_ptr<const Snapshot> snapshot_;
   bool garbage_ = false;  ///< the last Sweep() found files but also a reader

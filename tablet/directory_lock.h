@@ -3,8 +3,8 @@
 // Two files, both locked with flock(), never removed:
 //   writer.lock   exclusive while a process changes the database; holds the writer's process number, for the message
 //   readers.lock  shared while a Snapshot lives; exclusive, for a moment, while files that no table has are removed
-// The kernel drops both when a process dies. flock() belongs to the open file, so two objects of one process exclude one
-// another as two processes do.
+// The kernel drops both when a process dies. flock() belongs to the open file, so two objects of one process exclude
+// one another as two processes do.
 //
 // Start at: WriterLock, ReaderLock. Any thread.
 #pragma once
@@ -56,7 +56,8 @@ class WriterLock {
 /// The right to read the files of every table that the catalog had since.
 class ReaderLock : public std::enable_shared_from_this<ReaderLock> {
  public:
-  /// `read_only`: never creates the lock file. Where it is missing too (a copy on a read-only medium) nothing is locked.
+  /// `read_only`: never creates the lock file. Where it is missing too (a copy on a read-only medium) nothing is
+  /// locked.
   static Result<std::shared_ptr<ReaderLock>> Open(const std::string& directory, bool read_only);
 
   /// The lock is held until the last copy of the result is gone.

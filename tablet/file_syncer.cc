@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 
 #include "tablet/io_error.h"
@@ -11,6 +12,7 @@
 namespace tessera {
 namespace {
 constexpr size_t kGreatestWaiting = 16;
+constexpr std::chrono::milliseconds kCancelInterval{20};
 }  // namespace
 
 Status FileSyncer::SyncAndRename(const File& file) const {
@@ -23,7 +25,8 @@ Status FileSyncer::SyncAndRename(const File& file) const {
 
 void FileSyncer::Add(FileDescriptor file, std::string temporary_path, std::string final_path) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return waiting_.size() < kGreatestWaiting || !status_.ok() || finishing_; });
+  while (waiting_.size() >= kGreatestWaiting && status_.ok() && !Cancelled()) changed_.wait_for(lock, kCancelInterval);
+  if (status_.ok() && Cancelled()) status_ = {ErrorCode::kCancelled, "cancelled"};
   if (!status_.ok()) return;
   waiting_.push_back({std::move(file), std::move(temporary_path), std::move(final_path)});
   if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
@@ -37,9 +40,11 @@ void FileSyncer::Run() {
     if (waiting_.empty()) return;
     const File file = std::move(waiting_.front());
     waiting_.pop_front();
+    working_ = true;
     lock.unlock();
     Status status = SyncAndRename(file);
     lock.lock();
+    working_ = false;
     if (!status.ok() && status_.ok()) status_ = std::move(status);
     if (!status_.ok()) waiting_.clear();
     changed_.notify_all();
@@ -47,12 +52,14 @@ void FileSyncer::Run() {
 }
 
 Status FileSyncer::Finish() {
-  {
-    std::lock_guard lock(mutex_);
-    finishing_ = true;
-    changed_.notify_all();
+  std::unique_lock lock(mutex_);
+  while ((!waiting_.empty() || working_) && status_.ok()) {
+    if (Cancelled()) {
+      status_ = {ErrorCode::kCancelled, "cancelled"};
+      break;
+    }
+    changed_.wait_for(lock, kCancelInterval);
   }
-  if (thread_.joinable()) thread_.join();
   return status_;
 }
 
@@ -60,8 +67,11 @@ void FileSyncer::Abandon() {
   {
     std::lock_guard lock(mutex_);
     waiting_.clear();
+    finishing_ = true;
+    changed_.notify_all();
   }
-  (void)Finish();
+  // A sync that has begun cannot be stopped; it is one tablet's.
+  if (thread_.joinable()) thread_.join();
 }
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 // Start at: FileSyncer::Add, FileSyncer::Finish. Any thread.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -17,16 +18,16 @@ namespace tessera {
 /// Syncs written files and gives them their final names.
 class FileSyncer {
  public:
-  /// `durable` false: only renames.
-  explicit FileSyncer(bool durable) : durable_(durable) {}
-  ~FileSyncer() { (void)Finish(); }
+  /// `durable` false: only renames. `cancel` (may be nullptr) ends the waiting of Add() and Finish().
+  FileSyncer(bool durable, const std::atomic<bool>* cancel) : durable_(durable), cancel_(cancel) {}
+  ~FileSyncer() { Abandon(); }
 
   /// Takes over a file that is written. Waits while many files wait already: the memory that holds their dirty pages is
   /// not free either.
   void Add(FileDescriptor file, std::string temporary_path, std::string final_path);
-  /// Waits until all files have their names. The first error of any.
+  /// Waits until all files have their names. The first error of any; kCancelled.
   Status Finish();
-  /// Files that still wait are closed without a sync or a new name.
+  /// Ends the thread. Files that still wait are closed without a sync or a new name.
   void Abandon();
 
  private:
@@ -36,13 +37,16 @@ class FileSyncer {
     std::string final_path;
   };
   void Run();
+  bool Cancelled() const { return cancel_ != nullptr && cancel_->load(std::memory_order_relaxed); }
   Status SyncAndRename(const File& file) const;
 
   const bool durable_;
+  const std::atomic<bool>* const cancel_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<File> waiting_;
-  bool finishing_ = false;
+  bool working_ = false;    ///< the thread has a file
+  bool finishing_ = false;  ///< the thread shall end when no file waits
   Status status_;
   std::thread thread_;  ///< started by the first file
 };

@@ -105,8 +105,8 @@ class KeyCheck {
       names += schema_.columns[static_cast<size_t>(key_[part])].name;
       values += ToText(DecodeValue(*chunks[part], row));
     }
-    return {ErrorCode::kConstraint, "duplicate key value violates primary key of \"" + schema_.name + "\": (" + names +
-                                        ")=(" + values + ")"};
+    return {ErrorCode::kConstraint,
+            "duplicate key value violates primary key of \"" + schema_.name + "\": (" + names + ")=(" + values + ")"};
   }
 
   Status RunBitmap(uint64_t possible_keys) {

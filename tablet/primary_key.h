@@ -2,8 +2,8 @@
 //
 // New rows are checked among themselves and against the rows the table had, which are taken to be unique. Integer keys
 // whose values are dense enough go into a bitmap (one bit for each possible key, 1 GiB at most); other keys into a hash
-// table of the new rows, 32 bytes a row, in as many passes as keep it below 1 GiB. Old rows are only streamed past it, and
-// only from tablets whose key ranges overlap those of the new rows.
+// table of the new rows, 32 bytes a row, in as many passes as keep it below 1 GiB. Old rows are only streamed past it,
+// and only from tablets whose key ranges overlap those of the new rows.
 //
 // Start at: CheckPrimaryKey. Any thread.
 #pragma once
@@ -25,8 +25,8 @@ struct PrimaryKeyLimits {
   uint64_t hashed_rows = uint64_t{1} << 25;  ///< a pass
 };
 
-/// Errors: kConstraint, `duplicate key value violates primary key of "t": (k)=(5)`; kCancelled; those of Tablet::Chunk().
-/// `cancel` may be nullptr. REQUIRES: schema.primary_key is not empty and its columns have no NULLs.
+/// Errors: kConstraint, `duplicate key value violates primary key of "t": (k)=(5)`; kCancelled; those of
+/// Tablet::Chunk(). `cancel` may be nullptr. REQUIRES: schema.primary_key is not empty and its columns have no NULLs.
 Status CheckPrimaryKey(const TableSchema& schema, const TabletFiles& old_tablets, const TabletFiles& new_tablets,
                        const std::atomic<bool>* cancel, const PrimaryKeyLimits& limits = {});
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "tablet/chunk_decoder.h"
 #include "tablet/primary_key.h"
@@ -15,6 +16,9 @@ constexpr uint32_t kLeastTabletRows = 1u << 16;
 constexpr uint64_t kWantedTablets = 32;
 /// What is buffered, decoded, while neither the number of rows nor so the size of the tablets is known.
 constexpr uint64_t kBufferedBytes = uint64_t{256} << 20;
+
+/// Batches of fewer rows are collected into one of this many: kept one by one they would take kilobytes a row.
+constexpr size_t kSmallBatchRows = 4096;
 
 uint64_t BytesOf(const RowBatch& batch) {
   uint64_t bytes = 0;
@@ -38,8 +42,7 @@ Result<std::unique_ptr<TableLoad>> TableLoad::Begin(std::shared_ptr<DatabaseDire
   TESSERA_ASSIGN(DatabaseDirectory::Write write, directory->BeginWrite());
   std::shared_ptr<const TableRecord> record = write.contents.Find(table);
   if (record == nullptr) return SqlError("table \"" + table + "\" does not exist");
-  return std::unique_ptr<TableLoad>(
-      new TableLoad(std::move(directory), std::move(write), std::move(record), cancel));
+  return std::unique_ptr<TableLoad>(new TableLoad(std::move(directory), std::move(write), std::move(record), cancel));
 }
 
 TableLoad::TableLoad(std::shared_ptr<DatabaseDirectory> directory, DatabaseDirectory::Write write,
@@ -50,7 +53,7 @@ TableLoad::TableLoad(std::shared_ptr<DatabaseDirectory> directory, DatabaseDirec
       cancel_(cancel),
       tablet_rows_(table_->schema.tablet_rows != 0 ? table_->schema.tablet_rows : table_->tablet_rows),
       kept_tablets_(table_->tablets.size()),
-      syncer_(directory_->durable()) {
+      syncer_(directory_->durable(), cancel_) {
   const size_t columns = table_->schema.columns.size();
   nulls_.resize(columns);
   bytes_.resize(columns);
@@ -70,8 +73,8 @@ TableLoad::~TableLoad() {
 }
 
 std::string TableLoad::TemporaryPath(size_t number) const {
-  return directory_->FilePath(kTemporaryPrefix + std::to_string(write_->contents.next_tablet_id +
-                                                                static_cast<int64_t>(number)));
+  return directory_->FilePath(kTemporaryPrefix +
+                              std::to_string(write_->contents.next_tablet_id + static_cast<int64_t>(number)));
 }
 
 std::string TableLoad::FinalPath(size_t number) const {
@@ -106,8 +109,8 @@ size_t TableLoad::unfinished_tablets() const {
 Status TableLoad::TakeLastTablet() {
   const std::vector<TabletRecord>& tablets = table_->tablets;
   if (tablets.empty() || tablets.back().rows >= tablet_rows_) return {};
-  // A table of one short tablet is written anew as a whole, so its size is chosen again: a first INSERT of a few rows must
-  // not decide how a billion that follow are stored.
+  // A table of one short tablet is written anew as a whole, so its size is chosen again: a first INSERT of a few rows
+  // must not decide how a billion that follow are stored.
   if (tablets.size() == 1 && table_->schema.tablet_rows == 0) tablet_rows_ = 0;
   auto types = std::make_shared<TabletFile::Types>();
   for (const ColumnSchema& column : table_->schema.columns) types->push_back(column.type);
@@ -131,10 +134,29 @@ Status TableLoad::TakeLastTablet() {
 }
 
 void TableLoad::AddPiece(RowBatch batch) {
+  if (batch.rows < kSmallBatchRows) {
+    if (small_.columns.empty()) {
+      small_ = std::move(batch);
+    } else {
+      for (size_t c = 0; c < small_.columns.size(); ++c) small_.columns[c].AppendAll(batch.columns[c]);
+      small_.rows += batch.rows;
+    }
+    if (small_.rows >= kSmallBatchRows) FlushSmallBatches();
+    return;
+  }
+  FlushSmallBatches();
   const size_t rows = batch.rows;
   pending_rows_ += rows;
   pending_bytes_ += BytesOf(batch);
   pending_.push_back({std::make_shared<const RowBatch>(std::move(batch)), 0, rows});
+}
+
+void TableLoad::FlushSmallBatches() {
+  if (small_.rows == 0) return;
+  const size_t rows = small_.rows;
+  pending_rows_ += rows;
+  pending_bytes_ += BytesOf(small_);
+  pending_.push_back({std::make_shared<const RowBatch>(std::exchange(small_, {})), 0, rows});
 }
 
 Status TableLoad::Add(RowBatch batch) {
@@ -184,6 +206,7 @@ void TableLoad::CutTablets(bool all) {
 }
 
 void TableLoad::EndOfRows() {
+  FlushSmallBatches();
   if (tablet_rows_ == 0) tablet_rows_ = ChooseTabletRows(pending_rows_);
   CutTablets(true);
 }

@@ -1,14 +1,15 @@
 // One load: rows on their way into a table, from the first row to the committed catalog transaction.
 //
 // Rows are added in their order by one thread. As soon as a tablet is full, each of its columns is a task; tasks run on
-// whatever threads call RunTask(), so that several threads finish one tablet together and few tablets are in memory at a
-// time. The thread that encodes a tablet's last column writes its file; another waits for the disk. Commit() then checks the
-// primary key and makes everything visible in one catalog transaction.
+// whatever threads call RunTask(), so that several threads finish one tablet together and few tablets are in memory at
+// a time. The thread that encodes a tablet's last column writes its file; another waits for the disk. Commit() then
+// checks the primary key and makes everything visible in one catalog transaction.
 //
-// The table's last tablet, if it is not full, is read back and becomes the first rows of the load: all tablets but the last
-// are always full.
+// The table's last tablet, if it is not full, is read back and becomes the first rows of the load: all tablets but the
+// last are always full.
 //
-// Start at: TableLoad::Begin. Add and Commit: one thread at a time; RunTask: any thread at any time before Commit() returns.
+// Start at: TableLoad::Begin. Add and Commit: one thread at a time; RunTask: any thread at any time before Commit()
+// returns.
 #pragma once
 
 #include <atomic>
@@ -79,6 +80,7 @@ class TableLoad {
             std::shared_ptr<const TableRecord> table, const std::atomic<bool>* cancel);
   Status TakeLastTablet();
   void AddPiece(RowBatch batch);
+  void FlushSmallBatches();
   void CutTablets(bool all);
   Status WriteTablet(TabletJob* job);
   void Fail(const Status& status);
@@ -96,11 +98,12 @@ class TableLoad {
   // Of the thread that adds rows.
   bool started_ = false;
   uint64_t expected_rows_ = 0;
-  uint32_t tablet_rows_;        ///< 0 while it is not chosen
-  size_t kept_tablets_;         ///< tablets of the table before the load that stay
-  uint64_t replaced_rows_ = 0;  ///< of the last tablet, which is written anew
+  uint32_t tablet_rows_;                                   ///< 0 while it is not chosen
+  size_t kept_tablets_;                                    ///< tablets of the table before the load that stay
+  uint64_t replaced_rows_ = 0;                             ///< of the last tablet, which is written anew
   std::vector<uint64_t> replaced_nulls_, replaced_bytes_;  ///< of its columns; empty if there is none
   uint64_t rows_added_ = 0;
+  RowBatch small_;  ///< rows of small batches, collected
   std::deque<Piece> pending_;
   uint64_t pending_rows_ = 0;
   uint64_t pending_bytes_ = 0;

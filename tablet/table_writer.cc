@@ -111,7 +111,8 @@ Status CheckConstraints(const TableSchema& schema, const RowBatch& batch, uint64
     const ColumnVector& vector = batch.columns[c];
     if (vector.type.storage() != column.type.storage() || vector.size() != batch.rows ||
         (!vector.null.empty() && vector.null.size() != batch.rows)) {
-      return {ErrorCode::kInternal, "a batch does not fit column \"" + column.name + "\" of table \"" + schema.name + "\""};
+      return {ErrorCode::kInternal,
+              "a batch does not fit column \"" + column.name + "\" of table \"" + schema.name + "\""};
     }
     if (column.not_null && !vector.null.empty()) {
       const auto begin = vector.null.begin();
@@ -133,9 +134,10 @@ Status CheckConstraints(const TableSchema& schema, const RowBatch& batch, uint64
       rows = row;
       const std::string place = "in column \"" + column.name + "\", row " + std::to_string(first_row + row) + ": ";
       const char* what = error == ParseError::kEncoding ? "invalid UTF-8 " : "NUL byte ";
-      status = Status(ErrorCode::kConstraint,
-                      (error == ParseError::kTooLong ? "value too long for type " + column.type.ToString() + " " : what) +
-                          place + QuoteForMessage(text));
+      status =
+          Status(ErrorCode::kConstraint,
+                 (error == ParseError::kTooLong ? "value too long for type " + column.type.ToString() + " " : what) +
+                     place + QuoteForMessage(text));
     }
   }
   return status;

@@ -9,6 +9,7 @@
 // Threads: Database and Tablet may be used from any thread at once; TableWriter by one thread at a time.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -76,6 +77,26 @@ class Tablet {
   /// For messages.
   virtual std::string path() const = 0;
 };
+
+/// What the catalog knows of a tablet file; a file that differs in any of it is not the one the catalog means.
+struct TabletIdentity {
+  std::array<uint8_t, 16> database{};
+  int64_t table_id = 0;
+  int64_t tablet_id = 0;
+  uint32_t rows = 0;
+  uint64_t file_bytes = 0;
+  uint64_t header_checksum = 0;
+};
+
+// Tablets of a database that another process has opened, as it described them. `types` are those of all columns.
+
+/// nullptr if the tablet is not a file of a database.
+const TabletIdentity* IdentityOf(const Tablet& tablet);
+/// The tablet in a file of `directory`. It is opened, and checked against `identity`, when a chunk is first asked for.
+std::shared_ptr<const Tablet> OpenTablet(const std::string& directory, const TabletIdentity& identity, std::shared_ptr<const std::vector<SqlType>> types);
+/// The tablet whose file's bytes are mapped (mmap) at `mapping`, which the tablet will unmap. `name` is for messages. Checked as above.
+std::shared_ptr<const Tablet> TabletOfMapping(std::string name, const TabletIdentity& identity,
+                                              std::shared_ptr<const std::vector<SqlType>> types, const uint8_t* mapping);
 
 // ---- Catalog ----------------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -24,9 +25,7 @@ constexpr char kPrefix[] = "tablet-";
 constexpr char kSuffix[] = ".bin";
 constexpr size_t kNameDigits = 20;
 
-uint64_t HeaderBytes(size_t columns) {
-  return AlignToStream(sizeof(TabletHeader) + columns * sizeof(ChunkDescriptor));
-}
+uint64_t HeaderBytes(size_t columns) { return AlignToStream(sizeof(TabletHeader) + columns * sizeof(ChunkDescriptor)); }
 
 uint64_t HeaderChecksum(const uint8_t* header, uint64_t bytes) {
   // The checksum field counts as zeros.
@@ -238,7 +237,8 @@ int64_t TabletIdOfFileName(const std::string& name) {
   }
   int64_t id = 0;
   for (char c : name.substr(kPrefixSize, kNameDigits)) {
-    if (c < '0' || c > '9' || __builtin_mul_overflow(id, 10, &id) || __builtin_add_overflow(id, c - '0', &id)) return -1;
+    if (c < '0' || c > '9' || __builtin_mul_overflow(id, 10, &id) || __builtin_add_overflow(id, c - '0', &id))
+      return -1;
   }
   return id;
 }
@@ -305,11 +305,14 @@ Result<int> WriteTabletFile(const std::string& path, const std::vector<uint8_t>&
   return fd;
 }
 
-TabletFile::TabletFile(std::string path, const TabletIdentity& identity, std::shared_ptr<const Types> types)
+TabletFile::TabletFile(std::string path, const TabletIdentity& identity, std::shared_ptr<const Types> types,
+                       const uint8_t* mapping)
     : path_(std::move(path)),
       identity_(identity),
       types_(std::move(types)),
-      verified_(std::make_unique<std::atomic<const tessera::Chunk*>[]>(types_->size())) {}
+      verified_(std::make_unique<std::atomic<const tessera::Chunk*>[]>(types_->size())),
+      given_(mapping != nullptr),
+      mapping_(mapping) {}
 
 TabletFile::~TabletFile() {
   if (mapping_ != nullptr) munmap(const_cast<uint8_t*>(mapping_), identity_.file_bytes);
@@ -320,8 +323,7 @@ Status TabletFile::Corrupt(const std::string& reason) const {
           "Restore the file from a copy, or drop the table and load it again."};
 }
 
-Status TabletFile::Open() const {
-  if (open_.load(std::memory_order_relaxed)) return {};
+Status TabletFile::Map() const {
   const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     if (errno == ENOENT) return Corrupt("it is not there");
@@ -338,11 +340,9 @@ Status TabletFile::Open() const {
     return Corrupt("it has " + std::to_string(info.st_size) + " bytes instead of " +
                    std::to_string(identity_.file_bytes));
   }
-  const size_t columns = types_->size();
-  const uint64_t header_bytes = HeaderBytes(columns);
-  if (identity_.file_bytes < header_bytes) {
+  if (info.st_size == 0) {
     close(fd);
-    return Corrupt("it is shorter than its header");
+    return Corrupt("it is empty");
   }
   void* const mapping = mmap(nullptr, identity_.file_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
   const int map_error = errno;
@@ -354,7 +354,17 @@ Status TabletFile::Open() const {
     }
     return IoError("cannot map", path_, map_error);
   }
-  const uint8_t* const file = static_cast<const uint8_t*>(mapping);
+  mapping_ = static_cast<const uint8_t*>(mapping);
+  return {};
+}
+
+Status TabletFile::Open() const {
+  if (open_.load(std::memory_order_relaxed)) return {};
+  if (mapping_ == nullptr) TESSERA_TRY(Map());
+  const uint8_t* const file = mapping_;
+  const size_t columns = types_->size();
+  const uint64_t header_bytes = HeaderBytes(columns);
+  if (identity_.file_bytes < header_bytes) return Corrupt("it is shorter than its header");
 
   auto check = [&]() -> Status {
     TabletHeader h;
@@ -388,10 +398,13 @@ Status TabletFile::Open() const {
     return {};
   };
   if (Status status = check(); !status.ok()) {
-    munmap(mapping, identity_.file_bytes);
+    // A file may be better the next time; a mapping that was given stays as it is.
+    if (!given_) {
+      munmap(const_cast<uint8_t*>(mapping_), identity_.file_bytes);
+      mapping_ = nullptr;
+    }
     return status;
   }
-  mapping_ = file;
   open_.store(true, std::memory_order_release);
   return {};
 }
@@ -411,6 +424,7 @@ Status TabletFile::Verify(int column) const {
 }
 
 Result<const tessera::Chunk*> TabletFile::Chunk(int column) const {
+  assert(column >= 0 && static_cast<size_t>(column) < types_->size());
   std::atomic<const tessera::Chunk*>& verified = verified_[static_cast<size_t>(column)];
   if (const tessera::Chunk* chunk = verified.load(std::memory_order_acquire)) return chunk;
   std::lock_guard lock(mutex_);
@@ -428,6 +442,23 @@ Result<const tessera::Chunk*> TabletFile::Describe(int column) const {
     TESSERA_TRY(Open());
   }
   return static_cast<const tessera::Chunk*>(&chunks_[static_cast<size_t>(column)]);
+}
+
+const TabletIdentity* IdentityOf(const Tablet& tablet) {
+  const auto* file = dynamic_cast<const TabletFile*>(&tablet);
+  return file != nullptr ? &file->identity() : nullptr;
+}
+
+std::shared_ptr<const Tablet> OpenTablet(const std::string& directory, const TabletIdentity& identity,
+                                         std::shared_ptr<const std::vector<SqlType>> types) {
+  return std::make_shared<const TabletFile>(directory + "/" + TabletFileName(identity.tablet_id), identity,
+                                            std::move(types));
+}
+
+std::shared_ptr<const Tablet> TabletOfMapping(std::string name, const TabletIdentity& identity,
+                                              std::shared_ptr<const std::vector<SqlType>> types,
+                                              const uint8_t* mapping) {
+  return std::make_shared<const TabletFile>(std::move(name), identity, std::move(types), mapping);
 }
 
 }  // namespace tessera

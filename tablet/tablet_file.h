@@ -19,23 +19,13 @@ namespace tessera {
 
 using DatabaseId = std::array<uint8_t, 16>;
 
-/// What the catalog knows of a tablet file; a file that differs in any of it is not the one the catalog means.
-struct TabletIdentity {
-  DatabaseId database{};
-  int64_t table_id = 0;
-  int64_t tablet_id = 0;
-  uint32_t rows = 0;
-  uint64_t file_bytes = 0;
-  uint64_t header_checksum = 0;
-};
-
 /// "tablet-00000000000000000042.bin"
 std::string TabletFileName(int64_t tablet_id);
 /// The number in such a name, or -1.
 int64_t TabletIdOfFileName(const std::string& name);
 
-/// Completes the chunks' descriptors (offsets, checksums) and returns the header's bytes; sets identity's file_bytes and
-/// header_checksum.
+/// Completes the chunks' descriptors (offsets, checksums) and returns the header's bytes; sets identity's file_bytes
+/// and header_checksum.
 std::vector<uint8_t> BuildTabletHeader(std::vector<EncodedChunk>* chunks, TabletIdentity* identity);
 
 /// Creates `path` and writes header and chunks, without syncing them. Returns the open file descriptor.
@@ -44,11 +34,14 @@ Result<int> WriteTabletFile(const std::string& path, const std::vector<uint8_t>&
 
 /// A tablet as a table's snapshot knows it. The file is opened and its header checked when a chunk is first asked for.
 ///
-/// A file that shrinks after it was opened (no process of ours does that) ends the process with SIGBUS, as any mapping does.
+/// A file that shrinks after it was opened (no process of ours does that) ends the process with SIGBUS, as any mapping
+/// does.
 class TabletFile final : public Tablet {
  public:
   using Types = std::vector<SqlType>;
-  TabletFile(std::string path, const TabletIdentity& identity, std::shared_ptr<const Types> types);
+  /// `mapping`: the file's bytes if they are mapped already, else nullptr.
+  TabletFile(std::string path, const TabletIdentity& identity, std::shared_ptr<const Types> types,
+             const uint8_t* mapping = nullptr);
   ~TabletFile() override;
   TabletFile(const TabletFile&) = delete;
   TabletFile& operator=(const TabletFile&) = delete;
@@ -64,6 +57,7 @@ class TabletFile final : public Tablet {
 
  private:
   Status Open() const;  // REQUIRES: mutex_ held
+  Status Map() const;   // REQUIRES: mutex_ held
   Status Corrupt(const std::string& reason) const;
   Status Verify(int column) const;
 
@@ -75,7 +69,8 @@ class TabletFile final : public Tablet {
   const std::unique_ptr<std::atomic<const tessera::Chunk*>[]> verified_;
   mutable std::mutex mutex_;
   mutable std::atomic<bool> open_{false};
-  mutable const uint8_t* mapping_ = nullptr;
+  const bool given_;  ///< the mapping was not made here
+  mutable const uint8_t* mapping_;
   mutable std::vector<tessera::Chunk> chunks_;  ///< set once, by Open()
 };
 

@@ -27,14 +27,14 @@ struct TabletHeader {
   uint64_t magic;
   uint32_t version;
   uint32_t columns;
-  uint8_t database[16];   ///< the database's random identifier: a file of another database is not taken for ours
+  uint8_t database[16];  ///< the database's random identifier: a file of another database is not taken for ours
   int64_t table_id;
   int64_t tablet_id;
   uint64_t header_bytes;  ///< of this struct, the descriptors and padding to kStreamAlignment
   uint64_t file_bytes;
   uint32_t rows;
-  uint8_t reserved[52];   ///< 0
-  uint64_t checksum;      ///< XXH3-64 of the first header_bytes bytes with this field 0
+  uint8_t reserved[52];  ///< 0
+  uint64_t checksum;     ///< XXH3-64 of the first header_bytes bytes with this field 0
 };
 static_assert(sizeof(TabletHeader) == 128);
 static_assert(offsetof(TabletHeader, checksum) == 120);
@@ -48,25 +48,25 @@ struct StreamExtent {
 };
 
 struct ChunkDescriptor {
-  uint8_t type;       ///< TypeId
+  uint8_t type;  ///< TypeId
   uint8_t precision;
   uint8_t scale;
-  uint8_t encoding;   ///< Encoding
-  uint8_t width;      ///< bytes a code
-  uint8_t has_nulls;  ///< 0 or 1
-  uint16_t reserved0; ///< 0
-  int32_t length;     ///< VARCHAR(length)
+  uint8_t encoding;    ///< Encoding
+  uint8_t width;       ///< bytes a code
+  uint8_t has_nulls;   ///< 0 or 1
+  uint16_t reserved0;  ///< 0
+  int32_t length;      ///< VARCHAR(length)
   uint32_t null_count;
   uint32_t entries;
-  uint32_t reserved1; ///< 0
+  uint32_t reserved1;  ///< 0
   uint64_t null_code;
   int128_t null_code_wide;
   int128_t base;
   int128_t min;
   int128_t max;
   StreamExtent streams[kStreams];
-  uint64_t bytes;     ///< of all streams with padding; they lie behind one another from streams[0].offset
-  uint64_t checksum;  ///< XXH3-64 of these bytes
+  uint64_t bytes;         ///< of all streams with padding; they lie behind one another from streams[0].offset
+  uint64_t checksum;      ///< XXH3-64 of these bytes
   uint8_t reserved2[16];  ///< 0
 };
 static_assert(sizeof(ChunkDescriptor) == 192);
@@ -85,8 +85,8 @@ const char* CheckDescriptor(const ChunkDescriptor& descriptor, const SqlType& ty
 /// The chunk that a descriptor describes; `file` is where offset 0 of its streams lies. REQUIRES: CheckDescriptor().
 Chunk ViewChunk(const ChunkDescriptor& descriptor, uint32_t rows, const uint8_t* file);
 
-/// Why the streams of a chunk contradict its descriptor (a code without meaning, offsets out of order, a wrong NULL count);
-/// nullptr if they do not. Reads every byte of the streams. `chunk` is ViewChunk() of the descriptor.
+/// Why the streams of a chunk contradict its descriptor (a code without meaning, offsets out of order, a wrong NULL
+/// count); nullptr if they do not. Reads every byte of the streams. `chunk` is ViewChunk() of the descriptor.
 const char* CheckStreams(const ChunkDescriptor& descriptor, const Chunk& chunk, const uint8_t* file);
 
 }  // namespace tessera

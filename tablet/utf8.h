@@ -9,8 +9,8 @@
 
 namespace tessera {
 
-/// Offset of the first byte that does not belong to a well-formed sequence (The Unicode Standard, table 3-7: no overlong
-/// forms, no surrogates, nothing above U+10FFFF), or npos. A NUL byte is well formed.
+/// Offset of the first byte that does not belong to a well-formed sequence (The Unicode Standard, table 3-7: no
+/// overlong forms, no surrogates, nothing above U+10FFFF), or npos. A NUL byte is well formed.
 size_t FindInvalidUtf8(std::string_view text);
 
 /// Characters (code points) of well-formed UTF-8; for other bytes, those that do not continue a sequence.

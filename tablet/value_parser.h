@@ -60,7 +60,8 @@ inline ParseError ParseInteger(std::string_view text, int64_t least, int64_t gre
   return ParseError::kNone;
 }
 
-/// [+-]digits[.digits][e[+-]digits] to the integer value * 10^scale, rounded half away from zero; `precision` digits at most.
+/// [+-]digits[.digits][e[+-]digits] to the integer value * 10^scale, rounded half away from zero; `precision` digits at
+/// most.
 ParseError ParseDecimal(std::string_view text, int precision, int scale, int128_t* out);
 
 /// true, yes, on, 1, false, no, off, 0 and their unique prefixes, in any case.
@@ -74,7 +75,8 @@ ParseError ParseReal(std::string_view text, double* out);
 /// YYYY-MM-DD, years 0001 to 9999 (month and day may have one digit), as days since 1970-01-01.
 ParseError ParseDate(std::string_view text, int64_t* out);
 
-/// A date, then optionally a blank or T and HH:MM[:SS[.ffffff]], as microseconds since 1970-01-01; further digits round.
+/// A date, then optionally a blank or T and HH:MM[:SS[.ffffff]], as microseconds since 1970-01-01; further digits
+/// round.
 ParseError ParseTimestamp(std::string_view text, int64_t* out);
 
 /// Well-formed UTF-8 without NUL bytes, `type.length` characters at most if that is not 0.

@@ -82,7 +82,8 @@ std::vector<std::string> Split(const std::string& line, bool tabs) {
 /// The expected lines as values; whole rows on a line are taken apart if there is only one way to read them.
 std::vector<std::string> ExpectedValues(const std::vector<std::string>& lines, size_t columns, size_t values) {
   if (columns < 2 || lines.size() == values || lines.size() * columns != values) return lines;
-  const bool tabs = std::any_of(lines.begin(), lines.end(), [](const std::string& l) { return l.find('\t') != std::string::npos; });
+  const bool tabs =
+      std::any_of(lines.begin(), lines.end(), [](const std::string& l) { return l.find('\t') != std::string::npos; });
   std::vector<std::string> out;
   for (const std::string& line : lines) {
     std::vector<std::string> row = Split(line, tabs);
@@ -151,7 +152,8 @@ std::string LogicHash(const std::vector<std::string>& values) {
   return fmt::format("{} values hashing to {}", values.size(), Md5Hex(text));
 }
 
-std::string CompareLogicResult(const LogicRecord& record, size_t columns, int64_t hash_threshold, std::vector<std::string>* values) {
+std::string CompareLogicResult(const LogicRecord& record, size_t columns, int64_t hash_threshold,
+                               std::vector<std::string>* values) {
   if (record.types.size() != columns) {
     return fmt::format("  expected {} columns, got {}\n", record.types.size(), columns);
   }
@@ -167,13 +169,15 @@ std::string CompareLogicResult(const LogicRecord& record, size_t columns, int64_
   bool same = expected.size() == values->size();
   for (size_t i = 0; same && i < expected.size(); ++i) {
     // Sorted values have no column any more; then every column is as lenient as the most lenient.
-    const char type = record.sort == SortMode::kValues && record.types.find('R') != std::string::npos ? 'R' : record.types[i % columns];
+    const char type = record.sort == SortMode::kValues && record.types.find('R') != std::string::npos
+                          ? 'R'
+                          : record.types[i % columns];
     same = SameValue(type, expected[i], (*values)[i]);
   }
   if (same) return {};
   const bool long_result = hash_threshold > 0 && static_cast<int64_t>(values->size()) > hash_threshold;
-  return fmt::format("  expected\n{}  got\n{}{}", Lines(expected, expected.size() % columns == 0 ? columns : 1), Lines(*values, columns),
-                     long_result ? "    " + LogicHash(*values) + "\n" : "");
+  return fmt::format("  expected\n{}  got\n{}{}", Lines(expected, expected.size() % columns == 0 ? columns : 1),
+                     Lines(*values, columns), long_result ? "    " + LogicHash(*values) + "\n" : "");
 }
 
 }  // namespace tessera

@@ -13,8 +13,8 @@
 
 namespace tessera {
 
-/// Collects a statement's rows as values of the format: integers as %d, reals as %.3f, NULL, (empty), and @ for every byte
-/// of a text that is not printable ASCII.
+/// Collects a statement's rows as values of the format: integers as %d, reals as %.3f, NULL, (empty), and @ for every
+/// byte of a text that is not printable ASCII.
 class LogicResult final : public ResultWriter {
  public:
   /// `types`: a letter a column; empty: the values are not kept.
@@ -43,9 +43,10 @@ void SortLogicValues(SortMode mode, size_t columns, std::vector<std::string>* va
 /// "<n> values hashing to <md5>"
 std::string LogicHash(const std::vector<std::string>& values);
 
-/// Compares with what the record expects: a hash; one value a line; or one row a line, its values separated by tabs or, if there
-/// are none, by blanks, where that fits. Reals may differ by 1e-9 of their size. Sorts `values` as the record says.
-/// Returns "" or what differs, over several lines.
-std::string CompareLogicResult(const LogicRecord& record, size_t columns, int64_t hash_threshold, std::vector<std::string>* values);
+/// Compares with what the record expects: a hash; one value a line; or one row a line, its values separated by tabs or,
+/// if there are none, by blanks, where that fits. Reals may differ by 1e-9 of their size. Sorts `values` as the record
+/// says. Returns "" or what differs, over several lines.
+std::string CompareLogicResult(const LogicRecord& record, size_t columns, int64_t hash_threshold,
+                               std::vector<std::string>* values);
 
 }  // namespace tessera

@@ -70,8 +70,10 @@ class LogicScriptParser {
     if (words[0] == "hash-threshold") {
       record->kind = LogicRecord::Kind::kHashThreshold;
       if (words.size() < 2) return Error("hash-threshold needs a number");
-      const auto [end, error] = std::from_chars(words[1].data(), words[1].data() + words[1].size(), record->hash_threshold);
-      if (error != std::errc{} || end != words[1].data() + words[1].size()) return Error("hash-threshold needs a number");
+      const auto [end, error] =
+          std::from_chars(words[1].data(), words[1].data() + words[1].size(), record->hash_threshold);
+      if (error != std::errc{} || end != words[1].data() + words[1].size())
+        return Error("hash-threshold needs a number");
       ++at_;
       return Status::Ok();
     }
@@ -84,7 +86,8 @@ class LogicScriptParser {
     record->expect_error = words[1] == "error";
     if (words.size() > 2 && words[2][0] != '#') {
       if (!record->expect_error) return Error("words after \"statement ok\"");
-      record->error = std::string(words[2].data(), static_cast<size_t>(words.back().data() + words.back().size() - words[2].data()));
+      record->error = std::string(words[2].data(),
+                                  static_cast<size_t>(words.back().data() + words.back().size() - words[2].data()));
     }
     ++at_;
     const bool more = Sql(record);
@@ -106,7 +109,9 @@ class LogicScriptParser {
     record->types = words[1];
     size_t next = 2;
     if (next < words.size() && (words[next] == "nosort" || words[next] == "rowsort" || words[next] == "valuesort")) {
-      record->sort = words[next] == "rowsort" ? SortMode::kRows : words[next] == "valuesort" ? SortMode::kValues : SortMode::kNone;
+      record->sort = words[next] == "rowsort"     ? SortMode::kRows
+                     : words[next] == "valuesort" ? SortMode::kValues
+                                                  : SortMode::kNone;
       ++next;
     }
     if (next < words.size() && words[next][0] != '#') record->label = words[next];

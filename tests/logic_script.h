@@ -27,8 +27,8 @@ enum class SortMode { kNone, kRows, kValues };
 struct LogicRecord {
   enum class Kind { kStatement, kQuery, kHashThreshold, kHalt };
   Kind kind = Kind::kStatement;
-  int line = 0;                       ///< where the record starts, from 1
-  int sql_line = 0;                   ///< where its SQL starts
+  int line = 0;      ///< where the record starts, from 1
+  int sql_line = 0;  ///< where its SQL starts
   std::string sql;
   bool expect_error = false;          ///< kStatement
   std::string error;                  ///< kStatement: what the message must contain or match; empty: any error will do

@@ -7,9 +7,13 @@
 //   --threads N       threads of a statement on the host
 //   --tablet-rows N   new tables have tablets of N rows, unless they say otherwise
 //   --jobs N          files at the same time
+//   --set NAME=VALUE  a setting, in every file
 //
-// A record is a statement or a query. One that fails is told with file, line, what was expected and what came. Exit status: 0 if
-// nothing failed, 1, or 2 (usage, a file that cannot be read, the device).
+// Under mpirun it is rank 0 that reads and prints; all queries run on all ranks, and a rank that scanned nothing of a table with a
+// tablet for each of them is a failure.
+//
+// A record is a statement or a query. One that fails is told with file, line, what was expected and what came. Exit
+// status: 0 if nothing failed, 1, or 2 (usage, a file that cannot be read, the device).
 //
 // The format is in tests/logic_script.h. All input goes through ReadFile and all output through Print, so that under a
 // launcher one rank can do both for all.
@@ -18,6 +22,7 @@
 #include <getopt.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <fstream>
@@ -28,6 +33,7 @@
 #include <thread>
 
 #include "compiler/compiler.h"
+#include "mpi/cluster.h"
 #include "session/session.h"
 #include "tests/logic_result.h"
 #include "tests/logic_script.h"
@@ -41,6 +47,7 @@ struct Options {
   SessionOptions session;
   int tablet_rows = 0;
   int jobs = 1;
+  std::vector<std::string> settings;  ///< NAME=VALUE
   std::vector<std::string> files;
 };
 
@@ -49,6 +56,7 @@ struct Totals {
   uint64_t passed = 0, failed = 0;
   uint64_t gpu_sections = 0, host_sections = 0;  ///< over stored tables
   bool unreadable = false;
+  std::vector<uint64_t> rank_rows;  ///< scanned, by rank
 };
 
 void Print(const std::string& text) {
@@ -113,6 +121,10 @@ class FileRun {
       TESSERA_TRY(session_->SetDevice(DeviceChoice::kAuto));
       TESSERA_TRY(Set("gpu_min_rows", 0));
     }
+    for (const std::string& setting : options_.settings) {
+      LogicResult none("");
+      TESSERA_TRY(session_->Execute("SET " + setting, &none));
+    }
     return options_.tablet_rows > 0 ? Set("tablet_rows", options_.tablet_rows) : Status::Ok();
   }
 
@@ -129,6 +141,14 @@ class FileRun {
       if (!section.on_gpu && section.tablets > 0) ++totals_.host_sections;
     }
     std::string problem;
+    if (session_->last_statistics().idle_shares > 0) {
+      Fail(record.line, "  a rank scanned nothing of a table that has a tablet for each of them\n" + record.sql + "\n");
+      return;
+    }
+    for (const vm::RankStatistics& rank : session_->last_statistics().ranks) {
+      totals_.rank_rows.resize(session_->last_statistics().ranks.size());
+      totals_.rank_rows[static_cast<size_t>(rank.rank)] += rank.rows_scanned;
+    }
     if (record.kind == LogicRecord::Kind::kStatement && record.expect_error) {
       if (status.ok()) {
         problem = "  expected an error, got none\n";
@@ -155,7 +175,8 @@ class FileRun {
     const std::string hash = LogicHash(values);
     const auto [at, added] = labels_.try_emplace(record.label, hash);
     if (added || at->second == hash) return {};
-    return fmt::format("  another query with the label {} had\n    {}\n  this one has\n    {}\n", record.label, at->second, hash);
+    return fmt::format("  another query with the label {} had\n    {}\n  this one has\n    {}\n", record.label,
+                       at->second, hash);
   }
 
   void Fail(int line, const std::string& what) {
@@ -183,13 +204,15 @@ bool ParseNumber(const char* text, int greatest, int* number) {
   return error == std::errc{} && at == end && *number >= 1 && *number <= greatest;
 }
 
-int RunAll(int argc, char** argv) {
+int RunAll(int argc, char** argv, Cluster* cluster) {
   Options options;
   options.session.device = DeviceChoice::kHost;
   const option names[] = {{"device", required_argument, nullptr, 'd'},
                           {"threads", required_argument, nullptr, 't'},
                           {"tablet-rows", required_argument, nullptr, 'r'},
                           {"jobs", required_argument, nullptr, 'j'},
+                          {"set", required_argument, nullptr, 's'},
+                          {"scatter", no_argument, nullptr, 'S'},
                           {nullptr, 0, nullptr, 0}};
   for (int c; (c = getopt_long(argc, argv, "j:", names, nullptr)) >= 0;) {
     const std::string value = optarg == nullptr ? "" : optarg;
@@ -197,6 +220,10 @@ int RunAll(int argc, char** argv) {
       options.session.device = value == "gpu" ? DeviceChoice::kGpu : DeviceChoice::kHost;
     } else if (c == 't' && ParseNumber(optarg, 1024, &options.session.threads)) {
     } else if (c == 'r' && ParseNumber(optarg, 1 << 20, &options.tablet_rows)) {
+    } else if (c == 's') {
+      options.settings.push_back(value);
+    } else if (c == 'S') {
+      options.session.scatter = true;
     } else if (c == 'j' && ParseNumber(optarg, 1024, &options.jobs)) {
     } else {
       return Usage(optarg == nullptr ? "wrong options" : "wrong value \"" + value + "\"");
@@ -204,6 +231,8 @@ int RunAll(int argc, char** argv) {
   }
   options.files.assign(argv + optind, argv + argc);
   if (options.files.empty()) return Usage("no files");
+  options.session.cluster = cluster;
+  if (cluster != nullptr) options.jobs = 1;  // one program at a time runs on all ranks
   {
     // Without the device every file would fail in the same way.
     Result<std::unique_ptr<Session>> session = Session::Open(options.session);
@@ -222,6 +251,8 @@ int RunAll(int argc, char** argv) {
       totals.gpu_sections += file.gpu_sections;
       totals.host_sections += file.host_sections;
       totals.unreadable |= file.unreadable;
+      totals.rank_rows.resize(std::max(totals.rank_rows.size(), file.rank_rows.size()));
+      for (size_t r = 0; r < file.rank_rows.size(); ++r) totals.rank_rows[r] += file.rank_rows[r];
     }
   };
   std::vector<std::thread> workers;
@@ -230,7 +261,17 @@ int RunAll(int argc, char** argv) {
   for (std::thread& worker : workers) worker.join();
 
   if (options.session.device == DeviceChoice::kGpu) {
-    Print(fmt::format("{} sections ran on the GPU, {} over tables on the host\n", totals.gpu_sections, totals.host_sections));
+    Print(fmt::format("{} sections ran on the GPU, {} over tables on the host\n", totals.gpu_sections,
+                      totals.host_sections));
+  }
+  if (totals.rank_rows.size() > 1) {
+    std::string rows = "rows scanned by rank:";
+    for (const uint64_t n : totals.rank_rows) rows += " " + std::to_string(n);
+    Print(rows + "\n");
+    if (std::find(totals.rank_rows.begin(), totals.rank_rows.end(), uint64_t{0}) != totals.rank_rows.end()) {
+      Print("FAILED: a rank scanned no rows\n");
+      ++totals.failed;
+    }
   }
   Print(fmt::format("{} passed, {} failed\n", totals.passed, totals.failed));
   return totals.unreadable ? 2 : totals.failed > 0 ? 1 : 0;
@@ -239,4 +280,12 @@ int RunAll(int argc, char** argv) {
 }  // namespace
 }  // namespace tessera
 
-int main(int argc, char** argv) { return tessera::RunAll(argc, argv); }
+int main(int argc, char** argv) {
+  tessera::Result<std::unique_ptr<tessera::Cluster>> cluster = tessera::Cluster::Join("");
+  const tessera::Status& ready = cluster.ok() && *cluster != nullptr ? (*cluster)->ready() : cluster.status();
+  if (!ready.ok()) return tessera::Usage(ready.message());
+  if (*cluster != nullptr && (*cluster)->rank() != 0) return (*cluster)->Serve();
+  const int status = tessera::RunAll(argc, argv, cluster->get());
+  if (*cluster != nullptr) (*cluster)->Leave(status);
+  return status;
+}

@@ -1,4 +1,5 @@
-// Encoding and decoding of chunks: every type, encoding, width and kind of NULLs at the sizes where tiles and words end.
+// Encoding and decoding of chunks: every type, encoding, width and kind of NULLs at the sizes where tiles and words
+// end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -152,8 +153,8 @@ void CheckAll(const SqlType& type, const std::function<Value(size_t)>& value) {
   for (size_t rows : kSizes) {
     for (const auto& [name, is_null] : NullPatterns()) {
       SCOPED_TRACE(type.ToString() + ", " + std::to_string(rows) + " rows, NULLs " + name);
-      const ColumnVector column = MakeColumn(
-          type, rows, [&](size_t row) { return is_null(row, rows) ? Value::Null(type) : value(row); });
+      const ColumnVector column =
+          MakeColumn(type, rows, [&](size_t row) { return is_null(row, rows) ? Value::Null(type) : value(row); });
       CheckRoundTrip(type, column);
       if (::testing::Test::HasFatalFailure()) return;
     }
@@ -168,7 +169,8 @@ uint64_t Mix(uint64_t row) {
 }
 
 TEST(TabletChunk, Integers) {
-  CheckAll(SqlType::Of(TypeId::kBoolean), [](size_t row) { return Value::Int(SqlType::Of(TypeId::kBoolean), row % 3 == 0); });
+  CheckAll(SqlType::Of(TypeId::kBoolean),
+           [](size_t row) { return Value::Int(SqlType::Of(TypeId::kBoolean), row % 3 == 0); });
   for (const TypeId id : {TypeId::kSmallint, TypeId::kInteger, TypeId::kBigint, TypeId::kDate, TypeId::kTimestamp}) {
     const SqlType type = SqlType::Of(id);
     CheckAll(type, [&](size_t) { return Value::Int(type, -7); });
@@ -257,8 +259,8 @@ TEST(TabletChunk, Constants) {
     EXPECT_EQ(nulls.view.null_count, 3000u);
     EXPECT_EQ(nulls.view.entries, 0u);
     // One value and NULLs need codes.
-    const Encoded both = CheckRoundTrip(
-        type, MakeColumn(type, 3000, [&](size_t row) { return row == 9 ? Value::Null(type) : stored; }));
+    const Encoded both =
+        CheckRoundTrip(type, MakeColumn(type, 3000, [&](size_t row) { return row == 9 ? Value::Null(type) : stored; }));
     EXPECT_EQ(both.view.encoding, type.storage() == StorageClass::kText ? Encoding::kDictionary : Encoding::kFrame);
     EXPECT_EQ(both.view.width, 1);
   }
@@ -279,17 +281,17 @@ TEST(TabletChunk, Floats) {
                               single(std::numeric_limits<float>::max()),
                               -1.5};
     CheckAll(type, [&](size_t row) { return Value::Float(type, special[Mix(row) % std::size(special)]); });
-    const Encoded zeros = CheckRoundTrip(type, MakeColumn(type, 64, [&](size_t row) {
-      return Value::Float(type, row % 2 == 0 ? 0.0 : -0.0);
-    }));
+    const Encoded zeros = CheckRoundTrip(
+        type, MakeColumn(type, 64, [&](size_t row) { return Value::Float(type, row % 2 == 0 ? 0.0 : -0.0); }));
     EXPECT_EQ(zeros.view.width, 1) << "the two zeros are neighbours in the ordered form";
     EXPECT_EQ(zeros.chunk.distinct.Estimate(), 1u) << "but equal";
     const uint64_t zero = id == TypeId::kReal ? OrderedFloat32(0.0f) : OrderedFloat(0.0);
     EXPECT_TRUE(zeros.view.max == static_cast<int128_t>(zero));
     EXPECT_TRUE(zeros.view.base == static_cast<int128_t>(zero) - 1);
-    const Encoded all = CheckRoundTrip(type, MakeColumn(type, 64, [&](size_t row) {
-      return row == 5 ? Value::Null(type) : Value::Float(type, special[row % std::size(special)]);
-    }));
+    const Encoded all =
+        CheckRoundTrip(type, MakeColumn(type, 64, [&](size_t row) {
+                         return row == 5 ? Value::Null(type) : Value::Float(type, special[row % std::size(special)]);
+                       }));
     EXPECT_EQ(all.view.width, id == TypeId::kReal ? 4 : 8);
     EXPECT_TRUE(all.view.max == static_cast<int128_t>(id == TypeId::kReal ? uint64_t{kOrderedNaN32} : kOrderedNaN));
   }
@@ -305,22 +307,24 @@ TEST(TabletChunk, WideDecimals) {
   CheckAll(type, [&](size_t row) {
     return Value::Wide(type, row % 3 == 0 ? large : row % 3 == 1 ? -large : Make128(1, static_cast<int64_t>(row)));
   });
-  const Encoded narrow =
-      CheckRoundTrip(type, MakeColumn(type, 1000, [&](size_t row) { return Value::Wide(type, large - static_cast<int64_t>(row)); }));
+  const Encoded narrow = CheckRoundTrip(
+      type, MakeColumn(type, 1000, [&](size_t row) { return Value::Wide(type, large - static_cast<int64_t>(row)); }));
   EXPECT_EQ(narrow.view.width, 2);
   EXPECT_TRUE(narrow.view.base == large - 999);
-  const Encoded wide = CheckRoundTrip(type, MakeColumn(type, 1000, [&](size_t row) {
-    return row == 1 ? Value::Null(type) : Value::Wide(type, row % 2 == 0 ? large : -large);
-  }));
+  const Encoded wide =
+      CheckRoundTrip(type, MakeColumn(type, 1000, [&](size_t row) {
+                       return row == 1 ? Value::Null(type) : Value::Wide(type, row % 2 == 0 ? large : -large);
+                     }));
   EXPECT_EQ(wide.view.width, 16);
   EXPECT_TRUE(wide.view.base == 0);
   EXPECT_TRUE(wide.view.null_code_wide == large + 1);
   // A span of exactly 2^64 - 1 leaves no 64-bit code for NULL.
   for (const bool nulls : {false, true}) {
-    const Encoded edge = CheckRoundTrip(type, MakeColumn(type, 1000, [&](size_t row) {
-      if (nulls && row == 1) return Value::Null(type);
-      return Value::Wide(type, row % 2 == 0 ? large : large - static_cast<int128_t>(UINT64_MAX));
-    }));
+    const Encoded edge =
+        CheckRoundTrip(type, MakeColumn(type, 1000, [&](size_t row) {
+                         if (nulls && row == 1) return Value::Null(type);
+                         return Value::Wide(type, row % 2 == 0 ? large : large - static_cast<int128_t>(UINT64_MAX));
+                       }));
     EXPECT_EQ(edge.view.width, nulls ? 16 : 8);
   }
 }
@@ -341,8 +345,9 @@ TEST(TabletChunk, DictionaryIsSortedByBytesAndChosenForRepeats) {
   const SqlType type = SqlType::Text();
   auto encode = [&](size_t rows, size_t distinct, bool nulls) {
     return CheckRoundTrip(type, MakeColumn(type, rows, [&](size_t row) {
-      return nulls && row % 100 == 99 ? Value::Null(type) : Value::Text(std::to_string(Mix(row % distinct)));
-    }));
+                            return nulls && row % 100 == 99 ? Value::Null(type)
+                                                            : Value::Text(std::to_string(Mix(row % distinct)));
+                          }));
   };
   struct Case {
     size_t rows, distinct;
@@ -384,8 +389,8 @@ TEST(TabletChunk, DistinctCounts) {
   for (const uint64_t distinct : {1u, 2u, 100u, 1000u, 1024u, 1025u, 5000u, 20000u, 65000u}) {
     for (const uint64_t spread : {uint64_t{1}, uint64_t{1} << 40}) {
       const Encoded encoded(type, MakeColumn(type, 65536, [&](size_t row) {
-        return Value::Int(type, static_cast<int64_t>(row % distinct * spread));
-      }));
+                              return Value::Int(type, static_cast<int64_t>(row % distinct * spread));
+                            }));
       const double estimate = static_cast<double>(encoded.chunk.distinct.Estimate());
       const double n = static_cast<double>(distinct);
       if (distinct <= 1024) {
@@ -413,7 +418,8 @@ TEST(TabletChunk, DistinctCountsMergeAndSerialise) {
     EXPECT_EQ(copy.Estimate(), second.Estimate());
     first.Merge(copy);
     EXPECT_EQ(first.Estimate(), all.Estimate());
-    EXPECT_NEAR(static_cast<double>(first.Estimate()), static_cast<double>(n), n <= 1024 ? 0 : 0.07 * static_cast<double>(n));
+    EXPECT_NEAR(static_cast<double>(first.Estimate()), static_cast<double>(n),
+                n <= 1024 ? 0 : 0.07 * static_cast<double>(n));
     std::string bytes = all.Serialize();
     bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
     EXPECT_FALSE(copy.Deserialize(bytes));
@@ -425,8 +431,8 @@ TEST(TabletChunk, DistinctCountsMergeAndSerialise) {
 TEST(TabletChunk, DescriptorsThatCannotBeRightAreRefused) {
   const SqlType type = SqlType::Text();
   const Encoded encoded(type, MakeColumn(type, 1000, [&](size_t row) {
-    return row % 50 == 0 ? Value::Null(type) : Value::Text(std::to_string(row % 77));
-  }));
+                          return row % 50 == 0 ? Value::Null(type) : Value::Text(std::to_string(row % 77));
+                        }));
   ChunkDescriptor good;
   memcpy(&good, encoded.file.data() + sizeof(TabletHeader), sizeof good);
   const uint64_t start = good.streams[0].offset;

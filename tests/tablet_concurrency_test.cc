@@ -1,7 +1,6 @@
 // Several processes and threads on one database: locks, snapshots, and writers that are killed. Run it under
 // ThreadSanitizer too.
 #include <gtest/gtest.h>
-
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -211,7 +210,7 @@ TEST_F(TabletConcurrency, AKilledLoadLeavesTheOldOrTheNewTable) {
   std::mt19937 random(99);
   uint64_t rows = 0;
   int killed = 0;
-  const auto end = std::chrono::steady_clock::now() + milliseconds(6000);
+  const auto end = std::chrono::steady_clock::now() + milliseconds(4000);
   for (int round = 0; round < 100 && std::chrono::steady_clock::now() < end; ++round) {
     int commits[2];
     ASSERT_EQ(pipe(commits), 0);
@@ -269,7 +268,8 @@ TEST_F(TabletConcurrency, AKilledLoadLeavesTheOldOrTheNewTable) {
   for (const auto& entry : fs::directory_iterator(database_)) {
     const std::string name = entry.path().filename().string();
     ++files;
-    EXPECT_TRUE(name == "catalog.sqlite" || name == "writer.lock" || name == "readers.lock" || name.rfind("tablet-", 0) == 0)
+    EXPECT_TRUE(name == "catalog.sqlite" || name == "writer.lock" || name == "readers.lock" ||
+                name.rfind("tablet-", 0) == 0)
         << name;
   }
   EXPECT_EQ(files, 3 + table->tablets.size()) << "no leftovers after the next writer";

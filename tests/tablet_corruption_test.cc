@@ -1,7 +1,6 @@
-// Damaged files: every changed byte of a tablet file is found, a changed byte of the catalog is found or without effect,
-// and nothing crashes (run it under AddressSanitizer).
+// Damaged files: every changed byte of a tablet file is found, a changed byte of the catalog is found or without
+// effect, and nothing crashes (run it under AddressSanitizer).
 #include <gtest/gtest.h>
-
 #include <sqlite3.h>
 #include <unistd.h>
 
@@ -27,7 +26,9 @@ std::string ReadFile(const std::string& path) {
 }
 
 void WriteFile(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+  // A new file each time: ext4 waits for the disk when one that was truncated is closed.
+  fs::remove(path);
+  std::ofstream(path, std::ios::binary) << bytes;
 }
 
 class TabletCorruption : public ::testing::Test {
@@ -49,9 +50,12 @@ class TabletCorruption : public ::testing::Test {
     TableSchema schema;
     schema.name = "t";
     schema.tablet_rows = 400;
-    schema.columns = {{"constant", integer, false},           {"frame", integer, false},
-                      {"bigint", SqlType::Of(TypeId::kBigint), false}, {"wide", SqlType::Decimal(38, 0), false},
-                      {"dictionary", SqlType::Text(), false}, {"plain", SqlType::Text(20), false},
+    schema.columns = {{"constant", integer, false},
+                      {"frame", integer, false},
+                      {"bigint", SqlType::Of(TypeId::kBigint), false},
+                      {"wide", SqlType::Decimal(38, 0), false},
+                      {"dictionary", SqlType::Text(), false},
+                      {"plain", SqlType::Text(20), false},
                       {"real", SqlType::Of(TypeId::kReal), false}};
     TableSchema small;
     small.name = "small";
@@ -194,8 +198,9 @@ TEST_F(TabletCorruption, DescriptorsWithARightChecksumCannotCrashEither) {
   TabletHeader header;
   memcpy(&header, bytes.data(), sizeof header);
   auto types = std::make_shared<TabletFile::Types>();
-  for (const SqlType& type : {SqlType::Of(TypeId::kInteger), SqlType::Of(TypeId::kInteger), SqlType::Of(TypeId::kBigint),
-                              SqlType::Decimal(38, 0), SqlType::Text(), SqlType::Text(20), SqlType::Of(TypeId::kReal)}) {
+  for (const SqlType& type :
+       {SqlType::Of(TypeId::kInteger), SqlType::Of(TypeId::kInteger), SqlType::Of(TypeId::kBigint),
+        SqlType::Decimal(38, 0), SqlType::Text(), SqlType::Text(20), SqlType::Of(TypeId::kReal)}) {
     types->push_back(type);
   }
   std::mt19937_64 random(7);
@@ -278,20 +283,19 @@ TEST_F(TabletCorruption, DamageToTheCatalogIsFoundOrWithoutEffect) {
   const std::string small = ReadFile(TabletPath(4));
   std::mt19937_64 random(1234);
   int found = 0;
-  for (int i = 0; i < 800; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     const std::string damaged = Damage(bytes, &random);
     WriteFile(path, damaged);
     // Reading only, and with the writer's sweep of files, which must not believe a damaged catalog.
-    const OpenMode mode = i % 4 == 0 ? OpenMode::kReadWrite : OpenMode::kReadOnly;
+    const OpenMode mode = i % 32 == 0 ? OpenMode::kReadWrite : OpenMode::kReadOnly;
     const Result<std::string> bad = Contents(database_, mode);
     if (bad.ok()) {
       ASSERT_EQ(*bad, *good) << "damage " << i;
     } else {
       ++found;
-      ASSERT_TRUE(bad.status().code() == ErrorCode::kCorrupt || (damaged.empty() && bad.status().code() == ErrorCode::kIo))
-          << "damage " << i << ": " << bad.status().message();
+      ASSERT_EQ(bad.status().code(), ErrorCode::kCorrupt) << "damage " << i << ": " << bad.status().message();
     }
-    if (i % 4 == 0) {
+    if (i % 32 == 0) {
       if (auto database = Database::Open(database_, OpenMode::kReadWrite); database.ok()) {
         TableSchema schema;
         schema.name = "new";
@@ -309,8 +313,23 @@ TEST_F(TabletCorruption, DamageToTheCatalogIsFoundOrWithoutEffect) {
       fs::remove(database_ + rest);
     }
   }
-  EXPECT_GT(found, 200);
+  EXPECT_GT(found, 150) << "much of the file is free space, but not that much";
   EXPECT_EQ(*Contents(database_), *good);
+}
+
+TEST_F(TabletCorruption, ALostCatalogDoesNotCostTheTablets) {
+  const std::string path = database_ + "/catalog.sqlite";
+  // An empty catalog looks like an interrupted creation, but for the tablets: a new one would have them swept.
+  for (const bool empty : {true, false}) {
+    fs::remove(path);
+    if (empty) WriteFile(path, "");
+    for (const OpenMode mode : {OpenMode::kReadOnly, OpenMode::kReadWrite}) {
+      const auto database = Database::Open(database_, mode);
+      ASSERT_FALSE(database.ok());
+      EXPECT_EQ(database.status().code(), ErrorCode::kCorrupt) << database.status().message();
+      EXPECT_TRUE(fs::exists(TabletPath(1)));
+    }
+  }
 }
 
 TEST_F(TabletCorruption, CatalogsOfOtherPrograms) {
@@ -320,8 +339,9 @@ TEST_F(TabletCorruption, CatalogsOfOtherPrograms) {
     const auto database = Database::Open(path, mode);
     return database.ok() ? std::string("ok") : database.status().message();
   };
-  WriteFile(path + "/catalog.sqlite", "plain text that is long enough to be taken for the header of some database file, but is not; "
-                                      "it only goes on and on");
+  WriteFile(path + "/catalog.sqlite",
+            "plain text that is long enough to be taken for the header of some database file, but is not; "
+            "it only goes on and on");
   EXPECT_EQ(message(OpenMode::kReadOnly),
             "catalog \"" + path + "/catalog.sqlite\" is corrupt: it is not a database of this program");
   EXPECT_EQ(message(OpenMode::kReadWrite), message(OpenMode::kReadOnly));
@@ -339,7 +359,8 @@ TEST_F(TabletCorruption, CatalogsOfOtherPrograms) {
   const auto newer = Database::Open(database_, OpenMode::kReadOnly);
   ASSERT_FALSE(newer.ok());
   EXPECT_EQ(newer.status().code(), ErrorCode::kCorrupt);
-  EXPECT_EQ(newer.status().message(), "database \"" + database_ + "\" has format version 2, this program reads version 1");
+  EXPECT_EQ(newer.status().message(),
+            "database \"" + database_ + "\" has format version 2, this program reads version 1");
   EXPECT_EQ(newer.status().hint(), "Use the newer program that wrote it.");
 }
 

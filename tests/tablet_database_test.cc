@@ -1,7 +1,6 @@
 // Databases, tables, appends, constraints, statistics and snapshots, by one process.
-#include <gtest/gtest.h>
-
 #include <dirent.h>
+#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,9 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-#define ASSERT_OK(expr)                                  \
-  do {                                                   \
-    const ::tessera::Status ok_ = (expr);                \
+#define ASSERT_OK(expr)                                       \
+  do {                                                        \
+    const ::tessera::Status ok_ = (expr);                     \
     ASSERT_TRUE(ok_.ok()) << (ok_.ok() ? "" : ok_.message()); \
   } while (0)
 
@@ -208,6 +207,28 @@ TEST_F(TabletDatabase, AllTabletsButTheLastAreFull) {
   }
 }
 
+TEST_F(TabletDatabase, BatchesOfAnySizeKeepTheirOrder) {
+  auto database = Open("");
+  for (const uint32_t tablet_rows : {0u, 1u, 5000u}) {
+    ASSERT_OK(database->CreateTable(NumbersSchema("t", tablet_rows), false));
+    auto writer = database->Write("t");
+    ASSERT_TRUE(writer.ok());
+    int64_t next = 0;
+    const size_t most = tablet_rows == 1 ? 5 : 12000;
+    for (const size_t rows : {1u, 0u, 3000u, 5u, 4096u, 1u, 12000u, 4095u, 1u, 2u}) {
+      const size_t some = std::min<size_t>(rows, most);
+      ASSERT_OK((*writer)->Append(Numbers(next, some), static_cast<uint64_t>(next) + 1));
+      next += static_cast<int64_t>(some);
+    }
+    for (int i = 0; i < 100; ++i) ASSERT_OK((*writer)->Append(Numbers(next++, 1), 1));
+    ASSERT_OK((*writer)->Commit());
+    const RowBatch all = Rows(*Table(database.get(), "t"));
+    ASSERT_EQ(all.rows, static_cast<size_t>(next));
+    for (size_t i = 0; i < all.rows; ++i) ASSERT_EQ(all.columns[0].fixed[i], static_cast<int64_t>(i));
+    ASSERT_OK(database->DropTable("t", false));
+  }
+}
+
 TEST_F(TabletDatabase, TabletSizeIsChosenAtTheFirstLoad) {
   EXPECT_EQ(ChooseTabletRows(0), 1u << 16);
   EXPECT_EQ(ChooseTabletRows(2'000'000), 1u << 16);
@@ -282,7 +303,8 @@ TEST_F(TabletDatabase, NotNullAndLengths) {
   EXPECT_EQ(status.code(), ErrorCode::kConstraint);
   EXPECT_EQ(status.message(), "value too long for type VARCHAR(3) in column \"s\", row 2: \"abcd\"");
   status = Insert(database.get(), "t", batch({one, null}, {"abcd", "a"}));
-  EXPECT_EQ(status.message(), "value too long for type VARCHAR(3) in column \"s\", row 1: \"abcd\"") << "the first row wins";
+  EXPECT_EQ(status.message(), "value too long for type VARCHAR(3) in column \"s\", row 1: \"abcd\"")
+      << "the first row wins";
   status = Insert(database.get(), "t", batch({null}, {"abcd"}));
   EXPECT_EQ(status.message(), "null value in column \"x\" of table \"t\" violates not-null constraint, row 1");
   ASSERT_OK(Insert(database.get(), "t", batch({one, one}, {"\xC3\xA4\xC3\xB6\xC3\xBC", ""})));
@@ -343,7 +365,8 @@ TEST_F(TabletDatabase, PrimaryKeyOfOneInteger) {
   EXPECT_EQ(status.message(), "duplicate key value violates primary key of \"t\": (k)=(249)");
   RowBatch twice = Numbers(5000, 300);
   twice.columns[0].fixed[299] = 5003;
-  EXPECT_EQ(Insert(database.get(), "t", twice).message(), "duplicate key value violates primary key of \"t\": (k)=(5003)");
+  EXPECT_EQ(Insert(database.get(), "t", twice).message(),
+            "duplicate key value violates primary key of \"t\": (k)=(5003)");
   // Far apart: no bitmap.
   RowBatch sparse = Numbers(7000, 300);
   sparse.columns[0].fixed[0] = -2000000000;
@@ -451,7 +474,8 @@ TEST_F(TabletDatabase, PrimaryKeyInSeveralPasses) {
     tessera::TabletFiles files;
     for (const TabletRecord& tablet : record->tablets) {
       files.push_back(std::make_shared<const TabletFile>((*directory)->FilePath(TabletFileName(tablet.id)),
-                                                         (*directory)->IdentityOf(write->contents, *record, tablet), types));
+                                                         (*directory)->IdentityOf(write->contents, *record, tablet),
+                                                         types));
     }
     TableSchema keyed = schema;
     keyed.primary_key = {0};
@@ -499,7 +523,8 @@ TEST_F(TabletDatabase, PlacesThatAreNoDatabase) {
             "cannot create database \"" + Path("none/deeper") + "\": No such file or directory");
   std::ofstream(Path("file")) << "text";
   EXPECT_EQ(code(Path("file"), OpenMode::kReadWrite), "cannot open database \"" + Path("file") + "\": Not a directory");
-  EXPECT_EQ(code(directory_, OpenMode::kReadWrite), "directory \"" + directory_ + "\" holds no database, but other files");
+  EXPECT_EQ(code(directory_, OpenMode::kReadWrite),
+            "directory \"" + directory_ + "\" holds no database, but other files");
   EXPECT_EQ(code(directory_, OpenMode::kReadOnly), "there is no database in \"" + directory_ + "\"");
   EXPECT_EQ(Files(directory_), std::vector<std::string>{"file"}) << "nothing was created";
   fs::create_directory(Path("empty"));
@@ -631,12 +656,18 @@ TEST_F(TabletDatabase, UnchangedTabletsKeepTheirObjects) {
 
 TEST_F(TabletDatabase, AllTypesSurviveAReopen) {
   const std::vector<std::pair<SqlType, const char*>> types = {
-      {SqlType::Of(TypeId::kBoolean), "true"},         {SqlType::Of(TypeId::kSmallint), "-5"},
-      {SqlType::Of(TypeId::kInteger), "123456"},       {SqlType::Of(TypeId::kBigint), "-9223372036854775808"},
-      {SqlType::Of(TypeId::kReal), "1.25"},            {SqlType::Of(TypeId::kDouble), "NaN"},
-      {SqlType::Decimal(12, 2), "-99.50"},             {SqlType::Decimal(38, 10), "1234567890123456789012345678.0123456789"},
-      {SqlType::Of(TypeId::kDate), "1998-12-01"},      {SqlType::Of(TypeId::kTimestamp), "1998-12-01 01:02:03.5"},
-      {SqlType::Text(), "text"},                       {SqlType::Text(7), "varchar"}};
+      {SqlType::Of(TypeId::kBoolean), "true"},
+      {SqlType::Of(TypeId::kSmallint), "-5"},
+      {SqlType::Of(TypeId::kInteger), "123456"},
+      {SqlType::Of(TypeId::kBigint), "-9223372036854775808"},
+      {SqlType::Of(TypeId::kReal), "1.25"},
+      {SqlType::Of(TypeId::kDouble), "NaN"},
+      {SqlType::Decimal(12, 2), "-99.50"},
+      {SqlType::Decimal(38, 10), "1234567890123456789012345678.0123456789"},
+      {SqlType::Of(TypeId::kDate), "1998-12-01"},
+      {SqlType::Of(TypeId::kTimestamp), "1998-12-01 01:02:03.5"},
+      {SqlType::Text(), "text"},
+      {SqlType::Text(7), "varchar"}};
   TableSchema schema;
   schema.name = "weird \"name\" \xC3\xA4";
   RowBatch batch;
@@ -646,7 +677,8 @@ TEST_F(TabletDatabase, AllTypesSurviveAReopen) {
     ColumnVector column;
     column.type = types[c].first;
     for (int row = 0; row < 3; ++row) {
-      column.Append(row == 1 && c % 2 == 1 ? Value::Null(types[c].first) : ParseValue(types[c].second, types[c].first).value());
+      column.Append(row == 1 && c % 2 == 1 ? Value::Null(types[c].first)
+                                           : ParseValue(types[c].second, types[c].first).value());
     }
     batch.columns.push_back(std::move(column));
   }

@@ -144,10 +144,12 @@ TEST(TabletValue, Dates) {
   EXPECT_EQ(ParseValue("1998-12-01", date)->i64, 10561);
   EXPECT_EQ(ParseValue("1969-12-31", date)->i64, -1);
   EXPECT_EQ(Parsed("1998-9-2", date), "1998-09-02");
-  for (const char* text : {"1900-02-29", "2023-02-29", "2023-13-01", "2023-00-10", "2023-04-31", "2023-01-32", "0000-01-01"}) {
+  for (const char* text :
+       {"1900-02-29", "2023-02-29", "2023-13-01", "2023-00-10", "2023-04-31", "2023-01-32", "0000-01-01"}) {
     EXPECT_EQ(Parsed(text, date), "error: value \"" + std::string(text) + "\" is out of range for type date");
   }
-  for (const char* text : {"", "1998", "1998-12", "98-12-01", "1998-12-01x", "1998/12/01", "10000-01-01", "1998-12-001"}) {
+  for (const char* text :
+       {"", "1998", "1998-12", "98-12-01", "1998-12-01x", "1998/12/01", "10000-01-01", "1998-12-001"}) {
     EXPECT_EQ(Parsed(text, date), "error: invalid input syntax for type date: \"" + std::string(text) + "\"");
   }
 }
@@ -166,8 +168,8 @@ TEST(TabletValue, Timestamps) {
   for (const char* text : {"1998-12-01 24:00", "1998-12-01 12:60", "1998-12-01 12:00:60", "1998-02-30 12:00"}) {
     EXPECT_EQ(Parsed(text, ts), "error: value \"" + std::string(text) + "\" is out of range for type timestamp");
   }
-  for (const char* text : {"1998-12-01 ", "1998-12-01 12", "1998-12-01 12:3", "1998-12-01 12:30:", "1998-12-01 12:30:00.",
-                           "1998-12-01 12:30:00+01", "12:30"}) {
+  for (const char* text : {"1998-12-01 ", "1998-12-01 12", "1998-12-01 12:3",
+                           "1998-12-01 12:30:", "1998-12-01 12:30:00.", "1998-12-01 12:30:00+01", "12:30"}) {
     const bool only_blank_behind = std::string(text) == "1998-12-01 ";
     EXPECT_EQ(Parsed(text, ts), only_blank_behind
                                     ? "1998-12-01 00:00:00"
@@ -178,7 +180,8 @@ TEST(TabletValue, Timestamps) {
 TEST(TabletValue, Text) {
   EXPECT_EQ(Parsed("  a b ", SqlType::Text()), "  a b ") << "blanks belong to text";
   EXPECT_EQ(Parsed("", SqlType::Text()), "");
-  EXPECT_EQ(Parsed("\xC3\xA4\xC3\xB6\xC3\xBC", SqlType::Text(3)), "\xC3\xA4\xC3\xB6\xC3\xBC") << "characters, not bytes";
+  EXPECT_EQ(Parsed("\xC3\xA4\xC3\xB6\xC3\xBC", SqlType::Text(3)), "\xC3\xA4\xC3\xB6\xC3\xBC")
+      << "characters, not bytes";
   EXPECT_EQ(Parsed("abcd", SqlType::Text(3)), "error: value too long for type VARCHAR(3): \"abcd\"");
   EXPECT_EQ(Parsed("\xC3", SqlType::Text()), "error: invalid UTF-8: \"\\xc3\"");
   EXPECT_EQ(Parsed(std::string("a\0b", 3), SqlType::Text()), "error: text holds a NUL byte: \"a\\x00b\"");
@@ -188,12 +191,12 @@ TEST(TabletValue, Text) {
 }
 
 TEST(TabletValue, Utf8) {
-  for (const char* good : {"", "a", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80", "\xEF\xBF\xBF",
-                           "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF", "0123456789abcdef\xC3\xA4"}) {
+  for (const char* good : {"", "a", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80",
+                           "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF", "0123456789abcdef\xC3\xA4"}) {
     EXPECT_EQ(FindInvalidUtf8(good), std::string::npos) << good;
   }
-  for (const char* bad : {"\x80", "\xC1\x80", "\xC2", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80",
-                          "\xF5\x80\x80\x80", "\xFF", "\xE2\x82"}) {
+  for (const char* bad : {"\x80", "\xC1\x80", "\xC2", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF",
+                          "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\xE2\x82"}) {
     EXPECT_EQ(FindInvalidUtf8(bad), 0u);
     EXPECT_EQ(FindInvalidUtf8("0123456789" + std::string(bad)), 10u);
   }

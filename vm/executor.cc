@@ -20,6 +20,10 @@ namespace {
 constexpr uint32_t kUnitRows = 1 << 16;
 /// Rows in a batch that the consumer gets.
 constexpr size_t kBatchRows = 1 << 14;
+/// Rows after which the thread that may looks for messages of other ranks.
+constexpr uint32_t kPollRows = 8 * kTileRows;
+/// What a row of a join table takes beside its columns: its place in the index and in a chain.
+constexpr uint64_t kIndexBytesPerRow = 16;
 
 Status Cancelled() { return {ErrorCode::kCancelled, "canceling statement due to user request"}; }
 
@@ -29,6 +33,7 @@ double MillisecondsSince(std::chrono::steady_clock::time_point start) {
 
 /// A piece of a source: some rows of one tablet (or of the one intermediate result).
 struct Unit {
+  uint64_t number;  // among all units of the source, those of other ranks included
   size_t tablet;
   uint32_t first, rows;
 };
@@ -38,6 +43,41 @@ struct LazyTablet {
   std::once_flag once;
   Status status;
   BoundTablet bound;
+};
+
+/// Which units of a stored table are this rank's. Whole tablets in turn, so that each is read once; a table with too few of them
+/// for that, or one that every rank has, is shared by units, made small enough to give every rank some.
+class ShareOfTable {
+ public:
+  ShareOfTable(const TableInfo& table, const Exchange* exchange) {
+    if (exchange == nullptr) return;
+    rank_ = static_cast<uint64_t>(exchange->rank());
+    ranks_ = static_cast<uint64_t>(exchange->ranks());
+    uint64_t bytes = 0;
+    for (const ColumnStatistics& c : table.statistics) bytes += c.encoded_bytes;
+    by_tablet_ = table.tablets.size() >= ranks_ && bytes >= exchange->replicate_below();
+    if (by_tablet_) return;
+    const uint64_t tiles = (table.rows + kTileRows - 1) / kTileRows;
+    const uint64_t tiles_each = std::clamp<uint64_t>(tiles / ranks_, 1, kUnitRows / kTileRows);
+    unit_rows_ = static_cast<uint32_t>(tiles_each) * kTileRows;
+  }
+  uint32_t unit_rows() const { return unit_rows_; }
+  bool IsMine(size_t tablet, uint64_t unit) const { return (by_tablet_ ? tablet : unit) % ranks_ == rank_; }
+
+ private:
+  uint64_t rank_ = 0, ranks_ = 1;
+  bool by_tablet_ = true;
+  uint32_t unit_rows_ = kUnitRows;
+};
+
+/// What one section has to do on this rank, and how far it is.
+struct Scan {
+  const TableInfo* table = nullptr;
+  std::vector<Unit> units;
+  std::vector<LazyTablet> tablets;
+  std::vector<std::unique_ptr<GroupTable>> groups;  // kGroups: one per worker
+  std::atomic<uint64_t> rows_in{0}, rows_out{0};
+  std::atomic<uint64_t> read_nanoseconds{0};
 };
 
 /// The rows of an earlier section, as a tablet.
@@ -78,10 +118,23 @@ class Run {
       if (found == snapshot_.tables.end()) return SqlError("table \"" + ref.name + "\" does not exist");
       tables_.push_back(found->get());
     }
+    // With ranks an error ends the program where all of them have learnt of it, so that none waits for one that has left.
+    Status status;
     for (size_t i = 0; i < n; ++i) {
-      if (program_.sections[i].source_kind == Section::Source::kDictionary) continue;
-      TESSERA_TRY(RunSection(static_cast<int>(i)));
+      const Section& s = program_.sections[i];
+      if (s.source_kind == Section::Source::kDictionary) continue;
+      if (Collective(s)) {
+        status = options_.exchange->Agree(status);
+        if (!status.ok()) return status;
+      }
+      if (status.ok()) status = RunSection(static_cast<int>(i), consume);
+      if (status.ok()) continue;
+      if (options_.exchange == nullptr) return status;
+      options_.exchange->Stop();
     }
+    if (options_.exchange != nullptr) TESSERA_TRY(options_.exchange->Agree(status));
+    if (statistics_ != nullptr) statistics_->mine = mine_;
+    if (!IsMaster()) return Status::Ok();
     const RowSet& rows = results_.back();
     for (size_t first = 0; first < rows.rows; first += kBatchRows) {
       if (IsCancelled()) return Cancelled();
@@ -93,91 +146,141 @@ class Run {
  private:
   bool IsCancelled() const { return options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed); }
 
-  Status RunSection(int number) {
+  Status RunSection(int number, const RowConsumer& consume) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     const auto start = std::chrono::steady_clock::now();
     SectionStatistics stats;
     stats.label = s.label;
-    Result<RowSet> rows = RowSet{};
+    stats.section = number;
     bool gpu = false;
-    if (options_.gpu != nullptr && s.source_kind == Section::Source::kTable) {
-      Status can = options_.gpu->CanRun(program_, number);
-      if (can.ok() && (s.sink == Section::Sink::kRows || s.sink == Section::Sink::kGroups)) {
-        gpu = true;
-      } else if (options_.gpu_required) {
-        return can.ok() ? Unsupported("this join runs on the host only", -1, "Use --device auto or host.") : can;
-      }
+    Status status = ChooseDevice(number, &gpu);
+    Result<RowSet> rows = RowSet{};
+    if (Shared(s)) {
+      rows = RunShared(number, gpu, std::move(status), consume, &stats);
+    } else if (IsMaster()) {
+      rows = status.ok() ? RunHere(number, gpu, &stats) : Result<RowSet>(status);
+      if (rows.ok() && s.sink == Section::Sink::kRows) OrderAndLimit(s, strings_, &*rows);
     }
-    if (gpu) {
-      stats.on_gpu = true;
-      SectionContext context;
-      context.program = &program_;
-      context.section = number;
-      context.table = tables_[static_cast<size_t>(s.source)];
-      context.strings = &strings_;
-      context.cancel = options_.cancel;
-      context.statistics = &stats;
-      rows = options_.gpu->RunSection(context);
-    } else {
-      rows = RunOnHost(number, &stats);
+    if (Collective(s) && !Shared(s)) {
+      TESSERA_TRY(options_.exchange->Agree(rows.status()));
+      rows = options_.exchange->Broadcast(std::move(*rows), &strings_);
     }
     if (!rows.ok()) return rows.status();
     if (s.sink == Section::Sink::kJoin) {
       auto join = std::make_unique<JoinIndex>();
-      stats.rows_out = rows->rows;
+      if (!Shared(s)) stats.rows_out = rows->rows;
       TESSERA_TRY(join->Finish(std::move(*rows), s.keys));
       key_ranges_[static_cast<size_t>(s.join)] = join->key_range();
       joins_[static_cast<size_t>(s.join)] = std::move(join);
     } else {
-      if (s.sink == Section::Sink::kRows) OrderAndLimit(s, strings_, &*rows);
-      stats.rows_out = rows->rows;
+      if (!Shared(s)) stats.rows_out = rows->rows;
       results_[static_cast<size_t>(number)] = std::move(*rows);
     }
     if (s.source_kind == Section::Source::kSection && --readers_[static_cast<size_t>(s.source)] == 0) {
       results_[static_cast<size_t>(s.source)] = RowSet{};  // read for the last time
     }
     stats.milliseconds = MillisecondsSince(start);
-    if (statistics_ != nullptr) statistics_->sections.push_back(std::move(stats));
+    if (Shared(s) || IsMaster()) Record(std::move(stats));
     return Status::Ok();
   }
 
-  Result<RowSet> RunOnHost(int number, SectionStatistics* stats) {
-    const Section& s = program_.sections[static_cast<size_t>(number)];
-    const TableInfo* table = s.source_kind == Section::Source::kTable ? tables_[static_cast<size_t>(s.source)] : nullptr;
-    // What there is to do.
-    std::vector<Unit> units;
-    std::vector<LazyTablet> tablets(table != nullptr ? table->tablets.size() : 1);
-    if (table != nullptr) {
-      for (size_t t = 0; t < table->tablets.size(); ++t) {
-        const uint32_t rows = table->tablets[t]->rows();
-        for (uint32_t first = 0; first < rows; first += kUnitRows) units.push_back({t, first, std::min(kUnitRows, rows - first)});
-      }
-    } else {
-      BoundTablet bound;
-      bound.rows = 1;
-      if (s.source_kind == Section::Source::kSection) {
-        const RowSet& from = results_[static_cast<size_t>(s.source)];
-        if (from.rows > UINT32_MAX - kUnitRows) return Status(ErrorCode::kResource, "an intermediate result has more than 2^32 rows");
-        bound = BindRows(s, from);
-      }
-      std::call_once(tablets[0].once, [] {});
-      tablets[0].bound = std::move(bound);
-      const uint32_t rows = tablets[0].bound.rows;
-      for (uint32_t first = 0; first < rows; first += kUnitRows) units.push_back({0, first, std::min(kUnitRows, rows - first)});
-    }
-    const bool grouped = s.sink == Section::Sink::kGroups;
-    const int workers = static_cast<int>(std::clamp<size_t>(units.size(), 1, static_cast<size_t>(pool_->threads())));
-    // Enough rows for a LIMIT without ORDER BY: counted over the units that are done without a gap.
-    const bool may_stop = s.sink == Section::Sink::kRows && s.order.empty() && s.limit >= 0;
-    const uint64_t enough = may_stop ? static_cast<uint64_t>(s.offset) + static_cast<uint64_t>(s.limit) : 0;
-    std::vector<RowSet> unit_rows(grouped ? 0 : units.size());
-    std::vector<std::unique_ptr<GroupTable>> groups(static_cast<size_t>(workers));
-    std::vector<uint8_t> unit_done(may_stop ? units.size() : 0);
-    size_t prefix = 0;
-    uint64_t prefix_rows = 0;
+  // ---- One process ------------------------------------------------------------------------------------------------------
 
-    std::atomic<size_t> next{0}, done{0};
-    std::atomic<uint64_t> rows_in{0};
+  /// Whether the section runs on the GPU. Errors: it does not, and must.
+  Status ChooseDevice(int number, bool* gpu) const {
+    const Section& s = program_.sections[static_cast<size_t>(number)];
+    if (options_.gpu == nullptr || s.source_kind != Section::Source::kTable) return Status::Ok();
+    Status can = options_.gpu->CanRun(program_, number);
+    if (can.ok() && (s.sink == Section::Sink::kRows || s.sink == Section::Sink::kGroups)) {
+      *gpu = true;
+    } else if (options_.gpu_required) {
+      return can.ok() ? Unsupported("this join runs on the host only", -1, "Use --device auto or host.") : can;
+    }
+    return Status::Ok();
+  }
+
+  /// What the section makes, before ORDER BY and LIMIT, of all of its source.
+  Result<RowSet> RunHere(int number, bool gpu, SectionStatistics* stats) {
+    const Section& s = program_.sections[static_cast<size_t>(number)];
+    if (gpu) return RunOnGpu(number, tables_[static_cast<size_t>(s.source)], stats);
+    Scan scan;
+    TESSERA_TRY(Prepare(number, &scan));
+    std::vector<RowSet> unit_rows(scan.units.size());
+    Status status = RunUnits(number, &scan, 0, scan.units.size(), &unit_rows);
+    AddScan(scan, stats);
+    if (!status.ok()) return status;
+    if (s.sink == Section::Sink::kGroups) {
+      TESSERA_TRY(MergeWorkers(&scan));
+      return scan.groups[0]->Rows();
+    }
+    RowSet all = MakeRowSet(s.columns);
+    for (RowSet& r : unit_rows) {
+      if (r.rows > 0) AppendRows(&all, std::move(r));
+    }
+    return all;
+  }
+
+  Result<RowSet> RunOnGpu(int number, const TableInfo* table, SectionStatistics* stats) {
+    stats->on_gpu = true;
+    SectionContext context;
+    context.program = &program_;
+    context.section = number;
+    context.table = table;
+    context.strings = &strings_;
+    context.cancel = options_.cancel;
+    context.statistics = stats;
+    return options_.gpu->RunSection(context);
+  }
+
+  /// Cuts the source into units and keeps those of this rank.
+  Status Prepare(int number, Scan* scan) {
+    const Section& s = program_.sections[static_cast<size_t>(number)];
+    if (s.source_kind == Section::Source::kTable) {
+      scan->table = tables_[static_cast<size_t>(s.source)];
+      scan->tablets = std::vector<LazyTablet>(scan->table->tablets.size());
+      const ShareOfTable share(*scan->table, options_.exchange);
+      uint64_t unit = 0;
+      for (size_t t = 0; t < scan->table->tablets.size(); ++t) {
+        const uint32_t rows = scan->table->tablets[t]->rows();
+        for (uint32_t first = 0; first < rows; first += share.unit_rows(), ++unit) {
+          if (share.IsMine(t, unit)) scan->units.push_back({unit, t, first, std::min(share.unit_rows(), rows - first)});
+        }
+      }
+      return Status::Ok();
+    }
+    BoundTablet bound;
+    bound.rows = 1;
+    if (s.source_kind == Section::Source::kSection) {
+      const RowSet& from = results_[static_cast<size_t>(s.source)];
+      if (from.rows > UINT32_MAX - kUnitRows) return {ErrorCode::kResource, "an intermediate result has more than 2^32 rows"};
+      bound = BindRows(s, from);
+    }
+    scan->tablets = std::vector<LazyTablet>(1);
+    std::call_once(scan->tablets[0].once, [] {});
+    scan->tablets[0].bound = std::move(bound);
+    const uint32_t rows = scan->tablets[0].bound.rows;
+    for (uint32_t first = 0; first < rows; first += kUnitRows) {
+      scan->units.push_back({scan->units.size(), 0, first, std::min(kUnitRows, rows - first)});
+    }
+    return Status::Ok();
+  }
+
+  /// Runs units [begin, end) of the scan. kGroups: into scan->groups; otherwise into `unit_rows`, one entry per unit.
+  Status RunUnits(int number, Scan* scan, size_t begin, size_t end, std::vector<RowSet>* unit_rows) {
+    const Section& s = program_.sections[static_cast<size_t>(number)];
+    const TableInfo* table = scan->table;
+    const size_t count = end - begin;
+    const bool grouped = s.sink == Section::Sink::kGroups;
+    const int workers = static_cast<int>(std::clamp<size_t>(count, 1, static_cast<size_t>(pool_->threads())));
+    // Enough rows for a LIMIT without ORDER BY: counted over the units that are done without a gap.
+    const bool may_stop = StopsEarly(s);
+    const uint64_t enough = may_stop ? EnoughRows(s) : 0;
+    if (grouped && scan->groups.empty()) scan->groups.resize(static_cast<size_t>(workers));
+    std::vector<uint8_t> unit_done(may_stop ? count : 0);
+    size_t prefix = 0;
+    uint64_t prefix_rows = scan->rows_out;
+
+    std::atomic<size_t> next{begin}, done{0};
     std::atomic<bool> stop{false};
     std::mutex mutex;
     Status error;
@@ -192,70 +295,405 @@ class Run {
     };
     pool_->Run(workers, [&](int worker) {
       std::unique_ptr<TileMachine> machine;
-      if (grouped) groups[static_cast<size_t>(worker)] = std::make_unique<GroupTable>(s, &strings_);
+      if (grouped && scan->groups[static_cast<size_t>(worker)] == nullptr) {
+        scan->groups[static_cast<size_t>(worker)] = std::make_unique<GroupTable>(s, &strings_);
+      }
       while (!stop.load(std::memory_order_relaxed)) {
         const size_t u = next.fetch_add(1);
-        if (u >= units.size()) break;
-        const Unit& unit = units[u];
-        LazyTablet& tablet = tablets[unit.tablet];
+        if (u >= end) break;
+        const Unit& unit = scan->units[u];
+        LazyTablet& tablet = scan->tablets[unit.tablet];
         if (table != nullptr) {
           std::call_once(tablet.once, [&] {
+            const auto start = std::chrono::steady_clock::now();
             Result<BoundTablet> bound = BindTablet(program_, number, *table->tablets[unit.tablet], &strings_, key_ranges_);
             if (bound.ok()) {
               tablet.bound = std::move(*bound);
             } else {
               tablet.status = bound.status();
             }
+            scan->read_nanoseconds += static_cast<uint64_t>((std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1));
           });
           if (!tablet.status.ok()) return fail(u, tablet.status);
         }
         TileSinks sinks;
         if (grouped) {
-          sinks.groups = groups[static_cast<size_t>(worker)].get();
+          sinks.groups = scan->groups[static_cast<size_t>(worker)].get();
         } else {
-          unit_rows[u] = MakeRowSet(s.columns);
-          sinks.rows = &unit_rows[u];
+          (*unit_rows)[u - begin] = MakeRowSet(s.columns);
+          sinks.rows = &(*unit_rows)[u - begin];
         }
         if (!tablet.bound.skip) {
           if (machine == nullptr) machine = std::make_unique<TileMachine>(program_, number, joins_, &strings_);
           for (uint32_t at = 0; at < unit.rows; at += kTileRows) {
             if (IsCancelled()) return fail(u, Cancelled());
+            // MPI is called from this one thread.
+            if (worker == 0 && options_.exchange != nullptr && at % kPollRows == 0 && options_.exchange->Stopped()) return fail(u, Cancelled());
             Status status = machine->RunTile(tablet.bound, unit.first + at, static_cast<int>(std::min<uint32_t>(kTileRows, unit.rows - at)), sinks);
             if (!status.ok()) return fail(u, std::move(status));
           }
-          rows_in += unit.rows;
+          scan->rows_in += unit.rows;
         }
-        const size_t finished = ++done;
-        if (options_.progress) options_.progress(static_cast<double>(finished) / static_cast<double>(units.size()));
+        const size_t finished = begin + ++done;
+        if (options_.progress) options_.progress(static_cast<double>(finished) / static_cast<double>(scan->units.size()));
         if (may_stop) {
           std::lock_guard<std::mutex> lock(mutex);
-          unit_done[u] = 1;
-          for (; prefix < units.size() && unit_done[prefix] != 0; ++prefix) prefix_rows += unit_rows[prefix].rows;
+          unit_done[u - begin] = 1;
+          for (; prefix < count && unit_done[prefix] != 0; ++prefix) prefix_rows += (*unit_rows)[prefix].rows;
           if (prefix_rows >= enough) stop = true;
         }
       }
     });
-    if (!error.ok()) return error;
-    stats->rows_in = rows_in;
-    if (table != nullptr) {
-      stats->tablets = tablets.size();
-      for (const LazyTablet& t : tablets) {
-        if (t.bound.skip) {
-          ++stats->tablets_skipped;
-        } else {
-          stats->bytes_read += t.bound.encoded_bytes;
-        }
+    if (!grouped) {
+      for (const RowSet& r : *unit_rows) scan->rows_out += r.rows;
+    }
+    return error;
+  }
+
+  /// ... a section whose rows need not all be made.
+  static bool StopsEarly(const Section& s) { return s.sink == Section::Sink::kRows && s.order.empty() && s.limit >= 0; }
+  static uint64_t EnoughRows(const Section& s) { return static_cast<uint64_t>(s.offset) + static_cast<uint64_t>(s.limit); }
+
+  Status MergeWorkers(Scan* scan) {
+    for (size_t w = 1; w < scan->groups.size(); ++w) TESSERA_TRY(scan->groups[0]->Merge(*scan->groups[w]));
+    return Status::Ok();
+  }
+
+  void AddScan(const Scan& scan, SectionStatistics* stats) {
+    stats->rows_in = scan.rows_in;
+    if (scan.table == nullptr) return;
+    size_t last = SIZE_MAX;
+    for (const Unit& u : scan.units) {
+      if (u.tablet == last) continue;
+      last = u.tablet;
+      const BoundTablet& bound = scan.tablets[last].bound;
+      ++stats->tablets;
+      if (bound.skip) {
+        ++stats->tablets_skipped;
+      } else {
+        stats->bytes_read += bound.encoded_bytes;
       }
     }
-    if (grouped) {
-      for (size_t w = 1; w < groups.size(); ++w) TESSERA_TRY(groups[0]->Merge(*groups[w]));
-      return groups[0]->Rows();
+    mine_.read += static_cast<double>(scan.read_nanoseconds) * 1e-6;
+  }
+
+  void Record(SectionStatistics stats) {
+    if (program_.sections[static_cast<size_t>(stats.section)].source_kind == Section::Source::kTable) {
+      mine_.rows_scanned += stats.rows_in;
+      mine_.tablets += stats.tablets;
+      mine_.bytes_read += stats.bytes_read;
+      mine_.bytes_transferred += stats.bytes_transferred;
     }
-    RowSet all = MakeRowSet(s.columns);
-    for (RowSet& r : unit_rows) {
-      if (r.rows > 0) AppendRows(&all, std::move(r));
+    if (statistics_ != nullptr) statistics_->sections.push_back(std::move(stats));
+  }
+
+  // ---- Ranks ------------------------------------------------------------------------------------------------------------
+
+  bool IsMaster() const { return options_.exchange == nullptr || options_.exchange->rank() == 0; }
+  /// Every rank runs a part of the section.
+  bool Shared(const Section& s) const { return options_.exchange != nullptr && s.source_kind == Section::Source::kTable; }
+  /// Every rank takes part in the section, if only by receiving what it made.
+  bool Collective(const Section& s) const {
+    return options_.exchange != nullptr && (s.source_kind == Section::Source::kTable || s.sink == Section::Sink::kJoin);
+  }
+
+  /// This rank's rows of a section, in shipments of some units.
+  struct Share {
+    Status status;        ///< why there are none
+    bool gpu = false;
+    Scan scan;
+    TableInfo tablets;    ///< GPU: the table with this rank's tablets
+    RowSet gpu_rows;
+    size_t next = 0;      ///< unit, or row of gpu_rows
+  };
+
+  void PrepareShare(int number, bool gpu, Status status, Share* share) {
+    const Section& s = program_.sections[static_cast<size_t>(number)];
+    share->gpu = gpu;
+    share->status = std::move(status);
+    if (!share->status.ok()) return;
+    if (!gpu) {
+      share->status = Prepare(number, &share->scan);
+      return;
     }
+    // A GPU takes whole tablets: a piece of a small table is not worth its launch.
+    const TableInfo& table = *tables_[static_cast<size_t>(s.source)];
+    share->tablets.id = table.id;
+    share->tablets.schema = table.schema;
+    share->tablets.statistics = table.statistics;
+    for (size_t t = static_cast<size_t>(options_.exchange->rank()); t < table.tablets.size(); t += static_cast<size_t>(options_.exchange->ranks())) {
+      share->tablets.tablets.push_back(table.tablets[t]);
+      share->tablets.rows += table.tablets[t]->rows();
+    }
+  }
+
+  /// The next rows of the share. After an error or the last shipment there is none.
+  Result<Shipment> NextShipment(int number, Share* share, size_t window, SectionStatistics* stats) {
+    const Section& s = program_.sections[static_cast<size_t>(number)];
+    TESSERA_TRY(share->status);
+    const auto start = std::chrono::steady_clock::now();
+    Shipment out;
+    out.rows = MakeRowSet(s.columns);
+    if (share->gpu) {
+      if (share->next == 0 && !share->tablets.tablets.empty()) {
+        TESSERA_ASSIGN(share->gpu_rows, RunOnGpu(number, &share->tablets, stats));
+      }
+      const size_t count = std::min(share->gpu_rows.rows - share->next, window * kUnitRows);
+      AppendRange(&out.rows, share->gpu_rows, share->next, count);
+      // In whatever order the GPU made them: all under the number of this rank.
+      if (count > 0) out.units.push_back({static_cast<uint64_t>(options_.exchange->rank()), count});
+      share->next += count;
+      out.last = share->next == share->gpu_rows.rows;
+      out.through = out.last ? UINT64_MAX : 0;
+    } else {
+      Scan& scan = share->scan;
+      const size_t end = std::min(scan.units.size(), share->next + window);
+      std::vector<RowSet> unit_rows(end - share->next);
+      Status status = RunUnits(number, &scan, share->next, end, &unit_rows);
+      if (!status.ok()) return status;
+      for (size_t u = share->next; u < end; ++u) {
+        RowSet& rows = unit_rows[u - share->next];
+        if (rows.rows == 0) continue;
+        out.units.push_back({scan.units[u].number, rows.rows});
+        AppendRows(&out.rows, std::move(rows));
+      }
+      share->next = end;
+      out.last = end == scan.units.size() || (StopsEarly(s) && scan.rows_out >= EnoughRows(s));
+      out.through = out.last ? UINT64_MAX : scan.units[end].number;
+    }
+    mine_.execute += MillisecondsSince(start);
+    stats->rows_out += out.rows.rows;
+    return out;
+  }
+
+  /// All rows of the share.
+  Result<Shipment> WholeShare(int number, Share* share, SectionStatistics* stats) {
+    Result<Shipment> all = NextShipment(number, share, SIZE_MAX / kUnitRows, stats);
+    if (!share->gpu) AddScan(share->scan, stats);
+    if (!all.ok()) options_.exchange->Stop();
     return all;
+  }
+
+  /// OK for a rank that stopped because another one said so: it is that one which has something to tell.
+  Status OwnError(const Status& status) {
+    if (!status.ok() && status.code() == ErrorCode::kCancelled && !IsCancelled() && options_.exchange->Stopped()) return Status::Ok();
+    return status;
+  }
+
+  /// A section over a stored table: this rank's share of it, then what the ranks made, put together at the master (join tables: everywhere).
+  /// Rows of a result without order go to `consume` as they come. An error here is one of this rank; all have sent and received
+  /// what the section asks for when it returns, and learn of the error when they agree the next time.
+  Result<RowSet> RunShared(int number, bool gpu, Status status, const RowConsumer& consume, SectionStatistics* stats) {
+    const Section& s = program_.sections[static_cast<size_t>(number)];
+    Share share;
+    PrepareShare(number, gpu, std::move(status), &share);
+    if (s.sink == Section::Sink::kGroups) return MergeGroups(number, &share, stats);
+    if (s.sink == Section::Sink::kJoin) return GatherJoin(number, &share, stats);
+    if (static_cast<size_t>(number) + 1 == program_.sections.size() && s.order.empty()) {
+      return IsMaster() ? StreamIn(number, &share, consume, stats) : StreamOut(number, &share, stats);
+    }
+    return GatherRows(number, &share, stats);
+  }
+
+  /// Up a binary tree: in round k, ranks whose bit k is the lowest that is set send to the rank without that bit.
+  Result<RowSet> MergeGroups(int number, Share* share, SectionStatistics* stats) {
+    const Section& s = program_.sections[static_cast<size_t>(number)];
+    Exchange& exchange = *options_.exchange;
+    auto groups = std::make_unique<GroupTable>(s, &strings_);
+    Status status = share->status;
+    const auto start = std::chrono::steady_clock::now();
+    if (status.ok() && share->gpu) {
+      if (!share->tablets.tablets.empty()) {
+        Result<RowSet> rows = RunOnGpu(number, &share->tablets, stats);
+        status = rows.ok() ? groups->Merge(*rows) : rows.status();
+      }
+    } else if (status.ok()) {
+      std::vector<RowSet> none;
+      status = RunUnits(number, &share->scan, 0, share->scan.units.size(), &none);
+      AddScan(share->scan, stats);
+      if (status.ok()) status = MergeWorkers(&share->scan);
+      if (status.ok()) groups = std::move(share->scan.groups[0]);
+    }
+    mine_.execute += MillisecondsSince(start);
+    if (!status.ok()) exchange.Stop();
+    stats->rows_out = groups->groups();
+    const int rank = exchange.rank();
+    for (int bit = 1; bit < exchange.ranks(); bit <<= 1) {
+      if ((rank & bit) != 0) {
+        Shipment mine;
+        if (status.ok()) mine.rows = groups->Rows();
+        TESSERA_TRY(exchange.Send(rank - bit, status.ok() ? Result<Shipment>(std::move(mine)) : status, strings_, true));
+        groups.reset();
+        break;
+      }
+      if (rank + bit < exchange.ranks()) {
+        Result<Shipment> theirs = exchange.Receive(rank + bit, &strings_);
+        const auto merge = std::chrono::steady_clock::now();
+        if (status.ok()) status = theirs.ok() ? groups->Merge(theirs->rows) : theirs.status();
+        mine_.merge += MillisecondsSince(merge);
+      }
+    }
+    TESSERA_TRY(OwnError(status));
+    if (IsMaster()) stats->rows_out = groups->groups();
+    return IsMaster() ? groups->Rows() : RowSet{};
+  }
+
+  /// Every rank gets all rows of the build side.
+  Result<RowSet> GatherJoin(int number, Share* share, SectionStatistics* stats) {
+    const Section& s = program_.sections[static_cast<size_t>(number)];
+    Exchange& exchange = *options_.exchange;
+    Result<Shipment> mine = WholeShare(number, share, stats);
+    TESSERA_TRY(exchange.Agree(mine.ok() ? Status::Ok() : OwnError(mine.status())));
+    TESSERA_ASSIGN(const uint64_t rows, exchange.Sum(mine->rows.rows));
+    const uint64_t bytes = rows * (s.columns.size() * sizeof(int64_t) + kIndexBytesPerRow);
+    if (bytes > exchange.broadcast_limit()) {
+      return Unsupported("the build side of a join has " + std::to_string(rows) + " rows, more than a rank has room for, and rows cannot be exchanged by key yet",
+                         -1, "Filter it, swap the tables of the join, or SET broadcast_limit to more than " + std::to_string(bytes) + " bytes.");
+    }
+    TESSERA_ASSIGN(std::vector<Shipment> all, exchange.AllGather(std::move(*mine), &strings_));
+    const auto start = std::chrono::steady_clock::now();
+    RowSet together = InUnitOrder(s, std::move(all));
+    mine_.merge += MillisecondsSince(start);
+    return together;
+  }
+
+  /// All rows at the master, ordered. Ranks sort and cut their own rows first; a hidden last column, the number of the unit,
+  /// decides between equal rows as one process does.
+  Result<RowSet> GatherRows(int number, Share* share, SectionStatistics* stats) {
+    Section s = program_.sections[static_cast<size_t>(number)];
+    Exchange& exchange = *options_.exchange;
+    Result<Shipment> mine = WholeShare(number, share, stats);
+    const Section plain = s;
+    const bool ordered = !s.order.empty();
+    if (ordered) {
+      s.order.push_back({static_cast<int32_t>(s.columns.size()), false, false});
+      s.columns.push_back(SqlType::Of(TypeId::kBigint));
+      Section local = s;
+      local.offset = 0;
+      if (s.limit >= 0) local.limit = s.limit > INT64_MAX - s.offset ? -1 : s.limit + s.offset;
+      if (mine.ok()) {
+        const auto start = std::chrono::steady_clock::now();
+        AppendUnitColumn(&*mine);
+        OrderAndLimit(local, strings_, &mine->rows);
+        mine_.execute += MillisecondsSince(start);
+      }
+    }
+    if (!IsMaster()) {
+      Status status = mine.status();
+      TESSERA_TRY(exchange.Send(0, std::move(mine), strings_, true));
+      TESSERA_TRY(OwnError(status));
+      return RowSet{};
+    }
+    Status status = mine.status();
+    std::vector<Shipment> all(1);
+    if (status.ok()) all[0] = std::move(*mine);
+    for (int r = 1; r < exchange.ranks(); ++r) {
+      Result<Shipment> theirs = exchange.Receive(r, &strings_);
+      if (!theirs.ok()) {
+        if (status.ok()) status = theirs.status();
+      } else if (status.ok()) {
+        all.push_back(std::move(*theirs));
+      }
+    }
+    TESSERA_TRY(OwnError(status));
+    if (!status.ok()) return RowSet{};
+    const auto start = std::chrono::steady_clock::now();
+    RowSet rows;
+    if (ordered) {
+      rows = MergeRuns(s, std::move(all), strings_);
+      rows.columns.pop_back();
+    } else {
+      rows = InUnitOrder(s, std::move(all));
+      OrderAndLimit(plain, strings_, &rows);
+    }
+    mine_.merge += MillisecondsSince(start);
+    stats->rows_out = rows.rows;
+    return rows;
+  }
+
+  /// Units in a shipment of a stream: enough for all threads, few enough that what is under way stays small.
+  size_t StreamWindow() const { return static_cast<size_t>(pool_->threads()) * 2; }
+
+  Result<RowSet> StreamOut(int number, Share* share, SectionStatistics* stats) {
+    Status status;
+    for (bool last = false; !last;) {
+      Result<Shipment> next = NextShipment(number, share, StreamWindow(), stats);
+      status = next.status();
+      last = !next.ok() || next->last;
+      TESSERA_TRY(options_.exchange->Send(0, std::move(next), strings_, last));
+    }
+    if (!share->gpu) AddScan(share->scan, stats);
+    TESSERA_TRY(OwnError(status));
+    return RowSet{};
+  }
+
+  /// The rows of all ranks in the order of their units, as they come: at most one shipment of each rank is held.
+  Result<RowSet> StreamIn(int number, Share* share, const RowConsumer& consume, SectionStatistics* stats) {
+    const Section& s = program_.sections[static_cast<size_t>(number)];
+    Exchange& exchange = *options_.exchange;
+    struct Incoming {
+      Shipment shipment;
+      size_t unit = 0, row = 0;  ///< how much of it has been consumed
+      uint64_t Next() const { return unit < shipment.units.size() ? shipment.units[unit].unit : shipment.through; }
+      bool done() const { return unit == shipment.units.size() && shipment.last; }
+    };
+    std::vector<Incoming> from(static_cast<size_t>(exchange.ranks()));
+    for (Incoming& i : from) i.shipment.last = false;
+    uint64_t skip = static_cast<uint64_t>(s.offset);
+    uint64_t left = s.limit < 0 ? UINT64_MAX : static_cast<uint64_t>(s.limit);
+    uint64_t streamed = 0;
+    RowSet batch = MakeRowSet(s.columns);
+    auto flush = [&]() -> Status {
+      for (size_t first = 0; first < batch.rows; first += kBatchRows) {
+        if (IsCancelled()) return Cancelled();
+        TESSERA_TRY(consume(DecodeRows(batch, program_.columns, first, std::min(kBatchRows, batch.rows - first), strings_)));
+      }
+      batch = MakeRowSet(s.columns);
+      return Status::Ok();
+    };
+    Status status;
+    while (status.ok() && left > 0) {
+      size_t least = 0;
+      for (size_t r = 1; r < from.size(); ++r) {
+        if (from[least].done() || (!from[r].done() && from[r].Next() < from[least].Next())) least = r;
+      }
+      Incoming& i = from[least];
+      if (i.done()) break;
+      if (i.unit == i.shipment.units.size()) {
+        Result<Shipment> next = least == 0 ? NextShipment(number, share, StreamWindow(), stats) : exchange.Receive(static_cast<int>(least), &strings_);
+        if (next.ok()) {
+          i = Incoming{std::move(*next)};
+        } else {
+          i.shipment.last = true;  // it will send no more
+          status = next.status();
+        }
+        continue;
+      }
+      const uint64_t rows = i.shipment.units[i.unit].rows;
+      const uint64_t skipped = std::min(skip, rows), taken = std::min(rows - skipped, left);
+      skip -= skipped;
+      left -= taken;
+      streamed += taken;
+      AppendRange(&batch, i.shipment.rows, i.row + skipped, taken);
+      i.row += rows;
+      ++i.unit;
+      if (batch.rows >= kBatchRows) status = flush();
+    }
+    if (status.ok()) status = flush();
+    // Everybody's last shipment has to be taken, whatever became of the rows.
+    bool all_done = true;
+    for (size_t r = 1; r < from.size(); ++r) all_done &= from[r].shipment.last;
+    if (!all_done) exchange.Stop();
+    for (size_t r = 1; r < from.size(); ++r) {
+      while (!from[r].shipment.last) {
+        Result<Shipment> rest = exchange.Receive(static_cast<int>(r), &strings_);
+        from[r].shipment.last = !rest.ok() || rest->last;
+      }
+    }
+    if (!share->gpu) AddScan(share->scan, stats);
+    stats->rows_out = streamed;
+    TESSERA_TRY(OwnError(status));
+    return MakeRowSet(s.columns);
   }
 
   const Program& program_;
@@ -269,6 +707,7 @@ class Run {
   std::vector<int> readers_;  // sections that have yet to read each result
   std::vector<std::unique_ptr<JoinIndex>> joins_;
   std::vector<KeyRange> key_ranges_;
+  RankStatistics mine_;
 };
 
 }  // namespace

@@ -130,6 +130,41 @@ Status GroupTable::Merge(const GroupTable& other) {
   return Status::Ok();
 }
 
+Status GroupTable::Merge(const RowSet& rows) {
+  // States and final values are the same but for NULL, which is a state that has seen nothing.
+  GroupTable other(section_, strings_);
+  std::vector<int64_t> words(static_cast<size_t>(words_));
+  for (size_t r = 0; r < rows.rows; ++r) {
+    uint32_t g = 0;
+    if (section_.keys > 0) {
+      size_t word = 0;
+      uint64_t nulls = 0, hash = kHashSeed;
+      for (int k = 0; k < section_.keys; ++k) {
+        const RowColumn& c = rows.columns[static_cast<size_t>(k)];
+        const bool null = !c.null.empty() && c.null[r] != 0;
+        nulls |= uint64_t{null} << k;
+        words[word++] = null ? 0 : c.low[r];
+        if (c.type.storage() == StorageClass::kWide) words[word++] = null ? 0 : c.high[r];
+      }
+      words[word] = static_cast<int64_t>(nulls);
+      for (int64_t w : words) hash = HashWord(hash, w);
+      g = other.FindOrMake(words.data(), hash);
+    }
+    for (size_t a = 0; a < aggregates_.size(); ++a) {
+      const RowColumn& c = rows.columns[static_cast<size_t>(section_.keys) + a];
+      AggregateStates& s = other.aggregates_[a];
+      if (!c.null.empty() && c.null[r] != 0) continue;
+      if (s.wide.empty()) {
+        s.narrow[g] = c.low[r];
+      } else {
+        s.wide[g] = Make128(c.high[r], c.low[r]);
+      }
+      if (!IsCount(s.op)) s.seen[g] = 1;
+    }
+  }
+  return Merge(other);
+}
+
 RowSet GroupTable::Rows() const {
   RowSet out = MakeRowSet(section_.columns);
   out.rows = groups_;

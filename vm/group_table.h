@@ -35,6 +35,8 @@ class GroupTable {
 
   /// Takes in the groups of another table of the same section. Errors: an exact sum that overflows.
   Status Merge(const GroupTable& other);
+  /// Takes in groups that another table of the same section, on another rank or a GPU, gave as Rows().
+  Status Merge(const RowSet& rows);
   /// Columns: keys, then aggregates. SUM, MIN and MAX that saw no value are NULL.
   RowSet Rows() const;
 

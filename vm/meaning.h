@@ -417,7 +417,7 @@ TESSERA_UNARY(WToF, int128_t, double, {
   } else {
     // Keep 64 significant bits, the lowest of them sticky, so that one conversion rounds correctly.
     int shift = 0;
-    while ((high >> shift) != 0) ++shift;
+    while (shift < 64 && (high >> shift) != 0) ++shift;
     uint64_t top = static_cast<uint64_t>(m >> shift);
     if ((m & ((uint128_t{1} << shift) - 1)) != 0) top |= 1;
     r = ldexp(static_cast<double>(top), shift);

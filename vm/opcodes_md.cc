@@ -1,5 +1,5 @@
-// The program `opcodes_md`: prints the manual of the machine, vm/OPCODES.md, from the opcode table. `make opcodes` writes the
-// file, `make test` checks that it is up to date.
+// The program `opcodes_md`: prints the manual of the machine, vm/OPCODES.md, from the opcode table. `make opcodes`
+// writes the file, `make test` checks that it is up to date.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,8 @@
 namespace tessera::vm {
 namespace {
 
-constexpr const char* kIntroduction = R"(<!-- Written by build/opcodes_md from vm/opcodes.def: change that and run `make opcodes`. -->
+constexpr const char* kIntroduction =
+    R"(<!-- Written by build/opcodes_md from vm/opcodes.def: change that and run `make opcodes`. -->
 # The machine and its opcodes
 
 A query is a **program**: sections that run one after another, each a list of instructions for one pipeline. A section scans
@@ -111,7 +112,8 @@ ShapeWords WordsOf(Shape shape) {
     SHAPE(Filter, "Tests the code of a column as it is stored; nothing is decoded.");
     SHAPE(Test, "Narrows the mask by the truth of A.");
     SHAPE(TestNull, "Narrows the mask by the accumulator's NULL bits.");
-    SHAPE(Compare, "Narrows the mask by comparing the accumulator with an operand; a row where one of them is NULL leaves it.");
+    SHAPE(Compare,
+          "Narrows the mask by comparing the accumulator with an operand; a row where one of them is NULL leaves it.");
     SHAPE(TextCompare, "The same, with the bytes of two texts.");
     SHAPE(Like, "Narrows the mask by a pattern.");
     SHAPE(Load, "Fills A.");
@@ -149,19 +151,19 @@ const char* SpecName(OperandSpec spec) {
 #define SPEC(Name)        \
   case OperandSpec::Name: \
     return #Name
-    SPEC(Src);
-    SPEC(SrcW);
-    SPEC(SrcInt);
-    SPEC(Reg);
-    SPEC(RegW);
-    SPEC(Mask);
-    SPEC(Pred);
-    SPEC(Join);
-    SPEC(Agg);
-    SPEC(Addr);
-    SPEC(Const);
-    SPEC(ConstW);
-    SPEC(Int);
+      SPEC(Src);
+      SPEC(SrcW);
+      SPEC(SrcInt);
+      SPEC(Reg);
+      SPEC(RegW);
+      SPEC(Mask);
+      SPEC(Pred);
+      SPEC(Join);
+      SPEC(Agg);
+      SPEC(Addr);
+      SPEC(Const);
+      SPEC(ConstW);
+      SPEC(Int);
 #undef SPEC
   }
   return "";
@@ -206,12 +208,15 @@ std::string Manual() {
     std::string& table = tables[static_cast<size_t>(info.shape)];
     if (table.empty()) {
       order.push_back(info.shape);
-      table = fmt::format("\n### {}\n\n{}\n\n| opcode | p1 | p2 | p3 | p4 | in | out | does | |\n|---|---|---|---|---|---|---|---|---|\n",
-                          WordsOf(info.shape).name, WordsOf(info.shape).text);
+      table = fmt::format(
+          "\n### {}\n\n{}\n\n| opcode | p1 | p2 | p3 | p4 | in | out | does | "
+          "|\n|---|---|---|---|---|---|---|---|---|\n",
+          WordsOf(info.shape).name, WordsOf(info.shape).text);
     }
     table += fmt::format("| {}{} |", info.name, info.where == WhereSpec::Host ? " *host*" : "");
     for (const OperandSpec spec : info.p) table += fmt::format(" {} |", SpecName(spec));
-    table += fmt::format(" {} | {} | {} | {} |\n", ClassName(info.in), ClassName(info.out), Cell(info.synopsis), Cell(info.comment));
+    table += fmt::format(" {} | {} | {} | {} |\n", ClassName(info.in), ClassName(info.out), Cell(info.synopsis),
+                         Cell(info.comment));
     numbers += fmt::format("| {} | {} |\n", i, info.name);
   }
   for (const Shape shape : order) out += tables[static_cast<size_t>(shape)];

@@ -40,6 +40,49 @@ void AppendRows(RowSet* to, RowSet&& from) {
   to->rows += from.rows;
 }
 
+void AppendRange(RowSet* to, const RowSet& from, size_t first, size_t count) {
+  const auto begin = static_cast<ptrdiff_t>(first), end = static_cast<ptrdiff_t>(first + count);
+  for (size_t i = 0; i < to->columns.size(); ++i) {
+    RowColumn& t = to->columns[i];
+    const RowColumn& f = from.columns[i];
+    t.low.insert(t.low.end(), f.low.begin() + begin, f.low.begin() + end);
+    if (!f.high.empty()) t.high.insert(t.high.end(), f.high.begin() + begin, f.high.begin() + end);
+    if (!f.null.empty()) {
+      t.null.resize(to->rows);
+      t.null.insert(t.null.end(), f.null.begin() + begin, f.null.begin() + end);
+    } else if (!t.null.empty()) {
+      t.null.resize(to->rows + count);
+    }
+  }
+  to->rows += count;
+}
+
+RowSet InUnitOrder(const Section& section, std::vector<Shipment> shipments) {
+  struct Range {
+    uint64_t unit;
+    size_t shipment, first, count;
+  };
+  std::vector<Range> ranges;
+  for (size_t s = 0; s < shipments.size(); ++s) {
+    size_t first = 0;
+    for (const UnitRows& u : shipments[s].units) {
+      ranges.push_back({u.unit, s, first, u.rows});
+      first += u.rows;
+    }
+  }
+  std::stable_sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.unit < b.unit; });
+  RowSet out = MakeRowSet(section.columns);
+  for (const Range& r : ranges) AppendRange(&out, shipments[r.shipment].rows, r.first, r.count);
+  return out;
+}
+
+void AppendUnitColumn(Shipment* shipment) {
+  RowColumn column{SqlType::Of(TypeId::kBigint), {}, {}, {}};
+  for (const UnitRows& u : shipment->units) column.low.insert(column.low.end(), u.rows, static_cast<int64_t>(u.unit));
+  shipment->rows.columns.push_back(std::move(column));
+  shipment->units.clear();  // after sorting, they say nothing
+}
+
 namespace {
 
 /// Order of two values of one column that are not NULL: < 0, 0, > 0.
@@ -69,42 +112,99 @@ void Permute(std::vector<T>* v, const std::vector<uint32_t>& order) {
   *v = std::move(out);
 }
 
-}  // namespace
+/// Whether row a comes before row b by the section's keys, or by their numbers where those are equal.
+class RowLess {
+ public:
+  RowLess(const Section& section, const StringPool& strings, const RowSet& rows) : section_(section), strings_(strings), rows_(rows) {}
 
-void OrderAndLimit(const Section& section, const StringPool& strings, RowSet* rows) {
-  const size_t n = rows->rows;
-  const size_t first = std::min<uint64_t>(n, static_cast<uint64_t>(section.offset));
-  const size_t end = section.limit < 0 ? n : std::min<uint64_t>(n, first + static_cast<uint64_t>(std::min<int64_t>(section.limit, INT64_MAX / 2)));
-  if (section.order.empty() && first == 0 && end == n) return;
-  std::vector<uint32_t> order(n);
-  std::iota(order.begin(), order.end(), 0u);
-  if (!section.order.empty()) {
-    auto less = [&](uint32_t a, uint32_t b) {
-      for (const SortKey& k : section.order) {
-        const RowColumn& c = rows->columns[static_cast<size_t>(k.column)];
-        const bool an = !c.null.empty() && c.null[a] != 0, bn = !c.null.empty() && c.null[b] != 0;
-        if (an || bn) {
-          if (an && bn) continue;
-          return an == k.nulls_first;
-        }
-        const int r = CompareValues(c, a, b, strings);
-        if (r != 0) return k.descending ? r > 0 : r < 0;
+  bool operator()(uint32_t a, uint32_t b) const {
+    for (const SortKey& k : section_.order) {
+      const RowColumn& c = rows_.columns[static_cast<size_t>(k.column)];
+      const bool an = !c.null.empty() && c.null[a] != 0, bn = !c.null.empty() && c.null[b] != 0;
+      if (an || bn) {
+        if (an && bn) continue;
+        return an == k.nulls_first;
       }
-      return a < b;  // stable
-    };
-    if (end < n / 4) {
-      std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(end), order.end(), less);
-    } else {
-      std::sort(order.begin(), order.end(), less);
+      const int r = CompareValues(c, a, b, strings_);
+      if (r != 0) return k.descending ? r > 0 : r < 0;
     }
+    return a < b;  // stable
   }
-  order = std::vector<uint32_t>(order.begin() + static_cast<ptrdiff_t>(first), order.begin() + static_cast<ptrdiff_t>(end));
+
+ private:
+  const Section& section_;
+  const StringPool& strings_;
+  const RowSet& rows_;
+};
+
+/// Rows [first, end) of a result of n rows that the section's OFFSET and LIMIT leave.
+std::pair<size_t, size_t> Bounds(const Section& section, size_t n) {
+  const size_t first = std::min<uint64_t>(n, static_cast<uint64_t>(section.offset));
+  if (section.limit < 0) return {first, n};
+  return {first, std::min<uint64_t>(n, first + static_cast<uint64_t>(std::min<int64_t>(section.limit, INT64_MAX / 2)))};
+}
+
+void Reorder(const std::vector<uint32_t>& order, RowSet* rows) {
   for (RowColumn& c : rows->columns) {
     Permute(&c.low, order);
     Permute(&c.high, order);
     Permute(&c.null, order);
   }
   rows->rows = order.size();
+}
+
+}  // namespace
+
+void OrderAndLimit(const Section& section, const StringPool& strings, RowSet* rows) {
+  const size_t n = rows->rows;
+  const auto [first, end] = Bounds(section, n);
+  if (section.order.empty() && first == 0 && end == n) return;
+  std::vector<uint32_t> order(n);
+  std::iota(order.begin(), order.end(), 0u);
+  if (!section.order.empty()) {
+    const RowLess less(section, strings, *rows);
+    if (end < n / 4) {
+      std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(end), order.end(), less);
+    } else {
+      std::sort(order.begin(), order.end(), less);
+    }
+  }
+  Reorder(std::vector<uint32_t>(order.begin() + static_cast<ptrdiff_t>(first), order.begin() + static_cast<ptrdiff_t>(end)), rows);
+}
+
+RowSet MergeRuns(const Section& section, std::vector<Shipment> shipments, const StringPool& strings) {
+  RowSet rows = MakeRowSet(section.columns);
+  std::vector<uint32_t> starts;
+  for (Shipment& s : shipments) {
+    starts.push_back(static_cast<uint32_t>(rows.rows));
+    if (s.rows.rows > 0) AppendRows(&rows, std::move(s.rows));
+    s = Shipment{};
+  }
+  starts.push_back(static_cast<uint32_t>(rows.rows));
+  const auto [first, end] = Bounds(section, rows.rows);
+  const RowLess less(section, strings, rows);
+  // A heap of the runs' next rows.
+  const auto later = [&](size_t a, size_t b) { return less(starts[b], starts[a]); };
+  std::vector<size_t> heap;
+  std::vector<uint32_t> ends(starts.begin() + 1, starts.end());
+  for (size_t r = 0; r < ends.size(); ++r) {
+    if (starts[r] < ends[r]) heap.push_back(r);
+  }
+  std::make_heap(heap.begin(), heap.end(), later);
+  std::vector<uint32_t> order;
+  order.reserve(end - first);
+  for (size_t at = 0; at < end; ++at) {
+    std::pop_heap(heap.begin(), heap.end(), later);
+    const size_t r = heap.back();
+    if (at >= first) order.push_back(starts[r]);
+    if (++starts[r] == ends[r]) {
+      heap.pop_back();
+    } else {
+      std::push_heap(heap.begin(), heap.end(), later);
+    }
+  }
+  Reorder(order, &rows);
+  return rows;
 }
 
 RowBatch DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count, const StringPool& strings) {

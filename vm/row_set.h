@@ -16,6 +16,14 @@ namespace tessera::vm {
 RowSet MakeRowSet(const std::vector<SqlType>& types);
 /// Appends the rows of `from`, which has the same columns.
 void AppendRows(RowSet* to, RowSet&& from);
+/// Appends rows [first, first + count) of `from`, which has the same columns.
+void AppendRange(RowSet* to, const RowSet& from, size_t first, size_t count);
+/// The rows of all shipments in the order of their units, which must be different ones, or of the shipments where they are equal.
+RowSet InUnitOrder(const Section& section, std::vector<Shipment> shipments);
+/// Adds a column with the number of each row's unit.
+void AppendUnitColumn(Shipment* shipment);
+/// The rows of shipments that are sorted as the section asks for, merged, between its bounds.
+RowSet MergeRuns(const Section& section, std::vector<Shipment> shipments, const StringPool& strings);
 /// Rows in the order and between the bounds that the section asks for. Text is compared through `strings`.
 void OrderAndLimit(const Section& section, const StringPool& strings, RowSet* rows);
 /// Rows [first, first + count) of the first `columns.size()` columns, decoded, with the result's types.

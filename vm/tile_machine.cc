@@ -58,6 +58,11 @@ TileMachine::TileMachine(const Program& program, int section, const std::vector<
     wide |= info.in == AccumulatorSpec::W || info.out == AccumulatorSpec::W;
     if (info.shape == Shape::Probe) cursors_[in.p1].resize(kTileRows, kNoRow);
     if (info.shape == Shape::Group) group_.resize(kTileRows);
+    // A key may be a wide operand where no instruction has a wide accumulator.
+    if (info.shape == Shape::Probe || info.shape == Shape::Group) {
+      const auto& keys = info.shape == Shape::Group ? section_.columns : program.sections[static_cast<size_t>(program.joins[in.p1].section)].columns;
+      for (int k = 0; k < in.p3; ++k) wide |= keys[static_cast<size_t>(k)].storage() == StorageClass::kWide;
+    }
     if ((info.shape == Shape::Probe || info.shape == Shape::Group) && in.p3 == 1) {  // a key read in place is fetched as a value is
       const Section& keyed = info.shape == Shape::Group ? section_ : program.sections[static_cast<size_t>(program.joins[in.p1].section)];
       wide |= keyed.columns[0].storage() == StorageClass::kWide;

@@ -46,9 +46,10 @@ class Verifier {
     for (const Value& c : p_.constants) {
       if (!IsType(c.type)) return Fail("type of a constant");
     }
-    for (const JoinTable& j : p_.joins) {
-      if (!InRange(j.section, p_.sections) || p_.sections[static_cast<size_t>(j.section)].sink != Section::Sink::kJoin ||
-          p_.joins[static_cast<size_t>(p_.sections[static_cast<size_t>(j.section)].join)].section != j.section) {
+    for (size_t i = 0; i < p_.joins.size(); ++i) {
+      const int32_t by = p_.joins[i].section;
+      if (!InRange(by, p_.sections) || p_.sections[static_cast<size_t>(by)].sink != Section::Sink::kJoin ||
+          p_.sections[static_cast<size_t>(by)].join != static_cast<int32_t>(i)) {
         return Fail("a join table has no section that builds it");
       }
     }
@@ -248,6 +249,10 @@ class Verifier {
     probed_.assign(p_.joins.size(), false);
     std::vector<int32_t> probe_at(p_.joins.size(), -1);
     std::vector<bool> target(s.code.size(), false);
+    for (const Instruction& in : s.code) {
+      // The head of a loop over matches is reached from behind, too, with the accumulators dead.
+      if (in.op == Opcode::Next && InRange(in.p2, s.code)) target[static_cast<size_t>(in.p2)] = true;
+    }
     bool sank = false;
     for (size_t i = 0; i < s.code.size(); ++i) {
       address_ = static_cast<int>(i);
@@ -342,6 +347,7 @@ class Verifier {
           break;
         case Shape::Probe: {
           const Section& b = Builder(in.p1);
+          if (s.source_kind == Section::Source::kDictionary) return Fail("a dictionary section runs at binding, without join tables");
           if (probed_[in.p1]) return Fail("a join table is probed once in a section");
           if (in.p3 != b.keys) return Fail("number of keys");
           TESSERA_TRY(CheckKeys(s, in, b.columns));

@@ -38,6 +38,7 @@ struct RowSet {
 
 /// What one section did.
 struct SectionStatistics {
+  int section = 0;
   std::string label;
   bool on_gpu = false;
   uint64_t rows_in = 0, rows_out = 0;
@@ -48,8 +49,32 @@ struct SectionStatistics {
   double kernel_milliseconds = 0;             ///< GPU: sum over its kernels
 };
 
+/// Where one rank's time went in one statement, and what it moved. Without ranks there is one, rank 0. Times are milliseconds.
+struct RankStatistics {
+  int rank = 0;
+  uint64_t rows_scanned = 0;       ///< of stored tables
+  uint64_t rows_out = 0;           ///< master: rows of the result; others: rows and groups sent to another rank
+  uint64_t tablets = 0;            ///< of which the rank scanned a part
+  uint64_t bytes_read = 0;         ///< encoded bytes of the columns read
+  uint64_t bytes_transferred = 0;  ///< to the GPU
+  uint64_t bytes_sent = 0, bytes_received = 0;  ///< between ranks, tablets not counted
+  uint64_t bytes_scattered = 0;    ///< tablets: received from the master; master: sent
+  double compile = 0;              ///< master: text to program; others: parsing and verifying it
+  double scatter = 0;              ///< tablets on their way over MPI
+  double read = 0;                 ///< opening, checking and binding tablets, summed over the threads
+  double transfer = 0;             ///< to the GPU; 0 where it overlaps the kernels and cannot be told apart
+  double execute = 0;              ///< running sections, reading included
+  double gather = 0;               ///< sending, receiving and waiting for other ranks
+  double merge = 0;                ///< joining what came from other ranks
+  double total = 0;
+};
+
 struct RunStatistics {
-  std::vector<SectionStatistics> sections;
+  std::vector<SectionStatistics> sections;  ///< under a launcher: summed over the ranks, times those of the slowest
+  RankStatistics mine;
+  std::vector<RankStatistics> ranks;        ///< by rank; filled by whoever knows the other ranks
+  /// Ranks that scanned nothing of a stored table that had a tablet for each of them; 0 without ranks.
+  uint64_t idle_shares = 0;
 };
 
 /// What a section needs besides the program.
@@ -74,7 +99,54 @@ class SectionBackend {
   virtual Result<RowSet> RunSection(const SectionContext& context) = 0;
 };
 
+/// How many of the rows beside it a unit of work made. Units of a source are numbered in the order of its rows, the same on all
+/// ranks, so that rows of many ranks can be put into the order in which one process makes them.
+struct UnitRows {
+  uint64_t unit = 0;
+  uint64_t rows = 0;
+};
+
+/// Rows on their way to another rank.
+struct Shipment {
+  RowSet rows;
+  std::vector<UnitRows> units;  ///< what `rows` consists of, in order; units without rows may be missing
+  uint64_t through = 0;         ///< in a stream: all of the sender's units below this number have been shipped
+  bool last = true;             ///< in a stream: nothing follows
+};
+
+/// What ranks that run one program together tell each other (mpi/PROTOCOL.md). All ranks run the same sections in the same
+/// order, so every call that involves all of them is made by all of them, in the same order, whether or not they have failed.
+/// Called from the thread of Executor::Run.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  virtual int rank() const = 0;   ///< 0: the master
+  virtual int ranks() const = 0;  ///< at least 2
+  /// Encoded bytes below which every rank has all tablets of a table.
+  virtual uint64_t replicate_below() const = 0;
+  /// Bytes of a join's build side that a rank has room for.
+  virtual uint64_t broadcast_limit() const = 0;
+
+  /// All ranks. OK if all are OK; else the same error everywhere, naming the lowest rank that failed by itself.
+  virtual Status Agree(const Status& mine) = 0;
+  /// All ranks: the sum of what each gives.
+  virtual Result<uint64_t> Sum(uint64_t mine) = 0;
+  /// All ranks: everybody's shipment, by rank. Text is interned into `strings`.
+  virtual Result<std::vector<Shipment>> AllGather(Shipment mine, StringPool* strings) = 0;
+  /// All ranks: the master's rows become everybody's.
+  virtual Result<RowSet> Broadcast(RowSet mine, StringPool* strings) = 0;
+  /// One shipment, or the reason why there is none, from one rank to another. Send may return before it has arrived, but never
+  /// has more than some messages under way. `wait`: return only when all that was sent has been taken.
+  virtual Status Send(int to, Result<Shipment> shipment, const StringPool& strings, bool wait) = 0;
+  virtual Result<Shipment> Receive(int from, StringPool* strings) = 0;
+  /// Tells the others that what they are doing is in vain: this rank has failed, or has all the rows that it needs.
+  virtual void Stop() = 0;
+  /// Whether another rank said so. Cheap; called often while a section runs, because it also keeps messages moving.
+  virtual bool Stopped() = 0;
+};
+
 struct RunOptions {
+  Exchange* exchange = nullptr;                ///< nullptr: this process alone; not the same on two ranks
   SectionBackend* gpu = nullptr;               ///< nullptr: everything on the host
   bool gpu_required = false;                   ///< a section over a stored table that the GPU cannot run is an error
   const std::atomic<bool>* cancel = nullptr;   ///< set by another thread; the run ends with kCancelled within some milliseconds

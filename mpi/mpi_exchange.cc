@@ -1,0 +1,146 @@
+#include "mpi/mpi_exchange.h"
+
+#include <chrono>
+
+#include "mpi/wire.h"
+
+namespace tessera {
+namespace {
+
+/// Why a shipment did not come: the sender's own error comes out when the ranks agree.
+Status OtherRankFailed() { return {ErrorCode::kCancelled, "another rank failed"}; }
+
+}  // namespace
+
+class MpiExchange::Timer {
+ public:
+  explicit Timer(double* sum) : sum_(sum) {}
+  ~Timer() { *sum_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count(); }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+ private:
+  double* sum_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+void MpiExchange::Begin(uint64_t number, uint64_t replicate_below, uint64_t broadcast_limit, const std::atomic<bool>* cancel) {
+  number_ = number;
+  replicate_below_ = replicate_below;
+  broadcast_limit_ = broadcast_limit;
+  cancel_ = cancel;
+  gather_milliseconds_ = 0;
+  stop_sent_ = false;
+  messenger_.SetWhileWaiting([this] {
+    if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) Stop();
+  });
+}
+
+void MpiExchange::End() { messenger_.SetWhileWaiting({}); }
+
+Status MpiExchange::Agree(const Status& mine) {
+  const Timer timer(&gather_milliseconds_);
+  // The least number wins: errors before cancellations, which are what errors elsewhere cause, and lower ranks before higher ones.
+  int64_t vote = INT64_MAX;
+  constexpr int64_t kCancelledVotes = int64_t{1} << 32;
+  if (!mine.ok()) vote = (mine.code() == ErrorCode::kCancelled ? kCancelledVotes : 0) + rank();
+  const int64_t least = messenger_.Minimum(vote);
+  if (least == INT64_MAX) return Status::Ok();
+  const int owner = static_cast<int>(least % kCancelledVotes);
+  std::string message;
+  if (owner == rank()) {
+    WireWriter out;
+    const bool named = mine.code() != ErrorCode::kCancelled;
+    WriteStatus(named ? Status(mine.code(), "rank " + std::to_string(rank()) + ": " + mine.message(), mine.hint(), mine.position()) : mine, &out);
+    message = out.Take();
+  }
+  messenger_.BroadcastBytes(owner, &message);
+  WireReader in(message);
+  Status status = ReadStatus(&in);
+  TESSERA_TRY(in.End());
+  return status;
+}
+
+Result<uint64_t> MpiExchange::Sum(uint64_t mine) {
+  const Timer timer(&gather_milliseconds_);
+  return static_cast<uint64_t>(messenger_.Sum(static_cast<int64_t>(mine)));
+}
+
+Result<std::vector<vm::Shipment>> MpiExchange::AllGather(vm::Shipment mine, vm::StringPool* strings) {
+  const Timer timer(&gather_milliseconds_);
+  WireWriter out;
+  WriteShipment(mine, *strings, &out);
+  const std::vector<Bytes> messages = messenger_.AllGatherBytes(out.Take());
+  std::vector<vm::Shipment> all(messages.size());
+  for (size_t r = 0; r < messages.size(); ++r) {
+    if (static_cast<int>(r) == rank()) {
+      all[r] = std::move(mine);
+    } else {
+      TESSERA_ASSIGN(all[r], ReadShipment(messages[r].view(), strings));
+    }
+  }
+  return all;
+}
+
+Result<vm::RowSet> MpiExchange::Broadcast(vm::RowSet mine, vm::StringPool* strings) {
+  const Timer timer(&gather_milliseconds_);
+  std::string message;
+  vm::Shipment shipment;
+  if (rank() == 0) {
+    shipment.rows = std::move(mine);
+    WireWriter out;
+    WriteShipment(shipment, *strings, &out);
+    message = out.Take();
+  }
+  messenger_.BroadcastBytes(0, &message);
+  if (rank() == 0) return std::move(shipment.rows);
+  TESSERA_ASSIGN(shipment, ReadShipment(message, strings));
+  return std::move(shipment.rows);
+}
+
+Status MpiExchange::Send(int to, Result<vm::Shipment> shipment, const vm::StringPool& strings, bool wait) {
+  const Timer timer(&gather_milliseconds_);
+  WireWriter out;
+  out.Number(shipment.ok());
+  if (shipment.ok()) WriteShipment(*shipment, strings, &out);
+  messenger_.Send(to, kTagRows, out.Take(), wait);
+  return Status::Ok();
+}
+
+Result<vm::Shipment> MpiExchange::Receive(int from, vm::StringPool* strings) {
+  const Timer timer(&gather_milliseconds_);
+  const Bytes message = messenger_.Receive(from, kTagRows);
+  if (message.size < 1 || message.data[0] == 0) return OtherRankFailed();
+  return ReadShipment(message.view().substr(1), strings);
+}
+
+void MpiExchange::Stop() {
+  if (stop_sent_) return;
+  stop_sent_ = true;
+  // Earlier ones have long been taken, or lie in the receivers' buffers: eight bytes each.
+  while (!stops_.empty()) {
+    bool done = true;
+    for (Transport::Request& r : stops_.front().requests) done &= messenger_.transport().Done(&r);
+    if (!done) break;
+    stops_.pop_front();
+  }
+  StopMessage& message = stops_.emplace_back();
+  message.number = number_;
+  for (int r = 0; r < ranks(); ++r) {
+    if (r != rank()) message.requests.push_back(messenger_.transport().Send(r, kTagStop, &message.number, sizeof message.number, false));
+  }
+}
+
+bool MpiExchange::Stopped() {
+  size_t bytes = 0;
+  int source = 0;
+  // A rank that is done with an earlier program may find the stop of a later one, and the other way round.
+  while (messenger_.transport().Probe(-1, kTagStop, &bytes, &source)) {
+    uint64_t number = 0;
+    messenger_.Wait(messenger_.transport().Receive(source, kTagStop, &number, sizeof number));
+    latest_stop_ = std::max(latest_stop_, number);
+  }
+  return latest_stop_ >= number_;
+}
+
+}  // namespace tessera

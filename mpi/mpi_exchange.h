@@ -1,0 +1,54 @@
+// vm::Exchange over messages between ranks. Private to mpi/.
+//
+// Start at: Begin, at the start of every program, with the same number on all ranks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+
+#include "mpi/messenger.h"
+#include "vm/vm.h"
+
+namespace tessera {
+
+class MpiExchange final : public vm::Exchange {
+ public:
+  explicit MpiExchange(Messenger* messenger) : messenger_(*messenger) {}
+
+  /// A program starts. `cancel` may be nullptr; it is watched in every wait, and stops the other ranks.
+  void Begin(uint64_t number, uint64_t replicate_below, uint64_t broadcast_limit, const std::atomic<bool>* cancel);
+  void End();
+  double gather_milliseconds() const { return gather_milliseconds_; }
+
+  int rank() const override { return messenger_.rank(); }
+  int ranks() const override { return messenger_.ranks(); }
+  uint64_t replicate_below() const override { return replicate_below_; }
+  uint64_t broadcast_limit() const override { return broadcast_limit_; }
+  Status Agree(const Status& mine) override;
+  Result<uint64_t> Sum(uint64_t mine) override;
+  Result<std::vector<vm::Shipment>> AllGather(vm::Shipment mine, vm::StringPool* strings) override;
+  Result<vm::RowSet> Broadcast(vm::RowSet mine, vm::StringPool* strings) override;
+  Status Send(int to, Result<vm::Shipment> shipment, const vm::StringPool& strings, bool wait) override;
+  Result<vm::Shipment> Receive(int from, vm::StringPool* strings) override;
+  void Stop() override;
+  bool Stopped() override;
+
+ private:
+  class Timer;
+
+  Messenger& messenger_;
+  uint64_t number_ = 0;
+  uint64_t replicate_below_ = 0, broadcast_limit_ = 0;
+  const std::atomic<bool>* cancel_ = nullptr;
+  double gather_milliseconds_ = 0;
+  uint64_t latest_stop_ = 0;   ///< the greatest number of a program that another rank has stopped
+  bool stop_sent_ = false;
+  struct StopMessage {
+    uint64_t number;
+    std::vector<Transport::Request> requests;
+  };
+  std::deque<StopMessage> stops_;
+};
+
+}  // namespace tessera

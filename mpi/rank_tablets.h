@@ -1,0 +1,55 @@
+// The tablets of a rank that has no catalog: opened in the database's directory where it sees one, or received from the master and
+// kept for the session. Private to mpi/.
+//
+// Start at: Describe (master), Take (others). One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "mpi/wire.h"
+#include "tablet/tablet.h"
+
+namespace tessera {
+
+/// Writes what other ranks need to know of the tables that the program reads.
+Status WriteTables(const vm::Program& program, const Snapshot& snapshot, WireWriter* out);
+
+/// Whether the ranks share the table by whole tablets in turn: otherwise every rank has all of it.
+bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below);
+
+class RankTablets {
+ public:
+  /// A tablet that has to come from the master.
+  struct Wanted {
+    TabletIdentity identity;
+    uint64_t table = 0, tablet = 0;  ///< number in the program's tables, and there
+  };
+
+  /// Forgets everything.
+  void Open(std::string directory, bool scattered);
+  /// The tables that WriteTables described, as a snapshot that the executor can run on. `wanted` gets the tablets of this rank's share
+  /// that are not here yet; Keep must have brought them before a program runs.
+  Result<std::shared_ptr<const Snapshot>> Take(WireReader* in, int rank, int ranks, uint64_t replicate_below, std::vector<Wanted>* wanted);
+  /// Room for a tablet's bytes: in memory up to `memory` bytes in all, otherwise in a file that has no name. Errors: kResource.
+  Result<uint8_t*> MakeRoom(const TabletIdentity& identity, uint64_t memory);
+  /// Takes over what MakeRoom gave.
+  std::shared_ptr<const Tablet> Keep(const TabletIdentity& identity, const uint8_t* bytes);
+
+ private:
+  struct Table {
+    std::shared_ptr<const std::vector<SqlType>> types;
+    std::map<int64_t, std::shared_ptr<const Tablet>> tablets;  ///< by tablet id
+  };
+
+  std::string directory_;
+  bool scattered_ = false;
+  std::map<int64_t, uint64_t> in_memory_;  ///< bytes of the tablets that are in memory, by tablet id
+  std::map<int64_t, Table> tables_;
+};
+
+}  // namespace tessera

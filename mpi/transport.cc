@@ -1,0 +1,29 @@
+// Finding and loading the shared object that has MPI in it.
+#include "mpi/transport.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace tessera {
+
+Result<std::unique_ptr<Transport>> OpenTransport() {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr && std::getenv("PMIX_RANK") == nullptr) return std::unique_ptr<Transport>();
+  std::string path(4096, 0);
+  const ssize_t n = readlink("/proc/self/exe", path.data(), path.size());
+  path.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  path = path.substr(0, path.rfind('/') + 1) + "tessera_mpi.so";
+  // Global: Open MPI loads its own components, which look for its symbols there.
+  void* const object = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  void* const open = object == nullptr ? nullptr : dlsym(object, kTransportFunction);
+  if (open == nullptr) {
+    const char* const reason = dlerror();
+    return Status(ErrorCode::kUnsupported, std::string("started by mpirun or srun, but without MPI: ") + (reason != nullptr ? reason : path),
+                  "Install Open MPI (libopenmpi-dev, openmpi-bin) and build Tessera again.");
+  }
+  return std::unique_ptr<Transport>(reinterpret_cast<Transport* (*)()>(open)());
+}
+
+}  // namespace tessera

@@ -1,0 +1,139 @@
+// Long and deep statements: an answer or an error, never a crash, on a stack of ordinary size.
+#include <pthread.h>
+
+#include <functional>
+
+#include "tests/bind_fixture.h"
+
+namespace tessera {
+namespace {
+
+std::string Repeat(std::string_view s, int n) {
+  std::string out;
+  out.reserve(s.size() * static_cast<size_t>(n));
+  for (int i = 0; i < n; ++i) out += s;
+  return out;
+}
+
+/// Runs `work` on a thread with a stack of `bytes`.
+void OnStack(size_t bytes, std::function<void()> work) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
+  pthread_t thread;
+  const auto run = [](void* f) -> void* {
+    (*static_cast<std::function<void()>*>(f))();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, run, &work), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+const char* const kTooDeep = "statement is nested too deeply (more than 1000 levels)";
+const char* const kTooLarge = "expression is too large: operands that are used twice are nested too deeply";
+
+struct Shape {
+  const char* name;
+  std::function<std::string(int)> sql;
+  const char* at_900;      // what 900 levels give
+};
+
+TEST_F(BindTest, DeepStatements) {
+  const Shape shapes[] = {
+      {"parentheses", [](int n) { return "SELECT " + Repeat("(", n) + "1" + Repeat(")", n); }, "no error"},
+      {"sum", [](int n) { return "SELECT i" + Repeat("+1", n) + " FROM t"; }, "no error"},
+      {"minus", [](int n) { return "SELECT " + Repeat("- ", n) + "i FROM t"; }, "no error"},
+      {"not", [](int n) { return "SELECT " + Repeat("NOT ", n) + "flag FROM t"; }, "no error"},
+      {"calls", [](int n) { return "SELECT " + Repeat("abs(", n) + "i" + Repeat(")", n) + " FROM t"; }, "no error"},
+      {"case", [](int n) { return "SELECT " + Repeat("CASE WHEN i=1 THEN ", n) + "i" + Repeat(" END", n) + " FROM t"; }, "no error"},
+      {"simple case", [](int n) { return "SELECT " + Repeat("CASE ", n) + "i" + Repeat(" WHEN 1 THEN 2 END", n) + " FROM t"; }, "no error"},
+      {"casts", [](int n) { return "SELECT i" + Repeat("::decimal(12,2)", n / 2) + Repeat("::int::bigint", n / 4) + " FROM t"; }, "no error"},
+      {"is true", [](int n) { return "SELECT flag" + Repeat(" IS TRUE", n) + " FROM t"; }, "no error"},
+      {"and or", [](int n) { return "SELECT 1 FROM t WHERE " + Repeat("i=1 AND (s=2 OR (", n / 3) + "flag" + Repeat("))", n / 3); }, "no error"},
+      {"nullif", [](int n) { return "SELECT " + Repeat("nullif(", n) + "i" + Repeat(",1)", n) + " FROM t"; }, kTooLarge},
+      {"between", [](int n) { return "SELECT 1 FROM t WHERE " + Repeat("(", n) + "flag" + Repeat(" BETWEEN false AND true)", n); }, kTooLarge},
+      {"greatest", [](int n) { return "SELECT " + Repeat("greatest(", n) + "i" + Repeat(",1)", n) + " FROM t"; }, kTooLarge},
+      {"subqueries", [](int n) { return Repeat("(SELECT ", n) + "1" + Repeat(")", n); }, "a subquery in an expression is not supported"},
+      {"unions", [](int n) { return "SELECT 1" + Repeat(" UNION SELECT 1", n); }, "UNION is not supported"},
+      {"joins",
+       [](int n) {
+         std::string sql = "SELECT 1 FROM t t0";
+         for (int i = 1; i <= n; ++i) sql += " JOIN t t" + std::to_string(i) + " ON true";
+         return sql;
+       },
+       "no error"},
+  };
+  // 2 MiB: a quarter of what is ordinary, so that three quarters are left to what comes after the binder.
+  OnStack(size_t{2} << 20, [&] {
+    for (const Shape& s : shapes) {
+      EXPECT_EQ(Message(s.sql(900)), s.at_900) << s.name;
+      for (int levels : {3500, 100000}) {
+        const std::string message = Message(s.sql(levels));
+        const bool expected = message == kTooDeep || message == s.at_900 || (std::string_view(s.name) == "parentheses" && message == "no error");
+        EXPECT_TRUE(expected) << s.name << " " << levels << ": " << message;
+      }
+    }
+  });
+  EXPECT_EQ(Message("SELECT " + Repeat("(", 100000) + "1" + Repeat(")", 100000)), kTooDeep);
+  EXPECT_EQ(Message("SELECT 1" + Repeat("+1", 100000)), kTooDeep);
+}
+
+TEST_F(BindTest, WideStatements) {
+  OnStack(size_t{2} << 20, [&] {
+    EXPECT_EQ(Message("SELECT 1 FROM t WHERE i = 1" + Repeat(" AND i = 1", 20000)), "no error");
+    EXPECT_EQ(Message("SELECT 1 FROM t WHERE i = 1" + Repeat(" OR i = 1", 20000)), "no error");
+    EXPECT_EQ(Message("SELECT 1 FROM t WHERE i IN (1" + Repeat(",123456", 10000) + ")"), "no error");
+    EXPECT_EQ(Message("SELECT 1 FROM t WHERE i IN (s" + Repeat(",123456", 10000) + ")"), "no error");
+    EXPECT_EQ(Message("SELECT i" + Repeat(",i", 10000) + " FROM t"), "no error");
+    EXPECT_EQ(Message("SELECT coalesce(i" + Repeat(",s", 10000) + ") FROM t"), "no error");
+    EXPECT_EQ(Message("SELECT concat(v" + Repeat(",v", 10000) + ") FROM t"), "no error");
+    EXPECT_EQ(Message("SELECT CASE i" + Repeat(" WHEN 1 THEN 2", 20000) + " END FROM t"), "no error");
+    EXPECT_EQ(Message("SELECT greatest(i" + Repeat(",s", 1000) + ") FROM t"), kTooLarge);
+  });
+}
+
+TEST_F(BindTest, ManyRows) {
+  const Result<Statement> bound = Bind("INSERT INTO u VALUES (1, 2, 'x')" + Repeat(",(-12345, NULL, 'some text')", 19999), snapshot_);
+  ASSERT_TRUE(bound.ok());
+  EXPECT_EQ(bound->values.rows, 20000u);
+  EXPECT_EQ(bound->values.columns[0].fixed.back(), -12345);
+}
+
+TEST_F(BindTest, LongText) {
+  EXPECT_EQ(Message("SELECT '" + std::string(1 << 20, 'x') + "'"), "no error");
+  EXPECT_EQ(Message("SELECT 1" + std::string(1 << 20, ' ')), "no error");
+  EXPECT_EQ(Message(std::string(1 << 20, ';')), "no statement");
+  EXPECT_EQ(Message("SELECT '" + std::string(5 << 20, 'x') + "'"), "statement is too long (5242889 bytes, at most 4194304)");
+  // An error message does not repeat a megabyte.
+  EXPECT_LT(Message("SELECT 1 '" + std::string(1 << 20, 'x') + "'").size(), 300u);
+}
+
+// PostgreSQL's scanner takes time with the square of the length of such text.
+TEST_F(BindTest, OperatorsWithoutEnd) {
+  for (const char* piece : {"+", "/*", "/**/", "<>", "@"}) {
+    EXPECT_EQ(Message("SELECT 1 " + Repeat(piece, 200000) + " 2"), "operator too long") << piece;
+  }
+  EXPECT_EQ(Message("SELECT 1 /*" + Repeat("*", 200000) + "*/"), "no error");
+  EXPECT_EQ(Message("SELECT '" + Repeat("/*", 100000) + "'"), "no error");
+}
+
+TEST_F(BindTest, ManyThreadsBindAtOnce) {
+  const std::string long_sql = "SELECT i" + Repeat(", i + 1", 3000) + " FROM t";
+  std::vector<pthread_t> threads(4);
+  std::function<void()> work = [&] {
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_EQ(Message(i % 2 == 0 ? long_sql : "SELECT i + 1 FROM t"), "no error");
+      EXPECT_EQ(Message("SELECT j FROM t"), "column \"j\" does not exist");
+    }
+  };
+  const auto run = [](void* f) -> void* {
+    (*static_cast<std::function<void()>*>(f))();
+    return nullptr;
+  };
+  for (pthread_t& t : threads) ASSERT_EQ(pthread_create(&t, nullptr, run, &work), 0);
+  for (pthread_t& t : threads) pthread_join(t, nullptr);
+}
+
+}  // namespace
+}  // namespace tessera

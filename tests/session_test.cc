@@ -1,0 +1,229 @@
+// Unit tests of session/: formats of results, widths of characters, settings, cancelling.
+
+#include "session/session.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "compiler/compiler.h"
+#include "session/display_width.h"
+#include "session/result_text.h"
+#include "session/statistics_text.h"
+
+namespace tessera {
+namespace {
+
+std::unique_ptr<Session> Open() {
+  SessionOptions options;
+  options.device = DeviceChoice::kHost;
+  options.threads = 2;
+  Result<std::unique_ptr<Session>> session = Session::Open(options);
+  EXPECT_TRUE(session.ok());
+  return std::move(*session);
+}
+
+/// All that a statement prints, or its error.
+std::string Answer(Session* session, const std::string& sql, ResultTextOptions options = {}) {
+  std::string out;
+  auto writer = MakeResultText(
+      options,
+      [&](std::string_view text) {
+        out += text;
+        return Status::Ok();
+      },
+      [&](const std::string& tag) { out += tag; });
+  Status status = session->Execute(sql, writer.get());
+  return status.ok() ? out : FormatError(status, sql);
+}
+
+std::string Format(ResultFormat format, const std::string& sql) {
+  ResultTextOptions options;
+  options.format = format;
+  return Answer(Open().get(), sql, options);
+}
+
+TEST(DisplayWidth, CountsColumnsNotBytes) {
+  EXPECT_EQ(DisplayWidth(""), 0u);
+  EXPECT_EQ(DisplayWidth("abc"), 3u);
+  EXPECT_EQ(DisplayWidth("äöü"), 3u);
+  EXPECT_EQ(DisplayWidth("日本"), 4u);
+  EXPECT_EQ(DisplayWidth("e\xCC\x81"), 1u);  // e and a combining acute accent
+  EXPECT_EQ(DisplayWidth("\xF0\x9F\x98\x80"), 2u);
+}
+
+TEST(DisplayWidth, CutsWithAnEllipsis) {
+  EXPECT_EQ(CutToWidth("abcdef", 6), "abcdef");
+  EXPECT_EQ(CutToWidth("abcdef", 4), "abc…");
+  EXPECT_EQ(CutToWidth("日本語", 4), "日…");  // a wide character is not cut in half
+  EXPECT_EQ(CutToWidth("日本語", 5), "日本…");
+  EXPECT_EQ(CutToWidth("x", 0), "");
+}
+
+TEST(DisplayWidth, MakesAnyBytesPrintable) {
+  EXPECT_EQ(Printable("a\nb\tc\r\x1b[0m"), "a\\nb\\tc\\r\\x1b[0m");
+  EXPECT_EQ(Printable("\xFFx\xC3"), "\xEF\xBF\xBDx\xEF\xBF\xBD");
+  EXPECT_EQ(ValidUtf8("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");  // a surrogate
+  EXPECT_EQ(ValidUtf8("ü日\xF0\x9F\x98\x80"), "ü日\xF0\x9F\x98\x80");
+}
+
+TEST(ResultText, NamesOfFormats) {
+  for (const char* name : {"box", "csv", "json", "markdown", "line"}) {
+    const std::optional<ResultFormat> format = FindResultFormat(name);
+    ASSERT_TRUE(format.has_value()) << name;
+    EXPECT_STREQ(ResultFormatName(*format), name);
+  }
+  EXPECT_FALSE(FindResultFormat("xml").has_value());
+}
+
+TEST(ResultText, FloatsThatJsonHasNoNumberFor) {
+  EXPECT_EQ(Format(ResultFormat::kJson,
+                   "SELECT CAST('NaN' AS DOUBLE PRECISION) AS a, CAST('-Infinity' AS DOUBLE PRECISION) AS b"),
+            "[{\"a\":\"NaN\",\"b\":\"-Infinity\"}]\n");
+}
+
+TEST(ResultText, CsvTellsNullFromEmpty) {
+  EXPECT_EQ(Format(ResultFormat::kCsv, "SELECT NULL AS a, '' AS b, 'x' AS c"), "a,b,c\n,\"\",x\n");
+}
+
+TEST(ResultText, EveryRowOfManyBatches) {
+  const std::unique_ptr<Session> session = Open();
+  Answer(session.get(), "CREATE TABLE t (x INTEGER)");
+  Answer(session.get(), "INSERT INTO t VALUES (0)");
+  for (int i = 0; i < 16; ++i) Answer(session.get(), "INSERT INTO t SELECT x + " + std::to_string(1 << i) + " FROM t");
+  for (const ResultFormat format :
+       {ResultFormat::kCsv, ResultFormat::kLine, ResultFormat::kMarkdown, ResultFormat::kBox}) {
+    ResultTextOptions options;
+    options.format = format;
+    const std::string out = Answer(session.get(), "SELECT x FROM t ORDER BY x", options);
+    EXPECT_GE(std::count(out.begin(), out.end(), '\n'), 65536);
+    EXPECT_NE(out.find("65535"), std::string::npos);
+  }
+  // The box of a long result has its first and last rows, whatever the batches are.
+  for (const size_t rows : {1, 2, 3, 40, 65535}) {
+    ResultTextOptions options;
+    options.format = ResultFormat::kBox;
+    options.max_rows = rows;
+    const std::string out = Answer(session.get(), "SELECT x FROM t ORDER BY x", options);
+    EXPECT_NE(out.find(rows > 1 ? "│     0 │" : "│ 0 │"), std::string::npos) << rows;
+    EXPECT_EQ(out.find("│ 65535 │") != std::string::npos, rows > 1) << rows;
+    EXPECT_EQ(static_cast<size_t>(std::count(out.begin(), out.end(), '\n')), rows + 6) << rows;
+    EXPECT_NE(out.find("65536 rows (" + std::to_string(rows) + " shown)"), std::string::npos);
+  }
+}
+
+TEST(ResultText, ErrorOfTheReaderEndsTheStatement) {
+  const std::unique_ptr<Session> session = Open();
+  auto writer = MakeResultText({}, [](std::string_view) { return Status(ErrorCode::kIo, "nobody there"); }, {});
+  Status status = session->Execute("SELECT 1", writer.get());
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.message(), "nobody there");
+}
+
+TEST(Session, CommandTags) {
+  const std::unique_ptr<Session> session = Open();
+  EXPECT_EQ(Answer(session.get(), "CREATE TABLE t (x INTEGER, s TEXT)"), "CREATE TABLE");
+  EXPECT_EQ(Answer(session.get(), "INSERT INTO t VALUES (1, 'a'), (2, NULL)"), "INSERT 0 2");
+  EXPECT_EQ(Answer(session.get(), "INSERT INTO t SELECT x + 2, s FROM t"), "INSERT 0 2");
+  EXPECT_EQ(session->last_timing().rows, 2u);
+  EXPECT_EQ(Answer(session.get(), "SELECT count(*) AS n FROM t"), "n\n4\n");
+  EXPECT_EQ(session->last_timing().rows, 1u);
+  EXPECT_GT(session->last_timing().total, 0.0);
+  EXPECT_EQ(Answer(session.get(), "DROP TABLE t"), "DROP TABLE");
+  EXPECT_EQ(Answer(session.get(), "SET threads = 1"), "SET");
+}
+
+TEST(Session, ErrorsChangeNothing) {
+  const std::unique_ptr<Session> session = Open();
+  Answer(session.get(), "CREATE TABLE t (x INTEGER NOT NULL)");
+  Answer(session.get(), "INSERT INTO t VALUES (1), (2147483647)");
+  EXPECT_NE(Answer(session.get(), "INSERT INTO t VALUES (3), (NULL)").find("ERROR"), std::string::npos);
+  EXPECT_NE(Answer(session.get(), "INSERT INTO t SELECT x + 1 FROM t").find("out of range"), std::string::npos);
+  EXPECT_EQ(Answer(session.get(), "SELECT count(*) AS n FROM t"), "n\n2\n");
+}
+
+TEST(Session, Settings) {
+  const std::unique_ptr<Session> session = Open();
+  EXPECT_EQ(Answer(session.get(), "SHOW threads"), "threads\n2\n");
+  Answer(session.get(), "SET threads TO 3");
+  EXPECT_EQ(session->threads(), 3);
+  EXPECT_NE(Answer(session.get(), "SET threads = 0").find("from 1 to"), std::string::npos);
+  EXPECT_NE(Answer(session.get(), "SET threds = 1").find("Perhaps you meant \"threads\""), std::string::npos);
+  EXPECT_NE(Answer(session.get(), "SHOW thread").find("Perhaps you meant \"threads\""), std::string::npos);
+  EXPECT_NE(Answer(session.get(), "SHOW ALL").find("lock_timeout"), std::string::npos);
+  Answer(session.get(), "SET tablet_rows = 3");
+  Answer(session.get(), "CREATE TABLE a (x INTEGER)");
+  Answer(session.get(), "CREATE TABLE b (x INTEGER) WITH (tablet_rows = 5)");
+  const std::shared_ptr<const Snapshot> tables = *session->Tables();
+  EXPECT_EQ(tables->Find("a")->schema.tablet_rows, 3u);
+  EXPECT_EQ(tables->Find("b")->schema.tablet_rows, 5u);
+}
+
+TEST(Session, CancelOfNothingIsForgotten) {
+  const std::unique_ptr<Session> session = Open();
+  session->Cancel();
+  EXPECT_EQ(Answer(session.get(), "SELECT 1 AS a"), "a\n1\n");
+}
+
+TEST(Session, CancelReachesOnlyTheRunningStatement) {
+  const std::unique_ptr<Session> session = Open();
+  Answer(session.get(), "CREATE TABLE t (x INTEGER)");
+  Answer(session.get(), "INSERT INTO t VALUES (1), (2), (3)");
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) session->Cancel();
+  });
+  int cancelled = 0;
+  for (int i = 0; i < 300; ++i) {
+    const std::string out = Answer(session.get(), "SELECT count(*) AS n FROM t");
+    if (out != "n\n3\n") {
+      ++cancelled;
+      EXPECT_EQ(out, "ERROR:  canceling statement due to user request");
+    }
+  }
+  stop = true;
+  other.join();
+  EXPECT_GT(cancelled, 0);
+  // Whatever was under way when the loop ended must not reach a later statement.
+  EXPECT_EQ(Answer(session.get(), "SELECT count(*) AS n FROM t"), "n\n3\n");
+}
+
+TEST(Session, CancelStopsALongQuery) {
+  const std::unique_ptr<Session> session = Open();
+  Answer(session.get(), "CREATE TABLE t (x INTEGER)");
+  Answer(session.get(), "INSERT INTO t VALUES (1)");
+  for (int i = 0; i < 14; ++i) Answer(session.get(), "INSERT INTO t SELECT x FROM t");
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    session->Cancel();
+  });
+  const auto start = std::chrono::steady_clock::now();
+  // 2^42 pairs.
+  EXPECT_EQ(Answer(session.get(), "SELECT count(*) FROM t a, t b, t c WHERE a.x = b.x AND b.x = c.x"),
+            "ERROR:  canceling statement due to user request");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  other.join();
+  EXPECT_EQ(Answer(session.get(), "SELECT count(*) AS n FROM t"), "n\n16384\n");
+}
+
+TEST(Session, GpuThatIsNotThere) {
+  SessionOptions options;
+  options.device = DeviceChoice::kGpu;
+  Result<std::unique_ptr<Session>> session = Session::Open(options);
+  if (session.ok()) GTEST_SKIP() << "there is a GPU";
+  EXPECT_EQ(session.status().code(), ErrorCode::kDevice);
+}
+
+TEST(StatisticsText, Bytes) {
+  EXPECT_EQ(BytesText(0), "0 B");
+  EXPECT_EQ(BytesText(999), "999 B");
+  EXPECT_EQ(BytesText(1000), "1.00 KB");
+  EXPECT_EQ(BytesText(23'456'789), "23.5 MB");
+  EXPECT_EQ(BytesText(1.5e12), "1.50 TB");
+}
+
+}  // namespace
+}  // namespace tessera
