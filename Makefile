@@ -1,11 +1,12 @@
 # Tessera's build: `make help` lists the targets, the banner says what was found on this machine.
 #
-# A source file with a main() becomes the program build/<name of the file>; tests/*_test.cc become GoogleTest programs,
-# bench/*.cc become build/<name>_bench; everything else goes into one static library. New files are picked up as they
-# appear: nothing here names a source file, except for the choice between the kernels and their stand-in.
+# A source file with a main() becomes the program build/<name of the file>; tests/*_test.cc become GoogleTest
+# programs, bench/*.cc become build/<name>_bench; everything else goes into one static library. New files are picked
+# up as they appear: hardly a source file is named here.
 #
-# Variables: B=dir (build folder), CUDA_ARCHS="90 100", NOCUDA=1 (as if there were no toolkit), NOBUILD=1 (run what is in
-# build/ as it is: for a machine to which only the binaries were carried), SCALE=1, DEVICE=host|gpu, EXCLUDE="a.cc b.cc".
+# Variables: B=dir (build folder), CUDA_ARCHS="90 100", NOCUDA=1 (as if there were no toolkit), NOBUILD=1 (run what is
+# in build/ as it is: for a machine to which only the binaries were carried), SCALE=1, DEVICE=host|gpu, CSV=file,
+# EXCLUDE="a.cc b.cc".
 SHELL := /bin/bash
 .SUFFIXES:
 .DELETE_ON_ERROR:
@@ -41,10 +42,18 @@ CUDA_HOME := $(abspath $(dir $(NVCC))..)
 CUDA_VERSION := $(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
 endif
 GPUS := $(shell command -v nvidia-smi >/dev/null 2>&1 && \
-          nvidia-smi --query-gpu=name,compute_cap --format=csv,noheader 2>/dev/null | tr ' ' '_' | grep -E ',_[0-9]+\.[0-9]+$$')
+  nvidia-smi --query-gpu=name,compute_cap --format=csv,noheader 2>/dev/null | tr ' ' '_' | grep -E ',_[0-9.]+$$')
 GPU_ARCHS := $(sort $(foreach g,$(GPUS),$(subst .,,$(lastword $(subst _, ,$g)))))
 CUDA_ARCHS ?= $(or $(GPU_ARCHS),80 90)
 MPICXX := $(shell command -v mpicxx 2>/dev/null)
+
+# The packages that a build, and the tests, lack.
+MISSING := $(strip $(if $(call Has,gcc),,g++) \
+  $(if $(and $(call Has,pg_query.h),$(call HasLibrary,pg_query.a)),,libpg-query-dev) \
+  $(if $(and $(call Has,sqlite3.h),$(call HasLibrary,sqlite3.so)),,libsqlite3-dev) \
+  $(if $(call Has,fmt/core.h),,libfmt-dev) $(if $(call Has,nlohmann/json.hpp),,nlohmann-json3-dev) $(if $(call Has,xxhash.h),,libxxhash-dev) \
+  $(if $(and $(call Has,histedit.h),$(call HasLibrary,edit.so)),,libedit-dev))
+MISSING_TEST := $(if $(and $(call Has,gtest/gtest.h),$(call HasLibrary,gtest.a)),,libgtest-dev)
 
 # ---- Flags ----------------------------------------------------------------------------------------------------------
 
@@ -62,8 +71,8 @@ ifneq ($(SANITIZE),)
 CXXFLAGS := $(subst -O3,-O1,$(CXXFLAGS)) -g -fno-omit-frame-pointer -fsanitize=$(SANITIZE) -fno-sanitize-recover=all
 LDFLAGS += -fsanitize=$(SANITIZE)
 endif
-# libpg_query is static, because few machines have it. Its archive exports functions of an old xxhash; ours is inlined from
-# the header (XXH_INLINE_ALL), so the two never meet.
+# libpg_query is static, because few machines have it. Its archive exports functions of an old xxhash; ours is inlined
+# from the header (XXH_INLINE_ALL), so the two never meet.
 LIBS := -lsqlite3 -l:libpg_query.a -ledit -ldl
 ifneq ($(NVCC),)
 CPPFLAGS += -isystem $(CUDA_HOME)/include
@@ -96,6 +105,10 @@ PROGRAM_SOURCES := $(filter-out $(BENCH_SOURCES) %_test.cc,$(WITH_MAIN))
 PROGRAMS := $(notdir $(PROGRAM_SOURCES:.cc=))
 # What several tests share: the files of tests/ that are neither tests nor programs.
 TEST_PARTS := $(filter-out %_test.cc $(WITH_MAIN),$(TEST_SOURCES))
+# Of those, what the programs link with: it must not need GoogleTest.
+PROGRAM_PARTS := $(filter tests/logic_%.cc tests/md5.cc,$(TEST_PARTS))
+
+BENCH_PROGRAMS := $(B)/tessera $(B)/ssb_gen $(B)/ssb_bench  # what demo and bench-ssb run
 
 LIBRARY_OBJECTS := $(patsubst %,$(B)/obj/%.o,$(filter-out $(WITH_MAIN),$(SOURCES)) $(KERNELS))
 TEST_PART_OBJECTS := $(TEST_PARTS:%=$(B)/obj/%.o)
@@ -106,15 +119,15 @@ ALL_SOURCES := $(SOURCES) $(KERNELS) $(TEST_SOURCES) $(BENCH_SOURCES)
 .PHONY: all programs tests demo demo-run test test-run test-gpu bench-ssb bench-ssb-run asan tsan format format-check \
         opcodes help clean requirements FORCE
 
-all: programs tests  ##build Everything that can be built here, into build/ (the default)
-programs: $(PROGRAMS:%=$(B)/%) $(BENCHES:%=$(B)/%) $(MPI_OBJECT)  ##build The programs: tessera, ssb_gen, uniform_gen, sqllogictest, the benchmarks
+all: programs $(if $(MISSING_TEST),,tests)  ##build Everything that can be built here, into build/ (the default)
+programs: $(PROGRAMS:%=$(B)/%) $(BENCHES:%=$(B)/%) $(MPI_OBJECT)  ##build The programs, benchmarks included
 tests: $(TESTS:%=$(B)/%)  ##build The unit tests
 
 # Set-up comes before the make that looks for what is there.
 demo:  ##try Install what is missing, build, generate SSB (SCALE=1), load it and run its 13 queries
 	@$(if $(NOBUILD),,tests/setup build)
 	@$(MAKE) --no-print-directory demo-run
-demo-run: $(if $(NOBUILD),,programs)
+demo-run: $(if $(NOBUILD),,$(BENCH_PROGRAMS))
 	@bench/ssb.sh demo $(B) $(SCALE)
 
 test:  ##test Install what is missing, build, run every test on the host, close with the totals
@@ -132,16 +145,16 @@ tsan:  ##test The host tests with the thread sanitizer, in build/tsan
 bench-ssb:  ##measure The Star Schema Benchmark: DEVICE=host|gpu SCALE=1 CSV=file; on the host beside DuckDB
 	@$(if $(NOBUILD),,tests/setup build $(if $(filter host,$(DEVICE)),bench))
 	@$(MAKE) --no-print-directory bench-ssb-run
-bench-ssb-run: $(if $(NOBUILD),,programs)
+bench-ssb-run: $(if $(NOBUILD),,$(BENCH_PROGRAMS))
 	@bench/ssb.sh bench $(B) $(SCALE) $(DEVICE) $(CSV)
 
+FORMATTED = $(wildcard $(foreach f,$(FOLDERS) tests bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
 format:  ##maintain Format all C++ and CUDA sources with clang-format
-	@clang-format -i --style=file $(wildcard $(foreach f,$(FOLDERS) tests bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
+	@clang-format -i --style=file $(FORMATTED)
 format-check:  ##maintain Name the files that `make format` would change
-	@clang-format --style=file --dry-run $(wildcard $(foreach f,$(FOLDERS) tests bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh)) 2>&1 | \
-	  sed -n 's/:[0-9]*:[0-9]*: warning.*//p' | sort -u
+	@clang-format --style=file --dry-run $(FORMATTED) 2>&1 | sed -n 's/:[0-9]*:[0-9]*: warning.*//p' | sort -u
 opcodes: $(B)/opcodes_md  ##maintain Write vm/OPCODES.md anew from the opcode table
-	@$< >vm/OPCODES.md
+	@$< >$(B)/OPCODES.md && mv $(B)/OPCODES.md vm/OPCODES.md
 clean:  ##maintain Remove build/
 	@rm -rf $(B)
 
@@ -154,18 +167,16 @@ help:  ##build This list
 
 # ---- Banner and requirements ----------------------------------------------------------------------------------------
 
-MISSING := $(strip $(if $(call Has,gcc),,g++) \
-  $(if $(and $(call Has,pg_query.h),$(call HasLibrary,pg_query.a)),,libpg-query-dev) \
-  $(if $(and $(call Has,sqlite3.h),$(call HasLibrary,sqlite3.so)),,libsqlite3-dev) \
-  $(if $(call Has,fmt/core.h),,libfmt-dev) $(if $(call Has,nlohmann/json.hpp),,nlohmann-json3-dev) $(if $(call Has,xxhash.h),,libxxhash-dev) \
-  $(if $(and $(call Has,histedit.h),$(call HasLibrary,edit.so)),,libedit-dev))
-MISSING_TEST := $(if $(and $(call Has,gtest/gtest.h),$(call HasLibrary,gtest.a)),,libgtest-dev)
 OrMissing = $(if $(filter $1,$(MISSING) $(MISSING_TEST)),NOT FOUND: sudo apt-get install $1,found)
 COMMA := ,
+GXX_VERSION = $(shell $(CXX) -dumpfullversion 2>/dev/null)
+CACHED = $(if $(CCACHE),$(COMMA) ccache)
+CUDA_FOUND = $(if $(NVCC),$(CUDA_VERSION) in $(CUDA_HOME)$(COMMA) for $(CUDA_ARCHS:%=sm_%))
+CUDA_HINT := Get it from https://developer.nvidia.com/cuda-downloads
 
 define BANNER
 Tessera
-  compiler       $(if $(call Has,gcc),$(shell $(CXX) -dumpfullversion 2>/dev/null | sed 's/^/g++ /'),NOT FOUND: g++ 12 or later; sudo apt-get install g++)$(if $(CCACHE),$(COMMA) ccache)
+  compiler       $(if $(call Has,gcc),g++ $(GXX_VERSION),NOT FOUND: g++ 12 or later; sudo apt-get install g++)$(CACHED)
   libpg_query    $(call OrMissing,libpg-query-dev)
   SQLite         $(call OrMissing,libsqlite3-dev)
   libedit        $(call OrMissing,libedit-dev)
@@ -173,13 +184,14 @@ Tessera
   nlohmann-json  $(call OrMissing,nlohmann-json3-dev)
   xxhash         $(call OrMissing,libxxhash-dev)
   GoogleTest     $(call OrMissing,libgtest-dev)
-  CUDA toolkit   $(if $(NVCC),$(CUDA_VERSION) in $(CUDA_HOME)$(COMMA) for $(CUDA_ARCHS:%=sm_%),not $(if $(NOCUDA),wanted,found): host only. Get it from https://developer.nvidia.com/cuda-downloads)
+  CUDA toolkit   $(or $(CUDA_FOUND),not $(if $(NOCUDA),wanted,found): host only. $(CUDA_HINT))
   GPU            $(or $(subst _, ,$(GPUS)),none: queries run on the host)
   Open MPI       $(or $(MPICXX),not found: sudo apt-get install libopenmpi-dev openmpi-bin (for clusters only))
 endef
 
 # Shown once, by the make that builds.
-ifneq ($(filter all programs tests demo-run test-run test-gpu bench-ssb-run,$(or $(MAKECMDGOALS),all)),)
+BANNER_GOALS := all programs tests demo-run test-run test-gpu bench-ssb-run
+ifneq ($(filter $(BANNER_GOALS),$(or $(MAKECMDGOALS),all)),)
 ifeq ($(NOBUILD),)
 $(info $(BANNER))
 endif
@@ -228,7 +240,8 @@ $(B)/libtests.a: $(TEST_PART_OBJECTS) $(B)/test_part_objects
 Link = echo "  link  $@"; $(CXX) $(LDFLAGS) -o $@ $1 $(LIBS)
 
 define PROGRAM_RULE
-$(B)/$(notdir $(1:.cc=)): $(B)/obj/$1.o $(if $(filter tests/%,$1),$(B)/libtests.a) $(B)/libtessera.a $(B)/link_flags
+$(B)/$(notdir $(1:.cc=)): $(B)/obj/$1.o $(if $(filter tests/%,$1),$(PROGRAM_PARTS:%=$(B)/obj/%.o)) $(B)/libtessera.a \
+    $(B)/link_flags
 	@$$(call Link,$$(filter %.o %.a,$$^))
 endef
 $(foreach s,$(PROGRAM_SOURCES),$(eval $(call PROGRAM_RULE,$s)))

@@ -437,6 +437,8 @@ class GpuDevice::Run {
     launch.folds = arena.Device<DeviceInstruction>(folds);
     launch.keys = static_cast<uint32_t>(section_.keys);
     launch.private_groups = plan.private_groups;
+    launch.direct = plan.direct;
+    std::copy(std::begin(plan.direct_keys), std::end(plan.direct_keys), launch.direct_keys);
     for (size_t k = 0; k < lowered_.keys.size(); ++k) launch.key_places[k] = plan.places[lowered_.keys[k]];
     launch.groups.initial_state = arena.Device<uint64_t>(initial);
     launch.output.places = arena.Device<uint32_t>(places);
@@ -464,6 +466,8 @@ class GpuDevice::Run {
       rows_since_normalise_ = 0;
     }
     rows_since_normalise_ += rows;
+    // Direct groups enter the table when a block ends: there must be room for all of them.
+    while (batch->plan.direct && groups_.max_groups < uint64_t{groups_used_} + batch->plan.private_groups) TESSERA_TRY(GrowGroups());
     TESSERA_TRY(gpu_.ReserveEvicting(&gpu_.scratch_, batch->blocks * batch->plan.scratch_bytes));
     TESSERA_TRY(gpu_.cursors_.Reserve(batch->blocks * kWarps * sizeof(uint32_t)));
     const size_t partials = section_.keys == 0 ? batch->blocks * lowered_.folds.size() * sizeof(Partial) : 0;

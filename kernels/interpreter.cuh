@@ -742,7 +742,8 @@ struct Machine {
   };
 
   /// The block's own table from keys to ordinals below private_groups: a cache in front of the global one, filled first come
-  /// first served and never emptied in a launch. Its slots: 0 free, 1 being written, ordinal + 2.
+  /// first served and never emptied in a launch. Its slots: 0 free, else 20 bits of the hash and below them 1 (being written) or
+  /// ordinal + 2.
   __device__ __forceinline__ volatile uint32_t* PrivateSlots() const {
     return reinterpret_cast<volatile uint32_t*>(shared + launch.layout.private_slots);
   }
@@ -750,6 +751,8 @@ struct Machine {
     return reinterpret_cast<volatile uint64_t*>(shared + launch.layout.private_records) + ordinal * launch.groups.record_words;
   }
   static constexpr uint32_t kPrivateProbes = 8;
+  static constexpr uint32_t kPrivateOrdinal = 0xFFF;
+  static __device__ __forceinline__ uint32_t PrivateTag(uint64_t hash) { return static_cast<uint32_t>(hash >> 32) & ~kPrivateOrdinal; }
 
   __device__ __forceinline__ uint32_t FindPrivate(const RowKey& key, uint64_t hash) const {
     const uint32_t mask = 2 * launch.private_groups - 1;
@@ -758,33 +761,62 @@ struct Machine {
     for (uint32_t probe = 0; probe < kPrivateProbes; ++probe) {
       const uint32_t slot = PrivateSlots()[at];
       if (slot == 0) return kNowhere;
-      if (slot != 1 && key.EqualsPrivate(PrivateRecord(slot - 2))) return slot - 2;
+      const uint32_t ordinal = (slot & kPrivateOrdinal) - 2;
+      if ((slot & ~kPrivateOrdinal) == PrivateTag(hash) && (slot & kPrivateOrdinal) != 1 && key.EqualsPrivate(PrivateRecord(ordinal))) return ordinal;
       at = (at + 1) & mask;
     }
     return kNowhere;
   }
 
   __device__ __forceinline__ void InsertPrivate(const RowKey& key, uint64_t hash, uint32_t ordinal) const {
-    const uint32_t mask = 2 * launch.private_groups - 1;
+    const uint32_t mask = 2 * launch.private_groups - 1, tag = PrivateTag(hash);
     uint32_t at = static_cast<uint32_t>(hash) & mask;
 #pragma unroll 1
     for (uint32_t probe = 0; probe < kPrivateProbes; ++probe) {
       const uint32_t slot = PrivateSlots()[at];
       if (slot == 0) {
-        if (atomicCAS(const_cast<uint32_t*>(PrivateSlots()) + at, 0u, 1u) != 0) return;
+        if (atomicCAS(const_cast<uint32_t*>(PrivateSlots()) + at, 0u, tag | 1) != 0) return;
         key.Write(PrivateRecord(ordinal));
         __threadfence_block();
-        PrivateSlots()[at] = ordinal + 2;
+        PrivateSlots()[at] = tag | (ordinal + 2);
         return;
       }
-      if (slot == 1 || slot == ordinal + 2) return;  // someone else is at it, perhaps with this key
+      if ((slot & kPrivateOrdinal) == 1 || (slot & kPrivateOrdinal) == ordinal + 2) return;  // someone else is at it, perhaps with this key
       at = (at + 1) & mask;
+    }
+  }
+
+  /// The keys have a small domain: they give the group's number by themselves. `b` holds the first key if it is in no register.
+  __device__ __forceinline__ void GroupDirectly(bool fetched, OperandRows& b) {
+    uint32_t* numbers = Ordinals();
+#pragma unroll 1
+    for (uint32_t k = 0; k < launch.keys; ++k) {
+      if (!fetched) b.null = FetchRegister(launch.key_places[k], b.v);
+      fetched = false;
+      const DirectKey key = launch.direct_keys[k];
+#pragma unroll
+      for (uint32_t i = 0; i < kRows; ++i) {
+        uint32_t part = static_cast<uint32_t>(b.v[i]) - static_cast<uint32_t>(key.low) + key.nullable;
+        part = (b.null >> i & 1) != 0 ? 0 : part * key.stride;
+        if (k != 0) part += numbers[i * kThreads];
+        numbers[i * kThreads] = part;
+      }
+    }
+    uint8_t* touched = shared + launch.layout.private_slots;
+#pragma unroll
+    for (uint32_t i = 0; i < kRows; ++i) {
+      if ((live >> i & 1) == 0) continue;
+      // The ranges come from the tablets' descriptors; if those lied, memory must not suffer.
+      const uint32_t number = min(numbers[i * kThreads], launch.private_groups - 1);
+      numbers[i * kThreads] = number;
+      touched[number] = 1;
     }
   }
 
   template <class M>
   __device__ __forceinline__ void DoGroup(const DeviceInstruction& in, OperandRows& b) {
     if (launch.keys == 0) return;
+    if (launch.direct) return GroupDirectly(in.head.source != OperandSource::kNone, b);
     if (in.head.source != OperandSource::kNone || in.head.wide_source != OperandSource::kNone) {  // a key that is in no register gets one
       uint8_t* r = Register(in.state);
       if (in.head.wide_source != OperandSource::kNone) {
@@ -808,19 +840,23 @@ struct Machine {
     bool no_room = false;
 #pragma unroll 1
     for (uint32_t i = 0; i < kRows; ++i) {
-      if ((live >> i & 1) == 0) continue;
+      // The lanes come together after each step: left to themselves they would go through the next ones one by one.
+      const bool wanted = (live >> i & 1) != 0 && !no_room;
       const RowKey key{*this, i};
       const uint64_t hash = key.Hash();
-      uint32_t ordinal = launch.private_groups != 0 ? FindPrivate(key, hash) : kNowhere;
-      if (ordinal == kNowhere) {
+      uint32_t ordinal = kNowhere;
+      if (wanted && launch.private_groups != 0) ordinal = FindPrivate(key, hash);
+      __syncwarp();
+      if (wanted && ordinal == kNowhere) {
         ordinal = FindOrMakeGroup(launch.groups, launch.control, key, hash);
         if (ordinal == kTableFull) {
           no_room = true;
-          break;
+        } else if (ordinal < launch.private_groups) {
+          InsertPrivate(key, hash, ordinal);
         }
-        if (ordinal < launch.private_groups) InsertPrivate(key, hash, ordinal);
       }
-      Ordinals()[i * kThreads] = ordinal;
+      __syncwarp();
+      if (wanted) Ordinals()[i * kThreads] = ordinal;
     }
     if (__any_sync(kAllLanes, no_room)) {
       if (Lane32() == 0) Stop(kGrow);
@@ -1402,6 +1438,46 @@ __device__ __forceinline__ void SetUpBlock(const Launch& launch, uint8_t* shared
   }
 }
 
+/// The key that a direct group's number stands for.
+struct NumberKey {
+  const Launch& launch;
+  uint32_t number;
+
+  /// f(word) for each key; returns the NULL bits. As RowKey::Words.
+  template <class F>
+  __device__ __forceinline__ uint64_t Words(F f) const {
+    uint64_t nulls = 0;
+#pragma unroll 1
+    for (uint32_t k = 0; k < launch.keys; ++k) {
+      // The next key's stride bounds this key's part.
+      const DirectKey key = launch.direct_keys[k];
+      const uint32_t end = k + 1 < launch.keys ? launch.direct_keys[k + 1].stride : launch.private_groups;
+      const uint32_t part = number % end / key.stride;
+      const bool is_null = key.nullable != 0 && part == 0;
+      nulls |= static_cast<uint64_t>(is_null) << k;
+      f(is_null ? 0 : static_cast<uint64_t>(key.low) + part - key.nullable);
+    }
+    return nulls;
+  }
+  __device__ __forceinline__ uint64_t Hash() const {
+    KeyHash hash;
+    const uint64_t nulls = Words([&](uint64_t w) { hash.Add(w); });
+    hash.Add(nulls);
+    return hash.Finish();
+  }
+  __device__ __forceinline__ bool Equals(const uint64_t* record) const {
+    bool equal = true;
+    const uint64_t* at = record + 1;
+    const uint64_t nulls = Words([&](uint64_t w) { equal &= __ldcg(reinterpret_cast<const unsigned long long*>(at++)) == w; });
+    return equal && __ldcg(reinterpret_cast<const unsigned long long*>(record)) == nulls;
+  }
+  __device__ __forceinline__ void Write(uint64_t* record) const {
+    uint64_t* at = record + 1;
+    const uint64_t nulls = Words([&](uint64_t w) { *at++ = w; });
+    *record = nulls;
+  }
+};
+
 /// The block's aggregates into device memory. All interpreter threads, after the last of them has finished its tiles.
 __device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* shared) {
   const Layout& layout = launch.layout;
@@ -1430,41 +1506,47 @@ __device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* sha
     }
     return;
   }
-  const uint32_t groups = min(launch.private_groups, LoadRelaxed(&launch.control->groups));
   const uint32_t n = launch.private_groups;
-  for (uint32_t k = 0; k < launch.aggregates; ++k) {
-    const DeviceInstruction& fold = launch.folds[k];
-    if (fold.private_state == kNowhere) continue;
-    for (uint32_t g = threadIdx.x; g < groups; g += kThreads) {
-      uint64_t* group = launch.groups.states + static_cast<uint64_t>(g) * launch.groups.state_words;
+  const uint32_t groups = launch.direct ? n : min(n, LoadRelaxed(&launch.control->groups));
+  for (uint32_t g = threadIdx.x; g < groups; g += kThreads) {
+    uint32_t ordinal = g;
+    if (launch.direct) {
+      if (shared[layout.private_slots + g] == 0) continue;
+      const NumberKey key{launch, g};
+      ordinal = FindOrMakeGroup(launch.groups, launch.control, key, key.Hash());
+      if (ordinal == kTableFull) {  // the host has made room
+        atomicOr(&launch.control->reasons, kFailed);
+        continue;
+      }
+    }
+    uint64_t* group = launch.groups.states + static_cast<uint64_t>(ordinal) * launch.groups.state_words;
+    for (uint32_t k = 0; k < launch.aggregates; ++k) {
+      const DeviceInstruction& fold = launch.folds[k];
+      if (fold.private_state == kNowhere) continue;
       uint64_t* to = group + fold.state;
       const uint32_t* words = reinterpret_cast<const uint32_t*>(shared + fold.private_state) + g;
-      switch (fold.head.op) {
-        case Op::CountRows:
-        case Op::Count:
-        case Op::CountW:
-          if (*words != 0) atomicAdd(AtomicWord(to), static_cast<unsigned long long>(*words));
-          continue;
-        default:
-          break;
+      const Op op = fold.head.op;
+      if (op == Op::CountRows || op == Op::Count || op == Op::CountW) {
+        if (*words != 0) atomicAdd(AtomicWord(to), static_cast<unsigned long long>(*words));
+        continue;
       }
       const uint32_t* seen = reinterpret_cast<const uint32_t*>(shared + layout.private_seen) + k / 32 * n + g;
       if ((*seen >> (k % 32) & 1) == 0) continue;
-      auto whole = [&] { return reinterpret_cast<const uint64_t*>(shared + fold.private_state)[g]; };
-      switch (fold.head.op) {
-        case Op::SumI: {
-          const uint64_t low = words[0] | static_cast<uint64_t>(words[n]) << 32;
-          const uint64_t high = words[2 * n] | static_cast<uint64_t>(words[3 * n]) << 32;
-          atomicAdd(AtomicWord(to), static_cast<unsigned long long>(low));
-          if (high != 0) atomicAdd(AtomicWord(to + 1), static_cast<unsigned long long>(high));
-          break;
+      if (op == Op::SumI) {
+        const uint64_t low = words[0] | static_cast<uint64_t>(words[n]) << 32;
+        const uint64_t high = words[2 * n] | static_cast<uint64_t>(words[3 * n]) << 32;
+        atomicAdd(AtomicWord(to), static_cast<unsigned long long>(low));
+        if (high != 0) atomicAdd(AtomicWord(to + 1), static_cast<unsigned long long>(high));
+      } else {
+        const uint64_t whole = reinterpret_cast<const uint64_t*>(shared + fold.private_state)[g];
+        switch (op) {
+          case Op::SumF: atomicAdd(reinterpret_cast<double*>(to), __longlong_as_double(static_cast<int64_t>(whole))); break;
+          case Op::MinI: atomicMin(reinterpret_cast<long long*>(to), static_cast<long long>(whole)); break;
+          case Op::MaxI: atomicMax(reinterpret_cast<long long*>(to), static_cast<long long>(whole)); break;
+          case Op::MinF: atomicMin(AtomicWord(to), static_cast<unsigned long long>(whole)); break;
+          case Op::MaxF: atomicMax(AtomicWord(to), static_cast<unsigned long long>(whole)); break;
+          default: break;
         }
-        case Op::SumF: atomicAdd(reinterpret_cast<double*>(to), __longlong_as_double(static_cast<int64_t>(whole()))); break;
-        case Op::MinI: atomicMin(reinterpret_cast<long long*>(to), static_cast<long long>(whole())); break;
-        case Op::MaxI: atomicMax(reinterpret_cast<long long*>(to), static_cast<long long>(whole())); break;
-        case Op::MinF: atomicMin(AtomicWord(to), static_cast<unsigned long long>(whole())); break;
-        case Op::MaxF: atomicMax(AtomicWord(to), static_cast<unsigned long long>(whole())); break;
-        default: break;
       }
       atomicOr(AtomicWord(group + k / 64), 1ull << (k % 64));
     }

@@ -29,7 +29,8 @@ constexpr double kStagedShare = 0.5;
 constexpr size_t kSampledTablets = 16;
 constexpr uint32_t kMaxSharedCode = 128;          ///< instructions; 8 KiB
 constexpr uint32_t kMaxStagedRecord = 4096;       ///< bytes
-constexpr uint32_t kMaxPrivateGroups = 1024;
+constexpr uint32_t kLeastPrivateGroups = 256, kMaxPrivateGroups = 1024;
+constexpr uint32_t kMaxDirectGroups = 4096;
 constexpr uint32_t kReservedPerBlock = 1024;      ///< shared memory that the system takes from each block
 
 bool IsWide(const SqlType& t) { return t.storage() == StorageClass::kWide; }
@@ -78,6 +79,7 @@ class Lowerer {
       out_.code.push_back(Lower(in, static_cast<uint32_t>(address)));
     }
     out_.two_passes = feeds > 1;
+    for (size_t k = 0; k < out_.keys.size(); ++k) out_.key_slots.push_back(SlotOfKey(out_.keys[k]));
     if (section_.sink == Section::Sink::kRows) {
       for (size_t c = 0; c < section_.columns.size(); ++c) out_.outputs.push_back(static_cast<uint32_t>(c));
     }
@@ -210,6 +212,22 @@ class Lowerer {
     return d;
   }
 
+  /// The slot whose values a key register holds, if it is stored once, right after a Load of the slot, and the keys are narrow; else -1.
+  int32_t SlotOfKey(uint32_t reg) const {
+    if (own_key_slot_ >= 0) return own_key_slot_;
+    int32_t slot = -1;
+    for (size_t i = 0; i < section_.code.size(); ++i) {
+      const Instruction& in = section_.code[i];
+      if (in.op == Opcode::StoreW && static_cast<uint32_t>(in.p2) == reg) return -1;
+      if (in.op != Opcode::Store || static_cast<uint32_t>(in.p2) != reg) continue;
+      if (slot >= 0 || i == 0 || section_.code[i - 1].op != Opcode::Load) return -1;
+      const Operand o = Operand::Unpack(section_.code[i - 1].p2);
+      if (o.kind != OperandKind::kSlot) return -1;
+      slot = o.index;
+    }
+    return slot;
+  }
+
   void LowerGroup(const Instruction& in, DeviceInstruction* d) {
     if (section_.keys == 0) return;
     const Operand o = Operand::Unpack(in.p2);
@@ -223,6 +241,10 @@ class Lowerer {
     if (first) {
       out_.keys.push_back(static_cast<uint32_t>(out_.wide_registers.size()));
       out_.wide_registers.push_back(wide);
+      out_.own_key_register = true;
+      if (o.kind == OperandKind::kSlot && !wide) own_key_slot_ = o.index;
+    } else {
+      own_key_slot_ = -1;
     }
     SetOperand(d, in.p2, wide);
     d->p3 = static_cast<int32_t>(out_.keys[0]);
@@ -231,6 +253,7 @@ class Lowerer {
   const vm::Program& program_;
   const Section& section_;
   vm::StringPool* strings_;
+  int32_t own_key_slot_ = -1;  ///< the key register is ours and a copy of this slot
   LoweredProgram out_;
 };
 
@@ -353,11 +376,11 @@ double TouchedShare(double live, uint32_t width) { return 1 - std::pow(1 - live,
 uint32_t RoundUp(uint32_t n, uint32_t to) { return (n + to - 1) / to * to; }
 
 /// Bytes of the private table for n groups; fills in the offsets if `layout` is given. `at` is a multiple of 16.
-uint32_t LayOutPrivate(const LoweredProgram& lowered, uint32_t n, uint32_t at, Layout* layout, std::vector<DeviceInstruction>* folds) {
+uint32_t LayOutPrivate(const LoweredProgram& lowered, bool direct, uint32_t n, uint32_t at, Layout* layout, std::vector<DeviceInstruction>* folds) {
   const uint32_t begin = at;
   const uint32_t seen_words = static_cast<uint32_t>((lowered.folds.size() + 31) / 32);
   if (layout != nullptr) layout->private_begin = layout->private_records = at;
-  at += n * lowered.record_words * 8;
+  if (!direct) at += n * lowered.record_words * 8;
   for (size_t k = 0; k < lowered.folds.size(); ++k) {
     uint32_t bytes = 0;
     switch (lowered.folds[k].head.op) {
@@ -377,12 +400,54 @@ uint32_t LayOutPrivate(const LoweredProgram& lowered, uint32_t n, uint32_t at, L
     at += RoundUp(n * bytes, 16);
   }
   if (layout != nullptr) layout->private_slots = at;
-  at += 2 * n * 4;
+  at += RoundUp(direct ? n : 2 * n * 4, 16);
   if (layout != nullptr) layout->private_seen = at;
-  at += seen_words * n * 4;
-  at = RoundUp(at, 16);
+  at += RoundUp(seen_words * n * 4, 16);
   if (layout != nullptr) layout->private_end = at;
   return at - begin;
+}
+
+/// The numbers of groups, if the keys are copies of columns whose values in these tablets make a domain of at most `most`. Returns the
+/// size of the domain, or 0.
+uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::BoundTablet*>& tablets, uint32_t most, DirectKey* keys) {
+  if (lowered.key_slots.empty() || lowered.key_slots.size() > kMaxDirectKeys) return 0;
+  for (const DeviceInstruction& fold : lowered.folds) {
+    if (fold.head.op == Op::SumW || fold.head.op == Op::MinW || fold.head.op == Op::MaxW) return 0;
+  }
+  uint64_t domain = 1;
+  for (size_t k = 0; k < lowered.key_slots.size(); ++k) {
+    if (lowered.key_slots[k] < 0) return 0;
+    const size_t slot = static_cast<size_t>(lowered.key_slots[k]);
+    int128_t low = kInt128Max, high = kInt128Min;
+    bool nullable = false;
+    for (const vm::BoundTablet* t : tablets) {
+      const vm::BoundSlot& b = t->slots[slot];
+      const Chunk& chunk = *t->chunks[slot];
+      nullable |= b.MayBeNull();
+      if (b.all_null) continue;
+      if (b.wide || chunk.type.IsFloat()) return 0;
+      if (b.map != nullptr) {
+        if (t->map_entries[slot] > 65536) return 0;  // not worth looking through
+        // The last entry is for NULL codes.
+        for (uint64_t i = 0; i + 1 < t->map_entries[slot]; ++i) {
+          low = std::min<int128_t>(low, b.map[i]);
+          high = std::max<int128_t>(high, b.map[i]);
+        }
+      } else if (b.decode == vm::Decode::kConstant) {
+        low = std::min<int128_t>(low, static_cast<int64_t>(b.base));
+        high = std::max<int128_t>(high, static_cast<int64_t>(b.base));
+      } else {
+        low = std::min(low, chunk.min);
+        high = std::max(high, chunk.max);
+      }
+    }
+    if (low > high) low = high = 0;
+    if (high - low >= most) return 0;
+    keys[k] = {static_cast<int64_t>(low), static_cast<uint32_t>(domain), nullable ? 1u : 0u};
+    domain *= static_cast<uint64_t>(high - low) + 1 + (nullable ? 1 : 0);
+    if (domain > most) return 0;
+  }
+  return static_cast<uint32_t>(domain);
 }
 
 }  // namespace
@@ -429,8 +494,29 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
   }
   layout.stage_bytes = RoundUp(std::max<uint32_t>(stage, 128), 128);
 
+  // Groups whose number follows from their keys, if there is room for all of them.
+  if (keys > 0) {
+    plan.private_groups = PlanDirect(lowered, tablets, kMaxDirectGroups, plan.direct_keys);
+    if (plan.private_groups != 0) {
+      const uint32_t private_bytes = LayOutPrivate(lowered, true, plan.private_groups, 0, nullptr, nullptr);
+      uint32_t registers = 0;
+      for (bool wide : lowered.wide_registers) registers += RegisterBytes(wide);
+      plan.direct = at + private_bytes + registers + 2 * layout.stage_bytes + 512 <= half;
+    }
+    if (plan.direct) {
+      at += LayOutPrivate(lowered, true, plan.private_groups, at, &layout, &plan.folds);
+    } else {
+      plan.private_groups = 0;
+    }
+  }
+
   // Registers in shared memory as long as two blocks fit on a multiprocessor, the others in device memory.
-  for (bool wide : lowered.wide_registers) {
+  for (size_t r = 0; r < lowered.wide_registers.size(); ++r) {
+    const bool wide = lowered.wide_registers[r];
+    if (plan.direct && lowered.own_key_register && r + 1 == lowered.wide_registers.size()) {
+      plan.places.push_back(0);  // the key is not kept
+      continue;
+    }
     const uint32_t bytes = RegisterBytes(wide), kind = wide ? kWidePlace : 0;
     if (at + bytes + 2 * layout.stage_bytes + 256 <= half) {
       plan.places.push_back(take(bytes) | kind);
@@ -446,8 +532,8 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
   uint32_t room = limits.shared_per_block;
   for (uint32_t blocks = 3; blocks >= 1; --blocks) {
     const uint32_t share = std::min(limits.shared_per_block, limits.shared_per_multiprocessor / blocks - kReservedPerBlock);
-    // Groups of a small domain in shared memory are worth a block: 64 of them at the least.
-    const uint32_t groups = keys > 0 && blocks > 1 ? LayOutPrivate(lowered, 64, 0, nullptr, nullptr) : 0;
+    // Groups in shared memory are worth a block.
+    const uint32_t groups = keys > 0 && !plan.direct && blocks > 1 ? LayOutPrivate(lowered, false, kLeastPrivateGroups, 0, nullptr, nullptr) : 0;
     if (least + groups + 256 <= share) {
       room = share;
       break;
@@ -455,12 +541,12 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
   }
   if (least + 256 > room) return Status(ErrorCode::kResource, "the section needs more shared memory than a GPU block has");
   layout.stages = RoundUp(at, 128) + 3 * layout.stage_bytes + 256 <= room ? 3 : 2;
-  if (keys > 0) {
+  if (keys > 0 && !plan.direct) {
     const uint32_t left = room - 256 - RoundUp(at, 128) - layout.stages * layout.stage_bytes;
     for (uint32_t n = kMaxPrivateGroups; n >= 32; n /= 2) {
-      if (LayOutPrivate(lowered, n, 0, nullptr, nullptr) > left) continue;
+      if (LayOutPrivate(lowered, false, n, 0, nullptr, nullptr) > left) continue;
       plan.private_groups = n;
-      at += LayOutPrivate(lowered, n, at, &layout, &plan.folds);
+      at += LayOutPrivate(lowered, false, n, at, &layout, &plan.folds);
       break;
     }
   }

@@ -24,6 +24,8 @@ struct LoweredProgram {
   std::vector<DeviceInstruction> folds;     ///< one per aggregate: op, state; low and high are the identity
   std::vector<bool> wide_registers;         ///< one per register; the section's, then at most one of ours for a group key
   std::vector<uint32_t> keys;               ///< the register of each group key
+  std::vector<int32_t> key_slots;           ///< per key: the slot that it is a copy of, -1 if it is computed
+  bool own_key_register = false;            ///< the last register is ours
   std::vector<uint32_t> outputs;            ///< ... of each emitted column
   std::vector<bool> slot_values, slot_codes;  ///< per slot: read as values; read by a predicate through its codes
   uint32_t masks = 0;
@@ -53,6 +55,8 @@ struct LaunchPlan {
   uint32_t record_bytes = 0;
   bool record_staged = false;
   uint32_t private_groups = 0;
+  bool direct = false;
+  DirectKey direct_keys[kMaxDirectKeys];
 };
 Result<LaunchPlan> PlanLaunch(const vm::Section& section, const LoweredProgram& lowered, const std::vector<const vm::BoundTablet*>& tablets,
                               const DeviceLimits& limits);

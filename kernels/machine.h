@@ -160,6 +160,14 @@ struct GroupTable {
   const uint64_t* initial_state = nullptr;
 };
 
+/// A key of a small domain: its part of the group's number is (value - low + nullable) * stride, 0 for NULL.
+struct DirectKey {
+  int64_t low = 0;
+  uint32_t stride = 0;
+  uint32_t nullable = 0;  ///< 1 if the key can be NULL
+};
+inline constexpr uint32_t kMaxDirectKeys = 8;
+
 /// Rows that Emit made, column by column.
 struct Output {
   uint64_t* low = nullptr;    ///< [column][capacity]
@@ -197,8 +205,8 @@ struct Layout {
   uint32_t masks = 0;             ///< uint32_t[masks][threads]
   uint32_t wide = 0;              ///< accumulator W: 16 bytes [16][threads]
   uint32_t ordinals = 0;          ///< uint32_t[16][threads]: the group of each row
-  uint32_t private_slots = 0;     ///< uint32_t[2 * private_groups]
-  uint32_t private_records = 0;   ///< uint64_t[private_groups][record_words]
+  uint32_t private_slots = 0;     ///< uint32_t[2 * private_groups]; direct: uint8_t[private_groups], 1 for groups that have a row
+  uint32_t private_records = 0;   ///< uint64_t[private_groups][record_words]; direct: none
   uint32_t private_seen = 0;      ///< uint32_t[(aggregates + 31) / 32][private_groups]
   uint32_t private_begin = 0, private_end = 0;  ///< all of the above, cleared at the start
   uint32_t ring = 0;
@@ -233,8 +241,12 @@ struct Launch {
   const uint16_t* aggregate_ops = nullptr;
 
   uint32_t keys = 0;
-  uint32_t private_groups = 0;       ///< a power of two; 0: none. Groups with ordinals below are aggregated per block
   uint32_t key_places[kMaxGroupKeys + 1] = {};
+  /// Groups that a block aggregates in shared memory, before it adds them to the table. Without `direct` a power of two (or 0): the
+  /// groups with ordinals below it. With `direct` all there can be: the keys themselves give the number.
+  uint32_t private_groups = 0;
+  bool direct = false;
+  DirectKey direct_keys[kMaxDirectKeys] = {};
   GroupTable groups;
   const DeviceInstruction* folds = nullptr;  ///< per aggregate an instruction with its op, state and private_state
 

@@ -277,8 +277,18 @@ class Session::Impl {
         progress_({"query", static_cast<uint64_t>(done * static_cast<double>(rows)), rows, ProgressUnit::kRows});
       };
     }
-    Status status = cluster_ != nullptr && ReadsTables(program) ? RunOnRanks(program, snapshot, options, consume)
-                                                                : executor_->Run(program, snapshot, options, consume, &statistics_);
+    double print = 0;
+    const auto timed_consume = [&](RowBatch&& batch) {
+      const auto start = Clock::now();
+      Status consumed = consume(std::move(batch));
+      print += MillisecondsSince(start);
+      return consumed;
+    };
+    Status status = cluster_ != nullptr && ReadsTables(program)
+                        ? RunOnRanks(program, snapshot, options, timed_consume)
+                        : executor_->Run(program, snapshot, options, timed_consume, &statistics_);
+    statistics_.mine.print = print;
+    if (!statistics_.ranks.empty()) statistics_.ranks[0].print = print;
     for (const vm::SectionStatistics& section : statistics_.sections) {
       timing_.kernel += section.kernel_milliseconds;
       timing_.bytes_read += section.bytes_read;

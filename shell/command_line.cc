@@ -22,12 +22,15 @@ enum Option : int {
   kOptionLine,
   kOptionMarkdown,
   kOptionReadOnly,
+  kOptionScatter,
+  kOptionStats,
+  kOptionStatsFile,
   kOptionThreads,
   kOptionTimer,
   kOptionVersion,
 };
 
-constexpr std::array<option, 18> kOptions = {{{"bail", no_argument, nullptr, kOptionBail},
+constexpr std::array<option, 21> kOptions = {{{"bail", no_argument, nullptr, kOptionBail},
                                               {"box", no_argument, nullptr, kOptionBox},
                                               {"command", required_argument, nullptr, 'c'},
                                               {"csv", no_argument, nullptr, kOptionCsv},
@@ -40,6 +43,9 @@ constexpr std::array<option, 18> kOptions = {{{"bail", no_argument, nullptr, kOp
                                               {"line", no_argument, nullptr, kOptionLine},
                                               {"markdown", no_argument, nullptr, kOptionMarkdown},
                                               {"readonly", no_argument, nullptr, kOptionReadOnly},
+                                              {"scatter", no_argument, nullptr, kOptionScatter},
+                                              {"stats", required_argument, nullptr, kOptionStats},
+                                              {"stats-file", required_argument, nullptr, kOptionStatsFile},
                                               {"threads", required_argument, nullptr, kOptionThreads},
                                               {"timer", no_argument, nullptr, kOptionTimer},
                                               {"version", no_argument, nullptr, kOptionVersion},
@@ -140,6 +146,19 @@ Result<CommandLine> ParseCommandLine(int argc, char** argv) {
       case kOptionReadOnly:
         line.session.mode = OpenMode::kReadOnly;
         break;
+      case kOptionScatter:
+        line.session.scatter = true;
+        break;
+      case kOptionStats: {
+        const std::string name = optarg;
+        if (name != "csv" && name != "json") return Usage("--stats is csv or json: not \"" + name + "\"");
+        line.statistics = name == "csv" ? StatisticsFormat::kCsv : StatisticsFormat::kJson;
+        break;
+      }
+      case kOptionStatsFile:
+        line.statistics_file = optarg;
+        if (!line.statistics) line.statistics = StatisticsFormat::kCsv;
+        break;
       case kOptionTimer:
         line.timer = true;
         break;
@@ -179,6 +198,9 @@ are read from standard input, with editing and history if that is a terminal.
   --format F        box, csv, json, markdown or line; also as -box -csv -json -markdown -line
                     (default: box on a terminal, else csv)
   --timer           print the time of each statement
+  --stats F         csv or json: for each statement and rank, rows, bytes and where the time went
+  --stats-file FILE write them to FILE instead of standard error
+  --scatter         under mpirun: send the other ranks their tablets, even if they see the directory
   --bail            stop at the first error
   --readonly        open the database for reading only
   --version, --help

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "session/rank_statistics_text.h"
 #include "session/result_text.h"
 #include "session/session.h"
 
@@ -24,6 +25,8 @@ struct CommandLine {
   SessionOptions session;
   std::optional<ResultFormat> format;  ///< nullopt: box on a terminal, else csv
   bool timer = false;
+  std::optional<StatisticsFormat> statistics;  ///< nullopt: none
+  std::string statistics_file;                 ///< "": standard error
   bool bail = false;
   std::vector<CommandLineInput> inputs;  ///< -c and -f in their order; none: standard input
   bool help = false;

@@ -231,6 +231,8 @@ Status Shell::Execute(std::string_view sql) {
   progress_.Finish();
   output_.StatementDone();
   if (settings_.timer) ReportTiming();
+  ++statements_;
+  if (line_.statistics) ReportStatistics();
   return status;
 }
 
@@ -273,6 +275,24 @@ void Shell::ReportTiming() const {
   }
   if (gpu) text += fmt::format("; {} to the GPU", BytesText(static_cast<double>(transferred)));
   Message(text);
+}
+
+void Shell::ReportStatistics() {
+  std::string text = RankStatisticsText(*line_.statistics, statements_, session_->last_statistics());
+  if (line_.statistics_file.empty()) {
+    if (statements_ == 1) text = RankStatisticsHeader(*line_.statistics) + text;
+    if (!text.empty()) Message(text.substr(0, text.size() - 1));
+    return;
+  }
+  const int fd = open(line_.statistics_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (statements_ == 1 ? O_TRUNC : 0), 0666);
+  if (statements_ == 1) text = RankStatisticsHeader(*line_.statistics) + text;
+  const bool written = fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  if (written) return;
+  Message(IoError("could not write", line_.statistics_file, error).message());
+  line_.statistics.reset();
+  file_failed_ = true;
 }
 
 ResultTextOptions Shell::TextOptions() const {

@@ -78,6 +78,7 @@ class Shell {
   bool Continues() const;
   void ReportError(const Status& error, std::string_view sql, int line, const Script& script);
   void ReportTiming() const;
+  void ReportStatistics();
   ResultTextOptions TextOptions() const;
   /// Prints a message to standard error, ending the line.
   static void Message(const std::string& text);
@@ -92,6 +93,7 @@ class Shell {
   bool file_failed_ = false;  ///< a script could not be read
   bool quit_ = false;
   int quit_status_ = -1;  ///< of .quit N; -1 if not given
+  uint64_t statements_ = 0;     ///< run, for --stats
   int read_depth_ = 0;    ///< of .read
 };
 

@@ -24,7 +24,7 @@ enum class ParseError : uint8_t {
   kNul,       ///< holds a NUL byte
 };
 
-/// The error that a user sees; `text` is quoted in it, shortened. `column` and `row` are empty or added to kTooLong.
+/// The error that a user sees; `text` is quoted in it, shortened. OK for kNone.
 Status ParseFailure(ParseError error, std::string_view text, const SqlType& type);
 
 inline bool IsBlank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }

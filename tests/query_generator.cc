@@ -53,6 +53,9 @@ Piece DecimalLiteral(int64_t v, int scale) {
   form.scale = scale;
   form.bound = std::fabs(static_cast<double>(v));
   const std::string text = DecimalText(v, scale);
+  // As many digits as are written, but for zeros before the point.
+  form.precision = static_cast<int>(std::to_string(std::abs(v)).size());
+  form.precision = std::max({1, form.precision, scale});
   return Literal(form, v < 0 ? "(" + text + ")" : text, fmt::format("({})", v));
 }
 
@@ -104,8 +107,8 @@ class WorldMaker {
  public:
   explicit WorldMaker(uint64_t seed) : random_(seed) {}
 
-  World Make() {
-    Facts(Between(180, 320));
+  World Make(int factor) {
+    Facts(Between(180, 320) * factor);
     Dims(25);
     Events(Between(40, 70));
     Small();
@@ -150,6 +153,11 @@ class WorldMaker {
     p.bound = bound;
     return p;
   }
+  static Piece DecimalForm(int precision, int scale, double bound) {
+    Piece p = Form(Kind::kDecimal, 0, scale, bound);
+    p.precision = precision;
+    return p;
+  }
   static Piece DoubleForm(bool single) {
     Piece p = Form(Kind::kDouble, 32, 0, 5000);
     p.bits = 3;
@@ -180,26 +188,31 @@ class WorldMaker {
 
   void AddCommon(int nulls) {
     Add("k", "INTEGER", Form(Kind::kInt, 32, 0, 30), "k", nulls, [&](int) { return Int(Skewed(25)); });
+    // Only compared, grouped and joined: nothing can be added to it.
+    Add("x", "BIGINT", Form(Kind::kInt, 64, 0, 9.3e18), "x", nulls, [&](int) {
+      static constexpr int64_t kValues[] = {INT64_MAX, INT64_MIN + 1, INT64_MAX - 1, INT64_MIN + 2, 0, 1, -1, 255, 65536, INT64_MAX / 2};
+      return Int(kValues[Skewed(10)]);
+    });
     Add("b", "BIGINT", Form(Kind::kInt, 64, 0, 1.1e12), "b", nulls,
         [&](int) { return Int((Chance(30) ? -1 : 1) * (1000000000000 + 1000000007 * int64_t{Skewed(40)})); });
-    Add("n", "DECIMAL(9,2)", Form(Kind::kDecimal, 0, 2, 100000), "n", nulls, [&](int) { return DecimalLiteral(Between(-40, 360) * 25, 2); });
-    Add("w", "DECIMAL(25,3)", Form(Kind::kDecimal, 0, 3, 1e12), "n", nulls,
+    Add("n", "DECIMAL(9,2)", DecimalForm(9, 2, 100000), "n", nulls, [&](int) { return DecimalLiteral(Between(-40, 360) * 25, 2); });
+    Add("w", "DECIMAL(25,3)", DecimalForm(25, 3, 1e12), "n", nulls,
         [&](int) { return DecimalLiteral(Chance(80) ? Between(-40, 360) * 250 : Between(-900, 900) * int64_t{1000000007}, 3); });
     Add("h", "DECIMAL(38,4)", Form(Kind::kHuge, 0, 4), "h", nulls, [&](int) { return Huge(Skewed(30) - 8); });
     Add("d", "DOUBLE PRECISION", DoubleForm(false), "d", nulls, [&](int) { return Chance(3) ? Literal(DoubleForm(false), "(-0.0e0)", "(-0.0)") : DoubleLiteral(Between(-300, 1200)); });
     Add("t", "TEXT", Form(Kind::kText), "t", nulls, [&](int) { return Word(); });
     Add("dt", "DATE", Form(Kind::kDate), "dt", nulls, [&](int) { return DateLiteral(Skewed(60) * 30 + Between(0, 2)); });
-    Add("ts", "TIMESTAMP", Form(Kind::kTimestamp), "", nulls, [&](int) { return Moment(); });
+    Add("ts", "TIMESTAMP", Form(Kind::kTimestamp), "ts", nulls, [&](int) { return Moment(); });
     Add("f", "BOOLEAN", Form(Kind::kBool), "", nulls, [&](int) { return BoolLiteral(Chance(60)); });
   }
 
   void Facts(int rows) {
     Start("facts", rows);
-    Add("id", "INTEGER NOT NULL", Form(Kind::kInt, 32, 0, 400), "", 0, [](int row) { return Int(row); });
+    Add("id", "INTEGER NOT NULL", Form(Kind::kInt, 32, 0, 10000), "", 0, [](int row) { return Int(row); });
     AddCommon(8);
     Add("s", "SMALLINT", Form(Kind::kInt, 16, 0, 50), "k", 5, [&](int) { return Int(Between(-50, 50)); });
     Add("r", "REAL", DoubleForm(true), "d", 10, [&](int) { return DoubleLiteral(2 * Between(-100, 500)); });
-    Add("u", "VARCHAR(24)", Form(Kind::kText), "", 4, [](int row) { return TextLiteral(fmt::format("Unique#{:06}", row * 37 % 1009)); });
+    Add("u", "VARCHAR(24)", Form(Kind::kText), "", 4, [](int row) { return TextLiteral(fmt::format("Unique#{:06}", row * 37 % 100003)); });
     Add("code", "VARCHAR(6)", Form(Kind::kText), "", 0, [&](int) { return TextLiteral(std::to_string(Between(-999, 9999))); });
   }
 
@@ -208,7 +221,7 @@ class WorldMaker {
     Add("id", "INTEGER", Form(Kind::kInt, 32, 0, 30), "k", 0, [](int row) { return Int(row); });
     Add("g", "SMALLINT", Form(Kind::kInt, 16, 0, 6), "g", 4, [&](int) { return Int(Between(0, 5)); });
     Add("t", "TEXT", Form(Kind::kText), "t", 8, [&](int) { return Word(); });
-    Add("n", "DECIMAL(12,3)", Form(Kind::kDecimal, 0, 3, 1e6), "n", 8, [&](int) { return DecimalLiteral(Between(-40, 360) * 250, 3); });
+    Add("n", "DECIMAL(12,3)", DecimalForm(12, 3, 1e6), "n", 8, [&](int) { return DecimalLiteral(Between(-40, 360) * 250, 3); });
     Add("dt", "DATE", Form(Kind::kDate), "dt", 8, [&](int) { return DateLiteral(Skewed(60) * 30 + Between(0, 2)); });
     Add("d", "DOUBLE PRECISION", DoubleForm(false), "d", 8, [&](int) { return DoubleLiteral(Between(-50, 50)); });
     Add("f", "BOOLEAN", Form(Kind::kBool), "", 8, [&](int) { return BoolLiteral(Chance(50)); });
@@ -216,7 +229,7 @@ class WorldMaker {
 
   void Events(int rows) {
     Start("events", rows);
-    Add("id", "INTEGER", Form(Kind::kInt, 32, 0, 400), "", 0, [](int row) { return Int(row); });
+    Add("id", "INTEGER", Form(Kind::kInt, 32, 0, 10000), "", 0, [](int row) { return Int(row); });
     AddCommon(15);
   }
 
@@ -225,16 +238,16 @@ class WorldMaker {
     Add("g", "SMALLINT", Form(Kind::kInt, 16, 0, 6), "g", 0, [](int row) { return Int(row); });
     Add("t", "VARCHAR(12)", Form(Kind::kText), "t", 15, [&](int) { return Word(); });
     Add("d", "REAL", DoubleForm(true), "d", 15, [&](int) { return DoubleLiteral(Between(-20, 20)); });
-    Add("n", "DECIMAL(20,1)", Form(Kind::kDecimal, 0, 1, 1e5), "n", 15, [&](int) { return DecimalLiteral(Between(-10, 99) * 5, 1); });
+    Add("n", "DECIMAL(20,1)", DecimalForm(20, 1, 1e5), "n", 15, [&](int) { return DecimalLiteral(Between(-10, 99) * 5, 1); });
   }
 
   /// Columns that are constant or NULL throughout.
   void Steady(int rows) {
     Start("steady", rows);
-    Add("id", "INTEGER", Form(Kind::kInt, 32, 0, 400), "", 0, [](int row) { return Int(row); });
+    Add("id", "INTEGER", Form(Kind::kInt, 32, 0, 10000), "", 0, [](int row) { return Int(row); });
     Add("k", "INTEGER", Form(Kind::kInt, 32, 0, 30), "k", 0, [](int) { return Int(3); });
     Add("t", "TEXT", Form(Kind::kText), "t", 0, [](int) { return TextLiteral("alpha"); });
-    Add("n", "DECIMAL(9,2)", Form(Kind::kDecimal, 0, 2, 1000), "n", 50, [](int) { return DecimalLiteral(150, 2); });
+    Add("n", "DECIMAL(9,2)", DecimalForm(9, 2, 1000), "n", 50, [](int) { return DecimalLiteral(150, 2); });
     Add("x", "INTEGER", Form(Kind::kInt, 32, 0, 1), "k", 100, [](int) { return Int(0); });
     Add("y", "TEXT", Form(Kind::kText), "t", 100, [](int) { return TextLiteral(""); });
     Add("d", "DOUBLE PRECISION", DoubleForm(false), "", 0, [](int) { return DoubleLiteral(4); });
@@ -242,7 +255,7 @@ class WorldMaker {
 
   void Vacant() {
     Start("vacant", 0);
-    Add("id", "INTEGER", Form(Kind::kInt, 32, 0, 400), "k", 0, [](int row) { return Int(row); });
+    Add("id", "INTEGER", Form(Kind::kInt, 32, 0, 10000), "k", 0, [](int row) { return Int(row); });
     AddCommon(0);
   }
 
@@ -275,16 +288,31 @@ Piece Both(Kind kind, const char* format, const Piece& a, const Piece& b) {
   return p;
 }
 
-/// SQLite's text for where order matters.
-std::string Collated(const Piece& p) { return p.kind == Kind::kHuge ? "(" + p.theirs + " COLLATE decimal_text)" : p.theirs; }
+/// SQLite's key of ORDER BY. A COLLATE reaches everything around it: it stands at the top only.
+std::string OrderKey(const Piece& p, const std::string& theirs) {
+  if (p.kind == Kind::kBool) return "likely(" + theirs + ")";
+  return p.kind == Kind::kHuge ? theirs + " COLLATE decimal_text" : theirs;
+}
 
 std::string BigintCast(const Piece& p) { return "CAST(" + p.ours + " AS BIGINT)"; }
+
+int PrecisionOf(const Piece& p) {
+  if (p.kind == Kind::kDecimal) return p.precision;
+  return p.width == 16 ? 5 : p.width == 32 ? 10 : 19;
+}
+int ScaleOf(const Piece& p) { return p.kind == Kind::kDecimal ? p.scale : 0; }
+
+/// Whether a decimal holds all digits of both; if not, Tessera goes on in DOUBLE PRECISION.
+bool HaveCommonDecimal(const Piece& a, const Piece& b) {
+  const int scale = std::max(ScaleOf(a), ScaleOf(b));
+  return std::max(PrecisionOf(a) - ScaleOf(a), PrecisionOf(b) - ScaleOf(b)) + scale <= 38;
+}
 
 double LimitOf(int width) { return width == 16 ? 32767.0 : width == 32 ? 2147483647.0 : kLargest; }
 
 }  // namespace
 
-World MakeWorld(uint64_t seed) { return WorldMaker(seed).Make(); }
+World MakeWorld(uint64_t seed, int factor) { return WorldMaker(seed).Make(factor); }
 
 std::string QueryGenerator::TypeOf(const Piece& p) {
   switch (p.kind) {
@@ -402,7 +430,8 @@ Piece QueryGenerator::ToDouble(const Piece& p) const {
 
 Piece QueryGenerator::Rescaled(const Piece& p, int scale) const {
   Piece out = p;
-  const int up = scale - (p.kind == Kind::kInt ? 0 : p.scale);
+  const int up = scale - ScaleOf(p);
+  out.precision = std::min(38, PrecisionOf(p) + up);
   out.kind = Kind::kDecimal;
   out.scale = scale;
   if (up > 0) {
@@ -417,7 +446,7 @@ void QueryGenerator::Align(Piece* a, Piece* b) const {
     *a = ToDouble(*a);
     *b = ToDouble(*b);
   } else if (a->kind == Kind::kDecimal || b->kind == Kind::kDecimal) {
-    const int scale = std::max(a->kind == Kind::kInt ? 0 : a->scale, b->kind == Kind::kInt ? 0 : b->scale);
+    const int scale = std::max(ScaleOf(*a), ScaleOf(*b));
     *a = Rescaled(*a, scale);
     *b = Rescaled(*b, scale);
   }
@@ -458,7 +487,7 @@ Piece QueryGenerator::Arithmetic(Piece a, Piece b, char op) {
     r.kind = Kind::kInt;
     r.width = std::max(a.width, b.width);
     r.bound = op == '*' ? a.bound * b.bound : op == '/' ? a.bound : op == '%' ? std::min(a.bound, b.bound) : a.bound + b.bound;
-    if (r.bound > kLargest) return a;
+    if (std::max({r.bound, a.bound, b.bound}) > kLargest) return a;
     if (r.bound > LimitOf(r.width)) {
       r.width = 64;
       r.ours = fmt::format("({} {} {})", BigintCast(a), op, b.ours);
@@ -468,11 +497,14 @@ Piece QueryGenerator::Arithmetic(Piece a, Piece b, char op) {
     }
   } else {
     r.kind = Kind::kDecimal;
-    const int scale_a = a.kind == Kind::kInt ? 0 : a.scale, scale_b = b.kind == Kind::kInt ? 0 : b.scale;
+    const int whole_a = PrecisionOf(a) - ScaleOf(a), whole_b = PrecisionOf(b) - ScaleOf(b);
     if (op == '*') {
-      r.scale = scale_a + scale_b;
+      r.scale = ScaleOf(a) + ScaleOf(b);
+      r.precision = std::min(38, PrecisionOf(a) + PrecisionOf(b));
       r.bound = a.bound * b.bound;
     } else {
+      const int scale = std::max(ScaleOf(a), ScaleOf(b));
+      r.precision = std::min(38, op == '%' ? std::max(1, std::min(whole_a, whole_b) + scale) : std::max(whole_a, whole_b) + scale + 1);
       Align(&a, &b);
       r.scale = a.scale;
       r.bound = op == '%' ? std::min(a.bound, b.bound) : a.bound + b.bound;
@@ -497,9 +529,10 @@ Piece QueryGenerator::MakeInt(int depth) {
       return Arithmetic(a, Chance(50) ? Constant(Kind::kInt) : MakeInt(depth - 1));
     }
     case 5:
-      return Both(Kind::kInt, "(- {})", MakeInt(depth - 1));
-    case 6:
-      return Both(Kind::kInt, "abs({})", MakeInt(depth - 1));
+    case 6: {
+      const Piece a = MakeInt(depth - 1);
+      return a.bound > kLargest ? a : Both(Kind::kInt, Chance(50) ? "(- {})" : "abs({})", a);
+    }
     case 7:
     case 8:
       return Conditional(Kind::kInt, depth);
@@ -604,6 +637,7 @@ Piece QueryGenerator::MakeDecimal(int depth) {
       p.ours = digits == 0 && Chance(50) ? fmt::format("round({})", a.ours) : fmt::format("round({}, {})", a.ours, digits);
       if (digits >= a.scale) return p;
       p.theirs = fmt::format("half_away({}, {})", a.theirs, Power10Text(a.scale - digits));
+      p.precision = std::min(38, a.precision - a.scale + 1 + digits);
       p.scale = digits;
       p.bound = a.bound / Power10(a.scale - digits) + 1;
       return p;
@@ -615,6 +649,7 @@ Piece QueryGenerator::MakeDecimal(int depth) {
       p.ours = fmt::format("{}({})", floor ? "floor" : "ceil", a.ours);
       const std::string unit = Power10Text(a.scale);
       p.theirs = a.scale == 0 ? a.theirs : fmt::format(fmt::runtime(floor ? "floor_div({}, {})" : "(- floor_div(- {}, {}))"), a.theirs, unit);
+      p.precision = std::min(38, a.precision - a.scale + 1);
       p.scale = 0;
       p.bound = a.bound / Power10(a.scale) + 1;
       return p;
@@ -624,7 +659,8 @@ Piece QueryGenerator::MakeDecimal(int depth) {
       const int scale = Between(0, 3);
       if (a.bound * Power10(scale) > 9e14) return LeafOrConstant(Kind::kDecimal);
       Piece p = Rescaled(a, scale);
-      p.ours = fmt::format("CAST({} AS DECIMAL({},{}))", a.ours, Chance(50) ? 18 : 30, scale);
+      p.precision = Chance(50) ? 18 : 30;
+      p.ours = fmt::format("CAST({} AS DECIMAL({},{}))", a.ours, p.precision, scale);
       return p;
     }
     default: {
@@ -637,7 +673,8 @@ Piece QueryGenerator::MakeDecimal(int depth) {
         p.scale = scale;
         p.bound = a.bound / Power10(a.scale - scale) + 1;
       }
-      p.ours = fmt::format("CAST({} AS DECIMAL({},{}))", a.ours, Chance(50) ? 18 : 28, scale);
+      p.precision = Chance(50) ? 18 : 28;
+      p.ours = fmt::format("CAST({} AS DECIMAL({},{}))", a.ours, p.precision, scale);
       return p;
     }
   }
@@ -824,8 +861,10 @@ Piece QueryGenerator::Conditional(Kind kind, int depth) {
   std::vector<Piece> branches = {Make(kind, depth - 1), Chance(40) ? Constant(kind) : Make(kind, depth - 1)};
   Piece p = branches[0];
   if (kind == Kind::kDecimal) {
+    if (!HaveCommonDecimal(branches[0], branches[1])) return branches[0];
     Align(&branches[0], &branches[1]);
     p.scale = branches[0].scale;
+    p.precision = std::max(branches[0].precision, branches[1].precision);
     if (branches[0].bound > kLargest || branches[1].bound > kLargest) return Constant(kind);
   }
   p.single = branches[0].single && branches[1].single;
@@ -878,13 +917,17 @@ Piece QueryGenerator::Conditional(Kind kind, int depth) {
 
 Piece QueryGenerator::Compare(const std::string& op, const Piece& left, const Piece& right) {
   Piece a = left, b = right;
+  const bool exact = a.kind != Kind::kDouble && b.kind != Kind::kDouble;
+  if (exact && (a.kind == Kind::kDecimal || b.kind == Kind::kDecimal) && !HaveCommonDecimal(a, b)) return BoolLiteral(true);
   Align(&a, &b);
-  Piece p = Of(Kind::kBool, fmt::format("({} {} {})", left.ours, op, right.ours),
-               fmt::format("({} {} {})", Collated(a), op, Collated(b)));
-  p.constant = a.constant && b.constant;
   if (a.kind == Kind::kDecimal && std::max(a.bound, b.bound) > kLargest) return BoolLiteral(true);
   // Integers beyond 2^52 are compared as doubles here, exactly there.
   if (a.kind == Kind::kDouble && std::max(left.bound, right.bound) >= kExact) return BoolLiteral(true);
+  const bool huge_order = a.kind == Kind::kHuge && (op[0] == '<' || op[0] == '>') && op != "<>";
+  Piece p = Of(Kind::kBool, fmt::format("({} {} {})", left.ours, op, right.ours),
+               huge_order ? fmt::format("(decimal_compare({}, {}) {} 0)", a.theirs, b.theirs, op)
+                          : fmt::format("({} {} {})", a.theirs, op, b.theirs));
+  p.constant = a.constant && b.constant;
   return p;
 }
 
@@ -1161,9 +1204,9 @@ void QueryGenerator::AddOrder(DifferentialQuery* q, bool distinct, std::string* 
     const uint64_t how = Below(distinct ? 2 : 3);
     const std::string name = fmt::format("c{}", i);
     if (how == 2 && !p.constant) {
-      add(p.ours, Collated(p));
+      add(p.ours, OrderKey(p, p.theirs));
     } else {
-      add(how == 0 ? std::to_string(i + 1) : name, p.kind == Kind::kHuge ? name + " COLLATE decimal_text" : name);
+      add(how == 0 ? std::to_string(i + 1) : name, OrderKey(p, name));
     }
   };
   const bool limit = Chance(40);
@@ -1171,7 +1214,7 @@ void QueryGenerator::AddOrder(DifferentialQuery* q, bool distinct, std::string* 
     const bool hidden = !distinct && Chance(25);
     if (hidden) {
       const Piece p = Make(AnyKind(), 1);
-      if (!p.constant) add(p.ours, Collated(p));
+      if (!p.constant) add(p.ours, OrderKey(p, p.theirs));
     }
     if (limit || hidden) {
       std::vector<size_t> all(q->outputs.size());
@@ -1210,10 +1253,15 @@ void QueryGenerator::AddOrder(DifferentialQuery* q, bool distinct, std::string* 
 
 DifferentialQuery QueryGenerator::Plain() {
   DifferentialQuery q;
-  const bool distinct = Chance(20);
+  const bool distinct = q.distinct = Chance(20);
   q.shape = distinct ? "distinct" : relations_.size() > 1 ? "join" : "scan";
   std::string list_ours, list_theirs;
-  const int n = distinct ? Between(1, 3) : Between(1, 5);
+  const bool star = !distinct && Chance(4);
+  const int n = star ? 0 : distinct ? Between(1, 3) : Between(1, 5);
+  if (star) {
+    for (const Leaf& l : leaves_) q.outputs.push_back(l.piece);
+    list_ours = list_theirs = "*";
+  }
   for (int i = 0; i < n; ++i) {
     q.outputs.push_back(Make(AnyKind(), Chance(35) ? 0 : Between(1, distinct ? 2 : 3)));
     list_ours += fmt::format("{}{} AS c{}", i == 0 ? "" : ", ", q.outputs.back().ours, i);
@@ -1224,7 +1272,7 @@ DifferentialQuery QueryGenerator::Plain() {
   const char* select = distinct ? "SELECT DISTINCT " : "SELECT ";
   q.ours = select + list_ours + " FROM " + from_ours_ + where_ours;
   q.theirs = select + list_theirs + " FROM " + from_theirs_ + where_theirs;
-  AddOrder(&q, distinct, &q.ours, &q.theirs);
+  if (!star) AddOrder(&q, distinct, &q.ours, &q.theirs);
   return q;
 }
 
@@ -1268,6 +1316,7 @@ Piece QueryGenerator::Aggregate() {
       p.single = false;
       p.width = 64;
       p.bound = x.bound * kMostRows;
+      p.precision = 38;
       call("sum", x, x.theirs);
       return p;
     }
@@ -1290,7 +1339,9 @@ Piece QueryGenerator::Aggregate() {
       const Piece x = Make(AnyKind(), depth);
       p = x;
       p.constant = false;
-      call(Chance(50) ? "min" : "max", x, Collated(x));
+      const char* function = Chance(50) ? "min" : "max";
+      call(function, x, x.theirs);
+      if (x.kind == Kind::kHuge) p.theirs = fmt::format("decimal_{}({}){}", function, x.theirs, filter_theirs);
       return p;
     }
   }
@@ -1356,7 +1407,7 @@ DifferentialQuery QueryGenerator::Grouped() {
       if (q.outputs[o].ours == key.ours && Chance(25)) text = Chance(50) ? std::to_string(o + 1) : fmt::format("c{}", o);
     }
     group_ours += (i == 0 ? " GROUP BY " : ", ") + text;
-    group_theirs += (i == 0 ? " GROUP BY " : ", ") + key.theirs;
+    group_theirs += (i == 0 ? " GROUP BY " : ", ") + (key.kind == Kind::kBool ? "likely(" + key.theirs + ")" : key.theirs);
   }
   q.ours = "SELECT " + list_ours + " FROM " + from_ours_ + where_ours + group_ours + having_ours;
   q.theirs = "SELECT " + list_theirs + " FROM " + from_theirs_ + where_theirs + group_theirs + having_theirs;

@@ -26,6 +26,8 @@
 // | + INTERVAL months  | day cut to the month        | function add_months: date() would roll over                          |
 // | rounding           | half away, half to even     | functions half_away, floor_div, rint: SQLite's round() is decimal     |
 // | CAST to text       | of integer, decimal, date   | CAST, function decimal_text; floats print differently: not generated   |
+// | ORDER BY, GROUP BY | any expression              | of booleans likely(expression): SQLite folds x AND 0 to 0 and takes it |
+// |                    |                             | for a position                                                       |
 // | NULL in ORDER BY   | the largest value           | NULLS FIRST or LAST always written                                   |
 // | AVG                | DOUBLE PRECISION            | avg(); of decimals (sum / 10^s) / count                               |
 // | SUM of no rows     | NULL                        | NULL                                                                 |
@@ -79,12 +81,14 @@ struct WorldTable {
 struct World {
   std::vector<WorldTable> tables;
 };
-World MakeWorld(uint64_t seed);
+/// `factor`: how many times the usual number of rows the largest table has.
+World MakeWorld(uint64_t seed, int factor);
 
 /// A query in both dialects and how to compare its results.
 struct DifferentialQuery {
   std::string ours, theirs;
   std::vector<Piece> outputs;
+  bool distinct = false;           ///< SELECT DISTINCT
   bool ordered = false;            ///< rows come in one order only
   std::vector<size_t> order_keys;  ///< else: these outputs come in one order only
   int64_t limit = -1;              ///< LIMIT without an order: any `limit` rows of theirs, which has no LIMIT, are right

@@ -180,6 +180,7 @@ class Run {
       results_[static_cast<size_t>(s.source)] = RowSet{};  // read for the last time
     }
     stats.milliseconds = MillisecondsSince(start);
+    if (!Shared(s) && IsMaster()) (options_.exchange == nullptr ? mine_.execute : mine_.merge) += stats.milliseconds;
     if (Shared(s) || IsMaster()) Record(std::move(stats));
     return Status::Ok();
   }

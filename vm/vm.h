@@ -65,7 +65,8 @@ struct RankStatistics {
   double transfer = 0;             ///< to the GPU; 0 where it overlaps the kernels and cannot be told apart
   double execute = 0;              ///< running sections, reading included
   double gather = 0;               ///< sending, receiving and waiting for other ranks
-  double merge = 0;                ///< joining what came from other ranks
+  double merge = 0;                ///< joining what came from other ranks, and the master's sections over that
+  double print = 0;                ///< master: taking the result's rows
   double total = 0;
 };
 

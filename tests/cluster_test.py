@@ -1,0 +1,390 @@
+#!/usr/bin/env python3
+"""Ranks under mpirun: right answers, every failure one message and an end, nobody left behind.
+
+    tests/cluster_test.py BUILD_DIR
+
+Closes with the line "N passed, N failed". Without MPI in the build, that tessera says so is all there is to test.
+"""
+
+import glob
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = os.path.abspath(sys.argv[1])
+TESSERA = os.path.join(BUILD, "tessera")
+WORK = tempfile.mkdtemp(prefix="tessera_cluster_test.")
+ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", TMPDIR=WORK,
+                   OMPI_MCA_orte_tmpdir_base="/tmp")
+LIMIT = 120  # seconds; what takes so long hangs
+# About a minute on one rank, and nothing that a LIMIT or an index could shorten.
+LONG = "SELECT count(*) FROM t a, t b, t c, t d WHERE a.a + b.a < c.a * d.a"
+
+
+def mpirun(ranks, *arguments, wrap=()):
+    return ["mpirun", "--oversubscribe", "-np", str(ranks), *wrap, TESSERA, *arguments]
+
+
+def run(command, text=None):
+    done = subprocess.run(command, env=ENVIRONMENT, input=text, capture_output=True, text=True, timeout=LIMIT,
+                          stdin=subprocess.DEVNULL if text is None else None)
+    done.own = [line for line in done.stderr.splitlines() if "ERROR" in line or line.startswith("tessera:")]
+    return done
+
+
+def database(name, rows=100, tablet_rows=7):
+    """A table t(a INTEGER, b TEXT, c DOUBLE PRECISION), and as many rows of it."""
+    directory = os.path.join(WORK, name)
+    data = os.path.join(WORK, name + ".csv")
+    with open(data, "w") as out:
+        out.writelines(f"{i},v{i % 5},{i * 0.5}\n" for i in range(rows))
+    check(run([TESSERA, directory, "-c",
+               f"CREATE TABLE t (a INTEGER, b TEXT, c DOUBLE PRECISION) WITH (tablet_rows = {tablet_rows});"
+               f"COPY t FROM '{data}'"]).returncode == 0, "the database cannot be made")
+    return directory
+
+
+def check(condition, *what):
+    if not condition:
+        raise AssertionError(" ".join(str(w) for w in what))
+
+
+def check_one_error(done, *parts):
+    """One message with all of the parts, and a status that is not 0."""
+    check(done.returncode != 0, "status 0", done.stdout, done.stderr)
+    check(len(done.own) == 1, "not one message:", done.stderr)
+    for part in parts:
+        check(part in done.stderr, repr(part), "is not in", done.stderr)
+
+
+def processes(directory):
+    """Numbers of the tessera processes that have the directory on their command line, by rank."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            command = open(f"/proc/{name}/cmdline").read().split("\0")
+            environment = open(f"/proc/{name}/environ").read().split("\0")
+        except OSError:
+            continue
+        if command[0] == TESSERA and directory in command:
+            rank = [v for v in environment if v.startswith("OMPI_COMM_WORLD_RANK=")]
+            if rank:
+                found[int(rank[0].split("=")[1])] = int(name)
+    return found
+
+
+class Job:
+    """A job whose statements come through a pipe that stays open."""
+
+    def __init__(self, ranks, directory, statements):
+        self.directory = directory
+        self.process = subprocess.Popen(mpirun(ranks, directory), env=ENVIRONMENT, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process.stdin.write(statements)
+        self.process.stdin.flush()
+        deadline = time.time() + 30
+        while len(processes(directory)) < ranks and time.time() < deadline:
+            time.sleep(0.05)
+        time.sleep(1.5)  # until they have met and are at work, or wait for it
+        self.ranks = processes(directory)
+        check(len(self.ranks) == ranks, "the ranks do not start")
+
+    def check_ends(self, seconds):
+        start = time.time()
+        try:
+            self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            for process in self.ranks.values():
+                os.kill(process, signal.SIGKILL)
+            self.process.kill()
+            raise AssertionError(f"the job is still there after {seconds} s")
+        took = time.time() - start
+        deadline = time.time() + 1
+        while processes(self.directory) and time.time() < deadline:
+            time.sleep(0.05)
+        check(not processes(self.directory), "processes are left:", processes(self.directory))
+        check(self.process.returncode != 0, "status 0")
+        return took, self.process.stderr.read()
+
+
+# ---- Right answers ----------------------------------------------------------------------------------------------------
+
+QUERIES = """SET replicate_below = 0;
+SELECT count(*), sum(a), min(b), max(c) FROM t;
+SELECT b, count(*), sum(c) FROM t GROUP BY b ORDER BY b;
+SELECT a, b FROM t WHERE a % 10 = 3;
+SELECT a FROM t LIMIT 5 OFFSET 3;
+SELECT a FROM t ORDER BY c DESC LIMIT 4;
+SELECT a FROM t ORDER BY b, c DESC OFFSET 90;
+SELECT x.a, y.b FROM t x, t y WHERE x.a = y.a AND x.a < 4;
+SELECT count(*) FROM t x, t y WHERE x.b = y.b AND x.a < y.a;
+SELECT a FROM t WHERE c > (SELECT avg(c) FROM t) AND a % 9 = 0;
+SELECT DISTINCT b FROM t ORDER BY b;
+SELECT count(*) FROM t WHERE a < 0;
+SELECT a FROM t WHERE a < 0 LIMIT 0;
+"""
+
+
+def test_the_rows_of_one_process():
+    directory = database("same")
+    alone = run([TESSERA, "-csv", directory, "-c", QUERIES])
+    check(alone.returncode == 0, alone.stderr)
+    script = os.path.join(WORK, "same.sql")
+    open(script, "w").write(QUERIES)
+    for ranks in (1, 2, 3, 4, 7):
+        for command, text in ((["-c", QUERIES], None), (["-f", script], None), ([], QUERIES)):
+            done = run(mpirun(ranks, directory, *command), text)
+            check(done.returncode == 0, ranks, command, done.stderr)
+            check(done.stdout == alone.stdout, ranks, command, done.stdout, "instead of", alone.stdout)
+
+
+def test_small_tables_are_shared_by_tiles():
+    directory = database("tiles", rows=20000, tablet_rows=1 << 16)
+    stats = os.path.join(WORK, "tiles.stats")
+    done = run(mpirun(4, directory, "--stats-file", stats, "-c", "SELECT count(*), sum(a) FROM t"))
+    check(done.stdout == "count(*),sum(a)\n20000,199990000\n", done.stdout, done.stderr)
+    lines = [line.split(",") for line in open(stats).read().splitlines()]
+    at = lines[0].index("rows_scanned")
+    scanned = [int(line[at]) for line in lines[1:]]
+    check(len(scanned) == 4 and min(scanned) > 0 and sum(scanned) == 20000, scanned)
+
+
+def test_statistics_of_every_rank():
+    directory = database("stats")
+    for form in ("csv", "json"):
+        done = run(mpirun(3, directory, "--stats", form, "-c", "SET replicate_below = 0; SELECT b, sum(a) FROM t GROUP BY b"))
+        lines = [line for line in done.stderr.splitlines() if line.count(",") > 10]
+        check(len(lines) == (4 if form == "csv" else 3), done.stderr)
+        check(form == "csv" or '"rows_scanned":35,' in lines[0], lines)
+
+
+def test_explain_says_how_ranks_share():
+    directory = database("explain")
+    done = run(mpirun(2, directory, "-c", "EXPLAIN SELECT x.a FROM t x, t y WHERE x.a = y.a"))
+    check("build side broadcast" in done.stdout and "2 ranks" in done.stdout, done.stdout)
+
+
+def test_changes_are_made_once():
+    directory = database("changes")
+    done = run(mpirun(3, directory, "-c",
+                      "CREATE TABLE u (a INTEGER, b TEXT); INSERT INTO u SELECT a, b FROM t;"
+                      f"COPY t FROM '{os.path.join(WORK, 'changes.csv')}'; INSERT INTO u VALUES (1, 'x'); DROP TABLE IF EXISTS v;"
+                      "SELECT count(*) FROM u; SELECT count(*) FROM t; INSERT INTO u SELECT 2147483000 + a * 10, b FROM t;"
+                      "SELECT count(*) FROM u; DROP TABLE u; SELECT count(*) FROM t"))
+    numbers = [line for line in done.stdout.splitlines() if line.isdigit()]
+    check(numbers == ["101", "200", "101", "200"], done.stdout, done.stderr)
+    check_one_error(done, "out of range")
+
+
+def test_copy_to_and_scatter_of_new_tablets():
+    directory = database("session")
+    out = os.path.join(WORK, "session.out")
+    done = run(mpirun(3, directory, "--scatter", "-c",
+                      f"SET replicate_below = 0; SELECT sum(a) FROM t; COPY t FROM '{os.path.join(WORK, 'session.csv')}';"
+                      f"SELECT sum(a) FROM t; COPY t TO '{out}'"))
+    check(done.returncode == 0, done.stderr)
+    check([line for line in done.stdout.splitlines() if line.isdigit()] == ["4950", "9900"], done.stdout)
+    check(len(open(out).readlines()) == 200, "COPY TO")
+
+
+# ---- Failures -----------------------------------------------------------------------------------------------------------
+
+def statuses(ranks, *arguments):
+    """The exit status of every rank."""
+    log = tempfile.mktemp(dir=WORK)
+    # The wrapper says 0, so that mpirun does not end the others before they could say theirs.
+    script = f'trap "" TERM; "$@"; echo $OMPI_COMM_WORLD_RANK $? >>{log}; exit 0'
+    run(mpirun(ranks, *arguments, wrap=("bash", "-c", script, "bash")))
+    return dict((int(n) for n in line.split()) for line in open(log))
+
+
+def test_sql_error():
+    directory = database("sql")
+    check_one_error(run(mpirun(3, directory, "-c", "SELEC 1")), "syntax error")
+    # Row 16 is in the third tablet: rank 2 of 3.
+    query = "SET replicate_below = 0; SELECT 2147483647 + (CASE WHEN a = 16 THEN 1 ELSE 0 END) FROM t"
+    for sql in (query, query.replace("SELECT", "SELECT sum(", 1).replace(" FROM", ") FROM"), query + " ORDER BY 1",
+                "SET replicate_below = 0; SELECT x.a FROM t x, (SELECT a FROM t) y WHERE x.a = y.a AND 2147483647 + x.a - 15 > 0"):
+        done = run(mpirun(3, directory, "-c", sql))
+        if "subquery" in done.stderr:
+            continue
+        check_one_error(done, "out of range", "rank ")
+    check_one_error(run(mpirun(3, directory, "-c", query)), "rank 2: integer out of range")
+    check(statuses(3, directory, "-c", query) == {0: 1, 1: 1, 2: 1}, "statuses")
+
+
+def test_a_session_goes_on_after_an_error():
+    directory = database("on")
+    done = run(mpirun(3, directory, "-c", "SET replicate_below = 0; SELECT 2147483647 + a FROM t; SELECT sum(a) FROM t"))
+    check("4950" in done.stdout, done.stdout, done.stderr)
+    check_one_error(done, "out of range")
+
+
+def test_bad_chunk_and_missing_tablet():
+    directory = database("bad")
+    files = sorted(glob.glob(os.path.join(directory, "tablet-*.bin")))
+    with open(files[1], "r+b") as file:  # the second of three ranks has it
+        file.seek(-64, os.SEEK_END)
+        byte = file.read(1)
+        file.seek(-64, os.SEEK_END)
+        file.write(bytes([byte[0] ^ 255]))
+    for option in ([], ["--scatter"]):
+        done = run(mpirun(3, directory, *option, "-c", "SET replicate_below = 0; SELECT sum(a), sum(c), min(b) FROM t"))
+        check_one_error(done, "rank 1: ", "corrupt")
+    os.remove(files[1])
+    check_one_error(run(mpirun(3, directory, "-c", "SET replicate_below = 0; SELECT sum(c) FROM t")), "rank 1: ", "not there")
+    check_one_error(run(mpirun(3, directory, "--scatter", "-c", "SET replicate_below = 0; SELECT sum(c) FROM t")), "rank 0: ",
+                    "cannot read")
+
+
+def test_another_build():
+    other = os.path.join(WORK, "other")
+    os.makedirs(other)
+    shutil.copy(TESSERA, other)
+    shutil.copy(os.path.join(BUILD, "tessera_mpi.so"), other)
+    with open(os.path.join(other, "tessera"), "ab") as file:
+        file.write(b"x")
+    done = run(["mpirun", "--oversubscribe", "-np", "2", TESSERA, "-c", "SELECT 1", ":", "-np", "1", os.path.join(other, "tessera"),
+                "-c", "SELECT 1"])
+    check_one_error(done, "rank 2 runs another build")
+    check(done.returncode == 2, done.returncode)
+
+
+def test_directory_that_is_not_there():
+    done = run(mpirun(3, "-readonly", os.path.join(WORK, "nowhere"), "-c", "SELECT 1"))
+    check(done.returncode == 3 and len(done.own) == 1, done.returncode, done.stderr)
+
+
+def blind():
+    """A library that hides the database from the rank that loads it."""
+    source, library = os.path.join(WORK, "blind.c"), os.path.join(WORK, "blind.so")
+    open(source, "w").write(r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+static int hidden(const char* path) { return strstr(path, "/private/") != 0; }
+int access(const char* path, int mode) {
+  if (hidden(path)) return errno = ENOENT, -1;
+  return ((int (*)(const char*, int))dlsym(RTLD_NEXT, "access"))(path, mode);
+}
+int open(const char* path, int flags, ...) {
+  if (hidden(path)) return errno = ENOENT, -1;
+  return ((int (*)(const char*, int, int))dlsym(RTLD_NEXT, "open"))(path, flags, 0600);
+}
+""")
+    subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True)
+    return library
+
+
+def test_a_rank_that_does_not_see_the_directory():
+    os.makedirs(os.path.join(WORK, "private"))
+    directory = database("private/db")
+
+    def job(*options):
+        end = [TESSERA, directory, *options, "-c", "SET replicate_below = 0; SELECT sum(a), max(b) FROM t"]
+        return run(["mpirun", "--oversubscribe", "-np", "2", *end, ":", "-np", "1", "-x", "LD_PRELOAD=" + blind(), *end])
+    done = job()
+    check_one_error(done, "rank 2: ", "--scatter")
+    check(done.returncode == 3, done.returncode)
+    done = job("--scatter")
+    check(done.stdout == "sum(a),max(b)\n4950,v4\n", done.stdout, done.stderr)
+
+
+def test_received_tablets_beyond_the_budget_go_to_scratch():
+    directory = database("scratch")
+    stats = os.path.join(WORK, "scratch.stats")
+    done = run(mpirun(3, directory, "--scatter", "--stats-file", stats, "-c",
+                      "SET replicate_below = 0; SET scatter_memory = 1; SELECT sum(a) FROM t; SELECT sum(c) FROM t"))
+    check("4950" in done.stdout and "2475" in done.stdout, done.stdout, done.stderr)
+    lines = [line.split(",") for line in open(stats).read().splitlines()]
+    at = lines[0].index("bytes_scattered")
+    sent = [int(line[at]) for line in lines[1:]]
+    check(sent[0] == sent[1] + sent[2] > 0 and sent[3:] == [0, 0, 0], "sent again:", sent)
+
+
+def test_build_side_beyond_the_budget():
+    directory = database("join")
+    done = run(mpirun(2, directory, "-c", "SET broadcast_limit = 100; SELECT count(*) FROM t x, t y WHERE x.a = y.a"))
+    check_one_error(done, "exchanged by key")
+
+
+def test_a_rank_is_killed():
+    directory = database("killed", rows=3000)
+    for statements in ("", LONG + ";\n"):
+        for rank in (2, 0):
+            job = Job(3, directory, statements)
+            os.kill(job.ranks[rank], signal.SIGKILL)
+            took, message = job.check_ends(5)
+            check(f"rank {rank}" in message and "9" in message, message)
+
+
+def test_a_rank_is_told_to_end():
+    job = Job(3, database("told"), "")
+    os.kill(job.ranks[1], signal.SIGTERM)
+    job.check_ends(8)
+
+
+def test_ctrl_c_ends_all():
+    directory = database("ctrl_c", rows=3000)
+    for statements in ("", LONG + ";\n"):
+        job = Job(3, directory, statements)
+        job.process.send_signal(signal.SIGINT)
+        job.check_ends(8)
+
+
+def test_idle_ranks_take_no_core():
+    job = Job(3, database("idle"), "SELECT count(*) FROM t;\n")
+
+    def ticks():
+        return sum(int(n) for p in job.ranks.values() for n in open(f"/proc/{p}/stat").read().rsplit(")", 1)[1].split()[11:13])
+    before = ticks()
+    time.sleep(2)
+    used = (ticks() - before) / os.sysconf("SC_CLK_TCK")
+    job.process.stdin.close()
+    check(job.process.wait(timeout=20) == 0, "status")
+    # Two ranks wait for the next statement, looking for it 1000 times a second each.
+    check(used < 0.5, f"three idle ranks used {used:.2f} s of CPU in 2 s")
+
+
+# ---- ------------------------------------------------------------------------------------------------------------------
+
+def test_without_mpi():
+    alone = os.path.join(WORK, "alone")
+    os.makedirs(alone)
+    shutil.copy(TESSERA, alone)
+    done = subprocess.run([os.path.join(alone, "tessera"), "-c", "SELECT 1"], env=dict(os.environ, OMPI_COMM_WORLD_SIZE="2"),
+                          capture_output=True, text=True, timeout=LIMIT, stdin=subprocess.DEVNULL)
+    check(done.returncode == 2 and "without MPI" in done.stderr, done.returncode, done.stderr)
+
+
+def main():
+    only = sys.argv[2:]
+    tests = [f for name, f in globals().items() if name.startswith("test_") and (not only or name in only)]
+    if shutil.which("mpirun") is None or not os.path.exists(os.path.join(BUILD, "tessera_mpi.so")):
+        print("no MPI in this build: only that is tested")
+        tests = [test_without_mpi]
+    passed = failed = 0
+    for test in tests:
+        start = time.time()
+        try:
+            test()
+            passed += 1
+            print(f"ok      {test.__name__} {time.time() - start:.1f} s", flush=True)
+        except (AssertionError, subprocess.TimeoutExpired, OSError, ValueError, LookupError) as error:
+            failed += 1
+            print(f"FAILED {test.__name__}: {type(error).__name__}: {error}", flush=True)
+    shutil.rmtree(WORK, ignore_errors=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())
