@@ -51,7 +51,8 @@ MPICXX := $(shell command -v mpicxx 2>/dev/null)
 MISSING := $(strip $(if $(call Has,gcc),,g++) \
   $(if $(and $(call Has,pg_query.h),$(call HasLibrary,pg_query.a)),,libpg-query-dev) \
   $(if $(and $(call Has,sqlite3.h),$(call HasLibrary,sqlite3.so)),,libsqlite3-dev) \
-  $(if $(call Has,fmt/core.h),,libfmt-dev) $(if $(call Has,nlohmann/json.hpp),,nlohmann-json3-dev) $(if $(call Has,xxhash.h),,libxxhash-dev) \
+  $(if $(call Has,fmt/core.h),,libfmt-dev) $(if $(call Has,nlohmann/json.hpp),,nlohmann-json3-dev) \
+  $(if $(call Has,xxhash.h),,libxxhash-dev) \
   $(if $(and $(call Has,histedit.h),$(call HasLibrary,edit.so)),,libedit-dev))
 MISSING_TEST := $(if $(and $(call Has,gtest/gtest.h),$(call HasLibrary,gtest.a)),,libgtest-dev)
 
@@ -163,7 +164,7 @@ help:  ##build This list
 	@$(foreach g,$(GROUPS),printf '\n%s\n' $(word 2,$(subst :, ,$g)); \
 	  sed -nE 's/^([a-z-]+):.*##$(firstword $(subst :, ,$g)) (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | \
 	  while IFS=$$'\t' read -r t d; do printf '%-16s%s\n' "$$t" "$$d"; done; )
-	@printf '\nVariables: B, CUDA_ARCHS, NOCUDA=1, NOBUILD=1, SCALE, DEVICE, CSV; the head of the Makefile explains them.\n'
+	@printf '\nVariables: B, CUDA_ARCHS, NOCUDA=1, NOBUILD=1, SCALE, DEVICE, CSV; see the head of the Makefile.\n'
 
 # ---- Banner and requirements ----------------------------------------------------------------------------------------
 
@@ -200,7 +201,7 @@ endif
 requirements:
 	@missing="$(MISSING)"; if [ -n "$$missing" ]; then \
 	  echo "Tessera cannot be built without: $$missing" >&2; \
-	  echo "On Debian or Ubuntu: sudo apt-get install $$missing   (make demo and make test do it themselves)" >&2; exit 1; fi
+	  echo "On Debian or Ubuntu: sudo apt-get install $$missing   (make demo and make test do it)" >&2; exit 1; fi
 
 # ---- Rules ----------------------------------------------------------------------------------------------------------
 

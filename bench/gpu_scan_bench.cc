@@ -165,7 +165,7 @@ int main(int argc, char** argv) {
   if (!opened.ok()) return Fail(opened.status());
   Gpu& gpu = **opened;
 
-  std::vector<Query> queries(5);
+  std::vector<Query> queries(6);
   std::vector<Fold> folds;
   {
     Query& q = queries[0];
@@ -228,6 +228,24 @@ int main(int argc, char** argv) {
   }
   {
     Query& q = queries[4];
+    q.name = "group by city % 35 (hashed): sum";
+    Builder b;
+    b.program.constants.push_back(Value::Int(kInteger, 35));
+    b.s.registers.push_back(kInteger);
+    b.s.keys = 1;
+    b.s.columns = {kInteger};
+    b.Op(Opcode::Load, 0, Operand::Slot(kCity).Pack()).Op(Opcode::ModI, 0, Operand::Constant(0).Pack()).Op(Opcode::Store, 0, 0);
+    b.Op(Opcode::Group, 0, Operand::Register(0).Pack(), 1).Op(Opcode::Load, 0, Operand::Slot(kPrice).Pack()).Aggregate(Opcode::SumI);
+    q.program = b.Finish();
+    q.reads = {{kCity, 1}, {kPrice, 1}};
+    folds.push_back([](const uint32_t (&c)[kColumns], auto* out) {
+      auto& v = (*out)[{c[kCity] % 35}];
+      v.resize(1);
+      v[0] += c[kPrice];
+    });
+  }
+  {
+    Query& q = queries[5];
     q.name = "group by price (8.4 M): count";
     Builder b;
     b.Group({kPrice}).Aggregate(Opcode::CountRows);

@@ -6,6 +6,7 @@ Reads one query a line on standard input (line breaks already blanks) and answer
 
     ok <milliseconds> <rows> <FNV-1a 64 of the rows' lines, sorted>     or     error <message>
 """
+
 import os
 import re
 import sys
@@ -19,13 +20,19 @@ def load(connection, data, schema):
     connection.execute("BEGIN")
     connection.execute(schema)
     for table in re.findall(r"CREATE TABLE (\w+)", schema):
-        names = [row[0] for row in connection.execute(f"SELECT column_name FROM duckdb_columns() "
-                                                      f"WHERE table_name = '{table}' ORDER BY column_index").fetchall()]
+        names = [
+            row[0]
+            for row in connection.execute(
+                f"SELECT column_name FROM duckdb_columns() " f"WHERE table_name = '{table}' ORDER BY column_index"
+            ).fetchall()
+        ]
         # Each line ends with a delimiter: one more column, always empty.
         columns = ", ".join(f"'{name}': 'VARCHAR'" for name in names + ["end_of_line"])
         selected = ", ".join(names)
-        connection.execute(f"INSERT INTO {table} SELECT {selected} FROM read_csv('{data}/{table}.tbl', delim = '|', "
-                           f"header = false, auto_detect = false, quote = '', escape = '', columns = {{{columns}}})")
+        connection.execute(
+            f"INSERT INTO {table} SELECT {selected} FROM read_csv('{data}/{table}.tbl', delim = '|', "
+            f"header = false, auto_detect = false, quote = '', escape = '', columns = {{{columns}}})"
+        )
     connection.execute("COMMIT")
 
 

@@ -59,11 +59,6 @@ __device__ __forceinline__ int64_t ToBits(double v) { return __double_as_longlon
 template <class T>
 inline constexpr bool kIsWide = std::is_same_v<T, int128_t>;
 
-__device__ __forceinline__ uint64_t ReduceAdd(uint64_t v) {
-#pragma unroll
-  for (int d = 16; d > 0; d >>= 1) v += __shfl_xor_sync(kAllLanes, v, d);
-  return v;
-}
 template <class T>
 __device__ __forceinline__ T ShuffleXor(T v, int d) {
   if constexpr (kIsWide<T>) {
@@ -179,38 +174,58 @@ __device__ __forceinline__ void LoadCodes(const uint8_t* p, uint32_t width, uint
   }
 }
 
-__device__ __forceinline__ uint32_t InRange4(uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint32_t low, uint32_t span) {
-  return static_cast<uint32_t>(a - low <= span) | static_cast<uint32_t>(b - low <= span) << 1 |
-         static_cast<uint32_t>(c - low <= span) << 2 | static_cast<uint32_t>(d - low <= span) << 3;
+/// mask = 2 * mask + (x > ~not_span): the carry of an addition goes straight into the mask. Two instructions; a comparison, a selection
+/// and the merging of bits take four.
+__device__ __forceinline__ void ShiftIn(uint32_t& mask, uint32_t x, uint32_t not_span) {
+  asm("{\n .reg .u32 sum;\n add.cc.u32 sum, %1, %2;\n addc.u32 %0, %0, %0;\n}" : "+r"(mask) : "r"(x), "r"(not_span));
 }
 
-/// One bit a row: low <= code <= low + span, for codes of 1, 2 or 4 bytes.
+/// One bit a row: low <= code <= low + span, for codes of 1, 2 or 4 bytes. A code of 1 or 2 bytes is compared where it stands at the top
+/// of a word, with whatever lies below it: one multiplication shifts it there and subtracts the bound. Rows that are not read get any bit.
 template <bool kOnDemand>
 __device__ __forceinline__ uint32_t TestRange(const uint8_t* p, uint32_t width, uint32_t thread, uint32_t live, uint32_t low, uint32_t span) {
-  uint32_t pass = 0;
+  uint32_t fail = 0;
   if (width == 1) {
+    const uint32_t top_low = low << 24, not_span = ~(span << 24 | 0xFFFFFF);
 #pragma unroll
     for (uint32_t g = 0; g < 4; ++g) {
       if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
       const uint32_t c = LoadVector<kOnDemand>(reinterpret_cast<const uint32_t*>(p) + thread, static_cast<int>(g * kThreads));
-      pass |= InRange4(c & 255, c >> 8 & 255, c >> 16 & 255, c >> 24, low, span) << (4 * g);
+      uint32_t bits = 0;
+      ShiftIn(bits, c - top_low, not_span);
+      ShiftIn(bits, c * 0x100u - top_low, not_span);
+      ShiftIn(bits, c * 0x10000u - top_low, not_span);
+      ShiftIn(bits, c * 0x1000000u - top_low, not_span);
+      fail |= bits << (4 * g);
     }
   } else if (width == 2) {
+    const uint32_t top_low = low << 16, not_span = ~(span << 16 | 0xFFFF);
 #pragma unroll
     for (uint32_t g = 0; g < 4; ++g) {
       if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
       const uint2 c = LoadVector<kOnDemand>(reinterpret_cast<const uint2*>(p) + thread, static_cast<int>(g * kThreads));
-      pass |= InRange4(c.x & 65535, c.x >> 16, c.y & 65535, c.y >> 16, low, span) << (4 * g);
+      uint32_t bits = 0;
+      ShiftIn(bits, c.y - top_low, not_span);
+      ShiftIn(bits, c.y * 0x10000u - top_low, not_span);
+      ShiftIn(bits, c.x - top_low, not_span);
+      ShiftIn(bits, c.x * 0x10000u - top_low, not_span);
+      fail |= bits << (4 * g);
     }
   } else {
+    const uint32_t not_span = ~span;
 #pragma unroll
     for (uint32_t g = 0; g < 4; ++g) {
       if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
       const uint4 c = LoadVector<kOnDemand>(reinterpret_cast<const uint4*>(p) + thread, static_cast<int>(g * kThreads));
-      pass |= InRange4(c.x, c.y, c.z, c.w, low, span) << (4 * g);
+      uint32_t bits = 0;
+      ShiftIn(bits, c.w - low, not_span);
+      ShiftIn(bits, c.z - low, not_span);
+      ShiftIn(bits, c.y - low, not_span);
+      ShiftIn(bits, c.x - low, not_span);
+      fail |= bits << (4 * g);
     }
   }
-  return pass;
+  return ~fail;
 }
 
 /// The machine of one thread: 16 rows of a tile.
@@ -315,7 +330,7 @@ struct Machine {
         for (uint32_t i = 0; i < kRows; ++i) nulls |= static_cast<uint32_t>(v[i] == null_value) << i;
       }
       if (s.null_bytes != nullptr) {
-        nulls |= ~TestRange<true>(s.null_bytes + tile->first, 1, thread, live, 0, 0) & kAllRows;
+        nulls |= TestRange<true>(s.null_bytes + tile->first, 1, thread, live, 1, 254) & kAllRows;
       }
     }
     switch (head.decode) {
@@ -786,37 +801,28 @@ struct Machine {
     }
   }
 
-  /// The keys have a small domain: they give the group's number by themselves. `b` holds the first key if it is in no register.
-  __device__ __forceinline__ void GroupDirectly(bool fetched, OperandRows& b) {
+  /// The keys have a small domain: they give the group's number by themselves. Lowering has made an instruction for each key.
+  __device__ __forceinline__ void GroupDirectly(const DeviceInstruction& in, OperandRows& b) {
     uint32_t* numbers = Ordinals();
-#pragma unroll 1
-    for (uint32_t k = 0; k < launch.keys; ++k) {
-      if (!fetched) b.null = FetchRegister(launch.key_places[k], b.v);
-      fetched = false;
-      const DirectKey key = launch.direct_keys[k];
-#pragma unroll
-      for (uint32_t i = 0; i < kRows; ++i) {
-        uint32_t part = static_cast<uint32_t>(b.v[i]) - static_cast<uint32_t>(key.low) + key.nullable;
-        part = (b.null >> i & 1) != 0 ? 0 : part * key.stride;
-        if (k != 0) part += numbers[i * kThreads];
-        numbers[i * kThreads] = part;
-      }
-    }
+    const uint32_t k = static_cast<uint32_t>(in.p3);
+    const DirectKey key = launch.direct_keys[k];
+    const bool last = k + 1 == launch.keys;
     uint8_t* touched = shared + launch.layout.private_slots;
 #pragma unroll
     for (uint32_t i = 0; i < kRows; ++i) {
-      if ((live >> i & 1) == 0) continue;
+      uint32_t number = (static_cast<uint32_t>(b.v[i]) - static_cast<uint32_t>(key.low) + key.nullable) * key.stride;
+      if ((b.null >> i & 1) != 0) number = 0;
+      if (k != 0) number += numbers[i * kThreads];
       // The ranges come from the tablets' descriptors; if those lied, memory must not suffer.
-      const uint32_t number = min(numbers[i * kThreads], launch.private_groups - 1);
+      number = min(number, launch.private_groups - 1);
       numbers[i * kThreads] = number;
-      touched[number] = 1;
+      if (last && (live >> i & 1) != 0) touched[number] = 1;
     }
   }
 
   template <class M>
   __device__ __forceinline__ void DoGroup(const DeviceInstruction& in, OperandRows& b) {
-    if (launch.keys == 0) return;
-    if (launch.direct) return GroupDirectly(in.head.source != OperandSource::kNone, b);
+    if (launch.direct) return GroupDirectly(in, b);
     if (in.head.source != OperandSource::kNone || in.head.wide_source != OperandSource::kNone) {  // a key that is in no register gets one
       uint8_t* r = Register(in.state);
       if (in.head.wide_source != OperandSource::kNone) {
@@ -877,9 +883,7 @@ struct Machine {
     if ((__ldca(reinterpret_cast<const unsigned long long*>(word)) & bit) == 0) atomicOr(AtomicWord(word), static_cast<unsigned long long>(bit));
   }
   __device__ __forceinline__ void MarkSeenPrivate(uint32_t ordinal, uint32_t aggregate) const {
-    uint32_t* word = reinterpret_cast<uint32_t*>(shared + launch.layout.private_seen) + aggregate / 32 * launch.private_groups + ordinal;
-    const uint32_t bit = 1u << (aggregate % 32);
-    if ((*reinterpret_cast<volatile uint32_t*>(word) & bit) == 0) atomicOr(word, bit);
+    shared[launch.layout.private_seen + aggregate * launch.private_groups + ordinal] = 1;
   }
 
   /// A value into the state of a group in device memory. Integer sums keep the lower halves of their values apart from the upper
@@ -1023,18 +1027,24 @@ struct Machine {
     const uint32_t n = __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(take)));
     Partial* state = Aggregate(in.head.p1);
     if constexpr (std::is_same_v<M, meaning::SumI>) {
-      // Halves of 32 bits: over a slice neither sum overflows, and two registers do for four.
-      uint64_t low = 0, high = 0;
+      // 96 bits hold 16 values of 64.
+      uint32_t s0 = 0, s1 = 0, s2 = 0;
 #pragma unroll
       for (uint32_t i = 0; i < kRows; ++i) {
-        if ((take >> i & 1) == 0) continue;
-        low += static_cast<uint32_t>(a[i]);
-        high += static_cast<uint64_t>(a[i] >> 32);
+        const uint32_t high = static_cast<uint32_t>(static_cast<uint64_t>(a[i]) >> 32);
+        asm("{\n .reg .pred p;\n setp.ne.u32 p, %6, 0;\n @p add.cc.u32 %0, %0, %3;\n @p addc.cc.u32 %1, %1, %4;\n @p addc.u32 %2, %2, %5;\n}"
+            : "+r"(s0), "+r"(s1), "+r"(s2)
+            : "r"(static_cast<uint32_t>(a[i])), "r"(high), "r"(static_cast<uint32_t>(static_cast<int32_t>(high) >> 31)), "r"(take & 1u << i));
       }
-      low = ReduceAdd(low);
-      high = ReduceAdd(high);
+      // The lanes' sums are added in parts of 24 bits, which one instruction each does for a warp.
+      const uint32_t part0 = __reduce_add_sync(kAllLanes, s0 & 0xFFFFFF);
+      const uint32_t part1 = __reduce_add_sync(kAllLanes, __funnelshift_r(s0, s1, 24) & 0xFFFFFF);
+      const uint32_t part2 = __reduce_add_sync(kAllLanes, __funnelshift_r(s1, s2, 16) & 0xFFFFFF);
+      const int32_t part3 = __reduce_add_sync(kAllLanes, static_cast<int32_t>(s2) >> 8);
       if (Lane32() == 0) {
-        const int128_t sum = static_cast<int128_t>(static_cast<int64_t>(high)) * (int128_t{1} << 32) + static_cast<int128_t>(low);
+        const uint64_t low = part0 + (static_cast<uint64_t>(part1) << 24);
+        const int64_t high = static_cast<int64_t>(part2) + (static_cast<int64_t>(part3) << 24);  // in units of 2^48
+        const int128_t sum = static_cast<int128_t>(high) * (int128_t{1} << 48) + static_cast<int128_t>(low);
         SetState(state, vm::WrapAdd(StateOf<State>(*state), sum));
         state->count += n;
       }
@@ -1136,14 +1146,10 @@ struct Machine {
 
   __device__ __forceinline__ void AllRowsLive() {
     live = kAllRows;
-    if (tile->rows < kTileRows) {
-      live = 0;
-#pragma unroll
-      for (uint32_t g = 0; g < 4; ++g) {
-        const int32_t n = static_cast<int32_t>(tile->rows) - static_cast<int32_t>(RowOf(4 * g));
-        live |= (n >= 4 ? 15u : n > 0 ? (1u << n) - 1 : 0u) << (4 * g);
-      }
-    }
+    if (tile->rows == kTileRows) return;
+    live = 0;
+#pragma unroll 1
+    for (uint32_t i = 0; i < kRows; ++i) live |= static_cast<uint32_t>(RowOf(i) < tile->rows) << i;
   }
 
   __device__ __forceinline__ void ReportFailure(const DeviceInstruction& in) const {
@@ -1530,8 +1536,7 @@ __device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* sha
         if (*words != 0) atomicAdd(AtomicWord(to), static_cast<unsigned long long>(*words));
         continue;
       }
-      const uint32_t* seen = reinterpret_cast<const uint32_t*>(shared + layout.private_seen) + k / 32 * n + g;
-      if ((*seen >> (k % 32) & 1) == 0) continue;
+      if (shared[layout.private_seen + k * n + g] == 0) continue;
       if (op == Op::SumI) {
         const uint64_t low = words[0] | static_cast<uint64_t>(words[n]) << 32;
         const uint64_t high = words[2 * n] | static_cast<uint64_t>(words[3 * n]) << 32;

@@ -179,7 +179,7 @@ class Lowerer {
     out_.uses_wide |= info.in == vm::AccumulatorSpec::W || info.out == vm::AccumulatorSpec::W;
     switch (info.shape) {
       case Shape::SkipIfNone:
-        d.p3 = in.p2 - static_cast<int32_t>(address);
+        d.p3 = in.p2;  // an address until Compact
         break;
       case Shape::Filter:
         out_.slot_codes[static_cast<size_t>(section_.predicates[in.p1].slot)] = true;
@@ -378,7 +378,6 @@ uint32_t RoundUp(uint32_t n, uint32_t to) { return (n + to - 1) / to * to; }
 /// Bytes of the private table for n groups; fills in the offsets if `layout` is given. `at` is a multiple of 16.
 uint32_t LayOutPrivate(const LoweredProgram& lowered, bool direct, uint32_t n, uint32_t at, Layout* layout, std::vector<DeviceInstruction>* folds) {
   const uint32_t begin = at;
-  const uint32_t seen_words = static_cast<uint32_t>((lowered.folds.size() + 31) / 32);
   if (layout != nullptr) layout->private_begin = layout->private_records = at;
   if (!direct) at += n * lowered.record_words * 8;
   for (size_t k = 0; k < lowered.folds.size(); ++k) {
@@ -402,7 +401,7 @@ uint32_t LayOutPrivate(const LoweredProgram& lowered, bool direct, uint32_t n, u
   if (layout != nullptr) layout->private_slots = at;
   at += RoundUp(direct ? n : 2 * n * 4, 16);
   if (layout != nullptr) layout->private_seen = at;
-  at += RoundUp(seen_words * n * 4, 16);
+  at += RoundUp(static_cast<uint32_t>(lowered.folds.size()) * n, 16);
   if (layout != nullptr) layout->private_end = at;
   return at - begin;
 }
@@ -450,6 +449,86 @@ uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::B
   return static_cast<uint32_t>(domain);
 }
 
+// ---- Rewriting the code of a launch ------------------------------------------------------------------------------------
+
+/// Whether an instruction reads or sets accumulator A.
+bool ReadsA(Op op) {
+  const vm::AccumulatorSpec in = vm::Info(static_cast<Opcode>(op)).in;
+  return in != vm::AccumulatorSpec::None && in != vm::AccumulatorSpec::W;
+}
+bool SetsA(Op op) {
+  const OpcodeInfo& info = vm::Info(static_cast<Opcode>(op));
+  return !ReadsA(op) && info.out != vm::AccumulatorSpec::None && info.out != vm::AccumulatorSpec::W;
+}
+
+/// Registers that the code reads, or that groups and rows are made from.
+std::vector<bool> UsedRegisters(const LoweredProgram& lowered, bool direct, const std::vector<DeviceInstruction>& code) {
+  std::vector<bool> used(lowered.wide_registers.size());
+  for (const DeviceInstruction& d : code) {
+    if (d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister) used[d.head.place] = true;
+  }
+  for (uint32_t r : lowered.outputs) used[r] = true;
+  for (uint32_t r : lowered.keys) used[r] = used[r] || !direct;
+  // A register that is only written still needs its place.
+  for (const DeviceInstruction& d : code) {
+    if (d.head.op == Op::Store || d.head.op == Op::StoreW) used[d.head.place] = true;
+  }
+  return used;
+}
+
+/// Direct groups: Group becomes an instruction per key, which fetches the key's column; what only moved keys into registers goes.
+void ReadKeysDirectly(const LoweredProgram& lowered, std::vector<DeviceInstruction>* code) {
+  std::vector<bool> read(lowered.wide_registers.size());
+  for (const DeviceInstruction& d : *code) {
+    if (d.head.op != Op::Group && d.head.source == OperandSource::kRegister) read[d.head.place] = true;
+  }
+  std::vector<DeviceInstruction> out;
+  for (const DeviceInstruction& d : *code) {
+    const bool key = d.head.op == Op::Store && !read[d.head.place] &&
+                     std::find(lowered.keys.begin(), lowered.keys.end(), d.head.place) != lowered.keys.end();
+    if (key) continue;
+    if (d.head.op != Op::Group) {
+      out.push_back(d);
+      continue;
+    }
+    for (size_t k = 0; k < lowered.key_slots.size(); ++k) {
+      DeviceInstruction part = d;
+      part.head.source = OperandSource::kSlot;
+      part.head.slot = static_cast<uint16_t>(lowered.key_slots[k]);
+      part.p3 = static_cast<int32_t>(k);
+      out.push_back(part);
+    }
+  }
+  *code = std::move(out);
+}
+
+/// Drops instructions without effect: Group without keys, and loads of A that nothing reads (at a jump's target A has no value, so
+/// what comes next in the code decides). Then jumps, which are addresses of the program so far, become distances.
+void Compact(int keys, std::vector<DeviceInstruction>* code) {
+  std::vector<DeviceInstruction> out;
+  bool a_read = false;
+  for (size_t i = code->size(); i-- > 0;) {
+    const DeviceInstruction& d = (*code)[i];
+    if (d.head.op == Op::Group && keys == 0) continue;
+    if (d.head.op == Op::Load && !a_read) continue;
+    if (ReadsA(d.head.op)) {
+      a_read = true;
+    } else if (SetsA(d.head.op)) {
+      a_read = false;
+    }
+    out.push_back(d);
+  }
+  std::reverse(out.begin(), out.end());
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (out[i].head.op != Op::SkipIfNone) continue;
+    // The first instruction that is left at or behind the address.
+    size_t to = i + 1;
+    while (out[to].address < static_cast<uint32_t>(out[i].p3)) ++to;
+    out[i].p3 = static_cast<int32_t>(to - i);
+  }
+  *code = std::move(out);
+}
+
 }  // namespace
 
 Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowered, const std::vector<const vm::BoundTablet*>& tablets,
@@ -470,7 +549,10 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
   layout.barriers = take(2 * kMaxStages * 8);
   layout.headers = take(kMaxStages * sizeof(TileHeader));
   layout.warps = take(kWarps * sizeof(WarpState));
-  if (lowered.code.size() <= kMaxSharedCode) layout.code = take(static_cast<uint32_t>(lowered.code.size() * sizeof(DeviceInstruction)));
+  // (Direct groups may take an instruction more a key.)
+  if (lowered.code.size() <= kMaxSharedCode) {
+    layout.code = take(static_cast<uint32_t>((lowered.code.size() + kMaxDirectKeys) * sizeof(DeviceInstruction)));
+  }
   if (keys == 0) layout.warp_states = take(static_cast<uint32_t>(kWarps * lowered.folds.size() * sizeof(Partial)));
   layout.masks = take(lowered.masks * kThreads * 4);
   if (lowered.uses_wide) layout.wide = take(kTileRows * 16);
@@ -499,22 +581,24 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
     plan.private_groups = PlanDirect(lowered, tablets, kMaxDirectGroups, plan.direct_keys);
     if (plan.private_groups != 0) {
       const uint32_t private_bytes = LayOutPrivate(lowered, true, plan.private_groups, 0, nullptr, nullptr);
-      uint32_t registers = 0;
-      for (bool wide : lowered.wide_registers) registers += RegisterBytes(wide);
-      plan.direct = at + private_bytes + registers + 2 * layout.stage_bytes + 512 <= half;
+      plan.direct = at + private_bytes + 2 * layout.stage_bytes + 512 <= half;
     }
     if (plan.direct) {
+      ReadKeysDirectly(lowered, &plan.code);
       at += LayOutPrivate(lowered, true, plan.private_groups, at, &layout, &plan.folds);
     } else {
       plan.private_groups = 0;
     }
   }
 
+  Compact(static_cast<int>(keys), &plan.code);
+
   // Registers in shared memory as long as two blocks fit on a multiprocessor, the others in device memory.
+  const std::vector<bool> used = UsedRegisters(lowered, plan.direct, plan.code);
   for (size_t r = 0; r < lowered.wide_registers.size(); ++r) {
     const bool wide = lowered.wide_registers[r];
-    if (plan.direct && lowered.own_key_register && r + 1 == lowered.wide_registers.size()) {
-      plan.places.push_back(0);  // the key is not kept
+    if (!used[r]) {
+      plan.places.push_back(0);
       continue;
     }
     const uint32_t bytes = RegisterBytes(wide), kind = wide ? kWidePlace : 0;
@@ -558,7 +642,7 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
     const Shape shape = vm::Info(static_cast<Opcode>(d.head.op)).shape;
     const bool reads = d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister;
     if (reads || shape == Shape::Store || shape == Shape::StoreWide) d.head.place = plan.places[d.head.place];
-    if (shape == Shape::Group && keys > 0 && (d.head.source != OperandSource::kNone || d.head.wide_source != OperandSource::kNone)) {
+    if (shape == Shape::Group && !plan.direct && (d.head.source != OperandSource::kNone || d.head.wide_source != OperandSource::kNone)) {
       d.state = plan.places[static_cast<size_t>(d.p3)];
     }
     if (shape == Shape::CountRows || shape == Shape::CountValues || shape == Shape::Fold) {

@@ -60,7 +60,7 @@ struct alignas(16) InstructionHead {
 struct alignas(16) DeviceInstruction {
   InstructionHead head;
   uint32_t address = 0;        ///< the instruction's own
-  int32_t p3 = 0;              ///< as in the program; SkipIfNone: how many instructions on it jumps
+  int32_t p3 = 0;              ///< as in the program; SkipIfNone: how many instructions on it jumps; direct Group: the key
   uint32_t state = 0;                     ///< aggregates with keys: first word in the group's state; Group: place of the key
   uint32_t private_state = kNowhere;      ///< ... byte offset of its arrays in shared memory; kNowhere: not private
   int64_t low = 0, high = 0;              ///< kConstant: the value; CheckI, CheckW: the lower bound
@@ -207,7 +207,7 @@ struct Layout {
   uint32_t ordinals = 0;          ///< uint32_t[16][threads]: the group of each row
   uint32_t private_slots = 0;     ///< uint32_t[2 * private_groups]; direct: uint8_t[private_groups], 1 for groups that have a row
   uint32_t private_records = 0;   ///< uint64_t[private_groups][record_words]; direct: none
-  uint32_t private_seen = 0;      ///< uint32_t[(aggregates + 31) / 32][private_groups]
+  uint32_t private_seen = 0;      ///< uint8_t[aggregates][private_groups]
   uint32_t private_begin = 0, private_end = 0;  ///< all of the above, cleared at the start
   uint32_t ring = 0;
   uint32_t stage_bytes = 0;

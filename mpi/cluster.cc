@@ -176,11 +176,13 @@ class RankCluster final : public Cluster {
   int rank() const override { return transport_->rank(); }
   int ranks() const override { return transport_->ranks(); }
   int local_rank() const override { return transport_->local_rank(); }
+  int local_ranks() const override { return transport_->local_ranks(); }
   const Status& ready() const override { return ready_; }
 
   // ---- Ranks that serve -----------------------------------------------------------------------------------------------
 
-  int Serve() override {
+  int Serve(int threads) override {
+    default_threads_ = threads;
     struct sigaction action {};
     action.sa_handler = HandleSignal;
     sigemptyset(&action.sa_mask);
@@ -336,7 +338,8 @@ class RankCluster final : public Cluster {
     const auto start = Clock::now();
     number_ = in->Number<uint64_t>();
     const std::string_view bytes = in->Text();
-    const int threads = in->Number<int32_t>();
+    int threads = in->Number<int32_t>();
+    if (threads == 0) threads = default_threads_;
     const bool use_gpu = in->Number<bool>(), gpu_required = in->Number<bool>();
     const auto gpu_memory = in->Number<uint64_t>();
     const auto settings = in->Number<ClusterSettings>();
@@ -528,6 +531,7 @@ class RankCluster final : public Cluster {
   Status ready_;
   bool left_ = false;
   uint64_t number_ = 0;        ///< of the program that runs, the same on all ranks
+  int default_threads_ = 1;    ///< of a rank that serves
   bool scattered_ = false;
   uint64_t least_room_ = 0;
   uint64_t sent_ = 0, received_ = 0;

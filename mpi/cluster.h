@@ -27,7 +27,7 @@ struct ClusterSettings {
 struct ClusterQuery {
   const vm::Program* program = nullptr;
   const Snapshot* snapshot = nullptr;
-  int threads = 1;
+  int threads = 0;  ///< of each rank; 0: what each was given in Serve
   bool use_gpu = false;
   bool gpu_required = false;
   uint64_t gpu_memory = 0;
@@ -44,12 +44,14 @@ class Cluster {
 
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
-  virtual int local_rank() const = 0;   ///< among the ranks of this node; its GPU is local_rank() modulo the devices
+  virtual int local_rank() const = 0;  ///< among the ranks of this node; its GPU is local_rank() modulo the devices
+  virtual int local_ranks() const = 0;
   /// Whether all ranks run the same build; else why not, the same on all ranks. Nothing below may be called then.
   virtual const Status& ready() const = 0;
 
-  /// REQUIRES: rank() != 0. Runs what the master sends until it leaves; returns the exit status it left with.
-  virtual int Serve() = 0;
+  /// REQUIRES: rank() != 0. Runs what the master sends until it leaves, with this many threads unless it says how many. Returns the
+  /// exit status that it left with.
+  virtual int Serve(int threads) = 0;
 
   // REQUIRES, for all below: rank() == 0.
 

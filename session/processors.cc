@@ -1,5 +1,7 @@
 #include "session/processors.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -19,6 +21,13 @@ int UsableProcessors() {
     if (share >= 1 && share < processors) processors = static_cast<int>(share);
   }
   return processors;
+}
+
+int ProcessorsOfRank(int local_ranks) {
+  const int usable = UsableProcessors();
+  // Not bound: the other ranks have the same ones in mind.
+  const bool bound = static_cast<long>(std::thread::hardware_concurrency()) < sysconf(_SC_NPROCESSORS_ONLN);
+  return bound ? usable : std::max(1, usable / std::max(1, local_ranks));
 }
 
 }  // namespace tessera

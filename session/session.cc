@@ -124,7 +124,8 @@ class Session::Impl {
 
   Status Open(const SessionOptions& options) {
     options_ = options;
-    threads_ = options.threads > 0 ? std::min(options.threads, kMaxThreads) : UsableProcessors();
+    threads_given_ = options.threads > 0;
+    threads_ = threads_given_ ? std::min(options.threads, kMaxThreads) : DefaultThreads();
     TESSERA_ASSIGN(database_, Database::Open(options.directory, options.mode));
     database_->SetLockTimeout(lock_timeout_);
     if (options.cluster != nullptr && options.cluster->ranks() > 1) {
@@ -165,6 +166,10 @@ class Session::Impl {
     --cancels_under_way_;
   }
 
+  int DefaultThreads() const {
+    return ProcessorsOfRank(options_.cluster != nullptr ? options_.cluster->local_ranks() : 1);
+  }
+
   Status OpenGpu() {
     if (gpu_ != nullptr) return Status::Ok();
     if (gpu_error_.ok()) {
@@ -192,6 +197,7 @@ class Session::Impl {
   ClusterSettings cluster_settings_;
   DeviceChoice device_ = DeviceChoice::kAuto;
   int threads_ = 1;
+  bool threads_given_ = false;  ///< by the user; otherwise every rank looks for itself
   uint32_t tablet_rows_ = 0;
   int lock_timeout_ = kDefaultLockTimeout;
   int64_t gpu_min_rows_ = kDefaultGpuMinRows;
@@ -300,7 +306,7 @@ class Session::Impl {
     ClusterQuery query;
     query.program = &program;
     query.snapshot = &snapshot;
-    query.threads = threads_;
+    query.threads = threads_given_ ? threads_ : 0;
     query.use_gpu = UseGpu(program, snapshot);
     query.gpu_required = options.gpu_required;
     query.gpu_memory = options_.gpu_memory;
@@ -435,11 +441,12 @@ class Session::Impl {
                       "Available values: auto, host, gpu.");
     }
     if (name == "threads") {
-      int64_t n = UsableProcessors();
+      int64_t n = DefaultThreads();
       if (!reset) {
         TESSERA_ASSIGN(n, IntegerSetting(name, value, 1, kMaxThreads));
       }
       threads_ = static_cast<int>(n);
+      threads_given_ = !reset;
       return Status::Ok();
     }
     if (name == "tablet_rows") {

@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "mpi/cluster.h"
+#include "session/processors.h"
 #include "shell/command_line.h"
 #include "shell/exit_status.h"
 #include "shell/interrupts.h"
@@ -71,7 +72,7 @@ int main(int argc, char** argv) {
     return tessera::kExitUsage;
   }
   const std::unique_ptr<tessera::Cluster> cluster = std::move(*joined);
-  if (cluster != nullptr && cluster->rank() != 0) return cluster->Serve();
+  if (cluster != nullptr && cluster->rank() != 0) return cluster->Serve(tessera::ProcessorsOfRank(cluster->local_ranks()));
   const int status = RunTessera(argc, argv, cluster.get());
   if (cluster != nullptr) cluster->Leave(status);
   // The session is closed and its temporary files are gone: now the signal that ended the batch may have its way.

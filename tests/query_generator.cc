@@ -596,7 +596,7 @@ Piece QueryGenerator::MakeInt(int depth) {
       Piece p = Of(Kind::kInt, "", "");
       const Piece b = Predicate(depth - 1);
       p.ours = fmt::format("CAST({} AS INTEGER)", b.ours);
-      p.theirs = b.theirs;
+      p.theirs = "likely(" + b.theirs + ")";
       p.bound = 1;
       p.constant = b.constant;
       return p;

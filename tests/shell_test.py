@@ -1,10 +1,11 @@
-"""Tests of the program `tessera` as its users meet it: options, exit statuses, formats, messages, scripts, the terminal,
-signals. Each function named test_* is one test, in a directory of its own.
+"""Tests of the program `tessera` as its users meet it: options, exit statuses, formats, messages, scripts, the
+terminal, signals. Each function named test_* is one test, in a directory of its own.
 
     shell_test.py BUILD_DIR [NAME...]
 
 Closes with "N passed, N failed".
 """
+
 import contextlib
 import fcntl
 import json
@@ -54,9 +55,17 @@ class Answer:
 
 def run(*arguments, script=None, status=None, environment=None, timeout=60):
     """Runs tessera in the test's directory with `script` as standard input."""
-    process = subprocess.run([PROGRAM, *arguments], input=(script or "").encode(), capture_output=True, timeout=timeout,
-                             env={**os.environ, "HOME": os.getcwd(), **(environment or {})}, check=False)
-    answer = Answer(process.returncode, process.stdout.decode(errors="replace"), process.stderr.decode(errors="replace"))
+    process = subprocess.run(
+        [PROGRAM, *arguments],
+        input=(script or "").encode(),
+        capture_output=True,
+        timeout=timeout,
+        env={**os.environ, "HOME": os.getcwd(), **(environment or {})},
+        check=False,
+    )
+    answer = Answer(
+        process.returncode, process.stdout.decode(errors="replace"), process.stderr.decode(errors="replace")
+    )
     if status is not None and answer.status != status:
         raise Failure(f"{arguments}: expected status {status}, got {answer}")
     return answer
@@ -92,7 +101,7 @@ class Terminal:
         while True:
             match = re.search(pattern, self.screen)
             if match:
-                seen, self.screen = self.screen[:match.end()], self.screen[match.end():]
+                seen, self.screen = self.screen[: match.end()], self.screen[match.end() :]
                 return seen
             if not self._read(end - time.monotonic()):
                 raise Failure(f"{pattern!r} did not come; the screen: {self.screen!r}")
@@ -128,7 +137,7 @@ class Terminal:
 PROMPT = r"tessera> $"
 
 
-# ---- Options and exit statuses -------------------------------------------------------------------------------------------
+# ---- Options and exit statuses --------------------------------------------------------------------------------------
 
 
 def test_exit_statuses():
@@ -170,8 +179,10 @@ def test_single_and_double_dash():
 
 def test_inputs_run_in_their_order():
     write("two.sql", "SELECT 2 AS n;\n")
-    equal(run("-c", "SELECT 1 AS n", "-f", "two.sql", "-c", "SELECT 3 AS n; SELECT 4 AS n", status=0).out,
-          "n\n1\nn\n2\nn\n3\nn\n4\n")
+    equal(
+        run("-c", "SELECT 1 AS n", "-f", "two.sql", "-c", "SELECT 3 AS n; SELECT 4 AS n", status=0).out,
+        "n\n1\nn\n2\nn\n3\nn\n4\n",
+    )
 
 
 def test_bail():
@@ -190,7 +201,12 @@ def test_database_directory_lasts():
 
 def test_without_directory_nothing_is_left():
     os.mkdir("tmp")
-    run("-c", "CREATE TABLE t (x INTEGER); INSERT INTO t VALUES (7)", status=0, environment={"TMPDIR": os.path.abspath("tmp")})
+    run(
+        "-c",
+        "CREATE TABLE t (x INTEGER); INSERT INTO t VALUES (7)",
+        status=0,
+        environment={"TMPDIR": os.path.abspath("tmp")},
+    )
     equal(os.listdir("tmp"), [])
 
 
@@ -205,40 +221,88 @@ def test_read_only():
     equal(run("db", "-c", "SELECT x FROM t", status=0).out, "x\n7\n")
 
 
-# ---- Formats -------------------------------------------------------------------------------------------------------------
+# ---- Formats --------------------------------------------------------------------------------------------------------
 
 
 def test_csv():
-    equal(run("-c", """SELECT 1 AS a, NULL AS "b,c", '' AS d, 'x,y' AS e, 'say "hi"' AS f, 'two
-lines' AS g, ' blank ' AS h""", status=0).out,
-          'a,"b,c",d,e,f,g,h\n1,,"","x,y","say ""hi""","two\nlines", blank \n')
+    equal(
+        run(
+            "-c",
+            """SELECT 1 AS a, NULL AS "b,c", '' AS d, 'x,y' AS e, 'say "hi"' AS f, 'two
+lines' AS g, ' blank ' AS h""",
+            status=0,
+        ).out,
+        'a,"b,c",d,e,f,g,h\n1,,"","x,y","say ""hi""","two\nlines", blank \n',
+    )
     equal(run("-c", "SELECT 1 AS a WHERE 1 = 0", status=0).out, "a\n")
-    equal(run(script=".headers off\n.nullvalue NIL\nSELECT NULL, 'NIL', '', 2.50, true, DATE '1998-12-01';\n", status=0).out,
-          'NIL,"NIL","",2.50,true,1998-12-01\n')
+    equal(
+        run(
+            script=".headers off\n.nullvalue NIL\nSELECT NULL, 'NIL', '', 2.50, true, DATE '1998-12-01';\n", status=0
+        ).out,
+        'NIL,"NIL","",2.50,true,1998-12-01\n',
+    )
 
 
 def test_json():
-    answer = run("-json", "-c", """SELECT 1 AS a, NULL AS b, 'q"\\ü' AS c, 1.50 AS d, false AS e, DATE '2000-02-29' AS f,
+    answer = run(
+        "-json",
+        "-c",
+        """SELECT 1 AS a, NULL AS b, 'q"\\ü' AS c, 1.50 AS d, false AS e, DATE '2000-02-29' AS f,
         CAST('NaN' AS DOUBLE PRECISION) AS g, 9223372036854775807 AS h, 'a
-b' AS i""", status=0).out
+b' AS i""",
+        status=0,
+    ).out
     holds('"d":1.50' in answer and '"h":9223372036854775807' in answer, answer)
-    equal(json.loads(answer), [{"a": 1, "b": None, "c": 'q"\\ü', "d": 1.5, "e": False, "f": "2000-02-29", "g": "NaN",
-                                "h": 9223372036854775807, "i": "a\nb"}])
+    equal(
+        json.loads(answer),
+        [
+            {
+                "a": 1,
+                "b": None,
+                "c": 'q"\\ü',
+                "d": 1.5,
+                "e": False,
+                "f": "2000-02-29",
+                "g": "NaN",
+                "h": 9223372036854775807,
+                "i": "a\nb",
+            }
+        ],
+    )
     equal(json.loads(run("-json", "-c", "SELECT 1 AS a WHERE 1 = 0", status=0).out), [])
-    equal(len(json.loads(run("-json", "-c", "CREATE TABLE t (x INTEGER); INSERT INTO t VALUES (1), (2), (3)", "-c",
-                             "SELECT x FROM t", status=0).out)), 3)
+    equal(
+        len(
+            json.loads(
+                run(
+                    "-json",
+                    "-c",
+                    "CREATE TABLE t (x INTEGER); INSERT INTO t VALUES (1), (2), (3)",
+                    "-c",
+                    "SELECT x FROM t",
+                    status=0,
+                ).out
+            )
+        ),
+        3,
+    )
 
 
 def test_markdown_and_line():
-    equal(run("-markdown", "-c", "SELECT 1 AS n, 'a|b' AS t, NULL AS z", status=0).out,
-          "| n | t | z |\n| ---: | --- | --- |\n| 1 | a\\|b |  |\n")
-    equal(run("-line", "-c", "SELECT 1 AS n, 'x' AS long_name, NULL AS z", status=0).out,
-          "        n = 1\nlong_name = x\n        z = NULL\n")
+    equal(
+        run("-markdown", "-c", "SELECT 1 AS n, 'a|b' AS t, NULL AS z", status=0).out,
+        "| n | t | z |\n| ---: | --- | --- |\n| 1 | a\\|b |  |\n",
+    )
+    equal(
+        run("-line", "-c", "SELECT 1 AS n, 'x' AS long_name, NULL AS z", status=0).out,
+        "        n = 1\nlong_name = x\n        z = NULL\n",
+    )
 
 
 def test_box():
-    equal(run("-box", "-c", "SELECT 1 AS n, 'ä日' AS t, NULL AS z", status=0).out,
-          "┌───┬─────┬──────┐\n│ n │ t   │ z    │\n├───┼─────┼──────┤\n│ 1 │ ä日 │ NULL │\n└───┴─────┴──────┘\n")
+    equal(
+        run("-box", "-c", "SELECT 1 AS n, 'ä日' AS t, NULL AS z", status=0).out,
+        "┌───┬─────┬──────┐\n│ n │ t   │ z    │\n├───┼─────┼──────┤\n│ 1 │ ä日 │ NULL │\n└───┴─────┴──────┘\n",
+    )
     out = run("-box", "-c", "SELECT 'a\x1b[31m\tb\nc' AS t", status=0).out
     holds("\x1b" not in out and "\\x1b[31m\\tb\\nc" in out, out)
 
@@ -267,8 +331,10 @@ def test_format_follows_the_terminal():
 
 def test_explain_is_the_same_in_every_format():
     run("db", "-c", "CREATE TABLE t (x INTEGER, y INTEGER)", "-c", "INSERT INTO t VALUES (1, 2)", status=0)
-    texts = {run(f"-{name}", "db", "-c", "EXPLAIN SELECT sum(x * y) FROM t WHERE y BETWEEN 1 AND 3", status=0).out
-             for name in ("box", "csv", "json", "markdown", "line")}
+    texts = {
+        run(f"-{name}", "db", "-c", "EXPLAIN SELECT sum(x * y) FROM t WHERE y BETWEEN 1 AND 3", status=0).out
+        for name in ("box", "csv", "json", "markdown", "line")
+    }
     equal(len(texts), 1)
     text = texts.pop()
     holds(re.search(r"^addr +opcode +p1 +p2 +p3 +p4 +comment$", text, re.M), text)
@@ -277,16 +343,20 @@ def test_explain_is_the_same_in_every_format():
     holds("rows in" in analyzed and "executed in" in analyzed, analyzed)
 
 
-# ---- Messages ------------------------------------------------------------------------------------------------------------
+# ---- Messages -------------------------------------------------------------------------------------------------------
 
 
 def test_errors_have_a_place():
     answer = run("-c", "SELECT 1 +\n  no_such FROM t", status=1)
     equal(answer.out, "")
     answer = run("-c", "CREATE TABLE t (revenue INTEGER)", "-c", "SELECT 1,\n  revenu FROM t", status=1)
-    equal(answer.err, 'ERROR:  column "revenu" does not exist\nLINE 2:   revenu FROM t\n          ^\n'
-                      'HINT:  Perhaps you meant column "t.revenue".\n'.replace('"t.revenue"', re.search(
-                          r'column ("[^"]*revenue")', answer.err).group(1)))
+    equal(
+        answer.err,
+        'ERROR:  column "revenu" does not exist\nLINE 2:   revenu FROM t\n          ^\n'
+        'HINT:  Perhaps you meant column "t.revenue".\n'.replace(
+            '"t.revenue"', re.search(r'column ("[^"]*revenue")', answer.err).group(1)
+        ),
+    )
 
 
 def test_line_numbers_of_scripts():
@@ -298,27 +368,65 @@ def test_line_numbers_of_scripts():
     write("outer.sql", "SELECT 0;\n.read script.sql\n")
     holds("script.sql:5: ERROR:" in run("-f", "outer.sql", status=1).err, "the file that is read")
     # An error of a run has a line too.
-    answer = run(script="CREATE TABLE t (x INTEGER);\nINSERT INTO t VALUES (2147483647);\nSELECT x + x\nFROM t;\n", status=1)
+    answer = run(
+        script="CREATE TABLE t (x INTEGER);\nINSERT INTO t VALUES (2147483647);\nSELECT x + x\nFROM t;\n", status=1
+    )
     holds("LINE 3:" in answer.err and "out of range" in answer.err, answer)
 
 
 def test_results_and_messages_do_not_mix():
-    answer = run("--timer", script="CREATE TABLE t (x INTEGER);\nINSERT INTO t VALUES (1);\nSELECT x FROM t;\nSELECT no;\n", status=1)
+    answer = run(
+        "--timer",
+        script="CREATE TABLE t (x INTEGER);\nINSERT INTO t VALUES (1);\nSELECT x FROM t;\nSELECT no;\n",
+        status=1,
+    )
     equal(answer.out, "x\n1\n")
     equal(answer.err.count("Time: "), 4)
     holds("ERROR:" in answer.err, answer)
 
 
 def test_dot_commands():
-    equal(run(script="CREATE TABLE b (x INTEGER NOT NULL, \"Order\" VARCHAR(3), PRIMARY KEY (x));\nCREATE TABLE a (x DATE);\n.tables\n",
-              status=0).out, "a\nb\n")
-    out = run(script="CREATE TABLE b (x INTEGER NOT NULL, \"Order\" VARCHAR(3), PRIMARY KEY (x)) WITH (tablet_rows = 4);\n.schema b\n",
-              status=0).out
-    equal(out, 'CREATE TABLE b (\n  x INTEGER NOT NULL,\n  "Order" VARCHAR(3),\n  PRIMARY KEY (x)\n) WITH (tablet_rows = 4);\n')
+    equal(
+        run(
+            script='CREATE TABLE b (x INTEGER NOT NULL, "Order" VARCHAR(3), PRIMARY KEY (x));\nCREATE TABLE a (x DATE);\n.tables\n',
+            status=0,
+        ).out,
+        "a\nb\n",
+    )
+    out = run(
+        script='CREATE TABLE b (x INTEGER NOT NULL, "Order" VARCHAR(3), PRIMARY KEY (x)) WITH (tablet_rows = 4);\n.schema b\n',
+        status=0,
+    ).out
+    equal(
+        out,
+        'CREATE TABLE b (\n  x INTEGER NOT NULL,\n  "Order" VARCHAR(3),\n  PRIMARY KEY (x)\n) WITH (tablet_rows = 4);\n',
+    )
     equal(run(script=out + ".schema\n", status=0).out, out)  # what it prints is SQL
     holds(".tables" in run("-c", ".help", status=0).out, "help")
-    for name in ("help", "tables", "schema", "timer", "mode", "headers", "nullvalue", "output", "once", "read", "import", "explain",
-                 "device", "devices", "memory", "version", "width", "maxrows", "echo", "bail", "quit", "exit"):
+    for name in (
+        "help",
+        "tables",
+        "schema",
+        "timer",
+        "mode",
+        "headers",
+        "nullvalue",
+        "output",
+        "once",
+        "read",
+        "import",
+        "explain",
+        "device",
+        "devices",
+        "memory",
+        "version",
+        "width",
+        "maxrows",
+        "echo",
+        "bail",
+        "quit",
+        "exit",
+    ):
         holds(f"\n.{name} " in "\n" + run("-c", ".help", status=0).out, name)
     holds("host" in run("--device", "host", "-c", ".device", status=0).out, "device")
     run("-c", ".memory", "-c", ".devices", "-c", ".version", status=0)
@@ -327,7 +435,10 @@ def test_dot_commands():
 
 
 def test_dot_command_misuse():
-    answer = run(script=".tabels\n.mode xml\n.timer maybe\n.read\n.schema absent\n.maxrows many\n.once\nSELECT 1 AS a;\n", status=1)
+    answer = run(
+        script=".tabels\n.mode xml\n.timer maybe\n.read\n.schema absent\n.maxrows many\n.once\nSELECT 1 AS a;\n",
+        status=1,
+    )
     equal(answer.out, "a\n1\n")
     holds("Perhaps you meant .tables" in answer.err, answer)
     holds("box, csv, json, markdown, line" in answer.err, answer)
@@ -349,11 +460,14 @@ def test_quit():
     run(script="SELECT no;\n.exit\n", status=1)
 
 
-# ---- Statements through the shell ----------------------------------------------------------------------------------------
+# ---- Statements through the shell -----------------------------------------------------------------------------------
 
 
 def test_scripts_as_people_write_them():
-    equal(run(script="SELECT 'a;b' AS x; SELECT 2 AS\n y ;; -- end; \n/* ; */ SELECT $$;$$ AS z", status=0).out, "x\na;b\ny\n2\nz\n;\n")
+    equal(
+        run(script="SELECT 'a;b' AS x; SELECT 2 AS\n y ;; -- end; \n/* ; */ SELECT $$;$$ AS z", status=0).out,
+        "x\na;b\ny\n2\nz\n;\n",
+    )
     equal(run(script="\ufeffSELECT 1 AS a;\r\nSELECT 2 AS b;\r\n", status=0).out, "a\n1\nb\n2\n")
     equal(run(script="", status=0).out, "")
     equal(run(script="-- nothing\n\n  \n", status=0).out, "")
@@ -364,7 +478,10 @@ def test_scripts_as_people_write_them():
 def test_long_scripts_take_linear_time():
     rows = ",\n".join(f"({i}, 'x;y')" for i in range(40000))
     start = time.monotonic()
-    answer = run(script=f"CREATE TABLE t (i INTEGER, s TEXT);\nINSERT INTO t VALUES\n{rows};\nSELECT count(*), max(i) FROM t;\n", status=0)
+    answer = run(
+        script=f"CREATE TABLE t (i INTEGER, s TEXT);\nINSERT INTO t VALUES\n{rows};\nSELECT count(*), max(i) FROM t;\n",
+        status=0,
+    )
     equal(answer.out, "count(*),max(i)\n40000,39999\n" if "count(*)" in answer.out else "count,max\n40000,39999\n")
     holds(time.monotonic() - start < 20, "40,000 lines take too long")
 
@@ -381,8 +498,13 @@ def test_copy_through_standard_streams():
 
 def test_import():
     write("t.csv", "x|s\n1|one\n2|two\n")
-    equal(run(script="CREATE TABLE t (x INTEGER, s TEXT);\n.import --header --delimiter '|' t.csv t\nSELECT * FROM t ORDER BY x;\n",
-              status=0).out, "x,s\n1,one\n2,two\n")
+    equal(
+        run(
+            script="CREATE TABLE t (x INTEGER, s TEXT);\n.import --header --delimiter '|' t.csv t\nSELECT * FROM t ORDER BY x;\n",
+            status=0,
+        ).out,
+        "x,s\n1,one\n2,two\n",
+    )
 
 
 def test_settings():
@@ -391,8 +513,10 @@ def test_settings():
     holds('Perhaps you meant "threads"' in answer.err, answer)
     answer = run(script="SET threads = 'many';\nSET device = 'abacus';\n", status=1)
     holds("An integer from 1 to" in answer.err and "auto, host, gpu" in answer.err, answer)
-    out = run(script="SET tablet_rows = 2;\nCREATE TABLE t (x INTEGER);\nINSERT INTO t VALUES (1), (2), (3);\n.schema t\nSHOW ALL;\n",
-              status=0).out
+    out = run(
+        script="SET tablet_rows = 2;\nCREATE TABLE t (x INTEGER);\nINSERT INTO t VALUES (1), (2), (3);\n.schema t\nSHOW ALL;\n",
+        status=0,
+    ).out
     holds("tablet_rows = 2" in out and "lock_timeout" in out, out)
 
 
@@ -407,19 +531,28 @@ def test_start_is_quick():
     holds(sorted(times)[len(times) // 2] < 0.25, f"starts take {times}")
 
 
-# ---- Descriptors, signals, crashes ---------------------------------------------------------------------------------------
+# ---- Descriptors, signals, crashes ----------------------------------------------------------------------------------
 
 
 def big_table():
-    run("db", "-c", "CREATE TABLE t (x INTEGER, s TEXT); INSERT INTO t VALUES (1, 'some text to make rows longer');" +
-        "INSERT INTO t SELECT x, s FROM t;" * 16, status=0)
+    run(
+        "db",
+        "-c",
+        "CREATE TABLE t (x INTEGER, s TEXT); INSERT INTO t VALUES (1, 'some text to make rows longer');"
+        + "INSERT INTO t SELECT x, s FROM t;" * 16,
+        status=0,
+    )
 
 
 def test_reader_that_goes_away():
     big_table()
     for name in ("csv", "json", "line", "markdown", "box"):
-        process = subprocess.Popen([PROGRAM, f"-{name}", "db", "-c", "SELECT * FROM t", "-c", "SELECT * FROM t"],
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [PROGRAM, f"-{name}", "db", "-c", "SELECT * FROM t", "-c", "SELECT * FROM t"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         process.stdout.read(10)
         process.stdout.close()
         equal(process.stderr.read(), b"", name)
@@ -430,13 +563,19 @@ def test_reader_that_goes_away():
 def test_output_that_cannot_be_written():
     if os.path.exists("/dev/full"):
         with open("/dev/full", "wb") as full:
-            process = subprocess.run([PROGRAM, "-c", "SELECT 1"], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, check=False)
+            process = subprocess.run(
+                [PROGRAM, "-c", "SELECT 1"], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, check=False
+            )
         equal(process.returncode, 2)
         holds(b"standard output" in process.stderr, process.stderr)
     # Closed descriptors: results must not end up in a file that got the number.
     for closed in ("0<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
-        process = subprocess.run(["bash", "-c", f'"{PROGRAM}" db -c "CREATE TABLE IF NOT EXISTS u (x INTEGER)" -c "SELECT 1" {closed}'],
-                                 stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        process = subprocess.run(
+            ["bash", "-c", f'"{PROGRAM}" db -c "CREATE TABLE IF NOT EXISTS u (x INTEGER)" -c "SELECT 1" {closed}'],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
         holds(process.returncode in (0, 2), f"{closed}: {process}")
     run("db", "-c", "SELECT * FROM u", status=0)
 
@@ -444,9 +583,13 @@ def test_output_that_cannot_be_written():
 def test_interrupted_batch():
     os.mkdir("tmp")
     for number in (signal.SIGINT, signal.SIGTERM):
-        process = subprocess.Popen([PROGRAM, "-c", SLOW_TABLE, "-c", "SELECT 5 AS five", "-c", SLOW_QUERY, "-c", "SELECT 6 AS six"],
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   env={**os.environ, "TMPDIR": os.path.abspath("tmp")})
+        process = subprocess.Popen(
+            [PROGRAM, "-c", SLOW_TABLE, "-c", "SELECT 5 AS five", "-c", SLOW_QUERY, "-c", "SELECT 6 AS six"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "TMPDIR": os.path.abspath("tmp")},
+        )
         equal(process.stdout.readline() + process.stdout.readline(), b"five\n5\n")
         time.sleep(0.3)
         process.send_signal(number)
@@ -472,7 +615,9 @@ def test_killed_load_leaves_the_old_table():
     whole = time.monotonic() - started
     killed = 0
     for part in (0.2, 0.5, 0.8):
-        process = subprocess.Popen([PROGRAM, "db", "-c", "COPY t FROM 'big.csv' (FORMAT csv)"], stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [PROGRAM, "db", "-c", "COPY t FROM 'big.csv' (FORMAT csv)"], stdin=subprocess.DEVNULL
+        )
         time.sleep(whole * part)
         process.kill()
         killed += process.wait() == -signal.SIGKILL
@@ -484,7 +629,7 @@ def test_killed_load_leaves_the_old_table():
     run("db", "-c", "INSERT INTO t VALUES (-2, 'new')", status=0)  # the next writer is not kept out
 
 
-# ---- The terminal --------------------------------------------------------------------------------------------------------
+# ---- The terminal ---------------------------------------------------------------------------------------------------
 
 
 def test_interactive():
@@ -586,8 +731,14 @@ def test_long_results_fit_the_terminal():
 
 def test_progress_bar_on_a_terminal_only():
     # 32 pieces of work, each some hundred milliseconds.
-    run("db", "-c", "CREATE TABLE many (x INTEGER); INSERT INTO many VALUES (1);" + "INSERT INTO many SELECT x FROM many;" * 21 +
-        "CREATE TABLE few (x INTEGER); INSERT INTO few SELECT x FROM many LIMIT 1000;", status=0)
+    run(
+        "db",
+        "-c",
+        "CREATE TABLE many (x INTEGER); INSERT INTO many VALUES (1);"
+        + "INSERT INTO many SELECT x FROM many;" * 21
+        + "CREATE TABLE few (x INTEGER); INSERT INTO few SELECT x FROM many LIMIT 1000;",
+        status=0,
+    )
     query = "SELECT count(*) AS n FROM many, few WHERE many.x = few.x"
     started = time.monotonic()
     answer = run("db", "-c", query, status=0, timeout=120)
@@ -601,7 +752,11 @@ def test_progress_bar_on_a_terminal_only():
 
 def main():
     wanted = sys.argv[2:]
-    tests = [(name, function) for name, function in globals().items() if name.startswith("test_") and (not wanted or name in wanted)]
+    tests = [
+        (name, function)
+        for name, function in globals().items()
+        if name.startswith("test_") and (not wanted or name in wanted)
+    ]
     passed = failed = 0
     for name, function in tests:
         directory = tempfile.mkdtemp(prefix="tessera_shell_test_")

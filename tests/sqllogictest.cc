@@ -284,7 +284,7 @@ int main(int argc, char** argv) {
   tessera::Result<std::unique_ptr<tessera::Cluster>> cluster = tessera::Cluster::Join("");
   const tessera::Status& ready = cluster.ok() && *cluster != nullptr ? (*cluster)->ready() : cluster.status();
   if (!ready.ok()) return tessera::Usage(ready.message());
-  if (*cluster != nullptr && (*cluster)->rank() != 0) return (*cluster)->Serve();
+  if (*cluster != nullptr && (*cluster)->rank() != 0) return (*cluster)->Serve(1);
   const int status = tessera::RunAll(argc, argv, cluster->get());
   if (*cluster != nullptr) (*cluster)->Leave(status);
   return status;
