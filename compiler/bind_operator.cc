@@ -466,6 +466,7 @@ Result<ExprPtr> ExpressionBinder::BindDistinct(const ParseNode& node) {
   if (IsUntyped(*a)) {
     TESSERA_ASSIGN(a, Resolve(std::move(a), SqlType::Text()));
   }
+  if (!IsUntyped(*b) && !FindComparison(a->type, b->type)) return NoOperator("=", a->type, b->type, position);
   if (IsNullConstant(*b)) {
     return Folded(MakeFunction(negated ? Function::kIsNull : Function::kIsNotNull, kBoolean, position, ExprList(std::move(a))));
   }

@@ -804,24 +804,26 @@ bool SectionBuilder::PredicateOn(const Expr& e, bool truth, bool* done, Status* 
   (void)error;
   p.slot = scope_->TableSlot(column, this);
   if (p.slot < 0) return false;
-  // The second bound of a BETWEEN joins the first: one range test instead of two.
-  if (p.kind == Predicate::Kind::kRange && !p.negated && (p.low < 0) != (p.high < 0) && !section.code.empty() &&
-      section.code.back().op == Opcode::Filter) {
-    Predicate& last = section.predicates[section.code.back().p1];
+  // The second bound of a BETWEEN joins the first, which may stand anywhere in the run of filters before: one range test
+  // instead of two (q1.1's scan on an H100: 0.83 ms with five tests, see README.md for three).
+  const bool one_bound = p.kind == Predicate::Kind::kRange && !p.negated && (p.low < 0) != (p.high < 0);
+  for (size_t i = section.code.size(); one_bound && i-- > 0 && section.code[i].op == Opcode::Filter;) {
+    Predicate& other = section.predicates[section.code[i].p1];
     const bool only_use = std::count_if(section.code.begin(), section.code.end(), [&](const vm::Instruction& in) {
-                            return in.op == Opcode::Filter && in.p1 == section.code.back().p1;
+                            return in.op == Opcode::Filter && in.p1 == section.code[i].p1;
                           }) == 1;
-    if (only_use && last.kind == Predicate::Kind::kRange && !last.negated && last.slot == p.slot && (last.low < 0) != (last.high < 0) &&
-        (last.low < 0) != (p.low < 0)) {
-      if (p.low >= 0) {
-        last.low = p.low;
-        last.low_inclusive = p.low_inclusive;
-      } else {
-        last.high = p.high;
-        last.high_inclusive = p.high_inclusive;
-      }
-      return *done = true;
+    if (!only_use || other.kind != Predicate::Kind::kRange || other.negated || other.slot != p.slot ||
+        (other.low < 0) == (other.high < 0) || (other.low < 0) == (p.low < 0)) {
+      continue;
     }
+    if (p.low >= 0) {
+      other.low = p.low;
+      other.low_inclusive = p.low_inclusive;
+    } else {
+      other.high = p.high;
+      other.high_inclusive = p.high_inclusive;
+    }
+    return *done = true;
   }
   Emit(Opcode::Filter, AddPredicate(p));
   return *done = true;

@@ -3,6 +3,7 @@
 #include "mpi/cluster.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -398,7 +399,7 @@ class RankCluster final : public Cluster {
     mine.total = MillisecondsSince(start);
     for (const vm::SectionStatistics& s : statistics.sections) mine.rows_out += s.rows_out;
     CountBytes(&mine);
-    WireWriter out;
+    WireWriter out(true);
     WriteStatistics(statistics, &out);
     messenger_.Send(0, kTagStatistics, out.Take(), true);
   }
@@ -458,7 +459,7 @@ class RankCluster final : public Cluster {
       for (size_t i = 0; i < rooms->size(); ++i) munmap((*rooms)[i], wanted[i].identity.file_bytes);
       rooms->clear();
     }
-    WireWriter out;
+    WireWriter out(true);
     out.Vector(status.ok() ? wanted : std::vector<RankTablets::Wanted>());
     messenger_.Send(0, kTagWanted, out.Take(), false);
     std::deque<Transport::Request> under_way;
@@ -546,6 +547,9 @@ class RankCluster final : public Cluster {
 Result<std::unique_ptr<Cluster>> Cluster::Join(const std::string& version) {
   TESSERA_ASSIGN(std::unique_ptr<Transport> transport, OpenTransport());
   if (transport == nullptr) return std::unique_ptr<Cluster>();
+  // Messages of some MB come and go: kept by malloc instead of given back to the kernel, which would clear their pages anew each time.
+  mallopt(M_MMAP_THRESHOLD, 64 << 20);
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
   return std::unique_ptr<Cluster>(std::make_unique<RankCluster>(std::move(transport), version));
 }
 

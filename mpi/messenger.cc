@@ -30,10 +30,7 @@ void Messenger::Retire(size_t most) {
 
 void Messenger::Send(int to, int tag, std::string message, bool wait) {
   bytes_sent_ += message.size();
-  // The size goes ahead of the first piece, in the same message.
-  const uint64_t size = message.size();
-  auto kept = std::make_shared<std::string>(std::move(message));
-  kept->insert(0, reinterpret_cast<const char*>(&size), sizeof size);
+  const auto kept = std::make_shared<const std::string>(std::move(message));
   for (size_t at = 0; at < kept->size(); at += kGreatestMessage) {
     Retire(kPiecesUnderWay - 1);
     const size_t bytes = std::min(kGreatestMessage, kept->size() - at);

@@ -48,7 +48,7 @@ class Messenger {
     WaitUntil([&] { return transport_->Done(&request); });
   }
 
-  /// Sends a message, in pieces of kGreatestMessage. Returns when few enough pieces are under way: if `wait`, none.
+  /// Sends a message (of a framed WireWriter), in pieces of kGreatestMessage. Returns when few enough pieces are under way: if `wait`, none.
   void Send(int to, int tag, std::string message, bool wait);
   Bytes Receive(int from, int tag);
   /// From `root` to all; `message` is the message there, and is set elsewhere.

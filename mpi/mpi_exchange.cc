@@ -100,7 +100,7 @@ Result<vm::RowSet> MpiExchange::Broadcast(vm::RowSet mine, vm::StringPool* strin
 
 Status MpiExchange::Send(int to, Result<vm::Shipment> shipment, const vm::StringPool& strings, bool wait) {
   const Timer timer(&gather_milliseconds_);
-  WireWriter out;
+  WireWriter out(true);
   out.Number(shipment.ok());
   if (shipment.ok()) WriteShipment(*shipment, strings, &out);
   messenger_.Send(to, kTagRows, out.Take(), wait);

@@ -17,6 +17,9 @@ namespace tessera {
 
 class WireWriter {
  public:
+  /// `framed`: for Messenger::Send, which puts the size in front.
+  explicit WireWriter(bool framed = false) : bytes_(framed ? sizeof(uint64_t) : 0, 0), framed_(framed) {}
+
   template <class T>
   void Number(T v) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -33,10 +36,15 @@ class WireWriter {
     bytes_.append(reinterpret_cast<const char*>(v.data()), v.size() * sizeof(T));
   }
   void Reserve(size_t bytes) { bytes_.reserve(bytes_.size() + bytes); }
-  std::string Take() { return std::move(bytes_); }
+  std::string Take() {
+    const uint64_t size = bytes_.size() - sizeof size;
+    if (framed_) memcpy(bytes_.data(), &size, sizeof size);
+    return std::move(bytes_);
+  }
 
  private:
   std::string bytes_;
+  const bool framed_;
 };
 
 /// After the first overrun everything reads as zero and failed() stays true.

@@ -357,6 +357,7 @@ TEST_F(BindTest, BetweenLikeIsAndTheirKin) {
   EXPECT_EQ(Where("flag is not unknown"), "t.flag IS NOT NULL");
   EXPECT_EQ(Where("i is distinct from s"), "CASE WHEN t.i = t.s THEN false WHEN t.i IS NULL AND t.s IS NULL THEN false ELSE true END");
   EXPECT_EQ(Where("i is not distinct from null"), "t.i IS NULL");
+  EXPECT_EQ(Where("i is not distinct from null::text"), "operator does not exist: INTEGER = TEXT");
   EXPECT_EQ(Where("n is distinct from 1"), "NOT t.n = 1");
 }
 

@@ -1415,6 +1415,14 @@ std::vector<int128_t> EdgesOf(const SqlType& t, int128_t low, int128_t high) {
       add(-v);
       add(-v - 1);
     }
+    // Halfway between two doubles, and beside it: conversions must round once.
+    for (int shift : {2, 12, 40, 66}) {
+      const int128_t halfway = (static_cast<int128_t>(0x20000000000001) * 2 + 1) << shift;
+      for (int d = -1; d <= 1; ++d) {
+        add(halfway + d);
+        add(-halfway + d);
+      }
+    }
     // 0001-01-01, 1900-02-28, 1900-03-01, 2000-02-29, 2023-12-31, 2024-01-31, 9999-12-31
     for (int64_t day : {kYear1 - 1, kYear1, int64_t{-25509}, int64_t{-25508}, int64_t{11016}, int64_t{19722}, int64_t{19753}, kYear9999, kYear9999 + 1}) {
       if (t.id == TypeId::kTimestamp) {

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/memory_tablet.h"
 #include "tests/opcode_walk.h"
 #include "vm/program.h"
 #include "vm/vm.h"
@@ -294,6 +295,120 @@ TEST(VerifyFuzz, WhatIsNotRefusedRuns) {
   printf("%zu rounds over %zu programs: %zu unreadable, %zu refused, %zu ended in an error, %zu ran\n", rounds, Cases().size(), unread, refused, failed, ran);
   EXPECT_GT(ran, rounds / 20);  // else the damage is too coarse to test anything
   EXPECT_GT(refused, rounds / 20);
+}
+
+// ---- Programs that the verifier accepts although a compiler would not write them: what they give is unspecified, that they end is not.
+
+Instruction Make(Opcode op, int p1 = 0, int32_t p2 = 0, int32_t p3 = 0, int32_t p4 = 0) {
+  return {op, static_cast<uint16_t>(p1), p2, p3, p4};
+}
+
+/// Runs `code` over 5000 rows (k BIGINT 0.., d DATE, s TEXT), with a join table of 10 rows (k BIGINT, s TEXT).
+void RunsToAnEnd(const char* what, std::vector<Instruction> code, Section::Sink sink = Section::Sink::kRows) {
+  const SqlType bigint = SqlType::Of(TypeId::kBigint), date = SqlType::Of(TypeId::kDate), text = SqlType::Text(), wide = SqlType::Decimal(38, 0);
+  auto column = [&](const SqlType& type, size_t rows, auto value) {
+    ColumnVector c;
+    c.type = type;
+    if (type.id == TypeId::kText) c.offsets.push_back(0);
+    for (size_t i = 0; i < rows; ++i) {
+      if (type.id == TypeId::kText) {
+        c.bytes += std::to_string(value(i));
+        c.offsets.push_back(c.bytes.size());
+      } else {
+        c.fixed.push_back(value(i));
+      }
+    }
+    return c;
+  };
+  auto number = [](size_t i) { return static_cast<int64_t>(i); };
+  auto anything = [](size_t i) { return static_cast<int64_t>((i + 1) * 0x9E3779B97F4A7C15u); };
+  ChunkForm frame, dictionary;
+  dictionary.encoding = Encoding::kDictionary;
+  dictionary.width = 2;
+  auto t = MakeMemoryTable(1, "t", {{"k", column(bigint, 5000, number), {frame}}, {"d", column(date, 5000, anything), {frame}}, {"s", column(text, 5000, number), {dictionary}}});
+  auto u = MakeMemoryTable(2, "u", {{"k", column(bigint, 10, number), {frame}}, {"s", column(text, 10, number), {dictionary}}});
+  ASSERT_TRUE(t.ok() && u.ok());
+  const auto snapshot = MakeSnapshot({*t, *u});
+
+  Program p;
+  p.tables = {{1, "t"}, {2, "u"}};
+  p.joins = {{false, 0}};
+  p.constants = {Value::Int(bigint, -1), Value::Int(bigint, 5), Value::Text("%1%")};
+  Section b;
+  b.source_kind = Section::Source::kTable;
+  b.source = 1;
+  b.sink = Section::Sink::kJoin;
+  b.join = 0;
+  b.keys = 1;
+  b.slots = {{0, bigint, -1}, {1, text, -1}};
+  b.registers = b.columns = {bigint, text};
+  b.code = {Make(Opcode::Load, 0, Operand::Slot(0).Pack()), Make(Opcode::Store, 0, 0), Make(Opcode::Load, 0, Operand::Slot(1).Pack()),
+            Make(Opcode::Store, 0, 1), Make(Opcode::Build), Make(Opcode::End)};
+  Section s;
+  s.source_kind = Section::Source::kTable;
+  s.sink = sink;
+  s.slots = {{0, bigint, -1}, {1, date, -1}, {2, text, -1}};
+  s.registers = {bigint, text, wide};
+  s.masks = 3;
+  s.code = std::move(code);
+  s.code.push_back(Make(Opcode::End));
+  p.sections = {b, s};
+  if (sink == Section::Sink::kGroups) {
+    p.sections[1].keys = 1;
+    p.sections[1].columns = {bigint, bigint, wide, text};
+    p.sections[1].aggregates = {{Opcode::CountRows, bigint}, {Opcode::SumI, wide}, {Opcode::MinT, text}};
+    Section r;
+    r.source_kind = Section::Source::kSection;
+    r.source = 1;
+    r.slots = {{1, bigint, -1}};
+    r.registers = r.columns = {bigint};
+    r.code = {Make(Opcode::Load, 0, Operand::Slot(0).Pack()), Make(Opcode::Store, 0, 0), Make(Opcode::Emit), Make(Opcode::End)};
+    p.sections.push_back(r);
+  } else {
+    p.sections[1].columns = s.registers;
+  }
+  p.columns.push_back({"c", bigint});
+  ASSERT_TRUE(vm::Verify(p).ok()) << what << ": " << vm::Verify(p).message();
+  vm::Executor executor(2);
+  uint64_t rows = 0;
+  const Status status = executor.Run(
+      p, *snapshot, {},
+      [&](RowBatch&& batch) {
+        rows += batch.rows;
+        return Status::Ok();
+      },
+      nullptr);
+  if (status.ok()) return;
+  EXPECT_EQ(status.code(), ErrorCode::kSql) << what << ": " << status.message();
+}
+
+TEST(OddPrograms, RunToAnEnd) {
+  const int32_t k = Operand::Slot(0).Pack(), d = Operand::Slot(1).Pack(), s = Operand::Slot(2).Pack();
+  const int32_t minus_one = Operand::Constant(0).Pack(), five = Operand::Constant(1).Pack();
+  const int32_t payload = Operand::Payload(0, 0).Pack();
+  const Instruction save = Make(Opcode::MaskSave, 0), load = Make(Opcode::MaskLoad, 0), emit = Make(Opcode::Emit);
+  RunsToAnEnd("a payload of rows without a match", {save, Make(Opcode::Probe, 0, k, 1), load, Make(Opcode::Load, 0, payload), Make(Opcode::LengthT), emit});
+  RunsToAnEnd("a payload behind a skipped probe", {save, Make(Opcode::Load, 0, k), Make(Opcode::FilterLtI, 0, minus_one), Make(Opcode::SkipIfNone, 0, 5),
+                                                   Make(Opcode::Probe, 0, k, 1), load, Make(Opcode::Load, 0, payload), Make(Opcode::UpperT), Make(Opcode::Store, 0, 1), emit});
+  RunsToAnEnd("the next of rows without a match", {save, Make(Opcode::Probe, 0, k, 1), emit, Make(Opcode::Next, 0, 2, 0)});
+  RunsToAnEnd("the next of rows of no mask", {Make(Opcode::Probe, 0, k, 1), emit, Make(Opcode::Next, 0, 1, 2)});
+  RunsToAnEnd("a loop that saves its own mask", {Make(Opcode::MaskSave, 1), Make(Opcode::Probe, 0, k, 1), save, Make(Opcode::MaskLoad, 1), save, emit, Make(Opcode::Next, 0, 3, 0)});
+  RunsToAnEnd("a mask that nobody saved", {load, Make(Opcode::MaskOr, 1), Make(Opcode::MaskLoad, 1), emit});
+  RunsToAnEnd("a mask of the tile before", {Make(Opcode::MaskLoad, 1), emit, Make(Opcode::MaskClear, 0), Make(Opcode::MaskLoad, 0), Make(Opcode::MaskAndNot, 0), Make(Opcode::MaskSave, 1)});
+  RunsToAnEnd("registers that nobody stored", {Make(Opcode::Load, 0, Operand::Register(1).Pack()), Make(Opcode::FilterLike, 0, 2), emit});
+  RunsToAnEnd("dates out of the calendar", {Make(Opcode::Load, 0, d), Make(Opcode::DatePartD, 0, 0, 7), Make(Opcode::Store, 0, 0), Make(Opcode::Load, 0, d),
+                                            Make(Opcode::DatePartT, 0, 0, 7), Make(Opcode::Load, 0, d), Make(Opcode::IToT, 0, 0, vm::PackType(SqlType::Of(TypeId::kDate))),
+                                            Make(Opcode::Load, 0, d), Make(Opcode::IToT, 0, 0, vm::PackType(SqlType::Of(TypeId::kTimestamp))), emit});
+  RunsToAnEnd("a range error that names no type", {Make(Opcode::Load, 0, k), Make(Opcode::CheckI, 0, 0, 1, 0x7F), emit});
+  RunsToAnEnd("the first wide value in a store", {Make(Opcode::LoadW, 0, Operand::Register(2).Pack()), Make(Opcode::WToT, 0, 0, vm::PackType(SqlType::Decimal(38, 2))), emit});
+
+  const Section::Sink groups = Section::Sink::kGroups;
+  const Instruction none = Make(Opcode::FilterLtI, 0, minus_one), group = Make(Opcode::Group, 0, k, 1), count = Make(Opcode::CountRows, 0);
+  const Instruction load_k = Make(Opcode::Load, 0, k), load_s = Make(Opcode::Load, 0, s);
+  RunsToAnEnd("aggregates of rows in no group, where there is none", {save, load_k, none, group, load, count, load_k, Make(Opcode::SumI, 1), load_s, Make(Opcode::MinT, 2)}, groups);
+  RunsToAnEnd("aggregates of rows in no group, where there are some", {save, load_k, Make(Opcode::FilterEqI, 0, five), group, load, count, load_k, Make(Opcode::SumI, 1), load_s,
+                                                                       Make(Opcode::MinT, 2)}, groups);
+  RunsToAnEnd("a group that is skipped", {save, load_k, none, Make(Opcode::SkipIfNone, 0, 5), group, load, count}, groups);
 }
 
 }  // namespace

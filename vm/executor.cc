@@ -644,11 +644,15 @@ class Run {
     uint64_t left = s.limit < 0 ? UINT64_MAX : static_cast<uint64_t>(s.limit);
     uint64_t streamed = 0;
     RowSet batch = MakeRowSet(s.columns);
-    auto flush = [&]() -> Status {
-      for (size_t first = 0; first < batch.rows; first += kBatchRows) {
+    auto forward = [&](const RowSet& rows, size_t begin, size_t count) -> Status {
+      for (size_t at = 0; at < count; at += kBatchRows) {
         if (IsCancelled()) return Cancelled();
-        TESSERA_TRY(consume(DecodeRows(batch, program_.columns, first, std::min(kBatchRows, batch.rows - first), strings_)));
+        TESSERA_TRY(consume(DecodeRows(rows, program_.columns, begin + at, std::min(kBatchRows, count - at), strings_)));
       }
+      return Status::Ok();
+    };
+    auto flush = [&]() -> Status {
+      TESSERA_TRY(forward(batch, 0, batch.rows));
       batch = MakeRowSet(s.columns);
       return Status::Ok();
     };
@@ -675,10 +679,15 @@ class Run {
       skip -= skipped;
       left -= taken;
       streamed += taken;
-      AppendRange(&batch, i.shipment.rows, i.row + skipped, taken);
+      if (taken >= kBatchRows) {  // as they lie
+        status = flush();
+        if (status.ok()) status = forward(i.shipment.rows, i.row + skipped, taken);
+      } else {
+        AppendRange(&batch, i.shipment.rows, i.row + skipped, taken);
+        if (batch.rows >= kBatchRows) status = flush();
+      }
       i.row += rows;
       ++i.unit;
-      if (batch.rows >= kBatchRows) status = flush();
     }
     if (status.ok()) status = flush();
     // Everybody's last shipment has to be taken, whatever became of the rows.
