@@ -59,11 +59,16 @@ std::string FeatureName(const ParseNode& node) {
     std::string_view tag, feature;
   };
   constexpr Row kRows[] = {
-      {"A_ArrayExpr", "ARRAY"},          {"A_Indirection", "a subscript or field selection"},
-      {"RowExpr", "a row value"},        {"CollateClause", "COLLATE"},
-      {"ParamRef", "a parameter"},       {"GroupingFunc", "GROUPING"},
-      {"XmlExpr", "XML"},                {"XmlSerialize", "XML"},
-      {"CurrentOfExpr", "CURRENT OF"},   {"MultiAssignRef", "assignment of several columns"},
+      {"A_ArrayExpr", "ARRAY"},
+      {"A_Indirection", "a subscript or field selection"},
+      {"RowExpr", "a row value"},
+      {"CollateClause", "COLLATE"},
+      {"ParamRef", "a parameter"},
+      {"GroupingFunc", "GROUPING"},
+      {"XmlExpr", "XML"},
+      {"XmlSerialize", "XML"},
+      {"CurrentOfExpr", "CURRENT OF"},
+      {"MultiAssignRef", "assignment of several columns"},
       {"JsonObjectConstructor", "JSON"},
   };
   if (node.Is(Tag::kSubLink)) return "a subquery in an expression";
@@ -237,7 +242,8 @@ Result<ExprPtr> ExpressionBinder::BindColumn(const ParseNode& node) {
   for (const Relation& relation : *context_->relations) {
     if (relation.alias == first) {
       return SqlError("invalid reference to FROM-clause entry for table \"" + std::string(first) + "\"", position,
-                      "There is an entry for table \"" + relation.alias + "\", but it cannot be referenced from this part of the query.");
+                      "There is an entry for table \"" + relation.alias +
+                          "\", but it cannot be referenced from this part of the query.");
     }
   }
   const std::string nearest = NearestName(first, aliases);
@@ -321,7 +327,8 @@ Result<ExprPtr> ExpressionBinder::BindLogic(const ParseNode& node) {
 Result<ExprPtr> ExpressionBinder::BindNullTest(const ParseNode& node) {
   TESSERA_ASSIGN(ExprPtr x, BindTyped(*node.Get(Field::k_arg)));
   const bool is_null = node.Text(Field::k_nulltesttype) == "IS_NULL";
-  return Folded(MakeFunction(is_null ? Function::kIsNull : Function::kIsNotNull, kBoolean, node.location(), ExprList(std::move(x))));
+  return Folded(MakeFunction(is_null ? Function::kIsNull : Function::kIsNotNull, kBoolean, node.location(),
+                             ExprList(std::move(x))));
 }
 
 Result<ExprPtr> ExpressionBinder::BindBooleanTest(const ParseNode& node) {
@@ -351,8 +358,9 @@ Status ExpressionBinder::Unify(std::vector<ExprPtr*> branches, const char* what,
   for (ExprPtr* b : branches) {
     const std::optional<SqlType> both = UnifyTypes(common, (*b)->type);
     if (!both) {
-      return SqlError(std::string(what) + " types " + common.ToString() + " and " + (*b)->type.ToString() + " cannot be matched",
-                      (*b)->position);
+      return SqlError(
+          std::string(what) + " types " + common.ToString() + " and " + (*b)->type.ToString() + " cannot be matched",
+          (*b)->position);
     }
     common = *both;
   }
@@ -439,7 +447,8 @@ Result<ExprPtr> ExpressionBinder::BindCoalesce(const ParseNode& node) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (i + 1 < values.size()) {
       TESSERA_ASSIGN(ExprPtr x, Copy(*values[i]));
-      TESSERA_ASSIGN(ExprPtr test, Folded(MakeFunction(Function::kIsNotNull, kBoolean, position, ExprList(std::move(x)))));
+      TESSERA_ASSIGN(ExprPtr test,
+                     Folded(MakeFunction(Function::kIsNotNull, kBoolean, position, ExprList(std::move(x)))));
       args.push_back(std::move(test));
     }
     args.push_back(std::move(values[i]));
@@ -451,8 +460,8 @@ Result<ExprPtr> ExpressionBinder::BindCoalesce(const ParseNode& node) {
   return e;
 }
 
-/// GREATEST(a, b, c): the first that is not NULL and no less than those after it, which is the greatest of all: any before it
-/// was less than one after. NULLs are passed over, as PostgreSQL does.
+/// GREATEST(a, b, c): the first that is not NULL and no less than those after it, which is the greatest of all: any
+/// before it was less than one after. NULLs are passed over, as PostgreSQL does.
 Result<ExprPtr> ExpressionBinder::BindGreatest(const ParseNode& node) {
   const int position = node.location();
   const bool greatest = node.Text(Field::k_op) == "IS_GREATEST";
@@ -469,15 +478,19 @@ Result<ExprPtr> ExpressionBinder::BindGreatest(const ParseNode& node) {
   for (size_t i = 0; i + 1 < values.size(); ++i) {
     std::vector<ExprPtr> all;
     TESSERA_ASSIGN(ExprPtr x, Copy(*values[i]));
-    TESSERA_ASSIGN(ExprPtr present, Folded(MakeFunction(Function::kIsNotNull, kBoolean, position, ExprList(std::move(x)))));
+    TESSERA_ASSIGN(ExprPtr present,
+                   Folded(MakeFunction(Function::kIsNotNull, kBoolean, position, ExprList(std::move(x)))));
     all.push_back(std::move(present));
     for (size_t j = i + 1; j < values.size(); ++j) {
       TESSERA_ASSIGN(ExprPtr a, Copy(*values[i]));
       TESSERA_ASSIGN(ExprPtr b, Copy(*values[j]));
       TESSERA_ASSIGN(ExprPtr c, Copy(*values[j]));
-      TESSERA_ASSIGN(ExprPtr better, Comparison(greatest ? Function::kGe : Function::kLe, std::move(a), std::move(b), position));
-      TESSERA_ASSIGN(ExprPtr absent, Folded(MakeFunction(Function::kIsNull, kBoolean, position, ExprList(std::move(c)))));
-      TESSERA_ASSIGN(ExprPtr either, Folded(MakeFunction(Function::kOr, kBoolean, position, ExprList(std::move(better), std::move(absent)))));
+      TESSERA_ASSIGN(ExprPtr better,
+                     Comparison(greatest ? Function::kGe : Function::kLe, std::move(a), std::move(b), position));
+      TESSERA_ASSIGN(ExprPtr absent,
+                     Folded(MakeFunction(Function::kIsNull, kBoolean, position, ExprList(std::move(c)))));
+      TESSERA_ASSIGN(ExprPtr either, Folded(MakeFunction(Function::kOr, kBoolean, position,
+                                                         ExprList(std::move(better), std::move(absent)))));
       all.push_back(std::move(either));
     }
     TESSERA_ASSIGN(ExprPtr when, Folded(MakeFunction(Function::kAnd, kBoolean, position, std::move(all))));
@@ -497,7 +510,8 @@ void SplitConjuncts(ExprPtr e, std::vector<ExprPtr>* out) {
   }
   if (IsBoolean(*e, true)) return;
   // x IS TRUE, where only "is true" is asked for, is x.
-  if (IsFunction(*e, Function::kCase) && e->args.size() == 3 && IsBoolean(*e->args[1], true) && IsBoolean(*e->args[2], false)) {
+  if (IsFunction(*e, Function::kCase) && e->args.size() == 3 && IsBoolean(*e->args[1], true) &&
+      IsBoolean(*e->args[2], false)) {
     SplitConjuncts(std::move(e->args[0]), out);
     return;
   }

@@ -32,9 +32,10 @@ std::string Lower(std::string_view s) {
 bool IsFreeWidening(const SqlType& from, const SqlType& to) {
   if (from.IsInteger() && to.IsInteger()) return from.id < to.id;
   if (from.id == TypeId::kReal && to.id == TypeId::kDouble) return true;
-  if (from.id == TypeId::kText && to.id == TypeId::kText) return to.length == 0 || (from.length != 0 && from.length <= to.length);
-  return from.id == TypeId::kDecimal && to.id == TypeId::kDecimal && from.scale == to.scale && from.precision <= to.precision &&
-         from.storage() == to.storage();
+  if (from.id == TypeId::kText && to.id == TypeId::kText)
+    return to.length == 0 || (from.length != 0 && from.length <= to.length);
+  return from.id == TypeId::kDecimal && to.id == TypeId::kDecimal && from.scale == to.scale &&
+         from.precision <= to.precision && from.storage() == to.storage();
 }
 
 /// The type that an untyped argument takes for a class.
@@ -60,7 +61,8 @@ Status NoFunction(const std::string& signature, int position, std::string hint) 
   return SqlError("function " + signature + " does not exist", position, std::move(hint));
 }
 
-constexpr const char* kCastHint = "No function matches the given name and argument types. You might need to add explicit type casts.";
+constexpr const char* kCastHint =
+    "No function matches the given name and argument types. You might need to add explicit type casts.";
 
 }  // namespace
 
@@ -109,11 +111,23 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
     struct Row {
       std::string_view name, spelled;
     };
-    constexpr Row kKnown[] = {{"timestamptz", "TIMESTAMP WITH TIME ZONE"}, {"time", "TIME"},     {"timetz", "TIME WITH TIME ZONE"},
-                              {"bit", "BIT"},       {"varbit", "BIT VARYING"}, {"bytea", "BYTEA"}, {"json", "JSON"},
-                              {"jsonb", "JSONB"},   {"uuid", "UUID"},          {"serial", "SERIAL"}, {"bigserial", "BIGSERIAL"},
-                              {"money", "MONEY"},   {"xml", "XML"},            {"hugeint", "HUGEINT"}, {"tinyint", "TINYINT"},
-                              {"blob", "BLOB"},     {"char", "\"char\""}};
+    constexpr Row kKnown[] = {{"timestamptz", "TIMESTAMP WITH TIME ZONE"},
+                              {"time", "TIME"},
+                              {"timetz", "TIME WITH TIME ZONE"},
+                              {"bit", "BIT"},
+                              {"varbit", "BIT VARYING"},
+                              {"bytea", "BYTEA"},
+                              {"json", "JSON"},
+                              {"jsonb", "JSONB"},
+                              {"uuid", "UUID"},
+                              {"serial", "SERIAL"},
+                              {"bigserial", "BIGSERIAL"},
+                              {"money", "MONEY"},
+                              {"xml", "XML"},
+                              {"hugeint", "HUGEINT"},
+                              {"tinyint", "TINYINT"},
+                              {"blob", "BLOB"},
+                              {"char", "\"char\""}};
     for (const Row& row : kKnown) {
       if (row.name == name) return Unsupported("type " + std::string(row.spelled) + " is not supported", position);
     }
@@ -143,21 +157,26 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
         return SqlError("DECIMAL precision " + std::to_string(precision) + " must be between 1 and 38", position);
       }
       if (scale < 0 || scale > precision) {
-        return SqlError("DECIMAL scale " + std::to_string(scale) + " must be between 0 and precision " + std::to_string(precision), position);
+        return SqlError(
+            "DECIMAL scale " + std::to_string(scale) + " must be between 0 and precision " + std::to_string(precision),
+            position);
       }
       return SqlType::Decimal(static_cast<int>(precision), static_cast<int>(scale));
     }
     case TypeId::kText: {
       if (numbers.empty()) return SqlType::Text();
       constexpr int64_t kLongest = 10485760;  // as PostgreSQL
-      if (name == "text" || name == "string" || numbers.size() > 1) return SqlError("type modifier is not allowed for type TEXT", position);
+      if (name == "text" || name == "string" || numbers.size() > 1)
+        return SqlError("type modifier is not allowed for type TEXT", position);
       if (numbers[0] < 1) return SqlError("length for type VARCHAR must be at least 1", position);
-      if (numbers[0] > kLongest) return SqlError("length for type VARCHAR cannot exceed " + std::to_string(kLongest), position);
+      if (numbers[0] > kLongest)
+        return SqlError("length for type VARCHAR cannot exceed " + std::to_string(kLongest), position);
       return SqlType::Text(static_cast<int32_t>(numbers[0]));
     }
     case TypeId::kTimestamp:
       if (!numbers.empty() && numbers[0] != 6) {
-        return Unsupported("TIMESTAMP(" + std::to_string(numbers[0]) + ") is not supported", position, "TIMESTAMP has 6 digits.");
+        return Unsupported("TIMESTAMP(" + std::to_string(numbers[0]) + ") is not supported", position,
+                           "TIMESTAMP has 6 digits.");
       }
       return SqlType::Of(*id);
     default:
@@ -207,10 +226,21 @@ struct IntervalUnit {
   int64_t months, days, micros;
 };
 constexpr IntervalUnit kIntervalUnits[] = {
-    {"microsecond", 0, 0, 1},       {"millisecond", 0, 0, 1000},   {"second", 0, 0, 1'000'000}, {"sec", 0, 0, 1'000'000},
-    {"minute", 0, 0, 60'000'000},   {"min", 0, 0, 60'000'000},     {"hour", 0, 0, 3'600'000'000},
-    {"day", 0, 1, 0},               {"week", 0, 7, 0},             {"month", 1, 0, 0},          {"mon", 1, 0, 0},
-    {"quarter", 3, 0, 0},           {"year", 12, 0, 0},            {"decade", 120, 0, 0},       {"century", 1200, 0, 0},
+    {"microsecond", 0, 0, 1},
+    {"millisecond", 0, 0, 1000},
+    {"second", 0, 0, 1'000'000},
+    {"sec", 0, 0, 1'000'000},
+    {"minute", 0, 0, 60'000'000},
+    {"min", 0, 0, 60'000'000},
+    {"hour", 0, 0, 3'600'000'000},
+    {"day", 0, 1, 0},
+    {"week", 0, 7, 0},
+    {"month", 1, 0, 0},
+    {"mon", 1, 0, 0},
+    {"quarter", 3, 0, 0},
+    {"year", 12, 0, 0},
+    {"decade", 120, 0, 0},
+    {"century", 1200, 0, 0},
 };
 
 /// hh:mm[:ss[.f]] as microseconds.
@@ -256,7 +286,8 @@ Result<Span> ParseInterval(std::string_view text, std::string_view field) {
     }
     size_t digits = 0;
     if (digits < w.size() && (w[0] == '-' || w[0] == '+')) ++digits;
-    while (digits < w.size() && ((w[digits] >= '0' && w[digits] <= '9') || w[digits] == '.' || w[digits] == ':')) ++digits;
+    while (digits < w.size() && ((w[digits] >= '0' && w[digits] <= '9') || w[digits] == '.' || w[digits] == ':'))
+      ++digits;
     std::string_view number = w.substr(0, digits);
     std::string unit = Lower(w.substr(digits));
     const bool negative = number.starts_with('-');
@@ -284,7 +315,9 @@ Result<Span> ParseInterval(std::string_view text, std::string_view field) {
     if (unit == "centuries") unit = "century";
     const IntervalUnit* found = nullptr;
     for (const IntervalUnit& u : kIntervalUnits) {
-      if (unit == u.name || (unit.size() == u.name.size() + 1 && unit.back() == 's' && std::string_view(unit).starts_with(u.name))) found = &u;
+      if (unit == u.name ||
+          (unit.size() == u.name.size() + 1 && unit.back() == 's' && std::string_view(unit).starts_with(u.name)))
+        found = &u;
     }
     if (found == nullptr) return bad;
     months += sign * v * static_cast<double>(found->months);
@@ -302,7 +335,8 @@ Result<Span> ParseInterval(std::string_view text, std::string_view field) {
     return SqlError("interval out of range: \"" + std::string(text.substr(0, 60)) + "\"");
   }
   const double direction = ago ? -1 : 1;
-  return Span{static_cast<int64_t>(direction * months), static_cast<int64_t>(direction * whole_days), static_cast<int64_t>(direction * micros)};
+  return Span{static_cast<int64_t>(direction * months), static_cast<int64_t>(direction * whole_days),
+              static_cast<int64_t>(direction * micros)};
 }
 
 Result<ExprPtr> ExpressionBinder::BindInterval(const ParseNode& type_name, ExprPtr text) {
@@ -310,21 +344,37 @@ Result<ExprPtr> ExpressionBinder::BindInterval(const ParseNode& type_name, ExprP
   std::string_view field;
   if (const ParseNode* typmods = type_name.Get(Field::k_typmods)) {
     // The grammar gives a mask of fields, 1 << code of each (PostgreSQL's datetime.h).
-    const int64_t mask = typmods->first()->Get(Field::k_ival) != nullptr ? IntegerOfConstant(context_->sql, *typmods->first()) : 0;
+    const int64_t mask =
+        typmods->first()->Get(Field::k_ival) != nullptr ? IntegerOfConstant(context_->sql, *typmods->first()) : 0;
     switch (mask) {
-      case 1 << 2: field = "year"; break;
-      case 1 << 1: field = "month"; break;
-      case 1 << 3: field = "day"; break;
-      case 1 << 10: field = "hour"; break;
-      case 1 << 11: field = "minute"; break;
-      case 1 << 12: field = "second"; break;
-      case 0x7FFF: break;  // INTERVAL(p)
+      case 1 << 2:
+        field = "year";
+        break;
+      case 1 << 1:
+        field = "month";
+        break;
+      case 1 << 3:
+        field = "day";
+        break;
+      case 1 << 10:
+        field = "hour";
+        break;
+      case 1 << 11:
+        field = "minute";
+        break;
+      case 1 << 12:
+        field = "second";
+        break;
+      case 0x7FFF:
+        break;  // INTERVAL(p)
       default:
-        return Unsupported("INTERVAL with a range of fields is not supported", type_name.location(), "Write INTERVAL '1 year 2 months'.");
+        return Unsupported("INTERVAL with a range of fields is not supported", type_name.location(),
+                           "Write INTERVAL '1 year 2 months'.");
     }
   }
   if (IsUntyped(*text) && text->constant.null) return MakeNull(SqlType::Of(TypeId::kInterval), position);
-  const bool is_text = IsConstant(*text) && (IsUntyped(*text) || text->type.id == TypeId::kText) && !text->constant.null;
+  const bool is_text =
+      IsConstant(*text) && (IsUntyped(*text) || text->type.id == TypeId::kText) && !text->constant.null;
   if (text->type.id == TypeId::kInterval) return text;
   if (!is_text) return Unsupported("an INTERVAL that is not a constant is not supported", position);
   Result<Span> span = ParseInterval(text->constant.text, field);
@@ -347,10 +397,14 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   if (node.Get(Field::k_over) != nullptr) return Unsupported("window functions are not supported", position);
   if (node.Get(Field::k_func_variadic) != nullptr) return Unsupported("VARIADIC is not supported", position);
   if (IsAggregateName(name)) return BindAggregate(name, node);
-  for (const auto& [field, what] : {std::pair{Field::k_agg_star, "*"}, {Field::k_agg_distinct, "DISTINCT"}, {Field::k_agg_order, "ORDER BY"},
-                                    {Field::k_agg_filter, "FILTER"}, {Field::k_agg_within_group, "WITHIN GROUP"}}) {
+  for (const auto& [field, what] : {std::pair{Field::k_agg_star, "*"},
+                                    {Field::k_agg_distinct, "DISTINCT"},
+                                    {Field::k_agg_order, "ORDER BY"},
+                                    {Field::k_agg_filter, "FILTER"},
+                                    {Field::k_agg_within_group, "WITHIN GROUP"}}) {
     if (node.Get(field) != nullptr) {
-      return SqlError(std::string(what) + " specified, but " + std::string(name) + " is not an aggregate function", position);
+      return SqlError(std::string(what) + " specified, but " + std::string(name) + " is not an aggregate function",
+                      position);
     }
   }
   if (system && name == "timezone") return Unsupported("AT TIME ZONE is not supported", position);
@@ -389,7 +443,8 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   switch (FindFunction(name, types, &rule)) {
     case FunctionMatch::kNoSuchName: {
       const std::string nearest = NearestName(name, FunctionNames());
-      return NoFunction(Signature(name, args), position, nearest.empty() ? "" : "Perhaps you meant function \"" + nearest + "\".");
+      return NoFunction(Signature(name, args), position,
+                        nearest.empty() ? "" : "Perhaps you meant function \"" + nearest + "\".");
     }
     case FunctionMatch::kWrongArguments:
       return NoFunction(Signature(name, args), position, kCastHint);
@@ -404,7 +459,8 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
     types[i] = args[i]->type;
   }
   // The first row that fits an untyped constant need not be the row of the type that it got.
-  if (resolved && FindFunction(name, types, &rule) != FunctionMatch::kFound) return NoFunction(Signature(name, args), position, kCastHint);
+  if (resolved && FindFunction(name, types, &rule) != FunctionMatch::kFound)
+    return NoFunction(Signature(name, args), position, kCastHint);
 
   switch (rule.function) {
     case Function::kRound:
@@ -419,13 +475,16 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   return Folded(MakeFunction(rule.function, rule.result, position, std::move(args)));
 }
 
-Result<ExprPtr> ExpressionBinder::BindExtract(std::string_view field, int field_position, const ParseNode& argument, int position) {
+Result<ExprPtr> ExpressionBinder::BindExtract(std::string_view field, int field_position, const ParseNode& argument,
+                                              int position) {
   const std::string name = Lower(field);
   const std::optional<DateField> part = FindDateField(name);
   if (!part) {
-    std::vector<std::string_view> names = {"year", "quarter", "month", "day", "dow", "isodow", "doy", "week", "hour", "minute", "second", "epoch"};
+    std::vector<std::string_view> names = {"year", "quarter", "month", "day",    "dow",    "isodow",
+                                           "doy",  "week",    "hour",  "minute", "second", "epoch"};
     const std::string nearest = NearestName(name, names);
-    return SqlError("unit \"" + name + "\" is not recognized", field_position, nearest.empty() ? "" : "Perhaps you meant \"" + nearest + "\".");
+    return SqlError("unit \"" + name + "\" is not recognized", field_position,
+                    nearest.empty() ? "" : "Perhaps you meant \"" + nearest + "\".");
   }
   TESSERA_ASSIGN(ExprPtr x, BindTyped(argument));
   if ((ClassOf(x->type) & kClassDateTime) == 0) {
@@ -433,7 +492,8 @@ Result<ExprPtr> ExpressionBinder::BindExtract(std::string_view field, int field_
                     "EXTRACT takes a DATE or a TIMESTAMP.");
   }
   const bool fraction = *part == DateField::kSecond && x->type.id == TypeId::kTimestamp;
-  ExprPtr e = MakeFunction(Function::kExtract, SqlType::Of(fraction ? TypeId::kDouble : TypeId::kBigint), position, ExprList(std::move(x)));
+  ExprPtr e = MakeFunction(Function::kExtract, SqlType::Of(fraction ? TypeId::kDouble : TypeId::kBigint), position,
+                           ExprList(std::move(x)));
   e->field = *part;
   return Folded(std::move(e));
 }
@@ -441,7 +501,8 @@ Result<ExprPtr> ExpressionBinder::BindExtract(std::string_view field, int field_
 Result<ExprPtr> ExpressionBinder::BindRound(std::vector<ExprPtr> args, const SqlType& type, int position) {
   int64_t digits = 0;
   if (args.size() > 1) {
-    if (!IsConstant(*args[1])) return Unsupported("ROUND to a number of digits that is not a constant is not supported", args[1]->position);
+    if (!IsConstant(*args[1]))
+      return Unsupported("ROUND to a number of digits that is not a constant is not supported", args[1]->position);
     if (args[1]->constant.null) return MakeNull(type, position);
     digits = std::clamp<int64_t>(args[1]->constant.i64, -400, 400);
   }
@@ -465,21 +526,25 @@ Result<ExprPtr> ExpressionBinder::BindRound(std::vector<ExprPtr> args, const Sql
   return Folded(MakeFunction(Function::kRound, result, position, std::move(args)));
 }
 
-/// CONCAT passes over NULLs: a || b with '' in their place. Pairs, then pairs of pairs: a long list makes no deep expression.
+/// CONCAT passes over NULLs: a || b with '' in their place. Pairs, then pairs of pairs: a long list makes no deep
+/// expression.
 Result<ExprPtr> ExpressionBinder::BindConcat(std::vector<ExprPtr> args, int position) {
   for (ExprPtr& a : args) {
     TESSERA_ASSIGN(a, Coerce(std::move(a), SqlType::Text(), CastContext::kAssignment));
     if (!a->nullable) continue;
     TESSERA_ASSIGN(ExprPtr again, Copy(*a));
-    TESSERA_ASSIGN(ExprPtr present, Folded(MakeFunction(Function::kIsNotNull, kBoolean, position, ExprList(std::move(again)))));
+    TESSERA_ASSIGN(ExprPtr present,
+                   Folded(MakeFunction(Function::kIsNotNull, kBoolean, position, ExprList(std::move(again)))));
     ExprPtr empty = MakeConstant(Value::Text({}), position);
-    TESSERA_ASSIGN(a, Folded(MakeFunction(Function::kCase, SqlType::Text(), position, ExprList(std::move(present), std::move(a), std::move(empty)))));
+    TESSERA_ASSIGN(a, Folded(MakeFunction(Function::kCase, SqlType::Text(), position,
+                                          ExprList(std::move(present), std::move(a), std::move(empty)))));
     if (IsFunction(*a, Function::kCase)) a->nullable = false;
   }
   while (args.size() > 1) {
     std::vector<ExprPtr> pairs;
     for (size_t i = 0; i + 1 < args.size(); i += 2) {
-      TESSERA_ASSIGN(ExprPtr pair, Folded(MakeFunction(Function::kConcat, SqlType::Text(), position, ExprList(std::move(args[i]), std::move(args[i + 1])))));
+      TESSERA_ASSIGN(ExprPtr pair, Folded(MakeFunction(Function::kConcat, SqlType::Text(), position,
+                                                       ExprList(std::move(args[i]), std::move(args[i + 1])))));
       pairs.push_back(std::move(pair));
     }
     if (args.size() % 2 != 0) pairs.push_back(std::move(args.back()));
@@ -494,15 +559,28 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
   const int position = node.location();
   const char* place = nullptr;
   switch (clause_) {
-    case Clause::kWhere: place = "WHERE"; break;
-    case Clause::kOn: place = "JOIN conditions"; break;
-    case Clause::kGroupBy: place = "GROUP BY"; break;
-    case Clause::kValues: place = "VALUES"; break;
-    case Clause::kLimit: place = "LIMIT"; break;
-    case Clause::kOffset: place = "OFFSET"; break;
+    case Clause::kWhere:
+      place = "WHERE";
+      break;
+    case Clause::kOn:
+      place = "JOIN conditions";
+      break;
+    case Clause::kGroupBy:
+      place = "GROUP BY";
+      break;
+    case Clause::kValues:
+      place = "VALUES";
+      break;
+    case Clause::kLimit:
+      place = "LIMIT";
+      break;
+    case Clause::kOffset:
+      place = "OFFSET";
+      break;
     case Clause::kSelect:
     case Clause::kHaving:
-    case Clause::kOrderBy: break;
+    case Clause::kOrderBy:
+      break;
   }
   if (place != nullptr) return SqlError("aggregate functions are not allowed in " + std::string(place), position);
   if (in_aggregate_) return SqlError("aggregate function calls cannot be nested", position);
@@ -547,8 +625,9 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
     --may_skip_;
     // FILTER (WHERE c): the argument is NULL where c is not true.
     const SqlType type = argument->type;
-    TESSERA_ASSIGN(argument, Folded(MakeFunction(Function::kCase, type, position,
-                                                 ExprList(std::move(condition), std::move(argument), MakeNull(type, position)))));
+    TESSERA_ASSIGN(argument,
+                   Folded(MakeFunction(Function::kCase, type, position,
+                                       ExprList(std::move(condition), std::move(argument), MakeNull(type, position)))));
   }
   in_aggregate_ = false;
   const std::optional<AggregateRule> rule = FindAggregate(name, argument->type);
@@ -564,7 +643,8 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
   return AddAggregate(rule->function, std::move(argument), distinct, rule->result, position);
 }
 
-Result<ExprPtr> ExpressionBinder::AddAggregate(AggregateFunction function, ExprPtr argument, bool distinct, const SqlType& type, int position) {
+Result<ExprPtr> ExpressionBinder::AddAggregate(AggregateFunction function, ExprPtr argument, bool distinct,
+                                               const SqlType& type, int position) {
   if (context_->aggregates == nullptr) return SqlError("aggregate functions are not allowed here", position);
   const bool counts = function == AggregateFunction::kCount || function == AggregateFunction::kCountStar;
   const bool nullable = !counts && (argument->nullable || !context_->has_group_by);

@@ -17,23 +17,30 @@ const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
 bool IsUntyped(const Expr& e) { return e.type.id == TypeId::kNull; }
 
 Status NoOperator(std::string_view symbol, const SqlType& left, const SqlType& right, int position) {
-  return SqlError("operator does not exist: " + left.ToString() + " " + std::string(symbol) + " " + right.ToString(), position,
-                  "No operator matches the given argument types. You might need to add explicit type casts.");
+  return SqlError("operator does not exist: " + left.ToString() + " " + std::string(symbol) + " " + right.ToString(),
+                  position, "No operator matches the given argument types. You might need to add explicit type casts.");
 }
 
 std::string_view SymbolOf(Function f) {
   switch (f) {
-    case Function::kEq: return "=";
-    case Function::kNe: return "<>";
-    case Function::kLt: return "<";
-    case Function::kLe: return "<=";
-    case Function::kGt: return ">";
-    default: return ">=";
+    case Function::kEq:
+      return "=";
+    case Function::kNe:
+      return "<>";
+    case Function::kLt:
+      return "<";
+    case Function::kLe:
+      return "<=";
+    case Function::kGt:
+      return ">";
+    default:
+      return ">=";
   }
 }
 
 bool FindComparisonFunction(std::string_view symbol, Function* f) {
-  for (Function candidate : {Function::kEq, Function::kNe, Function::kLt, Function::kLe, Function::kGt, Function::kGe}) {
+  for (Function candidate :
+       {Function::kEq, Function::kNe, Function::kLt, Function::kLe, Function::kGt, Function::kGe}) {
     if (SymbolOf(candidate) == symbol) {
       *f = candidate;
       return true;
@@ -45,11 +52,16 @@ bool FindComparisonFunction(std::string_view symbol, Function* f) {
 /// a f b is b Mirror(f) a.
 Function Mirror(Function f) {
   switch (f) {
-    case Function::kLt: return Function::kGt;
-    case Function::kLe: return Function::kGe;
-    case Function::kGt: return Function::kLt;
-    case Function::kGe: return Function::kLe;
-    default: return f;
+    case Function::kLt:
+      return Function::kGt;
+    case Function::kLe:
+      return Function::kGe;
+    case Function::kGt:
+      return Function::kLt;
+    case Function::kGe:
+      return Function::kLe;
+    default:
+      return f;
   }
 }
 
@@ -121,17 +133,20 @@ AlignedConstant AlignConstant(Function f, const SqlType& type, const Value& cons
     return AlignUnits(f, type, v, PowerOf10(from.scale - type.scale), 1);
   }
   // As DOUBLE a SMALLINT or INTEGER is exact, so comparing integers gives the same. A BIGINT or DECIMAL is not.
-  if ((type.id == TypeId::kSmallint || type.id == TypeId::kInteger) && (c & kClassFloat) != 0) return AlignFloat(f, type, constant.f64);
+  if ((type.id == TypeId::kSmallint || type.id == TypeId::kInteger) && (c & kClassFloat) != 0)
+    return AlignFloat(f, type, constant.f64);
   if ((x & kClassFloat) != 0 && (c & kClassNumber) != 0) {
     Result<Value> v = EvaluateCast(constant, SqlType::Of(TypeId::kDouble));
     if (!v.ok()) return {};
-    // The value that a REAL column can have is a REAL; another stays DOUBLE, beside which the column is compared as it is.
+    // The value that a REAL column can have is a REAL; another stays DOUBLE, beside which the column is compared as it
+    // is.
     if (type.id == TypeId::kReal && static_cast<double>(static_cast<float>(v->f64)) == v->f64) v->type = type;
     return {Kind::kExact, f, std::move(v).value()};
   }
   if (x == kClassDate && c == kClassTimestamp) return AlignUnits(f, type, constant.i64, vm::kMicrosPerDay, 1);
   if (x == kClassTimestamp && c == kClassDate) return AlignUnits(f, type, constant.i64, 1, vm::kMicrosPerDay);
-  if (x == c && (x & (kClassText | kClassBoolean | kClassDate | kClassTimestamp)) != 0) return {Kind::kExact, f, constant};
+  if (x == c && (x & (kClassText | kClassBoolean | kClassDate | kClassTimestamp)) != 0)
+    return {Kind::kExact, f, constant};
   return {};
 }
 
@@ -213,7 +228,8 @@ Result<ExprPtr> ExpressionBinder::Less(ExprPtr x, int sign, int position) {
 
 Result<ExprPtr> ExpressionBinder::Infix(std::string_view symbol, ExprPtr left, ExprPtr right, int position) {
   if (IsUntyped(*left) || IsUntyped(*right)) {
-    // As PostgreSQL: an untyped constant is first taken for what the other operand is. Two are text for || and else numbers.
+    // As PostgreSQL: an untyped constant is first taken for what the other operand is. Two are text for || and else
+    // numbers.
     SqlType type = !IsUntyped(*left) ? left->type : right->type;
     if (type.id == TypeId::kNull) type = symbol == "||" ? SqlType::Text() : SqlType::Of(TypeId::kInteger);
     if (symbol == "||") type = SqlType::Text();
@@ -286,7 +302,8 @@ Result<ExprPtr> ExpressionBinder::BindOperator(const ParseNode& node) {
     const char* feature = "this operator";
     if (kind == "AEXPR_OP_ANY" || kind == "AEXPR_OP_ALL") feature = "ANY or ALL of an array";
     if (kind == "AEXPR_SIMILAR") feature = "SIMILAR TO";
-    if (kind.starts_with("AEXPR_BETWEEN_SYM") || kind.starts_with("AEXPR_NOT_BETWEEN_SYM")) feature = "BETWEEN SYMMETRIC";
+    if (kind.starts_with("AEXPR_BETWEEN_SYM") || kind.starts_with("AEXPR_NOT_BETWEEN_SYM"))
+      feature = "BETWEEN SYMMETRIC";
     return Unsupported(std::string(feature) + " is not supported", position);
   }
   const ParseNode* name = node.Get(Field::k_name);
@@ -301,7 +318,8 @@ Result<ExprPtr> ExpressionBinder::BindOperator(const ParseNode& node) {
   TESSERA_ASSIGN(ExprPtr left, Bind(*l));
   TESSERA_ASSIGN(ExprPtr right, Bind(*r));
   Function comparison;
-  if (FindComparisonFunction(symbol, &comparison)) return Comparison(comparison, std::move(left), std::move(right), position);
+  if (FindComparisonFunction(symbol, &comparison))
+    return Comparison(comparison, std::move(left), std::move(right), position);
   return Infix(symbol, std::move(left), std::move(right), position);
 }
 
@@ -405,7 +423,9 @@ Result<ExprPtr> ExpressionBinder::InList(ExprPtr x, std::vector<ExprPtr> list, i
         break;
       }
       // A REAL is never equal to a double that is not one.
-      if (a.kind == Kind::kExact && x->type.id == TypeId::kReal && a.value.type.id == TypeId::kDouble && a.value.f64 == a.value.f64) continue;
+      if (a.kind == Kind::kExact && x->type.id == TypeId::kReal && a.value.type.id == TypeId::kDouble &&
+          a.value.f64 == a.value.f64)
+        continue;
       if (a.kind == Kind::kExact) args.push_back(MakeConstant(std::move(a.value), e->position));
     }
     if (aligned) {
@@ -446,13 +466,15 @@ Result<ExprPtr> ExpressionBinder::BindBetween(const ParseNode& node) {
   TESSERA_ASSIGN(ExprPtr low, Bind(*bounds->first()));
   TESSERA_ASSIGN(ExprPtr high, Bind(*bounds->first()->next()));
   if (IsUntyped(*x)) {
-    TESSERA_ASSIGN(x, Resolve(std::move(x), !IsUntyped(*low) ? low->type : (!IsUntyped(*high) ? high->type : SqlType::Text())));
+    TESSERA_ASSIGN(
+        x, Resolve(std::move(x), !IsUntyped(*low) ? low->type : (!IsUntyped(*high) ? high->type : SqlType::Text())));
   }
   TESSERA_ASSIGN(ExprPtr again, Copy(*x));
   TESSERA_ASSIGN(ExprPtr from, Comparison(Function::kGe, std::move(x), std::move(low), position));
   TESSERA_ASSIGN(ExprPtr to, Comparison(Function::kLe, std::move(again), std::move(high), position));
   --may_skip_;
-  TESSERA_ASSIGN(ExprPtr both, Folded(MakeFunction(Function::kAnd, kBoolean, position, ExprList(std::move(from), std::move(to)))));
+  TESSERA_ASSIGN(ExprPtr both,
+                 Folded(MakeFunction(Function::kAnd, kBoolean, position, ExprList(std::move(from), std::move(to)))));
   if (node.Text(Field::k_kind) == "AEXPR_BETWEEN") return both;
   return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(both))));
 }
@@ -468,7 +490,8 @@ Result<ExprPtr> ExpressionBinder::BindDistinct(const ParseNode& node) {
   }
   if (!IsUntyped(*b) && !FindComparison(a->type, b->type)) return NoOperator("=", a->type, b->type, position);
   if (IsNullConstant(*b)) {
-    return Folded(MakeFunction(negated ? Function::kIsNull : Function::kIsNotNull, kBoolean, position, ExprList(std::move(a))));
+    return Folded(
+        MakeFunction(negated ? Function::kIsNull : Function::kIsNotNull, kBoolean, position, ExprList(std::move(a))));
   }
   const bool may_both_be_null = a->nullable && b->nullable;
   ExprPtr a_again, b_again;
@@ -486,9 +509,12 @@ Result<ExprPtr> ExpressionBinder::BindDistinct(const ParseNode& node) {
   args.push_back(std::move(equal));
   args.push_back(MakeBoolean(negated, position));
   if (may_both_be_null) {
-    TESSERA_ASSIGN(ExprPtr x, Folded(MakeFunction(Function::kIsNull, kBoolean, position, ExprList(std::move(a_again)))));
-    TESSERA_ASSIGN(ExprPtr y, Folded(MakeFunction(Function::kIsNull, kBoolean, position, ExprList(std::move(b_again)))));
-    TESSERA_ASSIGN(ExprPtr nulls, Folded(MakeFunction(Function::kAnd, kBoolean, position, ExprList(std::move(x), std::move(y)))));
+    TESSERA_ASSIGN(ExprPtr x,
+                   Folded(MakeFunction(Function::kIsNull, kBoolean, position, ExprList(std::move(a_again)))));
+    TESSERA_ASSIGN(ExprPtr y,
+                   Folded(MakeFunction(Function::kIsNull, kBoolean, position, ExprList(std::move(b_again)))));
+    TESSERA_ASSIGN(ExprPtr nulls,
+                   Folded(MakeFunction(Function::kAnd, kBoolean, position, ExprList(std::move(x), std::move(y)))));
     args.push_back(std::move(nulls));
     args.push_back(MakeBoolean(negated, position));
   }
@@ -506,7 +532,8 @@ Result<ExprPtr> ExpressionBinder::BindNullIf(const ParseNode& node) {
   const SqlType type = a->type;
   TESSERA_ASSIGN(ExprPtr again, Copy(*a));
   TESSERA_ASSIGN(ExprPtr equal, Comparison(Function::kEq, std::move(a), std::move(b), position));
-  return Folded(MakeFunction(Function::kCase, type, position, ExprList(std::move(equal), MakeNull(type, position), std::move(again))));
+  return Folded(MakeFunction(Function::kCase, type, position,
+                             ExprList(std::move(equal), MakeNull(type, position), std::move(again))));
 }
 
 // ---- LIKE
@@ -556,7 +583,8 @@ Result<ExprPtr> ExpressionBinder::BindLike(const ParseNode& node) {
     if (name->size() == 2 && name->first()->next()->Text(Field::k_sval) == "like_escape") {
       const ParseNode* args = pattern_node->Get(Field::k_args);
       TESSERA_ASSIGN(ExprPtr e, BindTyped(*args->first()->next()));
-      if (!IsConstant(*e) || e->constant.null || e->type.id != TypeId::kText || vm::CharacterCount(e->constant.text) > 1) {
+      if (!IsConstant(*e) || e->constant.null || e->type.id != TypeId::kText ||
+          vm::CharacterCount(e->constant.text) > 1) {
         return SqlError("invalid escape string", e->position, "Escape string must be empty or one character.");
       }
       escape = e->constant.text;
@@ -567,7 +595,8 @@ Result<ExprPtr> ExpressionBinder::BindLike(const ParseNode& node) {
   if (x->type.id != TypeId::kText || pattern->type.id != TypeId::kText) {
     return NoOperator(negated ? "NOT LIKE" : "LIKE", x->type, pattern->type, position);
   }
-  if (!IsConstant(*pattern)) return Unsupported("LIKE with a pattern that is not a constant is not supported", pattern->position);
+  if (!IsConstant(*pattern))
+    return Unsupported("LIKE with a pattern that is not a constant is not supported", pattern->position);
   if (pattern->constant.null) return MakeNull(kBoolean, position);
   Result<std::string> normal = NormalizePattern(pattern->constant.text, escape);
   if (!normal.ok()) return normal.status().At(pattern->position);
@@ -585,7 +614,8 @@ Result<ExprPtr> ExpressionBinder::BindLike(const ParseNode& node) {
     TESSERA_ASSIGN(like, Comparison(Function::kEq, std::move(x), std::move(value), position));
   } else {
     ExprPtr value = MakeConstant(Value::Text(std::move(text)), pattern->position);
-    TESSERA_ASSIGN(like, Folded(MakeFunction(Function::kLike, kBoolean, position, ExprList(std::move(x), std::move(value)))));
+    TESSERA_ASSIGN(like,
+                   Folded(MakeFunction(Function::kLike, kBoolean, position, ExprList(std::move(x), std::move(value)))));
   }
   if (!negated) return like;
   return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(like))));

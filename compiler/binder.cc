@@ -14,7 +14,7 @@
 namespace tessera {
 namespace {
 
-/// What a statement is called that is not done. Longer prefixes come first.
+/// What a statement is called that is not done.
 std::string StatementName(std::string_view tag) {
   struct Row {
     std::string_view tag, name;
@@ -74,7 +74,8 @@ std::string StatementName(std::string_view tag) {
 /// Where the statement's first word is.
 int FirstWord(std::string_view sql) {
   Token t = NextToken(sql, 0);
-  while (t.kind == Token::Kind::kSpace || (t.kind == Token::Kind::kSymbol && sql[t.begin] == ';')) t = NextToken(sql, t.end);
+  while (t.kind == Token::Kind::kSpace || (t.kind == Token::Kind::kSymbol && sql[t.begin] == ';'))
+    t = NextToken(sql, t.end);
   return static_cast<int>(t.begin);
 }
 
@@ -111,10 +112,12 @@ Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const
   const int position = e->position;
   const bool untyped = e->type.id == TypeId::kNull;
   if (!untyped && FindCast(e->type, column.type) > CastContext::kAssignment) {
-    return SqlError("column \"" + column.name + "\" is of type " + column.type.ToString() + " but expression is of type " + e->type.ToString(), position,
-                    "You will need to rewrite or cast the expression.");
+    return SqlError("column \"" + column.name + "\" is of type " + column.type.ToString() +
+                        " but expression is of type " + e->type.ToString(),
+                    position, "You will need to rewrite or cast the expression.");
   }
-  if (!IsConstant(*e)) return Unsupported("VALUES with an expression that is not a constant is not supported", position);
+  if (!IsConstant(*e))
+    return Unsupported("VALUES with an expression that is not a constant is not supported", position);
   // Text is checked against VARCHAR(n), not cut as by CAST; a text literal is read as the column's type.
   if (!e->constant.null && (untyped || (e->type.id == TypeId::kText && column.type.id == TypeId::kText))) {
     Result<Value> value = ParseValue(e->constant.text, column.type);
@@ -130,7 +133,8 @@ Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const
   return value;
 }
 
-Status BindValues(const ParseNode& lists, std::string_view sql, const std::vector<int>& columns, bool named, Statement* out) {
+Status BindValues(const ParseNode& lists, std::string_view sql, const std::vector<int>& columns, bool named,
+                  Statement* out) {
   const TableSchema& schema = out->target->schema;
   BindContext context;
   context.sql = sql;
@@ -177,8 +181,10 @@ Status BindValues(const ParseNode& lists, std::string_view sql, const std::vecto
 Status BindInsert(const ParseNode& insert, std::string_view sql, const Snapshot& snapshot, Statement* out) {
   out->kind = Statement::Kind::kInsert;
   const ParseNode& relation = *insert.Get(Field::k_relation);
-  if (insert.Get(Field::k_withClause) != nullptr) return Unsupported("WITH is not supported", FindKeyword(sql, 0, "with"));
-  if (insert.Get(Field::k_onConflictClause) != nullptr) return Unsupported("ON CONFLICT is not supported", insert.Get(Field::k_onConflictClause)->location());
+  if (insert.Get(Field::k_withClause) != nullptr)
+    return Unsupported("WITH is not supported", FindKeyword(sql, 0, "with"));
+  if (insert.Get(Field::k_onConflictClause) != nullptr)
+    return Unsupported("ON CONFLICT is not supported", insert.Get(Field::k_onConflictClause)->location());
   if (const ParseNode* returning = insert.Get(Field::k_returningList)) {
     return Unsupported("RETURNING is not supported", returning->first()->location());
   }
@@ -196,7 +202,8 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Snapshot&
   TESSERA_ASSIGN(out->query, BindQuery(*select, sql, snapshot));
   const auto count = static_cast<size_t>(out->query->visible);
   if (count > columns.size()) {
-    return SqlError("INSERT has more expressions than target columns", out->query->outputs[columns.size()].expr->position);
+    return SqlError("INSERT has more expressions than target columns",
+                    out->query->outputs[columns.size()].expr->position);
   }
   if (count < columns.size() && named) {
     const ParseNode* extra = insert.Get(Field::k_cols)->first();
@@ -217,13 +224,17 @@ Status BindSet(const ParseNode& set, std::string_view sql, Statement* out) {
     return {};
   }
   if (kind != "VAR_SET_VALUE") {
-    return Unsupported(kind == "VAR_RESET_ALL" ? "RESET ALL is not supported" : "this form of SET is not supported", FirstWord(sql));
+    return Unsupported(kind == "VAR_RESET_ALL" ? "RESET ALL is not supported" : "this form of SET is not supported",
+                       FirstWord(sql));
   }
   const ParseNode* args = set.Get(Field::k_args);
-  if (args == nullptr || args->first() == nullptr) return SqlError("SET " + out->setting + " takes an argument", FirstWord(sql));
+  if (args == nullptr || args->first() == nullptr)
+    return SqlError("SET " + out->setting + " takes an argument", FirstWord(sql));
   const ParseNode& arg = *args->first();
-  if (arg.next() != nullptr) return SqlError("SET " + out->setting + " takes only one argument", arg.next()->location());
-  if (!arg.Is(Tag::kA_Const)) return Unsupported("SET to something that is not a constant is not supported", arg.location());
+  if (arg.next() != nullptr)
+    return SqlError("SET " + out->setting + " takes only one argument", arg.next()->location());
+  if (!arg.Is(Tag::kA_Const))
+    return Unsupported("SET to something that is not a constant is not supported", arg.location());
   if (const ParseNode* s = arg.Get(Field::k_sval)) {
     out->value = s->Text(Field::k_sval);
   } else if (const ParseNode* f = arg.Get(Field::k_fval)) {
@@ -241,13 +252,15 @@ Status BindExplain(const ParseNode& explain, std::string_view sql, const Snapsho
   if (const ParseNode* options = explain.Get(Field::k_options)) {
     for (const ParseNode& option : *options) {
       const std::string_view name = option.Text(Field::k_defname);
-      if (name != "analyze") return Unsupported("EXPLAIN option \"" + std::string(name) + "\" is not supported", option.location());
+      if (name != "analyze")
+        return Unsupported("EXPLAIN option \"" + std::string(name) + "\" is not supported", option.location());
       TESSERA_ASSIGN(analyze, BooleanOption(option));
     }
   }
   const ParseNode& inner = *explain.Get(Field::k_query);
   if (!inner.Is(Tag::kSelectStmt) && !inner.Is(Tag::kInsertStmt)) {
-    return Unsupported("EXPLAIN of this statement is not supported", FirstWord(sql), "EXPLAIN takes SELECT and INSERT ... SELECT.");
+    return Unsupported("EXPLAIN of this statement is not supported", FirstWord(sql),
+                       "EXPLAIN takes SELECT and INSERT ... SELECT.");
   }
   TESSERA_TRY(BindStatement(inner, sql, snapshot, out));
   if (out->query == nullptr) return Unsupported("EXPLAIN of INSERT ... VALUES is not supported", FirstWord(sql));

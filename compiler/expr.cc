@@ -1,5 +1,5 @@
-// Bound expressions: making, copying, comparing and printing them. The recursions are as deep as an expression, which the
-// binder bounds.
+// Bound expressions: making, copying, comparing and printing them. The recursions are as deep as an expression, which
+// the binder bounds.
 #include <algorithm>
 #include <string>
 
@@ -50,7 +50,8 @@ bool SameValue(const Value& a, const Value& b) {
 }
 
 const char* FieldName(DateField field) {
-  constexpr const char* kNames[] = {"YEAR", "QUARTER", "MONTH", "DAY", "DOW", "ISODOW", "DOY", "WEEK", "HOUR", "MINUTE", "SECOND", "EPOCH"};
+  constexpr const char* kNames[] = {"YEAR", "QUARTER", "MONTH", "DAY",    "DOW",    "ISODOW",
+                                    "DOY",  "WEEK",    "HOUR",  "MINUTE", "SECOND", "EPOCH"};
   return kNames[static_cast<int>(field)];
 }
 
@@ -65,43 +66,75 @@ Notation NotationOf(Function function) {
   using Form = Notation::Form;
   switch (function) {
     case Function::kAdd:
-    case Function::kAddDays: return {Form::kInfix, "+", 6};
+    case Function::kAddDays:
+      return {Form::kInfix, "+", 6};
     case Function::kSub:
-    case Function::kDateDiff: return {Form::kInfix, "-", 6};
-    case Function::kMul: return {Form::kInfix, "*", 7};
-    case Function::kDiv: return {Form::kInfix, "/", 7};
-    case Function::kMod: return {Form::kInfix, "%", 7};
-    case Function::kConcat: return {Form::kInfix, "||", 5};
-    case Function::kEq: return {Form::kInfix, "=", 4};
-    case Function::kNe: return {Form::kInfix, "<>", 4};
-    case Function::kLt: return {Form::kInfix, "<", 4};
-    case Function::kLe: return {Form::kInfix, "<=", 4};
-    case Function::kGt: return {Form::kInfix, ">", 4};
-    case Function::kGe: return {Form::kInfix, ">=", 4};
-    case Function::kLike: return {Form::kInfix, "LIKE", 4};
-    case Function::kAnd: return {Form::kInfix, "AND", 2};
-    case Function::kOr: return {Form::kInfix, "OR", 1};
-    case Function::kAbs: return {Form::kCall, "abs", 9};
-    case Function::kRound: return {Form::kCall, "round", 9};
-    case Function::kFloor: return {Form::kCall, "floor", 9};
-    case Function::kCeil: return {Form::kCall, "ceil", 9};
-    case Function::kUpper: return {Form::kCall, "upper", 9};
-    case Function::kLower: return {Form::kCall, "lower", 9};
-    case Function::kLength: return {Form::kCall, "length", 9};
-    case Function::kSubstring: return {Form::kCall, "substring", 9};
-    case Function::kTrim: return {Form::kCall, "trim", 9};
-    case Function::kLtrim: return {Form::kCall, "ltrim", 9};
-    case Function::kRtrim: return {Form::kCall, "rtrim", 9};
-    case Function::kAddMonths: return {Form::kCall, "add_months", 9};
-    case Function::kAddMicros: return {Form::kCall, "add_microseconds", 9};
-    case Function::kNeg: return {Form::kOther, "-", 8};
-    case Function::kNot: return {Form::kOther, "NOT", 3};
+    case Function::kDateDiff:
+      return {Form::kInfix, "-", 6};
+    case Function::kMul:
+      return {Form::kInfix, "*", 7};
+    case Function::kDiv:
+      return {Form::kInfix, "/", 7};
+    case Function::kMod:
+      return {Form::kInfix, "%", 7};
+    case Function::kConcat:
+      return {Form::kInfix, "||", 5};
+    case Function::kEq:
+      return {Form::kInfix, "=", 4};
+    case Function::kNe:
+      return {Form::kInfix, "<>", 4};
+    case Function::kLt:
+      return {Form::kInfix, "<", 4};
+    case Function::kLe:
+      return {Form::kInfix, "<=", 4};
+    case Function::kGt:
+      return {Form::kInfix, ">", 4};
+    case Function::kGe:
+      return {Form::kInfix, ">=", 4};
+    case Function::kLike:
+      return {Form::kInfix, "LIKE", 4};
+    case Function::kAnd:
+      return {Form::kInfix, "AND", 2};
+    case Function::kOr:
+      return {Form::kInfix, "OR", 1};
+    case Function::kAbs:
+      return {Form::kCall, "abs", 9};
+    case Function::kRound:
+      return {Form::kCall, "round", 9};
+    case Function::kFloor:
+      return {Form::kCall, "floor", 9};
+    case Function::kCeil:
+      return {Form::kCall, "ceil", 9};
+    case Function::kUpper:
+      return {Form::kCall, "upper", 9};
+    case Function::kLower:
+      return {Form::kCall, "lower", 9};
+    case Function::kLength:
+      return {Form::kCall, "length", 9};
+    case Function::kSubstring:
+      return {Form::kCall, "substring", 9};
+    case Function::kTrim:
+      return {Form::kCall, "trim", 9};
+    case Function::kLtrim:
+      return {Form::kCall, "ltrim", 9};
+    case Function::kRtrim:
+      return {Form::kCall, "rtrim", 9};
+    case Function::kAddMonths:
+      return {Form::kCall, "add_months", 9};
+    case Function::kAddMicros:
+      return {Form::kCall, "add_microseconds", 9};
+    case Function::kNeg:
+      return {Form::kOther, "-", 8};
+    case Function::kNot:
+      return {Form::kOther, "NOT", 3};
     case Function::kIsNull:
     case Function::kIsNotNull:
-    case Function::kIn: return {Form::kOther, "", 4};
+    case Function::kIn:
+      return {Form::kOther, "", 4};
     case Function::kCase:
     case Function::kCast:
-    case Function::kExtract: return {Form::kOther, "", 9};
+    case Function::kExtract:
+      return {Form::kOther, "", 9};
   }
   return {Form::kOther, "?", 9};
 }

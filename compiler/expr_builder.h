@@ -1,4 +1,5 @@
-// Making bound expressions: nodes with their type and with `nullable` proved from their arguments. Private to compiler/.
+// Making bound expressions: nodes with their type and with `nullable` proved from their arguments. Private to
+// compiler/.
 //
 // Start at: MakeFunction.
 #pragma once

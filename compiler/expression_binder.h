@@ -1,8 +1,8 @@
 // Parse tree of an expression -> bound expression: names, types, casts, operators chosen by type, constants folded.
 // Private to compiler/.
 //
-// An untyped constant (NULL, a quoted literal) has TypeId::kNull until something gives it a type; a quoted literal keeps its
-// characters in constant.text and is not NULL. Resolve() ends that; nothing of that kind leaves the binder.
+// An untyped constant (NULL, a quoted literal) has TypeId::kNull until something gives it a type; a quoted literal
+// keeps its characters in constant.text and is not NULL. Resolve() ends that; nothing of that kind leaves the binder.
 //
 // Start at: ExpressionBinder::Bind. One thread.
 #pragma once
@@ -31,7 +31,7 @@ struct ScopeColumn {
 
 /// What names mean in an expression: the columns of a part of FROM.
 struct NameScope {
-  std::vector<ScopeColumn> columns;    ///< in the order of *; columns merged by USING once
+  std::vector<ScopeColumn> columns;  ///< in the order of *; columns merged by USING once
   int first_relation = 0, end_relation = 0;
 };
 
@@ -42,13 +42,14 @@ struct BindContext {
   std::vector<Aggregate>* aggregates = nullptr;
   bool has_group_by = false;  ///< without it an aggregate may be over no row at all, and NULL
   int nesting = 0;
-  int64_t copied = 0;   ///< nodes made by copying operands, see ExpressionBinder::Copy
+  int64_t copied = 0;  ///< nodes made by copying operands, see ExpressionBinder::Copy
 };
 
 class ExpressionBinder {
  public:
   /// `scope` may be nullptr: no columns can be named.
-  ExpressionBinder(BindContext* context, const NameScope* scope, Clause clause) : context_(context), scope_(scope), clause_(clause) {}
+  ExpressionBinder(BindContext* context, const NameScope* scope, Clause clause)
+      : context_(context), scope_(scope), clause_(clause) {}
 
   /// The bound expression; may still be an untyped constant.
   Result<ExprPtr> Bind(const ParseNode& node);
@@ -112,7 +113,8 @@ class ExpressionBinder {
   // bind_function.cc
   Result<ExprPtr> BindFunction(const ParseNode& node);
   Result<ExprPtr> BindAggregate(std::string_view name, const ParseNode& node);
-  Result<ExprPtr> AddAggregate(AggregateFunction function, ExprPtr argument, bool distinct, const SqlType& type, int position);
+  Result<ExprPtr> AddAggregate(AggregateFunction function, ExprPtr argument, bool distinct, const SqlType& type,
+                               int position);
   Result<ExprPtr> BindExtract(std::string_view field, int field_position, const ParseNode& argument, int position);
   Result<ExprPtr> BindRound(std::vector<ExprPtr> args, const SqlType& type, int position);
   Result<ExprPtr> BindConcat(std::vector<ExprPtr> args, int position);
@@ -147,7 +149,8 @@ struct Span {
 };
 Span SpanOf(const Value& interval);
 Value IntervalOf(const Span& span);
-/// "3 months", "1 year 2 days ago", "12:30:00"; `field` is the word behind INTERVAL '90' day ("" if none). Errors: kSql.
+/// "3 months", "1 year 2 days ago", "12:30:00"; `field` is the word behind INTERVAL '90' day ("" if none). Errors:
+/// kSql.
 Result<Span> ParseInterval(std::string_view text, std::string_view field);
 
 /// Takes conjunctions apart: appends to `out` what must be true; TRUE is dropped, FALSE and NULL become one FALSE.

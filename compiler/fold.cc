@@ -1,5 +1,5 @@
-// Constant folding. Integers and decimals are computed in 128 bits whatever their width: the result is checked against the
-// range of its type, as the machine does, so the two agree.
+// Constant folding. Integers and decimals are computed in 128 bits whatever their width: the result is checked against
+// the range of its type, as the machine does, so the two agree.
 #include "compiler/fold.h"
 
 #include <algorithm>
@@ -58,22 +58,42 @@ Result<Value> Arithmetic(Function function, const SqlType& type, const Value& a,
   if (type.storage() == StorageClass::kFloat) {
     double r = 0;
     switch (function) {
-      case Function::kAdd: r = meaning::AddF::Apply(a.f64, b.f64, lane); break;
-      case Function::kSub: r = meaning::SubF::Apply(a.f64, b.f64, lane); break;
-      case Function::kMul: r = meaning::MulF::Apply(a.f64, b.f64, lane); break;
-      case Function::kDiv: r = meaning::DivF::Apply(a.f64, b.f64, lane); break;
-      default: r = meaning::ModF::Apply(a.f64, b.f64, lane); break;
+      case Function::kAdd:
+        r = meaning::AddF::Apply(a.f64, b.f64, lane);
+        break;
+      case Function::kSub:
+        r = meaning::SubF::Apply(a.f64, b.f64, lane);
+        break;
+      case Function::kMul:
+        r = meaning::MulF::Apply(a.f64, b.f64, lane);
+        break;
+      case Function::kDiv:
+        r = meaning::DivF::Apply(a.f64, b.f64, lane);
+        break;
+      default:
+        r = meaning::ModF::Apply(a.f64, b.f64, lane);
+        break;
     }
     return FloatValue(type, r, lane);
   }
   const int128_t x = IntegerOf(a), y = IntegerOf(b);
   int128_t r = 0;
   switch (function) {
-    case Function::kAdd: r = meaning::AddW::Apply(x, y, lane); break;
-    case Function::kSub: r = meaning::SubW::Apply(x, y, lane); break;
-    case Function::kMul: r = meaning::MulW::Apply(x, y, lane); break;
-    case Function::kDiv: r = meaning::DivW::Apply(x, y, lane); break;
-    default: r = meaning::ModW::Apply(x, y, lane); break;
+    case Function::kAdd:
+      r = meaning::AddW::Apply(x, y, lane);
+      break;
+    case Function::kSub:
+      r = meaning::SubW::Apply(x, y, lane);
+      break;
+    case Function::kMul:
+      r = meaning::MulW::Apply(x, y, lane);
+      break;
+    case Function::kDiv:
+      r = meaning::DivW::Apply(x, y, lane);
+      break;
+    default:
+      r = meaning::ModW::Apply(x, y, lane);
+      break;
   }
   return Narrow(type, r, lane);
 }
@@ -93,12 +113,18 @@ bool Compare(Function function, const Value& a, const Value& b) {
     }
   }
   switch (function) {
-    case Function::kEq: return order == 0;
-    case Function::kNe: return order != 0;
-    case Function::kLt: return order < 0;
-    case Function::kLe: return order <= 0;
-    case Function::kGt: return order > 0;
-    default: return order >= 0;
+    case Function::kEq:
+      return order == 0;
+    case Function::kNe:
+      return order != 0;
+    case Function::kLt:
+      return order < 0;
+    case Function::kLe:
+      return order <= 0;
+    case Function::kGt:
+      return order > 0;
+    default:
+      return order >= 0;
   }
 }
 
@@ -134,13 +160,26 @@ Result<Value> TextFunction(Function function, const SqlType& type, std::span<con
   const std::string& s = args[0]->constant.text;
   Value result = Value::Text({});
   switch (function) {
-    case Function::kUpper: meaning::UpperT::Apply(s, &result.text); break;
-    case Function::kLower: meaning::LowerT::Apply(s, &result.text); break;
-    case Function::kTrim: meaning::TrimT::Apply(s, &result.text); break;
-    case Function::kLtrim: meaning::TrimLeftT::Apply(s, &result.text); break;
-    case Function::kRtrim: meaning::TrimRightT::Apply(s, &result.text); break;
-    case Function::kConcat: result.text = s + args[1]->constant.text; break;
-    case Function::kLength: return Value::Int(type, vm::CharacterCount(s));
+    case Function::kUpper:
+      meaning::UpperT::Apply(s, &result.text);
+      break;
+    case Function::kLower:
+      meaning::LowerT::Apply(s, &result.text);
+      break;
+    case Function::kTrim:
+      meaning::TrimT::Apply(s, &result.text);
+      break;
+    case Function::kLtrim:
+      meaning::TrimLeftT::Apply(s, &result.text);
+      break;
+    case Function::kRtrim:
+      meaning::TrimRightT::Apply(s, &result.text);
+      break;
+    case Function::kConcat:
+      result.text = s + args[1]->constant.text;
+      break;
+    case Function::kLength:
+      return Value::Int(type, vm::CharacterCount(s));
     default: {  // kSubstring
       const bool has_length = args.size() > 2;
       const int64_t length = has_length ? args[2]->constant.i64 : 0;
@@ -169,7 +208,8 @@ Result<Value> DateFunction(Function function, const SqlType& type, DateField fie
   const int64_t b = args[1]->constant.i64;
   switch (function) {
     case Function::kAddMonths: {
-      const int64_t r = is_date ? meaning::AddMonthsD::Apply(a.i64, b, lane) : meaning::AddMonthsT::Apply(a.i64, b, lane);
+      const int64_t r =
+          is_date ? meaning::AddMonthsD::Apply(a.i64, b, lane) : meaning::AddMonthsT::Apply(a.i64, b, lane);
       return Narrow(type, r, lane);
     }
     case Function::kDateDiff:
@@ -287,7 +327,11 @@ Result<Value> EvaluateCast(const Value& v, const SqlType& type) {
   }
   const int128_t x = IntegerOf(v);
   if (type.IsFloat()) {
-    const double d = from.storage() == StorageClass::kWide ? meaning::WToF::Apply(x, lane) : meaning::IToF::Apply(v.i64, lane);
+    // Digits that 53 bits do not hold would be rounded twice by the division: a literal is the number that is written.
+    constexpr int128_t kExact = int128_t{1} << 53;
+    if (from.scale > 0 && (x > kExact || x < -kExact)) return ParseValue(ToText(v), type);
+    const double d =
+        from.storage() == StorageClass::kWide ? meaning::WToF::Apply(x, lane) : meaning::IToF::Apply(v.i64, lane);
     return FloatValue(type, from.scale > 0 ? meaning::DivF::Apply(d, DoublePowerOf10(from.scale), lane) : d);
   }
   if (type.id == TypeId::kBoolean) return Value::Int(type, x != 0 ? 1 : 0);

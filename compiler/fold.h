@@ -11,8 +11,8 @@
 
 namespace tessera {
 
-/// The value of `function` with result type `type`. Errors: those that the machine raises (overflow, ...), without a place.
-/// REQUIRES: the arguments have the types that plan.h demands.
+/// The value of `function` with result type `type`. Errors: those that the machine raises (overflow, ...), without a
+/// place. REQUIRES: the arguments have the types that plan.h demands.
 Result<Value> EvaluateFunction(Function function, const SqlType& type, DateField field, std::span<const ExprPtr> args);
 
 /// CAST. Errors: out of range, text that does not read as the type.
@@ -23,9 +23,10 @@ int128_t IntegerOf(const Value& v);
 /// The value of `type` with that integer behind it. REQUIRES: it fits.
 Value FromInteger(const SqlType& type, int128_t v);
 
-/// The node `e`, whose arguments are folded already, made simpler: a function of constants becomes a constant; TRUE, FALSE and
-/// NULL leave AND, OR, CASE, IS NULL where they can. If the machine would raise an error, so does this, at e->position;
-/// but with `may_skip` (a row might never get there: a branch of CASE, an operand of AND and OR) e stays as it is.
+/// The node `e`, whose arguments are folded already, made simpler: a function of constants becomes a constant; TRUE,
+/// FALSE and NULL leave AND, OR, CASE, IS NULL where they can. If the machine would raise an error, so does this, at
+/// e->position; but with `may_skip` (a row might never get there: a branch of CASE, an operand of AND and OR) e stays
+/// as it is.
 Result<ExprPtr> Fold(ExprPtr e, bool may_skip);
 
 }  // namespace tessera

@@ -7,8 +7,8 @@
 namespace tessera {
 namespace {
 
-constexpr size_t kLongest = 64;          // PostgreSQL's names end at 63 bytes
-constexpr size_t kMostCandidates = 5000; // a hint is worth a millisecond, not more
+constexpr size_t kLongest = 64;           // PostgreSQL's names end at 63 bytes
+constexpr size_t kMostCandidates = 5000;  // a hint is worth a millisecond, not more
 
 /// The distance, or `limit` + 1 if it is more than `limit`.
 size_t Distance(std::string_view a, std::string_view b, size_t limit) {

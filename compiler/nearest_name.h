@@ -9,8 +9,8 @@
 
 namespace tessera {
 
-/// The candidate with the least number of letters to insert, delete, replace or swap (optimal string alignment), if that is at
-/// most a third of the longer name; else "". Of equal ones the first.
+/// The candidate with the least number of letters to insert, delete, replace or swap (optimal string alignment), if
+/// that is at most a third of the longer name; else "". Of equal ones the first.
 std::string NearestName(std::string_view name, const std::vector<std::string_view>& candidates);
 
 }  // namespace tessera

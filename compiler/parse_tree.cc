@@ -84,14 +84,30 @@ bool ReadString(char** p, std::string_view* out) {
     }
     ++from;
     switch (*from++) {
-      case 'n': *to++ = '\n'; break;
-      case 't': *to++ = '\t'; break;
-      case 'r': *to++ = '\r'; break;
-      case 'b': *to++ = '\b'; break;
-      case 'f': *to++ = '\f'; break;
-      case '"': *to++ = '"'; break;
-      case '/': *to++ = '/'; break;
-      case '\\': *to++ = '\\'; break;
+      case 'n':
+        *to++ = '\n';
+        break;
+      case 't':
+        *to++ = '\t';
+        break;
+      case 'r':
+        *to++ = '\r';
+        break;
+      case 'b':
+        *to++ = '\b';
+        break;
+      case 'f':
+        *to++ = '\f';
+        break;
+      case '"':
+        *to++ = '"';
+        break;
+      case '/':
+        *to++ = '/';
+        break;
+      case '\\':
+        *to++ = '\\';
+        break;
       case 'u': {
         int code = 0;
         for (int i = 0; i < 4; ++i) {
@@ -142,8 +158,8 @@ Result<ParseTree> ParseTree::Build(std::shared_ptr<char> json) {
   tree.json_ = std::move(json);
   char* p = tree.json_.get();
 
-  // An open container: where its next child goes, and whether it is an object whose closing brace is followed by that of
-  // the {"Tag": ...} around it.
+  // An open container: where its next child goes, and whether it is an object whose closing brace is followed by that
+  // of the {"Tag": ...} around it.
   struct Open {
     ParseNode* node;
     ParseNode** tail;

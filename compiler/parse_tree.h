@@ -1,9 +1,11 @@
-// The parse tree as the binder reads it: libpg_query's JSON in a compact form. A JSON object {"A_Expr": {...}} becomes one
-// node with a tag; names of tags and fields are small integers; strings are views of the JSON text, unescaped in place.
+// The parse tree as the binder reads it: libpg_query's JSON in a compact form. A JSON object {"A_Expr": {...}} becomes
+// one node with a tag; names of tags and fields are small integers; strings are views of the JSON text, unescaped in
+// place.
 //
 // The reader is our own because it is on the path of every query: it takes 5 us for the 4 KB of a long SSB
-// query's tree, where the JSON library's DOM took 59 us and its SAX interface 29 us with empty handlers (g++ 12, one core of
-// a Xeon). It trusts its input, which comes from libpg_query and not from the user, as far as structure goes, and never recurses.
+// query's tree, where the JSON library's DOM took 59 us and its SAX interface 29 us with empty handlers (g++ 12, one
+// core of a Xeon). It trusts its input, which comes from libpg_query and not from the user, as far as structure goes,
+// and never recurses.
 //
 // Start at: ParseNode. A tree is immutable once built.
 #pragma once
@@ -107,7 +109,7 @@ class ParseTree {
 
   std::shared_ptr<char> json_;
   std::vector<std::unique_ptr<ParseNode[]>> blocks_;
-  size_t used_ = 0;       // nodes of the last block
+  size_t used_ = 0;  // nodes of the last block
   size_t block_size_ = 0;
   ParseNode* root_ = nullptr;
 };

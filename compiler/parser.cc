@@ -1,11 +1,12 @@
 // libpg_query, on a stack that is large enough for the statement.
 //
-// The grammar itself is bounded (it gives up at 10,000 pending symbols), but chains such as 1+1+1+... are left-recursive: they
-// cost the grammar nothing and make trees as deep as the text is long, which libpg_query prints with recursion. Measured:
-// 128 bytes of stack a level at most, and no level has fewer than two characters. So a statement of 8 KiB needs half a
-// megabyte and is parsed on the caller's stack; a longer one, up to kMaxStatementBytes, may need 256 MiB and goes to a thread
-// that has them. (Sending every statement there costs 50 to 70 us for two changes of thread, three times the parsing of an SSB
-// query.) The thread is kept, because libpg_query sets up memory contexts for each thread that it sees.
+// The grammar itself is bounded (it gives up at 10,000 pending symbols), but chains such as 1+1+1+... are
+// left-recursive: they cost the grammar nothing and make trees as deep as the text is long, which libpg_query prints
+// with recursion. Measured: 128 bytes of stack a level at most, and no level has fewer than two characters. So a
+// statement of 8 KiB needs half a megabyte and is parsed on the caller's stack; a longer one, up to kMaxStatementBytes,
+// may need 256 MiB and goes to a thread that has them. (Sending every statement there costs 50 to 70 us for two changes
+// of thread, three times the parsing of an SSB query.) The thread is kept, because libpg_query sets up memory contexts
+// for each thread that it sees.
 #include "compiler/parser.h"
 
 #include <pg_query.h>
@@ -59,7 +60,8 @@ class ParserThread {
     const auto fail = [](const char* what) {
       return Status(ErrorCode::kResource, std::string("cannot start the parser thread: ") + what);
     };
-    stack_ = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    stack_ = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK,
+                  -1, 0);
     if (stack_ == MAP_FAILED) return fail("no address space for its stack");
     // The lowest pages stay without access: an overflow would be a clean fault, never a write into other memory.
     mprotect(stack_, kGuardBytes, PROT_NONE);
@@ -112,8 +114,9 @@ int ByteOffset(std::string_view sql, int cursorpos) {
   return static_cast<int>(sql.size());
 }
 
-/// PostgreSQL's scanner takes a run of operator characters as one operator and then gives back what is not part of it, each time
-/// again: /*/*/*... and ++++... take time with the square of their length. Such text is refused before it gets there.
+/// PostgreSQL's scanner takes a run of operator characters as one operator and then gives back what is not part of it,
+/// each time again: /*/*/*... and ++++... take time with the square of their length. Such text is refused before it
+/// gets there.
 Status RefuseSlowText(std::string_view sql) {
   constexpr size_t kLongestRun = 4096;
   constexpr size_t kMostRestarts = 100;
@@ -132,7 +135,8 @@ Status RefuseSlowText(std::string_view sql) {
         continue;
       }
       if (t.kind == Token::Kind::kSymbol || sql.substr(i, 2) == "/*") ++restarts;
-      if (i - begin > kLongestRun && restarts > kMostRestarts) return SqlError("operator too long", static_cast<int>(begin));
+      if (i - begin > kLongestRun && restarts > kMostRestarts)
+        return SqlError("operator too long", static_cast<int>(begin));
     }
   }
   return {};
@@ -141,7 +145,8 @@ Status RefuseSlowText(std::string_view sql) {
 /// An error at the end of the input is shown behind the last character that is not blank.
 int EndOfInput(std::string_view sql) {
   size_t end = sql.size();
-  while (end > 0 && (sql[end - 1] == ' ' || sql[end - 1] == '\n' || sql[end - 1] == '\r' || sql[end - 1] == '\t')) --end;
+  while (end > 0 && (sql[end - 1] == ' ' || sql[end - 1] == '\n' || sql[end - 1] == '\r' || sql[end - 1] == '\t'))
+    --end;
   return static_cast<int>(end);
 }
 

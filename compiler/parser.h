@@ -13,8 +13,9 @@ namespace tessera {
 /// Longest statement in bytes. It bounds what the stack of the parser's thread must hold, see parser.cc.
 inline constexpr size_t kMaxStatementBytes = size_t{4} << 20;
 
-/// Levels of nesting of a statement. The binder takes 0.8 KiB of stack a level at most, and what it makes is at most three levels
-/// of Expr for one of the text, so that it and all that recurses over Expr stay well below a stack of 8 MiB.
+/// Levels of nesting of a statement. The binder takes 0.8 KiB of stack a level at most, and what it makes is at most
+/// three levels of Expr for one of the text, so that it and all that recurses over Expr stay well below a stack of 8
+/// MiB.
 inline constexpr int kMaxNesting = 1000;
 
 /// The statement in `sql`: the tagged node (Tag::kSelectStmt, ...) and the tree that owns it.

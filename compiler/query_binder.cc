@@ -81,10 +81,13 @@ Status QueryBinder::RefuseUnsupported(const ParseNode& select) {
   }
   if (const ParseNode* distinct = select.Get(Field::k_distinctClause)) {
     const ParseNode* first = distinct->first();
-    if (first != nullptr && first->tag() != Tag::kNone) return Unsupported("DISTINCT ON is not supported", keyword("distinct"));
+    if (first != nullptr && first->tag() != Tag::kNone)
+      return Unsupported("DISTINCT ON is not supported", keyword("distinct"));
   }
-  if (select.Text(Field::k_limitOption) == "LIMIT_OPTION_WITH_TIES") return Unsupported("WITH TIES is not supported", keyword("fetch"));
-  if (select.Get(Field::k_groupDistinct) != nullptr) return Unsupported("GROUP BY DISTINCT is not supported", keyword("group"));
+  if (select.Text(Field::k_limitOption) == "LIMIT_OPTION_WITH_TIES")
+    return Unsupported("WITH TIES is not supported", keyword("fetch"));
+  if (select.Get(Field::k_groupDistinct) != nullptr)
+    return Unsupported("GROUP BY DISTINCT is not supported", keyword("group"));
   return {};
 }
 
@@ -144,7 +147,8 @@ Status QueryBinder::BindTable(const ParseNode& item, NameScope* scope) {
   }
   for (const Relation& other : query_->relations) {
     if (other.alias == relation.alias) {
-      return SqlError("table name \"" + relation.alias + "\" specified more than once", item.location(), "Give one of them an alias.");
+      return SqlError("table name \"" + relation.alias + "\" specified more than once", item.location(),
+                      "Give one of them an alias.");
     }
   }
   const int r = static_cast<int>(query_->relations.size());
@@ -152,8 +156,8 @@ Status QueryBinder::BindTable(const ParseNode& item, NameScope* scope) {
   query_->relations.push_back(std::move(relation));
   scope->first_relation = r;
   scope->end_relation = r + 1;
-  // Views of the names stay good: the vector moves relations, which does not move the characters of names, except short ones
-  // (kept inside the string). So the views are of the catalog's names unless there is an alias list.
+  // Views of the names stay good: the vector moves relations, which does not move the characters of names, except short
+  // ones (kept inside the string). So the views are of the catalog's names unless there is an alias list.
   const Relation& kept = query_->relations.back();
   for (size_t c = 0; c < count; ++c) {
     const std::string& own = kept.column_names[c];
@@ -180,13 +184,17 @@ Status QueryBinder::BindJoin(const ParseNode& join, NameScope* scope) {
     // The keyword stands behind the last table on the left.
     const ParseNode* last = join.Get(Field::k_larg);
     while (last->Is(Tag::kJoinExpr)) last = last->Get(Field::k_rarg);
-    for (const auto& [kind, name, word] : {std::tuple{"JOIN_LEFT", "LEFT JOIN", "left"}, {"JOIN_RIGHT", "RIGHT JOIN", "right"}, {"JOIN_FULL", "FULL JOIN", "full"}}) {
-      if (type == kind) return Unsupported(std::string(name) + " is not supported", FindKeyword(context_.sql, last->location(), word));
+    for (const auto& [kind, name, word] : {std::tuple{"JOIN_LEFT", "LEFT JOIN", "left"},
+                                           {"JOIN_RIGHT", "RIGHT JOIN", "right"},
+                                           {"JOIN_FULL", "FULL JOIN", "full"}}) {
+      if (type == kind)
+        return Unsupported(std::string(name) + " is not supported", FindKeyword(context_.sql, last->location(), word));
     }
     return Unsupported("this join is not supported", right_item.location());
   }
   TESSERA_TRY(BindFromItem(right_item, &right));
-  if (const ParseNode* alias = join.Get(Field::k_alias)) return Unsupported("an alias of a join is not supported", alias->location());
+  if (const ParseNode* alias = join.Get(Field::k_alias))
+    return Unsupported("an alias of a join is not supported", alias->location());
   scope->first_relation = first;
   scope->end_relation = static_cast<int>(query_->relations.size());
   TESSERA_TRY(MergeColumns(join, left, right, scope));
@@ -199,7 +207,8 @@ Status QueryBinder::BindJoin(const ParseNode& join, NameScope* scope) {
 }
 
 /// The columns of a join; those of USING and NATURAL come first and once, and become equalities.
-Status QueryBinder::MergeColumns(const ParseNode& join, const NameScope& left, const NameScope& right, NameScope* scope) {
+Status QueryBinder::MergeColumns(const ParseNode& join, const NameScope& left, const NameScope& right,
+                                 NameScope* scope) {
   std::vector<std::string_view> merged;
   const ParseNode* using_clause = join.Get(Field::k_usingClause);
   if (join.Get(Field::k_isNatural) != nullptr) {
@@ -210,7 +219,9 @@ Status QueryBinder::MergeColumns(const ParseNode& join, const NameScope& left, c
   } else if (using_clause != nullptr) {
     for (const ParseNode& n : *using_clause) merged.push_back(n.Text(Field::k_sval));
   }
-  const auto is_merged = [&](std::string_view name) { return std::find(merged.begin(), merged.end(), name) != merged.end(); };
+  const auto is_merged = [&](std::string_view name) {
+    return std::find(merged.begin(), merged.end(), name) != merged.end();
+  };
   const int position = join.Get(Field::k_rarg)->location();
   ExpressionBinder binder(&context_, scope, Clause::kOn);
   for (std::string_view name : merged) {
@@ -218,12 +229,16 @@ Status QueryBinder::MergeColumns(const ParseNode& join, const NameScope& left, c
       for (const ScopeColumn& c : side.columns) {
         if (c.name != name) continue;
         if (*out != nullptr) {
-          return SqlError("common column name \"" + std::string(name) + "\" appears more than once in " + which + " table", position);
+          return SqlError(
+              "common column name \"" + std::string(name) + "\" appears more than once in " + which + " table",
+              position);
         }
         *out = &c;
       }
       if (*out != nullptr) return {};
-      return SqlError("column \"" + std::string(name) + "\" specified in USING clause does not exist in " + which + " table", position);
+      return SqlError(
+          "column \"" + std::string(name) + "\" specified in USING clause does not exist in " + which + " table",
+          position);
     };
     const ScopeColumn* l = nullptr;
     const ScopeColumn* r = nullptr;
@@ -249,7 +264,8 @@ Status QueryBinder::AddStar(const ParseNode& fields, int position) {
   ExpressionBinder binder(&context_, &scope_, Clause::kSelect);
   if (fields.size() == 1) {
     if (query_->relations.empty()) return SqlError("SELECT * with no tables specified is not valid", position);
-    for (const ScopeColumn& c : scope_.columns) outputs.push_back({binder.Column(c.relation, c.column, position), std::string(c.name)});
+    for (const ScopeColumn& c : scope_.columns)
+      outputs.push_back({binder.Column(c.relation, c.column, position), std::string(c.name)});
     return {};
   }
   if (fields.size() > 2) return Unsupported("a name with more than two parts is not supported", position);
@@ -296,7 +312,8 @@ Status QueryBinder::AddOutput(const ParseNode& target) {
 
 Status QueryBinder::BindTargets(const ParseNode& select) {
   const ParseNode* targets = select.Get(Field::k_targetList);
-  if (targets == nullptr) return SqlError("SELECT without columns is not valid", FindKeyword(context_.sql, 0, "select"));
+  if (targets == nullptr)
+    return SqlError("SELECT without columns is not valid", FindKeyword(context_.sql, 0, "select"));
   for (const ParseNode& target : *targets) TESSERA_TRY(AddOutput(target));
   query_->visible = static_cast<int>(query_->outputs.size());
   return {};
@@ -332,7 +349,8 @@ Result<int> QueryBinder::OutputByName(const ParseNode& node, const char* clause)
 // ---- Grouping
 
 bool HasAggregate(const Expr& e) {
-  return e.kind == Expr::Kind::kAggregate || std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return HasAggregate(*a); });
+  return e.kind == Expr::Kind::kAggregate ||
+         std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return HasAggregate(*a); });
 }
 
 Status QueryBinder::BindGroupBy(const ParseNode& list) {
@@ -362,13 +380,15 @@ Status QueryBinder::BindGroupBy(const ParseNode& list) {
       ExpressionBinder binder(&context_, &scope_, Clause::kGroupBy);
       TESSERA_ASSIGN(key, binder.BindTyped(node));
     }
-    if (key->type.id == TypeId::kInterval) return Unsupported("GROUP BY of an INTERVAL is not supported", key->position);
+    if (key->type.id == TypeId::kInterval)
+      return Unsupported("GROUP BY of an INTERVAL is not supported", key->position);
     if (IsConstant(*key)) {
       constants.push_back(std::move(key));
       continue;
     }
     const auto same = [&](const ExprPtr& k) { return k->SameAs(*key); };
-    if (std::none_of(query_->group_by.begin(), query_->group_by.end(), same)) query_->group_by.push_back(std::move(key));
+    if (std::none_of(query_->group_by.begin(), query_->group_by.end(), same))
+      query_->group_by.push_back(std::move(key));
   }
   // A constant makes no more groups; but alone it makes one only if there is a row.
   if (query_->group_by.empty() && !constants.empty()) query_->group_by.push_back(std::move(constants[0]));
@@ -441,7 +461,8 @@ Status QueryBinder::BindOrderBy(const ParseNode& list) {
       }
       if (output < 0) {
         if (query_->distinct) {
-          return SqlError("for SELECT DISTINCT, ORDER BY expressions must appear in select list", node.location() >= 0 ? node.location() : e->position);
+          return SqlError("for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+                          node.location() >= 0 ? node.location() : e->position);
         }
         output = static_cast<int>(query_->outputs.size());
         query_->outputs.push_back({std::move(e), ""});
@@ -463,7 +484,8 @@ Result<int64_t> QueryBinder::BindCount(const ParseNode& node, Clause clause) {
   TESSERA_ASSIGN(e, ExpressionBinder::Resolve(std::move(e), bigint));
   if (!IsConstant(*e)) return SqlError("argument of " + name + " must be a constant", e->position);
   if (e->constant.null) return -1;
-  if (!e->type.IsNumeric()) return SqlError("argument of " + name + " must be type BIGINT, not type " + e->type.ToString(), e->position);
+  if (!e->type.IsNumeric())
+    return SqlError("argument of " + name + " must be type BIGINT, not type " + e->type.ToString(), e->position);
   Result<Value> v = EvaluateCast(e->constant, bigint);
   if (!v.ok()) return v.status().At(e->position);
   if (v->i64 < 0) return SqlError(name + " must not be negative", e->position);
@@ -522,7 +544,8 @@ std::unique_ptr<Query> ScanQuery(std::shared_ptr<const TableInfo> table, const s
   BindContext context;
   context.relations = &query->relations;
   ExpressionBinder binder(&context, nullptr, Clause::kSelect);
-  for (int c : columns) query->outputs.push_back({binder.Column(0, c, -1), query->relations[0].column_names[static_cast<size_t>(c)]});
+  for (int c : columns)
+    query->outputs.push_back({binder.Column(0, c, -1), query->relations[0].column_names[static_cast<size_t>(c)]});
   query->visible = static_cast<int>(columns.size());
   return query;
 }
@@ -551,8 +574,8 @@ Result<int> FindTableColumn(const TableInfo& table, std::string_view name, int p
   std::vector<std::string_view> names;
   for (const ColumnSchema& c : table.schema.columns) names.push_back(c.name);
   const std::string nearest = NearestName(name, names);
-  return SqlError("column \"" + std::string(name) + "\" of table \"" + table.schema.name + "\" does not exist", position,
-                  nearest.empty() ? "" : "Perhaps you meant column \"" + nearest + "\".");
+  return SqlError("column \"" + std::string(name) + "\" of table \"" + table.schema.name + "\" does not exist",
+                  position, nearest.empty() ? "" : "Perhaps you meant column \"" + nearest + "\".");
 }
 
 Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>& columns) {
@@ -582,8 +605,9 @@ Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>&
     if (type.id == TypeId::kText) type.length = 0;
     const bool same = from == type || (from.id == TypeId::kText && type.id == TypeId::kText);
     if (!same && FindCast(from, type) > CastContext::kAssignment) {
-      return SqlError("column \"" + column.name + "\" is of type " + column.type.ToString() + " but expression is of type " + from.ToString(), position,
-                      "You will need to rewrite or cast the expression.");
+      return SqlError("column \"" + column.name + "\" is of type " + column.type.ToString() +
+                          " but expression is of type " + from.ToString(),
+                      position, "You will need to rewrite or cast the expression.");
     }
     place[i] = static_cast<int>(to);
     if (!same && is_sorted) {
@@ -592,7 +616,8 @@ Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>&
     }
     // Values that were distinct may be equal after a cast; DISTINCT is over what is selected, not over what is stored.
     if (!same && query->distinct && FindCast(from, type) != CastContext::kImplicit) {
-      return Unsupported("INSERT of SELECT DISTINCT with a narrowing cast is not supported", position, "Cast in the select list.");
+      return Unsupported("INSERT of SELECT DISTINCT with a narrowing cast is not supported", position,
+                         "Cast in the select list.");
     }
     if (!same) {
       TESSERA_ASSIGN(old.expr, Fold(MakeCast(std::move(old.expr), type), false));
@@ -600,10 +625,12 @@ Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>&
     fitted[to] = {std::move(old.expr), column.name};
   }
   if (query->distinct && !hidden.empty()) {
-    return Unsupported("INSERT of SELECT DISTINCT with a cast and ORDER BY is not supported", -1, "Cast in the select list.");
+    return Unsupported("INSERT of SELECT DISTINCT with a cast and ORDER BY is not supported", -1,
+                       "Cast in the select list.");
   }
   for (size_t c = 0; c < count; ++c) {
-    if (fitted[c].expr == nullptr) fitted[c] = {MakeNull(target.schema.columns[c].type, -1), target.schema.columns[c].name};
+    if (fitted[c].expr == nullptr)
+      fitted[c] = {MakeNull(target.schema.columns[c].type, -1), target.schema.columns[c].name};
   }
   for (OrderKey& k : query->order_by) k.output = place[static_cast<size_t>(k.output)];
   for (Output& h : hidden) fitted.push_back(std::move(h));

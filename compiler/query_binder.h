@@ -27,8 +27,9 @@ Status TableNotFound(std::string_view name, int position, const Snapshot& snapsh
 /// The column `name` of the table, or an error with a hint.
 Result<int> FindTableColumn(const TableInfo& table, std::string_view name, int position);
 
-/// Makes the visible outputs of `query`, which are the columns `columns` of `target` in this order, all of the target's columns in
-/// its order and of its types; the others are NULL. What ORDER BY refers to stays. Errors: a type that cannot be stored.
+/// Makes the visible outputs of `query`, which are the columns `columns` of `target` in this order, all of the target's
+/// columns in its order and of its types; the others are NULL. What ORDER BY refers to stays. Errors: a type that
+/// cannot be stored.
 Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>& columns);
 
 }  // namespace tessera

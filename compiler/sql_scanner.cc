@@ -9,7 +9,9 @@ namespace {
 
 bool IsSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsWordStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80; }
+bool IsWordStart(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80;
+}
 bool IsWordPart(char c) { return IsWordStart(c) || IsDigit(c); }
 
 /// Behind the closing quote; a doubled quote is part of the text, and so is what follows a backslash if `escapes`.
@@ -70,8 +72,10 @@ bool EqualsIgnoringCase(std::string_view a, std::string_view lower) {
 
 /// Keywords that end a select list. All are reserved, so none is a column's name without quotes.
 bool EndsSelectList(std::string_view word) {
-  constexpr std::string_view kWords[] = {"from", "into", "where", "group", "having", "order", "limit", "offset", "fetch", "for", "union", "intersect", "except", "window"};
-  return std::any_of(std::begin(kWords), std::end(kWords), [&](std::string_view k) { return EqualsIgnoringCase(word, k); });
+  constexpr std::string_view kWords[] = {"from",   "into",  "where", "group", "having",    "order",  "limit",
+                                         "offset", "fetch", "for",   "union", "intersect", "except", "window"};
+  return std::any_of(std::begin(kWords), std::end(kWords),
+                     [&](std::string_view k) { return EqualsIgnoringCase(word, k); });
 }
 
 }  // namespace
@@ -112,8 +116,10 @@ Token NextToken(std::string_view sql, size_t at) {
 }
 
 int FindKeyword(std::string_view sql, int from, std::string_view word) {
-  for (Token t = NextToken(sql, static_cast<size_t>(std::max(from, 0))); t.kind != Token::Kind::kEnd; t = NextToken(sql, t.end)) {
-    if (t.kind == Token::Kind::kWord && EqualsIgnoringCase(sql.substr(t.begin, t.end - t.begin), word)) return static_cast<int>(t.begin);
+  for (Token t = NextToken(sql, static_cast<size_t>(std::max(from, 0))); t.kind != Token::Kind::kEnd;
+       t = NextToken(sql, t.end)) {
+    if (t.kind == Token::Kind::kWord && EqualsIgnoringCase(sql.substr(t.begin, t.end - t.begin), word))
+      return static_cast<int>(t.begin);
   }
   return -1;
 }
@@ -136,7 +142,8 @@ std::string ExpressionText(std::string_view sql, size_t begin) {
       if (text == ")" || text == "]") --depth;
     }
     // IS DISTINCT FROM is the one place where such a keyword is inside an expression.
-    if (t.kind == Token::Kind::kWord && depth == 0 && EndsSelectList(text) && !EqualsIgnoringCase(previous, "distinct")) break;
+    if (t.kind == Token::Kind::kWord && depth == 0 && EndsSelectList(text) && !EqualsIgnoringCase(previous, "distinct"))
+      break;
     if (space && !out.empty()) out.push_back(' ');
     space = false;
     out.append(text);

@@ -1,5 +1,5 @@
-// The tokens of SQL text as far as their borders go: what cuts scripts into statements and names result columns after their
-// text. Quotes, dollar quotes and nested comments are PostgreSQL's.
+// The tokens of SQL text as far as their borders go: what cuts scripts into statements and names result columns after
+// their text. Quotes, dollar quotes and nested comments are PostgreSQL's.
 //
 // Start at: NextToken. Pure functions; any thread.
 #pragma once
@@ -13,26 +13,26 @@ namespace tessera {
 struct Token {
   enum class Kind : uint8_t {
     kEnd,
-    kSpace,       ///< blanks and comments, as many as there are
-    kWord,        ///< unquoted name or keyword
+    kSpace,  ///< blanks and comments, as many as there are
+    kWord,   ///< unquoted name or keyword
     kNumber,
-    kQuoted,      ///< '...', "...", E'...', $tag$...$tag$
-    kSymbol,      ///< one other byte: ; , ( ) + ...
+    kQuoted,  ///< '...', "...", E'...', $tag$...$tag$
+    kSymbol,  ///< one other byte: ; , ( ) + ...
   };
   Kind kind = Kind::kEnd;
   size_t begin = 0, end = 0;
-  bool closed = true;   ///< false if the text ends inside a quote or a comment
+  bool closed = true;  ///< false if the text ends inside a quote or a comment
 };
 
 /// The token of `sql` that starts at `at`.
 Token NextToken(std::string_view sql, size_t at);
 
-/// Where the keyword `word` (in lower case) first stands at or behind `from`, outside quotes and comments; -1 if it does not.
-/// The parse tree has no place for most keywords.
+/// Where the keyword `word` (in lower case) first stands at or behind `from`, outside quotes and comments; -1 if it
+/// does not. The parse tree has no place for most keywords.
 int FindKeyword(std::string_view sql, int from, std::string_view word);
 
-/// The text of the expression of a select list that starts at `begin`, up to the comma or keyword that ends it; blanks and
-/// comments inside become one blank. At most some 100 bytes, then "...".
+/// The text of the expression of a select list that starts at `begin`, up to the comma or keyword that ends it; blanks
+/// and comments inside become one blank. At most some 100 bytes, then "...".
 std::string ExpressionText(std::string_view sql, size_t begin);
 
 }  // namespace tessera

@@ -42,12 +42,14 @@ Status BindTableOptions(const ParseNode& options, TableSchema* schema) {
   for (const ParseNode& option : options) {
     const std::string_view name = option.Text(Field::k_defname);
     if (name != "tablet_rows") {
-      return SqlError("unrecognized parameter \"" + std::string(name) + "\"", option.location(), "The only one is tablet_rows.");
+      return SqlError("unrecognized parameter \"" + std::string(name) + "\"", option.location(),
+                      "The only one is tablet_rows.");
     }
     const ParseNode* arg = option.Get(Field::k_arg);
     const int64_t rows = arg != nullptr && arg->Is(Tag::kInteger) ? arg->Number(Field::k_ival) : 0;
     if (rows < 1 || rows > kMostTabletRows) {
-      return SqlError("tablet_rows must be an integer between 1 and " + std::to_string(kMostTabletRows), option.location());
+      return SqlError("tablet_rows must be an integer between 1 and " + std::to_string(kMostTabletRows),
+                      option.location());
     }
     schema->tablet_rows = static_cast<uint32_t>(rows);
   }
@@ -59,9 +61,13 @@ std::string UnsupportedConstraint(std::string_view type) {
   struct Row {
     std::string_view type, name;
   };
-  constexpr Row kRows[] = {{"CONSTR_DEFAULT", "DEFAULT"},        {"CONSTR_CHECK", "CHECK"},          {"CONSTR_UNIQUE", "UNIQUE"},
-                           {"CONSTR_FOREIGN", "FOREIGN KEY"},    {"CONSTR_IDENTITY", "GENERATED AS IDENTITY"},
-                           {"CONSTR_GENERATED", "GENERATED ALWAYS AS"}, {"CONSTR_EXCLUSION", "EXCLUDE"}};
+  constexpr Row kRows[] = {{"CONSTR_DEFAULT", "DEFAULT"},
+                           {"CONSTR_CHECK", "CHECK"},
+                           {"CONSTR_UNIQUE", "UNIQUE"},
+                           {"CONSTR_FOREIGN", "FOREIGN KEY"},
+                           {"CONSTR_IDENTITY", "GENERATED AS IDENTITY"},
+                           {"CONSTR_GENERATED", "GENERATED ALWAYS AS"},
+                           {"CONSTR_EXCLUSION", "EXCLUDE"}};
   for (const Row& row : kRows) {
     if (row.type == type) return std::string(row.name);
   }
@@ -78,14 +84,16 @@ class TableBinder {
     ColumnSchema column;
     column.name = definition.Text(Field::k_colname);
     for (const ColumnSchema& other : schema_->columns) {
-      if (other.name == column.name) return SqlError("column \"" + column.name + "\" specified more than once", position);
+      if (other.name == column.name)
+        return SqlError("column \"" + column.name + "\" specified more than once", position);
     }
     const ParseNode* type = definition.Get(Field::k_typeName);
     if (type == nullptr) return Unsupported("a column without a type is not supported", position);
     if (definition.Get(Field::k_collClause) != nullptr) return Unsupported("COLLATE is not supported", position);
     ExpressionBinder types(&context_, nullptr, Clause::kValues);
     TESSERA_ASSIGN(column.type, types.BindType(*type, type->location()));
-    if (column.type.id == TypeId::kInterval) return Unsupported("a column of type INTERVAL is not supported", type->location());
+    if (column.type.id == TypeId::kInterval)
+      return Unsupported("a column of type INTERVAL is not supported", type->location());
     bool is_null = false;
     schema_->columns.push_back(column);
     if (const ParseNode* constraints = definition.Get(Field::k_constraints)) {
@@ -100,7 +108,8 @@ class TableBinder {
         if (is_null && not_null) {
           return SqlError("conflicting NULL/NOT NULL declarations for column \"" + column.name + "\"", c.location());
         }
-        if (kind == "CONSTR_PRIMARY") TESSERA_TRY(SetPrimaryKey({static_cast<int>(schema_->columns.size()) - 1}, c.location()));
+        if (kind == "CONSTR_PRIMARY")
+          TESSERA_TRY(SetPrimaryKey({static_cast<int>(schema_->columns.size()) - 1}, c.location()));
       }
     }
     return {};
@@ -110,7 +119,8 @@ class TableBinder {
   Status AddConstraint(const ParseNode& constraint) {
     const std::string_view kind = constraint.Text(Field::k_contype);
     const int position = constraint.location();
-    if (const std::string name = UnsupportedConstraint(kind); !name.empty()) return Unsupported(name + " is not supported", position);
+    if (const std::string name = UnsupportedConstraint(kind); !name.empty())
+      return Unsupported(name + " is not supported", position);
     std::vector<int> key;
     const ParseNode* keys = constraint.Get(Field::k_keys);
     if (kind != "CONSTR_PRIMARY" || keys == nullptr) return Unsupported("this constraint is not supported", position);
@@ -146,7 +156,8 @@ class TableBinder {
 Status ByteOption(const ParseNode& option, const char* what, char* out) {
   std::string text = OptionText(option);
   if (text == "\\t") text = "\t";  // as people type it where '\t' is no tab in SQL
-  if (text.size() != 1) return SqlError(std::string("COPY ") + what + " must be a single one-byte character", option.location());
+  if (text.size() != 1)
+    return SqlError(std::string("COPY ") + what + " must be a single one-byte character", option.location());
   if (text[0] == '\n' || text[0] == '\r') {
     return SqlError(std::string("COPY ") + what + " cannot be newline or carriage return", option.location());
   }
@@ -172,7 +183,8 @@ Status BindCopyOptions(const ParseNode* options, bool is_from, CopyFormat* forma
       if (name == "format") {
         const std::string text = Lower(OptionText(option));
         if (text == "text" || text == "binary") {
-          return Unsupported("COPY format \"" + text + "\" is not supported", position, "The format is csv; DELIMITER and NULL can be chosen.");
+          return Unsupported("COPY format \"" + text + "\" is not supported", position,
+                             "The format is csv; DELIMITER and NULL can be chosen.");
         }
         if (text != "csv") return SqlError("COPY format \"" + text + "\" not recognized", position);
       } else if (name == "delimiter" || name == "delim" || name == "sep") {
@@ -197,14 +209,16 @@ Status BindCopyOptions(const ParseNode* options, bool is_from, CopyFormat* forma
         has_escape = true;
       } else if (name == "encoding") {
         const std::string text = Lower(OptionText(option));
-        if (text != "utf8" && text != "utf-8") return Unsupported("COPY encoding \"" + text + "\" is not supported", position, "Files are UTF-8.");
+        if (text != "utf8" && text != "utf-8")
+          return Unsupported("COPY encoding \"" + text + "\" is not supported", position, "Files are UTF-8.");
       } else {
         return Unsupported("COPY option \"" + name + "\" is not supported", position);
       }
     }
   }
   if (!has_escape) format->escape = format->quote;
-  if (format->delimiter == format->quote) return SqlError("COPY delimiter and quote must be different", delimiter_position);
+  if (format->delimiter == format->quote)
+    return SqlError("COPY delimiter and quote must be different", delimiter_position);
   if (format->null_string.find(format->delimiter) != std::string::npos) {
     return SqlError("COPY delimiter character must not appear in the NULL specification", delimiter_position);
   }
@@ -242,7 +256,8 @@ Status BindCreateTable(const ParseNode& create, std::string_view sql, const Snap
   out->table = relation.Text(Field::k_relname);
   out->schema.name = out->table;
   out->if_exists = create.Get(Field::k_if_not_exists) != nullptr;
-  if (!out->if_exists && snapshot.Find(out->table) != nullptr) return SqlError("table \"" + out->table + "\" already exists", position);
+  if (!out->if_exists && snapshot.Find(out->table) != nullptr)
+    return SqlError("table \"" + out->table + "\" already exists", position);
 
   TableBinder binder(sql, &out->schema);
   const ParseNode* elements = create.Get(Field::k_tableElts);
@@ -257,7 +272,8 @@ Status BindCreateTable(const ParseNode& create, std::string_view sql, const Snap
   for (const ParseNode& e : *elements) {
     if (e.Is(Tag::kConstraint)) TESSERA_TRY(binder.AddConstraint(e));
   }
-  if (out->schema.columns.empty()) return SqlError("table \"" + out->table + "\" must have at least one column", position);
+  if (out->schema.columns.empty())
+    return SqlError("table \"" + out->table + "\" must have at least one column", position);
   if (const ParseNode* options = create.Get(Field::k_options)) TESSERA_TRY(BindTableOptions(*options, &out->schema));
   return {};
 }
@@ -270,7 +286,8 @@ Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapsh
     return Unsupported("DROP " + name + " is not supported", position);
   }
   const ParseNode* objects = drop.Get(Field::k_objects);
-  if (objects->first()->next() != nullptr) return Unsupported("DROP TABLE of several tables is not supported", position);
+  if (objects->first()->next() != nullptr)
+    return Unsupported("DROP TABLE of several tables is not supported", position);
   const ParseNode* names = objects->first()->Get(Field::k_items);
   if (names->first()->next() != nullptr) return Unsupported("a table name with a schema is not supported", position);
   out->table = names->first()->Text(Field::k_sval);
@@ -282,8 +299,10 @@ Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapsh
 Status BindCopy(const ParseNode& copy, std::string_view sql, const Snapshot& snapshot, int position, Statement* out) {
   const bool is_from = copy.Get(Field::k_is_from) != nullptr;
   out->kind = is_from ? Statement::Kind::kCopyFrom : Statement::Kind::kCopyTo;
-  if (copy.Get(Field::k_is_program) != nullptr) return Unsupported("COPY with PROGRAM is not supported", FindKeyword(sql, position, "program"));
-  if (const ParseNode* where = copy.Get(Field::k_whereClause)) return Unsupported("COPY FROM with WHERE is not supported", where->location());
+  if (copy.Get(Field::k_is_program) != nullptr)
+    return Unsupported("COPY with PROGRAM is not supported", FindKeyword(sql, position, "program"));
+  if (const ParseNode* where = copy.Get(Field::k_whereClause))
+    return Unsupported("COPY FROM with WHERE is not supported", where->location());
   out->file = copy.Text(Field::k_filename);
   if (copy.Get(Field::k_filename) != nullptr && out->file.empty()) return SqlError("COPY needs a file name", position);
   CopyFormat format;
@@ -329,7 +348,8 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Snapshot& sna
     return {};
   }
   const ParseNode& query = *copy.Get(Field::k_query);
-  if (!query.Is(Tag::kSelectStmt)) return Unsupported("COPY of a statement other than SELECT is not supported", position);
+  if (!query.Is(Tag::kSelectStmt))
+    return Unsupported("COPY of a statement other than SELECT is not supported", position);
   TESSERA_ASSIGN(out->query, BindQuery(query, sql, snapshot));
   return {};
 }

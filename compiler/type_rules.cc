@@ -13,8 +13,20 @@ constexpr int kMaxDigits = 38;
 
 /// Result types as types.def names them.
 enum class ResultRule : uint8_t {
-  kWider, kDecimalSum, kDecimalProduct, kDecimalRemainder, kFirst, kRounded, kWhole, kLongDecimal,
-  kBigint, kInteger, kReal, kDouble, kDate, kText,
+  kWider,
+  kDecimalSum,
+  kDecimalProduct,
+  kDecimalRemainder,
+  kFirst,
+  kRounded,
+  kWhole,
+  kLongDecimal,
+  kBigint,
+  kInteger,
+  kReal,
+  kDouble,
+  kDate,
+  kText,
 };
 
 struct OperatorRow {
@@ -37,7 +49,8 @@ struct PrefixRow {
   ResultRule result;
 };
 constexpr PrefixRow kPrefixes[] = {
-#define TESSERA_PREFIX(symbol, operand, function, result) {symbol, kClass##operand, Function::function, ResultRule::k##result},
+#define TESSERA_PREFIX(symbol, operand, function, result) \
+  {symbol, kClass##operand, Function::function, ResultRule::k##result},
 #include "vm/types.def"
 };
 
@@ -183,8 +196,8 @@ Result<SqlType> ResultOfOperator(const OperatorRule& rule, const SqlType& left, 
     case ResultRule::kDecimalProduct: {
       const int scale = left.scale + right.scale;
       if (scale > kMaxDigits) {
-        return SqlError("the product of " + left.ToString() + " and " + right.ToString() + " needs " + std::to_string(scale) +
-                            " digits after the point, more than 38",
+        return SqlError("the product of " + left.ToString() + " and " + right.ToString() + " needs " +
+                            std::to_string(scale) + " digits after the point, more than 38",
                         -1, "Cast an operand to a smaller scale or to DOUBLE PRECISION.");
       }
       return CappedDecimal(left.precision + right.precision, scale);
@@ -242,7 +255,8 @@ TypeClass ArgumentClass(std::string_view name, size_t index) {
 
 const std::vector<std::string_view>& FunctionNames() {
   static const std::vector<std::string_view> names = [] {
-    std::vector<std::string_view> all = {"mod", "extract", "date_part", "coalesce", "nullif", "greatest", "least", "concat"};
+    std::vector<std::string_view> all = {"mod",    "extract",  "date_part", "coalesce",
+                                         "nullif", "greatest", "least",     "concat"};
     for (const FunctionRow& row : kFunctions) all.push_back(row.name);
     for (const FieldRow& row : kFields) all.push_back(row.name);
     for (const AggregateRow& row : kAggregates) all.push_back(row.name);
@@ -264,12 +278,14 @@ std::optional<DateField> FindDateField(std::string_view name) {
 }
 
 bool IsAggregateName(std::string_view name) {
-  return std::any_of(std::begin(kAggregates), std::end(kAggregates), [&](const AggregateRow& r) { return r.name == name; });
+  return std::any_of(std::begin(kAggregates), std::end(kAggregates),
+                     [&](const AggregateRow& r) { return r.name == name; });
 }
 
 std::optional<AggregateRule> FindAggregate(std::string_view name, const SqlType& argument) {
   for (const AggregateRow& row : kAggregates) {
-    if (row.name == name && Fits(ClassOf(argument), row.argument)) return AggregateRule{row.function, ResultOfOne(row.result, argument)};
+    if (row.name == name && Fits(ClassOf(argument), row.argument))
+      return AggregateRule{row.function, ResultOfOne(row.result, argument)};
   }
   return std::nullopt;
 }
@@ -281,7 +297,8 @@ CastContext FindCast(const SqlType& from, const SqlType& to) {
     if (!Fits(f, row.from) || !Fits(t, row.to)) continue;
     if (f == kClassInteger && t == kClassInteger && from.id > to.id) return CastContext::kAssignment;
     if (f == kClassDouble && t == kClassReal) return CastContext::kAssignment;
-    if (f == kClassDecimal && t == kClassDecimal && (from.scale > to.scale || from.precision - from.scale > to.precision - to.scale)) {
+    if (f == kClassDecimal && t == kClassDecimal &&
+        (from.scale > to.scale || from.precision - from.scale > to.precision - to.scale)) {
       return CastContext::kAssignment;
     }
     return row.context;
@@ -331,7 +348,8 @@ std::optional<SqlType> UnifyTypes(const SqlType& a, const SqlType& b) {
   if (a.id == TypeId::kNull) return b;
   if (b.id == TypeId::kNull) return a;
   const TypeClass x = ClassOf(a), y = ClassOf(b);
-  if (x == kClassText && y == kClassText) return SqlType::Text(a.length == 0 || b.length == 0 ? 0 : std::max(a.length, b.length));
+  if (x == kClassText && y == kClassText)
+    return SqlType::Text(a.length == 0 || b.length == 0 ? 0 : std::max(a.length, b.length));
   if (x == kClassInteger && y == kClassInteger) return a.id > b.id ? a : b;
   if (Fits(x, kClassExact) && Fits(y, kClassExact)) {
     if (const auto common = CommonDecimal(a, b)) return common;

@@ -1,5 +1,5 @@
-// What vm/types.def says, as look-ups: which function an operator of SQL is for operands of given types, what happens to the
-// operands first and what type comes out. Private to compiler/.
+// What vm/types.def says, as look-ups: which function an operator of SQL is for operands of given types, what happens
+// to the operands first and what type comes out. Private to compiler/.
 //
 // Start at: FindOperator, FindFunction, CastContext. Pure functions; any thread.
 #pragma once
@@ -63,7 +63,8 @@ struct FunctionRule {
 enum class FunctionMatch : uint8_t { kFound, kNoSuchName, kWrongArguments };
 /// A function by name and argument types; an unknown type (kNull) fits any class.
 FunctionMatch FindFunction(std::string_view name, std::span<const SqlType> arguments, FunctionRule* out);
-/// The class of types that argument `index` of function `name` may have (of all its rows); kClassNone if there is no such function.
+/// The class of types that argument `index` of function `name` may have (of all its rows); kClassNone if there is no
+/// such function.
 TypeClass ArgumentClass(std::string_view name, size_t index);
 /// All names that may be called, for hints.
 const std::vector<std::string_view>& FunctionNames();
@@ -89,10 +90,12 @@ const std::vector<std::string_view>& TypeNames();
 SqlType AsDecimal(const SqlType& type);
 /// The decimal with all digits of both before and after the point; nullopt if that is more than 38.
 std::optional<SqlType> CommonDecimal(const SqlType& a, const SqlType& b);
-/// The type that both become as branches of one CASE (PostgreSQL's rules for UNION); nullopt if they do not fit together.
+/// The type that both become as branches of one CASE (PostgreSQL's rules for UNION); nullopt if they do not fit
+/// together.
 std::optional<SqlType> UnifyTypes(const SqlType& a, const SqlType& b);
 
-/// Least and greatest value of an integer type, or of the integer behind a decimal. REQUIRES: one of these, a date or a boolean.
+/// Least and greatest value of an integer type, or of the integer behind a decimal. REQUIRES: one of these, a date or a
+/// boolean.
 struct IntegerRange {
   int128_t least, greatest;
 };

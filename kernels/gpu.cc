@@ -168,7 +168,9 @@ class GpuDevice final : public Gpu {
     CUDA_TRY(cudaEventCreate(&begin_));
     CUDA_TRY(cudaEventCreate(&end_));
     CUDA_TRY(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming));
-    CUDA_TRY(SetUpVm(limits_.shared_per_block));
+    for (bool lean : {false, true}) {
+      CUDA_TRY(cudaFuncSetAttribute(VmKernelFor(lean), cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(limits_.shared_per_block)));
+    }
     TESSERA_TRY(cache_.Open(budget));
     TESSERA_TRY(control_.Reserve(sizeof(Control)));
     TESSERA_TRY(host_control_.Reserve(sizeof(Control)));
@@ -450,7 +452,7 @@ class GpuDevice::Run {
       if (IsWide(section_.columns[c])) ++wide;
     }
     int per_multiprocessor = 0;
-    CUDA_TRY(VmBlocksPerMultiprocessor(plan.layout.bytes, &per_multiprocessor));
+    CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, VmKernelFor(plan.lean), kThreads + 32, plan.layout.bytes));
     if (per_multiprocessor < 1) return {ErrorCode::kInternal, "a block of the VM kernel does not fit on a multiprocessor"};
     batch->blocks = std::min(tiles, static_cast<uint32_t>(per_multiprocessor * gpu_.info_.multiprocessors));
     return arena.Send(gpu_.stream_);
@@ -502,7 +504,9 @@ class GpuDevice::Run {
     control.rows_valid = UINT64_MAX;
     CUDA_TRY(cudaMemcpyAsync(gpu_.control_.As<void>(), &control, sizeof control, cudaMemcpyHostToDevice, gpu_.stream_));
     CUDA_TRY(cudaEventRecord(gpu_.begin_, gpu_.stream_));
-    CUDA_TRY(StartVm(launch, batch->blocks, gpu_.stream_));
+    void* arguments[] = {&launch};
+    CUDA_TRY(cudaLaunchKernel(VmKernelFor(batch->plan.lean), dim3(batch->blocks), dim3(kThreads + 32), arguments, batch->plan.layout.bytes,
+                              gpu_.stream_));
     CUDA_TRY(cudaEventRecord(gpu_.end_, gpu_.stream_));
     CUDA_TRY(cudaMemcpyAsync(&control, gpu_.control_.As<void>(), sizeof control, cudaMemcpyDeviceToHost, gpu_.stream_));
     if (section_.keys == 0 && !lowered_.folds.empty()) {

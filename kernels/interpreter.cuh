@@ -22,8 +22,10 @@ namespace meaning = vm::meaning;
 using vm::Lane;
 using vm::LaneError;
 
-/// Three blocks of 5 warps put 4 warps on each quarter of a multiprocessor and leave 128 registers a thread, just enough.
-inline constexpr uint32_t kBlocksPerMultiprocessor = 3;
+/// Three blocks of 5 warps put 4 warps on each quarter of a multiprocessor and leave 128 registers a thread, just enough for all
+/// opcodes. Four put 5 there and leave 96.
+inline constexpr uint32_t kFullBlocks = 3;
+inline constexpr uint32_t kLeanBlocks = 4;
 
 inline constexpr uint32_t kAllLanes = 0xFFFFFFFFu;
 inline constexpr uint32_t kAllRows = 0xFFFFu;
@@ -123,15 +125,28 @@ __device__ __forceinline__ void RotateBy4(V (&v)[kRows]) {
   v[kRows - 4] = v0, v[kRows - 3] = v1, v[kRows - 2] = v2, v[kRows - 1] = v3;
 }
 
-/// Vector `index` of those that start at `p`. `index` must be a constant, so that it becomes part of the load.
+/// The thread's vectors of four codes (of two, if they have 8 bytes) in a stream; indices must be constants.
 template <bool kOnDemand, class V>
-__device__ __forceinline__ V LoadVector(const V* p, int index) {
-  if constexpr (kOnDemand) {
-    return __ldg(p + index);
-  } else {
-    return p[index];
+class OwnVectors {
+ public:
+  __device__ __forceinline__ OwnVectors(const uint8_t* stream, uint32_t thread) : p_(reinterpret_cast<const V*>(stream) + thread * kEach) {
+    // Or else index and thread are added first, two more instructions a load. (A shared address must stay known as one.)
+    if constexpr (kOnDemand) asm("" : "+l"(p_));
   }
-}
+  /// Part `part` of the vectors of row group g.
+  __device__ __forceinline__ V Load(uint32_t g, uint32_t part = 0) const {
+    const V* p = p_ + g * kThreads * kEach + part;
+    if constexpr (kOnDemand) {
+      return __ldg(p);
+    } else {
+      return *p;
+    }
+  }
+
+ private:
+  static constexpr uint32_t kEach = std::is_same_v<V, ulonglong2> ? 2 : 1;
+  const V* p_;
+};
 
 /// base + code for the thread's rows; codes have `width` bytes (not 16). kOnDemand: `p` is in device memory and only vectors of four
 /// rows with a live one are read; otherwise it is in the ring.
@@ -139,38 +154,45 @@ template <bool kOnDemand>
 __device__ __forceinline__ void LoadCodes(const uint8_t* p, uint32_t width, uint32_t thread, uint32_t live, uint64_t base, int64_t (&v)[kRows]) {
   auto set = [&](uint32_t i, uint64_t code) { v[i] = static_cast<int64_t>(base + code); };
   switch (width) {
-    case 1:
+    case 1: {
+      const OwnVectors<kOnDemand, uint32_t> codes(p, thread);
 #pragma unroll
       for (uint32_t g = 0; g < 4; ++g) {
         if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
-        const uint32_t c = LoadVector<kOnDemand>(reinterpret_cast<const uint32_t*>(p) + thread, static_cast<int>(g * kThreads));
+        const uint32_t c = codes.Load(g);
         set(4 * g, c & 255), set(4 * g + 1, c >> 8 & 255), set(4 * g + 2, c >> 16 & 255), set(4 * g + 3, c >> 24);
       }
       break;
-    case 2:
+    }
+    case 2: {
+      const OwnVectors<kOnDemand, uint2> codes(p, thread);
 #pragma unroll
       for (uint32_t g = 0; g < 4; ++g) {
         if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
-        const uint2 c = LoadVector<kOnDemand>(reinterpret_cast<const uint2*>(p) + thread, static_cast<int>(g * kThreads));
+        const uint2 c = codes.Load(g);
         set(4 * g, c.x & 65535), set(4 * g + 1, c.x >> 16), set(4 * g + 2, c.y & 65535), set(4 * g + 3, c.y >> 16);
       }
       break;
-    case 4:
+    }
+    case 4: {
+      const OwnVectors<kOnDemand, uint4> codes(p, thread);
 #pragma unroll
       for (uint32_t g = 0; g < 4; ++g) {
         if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
-        const uint4 c = LoadVector<kOnDemand>(reinterpret_cast<const uint4*>(p) + thread, static_cast<int>(g * kThreads));
+        const uint4 c = codes.Load(g);
         set(4 * g, c.x), set(4 * g + 1, c.y), set(4 * g + 2, c.z), set(4 * g + 3, c.w);
       }
       break;
-    default:
+    }
+    default: {
+      const OwnVectors<kOnDemand, ulonglong2> codes(p, thread);
 #pragma unroll
       for (uint32_t g = 0; g < 4; ++g) {
         if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
-        const ulonglong2 c = LoadVector<kOnDemand>(reinterpret_cast<const ulonglong2*>(p) + 2 * thread, static_cast<int>(2 * g * kThreads));
-        const ulonglong2 d = LoadVector<kOnDemand>(reinterpret_cast<const ulonglong2*>(p) + 2 * thread, static_cast<int>(2 * g * kThreads + 1));
+        const ulonglong2 c = codes.Load(g), d = codes.Load(g, 1);
         set(4 * g, c.x), set(4 * g + 1, c.y), set(4 * g + 2, d.x), set(4 * g + 3, d.y);
       }
+    }
   }
 }
 
@@ -187,10 +209,11 @@ __device__ __forceinline__ uint32_t TestRange(const uint8_t* p, uint32_t width, 
   uint32_t fail = 0;
   if (width == 1) {
     const uint32_t top_low = low << 24, not_span = ~(span << 24 | 0xFFFFFF);
+    const OwnVectors<kOnDemand, uint32_t> codes(p, thread);
 #pragma unroll
     for (uint32_t g = 0; g < 4; ++g) {
       if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
-      const uint32_t c = LoadVector<kOnDemand>(reinterpret_cast<const uint32_t*>(p) + thread, static_cast<int>(g * kThreads));
+      const uint32_t c = codes.Load(g);
       uint32_t bits = 0;
       ShiftIn(bits, c - top_low, not_span);
       ShiftIn(bits, c * 0x100u - top_low, not_span);
@@ -200,10 +223,11 @@ __device__ __forceinline__ uint32_t TestRange(const uint8_t* p, uint32_t width, 
     }
   } else if (width == 2) {
     const uint32_t top_low = low << 16, not_span = ~(span << 16 | 0xFFFF);
+    const OwnVectors<kOnDemand, uint2> codes(p, thread);
 #pragma unroll
     for (uint32_t g = 0; g < 4; ++g) {
       if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
-      const uint2 c = LoadVector<kOnDemand>(reinterpret_cast<const uint2*>(p) + thread, static_cast<int>(g * kThreads));
+      const uint2 c = codes.Load(g);
       uint32_t bits = 0;
       ShiftIn(bits, c.y - top_low, not_span);
       ShiftIn(bits, c.y * 0x10000u - top_low, not_span);
@@ -213,10 +237,11 @@ __device__ __forceinline__ uint32_t TestRange(const uint8_t* p, uint32_t width, 
     }
   } else {
     const uint32_t not_span = ~span;
+    const OwnVectors<kOnDemand, uint4> codes(p, thread);
 #pragma unroll
     for (uint32_t g = 0; g < 4; ++g) {
       if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
-      const uint4 c = LoadVector<kOnDemand>(reinterpret_cast<const uint4*>(p) + thread, static_cast<int>(g * kThreads));
+      const uint4 c = codes.Load(g);
       uint32_t bits = 0;
       ShiftIn(bits, c.w - low, not_span);
       ShiftIn(bits, c.z - low, not_span);
@@ -228,7 +253,9 @@ __device__ __forceinline__ uint32_t TestRange(const uint8_t* p, uint32_t width, 
   return ~fail;
 }
 
-/// The machine of one thread: 16 rows of a tile.
+/// The machine of one thread: 16 rows of a tile. kFull: everything. Otherwise the opcodes of IsLean, no sink that can run full (no keys, or
+/// direct ones), and program, record and registers in shared memory.
+template <bool kFull>
 struct Machine {
   const Launch& launch;
   uint8_t* shared;
@@ -237,13 +264,13 @@ struct Machine {
   // The tile.
   const TileHeader* tile;
   const uint8_t* stage;
-  const uint8_t* record;
+  const uint8_t* record;  ///< kFull; otherwise it is at the head of the stage
 
   // The rows: bit i of a word is row RowOf(i).
   int64_t a[kRows];
   uint32_t live, null, null_w;
 
-  const DeviceInstruction* next;
+  uint32_t next;  ///< byte offset of the next instruction in the code
   bool ended;
   // The instruction: rows that it failed on, and why.
   uint32_t failed;
@@ -253,18 +280,30 @@ struct Machine {
   bool reserve;           ///< first of two passes: groups are made and rows counted, nothing is applied
   bool full;              ///< the sink has no room for this slice
 
+  __device__ __forceinline__ bool IsReserving() const { return kFull && reserve; }
+  __device__ __forceinline__ bool IsFull() const { return kFull && full; }
   __device__ __forceinline__ uint32_t RowOf(uint32_t i) const { return (i >> 2) * (4 * kThreads) + thread * 4 + (i & 3); }
   __device__ __forceinline__ uint32_t Lane32() const { return thread & 31; }
 
-  __device__ __forceinline__ const SlotRecord& Slot(uint32_t i) const { return reinterpret_cast<const SlotRecord*>(record)[i]; }
+  __device__ __forceinline__ const uint8_t* Record() const {
+    if constexpr (kFull) {
+      return record;
+    } else {
+      return stage;
+    }
+  }
+  __device__ __forceinline__ const SlotRecord& Slot(uint32_t i) const { return reinterpret_cast<const SlotRecord*>(Record())[i]; }
   __device__ __forceinline__ const PredicateRecord& Predicate(uint32_t i) const {
-    return reinterpret_cast<const PredicateRecord*>(record + launch.slots * sizeof(SlotRecord))[i];
+    return reinterpret_cast<const PredicateRecord*>(Record() + launch.slots * sizeof(SlotRecord))[i];
   }
   __device__ __forceinline__ uint32_t* MaskRegister(uint32_t i) const {
     return reinterpret_cast<uint32_t*>(shared + launch.layout.masks) + i * kThreads + thread;
   }
   __device__ __forceinline__ uint8_t* Register(uint32_t place) const {
-    uint8_t* base = (place & kInScratch) != 0 ? launch.scratch + blockIdx.x * launch.scratch_bytes : shared;
+    uint8_t* base = shared;
+    if constexpr (kFull) {
+      if ((place & kInScratch) != 0) base = launch.scratch + blockIdx.x * launch.scratch_bytes;
+    }
     return base + (place & kPlaceOffset);
   }
   static __device__ __forceinline__ uint32_t* RegisterNulls(uint8_t* r, uint32_t thread) { return reinterpret_cast<uint32_t*>(r) + thread; }
@@ -279,8 +318,12 @@ struct Machine {
     return Make128(v.y, v.x);
   }
   __device__ __forceinline__ void StoreWide(uint32_t i, int128_t v) const { Wide()[i * kThreads] = make_longlong2(Low64(v), High64(v)); }
-  __device__ __forceinline__ const DeviceInstruction* Code() const {
-    return launch.layout.code != kNowhere ? reinterpret_cast<const DeviceInstruction*>(shared + launch.layout.code) : launch.code;
+  __device__ __forceinline__ const DeviceInstruction& Code(uint32_t offset) const {
+    const uint8_t* code = shared + launch.layout.code;
+    if constexpr (kFull) {
+      if (launch.layout.code == kNowhere) code = reinterpret_cast<const uint8_t*>(launch.code);
+    }
+    return *reinterpret_cast<const DeviceInstruction*>(code + offset);
   }
   __device__ __forceinline__ WarpState* Warp() const {
     return reinterpret_cast<WarpState*>(shared + launch.layout.warps) + (thread >> 5);
@@ -366,10 +409,10 @@ struct Machine {
   }
 
   /// Values and NULL bits of a 64-bit operand.
-  __device__ __forceinline__ uint32_t Fetch(const DeviceInstruction* in, const InstructionHead& head, int64_t (&v)[kRows]) const {
+  __device__ __forceinline__ uint32_t Fetch(const DeviceInstruction& in, const InstructionHead& head, int64_t (&v)[kRows]) const {
     if (head.source == OperandSource::kSlot) return FetchSlot(head.slot, v);
     if (head.source == OperandSource::kRegister) return FetchRegister(head.place, v);
-    const int64_t constant = in->low;
+    const int64_t constant = in.low;
 #pragma unroll
     for (uint32_t i = 0; i < kRows; ++i) v[i] = constant;
     return head.null_constant ? kAllRows : 0;
@@ -425,7 +468,7 @@ struct Machine {
   }
   template <class M>
   __device__ __forceinline__ void DoSkipIfNone(const DeviceInstruction& in, OperandRows&) {
-    if (!__any_sync(kAllLanes, live != 0)) next = &in + in.p3;
+    if (!__any_sync(kAllLanes, live != 0)) next += (static_cast<uint32_t>(in.p3) - 1) * sizeof(DeviceInstruction);
   }
   // Joins: Gpu::CanRun refuses these so far.
   template <class M>
@@ -822,7 +865,16 @@ struct Machine {
 
   template <class M>
   __device__ __forceinline__ void DoGroup(const DeviceInstruction& in, OperandRows& b) {
-    if (launch.direct) return GroupDirectly(in, b);
+    if constexpr (!kFull) {
+      GroupDirectly(in, b);
+    } else if (launch.direct) {
+      GroupDirectly(in, b);
+    } else {
+      GroupByHash(in, b);
+    }
+  }
+
+  __device__ __forceinline__ void GroupByHash(const DeviceInstruction& in, OperandRows& b) {
     if (in.head.source != OperandSource::kNone || in.head.wide_source != OperandSource::kNone) {  // a key that is in no register gets one
       uint8_t* r = Register(in.state);
       if (in.head.wide_source != OperandSource::kNone) {
@@ -965,7 +1017,7 @@ struct Machine {
     for (uint32_t i = 0; i < kRows; ++i) {
       if ((count >> i & 1) == 0) continue;
       const uint32_t ordinal = Ordinals()[i * kThreads];
-      if (ordinal < launch.private_groups && in.private_state != kNowhere) {
+      if (!kFull || (ordinal < launch.private_groups && in.private_state != kNowhere)) {
         atomicAdd(PrivateArray(in) + ordinal, 1u);
       } else {
         atomicAdd(AtomicWord(GlobalState(ordinal) + in.state), 1ull);
@@ -980,18 +1032,18 @@ struct Machine {
 
   template <class M>
   __device__ __forceinline__ void DoCountRows(const DeviceInstruction& in, OperandRows&) {
-    if (!reserve) CountAll(in, live);
+    if (!IsReserving()) CountAll(in, live);
   }
   template <class M>
   __device__ __forceinline__ void DoCountValues(const DeviceInstruction& in, OperandRows&) {
-    if (!reserve) CountAll(in, live & ~(M::kWide ? null_w : null));
+    if (!IsReserving()) CountAll(in, live & ~(M::kWide ? null_w : null));
   }
 
   template <class M>
   __device__ __forceinline__ void DoFold(const DeviceInstruction& in, OperandRows&) {
     using T = typename M::Type;
     using State = typename M::State;
-    if (reserve) return;
+    if (IsReserving()) return;
     const uint32_t take = live & ~(kIsWide<T> ? null_w : null);
     if (!__any_sync(kAllLanes, take != 0)) return;
     if (launch.keys != 0) {
@@ -1011,7 +1063,7 @@ struct Machine {
           for (uint32_t e = 0; e < 4; ++e) {
             if ((take >> (4 * g + e) & 1) == 0) continue;
             const uint32_t ordinal = Ordinals()[(4 * g + e) * kThreads];
-            if (ordinal < private_groups) {
+            if (!kFull || ordinal < private_groups) {
               AddToPrivate<M>(in, ordinal, a[e]);
               MarkSeenPrivate(ordinal, in.head.p1);
             } else {
@@ -1027,15 +1079,20 @@ struct Machine {
     const uint32_t n = __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(take)));
     Partial* state = Aggregate(in.head.p1);
     if constexpr (std::is_same_v<M, meaning::SumI>) {
-      // 96 bits hold 16 values of 64.
-      uint32_t s0 = 0, s1 = 0, s2 = 0;
+      // Upper and lower halves apart: a wide multiplication by the row's bit adds 32 bits to 64 in one instruction, without a carry
+      // and without a predicate (with them ptxas takes twelve instructions a row).
+      uint64_t low_sum = 0;
+      int64_t high_sum = 0;
 #pragma unroll
       for (uint32_t i = 0; i < kRows; ++i) {
-        const uint32_t high = static_cast<uint32_t>(static_cast<uint64_t>(a[i]) >> 32);
-        asm("{\n .reg .pred p;\n setp.ne.u32 p, %6, 0;\n @p add.cc.u32 %0, %0, %3;\n @p addc.cc.u32 %1, %1, %4;\n @p addc.u32 %2, %2, %5;\n}"
-            : "+r"(s0), "+r"(s1), "+r"(s2)
-            : "r"(static_cast<uint32_t>(a[i])), "r"(high), "r"(static_cast<uint32_t>(static_cast<int32_t>(high) >> 31)), "r"(take & 1u << i));
+        const uint32_t bit = take >> i & 1;
+        asm("mad.wide.u32 %0, %1, %2, %0;" : "+l"(low_sum) : "r"(static_cast<uint32_t>(a[i])), "r"(bit));
+        asm("mad.wide.s32 %0, %1, %2, %0;" : "+l"(high_sum) : "r"(static_cast<int32_t>(a[i] >> 32)), "r"(bit));
       }
+      // As one number of 96 bits.
+      const uint64_t middle = (low_sum >> 32) + static_cast<uint32_t>(high_sum);
+      const uint32_t s0 = static_cast<uint32_t>(low_sum), s1 = static_cast<uint32_t>(middle);
+      const uint32_t s2 = static_cast<uint32_t>(high_sum >> 32) + static_cast<uint32_t>(middle >> 32);
       // The lanes' sums are added in parts of 24 bits, which one instruction each does for a warp.
       const uint32_t part0 = __reduce_add_sync(kAllLanes, s0 & 0xFFFFFF);
       const uint32_t part1 = __reduce_add_sync(kAllLanes, __funnelshift_r(s0, s1, 24) & 0xFFFFFF);
@@ -1100,7 +1157,7 @@ struct Machine {
   template <class M>
   __device__ __forceinline__ void DoEmit(const DeviceInstruction&, OperandRows&) {
     const uint32_t n = __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(live)));
-    if (reserve) {
+    if (IsReserving()) {
       if (Lane32() == 0) Warp()->rows_counted += n;
       __syncwarp();
       return;
@@ -1191,13 +1248,13 @@ struct Machine {
   /// Runs the program over the warp's slice of a tile. If the sink has no room, `full` is set and nothing was applied.
   __device__ __forceinline__ void Run() {
 #pragma unroll 1
-    for (uint32_t pass = launch.two_passes ? 0 : 1; pass < 2; ++pass) {
+    for (uint32_t pass = kFull && launch.two_passes ? 0 : 1; pass < 2; ++pass) {
       reserve = pass == 0;
       AllRowsLive();
       null = null_w = 0;
       RunOnce();
-      if (full) return;
-      if (reserve) {
+      if (IsFull()) return;
+      if (IsReserving()) {
         const uint32_t n = Warp()->rows_counted;
         unsigned long long at = 0;
         if (n != 0 && !ReserveRows(n, &at)) full = true;
@@ -1212,13 +1269,14 @@ struct Machine {
   }
 
   __device__ __forceinline__ void RunOnce() {
-    next = Code();
+    next = 0;
     ended = false;
 #pragma unroll 1
     for (;;) {
       thread = ReadThread();
-      const DeviceInstruction* at = next++;
-      const InstructionHead head = LoadHead(at->head);
+      uint32_t at = next;
+      next += sizeof(DeviceInstruction);
+      const InstructionHead head = LoadHead(Code(at).head);
       const Op op = head.op;
       // Without a value on every path the operand counts as live from one instruction to the next: 900 bytes of spills.
       OperandRows b;
@@ -1232,18 +1290,18 @@ struct Machine {
         if (FilterNarrow(p, predicate)) continue;
         if (predicate.width <= 8) FetchCodes(predicate.codes, predicate.stage, predicate.width, 0, b.v);
       } else if (op == Op::Load) {
-        null = Fetch(at, head, a);
+        null = Fetch(Code(at), head, a);
         continue;
       } else if (head.source != OperandSource::kNone) {
-        b.null = Fetch(at, head, b.v);
+        b.null = Fetch(Code(at), head, b.v);
       }
       // What the head said is not kept in registers for the shapes; the few that need more of it read it again.
-      asm volatile("" : "+l"(at));
-      const DeviceInstruction& in = *at;
+      asm volatile("" : "+r"(at));
+      const DeviceInstruction& in = Code(at);
       switch (op) {
-#define TESSERA_CASE_Any(Name, Shape)    \
-  case Op::Name:                         \
-    Do##Shape<meaning::Name>(in, b);     \
+#define TESSERA_CASE_Any(Name, Shape)                                                        \
+  case Op::Name:                                                                             \
+    if constexpr (kFull || IsLean(Op::Name)) Do##Shape<meaning::Name>(in, b);                \
     break;
 #define TESSERA_CASE_Host(Name, Shape)
 #define OPCODE(Name, Shape, P1, P2, P3, P4, In, Out, Where, ...) TESSERA_CASE_##Where(Name, Shape)
@@ -1256,7 +1314,7 @@ struct Machine {
       }
       if (ended) return;
       if (failed != 0) ReportFailure(in);
-      if (full) return;
+      if (IsFull()) return;
     }
   }
 };
@@ -1562,7 +1620,8 @@ __device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* sha
 
 /// Blocks of kThreads + 32 threads, as many as fit on the device at once: a block takes every gridDim.x-th tile. At the end each
 /// warp's cursor is the first of its block's tiles that it has not applied.
-__global__ void __launch_bounds__(kThreads + 32, kBlocksPerMultiprocessor) VmKernel(const __grid_constant__ Launch launch) {
+template <bool kFull>
+__global__ void __launch_bounds__(kThreads + 32, kFull ? kFullBlocks : kLeanBlocks) VmKernel(const __grid_constant__ Launch launch) {
   extern __shared__ __align__(128) uint8_t shared[];
   const Layout& layout = launch.layout;
   uint64_t* filled = reinterpret_cast<uint64_t*>(shared + layout.barriers);
@@ -1581,7 +1640,7 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocksPerMultiprocessor) VmKer
     Producer(launch, shared).Run();
     return;
   }
-  Machine machine{launch, shared, threadIdx.x};
+  Machine<kFull> machine{launch, shared, threadIdx.x};
   machine.full = false;
 #pragma unroll
   for (uint32_t i = 0; i < kRows; ++i) machine.a[i] = 0;
@@ -1594,13 +1653,15 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocksPerMultiprocessor) VmKer
     machine.tile = headers + stage;
     if (machine.tile->rows == 0) break;
     // A warp that was suspended lets the tiles pass that the producer had already fetched.
-    if (!machine.full && machine.tile->index >= warp->next) {
+    if (!machine.IsFull() && machine.tile->index >= warp->next) {
       machine.stage = shared + layout.ring + stage * layout.stage_bytes;
-      machine.record = launch.record_staged
-                           ? machine.stage
-                           : launch.records + static_cast<uint64_t>(machine.tile->tablet) * launch.record_bytes;
+      if constexpr (kFull) {
+        machine.record = launch.record_staged
+                             ? machine.stage
+                             : launch.records + static_cast<uint64_t>(machine.tile->tablet) * launch.record_bytes;
+      }
       machine.Run();
-      if ((threadIdx.x & 31) == 0) warp->next = machine.tile->index + (machine.full ? 0 : gridDim.x);
+      if ((threadIdx.x & 31) == 0) warp->next = machine.tile->index + (machine.IsFull() ? 0 : gridDim.x);
     }
     __syncwarp();
     if ((threadIdx.x & 31) == 0) BarrierArrive(emptied + stage);

@@ -611,10 +611,13 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
     }
   }
 
+  plan.lean = layout.code != kNowhere && plan.record_staged && plan.scratch_bytes == 0 && !lowered.two_passes && (keys == 0 || plan.direct) &&
+              std::all_of(plan.code.begin(), plan.code.end(), [](const DeviceInstruction& d) { return IsLean(d.head.op); });
+
   // As many blocks as fit with two stages; then three stages and private groups as far as that costs no block.
   const uint32_t least = RoundUp(at, 128) + 2 * layout.stage_bytes;
   uint32_t room = limits.shared_per_block;
-  for (uint32_t blocks = 3; blocks >= 1; --blocks) {
+  for (uint32_t blocks = plan.lean ? 4 : 3; blocks >= 1; --blocks) {
     const uint32_t share = std::min(limits.shared_per_block, limits.shared_per_multiprocessor / blocks - kReservedPerBlock);
     // Groups in shared memory are worth a block.
     const uint32_t groups = keys > 0 && !plan.direct && blocks > 1 ? LayOutPrivate(lowered, false, kLeastPrivateGroups, 0, nullptr, nullptr) : 0;

@@ -56,6 +56,7 @@ struct LaunchPlan {
   bool record_staged = false;
   uint32_t private_groups = 0;
   bool direct = false;
+  bool lean = false;                        ///< the lean instantiation can run it
   DirectKey direct_keys[kMaxDirectKeys];
 };
 Result<LaunchPlan> PlanLaunch(const vm::Section& section, const LoweredProgram& lowered, const std::vector<const vm::BoundTablet*>& tablets,

@@ -68,6 +68,54 @@ struct alignas(16) DeviceInstruction {
 };
 static_assert(sizeof(DeviceInstruction) == 64);
 
+/// Opcodes of the lean instantiation of the VM kernel, which programs get that use no others: with fewer it keeps 96 registers a
+/// thread instead of 128, and a multiprocessor holds four blocks instead of three. No 128 bits, nothing long (see kLong), no rows.
+constexpr bool IsLean(Op op) {
+  switch (op) {
+    case Op::End:
+    case Op::SkipIfNone:
+    case Op::MaskSave:
+    case Op::MaskLoad:
+    case Op::MaskClear:
+    case Op::MaskOr:
+    case Op::MaskAndNot:
+    case Op::Filter:
+    case Op::FilterTrue:
+    case Op::FilterFalse:
+    case Op::FilterNull:
+    case Op::FilterNotNull:
+    case Op::FilterEqI:
+    case Op::FilterNeI:
+    case Op::FilterLtI:
+    case Op::FilterLeI:
+    case Op::FilterGtI:
+    case Op::FilterGeI:
+    case Op::FilterEqT:
+    case Op::FilterNeT:
+    case Op::Load:
+    case Op::Store:
+    case Op::AddI:
+    case Op::SubI:
+    case Op::RSubI:
+    case Op::MulI:
+    case Op::AddF:
+    case Op::SubF:
+    case Op::RSubF:
+    case Op::MulF:
+    case Op::IToF:
+    case Op::Group:
+    case Op::CountRows:
+    case Op::Count:
+    case Op::SumI:
+    case Op::SumF:
+    case Op::MinI:
+    case Op::MaxI:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // ---- Tablets -----------------------------------------------------------------------------------------------------------
 
 /// vm::BoundSlot with device pointers. The head is what most instructions need: one load of 16 bytes.

@@ -9,11 +9,11 @@
 
 namespace tessera::kernels {
 
-/// Allows the VM kernel `shared_bytes` of dynamic shared memory on the current device.
-cudaError_t SetUpVm(uint32_t shared_bytes);
-/// Blocks of the VM kernel that one multiprocessor of the current device holds.
-cudaError_t VmBlocksPerMultiprocessor(uint32_t shared_bytes, int* blocks);
-cudaError_t StartVm(const Launch& launch, uint32_t blocks, cudaStream_t stream);
+/// The instantiations of the VM kernel, each compiled on its own: vm_kernel.cu, vm_kernel_lean.cu.
+const void* FullVmKernel();
+const void* LeanVmKernel();
+
+inline const void* VmKernelFor(bool lean) { return lean ? LeanVmKernel() : FullVmKernel(); }
 
 /// Enters the first `groups` groups of a table, whose records are in place, into its cleared slots.
 cudaError_t StartRehash(const GroupTable& table, uint32_t groups, cudaStream_t stream);

@@ -32,9 +32,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double MillisecondsSince(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double MillisecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
-/// The first thing that ranks tell each other. Never changes in size or layout, so that any two versions can tell that they differ.
+/// The first thing that ranks tell each other. Never changes in size or layout, so that any two versions can tell that
+/// they differ.
 struct Hello {
   char magic[8] = {'T', 'E', 'S', 'S', 'E', 'R', 'A', 0};
   char version[32] = {};
@@ -62,10 +65,12 @@ uint64_t BuildHash() {
   return hash;
 }
 
-uint64_t PhysicalMemory() { return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
+uint64_t PhysicalMemory() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
 
-// A rank that serves has no terminal: a signal of the launcher means that all end, which the master sees to. One that was meant for this
-// rank alone ends it when the master has had time to say something.
+// A rank that serves has no terminal: a signal of the launcher means that all end, which the master sees to. One that
+// was meant for this rank alone ends it when the master has had time to say something.
 std::atomic<bool> interrupted{false};
 std::atomic<int> interrupted_by{0};
 void HandleSignal(int signal) {
@@ -81,7 +86,8 @@ class TabletSender {
 
   void Add(int to, const std::string& path, uint64_t bytes) { queues_.push_back({to, path, bytes}); }
 
-  /// Errors: a file that cannot be read. Its receiver gets zeros, which the checksums refuse, and the error when all agree.
+  /// Errors: a file that cannot be read. Its receiver gets zeros, which the checksums refuse, and the error when all
+  /// agree.
   Status Run(uint64_t* bytes_sent) {
     // By turns over the ranks: the files of one rank keep their order.
     std::stable_sort(queues_.begin(), queues_.end(), [](const File& a, const File& b) { return a.to < b.to; });
@@ -135,7 +141,9 @@ class TabletSender {
     for (size_t got = 0; got < size;) {
       const ssize_t n = file->fd < 0 ? -1 : pread(file->fd, to + got, size - got, static_cast<off_t>(file->at + got));
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return {ErrorCode::kIo, "cannot read \"" + file->path + "\": " + (n == 0 ? "it is too short" : strerror(errno))};
+      if (n <= 0)
+        return {ErrorCode::kIo,
+                "cannot read \"" + file->path + "\": " + (n == 0 ? "it is too short" : strerror(errno))};
       got += static_cast<size_t>(n);
     }
     return Status::Ok();
@@ -163,7 +171,8 @@ class RankCluster final : public Cluster {
       if (memcmp(&all[r], &all[0], sizeof(Hello)) == 0) continue;
       const bool other_version = std::string_view(all[r].version) != all[0].version;
       ready_ = {ErrorCode::kUnsupported,
-                "rank " + std::to_string(r) + " runs another " + (other_version ? "version" : "build") + " of Tessera than rank 0" +
+                "rank " + std::to_string(r) + " runs another " + (other_version ? "version" : "build") +
+                    " of Tessera than rank 0" +
                     (other_version ? std::string(": ") + all[r].version + ", not " + all[0].version : std::string()),
                 "Install the same program on all nodes."};
     }
@@ -180,7 +189,8 @@ class RankCluster final : public Cluster {
   int local_ranks() const override { return transport_->local_ranks(); }
   const Status& ready() const override { return ready_; }
 
-  // ---- Ranks that serve -----------------------------------------------------------------------------------------------
+  // ---- Ranks that serve
+  // -----------------------------------------------------------------------------------------------
 
   int Serve(int threads) override {
     default_threads_ = threads;
@@ -216,7 +226,8 @@ class RankCluster final : public Cluster {
     }
   }
 
-  // ---- The master -----------------------------------------------------------------------------------------------------
+  // ---- The master
+  // -----------------------------------------------------------------------------------------------------
 
   Status OpenDatabase(const std::string& directory, bool temporary, bool scatter) override {
     WireWriter out;
@@ -387,7 +398,8 @@ class RankCluster final : public Cluster {
       options.cancel = &interrupted;
       options.gpu = use_gpu ? gpu_.get() : nullptr;
       options.gpu_required = gpu_required;
-      status = executor_->Run(program, *snapshot, options, [](RowBatch&&) { return Status::Ok(); }, &statistics);
+      status = executor_->Run(
+          program, *snapshot, options, [](RowBatch&&) { return Status::Ok(); }, &statistics);
     }
     exchange_.End();
     vm::RankStatistics& mine = statistics.mine;
@@ -423,7 +435,8 @@ class RankCluster final : public Cluster {
     received_ = messenger_.bytes_received();
   }
 
-  // ---- Tablets from the master ----------------------------------------------------------------------------------------
+  // ---- Tablets from the master
+  // ----------------------------------------------------------------------------------------
 
   Status Scatter(const ClusterQuery& query, uint64_t* sent) {
     TabletSender sender(&messenger_);
@@ -441,11 +454,14 @@ class RankCluster final : public Cluster {
     return sender.Run(sent);
   }
 
-  /// `rooms` gets a mapping with the bytes of each tablet. Errors: there is no room; the master's come out when all agree.
-  Status ReceiveTablets(const ClusterSettings& settings, const std::vector<RankTablets::Wanted>& wanted, std::vector<uint8_t*>* rooms, uint64_t* received) {
+  /// `rooms` gets a mapping with the bytes of each tablet. Errors: there is no room; the master's come out when all
+  /// agree.
+  Status ReceiveTablets(const ClusterSettings& settings, const std::vector<RankTablets::Wanted>& wanted,
+                        std::vector<uint8_t*>* rooms, uint64_t* received) {
     // Room first: what cannot be kept is not asked for.
-    const uint64_t memory = settings.scatter_memory != 0 ? settings.scatter_memory
-                                                         : PhysicalMemory() / static_cast<uint64_t>(transport_->local_ranks()) / 2;
+    const uint64_t memory = settings.scatter_memory != 0
+                                ? settings.scatter_memory
+                                : PhysicalMemory() / static_cast<uint64_t>(transport_->local_ranks()) / 2;
     Status status;
     for (const RankTablets::Wanted& w : wanted) {
       Result<uint8_t*> room = tablets_.MakeRoom(w.identity, memory);
@@ -473,7 +489,8 @@ class RankCluster final : public Cluster {
       const uint64_t bytes = wanted[i].identity.file_bytes;
       for (uint64_t at = 0; at < bytes; at += kGreatestMessage) {
         retire(3);
-        under_way.push_back(transport_->Receive(0, kTagTablet, (*rooms)[i] + at, static_cast<size_t>(std::min<uint64_t>(kGreatestMessage, bytes - at))));
+        under_way.push_back(transport_->Receive(0, kTagTablet, (*rooms)[i] + at,
+                                                static_cast<size_t>(std::min<uint64_t>(kGreatestMessage, bytes - at))));
       }
       *received += bytes;
     }
@@ -481,7 +498,8 @@ class RankCluster final : public Cluster {
     return status;
   }
 
-  // ---- Statistics -----------------------------------------------------------------------------------------------------
+  // ---- Statistics
+  // -----------------------------------------------------------------------------------------------------
 
   void CollectStatistics(const ClusterQuery& query, vm::RunStatistics mine, vm::RunStatistics* out) {
     std::vector<vm::RunStatistics> all;
@@ -531,8 +549,8 @@ class RankCluster final : public Cluster {
   MpiExchange exchange_;
   Status ready_;
   bool left_ = false;
-  uint64_t number_ = 0;        ///< of the program that runs, the same on all ranks
-  int default_threads_ = 1;    ///< of a rank that serves
+  uint64_t number_ = 0;      ///< of the program that runs, the same on all ranks
+  int default_threads_ = 1;  ///< of a rank that serves
   bool scattered_ = false;
   uint64_t least_room_ = 0;
   uint64_t sent_ = 0, received_ = 0;
@@ -547,7 +565,8 @@ class RankCluster final : public Cluster {
 Result<std::unique_ptr<Cluster>> Cluster::Join(const std::string& version) {
   TESSERA_ASSIGN(std::unique_ptr<Transport> transport, OpenTransport());
   if (transport == nullptr) return std::unique_ptr<Cluster>();
-  // Messages of some MB come and go: kept by malloc instead of given back to the kernel, which would clear their pages anew each time.
+  // Messages of some MB come and go: kept by malloc instead of given back to the kernel, which would clear their pages
+  // anew each time.
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
   return std::unique_ptr<Cluster>(std::make_unique<RankCluster>(std::move(transport), version));
@@ -558,7 +577,8 @@ bool ReadsTables(const vm::Program& program) {
                      [](const vm::Section& s) { return s.source_kind == vm::Section::Source::kTable; });
 }
 
-std::string RanksText(const vm::Program& program, const Snapshot& snapshot, int ranks, const ClusterSettings& settings) {
+std::string RanksText(const vm::Program& program, const Snapshot& snapshot, int ranks,
+                      const ClusterSettings& settings) {
   std::string out = std::to_string(ranks) + " ranks\n";
   for (size_t i = 0; i < program.sections.size(); ++i) {
     const vm::Section& s = program.sections[i];
@@ -567,7 +587,8 @@ std::string RanksText(const vm::Program& program, const Snapshot& snapshot, int 
     if (s.source_kind == vm::Section::Source::kTable) {
       bool by_tablets = false;
       for (const auto& table : snapshot.tables) {
-        if (table->id == program.tables[static_cast<size_t>(s.source)].id) by_tablets = SharedByTablets(*table, ranks, settings.replicate_below);
+        if (table->id == program.tables[static_cast<size_t>(s.source)].id)
+          by_tablets = SharedByTablets(*table, ranks, settings.replicate_below);
       }
       how = by_tablets ? "shared by tablets" : "on every rank, shared by tiles";
     } else {
@@ -579,7 +600,8 @@ std::string RanksText(const vm::Program& program, const Snapshot& snapshot, int 
     } else if (shared && s.sink == vm::Section::Sink::kGroups) {
       how += "; partial groups merged by a tree";
     } else if (shared && !s.order.empty()) {
-      how += s.limit >= 0 ? "; the first rows of each rank merged at the master" : "; sorted rows of each rank merged at the master";
+      how += s.limit >= 0 ? "; the first rows of each rank merged at the master"
+                          : "; sorted rows of each rank merged at the master";
     } else if (shared) {
       how += i + 1 == program.sections.size() ? "; rows streamed to the master" : "; rows gathered at the master";
     }

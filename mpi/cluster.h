@@ -1,8 +1,8 @@
-// Tessera on many ranks: one process per rank, started by mpirun or srun, that run programs together. The public header of mpi/;
-// plain C++, no MPI in it. PROTOCOL.md beside this file lists every message.
+// Tessera on many ranks: one process per rank, started by mpirun or srun, that run programs together. The public header
+// of mpi/; plain C++, no MPI in it. PROTOCOL.md beside this file lists every message.
 //
-// Rank 0 is the master: it has the session, the catalog and the terminal, works on its own share and merges. The others serve: they
-// receive programs, run their share, and report, until the master leaves.
+// Rank 0 is the master: it has the session, the catalog and the terminal, works on its own share and merges. The others
+// serve: they receive programs, run their share, and report, until the master leaves.
 //
 // Start at: Cluster::Join, then Serve (other ranks) or OpenDatabase and Run (master). One thread, the one that joined.
 #pragma once
@@ -19,8 +19,9 @@ namespace tessera {
 
 struct ClusterSettings {
   uint64_t replicate_below = uint64_t{1} << 20;  ///< tables with fewer encoded bytes are on every rank
-  uint64_t broadcast_limit = 0;                  ///< bytes of a join's build side; 0: what the smallest rank has room for
-  uint64_t scatter_memory = 0;                   ///< bytes of received tablets kept in memory, the rest on local scratch; 0: half the rank's memory
+  uint64_t broadcast_limit = 0;  ///< bytes of a join's build side; 0: what the smallest rank has room for
+  uint64_t scatter_memory =
+      0;  ///< bytes of received tablets kept in memory, the rest on local scratch; 0: half the rank's memory
 };
 
 /// What the other ranks need to know of a query besides its program.
@@ -36,8 +37,8 @@ struct ClusterQuery {
 
 class Cluster {
  public:
-  /// Under a launcher: meets the other ranks. Without one: nullptr, and nothing of MPI is touched. Errors: kUnsupported, MPI cannot be loaded.
-  /// `version` is compared between the ranks, and so is the program file.
+  /// Under a launcher: meets the other ranks. Without one: nullptr, and nothing of MPI is touched. Errors:
+  /// kUnsupported, MPI cannot be loaded. `version` is compared between the ranks, and so is the program file.
   static Result<std::unique_ptr<Cluster>> Join(const std::string& version);
   /// The master leaves with status 2 if it has not left yet. Returns when all ranks have got here.
   virtual ~Cluster() = default;
@@ -49,19 +50,19 @@ class Cluster {
   /// Whether all ranks run the same build; else why not, the same on all ranks. Nothing below may be called then.
   virtual const Status& ready() const = 0;
 
-  /// REQUIRES: rank() != 0. Runs what the master sends until it leaves, with this many threads unless it says how many. Returns the
-  /// exit status that it left with.
+  /// REQUIRES: rank() != 0. Runs what the master sends until it leaves, with this many threads unless it says how many.
+  /// Returns the exit status that it left with.
   virtual int Serve(int threads) = 0;
 
   // REQUIRES, for all below: rank() == 0.
 
-  /// All ranks find the directory's tablets, or will be sent them: always if `scatter`, and those that do not see the directory if it is
-  /// `temporary`. Errors: kIo, naming a rank that does not see it.
+  /// All ranks find the directory's tablets, or will be sent them: always if `scatter`, and those that do not see the
+  /// directory if it is `temporary`. Errors: kIo, naming a rank that does not see it.
   virtual Status OpenDatabase(const std::string& directory, bool temporary, bool scatter) = 0;
   virtual void CloseDatabase() = 0;
   /// Runs the program on all ranks; as Executor::Run. `statistics` gets those of all ranks.
-  virtual Status Run(const ClusterQuery& query, vm::Executor* executor, vm::RunOptions options, const vm::RowConsumer& consume,
-                     vm::RunStatistics* statistics) = 0;
+  virtual Status Run(const ClusterQuery& query, vm::Executor* executor, vm::RunOptions options,
+                     const vm::RowConsumer& consume, vm::RunStatistics* statistics) = 0;
   /// All ranks end with this exit status.
   virtual void Leave(int status) = 0;
 };

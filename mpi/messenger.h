@@ -35,8 +35,8 @@ class Messenger {
   int rank() const { return transport_->rank(); }
   int ranks() const { return transport_->ranks(); }
 
-  /// Waits until `done()`. Spins for some microseconds, then sleeps, longer and longer: ranks may share cores, and an idle one must not
-  /// take any. `greatest` bounds one sleep.
+  /// Waits until `done()`. Spins for some microseconds, then sleeps, longer and longer: ranks may share cores, and an
+  /// idle one must not take any. `greatest` bounds one sleep.
   template <class F>
   void WaitUntil(F done, std::chrono::microseconds greatest = std::chrono::microseconds(200)) {
     for (int i = 0; i < kSpins; ++i) {
@@ -48,7 +48,8 @@ class Messenger {
     WaitUntil([&] { return transport_->Done(&request); });
   }
 
-  /// Sends a message (of a framed WireWriter), in pieces of kGreatestMessage. Returns when few enough pieces are under way: if `wait`, none.
+  /// Sends a message (of a framed WireWriter), in pieces of kGreatestMessage. Returns when few enough pieces are under
+  /// way: if `wait`, none.
   void Send(int to, int tag, std::string message, bool wait);
   Bytes Receive(int from, int tag);
   /// From `root` to all; `message` is the message there, and is set elsewhere.

@@ -24,7 +24,8 @@ class MpiExchange::Timer {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-void MpiExchange::Begin(uint64_t number, uint64_t replicate_below, uint64_t broadcast_limit, const std::atomic<bool>* cancel) {
+void MpiExchange::Begin(uint64_t number, uint64_t replicate_below, uint64_t broadcast_limit,
+                        const std::atomic<bool>* cancel) {
   number_ = number;
   replicate_below_ = replicate_below;
   broadcast_limit_ = broadcast_limit;
@@ -40,7 +41,8 @@ void MpiExchange::End() { messenger_.SetWhileWaiting({}); }
 
 Status MpiExchange::Agree(const Status& mine) {
   const Timer timer(&gather_milliseconds_);
-  // The least number wins: errors before cancellations, which are what errors elsewhere cause, and lower ranks before higher ones.
+  // The least number wins: errors before cancellations, which are what errors elsewhere cause, and lower ranks before
+  // higher ones.
   int64_t vote = INT64_MAX;
   constexpr int64_t kCancelledVotes = int64_t{1} << 32;
   if (!mine.ok()) vote = (mine.code() == ErrorCode::kCancelled ? kCancelledVotes : 0) + rank();
@@ -51,7 +53,10 @@ Status MpiExchange::Agree(const Status& mine) {
   if (owner == rank()) {
     WireWriter out;
     const bool named = mine.code() != ErrorCode::kCancelled;
-    WriteStatus(named ? Status(mine.code(), "rank " + std::to_string(rank()) + ": " + mine.message(), mine.hint(), mine.position()) : mine, &out);
+    WriteStatus(named ? Status(mine.code(), "rank " + std::to_string(rank()) + ": " + mine.message(), mine.hint(),
+                               mine.position())
+                      : mine,
+                &out);
     message = out.Take();
   }
   messenger_.BroadcastBytes(owner, &message);
@@ -127,7 +132,9 @@ void MpiExchange::Stop() {
   StopMessage& message = stops_.emplace_back();
   message.number = number_;
   for (int r = 0; r < ranks(); ++r) {
-    if (r != rank()) message.requests.push_back(messenger_.transport().Send(r, kTagStop, &message.number, sizeof message.number, false));
+    if (r != rank())
+      message.requests.push_back(
+          messenger_.transport().Send(r, kTagStop, &message.number, sizeof message.number, false));
   }
 }
 

@@ -42,7 +42,7 @@ class MpiExchange final : public vm::Exchange {
   uint64_t replicate_below_ = 0, broadcast_limit_ = 0;
   const std::atomic<bool>* cancel_ = nullptr;
   double gather_milliseconds_ = 0;
-  uint64_t latest_stop_ = 0;   ///< the greatest number of a program that another rank has stopped
+  uint64_t latest_stop_ = 0;  ///< the greatest number of a program that another rank has stopped
   bool stop_sent_ = false;
   struct StopMessage {
     uint64_t number;

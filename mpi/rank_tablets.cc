@@ -108,14 +108,16 @@ Result<std::shared_ptr<const Snapshot>> RankTablets::Take(WireReader* in, int ra
     const bool by_tablets = SharedByTablets(*info, ranks, replicate_below);
     for (size_t i = 0; i < identities.size(); ++i) {
       if (info->tablets[i] != nullptr) continue;
-      if (!by_tablets || i % static_cast<size_t>(ranks) == static_cast<size_t>(rank)) wanted->push_back({identities[i], t, i});
+      if (!by_tablets || i % static_cast<size_t>(ranks) == static_cast<size_t>(rank))
+        wanted->push_back({identities[i], t, i});
       info->tablets[i] = std::make_shared<AbsentTablet>(identities[i]);
     }
     snapshot->tables.push_back(std::move(info));
   }
   TESSERA_TRY(in->End());
   std::erase_if(in_memory_, [&](const auto& m) {
-    return std::none_of(tables_.begin(), tables_.end(), [&](const auto& t) { return t.second.tablets.contains(m.first); });
+    return std::none_of(tables_.begin(), tables_.end(),
+                        [&](const auto& t) { return t.second.tablets.contains(m.first); });
   });
   return std::shared_ptr<const Snapshot>(std::move(snapshot));
 }
@@ -131,7 +133,8 @@ Result<uint8_t*> RankTablets::MakeRoom(const TabletIdentity& identity, uint64_t 
   if (room == MAP_FAILED) {
     const char* const temporary = getenv("TMPDIR");
     const std::string directory = temporary != nullptr && *temporary != 0 ? temporary : "/tmp";
-    // No name, so nothing is left behind however this process ends. Blocks are taken now: a full disk is an error here, not a SIGBUS later.
+    // No name, so nothing is left behind however this process ends. Blocks are taken now: a full disk is an error here,
+    // not a SIGBUS later.
     const int fd = open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     int error = fd < 0 ? errno : posix_fallocate(fd, 0, static_cast<off_t>(identity.file_bytes));
     if (error == 0) {
@@ -140,7 +143,9 @@ Result<uint8_t*> RankTablets::MakeRoom(const TabletIdentity& identity, uint64_t 
     }
     if (fd >= 0) close(fd);
     if (error != 0) {
-      return Status(ErrorCode::kResource, "no room for a tablet of " + std::to_string(identity.file_bytes) + " bytes in \"" + directory + "\": " + strerror(error),
+      return Status(ErrorCode::kResource,
+                    "no room for a tablet of " + std::to_string(identity.file_bytes) + " bytes in \"" + directory +
+                        "\": " + strerror(error),
                     "SET scatter_memory to more bytes, or TMPDIR to a larger disk.");
     }
   }
@@ -149,7 +154,8 @@ Result<uint8_t*> RankTablets::MakeRoom(const TabletIdentity& identity, uint64_t 
 
 std::shared_ptr<const Tablet> RankTablets::Keep(const TabletIdentity& identity, const uint8_t* bytes) {
   Table& table = tables_[identity.table_id];
-  return table.tablets[identity.tablet_id] = TabletOfMapping("tablet " + std::to_string(identity.tablet_id) + " from rank 0", identity, table.types, bytes);
+  return table.tablets[identity.tablet_id] = TabletOfMapping(
+             "tablet " + std::to_string(identity.tablet_id) + " from rank 0", identity, table.types, bytes);
 }
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
-// The tablets of a rank that has no catalog: opened in the database's directory where it sees one, or received from the master and
-// kept for the session. Private to mpi/.
+// The tablets of a rank that has no catalog: opened in the database's directory where it sees one, or received from the
+// master and kept for the session. Private to mpi/.
 //
 // Start at: Describe (master), Take (others). One thread.
 #pragma once
@@ -32,10 +32,12 @@ class RankTablets {
 
   /// Forgets everything.
   void Open(std::string directory, bool scattered);
-  /// The tables that WriteTables described, as a snapshot that the executor can run on. `wanted` gets the tablets of this rank's share
-  /// that are not here yet; Keep must have brought them before a program runs.
-  Result<std::shared_ptr<const Snapshot>> Take(WireReader* in, int rank, int ranks, uint64_t replicate_below, std::vector<Wanted>* wanted);
-  /// Room for a tablet's bytes: in memory up to `memory` bytes in all, otherwise in a file that has no name. Errors: kResource.
+  /// The tables that WriteTables described, as a snapshot that the executor can run on. `wanted` gets the tablets of
+  /// this rank's share that are not here yet; Keep must have brought them before a program runs.
+  Result<std::shared_ptr<const Snapshot>> Take(WireReader* in, int rank, int ranks, uint64_t replicate_below,
+                                               std::vector<Wanted>* wanted);
+  /// Room for a tablet's bytes: in memory up to `memory` bytes in all, otherwise in a file that has no name. Errors:
+  /// kResource.
   Result<uint8_t*> MakeRoom(const TabletIdentity& identity, uint64_t memory);
   /// Takes over what MakeRoom gave.
   std::shared_ptr<const Tablet> Keep(const TabletIdentity& identity, const uint8_t* bytes);

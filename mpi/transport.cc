@@ -10,7 +10,8 @@
 namespace tessera {
 
 Result<std::unique_ptr<Transport>> OpenTransport() {
-  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr && std::getenv("PMIX_RANK") == nullptr) return std::unique_ptr<Transport>();
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr && std::getenv("PMIX_RANK") == nullptr)
+    return std::unique_ptr<Transport>();
   std::string path(4096, 0);
   const ssize_t n = readlink("/proc/self/exe", path.data(), path.size());
   path.resize(n > 0 ? static_cast<size_t>(n) : 0);
@@ -20,7 +21,8 @@ Result<std::unique_ptr<Transport>> OpenTransport() {
   void* const open = object == nullptr ? nullptr : dlsym(object, kTransportFunction);
   if (open == nullptr) {
     const char* const reason = dlerror();
-    return Status(ErrorCode::kUnsupported, std::string("started by mpirun or srun, but without MPI: ") + (reason != nullptr ? reason : path),
+    return Status(ErrorCode::kUnsupported,
+                  std::string("started by mpirun or srun, but without MPI: ") + (reason != nullptr ? reason : path),
                   "Install Open MPI (libopenmpi-dev, openmpi-bin) and build Tessera again.");
   }
   return std::unique_ptr<Transport>(reinterpret_cast<Transport* (*)()>(open)());

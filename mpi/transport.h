@@ -1,11 +1,12 @@
-// What the cluster needs of MPI, and nothing else: ranks, messages of bytes, four collectives, all without waiting. Private to mpi/.
+// What the cluster needs of MPI, and nothing else: ranks, messages of bytes, four collectives, all without waiting.
+// Private to mpi/.
 //
-// The one implementation lives in a shared object of its own (transport_mpi.cc, tessera_mpi.so beside the program), loaded only under
-// a launcher: a program on a machine without MPI starts, and starts without MPI's 20 ms of dynamic linking. Hence
-// this interface is pure and passes no object across that border but plain bytes.
+// The one implementation lives in a shared object of its own (transport_mpi.cc, tessera_mpi.so beside the program),
+// loaded only under a launcher: a program on a machine without MPI starts, and starts without MPI's 20 ms of dynamic
+// linking. Hence this interface is pure and passes no object across that border but plain bytes.
 //
-// An MPI error ends the job with MPI's own message (its default error handler): a rank that cannot talk cannot agree on anything.
-// Start at: OpenTransport. One thread, the one that opened it.
+// An MPI error ends the job with MPI's own message (its default error handler): a rank that cannot talk cannot agree on
+// anything. Start at: OpenTransport. One thread, the one that opened it.
 #pragma once
 
 #include <cstddef>
@@ -25,10 +26,11 @@ class Transport {
   virtual ~Transport() = default;
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
-  virtual int local_rank() const = 0;   ///< among the ranks of this node
+  virtual int local_rank() const = 0;  ///< among the ranks of this node
   virtual int local_ranks() const = 0;
 
-  /// `data` must stay as it is until the request is done. A synchronous send is done when the receiver has begun to take it.
+  /// `data` must stay as it is until the request is done. A synchronous send is done when the receiver has begun to
+  /// take it.
   virtual Request Send(int to, int tag, const void* data, size_t bytes, bool synchronous) = 0;
   virtual Request Receive(int from, int tag, void* data, size_t bytes) = 0;
   /// Whether a message is there, and its size. from < 0: of any rank.

@@ -39,7 +39,8 @@ class MpiTransport final : public Transport {
     });
   }
   Request Receive(int from, int tag, void* data, size_t bytes) override {
-    return Start([&](MPI_Request* r) { MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, from, tag, MPI_COMM_WORLD, r); });
+    return Start(
+        [&](MPI_Request* r) { MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, from, tag, MPI_COMM_WORLD, r); });
   }
   bool Probe(int from, int tag, size_t* bytes, int* source) override {
     int there = 0, count = 0;
@@ -55,10 +56,12 @@ class MpiTransport final : public Transport {
     return Start([&](MPI_Request* r) { MPI_Ibcast(data, static_cast<int>(bytes), MPI_BYTE, root, MPI_COMM_WORLD, r); });
   }
   Request Minimum(int64_t* value) override {
-    return Start([&](MPI_Request* r) { MPI_Iallreduce(MPI_IN_PLACE, value, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD, r); });
+    return Start(
+        [&](MPI_Request* r) { MPI_Iallreduce(MPI_IN_PLACE, value, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD, r); });
   }
   Request Sum(int64_t* value) override {
-    return Start([&](MPI_Request* r) { MPI_Iallreduce(MPI_IN_PLACE, value, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, r); });
+    return Start(
+        [&](MPI_Request* r) { MPI_Iallreduce(MPI_IN_PLACE, value, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, r); });
   }
   Request AllGather(const void* mine, size_t bytes, void* all) override {
     const int n = static_cast<int>(bytes);
@@ -102,4 +105,6 @@ class MpiTransport final : public Transport {
 }  // namespace
 }  // namespace tessera
 
-extern "C" __attribute__((visibility("default"))) tessera::Transport* TesseraOpenMpiTransport() { return new tessera::MpiTransport(); }
+extern "C" __attribute__((visibility("default"))) tessera::Transport* TesseraOpenMpiTransport() {
+  return new tessera::MpiTransport();
+}

@@ -15,7 +15,8 @@ class ValueNumbers {
     int64_t greatest = -1;
     for (const int64_t id : column.low) greatest = std::max(greatest, id);
     // Identifiers are dense within a factor of 64: an array, unless few rows use a few of many.
-    if (static_cast<uint64_t>(greatest + 1) <= 64 * column.low.size() + 4096) array_.assign(static_cast<size_t>(greatest + 1), kNoValue);
+    if (static_cast<uint64_t>(greatest + 1) <= 64 * column.low.size() + 4096)
+      array_.assign(static_cast<size_t>(greatest + 1), kNoValue);
     numbers_.reserve(column.low.size());
     for (size_t r = 0; r < column.low.size(); ++r) {
       const bool null = !column.null.empty() && column.null[r] != 0;
@@ -27,8 +28,9 @@ class ValueNumbers {
 
  private:
   uint32_t Of(int64_t id) {
-    uint32_t& number = id >= 0 && static_cast<size_t>(id) < array_.size() ? array_[static_cast<size_t>(id)]
-                                                                          : map_.try_emplace(id, kNoValue).first->second;
+    uint32_t& number = id >= 0 && static_cast<size_t>(id) < array_.size()
+                           ? array_[static_cast<size_t>(id)]
+                           : map_.try_emplace(id, kNoValue).first->second;
     if (number == kNoValue) {
       number = static_cast<uint32_t>(identifiers_.size());
       identifiers_.push_back(id);
@@ -127,7 +129,8 @@ void WriteStatistics(const vm::RunStatistics& statistics, WireWriter* out) {
     out->Number<int32_t>(s.section);
     out->Text(s.label);
     out->Number(s.on_gpu);
-    for (const uint64_t n : {s.rows_in, s.rows_out, s.tablets, s.tablets_skipped, s.bytes_read, s.bytes_transferred}) out->Number(n);
+    for (const uint64_t n : {s.rows_in, s.rows_out, s.tablets, s.tablets_skipped, s.bytes_read, s.bytes_transferred})
+      out->Number(n);
     out->Number(s.milliseconds);
     out->Number(s.kernel_milliseconds);
   }
@@ -142,7 +145,8 @@ vm::RunStatistics ReadStatistics(WireReader* in) {
     s.section = in->Number<int32_t>();
     s.label = std::string(in->Text());
     s.on_gpu = in->Number<bool>();
-    for (uint64_t* n : {&s.rows_in, &s.rows_out, &s.tablets, &s.tablets_skipped, &s.bytes_read, &s.bytes_transferred}) *n = in->Number<uint64_t>();
+    for (uint64_t* n : {&s.rows_in, &s.rows_out, &s.tablets, &s.tablets_skipped, &s.bytes_read, &s.bytes_transferred})
+      *n = in->Number<uint64_t>();
     s.milliseconds = in->Number<double>();
     s.kernel_milliseconds = in->Number<double>();
     out.sections.push_back(std::move(s));

@@ -49,7 +49,8 @@ constexpr Setting kSettings[] = {
     {"gpu_min_rows", "with device auto, scans of tables with fewer rows stay on the host"},
     {"lock_timeout", "milliseconds to wait for another process that writes"},
     {"replicate_below", "tables with fewer encoded bytes are on every rank; 0: none"},
-    {"scatter_memory", "bytes of received tablets that a rank keeps in memory, the rest on disk; 0: half of its memory"},
+    {"scatter_memory",
+     "bytes of received tablets that a rank keeps in memory, the rest on disk; 0: half of its memory"},
     {"tablet_rows", "rows a tablet of new tables that do not say WITH (tablet_rows = N); 0: chosen at the first load"},
     {"threads", "threads on the host"},
 };
@@ -131,7 +132,8 @@ class Session::Impl {
     if (options.cluster != nullptr && options.cluster->ranks() > 1) {
       std::error_code error;
       const std::string path = std::filesystem::canonical(database_->directory(), error).string();
-      TESSERA_TRY(options.cluster->OpenDatabase(error ? database_->directory() : path, options.directory.empty(), options.scatter));
+      TESSERA_TRY(options.cluster->OpenDatabase(error ? database_->directory() : path, options.directory.empty(),
+                                                options.scatter));
       cluster_ = options.cluster;
     }
     return SetDevice(options.device);
@@ -193,7 +195,7 @@ class Session::Impl {
 
   SessionOptions options_;
   std::unique_ptr<Database> database_;
-  Cluster* cluster_ = nullptr;              ///< nullptr if there are no other ranks
+  Cluster* cluster_ = nullptr;  ///< nullptr if there are no other ranks
   ClusterSettings cluster_settings_;
   DeviceChoice device_ = DeviceChoice::kAuto;
   int threads_ = 1;
@@ -302,7 +304,8 @@ class Session::Impl {
     return status;
   }
 
-  Status RunOnRanks(const vm::Program& program, const Snapshot& snapshot, const vm::RunOptions& options, const vm::RowConsumer& consume) {
+  Status RunOnRanks(const vm::Program& program, const Snapshot& snapshot, const vm::RunOptions& options,
+                    const vm::RowConsumer& consume) {
     ClusterQuery query;
     query.program = &program;
     query.snapshot = &snapshot;

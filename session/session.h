@@ -36,10 +36,10 @@ struct SessionOptions {
   std::string directory;  ///< "" for a database that lives until the session ends
   OpenMode mode = OpenMode::kReadWrite;
   DeviceChoice device = DeviceChoice::kAuto;
-  int threads = 0;          ///< 0: as many as the process may use
-  uint64_t gpu_memory = 0;  ///< bytes; 0: most of what the device has free
-  Cluster* cluster = nullptr;    ///< this is rank 0 of it; nullptr: one process. It outlives the session.
-  bool scatter = false;          ///< ranks get their tablets from this one, even if they see the directory
+  int threads = 0;             ///< 0: as many as the process may use
+  uint64_t gpu_memory = 0;     ///< bytes; 0: most of what the device has free
+  Cluster* cluster = nullptr;  ///< this is rank 0 of it; nullptr: one process. It outlives the session.
+  bool scatter = false;        ///< ranks get their tablets from this one, even if they see the directory
   /// Whether COPY ... FROM STDIN may read standard input: not if the statements themselves come from there.
   bool standard_input_is_free = false;
 };

@@ -284,7 +284,8 @@ void Shell::ReportStatistics() {
     if (!text.empty()) Message(text.substr(0, text.size() - 1));
     return;
   }
-  const int fd = open(line_.statistics_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (statements_ == 1 ? O_TRUNC : 0), 0666);
+  const int fd = open(line_.statistics_file.c_str(),
+                      O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (statements_ == 1 ? O_TRUNC : 0), 0666);
   if (statements_ == 1) text = RankStatisticsHeader(*line_.statistics) + text;
   const bool written = fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   const int error = errno;

@@ -72,7 +72,8 @@ int main(int argc, char** argv) {
     return tessera::kExitUsage;
   }
   const std::unique_ptr<tessera::Cluster> cluster = std::move(*joined);
-  if (cluster != nullptr && cluster->rank() != 0) return cluster->Serve(tessera::ProcessorsOfRank(cluster->local_ranks()));
+  if (cluster != nullptr && cluster->rank() != 0)
+    return cluster->Serve(tessera::ProcessorsOfRank(cluster->local_ranks()));
   const int status = RunTessera(argc, argv, cluster.get());
   if (cluster != nullptr) cluster->Leave(status);
   // The session is closed and its temporary files are gone: now the signal that ended the batch may have its way.

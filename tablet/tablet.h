@@ -1,9 +1,9 @@
 // Tables on disk: the catalog, tablets, their encoded chunks, loading and export.
 //
-// A database is a directory: `catalog.sqlite` (tables, columns, tablets, statistics, in SQLite transactions) and one file
-// per tablet. FORMAT.md beside this file gives every byte. Tablet files are immutable; a load writes new ones, syncs them
-// and commits one catalog transaction. A Snapshot is what a statement sees: it never changes, and the files in it stay
-// readable until the last copy of it is gone, whatever other processes drop or load.
+// A database is a directory: `catalog.sqlite` (tables, columns, tablets, statistics, in SQLite transactions) and one
+// file per tablet. FORMAT.md beside this file gives every byte. Tablet files are immutable; a load writes new ones,
+// syncs them and commits one catalog transaction. A Snapshot is what a statement sees: it never changes, and the files
+// in it stay readable until the last copy of it is gone, whatever other processes drop or load.
 //
 // Start at: Database::Open, Snapshot, Tablet::Chunk.
 // Threads: Database and Tablet may be used from any thread at once; TableWriter by one thread at a time.
@@ -25,12 +25,14 @@
 
 namespace tessera {
 
-// ---- Encoded chunks ---------------------------------------------------------------------------------------------------
+// ---- Encoded chunks
+// ---------------------------------------------------------------------------------------------------
 
 /// How a chunk (one column of one tablet) is stored. A *code* is what the stream holds for a row.
 enum class Encoding : uint8_t {
   kConstant,    ///< every row has the same value (or every row is NULL); no stream, width 0
-  kFrame,       ///< frame of reference: value = base + code (modulo 2^64; floats through OrderedFloat, reals through OrderedFloat32)
+  kFrame,       ///< frame of reference: value = base + code (modulo 2^64; floats through OrderedFloat, reals through
+                ///< OrderedFloat32)
   kDictionary,  ///< TEXT: code = index into the chunk's own dictionary, sorted by bytes, without duplicates
   kPlain,       ///< TEXT, nearly unique: no code stream, the code of a row is its row number; entries in row order
 };
@@ -40,19 +42,20 @@ enum class Encoding : uint8_t {
 struct Chunk {
   SqlType type;
   Encoding encoding = Encoding::kConstant;
-  uint8_t width = 0;            ///< bytes a code: 1, 2, 4 or 8; 16 for DECIMAL of 19+ digits where 64-bit codes cannot; 0 without stream
+  uint8_t width =
+      0;  ///< bytes a code: 1, 2, 4 or 8; 16 for DECIMAL of 19+ digits where 64-bit codes cannot; 0 without stream
   bool has_nulls = false;
-  uint64_t null_code = 0;       ///< the code that means NULL if has_nulls and width is 1..8; kConstant: all rows are NULL
+  uint64_t null_code = 0;  ///< the code that means NULL if has_nulls and width is 1..8; kConstant: all rows are NULL
   int128_t null_code_wide = 0;  ///< the same for width 16
   uint32_t rows = 0;
   uint32_t null_count = 0;
-  int128_t base = 0;            ///< kFrame: value = base + code; kConstant: the value (its integer or ordered form)
+  int128_t base = 0;  ///< kFrame: value = base + code; kConstant: the value (its integer or ordered form)
   /// Least and greatest value that is not NULL: kInt and kWide the integer, kFloat the ordered form, kText codes of the
   /// dictionary (0 and entries - 1; for kPlain not meaningful). min > max if every row is NULL.
   int128_t min = 0, max = -1;
-  const uint8_t* codes = nullptr;   ///< rows codes of `width` bytes, little endian; nullptr if width is 0
-  uint64_t codes_bytes = 0;         ///< with padding
-  uint32_t entries = 0;             ///< TEXT: dictionary entries (kDictionary), rows (kPlain), 1 or 0 (kConstant)
+  const uint8_t* codes = nullptr;  ///< rows codes of `width` bytes, little endian; nullptr if width is 0
+  uint64_t codes_bytes = 0;        ///< with padding
+  uint32_t entries = 0;            ///< TEXT: dictionary entries (kDictionary), rows (kPlain), 1 or 0 (kConstant)
   const uint64_t* entry_offsets = nullptr;  ///< TEXT: entries + 1 offsets into entry_bytes
   const char* entry_bytes = nullptr;
   /// kPlain with NULLs: one byte a row, 1 for NULL (its entry is empty); else nullptr.
@@ -93,12 +96,16 @@ struct TabletIdentity {
 /// nullptr if the tablet is not a file of a database.
 const TabletIdentity* IdentityOf(const Tablet& tablet);
 /// The tablet in a file of `directory`. It is opened, and checked against `identity`, when a chunk is first asked for.
-std::shared_ptr<const Tablet> OpenTablet(const std::string& directory, const TabletIdentity& identity, std::shared_ptr<const std::vector<SqlType>> types);
-/// The tablet whose file's bytes are mapped (mmap) at `mapping`, which the tablet will unmap. `name` is for messages. Checked as above.
+std::shared_ptr<const Tablet> OpenTablet(const std::string& directory, const TabletIdentity& identity,
+                                         std::shared_ptr<const std::vector<SqlType>> types);
+/// The tablet whose file's bytes are mapped (mmap) at `mapping`, which the tablet will unmap. `name` is for messages.
+/// Checked as above.
 std::shared_ptr<const Tablet> TabletOfMapping(std::string name, const TabletIdentity& identity,
-                                              std::shared_ptr<const std::vector<SqlType>> types, const uint8_t* mapping);
+                                              std::shared_ptr<const std::vector<SqlType>> types,
+                                              const uint8_t* mapping);
 
-// ---- Catalog ----------------------------------------------------------------------------------------------------------
+// ---- Catalog
+// ----------------------------------------------------------------------------------------------------------
 
 struct ColumnSchema {
   std::string name;
@@ -118,18 +125,18 @@ struct TableSchema {
 
 /// Over all tablets of a table.
 struct ColumnStatistics {
-  bool has_range = false;        ///< false if there is no row that is not NULL, and for TEXT
-  int128_t min = 0, max = 0;     ///< in the integer or ordered form of Chunk::min
+  bool has_range = false;     ///< false if there is no row that is not NULL, and for TEXT
+  int128_t min = 0, max = 0;  ///< in the integer or ordered form of Chunk::min
   uint64_t null_count = 0;
-  uint64_t distinct = 0;         ///< estimate of distinct values, at least 1 if there is any
+  uint64_t distinct = 0;  ///< estimate of distinct values, at least 1 if there is any
   uint64_t encoded_bytes = 0;
 };
 
 struct TableInfo {
-  int64_t id = 0;                ///< never reused in a database
+  int64_t id = 0;  ///< never reused in a database
   TableSchema schema;
   uint64_t rows = 0;
-  std::vector<ColumnStatistics> statistics;        ///< one per column
+  std::vector<ColumnStatistics> statistics;            ///< one per column
   std::vector<std::shared_ptr<const Tablet>> tablets;  ///< files are opened when first read
 };
 
@@ -156,10 +163,10 @@ class TableWriter {
 struct CopyFromOptions {
   char delimiter = ',';
   bool header = false;
-  std::string null_string;       ///< an unquoted field equal to this is NULL
+  std::string null_string;  ///< an unquoted field equal to this is NULL
   char quote = '"';
   char escape = '"';
-  std::vector<int> columns;      ///< column numbers in the order of the fields; empty: all. Others become NULL.
+  std::vector<int> columns;  ///< column numbers in the order of the fields; empty: all. Others become NULL.
   int threads = 1;
   /// Set by another thread to stop; the copy then ends with kCancelled and changes nothing. May be nullptr.
   const std::atomic<bool>* cancel = nullptr;
@@ -179,8 +186,9 @@ enum class OpenMode { kReadWrite, kReadOnly };
 
 class Database {
  public:
-  /// Opens the database in `directory`, creating it if it is not there (not in kReadOnly). An empty name makes a database in a
-  /// temporary directory that is removed when the object dies. Errors: kIo, kCorrupt (not a database, newer version).
+  /// Opens the database in `directory`, creating it if it is not there (not in kReadOnly). An empty name makes a
+  /// database in a temporary directory that is removed when the object dies. Errors: kIo, kCorrupt (not a database,
+  /// newer version).
   static Result<std::unique_ptr<Database>> Open(const std::string& directory, OpenMode mode);
   virtual ~Database() = default;
 
@@ -194,12 +202,13 @@ class Database {
   virtual Status DropTable(const std::string& name, bool if_exists) = 0;
   virtual Result<std::unique_ptr<TableWriter>> Write(const std::string& table) = 0;
   /// COPY table FROM file: all rows or none. Returns the rows added. Errors name file, line, column and text.
-  virtual Result<uint64_t> CopyFrom(const std::string& table, const std::string& file, const CopyFromOptions& options) = 0;
+  virtual Result<uint64_t> CopyFrom(const std::string& table, const std::string& file,
+                                    const CopyFromOptions& options) = 0;
   virtual void SetLockTimeout(int milliseconds) = 0;
 };
 
-/// Writes rows as CSV, quoted after RFC 4180: NULL as null_string, a text equal to null_string quoted. The file appears under
-/// its name only when Close() succeeds.
+/// Writes rows as CSV, quoted after RFC 4180: NULL as null_string, a text equal to null_string quoted. The file appears
+/// under its name only when Close() succeeds.
 class CsvWriter {
  public:
   static Result<std::unique_ptr<CsvWriter>> Create(const std::string& file, const CopyToOptions& options,

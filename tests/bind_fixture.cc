@@ -30,7 +30,8 @@ const char* NameOf(AggregateFunction f) {
 std::string ShowQuery(const Query& q) {
   const Names names = NamesOf(q);
   std::string out;
-  for (const Relation& r : q.relations) out += "from " + r.table->schema.name + (r.alias == r.table->schema.name ? "" : " " + r.alias) + "\n";
+  for (const Relation& r : q.relations)
+    out += "from " + r.table->schema.name + (r.alias == r.table->schema.name ? "" : " " + r.alias) + "\n";
   for (const ExprPtr& e : q.conjuncts) out += "where " + e->ToString(names) + "\n";
   for (const ExprPtr& e : q.group_by) out += "group " + Typed(*e, names) + "\n";
   for (const Aggregate& a : q.aggregates) {
@@ -46,7 +47,8 @@ std::string ShowQuery(const Query& q) {
   if (q.grouped) out += "grouped\n";
   if (q.distinct) out += "distinct\n";
   for (const OrderKey& k : q.order_by) {
-    out += "order " + std::to_string(k.output) + (k.descending ? " desc" : " asc") + (k.nulls_first ? " nulls first" : " nulls last") + "\n";
+    out += "order " + std::to_string(k.output) + (k.descending ? " desc" : " asc") +
+           (k.nulls_first ? " nulls first" : " nulls last") + "\n";
   }
   if (q.limit >= 0) out += "limit " + std::to_string(q.limit) + "\n";
   if (q.offset > 0) out += "offset " + std::to_string(q.offset) + "\n";
@@ -57,7 +59,8 @@ std::string ShowQuery(const Query& q) {
 
 BindTest::BindTest() {
   AddTable(
-      "CREATE TABLE t (s SMALLINT, i INTEGER, b BIGINT, d DECIMAL(12,2), w DECIMAL(30,4), r REAL, f DOUBLE PRECISION, day DATE, "
+      "CREATE TABLE t (s SMALLINT, i INTEGER, b BIGINT, d DECIMAL(12,2), w DECIMAL(30,4), r REAL, f DOUBLE PRECISION, "
+      "day DATE, "
       "moment TIMESTAMP, v VARCHAR(10), txt TEXT, flag BOOLEAN, n INTEGER NOT NULL)");
   AddTable("CREATE TABLE u (i INTEGER NOT NULL, x INTEGER, name TEXT)");
 }
@@ -72,7 +75,8 @@ void BindTest::AddTable(std::string_view create_table) {
   table->statistics.resize(table->schema.columns.size());
   for (ColumnStatistics& s : table->statistics) s.null_count = 1;
   snapshot_.tables.push_back(std::move(table));
-  std::sort(snapshot_.tables.begin(), snapshot_.tables.end(), [](const auto& a, const auto& b) { return a->schema.name < b->schema.name; });
+  std::sort(snapshot_.tables.begin(), snapshot_.tables.end(),
+            [](const auto& a, const auto& b) { return a->schema.name < b->schema.name; });
 }
 
 std::string BindTest::Error(std::string_view sql) const {

@@ -29,7 +29,8 @@ class BindTest : public ::testing::Test {
   std::string Error(std::string_view sql) const;
   /// The message alone.
   std::string Message(std::string_view sql) const;
-  /// The one output of SELECT `expression` FROM t: "t.i + 1 : INTEGER", with a question mark if it may be NULL; or the message.
+  /// The one output of SELECT `expression` FROM t: "t.i + 1 : INTEGER", with a question mark if it may be NULL; or the
+  /// message.
   std::string Expression(std::string_view expression) const;
   /// The same without FROM: the folded constant.
   std::string Constant(std::string_view expression) const;

@@ -36,7 +36,7 @@ const char* const kTooLarge = "expression is too large: operands that are used t
 struct Shape {
   const char* name;
   std::function<std::string(int)> sql;
-  const char* at_900;      // what 900 levels give
+  const char* at_900;  // what 900 levels give
 };
 
 TEST_F(BindTest, DeepStatements) {
@@ -46,15 +46,29 @@ TEST_F(BindTest, DeepStatements) {
       {"minus", [](int n) { return "SELECT " + Repeat("- ", n) + "i FROM t"; }, "no error"},
       {"not", [](int n) { return "SELECT " + Repeat("NOT ", n) + "flag FROM t"; }, "no error"},
       {"calls", [](int n) { return "SELECT " + Repeat("abs(", n) + "i" + Repeat(")", n) + " FROM t"; }, "no error"},
-      {"case", [](int n) { return "SELECT " + Repeat("CASE WHEN i=1 THEN ", n) + "i" + Repeat(" END", n) + " FROM t"; }, "no error"},
-      {"simple case", [](int n) { return "SELECT " + Repeat("CASE ", n) + "i" + Repeat(" WHEN 1 THEN 2 END", n) + " FROM t"; }, "no error"},
-      {"casts", [](int n) { return "SELECT i" + Repeat("::decimal(12,2)", n / 2) + Repeat("::int::bigint", n / 4) + " FROM t"; }, "no error"},
+      {"case", [](int n) { return "SELECT " + Repeat("CASE WHEN i=1 THEN ", n) + "i" + Repeat(" END", n) + " FROM t"; },
+       "no error"},
+      {"simple case",
+       [](int n) { return "SELECT " + Repeat("CASE ", n) + "i" + Repeat(" WHEN 1 THEN 2 END", n) + " FROM t"; },
+       "no error"},
+      {"casts",
+       [](int n) { return "SELECT i" + Repeat("::decimal(12,2)", n / 2) + Repeat("::int::bigint", n / 4) + " FROM t"; },
+       "no error"},
       {"is true", [](int n) { return "SELECT flag" + Repeat(" IS TRUE", n) + " FROM t"; }, "no error"},
-      {"and or", [](int n) { return "SELECT 1 FROM t WHERE " + Repeat("i=1 AND (s=2 OR (", n / 3) + "flag" + Repeat("))", n / 3); }, "no error"},
-      {"nullif", [](int n) { return "SELECT " + Repeat("nullif(", n) + "i" + Repeat(",1)", n) + " FROM t"; }, kTooLarge},
-      {"between", [](int n) { return "SELECT 1 FROM t WHERE " + Repeat("(", n) + "flag" + Repeat(" BETWEEN false AND true)", n); }, kTooLarge},
-      {"greatest", [](int n) { return "SELECT " + Repeat("greatest(", n) + "i" + Repeat(",1)", n) + " FROM t"; }, kTooLarge},
-      {"subqueries", [](int n) { return Repeat("(SELECT ", n) + "1" + Repeat(")", n); }, "a subquery in an expression is not supported"},
+      {"and or",
+       [](int n) {
+         return "SELECT 1 FROM t WHERE " + Repeat("i=1 AND (s=2 OR (", n / 3) + "flag" + Repeat("))", n / 3);
+       },
+       "no error"},
+      {"nullif", [](int n) { return "SELECT " + Repeat("nullif(", n) + "i" + Repeat(",1)", n) + " FROM t"; },
+       kTooLarge},
+      {"between",
+       [](int n) { return "SELECT 1 FROM t WHERE " + Repeat("(", n) + "flag" + Repeat(" BETWEEN false AND true)", n); },
+       kTooLarge},
+      {"greatest", [](int n) { return "SELECT " + Repeat("greatest(", n) + "i" + Repeat(",1)", n) + " FROM t"; },
+       kTooLarge},
+      {"subqueries", [](int n) { return Repeat("(SELECT ", n) + "1" + Repeat(")", n); },
+       "a subquery in an expression is not supported"},
       {"unions", [](int n) { return "SELECT 1" + Repeat(" UNION SELECT 1", n); }, "UNION is not supported"},
       {"joins",
        [](int n) {
@@ -70,7 +84,8 @@ TEST_F(BindTest, DeepStatements) {
       EXPECT_EQ(Message(s.sql(900)), s.at_900) << s.name;
       for (int levels : {3500, 100000}) {
         const std::string message = Message(s.sql(levels));
-        const bool expected = message == kTooDeep || message == s.at_900 || (std::string_view(s.name) == "parentheses" && message == "no error");
+        const bool expected = message == kTooDeep || message == s.at_900 ||
+                              (std::string_view(s.name) == "parentheses" && message == "no error");
         EXPECT_TRUE(expected) << s.name << " " << levels << ": " << message;
       }
     }
@@ -94,7 +109,8 @@ TEST_F(BindTest, WideStatements) {
 }
 
 TEST_F(BindTest, ManyRows) {
-  const Result<Statement> bound = Bind("INSERT INTO u VALUES (1, 2, 'x')" + Repeat(",(-12345, NULL, 'some text')", 19999), snapshot_);
+  const Result<Statement> bound =
+      Bind("INSERT INTO u VALUES (1, 2, 'x')" + Repeat(",(-12345, NULL, 'some text')", 19999), snapshot_);
   ASSERT_TRUE(bound.ok());
   EXPECT_EQ(bound->values.rows, 20000u);
   EXPECT_EQ(bound->values.columns[0].fixed.back(), -12345);
@@ -104,7 +120,8 @@ TEST_F(BindTest, LongText) {
   EXPECT_EQ(Message("SELECT '" + std::string(1 << 20, 'x') + "'"), "no error");
   EXPECT_EQ(Message("SELECT 1" + std::string(1 << 20, ' ')), "no error");
   EXPECT_EQ(Message(std::string(1 << 20, ';')), "no statement");
-  EXPECT_EQ(Message("SELECT '" + std::string(5 << 20, 'x') + "'"), "statement is too long (5242889 bytes, at most 4194304)");
+  EXPECT_EQ(Message("SELECT '" + std::string(5 << 20, 'x') + "'"),
+            "statement is too long (5242889 bytes, at most 4194304)");
   // An error message does not repeat a megabyte.
   EXPECT_LT(Message("SELECT 1 '" + std::string(1 << 20, 'x') + "'").size(), 300u);
 }

@@ -1,4 +1,5 @@
-// The binder: names, types of expressions, comparisons with constants, folding, grouping, ordering, errors with their place.
+// The binder: names, types of expressions, comparisons with constants, folding, grouping, ordering, errors with their
+// place.
 #include "tests/bind_fixture.h"
 
 namespace tessera {
@@ -165,7 +166,8 @@ TEST_F(BindTest, DatesFold) {
   EXPECT_EQ(Constant("interval '1 year 2 months' + date '1995-01-01'"), "DATE '1996-03-01' : DATE");
   EXPECT_EQ(Constant("date '2000-01-01' + interval '12' hour"), "TIMESTAMP '2000-01-01 12:00:00' : TIMESTAMP");
   EXPECT_EQ(Constant("date '2000-01-01' + interval '1 week'"), "DATE '2000-01-08' : DATE");
-  EXPECT_EQ(Constant("date '2000-01-01' + interval '1 mon -3 days 4:05:06.5 ago'"), "TIMESTAMP '1999-12-03 19:54:53.5' : TIMESTAMP");
+  EXPECT_EQ(Constant("date '2000-01-01' + interval '1 mon -3 days 4:05:06.5 ago'"),
+            "TIMESTAMP '1999-12-03 19:54:53.5' : TIMESTAMP");
   EXPECT_EQ(Constant("timestamp '2000-03-01 10:00' - interval '1 day'"), "TIMESTAMP '2000-02-29 10:00:00' : TIMESTAMP");
   EXPECT_EQ(Constant("date '2000-03-01' - date '2000-02-01'"), "29 : INTEGER");
   EXPECT_EQ(Constant("date '2000-03-01' - 1"), "DATE '2000-02-29' : DATE");
@@ -178,13 +180,16 @@ TEST_F(BindTest, DatesFold) {
   EXPECT_EQ(Constant("date '9999-12-31' + 1"), "date out of range");
   EXPECT_EQ(Constant("date '9999-12-31' + interval '1 month'"), "date out of range: years 1 to 9999");
   EXPECT_EQ(Constant("date '2000-01-01' + interval '1 blink'"), "invalid input syntax for type interval: \"1 blink\"");
-  EXPECT_EQ(Constant("date '2000-01-01' + interval '0.5 months'"), "invalid input syntax for type interval: \"0.5 months\"");
-  EXPECT_EQ(Expression("case when i = 1 then interval '1 day' end + day"), "an INTERVAL that is not a constant is not supported");
+  EXPECT_EQ(Constant("date '2000-01-01' + interval '0.5 months'"),
+            "invalid input syntax for type interval: \"0.5 months\"");
+  EXPECT_EQ(Expression("case when i = 1 then interval '1 day' end + day"),
+            "an INTERVAL that is not a constant is not supported");
   EXPECT_EQ(Constant("interval '1 day'"), "a column of type INTERVAL is not supported");
 }
 
 TEST_F(BindTest, WhatMightNotBeEvaluatedDoesNotFail) {
-  EXPECT_EQ(Expression("case when i = 1 then 2147483647 + 1 else 0 end"), "CASE WHEN t.i = 1 THEN 2147483647 + 1 ELSE 0 END : INTEGER");
+  EXPECT_EQ(Expression("case when i = 1 then 2147483647 + 1 else 0 end"),
+            "CASE WHEN t.i = 1 THEN 2147483647 + 1 ELSE 0 END : INTEGER");
   EXPECT_EQ(Expression("case when true then 1 else 2147483647 + 1 end"), "1 : INTEGER");
   EXPECT_EQ(Where("i = 1 and 2147483647 + n > 0 and 2147483647 + 1 > 0"),
             "t.i = 1 & 2147483647 + t.n > 0 & 2147483647 + 1 > 0");
@@ -233,7 +238,8 @@ TEST_F(BindTest, FunctionsOfColumns) {
 
 TEST_F(BindTest, CaseFindsACommonType) {
   EXPECT_EQ(Expression("case when i = 1 then 'x' end"), "CASE WHEN t.i = 1 THEN 'x' END : TEXT?");
-  EXPECT_EQ(Expression("case i when 1 then 1 when 2 then 2.5 end"), "CASE WHEN t.i = 1 THEN 1.0 WHEN t.i = 2 THEN 2.5 END : DECIMAL(11,1)?");
+  EXPECT_EQ(Expression("case i when 1 then 1 when 2 then 2.5 end"),
+            "CASE WHEN t.i = 1 THEN 1.0 WHEN t.i = 2 THEN 2.5 END : DECIMAL(11,1)?");
   EXPECT_EQ(TypeOf("case when flag then s else b end"), "BIGINT");
   EXPECT_EQ(TypeOf("case when flag then d else w end"), "DECIMAL(30,4)");
   EXPECT_EQ(TypeOf("case when flag then d else f end"), "DOUBLE PRECISION");
@@ -241,11 +247,13 @@ TEST_F(BindTest, CaseFindsACommonType) {
   EXPECT_EQ(TypeOf("case when flag then v else 'a longer literal' end"), "TEXT");
   EXPECT_EQ(TypeOf("case when flag then null else day end"), "DATE");
   EXPECT_EQ(Expression("case when flag then i else txt end"), "CASE types INTEGER and TEXT cannot be matched");
-  EXPECT_EQ(Expression("coalesce(i, s, 0)"), "CASE WHEN t.i IS NOT NULL THEN t.i WHEN t.s IS NOT NULL THEN t.s ELSE 0 END : INTEGER");
+  EXPECT_EQ(Expression("coalesce(i, s, 0)"),
+            "CASE WHEN t.i IS NOT NULL THEN t.i WHEN t.s IS NOT NULL THEN t.s ELSE 0 END : INTEGER");
   EXPECT_EQ(Expression("coalesce(n, 1)"), "t.n : INTEGER");
   EXPECT_EQ(Expression("nullif(n, 1)"), "CASE WHEN t.n = 1 THEN NULL ELSE t.n END : INTEGER?");
   EXPECT_EQ(Expression("greatest(n, 1)"), "CASE WHEN t.n >= 1 THEN t.n ELSE 1 END : INTEGER");
-  EXPECT_EQ(Expression("least(i, s)"), "CASE WHEN t.i IS NOT NULL AND (t.i <= t.s OR t.s IS NULL) THEN t.i ELSE t.s END : INTEGER?");
+  EXPECT_EQ(Expression("least(i, s)"),
+            "CASE WHEN t.i IS NOT NULL AND (t.i <= t.s OR t.s IS NULL) THEN t.i ELSE t.s END : INTEGER?");
   EXPECT_EQ(Expression("coalesce(i, 'x')"), "invalid input syntax for type integer: \"x\"");
 }
 
@@ -318,8 +326,9 @@ TEST_F(BindTest, ComparisonsOfColumns) {
   EXPECT_EQ(Where("v = txt"), "t.v = t.txt");
   EXPECT_EQ(Where("i = txt"), "operator does not exist: INTEGER = TEXT");
   AddTable("CREATE TABLE wide (a DECIMAL(38,0), b DECIMAL(38,20))");
-  EXPECT_EQ(Show("SELECT 1 FROM wide WHERE a = b"),
-            "from wide\nwhere CAST(wide.a AS DOUBLE PRECISION) = CAST(wide.b AS DOUBLE PRECISION)\noutput 1 = 1 : INTEGER\n");
+  EXPECT_EQ(
+      Show("SELECT 1 FROM wide WHERE a = b"),
+      "from wide\nwhere CAST(wide.a AS DOUBLE PRECISION) = CAST(wide.b AS DOUBLE PRECISION)\noutput 1 = 1 : INTEGER\n");
 }
 
 TEST_F(BindTest, InLists) {
@@ -355,7 +364,8 @@ TEST_F(BindTest, BetweenLikeIsAndTheirKin) {
   EXPECT_EQ(Where("flag is not true"), "CASE WHEN t.flag THEN false ELSE true END");
   EXPECT_EQ(Where("flag is false"), "NOT t.flag");
   EXPECT_EQ(Where("flag is not unknown"), "t.flag IS NOT NULL");
-  EXPECT_EQ(Where("i is distinct from s"), "CASE WHEN t.i = t.s THEN false WHEN t.i IS NULL AND t.s IS NULL THEN false ELSE true END");
+  EXPECT_EQ(Where("i is distinct from s"),
+            "CASE WHEN t.i = t.s THEN false WHEN t.i IS NULL AND t.s IS NULL THEN false ELSE true END");
   EXPECT_EQ(Where("i is not distinct from null"), "t.i IS NULL");
   EXPECT_EQ(Where("i is not distinct from null::text"), "operator does not exist: INTEGER = TEXT");
   EXPECT_EQ(Where("n is distinct from 1"), "NOT t.n = 1");
@@ -375,18 +385,22 @@ TEST_F(BindTest, ConjunctionsAreTakenApart) {
 
 TEST_F(BindTest, JoinsAndNames) {
   EXPECT_EQ(Show("SELECT t.i, x, q.name FROM t JOIN u AS q ON t.i = q.i AND q.x > 5"),
-            "from t\nfrom u q\nwhere t.i = q.i\nwhere q.x > 5\noutput i = t.i : INTEGER?\noutput x = q.x : INTEGER?\noutput name = q.name : TEXT?\n");
+            "from t\nfrom u q\nwhere t.i = q.i\nwhere q.x > 5\noutput i = t.i : INTEGER?\noutput x = q.x : "
+            "INTEGER?\noutput name = q.name : TEXT?\n");
   EXPECT_EQ(Show("SELECT u.* FROM u CROSS JOIN t WHERE t.i = u.i"),
-            "from u\nfrom t\nwhere t.i = u.i\noutput i = u.i : INTEGER\noutput x = u.x : INTEGER?\noutput name = u.name : TEXT?\n");
+            "from u\nfrom t\nwhere t.i = u.i\noutput i = u.i : INTEGER\noutput x = u.x : INTEGER?\noutput name = "
+            "u.name : TEXT?\n");
   EXPECT_EQ(Show("SELECT * FROM u, u AS w(a, b)"),
             "from u\nfrom u w\noutput i = u.i : INTEGER\noutput x = u.x : INTEGER?\noutput name = u.name : TEXT?\n"
             "output a = w.a : INTEGER\noutput b = w.b : INTEGER?\noutput name = w.name : TEXT?\n");
   // A column merged by USING is there once, and first.
   EXPECT_EQ(Show("SELECT * FROM u JOIN u AS w USING (x) WHERE x = 1"),
-            "from u\nfrom u w\nwhere u.x = w.x\nwhere u.x = 1\noutput x = u.x : INTEGER?\noutput i = u.i : INTEGER\noutput name = u.name : TEXT?\n"
+            "from u\nfrom u w\nwhere u.x = w.x\nwhere u.x = 1\noutput x = u.x : INTEGER?\noutput i = u.i : "
+            "INTEGER\noutput name = u.name : TEXT?\n"
             "output i = w.i : INTEGER\noutput name = w.name : TEXT?\n");
   EXPECT_EQ(Message("SELECT i FROM t NATURAL JOIN u"), "no error");
-  EXPECT_EQ(Message("SELECT name FROM t JOIN u USING (name)"), "column \"name\" specified in USING clause does not exist in left table");
+  EXPECT_EQ(Message("SELECT name FROM t JOIN u USING (name)"),
+            "column \"name\" specified in USING clause does not exist in left table");
 }
 
 TEST_F(BindTest, OutputNames) {
@@ -410,40 +424,55 @@ TEST_F(BindTest, OutputNames) {
 // ---- Grouping and ordering
 
 TEST_F(BindTest, GroupsAreRecognised) {
-  EXPECT_EQ(Show("SELECT s + 1, sum(i) * 2 FROM t WHERE b > 1 GROUP BY s + 1 HAVING sum(i) > 10 AND s + 1 < 5 ORDER BY sum(i) DESC, 1"),
-            "from t\nwhere t.b > 1\ngroup t.s + 1 : INTEGER?\naggregate sum t.i : BIGINT\nhaving aggregate 0 > 10\nhaving group key 0 < 5\n"
-            "output s + 1 = group key 0 : INTEGER?\noutput sum(i) * 2 = aggregate 0 * 2 : BIGINT?\nhidden  = aggregate 0 : BIGINT?\n"
+  EXPECT_EQ(Show("SELECT s + 1, sum(i) * 2 FROM t WHERE b > 1 GROUP BY s + 1 HAVING sum(i) > 10 AND s + 1 < 5 ORDER BY "
+                 "sum(i) DESC, 1"),
+            "from t\nwhere t.b > 1\ngroup t.s + 1 : INTEGER?\naggregate sum t.i : BIGINT\nhaving aggregate 0 > "
+            "10\nhaving group key 0 < 5\n"
+            "output s + 1 = group key 0 : INTEGER?\noutput sum(i) * 2 = aggregate 0 * 2 : BIGINT?\nhidden  = aggregate "
+            "0 : BIGINT?\n"
             "grouped\norder 2 desc nulls first\norder 0 asc nulls last\n");
   EXPECT_EQ(Show("SELECT i + s AS k, count(*) FROM t GROUP BY k"),
             "from t\ngroup t.i + t.s : INTEGER?\naggregate count(*) : BIGINT\noutput k = group key 0 : INTEGER?\n"
             "output count(*) = aggregate 0 : BIGINT\ngrouped\n");
   // A column of FROM comes before an output's name; positions; keys given twice and constants go.
   EXPECT_EQ(Show("SELECT i AS s, count(*) FROM t GROUP BY s, i, 1, 'x' || 'y'"),
-            "from t\ngroup t.s : SMALLINT?\ngroup t.i : INTEGER?\naggregate count(*) : BIGINT\noutput s = group key 1 : INTEGER?\n"
+            "from t\ngroup t.s : SMALLINT?\ngroup t.i : INTEGER?\naggregate count(*) : BIGINT\noutput s = group key 1 "
+            ": INTEGER?\n"
             "output count(*) = aggregate 0 : BIGINT\ngrouped\n");
   EXPECT_EQ(Show("SELECT count(*) AS c FROM t GROUP BY v HAVING c > 1 ORDER BY c + 1"),
-            "from t\ngroup t.v : VARCHAR(10)?\naggregate count(*) : BIGINT\nhaving aggregate 0 > 1\noutput c = aggregate 0 : BIGINT\n"
+            "from t\ngroup t.v : VARCHAR(10)?\naggregate count(*) : BIGINT\nhaving aggregate 0 > 1\noutput c = "
+            "aggregate 0 : BIGINT\n"
             "hidden  = aggregate 0 + 1 : BIGINT\ngrouped\norder 1 asc nulls last\n");
 }
 
 TEST_F(BindTest, Aggregates) {
-  EXPECT_EQ(Show("SELECT sum(s), sum(b), sum(d), sum(r), avg(w), count(i), count(n), count(*), count(DISTINCT v), min(day), max(DISTINCT v) FROM t"),
+  EXPECT_EQ(Show("SELECT sum(s), sum(b), sum(d), sum(r), avg(w), count(i), count(n), count(*), count(DISTINCT v), "
+                 "min(day), max(DISTINCT v) FROM t"),
             "from t\n"
-            "aggregate sum t.s : BIGINT\naggregate sum t.b : BIGINT\naggregate sum t.d : DECIMAL(38,2)\naggregate sum t.r : DOUBLE PRECISION\n"
-            "aggregate avg t.w : DOUBLE PRECISION\naggregate count t.i : BIGINT\naggregate count(*) : BIGINT\naggregate count distinct t.v : BIGINT\n"
+            "aggregate sum t.s : BIGINT\naggregate sum t.b : BIGINT\naggregate sum t.d : DECIMAL(38,2)\naggregate sum "
+            "t.r : DOUBLE PRECISION\n"
+            "aggregate avg t.w : DOUBLE PRECISION\naggregate count t.i : BIGINT\naggregate count(*) : "
+            "BIGINT\naggregate count distinct t.v : BIGINT\n"
             "aggregate min t.day : DATE\naggregate max t.v : VARCHAR(10)\n"
-            "output sum(s) = aggregate 0 : BIGINT?\noutput sum(b) = aggregate 1 : BIGINT?\noutput sum(d) = aggregate 2 : DECIMAL(38,2)?\n"
-            "output sum(r) = aggregate 3 : DOUBLE PRECISION?\noutput avg(w) = aggregate 4 : DOUBLE PRECISION?\noutput count(i) = aggregate 5 : BIGINT\n"
-            "output count(n) = aggregate 6 : BIGINT\noutput count(*) = aggregate 6 : BIGINT\noutput count(DISTINCT v) = aggregate 7 : BIGINT\n"
+            "output sum(s) = aggregate 0 : BIGINT?\noutput sum(b) = aggregate 1 : BIGINT?\noutput sum(d) = aggregate 2 "
+            ": DECIMAL(38,2)?\n"
+            "output sum(r) = aggregate 3 : DOUBLE PRECISION?\noutput avg(w) = aggregate 4 : DOUBLE PRECISION?\noutput "
+            "count(i) = aggregate 5 : BIGINT\n"
+            "output count(n) = aggregate 6 : BIGINT\noutput count(*) = aggregate 6 : BIGINT\noutput count(DISTINCT v) "
+            "= aggregate 7 : BIGINT\n"
             "output min(day) = aggregate 8 : DATE?\noutput max(DISTINCT v) = aggregate 9 : VARCHAR(10)?\ngrouped\n");
   // Without GROUP BY there may be no row: sum(n) can be NULL. With it there cannot.
   EXPECT_EQ(Show("SELECT coalesce(sum(n), 0) FROM t"),
-            "from t\naggregate sum t.n : BIGINT\noutput coalesce(sum(n), 0) = CASE WHEN aggregate 0 IS NOT NULL THEN aggregate 0 ELSE 0 END : BIGINT\ngrouped\n");
+            "from t\naggregate sum t.n : BIGINT\noutput coalesce(sum(n), 0) = CASE WHEN aggregate 0 IS NOT NULL THEN "
+            "aggregate 0 ELSE 0 END : BIGINT\ngrouped\n");
   EXPECT_EQ(Show("SELECT coalesce(sum(n), 0) FROM t GROUP BY s"),
-            "from t\ngroup t.s : SMALLINT?\naggregate sum t.n : BIGINT\noutput coalesce(sum(n), 0) = aggregate 0 : BIGINT\ngrouped\n");
+            "from t\ngroup t.s : SMALLINT?\naggregate sum t.n : BIGINT\noutput coalesce(sum(n), 0) = aggregate 0 : "
+            "BIGINT\ngrouped\n");
   EXPECT_EQ(Show("SELECT sum(i) FILTER (WHERE s > 1), count(*) FILTER (WHERE flag) FROM t"),
-            "from t\naggregate sum CASE WHEN t.s > 1 THEN t.i END : BIGINT\naggregate count CASE WHEN t.flag THEN 1 END : BIGINT\n"
-            "output sum(i) FILTER (WHERE s > 1) = aggregate 0 : BIGINT?\noutput count(*) FILTER (WHERE flag) = aggregate 1 : BIGINT\ngrouped\n");
+            "from t\naggregate sum CASE WHEN t.s > 1 THEN t.i END : BIGINT\naggregate count CASE WHEN t.flag THEN 1 "
+            "END : BIGINT\n"
+            "output sum(i) FILTER (WHERE s > 1) = aggregate 0 : BIGINT?\noutput count(*) FILTER (WHERE flag) = "
+            "aggregate 1 : BIGINT\ngrouped\n");
   EXPECT_EQ(Message("SELECT sum(txt) FROM t"), "function sum(TEXT) does not exist");
   EXPECT_EQ(Message("SELECT count() FROM t"), "count(*) must be used to call a parameterless aggregate function");
   EXPECT_EQ(Message("SELECT sum(sum(i)) FROM t"), "aggregate function calls cannot be nested");
@@ -461,7 +490,8 @@ TEST_F(BindTest, OrderAndLimit) {
   EXPECT_EQ(Show("SELECT DISTINCT i, 1 FROM t ORDER BY i, 2, 1 + 1"),
             "from t\noutput i = t.i : INTEGER?\noutput 1 = 1 : INTEGER\ndistinct\norder 0 asc nulls last\n");
   EXPECT_EQ(Show("SELECT i FROM t FETCH FIRST 3 ROWS ONLY"), "from t\noutput i = t.i : INTEGER?\nlimit 3\n");
-  EXPECT_EQ(Message("SELECT DISTINCT i FROM t ORDER BY s"), "for SELECT DISTINCT, ORDER BY expressions must appear in select list");
+  EXPECT_EQ(Message("SELECT DISTINCT i FROM t ORDER BY s"),
+            "for SELECT DISTINCT, ORDER BY expressions must appear in select list");
   EXPECT_EQ(Message("SELECT i FROM t ORDER BY 2"), "ORDER BY position 2 is not in select list");
   EXPECT_EQ(Message("SELECT i FROM t ORDER BY -1"), "ORDER BY position -1 is not in select list");
   EXPECT_EQ(Message("SELECT i FROM t ORDER BY 'i'"), "non-integer constant in ORDER BY");
@@ -524,7 +554,8 @@ LINE 1: SELECT i FROM t, u
 LINE 1: SELECT txt + i FROM t
                    ^
 HINT:  No operator matches the given argument types. You might need to add explicit type casts.)");
-  EXPECT_EQ(Error("SELECT s, i FROM t GROUP BY s"), R"(ERROR:  column "t.i" must appear in the GROUP BY clause or be used in an aggregate function
+  EXPECT_EQ(Error("SELECT s, i FROM t GROUP BY s"),
+            R"(ERROR:  column "t.i" must appear in the GROUP BY clause or be used in an aggregate function
 LINE 1: SELECT s, i FROM t GROUP BY s
                   ^)");
   EXPECT_EQ(Error("SELECT i FROM t WHERE sum(i) > 1"), R"(ERROR:  aggregate functions are not allowed in WHERE
@@ -536,15 +567,19 @@ LINE 1: SELECT i FROM t WHERE i
   EXPECT_EQ(Error("SELECT i FROM t WHERE flag AND i"), R"(ERROR:  argument of AND must be type BOOLEAN, not type INTEGER
 LINE 1: SELECT i FROM t WHERE flag AND i
                                        ^)");
-  EXPECT_EQ(Error("SELECT 'h\xC3\xA9', 2147483647 + 1"), "ERROR:  integer out of range\nLINE 1: SELECT 'h\xC3\xA9', 2147483647 + 1\n"
-                                                         "                                ^");
-  EXPECT_EQ(Error("SELECT 1 FROM t WHERE day = '1998-13-01'"), R"(ERROR:  value "1998-13-01" is out of range for type date
+  EXPECT_EQ(Error("SELECT 'h\xC3\xA9', 2147483647 + 1"),
+            "ERROR:  integer out of range\nLINE 1: SELECT 'h\xC3\xA9', 2147483647 + 1\n"
+            "                                ^");
+  EXPECT_EQ(Error("SELECT 1 FROM t WHERE day = '1998-13-01'"),
+            R"(ERROR:  value "1998-13-01" is out of range for type date
 LINE 1: SELECT 1 FROM t WHERE day = '1998-13-01'
                                     ^)");
-  EXPECT_EQ(Error("SELECT t.i FROM t JOIN u ON q.x = 1 JOIN u AS q ON true"), R"(ERROR:  missing FROM-clause entry for table "q"
+  EXPECT_EQ(Error("SELECT t.i FROM t JOIN u ON q.x = 1 JOIN u AS q ON true"),
+            R"(ERROR:  missing FROM-clause entry for table "q"
 LINE 1: SELECT t.i FROM t JOIN u ON q.x = 1 JOIN u AS q ON true
                                     ^)");
-  EXPECT_EQ(Error("SELECT t.i FROM t, u JOIN u AS q ON t.i = q.x"), R"(ERROR:  invalid reference to FROM-clause entry for table "t"
+  EXPECT_EQ(Error("SELECT t.i FROM t, u JOIN u AS q ON t.i = q.x"),
+            R"(ERROR:  invalid reference to FROM-clause entry for table "t"
 LINE 1: SELECT t.i FROM t, u JOIN u AS q ON t.i = q.x
                                             ^
 HINT:  There is an entry for table "t", but it cannot be referenced from this part of the query.)");
@@ -561,7 +596,8 @@ LINE 1: SELECT i FROM FROM t
   EXPECT_EQ(Error("SELECT 1 +  \n"), R"(ERROR:  syntax error at end of input
 LINE 1: SELECT 1 +  
                   ^)");
-  EXPECT_EQ(Error("SELECT '\xC3\xA9\xC3\xA9' 5"), "ERROR:  syntax error at or near \"5\"\nLINE 1: SELECT '\xC3\xA9\xC3\xA9' 5\n                    ^");
+  EXPECT_EQ(Error("SELECT '\xC3\xA9\xC3\xA9' 5"),
+            "ERROR:  syntax error at or near \"5\"\nLINE 1: SELECT '\xC3\xA9\xC3\xA9' 5\n                    ^");
   EXPECT_EQ(Message("SELECT 'abc"), "unterminated quoted string at or near \"'abc\"");
   EXPECT_EQ(Error(""), "ERROR:  no statement");
   EXPECT_EQ(Error(" -- nothing\n ; "), "ERROR:  no statement");
@@ -633,7 +669,8 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
     const Result<Statement> bound = Bind(c.sql, snapshot_);
     ASSERT_FALSE(bound.ok()) << c.sql;
     EXPECT_EQ(bound.status().code(), ErrorCode::kUnsupported) << c.sql;
-    const std::string verb = bound.status().message().ends_with(" are not supported") ? " are not supported" : " is not supported";
+    const std::string verb =
+        bound.status().message().ends_with(" are not supported") ? " are not supported" : " is not supported";
     EXPECT_EQ(bound.status().message(), c.feature + verb) << c.sql;
     ASSERT_GE(bound.status().position(), 0) << c.sql;
     EXPECT_TRUE(std::string_view(c.sql).substr(static_cast<size_t>(bound.status().position())).starts_with(c.place))

@@ -537,8 +537,8 @@ Fate FromTextOf(const SqlType& type, const std::string& text, Scalar* out) {
   const std::string rest = !s.empty() && (s[0] == '-' || s[0] == '+') ? s.substr(1) : s;
   switch (type.id) {
     case TypeId::kBoolean:
-      if (s != "true" && s != "false") return Fate::kError;
-      out->v = s == "true" ? 1 : 0;
+      if (s != "true" && s != "false" && s != "1" && s != "0") return Fate::kError;
+      out->v = s == "true" || s == "1" ? 1 : 0;
       return Fate::kValue;
     case TypeId::kSmallint: case TypeId::kInteger: case TypeId::kBigint: {
       if (!digits(rest) || rest.size() > 25) return Fate::kError;
@@ -1775,6 +1775,8 @@ class Walk {
   WalkReport report_;
   Texts texts_;
   size_t turn_ = 0, size_turn_ = 0;
+  std::set<Opcode> declined_;  // that the backend would not run in some section
+  int key_width_ = 0;  // of the key columns of joins and groups; 0: any that holds them
   std::set<std::string> covered_;  // "AddI slot 4"
 };
 
@@ -1820,6 +1822,7 @@ Result<std::vector<Cells>> Walk::Execute(const Program& program, const Snapshot&
     const Status can = gpu_->CanRun(program, static_cast<int>(i));
     if (can.ok()) continue;
     ++report_.declined[can.message()];
+    for (const Instruction& in : s.code) declined_.insert(in.op);
     all = false;
   }
   run.gpu_required = all;
@@ -1843,17 +1846,12 @@ Result<std::vector<Cells>> Walk::Execute(const Program& program, const Snapshot&
   const Status status = executor_.Run(program, snapshot, run, consume, &statistics);
   if (!status.ok()) return status;
   for (const vm::SectionStatistics& s : statistics.sections) report_.gpu_sections += s.on_gpu ? 1 : 0;
-  // Statistics come in the order of sections; dictionary sections have none.
-  size_t k = 0;
   for (const Section& s : program.sections) {
-    if (s.source_kind == Section::Source::kDictionary) {
-      for (const Instruction& in : s.code) {
-        if (gpu_ == nullptr) ++report_.ran[Info(in.op).name];
-      }
-      continue;
-    }
-    if (k >= statistics.sections.size()) return Status(ErrorCode::kInternal, "statistics of a section are missing");
-    const vm::SectionStatistics& stats = statistics.sections[k++];
+    if (s.source_kind != Section::Source::kDictionary || gpu_ != nullptr) continue;
+    for (const Instruction& in : s.code) ++report_.ran[Info(in.op).name];
+  }
+  for (const vm::SectionStatistics& stats : statistics.sections) {
+    const Section& s = program.sections[static_cast<size_t>(stats.section)];
     if (s.source_kind == Section::Source::kTable && !stats.on_gpu) ++report_.host_sections;
     if (gpu_ != nullptr && !stats.on_gpu) continue;
     std::set<Opcode> ops;
@@ -2045,7 +2043,13 @@ void Walk::CheckCoverage() {
     const Opcode op = static_cast<Opcode>(i);
     const OpcodeInfo& info = Info(op);
     if (gpu_ != nullptr && (info.where == WhereSpec::Host || op == Opcode::Build)) continue;
-    if (report_.ran[info.name] == 0) missing += fmt::format(" {} never ran;", info.name);
+    if (report_.ran[info.name] == 0) {
+      if (declined_.count(op) == 0) {
+        missing += fmt::format(" {} never ran;", info.name);
+      } else {
+        report_.only_on_host.push_back(info.name);
+      }
+    }
     for (int k = 0; k < 4; ++k) {
       const bool wide = info.p[k] == OperandSpec::SrcW;
       if (info.p[k] != OperandSpec::Src && info.p[k] != OperandSpec::SrcInt && !wide) continue;
@@ -2767,8 +2771,8 @@ ColumnVector KeyValues(const SqlType& type, int style, size_t rows, size_t disti
   return c;
 }
 
-/// A form that holds these values: numbers in one of the widths that do.
-ChunkForm AnyForm(const ColumnVector& values, Random& random) {
+/// A form that holds these values: numbers in one of the widths that do, or in `width` if that is not 0 and they fit it.
+ChunkForm AnyForm(const ColumnVector& values, Random& random, int width = 0) {
   const size_t rows = RowsOf(values);
   ChunkForm f;
   f.null_code = ChunkForm::NullCode::kGap;
@@ -2791,7 +2795,7 @@ ChunkForm AnyForm(const ColumnVector& values, Random& random) {
   for (int w = 1; w < widest; w *= 2) {
     if ((static_cast<uint128_t>(high) - static_cast<uint128_t>(low)) >> (8 * w - 1) == 0) widths.push_back(w);
   }
-  f.width = Pick(random, widths);
+  f.width = std::count(widths.begin(), widths.end(), width) > 0 ? width : Pick(random, widths);
   return f;
 }
 
@@ -2807,7 +2811,7 @@ void Walk::JoinCase(const std::string& name, const std::vector<SqlType>& keys, i
   const bool nulls = Turn(2) == 0;
   std::vector<int> probe_columns;
   auto add = [&](TestTable* table, ColumnVector values) {
-    const ChunkForm form = AnyForm(values, random_);
+    const ChunkForm form = AnyForm(values, random_, key_width_);
     table->columns.push_back({fmt::format("c{}", table->columns.size()), std::move(values), {form}});
   };
   for (size_t k = 0; k < keys.size(); ++k) {
@@ -2952,6 +2956,12 @@ void Walk::Joins() {
         run("bigint wide date", {kBigint, kWide, kDate}, key_style, build, unique, unique ? 4 : 1);
       }
     }
+    // Every width of a key in a slot.
+    for (int width : {1, 2, 4, 8}) {
+      key_width_ = width;
+      for (bool unique : {true, false}) run("narrow bigint", {kBigint}, 0, std::min<size_t>(build, 40), unique, 0);
+    }
+    key_width_ = 0;
     if (build <= 300) run("no", {}, 0, std::min<size_t>(build, 40), false, 1);
     if (build <= 1) run("no", {}, 0, build, true, 4);
   }
@@ -2969,8 +2979,8 @@ void Walk::GroupCase(const std::string& name, const std::vector<SqlType>& keys, 
   for (size_t k = 0; k < keys.size(); ++k) {
     key_columns.push_back(static_cast<int>(tables[0].columns.size()));
     const size_t some = k == 0 ? distinct : std::min<size_t>(distinct, 4);
-    ColumnVector values = KeyValues(keys[k], static_cast<int>(Turn(4)), rows, some, false, Turn(2) == 0, random_);
-    const ChunkForm form = AnyForm(values, random_);
+    ColumnVector values = KeyValues(keys[k], key_width_ != 0 ? 0 : static_cast<int>(Turn(4)), rows, some, false, Turn(2) == 0, random_);
+    const ChunkForm form = AnyForm(values, random_, key_width_);
     tables[0].columns.push_back({fmt::format("k{}", k), std::move(values), {form}});
   }
   // Sums must not overflow in any order of the rows, extremes may be anything.
@@ -2994,7 +3004,7 @@ void Walk::GroupCase(const std::string& name, const std::vector<SqlType>& keys, 
   Head(&m, &p);
   m.s.keys = static_cast<int32_t>(keys.size());
   m.s.columns = keys;
-  const bool direct = keys.size() == 1 && !keys[0].IsFloat() && Turn(3) != 0;
+  const bool direct = keys.size() == 1 && !keys[0].IsFloat() && (key_width_ != 0 || Turn(3) != 0);
   if (keys.empty()) {
     m.Op(Opcode::Group);
   } else if (direct) {
@@ -3081,6 +3091,11 @@ void Walk::Groups() {
       GroupCase(fmt::format("group by {} #{}", what, number++), keys, NextSize(), distinct, false);
     }
   }
+  for (int width : {1, 2, 4, 8}) {
+    key_width_ = width;
+    for (int i = 0; i < 6; ++i) GroupCase(fmt::format("group by integer of width {} #{}", width, number++), {kInteger}, NextSize(), 20, false);
+  }
+  key_width_ = 0;
   if (options_.greatest_rows >= 150000) {
     GroupCase("group 100000 bigint", {kBigint}, 150000, 100000, true);
     GroupCase("group 100000 text", {kText}, 120000, 100000, true);
@@ -3408,6 +3423,7 @@ std::string WalkReport::Summary() const {
                                 rows, errors, gpu_sections, host_sections);
   for (const auto& [part, s] : seconds) out += fmt::format("  {:<16} {:6.2f} s\n", part, s);
   for (const auto& [reason, n] : declined) out += fmt::format("  declined {} times: {}\n", n, reason);
+  for (const std::string& op : only_on_host) out += fmt::format("  only on the host: {}\n", op);
   for (const std::string& f : failures) out += "FAILED " + f + "\n";
   return out;
 }

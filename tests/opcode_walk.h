@@ -42,6 +42,8 @@ struct WalkReport {
   std::map<std::string, uint64_t> ran;
   /// Why the backend declined a section -> how often.
   std::map<std::string, uint64_t> declined;
+  /// Opcodes marked Any that never ran on the backend, because it declined every section that has them.
+  std::vector<std::string> only_on_host;
   /// What went wrong, with the case, the rows and the listing. Empty: everything agreed and was covered.
   std::vector<std::string> failures;
 
@@ -49,8 +51,8 @@ struct WalkReport {
 };
 
 /// Walks on the host if `gpu` is nullptr. Otherwise every section over a stored table that `gpu` does not decline must run there, and opcodes
-/// that only the host has are walked in dictionary sections only. Coverage on a GPU: every opcode marked Any must have run
-/// there, but for Build, whose tables the host makes.
+/// that only the host has are walked in dictionary sections only. Coverage on a GPU: an opcode marked Any that it declined in some
+/// section must be in WalkReport::only_on_host or have run there all the same; Build never does, the host makes its tables.
 WalkReport RunOpcodeWalk(const WalkOptions& options, vm::SectionBackend* gpu = nullptr);
 
 }  // namespace tessera::test

@@ -90,14 +90,16 @@ TEST(FormatErrorTest, LinesCountFromTheScript) {
 }
 
 TEST(FormatErrorTest, CountsCharactersAndTakesTabsForBlanks) {
-  EXPECT_EQ(Format(11, "s 'h\xC3\xA9\xC3\xA9' x"), "ERROR:  wrong\nLINE 1: s 'h\xC3\xA9\xC3\xA9' x\n                 ^");
+  EXPECT_EQ(Format(11, "s 'h\xC3\xA9\xC3\xA9' x"),
+            "ERROR:  wrong\nLINE 1: s 'h\xC3\xA9\xC3\xA9' x\n                 ^");
   EXPECT_EQ(Format(2, "\ta\tb"), "ERROR:  wrong\nLINE 1:  a b\n          ^");
 }
 
 TEST(FormatErrorTest, LongLinesAreCutAroundTheCaret) {
   const std::string before(200, 'a'), after(200, 'b');
   const std::string shown = Format(200, before + after);
-  EXPECT_EQ(shown, "ERROR:  wrong\nLINE 1: ..." + std::string(60, 'a') + std::string(40, 'b') + "...\n" + std::string(8 + 3 + 60, ' ') + "^");
+  EXPECT_EQ(shown, "ERROR:  wrong\nLINE 1: ..." + std::string(60, 'a') + std::string(40, 'b') + "...\n" +
+                       std::string(8 + 3 + 60, ' ') + "^");
   EXPECT_EQ(Format(5, after), "ERROR:  wrong\nLINE 1: " + std::string(100, 'b') + "...\n             ^");
 }
 

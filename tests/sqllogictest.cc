@@ -9,8 +9,8 @@
 //   --jobs N          files at the same time
 //   --set NAME=VALUE  a setting, in every file
 //
-// Under mpirun it is rank 0 that reads and prints; all queries run on all ranks, and a rank that scanned nothing of a table with a
-// tablet for each of them is a failure.
+// Under mpirun it is rank 0 that reads and prints; all queries run on all ranks, and a rank that scanned nothing of a
+// table with a tablet for each of them is a failure.
 //
 // A record is a statement or a query. One that fails is told with file, line, what was expected and what came. Exit
 // status: 0 if nothing failed, 1, or 2 (usage, a file that cannot be read, the device).

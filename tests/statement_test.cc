@@ -49,12 +49,14 @@ class StatementTest : public BindTest {
 TEST_F(StatementTest, CreateTableTypes) {
   EXPECT_EQ(Columns("CREATE TABLE z (a BOOLEAN, b SMALLINT, c INT2, d INTEGER, e INT, f INT4, g BIGINT, h INT8)"),
             "a BOOLEAN, b SMALLINT, c SMALLINT, d INTEGER, e INTEGER, f INTEGER, g BIGINT, h BIGINT");
-  EXPECT_EQ(Columns("CREATE TABLE z (a REAL, b FLOAT4, c DOUBLE PRECISION, d FLOAT8, e FLOAT, f FLOAT(24), g FLOAT(25))"),
-            "a REAL, b REAL, c DOUBLE PRECISION, d DOUBLE PRECISION, e DOUBLE PRECISION, f REAL, g DOUBLE PRECISION");
+  EXPECT_EQ(
+      Columns("CREATE TABLE z (a REAL, b FLOAT4, c DOUBLE PRECISION, d FLOAT8, e FLOAT, f FLOAT(24), g FLOAT(25))"),
+      "a REAL, b REAL, c DOUBLE PRECISION, d DOUBLE PRECISION, e DOUBLE PRECISION, f REAL, g DOUBLE PRECISION");
   EXPECT_EQ(Columns("CREATE TABLE z (a DECIMAL, b NUMERIC(9), c DECIMAL(38,38), d DEC(5,2))"),
             "a DECIMAL(18,3), b DECIMAL(9,0), c DECIMAL(38,38), d DECIMAL(5,2)");
-  EXPECT_EQ(Columns("CREATE TABLE z (a CHAR, b CHAR(3), c CHARACTER VARYING(4), d VARCHAR, e TEXT, f VARCHAR(10485760))"),
-            "a VARCHAR(1), b VARCHAR(3), c VARCHAR(4), d TEXT, e TEXT, f VARCHAR(10485760)");
+  EXPECT_EQ(
+      Columns("CREATE TABLE z (a CHAR, b CHAR(3), c CHARACTER VARYING(4), d VARCHAR, e TEXT, f VARCHAR(10485760))"),
+      "a VARCHAR(1), b VARCHAR(3), c VARCHAR(4), d TEXT, e TEXT, f VARCHAR(10485760)");
   EXPECT_EQ(Columns("CREATE TABLE z (a DATE, b TIMESTAMP, c TIMESTAMP(6), d TIMESTAMP WITHOUT TIME ZONE)"),
             "a DATE, b TIMESTAMP, c TIMESTAMP, d TIMESTAMP");
   EXPECT_EQ(Columns("CREATE TABLE z (a DECIMAL(39,2))"), "DECIMAL precision 39 must be between 1 and 38");
@@ -69,22 +71,30 @@ TEST_F(StatementTest, CreateTableTypes) {
 }
 
 TEST_F(StatementTest, CreateTableConstraints) {
-  EXPECT_EQ(Columns("CREATE TABLE z (a INT PRIMARY KEY, b INT NOT NULL, c INT NULL)"), "a INTEGER not null, b INTEGER not null, c INTEGER; key 0");
-  EXPECT_EQ(Columns("CREATE TABLE z (a INT, b INT, c INT, PRIMARY KEY (c, a))"), "a INTEGER not null, b INTEGER, c INTEGER not null; key 2 0");
+  EXPECT_EQ(Columns("CREATE TABLE z (a INT PRIMARY KEY, b INT NOT NULL, c INT NULL)"),
+            "a INTEGER not null, b INTEGER not null, c INTEGER; key 0");
+  EXPECT_EQ(Columns("CREATE TABLE z (a INT, b INT, c INT, PRIMARY KEY (c, a))"),
+            "a INTEGER not null, b INTEGER, c INTEGER not null; key 2 0");
   EXPECT_EQ(Columns("CREATE TABLE z (\"Mixed Case\" INT, UPPER_CASE INT)"), "Mixed Case INTEGER, upper_case INTEGER");
   EXPECT_EQ(Bound("CREATE TABLE z (a INT) WITH (tablet_rows = 65536)").schema.tablet_rows, 65536u);
   EXPECT_EQ(Bound("CREATE TABLE z (a INT)").schema.tablet_rows, 0u);
   EXPECT_TRUE(Bound("CREATE TABLE IF NOT EXISTS t (a INT)").if_exists);
-  EXPECT_EQ(Error("CREATE TABLE t (a INT)"), "ERROR:  table \"t\" already exists\nLINE 1: CREATE TABLE t (a INT)\n                     ^");
+  EXPECT_EQ(Error("CREATE TABLE t (a INT)"),
+            "ERROR:  table \"t\" already exists\nLINE 1: CREATE TABLE t (a INT)\n                     ^");
   EXPECT_EQ(Columns("CREATE TABLE z (a INT, a TEXT)"), "column \"a\" specified more than once");
   EXPECT_EQ(Columns("CREATE TABLE z (a INT NULL NOT NULL)"), "conflicting NULL/NOT NULL declarations for column \"a\"");
-  EXPECT_EQ(Columns("CREATE TABLE z (a INT PRIMARY KEY, PRIMARY KEY (a))"), "multiple primary keys for table \"z\" are not allowed");
+  EXPECT_EQ(Columns("CREATE TABLE z (a INT PRIMARY KEY, PRIMARY KEY (a))"),
+            "multiple primary keys for table \"z\" are not allowed");
   EXPECT_EQ(Columns("CREATE TABLE z (a INT, PRIMARY KEY (b))"), "column \"b\" named in key does not exist");
-  EXPECT_EQ(Columns("CREATE TABLE z (a INT, PRIMARY KEY (a, a))"), "column \"a\" appears twice in primary key constraint");
+  EXPECT_EQ(Columns("CREATE TABLE z (a INT, PRIMARY KEY (a, a))"),
+            "column \"a\" appears twice in primary key constraint");
   EXPECT_EQ(Columns("CREATE TABLE z ()"), "table \"z\" must have at least one column");
-  EXPECT_EQ(Columns("CREATE TABLE z (a INT) WITH (tablet_rows = 0)"), "tablet_rows must be an integer between 1 and 1048576");
-  EXPECT_EQ(Columns("CREATE TABLE z (a INT) WITH (tablet_rows = -5)"), "tablet_rows must be an integer between 1 and 1048576");
-  EXPECT_EQ(Columns("CREATE TABLE z (a INT) WITH (tablet_rows = 1048577)"), "tablet_rows must be an integer between 1 and 1048576");
+  EXPECT_EQ(Columns("CREATE TABLE z (a INT) WITH (tablet_rows = 0)"),
+            "tablet_rows must be an integer between 1 and 1048576");
+  EXPECT_EQ(Columns("CREATE TABLE z (a INT) WITH (tablet_rows = -5)"),
+            "tablet_rows must be an integer between 1 and 1048576");
+  EXPECT_EQ(Columns("CREATE TABLE z (a INT) WITH (tablet_rows = 1048577)"),
+            "tablet_rows must be an integer between 1 and 1048576");
   EXPECT_EQ(Columns("CREATE TABLE z (a INT) WITH (fillfactor = 5)"), "unrecognized parameter \"fillfactor\"");
 }
 
@@ -101,7 +111,8 @@ TEST_F(StatementTest, InsertValues) {
   EXPECT_EQ(Rows("INSERT INTO u (name, i) VALUES ('q', 1.5), (5, '7')"), "2 NULL q / 7 NULL 5");
   EXPECT_EQ(Rows("INSERT INTO u VALUES (1)"), "1 NULL NULL");
   EXPECT_EQ(Rows("INSERT INTO u VALUES (1 + 1, abs(-3), upper('x') || 'y')"), "2 3 Xy");
-  EXPECT_EQ(Rows("INSERT INTO t (s, b, d, r, day, moment, flag, n) VALUES (-1, 5, 1.255, 0.1, '2000-01-01', date '2000-01-01', 'yes', 0)"),
+  EXPECT_EQ(Rows("INSERT INTO t (s, b, d, r, day, moment, flag, n) VALUES (-1, 5, 1.255, 0.1, '2000-01-01', date "
+                 "'2000-01-01', 'yes', 0)"),
             "-1 NULL 5 1.26 NULL 0.1 NULL 2000-01-01 2000-01-01 00:00:00 NULL NULL true 0");
   EXPECT_EQ(Error("INSERT INTO u VALUES (1, 2, 'x', 4)"),
             "ERROR:  INSERT has more expressions than target columns\nLINE 1: INSERT INTO u VALUES (1, 2, 'x', 4)\n"
@@ -116,7 +127,8 @@ TEST_F(StatementTest, InsertValues) {
   EXPECT_EQ(Rows("INSERT INTO u VALUES (sum(1))"), "aggregate functions are not allowed in VALUES");
   EXPECT_EQ(Rows("INSERT INTO u VALUES (3000000000)"), "integer out of range");
   EXPECT_EQ(Rows("INSERT INTO t (v) VALUES ('eleven char')"), "value too long for type VARCHAR(10): \"eleven char\"");
-  EXPECT_EQ(Rows("INSERT INTO t (v) VALUES (12345678901::text)"), "value too long for type VARCHAR(10): \"12345678901\"");
+  EXPECT_EQ(Rows("INSERT INTO t (v) VALUES (12345678901::text)"),
+            "value too long for type VARCHAR(10): \"12345678901\"");
   EXPECT_EQ(Rows("INSERT INTO t (zz) VALUES (1)"), "column \"zz\" of table \"t\" does not exist");
   EXPECT_EQ(Rows("INSERT INTO t (i, i) VALUES (1, 2)"), "column \"i\" specified more than once");
   EXPECT_EQ(Rows("INSERT INTO zz VALUES (1)"), "table \"zz\" does not exist");
@@ -124,17 +136,24 @@ TEST_F(StatementTest, InsertValues) {
 
 TEST_F(StatementTest, InsertSelect) {
   EXPECT_EQ(Show("INSERT INTO u SELECT n, b, v FROM t"),
-            "from t\noutput i = t.n : INTEGER\noutput x = CAST(t.b AS INTEGER) : INTEGER?\noutput name = t.v : VARCHAR(10)?\n");
+            "from t\noutput i = t.n : INTEGER\noutput x = CAST(t.b AS INTEGER) : INTEGER?\noutput name = t.v : "
+            "VARCHAR(10)?\n");
   // Columns that are not named are NULL; what is ordered by is the value before its cast.
-  EXPECT_EQ(Show("INSERT INTO u (name, i) SELECT txt, d FROM t ORDER BY d, b LIMIT 3"),
-            "from t\noutput i = CAST(t.d AS INTEGER) : INTEGER?\noutput x = NULL : INTEGER?\noutput name = t.txt : TEXT?\n"
-            "hidden  = t.d : DECIMAL(12,2)?\nhidden  = t.b : BIGINT?\norder 3 asc nulls last\norder 4 asc nulls last\nlimit 3\n");
-  EXPECT_EQ(Show("INSERT INTO t (d, s) SELECT sum(x), i FROM u GROUP BY i").substr(0, 120).find("column"), std::string::npos);
-  EXPECT_EQ(Message("INSERT INTO u SELECT flag FROM t"), "column \"i\" is of type INTEGER but expression is of type BOOLEAN");
-  EXPECT_EQ(Message("INSERT INTO u SELECT txt FROM t"), "column \"i\" is of type INTEGER but expression is of type TEXT");
+  EXPECT_EQ(
+      Show("INSERT INTO u (name, i) SELECT txt, d FROM t ORDER BY d, b LIMIT 3"),
+      "from t\noutput i = CAST(t.d AS INTEGER) : INTEGER?\noutput x = NULL : INTEGER?\noutput name = t.txt : TEXT?\n"
+      "hidden  = t.d : DECIMAL(12,2)?\nhidden  = t.b : BIGINT?\norder 3 asc nulls last\norder 4 asc nulls last\nlimit "
+      "3\n");
+  EXPECT_EQ(Show("INSERT INTO t (d, s) SELECT sum(x), i FROM u GROUP BY i").substr(0, 120).find("column"),
+            std::string::npos);
+  EXPECT_EQ(Message("INSERT INTO u SELECT flag FROM t"),
+            "column \"i\" is of type INTEGER but expression is of type BOOLEAN");
+  EXPECT_EQ(Message("INSERT INTO u SELECT txt FROM t"),
+            "column \"i\" is of type INTEGER but expression is of type TEXT");
   EXPECT_EQ(Message("INSERT INTO u SELECT 1, 2, 'x', 4"), "INSERT has more expressions than target columns");
   EXPECT_EQ(Message("INSERT INTO u (i, x) SELECT 1"), "INSERT has more target columns than expressions");
-  EXPECT_EQ(Message("INSERT INTO u SELECT DISTINCT f FROM t"), "INSERT of SELECT DISTINCT with a narrowing cast is not supported");
+  EXPECT_EQ(Message("INSERT INTO u SELECT DISTINCT f FROM t"),
+            "INSERT of SELECT DISTINCT with a narrowing cast is not supported");
   EXPECT_EQ(Message("INSERT INTO u SELECT DISTINCT s FROM t"), "no error");
 }
 
@@ -145,7 +164,8 @@ TEST_F(StatementTest, Copy) {
   EXPECT_EQ(s.copy_from.delimiter, ',');
   EXPECT_FALSE(s.copy_from.header);
   EXPECT_TRUE(s.copy_from.columns.empty());
-  s = Bound("COPY u (name, i) FROM STDIN WITH (FORMAT csv, HEADER, DELIMITER '|', NULL 'NULL', QUOTE '''', ESCAPE E'\\\\')");
+  s = Bound(
+      "COPY u (name, i) FROM STDIN WITH (FORMAT csv, HEADER, DELIMITER '|', NULL 'NULL', QUOTE '''', ESCAPE E'\\\\')");
   EXPECT_EQ(s.file, "");
   EXPECT_EQ(s.copy_from.columns, (std::vector<int>{2, 0}));
   EXPECT_TRUE(s.copy_from.header);
@@ -163,15 +183,18 @@ TEST_F(StatementTest, Copy) {
   EXPECT_TRUE(s.copy_to.header);
   EXPECT_EQ(Show("COPY (SELECT i FROM u WHERE x = 1) TO STDOUT"), "from u\nwhere u.x = 1\noutput i = u.i : INTEGER\n");
   EXPECT_EQ(Show("COPY u (x, i) TO STDOUT"), "from u\noutput x = u.x : INTEGER?\noutput i = u.i : INTEGER\n");
-  EXPECT_EQ(Show("COPY u TO STDOUT"), "from u\noutput i = u.i : INTEGER\noutput x = u.x : INTEGER?\noutput name = u.name : TEXT?\n");
-  EXPECT_EQ(Error("COPY u (i, nam) FROM 'x'"),
-            "ERROR:  column \"nam\" of table \"u\" does not exist\nLINE 1: COPY u (i, nam) FROM 'x'\n                   ^\n"
-            "HINT:  Perhaps you meant column \"name\".");
+  EXPECT_EQ(Show("COPY u TO STDOUT"),
+            "from u\noutput i = u.i : INTEGER\noutput x = u.x : INTEGER?\noutput name = u.name : TEXT?\n");
+  EXPECT_EQ(
+      Error("COPY u (i, nam) FROM 'x'"),
+      "ERROR:  column \"nam\" of table \"u\" does not exist\nLINE 1: COPY u (i, nam) FROM 'x'\n                   ^\n"
+      "HINT:  Perhaps you meant column \"name\".");
   EXPECT_EQ(Message("COPY u (i, i) FROM 'x'"), "column \"i\" specified more than once");
   EXPECT_EQ(Message("COPY zz FROM 'x'"), "table \"zz\" does not exist");
   EXPECT_EQ(Message("COPY u FROM 'x' (DELIMITER 'ab')"), "COPY delimiter must be a single one-byte character");
   EXPECT_EQ(Message("COPY u FROM 'x' (DELIMITER '\"')"), "COPY delimiter and quote must be different");
-  EXPECT_EQ(Message("COPY u FROM 'x' (NULL 'a,b')"), "COPY delimiter character must not appear in the NULL specification");
+  EXPECT_EQ(Message("COPY u FROM 'x' (NULL 'a,b')"),
+            "COPY delimiter character must not appear in the NULL specification");
   EXPECT_EQ(Message("COPY u FROM 'x' (HEADER perhaps)"), "header requires a Boolean value");
   EXPECT_EQ(Message("COPY u FROM 'x' (FORMAT parquet)"), "COPY format \"parquet\" not recognized");
   EXPECT_EQ(Message("COPY u FROM 'x' (FORCE_NULL (i))"), "COPY option \"force_null\" is not supported");

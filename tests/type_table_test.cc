@@ -1,4 +1,5 @@
-// vm/types.def, walked: what each operator gives for each pair of column types, and that each row of the table is reached.
+// vm/types.def, walked: what each operator gives for each pair of column types, and that each row of the table is
+// reached.
 #include <set>
 #include <string>
 #include <vector>
@@ -11,7 +12,8 @@ namespace {
 
 class TypeTableTest : public BindTest {
  protected:
-  /// The types of `left symbol right` for all pairs of columns, a line for each left column; "-": there is no such operator.
+  /// The types of `left symbol right` for all pairs of columns, a line for each left column; "-": there is no such
+  /// operator.
   std::string Table(const std::string& symbol) const {
     std::string out = "\n";
     for (const char* left : {"s", "i", "b", "d", "w", "r", "f", "day", "moment", "v", "flag"}) {
@@ -136,17 +138,26 @@ moment: - - - - - - - BOOLEAN BOOLEAN - -
 v: - - - - - - - - - BOOLEAN -
 flag: - - - - - - - - - - BOOLEAN
 )";
-  for (const char* symbol : {"=", "<>", "<", "<=", ">", ">=", "is distinct from"}) EXPECT_EQ(Table(symbol), expected) << symbol;
+  for (const char* symbol : {"=", "<>", "<", "<=", ">", ">=", "is distinct from"})
+    EXPECT_EQ(Table(symbol), expected) << symbol;
 }
 
 // ---- The rows
 
 /// A type of each class.
 const std::vector<SqlType>& AllTypes() {
-  static const std::vector<SqlType> types = {
-      SqlType::Of(TypeId::kBoolean), SqlType::Of(TypeId::kSmallint), SqlType::Of(TypeId::kInteger), SqlType::Of(TypeId::kBigint),
-      SqlType::Decimal(9, 2),        SqlType::Decimal(30, 4),        SqlType::Of(TypeId::kReal),    SqlType::Of(TypeId::kDouble),
-      SqlType::Of(TypeId::kDate),    SqlType::Of(TypeId::kTimestamp), SqlType::Text(),              SqlType::Of(TypeId::kInterval)};
+  static const std::vector<SqlType> types = {SqlType::Of(TypeId::kBoolean),
+                                             SqlType::Of(TypeId::kSmallint),
+                                             SqlType::Of(TypeId::kInteger),
+                                             SqlType::Of(TypeId::kBigint),
+                                             SqlType::Decimal(9, 2),
+                                             SqlType::Decimal(30, 4),
+                                             SqlType::Of(TypeId::kReal),
+                                             SqlType::Of(TypeId::kDouble),
+                                             SqlType::Of(TypeId::kDate),
+                                             SqlType::Of(TypeId::kTimestamp),
+                                             SqlType::Text(),
+                                             SqlType::Of(TypeId::kInterval)};
   return types;
 }
 
@@ -170,33 +181,37 @@ TEST(TypeRulesTest, EachFunctionRowIsFound) {
     const TypeClass c = ClassOf(type);
     FunctionRule rule;
     // A row's function may be found under an earlier row of that name and class, but never another function.
-#define TESSERA_FUNCTION(name, expected, least, most, first, others, result)                               \
-  if ((c & kClass##first) != 0) {                                                                          \
-    std::vector<SqlType> args = {type};                                                                    \
-    while (args.size() < (least)) args.push_back(SqlType::Of(TypeId::kInteger));                           \
-    EXPECT_EQ(FindFunction(name, args, &rule), FunctionMatch::kFound) << name << " " << type.ToString();   \
-    EXPECT_EQ(rule.function, Function::expected) << name;                                                  \
+#define TESSERA_FUNCTION(name, expected, least, most, first, others, result)                             \
+  if ((c & kClass##first) != 0) {                                                                        \
+    std::vector<SqlType> args = {type};                                                                  \
+    while (args.size() < (least)) args.push_back(SqlType::Of(TypeId::kInteger));                         \
+    EXPECT_EQ(FindFunction(name, args, &rule), FunctionMatch::kFound) << name << " " << type.ToString(); \
+    EXPECT_EQ(rule.function, Function::expected) << name;                                                \
   }
 #include "vm/types.def"
   }
   FunctionRule rule;
   EXPECT_EQ(FindFunction("no_such", std::vector<SqlType>{SqlType::Text()}, &rule), FunctionMatch::kNoSuchName);
-  EXPECT_EQ(FindFunction("upper", std::vector<SqlType>{SqlType::Of(TypeId::kDate)}, &rule), FunctionMatch::kWrongArguments);
+  EXPECT_EQ(FindFunction("upper", std::vector<SqlType>{SqlType::Of(TypeId::kDate)}, &rule),
+            FunctionMatch::kWrongArguments);
 }
 
 TEST(TypeRulesTest, EachCastRowIsFound) {
   for (const SqlType& from : AllTypes()) {
     for (const SqlType& to : AllTypes()) {
       bool in_table = false;
-#define TESSERA_CAST(f, t, context) in_table = in_table || ((ClassOf(from) & kClass##f) != 0 && (ClassOf(to) & kClass##t) != 0);
+#define TESSERA_CAST(f, t, context) \
+  in_table = in_table || ((ClassOf(from) & kClass##f) != 0 && (ClassOf(to) & kClass##t) != 0);
 #include "vm/types.def"
-      EXPECT_EQ(FindCast(from, to) != CastContext::kNone, in_table || from == to) << from.ToString() << " to " << to.ToString();
+      EXPECT_EQ(FindCast(from, to) != CastContext::kNone, in_table || from == to)
+          << from.ToString() << " to " << to.ToString();
     }
   }
 }
 
 TEST(TypeRulesTest, CastContexts) {
-  const SqlType smallint = SqlType::Of(TypeId::kSmallint), bigint = SqlType::Of(TypeId::kBigint), real = SqlType::Of(TypeId::kReal);
+  const SqlType smallint = SqlType::Of(TypeId::kSmallint), bigint = SqlType::Of(TypeId::kBigint),
+                real = SqlType::Of(TypeId::kReal);
   EXPECT_EQ(FindCast(smallint, bigint), CastContext::kImplicit);
   EXPECT_EQ(FindCast(bigint, smallint), CastContext::kAssignment);
   EXPECT_EQ(FindCast(SqlType::Decimal(5, 2), SqlType::Decimal(9, 4)), CastContext::kImplicit);

@@ -1,4 +1,5 @@
-// Runs the sections of a program in order: cuts each source into units of work, lets workers take them, joins what they made.
+// Runs the sections of a program in order: cuts each source into units of work, lets workers take them, joins what they
+// made.
 
 #include <algorithm>
 #include <chrono>
@@ -16,7 +17,8 @@
 namespace tessera::vm {
 namespace {
 
-/// Rows a worker takes at a time: large enough that taking costs nothing, small enough that workers end together. A multiple of kTileRows.
+/// Rows a worker takes at a time: large enough that taking costs nothing, small enough that workers end together. A
+/// multiple of kTileRows.
 constexpr uint32_t kUnitRows = 1 << 16;
 /// Rows in a batch that the consumer gets.
 constexpr size_t kBatchRows = 1 << 14;
@@ -45,8 +47,8 @@ struct LazyTablet {
   BoundTablet bound;
 };
 
-/// Which units of a stored table are this rank's. Whole tablets in turn, so that each is read once; a table with too few of them
-/// for that, or one that every rank has, is shared by units, made small enough to give every rank some.
+/// Which units of a stored table are this rank's. Whole tablets in turn, so that each is read once; a table with too
+/// few of them for that, or one that every rank has, is shared by units, made small enough to give every rank some.
 class ShareOfTable {
  public:
   ShareOfTable(const TableInfo& table, const Exchange* exchange) {
@@ -100,7 +102,8 @@ BoundTablet BindRows(const Section& s, const RowSet& rows) {
 
 class Run {
  public:
-  Run(const Program& program, const Snapshot& snapshot, const RunOptions& options, ThreadPool* pool, RunStatistics* statistics)
+  Run(const Program& program, const Snapshot& snapshot, const RunOptions& options, ThreadPool* pool,
+      RunStatistics* statistics)
       : program_(program), snapshot_(snapshot), options_(options), pool_(pool), statistics_(statistics) {}
 
   Status Sections(const RowConsumer& consume) {
@@ -118,7 +121,8 @@ class Run {
       if (found == snapshot_.tables.end()) return SqlError("table \"" + ref.name + "\" does not exist");
       tables_.push_back(found->get());
     }
-    // With ranks an error ends the program where all of them have learnt of it, so that none waits for one that has left.
+    // With ranks an error ends the program where all of them have learnt of it, so that none waits for one that has
+    // left.
     Status status;
     for (size_t i = 0; i < n; ++i) {
       const Section& s = program_.sections[i];
@@ -138,7 +142,8 @@ class Run {
     const RowSet& rows = results_.back();
     for (size_t first = 0; first < rows.rows; first += kBatchRows) {
       if (IsCancelled()) return Cancelled();
-      TESSERA_TRY(consume(DecodeRows(rows, program_.columns, first, std::min(kBatchRows, rows.rows - first), strings_)));
+      TESSERA_TRY(
+          consume(DecodeRows(rows, program_.columns, first, std::min(kBatchRows, rows.rows - first), strings_)));
     }
     return Status::Ok();
   }
@@ -185,7 +190,8 @@ class Run {
     return Status::Ok();
   }
 
-  // ---- One process ------------------------------------------------------------------------------------------------------
+  // ---- One process
+  // ------------------------------------------------------------------------------------------------------
 
   /// Whether the section runs on the GPU. Errors: it does not, and must.
   Status ChooseDevice(int number, bool* gpu) const {
@@ -253,7 +259,8 @@ class Run {
     bound.rows = 1;
     if (s.source_kind == Section::Source::kSection) {
       const RowSet& from = results_[static_cast<size_t>(s.source)];
-      if (from.rows > UINT32_MAX - kUnitRows) return {ErrorCode::kResource, "an intermediate result has more than 2^32 rows"};
+      if (from.rows > UINT32_MAX - kUnitRows)
+        return {ErrorCode::kResource, "an intermediate result has more than 2^32 rows"};
       bound = BindRows(s, from);
     }
     scan->tablets = std::vector<LazyTablet>(1);
@@ -307,13 +314,15 @@ class Run {
         if (table != nullptr) {
           std::call_once(tablet.once, [&] {
             const auto start = std::chrono::steady_clock::now();
-            Result<BoundTablet> bound = BindTablet(program_, number, *table->tablets[unit.tablet], &strings_, key_ranges_);
+            Result<BoundTablet> bound =
+                BindTablet(program_, number, *table->tablets[unit.tablet], &strings_, key_ranges_);
             if (bound.ok()) {
               tablet.bound = std::move(*bound);
             } else {
               tablet.status = bound.status();
             }
-            scan->read_nanoseconds += static_cast<uint64_t>((std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1));
+            scan->read_nanoseconds +=
+                static_cast<uint64_t>((std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1));
           });
           if (!tablet.status.ok()) return fail(u, tablet.status);
         }
@@ -325,18 +334,24 @@ class Run {
           sinks.rows = &(*unit_rows)[u - begin];
         }
         if (!tablet.bound.skip) {
-          if (machine == nullptr) machine = std::make_unique<TileMachine>(program_, number, joins_, &strings_);
+          if (machine == nullptr) {
+            machine = std::make_unique<TileMachine>(program_, number, joins_, &strings_);
+            machine->StopOn(options_.cancel);
+          }
           for (uint32_t at = 0; at < unit.rows; at += kTileRows) {
             if (IsCancelled()) return fail(u, Cancelled());
             // MPI is called from this one thread.
-            if (worker == 0 && options_.exchange != nullptr && at % kPollRows == 0 && options_.exchange->Stopped()) return fail(u, Cancelled());
-            Status status = machine->RunTile(tablet.bound, unit.first + at, static_cast<int>(std::min<uint32_t>(kTileRows, unit.rows - at)), sinks);
+            if (worker == 0 && options_.exchange != nullptr && at % kPollRows == 0 && options_.exchange->Stopped())
+              return fail(u, Cancelled());
+            Status status = machine->RunTile(tablet.bound, unit.first + at,
+                                             static_cast<int>(std::min<uint32_t>(kTileRows, unit.rows - at)), sinks);
             if (!status.ok()) return fail(u, std::move(status));
           }
           scan->rows_in += unit.rows;
         }
         const size_t finished = begin + ++done;
-        if (options_.progress) options_.progress(static_cast<double>(finished) / static_cast<double>(scan->units.size()));
+        if (options_.progress)
+          options_.progress(static_cast<double>(finished) / static_cast<double>(scan->units.size()));
         if (may_stop) {
           std::lock_guard<std::mutex> lock(mutex);
           unit_done[u - begin] = 1;
@@ -353,7 +368,9 @@ class Run {
 
   /// ... a section whose rows need not all be made.
   static bool StopsEarly(const Section& s) { return s.sink == Section::Sink::kRows && s.order.empty() && s.limit >= 0; }
-  static uint64_t EnoughRows(const Section& s) { return static_cast<uint64_t>(s.offset) + static_cast<uint64_t>(s.limit); }
+  static uint64_t EnoughRows(const Section& s) {
+    return static_cast<uint64_t>(s.offset) + static_cast<uint64_t>(s.limit);
+  }
 
   Status MergeWorkers(Scan* scan) {
     for (size_t w = 1; w < scan->groups.size(); ++w) TESSERA_TRY(scan->groups[0]->Merge(*scan->groups[w]));
@@ -388,11 +405,14 @@ class Run {
     if (statistics_ != nullptr) statistics_->sections.push_back(std::move(stats));
   }
 
-  // ---- Ranks ------------------------------------------------------------------------------------------------------------
+  // ---- Ranks
+  // ------------------------------------------------------------------------------------------------------------
 
   bool IsMaster() const { return options_.exchange == nullptr || options_.exchange->rank() == 0; }
   /// Every rank runs a part of the section.
-  bool Shared(const Section& s) const { return options_.exchange != nullptr && s.source_kind == Section::Source::kTable; }
+  bool Shared(const Section& s) const {
+    return options_.exchange != nullptr && s.source_kind == Section::Source::kTable;
+  }
   /// Every rank takes part in the section, if only by receiving what it made.
   bool Collective(const Section& s) const {
     return options_.exchange != nullptr && (s.source_kind == Section::Source::kTable || s.sink == Section::Sink::kJoin);
@@ -400,12 +420,12 @@ class Run {
 
   /// This rank's rows of a section, in shipments of some units.
   struct Share {
-    Status status;        ///< why there are none
+    Status status;  ///< why there are none
     bool gpu = false;
     Scan scan;
-    TableInfo tablets;    ///< GPU: the table with this rank's tablets
+    TableInfo tablets;  ///< GPU: the table with this rank's tablets
     RowSet gpu_rows;
-    size_t next = 0;      ///< unit, or row of gpu_rows
+    size_t next = 0;  ///< unit, or row of gpu_rows
   };
 
   void PrepareShare(int number, bool gpu, Status status, Share* share) {
@@ -422,7 +442,8 @@ class Run {
     share->tablets.id = table.id;
     share->tablets.schema = table.schema;
     share->tablets.statistics = table.statistics;
-    for (size_t t = static_cast<size_t>(options_.exchange->rank()); t < table.tablets.size(); t += static_cast<size_t>(options_.exchange->ranks())) {
+    for (size_t t = static_cast<size_t>(options_.exchange->rank()); t < table.tablets.size();
+         t += static_cast<size_t>(options_.exchange->ranks())) {
       share->tablets.tablets.push_back(table.tablets[t]);
       share->tablets.rows += table.tablets[t]->rows();
     }
@@ -477,13 +498,15 @@ class Run {
 
   /// OK for a rank that stopped because another one said so: it is that one which has something to tell.
   Status OwnError(const Status& status) {
-    if (!status.ok() && status.code() == ErrorCode::kCancelled && !IsCancelled() && options_.exchange->Stopped()) return Status::Ok();
+    if (!status.ok() && status.code() == ErrorCode::kCancelled && !IsCancelled() && options_.exchange->Stopped())
+      return Status::Ok();
     return status;
   }
 
-  /// A section over a stored table: this rank's share of it, then what the ranks made, put together at the master (join tables: everywhere).
-  /// Rows of a result without order go to `consume` as they come. An error here is one of this rank; all have sent and received
-  /// what the section asks for when it returns, and learn of the error when they agree the next time.
+  /// A section over a stored table: this rank's share of it, then what the ranks made, put together at the master (join
+  /// tables: everywhere). Rows of a result without order go to `consume` as they come. An error here is one of this
+  /// rank; all have sent and received what the section asks for when it returns, and learn of the error when they agree
+  /// the next time.
   Result<RowSet> RunShared(int number, bool gpu, Status status, const RowConsumer& consume, SectionStatistics* stats) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     Share share;
@@ -523,7 +546,8 @@ class Run {
       if ((rank & bit) != 0) {
         Shipment mine;
         if (status.ok()) mine.rows = groups->Rows();
-        TESSERA_TRY(exchange.Send(rank - bit, status.ok() ? Result<Shipment>(std::move(mine)) : status, strings_, true));
+        TESSERA_TRY(
+            exchange.Send(rank - bit, status.ok() ? Result<Shipment>(std::move(mine)) : status, strings_, true));
         groups.reset();
         break;
       }
@@ -548,8 +572,11 @@ class Run {
     TESSERA_ASSIGN(const uint64_t rows, exchange.Sum(mine->rows.rows));
     const uint64_t bytes = rows * (s.columns.size() * sizeof(int64_t) + kIndexBytesPerRow);
     if (bytes > exchange.broadcast_limit()) {
-      return Unsupported("the build side of a join has " + std::to_string(rows) + " rows, more than a rank has room for, and rows cannot be exchanged by key yet",
-                         -1, "Filter it, swap the tables of the join, or SET broadcast_limit to more than " + std::to_string(bytes) + " bytes.");
+      return Unsupported("the build side of a join has " + std::to_string(rows) +
+                             " rows, more than a rank has room for, and rows cannot be exchanged by key yet",
+                         -1,
+                         "Filter it, swap the tables of the join, or SET broadcast_limit to more than " +
+                             std::to_string(bytes) + " bytes.");
     }
     TESSERA_ASSIGN(std::vector<Shipment> all, exchange.AllGather(std::move(*mine), &strings_));
     const auto start = std::chrono::steady_clock::now();
@@ -558,8 +585,8 @@ class Run {
     return together;
   }
 
-  /// All rows at the master, ordered. Ranks sort and cut their own rows first; a hidden last column, the number of the unit,
-  /// decides between equal rows as one process does.
+  /// All rows at the master, ordered. Ranks sort and cut their own rows first; a hidden last column, the number of the
+  /// unit, decides between equal rows as one process does.
   Result<RowSet> GatherRows(int number, Share* share, SectionStatistics* stats) {
     Section s = program_.sections[static_cast<size_t>(number)];
     Exchange& exchange = *options_.exchange;
@@ -647,7 +674,8 @@ class Run {
     auto forward = [&](const RowSet& rows, size_t begin, size_t count) -> Status {
       for (size_t at = 0; at < count; at += kBatchRows) {
         if (IsCancelled()) return Cancelled();
-        TESSERA_TRY(consume(DecodeRows(rows, program_.columns, begin + at, std::min(kBatchRows, count - at), strings_)));
+        TESSERA_TRY(
+            consume(DecodeRows(rows, program_.columns, begin + at, std::min(kBatchRows, count - at), strings_)));
       }
       return Status::Ok();
     };
@@ -665,7 +693,8 @@ class Run {
       Incoming& i = from[least];
       if (i.done()) break;
       if (i.unit == i.shipment.units.size()) {
-        Result<Shipment> next = least == 0 ? NextShipment(number, share, StreamWindow(), stats) : exchange.Receive(static_cast<int>(least), &strings_);
+        Result<Shipment> next = least == 0 ? NextShipment(number, share, StreamWindow(), stats)
+                                           : exchange.Receive(static_cast<int>(least), &strings_);
         if (next.ok()) {
           i = Incoming{std::move(*next)};
         } else {
@@ -732,8 +761,8 @@ Executor::Executor(int threads) : impl_(std::make_unique<Impl>(threads)) {}
 Executor::~Executor() = default;
 int Executor::threads() const { return impl_->pool.threads(); }
 
-Status Executor::Run(const Program& program, const Snapshot& snapshot, const RunOptions& options, const RowConsumer& consume,
-                     RunStatistics* statistics) {
+Status Executor::Run(const Program& program, const Snapshot& snapshot, const RunOptions& options,
+                     const RowConsumer& consume, RunStatistics* statistics) {
   return vm::Run(program, snapshot, options, &impl_->pool, statistics).Sections(consume);
 }
 

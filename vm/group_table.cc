@@ -42,23 +42,34 @@ void MergeState(AggregateStates* to, uint32_t g, const AggregateStates& from, ui
 template <class F>
 void WithFold(Opcode op, F f) {
   switch (op) {
-    case Opcode::SumI: return f.template operator()<meaning::SumI>();
-    case Opcode::SumF: return f.template operator()<meaning::SumF>();
-    case Opcode::SumW: return f.template operator()<meaning::SumW>();
-    case Opcode::MinI: return f.template operator()<meaning::MinI>();
-    case Opcode::MaxI: return f.template operator()<meaning::MaxI>();
-    case Opcode::MinF: return f.template operator()<meaning::MinF>();
-    case Opcode::MaxF: return f.template operator()<meaning::MaxF>();
-    case Opcode::MinW: return f.template operator()<meaning::MinW>();
-    case Opcode::MaxW: return f.template operator()<meaning::MaxW>();
-    default: break;
+    case Opcode::SumI:
+      return f.template operator()<meaning::SumI>();
+    case Opcode::SumF:
+      return f.template operator()<meaning::SumF>();
+    case Opcode::SumW:
+      return f.template operator()<meaning::SumW>();
+    case Opcode::MinI:
+      return f.template operator()<meaning::MinI>();
+    case Opcode::MaxI:
+      return f.template operator()<meaning::MaxI>();
+    case Opcode::MinF:
+      return f.template operator()<meaning::MinF>();
+    case Opcode::MaxF:
+      return f.template operator()<meaning::MaxF>();
+    case Opcode::MinW:
+      return f.template operator()<meaning::MinW>();
+    case Opcode::MaxW:
+      return f.template operator()<meaning::MaxW>();
+    default:
+      break;
   }
 }
 
 }  // namespace
 
 GroupTable::GroupTable(const Section& section, const StringPool* strings) : section_(section), strings_(strings) {
-  for (int k = 0; k < section.keys; ++k) words_ += section.columns[static_cast<size_t>(k)].storage() == StorageClass::kWide ? 2 : 1;
+  for (int k = 0; k < section.keys; ++k)
+    words_ += section.columns[static_cast<size_t>(k)].storage() == StorageClass::kWide ? 2 : 1;
   if (section.keys > 0) ++words_;
   for (const AggregateSpec& a : section.aggregates) {
     aggregates_.emplace_back();
@@ -97,7 +108,9 @@ uint32_t GroupTable::FindOrMake(const int64_t* words, uint64_t hash) {
   size_t at = hash & (table_.size() - 1);
   while (table_[at] != 0) {
     const uint32_t g = table_[at] - 1;
-    if (hashes_[g] == hash && std::equal(words, words + words_, keys_.data() + static_cast<size_t>(g) * static_cast<size_t>(words_))) return g;
+    if (hashes_[g] == hash &&
+        std::equal(words, words + words_, keys_.data() + static_cast<size_t>(g) * static_cast<size_t>(words_)))
+      return g;
     at = (at + 1) & (table_.size() - 1);
   }
   hashes_.push_back(hash);
@@ -109,7 +122,8 @@ uint32_t GroupTable::FindOrMake(const int64_t* words, uint64_t hash) {
 Status GroupTable::Merge(const GroupTable& other) {
   for (size_t h = 0; h < other.groups_; ++h) {
     const uint32_t from = static_cast<uint32_t>(h);
-    const uint32_t g = section_.keys == 0 ? 0 : FindOrMake(other.keys_.data() + h * static_cast<size_t>(words_), other.hashes_[h]);
+    const uint32_t g =
+        section_.keys == 0 ? 0 : FindOrMake(other.keys_.data() + h * static_cast<size_t>(words_), other.hashes_[h]);
     for (size_t a = 0; a < aggregates_.size(); ++a) {
       AggregateStates& to = aggregates_[a];
       const AggregateStates& s = other.aggregates_[a];
@@ -118,7 +132,8 @@ Status GroupTable::Merge(const GroupTable& other) {
       } else if (Info(to.op).shape == Shape::FoldText) {
         if (s.seen[from] == 0) continue;
         const auto x = strings_->Get(s.narrow[from]), y = strings_->Get(to.narrow[g]);
-        if (to.seen[g] == 0 || (to.op == Opcode::MinT ? meaning::MinT::Better(x, y) : meaning::MaxT::Better(x, y))) to.narrow[g] = s.narrow[from];
+        if (to.seen[g] == 0 || (to.op == Opcode::MinT ? meaning::MinT::Better(x, y) : meaning::MaxT::Better(x, y)))
+          to.narrow[g] = s.narrow[from];
         to.seen[g] = 1;
       } else {
         Lane lane;

@@ -1,5 +1,5 @@
-// A group table on the host: groups numbered from 0 in the order of their first row, their keys, and one state per group
-// and aggregate. Each worker fills its own; Merge joins them. Private to vm/.
+// A group table on the host: groups numbered from 0 in the order of their first row, their keys, and one state per
+// group and aggregate. Each worker fills its own; Merge joins them. Private to vm/.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,13 @@
 
 namespace tessera::vm {
 
-/// The states of one aggregate. Which vector is used follows from the opcode: sums of integers and all of class W are wide.
+/// The states of one aggregate. Which vector is used follows from the opcode: sums of integers and all of class W are
+/// wide.
 struct AggregateStates {
   Opcode op = Opcode::CountRows;
-  std::vector<int64_t> narrow;   ///< counts, MIN and MAX of class I, text identifiers, bits of doubles
+  std::vector<int64_t> narrow;  ///< counts, MIN and MAX of class I, text identifiers, bits of doubles
   std::vector<int128_t> wide;
-  std::vector<uint8_t> seen;     ///< a value that is not NULL came in; not used by counts
+  std::vector<uint8_t> seen;  ///< a value that is not NULL came in; not used by counts
 };
 
 class GroupTable {

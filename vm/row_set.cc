@@ -115,7 +115,8 @@ void Permute(std::vector<T>* v, const std::vector<uint32_t>& order) {
 /// Whether row a comes before row b by the section's keys, or by their numbers where those are equal.
 class RowLess {
  public:
-  RowLess(const Section& section, const StringPool& strings, const RowSet& rows) : section_(section), strings_(strings), rows_(rows) {}
+  RowLess(const Section& section, const StringPool& strings, const RowSet& rows)
+      : section_(section), strings_(strings), rows_(rows) {}
 
   bool operator()(uint32_t a, uint32_t b) const {
     for (const SortKey& k : section_.order) {
@@ -169,7 +170,9 @@ void OrderAndLimit(const Section& section, const StringPool& strings, RowSet* ro
       std::sort(order.begin(), order.end(), less);
     }
   }
-  Reorder(std::vector<uint32_t>(order.begin() + static_cast<ptrdiff_t>(first), order.begin() + static_cast<ptrdiff_t>(end)), rows);
+  Reorder(
+      std::vector<uint32_t>(order.begin() + static_cast<ptrdiff_t>(first), order.begin() + static_cast<ptrdiff_t>(end)),
+      rows);
 }
 
 RowSet MergeRuns(const Section& section, std::vector<Shipment> shipments, const StringPool& strings) {
@@ -207,7 +210,8 @@ RowSet MergeRuns(const Section& section, std::vector<Shipment> shipments, const 
   return rows;
 }
 
-RowBatch DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count, const StringPool& strings) {
+RowBatch DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count,
+                    const StringPool& strings) {
   RowBatch out;
   out.rows = count;
   for (size_t i = 0; i < columns.size(); ++i) {
@@ -215,12 +219,14 @@ RowBatch DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns
     ColumnVector v;
     v.type = columns[i].type;
     if (!c.null.empty()) {
-      v.null.assign(c.null.begin() + static_cast<ptrdiff_t>(first), c.null.begin() + static_cast<ptrdiff_t>(first + count));
+      v.null.assign(c.null.begin() + static_cast<ptrdiff_t>(first),
+                    c.null.begin() + static_cast<ptrdiff_t>(first + count));
     }
     switch (v.type.storage()) {
       case StorageClass::kInt:
       case StorageClass::kFloat:
-        v.fixed.assign(c.low.begin() + static_cast<ptrdiff_t>(first), c.low.begin() + static_cast<ptrdiff_t>(first + count));
+        v.fixed.assign(c.low.begin() + static_cast<ptrdiff_t>(first),
+                       c.low.begin() + static_cast<ptrdiff_t>(first + count));
         break;
       case StorageClass::kWide:
         v.wide.resize(count);

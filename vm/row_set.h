@@ -18,7 +18,8 @@ RowSet MakeRowSet(const std::vector<SqlType>& types);
 void AppendRows(RowSet* to, RowSet&& from);
 /// Appends rows [first, first + count) of `from`, which has the same columns.
 void AppendRange(RowSet* to, const RowSet& from, size_t first, size_t count);
-/// The rows of all shipments in the order of their units, which must be different ones, or of the shipments where they are equal.
+/// The rows of all shipments in the order of their units, which must be different ones, or of the shipments where they
+/// are equal.
 RowSet InUnitOrder(const Section& section, std::vector<Shipment> shipments);
 /// Adds a column with the number of each row's unit.
 void AppendUnitColumn(Shipment* shipment);
@@ -27,7 +28,8 @@ RowSet MergeRuns(const Section& section, std::vector<Shipment> shipments, const 
 /// Rows in the order and between the bounds that the section asks for. Text is compared through `strings`.
 void OrderAndLimit(const Section& section, const StringPool& strings, RowSet* rows);
 /// Rows [first, first + count) of the first `columns.size()` columns, decoded, with the result's types.
-RowBatch DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count, const StringPool& strings);
+RowBatch DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count,
+                    const StringPool& strings);
 
 /// One step of the hash of a key: a multiplication and a shift per word spread the low bits upward and back.
 inline uint64_t HashWord(uint64_t hash, int64_t word) {

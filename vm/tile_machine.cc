@@ -865,7 +865,9 @@ void TileMachine::DoNext(const Instruction& in) {
     return cursor[i] != kNoRow;
   });
   memcpy(saved, mask_, static_cast<size_t>(n_));
-  if (live_ > 0) next_ = in.p2;
+  if (live_ == 0) return;
+  cancelled_ = cancel_ != nullptr && cancel_->load(std::memory_order_relaxed);
+  next_ = in.p2;
 }
 
 /// Appends the live rows of registers r0 .. to `rows`.
@@ -907,6 +909,10 @@ void TileMachine::DoBuild(const Instruction&) {
 
 // ---- Groups ------------------------------------------------------------------------------------------------------------
 
+/// Rows that were masked off at Group and restored behind it reach an aggregate without a group of their own; where there is none at
+/// all, there is not even a stale one to add them to.
+static bool NoGroups(const Section& section, const GroupTable& table) { return section.keys > 0 && table.groups() == 0; }
+
 template <class M>
 void TileMachine::DoGroup(const Instruction& in) {
   if (in.p3 == 0) return;  // group 0, see DoFold
@@ -932,6 +938,7 @@ void TileMachine::DoGroup(const Instruction& in) {
 
 template <class M>
 void TileMachine::DoCountRows(const Instruction& in) {
+  if (NoGroups(section_, *sinks_.groups)) return;
   int64_t* counts = sinks_.groups->aggregates()[in.p1].narrow.data();
   if (section_.keys == 0) {
     counts[0] += live_;
@@ -942,6 +949,7 @@ void TileMachine::DoCountRows(const Instruction& in) {
 
 template <class M>
 void TileMachine::DoCountValues(const Instruction& in) {
+  if (NoGroups(section_, *sinks_.groups)) return;
   int64_t* counts = sinks_.groups->aggregates()[in.p1].narrow.data();
   const bool may = M::kWide ? w_may_be_null_ : a_may_be_null_;
   const uint8_t* nulls = M::kWide ? w_null_.data() : a_null_;
@@ -950,6 +958,7 @@ void TileMachine::DoCountValues(const Instruction& in) {
 
 template <class M>
 void TileMachine::DoFold(const Instruction& in) {
+  if (NoGroups(section_, *sinks_.groups)) return;
   using T = typename M::Type;
   using State = typename M::State;
   constexpr bool kWide = std::is_same_v<T, int128_t>;
@@ -1018,6 +1027,7 @@ void TileMachine::DoFold(const Instruction& in) {
 
 template <class M>
 void TileMachine::DoFoldText(const Instruction& in) {
+  if (NoGroups(section_, *sinks_.groups)) return;
   AggregateStates& states = sinks_.groups->aggregates()[in.p1];
   ForOnlyLive([&](int i) {
     if (a_may_be_null_ && a_null_[i] != 0) return;
@@ -1071,6 +1081,10 @@ Status TileMachine::RunTile(const BoundTablet& tablet, uint32_t first, int rows,
       error_ = LaneError::kNone;
       text_error_ = Status::Ok();
       return error;
+    }
+    if (cancelled_) {
+      cancelled_ = false;
+      return {ErrorCode::kCancelled, "canceling statement due to user request"};
     }
     if (in.op == Opcode::End) return Status::Ok();
   }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -44,6 +45,8 @@ class TileMachine {
   /// Runs the section over rows [first, first + rows) of `tablet`. On an error the sinks may hold part of the tile: the run is over.
   /// REQUIRES: 1 <= rows <= kTileRows.
   Status RunTile(const BoundTablet& tablet, uint32_t first, int rows, const TileSinks& sinks);
+  /// A flag that ends a tile with kCancelled: one tile of a product of large tables can take minutes. May be nullptr.
+  void StopOn(const std::atomic<bool>* cancel) { cancel_ = cancel; }
 
  private:
   /// Values of an operand for the live rows: an array, or one value for all (stride 0).
@@ -191,6 +194,8 @@ class TileMachine {
   bool sparse_ = false;
   uint16_t list_[kTileRows];  // the live rows if sparse_
   int next_ = 0;              // address of the next instruction
+  const std::atomic<bool>* cancel_ = nullptr;
+  bool cancelled_ = false;
   LaneError error_ = LaneError::kNone;
   Status text_error_;         // of FromText, with the text in it
 

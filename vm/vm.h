@@ -1,9 +1,9 @@
 // The virtual machine: runs verified programs over tablets. The public header of vm/.
 //
-// The machine, per tile of rows: a selection mask (one bit a row), accumulator A (64 bits and a NULL bit a row), accumulator
-// W (128 bits and a NULL bit a row), mask registers, registers, one cursor a row for each join table that was probed, one
-// group ordinal a row. An instruction is decoded once per tile. A tile is applied wholly or not at all. opcodes.def lists the
-// instructions, meaning.h says what they do to one row, OPCODES.md is the manual made from both.
+// The machine, per tile of rows: a selection mask (one bit a row), accumulator A (64 bits and a NULL bit a row),
+// accumulator W (128 bits and a NULL bit a row), mask registers, registers, one cursor a row for each join table that
+// was probed, one group ordinal a row. An instruction is decoded once per tile. A tile is applied wholly or not at all.
+// opcodes.def lists the instructions, meaning.h says what they do to one row, OPCODES.md is the manual made from both.
 //
 // The host interpreter is here; a GPU is another SectionBackend that runs the same sections.
 //
@@ -49,7 +49,8 @@ struct SectionStatistics {
   double kernel_milliseconds = 0;             ///< GPU: sum over its kernels
 };
 
-/// Where one rank's time went in one statement, and what it moved. Without ranks there is one, rank 0. Times are milliseconds.
+/// Where one rank's time went in one statement, and what it moved. Without ranks there is one, rank 0. Times are
+/// milliseconds.
 struct RankStatistics {
   int rank = 0;
   uint64_t rows_scanned = 0;       ///< of stored tables
@@ -58,22 +59,22 @@ struct RankStatistics {
   uint64_t bytes_read = 0;         ///< encoded bytes of the columns read
   uint64_t bytes_transferred = 0;  ///< to the GPU
   uint64_t bytes_sent = 0, bytes_received = 0;  ///< between ranks, tablets not counted
-  uint64_t bytes_scattered = 0;    ///< tablets: received from the master; master: sent
-  double compile = 0;              ///< master: text to program; others: parsing and verifying it
-  double scatter = 0;              ///< tablets on their way over MPI
-  double read = 0;                 ///< opening, checking and binding tablets, summed over the threads
-  double transfer = 0;             ///< to the GPU; 0 where it overlaps the kernels and cannot be told apart
-  double execute = 0;              ///< running sections, reading included
-  double gather = 0;               ///< sending, receiving and waiting for other ranks
-  double merge = 0;                ///< joining what came from other ranks, and the master's sections over that
-  double print = 0;                ///< master: taking the result's rows
+  uint64_t bytes_scattered = 0;                 ///< tablets: received from the master; master: sent
+  double compile = 0;                           ///< master: text to program; others: parsing and verifying it
+  double scatter = 0;                           ///< tablets on their way over MPI
+  double read = 0;                              ///< opening, checking and binding tablets, summed over the threads
+  double transfer = 0;  ///< to the GPU; 0 where it overlaps the kernels and cannot be told apart
+  double execute = 0;   ///< running sections, reading included
+  double gather = 0;    ///< sending, receiving and waiting for other ranks
+  double merge = 0;     ///< joining what came from other ranks, and the master's sections over that
+  double print = 0;     ///< master: taking the result's rows
   double total = 0;
 };
 
 struct RunStatistics {
   std::vector<SectionStatistics> sections;  ///< under a launcher: summed over the ranks, times those of the slowest
   RankStatistics mine;
-  std::vector<RankStatistics> ranks;        ///< by rank; filled by whoever knows the other ranks
+  std::vector<RankStatistics> ranks;  ///< by rank; filled by whoever knows the other ranks
   /// Ranks that scanned nothing of a stored table that had a tablet for each of them; 0 without ranks.
   uint64_t idle_shares = 0;
 };
@@ -94,14 +95,14 @@ class SectionBackend {
   virtual ~SectionBackend() = default;
   /// OK, or kUnsupported with the reason why this section cannot run here.
   virtual Status CanRun(const Program& program, int section) const = 0;
-  /// Runs a section with sink kRows or kGroups. Rows of kRows come in any order of tiles but complete; order, limit and offset are
-  /// applied by the caller. kGroups: `columns` are the keys, then the aggregates' final values (SUM, MIN, MAX without a value: NULL).
-  /// Without keys there is exactly one group.
+  /// Runs a section with sink kRows or kGroups. Rows of kRows come in any order of tiles but complete; order, limit and
+  /// offset are applied by the caller. kGroups: `columns` are the keys, then the aggregates' final values (SUM, MIN,
+  /// MAX without a value: NULL). Without keys there is exactly one group.
   virtual Result<RowSet> RunSection(const SectionContext& context) = 0;
 };
 
-/// How many of the rows beside it a unit of work made. Units of a source are numbered in the order of its rows, the same on all
-/// ranks, so that rows of many ranks can be put into the order in which one process makes them.
+/// How many of the rows beside it a unit of work made. Units of a source are numbered in the order of its rows, the
+/// same on all ranks, so that rows of many ranks can be put into the order in which one process makes them.
 struct UnitRows {
   uint64_t unit = 0;
   uint64_t rows = 0;
@@ -115,9 +116,9 @@ struct Shipment {
   bool last = true;             ///< in a stream: nothing follows
 };
 
-/// What ranks that run one program together tell each other (mpi/PROTOCOL.md). All ranks run the same sections in the same
-/// order, so every call that involves all of them is made by all of them, in the same order, whether or not they have failed.
-/// Called from the thread of Executor::Run.
+/// What ranks that run one program together tell each other (mpi/PROTOCOL.md). All ranks run the same sections in the
+/// same order, so every call that involves all of them is made by all of them, in the same order, whether or not they
+/// have failed. Called from the thread of Executor::Run.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -136,8 +137,8 @@ class Exchange {
   virtual Result<std::vector<Shipment>> AllGather(Shipment mine, StringPool* strings) = 0;
   /// All ranks: the master's rows become everybody's.
   virtual Result<RowSet> Broadcast(RowSet mine, StringPool* strings) = 0;
-  /// One shipment, or the reason why there is none, from one rank to another. Send may return before it has arrived, but never
-  /// has more than some messages under way. `wait`: return only when all that was sent has been taken.
+  /// One shipment, or the reason why there is none, from one rank to another. Send may return before it has arrived,
+  /// but never has more than some messages under way. `wait`: return only when all that was sent has been taken.
   virtual Status Send(int to, Result<Shipment> shipment, const StringPool& strings, bool wait) = 0;
   virtual Result<Shipment> Receive(int from, StringPool* strings) = 0;
   /// Tells the others that what they are doing is in vain: this rank has failed, or has all the rows that it needs.
@@ -147,11 +148,12 @@ class Exchange {
 };
 
 struct RunOptions {
-  Exchange* exchange = nullptr;                ///< nullptr: this process alone; not the same on two ranks
-  SectionBackend* gpu = nullptr;               ///< nullptr: everything on the host
-  bool gpu_required = false;                   ///< a section over a stored table that the GPU cannot run is an error
-  const std::atomic<bool>* cancel = nullptr;   ///< set by another thread; the run ends with kCancelled within some milliseconds
-  std::function<void(double)> progress;        ///< fraction done, 0..1, from any thread; may be empty
+  Exchange* exchange = nullptr;   ///< nullptr: this process alone; not the same on two ranks
+  SectionBackend* gpu = nullptr;  ///< nullptr: everything on the host
+  bool gpu_required = false;      ///< a section over a stored table that the GPU cannot run is an error
+  const std::atomic<bool>* cancel =
+      nullptr;  ///< set by another thread; the run ends with kCancelled within some milliseconds
+  std::function<void(double)> progress;  ///< fraction done, 0..1, from any thread; may be empty
 };
 
 /// Takes result rows, batch by batch, in order. An error ends the run and is returned by it.
@@ -165,8 +167,8 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Runs a verified program. Tables are found in `snapshot` by their id. Errors: SQL errors of live rows (overflow, bad
-  /// text ...), kCorrupt and kIo from tablets, kCancelled, kDevice.
+  /// Runs a verified program. Tables are found in `snapshot` by their id. Errors: SQL errors of live rows (overflow,
+  /// bad text ...), kCorrupt and kIo from tablets, kCancelled, kDevice.
   Status Run(const Program& program, const Snapshot& snapshot, const RunOptions& options, const RowConsumer& consume,
              RunStatistics* statistics);
   int threads() const;

@@ -1,0 +1,12 @@
+// The VM kernel with the opcodes of IsLean.
+
+#include "kernels/interpreter.cuh"
+#include "kernels/vm_kernel.h"
+
+namespace tessera::kernels {
+
+template __global__ void VmKernel<false>(const __grid_constant__ Launch launch);
+
+const void* LeanVmKernel() { return reinterpret_cast<const void*>(&VmKernel<false>); }
+
+}  // namespace tessera::kernels
