@@ -76,7 +76,8 @@ endif
 # from the header (XXH_INLINE_ALL), so the two never meet.
 LIBS := -lsqlite3 -l:libpg_query.a -ledit -ldl
 ifneq ($(NVCC),)
-CPPFLAGS += -isystem $(CUDA_HOME)/include
+# The kernels' host side alone sees CUDA's headers, so that with and without a toolkit the rest is the same objects.
+$(B)/obj/kernels/%.cc.o: CPPFLAGS += -isystem $(CUDA_HOME)/include
 LIBS += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt
 endif
 CCACHE := $(shell command -v ccache 2>/dev/null)

@@ -946,6 +946,7 @@ Status SectionBuilder::Compare(Function f, const Expr& a, const Expr& b) {
 }
 
 Status SectionBuilder::Keep(const Expr& e, bool truth) {
+  TESSERA_TRY(CheckLimits());  // here already: PredicateOn looks through all the code there is
   if (IsConstant(e)) {
     if (e.constant.null || IsTrueConstant(e) != truth) KeepNone();
     return Status::Ok();

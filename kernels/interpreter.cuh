@@ -125,72 +125,70 @@ __device__ __forceinline__ void RotateBy4(V (&v)[kRows]) {
   v[kRows - 4] = v0, v[kRows - 3] = v1, v[kRows - 2] = v2, v[kRows - 1] = v3;
 }
 
-/// The thread's vectors of four codes (of two, if they have 8 bytes) in a stream; indices must be constants.
-template <bool kOnDemand, class V>
-class OwnVectors {
- public:
-  __device__ __forceinline__ OwnVectors(const uint8_t* stream, uint32_t thread) : p_(reinterpret_cast<const V*>(stream) + thread * kEach) {
+/// The thread's vectors of a stream: part i of the vectors of row group g is [g][i]. kOnDemand: the stream is in device memory, and only
+/// groups of four rows with a live one are read (the others are zeros); otherwise it is in the ring. All loads come before the first use.
+template <bool kOnDemand, class V, uint32_t kEach = 1>
+struct OwnVectors {
+  V at[4][kEach];
+
+  __device__ __forceinline__ OwnVectors(const uint8_t* stream, uint32_t thread, uint32_t live) {
+    const V* p = reinterpret_cast<const V*>(stream) + thread * kEach;
     // Or else index and thread are added first, two more instructions a load. (A shared address must stay known as one.)
-    if constexpr (kOnDemand) asm("" : "+l"(p_));
-  }
-  /// Part `part` of the vectors of row group g.
-  __device__ __forceinline__ V Load(uint32_t g, uint32_t part = 0) const {
-    const V* p = p_ + g * kThreads * kEach + part;
-    if constexpr (kOnDemand) {
-      return __ldg(p);
-    } else {
-      return *p;
+    if constexpr (kOnDemand) asm("" : "+l"(p));
+#pragma unroll
+    for (uint32_t g = 0; g < 4; ++g) {
+#pragma unroll
+      for (uint32_t i = 0; i < kEach; ++i) {
+        const V* from = p + g * kThreads * kEach + i;
+        if constexpr (kOnDemand) {
+          at[g][i] = V{};
+          if ((live >> (4 * g) & 15) != 0) at[g][i] = __ldg(from);
+        } else {
+          at[g][i] = *from;
+        }
+      }
     }
   }
-
- private:
-  static constexpr uint32_t kEach = std::is_same_v<V, ulonglong2> ? 2 : 1;
-  const V* p_;
 };
 
-/// base + code for the thread's rows; codes have `width` bytes (not 16). kOnDemand: `p` is in device memory and only vectors of four
-/// rows with a live one are read; otherwise it is in the ring.
+/// base + code for the thread's rows; codes have `width` bytes (not 16).
 template <bool kOnDemand>
 __device__ __forceinline__ void LoadCodes(const uint8_t* p, uint32_t width, uint32_t thread, uint32_t live, uint64_t base, int64_t (&v)[kRows]) {
   auto set = [&](uint32_t i, uint64_t code) { v[i] = static_cast<int64_t>(base + code); };
   switch (width) {
     case 1: {
-      const OwnVectors<kOnDemand, uint32_t> codes(p, thread);
+      const OwnVectors<kOnDemand, uint32_t> codes(p, thread, live);
 #pragma unroll
       for (uint32_t g = 0; g < 4; ++g) {
-        if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
-        const uint32_t c = codes.Load(g);
+        const uint32_t c = codes.at[g][0];
         set(4 * g, c & 255), set(4 * g + 1, c >> 8 & 255), set(4 * g + 2, c >> 16 & 255), set(4 * g + 3, c >> 24);
       }
       break;
     }
     case 2: {
-      const OwnVectors<kOnDemand, uint2> codes(p, thread);
+      const OwnVectors<kOnDemand, uint2> codes(p, thread, live);
 #pragma unroll
       for (uint32_t g = 0; g < 4; ++g) {
-        if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
-        const uint2 c = codes.Load(g);
+        const uint2 c = codes.at[g][0];
         set(4 * g, c.x & 65535), set(4 * g + 1, c.x >> 16), set(4 * g + 2, c.y & 65535), set(4 * g + 3, c.y >> 16);
       }
       break;
     }
     case 4: {
-      const OwnVectors<kOnDemand, uint4> codes(p, thread);
+      const OwnVectors<kOnDemand, uint4> codes(p, thread, live);
 #pragma unroll
       for (uint32_t g = 0; g < 4; ++g) {
-        if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
-        const uint4 c = codes.Load(g);
+        const uint4 c = codes.at[g][0];
         set(4 * g, c.x), set(4 * g + 1, c.y), set(4 * g + 2, c.z), set(4 * g + 3, c.w);
       }
       break;
     }
     default: {
-      const OwnVectors<kOnDemand, ulonglong2> codes(p, thread);
+      const OwnVectors<kOnDemand, ulonglong2, 2> codes(p, thread, live);
 #pragma unroll
       for (uint32_t g = 0; g < 4; ++g) {
-        if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
-        const ulonglong2 c = codes.Load(g), d = codes.Load(g, 1);
-        set(4 * g, c.x), set(4 * g + 1, c.y), set(4 * g + 2, d.x), set(4 * g + 3, d.y);
+        set(4 * g, codes.at[g][0].x), set(4 * g + 1, codes.at[g][0].y);
+        set(4 * g + 2, codes.at[g][1].x), set(4 * g + 3, codes.at[g][1].y);
       }
     }
   }
@@ -209,11 +207,10 @@ __device__ __forceinline__ uint32_t TestRange(const uint8_t* p, uint32_t width, 
   uint32_t fail = 0;
   if (width == 1) {
     const uint32_t top_low = low << 24, not_span = ~(span << 24 | 0xFFFFFF);
-    const OwnVectors<kOnDemand, uint32_t> codes(p, thread);
+    const OwnVectors<kOnDemand, uint32_t> codes(p, thread, live);
 #pragma unroll
     for (uint32_t g = 0; g < 4; ++g) {
-      if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
-      const uint32_t c = codes.Load(g);
+      const uint32_t c = codes.at[g][0];
       uint32_t bits = 0;
       ShiftIn(bits, c - top_low, not_span);
       ShiftIn(bits, c * 0x100u - top_low, not_span);
@@ -223,11 +220,10 @@ __device__ __forceinline__ uint32_t TestRange(const uint8_t* p, uint32_t width, 
     }
   } else if (width == 2) {
     const uint32_t top_low = low << 16, not_span = ~(span << 16 | 0xFFFF);
-    const OwnVectors<kOnDemand, uint2> codes(p, thread);
+    const OwnVectors<kOnDemand, uint2> codes(p, thread, live);
 #pragma unroll
     for (uint32_t g = 0; g < 4; ++g) {
-      if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
-      const uint2 c = codes.Load(g);
+      const uint2 c = codes.at[g][0];
       uint32_t bits = 0;
       ShiftIn(bits, c.y - top_low, not_span);
       ShiftIn(bits, c.y * 0x10000u - top_low, not_span);
@@ -237,11 +233,10 @@ __device__ __forceinline__ uint32_t TestRange(const uint8_t* p, uint32_t width, 
     }
   } else {
     const uint32_t not_span = ~span;
-    const OwnVectors<kOnDemand, uint4> codes(p, thread);
+    const OwnVectors<kOnDemand, uint4> codes(p, thread, live);
 #pragma unroll
     for (uint32_t g = 0; g < 4; ++g) {
-      if (kOnDemand && (live >> (4 * g) & 15) == 0) continue;
-      const uint4 c = codes.Load(g);
+      const uint4 c = codes.at[g][0];
       uint32_t bits = 0;
       ShiftIn(bits, c.w - low, not_span);
       ShiftIn(bits, c.z - low, not_span);
@@ -362,6 +357,7 @@ struct Machine {
     if (head.width != 0) {
       FetchCodes(head.codes, head.stage, head.width, base, v);
     } else {
+      asm volatile("");  // or else these 32 moves are made before every branch to the codes
 #pragma unroll
       for (uint32_t i = 0; i < kRows; ++i) v[i] = static_cast<int64_t>(base);
     }
@@ -747,22 +743,34 @@ struct Machine {
 
   // ---- Groups ----------------------------------------------------------------------------------------------------------
 
-  /// The key of row i, whose parts are in registers.
+  /// The key of row i, whose parts are in registers. Its hash, NULL bits and first word are kept: one key of 64 bits, the usual case, is
+  /// compared without reading it again.
   struct RowKey {
     const Machine& machine;
     uint32_t i;
+    uint64_t nulls = 0, first = 0, hash;
 
-    /// f(word) for each word after the NULL bits; a NULL key gives zeros. Returns the NULL bits.
+    __device__ __forceinline__ RowKey(const Machine& m, uint32_t row) : machine(m), i(row) {
+      KeyHash h;
+      uint32_t count = 0;
+      Words([&](uint64_t w) {
+        h.Add(w);
+        if (count++ == 0) first = w;
+      }, &nulls);
+      h.Add(nulls);
+      hash = h.Finish();
+    }
+    /// f(word) for each word after the NULL bits; a NULL key gives zeros.
     template <class F>
-    __device__ __forceinline__ uint64_t Words(F f) const {
-      uint64_t nulls = 0;
+    __device__ __forceinline__ void Words(F f, uint64_t* null_bits) const {
+      uint64_t bits = 0;
       const uint32_t keys = machine.launch.keys;
 #pragma unroll 1
       for (uint32_t k = 0; k < keys; ++k) {
         const uint32_t place = machine.launch.key_places[k];
         uint8_t* r = machine.Register(place);
         const bool is_null = (*RegisterNulls(r, machine.thread) >> i & 1) != 0;
-        nulls |= static_cast<uint64_t>(is_null) << k;
+        bits |= static_cast<uint64_t>(is_null) << k;
         if ((place & kWidePlace) != 0) {
           const longlong2 v = RegisterValues<longlong2>(r, machine.thread)[i * kThreads];
           f(is_null ? 0 : static_cast<uint64_t>(v.x));
@@ -771,30 +779,30 @@ struct Machine {
           f(is_null ? 0 : static_cast<uint64_t>(RegisterValues<int64_t>(r, machine.thread)[i * kThreads]));
         }
       }
-      return nulls;
+      *null_bits = bits;
     }
-    __device__ __forceinline__ uint64_t Hash() const {
-      KeyHash hash;
-      const uint64_t nulls = Words([&](uint64_t w) { hash.Add(w); });
-      hash.Add(nulls);
-      return hash.Finish();
+    /// `load` reads a word of a record.
+    template <class Word, class Load>
+    __device__ __forceinline__ bool EqualsLoaded(Word* record, Load load) const {
+      if (load(record) != nulls || load(record + 1) != first) return false;
+      if (machine.launch.groups.record_words == 2) return true;
+      bool equal = true;
+      Word* at = record + 1;
+      uint64_t ignored;
+      Words([&](uint64_t w) { equal &= load(at++) == w; }, &ignored);
+      return equal;
     }
     __device__ __forceinline__ bool Equals(const uint64_t* record) const {
-      bool equal = true;
-      const uint64_t* at = record + 1;
-      const uint64_t nulls = Words([&](uint64_t w) { equal &= __ldcg(reinterpret_cast<const unsigned long long*>(at++)) == w; });
-      return equal && __ldcg(reinterpret_cast<const unsigned long long*>(record)) == nulls;
+      return EqualsLoaded(record, [](const uint64_t* p) { return __ldcg(reinterpret_cast<const unsigned long long*>(p)); });
     }
     __device__ __forceinline__ bool EqualsPrivate(const volatile uint64_t* record) const {
-      bool equal = true;
-      const volatile uint64_t* at = record + 1;
-      const uint64_t nulls = Words([&](uint64_t w) { equal &= *at++ == w; });
-      return equal && *record == nulls;
+      return EqualsLoaded(record, [](const volatile uint64_t* p) { return *p; });
     }
     template <class Word>
     __device__ __forceinline__ void Write(Word* record) const {
       Word* at = record + 1;
-      const uint64_t nulls = Words([&](uint64_t w) { *at++ = w; });
+      uint64_t ignored;
+      Words([&](uint64_t w) { *at++ = w; }, &ignored);
       *record = nulls;
     }
   };
@@ -900,8 +908,8 @@ struct Machine {
     for (uint32_t i = 0; i < kRows; ++i) {
       // The lanes come together after each step: left to themselves they would go through the next ones one by one.
       const bool wanted = (live >> i & 1) != 0 && !no_room;
-      const RowKey key{*this, i};
-      const uint64_t hash = key.Hash();
+      const RowKey key(*this, i);
+      const uint64_t hash = key.hash;
       uint32_t ordinal = kNowhere;
       if (wanted && launch.private_groups != 0) ordinal = FindPrivate(key, hash);
       __syncwarp();
@@ -1278,22 +1286,24 @@ struct Machine {
       next += sizeof(DeviceInstruction);
       const InstructionHead head = LoadHead(Code(at).head);
       const Op op = head.op;
-      // Without a value on every path the operand counts as live from one instruction to the next: 900 bytes of spills.
       OperandRows b;
-#pragma unroll
-      for (uint32_t i = 0; i < kRows; ++i) b.v[i] = 0;
       b.null = 0;
       failed = 0;
       if (op == Op::Filter) {
         const PredicateRecord& p = Predicate(head.p1);
         const PredicateHead predicate = LoadHead(p.head);
         if (FilterNarrow(p, predicate)) continue;
-        if (predicate.width <= 8) FetchCodes(predicate.codes, predicate.stage, predicate.width, 0, b.v);
+        FetchCodes(predicate.codes, predicate.stage, predicate.width, 0, b.v);
       } else if (op == Op::Load) {
         null = Fetch(Code(at), head, a);
         continue;
       } else if (head.source != OperandSource::kNone) {
         b.null = Fetch(Code(at), head, b.v);
+      } else {
+        // Without a value on every path the operand counts as live from one instruction to the next: 900 bytes of spills.
+        asm volatile("");
+#pragma unroll
+        for (uint32_t i = 0; i < kRows; ++i) b.v[i] = 0;
       }
       // What the head said is not kept in registers for the shapes; the few that need more of it read it again.
       asm volatile("" : "+r"(at));

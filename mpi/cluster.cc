@@ -588,7 +588,7 @@ std::string RanksText(const vm::Program& program, const Snapshot& snapshot, int 
       bool by_tablets = false;
       for (const auto& table : snapshot.tables) {
         if (table->id == program.tables[static_cast<size_t>(s.source)].id)
-          by_tablets = SharedByTablets(*table, ranks, settings.replicate_below);
+          by_tablets = vm::SharedByTablets(*table, ranks, settings.replicate_below);
       }
       how = by_tablets ? "shared by tablets" : "on every rank, shared by tiles";
     } else {

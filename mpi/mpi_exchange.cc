@@ -32,6 +32,7 @@ void MpiExchange::Begin(uint64_t number, uint64_t replicate_below, uint64_t broa
   cancel_ = cancel;
   gather_milliseconds_ = 0;
   stop_sent_ = false;
+  agreed_ = Status::Ok();
   messenger_.SetWhileWaiting([this] {
     if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) Stop();
   });
@@ -40,6 +41,7 @@ void MpiExchange::Begin(uint64_t number, uint64_t replicate_below, uint64_t broa
 void MpiExchange::End() { messenger_.SetWhileWaiting({}); }
 
 Status MpiExchange::Agree(const Status& mine) {
+  if (!agreed_.ok()) return agreed_;
   const Timer timer(&gather_milliseconds_);
   // The least number wins: errors before cancellations, which are what errors elsewhere cause, and lower ranks before
   // higher ones.
@@ -61,9 +63,9 @@ Status MpiExchange::Agree(const Status& mine) {
   }
   messenger_.BroadcastBytes(owner, &message);
   WireReader in(message);
-  Status status = ReadStatus(&in);
-  TESSERA_TRY(in.End());
-  return status;
+  agreed_ = ReadStatus(&in);
+  if (Status end = in.End(); !end.ok()) agreed_ = std::move(end);
+  return agreed_;
 }
 
 Result<uint64_t> MpiExchange::Sum(uint64_t mine) {

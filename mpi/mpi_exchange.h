@@ -44,6 +44,7 @@ class MpiExchange final : public vm::Exchange {
   double gather_milliseconds_ = 0;
   uint64_t latest_stop_ = 0;  ///< the greatest number of a program that another rank has stopped
   bool stop_sent_ = false;
+  Status agreed_;  ///< the error that all ranks have agreed on: the program is over, and they need not say so again
   struct StopMessage {
     uint64_t number;
     std::vector<Transport::Request> requests;

@@ -28,12 +28,6 @@ class AbsentTablet final : public Tablet {
 
 }  // namespace
 
-bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below) {
-  uint64_t bytes = 0;
-  for (const ColumnStatistics& c : table.statistics) bytes += c.encoded_bytes;
-  return table.tablets.size() >= static_cast<size_t>(ranks) && bytes >= replicate_below;
-}
-
 Status WriteTables(const vm::Program& program, const Snapshot& snapshot, WireWriter* out) {
   // All that there are, so that the others can forget the rest.
   std::vector<int64_t> alive;
@@ -105,7 +99,7 @@ Result<std::shared_ptr<const Snapshot>> RankTablets::Take(WireReader* in, int ra
       info->tablets.push_back(std::move(tablet));
     }
     known.tablets = std::move(kept);
-    const bool by_tablets = SharedByTablets(*info, ranks, replicate_below);
+    const bool by_tablets = vm::SharedByTablets(*info, ranks, replicate_below);
     for (size_t i = 0; i < identities.size(); ++i) {
       if (info->tablets[i] != nullptr) continue;
       if (!by_tablets || i % static_cast<size_t>(ranks) == static_cast<size_t>(rank))

@@ -19,9 +19,6 @@ namespace tessera {
 /// Writes what other ranks need to know of the tables that the program reads.
 Status WriteTables(const vm::Program& program, const Snapshot& snapshot, WireWriter* out);
 
-/// Whether the ranks share the table by whole tablets in turn: otherwise every rank has all of it.
-bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below);
-
 class RankTablets {
  public:
   /// A tablet that has to come from the master.

@@ -1,5 +1,5 @@
-// The functions of vm/meaning.h that have their own arithmetic, against other ways to compute the same: the calendar against
-// std::chrono for every day there is, overflow and rounding division against wider integers and brute force.
+// The functions of vm/meaning.h that have their own arithmetic, against other ways to compute the same: the calendar
+// against std::chrono for every day there is, overflow and rounding division against wider integers and brute force.
 #include "vm/meaning.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,9 @@ using std::chrono::year_month_day;
 
 year_month_day CalendarDay(int64_t day) { return year_month_day{sys_days(days(static_cast<int>(day)))}; }
 int64_t DayNumber(int year, unsigned month, unsigned day) {
-  return sys_days(std::chrono::year(year) / std::chrono::month(month) / std::chrono::day(day)).time_since_epoch().count();
+  return sys_days(std::chrono::year(year) / std::chrono::month(month) / std::chrono::day(day))
+      .time_since_epoch()
+      .count();
 }
 int64_t Part(int64_t day, DatePart part) { return PartOfDate(day, static_cast<int>(part)); }
 
@@ -66,7 +68,8 @@ TEST(Calendar, EveryDayFromYear1To9999) {
 TEST(Calendar, MonthLengths) {
   for (int year = 1; year <= 9999; ++year) {
     for (unsigned month = 1; month <= 12; ++month) {
-      const std::chrono::year_month_day_last last{std::chrono::year(year), std::chrono::month_day_last(std::chrono::month(month))};
+      const std::chrono::year_month_day_last last{std::chrono::year(year),
+                                                  std::chrono::month_day_last(std::chrono::month(month))};
       ASSERT_EQ(MonthLength(year, static_cast<int>(month)), static_cast<int>(static_cast<unsigned>(last.day())));
     }
   }
@@ -75,7 +78,8 @@ TEST(Calendar, MonthLengths) {
 TEST(Calendar, AddMonthsCutsTheDay) {
   auto check = [](int64_t day, int64_t months) {
     const year_month_day from = CalendarDay(day);
-    const int64_t index = int64_t{static_cast<int>(from.year())} * 12 + static_cast<unsigned>(from.month()) - 1 + months;
+    const int64_t index =
+        int64_t{static_cast<int>(from.year())} * 12 + static_cast<unsigned>(from.month()) - 1 + months;
     Lane lane;
     const int64_t got = AddMonths(day, months, lane);
     if (index < 12 || index >= 120000) {
@@ -136,7 +140,8 @@ TEST(Calendar, PartsOfATimestamp) {
 // The interpreters run a meaning on masked-off rows too, whatever bits they hold. UBSan makes this test one.
 TEST(Calendar, AnyBitsAreSafe) {
   volatile int64_t sink = 0;  // what nobody reads, the compiler does not compute
-  for (int64_t v : {kInt64Min, kInt64Min + 1, -kMicrosPerDay, int64_t{-1}, int64_t{0}, int64_t{1}, kInt64Max - 719468, kInt64Max - 1, kInt64Max}) {
+  for (int64_t v : {kInt64Min, kInt64Min + 1, -kMicrosPerDay, int64_t{-1}, int64_t{0}, int64_t{1}, kInt64Max - 719468,
+                    kInt64Max - 1, kInt64Max}) {
     for (int field = 0; field <= static_cast<int>(DatePart::kEpoch); ++field) {
       Lane lane;
       sink = meaning::DatePartD::Apply(v, field, lane);
@@ -151,7 +156,8 @@ TEST(Calendar, AnyBitsAreSafe) {
 
 TEST(FloorDivision, NegativeAndExtreme) {
   for (int64_t b : {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{7}, int64_t{400}, kMicrosPerDay}) {
-    for (int64_t a : {kInt64Min, kInt64Min + 1, kInt64Min + b, int64_t{-8}, int64_t{-7}, int64_t{-1}, int64_t{0}, int64_t{1}, int64_t{7}, kInt64Max}) {
+    for (int64_t a : {kInt64Min, kInt64Min + 1, kInt64Min + b, int64_t{-8}, int64_t{-7}, int64_t{-1}, int64_t{0},
+                      int64_t{1}, int64_t{7}, kInt64Max}) {
       int128_t q = static_cast<int128_t>(a) / b;
       if (q * b > a) --q;
       EXPECT_EQ(FloorDiv(a, b), static_cast<int64_t>(q)) << a << " / " << b;
@@ -238,8 +244,8 @@ TYPED_TEST(Arithmetic, Division) {
   for (const auto& [x, y] : Pairs<T>()) {
     const T a = x, b = y;
     Lane truncating, rounding, flooring, remainder;
-    const T t = DivideTruncating(a, b, truncating), r = DivideRounding(a, b, rounding), f = DivideFlooring(a, b, flooring),
-            m = Remainder(a, b, remainder);
+    const T t = DivideTruncating(a, b, truncating), r = DivideRounding(a, b, rounding),
+            f = DivideFlooring(a, b, flooring), m = Remainder(a, b, remainder);
     if (b == 0) {
       ASSERT_TRUE(truncating.null && rounding.null && flooring.null && remainder.null);
       continue;
@@ -276,7 +282,8 @@ TEST(Division, EverySmallPairByBruteForce) {
       ASSERT_EQ(DivideRounding(a, b, lane), static_cast<int64_t>(std::round(exact))) << a << " / " << b;
       ASSERT_EQ(DivideFlooring(a, b, lane), static_cast<int64_t>(std::floor(exact)));
       ASSERT_EQ(DivideTruncating(a, b, lane), static_cast<int64_t>(std::trunc(exact)));
-      ASSERT_EQ(DivideRounding(static_cast<int128_t>(a), static_cast<int128_t>(b), lane), static_cast<int64_t>(std::round(exact)));
+      ASSERT_EQ(DivideRounding(static_cast<int128_t>(a), static_cast<int128_t>(b), lane),
+                static_cast<int64_t>(std::round(exact)));
     }
   }
 }
@@ -341,10 +348,20 @@ TEST(Conversion, DoubleToInteger) {
     int64_t want;
     bool error;
   };
-  const Case cases[] = {{0.5, 0, false},   {1.5, 2, false},    {2.5, 2, false}, {-0.5, 0, false}, {-1.5, -2, false}, {-2.5, -2, false},
-                        {9223372036854774784.0, 9223372036854774784, false}, {-9223372036854775808.0, kInt64Min, false},
-                        {9223372036854775808.0, 0, true}, {-9223372036854777856.0, 0, true}, {std::nan(""), 0, true}, {INFINITY, 0, true},
-                        {-INFINITY, 0, true}, {5e-324, 0, false}};
+  const Case cases[] = {{0.5, 0, false},
+                        {1.5, 2, false},
+                        {2.5, 2, false},
+                        {-0.5, 0, false},
+                        {-1.5, -2, false},
+                        {-2.5, -2, false},
+                        {9223372036854774784.0, 9223372036854774784, false},
+                        {-9223372036854775808.0, kInt64Min, false},
+                        {9223372036854775808.0, 0, true},
+                        {-9223372036854777856.0, 0, true},
+                        {std::nan(""), 0, true},
+                        {INFINITY, 0, true},
+                        {-INFINITY, 0, true},
+                        {5e-324, 0, false}};
   for (const Case& c : cases) {
     Lane lane;
     const int64_t got = meaning::FToI::Apply(c.v, lane);
@@ -357,7 +374,8 @@ TEST(Conversion, DoubleToInteger) {
 
 TEST(Floats, OrderedFormIsMonotonous) {
   const double inf = std::numeric_limits<double>::infinity(), denormal = 5e-324;
-  const std::vector<double> ascending = {-inf, -1e308, -1.0, -1e-300, -denormal, -0.0, 0.0, denormal, 1e-300, 1.0, 1e308, inf, std::nan("")};
+  const std::vector<double> ascending = {-inf,     -1e308, -1.0, -1e-300, -denormal, -0.0,        0.0,
+                                         denormal, 1e-300, 1.0,  1e308,   inf,       std::nan("")};
   for (size_t i = 0; i < ascending.size(); ++i) {
     for (size_t k = 0; k < ascending.size(); ++k) {
       EXPECT_EQ(OrderedFloat(ascending[i]) < OrderedFloat(ascending[k]), i < k);
@@ -365,7 +383,8 @@ TEST(Floats, OrderedFormIsMonotonous) {
       EXPECT_EQ(FloatLess(ascending[i], ascending[k]), i < k && !both_zero);
       EXPECT_EQ(FloatEqual(ascending[i], ascending[k]), i == k || both_zero);
     }
-    EXPECT_EQ(std::bit_cast<uint64_t>(FromOrderedFloat(OrderedFloat(ascending[i]))), std::bit_cast<uint64_t>(ascending[i]));
+    EXPECT_EQ(std::bit_cast<uint64_t>(FromOrderedFloat(OrderedFloat(ascending[i]))),
+              std::bit_cast<uint64_t>(ascending[i]));
   }
   Lane lane;
   EXPECT_EQ(std::bit_cast<uint64_t>(meaning::CanonF::Apply(-0.0, lane)), 0u);
@@ -379,9 +398,20 @@ TEST(Floats, RoundDigits) {
     int digits;
     double want;
   };
-  const Case cases[] = {{2.5, 0, 3},     {-2.5, 0, -3},     {1.25, 1, 1.3},     {-1.25, 1, -1.3}, {1234.5678, 2, 1234.57}, {1250, -2, 1300},
-                        {-1250, -2, -1300}, {0.4, 0, 0},     {1e300, 2, 1e300},  {1e300, -2, 1e300}, {49, -2, 0},          {50, -2, 100},
-                        {INFINITY, 3, INFINITY}, {-INFINITY, -3, -INFINITY}};
+  const Case cases[] = {{2.5, 0, 3},
+                        {-2.5, 0, -3},
+                        {1.25, 1, 1.3},
+                        {-1.25, 1, -1.3},
+                        {1234.5678, 2, 1234.57},
+                        {1250, -2, 1300},
+                        {-1250, -2, -1300},
+                        {0.4, 0, 0},
+                        {1e300, 2, 1e300},
+                        {1e300, -2, 1e300},
+                        {49, -2, 0},
+                        {50, -2, 100},
+                        {INFINITY, 3, INFINITY},
+                        {-INFINITY, -3, -INFINITY}};
   for (const Case& c : cases) {
     Lane lane;
     EXPECT_DOUBLE_EQ(meaning::RoundDigitsF::Apply(c.v, c.digits, lane), c.want) << c.v << " to " << c.digits;

@@ -36,9 +36,7 @@ Status Misfit(const ChunkForm& form, const std::string& why) {
   return {ErrorCode::kInternal, "memory tablet: " + form.ToString() + ": " + why};
 }
 
-uint128_t AllOnes(int width) {
-  return width == 16 ? ~uint128_t{0} : (uint128_t{1} << (8 * width)) - 1;
-}
+uint128_t AllOnes(int width) { return width == 16 ? ~uint128_t{0} : (uint128_t{1} << (8 * width)) - 1; }
 
 void PutCode(uint8_t* codes, int width, size_t row, uint128_t code) {
   memcpy(codes + row * static_cast<size_t>(width), &code, static_cast<size_t>(width));
@@ -49,9 +47,13 @@ void PutCode(uint8_t* codes, int width, size_t row, uint128_t code) {
 std::string ChunkForm::ToString() const {
   std::string out;
   switch (encoding) {
-    case Encoding::kConstant: return "constant";
-    case Encoding::kPlain: return "plain";
-    case Encoding::kDictionary: out = "dictionary" + std::to_string(width); break;
+    case Encoding::kConstant:
+      return "constant";
+    case Encoding::kPlain:
+      return "plain";
+    case Encoding::kDictionary:
+      out = "dictionary" + std::to_string(width);
+      break;
     case Encoding::kFrame:
       out = "frame" + std::to_string(width);
       if (base) {
@@ -67,15 +69,19 @@ std::string ChunkForm::ToString() const {
 
 size_t RowsOf(const ColumnVector& values) {
   switch (values.type.storage()) {
-    case StorageClass::kText: return values.offsets.empty() ? 0 : values.offsets.size() - 1;
-    case StorageClass::kWide: return values.wide.size();
-    default: return values.fixed.size();
+    case StorageClass::kText:
+      return values.offsets.empty() ? 0 : values.offsets.size() - 1;
+    case StorageClass::kWide:
+      return values.wide.size();
+    default:
+      return values.fixed.size();
   }
 }
 
 int128_t OrderedValue(const ColumnVector& values, size_t row) {
   if (values.type.storage() == StorageClass::kWide) return values.wide[row];
-  if (values.type.id == TypeId::kReal) return OrderedFloat32(static_cast<float>(std::bit_cast<double>(values.fixed[row])));
+  if (values.type.id == TypeId::kReal)
+    return OrderedFloat32(static_cast<float>(std::bit_cast<double>(values.fixed[row])));
   if (values.type.id == TypeId::kDouble) return OrderedFloat(std::bit_cast<double>(values.fixed[row]));
   return values.fixed[row];
 }
@@ -102,7 +108,8 @@ struct MemoryTablet::Stored {
 };
 
 /// Chooses the NULL code; `used` is read for kGap only.
-Status MemoryTablet::Stored::SetNullCode(const ChunkForm& form, uint128_t greatest, const std::vector<uint128_t>& used) {
+Status MemoryTablet::Stored::SetNullCode(const ChunkForm& form, uint128_t greatest,
+                                         const std::vector<uint128_t>& used) {
   const uint128_t last = AllOnes(form.width);
   uint128_t code = last;
   switch (form.null_code) {
@@ -135,7 +142,8 @@ Status MemoryTablet::Stored::SetNullCode(const ChunkForm& form, uint128_t greate
   return Status::Ok();
 }
 
-Status MemoryTablet::Stored::EncodeNumbers(const ColumnVector& values, const ChunkForm& form, size_t begin, uint32_t rows) {
+Status MemoryTablet::Stored::EncodeNumbers(const ColumnVector& values, const ChunkForm& form, size_t begin,
+                                           uint32_t rows) {
   bool any = false;
   for (size_t i = begin; i < begin + rows; ++i) {
     if (values.IsNull(i)) {
@@ -178,7 +186,8 @@ Status MemoryTablet::Stored::EncodeNumbers(const ColumnVector& values, const Chu
   const uint128_t null = form.width == 16 ? static_cast<uint128_t>(chunk.null_code_wide) : chunk.null_code;
   for (uint32_t r = 0; r < rows; ++r) {
     const size_t i = begin + r;
-    PutCode(codes.data.get(), form.width, r, values.IsNull(i) ? null : static_cast<uint128_t>(OrderedValue(values, i)) - base);
+    PutCode(codes.data.get(), form.width, r,
+            values.IsNull(i) ? null : static_cast<uint128_t>(OrderedValue(values, i)) - base);
   }
   return Status::Ok();
 }
@@ -198,7 +207,8 @@ void MemoryTablet::Stored::SetEntries(const std::vector<std::string_view>& entri
   memcpy(offsets.data.get() + entries.size() * sizeof at, &at, sizeof at);
 }
 
-Status MemoryTablet::Stored::EncodeText(const ColumnVector& values, const ChunkForm& form, size_t begin, uint32_t rows) {
+Status MemoryTablet::Stored::EncodeText(const ColumnVector& values, const ChunkForm& form, size_t begin,
+                                        uint32_t rows) {
   std::vector<std::string_view> sorted, plain;
   {
     std::unordered_set<std::string_view> set;
@@ -216,7 +226,8 @@ Status MemoryTablet::Stored::EncodeText(const ColumnVector& values, const ChunkF
   }
   switch (form.encoding) {
     case Encoding::kConstant:
-      if ((chunk.null_count != 0 && chunk.null_count != rows) || sorted.size() > 1) return Misfit(form, "values differ");
+      if ((chunk.null_count != 0 && chunk.null_count != rows) || sorted.size() > 1)
+        return Misfit(form, "values differ");
       chunk.has_nulls = chunk.null_count != 0;
       if (!sorted.empty()) chunk.min = chunk.max = 0;
       SetEntries(sorted);
@@ -275,8 +286,9 @@ Result<std::shared_ptr<const MemoryTablet>> MemoryTablet::Make(const std::vector
     chunk.type = columns[c]->type;
     chunk.encoding = forms[c].encoding;
     chunk.rows = rows;
-    Status status = chunk.type.storage() == StorageClass::kText ? stored->EncodeText(*columns[c], forms[c], begin, rows)
-                                                                : stored->EncodeNumbers(*columns[c], forms[c], begin, rows);
+    Status status = chunk.type.storage() == StorageClass::kText
+                        ? stored->EncodeText(*columns[c], forms[c], begin, rows)
+                        : stored->EncodeNumbers(*columns[c], forms[c], begin, rows);
     if (!status.ok()) return status;
     if (stored->codes.data) chunk.codes = stored->codes.data.get();
     chunk.codes_bytes = stored->codes.bytes;
@@ -298,7 +310,8 @@ Result<const Chunk*> MemoryTablet::Chunk(int column) const {
   return &chunks_[static_cast<size_t>(column)]->chunk;
 }
 
-Result<std::shared_ptr<const TableInfo>> MakeMemoryTable(int64_t id, std::string name, const std::vector<MemoryColumn>& columns,
+Result<std::shared_ptr<const TableInfo>> MakeMemoryTable(int64_t id, std::string name,
+                                                         const std::vector<MemoryColumn>& columns,
                                                          uint32_t tablet_rows) {
   auto table = std::make_shared<TableInfo>();
   table->id = id;

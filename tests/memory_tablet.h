@@ -1,6 +1,7 @@
-// Tablets in memory, for tests: typed values, stored under an encoding, code width, base and NULL code that the test chooses.
-// Streams are laid out as tablet.h promises (aligned and zero-padded to 128 bytes, nothing readable beyond), so that every
-// interpreter, a GPU's too, may treat them like those of a file, and AddressSanitizer sees a read behind the padding.
+// Tablets in memory, for tests: typed values, stored under an encoding, code width, base and NULL code that the test
+// chooses. Streams are laid out as tablet.h promises (aligned and zero-padded to 128 bytes, nothing readable beyond),
+// so that every interpreter, a GPU's too, may treat them like those of a file, and AddressSanitizer sees a read behind
+// the padding.
 //
 // Start at: ChunkForm, MakeMemoryTable. A MemoryTablet never changes; any thread may read it.
 #pragma once
@@ -21,8 +22,8 @@ namespace tessera::test {
 
 /// How a chunk is to be stored.
 struct ChunkForm {
-  /// kFrame: which code means NULL. It is reserved only where the rows have a NULL, as a loader does it. A dictionary's NULL
-  /// code is always the number of its entries.
+  /// kFrame: which code means NULL. It is reserved only where the rows have a NULL, as a loader does it. A dictionary's
+  /// NULL code is always the number of its entries.
   enum class NullCode : uint8_t {
     kNext,  ///< the code behind the greatest one in use
     kLast,  ///< all ones
@@ -42,17 +43,20 @@ struct MemoryColumn {
   std::vector<ChunkForm> forms;
 };
 
-/// The value of a row as chunks hold it: the integer of kInt and kWide, the ordered form of kFloat. REQUIRES: not TEXT, not NULL.
+/// The value of a row as chunks hold it: the integer of kInt and kWide, the ordered form of kFloat. REQUIRES: not TEXT,
+/// not NULL.
 int128_t OrderedValue(const ColumnVector& values, size_t row);
 
-/// The greatest OrderedValue of a column of `type` that a frame of `width` bytes above `base` holds beside a NULL code, if `nulls`.
+/// The greatest OrderedValue of a column of `type` that a frame of `width` bytes above `base` holds beside a NULL code,
+/// if `nulls`.
 int128_t FrameEnd(const SqlType& type, int width, int128_t base, bool nulls);
 
 class MemoryTablet final : public Tablet {
  public:
   /// Rows [begin, begin + rows) of the columns. Errors: kInternal if a form cannot hold its values.
   static Result<std::shared_ptr<const MemoryTablet>> Make(const std::vector<const ColumnVector*>& columns,
-                                                          const std::vector<ChunkForm>& forms, size_t begin, uint32_t rows);
+                                                          const std::vector<ChunkForm>& forms, size_t begin,
+                                                          uint32_t rows);
   ~MemoryTablet() override;
   uint32_t rows() const override { return rows_; }
   Result<const tessera::Chunk*> Chunk(int column) const override;
@@ -68,7 +72,8 @@ class MemoryTablet final : public Tablet {
 
 /// Cuts the columns into tablets of `tablet_rows`; no tablet if there are no rows. Statistics are exact.
 /// REQUIRES: columns of equally many rows. Errors: kInternal if a form cannot hold its values.
-Result<std::shared_ptr<const TableInfo>> MakeMemoryTable(int64_t id, std::string name, const std::vector<MemoryColumn>& columns,
+Result<std::shared_ptr<const TableInfo>> MakeMemoryTable(int64_t id, std::string name,
+                                                         const std::vector<MemoryColumn>& columns,
                                                          uint32_t tablet_rows = 1u << 20);
 
 /// A snapshot of these tables, sorted by name as Snapshot promises.

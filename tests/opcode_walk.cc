@@ -1,8 +1,8 @@
-// Three parts: a second implementation of the machine (Reference), row sets with chosen values (Form, Column), and the walk over
-// opcodes.def that makes programs, runs them on both and compares.
+// Three parts: a second implementation of the machine (Reference), row sets with chosen values (Form, Column), and the
+// walk over opcodes.def that makes programs, runs them on both and compares.
 //
-// The reference runs a section over all rows of its source at once, one instruction after another, with the plainest code that says
-// what an opcode means. It calls nothing of vm/ but Info().
+// The reference runs a section over all rows of its source at once, one instruction after another, with the plainest
+// code that says what an opcode means. It calls nothing of vm/ but Info().
 #include "tests/opcode_walk.h"
 
 #include <fmt/format.h>
@@ -113,11 +113,15 @@ Cells ToCells(const ColumnVector& c, Texts* texts) {
   Cells out(c.type, n);
   for (size_t i = 0; i < n; ++i) out.null[i] = c.IsNull(i) ? 1 : 0;
   switch (c.type.storage()) {
-    case StorageClass::kWide: out.w = c.wide; break;
+    case StorageClass::kWide:
+      out.w = c.wide;
+      break;
     case StorageClass::kText:
       for (size_t i = 0; i < n; ++i) out.v[i] = out.null[i] != 0 ? 0 : texts->Number(c.Text(i));
       break;
-    default: out.v = c.fixed; break;
+    default:
+      out.v = c.fixed;
+      break;
   }
   return out;
 }
@@ -138,10 +142,14 @@ std::string Show(int128_t v) {
 std::string Show(const Cells& c, size_t row, const Texts& texts) {
   if (c.null[row] != 0) return "NULL";
   switch (c.type.storage()) {
-    case StorageClass::kWide: return Show(c.w[row]);
-    case StorageClass::kText: return "'" + texts.Get(c.v[row]) + "'";
-    case StorageClass::kFloat: return fmt::format("{:a} ({})", std::bit_cast<double>(c.v[row]), std::bit_cast<double>(c.v[row]));
-    default: return std::to_string(c.v[row]);
+    case StorageClass::kWide:
+      return Show(c.w[row]);
+    case StorageClass::kText:
+      return "'" + texts.Get(c.v[row]) + "'";
+    case StorageClass::kFloat:
+      return fmt::format("{:a} ({})", std::bit_cast<double>(c.v[row]), std::bit_cast<double>(c.v[row]));
+    default:
+      return std::to_string(c.v[row]);
   }
 }
 
@@ -214,67 +222,98 @@ Fate BinaryI(Opcode op, int64_t a, int64_t b, int64_t* out) {
     return fate == Fate::kValue && q != *out ? Fate::kError : fate;
   };
   switch (op) {
-    case Opcode::AddI: return wrapped(x + y);
-    case Opcode::SubI: return wrapped(x - y);
-    case Opcode::RSubI: return wrapped(y - x);
-    case Opcode::MulI: return wrapped(x * y);
-    case Opcode::AddIX: return checked(__builtin_add_overflow(a, b, out));
-    case Opcode::SubIX: return checked(__builtin_sub_overflow(a, b, out));
-    case Opcode::RSubIX: return checked(__builtin_sub_overflow(b, a, out));
-    case Opcode::MulIX: return checked(__builtin_mul_overflow(a, b, out));
-    case Opcode::DivI: return divided(Truncates);
-    case Opcode::DivRoundI: return divided(RoundsHalfUp);
-    case Opcode::FloorDivI: return divided(Floors);
+    case Opcode::AddI:
+      return wrapped(x + y);
+    case Opcode::SubI:
+      return wrapped(x - y);
+    case Opcode::RSubI:
+      return wrapped(y - x);
+    case Opcode::MulI:
+      return wrapped(x * y);
+    case Opcode::AddIX:
+      return checked(__builtin_add_overflow(a, b, out));
+    case Opcode::SubIX:
+      return checked(__builtin_sub_overflow(a, b, out));
+    case Opcode::RSubIX:
+      return checked(__builtin_sub_overflow(b, a, out));
+    case Opcode::MulIX:
+      return checked(__builtin_mul_overflow(a, b, out));
+    case Opcode::DivI:
+      return divided(Truncates);
+    case Opcode::DivRoundI:
+      return divided(RoundsHalfUp);
+    case Opcode::FloorDivI:
+      return divided(Floors);
     case Opcode::ModI:
       if (b == 0) return Fate::kNull;
       *out = static_cast<int64_t>(static_cast<int128_t>(a) % b);
       return Fate::kValue;
-    case Opcode::AddMonthsD: return MonthsLater(a, b, out);
+    case Opcode::AddMonthsD:
+      return MonthsLater(a, b, out);
     case Opcode::AddMonthsT: {
       const int64_t day = FloorOf(a, kDayMicros);
       const Fate fate = MonthsLater(day, b, out);
       if (fate == Fate::kValue) *out = *out * kDayMicros + (a - day * kDayMicros);
       return fate;
     }
-    default: return Fate::kUnknownOpcode;
+    default:
+      return Fate::kUnknownOpcode;
   }
 }
 
 Fate BinaryF(Opcode op, double a, double b, double* out) {
   switch (op) {
-    case Opcode::AddF: *out = a + b; return Fate::kValue;
-    case Opcode::SubF: *out = a - b; return Fate::kValue;
-    case Opcode::RSubF: *out = b - a; return Fate::kValue;
-    case Opcode::MulF: *out = a * b; return Fate::kValue;
+    case Opcode::AddF:
+      *out = a + b;
+      return Fate::kValue;
+    case Opcode::SubF:
+      *out = a - b;
+      return Fate::kValue;
+    case Opcode::RSubF:
+      *out = b - a;
+      return Fate::kValue;
+    case Opcode::MulF:
+      *out = a * b;
+      return Fate::kValue;
     case Opcode::DivF:
       if (b == 0) return Fate::kNull;
       *out = a / b;
       return Fate::kValue;
     case Opcode::ModF:
       if (b == 0) return Fate::kNull;
-      *out = static_cast<double>(std::fmod(static_cast<long double>(a), static_cast<long double>(b)));  // exact, as fmod is
+      *out = static_cast<double>(
+          std::fmod(static_cast<long double>(a), static_cast<long double>(b)));  // exact, as fmod is
       return Fate::kValue;
-    default: return Fate::kUnknownOpcode;
+    default:
+      return Fate::kUnknownOpcode;
   }
 }
 
 Fate BinaryW(Opcode op, int128_t a, int128_t b, int128_t* out) {
   auto checked = [&](bool overflow) { return overflow ? Fate::kError : Fate::kValue; };
   switch (op) {
-    case Opcode::AddW: return checked(__builtin_add_overflow(a, b, out));
-    case Opcode::SubW: return checked(__builtin_sub_overflow(a, b, out));
-    case Opcode::RSubW: return checked(__builtin_sub_overflow(b, a, out));
-    case Opcode::MulW: return checked(__builtin_mul_overflow(a, b, out));
-    case Opcode::DivW: return DivideWide(a, b, out, Truncates);
-    case Opcode::DivRoundW: return DivideWide(a, b, out, RoundsHalfUp);
-    case Opcode::FloorDivW: return DivideWide(a, b, out, Floors);
+    case Opcode::AddW:
+      return checked(__builtin_add_overflow(a, b, out));
+    case Opcode::SubW:
+      return checked(__builtin_sub_overflow(a, b, out));
+    case Opcode::RSubW:
+      return checked(__builtin_sub_overflow(b, a, out));
+    case Opcode::MulW:
+      return checked(__builtin_mul_overflow(a, b, out));
+    case Opcode::DivW:
+      return DivideWide(a, b, out, Truncates);
+    case Opcode::DivRoundW:
+      return DivideWide(a, b, out, RoundsHalfUp);
+    case Opcode::FloorDivW:
+      return DivideWide(a, b, out, Floors);
     case Opcode::ModW: {
       if (b == 0) return Fate::kNull;
       const uint128_t rest = Magnitude(a) % Magnitude(b);
       *out = a < 0 ? -static_cast<int128_t>(rest) : static_cast<int128_t>(rest);
       return Fate::kValue;
     }
-    default: return Fate::kUnknownOpcode;
+    default:
+      return Fate::kUnknownOpcode;
   }
 }
 
@@ -301,9 +340,14 @@ Fate UnaryAny(Opcode op, const Scalar& in, Scalar* out) {
     case Opcode::AbsI:
       out->v = in.v < 0 ? -static_cast<int64_t>(static_cast<uint64_t>(in.v) + (in.v == kLeast ? 1 : 0)) : in.v;
       return in.v == kLeast ? Fate::kError : Fate::kValue;
-    case Opcode::NegF: out->v = in.v ^ kLeast; return Fate::kValue;
-    case Opcode::AbsF: out->v = in.v & kGreatest; return Fate::kValue;
-    case Opcode::RoundF: return gives(RoundHalfEven(f));
+    case Opcode::NegF:
+      out->v = in.v ^ kLeast;
+      return Fate::kValue;
+    case Opcode::AbsF:
+      out->v = in.v & kGreatest;
+      return Fate::kValue;
+    case Opcode::RoundF:
+      return gives(RoundHalfEven(f));
     case Opcode::FloorF: {
       const double t = std::trunc(f);
       return gives(f < t ? t - 1 : t);
@@ -316,24 +360,29 @@ Fate UnaryAny(Opcode op, const Scalar& in, Scalar* out) {
       volatile float single = static_cast<float>(f);
       return gives(single);
     }
-    case Opcode::CanonF: return gives(std::isnan(f) ? std::numeric_limits<double>::quiet_NaN() : f == 0 ? 0.0 : f);
+    case Opcode::CanonF:
+      return gives(std::isnan(f) ? std::numeric_limits<double>::quiet_NaN() : f == 0 ? 0.0 : f);
     case Opcode::AbsW:
       if (in.w == kInt128Min) return Fate::kError;
       out->w = in.w < 0 ? -in.w : in.w;
       return Fate::kValue;
-    case Opcode::IToF: return gives(static_cast<double>(static_cast<long double>(in.v)));
+    case Opcode::IToF:
+      return gives(static_cast<double>(static_cast<long double>(in.v)));
     case Opcode::FToI: {
       const long double r = RoundHalfEven(f);
       if (!(r >= static_cast<long double>(kLeast) && r <= static_cast<long double>(kGreatest))) return Fate::kError;
       out->v = static_cast<int64_t>(r);
       return Fate::kValue;
     }
-    case Opcode::IToW: out->w = in.v; return Fate::kValue;
+    case Opcode::IToW:
+      out->w = in.v;
+      return Fate::kValue;
     case Opcode::WToI:
       if (in.w < kLeast || in.w > kGreatest) return Fate::kError;
       out->v = static_cast<int64_t>(in.w);
       return Fate::kValue;
-    case Opcode::WToF: return gives(std::strtod(Show(in.w).c_str(), nullptr));  // glibc rounds to nearest even
+    case Opcode::WToF:
+      return gives(std::strtod(Show(in.w).c_str(), nullptr));  // glibc rounds to nearest even
     case Opcode::FToW: {
       const double r = std::round(f);
       if (!(std::fabs(r) < 1e38)) return Fate::kError;
@@ -344,7 +393,8 @@ Fate UnaryAny(Opcode op, const Scalar& in, Scalar* out) {
       out->w = r < 0 ? -static_cast<int128_t>(m) : static_cast<int128_t>(m);
       return Fate::kValue;
     }
-    default: return Fate::kUnknownOpcode;
+    default:
+      return Fate::kUnknownOpcode;
   }
 }
 
@@ -356,13 +406,27 @@ Fate DateField(int64_t day, int64_t micros, int field, int64_t* out) {
   const year_month_day d{at};
   const weekday w{at};
   switch (field) {
-    case 0: *out = static_cast<int>(d.year()); break;
-    case 1: *out = (static_cast<unsigned>(d.month()) + 2) / 3; break;
-    case 2: *out = static_cast<unsigned>(d.month()); break;
-    case 3: *out = static_cast<unsigned>(d.day()); break;
-    case 4: *out = w.c_encoding(); break;
-    case 5: *out = w.iso_encoding(); break;
-    case 6: *out = (at - sys_days(d.year() / January / 1)).count() + 1; break;
+    case 0:
+      *out = static_cast<int>(d.year());
+      break;
+    case 1:
+      *out = (static_cast<unsigned>(d.month()) + 2) / 3;
+      break;
+    case 2:
+      *out = static_cast<unsigned>(d.month());
+      break;
+    case 3:
+      *out = static_cast<unsigned>(d.day());
+      break;
+    case 4:
+      *out = w.c_encoding();
+      break;
+    case 5:
+      *out = w.iso_encoding();
+      break;
+    case 6:
+      *out = (at - sys_days(d.year() / January / 1)).count() + 1;
+      break;
     case 7: {
       // Weeks since the Monday of the week that holds 4 January of the year of this week's Thursday.
       const sys_days thursday = at - days(static_cast<int>(w.iso_encoding()) - 4);
@@ -371,18 +435,28 @@ Fate DateField(int64_t day, int64_t micros, int field, int64_t* out) {
       *out = (at - monday).count() / 7 + 1;
       break;
     }
-    case 8: *out = micros / 3600000000; break;
-    case 9: *out = micros / 60000000 - micros / 3600000000 * 60; break;
-    case 10: *out = micros / 1000000 - micros / 60000000 * 60; break;
-    case 11: *out = day * 86400 + micros / 1000000; break;
-    default: return Fate::kUnknownOpcode;
+    case 8:
+      *out = micros / 3600000000;
+      break;
+    case 9:
+      *out = micros / 60000000 - micros / 3600000000 * 60;
+      break;
+    case 10:
+      *out = micros / 1000000 - micros / 60000000 * 60;
+      break;
+    case 11:
+      *out = day * 86400 + micros / 1000000;
+      break;
+    default:
+      return Fate::kUnknownOpcode;
   }
   return Fate::kValue;
 }
 
 Fate UnaryField(Opcode op, int64_t v, int field, int64_t* out) {
   switch (op) {
-    case Opcode::DatePartD: return DateField(v, 0, field, out);
+    case Opcode::DatePartD:
+      return DateField(v, 0, field, out);
     case Opcode::DatePartT: {
       const int64_t day = FloorOf(v, kDayMicros);
       return day < kYear1 || day > kYear9999 ? Fate::kUnspecified : DateField(day, v - day * kDayMicros, field, out);
@@ -403,20 +477,46 @@ Fate UnaryField(Opcode op, int64_t v, int field, int64_t* out) {
       *out = AsBits(r);
       return Fate::kValue;
     }
-    default: return Fate::kUnknownOpcode;
+    default:
+      return Fate::kUnknownOpcode;
   }
 }
 
 /// The comparison of an opcode, from the order of its operands; nullopt: not a comparison that is known here.
 std::optional<bool> Compares(Opcode op, int order) {
   switch (op) {
-    case Opcode::FilterEqI: case Opcode::FilterEqF: case Opcode::FilterEqW: case Opcode::FilterEqT: return order == 0;
-    case Opcode::FilterNeI: case Opcode::FilterNeF: case Opcode::FilterNeW: case Opcode::FilterNeT: return order != 0;
-    case Opcode::FilterLtI: case Opcode::FilterLtF: case Opcode::FilterLtW: case Opcode::FilterLtT: return order < 0;
-    case Opcode::FilterLeI: case Opcode::FilterLeF: case Opcode::FilterLeW: case Opcode::FilterLeT: return order <= 0;
-    case Opcode::FilterGtI: case Opcode::FilterGtF: case Opcode::FilterGtW: case Opcode::FilterGtT: return order > 0;
-    case Opcode::FilterGeI: case Opcode::FilterGeF: case Opcode::FilterGeW: case Opcode::FilterGeT: return order >= 0;
-    default: return std::nullopt;
+    case Opcode::FilterEqI:
+    case Opcode::FilterEqF:
+    case Opcode::FilterEqW:
+    case Opcode::FilterEqT:
+      return order == 0;
+    case Opcode::FilterNeI:
+    case Opcode::FilterNeF:
+    case Opcode::FilterNeW:
+    case Opcode::FilterNeT:
+      return order != 0;
+    case Opcode::FilterLtI:
+    case Opcode::FilterLtF:
+    case Opcode::FilterLtW:
+    case Opcode::FilterLtT:
+      return order < 0;
+    case Opcode::FilterLeI:
+    case Opcode::FilterLeF:
+    case Opcode::FilterLeW:
+    case Opcode::FilterLeT:
+      return order <= 0;
+    case Opcode::FilterGtI:
+    case Opcode::FilterGtF:
+    case Opcode::FilterGtW:
+    case Opcode::FilterGtT:
+      return order > 0;
+    case Opcode::FilterGeI:
+    case Opcode::FilterGeF:
+    case Opcode::FilterGeW:
+    case Opcode::FilterGeT:
+      return order >= 0;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -449,7 +549,8 @@ bool Like(const std::vector<std::string>& s, size_t i, std::string_view p) {
 
 Fate TextUnary(Opcode op, const std::string& s, std::string* out) {
   *out = s;
-  const bool left = op == Opcode::TrimT || op == Opcode::TrimLeftT, right = op == Opcode::TrimT || op == Opcode::TrimRightT;
+  const bool left = op == Opcode::TrimT || op == Opcode::TrimLeftT,
+             right = op == Opcode::TrimT || op == Opcode::TrimRightT;
   if (op == Opcode::UpperT || op == Opcode::LowerT) {
     for (char& c : *out) {
       if (op == Opcode::UpperT && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
@@ -472,7 +573,8 @@ std::string DecimalText(int128_t v, int scale) {
 
 std::string DateText(int64_t day) {
   const std::chrono::year_month_day d{std::chrono::sys_days(std::chrono::days(static_cast<int>(day)))};
-  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(d.year()), static_cast<unsigned>(d.month()), static_cast<unsigned>(d.day()));
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(d.year()), static_cast<unsigned>(d.month()),
+                     static_cast<unsigned>(d.day()));
 }
 
 /// Fewest digits that read back as `v`, written as PostgreSQL does.
@@ -494,15 +596,22 @@ std::string FloatText(double v, bool single) {
   }
   if (exponent < 0) return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
   while (static_cast<int>(digits.size()) < exponent + 1) digits += '0';
-  std::string whole = digits.substr(0, static_cast<size_t>(exponent) + 1), part = digits.substr(static_cast<size_t>(exponent) + 1);
+  std::string whole = digits.substr(0, static_cast<size_t>(exponent) + 1),
+              part = digits.substr(static_cast<size_t>(exponent) + 1);
   return sign + whole + (part.empty() ? "" : "." + part);
 }
 
 Fate ToTextOf(const SqlType& type, const Scalar& in, std::string* out) {
   switch (type.id) {
-    case TypeId::kBoolean: *out = in.v != 0 ? "true" : "false"; break;
-    case TypeId::kReal: *out = FloatText(AsDouble(in.v), true); break;
-    case TypeId::kDouble: *out = FloatText(AsDouble(in.v), false); break;
+    case TypeId::kBoolean:
+      *out = in.v != 0 ? "true" : "false";
+      break;
+    case TypeId::kReal:
+      *out = FloatText(AsDouble(in.v), true);
+      break;
+    case TypeId::kDouble:
+      *out = FloatText(AsDouble(in.v), false);
+      break;
     case TypeId::kDecimal: {
       if (type.storage() == StorageClass::kWide && in.w == kInt128Min) return Fate::kUnspecified;
       *out = DecimalText(type.storage() == StorageClass::kWide ? in.w : in.v, type.scale);
@@ -515,24 +624,30 @@ Fate ToTextOf(const SqlType& type, const Scalar& in, std::string* out) {
     case TypeId::kTimestamp: {
       const int64_t day = FloorOf(in.v, kDayMicros), rest = in.v - day * kDayMicros;
       if (day < kYear1 || day > kYear9999) return Fate::kUnspecified;
-      *out = DateText(day) + fmt::format(" {:02}:{:02}:{:02}", rest / 3600000000, rest / 60000000 % 60, rest / 1000000 % 60);
+      *out = DateText(day) +
+             fmt::format(" {:02}:{:02}:{:02}", rest / 3600000000, rest / 60000000 % 60, rest / 1000000 % 60);
       if (rest % 1000000 != 0) {
         *out += fmt::format(".{:06}", rest % 1000000);
         while (out->back() == '0') out->pop_back();
       }
       break;
     }
-    default: *out = std::to_string(in.v); break;
+    default:
+      *out = std::to_string(in.v);
+      break;
   }
   return Fate::kValue;
 }
 
-/// Reads the forms of text that the walk writes: "-12", " 12.345 ", "1998-12-01", "1998-12-01 10:11:12.5", "true", "1e5", "NaN".
+/// Reads the forms of text that the walk writes: "-12", " 12.345 ", "1998-12-01", "1998-12-01 10:11:12.5", "true",
+/// "1e5", "NaN".
 Fate FromTextOf(const SqlType& type, const std::string& text, Scalar* out) {
   std::string s = text;
   while (!s.empty() && s.front() == ' ') s.erase(0, 1);
   while (!s.empty() && s.back() == ' ') s.pop_back();
-  auto digits = [](const std::string& d) { return !d.empty() && d.find_first_not_of("0123456789") == std::string::npos; };
+  auto digits = [](const std::string& d) {
+    return !d.empty() && d.find_first_not_of("0123456789") == std::string::npos;
+  };
   const bool negative = !s.empty() && s[0] == '-';
   const std::string rest = !s.empty() && (s[0] == '-' || s[0] == '+') ? s.substr(1) : s;
   switch (type.id) {
@@ -540,7 +655,9 @@ Fate FromTextOf(const SqlType& type, const std::string& text, Scalar* out) {
       if (s != "true" && s != "false" && s != "1" && s != "0") return Fate::kError;
       out->v = s == "true" || s == "1" ? 1 : 0;
       return Fate::kValue;
-    case TypeId::kSmallint: case TypeId::kInteger: case TypeId::kBigint: {
+    case TypeId::kSmallint:
+    case TypeId::kInteger:
+    case TypeId::kBigint: {
       if (!digits(rest) || rest.size() > 25) return Fate::kError;
       int128_t v = 0;
       for (char c : rest) v = v * 10 + (c - '0');
@@ -553,7 +670,8 @@ Fate FromTextOf(const SqlType& type, const std::string& text, Scalar* out) {
     case TypeId::kDecimal: {
       const size_t e = rest.find('e'), point = rest.substr(0, e).find('.');
       std::string whole = rest.substr(0, std::min(e, point));
-      std::string part = point == std::string::npos ? "" : rest.substr(point + 1, e == std::string::npos ? e : e - point - 1);
+      std::string part =
+          point == std::string::npos ? "" : rest.substr(point + 1, e == std::string::npos ? e : e - point - 1);
       // An exponent moves the point.
       for (int k = e == std::string::npos ? 0 : std::atoi(rest.c_str() + e + 1); k != 0; k += k > 0 ? -1 : 1) {
         if (k > 0) {
@@ -575,8 +693,10 @@ Fate FromTextOf(const SqlType& type, const std::string& text, Scalar* out) {
       out->v = static_cast<int64_t>(out->w);
       return Fate::kValue;
     }
-    case TypeId::kReal: case TypeId::kDouble: {
-      if (rest.empty() || ((rest[0] < '0' || rest[0] > '9') && rest[0] != '.' && rest != "Infinity" && s != "NaN")) return Fate::kError;
+    case TypeId::kReal:
+    case TypeId::kDouble: {
+      if (rest.empty() || ((rest[0] < '0' || rest[0] > '9') && rest[0] != '.' && rest != "Infinity" && s != "NaN"))
+        return Fate::kError;
       char* end = nullptr;
       const double v = type.id == TypeId::kReal ? std::strtof(s.c_str(), &end) : std::strtod(s.c_str(), &end);
       // Out of range: too large, or not 0 but rounded to it.
@@ -585,18 +705,25 @@ Fate FromTextOf(const SqlType& type, const std::string& text, Scalar* out) {
       out->v = AsBits(v);
       return Fate::kValue;
     }
-    case TypeId::kDate: case TypeId::kTimestamp: {
+    case TypeId::kDate:
+    case TypeId::kTimestamp: {
       int y = 0, m = 0, d = 0, hour = 0, minute = 0, used = 0;
       double second = 0;
       const bool date = type.id == TypeId::kDate;
-      const int fields = sscanf(s.c_str(), date ? "%4d-%2d-%2d%n" : "%4d-%2d-%2d %2d:%2d:%lf%n", &y, &m, &d, date ? &used : &hour, &minute, &second, &used);
-      const std::chrono::year_month_day day{std::chrono::year(y), std::chrono::month(static_cast<unsigned>(m)), std::chrono::day(static_cast<unsigned>(d))};
-      if (fields != (date ? 3 : 6) || used != static_cast<int>(s.size()) || y < 1 || !day.ok() || hour > 23 || minute > 59 || second >= 60) return Fate::kError;
+      const int fields = sscanf(s.c_str(), date ? "%4d-%2d-%2d%n" : "%4d-%2d-%2d %2d:%2d:%lf%n", &y, &m, &d,
+                                date ? &used : &hour, &minute, &second, &used);
+      const std::chrono::year_month_day day{std::chrono::year(y), std::chrono::month(static_cast<unsigned>(m)),
+                                            std::chrono::day(static_cast<unsigned>(d))};
+      if (fields != (date ? 3 : 6) || used != static_cast<int>(s.size()) || y < 1 || !day.ok() || hour > 23 ||
+          minute > 59 || second >= 60)
+        return Fate::kError;
       out->v = std::chrono::sys_days(day).time_since_epoch().count();
-      if (!date) out->v = out->v * kDayMicros + (hour * int64_t{3600} + minute * 60) * 1000000 + std::llround(second * 1e6);
+      if (!date)
+        out->v = out->v * kDayMicros + (hour * int64_t{3600} + minute * 60) * 1000000 + std::llround(second * 1e6);
       return Fate::kValue;
     }
-    default: return Fate::kUnknownOpcode;
+    default:
+      return Fate::kUnknownOpcode;
   }
 }
 
@@ -613,13 +740,15 @@ struct TestTable {
 
 class Reference {
  public:
-  Reference(const Program& program, const std::vector<TestTable>& tables, Texts* texts) : p_(program), tables_(tables), texts_(texts) {}
+  Reference(const Program& program, const std::vector<TestTable>& tables, Texts* texts)
+      : p_(program), tables_(tables), texts_(texts) {}
 
   /// Why the reference could not run it; empty if it could.
   std::string problem;
   bool failed = false;        ///< a live row raised an error
   bool unspecified = false;   ///< a live row did what no document defines
-  std::vector<uint8_t> bad;   ///< rows of the last stored table: 1 raised an error (there or in a section over its rows), 2 was unspecified
+  std::vector<uint8_t> bad;   ///< rows of the last stored table: 1 raised an error (there or in a section over its
+                              ///< rows), 2 was unspecified
   std::vector<Cells> result;  ///< columns of the last section
   size_t result_rows = 0;
 
@@ -734,16 +863,21 @@ class Reference {
       bad.assign(rows, 0);
     } else if (s.source_kind == Section::Source::kSection) {
       rows = row_counts_[static_cast<size_t>(s.source)];
-      for (const vm::Slot& slot : s.slots) m.slots.push_back(results_[static_cast<size_t>(s.source)][static_cast<size_t>(slot.column)]);
+      for (const vm::Slot& slot : s.slots)
+        m.slots.push_back(results_[static_cast<size_t>(s.source)][static_cast<size_t>(slot.column)]);
     }
-    RunCode(s, &m, rows, &bad, stored ? nullptr : s.source_kind == Section::Source::kSection ? &origins_[static_cast<size_t>(s.source)] : &no_origin_);
+    RunCode(s, &m, rows, &bad,
+            stored                                       ? nullptr
+            : s.source_kind == Section::Source::kSection ? &origins_[static_cast<size_t>(s.source)]
+                                                         : &no_origin_);
     if (s.sink == Section::Sink::kJoin) return FinishJoin(s, &m);
     if (s.sink == Section::Sink::kGroups) return FinishGroups(s, &m, number);
     row_counts_[number] = m.out_from.size();
     if (stored) origins_[number] = m.out_from;
     // The walk's readers of groups copy slot c to column c: how far sums may be off goes with them.
     for (size_t c = 0; c < m.out.size() && c < m.slots.size(); ++c) {
-      for (size_t i = 0; i < m.out_from.size() && !m.slots[c].slack.empty(); ++i) m.out[c].slack.push_back(m.slots[c].slack[m.out_from[i]]);
+      for (size_t i = 0; i < m.out_from.size() && !m.slots[c].slack.empty(); ++i)
+        m.out[c].slack.push_back(m.slots[c].slack[m.out_from[i]]);
     }
     OrderAndLimit(s, &m.out, &row_counts_[number]);
     results_[number] = std::move(m.out);
@@ -753,18 +887,28 @@ class Reference {
     const Operand o = Operand::Unpack(packed);
     auto view = [](const Cells& c) { return View{c.v.data(), c.w.data(), c.null.data(), false}; };
     switch (o.kind) {
-      case OperandKind::kSlot: return view(m->slots[o.index]);
-      case OperandKind::kRegister: return view(m->registers[o.index]);
+      case OperandKind::kSlot:
+        return view(m->slots[o.index]);
+      case OperandKind::kRegister:
+        return view(m->registers[o.index]);
       case OperandKind::kConstant: {
         const Value& c = p_.constants[o.index];
         Cells& cell = m->scratch[scratch];
         cell = Cells(c.type, 1);
         cell.null[0] = c.null ? 1 : 0;
         switch (c.type.storage()) {
-          case StorageClass::kInt: cell.v[0] = c.i64; break;
-          case StorageClass::kFloat: cell.v[0] = AsBits(c.f64); break;
-          case StorageClass::kText: cell.v[0] = texts_->Number(c.text); break;
-          case StorageClass::kWide: cell.w[0] = c.wide; break;
+          case StorageClass::kInt:
+            cell.v[0] = c.i64;
+            break;
+          case StorageClass::kFloat:
+            cell.v[0] = AsBits(c.f64);
+            break;
+          case StorageClass::kText:
+            cell.v[0] = texts_->Number(c.text);
+            break;
+          case StorageClass::kWide:
+            cell.w[0] = c.wide;
+            break;
         }
         View v = view(cell);
         v.one = true;
@@ -803,15 +947,21 @@ class Reference {
     auto order = [&](int32_t k) {
       const Value& v = constant(k);
       switch (c.type.storage()) {
-        case StorageClass::kFloat: return CompareFloats(AsDouble(c.v[i]), v.f64);
-        case StorageClass::kText: return CompareBytes(texts_->Get(c.v[i]), v.text);
-        case StorageClass::kWide: return c.w[i] < v.wide ? -1 : c.w[i] > v.wide ? 1 : 0;
-        default: return c.v[i] < v.i64 ? -1 : c.v[i] > v.i64 ? 1 : 0;
+        case StorageClass::kFloat:
+          return CompareFloats(AsDouble(c.v[i]), v.f64);
+        case StorageClass::kText:
+          return CompareBytes(texts_->Get(c.v[i]), v.text);
+        case StorageClass::kWide:
+          return c.w[i] < v.wide ? -1 : c.w[i] > v.wide ? 1 : 0;
+        default:
+          return c.v[i] < v.i64 ? -1 : c.v[i] > v.i64 ? 1 : 0;
       }
     };
     switch (f.kind) {
-      case Predicate::Kind::kIsNull: return null;
-      case Predicate::Kind::kIsNotNull: return !null;
+      case Predicate::Kind::kIsNull:
+        return null;
+      case Predicate::Kind::kIsNotNull:
+        return !null;
       case Predicate::Kind::kRange: {
         if (null) return false;
         bool in = true;
@@ -825,8 +975,10 @@ class Reference {
         for (int32_t k : f.list) in = in || order(k) == 0;
         return in != f.negated;
       }
-      case Predicate::Kind::kMapped: return !null && MapText(f.map, c.v[i]).kept != f.negated;
-      case Predicate::Kind::kKeyRange: return true;  // a hint: the walk uses it before the probe that decides
+      case Predicate::Kind::kMapped:
+        return !null && MapText(f.map, c.v[i]).kept != f.negated;
+      case Predicate::Kind::kKeyRange:
+        return true;  // a hint: the walk uses it before the probe that decides
     }
     Problem("a predicate that the walk does not know");
     return false;
@@ -845,17 +997,20 @@ class Reference {
     }
     return out;
   }
-  std::vector<View> Keys(Machine* m, const Instruction& in, const std::vector<SqlType>& types, std::vector<bool>* wide) {
+  std::vector<View> Keys(Machine* m, const Instruction& in, const std::vector<SqlType>& types,
+                         std::vector<bool>* wide) {
     std::vector<View> out;
     for (int k = 0; k < in.p3; ++k) {
-      out.push_back(k == 0 ? Fetch(m, in.p2, 0) : Fetch(m, Operand::Register(Operand::Unpack(in.p2).index + k).Pack(), 0));
+      out.push_back(k == 0 ? Fetch(m, in.p2, 0)
+                           : Fetch(m, Operand::Register(Operand::Unpack(in.p2).index + k).Pack(), 0));
       wide->push_back(types[static_cast<size_t>(k)].storage() == StorageClass::kWide);
     }
     return out;
   }
 
   /// `origin`: rows of the stored table that the rows came from, for bad_rows; nullptr: they are those rows.
-  void RunCode(const Section& s, Machine* m, size_t n, std::vector<uint8_t>* bad_rows, const std::vector<uint32_t>* origin) {
+  void RunCode(const Section& s, Machine* m, size_t n, std::vector<uint8_t>* bad_rows,
+               const std::vector<uint32_t>* origin) {
     m->n = n;
     m->live.assign(n, 1);
     m->a.assign(n, 0);
@@ -885,7 +1040,9 @@ class Reference {
     for (size_t at = 0; problem.empty();) {
       const Instruction& in = s.code[at++];
       const OpcodeInfo& info = Info(in.op);
-      auto unknown = [&] { Problem(std::string("opcode ") + info.name + " has no meaning in tests/opcode_walk.cc: give it one"); };
+      auto unknown = [&] {
+        Problem(std::string("opcode ") + info.name + " has no meaning in tests/opcode_walk.cc: give it one");
+      };
       auto keep = [&](auto f) {
         for (size_t i = 0; i < n; ++i) {
           if (m->live[i] != 0 && !f(i)) m->live[i] = 0;
@@ -897,8 +1054,10 @@ class Reference {
         }
       };
       switch (info.shape) {
-        case Shape::End: return;
-        case Shape::SkipIfNone: break;  // may be ignored
+        case Shape::End:
+          return;
+        case Shape::SkipIfNone:
+          break;  // may be ignored
         case Shape::Next: {
           m->live = m->masks[static_cast<size_t>(in.p3)];
           keep([&](size_t i) {
@@ -913,16 +1072,23 @@ class Reference {
         case Shape::MaskRegister: {
           std::vector<uint8_t>& r = m->masks[in.p1];
           switch (in.op) {
-            case Opcode::MaskSave: r = m->live; break;
-            case Opcode::MaskLoad: m->live = r; break;
-            case Opcode::MaskClear: r.assign(n, 0); break;
+            case Opcode::MaskSave:
+              r = m->live;
+              break;
+            case Opcode::MaskLoad:
+              m->live = r;
+              break;
+            case Opcode::MaskClear:
+              r.assign(n, 0);
+              break;
             case Opcode::MaskOr:
               for (size_t i = 0; i < n; ++i) r[i] = r[i] != 0 || m->live[i] != 0 ? 1 : 0;
               break;
             case Opcode::MaskAndNot:
               for (size_t i = 0; i < n; ++i) m->live[i] = m->live[i] != 0 && r[i] == 0 ? 1 : 0;
               break;
-            default: unknown();
+            default:
+              unknown();
           }
           break;
         }
@@ -983,7 +1149,10 @@ class Reference {
         case Shape::Like: {
           if (in.op != Opcode::FilterLike && in.op != Opcode::FilterNotLike) return unknown();
           const std::string& pattern = p_.constants[static_cast<size_t>(in.p2)].text;
-          keep([&](size_t i) { return m->a_null[i] == 0 && Like(Characters(texts_->Get(m->a[i])), 0, pattern) == (in.op == Opcode::FilterLike); });
+          keep([&](size_t i) {
+            return m->a_null[i] == 0 &&
+                   Like(Characters(texts_->Get(m->a[i])), 0, pattern) == (in.op == Opcode::FilterLike);
+          });
           break;
         }
         case Shape::Load: {
@@ -1189,7 +1358,8 @@ class Reference {
           const std::vector<View> keys = Keys(m, in, s.columns, &wide);
           each([&](size_t i) {
             bool null;
-            const auto [found, made] = m->groups.emplace(KeyOf(keys, wide, i, &null), static_cast<uint32_t>(m->groups.size()));
+            const auto [found, made] =
+                m->groups.emplace(KeyOf(keys, wide, i, &null), static_cast<uint32_t>(m->groups.size()));
             m->group[i] = found->second;
             if (!made) return;
             for (size_t k = 0; k < keys.size(); ++k) {
@@ -1234,7 +1404,10 @@ class Reference {
       s->w = w;
     };
     switch (op) {
-      case Opcode::CountRows: case Opcode::Count: case Opcode::CountW: return true;
+      case Opcode::CountRows:
+      case Opcode::Count:
+      case Opcode::CountW:
+        return true;
       case Opcode::SumI:
         if (!null) s->w += a;
         return true;
@@ -1247,15 +1420,32 @@ class Reference {
           s->absolute += std::fabs(AsDouble(a));
         }
         return true;
-      case Opcode::MinI: take(a < s->v); return true;
-      case Opcode::MaxI: take(a > s->v); return true;
-      case Opcode::MinW: take(w < s->w); return true;
-      case Opcode::MaxW: take(w > s->w); return true;
-      case Opcode::MinF: take(CompareFloats(AsDouble(a), AsDouble(s->v)) < 0); return true;
-      case Opcode::MaxF: take(CompareFloats(AsDouble(a), AsDouble(s->v)) > 0); return true;
-      case Opcode::MinT: take(!null && !first && CompareBytes(texts_->Get(a), texts_->Get(s->v)) < 0); return true;
-      case Opcode::MaxT: take(!null && !first && CompareBytes(texts_->Get(a), texts_->Get(s->v)) > 0); return true;
-      default: return false;
+      case Opcode::MinI:
+        take(a < s->v);
+        return true;
+      case Opcode::MaxI:
+        take(a > s->v);
+        return true;
+      case Opcode::MinW:
+        take(w < s->w);
+        return true;
+      case Opcode::MaxW:
+        take(w > s->w);
+        return true;
+      case Opcode::MinF:
+        take(CompareFloats(AsDouble(a), AsDouble(s->v)) < 0);
+        return true;
+      case Opcode::MaxF:
+        take(CompareFloats(AsDouble(a), AsDouble(s->v)) > 0);
+        return true;
+      case Opcode::MinT:
+        take(!null && !first && CompareBytes(texts_->Get(a), texts_->Get(s->v)) < 0);
+        return true;
+      case Opcode::MaxT:
+        take(!null && !first && CompareBytes(texts_->Get(a), texts_->Get(s->v)) > 0);
+        return true;
+      default:
+        return false;
     }
   }
 
@@ -1309,10 +1499,17 @@ class Reference {
         if (c.null[a] != 0) continue;
         int o;
         switch (c.type.storage()) {
-          case StorageClass::kFloat: o = CompareFloats(AsDouble(c.v[a]), AsDouble(c.v[b])); break;
-          case StorageClass::kText: o = CompareBytes(texts_->Get(c.v[a]), texts_->Get(c.v[b])); break;
-          case StorageClass::kWide: o = c.w[a] < c.w[b] ? -1 : c.w[a] > c.w[b] ? 1 : 0; break;
-          default: o = c.v[a] < c.v[b] ? -1 : c.v[a] > c.v[b] ? 1 : 0;
+          case StorageClass::kFloat:
+            o = CompareFloats(AsDouble(c.v[a]), AsDouble(c.v[b]));
+            break;
+          case StorageClass::kText:
+            o = CompareBytes(texts_->Get(c.v[a]), texts_->Get(c.v[b]));
+            break;
+          case StorageClass::kWide:
+            o = c.w[a] < c.w[b] ? -1 : c.w[a] > c.w[b] ? 1 : 0;
+            break;
+          default:
+            o = c.v[a] < c.v[b] ? -1 : c.v[a] > c.v[b] ? 1 : 0;
         }
         if (o != 0) return (o < 0) != k.descending;
       }
@@ -1364,18 +1561,26 @@ struct Form {
 /// Least and greatest value of a type, in ordered form.
 std::pair<int128_t, int128_t> RangeOf(const SqlType& t) {
   switch (t.id) {
-    case TypeId::kBoolean: return {0, 1};
-    case TypeId::kSmallint: return {INT16_MIN, INT16_MAX};
-    case TypeId::kInteger: return {INT32_MIN, INT32_MAX};
-    case TypeId::kDate: return {kYear1 - 40, kYear9999 + 40};
-    case TypeId::kReal: return {OrderedFloat32(-std::numeric_limits<float>::infinity()), kOrderedNaN32};
-    case TypeId::kDouble: return {OrderedFloat(-std::numeric_limits<double>::infinity()), kOrderedNaN};
-    case TypeId::kTimestamp: return {static_cast<int128_t>(kYear1 - 40) * kDayMicros, static_cast<int128_t>(kYear9999 + 40) * kDayMicros};
+    case TypeId::kBoolean:
+      return {0, 1};
+    case TypeId::kSmallint:
+      return {INT16_MIN, INT16_MAX};
+    case TypeId::kInteger:
+      return {INT32_MIN, INT32_MAX};
+    case TypeId::kDate:
+      return {kYear1 - 40, kYear9999 + 40};
+    case TypeId::kReal:
+      return {OrderedFloat32(-std::numeric_limits<float>::infinity()), kOrderedNaN32};
+    case TypeId::kDouble:
+      return {OrderedFloat(-std::numeric_limits<double>::infinity()), kOrderedNaN};
+    case TypeId::kTimestamp:
+      return {static_cast<int128_t>(kYear1 - 40) * kDayMicros, static_cast<int128_t>(kYear9999 + 40) * kDayMicros};
     case TypeId::kDecimal:
       // Accumulators hold any 128 bits, so the walk does, too.
       if (t.storage() == StorageClass::kWide) return {kInt128Min, kInt128Max};
       return {1 - PowerOf10(t.precision), PowerOf10(t.precision) - 1};
-    default: return {kLeast, kGreatest};
+    default:
+      return {kLeast, kGreatest};
   }
 }
 
@@ -1391,9 +1596,34 @@ std::vector<int128_t> EdgesOf(const SqlType& t, int128_t low, int128_t high) {
   }
   if (t.IsFloat()) {
     const double inf = std::numeric_limits<double>::infinity();
-    for (double v : {0.0, 0.5, 1.0, 1.5, 2.5, 3.0, 0.1, 1e-3, 123456.789, 9007199254740991.0, 4503599627370495.5, 4503599627370497.0,
-                     9223372036854774784.0, 9223372036854775808.0, 1e18, 1e37, 1.7e38, 3.4e38, 1e-40, 1.5e-45, 1e300, 5e-324, 2.2250738585072014e-308,
-                     2.2250738585072009e-308, 1.7976931348623157e308, 16777217.0, 1.0000000596046448, inf}) {
+    for (double v : {0.0,
+                     0.5,
+                     1.0,
+                     1.5,
+                     2.5,
+                     3.0,
+                     0.1,
+                     1e-3,
+                     123456.789,
+                     9007199254740991.0,
+                     4503599627370495.5,
+                     4503599627370497.0,
+                     9223372036854774784.0,
+                     9223372036854775808.0,
+                     1e18,
+                     1e37,
+                     1.7e38,
+                     3.4e38,
+                     1e-40,
+                     1.5e-45,
+                     1e300,
+                     5e-324,
+                     2.2250738585072014e-308,
+                     2.2250738585072009e-308,
+                     1.7976931348623157e308,
+                     16777217.0,
+                     1.0000000596046448,
+                     inf}) {
       for (double x : {v, -v}) {
         if (t.id == TypeId::kReal) {
           add(OrderedFloat32(static_cast<float>(x)));
@@ -1404,13 +1634,32 @@ std::vector<int128_t> EdgesOf(const SqlType& t, int128_t low, int128_t high) {
     }
     add(t.id == TypeId::kReal ? static_cast<int128_t>(kOrderedNaN32) : static_cast<int128_t>(kOrderedNaN));
   } else {
-    for (int128_t v : {static_cast<int128_t>(0), static_cast<int128_t>(1), static_cast<int128_t>(2), static_cast<int128_t>(3), static_cast<int128_t>(7),
-                       static_cast<int128_t>(10), static_cast<int128_t>(100), static_cast<int128_t>(127), static_cast<int128_t>(128),
-                       static_cast<int128_t>(255), static_cast<int128_t>(32767), static_cast<int128_t>(65536), static_cast<int128_t>(INT32_MAX),
-                       static_cast<int128_t>(INT32_MAX) + 1, static_cast<int128_t>(UINT32_MAX) + 1, static_cast<int128_t>(3037000500),
-                       static_cast<int128_t>(kGreatest), static_cast<int128_t>(kGreatest) + 1, PowerOf10(18), static_cast<int128_t>(1) << 64,
-                       (static_cast<int128_t>(1) << 64) - 1, static_cast<int128_t>(13043817825332782212u), PowerOf10(19), PowerOf10(37),
-                       PowerOf10(38) - 1, kInt128Max}) {
+    for (int128_t v : {static_cast<int128_t>(0),
+                       static_cast<int128_t>(1),
+                       static_cast<int128_t>(2),
+                       static_cast<int128_t>(3),
+                       static_cast<int128_t>(7),
+                       static_cast<int128_t>(10),
+                       static_cast<int128_t>(100),
+                       static_cast<int128_t>(127),
+                       static_cast<int128_t>(128),
+                       static_cast<int128_t>(255),
+                       static_cast<int128_t>(32767),
+                       static_cast<int128_t>(65536),
+                       static_cast<int128_t>(INT32_MAX),
+                       static_cast<int128_t>(INT32_MAX) + 1,
+                       static_cast<int128_t>(UINT32_MAX) + 1,
+                       static_cast<int128_t>(3037000500),
+                       static_cast<int128_t>(kGreatest),
+                       static_cast<int128_t>(kGreatest) + 1,
+                       PowerOf10(18),
+                       static_cast<int128_t>(1) << 64,
+                       (static_cast<int128_t>(1) << 64) - 1,
+                       static_cast<int128_t>(13043817825332782212u),
+                       PowerOf10(19),
+                       PowerOf10(37),
+                       PowerOf10(38) - 1,
+                       kInt128Max}) {
       add(v);
       add(-v);
       add(-v - 1);
@@ -1424,9 +1673,11 @@ std::vector<int128_t> EdgesOf(const SqlType& t, int128_t low, int128_t high) {
       }
     }
     // 0001-01-01, 1900-02-28, 1900-03-01, 2000-02-29, 2023-12-31, 2024-01-31, 9999-12-31
-    for (int64_t day : {kYear1 - 1, kYear1, int64_t{-25509}, int64_t{-25508}, int64_t{11016}, int64_t{19722}, int64_t{19753}, kYear9999, kYear9999 + 1}) {
+    for (int64_t day : {kYear1 - 1, kYear1, int64_t{-25509}, int64_t{-25508}, int64_t{11016}, int64_t{19722},
+                        int64_t{19753}, kYear9999, kYear9999 + 1}) {
       if (t.id == TypeId::kTimestamp) {
-        for (int64_t micros : {int64_t{0}, int64_t{1}, kDayMicros - 1, int64_t{45296789012}}) add(static_cast<int128_t>(day) * kDayMicros + micros);
+        for (int64_t micros : {int64_t{0}, int64_t{1}, kDayMicros - 1, int64_t{45296789012}})
+          add(static_cast<int128_t>(day) * kDayMicros + micros);
       } else {
         add(day);
       }
@@ -1437,8 +1688,12 @@ std::vector<int128_t> EdgesOf(const SqlType& t, int128_t low, int128_t high) {
 
 /// A value in ordered form is one that a column can hold: not a bit pattern between infinity and NaN.
 bool IsValue(const SqlType& t, int128_t v) {
-  if (t.id == TypeId::kDouble) return v <= static_cast<int128_t>(OrderedFloat(std::numeric_limits<double>::infinity())) || v == static_cast<int128_t>(kOrderedNaN);
-  if (t.id == TypeId::kReal) return v <= static_cast<int128_t>(OrderedFloat32(std::numeric_limits<float>::infinity())) || v == static_cast<int128_t>(kOrderedNaN32);
+  if (t.id == TypeId::kDouble)
+    return v <= static_cast<int128_t>(OrderedFloat(std::numeric_limits<double>::infinity())) ||
+           v == static_cast<int128_t>(kOrderedNaN);
+  if (t.id == TypeId::kReal)
+    return v <= static_cast<int128_t>(OrderedFloat32(std::numeric_limits<float>::infinity())) ||
+           v == static_cast<int128_t>(kOrderedNaN32);
   return true;
 }
 
@@ -1467,11 +1722,13 @@ std::vector<Form> NumberForms(const SqlType& t) {
   const auto [least, greatest] = RangeOf(t);
   std::vector<int128_t> bases;
   if (t.id == TypeId::kDouble) {
-    for (double v : {-std::numeric_limits<double>::infinity(), -1.0, -0.0, 1.0, 1e18}) bases.push_back(static_cast<int128_t>(OrderedFloat(v)) - (v == 0 ? 100 : 0));
+    for (double v : {-std::numeric_limits<double>::infinity(), -1.0, -0.0, 1.0, 1e18})
+      bases.push_back(static_cast<int128_t>(OrderedFloat(v)) - (v == 0 ? 100 : 0));
     bases.push_back(static_cast<int128_t>(OrderedFloat(std::numeric_limits<double>::infinity())) - 200);
     bases.push_back(static_cast<int128_t>(kOrderedNaN));
   } else if (t.id == TypeId::kReal) {
-    for (float v : {-std::numeric_limits<float>::infinity(), -1.0f, -0.0f, 1.0f, 1e18f}) bases.push_back(static_cast<int128_t>(OrderedFloat32(v)) - (v == 0 ? 100 : 0));
+    for (float v : {-std::numeric_limits<float>::infinity(), -1.0f, -0.0f, 1.0f, 1e18f})
+      bases.push_back(static_cast<int128_t>(OrderedFloat32(v)) - (v == 0 ? 100 : 0));
     bases.push_back(static_cast<int128_t>(OrderedFloat32(std::numeric_limits<float>::infinity())) - 200);
   } else {
     bases = {least, -100, 0, PowerOf10(18) - 50, greatest - 200, -PowerOf10(18) - 1, PowerOf10(30)};
@@ -1479,7 +1736,8 @@ std::vector<Form> NumberForms(const SqlType& t) {
   std::vector<int> widths = {1, 2, 4, 8};
   if (t.id == TypeId::kReal) widths = {1, 2, 4};
   if (t.storage() == StorageClass::kWide) widths.push_back(16);
-  const ChunkForm::NullCode codes[] = {ChunkForm::NullCode::kNext, ChunkForm::NullCode::kLast, ChunkForm::NullCode::kGap};
+  const ChunkForm::NullCode codes[] = {ChunkForm::NullCode::kNext, ChunkForm::NullCode::kLast,
+                                       ChunkForm::NullCode::kGap};
   std::vector<Form> out;
   size_t turn = 0;
   for (int width : widths) {
@@ -1494,7 +1752,8 @@ std::vector<Form> NumberForms(const SqlType& t) {
         f.nulls = nulls;
         f.low = base;
         f.high = std::min(greatest, FrameEnd(t, width, base, nulls));
-        if (nulls && f.chunk.null_code == ChunkForm::NullCode::kGap) f.high = std::min(greatest, FrameEnd(t, width, base, false));
+        if (nulls && f.chunk.null_code == ChunkForm::NullCode::kGap)
+          f.high = std::min(greatest, FrameEnd(t, width, base, false));
         out.push_back(f);
       }
     }
@@ -1545,18 +1804,92 @@ const std::vector<Form>& FormsOf(const SqlType& t) {
 
 const std::vector<std::string>& PlainStrings() {
   static const std::vector<std::string> strings = {
-      "", " ", "a", "A", "ab", "abc", "ABC", "  trim  both  ", "left  ", "  right", "\xC3\xA9t\xC3\xA9", "\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E",
-      "\xF0\x9F\x90\x98 elephant", "a%b", "a_b", "a\\b", "%", "_", "zebra", "Zebra", "MFGR#12", "MFGR#1221", "ASIA", "ASIAN", "\x7F", "\xC3\x80",
-      "a string of some length, longer than any small string that a library keeps in place", "b", "ba", "aab", "aaab"};
+      "",
+      " ",
+      "a",
+      "A",
+      "ab",
+      "abc",
+      "ABC",
+      "  trim  both  ",
+      "left  ",
+      "  right",
+      "\xC3\xA9t\xC3\xA9",
+      "\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E",
+      "\xF0\x9F\x90\x98 elephant",
+      "a%b",
+      "a_b",
+      "a\\b",
+      "%",
+      "_",
+      "zebra",
+      "Zebra",
+      "MFGR#12",
+      "MFGR#1221",
+      "ASIA",
+      "ASIAN",
+      "\x7F",
+      "\xC3\x80",
+      "a string of some length, longer than any small string that a library keeps in place",
+      "b",
+      "ba",
+      "aab",
+      "aaab"};
   return strings;
 }
 const std::vector<std::string>& NumberStrings() {
-  static const std::vector<std::string> strings = {"0", "1", "-1", " 42 ", "+7", "32767", "32768", "-32768", "-32769", "2147483647", "2147483648",
-      "9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809", "123456789012345678901234567890", "12.5", "-0.05",
-      "99.995", "abc", "", "12x", "1.2.3", "--1", "99999999999999999999999999999999999999", "-99999999999999999999999999999999999999",
-      "199999999999999999999999999999999999999", "0.00", ".5", "true", "false", "maybe", "1998-12-01", "2000-02-29", "1900-02-29", "0001-01-01", "9999-12-31",
-      "1998-13-01", "1998-12-01 10:11:12", "1998-12-01 23:59:59.999999", "2000-02-29 00:00:00.5", "1998-12-01 25:00:00", "NaN", "Infinity", "-Infinity",
-      "1e5", "1.5e300", "1e-320", "0.1", "3.4028235e38", "16777217", "-0"};
+  static const std::vector<std::string> strings = {"0",
+                                                   "1",
+                                                   "-1",
+                                                   " 42 ",
+                                                   "+7",
+                                                   "32767",
+                                                   "32768",
+                                                   "-32768",
+                                                   "-32769",
+                                                   "2147483647",
+                                                   "2147483648",
+                                                   "9223372036854775807",
+                                                   "9223372036854775808",
+                                                   "-9223372036854775808",
+                                                   "-9223372036854775809",
+                                                   "123456789012345678901234567890",
+                                                   "12.5",
+                                                   "-0.05",
+                                                   "99.995",
+                                                   "abc",
+                                                   "",
+                                                   "12x",
+                                                   "1.2.3",
+                                                   "--1",
+                                                   "99999999999999999999999999999999999999",
+                                                   "-99999999999999999999999999999999999999",
+                                                   "199999999999999999999999999999999999999",
+                                                   "0.00",
+                                                   ".5",
+                                                   "true",
+                                                   "false",
+                                                   "maybe",
+                                                   "1998-12-01",
+                                                   "2000-02-29",
+                                                   "1900-02-29",
+                                                   "0001-01-01",
+                                                   "9999-12-31",
+                                                   "1998-13-01",
+                                                   "1998-12-01 10:11:12",
+                                                   "1998-12-01 23:59:59.999999",
+                                                   "2000-02-29 00:00:00.5",
+                                                   "1998-12-01 25:00:00",
+                                                   "NaN",
+                                                   "Infinity",
+                                                   "-Infinity",
+                                                   "1e5",
+                                                   "1.5e300",
+                                                   "1e-320",
+                                                   "0.1",
+                                                   "3.4028235e38",
+                                                   "16777217",
+                                                   "-0"};
   return strings;
 }
 
@@ -1565,7 +1898,7 @@ struct ColumnSpec {
   Form form;
   const std::vector<std::string>* strings = nullptr;  // TEXT: from these; nullptr: PlainStrings
   size_t distinct = 0;                                // TEXT: of so many strings; 0: any
-  size_t stride = 1;                                  // rows for which an edge value stays: 1 beside another of n edges, n
+  size_t stride = 1;  // rows for which an edge value stays: 1 beside another of n edges, n
 };
 
 ColumnVector MakeValues(const ColumnSpec& spec, size_t rows, Random& random) {
@@ -1579,13 +1912,19 @@ ColumnVector MakeValues(const ColumnSpec& spec, size_t rows, Random& random) {
   }
   if (spec.type.id == TypeId::kText) {
     const std::vector<std::string>& strings = spec.strings != nullptr ? *spec.strings : PlainStrings();
-    const size_t entries = f.chunk.encoding == Encoding::kConstant ? 1 : f.chunk.encoding == Encoding::kDictionary && f.chunk.width == 1 ? 200 : 3000;
-    const size_t some = std::min(spec.distinct == 0 ? std::min<size_t>(entries, strings.size() + Below(random, entries)) : spec.distinct, entries);
+    const size_t entries = f.chunk.encoding == Encoding::kConstant                           ? 1
+                           : f.chunk.encoding == Encoding::kDictionary && f.chunk.width == 1 ? 200
+                                                                                             : 3000;
+    const size_t some = std::min(
+        spec.distinct == 0 ? std::min<size_t>(entries, strings.size() + Below(random, entries)) : spec.distinct,
+        entries);
     const size_t first = Below(random, strings.size());
     if (rows > 0) out.offsets.push_back(0);
     for (size_t i = 0; i < rows; ++i) {
       if (!out.IsNull(i)) {
-        const size_t k = f.chunk.encoding == Encoding::kConstant ? 0 : i < strings.size() ? i % some : Below(random, some);
+        const size_t k = f.chunk.encoding == Encoding::kConstant ? 0
+                         : i < strings.size()                    ? i % some
+                                                                 : Below(random, some);
         if (k < strings.size()) {
           out.bytes += strings[(first + k) % strings.size()];
         } else if (spec.strings == nullptr) {
@@ -1666,7 +2005,9 @@ struct Maker {
     s.code.push_back({op, static_cast<uint16_t>(p1), p2, p3, p4});
     return static_cast<int>(s.code.size()) - 1;
   }
-  void Load(const SqlType& type, Operand from) { Op(type.storage() == StorageClass::kWide ? Opcode::LoadW : Opcode::Load, 0, from.Pack()); }
+  void Load(const SqlType& type, Operand from) {
+    Op(type.storage() == StorageClass::kWide ? Opcode::LoadW : Opcode::Load, 0, from.Pack());
+  }
   void Store(int reg) {
     Op(s.registers[static_cast<size_t>(reg)].storage() == StorageClass::kWide ? Opcode::StoreW : Opcode::Store, 0, reg);
   }
@@ -1715,7 +2056,8 @@ constexpr int kRowColumn = 0, kMaskColumn = 1;
 
 /// How a check differs from the plain one.
 struct CheckOptions {
-  bool masked = false;   ///< column kMaskColumn of the last section's table switches rows off: those that raise errors get 0
+  bool masked =
+      false;  ///< column kMaskColumn of the last section's table switches rows off: those that raise errors get 0
   bool ordered = false;  ///< the order of rows counts
   bool subset = false;   ///< LIMIT without ORDER BY: any of `all` rows
   bool must_fail = false;
@@ -1723,13 +2065,16 @@ struct CheckOptions {
 
 class Walk {
  public:
-  Walk(const WalkOptions& options, vm::SectionBackend* gpu) : options_(options), gpu_(gpu), random_(options.seed), executor_(options.threads) {}
+  Walk(const WalkOptions& options, vm::SectionBackend* gpu)
+      : options_(options), gpu_(gpu), random_(options.seed), executor_(options.threads) {}
 
   WalkReport Run();
 
  private:
   bool Full() const { return report_.failures.size() >= options_.max_failures; }
-  bool Wanted(const std::string& name) const { return !Full() && (options_.only.empty() || name.find(options_.only) != std::string::npos); }
+  bool Wanted(const std::string& name) const {
+    return !Full() && (options_.only.empty() || name.find(options_.only) != std::string::npos);
+  }
   size_t Turn(size_t n) { return turn_++ % n; }
 
   // ---- Running and comparing
@@ -1737,8 +2082,10 @@ class Walk {
   /// Runs `program` over `tables` on the executor and on the reference, and compares.
   void Check(const std::string& name, Program program, std::vector<TestTable> tables, CheckOptions check = {});
   Result<std::vector<Cells>> Execute(const Program& program, const Snapshot& snapshot, size_t* rows);
-  std::shared_ptr<const Snapshot> Store(const std::string& name, const Program& program, const std::vector<TestTable>& tables);
-  std::string Compare(const Program& program, const Reference& want, std::vector<Cells> got, size_t got_rows, const CheckOptions& check);
+  std::shared_ptr<const Snapshot> Store(const std::string& name, const Program& program,
+                                        const std::vector<TestTable>& tables);
+  std::string Compare(const Program& program, const Reference& want, std::vector<Cells> got, size_t got_rows,
+                      const CheckOptions& check);
   void Cover(const Program& program, const std::vector<TestTable>& tables);
   void CheckCoverage();
 
@@ -1761,9 +2108,11 @@ class Walk {
   void Predicates();
   void TextMaps();
   void Joins();
-  void JoinCase(const std::string& name, const std::vector<SqlType>& keys, int key_style, size_t build_rows, bool unique, int style);
+  void JoinCase(const std::string& name, const std::vector<SqlType>& keys, int key_style, size_t build_rows,
+                bool unique, int style);
   void Groups();
-  void GroupCase(const std::string& name, const std::vector<SqlType>& keys, size_t rows, size_t distinct, bool small_aggregates);
+  void GroupCase(const std::string& name, const std::vector<SqlType>& keys, size_t rows, size_t distinct,
+                 bool small_aggregates);
   void Rows();
   void RandomPrograms();
   void Large();
@@ -1775,8 +2124,8 @@ class Walk {
   WalkReport report_;
   Texts texts_;
   size_t turn_ = 0, size_turn_ = 0;
-  std::set<Opcode> declined_;  // that the backend would not run in some section
-  int key_width_ = 0;  // of the key columns of joins and groups; 0: any that holds them
+  std::set<Opcode> declined_;      // that the backend would not run in some section
+  int key_width_ = 0;              // of the key columns of joins and groups; 0: any that holds them
   std::set<std::string> covered_;  // "AddI slot 4"
 };
 
@@ -1791,7 +2140,8 @@ void Walk::Fail(const std::string& name, const Program& p, const std::string& wh
   report_.failures.push_back("[" + name + "] " + what + "\n" + listing);
 }
 
-std::shared_ptr<const Snapshot> Walk::Store(const std::string& name, const Program& program, const std::vector<TestTable>& tables) {
+std::shared_ptr<const Snapshot> Walk::Store(const std::string& name, const Program& program,
+                                            const std::vector<TestTable>& tables) {
   std::vector<std::shared_ptr<const TableInfo>> infos;
   for (size_t i = 0; i < tables.size(); ++i) {
     auto info = MakeMemoryTable(static_cast<int64_t>(i) + 1, tables[i].name, tables[i].columns, tables[i].tablet_rows);
@@ -1832,7 +2182,8 @@ Result<std::vector<Cells>> Walk::Execute(const Program& program, const Snapshot&
     *rows += batch.rows;
     if (batch.columns.size() != got.size()) return {ErrorCode::kInternal, "a batch has another number of columns"};
     for (size_t c = 0; c < got.size(); ++c) {
-      if (RowsOf(batch.columns[c]) != batch.rows || (!batch.columns[c].null.empty() && batch.columns[c].null.size() != batch.rows)) {
+      if (RowsOf(batch.columns[c]) != batch.rows ||
+          (!batch.columns[c].null.empty() && batch.columns[c].null.size() != batch.rows)) {
         return {ErrorCode::kInternal, "a column of a batch has another number of rows"};
       }
       const Cells piece = ToCells(batch.columns[c], &texts_);
@@ -1862,7 +2213,8 @@ Result<std::vector<Cells>> Walk::Execute(const Program& program, const Snapshot&
 }
 
 /// Empty if the rows agree, else the first that does not.
-std::string Walk::Compare(const Program& program, const Reference& want, std::vector<Cells> got, size_t got_rows, const CheckOptions& check) {
+std::string Walk::Compare(const Program& program, const Reference& want, std::vector<Cells> got, size_t got_rows,
+                          const CheckOptions& check) {
   const size_t columns = program.columns.size();
   size_t expected = want.result_rows;
   if (check.subset) {
@@ -1908,7 +2260,8 @@ std::string Walk::Compare(const Program& program, const Reference& want, std::ve
   };
   if (!check.subset && agree()) return "";
   if (!check.ordered) {
-    std::sort(mine.begin(), mine.end(), [&](size_t a, size_t b) { return order(want.result, a, want.result, b, false) < 0; });
+    std::sort(mine.begin(), mine.end(),
+              [&](size_t a, size_t b) { return order(want.result, a, want.result, b, false) < 0; });
     std::sort(theirs.begin(), theirs.end(), [&](size_t a, size_t b) { return order(got, a, got, b, false) < 0; });
   }
   if (check.subset) {
@@ -1923,7 +2276,8 @@ std::string Walk::Compare(const Program& program, const Reference& want, std::ve
     if (same(i)) continue;
     std::string text = fmt::format("row {} of {} differs (in the order of the columns' values):", i, got_rows);
     for (size_t c = 0; c < columns; ++c) {
-      text += fmt::format(" c{}: {} instead of {};", c, Show(got[c], theirs[i], texts_), Show(want.result[c], mine[i], texts_));
+      text += fmt::format(" c{}: {} instead of {};", c, Show(got[c], theirs[i], texts_),
+                          Show(want.result[c], mine[i], texts_));
     }
     return text;
   }
@@ -1944,7 +2298,8 @@ void Walk::Check(const std::string& name, Program program, std::vector<TestTable
   const std::string bytes = program.Serialize();
   Result<Program> parsed = Program::Parse(bytes);
   if (!parsed.ok()) return Fail(name, program, "its bytes were refused: " + parsed.status().message());
-  if (parsed->Serialize() != bytes || parsed->sections != program.sections || vm::Listing(*parsed) != vm::Listing(program)) {
+  if (parsed->Serialize() != bytes || parsed->sections != program.sections ||
+      vm::Listing(*parsed) != vm::Listing(program)) {
     return Fail(name, program, "it is not the same after Serialize and Parse");
   }
 
@@ -1971,7 +2326,8 @@ void Walk::Check(const std::string& name, Program program, std::vector<TestTable
       want->Run();
     }
   }
-  if (want->unspecified || (want->failed && !check.must_fail)) return Fail(name, program, "the walk made a case without an answer");
+  if (want->unspecified || (want->failed && !check.must_fail))
+    return Fail(name, program, "the walk made a case without an answer");
   std::shared_ptr<const Snapshot> snapshot = Store(name, program, tables);
   if (snapshot == nullptr) return;
   size_t rows = 0;
@@ -1979,7 +2335,8 @@ void Walk::Check(const std::string& name, Program program, std::vector<TestTable
   if (check.must_fail) {
     if (!want->failed) return Fail(name, program, "the walk made a case without an error");
     if (got.ok()) return Fail(name, program, "no error");
-    if (got.status().code() != ErrorCode::kSql) return Fail(name, program, "not an SQL error: " + got.status().message());
+    if (got.status().code() != ErrorCode::kSql)
+      return Fail(name, program, "not an SQL error: " + got.status().message());
     ++report_.errors;
     return;
   }
@@ -2013,19 +2370,27 @@ void Walk::Cover(const Program& program, const std::vector<TestTable>& tables) {
       const OpcodeInfo& info = Info(in.op);
       const int32_t p[4] = {in.p1, in.p2, in.p3, in.p4};
       for (int k = 0; k < 4; ++k) {
-        if (info.p[k] != OperandSpec::Src && info.p[k] != OperandSpec::SrcW && info.p[k] != OperandSpec::SrcInt) continue;
+        if (info.p[k] != OperandSpec::Src && info.p[k] != OperandSpec::SrcW && info.p[k] != OperandSpec::SrcInt)
+          continue;
         if (p[k] == -1 || ((info.shape == Shape::Probe || info.shape == Shape::Group) && in.p3 == 0)) continue;
         const Operand o = Operand::Unpack(p[k]);
         switch (o.kind) {
-          case OperandKind::kRegister: covered_.insert(std::string(info.name) + " register"); break;
-          case OperandKind::kConstant: covered_.insert(std::string(info.name) + " constant"); break;
-          case OperandKind::kPayload: covered_.insert(std::string(info.name) + " payload"); break;
+          case OperandKind::kRegister:
+            covered_.insert(std::string(info.name) + " register");
+            break;
+          case OperandKind::kConstant:
+            covered_.insert(std::string(info.name) + " constant");
+            break;
+          case OperandKind::kPayload:
+            covered_.insert(std::string(info.name) + " payload");
+            break;
           case OperandKind::kSlot: {
             if (s.source_kind != Section::Source::kTable) {
               covered_.insert(std::string(info.name) + " result");
               break;
             }
-            const MemoryColumn& c = tables[static_cast<size_t>(s.source)].columns[static_cast<size_t>(s.slots[o.index].column)];
+            const MemoryColumn& c =
+                tables[static_cast<size_t>(s.source)].columns[static_cast<size_t>(s.slots[o.index].column)];
             for (const ChunkForm& f : c.forms) {
               const bool coded = f.encoding == Encoding::kFrame || f.encoding == Encoding::kDictionary;
               covered_.insert(fmt::format("{} slot {}", info.name, coded ? f.width : 0));
@@ -2065,7 +2430,6 @@ void Walk::CheckCoverage() {
   if (!missing.empty()) report_.failures.push_back("[coverage] the walk did not run:" + missing);
 }
 
-
 // ======================================================================================================================
 // Making cases
 // ======================================================================================================================
@@ -2092,8 +2456,13 @@ uint32_t Walk::TabletRows(size_t rows) {
 std::vector<int64_t> Walk::MaskValues(size_t rows) {
   std::vector<int64_t> mask(rows, 0);
   switch (Turn(8)) {
-    case 0: case 1: case 2: std::fill(mask.begin(), mask.end(), 1); break;
-    case 3: break;  // none
+    case 0:
+    case 1:
+    case 2:
+      std::fill(mask.begin(), mask.end(), 1);
+      break;
+    case 3:
+      break;  // none
     case 4:
       for (size_t i = 0; i < rows; ++i) mask[i] = static_cast<int64_t>(i % 2);
       break;
@@ -2130,7 +2499,9 @@ int Walk::AddColumn(TestTable* table, const ColumnSpec& spec, size_t rows) {
     // A form that holds any values.
     ChunkForm other;
     other.encoding = spec.type.id == TypeId::kText ? Encoding::kPlain : Encoding::kFrame;
-    other.width = spec.type.storage() == StorageClass::kWide ? 16 : spec.type.id == TypeId::kReal && !spec.form.nulls ? 4 : 8;
+    other.width = spec.type.storage() == StorageClass::kWide          ? 16
+                  : spec.type.id == TypeId::kReal && !spec.form.nulls ? 4
+                                                                      : 8;
     other.null_code = ChunkForm::NullCode::kGap;
     c.forms.push_back(other);
   }
@@ -2146,7 +2517,8 @@ void Walk::Head(Maker* m, Program* p) {
   const size_t way = Turn(6);
   const Operand slot = Operand::Slot(mask);
   switch (way) {
-    case 0: case 1: {
+    case 0:
+    case 1: {
       Predicate f;
       f.slot = mask;
       f.low = f.high = AddConstant(p, Value::Int(SqlType::Of(TypeId::kBoolean), 1));
@@ -2204,61 +2576,87 @@ Value Walk::RandomConstant(const SqlType& type, const std::vector<std::string>* 
 /// A SQL type of a class, in turn; of the kind that the opcode works on.
 SqlType Walk::TypeFor(AccumulatorSpec c, Opcode op) {
   switch (c) {
-    case AccumulatorSpec::F: return Turn(3) == 0 ? SqlType::Of(TypeId::kReal) : kDouble;
-    case AccumulatorSpec::T: return kText;
-    case AccumulatorSpec::W: return Turn(2) == 0 ? kWide : SqlType::Decimal(38, 10);
-    default: break;
+    case AccumulatorSpec::F:
+      return Turn(3) == 0 ? SqlType::Of(TypeId::kReal) : kDouble;
+    case AccumulatorSpec::T:
+      return kText;
+    case AccumulatorSpec::W:
+      return Turn(2) == 0 ? kWide : SqlType::Decimal(38, 10);
+    default:
+      break;
   }
   if (op == Opcode::DatePartD || op == Opcode::AddMonthsD) return SqlType::Of(TypeId::kDate);
   if (op == Opcode::DatePartT || op == Opcode::AddMonthsT) return SqlType::Of(TypeId::kTimestamp);
-  static const std::vector<SqlType> types = {kBigint, kBigint, SqlType::Of(TypeId::kInteger), SqlType::Decimal(18, 4), SqlType::Of(TypeId::kSmallint),
-                                             SqlType::Of(TypeId::kBoolean), SqlType::Of(TypeId::kTimestamp), SqlType::Of(TypeId::kDate)};
+  static const std::vector<SqlType> types = {kBigint,
+                                             kBigint,
+                                             SqlType::Of(TypeId::kInteger),
+                                             SqlType::Decimal(18, 4),
+                                             SqlType::Of(TypeId::kSmallint),
+                                             SqlType::Of(TypeId::kBoolean),
+                                             SqlType::Of(TypeId::kTimestamp),
+                                             SqlType::Of(TypeId::kDate)};
   return types[Turn(types.size())];
 }
 
 AccumulatorSpec ClassOf(const SqlType& t) {
   switch (t.storage()) {
-    case StorageClass::kFloat: return AccumulatorSpec::F;
-    case StorageClass::kText: return AccumulatorSpec::T;
-    case StorageClass::kWide: return AccumulatorSpec::W;
-    default: return AccumulatorSpec::I;
+    case StorageClass::kFloat:
+      return AccumulatorSpec::F;
+    case StorageClass::kText:
+      return AccumulatorSpec::T;
+    case StorageClass::kWide:
+      return AccumulatorSpec::W;
+    default:
+      return AccumulatorSpec::I;
   }
 }
 const char* ClassName(AccumulatorSpec c) {
   switch (c) {
-    case AccumulatorSpec::F: return "F";
-    case AccumulatorSpec::T: return "T";
-    case AccumulatorSpec::W: return "W";
-    default: return "I";
+    case AccumulatorSpec::F:
+      return "F";
+    case AccumulatorSpec::T:
+      return "T";
+    case AccumulatorSpec::W:
+      return "W";
+    default:
+      return "I";
   }
 }
 SqlType AnyType(AccumulatorSpec c) {
   switch (c) {
-    case AccumulatorSpec::F: return kDouble;
-    case AccumulatorSpec::T: return kText;
-    case AccumulatorSpec::W: return kWide;
-    default: return kBigint;
+    case AccumulatorSpec::F:
+      return kDouble;
+    case AccumulatorSpec::T:
+      return kText;
+    case AccumulatorSpec::W:
+      return kWide;
+    default:
+      return kBigint;
   }
 }
 
-/// One program: A or W is loaded from a column, the opcode is applied with an operand of `kind`, the result is emitted beside
-/// the row's number. The operand is stored under `form`; for opcodes without one, the accumulator is.
-void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& type, const Form& form, int32_t variant) {
+/// One program: A or W is loaded from a column, the opcode is applied with an operand of `kind`, the result is emitted
+/// beside the row's number. The operand is stored under `form`; for opcodes without one, the accumulator is.
+void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& type, const Form& form,
+                       int32_t variant) {
   const OpcodeInfo& info = Info(op);
   static const char* const kinds[] = {"slot", "register", "constant", "payload", "result"};
-  const std::string name = fmt::format("{} {} {} {} {} #{}", info.name, ClassName(c), kinds[static_cast<int>(kind)], type.ToString(), form.ToString(), variant);
+  const std::string name = fmt::format("{} {} {} {} {} #{}", info.name, ClassName(c), kinds[static_cast<int>(kind)],
+                                       type.ToString(), form.ToString(), variant);
   if (!Wanted(name)) return;
   Program p;
   std::vector<TestTable> tables;
   const size_t rows = NextSize();
   tables.push_back(MaskedTable(rows));
 
-  const bool has_operand = info.p[1] == OperandSpec::Src || info.p[1] == OperandSpec::SrcW || info.p[1] == OperandSpec::SrcInt;
+  const bool has_operand =
+      info.p[1] == OperandSpec::Src || info.p[1] == OperandSpec::SrcW || info.p[1] == OperandSpec::SrcInt;
   const bool loads = info.in == AccumulatorSpec::None;  // Load, LoadW
   const bool substring = info.shape == Shape::TextSubstring;
   const std::vector<std::string>* const strings = info.shape == Shape::FromText ? &NumberStrings() : nullptr;
 
-  // `type` and `form` are the operand's, or the accumulator's if there is no operand. Months, places and lengths are small most of the time.
+  // `type` and `form` are the operand's, or the accumulator's if there is no operand. Months, places and lengths are
+  // small most of the time.
   const bool months = op == Opcode::AddMonthsD || op == Opcode::AddMonthsT;
   const SqlType b_type = type;
   const SqlType a_type = info.shape == Shape::ToText ? UnpackType(variant) : has_operand ? TypeFor(c, op) : type;
@@ -2270,7 +2668,8 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
     b_form.high = substring ? 12 : 60;
     b_form.chunk.base = b_form.low;
   }
-  const size_t edges_of_a = c == AccumulatorSpec::T ? PlainStrings().size() : EdgesOf(a_type, a_form.low, a_form.high).size();
+  const size_t edges_of_a =
+      c == AccumulatorSpec::T ? PlainStrings().size() : EdgesOf(a_type, a_form.low, a_form.high).size();
   const int a_column = loads ? -1 : AddColumn(&tables[0], {a_type, a_form, strings}, rows);
 
   // Where the operand is.
@@ -2302,14 +2701,16 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
   if (payload) {
     // The host may build from what a GPU emits, or from the table.
     const bool from_rows = Turn(2) == 0;
-    const std::vector<SqlType> types = substring ? std::vector<SqlType>{kBigint, b_type, kBigint} : std::vector<SqlType>{kBigint, b_type};
+    const std::vector<SqlType> types =
+        substring ? std::vector<SqlType>{kBigint, b_type, kBigint} : std::vector<SqlType>{kBigint, b_type};
     const std::vector<int> columns = {0, b_column, length_column};
     if (from_rows) {
       Maker r(Section::Source::kTable, 1, Section::Sink::kRows, "scan u");
       for (size_t i = 0; i < types.size(); ++i) r.Keep(types[i], Operand::Slot(r.Slot(columns[i], types[i])));
       AddSection(&p, r.Finish(Opcode::Emit, static_cast<int>(types.size())));
     }
-    Maker b(from_rows ? Section::Source::kSection : Section::Source::kTable, from_rows ? 0 : 1, Section::Sink::kJoin, "build u");
+    Maker b(from_rows ? Section::Source::kSection : Section::Source::kTable, from_rows ? 0 : 1, Section::Sink::kJoin,
+            "build u");
     for (size_t i = 0; i < types.size(); ++i) {
       b.Keep(types[i], Operand::Slot(b.Slot(from_rows ? static_cast<int>(i) : columns[i], types[i])));
     }
@@ -2350,10 +2751,15 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
 
   auto operand = [&](int column, const SqlType& operand_type, int payload_index) {
     switch (kind) {
-      case Kind::kSlot: case Kind::kResult: return Operand::Slot(slot_of(column, operand_type));
-      case Kind::kRegister: return Operand::Register(m.Keep(operand_type, Operand::Slot(slot_of(column, operand_type))));
-      case Kind::kPayload: return Operand::Payload(0, payload_index);
-      case Kind::kConstant: break;
+      case Kind::kSlot:
+      case Kind::kResult:
+        return Operand::Slot(slot_of(column, operand_type));
+      case Kind::kRegister:
+        return Operand::Register(m.Keep(operand_type, Operand::Slot(slot_of(column, operand_type))));
+      case Kind::kPayload:
+        return Operand::Payload(0, payload_index);
+      case Kind::kConstant:
+        break;
     }
     Value v = RandomConstant(operand_type, strings);
     if (substring) v = Value::Int(kBigint, static_cast<int64_t>(Below(random_, 12)) - 2);
@@ -2368,7 +2774,12 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
   }
   if (!loads) m.Load(a_type, Operand::Slot(slot_of(a_column, a_type)));
   switch (info.shape) {
-    case Shape::UnaryField: case Shape::TextCut: case Shape::ToText: case Shape::FromText: p3 = variant; break;
+    case Shape::UnaryField:
+    case Shape::TextCut:
+    case Shape::ToText:
+    case Shape::FromText:
+      p3 = variant;
+      break;
     case Shape::Check: {
       Value low = RandomConstant(AnyType(c), nullptr), high = RandomConstant(AnyType(c), nullptr);
       if (c == AccumulatorSpec::W ? low.wide > high.wide : low.i64 > high.i64) std::swap(low, high);
@@ -2378,16 +2789,22 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
       break;
     }
     case Shape::Like: {
-      static const std::vector<std::string> patterns = {"", "%", "_", "a%", "%a", "%a%", "__", "_%_", "MFGR#12%", "%12__", "a\\%b", "a\\_b", "a\\\\b", "%\xC3\xA9",
-                                                        "\xC3\xA9_\xC3\xA9", "%a%b%", "%%", "_b", "A%A", "abc", "%aab", "___ %", "key%9"};
+      static const std::vector<std::string> patterns = {"",      "%",     "_",      "a%",        "%a",
+                                                        "%a%",   "__",    "_%_",    "MFGR#12%",  "%12__",
+                                                        "a\\%b", "a\\_b", "a\\\\b", "%\xC3\xA9", "\xC3\xA9_\xC3\xA9",
+                                                        "%a%b%", "%%",    "_b",     "A%A",       "abc",
+                                                        "%aab",  "___ %", "key%9"};
       p2 = AddConstant(&p, Value::Text(patterns[static_cast<size_t>(variant) % patterns.size()]));
       break;
     }
-    default: break;
+    default:
+      break;
   }
   m.Op(op, 0, p2, p3, p4);
   if (info.out != AccumulatorSpec::None) {
-    const SqlType out = info.out == AccumulatorSpec::X ? (loads ? b_type : a_type) : info.out == AccumulatorSpec::W && loads ? b_type : AnyType(info.out);
+    const SqlType out = info.out == AccumulatorSpec::X            ? (loads ? b_type : a_type)
+                        : info.out == AccumulatorSpec::W && loads ? b_type
+                                                                  : AnyType(info.out);
     m.Store(m.Register(out));
     if (ClassOf(out) != c && ClassOf(out) == AccumulatorSpec::I && Turn(3) == 0) {
       // The accumulator is still what the opcode made of it.
@@ -2416,13 +2833,18 @@ std::vector<int32_t> VariantsOf(Opcode op) {
         for (int32_t field = 0; field < 12; ++field) out.push_back(field);
       }
       break;
-    case Shape::TextCut: out = {0, 1, 2, 5, 100, INT32_MAX}; break;
-    case Shape::TextSubstring: out = {0, 1}; break;
+    case Shape::TextCut:
+      out = {0, 1, 2, 5, 100, INT32_MAX};
+      break;
+    case Shape::TextSubstring:
+      out = {0, 1};
+      break;
     case Shape::Like:
       out.clear();
       for (int32_t i = 0; i < 23; ++i) out.push_back(i);
       break;
-    case Shape::ToText: case Shape::FromText: {
+    case Shape::ToText:
+    case Shape::FromText: {
       out.clear();
       const AccumulatorSpec c = info.shape == Shape::ToText ? info.in : info.out;
       std::vector<SqlType> types;
@@ -2431,7 +2853,9 @@ std::vector<int32_t> VariantsOf(Opcode op) {
       } else if (c == AccumulatorSpec::F) {
         types = {SqlType::Of(TypeId::kReal), kDouble};
       } else {
-        for (TypeId id : {TypeId::kBoolean, TypeId::kSmallint, TypeId::kInteger, TypeId::kBigint, TypeId::kDate, TypeId::kTimestamp}) types.push_back(SqlType::Of(id));
+        for (TypeId id : {TypeId::kBoolean, TypeId::kSmallint, TypeId::kInteger, TypeId::kBigint, TypeId::kDate,
+                          TypeId::kTimestamp})
+          types.push_back(SqlType::Of(id));
         types.push_back(SqlType::Decimal(18, 4));
         types.push_back(SqlType::Decimal(9, 2));
         types.push_back(SqlType::Decimal(5, 0));
@@ -2439,15 +2863,18 @@ std::vector<int32_t> VariantsOf(Opcode op) {
       for (const SqlType& t : types) out.push_back(PackType(t));
       break;
     }
-    default: break;
+    default:
+      break;
   }
   return out;
 }
 
-/// An opcode with an accumulator of class `c` (or, for loads, an operand of it): every form of its operand, every kind of operand.
+/// An opcode with an accumulator of class `c` (or, for loads, an operand of it): every form of its operand, every kind
+/// of operand.
 void Walk::WalkOperands(Opcode op, AccumulatorSpec c) {
   const OpcodeInfo& info = Info(op);
-  const bool has_operand = info.p[1] == OperandSpec::Src || info.p[1] == OperandSpec::SrcW || info.p[1] == OperandSpec::SrcInt;
+  const bool has_operand =
+      info.p[1] == OperandSpec::Src || info.p[1] == OperandSpec::SrcW || info.p[1] == OperandSpec::SrcInt;
   const std::vector<int32_t> variants = VariantsOf(op);
   std::vector<SqlType> types;
   if (info.p[1] == OperandSpec::SrcInt || op == Opcode::AddMonthsD || op == Opcode::AddMonthsT) {
@@ -2463,30 +2890,60 @@ void Walk::WalkOperands(Opcode op, AccumulatorSpec c) {
   const Kind first = Kind::kSlot;
   for (const SqlType& type : types) {
     const std::vector<Form>& forms = FormsOf(type);
-    for (size_t i = 0; i < std::max(forms.size(), variants.size()); ++i) OperandCase(op, c, first, type, forms[i % forms.size()], variants[i % variants.size()]);
+    for (size_t i = 0; i < std::max(forms.size(), variants.size()); ++i)
+      OperandCase(op, c, first, type, forms[i % forms.size()], variants[i % variants.size()]);
     // The host interprets sections over the results of others.
-    for (int i = 0; i < 3 && gpu_ == nullptr; ++i) OperandCase(op, c, Kind::kResult, type, Pick(random_, forms), Pick(random_, variants));
+    for (int i = 0; i < 3 && gpu_ == nullptr; ++i)
+      OperandCase(op, c, Kind::kResult, type, Pick(random_, forms), Pick(random_, variants));
     if (!has_operand) continue;
-    for (int i = 0; i < 6; ++i) OperandCase(op, c, Kind::kRegister, type, Pick(random_, forms), Pick(random_, variants));
-    for (int i = 0; i < 16; ++i) OperandCase(op, c, Kind::kConstant, type, Pick(random_, forms), Pick(random_, variants));
+    for (int i = 0; i < 6; ++i)
+      OperandCase(op, c, Kind::kRegister, type, Pick(random_, forms), Pick(random_, variants));
+    for (int i = 0; i < 16; ++i)
+      OperandCase(op, c, Kind::kConstant, type, Pick(random_, forms), Pick(random_, variants));
     for (int i = 0; i < 6; ++i) OperandCase(op, c, Kind::kPayload, type, Pick(random_, forms), Pick(random_, variants));
   }
 }
 
-/// Every opcode has its case here: by its shape, or in a part of its own that Run() calls. There is no default: a new shape does not
-/// compile, and a new opcode of a known shape is walked and fails until Reference knows its meaning.
+/// Every opcode has its case here: by its shape, or in a part of its own that Run() calls. There is no default: a new
+/// shape does not compile, and a new opcode of a known shape is walked and fails until Reference knows its meaning.
 void Walk::WalkOpcode(Opcode op) {
   const OpcodeInfo& info = Info(op);
   if (gpu_ != nullptr && info.where == WhereSpec::Host) return;  // in TextMaps
   switch (info.shape) {
-    case Shape::End: case Shape::SkipIfNone: case Shape::MaskRegister: case Shape::Store: case Shape::StoreWide: case Shape::Emit:  // everywhere; Masks
-    case Shape::Filter:                                                    // Predicates
-    case Shape::Next: case Shape::Probe: case Shape::Build:                // Joins
-    case Shape::Group: case Shape::CountRows: case Shape::CountValues: case Shape::Fold: case Shape::FoldText:  // Groups
+    case Shape::End:
+    case Shape::SkipIfNone:
+    case Shape::MaskRegister:
+    case Shape::Store:
+    case Shape::StoreWide:
+    case Shape::Emit:    // everywhere; Masks
+    case Shape::Filter:  // Predicates
+    case Shape::Next:
+    case Shape::Probe:
+    case Shape::Build:  // Joins
+    case Shape::Group:
+    case Shape::CountRows:
+    case Shape::CountValues:
+    case Shape::Fold:
+    case Shape::FoldText:  // Groups
       return;
-    case Shape::Test: case Shape::TestNull: case Shape::Compare: case Shape::TextCompare: case Shape::Like: case Shape::Load: case Shape::LoadWide:
-    case Shape::Binary: case Shape::Unary: case Shape::UnaryField: case Shape::Check: case Shape::TextUnary: case Shape::TextCut: case Shape::TextLength:
-    case Shape::TextConcat: case Shape::TextSubstring: case Shape::ToText: case Shape::FromText:
+    case Shape::Test:
+    case Shape::TestNull:
+    case Shape::Compare:
+    case Shape::TextCompare:
+    case Shape::Like:
+    case Shape::Load:
+    case Shape::LoadWide:
+    case Shape::Binary:
+    case Shape::Unary:
+    case Shape::UnaryField:
+    case Shape::Check:
+    case Shape::TextUnary:
+    case Shape::TextCut:
+    case Shape::TextLength:
+    case Shape::TextConcat:
+    case Shape::TextSubstring:
+    case Shape::ToText:
+    case Shape::FromText:
       break;
   }
   // X stands for the three narrow classes, before (tests) or after (loads).
@@ -2495,7 +2952,8 @@ void Walk::WalkOpcode(Opcode op) {
   for (AccumulatorSpec one : {AccumulatorSpec::I, AccumulatorSpec::F, AccumulatorSpec::T}) WalkOperands(op, one);
 }
 
-// ---- Masks -----------------------------------------------------------------------------------------------------------
+// ---- Masks
+// -----------------------------------------------------------------------------------------------------------
 
 /// OR and CASE as the compiler makes them: arms collected in mask registers, results in one register.
 void Walk::Masks() {
@@ -2511,7 +2969,8 @@ void Walk::Masks() {
     AddTables(&p, tables);
     Maker m(Section::Source::kTable, 0, Section::Sink::kRows, "scan t");
     Head(&m, &p);
-    const Operand sa = Operand::Slot(m.Slot(a, kBigint)), sb = Operand::Slot(m.Slot(b, kDouble)), sd = Operand::Slot(m.Slot(d, kWide));
+    const Operand sa = Operand::Slot(m.Slot(a, kBigint)), sb = Operand::Slot(m.Slot(b, kDouble)),
+                  sd = Operand::Slot(m.Slot(d, kWide));
     const int all = m.Mask(), taken = m.Mask(), third = m.Mask();
     const int out = m.Register(kBigint), wide = m.Register(kWide);
     m.Op(Opcode::MaskSave, all);
@@ -2536,7 +2995,8 @@ void Walk::Masks() {
     m.Op(Opcode::MaskOr, taken);
     m.Load(kBigint, Operand::Constant(AddConstant(&p, i % 3 == 0 ? Value::Null(kBigint) : Value::Int(kBigint, 17))));
     m.Store(out);
-    m.Load(kWide, Operand::Constant(AddConstant(&p, i % 3 == 1 ? Value::Null(kWide) : Value::Wide(kWide, PowerOf10(30)))));
+    m.Load(kWide,
+           Operand::Constant(AddConstant(&p, i % 3 == 1 ? Value::Null(kWide) : Value::Wide(kWide, PowerOf10(30)))));
     m.Store(wide);
     // ELSE, or nothing: then only the rows taken are emitted.
     m.Op(Opcode::MaskLoad, third);
@@ -2554,12 +3014,22 @@ void Walk::Masks() {
   }
 }
 
-// ---- Predicates ------------------------------------------------------------------------------------------------------
+// ---- Predicates
+// ------------------------------------------------------------------------------------------------------
 
 void Walk::Predicates() {
-  std::vector<SqlType> types = {kBigint, SqlType::Of(TypeId::kBoolean), SqlType::Of(TypeId::kSmallint), SqlType::Of(TypeId::kInteger), SqlType::Of(TypeId::kReal),
-                                kDouble, SqlType::Decimal(9, 2), SqlType::Decimal(18, 4), SqlType::Decimal(38, 10), SqlType::Of(TypeId::kDate),
-                                SqlType::Of(TypeId::kTimestamp), kText};
+  std::vector<SqlType> types = {kBigint,
+                                SqlType::Of(TypeId::kBoolean),
+                                SqlType::Of(TypeId::kSmallint),
+                                SqlType::Of(TypeId::kInteger),
+                                SqlType::Of(TypeId::kReal),
+                                kDouble,
+                                SqlType::Decimal(9, 2),
+                                SqlType::Decimal(18, 4),
+                                SqlType::Decimal(38, 10),
+                                SqlType::Of(TypeId::kDate),
+                                SqlType::Of(TypeId::kTimestamp),
+                                kText};
   for (const SqlType& type : types) {
     const bool text = type.id == TypeId::kText;
     size_t number = 0;
@@ -2585,7 +3055,9 @@ void Walk::Predicates() {
               } else {
                 const int128_t at = OrderedValue(values, row);
                 const auto [least, greatest] = RangeOf(type);
-                const int128_t near = kind == 0 ? at : kind == 1 ? at - (at > least ? 1 : 0) : at + (at < greatest ? 1 : 0);
+                const int128_t near = kind == 0   ? at
+                                      : kind == 1 ? at - (at > least ? 1 : 0)
+                                                  : at + (at < greatest ? 1 : 0);
                 v = ToValue(type, IsValue(type, near) ? near : at);
               }
             }
@@ -2593,7 +3065,8 @@ void Walk::Predicates() {
             const int128_t end = Turn(2) == 0 ? form.low : form.high;
             if (IsValue(type, end)) v = ToValue(type, end);
           } else if (kind == 4 && type.id == TypeId::kReal) {
-            v.f64 = std::vector<double>{0.1, -0.1, 1e300, -1e300, 1e-300, -1e-300, 16777217.0, 3.4028236e38}[Below(random_, 8)];  // no singles
+            v.f64 = std::vector<double>{
+                0.1, -0.1, 1e300, -1e300, 1e-300, -1e-300, 16777217.0, 3.4028236e38}[Below(random_, 8)];  // no singles
           }
           return AddConstant(&p, v);
         };
@@ -2602,24 +3075,29 @@ void Walk::Predicates() {
         std::optional<Section> map;
         const size_t kind = text ? Turn(5) : Turn(4) == 3 ? 3 : i % 9 < 6 ? 0 : i % 9 < 8 ? 1 : 2;
         switch (kind) {
-          case 0: case 4:
+          case 0:
+          case 4:
             f.kind = Predicate::Kind::kRange;
             f.low = Turn(5) == 0 ? -1 : bound();
             f.high = Turn(5) == 1 ? -1 : Turn(6) == 0 ? f.low : bound();
             f.low_inclusive = Turn(3) != 0;
             f.high_inclusive = Turn(3) != 1;
             break;
-          case 1: case 3: {
+          case 1:
+          case 3: {
             if (kind == 3 && text) {
               f.kind = Predicate::Kind::kMapped;
               Maker d(Section::Source::kDictionary, 0, Section::Sink::kMap, "dictionary");
               d.Slot(0, kText);
               d.Load(kText, Operand::Slot(0));
               if (Turn(2) == 0) {
-                d.Op(Turn(2) == 0 ? Opcode::FilterLike : Opcode::FilterNotLike, 0, AddConstant(&p, Value::Text(Turn(2) == 0 ? "%a%" : "k%9")));
+                d.Op(Turn(2) == 0 ? Opcode::FilterLike : Opcode::FilterNotLike, 0,
+                     AddConstant(&p, Value::Text(Turn(2) == 0 ? "%a%" : "k%9")));
               } else {
                 d.Op(Opcode::LengthT);
-                d.Op(Opcode::FilterLtI, 0, Operand::Constant(AddConstant(&p, Value::Int(kBigint, static_cast<int64_t>(Below(random_, 8))))).Pack());
+                d.Op(Opcode::FilterLtI, 0,
+                     Operand::Constant(AddConstant(&p, Value::Int(kBigint, static_cast<int64_t>(Below(random_, 8)))))
+                         .Pack());
               }
               map = d.Finish(Opcode::Emit, 0);
               break;
@@ -2655,7 +3133,8 @@ void Walk::Predicates() {
   }
 }
 
-// ---- Dictionary sections ---------------------------------------------------------------------------------------------
+// ---- Dictionary sections
+// ---------------------------------------------------------------------------------------------
 
 /// Functions of TEXT, evaluated once per entry, as the value of a slot.
 void Walk::TextMaps() {
@@ -2685,12 +3164,23 @@ void Walk::TextMaps() {
         {"concat null", kText, {op(Opcode::ConcatT, null)}},
         {"substring", kText, {op(Opcode::SubstringT, one, three)}},
         {"rest", kText, {op(Opcode::SubstringT, three, -1)}},
-        {"length to double", kDouble, {op(Opcode::LengthT), op(Opcode::IToF), op(Opcode::MulF, Operand::Constant(AddConstant(&p, Value::Float(kDouble, 0.1))).Pack())}},
+        {"length to double",
+         kDouble,
+         {op(Opcode::LengthT), op(Opcode::IToF),
+          op(Opcode::MulF, Operand::Constant(AddConstant(&p, Value::Float(kDouble, 0.1))).Pack())}},
         {"length to text", kText, {op(Opcode::LengthT), op(Opcode::IToT, 0, PackType(kBigint))}},
-        {"and back", kBigint, {op(Opcode::LengthT), op(Opcode::IToT, 0, PackType(kBigint)), op(Opcode::TToI, 0, PackType(kBigint))}},
-        {"and double", kDouble, {op(Opcode::LengthT), op(Opcode::IToF), op(Opcode::FToT, 0, PackType(kDouble)), op(Opcode::TToF, 0, PackType(kDouble))}},
-        {"and wide", kText, {op(Opcode::LengthT), op(Opcode::IToT, 0, PackType(kBigint)), op(Opcode::TToW, 0, PackType(SqlType::Decimal(30, 2))),
-                             op(Opcode::WToT, 0, PackType(SqlType::Decimal(30, 2)))}},
+        {"and back",
+         kBigint,
+         {op(Opcode::LengthT), op(Opcode::IToT, 0, PackType(kBigint)), op(Opcode::TToI, 0, PackType(kBigint))}},
+        {"and double",
+         kDouble,
+         {op(Opcode::LengthT), op(Opcode::IToF), op(Opcode::FToT, 0, PackType(kDouble)),
+          op(Opcode::TToF, 0, PackType(kDouble))}},
+        {"and wide",
+         kText,
+         {op(Opcode::LengthT), op(Opcode::IToT, 0, PackType(kBigint)),
+          op(Opcode::TToW, 0, PackType(SqlType::Decimal(30, 2))),
+          op(Opcode::WToT, 0, PackType(SqlType::Decimal(30, 2)))}},
         {"if like", kText, {op(Opcode::FilterLike, pattern)}},
         {"if not like", kText, {op(Opcode::FilterNotLike, pattern), op(Opcode::UpperT)}},
         {"if less", kText, {op(Opcode::FilterLtT, middle)}},
@@ -2733,10 +3223,12 @@ void Walk::TextMaps() {
   }
 }
 
-// ---- Joins -----------------------------------------------------------------------------------------------------------
+// ---- Joins
+// -----------------------------------------------------------------------------------------------------------
 
 /// Keys of a join side: `style` says how numbers lie. Values repeat `repeat` times on average.
-ColumnVector KeyValues(const SqlType& type, int style, size_t rows, size_t distinct, bool each_once, bool nulls, Random& random) {
+ColumnVector KeyValues(const SqlType& type, int style, size_t rows, size_t distinct, bool each_once, bool nulls,
+                       Random& random) {
   ColumnVector c;
   c.type = type;
   if (nulls) {
@@ -2746,17 +3238,19 @@ ColumnVector KeyValues(const SqlType& type, int style, size_t rows, size_t disti
   if (type.id == TypeId::kText && rows > 0) c.offsets.push_back(0);
   for (size_t i = 0; i < rows; ++i) {
     const int64_t k = static_cast<int64_t>(each_once ? i : Below(random, distinct + 2));
-    int64_t v = k;                                                             // dense
-    if (style == 1) v = -k - 5;                                                // dense, negative
-    if (style == 2) v = (k - 3) * 1000003;                                     // sparse, around 0
+    int64_t v = k;                                                                             // dense
+    if (style == 1) v = -k - 5;                                                                // dense, negative
+    if (style == 2) v = (k - 3) * 1000003;                                                     // sparse, around 0
     if (style == 3) v = static_cast<int64_t>(static_cast<uint64_t>(k) * 0x9E3779B97F4A7C15u);  // anywhere in 64 bits
-    if (style == 4) v = k % 2 == 0 ? kLeast + k : kGreatest - k;               // at both ends
+    if (style == 4) v = k % 2 == 0 ? kLeast + k : kGreatest - k;                               // at both ends
     switch (type.storage()) {
       case StorageClass::kText:
         if (!c.IsNull(i)) c.bytes += k == 0 ? "" : fmt::format("key{}", v);
         c.offsets.push_back(c.bytes.size());
         break;
-      case StorageClass::kWide: c.wide.push_back(style == 2 ? v * PowerOf10(20) : v); break;
+      case StorageClass::kWide:
+        c.wide.push_back(style == 2 ? v * PowerOf10(20) : v);
+        break;
       case StorageClass::kFloat: {
         double f = static_cast<double>(v) / 4;
         if (k == 1) f = std::numeric_limits<double>::quiet_NaN();
@@ -2765,13 +3259,16 @@ ColumnVector KeyValues(const SqlType& type, int style, size_t rows, size_t disti
         c.fixed.push_back(AsBits(type.id == TypeId::kReal ? static_cast<double>(static_cast<float>(f)) : f));
         break;
       }
-      case StorageClass::kInt: c.fixed.push_back(type.id == TypeId::kBigint ? v : k); break;
+      case StorageClass::kInt:
+        c.fixed.push_back(type.id == TypeId::kBigint ? v : k);
+        break;
     }
   }
   return c;
 }
 
-/// A form that holds these values: numbers in one of the widths that do, or in `width` if that is not 0 and they fit it.
+/// A form that holds these values: numbers in one of the widths that do, or in `width` if that is not 0 and they fit
+/// it.
 ChunkForm AnyForm(const ColumnVector& values, Random& random, int width = 0) {
   const size_t rows = RowsOf(values);
   ChunkForm f;
@@ -2799,8 +3296,10 @@ ChunkForm AnyForm(const ColumnVector& values, Random& random, int width = 0) {
   return f;
 }
 
-/// `style`: 0 slot keys, 1 register keys, 2 constant key, 3 the payload of an earlier join is the key, 4 left outer (unique).
-void Walk::JoinCase(const std::string& name, const std::vector<SqlType>& keys, int key_style, size_t build_rows, bool unique, int style) {
+/// `style`: 0 slot keys, 1 register keys, 2 constant key, 3 the payload of an earlier join is the key, 4 left outer
+/// (unique).
+void Walk::JoinCase(const std::string& name, const std::vector<SqlType>& keys, int key_style, size_t build_rows,
+                    bool unique, int style) {
   if (!Wanted(name)) return;
   Program p;
   const size_t rows = std::min<size_t>(NextSize(), build_rows > 0 && keys.empty() ? 300 : SIZE_MAX);
@@ -2906,7 +3405,8 @@ void Walk::JoinCase(const std::string& name, const std::vector<SqlType>& keys, i
   if (!unique) m.Op(Opcode::MaskSave, loop);
   const int body = m.Here();
   std::vector<int> outs;
-  for (size_t k = 0; k < payload.size(); ++k) outs.push_back(m.Keep(payload[k], Operand::Payload(0, static_cast<int>(k))));
+  for (size_t k = 0; k < payload.size(); ++k)
+    outs.push_back(m.Keep(payload[k], Operand::Payload(0, static_cast<int>(k))));
   if (style == 3) {
     m.Op(Opcode::Probe, 1, Operand::Payload(0, 0).Pack(), 1);
     m.Keep(kBigint, Operand::Payload(1, 0));
@@ -2933,15 +3433,19 @@ void Walk::Joins() {
   const SqlType kInteger = SqlType::Of(TypeId::kInteger), kDate = SqlType::Of(TypeId::kDate);
   const size_t sizes[] = {0, 1, 7, 300, 5000};
   int number = 0;
-  auto run = [&](const char* what, const std::vector<SqlType>& keys, int key_style, size_t build, bool unique, int style) {
+  auto run = [&](const char* what, const std::vector<SqlType>& keys, int key_style, size_t build, bool unique,
+                 int style) {
     JoinCase(fmt::format("join {} keys, style {}, {} {}, {} rows #{}", what, key_style, unique ? "unique" : "N:M",
-                         std::array<const char*, 5>{"slots", "registers", "constant", "chained", "outer"}[static_cast<size_t>(style)], build, number++),
+                         std::array<const char*, 5>{"slots", "registers", "constant", "chained",
+                                                    "outer"}[static_cast<size_t>(style)],
+                         build, number++),
              keys, key_style, build, unique, style);
   };
   for (size_t build : sizes) {
     for (bool unique : {true, false}) {
       for (int key_style = 0; key_style < 5; ++key_style) {
-        for (int style = 0; style < (unique ? 5 : 4); ++style) run("bigint", {kBigint}, key_style, build, unique, style);
+        for (int style = 0; style < (unique ? 5 : 4); ++style)
+          run("bigint", {kBigint}, key_style, build, unique, style);
       }
       for (int style = 0; style < 3; ++style) {
         run("date", {kDate}, 0, build, unique, style);
@@ -2967,19 +3471,24 @@ void Walk::Joins() {
   }
 }
 
-// ---- Groups ----------------------------------------------------------------------------------------------------------
+// ---- Groups
+// ----------------------------------------------------------------------------------------------------------
 
 /// A table is grouped by `keys` and every aggregate there is computed; a second section reads the groups.
-void Walk::GroupCase(const std::string& name, const std::vector<SqlType>& keys, size_t rows, size_t distinct, bool small_aggregates) {
+void Walk::GroupCase(const std::string& name, const std::vector<SqlType>& keys, size_t rows, size_t distinct,
+                     bool small_aggregates) {
   if (!Wanted(name)) return;
   Program p;
   std::vector<TestTable> tables = {MaskedTable(rows)};
-  if (Turn(3) == 0 && rows > 0) std::fill(tables[0].columns[kMaskColumn].values.fixed.begin(), tables[0].columns[kMaskColumn].values.fixed.end(), Turn(2) == 0 ? 1 : 0);
+  if (Turn(3) == 0 && rows > 0)
+    std::fill(tables[0].columns[kMaskColumn].values.fixed.begin(), tables[0].columns[kMaskColumn].values.fixed.end(),
+              Turn(2) == 0 ? 1 : 0);
   std::vector<int> key_columns;
   for (size_t k = 0; k < keys.size(); ++k) {
     key_columns.push_back(static_cast<int>(tables[0].columns.size()));
     const size_t some = k == 0 ? distinct : std::min<size_t>(distinct, 4);
-    ColumnVector values = KeyValues(keys[k], key_width_ != 0 ? 0 : static_cast<int>(Turn(4)), rows, some, false, Turn(2) == 0, random_);
+    ColumnVector values =
+        KeyValues(keys[k], key_width_ != 0 ? 0 : static_cast<int>(Turn(4)), rows, some, false, Turn(2) == 0, random_);
     const ChunkForm form = AnyForm(values, random_, key_width_);
     tables[0].columns.push_back({fmt::format("k{}", k), std::move(values), {form}});
   }
@@ -3063,14 +3572,16 @@ void Walk::GroupCase(const std::string& name, const std::vector<SqlType>& keys, 
   const std::vector<SqlType> columns = m.s.columns;
   const int groups = AddSection(&p, m.End());
   Maker out(Section::Source::kSection, groups, Section::Sink::kRows, "groups");
-  for (size_t c = 0; c < columns.size(); ++c) out.Keep(columns[c], Operand::Slot(out.Slot(static_cast<int>(c), columns[c])));
+  for (size_t c = 0; c < columns.size(); ++c)
+    out.Keep(columns[c], Operand::Slot(out.Slot(static_cast<int>(c), columns[c])));
   AddSection(&p, out.Finish(Opcode::Emit, static_cast<int>(columns.size())));
   NameColumns(&p);
   Check(name, std::move(p), std::move(tables));
 }
 
 void Walk::Groups() {
-  const SqlType kInteger = SqlType::Of(TypeId::kInteger), kBoolean = SqlType::Of(TypeId::kBoolean), kReal = SqlType::Of(TypeId::kReal);
+  const SqlType kInteger = SqlType::Of(TypeId::kInteger), kBoolean = SqlType::Of(TypeId::kBoolean),
+                kReal = SqlType::Of(TypeId::kReal);
   const std::vector<std::pair<const char*, std::vector<SqlType>>> kinds = {
       {"no keys", {}},
       {"bigint", {kBigint}},
@@ -3093,7 +3604,8 @@ void Walk::Groups() {
   }
   for (int width : {1, 2, 4, 8}) {
     key_width_ = width;
-    for (int i = 0; i < 6; ++i) GroupCase(fmt::format("group by integer of width {} #{}", width, number++), {kInteger}, NextSize(), 20, false);
+    for (int i = 0; i < 6; ++i)
+      GroupCase(fmt::format("group by integer of width {} #{}", width, number++), {kInteger}, NextSize(), 20, false);
   }
   key_width_ = 0;
   if (options_.greatest_rows >= 150000) {
@@ -3132,7 +3644,8 @@ void Walk::Groups() {
     Head(&m, &p);
     m.Op(Opcode::Probe, 0, Operand::Slot(m.Slot(key, kBigint)).Pack(), 1);
     Operand g = Operand::Payload(0, 0);
-    if (i % 2 == 1) g = Operand::Constant(AddConstant(&p, i % 4 == 1 ? RandomConstant(type, nullptr) : Value::Null(type)));
+    if (i % 2 == 1)
+      g = Operand::Constant(AddConstant(&p, i % 4 == 1 ? RandomConstant(type, nullptr) : Value::Null(type)));
     m.s.keys = 1;
     m.Op(Opcode::Group, 0, g.Pack(), 1);
     m.Op(Opcode::CountRows, 0);
@@ -3142,7 +3655,8 @@ void Walk::Groups() {
     m.s.columns = {type, kBigint, kWide};
     const int groups = AddSection(&p, m.End());
     Maker out(Section::Source::kSection, groups, Section::Sink::kRows, "groups");
-    for (int c = 0; c < 3; ++c) out.Keep(m.s.columns[static_cast<size_t>(c)], Operand::Slot(out.Slot(c, m.s.columns[static_cast<size_t>(c)])));
+    for (int c = 0; c < 3; ++c)
+      out.Keep(m.s.columns[static_cast<size_t>(c)], Operand::Slot(out.Slot(c, m.s.columns[static_cast<size_t>(c)])));
     AddSection(&p, out.Finish(Opcode::Emit, 3));
     NameColumns(&p);
     Check(name, std::move(p), std::move(tables));
@@ -3153,7 +3667,8 @@ void Walk::Groups() {
     for (int keys = 0; keys < 2; ++keys) {
       Program p;
       std::vector<TestTable> tables = {MaskedTable(rows)};
-      std::fill(tables[0].columns[kMaskColumn].values.fixed.begin(), tables[0].columns[kMaskColumn].values.fixed.end(), 1);
+      std::fill(tables[0].columns[kMaskColumn].values.fixed.begin(), tables[0].columns[kMaskColumn].values.fixed.end(),
+                1);
       MemoryColumn big;
       big.name = "w";
       big.values.type = kWide;
@@ -3182,7 +3697,8 @@ void Walk::Groups() {
   }
 }
 
-// ---- Rows: order, limit, offset --------------------------------------------------------------------------------------
+// ---- Rows: order, limit, offset
+// --------------------------------------------------------------------------------------
 
 void Walk::Rows() {
   for (int i = 0; i < 160; ++i) {
@@ -3193,7 +3709,8 @@ void Walk::Rows() {
     std::vector<TestTable> tables = {MaskedTable(rows)};
     const std::vector<SqlType> types = {kBigint, kDouble, kText, kWide, SqlType::Of(TypeId::kReal)};
     std::vector<int> columns;
-    for (const SqlType& t : types) columns.push_back(AddColumn(&tables[0], {t, Pick(random_, FormsOf(t)), nullptr, 5}, rows));
+    for (const SqlType& t : types)
+      columns.push_back(AddColumn(&tables[0], {t, Pick(random_, FormsOf(t)), nullptr, 5}, rows));
     AddTables(&p, tables);
     Maker m(Section::Source::kTable, 0, Section::Sink::kRows, "scan t");
     Head(&m, &p);
@@ -3249,21 +3766,27 @@ void Walk::Rows() {
   }
 }
 
-// ---- Random programs -------------------------------------------------------------------------------------------------
+// ---- Random programs
+// -------------------------------------------------------------------------------------------------
 
-/// Blocks of a few instructions that narrow, save and widen the mask and change registers under it. Each begins with a load, so that no
-/// accumulator is read that a masked-off row left unspecified.
+/// Blocks of a few instructions that narrow, save and widen the mask and change registers under it. Each begins with a
+/// load, so that no accumulator is read that a masked-off row left unspecified.
 void Walk::RandomPrograms() {
   std::vector<Opcode> by_class[4][2];  // class -> binary, unary; class -> comparisons in filters[]
   std::vector<Opcode> filters[4];
-  auto index = [](AccumulatorSpec c) { return c == AccumulatorSpec::F ? 1 : c == AccumulatorSpec::W ? 2 : c == AccumulatorSpec::T ? 3 : 0; };
+  auto index = [](AccumulatorSpec c) {
+    return c == AccumulatorSpec::F ? 1 : c == AccumulatorSpec::W ? 2 : c == AccumulatorSpec::T ? 3 : 0;
+  };
   for (int i = 0; i < static_cast<int>(Opcode::kCount); ++i) {
     const OpcodeInfo& info = Info(static_cast<Opcode>(i));
     if (info.where == WhereSpec::Host && gpu_ != nullptr) continue;
     if (info.in == AccumulatorSpec::X || info.in == AccumulatorSpec::None) continue;
-    if (info.shape == Shape::Binary || info.shape == Shape::TextConcat) by_class[index(info.in)][0].push_back(static_cast<Opcode>(i));
-    if (info.shape == Shape::TextUnary || (info.shape == Shape::Unary && info.in == info.out)) by_class[index(info.in)][1].push_back(static_cast<Opcode>(i));
-    if (info.shape == Shape::Compare || info.shape == Shape::TextCompare) filters[index(info.in)].push_back(static_cast<Opcode>(i));
+    if (info.shape == Shape::Binary || info.shape == Shape::TextConcat)
+      by_class[index(info.in)][0].push_back(static_cast<Opcode>(i));
+    if (info.shape == Shape::TextUnary || (info.shape == Shape::Unary && info.in == info.out))
+      by_class[index(info.in)][1].push_back(static_cast<Opcode>(i));
+    if (info.shape == Shape::Compare || info.shape == Shape::TextCompare)
+      filters[index(info.in)].push_back(static_cast<Opcode>(i));
   }
   const SqlType types[4] = {kBigint, kDouble, kWide, kText};
   for (int i = 0; i < 250; ++i) {
@@ -3273,7 +3796,8 @@ void Walk::RandomPrograms() {
     const size_t rows = NextSize();
     std::vector<TestTable> tables = {MaskedTable(rows)};
     std::vector<int> columns;
-    for (int c = 0; c < 8; ++c) columns.push_back(AddColumn(&tables[0], {types[c / 2], Pick(random_, FormsOf(types[c / 2])), nullptr, 40}, rows));
+    for (int c = 0; c < 8; ++c)
+      columns.push_back(AddColumn(&tables[0], {types[c / 2], Pick(random_, FormsOf(types[c / 2])), nullptr, 40}, rows));
     AddTables(&p, tables);
     Maker m(Section::Source::kTable, 0, Section::Sink::kRows, "scan t");
     Head(&m, &p);
@@ -3287,7 +3811,9 @@ void Walk::RandomPrograms() {
       operands[c / 2].push_back(Operand::Register(r));
     }
     for (int c = 0; c < 4; ++c) {
-      for (int k = 0; k < 3; ++k) operands[c].push_back(Operand::Constant(AddConstant(&p, k == 2 ? Value::Null(types[c]) : RandomConstant(types[c], nullptr))));
+      for (int k = 0; k < 3; ++k)
+        operands[c].push_back(
+            Operand::Constant(AddConstant(&p, k == 2 ? Value::Null(types[c]) : RandomConstant(types[c], nullptr))));
     }
     std::vector<int> masks;
     const int everything = m.Mask();
@@ -3298,7 +3824,11 @@ void Walk::RandomPrograms() {
     for (size_t b = 0; b < blocks; ++b) {
       const size_t c = Below(random_, 4);
       switch (Below(random_, 10)) {
-        case 0: case 1: case 2: case 3: case 4: {
+        case 0:
+        case 1:
+        case 2:
+        case 3:
+        case 4: {
           const int skip = Below(random_, 4) == 0 ? m.Op(Opcode::SkipIfNone, 0, 1) : -1;
           m.Load(types[c], Pick(random_, operands[c]));
           for (size_t k = Below(random_, 4); k-- > 0;) {
@@ -3312,7 +3842,8 @@ void Walk::RandomPrograms() {
           if (skip >= 0) m.s.code[static_cast<size_t>(skip)].p2 = m.Here();
           break;
         }
-        case 5: case 6: {
+        case 5:
+        case 6: {
           m.Load(types[c], Pick(random_, operands[c]));
           if (filters[c].empty() || Below(random_, 4) == 0) {
             m.Op(c == 2 ? Opcode::FilterNotNullW : Opcode::FilterNotNull);
@@ -3325,8 +3856,12 @@ void Walk::RandomPrograms() {
           if (masks.size() < 8) masks.push_back(m.Mask());
           m.Op(Opcode::MaskSave, masks.back());
           break;
-        case 8: m.Op(Below(random_, 2) == 0 ? Opcode::MaskOr : Opcode::MaskAndNot, Pick(random_, masks)); break;
-        default: m.Op(Opcode::MaskLoad, Pick(random_, masks)); break;
+        case 8:
+          m.Op(Below(random_, 2) == 0 ? Opcode::MaskOr : Opcode::MaskAndNot, Pick(random_, masks));
+          break;
+        default:
+          m.Op(Opcode::MaskLoad, Pick(random_, masks));
+          break;
       }
     }
     m.Op(Opcode::MaskLoad, Below(random_, 3) == 0 ? masks.back() : everything);
@@ -3338,7 +3873,8 @@ void Walk::RandomPrograms() {
   }
 }
 
-// ---- Large tables ----------------------------------------------------------------------------------------------------
+// ---- Large tables
+// ----------------------------------------------------------------------------------------------------
 
 /// Around the greatest tablet: the last row of one, the first of the next.
 void Walk::Large() {
@@ -3382,7 +3918,8 @@ void Walk::Large() {
         const std::vector<SqlType> columns = m.s.columns;
         const int groups = AddSection(&p, m.End());
         Maker out(Section::Source::kSection, groups, Section::Sink::kRows, "groups");
-        for (size_t c = 0; c < columns.size(); ++c) out.Keep(columns[c], Operand::Slot(out.Slot(static_cast<int>(c), columns[c])));
+        for (size_t c = 0; c < columns.size(); ++c)
+          out.Keep(columns[c], Operand::Slot(out.Slot(static_cast<int>(c), columns[c])));
         AddSection(&p, out.Finish(Opcode::Emit, static_cast<int>(columns.size())));
       }
       NameColumns(&p);
@@ -3419,8 +3956,9 @@ WalkReport Walk::Run() {
 }  // namespace
 
 std::string WalkReport::Summary() const {
-  std::string out = fmt::format("{} programs over {} rows, {} of them had to fail; {} sections on the GPU, {} over stored tables on the host\n", programs,
-                                rows, errors, gpu_sections, host_sections);
+  std::string out = fmt::format(
+      "{} programs over {} rows, {} of them had to fail; {} sections on the GPU, {} over stored tables on the host\n",
+      programs, rows, errors, gpu_sections, host_sections);
   for (const auto& [part, s] : seconds) out += fmt::format("  {:<16} {:6.2f} s\n", part, s);
   for (const auto& [reason, n] : declined) out += fmt::format("  declined {} times: {}\n", n, reason);
   for (const std::string& op : only_on_host) out += fmt::format("  only on the host: {}\n", op);

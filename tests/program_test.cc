@@ -30,15 +30,34 @@ int32_t Payload(int t, int i) { return Operand::Payload(t, i).Pack(); }
 
 // Sections of Valid(), and addresses in its section kScan.
 enum { kDictionary, kBuild, kScan, kResult };
-enum { kFirstFilter, kSkip, kSecondFilter, kLoadKey, kAdd, kStoreKey, kProbe, kSave, kBody, kStorePayload, kGroup, kCountRows, kLoadInt, kSumI, kLoadW,
-       kSumW, kNext, kEnd };
+enum {
+  kFirstFilter,
+  kSkip,
+  kSecondFilter,
+  kLoadKey,
+  kAdd,
+  kStoreKey,
+  kProbe,
+  kSave,
+  kBody,
+  kStorePayload,
+  kGroup,
+  kCountRows,
+  kLoadInt,
+  kSumI,
+  kLoadW,
+  kSumW,
+  kNext,
+  kEnd
+};
 
-/// SELECT t.a + 5, u.b, count(*), sum(t.a), sum(t.d) FROM t JOIN u ON t.a + 5 = u.a WHERE ... GROUP BY 1, 2 ORDER BY 1 DESC LIMIT 10,
-/// with something of everything that a program can hold.
+/// SELECT t.a + 5, u.b, count(*), sum(t.a), sum(t.d) FROM t JOIN u ON t.a + 5 = u.a WHERE ... GROUP BY 1, 2 ORDER BY 1
+/// DESC LIMIT 10, with something of everything that a program can hold.
 Program Valid() {
   Program p;
-  p.constants = {Value::Int(kBigint, 5),    Value::Text("a%"), Value::Float(kDouble, 1.5), Value::Wide(kWide, PowerOf10(20)),
-                 Value::Null(kBigint), Value::Int(kBigint, 100)};
+  p.constants = {Value::Int(kBigint, 5),     Value::Text("a%"),
+                 Value::Float(kDouble, 1.5), Value::Wide(kWide, PowerOf10(20)),
+                 Value::Null(kBigint),       Value::Int(kBigint, 100)};
   p.tables = {{11, "t"}, {12, "u"}};
   p.joins = {{false, kBuild}};
 
@@ -48,7 +67,11 @@ Program Valid() {
   d.slots = {{0, kText, -1}};
   d.registers = {kBigint};
   d.columns = {kBigint};
-  d.code = {Make(Opcode::Load, 0, Slot(0)), Make(Opcode::FilterLike, 0, 1), Make(Opcode::LengthT), Make(Opcode::Store, 0, 0), Make(Opcode::Emit),
+  d.code = {Make(Opcode::Load, 0, Slot(0)),
+            Make(Opcode::FilterLike, 0, 1),
+            Make(Opcode::LengthT),
+            Make(Opcode::Store, 0, 0),
+            Make(Opcode::Emit),
             Make(Opcode::End)};
   d.label = "dictionary";
 
@@ -61,8 +84,8 @@ Program Valid() {
   b.slots = {{0, kBigint, -1}, {1, kText, -1}};
   b.registers = {kBigint, kText};
   b.columns = {kBigint, kText};
-  b.code = {Make(Opcode::Load, 0, Slot(0)), Make(Opcode::Store, 0, 0), Make(Opcode::Load, 0, Slot(1)), Make(Opcode::Store, 0, 1), Make(Opcode::Build),
-            Make(Opcode::End)};
+  b.code = {Make(Opcode::Load, 0, Slot(0)), Make(Opcode::Store, 0, 0), Make(Opcode::Load, 0, Slot(1)),
+            Make(Opcode::Store, 0, 1),      Make(Opcode::Build),       Make(Opcode::End)};
   b.label = "build u";
 
   Section s;
@@ -142,12 +165,13 @@ Program Valid() {
 }
 
 bool Same(const Value& a, const Value& b) {
-  return a.type == b.type && a.null == b.null && a.i64 == b.i64 && std::bit_cast<uint64_t>(a.f64) == std::bit_cast<uint64_t>(b.f64) && a.wide == b.wide &&
-         a.text == b.text;
+  return a.type == b.type && a.null == b.null && a.i64 == b.i64 &&
+         std::bit_cast<uint64_t>(a.f64) == std::bit_cast<uint64_t>(b.f64) && a.wide == b.wide && a.text == b.text;
 }
 bool Same(const Program& a, const Program& b) {
   return a.constants.size() == b.constants.size() &&
-         std::equal(a.constants.begin(), a.constants.end(), b.constants.begin(), [](const Value& x, const Value& y) { return Same(x, y); }) &&
+         std::equal(a.constants.begin(), a.constants.end(), b.constants.begin(),
+                    [](const Value& x, const Value& y) { return Same(x, y); }) &&
          a.tables == b.tables && a.joins == b.joins && a.sections == b.sections && a.columns == b.columns;
 }
 
@@ -199,10 +223,13 @@ class AnyProgram {
       List(&s->registers, [&](SqlType* t) { *t = Type(); });
       s->masks = Number<int32_t>();
       List(&s->code, [&](Instruction* i) {
-        *i = {static_cast<Opcode>(random_() % static_cast<uint64_t>(Opcode::kCount)), Number<uint16_t>(), Number<int32_t>(), Number<int32_t>(), Number<int32_t>()};
+        *i = {static_cast<Opcode>(random_() % static_cast<uint64_t>(Opcode::kCount)), Number<uint16_t>(),
+              Number<int32_t>(), Number<int32_t>(), Number<int32_t>()};
       });
       List(&s->columns, [&](SqlType* t) { *t = Type(); });
-      List(&s->aggregates, [&](AggregateSpec* a) { *a = {static_cast<Opcode>(random_() % static_cast<uint64_t>(Opcode::kCount)), Type()}; });
+      List(&s->aggregates, [&](AggregateSpec* a) {
+        *a = {static_cast<Opcode>(random_() % static_cast<uint64_t>(Opcode::kCount)), Type()};
+      });
       s->keys = Number<int32_t>();
       List(&s->order, [&](SortKey* k) { *k = {Number<int32_t>(), Bool(), Bool()}; });
       s->limit = Number<int64_t>();
@@ -219,7 +246,9 @@ class AnyProgram {
   T Number() {
     return static_cast<T>(random_() >> (random_() % 64));
   }
-  SqlType Type() { return {static_cast<TypeId>(random_() % 12), Number<uint8_t>(), Number<uint8_t>(), Number<int32_t>()}; }
+  SqlType Type() {
+    return {static_cast<TypeId>(random_() % 12), Number<uint8_t>(), Number<uint8_t>(), Number<int32_t>()};
+  }
   std::string Text() {
     std::string s(random_() % 20, '\0');
     for (char& c : s) c = static_cast<char>(random_());
@@ -297,7 +326,8 @@ TEST(ProgramBytes, AHugeCountAllocatesNothing) {
 }
 
 TEST(ProgramBytes, OperandsPack) {
-  for (const Operand& o : {Operand::Slot(0), Operand::Slot(65535), Operand::Register(1023), Operand::Constant(32767), Operand::Payload(63, 65535)}) {
+  for (const Operand& o : {Operand::Slot(0), Operand::Slot(65535), Operand::Register(1023), Operand::Constant(32767),
+                           Operand::Payload(63, 65535)}) {
     const Operand back = Operand::Unpack(o.Pack());
     EXPECT_EQ(back.kind, o.kind);
     EXPECT_EQ(back.table, o.table);
@@ -319,7 +349,8 @@ TEST(OpcodeTable, IsComplete) {
       EXPECT_NE(info.p[k], OperandSpec::None) << info.name;
     }
     // P1 has 16 bits: no packed operand or constant fits it.
-    for (OperandSpec wide : {OperandSpec::Src, OperandSpec::SrcW, OperandSpec::SrcInt, OperandSpec::Addr, OperandSpec::Const, OperandSpec::ConstW}) {
+    for (OperandSpec wide : {OperandSpec::Src, OperandSpec::SrcW, OperandSpec::SrcInt, OperandSpec::Addr,
+                             OperandSpec::Const, OperandSpec::ConstW}) {
       EXPECT_NE(info.p[0], wide) << info.name;
     }
   }
@@ -414,8 +445,8 @@ void Code(Program& p, std::vector<Instruction> code) {
   p.sections.resize(kScan + 1);
   p.columns = {{"a", kBigint}};
 }
-const Instruction kLoadInteger = Make(Opcode::Load, 0, Slot(0)), kLoadText = Make(Opcode::Load, 0, Slot(1)), kLoadDouble = Make(Opcode::Load, 0, Slot(2)),
-                  kLoadWide = Make(Opcode::LoadW, 0, Slot(3));
+const Instruction kLoadInteger = Make(Opcode::Load, 0, Slot(0)), kLoadText = Make(Opcode::Load, 0, Slot(1)),
+                  kLoadDouble = Make(Opcode::Load, 0, Slot(2)), kLoadWide = Make(Opcode::LoadW, 0, Slot(3));
 
 const std::vector<Refusal>& Refusals() {
   using P = Program&;

@@ -1,8 +1,9 @@
-// Damaged programs: the programs of the opcode walk, with bytes or fields changed at random. Either Parse or Verify refuses what comes
-// of it, or it runs on its small tables to some end: rows or an error, but no crash and, in a sanitizer's build, no finding.
+// Damaged programs: the programs of the opcode walk, with bytes or fields changed at random. Either Parse or Verify
+// refuses what comes of it, or it runs on its small tables to some end: rows or an error, but no crash and, in a
+// sanitizer's build, no finding.
 //
-// TESSERA_FUZZ_SEED=n damages them otherwise, TESSERA_FUZZ_ROUNDS=n so often; TESSERA_FUZZ_TRACE=file keeps the listing of the last one
-// that ran, for the case that it is the last.
+// TESSERA_FUZZ_SEED=n damages them otherwise, TESSERA_FUZZ_ROUNDS=n so often; TESSERA_FUZZ_TRACE=file keeps the listing
+// of the last one that ran, for the case that it is the last.
 #define XXH_INLINE_ALL
 #include <gtest/gtest.h>
 #include <xxhash.h>
@@ -73,10 +74,17 @@ class Damage {
     for (size_t n = 1 + Below(4); n-- > 0 && !bytes->empty();) {
       char& c = (*bytes)[Below(bytes->size())];
       switch (Below(4)) {
-        case 0: c = static_cast<char>(c ^ (1 << Below(8))); break;
-        case 1: c = static_cast<char>(c + (Below(2) == 0 ? 1 : -1)); break;
-        case 2: c = static_cast<char>(random_()); break;
-        default: c = Below(2) == 0 ? 0 : '\xFF';
+        case 0:
+          c = static_cast<char>(c ^ (1 << Below(8)));
+          break;
+        case 1:
+          c = static_cast<char>(c + (Below(2) == 0 ? 1 : -1));
+          break;
+        case 2:
+          c = static_cast<char>(random_());
+          break;
+        default:
+          c = Below(2) == 0 ? 0 : '\xFF';
       }
     }
   }
@@ -86,11 +94,21 @@ class Damage {
     Section& s = p->sections[Below(p->sections.size())];
     if (Below(4) != 0 && !s.code.empty()) return Code(*p, &s);
     switch (Below(14)) {
-      case 0: s.masks = Number(); break;
-      case 1: s.keys = static_cast<int32_t>(Below(4)); break;
-      case 2: s.limit = Below(2) == 0 ? -1 : static_cast<int64_t>(random_() >> Below(64)); break;
-      case 3: s.offset = static_cast<int64_t>(random_() >> (1 + Below(63))); break;
-      case 4: s.order.push_back({static_cast<int32_t>(Below(s.columns.size() + 1)), Below(2) == 0, Below(2) == 0}); break;
+      case 0:
+        s.masks = Number();
+        break;
+      case 1:
+        s.keys = static_cast<int32_t>(Below(4));
+        break;
+      case 2:
+        s.limit = Below(2) == 0 ? -1 : static_cast<int64_t>(random_() >> Below(64));
+        break;
+      case 3:
+        s.offset = static_cast<int64_t>(random_() >> (1 + Below(63)));
+        break;
+      case 4:
+        s.order.push_back({static_cast<int32_t>(Below(s.columns.size() + 1)), Below(2) == 0, Below(2) == 0});
+        break;
       case 5:
         if (!s.slots.empty()) s.slots[Below(s.slots.size())].column = static_cast<int32_t>(Below(8));
         break;
@@ -113,18 +131,32 @@ class Damage {
         if (!s.predicates.empty()) {
           vm::Predicate& f = s.predicates[Below(s.predicates.size())];
           switch (Below(7)) {
-            case 0: f.kind = static_cast<vm::Predicate::Kind>(Below(6)); break;
-            case 1: f.negated = !f.negated; break;
-            case 2: f.slot = static_cast<int32_t>(Below(s.slots.size() + 1)); break;
-            case 3: f.low = static_cast<int32_t>(Below(p->constants.size() + 1)) - 1; break;
-            case 4: f.high = static_cast<int32_t>(Below(p->constants.size() + 1)) - 1; break;
-            case 5: f.join = static_cast<int32_t>(Below(p->joins.size() + 1)) - 1; break;
-            default: f.list.push_back(static_cast<int32_t>(Below(p->constants.size())));
+            case 0:
+              f.kind = static_cast<vm::Predicate::Kind>(Below(6));
+              break;
+            case 1:
+              f.negated = !f.negated;
+              break;
+            case 2:
+              f.slot = static_cast<int32_t>(Below(s.slots.size() + 1));
+              break;
+            case 3:
+              f.low = static_cast<int32_t>(Below(p->constants.size() + 1)) - 1;
+              break;
+            case 4:
+              f.high = static_cast<int32_t>(Below(p->constants.size() + 1)) - 1;
+              break;
+            case 5:
+              f.join = static_cast<int32_t>(Below(p->joins.size() + 1)) - 1;
+              break;
+            default:
+              f.list.push_back(static_cast<int32_t>(Below(p->constants.size())));
           }
         }
         break;
       case 12:
-        if (!p->joins.empty()) p->joins[Below(p->joins.size())] = {Below(2) == 0, static_cast<int32_t>(Below(p->sections.size() + 1)) - 1};
+        if (!p->joins.empty())
+          p->joins[Below(p->joins.size())] = {Below(2) == 0, static_cast<int32_t>(Below(p->sections.size() + 1)) - 1};
         break;
       default:
         if (!p->constants.empty()) {
@@ -139,35 +171,62 @@ class Damage {
   }
 
  private:
-  int32_t Number() { return Below(3) == 0 ? static_cast<int32_t>(random_() >> Below(64)) : static_cast<int32_t>(Below(6)) - 1; }
+  int32_t Number() {
+    return Below(3) == 0 ? static_cast<int32_t>(random_() >> Below(64)) : static_cast<int32_t>(Below(6)) - 1;
+  }
   Opcode AnyOpcode() { return static_cast<Opcode>(Below(static_cast<size_t>(Opcode::kCount))); }
   SqlType Type() {
-    static const std::vector<SqlType> types = {SqlType::Of(TypeId::kBigint), SqlType::Of(TypeId::kDouble), SqlType::Of(TypeId::kReal), SqlType::Text(),
-                                               SqlType::Decimal(38, 2), SqlType::Decimal(9, 2), SqlType::Of(TypeId::kDate), SqlType::Of(TypeId::kTimestamp),
+    static const std::vector<SqlType> types = {SqlType::Of(TypeId::kBigint),  SqlType::Of(TypeId::kDouble),
+                                               SqlType::Of(TypeId::kReal),    SqlType::Text(),
+                                               SqlType::Decimal(38, 2),       SqlType::Decimal(9, 2),
+                                               SqlType::Of(TypeId::kDate),    SqlType::Of(TypeId::kTimestamp),
                                                SqlType::Of(TypeId::kBoolean), SqlType::Of(TypeId::kNull)};
     return types[Below(types.size())];
   }
   int32_t AnyOperand(const Program& p, const Section& s) {
     switch (Below(9)) {
-      case 0: case 1: case 2: return Operand::Slot(static_cast<int>(Below(s.slots.size() + 1))).Pack();
-      case 3: case 4: return Operand::Register(static_cast<int>(Below(s.registers.size() + 1))).Pack();
-      case 5: case 6: return Operand::Constant(static_cast<int>(Below(p.constants.size() + 1))).Pack();
-      case 7: return Operand::Payload(static_cast<int>(Below(p.joins.size() + 1)), static_cast<int>(Below(5))).Pack();
-      default: return Number();
+      case 0:
+      case 1:
+      case 2:
+        return Operand::Slot(static_cast<int>(Below(s.slots.size() + 1))).Pack();
+      case 3:
+      case 4:
+        return Operand::Register(static_cast<int>(Below(s.registers.size() + 1))).Pack();
+      case 5:
+      case 6:
+        return Operand::Constant(static_cast<int>(Below(p.constants.size() + 1))).Pack();
+      case 7:
+        return Operand::Payload(static_cast<int>(Below(p.joins.size() + 1)), static_cast<int>(Below(5))).Pack();
+      default:
+        return Number();
     }
   }
   int32_t AnyFor(OperandSpec spec, const Program& p, const Section& s) {
     switch (spec) {
-      case OperandSpec::None: return Below(20) == 0 ? Number() : 0;
-      case OperandSpec::Src: case OperandSpec::SrcW: case OperandSpec::SrcInt: return AnyOperand(p, s);
-      case OperandSpec::Reg: case OperandSpec::RegW: return static_cast<int32_t>(Below(s.registers.size() + 1));
-      case OperandSpec::Mask: return static_cast<int32_t>(Below(static_cast<size_t>(std::max(s.masks, 0)) + 1));
-      case OperandSpec::Pred: return static_cast<int32_t>(Below(s.predicates.size() + 1));
-      case OperandSpec::Join: return static_cast<int32_t>(Below(p.joins.size() + 1));
-      case OperandSpec::Agg: return static_cast<int32_t>(Below(s.aggregates.size() + 1));
-      case OperandSpec::Addr: return static_cast<int32_t>(Below(s.code.size() + 1));
-      case OperandSpec::Const: case OperandSpec::ConstW: return static_cast<int32_t>(Below(p.constants.size() + 1));
-      case OperandSpec::Int: return Number();
+      case OperandSpec::None:
+        return Below(20) == 0 ? Number() : 0;
+      case OperandSpec::Src:
+      case OperandSpec::SrcW:
+      case OperandSpec::SrcInt:
+        return AnyOperand(p, s);
+      case OperandSpec::Reg:
+      case OperandSpec::RegW:
+        return static_cast<int32_t>(Below(s.registers.size() + 1));
+      case OperandSpec::Mask:
+        return static_cast<int32_t>(Below(static_cast<size_t>(std::max(s.masks, 0)) + 1));
+      case OperandSpec::Pred:
+        return static_cast<int32_t>(Below(s.predicates.size() + 1));
+      case OperandSpec::Join:
+        return static_cast<int32_t>(Below(p.joins.size() + 1));
+      case OperandSpec::Agg:
+        return static_cast<int32_t>(Below(s.aggregates.size() + 1));
+      case OperandSpec::Addr:
+        return static_cast<int32_t>(Below(s.code.size() + 1));
+      case OperandSpec::Const:
+      case OperandSpec::ConstW:
+        return static_cast<int32_t>(Below(p.constants.size() + 1));
+      case OperandSpec::Int:
+        return Number();
     }
     return 0;
   }
@@ -200,16 +259,27 @@ class Damage {
         }
         break;
       }
-      case 2: case 3:
+      case 2:
+      case 3:
         if (in.op >= Opcode::kCount) break;
         switch (Below(4)) {
-          case 0: in.p1 = static_cast<uint16_t>(AnyFor(vm::Info(in.op).p[0], p, *s)); break;
-          case 1: case 2: in.p2 = AnyFor(vm::Info(in.op).p[1], p, *s); break;
-          default: in.p3 = AnyFor(vm::Info(in.op).p[2], p, *s);
+          case 0:
+            in.p1 = static_cast<uint16_t>(AnyFor(vm::Info(in.op).p[0], p, *s));
+            break;
+          case 1:
+          case 2:
+            in.p2 = AnyFor(vm::Info(in.op).p[1], p, *s);
+            break;
+          default:
+            in.p3 = AnyFor(vm::Info(in.op).p[2], p, *s);
         }
         break;
-      case 4: std::swap(in, s->code[Below(s->code.size())]); break;
-      case 5: s->code.erase(s->code.begin() + static_cast<ptrdiff_t>(at)); break;
+      case 4:
+        std::swap(in, s->code[Below(s->code.size())]);
+        break;
+      case 5:
+        s->code.erase(s->code.begin() + static_cast<ptrdiff_t>(at));
+        break;
       case 6: {
         const Instruction copy = s->code[Below(s->code.size())];
         s->code.insert(s->code.begin() + static_cast<ptrdiff_t>(at), copy);
@@ -217,11 +287,20 @@ class Damage {
       }
       default:
         switch (Below(5)) {
-          case 0: in.op = static_cast<Opcode>(random_() >> (48 + Below(16))); break;
-          case 1: in.p1 = static_cast<uint16_t>(Number()); break;
-          case 2: in.p2 = Number(); break;
-          case 3: in.p3 = Number(); break;
-          default: in.p4 = Number();
+          case 0:
+            in.op = static_cast<Opcode>(random_() >> (48 + Below(16)));
+            break;
+          case 1:
+            in.p1 = static_cast<uint16_t>(Number());
+            break;
+          case 2:
+            in.p2 = Number();
+            break;
+          case 3:
+            in.p3 = Number();
+            break;
+          default:
+            in.p4 = Number();
         }
     }
   }
@@ -292,12 +371,14 @@ TEST(VerifyFuzz, WhatIsNotRefusedRuns) {
     if (status.ok()) continue;
     ASSERT_NE(status.code(), ErrorCode::kInternal) << status.message() << "\n" << vm::Listing(*p);
   }
-  printf("%zu rounds over %zu programs: %zu unreadable, %zu refused, %zu ended in an error, %zu ran\n", rounds, Cases().size(), unread, refused, failed, ran);
+  printf("%zu rounds over %zu programs: %zu unreadable, %zu refused, %zu ended in an error, %zu ran\n", rounds,
+         Cases().size(), unread, refused, failed, ran);
   EXPECT_GT(ran, rounds / 20);  // else the damage is too coarse to test anything
   EXPECT_GT(refused, rounds / 20);
 }
 
-// ---- Programs that the verifier accepts although a compiler would not write them: what they give is unspecified, that they end is not.
+// ---- Programs that the verifier accepts although a compiler would not write them: what they give is unspecified, that
+// they end is not.
 
 Instruction Make(Opcode op, int p1 = 0, int32_t p2 = 0, int32_t p3 = 0, int32_t p4 = 0) {
   return {op, static_cast<uint16_t>(p1), p2, p3, p4};
@@ -305,7 +386,8 @@ Instruction Make(Opcode op, int p1 = 0, int32_t p2 = 0, int32_t p3 = 0, int32_t 
 
 /// Runs `code` over 5000 rows (k BIGINT 0.., d DATE, s TEXT), with a join table of 10 rows (k BIGINT, s TEXT).
 void RunsToAnEnd(const char* what, std::vector<Instruction> code, Section::Sink sink = Section::Sink::kRows) {
-  const SqlType bigint = SqlType::Of(TypeId::kBigint), date = SqlType::Of(TypeId::kDate), text = SqlType::Text(), wide = SqlType::Decimal(38, 0);
+  const SqlType bigint = SqlType::Of(TypeId::kBigint), date = SqlType::Of(TypeId::kDate), text = SqlType::Text(),
+                wide = SqlType::Decimal(38, 0);
   auto column = [&](const SqlType& type, size_t rows, auto value) {
     ColumnVector c;
     c.type = type;
@@ -325,8 +407,12 @@ void RunsToAnEnd(const char* what, std::vector<Instruction> code, Section::Sink 
   ChunkForm frame, dictionary;
   dictionary.encoding = Encoding::kDictionary;
   dictionary.width = 2;
-  auto t = MakeMemoryTable(1, "t", {{"k", column(bigint, 5000, number), {frame}}, {"d", column(date, 5000, anything), {frame}}, {"s", column(text, 5000, number), {dictionary}}});
-  auto u = MakeMemoryTable(2, "u", {{"k", column(bigint, 10, number), {frame}}, {"s", column(text, 10, number), {dictionary}}});
+  auto t = MakeMemoryTable(1, "t",
+                           {{"k", column(bigint, 5000, number), {frame}},
+                            {"d", column(date, 5000, anything), {frame}},
+                            {"s", column(text, 5000, number), {dictionary}}});
+  auto u = MakeMemoryTable(2, "u",
+                           {{"k", column(bigint, 10, number), {frame}}, {"s", column(text, 10, number), {dictionary}}});
   ASSERT_TRUE(t.ok() && u.ok());
   const auto snapshot = MakeSnapshot({*t, *u});
 
@@ -342,8 +428,12 @@ void RunsToAnEnd(const char* what, std::vector<Instruction> code, Section::Sink 
   b.keys = 1;
   b.slots = {{0, bigint, -1}, {1, text, -1}};
   b.registers = b.columns = {bigint, text};
-  b.code = {Make(Opcode::Load, 0, Operand::Slot(0).Pack()), Make(Opcode::Store, 0, 0), Make(Opcode::Load, 0, Operand::Slot(1).Pack()),
-            Make(Opcode::Store, 0, 1), Make(Opcode::Build), Make(Opcode::End)};
+  b.code = {Make(Opcode::Load, 0, Operand::Slot(0).Pack()),
+            Make(Opcode::Store, 0, 0),
+            Make(Opcode::Load, 0, Operand::Slot(1).Pack()),
+            Make(Opcode::Store, 0, 1),
+            Make(Opcode::Build),
+            Make(Opcode::End)};
   Section s;
   s.source_kind = Section::Source::kTable;
   s.sink = sink;
@@ -362,7 +452,8 @@ void RunsToAnEnd(const char* what, std::vector<Instruction> code, Section::Sink 
     r.source = 1;
     r.slots = {{1, bigint, -1}};
     r.registers = r.columns = {bigint};
-    r.code = {Make(Opcode::Load, 0, Operand::Slot(0).Pack()), Make(Opcode::Store, 0, 0), Make(Opcode::Emit), Make(Opcode::End)};
+    r.code = {Make(Opcode::Load, 0, Operand::Slot(0).Pack()), Make(Opcode::Store, 0, 0), Make(Opcode::Emit),
+              Make(Opcode::End)};
     p.sections.push_back(r);
   } else {
     p.sections[1].columns = s.registers;
@@ -387,28 +478,47 @@ TEST(OddPrograms, RunToAnEnd) {
   const int32_t minus_one = Operand::Constant(0).Pack(), five = Operand::Constant(1).Pack();
   const int32_t payload = Operand::Payload(0, 0).Pack();
   const Instruction save = Make(Opcode::MaskSave, 0), load = Make(Opcode::MaskLoad, 0), emit = Make(Opcode::Emit);
-  RunsToAnEnd("a payload of rows without a match", {save, Make(Opcode::Probe, 0, k, 1), load, Make(Opcode::Load, 0, payload), Make(Opcode::LengthT), emit});
-  RunsToAnEnd("a payload behind a skipped probe", {save, Make(Opcode::Load, 0, k), Make(Opcode::FilterLtI, 0, minus_one), Make(Opcode::SkipIfNone, 0, 5),
-                                                   Make(Opcode::Probe, 0, k, 1), load, Make(Opcode::Load, 0, payload), Make(Opcode::UpperT), Make(Opcode::Store, 0, 1), emit});
-  RunsToAnEnd("the next of rows without a match", {save, Make(Opcode::Probe, 0, k, 1), emit, Make(Opcode::Next, 0, 2, 0)});
+  RunsToAnEnd("a payload of rows without a match",
+              {save, Make(Opcode::Probe, 0, k, 1), load, Make(Opcode::Load, 0, payload), Make(Opcode::LengthT), emit});
+  RunsToAnEnd("a payload behind a skipped probe",
+              {save, Make(Opcode::Load, 0, k), Make(Opcode::FilterLtI, 0, minus_one), Make(Opcode::SkipIfNone, 0, 5),
+               Make(Opcode::Probe, 0, k, 1), load, Make(Opcode::Load, 0, payload), Make(Opcode::UpperT),
+               Make(Opcode::Store, 0, 1), emit});
+  RunsToAnEnd("the next of rows without a match",
+              {save, Make(Opcode::Probe, 0, k, 1), emit, Make(Opcode::Next, 0, 2, 0)});
   RunsToAnEnd("the next of rows of no mask", {Make(Opcode::Probe, 0, k, 1), emit, Make(Opcode::Next, 0, 1, 2)});
-  RunsToAnEnd("a loop that saves its own mask", {Make(Opcode::MaskSave, 1), Make(Opcode::Probe, 0, k, 1), save, Make(Opcode::MaskLoad, 1), save, emit, Make(Opcode::Next, 0, 3, 0)});
+  RunsToAnEnd("a loop that saves its own mask", {Make(Opcode::MaskSave, 1), Make(Opcode::Probe, 0, k, 1), save,
+                                                 Make(Opcode::MaskLoad, 1), save, emit, Make(Opcode::Next, 0, 3, 0)});
   RunsToAnEnd("a mask that nobody saved", {load, Make(Opcode::MaskOr, 1), Make(Opcode::MaskLoad, 1), emit});
-  RunsToAnEnd("a mask of the tile before", {Make(Opcode::MaskLoad, 1), emit, Make(Opcode::MaskClear, 0), Make(Opcode::MaskLoad, 0), Make(Opcode::MaskAndNot, 0), Make(Opcode::MaskSave, 1)});
-  RunsToAnEnd("registers that nobody stored", {Make(Opcode::Load, 0, Operand::Register(1).Pack()), Make(Opcode::FilterLike, 0, 2), emit});
-  RunsToAnEnd("dates out of the calendar", {Make(Opcode::Load, 0, d), Make(Opcode::DatePartD, 0, 0, 7), Make(Opcode::Store, 0, 0), Make(Opcode::Load, 0, d),
-                                            Make(Opcode::DatePartT, 0, 0, 7), Make(Opcode::Load, 0, d), Make(Opcode::IToT, 0, 0, vm::PackType(SqlType::Of(TypeId::kDate))),
-                                            Make(Opcode::Load, 0, d), Make(Opcode::IToT, 0, 0, vm::PackType(SqlType::Of(TypeId::kTimestamp))), emit});
-  RunsToAnEnd("a range error that names no type", {Make(Opcode::Load, 0, k), Make(Opcode::CheckI, 0, 0, 1, 0x7F), emit});
-  RunsToAnEnd("the first wide value in a store", {Make(Opcode::LoadW, 0, Operand::Register(2).Pack()), Make(Opcode::WToT, 0, 0, vm::PackType(SqlType::Decimal(38, 2))), emit});
+  RunsToAnEnd("a mask of the tile before",
+              {Make(Opcode::MaskLoad, 1), emit, Make(Opcode::MaskClear, 0), Make(Opcode::MaskLoad, 0),
+               Make(Opcode::MaskAndNot, 0), Make(Opcode::MaskSave, 1)});
+  RunsToAnEnd("registers that nobody stored",
+              {Make(Opcode::Load, 0, Operand::Register(1).Pack()), Make(Opcode::FilterLike, 0, 2), emit});
+  RunsToAnEnd("dates out of the calendar",
+              {Make(Opcode::Load, 0, d), Make(Opcode::DatePartD, 0, 0, 7), Make(Opcode::Store, 0, 0),
+               Make(Opcode::Load, 0, d), Make(Opcode::DatePartT, 0, 0, 7), Make(Opcode::Load, 0, d),
+               Make(Opcode::IToT, 0, 0, vm::PackType(SqlType::Of(TypeId::kDate))), Make(Opcode::Load, 0, d),
+               Make(Opcode::IToT, 0, 0, vm::PackType(SqlType::Of(TypeId::kTimestamp))), emit});
+  RunsToAnEnd("a range error that names no type",
+              {Make(Opcode::Load, 0, k), Make(Opcode::CheckI, 0, 0, 1, 0x7F), emit});
+  RunsToAnEnd("the first wide value in a store",
+              {Make(Opcode::LoadW, 0, Operand::Register(2).Pack()),
+               Make(Opcode::WToT, 0, 0, vm::PackType(SqlType::Decimal(38, 2))), emit});
 
   const Section::Sink groups = Section::Sink::kGroups;
-  const Instruction none = Make(Opcode::FilterLtI, 0, minus_one), group = Make(Opcode::Group, 0, k, 1), count = Make(Opcode::CountRows, 0);
+  const Instruction none = Make(Opcode::FilterLtI, 0, minus_one), group = Make(Opcode::Group, 0, k, 1),
+                    count = Make(Opcode::CountRows, 0);
   const Instruction load_k = Make(Opcode::Load, 0, k), load_s = Make(Opcode::Load, 0, s);
-  RunsToAnEnd("aggregates of rows in no group, where there is none", {save, load_k, none, group, load, count, load_k, Make(Opcode::SumI, 1), load_s, Make(Opcode::MinT, 2)}, groups);
-  RunsToAnEnd("aggregates of rows in no group, where there are some", {save, load_k, Make(Opcode::FilterEqI, 0, five), group, load, count, load_k, Make(Opcode::SumI, 1), load_s,
-                                                                       Make(Opcode::MinT, 2)}, groups);
-  RunsToAnEnd("a group that is skipped", {save, load_k, none, Make(Opcode::SkipIfNone, 0, 5), group, load, count}, groups);
+  RunsToAnEnd("aggregates of rows in no group, where there is none",
+              {save, load_k, none, group, load, count, load_k, Make(Opcode::SumI, 1), load_s, Make(Opcode::MinT, 2)},
+              groups);
+  RunsToAnEnd("aggregates of rows in no group, where there are some",
+              {save, load_k, Make(Opcode::FilterEqI, 0, five), group, load, count, load_k, Make(Opcode::SumI, 1),
+               load_s, Make(Opcode::MinT, 2)},
+              groups);
+  RunsToAnEnd("a group that is skipped", {save, load_k, none, Make(Opcode::SkipIfNone, 0, 5), group, load, count},
+              groups);
 }
 
 }  // namespace

@@ -55,14 +55,13 @@ class ShareOfTable {
     if (exchange == nullptr) return;
     rank_ = static_cast<uint64_t>(exchange->rank());
     ranks_ = static_cast<uint64_t>(exchange->ranks());
-    uint64_t bytes = 0;
-    for (const ColumnStatistics& c : table.statistics) bytes += c.encoded_bytes;
-    by_tablet_ = table.tablets.size() >= ranks_ && bytes >= exchange->replicate_below();
+    by_tablet_ = SharedByTablets(table, exchange->ranks(), exchange->replicate_below());
     if (by_tablet_) return;
     const uint64_t tiles = (table.rows + kTileRows - 1) / kTileRows;
     const uint64_t tiles_each = std::clamp<uint64_t>(tiles / ranks_, 1, kUnitRows / kTileRows);
     unit_rows_ = static_cast<uint32_t>(tiles_each) * kTileRows;
   }
+  bool by_tablet() const { return by_tablet_; }
   uint32_t unit_rows() const { return unit_rows_; }
   bool IsMine(size_t tablet, uint64_t unit) const { return (by_tablet_ ? tablet : unit) % ranks_ == rank_; }
 
@@ -197,6 +196,9 @@ class Run {
   Status ChooseDevice(int number, bool* gpu) const {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     if (options_.gpu == nullptr || s.source_kind != Section::Source::kTable) return Status::Ok();
+    // A GPU takes whole tablets. All ranks must share in one way, and perhaps not all of them have a GPU.
+    const ShareOfTable share(*tables_[static_cast<size_t>(s.source)], options_.exchange);
+    if (!share.by_tablet() && !options_.gpu_required) return Status::Ok();
     Status can = options_.gpu->CanRun(program_, number);
     if (can.ok() && (s.sink == Section::Sink::kRows || s.sink == Section::Sink::kGroups)) {
       *gpu = true;
@@ -437,7 +439,6 @@ class Run {
       share->status = Prepare(number, &share->scan);
       return;
     }
-    // A GPU takes whole tablets: a piece of a small table is not worth its launch.
     const TableInfo& table = *tables_[static_cast<size_t>(s.source)];
     share->tablets.id = table.id;
     share->tablets.schema = table.schema;
@@ -756,6 +757,12 @@ class Executor::Impl {
   explicit Impl(int threads) : pool(threads) {}
   ThreadPool pool;
 };
+
+bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below) {
+  uint64_t bytes = 0;
+  for (const ColumnStatistics& c : table.statistics) bytes += c.encoded_bytes;
+  return table.tablets.size() >= static_cast<size_t>(ranks) && bytes >= replicate_below;
+}
 
 Executor::Executor(int threads) : impl_(std::make_unique<Impl>(threads)) {}
 Executor::~Executor() = default;

@@ -156,6 +156,10 @@ struct RunOptions {
   std::function<void(double)> progress;  ///< fraction done, 0..1, from any thread; may be empty
 };
 
+/// How ranks share a stored table: whole tablets in turn, tablet i to rank i modulo `ranks`; or, if there are too few of
+/// them or the table has fewer encoded bytes than `replicate_below`, every rank has all of it and scans some of its tiles.
+bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below);
+
 /// Takes result rows, batch by batch, in order. An error ends the run and is returned by it.
 using RowConsumer = std::function<Status(RowBatch&&)>;
 
