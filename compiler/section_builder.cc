@@ -805,7 +805,7 @@ bool SectionBuilder::PredicateOn(const Expr& e, bool truth, bool* done, Status* 
   p.slot = scope_->TableSlot(column, this);
   if (p.slot < 0) return false;
   // The second bound of a BETWEEN joins the first, which may stand anywhere in the run of filters before: one range test
-  // instead of two (q1.1's scan on an H100: 0.83 ms with five tests, see README.md for three).
+  // instead of two (bench/README.md has the measurements).
   const bool one_bound = p.kind == Predicate::Kind::kRange && !p.negated && (p.low < 0) != (p.high < 0);
   for (size_t i = section.code.size(); one_bound && i-- > 0 && section.code[i].op == Opcode::Filter;) {
     Predicate& other = section.predicates[section.code[i].p1];
