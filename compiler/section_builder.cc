@@ -124,6 +124,10 @@ Status Scope::Compute(const Expr& leaf, SectionBuilder*) {
 // ---- Instructions, registers, masks ------------------------------------------------------------------------------------
 
 int SectionBuilder::Emit(Opcode op, int p1, int32_t p2, int32_t p3, int32_t p4) {
+  if (op == Opcode::Filter) {
+    filter_uses_.resize(std::max(filter_uses_.size(), static_cast<size_t>(p1) + 1));
+    ++filter_uses_[static_cast<size_t>(p1)];
+  }
   section.code.push_back({op, static_cast<uint16_t>(p1), p2, p3, p4});
   return static_cast<int>(section.code.size()) - 1;
 }
@@ -809,9 +813,7 @@ bool SectionBuilder::PredicateOn(const Expr& e, bool truth, bool* done, Status* 
   const bool one_bound = p.kind == Predicate::Kind::kRange && !p.negated && (p.low < 0) != (p.high < 0);
   for (size_t i = section.code.size(); one_bound && i-- > 0 && section.code[i].op == Opcode::Filter;) {
     Predicate& other = section.predicates[section.code[i].p1];
-    const bool only_use = std::count_if(section.code.begin(), section.code.end(), [&](const vm::Instruction& in) {
-                            return in.op == Opcode::Filter && in.p1 == section.code[i].p1;
-                          }) == 1;
+    const bool only_use = filter_uses_[section.code[i].p1] == 1;
     if (!only_use || other.kind != Predicate::Kind::kRange || other.negated || other.slot != p.slot ||
         (other.low < 0) == (other.high < 0) || (other.low < 0) == (p.low < 0)) {
       continue;

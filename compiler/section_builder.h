@@ -114,6 +114,7 @@ class SectionBuilder {
   ConstantPool* constants_;
   Scope* scope_;
   std::vector<int> free_registers_, free_masks_;
+  std::vector<int> filter_uses_;  ///< how many Filter instructions there are for each predicate
 };
 
 }  // namespace tessera

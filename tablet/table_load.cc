@@ -296,9 +296,8 @@ Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
     sketches->push_back(count.Serialize());
     // The estimate cannot know what the range and the number of rows prove.
     uint64_t greatest = rows - s.null_count;
-    if (s.has_range && s.max - s.min < int128_t{INT64_MAX}) {
-      greatest = std::min(greatest, static_cast<uint64_t>(s.max - s.min) + 1);
-    }
+    const uint128_t span = static_cast<uint128_t>(s.max) - static_cast<uint128_t>(s.min);
+    if (s.has_range && span < uint128_t{INT64_MAX}) greatest = std::min(greatest, static_cast<uint64_t>(span) + 1);
     s.distinct = std::min(count.Estimate(), greatest);
     if (after.schema.primary_key == std::vector<int>{static_cast<int>(c)}) s.distinct = rows;
   }
