@@ -234,11 +234,15 @@ int main(int argc, char** argv) {
     b.s.registers.push_back(kInteger);
     b.s.keys = 1;
     b.s.columns = {kInteger};
-    b.Op(Opcode::Load, 0, Operand::Slot(kCity).Pack()).Op(Opcode::ModI, 0, Operand::Constant(0).Pack()).Op(Opcode::Store, 0, 0);
-    b.Op(Opcode::Group, 0, Operand::Register(0).Pack(), 1).Op(Opcode::Load, 0, Operand::Slot(kPrice).Pack()).Aggregate(Opcode::SumI);
+    b.Op(Opcode::Load, 0, Operand::Slot(kCity).Pack())
+        .Op(Opcode::ModI, 0, Operand::Constant(0).Pack())
+        .Op(Opcode::Store, 0, 0);
+    b.Op(Opcode::Group, 0, Operand::Register(0).Pack(), 1)
+        .Op(Opcode::Load, 0, Operand::Slot(kPrice).Pack())
+        .Aggregate(Opcode::SumI);
     q.program = b.Finish();
     q.reads = {{kCity, 1}, {kPrice, 1}};
-    folds.push_back([](const uint32_t (&c)[kColumns], auto* out) {
+    folds.push_back([](const uint32_t(&c)[kColumns], auto* out) {
       auto& v = (*out)[{c[kCity] % 35}];
       v.resize(1);
       v[0] += c[kPrice];

@@ -78,8 +78,9 @@ bool ColumnCache::Has(const Tablet* tablet, int column, Stream stream) const {
   return found != index_.end() && !found->second->tablet.expired();
 }
 
-Result<const uint8_t*> ColumnCache::Fetch(const std::shared_ptr<const Tablet>& tablet, int column, Stream stream, const uint8_t* data,
-                                          uint64_t bytes, std::vector<Piece*>* pinned, uint64_t* copied) {
+Result<const uint8_t*> ColumnCache::Fetch(const std::shared_ptr<const Tablet>& tablet, int column, Stream stream,
+                                          const uint8_t* data, uint64_t bytes, std::vector<Piece*>* pinned,
+                                          uint64_t* copied) {
   const Key key{tablet.get(), column, stream};
   auto found = index_.find(key);
   if (found != index_.end() && found->second->tablet.expired()) {

@@ -1,8 +1,8 @@
-// Encoded columns on the device: the streams of chunks, copied once and kept until the budget needs their place. Private to
-// kernels/.
+// Encoded columns on the device: the streams of chunks, copied once and kept until the budget needs their place.
+// Private to kernels/.
 //
-// Least recently used pieces go first; a piece is pinned while a launch reads it. A piece is one stream of one column of one
-// tablet. The cache does not keep tablets alive: pieces of tablets that are gone are dropped at the next sweep.
+// Least recently used pieces go first; a piece is pinned while a launch reads it. A piece is one stream of one column
+// of one tablet. The cache does not keep tablets alive: pieces of tablets that are gone are dropped at the next sweep.
 //
 // Start at: Fetch, Finish. One owner at a time.
 #pragma once
@@ -36,10 +36,11 @@ class ColumnCache {
   /// Makes streams and staging buffers. REQUIRES: the device is current, as for all functions below.
   Status Open(uint64_t budget_bytes);
 
-  /// The device address of a stream of `bytes` bytes at `data`; it is copied there if it is not. The copy is under way when this
-  /// returns: work that reads the piece waits for Finish's event. The piece is pinned. `*copied` grows by the bytes that travel.
-  Result<const uint8_t*> Fetch(const std::shared_ptr<const Tablet>& tablet, int column, Stream stream, const uint8_t* data, uint64_t bytes,
-                               std::vector<Piece*>* pinned, uint64_t* copied);
+  /// The device address of a stream of `bytes` bytes at `data`; it is copied there if it is not. The copy is under way
+  /// when this returns: work that reads the piece waits for Finish's event. The piece is pinned. `*copied` grows by the
+  /// bytes that travel.
+  Result<const uint8_t*> Fetch(const std::shared_ptr<const Tablet>& tablet, int column, Stream stream,
+                               const uint8_t* data, uint64_t bytes, std::vector<Piece*>* pinned, uint64_t* copied);
   /// Whether Fetch would find the piece.
   bool Has(const Tablet* tablet, int column, Stream stream) const;
   /// Makes `stream` wait for all copies so far.
@@ -60,7 +61,8 @@ class ColumnCache {
   };
   struct KeyHash {
     size_t operator()(const Key& k) const {
-      return std::hash<const void*>()(k.tablet) * 31 + static_cast<size_t>(k.column) * 2 + static_cast<size_t>(k.stream);
+      return std::hash<const void*>()(k.tablet) * 31 + static_cast<size_t>(k.column) * 2 +
+             static_cast<size_t>(k.stream);
     }
   };
   /// Copies go through these: 4 MiB is where a pinned copy reaches 96 % of the link's rate.
@@ -85,7 +87,8 @@ class ColumnCache {
 
 struct ColumnCache::Piece {
   Key key;
-  std::weak_ptr<const Tablet> tablet;  ///< whose address the key has: an expired one may have been given to another tablet
+  std::weak_ptr<const Tablet>
+      tablet;  ///< whose address the key has: an expired one may have been given to another tablet
   uint8_t* data = nullptr;
   uint64_t bytes = 0;
   int pins = 0;

@@ -7,8 +7,8 @@ namespace tessera::kernels {
 Status CudaStatus(cudaError_t error, const char* call, const char* file, int line) {
   cudaGetLastError();  // an error that is not sticky must not be met again by the next call
   const ErrorCode code = error == cudaErrorMemoryAllocation ? ErrorCode::kResource : ErrorCode::kDevice;
-  return {code, std::string(call) + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ", " + file + ":" +
-                    std::to_string(line) + ")"};
+  return {code, std::string(call) + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ", " + file +
+                    ":" + std::to_string(line) + ")"};
 }
 
 Status DeviceBuffer::Reserve(size_t bytes) {

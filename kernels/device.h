@@ -17,11 +17,11 @@ namespace tessera::kernels {
 Status CudaStatus(cudaError_t error, const char* call, const char* file, int line);
 
 /// Returns from the enclosing function if a CUDA call fails.
-#define CUDA_TRY(call)                                                                                    \
-  do {                                                                                                    \
-    if (cudaError_t error_ = (call); error_ != cudaSuccess) {                                             \
-      return ::tessera::kernels::CudaStatus(error_, #call, __FILE__, __LINE__);                           \
-    }                                                                                                     \
+#define CUDA_TRY(call)                                                          \
+  do {                                                                          \
+    if (cudaError_t error_ = (call); error_ != cudaSuccess) {                   \
+      return ::tessera::kernels::CudaStatus(error_, #call, __FILE__, __LINE__); \
+    }                                                                           \
   } while (0)
 
 /// Memory that grows and is kept from run to run, because an allocation costs more than a small query.

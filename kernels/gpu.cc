@@ -1,5 +1,5 @@
-// Running a section on the GPU: bind tablets, bring their columns to the device, launch the VM kernel, see to what it asks for
-// (a larger group table, room for rows), launch again until it is done. README.md, Suspend and resume.
+// Running a section on the GPU: bind tablets, bring their columns to the device, launch the VM kernel, see to what it
+// asks for (a larger group table, room for rows), launch again until it is done. README.md, Suspend and resume.
 
 #include <cuda_runtime_api.h>
 
@@ -41,7 +41,7 @@ Status Cancelled() { return {ErrorCode::kCancelled, "canceling statement due to 
 
 /// The tablets of one launch and all that the device must know of them.
 struct Batch {
-  std::vector<size_t> numbers;           ///< of the tablets in the table
+  std::vector<size_t> numbers;  ///< of the tablets in the table
   std::vector<vm::BoundTablet> tablets;
   std::vector<TabletAddresses> addresses;
   std::vector<ColumnCache::Piece*> pinned;
@@ -88,16 +88,26 @@ template <class F>
 void WithFold(Opcode op, F f) {
   namespace m = vm::meaning;
   switch (op) {
-    case Opcode::SumI: return f.template operator()<m::SumI>();
-    case Opcode::SumF: return f.template operator()<m::SumF>();
-    case Opcode::SumW: return f.template operator()<m::SumW>();
-    case Opcode::MinI: return f.template operator()<m::MinI>();
-    case Opcode::MaxI: return f.template operator()<m::MaxI>();
-    case Opcode::MinF: return f.template operator()<m::MinF>();
-    case Opcode::MaxF: return f.template operator()<m::MaxF>();
-    case Opcode::MinW: return f.template operator()<m::MinW>();
-    case Opcode::MaxW: return f.template operator()<m::MaxW>();
-    default: break;
+    case Opcode::SumI:
+      return f.template operator()<m::SumI>();
+    case Opcode::SumF:
+      return f.template operator()<m::SumF>();
+    case Opcode::SumW:
+      return f.template operator()<m::SumW>();
+    case Opcode::MinI:
+      return f.template operator()<m::MinI>();
+    case Opcode::MaxI:
+      return f.template operator()<m::MaxI>();
+    case Opcode::MinF:
+      return f.template operator()<m::MinF>();
+    case Opcode::MaxF:
+      return f.template operator()<m::MaxF>();
+    case Opcode::MinW:
+      return f.template operator()<m::MinW>();
+    case Opcode::MaxW:
+      return f.template operator()<m::MaxW>();
+    default:
+      break;
   }
 }
 
@@ -162,14 +172,16 @@ class GpuDevice final : public Gpu {
     if (open_) return Status::Ok();
     size_t free = 0, total = 0;
     CUDA_TRY(cudaMemGetInfo(&free, &total));
-    const uint64_t budget = options_.memory_bytes != 0 ? std::min<uint64_t>(options_.memory_bytes, free) : free / 10 * 9;
+    const uint64_t budget =
+        options_.memory_bytes != 0 ? std::min<uint64_t>(options_.memory_bytes, free) : free / 10 * 9;
     CUDA_TRY(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     CUDA_TRY(cudaStreamCreateWithFlags(&cancel_stream_, cudaStreamNonBlocking));
     CUDA_TRY(cudaEventCreate(&begin_));
     CUDA_TRY(cudaEventCreate(&end_));
     CUDA_TRY(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming));
     for (bool lean : {false, true}) {
-      CUDA_TRY(cudaFuncSetAttribute(VmKernelFor(lean), cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(limits_.shared_per_block)));
+      CUDA_TRY(cudaFuncSetAttribute(VmKernelFor(lean), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(limits_.shared_per_block)));
     }
     TESSERA_TRY(cache_.Open(budget));
     TESSERA_TRY(control_.Reserve(sizeof(Control)));
@@ -180,10 +192,11 @@ class GpuDevice final : public Gpu {
     return Status::Ok();
   }
 
-  /// Ends the launch that is under way, if there is one. The word lies in device memory: some 400 blocks that ask for one in host
-  /// memory before each tile would load the link.
+  /// Ends the launch that is under way, if there is one. The word lies in device memory: some 400 blocks that ask for
+  /// one in host memory before each tile would load the link.
   Status TellToStop() {
-    CUDA_TRY(cudaMemcpyAsync(&control_.As<Control>()->stop, one_.As<void>(), sizeof(uint32_t), cudaMemcpyHostToDevice, cancel_stream_));
+    CUDA_TRY(cudaMemcpyAsync(&control_.As<Control>()->stop, one_.As<void>(), sizeof(uint32_t), cudaMemcpyHostToDevice,
+                             cancel_stream_));
     return Status::Ok();
   }
 
@@ -268,7 +281,8 @@ class GpuDevice::Run {
  private:
   bool IsCancelled() const { return context_.cancel != nullptr && context_.cancel->load(std::memory_order_relaxed); }
 
-  // ---- Tablets in ------------------------------------------------------------------------------------------------------
+  // ---- Tablets in
+  // ------------------------------------------------------------------------------------------------------
 
   /// Binds tablets from *next on and brings their columns to the device, until the launch is large enough.
   Status Collect(Batch* batch, size_t* next) {
@@ -282,7 +296,8 @@ class GpuDevice::Run {
       if (IsCancelled()) return Cancelled();
       const std::shared_ptr<const Tablet>& tablet = table.tablets[*next];
       if (rows + tablet->rows() > kRowsPerLaunch) break;
-      TESSERA_ASSIGN(vm::BoundTablet bound, vm::BindTablet(*context_.program, context_.section, *tablet, context_.strings, {}));
+      TESSERA_ASSIGN(vm::BoundTablet bound,
+                     vm::BindTablet(*context_.program, context_.section, *tablet, context_.strings, {}));
       if (bound.skip) {
         ++stats.tablets_skipped;
         ++*next;
@@ -347,19 +362,20 @@ class GpuDevice::Run {
       const int column = section_.slots[i].column;
       const Chunk& chunk = *bound.chunks[i];
       if (needs.codes) {
-        TESSERA_ASSIGN(a.codes[i], gpu_.cache_.Fetch(tablet, column, ColumnCache::Stream::kCodes, chunk.codes, chunk.codes_bytes,
-                                                     &batch->pinned, copied));
+        TESSERA_ASSIGN(a.codes[i], gpu_.cache_.Fetch(tablet, column, ColumnCache::Stream::kCodes, chunk.codes,
+                                                     chunk.codes_bytes, &batch->pinned, copied));
       }
       if (needs.nulls) {
-        TESSERA_ASSIGN(a.nulls[i], gpu_.cache_.Fetch(tablet, column, ColumnCache::Stream::kNulls, chunk.null_bytes, chunk.rows,
-                                                     &batch->pinned, copied));
+        TESSERA_ASSIGN(a.nulls[i], gpu_.cache_.Fetch(tablet, column, ColumnCache::Stream::kNulls, chunk.null_bytes,
+                                                     chunk.rows, &batch->pinned, copied));
       }
     }
     batch->addresses.push_back(std::move(a));
     return Status::Ok();
   }
 
-  // ---- Launches --------------------------------------------------------------------------------------------------------
+  // ---- Launches
+  // --------------------------------------------------------------------------------------------------------
 
   /// Plans the launch and fills the arena. The other batch may be under way.
   Status Prepare(Batch* batch, int arena_number) {
@@ -389,11 +405,14 @@ class GpuDevice::Run {
     std::vector<Piece> pieces;
     for (const vm::BoundTablet& t : batch->tablets) {
       for (size_t i = 0; i < t.slots.size(); ++i) {
-        if (t.slots[i].map != nullptr) pieces.push_back({t.slots[i].map, t.map_entries[i] * 8, arena.Add(t.map_entries[i] * 8)});
-        if (t.slots[i].map_null != nullptr) pieces.push_back({t.slots[i].map_null, t.map_entries[i], arena.Add(t.map_entries[i])});
+        if (t.slots[i].map != nullptr)
+          pieces.push_back({t.slots[i].map, t.map_entries[i] * 8, arena.Add(t.map_entries[i] * 8)});
+        if (t.slots[i].map_null != nullptr)
+          pieces.push_back({t.slots[i].map_null, t.map_entries[i], arena.Add(t.map_entries[i])});
       }
       for (size_t i = 0; i < t.predicates.size(); ++i) {
-        if (t.predicates[i].set != nullptr) pieces.push_back({t.predicates[i].set, t.set_bytes[i], arena.Add(t.set_bytes[i])});
+        if (t.predicates[i].set != nullptr)
+          pieces.push_back({t.predicates[i].set, t.set_bytes[i], arena.Add(t.set_bytes[i])});
       }
     }
     TESSERA_TRY(arena.Allocate());
@@ -452,8 +471,10 @@ class GpuDevice::Run {
       if (IsWide(section_.columns[c])) ++wide;
     }
     int per_multiprocessor = 0;
-    CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, VmKernelFor(plan.lean), kThreads + 32, plan.layout.bytes));
-    if (per_multiprocessor < 1) return {ErrorCode::kInternal, "a block of the VM kernel does not fit on a multiprocessor"};
+    CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, VmKernelFor(plan.lean), kThreads + 32,
+                                                           plan.layout.bytes));
+    if (per_multiprocessor < 1)
+      return {ErrorCode::kInternal, "a block of the VM kernel does not fit on a multiprocessor"};
     batch->blocks = std::min(tiles, static_cast<uint32_t>(per_multiprocessor * gpu_.info_.multiprocessors));
     return arena.Send(gpu_.stream_);
   }
@@ -469,7 +490,8 @@ class GpuDevice::Run {
     }
     rows_since_normalise_ += rows;
     // Direct groups enter the table when a block ends: there must be room for all of them.
-    while (batch->plan.direct && groups_.max_groups < uint64_t{groups_used_} + batch->plan.private_groups) TESSERA_TRY(GrowGroups());
+    while (batch->plan.direct && groups_.max_groups < uint64_t{groups_used_} + batch->plan.private_groups)
+      TESSERA_TRY(GrowGroups());
     TESSERA_TRY(gpu_.ReserveEvicting(&gpu_.scratch_, batch->blocks * batch->plan.scratch_bytes));
     TESSERA_TRY(gpu_.cursors_.Reserve(batch->blocks * kWarps * sizeof(uint32_t)));
     const size_t partials = section_.keys == 0 ? batch->blocks * lowered_.folds.size() * sizeof(Partial) : 0;
@@ -505,13 +527,14 @@ class GpuDevice::Run {
     CUDA_TRY(cudaMemcpyAsync(gpu_.control_.As<void>(), &control, sizeof control, cudaMemcpyHostToDevice, gpu_.stream_));
     CUDA_TRY(cudaEventRecord(gpu_.begin_, gpu_.stream_));
     void* arguments[] = {&launch};
-    CUDA_TRY(cudaLaunchKernel(VmKernelFor(batch->plan.lean), dim3(batch->blocks), dim3(kThreads + 32), arguments, batch->plan.layout.bytes,
-                              gpu_.stream_));
+    CUDA_TRY(cudaLaunchKernel(VmKernelFor(batch->plan.lean), dim3(batch->blocks), dim3(kThreads + 32), arguments,
+                              batch->plan.layout.bytes, gpu_.stream_));
     CUDA_TRY(cudaEventRecord(gpu_.end_, gpu_.stream_));
     CUDA_TRY(cudaMemcpyAsync(&control, gpu_.control_.As<void>(), sizeof control, cudaMemcpyDeviceToHost, gpu_.stream_));
     if (section_.keys == 0 && !lowered_.folds.empty()) {
       CUDA_TRY(cudaMemcpyAsync(gpu_.host_partials_.As<void>(), gpu_.partials_.As<void>(),
-                               batch->blocks * lowered_.folds.size() * sizeof(Partial), cudaMemcpyDeviceToHost, gpu_.stream_));
+                               batch->blocks * lowered_.folds.size() * sizeof(Partial), cudaMemcpyDeviceToHost,
+                               gpu_.stream_));
     }
     CUDA_TRY(cudaEventRecord(gpu_.done_, gpu_.stream_));
     return Status::Ok();
@@ -544,7 +567,8 @@ class GpuDevice::Run {
       TESSERA_TRY(Wait());
       const Control& control = *gpu_.host_control_.As<Control>();
       if ((control.reasons & kFailed) != 0) {
-        return vm::LaneErrorStatus(static_cast<vm::LaneError>(control.error_code), section_.code[control.error_address]);
+        return vm::LaneErrorStatus(static_cast<vm::LaneError>(control.error_code),
+                                   section_.code[control.error_address]);
       }
       groups_used_ = std::min(control.groups, groups_.max_groups);
       rows_used_ = std::min<uint64_t>(control.rows, control.rows_valid);
@@ -566,7 +590,8 @@ class GpuDevice::Run {
     return Status::Ok();
   }
 
-  // ---- Aggregates without keys -----------------------------------------------------------------------------------------
+  // ---- Aggregates without keys
+  // -----------------------------------------------------------------------------------------
 
   Status MergePartials(uint32_t blocks) {
     const Partial* partials = gpu_.host_partials_.As<Partial>();
@@ -602,7 +627,8 @@ class GpuDevice::Run {
     ResizeResult(1);
     for (size_t k = 0; k < totals_.size(); ++k) {
       const Partial& t = totals_[k];
-      SetAggregate(k, 0, IsCount(section_.aggregates[k].op) ? static_cast<int64_t>(t.count) : t.low, t.high, t.count != 0);
+      SetAggregate(k, 0, IsCount(section_.aggregates[k].op) ? static_cast<int64_t>(t.count) : t.low, t.high,
+                   t.count != 0);
     }
     return Status::Ok();
   }
@@ -626,7 +652,8 @@ class GpuDevice::Run {
     if (!seen && !IsCount(section_.aggregates[k].op)) SetNull(&c, row);
   }
 
-  // ---- Groups ----------------------------------------------------------------------------------------------------------
+  // ---- Groups
+  // ----------------------------------------------------------------------------------------------------------
 
   Status PrepareSink() {
     if (section_.sink == Section::Sink::kRows) {
@@ -658,12 +685,14 @@ class GpuDevice::Run {
 
   Status TooManyGroups(uint64_t groups, const Status& why) const {
     if (why.code() != ErrorCode::kResource) return why;
-    return {ErrorCode::kResource, "the group table does not fit the GPU: " + std::to_string(groups) + " groups (" + why.message() + ")",
+    return {ErrorCode::kResource,
+            "the group table does not fit the GPU: " + std::to_string(groups) + " groups (" + why.message() + ")",
             "Use --device host."};
   }
 
   Status GrowGroups() {
-    if (groups_.max_groups >= kMaxGroups / 8) return {ErrorCode::kResource, "more groups than a GPU's group table has", "Use --device host."};
+    if (groups_.max_groups >= kMaxGroups / 8)
+      return {ErrorCode::kResource, "more groups than a GPU's group table has", "Use --device host."};
     // Old records and states stay while they are copied.
     DeviceBuffer records, states;
     swap(records, gpu_.group_records_);
@@ -671,8 +700,8 @@ class GpuDevice::Run {
     TESSERA_TRY(AllocateGroups(uint64_t{groups_.max_groups} * 8));
     CUDA_TRY(cudaMemcpyAsync(groups_.records, records.As<void>(), uint64_t{groups_used_} * groups_.record_words * 8,
                              cudaMemcpyDeviceToDevice, gpu_.stream_));
-    CUDA_TRY(cudaMemcpyAsync(groups_.states, states.As<void>(), uint64_t{groups_used_} * groups_.state_words * 8, cudaMemcpyDeviceToDevice,
-                             gpu_.stream_));
+    CUDA_TRY(cudaMemcpyAsync(groups_.states, states.As<void>(), uint64_t{groups_used_} * groups_.state_words * 8,
+                             cudaMemcpyDeviceToDevice, gpu_.stream_));
     CUDA_TRY(StartRehash(groups_, groups_used_, gpu_.stream_));
     CUDA_TRY(cudaStreamSynchronize(gpu_.stream_));
     return Status::Ok();
@@ -684,7 +713,8 @@ class GpuDevice::Run {
     words.insert(words.end(), lowered_.wide_sums.begin(), lowered_.wide_sums.end());
     DeviceBuffer device_words;
     TESSERA_TRY(device_words.Reserve(words.size() * sizeof(uint32_t)));
-    CUDA_TRY(cudaMemcpyAsync(device_words.As<void>(), words.data(), words.size() * sizeof(uint32_t), cudaMemcpyHostToDevice, gpu_.stream_));
+    CUDA_TRY(cudaMemcpyAsync(device_words.As<void>(), words.data(), words.size() * sizeof(uint32_t),
+                             cudaMemcpyHostToDevice, gpu_.stream_));
     CUDA_TRY(StartNormalise(groups_, groups_used_, device_words.As<uint32_t>(), static_cast<uint32_t>(words.size()),
                             static_cast<uint32_t>(lowered_.narrow_sums.size()), gpu_.stream_));
     CUDA_TRY(cudaStreamSynchronize(gpu_.stream_));
@@ -697,10 +727,11 @@ class GpuDevice::Run {
       const uint64_t n = std::min(kGroupsPerCopy, groups_used_ - first);
       const uint64_t record_bytes = n * groups_.record_words * 8, state_bytes = n * groups_.state_words * 8;
       TESSERA_TRY(gpu_.host_rows_.Reserve(record_bytes + state_bytes));
-      CUDA_TRY(cudaMemcpyAsync(gpu_.host_rows_.As<uint8_t>(), groups_.records + first * groups_.record_words, record_bytes,
-                               cudaMemcpyDeviceToHost, gpu_.stream_));
-      CUDA_TRY(cudaMemcpyAsync(gpu_.host_rows_.As<uint8_t>() + record_bytes, groups_.states + first * groups_.state_words, state_bytes,
-                               cudaMemcpyDeviceToHost, gpu_.stream_));
+      CUDA_TRY(cudaMemcpyAsync(gpu_.host_rows_.As<uint8_t>(), groups_.records + first * groups_.record_words,
+                               record_bytes, cudaMemcpyDeviceToHost, gpu_.stream_));
+      CUDA_TRY(cudaMemcpyAsync(gpu_.host_rows_.As<uint8_t>() + record_bytes,
+                               groups_.states + first * groups_.state_words, state_bytes, cudaMemcpyDeviceToHost,
+                               gpu_.stream_));
       CUDA_TRY(cudaStreamSynchronize(gpu_.stream_));
       const uint64_t* records = gpu_.host_rows_.As<uint64_t>();
       TESSERA_TRY(DecodeGroups(records, records + n * groups_.record_words, first, n));
@@ -729,7 +760,8 @@ class GpuDevice::Run {
         const bool seen = (group[k / 64] >> (k % 64) & 1) != 0;
         int64_t low = static_cast<int64_t>(s[0]), high = 0;
         if (op == Opcode::SumI) {
-          const int128_t sum = static_cast<int128_t>(static_cast<int64_t>(s[1])) * (int128_t{1} << 32) + static_cast<int128_t>(s[0]);
+          const int128_t sum =
+              static_cast<int128_t>(static_cast<int64_t>(s[1])) * (int128_t{1} << 32) + static_cast<int128_t>(s[0]);
           low = Low64(sum);
           high = High64(sum);
         } else if (op == Opcode::SumW) {
@@ -761,7 +793,8 @@ class GpuDevice::Run {
     return true;
   }
 
-  // ---- Rows ------------------------------------------------------------------------------------------------------------
+  // ---- Rows
+  // ------------------------------------------------------------------------------------------------------------
 
   Status AllocateOutput(uint64_t least_rows) {
     uint64_t wide = 0;
@@ -855,7 +888,8 @@ int GpuCount() {
 
 Result<std::unique_ptr<Gpu>> Gpu::Open(int device_ordinal, const GpuOptions& options) {
   if (device_ordinal < 0 || device_ordinal >= GpuCount()) {
-    return Unsupported("there is no GPU number " + std::to_string(device_ordinal) + " on this machine", -1, "Use --device host.");
+    return Unsupported("there is no GPU number " + std::to_string(device_ordinal) + " on this machine", -1,
+                       "Use --device host.");
   }
   cudaDeviceProp properties;
   CUDA_TRY(cudaGetDeviceProperties(&properties, device_ordinal));
@@ -865,7 +899,8 @@ Result<std::unique_ptr<Gpu>> Gpu::Open(int device_ordinal, const GpuOptions& opt
   info.multiprocessors = properties.multiProcessorCount;
   info.major = properties.major;
   info.minor = properties.minor;
-  if (info.major < 8) return Unsupported(info.name + " is too old: compute capability 8.0 is needed", -1, "Use --device host.");
+  if (info.major < 8)
+    return Unsupported(info.name + " is too old: compute capability 8.0 is needed", -1, "Use --device host.");
   kernels::DeviceLimits limits;
   limits.shared_per_block = static_cast<uint32_t>(properties.sharedMemPerBlockOptin);
   limits.shared_per_multiprocessor = static_cast<uint32_t>(properties.sharedMemPerMultiprocessor);

@@ -19,10 +19,12 @@ __global__ void Rehash(GroupTable table, uint32_t groups) {
   const uint64_t h = hash.Finish();
   const unsigned long long slot = (h & 0xFFFFFFFF00000000u) | (g + 2);
   // The groups differ from each other, so the first free slot is theirs.
-  for (uint64_t at = h & table.slot_mask; atomicCAS(AtomicWord(table.slots + at), 0ull, slot) != 0;) at = (at + 1) & table.slot_mask;
+  for (uint64_t at = h & table.slot_mask; atomicCAS(AtomicWord(table.slots + at), 0ull, slot) != 0;)
+    at = (at + 1) & table.slot_mask;
 }
 
-__global__ void Normalise(GroupTable table, uint32_t groups, const uint32_t* sums, uint32_t count, uint32_t first_wide) {
+__global__ void Normalise(GroupTable table, uint32_t groups, const uint32_t* sums, uint32_t count,
+                          uint32_t first_wide) {
   const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
   if (g >= groups) return;
   uint64_t* states = table.states + static_cast<uint64_t>(g) * table.state_words;
@@ -42,8 +44,8 @@ cudaError_t StartRehash(const GroupTable& table, uint32_t groups, cudaStream_t s
   return cudaGetLastError();
 }
 
-cudaError_t StartNormalise(const GroupTable& table, uint32_t groups, const uint32_t* sums, uint32_t count, uint32_t first_wide,
-                           cudaStream_t stream) {
+cudaError_t StartNormalise(const GroupTable& table, uint32_t groups, const uint32_t* sums, uint32_t count,
+                           uint32_t first_wide, cudaStream_t stream) {
   Normalise<<<Blocks(groups), kBlock, 0, stream>>>(table, groups, sums, count, first_wide);
   return cudaGetLastError();
 }

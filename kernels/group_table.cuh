@@ -1,8 +1,9 @@
-// Groups in device memory: an open-addressing table from key words to ordinals, without locks (design: README.md, Groups).
+// Groups in device memory: an open-addressing table from key words to ordinals, without locks (design: README.md,
+// Groups).
 //
-// A thread that finds a free slot claims it with compare-and-swap, writes the record and the initial state, and publishes the
-// ordinal. Others that meet a claimed slot with their tag look again; one with another tag is passed by. No thread waits inside
-// the claim, so lanes of one warp cannot block each other.
+// A thread that finds a free slot claims it with compare-and-swap, writes the record and the initial state, and
+// publishes the ordinal. Others that meet a claimed slot with their tag look again; one with another tag is passed by.
+// No thread waits inside the claim, so lanes of one warp cannot block each other.
 #pragma once
 
 #include "kernels/machine.h"
@@ -35,7 +36,9 @@ __device__ __forceinline__ uint32_t LoadRelaxed(const uint32_t* p) {
   return v;
 }
 
-__device__ __forceinline__ unsigned long long* AtomicWord(uint64_t* p) { return reinterpret_cast<unsigned long long*>(p); }
+__device__ __forceinline__ unsigned long long* AtomicWord(uint64_t* p) {
+  return reinterpret_cast<unsigned long long*>(p);
+}
 
 /// One addition for all lanes that are here together: a single counter takes about one a clock.
 __device__ __forceinline__ uint32_t NextOrdinal(Control* control) {
@@ -50,7 +53,8 @@ __device__ __forceinline__ uint32_t NextOrdinal(Control* control) {
 /// The ordinal of a key, which is made if it is new; kTableFull if it is new and there is no room. `key` gives
 /// bool Equals(const uint64_t* record) and void Write(uint64_t* record).
 template <class Key>
-__device__ __forceinline__ uint32_t FindOrMakeGroup(const GroupTable& table, Control* control, const Key& key, uint64_t hash) {
+__device__ __forceinline__ uint32_t FindOrMakeGroup(const GroupTable& table, Control* control, const Key& key,
+                                                    uint64_t hash) {
   const uint64_t tag = hash & 0xFFFFFFFF00000000u;
   for (uint64_t at = hash & table.slot_mask;;) {
     uint64_t slot = LoadRelaxed(table.slots + at);
@@ -75,7 +79,8 @@ __device__ __forceinline__ uint32_t FindOrMakeGroup(const GroupTable& table, Con
     if ((slot & 0xFFFFFFFF00000000u) == tag) {
       const uint32_t low = static_cast<uint32_t>(slot);
       if (low == 1) continue;  // perhaps this very key is being written
-      // The record is read behind L1: another group's record on the same line may have been read before this one was written.
+      // The record is read behind L1: another group's record on the same line may have been read before this one was
+      // written.
       if (key.Equals(table.records + static_cast<uint64_t>(low - 2) * table.record_words)) return low - 2;
     }
     at = (at + 1) & table.slot_mask;

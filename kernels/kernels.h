@@ -1,5 +1,5 @@
-// The GPU as a backend of the virtual machine. The public header of kernels/; plain C++, no CUDA in it. README.md beside this
-// file describes the machine on the GPU.
+// The GPU as a backend of the virtual machine. The public header of kernels/; plain C++, no CUDA in it. README.md
+// beside this file describes the machine on the GPU.
 //
 // Where Tessera was built without CUDA, GpuCount() is 0 and Open fails with kUnsupported.
 //
@@ -16,8 +16,8 @@
 namespace tessera {
 
 struct GpuOptions {
-  /// For cached columns, hash tables and output together, not counting the CUDA context; 0: nine tenths of what is free when the
-  /// GPU is first used.
+  /// For cached columns, hash tables and output together, not counting the CUDA context; 0: nine tenths of what is free
+  /// when the GPU is first used.
   uint64_t memory_bytes = 0;
 };
 
@@ -25,7 +25,7 @@ struct GpuInfo {
   std::string name;           ///< "NVIDIA H100 80GB HBM3"
   uint64_t memory_bytes = 0;  ///< of the device
   int multiprocessors = 0;
-  int major = 0, minor = 0;   ///< compute capability
+  int major = 0, minor = 0;  ///< compute capability
 };
 
 /// What a Gpu holds now.
@@ -39,15 +39,16 @@ int GpuCount();
 
 class Gpu : public vm::SectionBackend {
  public:
-  /// `device_ordinal`: 0 .. GpuCount() - 1. No CUDA context is made before the first section runs. Errors: kUnsupported (no such
-  /// device, too old a device, built without CUDA), kDevice.
+  /// `device_ordinal`: 0 .. GpuCount() - 1. No CUDA context is made before the first section runs. Errors: kUnsupported
+  /// (no such device, too old a device, built without CUDA), kDevice.
   static Result<std::unique_ptr<Gpu>> Open(int device_ordinal, const GpuOptions& options);
 
   virtual const GpuInfo& info() const = 0;
   virtual GpuMemory memory() const = 0;
   /// Forgets all cached columns.
   virtual Status DropCache() = 0;
-  /// Bytes per second of a large copy within the device, counting those read and those written: what a scan is measured against.
+  /// Bytes per second of a large copy within the device, counting those read and those written: what a scan is measured
+  /// against.
   virtual Result<double> MeasureBandwidth() = 0;
 };
 

@@ -27,11 +27,11 @@ namespace {
 constexpr double kStagedShare = 0.5;
 /// Tablets whose predicates are looked at to estimate how many rows pass.
 constexpr size_t kSampledTablets = 16;
-constexpr uint32_t kMaxSharedCode = 128;          ///< instructions; 8 KiB
-constexpr uint32_t kMaxStagedRecord = 4096;       ///< bytes
+constexpr uint32_t kMaxSharedCode = 128;     ///< instructions; 8 KiB
+constexpr uint32_t kMaxStagedRecord = 4096;  ///< bytes
 constexpr uint32_t kLeastPrivateGroups = 256, kMaxPrivateGroups = 1024;
 constexpr uint32_t kMaxDirectGroups = 4096;
-constexpr uint32_t kReservedPerBlock = 1024;      ///< shared memory that the system takes from each block
+constexpr uint32_t kReservedPerBlock = 1024;  ///< shared memory that the system takes from each block
 
 bool IsWide(const SqlType& t) { return t.storage() == StorageClass::kWide; }
 
@@ -47,16 +47,26 @@ void SetIdentity(DeviceInstruction* fold) {
 void SetIdentity(Opcode op, DeviceInstruction* fold) {
   namespace m = vm::meaning;
   switch (op) {
-    case Opcode::SumI: return SetIdentity<m::SumI>(fold);
-    case Opcode::SumF: return SetIdentity<m::SumF>(fold);
-    case Opcode::SumW: return SetIdentity<m::SumW>(fold);
-    case Opcode::MinI: return SetIdentity<m::MinI>(fold);
-    case Opcode::MaxI: return SetIdentity<m::MaxI>(fold);
-    case Opcode::MinF: return SetIdentity<m::MinF>(fold);
-    case Opcode::MaxF: return SetIdentity<m::MaxF>(fold);
-    case Opcode::MinW: return SetIdentity<m::MinW>(fold);
-    case Opcode::MaxW: return SetIdentity<m::MaxW>(fold);
-    default: break;
+    case Opcode::SumI:
+      return SetIdentity<m::SumI>(fold);
+    case Opcode::SumF:
+      return SetIdentity<m::SumF>(fold);
+    case Opcode::SumW:
+      return SetIdentity<m::SumW>(fold);
+    case Opcode::MinI:
+      return SetIdentity<m::MinI>(fold);
+    case Opcode::MaxI:
+      return SetIdentity<m::MaxI>(fold);
+    case Opcode::MinF:
+      return SetIdentity<m::MinF>(fold);
+    case Opcode::MaxF:
+      return SetIdentity<m::MaxF>(fold);
+    case Opcode::MinW:
+      return SetIdentity<m::MinW>(fold);
+    case Opcode::MaxW:
+      return SetIdentity<m::MaxW>(fold);
+    default:
+      break;
   }
 }
 
@@ -89,7 +99,8 @@ class Lowerer {
  private:
   /// Words of a group: seen bits, the state of each aggregate, the lock.
   void LayOutStates() {
-    for (int k = 0; k < section_.keys; ++k) out_.record_words += IsWide(section_.columns[static_cast<size_t>(k)]) ? 2 : 1;
+    for (int k = 0; k < section_.keys; ++k)
+      out_.record_words += IsWide(section_.columns[static_cast<size_t>(k)]) ? 2 : 1;
     if (section_.keys > 0) ++out_.record_words;
     uint32_t word = static_cast<uint32_t>((section_.aggregates.size() + 63) / 64);
     bool lock = false;
@@ -127,7 +138,8 @@ class Lowerer {
     for (const DeviceInstruction& fold : out_.folds) {
       if (fold.head.op == Op::SumW) continue;  // zeros, and there is no identity of two words
       out_.initial_state[fold.state] = static_cast<uint64_t>(fold.low);
-      if (fold.head.op == Op::MinW || fold.head.op == Op::MaxW) out_.initial_state[fold.state + 1] = static_cast<uint64_t>(fold.high);
+      if (fold.head.op == Op::MinW || fold.head.op == Op::MaxW)
+        out_.initial_state[fold.state + 1] = static_cast<uint64_t>(fold.high);
     }
   }
 
@@ -136,9 +148,15 @@ class Lowerer {
     d->head.null_constant = v.null;
     if (v.null) return;
     switch (v.type.storage()) {
-      case StorageClass::kInt: d->low = v.i64; break;
-      case StorageClass::kFloat: d->low = std::bit_cast<int64_t>(v.f64); break;
-      case StorageClass::kText: d->low = strings_->Intern(v.text); break;
+      case StorageClass::kInt:
+        d->low = v.i64;
+        break;
+      case StorageClass::kFloat:
+        d->low = std::bit_cast<int64_t>(v.f64);
+        break;
+      case StorageClass::kText:
+        d->low = strings_->Intern(v.text);
+        break;
       case StorageClass::kWide:
         d->low = Low64(v.wide);
         d->high = High64(v.wide);
@@ -212,7 +230,8 @@ class Lowerer {
     return d;
   }
 
-  /// The slot whose values a key register holds, if it is stored once, right after a Load of the slot, and the keys are narrow; else -1.
+  /// The slot whose values a key register holds, if it is stored once, right after a Load of the slot, and the keys are
+  /// narrow; else -1.
   int32_t SlotOfKey(uint32_t reg) const {
     if (own_key_slot_ >= 0) return own_key_slot_;
     int32_t slot = -1;
@@ -261,7 +280,9 @@ class Lowerer {
 
 Status CanLower(const vm::Program& program, int section) {
   const Section& s = program.sections[static_cast<size_t>(section)];
-  auto no = [](const std::string& reason) { return Unsupported(reason + " runs on the host only", -1, "Use --device auto or host."); };
+  auto no = [](const std::string& reason) {
+    return Unsupported(reason + " runs on the host only", -1, "Use --device auto or host.");
+  };
   if (s.source_kind != Section::Source::kTable) return no("a section over an intermediate result");
   if (s.sink == Section::Sink::kJoin) return no("building a join table");
   if (s.sink != Section::Sink::kRows && s.sink != Section::Sink::kGroups) return no("a dictionary section");
@@ -272,7 +293,8 @@ Status CanLower(const vm::Program& program, int section) {
     if (info.where == vm::WhereSpec::Host) return no(info.name);
     if (info.shape == Shape::Probe || info.shape == Shape::Next || info.shape == Shape::Build) return no("a join");
     for (int k = 0; k < 4; ++k) {
-      if ((info.p[k] == vm::OperandSpec::Src || info.p[k] == vm::OperandSpec::SrcW) && !(info.shape == Shape::Group && s.keys == 0)) {
+      if ((info.p[k] == vm::OperandSpec::Src || info.p[k] == vm::OperandSpec::SrcW) &&
+          !(info.shape == Shape::Group && s.keys == 0)) {
         const int32_t p[4] = {in.p1, in.p2, in.p3, in.p4};
         if (Operand::Unpack(p[k]).kind == OperandKind::kPayload) return no("a join");
       }
@@ -290,7 +312,8 @@ LoweredProgram LowerProgram(const vm::Program& program, int section, vm::StringP
   return Lowerer(program, program.sections[static_cast<size_t>(section)], strings).Run();
 }
 
-// ---- Which columns are staged ------------------------------------------------------------------------------------------
+// ---- Which columns are staged
+// ------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -300,16 +323,21 @@ double PassingShare(const vm::BoundPredicate& p, const Chunk& chunk) {
   const double values = std::max(1.0, static_cast<double>(chunk.max) - static_cast<double>(chunk.min) + 1);
   double share = 1;
   switch (p.kind) {
-    case Kind::kAll: return 1;
-    case Kind::kNone: return 0;
+    case Kind::kAll:
+      return 1;
+    case Kind::kNone:
+      return 0;
     case Kind::kRange:
       share = (static_cast<double>(p.span_high) * 0x1p64 + static_cast<double>(p.span) + 1) / values;
       if (p.negated) share = 1 - share;
       break;
     case Kind::kSet: {
-      const uint64_t n = p.by_row ? std::min<uint64_t>(chunk.rows, 4096)
-                                  : std::min<uint64_t>(chunk.type.id == TypeId::kText ? chunk.entries : static_cast<uint64_t>(values), 65536);
-      share = static_cast<double>(std::count_if(p.set, p.set + n, [](uint8_t b) { return b != 0; })) / static_cast<double>(std::max<uint64_t>(n, 1));
+      const uint64_t n =
+          p.by_row ? std::min<uint64_t>(chunk.rows, 4096)
+                   : std::min<uint64_t>(chunk.type.id == TypeId::kText ? chunk.entries : static_cast<uint64_t>(values),
+                                        65536);
+      share = static_cast<double>(std::count_if(p.set, p.set + n, [](uint8_t b) { return b != 0; })) /
+              static_cast<double>(std::max<uint64_t>(n, 1));
       break;
     }
     case Kind::kNulls:
@@ -326,13 +354,15 @@ struct FirstUse {
 };
 
 /// Slots in the order of their first use.
-std::vector<FirstUse> FirstUses(const Section& section, const LoweredProgram& lowered, const std::vector<const vm::BoundTablet*>& tablets) {
+std::vector<FirstUse> FirstUses(const Section& section, const LoweredProgram& lowered,
+                                const std::vector<const vm::BoundTablet*>& tablets) {
   std::vector<double> shares(section.predicates.size(), 0);
   const size_t step = std::max<size_t>(1, tablets.size() / kSampledTablets);
   size_t sampled = 0;
   for (size_t t = 0; t < tablets.size(); t += step, ++sampled) {
     for (size_t i = 0; i < shares.size(); ++i) {
-      shares[i] += PassingShare(tablets[t]->predicates[i], *tablets[t]->chunks[static_cast<size_t>(section.predicates[i].slot)]);
+      shares[i] +=
+          PassingShare(tablets[t]->predicates[i], *tablets[t]->chunks[static_cast<size_t>(section.predicates[i].slot)]);
     }
   }
   for (double& s : shares) s /= static_cast<double>(std::max<size_t>(sampled, 1));
@@ -353,11 +383,21 @@ std::vector<FirstUse> FirstUses(const Section& section, const LoweredProgram& lo
         continue;
       case Shape::MaskRegister:
         switch (d.head.op) {
-          case Op::MaskSave: masks[p1] = live; break;
-          case Op::MaskLoad: live = masks[p1]; break;
-          case Op::MaskClear: masks[p1] = 0; break;
-          case Op::MaskOr: masks[p1] = std::min(1.0, masks[p1] + live); break;
-          default: live = std::max(live / 4, live - masks[p1]); break;
+          case Op::MaskSave:
+            masks[p1] = live;
+            break;
+          case Op::MaskLoad:
+            live = masks[p1];
+            break;
+          case Op::MaskClear:
+            masks[p1] = 0;
+            break;
+          case Op::MaskOr:
+            masks[p1] = std::min(1.0, masks[p1] + live);
+            break;
+          default:
+            live = std::max(live / 4, live - masks[p1]);
+            break;
         }
         continue;
       default:
@@ -376,7 +416,8 @@ double TouchedShare(double live, uint32_t width) { return 1 - std::pow(1 - live,
 uint32_t RoundUp(uint32_t n, uint32_t to) { return (n + to - 1) / to * to; }
 
 /// Bytes of the private table for n groups; fills in the offsets if `layout` is given. `at` is a multiple of 16.
-uint32_t LayOutPrivate(const LoweredProgram& lowered, bool direct, uint32_t n, uint32_t at, Layout* layout, std::vector<DeviceInstruction>* folds) {
+uint32_t LayOutPrivate(const LoweredProgram& lowered, bool direct, uint32_t n, uint32_t at, Layout* layout,
+                       std::vector<DeviceInstruction>* folds) {
   const uint32_t begin = at;
   if (layout != nullptr) layout->private_begin = layout->private_records = at;
   if (!direct) at += n * lowered.record_words * 8;
@@ -385,14 +426,21 @@ uint32_t LayOutPrivate(const LoweredProgram& lowered, bool direct, uint32_t n, u
     switch (lowered.folds[k].head.op) {
       case Op::CountRows:
       case Op::Count:
-      case Op::CountW: bytes = 4; break;
-      case Op::SumI: bytes = 16; break;
+      case Op::CountW:
+        bytes = 4;
+        break;
+      case Op::SumI:
+        bytes = 16;
+        break;
       case Op::SumF:
       case Op::MinI:
       case Op::MaxI:
       case Op::MinF:
-      case Op::MaxF: bytes = 8; break;
-      default: break;
+      case Op::MaxF:
+        bytes = 8;
+        break;
+      default:
+        break;
     }
     if (bytes == 0) continue;
     if (folds != nullptr) (*folds)[k].private_state = at;
@@ -406,9 +454,10 @@ uint32_t LayOutPrivate(const LoweredProgram& lowered, bool direct, uint32_t n, u
   return at - begin;
 }
 
-/// The numbers of groups, if the keys are copies of columns whose values in these tablets make a domain of at most `most`. Returns the
-/// size of the domain, or 0.
-uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::BoundTablet*>& tablets, uint32_t most, DirectKey* keys) {
+/// The numbers of groups, if the keys are copies of columns whose values in these tablets make a domain of at most
+/// `most`. Returns the size of the domain, or 0.
+uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::BoundTablet*>& tablets, uint32_t most,
+                    DirectKey* keys) {
   if (lowered.key_slots.empty() || lowered.key_slots.size() > kMaxDirectKeys) return 0;
   for (const DeviceInstruction& fold : lowered.folds) {
     if (fold.head.op == Op::SumW || fold.head.op == Op::MinW || fold.head.op == Op::MaxW) return 0;
@@ -449,7 +498,8 @@ uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::B
   return static_cast<uint32_t>(domain);
 }
 
-// ---- Rewriting the code of a launch ------------------------------------------------------------------------------------
+// ---- Rewriting the code of a launch
+// ------------------------------------------------------------------------------------
 
 /// Whether an instruction reads or sets accumulator A.
 bool ReadsA(Op op) {
@@ -462,10 +512,12 @@ bool SetsA(Op op) {
 }
 
 /// Registers that the code reads, or that groups and rows are made from.
-std::vector<bool> UsedRegisters(const LoweredProgram& lowered, bool direct, const std::vector<DeviceInstruction>& code) {
+std::vector<bool> UsedRegisters(const LoweredProgram& lowered, bool direct,
+                                const std::vector<DeviceInstruction>& code) {
   std::vector<bool> used(lowered.wide_registers.size());
   for (const DeviceInstruction& d : code) {
-    if (d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister) used[d.head.place] = true;
+    if (d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister)
+      used[d.head.place] = true;
   }
   for (uint32_t r : lowered.outputs) used[r] = true;
   for (uint32_t r : lowered.keys) used[r] = used[r] || !direct;
@@ -476,7 +528,8 @@ std::vector<bool> UsedRegisters(const LoweredProgram& lowered, bool direct, cons
   return used;
 }
 
-/// Direct groups: Group becomes an instruction per key, which fetches the key's column; what only moved keys into registers goes.
+/// Direct groups: Group becomes an instruction per key, which fetches the key's column; what only moved keys into
+/// registers goes.
 void ReadKeysDirectly(const LoweredProgram& lowered, std::vector<DeviceInstruction>* code) {
   std::vector<bool> read(lowered.wide_registers.size());
   for (const DeviceInstruction& d : *code) {
@@ -502,8 +555,9 @@ void ReadKeysDirectly(const LoweredProgram& lowered, std::vector<DeviceInstructi
   *code = std::move(out);
 }
 
-/// Drops instructions without effect: Group without keys, and loads of A that nothing reads (at a jump's target A has no value, so
-/// what comes next in the code decides). Then jumps, which are addresses of the program so far, become distances.
+/// Drops instructions without effect: Group without keys, and loads of A that nothing reads (at a jump's target A has
+/// no value, so what comes next in the code decides). Then jumps, which are addresses of the program so far, become
+/// distances.
 void Compact(int keys, std::vector<DeviceInstruction>* code) {
   std::vector<DeviceInstruction> out;
   bool a_read = false;
@@ -531,8 +585,8 @@ void Compact(int keys, std::vector<DeviceInstruction>* code) {
 
 }  // namespace
 
-Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowered, const std::vector<const vm::BoundTablet*>& tablets,
-                              const DeviceLimits& limits) {
+Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowered,
+                              const std::vector<const vm::BoundTablet*>& tablets, const DeviceLimits& limits) {
   LaunchPlan plan;
   plan.code = lowered.code;
   plan.folds = lowered.folds;
@@ -559,7 +613,8 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
   if (keys > 0) layout.ordinals = take(kTileRows * 4);
 
   // The ring: the record, then columns in the order of their first use.
-  plan.record_bytes = static_cast<uint32_t>(section.slots.size() * sizeof(SlotRecord) + section.predicates.size() * sizeof(PredicateRecord));
+  plan.record_bytes = static_cast<uint32_t>(section.slots.size() * sizeof(SlotRecord) +
+                                            section.predicates.size() * sizeof(PredicateRecord));
   plan.record_bytes = std::max<uint32_t>(plan.record_bytes, 16);
   plan.record_staged = plan.record_bytes <= kMaxStagedRecord;
   plan.stage_of_slot.assign(section.slots.size(), kNowhere);
@@ -605,28 +660,35 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
     if (at + bytes + 2 * layout.stage_bytes + 256 <= half) {
       plan.places.push_back(take(bytes) | kind);
     } else {
-      if (plan.scratch_bytes + bytes > kPlaceOffset) return Status(ErrorCode::kResource, "the section has too many registers for a GPU");
+      if (plan.scratch_bytes + bytes > kPlaceOffset)
+        return Status(ErrorCode::kResource, "the section has too many registers for a GPU");
       plan.places.push_back(static_cast<uint32_t>(plan.scratch_bytes) | kInScratch | kind);
       plan.scratch_bytes += bytes;
     }
   }
 
-  plan.lean = layout.code != kNowhere && plan.record_staged && plan.scratch_bytes == 0 && !lowered.two_passes && (keys == 0 || plan.direct) &&
-              std::all_of(plan.code.begin(), plan.code.end(), [](const DeviceInstruction& d) { return IsLean(d.head.op); });
+  plan.lean =
+      layout.code != kNowhere && plan.record_staged && plan.scratch_bytes == 0 && !lowered.two_passes &&
+      (keys == 0 || plan.direct) &&
+      std::all_of(plan.code.begin(), plan.code.end(), [](const DeviceInstruction& d) { return IsLean(d.head.op); });
 
   // As many blocks as fit with two stages; then three stages and private groups as far as that costs no block.
   const uint32_t least = RoundUp(at, 128) + 2 * layout.stage_bytes;
   uint32_t room = limits.shared_per_block;
   for (uint32_t blocks = plan.lean ? 4 : 3; blocks >= 1; --blocks) {
-    const uint32_t share = std::min(limits.shared_per_block, limits.shared_per_multiprocessor / blocks - kReservedPerBlock);
+    const uint32_t share =
+        std::min(limits.shared_per_block, limits.shared_per_multiprocessor / blocks - kReservedPerBlock);
     // Groups in shared memory are worth a block.
-    const uint32_t groups = keys > 0 && !plan.direct && blocks > 1 ? LayOutPrivate(lowered, false, kLeastPrivateGroups, 0, nullptr, nullptr) : 0;
+    const uint32_t groups = keys > 0 && !plan.direct && blocks > 1
+                                ? LayOutPrivate(lowered, false, kLeastPrivateGroups, 0, nullptr, nullptr)
+                                : 0;
     if (least + groups + 256 <= share) {
       room = share;
       break;
     }
   }
-  if (least + 256 > room) return Status(ErrorCode::kResource, "the section needs more shared memory than a GPU block has");
+  if (least + 256 > room)
+    return Status(ErrorCode::kResource, "the section needs more shared memory than a GPU block has");
   layout.stages = RoundUp(at, 128) + 3 * layout.stage_bytes + 256 <= room ? 3 : 2;
   if (keys > 0 && !plan.direct) {
     const uint32_t left = room - 256 - RoundUp(at, 128) - layout.stages * layout.stage_bytes;
@@ -645,7 +707,8 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
     const Shape shape = vm::Info(static_cast<Opcode>(d.head.op)).shape;
     const bool reads = d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister;
     if (reads || shape == Shape::Store || shape == Shape::StoreWide) d.head.place = plan.places[d.head.place];
-    if (shape == Shape::Group && !plan.direct && (d.head.source != OperandSource::kNone || d.head.wide_source != OperandSource::kNone)) {
+    if (shape == Shape::Group && !plan.direct &&
+        (d.head.source != OperandSource::kNone || d.head.wide_source != OperandSource::kNone)) {
       d.state = plan.places[static_cast<size_t>(d.p3)];
     }
     if (shape == Shape::CountRows || shape == Shape::CountValues || shape == Shape::Fold) {
@@ -655,9 +718,11 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
   return plan;
 }
 
-// ---- Records of tablets ------------------------------------------------------------------------------------------------
+// ---- Records of tablets
+// ------------------------------------------------------------------------------------------------
 
-void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const TabletAddresses& addresses, uint8_t* record) {
+void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const TabletAddresses& addresses,
+                uint8_t* record) {
   for (size_t i = 0; i < tablet.slots.size(); ++i) {
     const vm::BoundSlot& b = tablet.slots[i];
     SlotRecord r;

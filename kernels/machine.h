@@ -1,5 +1,6 @@
-// What the host hands to the VM kernel: the lowered program, bound tablets, the layout of shared memory, the sinks. Private to
-// kernels/; README.md beside this draws the machine. Plain data, compiled by g++ and nvcc; pointers are device pointers.
+// What the host hands to the VM kernel: the lowered program, bound tablets, the layout of shared memory, the sinks.
+// Private to kernels/; README.md beside this draws the machine. Plain data, compiled by g++ and nvcc; pointers are
+// device pointers.
 //
 // Start at: Launch.
 #pragma once
@@ -18,12 +19,13 @@ enum class Op : uint16_t {
   kCount
 };
 
-// ---- Shape of the machine ----------------------------------------------------------------------------------------------
+// ---- Shape of the machine
+// ----------------------------------------------------------------------------------------------
 
 /// 16 rows a thread amortise the decoding of an instruction: SSB q1.1 on an H100 takes 0.95 ms with 4, 0.57 with 16.
 inline constexpr uint32_t kRows = 16;
-/// Interpreting threads of a block; one producer warp comes on top. Blocks of 128 and of 256 are equally fast; the smaller tile
-/// halves what a register costs in shared memory (16 KiB).
+/// Interpreting threads of a block; one producer warp comes on top. Blocks of 128 and of 256 are equally fast; the
+/// smaller tile halves what a register costs in shared memory (16 KiB).
 inline constexpr uint32_t kThreads = 128;
 inline constexpr uint32_t kWarps = kThreads / 32;
 inline constexpr uint32_t kTileRows = kThreads * kRows;
@@ -33,14 +35,16 @@ inline constexpr uint32_t kMaxStages = 4;
 inline constexpr uint32_t kNowhere = 0xFFFFFFFFu;
 inline constexpr uint32_t kMaxGroupKeys = 63;  ///< one bit each in the first word of a group's record
 
-static_assert(kTileRows == 2048, "tiles start at multiples of 2048 rows: only these are aligned for bulk copies at every width");
+static_assert(kTileRows == 2048,
+              "tiles start at multiples of 2048 rows: only these are aligned for bulk copies at every width");
 
-// ---- Program -----------------------------------------------------------------------------------------------------------
+// ---- Program
+// -----------------------------------------------------------------------------------------------------------
 
 enum class OperandSource : uint8_t { kNone, kSlot, kRegister, kConstant };
 
-/// Where a register lives: a byte offset in shared memory, or, with kInScratch, in the block's part of `scratch`. A register is
-/// private to its threads: one NULL word per thread, then [16][threads] values of 8 (kWidePlace: 16) bytes.
+/// Where a register lives: a byte offset in shared memory, or, with kInScratch, in the block's part of `scratch`. A
+/// register is private to its threads: one NULL word per thread, then [16][threads] values of 8 (kWidePlace: 16) bytes.
 inline constexpr uint32_t kInScratch = 1u << 31;
 inline constexpr uint32_t kWidePlace = 1u << 30;
 inline constexpr uint32_t kPlaceOffset = kWidePlace - 1;
@@ -49,27 +53,28 @@ constexpr uint32_t RegisterBytes(bool wide) { return kThreads * 4 + kThreads * k
 /// An instruction, lowered: operands resolved as far as the program alone allows. Addresses are those of the program.
 struct alignas(16) InstructionHead {
   Op op = Op::End;
-  OperandSource source = OperandSource::kNone;  ///< of an operand of 64 bits, which is fetched before the switch
-  bool null_constant = false;  ///< kConstant: the operand is NULL
-  uint16_t slot = 0;           ///< kSlot
-  uint16_t p1 = 0;             ///< mask register, predicate, aggregate
-  uint32_t place = 0;          ///< kRegister and stores: the register
+  OperandSource source = OperandSource::kNone;       ///< of an operand of 64 bits, which is fetched before the switch
+  bool null_constant = false;                        ///< kConstant: the operand is NULL
+  uint16_t slot = 0;                                 ///< kSlot
+  uint16_t p1 = 0;                                   ///< mask register, predicate, aggregate
+  uint32_t place = 0;                                ///< kRegister and stores: the register
   OperandSource wide_source = OperandSource::kNone;  ///< of an operand of class W, which the shape fetches row by row
   uint8_t unused[3] = {};
 };
 struct alignas(16) DeviceInstruction {
   InstructionHead head;
-  uint32_t address = 0;        ///< the instruction's own
-  int32_t p3 = 0;              ///< as in the program; SkipIfNone: how many instructions on it jumps; direct Group: the key
-  uint32_t state = 0;                     ///< aggregates with keys: first word in the group's state; Group: place of the key
+  uint32_t address = 0;  ///< the instruction's own
+  int32_t p3 = 0;        ///< as in the program; SkipIfNone: how many instructions on it jumps; direct Group: the key
+  uint32_t state = 0;    ///< aggregates with keys: first word in the group's state; Group: place of the key
   uint32_t private_state = kNowhere;      ///< ... byte offset of its arrays in shared memory; kNowhere: not private
   int64_t low = 0, high = 0;              ///< kConstant: the value; CheckI, CheckW: the lower bound
   int64_t upper_low = 0, upper_high = 0;  ///< CheckI, CheckW: the upper bound
 };
 static_assert(sizeof(DeviceInstruction) == 64);
 
-/// Opcodes of the lean instantiation of the VM kernel, which programs get that use no others: with fewer it keeps 96 registers a
-/// thread instead of 128, and a multiprocessor holds four blocks instead of three. No 128 bits, nothing long (see kLong), no rows.
+/// Opcodes of the lean instantiation of the VM kernel, which programs get that use no others: with fewer it keeps 96
+/// registers a thread instead of 128, and a multiprocessor holds four blocks instead of three. No 128 bits, nothing
+/// long (see kLong), no rows.
 constexpr bool IsLean(Op op) {
   switch (op) {
     case Op::End:
@@ -116,7 +121,8 @@ constexpr bool IsLean(Op op) {
   }
 }
 
-// ---- Tablets -----------------------------------------------------------------------------------------------------------
+// ---- Tablets
+// -----------------------------------------------------------------------------------------------------------
 
 /// vm::BoundSlot with device pointers. The head is what most instructions need: one load of 16 bytes.
 struct alignas(16) SlotHead {
@@ -131,7 +137,7 @@ struct alignas(16) SlotRecord {
   SlotHead head;
   uint64_t base = 0;
   int64_t base_high = 0;
-  uint64_t null_code = 0;       ///< of slots that are not wide: base + the NULL code
+  uint64_t null_code = 0;  ///< of slots that are not wide: base + the NULL code
   int64_t null_code_high = 0;
   const int64_t* map = nullptr;
   const uint8_t* map_null = nullptr;
@@ -142,8 +148,9 @@ static_assert(sizeof(SlotRecord) == 80);
 
 enum class PredicateKind : uint8_t { kAll, kNone, kRange, kSet };
 
-/// vm::BoundPredicate, complete in itself. A set by row and a test of NULL bytes are ranges over a stream of bytes here. Ranges of
-/// 1 and 2 bytes do not wrap around: the host has turned those that do into the negation of what they leave out.
+/// vm::BoundPredicate, complete in itself. A set by row and a test of NULL bytes are ranges over a stream of bytes
+/// here. Ranges of 1 and 2 bytes do not wrap around: the host has turned those that do into the negation of what they
+/// leave out.
 struct alignas(16) PredicateHead {
   const uint8_t* codes = nullptr;
   uint32_t stage = kNowhere;
@@ -171,9 +178,9 @@ struct StagedSlot {
 
 /// What the producer tells about a stage. rows == 0: there is no tile, the launch ends here.
 struct alignas(16) TileHeader {
-  uint32_t index;   ///< number of the tile in the launch
+  uint32_t index;  ///< number of the tile in the launch
   uint32_t tablet;
-  uint32_t first;   ///< row of the tablet
+  uint32_t first;  ///< row of the tablet
   uint32_t rows;
 };
 
@@ -184,7 +191,8 @@ struct alignas(16) WarpState {
   uint32_t next = 0;               ///< the first tile that the warp has not applied
 };
 
-// ---- Sinks -------------------------------------------------------------------------------------------------------------
+// ---- Sinks
+// -------------------------------------------------------------------------------------------------------------
 
 /// State of an aggregate without keys: per warp in shared memory, per block in device memory at the end of a launch.
 struct alignas(16) Partial {
@@ -193,15 +201,15 @@ struct alignas(16) Partial {
   uint64_t unused = 0;
 };
 
-/// Groups of a section with keys. A group has an ordinal, given in order of arrival; its record and state are dense arrays. A
-/// slot of the hash table is 0 (free), tag | 1 (a thread is writing the record) or tag | ordinal + 2; the tag is the upper half
-/// of the hash. `record_words` = 1 (NULL bits) + words of the keys.
+/// Groups of a section with keys. A group has an ordinal, given in order of arrival; its record and state are dense
+/// arrays. A slot of the hash table is 0 (free), tag | 1 (a thread is writing the record) or tag | ordinal + 2; the tag
+/// is the upper half of the hash. `record_words` = 1 (NULL bits) + words of the keys.
 struct GroupTable {
   uint64_t* slots = nullptr;
   uint64_t slot_mask = 0;
   uint32_t max_groups = 0;
   uint32_t record_words = 0;
-  uint32_t state_words = 0;      ///< of a group: seen bits, 64 aggregates a word, then the states, then the lock if any
+  uint32_t state_words = 0;  ///< of a group: seen bits, 64 aggregates a word, then the states, then the lock if any
   uint32_t lock_word = kNowhere;
   uint64_t* records = nullptr;
   uint64_t* states = nullptr;
@@ -218,9 +226,9 @@ inline constexpr uint32_t kMaxDirectKeys = 8;
 
 /// Rows that Emit made, column by column.
 struct Output {
-  uint64_t* low = nullptr;    ///< [column][capacity]
-  uint64_t* high = nullptr;   ///< [wide column][capacity]
-  uint8_t* null = nullptr;    ///< [column][capacity]
+  uint64_t* low = nullptr;   ///< [column][capacity]
+  uint64_t* high = nullptr;  ///< [wide column][capacity]
+  uint8_t* null = nullptr;   ///< [column][capacity]
   uint32_t capacity = 0;
   uint32_t columns = 0;
   const uint32_t* places = nullptr;  ///< the register of each column
@@ -231,31 +239,33 @@ enum StopReason : uint32_t { kGrow = 1, kOutputFull = 2, kFailed = 4, kEnough = 
 
 /// Counters that blocks and host share, each on a cache line of its own.
 struct Control {
-  alignas(128) uint32_t stop;           ///< nonzero: producers start no more tiles
-  uint32_t reasons;                     ///< bits of StopReason
-  uint32_t error_claimed;               ///< the first failing row wins
+  alignas(128) uint32_t stop;  ///< nonzero: producers start no more tiles
+  uint32_t reasons;            ///< bits of StopReason
+  uint32_t error_claimed;      ///< the first failing row wins
   uint32_t error_address, error_code, error_tablet, error_row;
-  alignas(128) uint32_t groups;         ///< ordinals given out; may exceed max_groups by those that were refused
-  alignas(128) unsigned long long rows; ///< of output, reserved
-  unsigned long long rows_valid;        ///< ... of which the first so many are written (least base of a refused reservation)
-  unsigned long long rows_wanted;       ///< largest reservation that was refused
+  alignas(128) uint32_t groups;          ///< ordinals given out; may exceed max_groups by those that were refused
+  alignas(128) unsigned long long rows;  ///< of output, reserved
+  unsigned long long rows_valid;   ///< ... of which the first so many are written (least base of a refused reservation)
+  unsigned long long rows_wanted;  ///< largest reservation that was refused
 };
 
-// ---- Launch ------------------------------------------------------------------------------------------------------------
+// ---- Launch
+// ------------------------------------------------------------------------------------------------------------
 
 /// Byte offsets in dynamic shared memory.
 struct Layout {
-  uint32_t code = kNowhere;       ///< copy of the instructions; kNowhere: read from device memory
-  uint32_t headers = 0;           ///< TileHeader[stages]
-  uint32_t barriers = 0;          ///< full[stages], empty[stages]
-  uint32_t warps = 0;             ///< WarpState[warps]
-  uint32_t warp_states = 0;       ///< Partial[warps][aggregates]
-  uint32_t masks = 0;             ///< uint32_t[masks][threads]
-  uint32_t wide = 0;              ///< accumulator W: 16 bytes [16][threads]
-  uint32_t ordinals = 0;          ///< uint32_t[16][threads]: the group of each row
-  uint32_t private_slots = 0;     ///< uint32_t[2 * private_groups]; direct: uint8_t[private_groups], 1 for groups that have a row
-  uint32_t private_records = 0;   ///< uint64_t[private_groups][record_words]; direct: none
-  uint32_t private_seen = 0;      ///< uint8_t[aggregates][private_groups]
+  uint32_t code = kNowhere;  ///< copy of the instructions; kNowhere: read from device memory
+  uint32_t headers = 0;      ///< TileHeader[stages]
+  uint32_t barriers = 0;     ///< full[stages], empty[stages]
+  uint32_t warps = 0;        ///< WarpState[warps]
+  uint32_t warp_states = 0;  ///< Partial[warps][aggregates]
+  uint32_t masks = 0;        ///< uint32_t[masks][threads]
+  uint32_t wide = 0;         ///< accumulator W: 16 bytes [16][threads]
+  uint32_t ordinals = 0;     ///< uint32_t[16][threads]: the group of each row
+  uint32_t private_slots =
+      0;  ///< uint32_t[2 * private_groups]; direct: uint8_t[private_groups], 1 for groups that have a row
+  uint32_t private_records = 0;                 ///< uint64_t[private_groups][record_words]; direct: none
+  uint32_t private_seen = 0;                    ///< uint8_t[aggregates][private_groups]
   uint32_t private_begin = 0, private_end = 0;  ///< all of the above, cleared at the start
   uint32_t ring = 0;
   uint32_t stage_bytes = 0;
@@ -266,32 +276,32 @@ struct Layout {
 struct Launch {
   const DeviceInstruction* code = nullptr;
   uint32_t code_length = 0;
-  uint32_t slots = 0;                ///< SlotRecords, then PredicateRecords make a tablet's record
+  uint32_t slots = 0;  ///< SlotRecords, then PredicateRecords make a tablet's record
   const uint8_t* records = nullptr;
   uint32_t record_bytes = 0;
-  bool record_staged = false;        ///< the record travels at the head of each stage
-  bool two_passes = false;           ///< sinks are fed more than once a tile: a first pass reserves, a second applies
+  bool record_staged = false;  ///< the record travels at the head of each stage
+  bool two_passes = false;     ///< sinks are fed more than once a tile: a first pass reserves, a second applies
   uint32_t tablets = 0;
-  const uint32_t* first_tile = nullptr;   ///< per tablet
+  const uint32_t* first_tile = nullptr;  ///< per tablet
   const uint32_t* tablet_rows = nullptr;
   uint32_t tiles = 0;
   uint32_t staged_count = 0;
   const StagedSlot* staged = nullptr;
   Layout layout;
 
-  uint32_t* cursors = nullptr;       ///< per block and warp: the next tile that it has to apply
+  uint32_t* cursors = nullptr;  ///< per block and warp: the next tile that it has to apply
   Control* control = nullptr;
-  uint8_t* scratch = nullptr;        ///< registers that shared memory has no room for
-  uint64_t scratch_bytes = 0;        ///< per block
+  uint8_t* scratch = nullptr;  ///< registers that shared memory has no room for
+  uint64_t scratch_bytes = 0;  ///< per block
 
   uint32_t aggregates = 0;
-  Partial* partials = nullptr;       ///< [block][aggregate], without keys
+  Partial* partials = nullptr;  ///< [block][aggregate], without keys
   const uint16_t* aggregate_ops = nullptr;
 
   uint32_t keys = 0;
   uint32_t key_places[kMaxGroupKeys + 1] = {};
-  /// Groups that a block aggregates in shared memory, before it adds them to the table. Without `direct` a power of two (or 0): the
-  /// groups with ordinals below it. With `direct` all there can be: the keys themselves give the number.
+  /// Groups that a block aggregates in shared memory, before it adds them to the table. Without `direct` a power of two
+  /// (or 0): the groups with ordinals below it. With `direct` all there can be: the keys themselves give the number.
   uint32_t private_groups = 0;
   bool direct = false;
   DirectKey direct_keys[kMaxDirectKeys] = {};
@@ -299,7 +309,7 @@ struct Launch {
   const DeviceInstruction* folds = nullptr;  ///< per aggregate an instruction with its op, state and private_state
 
   Output output;
-  unsigned long long enough = ~0ull; ///< rows of output after which the launch may stop
+  unsigned long long enough = ~0ull;  ///< rows of output after which the launch may stop
 };
 static_assert(sizeof(Launch) <= 4096, "kernel parameters");
 

@@ -1,5 +1,5 @@
-// The ring: mbarriers and copies into shared memory. On sm_90 one bulk copy per column and tile; before it, 16 bytes per lane
-// with cp.async. Both complete on the stage's "full" barrier.
+// The ring: mbarriers and copies into shared memory. On sm_90 one bulk copy per column and tile; before it, 16 bytes
+// per lane with cp.async. Both complete on the stage's "full" barrier.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,9 @@ namespace tessera::kernels {
 /// Arrivals that complete a "full" barrier: the producer's first lane, or each lane's copies.
 inline constexpr uint32_t kFullArrivals = TESSERA_BULK_COPY ? 1 : 32;
 
-__device__ __forceinline__ uint32_t SharedAddress(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
+__device__ __forceinline__ uint32_t SharedAddress(const void* p) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
 
 __device__ __forceinline__ void BarrierInit(uint64_t* barrier, uint32_t arrivals) {
   asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(SharedAddress(barrier)), "r"(arrivals) : "memory");
@@ -29,7 +31,8 @@ __device__ __forceinline__ void BarrierInitDone() {
 }
 
 __device__ __forceinline__ void BarrierArrive(uint64_t* barrier) {
-  asm volatile("{\n .reg .b64 state;\n mbarrier.arrive.shared.b64 state, [%0];\n}" ::"r"(SharedAddress(barrier)) : "memory");
+  asm volatile("{\n .reg .b64 state;\n mbarrier.arrive.shared.b64 state, [%0];\n}" ::"r"(SharedAddress(barrier))
+               : "memory");
 }
 
 __device__ __forceinline__ bool BarrierTryWait(uint64_t* barrier, uint32_t parity) {
@@ -57,9 +60,10 @@ __device__ __forceinline__ void BarrierWait(uint64_t* barrier, uint32_t parity) 
 /// The producer's first lane: `bytes` are going to arrive.
 __device__ __forceinline__ void BarrierExpect(uint64_t* barrier, uint32_t bytes) {
 #if TESSERA_BULK_COPY
-  asm volatile("{\n .reg .b64 state;\n mbarrier.arrive.expect_tx.shared.b64 state, [%0], %1;\n}" ::"r"(SharedAddress(barrier)),
-               "r"(bytes)
-               : "memory");
+  asm volatile(
+      "{\n .reg .b64 state;\n mbarrier.arrive.expect_tx.shared.b64 state, [%0], %1;\n}" ::"r"(SharedAddress(barrier)),
+      "r"(bytes)
+      : "memory");
 #else
   (void)barrier;
   (void)bytes;
@@ -69,7 +73,8 @@ __device__ __forceinline__ void BarrierExpect(uint64_t* barrier, uint32_t bytes)
 /// One lane copies `bytes`, a multiple of 16, between addresses that are multiples of 16.
 __device__ __forceinline__ void CopyBulk(void* to, const void* from, uint32_t bytes, uint64_t* barrier) {
 #if TESSERA_BULK_COPY
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(SharedAddress(to)),
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   SharedAddress(to)),
                "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(SharedAddress(barrier))
                : "memory");
 #else
@@ -81,7 +86,8 @@ __device__ __forceinline__ void CopyBulk(void* to, const void* from, uint32_t by
 __device__ __forceinline__ void CopyByLanes(uint8_t* to, const uint8_t* from, uint32_t bytes, uint32_t lane) {
 #if defined(__CUDA_ARCH__) && !TESSERA_BULK_COPY
   for (uint32_t at = lane * 16; at < bytes; at += 32 * 16) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(SharedAddress(to + at)), "l"(__cvta_generic_to_global(from + at))
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(SharedAddress(to + at)),
+                 "l"(__cvta_generic_to_global(from + at))
                  : "memory");
   }
 #else

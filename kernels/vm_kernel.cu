@@ -1,6 +1,6 @@
 // The VM kernel with all opcodes.
 
-#include "kernels/interpreter.cuh"
+#include "kernels/vm_kernel.cuh"
 #include "kernels/vm_kernel.h"
 
 namespace tessera::kernels {

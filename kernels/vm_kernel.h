@@ -18,9 +18,9 @@ inline const void* VmKernelFor(bool lean) { return lean ? LeanVmKernel() : FullV
 /// Enters the first `groups` groups of a table, whose records are in place, into its cleared slots.
 cudaError_t StartRehash(const GroupTable& table, uint32_t groups, cudaStream_t stream);
 
-/// Carries what the low halves of integer sums have collected over to the high ones: once per 2^32 rows. `sums`: state words of SumI (two
-/// each) and, from `first_wide` on, of SumW (four each).
-cudaError_t StartNormalise(const GroupTable& table, uint32_t groups, const uint32_t* sums, uint32_t count, uint32_t first_wide,
-                           cudaStream_t stream);
+/// Carries what the low halves of integer sums have collected over to the high ones: once per 2^32 rows. `sums`: state
+/// words of SumI (two each) and, from `first_wide` on, of SumW (four each).
+cudaError_t StartNormalise(const GroupTable& table, uint32_t groups, const uint32_t* sums, uint32_t count,
+                           uint32_t first_wide, cudaStream_t stream);
 
 }  // namespace tessera::kernels

@@ -1,5 +1,6 @@
-// The VM kernel against the host interpreter: the same programs over the same tablets. What one opcode means is the business of
-// the opcode walk (at the end); here it is about tiles, tablets, groups, output, suspension, cancellation and memory.
+// The VM kernel against the host interpreter: the same programs over the same tablets. What one opcode means is the
+// business of the opcode walk (at the end); here it is about tiles, tablets, groups, output, suspension, cancellation
+// and memory.
 //
 // Without a GPU every test is skipped.
 #include <gtest/gtest.h>
@@ -33,7 +34,8 @@ const SqlType kInteger = SqlType::Of(TypeId::kInteger);
 const SqlType kDouble = SqlType::Of(TypeId::kDouble);
 const SqlType kWide = SqlType::Decimal(38, 0);
 
-// ---- Programs ----------------------------------------------------------------------------------------------------------
+// ---- Programs
+// ----------------------------------------------------------------------------------------------------------
 
 /// A program over table 1: a section of the test's own, and for groups a second one that emits them.
 class Maker {
@@ -131,7 +133,8 @@ class Maker {
   }
 };
 
-// ---- Tables ------------------------------------------------------------------------------------------------------------
+// ---- Tables
+// ------------------------------------------------------------------------------------------------------------
 
 /// `rows` values of f(i); NULL where f gives no value.
 template <class F>
@@ -167,9 +170,12 @@ uint64_t Mix(uint64_t x) {
   x = (x ^ (x >> 27)) * 0x81DADEF4BC2DD44Du;
   return x ^ (x >> 33);
 }
-int64_t Below(uint64_t seed, uint64_t i, uint64_t n) { return static_cast<int64_t>(Mix(seed * 0x9E3779B97F4A7C15u + i) % n); }
+int64_t Below(uint64_t seed, uint64_t i, uint64_t n) {
+  return static_cast<int64_t>(Mix(seed * 0x9E3779B97F4A7C15u + i) % n);
+}
 
-// ---- Running -----------------------------------------------------------------------------------------------------------
+// ---- Running
+// -----------------------------------------------------------------------------------------------------------
 
 struct Answer {
   Status status;
@@ -177,7 +183,8 @@ struct Answer {
   vm::RunStatistics statistics;
 };
 
-Answer Execute(const Program& program, const Snapshot& snapshot, vm::SectionBackend* gpu, const std::atomic<bool>* cancel = nullptr) {
+Answer Execute(const Program& program, const Snapshot& snapshot, vm::SectionBackend* gpu,
+               const std::atomic<bool>* cancel = nullptr) {
   Answer answer;
   answer.status = vm::Verify(program);
   if (!answer.status.ok()) return answer;
@@ -229,7 +236,8 @@ class GpuVm : public ::testing::Test {
     if (!host.status.ok()) {
       EXPECT_NE(host.status.code(), ErrorCode::kCorrupt) << host.status.message();
     }
-    EXPECT_EQ(host.status.ok(), device.status.ok()) << (host.status.ok() ? device.status.message() : host.status.message());
+    EXPECT_EQ(host.status.ok(), device.status.ok())
+        << (host.status.ok() ? device.status.message() : host.status.message());
     if (!host.status.ok() || !device.status.ok()) {
       if (!host.status.ok() && !device.status.ok()) {
         EXPECT_EQ(host.status.message(), device.status.message());
@@ -254,7 +262,8 @@ class GpuVm : public ::testing::Test {
 /// SSB q1.1: three ranges, a column on demand, a product, a sum.
 Program RevenueProgram(int64_t date_low, int64_t date_high) {
   Maker m(Section::Sink::kGroups);
-  const int date = m.Slot(0, kInteger), discount = m.Slot(1, kInteger), quantity = m.Slot(2, kInteger), price = m.Slot(3, kInteger);
+  const int date = m.Slot(0, kInteger), discount = m.Slot(1, kInteger), quantity = m.Slot(2, kInteger),
+            price = m.Slot(3, kInteger);
   const int sum = m.Aggregate(Opcode::SumI, kWide), count = m.Aggregate(Opcode::CountRows, kBigint);
   m.Filter(m.Range(date, date_low, date_high)).Filter(m.Range(discount, 1, 3)).Filter(m.Range(quantity, 1, 24));
   m.Load(price).Op(Opcode::MulI, 0, Operand::Slot(discount).Pack());
@@ -263,10 +272,18 @@ Program RevenueProgram(int64_t date_low, int64_t date_high) {
 }
 
 std::vector<MemoryColumn> RevenueColumns(size_t rows) {
-  return {Column(Integers(rows, [](size_t i) { return Below(1, i, 2406); }, kInteger), 2),
-          Column(Integers(rows, [](size_t i) { return Below(2, i, 11); }, kInteger), 1),
-          Column(Integers(rows, [](size_t i) { return 1 + Below(3, i, 50); }, kInteger), 1),
-          Column(Integers(rows, [](size_t i) { return 90000 + Below(4, i, 10000000); }, kInteger), 4)};
+  return {Column(Integers(
+                     rows, [](size_t i) { return Below(1, i, 2406); }, kInteger),
+                 2),
+          Column(Integers(
+                     rows, [](size_t i) { return Below(2, i, 11); }, kInteger),
+                 1),
+          Column(Integers(
+                     rows, [](size_t i) { return 1 + Below(3, i, 50); }, kInteger),
+                 1),
+          Column(Integers(
+                     rows, [](size_t i) { return 90000 + Below(4, i, 10000000); }, kInteger),
+                 4)};
 }
 
 TEST_F(GpuVm, SumsAtTheEdgesOfTiles) {
@@ -334,7 +351,12 @@ TEST_F(GpuVm, TabletsUnderOtherEncodings) {
     if (variant == 1) m.Filter(m.Range(v, 10, 150));
     if (variant == 2) m.Filter(m.Range(v, 10, 150, true));
     if (variant == 3) m.Filter(m.Range(date, 3, 20)).Filter(m.In(v, {3, 5, 77, 199}));
-    m.Load(v).Op(Opcode::Group).Op(Opcode::SumI, sum).Op(Opcode::MinI, least).Op(Opcode::Count, count).Op(Opcode::CountRows, rows_in);
+    m.Load(v)
+        .Op(Opcode::Group)
+        .Op(Opcode::SumI, sum)
+        .Op(Opcode::MinI, least)
+        .Op(Opcode::Count, count)
+        .Op(Opcode::CountRows, rows_in);
     Same(m.Finish(), *snapshot);
   }
 }
@@ -356,7 +378,8 @@ TEST_F(GpuVm, FailsLikeTheHost) {
   Same(RevenueProgram(344, 687), *snapshot);
 }
 
-// ---- Groups ------------------------------------------------------------------------------------------------------------
+// ---- Groups
+// ------------------------------------------------------------------------------------------------------------
 
 struct GroupCase {
   std::vector<uint64_t> domains;  ///< one key each
@@ -365,42 +388,64 @@ struct GroupCase {
   size_t rows = 300000;
 };
 
-void AddAllAggregates(Maker* m, int v, int f, int w) {
-  const int aggregates[] = {m->Aggregate(Opcode::CountRows, kBigint), m->Aggregate(Opcode::Count, kBigint),
-                            m->Aggregate(Opcode::SumI, kWide),        m->Aggregate(Opcode::MinI, kBigint),
-                            m->Aggregate(Opcode::MaxI, kBigint),      m->Aggregate(Opcode::SumF, kDouble),
-                            m->Aggregate(Opcode::MinF, kDouble),      m->Aggregate(Opcode::MaxF, kDouble),
-                            m->Aggregate(Opcode::SumW, kWide),        m->Aggregate(Opcode::MinW, kWide),
-                            m->Aggregate(Opcode::MaxW, kWide)};
-  m->Op(Opcode::CountRows, aggregates[0]).Load(v).Op(Opcode::Count, aggregates[1]).Op(Opcode::SumI, aggregates[2]);
-  m->Op(Opcode::MinI, aggregates[3]).Op(Opcode::MaxI, aggregates[4]);
-  m->Load(f).Op(Opcode::SumF, aggregates[5]).Op(Opcode::MinF, aggregates[6]).Op(Opcode::MaxF, aggregates[7]);
-  m->Op(Opcode::LoadW, 0, Operand::Slot(w).Pack()).Op(Opcode::SumW, aggregates[8]).Op(Opcode::MinW, aggregates[9]);
-  m->Op(Opcode::MaxW, aggregates[10]);
+/// Which aggregates a program has: those of the lean kernel; all of 64 bits (small domains are then aggregated by
+/// number); all.
+enum class Aggregates { kLean, kNarrow, kAll };
+
+void AddAggregates(Maker* m, Aggregates which, int v, int f, int w) {
+  auto add = [&](Opcode op, SqlType type) { m->Op(op, m->Aggregate(op, type)); };
+  add(Opcode::CountRows, kBigint);
+  m->Load(v);
+  add(Opcode::Count, kBigint);
+  add(Opcode::SumI, kWide);
+  add(Opcode::MinI, kBigint);
+  add(Opcode::MaxI, kBigint);
+  m->Load(f);
+  add(Opcode::SumF, kDouble);
+  if (which == Aggregates::kLean) return;
+  add(Opcode::MinF, kDouble);
+  add(Opcode::MaxF, kDouble);
+  if (which == Aggregates::kNarrow) return;
+  m->Op(Opcode::LoadW, 0, Operand::Slot(w).Pack());
+  add(Opcode::CountW, kBigint);
+  add(Opcode::SumW, kWide);
+  add(Opcode::MinW, kWide);
+  add(Opcode::MaxW, kWide);
 }
 
 std::vector<MemoryColumn> GroupColumns(const GroupCase& c) {
   std::vector<MemoryColumn> columns;
   for (size_t k = 0; k < c.domains.size(); ++k) {
     const uint64_t n = c.domains[k];
-    columns.push_back(Column(Integers(c.rows, [&](size_t i) -> std::optional<int64_t> {
-                               if (c.nulls && Below(50 + k, i, 13) == 0) return std::nullopt;
-                               return Below(10 + k, i, n) - 5;
-                             }), n > 60000 ? 4 : n > 250 ? 2 : 1));
+    columns.push_back(Column(Integers(c.rows,
+                                      [&](size_t i) -> std::optional<int64_t> {
+                                        if (c.nulls && Below(50 + k, i, 13) == 0) return std::nullopt;
+                                        return Below(10 + k, i, n) - 5;
+                                      }),
+                             n > 60000 ? 4
+                             : n > 250 ? 2
+                                       : 1));
   }
-  columns.push_back(Column(Integers(c.rows, [](size_t i) -> std::optional<int64_t> {
-                             if (Below(60, i, 9) == 0) return std::nullopt;
-                             return Below(61, i, uint64_t{1} << 62) - (int64_t{1} << 61);  // sums need more than 64 bits
-                           }), 8));
+  columns.push_back(Column(Integers(c.rows,
+                                    [](size_t i) -> std::optional<int64_t> {
+                                      if (Below(60, i, 9) == 0) return std::nullopt;
+                                      return Below(61, i, uint64_t{1} << 62) -
+                                             (int64_t{1} << 61);  // sums need more than 64 bits
+                                    }),
+                           8));
   ColumnVector f;
   f.type = kDouble;
-  for (size_t i = 0; i < c.rows; ++i) f.Append(i % 7 == 0 ? Value::Null(kDouble) : Value::Float(kDouble, static_cast<double>(Below(62, i, 1000)) / 8 - 50));
+  for (size_t i = 0; i < c.rows; ++i)
+    f.Append(i % 7 == 0 ? Value::Null(kDouble)
+                        : Value::Float(kDouble, static_cast<double>(Below(62, i, 1000)) / 8 - 50));
   columns.push_back({"f", f, {ChunkForm()}});
   ColumnVector w;
   w.type = kWide;
   for (size_t i = 0; i < c.rows; ++i) {
-    w.Append(i % 11 == 0 ? Value::Null(kWide)
-                         : Value::Wide(kWide, (static_cast<int128_t>(Below(63, i, 1 << 20)) - (1 << 19)) * (int128_t{1} << 80) + Below(64, i, 1000)));
+    w.Append(i % 11 == 0
+                 ? Value::Null(kWide)
+                 : Value::Wide(kWide, (static_cast<int128_t>(Below(63, i, 1 << 20)) - (1 << 19)) * (int128_t{1} << 80) +
+                                          Below(64, i, 1000)));
   }
   ChunkForm form;
   form.width = 16;
@@ -409,35 +454,97 @@ std::vector<MemoryColumn> GroupColumns(const GroupCase& c) {
 }
 
 TEST_F(GpuVm, Groups) {
-  const GroupCase cases[] = {{{1}},       {{35}},          {{35}, true},      {{7, 5}},   {{7, 5}, true}, {{300, 11}},
-                             {{1000000}}, {{1000, 1000}, true}, {{3, 4, 5, 6, 7}, true}, {{7}, false, true}, {{200000}, true, true}, {{35}, false, false, 1000}};
+  const GroupCase cases[] = {{{1}},
+                             {{35}},
+                             {{35}, true},
+                             {{7, 5}},
+                             {{7, 5}, true},
+                             {{300, 11}},
+                             {{1000000}},
+                             {{1000, 1000}, true},
+                             {{3, 4, 5, 6, 7}, true},
+                             {{7}, false, true},
+                             {{200000}, true, true},
+                             {{35}, false, false, 1000}};
   for (size_t number = 0; number < std::size(cases); ++number) {
     const GroupCase& c = cases[number];
     SCOPED_TRACE(number);
     const auto snapshot = Store(GroupColumns(c), 1u << 16);
     ASSERT_NE(snapshot, nullptr);
-    Maker m(Section::Sink::kGroups);
-    std::vector<int> slots;
-    std::vector<SqlType> keys;
-    for (size_t k = 0; k < c.domains.size(); ++k) slots.push_back(m.Slot(static_cast<int>(k), kBigint));
-    const int base = static_cast<int>(c.domains.size());
-    const int v = m.Slot(base, kBigint), f = m.Slot(base + 1, kDouble), w = m.Slot(base + 2, kWide);
-    int32_t from = Operand::Slot(slots[0]).Pack();
-    if (c.wide_key) {
-      const int r = m.Register(kWide);
-      m.Load(slots[0]).Op(Opcode::IToW).Op(Opcode::StoreW, 0, r);
-      from = Operand::Register(r).Pack();
-      keys.push_back(kWide);
-    } else if (c.domains.size() > 1) {
-      from = Operand::Register(static_cast<int>(m.section.registers.size())).Pack();
-      for (int s : slots) m.Keep(s);
-      keys.assign(c.domains.size(), kBigint);
-    } else {
-      keys.push_back(kBigint);
+    for (Aggregates which : {Aggregates::kLean, Aggregates::kNarrow, Aggregates::kAll}) {
+      SCOPED_TRACE(static_cast<int>(which));
+      Maker m(Section::Sink::kGroups);
+      std::vector<int> slots;
+      std::vector<SqlType> keys;
+      for (size_t k = 0; k < c.domains.size(); ++k) slots.push_back(m.Slot(static_cast<int>(k), kBigint));
+      const int base = static_cast<int>(c.domains.size());
+      const int v = m.Slot(base, kBigint), f = m.Slot(base + 1, kDouble), w = m.Slot(base + 2, kWide);
+      int32_t from = Operand::Slot(slots[0]).Pack();
+      if (c.wide_key) {
+        const int r = m.Register(kWide);
+        m.Load(slots[0]).Op(Opcode::IToW).Op(Opcode::StoreW, 0, r);
+        from = Operand::Register(r).Pack();
+        keys.push_back(kWide);
+      } else if (c.domains.size() > 1) {
+        from = Operand::Register(static_cast<int>(m.section.registers.size())).Pack();
+        for (int s : slots) m.Keep(s);
+        keys.assign(c.domains.size(), kBigint);
+      } else {
+        keys.push_back(kBigint);
+      }
+      m.Op(Opcode::Group, 0, from, static_cast<int32_t>(keys.size()));
+      AddAggregates(&m, which, v, f, w);
+      Same(m.Finish(keys), *snapshot);
     }
-    m.Op(Opcode::Group, 0, from, static_cast<int32_t>(keys.size()));
-    AddAllAggregates(&m, v, f, w);
-    Same(m.Finish(keys), *snapshot);
+  }
+}
+
+TEST_F(GpuVm, GroupsByNumberAndByHashMeet) {
+  // Domains about the largest that keys number directly, and ranges that differ from tablet to tablet.
+  for (int64_t domain : {4095, 4096, 4097}) {
+    SCOPED_TRACE(domain);
+    std::vector<MemoryColumn> columns = {
+        Column(Integers(100000, [&](size_t i) { return static_cast<int64_t>(i) * domain / 100000 - 2000; }), 2),
+        Column(Integers(100000, [](size_t i) { return Below(7, i, 100); }), 1)};
+    const auto snapshot = Store(columns, 1u << 12);
+    Maker m(Section::Sink::kGroups);
+    const int key = m.Slot(0, kBigint), v = m.Slot(1, kBigint);
+    const int sum = m.Aggregate(Opcode::SumI, kWide);
+    m.Op(Opcode::Group, 0, Operand::Slot(key).Pack(), 1).Load(v).Op(Opcode::SumI, sum);
+    Same(m.Finish({kBigint}), *snapshot);
+  }
+}
+
+TEST_F(GpuVm, GroupsOfText) {
+  const SqlType text = SqlType::Text();
+  const size_t rows = 50000;
+  std::vector<MemoryColumn> columns(2);
+  for (size_t k = 0; k < 2; ++k) {
+    columns[k].name = "t";
+    columns[k].values.type = text;
+    for (size_t i = 0; i < rows; ++i) {
+      const int64_t n = Below(70 + k, i, k == 0 ? 5 : 40);
+      columns[k].values.Append(n == 3 ? Value::Null(text) : Value::Text("word " + std::to_string(n)));
+    }
+    ChunkForm form;
+    form.encoding = Encoding::kDictionary;
+    form.width = 1;
+    columns[k].forms = {form};
+  }
+  columns.push_back(Column(Integers(rows, [](size_t i) { return Below(7, i, 100); }), 1));
+  const auto snapshot = Store(columns, 1u << 13);
+  ASSERT_NE(snapshot, nullptr);
+  for (size_t keys = 1; keys <= 2; ++keys) {
+    Maker m(Section::Sink::kGroups);
+    const int x = m.Slot(0, text), y = m.Slot(1, text), v = m.Slot(2, kBigint);
+    const int sum = m.Aggregate(Opcode::SumI, kWide);
+    int32_t from = Operand::Slot(x).Pack();
+    if (keys == 2) {
+      from = Operand::Register(m.Keep(x)).Pack();
+      m.Keep(y);
+    }
+    m.Op(Opcode::Group, 0, from, static_cast<int32_t>(keys)).Load(v).Op(Opcode::SumI, sum);
+    Same(m.Finish(std::vector<SqlType>(keys, text)), *snapshot);
   }
 }
 
@@ -448,7 +555,8 @@ TEST_F(GpuVm, GroupsWithoutValues) {
   const int key = m.Slot(0, kBigint), v = m.Slot(1, kBigint);
   const int saved = 0;
   m.section.masks = 1;
-  const int all = m.Aggregate(Opcode::SumI, kWide), some = m.Aggregate(Opcode::SumI, kWide), least = m.Aggregate(Opcode::MinI, kBigint);
+  const int all = m.Aggregate(Opcode::SumI, kWide), some = m.Aggregate(Opcode::SumI, kWide),
+            least = m.Aggregate(Opcode::MinI, kBigint);
   m.Op(Opcode::Group, 0, Operand::Slot(key).Pack(), 1).Load(v).Op(Opcode::SumI, all).Op(Opcode::MaskSave, saved);
   m.Filter(m.Range(key, 0, 100)).Load(v).Op(Opcode::SumI, some).Op(Opcode::MinI, least).Op(Opcode::MaskLoad, saved);
   Same(m.Finish({kBigint}), *snapshot);
@@ -481,7 +589,8 @@ TEST_F(GpuVm, TwoGroupsInOneSection) {
   Same(m.Finish({kBigint}), *snapshot);
 }
 
-// ---- Rows --------------------------------------------------------------------------------------------------------------
+// ---- Rows
+// --------------------------------------------------------------------------------------------------------------
 
 TEST_F(GpuVm, Rows) {
   for (size_t rows : {0, 1, 33, 2049, 70000}) {
@@ -489,7 +598,8 @@ TEST_F(GpuVm, Rows) {
     const auto snapshot = Store(GroupColumns({{300, 11}, true, false, rows}), 1u << 14);
     for (bool filtered : {false, true}) {
       Maker m(Section::Sink::kRows);
-      const int x = m.Slot(0, kBigint), y = m.Slot(1, kBigint), v = m.Slot(2, kBigint), f = m.Slot(3, kDouble), w = m.Slot(4, kWide);
+      const int x = m.Slot(0, kBigint), y = m.Slot(1, kBigint), v = m.Slot(2, kBigint), f = m.Slot(3, kDouble),
+                w = m.Slot(4, kWide);
       if (filtered) m.Filter(m.Range(x, 3, 30));
       for (int slot : {x, w, y, v, f}) m.Keep(slot);
       m.Op(Opcode::Emit);
@@ -511,7 +621,13 @@ TEST_F(GpuVm, MoreRowsThanTheOutputHolds) {
   const int a = n.Slot(0, kInteger), b = n.Slot(1, kInteger);
   const int r = n.Register(kInteger);
   n.section.masks = 1;
-  n.Filter(n.Range(b, 0, 5)).Load(a).Op(Opcode::Store, 0, r).Op(Opcode::Emit).Load(b).Op(Opcode::Store, 0, r).Op(Opcode::Emit);
+  n.Filter(n.Range(b, 0, 5))
+      .Load(a)
+      .Op(Opcode::Store, 0, r)
+      .Op(Opcode::Emit)
+      .Load(b)
+      .Op(Opcode::Store, 0, r)
+      .Op(Opcode::Emit);
   Same(n.Finish(), *snapshot);
 }
 
@@ -535,7 +651,9 @@ TEST_F(GpuVm, MoreRegistersThanSharedMemoryHolds) {
   for (int i = 0; i < 20; ++i) {
     const int r = m.Register(i % 5 == 4 ? kWide : kBigint);
     if (i % 5 == 4) {
-      m.Op(Opcode::LoadW, 0, Operand::Slot(w).Pack()).Op(Opcode::AddW, 0, Operand::Slot(w).Pack()).Op(Opcode::StoreW, 0, r);
+      m.Op(Opcode::LoadW, 0, Operand::Slot(w).Pack())
+          .Op(Opcode::AddW, 0, Operand::Slot(w).Pack())
+          .Op(Opcode::StoreW, 0, r);
     } else {
       m.Load(x).Op(Opcode::AddI, 0, Operand::Constant(m.Int(i)).Pack());
       if (i > 0) m.Op(Opcode::AddI, 0, Operand::Register(0).Pack());
@@ -553,7 +671,11 @@ TEST_F(GpuVm, MasksAndJumps) {
   const int date = m.Slot(0, kInteger), discount = m.Slot(1, kInteger), price = m.Slot(3, kInteger);
   const int sum = m.Aggregate(Opcode::SumI, kWide), count = m.Aggregate(Opcode::CountRows, kBigint);
   // date in 5 .. 9 or discount = 3, in two arms
-  m.Op(Opcode::MaskSave, 0).Op(Opcode::MaskClear, 1).Filter(m.Range(date, 5, 9)).Op(Opcode::MaskOr, 1).Op(Opcode::MaskLoad, 0);
+  m.Op(Opcode::MaskSave, 0)
+      .Op(Opcode::MaskClear, 1)
+      .Filter(m.Range(date, 5, 9))
+      .Op(Opcode::MaskOr, 1)
+      .Op(Opcode::MaskLoad, 0);
   m.Op(Opcode::MaskAndNot, 1);
   const size_t skip = m.section.code.size();
   m.Op(Opcode::SkipIfNone, 0, 0).Filter(m.Range(discount, 3, 3)).Op(Opcode::MaskOr, 1);
@@ -562,7 +684,8 @@ TEST_F(GpuVm, MasksAndJumps) {
   Same(m.Finish(), *snapshot);
 }
 
-// ---- Memory, cancelling ------------------------------------------------------------------------------------------------
+// ---- Memory, cancelling
+// ------------------------------------------------------------------------------------------------
 
 TEST_F(GpuVm, TableLargerThanTheBudget) {
   const auto gpu = Open({uint64_t{6} << 20});
@@ -593,7 +716,8 @@ TEST_F(GpuVm, MoreRowsThanALaunchTakes) {
   const auto one = Store(RevenueColumns(1 << 20));
   const auto many = Repeated(*one, times);
   Maker m(Section::Sink::kGroups);
-  const int discount = m.Slot(1, kInteger), sum = m.Aggregate(Opcode::SumI, kWide), count = m.Aggregate(Opcode::CountRows, kBigint);
+  const int discount = m.Slot(1, kInteger), sum = m.Aggregate(Opcode::SumI, kWide),
+            count = m.Aggregate(Opcode::CountRows, kBigint);
   m.Op(Opcode::Group, 0, Operand::Slot(discount).Pack(), 1).Op(Opcode::Load, 0, Operand::Constant(m.Int(-1)).Pack());
   m.Op(Opcode::SumI, sum).Op(Opcode::CountRows, count);
   const Program program = m.Finish({kInteger});
@@ -659,7 +783,8 @@ TEST(GpuOpen, NoSuchDevice) {
   EXPECT_EQ(gpu.status().code(), ErrorCode::kUnsupported);
 }
 
-// ---- Every opcode ------------------------------------------------------------------------------------------------------
+// ---- Every opcode
+// ------------------------------------------------------------------------------------------------------
 
 TEST_F(GpuVm, OpcodeWalk) {
   WalkOptions options;

@@ -160,7 +160,10 @@ inline constexpr int64_t kLastDay = 2932896;   ///< 9999-12-31
 
 /// Floor division by a positive constant.
 TESSERA_HD int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
-TESSERA_HD int64_t FloorMod(int64_t a, int64_t b) { return a - FloorDiv(a, b) * b; }
+TESSERA_HD int64_t FloorMod(int64_t a, int64_t b) {
+  int64_t r = a % b;
+  return r < 0 ? r + b : r;
+}
 
 struct Civil {
   int64_t year;
@@ -195,6 +198,8 @@ TESSERA_HD int64_t IsoWeek(int64_t days) {
   return (thursday - DaysOf(c.year, 1, 1)) / 7 + 1;
 }
 TESSERA_HD int64_t PartOfDate(int64_t days, int field) {
+  // No date lies there, but a masked-off row may hold any bits.
+  if ((days < -1'000'000'000 || days > 1'000'000'000) && static_cast<DatePart>(field) != DatePart::kEpoch) return 0;
   switch (static_cast<DatePart>(field)) {
     case DatePart::kYear: return CivilOf(days).year;
     case DatePart::kQuarter: return (CivilOf(days).month + 2) / 3;

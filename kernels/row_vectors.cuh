@@ -1,0 +1,180 @@
+// What a thread does with its 16 rows at once: loads of codes, range tests, rotation of register arrays.
+//
+// Arrays of rows are registers: every index must be a constant after unrolling, or they move to local memory. Long
+// loops that are not unrolled rotate the array past its first element instead.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/machine.h"
+
+namespace tessera::kernels {
+
+inline constexpr uint32_t kAllLanes = 0xFFFFFFFFu;
+inline constexpr uint32_t kAllRows = 0xFFFFu;
+
+/// What a thread fetched for an instruction: its 16 rows' values (doubles as bits) and NULL bits.
+struct OperandRows {
+  int64_t v[kRows];
+  uint32_t null;
+};
+
+/// A head of 16 bytes in one load.
+template <class Head>
+__device__ __forceinline__ Head LoadHead(const Head& head) {
+  static_assert(sizeof(Head) == 16 && alignof(Head) == 16);
+  const uint4 raw = *reinterpret_cast<const uint4*>(&head);
+  return __builtin_bit_cast(Head, raw);
+}
+
+/// threadIdx.x, read anew: what is computed from it cannot be moved out of the loop over instructions, where it would
+/// hold a register for each address that any opcode uses (24 registers, measured with ptxas for sm_90).
+__device__ __forceinline__ uint32_t ReadThread() {
+  uint32_t t;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
+  return t;
+}
+
+template <class V>
+__device__ __forceinline__ void RotateBy1(V (&v)[kRows]) {
+#pragma unroll
+  for (uint32_t i = 0; i + 1 < kRows; ++i) v[i] = v[i + 1];
+}
+/// The first four rows go to the end.
+template <class V>
+__device__ __forceinline__ void RotateBy4(V (&v)[kRows]) {
+  const V v0 = v[0], v1 = v[1], v2 = v[2], v3 = v[3];
+#pragma unroll
+  for (uint32_t i = 0; i + 4 < kRows; ++i) v[i] = v[i + 4];
+  v[kRows - 4] = v0, v[kRows - 3] = v1, v[kRows - 2] = v2, v[kRows - 1] = v3;
+}
+
+/// The thread's vectors of a stream: part i of the vectors of row group g is [g][i]. kOnDemand: the stream is in device
+/// memory, and only groups of four rows with a live one are read (the others are zeros); otherwise it is in the ring.
+/// All loads come before the first use.
+template <bool kOnDemand, class V, uint32_t kEach = 1>
+struct OwnVectors {
+  V at[4][kEach];
+
+  __device__ __forceinline__ OwnVectors(const uint8_t* stream, uint32_t thread, uint32_t live) {
+    const V* p = reinterpret_cast<const V*>(stream) + thread * kEach;
+    // Or else index and thread are added first, two more instructions a load. (A shared address must stay known as
+    // one.)
+    if constexpr (kOnDemand) asm("" : "+l"(p));
+#pragma unroll
+    for (uint32_t g = 0; g < 4; ++g) {
+#pragma unroll
+      for (uint32_t i = 0; i < kEach; ++i) {
+        const V* from = p + g * kThreads * kEach + i;
+        if constexpr (kOnDemand) {
+          at[g][i] = V{};
+          if ((live >> (4 * g) & 15) != 0) at[g][i] = __ldg(from);
+        } else {
+          at[g][i] = *from;
+        }
+      }
+    }
+  }
+};
+
+/// base + code for the thread's rows; codes have `width` bytes (not 16).
+template <bool kOnDemand>
+__device__ __forceinline__ void LoadCodes(const uint8_t* p, uint32_t width, uint32_t thread, uint32_t live,
+                                          uint64_t base, int64_t (&v)[kRows]) {
+  auto set = [&](uint32_t i, uint64_t code) { v[i] = static_cast<int64_t>(base + code); };
+  switch (width) {
+    case 1: {
+      const OwnVectors<kOnDemand, uint32_t> codes(p, thread, live);
+#pragma unroll
+      for (uint32_t g = 0; g < 4; ++g) {
+        const uint32_t c = codes.at[g][0];
+        set(4 * g, c & 255), set(4 * g + 1, c >> 8 & 255), set(4 * g + 2, c >> 16 & 255), set(4 * g + 3, c >> 24);
+      }
+      break;
+    }
+    case 2: {
+      const OwnVectors<kOnDemand, uint2> codes(p, thread, live);
+#pragma unroll
+      for (uint32_t g = 0; g < 4; ++g) {
+        const uint2 c = codes.at[g][0];
+        set(4 * g, c.x & 65535), set(4 * g + 1, c.x >> 16), set(4 * g + 2, c.y & 65535), set(4 * g + 3, c.y >> 16);
+      }
+      break;
+    }
+    case 4: {
+      const OwnVectors<kOnDemand, uint4> codes(p, thread, live);
+#pragma unroll
+      for (uint32_t g = 0; g < 4; ++g) {
+        const uint4 c = codes.at[g][0];
+        set(4 * g, c.x), set(4 * g + 1, c.y), set(4 * g + 2, c.z), set(4 * g + 3, c.w);
+      }
+      break;
+    }
+    default: {
+      const OwnVectors<kOnDemand, ulonglong2, 2> codes(p, thread, live);
+#pragma unroll
+      for (uint32_t g = 0; g < 4; ++g) {
+        set(4 * g, codes.at[g][0].x), set(4 * g + 1, codes.at[g][0].y);
+        set(4 * g + 2, codes.at[g][1].x), set(4 * g + 3, codes.at[g][1].y);
+      }
+    }
+  }
+}
+
+/// mask = 2 * mask + (x > ~not_span): the carry of an addition goes straight into the mask. Two instructions; a
+/// comparison, a selection and the merging of bits take four.
+__device__ __forceinline__ void ShiftIn(uint32_t& mask, uint32_t x, uint32_t not_span) {
+  asm("{\n .reg .u32 sum;\n add.cc.u32 sum, %1, %2;\n addc.u32 %0, %0, %0;\n}" : "+r"(mask) : "r"(x), "r"(not_span));
+}
+
+/// One bit a row: low <= code <= low + span, for codes of 1, 2 or 4 bytes. A code of 1 or 2 bytes is compared where it
+/// stands at the top of a word, with whatever lies below it: one multiplication shifts it there and subtracts the
+/// bound. Rows that are not read get any bit.
+template <bool kOnDemand>
+__device__ __forceinline__ uint32_t TestRange(const uint8_t* p, uint32_t width, uint32_t thread, uint32_t live,
+                                              uint32_t low, uint32_t span) {
+  uint32_t fail = 0;
+  if (width == 1) {
+    const uint32_t top_low = low << 24, not_span = ~(span << 24 | 0xFFFFFF);
+    const OwnVectors<kOnDemand, uint32_t> codes(p, thread, live);
+#pragma unroll
+    for (uint32_t g = 0; g < 4; ++g) {
+      const uint32_t c = codes.at[g][0];
+      uint32_t bits = 0;
+      ShiftIn(bits, c - top_low, not_span);
+      ShiftIn(bits, c * 0x100u - top_low, not_span);
+      ShiftIn(bits, c * 0x10000u - top_low, not_span);
+      ShiftIn(bits, c * 0x1000000u - top_low, not_span);
+      fail |= bits << (4 * g);
+    }
+  } else if (width == 2) {
+    const uint32_t top_low = low << 16, not_span = ~(span << 16 | 0xFFFF);
+    const OwnVectors<kOnDemand, uint2> codes(p, thread, live);
+#pragma unroll
+    for (uint32_t g = 0; g < 4; ++g) {
+      const uint2 c = codes.at[g][0];
+      uint32_t bits = 0;
+      ShiftIn(bits, c.y - top_low, not_span);
+      ShiftIn(bits, c.y * 0x10000u - top_low, not_span);
+      ShiftIn(bits, c.x - top_low, not_span);
+      ShiftIn(bits, c.x * 0x10000u - top_low, not_span);
+      fail |= bits << (4 * g);
+    }
+  } else {
+    const uint32_t not_span = ~span;
+    const OwnVectors<kOnDemand, uint4> codes(p, thread, live);
+#pragma unroll
+    for (uint32_t g = 0; g < 4; ++g) {
+      const uint4 c = codes.at[g][0];
+      uint32_t bits = 0;
+      ShiftIn(bits, c.w - low, not_span);
+      ShiftIn(bits, c.z - low, not_span);
+      ShiftIn(bits, c.y - low, not_span);
+      ShiftIn(bits, c.x - low, not_span);
+      fail |= bits << (4 * g);
+    }
+  }
+  return ~fail;
+}
+
+}  // namespace tessera::kernels
