@@ -656,6 +656,7 @@ Result<ExprPtr> ExpressionBinder::AddAggregate(AggregateFunction function, ExprP
     if (argument == nullptr || a.argument->SameAs(*argument)) break;
   }
   if (index == all.size()) {
+    if (index == kMaxItems) return Unsupported("more than 4096 aggregates in one SELECT are not supported", position);
     Aggregate a;
     a.function = function;
     a.argument = std::move(argument);

@@ -20,6 +20,10 @@
 
 namespace tessera {
 
+/// Output columns, group keys and aggregates of one SELECT. Each is compared with all before it, which takes seconds for tens
+/// of thousands.
+inline constexpr size_t kMaxItems = 4096;
+
 /// Where an expression stands: what it may hold, and what errors call the place.
 enum class Clause : uint8_t { kSelect, kWhere, kOn, kGroupBy, kHaving, kOrderBy, kValues, kLimit, kOffset };
 

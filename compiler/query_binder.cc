@@ -314,7 +314,12 @@ Status QueryBinder::BindTargets(const ParseNode& select) {
   const ParseNode* targets = select.Get(Field::k_targetList);
   if (targets == nullptr)
     return SqlError("SELECT without columns is not valid", FindKeyword(context_.sql, 0, "select"));
-  for (const ParseNode& target : *targets) TESSERA_TRY(AddOutput(target));
+  for (const ParseNode& target : *targets) {
+    TESSERA_TRY(AddOutput(target));
+    if (query_->outputs.size() > kMaxItems) {
+      return Unsupported("a result of more than 4096 columns is not supported", target.location());
+    }
+  }
   query_->visible = static_cast<int>(query_->outputs.size());
   return {};
 }
@@ -370,6 +375,9 @@ Status QueryBinder::BindGroupBy(const ParseNode& list) {
       if (std::none_of(scope_.columns.begin(), scope_.columns.end(), same)) {
         TESSERA_ASSIGN(output, OutputByName(node, "GROUP BY"));
       }
+    }
+    if (query_->group_by.size() >= kMaxItems) {
+      return Unsupported("GROUP BY of more than 4096 expressions is not supported", node.location());
     }
     ExprPtr key;
     if (output >= 0) {
@@ -441,6 +449,9 @@ Status QueryBinder::ReplaceGrouped() {
 Status QueryBinder::BindOrderBy(const ParseNode& list) {
   for (const ParseNode& sort : list) {
     const ParseNode& node = *sort.Get(Field::k_node);
+    if (query_->outputs.size() > 2 * kMaxItems) {
+      return Unsupported("ORDER BY of more than 4096 expressions is not supported", node.location());
+    }
     if (sort.Get(Field::k_useOp) != nullptr) return Unsupported("ORDER BY ... USING is not supported", node.location());
     OrderKey key;
     key.descending = sort.Text(Field::k_sortby_dir) == "SORTBY_DESC";

@@ -763,6 +763,13 @@ class Spoiler {
     return sql;
   }
 
+  /// k + 0, k + 1, ..., each between `before` and `after`.
+  static std::string List(const char* before, const char* after, size_t n) {
+    std::string out;
+    for (size_t i = 0; i < n; ++i) out += fmt::format("{}{}k + {}{}", i == 0 ? "" : ", ", before, i, after);
+    return out;
+  }
+
   static std::string Repeat(const std::string& text, size_t n) {
     std::string out;
     out.reserve(text.size() * n);
@@ -773,7 +780,7 @@ class Spoiler {
   /// Very deep, very long, very many.
   std::string Extreme() {
     const size_t n = size_t{1} << (4 + Below(13));  // 16 .. 65536
-    switch (Below(12)) {
+    switch (Below(18)) {
       case 0:
         return "SELECT " + Repeat("(", n) + "1" + Repeat(")", n);
       case 1:
@@ -796,6 +803,18 @@ class Spoiler {
         return "SELECT 1 FROM small" + Repeat(", small", std::min<size_t>(n, 200));
       case 10:
         return "SELECT '" + Repeat("x", n) + "' || t FROM facts GROUP BY t" + Repeat(", t", n);
+      case 11:
+        return "SELECT " + List("", "", n) + " FROM facts";
+      case 12:
+        return "SELECT " + List("sum(", ")", n) + " FROM facts";
+      case 13:
+        return "SELECT count(*) FROM facts GROUP BY " + List("", "", n);
+      case 14:
+        return "SELECT id FROM facts ORDER BY " + List("", "", n);
+      case 15:
+        return "SELECT id FROM facts WHERE k > 1" + Repeat(" AND k > 1", n) + Repeat(" AND k < 5", n);
+      case 16:
+        return "SELECT id FROM facts WHERE k NOT IN (" + List("", "", n) + ")";
       default:
         return "SELECT " + Repeat("upper(", n) + "t" + Repeat(")", n) + " FROM facts ORDER BY 1" + Repeat(", 1", n);
     }

@@ -344,7 +344,7 @@ TEST(OpcodeTable, IsComplete) {
     EXPECT_NE(std::string(info.synopsis), "") << info.name;
     // The synopsis names only operands that the opcode has.
     for (int k = 0; k < 4; ++k) {
-      const std::string place = "{" + std::to_string(k + 1) + "}";
+      const char place[] = {'{', static_cast<char>('1' + k), '}', 0};
       if (std::string(info.synopsis).find(place) == std::string::npos) continue;
       EXPECT_NE(info.p[k], OperandSpec::None) << info.name;
     }
