@@ -485,7 +485,7 @@ class GpuDevice::Run {
     uint64_t rows = 0;
     for (const vm::BoundTablet& t : batch->tablets) rows += t.rows;
     if (section_.keys > 0 && rows_since_normalise_ + rows > uint64_t{1} << 32) {
-      TESSERA_TRY(Normalise(*batch));
+      TESSERA_TRY(Normalise());
       rows_since_normalise_ = 0;
     }
     rows_since_normalise_ += rows;
@@ -670,16 +670,30 @@ class GpuDevice::Run {
   /// Room for `max_groups` in the buffers of the device object; twice as many slots, cleared.
   Status AllocateGroups(uint64_t max_groups) {
     const uint64_t slots = std::bit_ceil(2 * max_groups);
+    Status status = gpu_.ReserveEvicting(&gpu_.group_slots_, slots * 8);
+    if (status.ok()) status = Extend(&gpu_.group_records_, groups_.record_words, max_groups);
+    if (status.ok()) status = Extend(&gpu_.group_states_, groups_.state_words, max_groups);
+    if (!status.ok()) return TooManyGroups(max_groups, status);
     groups_.max_groups = static_cast<uint32_t>(max_groups);
     groups_.slot_mask = slots - 1;
-    Status status = gpu_.ReserveEvicting(&gpu_.group_slots_, slots * 8);
-    if (status.ok()) status = gpu_.ReserveEvicting(&gpu_.group_records_, max_groups * groups_.record_words * 8);
-    if (status.ok()) status = gpu_.ReserveEvicting(&gpu_.group_states_, max_groups * groups_.state_words * 8);
-    if (!status.ok()) return TooManyGroups(max_groups, status);
     groups_.slots = gpu_.group_slots_.As<uint64_t>();
     groups_.records = gpu_.group_records_.As<uint64_t>();
     groups_.states = gpu_.group_states_.As<uint64_t>();
     CUDA_TRY(cudaMemsetAsync(groups_.slots, 0, slots * 8, gpu_.stream_));
+    return Status::Ok();
+  }
+
+  /// Makes room for `groups` times `words` in `buffer`; the groups that there are keep their places.
+  Status Extend(DeviceBuffer* buffer, uint64_t words, uint64_t groups) {
+    if (groups * words * 8 <= buffer->bytes()) return Status::Ok();
+    DeviceBuffer larger;
+    TESSERA_TRY(gpu_.ReserveEvicting(&larger, groups * words * 8));
+    if (groups_used_ > 0) {
+      CUDA_TRY(cudaMemcpyAsync(larger.As<void>(), buffer->As<void>(), groups_used_ * words * 8,
+                               cudaMemcpyDeviceToDevice, gpu_.stream_));
+      CUDA_TRY(cudaStreamSynchronize(gpu_.stream_));
+    }
+    swap(larger, *buffer);
     return Status::Ok();
   }
 
@@ -693,22 +707,14 @@ class GpuDevice::Run {
   Status GrowGroups() {
     if (groups_.max_groups >= kMaxGroups / 8)
       return {ErrorCode::kResource, "more groups than a GPU's group table has", "Use --device host."};
-    // Old records and states stay while they are copied.
-    DeviceBuffer records, states;
-    swap(records, gpu_.group_records_);
-    swap(states, gpu_.group_states_);
     TESSERA_TRY(AllocateGroups(uint64_t{groups_.max_groups} * 8));
-    CUDA_TRY(cudaMemcpyAsync(groups_.records, records.As<void>(), uint64_t{groups_used_} * groups_.record_words * 8,
-                             cudaMemcpyDeviceToDevice, gpu_.stream_));
-    CUDA_TRY(cudaMemcpyAsync(groups_.states, states.As<void>(), uint64_t{groups_used_} * groups_.state_words * 8,
-                             cudaMemcpyDeviceToDevice, gpu_.stream_));
     CUDA_TRY(StartRehash(groups_, groups_used_, gpu_.stream_));
     CUDA_TRY(cudaStreamSynchronize(gpu_.stream_));
     return Status::Ok();
   }
 
-  Status Normalise(const Batch&) {
-    if (groups_used_ == 0 || lowered_.narrow_sums.empty() + lowered_.wide_sums.empty() == 2) return Status::Ok();
+  Status Normalise() {
+    if (groups_used_ == 0 || (lowered_.narrow_sums.empty() && lowered_.wide_sums.empty())) return Status::Ok();
     std::vector<uint32_t> words = lowered_.narrow_sums;
     words.insert(words.end(), lowered_.wide_sums.begin(), lowered_.wide_sums.end());
     DeviceBuffer device_words;

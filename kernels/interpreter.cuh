@@ -735,66 +735,6 @@ struct Machine {
     }
   }
 
-  /// How many rows are looked up together, so that their loads overlap. Four would take more registers than there are.
-  static constexpr uint32_t kTogether = 2;
-
-  /// Looks the groups of kTogether rows up, in the private table and in the first slot of the global one. Returns a bit
-  /// for each row that has to be looked for further.
-  __device__ __forceinline__ uint32_t FindGroups(uint32_t g) const {
-    const GroupTable& table = launch.groups;
-    uint32_t pending = live >> (kTogether * g) & ((1u << kTogether) - 1);
-    uint64_t slot[kTogether];
-    uint32_t tag[kTogether];
-#pragma unroll
-    for (uint32_t e = 0; e < kTogether; ++e) {
-      slot[e] = 0;
-      if ((pending >> e & 1) != 0) {
-        const RowKey key(*this, kTogether * g + e);
-        const uint32_t ordinal = launch.private_groups != 0 ? FindPrivate(key, key.hash) : kNowhere;
-        if (ordinal != kNowhere) {
-          Ordinals()[(kTogether * g + e) * kThreads] = ordinal;
-          pending &= ~(1u << e);
-        } else {
-          tag[e] = static_cast<uint32_t>(key.hash >> 32);
-          slot[e] = LoadRelaxed(table.slots + (key.hash & table.slot_mask));
-        }
-      }
-      __syncwarp();
-    }
-    uint64_t record_nulls[kTogether], record_first[kTogether];
-    uint32_t alike = 0;  // NULL bits and first word agree
-#pragma unroll
-    for (uint32_t e = 0; e < kTogether; ++e) {
-      // A slot that is free or being written has no ordinal.
-      if (static_cast<uint32_t>(slot[e]) < 2 || static_cast<uint32_t>(slot[e] >> 32) != tag[e]) slot[e] = 0;
-      if (slot[e] == 0) continue;
-      const uint64_t* record =
-          table.records + static_cast<uint64_t>(static_cast<uint32_t>(slot[e]) - 2) * table.record_words;
-      record_nulls[e] = __ldcg(reinterpret_cast<const unsigned long long*>(record));
-      record_first[e] = __ldcg(reinterpret_cast<const unsigned long long*>(record + 1));
-    }
-#pragma unroll
-    for (uint32_t e = 0; e < kTogether; ++e) {
-      if (slot[e] == 0) continue;
-      const RowKey key(*this, kTogether * g + e);  // reading it again is cheaper than keeping four of them
-      const uint32_t ordinal = static_cast<uint32_t>(slot[e]) - 2;
-      if (record_nulls[e] != key.nulls || record_first[e] != key.first) continue;
-      Ordinals()[(kTogether * g + e) * kThreads] = ordinal;
-      pending &= ~(1u << e);
-      alike |= 1u << e;
-    }
-    if (table.record_words > 2) {
-#pragma unroll 1
-      for (uint32_t e = 0; e < kTogether; ++e) {
-        if ((alike >> e & 1) == 0) continue;
-        const uint64_t ordinal = Ordinals()[(kTogether * g + e) * kThreads];
-        if (!RowKey(*this, kTogether * g + e).Equals(table.records + ordinal * table.record_words)) pending |= 1u << e;
-      }
-    }
-    __syncwarp();
-    return pending;
-  }
-
   __device__ __forceinline__ void GroupByHash(const DeviceInstruction& in, OperandRows& b) {
     if (in.head.source != OperandSource::kNone ||
         in.head.wide_source != OperandSource::kNone) {  // a key that is in no register gets one
@@ -817,26 +757,27 @@ struct Machine {
         for (uint32_t i = 0; i < kRows; ++i) values[i * kThreads] = b.v[i];
       }
     }
+    // One row after the other: looking several up at once, so that their loads overlap, gained nothing with millions of
+    // groups (the additions that follow are what takes the time) and cost a sixth with few.
     bool no_room = false;
 #pragma unroll 1
-    for (uint32_t g = 0; g < kRows / kTogether; ++g) {
+    for (uint32_t i = 0; i < kRows; ++i) {
       // The lanes come together after each step; left to themselves they would go through the next ones one by one.
-      const uint32_t pending = FindGroups(g);
-      if (!__any_sync(kAllLanes, pending != 0)) continue;
-#pragma unroll 1
-      for (uint32_t e = 0; e < kTogether; ++e) {
-        if ((pending >> e & 1) != 0 && !no_room) {
-          const RowKey key(*this, kTogether * g + e);
-          const uint32_t ordinal = FindOrMakeGroup(launch.groups, launch.control, key, key.hash);
-          if (ordinal == kTableFull) {
-            no_room = true;
-          } else {
-            Ordinals()[(kTogether * g + e) * kThreads] = ordinal;
-            if (ordinal < launch.private_groups) InsertPrivate(key, key.hash, ordinal);
-          }
+      const bool wanted = (live >> i & 1) != 0 && !no_room;
+      const RowKey key(*this, i);
+      uint32_t ordinal = kNowhere;
+      if (wanted && launch.private_groups != 0) ordinal = FindPrivate(key, key.hash);
+      __syncwarp();
+      if (wanted && ordinal == kNowhere) {
+        ordinal = FindOrMakeGroup(launch.groups, launch.control, key, key.hash);
+        if (ordinal == kTableFull) {
+          no_room = true;
+        } else if (ordinal < launch.private_groups) {
+          InsertPrivate(key, key.hash, ordinal);
         }
-        __syncwarp();
       }
+      __syncwarp();
+      if (wanted) Ordinals()[i * kThreads] = ordinal;
     }
     if (__any_sync(kAllLanes, no_room)) {
       if (Lane32() == 0) Stop(kGrow);
@@ -1186,6 +1127,7 @@ struct Machine {
       if (IsFull()) return;
       if (IsReserving()) {
         const uint32_t n = Warp()->rows_counted;
+        __syncwarp();
         unsigned long long at = 0;
         if (n != 0 && !ReserveRows(n, &at)) full = true;
         if (Lane32() == 0) {
