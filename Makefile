@@ -63,7 +63,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Werror -Wno-restrict
 CPPFLAGS := -I. -DFMT_HEADER_ONLY
 # x86-64-v3 (AVX2) is every x86 server since 2015; no contraction, so that host and GPU compute the same bits.
 CXXFLAGS := -std=c++20 -O3 -march=x86-64-v3 -ffp-contract=off $(WARNINGS) -pthread
-NVCCFLAGS := -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -I. -Werror all-warnings \
+NVCCFLAGS := -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -lineinfo -I. -Werror all-warnings \
   -Xcompiler -march=x86-64-v3,-ffp-contract=off,-Wall,-Wextra,-pthread \
   $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a,code=sm_$a) \
   -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))

@@ -321,7 +321,7 @@ int main(int argc, char** argv) {
       vm::SectionStatistics statistics;
       vm::SectionContext context{&q.program, 0, &table, &strings, nullptr, &statistics};
       const auto start = std::chrono::steady_clock::now();
-      auto result = gpu.RunSection(context);
+      auto result = gpu.Begin()->RunSection(context);
       const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
       if (!result.ok()) return Fail(result.status());
       if (i == 0 && !q.want.empty()) {

@@ -98,6 +98,16 @@ __device__ __forceinline__ void SetUpBlock(const Launch& launch, uint8_t* shared
     for (uint32_t i = threadIdx.x; i < launch.code_length * sizeof(DeviceInstruction) / 16; i += threads)
       to[i] = from[i];
   }
+  for (uint32_t i = threadIdx.x; i < launch.joins * sizeof(JoinRecord) / 16; i += threads) {
+    reinterpret_cast<uint4*>(shared + layout.joins)[i] = reinterpret_cast<const uint4*>(launch.join_records)[i];
+  }
+  for (uint32_t j = 0; j < launch.joins; ++j) {
+    const JoinRecord& join = launch.join_records[j];
+    if (join.shared_bits == kNowhere) continue;
+    const uint4* from = reinterpret_cast<const uint4*>(join.bits);
+    uint4* to = reinterpret_cast<uint4*>(shared + join.shared_bits);
+    for (uint32_t i = threadIdx.x; i < join.bits_bytes / 16; i += threads) to[i] = __ldg(from + i);
+  }
   if (launch.keys == 0) {
     Partial* states = reinterpret_cast<Partial*>(shared + layout.warp_states);
     for (uint32_t i = threadIdx.x; i < kWarps * launch.aggregates; i += threads) {
@@ -105,6 +115,9 @@ __device__ __forceinline__ void SetUpBlock(const Launch& launch, uint8_t* shared
       states[i] = Partial{fold.low, fold.high, 0, 0};
     }
   } else {
+    // A row that was masked off at Group and is back behind it must find some group.
+    for (uint32_t i = threadIdx.x; i < kTileRows; i += threads)
+      reinterpret_cast<uint32_t*>(shared + layout.ordinals)[i] = 0;
     for (uint32_t at = layout.private_begin + 4 * threadIdx.x; at < layout.private_end; at += 4 * threads) {
       *reinterpret_cast<uint32_t*>(shared + at) = 0;
     }
@@ -132,7 +145,7 @@ struct NumberKey {
     for (uint32_t k = 0; k < launch.keys; ++k) {
       // The next key's stride bounds this key's part.
       const DirectKey key = launch.direct_keys[k];
-      const uint32_t end = k + 1 < launch.keys ? launch.direct_keys[k + 1].stride : launch.private_groups;
+      const uint32_t end = k + 1 < launch.keys ? launch.direct_keys[k + 1].stride : launch.direct_groups;
       const uint32_t part = number % end / key.stride;
       const bool is_null = key.nullable != 0 && part == 0;
       nulls |= static_cast<uint64_t>(is_null) << k;

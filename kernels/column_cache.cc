@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 namespace tessera::kernels {
 
@@ -42,13 +43,13 @@ Status ColumnCache::Drop(std::list<Piece>::iterator piece) {
 }
 
 Status ColumnCache::MakeRoom(uint64_t bytes) {
-  if (bytes_ + bytes <= budget_) return Status::Ok();
+  if (bytes_ + claimed_ + bytes <= budget_) return Status::Ok();
   for (auto p = pieces_.begin(); p != pieces_.end();) {
     auto next = std::next(p);
     if (p->pins == 0 && p->tablet.expired()) TESSERA_TRY(Drop(p));
     p = next;
   }
-  for (auto p = pieces_.end(); p != pieces_.begin() && bytes_ + bytes > budget_;) {
+  for (auto p = pieces_.end(); p != pieces_.begin() && bytes_ + claimed_ + bytes > budget_;) {
     --p;
     if (p->pins != 0) continue;
     auto after = std::next(p);
@@ -70,6 +71,18 @@ Status ColumnCache::Copy(uint8_t* to, const uint8_t* from, uint64_t bytes, uint6
     CUDA_TRY(cudaEventRecord(staging_free_[s], stream_));
   }
   if (padded > bytes) CUDA_TRY(cudaMemsetAsync(to + bytes, 0, padded - bytes, stream_));
+  return Status::Ok();
+}
+
+Status ColumnCache::Claim(uint64_t bytes) {
+  TESSERA_TRY(MakeRoom(bytes));
+  if (bytes_ + claimed_ + bytes > budget_) {
+    return {ErrorCode::kResource,
+            "the GPU's memory budget of " + std::to_string(budget_) + " bytes has no room for " +
+                std::to_string(bytes) + " more",
+            "Give --gpu-memory more, or use --device host."};
+  }
+  claimed_ += bytes;
   return Status::Ok();
 }
 

@@ -49,6 +49,12 @@ class ColumnCache {
   /// Frees what is not pinned.
   Status Clear();
 
+  /// Counts `bytes` of a run's own memory against the budget; makes room for them. Errors: kResource, what is pinned leaves
+  /// too little.
+  Status Claim(uint64_t bytes);
+  void Release(uint64_t bytes) { claimed_ -= bytes; }
+  cudaMemPool_t pool() const { return pool_; }
+
   uint64_t bytes() const { return bytes_; }
   uint64_t budget() const { return budget_; }
 
@@ -74,7 +80,7 @@ class ColumnCache {
   Status MakeRoom(uint64_t bytes);
   Status Copy(uint8_t* to, const uint8_t* from, uint64_t bytes, uint64_t padded);
 
-  uint64_t budget_ = 0, bytes_ = 0;
+  uint64_t budget_ = 0, bytes_ = 0, claimed_ = 0;
   cudaStream_t stream_ = nullptr;
   cudaMemPool_t pool_ = nullptr;
   cudaEvent_t done_ = nullptr;

@@ -1,5 +1,6 @@
 // Group tables between launches of the VM kernel.
 
+#include "kernels/aggregate_state.cuh"
 #include "kernels/group_table.cuh"
 #include "kernels/vm_kernel.h"
 
@@ -37,7 +38,71 @@ __global__ void Normalise(GroupTable table, uint32_t groups, const uint32_t* sum
   }
 }
 
+__global__ void ClearDirectGroups(const __grid_constant__ Launch launch) {
+  const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
+  if (g >= launch.direct_groups) return;
+  launch.touched[g] = 0;
+  uint64_t* state = launch.groups.states + static_cast<uint64_t>(g) * launch.groups.state_words;
+  for (uint32_t w = 0; w < launch.groups.state_words; ++w) state[w] = launch.groups.initial_state[w];
+}
+
+/// Groups that a launch has numbered by their keys, into the table, to which others may have been added before.
+__global__ void EnterDirectGroups(const __grid_constant__ Launch launch, const GroupTable table) {
+  const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
+  if (g >= launch.direct_groups || launch.touched[g] == 0) return;
+  const NumberKey key{launch, g};
+  const uint32_t ordinal = FindOrMakeGroup(table, launch.control, key, key.Hash());
+  if (ordinal == kTableFull) {  // the host has made room
+    atomicOr(&launch.control->reasons, kFailed);
+    return;
+  }
+  const uint64_t* from = launch.groups.states + static_cast<uint64_t>(g) * table.state_words;
+  uint64_t* to = table.states + static_cast<uint64_t>(ordinal) * table.state_words;
+  const uint32_t seen_words = (launch.aggregates + 63) / 64;
+  for (uint32_t w = 0; w < seen_words; ++w) to[w] |= from[w];
+  // No other thread has this group.
+  for (uint32_t k = 0; k < launch.aggregates; ++k) {
+    const DeviceInstruction& fold = launch.folds[k];
+    const uint32_t w = fold.state;
+    const long long mine = static_cast<long long>(from[w]), there = static_cast<long long>(to[w]);
+    switch (fold.head.op) {
+      case Op::SumI:
+        to[w] += from[w];
+        to[w + 1] += from[w + 1];
+        break;
+      case Op::SumF:
+        to[w] = static_cast<uint64_t>(__double_as_longlong(__longlong_as_double(mine) + __longlong_as_double(there)));
+        break;
+      case Op::MinI:
+        to[w] = static_cast<uint64_t>(min(mine, there));
+        break;
+      case Op::MaxI:
+        to[w] = static_cast<uint64_t>(max(mine, there));
+        break;
+      case Op::MinF:
+        to[w] = min(from[w], to[w]);
+        break;
+      case Op::MaxF:
+        to[w] = max(from[w], to[w]);
+        break;
+      default:  // counts
+        to[w] += from[w];
+        break;
+    }
+  }
+}
+
 }  // namespace
+
+cudaError_t StartClearDirectGroups(const Launch& launch, cudaStream_t stream) {
+  ClearDirectGroups<<<Blocks(launch.direct_groups), kBlock, 0, stream>>>(launch);
+  return cudaGetLastError();
+}
+
+cudaError_t StartEnterDirectGroups(const Launch& launch, const GroupTable& table, cudaStream_t stream) {
+  EnterDirectGroups<<<Blocks(launch.direct_groups), kBlock, 0, stream>>>(launch, table);
+  return cudaGetLastError();
+}
 
 cudaError_t StartRehash(const GroupTable& table, uint32_t groups, cudaStream_t stream) {
   Rehash<<<Blocks(groups), kBlock, 0, stream>>>(table, groups);

@@ -48,10 +48,15 @@ inline constexpr bool kLong<meaning::ModF> = true;
 template <>
 inline constexpr bool kLong<meaning::RoundDigitsF> = true;
 
-/// The machine of one thread: 16 rows of a tile. kFull: everything. Otherwise the opcodes of IsLean, no sink that can
-/// run full (no keys, or direct ones), and program, record and registers in shared memory.
-template <bool kFull>
+/// The machine of one thread: R rows of a tile. kFull: everything but queues. Otherwise the opcodes of IsIn, no sink that
+/// can run full (no keys, or direct ones), and program, record and registers in shared memory. With kQueuedRows rows it
+/// works on a batch from a queue, whose rows lie anywhere in a tablet.
+template <Variant kVariant, uint32_t R = kRows>
 struct Machine {
+  static constexpr bool kFull = kVariant == Variant::kFull;
+  static constexpr bool kJoins = kVariant != Variant::kLean;
+  static constexpr bool kQueued = R != kRows;
+
   const Launch& launch;
   uint8_t* shared;
   uint32_t thread;
@@ -59,14 +64,16 @@ struct Machine {
   // The tile.
   const TileHeader* tile;
   const uint8_t* stage;
-  const uint8_t* record;  ///< kFull; otherwise it is at the head of the stage
+  const uint8_t* record;  ///< kFull, kQueued; otherwise it is at the head of the stage
 
   // The rows: bit i of a word is row RowOf(i).
-  int64_t a[kRows];
+  uint32_t queue;  ///< kQueued: which one the rows come from
+  int64_t a[R];
   uint32_t live, null, null_w;
 
   uint32_t next;  ///< byte offset of the next instruction in the code
   bool ended;
+  bool paused;  ///< at an instruction where rows are queued
   // The instruction: rows that it failed on, and why.
   uint32_t failed;
   LaneError failure;
@@ -78,12 +85,16 @@ struct Machine {
   __device__ __forceinline__ bool IsReserving() const { return kFull && reserve; }
   __device__ __forceinline__ bool IsFull() const { return kFull && full; }
   __device__ __forceinline__ uint32_t RowOf(uint32_t i) const {
-    return (i >> 2) * (4 * kThreads) + thread * 4 + (i & 3);
+    if constexpr (kQueued) {
+      return Queue(queue)[32 * i];
+    } else {
+      return (i >> 2) * (4 * kThreads) + thread * 4 + (i & 3);
+    }
   }
   __device__ __forceinline__ uint32_t Lane32() const { return thread & 31; }
 
   __device__ __forceinline__ const uint8_t* Record() const {
-    if constexpr (kFull) {
+    if constexpr (kFull || kQueued) {
       return record;
     } else {
       return stage;
@@ -140,6 +151,23 @@ struct Machine {
   __device__ __forceinline__ uint32_t* Ordinals() const {
     return reinterpret_cast<uint32_t*>(shared + launch.layout.ordinals) + thread;
   }
+  __device__ __forceinline__ const JoinRecord& Join(uint32_t i) const {
+    return reinterpret_cast<const JoinRecord*>(shared + launch.layout.joins)[i];
+  }
+  /// The rows of one of the warp's queues, from this thread's first on.
+  __device__ __forceinline__ uint32_t* Queue(uint32_t which) const {
+    return reinterpret_cast<uint32_t*>(shared + launch.layout.queues) + QueueEntry(which);
+  }
+  __device__ __forceinline__ uint32_t* QueueCursors(const JoinRecord& join, uint32_t which) const {
+    return reinterpret_cast<uint32_t*>(shared + join.queue_cursors) + QueueEntry(which);
+  }
+  __device__ __forceinline__ uint32_t QueueEntry(uint32_t which) const {
+    return (thread >> 5) * kQueueEntries + (which == 0 ? 0 : kSecondQueue) + Lane32();
+  }
+  /// By row of the tile.
+  __device__ __forceinline__ uint32_t* Cursors(const JoinRecord& join) const {
+    return reinterpret_cast<uint32_t*>(shared + join.cursors);
+  }
 
   __device__ __forceinline__ void Note(uint32_t i, LaneError error) {
     if (error != LaneError::kNone) {
@@ -156,8 +184,10 @@ struct Machine {
   // --------------------------------------------------------------------------------------------------------
 
   __device__ __forceinline__ void FetchCodes(const uint8_t* codes, uint32_t stage_offset, uint32_t width, uint64_t base,
-                                             int64_t (&v)[kRows]) const {
-    if (stage_offset != kNowhere) {
+                                             int64_t (&v)[R]) const {
+    if constexpr (kQueued) {
+      LoadCodesScattered(codes, width, Queue(queue), live, base, v);
+    } else if (stage_offset != kNowhere) {
       LoadCodes<false>(stage + stage_offset, width, thread, live, base, v);
     } else {
       LoadCodes<true>(codes + static_cast<uint64_t>(tile->first) * width, width, thread, live, base, v);
@@ -165,7 +195,7 @@ struct Machine {
   }
 
   /// A slot's values and their NULL bits.
-  __device__ __forceinline__ uint32_t FetchSlot(uint32_t number, int64_t (&v)[kRows]) const {
+  __device__ __forceinline__ uint32_t FetchSlot(uint32_t number, int64_t (&v)[R]) const {
     const SlotRecord& s = Slot(number);
     const SlotHead head = LoadHead(s.head);
     const uint64_t base = s.base;
@@ -174,17 +204,18 @@ struct Machine {
     } else {
       asm volatile("");  // or else these 32 moves are made before every branch to the codes
 #pragma unroll
-      for (uint32_t i = 0; i < kRows; ++i) v[i] = static_cast<int64_t>(base);
+      for (uint32_t i = 0; i < R; ++i) v[i] = static_cast<int64_t>(base);
     }
     uint32_t nulls = head.all_null ? kAllRows : 0;
     if (head.may_be_null) {
       if (s.has_null_code) {
         const int64_t null_value = static_cast<int64_t>(s.null_code);  // base + NULL code, as the values are so far
 #pragma unroll
-        for (uint32_t i = 0; i < kRows; ++i) nulls |= static_cast<uint32_t>(v[i] == null_value) << i;
+        for (uint32_t i = 0; i < R; ++i) nulls |= static_cast<uint32_t>(v[i] == null_value) << i;
       }
-      if (s.null_bytes != nullptr) {
-        nulls |= TestRange<true>(s.null_bytes + tile->first, 1, thread, live, 1, 254) & kAllRows;
+      if constexpr (!kQueued) {
+        if (s.null_bytes != nullptr)
+          nulls |= TestRange<true>(s.null_bytes + tile->first, 1, thread, live, 1, 254) & kAllRows;
       }
     }
     switch (head.decode) {
@@ -194,21 +225,21 @@ struct Machine {
         break;
       case vm::Decode::kFloat:
 #pragma unroll
-        for (uint32_t i = 0; i < kRows; ++i) v[i] = ToBits(FromOrderedFloat(static_cast<uint64_t>(v[i])));
+        for (uint32_t i = 0; i < R; ++i) v[i] = ToBits(FromOrderedFloat(static_cast<uint64_t>(v[i])));
         break;
       case vm::Decode::kReal:
 #pragma unroll
-        for (uint32_t i = 0; i < kRows; ++i)
+        for (uint32_t i = 0; i < R; ++i)
           v[i] = ToBits(static_cast<double>(FromOrderedFloat32(static_cast<uint32_t>(v[i]))));
         break;
       case vm::Decode::kMap:
       case vm::Decode::kMapRow: {
-        const bool by_row = head.decode == vm::Decode::kMapRow;
+        const bool by_row = !kQueued && head.decode == vm::Decode::kMapRow;
         const int64_t* map = s.map;
         const uint8_t* map_null = s.map_null;
         const uint32_t wanted = live & ~nulls;  // codes of other rows may lie outside the map
 #pragma unroll
-        for (uint32_t i = 0; i < kRows; ++i) {
+        for (uint32_t i = 0; i < R; ++i) {
           if ((wanted >> i & 1) == 0) continue;
           const uint64_t at = by_row ? tile->first + RowOf(i) : static_cast<uint64_t>(v[i]);
           v[i] = __ldg(reinterpret_cast<const long long*>(map) + at);
@@ -222,21 +253,76 @@ struct Machine {
 
   /// Values and NULL bits of a 64-bit operand.
   __device__ __forceinline__ uint32_t Fetch(const DeviceInstruction& in, const InstructionHead& head,
-                                            int64_t (&v)[kRows]) const {
+                                            int64_t (&v)[R]) const {
     if (head.source == OperandSource::kSlot) return FetchSlot(head.slot, v);
     if (head.source == OperandSource::kRegister) return FetchRegister(head.place, v);
+    if constexpr (kJoins) {
+      if (head.source == OperandSource::kPayload) return FetchPayload(in, head, v);
+    }
     const int64_t constant = in.low;
 #pragma unroll
-    for (uint32_t i = 0; i < kRows; ++i) v[i] = constant;
+    for (uint32_t i = 0; i < R; ++i) v[i] = constant;
     return head.null_constant ? kAllRows : 0;
   }
 
-  __device__ __forceinline__ uint32_t FetchRegister(uint32_t place, int64_t (&v)[kRows]) const {
+  __device__ __forceinline__ uint32_t FetchRegister(uint32_t place, int64_t (&v)[R]) const {
     uint8_t* r = Register(place);
     const int64_t* values = RegisterValues<int64_t>(r, thread);
 #pragma unroll
-    for (uint32_t i = 0; i < kRows; ++i) v[i] = values[i * kThreads];
+    for (uint32_t i = 0; i < R; ++i) v[i] = values[i * kThreads];
     return *RegisterNulls(r, thread);
+  }
+
+  /// What the rows' matches hold in a payload column.
+  __device__ __forceinline__ uint32_t FetchPayload(const DeviceInstruction& in, const InstructionHead& head,
+                                                   int64_t (&v)[R]) const {
+    const JoinRecord& join = Join(head.slot);
+    uint32_t nulls = 0;
+    if (head.payload_packed) {
+      const uint32_t shift = static_cast<uint32_t>(in.high), mask = static_cast<uint32_t>(in.high >> 32);
+      const uint32_t null_field = static_cast<uint32_t>(in.upper_low);
+      const int64_t base = in.low;
+#pragma unroll
+      for (uint32_t g = 0; g < R / 4; ++g) {
+          uint32_t cursor[4];
+        LoadCursors(join, g, cursor);
+#pragma unroll
+        for (uint32_t e = 0; e < 4; ++e) {
+          const uint32_t field = cursor[e] >> shift & mask;
+          nulls |= static_cast<uint32_t>(field == null_field) << (4 * g + e);
+          v[4 * g + e] = base + field;
+        }
+      }
+      return nulls;
+    }
+    const long long* column = reinterpret_cast<const long long*>(in.low);
+    const uint8_t* null_bytes = reinterpret_cast<const uint8_t*>(in.high);
+    const uint32_t rows = join.rows;
+#pragma unroll
+    for (uint32_t g = 0; g < R / 4; ++g) {
+      uint32_t cursor[4];
+      LoadCursors(join, g, cursor);
+#pragma unroll
+      for (uint32_t e = 0; e < 4; ++e) {
+        const uint32_t i = 4 * g + e;
+        v[i] = 0;
+        if ((live >> i & 1) == 0 || cursor[e] >= rows) continue;  // what a masked-off row points to may be any number
+        v[i] = __ldg(column + cursor[e]);
+        if (null_bytes != nullptr) nulls |= static_cast<uint32_t>(__ldg(null_bytes + cursor[e]) != 0) << i;
+      }
+    }
+    return nulls;
+  }
+
+  /// Cursors of the g-th group of rows.
+  __device__ __forceinline__ void LoadCursors(const JoinRecord& join, uint32_t g, uint32_t (&cursor)[4]) const {
+    if constexpr (kQueued) {
+#pragma unroll
+      for (uint32_t e = 0; e < 4; ++e) cursor[e] = QueueCursors(join, queue)[32 * (4 * g + e)];
+    } else {
+      const uint4 four = reinterpret_cast<const uint4*>(Cursors(join))[g * kThreads + thread];
+      cursor[0] = four.x, cursor[1] = four.y, cursor[2] = four.z, cursor[3] = four.w;
+    }
   }
 
   /// Row i of an operand of class W.
@@ -251,6 +337,14 @@ struct Machine {
       *is_null = (*RegisterNulls(r, thread) >> i & 1) != 0;
       const longlong2 v = RegisterValues<longlong2>(r, thread)[i * kThreads];
       return Make128(v.y, v.x);
+    }
+    if (in.head.wide_source == OperandSource::kPayload) {
+      const JoinRecord& join = Join(in.head.slot);
+      const uint32_t row = Cursors(join)[RowOf(i)];
+      if (row >= join.rows) return 0;
+      *is_null = in.high != 0 && __ldg(reinterpret_cast<const uint8_t*>(in.high) + row) != 0;
+      return Make128(__ldg(reinterpret_cast<const long long*>(in.upper_low) + row),
+                     __ldg(reinterpret_cast<const long long*>(in.low) + row));
     }
     const SlotRecord& s = Slot(in.head.slot);
     const SlotHead& head = s.head;
@@ -288,23 +382,370 @@ struct Machine {
   // ----------------------------------------------------------------------------------------------
 
   template <class M>
-  __device__ __forceinline__ void DoEnd(const DeviceInstruction&, OperandRows&) {
+  __device__ __forceinline__ void DoEnd(const DeviceInstruction&, OperandRows<R>&) {
     ended = true;
   }
   template <class M>
-  __device__ __forceinline__ void DoSkipIfNone(const DeviceInstruction& in, OperandRows&) {
-    if (!__any_sync(kAllLanes, live != 0)) next += (static_cast<uint32_t>(in.p3) - 1) * sizeof(DeviceInstruction);
+  __device__ __forceinline__ void DoSkipIfNone(const DeviceInstruction& in, OperandRows<R>&) {
+    if (!__any_sync(kAllLanes, live != 0)) {
+      next += (static_cast<uint32_t>(in.p3) - 1) * sizeof(DeviceInstruction);
+    } else if constexpr (kVariant == Variant::kStar) {
+      paused = in.head.p1 != 0;
+    }
   }
-  // Joins: Gpu::CanRun refuses these so far.
-  template <class M>
-  __device__ __forceinline__ void DoNext(const DeviceInstruction&, OperandRows&) {}
-  template <class M>
-  __device__ __forceinline__ void DoProbe(const DeviceInstruction&, OperandRows&) {}
-  template <class M>
-  __device__ __forceinline__ void DoBuild(const DeviceInstruction&, OperandRows&) {}
+
+  // ---- Queues
+  // ----------------------------------------------------------------------------------------------------------
+
+  /// What a few rows cost is nearly what 512 do: where filters leave few, the warp collects the rows of many slices in a
+  /// queue and runs the rest of the program over batches of 128. Adds the live rows of a slice that paused (`first`: of its
+  /// tile, in the tablet), then runs full batches; before rows of another tablet, and at the end, also the last, shorter
+  /// one. REQUIRES: of what the program has set before it pauses, only cursors are read later.
+  __device__ __forceinline__ void RunQueues(bool end, uint32_t tablet, uint32_t first) {
+    WarpState* warp = Warp();
+    bool flush = end || warp->tablet != tablet;
+    uint32_t i = paused && !end ? 0 : R;
+    Machine<kVariant, kQueuedRows> few{launch, shared, thread};
+    few.tile = tile;
+    few.full = false;
+    few.null = few.null_w = 0;
+#pragma unroll
+    for (uint32_t k = 0; k < kQueuedRows; ++k) few.a[k] = 0;
+#pragma unroll 1
+    for (;;) {
+      const uint32_t queued0 = warp->queued[0], queued1 = warp->queued[1];
+      uint32_t from;
+      if (queued1 >= kBatchRows) {
+        from = 1;
+      } else if (queued0 >= kBatchRows || (flush && queued0 != 0)) {
+        from = 0;
+      } else if (flush && queued1 != 0) {
+        from = 1;
+      } else {
+        flush = false;
+        if (i == R) return;
+        const bool keep = (live >> i & 1) != 0;
+        Append(*this, 0, keep, RowOf(i), RowOf(i), first);
+        if (Lane32() == 0) warp->tablet = tablet;
+        ++i;
+        continue;
+      }
+      const uint32_t queued = from == 0 ? queued0 : queued1, count = min(queued, kBatchRows);
+      few.queue = from;
+      const uint32_t mine = count > Lane32() ? (count - Lane32() + 31) / 32 : 0;
+      few.live = (1u << mine) - 1;
+      few.record = launch.records + static_cast<uint64_t>(warp->tablet) * launch.record_bytes;
+      few.RunFrom(warp->resume[from]);
+      if (few.paused) {
+#pragma unroll 1
+        for (uint32_t k = 0; k < kQueuedRows; ++k)
+          Append(few, 1, (few.live >> k & 1) != 0, few.Queue(0)[32 * k], 32 * k, 0);
+      }
+      // The rest, at most 31 rows of queue 0 or 127 of queue 1, moves to the front.
+#pragma unroll 1
+      for (uint32_t at = count; at < queued; at += 32) {
+        const bool moves = at + Lane32() < queued;
+        uint32_t* rows = Queue(from) + at;
+        const uint32_t row = moves ? *rows : 0;
+        __syncwarp();
+        if (moves) *(rows - count) = row;
+        for (uint32_t j = 0; j < launch.joins; ++j) {
+          if (Join(j).queue_cursors == kNowhere) continue;
+          uint32_t* cursors = QueueCursors(Join(j), from) + at;
+          const uint32_t cursor = moves ? *cursors : 0;
+          __syncwarp();
+          if (moves) *(cursors - count) = cursor;
+        }
+      }
+      __syncwarp();
+      if (Lane32() == 0) {
+        if (from == 0) {
+          warp->queued[0] = queued - count;
+        } else {
+          warp->queued[1] = queued - count;
+        }
+      }
+      __syncwarp();
+    }
+  }
+
+  /// Adds the rows of the lanes that keep theirs to a queue. `at`: where their cursors are in the machine they come from.
+  template <class From>
+  __device__ __forceinline__ void Append(const From& from, uint32_t to, bool keep, uint32_t row, uint32_t at,
+                                         uint32_t first) const {
+    const uint32_t keeping = __ballot_sync(kAllLanes, keep);
+    if (keeping == 0) return;
+    WarpState* warp = Warp();
+    uint32_t* queued = to == 0 ? &warp->queued[0] : &warp->queued[1];
+    const uint32_t place = *queued + static_cast<uint32_t>(__popc(keeping & ((1u << Lane32()) - 1))) - Lane32();
+    if (keep) {
+      Queue(to)[place] = first + row;
+      for (uint32_t j = 0; j < launch.joins; ++j) {
+        const JoinRecord& join = Join(j);
+        if (join.queue_cursors == kNowhere) continue;
+        if constexpr (From::kQueued) {
+          QueueCursors(join, to)[place] = QueueCursors(join, 0)[at];
+        } else if (join.cursors != kNowhere) {
+          QueueCursors(join, to)[place] = Cursors(join)[at];
+        }
+      }
+    }
+    __syncwarp();
+    if (Lane32() == 0) {
+      *queued += static_cast<uint32_t>(__popc(keeping));
+      (to == 0 ? warp->resume[0] : warp->resume[1]) = from.next;
+    }
+    __syncwarp();
+  }
+
+  // ---- Joins
+  // -----------------------------------------------------------------------------------------------------------
+
+  /// Makes one number of each row's keys, in b.v. Returns the rows whose keys all lie in the table's ranges.
+  __device__ __forceinline__ uint32_t JoinNumbers(const DeviceInstruction& in, const JoinRecord& join,
+                                                  OperandRows<R>& b) const {
+    uint32_t inside = 0;
+    if constexpr (kFull) {
+      if (join.keys > 1) {
+#pragma unroll 1
+        for (uint32_t i = 0; i < R; ++i) {
+          uint64_t number = 0;
+          bool in_ranges = true;
+#pragma unroll 1
+          for (uint32_t k = 0; k < join.keys; ++k) {
+            const uint32_t place = reinterpret_cast<const uint32_t*>(&in.low)[k];
+            uint8_t* r = Register(place);
+            const uint64_t part = static_cast<uint64_t>(RegisterValues<int64_t>(r, thread)[i * kThreads]) -
+                                  static_cast<uint64_t>(join.low[k]);
+            in_ranges &= part <= join.span[k] && (*RegisterNulls(r, thread) >> i & 1) == 0;
+            number += part * join.stride[k];
+          }
+          RotateBy<1>(b.v);
+          b.v[R - 1] = static_cast<int64_t>(number);
+          inside |= static_cast<uint32_t>(in_ranges) << i;
+        }
+        return inside & live;
+      }
+    }
+    const uint64_t low = static_cast<uint64_t>(join.low[0]), span = join.span[0];
+#pragma unroll
+    for (uint32_t i = 0; i < R; ++i) {
+      const uint64_t number = static_cast<uint64_t>(b.v[i]) - low;
+      inside |= static_cast<uint32_t>(number <= span) << i;
+      b.v[i] = static_cast<int64_t>(number);
+    }
+    return inside & live & ~b.null;
+  }
+
+  /// The places of the rows of `wanted` become the direct table's values there, those of the others 0.
+  template <class T>
+  static __device__ __forceinline__ void LookUpDirect(const void* values, uint32_t wanted, uint32_t (&at)[R]) {
+#pragma unroll
+    for (uint32_t i = 0; i < R; ++i) {
+      const uint32_t place = at[i];
+      at[i] = 0;
+      if ((wanted >> i & 1) != 0) at[i] = __ldg(static_cast<const T*>(values) + place);
+    }
+  }
+
+  /// The rows of `found`, which lie in the range of a direct table, whose places have a match. Sets their cursors.
+  __device__ __forceinline__ void ProbePlaces(const JoinRecord& join, uint32_t found, uint32_t (&at)[R]) {
+    if (join.bits != nullptr) {
+      uint32_t pass = 0;
+      if (join.shared_bits != kNowhere) {
+        const uint32_t* bits = reinterpret_cast<const uint32_t*>(shared + join.shared_bits);
+#pragma unroll
+        for (uint32_t i = 0; i < R; ++i) {
+          const uint32_t place = (found >> i & 1) != 0 ? at[i] : 0;
+          pass |= (bits[place >> 5] >> (place & 31) & 1) << i;
+        }
+      } else {
+#pragma unroll
+        for (uint32_t i = 0; i < R; ++i) {
+          if ((found >> i & 1) != 0) pass |= (__ldg(join.bits + (at[i] >> 5)) >> (at[i] & 31) & 1) << i;
+        }
+      }
+      found &= pass;
+    }
+    if (join.lookup == JoinLookup::kBits) {
+      live = found;
+      return;
+    }
+    if (join.width == 1) {
+      LookUpDirect<uint8_t>(join.values, found, at);
+    } else if (join.width == 2) {
+      LookUpDirect<uint16_t>(join.values, found, at);
+    } else {
+      LookUpDirect<uint32_t>(join.values, found, at);
+    }
+    SetCursors(join, at);
+  }
+
+  /// Keeps the rows whose value is not 0.
+  __device__ __forceinline__ void SetCursors(const JoinRecord& join, const uint32_t (&value)[R]) {
+    uint32_t matched = 0;
+#pragma unroll
+    for (uint32_t i = 0; i < R; ++i) matched |= static_cast<uint32_t>(value[i] != 0) << i;
+    live = matched;
+    const uint32_t less = join.rows_in_values ? 1 : 0;
+    if constexpr (kQueued) {
+      if (join.queue_cursors == kNowhere) return;
+#pragma unroll
+      for (uint32_t i = 0; i < R; ++i) QueueCursors(join, queue)[32 * i] = value[i] - less;
+    } else {
+      if (join.cursors == kNowhere) return;
+#pragma unroll
+      for (uint32_t g = 0; g < R / 4; ++g) {
+        reinterpret_cast<uint4*>(Cursors(join))[g * kThreads + thread] =
+            make_uint4(value[4 * g] - less, value[4 * g + 1] - less, value[4 * g + 2] - less, value[4 * g + 3] - less);
+      }
+    }
+  }
+
+  /// A probe of a direct table with a narrow key, without making 64-bit values of the codes. Returns false if the key must
+  /// be fetched.
+  __device__ __forceinline__ bool ProbeAtOnce(const InstructionHead& head, const DeviceInstruction& in) {
+    if (kQueued || head.source != OperandSource::kSlot) return false;
+    const ProbeRecord& p = *reinterpret_cast<const ProbeRecord*>(Record() + in.state);
+    const PredicateHead bound = LoadHead(p.head);
+    if (bound.kind != PredicateKind::kRange) return false;
+    const JoinRecord& join = Join(head.p1);
+    if constexpr (!kQueued) {
+      uint32_t at[R];
+      LoadNarrow(stage + bound.stage, bound.width, thread, p.delta, at);
+      const uint32_t span = static_cast<uint32_t>(join.span[0]);
+      uint32_t found = 0;
+#pragma unroll
+      for (uint32_t i = 0; i < R; ++i) found |= static_cast<uint32_t>(at[i] <= span) << i;
+      ProbePlaces(join, found & live, at);
+    }
+    return true;
+  }
+
+  /// The same by linear probing, some rows together, so that their loads overlap. Slot: uint2 or uint4, a
+  /// free one has the value 0.
+  template <class Slot>
+  __device__ __forceinline__ void LookUpHashed(const JoinRecord& join, uint32_t wanted, OperandRows<R>& b) const {
+    constexpr bool kWideKey = sizeof(Slot) == 16;
+    constexpr uint32_t kTogether = kWideKey ? 2 : 2;  // more slots of 16 bytes take more registers than there are
+    const Slot* slots = static_cast<const Slot*>(join.values);
+    const uint32_t shift = join.slot_shift;
+    const uint32_t mask = join.slot_mask;
+    uint32_t step = 0;
+#pragma unroll
+    for (uint32_t i = 0; i < R; ++i) {
+      if ((wanted >> i & 1) == 0) b.v[i] = 0;
+    }
+    // `wanted` holds the rows that are still looked for.
+#pragma unroll 1
+    for (; wanted != 0; ++step) {
+#pragma unroll 1
+      for (uint32_t g = 0; g < R; g += kTogether) {
+        const uint32_t now = wanted >> g;
+        Slot slot[kTogether];
+#pragma unroll
+        for (uint32_t e = 0; e < kTogether; ++e) {
+          const uint64_t key = static_cast<uint64_t>(b.v[e]);
+          const uint32_t home = kWideKey ? JoinSlot64(key, shift) : JoinSlot32(static_cast<uint32_t>(key), shift);
+          if ((now >> e & 1) != 0) slot[e] = __ldg(slots + ((home + step) & mask));
+        }
+#pragma unroll
+        for (uint32_t e = 0; e < kTogether; ++e) {
+          if ((now >> e & 1) == 0) continue;
+          const uint64_t key = static_cast<uint64_t>(b.v[e]);
+          bool same = slot[e].x == static_cast<uint32_t>(key);
+          uint32_t found = slot[e].y;
+          if constexpr (kWideKey) {
+            same &= slot[e].y == static_cast<uint32_t>(key >> 32);
+            found = slot[e].z;
+          }
+          if (!same && found != 0) continue;
+          b.v[e] = found;
+          wanted &= ~(1u << (g + e));
+        }
+        RotateBy<kTogether>(b.v);
+      }
+    }
+  }
 
   template <class M>
-  __device__ __forceinline__ void DoMaskRegister(const DeviceInstruction& in, OperandRows&) {
+  __device__ __forceinline__ void DoProbe(const DeviceInstruction& in, OperandRows<R>& b) {
+    const JoinRecord& join = Join(in.head.p1);
+    if constexpr (kFull) {
+      if (join.lookup == JoinLookup::kCross) {
+        if (join.rows == 0) live = 0;
+        if (join.cursors != kNowhere) {
+#pragma unroll 1
+          for (uint32_t i = 0; i < R; ++i) {
+            if ((live >> i & 1) != 0) Cursors(join)[RowOf(i)] = 0;
+          }
+        }
+        return;
+      }
+    }
+    const uint32_t found = JoinNumbers(in, join, b);
+    if constexpr (kFull) {
+      if (join.lookup == JoinLookup::kHash32) {
+        LookUpHashed<uint2>(join, found, b);
+      } else if (join.lookup == JoinLookup::kHash64) {
+        LookUpHashed<uint4>(join, found, b);
+      }
+    }
+    uint32_t at[R];
+#pragma unroll
+    for (uint32_t i = 0; i < R; ++i) at[i] = static_cast<uint32_t>(b.v[i]);
+    if (kFull && (join.lookup == JoinLookup::kHash32 || join.lookup == JoinLookup::kHash64)) {
+      SetCursors(join, at);
+    } else {
+      ProbePlaces(join, found, at);
+    }
+  }
+
+  template <class M>
+  __device__ __forceinline__ void DoNext(const DeviceInstruction& in, OperandRows<R>&) {
+    const JoinRecord& join = Join(in.head.p1);
+    uint32_t* saved = MaskRegister(static_cast<uint32_t>(in.head.slot));
+    uint32_t* cursors = Cursors(join);
+    live = *saved;
+    uint32_t more = 0;
+#pragma unroll 1
+    for (uint32_t i = 0; i < R; ++i) {
+      if ((live >> i & 1) == 0) continue;
+      const uint32_t row = cursors[RowOf(i)];
+      uint32_t after = 0;  // 1 + its number
+      if (join.lookup == JoinLookup::kCross) {
+        after = row + 1 < join.rows ? row + 2 : 0;
+      } else if (join.next != nullptr && row < join.rows) {
+        after = __ldg(join.next + row);
+      }
+      if (after == 0) continue;
+      cursors[RowOf(i)] = after - 1;
+      more |= 1u << i;
+    }
+    live = more;
+    *saved = more;
+    if (__any_sync(kAllLanes, more != 0)) {
+      // A long chain must not outlast the host's wish to cancel, which stands in device memory: one look in 32 steps.
+      const uint32_t now = __shfl_sync(kAllLanes, static_cast<uint32_t>(clock()), 0);
+      if ((now >> 4 & 31) == 0 && LoadRelaxed(&launch.control->stop) != 0 &&
+          LoadRelaxed(&launch.control->reasons) == 0) {
+        full = true;
+        return;
+      }
+      next -= static_cast<uint32_t>(in.p3) * sizeof(DeviceInstruction);
+    }
+  }
+
+  /// A row of a join table: as Emit, without the rows that have a NULL key.
+  template <class M>
+  __device__ __forceinline__ void DoBuild(const DeviceInstruction& in, OperandRows<R>& b) {
+#pragma unroll 1
+    for (uint32_t k = 0; k < launch.build_keys; ++k) live &= ~*RegisterNulls(Register(launch.key_places[k]), thread);
+    DoEmit<M>(in, b);
+  }
+
+  template <class M>
+  __device__ __forceinline__ void DoMaskRegister(const DeviceInstruction& in, OperandRows<R>&) {
     uint32_t* saved = MaskRegister(in.head.p1);
     uint32_t bits = *saved;
     M::Apply(live, bits);
@@ -313,15 +754,30 @@ struct Machine {
 
   /// Filters whose codes had to be fetched as 64-bit values, or have 128.
   template <class M>
-  __device__ __forceinline__ void DoFilter(const DeviceInstruction& in, OperandRows& b) {
+  __device__ __forceinline__ void DoFilter(const DeviceInstruction& in, OperandRows<R>& b) {
     const PredicateRecord& p = Predicate(in.head.p1);
     uint32_t pass = 0;
     if (p.head.kind == PredicateKind::kSet) {
       const uint8_t* set = p.set;
 #pragma unroll
-      for (uint32_t i = 0; i < kRows; ++i) {
+      for (uint32_t i = 0; i < R; ++i) {
         if ((live >> i & 1) != 0 && __ldg(set + b.v[i]) != 0) pass |= 1u << i;
       }
+      live &= pass;
+      return;
+    }
+    if (kQueued && p.head.width <= 4) {
+      const uint32_t low = static_cast<uint32_t>(p.low), span = static_cast<uint32_t>(p.span);
+      const uint32_t null_code = static_cast<uint32_t>(p.null_code);
+      uint32_t nulls = 0;
+#pragma unroll
+      for (uint32_t i = 0; i < R; ++i) {
+        const uint32_t code = static_cast<uint32_t>(b.v[i]);
+        pass |= static_cast<uint32_t>(code - low <= span) << i;
+        nulls |= static_cast<uint32_t>(code == null_code) << i;
+      }
+      if (p.head.negated) pass = ~pass;
+      if (p.head.exclude_null) pass &= ~nulls;
       live &= pass;
       return;
     }
@@ -329,7 +785,7 @@ struct Machine {
       const uint64_t low = p.low, span = p.span, null_code = p.null_code;
       uint32_t nulls = 0;
 #pragma unroll
-      for (uint32_t i = 0; i < kRows; ++i) {
+      for (uint32_t i = 0; i < R; ++i) {
         pass |= static_cast<uint32_t>(static_cast<uint64_t>(b.v[i]) - low <= span) << i;
         nulls |= static_cast<uint32_t>(static_cast<uint64_t>(b.v[i]) == null_code) << i;
       }
@@ -341,7 +797,7 @@ struct Machine {
     const uint8_t* codes =
         p.head.stage != kNowhere ? stage + p.head.stage : p.head.codes + static_cast<uint64_t>(tile->first) * 16;
 #pragma unroll 1
-    for (uint32_t i = 0; i < kRows; ++i) {
+    for (uint32_t i = 0; i < R; ++i) {
       if ((live >> i & 1) == 0) continue;
       const longlong2 c = reinterpret_cast<const longlong2*>(codes)[RowOf(i)];
       const uint128_t code = static_cast<uint128_t>(Make128(c.y, c.x));
@@ -359,26 +815,26 @@ struct Machine {
   }
 
   template <class M>
-  __device__ __forceinline__ void DoTest(const DeviceInstruction&, OperandRows&) {
+  __device__ __forceinline__ void DoTest(const DeviceInstruction&, OperandRows<R>&) {
     uint32_t pass = 0;
 #pragma unroll
-    for (uint32_t i = 0; i < kRows; ++i) pass |= static_cast<uint32_t>(M::Apply(a[i], (null >> i & 1) != 0)) << i;
+    for (uint32_t i = 0; i < R; ++i) pass |= static_cast<uint32_t>(M::Apply(a[i], (null >> i & 1) != 0)) << i;
     live &= pass;
   }
 
   template <class M>
-  __device__ __forceinline__ void DoTestNull(const DeviceInstruction&, OperandRows&) {
+  __device__ __forceinline__ void DoTestNull(const DeviceInstruction&, OperandRows<R>&) {
     const uint32_t nulls = M::kWide ? null_w : null;
     live &= M::Apply(true) ? nulls : ~nulls;
   }
 
   template <class M>
-  __device__ __forceinline__ void DoCompare(const DeviceInstruction& in, OperandRows& b) {
+  __device__ __forceinline__ void DoCompare(const DeviceInstruction& in, OperandRows<R>& b) {
     using T = typename M::Type;
     if constexpr (kIsWide<T>) {
       uint32_t pass = 0;
 #pragma unroll 1
-      for (uint32_t i = 0; i < kRows; ++i) {
+      for (uint32_t i = 0; i < R; ++i) {
         if (((live & ~null_w) >> i & 1) == 0) continue;
         bool is_null;
         const int128_t v = FetchWide(in, i, &is_null);
@@ -388,7 +844,7 @@ struct Machine {
     } else {
       uint32_t pass = 0;
 #pragma unroll
-      for (uint32_t i = 0; i < kRows; ++i)
+      for (uint32_t i = 0; i < R; ++i)
         pass |= static_cast<uint32_t>(M::Apply(FromBits<T>(a[i]), FromBits<T>(b.v[i]))) << i;
       live &= pass & ~(null | b.null);
     }
@@ -396,13 +852,13 @@ struct Machine {
 
   /// Load is done where operands are fetched: straight into the accumulator.
   template <class M>
-  __device__ __forceinline__ void DoLoad(const DeviceInstruction&, OperandRows&) {}
+  __device__ __forceinline__ void DoLoad(const DeviceInstruction&, OperandRows<R>&) {}
 
   template <class M>
-  __device__ __forceinline__ void DoLoadWide(const DeviceInstruction& in, OperandRows&) {
+  __device__ __forceinline__ void DoLoadWide(const DeviceInstruction& in, OperandRows<R>&) {
     null_w = 0;
 #pragma unroll 1
-    for (uint32_t i = 0; i < kRows; ++i) {
+    for (uint32_t i = 0; i < R; ++i) {
       if ((live >> i & 1) == 0) continue;
       bool is_null;
       StoreWide(i, FetchWide(in, i, &is_null));
@@ -411,35 +867,35 @@ struct Machine {
   }
 
   template <class M>
-  __device__ __forceinline__ void DoStore(const DeviceInstruction& in, OperandRows&) {
+  __device__ __forceinline__ void DoStore(const DeviceInstruction& in, OperandRows<R>&) {
     uint8_t* r = Register(in.head.place);
     uint32_t* nulls = RegisterNulls(r, thread);
     *nulls = (*nulls & ~live) | (null & live);
     int64_t* values = RegisterValues<int64_t>(r, thread);
 #pragma unroll
-    for (uint32_t i = 0; i < kRows; ++i) {
+    for (uint32_t i = 0; i < R; ++i) {
       if ((live >> i & 1) != 0) values[i * kThreads] = a[i];
     }
   }
 
   template <class M>
-  __device__ __forceinline__ void DoStoreWide(const DeviceInstruction& in, OperandRows&) {
+  __device__ __forceinline__ void DoStoreWide(const DeviceInstruction& in, OperandRows<R>&) {
     uint8_t* r = Register(in.head.place);
     uint32_t* nulls = RegisterNulls(r, thread);
     *nulls = (*nulls & ~live) | (null_w & live);
     longlong2* values = RegisterValues<longlong2>(r, thread);
 #pragma unroll 1
-    for (uint32_t i = 0; i < kRows; ++i) {
+    for (uint32_t i = 0; i < R; ++i) {
       if ((live >> i & 1) != 0) values[i * kThreads] = Wide()[i * kThreads];
     }
   }
 
   template <class M>
-  __device__ __forceinline__ void DoBinary(const DeviceInstruction& in, OperandRows& b) {
+  __device__ __forceinline__ void DoBinary(const DeviceInstruction& in, OperandRows<R>& b) {
     using T = typename M::Type;
     if constexpr (kIsWide<T>) {
 #pragma unroll 1
-      for (uint32_t i = 0; i < kRows; ++i) {
+      for (uint32_t i = 0; i < R; ++i) {
         if ((live >> i & 1) == 0) continue;
         bool is_null;
         const int128_t v = FetchWide(in, i, &is_null);
@@ -456,26 +912,29 @@ struct Machine {
       uint32_t made_null = 0;
       if constexpr (kLong<M>) {
 #pragma unroll 1
-        for (uint32_t i = 0; i < kRows; ++i) {
+        for (uint32_t i = 0; i < R; ++i) {
           int64_t x = a[0];
           const int64_t y = b.v[0];
-          RotateBy1(a);
-          RotateBy1(b.v);
+          RotateBy<1>(a);
+          RotateBy<1>(b.v);
           if ((count >> i & 1) != 0) {
             Lane lane;
             x = ToBits(M::Apply(FromBits<T>(x), FromBits<T>(y), lane));
             made_null |= static_cast<uint32_t>(lane.null) << i;
             Note(i, lane.error);
           }
-          a[kRows - 1] = x;
+          a[R - 1] = x;
         }
       } else {
 #pragma unroll
-        for (uint32_t i = 0; i < kRows; ++i) {
-          Lane lane;
-          a[i] = ToBits(M::Apply(FromBits<T>(a[i]), FromBits<T>(b.v[i]), lane));
-          made_null |= static_cast<uint32_t>(lane.null) << i;
-          if ((count >> i & 1) != 0) Note(i, lane.error);
+        for (uint32_t g = 0; g < R / 4; ++g) {
+    #pragma unroll
+          for (uint32_t i = 4 * g; i < 4 * g + 4; ++i) {
+            Lane lane;
+            a[i] = ToBits(M::Apply(FromBits<T>(a[i]), FromBits<T>(b.v[i]), lane));
+            made_null |= static_cast<uint32_t>(lane.null) << i;
+            if ((count >> i & 1) != 0) Note(i, lane.error);
+          }
         }
       }
       null |= made_null;
@@ -486,20 +945,20 @@ struct Machine {
   template <class F>
   __device__ __forceinline__ void Rotating(F f) {
 #pragma unroll 1
-    for (uint32_t i = 0; i < kRows; ++i) {
+    for (uint32_t i = 0; i < R; ++i) {
       const int64_t x = a[0];
-      RotateBy1(a);
-      a[kRows - 1] = f(i, x);
+      RotateBy<1>(a);
+      a[R - 1] = f(i, x);
     }
   }
 
   template <class M>
-  __device__ __forceinline__ void DoUnary(const DeviceInstruction&, OperandRows&) {
+  __device__ __forceinline__ void DoUnary(const DeviceInstruction&, OperandRows<R>&) {
     using In = typename M::In;
     using Out = typename M::Out;
     if constexpr (kIsWide<In> && kIsWide<Out>) {
 #pragma unroll 1
-      for (uint32_t i = 0; i < kRows; ++i) {
+      for (uint32_t i = 0; i < R; ++i) {
         if (((live & ~null_w) >> i & 1) == 0) continue;
         Lane lane;
         StoreWide(i, M::Apply(LoadWide(i), lane));
@@ -534,7 +993,7 @@ struct Machine {
     } else {
       const uint32_t count = live & ~null;
 #pragma unroll
-      for (uint32_t i = 0; i < kRows; ++i) {
+      for (uint32_t i = 0; i < R; ++i) {
         Lane lane;
         a[i] = ToBits(M::Apply(FromBits<In>(a[i]), lane));
         if ((count >> i & 1) != 0) Note(i, lane.error);
@@ -543,7 +1002,7 @@ struct Machine {
   }
 
   template <class M>
-  __device__ __forceinline__ void DoUnaryField(const DeviceInstruction& in, OperandRows&) {
+  __device__ __forceinline__ void DoUnaryField(const DeviceInstruction& in, OperandRows<R>&) {
     using T = typename M::Type;
     const int field = in.p3;
     Rotating([&](uint32_t i, int64_t x) {
@@ -554,11 +1013,11 @@ struct Machine {
   }
 
   template <class M>
-  __device__ __forceinline__ void DoCheck(const DeviceInstruction& in, OperandRows&) {
+  __device__ __forceinline__ void DoCheck(const DeviceInstruction& in, OperandRows<R>&) {
     using T = typename M::Type;
     if constexpr (kIsWide<T>) {
 #pragma unroll 1
-      for (uint32_t i = 0; i < kRows; ++i) {
+      for (uint32_t i = 0; i < R; ++i) {
         if (((live & ~null_w) >> i & 1) == 0) continue;
         Lane lane;
         M::Apply(LoadWide(i), Make128(in.high, in.low), Make128(in.upper_high, in.upper_low), lane);
@@ -568,7 +1027,7 @@ struct Machine {
       const int64_t low = in.low, high = in.upper_low;
       const uint32_t count = live & ~null;
 #pragma unroll
-      for (uint32_t i = 0; i < kRows; ++i) {
+      for (uint32_t i = 0; i < R; ++i) {
         Lane lane;
         M::Apply(a[i], low, high, lane);
         if ((count >> i & 1) != 0) Note(i, lane.error);
@@ -706,26 +1165,28 @@ struct Machine {
 
   /// The keys have a small domain: they give the group's number by themselves. Lowering has made an instruction for
   /// each key.
-  __device__ __forceinline__ void GroupDirectly(const DeviceInstruction& in, OperandRows& b) {
+  __device__ __forceinline__ void GroupDirectly(const DeviceInstruction& in, OperandRows<R>& b) {
     uint32_t* numbers = Ordinals();
     const uint32_t k = static_cast<uint32_t>(in.p3);
     const DirectKey key = launch.direct_keys[k];
     const bool last = k + 1 == launch.keys;
     uint8_t* touched = shared + launch.layout.private_slots;
+    if (kVariant != Variant::kLean && launch.private_groups == 0) touched = launch.touched;
+    const uint32_t most = launch.direct_groups - 1;
 #pragma unroll
-    for (uint32_t i = 0; i < kRows; ++i) {
+    for (uint32_t i = 0; i < R; ++i) {
       uint32_t number = (static_cast<uint32_t>(b.v[i]) - static_cast<uint32_t>(key.low) + key.nullable) * key.stride;
       if ((b.null >> i & 1) != 0) number = 0;
       if (k != 0) number += numbers[i * kThreads];
       // The ranges come from the tablets' descriptors; if those lied, memory must not suffer.
-      number = min(number, launch.private_groups - 1);
+      number = min(number, most);
       numbers[i * kThreads] = number;
       if (last && (live >> i & 1) != 0) touched[number] = 1;
     }
   }
 
   template <class M>
-  __device__ __forceinline__ void DoGroup(const DeviceInstruction& in, OperandRows& b) {
+  __device__ __forceinline__ void DoGroup(const DeviceInstruction& in, OperandRows<R>& b) {
     if constexpr (!kFull) {
       GroupDirectly(in, b);
     } else if (launch.direct) {
@@ -735,14 +1196,14 @@ struct Machine {
     }
   }
 
-  __device__ __forceinline__ void GroupByHash(const DeviceInstruction& in, OperandRows& b) {
+  __device__ __forceinline__ void GroupByHash(const DeviceInstruction& in, OperandRows<R>& b) {
     if (in.head.source != OperandSource::kNone ||
         in.head.wide_source != OperandSource::kNone) {  // a key that is in no register gets one
       uint8_t* r = Register(in.state);
       if (in.head.wide_source != OperandSource::kNone) {
         uint32_t nulls = 0;
 #pragma unroll 1
-        for (uint32_t i = 0; i < kRows; ++i) {
+        for (uint32_t i = 0; i < R; ++i) {
           if ((live >> i & 1) == 0) continue;
           bool is_null;
           const int128_t v = FetchWide(in, i, &is_null);
@@ -754,14 +1215,14 @@ struct Machine {
         *RegisterNulls(r, thread) = b.null;
         int64_t* values = RegisterValues<int64_t>(r, thread);
 #pragma unroll
-        for (uint32_t i = 0; i < kRows; ++i) values[i * kThreads] = b.v[i];
+        for (uint32_t i = 0; i < R; ++i) values[i * kThreads] = b.v[i];
       }
     }
     // One row after the other: looking several up at once, so that their loads overlap, gained nothing with millions of
     // groups (the additions that follow are what takes the time) and cost a sixth with few.
     bool no_room = false;
 #pragma unroll 1
-    for (uint32_t i = 0; i < kRows; ++i) {
+    for (uint32_t i = 0; i < R; ++i) {
       // The lanes come together after each step; left to themselves they would go through the next ones one by one.
       const bool wanted = (live >> i & 1) != 0 && !no_room;
       const RowKey key(*this, i);
@@ -880,10 +1341,10 @@ struct Machine {
 
   __device__ __forceinline__ void CountGroups(const DeviceInstruction& in, uint32_t count) const {
 #pragma unroll 1
-    for (uint32_t i = 0; i < kRows; ++i) {
+    for (uint32_t i = 0; i < R; ++i) {
       if ((count >> i & 1) == 0) continue;
       const uint32_t ordinal = Ordinals()[i * kThreads];
-      if (!kFull || (ordinal < launch.private_groups && in.private_state != kNowhere)) {
+      if (kVariant == Variant::kLean || (ordinal < launch.private_groups && in.private_state != kNowhere)) {
         atomicAdd(PrivateArray(in) + ordinal, 1u);
       } else {
         atomicAdd(AtomicWord(GlobalState(ordinal) + in.state), 1ull);
@@ -897,16 +1358,16 @@ struct Machine {
   }
 
   template <class M>
-  __device__ __forceinline__ void DoCountRows(const DeviceInstruction& in, OperandRows&) {
+  __device__ __forceinline__ void DoCountRows(const DeviceInstruction& in, OperandRows<R>&) {
     if (!IsReserving()) CountAll(in, live);
   }
   template <class M>
-  __device__ __forceinline__ void DoCountValues(const DeviceInstruction& in, OperandRows&) {
+  __device__ __forceinline__ void DoCountValues(const DeviceInstruction& in, OperandRows<R>&) {
     if (!IsReserving()) CountAll(in, live & ~(M::kWide ? null_w : null));
   }
 
   template <class M>
-  __device__ __forceinline__ void DoFold(const DeviceInstruction& in, OperandRows&) {
+  __device__ __forceinline__ void DoFold(const DeviceInstruction& in, OperandRows<R>&) {
     using T = typename M::Type;
     using State = typename M::State;
     if (IsReserving()) return;
@@ -915,7 +1376,7 @@ struct Machine {
     if (launch.keys != 0) {
       if constexpr (kIsWide<T>) {
 #pragma unroll 1
-        for (uint32_t i = 0; i < kRows; ++i) {
+        for (uint32_t i = 0; i < R; ++i) {
           if ((take >> i & 1) == 0) continue;
           const uint32_t ordinal = Ordinals()[i * kThreads];
           AddWide<M>(ordinal, in.state, LoadWide(i));
@@ -924,12 +1385,12 @@ struct Machine {
       } else {
         const uint32_t private_groups = in.private_state != kNowhere ? launch.private_groups : 0;
 #pragma unroll 1
-        for (uint32_t g = 0; g < 4; ++g) {
+        for (uint32_t g = 0; g < R / 4; ++g) {
 #pragma unroll
           for (uint32_t e = 0; e < 4; ++e) {
             if ((take >> (4 * g + e) & 1) == 0) continue;
             const uint32_t ordinal = Ordinals()[(4 * g + e) * kThreads];
-            if (!kFull || ordinal < private_groups) {
+            if (kVariant == Variant::kLean || ordinal < private_groups) {
               AddToPrivate<M>(in, ordinal, a[e]);
               MarkSeenPrivate(ordinal, in.head.p1);
             } else {
@@ -937,7 +1398,7 @@ struct Machine {
               MarkSeen(GlobalState(ordinal), in.head.p1);
             }
           }
-          RotateBy4(a);
+          RotateBy<4>(a);
         }
       }
       return;
@@ -950,10 +1411,13 @@ struct Machine {
       uint64_t low_sum = 0;
       int64_t high_sum = 0;
 #pragma unroll
-      for (uint32_t i = 0; i < kRows; ++i) {
-        const uint32_t bit = take >> i & 1;
-        asm("mad.wide.u32 %0, %1, %2, %0;" : "+l"(low_sum) : "r"(static_cast<uint32_t>(a[i])), "r"(bit));
-        asm("mad.wide.s32 %0, %1, %2, %0;" : "+l"(high_sum) : "r"(static_cast<int32_t>(a[i] >> 32)), "r"(bit));
+      for (uint32_t g = 0; g < R / 4; ++g) {
+  #pragma unroll
+        for (uint32_t i = 4 * g; i < 4 * g + 4; ++i) {
+          const uint32_t bit = take >> i & 1;
+          asm("mad.wide.u32 %0, %1, %2, %0;" : "+l"(low_sum) : "r"(static_cast<uint32_t>(a[i])), "r"(bit));
+          asm("mad.wide.s32 %0, %1, %2, %0;" : "+l"(high_sum) : "r"(static_cast<int32_t>(a[i] >> 32)), "r"(bit));
+        }
       }
       // As one number of 96 bits.
       const uint64_t middle = (low_sum >> 32) + static_cast<uint32_t>(high_sum);
@@ -976,12 +1440,12 @@ struct Machine {
       Lane lane;
       if constexpr (kIsWide<T>) {
 #pragma unroll 1
-        for (uint32_t i = 0; i < kRows; ++i) {
+        for (uint32_t i = 0; i < R; ++i) {
           if ((take >> i & 1) != 0) M::Apply(s, LoadWide(i), lane);
         }
       } else {
 #pragma unroll
-        for (uint32_t i = 0; i < kRows; ++i) {
+        for (uint32_t i = 0; i < R; ++i) {
           State next = s;
           M::Apply(next, FromBits<T>(a[i]), lane);
           s = (take >> i & 1) != 0 ? next : s;
@@ -1023,7 +1487,7 @@ struct Machine {
   }
 
   template <class M>
-  __device__ __forceinline__ void DoEmit(const DeviceInstruction&, OperandRows&) {
+  __device__ __forceinline__ void DoEmit(const DeviceInstruction&, OperandRows<R>&) {
     const uint32_t n = __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(live)));
     if (IsReserving()) {
       if (Lane32() == 0) Warp()->rows_counted += n;
@@ -1043,7 +1507,7 @@ struct Machine {
     const Output& out = launch.output;
     const uint32_t below = (1u << Lane32()) - 1;
 #pragma unroll 1
-    for (uint32_t i = 0; i < kRows; ++i) {
+    for (uint32_t i = 0; i < R; ++i) {
       const bool mine = (live >> i & 1) != 0;
       const uint32_t lanes = __ballot_sync(kAllLanes, mine);
       if (mine) {
@@ -1076,7 +1540,7 @@ struct Machine {
     if (tile->rows == kTileRows) return;
     live = 0;
 #pragma unroll 1
-    for (uint32_t i = 0; i < kRows; ++i) live |= static_cast<uint32_t>(RowOf(i) < tile->rows) << i;
+    for (uint32_t i = 0; i < R; ++i) live |= static_cast<uint32_t>(RowOf(i) < tile->rows) << i;
   }
 
   __device__ __forceinline__ void ReportFailure(const DeviceInstruction& in) const {
@@ -1084,20 +1548,21 @@ struct Machine {
     if (atomicCAS(&c->error_claimed, 0u, 1u) == 0) {
       c->error_address = in.address;
       c->error_code = static_cast<uint32_t>(failure);
-      c->error_tablet = tile->tablet;
-      c->error_row = tile->first + RowOf(static_cast<uint32_t>(__ffs(static_cast<int>(failed))) - 1);
+      c->error_tablet = kQueued ? Warp()->tablet : tile->tablet;
+      c->error_row = (kQueued ? 0 : tile->first) + RowOf(static_cast<uint32_t>(__ffs(static_cast<int>(failed))) - 1);
     }
     Stop(kFailed);
   }
 
   /// Tests the codes of a predicate without making 64-bit values of them. Returns false if the codes must be fetched.
-  __device__ __forceinline__ bool FilterNarrow(const PredicateRecord& p, const PredicateHead& head) {
+  __device__ __forceinline__ bool FilterAtOnce(const PredicateRecord& p, const PredicateHead& head) {
     if (head.kind == PredicateKind::kAll) return true;
     if (head.kind == PredicateKind::kNone) {
       live = 0;
       return true;
     }
-    if (head.kind != PredicateKind::kRange || head.width > 4) return false;
+    // Few rows: a test of 64-bit values costs no more.
+    if (kQueued || head.kind != PredicateKind::kRange || head.width > 4) return false;
     const ulonglong2 range = *reinterpret_cast<const ulonglong2*>(&p.low);
     uint32_t low = static_cast<uint32_t>(range.x), span = static_cast<uint32_t>(range.y);
     bool negated = head.negated;
@@ -1123,7 +1588,7 @@ struct Machine {
       reserve = pass == 0;
       AllRowsLive();
       null = null_w = 0;
-      RunOnce();
+      RunFrom(0);
       if (IsFull()) return;
       if (IsReserving()) {
         const uint32_t n = Warp()->rows_counted;
@@ -1140,9 +1605,10 @@ struct Machine {
     }
   }
 
-  __device__ __forceinline__ void RunOnce() {
-    next = 0;
-    ended = false;
+  /// Runs the instructions from a byte offset of the code on.
+  __device__ __forceinline__ void RunFrom(uint32_t start) {
+    next = start;
+    ended = paused = false;
 #pragma unroll 1
     for (;;) {
       thread = ReadThread();
@@ -1150,16 +1616,18 @@ struct Machine {
       next += sizeof(DeviceInstruction);
       const InstructionHead head = LoadHead(Code(at).head);
       const Op op = head.op;
-      OperandRows b;
+      OperandRows<R> b;
       b.null = 0;
       failed = 0;
       if (op == Op::Filter) {
         const PredicateRecord& p = Predicate(head.p1);
         const PredicateHead predicate = LoadHead(p.head);
-        if (FilterNarrow(p, predicate)) continue;
+        if (FilterAtOnce(p, predicate)) continue;
         FetchCodes(predicate.codes, predicate.stage, predicate.width, 0, b.v);
       } else if (op == Op::Load) {
         null = Fetch(Code(at), head, a);
+        continue;
+      } else if (kVariant == Variant::kStar && op == Op::Probe && ProbeAtOnce(head, Code(at))) {
         continue;
       } else if (head.source != OperandSource::kNone) {
         b.null = Fetch(Code(at), head, b.v);
@@ -1168,7 +1636,7 @@ struct Machine {
         // spills.
         asm volatile("");
 #pragma unroll
-        for (uint32_t i = 0; i < kRows; ++i) b.v[i] = 0;
+        for (uint32_t i = 0; i < R; ++i) b.v[i] = 0;
       }
       // What the head said is not kept in registers for the shapes; the few that need more of it read it again.
       asm volatile("" : "+r"(at));
@@ -1176,7 +1644,7 @@ struct Machine {
       switch (op) {
 #define TESSERA_CASE_Any(Name, Shape)                                         \
   case Op::Name:                                                              \
-    if constexpr (kFull || IsLean(Op::Name)) Do##Shape<meaning::Name>(in, b); \
+    if constexpr (IsIn(kVariant, Op::Name)) Do##Shape<meaning::Name>(in, b);  \
     break;
 #define TESSERA_CASE_Host(Name, Shape)
 #define OPCODE(Name, Shape, P1, P2, P3, P4, In, Out, Where, ...) TESSERA_CASE_##Where(Name, Shape)
@@ -1188,6 +1656,7 @@ struct Machine {
           break;
       }
       if (ended) return;
+      if (kVariant == Variant::kStar && paused) return;
       if (failed != 0) ReportFailure(in);
       if (IsFull()) return;
     }

@@ -27,10 +27,17 @@ namespace {
 constexpr double kStagedShare = 0.5;
 /// Tablets whose predicates are looked at to estimate how many rows pass.
 constexpr size_t kSampledTablets = 16;
+/// Rows wait in a queue where at most this share of those before is left.
+constexpr double kFewRows = 0.35;
 constexpr uint32_t kMaxSharedCode = 128;     ///< instructions; 8 KiB
 constexpr uint32_t kMaxStagedRecord = 4096;  ///< bytes
 constexpr uint32_t kLeastPrivateGroups = 256, kMaxPrivateGroups = 1024;
-constexpr uint32_t kMaxDirectGroups = 4096;
+constexpr uint32_t kMaxDirectGroups = 4096;  ///< in shared memory
+/// In device memory: as many as that, and not so many that clearing them takes longer than the rows do.
+constexpr uint64_t kMostFarGroups = 1 << 20, kRowsPerFarGroup = 16;
+constexpr uint32_t kCheapPrivateBytes = 12 << 10;
+/// Rows that come to one group in device memory one after the other: a tenth of a millisecond.
+constexpr double kCrowdedGroup = 50'000;
 constexpr uint32_t kReservedPerBlock = 1024;  ///< shared memory that the system takes from each block
 
 bool IsWide(const SqlType& t) { return t.storage() == StorageClass::kWide; }
@@ -81,16 +88,23 @@ class Lowerer {
     out_.slot_values.resize(section_.slots.size());
     out_.slot_codes.resize(section_.slots.size());
     LayOutStates();
+    out_.reads_cursors.resize(program_.joins.size());
     int feeds = 0;
+    bool repeats = false;
     for (size_t address = 0; address < section_.code.size(); ++address) {
       const Instruction& in = section_.code[address];
       const Shape shape = vm::Info(in.op).shape;
-      if (shape == Shape::Emit || (shape == Shape::Group && section_.keys > 0)) ++feeds;
+      if (shape == Shape::Emit || shape == Shape::Build || (shape == Shape::Group && section_.keys > 0)) ++feeds;
+      repeats |= shape == Shape::Next;
       out_.code.push_back(Lower(in, static_cast<uint32_t>(address)));
     }
-    out_.two_passes = feeds > 1;
-    for (size_t k = 0; k < out_.keys.size(); ++k) out_.key_slots.push_back(SlotOfKey(out_.keys[k]));
-    if (section_.sink == Section::Sink::kRows) {
+    out_.two_passes = feeds > 1 || (feeds > 0 && repeats);
+    for (size_t k = 0; k < out_.keys.size(); ++k) out_.key_sources.push_back(SourceOfKey(out_.keys[k]));
+    if (section_.sink == Section::Sink::kJoin && section_.keys > 0) {
+      const KeySource key = SourceOfKey(0);
+      if (key.source == OperandSource::kSlot) out_.first_build_key = key.slot;
+    }
+    if (section_.sink == Section::Sink::kRows || section_.sink == Section::Sink::kJoin) {
       for (size_t c = 0; c < section_.columns.size(); ++c) out_.outputs.push_back(static_cast<uint32_t>(c));
     }
     return std::move(out_);
@@ -99,6 +113,7 @@ class Lowerer {
  private:
   /// Words of a group: seen bits, the state of each aggregate, the lock.
   void LayOutStates() {
+    if (section_.sink != Section::Sink::kGroups) return;
     for (int k = 0; k < section_.keys; ++k)
       out_.record_words += IsWide(section_.columns[static_cast<size_t>(k)]) ? 2 : 1;
     if (section_.keys > 0) ++out_.record_words;
@@ -182,7 +197,11 @@ class Lowerer {
         SetConstant(d, o.index);
         break;
       case OperandKind::kPayload:
-        break;  // CanLower has refused it
+        source = OperandSource::kPayload;
+        d->head.slot = o.table;
+        d->upper_high = o.index;  // until PlanLaunch knows where it lies
+        out_.reads_cursors[o.table] = true;
+        break;
     }
     (wide ? d->head.wide_source : d->head.source) = source;
   }
@@ -214,6 +233,19 @@ class Lowerer {
         d.upper_high = upper.high;
         break;
       }
+      case Shape::Probe:
+        if (in.p3 == 1) {
+          SetOperand(&d, in.p2, false);
+        } else {
+          if (in.p3 > 1) d.head.place = Operand::Unpack(in.p2).index;  // registers, until PlanLaunch
+          out_.full_only = true;
+        }
+        break;
+      case Shape::Next:
+        d.p3 = in.p2;  // an address until Compact
+        d.head.slot = static_cast<uint16_t>(in.p3);
+        out_.reads_cursors[in.p1] = true;
+        break;
       case Shape::Group:
         LowerGroup(in, &d);
         break;
@@ -230,21 +262,24 @@ class Lowerer {
     return d;
   }
 
-  /// The slot whose values a key register holds, if it is stored once, right after a Load of the slot, and the keys are
-  /// narrow; else -1.
-  int32_t SlotOfKey(uint32_t reg) const {
-    if (own_key_slot_ >= 0) return own_key_slot_;
-    int32_t slot = -1;
+  /// The slot or payload whose values a key register holds, if it is stored once, right after a Load of that.
+  KeySource SourceOfKey(uint32_t reg) const {
+    if (own_key_.source != OperandSource::kNone) return own_key_;
+    KeySource source;
     for (size_t i = 0; i < section_.code.size(); ++i) {
       const Instruction& in = section_.code[i];
-      if (in.op == Opcode::StoreW && static_cast<uint32_t>(in.p2) == reg) return -1;
+      if (in.op == Opcode::StoreW && static_cast<uint32_t>(in.p2) == reg) return {};
       if (in.op != Opcode::Store || static_cast<uint32_t>(in.p2) != reg) continue;
-      if (slot >= 0 || i == 0 || section_.code[i - 1].op != Opcode::Load) return -1;
-      const Operand o = Operand::Unpack(section_.code[i - 1].p2);
-      if (o.kind != OperandKind::kSlot) return -1;
-      slot = o.index;
+      if (source.source != OperandSource::kNone || i == 0 || section_.code[i - 1].op != Opcode::Load) return {};
+      source = SourceOf(Operand::Unpack(section_.code[i - 1].p2));
+      if (source.source == OperandSource::kNone) return {};
     }
-    return slot;
+    return source;
+  }
+  static KeySource SourceOf(const Operand& o) {
+    if (o.kind == OperandKind::kSlot) return {OperandSource::kSlot, o.index, 0};
+    if (o.kind == OperandKind::kPayload) return {OperandSource::kPayload, o.table, o.index};
+    return {};
   }
 
   void LowerGroup(const Instruction& in, DeviceInstruction* d) {
@@ -261,9 +296,9 @@ class Lowerer {
       out_.keys.push_back(static_cast<uint32_t>(out_.wide_registers.size()));
       out_.wide_registers.push_back(wide);
       out_.own_key_register = true;
-      if (o.kind == OperandKind::kSlot && !wide) own_key_slot_ = o.index;
+      if (!wide) own_key_ = SourceOf(o);
     } else {
-      own_key_slot_ = -1;
+      own_key_ = {};
     }
     SetOperand(d, in.p2, wide);
     d->p3 = static_cast<int32_t>(out_.keys[0]);
@@ -272,9 +307,15 @@ class Lowerer {
   const vm::Program& program_;
   const Section& section_;
   vm::StringPool* strings_;
-  int32_t own_key_slot_ = -1;  ///< the key register is ours and a copy of this slot
+  KeySource own_key_;  ///< the key register is ours and a copy of this
   LoweredProgram out_;
 };
+
+constexpr const char* kManyJoinKeys = "a join on keys of 128 bits, or on more than 4 keys,";
+bool CanBuild(const Section& s) {
+  if (s.keys > static_cast<int>(kMaxJoinKeys)) return false;
+  return std::none_of(s.columns.begin(), s.columns.begin() + s.keys, IsWide);
+}
 
 }  // namespace
 
@@ -284,20 +325,19 @@ Status CanLower(const vm::Program& program, int section) {
     return Unsupported(reason + " runs on the host only", -1, "Use --device auto or host.");
   };
   if (s.source_kind != Section::Source::kTable) return no("a section over an intermediate result");
-  if (s.sink == Section::Sink::kJoin) return no("building a join table");
-  if (s.sink != Section::Sink::kRows && s.sink != Section::Sink::kGroups) return no("a dictionary section");
-  if (s.keys > static_cast<int>(kMaxGroupKeys)) return no("GROUP BY of more than 63 keys");
+  if (s.sink == Section::Sink::kMap) return no("a dictionary section");
+  if (s.sink == Section::Sink::kGroups && s.keys > static_cast<int>(kMaxGroupKeys))
+    return no("GROUP BY of more than 63 keys");
+  if (s.sink == Section::Sink::kJoin && !CanBuild(s)) return no(kManyJoinKeys);
   bool grouped = false;
   for (const Instruction& in : s.code) {
     const OpcodeInfo& info = vm::Info(in.op);
     if (info.where == vm::WhereSpec::Host) return no(info.name);
-    if (info.shape == Shape::Probe || info.shape == Shape::Next || info.shape == Shape::Build) return no("a join");
-    for (int k = 0; k < 4; ++k) {
-      if ((info.p[k] == vm::OperandSpec::Src || info.p[k] == vm::OperandSpec::SrcW) &&
-          !(info.shape == Shape::Group && s.keys == 0)) {
-        const int32_t p[4] = {in.p1, in.p2, in.p3, in.p4};
-        if (Operand::Unpack(p[k]).kind == OperandKind::kPayload) return no("a join");
-      }
+    if (info.shape == Shape::Probe) {
+      const vm::JoinTable& join = program.joins[in.p1];
+      if (!CanBuild(program.sections[static_cast<size_t>(join.section)])) return no(kManyJoinKeys);
+      // What one slice of rows makes would have to fit into the output as a whole.
+      if (!join.unique && s.sink != Section::Sink::kGroups) return no("rows of a join with several matches a row");
     }
     if (info.shape == Shape::Group && s.keys > 0) {
       // Several Groups that number different registers would need the keys to be moved.
@@ -348,14 +388,15 @@ double PassingShare(const vm::BoundPredicate& p, const Chunk& chunk) {
   return std::clamp(share, 0.0, 1.0);
 }
 
-struct FirstUse {
-  uint32_t slot;
-  double live;  ///< share of rows that are live then
-};
+/// Lets the rows that are left wait in a queue.
+bool QueuesRows(const DeviceInstruction& d) { return d.head.op == Op::SkipIfNone && d.head.p1 != 0; }
 
-/// Slots in the order of their first use.
-std::vector<FirstUse> FirstUses(const Section& section, const LoweredProgram& lowered,
-                                const std::vector<const vm::BoundTablet*>& tablets) {
+/// Of the rows that get to a Probe of the table behind the test of its key range, those that find a match.
+double MatchShare(const JoinShape& join) { return std::clamp(join.share / join.range_share, 0.0, 1.0); }
+
+/// Per predicate of the section: the share of rows that pass.
+std::vector<double> PredicateShares(const Section& section, const std::vector<const vm::BoundTablet*>& tablets,
+                                    const std::vector<const JoinShape*>& joins) {
   std::vector<double> shares(section.predicates.size(), 0);
   const size_t step = std::max<size_t>(1, tablets.size() / kSampledTablets);
   size_t sampled = 0;
@@ -365,7 +406,24 @@ std::vector<FirstUse> FirstUses(const Section& section, const LoweredProgram& lo
           PassingShare(tablets[t]->predicates[i], *tablets[t]->chunks[static_cast<size_t>(section.predicates[i].slot)]);
     }
   }
-  for (double& s : shares) s /= static_cast<double>(std::max<size_t>(sampled, 1));
+  for (size_t i = 0; i < shares.size(); ++i) {
+    shares[i] /= static_cast<double>(std::max<size_t>(sampled, 1));
+    // Keys may lie far apart, as dates written as numbers do: what is known of the table says more.
+    const vm::Predicate& p = section.predicates[i];
+    if (p.kind == vm::Predicate::Kind::kKeyRange && joins[static_cast<size_t>(p.join)] != nullptr)
+      shares[i] = joins[static_cast<size_t>(p.join)]->range_share;
+  }
+  return shares;
+}
+
+struct FirstUse {
+  uint32_t slot;
+  double live;  ///< share of rows that are live then
+};
+
+/// Slots in the order of their first use.
+std::vector<FirstUse> FirstUses(const Section& section, const std::vector<DeviceInstruction>& code,
+                                const std::vector<double>& shares, const std::vector<const JoinShape*>& joins) {
   std::vector<FirstUse> uses;
   std::vector<bool> used(section.slots.size());
   double live = 1;
@@ -374,8 +432,9 @@ std::vector<FirstUse> FirstUses(const Section& section, const LoweredProgram& lo
     if (!used[slot]) uses.push_back({slot, live});
     used[slot] = true;
   };
-  for (const DeviceInstruction& d : lowered.code) {
+  for (const DeviceInstruction& d : code) {
     const size_t p1 = d.head.p1;
+    if (QueuesRows(d)) break;  // queued rows have left the ring
     switch (vm::Info(static_cast<Opcode>(d.head.op)).shape) {
       case Shape::Filter:
         use(static_cast<uint32_t>(section.predicates[p1].slot));
@@ -406,6 +465,7 @@ std::vector<FirstUse> FirstUses(const Section& section, const LoweredProgram& lo
     if (d.head.source == OperandSource::kSlot || d.head.wide_source == OperandSource::kSlot) use(d.head.slot);
     const Shape shape = vm::Info(static_cast<Opcode>(d.head.op)).shape;
     if (shape == Shape::Compare || shape == Shape::Test) live /= 2;  // nothing is known of it
+    if (shape == Shape::Probe && joins[p1] != nullptr) live *= MatchShare(*joins[p1]);
   }
   return uses;
 }
@@ -456,19 +516,28 @@ uint32_t LayOutPrivate(const LoweredProgram& lowered, bool direct, uint32_t n, u
 
 /// The numbers of groups, if the keys are copies of columns whose values in these tablets make a domain of at most
 /// `most`. Returns the size of the domain, or 0.
-uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::BoundTablet*>& tablets, uint32_t most,
-                    DirectKey* keys) {
-  if (lowered.key_slots.empty() || lowered.key_slots.size() > kMaxDirectKeys) return 0;
+uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::BoundTablet*>& tablets,
+                    const std::vector<const JoinShape*>& joins, uint32_t most, DirectKey* keys) {
+  if (lowered.key_sources.empty() || lowered.key_sources.size() > kMaxDirectKeys) return 0;
   for (const DeviceInstruction& fold : lowered.folds) {
     if (fold.head.op == Op::SumW || fold.head.op == Op::MinW || fold.head.op == Op::MaxW) return 0;
   }
   uint64_t domain = 1;
-  for (size_t k = 0; k < lowered.key_slots.size(); ++k) {
-    if (lowered.key_slots[k] < 0) return 0;
-    const size_t slot = static_cast<size_t>(lowered.key_slots[k]);
+  for (size_t k = 0; k < lowered.key_sources.size(); ++k) {
+    const KeySource& source = lowered.key_sources[k];
+    if (source.source == OperandSource::kNone) return 0;
+    const size_t slot = source.slot;
     int128_t low = kInt128Max, high = kInt128Min;
     bool nullable = false;
+    if (source.source == OperandSource::kPayload) {
+      const PayloadShape& payload = joins[slot]->payload[source.payload];
+      if (payload.wide) return 0;
+      nullable = payload.nullable;
+      low = payload.low;
+      high = payload.high;
+    }
     for (const vm::BoundTablet* t : tablets) {
+      if (source.source != OperandSource::kSlot) break;
       const vm::BoundSlot& b = t->slots[slot];
       const Chunk& chunk = *t->chunks[slot];
       nullable |= b.MayBeNull();
@@ -518,6 +587,8 @@ std::vector<bool> UsedRegisters(const LoweredProgram& lowered, bool direct,
   for (const DeviceInstruction& d : code) {
     if (d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister)
       used[d.head.place] = true;
+    for (int32_t k = 0; d.head.op == Op::Probe && d.p3 > 1 && k < d.p3; ++k)
+      used[d.head.place + static_cast<uint32_t>(k)] = true;
   }
   for (uint32_t r : lowered.outputs) used[r] = true;
   for (uint32_t r : lowered.keys) used[r] = used[r] || !direct;
@@ -534,6 +605,8 @@ void ReadKeysDirectly(const LoweredProgram& lowered, std::vector<DeviceInstructi
   std::vector<bool> read(lowered.wide_registers.size());
   for (const DeviceInstruction& d : *code) {
     if (d.head.op != Op::Group && d.head.source == OperandSource::kRegister) read[d.head.place] = true;
+    for (int32_t k = 0; d.head.op == Op::Probe && d.p3 > 1 && k < d.p3; ++k)
+      read[d.head.place + static_cast<uint32_t>(k)] = true;
   }
   std::vector<DeviceInstruction> out;
   for (const DeviceInstruction& d : *code) {
@@ -544,10 +617,11 @@ void ReadKeysDirectly(const LoweredProgram& lowered, std::vector<DeviceInstructi
       out.push_back(d);
       continue;
     }
-    for (size_t k = 0; k < lowered.key_slots.size(); ++k) {
+    for (size_t k = 0; k < lowered.key_sources.size(); ++k) {
       DeviceInstruction part = d;
-      part.head.source = OperandSource::kSlot;
-      part.head.slot = static_cast<uint16_t>(lowered.key_slots[k]);
+      part.head.source = lowered.key_sources[k].source;
+      part.head.slot = lowered.key_sources[k].slot;
+      part.upper_high = lowered.key_sources[k].payload;
       part.p3 = static_cast<int32_t>(k);
       out.push_back(part);
     }
@@ -574,6 +648,11 @@ void Compact(int keys, std::vector<DeviceInstruction>* code) {
   }
   std::reverse(out.begin(), out.end());
   for (size_t i = 0; i < out.size(); ++i) {
+    if (out[i].head.op == Op::Next) {  // backwards
+      size_t to = i;
+      while (to > 0 && out[to - 1].address >= static_cast<uint32_t>(out[i].p3)) --to;
+      out[i].p3 = static_cast<int32_t>(i + 1 - to);
+    }
     if (out[i].head.op != Op::SkipIfNone) continue;
     // The first instruction that is left at or behind the address.
     size_t to = i + 1;
@@ -583,15 +662,173 @@ void Compact(int keys, std::vector<DeviceInstruction>* code) {
   *code = std::move(out);
 }
 
+// ---- Joins of a launch
+// -----------------------------------------------------------------------------------------------------------
+
+/// Rough costs a row in units of reading a byte of a staged column: an H100 looks some 2,000 G bits a second up in shared
+/// memory, 200 G values in L2, 40 G in device memory.
+constexpr double kFilterCost = 0.7, kSharedLookUpCost = 1.5, kCachedLookUpCost = 15, kFarLookUpCost = 60;
+constexpr uint64_t kCachedBytes = uint64_t{24} << 20;
+/// A block's copies of bitmaps: what more than that costs in blocks it does not gain.
+constexpr uint32_t kMaxSharedBits = 24 << 10;
+/// A bitmap that is not in shared memory is asked only where it spares most accesses to a large table.
+constexpr double kSparseShare = 0.5;
+/// A test of the key range that lets more than this share pass is left to the probe.
+constexpr double kUselessRange = 0.5;
+
+uint64_t ValueBytes(const JoinRecord& r) {
+  switch (r.lookup) {
+    case JoinLookup::kDirect:
+      return (r.last + 1) * r.width;
+    case JoinLookup::kHash32:
+      return (uint64_t{r.slot_mask} + 1) * 8;
+    case JoinLookup::kHash64:
+      return (uint64_t{r.slot_mask} + 1) * 16;
+    default:
+      return 0;
+  }
+}
+
+/// The records of the tables that `code` probes; the smallest bitmaps that keep few rows go to shared memory.
+std::vector<JoinRecord> PlanJoins(const std::vector<DeviceInstruction>& code,
+                                  const std::vector<const JoinShape*>& joins) {
+  std::vector<JoinRecord> records(joins.size());
+  std::vector<size_t> small;
+  std::vector<bool> probed(joins.size());
+  for (const DeviceInstruction& d : code) {
+    if (d.head.op == Op::Probe) probed[d.head.p1] = true;
+  }
+  for (size_t j = 0; j < joins.size(); ++j) {
+    if (!probed[j]) continue;
+    JoinRecord& r = records[j] = joins[j]->record;
+    if (r.bits == nullptr) continue;
+    const bool only_bits = r.lookup == JoinLookup::kBits;
+    if (only_bits || MatchShare(*joins[j]) < kSparseShare) small.push_back(j);
+    if (!only_bits && (joins[j]->share > kSparseShare || ValueBytes(r) < kCachedBytes)) r.bits = nullptr;
+  }
+  std::stable_sort(small.begin(), small.end(),
+                   [&](size_t a, size_t b) { return joins[a]->record.bits_bytes < joins[b]->record.bits_bytes; });
+  uint32_t bytes = 0;
+  for (size_t j : small) {
+    const JoinRecord& r = joins[j]->record;
+    if (bytes + r.bits_bytes > kMaxSharedBits) break;
+    bytes += r.bits_bytes;
+    records[j].bits = r.bits;
+    records[j].shared_bits = 0;  // its offset comes with the layout
+  }
+  return records;
+}
+
+/// The code begins with filters and look-ups that may come in any order: each drops rows and changes nothing else.
+/// Those come first that drop most for their price. Where that leaves few rows, they are told to wait in a queue. Returns the
+/// share of rows that all of them leave.
+double OrderFilters(const Section& section, const std::vector<double>& shares,
+                  const std::vector<const vm::BoundTablet*>& tablets, const std::vector<const JoinShape*>& joins,
+                  const std::vector<JoinRecord>& records, std::vector<DeviceInstruction>* code) {
+  struct Item {
+    DeviceInstruction instruction;
+    double rank, share;
+  };
+  std::vector<Item> items;
+  size_t end = 0;
+  const DeviceInstruction* skip = nullptr;
+  auto width = [&](size_t slot) {
+    uint32_t w = 0;
+    for (const vm::BoundTablet* t : tablets) w = std::max<uint32_t>(w, t->chunks[slot]->width);
+    return static_cast<double>(w);
+  };
+  for (; end < code->size(); ++end) {
+    const DeviceInstruction& d = (*code)[end];
+    const size_t p1 = d.head.p1;
+    double cost = 0, share = 1;
+    if (d.head.op == Op::SkipIfNone) {
+      if (skip != nullptr && skip->p3 != d.p3) break;
+      skip = &d;
+      continue;
+    }
+    if (d.head.op == Op::Filter) {
+      share = shares[p1];
+      cost = kFilterCost + width(static_cast<size_t>(section.predicates[p1].slot));
+      const vm::Predicate& p = section.predicates[p1];
+      if (p.kind == vm::Predicate::Kind::kKeyRange && share > kUselessRange) continue;
+    } else if (d.head.op == Op::Probe && d.head.source == OperandSource::kSlot && records[p1].next == nullptr) {
+      share = MatchShare(*joins[p1]);
+      const JoinRecord& r = records[p1];
+      cost = width(d.head.slot);
+      if (r.shared_bits != kNowhere) cost += kSharedLookUpCost;
+      if (r.shared_bits == kNowhere || r.lookup != JoinLookup::kBits) {
+        const uint64_t bytes = r.lookup == JoinLookup::kBits ? r.bits_bytes : ValueBytes(r);
+        cost += (bytes < kCachedBytes ? kCachedLookUpCost : kFarLookUpCost) * (r.shared_bits != kNowhere ? share : 1);
+      }
+    } else {
+      break;
+    }
+    items.push_back({d, cost / std::max(1 - share, 1e-3), share});
+  }
+  double live = 1;
+  if (skip == nullptr) {
+    for (const Item& i : items) live *= i.share;
+    return live;
+  }
+  std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.rank < b.rank; });
+  std::vector<DeviceInstruction> out;
+  uint32_t queues = 0;
+  double most = kFewRows;
+  auto skip_or_queue = [&] {
+    out.push_back(*skip);
+    if (live > most || queues == kQueues) return;
+    out.back().head.p1 = 1;
+    ++queues;
+    most = live * kFewRows;
+  };
+  for (const Item& i : items) {
+    if (!out.empty() && i.instruction.head.op == Op::Probe) skip_or_queue();
+    out.push_back(i.instruction);
+    live *= i.share;
+  }
+  skip_or_queue();
+  out.insert(out.end(), code->begin() + static_cast<std::ptrdiff_t>(end), code->end());
+  *code = std::move(out);
+  return live;
+}
+
+/// Where a payload operand is found.
+void SetPayload(const JoinShape& join, DeviceInstruction* d) {
+  const PayloadShape& p = join.payload[static_cast<size_t>(d->upper_high)];
+  d->head.payload_packed = join.packed;
+  d->upper_high = 0;
+  if (join.packed) {
+    d->low = p.base;
+    d->high = static_cast<int64_t>(uint64_t{p.mask} << 32 | p.shift);
+    d->upper_low = p.null_field;
+  } else {
+    d->low = static_cast<int64_t>(p.column);
+    d->high = static_cast<int64_t>(p.nulls);
+    d->upper_low = static_cast<int64_t>(p.column_high);
+  }
+}
+
+bool IsStar(const DeviceInstruction& d, const std::vector<JoinRecord>& joins) {
+  if (d.head.op == Op::Probe) {
+    const JoinLookup lookup = joins[d.head.p1].lookup;
+    if (lookup != JoinLookup::kBits && lookup != JoinLookup::kDirect) return false;
+  }
+  return IsIn(Variant::kStar, d.head.op);
+}
+
 }  // namespace
 
 Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowered,
-                              const std::vector<const vm::BoundTablet*>& tablets, const DeviceLimits& limits) {
+                              const std::vector<const vm::BoundTablet*>& tablets,
+                              const std::vector<const JoinShape*>& joins, const DeviceLimits& limits) {
   LaunchPlan plan;
   plan.code = lowered.code;
   plan.folds = lowered.folds;
   Layout& layout = plan.layout;
-  const uint32_t keys = static_cast<uint32_t>(section.keys);
+  const uint32_t keys = section.sink == Section::Sink::kGroups ? static_cast<uint32_t>(section.keys) : 0;
+  const std::vector<double> shares = PredicateShares(section, tablets, joins);
+  plan.joins = PlanJoins(plan.code, joins);
+  const double live = OrderFilters(section, shares, tablets, joins, plan.joins, &plan.code);
 
   // What shared memory holds in any case.
   uint32_t at = 0;
@@ -604,23 +841,42 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
   layout.headers = take(kMaxStages * sizeof(TileHeader));
   layout.warps = take(kWarps * sizeof(WarpState));
   // (Direct groups may take an instruction more a key.)
-  if (lowered.code.size() <= kMaxSharedCode) {
-    layout.code = take(static_cast<uint32_t>((lowered.code.size() + kMaxDirectKeys) * sizeof(DeviceInstruction)));
+  if (plan.code.size() <= kMaxSharedCode) {
+    layout.code = take(static_cast<uint32_t>((plan.code.size() + kMaxDirectKeys) * sizeof(DeviceInstruction)));
   }
   if (keys == 0) layout.warp_states = take(static_cast<uint32_t>(kWarps * lowered.folds.size() * sizeof(Partial)));
   layout.masks = take(lowered.masks * kThreads * 4);
+  layout.joins = take(static_cast<uint32_t>(plan.joins.size() * sizeof(JoinRecord)));
+  for (size_t j = 0; j < plan.joins.size(); ++j) {
+    if (joins[j] == nullptr) continue;
+    if (plan.joins[j].shared_bits != kNowhere) plan.joins[j].shared_bits = take(plan.joins[j].bits_bytes);
+    if (!lowered.reads_cursors[j]) continue;
+    const auto first_queue = std::find_if(plan.code.begin(), plan.code.end(), QueuesRows);
+    const auto probe = std::find_if(plan.code.begin(), plan.code.end(), [&](const DeviceInstruction& d) {
+      return d.head.op == Op::Probe && d.head.p1 == j;
+    });
+    if (probe <= first_queue) plan.joins[j].cursors = take(kTileRows * 4);
+    if (first_queue != plan.code.end()) plan.joins[j].queue_cursors = take(kWarps * kQueueEntries * 4);
+  }
+  if (std::any_of(plan.code.begin(), plan.code.end(), QueuesRows)) layout.queues = take(kWarps * kQueueEntries * 4);
   if (lowered.uses_wide) layout.wide = take(kTileRows * 16);
   if (keys > 0) layout.ordinals = take(kTileRows * 4);
 
   // The ring: the record, then columns in the order of their first use.
   plan.record_bytes = static_cast<uint32_t>(section.slots.size() * sizeof(SlotRecord) +
                                             section.predicates.size() * sizeof(PredicateRecord));
+  for (DeviceInstruction& d : plan.code) {
+    if (d.head.op != Op::Probe || d.head.source != OperandSource::kSlot) continue;
+    plan.probes.push_back({d.head.p1, d.head.slot});
+    d.state = plan.record_bytes;
+    plan.record_bytes += sizeof(ProbeRecord);
+  }
   plan.record_bytes = std::max<uint32_t>(plan.record_bytes, 16);
   plan.record_staged = plan.record_bytes <= kMaxStagedRecord;
   plan.stage_of_slot.assign(section.slots.size(), kNowhere);
   const uint32_t half = limits.shared_per_multiprocessor / 2 - kReservedPerBlock;  // two blocks a multiprocessor
   uint32_t stage = plan.record_staged ? RoundUp(plan.record_bytes, 128) : 0;
-  for (const FirstUse& use : FirstUses(section, lowered, tablets)) {
+  for (const FirstUse& use : FirstUses(section, plan.code, shares, joins)) {
     uint32_t width = 0;
     for (const vm::BoundTablet* t : tablets) width = std::max<uint32_t>(width, t->chunks[use.slot]->width);
     if (width == 0 || TouchedShare(use.live, width) < kStagedShare) continue;
@@ -631,19 +887,22 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
   }
   layout.stage_bytes = RoundUp(std::max<uint32_t>(stage, 128), 128);
 
-  // Groups whose number follows from their keys, if there is room for all of them.
+  // Groups whose number follows from their keys: in shared memory if that costs no block or many rows come to each, else
+  // in device memory.
   if (keys > 0) {
-    plan.private_groups = PlanDirect(lowered, tablets, kMaxDirectGroups, plan.direct_keys);
-    if (plan.private_groups != 0) {
-      const uint32_t private_bytes = LayOutPrivate(lowered, true, plan.private_groups, 0, nullptr, nullptr);
-      plan.direct = at + private_bytes + 2 * layout.stage_bytes + 512 <= half;
+    uint64_t rows = 0;
+    for (const vm::BoundTablet* t : tablets) rows += t->rows;
+    const uint64_t most = std::max<uint64_t>(kMaxDirectGroups, std::min<uint64_t>(kMostFarGroups, rows / kRowsPerFarGroup));
+    plan.direct_groups = PlanDirect(lowered, tablets, joins, static_cast<uint32_t>(most), plan.direct_keys);
+    plan.direct = plan.direct_groups != 0;
+    if (plan.direct && plan.direct_groups <= kMaxDirectGroups) {
+      const uint32_t private_bytes = LayOutPrivate(lowered, true, plan.direct_groups, 0, nullptr, nullptr);
+      const double each = static_cast<double>(rows) * live / plan.direct_groups;
+      const bool fits = at + private_bytes + 2 * layout.stage_bytes + 512 <= half;
+      if (fits && (private_bytes <= kCheapPrivateBytes || each > kCrowdedGroup)) plan.private_groups = plan.direct_groups;
     }
-    if (plan.direct) {
-      ReadKeysDirectly(lowered, &plan.code);
-      at += LayOutPrivate(lowered, true, plan.private_groups, at, &layout, &plan.folds);
-    } else {
-      plan.private_groups = 0;
-    }
+    if (plan.direct) ReadKeysDirectly(lowered, &plan.code);
+    if (plan.private_groups != 0) at += LayOutPrivate(lowered, true, plan.private_groups, at, &layout, &plan.folds);
   }
 
   Compact(static_cast<int>(keys), &plan.code);
@@ -667,15 +926,27 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
     }
   }
 
-  plan.lean =
-      layout.code != kNowhere && plan.record_staged && plan.scratch_bytes == 0 && !lowered.two_passes &&
-      (keys == 0 || plan.direct) &&
-      std::all_of(plan.code.begin(), plan.code.end(), [](const DeviceInstruction& d) { return IsLean(d.head.op); });
+  bool by_row = false;
+  for (const vm::BoundTablet* t : tablets) {
+    for (const vm::BoundSlot& b : t->slots) by_row |= b.decode == vm::Decode::kMapRow || b.null_bytes != nullptr;
+  }
+  const bool simple = layout.code != kNowhere && plan.record_staged && plan.scratch_bytes == 0 &&
+                      (keys == 0 || plan.direct) && (!lowered.two_passes || plan.direct) && !lowered.full_only;
+  const bool far_groups = plan.direct && plan.private_groups == 0;
+  if (simple && !far_groups && layout.queues == kNowhere &&
+      std::all_of(plan.code.begin(), plan.code.end(), [](const DeviceInstruction& d) {
+        return IsLean(d.head.op) && d.head.source != OperandSource::kPayload;
+      })) {
+    plan.variant = Variant::kLean;
+  } else if (simple && !by_row && std::all_of(plan.code.begin(), plan.code.end(),
+                                   [&](const DeviceInstruction& d) { return IsStar(d, plan.joins); })) {
+    plan.variant = Variant::kStar;
+  }
 
   // As many blocks as fit with two stages; then three stages and private groups as far as that costs no block.
   const uint32_t least = RoundUp(at, 128) + 2 * layout.stage_bytes;
   uint32_t room = limits.shared_per_block;
-  for (uint32_t blocks = plan.lean ? 4 : 3; blocks >= 1; --blocks) {
+  for (uint32_t blocks = BlocksOf(plan.variant); blocks >= 1; --blocks) {
     const uint32_t share =
         std::min(limits.shared_per_block, limits.shared_per_multiprocessor / blocks - kReservedPerBlock);
     // Groups in shared memory are worth a block.
@@ -705,6 +976,13 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
   // Addresses into the code.
   for (DeviceInstruction& d : plan.code) {
     const Shape shape = vm::Info(static_cast<Opcode>(d.head.op)).shape;
+    if (d.head.source == OperandSource::kPayload || d.head.wide_source == OperandSource::kPayload)
+      SetPayload(*joins[d.head.slot], &d);
+    if (shape == Shape::Probe && d.p3 > 1) {
+      uint32_t places[kMaxJoinKeys] = {};
+      for (uint32_t k = 0; k < static_cast<uint32_t>(d.p3); ++k) places[k] = plan.places[d.head.place + k];
+      memcpy(&d.low, places, sizeof places);
+    }
     const bool reads = d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister;
     if (reads || shape == Shape::Store || shape == Shape::StoreWide) d.head.place = plan.places[d.head.place];
     if (shape == Shape::Group && !plan.direct &&
@@ -803,6 +1081,28 @@ void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const Tab
         }
         break;
       }
+    }
+    memcpy(record + i * sizeof r, &r, sizeof r);
+  }
+  record += tablet.predicates.size() * sizeof(PredicateRecord);
+  for (size_t i = 0; i < plan.probes.size(); ++i) {
+    const LaunchPlan::Probe& probe = plan.probes[i];
+    const JoinRecord& join = plan.joins[probe.join];
+    const vm::BoundSlot& b = tablet.slots[probe.slot];
+    const Chunk& chunk = *tablet.chunks[probe.slot];
+    ProbeRecord r;
+    const bool direct = join.lookup == JoinLookup::kBits || join.lookup == JoinLookup::kDirect;
+    // Least and greatest place that a key of the tablet has: neither may come around to one of the table.
+    const int128_t least = chunk.min - join.low[0], greatest = chunk.max - join.low[0];
+    const int128_t around = int128_t{1} << 32;
+    if (direct && join.keys == 1 && b.decode == vm::Decode::kFrame && !b.MayBeNull() && !b.wide && b.width >= 1 &&
+        b.width <= 4 && addresses.codes[probe.slot] != nullptr && plan.stage_of_slot[probe.slot] != kNowhere &&
+        least > static_cast<int128_t>(join.span[0]) - around && greatest < around) {
+      r.head.kind = PredicateKind::kRange;
+      r.head.codes = addresses.codes[probe.slot];
+      r.head.stage = plan.stage_of_slot[probe.slot];
+      r.head.width = b.width;
+      r.delta = static_cast<uint32_t>(b.base - static_cast<uint64_t>(join.low[0]));
     }
     memcpy(record + i * sizeof r, &r, sizeof r);
   }

@@ -18,6 +18,35 @@ namespace tessera::kernels {
 /// OK, or kUnsupported with the reason why the VM kernel cannot run the section.
 Status CanLower(const vm::Program& program, int section);
 
+/// What a group key is a copy of.
+struct KeySource {
+  OperandSource source = OperandSource::kNone;  ///< kSlot, kPayload; kNone: it is computed
+  uint16_t slot = 0;                            ///< the slot, the join table
+  uint32_t payload = 0;
+};
+
+/// A payload column of a join table on the device: a field of the cursor, or a column of the table's rows.
+struct PayloadShape {
+  bool wide = false;
+  bool nullable = false;
+  int64_t low = 0, high = -1;  ///< range of its values, not wide; low > high: it has none
+  // Packed.
+  uint32_t shift = 0, mask = 0;
+  int64_t base = 0;         ///< value = base + field
+  int64_t null_field = -1;  ///< the field of a NULL
+  // Otherwise device addresses; 0: no NULL, not wide.
+  uint64_t column = 0, column_high = 0, nulls = 0;
+};
+
+/// A join table on the device, as far as planning has to know it.
+struct JoinShape {
+  JoinRecord record;  ///< but for what a launch decides, the places in shared memory
+  bool packed = false;
+  std::vector<PayloadShape> payload;
+  double share = 1;        ///< of the rows of the table it is made from that are in it
+  double range_share = 1;  ///< of foreign keys that lie between its least and greatest key, as an estimate
+};
+
 /// What follows from the section alone. Register places are numbers of registers here; PlanLaunch makes addresses of
 /// them.
 struct LoweredProgram {
@@ -25,13 +54,16 @@ struct LoweredProgram {
   std::vector<DeviceInstruction> folds;  ///< one per aggregate: op, state; low and high are the identity
   std::vector<bool> wide_registers;      ///< one per register; the section's, then at most one of ours for a group key
   std::vector<uint32_t> keys;            ///< the register of each group key
-  std::vector<int32_t> key_slots;        ///< per key: the slot that it is a copy of, -1 if it is computed
+  std::vector<KeySource> key_sources;    ///< per key
   bool own_key_register = false;         ///< the last register is ours
   std::vector<uint32_t> outputs;         ///< ... of each emitted column
+  int32_t first_build_key = -1;          ///< join tables: the slot that the first key is a copy of, -1 if there is none
   std::vector<bool> slot_values, slot_codes;  ///< per slot: read as values; read by a predicate through its codes
   uint32_t masks = 0;
   bool uses_wide = false;  ///< accumulator W
   bool two_passes = false;
+  bool full_only = false;           ///< has a join that only the full instantiation can do
+  std::vector<bool> reads_cursors;  ///< per join table
   // Groups.
   uint32_t record_words = 0, state_words = 0, lock_word = kNowhere;
   std::vector<uint64_t> initial_state;
@@ -57,11 +89,19 @@ struct LaunchPlan {
   bool record_staged = false;
   uint32_t private_groups = 0;
   bool direct = false;
-  bool lean = false;  ///< the lean instantiation can run it
+  uint32_t direct_groups = 0;  ///< all there can be; in device memory if private_groups is 0
+  Variant variant = Variant::kFull;  ///< the least instantiation that can run it
+  std::vector<JoinRecord> joins;     ///< of the whole program, by number
+  struct Probe {
+    uint32_t join, slot;
+  };
+  std::vector<Probe> probes;  ///< with a slot as key, in the order of their ProbeRecords
   DirectKey direct_keys[kMaxDirectKeys];
 };
+/// `joins` has an entry for each join table of the program, nullptr for those that are not on the device.
 Result<LaunchPlan> PlanLaunch(const vm::Section& section, const LoweredProgram& lowered,
-                              const std::vector<const vm::BoundTablet*>& tablets, const DeviceLimits& limits);
+                              const std::vector<const vm::BoundTablet*>& tablets,
+                              const std::vector<const JoinShape*>& joins, const DeviceLimits& limits);
 
 /// Device addresses of what a bound tablet points to; nullptr where it is not needed.
 struct TabletAddresses {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "base/host_device.h"
 #include "vm/binding.h"
 
 namespace tessera::kernels {
@@ -22,6 +23,13 @@ enum class Op : uint16_t {
 // ---- Shape of the machine
 // ----------------------------------------------------------------------------------------------
 
+/// Rows that filters have left wait in queues, the rest of the program takes them kBatchRows at a time, so many a thread.
+inline constexpr uint32_t kQueuedRows = 4;
+inline constexpr uint32_t kBatchRows = 32 * kQueuedRows;
+/// A program can let its rows wait twice. The first queue is added to by 32 rows at a time, the second by a batch.
+inline constexpr uint32_t kQueues = 2;
+inline constexpr uint32_t kSecondQueue = kBatchRows + 32;
+inline constexpr uint32_t kQueueEntries = kSecondQueue + 2 * kBatchRows;
 /// 16 rows a thread amortise the decoding of an instruction: SSB q1.1 on an H100 takes 0.95 ms with 4, 0.57 with 16.
 inline constexpr uint32_t kRows = 16;
 /// Interpreting threads of a block; one producer warp comes on top. Blocks of 128 and of 256 are equally fast; the
@@ -41,7 +49,7 @@ static_assert(kTileRows == 2048,
 // ---- Program
 // -----------------------------------------------------------------------------------------------------------
 
-enum class OperandSource : uint8_t { kNone, kSlot, kRegister, kConstant };
+enum class OperandSource : uint8_t { kNone, kSlot, kRegister, kConstant, kPayload };
 
 /// Where a register lives: a byte offset in shared memory, or, with kInScratch, in the block's part of `scratch`. A
 /// register is private to its threads: one NULL word per thread, then [16][threads] values of 8 (kWidePlace: 16) bytes.
@@ -55,22 +63,33 @@ struct alignas(16) InstructionHead {
   Op op = Op::End;
   OperandSource source = OperandSource::kNone;       ///< of an operand of 64 bits, which is fetched before the switch
   bool null_constant = false;                        ///< kConstant: the operand is NULL
-  uint16_t slot = 0;                                 ///< kSlot
-  uint16_t p1 = 0;                                   ///< mask register, predicate, aggregate
+  uint16_t slot = 0;                                 ///< kSlot; kPayload: the join table
+  uint16_t p1 = 0;                                   ///< mask register, predicate, aggregate, join table
   uint32_t place = 0;                                ///< kRegister and stores: the register
   OperandSource wide_source = OperandSource::kNone;  ///< of an operand of class W, which the shape fetches row by row
-  uint8_t unused[3] = {};
+  bool payload_packed = false;                       ///< kPayload: a field of the cursor, see PayloadField
+  uint8_t unused[2] = {};
 };
 struct alignas(16) DeviceInstruction {
   InstructionHead head;
   uint32_t address = 0;  ///< the instruction's own
-  int32_t p3 = 0;        ///< as in the program; SkipIfNone: how many instructions on it jumps; direct Group: the key
-  uint32_t state = 0;    ///< aggregates with keys: first word in the group's state; Group: place of the key
+  /// As in the program. SkipIfNone: how many instructions on it jumps (p1: 1 if the rows that are left are queued);
+  /// Next: how many back; direct Group: the key.
+  int32_t p3 = 0;
+  /// Aggregates with keys: first word in the group's state; Group: place of the key; Probe: offset of its ProbeRecord.
+  uint32_t state = 0;
   uint32_t private_state = kNowhere;      ///< ... byte offset of its arrays in shared memory; kNowhere: not private
-  int64_t low = 0, high = 0;              ///< kConstant: the value; CheckI, CheckW: the lower bound
-  int64_t upper_low = 0, upper_high = 0;  ///< CheckI, CheckW: the upper bound
+  /// kConstant: the value; CheckI, CheckW: the lower bound. Packed payload: what is added to the field; the field's mask
+  /// above its shift. Other payload: addresses of the column's lower half and of its NULL bytes (0 if none is NULL).
+  int64_t low = 0, high = 0;
+  /// CheckI, CheckW: the upper bound. Packed payload: the field's value that is NULL, or -1. Other payload: address of the
+  /// upper half. Probe with several keys: a register of each, see KeyPlaces.
+  int64_t upper_low = 0, upper_high = 0;
 };
 static_assert(sizeof(DeviceInstruction) == 64);
+
+/// Keys of a join that the device looks up together.
+inline constexpr uint32_t kMaxJoinKeys = 4;
 
 /// Opcodes of the lean instantiation of the VM kernel, which programs get that use no others: with fewer it keeps 96
 /// registers a thread instead of 128, and a multiprocessor holds four blocks instead of three. No 128 bits, nothing
@@ -119,6 +138,65 @@ constexpr bool IsLean(Op op) {
     default:
       return false;
   }
+}
+
+/// Instantiations of the VM kernel, from few opcodes to all of them.
+enum class Variant : uint8_t {
+  kLean,  ///< the opcodes of IsLean
+  kStar,  ///< and Probe, and payload operands
+  kFull,
+};
+/// Blocks a multiprocessor that an instantiation is compiled for. Three blocks of 5 warps put 4 warps on each quarter of a
+/// multiprocessor and leave 128 registers a thread, just enough for all opcodes. Four put 5 there and leave 96.
+constexpr uint32_t BlocksOf(Variant variant) { return variant == Variant::kLean ? 4 : 3; }
+/// The opcodes of an instantiation.
+constexpr bool IsIn(Variant variant, Op op) {
+  return variant == Variant::kFull || IsLean(op) || (variant == Variant::kStar && op == Op::Probe);
+}
+
+// ---- Join tables
+// -------------------------------------------------------------------------------------------------------
+
+/// How a key becomes a value of the join table.
+enum class JoinLookup : uint8_t {
+  kCross,   ///< no key: each row matches all of the table's
+  kBits,    ///< direct: one bit a place says that there is a match, and nothing is read of it
+  kDirect,  ///< direct: one value of `width` bytes a place; 0: no match
+  kHash32,  ///< open addressing, linear probing: slots of {key, value}, four bytes each; value 0: free
+  kHash64,  ///< the same with {key, value, unused} of 8 + 4 + 4 bytes
+};
+
+/// A join table as the kernel sees it. Keys make one number, the sum of (key - low) * stride over the key columns; direct
+/// tables are indexed by it, hashed ones have it as their key. The value of a match is what the row's cursor gets: the
+/// payload itself, packed into bit fields, or 1 + the number of the first matching row, less 1.
+struct alignas(16) JoinRecord {
+  JoinLookup lookup = JoinLookup::kBits;
+  uint8_t width = 0;             ///< kDirect: 1, 2 or 4
+  bool rows_in_values = false;   ///< cursors are numbers of rows
+  uint8_t keys = 0;
+  uint32_t rows = 0;
+  uint32_t shared_bits = kNowhere;  ///< offset in shared memory of the block's copy of `bits`
+  uint32_t bits_bytes = 0;          ///< multiple of 16
+  const uint32_t* bits = nullptr;   ///< one bit a place; nullptr if values are asked at once
+  const void* values = nullptr;
+  uint32_t cursors = kNowhere;      ///< offset in shared memory: uint32_t[kTileRows]; kNowhere: nobody reads them
+  uint32_t queue_cursors = kNowhere;  ///< the same for queued rows: uint32_t[warps][kQueueEntries]
+  uint32_t slot_shift = 0;          ///< hashed: 32 or 64 less the binary logarithm of the number of slots
+  uint32_t slot_mask = 0;           ///< ... that number less 1
+  uint32_t unused[2] = {};
+  const uint32_t* next = nullptr;   ///< per row 1 + the next one with the same key, 0 at the end; nullptr: keys are unique
+  uint64_t last = 0;                ///< the greatest number that keys of the table make
+  int64_t low[kMaxJoinKeys] = {};
+  uint64_t span[kMaxJoinKeys] = {};  ///< greatest key - low
+  uint64_t stride[kMaxJoinKeys] = {};
+};
+static_assert(sizeof(JoinRecord) % 16 == 0);
+
+/// Where a hashed key's search begins.
+TESSERA_HD uint32_t JoinSlot32(uint32_t key, uint32_t shift) { return (key * 0x9E3779B1u) >> shift; }
+TESSERA_HD uint32_t JoinSlot64(uint64_t key, uint32_t shift) {
+  // Keys may differ in their upper bits alone (doubles do): these have to come down before the product spreads them.
+  return static_cast<uint32_t>(((key ^ key >> 32) * 0x9E3779B97F4A7C15u) >> shift);
 }
 
 // ---- Tablets
@@ -170,6 +248,14 @@ struct alignas(16) PredicateRecord {
 };
 static_assert(sizeof(PredicateRecord) == 80);
 
+/// A Probe whose key is a slot, bound: kRange if the codes of a staged column of 1, 2 or 4 bytes without NULLs become
+/// places of a direct table by adding `delta`, modulo 2^32; otherwise the key is fetched as a value.
+struct alignas(16) ProbeRecord {
+  PredicateHead head;
+  uint32_t delta = 0;
+  uint32_t unused[3] = {};
+};
+
 /// A column of the ring.
 struct StagedSlot {
   uint32_t slot;
@@ -189,6 +275,10 @@ struct alignas(16) WarpState {
   unsigned long long rows_at = 0;  ///< second pass: where the next rows go
   uint32_t rows_counted = 0;       ///< first pass: rows that are going to be emitted
   uint32_t next = 0;               ///< the first tile that the warp has not applied
+  uint32_t queued[kQueues] = {};   ///< rows in each of the warp's queues
+  uint32_t resume[kQueues] = {};   ///< where the program goes on with them
+  uint32_t tablet = 0;             ///< whose rows they are
+  uint32_t unused[3] = {};
 };
 
 // ---- Sinks
@@ -235,7 +325,8 @@ struct Output {
   const uint32_t* highs = nullptr;   ///< index of each wide column in `high`
 };
 
-enum StopReason : uint32_t { kGrow = 1, kOutputFull = 2, kFailed = 4, kEnough = 8, kCancelled = 16 };
+/// Why a launch stopped. `stop` without a reason: the host has cancelled it.
+enum StopReason : uint32_t { kGrow = 1, kOutputFull = 2, kFailed = 4, kEnough = 8 };
 
 /// Counters that blocks and host share, each on a cache line of its own.
 struct Control {
@@ -255,11 +346,13 @@ struct Control {
 /// Byte offsets in dynamic shared memory.
 struct Layout {
   uint32_t code = kNowhere;  ///< copy of the instructions; kNowhere: read from device memory
+  uint32_t joins = 0;        ///< JoinRecord[joins]
   uint32_t headers = 0;      ///< TileHeader[stages]
   uint32_t barriers = 0;     ///< full[stages], empty[stages]
   uint32_t warps = 0;        ///< WarpState[warps]
   uint32_t warp_states = 0;  ///< Partial[warps][aggregates]
   uint32_t masks = 0;        ///< uint32_t[masks][threads]
+  uint32_t queues = kNowhere;  ///< uint32_t[warps][kQueueEntries]: rows of the tablet, see RunQueues
   uint32_t wide = 0;         ///< accumulator W: 16 bytes [16][threads]
   uint32_t ordinals = 0;     ///< uint32_t[16][threads]: the group of each row
   uint32_t private_slots =
@@ -273,10 +366,15 @@ struct Layout {
   uint32_t bytes = 0;
 };
 
+/// Block b takes the tiles from here to where b + 1 begins.
+TESSERA_HD uint32_t FirstTileOf(uint32_t block, uint32_t blocks, uint32_t tiles) {
+  return static_cast<uint32_t>(uint64_t{tiles} * block / blocks);
+}
+
 struct Launch {
   const DeviceInstruction* code = nullptr;
   uint32_t code_length = 0;
-  uint32_t slots = 0;  ///< SlotRecords, then PredicateRecords make a tablet's record
+  uint32_t slots = 0;  ///< SlotRecords, PredicateRecords, then ProbeRecords make a tablet's record
   const uint8_t* records = nullptr;
   uint32_t record_bytes = 0;
   bool record_staged = false;  ///< the record travels at the head of each stage
@@ -298,12 +396,20 @@ struct Launch {
   Partial* partials = nullptr;  ///< [block][aggregate], without keys
   const uint16_t* aggregate_ops = nullptr;
 
-  uint32_t keys = 0;
+  uint32_t joins = 0;
+  const JoinRecord* join_records = nullptr;
+
+  uint32_t build_keys = 0;  ///< the first so many output columns are keys of a join table: no row with a NULL among them
+  uint32_t keys = 0;        ///< of groups
   uint32_t key_places[kMaxGroupKeys + 1] = {};
   /// Groups that a block aggregates in shared memory, before it adds them to the table. Without `direct` a power of two
-  /// (or 0): the groups with ordinals below it. With `direct` all there can be: the keys themselves give the number.
+  /// (or 0): the groups with ordinals below it. With `direct` all there can be, or none.
   uint32_t private_groups = 0;
+  /// The keys themselves give a group's number, below direct_groups. Without private groups `groups.states` and `touched`
+  /// are arrays by that number, which EnterDirectGroups adds to the table behind the launch.
   bool direct = false;
+  uint32_t direct_groups = 0;
+  uint8_t* touched = nullptr;  ///< 1: the group has a row
   DirectKey direct_keys[kMaxDirectKeys] = {};
   GroupTable groups;
   const DeviceInstruction* folds = nullptr;  ///< per aggregate an instruction with its op, state and private_state

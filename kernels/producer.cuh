@@ -32,7 +32,8 @@ class Producer {
     uint64_t* emptied = filled + layout.stages;
     // The warps were perhaps suspended in different tiles; the rearmost decides.
     const uint32_t cursor = lane_ < kWarps ? launch_.cursors[blockIdx.x * kWarps + lane_] : kNowhere;
-    first_ = max(__reduce_min_sync(kAllLanes, cursor), blockIdx.x);
+    first_ = max(__reduce_min_sync(kAllLanes, cursor), FirstTileOf(blockIdx.x, gridDim.x, launch_.tiles));
+    end_ = FirstTileOf(blockIdx.x + 1, gridDim.x, launch_.tiles);
     if (lane_ < launch_.staged_count) my_slot_ = launch_.staged[lane_];
     LookedUp now = LookUp(0);
     for (uint32_t count = 0, stage = 0, parity = 1;; ++count) {
@@ -54,8 +55,8 @@ class Producer {
   /// The block's count-th tile from its cursor on. Counts come in order.
   __device__ __forceinline__ LookedUp LookUp(uint32_t count) {
     if (count % 32 == 0) {
-      my_tile_ = {first_ + (count + lane_) * gridDim.x, 0, 0, 0};
-      if (my_tile_.index < launch_.tiles) {
+      my_tile_ = {first_ + count + lane_, 0, 0, 0};
+      if (my_tile_.index < end_) {
         // The last tablet that does not start behind the tile.
         uint32_t low = 0, high = launch_.tablets;
         while (high - low > 1) {
@@ -141,7 +142,7 @@ class Producer {
   const Launch& launch_;
   uint8_t* shared_;
   const uint32_t lane_;
-  uint32_t first_ = 0;
+  uint32_t first_ = 0, end_ = 0;
   StagedSlot my_slot_ = {};
   TileHeader my_tile_ = {};
 };

@@ -13,9 +13,10 @@ namespace tessera::kernels {
 inline constexpr uint32_t kAllLanes = 0xFFFFFFFFu;
 inline constexpr uint32_t kAllRows = 0xFFFFu;
 
-/// What a thread fetched for an instruction: its 16 rows' values (doubles as bits) and NULL bits.
+/// What a thread fetched for an instruction: its rows' values (doubles as bits) and NULL bits.
+template <uint32_t R>
 struct OperandRows {
-  int64_t v[kRows];
+  int64_t v[R];
   uint32_t null;
 };
 
@@ -35,18 +36,18 @@ __device__ __forceinline__ uint32_t ReadThread() {
   return t;
 }
 
-template <class V>
-__device__ __forceinline__ void RotateBy1(V (&v)[kRows]) {
+/// The first kCount rows go to the end.
+template <uint32_t kCount, class V, uint32_t R>
+__device__ __forceinline__ void RotateBy(V (&v)[R]) {
+  if constexpr (kCount < R) {
+    V first[kCount];
 #pragma unroll
-  for (uint32_t i = 0; i + 1 < kRows; ++i) v[i] = v[i + 1];
-}
-/// The first four rows go to the end.
-template <class V>
-__device__ __forceinline__ void RotateBy4(V (&v)[kRows]) {
-  const V v0 = v[0], v1 = v[1], v2 = v[2], v3 = v[3];
+    for (uint32_t i = 0; i < kCount; ++i) first[i] = v[i];
 #pragma unroll
-  for (uint32_t i = 0; i + 4 < kRows; ++i) v[i] = v[i + 4];
-  v[kRows - 4] = v0, v[kRows - 3] = v1, v[kRows - 2] = v2, v[kRows - 1] = v3;
+    for (uint32_t i = 0; i + kCount < R; ++i) v[i] = v[i + kCount];
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i) v[R - kCount + i] = first[i];
+  }
 }
 
 /// The thread's vectors of a stream: part i of the vectors of row group g is [g][i]. kOnDemand: the stream is in device
@@ -118,6 +119,63 @@ __device__ __forceinline__ void LoadCodes(const uint8_t* p, uint32_t width, uint
         set(4 * g + 2, codes.at[g][1].x), set(4 * g + 3, codes.at[g][1].y);
       }
     }
+  }
+}
+
+/// code + delta, modulo 2^32, of a column in the ring; codes of 1, 2 or 4 bytes.
+__device__ __forceinline__ void LoadNarrow(const uint8_t* p, uint32_t width, uint32_t thread, uint32_t delta,
+                                           uint32_t (&v)[kRows]) {
+  if (width == 1) {
+    const OwnVectors<false, uint32_t> codes(p, thread, kAllRows);
+#pragma unroll
+    for (uint32_t g = 0; g < 4; ++g) {
+      const uint32_t c = codes.at[g][0];
+      v[4 * g] = (c & 255) + delta, v[4 * g + 1] = (c >> 8 & 255) + delta;
+      v[4 * g + 2] = (c >> 16 & 255) + delta, v[4 * g + 3] = (c >> 24) + delta;
+    }
+  } else if (width == 2) {
+    const OwnVectors<false, uint2> codes(p, thread, kAllRows);
+#pragma unroll
+    for (uint32_t g = 0; g < 4; ++g) {
+      const uint2 c = codes.at[g][0];
+      v[4 * g] = (c.x & 65535) + delta, v[4 * g + 1] = (c.x >> 16) + delta;
+      v[4 * g + 2] = (c.y & 65535) + delta, v[4 * g + 3] = (c.y >> 16) + delta;
+    }
+  } else {
+    const OwnVectors<false, uint4> codes(p, thread, kAllRows);
+#pragma unroll
+    for (uint32_t g = 0; g < 4; ++g) {
+      const uint4 c = codes.at[g][0];
+      v[4 * g] = c.x + delta, v[4 * g + 1] = c.y + delta, v[4 * g + 2] = c.z + delta, v[4 * g + 3] = c.w + delta;
+    }
+  }
+}
+
+/// base + code for rows that lie anywhere in a tablet: rows[32 * i] is the thread's i-th, read if it is live.
+template <class Code>
+__device__ __forceinline__ void LoadScattered(const uint8_t* p, const uint32_t* rows, uint32_t live, uint64_t base,
+                                              int64_t (&v)[kQueuedRows]) {
+  const Code* codes = reinterpret_cast<const Code*>(p);
+  Code code[kQueuedRows];
+#pragma unroll
+  for (uint32_t i = 0; i < kQueuedRows; ++i) {
+    code[i] = 0;
+    if ((live >> i & 1) != 0) code[i] = __ldg(codes + rows[32 * i]);
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < kQueuedRows; ++i) v[i] = static_cast<int64_t>(base + code[i]);
+}
+__device__ __forceinline__ void LoadCodesScattered(const uint8_t* p, uint32_t width, const uint32_t* rows, uint32_t live,
+                                                   uint64_t base, int64_t (&v)[kQueuedRows]) {
+  switch (width) {
+    case 1:
+      return LoadScattered<uint8_t>(p, rows, live, base, v);
+    case 2:
+      return LoadScattered<uint16_t>(p, rows, live, base, v);
+    case 4:
+      return LoadScattered<uint32_t>(p, rows, live, base, v);
+    default:
+      return LoadScattered<unsigned long long>(p, rows, live, base, v);
   }
 }
 

@@ -5,8 +5,8 @@
 
 namespace tessera::kernels {
 
-template __global__ void VmKernel<true>(const __grid_constant__ Launch launch);
+template __global__ void VmKernel<Variant::kFull>(const __grid_constant__ Launch launch);
 
-const void* FullVmKernel() { return reinterpret_cast<const void*>(&VmKernel<true>); }
+const void* FullVmKernel() { return reinterpret_cast<const void*>(&VmKernel<Variant::kFull>); }
 
 }  // namespace tessera::kernels

@@ -1,5 +1,6 @@
 // The VM kernel: a producer warp feeds tiles into the ring, interpreter warps run the program over their slices of each
-// tile. README.md beside this describes the machine. Instantiated in vm_kernel.cu and vm_kernel_lean.cu.
+// tile. README.md beside this describes the machine. Instantiated in vm_kernel.cu, vm_kernel_lean.cu and
+// vm_kernel_star.cu.
 #pragma once
 
 #include "kernels/aggregate_state.cuh"
@@ -9,16 +10,11 @@
 
 namespace tessera::kernels {
 
-/// Three blocks of 5 warps put 4 warps on each quarter of a multiprocessor and leave 128 registers a thread, just
-/// enough for all opcodes. Four put 5 there and leave 96.
-inline constexpr uint32_t kFullBlocks = 3;
-inline constexpr uint32_t kLeanBlocks = 4;
 
-/// Blocks of kThreads + 32 threads, as many as fit on the device at once: a block takes every gridDim.x-th tile. At the
-/// end each warp's cursor is the first of its block's tiles that it has not applied.
-template <bool kFull>
-__global__ void __launch_bounds__(kThreads + 32, kFull ? kFullBlocks : kLeanBlocks)
-    VmKernel(const __grid_constant__ Launch launch) {
+/// Blocks of kThreads + 32 threads, as many as fit on the device at once. At the end each warp's cursor is the first of its block's tiles that it has not applied.
+template <Variant kVariant>
+__global__ void __launch_bounds__(kThreads + 32, BlocksOf(kVariant)) VmKernel(const __grid_constant__ Launch launch) {
+  constexpr bool kFull = kVariant == Variant::kFull;
   extern __shared__ __align__(128) uint8_t shared[];
   const Layout& layout = launch.layout;
   uint64_t* filled = reinterpret_cast<uint64_t*>(shared + layout.barriers);
@@ -37,20 +33,24 @@ __global__ void __launch_bounds__(kThreads + 32, kFull ? kFullBlocks : kLeanBloc
     Producer(launch, shared).Run();
     return;
   }
-  Machine<kFull> machine{launch, shared, threadIdx.x};
+  Machine<kVariant> machine{launch, shared, threadIdx.x};
   machine.full = false;
 #pragma unroll
   for (uint32_t i = 0; i < kRows; ++i) machine.a[i] = 0;
   uint32_t* cursor = launch.cursors + blockIdx.x * kWarps + threadIdx.x / 32;
   WarpState* warp = machine.Warp();
-  if ((threadIdx.x & 31) == 0) *warp = WarpState{0, 0, *cursor};
+  if ((threadIdx.x & 31) == 0) {
+    *warp = WarpState();
+    warp->next = max(*cursor, FirstTileOf(blockIdx.x, gridDim.x, launch.tiles));
+  }
   __syncwarp();
   for (uint32_t stage = 0, parity = 0;;) {
     BarrierWait(filled + stage, parity);
     machine.tile = headers + stage;
-    if (machine.tile->rows == 0) break;
+    if (kVariant != Variant::kStar && machine.tile->rows == 0) break;
     // A warp that was suspended lets the tiles pass that the producer had already fetched.
-    if (!machine.IsFull() && machine.tile->index >= warp->next) {
+    const bool applies = machine.tile->rows != 0 && !machine.IsFull() && machine.tile->index >= warp->next;
+    if (applies) {
       machine.stage = shared + layout.ring + stage * layout.stage_bytes;
       if constexpr (kFull) {
         machine.record = launch.record_staged
@@ -59,10 +59,20 @@ __global__ void __launch_bounds__(kThreads + 32, kFull ? kFullBlocks : kLeanBloc
       }
       machine.Run();
       __syncwarp();
-      if ((threadIdx.x & 31) == 0) warp->next = machine.tile->index + (machine.IsFull() ? 0 : gridDim.x);
+      if ((threadIdx.x & 31) == 0) warp->next = machine.tile->index + (machine.IsFull() ? 0 : 1);
     }
-    __syncwarp();
-    if ((threadIdx.x & 31) == 0) BarrierArrive(emptied + stage);
+    if constexpr (kVariant == Variant::kStar) {
+      // Queued rows need nothing of the stage, which can be filled again while they run.
+      const TileHeader tile = *machine.tile;
+      __syncwarp();
+      if (tile.rows != 0 && (threadIdx.x & 31) == 0) BarrierArrive(emptied + stage);
+      if (layout.queues != kNowhere && (applies || tile.rows == 0))
+        machine.RunQueues(tile.rows == 0, tile.tablet, tile.first);
+      if (tile.rows == 0) break;
+    } else {
+      __syncwarp();
+      if ((threadIdx.x & 31) == 0) BarrierArrive(emptied + stage);
+    }
     if (++stage == layout.stages) {
       stage = 0;
       parity ^= 1;

@@ -9,11 +9,18 @@
 
 namespace tessera::kernels {
 
-/// The instantiations of the VM kernel, each compiled on its own: vm_kernel.cu, vm_kernel_lean.cu.
+/// The instantiations of the VM kernel, each compiled on its own: vm_kernel.cu, vm_kernel_lean.cu, vm_kernel_star.cu.
 const void* FullVmKernel();
 const void* LeanVmKernel();
+const void* StarVmKernel();
 
-inline const void* VmKernelFor(bool lean) { return lean ? LeanVmKernel() : FullVmKernel(); }
+inline const void* VmKernelFor(Variant variant) {
+  return variant == Variant::kLean ? LeanVmKernel() : variant == Variant::kStar ? StarVmKernel() : FullVmKernel();
+}
+
+/// Before and behind a launch whose direct groups lie in device memory: `launch.groups.states` and `touched` are theirs.
+cudaError_t StartClearDirectGroups(const Launch& launch, cudaStream_t stream);
+cudaError_t StartEnterDirectGroups(const Launch& launch, const GroupTable& table, cudaStream_t stream);
 
 /// Enters the first `groups` groups of a table, whose records are in place, into its cleared slots.
 cudaError_t StartRehash(const GroupTable& table, uint32_t groups, cudaStream_t stream);

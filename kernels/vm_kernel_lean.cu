@@ -5,8 +5,8 @@
 
 namespace tessera::kernels {
 
-template __global__ void VmKernel<false>(const __grid_constant__ Launch launch);
+template __global__ void VmKernel<Variant::kLean>(const __grid_constant__ Launch launch);
 
-const void* LeanVmKernel() { return reinterpret_cast<const void*>(&VmKernel<false>); }
+const void* LeanVmKernel() { return reinterpret_cast<const void*>(&VmKernel<Variant::kLean>); }
 
 }  // namespace tessera::kernels

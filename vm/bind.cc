@@ -334,9 +334,19 @@ class PredicateBinder {
   uint64_t* set_bytes_ = nullptr;
 };
 
-/// A slot read as values. Text gets its map: to identifiers of the pool, or to what the slot's dictionary section gives.
-Status BindSlot(const Program& program, const Slot& slot, const Chunk& chunk, bool values, StringPool* strings, BoundTablet* out, BoundSlot* b,
-                uint64_t* map_entries) {
+bool SameDictionary(const Chunk& a, const Chunk& b) {
+  if (a.encoding != b.encoding || a.entries != b.entries || a.encoding == Encoding::kPlain) return false;
+  const size_t bytes = a.entry_offsets[a.entries] - a.entry_offsets[0];
+  return memcmp(a.entry_offsets, b.entry_offsets, (size_t{a.entries} + 1) * sizeof *a.entry_offsets) == 0 &&
+         memcmp(a.entry_bytes + a.entry_offsets[0], b.entry_bytes + b.entry_offsets[0], bytes) == 0;
+}
+
+/// Slot `number`, read as values. Text gets its map: to identifiers of the pool, or to what the slot's dictionary section gives.
+Status BindSlot(const Program& program, const Slot& slot, size_t number, bool values, StringPool* strings, const BoundTablet* like,
+                BoundTablet* out) {
+  const Chunk& chunk = *out->chunks[number];
+  BoundSlot* b = &out->slots[number];
+  uint64_t* map_entries = &out->map_entries[number];
   b->codes = chunk.codes;
   b->width = chunk.width;
   b->wide = chunk.type.storage() == StorageClass::kWide;
@@ -366,15 +376,22 @@ Status BindSlot(const Program& program, const Slot& slot, const Chunk& chunk, bo
   if (!values || b->all_null) return Status::Ok();
   // One entry more than there are codes: what a NULL code may index.
   *map_entries = uint64_t{chunk.entries} + 1;
-  out->storage.push_back(std::make_unique<uint8_t[]>(*map_entries * 8));
-  int64_t* map = reinterpret_cast<int64_t*>(out->storage.back().get());
+  auto& maps = out->maps[number];
+  if (like != nullptr && like->slots[number].map != nullptr && SameDictionary(*like->chunks[number], chunk)) {
+    maps = like->maps[number];
+    b->map = like->slots[number].map;
+    b->map_null = like->slots[number].map_null;
+    return Status::Ok();
+  }
+  maps[0] = std::make_unique<uint8_t[]>(*map_entries * 8);
+  int64_t* map = reinterpret_cast<int64_t*>(maps[0].get());
   if (slot.map >= 0) {
     TESSERA_ASSIGN(DictionaryMap made, MapDictionary(program, slot.map, chunk, strings));
     std::copy(made.values.begin(), made.values.end(), map);
     if (std::find(made.null.begin(), made.null.end(), uint8_t{1}) != made.null.end()) {
-      out->storage.push_back(std::make_unique<uint8_t[]>(*map_entries));
-      std::copy(made.null.begin(), made.null.end(), out->storage.back().get());
-      b->map_null = out->storage.back().get();
+      maps[1] = std::make_unique<uint8_t[]>(*map_entries);
+      std::copy(made.null.begin(), made.null.end(), maps[1].get());
+      b->map_null = maps[1].get();
     }
   } else {
     for (uint32_t i = 0; i < chunk.entries; ++i) map[i] = strings->Intern(chunk.Entry(i));
@@ -412,7 +429,8 @@ std::vector<bool> SlotsReadAsValues(const Section& section) {
   return read;
 }
 
-Result<BoundTablet> BindTablet(const Program& program, int section, const Tablet& tablet, StringPool* strings, const std::vector<KeyRange>& key_ranges) {
+Result<BoundTablet> BindTablet(const Program& program, int section, const Tablet& tablet, StringPool* strings, const std::vector<KeyRange>& key_ranges,
+                               const BoundTablet* like) {
   const Section& s = program.sections[static_cast<size_t>(section)];
   const std::vector<bool> values = SlotsReadAsValues(s);
   BoundTablet out;
@@ -420,6 +438,7 @@ Result<BoundTablet> BindTablet(const Program& program, int section, const Tablet
   out.slots.resize(s.slots.size());
   out.chunks.resize(s.slots.size());
   out.map_entries.resize(s.slots.size());
+  out.maps.resize(s.slots.size());
   out.predicates.resize(s.predicates.size());
   out.set_bytes.resize(s.predicates.size());
   std::vector<int32_t> counted;  // several slots may read one column
@@ -445,7 +464,7 @@ Result<BoundTablet> BindTablet(const Program& program, int section, const Tablet
   }
   if (out.skip) return out;
   for (size_t i = 0; i < s.slots.size(); ++i) {
-    TESSERA_TRY(BindSlot(program, s.slots[i], *out.chunks[i], values[i], strings, &out, &out.slots[i], &out.map_entries[i]));
+    TESSERA_TRY(BindSlot(program, s.slots[i], i, values[i], strings, like, &out));
   }
   return out;
 }

@@ -4,6 +4,7 @@
 // Start at: BindTablet.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct BoundTablet {
   /// Entries behind each slot's map, map_null (in entries) and each predicate's set (in bytes); 0 if it has none.
   std::vector<uint64_t> map_entries;
   std::vector<uint64_t> set_bytes;
+  /// What slots' map and map_null point to; tablets with the same dictionary may share it.
+  std::vector<std::array<std::shared_ptr<uint8_t[]>, 2>> maps;
   uint64_t encoded_bytes = 0;              ///< of the chunks of all slots
   std::vector<std::unique_ptr<uint8_t[]>> storage;
 };
@@ -41,8 +44,9 @@ struct KeyRange {
 std::vector<bool> SlotsReadAsValues(const Section& section);
 
 /// Binds `tablet` to section `section` of `program`. `key_ranges` has one entry per join table (may be empty). Errors: those
-/// of Tablet::Chunk and of the dictionary sections.
+/// of Tablet::Chunk and of the dictionary sections. `like`: a tablet bound before to the same section, whose maps are taken where
+/// the dictionaries are the same, as they are in most tablets of a table; may be nullptr.
 Result<BoundTablet> BindTablet(const Program& program, int section, const Tablet& tablet, StringPool* strings,
-                               const std::vector<KeyRange>& key_ranges);
+                               const std::vector<KeyRange>& key_ranges, const BoundTablet* like = nullptr);
 
 }  // namespace tessera::vm

@@ -114,6 +114,8 @@ class Run {
     }
     joins_.resize(program_.joins.size());
     key_ranges_.resize(program_.joins.size());
+    on_device_.resize(n);
+    built_.resize(n);
     for (const TableRef& ref : program_.tables) {
       auto same = [&](const std::shared_ptr<const TableInfo>& t) { return t->id == ref.id; };
       auto found = std::find_if(snapshot_.tables.begin(), snapshot_.tables.end(), same);
@@ -122,10 +124,10 @@ class Run {
     }
     // With ranks an error ends the program where all of them have learnt of it, so that none waits for one that has
     // left.
-    Status status;
+    Status status = ChooseDevices();
     for (size_t i = 0; i < n; ++i) {
       const Section& s = program_.sections[i];
-      if (s.source_kind == Section::Source::kDictionary) continue;
+      if (s.source_kind == Section::Source::kDictionary || built_[i]) continue;
       if (Collective(s)) {
         status = options_.exchange->Agree(status);
         if (!status.ok()) return status;
@@ -156,13 +158,13 @@ class Run {
     SectionStatistics stats;
     stats.label = s.label;
     stats.section = number;
-    bool gpu = false;
-    Status status = ChooseDevice(number, &gpu);
+    const bool gpu = on_device_[static_cast<size_t>(number)];
+    if (gpu && s.sink == Section::Sink::kJoin) return BuildOnDevice(number);
     Result<RowSet> rows = RowSet{};
     if (Shared(s)) {
-      rows = RunShared(number, gpu, std::move(status), consume, &stats);
+      rows = RunShared(number, gpu, Status::Ok(), consume, &stats);
     } else if (IsMaster()) {
-      rows = status.ok() ? RunHere(number, gpu, &stats) : Result<RowSet>(status);
+      rows = RunHere(number, gpu, &stats);
       if (rows.ok() && s.sink == Section::Sink::kRows) OrderAndLimit(s, strings_, &*rows);
     }
     if (Collective(s) && !Shared(s)) {
@@ -171,11 +173,15 @@ class Run {
     }
     if (!rows.ok()) return rows.status();
     if (s.sink == Section::Sink::kJoin) {
-      auto join = std::make_unique<JoinIndex>();
       if (!Shared(s)) stats.rows_out = rows->rows;
-      TESSERA_TRY(join->Finish(std::move(*rows), s.keys));
-      key_ranges_[static_cast<size_t>(s.join)] = join->key_range();
-      joins_[static_cast<size_t>(s.join)] = std::move(join);
+      if (ProbedOnDevice(s.join)) {
+        const uint64_t source_rows = s.source_kind == Section::Source::kTable
+                                         ? tables_[static_cast<size_t>(s.source)]->rows
+                                         : rows->rows;
+        Status put = device_run_->PutJoin(program_, s.join, *rows, source_rows);
+        if (!put.ok()) TESSERA_TRY(GiveDeviceUp(put));
+      }
+      TESSERA_TRY(IndexJoin(s, std::move(*rows)));
     } else {
       if (!Shared(s)) stats.rows_out = rows->rows;
       results_[static_cast<size_t>(number)] = std::move(*rows);
@@ -192,18 +198,119 @@ class Run {
   // ---- One process
   // ------------------------------------------------------------------------------------------------------
 
-  /// Whether the section runs on the GPU. Errors: it does not, and must.
-  Status ChooseDevice(int number, bool* gpu) const {
-    const Section& s = program_.sections[static_cast<size_t>(number)];
-    if (options_.gpu == nullptr || s.source_kind != Section::Source::kTable) return Status::Ok();
-    // A GPU takes whole tablets. All ranks must share in one way, and perhaps not all of them have a GPU.
-    const ShareOfTable share(*tables_[static_cast<size_t>(s.source)], options_.exchange);
-    if (!share.by_tablet() && !options_.gpu_required) return Status::Ok();
-    Status can = options_.gpu->CanRun(program_, number);
-    if (can.ok() && (s.sink == Section::Sink::kRows || s.sink == Section::Sink::kGroups)) {
-      *gpu = true;
-    } else if (options_.gpu_required) {
-      return can.ok() ? Unsupported("this join runs on the host only", -1, "Use --device auto or host.") : can;
+  /// Which sections run on the GPU. Errors: one does not, and must.
+  Status ChooseDevices() {
+    if (options_.gpu == nullptr) return Status::Ok();
+    device_run_ = options_.gpu->Begin();
+    // Backwards: a join table is built where it is probed.
+    for (size_t i = program_.sections.size(); i-- > 0;) {
+      const Section& s = program_.sections[i];
+      if (s.source_kind != Section::Source::kTable) continue;
+      // A GPU takes whole tablets. All ranks must share in one way, and perhaps not all of them have a GPU.
+      const ShareOfTable share(*tables_[static_cast<size_t>(s.source)], options_.exchange);
+      if (!share.by_tablet() && !options_.gpu_required) continue;
+      Status can = options_.gpu->CanRun(program_, static_cast<int>(i));
+      if (s.sink == Section::Sink::kJoin) {
+        // Ranks exchange the rows of a join table; the device gets them then.
+        on_device_[i] = can.ok() && options_.exchange == nullptr && ProbedOnDevice(s.join) && !ProbedOnHost(s.join);
+      } else {
+        on_device_[i] = can.ok();
+        if (!can.ok() && options_.gpu_required) return can;
+      }
+    }
+    return Status::Ok();
+  }
+
+  /// The sections that probe a join table and of which `f` is true: is there one?
+  template <class F>
+  bool AnyProber(int join, F f) const {
+    for (size_t i = 0; i < program_.sections.size(); ++i) {
+      for (const Instruction& in : program_.sections[i].code) {
+        if (in.op == Opcode::Probe && in.p1 == join && f(i)) return true;
+      }
+    }
+    return false;
+  }
+  bool ProbedOnDevice(int join) const {
+    return AnyProber(join, [&](size_t i) { return on_device_[i]; });
+  }
+  bool ProbedOnHost(int join) const {
+    return AnyProber(join, [&](size_t i) { return !on_device_[i]; });
+  }
+
+  /// The device cannot do what was asked, for the reason given. The host does the rest of the program, unless the user
+  /// asked for the device.
+  Status GiveDeviceUp(const Status& why) {
+    const bool host_can = why.code() == ErrorCode::kUnsupported || why.code() == ErrorCode::kResource;
+    if (!host_can || options_.gpu_required || options_.exchange != nullptr) return why;
+    std::fill(on_device_.begin(), on_device_.end(), false);
+    return Status::Ok();
+  }
+
+  /// An index over a join table's rows, for probers on the host; the rows are kept so even if there are none.
+  Status IndexJoin(const Section& s, RowSet rows) {
+    auto join = std::make_unique<JoinIndex>();
+    if (!ProbedOnHost(s.join) && options_.exchange != nullptr) return Status::Ok();
+    TESSERA_TRY(join->Finish(std::move(rows), s.keys));
+    key_ranges_[static_cast<size_t>(s.join)] = join->key_range();
+    joins_[static_cast<size_t>(s.join)] = std::move(join);
+    return Status::Ok();
+  }
+
+  /// Join tables that a section on the host needs and that were built on the device, which then gave up.
+  Status MakeHostJoins(int number) {
+    for (const Instruction& in : program_.sections[static_cast<size_t>(number)].code) {
+      if (in.op != Opcode::Probe || joins_[static_cast<size_t>(in.p1)] != nullptr) continue;
+      const int builder = program_.joins[static_cast<size_t>(in.p1)].section;
+      if (!built_[static_cast<size_t>(builder)]) continue;
+      SectionStatistics again;
+      TESSERA_ASSIGN(RowSet rows, RunHere(builder, false, &again));
+      TESSERA_TRY(IndexJoin(program_.sections[static_cast<size_t>(builder)], std::move(rows)));
+    }
+    return Status::Ok();
+  }
+
+  /// Builds the join table of a section on the device, and with it those of the sections behind it that are built there,
+  /// too, and need none of these: the fewer steps, the less often the host waits.
+  Status BuildOnDevice(int first) {
+    std::vector<int> numbers;
+    for (size_t i = static_cast<size_t>(first); i < program_.sections.size(); ++i) {
+      const Section& s = program_.sections[i];
+      if (s.source_kind == Section::Source::kDictionary) continue;
+      if (s.sink != Section::Sink::kJoin || !on_device_[i]) break;
+      bool independent = true;
+      for (int earlier : numbers) {
+        const int join = program_.sections[static_cast<size_t>(earlier)].join;
+        for (const Instruction& in : s.code) independent &= in.op != Opcode::Probe || in.p1 != join;
+        for (const Predicate& p : s.predicates) independent &= p.join != join;
+      }
+      if (!independent) break;
+      numbers.push_back(static_cast<int>(i));
+    }
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<SectionStatistics> stats(numbers.size());
+    std::vector<SectionContext> contexts;
+    for (size_t k = 0; k < numbers.size(); ++k) {
+      const Section& s = program_.sections[static_cast<size_t>(numbers[k])];
+      stats[k].label = s.label;
+      stats[k].section = numbers[k];
+      contexts.push_back(DeviceContext(numbers[k], tables_[static_cast<size_t>(s.source)], &stats[k]));
+    }
+    Status status = device_run_->BuildJoins(contexts);
+    if (!status.ok()) {
+      TESSERA_TRY(GiveDeviceUp(status));
+      return RunSection(first, {});
+    }
+    const double milliseconds = MillisecondsSince(start);
+    double kernels = 0;
+    for (const SectionStatistics& s : stats) kernels += s.kernel_milliseconds;
+    mine_.execute += milliseconds;
+    for (size_t k = 0; k < numbers.size(); ++k) {
+      stats[k].milliseconds =
+          kernels > 0 ? milliseconds * stats[k].kernel_milliseconds / kernels
+                      : milliseconds / static_cast<double>(numbers.size());
+      built_[static_cast<size_t>(numbers[k])] = true;
+      Record(std::move(stats[k]));
     }
     return Status::Ok();
   }
@@ -211,7 +318,13 @@ class Run {
   /// What the section makes, before ORDER BY and LIMIT, of all of its source.
   Result<RowSet> RunHere(int number, bool gpu, SectionStatistics* stats) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
-    if (gpu) return RunOnGpu(number, tables_[static_cast<size_t>(s.source)], stats);
+    if (gpu) {
+      Result<RowSet> rows = RunOnGpu(number, tables_[static_cast<size_t>(s.source)], stats);
+      if (rows.ok()) return rows;
+      TESSERA_TRY(GiveDeviceUp(rows.status()));
+      *stats = SectionStatistics{number, s.label};
+    }
+    TESSERA_TRY(MakeHostJoins(number));
     Scan scan;
     TESSERA_TRY(Prepare(number, &scan));
     std::vector<RowSet> unit_rows(scan.units.size());
@@ -230,6 +343,9 @@ class Run {
   }
 
   Result<RowSet> RunOnGpu(int number, const TableInfo* table, SectionStatistics* stats) {
+    return device_run_->RunSection(DeviceContext(number, table, stats));
+  }
+  SectionContext DeviceContext(int number, const TableInfo* table, SectionStatistics* stats) {
     stats->on_gpu = true;
     SectionContext context;
     context.program = &program_;
@@ -238,7 +354,7 @@ class Run {
     context.strings = &strings_;
     context.cancel = options_.cancel;
     context.statistics = stats;
-    return options_.gpu->RunSection(context);
+    return context;
   }
 
   /// Cuts the source into units and keeps those of this rank.
@@ -747,6 +863,9 @@ class Run {
   std::vector<int> readers_;  // sections that have yet to read each result
   std::vector<std::unique_ptr<JoinIndex>> joins_;
   std::vector<KeyRange> key_ranges_;
+  std::unique_ptr<DeviceRun> device_run_;  // nullptr: everything runs on the host
+  std::vector<bool> on_device_;            // per section
+  std::vector<bool> built_;                // sections that were run together with an earlier one
   RankStatistics mine_;
 };
 

@@ -17,14 +17,16 @@ class StringPool {
   StringPool(const StringPool&) = delete;
   StringPool& operator=(const StringPool&) = delete;
 
-  /// The identifier of `text`, 0 or more; dense within a factor of 64. The bytes are copied.
+  /// The identifier of `text`: 0, 1, 2 ... in the order of their first coming. The bytes are copied.
   int64_t Intern(std::string_view text);
   /// The string of an identifier that Intern returned, valid as long as the pool. Any other value gives "".
   std::string_view Get(int64_t id) const;
 
  private:
+  struct Entries;
   struct Shard;
-  static constexpr int kShards = 64;  // a power of two: the shard is the low bits of the identifier
+  static constexpr int kShards = 64;
+  std::unique_ptr<Entries> entries_;
   std::unique_ptr<Shard[]> shards_;
 };
 

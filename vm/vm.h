@@ -89,16 +89,29 @@ struct SectionContext {
   SectionStatistics* statistics = nullptr;
 };
 
+/// One run of a program on a device. Join tables stay there from the section that builds them to the end of the run.
+class DeviceRun {
+ public:
+  virtual ~DeviceRun() = default;
+  /// Runs a section with sink kRows or kGroups. Rows of kRows come in any order of tiles but complete; order, limit and
+  /// offset are applied by the caller. kGroups: `columns` are the keys, then the aggregates' final values (SUM, MIN,
+  /// MAX without a value: NULL). Without keys there is exactly one group. REQUIRES: the join tables that it probes have been
+  /// built or put. Errors: kUnsupported, kResource: the device cannot, as it turned out; the host can.
+  virtual Result<RowSet> RunSection(const SectionContext& context) = 0;
+  /// Runs sections with sink kJoin that do not need each other's tables. Errors: as RunSection.
+  virtual Status BuildJoins(const std::vector<SectionContext>& contexts) = 0;
+  /// A join table whose rows (keys, none NULL, then payload) were made elsewhere, from a table of `source_rows` rows.
+  virtual Status PutJoin(const Program& program, int join, const RowSet& rows, uint64_t source_rows) = 0;
+};
+
 /// A device that runs sections over stored tables.
 class SectionBackend {
  public:
   virtual ~SectionBackend() = default;
   /// OK, or kUnsupported with the reason why this section cannot run here.
   virtual Status CanRun(const Program& program, int section) const = 0;
-  /// Runs a section with sink kRows or kGroups. Rows of kRows come in any order of tiles but complete; order, limit and
-  /// offset are applied by the caller. kGroups: `columns` are the keys, then the aggregates' final values (SUM, MIN,
-  /// MAX without a value: NULL). Without keys there is exactly one group.
-  virtual Result<RowSet> RunSection(const SectionContext& context) = 0;
+  /// Starts a run. It must not outlive the device.
+  virtual std::unique_ptr<DeviceRun> Begin() = 0;
 };
 
 /// How many of the rows beside it a unit of work made. Units of a source are numbered in the order of its rows, the

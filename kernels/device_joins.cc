@@ -1,0 +1,327 @@
+#include "kernels/device_joins.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "kernels/section_run.h"
+
+namespace tessera::kernels {
+namespace {
+
+/// A direct table of up to this size is taken whatever the number of rows; a larger one, if a hash table were not smaller.
+constexpr uint64_t kDirectBytes = uint64_t{64} << 20;
+constexpr uint64_t kDirectBytesPerRow = 32;
+/// A bitmap of up to this size is kept beside the values, for blocks that have room for it in shared memory.
+constexpr uint64_t kSharedBitsBytes = 16 << 10;
+/// ... or when values lie so far apart that most look-ups end there.
+constexpr uint64_t kSparseBytes = uint64_t{24} << 20;
+constexpr uint64_t kMostPlaces = (uint64_t{1} << 32) - 256;
+
+bool IsWide(const SqlType& t) { return t.storage() == StorageClass::kWide; }
+uint64_t RoundUp(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
+
+}  // namespace
+
+Status RunBuffer::Allocate(GpuDevice* gpu, uint64_t bytes) {
+  bytes = RoundUp(std::max<uint64_t>(bytes, 1), 128);
+  TESSERA_TRY(gpu->cache.Claim(bytes));
+  cudaError_t error = cudaMallocFromPoolAsync(&data_, bytes, gpu->cache.pool(), gpu->stream);
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    TESSERA_TRY(gpu->cache.Clear());
+    error = cudaMallocFromPoolAsync(&data_, bytes, gpu->cache.pool(), gpu->stream);
+  }
+  if (error != cudaSuccess) {
+    data_ = nullptr;
+    gpu->cache.Release(bytes);
+    return CudaStatus(error, "cudaMallocFromPoolAsync", __FILE__, __LINE__);
+  }
+  gpu_ = gpu;
+  bytes_ = bytes;
+  return Status::Ok();
+}
+
+void RunBuffer::Free() {
+  if (data_ == nullptr) return;
+  cudaFreeAsync(data_, gpu_->stream);
+  gpu_->cache.Release(bytes_);
+  data_ = nullptr;
+  bytes_ = 0;
+}
+
+Status JoinRows::Allocate(GpuDevice* gpu, const std::vector<SqlType>& columns, uint64_t capacity) {
+  columns_ = columns.size();
+  wide_ = static_cast<size_t>(std::count_if(columns.begin(), columns.end(), IsWide));
+  capacity_ = RoundUp(capacity, 16);
+  return buffer_.Allocate(gpu, capacity_ * ((columns_ + wide_) * 8 + columns_));
+}
+
+Status JoinRows::CopyFrom(const JoinRows& from, uint64_t rows, cudaStream_t stream) {
+  if (rows == 0) return Status::Ok();
+  for (size_t c = 0; c < columns_ + wide_; ++c) {
+    CUDA_TRY(cudaMemcpyAsync(low(c), from.low(c), rows * 8, cudaMemcpyDeviceToDevice, stream));
+  }
+  for (size_t c = 0; c < columns_; ++c) {
+    CUDA_TRY(cudaMemcpyAsync(null(c), from.null(c), rows, cudaMemcpyDeviceToDevice, stream));
+  }
+  return Status::Ok();
+}
+
+void DeviceJoins::Resize(size_t joins) {
+  tables_.resize(joins);
+  shapes_.resize(joins);
+  key_ranges_.resize(joins);
+}
+
+Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts) {
+  const size_t n = contexts.size();
+  TESSERA_TRY(gpu_.build_states.Reserve(n * sizeof(BuildState)));
+  TESSERA_TRY(gpu_.host_build_states.Reserve(n * sizeof(BuildState)));
+  BuildState* states = gpu_.host_build_states.As<BuildState>();
+  BuildState* device_states = gpu_.build_states.As<BuildState>();
+  for (size_t i = 0; i < n; ++i) {
+    memset(&states[i].control, 0, sizeof(Control));
+    for (ColumnSummary& s : states[i].columns) s = ColumnSummary();
+  }
+  CUDA_TRY(cudaMemcpyAsync(device_states, states, n * sizeof(BuildState), cudaMemcpyHostToDevice, gpu_.stream));
+  CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
+  std::vector<std::unique_ptr<SectionRun>> runs;
+  for (size_t i = 0; i < n; ++i) {
+    runs.push_back(std::make_unique<SectionRun>(&gpu_, contexts[i], *this, static_cast<int>(i)));
+    TESSERA_TRY(runs[i]->StartBuild());
+    const JoinRows& rows = *runs[i]->build_rows();
+    const size_t columns = contexts[i].program->sections[static_cast<size_t>(contexts[i].section)].columns.size();
+    const uint32_t summaries = static_cast<uint32_t>(std::min<size_t>(columns, kMaxSummaries));
+    if (summaries > 0) {
+      CUDA_TRY(StartSummarize(reinterpret_cast<const int64_t*>(rows.low(0)), rows.null(0), rows.capacity(),
+                              &device_states[i].control, device_states[i].columns, summaries, gpu_.stream));
+    }
+  }
+  CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
+  CUDA_TRY(cudaMemcpyAsync(states, device_states, n * sizeof(BuildState), cudaMemcpyDeviceToHost, gpu_.stream));
+  CUDA_TRY(cudaEventRecord(gpu_.done, gpu_.stream));
+  TESSERA_TRY(gpu_.Wait(&device_states[n - 1].control, contexts[0].cancel));
+  float milliseconds = 0;
+  CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu_.begin, gpu_.end));
+  uint64_t rows_in = 0;
+  for (const vm::SectionContext& c : contexts) rows_in += c.statistics->rows_in;
+  for (size_t i = 0; i < n; ++i) {
+    const vm::SectionContext& c = contexts[i];
+    TESSERA_TRY(runs[i]->FinishBuild());
+    JoinRows* rows = runs[i]->build_rows();
+    c.statistics->rows_out = rows->rows();
+    // They ran as one: each gets its part by the rows that it read.
+    c.statistics->kernel_milliseconds =
+        static_cast<double>(milliseconds) * static_cast<double>(c.statistics->rows_in + 1) /
+        static_cast<double>(rows_in + n);
+    const int join = c.program->sections[static_cast<size_t>(c.section)].join;
+    TESSERA_TRY(Make(*c.program, join, rows, states[i].columns, c.table->rows, runs[i]->SourceKeys()));
+  }
+  return Status::Ok();
+}
+
+Status DeviceJoins::Put(const vm::Program& program, int join, const vm::RowSet& from, uint64_t source_rows) {
+  const vm::Section& builder =
+      program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(join)].section)];
+  JoinRows rows;
+  TESSERA_TRY(rows.Allocate(&gpu_, builder.columns, std::max<uint64_t>(from.rows, 1)));
+  rows.set_rows(from.rows);
+  ColumnSummary summaries[kMaxSummaries];
+  size_t wide = 0;
+  for (size_t c = 0; c < builder.columns.size() && from.rows > 0; ++c) {
+    const vm::RowColumn& column = from.columns[c];
+    // (Pageable memory: the copies are done when the calls return.)
+    CUDA_TRY(cudaMemcpyAsync(rows.low(c), column.low.data(), from.rows * 8, cudaMemcpyHostToDevice, gpu_.stream));
+    if (IsWide(column.type)) {
+      CUDA_TRY(
+          cudaMemcpyAsync(rows.high(wide++), column.high.data(), from.rows * 8, cudaMemcpyHostToDevice, gpu_.stream));
+    }
+    if (column.null.empty()) {
+      CUDA_TRY(cudaMemsetAsync(rows.null(c), 0, from.rows, gpu_.stream));
+    } else {
+      CUDA_TRY(cudaMemcpyAsync(rows.null(c), column.null.data(), from.rows, cudaMemcpyHostToDevice, gpu_.stream));
+    }
+    if (c >= kMaxSummaries) continue;
+    for (size_t i = 0; i < from.rows; ++i) {
+      if (!column.null.empty() && column.null[i] != 0) {
+        ++summaries[c].nulls;
+        continue;
+      }
+      summaries[c].low = std::min(summaries[c].low, column.low[i]);
+      summaries[c].high = std::max(summaries[c].high, column.low[i]);
+    }
+  }
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  return Make(program, join, &rows, summaries, source_rows, {});
+}
+
+Status DeviceJoins::Make(const vm::Program& program, int join, JoinRows* rows, const ColumnSummary* summaries,
+                         uint64_t source_rows, const vm::KeyRange& source_keys) {
+  const vm::JoinTable& info = program.joins[static_cast<size_t>(join)];
+  const vm::Section& builder = program.sections[static_cast<size_t>(info.section)];
+  auto table = std::make_unique<Table>();
+  swap(table->rows, *rows);
+  TESSERA_TRY(Fill(table.get(), builder, info.unique, summaries));
+  JoinShape& shape = table->shape;
+  const double n = static_cast<double>(table->rows.rows());
+  shape.share = std::clamp(n / static_cast<double>(std::max<uint64_t>(source_rows, 1)), 1e-9, 1.0);
+  shape.range_share = 1;
+  if (builder.keys == 1 && IsWide(builder.columns[0]) == false) {
+    const StorageClass storage = builder.columns[0].storage();
+    if (storage == StorageClass::kInt) {
+      key_ranges_[static_cast<size_t>(join)] = {true, n > 0 ? summaries[0].low : 0, n > 0 ? summaries[0].high : -1};
+    }
+    if (source_keys.known && n > 0) {
+      // How much denser the keys lie in their range than those of the whole table do in theirs.
+      const double range = static_cast<double>(summaries[0].high) - static_cast<double>(summaries[0].low) + 1;
+      const double all = static_cast<double>(source_keys.high) - static_cast<double>(source_keys.low) + 1;
+      const double denser = n / range / (static_cast<double>(source_rows) / all);
+      shape.range_share = std::clamp(shape.share / std::max(denser, 1e-9), shape.share, 1.0);
+    }
+  }
+  tables_[static_cast<size_t>(join)] = std::move(table);
+  shapes_[static_cast<size_t>(join)] = &tables_[static_cast<size_t>(join)]->shape;
+  return Status::Ok();
+}
+
+Status DeviceJoins::Fill(Table* table, const vm::Section& builder, bool unique, const ColumnSummary* summaries) {
+  JoinShape& shape = table->shape;
+  JoinRecord& record = shape.record;
+  const JoinRows& rows = table->rows;
+  const uint64_t n = rows.rows();
+  const size_t keys = static_cast<size_t>(builder.keys), payload = builder.columns.size() - keys;
+  JoinBuild build;
+  build.rows = static_cast<uint32_t>(n);
+  build.keys = static_cast<uint32_t>(keys);
+  record.rows = build.rows;
+  record.keys = static_cast<uint8_t>(keys);
+
+  // Payload: bit fields of the value if they fit and no row has several matches, else the rows themselves.
+  size_t wide = 0;
+  uint32_t bits = 0;
+  bool fits = unique && keys > 0 && payload <= kMaxPackedPayload && builder.columns.size() <= kMaxSummaries;
+  for (size_t c = 0; c < keys + payload; ++c) {
+    PayloadShape p;
+    p.wide = IsWide(builder.columns[c]);
+    if (c < keys) continue;
+    p.column = reinterpret_cast<uint64_t>(rows.low(c));
+    p.nulls = reinterpret_cast<uint64_t>(rows.null(c));
+    p.nullable = true;
+    if (p.wide) p.column_high = reinterpret_cast<uint64_t>(rows.high(wide++));
+    if (c < kMaxSummaries && !p.wide) {
+      p.nullable = summaries[c].nulls != 0;
+      p.low = n > summaries[c].nulls ? summaries[c].low : 0;
+      p.high = n > summaries[c].nulls ? summaries[c].high : -1;
+      if (!p.nullable) p.nulls = 0;
+    }
+    fits = fits && !p.wide;
+    if (fits) {
+      // Values count from 1 in the first field, so that the whole is never 0; a NULL comes before them.
+      const uint64_t first = (c == keys ? 1 : 0) + (p.nullable ? 1 : 0);
+      const uint64_t span = static_cast<uint64_t>(p.high) - static_cast<uint64_t>(p.low);
+      const uint64_t most = (p.low > p.high ? 0 : span) + first;
+      const uint32_t width = static_cast<uint32_t>(std::bit_width(most));
+      fits = (p.low > p.high || span < kMostPlaces) && bits + width <= 32;
+      if (fits) {
+        p.shift = bits;
+        p.mask = static_cast<uint32_t>((uint64_t{1} << width) - 1);
+        p.base = static_cast<int64_t>(static_cast<uint64_t>(p.low) - first);
+        p.null_field = p.nullable ? (c == keys ? 1 : 0) : -1;
+        bits += width;
+        // A field of no bits lies nowhere.
+        if (width == 0) p.shift = 0;
+      }
+    }
+    shape.payload.push_back(p);
+  }
+  shape.packed = fits;
+  record.rows_in_values = !fits;
+  if (keys == 0) {
+    record.lookup = JoinLookup::kCross;
+    return Status::Ok();
+  }
+
+  // Keys make one number.
+  uint64_t places = 1;
+  for (size_t k = 0; k < keys; ++k) {
+    const int64_t low = n > 0 ? summaries[k].low : 0, high = n > 0 ? summaries[k].high : 0;
+    const uint64_t span = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+    build.key[k] = reinterpret_cast<const int64_t*>(rows.low(k));
+    build.low[k] = record.low[k] = low;
+    record.span[k] = span;
+    build.stride[k] = record.stride[k] = places;
+    uint64_t product;
+    if (k == 0 && keys == 1) {
+      record.last = span;
+    } else if (span == UINT64_MAX || __builtin_mul_overflow(places, span + 1, &product)) {
+      return Unsupported("keys of a join that together need more than 64 bits run on the host only", -1,
+                         "Use --device auto or host.");
+    } else {
+      places = product;
+      record.last = places - 1;
+    }
+  }
+  if (!unique) {
+    TESSERA_TRY(table->next.Allocate(&gpu_, n * 4));
+    record.next = build.next = table->next.As<uint32_t>();
+  }
+  build.packed = shape.packed;
+  build.payload = static_cast<uint32_t>(payload);
+  for (size_t p = 0; p < payload && fits; ++p) {
+    const PayloadShape& s = shape.payload[p];
+    build.column[p] = reinterpret_cast<const int64_t*>(s.column);
+    build.null[p] = reinterpret_cast<const uint8_t*>(s.nulls);
+    build.base[p] = s.base;
+    build.shift[p] = s.shift;
+    build.null_field[p] = static_cast<uint32_t>(s.null_field);
+  }
+
+  const bool nothing = unique && payload == 0;
+  const uint64_t width = !fits ? 4 : bits <= 8 ? 1 : bits <= 16 ? 2 : 4;
+  const bool few = record.last < kMostPlaces;
+  const uint64_t bits_bytes = few ? RoundUp(record.last / 8 + 1, 16) : UINT64_MAX;
+  const uint64_t value_bytes = few ? (record.last + 1) * width : UINT64_MAX;
+  const uint64_t most = std::max(kDirectBytes, n * kDirectBytesPerRow);
+  bool with_bits = false;
+  if (few && nothing && bits_bytes <= most) {
+    record.lookup = JoinLookup::kBits;
+    with_bits = true;
+  } else if (few && value_bytes <= most) {
+    record.lookup = JoinLookup::kDirect;
+    record.width = static_cast<uint8_t>(width);
+    with_bits = bits_bytes <= kSharedBitsBytes || (value_bytes > kSparseBytes && n < record.last / 2);
+    TESSERA_TRY(table->values.Allocate(&gpu_, value_bytes));
+    CUDA_TRY(cudaMemsetAsync(table->values.As<void>(), 0, value_bytes, gpu_.stream));
+  } else {
+    const uint64_t slots = std::bit_ceil(std::max<uint64_t>(2 * n, 32));
+    if (slots > uint64_t{1} << 31) return {ErrorCode::kResource, "a join table has more rows than a GPU's hash table"};
+    const bool narrow = record.last <= UINT32_MAX;
+    record.lookup = narrow ? JoinLookup::kHash32 : JoinLookup::kHash64;
+    record.slot_mask = static_cast<uint32_t>(slots - 1);
+    record.slot_shift = static_cast<uint32_t>((narrow ? 32 : 64) - std::countr_zero(slots));
+    TESSERA_TRY(table->values.Allocate(&gpu_, slots * (narrow ? 8 : 16)));
+    CUDA_TRY(cudaMemsetAsync(table->values.As<void>(), 0, slots * (narrow ? 8 : 16), gpu_.stream));
+  }
+  if (with_bits) {
+    TESSERA_TRY(table->bits.Allocate(&gpu_, bits_bytes));
+    CUDA_TRY(cudaMemsetAsync(table->bits.As<void>(), 0, bits_bytes, gpu_.stream));
+    record.bits = build.bits = table->bits.As<uint32_t>();
+    record.bits_bytes = static_cast<uint32_t>(std::min<uint64_t>(bits_bytes, UINT32_MAX / 16 * 16));
+  }
+  record.values = build.values = table->values.As<void>();
+  build.lookup = record.lookup;
+  build.width = record.width;
+  build.slot_shift = record.slot_shift;
+  build.slot_mask = record.slot_mask;
+  CUDA_TRY(StartBuildTable(build, gpu_.stream));
+  // Nobody reads the rows of a table whose values hold all there is.
+  if (fits) {
+    JoinRows none;
+    none.set_rows(n);
+    swap(none, table->rows);
+  }
+  return Status::Ok();
+}
+
+}  // namespace tessera::kernels

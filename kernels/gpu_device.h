@@ -1,0 +1,103 @@
+// A GPU as the runs of sections see it: streams, cached columns, buffers that are kept from run to run. Private to kernels/.
+//
+// Start at: GpuDevice. One run at a time, under `mutex`.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "kernels/column_cache.h"
+#include "kernels/device.h"
+#include "kernels/join_kernels.h"
+#include "kernels/kernels.h"
+#include "kernels/lower.h"
+#include "kernels/machine.h"
+
+namespace tessera::kernels {
+
+/// Small things that travel to the device together: one copy instead of a dozen.
+class Arena {
+ public:
+  void Clear() { bytes_ = 0; }
+  /// Room for `bytes`; returns its offset.
+  size_t Add(size_t bytes) {
+    const size_t offset = bytes_;
+    bytes_ += (bytes + 127) / 128 * 128;
+    return offset;
+  }
+  /// Memory for what was added. REQUIRES: no copy from here is under way.
+  Status Allocate() {
+    TESSERA_TRY(host_.Reserve(bytes_));
+    TESSERA_TRY(device_.Reserve(bytes_));
+    memset(host_.As<uint8_t>(), 0, bytes_);
+    return Status::Ok();
+  }
+  uint8_t* Host(size_t offset) const { return host_.As<uint8_t>() + offset; }
+  template <class T>
+  T* Device(size_t offset) const {
+    return reinterpret_cast<T*>(device_.As<uint8_t>() + offset);
+  }
+  Status Send(cudaStream_t stream) {
+    CUDA_TRY(cudaMemcpyAsync(device_.As<uint8_t>(), host_.As<uint8_t>(), bytes_, cudaMemcpyHostToDevice, stream));
+    return Status::Ok();
+  }
+
+ private:
+  size_t bytes_ = 0;
+  PinnedBuffer host_;
+  DeviceBuffer device_;
+};
+
+/// What a join table's build and the host tell each other: its launches' counters, and what is known of its columns.
+struct BuildState {
+  Control control;
+  ColumnSummary columns[kMaxSummaries];
+};
+
+class GpuDevice {
+ public:
+  GpuDevice(int ordinal, const GpuOptions& options, GpuInfo device_info, const DeviceLimits& device_limits)
+      : info(std::move(device_info)), limits(device_limits), ordinal_(ordinal), options_(options) {}
+  ~GpuDevice();
+  GpuDevice(const GpuDevice&) = delete;
+  GpuDevice& operator=(const GpuDevice&) = delete;
+
+  bool is_open() const { return open_; }
+  /// Makes the device current; the first time also the context and what every run needs. REQUIRES: `mutex` is held, as for
+  /// all below.
+  Status Open();
+  /// Ends the launch that is under way, if there is one. The word lies in device memory: some 400 blocks that ask for
+  /// one in host memory before each tile would load the link.
+  Status TellToStop(Control* control);
+  /// Waits for `done`; on a wish to cancel, tells the launch with this control to stop. Returns kCancelled then.
+  Status Wait(Control* control, const std::atomic<bool>* cancel);
+  /// Room in `buffer`, at the expense of cached columns if need be.
+  Status ReserveEvicting(DeviceBuffer* buffer, size_t bytes);
+  /// Two of them for each run, so that one is filled while a launch reads the other.
+  Arena& arena(size_t number);
+
+  const GpuInfo info;
+  const DeviceLimits limits;
+  mutable std::mutex mutex;
+  cudaStream_t stream = nullptr;
+  cudaEvent_t begin = nullptr, end = nullptr, done = nullptr;
+  ColumnCache cache;
+  DeviceBuffer control, cursors, partials, scratch;
+  DeviceBuffer group_slots, group_records, group_states;
+  DeviceBuffer output, build_states;
+  PinnedBuffer host_control, host_partials, host_rows, host_build_states;
+
+ private:
+  const int ordinal_;
+  const GpuOptions options_;
+  bool open_ = false;
+  cudaStream_t cancel_stream_ = nullptr;
+  std::vector<std::unique_ptr<Arena>> arenas_;
+  PinnedBuffer one_;
+};
+
+}  // namespace tessera::kernels

@@ -1,0 +1,141 @@
+// Making join tables: ranges of the rows' columns, then every row into its place.
+
+#include <algorithm>
+
+#include "kernels/group_table.cuh"
+#include "kernels/join_kernels.h"
+#include "kernels/row_vectors.cuh"
+
+namespace tessera::kernels {
+namespace {
+
+constexpr uint32_t kBlock = 256;
+constexpr uint32_t kMostBlocks = 2048;
+
+uint32_t Blocks(uint64_t items) {
+  return static_cast<uint32_t>(std::clamp<uint64_t>((items + kBlock - 1) / kBlock, 1, kMostBlocks));
+}
+
+/// Grid: (parts of the rows, columns).
+__global__ void Summarize(const int64_t* low, const uint8_t* null, uint64_t capacity, const Control* control,
+                          ColumnSummary* summaries) {
+  const uint64_t rows = control->rows < capacity ? control->rows : capacity;
+  const uint64_t column = blockIdx.y * capacity;
+  long long least = INT64_MAX, greatest = INT64_MIN;
+  uint32_t nulls = 0;
+  for (uint64_t i = blockIdx.x * kBlock + threadIdx.x; i < rows; i += uint64_t{gridDim.x} * kBlock) {
+    if (null[column + i] != 0) {
+      ++nulls;
+      continue;
+    }
+    const long long v = low[column + i];
+    least = min(least, v);
+    greatest = max(greatest, v);
+  }
+  nulls = __reduce_add_sync(kAllLanes, nulls);
+  for (int d = 16; d > 0; d >>= 1) {
+    least = min(least, __shfl_xor_sync(kAllLanes, least, d));
+    greatest = max(greatest, __shfl_xor_sync(kAllLanes, greatest, d));
+  }
+  if ((threadIdx.x & 31) != 0) return;
+  ColumnSummary& s = summaries[blockIdx.y];
+  if (least <= greatest) {
+    atomicMin(reinterpret_cast<long long*>(&s.low), least);
+    atomicMax(reinterpret_cast<long long*>(&s.high), greatest);
+  }
+  if (nulls != 0) atomicAdd(&s.nulls, static_cast<unsigned long long>(nulls));
+}
+
+/// Puts a value into the open-addressing table, or the row into the chain that is there. A slot's last word is 0 (free), 1
+/// (its key is being written) or 2; nobody waits inside a claim.
+__device__ __forceinline__ uint32_t InsertWide(const JoinBuild& b, uint64_t key, uint32_t value) {
+  uint4* slots = static_cast<uint4*>(b.values);
+  for (uint32_t at = JoinSlot64(key, b.slot_shift);; at = (at + 1) & b.slot_mask) {
+    uint32_t* words = reinterpret_cast<uint32_t*>(slots + at);
+    uint32_t state = atomicCAS(words + 3, 0u, 1u);
+    if (state == 0) {
+      words[0] = static_cast<uint32_t>(key);
+      words[1] = static_cast<uint32_t>(key >> 32);
+      const uint32_t before = atomicExch(words + 2, value);
+      __threadfence();
+      atomicExch(words + 3, 2u);
+      return before;
+    }
+    if (b.next == nullptr) continue;  // a key of its own
+    while (state == 1) state = atomicAdd(words + 3, 0u);
+    __threadfence();
+    const volatile uint32_t* read = words;
+    if (read[0] == static_cast<uint32_t>(key) && read[1] == static_cast<uint32_t>(key >> 32))
+      return atomicExch(words + 2, value);
+  }
+}
+
+__device__ __forceinline__ uint32_t InsertNarrow(const JoinBuild& b, uint32_t key, uint32_t value) {
+  unsigned long long* slots = static_cast<unsigned long long*>(b.values);
+  const unsigned long long mine = static_cast<unsigned long long>(value) << 32 | key;
+  for (uint32_t at = JoinSlot32(key, b.slot_shift);; at = (at + 1) & b.slot_mask) {
+    const unsigned long long there = atomicCAS(slots + at, 0ull, mine);
+    if (there == 0) return 0;
+    if (b.next != nullptr && static_cast<uint32_t>(there) == key)
+      return atomicExch(reinterpret_cast<uint32_t*>(slots + at) + 1, value);
+  }
+}
+
+__global__ void BuildTable(const __grid_constant__ JoinBuild b) {
+  for (uint64_t i = blockIdx.x * kBlock + threadIdx.x; i < b.rows; i += uint64_t{gridDim.x} * kBlock) {
+    const uint32_t row = static_cast<uint32_t>(i);
+    uint64_t number = 0;
+    for (uint32_t k = 0; k < b.keys; ++k) number += static_cast<uint64_t>(b.key[k][row] - b.low[k]) * b.stride[k];
+    uint32_t value = row + 1;
+    if (b.packed) {
+      value = b.payload == 0 ? 1 : 0;
+      for (uint32_t p = 0; p < b.payload; ++p) {
+        const bool is_null = b.null[p] != nullptr && b.null[p][row] != 0;
+        const uint32_t field = is_null ? b.null_field[p] : static_cast<uint32_t>(b.column[p][row] - b.base[p]);
+        value |= field << b.shift[p];
+      }
+    }
+    if (b.bits != nullptr) atomicOr(b.bits + (number >> 5), 1u << (number & 31));
+    uint32_t before = 0;
+    switch (b.lookup) {
+      case JoinLookup::kDirect:
+        if (b.width == 1) {
+          static_cast<uint8_t*>(b.values)[number] = static_cast<uint8_t>(value);
+        } else if (b.width == 2) {
+          static_cast<uint16_t*>(b.values)[number] = static_cast<uint16_t>(value);
+        } else if (b.next == nullptr) {
+          static_cast<uint32_t*>(b.values)[number] = value;
+        } else {
+          before = atomicExch(static_cast<uint32_t*>(b.values) + number, value);
+        }
+        break;
+      case JoinLookup::kHash32:
+        before = InsertNarrow(b, static_cast<uint32_t>(number), value);
+        break;
+      case JoinLookup::kHash64:
+        before = InsertWide(b, number, value);
+        break;
+      default:
+        break;
+    }
+    if (b.next != nullptr) b.next[row] = before;
+  }
+}
+
+}  // namespace
+
+cudaError_t StartSummarize(const int64_t* low, const uint8_t* null, uint64_t capacity, const Control* control,
+                           ColumnSummary* summaries, uint32_t columns, cudaStream_t stream) {
+  // Four rows a thread where there are many.
+  Summarize<<<dim3(Blocks(std::max<uint64_t>(capacity / 4, 1)), columns), kBlock, 0, stream>>>(low, null, capacity,
+                                                                                            control, summaries);
+  return cudaGetLastError();
+}
+
+cudaError_t StartBuildTable(const JoinBuild& build, cudaStream_t stream) {
+  if (build.rows == 0) return cudaSuccess;
+  BuildTable<<<Blocks(build.rows), kBlock, 0, stream>>>(build);
+  return cudaGetLastError();
+}
+
+}  // namespace tessera::kernels

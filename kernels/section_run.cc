@@ -1,0 +1,730 @@
+#include "kernels/section_run.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <unordered_map>
+
+#include "kernels/vm_kernel.h"
+#include "vm/lane_error.h"
+#include "vm/meaning.h"
+
+namespace tessera::kernels {
+namespace {
+
+/// A launch takes tablets until this much had to be copied for them, so that the next copies run beside it.
+constexpr uint64_t kCopiedPerLaunch = uint64_t{256} << 20;
+/// Rows of one launch: counters of blocks have 32 bits, and so do the halves of sums.
+constexpr uint64_t kRowsPerLaunch = uint64_t{1} << 31;
+constexpr uint32_t kFirstGroups = 1 << 15;
+constexpr uint32_t kMaxGroups = 0xF0000000u;
+constexpr uint64_t kFirstBuildRows = 1 << 20;
+constexpr uint64_t kGroupsPerCopy = 1 << 17;
+constexpr uint64_t kOutputBytes = uint64_t{32} << 20;
+
+using vm::Opcode;
+using vm::Section;
+
+/// A build of up to so many rows takes room for all of them and runs without being waited for.
+constexpr uint64_t kDeferredBuildRows = 1 << 26;
+
+Status Cancelled() { return {ErrorCode::kCancelled, "canceling statement due to user request"}; }
+
+/// Calls f.template operator()<meaning::Op>() for an aggregate of shape Fold.
+template <class F>
+void WithFold(Opcode op, F f) {
+  namespace m = vm::meaning;
+  switch (op) {
+    case Opcode::SumI:
+      return f.template operator()<m::SumI>();
+    case Opcode::SumF:
+      return f.template operator()<m::SumF>();
+    case Opcode::SumW:
+      return f.template operator()<m::SumW>();
+    case Opcode::MinI:
+      return f.template operator()<m::MinI>();
+    case Opcode::MaxI:
+      return f.template operator()<m::MaxI>();
+    case Opcode::MinF:
+      return f.template operator()<m::MinF>();
+    case Opcode::MaxF:
+      return f.template operator()<m::MaxF>();
+    case Opcode::MinW:
+      return f.template operator()<m::MinW>();
+    case Opcode::MaxW:
+      return f.template operator()<m::MaxW>();
+    default:
+      break;
+  }
+}
+
+bool IsCount(Opcode op) { return op == Opcode::CountRows || op == Opcode::Count || op == Opcode::CountW; }
+bool IsWide(const SqlType& t) { return t.storage() == StorageClass::kWide; }
+
+}  // namespace
+
+SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, const DeviceJoins& joins, int build)
+    : gpu_(*gpu),
+      context_(context),
+      joins_(joins),
+      build_(build),
+      section_(context.program->sections[static_cast<size_t>(context.section)]),
+      keys_(section_.sink == Section::Sink::kGroups ? static_cast<uint32_t>(section_.keys) : 0),
+      lowered_(LowerProgram(*context.program, context.section, context.strings)) {
+  for (const SqlType& t : section_.columns) result_.columns.push_back({t, {}, {}, {}});
+  if (section_.sink == Section::Sink::kRows && section_.order.empty() && section_.limit >= 0) {
+    enough_ = static_cast<uint64_t>(section_.limit) + static_cast<uint64_t>(section_.offset);
+  }
+  totals_.resize(lowered_.folds.size());
+  for (size_t k = 0; k < totals_.size(); ++k) totals_[k] = {lowered_.folds[k].low, lowered_.folds[k].high, 0, 0};
+}
+
+SectionRun::~SectionRun() {
+  for (Batch& b : batches_) gpu_.cache.Unpin(&b.pinned);
+}
+
+Status SectionRun::AllTablets() {
+  const TableInfo& table = *context_.table;
+  vm::SectionStatistics& stats = *context_.statistics;
+  stats.tablets = table.tablets.size();
+  TESSERA_TRY(PrepareSink());
+  bool under_way = false;  // the other batch has been launched
+  size_t number = 0, next = 0;
+  while (next < table.tablets.size() && !enough_reached_) {
+    Batch& batch = batches_[number % 2];
+    TESSERA_TRY(Collect(&batch, &next));
+    if (!batch.tablets.empty()) {
+      TESSERA_TRY(Prepare(&batch, static_cast<int>(number % 2)));
+    }
+    if (under_way) TESSERA_TRY(Finish(&batches_[(number + 1) % 2]));
+    under_way = !batch.tablets.empty() && !enough_reached_;
+    if (under_way) {
+      TESSERA_TRY(Start(&batch));
+      ++number;
+    }
+  }
+  if (under_way) TESSERA_TRY(Finish(&batches_[(number + 1) % 2]));
+  return Status::Ok();
+}
+
+tessera::Result<vm::RowSet> SectionRun::Result() {
+  if (section_.sink == Section::Sink::kRows) {
+    TESSERA_TRY(DrainRows());
+  } else if (keys_ > 0) {
+    TESSERA_TRY(FetchGroups());
+  } else {
+    TESSERA_TRY(FinishTotals());
+  }
+  return std::move(result_);
+}
+
+Status SectionRun::Collect(Batch* batch, size_t* next) {
+  const TableInfo& table = *context_.table;
+  vm::SectionStatistics& stats = *context_.statistics;
+  batch->numbers.clear();
+  batch->tablets.clear();
+  batch->addresses.clear();
+  uint64_t copied = 0, bytes = 0, rows = 0;
+  while (*next < table.tablets.size() && copied < kCopiedPerLaunch) {
+    if (IsCancelled()) return Cancelled();
+    const std::shared_ptr<const Tablet>& tablet = table.tablets[*next];
+    if (rows + tablet->rows() > kRowsPerLaunch) break;
+    TESSERA_ASSIGN(vm::BoundTablet bound,
+                   vm::BindTablet(*context_.program, context_.section, *tablet, context_.strings, joins_.key_ranges(),
+                                  batch->tablets.empty() ? nullptr : &batch->tablets.back()));
+    if (bound.skip) {
+      ++stats.tablets_skipped;
+      ++*next;
+      continue;
+    }
+    // Two launches may hold pieces at once: half of the budget for each.
+    const uint64_t size = DeviceBytes(bound);
+    if (!batch->tablets.empty() && bytes + size > gpu_.cache.budget() / 2) break;
+    bytes += size;
+    rows += bound.rows;
+    NoteKeys(bound);
+    batch->tablets.push_back(std::move(bound));
+    batch->numbers.push_back(*next);
+    TESSERA_TRY(Upload(batch, batch->tablets.size() - 1, &copied));
+    stats.rows_in += batch->tablets.back().rows;
+    stats.bytes_read += batch->tablets.back().encoded_bytes;
+    ++*next;
+  }
+  stats.bytes_transferred += copied;
+  return Status::Ok();
+}
+
+void SectionRun::NoteKeys(const vm::BoundTablet& bound) {
+  if (!IsBuild() || lowered_.first_build_key < 0) return;
+  const Chunk& chunk = *bound.chunks[static_cast<size_t>(lowered_.first_build_key)];
+  if (chunk.type.id == TypeId::kText || chunk.min > chunk.max || chunk.min < INT64_MIN || chunk.max > INT64_MAX) return;
+  const int64_t low = static_cast<int64_t>(chunk.min), high = static_cast<int64_t>(chunk.max);
+  source_keys_ = {true, source_keys_.known ? std::min(source_keys_.low, low) : low,
+                  source_keys_.known ? std::max(source_keys_.high, high) : high};
+}
+
+SectionRun::Needs SectionRun::NeedsOf(const vm::BoundTablet& bound, size_t slot) const {
+  Needs needs;
+  const vm::BoundSlot& b = bound.slots[slot];
+  if (lowered_.slot_values[slot] && !b.all_null) {
+    needs.codes = b.width != 0;
+    needs.nulls = b.null_bytes != nullptr;
+  }
+  for (const vm::BoundPredicate& p : bound.predicates) {
+    if (static_cast<size_t>(p.slot) != slot) continue;
+    using Kind = vm::BoundPredicate::Kind;
+    needs.codes |= p.kind == Kind::kRange || (p.kind == Kind::kSet && !p.by_row);
+    needs.nulls |= p.kind == Kind::kNulls;
+  }
+  return needs;
+}
+
+uint64_t SectionRun::DeviceBytes(const vm::BoundTablet& bound) const {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < bound.slots.size(); ++i) {
+    const Needs needs = NeedsOf(bound, i);
+    if (needs.codes) bytes += bound.chunks[i]->codes_bytes;
+    if (needs.nulls) bytes += bound.chunks[i]->rows;
+  }
+  return bytes;
+}
+
+Status SectionRun::Upload(Batch* batch, size_t at, uint64_t* copied) {
+  const std::shared_ptr<const Tablet>& tablet = context_.table->tablets[batch->numbers[at]];
+  const vm::BoundTablet& bound = batch->tablets[at];
+  TabletAddresses a;
+  a.codes.resize(bound.slots.size());
+  a.nulls.resize(bound.slots.size());
+  a.maps.resize(bound.slots.size());
+  a.map_nulls.resize(bound.slots.size());
+  a.sets.resize(bound.predicates.size());
+  for (size_t i = 0; i < bound.slots.size(); ++i) {
+    const Needs needs = NeedsOf(bound, i);
+    const int column = section_.slots[i].column;
+    const Chunk& chunk = *bound.chunks[i];
+    if (needs.codes) {
+      TESSERA_ASSIGN(a.codes[i], gpu_.cache.Fetch(tablet, column, ColumnCache::Stream::kCodes, chunk.codes,
+                                                   chunk.codes_bytes, &batch->pinned, copied));
+    }
+    if (needs.nulls) {
+      TESSERA_ASSIGN(a.nulls[i], gpu_.cache.Fetch(tablet, column, ColumnCache::Stream::kNulls, chunk.null_bytes,
+                                                   chunk.rows, &batch->pinned, copied));
+    }
+  }
+  batch->addresses.push_back(std::move(a));
+  return Status::Ok();
+}
+
+Status SectionRun::Prepare(Batch* batch, int arena_number) {
+  std::vector<const vm::BoundTablet*> tablets;
+  for (const vm::BoundTablet& t : batch->tablets) tablets.push_back(&t);
+  TESSERA_ASSIGN(batch->plan, PlanLaunch(section_, lowered_, tablets, joins_.shapes(), gpu_.limits));
+  const LaunchPlan& plan = batch->plan;
+  Launch& launch = batch->launch;
+  launch = Launch();
+  Arena& arena = gpu_.arena(static_cast<size_t>(2 * (build_ + 1) + arena_number));
+  arena.Clear();
+  const size_t n = tablets.size();
+  const size_t code = arena.Add(plan.code.size() * sizeof(DeviceInstruction));
+  const size_t folds = arena.Add(plan.folds.size() * sizeof(DeviceInstruction));
+  const size_t staged = arena.Add(plan.staged.size() * sizeof(StagedSlot));
+  const size_t records = arena.Add(n * plan.record_bytes);
+  const size_t first_tile = arena.Add(n * sizeof(uint32_t));
+  const size_t rows = arena.Add(n * sizeof(uint32_t));
+  const size_t places = arena.Add(lowered_.outputs.size() * sizeof(uint32_t));
+  const size_t highs = arena.Add(lowered_.outputs.size() * sizeof(uint32_t));
+  const size_t initial = arena.Add(lowered_.initial_state.size() * sizeof(uint64_t));
+  const size_t joins = arena.Add(plan.joins.size() * sizeof(JoinRecord));
+  // Maps and sets of each tablet; those that tablets share travel once.
+  struct Piece {
+    size_t bytes, offset;
+  };
+  std::unordered_map<const void*, Piece> pieces;
+  auto add = [&](const void* from, size_t bytes) {
+    auto [piece, is_new] = pieces.try_emplace(from);
+    if (is_new) piece->second = {bytes, arena.Add(bytes)};
+  };
+  for (const vm::BoundTablet& t : batch->tablets) {
+    for (size_t i = 0; i < t.slots.size(); ++i) {
+      if (t.slots[i].map != nullptr) add(t.slots[i].map, t.map_entries[i] * 8);
+      if (t.slots[i].map_null != nullptr) add(t.slots[i].map_null, t.map_entries[i]);
+    }
+    for (size_t i = 0; i < t.predicates.size(); ++i) {
+      if (t.predicates[i].set != nullptr) add(t.predicates[i].set, t.set_bytes[i]);
+    }
+  }
+  TESSERA_TRY(arena.Allocate());
+  memcpy(arena.Host(code), plan.code.data(), plan.code.size() * sizeof(DeviceInstruction));
+  memcpy(arena.Host(folds), plan.folds.data(), plan.folds.size() * sizeof(DeviceInstruction));
+  memcpy(arena.Host(staged), plan.staged.data(), plan.staged.size() * sizeof(StagedSlot));
+  memcpy(arena.Host(initial), lowered_.initial_state.data(), lowered_.initial_state.size() * sizeof(uint64_t));
+  if (!plan.joins.empty()) memcpy(arena.Host(joins), plan.joins.data(), plan.joins.size() * sizeof(JoinRecord));
+  for (const auto& [from, piece] : pieces) memcpy(arena.Host(piece.offset), from, piece.bytes);
+  uint32_t tiles = 0;
+  uint32_t* tile_numbers = reinterpret_cast<uint32_t*>(arena.Host(first_tile));
+  for (size_t t = 0; t < n; ++t) {
+    const vm::BoundTablet& bound = batch->tablets[t];
+    TabletAddresses& a = batch->addresses[t];
+    for (size_t i = 0; i < bound.slots.size(); ++i) {
+      if (bound.slots[i].map != nullptr) a.maps[i] = arena.Device<int64_t>(pieces[bound.slots[i].map].offset);
+      if (bound.slots[i].map_null != nullptr)
+        a.map_nulls[i] = arena.Device<uint8_t>(pieces[bound.slots[i].map_null].offset);
+    }
+    for (size_t i = 0; i < bound.predicates.size(); ++i) {
+      if (bound.predicates[i].set != nullptr) a.sets[i] = arena.Device<uint8_t>(pieces[bound.predicates[i].set].offset);
+    }
+    FillRecord(bound, plan, a, arena.Host(records) + t * plan.record_bytes);
+    tile_numbers[t] = tiles;
+    reinterpret_cast<uint32_t*>(arena.Host(rows))[t] = bound.rows;
+    tiles += (bound.rows + kTileRows - 1) / kTileRows;
+  }
+
+  launch.code = arena.Device<DeviceInstruction>(code);
+  launch.code_length = static_cast<uint32_t>(plan.code.size());
+  launch.slots = static_cast<uint32_t>(section_.slots.size());
+  launch.records = arena.Device<uint8_t>(records);
+  launch.record_bytes = plan.record_bytes;
+  launch.record_staged = plan.record_staged;
+  // Direct groups are there before the launch begins: nothing can run full.
+  launch.two_passes = lowered_.two_passes && !plan.direct;
+  launch.tablets = static_cast<uint32_t>(n);
+  launch.first_tile = arena.Device<uint32_t>(first_tile);
+  launch.tablet_rows = arena.Device<uint32_t>(rows);
+  launch.tiles = tiles;
+  launch.staged_count = static_cast<uint32_t>(plan.staged.size());
+  launch.staged = arena.Device<StagedSlot>(staged);
+  launch.layout = plan.layout;
+  launch.aggregates = static_cast<uint32_t>(plan.folds.size());
+  launch.folds = arena.Device<DeviceInstruction>(folds);
+  launch.joins = static_cast<uint32_t>(plan.joins.size());
+  launch.join_records = arena.Device<JoinRecord>(joins);
+  launch.keys = keys_;
+  launch.private_groups = plan.private_groups;
+  launch.direct = plan.direct;
+  launch.direct_groups = plan.direct_groups;
+  std::copy(std::begin(plan.direct_keys), std::end(plan.direct_keys), launch.direct_keys);
+  for (size_t k = 0; k < lowered_.keys.size(); ++k) launch.key_places[k] = plan.places[lowered_.keys[k]];
+  if (IsBuild()) launch.build_keys = static_cast<uint32_t>(section_.keys);
+  for (uint32_t k = 0; k < launch.build_keys; ++k) launch.key_places[k] = plan.places[k];
+  launch.groups.initial_state = arena.Device<uint64_t>(initial);
+  launch.output.places = arena.Device<uint32_t>(places);
+  launch.output.highs = arena.Device<uint32_t>(highs);
+  uint32_t wide = 0;
+  for (size_t c = 0; c < lowered_.outputs.size(); ++c) {
+    reinterpret_cast<uint32_t*>(arena.Host(places))[c] = plan.places[lowered_.outputs[c]];
+    reinterpret_cast<uint32_t*>(arena.Host(highs))[c] = wide;
+    if (IsWide(section_.columns[c])) ++wide;
+  }
+  int per_multiprocessor = 0;
+  CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, VmKernelFor(plan.variant), kThreads + 32,
+                                                         plan.layout.bytes));
+  if (per_multiprocessor < 1)
+    return {ErrorCode::kInternal, "a block of the VM kernel does not fit on a multiprocessor"};
+  if (getenv("TESSERA_PLAN")) {
+    fprintf(stderr, "plan: variant %d, %d blocks/SM, smem %u, stages %u, stage %u B, groups %u direct %u, staged:", (int)plan.variant, per_multiprocessor, plan.layout.bytes, plan.layout.stages, plan.layout.stage_bytes, plan.private_groups, plan.direct_groups);
+    for (auto& st : plan.staged) fprintf(stderr, " c%u(%u)", st.slot, batch->tablets[0].chunks[st.slot]->width);
+    fprintf(stderr, "\n  code:");
+    for (auto& d : plan.code) { fprintf(stderr, " %s%s", vm::Info((Opcode)d.head.op).name, d.head.op == Op::SkipIfNone && d.head.p1 ? "*" : ""); if (d.head.op == Op::Filter) fprintf(stderr, "(f%u)", d.head.p1); if (d.head.op == Op::Probe) { auto& j = plan.joins[d.head.p1]; fprintf(stderr, "(t%u look %d width %d bits %d shared %d last %lu share %.3f range %.3f)", d.head.p1, (int)j.lookup, j.width, j.bits != nullptr, j.shared_bits != kNowhere, j.last, joins_.shapes()[d.head.p1]->share, joins_.shapes()[d.head.p1]->range_share);} if (d.head.op==Op::Group) fprintf(stderr, "(%d..%u)", (int)plan.direct_keys[d.p3].low, plan.direct_keys[d.p3].stride); }
+    fprintf(stderr, "\n");
+  }
+  batch->blocks = std::min(tiles, static_cast<uint32_t>(per_multiprocessor * gpu_.info.multiprocessors));
+  return arena.Send(gpu_.stream);
+}
+
+Status SectionRun::Start(Batch* batch) {
+  // Sums of halves hold 2^32 rows.
+  uint64_t rows = 0;
+  for (const vm::BoundTablet& t : batch->tablets) rows += t.rows;
+  if (keys_ > 0 && rows_since_normalise_ + rows > uint64_t{1} << 32) {
+    TESSERA_TRY(Normalise());
+    rows_since_normalise_ = 0;
+  }
+  rows_since_normalise_ += rows;
+  // Direct groups enter the table when a block ends: there must be room for all of them.
+  while (batch->plan.direct && groups_.max_groups < uint64_t{groups_used_} + batch->plan.direct_groups)
+    TESSERA_TRY(GrowGroups());
+  TESSERA_TRY(gpu_.ReserveEvicting(&gpu_.scratch, batch->blocks * batch->plan.scratch_bytes));
+  TESSERA_TRY(gpu_.cursors.Reserve(batch->blocks * kWarps * sizeof(uint32_t)));
+  const size_t partials = keys_ == 0 ? batch->blocks * lowered_.folds.size() * sizeof(Partial) : 0;
+  TESSERA_TRY(gpu_.partials.Reserve(partials));
+  TESSERA_TRY(gpu_.host_partials.Reserve(partials));
+  CUDA_TRY(cudaMemsetAsync(gpu_.cursors.As<void>(), 0, batch->blocks * kWarps * sizeof(uint32_t), gpu_.stream));
+  TESSERA_TRY(gpu_.cache.Finish(gpu_.stream));
+  return StartAgain(batch);
+}
+
+Status SectionRun::StartAgain(Batch* batch) {
+  Launch& launch = batch->launch;
+  launch.cursors = gpu_.cursors.As<uint32_t>();
+  launch.control = DeviceControl();
+  launch.scratch = gpu_.scratch.As<uint8_t>();
+  launch.scratch_bytes = batch->plan.scratch_bytes;
+  launch.partials = gpu_.partials.As<Partial>();
+  const uint64_t* initial = launch.groups.initial_state;
+  launch.groups = groups_;
+  launch.groups.initial_state = initial;
+  const bool far = launch.direct && launch.private_groups == 0;
+  if (far) {
+    const uint64_t states = launch.direct_groups * uint64_t{groups_.state_words} * 8;
+    RunBuffer room;
+    TESSERA_TRY(room.Allocate(&gpu_, states + launch.direct_groups));
+    swap(room, direct_groups_);
+    launch.groups.states = direct_groups_.As<uint64_t>();
+    launch.touched = direct_groups_.As<uint8_t>() + states;
+  }
+  launch.output.low = output_.low;
+  launch.output.high = output_.high;
+  launch.output.null = output_.null;
+  launch.output.capacity = output_.capacity;
+  launch.output.columns = output_.columns;
+  launch.enough = enough_ == UINT64_MAX ? ~0ull : enough_ - result_.rows;
+  Control& control = HostControl();
+  memset(&control, 0, sizeof control);
+  control.groups = groups_used_;
+  control.rows = rows_used_;
+  control.rows_valid = UINT64_MAX;
+  CUDA_TRY(cudaMemcpyAsync(DeviceControl(), &control, sizeof control, cudaMemcpyHostToDevice, gpu_.stream));
+  if (!deferred_) CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
+  if (far) CUDA_TRY(StartClearDirectGroups(launch, gpu_.stream));
+  void* arguments[] = {&launch};
+  CUDA_TRY(cudaLaunchKernel(VmKernelFor(batch->plan.variant), dim3(batch->blocks), dim3(kThreads + 32), arguments,
+                            batch->plan.layout.bytes, gpu_.stream));
+  if (far) {
+    GroupTable table = groups_;
+    table.initial_state = initial;
+    CUDA_TRY(StartEnterDirectGroups(launch, table, gpu_.stream));
+  }
+  if (deferred_) return Status::Ok();
+  CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
+  CUDA_TRY(cudaMemcpyAsync(&control, DeviceControl(), sizeof control, cudaMemcpyDeviceToHost, gpu_.stream));
+  if (keys_ == 0 && !lowered_.folds.empty()) {
+    CUDA_TRY(cudaMemcpyAsync(gpu_.host_partials.As<void>(), gpu_.partials.As<void>(),
+                             batch->blocks * lowered_.folds.size() * sizeof(Partial), cudaMemcpyDeviceToHost,
+                             gpu_.stream));
+  }
+  CUDA_TRY(cudaEventRecord(gpu_.done, gpu_.stream));
+  return Status::Ok();
+}
+
+Status SectionRun::Wait() {
+  Status status = gpu_.Wait(DeviceControl(), context_.cancel);
+  if (!status.ok()) return status;
+  float milliseconds = 0;
+  CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu_.begin, gpu_.end));
+  context_.statistics->kernel_milliseconds += static_cast<double>(milliseconds);
+  return Status::Ok();
+}
+
+Status SectionRun::Finish(Batch* batch) {
+  for (;;) {
+    TESSERA_TRY(Wait());
+    const Control& control = HostControl();
+    if ((control.reasons & kFailed) != 0) {
+      return vm::LaneErrorStatus(static_cast<vm::LaneError>(control.error_code),
+                                 section_.code[control.error_address]);
+    }
+    groups_used_ = std::min(control.groups, groups_.max_groups);
+    rows_used_ = std::min<uint64_t>(control.rows, control.rows_valid);
+    if (section_.sink == Section::Sink::kGroups && keys_ == 0) TESSERA_TRY(MergePartials(batch->blocks));
+    if ((control.reasons & kEnough) != 0) {
+      enough_reached_ = true;
+      break;
+    }
+    if (control.reasons == 0) break;
+    const uint64_t wanted = control.rows_wanted;
+    if ((control.reasons & kGrow) != 0) TESSERA_TRY(GrowGroups());
+    if ((control.reasons & kOutputFull) != 0) {
+      if (IsBuild()) {
+        TESSERA_TRY(AllocateBuild(std::max<uint64_t>(2 * uint64_t{output_.capacity}, rows_used_ + wanted)));
+      } else {
+        TESSERA_TRY(DrainRows());
+        if (wanted > output_.capacity) TESSERA_TRY(AllocateOutput(wanted));
+      }
+    }
+    TESSERA_TRY(StartAgain(batch));
+  }
+  gpu_.cache.Unpin(&batch->pinned);
+  return Status::Ok();
+}
+
+Status SectionRun::MergePartials(uint32_t blocks) {
+  const Partial* partials = gpu_.host_partials.As<Partial>();
+  for (size_t k = 0; k < totals_.size(); ++k) {
+    const Opcode op = section_.aggregates[k].op;
+    vm::Lane lane;
+    for (uint32_t b = 0; b < blocks; ++b) {
+      const Partial& p = partials[b * totals_.size() + k];
+      if (p.count == 0) continue;
+      totals_[k].count += p.count;
+      WithFold(op, [&]<class M>() { Merge<M>(&totals_[k], p, &lane); });
+    }
+    if (lane.error != vm::LaneError::kNone) return vm::LaneErrorStatus(lane.error, {});
+  }
+  return Status::Ok();
+}
+
+Status SectionRun::FinishTotals() {
+  ResizeResult(1);
+  for (size_t k = 0; k < totals_.size(); ++k) {
+    const Partial& t = totals_[k];
+    SetAggregate(k, 0, IsCount(section_.aggregates[k].op) ? static_cast<int64_t>(t.count) : t.low, t.high,
+                 t.count != 0);
+  }
+  return Status::Ok();
+}
+
+void SectionRun::ResizeResult(uint64_t rows) {
+  result_.rows = rows;
+  for (vm::RowColumn& c : result_.columns) {
+    c.low.resize(rows);
+    if (IsWide(c.type)) c.high.resize(rows);
+  }
+}
+
+void SectionRun::SetNull(vm::RowColumn* c, uint64_t row) {
+  c->null.resize(result_.rows);
+  c->null[row] = 1;
+}
+
+void SectionRun::SetAggregate(size_t k, uint64_t row, int64_t low, int64_t high, bool seen) {
+  vm::RowColumn& c = result_.columns[static_cast<size_t>(keys_) + k];
+  c.low[row] = low;
+  if (IsWide(c.type)) c.high[row] = high;
+  if (!seen && !IsCount(section_.aggregates[k].op)) SetNull(&c, row);
+}
+
+Status SectionRun::PrepareSink() {
+  output_.columns = static_cast<uint32_t>(section_.columns.size());
+  if (IsBuild()) return AllocateBuild(kFirstBuildRows);
+  if (section_.sink == Section::Sink::kRows) return AllocateOutput(kSliceRows);
+  if (keys_ == 0) return Status::Ok();
+  groups_.record_words = lowered_.record_words;
+  groups_.state_words = lowered_.state_words;
+  groups_.lock_word = lowered_.lock_word;
+  return AllocateGroups(kFirstGroups);
+}
+
+Status SectionRun::AllocateGroups(uint64_t max_groups) {
+  const uint64_t slots = std::bit_ceil(2 * max_groups);
+  Status status = gpu_.ReserveEvicting(&gpu_.group_slots, slots * 8);
+  if (status.ok()) status = Extend(&gpu_.group_records, groups_.record_words, max_groups);
+  if (status.ok()) status = Extend(&gpu_.group_states, groups_.state_words, max_groups);
+  if (!status.ok()) return TooManyGroups(max_groups, status);
+  groups_.max_groups = static_cast<uint32_t>(max_groups);
+  groups_.slot_mask = slots - 1;
+  groups_.slots = gpu_.group_slots.As<uint64_t>();
+  groups_.records = gpu_.group_records.As<uint64_t>();
+  groups_.states = gpu_.group_states.As<uint64_t>();
+  CUDA_TRY(cudaMemsetAsync(groups_.slots, 0, slots * 8, gpu_.stream));
+  return Status::Ok();
+}
+
+Status SectionRun::Extend(DeviceBuffer* buffer, uint64_t words, uint64_t groups) {
+  if (groups * words * 8 <= buffer->bytes()) return Status::Ok();
+  DeviceBuffer larger;
+  TESSERA_TRY(gpu_.ReserveEvicting(&larger, groups * words * 8));
+  if (groups_used_ > 0) {
+    CUDA_TRY(cudaMemcpyAsync(larger.As<void>(), buffer->As<void>(), groups_used_ * words * 8,
+                             cudaMemcpyDeviceToDevice, gpu_.stream));
+    CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  }
+  swap(larger, *buffer);
+  return Status::Ok();
+}
+
+Status SectionRun::TooManyGroups(uint64_t groups, const Status& why) const {
+  if (why.code() != ErrorCode::kResource) return why;
+  return {ErrorCode::kResource,
+          "the group table does not fit the GPU: " + std::to_string(groups) + " groups (" + why.message() + ")",
+          "Use --device host."};
+}
+
+Status SectionRun::GrowGroups() {
+  if (groups_.max_groups >= kMaxGroups / 8)
+    return {ErrorCode::kResource, "more groups than a GPU's group table has", "Use --device host."};
+  TESSERA_TRY(AllocateGroups(uint64_t{groups_.max_groups} * 8));
+  CUDA_TRY(StartRehash(groups_, groups_used_, gpu_.stream));
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  return Status::Ok();
+}
+
+Status SectionRun::Normalise() {
+  if (groups_used_ == 0 || (lowered_.narrow_sums.empty() && lowered_.wide_sums.empty())) return Status::Ok();
+  std::vector<uint32_t> words = lowered_.narrow_sums;
+  words.insert(words.end(), lowered_.wide_sums.begin(), lowered_.wide_sums.end());
+  DeviceBuffer device_words;
+  TESSERA_TRY(device_words.Reserve(words.size() * sizeof(uint32_t)));
+  CUDA_TRY(cudaMemcpyAsync(device_words.As<void>(), words.data(), words.size() * sizeof(uint32_t),
+                           cudaMemcpyHostToDevice, gpu_.stream));
+  CUDA_TRY(StartNormalise(groups_, groups_used_, device_words.As<uint32_t>(), static_cast<uint32_t>(words.size()),
+                          static_cast<uint32_t>(lowered_.narrow_sums.size()), gpu_.stream));
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  return Status::Ok();
+}
+
+Status SectionRun::FetchGroups() {
+  ResizeResult(groups_used_);
+  for (uint64_t first = 0; first < groups_used_; first += kGroupsPerCopy) {
+    const uint64_t n = std::min(kGroupsPerCopy, groups_used_ - first);
+    const uint64_t record_bytes = n * groups_.record_words * 8, state_bytes = n * groups_.state_words * 8;
+    TESSERA_TRY(gpu_.host_rows.Reserve(record_bytes + state_bytes));
+    CUDA_TRY(cudaMemcpyAsync(gpu_.host_rows.As<uint8_t>(), groups_.records + first * groups_.record_words,
+                             record_bytes, cudaMemcpyDeviceToHost, gpu_.stream));
+    CUDA_TRY(cudaMemcpyAsync(gpu_.host_rows.As<uint8_t>() + record_bytes,
+                             groups_.states + first * groups_.state_words, state_bytes, cudaMemcpyDeviceToHost,
+                             gpu_.stream));
+    CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+    const uint64_t* records = gpu_.host_rows.As<uint64_t>();
+    TESSERA_TRY(DecodeGroups(records, records + n * groups_.record_words, first, n));
+  }
+  return Status::Ok();
+}
+
+Status SectionRun::DecodeGroups(const uint64_t* records, const uint64_t* states, uint64_t first, uint64_t n) {
+  size_t word = 1;
+  for (size_t k = 0; k < static_cast<size_t>(keys_); ++k) {
+    vm::RowColumn& c = result_.columns[k];
+    const bool wide = IsWide(c.type);
+    for (uint64_t g = 0; g < n; ++g) {
+      const uint64_t* r = records + g * groups_.record_words;
+      c.low[first + g] = static_cast<int64_t>(r[word]);
+      if (wide) c.high[first + g] = static_cast<int64_t>(r[word + 1]);
+      if ((r[0] >> k & 1) != 0) SetNull(&c, first + g);
+    }
+    word += wide ? 2 : 1;
+  }
+  for (size_t k = 0; k < lowered_.folds.size(); ++k) {
+    const Opcode op = section_.aggregates[k].op;
+    for (uint64_t g = 0; g < n; ++g) {
+      const uint64_t* group = states + g * groups_.state_words;
+      const uint64_t* s = group + lowered_.folds[k].state;
+      const bool seen = (group[k / 64] >> (k % 64) & 1) != 0;
+      int64_t low = static_cast<int64_t>(s[0]), high = 0;
+      if (op == Opcode::SumI) {
+        const int128_t sum =
+            static_cast<int128_t>(static_cast<int64_t>(s[1])) * (int128_t{1} << 32) + static_cast<int128_t>(s[0]);
+        low = Low64(sum);
+        high = High64(sum);
+      } else if (op == Opcode::SumW) {
+        int128_t sum;
+        if (!JoinParts(s, &sum)) return vm::LaneErrorStatus(vm::LaneError::kWideOverflow, {});
+        low = Low64(sum);
+        high = High64(sum);
+      } else if (op == Opcode::MinW || op == Opcode::MaxW) {
+        high = static_cast<int64_t>(s[1]);
+      } else if (op == Opcode::MinF || op == Opcode::MaxF) {
+        low = std::bit_cast<int64_t>(FromOrderedFloat(s[0]));
+      }
+      SetAggregate(k, first + g, low, high, seen);
+    }
+  }
+  return Status::Ok();
+}
+
+Status SectionRun::AllocateOutput(uint64_t least_rows) {
+  uint64_t wide = 0;
+  for (const SqlType& t : section_.columns) wide += IsWide(t) ? 1 : 0;
+  const uint64_t columns = section_.columns.size();
+  const uint64_t row_bytes = std::max<uint64_t>(1, columns * 9 + wide * 8);
+  const uint64_t rows = std::min<uint64_t>(std::max(kOutputBytes / row_bytes, least_rows), UINT32_MAX / 2) / 16 * 16;
+  TESSERA_TRY(gpu_.ReserveEvicting(&gpu_.output, rows * row_bytes));
+  output_.capacity = static_cast<uint32_t>(rows);
+  output_.low = gpu_.output.As<uint64_t>();
+  output_.high = output_.low + columns * rows;
+  output_.null = reinterpret_cast<uint8_t*>(output_.high + wide * rows);
+  return Status::Ok();
+}
+
+Status SectionRun::AllocateBuild(uint64_t rows) {
+  if (rows >= UINT32_MAX)
+    return {ErrorCode::kResource, "the build side of a join has more than 2^32 - 2 rows",
+            "Filter it, or swap the tables of the join."};
+  JoinRows larger;
+  TESSERA_TRY(larger.Allocate(&gpu_, section_.columns, rows));
+  TESSERA_TRY(larger.CopyFrom(build_rows_, rows_used_, gpu_.stream));
+  swap(larger, build_rows_);
+  output_.capacity = static_cast<uint32_t>(build_rows_.capacity());
+  output_.low = build_rows_.low(0);
+  output_.high = build_rows_.high(0);
+  output_.null = build_rows_.null(0);
+  return Status::Ok();
+}
+
+Status SectionRun::StartBuild() {
+  const TableInfo& table = *context_.table;
+  context_.statistics->tablets = table.tablets.size();
+  output_.columns = static_cast<uint32_t>(section_.columns.size());
+  Batch& batch = batches_[0];
+  size_t next = 0;
+  TESSERA_TRY(Collect(&batch, &next));
+  bool repeats = false;
+  for (const vm::Instruction& in : section_.code) repeats |= in.op == Opcode::Next;
+  uint64_t rows = 0;
+  for (const vm::BoundTablet& t : batch.tablets) rows += t.rows;
+  if (next < table.tablets.size() || repeats || rows > kDeferredBuildRows) {
+    // The rest, or rows without a bound: one launch after the other, with what was collected as the first.
+    TESSERA_TRY(AllocateBuild(kFirstBuildRows));
+    for (;;) {
+      if (!batch.tablets.empty()) {
+        TESSERA_TRY(Prepare(&batch, 0));
+        TESSERA_TRY(Start(&batch));
+        TESSERA_TRY(Finish(&batch));
+      }
+      if (next == table.tablets.size()) return Status::Ok();
+      TESSERA_TRY(Collect(&batch, &next));
+    }
+  }
+  // No row more than there are can come: nothing can run full, and nobody has to wait here.
+  TESSERA_TRY(AllocateBuild(std::max<uint64_t>(rows, 1)));
+  memset(&HostControl(), 0, sizeof(Control));
+  if (batch.tablets.empty()) return Status::Ok();
+  TESSERA_TRY(Prepare(&batch, 0));
+  deferred_ = true;
+  return Start(&batch);
+}
+
+Status SectionRun::FinishBuild() {
+  const Control& control = HostControl();
+  if (deferred_) {
+    if ((control.reasons & kFailed) != 0) {
+      return vm::LaneErrorStatus(static_cast<vm::LaneError>(control.error_code), section_.code[control.error_address]);
+    }
+    rows_used_ = control.rows;
+    gpu_.cache.Unpin(&batches_[0].pinned);
+  }
+  build_rows_.set_rows(rows_used_);
+  return Status::Ok();
+}
+
+Status SectionRun::DrainRows() {
+  const uint64_t n = rows_used_, had = result_.rows;
+  rows_used_ = 0;
+  if (n == 0) return Status::Ok();
+  TESSERA_TRY(gpu_.host_rows.Reserve(n * 8));
+  auto fetch = [&](const void* from, void* to, uint64_t bytes) -> Status {
+    CUDA_TRY(cudaMemcpyAsync(gpu_.host_rows.As<void>(), from, bytes, cudaMemcpyDeviceToHost, gpu_.stream));
+    CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+    memcpy(to, gpu_.host_rows.As<void>(), bytes);
+    return Status::Ok();
+  };
+  uint64_t wide = 0;
+  for (size_t i = 0; i < section_.columns.size(); ++i) {
+    vm::RowColumn& c = result_.columns[i];
+    c.low.resize(had + n);
+    TESSERA_TRY(fetch(output_.low + i * output_.capacity, c.low.data() + had, n * 8));
+    if (IsWide(c.type)) {
+      c.high.resize(had + n);
+      TESSERA_TRY(fetch(output_.high + wide++ * output_.capacity, c.high.data() + had, n * 8));
+    }
+    std::vector<uint8_t> nulls(n);
+    TESSERA_TRY(fetch(output_.null + i * output_.capacity, nulls.data(), n));
+    if (!c.null.empty() || std::find(nulls.begin(), nulls.end(), uint8_t{1}) != nulls.end()) {
+      c.null.resize(had);
+      c.null.insert(c.null.end(), nulls.begin(), nulls.end());
+    }
+  }
+  result_.rows = had + n;
+  return Status::Ok();
+}
+
+}  // namespace tessera::kernels
