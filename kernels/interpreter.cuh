@@ -67,13 +67,14 @@ struct Machine {
   const uint8_t* record;  ///< kFull, kQueued; otherwise it is at the head of the stage
 
   // The rows: bit i of a word is row RowOf(i).
-  uint32_t queue;  ///< kQueued: which one the rows come from
+  uint32_t entry;  ///< kQueued: that of the thread's first row; the next is 32 further on
   int64_t a[R];
   uint32_t live, null, null_w;
 
   uint32_t next;  ///< byte offset of the next instruction in the code
   bool ended;
   bool paused;  ///< at an instruction where rows are queued
+  uint32_t queued0, queued1;  ///< rows in the warp's queues
   // The instruction: rows that it failed on, and why.
   uint32_t failed;
   LaneError failure;
@@ -86,7 +87,7 @@ struct Machine {
   __device__ __forceinline__ bool IsFull() const { return kFull && full; }
   __device__ __forceinline__ uint32_t RowOf(uint32_t i) const {
     if constexpr (kQueued) {
-      return Queue(queue)[32 * i];
+      return QueuedRows()[entry + 32 * i];
     } else {
       return (i >> 2) * (4 * kThreads) + thread * 4 + (i & 3);
     }
@@ -154,15 +155,10 @@ struct Machine {
   __device__ __forceinline__ const JoinRecord& Join(uint32_t i) const {
     return reinterpret_cast<const JoinRecord*>(shared + launch.layout.joins)[i];
   }
-  /// The rows of one of the warp's queues, from this thread's first on.
-  __device__ __forceinline__ uint32_t* Queue(uint32_t which) const {
-    return reinterpret_cast<uint32_t*>(shared + launch.layout.queues) + QueueEntry(which);
-  }
-  __device__ __forceinline__ uint32_t* QueueCursors(const JoinRecord& join, uint32_t which) const {
-    return reinterpret_cast<uint32_t*>(shared + join.queue_cursors) + QueueEntry(which);
-  }
-  __device__ __forceinline__ uint32_t QueueEntry(uint32_t which) const {
-    return (thread >> 5) * kQueueEntries + (which == 0 ? 0 : kSecondQueue) + Lane32();
+  /// The rows of the warp's queues, the first one's, then the second one's.
+  __device__ __forceinline__ uint32_t* QueuedRows() const { return QueueArray(launch.layout.queues); }
+  __device__ __forceinline__ uint32_t* QueueArray(uint32_t offset) const {
+    return reinterpret_cast<uint32_t*>(shared + offset) + (thread >> 5) * kQueueEntries;
   }
   /// By row of the tile.
   __device__ __forceinline__ uint32_t* Cursors(const JoinRecord& join) const {
@@ -186,7 +182,7 @@ struct Machine {
   __device__ __forceinline__ void FetchCodes(const uint8_t* codes, uint32_t stage_offset, uint32_t width, uint64_t base,
                                              int64_t (&v)[R]) const {
     if constexpr (kQueued) {
-      LoadCodesScattered(codes, width, Queue(queue), live, base, v);
+      LoadCodesScattered(codes, width, QueuedRows() + entry, live, base, v);
     } else if (stage_offset != kNowhere) {
       LoadCodes<false>(stage + stage_offset, width, thread, live, base, v);
     } else {
@@ -318,7 +314,7 @@ struct Machine {
   __device__ __forceinline__ void LoadCursors(const JoinRecord& join, uint32_t g, uint32_t (&cursor)[4]) const {
     if constexpr (kQueued) {
 #pragma unroll
-      for (uint32_t e = 0; e < 4; ++e) cursor[e] = QueueCursors(join, queue)[32 * (4 * g + e)];
+      for (uint32_t e = 0; e < 4; ++e) cursor[e] = QueueArray(join.queue_cursors)[entry + 32 * (4 * g + e)];
     } else {
       const uint4 four = reinterpret_cast<const uint4*>(Cursors(join))[g * kThreads + thread];
       cursor[0] = four.x, cursor[1] = four.y, cursor[2] = four.z, cursor[3] = four.w;
@@ -400,11 +396,12 @@ struct Machine {
   /// What a few rows cost is nearly what 512 do: where filters leave few, the warp collects the rows of many slices in a
   /// queue and runs the rest of the program over batches of 128. Adds the live rows of a slice that paused (`first`: of its
   /// tile, in the tablet), then runs full batches; before rows of another tablet, and at the end, also the last, shorter
-  /// one. REQUIRES: of what the program has set before it pauses, only cursors are read later.
+  /// one. Batches come from the ends of the queues. REQUIRES: of what the program has set before it pauses, only cursors are
+  /// read later.
   __device__ __forceinline__ void RunQueues(bool end, uint32_t tablet, uint32_t first) {
     WarpState* warp = Warp();
-    bool flush = end || warp->tablet != tablet;
-    uint32_t i = paused && !end ? 0 : R;
+    bool flush = end || (warp->tablet != tablet && (queued0 | queued1) != 0);
+    if (end || !paused) live = 0;
     Machine<kVariant, kQueuedRows> few{launch, shared, thread};
     few.tile = tile;
     few.full = false;
@@ -413,87 +410,84 @@ struct Machine {
     for (uint32_t k = 0; k < kQueuedRows; ++k) few.a[k] = 0;
 #pragma unroll 1
     for (;;) {
-      const uint32_t queued0 = warp->queued[0], queued1 = warp->queued[1];
-      uint32_t from;
-      if (queued1 >= kBatchRows) {
-        from = 1;
+      uint32_t count, resume;
+      bool is_first = false;
+      if (queued1 >= kBatchRows || (flush && queued0 == 0 && queued1 != 0)) {
+        count = min(queued1, kBatchRows);
+        queued1 -= count;
+        few.entry = kFirstQueue + queued1;
+        resume = launch.resume[1];
       } else if (queued0 >= kBatchRows || (flush && queued0 != 0)) {
-        from = 0;
-      } else if (flush && queued1 != 0) {
-        from = 1;
+        count = min(queued0, kBatchRows);
+        queued0 -= count;
+        few.entry = queued0;
+        resume = launch.resume[0];
+        is_first = true;
       } else {
-        flush = false;
-        if (i == R) return;
-        const bool keep = (live >> i & 1) != 0;
-        Append(*this, 0, keep, RowOf(i), RowOf(i), first);
+        if (!__any_sync(kAllLanes, live != 0)) return;
         if (Lane32() == 0) warp->tablet = tablet;
-        ++i;
+        AddSlice(first);
+        flush = false;
         continue;
       }
-      const uint32_t queued = from == 0 ? queued0 : queued1, count = min(queued, kBatchRows);
-      few.queue = from;
+      few.entry += Lane32();
       const uint32_t mine = count > Lane32() ? (count - Lane32() + 31) / 32 : 0;
       few.live = (1u << mine) - 1;
       few.record = launch.records + static_cast<uint64_t>(warp->tablet) * launch.record_bytes;
-      few.RunFrom(warp->resume[from]);
-      if (few.paused) {
-#pragma unroll 1
-        for (uint32_t k = 0; k < kQueuedRows; ++k)
-          Append(few, 1, (few.live >> k & 1) != 0, few.Queue(0)[32 * k], 32 * k, 0);
-      }
-      // The rest, at most 31 rows of queue 0 or 127 of queue 1, moves to the front.
-#pragma unroll 1
-      for (uint32_t at = count; at < queued; at += 32) {
-        const bool moves = at + Lane32() < queued;
-        uint32_t* rows = Queue(from) + at;
-        const uint32_t row = moves ? *rows : 0;
-        __syncwarp();
-        if (moves) *(rows - count) = row;
-        for (uint32_t j = 0; j < launch.joins; ++j) {
-          if (Join(j).queue_cursors == kNowhere) continue;
-          uint32_t* cursors = QueueCursors(Join(j), from) + at;
-          const uint32_t cursor = moves ? *cursors : 0;
-          __syncwarp();
-          if (moves) *(cursors - count) = cursor;
-        }
-      }
-      __syncwarp();
-      if (Lane32() == 0) {
-        if (from == 0) {
-          warp->queued[0] = queued - count;
-        } else {
-          warp->queued[1] = queued - count;
-        }
-      }
-      __syncwarp();
+      few.RunFrom(resume);
+      if (is_first && few.paused) AddBatch(few);
     }
   }
 
-  /// Adds the rows of the lanes that keep theirs to a queue. `at`: where their cursors are in the machine they come from.
-  template <class From>
-  __device__ __forceinline__ void Append(const From& from, uint32_t to, bool keep, uint32_t row, uint32_t at,
-                                         uint32_t first) const {
-    const uint32_t keeping = __ballot_sync(kAllLanes, keep);
-    if (keeping == 0) return;
-    WarpState* warp = Warp();
-    uint32_t* queued = to == 0 ? &warp->queued[0] : &warp->queued[1];
-    const uint32_t place = *queued + static_cast<uint32_t>(__popc(keeping & ((1u << Lane32()) - 1))) - Lane32();
-    if (keep) {
-      Queue(to)[place] = first + row;
-      for (uint32_t j = 0; j < launch.joins; ++j) {
-        const JoinRecord& join = Join(j);
-        if (join.queue_cursors == kNowhere) continue;
-        if constexpr (From::kQueued) {
-          QueueCursors(join, to)[place] = QueueCursors(join, 0)[at];
-        } else if (join.cursors != kNowhere) {
-          QueueCursors(join, to)[place] = Cursors(join)[at];
+  /// The live rows of a slice, with their cursors, go to the first queue: all of them, or the first half, if it is many.
+  /// They are live no more.
+  __device__ __forceinline__ void AddSlice(uint32_t first) {
+    uint32_t adding = live;
+    if (queued0 + __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(adding))) > kFirstQueue)
+      adding &= (1u << R / 2) - 1;
+    live &= ~adding;
+    const uint32_t mine = static_cast<uint32_t>(__popc(adding));
+    uint32_t through = mine;
+#pragma unroll
+    for (uint32_t d = 1; d < 32; d <<= 1) {
+      const uint32_t before = __shfl_up_sync(kAllLanes, through, d);
+      if (Lane32() >= d) through += before;
+    }
+    const uint32_t place = queued0 + through - mine;
+    uint32_t* to = QueuedRows() + place;
+#pragma unroll 1
+    for (uint32_t left = adding; left != 0; left &= left - 1)
+      *to++ = first + RowOf(static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1);
+#pragma unroll 1
+    for (uint32_t j = 0; j < launch.carried[0]; ++j) {
+      const uint32_t* from = reinterpret_cast<const uint32_t*>(shared + launch.carried_from[j]);
+      to = QueueArray(launch.carried_to[0][j]) + place;
+#pragma unroll 1
+      for (uint32_t left = adding; left != 0; left &= left - 1)
+        *to++ = from[RowOf(static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1)];
+    }
+    queued0 += __shfl_sync(kAllLanes, through, 31);
+    __syncwarp();
+  }
+
+  /// The live rows of a batch, with their cursors, go to the second queue.
+  __device__ __forceinline__ void AddBatch(const Machine<kVariant, kQueuedRows>& few) {
+#pragma unroll 1
+    for (uint32_t i = 0; i < kQueuedRows; ++i) {
+      const bool keep = (few.live >> i & 1) != 0;
+      const uint32_t keeping = __ballot_sync(kAllLanes, keep);
+      const uint32_t from = few.entry + 32 * i;
+      const uint32_t to =
+          kFirstQueue + queued1 + static_cast<uint32_t>(__popc(keeping & ((1u << Lane32()) - 1)));
+      if (keep) {
+        QueuedRows()[to] = QueuedRows()[from];
+#pragma unroll 1
+        for (uint32_t j = 0; j < launch.carried[1]; ++j) {
+          uint32_t* cursors = QueueArray(launch.carried_to[1][j]);
+          cursors[to] = cursors[from];
         }
       }
-    }
-    __syncwarp();
-    if (Lane32() == 0) {
-      *queued += static_cast<uint32_t>(__popc(keeping));
-      (to == 0 ? warp->resume[0] : warp->resume[1]) = from.next;
+      queued1 += static_cast<uint32_t>(__popc(keeping));
     }
     __syncwarp();
   }
@@ -591,7 +585,7 @@ struct Machine {
     if constexpr (kQueued) {
       if (join.queue_cursors == kNowhere) return;
 #pragma unroll
-      for (uint32_t i = 0; i < R; ++i) QueueCursors(join, queue)[32 * i] = value[i] - less;
+      for (uint32_t i = 0; i < R; ++i) QueueArray(join.queue_cursors)[entry + 32 * i] = value[i] - less;
     } else {
       if (join.cursors == kNowhere) return;
 #pragma unroll

@@ -774,9 +774,10 @@ double OrderFilters(const Section& section, const std::vector<double>& shares,
   std::vector<DeviceInstruction> out;
   uint32_t queues = 0;
   double most = kFewRows;
+  size_t probes = 0;
   auto skip_or_queue = [&] {
     out.push_back(*skip);
-    if (live > most || queues == kQueues) return;
+    if (live > most || queues == kQueues || probes > kMaxCarried) return;
     out.back().head.p1 = 1;
     ++queues;
     most = live * kFewRows;
@@ -784,6 +785,7 @@ double OrderFilters(const Section& section, const std::vector<double>& shares,
   for (const Item& i : items) {
     if (!out.empty() && i.instruction.head.op == Op::Probe) skip_or_queue();
     out.push_back(i.instruction);
+    probes += i.instruction.head.op == Op::Probe ? 1 : 0;
     live *= i.share;
   }
   skip_or_queue();
@@ -851,12 +853,23 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
     if (joins[j] == nullptr) continue;
     if (plan.joins[j].shared_bits != kNowhere) plan.joins[j].shared_bits = take(plan.joins[j].bits_bytes);
     if (!lowered.reads_cursors[j]) continue;
-    const auto first_queue = std::find_if(plan.code.begin(), plan.code.end(), QueuesRows);
-    const auto probe = std::find_if(plan.code.begin(), plan.code.end(), [&](const DeviceInstruction& d) {
-      return d.head.op == Op::Probe && d.head.p1 == j;
-    });
-    if (probe <= first_queue) plan.joins[j].cursors = take(kTileRows * 4);
-    if (first_queue != plan.code.end()) plan.joins[j].queue_cursors = take(kWarps * kQueueEntries * 4);
+    // Set before the rows are queued for the first time, for the second time, or later.
+    uint32_t queues = 0, before = 0;
+    bool probed = false;
+    for (const DeviceInstruction& d : plan.code) {
+      queues += QueuesRows(d) ? 1 : 0;
+      probed |= d.head.op == Op::Probe && d.head.p1 == j;
+      if (!probed) before = queues;
+    }
+    if (before == 0) plan.joins[j].cursors = take(kTileRows * 4);
+    if (queues == 0) continue;
+    const uint32_t waiting = take(kWarps * kQueueEntries * 4);
+    plan.joins[j].queue_cursors = waiting;
+    if (before == 0) {
+      plan.carried_from.push_back(plan.joins[j].cursors);
+      plan.carried_to[0].push_back(waiting);
+    }
+    if (before <= 1) plan.carried_to[1].push_back(waiting);
   }
   if (std::any_of(plan.code.begin(), plan.code.end(), QueuesRows)) layout.queues = take(kWarps * kQueueEntries * 4);
   if (lowered.uses_wide) layout.wide = take(kTileRows * 16);
@@ -906,6 +919,10 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
   }
 
   Compact(static_cast<int>(keys), &plan.code);
+
+  for (size_t i = 0, queue = 0; i < plan.code.size(); ++i) {
+    if (QueuesRows(plan.code[i])) plan.resume[queue++] = static_cast<uint32_t>((i + 1) * sizeof(DeviceInstruction));
+  }
 
   // Registers in shared memory as long as two blocks fit on a multiprocessor, the others in device memory.
   const std::vector<bool> used = UsedRegisters(lowered, plan.direct, plan.code);

@@ -95,6 +95,8 @@ struct LaunchPlan {
   struct Probe {
     uint32_t join, slot;
   };
+  uint32_t resume[kQueues] = {};  ///< as in Launch, as what follows
+  std::vector<uint32_t> carried_from, carried_to[kQueues];
   std::vector<Probe> probes;  ///< with a slot as key, in the order of their ProbeRecords
   DirectKey direct_keys[kMaxDirectKeys];
 };

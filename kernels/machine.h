@@ -26,10 +26,12 @@ enum class Op : uint16_t {
 /// Rows that filters have left wait in queues, the rest of the program takes them kBatchRows at a time, so many a thread.
 inline constexpr uint32_t kQueuedRows = 4;
 inline constexpr uint32_t kBatchRows = 32 * kQueuedRows;
-/// A program can let its rows wait twice. The first queue is added to by 32 rows at a time, the second by a batch.
+/// A program can let its rows wait twice. Half a slice is added to less than a batch, a batch to less than another.
 inline constexpr uint32_t kQueues = 2;
-inline constexpr uint32_t kSecondQueue = kBatchRows + 32;
-inline constexpr uint32_t kQueueEntries = kSecondQueue + 2 * kBatchRows;
+inline constexpr uint32_t kFirstQueue = kBatchRows + 256, kSecondQueue = 2 * kBatchRows;
+inline constexpr uint32_t kQueueEntries = kFirstQueue + kSecondQueue;
+/// Join tables whose cursors can wait with the rows.
+inline constexpr uint32_t kMaxCarried = 8;
 /// 16 rows a thread amortise the decoding of an instruction: SSB q1.1 on an H100 takes 0.95 ms with 4, 0.57 with 16.
 inline constexpr uint32_t kRows = 16;
 /// Interpreting threads of a block; one producer warp comes on top. Blocks of 128 and of 256 are equally fast; the
@@ -275,9 +277,7 @@ struct alignas(16) WarpState {
   unsigned long long rows_at = 0;  ///< second pass: where the next rows go
   uint32_t rows_counted = 0;       ///< first pass: rows that are going to be emitted
   uint32_t next = 0;               ///< the first tile that the warp has not applied
-  uint32_t queued[kQueues] = {};   ///< rows in each of the warp's queues
-  uint32_t resume[kQueues] = {};   ///< where the program goes on with them
-  uint32_t tablet = 0;             ///< whose rows they are
+  uint32_t tablet = 0;             ///< whose rows are queued
   uint32_t unused[3] = {};
 };
 
@@ -398,6 +398,13 @@ struct Launch {
 
   uint32_t joins = 0;
   const JoinRecord* join_records = nullptr;
+
+  // Queues: where the program goes on with their rows, and the cursors that rows bring along: offsets in shared memory, by
+  // row of the tile or by entry.
+  uint32_t resume[kQueues] = {};
+  uint32_t carried[kQueues] = {};  ///< how many
+  uint32_t carried_from[kMaxCarried] = {};
+  uint32_t carried_to[kQueues][kMaxCarried] = {};
 
   uint32_t build_keys = 0;  ///< the first so many output columns are keys of a join table: no row with a NULL among them
   uint32_t keys = 0;        ///< of groups

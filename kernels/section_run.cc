@@ -299,6 +299,12 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   launch.joins = static_cast<uint32_t>(plan.joins.size());
   launch.join_records = arena.Device<JoinRecord>(joins);
   launch.keys = keys_;
+  std::copy(std::begin(plan.resume), std::end(plan.resume), launch.resume);
+  std::copy(plan.carried_from.begin(), plan.carried_from.end(), launch.carried_from);
+  for (uint32_t q = 0; q < kQueues; ++q) {
+    launch.carried[q] = static_cast<uint32_t>(plan.carried_to[q].size());
+    std::copy(plan.carried_to[q].begin(), plan.carried_to[q].end(), launch.carried_to[q]);
+  }
   launch.private_groups = plan.private_groups;
   launch.direct = plan.direct;
   launch.direct_groups = plan.direct_groups;

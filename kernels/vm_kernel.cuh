@@ -35,6 +35,7 @@ __global__ void __launch_bounds__(kThreads + 32, BlocksOf(kVariant)) VmKernel(co
   }
   Machine<kVariant> machine{launch, shared, threadIdx.x};
   machine.full = false;
+  machine.queued0 = machine.queued1 = 0;
 #pragma unroll
   for (uint32_t i = 0; i < kRows; ++i) machine.a[i] = 0;
   uint32_t* cursor = launch.cursors + blockIdx.x * kWarps + threadIdx.x / 32;
