@@ -162,6 +162,9 @@ def test_statistics_of_every_rank():
         lines = [line for line in done.stderr.splitlines() if line.count(",") > 10]
         check(len(lines) == (4 if form == "csv" else 3), done.stderr)
         check(form == "csv" or '"rows_scanned":35,' in lines[0], lines)
+    # Rows that are streamed count as the result's, like any.
+    done = run(mpirun(3, directory, "--stats", "json", "-c", "SET replicate_below = 0; SELECT a FROM t"))
+    check('"rank":0,"rows_scanned":35,"rows_out":100,' in done.stderr, done.stderr)
 
 
 def test_explain_says_how_ranks_share():
@@ -316,6 +319,22 @@ def test_build_side_beyond_the_budget():
     directory = database("join")
     done = run(mpirun(2, directory, "-c", "SET broadcast_limit = 100; SELECT count(*) FROM t x, t y WHERE x.a = y.a"))
     check_one_error(done, "exchanged by key")
+
+
+def test_a_rank_out_of_memory():
+    directory = database("memory", rows=5000)
+    # Ten million groups; 400 MB are enough to start, and to answer something smaller.
+    query = ("SET threads = 1; SELECT count(*) FROM t; "
+             "SELECT x.a, y.a, sum(x.c), sum(y.c) FROM t x, t y WHERE y.a < 2000 GROUP BY x.a, y.a LIMIT 1")
+    limit = "ulimit -v 400000; exec \"$@\""
+    if subprocess.run(["bash", "-c", limit, "bash", TESSERA, "-c", "SELECT 1"], capture_output=True).returncode != 0:
+        return  # a sanitizer's shadow memory does not fit
+    done = run(["bash", "-c", limit, "bash", TESSERA, directory, "-c", query])
+    check_one_error(done, "out of memory")
+    check("5000" in done.stdout and done.returncode == 1, done.returncode, done.stdout)
+    done = run(mpirun(3, directory, "-c", query, wrap=("bash", "-c", f"[ $OMPI_COMM_WORLD_RANK != 1 ] || {limit}; exec \"$@\"", "bash")))
+    check_one_error(done, "rank 1: out of memory")
+    check("5000" in done.stdout, done.stdout, done.stderr)
 
 
 def test_a_rank_is_killed():

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <new>
 
 #include "vm/bind.h"
 #include "vm/group_table.h"
@@ -303,7 +304,7 @@ class Run {
       }
       stop = true;
     };
-    pool_->Run(workers, [&](int worker) {
+    const auto work = [&](int worker) {
       std::unique_ptr<TileMachine> machine;
       if (grouped && scan->groups[static_cast<size_t>(worker)] == nullptr) {
         scan->groups[static_cast<size_t>(worker)] = std::make_unique<GroupTable>(s, &strings_);
@@ -361,6 +362,13 @@ class Run {
           if (prefix_rows >= enough) stop = true;
         }
       }
+    };
+    pool_->Run(workers, [&](int worker) {
+      try {
+        work(worker);
+      } catch (const std::bad_alloc&) {  // the other workers, and other ranks, must learn of it
+        fail(SIZE_MAX - 1, OutOfMemory());
+      }
     });
     if (!grouped) {
       for (const RowSet& r : *unit_rows) scan->rows_out += r.rows;
@@ -403,6 +411,7 @@ class Run {
       mine_.tablets += stats.tablets;
       mine_.bytes_read += stats.bytes_read;
       mine_.bytes_transferred += stats.bytes_transferred;
+      mine_.transfer += stats.transfer_milliseconds;
     }
     if (statistics_ != nullptr) statistics_->sections.push_back(std::move(stats));
   }
