@@ -262,6 +262,21 @@ def test_another_build():
     check(done.returncode == 2, done.returncode)
 
 
+def test_another_version():
+    # The runner of the SQL tests says that it has none.
+    done = run(["mpirun", "--oversubscribe", "-np", "1", TESSERA, "-c", "SELECT 1", ":", "-np", "1",
+                os.path.join(BUILD, "sqllogictest")])
+    check_one_error(done, "rank 1 runs another version of Tessera than rank 0")
+    check(done.returncode == 2, done.returncode)
+
+
+def test_no_mpi_without_a_launcher():
+    done = subprocess.run([TESSERA, "-c", "SELECT 1"], env=dict(os.environ, LD_DEBUG="files"), capture_output=True, text=True,
+                          timeout=LIMIT, stdin=subprocess.DEVNULL)
+    check(done.returncode == 0 and "libc.so" in done.stderr, done.stderr)
+    check("mpi" not in done.stderr, [line for line in done.stderr.splitlines() if "mpi" in line])
+
+
 def test_directory_that_is_not_there():
     done = run(mpirun(3, "-readonly", os.path.join(WORK, "nowhere"), "-c", "SELECT 1"))
     check(done.returncode == 3 and len(done.own) == 1, done.returncode, done.stderr)
