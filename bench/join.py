@@ -30,10 +30,12 @@ fk: 1 M keys, 20 M rows that refer to them. Times alternate with DuckDB's; the r
 skew: the foreign keys follow Zipf with exponents 0 to 1.5; with 1 and with 8 matches a key.
 """
 
+import glob
 import os
 import sys
+import time
 
-from measure import CsvFile, Failed, Session, Table, busy, generate, hot_runs, measure, median, same
+from measure import ROOT, CsvFile, Failed, OtherLoad, Session, Table, environment, generate, hot_runs, measure, median, same
 
 THETA = [
     ("1 int =", "count(*), sum(r.uniformi + s.normali5)", "r.uniformi = s.uniformi"),
@@ -70,22 +72,18 @@ FK = [
 SKEWS = ["0", "0.25", "0.5", "0.75", "1", "1.25", "1.5"]
 
 
-def setting(name, default):
-    return os.environ.get(name) or default
-
-
 def numbers(name, default):
-    return [int(n) for n in setting(name, default).split()]
+    return [int(n) for n in environment(name, default).split()]
 
 
 class Bench:
     def __init__(self, build):
         self.build = build
-        self.device = setting("DEVICE", "host")
-        self.runs = int(setting("RUNS", "5"))
-        self.limit = float(setting("LIMIT", "60"))
-        self.threads = int(setting("THREADS", str(len(os.sched_getaffinity(0)))))
-        self.csv = CsvFile(setting("CSV", ""), ["part", "query", "build_rows", "probe_rows", "matches", "skew", "strategy",
+        self.device = environment("DEVICE", "host")
+        self.runs = int(environment("RUNS", "5"))
+        self.limit = float(environment("LIMIT", "60"))
+        self.threads = int(environment("THREADS", str(len(os.sched_getaffinity(0)))))
+        self.csv = CsvFile(environment("CSV", ""), ["part", "query", "build_rows", "probe_rows", "matches", "skew", "strategy",
                                                 "device", "threads", "ms", "kernel_ms", "ns_per_row", "duckdb_ms", "note"])
         self.failed = False
 
@@ -187,7 +185,7 @@ class Bench:
     # ---- Foreign key --------------------------------------------------------------------------------------------------
 
     def fk(self):
-        build_rows, probe_rows = int(setting("FK_BUILD", "1000000")), int(setting("FK_PROBE", "20000000"))
+        build_rows, probe_rows = int(environment("FK_BUILD", "1000000")), int(environment("FK_PROBE", "20000000"))
         data, database = generate(self.build, f"fk-{build_rows}-{probe_rows}", "join_gen",
                                   ["--narrow", "--build", str(build_rows), "--probe", str(probe_rows)], ["r", "s"])
         session = self.session(database, "host")
@@ -222,7 +220,7 @@ class Bench:
     # ---- Skew ---------------------------------------------------------------------------------------------------------
 
     def skew(self):
-        scale = float(setting("SKEW_SCALE", "0.1"))
+        scale = float(environment("SKEW_SCALE", "0.1"))
         inner, outer = max(1, round(1e6 * scale)), max(1, round(1e8 * scale))
         table = Table(f"skew: {inner:,} inner and {outer:,} outer rows, {self.device}", ("matches", 7), ("Zipf", 5), ("ms", 10),
                       ("kernel ms", 9), ("M rows/s", 9), ("of Zipf 0", 9), ("rows", 13), ("note", -1))
@@ -253,6 +251,8 @@ class DuckDb:
 
     def __init__(self, data, threads):
         self.connection, self.version = None, "no DuckDB (pip install duckdb)"
+        # Where tests/setup puts it, if the system has none.
+        sys.path += glob.glob(os.path.join(ROOT, "build", "venv", "lib", "python3*", "site-packages"))
         try:
             import duckdb
         except ImportError:
@@ -273,7 +273,6 @@ class DuckDb:
         self.connection.execute(f"SET threads = {threads}")
 
     def run(self, sql):
-        import time
         start = time.perf_counter()
         rows = self.connection.execute(sql).fetchall()
         ms = (time.perf_counter() - start) * 1000
@@ -284,15 +283,16 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     bench = Bench(sys.argv[1])
-    parts = setting("PARTS", "theta wisconsin fk skew").split()
+    parts = environment("PARTS", "theta wisconsin fk skew").split()
     for part in parts:
         if part not in ("theta", "wisconsin", "fk", "skew"):
             sys.exit(f"bench/join.py: PARTS has theta, wisconsin, fk and skew, not '{part}'")
     if bench.device not in ("host", "gpu"):
         sys.exit(f"bench/join.py: DEVICE is host or gpu, not '{bench.device}'")
-    print(busy())
     for part in parts:
+        load = OtherLoad()
         getattr(bench, part)()
+        print("\n" + load.text())
     if bench.failed:
         sys.exit("bench/join.py: some rows were wrong: see the notes")
 

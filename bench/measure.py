@@ -177,6 +177,11 @@ class CsvFile:
             self.file.flush()
 
 
+def environment(name, default):
+    """What the caller chose; an empty variable is none."""
+    return os.environ.get(name) or default
+
+
 def generate(build, name, program, arguments, tables):
     """The data and database of that name under BUILD/bench: made once, and again when generator or file format change.
 
@@ -206,8 +211,23 @@ def generate(build, name, program, arguments, tables):
     return data, database
 
 
-def busy():
-    """A line that says how much else the machine does."""
-    load = os.getloadavg()[0]
-    return f"{os.cpu_count()} processors, load average {load:.2f}" + (
-        ": the machine is busy, read the ratios" if load > 0.5 else "")
+class OtherLoad:
+    """How much of the machine other processes took between two moments: a figure of a busy machine is not one to keep."""
+
+    def __init__(self):
+        self.start = self._now()
+
+    @staticmethod
+    def _now():
+        """Processor seconds of all processes, of this one and its children that have ended; and the time."""
+        with open("/proc/stat") as file:
+            ticks = [int(n) for n in file.readline().split()[1:9]]
+        times = os.times()
+        everybody = (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")  # but idle and iowait
+        return everybody, sum(times[:4]), times.elapsed
+
+    def text(self):
+        everybody, ours, now = (b - a for a, b in zip(self.start, self._now()))
+        others = max(0.0, everybody - ours) / max(now, 0.001)
+        return f"other processes took {others:.2f} of {os.cpu_count()} processors" + (
+            ": the machine was busy, read the ratios" if others > 0.1 else "")
