@@ -242,6 +242,12 @@ class Run {
     return options_.gpu->RunSection(context);
   }
 
+  /// Whether each row meets all rows of a join table: then a tile is work enough for a unit.
+  static bool MakesProduct(const Section& s) {
+    return std::any_of(s.code.begin(), s.code.end(),
+                       [](const Instruction& in) { return in.op == Opcode::Probe && in.p3 == 0; });
+  }
+
   /// Cuts the source into units and keeps those of this rank.
   Status Prepare(int number, Scan* scan) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
@@ -249,11 +255,12 @@ class Run {
       scan->table = tables_[static_cast<size_t>(s.source)];
       scan->tablets = std::vector<LazyTablet>(scan->table->tablets.size());
       const ShareOfTable share(*scan->table, options_.exchange);
+      const uint32_t unit_rows = MakesProduct(s) ? kTileRows : share.unit_rows();
       uint64_t unit = 0;
       for (size_t t = 0; t < scan->table->tablets.size(); ++t) {
         const uint32_t rows = scan->table->tablets[t]->rows();
-        for (uint32_t first = 0; first < rows; first += share.unit_rows(), ++unit) {
-          if (share.IsMine(t, unit)) scan->units.push_back({unit, t, first, std::min(share.unit_rows(), rows - first)});
+        for (uint32_t first = 0; first < rows; first += unit_rows, ++unit) {
+          if (share.IsMine(t, unit)) scan->units.push_back({unit, t, first, std::min(unit_rows, rows - first)});
         }
       }
       return Status::Ok();
