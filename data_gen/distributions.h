@@ -1,5 +1,5 @@
-// The six columns of the papers on virtual machines for SQL on GPUs: three distributions, each as 32-bit integers and as
-// 32-bit floats. uniform_gen has them in one table, join_gen in both of its tables.
+// The six columns of the papers on virtual machines for SQL on GPUs: three distributions, each as 32-bit integers and
+// as 32-bit floats. uniform_gen has them in one table, join_gen in both of its tables.
 //
 // Start at: PutDistributions().
 #pragma once

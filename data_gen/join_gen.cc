@@ -12,14 +12,14 @@
 //                on large-scale distributed systems) join two such tables of 3,500 rows
 //
 // The keys are 0 .. D-1 with D = N/M rounded up. In r each stands M times (some M-1 times, where M does not divide N),
-// in random order; with M = 1 it is the primary key. In s each row draws its key: uniformly, or after Zipf with exponent
-// Z over an order of the keys that is random too, so that frequent keys are no neighbours. Every row of s therefore has
-// its M matches, and a join by k makes M rows for each row of s.
+// in random order; with M = 1 it is the primary key. In s each row draws its key: uniformly, or after Zipf with
+// exponent Z over an order of the keys that is random too, so that frequent keys are no neighbours. Every row of s
+// therefore has its M matches, and a join by k makes M rows for each row of s.
 //
 // With --narrow the tables have k and uniformi only: for joins of many rows.
 //
-// A row depends on the seed, its number and the sizes only, so the files are the same for any number of threads. (Another
-// C library may round a logarithm otherwise: see uniform_gen.cc.)
+// A row depends on the seed, its number and the sizes only, so the files are the same for any number of threads.
+// (Another C library may round a logarithm otherwise: see uniform_gen.cc.)
 //
 // Start at: Tables().
 #include <getopt.h>
@@ -103,7 +103,8 @@ std::vector<TableFile> Tables(const Options& options) {
 std::string Schema(const Options& options) {
   const auto table = [&](const std::string& name, bool unique_key) {
     const std::string key = std::string("  k         INTEGER NOT NULL") + (unique_key ? " PRIMARY KEY" : "") + ",\n";
-    const std::string first = "CREATE TABLE " + name + " (\n" + (options.narrow ? "" : "  id        INTEGER NOT NULL,\n");
+    const std::string first =
+        "CREATE TABLE " + name + " (\n" + (options.narrow ? "" : "  id        INTEGER NOT NULL,\n");
     if (options.narrow) return first + key + "  uniformi  INTEGER NOT NULL\n);\n";
     return first + key +
            "  uniformi  INTEGER NOT NULL,\n  normali5  INTEGER NOT NULL,\n  normali20 INTEGER NOT NULL,\n"

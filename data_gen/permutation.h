@@ -1,5 +1,5 @@
-// The numbers 0 .. n-1 in another order, computed one at a time: so that rows can be made by any thread in any order and
-// a unique column needs no table of what was used.
+// The numbers 0 .. n-1 in another order, computed one at a time: so that rows can be made by any thread in any order
+// and a unique column needs no table of what was used.
 //
 // A Feistel network of four rounds permutes the numbers of an even number of bits; one that it takes beyond n goes
 // through it again until it is below (cycle walking; Black and Rogaway: Ciphers with arbitrary finite domains, CT-RSA

@@ -15,9 +15,9 @@
 namespace tessera {
 
 struct TableFile {
-  std::string name;    ///< of the file
-  std::string header;  ///< written before the first row; empty if none
-  uint64_t units = 0;  ///< what is counted: rows, or things of several rows
+  std::string name;              ///< of the file
+  std::string header;            ///< written before the first row; empty if none
+  uint64_t units = 0;            ///< what is counted: rows, or things of several rows
   uint64_t units_per_block = 0;  ///< about a megabyte: large enough for the disk, small enough for the L2 cache
   uint64_t expected_rows = 0;    ///< for the progress bar
   std::function<uint64_t(uint64_t unit, RowBuffer& rows)> make;  ///< returns the rows made; called by several threads

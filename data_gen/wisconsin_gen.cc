@@ -18,8 +18,8 @@
 //     stringu2        unique2 likewise
 //     string4         AAAAxxx..., HHHHxxx..., OOOOxxx..., VVVVxxx..., in turn
 //
-// The order of unique1 is a pseudo-random permutation (data_gen/permutation.h) where DeWitt takes powers modulo a prime.
-// Strings have 52 characters as in the benchmark; --string-length gives others, 8 to 52 (the thesis has 8).
+// The order of unique1 is a pseudo-random permutation (data_gen/permutation.h) where DeWitt takes powers modulo a
+// prime. Strings have 52 characters as in the benchmark; --string-length gives others, 8 to 52 (the thesis has 8).
 //
 // A row depends on the seed, its number and N only, so the files are the same for any number of threads.
 //
@@ -116,8 +116,8 @@ std::string Schema(size_t length) {
 
 Status Generate(uint64_t rows, uint64_t rows2, size_t length, uint64_t seed, const std::string& directory,
                 unsigned jobs) {
-  TESSERA_TRY(WriteTables({Table("t1.csv", rows, seed, length), Table("t2.csv", rows2, seed + 1, length)}, directory,
-                          jobs));
+  TESSERA_TRY(
+      WriteTables({Table("t1.csv", rows, seed, length), Table("t2.csv", rows2, seed + 1, length)}, directory, jobs));
   return WriteText(directory + "/schema.sql", Schema(length));
 }
 

@@ -199,9 +199,9 @@ class RankCluster final : public Cluster {
     action.sa_handler = HandleSignal;
     sigemptyset(&action.sa_mask);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+    Clock::time_point since{};  // of the signal; the master may go on to other statements after it
     for (;;) {
       std::string message;
-      Clock::time_point since{};
       messenger_.AwaitBytes(0, &message, [&] {
         if (!interrupted) return;
         if (since == Clock::time_point{}) since = Clock::now();
@@ -276,7 +276,8 @@ class RankCluster final : public Cluster {
   /// Memory ran out between two messages (the executor catches what its workers ask for): where the others stand is
   /// unknown, so the job ends.
   [[noreturn]] void DieOfMemory() {
-    fprintf(stderr, "tessera: rank %d: %s\n%s\n", rank(), OutOfMemory().message().c_str(), OutOfMemory().hint().c_str());
+    fprintf(stderr, "tessera: rank %d: %s\n%s\n", rank(), OutOfMemory().message().c_str(),
+            OutOfMemory().hint().c_str());
     transport_->Abort(1);
     _exit(1);
   }

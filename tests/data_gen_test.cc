@@ -788,7 +788,8 @@ TEST(JoinGen, SameBytesForAnyNumberOfJobs) {
 TEST(JoinGen, KeysHaveTheirMatches) {
   for (const int64_t matches : {1, 7, 1000}) {
     const TemporaryDirectory directory;
-    Generate("join_gen", directory.path(), {"--build", "1000", "--probe", "5000", "--matches", std::to_string(matches)});
+    Generate("join_gen", directory.path(),
+             {"--build", "1000", "--probe", "5000", "--matches", std::to_string(matches)});
     const Csv r = ReadCsv(directory / "r.csv"), s = ReadCsv(directory / "s.csv");
     EXPECT_EQ(r.header, "id,k," + string(kUniformHeader).substr(3));
     EXPECT_EQ(s.header, r.header);
@@ -911,9 +912,10 @@ TEST(WisconsinGen, Columns) {
     const int64_t u = NumberIn(row[0], 0, kRows - 1);
     unique.insert(u);
     in_place += u == i ? 1 : 0;
-    const std::vector<int64_t> expected = {u,       i,      u % 2, u % 4, u % 10,        u % 20,           u % 100,
-                                           u % 10,  u % 5,  u % 2, u,     u % 100 * 2, u % 100 * 2 + 1};
-    for (size_t c = 0; c < expected.size(); ++c) ASSERT_EQ(Number(row[c]), expected[c]) << "row " << i << " column " << c;
+    const std::vector<int64_t> expected = {u,      i,     u % 2, u % 4, u % 10,      u % 20,         u % 100,
+                                           u % 10, u % 5, u % 2, u,     u % 100 * 2, u % 100 * 2 + 1};
+    for (size_t c = 0; c < expected.size(); ++c)
+      ASSERT_EQ(Number(row[c]), expected[c]) << "row " << i << " column " << c;
     ASSERT_EQ(row[13], letters(u));
     ASSERT_EQ(row[14], letters(i));
     ASSERT_EQ(row[15], string(4, "AHOV"[i % 4]) + string(48, 'x'));

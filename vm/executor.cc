@@ -25,6 +25,8 @@ constexpr uint32_t kUnitRows = 1 << 16;
 constexpr size_t kBatchRows = 1 << 14;
 /// Rows after which the thread that may looks for messages of other ranks.
 constexpr uint32_t kPollRows = 8 * kTileRows;
+/// ... and steps of a tile that goes over and over the same rows.
+constexpr int kPollSteps = 16;
 /// What a row of a join table takes beside its columns: its place in the index and in a chain.
 constexpr uint64_t kIndexBytesPerRow = 16;
 
@@ -299,7 +301,7 @@ class Run {
     uint64_t prefix_rows = scan->rows_out;
 
     std::atomic<size_t> next{begin}, done{0};
-    std::atomic<bool> stop{false};
+    std::atomic<bool> stop{false}, stopped_elsewhere{false};
     std::mutex mutex;
     Status error;
     size_t error_unit = SIZE_MAX;
@@ -347,6 +349,13 @@ class Run {
           if (machine == nullptr) {
             machine = std::make_unique<TileMachine>(program_, number, joins_, &strings_);
             machine->StopOn(options_.cancel);
+            if (options_.exchange != nullptr) {
+              // MPI is called from one thread only.
+              machine->StopIf([&, worker, asked = 0]() mutable {
+                if (worker == 0 && ++asked % kPollSteps == 0 && options_.exchange->Stopped()) stopped_elsewhere = true;
+                return stopped_elsewhere.load(std::memory_order_relaxed);
+              });
+            }
           }
           for (uint32_t at = 0; at < unit.rows; at += kTileRows) {
             if (IsCancelled()) return fail(u, Cancelled());

@@ -1082,7 +1082,8 @@ Status TileMachine::RunTile(const BoundTablet& tablet, uint32_t first, int rows,
       text_error_ = Status::Ok();
       return error;
     }
-    if (cancelled_) {
+    const bool went_back = section_.code.data() + next_ <= &in;
+    if (cancelled_ || (went_back && stop_ && stop_())) {
       cancelled_ = false;
       return {ErrorCode::kCancelled, "canceling statement due to user request"};
     }
