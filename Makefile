@@ -6,7 +6,7 @@
 #
 # Variables: B=dir (build folder), CUDA_ARCHS="90 100", NOCUDA=1 (as if there were no toolkit), NOBUILD=1 (run what is
 # in build/ as it is: for a machine to which only the binaries were carried), SCALE=1, DEVICE=host|gpu, CSV=file,
-# EXCLUDE="a.cc b.cc".
+# PARTS="a b", EXCLUDE="a.cc b.cc".
 SHELL := /bin/bash
 .SUFFIXES:
 .DELETE_ON_ERROR:
@@ -69,7 +69,8 @@ NVCCFLAGS := -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -lineinfo -I. -
   -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
 LDFLAGS := -pthread
 ifneq ($(SANITIZE),)
-CXXFLAGS := $(subst -O3,-O1,$(CXXFLAGS)) -g -fno-omit-frame-pointer -fsanitize=$(SANITIZE) -fno-sanitize-recover=all
+# g++ 12 with a sanitizer takes members of std::function in <regex> for uninitialized.
+CXXFLAGS := $(subst -O3,-O1,$(CXXFLAGS)) -g -fno-omit-frame-pointer -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -Wno-maybe-uninitialized
 LDFLAGS += -fsanitize=$(SANITIZE)
 endif
 # libpg_query is static, because few machines have it. Its archive exports functions of an old xxhash; ours is inlined
@@ -118,7 +119,8 @@ ALL_SOURCES := $(SOURCES) $(KERNELS) $(TEST_SOURCES) $(BENCH_SOURCES)
 
 # ---- Targets that people call ---------------------------------------------------------------------------------------
 
-.PHONY: all programs tests demo demo-run test test-run test-gpu bench-ssb bench-ssb-run asan tsan format format-check \
+.PHONY: all programs tests demo demo-run test test-run test-gpu bench-ssb bench-ssb-run bench-join bench-join-run \
+        bench-ranks bench-ranks-run asan tsan format format-check \
         opcodes help clean requirements FORCE
 
 all: programs $(if $(MISSING_TEST),,tests)  ##build Everything that can be built here, into build/ (the default)
@@ -150,6 +152,17 @@ bench-ssb:  ##measure The Star Schema Benchmark: DEVICE=host|gpu SCALE=1 CSV=fil
 bench-ssb-run: $(if $(NOBUILD),,$(BENCH_PROGRAMS))
 	@bench/ssb.sh bench $(B) $(SCALE) $(DEVICE) $(CSV)
 
+bench-join:  ##measure Joins: PARTS="theta wisconsin fk skew" DEVICE=host|gpu CSV=file; see bench/join.py
+	@$(if $(NOBUILD),,tests/setup build bench)
+	@$(MAKE) --no-print-directory bench-join-run
+bench-join-run: $(if $(NOBUILD),,$(B)/tessera $(B)/join_gen $(B)/wisconsin_gen)
+	@PARTS='$(PARTS)' DEVICE='$(DEVICE)' CSV='$(CSV)' bench/join.py $(B)
+bench-ranks:  ##measure Ranks on this machine: PARTS="ssb master gather" RANKS="1 2" SCALE=1 CSV=file; see bench/ranks.py
+	@$(if $(NOBUILD),,tests/setup build ranks)
+	@$(MAKE) --no-print-directory bench-ranks-run
+bench-ranks-run: $(if $(NOBUILD),,$(B)/tessera $(B)/ssb_gen $(B)/join_gen $(MPI_OBJECT))
+	@PARTS='$(PARTS)' DEVICE='$(DEVICE)' SCALE='$(SCALE)' CSV='$(CSV)' bench/ranks.py $(B)
+
 FORMATTED = $(wildcard $(foreach f,$(FOLDERS) tests bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
 format:  ##maintain Format all C++ and CUDA sources with clang-format
 	@clang-format -i --style=file $(FORMATTED)
@@ -165,7 +178,7 @@ help:  ##build This list
 	@$(foreach g,$(GROUPS),printf '\n%s\n' $(word 2,$(subst :, ,$g)); \
 	  sed -nE 's/^([a-z-]+):.*##$(firstword $(subst :, ,$g)) (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | \
 	  while IFS=$$'\t' read -r t d; do printf '%-16s%s\n' "$$t" "$$d"; done; )
-	@printf '\nVariables: B, CUDA_ARCHS, NOCUDA=1, NOBUILD=1, SCALE, DEVICE, CSV; see the head of the Makefile.\n'
+	@printf '\nVariables: B, CUDA_ARCHS, NOCUDA=1, NOBUILD=1, SCALE, DEVICE, CSV, PARTS; see the head of the Makefile.\n'
 
 # ---- Banner and requirements ----------------------------------------------------------------------------------------
 
@@ -192,7 +205,7 @@ Tessera
 endef
 
 # Shown once, by the make that builds.
-BANNER_GOALS := all programs tests demo-run test-run test-gpu bench-ssb-run
+BANNER_GOALS := all programs tests demo-run test-run test-gpu bench-ssb-run bench-join-run bench-ranks-run
 ifneq ($(filter $(BANNER_GOALS),$(or $(MAKECMDGOALS),all)),)
 ifeq ($(NOBUILD),)
 $(info $(BANNER))

@@ -91,6 +91,12 @@ inline Status Unsupported(std::string message, int position = -1, std::string hi
   return {ErrorCode::kUnsupported, std::move(message), std::move(hint), position};
 }
 
+/// What bad_alloc becomes where it is caught.
+inline Status OutOfMemory() {
+  return {ErrorCode::kResource, "out of memory",
+          "Ask for fewer rows or groups, or give the process more memory (ulimit -v, the job's limit)."};
+}
+
 #define TESSERA_CONCAT_(a, b) a##b
 #define TESSERA_CONCAT(a, b) TESSERA_CONCAT_(a, b)
 

@@ -4,6 +4,7 @@
 #
 #   bench/ssb.sh demo  BUILD_DIR SCALE                    the 13 queries, once each, with their rows (make demo)
 #   bench/ssb.sh bench BUILD_DIR SCALE host|gpu [CSV]     the table of measurements (make bench-ssb)
+#   bench/ssb.sh prepare BUILD_DIR SCALE                  data and database only; prints the database's directory
 #
 # Data go to BUILD_DIR/ssb/<scale>/ (text, and DuckDB's file) and BUILD_DIR/ssb/<scale>.tessera. A run that was stopped
 # half-way leaves names ending in .part, which the next one replaces. RUNS=n: hot runs a query (default 7). THREADS=n.
@@ -50,6 +51,10 @@ case $mode in
     prepare "$scale"
     "$build/ssb_bench" --demo --database "$database" --threads "$threads"
     ;;
+  prepare)
+    prepare "$scale" >&2
+    echo "$database"
+    ;;
   bench)
     arguments=(--threads "$threads" --runs "${RUNS:-7}" --device "$device")
     [[ -z $csv ]] || arguments+=(--csv "$csv")
@@ -67,7 +72,7 @@ case $mode in
     "$build/ssb_bench" "${arguments[@]}" --database "$database" --data "$data"
     ;;
   *)
-    echo "bench/ssb.sh: demo or bench, not '$mode'" >&2
+    echo "bench/ssb.sh: demo, bench or prepare, not '$mode'" >&2
     exit 2
     ;;
 esac

@@ -42,20 +42,16 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
-#include "base/progress.h"
 #include "base/status.h"
 #include "data_gen/command_line.h"
-#include "data_gen/ordered_writer.h"
 #include "data_gen/random.h"
 #include "data_gen/row_buffer.h"
+#include "data_gen/table_files.h"
 
 namespace tessera {
 namespace {
@@ -394,20 +390,13 @@ uint64_t MakeOrder(const Sizes& sizes, uint64_t order, RowBuffer& rows) {
 // ---------------------------------------------------------------------------------------------------------------------
 // Files
 
-/// Orders or rows of a block. 2048 orders are 0.8 MB: large enough for the disk, small enough for the L2 cache.
+/// Orders or rows of a block. 2048 orders are 0.8 MB.
 constexpr uint64_t kBlock = 2048;
 constexpr size_t kLongestDimensionRow = 512;  // at most 17 values; the longest row has 150 characters
 
-struct TableFile {
-  string_view name;
-  uint64_t units;                                                ///< what is counted: rows, for lineorder orders
-  uint64_t expected_rows;                                        ///< for the progress bar
-  std::function<uint64_t(uint64_t unit, RowBuffer& rows)> make;  ///< returns the rows made
-};
-
 std::vector<TableFile> Tables(const Sizes& sizes) {
-  const auto dimension = [](string_view name, uint64_t count, auto make) {
-    return TableFile{name, count, count, [make](uint64_t row, RowBuffer& rows) -> uint64_t {
+  const auto dimension = [](const char* name, uint64_t count, auto make) {
+    return TableFile{name, "", count, kBlock, count, [make](uint64_t row, RowBuffer& rows) -> uint64_t {
                        rows.Reserve(kLongestDimensionRow);
                        make(row, rows);
                        return 1;
@@ -418,44 +407,9 @@ std::vector<TableFile> Tables(const Sizes& sizes) {
       dimension("supplier.tbl", sizes.suppliers, MakeSupplier),
       dimension("customer.tbl", sizes.customers, MakeCustomer),
       dimension("part.tbl", sizes.parts, MakePart),
-      {"lineorder.tbl", sizes.orders, 4 * sizes.orders,
+      {"lineorder.tbl", "", sizes.orders, kBlock, 4 * sizes.orders,
        [sizes](uint64_t order, RowBuffer& rows) { return MakeOrder(sizes, order, rows); }},
   };
-}
-
-Result<WrittenFile> WriteTable(const TableFile& table, const std::string& directory, unsigned jobs) {
-  OrderedFile file;
-  file.path = directory + "/" + std::string(table.name);
-  file.blocks = (table.units + kBlock - 1) / kBlock;
-  file.make_block = [&table](uint64_t block, RowBuffer& rows) {
-    uint64_t made = 0;
-    const uint64_t end = std::min((block + 1) * kBlock, table.units);
-    for (uint64_t unit = block * kBlock; unit < end; ++unit) made += table.make(unit, rows);
-    return made;
-  };
-  ProgressBar progress(std::string(table.name), table.expected_rows, ProgressUnit::kRows);
-  return WriteInOrder(file, jobs, progress);
-}
-
-Status Generate(double scale, const std::string& directory, unsigned jobs) {
-  const auto start = chrono::steady_clock::now();
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) {
-    return {ErrorCode::kIo, "cannot create the directory " + directory + ": " + error.message(),
-            "give --out a directory that exists or can be created"};
-  }
-  WrittenFile all;
-  for (const TableFile& table : Tables(Sizes(scale))) {
-    TESSERA_ASSIGN(const WrittenFile written, WriteTable(table, directory, jobs));
-    all.rows += written.rows;
-    all.bytes += written.bytes;
-  }
-  const double seconds = chrono::duration<double>(chrono::steady_clock::now() - start).count();
-  const double megabytes = static_cast<double>(all.bytes) / 1e6;
-  std::printf("%s: 5 tables, %llu rows, %.1f MB in %.2f s (%.0f MB/s)\n", directory.c_str(),
-              static_cast<unsigned long long>(all.rows), megabytes, seconds, megabytes / seconds);
-  return Status::Ok();
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -520,7 +474,7 @@ int Main(int argc, char** argv) {
   if (directory.empty()) return UsageError(kProgram, "--out is missing: give the directory for the files");
 
   CatchInterrupts();
-  const Status status = Generate(*scale, directory, static_cast<unsigned>(*jobs));
+  const Status status = WriteTables(Tables(Sizes(*scale)), directory, static_cast<unsigned>(*jobs));
   return status.ok() ? 0 : Failure(kProgram, status);
 }
 

@@ -26,19 +26,17 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
-#include <numbers>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "base/progress.h"
 #include "base/status.h"
 #include "data_gen/command_line.h"
+#include "data_gen/distributions.h"
 #include "data_gen/ordered_writer.h"
 #include "data_gen/random.h"
 #include "data_gen/row_buffer.h"
@@ -53,34 +51,18 @@ constexpr uint64_t kDefaultSeed = 1;
 constexpr uint64_t kTable = 100;    ///< names the stream of random numbers
 constexpr uint64_t kBlock = 16384;  ///< rows; about 0.9 MB
 
-constexpr char kHeader[] = "id,uniformi,normali5,normali20,uniformf,normalf5,normalf20\n";
-
-/// Two independent normal numbers, mean 0, standard deviation 1 (Box and Muller, 1958). At most 8.6 in size.
-std::pair<double, double> Normals(RandomRow& random) {
-  const double radius = std::sqrt(-2 * std::log(1 - random.Unit()));  // 1 - Unit() is never 0
-  const double angle = 2 * std::numbers::pi * random.Unit();
-  return {radius * std::cos(angle), radius * std::sin(angle)};
-}
-
 void MakeRow(uint64_t seed, uint64_t row, RowBuffer& rows) {
   RandomRow random(seed, kTable, row);
-  const auto [integer5, float5] = Normals(random);
-  const auto [integer20, float20] = Normals(random);
   rows.Put(row, ',');
-  rows.Put(random.Between(-100, 100), ',');
-  rows.Put(std::lround(5 * integer5), ',');
-  rows.Put(std::lround(20 * integer20), ',');
-  rows.Put(static_cast<float>(200 * random.Unit() - 100), ',');
-  rows.Put(static_cast<float>(5 * float5), ',');
-  rows.Put(static_cast<float>(20 * float20), '\n');
+  PutDistributions(random, '\n', rows);
 }
 
 Status Generate(uint64_t row_count, const std::string& path, uint64_t seed, unsigned jobs) {
-  constexpr size_t kLongestRow = 128;  // 7 values, the longest (a float) of 15 characters
+  constexpr size_t kLongestRow = kLongestDistributions + 32;  // and the id
   const auto start = std::chrono::steady_clock::now();
   OrderedFile file;
   file.path = path;
-  file.header = kHeader;
+  file.header = std::string("id,") + kDistributionColumns + "\n";
   file.blocks = (row_count + kBlock - 1) / kBlock;
   file.make_block = [=](uint64_t block, RowBuffer& rows) {
     const uint64_t first = block * kBlock;

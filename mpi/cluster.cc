@@ -11,9 +11,10 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <deque>
-#include <fstream>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -198,9 +199,9 @@ class RankCluster final : public Cluster {
     action.sa_handler = HandleSignal;
     sigemptyset(&action.sa_mask);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+    Clock::time_point since{};  // of the signal; the master may go on to other statements after it
     for (;;) {
       std::string message;
-      Clock::time_point since{};
       messenger_.AwaitBytes(0, &message, [&] {
         if (!interrupted) return;
         if (since == Clock::time_point{}) since = Clock::now();
@@ -215,7 +216,11 @@ class RankCluster final : public Cluster {
           ServeOpen(&in);
           break;
         case Command::kRun:
-          ServeRun(&in);
+          try {
+            ServeRun(&in);
+          } catch (const std::bad_alloc&) {
+            DieOfMemory();
+          }
           break;
         case Command::kClose:
           tablets_.Open("", false);
@@ -250,6 +255,35 @@ class RankCluster final : public Cluster {
 
   Status Run(const ClusterQuery& query, vm::Executor* executor, vm::RunOptions options, const vm::RowConsumer& consume,
              vm::RunStatistics* statistics) override {
+    try {
+      return RunOnAll(query, executor, std::move(options), consume, statistics);
+    } catch (const std::bad_alloc&) {
+      DieOfMemory();
+    }
+  }
+
+  void Leave(int status) override {
+    if (left_) return;
+    left_ = true;
+    WireWriter out;
+    out.Number(Command::kLeave);
+    out.Number<int32_t>(status);
+    std::string message = out.Take();
+    messenger_.BroadcastBytes(0, &message);
+  }
+
+ private:
+  /// Memory ran out between two messages (the executor catches what its workers ask for): where the others stand is
+  /// unknown, so the job ends.
+  [[noreturn]] void DieOfMemory() {
+    fprintf(stderr, "tessera: rank %d: %s\n%s\n", rank(), OutOfMemory().message().c_str(),
+            OutOfMemory().hint().c_str());
+    transport_->Abort(1);
+    _exit(1);
+  }
+
+  Status RunOnAll(const ClusterQuery& query, vm::Executor* executor, vm::RunOptions options,
+                  const vm::RowConsumer& consume, vm::RunStatistics* statistics) {
     const auto start = Clock::now();
     WireWriter out;
     out.Number(Command::kRun);
@@ -266,6 +300,7 @@ class RankCluster final : public Cluster {
 
     exchange_.Begin(number_, query.settings.replicate_below, BroadcastLimit(query.settings), options.cancel);
     vm::RunStatistics mine;
+    uint64_t rows_out = 0;
     Status consumed;
     double scatter = 0;
     uint64_t scattered = 0;
@@ -280,13 +315,14 @@ class RankCluster final : public Cluster {
       status = executor->Run(
           *query.program, *query.snapshot, options,
           [&](RowBatch&& batch) {
-            mine.mine.rows_out += batch.rows;
+            rows_out += batch.rows;
             consumed = consume(std::move(batch));
             return consumed;
           },
           &mine);
     }
     exchange_.End();
+    mine.mine.rows_out = rows_out;
     mine.mine.scatter = scatter;
     mine.mine.bytes_scattered = scattered;
     mine.mine.gather = exchange_.gather_milliseconds();
@@ -297,17 +333,6 @@ class RankCluster final : public Cluster {
     return consumed.ok() ? status : consumed;
   }
 
-  void Leave(int status) override {
-    if (left_) return;
-    left_ = true;
-    WireWriter out;
-    out.Number(Command::kLeave);
-    out.Number<int32_t>(status);
-    std::string message = out.Take();
-    messenger_.BroadcastBytes(0, &message);
-  }
-
- private:
   /// OK, or the error of one rank on all of them. No program runs.
   Status AgreeNow(const Status& mine) {
     exchange_.Begin(++number_, 0, 0, nullptr);
@@ -539,6 +564,7 @@ class RankCluster final : public Cluster {
           section.bytes_transferred += theirs.bytes_transferred;
           section.milliseconds = std::max(section.milliseconds, theirs.milliseconds);
           section.kernel_milliseconds = std::max(section.kernel_milliseconds, theirs.kernel_milliseconds);
+          section.transfer_milliseconds = std::max(section.transfer_milliseconds, theirs.transfer_milliseconds);
         }
       }
     }

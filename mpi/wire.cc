@@ -133,6 +133,7 @@ void WriteStatistics(const vm::RunStatistics& statistics, WireWriter* out) {
       out->Number(n);
     out->Number(s.milliseconds);
     out->Number(s.kernel_milliseconds);
+    out->Number(s.transfer_milliseconds);
   }
 }
 
@@ -149,6 +150,7 @@ vm::RunStatistics ReadStatistics(WireReader* in) {
       *n = in->Number<uint64_t>();
     s.milliseconds = in->Number<double>();
     s.kernel_milliseconds = in->Number<double>();
+    s.transfer_milliseconds = in->Number<double>();
     out.sections.push_back(std::move(s));
   }
   return out;

@@ -55,6 +55,7 @@ class WireReader {
   template <class T>
   T Number() {
     static_assert(std::is_trivially_copyable_v<T>);
+    if constexpr (std::is_same_v<T, bool>) return Number<uint8_t>() != 0;  // other bytes make no bool
     T v{};
     if (rest_.size() < sizeof v) {
       Fail();

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <chrono>
 #include <filesystem>
+#include <new>
 #include <thread>
 
 #include "compiler/compiler.h"
@@ -154,7 +155,12 @@ class Session::Impl {
     timing_ = Timing{};
     statistics_ = vm::RunStatistics{};
     const auto start = Clock::now();
-    Status status = Run(sql, out);
+    Status status;
+    try {
+      status = Run(sql, out);
+    } catch (const std::bad_alloc&) {
+      status = OutOfMemory();
+    }
     timing_.total = MillisecondsSince(start);
     running_ = false;
     // Whoever noticed the flag says it in one voice.

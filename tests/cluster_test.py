@@ -19,7 +19,9 @@ BUILD = os.path.abspath(sys.argv[1])
 TESSERA = os.path.join(BUILD, "tessera")
 WORK = tempfile.mkdtemp(prefix="tessera_cluster_test.")
 ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", TMPDIR=WORK,
-                   OMPI_MCA_orte_tmpdir_base="/tmp")
+                   OMPI_MCA_orte_tmpdir_base="/tmp",
+                   # A library is loaded before a sanitizer's here: see blind().
+                   ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0")
 LIMIT = 120  # seconds; what takes so long hangs
 # About a minute on one rank, and nothing that a LIMIT or an index could shorten.
 LONG = "SELECT count(*) FROM t a, t b, t c, t d WHERE a.a + b.a < c.a * d.a"
@@ -82,10 +84,11 @@ def processes(directory):
 class Job:
     """A job whose statements come through a pipe that stays open."""
 
-    def __init__(self, ranks, directory, statements):
+    def __init__(self, ranks, directory, statements, *arguments):
         self.directory = directory
-        self.process = subprocess.Popen(mpirun(ranks, directory), env=ENVIRONMENT, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.messages = tempfile.TemporaryFile("w+", dir=WORK)  # a pipe that nobody reads would hold the job up
+        self.process = subprocess.Popen(mpirun(ranks, directory, *arguments), env=ENVIRONMENT, stdin=subprocess.PIPE,
+                                        stdout=subprocess.DEVNULL, stderr=self.messages, text=True)
         self.process.stdin.write(statements)
         self.process.stdin.flush()
         deadline = time.time() + 30
@@ -110,7 +113,8 @@ class Job:
             time.sleep(0.05)
         check(not processes(self.directory), "processes are left:", processes(self.directory))
         check(self.process.returncode != 0, "status 0")
-        return took, self.process.stderr.read()
+        self.messages.seek(0)
+        return took, self.messages.read()
 
 
 # ---- Right answers ----------------------------------------------------------------------------------------------------
@@ -162,6 +166,9 @@ def test_statistics_of_every_rank():
         lines = [line for line in done.stderr.splitlines() if line.count(",") > 10]
         check(len(lines) == (4 if form == "csv" else 3), done.stderr)
         check(form == "csv" or '"rows_scanned":35,' in lines[0], lines)
+    # Rows that are streamed count as the result's, like any.
+    done = run(mpirun(3, directory, "--stats", "json", "-c", "SET replicate_below = 0; SELECT a FROM t"))
+    check('"rank":0,"rows_scanned":35,"rows_out":100,' in done.stderr, done.stderr)
 
 
 def test_explain_says_how_ranks_share():
@@ -227,6 +234,16 @@ def test_a_session_goes_on_after_an_error():
     check_one_error(done, "out of range")
 
 
+def test_an_error_stops_the_others_in_a_product():
+    directory = database("product", rows=3000)
+    # One rank has the row that overflows; the others would be busy for a minute.
+    query = LONG + " AND 2147483647 + (CASE WHEN a.a = 7 THEN 1 ELSE 0 END) > 0"
+    start = time.time()
+    done = run(mpirun(3, directory, "-c", "SET replicate_below = 0; " + query))
+    check_one_error(done, "out of range", "rank ")
+    check(time.time() - start < 15, "took", time.time() - start)
+
+
 def test_bad_chunk_and_missing_tablet():
     directory = database("bad")
     files = sorted(glob.glob(os.path.join(directory, "tablet-*.bin")))
@@ -255,6 +272,21 @@ def test_another_build():
                 "-c", "SELECT 1"])
     check_one_error(done, "rank 2 runs another build")
     check(done.returncode == 2, done.returncode)
+
+
+def test_another_version():
+    # The runner of the SQL tests says that it has none.
+    done = run(["mpirun", "--oversubscribe", "-np", "1", TESSERA, "-c", "SELECT 1", ":", "-np", "1",
+                os.path.join(BUILD, "sqllogictest")])
+    check_one_error(done, "rank 1 runs another version of Tessera than rank 0")
+    check(done.returncode == 2, done.returncode)
+
+
+def test_no_mpi_without_a_launcher():
+    done = subprocess.run([TESSERA, "-c", "SELECT 1"], env=dict(os.environ, LD_DEBUG="files"), capture_output=True, text=True,
+                          timeout=LIMIT, stdin=subprocess.DEVNULL)
+    check(done.returncode == 0 and "libc.so" in done.stderr, done.stderr)
+    check("mpi" not in done.stderr, [line for line in done.stderr.splitlines() if "mpi" in line])
 
 
 def test_directory_that_is_not_there():
@@ -318,6 +350,22 @@ def test_build_side_beyond_the_budget():
     check_one_error(done, "exchanged by key")
 
 
+def test_a_rank_out_of_memory():
+    directory = database("memory", rows=5000)
+    # Ten million groups; 400 MB are enough to start, and to answer something smaller.
+    query = ("SET threads = 1; SELECT count(*) FROM t; "
+             "SELECT x.a, y.a, sum(x.c), sum(y.c) FROM t x, t y WHERE y.a < 2000 GROUP BY x.a, y.a LIMIT 1")
+    limit = "ulimit -v 400000; exec \"$@\""
+    if subprocess.run(["bash", "-c", limit, "bash", TESSERA, "-c", "SELECT 1"], capture_output=True).returncode != 0:
+        return  # a sanitizer's shadow memory does not fit
+    done = run(["bash", "-c", limit, "bash", TESSERA, directory, "-c", query])
+    check_one_error(done, "out of memory")
+    check("5000" in done.stdout and done.returncode == 1, done.returncode, done.stdout)
+    done = run(mpirun(3, directory, "-c", query, wrap=("bash", "-c", f"[ $OMPI_COMM_WORLD_RANK != 1 ] || {limit}; exec \"$@\"", "bash")))
+    check_one_error(done, "rank 1: out of memory")
+    check("5000" in done.stdout, done.stdout, done.stderr)
+
+
 def test_a_rank_is_killed():
     directory = database("killed", rows=3000)
     for statements in ("", LONG + ";\n"):
@@ -329,9 +377,15 @@ def test_a_rank_is_killed():
 
 
 def test_a_rank_is_told_to_end():
-    job = Job(3, database("told"), "")
-    os.kill(job.ranks[1], signal.SIGTERM)
-    job.check_ends(8)
+    directory = database("told", rows=3000)
+    script = os.path.join(WORK, "told.sql")
+    with open(script, "w") as out:
+        out.write((LONG + ";\n") * 20000)
+    # Also while one statement follows the other, each of which the rank cancels.
+    for arguments in ((), ("-f", script)):
+        job = Job(3, directory, "", *arguments)
+        os.kill(job.ranks[1], signal.SIGTERM)
+        job.check_ends(8)
 
 
 def test_ctrl_c_ends_all():

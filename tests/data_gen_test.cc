@@ -1,4 +1,4 @@
-// Tests of ssb_gen and uniform_gen as a user sees them: the built programs are run and their files are read.
+// Tests of the generators as a user sees them: the built programs are run and their files are read.
 //
 // The programs are taken from $TESSERA_BUILD_DIR, or "build"; the SQL files from data_gen/ssb of the current directory.
 #include <fcntl.h>
@@ -722,6 +722,238 @@ TEST(UniformGen, InterruptRemovesTheUnfinishedFile) {
   int status = 0;
   waitpid(child, &status, 0);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << status;
+  EXPECT_TRUE(directory.Names().empty());
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Tables to join
+
+/// The rows of a CSV file without quotes, and its header.
+struct Csv {
+  string header;
+  std::vector<Row> rows;
+};
+
+Csv ReadCsv(const string& path) {
+  Csv csv;
+  std::istringstream file(ReadAll(path));
+  std::getline(file, csv.header);
+  for (string line; std::getline(file, line);) {
+    Row& row = csv.rows.emplace_back();
+    std::istringstream values(line);
+    for (string value; std::getline(values, value, ',');) row.push_back(value);
+  }
+  return csv;
+}
+
+/// How often each key stands in column `column`.
+std::map<int64_t, size_t> KeyCounts(const Csv& csv, size_t column) {
+  std::map<int64_t, size_t> counts;
+  for (const Row& row : csv.rows) ++counts[Number(row[column])];
+  return counts;
+}
+
+Outcome Generate(const string& program, const string& directory, const std::vector<string>& arguments) {
+  std::vector<string> command = {Program(program), "--out", directory};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  Outcome outcome = RunProgram(command);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");  // no progress bar in a file
+  return outcome;
+}
+
+/// Whether the two directories have the same files.
+bool SameFiles(const TemporaryDirectory& a, const TemporaryDirectory& b) {
+  return a.Names() == b.Names() &&
+         std::ranges::all_of(a.Names(), [&](const string& name) { return ReadAll(a / name) == ReadAll(b / name); });
+}
+
+TEST(JoinGen, SameBytesForAnyNumberOfJobs) {
+  const std::vector<string> arguments = {"--build", "20000", "--probe", "50000", "--matches", "3", "--skew", "1.2"};
+  const TemporaryDirectory one, three, other;
+  const auto make = [&](const TemporaryDirectory& directory, const string& jobs, const string& seed) {
+    std::vector<string> all = arguments;
+    all.insert(all.end(), {"--jobs", jobs, "--seed", seed});
+    Generate("join_gen", directory.path(), all);
+  };
+  make(one, "1", "1");
+  make(three, "3", "1");
+  make(other, "1", "2");
+  EXPECT_EQ(one.Names(), (std::set<string>{"r.csv", "s.csv", "schema.sql"}));
+  EXPECT_TRUE(SameFiles(one, three));
+  EXPECT_FALSE(ReadAll(one / "r.csv") == ReadAll(other / "r.csv"));
+  EXPECT_FALSE(ReadAll(one / "s.csv") == ReadAll(other / "s.csv"));
+}
+
+TEST(JoinGen, KeysHaveTheirMatches) {
+  for (const int64_t matches : {1, 7, 1000}) {
+    const TemporaryDirectory directory;
+    Generate("join_gen", directory.path(),
+             {"--build", "1000", "--probe", "5000", "--matches", std::to_string(matches)});
+    const Csv r = ReadCsv(directory / "r.csv"), s = ReadCsv(directory / "s.csv");
+    EXPECT_EQ(r.header, "id,k," + string(kUniformHeader).substr(3));
+    EXPECT_EQ(s.header, r.header);
+    ASSERT_EQ(r.rows.size(), 1000u);
+    ASSERT_EQ(s.rows.size(), 5000u);
+    for (size_t i = 0; i < s.rows.size(); ++i) EXPECT_EQ(Number(s.rows[i][0]), static_cast<int64_t>(i));
+    const auto keys = KeyCounts(r, 1);
+    const int64_t distinct = (1000 + matches - 1) / matches;
+    EXPECT_EQ(keys.size(), static_cast<size_t>(distinct));
+    for (const auto& [key, count] : keys) {
+      EXPECT_TRUE(key >= 0 && key < distinct) << key;
+      EXPECT_TRUE(count == static_cast<size_t>(matches) || count + 1 == static_cast<size_t>(matches)) << count;
+    }
+    for (const auto& [key, count] : KeyCounts(s, 1)) EXPECT_TRUE(keys.contains(key)) << key;
+    EXPECT_EQ(Contains(ReadAll(directory / "schema.sql"), "PRIMARY KEY"), matches == 1);
+  }
+  // Not in the order of the rows.
+  const TemporaryDirectory directory;
+  Generate("join_gen", directory.path(), {"--build", "1000", "--probe", "0"});
+  const Csv r = ReadCsv(directory / "r.csv");
+  size_t in_place = 0, neighbours = 0;
+  for (size_t i = 1; i < r.rows.size(); ++i) {
+    in_place += Number(r.rows[i][1]) == static_cast<int64_t>(i) ? 1 : 0;
+    neighbours += std::abs(Number(r.rows[i][1]) - Number(r.rows[i - 1][1])) == 1 ? 1 : 0;
+  }
+  EXPECT_LE(in_place, 10u);
+  EXPECT_LE(neighbours, 10u);
+}
+
+TEST(JoinGen, SkewIsZipf) {
+  constexpr size_t kKeys = 500, kRows = 200000;
+  for (const string skew : {"0", "0.5", "1", "1.5"}) {
+    const TemporaryDirectory directory;
+    Generate("join_gen", directory.path(),
+             {"--narrow", "--build", std::to_string(kKeys), "--probe", std::to_string(kRows), "--skew", skew});
+    const Csv s = ReadCsv(directory / "s.csv");
+    EXPECT_EQ(s.header, "k,uniformi");
+    std::vector<double> counts;
+    double squares = 0;
+    for (const auto& [key, count] : KeyCounts(s, 0)) counts.push_back(static_cast<double>(count));
+    counts.resize(kKeys);
+    if (skew == "0") {
+      for (const double count : counts) squares += (count - kRows / kKeys) * (count - kRows / kKeys);
+      // Chi-squared with 499 degrees of freedom: five standard deviations of sqrt(2 * 499) beyond.
+      EXPECT_LT(squares / (kRows / kKeys), 499 + 5 * std::sqrt(2 * 499.0));
+      continue;
+    }
+    std::ranges::sort(counts, std::greater<>());
+    double sum = 0;
+    for (size_t k = 1; k <= kKeys; ++k) sum += std::pow(static_cast<double>(k), -std::stod(skew));
+    for (const size_t rank : {size_t{1}, size_t{2}, size_t{3}, size_t{5}}) {
+      const double expected = kRows * std::pow(static_cast<double>(rank), -std::stod(skew)) / sum;
+      EXPECT_NEAR(counts[rank - 1], expected, 5 * std::sqrt(expected)) << "skew " << skew << ", rank " << rank;
+    }
+    double head = 0, expected_head = 0;
+    for (size_t k = 1; k <= 50; ++k) {
+      head += counts[k - 1];
+      expected_head += kRows * std::pow(static_cast<double>(k), -std::stod(skew)) / sum;
+    }
+    // Counts that are sorted favour the head a little where neighbours are nearly equal.
+    EXPECT_NEAR(head, expected_head, 0.02 * kRows) << skew;
+  }
+}
+
+TEST(JoinGen, Errors) {
+  const TemporaryDirectory directory;
+  const string out = directory / "join";
+  for (const std::vector<string>& arguments : std::vector<std::vector<string>>{{"--build", "0", "--out", out},
+                                                                               {"--probe", "-1", "--out", out},
+                                                                               {"--matches", "3501", "--out", out},
+                                                                               {"--skew", "-0.5", "--out", out},
+                                                                               {"--skew", "nan", "--out", out},
+                                                                               {"--jobs", "0", "--out", out},
+                                                                               {"--narrow", "--build", "3"},
+                                                                               {"--out", out, "more"}}) {
+    std::vector<string> command = {Program("join_gen")};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const Outcome outcome = RunProgram(command);
+    EXPECT_EQ(outcome.status, 2) << arguments[1];
+    EXPECT_TRUE(Contains(outcome.err, "--help")) << outcome.err;
+  }
+  EXPECT_TRUE(directory.Names().empty());
+  const Outcome missing = RunProgram({Program("join_gen"), "--out", "/proc/no"});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_TRUE(Contains(missing.err, "cannot create the directory")) << missing.err;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Wisconsin
+
+TEST(WisconsinGen, Columns) {
+  constexpr int64_t kRows = 10007;
+  const TemporaryDirectory directory, three;
+  Generate("wisconsin_gen", directory.path(), {"--rows", "10007", "--jobs", "1"});
+  Generate("wisconsin_gen", three.path(), {"--rows", "10007", "--jobs", "3"});
+  EXPECT_EQ(directory.Names(), (std::set<string>{"t1.csv", "t2.csv", "schema.sql"}));
+  EXPECT_TRUE(SameFiles(directory, three));
+  const Csv t1 = ReadCsv(directory / "t1.csv"), t2 = ReadCsv(directory / "t2.csv");
+  ASSERT_EQ(t1.rows.size(), static_cast<size_t>(kRows));
+  ASSERT_EQ(t2.rows.size(), static_cast<size_t>(kRows * 3 / 5));
+  // The header names the columns of the schema.
+  const string schema = ReadAll(directory / "schema.sql");
+  std::istringstream names(t1.header);
+  size_t at = 0, columns = 0;
+  for (string name; std::getline(names, name, ','); ++columns) {
+    at = schema.find("  " + name + " ", at);
+    ASSERT_NE(at, string::npos) << name;
+  }
+  ASSERT_EQ(columns, 16u);
+  const auto letters = [](int64_t value) {
+    string text(7, 'A');
+    for (size_t i = 7; i-- > 0; value /= 26) text[i] = static_cast<char>('A' + value % 26);
+    return text + string(45, 'x');
+  };
+  std::set<int64_t> unique;
+  size_t in_place = 0;
+  for (int64_t i = 0; i < kRows; ++i) {
+    const Row& row = t1.rows[static_cast<size_t>(i)];
+    ASSERT_EQ(row.size(), columns);
+    const int64_t u = NumberIn(row[0], 0, kRows - 1);
+    unique.insert(u);
+    in_place += u == i ? 1 : 0;
+    const std::vector<int64_t> expected = {u,      i,     u % 2, u % 4, u % 10,      u % 20,         u % 100,
+                                           u % 10, u % 5, u % 2, u,     u % 100 * 2, u % 100 * 2 + 1};
+    for (size_t c = 0; c < expected.size(); ++c)
+      ASSERT_EQ(Number(row[c]), expected[c]) << "row " << i << " column " << c;
+    ASSERT_EQ(row[13], letters(u));
+    ASSERT_EQ(row[14], letters(i));
+    ASSERT_EQ(row[15], string(4, "AHOV"[i % 4]) + string(48, 'x'));
+  }
+  EXPECT_EQ(unique.size(), static_cast<size_t>(kRows));
+  EXPECT_LE(in_place, 10u);
+  // The second table has its own order.
+  EXPECT_NE(t1.rows[0][0] + t1.rows[1][0] + t1.rows[2][0], t2.rows[0][0] + t2.rows[1][0] + t2.rows[2][0]);
+}
+
+TEST(WisconsinGen, Options) {
+  const TemporaryDirectory directory;
+  Generate("wisconsin_gen", directory.path(), {"--rows", "1", "--string-length", "8"});
+  const Csv t2 = ReadCsv(directory / "t2.csv");
+  ASSERT_EQ(t2.rows.size(), 1u);
+  EXPECT_EQ(t2.rows[0][13], "AAAAAAAx");
+  EXPECT_EQ(t2.rows[0][15], "AAAAxxxx");
+  EXPECT_TRUE(Contains(ReadAll(directory / "schema.sql"), "VARCHAR(8)"));
+  Generate("wisconsin_gen", directory.path(), {"--rows", "2", "--rows2", "3"});
+  EXPECT_EQ(ReadCsv(directory / "t2.csv").rows.size(), 3u);
+}
+
+TEST(WisconsinGen, Errors) {
+  const TemporaryDirectory directory;
+  const string out = directory / "wisconsin";
+  for (const std::vector<string>& arguments :
+       std::vector<std::vector<string>>{{"--rows", "0", "--out", out},
+                                        {"--out", out},
+                                        {"--rows", "10"},
+                                        {"--rows", "10", "--string-length", "7", "--out", out},
+                                        {"--rows", "10", "--rows2", "0", "--out", out},
+                                        {"--rows", "10", "--out", out, "more"}}) {
+    std::vector<string> command = {Program("wisconsin_gen")};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const Outcome outcome = RunProgram(command);
+    EXPECT_EQ(outcome.status, 2) << arguments[1];
+    EXPECT_TRUE(Contains(outcome.err, "--help")) << outcome.err;
+  }
   EXPECT_TRUE(directory.Names().empty());
 }
 

@@ -102,7 +102,7 @@ TEST(Wire, StatisticsComeBack) {
   vm::RunStatistics s;
   s.mine.rank = 3;
   s.mine.gather = 1.5;
-  s.sections.push_back({1, "scan t", true, 10, 9, 8, 7, 6, 5, 4.5, 3.5});
+  s.sections.push_back({1, "scan t", true, 10, 9, 8, 7, 6, 5, 4.5, 3.5, 2.5});
   WireWriter out;
   WriteStatistics(s, &out);
   const std::string bytes = out.Take();
@@ -115,6 +115,7 @@ TEST(Wire, StatisticsComeBack) {
   EXPECT_EQ(r.sections[0].label, "scan t");
   EXPECT_EQ(r.sections[0].bytes_transferred, 5u);
   EXPECT_EQ(r.sections[0].kernel_milliseconds, 3.5);
+  EXPECT_EQ(r.sections[0].transfer_milliseconds, 2.5);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <new>
 
 #include "vm/bind.h"
 #include "vm/group_table.h"
@@ -24,6 +25,8 @@ constexpr uint32_t kUnitRows = 1 << 16;
 constexpr size_t kBatchRows = 1 << 14;
 /// Rows after which the thread that may looks for messages of other ranks.
 constexpr uint32_t kPollRows = 8 * kTileRows;
+/// ... and steps of a tile that goes over and over the same rows.
+constexpr int kPollSteps = 16;
 /// What a row of a join table takes beside its columns: its place in the index and in a chain.
 constexpr uint64_t kIndexBytesPerRow = 16;
 
@@ -357,6 +360,12 @@ class Run {
     return context;
   }
 
+  /// Whether each row meets all rows of a join table: then a tile is work enough for a unit.
+  static bool MakesProduct(const Section& s) {
+    return std::any_of(s.code.begin(), s.code.end(),
+                       [](const Instruction& in) { return in.op == Opcode::Probe && in.p3 == 0; });
+  }
+
   /// Cuts the source into units and keeps those of this rank.
   Status Prepare(int number, Scan* scan) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
@@ -364,11 +373,12 @@ class Run {
       scan->table = tables_[static_cast<size_t>(s.source)];
       scan->tablets = std::vector<LazyTablet>(scan->table->tablets.size());
       const ShareOfTable share(*scan->table, options_.exchange);
+      const uint32_t unit_rows = MakesProduct(s) ? kTileRows : share.unit_rows();
       uint64_t unit = 0;
       for (size_t t = 0; t < scan->table->tablets.size(); ++t) {
         const uint32_t rows = scan->table->tablets[t]->rows();
-        for (uint32_t first = 0; first < rows; first += share.unit_rows(), ++unit) {
-          if (share.IsMine(t, unit)) scan->units.push_back({unit, t, first, std::min(share.unit_rows(), rows - first)});
+        for (uint32_t first = 0; first < rows; first += unit_rows, ++unit) {
+          if (share.IsMine(t, unit)) scan->units.push_back({unit, t, first, std::min(unit_rows, rows - first)});
         }
       }
       return Status::Ok();
@@ -407,7 +417,7 @@ class Run {
     uint64_t prefix_rows = scan->rows_out;
 
     std::atomic<size_t> next{begin}, done{0};
-    std::atomic<bool> stop{false};
+    std::atomic<bool> stop{false}, stopped_elsewhere{false};
     std::mutex mutex;
     Status error;
     size_t error_unit = SIZE_MAX;
@@ -419,7 +429,7 @@ class Run {
       }
       stop = true;
     };
-    pool_->Run(workers, [&](int worker) {
+    const auto work = [&](int worker) {
       std::unique_ptr<TileMachine> machine;
       if (grouped && scan->groups[static_cast<size_t>(worker)] == nullptr) {
         scan->groups[static_cast<size_t>(worker)] = std::make_unique<GroupTable>(s, &strings_);
@@ -455,6 +465,13 @@ class Run {
           if (machine == nullptr) {
             machine = std::make_unique<TileMachine>(program_, number, joins_, &strings_);
             machine->StopOn(options_.cancel);
+            if (options_.exchange != nullptr) {
+              // MPI is called from one thread only.
+              machine->StopIf([&, worker, asked = 0]() mutable {
+                if (worker == 0 && ++asked % kPollSteps == 0 && options_.exchange->Stopped()) stopped_elsewhere = true;
+                return stopped_elsewhere.load(std::memory_order_relaxed);
+              });
+            }
           }
           for (uint32_t at = 0; at < unit.rows; at += kTileRows) {
             if (IsCancelled()) return fail(u, Cancelled());
@@ -476,6 +493,13 @@ class Run {
           for (; prefix < count && unit_done[prefix] != 0; ++prefix) prefix_rows += (*unit_rows)[prefix].rows;
           if (prefix_rows >= enough) stop = true;
         }
+      }
+    };
+    pool_->Run(workers, [&](int worker) {
+      try {
+        work(worker);
+      } catch (const std::bad_alloc&) {  // the other workers, and other ranks, must learn of it
+        fail(SIZE_MAX - 1, OutOfMemory());
       }
     });
     if (!grouped) {
@@ -519,6 +543,7 @@ class Run {
       mine_.tablets += stats.tablets;
       mine_.bytes_read += stats.bytes_read;
       mine_.bytes_transferred += stats.bytes_transferred;
+      mine_.transfer += stats.transfer_milliseconds;
     }
     if (statistics_ != nullptr) statistics_->sections.push_back(std::move(stats));
   }

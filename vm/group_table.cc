@@ -12,6 +12,10 @@
 namespace tessera::vm {
 namespace {
 
+/// Entries up to which a table is at most a quarter full: it stays in the L1 cache and a look-up rarely has a second
+/// step, whose branch nobody can predict.
+constexpr size_t kRoomyTable = 4096;
+
 bool IsCount(Opcode op) { return Info(op).shape == Shape::CountRows || Info(op).shape == Shape::CountValues; }
 
 /// What a new group's state is: the identity of its opcode's meaning.
@@ -104,12 +108,12 @@ void GroupTable::Grow() {
 }
 
 uint32_t GroupTable::FindOrMake(const int64_t* words, uint64_t hash) {
-  if (2 * (groups_ + 1) > table_.size()) Grow();
+  if ((table_.size() <= kRoomyTable ? 4 : 2) * (groups_ + 1) > table_.size()) Grow();
   size_t at = hash & (table_.size() - 1);
   while (table_[at] != 0) {
     const uint32_t g = table_[at] - 1;
     if (hashes_[g] == hash &&
-        std::equal(words, words + words_, keys_.data() + static_cast<size_t>(g) * static_cast<size_t>(words_)))
+        SameWords(words, keys_.data() + static_cast<size_t>(g) * static_cast<size_t>(words_), words_))
       return g;
     at = (at + 1) & (table_.size() - 1);
   }

@@ -23,6 +23,14 @@ struct AggregateStates {
   std::vector<uint8_t> seen;  ///< a value that is not NULL came in; not used by counts
 };
 
+/// Two words are the usual number: a call of memcmp, which std::equal becomes, was a third of a query's time.
+inline bool SameWords(const int64_t* a, const int64_t* b, int words) {
+  for (int i = 0; i < words; ++i) {
+    if (a[i] != b[i]) return false;
+  }
+  return true;
+}
+
 class GroupTable {
  public:
   GroupTable(const Section& section, const StringPool* strings);
@@ -51,7 +59,7 @@ class GroupTable {
   size_t groups_ = 0;
   std::vector<int64_t> keys_;     // groups x words
   std::vector<uint64_t> hashes_;  // per group
-  std::vector<uint32_t> table_;   // group + 1, 0 if free; a power of two, at most half full
+  std::vector<uint32_t> table_;   // group + 1, 0 if free; a power of two, at most half full; small: a quarter
   std::vector<AggregateStates> aggregates_;
 };
 

@@ -924,14 +924,14 @@ void TileMachine::DoGroup(const Instruction& in) {
   WithKeyWords(in, section_.columns, [&](int i, int64_t* key, uint64_t nulls) {
     key[words - 1] = static_cast<int64_t>(nulls);
     // Sorted data gives runs of one group.
-    if (any && std::equal(key, key + words, last)) {
+    if (any && SameWords(key, last, words)) {
       group_[static_cast<size_t>(i)] = last_group;
       return;
     }
     uint64_t hash = kHashSeed;
     for (int w = 0; w < words; ++w) hash = HashWord(hash, key[w]);
     last_group = group_[static_cast<size_t>(i)] = table.FindOrMake(key, hash);
-    std::copy(key, key + words, last);
+    for (int w = 0; w < words; ++w) last[w] = key[w];
     any = true;
   });
 }
@@ -1082,7 +1082,8 @@ Status TileMachine::RunTile(const BoundTablet& tablet, uint32_t first, int rows,
       text_error_ = Status::Ok();
       return error;
     }
-    if (cancelled_) {
+    const bool went_back = section_.code.data() + next_ <= &in;
+    if (cancelled_ || (went_back && stop_ && stop_())) {
       cancelled_ = false;
       return {ErrorCode::kCancelled, "canceling statement due to user request"};
     }

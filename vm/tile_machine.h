@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -47,6 +48,8 @@ class TileMachine {
   Status RunTile(const BoundTablet& tablet, uint32_t first, int rows, const TileSinks& sinks);
   /// A flag that ends a tile with kCancelled: one tile of a product of large tables can take minutes. May be nullptr.
   void StopOn(const std::atomic<bool>* cancel) { cancel_ = cancel; }
+  /// Asked within a tile whenever the program goes back, as it does for long where tables are multiplied.
+  void StopIf(std::function<bool()> stop) { stop_ = std::move(stop); }
 
  private:
   /// Values of an operand for the live rows: an array, or one value for all (stride 0).
@@ -195,6 +198,7 @@ class TileMachine {
   uint16_t list_[kTileRows];  // the live rows if sparse_
   int next_ = 0;              // address of the next instruction
   const std::atomic<bool>* cancel_ = nullptr;
+  std::function<bool()> stop_;
   bool cancelled_ = false;
   LaneError error_ = LaneError::kNone;
   Status text_error_;         // of FromText, with the text in it

@@ -47,6 +47,7 @@ struct SectionStatistics {
   uint64_t bytes_transferred = 0;             ///< to the GPU in this run
   double milliseconds = 0;                    ///< wall time
   double kernel_milliseconds = 0;             ///< GPU: sum over its kernels
+  double transfer_milliseconds = 0;           ///< GPU: sum over its copies; 0 where they overlap the kernels
 };
 
 /// Where one rank's time went in one statement, and what it moved. Without ranks there is one, rank 0. Times are

@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""Joins: theta joins, the Wisconsin queries, a foreign-key join beside DuckDB, skew.
+
+    bench/join.py BUILD_DIR            (make bench-join)
+
+What to do is in the environment, with these defaults:
+
+    PARTS="theta wisconsin fk skew"
+    DEVICE=host            or gpu: where Tessera runs (fk is beside DuckDB, so on the host)
+    CSV=                   a file for all figures
+    RUNS=5                 hot runs of a query; fewer where one takes seconds
+    LIMIT=60               seconds for a query; one that takes longer is reported as such
+    THREADS=               of each of the two; default: all processors
+    THETA_ROWS="3500 35000 100000"
+    WISCONSIN_ROWS="1000 10000 100000 1000000 10000000"
+    FK_BUILD=1000000  FK_PROBE=20000000
+    SKEW_SCALE=0.1         1: a million inner and a hundred million outer rows
+
+theta: ten queries over two tables of so many rows, after Nguyen and Hemler (GPU acceleration for SQL queries on
+large-scale distributed systems), who print none of theirs but say what they are: one on integers alone, one on floats
+alone, the others arithmetic and conditions on both. Each counts and sums. Every join strategy that the program accepts
+is forced in turn; what it refuses is shown with the reason.
+
+wisconsin: the queries of Hristov (Performance evaluation of query processing algorithms on GPGPUs): projection,
+aggregation, selection, a join with a table of 0.6 N rows, all of them combined. Queries of many rows are run by EXPLAIN
+ANALYZE, which makes the rows and prints none.
+
+fk: 1 M keys, 20 M rows that refer to them. Times alternate with DuckDB's; the rows must be the same.
+
+skew: the foreign keys follow Zipf with exponents 0 to 1.5; with 1 and with 8 matches a key.
+"""
+
+import glob
+import os
+import sys
+import time
+
+from measure import ROOT, CsvFile, Failed, OtherLoad, Session, Table, environment, generate, hot_runs, measure, median, same
+
+THETA = [
+    ("1 int =", "count(*), sum(r.uniformi + s.normali5)", "r.uniformi = s.uniformi"),
+    ("2 float <", "count(*), sum(r.normalf5)", "r.uniformf < s.normalf5"),
+    ("3 int > float", "count(*), sum(r.uniformi)", "r.uniformi > s.uniformf"),
+    ("4 2 int < float", "count(*), sum(s.normalf20)", "r.normali5 * 2 < s.normalf20"),
+    ("5 sum > constant", "count(*), sum(r.uniformi + s.uniformf)", "r.uniformi + s.uniformf > 150"),
+    ("6 band", "count(*), sum(s.uniformi)", "r.normali20 BETWEEN s.normalf20 - 1 AND s.normalf20 + 1"),
+    ("7 = and >", "count(*), sum(r.uniformf)", "r.uniformi = s.normali20 AND r.uniformf > s.normalf5"),
+    ("8 filters and <", "count(*), sum(r.normali20 * s.normalf5)",
+     "r.uniformi > 50 AND s.uniformf < -50 AND r.normali5 < s.normalf5"),
+    ("9 product > constant", "count(*), sum(r.normali20)", "r.normalf5 * s.normali5 > 20"),
+    ("10 < or >", "count(*), sum(r.uniformi - s.uniformi)", "r.uniformi < s.uniformi OR r.normalf20 > s.normalf20 + 10"),
+]
+STRATEGIES = ["hash", "dp", "grid", "loop"]
+
+WISCONSIN = [
+    ("projection", "EXPLAIN ANALYZE SELECT unique1 + unique2 AS summation FROM t1"),
+    ("aggregation", "SELECT avg(unique1) AS average FROM t1"),
+    ("maximum", "SELECT max(unique1::BIGINT * tenpercent / 100) FROM t1"),
+    ("selection", "EXPLAIN ANALYZE SELECT * FROM t1 WHERE unique1 > 1000 AND unique1 < 6000 AND unique2 % 2 = 0 AND two = 0"),
+    ("join", "EXPLAIN ANALYZE SELECT * FROM t1, t2 WHERE t1.unique1 = t2.unique1"),
+    ("join, counted", "SELECT count(*), sum(t1.unique2 + t2.unique2) FROM t1, t2 WHERE t1.unique1 = t2.unique1"),
+    ("combined", "SELECT max(t1.unique1::BIGINT * t1.tenpercent / 100) FROM t1, t2"
+                 " WHERE t1.unique1 = t2.unique2 AND t1.unique1 < 6000 AND t2.unique2 > 1000"),
+]
+
+FK = [
+    ("count", "SELECT count(*) FROM s, r WHERE s.k = r.k"),
+    ("sum of both sides", "SELECT count(*), sum(r.uniformi + s.uniformi) FROM s, r WHERE s.k = r.k"),
+    ("half of the keys", "SELECT count(*), sum(s.uniformi) FROM s, r WHERE s.k = r.k AND r.uniformi < 0"),
+    ("201 groups", "SELECT r.uniformi, count(*), sum(s.uniformi) FROM s, r WHERE s.k = r.k GROUP BY r.uniformi"),
+]
+SKEWS = ["0", "0.25", "0.5", "0.75", "1", "1.25", "1.5"]
+
+
+def numbers(name, default):
+    return [int(n) for n in environment(name, default).split()]
+
+
+class Bench:
+    def __init__(self, build):
+        self.build = build
+        self.device = environment("DEVICE", "host")
+        self.runs = int(environment("RUNS", "5"))
+        self.limit = float(environment("LIMIT", "60"))
+        self.threads = int(environment("THREADS", str(len(os.sched_getaffinity(0)))))
+        self.csv = CsvFile(environment("CSV", ""), ["part", "query", "build_rows", "probe_rows", "matches", "skew", "strategy",
+                                                "device", "threads", "ms", "kernel_ms", "ns_per_row", "duckdb_ms", "note"])
+        self.failed = False
+
+    def session(self, database, device=None):
+        session = Session(self.build, database, device or self.device, self.threads, self.limit)
+        if (device or self.device) == "gpu":
+            # The GPU takes what it can, the host the rest: what ran where is in the kernel time.
+            session.command[session.command.index("gpu")] = "auto"
+            session.settings.append("SET gpu_min_rows = 0")
+        return session
+
+    def record(self, **values):
+        self.csv.row(device=self.device, threads=self.threads, **values)
+
+    # ---- theta --------------------------------------------------------------------------------------------------------
+
+    def strategies(self, session):
+        """(name, why not) of each strategy; first the program's own choice."""
+        out = [("auto", None)]
+        for name in STRATEGIES:
+            try:
+                session.run(f"SET join_strategy = {name}")
+                out.append((name, None))
+            except Failed as why:
+                out.append((name, str(why)))
+        try:
+            session.run("SET join_strategy = DEFAULT")
+        except Failed:
+            pass
+        return out
+
+    def theta(self):
+        for rows in numbers("THETA_ROWS", "3500 35000 100000"):
+            _, database = generate(self.build, f"theta-{rows}", "join_gen", ["--build", str(rows), "--probe", str(rows)],
+                                   ["r", "s"])
+            session = self.session(database)
+            strategies = self.strategies(session)
+            table = Table(f"theta joins, {rows:,} x {rows:,} rows = {rows * rows:,} pairs, {self.device}", ("query", -20),
+                          ("strategy", -8), ("ms", 10), ("kernel ms", 9), ("G pairs/s", 9), ("count", 14), ("note", -1))
+            for name, why in strategies:
+                if why:
+                    table.row("all", name, "n/a", "", "", "", why)
+                    self.record(part="theta", query="all", build_rows=rows, probe_rows=rows, strategy=name, note=why)
+            for query, columns, where in THETA:
+                expected = None
+                for strategy, why in strategies:
+                    if why:
+                        continue
+                    key = dict(part="theta", query=query, build_rows=rows, probe_rows=rows, strategy=strategy)
+                    try:
+                        if strategy != "auto":
+                            session.run(f"SET join_strategy = {strategy}")
+                        elif len(strategies) > 1 and any(w is None for _, w in strategies[1:]):
+                            session.run("SET join_strategy = DEFAULT")
+                        result, ms, kernel = measure(session, f"SELECT {columns} FROM r, s WHERE {where}", self.runs)
+                    except Failed as error:
+                        table.row(query, strategy, "n/a", "", "", "", str(error))
+                        self.record(**key, note=str(error))
+                        continue
+                    note = ""
+                    if expected is not None and not same(expected, result):
+                        note = "OTHER ROWS than the first strategy's"
+                        self.failed = True
+                    expected = expected or result
+                    table.row(query, strategy, ms, kernel or None, rows * rows / ms * 1e-6, int(result[0].split(",")[0]),
+                              note)
+                    self.record(**key, ms=ms, kernel_ms=kernel, ns_per_row=ms * 1e6 / (rows * rows), note=note)
+            session.close()
+
+    # ---- Wisconsin ----------------------------------------------------------------------------------------------------
+
+    def wisconsin(self):
+        sizes = numbers("WISCONSIN_ROWS", "1000 10000 100000 1000000 10000000")
+        for device in ["host"] + (["gpu"] if self.device == "gpu" else []):
+            table = Table(f"Wisconsin queries, ns per tuple of the larger table, {device}", ("query", -14),
+                          *[(f"{n:,}", 12) for n in sizes], ("note", -1))
+            cells = {name: [] for name, _ in WISCONSIN}
+            notes = {}
+            for rows in sizes:
+                _, database = generate(self.build, f"wisconsin-{rows}", "wisconsin_gen",
+                                       ["--rows", str(rows), "--string-length", "8"], ["t1", "t2"])
+                session = self.session(database, device)
+                for name, sql in WISCONSIN:
+                    key = dict(part="wisconsin", query=name, build_rows=rows * 3 // 5, probe_rows=rows)
+                    try:
+                        _, ms, kernel = measure(session, sql, self.runs)
+                    except Failed as error:
+                        cells[name].append("n/a")
+                        notes[name] = f"{rows:,}: {error}"
+                        self.csv.row(**key, device=device, threads=self.threads, note=str(error))
+                        continue
+                    cells[name].append(ms * 1e6 / rows)
+                    self.csv.row(**key, device=device, threads=self.threads, ms=ms, kernel_ms=kernel,
+                                 ns_per_row=ms * 1e6 / rows)
+                session.close()
+            for name, _ in WISCONSIN:
+                table.row(name, *cells[name], notes.get(name, ""))
+
+    # ---- Foreign key --------------------------------------------------------------------------------------------------
+
+    def fk(self):
+        build_rows, probe_rows = int(environment("FK_BUILD", "1000000")), int(environment("FK_PROBE", "20000000"))
+        data, database = generate(self.build, f"fk-{build_rows}-{probe_rows}", "join_gen",
+                                  ["--narrow", "--build", str(build_rows), "--probe", str(probe_rows)], ["r", "s"])
+        session = self.session(database, "host")
+        duckdb = DuckDb(data, self.threads)
+        table = Table(f"foreign-key join, {build_rows:,} keys, {probe_rows:,} rows, host, {self.threads} threads; "
+                      f"{duckdb.version}", ("query", -18), ("ms", 9), ("M rows/s", 9), ("DuckDB ms", 9), ("ratio", 6),
+                      ("note", -1))
+        for name, sql in FK:
+            key = dict(part="fk", query=name, build_rows=build_rows, probe_rows=probe_rows, matches=1, skew=0)
+            try:
+                first = session.run(sql)
+            except Failed as error:
+                table.row(name, "n/a", "", "", "", str(error))
+                self.csv.row(**key, device="host", threads=self.threads, note=str(error))
+                continue
+            theirs_first, theirs_ms = duckdb.run(sql) if duckdb.connection else (None, 0)
+            ours, theirs = [], []
+            for _ in range(hot_runs(max(first.ms, theirs_ms), self.runs)):
+                ours.append(session.run(sql).ms)
+                if duckdb.connection:
+                    theirs.append(duckdb.run(sql)[1])
+            note = ""
+            if duckdb.connection and not same(sorted(first.rows), sorted(theirs_first)):
+                note = "OTHER ROWS than DuckDB's"
+                self.failed = True
+            ms, duckdb_ms = median(ours), median(theirs) if theirs else None
+            table.row(name, ms, probe_rows / ms * 1e-3, duckdb_ms, ms / duckdb_ms if duckdb_ms else None, note)
+            self.csv.row(**key, device="host", threads=self.threads, ms=ms, ns_per_row=ms * 1e6 / probe_rows,
+                         duckdb_ms=duckdb_ms or "", note=note)
+        session.close()
+
+    # ---- Skew ---------------------------------------------------------------------------------------------------------
+
+    def skew(self):
+        scale = float(environment("SKEW_SCALE", "0.1"))
+        inner, outer = max(1, round(1e6 * scale)), max(1, round(1e8 * scale))
+        table = Table(f"skew: {inner:,} inner and {outer:,} outer rows, {self.device}", ("matches", 7), ("Zipf", 5), ("ms", 10),
+                      ("kernel ms", 9), ("M rows/s", 9), ("of Zipf 0", 9), ("rows", 13), ("note", -1))
+        for matches in (1, min(8, inner)):
+            base = None
+            for skew in SKEWS:
+                key = dict(part="skew", query="sum of both sides", build_rows=inner, probe_rows=outer, matches=matches,
+                           skew=skew)
+                _, database = generate(self.build, f"skew-{inner}-{outer}-{matches}-{skew}", "join_gen",
+                                       ["--narrow", "--build", str(inner), "--probe", str(outer), "--matches", str(matches),
+                                        "--skew", skew], ["r", "s"])
+                session = self.session(database)
+                try:
+                    result, ms, kernel = measure(session, FK[1][1], self.runs)
+                except Failed as error:
+                    table.row(matches, skew, "n/a", "", "", "", "", str(error))
+                    self.record(**key, note=str(error))
+                    continue
+                finally:
+                    session.close()
+                base = base or ms
+                table.row(matches, skew, ms, kernel or None, outer / ms * 1e-3, ms / base, int(result[0].split(",")[0]), "")
+                self.record(**key, ms=ms, kernel_ms=kernel, ns_per_row=ms * 1e6 / outer)
+
+
+class DuckDb:
+    """DuckDB on the same files, in this process; `connection` is None where there is none."""
+
+    def __init__(self, data, threads):
+        self.connection, self.version = None, "no DuckDB (pip install duckdb)"
+        # Where tests/setup puts it, if the system has none.
+        sys.path += glob.glob(os.path.join(ROOT, "build", "venv", "lib", "python3*", "site-packages"))
+        try:
+            import duckdb
+        except ImportError:
+            return
+        self.version = f"DuckDB {duckdb.__version__}"
+        file = data.removesuffix(".data") + ".duckdb"
+        if not os.path.exists(file):
+            part = file + ".part"
+            if os.path.exists(part):
+                os.remove(part)
+            connection = duckdb.connect(part)
+            connection.execute(open(os.path.join(data, "schema.sql")).read().replace(" PRIMARY KEY", ""))
+            for table in ("r", "s"):
+                connection.execute(f"COPY {table} FROM '{data}/{table}.csv' (FORMAT csv, HEADER true)")
+            connection.close()
+            os.rename(part, file)
+        self.connection = duckdb.connect(file, read_only=True)
+        self.connection.execute(f"SET threads = {threads}")
+
+    def run(self, sql):
+        start = time.perf_counter()
+        rows = self.connection.execute(sql).fetchall()
+        ms = (time.perf_counter() - start) * 1000
+        return [",".join(str(v) for v in row) for row in rows], ms
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    bench = Bench(sys.argv[1])
+    parts = environment("PARTS", "theta wisconsin fk skew").split()
+    for part in parts:
+        if part not in ("theta", "wisconsin", "fk", "skew"):
+            sys.exit(f"bench/join.py: PARTS has theta, wisconsin, fk and skew, not '{part}'")
+    if bench.device not in ("host", "gpu"):
+        sys.exit(f"bench/join.py: DEVICE is host or gpu, not '{bench.device}'")
+    for part in parts:
+        load = OtherLoad()
+        getattr(bench, part)()
+        print("\n" + load.text())
+    if bench.failed:
+        sys.exit("bench/join.py: some rows were wrong: see the notes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""What the benchmark scripts share: a session that is asked one statement at a time, medians, tables.
+
+Start at: Session, Table.
+"""
+
+import csv
+import os
+import re
+import select
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class Failed(Exception):
+    """What a statement said instead of rows, or why there was no answer."""
+
+
+class Answer:
+    """Rows as CSV lines, and the times of the shell's .timer in milliseconds."""
+
+    TIME = re.compile(r"^Time: ([\d.]+) ms \(compile ([\d.]+), execute ([\d.]+)(?:, kernels ([\d.]+))?\)")
+
+    def __init__(self, rows, timing):
+        self.rows = rows
+        self.ms, self.compile_ms, self.execute_ms, self.kernel_ms = (float(n or 0) for n in timing.groups())
+
+
+class Session:
+    """One process of tessera. A statement that takes longer than `limit` seconds ends it; the next one starts another."""
+
+    END = re.compile(r"^tessera \d+\.\d+")  # what .version prints
+
+    def __init__(self, build, database, device="host", threads=1, limit=60.0):
+        self.command = [os.path.join(build, "tessera"), "-csv", "--timer", "--device", device, "--threads", str(threads),
+                        "-readonly", database]
+        self.limit = limit
+        self.settings = []  # statements for a new process
+        self.process = None
+
+    def set(self, name, value):
+        """Now, and in every process to come."""
+        sql = f"SET {name} = {value}"
+        answer = self.run(sql)
+        self.settings.append(sql)
+        return answer
+
+    def close(self):
+        if self.process is None:
+            return
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+
+    def run(self, sql):
+        """The answer. Raises Failed with the error in one line."""
+        if self.process is None:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            stderr=subprocess.STDOUT)
+            self.pending = b""
+            self._lines(".headers off\n")
+            for setting in self.settings:
+                self._lines(setting + ";\n")
+        lines = self._lines(sql + ";\n")
+        errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+        if errors:
+            raise Failed(errors[0])
+        timing = next((m for m in map(Answer.TIME.match, lines) if m), None)
+        if timing is None:
+            raise Failed("no answer: " + " ".join(lines))
+        return Answer([line for line in lines if not Answer.TIME.match(line)], timing)
+
+    def _lines(self, text):
+        self.process.stdin.write((text + ".version\n").encode())
+        self.process.stdin.flush()
+        deadline = time.monotonic() + self.limit
+        lines = []
+        while True:
+            while b"\n" not in self.pending:
+                left = deadline - time.monotonic()
+                if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+                    self.close()
+                    raise Failed(f"more than {self.limit:g} s")
+                piece = os.read(self.process.stdout.fileno(), 1 << 16)
+                if not piece:
+                    self.close()
+                    raise Failed("the program ended: " + " ".join(lines))
+                self.pending += piece
+            line, self.pending = self.pending.split(b"\n", 1)
+            line = line.decode()
+            if self.END.match(line):
+                return lines
+            lines.append(line)
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def hot_runs(first_ms, runs):
+    """How often to repeat what took so long the first time: long queries vary little and cost much."""
+    return max(1, min(runs, int(10_000 / max(first_ms, 0.001))))
+
+
+def measure(session, sql, runs):
+    """The rows, and medians of hot runs: (rows, ms, kernel_ms)."""
+    first = session.run(sql)
+    if first.ms > session.limit * 500:  # another run might not come back
+        return first.rows, first.ms, first.kernel_ms
+    answers = [session.run(sql) for _ in range(hot_runs(first.ms, runs))]
+    return first.rows, median([a.ms for a in answers]), median([a.kernel_ms for a in answers])
+
+
+def same(a, b):
+    """Whether two lists of CSV lines are the same rows; floating-point values to within 1e-9."""
+    def near(x, y):
+        if x == y:
+            return True
+        try:
+            x, y = float(x), float(y)
+        except ValueError:
+            return False
+        return abs(x - y) <= 1e-9 * max(abs(x), abs(y), 1)
+    if len(a) != len(b):
+        return False
+    return all(len(x) == len(y) and all(map(near, x, y)) for x, y in
+               zip((line.split(",") for line in a), (line.split(",") for line in b)))
+
+
+class Table:
+    """Rows that are printed, aligned, as they come. Columns: (name, width); text to the left, numbers to the right."""
+
+    def __init__(self, title, *columns):
+        self.columns = columns
+        print(f"\n{title}\n")
+        print("  ".join(name.ljust(width) if width < 0 else name.rjust(width) for name, width in self._widths()))
+        sys.stdout.flush()
+
+    def _widths(self):
+        return [(name, -max(-width, len(name)) if width < 0 else max(width, len(name))) for name, width in self.columns]
+
+    def row(self, *values):
+        cells = []
+        for (_, width), value in zip(self._widths(), values):
+            text = "" if value is None else value if isinstance(value, str) else f"{value:,.{digits(value)}f}"
+            cells.append(text.ljust(-width) if width < 0 else text.rjust(width))
+        print("  ".join(cells).rstrip())
+        sys.stdout.flush()
+
+
+def digits(value):
+    """Decimal places for three or four digits that count."""
+    if isinstance(value, int):
+        return 0
+    size = abs(value)
+    return 0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 10 else 3
+
+
+class CsvFile:
+    """All parts' figures in one file, if a name is given."""
+
+    def __init__(self, path, columns):
+        self.columns = columns
+        self.file = open(path, "w", newline="") if path else None
+        if self.file:
+            self.writer = csv.writer(self.file, lineterminator="\n")
+            self.writer.writerow(columns)
+
+    def row(self, **values):
+        if self.file:
+            self.writer.writerow([values.get(c, "") for c in self.columns])
+            self.file.flush()
+
+
+def environment(name, default):
+    """What the caller chose; an empty variable is none."""
+    return os.environ.get(name) or default
+
+
+def generate(build, name, program, arguments, tables):
+    """The data and database of that name under BUILD/bench: made once, and again when generator or file format change.
+
+    Returns the two directories (text files, database).
+    """
+    base = os.path.join(build, "bench", name)
+    data, database = base + ".data", base + ".tessera"
+    sources = ["tablet/tablet_format.h"] + sorted(
+        os.path.join("data_gen", f) for f in os.listdir(os.path.join(ROOT, "data_gen"))
+        if f.endswith(".h") or f in (program + ".cc", "table_files.cc"))
+    recipe = " ".join([program, *arguments]) + "\n" + "".join(open(os.path.join(ROOT, f)).read() for f in sources)
+    stamp = base + ".recipe"
+    if os.path.exists(stamp) and open(stamp).read() == recipe and os.path.isdir(database):
+        return data, database
+    print(f"Generating {name}: {program} {' '.join(arguments)}", file=sys.stderr)
+    subprocess.run(["rm", "-rf", stamp, data, database, base + ".duckdb"], check=True)
+    os.makedirs(data)
+    subprocess.run([os.path.join(build, program), "--out", data, *arguments], check=True, stdout=sys.stderr)
+    load = os.path.join(data, "load.sql")
+    with open(load, "w") as out:
+        out.write(open(os.path.join(data, "schema.sql")).read())
+        for table in tables:
+            out.write(f"COPY {table} FROM '{os.path.join(data, table)}.csv' (FORMAT csv, HEADER true);\n")
+    subprocess.run([os.path.join(build, "tessera"), "-bail", "--device", "host", "-f", load, database], check=True)
+    with open(stamp, "w") as out:
+        out.write(recipe)
+    return data, database
+
+
+class OtherLoad:
+    """How much of the machine other processes took between two moments: a figure of a busy machine is not one to keep."""
+
+    def __init__(self):
+        self.start = self._now()
+
+    @staticmethod
+    def _now():
+        """Processor seconds of all processes, of this one and its children that have ended; and the time."""
+        with open("/proc/stat") as file:
+            ticks = [int(n) for n in file.readline().split()[1:9]]
+        times = os.times()
+        everybody = (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")  # but idle and iowait
+        return everybody, sum(times[:4]), times.elapsed
+
+    def text(self):
+        everybody, ours, now = (b - a for a, b in zip(self.start, self._now()))
+        others = max(0.0, everybody - ours) / max(now, 0.001)
+        return f"other processes took {others:.2f} of {os.cpu_count()} processors" + (
+            ": the machine was busy, read the ratios" if others > 0.1 else "")

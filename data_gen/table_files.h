@@ -1,0 +1,33 @@
+// The tables of a benchmark as files of one directory, one after another, each by all threads.
+//
+// Start at: WriteTables().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "data_gen/ordered_writer.h"
+#include "data_gen/row_buffer.h"
+
+namespace tessera {
+
+struct TableFile {
+  std::string name;              ///< of the file
+  std::string header;            ///< written before the first row; empty if none
+  uint64_t units = 0;            ///< what is counted: rows, or things of several rows
+  uint64_t units_per_block = 0;  ///< about a megabyte: large enough for the disk, small enough for the L2 cache
+  uint64_t expected_rows = 0;    ///< for the progress bar
+  std::function<uint64_t(uint64_t unit, RowBuffer& rows)> make;  ///< returns the rows made; called by several threads
+};
+
+/// Creates the directory if it is missing, replaces files of these names. The bytes do not depend on `jobs`. Says on
+/// standard output how much that was. Errors: those of WriteInOrder(), and kIo for the directory.
+Status WriteTables(const std::vector<TableFile>& tables, const std::string& directory, unsigned jobs);
+
+/// Writes a text, such as a schema, as a whole or not at all.
+Status WriteText(const std::string& path, const std::string& text);
+
+}  // namespace tessera
