@@ -122,6 +122,7 @@ Result<const uint8_t*> ColumnCache::Fetch(const std::shared_ptr<const Tablet>& t
       return copy;
     }
     *copied += bytes;
+    copying_ = true;
   } else {
     pieces_.splice(pieces_.begin(), pieces_, found->second);
   }
@@ -132,6 +133,8 @@ Result<const uint8_t*> ColumnCache::Fetch(const std::shared_ptr<const Tablet>& t
 }
 
 Status ColumnCache::Finish(cudaStream_t stream) {
+  if (!copying_) return Status::Ok();
+  copying_ = false;
   CUDA_TRY(cudaEventRecord(done_, stream_));
   CUDA_TRY(cudaStreamWaitEvent(stream, done_, 0));
   return Status::Ok();

@@ -87,6 +87,7 @@ class ColumnCache {
   std::array<PinnedBuffer, kStagingBuffers> staging_;
   std::array<cudaEvent_t, kStagingBuffers> staging_free_ = {};
   int next_staging_ = 0;
+  bool copying_ = false;  // since the last Finish
   std::list<Piece> pieces_;  // most recently used first
   std::unordered_map<Key, std::list<Piece>::iterator, KeyHash> index_;
 };

@@ -40,27 +40,16 @@ __global__ void Normalise(GroupTable table, uint32_t groups, const uint32_t* sum
 
 __global__ void ClearDirectGroups(const __grid_constant__ Launch launch) {
   const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
-  if (g >= launch.direct_groups) return;
+  if (g >= launch.direct_groups * launch.direct_copies) return;
   launch.touched[g] = 0;
   uint64_t* state = launch.groups.states + static_cast<uint64_t>(g) * launch.groups.state_words;
   for (uint32_t w = 0; w < launch.groups.state_words; ++w) state[w] = launch.groups.initial_state[w];
 }
 
-/// Groups that a launch has numbered by their keys, into the table, to which others may have been added before.
-__global__ void EnterDirectGroups(const __grid_constant__ Launch launch, const GroupTable table) {
-  const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
-  if (g >= launch.direct_groups || launch.touched[g] == 0) return;
-  const NumberKey key{launch, g};
-  const uint32_t ordinal = FindOrMakeGroup(table, launch.control, key, key.Hash());
-  if (ordinal == kTableFull) {  // the host has made room
-    atomicOr(&launch.control->reasons, kFailed);
-    return;
-  }
-  const uint64_t* from = launch.groups.states + static_cast<uint64_t>(g) * table.state_words;
-  uint64_t* to = table.states + static_cast<uint64_t>(ordinal) * table.state_words;
+/// Adds one state of a group to another. No other thread has this group.
+__device__ __forceinline__ void AddGroup(const Launch& launch, const uint64_t* from, uint64_t* to) {
   const uint32_t seen_words = (launch.aggregates + 63) / 64;
   for (uint32_t w = 0; w < seen_words; ++w) to[w] |= from[w];
-  // No other thread has this group.
   for (uint32_t k = 0; k < launch.aggregates; ++k) {
     const DeviceInstruction& fold = launch.folds[k];
     const uint32_t w = fold.state;
@@ -92,10 +81,31 @@ __global__ void EnterDirectGroups(const __grid_constant__ Launch launch, const G
   }
 }
 
+/// Groups that a launch has numbered by their keys, into the table, to which others may have been added before.
+__global__ void EnterDirectGroups(const __grid_constant__ Launch launch, const GroupTable table) {
+  const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
+  if (g >= launch.direct_groups) return;
+  uint64_t* to = nullptr;
+  for (uint32_t c = 0; c < launch.direct_copies; ++c) {
+    const uint32_t copy = c * launch.direct_groups + g;
+    if (launch.touched[copy] == 0) continue;
+    if (to == nullptr) {
+      const NumberKey key{launch, g};
+      const uint32_t ordinal = FindOrMakeGroup(table, launch.control, key, key.Hash());
+      if (ordinal == kTableFull) {  // the host has made room
+        atomicOr(&launch.control->reasons, kFailed);
+        return;
+      }
+      to = table.states + static_cast<uint64_t>(ordinal) * table.state_words;
+    }
+    AddGroup(launch, launch.groups.states + static_cast<uint64_t>(copy) * table.state_words, to);
+  }
+}
+
 }  // namespace
 
 cudaError_t StartClearDirectGroups(const Launch& launch, cudaStream_t stream) {
-  ClearDirectGroups<<<Blocks(launch.direct_groups), kBlock, 0, stream>>>(launch);
+  ClearDirectGroups<<<Blocks(launch.direct_groups * launch.direct_copies), kBlock, 0, stream>>>(launch);
   return cudaGetLastError();
 }
 

@@ -1167,13 +1167,16 @@ struct Machine {
     uint8_t* touched = shared + launch.layout.private_slots;
     if (kVariant != Variant::kLean && launch.private_groups == 0) touched = launch.touched;
     const uint32_t most = launch.direct_groups - 1;
+    const uint32_t copy = kVariant != Variant::kLean && last && launch.direct_copies > 1
+                              ? blockIdx.x % launch.direct_copies * launch.direct_groups
+                              : 0;
 #pragma unroll
     for (uint32_t i = 0; i < R; ++i) {
       uint32_t number = (static_cast<uint32_t>(b.v[i]) - static_cast<uint32_t>(key.low) + key.nullable) * key.stride;
       if ((b.null >> i & 1) != 0) number = 0;
       if (k != 0) number += numbers[i * kThreads];
       // The ranges come from the tablets' descriptors; if those lied, memory must not suffer.
-      number = min(number, most);
+      number = min(number, most) + copy;
       numbers[i * kThreads] = number;
       if (last && (live >> i & 1) != 0) touched[number] = 1;
     }

@@ -107,10 +107,11 @@ Result<LaunchPlan> PlanLaunch(const vm::Section& section, const LoweredProgram& 
 
 /// Device addresses of what a bound tablet points to; nullptr where it is not needed.
 struct TabletAddresses {
-  std::vector<const uint8_t*> codes, nulls;  ///< per slot: the chunk's streams
-  std::vector<const int64_t*> maps;          ///< per slot
-  std::vector<const uint8_t*> map_nulls;
-  std::vector<const uint8_t*> sets;  ///< per predicate
+  const uint8_t* const* codes;  ///< per slot: the chunk's streams
+  const uint8_t* const* nulls;
+  const int64_t* const* maps;  ///< per slot
+  const uint8_t* const* map_nulls;
+  const uint8_t* const* sets;  ///< per predicate
 };
 /// Writes the SlotRecords and PredicateRecords of a tablet to `record`, plan.record_bytes long.
 void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const TabletAddresses& addresses,

@@ -417,6 +417,9 @@ struct Launch {
   bool direct = false;
   uint32_t direct_groups = 0;
   uint8_t* touched = nullptr;  ///< 1: the group has a row
+  /// Copies of the two arrays, one behind the other, over which blocks are spread: additions to one address come one after
+  /// the other.
+  uint32_t direct_copies = 1;
   DirectKey direct_keys[kMaxDirectKeys] = {};
   GroupTable groups;
   const DeviceInstruction* folds = nullptr;  ///< per aggregate an instruction with its op, state and private_state

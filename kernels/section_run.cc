@@ -8,9 +8,13 @@
 #include "kernels/vm_kernel.h"
 #include "vm/lane_error.h"
 #include "vm/meaning.h"
+#include "vm/thread_pool.h"
 
+#include <chrono>
 namespace tessera::kernels {
 namespace {
+struct T { std::chrono::steady_clock::time_point t = std::chrono::steady_clock::now(); const char* n; T(const char* x): n(x) {} ~T() { if (getenv("TESSERA_TIME")) fprintf(stderr, "  %s %.1f us\n", n, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - t).count()); } };
+double t_bind, t_upload;
 
 /// A launch takes tablets until this much had to be copied for them, so that the next copies run beside it.
 constexpr uint64_t kCopiedPerLaunch = uint64_t{256} << 20;
@@ -19,12 +23,16 @@ constexpr uint64_t kRowsPerLaunch = uint64_t{1} << 31;
 constexpr uint32_t kFirstGroups = 1 << 15;
 constexpr uint32_t kMaxGroups = 0xF0000000u;
 constexpr uint64_t kFirstBuildRows = 1 << 20;
+/// Direct groups in device memory have copies as long as all together are no more than that.
+constexpr uint32_t kCopiedGroups = 1 << 16, kMaxCopies = 16;
 constexpr uint64_t kGroupsPerCopy = 1 << 17;
 constexpr uint64_t kOutputBytes = uint64_t{32} << 20;
 
 using vm::Opcode;
 using vm::Section;
 
+/// Tablets from which on several threads bind them, and how many at a time: bound tablets are small.
+constexpr size_t kLeastShared = 48, kMostShared = 4096, kBinders = 6;
 /// A build of up to so many rows takes room for all of them and runs without being waited for.
 constexpr uint64_t kDeferredBuildRows = 1 << 26;
 
@@ -70,7 +78,8 @@ SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, const 
       build_(build),
       section_(context.program->sections[static_cast<size_t>(context.section)]),
       keys_(section_.sink == Section::Sink::kGroups ? static_cast<uint32_t>(section_.keys) : 0),
-      lowered_(LowerProgram(*context.program, context.section, context.strings)) {
+      lowered_(LowerProgram(*context.program, context.section, context.strings)),
+      values_(vm::SlotsReadAsValues(section_)) {
   for (const SqlType& t : section_.columns) result_.columns.push_back({t, {}, {}, {}});
   if (section_.sink == Section::Sink::kRows && section_.order.empty() && section_.limit >= 0) {
     enough_ = static_cast<uint64_t>(section_.limit) + static_cast<uint64_t>(section_.offset);
@@ -108,6 +117,7 @@ Status SectionRun::AllTablets() {
 }
 
 tessera::Result<vm::RowSet> SectionRun::Result() {
+  T timer("result");
   if (section_.sink == Section::Sink::kRows) {
     TESSERA_TRY(DrainRows());
   } else if (keys_ > 0) {
@@ -118,20 +128,47 @@ tessera::Result<vm::RowSet> SectionRun::Result() {
   return std::move(result_);
 }
 
+tessera::Result<vm::BoundTablet> SectionRun::Bind(size_t number, const vm::BoundTablet* like) {
+  const TableInfo& table = *context_.table;
+  auto bind = [&](size_t n, const vm::BoundTablet* as) {
+    return vm::BindTablet(*context_.program, context_.section, *table.tablets[n], context_.strings, joins_.key_ranges(),
+                          as, &values_);
+  };
+  if (number >= bound_from_ && number < bound_from_ + bound_.size()) return std::move(bound_[number - bound_from_]);
+  const size_t left = table.tablets.size() - number;
+  if (context_.pool == nullptr || context_.pool->threads() == 1 || left < kLeastShared) return bind(number, like);
+  const size_t count = std::min(left, kMostShared);
+  bound_.clear();
+  for (size_t i = 0; i < count; ++i) bound_.emplace_back(Cancelled());
+  bound_from_ = number;
+  const size_t workers = std::min<size_t>(static_cast<size_t>(context_.pool->threads()), kBinders);
+  context_.pool->Run(static_cast<int>(workers), [&](int worker) {
+    const size_t w = static_cast<size_t>(worker);
+    const vm::BoundTablet* as = nullptr;
+    for (size_t i = w * count / workers; i < (w + 1) * count / workers; ++i) {
+      bound_[i] = bind(number + i, as);
+      if (bound_[i].ok() && !bound_[i]->skip) as = &*bound_[i];
+    }
+  });
+  return std::move(bound_[0]);
+}
+
 Status SectionRun::Collect(Batch* batch, size_t* next) {
+  T timer("collect"); t_bind = t_upload = 0;
   const TableInfo& table = *context_.table;
   vm::SectionStatistics& stats = *context_.statistics;
   batch->numbers.clear();
   batch->tablets.clear();
-  batch->addresses.clear();
+  batch->codes.clear();
+  batch->nulls.clear();
   uint64_t copied = 0, bytes = 0, rows = 0;
   while (*next < table.tablets.size() && copied < kCopiedPerLaunch) {
     if (IsCancelled()) return Cancelled();
     const std::shared_ptr<const Tablet>& tablet = table.tablets[*next];
     if (rows + tablet->rows() > kRowsPerLaunch) break;
-    TESSERA_ASSIGN(vm::BoundTablet bound,
-                   vm::BindTablet(*context_.program, context_.section, *tablet, context_.strings, joins_.key_ranges(),
-                                  batch->tablets.empty() ? nullptr : &batch->tablets.back()));
+    auto tb = std::chrono::steady_clock::now();
+    TESSERA_ASSIGN(vm::BoundTablet bound, Bind(*next, batch->tablets.empty() ? nullptr : &batch->tablets.back()));
+    t_bind += std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - tb).count();
     if (bound.skip) {
       ++stats.tablets_skipped;
       ++*next;
@@ -145,12 +182,15 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
     NoteKeys(bound);
     batch->tablets.push_back(std::move(bound));
     batch->numbers.push_back(*next);
+    tb = std::chrono::steady_clock::now();
     TESSERA_TRY(Upload(batch, batch->tablets.size() - 1, &copied));
+    t_upload += std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - tb).count();
     stats.rows_in += batch->tablets.back().rows;
     stats.bytes_read += batch->tablets.back().encoded_bytes;
     ++*next;
   }
   stats.bytes_transferred += copied;
+  if (getenv("TESSERA_TIME")) fprintf(stderr, "   bind %.1f upload %.1f\n", t_bind, t_upload);
   return Status::Ok();
 }
 
@@ -192,33 +232,31 @@ uint64_t SectionRun::DeviceBytes(const vm::BoundTablet& bound) const {
 Status SectionRun::Upload(Batch* batch, size_t at, uint64_t* copied) {
   const std::shared_ptr<const Tablet>& tablet = context_.table->tablets[batch->numbers[at]];
   const vm::BoundTablet& bound = batch->tablets[at];
-  TabletAddresses a;
-  a.codes.resize(bound.slots.size());
-  a.nulls.resize(bound.slots.size());
-  a.maps.resize(bound.slots.size());
-  a.map_nulls.resize(bound.slots.size());
-  a.sets.resize(bound.predicates.size());
+  const size_t first = at * bound.slots.size();
+  batch->codes.resize(first + bound.slots.size());
+  batch->nulls.resize(first + bound.slots.size());
   for (size_t i = 0; i < bound.slots.size(); ++i) {
     const Needs needs = NeedsOf(bound, i);
     const int column = section_.slots[i].column;
     const Chunk& chunk = *bound.chunks[i];
     if (needs.codes) {
-      TESSERA_ASSIGN(a.codes[i], gpu_.cache.Fetch(tablet, column, ColumnCache::Stream::kCodes, chunk.codes,
+      TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.Fetch(tablet, column, ColumnCache::Stream::kCodes, chunk.codes,
                                                    chunk.codes_bytes, &batch->pinned, copied));
     }
     if (needs.nulls) {
-      TESSERA_ASSIGN(a.nulls[i], gpu_.cache.Fetch(tablet, column, ColumnCache::Stream::kNulls, chunk.null_bytes,
+      TESSERA_ASSIGN(batch->nulls[first + i], gpu_.cache.Fetch(tablet, column, ColumnCache::Stream::kNulls, chunk.null_bytes,
                                                    chunk.rows, &batch->pinned, copied));
     }
   }
-  batch->addresses.push_back(std::move(a));
   return Status::Ok();
 }
 
 Status SectionRun::Prepare(Batch* batch, int arena_number) {
+  T timer("prepare");
   std::vector<const vm::BoundTablet*> tablets;
   for (const vm::BoundTablet& t : batch->tablets) tablets.push_back(&t);
-  TESSERA_ASSIGN(batch->plan, PlanLaunch(section_, lowered_, tablets, joins_.shapes(), gpu_.limits));
+  { T timer2(" plan");
+  TESSERA_ASSIGN(batch->plan, PlanLaunch(section_, lowered_, tablets, joins_.shapes(), gpu_.limits)); }
   const LaunchPlan& plan = batch->plan;
   Launch& launch = batch->launch;
   launch = Launch();
@@ -261,17 +299,24 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   if (!plan.joins.empty()) memcpy(arena.Host(joins), plan.joins.data(), plan.joins.size() * sizeof(JoinRecord));
   for (const auto& [from, piece] : pieces) memcpy(arena.Host(piece.offset), from, piece.bytes);
   uint32_t tiles = 0;
+  std::vector<const int64_t*> maps;
+  std::vector<const uint8_t*> map_nulls, sets;
   uint32_t* tile_numbers = reinterpret_cast<uint32_t*>(arena.Host(first_tile));
   for (size_t t = 0; t < n; ++t) {
     const vm::BoundTablet& bound = batch->tablets[t];
-    TabletAddresses& a = batch->addresses[t];
+    const size_t slots = bound.slots.size();
+    maps.assign(slots, nullptr);
+    map_nulls.assign(slots, nullptr);
+    sets.assign(bound.predicates.size(), nullptr);
+    const TabletAddresses a{batch->codes.data() + t * slots, batch->nulls.data() + t * slots, maps.data(),
+                            map_nulls.data(), sets.data()};
     for (size_t i = 0; i < bound.slots.size(); ++i) {
-      if (bound.slots[i].map != nullptr) a.maps[i] = arena.Device<int64_t>(pieces[bound.slots[i].map].offset);
+      if (bound.slots[i].map != nullptr) maps[i] = arena.Device<int64_t>(pieces[bound.slots[i].map].offset);
       if (bound.slots[i].map_null != nullptr)
-        a.map_nulls[i] = arena.Device<uint8_t>(pieces[bound.slots[i].map_null].offset);
+        map_nulls[i] = arena.Device<uint8_t>(pieces[bound.slots[i].map_null].offset);
     }
     for (size_t i = 0; i < bound.predicates.size(); ++i) {
-      if (bound.predicates[i].set != nullptr) a.sets[i] = arena.Device<uint8_t>(pieces[bound.predicates[i].set].offset);
+      if (bound.predicates[i].set != nullptr) sets[i] = arena.Device<uint8_t>(pieces[bound.predicates[i].set].offset);
     }
     FillRecord(bound, plan, a, arena.Host(records) + t * plan.record_bytes);
     tile_numbers[t] = tiles;
@@ -338,6 +383,7 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
 }
 
 Status SectionRun::Start(Batch* batch) {
+  T timer("start");
   // Sums of halves hold 2^32 rows.
   uint64_t rows = 0;
   for (const vm::BoundTablet& t : batch->tablets) rows += t.rows;
@@ -371,9 +417,11 @@ Status SectionRun::StartAgain(Batch* batch) {
   launch.groups.initial_state = initial;
   const bool far = launch.direct && launch.private_groups == 0;
   if (far) {
-    const uint64_t states = launch.direct_groups * uint64_t{groups_.state_words} * 8;
+    launch.direct_copies = std::clamp(kCopiedGroups / launch.direct_groups, 1u, kMaxCopies);
+    const uint64_t numbers = uint64_t{launch.direct_groups} * launch.direct_copies;
+    const uint64_t states = numbers * groups_.state_words * 8;
     RunBuffer room;
-    TESSERA_TRY(room.Allocate(&gpu_, states + launch.direct_groups));
+    TESSERA_TRY(room.Allocate(&gpu_, states + numbers));
     swap(room, direct_groups_);
     launch.groups.states = direct_groups_.As<uint64_t>();
     launch.touched = direct_groups_.As<uint8_t>() + states;
@@ -389,8 +437,10 @@ Status SectionRun::StartAgain(Batch* batch) {
   control.groups = groups_used_;
   control.rows = rows_used_;
   control.rows_valid = UINT64_MAX;
-  CUDA_TRY(cudaMemcpyAsync(DeviceControl(), &control, sizeof control, cudaMemcpyHostToDevice, gpu_.stream));
-  if (!deferred_) CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
+  if (!deferred_) {  // else they are cleared together
+    CUDA_TRY(cudaMemcpyAsync(DeviceControl(), &control, sizeof control, cudaMemcpyHostToDevice, gpu_.stream));
+    CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
+  }
   if (far) CUDA_TRY(StartClearDirectGroups(launch, gpu_.stream));
   void* arguments[] = {&launch};
   CUDA_TRY(cudaLaunchKernel(VmKernelFor(batch->plan.variant), dim3(batch->blocks), dim3(kThreads + 32), arguments,
@@ -422,6 +472,7 @@ Status SectionRun::Wait() {
 }
 
 Status SectionRun::Finish(Batch* batch) {
+  T timer("finish");
   for (;;) {
     TESSERA_TRY(Wait());
     const Control& control = HostControl();
@@ -500,6 +551,7 @@ void SectionRun::SetAggregate(size_t k, uint64_t row, int64_t low, int64_t high,
 }
 
 Status SectionRun::PrepareSink() {
+  T timer("sink");
   output_.columns = static_cast<uint32_t>(section_.columns.size());
   if (IsBuild()) return AllocateBuild(kFirstBuildRows);
   if (section_.sink == Section::Sink::kRows) return AllocateOutput(kSliceRows);

@@ -21,7 +21,7 @@ namespace tessera::kernels {
 struct Batch {
   std::vector<size_t> numbers;  ///< of the tablets in the table
   std::vector<vm::BoundTablet> tablets;
-  std::vector<TabletAddresses> addresses;
+  std::vector<const uint8_t*> codes, nulls;  ///< [tablet][slot]: device addresses
   std::vector<ColumnCache::Piece*> pinned;
   LaunchPlan plan;
   Launch launch;
@@ -56,6 +56,8 @@ class SectionRun {
   // ---- Tablets in
   // ------------------------------------------------------------------------------------------------------
 
+  /// Tablet `number` bound; others behind it with it, by several threads, if there are many.
+  tessera::Result<vm::BoundTablet> Bind(size_t number, const vm::BoundTablet* like);
   /// Binds tablets from *next on and brings their columns to the device, until the launch is large enough.
   Status Collect(Batch* batch, size_t* next);
 
@@ -176,6 +178,9 @@ class SectionRun {
   const uint32_t keys_;  ///< of groups
   const LoweredProgram lowered_;
   Batch batches_[2];
+  const std::vector<bool> values_;  ///< vm::SlotsReadAsValues
+  std::vector<tessera::Result<vm::BoundTablet>> bound_;  ///< of the tablets from bound_from_ on, bound together
+  size_t bound_from_ = 0;
   vm::RowSet result_;
   std::vector<Partial> totals_;
   GroupTable groups_;

@@ -376,6 +376,7 @@ Status BindSlot(const Program& program, const Slot& slot, size_t number, bool va
   if (!values || b->all_null) return Status::Ok();
   // One entry more than there are codes: what a NULL code may index.
   *map_entries = uint64_t{chunk.entries} + 1;
+  if (out->maps.empty()) out->maps.resize(out->slots.size());
   auto& maps = out->maps[number];
   if (like != nullptr && like->slots[number].map != nullptr && SameDictionary(*like->chunks[number], chunk)) {
     maps = like->maps[number];
@@ -430,27 +431,29 @@ std::vector<bool> SlotsReadAsValues(const Section& section) {
 }
 
 Result<BoundTablet> BindTablet(const Program& program, int section, const Tablet& tablet, StringPool* strings, const std::vector<KeyRange>& key_ranges,
-                               const BoundTablet* like) {
+                               const BoundTablet* like, const std::vector<bool>* values) {
   const Section& s = program.sections[static_cast<size_t>(section)];
-  const std::vector<bool> values = SlotsReadAsValues(s);
+  std::vector<bool> own;
+  if (values == nullptr) {
+    own = SlotsReadAsValues(s);
+    values = &own;
+  }
   BoundTablet out;
   out.rows = tablet.rows();
   out.slots.resize(s.slots.size());
   out.chunks.resize(s.slots.size());
   out.map_entries.resize(s.slots.size());
-  out.maps.resize(s.slots.size());
   out.predicates.resize(s.predicates.size());
   out.set_bytes.resize(s.predicates.size());
-  std::vector<int32_t> counted;  // several slots may read one column
   for (size_t i = 0; i < s.slots.size(); ++i) {
     TESSERA_ASSIGN(const Chunk* chunk, tablet.Chunk(s.slots[i].column));
     const StorageClass want = s.slots[i].map >= 0 ? StorageClass::kText : s.slots[i].type.storage();
     if (chunk->type.storage() != want) return Status(ErrorCode::kCorrupt, "a chunk of " + tablet.path() + " has another type than the catalog says");
     out.chunks[i] = chunk;
-    if (std::find(counted.begin(), counted.end(), s.slots[i].column) == counted.end()) {
-      counted.push_back(s.slots[i].column);
-      out.encoded_bytes += chunk->encoded_bytes;
-    }
+    // Several slots may read one column.
+    bool counted = false;
+    for (size_t k = 0; k < i; ++k) counted |= s.slots[k].column == s.slots[i].column;
+    if (!counted) out.encoded_bytes += chunk->encoded_bytes;
   }
   for (size_t i = 0; i < s.predicates.size(); ++i) {
     const Chunk& chunk = *out.chunks[static_cast<size_t>(s.predicates[i].slot)];
@@ -464,7 +467,7 @@ Result<BoundTablet> BindTablet(const Program& program, int section, const Tablet
   }
   if (out.skip) return out;
   for (size_t i = 0; i < s.slots.size(); ++i) {
-    TESSERA_TRY(BindSlot(program, s.slots[i], i, values[i], strings, like, &out));
+    TESSERA_TRY(BindSlot(program, s.slots[i], i, (*values)[i], strings, like, &out));
   }
   return out;
 }

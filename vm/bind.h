@@ -45,8 +45,10 @@ std::vector<bool> SlotsReadAsValues(const Section& section);
 
 /// Binds `tablet` to section `section` of `program`. `key_ranges` has one entry per join table (may be empty). Errors: those
 /// of Tablet::Chunk and of the dictionary sections. `like`: a tablet bound before to the same section, whose maps are taken where
-/// the dictionaries are the same, as they are in most tablets of a table; may be nullptr.
+/// the dictionaries are the same, as they are in most tablets of a table; may be nullptr. `values`: SlotsReadAsValues, if the caller
+/// binds many tablets.
 Result<BoundTablet> BindTablet(const Program& program, int section, const Tablet& tablet, StringPool* strings,
-                               const std::vector<KeyRange>& key_ranges, const BoundTablet* like = nullptr);
+                               const std::vector<KeyRange>& key_ranges, const BoundTablet* like = nullptr,
+                               const std::vector<bool>* values = nullptr);
 
 }  // namespace tessera::vm

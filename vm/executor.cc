@@ -357,6 +357,7 @@ class Run {
     context.strings = &strings_;
     context.cancel = options_.cancel;
     context.statistics = stats;
+    context.pool = pool_;
     return context;
   }
 

@@ -24,6 +24,8 @@
 
 namespace tessera::vm {
 
+class ThreadPool;
+
 /// Rows in the machine's form: what a section made. Text is identifiers of the query's pool.
 struct RowColumn {
   SqlType type;
@@ -88,6 +90,7 @@ struct SectionContext {
   StringPool* strings = nullptr;
   const std::atomic<bool>* cancel = nullptr;  ///< may be nullptr
   SectionStatistics* statistics = nullptr;
+  ThreadPool* pool = nullptr;  ///< for work on the host that can be shared; idle while the section runs
 };
 
 /// One run of a program on a device. Join tables stay there from the section that builds them to the end of the run.
