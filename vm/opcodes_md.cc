@@ -132,6 +132,10 @@ ShapeWords WordsOf(Shape shape) {
     SHAPE(ToText, "Values to text.");
     SHAPE(FromText, "Text to values; P3 packs the SQL type.");
     SHAPE(Probe, "Looks keys up in a join table.");
+    SHAPE(ProbeOuter, "The same for a LEFT JOIN.");
+    SHAPE(NextOuter, "The jump backwards of a LEFT JOIN with more conditions than its keys.");
+    SHAPE(TestMatch, "Narrows the mask by whether a row of a join table is pointed at.");
+    SHAPE(Refuse, "An error for live rows.");
     SHAPE(Build, "Fills a join table.");
     SHAPE(Group, "Finds the group of each row.");
     SHAPE(CountRows, "Counts live rows.");

@@ -184,6 +184,7 @@ void Fields(A& a, Section& s) {
   List(a, s.order);
   a.Number(s.limit);
   a.Number(s.offset);
+  a.Number(s.append_to);
   a.Text(s.label);
 }
 template <class A>
