@@ -575,15 +575,24 @@ class Unnester {
     if (!s->union_all.empty()) return CannotDecorrelate("a FULL JOIN", position, "");
     auto domain = std::make_shared<Query>();
     std::map<int, int> place;  // relation of the block -> of the domain
-    for (const ExprPtr& c : columns) {
-      const Relation& from = q_.relations[static_cast<size_t>(c->relation)];
-      if (from.join != JoinKind::kInner) {
-        return CannotDecorrelate("a column of the filled side of an outer join where it is not in a condition of WHERE", c->position,
-                                 "Put the outer join into a derived table.");
+    // Their relations, and what those are joined by, if that is not an inner join.
+    std::vector<int> relations;
+    const auto add = [&](const Expr& e, auto& self) -> void {
+      if (e.kind == Expr::Kind::kColumn && place.emplace(e.relation, static_cast<int>(relations.size())).second) {
+        relations.push_back(e.relation);
       }
-      if (place.emplace(c->relation, static_cast<int>(domain->relations.size())).second) {
-        domain->relations.push_back(CopyRelation(from));
+      for (const ExprPtr& a : e.args) self(*a, self);
+    };
+    for (const ExprPtr& c : columns) add(*c, add);
+    for (size_t i = 0; i < relations.size(); ++i) {
+      const Relation& from = q_.relations[static_cast<size_t>(relations[i])];
+      for (const ExprPtr& e : from.on) {
+        if (HasOuter(*e)) {
+          return CannotDecorrelate("a column that an outer join fills by a condition on an enclosing query", position, "Put the outer join into a derived table.");
+        }
+        add(*e, add);
       }
+      domain->relations.push_back(CopyRelation(from));
     }
     const auto renumber = [&](const Expr& x) -> ExprPtr {
       if (x.kind != Expr::Kind::kColumn) return nullptr;
@@ -596,6 +605,9 @@ class Unnester {
       if (x.kind == Expr::Kind::kOuter || x.kind == Expr::Kind::kSubquery) return false;
       return std::all_of(x.args.begin(), x.args.end(), [&](const ExprPtr& a) { return self(*a, self); });
     };
+    for (Relation& r : domain->relations) {
+      for (ExprPtr& e : r.on) Substitute(&e, renumber);
+    }
     for (const ExprPtr& e : q_.conjuncts) {
       if (!inside(*e, inside)) continue;
       domain->conjuncts.push_back(e->Clone());
