@@ -247,35 +247,6 @@ double EstimateRows(const Query& q) {
   return rows;
 }
 
-void ReduceOuterJoins(Query* query) {
-  Query& q = *query;
-  for (Relation& r : q.relations) {
-    if (r.query != nullptr && r.query.use_count() == 1) ReduceOuterJoins(r.query.get());
-  }
-  for (const auto& more : q.union_all) ReduceOuterJoins(more.get());
-  // A join that becomes an inner one adds its condition, which may drop the rows of another.
-  for (bool changed = true; changed;) {
-    changed = false;
-    uint64_t present = 0;  // relations that a condition is not true for where they are NULL
-    for (const ExprPtr& c : q.conjuncts) {
-      if (c->kind != Expr::Kind::kFunction) continue;
-      const bool comparison = c->function >= Function::kEq && c->function <= Function::kGe;
-      if (!comparison && c->function != Function::kIn && c->function != Function::kLike && c->function != Function::kIsNotNull) continue;
-      for (const ExprPtr& a : c->args) {
-        if (a->kind == Expr::Kind::kColumn && a->column != kMarkColumn) present |= uint64_t{1} << a->relation;
-      }
-    }
-    for (size_t r = 0; r < q.relations.size(); ++r) {
-      Relation& relation = q.relations[r];
-      if (relation.join != JoinKind::kLeft || relation.single || relation.unique || (present >> r & 1) == 0) continue;
-      relation.join = JoinKind::kInner;
-      for (ExprPtr& e : relation.on) q.conjuncts.push_back(std::move(e));
-      relation.on.clear();
-      changed = true;
-    }
-  }
-}
-
 namespace {
 
 void PlanLines(const Query& q, const Plan& plan, int depth, std::string* out) {

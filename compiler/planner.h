@@ -40,9 +40,6 @@ Plan MakePlan(const Query& query);
 /// Estimate of the rows of a block's result.
 double EstimateRows(const Query& query);
 
-/// Makes inner joins of LEFT JOINs whose NULL-extended rows a condition of the block drops.
-void ReduceOuterJoins(Query* query);
-
 /// The relations that `e` refers to, as bits. REQUIRES: at most 64 relations.
 uint64_t RelationsOf(const Expr& e);
 

@@ -10,7 +10,7 @@
 #include "compiler/fold.h"
 #include "compiler/nearest_name.h"
 #include "compiler/parser.h"
-#include "compiler/planner.h"
+#include "compiler/simplify.h"
 #include "compiler/sql_scanner.h"
 #include "compiler/unnest.h"
 
@@ -824,8 +824,7 @@ Result<std::unique_ptr<Query>> QueryBinder::Bind(const ParseNode& select) {
 
 Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_view sql, const Snapshot& snapshot) {
   TESSERA_ASSIGN(std::unique_ptr<Query> query, QueryBinder(sql, snapshot).Bind(select));
-  ReduceOuterJoins(query.get());
-  PruneOutputs(query.get());
+  Simplify(query.get());
   return query;
 }
 

@@ -10,26 +10,12 @@
 #include "compiler/expr_builder.h"
 #include "compiler/expression_binder.h"
 #include "compiler/fold.h"
+#include "compiler/query_walk.h"
 
 namespace tessera {
 namespace {
 
 const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
-
-/// Calls f(ExprPtr&) for every expression of the block itself.
-template <class Q, class F>
-void ForEachRoot(Q& q, F f) {
-  for (auto& r : q.relations) {
-    for (auto& e : r.on) f(e);
-  }
-  for (auto& e : q.conjuncts) f(e);
-  for (auto& e : q.group_by) f(e);
-  for (auto& a : q.aggregates) {
-    if (a.argument != nullptr) f(a.argument);
-  }
-  for (auto& e : q.having) f(e);
-  for (auto& o : q.outputs) f(o.expr);
-}
 
 /// Calls f(Expr&, depth) for every column of a block around `q`, where depth is how many blocks lie between.
 template <class Q, class F>
@@ -51,24 +37,6 @@ bool HasOuter(const Expr& e) {
 }
 bool HasColumn(const Expr& e) {
   return e.kind == Expr::Kind::kColumn || std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return HasColumn(*a); });
-}
-
-/// Replaces leaves: f gives the new expression, or nullptr to leave one as it is. Types must stay.
-void Substitute(ExprPtr* e, const std::function<ExprPtr(const Expr&)>& f) {
-  if (ExprPtr other = f(**e)) {
-    *e = std::move(other);
-    return;
-  }
-  bool nullable = false;
-  for (ExprPtr& a : (*e)->args) {
-    Substitute(&a, f);
-    nullable = nullable || a->nullable;
-  }
-  // A column of an outer join's filled side may be NULL where the column itself is not.
-  Expr& x = **e;
-  if (x.kind == Expr::Kind::kFunction && nullable && x.function != Function::kIsNull && x.function != Function::kIsNotNull) {
-    x.nullable = true;
-  }
 }
 
 Relation CopyRelation(const Relation& from) {
@@ -234,7 +202,17 @@ class Unnester {
       }
       return AddMatch(kind, s, {}, e->position).status();
     }
-    TESSERA_TRY(AddMatch(kind, s, ExprList(e->args[0]->Clone()), e->position).status());
+    TESSERA_ASSIGN(ExprPtr extreme, CompareWithExtreme(*e));
+    if (extreme != nullptr) {
+      // Without a value to compare with it is NULL.
+      if (!truth) {
+        extreme = MakeFunction(Function::kCase, kBoolean, e->position,
+                               ExprList(std::move(extreme), MakeBoolean(false, e->position), MakeBoolean(true, e->position)));
+      }
+      SplitConjuncts(std::move(extreme), &q_.conjuncts);
+    } else {
+      TESSERA_TRY(AddMatch(kind, s, ExprList(e->args[0]->Clone()), e->position).status());
+    }
     if (truth || !e->nullable) return Status::Ok();
     // Neither must the comparison be unknown for any row.
     if (e->args.size() < 2) {
@@ -295,7 +273,13 @@ class Unnester {
   Result<ExprPtr> AnyValueOf(const Expr& e) {
     const Subquery& s = *e.subquery;
     const int position = e.position;
-    TESSERA_ASSIGN(ExprPtr found, Mark(s, ExprList(e.args[0]->Clone()), position));
+    TESSERA_ASSIGN(ExprPtr found, CompareWithExtreme(e));
+    if (found == nullptr) {
+      TESSERA_ASSIGN(found, Mark(s, ExprList(e.args[0]->Clone()), position));
+    } else if (!e.nullable) {
+      return MakeFunction(Function::kCase, kBoolean, position,
+                          ExprList(std::move(found), MakeBoolean(true, position), MakeBoolean(false, position)));
+    }
     if (!e.nullable) return found;
     std::vector<ExprPtr> unknown;
     if (e.args.size() < 2) {
@@ -320,6 +304,52 @@ class Unnester {
     }
     args.push_back(MakeBoolean(false, position));
     return MakeFunction(Function::kCase, kBoolean, position, std::move(args));
+  }
+
+  /// x < ANY (SELECT y ...) is x < (SELECT max(y) ...), and so on: true where a row compares as true, else false or NULL.
+  /// Neither a loop over all pairs nor a sort is needed then. nullptr if the comparison or the subquery is not of that kind.
+  Result<ExprPtr> CompareWithExtreme(const Expr& e) {
+    const Expr& comparison = *e.args[0];
+    const bool ordered = comparison.kind == Expr::Kind::kFunction && comparison.function >= Function::kLt && comparison.function <= Function::kGe;
+    const Query& query = *e.subquery->query;
+    const bool plain = !query.grouped && !query.distinct && query.limit < 0 && query.offset == 0 && query.union_all.empty();
+    if (!ordered || e.args.size() < 2 || (!plain && RefersOutward(query))) return ExprPtr();
+    const auto has_y = [](const Expr& x, auto& self) -> bool {
+      if (x.kind == Expr::Kind::kColumn && x.relation == kSubqueryColumn) return true;
+      return std::any_of(x.args.begin(), x.args.end(), [&](const ExprPtr& a) { return self(*a, self); });
+    };
+    const bool y_right = has_y(*comparison.args[1], has_y);
+    if (y_right == has_y(*comparison.args[0], has_y)) return ExprPtr();
+    const bool less = comparison.function == Function::kLt || comparison.function == Function::kLe;
+    Aggregate extreme;
+    extreme.function = less == y_right ? AggregateFunction::kMax : AggregateFunction::kMin;
+    extreme.type = query.outputs[0].expr->type;
+    extreme.position = e.position;
+    Subquery scalar;
+    std::shared_ptr<Query> of;
+    if (plain) {
+      of = CopyQuery(query);
+      of->order_by.clear();
+      extreme.argument = std::move(of->outputs[0].expr);
+    } else {
+      of = std::make_shared<Query>();
+      of->relations.push_back(DerivedTable(e.subquery->query));
+      of->relations.back().alias = "subquery";
+      extreme.argument = MakeColumn(0, 0, extreme.type, true, e.position);
+    }
+    of->grouped = true;
+    of->outputs.clear();
+    of->outputs.push_back({MakeLeaf(Expr::Kind::kAggregate, 0, extreme.type, true), "extreme"});
+    of->visible = 1;
+    of->aggregates.push_back(std::move(extreme));
+    scalar.query = std::move(of);
+    TESSERA_ASSIGN(const ExprPtr value, Scalar(scalar, e.position));
+    ExprPtr out = comparison.Clone();
+    Substitute(&out, [&](const Expr& x) -> ExprPtr {
+      return x.kind == Expr::Kind::kColumn && x.relation == kSubqueryColumn ? value->Clone() : nullptr;
+    });
+    out->nullable = true;
+    return out;
   }
 
   /// Whether EXISTS is decided without running it: 1 it has a row, 0 it has none, -1 it must be run.
@@ -813,63 +843,6 @@ Status Unnest(Query* query) {
   for (const Output& o : query->outputs) above = above || FindSubquery(*o.expr) != nullptr;
   if (query->grouped && above) TESSERA_TRY(SplitGrouping(query));
   return Unnester(query).Run();
-}
-
-void PruneOutputs(Query* query) {
-  std::vector<std::set<int>> used(query->relations.size());
-  const auto note = [&](const Expr& e, auto& self) -> void {
-    if (e.kind == Expr::Kind::kColumn && e.column != kMarkColumn) used[static_cast<size_t>(e.relation)].insert(e.column);
-    for (const ExprPtr& a : e.args) self(*a, self);
-  };
-  ForEachRoot(*query, [&](const ExprPtr& e) { note(*e, note); });
-  for (size_t r = 0; r < query->relations.size(); ++r) {
-    Relation& relation = query->relations[r];
-    Query* inner = relation.query.get();
-    if (inner == nullptr || relation.query.use_count() > 1) continue;
-    bool distinct = inner->distinct;
-    for (const auto& more : inner->union_all) distinct = distinct || more->distinct;
-    if (!distinct) {
-      std::set<int> keep = used[r];
-      for (const OrderKey& k : inner->order_by) keep.insert(k.output);
-      if (keep.empty()) keep.insert(0);  // rows are counted by a column
-      std::vector<int> place(inner->outputs.size(), -1);
-      // Visible ones first, and in order.
-      int n = 0;
-      for (int old : keep) place[static_cast<size_t>(old)] = n++;
-      const auto prune = [&](Query* q) {
-        std::vector<Output> outputs;
-        for (int old : keep) outputs.push_back(std::move(q->outputs[static_cast<size_t>(old)]));
-        q->outputs = std::move(outputs);
-      };
-      int visible = 0;
-      for (int old : keep) visible += old < inner->visible ? 1 : 0;
-      prune(inner);
-      inner->visible = visible;
-      for (OrderKey& k : inner->order_by) k.output = place[static_cast<size_t>(k.output)];
-      for (const auto& more : inner->union_all) {
-        prune(more.get());
-        more->visible = visible;
-      }
-      std::vector<std::string> names;
-      std::vector<SqlType> types;
-      for (int old : keep) {
-        if (old >= static_cast<int>(relation.column_names.size())) continue;
-        names.push_back(std::move(relation.column_names[static_cast<size_t>(old)]));
-        types.push_back(relation.column_types[static_cast<size_t>(old)]);
-      }
-      relation.column_names = std::move(names);
-      relation.column_types = std::move(types);
-      const auto renumber = [&](Expr& e, auto& self) -> void {
-        if (e.kind == Expr::Kind::kColumn && e.relation == static_cast<int>(r) && e.column != kMarkColumn) {
-          e.column = place[static_cast<size_t>(e.column)];
-        }
-        for (ExprPtr& a : e.args) self(*a, self);
-      };
-      ForEachRoot(*query, [&](ExprPtr& e) { renumber(*e, renumber); });
-    }
-    PruneOutputs(inner);
-  }
-  for (const auto& more : query->union_all) PruneOutputs(more.get());
 }
 
 }  // namespace tessera

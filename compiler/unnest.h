@@ -26,7 +26,4 @@ bool RefersOutward(const Query& query);
 /// The first subquery in an expression, or nullptr.
 const Expr* FindSubquery(const Expr& e);
 
-/// Removes the outputs of derived tables that nobody reads. To be called once, for the outermost block.
-void PruneOutputs(Query* query);
-
 }  // namespace tessera
