@@ -15,7 +15,7 @@ namespace tessera::vm {
 namespace {
 
 constexpr uint32_t kMagic = 0x50534554;  // "TESP"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 static_assert(std::endian::native == std::endian::little, "programs travel little endian");
 
