@@ -65,6 +65,8 @@ class QueryBinder {
                      NameScope* scope);
   Result<int> PushRelation(Relation relation, int position);
   Status BindJoin(const ParseNode& join, NameScope* scope);
+  /// (a JOIN b ...) AS j: its columns are those of j, and the names inside are hidden.
+  static Status RenameJoin(const ParseNode& alias, int position, NameScope* scope);
   /// One side of an outer join as one relation of this block: a join becomes a derived table.
   Status BindSide(const ParseNode& item, NameScope* scope);
   /// Everything that `scope` of another block names, as a relation of this one.
@@ -218,7 +220,8 @@ Status QueryBinder::BindFromItem(const ParseNode& item, NameScope* scope) {
     if (++context_.nesting > kMaxNesting) return NestedTooDeeply(item.FirstLocation());
     const Status status = BindJoin(item, scope);
     --context_.nesting;
-    return status;
+    const ParseNode* alias = item.Get(Field::k_alias);
+    return status.ok() && alias != nullptr ? RenameJoin(*alias, PositionOf(item), scope) : status;
   }
   const int position = item.FirstLocation();
   if (item.Is(Tag::kRangeFunction)) return Unsupported("a function in FROM is not supported", position);
@@ -354,6 +357,24 @@ Status QueryBinder::BindSide(const ParseNode& item, NameScope* scope) {
   return {};
 }
 
+Status QueryBinder::RenameJoin(const ParseNode& alias, int position, NameScope* scope) {
+  RangeVariable variable{std::string(alias.Text(Field::k_aliasname)), "", position, scope->columns};
+  if (const ParseNode* names = alias.Get(Field::k_colnames)) {
+    size_t i = 0;
+    for (const ParseNode& n : *names) {
+      if (i == variable.columns.size()) {
+        return SqlError("join expression \"" + variable.alias + "\" has " + std::to_string(i) + " columns available but " +
+                            std::to_string(names->size()) + " columns specified",
+                        position);
+      }
+      variable.columns[i++].name = n.Text(Field::k_sval);
+    }
+  }
+  scope->columns = variable.columns;
+  scope->variables = {std::move(variable)};
+  return {};
+}
+
 /// What the condition of an outer join must not have: a relation that the join would have to come before it.
 Status RefuseSubqueries(const std::vector<ExprPtr>& condition, const char* join) {
   for (const ExprPtr& e : condition) {
@@ -369,8 +390,6 @@ Status QueryBinder::BindJoin(const ParseNode& join, NameScope* scope) {
   const std::string_view type = join.Text(Field::k_jointype);
   const ParseNode& left_item = *join.Get(Field::k_larg);
   const ParseNode& right_item = *join.Get(Field::k_rarg);
-  if (const ParseNode* alias = join.Get(Field::k_alias))
-    return Unsupported("an alias of a join is not supported", alias->location() >= 0 ? alias->location() : PositionOf(right_item));
   if (type == "JOIN_FULL") return BindFullJoin(join, scope);
   if (type != "JOIN_INNER" && type != "JOIN_LEFT" && type != "JOIN_RIGHT")
     return Unsupported("this join is not supported", PositionOf(right_item));
