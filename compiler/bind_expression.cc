@@ -220,8 +220,7 @@ Result<ExprPtr> ExpressionBinder::FindOuter(std::string_view qualifier, std::str
   for (const BindContext* block = context_; block->outer != nullptr; block = block->outer, ++level) {
     if (block->outer_scope == nullptr) continue;
     bool qualifier_found = false;
-    TESSERA_ASSIGN(const ScopeColumn* found,
-                   FindIn(*block->outer_scope, qualifier, name, position, &qualifier_found));
+    TESSERA_ASSIGN(const ScopeColumn* found, FindIn(*block->outer_scope, qualifier, name, position, &qualifier_found));
     if (found != nullptr) {
       const Relation& r = (*block->outer->relations)[static_cast<size_t>(found->relation)];
       ExprPtr e = MakeColumn(found->relation, found->column, r.column_types[static_cast<size_t>(found->column)],

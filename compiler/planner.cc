@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "tablet/ordered_float.h"
 
@@ -231,6 +232,7 @@ Plan MakePlan(const Query& q) {
 }
 
 double EstimateRows(const Query& q) {
+  if (q.estimate >= 0) return q.estimate;
   const Plan plan = MakePlan(q);
   double rows = !plan.joins.empty() ? plan.joins.back().rows : plan.driver < 0 ? 1 : plan.rows[static_cast<size_t>(plan.driver)];
   if (q.grouped || q.distinct) {
@@ -244,12 +246,13 @@ double EstimateRows(const Query& q) {
   }
   for (const auto& more : q.union_all) rows += EstimateRows(*more);
   if (q.limit >= 0) rows = std::min(rows, static_cast<double>(q.limit));
-  return rows;
+  return q.estimate = rows;
 }
 
 namespace {
 
-void PlanLines(const Query& q, const Plan& plan, int depth, std::string* out) {
+/// `shown`: the blocks that have been printed; one that several relations share is printed once.
+void PlanLines(const Query& q, const Plan& plan, int depth, std::set<const Query*>* shown, std::string* out) {
   std::vector<std::vector<std::string>> names;
   for (const Relation& r : q.relations) {
     names.emplace_back();
@@ -305,11 +308,11 @@ void PlanLines(const Query& q, const Plan& plan, int depth, std::string* out) {
     const auto& filters = plan.filters[static_cast<size_t>(r)];
     if (!filters.empty()) text += " where " + list(filters, " and ");
     line(indent, prefix + text + rows_text(plan.rows[static_cast<size_t>(r)]));
-    if (relation.query == nullptr) return;
-    PlanLines(*relation.query, MakePlan(*relation.query), indent + 1, out);
+    if (relation.query == nullptr || !shown->insert(relation.query.get()).second) return;
+    PlanLines(*relation.query, MakePlan(*relation.query), indent + 1, shown, out);
     for (const auto& more : relation.query->union_all) {
       line(indent + 1, "Union all");
-      PlanLines(*more, MakePlan(*more), indent + 2, out);
+      PlanLines(*more, MakePlan(*more), indent + 2, shown, out);
     }
   };
   if (plan.driver < 0) {
@@ -324,7 +327,8 @@ void PlanLines(const Query& q, const Plan& plan, int depth, std::string* out) {
 
 std::string PlanText(const Query& query, const Plan& plan) {
   std::string out;
-  PlanLines(query, plan, 0, &out);
+  std::set<const Query*> shown;
+  PlanLines(query, plan, 0, &shown, &out);
   return out;
 }
 

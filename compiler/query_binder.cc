@@ -153,7 +153,8 @@ Status QueryBinder::BindWith(const ParseNode& with) {
       }
     }
     const ParseNode& body = *node.Get(Field::k_ctequery);
-    if (!body.Is(Tag::kSelectStmt)) return Unsupported("WITH of a statement other than SELECT is not supported", position);
+    if (!body.Is(Tag::kSelectStmt))
+      return Unsupported("WITH of a statement other than SELECT is not supported", position);
     QueryBinder binder(context_, nullptr);
     if (context_.nesting > kMaxNesting) return NestedTooDeeply(position);
     TESSERA_ASSIGN(cte.query, binder.Bind(body));
@@ -363,8 +364,8 @@ Status QueryBinder::RenameJoin(const ParseNode& alias, int position, NameScope* 
     size_t i = 0;
     for (const ParseNode& n : *names) {
       if (i == variable.columns.size()) {
-        return SqlError("join expression \"" + variable.alias + "\" has " + std::to_string(i) + " columns available but " +
-                            std::to_string(names->size()) + " columns specified",
+        return SqlError("join expression \"" + variable.alias + "\" has " + std::to_string(i) +
+                            " columns available but " + std::to_string(names->size()) + " columns specified",
                         position);
       }
       variable.columns[i++].name = n.Text(Field::k_sval);
@@ -535,15 +536,17 @@ Status QueryBinder::BindFullJoin(const ParseNode& join, NameScope* scope) {
     ExprPtr a = columns.Column(l.relation, l.column, -1);
     ExprPtr b = columns.Column(r.relation, r.column, -1);
     const std::optional<SqlType> type = UnifyTypes(a->type, b->type);
-    if (!type) return SqlError("the types of column \"" + l.name + "\" in USING cannot be matched", PositionOf(*join.Get(Field::k_rarg)));
+    if (!type)
+      return SqlError("the types of column \"" + l.name + "\" in USING cannot be matched",
+                      PositionOf(*join.Get(Field::k_rarg)));
     TESSERA_ASSIGN(b, Fold(MakeCast(std::move(b), *type), false));
     second->outputs.push_back({b->Clone(), l.name});
     ExprPtr test = MakeFunction(Function::kIsNotNull, SqlType::Of(TypeId::kBoolean), -1, ExprList(a->Clone()));
     TESSERA_ASSIGN(a, Fold(MakeCast(std::move(a), *type), false));
     TESSERA_ASSIGN(test, Fold(std::move(test), false));
-    TESSERA_ASSIGN(ExprPtr either,
-                   Fold(MakeFunction(Function::kCase, *type, -1, ExprList(std::move(test), std::move(a), std::move(b))),
-                        false));
+    TESSERA_ASSIGN(
+        ExprPtr either,
+        Fold(MakeFunction(Function::kCase, *type, -1, ExprList(std::move(test), std::move(a), std::move(b))), false));
     coalesced.push_back({l.name, 0, static_cast<int>(first.outputs.size())});
     first.outputs.push_back({std::move(either), l.name});
   }

@@ -24,7 +24,8 @@ void Substitute(ExprPtr* e, const std::function<ExprPtr(const Expr&)>& f) {
   }
   // A column of an outer join's filled side may be NULL where the column itself is not.
   Expr& x = **e;
-  if (x.kind == Expr::Kind::kFunction && nullable && x.function != Function::kIsNull && x.function != Function::kIsNotNull) {
+  if (x.kind == Expr::Kind::kFunction && nullable && x.function != Function::kIsNull &&
+      x.function != Function::kIsNotNull) {
     x.nullable = true;
   }
 }
@@ -41,7 +42,9 @@ void ReduceOuterJoins(Query* query) {
     for (const ExprPtr& c : q.conjuncts) {
       if (c->kind != Expr::Kind::kFunction) continue;
       const bool comparison = c->function >= Function::kEq && c->function <= Function::kGe;
-      if (!comparison && c->function != Function::kIn && c->function != Function::kLike && c->function != Function::kIsNotNull) continue;
+      if (!comparison && c->function != Function::kIn && c->function != Function::kLike &&
+          c->function != Function::kIsNotNull)
+        continue;
       for (const ExprPtr& a : c->args) {
         if (a->kind == Expr::Kind::kColumn && a->column != kMarkColumn) present |= uint64_t{1} << a->relation;
       }
@@ -138,11 +141,13 @@ bool MergeDerivedTable(Query* query, size_t r) {
   return true;
 }
 
-void Rewrite(Query* query) {
+/// `done`: the blocks that have been rewritten; relations may share one.
+void Rewrite(Query* query, std::set<const Query*>* done) {
+  if (!done->insert(query).second) return;
   for (const Relation& r : query->relations) {
-    if (r.query != nullptr && r.query.use_count() == 1) Rewrite(r.query.get());
+    if (r.query != nullptr) Rewrite(r.query.get(), done);
   }
-  for (const auto& more : query->union_all) Rewrite(more.get());
+  for (const auto& more : query->union_all) Rewrite(more.get(), done);
   ReduceOuterJoins(query);
   bool merged = false;
   for (size_t r = 0; r < query->relations.size(); ++r) {
@@ -152,20 +157,22 @@ void Rewrite(Query* query) {
 }
 
 /// Removes the outputs of derived tables that nobody reads.
-void PruneOutputs(Query* query) {
+void PruneOutputs(Query* query, std::set<const Query*>* done) {
+  if (!done->insert(query).second) return;
   std::vector<std::set<int>> used(query->relations.size());
   const auto note = [&](const Expr& e, auto& self) -> void {
-    if (e.kind == Expr::Kind::kColumn && e.column != kMarkColumn) used[static_cast<size_t>(e.relation)].insert(e.column);
+    if (e.kind == Expr::Kind::kColumn && e.column != kMarkColumn)
+      used[static_cast<size_t>(e.relation)].insert(e.column);
     for (const ExprPtr& a : e.args) self(*a, self);
   };
   ForEachRoot(*query, [&](const ExprPtr& e) { note(*e, note); });
   for (size_t r = 0; r < query->relations.size(); ++r) {
     Relation& relation = query->relations[r];
     Query* inner = relation.query.get();
-    if (inner == nullptr || relation.query.use_count() > 1) continue;
-    bool distinct = inner->distinct;
-    for (const auto& more : inner->union_all) distinct = distinct || more->distinct;
-    if (!distinct) {
+    if (inner == nullptr) continue;
+    bool all = inner->distinct || relation.query.use_count() > 1;  // others may read other outputs
+    for (const auto& more : inner->union_all) all = all || more->distinct;
+    if (!all) {
       std::set<int> keep = used[r];
       for (const OrderKey& k : inner->order_by) keep.insert(k.output);
       if (keep.empty()) keep.insert(0);  // rows are counted by a column
@@ -204,16 +211,17 @@ void PruneOutputs(Query* query) {
       };
       ForEachRoot(*query, [&](ExprPtr& e) { renumber(*e, renumber); });
     }
-    PruneOutputs(inner);
+    PruneOutputs(inner, done);
   }
-  for (const auto& more : query->union_all) PruneOutputs(more.get());
+  for (const auto& more : query->union_all) PruneOutputs(more.get(), done);
 }
 
 }  // namespace
 
 void Simplify(Query* query) {
-  Rewrite(query);
-  PruneOutputs(query);
+  std::set<const Query*> rewritten, pruned;
+  Rewrite(query, &rewritten);
+  PruneOutputs(query, &pruned);
 }
 
 }  // namespace tessera

@@ -17,7 +17,8 @@ namespace {
 
 const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
 
-/// Calls f(Expr&, depth) for every column of a block around `q`, where depth is how many blocks lie between.
+/// Calls f(Expr&, depth) for every column of a block around `q`, where depth is how many blocks lie between. Derived
+/// tables have none: the binder refuses them.
 template <class Q, class F>
 void ForEachOuter(Q& q, int depth, const F& f) {
   const auto walk = [&](auto& self, auto& e) -> void {
@@ -26,17 +27,16 @@ void ForEachOuter(Q& q, int depth, const F& f) {
     for (auto& a : e.args) self(self, *a);
   };
   ForEachRoot(q, [&](auto& e) { walk(walk, *e); });
-  for (auto& r : q.relations) {
-    if (r.query != nullptr) ForEachOuter(*r.query, depth + 1, f);
-  }
   for (auto& more : q.union_all) ForEachOuter(*more, depth, f);
 }
 
 bool HasOuter(const Expr& e) {
-  return e.kind == Expr::Kind::kOuter || std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return HasOuter(*a); });
+  return e.kind == Expr::Kind::kOuter ||
+         std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return HasOuter(*a); });
 }
 bool HasColumn(const Expr& e) {
-  return e.kind == Expr::Kind::kColumn || std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return HasColumn(*a); });
+  return e.kind == Expr::Kind::kColumn ||
+         std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return HasColumn(*a); });
 }
 
 Relation CopyRelation(const Relation& from) {
@@ -118,10 +118,14 @@ Status CannotDecorrelate(const std::string& what, int position, const std::strin
 /// The value that stands for NULL in a key of a join by IS NOT DISTINCT FROM.
 ExprPtr AnyValue(const SqlType& type) {
   switch (type.storage()) {
-    case StorageClass::kInt: return MakeConstant(Value::Int(type, 0), -1);
-    case StorageClass::kFloat: return MakeConstant(Value::Float(type, 0), -1);
-    case StorageClass::kWide: return MakeConstant(Value::Wide(type, 0), -1);
-    case StorageClass::kText: break;
+    case StorageClass::kInt:
+      return MakeConstant(Value::Int(type, 0), -1);
+    case StorageClass::kFloat:
+      return MakeConstant(Value::Float(type, 0), -1);
+    case StorageClass::kWide:
+      return MakeConstant(Value::Wide(type, 0), -1);
+    case StorageClass::kText:
+      break;
   }
   Value text = Value::Text("");
   text.type = type;
@@ -163,7 +167,8 @@ class Unnester {
     std::vector<ExprPtr> conjuncts = std::move(q_.conjuncts);
     q_.conjuncts.clear();
     // Plain conditions first: they bound the values for which subqueries have to be run.
-    std::stable_partition(conjuncts.begin(), conjuncts.end(), [](const ExprPtr& e) { return FindSubquery(*e) == nullptr; });
+    std::stable_partition(conjuncts.begin(), conjuncts.end(),
+                          [](const ExprPtr& e) { return FindSubquery(*e) == nullptr; });
     for (ExprPtr& e : conjuncts) TESSERA_TRY(Conjunct(std::move(e)));
     for (ExprPtr& e : q_.group_by) TESSERA_TRY(Replace(&e));
     for (Aggregate& a : q_.aggregates) {
@@ -206,8 +211,9 @@ class Unnester {
     if (extreme != nullptr) {
       // Without a value to compare with it is NULL.
       if (!truth) {
-        extreme = MakeFunction(Function::kCase, kBoolean, e->position,
-                               ExprList(std::move(extreme), MakeBoolean(false, e->position), MakeBoolean(true, e->position)));
+        extreme =
+            MakeFunction(Function::kCase, kBoolean, e->position,
+                         ExprList(std::move(extreme), MakeBoolean(false, e->position), MakeBoolean(true, e->position)));
       }
       SplitConjuncts(std::move(extreme), &q_.conjuncts);
     } else {
@@ -225,9 +231,9 @@ class Unnester {
     }
     if (e->args[1]->nullable) {
       TESSERA_ASSIGN(ExprPtr some, Mark(s, {}, e->position));
-      ExprPtr either = MakeFunction(Function::kOr, kBoolean, e->position,
-                                    ExprList(MakeTest(Function::kIsNotNull, e->args[1]->Clone()),
-                                             MakeTest(Function::kNot, std::move(some))));
+      ExprPtr either = MakeFunction(
+          Function::kOr, kBoolean, e->position,
+          ExprList(MakeTest(Function::kIsNotNull, e->args[1]->Clone()), MakeTest(Function::kNot, std::move(some))));
       SplitConjuncts(std::move(either), &q_.conjuncts);
     }
     return Status::Ok();
@@ -288,7 +294,8 @@ class Unnester {
     } else {
       const Expr& y = *s.query->outputs[0].expr;
       if (y.nullable) {
-        TESSERA_ASSIGN(ExprPtr m, Mark(s, ExprList(MakeTest(Function::kIsNull, FromSubquery(0, y.type, position))), position));
+        TESSERA_ASSIGN(ExprPtr m,
+                       Mark(s, ExprList(MakeTest(Function::kIsNull, FromSubquery(0, y.type, position))), position));
         unknown.push_back(std::move(m));
       }
       if (e.args[1]->nullable) {
@@ -306,13 +313,16 @@ class Unnester {
     return MakeFunction(Function::kCase, kBoolean, position, std::move(args));
   }
 
-  /// x < ANY (SELECT y ...) is x < (SELECT max(y) ...), and so on: true where a row compares as true, else false or NULL.
-  /// Neither a loop over all pairs nor a sort is needed then. nullptr if the comparison or the subquery is not of that kind.
+  /// x < ANY (SELECT y ...) is x < (SELECT max(y) ...), and so on: true where a row compares as true, else false or
+  /// NULL. Neither a loop over all pairs nor a sort is needed then. nullptr if the comparison or the subquery is not of
+  /// that kind.
   Result<ExprPtr> CompareWithExtreme(const Expr& e) {
     const Expr& comparison = *e.args[0];
-    const bool ordered = comparison.kind == Expr::Kind::kFunction && comparison.function >= Function::kLt && comparison.function <= Function::kGe;
+    const bool ordered = comparison.kind == Expr::Kind::kFunction && comparison.function >= Function::kLt &&
+                         comparison.function <= Function::kGe;
     const Query& query = *e.subquery->query;
-    const bool plain = !query.grouped && !query.distinct && query.limit < 0 && query.offset == 0 && query.union_all.empty();
+    const bool plain =
+        !query.grouped && !query.distinct && query.limit < 0 && query.offset == 0 && query.union_all.empty();
     if (!ordered || e.args.size() < 2 || (!plain && RefersOutward(query))) return ExprPtr();
     const auto has_y = [](const Expr& x, auto& self) -> bool {
       if (x.kind == Expr::Kind::kColumn && x.relation == kSubqueryColumn) return true;
@@ -376,7 +386,8 @@ class Unnester {
         i.query->order_by.clear();
         if (!i.query->grouped && !i.query->distinct && i.query->union_all.empty()) i.query->limit = 1;
       }
-      for (int k = 0; k < query.visible; ++k) i.outputs.push_back(FromSubquery(k, query.outputs[static_cast<size_t>(k)].expr->type, position));
+      for (int k = 0; k < query.visible; ++k)
+        i.outputs.push_back(FromSubquery(k, query.outputs[static_cast<size_t>(k)].expr->type, position));
     } else {
       auto copy = CopyQuery(query);
       if (s.kind == Subquery::Kind::kExists && copy->limit > 0 && copy->offset == 0) copy->limit = -1;
@@ -385,8 +396,10 @@ class Unnester {
         copy->distinct = false;
       }
       if (copy->grouped && copy->group_by.empty()) {
-        return CannotDecorrelate(s.kind == Subquery::Kind::kExists ? "HAVING and no GROUP BY" : "an aggregate and no GROUP BY under IN, ANY or ALL", position,
-                                 "Compare with the subquery itself: x = (SELECT ...).");
+        return CannotDecorrelate(s.kind == Subquery::Kind::kExists
+                                     ? "HAVING and no GROUP BY"
+                                     : "an aggregate and no GROUP BY under IN, ANY or ALL",
+                                 position, "Compare with the subquery itself: x = (SELECT ...).");
       }
       TESSERA_ASSIGN(i, Decorrelate(std::move(copy), position));
     }
@@ -439,11 +452,12 @@ class Unnester {
     if (!marked) return value;
     ExprPtr there = MakeTest(Function::kIsNotNull, placed.Resolve(std::move(i.outputs[1])));
     const SqlType type = value->type;
-    return MakeFunction(Function::kCase, type, position, ExprList(std::move(there), std::move(value), MakeNull(type, position)));
+    return MakeFunction(Function::kCase, type, position,
+                        ExprList(std::move(there), std::move(value), MakeNull(type, position)));
   }
 
-  /// (SELECT f(agg(x), ...) FROM ... WHERE correlated): the aggregates by key, joined; f where they are used, because it has a
-  /// value where there is no row to aggregate, too.
+  /// (SELECT f(agg(x), ...) FROM ... WHERE correlated): the aggregates by key, joined; f where they are used, because
+  /// it has a value where there is no row to aggregate, too.
   Result<ExprPtr> ScalarAggregate(std::unique_ptr<Query> s, int position) {
     ExprPtr value = std::move(s->outputs[0].expr);
     std::vector<ExprPtr> having = std::move(s->having);
@@ -484,7 +498,8 @@ class Unnester {
     const int keys = static_cast<int>(s->outputs.size());
     for (size_t a = 0; a < s->aggregates.size(); ++a) {
       const bool nullable = !IsCount(s->aggregates[a]);
-      s->outputs.push_back({MakeLeaf(Expr::Kind::kAggregate, static_cast<int>(a), s->aggregates[a].type, nullable), "aggregate"});
+      s->outputs.push_back(
+          {MakeLeaf(Expr::Kind::kAggregate, static_cast<int>(a), s->aggregates[a].type, nullable), "aggregate"});
     }
     s->visible = static_cast<int>(s->outputs.size());
     std::vector<bool> counts;
@@ -496,8 +511,9 @@ class Unnester {
       ExprPtr column = placed.Column(keys + x.index, x.type, x.position);
       if (!counts[static_cast<size_t>(x.index)]) return column;
       ExprPtr there = MakeTest(Function::kIsNotNull, column->Clone());
-      ExprPtr count = MakeFunction(Function::kCase, x.type, x.position,
-                                   ExprList(std::move(there), std::move(column), MakeConstant(Value::Int(x.type, 0), x.position)));
+      ExprPtr count =
+          MakeFunction(Function::kCase, x.type, x.position,
+                       ExprList(std::move(there), std::move(column), MakeConstant(Value::Int(x.type, 0), x.position)));
       count->nullable = false;
       return count;
     };
@@ -515,7 +531,8 @@ class Unnester {
       all = MakeFunction(Function::kAnd, kBoolean, position, std::move(having));
     }
     const SqlType type = value->type;
-    return MakeFunction(Function::kCase, type, position, ExprList(std::move(all), std::move(value), MakeNull(type, position)));
+    return MakeFunction(Function::kCase, type, position,
+                        ExprList(std::move(all), std::move(value), MakeNull(type, position)));
   }
 
   /// Makes `s` independent, with all of its visible outputs in Independent::outputs.
@@ -570,7 +587,8 @@ class Unnester {
       }
       TESSERA_TRY(AddDomain(s.get(), position, &out.on));
     }
-    if (s->outputs.empty()) s->outputs.push_back({MakeConstant(Value::Int(SqlType::Of(TypeId::kInteger), 1), -1), "one"});
+    if (s->outputs.empty())
+      s->outputs.push_back({MakeConstant(Value::Int(SqlType::Of(TypeId::kInteger), 1), -1), "one"});
     s->visible = static_cast<int>(s->outputs.size());
     out.query = std::move(s);
     return out;
@@ -586,15 +604,16 @@ class Unnester {
     for (ExprPtr& a : x.args) Outward(&a);
   }
 
-  /// Adds to `s` the relation of all values that its outer columns take in the block, which replaces them; adds their columns
-  /// behind its outputs and to its grouping, and to `on` that they are those of a row of the block.
+  /// Adds to `s` the relation of all values that its outer columns take in the block, which replaces them; adds their
+  /// columns behind its outputs and to its grouping, and to `on` that they are those of a row of the block.
   Status AddDomain(Query* s, int position, std::vector<ExprPtr>* on) {
     std::vector<ExprPtr> columns;  // of the block
     Status error;
     ForEachOuter(*s, 0, [&](const Expr& e, int depth) {
       if (!error.ok()) return;
       if (depth > 0 || e.index > 1) {
-        error = CannotDecorrelate("a column from two levels out", e.position, "Join with that table in the subquery between.");
+        error = CannotDecorrelate("a column from two levels out", e.position,
+                                  "Join with that table in the subquery between.");
         return;
       }
       ExprPtr c = MakeColumn(e.relation, e.column, e.type, e.nullable, e.position);
@@ -618,7 +637,8 @@ class Unnester {
       const Relation& from = q_.relations[static_cast<size_t>(relations[i])];
       for (const ExprPtr& e : from.on) {
         if (HasOuter(*e)) {
-          return CannotDecorrelate("a column that an outer join fills by a condition on an enclosing query", position, "Put the outer join into a derived table.");
+          return CannotDecorrelate("a column that an outer join fills by a condition on an enclosing query", position,
+                                   "Put the outer join into a derived table.");
         }
         add(*e, add);
       }
@@ -695,7 +715,8 @@ class Unnester {
     std::vector<int> columns;  ///< not empty: of which columns of a stored table the outputs are
 
     ExprPtr Column(int output, const SqlType& type, int position) const {
-      return MakeColumn(relation, columns.empty() ? output : columns[static_cast<size_t>(output)], type, nullable, position);
+      return MakeColumn(relation, columns.empty() ? output : columns[static_cast<size_t>(output)], type, nullable,
+                        position);
     }
     /// (kSubqueryColumn, i) as a column of the block.
     ExprPtr Resolve(ExprPtr e) const {
@@ -715,11 +736,13 @@ class Unnester {
     Placed placed;
     placed.relation = static_cast<int>(q_.relations.size());
     placed.nullable = kind == JoinKind::kLeft;
-    if (q_.relations.size() >= 64) return Unsupported("a query of more than 64 tables and subqueries is not supported", position);
+    if (q_.relations.size() >= 64)
+      return Unsupported("a query of more than 64 tables and subqueries is not supported", position);
     const bool plain = !query->grouped && !query->distinct && query->limit < 0 && query->offset == 0 &&
-                       query->union_all.empty() && query->relations.size() == 1 && query->relations[0].join == JoinKind::kInner &&
-                       query->relations[0].table != nullptr &&
-                       std::all_of(query->outputs.begin(), query->outputs.end(), [](const Output& o) { return o.expr->kind == Expr::Kind::kColumn; });
+                       query->union_all.empty() && query->relations.size() == 1 &&
+                       query->relations[0].join == JoinKind::kInner && query->relations[0].table != nullptr &&
+                       std::all_of(query->outputs.begin(), query->outputs.end(),
+                                   [](const Output& o) { return o.expr->kind == Expr::Kind::kColumn; });
     Relation relation;
     if (plain) {
       relation = CopyRelation(query->relations[0]);
@@ -801,9 +824,10 @@ Status SplitGrouping(Query* q) {
           return;
         }
         const Relation& r = core->relations[static_cast<size_t>(outer.relation)];
-        error = SqlError("subquery uses ungrouped column \"" + r.alias + "." + r.column_names[static_cast<size_t>(outer.column)] +
-                             "\" from outer query",
-                         outer.position, "Add it to GROUP BY, or use it in an aggregate function outside of the subquery.");
+        error =
+            SqlError("subquery uses ungrouped column \"" + r.alias + "." +
+                         r.column_names[static_cast<size_t>(outer.column)] + "\" from outer query",
+                     outer.position, "Add it to GROUP BY, or use it in an aggregate function outside of the subquery.");
       });
     };
     walk(**root, walk);

@@ -1,5 +1,5 @@
-// Subqueries in expressions become relations of the block that they stand in, joined by JoinKind::kLeft, kSemi, kAnti or
-// kMark. Private to compiler/.
+// Subqueries in expressions become relations of the block that they stand in, joined by JoinKind::kLeft, kSemi, kAnti
+// or kMark. Private to compiler/.
 //
 // A subquery that refers to columns of the block around it (is correlated) is first made independent of it, in one of
 // two ways. Where those columns are only in its WHERE, the conditions that have them become the condition of the join;

@@ -67,8 +67,7 @@ TEST_F(BindTest, DeepStatements) {
        kTooLarge},
       {"greatest", [](int n) { return "SELECT " + Repeat("greatest(", n) + "i" + Repeat(",1)", n) + " FROM t"; },
        kTooLarge},
-      {"subqueries", [](int n) { return Repeat("(SELECT ", n) + "1" + Repeat(")", n); },
-       kTooDeep},
+      {"subqueries", [](int n) { return Repeat("(SELECT ", n) + "1" + Repeat(")", n); }, kTooDeep},
       {"unions", [](int n) { return "SELECT 1" + Repeat(" UNION SELECT 1", n); }, "UNION is not supported"},
       {"joins",
        [](int n) {
