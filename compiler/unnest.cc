@@ -207,6 +207,11 @@ class Unnester {
       }
       return AddMatch(kind, s, {}, e->position).status();
     }
+    TESSERA_ASSIGN(ExprPtr only, CompareWithOnlyRow(*e));
+    if (only != nullptr) {
+      SplitConjuncts(truth ? std::move(only) : MakeTest(Function::kNot, std::move(only)), &q_.conjuncts);
+      return Status::Ok();
+    }
     TESSERA_ASSIGN(ExprPtr extreme, CompareWithExtreme(*e));
     if (extreme != nullptr) {
       // Without a value to compare with it is NULL.
@@ -279,6 +284,8 @@ class Unnester {
   Result<ExprPtr> AnyValueOf(const Expr& e) {
     const Subquery& s = *e.subquery;
     const int position = e.position;
+    TESSERA_ASSIGN(ExprPtr only, CompareWithOnlyRow(e));
+    if (only != nullptr) return only;
     TESSERA_ASSIGN(ExprPtr found, CompareWithExtreme(e));
     if (found == nullptr) {
       TESSERA_ASSIGN(found, Mark(s, ExprList(e.args[0]->Clone()), position));
@@ -311,6 +318,20 @@ class Unnester {
     }
     args.push_back(MakeBoolean(false, position));
     return MakeFunction(Function::kCase, kBoolean, position, std::move(args));
+  }
+
+  /// x op ANY (SELECT max(y) ...) is x op (SELECT max(y) ...): an aggregate without GROUP BY has one row. nullptr if
+  /// the subquery is not of that kind.
+  Result<ExprPtr> CompareWithOnlyRow(const Expr& e) {
+    const Query& query = *e.subquery->query;
+    const bool one_row = query.grouped && query.group_by.empty() && query.having.empty() && query.visible == 1;
+    if (!one_row || query.limit >= 0 || query.offset > 0) return ExprPtr();
+    TESSERA_ASSIGN(const ExprPtr value, Scalar(*e.subquery, e.position));
+    ExprPtr out = e.args[0]->Clone();
+    Substitute(&out, [&](const Expr& x) -> ExprPtr {
+      return x.kind == Expr::Kind::kColumn && x.relation == kSubqueryColumn ? value->Clone() : nullptr;
+    });
+    return out;
   }
 
   /// x < ANY (SELECT y ...) is x < (SELECT max(y) ...), and so on: true where a row compares as true, else false or
@@ -396,10 +417,8 @@ class Unnester {
         copy->distinct = false;
       }
       if (copy->grouped && copy->group_by.empty()) {
-        return CannotDecorrelate(s.kind == Subquery::Kind::kExists
-                                     ? "HAVING and no GROUP BY"
-                                     : "an aggregate and no GROUP BY under IN, ANY or ALL",
-                                 position, "Compare with the subquery itself: x = (SELECT ...).");
+        return CannotDecorrelate("HAVING, or a row of aggregates, and no GROUP BY", position,
+                                 "Compare with the subquery itself: x = (SELECT ...).");
       }
       TESSERA_ASSIGN(i, Decorrelate(std::move(copy), position));
     }
