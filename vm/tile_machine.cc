@@ -320,11 +320,19 @@ TileMachine::Source<T> TileMachine::Fetch(int32_t packed, int scratch) {
         ForLive([&](int i) { null_out[i] = c.null[at(i)]; });
       }
       if constexpr (kWide) {
-        if (rows > 0) ForLive([&](int i) { wide_scratch_->wide[i] = Make128(c.high[at(i)], c.low[at(i)]); });
+        if (rows > 0) {
+          ForLive([&](int i) { wide_scratch_->wide[i] = Make128(c.high[at(i)], c.low[at(i)]); });
+        } else if (outer) {
+          std::fill_n(wide_scratch_->wide, n_, int128_t{0});
+        }
         return {wide_scratch_->wide, nulls ? null_out : nullptr, false, false};
       } else {
         int64_t* out = scratch_[scratch].narrow;
-        if (rows > 0) ForLive([&](int i) { out[i] = c.low[at(i)]; });
+        if (rows > 0) {
+          ForLive([&](int i) { out[i] = c.low[at(i)]; });
+        } else if (outer) {
+          memset(out, 0, static_cast<size_t>(n_) * sizeof *out);  // NULLs, but of a value
+        }
         return {out, nulls ? null_out : nullptr, false, false};
       }
     }
