@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <set>
 
 #include "tablet/ordered_float.h"
@@ -223,6 +224,7 @@ Plan MakePlan(const Query& q) {
         best = std::move(step);
       }
     }
+    assert(found);  // what a condition of ON refers to does not wait for the relation itself
     joined |= uint64_t{1} << best.relation;
     for (Pending& p : pending) p.used |= (p.relations & ~joined) == 0;
     rows = best.rows;

@@ -76,6 +76,9 @@ class QueryBinder {
   Status JoinCondition(const ParseNode& join, const NameScope& left, const NameScope& right, bool from_right,
                        std::vector<ExprPtr>* condition, NameScope* scope);
   Status BindFullJoin(const ParseNode& join, NameScope* scope);
+  /// Conditions with subqueries over the filled side of an outer join alone are taken out of `condition` and become a
+  /// filter of it. Errors: one over both sides.
+  Status FilterBySubqueries(int filled, const char* join, std::vector<ExprPtr>* condition);
   /// What a derived table must not have.
   Status RefuseOuterColumns(const Query& query, const char* what, int position) const;
   Status BindTargets(const ParseNode& select);
@@ -407,10 +410,60 @@ Status QueryBinder::BindJoin(const ParseNode& join, NameScope* scope) {
     for (ExprPtr& e : condition) SplitConjuncts(std::move(e), &query_->conjuncts);
     return {};
   }
-  TESSERA_TRY(RefuseSubqueries(condition, right_join ? "RIGHT JOIN" : "LEFT JOIN"));
-  Relation& filled = query_->relations[static_cast<size_t>((right_join ? after_left : after_right) - 1)];
-  filled.join = JoinKind::kLeft;
-  filled.on = std::move(condition);
+  const int filled = (right_join ? after_left : after_right) - 1;
+  TESSERA_TRY(FilterBySubqueries(filled, right_join ? "RIGHT JOIN" : "LEFT JOIN", &condition));
+  Relation& relation = query_->relations[static_cast<size_t>(filled)];
+  relation.join = JoinKind::kLeft;
+  relation.on = std::move(condition);
+  return {};
+}
+
+Status QueryBinder::FilterBySubqueries(int filled, const char* join, std::vector<ExprPtr>* condition) {
+  auto filter = std::make_shared<Query>();
+  std::vector<ExprPtr> rest;
+  for (ExprPtr& e : *condition) {
+    bool is_filled = false, is_other = false, inside = false;  // inside: a subquery needs a row of the filled side
+    const Expr* subquery = FindSubquery(*e);
+    if (subquery != nullptr) {
+      ForEachColumnOfBlock(*e, [&](const Expr& c) { (c.relation == filled ? is_filled : is_other) = true; });
+      const auto look = [&](Expr& x, auto& self) -> void {
+        if (x.kind == Expr::Kind::kSubquery) {
+          ForEachColumnOfBlock(x, [&](const Expr& c) { inside = inside || c.relation == filled; });
+        }
+        for (const ExprPtr& a : x.args) self(*a, self);
+      };
+      look(*e, look);
+    }
+    if (inside && is_other) {
+      return Unsupported(
+          "a subquery in a condition of a " + std::string(join) + " on both of its sides is not supported",
+          subquery->position, "Join with a derived table that has the result of the subquery.");
+    }
+    is_filled = is_filled && !is_other;
+    (is_filled ? filter->conjuncts : rest).push_back(std::move(e));
+  }
+  *condition = std::move(rest);
+  if (filter->conjuncts.empty()) return {};
+  // What is said of the filled side alone is a filter of it.
+  Relation& relation = query_->relations[static_cast<size_t>(filled)];
+  for (ExprPtr& e : filter->conjuncts) ForEachColumnOfBlock(*e, [](Expr& c) { c.relation = 0; });
+  const int position = filter->conjuncts[0]->position;
+  Relation derived;
+  derived.alias = relation.alias;
+  derived.column_names = relation.column_names;
+  derived.column_types = relation.column_types;
+  filter->relations.push_back(std::move(relation));
+  for (size_t c = 0; c < derived.column_names.size(); ++c) {
+    const int column = static_cast<int>(c);
+    const bool nullable = ExpressionBinder::IsNullable(filter->relations[0], column);
+    filter->outputs.push_back(
+        {MakeColumn(0, column, derived.column_types[c], nullable, position), derived.column_names[c]});
+  }
+  filter->visible = static_cast<int>(filter->outputs.size());
+  TESSERA_TRY(Unnest(filter.get()));
+  TESSERA_TRY(RefuseOuterColumns(*filter, "a filter of a side of an outer join", position));
+  derived.query = std::move(filter);
+  query_->relations[static_cast<size_t>(filled)] = std::move(derived);
   return {};
 }
 

@@ -164,12 +164,19 @@ class Unnester {
   explicit Unnester(Query* q) : q_(*q) {}
 
   Status Run() {
+    const size_t given = q_.relations.size();
     std::vector<ExprPtr> conjuncts = std::move(q_.conjuncts);
     q_.conjuncts.clear();
     // Plain conditions first: they bound the values for which subqueries have to be run.
     std::stable_partition(conjuncts.begin(), conjuncts.end(),
                           [](const ExprPtr& e) { return FindSubquery(*e) == nullptr; });
     for (ExprPtr& e : conjuncts) TESSERA_TRY(Conjunct(std::move(e)));
+    // Those in a condition of ON are over what is there without the relation: the binder has seen to that.
+    for (size_t r = 0; r < given; ++r) {
+      std::vector<ExprPtr> on = std::move(q_.relations[r].on);
+      for (ExprPtr& e : on) TESSERA_TRY(Replace(&e));
+      q_.relations[r].on = std::move(on);
+    }
     for (ExprPtr& e : q_.group_by) TESSERA_TRY(Replace(&e));
     for (Aggregate& a : q_.aggregates) {
       if (a.argument != nullptr) TESSERA_TRY(Replace(&a.argument));
@@ -862,6 +869,15 @@ Status SplitGrouping(Query* q) {
 }
 
 }  // namespace
+
+void ForEachColumnOfBlock(Expr& e, const std::function<void(Expr&)>& f) {
+  if (e.kind == Expr::Kind::kColumn && e.relation != kSubqueryColumn) f(e);
+  for (const ExprPtr& a : e.args) ForEachColumnOfBlock(*a, f);
+  if (e.kind != Expr::Kind::kSubquery) return;
+  ForEachOuter(*e.subquery->query, 0, [&](Expr& outer, int depth) {
+    if (outer.index == depth + 1) f(outer);
+  });
+}
 
 const Expr* FindSubquery(const Expr& e) {
   if (e.kind == Expr::Kind::kSubquery) return &e;

@@ -11,6 +11,8 @@
 // Start at: Unnest. Pure functions; any thread.
 #pragma once
 
+#include <functional>
+
 #include "base/status.h"
 #include "compiler/plan.h"
 
@@ -22,6 +24,9 @@ Status Unnest(Query* query);
 
 /// Whether the block, or one in it, refers to a column of a block around it.
 bool RefersOutward(const Query& query);
+
+/// Calls f for every column of this block in `e`: those that subqueries in it refer to, too.
+void ForEachColumnOfBlock(Expr& e, const std::function<void(Expr&)>& f);
 
 /// The first subquery in an expression, or nullptr.
 const Expr* FindSubquery(const Expr& e);

@@ -622,7 +622,7 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"SELECT ARRAY(SELECT 1)", "ARRAY of a subquery", "ARRAY"},
       {"SELECT * FROM t, LATERAL (SELECT t.i) q", "a LATERAL subquery", "LATERAL"},
       {"SELECT i FROM t WHERE (i, s) < ALL (SELECT 1, 2)", "a row value with this operator", "(i, s)"},
-      {"SELECT * FROM t LEFT JOIN u ON t.i IN (SELECT 1)", "a subquery in the condition of a LEFT JOIN", "IN (SELECT"},
+      {"SELECT * FROM t FULL JOIN u ON t.i IN (SELECT 1)", "a subquery in the condition of a FULL JOIN", "IN (SELECT"},
       {"SELECT * FROM generate_series(1, 2)", "a function in FROM", "generate_series"},
       {"WITH RECURSIVE q AS (SELECT 1) SELECT * FROM q", "WITH RECURSIVE", "RECURSIVE"},
       {"SELECT 1 UNION ALL SELECT 2", "UNION", "UNION"},
