@@ -61,7 +61,6 @@ std::string FeatureName(const ParseNode& node) {
   constexpr Row kRows[] = {
       {"A_ArrayExpr", "ARRAY"},
       {"A_Indirection", "a subscript or field selection"},
-      {"RowExpr", "a row value"},
       {"CollateClause", "COLLATE"},
       {"ParamRef", "a parameter"},
       {"GroupingFunc", "GROUPING"},
@@ -71,7 +70,7 @@ std::string FeatureName(const ParseNode& node) {
       {"MultiAssignRef", "assignment of several columns"},
       {"JsonObjectConstructor", "JSON"},
   };
-  if (node.Is(Tag::kSubLink)) return "a subquery in an expression";
+  if (node.Is(Tag::kRowExpr)) return "a row value";
   if (node.Is(Tag::kSetToDefault)) return "DEFAULT here";
   if (node.Is(Tag::kA_Star)) return "* here";
   if (node.text() == "SQLValueFunction") {
@@ -126,6 +125,8 @@ Result<ExprPtr> ExpressionBinder::BindNode(const ParseNode& node) {
       return BindCoalesce(node);
     case Tag::kMinMaxExpr:
       return BindGreatest(node);
+    case Tag::kSubLink:
+      return BindSubquery(node);
     default:
       return NotSupported(node);
   }
@@ -161,15 +162,22 @@ Result<ExprPtr> ExpressionBinder::Copy(const Expr& e) {
 
 // ---- Names
 
+bool ExpressionBinder::IsNullable(const Relation& r, int column) {
+  if (r.join == JoinKind::kLeft) return true;
+  const auto c = static_cast<size_t>(column);
+  if (r.query != nullptr) {
+    bool nullable = r.query->outputs[c].expr->nullable;
+    for (const auto& more : r.query->union_all) nullable = nullable || more->outputs[c].expr->nullable;
+    return nullable;
+  }
+  if (r.table == nullptr) return true;
+  const bool proved = c < r.table->statistics.size() && r.table->statistics[c].null_count == 0;
+  return !r.table->schema.columns[c].not_null && !proved;
+}
+
 ExprPtr ExpressionBinder::Column(int relation, int column, int position) const {
   const Relation& r = (*context_->relations)[static_cast<size_t>(relation)];
-  const auto c = static_cast<size_t>(column);
-  bool nullable = true;
-  if (r.table != nullptr) {
-    const bool proved = c < r.table->statistics.size() && r.table->statistics[c].null_count == 0;
-    nullable = !r.table->schema.columns[c].not_null && !proved;
-  }
-  return MakeColumn(relation, column, r.column_types[c], nullable, position);
+  return MakeColumn(relation, column, r.column_types[static_cast<size_t>(column)], IsNullable(r, column), position);
 }
 
 Status ExpressionBinder::ColumnNotFound(std::string_view qualifier, std::string_view name, int position) const {
@@ -178,14 +186,52 @@ Status ExpressionBinder::ColumnNotFound(std::string_view qualifier, std::string_
   message.append(name).append("\" does not exist");
   std::vector<std::string_view> candidates;
   if (scope_ != nullptr) {
-    for (int r = scope_->first_relation; r < scope_->end_relation; ++r) {
-      const Relation& relation = (*context_->relations)[static_cast<size_t>(r)];
-      if (!qualifier.empty() && relation.alias != qualifier) continue;
-      candidates.insert(candidates.end(), relation.column_names.begin(), relation.column_names.end());
+    for (const RangeVariable& v : scope_->variables) {
+      if (!qualifier.empty() && v.alias != qualifier) continue;
+      for (const ScopeColumn& c : v.columns) candidates.push_back(c.name);
     }
   }
   const std::string nearest = NearestName(name, candidates);
   return SqlError(std::move(message), position, nearest.empty() ? "" : "Perhaps you meant column \"" + nearest + "\".");
+}
+
+Result<const ScopeColumn*> ExpressionBinder::FindIn(const NameScope& scope, std::string_view qualifier,
+                                                    std::string_view name, int position, bool* qualifier_found) {
+  const std::vector<ScopeColumn>* columns = &scope.columns;
+  *qualifier_found = qualifier.empty();
+  if (!qualifier.empty()) {
+    const auto same = [&](const RangeVariable& v) { return v.alias == qualifier; };
+    const auto v = std::find_if(scope.variables.begin(), scope.variables.end(), same);
+    if (v == scope.variables.end()) return nullptr;
+    *qualifier_found = true;
+    columns = &v->columns;
+  }
+  const ScopeColumn* found = nullptr;
+  for (const ScopeColumn& c : *columns) {
+    if (c.name != name) continue;
+    if (found != nullptr) return SqlError("column reference \"" + std::string(name) + "\" is ambiguous", position);
+    found = &c;
+  }
+  return found;
+}
+
+Result<ExprPtr> ExpressionBinder::FindOuter(std::string_view qualifier, std::string_view name, int position) const {
+  int level = 1;
+  for (const BindContext* block = context_; block->outer != nullptr; block = block->outer, ++level) {
+    if (block->outer_scope == nullptr) continue;
+    bool qualifier_found = false;
+    TESSERA_ASSIGN(const ScopeColumn* found, FindIn(*block->outer_scope, qualifier, name, position, &qualifier_found));
+    if (found != nullptr) {
+      const Relation& r = (*block->outer->relations)[static_cast<size_t>(found->relation)];
+      ExprPtr e = MakeColumn(found->relation, found->column, r.column_types[static_cast<size_t>(found->column)],
+                             IsNullable(r, found->column), position);
+      e->kind = Expr::Kind::kOuter;
+      e->index = level;
+      return e;
+    }
+    if (qualifier_found && !qualifier.empty()) break;  // the nearest table of that name hides those further out
+  }
+  return ExprPtr();
 }
 
 Result<ExprPtr> ExpressionBinder::BindColumn(const ParseNode& node) {
@@ -197,47 +243,34 @@ Result<ExprPtr> ExpressionBinder::BindColumn(const ParseNode& node) {
   }
   if (count > 2) return Unsupported("a name with more than two parts is not supported", position);
   const std::string_view first = fields->first()->Text(Field::k_sval);
+  const std::string_view qualifier = count == 2 ? first : std::string_view();
+  const std::string_view name = count == 2 ? fields->first()->next()->Text(Field::k_sval) : first;
 
-  if (count == 1) {
-    const ScopeColumn* found = nullptr;
-    if (scope_ != nullptr) {
-      for (const ScopeColumn& c : scope_->columns) {
-        if (c.name != first) continue;
-        if (found != nullptr) return SqlError("column reference \"" + std::string(first) + "\" is ambiguous", position);
-        found = &c;
-      }
-    }
+  bool qualifier_found = count == 1;
+  if (scope_ != nullptr) {
+    TESSERA_ASSIGN(const ScopeColumn* found, FindIn(*scope_, qualifier, name, position, &qualifier_found));
     if (found != nullptr) return Column(found->relation, found->column, position);
-    if (outputs_ != nullptr && !in_aggregate_) {
-      for (const Output& o : *outputs_) {
-        if (o.name == first) return Copy(*o.expr);
-      }
-    }
-    return ColumnNotFound({}, first, position);
   }
+  if (count == 1 && outputs_ != nullptr && !in_aggregate_) {
+    for (const Output& o : *outputs_) {
+      if (o.name == name) return Copy(*o.expr);
+    }
+  }
+  if (count == 1 || !qualifier_found) {
+    TESSERA_ASSIGN(ExprPtr outer, FindOuter(qualifier, name, position));
+    if (outer != nullptr) return outer;
+  }
+  if (qualifier_found) return ColumnNotFound(qualifier, name, position);
 
-  const std::string_view name = fields->first()->next()->Text(Field::k_sval);
-  const int begin = scope_ != nullptr ? scope_->first_relation : 0, end = scope_ != nullptr ? scope_->end_relation : 0;
-  for (int r = begin; r < end; ++r) {
-    const Relation& relation = (*context_->relations)[static_cast<size_t>(r)];
-    if (relation.alias != first) continue;
-    int found = -1;
-    for (size_t c = 0; c < relation.column_names.size(); ++c) {
-      if (relation.column_names[c] != name) continue;
-      if (found >= 0) return SqlError("column reference \"" + std::string(name) + "\" is ambiguous", position);
-      found = static_cast<int>(c);
-    }
-    if (found < 0) return ColumnNotFound(first, name, position);
-    return Column(r, found, position);
-  }
   std::vector<std::string_view> aliases;
-  for (int r = begin; r < end; ++r) {
-    const Relation& relation = (*context_->relations)[static_cast<size_t>(r)];
-    if (relation.table != nullptr && relation.table->schema.name == first) {
-      return SqlError("invalid reference to FROM-clause entry for table \"" + std::string(first) + "\"", position,
-                      "Perhaps you meant the table alias \"" + relation.alias + "\".");
+  if (scope_ != nullptr) {
+    for (const RangeVariable& v : scope_->variables) {
+      if (v.table == first) {
+        return SqlError("invalid reference to FROM-clause entry for table \"" + std::string(first) + "\"", position,
+                        "Perhaps you meant the table alias \"" + v.alias + "\".");
+      }
+      aliases.push_back(v.alias);
     }
-    aliases.push_back(relation.alias);
   }
   for (const Relation& relation : *context_->relations) {
     if (relation.alias == first) {

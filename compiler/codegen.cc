@@ -5,6 +5,8 @@
 //   scan driver, probe ... -> Group | Emit
 //   groups -> HAVING, outputs -> Emit        if grouped (twice Group if an aggregate is DISTINCT)
 //   rows -> Group -> Emit                    if DISTINCT
+//
+// Blocks of derived tables come first, each once; then their rows are scanned like a table.
 
 #include "compiler/codegen.h"
 
@@ -30,9 +32,15 @@ class PipelineScope : public Scope {
 
   /// From here on columns of `relation` are payload columns of join table `join`, numbered by `payload`.
   void AddJoin(int relation, int join, const std::map<int, int>* payload) { joined_[relation] = {join, payload}; }
+  /// From here on register `r` tells whether a row of `relation` matches.
+  void AddMark(int relation, int r) { marks_[relation] = r; }
 
   bool Find(const Expr& leaf, SectionBuilder* b, Operand* operand) override {
     if (leaf.kind != Expr::Kind::kColumn) return false;
+    if (leaf.column == kMarkColumn) {
+      *operand = Operand::Register(marks_.at(leaf.relation));
+      return true;
+    }
     if (leaf.relation == scanned_) {
       *operand = Operand::Slot(SlotOf(leaf, b));
       return true;
@@ -45,14 +53,16 @@ class PipelineScope : public Scope {
     return true;
   }
   ValueRange Range(const Expr& leaf) const override {
-    if (leaf.kind != Expr::Kind::kColumn) return RangeOfType(leaf.type);
+    if (leaf.kind != Expr::Kind::kColumn || leaf.column == kMarkColumn) return RangeOfType(leaf.type);
     const TableInfo* table = q_.relations[static_cast<size_t>(leaf.relation)].table.get();
     if (table == nullptr || leaf.type.IsFloat()) return RangeOfType(leaf.type);
     const ColumnStatistics& s = table->statistics[static_cast<size_t>(leaf.column)];
     return s.has_range ? ValueRange{s.min, s.max} : RangeOfType(leaf.type);
   }
   int TableSlot(const Expr& column, SectionBuilder* b) override {
-    return column.kind == Expr::Kind::kColumn && column.relation == scanned_ ? SlotOf(column, b) : -1;
+    const bool stored = column.kind == Expr::Kind::kColumn && column.relation == scanned_ &&
+                        q_.relations[static_cast<size_t>(scanned_)].table != nullptr;
+    return stored ? SlotOf(column, b) : -1;
   }
 
  private:
@@ -70,6 +80,7 @@ class PipelineScope : public Scope {
   const Query& q_;
   int scanned_;
   std::map<int, Joined> joined_;
+  std::map<int, int> marks_;  // relation -> register
 };
 
 /// Which aggregate of the machine serves an aggregate of SQL.
@@ -160,11 +171,26 @@ class GroupScope : public Scope {
   const std::vector<Lowered>& aggregates_;
 };
 
+/// What the blocks of one statement share.
+struct Assembly {
+  std::unique_ptr<vm::Program> program = std::make_unique<vm::Program>();
+  ConstantPool constants{program.get()};
+  std::map<const Query*, int> sections;  ///< the section with the rows of a block
+};
+
 class Generator {
  public:
-  Generator(const Query& q, const Plan& plan) : q_(q), plan_(plan), program_(std::make_unique<vm::Program>()), constants_(program_.get()) {}
+  Generator(const Query& q, const Plan& plan, Assembly* assembly)
+      : q_(q), plan_(plan), assembly_(*assembly), program_(assembly->program.get()), constants_(assembly->constants) {}
 
-  Result<std::unique_ptr<vm::Program>> Run() {
+  /// The number of the section that makes the rows of the block.
+  Result<int> Run() {
+    if (q_.group_by.size() > vm::kMaxKeys || (q_.distinct && q_.outputs.size() > vm::kMaxKeys)) {
+      return Unsupported("grouping by more than " + std::to_string(vm::kMaxKeys) + " columns is not supported");
+    }
+    for (const Relation& r : q_.relations) {
+      if (r.query != nullptr) TESSERA_TRY(RowsOf(*r.query, assembly_.sections));
+    }
     FindNeededColumns();
     for (const JoinStep& j : plan_.joins) TESSERA_TRY(BuildSide(j));
     if (q_.grouped) {
@@ -178,21 +204,41 @@ class Generator {
     for (const OrderKey& k : q_.order_by) last.order.push_back({k.output, k.descending, k.nulls_first});
     last.limit = q_.limit;
     last.offset = q_.offset;
-    for (int i = 0; i < q_.visible; ++i) {
-      const Output& o = q_.outputs[static_cast<size_t>(i)];
-      program_->columns.push_back({o.name, o.expr->type});
+    const bool many = program_->sections.size() > vm::kMaxSections || program_->joins.size() > vm::kMaxJoins;
+    if (many) return Unsupported("the statement needs more pipelines than the machine runs");
+    int rows = static_cast<int>(program_->sections.size()) - 1;
+    for (const auto& more : q_.union_all) {
+      const Plan plan = MakePlan(*more);
+      TESSERA_ASSIGN(const int next, Generator(*more, plan, &assembly_).Run());
+      program_->sections[static_cast<size_t>(next)].append_to = rows;
+      rows = next;
     }
-    if (program_->sections.size() > vm::kMaxSections) return Unsupported("the statement needs more pipelines than the machine runs");
-    return std::move(program_);
+    return rows;
   }
 
  private:
+  /// Generates the block of a derived table, unless that has been done.
+  Status RowsOf(const Query& query, std::map<const Query*, int>& known) {
+    if (known.contains(&query)) return Status::Ok();
+    const Plan plan = MakePlan(query);
+    TESSERA_ASSIGN(known[&query], Generator(query, plan, &assembly_).Run());
+    return Status::Ok();
+  }
+
   bool HasDistinctAggregate() const {
     return std::any_of(q_.aggregates.begin(), q_.aggregates.end(), [](const Aggregate& a) { return NeedsDistinct(a); });
   }
   /// DISTINCT changes nothing for MIN and MAX.
   static bool NeedsDistinct(const Aggregate& a) {
     return a.distinct && (a.function == AggregateFunction::kCount || a.function == AggregateFunction::kSum || a.function == AggregateFunction::kAvg);
+  }
+
+  /// The section scans `relation`.
+  void ScanOf(int relation, Section* s) {
+    const Relation& r = q_.relations[static_cast<size_t>(relation)];
+    s->label = ScanLabel(relation);
+    s->source_kind = r.table != nullptr ? Section::Source::kTable : Section::Source::kSection;
+    s->source = r.table != nullptr ? TableReference(relation) : assembly_.sections.at(r.query.get());
   }
 
   int TableReference(int relation) {
@@ -208,13 +254,14 @@ class Generator {
   void FindNeededColumns() {
     auto note = [&](const Expr& e, int except = -1) {
       ForEachColumn(e, [&](const Expr& c) {
-        if (c.relation == except) return;
+        if (c.relation == except || c.column == kMarkColumn) return;
         auto& columns = payload_[c.relation];
         columns.emplace(c.column, static_cast<int>(columns.size()));
       });
     };
     for (const JoinStep& j : plan_.joins) {
       for (const Expr* e : j.probe_keys) note(*e);
+      for (const Expr* e : j.match) note(*e);
       for (const Expr* e : j.residuals) note(*e);
     }
     for (const ExprPtr& e : q_.group_by) note(*e);
@@ -232,6 +279,7 @@ class Generator {
 
   std::string ScanLabel(int relation) const {
     const Relation& r = q_.relations[static_cast<size_t>(relation)];
+    if (r.table == nullptr) return "rows of " + (r.alias.empty() ? "a derived table" : r.alias);
     return "scan " + r.table->schema.name + (r.alias == r.table->schema.name ? "" : " " + r.alias);
   }
 
@@ -244,11 +292,9 @@ class Generator {
 
   Status BuildSide(const JoinStep& j) {
     PipelineScope scope(q_, j.relation);
-    SectionBuilder b(program_.get(), &constants_, &scope);
-    b.section.source_kind = Section::Source::kTable;
-    b.section.source = TableReference(j.relation);
+    SectionBuilder b(program_, &constants_, &scope);
+    ScanOf(j.relation, &b.section);
     b.section.sink = Section::Sink::kJoin;
-    b.section.label = ScanLabel(j.relation);
     b.section.keys = static_cast<int32_t>(j.build_keys.size());
     // Registers r0 ..: keys, then payload.
     for (const Expr* k : j.build_keys) b.section.registers.push_back(k->type);
@@ -284,18 +330,18 @@ class Generator {
     if (plan_.driver < 0) {
       s.source_kind = Section::Source::kOneRow;
       s.label = "one row";
-      for (const Expr* c : plan_.constants) TESSERA_TRY(b->Keep(*c));
-      return Status::Ok();
+    } else {
+      ScanOf(plan_.driver, &s);
     }
-    s.source_kind = Section::Source::kTable;
-    s.source = TableReference(plan_.driver);
-    s.label = ScanLabel(plan_.driver);
     for (const Expr* c : plan_.constants) TESSERA_TRY(b->Keep(*c));
-    for (const Expr* f : plan_.filters[static_cast<size_t>(plan_.driver)]) TESSERA_TRY(b->Keep(*f));
+    if (plan_.driver >= 0) {
+      for (const Expr* f : plan_.filters[static_cast<size_t>(plan_.driver)]) TESSERA_TRY(b->Keep(*f));
+    }
     // The invisible join: the keys of a filtered build side bound the foreign key, so that whole tablets, and most
     // rows of the rest, fail a range test on the encoded column before they are looked up.
     for (const JoinStep& j : plan_.joins) {
       if (!j.filtered || j.probe_keys.size() != 1) continue;
+      if (j.kind != JoinKind::kInner && j.kind != JoinKind::kSemi) continue;
       const Expr& key = *j.probe_keys[0];
       if (key.kind != Expr::Kind::kColumn || key.type.storage() != StorageClass::kInt) continue;
       const int slot = scope->TableSlot(key, b);
@@ -328,17 +374,120 @@ class Generator {
       }
       if (narrowed) skips_.push_back(b->Emit(Opcode::SkipIfNone));
       narrowed = true;
-      b->Emit(Opcode::Probe, join, operand, static_cast<int32_t>(j.probe_keys.size()));
-      for (int r : scratch) b->FreeRegister(r);
-      scope->AddJoin(j.relation, join, &payload_[j.relation]);
-      if (!j.unique) {
-        const int mask = b->NewMask();
-        b->Emit(Opcode::MaskSave, mask);
-        loops_.push_back({join, b->next(), mask, skips_.size()});
+      const auto keys = static_cast<int32_t>(j.probe_keys.size());
+      switch (j.kind) {
+        case JoinKind::kInner:
+          b->Emit(Opcode::Probe, join, operand, keys);
+          scope->AddJoin(j.relation, join, &payload_[j.relation]);
+          if (!j.unique) OpenLoop(b, join, Opcode::Next);
+          break;
+        case JoinKind::kLeft:
+          TESSERA_TRY(LeftJoin(j, operand, b, scope));
+          break;
+        case JoinKind::kSemi:
+        case JoinKind::kAnti:
+        case JoinKind::kMark:
+          TESSERA_TRY(MatchJoin(j, operand, b, scope));
+          break;
       }
+      for (int r : scratch) b->FreeRegister(r);
       for (const Expr* e : j.residuals) TESSERA_TRY(b->Keep(*e));
     }
     if (narrowed) skips_.push_back(b->Emit(Opcode::SkipIfNone));
+    return Status::Ok();
+  }
+
+  /// What follows is done for every match of the live rows.
+  void OpenLoop(SectionBuilder* b, int join, Opcode next) {
+    const int mask = b->NewMask();
+    b->Emit(Opcode::MaskSave, mask);
+    loops_.push_back({next, join, b->next(), mask, skips_.size()});
+  }
+
+  /// Rows without a match go on once, with NULLs. Where more than the keys decides what matches, that is known for a row
+  /// only behind its last candidate: the loop has one more turn for it, in which it points at no row.
+  Status LeftJoin(const JoinStep& j, int32_t operand, SectionBuilder* b, PipelineScope* scope) {
+    const int join = join_of_[j.relation];
+    const bool single = q_.relations[static_cast<size_t>(j.relation)].single && !j.unique;
+    const auto keys = static_cast<int32_t>(j.probe_keys.size());
+    scope->AddJoin(j.relation, join, &payload_[j.relation]);
+    if (j.match.empty() && !single) {
+      b->Emit(Opcode::ProbeOuter, join, operand, keys);
+      if (!j.unique) OpenLoop(b, join, Opcode::Next);
+      return Status::Ok();
+    }
+    const int found = b->NewMask();  // rows that have had a match
+    b->Emit(Opcode::MaskClear, found);
+    b->Emit(Opcode::ProbeOuter, join, operand, keys);
+    OpenLoop(b, join, Opcode::NextOuter);
+    const int turn = b->NewMask(), candidates = b->NewMask(), passed = b->NewMask();
+    b->Emit(Opcode::MaskSave, turn);
+    b->Emit(Opcode::FilterMatched, join);
+    b->Emit(Opcode::MaskSave, candidates);
+    for (const Expr* e : j.match) TESSERA_TRY(b->Keep(*e));
+    b->Emit(Opcode::MaskSave, passed);
+    if (single) {
+      const int first = b->NewMask();
+      b->Emit(Opcode::MaskAndNot, found);
+      b->Emit(Opcode::MaskSave, first);
+      b->Emit(Opcode::MaskLoad, passed);
+      b->Emit(Opcode::MaskAndNot, first);
+      b->Emit(Opcode::RefuseMatch);
+      b->Emit(Opcode::MaskLoad, passed);
+      b->FreeMask(first);
+    }
+    b->Emit(Opcode::MaskOr, found);
+    b->Emit(Opcode::MaskLoad, turn);
+    b->Emit(Opcode::MaskAndNot, candidates);
+    b->Emit(Opcode::MaskAndNot, found);
+    b->Emit(Opcode::MaskOr, passed);
+    b->Emit(Opcode::MaskLoad, passed);
+    for (int m : {turn, candidates, passed}) b->FreeMask(m);
+    return Status::Ok();
+  }
+
+  /// Semi, anti and mark join: whether there is a match, not which. Where more than the keys decides, a loop looks for the
+  /// first match of each row.
+  Status MatchJoin(const JoinStep& j, int32_t operand, SectionBuilder* b, PipelineScope* scope) {
+    const int join = join_of_[j.relation];
+    const int entry = b->NewMask(), found = b->NewMask();
+    scope->AddJoin(j.relation, join, &payload_[j.relation]);
+    if (j.kind != JoinKind::kSemi) b->Emit(Opcode::MaskSave, entry);
+    if (!j.match.empty()) b->Emit(Opcode::MaskClear, found);
+    b->Emit(Opcode::Probe, join, operand, static_cast<int32_t>(j.probe_keys.size()));
+    if (j.match.empty()) {
+      if (j.kind != JoinKind::kSemi) b->Emit(Opcode::MaskSave, found);
+    } else {
+      const int looking = b->NewMask();
+      b->Emit(Opcode::MaskSave, looking);
+      const int body = b->next();
+      for (const Expr* e : j.match) TESSERA_TRY(b->Keep(*e));
+      b->Emit(Opcode::MaskOr, found);
+      b->Emit(Opcode::MaskLoad, looking);
+      b->Emit(Opcode::MaskAndNot, found);
+      b->Emit(Opcode::MaskSave, looking);
+      b->Emit(Opcode::Next, join, body, looking);
+      b->FreeMask(looking);
+      if (j.kind == JoinKind::kSemi) b->Emit(Opcode::MaskLoad, found);
+    }
+    if (j.kind == JoinKind::kAnti) {
+      b->Emit(Opcode::MaskLoad, entry);
+      b->Emit(Opcode::MaskAndNot, found);
+    } else if (j.kind == JoinKind::kMark) {
+      // A register of its own: it is read as long as the row lives.
+      const SqlType boolean = SqlType::Of(TypeId::kBoolean);
+      const int mark = static_cast<int>(b->section.registers.size());
+      b->section.registers.push_back(boolean);
+      for (int value = 0; value < 2; ++value) {
+        b->Emit(Opcode::MaskLoad, value == 0 ? entry : found);
+        b->LoadConstant(Value::Int(boolean, value));
+        b->Store(mark);
+      }
+      b->Emit(Opcode::MaskLoad, entry);
+      scope->AddMark(j.relation, mark);
+    }
+    b->FreeMask(entry);
+    b->FreeMask(found);
     return Status::Ok();
   }
 
@@ -361,7 +510,7 @@ class Generator {
       const Loop loop = loops_.back();
       loops_.pop_back();
       PatchSkips(b, loop.skips);
-      b->Emit(Opcode::Next, loop.join, loop.body, loop.mask);
+      b->Emit(loop.next, loop.join, loop.body, loop.mask);
     }
     PatchSkips(b, 0);
   }
@@ -374,7 +523,7 @@ class Generator {
 
   Status Ungrouped() {
     PipelineScope scope(q_, plan_.driver);
-    SectionBuilder b(program_.get(), &constants_, &scope);
+    SectionBuilder b(program_, &constants_, &scope);
     for (const Output& o : q_.outputs) b.section.registers.push_back(o.expr->type);
     b.section.columns = b.section.registers;
     TESSERA_TRY(Front(&b, &scope));
@@ -496,7 +645,7 @@ class Generator {
 
   Status GroupedDirectly() {
     PipelineScope scope(q_, plan_.driver);
-    SectionBuilder b(program_.get(), &constants_, &scope);
+    SectionBuilder b(program_, &constants_, &scope);
     b.section.sink = Section::Sink::kGroups;
     TESSERA_TRY(Front(&b, &scope));
     const std::vector<const Expr*> keys = GroupKeys();
@@ -525,7 +674,7 @@ class Generator {
     }
     // First grouping.
     PipelineScope scope(q_, plan_.driver);
-    SectionBuilder b(program_.get(), &constants_, &scope);
+    SectionBuilder b(program_, &constants_, &scope);
     b.section.sink = Section::Sink::kGroups;
     TESSERA_TRY(Front(&b, &scope));
     const int first_register = static_cast<int>(b.section.registers.size());
@@ -568,7 +717,7 @@ class Generator {
     const int source = static_cast<int>(program_->sections.size()) - 1;
     const std::vector<Lowered> none;
     GroupScope no_scope(q_, first_columns, none);
-    SectionBuilder c(program_.get(), &constants_, &no_scope);
+    SectionBuilder c(program_, &constants_, &no_scope);
     c.section.source_kind = Section::Source::kSection;
     c.section.source = source;
     c.section.sink = Section::Sink::kGroups;
@@ -632,7 +781,7 @@ class Generator {
     const int source = static_cast<int>(program_->sections.size()) - 1;
     const std::vector<SqlType> columns = program_->sections.back().columns;
     GroupScope scope(q_, columns, lowered);
-    SectionBuilder b(program_.get(), &constants_, &scope);
+    SectionBuilder b(program_, &constants_, &scope);
     b.section.source_kind = Section::Source::kSection;
     b.section.source = source;
     b.section.label = "groups";
@@ -650,7 +799,7 @@ class Generator {
       bool Find(const Expr&, SectionBuilder*, Operand*) override { return false; }
     } scope;
     for (int stage = 0; stage < 2; ++stage) {
-      SectionBuilder b(program_.get(), &constants_, &scope);
+      SectionBuilder b(program_, &constants_, &scope);
       b.section.source_kind = Section::Source::kSection;
       b.section.source = static_cast<int>(program_->sections.size()) - 1;
       b.section.registers = columns;
@@ -676,14 +825,16 @@ class Generator {
   }
 
   struct Loop {
+    Opcode next;
     int join, body, mask;
     size_t skips;  // skips emitted before it belong to what is around it
   };
 
   const Query& q_;
   const Plan& plan_;
-  std::unique_ptr<vm::Program> program_;
-  ConstantPool constants_;
+  Assembly& assembly_;
+  vm::Program* program_;
+  ConstantPool& constants_;
   std::map<int, std::map<int, int>> payload_;  // relation -> column -> payload number
   std::map<int, int> join_of_;                 // relation -> join table
   std::vector<Loop> loops_;
@@ -692,6 +843,14 @@ class Generator {
 
 }  // namespace
 
-Result<std::unique_ptr<vm::Program>> Generate(const Query& query, const Plan& plan) { return Generator(query, plan).Run(); }
+Result<std::unique_ptr<vm::Program>> Generate(const Query& query, const Plan& plan) {
+  Assembly assembly;
+  TESSERA_TRY(Generator(query, plan, &assembly).Run().status());
+  for (int i = 0; i < query.visible; ++i) {
+    const Output& o = query.outputs[static_cast<size_t>(i)];
+    assembly.program->columns.push_back({o.name, o.expr->type});
+  }
+  return std::move(assembly.program);
+}
 
 }  // namespace tessera

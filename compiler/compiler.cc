@@ -13,12 +13,6 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot) {
   TESSERA_ASSIGN(c.statement, Bind(sql, snapshot));
   if (c.statement.query == nullptr) return c;
   const Query& query = *c.statement.query;
-  if (query.relations.size() > vm::kMaxJoins) {
-    return Unsupported("a query of more than " + std::to_string(vm::kMaxJoins) + " tables is not supported");
-  }
-  if (query.group_by.size() > vm::kMaxKeys || (query.distinct && query.outputs.size() > vm::kMaxKeys)) {
-    return Unsupported("grouping by more than " + std::to_string(vm::kMaxKeys) + " columns is not supported");
-  }
   const Plan plan = MakePlan(query);
   TESSERA_ASSIGN(c.program, Generate(query, plan));
   TESSERA_TRY(vm::Verify(*c.program));

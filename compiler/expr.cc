@@ -266,7 +266,9 @@ void Print(const Expr& e, const Names& names, int outer, std::string* out) {
   switch (e.kind) {
     case Expr::Kind::kColumn: {
       const auto r = static_cast<size_t>(e.relation), c = static_cast<size_t>(e.column);
-      if (r < names.size() && c < names[r].size()) {
+      if (e.column == kMarkColumn) {
+        out->append("match " + std::to_string(e.relation));
+      } else if (r < names.size() && c < names[r].size()) {
         out->append(names[r][c]);
       } else {
         out->append("column " + std::to_string(e.relation) + "." + std::to_string(e.column));
@@ -281,6 +283,10 @@ void Print(const Expr& e, const Names& names, int outer, std::string* out) {
       break;
     case Expr::Kind::kAggregate:
       out->append("aggregate " + std::to_string(e.index));
+      break;
+    case Expr::Kind::kOuter:
+    case Expr::Kind::kSubquery:
+      out->append("subquery");
       break;
     case Expr::Kind::kFunction:
       PrintFunction(e, names, outer, out);
@@ -346,6 +352,7 @@ ExprPtr Expr::Clone() const {
   e->function = function;
   e->field = field;
   if (kind == Kind::kConstant) e->constant = constant;
+  e->subquery = subquery;
   e->args.reserve(args.size());
   for (const ExprPtr& a : args) e->args.push_back(a->Clone());
   return e;
@@ -359,6 +366,10 @@ bool Expr::SameAs(const Expr& other) const {
     case Kind::kGroup:
     case Kind::kAggregate:
       return index == other.index;
+    case Kind::kOuter:
+      return relation == other.relation && column == other.column && index == other.index;
+    case Kind::kSubquery:
+      return subquery == other.subquery;
     case Kind::kConstant:
       return SameValue(constant, other.constant);
     case Kind::kFunction:

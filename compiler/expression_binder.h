@@ -27,21 +27,36 @@ inline constexpr size_t kMaxItems = 4096;
 /// Where an expression stands: what it may hold, and what errors call the place.
 enum class Clause : uint8_t { kSelect, kWhere, kOn, kGroupBy, kHaving, kOrderBy, kValues, kLimit, kOffset };
 
-/// A column that an unqualified name may mean.
+/// A column that a name may mean.
 struct ScopeColumn {
-  std::string_view name;
+  std::string name;
   int relation = 0, column = 0;
+};
+
+/// What FROM calls a table: its name or its alias. Its columns need not be those of one relation: those of a side of an
+/// outer join lie in a derived table.
+struct RangeVariable {
+  std::string alias;  ///< "" for a derived table without one
+  std::string table;  ///< name of the stored table, or ""
+  int position = -1;
+  std::vector<ScopeColumn> columns;
 };
 
 /// What names mean in an expression: the columns of a part of FROM.
 struct NameScope {
   std::vector<ScopeColumn> columns;  ///< in the order of *; columns merged by USING once
-  int first_relation = 0, end_relation = 0;
+  std::vector<RangeVariable> variables;
 };
+
+struct CteScope;
 
 /// What a binding shares over all expressions of one query block.
 struct BindContext {
   std::string_view sql;
+  const Snapshot* snapshot = nullptr;        ///< nullptr: no subqueries
+  const CteScope* ctes = nullptr;            ///< queries of WITH that a subquery may name
+  const BindContext* outer = nullptr;        ///< the block around this one, if it is a subquery
+  const NameScope* outer_scope = nullptr;    ///< ... and what names mean there
   std::vector<Relation>* relations = nullptr;
   std::vector<Aggregate>* aggregates = nullptr;
   bool has_group_by = false;  ///< without it an aggregate may be over no row at all, and NULL
@@ -75,6 +90,8 @@ class ExpressionBinder {
   Result<ExprPtr> Comparison(Function function, ExprPtr left, ExprPtr right, int position);
   /// A column by its place.
   ExprPtr Column(int relation, int column, int position) const;
+  /// Whether column `column` of `r` may be NULL where the relation is seen from: behind its join.
+  static bool IsNullable(const Relation& r, int column);
   /// The integer of an A_Const, which the parser's tree loses where it is negative.
   static int64_t IntegerOfConstant(std::string_view sql, const ParseNode& a_const);
 
@@ -91,6 +108,11 @@ class ExpressionBinder {
   Result<ExprPtr> BindCase(const ParseNode& node);
   Result<ExprPtr> BindCoalesce(const ParseNode& node);
   Result<ExprPtr> BindGreatest(const ParseNode& node);
+  /// The column that `qualifier`.`name` (or `name` alone) means in a scope; nullptr if there is none. Errors: several.
+  static Result<const ScopeColumn*> FindIn(const NameScope& scope, std::string_view qualifier, std::string_view name,
+                                           int position, bool* qualifier_found);
+  /// The same in the blocks around this one; nullptr if there is none.
+  Result<ExprPtr> FindOuter(std::string_view qualifier, std::string_view name, int position) const;
   Status ColumnNotFound(std::string_view qualifier, std::string_view name, int position) const;
   Status NotSupported(const ParseNode& node) const;
   Result<ExprPtr> MakeCase(std::vector<ExprPtr> args, int position);
@@ -113,6 +135,10 @@ class ExpressionBinder {
   Result<ExprPtr> BindDistinct(const ParseNode& node);
   Result<ExprPtr> BindNullIf(const ParseNode& node);
   Status ApplyOperandRule(OperandRule rule, ExprPtr* left, ExprPtr* right);
+
+  // bind_subquery.cc
+  Result<ExprPtr> BindSubquery(const ParseNode& node);
+  Result<ExprPtr> BindAny(const ParseNode& node, std::shared_ptr<Query> query);
 
   // bind_function.cc
   Result<ExprPtr> BindFunction(const ParseNode& node);

@@ -3,7 +3,8 @@
 //
 // One SELECT is one Query ("query block"): relations, a conjunction of predicates over them, optional grouping, outputs,
 // ordering. Predicates of WHERE and of inner JOIN ... ON are the same conjunction, so that the optimiser is free in the
-// order of joins.
+// order of joins. A relation is a stored table or another Query (a derived table); one that is not joined by an inner
+// join says so itself, with its own conjunction. Subqueries in expressions are relations, too, once Unnest is done.
 //
 // Start at: Statement, Query, Expr. Plain data, owned by one thread.
 #pragma once
@@ -64,7 +65,23 @@ enum class AggregateFunction : uint8_t {
 };
 
 struct Expr;
+struct Query;
 using ExprPtr = std::unique_ptr<Expr>;
+
+/// A subquery in an expression, as the binder leaves it to Unnest.
+struct Subquery {
+  enum class Kind : uint8_t {
+    kScalar,  ///< its value; NULL if it has no row; an error if it has several
+    kExists,
+    kAny,     ///< x op ANY (...), IN: args[0] is the comparison with kSubqueryColumn, args[1] is x. ALL is NOT ... ANY
+  };
+  Kind kind = Kind::kScalar;
+  std::shared_ptr<Query> query;
+};
+/// Expr::relation of what a Subquery of kind kAny gives, until Unnest knows its place.
+inline constexpr int kSubqueryColumn = -1;
+/// Expr::column of the BOOLEAN that a relation joined by JoinKind::kMark adds.
+inline constexpr int kMarkColumn = -1;
 
 struct Expr {
   enum class Kind : uint8_t {
@@ -73,6 +90,8 @@ struct Expr {
     kFunction,   ///< `function` of `args`
     kGroup,      ///< above the grouping: value of group_by[index]
     kAggregate,  ///< above the grouping: value of aggregates[index]
+    kOuter,      ///< column `column` of relation `relation` of the query block `index` levels out; not behind Unnest
+    kSubquery,   ///< value of `subquery`; not behind Unnest
   };
   Kind kind = Kind::kConstant;
   SqlType type;
@@ -84,6 +103,7 @@ struct Expr {
   DateField field = DateField::kYear;
   Value constant;
   std::vector<ExprPtr> args;
+  std::shared_ptr<Subquery> subquery;  ///< kSubquery; clones share it
 
   ExprPtr Clone() const;
   /// Structural equality, positions ignored.
@@ -92,14 +112,25 @@ struct Expr {
   std::string ToString(const std::vector<std::vector<std::string>>& names) const;
 };
 
-struct Query;
+/// How a relation is joined to those before it.
+enum class JoinKind : uint8_t {
+  kInner,  ///< by the block's conjuncts
+  kLeft,   ///< by `on`; a row without a match goes on with NULLs
+  kSemi,   ///< rows with a match by `on` go on, once
+  kAnti,   ///< rows without a match by `on` go on
+  kMark,   ///< all rows go on, with kMarkColumn: whether there is a match by `on`
+};
 
 struct Relation {
-  std::string alias;                       ///< as errors and EXPLAIN name it
+  std::string alias;                       ///< as errors and EXPLAIN name it; "" if it has none
   std::shared_ptr<const TableInfo> table;  ///< a stored table, or nullptr for a derived table
-  std::unique_ptr<Query> query;            ///< a derived table (later), or nullptr
+  std::shared_ptr<Query> query;            ///< a derived table, or nullptr; relations may share one: it runs once
   std::vector<std::string> column_names;
   std::vector<SqlType> column_types;
+  JoinKind join = JoinKind::kInner;
+  std::vector<ExprPtr> on;                 ///< not kInner: a conjunction over this relation and others
+  bool unique = false;                     ///< not kInner: proved that at most one row matches
+  bool single = false;                     ///< kLeft: a second match of a row is an error (a scalar subquery)
 };
 
 struct Aggregate {
@@ -122,7 +153,7 @@ struct Output {
 };
 
 struct Query {
-  std::vector<Relation> relations;   ///< empty: SELECT without FROM, one row
+  std::vector<Relation> relations;   ///< none that is kInner: SELECT without FROM, one row
   std::vector<ExprPtr> conjuncts;    ///< all must be true; BOOLEAN over kColumn
   bool grouped = false;              ///< GROUP BY, HAVING or an aggregate is there; then outputs and having hold no kColumn
   std::vector<ExprPtr> group_by;     ///< over kColumn; no duplicates
@@ -134,6 +165,10 @@ struct Query {
   std::vector<OrderKey> order_by;
   int64_t limit = -1;                ///< -1: none
   int64_t offset = 0;
+  /// Blocks whose rows come behind this one's, with outputs of the same types. Then neither this block nor those have
+  /// an order or a limit, and it is a derived table.
+  std::vector<std::unique_ptr<Query>> union_all;
+  mutable double estimate = -1;      ///< EstimateRows's answer, kept because relations may share a block; -1: not asked yet
 };
 
 struct Statement {

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
+#include <set>
 
 #include "tablet/ordered_float.h"
 
@@ -116,27 +118,31 @@ Plan MakePlan(const Query& q) {
   const size_t n = q.relations.size();
   plan.filters.resize(n);
   plan.rows.resize(n);
-  if (n == 0) {
-    for (const ExprPtr& c : q.conjuncts) plan.constants.push_back(c.get());
-    return plan;
-  }
   struct Pending {
     const Expr* expr;
     uint64_t relations;
     bool used = false;
   };
+  const auto inner = [&](size_t r) { return q.relations[r].join == JoinKind::kInner; };
   std::vector<Pending> pending;
   for (const ExprPtr& c : q.conjuncts) {
     const uint64_t set = RelationsOf(*c);
+    const auto only = static_cast<size_t>(set == 0 ? 0 : __builtin_ctzll(set));
     if (set == 0) {
       plan.constants.push_back(c.get());
-    } else if ((set & (set - 1)) == 0) {
-      plan.filters[static_cast<size_t>(__builtin_ctzll(set))].push_back(c.get());
+    } else if ((set & (set - 1)) == 0 && inner(only)) {
+      plan.filters[only].push_back(c.get());
     } else {
       pending.push_back({c.get(), set});
     }
   }
+  for (size_t r = 0; r < n; ++r) {  // what a condition of ON says of the relation alone is a filter of its scan
+    for (const ExprPtr& e : q.relations[r].on) {
+      if ((RelationsOf(*e) & ~(uint64_t{1} << r)) == 0) plan.filters[r].push_back(e.get());
+    }
+  }
   std::vector<double> selectivity(n, 1.0);
+  std::vector<double> size(n);
   for (size_t r = 0; r < n; ++r) {
     std::stable_sort(plan.filters[r].begin(), plan.filters[r].end(),
                      [&](const Expr* a, const Expr* b) {
@@ -144,57 +150,81 @@ Plan MakePlan(const Query& q) {
                        return IsColumnTest(*a) && Selectivity(q, *a) < Selectivity(q, *b);
                      });
     for (const Expr* f : plan.filters[r]) selectivity[r] *= Selectivity(q, *f);
-    const double all = q.relations[r].table == nullptr ? 1000 : static_cast<double>(q.relations[r].table->rows);
-    plan.rows[r] = all * selectivity[r];
+    const Relation& relation = q.relations[r];
+    size[r] = relation.table != nullptr ? static_cast<double>(relation.table->rows) : EstimateRows(*relation.query);
+    plan.rows[r] = size[r] * selectivity[r];
     // The largest table drives, filtered or not: it is the one that should not be built.
-    const auto size = [&](size_t i) { return q.relations[i].table == nullptr ? 1000.0 : static_cast<double>(q.relations[i].table->rows); };
-    if (plan.driver < 0 || size(r) > size(static_cast<size_t>(plan.driver))) plan.driver = static_cast<int>(r);
+    if (inner(r) && (plan.driver < 0 || size[r] > size[static_cast<size_t>(plan.driver)])) plan.driver = static_cast<int>(r);
   }
-  uint64_t joined = uint64_t{1} << plan.driver;
-  double rows = plan.rows[static_cast<size_t>(plan.driver)];
-  while (plan.joins.size() + 1 < n) {
+  uint64_t joined = plan.driver < 0 ? 0 : uint64_t{1} << plan.driver;
+  double rows = plan.driver < 0 ? 1 : plan.rows[static_cast<size_t>(plan.driver)];
+  const size_t steps = plan.driver < 0 ? n : n - 1;
+  while (plan.joins.size() < steps) {
     JoinStep best;
     double best_rows = 0;
-    bool best_keyed = false, found = false;
+    int best_rank = 0;
+    bool found = false;
     for (size_t r = 0; r < n; ++r) {
       const uint64_t bit = uint64_t{1} << r;
       if ((joined & bit) != 0) continue;
+      const Relation& relation = q.relations[r];
       JoinStep step;
       step.relation = static_cast<int>(r);
+      step.kind = relation.join;
       double fraction = 1;  // of the pairs that match
-      for (const Pending& p : pending) {
-        if (p.used || (p.relations & ~(joined | bit)) != 0 || (p.relations & bit) == 0) continue;
-        const Expr& e = *p.expr;
-        bool keyed = false;
-        if (e.kind == Expr::Kind::kFunction && e.function == Function::kEq) {
-          for (int side = 0; side < 2 && !keyed; ++side) {
-            const Expr& build = *e.args[static_cast<size_t>(side)];
-            const Expr& probe = *e.args[static_cast<size_t>(1 - side)];
-            if (RelationsOf(build) == bit && (RelationsOf(probe) & bit) == 0 && RelationsOf(probe) != 0) {
-              step.build_keys.push_back(&build);
-              step.probe_keys.push_back(&probe);
-              fraction /= std::max(DistinctOf(q, build), DistinctOf(q, probe));
-              keyed = true;
-            }
-          }
+      const auto add_key = [&](const Expr& e) {
+        if (e.kind != Expr::Kind::kFunction || e.function != Function::kEq) return false;
+        for (int side = 0; side < 2; ++side) {
+          const Expr& build = *e.args[static_cast<size_t>(side)];
+          const Expr& probe = *e.args[static_cast<size_t>(1 - side)];
+          const uint64_t of_probe = RelationsOf(probe);
+          if (RelationsOf(build) != bit || (of_probe & bit) != 0 || of_probe == 0 || (of_probe & ~joined) != 0) continue;
+          step.build_keys.push_back(&build);
+          step.probe_keys.push_back(&probe);
+          fraction /= std::max(DistinctOf(q, build), DistinctOf(q, probe));
+          return true;
         }
-        if (!keyed) {
-          step.residuals.push_back(p.expr);
-          fraction *= Selectivity(q, e);
+        return false;
+      };
+      if (step.kind != JoinKind::kInner) {
+        uint64_t needed = 0;
+        for (const ExprPtr& e : relation.on) needed |= RelationsOf(*e);
+        if ((needed & ~(joined | bit)) != 0) continue;
+        for (const ExprPtr& e : relation.on) {
+          if ((RelationsOf(*e) & ~bit) == 0 || add_key(*e)) continue;
+          step.match.push_back(e.get());
+          fraction *= Selectivity(q, *e);
         }
       }
-      step.unique = IsUnique(q, step);
-      step.filtered = !plan.filters[r].empty();
+      for (const Pending& p : pending) {
+        if (p.used || (p.relations & ~(joined | bit)) != 0 || (p.relations & bit) == 0) continue;
+        if (step.kind == JoinKind::kInner && add_key(*p.expr)) continue;
+        step.residuals.push_back(p.expr);
+        if (step.kind == JoinKind::kInner) fraction *= Selectivity(q, *p.expr);
+      }
+      step.unique = relation.unique || IsUnique(q, step);
+      step.filtered = !plan.filters[r].empty() || relation.table == nullptr;
       const bool keyed = !step.build_keys.empty();
       step.rows = step.unique ? rows * selectivity[r] : rows * plan.rows[r] * fraction;
-      // Keyed joins before products; among them the one that leaves the fewest rows.
-      if (!found || (keyed && !best_keyed) || (keyed == best_keyed && step.rows < best_rows)) {
+      switch (step.kind) {
+        case JoinKind::kInner: break;
+        case JoinKind::kLeft: step.rows = std::max(rows, step.rows); break;
+        case JoinKind::kSemi: step.rows = std::min(rows * 0.5, step.rows); break;
+        case JoinKind::kAnti: step.rows = rows * 0.5; break;
+        case JoinKind::kMark: step.rows = rows; break;
+      }
+      // Keyed joins before products; among them the one that leaves the fewest rows. One look at a table without a key
+      // is as good as a look-up.
+      const bool cheap = keyed || (step.kind != JoinKind::kInner && step.match.empty() && (step.kind != JoinKind::kLeft || step.unique));
+      const int rank = cheap ? 1 : 0;
+      if (!found || rank > best_rank || (rank == best_rank && step.rows < best_rows)) {
         found = true;
-        best_keyed = keyed;
+        best_rank = rank;
         best_rows = step.rows;
         best = std::move(step);
       }
     }
+    assert(found);  // what a condition of ON refers to does not wait for the relation itself
     joined |= uint64_t{1} << best.relation;
     for (Pending& p : pending) p.used |= (p.relations & ~joined) == 0;
     rows = best.rows;
@@ -203,15 +233,34 @@ Plan MakePlan(const Query& q) {
   return plan;
 }
 
-std::string PlanText(const Query& q, const Plan& plan) {
+double EstimateRows(const Query& q) {
+  if (q.estimate >= 0) return q.estimate;
+  const Plan plan = MakePlan(q);
+  double rows = !plan.joins.empty() ? plan.joins.back().rows : plan.driver < 0 ? 1 : plan.rows[static_cast<size_t>(plan.driver)];
+  if (q.grouped || q.distinct) {
+    double groups = 1;
+    if (q.grouped) {
+      for (const ExprPtr& e : q.group_by) groups *= DistinctOf(q, *e);
+    } else {
+      for (int i = 0; i < q.visible; ++i) groups *= DistinctOf(q, *q.outputs[static_cast<size_t>(i)].expr);
+    }
+    rows = std::min(rows, groups);
+  }
+  for (const auto& more : q.union_all) rows += EstimateRows(*more);
+  if (q.limit >= 0) rows = std::min(rows, static_cast<double>(q.limit));
+  return q.estimate = rows;
+}
+
+namespace {
+
+/// `shown`: the blocks that have been printed; one that several relations share is printed once.
+void PlanLines(const Query& q, const Plan& plan, int depth, std::set<const Query*>* shown, std::string* out) {
   std::vector<std::vector<std::string>> names;
   for (const Relation& r : q.relations) {
     names.emplace_back();
     for (const std::string& c : r.column_names) names.back().push_back(r.alias + "." + c);
   }
-  std::string out;
-  int depth = 0;
-  auto line = [&](int indent, const std::string& text) { out += std::string(static_cast<size_t>(2 * indent), ' ') + text + "\n"; };
+  auto line = [&](int indent, const std::string& text) { *out += std::string(static_cast<size_t>(2 * indent), ' ') + text + "\n"; };
   auto list = [&](const auto& exprs, const char* separator) {
     std::string s;
     for (const auto& e : exprs) s += (s.empty() ? "" : separator) + e->ToString(names);
@@ -240,30 +289,48 @@ std::string PlanText(const Query& q, const Plan& plan) {
     line(depth++, q.group_by.empty() ? "Aggregate " + aggregates
                                      : "Group by " + list(q.group_by, ", ") + (aggregates.empty() ? "" : ": " + aggregates));
   }
-  if (plan.driver < 0) {
-    line(depth, plan.constants.empty() ? "One row" : "One row where " + list(plan.constants, " and "));
-    return out;
-  }
   for (size_t i = plan.joins.size(); i-- > 0;) {
     const JoinStep& j = plan.joins[i];
     std::string keys;
     for (size_t k = 0; k < j.build_keys.size(); ++k) {
       keys += (k == 0 ? "" : " and ") + j.probe_keys[k]->ToString(names) + " = " + j.build_keys[k]->ToString(names);
     }
-    std::string text = keys.empty() ? "Cross join" : std::string("Hash join") + (j.unique ? " (unique key)" : "") + " on " + keys;
+    static constexpr const char* kHash[] = {"Hash join", "Hash left join", "Hash semi join", "Hash anti join", "Hash mark join"};
+    static constexpr const char* kCross[] = {"Cross join", "Left join", "Semi join", "Anti join", "Mark join"};
+    const auto kind = static_cast<size_t>(j.kind);
+    std::string text = keys.empty() ? kCross[kind] : std::string(kHash[kind]) + (j.unique ? " (unique key)" : "") + " on " + keys;
+    if (!j.match.empty()) text += (keys.empty() ? " on " : " and ") + list(j.match, " and ");
     if (!j.residuals.empty()) text += " where " + list(j.residuals, " and ");
     line(depth++, text + rows_text(j.rows));
   }
-  auto scan = [&](int r) {
+  auto scan = [&](int indent, const std::string& prefix, int r) {
     const Relation& relation = q.relations[static_cast<size_t>(r)];
     const std::string& table = relation.table == nullptr ? relation.alias : relation.table->schema.name;
-    std::string text = "Scan " + table + (table == relation.alias ? "" : " " + relation.alias);
+    std::string text = "Scan " + (table.empty() ? "derived table" : table) + (table == relation.alias ? "" : " " + relation.alias);
     const auto& filters = plan.filters[static_cast<size_t>(r)];
     if (!filters.empty()) text += " where " + list(filters, " and ");
-    return text + rows_text(plan.rows[static_cast<size_t>(r)]);
+    line(indent, prefix + text + rows_text(plan.rows[static_cast<size_t>(r)]));
+    if (relation.query == nullptr || !shown->insert(relation.query.get()).second) return;
+    PlanLines(*relation.query, MakePlan(*relation.query), indent + 1, shown, out);
+    for (const auto& more : relation.query->union_all) {
+      line(indent + 1, "Union all");
+      PlanLines(*more, MakePlan(*more), indent + 2, shown, out);
+    }
   };
-  line(depth, scan(plan.driver));
-  for (const JoinStep& j : plan.joins) line(--depth + 1, "Build: " + scan(j.relation));
+  if (plan.driver < 0) {
+    line(depth, plan.constants.empty() ? "One row" : "One row where " + list(plan.constants, " and "));
+  } else {
+    scan(depth, "", plan.driver);
+  }
+  for (const JoinStep& j : plan.joins) scan(depth--, "Build: ", j.relation);
+}
+
+}  // namespace
+
+std::string PlanText(const Query& query, const Plan& plan) {
+  std::string out;
+  std::set<const Query*> shown;
+  PlanLines(query, plan, 0, &shown, &out);
   return out;
 }
 

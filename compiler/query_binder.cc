@@ -1,4 +1,4 @@
-// Binding a SELECT: FROM, WHERE, select list, grouping, ordering.
+// Binding a SELECT: WITH, FROM, WHERE, select list, grouping, ordering.
 #include "compiler/query_binder.h"
 
 #include <algorithm>
@@ -10,28 +10,77 @@
 #include "compiler/fold.h"
 #include "compiler/nearest_name.h"
 #include "compiler/parser.h"
+#include "compiler/simplify.h"
 #include "compiler/sql_scanner.h"
+#include "compiler/unnest.h"
 
 namespace tessera {
+
+/// The queries of a WITH, and those of the blocks around it.
+struct CteScope {
+  struct Cte {
+    std::string name;
+    std::shared_ptr<Query> query;
+    std::vector<std::string> columns;
+  };
+  const CteScope* outer = nullptr;
+  std::vector<Cte> list;
+};
+
 namespace {
+
+/// The planner keeps sets of relations in 64 bits.
+constexpr size_t kMaxRelations = 64;
+/// A query block counts as so many levels of an expression: its stack frames are larger.
+constexpr int kBlockNesting = 16;
 
 class QueryBinder {
  public:
   QueryBinder(std::string_view sql, const Snapshot& snapshot) : snapshot_(snapshot), query_(std::make_unique<Query>()) {
     context_.sql = sql;
+    context_.snapshot = &snapshot;
     context_.relations = &query_->relations;
     context_.aggregates = &query_->aggregates;
+    context_.ctes = &ctes_;
+  }
+  /// A block inside of `outer`; `scope`: what names of `outer` mean in it.
+  QueryBinder(const BindContext& outer, const NameScope* scope) : QueryBinder(outer.sql, *outer.snapshot) {
+    context_.outer = &outer;
+    context_.outer_scope = scope;
+    context_.nesting = outer.nesting + kBlockNesting;
+    ctes_.outer = outer.ctes;
   }
 
   Result<std::unique_ptr<Query>> Bind(const ParseNode& select);
 
  private:
   Status RefuseUnsupported(const ParseNode& select);
+  Status BindWith(const ParseNode& with);
   Status BindFrom(const ParseNode& select);
   Status BindFromItem(const ParseNode& item, NameScope* scope);
   Status BindTable(const ParseNode& item, NameScope* scope);
+  Status BindDerived(const ParseNode& item, NameScope* scope);
+  /// Adds a relation under its alias and its columns' names; `alias` is an Alias node or nullptr.
+  Status AddRelation(Relation relation, const std::string& table, const ParseNode* alias, int position,
+                     NameScope* scope);
+  Result<int> PushRelation(Relation relation, int position);
   Status BindJoin(const ParseNode& join, NameScope* scope);
-  Status MergeColumns(const ParseNode& join, const NameScope& left, const NameScope& right, NameScope* scope);
+  /// (a JOIN b ...) AS j: its columns are those of j, and the names inside are hidden.
+  static Status RenameJoin(const ParseNode& alias, int position, NameScope* scope);
+  /// One side of an outer join as one relation of this block: a join becomes a derived table.
+  Status BindSide(const ParseNode& item, NameScope* scope);
+  /// Everything that `scope` of another block names, as a relation of this one.
+  Result<int> AddSide(std::shared_ptr<Query> query, NameScope* scope, int position);
+  /// The condition of a join: ON, USING or NATURAL; and the names of both sides together. Columns of USING are the
+  /// right side's if `from_right`.
+  Status JoinCondition(const ParseNode& join, const NameScope& left, const NameScope& right, bool from_right,
+                       std::vector<ExprPtr>* condition, NameScope* scope);
+  Status BindFullJoin(const ParseNode& join, NameScope* scope);
+  /// Conditions with subqueries over the filled side of an outer join alone are taken out of `condition` and become a
+  /// filter of it. Errors: one over both sides.
+  Status FilterBySubqueries(int filled, const char* join, std::vector<ExprPtr>* condition);
+  /// What a derived table must not have.
+  Status RefuseOuterColumns(const Query& query, const char* what, int position) const;
   Status BindTargets(const ParseNode& select);
   Status AddStar(const ParseNode& fields, int position);
   Status AddOutput(const ParseNode& target);
@@ -51,6 +100,7 @@ class QueryBinder {
   std::unique_ptr<Query> query_;
   BindContext context_;
   NameScope scope_;
+  CteScope ctes_;
 };
 
 bool IsBareName(const ParseNode& node, std::string_view* name) {
@@ -64,7 +114,6 @@ bool IsBareName(const ParseNode& node, std::string_view* name) {
 Status QueryBinder::RefuseUnsupported(const ParseNode& select) {
   // Clauses have no place in the tree, but a keyword.
   const auto keyword = [&](std::string_view word) { return FindKeyword(context_.sql, 0, word); };
-  if (select.Get(Field::k_withClause) != nullptr) return Unsupported("WITH is not supported", keyword("with"));
   const std::string_view op = select.Text(Field::k_op);
   if (!op.empty() && op != "SETOP_NONE") {
     for (const auto& [name, word] : {std::pair{"UNION", "union"}, {"INTERSECT", "intersect"}, {"EXCEPT", "except"}}) {
@@ -91,7 +140,69 @@ Status QueryBinder::RefuseUnsupported(const ParseNode& select) {
   return {};
 }
 
+// ---- WITH
+
+Status QueryBinder::BindWith(const ParseNode& with) {
+  if (with.Get(Field::k_recursive) != nullptr) {
+    return Unsupported("WITH RECURSIVE is not supported", FindKeyword(context_.sql, 0, "recursive"));
+  }
+  for (const ParseNode& node : *with.Get(Field::k_ctes)) {
+    const int position = node.location();
+    CteScope::Cte cte;
+    cte.name = node.Text(Field::k_ctename);
+    for (const CteScope::Cte& other : ctes_.list) {
+      if (other.name == cte.name) {
+        return SqlError("WITH query name \"" + cte.name + "\" specified more than once", position);
+      }
+    }
+    const ParseNode& body = *node.Get(Field::k_ctequery);
+    if (!body.Is(Tag::kSelectStmt))
+      return Unsupported("WITH of a statement other than SELECT is not supported", position);
+    QueryBinder binder(context_, nullptr);
+    if (context_.nesting > kMaxNesting) return NestedTooDeeply(position);
+    TESSERA_ASSIGN(cte.query, binder.Bind(body));
+    TESSERA_TRY(RefuseOuterColumns(*cte.query, "a query of WITH", position));
+    for (int i = 0; i < cte.query->visible; ++i) cte.columns.push_back(cte.query->outputs[static_cast<size_t>(i)].name);
+    if (const ParseNode* names = node.Get(Field::k_aliascolnames)) {
+      if (names->size() > cte.columns.size()) {
+        return SqlError("WITH query \"" + cte.name + "\" has " + std::to_string(cte.columns.size()) +
+                            " columns available but " + std::to_string(names->size()) + " columns specified",
+                        position);
+      }
+      size_t i = 0;
+      for (const ParseNode& n : *names) cte.columns[i++] = n.Text(Field::k_sval);
+    }
+    ctes_.list.push_back(std::move(cte));
+  }
+  return {};
+}
+
+Status QueryBinder::RefuseOuterColumns(const Query& query, const char* what, int position) const {
+  if (!RefersOutward(query)) return {};
+  return Unsupported(std::string(what) + " that refers to a column of an enclosing query is not supported", position,
+                     "It cannot be decorrelated: join with the table in the subquery itself.");
+}
+
 // ---- FROM
+
+/// The names of two parts of FROM together. Errors: one name twice.
+Status AddVariables(const NameScope& part, NameScope* scope) {
+  for (const RangeVariable& v : part.variables) {
+    const auto same = [&](const RangeVariable& other) { return !v.alias.empty() && other.alias == v.alias; };
+    if (std::any_of(scope->variables.begin(), scope->variables.end(), same)) {
+      return SqlError("table name \"" + v.alias + "\" specified more than once", v.position,
+                      "Give one of them an alias.");
+    }
+    scope->variables.push_back(v);
+  }
+  return {};
+}
+
+/// Where a FROM item stands, or starts to.
+int PositionOf(const ParseNode& item) {
+  const int position = item.Is(Tag::kRangeVar) ? item.location() : item.FirstLocation();
+  return position;
+}
 
 Status QueryBinder::BindFrom(const ParseNode& select) {
   const ParseNode* from = select.Get(Field::k_fromClause);
@@ -100,33 +211,88 @@ Status QueryBinder::BindFrom(const ParseNode& select) {
     NameScope one;
     TESSERA_TRY(BindFromItem(item, &one));
     scope_.columns.insert(scope_.columns.end(), one.columns.begin(), one.columns.end());
+    TESSERA_TRY(AddVariables(one, &scope_));
   }
-  scope_.end_relation = static_cast<int>(query_->relations.size());
   return {};
 }
 
 Status QueryBinder::BindFromItem(const ParseNode& item, NameScope* scope) {
   if (item.Is(Tag::kRangeVar)) return BindTable(item, scope);
+  if (item.Is(Tag::kRangeSubselect)) return BindDerived(item, scope);
   if (item.Is(Tag::kJoinExpr)) {
     // A chain of joins nests to the left.
     if (++context_.nesting > kMaxNesting) return NestedTooDeeply(item.FirstLocation());
     const Status status = BindJoin(item, scope);
     --context_.nesting;
-    return status;
+    const ParseNode* alias = item.Get(Field::k_alias);
+    return status.ok() && alias != nullptr ? RenameJoin(*alias, PositionOf(item), scope) : status;
   }
   const int position = item.FirstLocation();
-  if (item.Is(Tag::kRangeSubselect)) return Unsupported("a subquery in FROM is not supported", position);
   if (item.Is(Tag::kRangeFunction)) return Unsupported("a function in FROM is not supported", position);
   if (item.text() == "RangeTableSample") return Unsupported("TABLESAMPLE is not supported", position);
   return Unsupported("this form of FROM (" + std::string(item.text()) + ") is not supported", position);
 }
 
+Result<int> QueryBinder::PushRelation(Relation relation, int position) {
+  if (query_->relations.size() == kMaxRelations) {
+    return Unsupported("a query of more than " + std::to_string(kMaxRelations) + " tables is not supported", position);
+  }
+  query_->relations.push_back(std::move(relation));
+  return static_cast<int>(query_->relations.size()) - 1;
+}
+
+Status QueryBinder::AddRelation(Relation relation, const std::string& table, const ParseNode* alias, int position,
+                                NameScope* scope) {
+  if (alias != nullptr) relation.alias = alias->Text(Field::k_aliasname);
+  const size_t count = relation.column_names.size();
+  if (const ParseNode* names = alias != nullptr ? alias->Get(Field::k_colnames) : nullptr) {
+    size_t i = 0;
+    for (const ParseNode& n : *names) {
+      if (i == count) {
+        return SqlError("table \"" + relation.alias + "\" has " + std::to_string(count) + " columns available but " +
+                            std::to_string(names->size()) + " columns specified",
+                        position);
+      }
+      relation.column_names[i++] = n.Text(Field::k_sval);
+    }
+  }
+  RangeVariable variable{relation.alias, table, position, {}};
+  TESSERA_ASSIGN(const int r, PushRelation(std::move(relation), position));
+  const Relation& kept = query_->relations.back();
+  for (size_t c = 0; c < count; ++c) variable.columns.push_back({kept.column_names[c], r, static_cast<int>(c)});
+  scope->columns = variable.columns;
+  scope->variables.push_back(std::move(variable));
+  return {};
+}
+
+/// A relation over the visible outputs of a query.
+Relation DerivedTable(std::shared_ptr<Query> query) {
+  Relation relation;
+  for (int i = 0; i < query->visible; ++i) {
+    const Output& o = query->outputs[static_cast<size_t>(i)];
+    relation.column_names.push_back(o.name);
+    relation.column_types.push_back(o.expr->type);
+  }
+  relation.query = std::move(query);
+  return relation;
+}
+
 Status QueryBinder::BindTable(const ParseNode& item, NameScope* scope) {
+  const std::string_view name = item.Text(Field::k_relname);
+  if (item.Get(Field::k_schemaname) == nullptr) {
+    for (const CteScope* level = &ctes_; level != nullptr; level = level->outer) {
+      const auto same = [&](const CteScope::Cte& c) { return c.name == name; };
+      const auto cte = std::find_if(level->list.begin(), level->list.end(), same);
+      if (cte == level->list.end()) continue;
+      Relation relation = DerivedTable(cte->query);
+      relation.alias = cte->name;
+      relation.column_names = cte->columns;
+      return AddRelation(std::move(relation), cte->name, item.Get(Field::k_alias), item.location(), scope);
+    }
+  }
   TESSERA_ASSIGN(std::shared_ptr<const TableInfo> table, FindTable(item, snapshot_));
   Relation relation;
   relation.alias = table->schema.name;
-  const ParseNode* alias = item.Get(Field::k_alias);
-  if (alias != nullptr) relation.alias = alias->Text(Field::k_aliasname);
   const size_t count = table->schema.columns.size();
   relation.column_names.reserve(count);
   relation.column_types.reserve(count);
@@ -134,95 +300,199 @@ Status QueryBinder::BindTable(const ParseNode& item, NameScope* scope) {
     relation.column_names.push_back(c.name);
     relation.column_types.push_back(c.type);
   }
-  if (const ParseNode* names = alias != nullptr ? alias->Get(Field::k_colnames) : nullptr) {
+  const std::string stored = table->schema.name;
+  relation.table = std::move(table);
+  return AddRelation(std::move(relation), stored, item.Get(Field::k_alias), item.location(), scope);
+}
+
+Status QueryBinder::BindDerived(const ParseNode& item, NameScope* scope) {
+  const int position = item.FirstLocation();
+  if (item.Get(Field::k_lateral) != nullptr) {
+    return Unsupported("a LATERAL subquery is not supported", FindKeyword(context_.sql, 0, "lateral"));
+  }
+  if (context_.nesting > kMaxNesting) return NestedTooDeeply(position);
+  // Tables beside it in FROM are not seen from inside, those around this block are only to be refused by name.
+  QueryBinder binder(context_, nullptr);
+  TESSERA_ASSIGN(std::shared_ptr<Query> query, binder.Bind(*item.Get(Field::k_subquery)));
+  TESSERA_TRY(RefuseOuterColumns(*query, "a derived table", position));
+  return AddRelation(DerivedTable(std::move(query)), "", item.Get(Field::k_alias), position, scope);
+}
+
+Result<int> QueryBinder::AddSide(std::shared_ptr<Query> query, NameScope* scope, int position) {
+  TESSERA_TRY(RefuseOuterColumns(*query, "a side of an outer join", position));
+  Relation relation = DerivedTable(std::move(query));
+  for (const RangeVariable& v : scope->variables) relation.alias += (relation.alias.empty() ? "" : "+") + v.alias;
+  return PushRelation(std::move(relation), position);
+}
+
+/// Makes every column that `scope` names an output of `query`, and `scope` say which.
+void OutputAll(Query* query, NameScope* scope, const ExpressionBinder& binder) {
+  const auto place = [&](ScopeColumn* c) {
+    ExprPtr e = binder.Column(c->relation, c->column, -1);
+    size_t i = 0;
+    while (i < query->outputs.size() && !query->outputs[i].expr->SameAs(*e)) ++i;
+    if (i == query->outputs.size()) query->outputs.push_back({std::move(e), c->name});
+    c->column = static_cast<int>(i);
+  };
+  for (ScopeColumn& c : scope->columns) place(&c);
+  for (RangeVariable& v : scope->variables) {
+    for (ScopeColumn& c : v.columns) place(&c);
+  }
+  query->visible = static_cast<int>(query->outputs.size());
+}
+
+/// The columns of `scope` are those of relation `r`, numbered as they are.
+void MoveTo(int r, NameScope* scope) {
+  for (ScopeColumn& c : scope->columns) c.relation = r;
+  for (RangeVariable& v : scope->variables) {
+    for (ScopeColumn& c : v.columns) c.relation = r;
+  }
+}
+
+Status QueryBinder::BindSide(const ParseNode& item, NameScope* scope) {
+  if (!item.Is(Tag::kJoinExpr) || item.Text(Field::k_jointype) == "JOIN_FULL") return BindFromItem(item, scope);
+  QueryBinder side(context_, nullptr);
+  if (context_.nesting > kMaxNesting) return NestedTooDeeply(item.FirstLocation());
+  TESSERA_TRY(side.BindFromItem(item, scope));
+  OutputAll(side.query_.get(), scope, ExpressionBinder(&side.context_, nullptr, Clause::kSelect));
+  TESSERA_TRY(Unnest(side.query_.get()));
+  TESSERA_ASSIGN(const int r, AddSide(std::move(side.query_), scope, PositionOf(item)));
+  MoveTo(r, scope);
+  return {};
+}
+
+Status QueryBinder::RenameJoin(const ParseNode& alias, int position, NameScope* scope) {
+  RangeVariable variable{std::string(alias.Text(Field::k_aliasname)), "", position, scope->columns};
+  if (const ParseNode* names = alias.Get(Field::k_colnames)) {
     size_t i = 0;
     for (const ParseNode& n : *names) {
-      if (i == count) {
-        return SqlError("table \"" + relation.alias + "\" has " + std::to_string(count) + " columns available but " +
-                            std::to_string(names->size()) + " columns specified",
-                        item.location());
+      if (i == variable.columns.size()) {
+        return SqlError("join expression \"" + variable.alias + "\" has " + std::to_string(i) +
+                            " columns available but " + std::to_string(names->size()) + " columns specified",
+                        position);
       }
-      relation.column_names[i++] = n.Text(Field::k_sval);
+      variable.columns[i++].name = n.Text(Field::k_sval);
     }
   }
-  for (const Relation& other : query_->relations) {
-    if (other.alias == relation.alias) {
-      return SqlError("table name \"" + relation.alias + "\" specified more than once", item.location(),
-                      "Give one of them an alias.");
+  scope->columns = variable.columns;
+  scope->variables = {std::move(variable)};
+  return {};
+}
+
+/// What the condition of an outer join must not have: a relation that the join would have to come before it.
+Status RefuseSubqueries(const std::vector<ExprPtr>& condition, const char* join) {
+  for (const ExprPtr& e : condition) {
+    if (const Expr* subquery = FindSubquery(*e)) {
+      return Unsupported("a subquery in the condition of a " + std::string(join) + " is not supported",
+                         subquery->position, "Join with a derived table that has the result of the subquery.");
     }
-  }
-  const int r = static_cast<int>(query_->relations.size());
-  relation.table = std::move(table);
-  query_->relations.push_back(std::move(relation));
-  scope->first_relation = r;
-  scope->end_relation = r + 1;
-  // Views of the names stay good: the vector moves relations, which does not move the characters of names, except short
-  // ones (kept inside the string). So the views are of the catalog's names unless there is an alias list.
-  const Relation& kept = query_->relations.back();
-  for (size_t c = 0; c < count; ++c) {
-    const std::string& own = kept.column_names[c];
-    const std::string& stored = kept.table->schema.columns[c].name;
-    std::string_view name = stored;
-    if (own != stored) {
-      size_t i = 0;
-      for (const ParseNode& n : *alias->Get(Field::k_colnames)) {
-        if (i++ == c) name = n.Text(Field::k_sval);
-      }
-    }
-    scope->columns.push_back({name, r, static_cast<int>(c)});
   }
   return {};
 }
 
 Status QueryBinder::BindJoin(const ParseNode& join, NameScope* scope) {
-  NameScope left, right;
-  const int first = static_cast<int>(query_->relations.size());
-  TESSERA_TRY(BindFromItem(*join.Get(Field::k_larg), &left));
-  const ParseNode& right_item = *join.Get(Field::k_rarg);
   const std::string_view type = join.Text(Field::k_jointype);
-  if (type != "JOIN_INNER") {
-    // The keyword stands behind the last table on the left.
-    const ParseNode* last = join.Get(Field::k_larg);
-    while (last->Is(Tag::kJoinExpr)) last = last->Get(Field::k_rarg);
-    for (const auto& [kind, name, word] : {std::tuple{"JOIN_LEFT", "LEFT JOIN", "left"},
-                                           {"JOIN_RIGHT", "RIGHT JOIN", "right"},
-                                           {"JOIN_FULL", "FULL JOIN", "full"}}) {
-      if (type == kind)
-        return Unsupported(std::string(name) + " is not supported", FindKeyword(context_.sql, last->location(), word));
-    }
-    return Unsupported("this join is not supported", right_item.location());
+  const ParseNode& left_item = *join.Get(Field::k_larg);
+  const ParseNode& right_item = *join.Get(Field::k_rarg);
+  if (type == "JOIN_FULL") return BindFullJoin(join, scope);
+  if (type != "JOIN_INNER" && type != "JOIN_LEFT" && type != "JOIN_RIGHT")
+    return Unsupported("this join is not supported", PositionOf(right_item));
+  // A RIGHT JOIN is a LEFT JOIN of the other side.
+  const bool right_join = type == "JOIN_RIGHT";
+  NameScope left, right;
+  TESSERA_TRY(right_join ? BindSide(left_item, &left) : BindFromItem(left_item, &left));
+  const int after_left = static_cast<int>(query_->relations.size());
+  TESSERA_TRY(type == "JOIN_LEFT" ? BindSide(right_item, &right) : BindFromItem(right_item, &right));
+  const int after_right = static_cast<int>(query_->relations.size());
+  std::vector<ExprPtr> condition;
+  TESSERA_TRY(JoinCondition(join, left, right, right_join, &condition, scope));
+  if (type == "JOIN_INNER") {
+    for (ExprPtr& e : condition) SplitConjuncts(std::move(e), &query_->conjuncts);
+    return {};
   }
-  TESSERA_TRY(BindFromItem(right_item, &right));
-  if (const ParseNode* alias = join.Get(Field::k_alias))
-    return Unsupported("an alias of a join is not supported", alias->location());
-  scope->first_relation = first;
-  scope->end_relation = static_cast<int>(query_->relations.size());
-  TESSERA_TRY(MergeColumns(join, left, right, scope));
-  if (const ParseNode* quals = join.Get(Field::k_quals)) {
-    ExpressionBinder binder(&context_, scope, Clause::kOn);
-    TESSERA_ASSIGN(ExprPtr condition, binder.BindBoolean(*quals, "argument of JOIN/ON"));
-    SplitConjuncts(std::move(condition), &query_->conjuncts);
-  }
+  const int filled = (right_join ? after_left : after_right) - 1;
+  TESSERA_TRY(FilterBySubqueries(filled, right_join ? "RIGHT JOIN" : "LEFT JOIN", &condition));
+  Relation& relation = query_->relations[static_cast<size_t>(filled)];
+  relation.join = JoinKind::kLeft;
+  relation.on = std::move(condition);
   return {};
 }
 
-/// The columns of a join; those of USING and NATURAL come first and once, and become equalities.
-Status QueryBinder::MergeColumns(const ParseNode& join, const NameScope& left, const NameScope& right,
-                                 NameScope* scope) {
+Status QueryBinder::FilterBySubqueries(int filled, const char* join, std::vector<ExprPtr>* condition) {
+  auto filter = std::make_shared<Query>();
+  std::vector<ExprPtr> rest;
+  for (ExprPtr& e : *condition) {
+    bool is_filled = false, is_other = false, inside = false;  // inside: a subquery needs a row of the filled side
+    const Expr* subquery = FindSubquery(*e);
+    if (subquery != nullptr) {
+      ForEachColumnOfBlock(*e, [&](const Expr& c) { (c.relation == filled ? is_filled : is_other) = true; });
+      const auto look = [&](Expr& x, auto& self) -> void {
+        if (x.kind == Expr::Kind::kSubquery) {
+          ForEachColumnOfBlock(x, [&](const Expr& c) { inside = inside || c.relation == filled; });
+        }
+        for (const ExprPtr& a : x.args) self(*a, self);
+      };
+      look(*e, look);
+    }
+    if (inside && is_other) {
+      return Unsupported(
+          "a subquery in a condition of a " + std::string(join) + " on both of its sides is not supported",
+          subquery->position, "Join with a derived table that has the result of the subquery.");
+    }
+    is_filled = is_filled && !is_other;
+    (is_filled ? filter->conjuncts : rest).push_back(std::move(e));
+  }
+  *condition = std::move(rest);
+  if (filter->conjuncts.empty()) return {};
+  // What is said of the filled side alone is a filter of it.
+  Relation& relation = query_->relations[static_cast<size_t>(filled)];
+  for (ExprPtr& e : filter->conjuncts) ForEachColumnOfBlock(*e, [](Expr& c) { c.relation = 0; });
+  const int position = filter->conjuncts[0]->position;
+  Relation derived;
+  derived.alias = relation.alias;
+  derived.column_names = relation.column_names;
+  derived.column_types = relation.column_types;
+  filter->relations.push_back(std::move(relation));
+  for (size_t c = 0; c < derived.column_names.size(); ++c) {
+    const int column = static_cast<int>(c);
+    const bool nullable = ExpressionBinder::IsNullable(filter->relations[0], column);
+    filter->outputs.push_back(
+        {MakeColumn(0, column, derived.column_types[c], nullable, position), derived.column_names[c]});
+  }
+  filter->visible = static_cast<int>(filter->outputs.size());
+  TESSERA_TRY(Unnest(filter.get()));
+  TESSERA_TRY(RefuseOuterColumns(*filter, "a filter of a side of an outer join", position));
+  derived.query = std::move(filter);
+  query_->relations[static_cast<size_t>(filled)] = std::move(derived);
+  return {};
+}
+
+Status QueryBinder::JoinCondition(const ParseNode& join, const NameScope& left, const NameScope& right, bool from_right,
+                                  std::vector<ExprPtr>* condition, NameScope* scope) {
   std::vector<std::string_view> merged;
   const ParseNode* using_clause = join.Get(Field::k_usingClause);
+  if (join.Get(Field::k_join_using_alias) != nullptr) {
+    return Unsupported("an alias of USING is not supported", PositionOf(*join.Get(Field::k_rarg)));
+  }
   if (join.Get(Field::k_isNatural) != nullptr) {
     for (const ScopeColumn& l : left.columns) {
       const auto same = [&](const ScopeColumn& r) { return r.name == l.name; };
       if (std::any_of(right.columns.begin(), right.columns.end(), same)) merged.push_back(l.name);
     }
   } else if (using_clause != nullptr) {
-    for (const ParseNode& n : *using_clause) merged.push_back(n.Text(Field::k_sval));
+    for (const ParseNode& n : *using_clause) {
+      const std::string_view name = n.Text(Field::k_sval);
+      if (std::find(merged.begin(), merged.end(), name) != merged.end()) {
+        return SqlError("column name \"" + std::string(name) + "\" appears more than once in USING clause",
+                        PositionOf(*join.Get(Field::k_rarg)));
+      }
+      merged.push_back(name);
+    }
   }
   const auto is_merged = [&](std::string_view name) {
     return std::find(merged.begin(), merged.end(), name) != merged.end();
   };
-  const int position = join.Get(Field::k_rarg)->location();
+  const int position = PositionOf(*join.Get(Field::k_rarg));
   ExpressionBinder binder(&context_, scope, Clause::kOn);
   for (std::string_view name : merged) {
     const auto find = [&](const NameScope& side, const char* which, const ScopeColumn** out) -> Status {
@@ -246,14 +516,100 @@ Status QueryBinder::MergeColumns(const ParseNode& join, const NameScope& left, c
     TESSERA_TRY(find(right, "right", &r));
     TESSERA_ASSIGN(ExprPtr equal, binder.Comparison(Function::kEq, binder.Column(l->relation, l->column, position),
                                                     binder.Column(r->relation, r->column, position), position));
-    SplitConjuncts(std::move(equal), &query_->conjuncts);
-    scope->columns.push_back(*l);
+    SplitConjuncts(std::move(equal), condition);
+    scope->columns.push_back(from_right ? *r : *l);
   }
   for (const NameScope* side : {&left, &right}) {
     for (const ScopeColumn& c : side->columns) {
       if (!is_merged(c.name)) scope->columns.push_back(c);
     }
+    TESSERA_TRY(AddVariables(*side, scope));
   }
+  if (const ParseNode* quals = join.Get(Field::k_quals)) {
+    ExpressionBinder on(&context_, scope, Clause::kOn);
+    TESSERA_ASSIGN(ExprPtr e, on.BindBoolean(*quals, "argument of JOIN/ON"));
+    SplitConjuncts(std::move(e), condition);
+  }
+  return {};
+}
+
+/// l FULL JOIN r: the rows of l LEFT JOIN r, then the rows of r that match no row of l, with NULLs for l. Both halves
+/// are shared by the threads and ranks like any other scan, where flags for matched rows would have to be gathered from
+/// all of them.
+Status QueryBinder::BindFullJoin(const ParseNode& join, NameScope* scope) {
+  QueryBinder full(context_, nullptr);
+  if (context_.nesting > kMaxNesting) return NestedTooDeeply(join.FirstLocation());
+  NameScope left, right, both;
+  TESSERA_TRY(full.BindSide(*join.Get(Field::k_larg), &left));
+  TESSERA_TRY(full.BindSide(*join.Get(Field::k_rarg), &right));
+  std::vector<ExprPtr> condition;
+  TESSERA_TRY(full.JoinCondition(join, left, right, false, &condition, &both));
+  TESSERA_TRY(RefuseSubqueries(condition, "FULL JOIN"));
+  Query& first = *full.query_;
+  const auto relation = [&](size_t r) {
+    const Relation& from = first.relations[r];
+    Relation copy;
+    copy.alias = from.alias;
+    copy.table = from.table;
+    copy.query = from.query;
+    copy.column_names = from.column_names;
+    copy.column_types = from.column_types;
+    return copy;
+  };
+  // The left side is relation 0, the right side relation 1, in both halves.
+  auto second = std::make_unique<Query>();
+  second->relations.push_back(relation(0));
+  second->relations.push_back(relation(1));
+  second->relations[0].join = JoinKind::kAnti;
+  for (const ExprPtr& e : condition) second->relations[0].on.push_back(e->Clone());
+  first.relations[1].join = JoinKind::kLeft;
+  first.relations[1].on = std::move(condition);
+
+  const ExpressionBinder columns(&full.context_, nullptr, Clause::kSelect);
+  // Columns of USING are the value of whichever side has one. They are the first of `both`, as many as the sides have
+  // more columns than it.
+  const size_t shared = left.columns.size() + right.columns.size() - both.columns.size();
+  std::vector<std::pair<ScopeColumn, ScopeColumn>> pairs;
+  for (size_t i = 0; i < shared; ++i) {
+    const auto same = [&](const ScopeColumn& c) { return c.name == both.columns[i].name; };
+    pairs.emplace_back(*std::find_if(left.columns.begin(), left.columns.end(), same),
+                       *std::find_if(right.columns.begin(), right.columns.end(), same));
+  }
+  NameScope plain;
+  plain.columns.assign(both.columns.begin() + static_cast<ptrdiff_t>(shared), both.columns.end());
+  plain.variables = both.variables;
+  OutputAll(&first, &plain, columns);
+  for (const Output& o : first.outputs) {
+    const Expr& e = *o.expr;
+    ExprPtr half = e.relation == 0 ? MakeNull(e.type, -1) : e.Clone();
+    second->outputs.push_back({std::move(half), o.name});
+  }
+  std::vector<ScopeColumn> coalesced;
+  for (const auto& [l, r] : pairs) {
+    ExprPtr a = columns.Column(l.relation, l.column, -1);
+    ExprPtr b = columns.Column(r.relation, r.column, -1);
+    const std::optional<SqlType> type = UnifyTypes(a->type, b->type);
+    if (!type)
+      return SqlError("the types of column \"" + l.name + "\" in USING cannot be matched",
+                      PositionOf(*join.Get(Field::k_rarg)));
+    TESSERA_ASSIGN(b, Fold(MakeCast(std::move(b), *type), false));
+    second->outputs.push_back({b->Clone(), l.name});
+    ExprPtr test = MakeFunction(Function::kIsNotNull, SqlType::Of(TypeId::kBoolean), -1, ExprList(a->Clone()));
+    TESSERA_ASSIGN(a, Fold(MakeCast(std::move(a), *type), false));
+    TESSERA_ASSIGN(test, Fold(std::move(test), false));
+    TESSERA_ASSIGN(
+        ExprPtr either,
+        Fold(MakeFunction(Function::kCase, *type, -1, ExprList(std::move(test), std::move(a), std::move(b))), false));
+    coalesced.push_back({l.name, 0, static_cast<int>(first.outputs.size())});
+    first.outputs.push_back({std::move(either), l.name});
+  }
+  first.visible = second->visible = static_cast<int>(first.outputs.size());
+  scope->columns = std::move(coalesced);
+  scope->columns.insert(scope->columns.end(), plain.columns.begin(), plain.columns.end());
+  scope->variables = std::move(plain.variables);
+  first.union_all.push_back(std::move(second));
+  TESSERA_ASSIGN(const int r, AddSide(std::move(full.query_), scope, PositionOf(join)));
+  MoveTo(r, scope);
   return {};
 }
 
@@ -263,21 +619,18 @@ Status QueryBinder::AddStar(const ParseNode& fields, int position) {
   std::vector<Output>& outputs = query_->outputs;
   ExpressionBinder binder(&context_, &scope_, Clause::kSelect);
   if (fields.size() == 1) {
-    if (query_->relations.empty()) return SqlError("SELECT * with no tables specified is not valid", position);
+    if (scope_.variables.empty()) return SqlError("SELECT * with no tables specified is not valid", position);
     for (const ScopeColumn& c : scope_.columns)
-      outputs.push_back({binder.Column(c.relation, c.column, position), std::string(c.name)});
+      outputs.push_back({binder.Column(c.relation, c.column, position), c.name});
     return {};
   }
   if (fields.size() > 2) return Unsupported("a name with more than two parts is not supported", position);
   const std::string_view alias = fields.first()->Text(Field::k_sval);
   std::vector<std::string_view> aliases;
-  for (size_t r = 0; r < query_->relations.size(); ++r) {
-    const Relation& relation = query_->relations[r];
-    aliases.push_back(relation.alias);
-    if (relation.alias != alias) continue;
-    for (size_t c = 0; c < relation.column_names.size(); ++c) {
-      outputs.push_back({binder.Column(static_cast<int>(r), static_cast<int>(c), position), relation.column_names[c]});
-    }
+  for (const RangeVariable& v : scope_.variables) {
+    aliases.push_back(v.alias);
+    if (v.alias != alias) continue;
+    for (const ScopeColumn& c : v.columns) outputs.push_back({binder.Column(c.relation, c.column, position), c.name});
     return {};
   }
   const std::string nearest = NearestName(alias, aliases);
@@ -413,7 +766,10 @@ Status QueryBinder::BindHaving(const ParseNode& having) {
 
 Status QueryBinder::ReplaceIn(ExprPtr* e) const {
   Expr& x = **e;
-  if (x.kind == Expr::Kind::kConstant || x.kind == Expr::Kind::kAggregate || x.kind == Expr::Kind::kGroup) return {};
+  if (x.kind == Expr::Kind::kConstant || x.kind == Expr::Kind::kAggregate || x.kind == Expr::Kind::kGroup ||
+      x.kind == Expr::Kind::kOuter) {
+    return {};
+  }
   for (size_t i = 0; i < query_->group_by.size(); ++i) {
     const Expr& key = *query_->group_by[i];
     if (key.SameAs(x)) {
@@ -428,6 +784,7 @@ Status QueryBinder::ReplaceIn(ExprPtr* e) const {
     }
   }
   if (x.kind == Expr::Kind::kColumn) {
+    if (x.relation == kSubqueryColumn) return {};
     const Relation& relation = query_->relations[static_cast<size_t>(x.relation)];
     return SqlError("column \"" + relation.alias + "." + relation.column_names[static_cast<size_t>(x.column)] +
                         "\" must appear in the GROUP BY clause or be used in an aggregate function",
@@ -516,6 +873,7 @@ Status QueryBinder::BindLimit(const ParseNode& select) {
 
 Result<std::unique_ptr<Query>> QueryBinder::Bind(const ParseNode& select) {
   TESSERA_TRY(RefuseUnsupported(select));
+  if (const ParseNode* with = select.Get(Field::k_withClause)) TESSERA_TRY(BindWith(*with));
   TESSERA_TRY(BindFrom(select));
   if (const ParseNode* where = select.Get(Field::k_whereClause)) {
     ExpressionBinder binder(&context_, &scope_, Clause::kWhere);
@@ -533,13 +891,21 @@ Result<std::unique_ptr<Query>> QueryBinder::Bind(const ParseNode& select) {
   TESSERA_TRY(BindLimit(select));
   query_->grouped = group != nullptr || having != nullptr || !query_->aggregates.empty();
   TESSERA_TRY(ReplaceGrouped());
+  TESSERA_TRY(Unnest(query_.get()));
   return std::move(query_);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_view sql, const Snapshot& snapshot) {
-  return QueryBinder(sql, snapshot).Bind(select);
+  TESSERA_ASSIGN(std::unique_ptr<Query> query, QueryBinder(sql, snapshot).Bind(select));
+  Simplify(query.get());
+  return query;
+}
+
+Result<std::unique_ptr<Query>> BindQueryBlock(const ParseNode& select, const BindContext& outer,
+                                              const NameScope* scope) {
+  return QueryBinder(outer, scope).Bind(select);
 }
 
 std::unique_ptr<Query> ScanQuery(std::shared_ptr<const TableInfo> table, const std::vector<int>& columns) {

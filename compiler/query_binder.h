@@ -15,8 +15,16 @@
 
 namespace tessera {
 
-/// The query block of a SelectStmt node.
+struct BindContext;
+struct NameScope;
+
+/// The query block of a SelectStmt node, subqueries unnested.
 Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_view sql, const Snapshot& snapshot);
+
+/// The query block of a subquery in an expression of the block `outer`, where names mean what `scope` (which may be
+/// nullptr) says. It may refer to columns of `outer` and of blocks around that: Expr::Kind::kOuter.
+Result<std::unique_ptr<Query>> BindQueryBlock(const ParseNode& select, const BindContext& outer,
+                                              const NameScope* scope);
 
 /// SELECT of these columns of a table: what COPY table TO writes.
 std::unique_ptr<Query> ScanQuery(std::shared_ptr<const TableInfo> table, const std::vector<int>& columns);

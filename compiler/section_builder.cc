@@ -194,6 +194,9 @@ ValueRange SectionBuilder::Range(const Expr& e) const {
     case Expr::Kind::kGroup:
     case Expr::Kind::kAggregate:
       return Cut(scope_->Range(e), e.type);
+    case Expr::Kind::kOuter:
+    case Expr::Kind::kSubquery:
+      return {};
     case Expr::Kind::kFunction:
       break;
   }
@@ -243,6 +246,8 @@ bool SectionBuilder::Simple(const Expr& e, Operand* o) {
     case Expr::Kind::kAggregate:
       return scope_->Find(e, this, o);
     case Expr::Kind::kFunction:
+    case Expr::Kind::kOuter:
+    case Expr::Kind::kSubquery:
       return false;
   }
   return false;

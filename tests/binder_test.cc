@@ -617,15 +617,14 @@ struct UnsupportedCase {
 
 TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
   const UnsupportedCase cases[] = {
-      {"SELECT * FROM t LEFT JOIN u ON t.i = u.i", "LEFT JOIN", "LEFT JOIN"},
-      {"SELECT * FROM t JOIN u ON true RIGHT OUTER JOIN u AS q ON true", "RIGHT JOIN", "RIGHT OUTER"},
-      {"SELECT * FROM t FULL JOIN u ON true", "FULL JOIN", "FULL"},
-      {"SELECT i FROM t WHERE i IN (SELECT x FROM u)", "a subquery in an expression", "IN (SELECT"},
-      {"SELECT (SELECT 1)", "a subquery in an expression", "(SELECT 1)"},
-      {"SELECT i FROM t WHERE EXISTS (SELECT 1)", "a subquery in an expression", "EXISTS"},
-      {"SELECT * FROM (SELECT 1) q", "a subquery in FROM", "1) q"},
+      {"SELECT i FROM t LIMIT (SELECT 1)", "a subquery in LIMIT", "(SELECT 1)"},
+      {"INSERT INTO u (x) VALUES ((SELECT 1))", "a subquery in VALUES", "(SELECT 1)"},
+      {"SELECT ARRAY(SELECT 1)", "ARRAY of a subquery", "ARRAY"},
+      {"SELECT * FROM t, LATERAL (SELECT t.i) q", "a LATERAL subquery", "LATERAL"},
+      {"SELECT i FROM t WHERE (i, s) < ALL (SELECT 1, 2)", "a row value with this operator", "(i, s)"},
+      {"SELECT * FROM t FULL JOIN u ON t.i IN (SELECT 1)", "a subquery in the condition of a FULL JOIN", "IN (SELECT"},
       {"SELECT * FROM generate_series(1, 2)", "a function in FROM", "generate_series"},
-      {"WITH q AS (SELECT 1) SELECT * FROM q", "WITH", "WITH q"},
+      {"WITH RECURSIVE q AS (SELECT 1) SELECT * FROM q", "WITH RECURSIVE", "RECURSIVE"},
       {"SELECT 1 UNION ALL SELECT 2", "UNION", "UNION"},
       {"SELECT 1 INTERSECT SELECT 2", "INTERSECT", "INTERSECT"},
       {"SELECT row_number() OVER () FROM t", "window functions", "row_number"},

@@ -805,6 +805,7 @@ class Reference {
     std::vector<Cells> slots, registers;
     std::vector<std::vector<uint8_t>> masks;
     std::vector<std::vector<Cursor>> cursors;
+    std::vector<uint8_t> outer;  // per join table: probed by ProbeOuter
     std::vector<uint32_t> group;
     std::unordered_map<std::string, uint32_t> groups;
     std::vector<Cells> keys;
@@ -923,6 +924,10 @@ class Reference {
         for (size_t i = 0; i < m->n; ++i) {
           const Cursor& cursor = m->cursors[o.table][i];
           if (m->live[i] == 0) continue;
+          if (!cursor.valid() && m->outer[o.table] != 0) {
+            cell.null[i] = 1;
+            continue;
+          }
           if (!cursor.valid()) {
             Problem("a live row reads a payload without a match");
             return view(cell);
@@ -1020,6 +1025,7 @@ class Reference {
     for (const SqlType& t : s.registers) m->registers.emplace_back(t, n);
     m->masks.assign(static_cast<size_t>(s.masks), std::vector<uint8_t>(n, 0));
     m->cursors.assign(p_.joins.size(), {});
+    m->outer.assign(p_.joins.size(), 0);
     m->group.assign(n, 0);
     m->states.resize(s.aggregates.size());
     if (s.sink == Section::Sink::kGroups) {
@@ -1069,6 +1075,26 @@ class Reference {
           if (std::count(m->live.begin(), m->live.end(), 1) > 0) at = static_cast<size_t>(in.p2);
           break;
         }
+        case Shape::NextOuter: {
+          m->live = m->masks[static_cast<size_t>(in.p3)];
+          keep([&](size_t i) {
+            Cursor& c = m->cursors[in.p1][i];
+            const bool matched = c.valid();
+            if (matched) ++c.at;
+            return matched;
+          });
+          m->masks[static_cast<size_t>(in.p3)] = m->live;
+          if (std::count(m->live.begin(), m->live.end(), 1) > 0) at = static_cast<size_t>(in.p2);
+          break;
+        }
+        case Shape::TestMatch:
+          if (in.op != Opcode::FilterMatched) return unknown();
+          keep([&](size_t i) { return m->cursors[in.p1][i].valid(); });
+          break;
+        case Shape::Refuse:
+          if (in.op != Opcode::RefuseMatch) return unknown();
+          each([&](size_t i) { misfit(i, Fate::kError); });
+          break;
         case Shape::MaskRegister: {
           std::vector<uint8_t>& r = m->masks[in.p1];
           switch (in.op) {
@@ -1324,8 +1350,10 @@ class Reference {
           });
           break;
         }
-        case Shape::Probe: {
-          if (in.op != Opcode::Probe) return unknown();
+        case Shape::Probe:
+        case Shape::ProbeOuter: {
+          if (in.op != Opcode::Probe && in.op != Opcode::ProbeOuter) return unknown();
+          m->outer[in.p1] = in.op == Opcode::ProbeOuter ? 1 : 0;
           const Section& builder = p_.sections[static_cast<size_t>(p_.joins[in.p1].section)];
           std::vector<bool> wide;
           const std::vector<View> keys = Keys(m, in, builder.columns, &wide);
@@ -1336,7 +1364,7 @@ class Reference {
             auto found = joins_[in.p1].rows.find(key);
             Cursor& c = m->cursors[in.p1][i];
             c = null || found == joins_[in.p1].rows.end() ? Cursor{} : Cursor{&found->second, 0};
-            return c.valid();
+            return c.valid() || m->outer[in.p1] != 0;
           });
           break;
         }
@@ -2109,7 +2137,7 @@ class Walk {
   void TextMaps();
   void Joins();
   void JoinCase(const std::string& name, const std::vector<SqlType>& keys, int key_style, size_t build_rows,
-                bool unique, int style);
+                bool unique, int style, int outer = 0);
   void Groups();
   void GroupCase(const std::string& name, const std::vector<SqlType>& keys, size_t rows, size_t distinct,
                  bool small_aggregates);
@@ -2372,7 +2400,7 @@ void Walk::Cover(const Program& program, const std::vector<TestTable>& tables) {
       for (int k = 0; k < 4; ++k) {
         if (info.p[k] != OperandSpec::Src && info.p[k] != OperandSpec::SrcW && info.p[k] != OperandSpec::SrcInt)
           continue;
-        if (p[k] == -1 || ((info.shape == Shape::Probe || info.shape == Shape::Group) && in.p3 == 0)) continue;
+        if (p[k] == -1 || ((info.shape == Shape::Probe || info.shape == Shape::ProbeOuter || info.shape == Shape::Group) && in.p3 == 0)) continue;
         const Operand o = Operand::Unpack(p[k]);
         switch (o.kind) {
           case OperandKind::kRegister:
@@ -2918,7 +2946,11 @@ void Walk::WalkOpcode(Opcode op) {
     case Shape::Emit:    // everywhere; Masks
     case Shape::Filter:  // Predicates
     case Shape::Next:
+    case Shape::NextOuter:
     case Shape::Probe:
+    case Shape::ProbeOuter:
+    case Shape::TestMatch:
+    case Shape::Refuse:
     case Shape::Build:  // Joins
     case Shape::Group:
     case Shape::CountRows:
@@ -3297,9 +3329,10 @@ ChunkForm AnyForm(const ColumnVector& values, Random& random, int width = 0) {
 }
 
 /// `style`: 0 slot keys, 1 register keys, 2 constant key, 3 the payload of an earlier join is the key, 4 left outer
-/// (unique).
+/// (unique) by masks. `outer`: 0 Probe; 1 ProbeOuter; 2 ProbeOuter and NextOuter, with a condition on the matches; 3 the
+/// same, where a match that meets it is an error.
 void Walk::JoinCase(const std::string& name, const std::vector<SqlType>& keys, int key_style, size_t build_rows,
-                    bool unique, int style) {
+                    bool unique, int style, int outer) {
   if (!Wanted(name)) return;
   Program p;
   const size_t rows = std::min<size_t>(NextSize(), build_rows > 0 && keys.empty() ? 300 : SIZE_MAX);
@@ -3368,7 +3401,7 @@ void Walk::JoinCase(const std::string& name, const std::vector<SqlType>& keys, i
   Operand key = Operand::Register(0);
   std::vector<int> slots;
   for (size_t k = 0; k < keys.size(); ++k) slots.push_back(m.Slot(probe_columns[k], keys[k]));
-  if (keys.size() == 1 && keys[0].storage() == StorageClass::kInt && style != 2 && style != 4 && Turn(2) == 0) {
+  if (keys.size() == 1 && keys[0].storage() == StorageClass::kInt && style != 2 && style != 4 && outer == 0 && Turn(2) == 0) {
     Predicate range;
     range.kind = Predicate::Kind::kKeyRange;
     range.slot = slots[0];
@@ -3400,15 +3433,36 @@ void Walk::JoinCase(const std::string& name, const std::vector<SqlType>& keys, i
     m.Op(Opcode::MaskSave, all);
     m.Op(Opcode::MaskClear, matched);
   }
-  m.Op(Opcode::Probe, 0, keys.empty() ? 0 : key.Pack(), static_cast<int32_t>(keys.size()));
-  const int loop = unique ? -1 : m.Mask();
-  if (!unique) m.Op(Opcode::MaskSave, loop);
+  const Opcode probe = outer == 0 ? Opcode::Probe : Opcode::ProbeOuter;
+  const int found = outer >= 2 ? m.Mask() : -1;
+  if (outer >= 2) m.Op(Opcode::MaskClear, found);
+  m.Op(probe, 0, keys.empty() ? 0 : key.Pack(), static_cast<int32_t>(keys.size()));
+  const bool loops = !unique || outer >= 2;
+  const int loop = loops ? m.Mask() : -1;
+  if (loops) m.Op(Opcode::MaskSave, loop);
   const int body = m.Here();
+  if (outer >= 2) {
+    // Matches whose first payload is positive count; a row without one goes on in its last turn.
+    const int turn = m.Mask(), candidates = m.Mask(), passed = m.Mask();
+    m.Op(Opcode::MaskSave, turn);
+    m.Op(Opcode::FilterMatched, 0);
+    m.Op(Opcode::MaskSave, candidates);
+    m.Load(kBigint, Operand::Payload(0, 0));
+    m.Op(Opcode::FilterGtI, 0, Operand::Constant(AddConstant(&p, Value::Int(kBigint, 0))).Pack());
+    if (outer == 3) m.Op(Opcode::RefuseMatch);
+    m.Op(Opcode::MaskSave, passed);
+    m.Op(Opcode::MaskOr, found);
+    m.Op(Opcode::MaskLoad, turn);
+    m.Op(Opcode::MaskAndNot, candidates);
+    m.Op(Opcode::MaskAndNot, found);
+    m.Op(Opcode::MaskOr, passed);
+    m.Op(Opcode::MaskLoad, passed);
+  }
   std::vector<int> outs;
   for (size_t k = 0; k < payload.size(); ++k)
     outs.push_back(m.Keep(payload[k], Operand::Payload(0, static_cast<int>(k))));
   if (style == 3) {
-    m.Op(Opcode::Probe, 1, Operand::Payload(0, 0).Pack(), 1);
+    m.Op(probe, 1, Operand::Payload(0, 0).Pack(), 1);
     m.Keep(kBigint, Operand::Payload(1, 0));
   }
   if (style == 4) {
@@ -3423,10 +3477,12 @@ void Walk::JoinCase(const std::string& name, const std::vector<SqlType>& keys, i
   }
   m.s.columns = m.s.registers;
   m.Op(Opcode::Emit);
-  if (!unique) m.Op(Opcode::Next, 0, body, loop);
+  if (loops) m.Op(outer >= 2 ? Opcode::NextOuter : Opcode::Next, 0, body, loop);
   AddSection(&p, m.End());
   NameColumns(&p);
-  Check(name, std::move(p), std::move(tables));
+  CheckOptions check;
+  check.masked = outer == 3;
+  Check(name, std::move(p), std::move(tables), check);
 }
 
 void Walk::Joins() {
@@ -3440,6 +3496,12 @@ void Walk::Joins() {
                                                     "outer"}[static_cast<size_t>(style)],
                          build, number++),
              keys, key_style, build, unique, style);
+    if (gpu_ != nullptr || style == 4) return;  // those opcodes are the host's
+    for (int outer = 1; outer <= 3; ++outer) {
+      JoinCase(fmt::format("outer join {} keys, style {}, form {}, {} {}, {} rows #{}", what, key_style, outer,
+                           unique ? "unique" : "N:M", style, build, number++),
+               keys, key_style, build, unique, style, outer);
+    }
   };
   for (size_t build : sizes) {
     for (bool unique : {true, false}) {

@@ -321,7 +321,7 @@ TEST(ProgramBytes, EveryBitCounts) {
 
 TEST(ProgramBytes, AHugeCountAllocatesNothing) {
   // A list of 2^32 - 1 constants in a program of 12 bytes.
-  std::string body("TESP\x01\0\0\0\xFF\xFF\xFF\xFF", 12);
+  std::string body("TESP\x02\0\0\0\xFF\xFF\xFF\xFF", 12);
   ExpectRefused(WithChecksum(body), "ends early");
 }
 
@@ -617,7 +617,18 @@ const std::vector<Refusal>& Refusals() {
        "A has no value"},
       {"W from before the loop", [](P p) { Code(p, {kLoadWide, Make(Opcode::Probe, 0, Slot(0), 1), Make(Opcode::MaskSave, 0), Make(Opcode::AbsW), Make(Opcode::Next, 0, 3, 0)}); },
        "W has no value"},
+      {"NextOuter behind a probe that drops rows", [](P p) { Code(p, {Make(Opcode::Probe, 0, Slot(0), 1), Make(Opcode::MaskSave, 0), Make(Opcode::NextOuter, 0, 2, 0)}); },
+       "drops rows without a match"},
+      {"NextOuter to its probe", [](P p) { Code(p, {Make(Opcode::ProbeOuter, 0, Slot(0), 1), Make(Opcode::NextOuter, 0, 0, 0)}); }, "behind its probe"},
+      {"A from before the outer loop", [](P p) { Code(p, {kLoadInteger, Make(Opcode::ProbeOuter, 0, Slot(0), 1), Make(Opcode::MaskSave, 0), Make(Opcode::AbsI), Make(Opcode::NextOuter, 0, 3, 0)}); },
+       "A has no value"},
       // Joins and groups
+      {"an outer probe with a key of another class", [](P p) { Code(p, {Make(Opcode::ProbeOuter, 0, Slot(1), 1)}); }, "class of a key"},
+      {"an outer probe with no key", [](P p) { Code(p, {Make(Opcode::ProbeOuter, 0, 0, 0)}); }, "number of keys"},
+      {"a test for a match without a probe", [](P p) { Code(p, {Make(Opcode::FilterMatched, 0)}); }, "not probed yet"},
+      {"groups behind rows", [](P p) { Scan(p).append_to = kBuild; }, "appended to"},
+      {"the last section's rows behind others", [](P p) { Result_(p).append_to = kScan; }, "appended to"},
+      {"rows behind their own", [](P p) { Result_(p).append_to = kResult; }, "appended to"},
       {"a probe of no join table", [](P p) { At(p, kProbe).p1 = 1; }, "not built yet"},
       {"a probe of a table that is built later", [](P p) { p.sections[kDictionary].code.insert(p.sections[kDictionary].code.begin(), Make(Opcode::Probe, 0, Slot(0), 1)); },
        "not built yet"},

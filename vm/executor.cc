@@ -187,6 +187,11 @@ class Run {
       TESSERA_TRY(IndexJoin(s, std::move(*rows)));
     } else {
       if (!Shared(s)) stats.rows_out = rows->rows;
+      if (s.append_to >= 0 && IsMaster()) {
+        RowSet first = std::move(results_[static_cast<size_t>(s.append_to)]);
+        AppendRows(&first, std::move(*rows));
+        *rows = std::move(first);
+      }
       results_[static_cast<size_t>(number)] = std::move(*rows);
     }
     if (s.source_kind == Section::Source::kSection && --readers_[static_cast<size_t>(s.source)] == 0) {

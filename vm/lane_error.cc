@@ -28,6 +28,9 @@ Status LaneErrorStatus(LaneError error, const Instruction& in) {
       return SqlError("invalid input syntax");
     case LaneError::kNegativeLength:
       return SqlError("negative substring length not allowed");
+    case LaneError::kSeveralRows:
+      return SqlError("more than one row returned by a subquery used as an expression", -1,
+                      "Use an aggregate such as min or max, or a condition that one row meets.");
   }
   return {ErrorCode::kInternal, "an instruction failed without a reason"};
 }

@@ -32,6 +32,7 @@ class SectionListing {
       case Section::Sink::kMap: out += " -> map of entries"; break;
       case Section::Sink::kRows: out += " -> rows"; break;
     }
+    if (s_.append_to >= 0) out += fmt::format(" behind those of section {}", s_.append_to);
     for (size_t i = 0; i < s_.order.size(); ++i) {
       const SortKey& k = s_.order[i];
       out += fmt::format("{}r{}{}{}", i == 0 ? ", order by " : ", ", k.column, k.descending ? " desc" : "",
@@ -43,7 +44,7 @@ class SectionListing {
     out += "----  ---------------  ----  ---------  ---------  ---------  -------\n";
     std::vector<int> indent(s_.code.size(), 0);  // the body of a loop over matches
     for (size_t i = 0; i < s_.code.size(); ++i) {
-      if (s_.code[i].op == Opcode::Next) {
+      if (s_.code[i].op == Opcode::Next || s_.code[i].op == Opcode::NextOuter) {
         for (size_t k = static_cast<size_t>(s_.code[i].p2); k < i; ++k) ++indent[k];
       }
     }
@@ -148,11 +149,12 @@ class SectionListing {
 
   std::string Comment(const OpcodeInfo& info, const Instruction& in) const {
     const int32_t v[4] = {in.p1, in.p2, in.p3, in.p4};
-    if ((info.shape == Shape::Probe || info.shape == Shape::Group) && in.p3 != 1) {
+    const bool outer = info.shape == Shape::ProbeOuter;
+    if ((info.shape == Shape::Probe || outer || info.shape == Shape::Group) && in.p3 != 1) {
       // Several keys: a run of registers; none: the only group.
-      if (in.p3 == 0) return info.shape == Shape::Group ? "the only group" : fmt::format("every row of t{}", in.p1);
+      if (in.p3 == 0) return info.shape == Shape::Group ? "the only group" : fmt::format("every row of t{}{}", in.p1, outer ? ", or none" : "");
       std::string keys = fmt::format("{}..r{}", OperandText(in.p2), Operand::Unpack(in.p2).index + in.p3 - 1);
-      return info.shape == Shape::Group ? "group of " + keys : fmt::format("first match in t{} for {}", in.p1, keys);
+      return info.shape == Shape::Group ? "group of " + keys : fmt::format("first match in t{} for {}{}", in.p1, keys, outer ? ", or none" : "");
     }
     std::string out;
     for (const char* c = info.synopsis; *c != 0; ++c) {

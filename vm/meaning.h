@@ -37,6 +37,7 @@ enum class LaneError : uint8_t {
   kFloatToInteger,  ///< not a number, or too large
   kBadText,         ///< text that does not read as the type
   kNegativeLength,  ///< SUBSTRING with a negative length
+  kSeveralRows,     ///< RefuseMatch: a second row of a scalar subquery
 };
 
 /// What Apply may say besides its result.
@@ -534,6 +535,10 @@ struct LoadW {};
 struct Store {};
 struct StoreW {};
 struct Probe {};
+struct ProbeOuter {};
+struct NextOuter {};
+struct FilterMatched {};
+struct RefuseMatch {};
 struct Build {};
 struct Group {};
 struct CountRows {};

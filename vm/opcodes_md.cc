@@ -73,14 +73,14 @@ its items. Without any padding:
 
 | what | fields |
 |---|---|
-| the string | magic word `TESP` (4), version 1 (4), program, XXH3-64 checksum of all before it (8) |
+| the string | magic word `TESP` (4), version 2 (4), program, XXH3-64 checksum of all before it (8) |
 | program | list of constants, list of tables, list of join tables, list of sections, list of result columns |
 | type | id (1), precision (1), scale (1), length (4) |
 | constant | type, NULL (1), integer (8), double (8), wide (16), text |
 | table | id (8), name |
 | join table | unique (1), section that builds it (4) |
 | result column | name, type |
-| section | source kind (1), source (4), sink (1), join table (4), list of slots, list of predicates, list of register types, mask registers (4), list of instructions, list of column types, list of aggregates, keys (4), list of sort keys, limit (8), offset (8), label |
+| section | source kind (1), source (4), sink (1), join table (4), list of slots, list of predicates, list of register types, mask registers (4), list of instructions, list of column types, list of aggregates, keys (4), list of sort keys, limit (8), offset (8), section whose rows come first (4), label |
 | slot | column (4), type, map (4) |
 | predicate | kind (1), negated (1), low inclusive (1), high inclusive (1), slot (4), low (4), high (4), map (4), join table (4), list of constants (4 each) |
 | instruction | opcode (2), p1 (2), p2 (4), p3 (4), p4 (4) |
@@ -132,6 +132,10 @@ ShapeWords WordsOf(Shape shape) {
     SHAPE(ToText, "Values to text.");
     SHAPE(FromText, "Text to values; P3 packs the SQL type.");
     SHAPE(Probe, "Looks keys up in a join table.");
+    SHAPE(ProbeOuter, "The same for a LEFT JOIN.");
+    SHAPE(NextOuter, "The jump backwards of a LEFT JOIN with more conditions than its keys.");
+    SHAPE(TestMatch, "Narrows the mask by whether a row of a join table is pointed at.");
+    SHAPE(Refuse, "An error for live rows.");
     SHAPE(Build, "Fills a join table.");
     SHAPE(Group, "Finds the group of each row.");
     SHAPE(CountRows, "Counts live rows.");

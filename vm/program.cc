@@ -15,7 +15,7 @@ namespace tessera::vm {
 namespace {
 
 constexpr uint32_t kMagic = 0x50534554;  // "TESP"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 static_assert(std::endian::native == std::endian::little, "programs travel little endian");
 
@@ -184,6 +184,7 @@ void Fields(A& a, Section& s) {
   List(a, s.order);
   a.Number(s.limit);
   a.Number(s.offset);
+  a.Number(s.append_to);
   a.Text(s.label);
 }
 template <class A>

@@ -148,6 +148,9 @@ struct Section {
   std::vector<SortKey> order;
   int64_t limit = -1;                    ///< -1: none
   int64_t offset = 0;
+  /// kRows, neither ordered nor limited nor the last section: an earlier section of that kind, whose rows come before this one's
+  /// and which nobody else reads; -1: none. UNION ALL, and the second half of a FULL JOIN.
+  int32_t append_to = -1;
   std::string label;                     ///< for EXPLAIN: "scan lineorder"
   friend bool operator==(const Section&, const Section&) = default;
 };
@@ -198,8 +201,8 @@ enum class AccumulatorSpec : uint8_t { None, I, F, T, W, X };
 enum class WhereSpec : uint8_t { Any, Host };
 enum class Shape : uint8_t {
   End, SkipIfNone, Next, MaskRegister, Filter, Test, TestNull, Compare, TextCompare, Like, Load, LoadWide, Store, StoreWide,
-  Binary, Unary, UnaryField, Check, TextUnary, TextCut, TextLength, TextConcat, TextSubstring, ToText, FromText, Probe, Build,
-  Group, CountRows, CountValues, Fold, FoldText, Emit
+  Binary, Unary, UnaryField, Check, TextUnary, TextCut, TextLength, TextConcat, TextSubstring, ToText, FromText, Probe, ProbeOuter,
+  NextOuter, TestMatch, Refuse, Build, Group, CountRows, CountValues, Fold, FoldText, Emit
 };
 
 struct OpcodeInfo {

@@ -53,17 +53,20 @@ TileMachine::TileMachine(const Program& program, int section, const std::vector<
   masks_.resize(static_cast<size_t>(section_.masks));
   for (MaskRegister& m : masks_) m.rows.resize(kTileRows);
   cursors_.resize(program.joins.size());
+  outer_.resize(program.joins.size());
   for (const Instruction& in : section_.code) {
     const OpcodeInfo& info = Info(in.op);
     wide |= info.in == AccumulatorSpec::W || info.out == AccumulatorSpec::W;
-    if (info.shape == Shape::Probe) cursors_[in.p1].resize(kTileRows, kNoRow);
+    const bool probe = info.shape == Shape::Probe || info.shape == Shape::ProbeOuter;
+    if (probe) cursors_[in.p1].resize(kTileRows, kNoRow);
+    if (info.shape == Shape::ProbeOuter) outer_[in.p1] = 1;
     if (info.shape == Shape::Group) group_.resize(kTileRows);
     // A key may be a wide operand where no instruction has a wide accumulator.
-    if (info.shape == Shape::Probe || info.shape == Shape::Group) {
+    if (probe || info.shape == Shape::Group) {
       const auto& keys = info.shape == Shape::Group ? section_.columns : program.sections[static_cast<size_t>(program.joins[in.p1].section)].columns;
       for (int k = 0; k < in.p3; ++k) wide |= keys[static_cast<size_t>(k)].storage() == StorageClass::kWide;
     }
-    if ((info.shape == Shape::Probe || info.shape == Shape::Group) && in.p3 == 1) {  // a key read in place is fetched as a value is
+    if ((probe || info.shape == Shape::Group) && in.p3 == 1) {  // a key read in place is fetched as a value is
       const Section& keyed = info.shape == Shape::Group ? section_ : program.sections[static_cast<size_t>(program.joins[in.p1].section)];
       wide |= keyed.columns[0].storage() == StorageClass::kWide;
     }
@@ -308,15 +311,28 @@ TileMachine::Source<T> TileMachine::Fetch(int32_t packed, int scratch) {
       const uint32_t rows = static_cast<uint32_t>(join.rows().rows);
       // Dead rows may point nowhere; they read row 0.
       auto at = [&](int i) { return cursor[i] < rows ? cursor[i] : 0; };
-      const bool nulls = !c.null.empty();
+      const bool outer = outer_[o.table] != 0;
+      const bool nulls = outer || !c.null.empty();
       uint8_t* null_out = kWide ? (wide_scratch_ ? wide_scratch_->null : nullptr) : scratch_[scratch].null;
-      if (nulls) ForLive([&](int i) { null_out[i] = c.null[at(i)]; });
+      if (outer) {
+        ForLive([&](int i) { null_out[i] = cursor[i] >= rows || (!c.null.empty() && c.null[cursor[i]] != 0) ? 1 : 0; });
+      } else if (nulls) {
+        ForLive([&](int i) { null_out[i] = c.null[at(i)]; });
+      }
       if constexpr (kWide) {
-        if (rows > 0) ForLive([&](int i) { wide_scratch_->wide[i] = Make128(c.high[at(i)], c.low[at(i)]); });
+        if (rows > 0) {
+          ForLive([&](int i) { wide_scratch_->wide[i] = Make128(c.high[at(i)], c.low[at(i)]); });
+        } else if (outer) {
+          std::fill_n(wide_scratch_->wide, n_, int128_t{0});
+        }
         return {wide_scratch_->wide, nulls ? null_out : nullptr, false, false};
       } else {
         int64_t* out = scratch_[scratch].narrow;
-        if (rows > 0) ForLive([&](int i) { out[i] = c.low[at(i)]; });
+        if (rows > 0) {
+          ForLive([&](int i) { out[i] = c.low[at(i)]; });
+        } else if (outer) {
+          memset(out, 0, static_cast<size_t>(n_) * sizeof *out);  // NULLs, but of a value
+        }
         return {out, nulls ? null_out : nullptr, false, false};
       }
     }
@@ -850,6 +866,56 @@ void TileMachine::DoProbe(const Instruction& in) {
   Keep([&](int i) { return (mask_[i] != 0) & (cursor[i] != kNoRow); });
 }
 
+/// The probe without the loss of rows: those that it drops point at no row.
+template <class M>
+void TileMachine::DoProbeOuter(const Instruction& in) {
+  uint8_t before[kTileRows];
+  memcpy(before, mask_, static_cast<size_t>(n_));
+  const int live = live_;
+  DoProbe<meaning::Probe>(in);
+  if (live_ == live) return;
+  uint32_t* cursor = cursors_[in.p1].data();
+  for (int i = 0; i < n_; ++i) cursor[i] = mask_[i] != 0 ? cursor[i] : kNoRow;
+  memcpy(mask_, before, static_cast<size_t>(n_));
+  MaskChanged();
+}
+
+template <class M>
+void TileMachine::DoTestMatch(const Instruction& in) {
+  const uint32_t* cursor = cursors_[in.p1].data();
+  Keep([&](int i) { return (mask_[i] != 0) & (cursor[i] != kNoRow); });
+}
+
+template <class M>
+void TileMachine::DoRefuse(const Instruction&) {
+  if (live_ > 0) NoteError(LaneError::kSeveralRows);
+}
+
+/// The end of Next and NextOuter: the rows of the next turn are in the mask.
+void TileMachine::Jump(const Instruction& next, uint8_t* saved) {
+  memcpy(saved, mask_, static_cast<size_t>(n_));
+  if (live_ == 0) return;
+  cancelled_ = cancel_ != nullptr && cancel_->load(std::memory_order_relaxed);
+  next_ = next.p2;
+}
+
+template <class M>
+void TileMachine::DoNextOuter(const Instruction& in) {
+  const JoinIndex& join = *joins_[in.p1];
+  const bool crossed = program_.sections[static_cast<size_t>(program_.joins[in.p1].section)].keys == 0;
+  uint32_t* cursor = cursors_[in.p1].data();
+  uint8_t* saved = masks_[static_cast<size_t>(in.p3)].rows.data();
+  memcpy(mask_, saved, static_cast<size_t>(n_));
+  MaskChanged();
+  const uint32_t rows = static_cast<uint32_t>(join.rows().rows);
+  Keep([&](int i) {
+    if (mask_[i] == 0 || cursor[i] == kNoRow) return false;
+    cursor[i] = crossed ? (cursor[i] < rows - 1 ? cursor[i] + 1 : kNoRow) : join.After(cursor[i]);
+    return true;
+  });
+  Jump(in, saved);
+}
+
 template <class M>
 void TileMachine::DoNext(const Instruction& in) {
   const JoinIndex& join = *joins_[in.p1];
@@ -864,10 +930,7 @@ void TileMachine::DoNext(const Instruction& in) {
     cursor[i] = crossed ? (cursor[i] < rows - 1 ? cursor[i] + 1 : kNoRow) : join.After(cursor[i]);
     return cursor[i] != kNoRow;
   });
-  memcpy(saved, mask_, static_cast<size_t>(n_));
-  if (live_ == 0) return;
-  cancelled_ = cancel_ != nullptr && cancel_->load(std::memory_order_relaxed);
-  next_ = in.p2;
+  Jump(in, saved);
 }
 
 /// Appends the live rows of registers r0 .. to `rows`.

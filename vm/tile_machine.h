@@ -152,6 +152,11 @@ class TileMachine {
   template <class M> void DoToText(const Instruction& in);
   template <class M> void DoFromText(const Instruction& in);
   template <class M> void DoProbe(const Instruction& in);
+  template <class M> void DoProbeOuter(const Instruction& in);
+  template <class M> void DoNextOuter(const Instruction& in);
+  template <class M> void DoTestMatch(const Instruction& in);
+  template <class M> void DoRefuse(const Instruction& in);
+  void Jump(const Instruction& next, uint8_t* saved);
   template <class M> void DoBuild(const Instruction& in);
   template <class M> void DoGroup(const Instruction& in);
   template <class M> void DoCountRows(const Instruction& in);
@@ -189,6 +194,7 @@ class TileMachine {
   std::vector<Register> registers_;
   std::vector<MaskRegister> masks_;
   std::vector<std::vector<uint32_t>> cursors_;  // per join table of the program
+  std::vector<uint8_t> outer_;                  // per join table: 1 if ProbeOuter probes it, so that a cursor may be kNoRow
   std::vector<uint32_t> group_;                 // per row: ordinal in the group table
   std::vector<int64_t> constants_;              // narrow constants; text interned
   std::vector<uint8_t> constant_null_;

@@ -1,6 +1,6 @@
 // The verifier: what an interpreter takes for granted is checked here, once, before a program runs.
 //
-// Classes are tracked along the code: instructions are visited in order, and because the only backward jump (Next) goes to a point
+// Classes are tracked along the code: instructions are visited in order, and because the only backward jump (Next, NextOuter) goes to a point
 // behind its own Probe with the accumulators dead, one pass suffices. Jumps forward join with "no value".
 
 #include <fmt/format.h>
@@ -192,6 +192,21 @@ class Verifier {
     if (s.sink == Section::Sink::kJoin && (!InRange(s.join, p_.joins) || p_.joins[static_cast<size_t>(s.join)].section != section_)) {
       return Fail("the join table it builds");
     }
+    if (s.append_to != -1) {
+      if (!InRange(s.append_to, p_.sections) || s.append_to >= section_ || s.sink != Section::Sink::kRows) return Fail("what its rows are appended to");
+      const Section& first = p_.sections[static_cast<size_t>(s.append_to)];
+      const bool plain = s.order.empty() && s.limit == -1 && s.offset == 0;
+      if (!plain || section_ + 1 == static_cast<int>(p_.sections.size()) || first.sink != Section::Sink::kRows || first.columns.size() != s.columns.size()) {
+        return Fail("what its rows are appended to");
+      }
+      for (size_t i = 0; i < s.columns.size(); ++i) {
+        if (first.columns[i].storage() != s.columns[i].storage()) return Fail("types of appended rows");
+      }
+      for (const Section& other : p_.sections) {
+        const bool reads = other.source_kind == Section::Source::kSection && other.source == s.append_to;
+        if (reads || (&other != &s && other.append_to == s.append_to)) return Fail("rows that are moved away are read");
+      }
+    }
     if (s.sink == Section::Sink::kMap && s.columns.size() > 1) return Fail("a map has one value");
     if (s.sink == Section::Sink::kMap && !s.columns.empty() && s.columns[0].storage() == StorageClass::kWide) return Fail("a map of wide values");
     if (s.sink == Section::Sink::kGroups) {
@@ -248,10 +263,11 @@ class Verifier {
     bool grouped = false;
     probed_.assign(p_.joins.size(), false);
     std::vector<int32_t> probe_at(p_.joins.size(), -1);
+    std::vector<bool> outer(p_.joins.size());  // probed by ProbeOuter
     std::vector<bool> target(s.code.size(), false);
     for (const Instruction& in : s.code) {
       // The head of a loop over matches is reached from behind, too, with the accumulators dead.
-      if (in.op == Opcode::Next && InRange(in.p2, s.code)) target[static_cast<size_t>(in.p2)] = true;
+      if ((in.op == Opcode::Next || in.op == Opcode::NextOuter) && InRange(in.p2, s.code)) target[static_cast<size_t>(in.p2)] = true;
     }
     bool sank = false;
     for (size_t i = 0; i < s.code.size(); ++i) {
@@ -289,7 +305,7 @@ class Verifier {
             break;
           case OperandSpec::Src: {
             AccumulatorSpec c = SourceClass(s, v);
-            good = info.shape == Shape::Probe || info.shape == Shape::Group ? true : IsNarrow(c) && (IsNarrow(operand_class) ? c == operand_class : true);
+            good = info.shape == Shape::Probe || info.shape == Shape::ProbeOuter || info.shape == Shape::Group ? true : IsNarrow(c) && (IsNarrow(operand_class) ? c == operand_class : true);
             loaded = c;
             break;
           }
@@ -340,18 +356,26 @@ class Verifier {
           if (in.p2 <= address_) return Fail("it jumps backwards");
           target[static_cast<size_t>(in.p2)] = true;
           break;
+        case Shape::NextOuter:
+          if (!outer[in.p1]) return Fail("its probe drops rows without a match");
+          [[fallthrough]];
         case Shape::Next:
           if (!probed_[in.p1] || in.p2 <= probe_at[in.p1] || in.p2 > address_) return Fail("it does not jump to behind its probe");
           a = AccumulatorSpec::None;
           w = false;
           break;
-        case Shape::Probe: {
+        case Shape::TestMatch:
+          if (!probed_[in.p1]) return Fail("the join table is not probed yet");
+          break;
+        case Shape::Probe:
+        case Shape::ProbeOuter: {
           const Section& b = Builder(in.p1);
           if (s.source_kind == Section::Source::kDictionary) return Fail("a dictionary section runs at binding, without join tables");
           if (probed_[in.p1]) return Fail("a join table is probed once in a section");
           if (in.p3 != b.keys) return Fail("number of keys");
           TESSERA_TRY(CheckKeys(s, in, b.columns));
           probed_[in.p1] = true;
+          outer[in.p1] = info.shape == Shape::ProbeOuter;
           probe_at[in.p1] = address_;
           break;
         }

@@ -1,0 +1,227 @@
+#include "compiler/simplify.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/expr_builder.h"
+#include "compiler/query_walk.h"
+
+namespace tessera {
+
+/// Replaces leaves: f gives the new expression, or nullptr to leave one as it is. Types must stay.
+void Substitute(ExprPtr* e, const std::function<ExprPtr(const Expr&)>& f) {
+  if (ExprPtr other = f(**e)) {
+    *e = std::move(other);
+    return;
+  }
+  bool nullable = false;
+  for (ExprPtr& a : (*e)->args) {
+    Substitute(&a, f);
+    nullable = nullable || a->nullable;
+  }
+  // A column of an outer join's filled side may be NULL where the column itself is not.
+  Expr& x = **e;
+  if (x.kind == Expr::Kind::kFunction && nullable && x.function != Function::kIsNull &&
+      x.function != Function::kIsNotNull) {
+    x.nullable = true;
+  }
+}
+
+namespace {
+
+/// Makes inner joins of LEFT JOINs whose NULL-extended rows a condition of the block drops.
+void ReduceOuterJoins(Query* query) {
+  Query& q = *query;
+  // A join that becomes an inner one adds its condition, which may drop the rows of another.
+  for (bool changed = true; changed;) {
+    changed = false;
+    uint64_t present = 0;  // relations that a condition is not true for where they are NULL
+    for (const ExprPtr& c : q.conjuncts) {
+      if (c->kind != Expr::Kind::kFunction) continue;
+      const bool comparison = c->function >= Function::kEq && c->function <= Function::kGe;
+      if (!comparison && c->function != Function::kIn && c->function != Function::kLike &&
+          c->function != Function::kIsNotNull)
+        continue;
+      for (const ExprPtr& a : c->args) {
+        if (a->kind == Expr::Kind::kColumn && a->column != kMarkColumn) present |= uint64_t{1} << a->relation;
+      }
+    }
+    for (size_t r = 0; r < q.relations.size(); ++r) {
+      Relation& relation = q.relations[r];
+      if (relation.join != JoinKind::kLeft || relation.single || relation.unique || (present >> r & 1) == 0) continue;
+      relation.join = JoinKind::kInner;
+      for (ExprPtr& e : relation.on) q.conjuncts.push_back(std::move(e));
+      relation.on.clear();
+      changed = true;
+    }
+  }
+}
+
+/// Whether the rows of the block are those of its joins, each computed by itself.
+bool OnlyFilters(const Query& q) {
+  return !q.grouped && !q.distinct && q.limit < 0 && q.offset == 0 && q.order_by.empty() && q.union_all.empty();
+}
+
+/// How often the block reads column `column` of relation `r`.
+int Readers(const Query& q, int r, int column) {
+  int n = 0;
+  const auto walk = [&](const Expr& e, auto& self) -> void {
+    if (e.kind == Expr::Kind::kColumn && e.relation == r && e.column == column) ++n;
+    for (const ExprPtr& a : e.args) self(*a, self);
+  };
+  ForEachRoot(q, [&](const ExprPtr& e) { walk(*e, walk); });
+  return n;
+}
+
+/// Makes the relations and conditions of derived table `r` those of the block, if that gives the same rows.
+bool MergeDerivedTable(Query* query, size_t r) {
+  Query& q = *query;
+  const Relation& relation = q.relations[r];
+  if (relation.query == nullptr || relation.query.use_count() > 1 || !OnlyFilters(*relation.query)) return false;
+  const Query& inner = *relation.query;
+  const auto is_inner = [](const Relation& i) { return i.join == JoinKind::kInner; };
+  if (std::none_of(inner.relations.begin(), inner.relations.end(), is_inner)) return false;
+  if (q.relations.size() + inner.relations.size() > 64) return false;
+  for (size_t i = 0; i < inner.outputs.size(); ++i) {
+    const Expr& e = *inner.outputs[i].expr;
+    // An expression is computed once, and an expression of expressions does not grow.
+    if (e.kind == Expr::Kind::kFunction && Readers(q, static_cast<int>(r), static_cast<int>(i)) > 1) return false;
+    // Where there is no row its value is NULL, which only a column is by itself.
+    if (relation.join != JoinKind::kInner && (e.kind != Expr::Kind::kColumn || e.column == kMarkColumn)) return false;
+  }
+  if (relation.join != JoinKind::kInner && inner.relations.size() > 1) return false;
+
+  const std::shared_ptr<Query> from = q.relations[r].query;  // what is read from while the block changes
+  const JoinKind join = q.relations[r].join;
+  const int base = static_cast<int>(q.relations.size()) - 1;
+  const auto moved = [&](int i) { return i == 0 ? static_cast<int>(r) : base + i; };
+  const auto renumber = [&](const Expr& x) -> ExprPtr {
+    if (x.kind != Expr::Kind::kColumn) return nullptr;
+    ExprPtr c = x.Clone();
+    c->relation = moved(x.relation);
+    c->nullable = c->nullable || join == JoinKind::kLeft;
+    return c;
+  };
+  ForEachRoot(q, [&](ExprPtr& root) {
+    Substitute(&root, [&](const Expr& x) -> ExprPtr {
+      if (x.kind != Expr::Kind::kColumn || x.relation != static_cast<int>(r) || x.column == kMarkColumn) return nullptr;
+      ExprPtr e = from->outputs[static_cast<size_t>(x.column)].expr->Clone();
+      Substitute(&e, renumber);
+      if (e->position < 0) e->position = x.position;
+      return e;
+    });
+  });
+  for (ExprPtr& e : from->conjuncts) Substitute(&e, renumber);
+  for (Relation& i : from->relations) {
+    for (ExprPtr& e : i.on) Substitute(&e, renumber);
+  }
+  if (join != JoinKind::kInner) {
+    Relation& here = q.relations[r];
+    Relation& only = from->relations[0];
+    here.table = std::move(only.table);
+    here.query = std::move(only.query);
+    here.column_names = std::move(only.column_names);
+    here.column_types = std::move(only.column_types);
+    for (ExprPtr& e : from->conjuncts) here.on.push_back(std::move(e));
+    return true;
+  }
+  for (size_t i = 0; i < from->relations.size(); ++i) {
+    if (i == 0) {
+      q.relations[r] = std::move(from->relations[i]);
+    } else {
+      q.relations.push_back(std::move(from->relations[i]));
+    }
+  }
+  // Its conditions come first: they may protect what the block computes of its columns.
+  q.conjuncts.insert(q.conjuncts.begin(), std::make_move_iterator(from->conjuncts.begin()),
+                     std::make_move_iterator(from->conjuncts.end()));
+  return true;
+}
+
+/// `done`: the blocks that have been rewritten; relations may share one.
+void Rewrite(Query* query, std::set<const Query*>* done) {
+  if (!done->insert(query).second) return;
+  for (const Relation& r : query->relations) {
+    if (r.query != nullptr) Rewrite(r.query.get(), done);
+  }
+  for (const auto& more : query->union_all) Rewrite(more.get(), done);
+  ReduceOuterJoins(query);
+  bool merged = false;
+  for (size_t r = 0; r < query->relations.size(); ++r) {
+    while (MergeDerivedTable(query, r)) merged = true;
+  }
+  if (merged) ReduceOuterJoins(query);
+}
+
+/// Removes the outputs of derived tables that nobody reads.
+void PruneOutputs(Query* query, std::set<const Query*>* done) {
+  if (!done->insert(query).second) return;
+  std::vector<std::set<int>> used(query->relations.size());
+  const auto note = [&](const Expr& e, auto& self) -> void {
+    if (e.kind == Expr::Kind::kColumn && e.column != kMarkColumn)
+      used[static_cast<size_t>(e.relation)].insert(e.column);
+    for (const ExprPtr& a : e.args) self(*a, self);
+  };
+  ForEachRoot(*query, [&](const ExprPtr& e) { note(*e, note); });
+  for (size_t r = 0; r < query->relations.size(); ++r) {
+    Relation& relation = query->relations[r];
+    Query* inner = relation.query.get();
+    if (inner == nullptr) continue;
+    bool all = inner->distinct || relation.query.use_count() > 1;  // others may read other outputs
+    for (const auto& more : inner->union_all) all = all || more->distinct;
+    if (!all) {
+      std::set<int> keep = used[r];
+      for (const OrderKey& k : inner->order_by) keep.insert(k.output);
+      if (keep.empty()) keep.insert(0);  // rows are counted by a column
+      std::vector<int> place(inner->outputs.size(), -1);
+      // Visible ones first, and in order.
+      int n = 0;
+      for (int old : keep) place[static_cast<size_t>(old)] = n++;
+      const auto prune = [&](Query* q) {
+        std::vector<Output> outputs;
+        for (int old : keep) outputs.push_back(std::move(q->outputs[static_cast<size_t>(old)]));
+        q->outputs = std::move(outputs);
+      };
+      int visible = 0;
+      for (int old : keep) visible += old < inner->visible ? 1 : 0;
+      prune(inner);
+      inner->visible = visible;
+      for (OrderKey& k : inner->order_by) k.output = place[static_cast<size_t>(k.output)];
+      for (const auto& more : inner->union_all) {
+        prune(more.get());
+        more->visible = visible;
+      }
+      std::vector<std::string> names;
+      std::vector<SqlType> types;
+      for (int old : keep) {
+        if (old >= static_cast<int>(relation.column_names.size())) continue;
+        names.push_back(std::move(relation.column_names[static_cast<size_t>(old)]));
+        types.push_back(relation.column_types[static_cast<size_t>(old)]);
+      }
+      relation.column_names = std::move(names);
+      relation.column_types = std::move(types);
+      const auto renumber = [&](Expr& e, auto& self) -> void {
+        if (e.kind == Expr::Kind::kColumn && e.relation == static_cast<int>(r) && e.column != kMarkColumn) {
+          e.column = place[static_cast<size_t>(e.column)];
+        }
+        for (ExprPtr& a : e.args) self(*a, self);
+      };
+      ForEachRoot(*query, [&](ExprPtr& e) { renumber(*e, renumber); });
+    }
+    PruneOutputs(inner, done);
+  }
+  for (const auto& more : query->union_all) PruneOutputs(more.get(), done);
+}
+
+}  // namespace
+
+void Simplify(Query* query) {
+  std::set<const Query*> rewritten, pruned;
+  Rewrite(query, &rewritten);
+  PruneOutputs(query, &pruned);
+}
+
+}  // namespace tessera
