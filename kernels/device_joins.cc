@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <chrono>
 
 #include "kernels/section_run.h"
 
@@ -76,7 +75,6 @@ void DeviceJoins::Resize(size_t joins) {
 }
 
 Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts) {
-  auto t0 = std::chrono::steady_clock::now(); auto lap = [&](const char* n) { if (getenv("TESSERA_TIME")) fprintf(stderr, "build %s %.1f us\n", n, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - t0).count()); };
   const size_t n = contexts.size();
   TESSERA_TRY(gpu_.build_states.Reserve(n * sizeof(BuildState)));
   TESSERA_TRY(gpu_.host_build_states.Reserve(n * sizeof(BuildState)));
@@ -100,12 +98,10 @@ Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts) {
                               &device_states[i].control, device_states[i].columns, summaries, gpu_.stream));
     }
   }
-  lap("started");
   CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
   CUDA_TRY(cudaMemcpyAsync(states, device_states, n * sizeof(BuildState), cudaMemcpyDeviceToHost, gpu_.stream));
   CUDA_TRY(cudaEventRecord(gpu_.done, gpu_.stream));
   TESSERA_TRY(gpu_.Wait(&device_states[n - 1].control, contexts[0].cancel));
-  lap("waited");
   float milliseconds = 0;
   CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu_.begin, gpu_.end));
   uint64_t rows_in = 0;
@@ -122,7 +118,6 @@ Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts) {
     const int join = c.program->sections[static_cast<size_t>(c.section)].join;
     TESSERA_TRY(Make(*c.program, join, rows, states[i].columns, c.table->rows, runs[i]->SourceKeys()));
   }
-  lap("made");
   return Status::Ok();
 }
 

@@ -2,6 +2,11 @@
 
 #include <cuda_runtime_api.h>
 
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+#define TESSERA_NVTX 1
+#endif
+
 #include <algorithm>
 #include <mutex>
 
@@ -16,6 +21,23 @@ namespace tessera {
 namespace kernels {
 namespace {
 
+/// A range in a profiler's time line; nothing where the toolkit's part for it is not installed.
+class ProfilerRange {
+ public:
+  explicit ProfilerRange([[maybe_unused]] const std::string& name) {
+#ifdef TESSERA_NVTX
+    nvtxRangePushA(name.c_str());
+#endif
+  }
+  ~ProfilerRange() {
+#ifdef TESSERA_NVTX
+    nvtxRangePop();
+#endif
+  }
+  ProfilerRange(const ProfilerRange&) = delete;
+  ProfilerRange& operator=(const ProfilerRange&) = delete;
+};
+
 class GpuRun final : public vm::DeviceRun {
  public:
   explicit GpuRun(GpuDevice* gpu) : gpu_(*gpu), joins_(std::make_unique<DeviceJoins>(gpu)) {}
@@ -27,6 +49,7 @@ class GpuRun final : public vm::DeviceRun {
 
   Result<vm::RowSet> RunSection(const vm::SectionContext& context) override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
+    const ProfilerRange range(context.statistics->label);
     TESSERA_TRY(Begin(*context.program, context.section));
     SectionRun run(&gpu_, context, *joins_);
     if (Status status = run.AllTablets(); !status.ok()) return Abandon(gpu_.control.As<Control>(), status);
@@ -35,6 +58,7 @@ class GpuRun final : public vm::DeviceRun {
 
   Status BuildJoins(const std::vector<vm::SectionContext>& contexts) override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
+    const ProfilerRange range("build join tables");
     for (const vm::SectionContext& c : contexts) TESSERA_TRY(Begin(*c.program, c.section));
     Status status = joins_->Build(contexts);
     return status.ok() ? status : Abandon(nullptr, status);
@@ -84,7 +108,8 @@ class GpuBackend final : public Gpu {
   Result<double> MeasureBandwidth() override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     TESSERA_TRY(gpu_.Open());
-    constexpr size_t kBytes = size_t{1} << 30;  // twenty times the L2 cache
+    if (bandwidth_ > 0) return bandwidth_;
+    constexpr size_t kBytes = size_t{256} << 20;  // five times the L2 cache
     DeviceBuffer from, to;
     TESSERA_TRY(from.Reserve(kBytes));
     TESSERA_TRY(to.Reserve(kBytes));
@@ -99,13 +124,15 @@ class GpuBackend final : public Gpu {
       CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu_.begin, gpu_.end));
       if (i == 0 || milliseconds < best) best = milliseconds;
     }
-    return 2.0 * static_cast<double>(kBytes) / (static_cast<double>(best) / 1e3);
+    bandwidth_ = 2.0 * static_cast<double>(kBytes) / (static_cast<double>(best) / 1e3);
+    return bandwidth_;
   }
   Status CanRun(const vm::Program& program, int section) const override { return CanLower(program, section); }
   std::unique_ptr<vm::DeviceRun> Begin() override { return std::make_unique<GpuRun>(&gpu_); }
 
  private:
   mutable GpuDevice gpu_;
+  double bandwidth_ = 0;  ///< 0: not yet measured
 };
 
 }  // namespace

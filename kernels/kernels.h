@@ -48,7 +48,7 @@ class Gpu : public vm::SectionBackend {
   /// Forgets all cached columns.
   virtual Status DropCache() = 0;
   /// Bytes per second of a large copy within the device, counting those read and those written: what a scan is measured
-  /// against.
+  /// against. Measured the first time.
   virtual Result<double> MeasureBandwidth() = 0;
 };
 

@@ -35,9 +35,10 @@ constexpr uint32_t kLeastPrivateGroups = 256, kMaxPrivateGroups = 1024;
 constexpr uint32_t kMaxDirectGroups = 4096;  ///< in shared memory
 /// In device memory: as many as that, and not so many that clearing them takes longer than the rows do.
 constexpr uint64_t kMostFarGroups = 1 << 20, kRowsPerFarGroup = 16;
-constexpr uint32_t kCheapPrivateBytes = 12 << 10;
-/// Rows that come to one group in device memory one after the other: a tenth of a millisecond.
-constexpr double kCrowdedGroup = 50'000;
+constexpr uint32_t kCheapPrivateBytes = 6 << 10;
+/// From so many rows on groups in shared memory are worth the blocks that they cost: an addition in device memory takes four
+/// times as long.
+constexpr double kManyGroupedRows = 16e6;
 constexpr uint32_t kReservedPerBlock = 1024;  ///< shared memory that the system takes from each block
 
 bool IsWide(const SqlType& t) { return t.storage() == StorageClass::kWide; }
@@ -724,7 +725,7 @@ std::vector<JoinRecord> PlanJoins(const std::vector<DeviceInstruction>& code,
 /// share of rows that all of them leave.
 double OrderFilters(const Section& section, const std::vector<double>& shares,
                   const std::vector<const vm::BoundTablet*>& tablets, const std::vector<const JoinShape*>& joins,
-                  const std::vector<JoinRecord>& records, std::vector<DeviceInstruction>* code) {
+                    const std::vector<JoinRecord>& records, bool queue, std::vector<DeviceInstruction>* code) {
   struct Item {
     DeviceInstruction instruction;
     double rank, share;
@@ -777,7 +778,7 @@ double OrderFilters(const Section& section, const std::vector<double>& shares,
   size_t probes = 0;
   auto skip_or_queue = [&] {
     out.push_back(*skip);
-    if (live > most || queues == kQueues || probes > kMaxCarried) return;
+    if (!queue || live > most || queues == kQueues || probes > kMaxCarried) return;
     out.back().head.p1 = 1;
     ++queues;
     most = live * kFewRows;
@@ -820,9 +821,12 @@ bool IsStar(const DeviceInstruction& d, const std::vector<JoinRecord>& joins) {
 
 }  // namespace
 
-Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowered,
-                              const std::vector<const vm::BoundTablet*>& tablets,
-                              const std::vector<const JoinShape*>& joins, const DeviceLimits& limits) {
+namespace {
+
+/// `queue`: rows may wait in queues. Then a plan for the full instantiation, which has none, is of no use.
+Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowered,
+                            const std::vector<const vm::BoundTablet*>& tablets,
+                            const std::vector<const JoinShape*>& joins, const DeviceLimits& limits, bool queue) {
   LaunchPlan plan;
   plan.code = lowered.code;
   plan.folds = lowered.folds;
@@ -830,7 +834,7 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
   const uint32_t keys = section.sink == Section::Sink::kGroups ? static_cast<uint32_t>(section.keys) : 0;
   const std::vector<double> shares = PredicateShares(section, tablets, joins);
   plan.joins = PlanJoins(plan.code, joins);
-  const double live = OrderFilters(section, shares, tablets, joins, plan.joins, &plan.code);
+  const double live = OrderFilters(section, shares, tablets, joins, plan.joins, queue, &plan.code);
 
   // What shared memory holds in any case.
   uint32_t at = 0;
@@ -910,9 +914,8 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
     plan.direct = plan.direct_groups != 0;
     if (plan.direct && plan.direct_groups <= kMaxDirectGroups) {
       const uint32_t private_bytes = LayOutPrivate(lowered, true, plan.direct_groups, 0, nullptr, nullptr);
-      const double each = static_cast<double>(rows) * live / plan.direct_groups;
       const bool fits = at + private_bytes + 2 * layout.stage_bytes + 512 <= half;
-      if (fits && (private_bytes <= kCheapPrivateBytes || each > kCrowdedGroup)) plan.private_groups = plan.direct_groups;
+      if (fits && (private_bytes <= kCheapPrivateBytes || static_cast<double>(rows) * live > kManyGroupedRows)) plan.private_groups = plan.direct_groups;
     }
     if (plan.direct) ReadKeysDirectly(lowered, &plan.code);
     if (plan.private_groups != 0) at += LayOutPrivate(lowered, true, plan.private_groups, at, &layout, &plan.folds);
@@ -920,8 +923,8 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
 
   Compact(static_cast<int>(keys), &plan.code);
 
-  for (size_t i = 0, queue = 0; i < plan.code.size(); ++i) {
-    if (QueuesRows(plan.code[i])) plan.resume[queue++] = static_cast<uint32_t>((i + 1) * sizeof(DeviceInstruction));
+  for (size_t i = 0, queues = 0; i < plan.code.size(); ++i) {
+    if (QueuesRows(plan.code[i])) plan.resume[queues++] = static_cast<uint32_t>((i + 1) * sizeof(DeviceInstruction));
   }
 
   // Registers in shared memory as long as two blocks fit on a multiprocessor, the others in device memory.
@@ -958,6 +961,8 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
   } else if (simple && !by_row && std::all_of(plan.code.begin(), plan.code.end(),
                                    [&](const DeviceInstruction& d) { return IsStar(d, plan.joins); })) {
     plan.variant = Variant::kStar;
+  } else if (layout.queues != kNowhere) {
+    return plan;
   }
 
   // As many blocks as fit with two stages; then three stages and private groups as far as that costs no block.
@@ -1011,6 +1016,58 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
     }
   }
   return plan;
+}
+
+}  // namespace
+
+Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowered,
+                              const std::vector<const vm::BoundTablet*>& tablets,
+                              const std::vector<const JoinShape*>& joins, const DeviceLimits& limits) {
+  Result<LaunchPlan> plan = PlanWith(section, lowered, tablets, joins, limits, true);
+  if (plan.ok() && (plan->variant != Variant::kFull || plan->layout.queues == kNowhere)) return plan;
+  return PlanWith(section, lowered, tablets, joins, limits, false);
+}
+
+std::string Describe(const LaunchPlan& plan) {
+  static constexpr const char* kVariants[] = {"lean kernel", "star kernel", "full kernel"};
+  std::string out = kVariants[static_cast<size_t>(plan.variant)];
+  std::string columns;
+  for (const StagedSlot& s : plan.staged) columns += " c" + std::to_string(s.slot);
+  out += columns.empty() ? "" : ", stages" + columns;
+  std::string order;
+  for (const DeviceInstruction& d : plan.code) {
+    if (QueuesRows(d)) order += ", queue";
+    if (d.head.op == Op::Filter) order += ", f" + std::to_string(d.head.p1);
+    if (d.head.op != Op::Probe) continue;
+    const JoinRecord& r = plan.joins[d.head.p1];
+    order += ", t" + std::to_string(d.head.p1) + " by ";
+    switch (r.lookup) {
+      case JoinLookup::kCross:
+        order += "product";
+        break;
+      case JoinLookup::kBits:
+        order += "bitmap";
+        break;
+      case JoinLookup::kDirect:
+        order += (r.bits != nullptr ? "bitmap and " : "") + std::to_string(r.width) + "-byte table";
+        break;
+      case JoinLookup::kHash32:
+        order += "hash of 4-byte keys";
+        break;
+      case JoinLookup::kHash64:
+        order += "hash of 8-byte keys";
+        break;
+    }
+    if (r.shared_bits != kNowhere) order += " in shared memory";
+  }
+  out += order;
+  if (plan.direct) {
+    out += ", " + std::to_string(plan.direct_groups) + " groups by number in " +
+           (plan.private_groups != 0 ? "shared" : "device") + " memory";
+  } else if (plan.private_groups != 0) {
+    out += ", groups by hash";
+  }
+  return out;
 }
 
 // ---- Records of tablets

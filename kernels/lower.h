@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -104,6 +105,9 @@ struct LaunchPlan {
 Result<LaunchPlan> PlanLaunch(const vm::Section& section, const LoweredProgram& lowered,
                               const std::vector<const vm::BoundTablet*>& tablets,
                               const std::vector<const JoinShape*>& joins, const DeviceLimits& limits);
+
+/// For EXPLAIN ANALYZE: the instantiation, the staged columns, how each table is looked up and in which order, the groups.
+std::string Describe(const LaunchPlan& plan);
 
 /// Device addresses of what a bound tablet points to; nullptr where it is not needed.
 struct TabletAddresses {

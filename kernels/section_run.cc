@@ -10,11 +10,8 @@
 #include "vm/meaning.h"
 #include "vm/thread_pool.h"
 
-#include <chrono>
 namespace tessera::kernels {
 namespace {
-struct T { std::chrono::steady_clock::time_point t = std::chrono::steady_clock::now(); const char* n; T(const char* x): n(x) {} ~T() { if (getenv("TESSERA_TIME")) fprintf(stderr, "  %s %.1f us\n", n, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - t).count()); } };
-double t_bind, t_upload;
 
 /// A launch takes tablets until this much had to be copied for them, so that the next copies run beside it.
 constexpr uint64_t kCopiedPerLaunch = uint64_t{256} << 20;
@@ -117,7 +114,6 @@ Status SectionRun::AllTablets() {
 }
 
 tessera::Result<vm::RowSet> SectionRun::Result() {
-  T timer("result");
   if (section_.sink == Section::Sink::kRows) {
     TESSERA_TRY(DrainRows());
   } else if (keys_ > 0) {
@@ -154,7 +150,6 @@ tessera::Result<vm::BoundTablet> SectionRun::Bind(size_t number, const vm::Bound
 }
 
 Status SectionRun::Collect(Batch* batch, size_t* next) {
-  T timer("collect"); t_bind = t_upload = 0;
   const TableInfo& table = *context_.table;
   vm::SectionStatistics& stats = *context_.statistics;
   batch->numbers.clear();
@@ -166,9 +161,7 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
     if (IsCancelled()) return Cancelled();
     const std::shared_ptr<const Tablet>& tablet = table.tablets[*next];
     if (rows + tablet->rows() > kRowsPerLaunch) break;
-    auto tb = std::chrono::steady_clock::now();
     TESSERA_ASSIGN(vm::BoundTablet bound, Bind(*next, batch->tablets.empty() ? nullptr : &batch->tablets.back()));
-    t_bind += std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - tb).count();
     if (bound.skip) {
       ++stats.tablets_skipped;
       ++*next;
@@ -182,15 +175,12 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
     NoteKeys(bound);
     batch->tablets.push_back(std::move(bound));
     batch->numbers.push_back(*next);
-    tb = std::chrono::steady_clock::now();
     TESSERA_TRY(Upload(batch, batch->tablets.size() - 1, &copied));
-    t_upload += std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - tb).count();
     stats.rows_in += batch->tablets.back().rows;
     stats.bytes_read += batch->tablets.back().encoded_bytes;
     ++*next;
   }
   stats.bytes_transferred += copied;
-  if (getenv("TESSERA_TIME")) fprintf(stderr, "   bind %.1f upload %.1f\n", t_bind, t_upload);
   return Status::Ok();
 }
 
@@ -252,11 +242,9 @@ Status SectionRun::Upload(Batch* batch, size_t at, uint64_t* copied) {
 }
 
 Status SectionRun::Prepare(Batch* batch, int arena_number) {
-  T timer("prepare");
   std::vector<const vm::BoundTablet*> tablets;
   for (const vm::BoundTablet& t : batch->tablets) tablets.push_back(&t);
-  { T timer2(" plan");
-  TESSERA_ASSIGN(batch->plan, PlanLaunch(section_, lowered_, tablets, joins_.shapes(), gpu_.limits)); }
+  TESSERA_ASSIGN(batch->plan, PlanLaunch(section_, lowered_, tablets, joins_.shapes(), gpu_.limits));
   const LaunchPlan& plan = batch->plan;
   Launch& launch = batch->launch;
   launch = Launch();
@@ -371,19 +359,16 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
                                                          plan.layout.bytes));
   if (per_multiprocessor < 1)
     return {ErrorCode::kInternal, "a block of the VM kernel does not fit on a multiprocessor"};
-  if (getenv("TESSERA_PLAN")) {
-    fprintf(stderr, "plan: variant %d, %d blocks/SM, smem %u, stages %u, stage %u B, groups %u direct %u, staged:", (int)plan.variant, per_multiprocessor, plan.layout.bytes, plan.layout.stages, plan.layout.stage_bytes, plan.private_groups, plan.direct_groups);
-    for (auto& st : plan.staged) fprintf(stderr, " c%u(%u)", st.slot, batch->tablets[0].chunks[st.slot]->width);
-    fprintf(stderr, "\n  code:");
-    for (auto& d : plan.code) { fprintf(stderr, " %s%s", vm::Info((Opcode)d.head.op).name, d.head.op == Op::SkipIfNone && d.head.p1 ? "*" : ""); if (d.head.op == Op::Filter) fprintf(stderr, "(f%u)", d.head.p1); if (d.head.op == Op::Probe) { auto& j = plan.joins[d.head.p1]; fprintf(stderr, "(t%u look %d width %d bits %d shared %d last %lu share %.3f range %.3f)", d.head.p1, (int)j.lookup, j.width, j.bits != nullptr, j.shared_bits != kNowhere, j.last, joins_.shapes()[d.head.p1]->share, joins_.shapes()[d.head.p1]->range_share);} if (d.head.op==Op::Group) fprintf(stderr, "(%d..%u)", (int)plan.direct_keys[d.p3].low, plan.direct_keys[d.p3].stride); }
-    fprintf(stderr, "\n");
+  vm::SectionStatistics& stats = *context_.statistics;
+  for (const StagedSlot& column : plan.staged) {
+    for (const vm::BoundTablet& t : batch->tablets) stats.bytes_staged += uint64_t{t.rows} * t.slots[column.slot].width;
   }
+  stats.device_plan = Describe(plan) + ", " + std::to_string(per_multiprocessor) + " blocks a multiprocessor";
   batch->blocks = std::min(tiles, static_cast<uint32_t>(per_multiprocessor * gpu_.info.multiprocessors));
   return arena.Send(gpu_.stream);
 }
 
 Status SectionRun::Start(Batch* batch) {
-  T timer("start");
   // Sums of halves hold 2^32 rows.
   uint64_t rows = 0;
   for (const vm::BoundTablet& t : batch->tablets) rows += t.rows;
@@ -472,7 +457,6 @@ Status SectionRun::Wait() {
 }
 
 Status SectionRun::Finish(Batch* batch) {
-  T timer("finish");
   for (;;) {
     TESSERA_TRY(Wait());
     const Control& control = HostControl();
@@ -551,7 +535,6 @@ void SectionRun::SetAggregate(size_t k, uint64_t row, int64_t low, int64_t high,
 }
 
 Status SectionRun::PrepareSink() {
-  T timer("sink");
   output_.columns = static_cast<uint32_t>(section_.columns.size());
   if (IsBuild()) return AllocateBuild(kFirstBuildRows);
   if (section_.sink == Section::Sink::kRows) return AllocateOutput(kSliceRows);

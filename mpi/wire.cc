@@ -129,8 +129,10 @@ void WriteStatistics(const vm::RunStatistics& statistics, WireWriter* out) {
     out->Number<int32_t>(s.section);
     out->Text(s.label);
     out->Number(s.on_gpu);
-    for (const uint64_t n : {s.rows_in, s.rows_out, s.tablets, s.tablets_skipped, s.bytes_read, s.bytes_transferred})
+    for (const uint64_t n : {s.rows_in, s.rows_out, s.tablets, s.tablets_skipped, s.bytes_read, s.bytes_transferred,
+                             s.bytes_staged})
       out->Number(n);
+    out->Text(s.device_plan);
     out->Number(s.milliseconds);
     out->Number(s.kernel_milliseconds);
     out->Number(s.transfer_milliseconds);
@@ -146,8 +148,10 @@ vm::RunStatistics ReadStatistics(WireReader* in) {
     s.section = in->Number<int32_t>();
     s.label = std::string(in->Text());
     s.on_gpu = in->Number<bool>();
-    for (uint64_t* n : {&s.rows_in, &s.rows_out, &s.tablets, &s.tablets_skipped, &s.bytes_read, &s.bytes_transferred})
+    for (uint64_t* n : {&s.rows_in, &s.rows_out, &s.tablets, &s.tablets_skipped, &s.bytes_read, &s.bytes_transferred,
+                        &s.bytes_staged})
       *n = in->Number<uint64_t>();
+    s.device_plan = std::string(in->Text());
     s.milliseconds = in->Number<double>();
     s.kernel_milliseconds = in->Number<double>();
     s.transfer_milliseconds = in->Number<double>();

@@ -435,7 +435,13 @@ class Session::Impl {
         }));
         timing_.execute = MillisecondsSince(start);
       }
-      text += "\n" + StatisticsText(statistics_, timing_);
+      double bandwidth = 0;
+      for (const vm::SectionStatistics& section : statistics_.sections) {
+        if (!section.on_gpu || gpu_ == nullptr || bandwidth > 0) continue;
+        Result<double> measured = gpu_->MeasureBandwidth();  // without it there are no percentages
+        if (measured.ok()) bandwidth = *measured;
+      }
+      text += "\n" + StatisticsText(statistics_, timing_, bandwidth);
     }
     return out->Text(text);
   }

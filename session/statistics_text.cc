@@ -17,14 +17,14 @@ std::string BytesText(double bytes) {
   return fmt::format("{:.{}f} {}", bytes, bytes < 9.995 ? 2 : bytes < 99.95 ? 1 : 0, kUnits[unit]);
 }
 
-std::string StatisticsText(const vm::RunStatistics& statistics, const Timing& timing) {
+std::string StatisticsText(const vm::RunStatistics& statistics, const Timing& timing, double bandwidth) {
   // Where nothing ran on a GPU its columns would only be noise.
   bool gpu = false;
   for (const vm::SectionStatistics& s : statistics.sections) gpu |= s.on_gpu;
   std::string out = "where      rows in    rows out   tablets   skipped        bytes          ms";
-  out += gpu ? "   kernel ms  transferred  section\n" : "  section\n";
+  out += gpu ? "   kernel ms  transferred       staged  % of bandwidth  section\n" : "  section\n";
   out += "-----  ----------  ----------  --------  --------  -----------  ----------";
-  out += gpu ? "  ----------  -----------  -------\n" : "  -------\n";
+  out += gpu ? "  ----------  -----------  -----------  --------------  -------\n" : "  -------\n";
   for (const vm::SectionStatistics& s : statistics.sections) {
     out += fmt::format("{:<5}  {:>10}  {:>10}  {:>8}  {:>8}  {:>11}  {:>10.3f}", s.on_gpu ? "gpu" : "host", s.rows_in,
                        s.rows_out, s.tablets, s.tablets_skipped, BytesText(static_cast<double>(s.bytes_read)),
@@ -32,8 +32,14 @@ std::string StatisticsText(const vm::RunStatistics& statistics, const Timing& ti
     if (gpu) {
       out += fmt::format("  {:>10.3f}  {:>11}", s.kernel_milliseconds,
                          BytesText(static_cast<double>(s.bytes_transferred)));
+      const double rate = static_cast<double>(s.bytes_staged) / (s.kernel_milliseconds / 1e3);
+      out += fmt::format("  {:>11}  {:>14}", BytesText(static_cast<double>(s.bytes_staged)),
+                         s.kernel_milliseconds > 0 && bandwidth > 0 ? fmt::format("{:.1f}", 100 * rate / bandwidth) : "");
     }
     out += fmt::format("  {}\n", s.label);
+  }
+  for (const vm::SectionStatistics& s : statistics.sections) {
+    if (!s.device_plan.empty()) out += fmt::format("{}: {}\n", s.label, s.device_plan);
   }
   out +=
       fmt::format("{} rows; compiled in {:.3f} ms, executed in {:.3f} ms", timing.rows, timing.compile, timing.execute);

@@ -8,8 +8,9 @@
 
 namespace tessera {
 
-/// A table (where each section ran, rows in and out, tablets, bytes, times) and a line of totals; ends with a newline.
-std::string StatisticsText(const vm::RunStatistics& statistics, const Timing& timing);
+/// A table (where each section ran, rows in and out, tablets, bytes, times), how kernels ran their sections, and a line of
+/// totals; ends with a newline. `bandwidth`: the GPU's, in bytes a second; 0 if there is none.
+std::string StatisticsText(const vm::RunStatistics& statistics, const Timing& timing, double bandwidth);
 
 /// "823 B", "1.5 KB", "2.31 GB": powers of ten, three digits.
 std::string BytesText(double bytes);

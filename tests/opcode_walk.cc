@@ -3285,6 +3285,7 @@ ColumnVector KeyValues(const SqlType& type, int style, size_t rows, size_t disti
         break;
       case StorageClass::kFloat: {
         double f = static_cast<double>(v) / 4;
+        if (k == 0) f = 0.125;  // zero is k = 2, with either sign: one key
         if (k == 1) f = std::numeric_limits<double>::quiet_NaN();
         if (k == 2) f = random() % 2 == 0 ? -0.0 : 0.0;
         if (k == 3) f = -std::numeric_limits<double>::infinity();

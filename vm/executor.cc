@@ -330,7 +330,9 @@ class Run {
       Result<RowSet> rows = RunOnGpu(number, tables_[static_cast<size_t>(s.source)], stats);
       if (rows.ok()) return rows;
       TESSERA_TRY(GiveDeviceUp(rows.status()));
-      *stats = SectionStatistics{number, s.label};
+      *stats = SectionStatistics();
+      stats->section = number;
+      stats->label = s.label;
     }
     TESSERA_TRY(MakeHostJoins(number));
     Scan scan;

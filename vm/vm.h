@@ -47,6 +47,8 @@ struct SectionStatistics {
   uint64_t tablets = 0, tablets_skipped = 0;  ///< skipped: a predicate was bound to none
   uint64_t bytes_read = 0;                    ///< encoded bytes of the bound columns of tablets that were not skipped
   uint64_t bytes_transferred = 0;             ///< to the GPU in this run
+  uint64_t bytes_staged = 0;                  ///< GPU: copied through shared memory; other columns are read where rows need them
+  std::string device_plan;                    ///< GPU: how its kernel ran the section
   double milliseconds = 0;                    ///< wall time
   double kernel_milliseconds = 0;             ///< GPU: sum over its kernels
   double transfer_milliseconds = 0;           ///< GPU: sum over its copies; 0 where they overlap the kernels
