@@ -206,22 +206,29 @@ class Run {
   // ---- One process
   // ------------------------------------------------------------------------------------------------------
 
-  /// Which sections run on the GPU. Errors: one does not, and must.
+  /// Which sections run on the GPU. All ranks come to the same answer. Errors: a section does not, and must.
   Status ChooseDevices() {
+    bool everywhere = options_.gpu != nullptr;
+    if (options_.exchange != nullptr) {
+      TESSERA_ASSIGN(const uint64_t devices, options_.exchange->Sum(everywhere ? 1 : 0));
+      everywhere = devices == static_cast<uint64_t>(options_.exchange->ranks());
+    }
     if (options_.gpu == nullptr) return Status::Ok();
     device_run_ = options_.gpu->Begin();
     // Backwards: a join table is built where it is probed.
     for (size_t i = program_.sections.size(); i-- > 0;) {
       const Section& s = program_.sections[i];
       if (s.source_kind != Section::Source::kTable) continue;
-      // A GPU takes whole tablets. All ranks must share in one way, and perhaps not all of them have a GPU.
       const ShareOfTable share(*tables_[static_cast<size_t>(s.source)], options_.exchange);
-      if (!share.by_tablet() && !options_.gpu_required) continue;
       Status can = options_.gpu->CanRun(program_, static_cast<int>(i));
       if (s.sink == Section::Sink::kJoin) {
-        // Ranks exchange the rows of a join table; the device gets them then.
-        on_device_[i] = can.ok() && options_.exchange == nullptr && ProbedOnDevice(s.join) && !ProbedOnHost(s.join);
+        // Where every rank has the table, each builds all of the join table by itself: that takes a GPU less time than
+        // exchanging the rows. Otherwise the ranks exchange them, and the device gets them then.
+        const bool alone = options_.exchange == nullptr || (everywhere && !share.by_tablet());
+        on_device_[i] = can.ok() && alone && ProbedOnDevice(s.join) && !ProbedOnHost(s.join);
       } else {
+        // A GPU takes whole tablets. All ranks must share in one way, and perhaps not all of them have a GPU.
+        if (!share.by_tablet() && !options_.gpu_required) continue;
         on_device_[i] = can.ok();
         if (!can.ok() && options_.gpu_required) return can;
       }

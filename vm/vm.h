@@ -51,7 +51,7 @@ struct SectionStatistics {
   std::string device_plan;                    ///< GPU: how its kernel ran the section
   double milliseconds = 0;                    ///< wall time
   double kernel_milliseconds = 0;             ///< GPU: sum over its kernels
-  double transfer_milliseconds = 0;           ///< GPU: sum over its copies; 0 where they overlap the kernels
+  double transfer_milliseconds = 0;           ///< GPU: that the host spent on copies to it, beside the kernels
 };
 
 /// Where one rank's time went in one statement, and what it moved. Without ranks there is one, rank 0. Times are
@@ -68,7 +68,7 @@ struct RankStatistics {
   double compile = 0;                           ///< master: text to program; others: parsing and verifying it
   double scatter = 0;                           ///< tablets on their way over MPI
   double read = 0;                              ///< opening, checking and binding tablets, summed over the threads
-  double transfer = 0;  ///< to the GPU; 0 where it overlaps the kernels and cannot be told apart
+  double transfer = 0;  ///< to the GPU: the host's time, which overlaps the kernels
   double execute = 0;   ///< running sections, reading included
   double gather = 0;    ///< sending, receiving and waiting for other ranks
   double merge = 0;     ///< joining what came from other ranks, and the master's sections over that
