@@ -1,7 +1,9 @@
 #include "kernels/column_cache.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <mutex>
 #include <string>
 
 namespace tessera::kernels {
@@ -19,12 +21,11 @@ ColumnCache::~ColumnCache() {
 
 Status ColumnCache::Open(uint64_t budget_bytes) {
   budget_ = budget_bytes;
-  int device = 0;
-  CUDA_TRY(cudaGetDevice(&device));
+  CUDA_TRY(cudaGetDevice(&device_));
   cudaMemPoolProps props = {};
   props.allocType = cudaMemAllocationTypePinned;
   props.location.type = cudaMemLocationTypeDevice;
-  props.location.id = device;
+  props.location.id = device_;
   CUDA_TRY(cudaMemPoolCreate(&pool_, &props));
   uint64_t keep = UINT64_MAX;  // what is freed stays with the pool
   CUDA_TRY(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep));
@@ -37,7 +38,7 @@ Status ColumnCache::Open(uint64_t budget_bytes) {
 Status ColumnCache::Drop(std::list<Piece>::iterator piece) {
   CUDA_TRY(cudaFreeAsync(piece->data, stream_));
   bytes_ -= piece->bytes;
-  index_.erase(piece->key);
+  if (!piece->abandoned) index_.erase(piece->key);
   pieces_.erase(piece);
   return Status::Ok();
 }
@@ -59,19 +60,71 @@ Status ColumnCache::MakeRoom(uint64_t bytes) {
   return Status::Ok();
 }
 
-Status ColumnCache::Copy(uint8_t* to, const uint8_t* from, uint64_t bytes, uint64_t padded) {
-  for (uint64_t at = 0; at < bytes; at += kStagingBytes) {
-    const uint64_t n = std::min(kStagingBytes, bytes - at);
-    const size_t s = static_cast<size_t>(next_staging_);
-    next_staging_ = (next_staging_ + 1) % kStagingBuffers;
-    TESSERA_TRY(staging_[s].Reserve(kStagingBytes));
-    CUDA_TRY(cudaEventSynchronize(staging_free_[s]));
-    memcpy(staging_[s].As<uint8_t>(), from + at, n);
-    CUDA_TRY(cudaMemcpyAsync(to + at, staging_[s].As<uint8_t>(), n, cudaMemcpyHostToDevice, stream_));
-    CUDA_TRY(cudaEventRecord(staging_free_[s], stream_));
-  }
-  if (padded > bytes) CUDA_TRY(cudaMemsetAsync(to + bytes, 0, padded - bytes, stream_));
+Status ColumnCache::Copy(size_t s, uint8_t* to, const uint8_t* from, uint64_t bytes, uint64_t padded) {
+  TESSERA_TRY(staging_[s].Reserve(kStagingBytes));
+  CUDA_TRY(cudaEventSynchronize(staging_free_[s]));
+  memcpy(staging_[s].As<uint8_t>(), from, bytes);
+  memset(staging_[s].As<uint8_t>() + bytes, 0, padded - bytes);
+  CUDA_TRY(cudaMemcpyAsync(to, staging_[s].As<uint8_t>(), padded, cudaMemcpyHostToDevice, stream_));
+  CUDA_TRY(cudaEventRecord(staging_free_[s], stream_));
   return Status::Ok();
+}
+
+Status ColumnCache::CopyPending(vm::ThreadPool* pool) {
+  if (pending_.empty()) return Status::Ok();
+  struct Part {
+    uint8_t* to;
+    const uint8_t* from;
+    uint64_t bytes, padded;
+  };
+  std::vector<Part> parts;
+  uint64_t total = 0;
+  for (const Pending& p : pending_) {
+    for (uint64_t at = 0; at < p.piece->bytes; at += kStagingBytes) {
+      const uint64_t padded = std::min(kStagingBytes, p.piece->bytes - at);
+      parts.push_back({p.piece->data + at, p.from + at, std::min(padded, p.bytes - std::min(at, p.bytes)), padded});
+    }
+    total += p.piece->bytes;
+  }
+  size_t workers = 1;
+  if (pool != nullptr && total >= kSharedCopy) workers = std::min(kCopiers, static_cast<size_t>(pool->threads()));
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  Status error;
+  auto copy = [&](int worker) {
+    Status status;
+    if (cudaError_t e = cudaSetDevice(device_); e != cudaSuccess)
+      status = CudaStatus(e, "cudaSetDevice", __FILE__, __LINE__);
+    const size_t own = static_cast<size_t>(worker) * kBuffersEach;
+    for (size_t turn = 0; status.ok(); ++turn) {
+      const size_t i = next.fetch_add(1);
+      if (i >= parts.size()) return;
+      status = Copy(own + turn % kBuffersEach, parts[i].to, parts[i].from, parts[i].bytes, parts[i].padded);
+    }
+    next = parts.size();
+    std::lock_guard<std::mutex> lock(mutex);
+    error = status;
+  };
+  if (workers == 1) {
+    copy(0);
+  } else {
+    pool->Run(static_cast<int>(workers), copy);
+  }
+  copying_ = true;
+  if (!error.ok()) {
+    AbandonPending();
+    return error;
+  }
+  pending_.clear();
+  return Status::Ok();
+}
+
+void ColumnCache::AbandonPending() {
+  for (Pending& p : pending_) {
+    index_.erase(p.piece->key);
+    p.piece->abandoned = true;
+  }
+  pending_.clear();
 }
 
 Status ColumnCache::Claim(uint64_t bytes) {
@@ -114,15 +167,11 @@ Result<const uint8_t*> ColumnCache::Fetch(const std::shared_ptr<const Tablet>& t
       error = cudaMallocFromPoolAsync(&memory, padded, pool_, stream_);
     }
     if (error != cudaSuccess) return CudaStatus(error, "cudaMallocFromPoolAsync", __FILE__, __LINE__);
-    pieces_.push_front({key, tablet, static_cast<uint8_t*>(memory), padded, 0});
+    pieces_.push_front({key, tablet, static_cast<uint8_t*>(memory), padded, 0, false});
     index_[key] = pieces_.begin();
     bytes_ += padded;
-    if (Status copy = Copy(static_cast<uint8_t*>(memory), data, bytes, padded); !copy.ok()) {
-      (void)Drop(pieces_.begin());
-      return copy;
-    }
+    pending_.push_back({pieces_.begin(), data, bytes});
     *copied += bytes;
-    copying_ = true;
   } else {
     pieces_.splice(pieces_.begin(), pieces_, found->second);
   }

@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "kernels/device.h"
 #include "tablet/tablet.h"
+#include "vm/thread_pool.h"
 
 namespace tessera::kernels {
 
@@ -36,13 +37,18 @@ class ColumnCache {
   /// Makes streams and staging buffers. REQUIRES: the device is current, as for all functions below.
   Status Open(uint64_t budget_bytes);
 
-  /// The device address of a stream of `bytes` bytes at `data`; it is copied there if it is not. The copy is under way
-  /// when this returns: work that reads the piece waits for Finish's event. The piece is pinned. `*copied` grows by the
-  /// bytes that travel.
+  /// The device address of a stream of `bytes` bytes at `data`, which CopyPending will copy there if it is not there yet.
+  /// The piece is pinned. `*copied` grows by the bytes that will travel.
   Result<const uint8_t*> Fetch(const std::shared_ptr<const Tablet>& tablet, int column, Stream stream,
                                const uint8_t* data, uint64_t bytes, std::vector<Piece*>* pinned, uint64_t* copied);
   /// Whether Fetch would find the piece.
   bool Has(const Tablet* tablet, int column, Stream stream) const;
+  /// Starts the copies of all pieces fetched since the last call, from several threads if `pool` is given and there is much
+  /// to do: one of them moves 14 GB a second into pinned memory, the link 55. Work that reads the pieces waits for Finish's
+  /// event. After an error the pieces are gone.
+  Status CopyPending(vm::ThreadPool* pool);
+  /// Forgets pieces that were fetched and not copied.
+  void AbandonPending();
   /// Makes `stream` wait for all copies so far.
   Status Finish(cudaStream_t stream);
   void Unpin(std::vector<Piece*>* pinned);
@@ -73,20 +79,30 @@ class ColumnCache {
   };
   /// Copies go through these: 4 MiB is where a pinned copy reaches 96 % of the link's rate.
   static constexpr uint64_t kStagingBytes = uint64_t{4} << 20;
-  static constexpr int kStagingBuffers = 4;
+  static constexpr size_t kCopiers = 8, kBuffersEach = 2;
+  /// From so many bytes on several threads copy.
+  static constexpr uint64_t kSharedCopy = uint64_t{16} << 20;
+
+  struct Pending {
+    std::list<Piece>::iterator piece;
+    const uint8_t* from;
+    uint64_t bytes;
+  };
 
   Status Drop(std::list<Piece>::iterator piece);
   /// Frees pieces until `bytes` more fit, or nothing unpinned is left.
   Status MakeRoom(uint64_t bytes);
-  Status Copy(uint8_t* to, const uint8_t* from, uint64_t bytes, uint64_t padded);
+  /// Part of a stream through staging buffer `s`; `padded` bytes on the device, zeros behind the first `bytes`.
+  Status Copy(size_t s, uint8_t* to, const uint8_t* from, uint64_t bytes, uint64_t padded);
 
   uint64_t budget_ = 0, bytes_ = 0, claimed_ = 0;
   cudaStream_t stream_ = nullptr;
   cudaMemPool_t pool_ = nullptr;
   cudaEvent_t done_ = nullptr;
-  std::array<PinnedBuffer, kStagingBuffers> staging_;
-  std::array<cudaEvent_t, kStagingBuffers> staging_free_ = {};
-  int next_staging_ = 0;
+  int device_ = 0;
+  std::array<PinnedBuffer, kCopiers * kBuffersEach> staging_;
+  std::array<cudaEvent_t, kCopiers * kBuffersEach> staging_free_ = {};
+  std::vector<Pending> pending_;
   bool copying_ = false;  // since the last Finish
   std::list<Piece> pieces_;  // most recently used first
   std::unordered_map<Key, std::list<Piece>::iterator, KeyHash> index_;
@@ -99,6 +115,7 @@ struct ColumnCache::Piece {
   uint8_t* data = nullptr;
   uint64_t bytes = 0;
   int pins = 0;
+  bool abandoned = false;  ///< nothing was copied there; not in the index
 };
 
 }  // namespace tessera::kernels

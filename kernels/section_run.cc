@@ -87,6 +87,7 @@ SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, const 
 }
 
 SectionRun::~SectionRun() {
+  gpu_.cache.AbandonPending();
   for (Batch& b : batches_) gpu_.cache.Unpin(&b.pinned);
 }
 
@@ -125,19 +126,22 @@ tessera::Result<vm::RowSet> SectionRun::Result() {
   return std::move(result_);
 }
 
-tessera::Result<vm::BoundTablet> SectionRun::Bind(size_t number, const vm::BoundTablet* like) {
+tessera::Result<vm::BoundTablet>& SectionRun::Bind(size_t number, const vm::BoundTablet* like) {
   const TableInfo& table = *context_.table;
   auto bind = [&](size_t n, const vm::BoundTablet* as) {
     return vm::BindTablet(*context_.program, context_.section, *table.tablets[n], context_.strings, joins_.key_ranges(),
                           as, &values_);
   };
-  if (number >= bound_from_ && number < bound_from_ + bound_.size()) return std::move(bound_[number - bound_from_]);
-  const size_t left = table.tablets.size() - number;
-  if (context_.pool == nullptr || context_.pool->threads() == 1 || left < kLeastShared) return bind(number, like);
-  const size_t count = std::min(left, kMostShared);
+  if (number >= bound_from_ && number < bound_from_ + bound_.size()) return bound_[number - bound_from_];
   bound_.clear();
-  for (size_t i = 0; i < count; ++i) bound_.emplace_back(Cancelled());
   bound_from_ = number;
+  const size_t left = table.tablets.size() - number;
+  if (context_.pool == nullptr || context_.pool->threads() == 1 || left < kLeastShared) {
+    bound_.push_back(bind(number, like));
+    return bound_[0];
+  }
+  const size_t count = std::min(left, kMostShared);
+  for (size_t i = 0; i < count; ++i) bound_.emplace_back(Cancelled());
   const size_t workers = std::min<size_t>(static_cast<size_t>(context_.pool->threads()), kBinders);
   context_.pool->Run(static_cast<int>(workers), [&](int worker) {
     const size_t w = static_cast<size_t>(worker);
@@ -147,7 +151,7 @@ tessera::Result<vm::BoundTablet> SectionRun::Bind(size_t number, const vm::Bound
       if (bound_[i].ok() && !bound_[i]->skip) as = &*bound_[i];
     }
   });
-  return std::move(bound_[0]);
+  return bound_[0];
 }
 
 Status SectionRun::Collect(Batch* batch, size_t* next) {
@@ -162,7 +166,9 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
     if (IsCancelled()) return Cancelled();
     const std::shared_ptr<const Tablet>& tablet = table.tablets[*next];
     if (rows + tablet->rows() > kRowsPerLaunch) break;
-    TESSERA_ASSIGN(vm::BoundTablet bound, Bind(*next, batch->tablets.empty() ? nullptr : &batch->tablets.back()));
+    tessera::Result<vm::BoundTablet>& found = Bind(*next, batch->tablets.empty() ? nullptr : &batch->tablets.back());
+    TESSERA_TRY(found.status());
+    vm::BoundTablet& bound = *found;
     if (bound.skip) {
       ++stats.tablets_skipped;
       ++*next;
@@ -176,19 +182,19 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
     NoteKeys(bound);
     batch->tablets.push_back(std::move(bound));
     batch->numbers.push_back(*next);
-    const uint64_t before = copied;
-    const auto start = std::chrono::steady_clock::now();
     TESSERA_TRY(Upload(batch, batch->tablets.size() - 1, &copied));
-    // Copies run beside kernels; what counts is how long the host was busy with them.
-    if (copied != before) {
-      stats.transfer_milliseconds +=
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    }
     stats.rows_in += batch->tablets.back().rows;
     stats.bytes_read += batch->tablets.back().encoded_bytes;
     ++*next;
   }
-  stats.bytes_transferred += copied;
+  if (copied > 0) {
+    // Copies run beside kernels; what counts is how long the host was busy with them.
+    const auto start = std::chrono::steady_clock::now();
+    TESSERA_TRY(gpu_.cache.CopyPending(context_.pool));
+    stats.transfer_milliseconds +=
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    stats.bytes_transferred += copied;
+  }
   return Status::Ok();
 }
 

@@ -56,8 +56,9 @@ class SectionRun {
   // ---- Tablets in
   // ------------------------------------------------------------------------------------------------------
 
-  /// Tablet `number` bound; others behind it with it, by several threads, if there are many.
-  tessera::Result<vm::BoundTablet> Bind(size_t number, const vm::BoundTablet* like);
+  /// Tablet `number` bound; others behind it with it, by several threads, if there are many. To be moved from once it has its
+  /// place in a launch.
+  tessera::Result<vm::BoundTablet>& Bind(size_t number, const vm::BoundTablet* like);
   /// Binds tablets from *next on and brings their columns to the device, until the launch is large enough.
   Status Collect(Batch* batch, size_t* next);
 

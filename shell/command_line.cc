@@ -54,18 +54,19 @@ constexpr std::array<option, 21> kOptions = {{{"bail", no_argument, nullptr, kOp
 
 Status Usage(const std::string& message) { return SqlError(message); }
 
-/// "4", "512M", "8G": powers of two.
+/// "4", "512M", "8GB": powers of two.
 Result<uint64_t> ParseBytes(std::string_view text) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view suffix = text.substr(static_cast<size_t>(end - text.data()));
+  std::string_view suffix = text.substr(static_cast<size_t>(end - text.data()));
+  if (suffix.size() == 2 && (suffix[1] == 'b' || suffix[1] == 'B')) suffix.remove_suffix(1);
   int shift = -1;
   if (suffix.empty()) shift = 0;
   if (suffix == "k" || suffix == "K") shift = 10;
   if (suffix == "m" || suffix == "M") shift = 20;
   if (suffix == "g" || suffix == "G") shift = 30;
   if (error != std::errc{} || shift < 0 || number == 0 || number > (UINT64_MAX >> shift)) {
-    return Usage("--gpu-memory takes bytes, or a number with k, m or g: not \"" + std::string(text) + "\"");
+    return Usage("--gpu-memory takes bytes, or a number with kb, mb or gb: not \"" + std::string(text) + "\"");
   }
   return number << shift;
 }
