@@ -28,8 +28,7 @@ class ValueNumbers {
 
  private:
   uint32_t Of(int64_t id) {
-    uint32_t& number =
-        array_.empty() ? map_.try_emplace(id, kNoValue).first->second : array_[static_cast<size_t>(id)];
+    uint32_t& number = array_.empty() ? map_.try_emplace(id, kNoValue).first->second : array_[static_cast<size_t>(id)];
     if (number == kNoValue) {
       number = static_cast<uint32_t>(identifiers_.size());
       identifiers_.push_back(id);

@@ -33,10 +33,10 @@ std::vector<int> Probed(const Section& s) {
 
 /// What the false device does, and what it saw.
 struct Script {
-  int good_calls = 0;       ///< builds and puts that succeed; then, and for any other section, `error` comes
+  int good_calls = 0;  ///< builds and puts that succeed; then, and for any other section, `error` comes
   Status error;
-  bool outer_joins = false; ///< whether it claims to run opcodes that are the host's
-  int64_t refused = -1;     ///< a section that it cannot run
+  bool outer_joins = false;  ///< whether it claims to run opcodes that are the host's
+  int64_t refused = -1;      ///< a section that it cannot run
 
   int builds = 0, built = 0, puts = 0, runs = 0;
   bool gave_up = false;
@@ -138,11 +138,13 @@ std::shared_ptr<const TableInfo> Table(int64_t id, const char* name, std::vector
 /// f (a, b, c): 5,000 rows; a has NULLs. d (a, b): 100 rows, a unique. e (a, b): 60 rows, each a three times.
 std::shared_ptr<const Snapshot> Tables() {
   std::vector<ColumnVector> f, d, e;
-  f.push_back(Integers(5000, [](int64_t i) { return i * 7 % 131; }, 11));
+  f.push_back(Integers(
+      5000, [](int64_t i) { return i * 7 % 131; }, 11));
   f.push_back(Integers(5000, [](int64_t i) { return i % 29; }));
   f.push_back(Integers(5000, [](int64_t i) { return i; }));
   d.push_back(Integers(100, [](int64_t i) { return i; }));
-  d.push_back(Integers(100, [](int64_t i) { return i % 10; }, 9));
+  d.push_back(Integers(
+      100, [](int64_t i) { return i % 10; }, 9));
   e.push_back(Integers(60, [](int64_t i) { return i / 3; }));
   e.push_back(Integers(60, [](int64_t i) { return i % 7; }));
   return MakeSnapshot({Table(1, "d", std::move(d)), Table(2, "e", std::move(e)), Table(3, "f", std::move(f))});

@@ -72,7 +72,8 @@ TEST(Wire, AFewOfManyTexts) {
   for (int k = 0; k < 100000; ++k) here.Intern("text " + std::to_string(k));
   vm::Shipment s;
   s.rows.rows = 4;
-  s.rows.columns.push_back({SqlType::Text(), {99999, 5, INT64_MAX, 99999}, {}, {0, 0, 1, 0}});  // a NULL may hold any number
+  s.rows.columns.push_back(
+      {SqlType::Text(), {99999, 5, INT64_MAX, 99999}, {}, {0, 0, 1, 0}});  // a NULL may hold any number
   Result<vm::Shipment> r = ReadShipment(Written(s, here), &there);
   ASSERT_TRUE(r.ok()) << r.status().message();
   const vm::RowColumn& text = r->rows.columns[0];

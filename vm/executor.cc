@@ -374,8 +374,7 @@ class Run {
 
   /// Whether each row meets all rows of a join table: then a tile is work enough for a unit.
   static bool MakesProduct(const Section& s) {
-    return std::any_of(s.code.begin(), s.code.end(),
-                       [](const Instruction& in) { return Probes(in) && in.p3 == 0; });
+    return std::any_of(s.code.begin(), s.code.end(), [](const Instruction& in) { return Probes(in) && in.p3 == 0; });
   }
 
   /// Cuts the source into units and keeps those of this rank.

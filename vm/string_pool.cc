@@ -1,5 +1,5 @@
-// Sharded by hash, so that threads seldom meet; entries are reached without a lock, through blocks that never move. The text
-// of an entry is stored last and read first: a reader sees all of the entry or none of it.
+// Sharded by hash, so that threads seldom meet; entries are reached without a lock, through blocks that never move. The
+// text of an entry is stored last and read first: a reader sees all of the entry or none of it.
 
 #include "vm/string_pool.h"
 
@@ -122,8 +122,8 @@ int64_t StringPool::Intern(std::string_view text) {
 }
 
 std::string_view StringPool::Get(int64_t id) const {
-  // Values of NULLs and of rows that were filtered may be asked for: any number, and that of a string that another thread is
-  // adding. No entry has moved in yet then, or no block.
+  // Values of NULLs and of rows that were filtered may be asked for: any number, and that of a string that another
+  // thread is adding. No entry has moved in yet then, or no block.
   const uint64_t i = static_cast<uint64_t>(id);
   if (i >= entries_->count.load(std::memory_order_relaxed)) return {};
   const size_t b = Entries::BlockOf(i);
