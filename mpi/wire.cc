@@ -12,25 +12,23 @@ constexpr uint32_t kNoValue = UINT32_MAX;
 class ValueNumbers {
  public:
   explicit ValueNumbers(const vm::RowColumn& column) {
-    int64_t greatest = -1;
-    for (const int64_t id : column.low) greatest = std::max(greatest, id);
-    // Identifiers are dense within a factor of 64: an array, unless few rows use a few of many.
-    if (static_cast<uint64_t>(greatest + 1) <= 64 * column.low.size() + 4096)
-      array_.assign(static_cast<size_t>(greatest + 1), kNoValue);
-    numbers_.reserve(column.low.size());
-    for (size_t r = 0; r < column.low.size(); ++r) {
-      const bool null = !column.null.empty() && column.null[r] != 0;
-      numbers_.push_back(null ? kNoValue : Of(column.low[r]));
+    const auto is_null = [&](size_t r) { return !column.null.empty() && column.null[r] != 0; };
+    const size_t rows = column.low.size();
+    uint64_t size = 0;  // a NULL's identifier means nothing
+    for (size_t r = 0; r < rows; ++r) {
+      if (!is_null(r)) size = std::max(size, static_cast<uint64_t>(column.low[r]) + 1);
     }
+    // The pool counts its strings from 0 on: an array, unless few rows use a few of many.
+    if (size <= 16 * rows + 4096) array_.assign(size, kNoValue);
+    numbers_.reserve(rows);
+    for (size_t r = 0; r < rows; ++r) numbers_.push_back(is_null(r) ? kNoValue : Of(column.low[r]));
   }
   const std::vector<uint32_t>& numbers() const { return numbers_; }
   const std::vector<int64_t>& identifiers() const { return identifiers_; }
 
  private:
   uint32_t Of(int64_t id) {
-    uint32_t& number = id >= 0 && static_cast<size_t>(id) < array_.size()
-                           ? array_[static_cast<size_t>(id)]
-                           : map_.try_emplace(id, kNoValue).first->second;
+    uint32_t& number = array_.empty() ? map_.try_emplace(id, kNoValue).first->second : array_[static_cast<size_t>(id)];
     if (number == kNoValue) {
       number = static_cast<uint32_t>(identifiers_.size());
       identifiers_.push_back(id);

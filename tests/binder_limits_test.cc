@@ -15,11 +15,18 @@ std::string Repeat(std::string_view s, int n) {
   return out;
 }
 
-/// Runs `work` on a thread with a stack of `bytes`.
-void OnStack(size_t bytes, std::function<void()> work) {
+#ifdef __SANITIZE_ADDRESS__
+constexpr size_t kStackBytes = size_t{16} << 20;  // with its guards a frame is about eight times as large
+#else
+/// A quarter of what is ordinary, so that three quarters are left to what comes after the binder.
+constexpr size_t kStackBytes = size_t{2} << 20;
+#endif
+
+/// Runs `work` on a thread with a small stack.
+void OnSmallStack(std::function<void()> work) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  ASSERT_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, kStackBytes), 0);
   pthread_t thread;
   const auto run = [](void* f) -> void* {
     (*static_cast<std::function<void()>*>(f))();
@@ -77,8 +84,7 @@ TEST_F(BindTest, DeepStatements) {
        },
        "a query of more than 64 tables is not supported"},
   };
-  // 2 MiB: a quarter of what is ordinary, so that three quarters are left to what comes after the binder.
-  OnStack(size_t{2} << 20, [&] {
+  OnSmallStack([&] {
     for (const Shape& s : shapes) {
       EXPECT_EQ(Message(s.sql(900)), s.at_900) << s.name;
       for (int levels : {3500, 100000}) {
@@ -94,17 +100,40 @@ TEST_F(BindTest, DeepStatements) {
 }
 
 TEST_F(BindTest, WideStatements) {
-  OnStack(size_t{2} << 20, [&] {
+  OnSmallStack([&] {
     EXPECT_EQ(Message("SELECT 1 FROM t WHERE i = 1" + Repeat(" AND i = 1", 20000)), "no error");
     EXPECT_EQ(Message("SELECT 1 FROM t WHERE i = 1" + Repeat(" OR i = 1", 20000)), "no error");
     EXPECT_EQ(Message("SELECT 1 FROM t WHERE i IN (1" + Repeat(",123456", 10000) + ")"), "no error");
     EXPECT_EQ(Message("SELECT 1 FROM t WHERE i IN (s" + Repeat(",123456", 10000) + ")"), "no error");
-    EXPECT_EQ(Message("SELECT i" + Repeat(",i", 10000) + " FROM t"), "no error");
+    EXPECT_EQ(Message("SELECT i" + Repeat(",i", 3999) + " FROM t"), "no error");
     EXPECT_EQ(Message("SELECT coalesce(i" + Repeat(",s", 10000) + ") FROM t"), "no error");
     EXPECT_EQ(Message("SELECT concat(v" + Repeat(",v", 10000) + ") FROM t"), "no error");
     EXPECT_EQ(Message("SELECT CASE i" + Repeat(" WHEN 1 THEN 2", 20000) + " END FROM t"), "no error");
     EXPECT_EQ(Message("SELECT greatest(i" + Repeat(",s", 1000) + ") FROM t"), kTooLarge);
   });
+}
+
+TEST_F(BindTest, MostItemsOfOneSelect) {
+  const std::string columns = "a result of more than 4096 columns is not supported";
+  EXPECT_EQ(Message("SELECT i" + Repeat(",i", 4095) + " FROM t"), "no error");
+  EXPECT_EQ(Message("SELECT i" + Repeat(",i", 4096) + " FROM t"), columns);
+  EXPECT_EQ(Message("SELECT i" + Repeat(",i", 9999) + " FROM t"), columns);
+  // Each of these differs from all others.
+  const auto list = [](const char* before, int n, const char* after) {
+    std::string sql;
+    for (int k = 0; k < n; ++k) sql += (k == 0 ? "" : ",") + (before + std::to_string(k)) + after;
+    return sql;
+  };
+  EXPECT_EQ(Message("SELECT 1 FROM t GROUP BY " + list("i+", 4096, "")), "no error");
+  EXPECT_EQ(Message("SELECT 1 FROM t GROUP BY " + list("i+", 4097, "")),
+            "GROUP BY of more than 4096 expressions is not supported");
+  EXPECT_EQ(Message("SELECT 1 FROM t ORDER BY " + list("i+", 4096, "")), "no error");
+  EXPECT_EQ(Message("SELECT 1 FROM t ORDER BY " + list("i+", 10000, "")),
+            "ORDER BY of more than 4096 expressions is not supported");
+  // Many aggregates in one column.
+  EXPECT_EQ(Message("SELECT concat(" + list("sum(i+", 4096, ")") + ") FROM t"), "no error");
+  EXPECT_EQ(Message("SELECT concat(" + list("sum(i+", 4097, ")") + ") FROM t"),
+            "more than 4096 aggregates in one SELECT are not supported");
 }
 
 TEST_F(BindTest, ManyRows) {

@@ -67,6 +67,22 @@ TEST(Wire, EqualTextsTravelOnce) {
   EXPECT_LT(Written(s, strings).size(), 1000u * sizeof(uint32_t) + 1000);
 }
 
+TEST(Wire, AFewOfManyTexts) {
+  vm::StringPool here, there;
+  for (int k = 0; k < 100000; ++k) here.Intern("text " + std::to_string(k));
+  vm::Shipment s;
+  s.rows.rows = 4;
+  s.rows.columns.push_back(
+      {SqlType::Text(), {99999, 5, INT64_MAX, 99999}, {}, {0, 0, 1, 0}});  // a NULL may hold any number
+  Result<vm::Shipment> r = ReadShipment(Written(s, here), &there);
+  ASSERT_TRUE(r.ok()) << r.status().message();
+  const vm::RowColumn& text = r->rows.columns[0];
+  EXPECT_EQ(there.Get(text.low[0]), "text 99999");
+  EXPECT_EQ(there.Get(text.low[1]), "text 5");
+  EXPECT_EQ(text.null, s.rows.columns[0].null);
+  EXPECT_EQ(text.low[3], text.low[0]);
+}
+
 TEST(Wire, ShortenedAndChangedShipmentsAreRefusedOrWellFormed) {
   vm::StringPool strings;
   const std::string bytes = Written(Sample(&strings), strings);

@@ -36,6 +36,12 @@ double MillisecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
+/// Whether the instruction looks rows up in join table P1.
+bool Probes(const Instruction& in) {
+  const Shape shape = Info(in.op).shape;
+  return shape == Shape::Probe || shape == Shape::ProbeOuter;
+}
+
 /// A piece of a source: some rows of one tablet (or of the one intermediate result).
 struct Unit {
   uint64_t number;  // among all units of the source, those of other ranks included
@@ -241,7 +247,7 @@ class Run {
   bool AnyProber(int join, F f) const {
     for (size_t i = 0; i < program_.sections.size(); ++i) {
       for (const Instruction& in : program_.sections[i].code) {
-        if (in.op == Opcode::Probe && in.p1 == join && f(i)) return true;
+        if (Probes(in) && in.p1 == join && f(i)) return true;
       }
     }
     return false;
@@ -275,7 +281,7 @@ class Run {
   /// Join tables that a section on the host needs and that were built on the device, which then gave up.
   Status MakeHostJoins(int number) {
     for (const Instruction& in : program_.sections[static_cast<size_t>(number)].code) {
-      if (in.op != Opcode::Probe || joins_[static_cast<size_t>(in.p1)] != nullptr) continue;
+      if (!Probes(in) || joins_[static_cast<size_t>(in.p1)] != nullptr) continue;
       const int builder = program_.joins[static_cast<size_t>(in.p1)].section;
       if (!built_[static_cast<size_t>(builder)]) continue;
       SectionStatistics again;
@@ -296,7 +302,7 @@ class Run {
       bool independent = true;
       for (int earlier : numbers) {
         const int join = program_.sections[static_cast<size_t>(earlier)].join;
-        for (const Instruction& in : s.code) independent &= in.op != Opcode::Probe || in.p1 != join;
+        for (const Instruction& in : s.code) independent &= !Probes(in) || in.p1 != join;
         for (const Predicate& p : s.predicates) independent &= p.join != join;
       }
       if (!independent) break;
@@ -377,8 +383,7 @@ class Run {
 
   /// Whether each row meets all rows of a join table: then a tile is work enough for a unit.
   static bool MakesProduct(const Section& s) {
-    return std::any_of(s.code.begin(), s.code.end(),
-                       [](const Instruction& in) { return in.op == Opcode::Probe && in.p3 == 0; });
+    return std::any_of(s.code.begin(), s.code.end(), [](const Instruction& in) { return Probes(in) && in.p3 == 0; });
   }
 
   /// Cuts the source into units and keeps those of this rank.
@@ -410,8 +415,9 @@ class Run {
     std::call_once(scan->tablets[0].once, [] {});
     scan->tablets[0].bound = std::move(bound);
     const uint32_t rows = scan->tablets[0].bound.rows;
-    for (uint32_t first = 0; first < rows; first += kUnitRows) {
-      scan->units.push_back({scan->units.size(), 0, first, std::min(kUnitRows, rows - first)});
+    const uint32_t unit_rows = MakesProduct(s) ? kTileRows : kUnitRows;
+    for (uint32_t first = 0; first < rows; first += unit_rows) {
+      scan->units.push_back({scan->units.size(), 0, first, std::min(unit_rows, rows - first)});
     }
     return Status::Ok();
   }

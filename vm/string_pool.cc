@@ -1,10 +1,12 @@
-// Sharded by hash, so that threads seldom meet; entries are reached without a lock, through blocks that never move.
+// Sharded by hash, so that threads seldom meet; entries are reached without a lock, through blocks that never move. The
+// text of an entry is stored last and read first: a reader sees all of the entry or none of it.
 
 #include "vm/string_pool.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -17,9 +19,13 @@ namespace tessera::vm {
 /// By identifier.
 struct StringPool::Entries {
   struct Entry {
-    const char* data;
-    uint32_t size;
-    uint32_t hash;
+    std::atomic<const char*> text{nullptr};  // nullptr until the identifier is given, and for ""
+    uint32_t size = 0;
+    uint32_t hash = 0;
+    std::string_view Text() const {
+      const char* p = text.load(std::memory_order_acquire);
+      return p == nullptr ? std::string_view() : std::string_view(p, size);
+    }
   };
   // Block b holds 64 << b entries, but for the first two: entry i is in the block of bit_width(i / 64).
   static constexpr int kFirstBlock = 64;
@@ -32,12 +38,12 @@ struct StringPool::Entries {
   std::mutex mutex;
   std::vector<std::unique_ptr<Entry[]>> owned;
 
+  /// REQUIRES: i came from Add, and this thread knows so by way of a lock.
   const Entry& At(uint64_t i) const {
     const size_t b = BlockOf(i);
     return blocks[b].load(std::memory_order_acquire)[i - BlockStart(b)];
   }
-  /// Whoever learns of an identifier learns of its entry: both come from Intern.
-  uint64_t Add(const Entry& entry) {
+  uint64_t Add(const char* text, uint32_t size, uint32_t hash) {
     const uint64_t i = count.fetch_add(1, std::memory_order_relaxed);
     const size_t b = BlockOf(i);
     Entry* block = blocks[b].load(std::memory_order_acquire);
@@ -50,7 +56,10 @@ struct StringPool::Entries {
         blocks[b].store(block, std::memory_order_release);
       }
     }
-    block[i - BlockStart(b)] = entry;
+    Entry& entry = block[i - BlockStart(b)];
+    entry.size = size;
+    entry.hash = hash;
+    entry.text.store(text, std::memory_order_release);
     return i;
   }
 };
@@ -103,19 +112,23 @@ int64_t StringPool::Intern(std::string_view text) {
   size_t at = low & (s.table.size() - 1);
   while (s.table[at] != 0) {
     const Entries::Entry& e = entries_->At(s.table[at] - 1);
-    if (e.hash == low && std::string_view(e.data, e.size) == text) return static_cast<int64_t>(s.table[at] - 1);
+    if (e.hash == low && e.Text() == text) return static_cast<int64_t>(s.table[at] - 1);
     at = (at + 1) & (s.table.size() - 1);
   }
-  const uint64_t id = entries_->Add({s.Keep(text), static_cast<uint32_t>(text.size()), low});
+  const uint64_t id = entries_->Add(s.Keep(text), static_cast<uint32_t>(text.size()), low);
   s.table[at] = id + 1;
   ++s.count;
   return static_cast<int64_t>(id);
 }
 
 std::string_view StringPool::Get(int64_t id) const {
-  if (id < 0 || static_cast<uint64_t>(id) >= entries_->count.load(std::memory_order_relaxed)) return {};
-  const Entries::Entry& e = entries_->At(static_cast<uint64_t>(id));
-  return {e.data, e.size};
+  // Values of NULLs and of rows that were filtered may be asked for: any number, and that of a string that another
+  // thread is adding. No entry has moved in yet then, or no block.
+  const uint64_t i = static_cast<uint64_t>(id);
+  if (i >= entries_->count.load(std::memory_order_relaxed)) return {};
+  const size_t b = Entries::BlockOf(i);
+  const Entries::Entry* block = entries_->blocks[b].load(std::memory_order_acquire);
+  return block == nullptr ? std::string_view() : block[i - Entries::BlockStart(b)].Text();
 }
 
 }  // namespace tessera::vm

@@ -1,0 +1,295 @@
+// What the executor asks of a device, and what it does when the device cannot: the host does the rest, with the same
+// rows. The device here is a false one that keeps account of the join tables it was given and gives up when told to, so
+// no GPU is needed.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "compiler/compiler.h"
+#include "tests/memory_tablet.h"
+#include "vm/vm.h"
+
+namespace tessera::test {
+namespace {
+
+using vm::Instruction;
+using vm::Opcode;
+using vm::Program;
+using vm::Section;
+using vm::SectionContext;
+using vm::Shape;
+
+std::vector<int> Probed(const Section& s) {
+  std::vector<int> joins;
+  for (const Instruction& in : s.code) {
+    const Shape shape = vm::Info(in.op).shape;
+    if (shape == Shape::Probe || shape == Shape::ProbeOuter) joins.push_back(in.p1);
+  }
+  return joins;
+}
+
+/// What the false device does, and what it saw.
+struct Script {
+  int good_calls = 0;  ///< builds and puts that succeed; then, and for any other section, `error` comes
+  Status error;
+  bool outer_joins = false;  ///< whether it claims to run opcodes that are the host's
+  int64_t refused = -1;      ///< a section that it cannot run
+
+  int builds = 0, built = 0, puts = 0, runs = 0;
+  bool gave_up = false;
+  std::string wrong;  ///< what it was asked against the contract of DeviceRun; "" if nothing
+};
+
+class FalseRun final : public vm::DeviceRun {
+ public:
+  explicit FalseRun(Script* script) : script_(*script) {}
+
+  Result<vm::RowSet> RunSection(const SectionContext& c) override {
+    ++script_.runs;
+    const Section& s = c.program->sections[static_cast<size_t>(c.section)];
+    if (s.sink == Section::Sink::kJoin) Wrong("RunSection of a join table", c.section);
+    if (c.table == nullptr || c.strings == nullptr || c.statistics == nullptr) Wrong("a context without", c.section);
+    NeedsTables(c);
+    return GiveUp();
+  }
+  Status BuildJoins(const std::vector<SectionContext>& contexts) override {
+    ++script_.builds;
+    std::vector<int> joins;
+    for (const SectionContext& c : contexts) {
+      const Section& s = c.program->sections[static_cast<size_t>(c.section)];
+      if (s.sink != Section::Sink::kJoin) Wrong("BuildJoins of no join table", c.section);
+      NeedsTables(c);
+      joins.push_back(s.join);
+    }
+    if (!Good()) return GiveUp();
+    script_.built += static_cast<int>(contexts.size());
+    have_.insert(joins.begin(), joins.end());
+    return Status::Ok();
+  }
+  Status PutJoin(const Program& program, int join, const vm::RowSet& rows, uint64_t source_rows) override {
+    ++script_.puts;
+    const Section& builder = program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(join)].section)];
+    if (rows.columns.size() != builder.columns.size() || rows.rows > source_rows) Wrong("PutJoin of other rows", join);
+    if (!Good()) return GiveUp();
+    have_.insert(join);
+    return Status::Ok();
+  }
+
+ private:
+  bool Good() { return !script_.gave_up && script_.good_calls-- > 0; }
+  Status GiveUp() {
+    if (script_.gave_up) Wrong("asked again behind an error", 0);
+    script_.gave_up = true;
+    return script_.error;
+  }
+  void NeedsTables(const SectionContext& c) {
+    for (int join : Probed(c.program->sections[static_cast<size_t>(c.section)])) {
+      if (have_.count(join) == 0) Wrong("a join table is missing for section", c.section);
+    }
+  }
+  void Wrong(const char* what, int number) { script_.wrong += fmt::format("{} {}; ", what, number); }
+
+  Script& script_;
+  std::set<int> have_;
+};
+
+class FalseDevice final : public vm::SectionBackend {
+ public:
+  explicit FalseDevice(Script* script) : script_(*script) {}
+  Status CanRun(const Program& program, int section) const override {
+    const Section& s = program.sections[static_cast<size_t>(section)];
+    for (const Instruction& in : s.code) {
+      const Shape shape = vm::Info(in.op).shape;
+      if (shape == Shape::ProbeOuter && !script_.outer_joins) return Unsupported("an outer join");
+    }
+    if (section == script_.refused) return Unsupported("this section");
+    return Status::Ok();
+  }
+  std::unique_ptr<vm::DeviceRun> Begin() override { return std::make_unique<FalseRun>(&script_); }
+
+ private:
+  Script& script_;
+};
+
+ColumnVector Integers(size_t rows, int64_t (*f)(int64_t), int64_t null_every = 0) {
+  ColumnVector c;
+  c.type = SqlType::Of(TypeId::kBigint);
+  for (size_t i = 0; i < rows; ++i) {
+    const bool null = null_every > 0 && static_cast<int64_t>(i) % null_every == null_every - 1;
+    const int64_t v = f(static_cast<int64_t>(i));
+    c.Append(null ? Value::Null(c.type) : Value::Int(c.type, v));
+  }
+  return c;
+}
+
+std::shared_ptr<const TableInfo> Table(int64_t id, const char* name, std::vector<ColumnVector> columns) {
+  std::vector<MemoryColumn> all;
+  for (ColumnVector& c : columns) {
+    all.push_back({std::string(1, static_cast<char>('a' + all.size())), std::move(c), {ChunkForm{}}});
+  }
+  Result<std::shared_ptr<const TableInfo>> table = MakeMemoryTable(id, name, all, 1000);
+  EXPECT_TRUE(table.ok());
+  return table.ok() ? *table : nullptr;
+}
+
+/// f (a, b, c): 5,000 rows; a has NULLs. d (a, b): 100 rows, a unique. e (a, b): 60 rows, each a three times.
+std::shared_ptr<const Snapshot> Tables() {
+  std::vector<ColumnVector> f, d, e;
+  f.push_back(Integers(
+      5000, [](int64_t i) { return i * 7 % 131; }, 11));
+  f.push_back(Integers(5000, [](int64_t i) { return i % 29; }));
+  f.push_back(Integers(5000, [](int64_t i) { return i; }));
+  d.push_back(Integers(100, [](int64_t i) { return i; }));
+  d.push_back(Integers(
+      100, [](int64_t i) { return i % 10; }, 9));
+  e.push_back(Integers(60, [](int64_t i) { return i / 3; }));
+  e.push_back(Integers(60, [](int64_t i) { return i % 7; }));
+  return MakeSnapshot({Table(1, "d", std::move(d)), Table(2, "e", std::move(e)), Table(3, "f", std::move(f))});
+}
+
+const char* const kQueries[] = {
+    "SELECT sum(c) FROM f WHERE b < 7",
+    "SELECT c FROM f WHERE b = 3 ORDER BY c DESC LIMIT 10",
+    "SELECT d.b, sum(f.c), count(*) FROM f JOIN d ON f.a = d.a GROUP BY d.b ORDER BY 1",
+    "SELECT f.c, e.b FROM f JOIN e ON f.b = e.a WHERE f.c < 100 ORDER BY 1, 2",
+    "SELECT d.b, e.b, count(*) FROM f JOIN d ON f.a = d.a JOIN e ON f.b = e.a GROUP BY d.b, e.b ORDER BY 1, 2",
+    // A join table that is built over another one.
+    "SELECT count(*), sum(f.c) FROM f JOIN d ON f.a = d.a JOIN e ON d.b = e.a WHERE e.b < 5",
+    // Join tables of outer joins, alone and beside one of an inner join.
+    "SELECT count(*), count(d.a), sum(f.c) FROM f LEFT JOIN d ON f.a = d.a",
+    "SELECT count(*), sum(e.b), sum(d.b) FROM f LEFT JOIN d ON f.a = d.a JOIN e ON f.b = e.a",
+    "SELECT count(*), sum(e.b), sum(d.b) FROM f JOIN d ON f.a = d.a LEFT JOIN e ON f.b = e.a AND e.b < f.c",
+    "SELECT count(*), sum(d.b), sum(e.b) FROM d FULL JOIN e ON d.b = e.a",
+    // Every row with every row.
+    "SELECT count(*), sum(d.a * e.b) FROM d, e",
+    "SELECT count(*), sum(e.b) FROM d LEFT JOIN e ON d.a < e.a",
+    // Join tables made from results.
+    "SELECT count(*), sum(x.n) FROM f JOIN (SELECT b, count(*) AS n FROM d GROUP BY b) x ON f.b = x.b",
+    "SELECT count(*) FROM f WHERE a IN (SELECT b FROM d) AND b NOT IN (SELECT a FROM e WHERE a < 9)",
+    "SELECT count(*) FROM f WHERE c > (SELECT avg(c) FROM f g WHERE g.b = f.b)",
+    "SELECT d.b, (SELECT max(e.b) FROM e WHERE e.a = d.b) FROM d ORDER BY d.a",
+};
+
+struct Answer {
+  Status status;
+  std::vector<std::string> rows;
+};
+
+Answer Execute(const Program& program, const Snapshot& snapshot, vm::SectionBackend* device, bool required = false) {
+  Answer answer;
+  vm::Executor executor(2);
+  vm::RunOptions options;
+  options.gpu = device;
+  options.gpu_required = required;
+  vm::RunStatistics statistics;
+  const auto consume = [&](RowBatch&& batch) {
+    for (size_t r = 0; r < batch.rows; ++r) {
+      std::string line;
+      for (const ColumnVector& c : batch.columns) {
+        if (c.IsNull(r)) line += "NULL";
+        AppendText(c, r, &line);
+        line += ' ';
+      }
+      answer.rows.push_back(std::move(line));
+    }
+    return Status::Ok();
+  };
+  answer.status = executor.Run(program, snapshot, options, consume, &statistics);
+  // Each section over a stored table is told once, whoever ran it.
+  std::set<int> told;
+  for (const vm::SectionStatistics& s : statistics.sections) EXPECT_TRUE(told.insert(s.section).second) << s.section;
+  return answer;
+}
+
+class DeviceRunTest : public ::testing::Test {
+ protected:
+  /// Calls f(sql, program, rows of the host) for each query.
+  template <class F>
+  void ForEachQuery(F f) {
+    for (const char* sql : kQueries) {
+      Result<Compiled> compiled = Compile(sql, *snapshot_);
+      ASSERT_TRUE(compiled.ok()) << sql << "\n" << compiled.status().message();
+      const Answer host = Execute(*compiled->program, *snapshot_, nullptr);
+      ASSERT_TRUE(host.status.ok()) << sql << "\n" << host.status.message();
+      ASSERT_FALSE(host.rows.empty()) << sql;
+      f(sql, *compiled->program, host.rows);
+    }
+  }
+  std::shared_ptr<const Snapshot> snapshot_ = Tables();
+};
+
+TEST_F(DeviceRunTest, TheHostDoesWhatTheDeviceGivesUp) {
+  int built = 0, puts = 0, runs = 0;
+  ForEachQuery([&](const char* sql, const Program& program, const std::vector<std::string>& expected) {
+    const auto sections = static_cast<int64_t>(program.sections.size());
+    for (const bool outer_joins : {false, true}) {
+      for (int64_t refused = -1; refused < sections; ++refused) {
+        for (int good = 0; good <= 4; ++good) {
+          Script script;
+          script.good_calls = good;
+          script.error = good % 2 == 0 ? Status(ErrorCode::kResource, "no room") : Unsupported("too strange");
+          script.outer_joins = outer_joins;
+          script.refused = refused;
+          FalseDevice device(&script);
+          const Answer answer = Execute(program, *snapshot_, &device);
+          const std::string where = fmt::format("{}\nrefused {}, {} good calls", sql, refused, good);
+          EXPECT_TRUE(answer.status.ok()) << where << "\n" << answer.status.message();
+          EXPECT_EQ(answer.rows, expected) << where;
+          EXPECT_EQ(script.wrong, "") << where;
+          built += script.built;
+          puts += script.puts;
+          runs += script.runs;
+        }
+      }
+    }
+  });
+  // All ways were taken.
+  EXPECT_GT(built, 0);
+  EXPECT_GT(puts, 0);
+  EXPECT_GT(runs, 0);
+}
+
+TEST_F(DeviceRunTest, OtherErrorsEndTheRun) {
+  ForEachQuery([&](const char* sql, const Program& program, const std::vector<std::string>&) {
+    for (int good = 0; good <= 2; ++good) {
+      Script script;
+      script.good_calls = good;
+      script.outer_joins = true;
+      script.error = {ErrorCode::kDevice, "it burns"};
+      FalseDevice device(&script);
+      const Answer answer = Execute(program, *snapshot_, &device);
+      EXPECT_EQ(answer.status.message(), "it burns") << sql;
+      EXPECT_TRUE(answer.rows.empty()) << sql;
+      EXPECT_EQ(script.wrong, "") << sql;
+    }
+  });
+}
+
+TEST_F(DeviceRunTest, ARequiredDeviceThatCannotIsAnError) {
+  ForEachQuery([&](const char* sql, const Program& program, const std::vector<std::string>& expected) {
+    Script script;
+    script.outer_joins = true;
+    script.error = {ErrorCode::kResource, "no room"};
+    FalseDevice device(&script);
+    EXPECT_EQ(Execute(program, *snapshot_, &device, true).status.message(), "no room") << sql;
+    EXPECT_EQ(script.wrong, "") << sql;
+    // A section that it refuses from the start; a join table may be built on the host all the same.
+    for (size_t i = 0; i < program.sections.size(); ++i) {
+      const Section& s = program.sections[i];
+      if (s.source_kind != Section::Source::kTable || s.sink == Section::Sink::kJoin) continue;
+      Script other;
+      other.outer_joins = true;
+      other.refused = static_cast<int64_t>(i);
+      FalseDevice refusing(&other);
+      EXPECT_EQ(Execute(program, *snapshot_, &refusing, true).status.message(), "this section") << sql;
+      EXPECT_EQ(other.runs + other.builds + other.puts, 0) << sql;
+    }
+    EXPECT_FALSE(expected.empty());
+  });
+}
+
+}  // namespace
+}  // namespace tessera::test

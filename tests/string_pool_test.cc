@@ -1,0 +1,90 @@
+// The strings of a query: identifiers from 0 on, and reading without a lock while other threads add.
+#include "vm/string_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <climits>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tessera::vm {
+namespace {
+
+std::string Text(int k) {
+  return k == 0 ? std::string() : "string number " + std::to_string(k) + std::string(static_cast<size_t>(k) % 97, 'x');
+}
+
+TEST(StringPool, CountsFromZero) {
+  StringPool pool;
+  EXPECT_EQ(pool.Get(0), "");
+  // Over the edges of blocks (64, 128, 256 ...) and arenas.
+  for (int k = 0; k < 5000; ++k) EXPECT_EQ(pool.Intern(Text(k)), k);
+  for (int k = 4999; k >= 0; --k) EXPECT_EQ(pool.Intern(Text(k)), k);
+  for (int k = 0; k < 5000; ++k) EXPECT_EQ(pool.Get(k), Text(k));
+}
+
+TEST(StringPool, OtherNumbersAreNoString) {
+  StringPool pool;
+  pool.Intern("a");
+  for (const int64_t id : {int64_t{-1}, int64_t{1}, int64_t{63}, int64_t{64}, int64_t{1} << 40, INT64_MAX, INT64_MIN})
+    EXPECT_EQ(pool.Get(id), "") << id;
+}
+
+TEST(StringPool, BytesOfAnyKind) {
+  StringPool pool;
+  const std::string zero("a\0b", 3), large(1 << 20, 'y');
+  const int64_t first = pool.Intern(zero), second = pool.Intern(large), third = pool.Intern(std::string_view("a"));
+  EXPECT_EQ(pool.Get(first), zero);
+  EXPECT_EQ(pool.Get(second), large);
+  EXPECT_EQ(pool.Get(third), "a");
+}
+
+TEST(StringPool, ThreadsAgreeOnIdentifiers) {
+  constexpr int kStrings = 3000, kThreads = 4;
+  StringPool pool;
+  std::vector<std::vector<int64_t>> ids(kThreads, std::vector<int64_t>(kStrings));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int n = 0; n < kStrings; ++n) {
+        const int k = (n * 7 + t * 750) % kStrings;  // all, each thread from another place on
+        ids[static_cast<size_t>(t)][static_cast<size_t>(k)] = pool.Intern(Text(k));
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  std::vector<bool> given(kStrings);
+  for (int k = 0; k < kStrings; ++k) {
+    const int64_t id = ids[0][static_cast<size_t>(k)];
+    ASSERT_TRUE(id >= 0 && id < kStrings) << id;
+    EXPECT_FALSE(given[static_cast<size_t>(id)]) << id;
+    given[static_cast<size_t>(id)] = true;
+    EXPECT_EQ(pool.Get(id), Text(k));
+    for (int t = 1; t < kThreads; ++t) EXPECT_EQ(ids[static_cast<size_t>(t)][static_cast<size_t>(k)], id);
+  }
+}
+
+// Rows that are NULL hold any number, and a number may be that of a string on its way in.
+TEST(StringPool, ReadersOfNumbersThatNobodyGaveThem) {
+  constexpr int kStrings = 20000;
+  StringPool pool;
+  std::atomic<bool> done{false};
+  std::atomic<int> wrong{0};
+  std::thread reader([&] {
+    while (!done) {
+      for (int id = 0; id < kStrings; ++id) {
+        const std::string_view text = pool.Get(id);
+        if (!text.empty() && text != Text(id)) ++wrong;
+      }
+    }
+  });
+  for (int k = 0; k < kStrings; ++k) pool.Intern(Text(k));
+  done = true;
+  reader.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace tessera::vm
