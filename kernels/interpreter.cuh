@@ -621,8 +621,7 @@ struct Machine {
   template <class Slot>
   __device__ __forceinline__ void LookUpHashed(const JoinRecord& join, uint32_t wanted, OperandRows<R>& b) const {
     constexpr bool kWideKey = sizeof(Slot) == 16;
-    // In the full instantiation more of them take more registers than there are.
-    constexpr uint32_t kTogether = kFull ? 2 : 4;
+    constexpr uint32_t kTogether = 2;  // more of them take more registers than there are
     const Slot* slots = static_cast<const Slot*>(join.values);
     const uint32_t shift = join.slot_shift;
     const uint32_t mask = join.slot_mask;
@@ -679,15 +678,17 @@ struct Machine {
       }
     }
     const uint32_t found = JoinNumbers(in, join, b);
-    const bool hashed = join.lookup == JoinLookup::kHash32 || (kFull && join.lookup == JoinLookup::kHash64);
-    if (join.lookup == JoinLookup::kHash32) LookUpHashed<uint2>(join, found, b);
     if constexpr (kFull) {
-      if (join.lookup == JoinLookup::kHash64) LookUpHashed<uint4>(join, found, b);
+      if (join.lookup == JoinLookup::kHash32) {
+        LookUpHashed<uint2>(join, found, b);
+      } else if (join.lookup == JoinLookup::kHash64) {
+        LookUpHashed<uint4>(join, found, b);
+      }
     }
     uint32_t at[R];
 #pragma unroll
     for (uint32_t i = 0; i < R; ++i) at[i] = static_cast<uint32_t>(b.v[i]);
-    if (hashed) {
+    if (kFull && (join.lookup == JoinLookup::kHash32 || join.lookup == JoinLookup::kHash64)) {
       SetCursors(join, at);
     } else {
       ProbePlaces(join, found, at);

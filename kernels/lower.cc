@@ -814,7 +814,7 @@ void SetPayload(const JoinShape& join, DeviceInstruction* d) {
 bool IsStar(const DeviceInstruction& d, const std::vector<JoinRecord>& joins) {
   if (d.head.op == Op::Probe) {
     const JoinLookup lookup = joins[d.head.p1].lookup;
-    if (lookup == JoinLookup::kCross || lookup == JoinLookup::kHash64) return false;
+    if (lookup != JoinLookup::kBits && lookup != JoinLookup::kDirect) return false;
   }
   return IsIn(Variant::kStar, d.head.op);
 }

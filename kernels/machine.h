@@ -145,7 +145,7 @@ constexpr bool IsLean(Op op) {
 /// Instantiations of the VM kernel, from few opcodes to all of them.
 enum class Variant : uint8_t {
   kLean,  ///< the opcodes of IsLean
-  kStar,  ///< and Probe with one key of up to 4 bytes, and payload operands
+  kStar,  ///< and Probe of direct tables with one key, payload operands and queues
   kFull,
 };
 /// Blocks a multiprocessor that an instantiation is compiled for. Three blocks of 5 warps put 4 warps on each quarter of a
