@@ -118,7 +118,7 @@ TEST(Wire, StatisticsComeBack) {
   vm::RunStatistics s;
   s.mine.rank = 3;
   s.mine.gather = 1.5;
-  s.sections.push_back({1, "scan t", true, 10, 9, 8, 7, 6, 5, 4.5, 3.5, 2.5});
+  s.sections.push_back({1, "scan t", true, 10, 9, 8, 7, 6, 5, 4, "lean kernel", 4.5, 3.5, 2.5});
   WireWriter out;
   WriteStatistics(s, &out);
   const std::string bytes = out.Take();
@@ -130,6 +130,8 @@ TEST(Wire, StatisticsComeBack) {
   ASSERT_EQ(r.sections.size(), 1u);
   EXPECT_EQ(r.sections[0].label, "scan t");
   EXPECT_EQ(r.sections[0].bytes_transferred, 5u);
+  EXPECT_EQ(r.sections[0].bytes_staged, 4u);
+  EXPECT_EQ(r.sections[0].device_plan, "lean kernel");
   EXPECT_EQ(r.sections[0].kernel_milliseconds, 3.5);
   EXPECT_EQ(r.sections[0].transfer_milliseconds, 2.5);
 }
