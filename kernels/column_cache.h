@@ -37,15 +37,15 @@ class ColumnCache {
   /// Makes streams and staging buffers. REQUIRES: the device is current, as for all functions below.
   Status Open(uint64_t budget_bytes);
 
-  /// The device address of a stream of `bytes` bytes at `data`, which CopyPending will copy there if it is not there yet.
-  /// The piece is pinned. `*copied` grows by the bytes that will travel.
+  /// The device address of a stream of `bytes` bytes at `data`, which CopyPending will copy there if it is not there
+  /// yet. The piece is pinned. `*copied` grows by the bytes that will travel.
   Result<const uint8_t*> Fetch(const std::shared_ptr<const Tablet>& tablet, int column, Stream stream,
                                const uint8_t* data, uint64_t bytes, std::vector<Piece*>* pinned, uint64_t* copied);
   /// Whether Fetch would find the piece.
   bool Has(const Tablet* tablet, int column, Stream stream) const;
-  /// Starts the copies of all pieces fetched since the last call, from several threads if `pool` is given and there is much
-  /// to do: one of them moves 14 GB a second into pinned memory, the link 55. Work that reads the pieces waits for Finish's
-  /// event. After an error the pieces are gone.
+  /// Starts the copies of all pieces fetched since the last call, from several threads if `pool` is given and there is
+  /// much to do: one of them moves 14 GB a second into pinned memory, the link 55. Work that reads the pieces waits for
+  /// Finish's event. After an error the pieces are gone.
   Status CopyPending(vm::ThreadPool* pool);
   /// Forgets pieces that were fetched and not copied.
   void AbandonPending();
@@ -55,8 +55,8 @@ class ColumnCache {
   /// Frees what is not pinned.
   Status Clear();
 
-  /// Counts `bytes` of a run's own memory against the budget; makes room for them. Errors: kResource, what is pinned leaves
-  /// too little.
+  /// Counts `bytes` of a run's own memory against the budget; makes room for them. Errors: kResource, what is pinned
+  /// leaves too little.
   Status Claim(uint64_t bytes);
   void Release(uint64_t bytes) { claimed_ -= bytes; }
   cudaMemPool_t pool() const { return pool_; }
@@ -79,7 +79,7 @@ class ColumnCache {
   };
   /// Copies go through these: 4 MiB is where a pinned copy reaches 96 % of the link's rate.
   static constexpr uint64_t kStagingBytes = uint64_t{4} << 20;
-  static constexpr size_t kCopiers = 8, kBuffersEach = 2;
+  static constexpr size_t kCopiers = 8, kBuffersEach = 2, kBuffers = kCopiers * kBuffersEach;
   /// From so many bytes on several threads copy.
   static constexpr uint64_t kSharedCopy = uint64_t{16} << 20;
 
@@ -100,10 +100,10 @@ class ColumnCache {
   cudaMemPool_t pool_ = nullptr;
   cudaEvent_t done_ = nullptr;
   int device_ = 0;
-  std::array<PinnedBuffer, kCopiers * kBuffersEach> staging_;
-  std::array<cudaEvent_t, kCopiers * kBuffersEach> staging_free_ = {};
+  std::array<PinnedBuffer, kBuffers> staging_;
+  std::array<cudaEvent_t, kBuffers> staging_free_ = {};
   std::vector<Pending> pending_;
-  bool copying_ = false;  // since the last Finish
+  bool copying_ = false;     // since the last Finish
   std::list<Piece> pieces_;  // most recently used first
   std::unordered_map<Key, std::list<Piece>::iterator, KeyHash> index_;
 };

@@ -9,7 +9,8 @@
 namespace tessera::kernels {
 namespace {
 
-/// A direct table of up to this size is taken whatever the number of rows; a larger one, if a hash table were not smaller.
+/// A direct table of up to this size is taken whatever the number of rows; a larger one, if a hash table were not
+/// smaller.
 constexpr uint64_t kDirectBytes = uint64_t{64} << 20;
 constexpr uint64_t kDirectBytesPerRow = 32;
 /// A bitmap of up to this size is kept beside the values, for blocks that have room for it in shared memory.
@@ -112,9 +113,9 @@ Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts) {
     JoinRows* rows = runs[i]->build_rows();
     c.statistics->rows_out = rows->rows();
     // They ran as one: each gets its part by the rows that it read.
-    c.statistics->kernel_milliseconds =
-        static_cast<double>(milliseconds) * static_cast<double>(c.statistics->rows_in + 1) /
-        static_cast<double>(rows_in + n);
+    c.statistics->kernel_milliseconds = static_cast<double>(milliseconds) *
+                                        static_cast<double>(c.statistics->rows_in + 1) /
+                                        static_cast<double>(rows_in + n);
     const int join = c.program->sections[static_cast<size_t>(c.section)].join;
     TESSERA_TRY(Make(*c.program, join, rows, states[i].columns, c.table->rows, runs[i]->SourceKeys()));
   }
@@ -122,8 +123,7 @@ Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts) {
 }
 
 Status DeviceJoins::Put(const vm::Program& program, int join, const vm::RowSet& from, uint64_t source_rows) {
-  const vm::Section& builder =
-      program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(join)].section)];
+  const vm::Section& builder = program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(join)].section)];
   JoinRows rows;
   TESSERA_TRY(rows.Allocate(&gpu_, builder.columns, std::max<uint64_t>(from.rows, 1)));
   rows.set_rows(from.rows);

@@ -1,8 +1,9 @@
 // The join tables of one run of a program, on the device. Private to kernels/.
 //
-// A table is built in two steps: the VM kernel emits its rows (keys, then payload), then a kernel puts each row into its
-// place. Between them the host learns how many rows there are and what ranges their columns have, for all tables that are
-// built together at once: that decides how they are laid out, and later the order of look-ups and the numbering of groups.
+// A table is built in two steps: the VM kernel emits its rows (keys, then payload), then a kernel puts each row into
+// its place. Between them the host learns how many rows there are and what ranges their columns have, for all tables
+// that are built together at once: that decides how they are laid out, and later the order of look-ups and the
+// numbering of groups.
 //
 // Start at: DeviceJoins::Build.
 #pragma once
@@ -18,8 +19,8 @@
 
 namespace tessera::kernels {
 
-/// Device memory of one run, taken from the cache's pool and counted against its budget. Work on the device's stream may
-/// use it until it is freed, and what is freed may be taken again at once: the stream keeps the order.
+/// Device memory of one run, taken from the cache's pool and counted against its budget. Work on the device's stream
+/// may use it until it is freed, and what is freed may be taken again at once: the stream keeps the order.
 class RunBuffer {
  public:
   RunBuffer() = default;
@@ -46,7 +47,8 @@ class RunBuffer {
   uint64_t bytes_ = 0;
 };
 
-/// Rows as Emit writes them: columns of 64 bits, upper halves of the wide ones, NULL bytes; each with room for `capacity`.
+/// Rows as Emit writes them: columns of 64 bits, upper halves of the wide ones, NULL bytes; each with room for
+/// `capacity`.
 class JoinRows {
  public:
   /// REQUIRES: empty.
@@ -82,8 +84,8 @@ class DeviceJoins {
   const std::vector<const JoinShape*>& shapes() const { return shapes_; }
   const std::vector<vm::KeyRange>& key_ranges() const { return key_ranges_; }
 
-  /// Builds the tables of sections that do not need each other's. Errors: those of the sections; kUnsupported, kResource:
-  /// a table cannot be here.
+  /// Builds the tables of sections that do not need each other's. Errors: those of the sections; kUnsupported,
+  /// kResource: a table cannot be here.
   Status Build(const std::vector<vm::SectionContext>& contexts);
   /// A table whose rows were made elsewhere, from a table of `source_rows` rows.
   Status Put(const vm::Program& program, int join, const vm::RowSet& rows, uint64_t source_rows);
@@ -96,8 +98,8 @@ class DeviceJoins {
     JoinRows rows;  ///< kept if payload is read from them
     RunBuffer bits, values, next;
   };
-  /// Lays the table out and starts the kernel that fills it. `source_keys`: the range of the first key in the whole table
-  /// that the rows come from.
+  /// Lays the table out and starts the kernel that fills it. `source_keys`: the range of the first key in the whole
+  /// table that the rows come from.
   Status Make(const vm::Program& program, int join, JoinRows* rows, const ColumnSummary* summaries,
               uint64_t source_rows, const vm::KeyRange& source_keys);
   Status Fill(Table* table, const vm::Section& builder, bool unique, const ColumnSummary* summaries);

@@ -1,4 +1,5 @@
-// A GPU as the runs of sections see it: streams, cached columns, buffers that are kept from run to run. Private to kernels/.
+// A GPU as the runs of sections see it: streams, cached columns, buffers that are kept from run to run. Private to
+// kernels/.
 //
 // Start at: GpuDevice. One run at a time, under `mutex`.
 #pragma once
@@ -67,8 +68,8 @@ class GpuDevice {
   GpuDevice& operator=(const GpuDevice&) = delete;
 
   bool is_open() const { return open_; }
-  /// Makes the device current; the first time also the context and what every run needs. REQUIRES: `mutex` is held, as for
-  /// all below.
+  /// Makes the device current; the first time also the context and what every run needs. REQUIRES: `mutex` is held, as
+  /// for all below.
   Status Open();
   /// Ends the launch that is under way, if there is one. The word lies in device memory: some 400 blocks that ask for
   /// one in host memory before each tile would load the link.

@@ -48,9 +48,9 @@ inline constexpr bool kLong<meaning::ModF> = true;
 template <>
 inline constexpr bool kLong<meaning::RoundDigitsF> = true;
 
-/// The machine of one thread: R rows of a tile. kFull: everything but queues. Otherwise the opcodes of IsIn, no sink that
-/// can run full (no keys, or direct ones), and program, record and registers in shared memory. With kQueuedRows rows it
-/// works on a batch from a queue, whose rows lie anywhere in a tablet.
+/// The machine of one thread: R rows of a tile. kFull: everything but queues. Otherwise the opcodes of IsIn, no sink
+/// that can run full (no keys, or direct ones), and program, record and registers in shared memory. With kQueuedRows
+/// rows it works on a batch from a queue, whose rows lie anywhere in a tablet.
 template <Variant kVariant, uint32_t R = kRows>
 struct Machine {
   static constexpr bool kFull = kVariant == Variant::kFull;
@@ -73,7 +73,7 @@ struct Machine {
 
   uint32_t next;  ///< byte offset of the next instruction in the code
   bool ended;
-  bool paused;  ///< at an instruction where rows are queued
+  bool paused;                ///< at an instruction where rows are queued
   uint32_t queued0, queued1;  ///< rows in the warp's queues
   // The instruction: rows that it failed on, and why.
   uint32_t failed;
@@ -280,7 +280,7 @@ struct Machine {
       const int64_t base = in.low;
 #pragma unroll
       for (uint32_t g = 0; g < R / 4; ++g) {
-          uint32_t cursor[4];
+        uint32_t cursor[4];
         LoadCursors(join, g, cursor);
 #pragma unroll
         for (uint32_t e = 0; e < 4; ++e) {
@@ -393,11 +393,11 @@ struct Machine {
   // ---- Queues
   // ----------------------------------------------------------------------------------------------------------
 
-  /// What a few rows cost is nearly what 512 do: where filters leave few, the warp collects the rows of many slices in a
-  /// queue and runs the rest of the program over batches of 128. Adds the live rows of a slice that paused (`first`: of its
-  /// tile, in the tablet), then runs full batches; before rows of another tablet, and at the end, also the last, shorter
-  /// one. Batches come from the ends of the queues. REQUIRES: of what the program has set before it pauses, only cursors are
-  /// read later.
+  /// What a few rows cost is nearly what 512 do: where filters leave few, the warp collects the rows of many slices in
+  /// a queue and runs the rest of the program over batches of 128. Adds the live rows of a slice that paused (`first`:
+  /// of its tile, in the tablet), then runs full batches; before rows of another tablet, and at the end, also the last,
+  /// shorter one. Batches come from the ends of the queues. REQUIRES: of what the program has set before it pauses,
+  /// only cursors are read later.
   __device__ __forceinline__ void RunQueues(bool end, uint32_t tablet, uint32_t first) {
     WarpState* warp = Warp();
     bool flush = end || (warp->tablet != tablet && (queued0 | queued1) != 0);
@@ -439,8 +439,8 @@ struct Machine {
     }
   }
 
-  /// The live rows of a slice, with their cursors, go to the first queue: all of them, or the first half, if it is many.
-  /// They are live no more.
+  /// The live rows of a slice, with their cursors, go to the first queue: all of them, or the first half, if it is
+  /// many. They are live no more.
   __device__ __forceinline__ void AddSlice(uint32_t first) {
     uint32_t adding = live;
     if (queued0 + __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(adding))) > kFirstQueue)
@@ -477,8 +477,7 @@ struct Machine {
       const bool keep = (few.live >> i & 1) != 0;
       const uint32_t keeping = __ballot_sync(kAllLanes, keep);
       const uint32_t from = few.entry + 32 * i;
-      const uint32_t to =
-          kFirstQueue + queued1 + static_cast<uint32_t>(__popc(keeping & ((1u << Lane32()) - 1)));
+      const uint32_t to = kFirstQueue + queued1 + static_cast<uint32_t>(__popc(keeping & ((1u << Lane32()) - 1)));
       if (keep) {
         QueuedRows()[to] = QueuedRows()[from];
 #pragma unroll 1
@@ -596,8 +595,8 @@ struct Machine {
     }
   }
 
-  /// A probe of a direct table with a narrow key, without making 64-bit values of the codes. Returns false if the key must
-  /// be fetched.
+  /// A probe of a direct table with a narrow key, without making 64-bit values of the codes. Returns false if the key
+  /// must be fetched.
   __device__ __forceinline__ bool ProbeAtOnce(const InstructionHead& head, const DeviceInstruction& in) {
     if (kQueued || head.source != OperandSource::kSlot) return false;
     const ProbeRecord& p = *reinterpret_cast<const ProbeRecord*>(Record() + in.state);
@@ -922,7 +921,7 @@ struct Machine {
       } else {
 #pragma unroll
         for (uint32_t g = 0; g < R / 4; ++g) {
-    #pragma unroll
+#pragma unroll
           for (uint32_t i = 4 * g; i < 4 * g + 4; ++i) {
             Lane lane;
             a[i] = ToBits(M::Apply(FromBits<T>(a[i]), FromBits<T>(b.v[i]), lane));
@@ -1409,7 +1408,7 @@ struct Machine {
       int64_t high_sum = 0;
 #pragma unroll
       for (uint32_t g = 0; g < R / 4; ++g) {
-  #pragma unroll
+#pragma unroll
         for (uint32_t i = 4 * g; i < 4 * g + 4; ++i) {
           const uint32_t bit = take >> i & 1;
           asm("mad.wide.u32 %0, %1, %2, %0;" : "+l"(low_sum) : "r"(static_cast<uint32_t>(a[i])), "r"(bit));
@@ -1639,9 +1638,9 @@ struct Machine {
       asm volatile("" : "+r"(at));
       const DeviceInstruction& in = Code(at);
       switch (op) {
-#define TESSERA_CASE_Any(Name, Shape)                                         \
-  case Op::Name:                                                              \
-    if constexpr (IsIn(kVariant, Op::Name)) Do##Shape<meaning::Name>(in, b);  \
+#define TESSERA_CASE_Any(Name, Shape)                                        \
+  case Op::Name:                                                             \
+    if constexpr (IsIn(kVariant, Op::Name)) Do##Shape<meaning::Name>(in, b); \
     break;
 #define TESSERA_CASE_Host(Name, Shape)
 #define OPCODE(Name, Shape, P1, P2, P3, P4, In, Out, Where, ...) TESSERA_CASE_##Where(Name, Shape)

@@ -46,8 +46,8 @@ __global__ void Summarize(const int64_t* low, const uint8_t* null, uint64_t capa
   if (nulls != 0) atomicAdd(&s.nulls, static_cast<unsigned long long>(nulls));
 }
 
-/// Puts a value into the open-addressing table, or the row into the chain that is there. A slot's last word is 0 (free), 1
-/// (its key is being written) or 2; nobody waits inside a claim.
+/// Puts a value into the open-addressing table, or the row into the chain that is there. A slot's last word is 0
+/// (free), 1 (its key is being written) or 2; nobody waits inside a claim.
 __device__ __forceinline__ uint32_t InsertWide(const JoinBuild& b, uint64_t key, uint32_t value) {
   uint4* slots = static_cast<uint4*>(b.values);
   for (uint32_t at = JoinSlot64(key, b.slot_shift);; at = (at + 1) & b.slot_mask) {
@@ -128,7 +128,7 @@ cudaError_t StartSummarize(const int64_t* low, const uint8_t* null, uint64_t cap
                            ColumnSummary* summaries, uint32_t columns, cudaStream_t stream) {
   // Four rows a thread where there are many.
   Summarize<<<dim3(Blocks(std::max<uint64_t>(capacity / 4, 1)), columns), kBlock, 0, stream>>>(low, null, capacity,
-                                                                                            control, summaries);
+                                                                                               control, summaries);
   return cudaGetLastError();
 }
 

@@ -21,8 +21,8 @@ struct ColumnSummary {
   unsigned long long nulls = 0;
 };
 
-/// Rows as Emit leaves them: low[column][capacity], null likewise. `count` and `valid` are the counters of the launch that
-/// made them, which may not have run yet. Adds to summaries[0 .. columns).
+/// Rows as Emit leaves them: low[column][capacity], null likewise. `count` and `valid` are the counters of the launch
+/// that made them, which may not have run yet. Adds to summaries[0 .. columns).
 cudaError_t StartSummarize(const int64_t* low, const uint8_t* null, uint64_t capacity, const Control* control,
                            ColumnSummary* summaries, uint32_t columns, cudaStream_t stream);
 

@@ -36,8 +36,8 @@ constexpr uint32_t kMaxDirectGroups = 4096;  ///< in shared memory
 /// In device memory: as many as that, and not so many that clearing them takes longer than the rows do.
 constexpr uint64_t kMostFarGroups = 1 << 20, kRowsPerFarGroup = 16;
 constexpr uint32_t kCheapPrivateBytes = 6 << 10;
-/// From so many rows on groups in shared memory are worth the blocks that they cost: an addition in device memory takes four
-/// times as long.
+/// From so many rows on groups in shared memory are worth the blocks that they cost: an addition in device memory takes
+/// four times as long.
 constexpr double kManyGroupedRows = 16e6;
 constexpr uint32_t kReservedPerBlock = 1024;  ///< shared memory that the system takes from each block
 
@@ -666,8 +666,8 @@ void Compact(int keys, std::vector<DeviceInstruction>* code) {
 // ---- Joins of a launch
 // -----------------------------------------------------------------------------------------------------------
 
-/// Rough costs a row in units of reading a byte of a staged column: an H100 looks some 2,000 G bits a second up in shared
-/// memory, 200 G values in L2, 40 G in device memory.
+/// Rough costs a row in units of reading a byte of a staged column: an H100 looks some 2,000 G bits a second up in
+/// shared memory, 200 G values in L2, 40 G in device memory.
 constexpr double kFilterCost = 0.7, kSharedLookUpCost = 1.5, kCachedLookUpCost = 15, kFarLookUpCost = 60;
 constexpr uint64_t kCachedBytes = uint64_t{24} << 20;
 /// A block's copies of bitmaps: what more than that costs in blocks it does not gain.
@@ -721,10 +721,10 @@ std::vector<JoinRecord> PlanJoins(const std::vector<DeviceInstruction>& code,
 }
 
 /// The code begins with filters and look-ups that may come in any order: each drops rows and changes nothing else.
-/// Those come first that drop most for their price. Where that leaves few rows, they are told to wait in a queue. Returns the
-/// share of rows that all of them leave.
+/// Those come first that drop most for their price. Where that leaves few rows, they are told to wait in a queue.
+/// Returns the share of rows that all of them leave.
 double OrderFilters(const Section& section, const std::vector<double>& shares,
-                  const std::vector<const vm::BoundTablet*>& tablets, const std::vector<const JoinShape*>& joins,
+                    const std::vector<const vm::BoundTablet*>& tablets, const std::vector<const JoinShape*>& joins,
                     const std::vector<JoinRecord>& records, bool queue, std::vector<DeviceInstruction>* code) {
   struct Item {
     DeviceInstruction instruction;
@@ -904,18 +904,20 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
   }
   layout.stage_bytes = RoundUp(std::max<uint32_t>(stage, 128), 128);
 
-  // Groups whose number follows from their keys: in shared memory if that costs no block or many rows come to each, else
-  // in device memory.
+  // Groups whose number follows from their keys: in shared memory if that costs no block or many rows come to each,
+  // else in device memory.
   if (keys > 0) {
     uint64_t rows = 0;
     for (const vm::BoundTablet* t : tablets) rows += t->rows;
-    const uint64_t most = std::max<uint64_t>(kMaxDirectGroups, std::min<uint64_t>(kMostFarGroups, rows / kRowsPerFarGroup));
+    const uint64_t most =
+        std::max<uint64_t>(kMaxDirectGroups, std::min<uint64_t>(kMostFarGroups, rows / kRowsPerFarGroup));
     plan.direct_groups = PlanDirect(lowered, tablets, joins, static_cast<uint32_t>(most), plan.direct_keys);
     plan.direct = plan.direct_groups != 0;
     if (plan.direct && plan.direct_groups <= kMaxDirectGroups) {
       const uint32_t private_bytes = LayOutPrivate(lowered, true, plan.direct_groups, 0, nullptr, nullptr);
       const bool fits = at + private_bytes + 2 * layout.stage_bytes + 512 <= half;
-      if (fits && (private_bytes <= kCheapPrivateBytes || static_cast<double>(rows) * live > kManyGroupedRows)) plan.private_groups = plan.direct_groups;
+      if (fits && (private_bytes <= kCheapPrivateBytes || static_cast<double>(rows) * live > kManyGroupedRows))
+        plan.private_groups = plan.direct_groups;
     }
     if (plan.direct) ReadKeysDirectly(lowered, &plan.code);
     if (plan.private_groups != 0) at += LayOutPrivate(lowered, true, plan.private_groups, at, &layout, &plan.folds);
@@ -958,8 +960,9 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
         return IsLean(d.head.op) && d.head.source != OperandSource::kPayload;
       })) {
     plan.variant = Variant::kLean;
-  } else if (simple && !by_row && std::all_of(plan.code.begin(), plan.code.end(),
-                                   [&](const DeviceInstruction& d) { return IsStar(d, plan.joins); })) {
+  } else if (simple && !by_row && std::all_of(plan.code.begin(), plan.code.end(), [&](const DeviceInstruction& d) {
+               return IsStar(d, plan.joins);
+             })) {
     plan.variant = Variant::kStar;
   } else if (layout.queues != kNowhere) {
     return plan;

@@ -90,7 +90,7 @@ struct LaunchPlan {
   bool record_staged = false;
   uint32_t private_groups = 0;
   bool direct = false;
-  uint32_t direct_groups = 0;  ///< all there can be; in device memory if private_groups is 0
+  uint32_t direct_groups = 0;        ///< all there can be; in device memory if private_groups is 0
   Variant variant = Variant::kFull;  ///< the least instantiation that can run it
   std::vector<JoinRecord> joins;     ///< of the whole program, by number
   struct Probe {
@@ -106,7 +106,8 @@ Result<LaunchPlan> PlanLaunch(const vm::Section& section, const LoweredProgram& 
                               const std::vector<const vm::BoundTablet*>& tablets,
                               const std::vector<const JoinShape*>& joins, const DeviceLimits& limits);
 
-/// For EXPLAIN ANALYZE: the instantiation, the staged columns, how each table is looked up and in which order, the groups.
+/// For EXPLAIN ANALYZE: the instantiation, the staged columns, how each table is looked up and in which order, the
+/// groups.
 std::string Describe(const LaunchPlan& plan);
 
 /// Device addresses of what a bound tablet points to; nullptr where it is not needed.

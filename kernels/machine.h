@@ -23,7 +23,8 @@ enum class Op : uint16_t {
 // ---- Shape of the machine
 // ----------------------------------------------------------------------------------------------
 
-/// Rows that filters have left wait in queues, the rest of the program takes them kBatchRows at a time, so many a thread.
+/// Rows that filters have left wait in queues, the rest of the program takes them kBatchRows at a time, so many a
+/// thread.
 inline constexpr uint32_t kQueuedRows = 4;
 inline constexpr uint32_t kBatchRows = 32 * kQueuedRows;
 /// A program can let its rows wait twice. Half a slice is added to less than a batch, a batch to less than another.
@@ -80,12 +81,13 @@ struct alignas(16) DeviceInstruction {
   int32_t p3 = 0;
   /// Aggregates with keys: first word in the group's state; Group: place of the key; Probe: offset of its ProbeRecord.
   uint32_t state = 0;
-  uint32_t private_state = kNowhere;      ///< ... byte offset of its arrays in shared memory; kNowhere: not private
-  /// kConstant: the value; CheckI, CheckW: the lower bound. Packed payload: what is added to the field; the field's mask
-  /// above its shift. Other payload: addresses of the column's lower half and of its NULL bytes (0 if none is NULL).
+  uint32_t private_state = kNowhere;  ///< ... byte offset of its arrays in shared memory; kNowhere: not private
+  /// kConstant: the value; CheckI, CheckW: the lower bound. Packed payload: what is added to the field; the field's
+  /// mask above its shift. Other payload: addresses of the column's lower half and of its NULL bytes (0 if none is
+  /// NULL).
   int64_t low = 0, high = 0;
-  /// CheckI, CheckW: the upper bound. Packed payload: the field's value that is NULL, or -1. Other payload: address of the
-  /// upper half. Probe with several keys: a register of each, see KeyPlaces.
+  /// CheckI, CheckW: the upper bound. Packed payload: the field's value that is NULL, or -1. Other payload: address of
+  /// the upper half. Probe with several keys: a register of each, see KeyPlaces.
   int64_t upper_low = 0, upper_high = 0;
 };
 static_assert(sizeof(DeviceInstruction) == 64);
@@ -148,8 +150,8 @@ enum class Variant : uint8_t {
   kStar,  ///< and Probe of direct tables with one key, payload operands and queues
   kFull,
 };
-/// Blocks a multiprocessor that an instantiation is compiled for. Three blocks of 5 warps put 4 warps on each quarter of a
-/// multiprocessor and leave 128 registers a thread, just enough for all opcodes. Four put 5 there and leave 96.
+/// Blocks a multiprocessor that an instantiation is compiled for. Three blocks of 5 warps put 4 warps on each quarter
+/// of a multiprocessor and leave 128 registers a thread, just enough for all opcodes. Four put 5 there and leave 96.
 constexpr uint32_t BlocksOf(Variant variant) { return variant == Variant::kLean ? 4 : 3; }
 /// The opcodes of an instantiation.
 constexpr bool IsIn(Variant variant, Op op) {
@@ -168,26 +170,27 @@ enum class JoinLookup : uint8_t {
   kHash64,  ///< the same with {key, value, unused} of 8 + 4 + 4 bytes
 };
 
-/// A join table as the kernel sees it. Keys make one number, the sum of (key - low) * stride over the key columns; direct
-/// tables are indexed by it, hashed ones have it as their key. The value of a match is what the row's cursor gets: the
-/// payload itself, packed into bit fields, or 1 + the number of the first matching row, less 1.
+/// A join table as the kernel sees it. Keys make one number, the sum of (key - low) * stride over the key columns;
+/// direct tables are indexed by it, hashed ones have it as their key. The value of a match is what the row's cursor
+/// gets: the payload itself, packed into bit fields, or 1 + the number of the first matching row, less 1.
 struct alignas(16) JoinRecord {
   JoinLookup lookup = JoinLookup::kBits;
-  uint8_t width = 0;             ///< kDirect: 1, 2 or 4
-  bool rows_in_values = false;   ///< cursors are numbers of rows
+  uint8_t width = 0;            ///< kDirect: 1, 2 or 4
+  bool rows_in_values = false;  ///< cursors are numbers of rows
   uint8_t keys = 0;
   uint32_t rows = 0;
   uint32_t shared_bits = kNowhere;  ///< offset in shared memory of the block's copy of `bits`
   uint32_t bits_bytes = 0;          ///< multiple of 16
   const uint32_t* bits = nullptr;   ///< one bit a place; nullptr if values are asked at once
   const void* values = nullptr;
-  uint32_t cursors = kNowhere;      ///< offset in shared memory: uint32_t[kTileRows]; kNowhere: nobody reads them
+  uint32_t cursors = kNowhere;        ///< offset in shared memory: uint32_t[kTileRows]; kNowhere: nobody reads them
   uint32_t queue_cursors = kNowhere;  ///< the same for queued rows: uint32_t[warps][kQueueEntries]
-  uint32_t slot_shift = 0;          ///< hashed: 32 or 64 less the binary logarithm of the number of slots
-  uint32_t slot_mask = 0;           ///< ... that number less 1
+  uint32_t slot_shift = 0;            ///< hashed: 32 or 64 less the binary logarithm of the number of slots
+  uint32_t slot_mask = 0;             ///< ... that number less 1
   uint32_t unused[2] = {};
-  const uint32_t* next = nullptr;   ///< per row 1 + the next one with the same key, 0 at the end; nullptr: keys are unique
-  uint64_t last = 0;                ///< the greatest number that keys of the table make
+  const uint32_t* next =
+      nullptr;        ///< per row 1 + the next one with the same key, 0 at the end; nullptr: keys are unique
+  uint64_t last = 0;  ///< the greatest number that keys of the table make
   int64_t low[kMaxJoinKeys] = {};
   uint64_t span[kMaxJoinKeys] = {};  ///< greatest key - low
   uint64_t stride[kMaxJoinKeys] = {};
@@ -345,16 +348,16 @@ struct Control {
 
 /// Byte offsets in dynamic shared memory.
 struct Layout {
-  uint32_t code = kNowhere;  ///< copy of the instructions; kNowhere: read from device memory
-  uint32_t joins = 0;        ///< JoinRecord[joins]
-  uint32_t headers = 0;      ///< TileHeader[stages]
-  uint32_t barriers = 0;     ///< full[stages], empty[stages]
-  uint32_t warps = 0;        ///< WarpState[warps]
-  uint32_t warp_states = 0;  ///< Partial[warps][aggregates]
-  uint32_t masks = 0;        ///< uint32_t[masks][threads]
+  uint32_t code = kNowhere;    ///< copy of the instructions; kNowhere: read from device memory
+  uint32_t joins = 0;          ///< JoinRecord[joins]
+  uint32_t headers = 0;        ///< TileHeader[stages]
+  uint32_t barriers = 0;       ///< full[stages], empty[stages]
+  uint32_t warps = 0;          ///< WarpState[warps]
+  uint32_t warp_states = 0;    ///< Partial[warps][aggregates]
+  uint32_t masks = 0;          ///< uint32_t[masks][threads]
   uint32_t queues = kNowhere;  ///< uint32_t[warps][kQueueEntries]: rows of the tablet, see RunQueues
-  uint32_t wide = 0;         ///< accumulator W: 16 bytes [16][threads]
-  uint32_t ordinals = 0;     ///< uint32_t[16][threads]: the group of each row
+  uint32_t wide = 0;           ///< accumulator W: 16 bytes [16][threads]
+  uint32_t ordinals = 0;       ///< uint32_t[16][threads]: the group of each row
   uint32_t private_slots =
       0;  ///< uint32_t[2 * private_groups]; direct: uint8_t[private_groups], 1 for groups that have a row
   uint32_t private_records = 0;                 ///< uint64_t[private_groups][record_words]; direct: none
@@ -399,26 +402,27 @@ struct Launch {
   uint32_t joins = 0;
   const JoinRecord* join_records = nullptr;
 
-  // Queues: where the program goes on with their rows, and the cursors that rows bring along: offsets in shared memory, by
-  // row of the tile or by entry.
+  // Queues: where the program goes on with their rows, and the cursors that rows bring along: offsets in shared memory,
+  // by row of the tile or by entry.
   uint32_t resume[kQueues] = {};
   uint32_t carried[kQueues] = {};  ///< how many
   uint32_t carried_from[kMaxCarried] = {};
   uint32_t carried_to[kQueues][kMaxCarried] = {};
 
-  uint32_t build_keys = 0;  ///< the first so many output columns are keys of a join table: no row with a NULL among them
-  uint32_t keys = 0;        ///< of groups
+  uint32_t build_keys =
+      0;              ///< the first so many output columns are keys of a join table: no row with a NULL among them
+  uint32_t keys = 0;  ///< of groups
   uint32_t key_places[kMaxGroupKeys + 1] = {};
   /// Groups that a block aggregates in shared memory, before it adds them to the table. Without `direct` a power of two
   /// (or 0): the groups with ordinals below it. With `direct` all there can be, or none.
   uint32_t private_groups = 0;
-  /// The keys themselves give a group's number, below direct_groups. Without private groups `groups.states` and `touched`
-  /// are arrays by that number, which EnterDirectGroups adds to the table behind the launch.
+  /// The keys themselves give a group's number, below direct_groups. Without private groups `groups.states` and
+  /// `touched` are arrays by that number, which EnterDirectGroups adds to the table behind the launch.
   bool direct = false;
   uint32_t direct_groups = 0;
   uint8_t* touched = nullptr;  ///< 1: the group has a row
-  /// Copies of the two arrays, one behind the other, over which blocks are spread: additions to one address come one after
-  /// the other.
+  /// Copies of the two arrays, one behind the other, over which blocks are spread: additions to one address come one
+  /// after the other.
   uint32_t direct_copies = 1;
   DirectKey direct_keys[kMaxDirectKeys] = {};
   GroupTable groups;

@@ -165,8 +165,8 @@ __device__ __forceinline__ void LoadScattered(const uint8_t* p, const uint32_t* 
 #pragma unroll
   for (uint32_t i = 0; i < kQueuedRows; ++i) v[i] = static_cast<int64_t>(base + code[i]);
 }
-__device__ __forceinline__ void LoadCodesScattered(const uint8_t* p, uint32_t width, const uint32_t* rows, uint32_t live,
-                                                   uint64_t base, int64_t (&v)[kQueuedRows]) {
+__device__ __forceinline__ void LoadCodesScattered(const uint8_t* p, uint32_t width, const uint32_t* rows,
+                                                   uint32_t live, uint64_t base, int64_t (&v)[kQueuedRows]) {
   switch (width) {
     case 1:
       return LoadScattered<uint8_t>(p, rows, live, base, v);

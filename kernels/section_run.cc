@@ -245,11 +245,11 @@ Status SectionRun::Upload(Batch* batch, size_t at, uint64_t* copied) {
     const Chunk& chunk = *bound.chunks[i];
     if (needs.codes) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.Fetch(tablet, column, ColumnCache::Stream::kCodes, chunk.codes,
-                                                   chunk.codes_bytes, &batch->pinned, copied));
+                                                               chunk.codes_bytes, &batch->pinned, copied));
     }
     if (needs.nulls) {
-      TESSERA_ASSIGN(batch->nulls[first + i], gpu_.cache.Fetch(tablet, column, ColumnCache::Stream::kNulls, chunk.null_bytes,
-                                                   chunk.rows, &batch->pinned, copied));
+      TESSERA_ASSIGN(batch->nulls[first + i], gpu_.cache.Fetch(tablet, column, ColumnCache::Stream::kNulls,
+                                                               chunk.null_bytes, chunk.rows, &batch->pinned, copied));
     }
   }
   return Status::Ok();
@@ -475,8 +475,7 @@ Status SectionRun::Finish(Batch* batch) {
     TESSERA_TRY(Wait());
     const Control& control = HostControl();
     if ((control.reasons & kFailed) != 0) {
-      return vm::LaneErrorStatus(static_cast<vm::LaneError>(control.error_code),
-                                 section_.code[control.error_address]);
+      return vm::LaneErrorStatus(static_cast<vm::LaneError>(control.error_code), section_.code[control.error_address]);
     }
     groups_used_ = std::min(control.groups, groups_.max_groups);
     rows_used_ = std::min<uint64_t>(control.rows, control.rows_valid);
@@ -579,8 +578,8 @@ Status SectionRun::Extend(DeviceBuffer* buffer, uint64_t words, uint64_t groups)
   DeviceBuffer larger;
   TESSERA_TRY(gpu_.ReserveEvicting(&larger, groups * words * 8));
   if (groups_used_ > 0) {
-    CUDA_TRY(cudaMemcpyAsync(larger.As<void>(), buffer->As<void>(), groups_used_ * words * 8,
-                             cudaMemcpyDeviceToDevice, gpu_.stream));
+    CUDA_TRY(cudaMemcpyAsync(larger.As<void>(), buffer->As<void>(), groups_used_ * words * 8, cudaMemcpyDeviceToDevice,
+                             gpu_.stream));
     CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
   }
   swap(larger, *buffer);
@@ -623,11 +622,10 @@ Status SectionRun::FetchGroups() {
     const uint64_t n = std::min(kGroupsPerCopy, groups_used_ - first);
     const uint64_t record_bytes = n * groups_.record_words * 8, state_bytes = n * groups_.state_words * 8;
     TESSERA_TRY(gpu_.host_rows.Reserve(record_bytes + state_bytes));
-    CUDA_TRY(cudaMemcpyAsync(gpu_.host_rows.As<uint8_t>(), groups_.records + first * groups_.record_words,
-                             record_bytes, cudaMemcpyDeviceToHost, gpu_.stream));
-    CUDA_TRY(cudaMemcpyAsync(gpu_.host_rows.As<uint8_t>() + record_bytes,
-                             groups_.states + first * groups_.state_words, state_bytes, cudaMemcpyDeviceToHost,
-                             gpu_.stream));
+    CUDA_TRY(cudaMemcpyAsync(gpu_.host_rows.As<uint8_t>(), groups_.records + first * groups_.record_words, record_bytes,
+                             cudaMemcpyDeviceToHost, gpu_.stream));
+    CUDA_TRY(cudaMemcpyAsync(gpu_.host_rows.As<uint8_t>() + record_bytes, groups_.states + first * groups_.state_words,
+                             state_bytes, cudaMemcpyDeviceToHost, gpu_.stream));
     CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
     const uint64_t* records = gpu_.host_rows.As<uint64_t>();
     TESSERA_TRY(DecodeGroups(records, records + n * groups_.record_words, first, n));

@@ -1,6 +1,6 @@
 // Running a section on the GPU: bind tablets, bring their columns to the device, launch the VM kernel, see to what it
-// asks for (a larger group table, room for rows), launch again until it is done. README.md, Suspend and resume. Private to
-// kernels/.
+// asks for (a larger group table, room for rows), launch again until it is done. README.md, Suspend and resume. Private
+// to kernels/.
 //
 // Start at: SectionRun::AllTablets.
 #pragma once
@@ -56,8 +56,8 @@ class SectionRun {
   // ---- Tablets in
   // ------------------------------------------------------------------------------------------------------
 
-  /// Tablet `number` bound; others behind it with it, by several threads, if there are many. To be moved from once it has its
-  /// place in a launch.
+  /// Tablet `number` bound; others behind it with it, by several threads, if there are many. To be moved from once it
+  /// has its place in a launch.
   tessera::Result<vm::BoundTablet>& Bind(size_t number, const vm::BoundTablet* like);
   /// Binds tablets from *next on and brings their columns to the device, until the launch is large enough.
   Status Collect(Batch* batch, size_t* next);
@@ -179,7 +179,7 @@ class SectionRun {
   const uint32_t keys_;  ///< of groups
   const LoweredProgram lowered_;
   Batch batches_[2];
-  const std::vector<bool> values_;  ///< vm::SlotsReadAsValues
+  const std::vector<bool> values_;                       ///< vm::SlotsReadAsValues
   std::vector<tessera::Result<vm::BoundTablet>> bound_;  ///< of the tablets from bound_from_ on, bound together
   size_t bound_from_ = 0;
   vm::RowSet result_;

@@ -10,8 +10,8 @@
 
 namespace tessera::kernels {
 
-
-/// Blocks of kThreads + 32 threads, as many as fit on the device at once. At the end each warp's cursor is the first of its block's tiles that it has not applied.
+/// Blocks of kThreads + 32 threads, as many as fit on the device at once. At the end each warp's cursor is the first of
+/// its block's tiles that it has not applied.
 template <Variant kVariant>
 __global__ void __launch_bounds__(kThreads + 32, BlocksOf(kVariant)) VmKernel(const __grid_constant__ Launch launch) {
   constexpr bool kFull = kVariant == Variant::kFull;

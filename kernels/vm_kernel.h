@@ -18,7 +18,8 @@ inline const void* VmKernelFor(Variant variant) {
   return variant == Variant::kLean ? LeanVmKernel() : variant == Variant::kStar ? StarVmKernel() : FullVmKernel();
 }
 
-/// Before and behind a launch whose direct groups lie in device memory: `launch.groups.states` and `touched` are theirs.
+/// Before and behind a launch whose direct groups lie in device memory: `launch.groups.states` and `touched` are
+/// theirs.
 cudaError_t StartClearDirectGroups(const Launch& launch, cudaStream_t stream);
 cudaError_t StartEnterDirectGroups(const Launch& launch, const GroupTable& table, cudaStream_t stream);
 
