@@ -46,9 +46,9 @@ std::vector<bool> SlotsReadAsValues(const Section& section);
 /// Binds `tablet` to section `section` of `program`. `key_ranges` has one entry per join table (may be empty). Errors: those
 /// of Tablet::Chunk and of the dictionary sections. `like`: a tablet bound before to the same section, whose maps are taken where
 /// the dictionaries are the same, as they are in most tablets of a table; may be nullptr. `values`: SlotsReadAsValues, if the caller
-/// binds many tablets.
+/// binds many tablets. `lazy_maps`: large dictionaries get their identifiers when a row asks for one, see BoundSlot::lazy_map.
 Result<BoundTablet> BindTablet(const Program& program, int section, const Tablet& tablet, StringPool* strings,
                                const std::vector<KeyRange>& key_ranges, const BoundTablet* like = nullptr,
-                               const std::vector<bool>* values = nullptr);
+                               const std::vector<bool>* values = nullptr, bool lazy_maps = false);
 
 }  // namespace tessera::vm

@@ -35,6 +35,7 @@ struct BoundSlot {
   bool wide = false;                   ///< the value has 128 bits
   bool has_null_code = false;
   bool all_null = false;
+  bool lazy_map = false;               ///< map holds 1 + identifier, or 0 where nobody has asked for an entry yet (host only)
 
   /// Whether a row can be NULL at all.
   bool MayBeNull() const { return all_null || has_null_code || null_bytes != nullptr || map_null != nullptr; }

@@ -464,7 +464,7 @@ class Run {
           std::call_once(tablet.once, [&] {
             const auto start = std::chrono::steady_clock::now();
             Result<BoundTablet> bound =
-                BindTablet(program_, number, *table->tablets[unit.tablet], &strings_, key_ranges_);
+                BindTablet(program_, number, *table->tablets[unit.tablet], &strings_, key_ranges_, nullptr, nullptr, true);
             if (bound.ok()) {
               tablet.bound = std::move(*bound);
             } else {

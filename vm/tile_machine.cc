@@ -157,6 +157,17 @@ void TileMachine::DecodeSlot(const BoundSlot& b, int64_t* out, Convert convert) 
   ForLive([&](int i) { out[i] = convert(static_cast<uint64_t>(codes[i])); });
 }
 
+int64_t TileMachine::AskMap(int slot, uint64_t entry) {
+  // Threads that ask at the same time get the same identifier.
+  std::atomic_ref<int64_t> known(const_cast<int64_t*>(tablet_->slots[static_cast<size_t>(slot)].map)[entry]);
+  int64_t id = known.load(std::memory_order_relaxed) - 1;
+  if (id < 0) {
+    id = strings_->Intern(tablet_->chunks[static_cast<size_t>(slot)]->Entry(static_cast<uint32_t>(entry)));
+    known.store(id + 1, std::memory_order_relaxed);
+  }
+  return id;
+}
+
 TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
   const BoundSlot& b = tablet_->slots[static_cast<size_t>(slot)];
   Scratch& s = scratch_[scratch];
@@ -170,6 +181,18 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
       case 2: return DecodeSlot<uint16_t>(b, s.narrow, convert);
       case 4: return DecodeSlot<uint32_t>(b, s.narrow, convert);
       default: return DecodeSlot<uint64_t>(b, s.narrow, convert);
+    }
+  };
+  auto by_width_of_live = [&](auto convert) {
+    auto decode = [&](auto code) {
+      const decltype(code)* codes = reinterpret_cast<const decltype(code)*>(b.codes) + first_;
+      ForOnlyLive([&](int i) { s.narrow[i] = convert(static_cast<uint64_t>(codes[i])); });
+    };
+    switch (b.width) {
+      case 1: return decode(uint8_t{});
+      case 2: return decode(uint16_t{});
+      case 4: return decode(uint32_t{});
+      default: return decode(uint64_t{});
     }
   };
   const uint64_t base = b.base;
@@ -186,6 +209,10 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
       });
       break;
     case Decode::kMap: {
+      if (b.lazy_map) {
+        by_width_of_live([&](uint64_t c) { return b.has_null_code && c == b.null_code ? 0 : AskMap(slot, c); });
+        break;
+      }
       const int64_t* map = b.map;
       if (b.has_null_code) {
         const uint64_t null_code = b.null_code;
@@ -196,6 +223,13 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
       break;
     }
     case Decode::kMapRow:
+      if (b.lazy_map) {
+        ForOnlyLive([&](int i) {
+          const uint64_t row = first_ + static_cast<uint32_t>(i);
+          s.narrow[i] = b.null_bytes != nullptr && b.null_bytes[row] != 0 ? 0 : AskMap(slot, row);
+        });
+        break;
+      }
       ForLive([&](int i) { s.narrow[i] = b.map[first_ + static_cast<uint32_t>(i)]; });
       break;
     case Decode::kRaw:

@@ -116,6 +116,8 @@ class TileMachine {
   template <class T>
   Source<T> Fetch(int32_t packed, int scratch);
   Source<int64_t> FetchSlot(int slot, int scratch);
+  /// The identifier of an entry of a slot with a lazy map.
+  int64_t AskMap(int slot, uint64_t entry);
   Source<int128_t> FetchWideSlot(int slot);
   template <class Code, class Convert>
   void DecodeSlot(const BoundSlot& b, int64_t* out, Convert convert);
