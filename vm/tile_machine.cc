@@ -1018,8 +1018,25 @@ void TileMachine::DoGroup(const Instruction& in) {
   int64_t last[2 * kMaxKeys + 1];
   uint32_t last_group = 0;
   bool any = false;
+  const bool remembers = words <= 3;  // one or two words of keys, and the NULL bits
+  if (remembers && recent_of_ != &table) {
+    recent_.assign(kRecentGroups, {});
+    recent_of_ = &table;
+  }
   WithKeyWords(in, section_.columns, [&](int i, int64_t* key, uint64_t nulls) {
     key[words - 1] = static_cast<int64_t>(nulls);
+    if (remembers && nulls == 0) {
+      const int64_t second = words == 3 ? key[1] : 0;
+      const uint64_t mixed = (static_cast<uint64_t>(key[0]) + static_cast<uint64_t>(second) * 31) * 0x9E3779B97F4A7C15u;
+      RecentGroup& recent = recent_[mixed >> (64 - kRecentBits)];
+      if (recent.number == 0 || recent.first != key[0] || recent.second != second) {
+        uint64_t hash = kHashSeed;
+        for (int w = 0; w < words; ++w) hash = HashWord(hash, key[w]);
+        recent = {key[0], second, table.FindOrMake(key, hash) + 1};
+      }
+      group_[static_cast<size_t>(i)] = recent.number - 1;
+      return;
+    }
     // Sorted data gives runs of one group.
     if (any && SameWords(key, last, words)) {
       group_[static_cast<size_t>(i)] = last_group;

@@ -181,6 +181,16 @@ class TileMachine {
 
   // The tile.
   const BoundTablet* tablet_ = nullptr;
+  /// Groups found lately, by their keys: most rows of a query with few groups find theirs here, without the hash table (20 M
+  /// rows into 201 groups: 231 ms without, see bench/README.md).
+  struct RecentGroup {
+    int64_t first = 0, second = 0;
+    uint32_t number = 0;  ///< 1 + the group; 0: none
+  };
+  static constexpr int kRecentBits = 10;
+  static constexpr size_t kRecentGroups = size_t{1} << kRecentBits;
+  std::vector<RecentGroup> recent_;
+  const GroupTable* recent_of_ = nullptr;
   TileSinks sinks_;
   uint32_t first_ = 0;
   int n_ = 0;
