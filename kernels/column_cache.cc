@@ -139,11 +139,6 @@ Status ColumnCache::Claim(uint64_t bytes) {
   return Status::Ok();
 }
 
-bool ColumnCache::Has(const Tablet* tablet, int column, Stream stream) const {
-  auto found = index_.find({tablet, column, stream});
-  return found != index_.end() && !found->second->tablet.expired();
-}
-
 Result<const uint8_t*> ColumnCache::Fetch(const std::shared_ptr<const Tablet>& tablet, int column, Stream stream,
                                           const uint8_t* data, uint64_t bytes, std::vector<Piece*>* pinned,
                                           uint64_t* copied) {

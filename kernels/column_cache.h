@@ -41,8 +41,6 @@ class ColumnCache {
   /// yet. The piece is pinned. `*copied` grows by the bytes that will travel.
   Result<const uint8_t*> Fetch(const std::shared_ptr<const Tablet>& tablet, int column, Stream stream,
                                const uint8_t* data, uint64_t bytes, std::vector<Piece*>* pinned, uint64_t* copied);
-  /// Whether Fetch would find the piece.
-  bool Has(const Tablet* tablet, int column, Stream stream) const;
   /// Starts the copies of all pieces fetched since the last call, from several threads if `pool` is given and there is
   /// much to do: one of them moves 14 GB a second into pinned memory, the link 55. Work that reads the pieces waits for
   /// Finish's event. After an error the pieces are gone.

@@ -19,7 +19,6 @@ constexpr uint64_t kSharedBitsBytes = 16 << 10;
 constexpr uint64_t kSparseBytes = uint64_t{24} << 20;
 constexpr uint64_t kMostPlaces = (uint64_t{1} << 32) - 256;
 
-bool IsWide(const SqlType& t) { return t.storage() == StorageClass::kWide; }
 uint64_t RoundUp(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
 }  // namespace
@@ -167,7 +166,7 @@ Status DeviceJoins::Make(const vm::Program& program, int join, JoinRows* rows, c
   const double n = static_cast<double>(table->rows.rows());
   shape.share = std::clamp(n / static_cast<double>(std::max<uint64_t>(source_rows, 1)), 1e-9, 1.0);
   shape.range_share = 1;
-  if (builder.keys == 1 && IsWide(builder.columns[0]) == false) {
+  if (builder.keys == 1 && !IsWide(builder.columns[0])) {
     const StorageClass storage = builder.columns[0].storage();
     if (storage == StorageClass::kInt) {
       key_ranges_[static_cast<size_t>(join)] = {true, n > 0 ? summaries[0].low : 0, n > 0 ? summaries[0].high : -1};

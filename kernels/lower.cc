@@ -6,8 +6,6 @@
 #include <cstring>
 #include <string>
 
-#include "vm/meaning.h"
-
 namespace tessera::kernels {
 
 using vm::Instruction;
@@ -41,8 +39,6 @@ constexpr uint32_t kCheapPrivateBytes = 6 << 10;
 constexpr double kManyGroupedRows = 16e6;
 constexpr uint32_t kReservedPerBlock = 1024;  ///< shared memory that the system takes from each block
 
-bool IsWide(const SqlType& t) { return t.storage() == StorageClass::kWide; }
-
 template <class M>
 void SetIdentity(DeviceInstruction* fold) {
   if constexpr (sizeof(typename M::State) == 16) {
@@ -52,32 +48,6 @@ void SetIdentity(DeviceInstruction* fold) {
     fold->low = std::bit_cast<int64_t>(M::Identity());
   }
 }
-void SetIdentity(Opcode op, DeviceInstruction* fold) {
-  namespace m = vm::meaning;
-  switch (op) {
-    case Opcode::SumI:
-      return SetIdentity<m::SumI>(fold);
-    case Opcode::SumF:
-      return SetIdentity<m::SumF>(fold);
-    case Opcode::SumW:
-      return SetIdentity<m::SumW>(fold);
-    case Opcode::MinI:
-      return SetIdentity<m::MinI>(fold);
-    case Opcode::MaxI:
-      return SetIdentity<m::MaxI>(fold);
-    case Opcode::MinF:
-      return SetIdentity<m::MinF>(fold);
-    case Opcode::MaxF:
-      return SetIdentity<m::MaxF>(fold);
-    case Opcode::MinW:
-      return SetIdentity<m::MinW>(fold);
-    case Opcode::MaxW:
-      return SetIdentity<m::MaxW>(fold);
-    default:
-      break;
-  }
-}
-
 class Lowerer {
  public:
   Lowerer(const vm::Program& program, const Section& section, vm::StringPool* strings)
@@ -124,7 +94,7 @@ class Lowerer {
       DeviceInstruction fold;
       fold.head.op = static_cast<Op>(a.op);
       fold.state = word;
-      SetIdentity(a.op, &fold);
+      WithFold(a.op, [&]<class M>() { SetIdentity<M>(&fold); });
       switch (a.op) {
         case Opcode::SumI:
           out_.narrow_sums.push_back(word);

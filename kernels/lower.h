@@ -11,10 +11,42 @@
 #include "base/status.h"
 #include "kernels/machine.h"
 #include "vm/bind.h"
+#include "vm/meaning.h"
 #include "vm/program.h"
 #include "vm/string_pool.h"
 
 namespace tessera::kernels {
+
+/// Whether values of the type have 128 bits.
+inline bool IsWide(const SqlType& t) { return t.storage() == StorageClass::kWide; }
+
+/// Calls f.template operator()<meaning::Op>() for an aggregate of shape Fold.
+template <class F>
+void WithFold(vm::Opcode op, F f) {
+  namespace m = vm::meaning;
+  switch (op) {
+    case vm::Opcode::SumI:
+      return f.template operator()<m::SumI>();
+    case vm::Opcode::SumF:
+      return f.template operator()<m::SumF>();
+    case vm::Opcode::SumW:
+      return f.template operator()<m::SumW>();
+    case vm::Opcode::MinI:
+      return f.template operator()<m::MinI>();
+    case vm::Opcode::MaxI:
+      return f.template operator()<m::MaxI>();
+    case vm::Opcode::MinF:
+      return f.template operator()<m::MinF>();
+    case vm::Opcode::MaxF:
+      return f.template operator()<m::MaxF>();
+    case vm::Opcode::MinW:
+      return f.template operator()<m::MinW>();
+    case vm::Opcode::MaxW:
+      return f.template operator()<m::MaxW>();
+    default:
+      break;
+  }
+}
 
 /// OK, or kUnsupported with the reason why the VM kernel cannot run the section.
 Status CanLower(const vm::Program& program, int section);

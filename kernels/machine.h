@@ -70,7 +70,7 @@ struct alignas(16) InstructionHead {
   uint16_t p1 = 0;                                   ///< mask register, predicate, aggregate, join table
   uint32_t place = 0;                                ///< kRegister and stores: the register
   OperandSource wide_source = OperandSource::kNone;  ///< of an operand of class W, which the shape fetches row by row
-  bool payload_packed = false;                       ///< kPayload: a field of the cursor, see PayloadField
+  bool payload_packed = false;                       ///< kPayload: a field of the cursor, see PayloadShape
   uint8_t unused[2] = {};
 };
 struct alignas(16) DeviceInstruction {
@@ -87,7 +87,7 @@ struct alignas(16) DeviceInstruction {
   /// NULL).
   int64_t low = 0, high = 0;
   /// CheckI, CheckW: the upper bound. Packed payload: the field's value that is NULL, or -1. Other payload: address of
-  /// the upper half. Probe with several keys: a register of each, see KeyPlaces.
+  /// the upper half. Probe with several keys: the places of their registers, from `low` on.
   int64_t upper_low = 0, upper_high = 0;
 };
 static_assert(sizeof(DeviceInstruction) == 64);

@@ -36,36 +36,7 @@ constexpr uint64_t kDeferredBuildRows = 1 << 26;
 
 Status Cancelled() { return {ErrorCode::kCancelled, "canceling statement due to user request"}; }
 
-/// Calls f.template operator()<meaning::Op>() for an aggregate of shape Fold.
-template <class F>
-void WithFold(Opcode op, F f) {
-  namespace m = vm::meaning;
-  switch (op) {
-    case Opcode::SumI:
-      return f.template operator()<m::SumI>();
-    case Opcode::SumF:
-      return f.template operator()<m::SumF>();
-    case Opcode::SumW:
-      return f.template operator()<m::SumW>();
-    case Opcode::MinI:
-      return f.template operator()<m::MinI>();
-    case Opcode::MaxI:
-      return f.template operator()<m::MaxI>();
-    case Opcode::MinF:
-      return f.template operator()<m::MinF>();
-    case Opcode::MaxF:
-      return f.template operator()<m::MaxF>();
-    case Opcode::MinW:
-      return f.template operator()<m::MinW>();
-    case Opcode::MaxW:
-      return f.template operator()<m::MaxW>();
-    default:
-      break;
-  }
-}
-
 bool IsCount(Opcode op) { return op == Opcode::CountRows || op == Opcode::Count || op == Opcode::CountW; }
-bool IsWide(const SqlType& t) { return t.storage() == StorageClass::kWide; }
 
 }  // namespace
 

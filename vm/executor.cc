@@ -268,10 +268,11 @@ class Run {
     return Status::Ok();
   }
 
-  /// An index over a join table's rows, for probers on the host; the rows are kept so even if there are none.
+  /// An index over a join table's rows, for probers on the host. One process makes it even if there are none, in case the
+  /// device gives up; ranks do not go on then.
   Status IndexJoin(const Section& s, RowSet rows) {
-    auto join = std::make_unique<JoinIndex>();
     if (!ProbedOnHost(s.join) && options_.exchange != nullptr) return Status::Ok();
+    auto join = std::make_unique<JoinIndex>();
     TESSERA_TRY(join->Finish(std::move(rows), s.keys));
     key_ranges_[static_cast<size_t>(s.join)] = join->key_range();
     joins_[static_cast<size_t>(s.join)] = std::move(join);
