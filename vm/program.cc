@@ -15,7 +15,7 @@ namespace tessera::vm {
 namespace {
 
 constexpr uint32_t kMagic = 0x50534554;  // "TESP"
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 
 static_assert(std::endian::native == std::endian::little, "programs travel little endian");
 
@@ -191,6 +191,8 @@ template <class A>
 void Fields(A& a, JoinTable& j) {
   a.Number(j.unique);
   a.Number(j.section);
+  a.Number(j.strategy);
+  a.Number(j.order);
 }
 template <class A>
 void Fields(A& a, TableRef& t) {

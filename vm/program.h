@@ -125,6 +125,7 @@ struct Section {
     kSection,     ///< the rows or groups that section `source` produced; groups have columns keys then aggregates
     kDictionary,  ///< the entries of a TEXT chunk, at binding: slot 0 is the entry; not run on its own
     kOneRow,      ///< one row without columns
+    kJoin,        ///< the rows of join table `source`: columns keys then payload
   };
   enum class Sink : uint8_t {
     kRows,        ///< Emit: a list of rows; the last section's is the result
@@ -155,9 +156,22 @@ struct Section {
   friend bool operator==(const Section&, const Section&) = default;
 };
 
+/// How rows find their matches in a join table.
+enum class JoinStrategy : uint8_t {
+  kHash,  ///< look-up by key; without keys each tile goes over all rows of the table
+  kLoop,  ///< without keys, the same; sections that probe it run on the host only
+  kGrid,  ///< without keys: the product of the source and the table is cut both ways into units of work (tile, part of the table)
+  kDp,    ///< as kGrid, and the units are launched from the GPU, where they are found (dynamic parallelism); GPU only
+};
+
 struct JoinTable {
   bool unique = false;    ///< the compiler proved that no two rows have the same key: no Next is needed
   int32_t section = -1;   ///< the section that builds it
+  /// kGrid, kDp: it has no keys, and is the first that a section probes, by Probe with a Next.
+  JoinStrategy strategy = JoinStrategy::kHash;
+  /// A column of the building section, of class I or F, by which the rows are sorted: ascending, NULL last. Then units of a
+  /// kGrid or kDp whose columns' ranges say that no pair can reach the sink are left out. -1: rows stay as they come.
+  int32_t order = -1;
   friend bool operator==(const JoinTable&, const JoinTable&) = default;
 };
 

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "vm/program.h"
 
 namespace tessera::vm {
@@ -52,6 +54,7 @@ class Verifier {
           p_.sections[static_cast<size_t>(by)].join != static_cast<int32_t>(i)) {
         return Fail("a join table has no section that builds it");
       }
+      TESSERA_TRY(CheckStrategy(p_.joins[i]));
     }
     for (section_ = 0; section_ < static_cast<int>(p_.sections.size()); ++section_) {
       TESSERA_TRY(CheckSection(p_.sections[static_cast<size_t>(section_)]));
@@ -75,9 +78,26 @@ class Verifier {
     return {ErrorCode::kCorrupt, "program refused: " + where + (where.empty() ? "" : ": ") + reason};
   }
 
+  Status CheckStrategy(const JoinTable& j) {
+    const Section& builder = p_.sections[static_cast<size_t>(j.section)];
+    if (j.strategy > JoinStrategy::kDp) return Fail("strategy of a join table");
+    const bool product = j.strategy == JoinStrategy::kGrid || j.strategy == JoinStrategy::kDp;
+    if (product && (j.unique || builder.keys != 0)) return Fail("a grid of a join table with keys");
+    if (j.order == -1) return Status::Ok();
+    if (!InRange(j.order, builder.columns)) return Fail("order of a join table");
+    const AccumulatorSpec c = ClassOf(builder.columns[static_cast<size_t>(j.order)]);
+    if (c != AccumulatorSpec::I && c != AccumulatorSpec::F) return Fail("class of the order of a join table");
+    return Status::Ok();
+  }
+  /// Whether the units of the table's product are cut in both directions.
+  bool IsGrid(int join) const {
+    const JoinStrategy s = p_.joins[static_cast<size_t>(join)].strategy;
+    return s == JoinStrategy::kGrid || s == JoinStrategy::kDp;
+  }
+
   Status CheckSection(const Section& s) {
     address_ = -1;
-    if (s.source_kind > Section::Source::kOneRow || s.sink > Section::Sink::kMap) return Fail("kind of source or sink");
+    if (s.source_kind > Section::Source::kJoin || s.sink > Section::Sink::kMap) return Fail("kind of source or sink");
     if (s.slots.size() > kMaxSlots || s.registers.size() > kMaxRegisters || s.masks < 0 || s.masks > kMaxMasks) {
       return Fail("more slots, registers or masks than the machine has");
     }
@@ -91,6 +111,7 @@ class Verifier {
       Section::Sink sink = p_.sections[static_cast<size_t>(s.source)].sink;
       if (sink != Section::Sink::kRows && sink != Section::Sink::kGroups) return Fail("source section has no rows");
     }
+    if (s.source_kind == Section::Source::kJoin) TESSERA_TRY(CheckJoin(s.source));
     if (s.source_kind == Section::Source::kOneRow && !s.slots.empty()) return Fail("one row has no columns");
     if (dictionary && (s.slots.size() != 1 || s.slots[0].column != 0 || s.slots[0].type.id != TypeId::kText || s.slots[0].map != -1)) {
       return Fail("slots of a dictionary section");
@@ -129,6 +150,12 @@ class Verifier {
       const Section& from = p_.sections[static_cast<size_t>(s.source)];
       if (!InRange(slot.column, from.columns) || from.columns[static_cast<size_t>(slot.column)].storage() != slot.type.storage()) {
         return Fail("a slot does not fit its source section");
+      }
+    }
+    if (s.source_kind == Section::Source::kJoin) {
+      const std::vector<SqlType>& from = Builder(s.source).columns;
+      if (!InRange(slot.column, from) || from[static_cast<size_t>(slot.column)].storage() != slot.type.storage()) {
+        return Fail("a slot does not fit its source join table");
       }
     }
     return Status::Ok();
@@ -372,6 +399,9 @@ class Verifier {
           const Section& b = Builder(in.p1);
           if (s.source_kind == Section::Source::kDictionary) return Fail("a dictionary section runs at binding, without join tables");
           if (probed_[in.p1]) return Fail("a join table is probed once in a section");
+          if (IsGrid(in.p1) && (info.shape != Shape::Probe || std::find(probed_.begin(), probed_.end(), true) != probed_.end())) {
+            return Fail("a grid is not the first that is probed");
+          }
           if (in.p3 != b.keys) return Fail("number of keys");
           TESSERA_TRY(CheckKeys(s, in, b.columns));
           probed_[in.p1] = true;

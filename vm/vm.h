@@ -49,6 +49,9 @@ struct SectionStatistics {
   uint64_t bytes_transferred = 0;             ///< to the GPU in this run
   uint64_t bytes_staged = 0;                  ///< GPU: copied through shared memory; other columns are read where rows need them
   std::string device_plan;                    ///< GPU: how its kernel ran the section
+  uint64_t pairs = 0;                         ///< of rows that met in a product by grid or dp
+  uint64_t pruned_pairs = 0;                  ///< ... that did not, because the ranges of their columns told
+  uint64_t child_grids = 0;                   ///< launched from the GPU
   double milliseconds = 0;                    ///< wall time
   double kernel_milliseconds = 0;             ///< GPU: sum over its kernels
   double transfer_milliseconds = 0;           ///< GPU: that the host spent on copies to it, beside the kernels
