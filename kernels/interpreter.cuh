@@ -160,6 +160,14 @@ struct Machine {
   __device__ __forceinline__ uint32_t* QueueArray(uint32_t offset) const {
     return reinterpret_cast<uint32_t*>(shared + offset) + (thread >> 5) * kQueueEntries;
   }
+  /// REQUIRES: the launch is a product that is cut both ways.
+  __device__ __forceinline__ const UnitHeader& Unit() const {
+    return reinterpret_cast<const UnitHeader*>(
+        shared + launch.layout.units)[tile - reinterpret_cast<const TileHeader*>(shared + launch.layout.headers)];
+  }
+  __device__ __forceinline__ ProductCursor* Product(const JoinRecord& join) const {
+    return reinterpret_cast<ProductCursor*>(shared + join.cursors) + thread;
+  }
   /// By row of the tile.
   __device__ __forceinline__ uint32_t* Cursors(const JoinRecord& join) const {
     return reinterpret_cast<uint32_t*>(shared + join.cursors);
@@ -274,6 +282,17 @@ struct Machine {
                                                    int64_t (&v)[R]) const {
     const JoinRecord& join = Join(head.slot);
     uint32_t nulls = 0;
+    if constexpr (kFull) {
+      if (head.payload_of_product) {
+        const uint32_t row = Product(join)->row;
+        const uint8_t* null_bytes = reinterpret_cast<const uint8_t*>(in.high);
+        const bool is_null = row >= join.rows || (null_bytes != nullptr && __ldg(null_bytes + row) != 0);
+        const int64_t value = is_null ? 0 : __ldg(reinterpret_cast<const long long*>(in.low) + row);
+#pragma unroll
+        for (uint32_t i = 0; i < R; ++i) v[i] = value;
+        return is_null ? kAllRows : 0;
+      }
+    }
     if (head.payload_packed) {
       const uint32_t shift = static_cast<uint32_t>(in.high), mask = static_cast<uint32_t>(in.high >> 32);
       const uint32_t null_field = static_cast<uint32_t>(in.upper_low);
@@ -302,7 +321,9 @@ struct Machine {
       for (uint32_t e = 0; e < 4; ++e) {
         const uint32_t i = 4 * g + e;
         v[i] = 0;
-        if ((live >> i & 1) == 0 || cursor[e] >= rows) continue;  // what a masked-off row points to may be any number
+        // What a masked-off row points to may be any number; a live one without a match points at no row.
+        if (kFull && cursor[e] >= rows) nulls |= 1u << i;
+        if ((live >> i & 1) == 0 || cursor[e] >= rows) continue;
         v[i] = __ldg(column + cursor[e]);
         if (null_bytes != nullptr) nulls |= static_cast<uint32_t>(__ldg(null_bytes + cursor[e]) != 0) << i;
       }
@@ -336,8 +357,9 @@ struct Machine {
     }
     if (in.head.wide_source == OperandSource::kPayload) {
       const JoinRecord& join = Join(in.head.slot);
-      const uint32_t row = Cursors(join)[RowOf(i)];
-      if (row >= join.rows) return 0;
+      const uint32_t row = in.head.payload_of_product ? Product(join)->row : Cursors(join)[RowOf(i)];
+      *is_null = row >= join.rows;
+      if (*is_null) return 0;
       *is_null = in.high != 0 && __ldg(reinterpret_cast<const uint8_t*>(in.high) + row) != 0;
       return Make128(__ldg(reinterpret_cast<const long long*>(in.upper_low) + row),
                      __ldg(reinterpret_cast<const long long*>(in.low) + row));
@@ -666,13 +688,13 @@ struct Machine {
     const JoinRecord& join = Join(in.head.p1);
     if constexpr (kFull) {
       if (join.lookup == JoinLookup::kCross) {
-        if (join.rows == 0) live = 0;
-        if (join.cursors != kNowhere) {
-#pragma unroll 1
-          for (uint32_t i = 0; i < R; ++i) {
-            if ((live >> i & 1) != 0) Cursors(join)[RowOf(i)] = 0;
-          }
+        ProductCursor all{0, join.rows};
+        if (in.head.p1 == launch.product) {
+          all.row = Unit().part * launch.part_rows;
+          all.end = min(join.rows, all.row + launch.part_rows);
         }
+        if (all.row >= all.end) live = 0;
+        if (join.cursors != kNowhere) *Product(join) = all;
         return;
       }
     }
@@ -694,26 +716,71 @@ struct Machine {
     }
   }
 
+  /// All rows stay; one without a match points at no row. Its table holds numbers of rows, see DeviceJoins::Fill.
+  template <class M>
+  __device__ __forceinline__ void DoProbeOuter(const DeviceInstruction& in, OperandRows<R>& b) {
+    const uint32_t all = live;
+    DoProbe<meaning::Probe>(in, b);
+    live = all;
+    const JoinRecord& join = Join(in.head.p1);
+    if (join.lookup == JoinLookup::kCross && join.rows == 0 && join.cursors != kNowhere)
+      *Product(join) = ProductCursor{kNowhere, 0};
+  }
+
+  template <class M>
+  __device__ __forceinline__ void DoTestMatch(const DeviceInstruction& in, OperandRows<R>&) {
+    const JoinRecord& join = Join(in.head.p1);
+    if (join.lookup == JoinLookup::kCross) {
+      if (Product(join)->row >= join.rows) live = 0;
+      return;
+    }
+    uint32_t pass = 0;
+#pragma unroll 1
+    for (uint32_t i = 0; i < R; ++i) pass |= static_cast<uint32_t>(Cursors(join)[RowOf(i)] < join.rows) << i;
+    live &= pass;
+  }
+
+  template <class M>
+  __device__ __forceinline__ void DoRefuse(const DeviceInstruction&, OperandRows<R>&) {
+    failed |= live;
+    failure = LaneError::kSeveralRows;
+  }
+
+  /// As DoNext, but a row that had a match stays for a turn in which it points at no row.
+  template <class M>
+  __device__ __forceinline__ void DoNextOuter(const DeviceInstruction& in, OperandRows<R>& b) {
+    DoNext<meaning::NextOuter>(in, b);
+  }
+
   template <class M>
   __device__ __forceinline__ void DoNext(const DeviceInstruction& in, OperandRows<R>&) {
+    constexpr bool kOuter = std::is_same_v<M, meaning::NextOuter>;
     const JoinRecord& join = Join(in.head.p1);
     uint32_t* saved = MaskRegister(static_cast<uint32_t>(in.head.slot));
-    uint32_t* cursors = Cursors(join);
     live = *saved;
     uint32_t more = 0;
-#pragma unroll 1
-    for (uint32_t i = 0; i < R; ++i) {
-      if ((live >> i & 1) == 0) continue;
-      const uint32_t row = cursors[RowOf(i)];
-      uint32_t after = 0;  // 1 + its number
-      if (join.lookup == JoinLookup::kCross) {
-        after = row + 1 < join.rows ? row + 2 : 0;
-      } else if (join.next != nullptr && row < join.rows) {
-        after = __ldg(join.next + row);
+    uint32_t back = static_cast<uint32_t>(in.p3);
+    if (join.lookup == JoinLookup::kCross) {
+      ProductCursor* at = Product(join);
+      if (kOuter && at->row != kNowhere) more = live;
+      if (at->row != kNowhere && ++at->row < at->end) {
+        more = live;
+      } else {
+        at->row = kNowhere;
       }
-      if (after == 0) continue;
-      cursors[RowOf(i)] = after - 1;
-      more |= 1u << i;
+      if (in.head.p1 == launch.product && Unit().all != 0) back = static_cast<uint32_t>(in.low);
+    } else {
+      uint32_t* cursors = Cursors(join);
+#pragma unroll 1
+      for (uint32_t i = 0; i < R; ++i) {
+        if ((live >> i & 1) == 0) continue;
+        const uint32_t row = cursors[RowOf(i)];
+        uint32_t after = 0;  // 1 + its number
+        if (join.next != nullptr && row < join.rows) after = __ldg(join.next + row);
+        if (after == 0 && (!kOuter || row >= join.rows)) continue;
+        cursors[RowOf(i)] = after - 1;
+        more |= 1u << i;
+      }
     }
     live = more;
     *saved = more;
@@ -725,7 +792,7 @@ struct Machine {
         full = true;
         return;
       }
-      next -= static_cast<uint32_t>(in.p3) * sizeof(DeviceInstruction);
+      next -= back * sizeof(DeviceInstruction);
     }
   }
 
@@ -1185,10 +1252,16 @@ struct Machine {
   __device__ __forceinline__ void DoGroup(const DeviceInstruction& in, OperandRows<R>& b) {
     if constexpr (!kFull) {
       GroupDirectly(in, b);
-    } else if (launch.direct) {
-      GroupDirectly(in, b);
     } else {
-      GroupByHash(in, b);
+      if (launch.repeats && !reserve) {
+        const uint32_t n = __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(live)));
+        if (Lane32() == 0) Warp()->fed += n;
+      }
+      if (launch.direct) {
+        GroupDirectly(in, b);
+      } else {
+        GroupByHash(in, b);
+      }
     }
   }
 
@@ -1463,15 +1536,15 @@ struct Machine {
   // ------------------------------------------------------------------------------------------------------------
 
   /// The warp takes `n` rows of the output, or finds that there is no room.
-  __device__ __forceinline__ bool ReserveRows(uint32_t n, unsigned long long* at) {
+  __device__ __forceinline__ bool ReserveRows(unsigned long long n, unsigned long long* at) {
     unsigned long long base = 0;
     if (Lane32() == 0) {
-      base = atomicAdd(&launch.control->rows, static_cast<unsigned long long>(n));
+      base = atomicAdd(&launch.control->rows, n);
       if (base + n > launch.output.capacity) {
         // The counter only grows, so whoever comes later is refused as well: rows below the least refused base are
         // written.
         atomicMin(&launch.control->rows_valid, base);
-        atomicMax(&launch.control->rows_wanted, static_cast<unsigned long long>(n));
+        atomicMax(&launch.control->rows_wanted, n);
         Stop(kOutputFull);
       } else if (base + n >= launch.enough) {
         Stop(kEnough);
@@ -1587,7 +1660,7 @@ struct Machine {
       RunFrom(0);
       if (IsFull()) return;
       if (IsReserving()) {
-        const uint32_t n = Warp()->rows_counted;
+        const unsigned long long n = Warp()->rows_counted;
         __syncwarp();
         unsigned long long at = 0;
         if (n != 0 && !ReserveRows(n, &at)) full = true;
@@ -1597,6 +1670,13 @@ struct Machine {
         }
         __syncwarp();
         if (full) return;
+      }
+    }
+    if constexpr (kFull) {
+      if (launch.repeats && Lane32() == 0 && Warp()->fed != 0) {
+        const unsigned long long before = atomicAdd(&launch.control->fed, static_cast<unsigned long long>(Warp()->fed));
+        if (before + Warp()->fed >= kMostFed) Stop(kManyFed);
+        Warp()->fed = 0;
       }
     }
   }

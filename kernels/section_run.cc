@@ -6,6 +6,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "kernels/product_kernels.h"
 #include "kernels/vm_kernel.h"
 #include "vm/lane_error.h"
 #include "vm/meaning.h"
@@ -25,6 +26,15 @@ constexpr uint64_t kFirstBuildRows = 1 << 20;
 constexpr uint32_t kCopiedGroups = 1 << 16, kMaxCopies = 16;
 constexpr uint64_t kGroupsPerCopy = 1 << 17;
 constexpr uint64_t kOutputBytes = uint64_t{32} << 20;
+constexpr uint64_t kMostOutputRows = UINT32_MAX / 32 * 16;
+
+/// Units of a product for each block that runs, rows of the join table in a unit, and how many units there may be. Parts
+/// are shorter where units can be left out, as shorter ones have closer ranges.
+constexpr uint64_t kUnitsPerBlock = 8;
+constexpr uint64_t kLeastPartRows = 16, kMostPartRows = 1024, kMostPrunedRows = 128;
+constexpr uint64_t kMostUnits = uint64_t{1} << 30, kMostTriedUnits = uint64_t{1} << 27;
+/// Up to so many units are listed without being counted before.
+constexpr uint64_t kListedAtOnce = uint64_t{1} << 22;
 
 using vm::Opcode;
 using vm::Section;
@@ -63,10 +73,18 @@ SectionRun::~SectionRun() {
 }
 
 Status SectionRun::AllTablets() {
-  const TableInfo& table = *context_.table;
   vm::SectionStatistics& stats = *context_.statistics;
-  stats.tablets = table.tablets.size();
   TESSERA_TRY(PrepareSink());
+  if (section_.source_kind == Section::Source::kJoin) {
+    Batch& batch = batches_[0];
+    CollectRows(&batch);
+    if (batch.tablets[0].rows == 0) return Status::Ok();
+    TESSERA_TRY(Prepare(&batch, 0));
+    TESSERA_TRY(Start(&batch));
+    return Finish(&batch);
+  }
+  const TableInfo& table = *context_.table;
+  stats.tablets = table.tablets.size();
   bool under_way = false;  // the other batch has been launched
   size_t number = 0, next = 0;
   while (next < table.tablets.size() && !enough_reached_) {
@@ -226,6 +244,38 @@ Status SectionRun::Upload(Batch* batch, size_t at, uint64_t* copied) {
   return Status::Ok();
 }
 
+void SectionRun::CollectRows(Batch* batch) {
+  const JoinRows& rows = joins_.rows(section_.source);
+  const JoinShape& shape = *joins_.shapes()[static_cast<size_t>(section_.source)];
+  const size_t slots = section_.slots.size();
+  vm::BoundTablet bound;
+  bound.rows = static_cast<uint32_t>(rows.rows());
+  row_chunks_.resize(slots);
+  for (size_t i = 0; i < slots; ++i) {
+    const vm::Slot& slot = section_.slots[i];
+    const PayloadShape& column = shape.payload[static_cast<size_t>(slot.column)];
+    Chunk& chunk = row_chunks_[i];
+    chunk.type = slot.type;
+    chunk.width = 8;
+    chunk.rows = bound.rows;
+    chunk.min = column.low;
+    chunk.max = column.high;
+    bound.chunks.push_back(&chunk);
+    vm::BoundSlot b;
+    b.decode = vm::Decode::kRaw;
+    b.width = 8;
+    b.codes = reinterpret_cast<const uint8_t*>(column.column);
+    b.null_bytes = reinterpret_cast<const uint8_t*>(column.nulls);
+    bound.slots.push_back(b);
+    batch->codes.push_back(b.codes);
+    batch->nulls.push_back(b.null_bytes);
+  }
+  bound.map_entries.resize(slots);
+  context_.statistics->rows_in += bound.rows;
+  batch->numbers.push_back(0);
+  batch->tablets.push_back(std::move(bound));
+}
+
 Status SectionRun::Prepare(Batch* batch, int arena_number) {
   std::vector<const vm::BoundTablet*> tablets;
   for (const vm::BoundTablet& t : batch->tablets) tablets.push_back(&t);
@@ -309,6 +359,7 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   launch.first_tile = arena.Device<uint32_t>(first_tile);
   launch.tablet_rows = arena.Device<uint32_t>(rows);
   launch.tiles = tiles;
+  launch.repeats = lowered_.repeats;
   launch.staged_count = static_cast<uint32_t>(plan.staged.size());
   launch.staged = arena.Device<StagedSlot>(staged);
   launch.layout = plan.layout;
@@ -349,8 +400,73 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
     for (const vm::BoundTablet& t : batch->tablets) stats.bytes_staged += uint64_t{t.rows} * t.slots[column.slot].width;
   }
   stats.device_plan = Describe(plan) + ", " + std::to_string(per_multiprocessor) + " blocks a multiprocessor";
-  batch->blocks = std::min(tiles, static_cast<uint32_t>(per_multiprocessor * gpu_.info.multiprocessors));
+  batch->blocks = static_cast<uint32_t>(per_multiprocessor * gpu_.info.multiprocessors);
+  if (lowered_.product >= 0) TESSERA_TRY(PrepareProduct(batch, tiles));
+  batch->blocks = std::min(launch.tiles, batch->blocks);
   return arena.Send(gpu_.stream);
+}
+
+Status SectionRun::PrepareProduct(Batch* batch, uint32_t tiles) {
+  Launch& launch = batch->launch;
+  const vm::JoinTable& join = context_.program->joins[static_cast<size_t>(lowered_.product)];
+  const uint32_t rows = batch->plan.joins[static_cast<size_t>(lowered_.product)].rows;
+  const bool pruned = join.order >= 0 && section_.source_kind == Section::Source::kJoin;
+  // Enough units for all blocks to end together, and not more than can be numbered.
+  const uint64_t even = uint64_t{rows} * tiles / (uint64_t{batch->blocks} * kUnitsPerBlock);
+  uint64_t part_rows = std::clamp<uint64_t>(std::bit_floor(even), kLeastPartRows, pruned ? kMostPrunedRows : kMostPartRows);
+  while (tiles * ((rows + part_rows - 1) / part_rows) > (pruned ? kMostTriedUnits : kMostUnits)) part_rows *= 2;
+  launch.product = static_cast<uint32_t>(lowered_.product);
+  launch.part_rows = static_cast<uint32_t>(part_rows);
+  launch.parts = std::max<uint32_t>(1, static_cast<uint32_t>((rows + part_rows - 1) / part_rows));
+  launch.tiles = tiles * launch.parts;
+  uint64_t outer_rows = 0;
+  for (const vm::BoundTablet& t : batch->tablets) outer_rows += t.rows;
+  context_.statistics->pairs += outer_rows * rows;
+  return pruned && rows > 0 ? FindUnits(batch, launch.part_rows) : Status::Ok();
+}
+
+Status SectionRun::FindUnits(Batch* batch, uint32_t part_rows) {
+  Launch& launch = batch->launch;
+  const vm::RangeProgram& program = lowered_.ranges;
+  UnitSearch search;
+  search.count = static_cast<int32_t>(program.steps.size());
+  search.may_skip = program.all_from >= 0;
+  search.outer = joins_.Pieces(*context_.program, section_.source, kTileRows);
+  search.inner = joins_.Pieces(*context_.program, lowered_.product, part_rows);
+  const uint64_t outer_bytes = uint64_t{search.outer.pieces()} * search.outer.columns * sizeof(vm::KnownRange);
+  const uint64_t inner_bytes = uint64_t{search.inner.pieces()} * search.inner.columns * sizeof(vm::KnownRange);
+  TESSERA_TRY(Renew(&ranges_, outer_bytes + inner_bytes));
+  search.outer.ranges = ranges_.As<vm::KnownRange>();
+  search.inner.ranges = search.outer.ranges + uint64_t{search.outer.pieces()} * search.outer.columns;
+  CUDA_TRY(StartRanges(joins_.rows(section_.source).columns(), search.outer, gpu_.stream));
+  CUDA_TRY(StartRanges(joins_.rows(lowered_.product).columns(), search.inner, gpu_.stream));
+  TESSERA_TRY(Renew(&totals_of_units_, sizeof(UnitTotals)));
+  TESSERA_TRY(gpu_.host_totals_of_units.Reserve(sizeof(UnitTotals)));
+  CUDA_TRY(cudaMemsetAsync(totals_of_units_.As<void>(), 0, sizeof(UnitTotals), gpu_.stream));
+  search.totals = totals_of_units_.As<UnitTotals>();
+  if (!program.steps.empty()) {
+    TESSERA_TRY(Renew(&steps_, program.steps.size() * sizeof(vm::RangeStep)));
+    // (Pageable memory: the copy is done when the call returns.)
+    CUDA_TRY(cudaMemcpyAsync(steps_.As<void>(), program.steps.data(), program.steps.size() * sizeof(vm::RangeStep),
+                             cudaMemcpyHostToDevice, gpu_.stream));
+    search.steps = steps_.As<vm::RangeStep>();
+  }
+  uint64_t room = launch.tiles;
+  if (room > kListedAtOnce) {
+    // What is found decides how much memory it takes.
+    CUDA_TRY(StartListUnits(search, gpu_.stream));
+    UnitTotals totals;
+    CUDA_TRY(cudaMemcpyAsync(&totals, search.totals, sizeof totals, cudaMemcpyDeviceToHost, gpu_.stream));
+    CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+    room = std::max<uint64_t>(totals.count, 1);
+    CUDA_TRY(cudaMemsetAsync(search.totals, 0, sizeof(UnitTotals), gpu_.stream));
+  }
+  TESSERA_TRY(Renew(&units_, room * sizeof(uint32_t)));
+  search.units = units_.As<uint32_t>();
+  CUDA_TRY(StartListUnits(search, gpu_.stream));
+  launch.units = search.units;
+  launch.unit_count = &search.totals->count;
+  return Status::Ok();
 }
 
 Status SectionRun::Start(Batch* batch) {
@@ -390,9 +506,7 @@ Status SectionRun::StartAgain(Batch* batch) {
     launch.direct_copies = std::clamp(kCopiedGroups / launch.direct_groups, 1u, kMaxCopies);
     const uint64_t numbers = uint64_t{launch.direct_groups} * launch.direct_copies;
     const uint64_t states = numbers * groups_.state_words * 8;
-    RunBuffer room;
-    TESSERA_TRY(room.Allocate(&gpu_, states + numbers));
-    swap(room, direct_groups_);
+    TESSERA_TRY(Renew(&direct_groups_, states + numbers));
     launch.groups.states = direct_groups_.As<uint64_t>();
     launch.touched = direct_groups_.As<uint8_t>() + states;
   }
@@ -423,6 +537,10 @@ Status SectionRun::StartAgain(Batch* batch) {
   if (deferred_) return Status::Ok();
   CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
   CUDA_TRY(cudaMemcpyAsync(&control, DeviceControl(), sizeof control, cudaMemcpyDeviceToHost, gpu_.stream));
+  if (launch.unit_count != nullptr) {
+    CUDA_TRY(cudaMemcpyAsync(gpu_.host_totals_of_units.As<void>(), totals_of_units_.As<void>(), sizeof(UnitTotals),
+                             cudaMemcpyDeviceToHost, gpu_.stream));
+  }
   if (keys_ == 0 && !lowered_.folds.empty()) {
     CUDA_TRY(cudaMemcpyAsync(gpu_.host_partials.As<void>(), gpu_.partials.As<void>(),
                              batch->blocks * lowered_.folds.size() * sizeof(Partial), cudaMemcpyDeviceToHost,
@@ -455,20 +573,32 @@ Status SectionRun::Finish(Batch* batch) {
       enough_reached_ = true;
       break;
     }
+    if (lowered_.repeats && keys_ > 0) rows_since_normalise_ = uint64_t{1} << 32;  // until the next launch
     if (control.reasons == 0) break;
     const uint64_t wanted = control.rows_wanted;
     if ((control.reasons & kGrow) != 0) TESSERA_TRY(GrowGroups());
+    if (lowered_.repeats && keys_ > 0) TESSERA_TRY(Normalise());
     if ((control.reasons & kOutputFull) != 0) {
       if (IsBuild()) {
         TESSERA_TRY(AllocateBuild(std::max<uint64_t>(2 * uint64_t{output_.capacity}, rows_used_ + wanted)));
       } else {
         TESSERA_TRY(DrainRows());
+        if (wanted > kMostOutputRows) {
+          return {ErrorCode::kResource, "512 rows of a join have " + std::to_string(wanted) + " matches, more than a GPU's output holds",
+                  "Use --device host, or SET join_strategy = grid."};
+        }
         if (wanted > output_.capacity) TESSERA_TRY(AllocateOutput(wanted));
       }
     }
     TESSERA_TRY(StartAgain(batch));
   }
   gpu_.cache.Unpin(&batch->pinned);
+  if (batch->launch.unit_count != nullptr) {
+    const UnitTotals& totals = *gpu_.host_totals_of_units.As<UnitTotals>();
+    vm::SectionStatistics& stats = *context_.statistics;
+    stats.pruned_pairs += stats.pairs - totals.pairs;
+    stats.pairs = totals.pairs;
+  }
   return Status::Ok();
 }
 
@@ -573,6 +703,11 @@ Status SectionRun::GrowGroups() {
   return Status::Ok();
 }
 
+Status SectionRun::Renew(RunBuffer* buffer, uint64_t bytes) {
+  buffer->Free();
+  return buffer->Allocate(&gpu_, bytes);
+}
+
 Status SectionRun::Normalise() {
   if (groups_used_ == 0 || (lowered_.narrow_sums.empty() && lowered_.wide_sums.empty())) return Status::Ok();
   std::vector<uint32_t> words = lowered_.narrow_sums;
@@ -650,7 +785,7 @@ Status SectionRun::AllocateOutput(uint64_t least_rows) {
   for (const SqlType& t : section_.columns) wide += IsWide(t) ? 1 : 0;
   const uint64_t columns = section_.columns.size();
   const uint64_t row_bytes = std::max<uint64_t>(1, columns * 9 + wide * 8);
-  const uint64_t rows = std::min<uint64_t>(std::max(kOutputBytes / row_bytes, least_rows), UINT32_MAX / 2) / 16 * 16;
+  const uint64_t rows = std::min<uint64_t>((std::max(kOutputBytes / row_bytes, least_rows) + 15) / 16 * 16, kMostOutputRows);
   TESSERA_TRY(gpu_.ReserveEvicting(&gpu_.output, rows * row_bytes));
   output_.capacity = static_cast<uint32_t>(rows);
   output_.low = gpu_.output.As<uint64_t>();
@@ -682,7 +817,7 @@ Status SectionRun::StartBuild() {
   size_t next = 0;
   TESSERA_TRY(Collect(&batch, &next));
   bool repeats = false;
-  for (const vm::Instruction& in : section_.code) repeats |= in.op == Opcode::Next;
+  for (const vm::Instruction& in : section_.code) repeats |= in.op == Opcode::Next || in.op == Opcode::NextOuter;
   uint64_t rows = 0;
   for (const vm::BoundTablet& t : batch.tablets) rows += t.rows;
   if (next < table.tablets.size() || repeats || rows > kDeferredBuildRows) {

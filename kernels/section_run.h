@@ -74,11 +74,19 @@ class SectionRun {
 
   Status Upload(Batch* batch, size_t at, uint64_t* copied);
 
+  /// The rows of a join table as one tablet.
+  void CollectRows(Batch* batch);
+
   // ---- Launches
   // --------------------------------------------------------------------------------------------------------
 
   /// Plans the launch and fills the arena. The other batch may be under way.
   Status Prepare(Batch* batch, int arena_number);
+
+  /// Cuts the product of `tiles` tiles and a join table into units of work.
+  Status PrepareProduct(Batch* batch, uint32_t tiles);
+  /// ... of which it leaves out those that cannot hold a match, as the ranges of their columns tell.
+  Status FindUnits(Batch* batch, uint32_t part_rows);
 
   /// The first launch of a batch. The other batch is finished.
   Status Start(Batch* batch);
@@ -128,6 +136,9 @@ class SectionRun {
 
   /// Makes room for `groups` times `words` in `buffer`; the groups that there are keep their places.
   Status Extend(DeviceBuffer* buffer, uint64_t words, uint64_t groups);
+
+  /// Memory of the run for `bytes`, in place of what `buffer` had.
+  Status Renew(RunBuffer* buffer, uint64_t bytes);
 
   Status TooManyGroups(uint64_t groups, const Status& why) const;
 
@@ -186,6 +197,8 @@ class SectionRun {
   std::vector<Partial> totals_;
   GroupTable groups_;
   RunBuffer direct_groups_;  ///< of the launch: states, then touched
+  std::vector<Chunk> row_chunks_;  ///< what planning has to know of the columns of a join table
+  RunBuffer steps_, ranges_, units_, totals_of_units_;
   uint32_t groups_used_ = 0;
   uint64_t rows_since_normalise_ = 0;
   Output output_;
