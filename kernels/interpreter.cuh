@@ -53,7 +53,7 @@ inline constexpr bool kLong<meaning::RoundDigitsF> = true;
 /// rows it works on a batch from a queue, whose rows lie anywhere in a tablet.
 template <Variant kVariant, uint32_t R = kRows>
 struct Machine {
-  static constexpr bool kFull = kVariant == Variant::kFull;
+  static constexpr bool kFull = HasAll(kVariant);
   static constexpr bool kJoins = kVariant != Variant::kLean;
   static constexpr bool kQueued = R != kRows;
 

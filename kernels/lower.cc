@@ -331,6 +331,8 @@ Status CanLower(const vm::Program& program, int section) {
     if (info.shape == Shape::Probe || info.shape == Shape::ProbeOuter) {
       const vm::JoinTable& join = program.joins[in.p1];
       if (!CanBuild(program.sections[static_cast<size_t>(join.section)])) return no(kManyJoinKeys);
+      if (join.strategy == vm::JoinStrategy::kDp && s.source_kind != Section::Source::kJoin)
+        return no("a dp join over a stored table");
       if (join.strategy == vm::JoinStrategy::kLoop) return no("a loop over all rows of a table");
     }
     if (info.shape == Shape::Group && s.keys > 0) {
@@ -1038,7 +1040,7 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
 }
 
 std::string Describe(const LaunchPlan& plan) {
-  static constexpr const char* kVariants[] = {"lean kernel", "star kernel", "full kernel"};
+  static constexpr const char* kVariants[] = {"lean kernel", "star kernel", "full kernel", "kernel launched from the device"};
   std::string out = kVariants[static_cast<size_t>(plan.variant)];
   std::string columns;
   for (const StagedSlot& s : plan.staged) columns += " c" + std::to_string(s.slot);

@@ -150,13 +150,18 @@ enum class Variant : uint8_t {
   kLean,  ///< the opcodes of IsLean
   kStar,  ///< and Probe of direct tables with one key, payload operands and queues
   kFull,
+  kDp,    ///< kFull, launched from the device
 };
+/// Whether an instantiation has everything but queues.
+constexpr bool HasAll(Variant variant) { return variant == Variant::kFull || variant == Variant::kDp; }
 /// Blocks a multiprocessor that an instantiation is compiled for. Three blocks of 5 warps put 4 warps on each quarter
 /// of a multiprocessor and leave 128 registers a thread, just enough for all opcodes. Four put 5 there and leave 96.
-constexpr uint32_t BlocksOf(Variant variant) { return variant == Variant::kLean ? 4 : 3; }
+/// (A kernel that can be launched from the device is linked apart and gets fewer registers out of the same source: with
+/// 128 it would spill.)
+constexpr uint32_t BlocksOf(Variant variant) { return variant == Variant::kLean ? 4 : variant == Variant::kDp ? 2 : 3; }
 /// The opcodes of an instantiation.
 constexpr bool IsIn(Variant variant, Op op) {
-  return variant == Variant::kFull || IsLean(op) || (variant == Variant::kStar && op == Op::Probe);
+  return HasAll(variant) || IsLean(op) || (variant == Variant::kStar && op == Op::Probe);
 }
 
 // ---- Join tables

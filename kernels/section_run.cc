@@ -35,6 +35,8 @@ constexpr uint64_t kLeastPartRows = 16, kMostPartRows = 1024, kMostPrunedRows = 
 constexpr uint64_t kMostUnits = uint64_t{1} << 30, kMostTriedUnits = uint64_t{1} << 27;
 /// Up to so many units are listed without being counted before.
 constexpr uint64_t kListedAtOnce = uint64_t{1} << 22;
+/// dp: buckets of the outer rows, units for a block of a child grid, blocks beyond one a grid.
+constexpr uint32_t kMostBuckets = 4096, kUnitsPerChildBlock = 4, kSpareBlocks = 4096;
 
 using vm::Opcode;
 using vm::Section;
@@ -390,6 +392,12 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
     reinterpret_cast<uint32_t*>(arena.Host(highs))[c] = wide;
     if (IsWide(section_.columns[c])) ++wide;
   }
+  const bool dp = lowered_.product >= 0 && context_.program->joins[static_cast<size_t>(lowered_.product)].strategy == vm::JoinStrategy::kDp;
+  if (dp) {
+    batch->plan.variant = Variant::kDp;
+    CUDA_TRY(cudaFuncSetAttribute(DpVmKernel(), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(gpu_.limits.shared_per_block)));
+  }
   int per_multiprocessor = 0;
   CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, VmKernelFor(plan.variant), kThreads + 32,
                                                          plan.layout.bytes));
@@ -410,7 +418,8 @@ Status SectionRun::PrepareProduct(Batch* batch, uint32_t tiles) {
   Launch& launch = batch->launch;
   const vm::JoinTable& join = context_.program->joins[static_cast<size_t>(lowered_.product)];
   const uint32_t rows = batch->plan.joins[static_cast<size_t>(lowered_.product)].rows;
-  const bool pruned = join.order >= 0 && section_.source_kind == Section::Source::kJoin;
+  const bool dp = batch->plan.variant == Variant::kDp;
+  const bool pruned = section_.source_kind == Section::Source::kJoin && (dp || join.order >= 0);
   // Enough units for all blocks to end together, and not more than can be numbered.
   const uint64_t even = uint64_t{rows} * tiles / (uint64_t{batch->blocks} * kUnitsPerBlock);
   uint64_t part_rows = std::clamp<uint64_t>(std::bit_floor(even), kLeastPartRows, pruned ? kMostPrunedRows : kMostPartRows);
@@ -440,16 +449,21 @@ Status SectionRun::FindUnits(Batch* batch, uint32_t part_rows) {
   search.inner.ranges = search.outer.ranges + uint64_t{search.outer.pieces()} * search.outer.columns;
   CUDA_TRY(StartRanges(joins_.rows(section_.source).columns(), search.outer, gpu_.stream));
   CUDA_TRY(StartRanges(joins_.rows(lowered_.product).columns(), search.inner, gpu_.stream));
-  TESSERA_TRY(Renew(&totals_of_units_, sizeof(UnitTotals)));
-  TESSERA_TRY(gpu_.host_totals_of_units.Reserve(sizeof(UnitTotals)));
-  CUDA_TRY(cudaMemsetAsync(totals_of_units_.As<void>(), 0, sizeof(UnitTotals), gpu_.stream));
-  search.totals = totals_of_units_.As<UnitTotals>();
+  TESSERA_TRY(Renew(&found_, sizeof(Found)));
+  TESSERA_TRY(gpu_.host_found.Reserve(sizeof(Found)));
+  CUDA_TRY(cudaMemsetAsync(found_.As<void>(), 0, sizeof(Found), gpu_.stream));
+  search.totals = &found_.As<Found>()->totals;
   if (!program.steps.empty()) {
     TESSERA_TRY(Renew(&steps_, program.steps.size() * sizeof(vm::RangeStep)));
     // (Pageable memory: the copy is done when the call returns.)
     CUDA_TRY(cudaMemcpyAsync(steps_.As<void>(), program.steps.data(), program.steps.size() * sizeof(vm::RangeStep),
                              cudaMemcpyHostToDevice, gpu_.stream));
     search.steps = steps_.As<vm::RangeStep>();
+  }
+  batch->finds_units = true;
+  if (batch->plan.variant == Variant::kDp) {
+    batch->buckets.search = search;
+    return PrepareBuckets(batch);
   }
   uint64_t room = launch.tiles;
   if (room > kListedAtOnce) {
@@ -466,6 +480,32 @@ Status SectionRun::FindUnits(Batch* batch, uint32_t part_rows) {
   CUDA_TRY(StartListUnits(search, gpu_.stream));
   launch.units = search.units;
   launch.unit_count = &search.totals->count;
+  return Status::Ok();
+}
+
+Status SectionRun::PrepareBuckets(Batch* batch) {
+  BucketLaunch& b = batch->buckets;
+  const uint32_t tiles = b.search.outer.pieces(), parts = b.search.inner.pieces();
+  b.bucket_tiles = (tiles + kMostBuckets - 1) / kMostBuckets;
+  b.buckets = (tiles + b.bucket_tiles - 1) / b.bucket_tiles;
+  const uint64_t most = uint64_t{b.bucket_tiles} * parts;  // units of a bucket
+  b.unit_room = static_cast<uint32_t>(std::max(most, std::min<uint64_t>(kListedAtOnce, uint64_t{tiles} * parts)));
+  b.units_per_block = kUnitsPerChildBlock;
+  b.most_blocks = batch->blocks;
+  b.spare_blocks = kSpareBlocks;
+  TESSERA_TRY(Renew(&units_, uint64_t{b.unit_room} * sizeof(uint32_t)));
+  b.search.units = units_.As<uint32_t>();
+  TESSERA_TRY(Renew(&buckets_, b.buckets * (sizeof(ChildGrid) + sizeof(BucketState))));
+  b.grids = buckets_.As<ChildGrid>();
+  b.states = reinterpret_cast<BucketState*>(b.grids + b.buckets);
+  CUDA_TRY(cudaMemsetAsync(b.states, 0, b.buckets * sizeof(BucketState), gpu_.stream));
+  Found& found = *gpu_.host_found.As<Found>();
+  found = Found();
+  found.progress.first_waiting = kNowhere;
+  CUDA_TRY(cudaMemcpyAsync(found_.As<void>(), &found, sizeof found, cudaMemcpyHostToDevice, gpu_.stream));
+  b.progress = &found_.As<Found>()->progress;
+  batch->blocks = b.buckets + b.spare_blocks;
+  batch->launch.tiles = batch->blocks;  // (of which each takes at least one unit)
   return Status::Ok();
 }
 
@@ -486,9 +526,27 @@ Status SectionRun::Start(Batch* batch) {
   const size_t partials = keys_ == 0 ? batch->blocks * lowered_.folds.size() * sizeof(Partial) : 0;
   TESSERA_TRY(gpu_.partials.Reserve(partials));
   TESSERA_TRY(gpu_.host_partials.Reserve(partials));
+  // Not every block that there is room for will be launched.
+  if (batch->plan.variant == Variant::kDp && partials > 0)
+    CUDA_TRY(cudaMemsetAsync(gpu_.partials.As<void>(), 0, partials, gpu_.stream));
   CUDA_TRY(cudaMemsetAsync(gpu_.cursors.As<void>(), 0, batch->blocks * kWarps * sizeof(uint32_t), gpu_.stream));
   TESSERA_TRY(gpu_.cache.Finish(gpu_.stream));
   return StartAgain(batch);
+}
+
+Status SectionRun::LaunchKernel(Batch* batch) {
+  if (batch->plan.variant == Variant::kDp) {
+    const uint32_t first = gpu_.host_found.As<Found>()->progress.first;
+    if (first >= batch->buckets.buckets) return Status::Ok();
+    batch->buckets.launch = batch->launch;
+    CUDA_TRY(StartBuckets(batch->buckets, first, gpu_.stream));
+    batch->buckets.again = true;
+    return Status::Ok();
+  }
+  void* arguments[] = {&batch->launch};
+  CUDA_TRY(cudaLaunchKernel(VmKernelFor(batch->plan.variant), dim3(batch->blocks), dim3(kThreads + 32), arguments,
+                            batch->plan.layout.bytes, gpu_.stream));
+  return Status::Ok();
 }
 
 Status SectionRun::StartAgain(Batch* batch) {
@@ -526,9 +584,7 @@ Status SectionRun::StartAgain(Batch* batch) {
     CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
   }
   if (far) CUDA_TRY(StartClearDirectGroups(launch, gpu_.stream));
-  void* arguments[] = {&launch};
-  CUDA_TRY(cudaLaunchKernel(VmKernelFor(batch->plan.variant), dim3(batch->blocks), dim3(kThreads + 32), arguments,
-                            batch->plan.layout.bytes, gpu_.stream));
+  TESSERA_TRY(LaunchKernel(batch));
   if (far) {
     GroupTable table = groups_;
     table.initial_state = initial;
@@ -537,9 +593,9 @@ Status SectionRun::StartAgain(Batch* batch) {
   if (deferred_) return Status::Ok();
   CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
   CUDA_TRY(cudaMemcpyAsync(&control, DeviceControl(), sizeof control, cudaMemcpyDeviceToHost, gpu_.stream));
-  if (launch.unit_count != nullptr) {
-    CUDA_TRY(cudaMemcpyAsync(gpu_.host_totals_of_units.As<void>(), totals_of_units_.As<void>(), sizeof(UnitTotals),
-                             cudaMemcpyDeviceToHost, gpu_.stream));
+  if (batch->finds_units) {
+    CUDA_TRY(cudaMemcpyAsync(gpu_.host_found.As<void>(), found_.As<void>(), sizeof(Found), cudaMemcpyDeviceToHost,
+                             gpu_.stream));
   }
   if (keys_ == 0 && !lowered_.folds.empty()) {
     CUDA_TRY(cudaMemcpyAsync(gpu_.host_partials.As<void>(), gpu_.partials.As<void>(),
@@ -593,9 +649,10 @@ Status SectionRun::Finish(Batch* batch) {
     TESSERA_TRY(StartAgain(batch));
   }
   gpu_.cache.Unpin(&batch->pinned);
-  if (batch->launch.unit_count != nullptr) {
-    const UnitTotals& totals = *gpu_.host_totals_of_units.As<UnitTotals>();
+  if (batch->finds_units) {
+    const UnitTotals& totals = gpu_.host_found.As<Found>()->totals;
     vm::SectionStatistics& stats = *context_.statistics;
+    stats.child_grids += totals.child_grids;
     stats.pruned_pairs += stats.pairs - totals.pairs;
     stats.pairs = totals.pairs;
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/device_joins.h"
+#include "kernels/dp_kernel.h"
 #include "kernels/gpu_device.h"
 #include "kernels/lower.h"
 #include "vm/bind.h"
@@ -25,6 +26,8 @@ struct Batch {
   std::vector<ColumnCache::Piece*> pinned;
   LaunchPlan plan;
   Launch launch;
+  BucketLaunch buckets;       ///< of a dp join
+  bool finds_units = false;   ///< the device looks for the units of a product
   uint32_t blocks = 0;
 };
 
@@ -87,6 +90,9 @@ class SectionRun {
   Status PrepareProduct(Batch* batch, uint32_t tiles);
   /// ... of which it leaves out those that cannot hold a match, as the ranges of their columns tell.
   Status FindUnits(Batch* batch, uint32_t part_rows);
+  /// ... and launches the others from the device.
+  Status PrepareBuckets(Batch* batch);
+  Status LaunchKernel(Batch* batch);
 
   /// The first launch of a batch. The other batch is finished.
   Status Start(Batch* batch);
@@ -198,7 +204,7 @@ class SectionRun {
   GroupTable groups_;
   RunBuffer direct_groups_;  ///< of the launch: states, then touched
   std::vector<Chunk> row_chunks_;  ///< what planning has to know of the columns of a join table
-  RunBuffer steps_, ranges_, units_, totals_of_units_;
+  RunBuffer steps_, ranges_, units_, found_, buckets_;
   uint32_t groups_used_ = 0;
   uint64_t rows_since_normalise_ = 0;
   Output output_;

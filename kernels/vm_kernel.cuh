@@ -14,7 +14,7 @@ namespace tessera::kernels {
 /// its block's tiles that it has not applied.
 template <Variant kVariant>
 __global__ void __launch_bounds__(kThreads + 32, BlocksOf(kVariant)) VmKernel(const __grid_constant__ Launch launch) {
-  constexpr bool kFull = kVariant == Variant::kFull;
+  constexpr bool kFull = HasAll(kVariant);
   extern __shared__ __align__(128) uint8_t shared[];
   const Layout& layout = launch.layout;
   uint64_t* filled = reinterpret_cast<uint64_t*>(shared + layout.barriers);
