@@ -153,7 +153,7 @@ int PruningRank(const Expr& e) {
 /// Below so many rows on the built side, sorting the driver costs more than pairs that are left out can save; above so many
 /// of its own, storing it costs more memory than a query that only scans should take. Where grid is asked for, it is done all
 /// the same.
-constexpr double kSortFromRows = 1024, kSortToRows = 1 << 26;
+constexpr double kSortFromRows = 256, kSortToRows = 1 << 26;
 
 /// The columns by which the sides of the grid are sorted.
 void ChooseOrder(const PlanOptions& options, Plan* plan) {

@@ -11,6 +11,7 @@
 #include "vm/bind.h"
 #include "vm/group_table.h"
 #include "vm/join_table.h"
+#include "vm/pair_ranges.h"
 #include "vm/row_set.h"
 #include "vm/thread_pool.h"
 #include "vm/tile_machine.h"
@@ -102,6 +103,13 @@ class ShareOfTable {
   uint32_t unit_rows_ = kUnitRows;
 };
 
+/// What the values of a grid's blocks and parts tell of its units.
+struct GridRanges {
+  RangeProgram program;                        // no steps: nothing
+  std::vector<std::vector<KnownRange>> outer;  // by block, then by column of the source
+  std::vector<std::vector<KnownRange>> inner;  // by part, then by column of the join table
+};
+
 /// What one section has to do on this rank, and how far it is.
 struct Scan {
   const TableInfo* table = nullptr;
@@ -109,6 +117,7 @@ struct Scan {
   int grid = -1;  // the join table whose rows are cut into parts, too
   uint32_t grid_rows = 0;
   uint64_t parts = 1;
+  GridRanges ranges;
   uint64_t first_unit = 0, unit_step = 1;  // of blocks.size() * parts, block by block
   std::vector<LazyTablet> tablets;
   std::vector<std::unique_ptr<GroupTable>> groups;  // kGroups: one per worker
@@ -128,6 +137,13 @@ struct Scan {
     const uint64_t first = part * kPartRows;
     return {block.number * parts + part, &block, static_cast<uint32_t>(first),
             static_cast<uint32_t>(std::min<uint64_t>(first + kPartRows, grid_rows))};
+  }
+  /// How many pairs of the unit's rows can reach the sink.
+  Share Reaching(const Unit& unit) const {
+    const std::vector<RangeStep>& steps = ranges.program.steps;
+    if (steps.empty()) return Share::kSome;
+    return TryRanges(steps.data(), static_cast<int>(steps.size()), ranges.outer[static_cast<size_t>(unit.block - blocks.data())].data(),
+                     ranges.inner[unit.part_first / kPartRows].data());
   }
   /// Whether a unit of the block is among them.
   bool Has(size_t block) const {
@@ -641,11 +657,33 @@ class Run {
     scan->tablets[0].bound = std::move(bound);
     // Every rank has the rows of a join table; the master alone has those of a section.
     cut(ShareOfTable(Shared(s) ? options_.exchange : nullptr), 0, scan->tablets[0].bound.rows, &blocks);
+    FindRanges(number, scan);
     return Status::Ok();
   }
 
-  /// Whether no pair of the unit's rows can reach the sink, as the ranges of its columns tell.
-  bool CanLeaveOut(const Scan&, const Unit&) const { return false; }
+  /// The ranges of a grid's blocks and parts, where both sides are sorted: otherwise they hardly tell anything.
+  void FindRanges(int number, Scan* scan) const {
+    const Section& s = program_.sections[static_cast<size_t>(number)];
+    if (scan->grid < 0 || s.source_kind != Section::Source::kJoin || program_.joins[static_cast<size_t>(scan->grid)].order < 0) return;
+    GridRanges& ranges = scan->ranges;
+    ranges.program = MakeRangeProgram(program_, number, scan->grid);
+    if (ranges.program.steps.empty()) return;
+    const auto find = [&](RangeSource source, const RowSet& rows, size_t first, size_t count) {
+      std::vector<KnownRange> out(rows.columns.size());
+      for (const RangeStep& step : ranges.program.steps) {
+        if (step.source == source && out[step.index].unknown)
+          out[step.index] = RangeOfColumn(rows.columns[step.index], first, count);
+      }
+      return out;
+    };
+    const RowSet& outer = joins_[static_cast<size_t>(s.source)]->rows();
+    for (const Block& b : scan->blocks) ranges.outer.push_back(find(RangeSource::kOuter, outer, b.first, b.rows));
+    const RowSet& inner = joins_[static_cast<size_t>(scan->grid)]->rows();
+    for (uint64_t part = 0; part < scan->parts; ++part) {
+      const size_t first = part * kPartRows;
+      ranges.inner.push_back(find(RangeSource::kInner, inner, first, std::min<size_t>(kPartRows, inner.rows - first)));
+    }
+  }
 
   /// Runs units [begin, end) of the scan, until the first of them have made `wanted` rows. kGroups: into scan->groups; otherwise
   /// into `outputs`, one entry per unit. Those that are done, or are suspended and still have rows, stay as they are; one that
@@ -719,20 +757,24 @@ class Run {
         if (grouped) {
           sinks.groups = scan->groups[static_cast<size_t>(worker)].get();
         } else {
-          if (output->suspended == nullptr) output->rows = MakeRowSet(s.columns);
           sinks.rows = &output->rows;
         }
         const size_t rows_before = grouped ? 0 : output->rows.rows;
         const uint64_t pairs = scan->grid < 0 ? 0 : uint64_t{block.rows} * (unit.part_end - unit.part_first);
-        if (!tablet.bound.skip && scan->grid >= 0 && CanLeaveOut(*scan, unit)) {
+        const Share reaching = tablet.bound.skip ? Share::kNone : scan->Reaching(unit);
+        if (!tablet.bound.skip && reaching == Share::kNone) {
           scan->pruned_pairs += pairs;
           if (unit.part_first == 0) scan->rows_in += block.rows;
         } else if (!tablet.bound.skip) {
           if (!grouped && output->suspended != nullptr) {
             machine = std::move(output->suspended);
           } else {
+            if (!grouped) output->rows = MakeRowSet(s.columns);
             if (machine == nullptr) machine = NewMachine(number, suspend_at);
-            if (scan->grid >= 0) machine->MeetRows(scan->grid, unit.part_first, unit.part_end);
+            if (scan->grid >= 0) {
+              const int all_from = reaching == Share::kAll ? scan->ranges.program.all_from : -1;
+              machine->MeetRows(scan->grid, unit.part_first, unit.part_end, all_from);
+            }
           }
           if (options_.exchange != nullptr) {
             // MPI is called from one thread only.
@@ -846,7 +888,7 @@ class Run {
   }
 
   /// This rank's rows of a section, in shipments of some units.
-  struct Share {
+  struct RankShare {
     Status status;  ///< why there are none
     bool gpu = false;
     Scan scan;
@@ -856,7 +898,7 @@ class Run {
     uint64_t made = 0;  ///< rows, by the host
   };
 
-  void PrepareShare(int number, bool gpu, Status status, Share* share) {
+  void PrepareShare(int number, bool gpu, Status status, RankShare* share) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     share->gpu = gpu;
     share->status = std::move(status);
@@ -877,7 +919,7 @@ class Run {
   }
 
   /// The next rows of the share. After an error or the last shipment there is none.
-  Result<Shipment> NextShipment(int number, Share* share, size_t window, SectionStatistics* stats) {
+  Result<Shipment> NextShipment(int number, RankShare* share, size_t window, SectionStatistics* stats) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     TESSERA_TRY(share->status);
     const auto start = std::chrono::steady_clock::now();
@@ -920,7 +962,7 @@ class Run {
   }
 
   /// All rows of the share.
-  Result<Shipment> WholeShare(int number, Share* share, SectionStatistics* stats) {
+  Result<Shipment> WholeShare(int number, RankShare* share, SectionStatistics* stats) {
     Result<Shipment> all = NextShipment(number, share, SIZE_MAX / kUnitRows, stats);
     if (!share->gpu) AddScan(share->scan, stats);
     if (!all.ok()) options_.exchange->Stop();
@@ -940,7 +982,7 @@ class Run {
   /// the next time.
   Result<RowSet> RunShared(int number, bool gpu, Status status, const RowConsumer& consume, SectionStatistics* stats) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
-    Share share;
+    RankShare share;
     PrepareShare(number, gpu, std::move(status), &share);
     if (s.sink == Section::Sink::kGroups) return MergeGroups(number, &share, stats);
     if (s.sink == Section::Sink::kJoin) return GatherJoin(number, &share, stats);
@@ -951,7 +993,7 @@ class Run {
   }
 
   /// Up a binary tree: in round k, ranks whose bit k is the lowest that is set send to the rank without that bit.
-  Result<RowSet> MergeGroups(int number, Share* share, SectionStatistics* stats) {
+  Result<RowSet> MergeGroups(int number, RankShare* share, SectionStatistics* stats) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     Exchange& exchange = *options_.exchange;
     auto groups = std::make_unique<GroupTable>(s, &strings_);
@@ -994,7 +1036,7 @@ class Run {
   }
 
   /// Every rank gets all rows of the build side.
-  Result<RowSet> GatherJoin(int number, Share* share, SectionStatistics* stats) {
+  Result<RowSet> GatherJoin(int number, RankShare* share, SectionStatistics* stats) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     Exchange& exchange = *options_.exchange;
     Result<Shipment> mine = WholeShare(number, share, stats);
@@ -1017,7 +1059,7 @@ class Run {
 
   /// All rows at the master, ordered. Ranks sort and cut their own rows first; a hidden last column, the number of the
   /// unit, decides between equal rows as one process does.
-  Result<RowSet> GatherRows(int number, Share* share, SectionStatistics* stats) {
+  Result<RowSet> GatherRows(int number, RankShare* share, SectionStatistics* stats) {
     Section s = program_.sections[static_cast<size_t>(number)];
     Exchange& exchange = *options_.exchange;
     Result<Shipment> mine = WholeShare(number, share, stats);
@@ -1072,7 +1114,7 @@ class Run {
   /// Units in a shipment of a stream: enough for all threads, few enough that what is under way stays small.
   size_t StreamWindow() const { return static_cast<size_t>(pool_->threads()) * 2; }
 
-  Result<RowSet> StreamOut(int number, Share* share, SectionStatistics* stats) {
+  Result<RowSet> StreamOut(int number, RankShare* share, SectionStatistics* stats) {
     Status status;
     for (bool last = false; !last;) {
       Result<Shipment> next = NextShipment(number, share, StreamWindow(), stats);
@@ -1086,7 +1128,7 @@ class Run {
   }
 
   /// The rows of all ranks in the order of their units, as they come: at most one shipment of each rank is held.
-  Result<RowSet> StreamIn(int number, Share* share, const RowConsumer& consume, SectionStatistics* stats) {
+  Result<RowSet> StreamIn(int number, RankShare* share, const RowConsumer& consume, SectionStatistics* stats) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     Exchange& exchange = *options_.exchange;
     struct Incoming {

@@ -951,6 +951,16 @@ void TileMachine::Jump(const Instruction& next, uint8_t* saved) {
   next_ = next.p2;
 }
 
+void TileMachine::MeetRows(int join, uint32_t first, uint32_t end, int all_from) {
+  crossed_[static_cast<size_t>(join)] = {first, end, kNoRow};
+  go_on_at_ = all_from;
+  leave_at_ = -1;
+  if (all_from < 0) return;
+  for (const Instruction& in : section_.code) {
+    if (in.op == Opcode::Next && in.p1 == join) leave_at_ = in.p2;
+  }
+}
+
 /// Next and NextOuter over a table without keys: all rows that are still in the loop go on together.
 template <bool kOuter>
 void TileMachine::NextCrossed(const Instruction& in) {
@@ -1225,6 +1235,7 @@ Status TileMachine::ResumeTile(const TileSinks& sinks) {
 /// was suspended there needs.
 Status TileMachine::Interpret() {
   for (;;) {
+    if (next_ == leave_at_) next_ = go_on_at_;
     const Instruction& in = section_.code[static_cast<size_t>(next_++)];
     switch (in.op) {
 #define OPCODE(Name, ShapeName, ...)      \

@@ -46,8 +46,10 @@ class TileMachine {
   /// Runs the section over rows [first, first + rows) of `tablet`. On an error the sinks may hold part of the tile: the run is over.
   /// REQUIRES: 1 <= rows <= kTileRows.
   Status RunTile(const BoundTablet& tablet, uint32_t first, int rows, const TileSinks& sinks);
-  /// From the next tile on, only rows [first, end) of join table `join`, which has no keys, are met. REQUIRES: end <= its rows.
-  void MeetRows(int join, uint32_t first, uint32_t end) { crossed_[static_cast<size_t>(join)] = {first, end, kNoRow}; }
+  /// From the next tile on, only rows [first, end) of join table `join`, which has no keys, are met. `all_from`: where a turn
+  /// of the loop over them may begin, because its filters let all pairs pass (RangeProgram::all_from); -1: at its body.
+  /// REQUIRES: end <= its rows.
+  void MeetRows(int join, uint32_t first, uint32_t end, int all_from);
   /// A tile that goes back with so many rows in its sink stops there: RunTile returns OK, and suspended() is true until
   /// ResumeTile has brought the tile to its end.
   void SuspendAt(size_t rows) { suspend_at_ = rows; }
@@ -234,6 +236,7 @@ class TileMachine {
   const std::atomic<bool>* cancel_ = nullptr;
   std::function<bool()> stop_;
   bool cancelled_ = false;
+  int leave_at_ = -1, go_on_at_ = -1;  // MeetRows: an address, and the one to which it goes on
   size_t suspend_at_ = SIZE_MAX;
   bool suspended_ = false;
   LaneError error_ = LaneError::kNone;
