@@ -2,7 +2,7 @@
 // DISTINCT and ordering.
 //
 //   scan build side -> Build                 once per joined relation
-//   scan driver, probe ... -> Group | Emit
+//   scan driver, probe ... -> Group | Emit   the driver may be built, too, and its rows scanned: both sides of a grid are sorted
 //   groups -> HAVING, outputs -> Emit        if grouped (twice Group if an aggregate is DISTINCT)
 //   rows -> Group -> Emit                    if DISTINCT
 //
@@ -30,6 +30,8 @@ class PipelineScope : public Scope {
  public:
   PipelineScope(const Query& q, int scanned) : q_(q), scanned_(scanned) {}
 
+  /// The rows scanned are those of a join table whose columns are numbered by `payload`.
+  void ScanPayload(const std::map<int, int>* payload) { scanned_payload_ = payload; }
   /// From here on columns of `relation` are payload columns of join table `join`, numbered by `payload`.
   void AddJoin(int relation, int join, const std::map<int, int>* payload) { joined_[relation] = {join, payload}; }
   /// From here on register `r` tells whether a row of `relation` matches.
@@ -61,7 +63,7 @@ class PipelineScope : public Scope {
   }
   int TableSlot(const Expr& column, SectionBuilder* b) override {
     const bool stored = column.kind == Expr::Kind::kColumn && column.relation == scanned_ &&
-                        q_.relations[static_cast<size_t>(scanned_)].table != nullptr;
+                        scanned_payload_ == nullptr && q_.relations[static_cast<size_t>(scanned_)].table != nullptr;
     return stored ? SlotOf(column, b) : -1;
   }
 
@@ -70,15 +72,17 @@ class PipelineScope : public Scope {
     int join;
     const std::map<int, int>* payload;  // column -> payload number
   };
-  static int SlotOf(const Expr& column, SectionBuilder* b) {
+  int SlotOf(const Expr& column, SectionBuilder* b) const {
+    const int number = scanned_payload_ == nullptr ? column.column : scanned_payload_->at(column.column);
     for (size_t i = 0; i < b->section.slots.size(); ++i) {
-      if (b->section.slots[i].column == column.column && b->section.slots[i].map < 0) return static_cast<int>(i);
+      if (b->section.slots[i].column == number && b->section.slots[i].map < 0) return static_cast<int>(i);
     }
-    b->section.slots.push_back({column.column, column.type, -1});
+    b->section.slots.push_back({number, column.type, -1});
     return static_cast<int>(b->section.slots.size()) - 1;
   }
   const Query& q_;
   int scanned_;
+  const std::map<int, int>* scanned_payload_ = nullptr;
   std::map<int, Joined> joined_;
   std::map<int, int> marks_;  // relation -> register
 };
@@ -173,6 +177,8 @@ class GroupScope : public Scope {
 
 /// What the blocks of one statement share.
 struct Assembly {
+  explicit Assembly(const PlanOptions& plan_options) : options(plan_options) {}
+  const PlanOptions options;
   std::unique_ptr<vm::Program> program = std::make_unique<vm::Program>();
   ConstantPool constants{program.get()};
   std::map<const Query*, int> sections;  ///< the section with the rows of a block
@@ -193,6 +199,12 @@ class Generator {
     }
     FindNeededColumns();
     for (const JoinStep& j : plan_.joins) TESSERA_TRY(BuildSide(j));
+    if (plan_.build_driver) {  // a join table that nobody probes
+      JoinStep driver;
+      driver.relation = plan_.driver;
+      driver.build_order = plan_.joins[0].probe_order;
+      TESSERA_TRY(BuildSide(driver));
+    }
     if (q_.grouped) {
       TESSERA_TRY(q_.aggregates.empty() || !HasDistinctAggregate() ? GroupedDirectly() : GroupedTwice());
     } else {
@@ -208,7 +220,7 @@ class Generator {
     if (many) return Unsupported("the statement needs more pipelines than the machine runs");
     int rows = static_cast<int>(program_->sections.size()) - 1;
     for (const auto& more : q_.union_all) {
-      const Plan plan = MakePlan(*more);
+      TESSERA_ASSIGN(const Plan plan, MakePlan(*more, assembly_.options));
       TESSERA_ASSIGN(const int next, Generator(*more, plan, &assembly_).Run());
       program_->sections[static_cast<size_t>(next)].append_to = rows;
       rows = next;
@@ -220,7 +232,7 @@ class Generator {
   /// Generates the block of a derived table, unless that has been done.
   Status RowsOf(const Query& query, std::map<const Query*, int>& known) {
     if (known.contains(&query)) return Status::Ok();
-    const Plan plan = MakePlan(query);
+    TESSERA_ASSIGN(const Plan plan, MakePlan(query, assembly_.options));
     TESSERA_ASSIGN(known[&query], Generator(query, plan, &assembly_).Run());
     return Status::Ok();
   }
@@ -317,9 +329,11 @@ class Generator {
     }
     b.Emit(Opcode::Build);
     const int join = static_cast<int>(program_->joins.size());
+    const int32_t keys = b.section.keys;
     b.section.join = join;
     TESSERA_TRY(Finish(&b));
-    program_->joins.push_back({j.unique, static_cast<int32_t>(program_->sections.size()) - 1});
+    const int32_t order = j.build_order == nullptr ? -1 : keys + payload_[j.relation].at(j.build_order->column);
+    program_->joins.push_back({j.unique, static_cast<int32_t>(program_->sections.size()) - 1, j.strategy, order});
     join_of_[j.relation] = join;
     return Status::Ok();
   }
@@ -330,11 +344,17 @@ class Generator {
     if (plan_.driver < 0) {
       s.source_kind = Section::Source::kOneRow;
       s.label = "one row";
+    } else if (plan_.build_driver) {
+      const Relation& r = q_.relations[static_cast<size_t>(plan_.driver)];
+      s.source_kind = Section::Source::kJoin;
+      s.source = join_of_.at(plan_.driver);
+      s.label = "rows of " + (r.alias.empty() ? "a derived table" : r.alias);
+      scope->ScanPayload(&payload_[plan_.driver]);
     } else {
       ScanOf(plan_.driver, &s);
     }
     for (const Expr* c : plan_.constants) TESSERA_TRY(b->Keep(*c));
-    if (plan_.driver >= 0) {
+    if (plan_.driver >= 0 && !plan_.build_driver) {
       for (const Expr* f : plan_.filters[static_cast<size_t>(plan_.driver)]) TESSERA_TRY(b->Keep(*f));
     }
     // The invisible join: the keys of a filtered build side bound the foreign key, so that whole tablets, and most
@@ -843,8 +863,8 @@ class Generator {
 
 }  // namespace
 
-Result<std::unique_ptr<vm::Program>> Generate(const Query& query, const Plan& plan) {
-  Assembly assembly;
+Result<std::unique_ptr<vm::Program>> Generate(const Query& query, const Plan& plan, const PlanOptions& options) {
+  Assembly assembly(options);
   TESSERA_TRY(Generator(query, plan, &assembly).Run().status());
   for (int i = 0; i < query.visible; ++i) {
     const Output& o = query.outputs[static_cast<size_t>(i)];

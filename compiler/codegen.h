@@ -13,6 +13,7 @@
 namespace tessera {
 
 /// The program that answers `query`. Errors: kUnsupported where the query needs more than the machine has.
-Result<std::unique_ptr<vm::Program>> Generate(const Query& query, const Plan& plan);
+/// `options`: for the plans of blocks inside.
+Result<std::unique_ptr<vm::Program>> Generate(const Query& query, const Plan& plan, const PlanOptions& options);
 
 }  // namespace tessera

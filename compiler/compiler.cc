@@ -8,15 +8,17 @@
 
 namespace tessera {
 
-Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot) {
+Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options) {
   Compiled c;
   TESSERA_ASSIGN(c.statement, Bind(sql, snapshot));
   if (c.statement.query == nullptr) return c;
   const Query& query = *c.statement.query;
-  const Plan plan = MakePlan(query);
-  TESSERA_ASSIGN(c.program, Generate(query, plan));
+  TESSERA_ASSIGN(const Plan plan, MakePlan(query, options));
+  TESSERA_ASSIGN(c.program, Generate(query, plan, options));
   TESSERA_TRY(vm::Verify(*c.program));
-  if (c.statement.explain) c.plan = PlanText(query, plan);
+  if (c.statement.explain) {
+    TESSERA_ASSIGN(c.plan, PlanText(query, plan, options));
+  }
   return c;
 }
 

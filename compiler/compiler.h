@@ -25,7 +25,7 @@ struct Compiled {
 };
 
 /// Compiles one statement against `snapshot`. Errors have a position in `sql`; see FormatError.
-Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot);
+Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options = {});
 
 /// A piece of a script.
 struct StatementText {

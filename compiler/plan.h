@@ -171,6 +171,21 @@ struct Query {
   mutable double estimate = -1;      ///< EstimateRows's answer, kept because relations may share a block; -1: not asked yet
 };
 
+/// SET join_strategy: how joins find their pairs.
+enum class JoinChoice : uint8_t {
+  kAuto,  ///< look-ups where there are equalities; other inner joins by a grid where one can be
+  kHash,  ///< look-ups; a join without an equality is refused
+  kDp,    ///< as kGrid, the work launched from the GPU
+  kGrid,  ///< inner joins compare all pairs, in units cut from both sides
+  kLoop,  ///< all joins compare all pairs, row by row of the built side, on the host
+};
+
+/// What the planner and the code generator may choose.
+struct PlanOptions {
+  JoinChoice join = JoinChoice::kAuto;
+  bool grid_pruning = true;  ///< the sides of a grid are sorted, so that the ranges of its units tell which need not be tried
+};
+
 struct Statement {
   enum class Kind : uint8_t { kSelect, kInsert, kCreateTable, kDropTable, kCopyFrom, kCopyTo, kSet, kShow };
   Kind kind = Kind::kSelect;

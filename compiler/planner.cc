@@ -105,6 +105,122 @@ bool IsUnique(const Query& q, const JoinStep& step) {
   return true;
 }
 
+/// One look at a table without keys is as good as a look-up: whether it has a row, or its only row.
+bool NeedsPairs(const Query& q, const JoinStep& step) {
+  if (step.kind == JoinKind::kInner || !step.match.empty()) return true;
+  const Relation& r = q.relations[static_cast<size_t>(step.relation)];
+  return step.kind == JoinKind::kLeft && !step.unique && !r.single;
+}
+
+const char* StrategyName(JoinChoice choice) {
+  static constexpr const char* kNames[] = {"auto", "hash", "dp", "grid", "loop"};
+  return kNames[static_cast<int>(choice)];
+}
+
+Status Refuse(const PlanOptions& options, const std::string& reason) {
+  return Unsupported(std::string("join strategy \"") + StrategyName(options.join) + "\" cannot run this query: " + reason, -1,
+                     "Use SET join_strategy = auto.");
+}
+
+/// A relation as an error names it.
+std::string NameOf(const Query& q, int relation) {
+  const Relation& r = q.relations[static_cast<size_t>(relation)];
+  if (!r.alias.empty()) return "\"" + r.alias + "\"";
+  return r.join == JoinKind::kInner ? "a derived table" : "a subquery";
+}
+
+/// The first column of `relation` in `e` by which rows can be sorted, or nullptr.
+const Expr* SortableColumn(const Expr& e, int relation) {
+  const Expr* found = nullptr;
+  ForEachColumn(e, [&](const Expr& c) {
+    const StorageClass storage = c.type.storage();
+    const bool sortable = storage == StorageClass::kInt || storage == StorageClass::kFloat;
+    if (found == nullptr && c.relation == relation && c.column != kMarkColumn && sortable) found = &c;
+  });
+  return found;
+}
+
+/// How much the ranges of its columns tell about a condition on two relations; the least is the best. Where each side of a
+/// comparison is of one relation, most pairs of ranges that do not overlap decide it.
+int PruningRank(const Expr& e) {
+  if (e.kind != Expr::Kind::kFunction || e.function < Function::kEq || e.function > Function::kGe) return 4;
+  if (e.function == Function::kNe) return 3;
+  const uint64_t left = RelationsOf(*e.args[0]), right = RelationsOf(*e.args[1]);
+  if ((left & right) != 0 || left == 0 || right == 0) return 2;
+  return e.function == Function::kEq ? 0 : 1;
+}
+
+/// Below so many rows on the built side, sorting the driver costs more than pairs that are left out can save; above so many
+/// of its own, storing it costs more memory than a query that only scans should take. Where grid is asked for, it is done all
+/// the same.
+constexpr double kSortFromRows = 256, kSortToRows = 1 << 26;
+
+/// The columns by which the sides of the grid are sorted.
+void ChooseOrder(const PlanOptions& options, Plan* plan) {
+  JoinStep& step = plan->joins[0];
+  const bool asked = options.join != JoinChoice::kAuto;
+  const bool worth = plan->rows[static_cast<size_t>(step.relation)] >= kSortFromRows &&
+                     plan->rows[static_cast<size_t>(plan->driver)] <= kSortToRows;
+  if (options.grid_pruning && (asked || worth)) {
+    int best = 5;
+    for (const Expr* e : step.residuals) {
+      const Expr* outer = SortableColumn(*e, plan->driver);
+      const Expr* inner = SortableColumn(*e, step.relation);
+      if (outer == nullptr || inner == nullptr || PruningRank(*e) >= best) continue;
+      best = PruningRank(*e);
+      step.probe_order = outer;
+      step.build_order = inner;
+    }
+  }
+  plan->build_driver = step.strategy == vm::JoinStrategy::kDp || step.probe_order != nullptr;
+}
+
+/// Gives each step its strategy, or says why the one that is asked for cannot be.
+Status ChooseStrategies(const Query& q, const PlanOptions& options, Plan* plan) {
+  static constexpr const char* kKinds[] = {"an inner join", "a left join", "a semi join", "an anti join", "a mark join"};
+  for (size_t i = 0; i < plan->joins.size(); ++i) {
+    JoinStep& step = plan->joins[i];
+    const bool pairs = step.build_keys.empty() && NeedsPairs(q, step);
+    const bool grid = i == 0 && step.kind == JoinKind::kInner;
+    switch (options.join) {
+      case JoinChoice::kAuto:
+        if (grid && pairs) step.strategy = vm::JoinStrategy::kGrid;
+        break;
+      case JoinChoice::kHash: {
+        if (!pairs) break;
+        // The relation that a condition on the two names, or the one that drives.
+        uint64_t others = 0;
+        for (const auto* list : {&step.match, &step.residuals}) {
+          for (const Expr* e : *list) others |= RelationsOf(*e);
+        }
+        others &= ~(uint64_t{1} << step.relation);
+        const int other = others != 0 ? __builtin_ctzll(others) : plan->driver;
+        const std::string of_what = other < 0 ? "one row" : NameOf(q, other);
+        return Refuse(options, of_what + " and " + NameOf(q, step.relation) + " are joined without an equality");
+      }
+      case JoinChoice::kDp:
+      case JoinChoice::kGrid:
+        if (step.kind != JoinKind::kInner && (!step.build_keys.empty() || pairs)) {
+          // Unnest names what it makes of a subquery so.
+          const bool subquery = q.relations[static_cast<size_t>(step.relation)].alias == "subquery";
+          return Refuse(options, NameOf(q, step.relation) + " is joined by " + kKinds[static_cast<int>(step.kind)] +
+                                     (subquery ? ", as subqueries in expressions are," : "") + " and only inner joins can be products");
+        }
+        if (grid) step.strategy = options.join == JoinChoice::kDp ? vm::JoinStrategy::kDp : vm::JoinStrategy::kGrid;
+        break;
+      case JoinChoice::kLoop:
+        step.strategy = vm::JoinStrategy::kLoop;
+        break;
+    }
+  }
+  const bool grid = !plan->joins.empty() && (plan->joins[0].strategy == vm::JoinStrategy::kGrid || plan->joins[0].strategy == vm::JoinStrategy::kDp);
+  if (grid) ChooseOrder(options, plan);
+  return Status::Ok();
+}
+
+/// The plan but for the strategies: what drives, in what order the others follow, where predicates are tested.
+Plan OrderJoins(const Query& q, const PlanOptions& options);
+
 }  // namespace
 
 uint64_t RelationsOf(const Expr& e) {
@@ -113,7 +229,16 @@ uint64_t RelationsOf(const Expr& e) {
   return set;
 }
 
-Plan MakePlan(const Query& q) {
+Result<Plan> MakePlan(const Query& q, const PlanOptions& options) {
+  Plan plan = OrderJoins(q, options);
+  TESSERA_TRY(ChooseStrategies(q, options, &plan));
+  return plan;
+}
+
+namespace {
+
+Plan OrderJoins(const Query& q, const PlanOptions& options) {
+  const bool products = options.join == JoinChoice::kDp || options.join == JoinChoice::kGrid || options.join == JoinChoice::kLoop;
   Plan plan;
   const size_t n = q.relations.size();
   plan.filters.resize(n);
@@ -172,6 +297,7 @@ Plan MakePlan(const Query& q) {
       step.relation = static_cast<int>(r);
       step.kind = relation.join;
       double fraction = 1;  // of the pairs that match
+      bool found_by_key = relation.unique;
       const auto add_key = [&](const Expr& e) {
         if (e.kind != Expr::Kind::kFunction || e.function != Function::kEq) return false;
         for (int side = 0; side < 2; ++side) {
@@ -179,6 +305,9 @@ Plan MakePlan(const Query& q) {
           const Expr& probe = *e.args[static_cast<size_t>(1 - side)];
           const uint64_t of_probe = RelationsOf(probe);
           if (RelationsOf(build) != bit || (of_probe & bit) != 0 || of_probe == 0 || (of_probe & ~joined) != 0) continue;
+          // Without keys nothing says any more that one row at most is found.
+          found_by_key = found_by_key && !products;
+          if (products && (step.kind == JoinKind::kInner || options.join == JoinChoice::kLoop)) return false;
           step.build_keys.push_back(&build);
           step.probe_keys.push_back(&probe);
           fraction /= std::max(DistinctOf(q, build), DistinctOf(q, probe));
@@ -202,7 +331,7 @@ Plan MakePlan(const Query& q) {
         step.residuals.push_back(p.expr);
         if (step.kind == JoinKind::kInner) fraction *= Selectivity(q, *p.expr);
       }
-      step.unique = relation.unique || IsUnique(q, step);
+      step.unique = found_by_key || IsUnique(q, step);
       step.filtered = !plan.filters[r].empty() || relation.table == nullptr;
       const bool keyed = !step.build_keys.empty();
       step.rows = step.unique ? rows * selectivity[r] : rows * plan.rows[r] * fraction;
@@ -216,7 +345,9 @@ Plan MakePlan(const Query& q) {
       // Keyed joins before products; among them the one that leaves the fewest rows. One look at a table without a key
       // is as good as a look-up.
       const bool cheap = keyed || (step.kind != JoinKind::kInner && step.match.empty() && (step.kind != JoinKind::kLeft || step.unique));
-      const int rank = cheap ? 1 : 0;
+      // A grid is the first that is probed.
+      const bool first = step.kind == JoinKind::kInner && products && options.join != JoinChoice::kLoop;
+      const int rank = first ? 2 : cheap ? 1 : 0;
       if (!found || rank > best_rank || (rank == best_rank && step.rows < best_rows)) {
         found = true;
         best_rank = rank;
@@ -233,9 +364,11 @@ Plan MakePlan(const Query& q) {
   return plan;
 }
 
+}  // namespace
+
 double EstimateRows(const Query& q) {
   if (q.estimate >= 0) return q.estimate;
-  const Plan plan = MakePlan(q);
+  const Plan plan = OrderJoins(q, PlanOptions{});
   double rows = !plan.joins.empty() ? plan.joins.back().rows : plan.driver < 0 ? 1 : plan.rows[static_cast<size_t>(plan.driver)];
   if (q.grouped || q.distinct) {
     double groups = 1;
@@ -253,8 +386,19 @@ double EstimateRows(const Query& q) {
 
 namespace {
 
+/// "Hash left join"; one look at a table without keys has no strategy.
+std::string JoinText(const Query& q, const JoinStep& j) {
+  static constexpr const char* kStrategies[] = {"Hash ", "Loop ", "Grid ", "Dp "};
+  static constexpr const char* kKinds[] = {"join", "left join", "semi join", "anti join", "mark join"};
+  const char* strategy = kStrategies[static_cast<int>(j.strategy)];
+  if (j.strategy == vm::JoinStrategy::kHash && j.build_keys.empty()) strategy = NeedsPairs(q, j) ? "Loop " : "";
+  std::string text = std::string(strategy) + kKinds[static_cast<int>(j.kind)];
+  if (strategy[0] == 0) text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
 /// `shown`: the blocks that have been printed; one that several relations share is printed once.
-void PlanLines(const Query& q, const Plan& plan, int depth, std::set<const Query*>* shown, std::string* out) {
+Status PlanLines(const Query& q, const Plan& plan, const PlanOptions& options, int depth, std::set<const Query*>* shown, std::string* out) {
   std::vector<std::vector<std::string>> names;
   for (const Relation& r : q.relations) {
     names.emplace_back();
@@ -295,42 +439,45 @@ void PlanLines(const Query& q, const Plan& plan, int depth, std::set<const Query
     for (size_t k = 0; k < j.build_keys.size(); ++k) {
       keys += (k == 0 ? "" : " and ") + j.probe_keys[k]->ToString(names) + " = " + j.build_keys[k]->ToString(names);
     }
-    static constexpr const char* kHash[] = {"Hash join", "Hash left join", "Hash semi join", "Hash anti join", "Hash mark join"};
-    static constexpr const char* kCross[] = {"Cross join", "Left join", "Semi join", "Anti join", "Mark join"};
-    const auto kind = static_cast<size_t>(j.kind);
-    std::string text = keys.empty() ? kCross[kind] : std::string(kHash[kind]) + (j.unique ? " (unique key)" : "") + " on " + keys;
+    std::string text = JoinText(q, j);
+    if (!keys.empty()) text += std::string(j.unique ? " (unique key)" : "") + " on " + keys;
+    if (j.probe_order != nullptr) text += " sorted by " + j.probe_order->ToString(names) + " and " + j.build_order->ToString(names);
     if (!j.match.empty()) text += (keys.empty() ? " on " : " and ") + list(j.match, " and ");
     if (!j.residuals.empty()) text += " where " + list(j.residuals, " and ");
     line(depth++, text + rows_text(j.rows));
   }
-  auto scan = [&](int indent, const std::string& prefix, int r) {
+  auto scan = [&](int indent, const std::string& prefix, int r) -> Status {
     const Relation& relation = q.relations[static_cast<size_t>(r)];
     const std::string& table = relation.table == nullptr ? relation.alias : relation.table->schema.name;
     std::string text = "Scan " + (table.empty() ? "derived table" : table) + (table == relation.alias ? "" : " " + relation.alias);
     const auto& filters = plan.filters[static_cast<size_t>(r)];
     if (!filters.empty()) text += " where " + list(filters, " and ");
     line(indent, prefix + text + rows_text(plan.rows[static_cast<size_t>(r)]));
-    if (relation.query == nullptr || !shown->insert(relation.query.get()).second) return;
-    PlanLines(*relation.query, MakePlan(*relation.query), indent + 1, shown, out);
+    if (relation.query == nullptr || !shown->insert(relation.query.get()).second) return Status::Ok();
+    TESSERA_ASSIGN(const Plan inside, MakePlan(*relation.query, options));
+    TESSERA_TRY(PlanLines(*relation.query, inside, options, indent + 1, shown, out));
     for (const auto& more : relation.query->union_all) {
       line(indent + 1, "Union all");
-      PlanLines(*more, MakePlan(*more), indent + 2, shown, out);
+      TESSERA_ASSIGN(const Plan next, MakePlan(*more, options));
+      TESSERA_TRY(PlanLines(*more, next, options, indent + 2, shown, out));
     }
+    return Status::Ok();
   };
   if (plan.driver < 0) {
     line(depth, plan.constants.empty() ? "One row" : "One row where " + list(plan.constants, " and "));
   } else {
-    scan(depth, "", plan.driver);
+    TESSERA_TRY(scan(depth, plan.build_driver ? "Store: " : "", plan.driver));
   }
-  for (const JoinStep& j : plan.joins) scan(depth--, "Build: ", j.relation);
+  for (const JoinStep& j : plan.joins) TESSERA_TRY(scan(depth--, "Build: ", j.relation));
+  return Status::Ok();
 }
 
 }  // namespace
 
-std::string PlanText(const Query& query, const Plan& plan) {
+Result<std::string> PlanText(const Query& query, const Plan& plan, const PlanOptions& options) {
   std::string out;
   std::set<const Query*> shown;
-  PlanLines(query, plan, 0, &shown, &out);
+  TESSERA_TRY(PlanLines(query, plan, options, 0, &shown, &out));
   return out;
 }
 

@@ -3,7 +3,8 @@
 //
 // The driver is the largest relation of those joined by inner joins; every other relation is built into a join table from
 // its own filtered scan and probed in turn, the most selective first. One that is joined in another way comes when all
-// that its condition refers to is there. Start at: MakePlan.
+// that its condition refers to is there. Where join_strategy asks for products, equalities are no keys but conditions on
+// pairs. Start at: MakePlan.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "compiler/plan.h"
+#include "vm/program.h"
 
 namespace tessera {
 
@@ -23,19 +25,26 @@ struct JoinStep {
   std::vector<const Expr*> match;       ///< not kInner: what else makes two rows match
   std::vector<const Expr*> residuals;   ///< predicates that can be tested once `relation` is joined
   bool unique = false;                  ///< at most one row has the keys: the primary key of `relation` is among them
+  vm::JoinStrategy strategy = vm::JoinStrategy::kHash;
+  /// kGrid, kDp: columns of the driver and of `relation` that one condition relates and by which the two are sorted; nullptr:
+  /// they stay as they come.
+  const Expr* probe_order = nullptr;
+  const Expr* build_order = nullptr;
   bool filtered = false;                ///< the build side is filtered, so that its keys may span less than the probing column
   double rows = 0;                      ///< estimate after this join
 };
 
 struct Plan {
   int driver = -1;                                    ///< -1: no relation that is joined by inner joins
+  bool build_driver = false;                          ///< the driver's rows are stored, too, and then scanned
   std::vector<std::vector<const Expr*>> filters;      ///< per relation: predicates over it alone, most selective first
   std::vector<const Expr*> constants;                 ///< predicates over no relation
   std::vector<double> rows;                           ///< per relation: estimate after its filters
   std::vector<JoinStep> joins;
 };
 
-Plan MakePlan(const Query& query);
+/// Errors: kUnsupported, options.join is not possible for the block.
+Result<Plan> MakePlan(const Query& query, const PlanOptions& options);
 
 /// Estimate of the rows of a block's result.
 double EstimateRows(const Query& query);
@@ -50,7 +59,7 @@ void ForEachColumn(const Expr& e, F f) {
   for (const ExprPtr& a : e.args) ForEachColumn(*a, f);
 }
 
-/// The plan as EXPLAIN prints it: one operator a line, children indented.
-std::string PlanText(const Query& query, const Plan& plan);
+/// The plan as EXPLAIN prints it: one operator a line, children indented. Errors: as MakePlan, of blocks inside.
+Result<std::string> PlanText(const Query& query, const Plan& plan, const PlanOptions& options);
 
 }  // namespace tessera

@@ -541,11 +541,11 @@ class RankCluster final : public Cluster {
     for (const vm::RunStatistics& s : all) out->ranks.push_back(s.mine);
     for (vm::SectionStatistics& section : out->sections) {
       const vm::Section& s = query.program->sections[static_cast<size_t>(section.section)];
-      if (s.source_kind != vm::Section::Source::kTable) continue;
-      const int64_t id = query.program->tables[static_cast<size_t>(s.source)].id;
+      const bool of_table = s.source_kind == vm::Section::Source::kTable;
+      if (!of_table && s.source_kind != vm::Section::Source::kJoin) continue;
       uint64_t tablets = 0;
       for (const auto& table : query.snapshot->tables) {
-        if (table->id == id) tablets = table->tablets.size();
+        if (of_table && table->id == query.program->tables[static_cast<size_t>(s.source)].id) tablets = table->tablets.size();
       }
       const bool all_rows = s.limit < 0 || !s.order.empty() || s.sink != vm::Section::Sink::kRows;
       for (size_t r = 0; r < all.size(); ++r) {
@@ -553,7 +553,8 @@ class RankCluster final : public Cluster {
           if (theirs.section != section.section) continue;
           // Nothing to scan where binding has shown that no row can pass.
           const bool could = theirs.tablets_skipped < theirs.tablets || theirs.tablets == 0;
-          if (all_rows && tablets >= all.size() && theirs.rows_in == 0 && could) ++out->idle_shares;
+          const bool idle = theirs.rows_in == 0 && theirs.pairs + theirs.pruned_pairs == 0;
+          if (of_table && all_rows && tablets >= all.size() && idle && could) ++out->idle_shares;
           if (r == 0) continue;
           section.on_gpu |= theirs.on_gpu;
           section.rows_in += theirs.rows_in;
@@ -562,6 +563,9 @@ class RankCluster final : public Cluster {
           section.tablets_skipped += theirs.tablets_skipped;
           section.bytes_read += theirs.bytes_read;
           section.bytes_transferred += theirs.bytes_transferred;
+          section.pairs += theirs.pairs;
+          section.pruned_pairs += theirs.pruned_pairs;
+          section.child_grids += theirs.child_grids;
           section.milliseconds = std::max(section.milliseconds, theirs.milliseconds);
           section.kernel_milliseconds = std::max(section.kernel_milliseconds, theirs.kernel_milliseconds);
           section.transfer_milliseconds = std::max(section.transfer_milliseconds, theirs.transfer_milliseconds);

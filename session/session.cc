@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <filesystem>
@@ -48,6 +49,8 @@ constexpr Setting kSettings[] = {
     {"broadcast_limit", "bytes of a join's build side that a rank has room for; 0: a quarter of its memory"},
     {"device", "where queries run: auto, host or gpu"},
     {"gpu_min_rows", "with device auto, scans of tables with fewer rows stay on the host"},
+    {"grid_pruning", "whether pairs of a grid are left out whose ranges of values cannot match: on or off"},
+    {"join_strategy", "how joins find their pairs: auto, hash, dp, grid or loop"},
     {"lock_timeout", "milliseconds to wait for another process that writes"},
     {"replicate_below", "tables with fewer encoded bytes are on every rank; 0: none"},
     {"scatter_memory",
@@ -68,6 +71,12 @@ const char* DeviceName(DeviceChoice device) {
   return "auto";
 }
 
+constexpr std::array<const char*, 5> kJoinChoices = {"auto", "hash", "dp", "grid", "loop"};  // as JoinChoice
+
+Status InvalidValue(const std::string& name, const std::string& value, const std::string& hint) {
+  return SqlError("invalid value for parameter \"" + name + "\": \"" + value + "\"", -1, hint);
+}
+
 Status NoSuchSetting(const std::string& name) {
   std::vector<std::string_view> names;
   for (const Setting& s : kSettings) names.emplace_back(s.name);
@@ -81,8 +90,7 @@ Result<int64_t> IntegerSetting(const std::string& name, const std::string& value
   const char* end = value.data() + value.size();
   const auto [at, error] = std::from_chars(value.data(), end, number);
   if (error != std::errc{} || at != end || number < least || number > greatest) {
-    return SqlError(fmt::format("invalid value for parameter \"{}\": \"{}\"", name, value), -1,
-                    fmt::format("An integer from {} to {}.", least, greatest));
+    return InvalidValue(name, value, fmt::format("An integer from {} to {}.", least, greatest));
   }
   return number;
 }
@@ -209,6 +217,7 @@ class Session::Impl {
   uint32_t tablet_rows_ = 0;
   int lock_timeout_ = kDefaultLockTimeout;
   int64_t gpu_min_rows_ = kDefaultGpuMinRows;
+  PlanOptions plan_options_;
   std::unique_ptr<vm::Executor> executor_;  ///< made by the first query, and anew when the number of threads changes
   std::unique_ptr<Gpu> gpu_;                ///< opened by the first query that may use it
   Status gpu_error_;                        ///< why it could not be opened; not tried again
@@ -220,7 +229,7 @@ class Session::Impl {
   Status Run(std::string_view sql, ResultWriter* out) {
     TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, database_->Read());
     const auto start = Clock::now();
-    TESSERA_ASSIGN(Compiled compiled, Compile(sql, *snapshot));
+    TESSERA_ASSIGN(Compiled compiled, Compile(sql, *snapshot, plan_options_));
     timing_.compile = MillisecondsSince(start);
     if (cancel_) return Cancelled();
     const auto execution = Clock::now();
@@ -452,8 +461,19 @@ class Session::Impl {
       if (value == "host") return SetDevice(DeviceChoice::kHost);
       if (value == "gpu") return SetDevice(DeviceChoice::kGpu);
       if (value == "auto" || reset) return SetDevice(DeviceChoice::kAuto);
-      return SqlError("invalid value for parameter \"device\": \"" + value + "\"", -1,
-                      "Available values: auto, host, gpu.");
+      return InvalidValue(name, value, "Available values: auto, host, gpu.");
+    }
+    if (name == "join_strategy") {
+      const auto at = reset ? kJoinChoices.begin() : std::find(kJoinChoices.begin(), kJoinChoices.end(), value);
+      if (at == kJoinChoices.end()) return InvalidValue(name, value, "Available values: auto, hash, dp, grid, loop.");
+      plan_options_.join = static_cast<JoinChoice>(at - kJoinChoices.begin());
+      return Status::Ok();
+    }
+    if (name == "grid_pruning") {
+      const bool on = value == "on" || value == "true" || reset;
+      if (!on && value != "off" && value != "false") return InvalidValue(name, value, "Available values: on, off.");
+      plan_options_.grid_pruning = on;
+      return Status::Ok();
     }
     if (name == "threads") {
       int64_t n = DefaultThreads();
@@ -512,6 +532,8 @@ class Session::Impl {
     if (const uint64_t* const setting = ClusterSetting(name)) return std::to_string(*setting);
     if (name == "device") return DeviceName(device_);
     if (name == "gpu_min_rows") return std::to_string(gpu_min_rows_);
+    if (name == "grid_pruning") return plan_options_.grid_pruning ? "on" : "off";
+    if (name == "join_strategy") return kJoinChoices[static_cast<size_t>(plan_options_.join)];
     if (name == "lock_timeout") return std::to_string(lock_timeout_);
     if (name == "tablet_rows") return std::to_string(tablet_rows_);
     return std::to_string(threads_);

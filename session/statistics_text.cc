@@ -40,6 +40,12 @@ std::string StatisticsText(const vm::RunStatistics& statistics, const Timing& ti
   }
   for (const vm::SectionStatistics& s : statistics.sections) {
     if (!s.device_plan.empty()) out += fmt::format("{}: {}\n", s.label, s.device_plan);
+    if (s.pairs + s.pruned_pairs > 0) {
+      out += fmt::format("{}: {} pairs tested", s.label, s.pairs);
+      if (s.pruned_pairs > 0) out += fmt::format(", {} left out", s.pruned_pairs);
+      if (s.child_grids > 0) out += fmt::format(", {} child grids", s.child_grids);
+      out += "\n";
+    }
   }
   out +=
       fmt::format("{} rows; compiled in {:.3f} ms, executed in {:.3f} ms", timing.rows, timing.compile, timing.execute);

@@ -205,9 +205,9 @@ class AnyProgram {
       v->text = Text();
     });
     List(&p.tables, [&](TableRef* t) { *t = {Number<int64_t>(), Text()}; });
-    List(&p.joins, [&](JoinTable* j) { *j = {Bool(), Number<int32_t>()}; });
+    List(&p.joins, [&](JoinTable* j) { *j = {Bool(), Number<int32_t>(), static_cast<JoinStrategy>(random_() % 4), Number<int32_t>()}; });
     List(&p.sections, [&](Section* s) {
-      s->source_kind = static_cast<Section::Source>(random_() % 4);
+      s->source_kind = static_cast<Section::Source>(random_() % 5);
       s->source = Number<int32_t>();
       s->sink = static_cast<Section::Sink>(random_() % 4);
       s->join = Number<int32_t>();
@@ -321,7 +321,7 @@ TEST(ProgramBytes, EveryBitCounts) {
 
 TEST(ProgramBytes, AHugeCountAllocatesNothing) {
   // A list of 2^32 - 1 constants in a program of 12 bytes.
-  std::string body("TESP\x02\0\0\0\xFF\xFF\xFF\xFF", 12);
+  std::string body("TESP\x03\0\0\0\xFF\xFF\xFF\xFF", 12);
   ExpectRefused(WithChecksum(body), "ends early");
 }
 
@@ -445,6 +445,19 @@ void Code(Program& p, std::vector<Instruction> code) {
   p.sections.resize(kScan + 1);
   p.columns = {{"a", kBigint}};
 }
+/// The build has no keys and makes a grid, which the scan, with this code, is to probe.
+void Grid(Program& p, std::vector<Instruction> code) {
+  p.sections[kBuild].keys = 0;
+  p.joins[0].strategy = JoinStrategy::kGrid;
+  Scan(p).predicates.clear();
+  Code(p, std::move(code));
+}
+/// The scan is of the build's rows instead of a table's.
+void ScanJoin(Program& p) {
+  Scan(p).source_kind = Section::Source::kJoin;
+  Scan(p).source = 0;
+  Scan(p).slots.resize(2);
+}
 const Instruction kLoadInteger = Make(Opcode::Load, 0, Slot(0)), kLoadText = Make(Opcode::Load, 0, Slot(1)),
                   kLoadDouble = Make(Opcode::Load, 0, Slot(2)), kLoadWide = Make(Opcode::LoadW, 0, Slot(3));
 
@@ -472,7 +485,7 @@ const std::vector<Refusal>& Refusals() {
       {"more result columns than columns", [](P p) { p.columns.push_back(p.columns[0]); }, "result columns"},
       {"a result column of another class", [](P p) { p.columns[0].type = kText; }, "type of a result column"},
       // Sources and sinks
-      {"an unknown source", [](P p) { Scan(p).source_kind = static_cast<Section::Source>(4); }, "kind of source or sink"},
+      {"an unknown source", [](P p) { Scan(p).source_kind = static_cast<Section::Source>(5); }, "kind of source or sink"},
       {"an unknown sink", [](P p) { Scan(p).sink = static_cast<Section::Sink>(4); }, "kind of source or sink"},
       {"a table that is not there", [](P p) { Scan(p).source = 2; }, "source table"},
       {"table -1", [](P p) { Scan(p).source = -1; }, "source table"},
@@ -629,6 +642,28 @@ const std::vector<Refusal>& Refusals() {
       {"groups behind rows", [](P p) { Scan(p).append_to = kBuild; }, "appended to"},
       {"the last section's rows behind others", [](P p) { Result_(p).append_to = kScan; }, "appended to"},
       {"rows behind their own", [](P p) { Result_(p).append_to = kResult; }, "appended to"},
+      {"an unknown strategy", [](P p) { p.joins[0].strategy = static_cast<JoinStrategy>(4); }, "strategy of a join table"},
+      {"a grid with keys", [](P p) { p.joins[0].strategy = JoinStrategy::kGrid; }, "with keys"},
+      {"a dp of one row a key", [](P p) { Grid(p, {}); p.joins[0] = {true, kBuild, JoinStrategy::kDp}; }, "with keys"},
+      {"an order by a column that is not there", [](P p) { p.joins[0].order = 2; }, "order of a join table"},
+      {"an order by column -2", [](P p) { p.joins[0].order = -2; }, "order of a join table"},
+      {"an order by text", [](P p) { p.joins[0].order = 1; }, "class of the order"},
+      {"an outer probe of a grid", [](P p) { Grid(p, {Make(Opcode::ProbeOuter, 0, 0, 0)}); }, "not the first that is probed"},
+      {"a grid that is probed second",
+       [](P p) {
+         Grid(p, {Make(Opcode::Probe, 1, 0, 0), Make(Opcode::Probe, 0, 0, 0)});
+         p.sections[kDictionary] = p.sections[kBuild];
+         p.sections[kDictionary].join = 1;
+         p.joins.push_back({false, kDictionary});
+         Scan(p).slots.resize(4);
+       },
+       "not the first that is probed"},
+      {"a scan of a join table that is not there", [](P p) { ScanJoin(p); Scan(p).source = 1; }, "not built yet"},
+      {"a scan of the join table that it builds", [](P p) { p.sections[kBuild].source_kind = Section::Source::kJoin; p.sections[kBuild].source = 0; }, "not built yet"},
+      {"a scan of a join table's third column", [](P p) { ScanJoin(p); Scan(p).slots[1].column = 2; }, "does not fit its source join table"},
+      {"a scan of a join table's text as numbers", [](P p) { ScanJoin(p); Scan(p).slots[0].column = 1; }, "does not fit its source join table"},
+      {"a predicate on the rows of a join table", [](P p) { ScanJoin(p); }, "on no stored table"},
+      {"a mapped slot of a join table", [](P p) { ScanJoin(p); Scan(p).slots[1] = {1, kBigint, kDictionary}; }, "of no stored table"},
       {"a probe of no join table", [](P p) { At(p, kProbe).p1 = 1; }, "not built yet"},
       {"a probe of a table that is built later", [](P p) { p.sections[kDictionary].code.insert(p.sections[kDictionary].code.begin(), Make(Opcode::Probe, 0, Slot(0), 1)); },
        "not built yet"},
@@ -660,6 +695,12 @@ TEST(Verify, AcceptsAValidProgram) {
   // What the cases below change, unchanged.
   Program p = Valid();
   Code(p, {kLoadInteger, Make(Opcode::Store, 0, 0)});
+  EXPECT_TRUE(Verify(p).ok()) << Verify(p).message();
+  p = Valid();
+  Grid(p, {Make(Opcode::Probe, 0, 0, 0), Make(Opcode::MaskSave, 0), kLoadInteger, Make(Opcode::Store, 0, 0),
+           Make(Opcode::Next, 0, 2, 0)});
+  p.joins[0].order = 0;
+  ScanJoin(p);
   EXPECT_TRUE(Verify(p).ok()) << Verify(p).message();
 }
 

@@ -93,7 +93,7 @@ class Damage {
   void Fields(Program* p) {
     Section& s = p->sections[Below(p->sections.size())];
     if (Below(4) != 0 && !s.code.empty()) return Code(*p, &s);
-    switch (Below(14)) {
+    switch (Below(15)) {
       case 0:
         s.masks = Number();
         break;
@@ -156,7 +156,12 @@ class Damage {
         break;
       case 12:
         if (!p->joins.empty())
-          p->joins[Below(p->joins.size())] = {Below(2) == 0, static_cast<int32_t>(Below(p->sections.size() + 1)) - 1};
+          p->joins[Below(p->joins.size())] = {Below(2) == 0, static_cast<int32_t>(Below(p->sections.size() + 1)) - 1,
+                                              static_cast<vm::JoinStrategy>(Below(5)), static_cast<int32_t>(Below(4)) - 1};
+        break;
+      case 13:
+        s.source_kind = static_cast<Section::Source>(Below(6));
+        s.source = static_cast<int32_t>(Below(p->sections.size() + 1)) - 1;
         break;
       default:
         if (!p->constants.empty()) {

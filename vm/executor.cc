@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <mutex>
 #include <new>
 
 #include "vm/bind.h"
 #include "vm/group_table.h"
 #include "vm/join_table.h"
+#include "vm/pair_ranges.h"
 #include "vm/row_set.h"
 #include "vm/thread_pool.h"
 #include "vm/tile_machine.h"
@@ -27,6 +29,12 @@ constexpr size_t kBatchRows = 1 << 14;
 constexpr uint32_t kPollRows = 8 * kTileRows;
 /// ... and steps of a tile that goes over and over the same rows.
 constexpr int kPollSteps = 16;
+/// Rows of the joined table that a unit of a grid goes over: with a tile that makes a million pairs, some milliseconds.
+constexpr uint32_t kPartRows = 512;
+/// Rows that a unit of a stream may hold before it waits for the consumer.
+constexpr size_t kStreamRows = 1 << 18;
+/// Most units that run at a time where they are many: what they made is put together in between.
+constexpr size_t kWindowUnits = 1 << 14;
 /// What a row of a join table takes beside its columns: its place in the index and in a chain.
 constexpr uint64_t kIndexBytesPerRow = 16;
 
@@ -43,10 +51,16 @@ bool Probes(const Instruction& in) {
 }
 
 /// A piece of a source: some rows of one tablet (or of the one intermediate result).
-struct Unit {
-  uint64_t number;  // among all units of the source, those of other ranks included
+struct Block {
+  uint64_t number;  // among all of the source, those of other ranks included
   size_t tablet;
   uint32_t first, rows;
+};
+/// What a worker takes: a block; of a grid, a block and a part of the joined table's rows.
+struct Unit {
+  uint64_t number;  // among all units of the section, those of other ranks included
+  const Block* block;
+  uint32_t part_first, part_end;
 };
 
 /// A tablet bound once, by whichever worker comes first.
@@ -70,9 +84,18 @@ class ShareOfTable {
     const uint64_t tiles_each = std::clamp<uint64_t>(tiles / ranks_, 1, kUnitRows / kTileRows);
     unit_rows_ = static_cast<uint32_t>(tiles_each) * kTileRows;
   }
+  /// Rows that every rank has.
+  explicit ShareOfTable(const Exchange* exchange) : by_tablet_(exchange == nullptr) {
+    if (exchange == nullptr) return;
+    rank_ = static_cast<uint64_t>(exchange->rank());
+    ranks_ = static_cast<uint64_t>(exchange->ranks());
+  }
   bool by_tablet() const { return by_tablet_; }
   uint32_t unit_rows() const { return unit_rows_; }
-  bool IsMine(size_t tablet, uint64_t unit) const { return (by_tablet_ ? tablet : unit) % ranks_ == rank_; }
+  bool HasTablet(size_t tablet) const { return !by_tablet_ || tablet % ranks_ == rank_; }
+  /// Not by tablet: the first unit of this rank, and from each to the next.
+  uint64_t first_unit() const { return by_tablet_ ? 0 : rank_; }
+  uint64_t unit_step() const { return by_tablet_ ? 1 : ranks_; }
 
  private:
   uint64_t rank_ = 0, ranks_ = 1;
@@ -80,14 +103,62 @@ class ShareOfTable {
   uint32_t unit_rows_ = kUnitRows;
 };
 
+/// What the values of a grid's blocks and parts tell of its units.
+struct GridRanges {
+  RangeProgram program;                        // no steps: nothing
+  std::vector<std::vector<KnownRange>> outer;  // by block, then by column of the source
+  std::vector<std::vector<KnownRange>> inner;  // by part, then by column of the join table
+};
+
 /// What one section has to do on this rank, and how far it is.
 struct Scan {
   const TableInfo* table = nullptr;
-  std::vector<Unit> units;
+  std::vector<Block> blocks;
+  int grid = -1;  // the join table whose rows are cut into parts, too
+  uint32_t grid_rows = 0;
+  uint64_t parts = 1;
+  GridRanges ranges;
+  uint64_t first_unit = 0, unit_step = 1;  // of blocks.size() * parts, block by block
   std::vector<LazyTablet> tablets;
   std::vector<std::unique_ptr<GroupTable>> groups;  // kGroups: one per worker
   std::atomic<uint64_t> rows_in{0}, rows_out{0};
+  std::atomic<uint64_t> pairs{0}, pruned_pairs{0};
   std::atomic<uint64_t> read_nanoseconds{0};
+
+  /// Units are many where tables are multiplied, so they are not listed but counted.
+  size_t units() const {
+    const uint64_t all = blocks.size() * parts;
+    return all <= first_unit ? 0 : static_cast<size_t>((all - first_unit - 1) / unit_step + 1);
+  }
+  /// REQUIRES: k < units().
+  Unit At(size_t k) const {
+    const uint64_t at = first_unit + k * unit_step, part = at % parts;
+    const Block& block = blocks[at / parts];
+    const uint64_t first = part * kPartRows;
+    return {block.number * parts + part, &block, static_cast<uint32_t>(first),
+            static_cast<uint32_t>(std::min<uint64_t>(first + kPartRows, grid_rows))};
+  }
+  /// How many pairs of the unit's rows can reach the sink.
+  Share Reaching(const Unit& unit) const {
+    const std::vector<RangeStep>& steps = ranges.program.steps;
+    if (steps.empty()) return Share::kSome;
+    return TryRanges(steps.data(), static_cast<int>(steps.size()), ranges.outer[static_cast<size_t>(unit.block - blocks.data())].data(),
+                     ranges.inner[unit.part_first / kPartRows].data());
+  }
+  /// Whether a unit of the block is among them.
+  bool Has(size_t block) const {
+    const uint64_t begin = block * parts, end = begin + parts;
+    if (begin <= first_unit) return first_unit < end;
+    return first_unit + (begin - first_unit + unit_step - 1) / unit_step * unit_step < end;
+  }
+};
+
+/// Where the rows of one unit go, and how far it is.
+struct UnitOutput {
+  RowSet rows;
+  std::unique_ptr<TileMachine> suspended;  // in the midst of a tile
+  uint32_t at = 0;                         // first row of that tile, from the first of the block
+  bool done = false;
 };
 
 /// The rows of an earlier section, as a tablet.
@@ -107,6 +178,64 @@ BoundTablet BindRows(const Section& s, const RowSet& rows) {
   }
   return out;
 }
+
+/// Hands the rows that a section's OFFSET and LIMIT leave to the consumer, in batches.
+class RowStream {
+ public:
+  RowStream(const Program& program, const Section& s, const StringPool& strings, const std::atomic<bool>* cancel,
+            const RowConsumer& consume)
+      : program_(program), section_(s), strings_(strings), cancel_(cancel), consume_(consume),
+        skip_(static_cast<uint64_t>(s.offset)), left_(s.limit < 0 ? UINT64_MAX : static_cast<uint64_t>(s.limit)),
+        batch_(MakeRowSet(s.columns)) {}
+
+  /// The next rows of the section: [first, first + count) of `rows`.
+  Status Take(const RowSet& rows, size_t first, uint64_t count) {
+    const uint64_t skipped = std::min(skip_, count), taken = std::min(count - skipped, left_);
+    skip_ -= skipped;
+    left_ -= taken;
+    streamed_ += taken;
+    if (taken == 0) return Status::Ok();
+    if (taken >= kBatchRows) {  // as they lie
+      TESSERA_TRY(Flush());
+      return Forward(rows, first + skipped, taken);
+    }
+    AppendRange(&batch_, rows, first + skipped, taken);
+    return batch_.rows >= kBatchRows ? Flush() : Status::Ok();
+  }
+  Status Flush() {
+    TESSERA_TRY(Forward(batch_, 0, batch_.rows));
+    batch_ = MakeRowSet(section_.columns);
+    return Status::Ok();
+  }
+  bool full() const { return left_ == 0; }
+  /// Rows that have yet to come; UINT64_MAX: all.
+  uint64_t wanted() const { return left_ > UINT64_MAX - skip_ ? UINT64_MAX : left_ + skip_; }
+  uint64_t streamed() const { return streamed_; }
+  /// What the consumer took.
+  double milliseconds() const { return milliseconds_; }
+
+ private:
+  Status Forward(const RowSet& rows, size_t first, size_t count) {
+    const auto start = std::chrono::steady_clock::now();
+    for (size_t at = 0; at < count; at += kBatchRows) {
+      if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) return Cancelled();
+      TESSERA_TRY(
+          consume_(DecodeRows(rows, program_.columns, first + at, std::min(kBatchRows, count - at), strings_)));
+    }
+    milliseconds_ += MillisecondsSince(start);
+    return Status::Ok();
+  }
+
+  const Program& program_;
+  const Section& section_;
+  const StringPool& strings_;
+  const std::atomic<bool>* cancel_;
+  const RowConsumer& consume_;
+  uint64_t skip_, left_;
+  uint64_t streamed_ = 0;
+  double milliseconds_ = 0;
+  RowSet batch_;
+};
 
 class Run {
  public:
@@ -149,13 +278,11 @@ class Run {
     if (options_.exchange != nullptr) TESSERA_TRY(options_.exchange->Agree(status));
     if (statistics_ != nullptr) statistics_->mine = mine_;
     if (!IsMaster()) return Status::Ok();
-    const RowSet& rows = results_.back();
-    for (size_t first = 0; first < rows.rows; first += kBatchRows) {
-      if (IsCancelled()) return Cancelled();
-      TESSERA_TRY(
-          consume(DecodeRows(rows, program_.columns, first, std::min(kBatchRows, rows.rows - first), strings_)));
-    }
-    return Status::Ok();
+    Section unbounded;  // the bounds have been applied
+    unbounded.columns = program_.sections.back().columns;
+    RowStream stream(program_, unbounded, strings_, options_.cancel, consume);
+    TESSERA_TRY(stream.Take(results_.back(), 0, results_.back().rows));
+    return stream.Flush();
   }
 
  private:
@@ -170,7 +297,12 @@ class Run {
     const bool gpu = on_device_[static_cast<size_t>(number)];
     if (gpu && s.sink == Section::Sink::kJoin) return BuildOnDevice(number);
     Result<RowSet> rows = RowSet{};
-    if (Shared(s)) {
+    double consumed = 0;
+    const bool last = static_cast<size_t>(number) + 1 == program_.sections.size();
+    const bool streams = last && s.order.empty() && !gpu && options_.exchange == nullptr;
+    if (streams) {
+      TESSERA_TRY(StreamHere(number, consume, &stats, &consumed));
+    } else if (Shared(s)) {
       rows = RunShared(number, gpu, Status::Ok(), consume, &stats);
     } else if (IsMaster()) {
       rows = RunHere(number, gpu, &stats);
@@ -183,7 +315,8 @@ class Run {
     if (!rows.ok()) return rows.status();
     if (s.sink == Section::Sink::kJoin) {
       if (!Shared(s)) stats.rows_out = rows->rows;
-      if (ProbedOnDevice(s.join)) {
+      TESSERA_TRY(OrderJoin(s, &*rows));
+      if (UsedOnDevice(s.join)) {
         const uint64_t source_rows = s.source_kind == Section::Source::kTable
                                          ? tables_[static_cast<size_t>(s.source)]->rows
                                          : rows->rows;
@@ -192,7 +325,7 @@ class Run {
       }
       TESSERA_TRY(IndexJoin(s, std::move(*rows)));
     } else {
-      if (!Shared(s)) stats.rows_out = rows->rows;
+      if (!Shared(s) && !streams) stats.rows_out = rows->rows;
       if (s.append_to >= 0 && IsMaster()) {
         RowSet first = std::move(results_[static_cast<size_t>(s.append_to)]);
         AppendRows(&first, std::move(*rows));
@@ -203,7 +336,7 @@ class Run {
     if (s.source_kind == Section::Source::kSection && --readers_[static_cast<size_t>(s.source)] == 0) {
       results_[static_cast<size_t>(s.source)] = RowSet{};  // read for the last time
     }
-    stats.milliseconds = MillisecondsSince(start);
+    stats.milliseconds = MillisecondsSince(start) - consumed;
     if (!Shared(s) && IsMaster()) (options_.exchange == nullptr ? mine_.execute : mine_.merge) += stats.milliseconds;
     if (Shared(s) || IsMaster()) Record(std::move(stats));
     return Status::Ok();
@@ -214,6 +347,27 @@ class Run {
 
   /// Which sections run on the GPU. All ranks come to the same answer. Errors: a section does not, and must.
   Status ChooseDevices() {
+    TESSERA_TRY(PlaceSections());
+    for (size_t i = 0; i < program_.sections.size(); ++i) {
+      if (on_device_[i] || !ProbesBy(program_.sections[i], JoinStrategy::kDp)) continue;
+      if (options_.gpu == nullptr) return RefuseStrategy("dp", "it needs a GPU");
+      const Status can = options_.gpu->CanRun(program_, static_cast<int>(i));
+      return RefuseStrategy("dp", can.ok() ? "it needs a GPU for all of it" : can.message());
+    }
+    return Status::Ok();
+  }
+
+  static Status RefuseStrategy(const char* strategy, const std::string& reason) {
+    return Unsupported(std::string("join strategy \"") + strategy + "\" cannot run this query: " + reason, -1,
+                       "Use SET join_strategy = auto.");
+  }
+  bool ProbesBy(const Section& s, JoinStrategy strategy) const {
+    return std::any_of(s.code.begin(), s.code.end(), [&](const Instruction& in) {
+      return Probes(in) && program_.joins[in.p1].strategy == strategy;
+    });
+  }
+
+  Status PlaceSections() {
     bool everywhere = options_.gpu != nullptr;
     if (options_.exchange != nullptr) {
       TESSERA_ASSIGN(const uint64_t devices, options_.exchange->Sum(everywhere ? 1 : 0));
@@ -226,12 +380,13 @@ class Run {
       const Section& s = program_.sections[i];
       if (s.source_kind != Section::Source::kTable) continue;
       const ShareOfTable share(*tables_[static_cast<size_t>(s.source)], options_.exchange);
-      Status can = options_.gpu->CanRun(program_, static_cast<int>(i));
+      Status can = ProbesBy(s, JoinStrategy::kLoop) ? RefuseStrategy("loop", "it runs on the host only")
+                                                    : options_.gpu->CanRun(program_, static_cast<int>(i));
       if (s.sink == Section::Sink::kJoin) {
         // Where every rank has the table, each builds all of the join table by itself: that takes a GPU less time than
         // exchanging the rows. Otherwise the ranks exchange them, and the device gets them then.
         const bool alone = options_.exchange == nullptr || (everywhere && !share.by_tablet());
-        on_device_[i] = can.ok() && alone && ProbedOnDevice(s.join) && !ProbedOnHost(s.join);
+        on_device_[i] = can.ok() && alone && UsedOnDevice(s.join) && !UsedOnHost(s.join);
       } else {
         // A GPU takes whole tablets. All ranks must share in one way, and perhaps not all of them have a GPU.
         if (!share.by_tablet() && !options_.gpu_required) continue;
@@ -242,21 +397,23 @@ class Run {
     return Status::Ok();
   }
 
-  /// The sections that probe a join table and of which `f` is true: is there one?
+  /// The sections that probe a join table, or scan it, and of which `f` is true: is there one?
   template <class F>
-  bool AnyProber(int join, F f) const {
+  bool AnyUser(int join, F f) const {
     for (size_t i = 0; i < program_.sections.size(); ++i) {
-      for (const Instruction& in : program_.sections[i].code) {
+      const Section& s = program_.sections[i];
+      if (s.source_kind == Section::Source::kJoin && s.source == join && f(i)) return true;
+      for (const Instruction& in : s.code) {
         if (Probes(in) && in.p1 == join && f(i)) return true;
       }
     }
     return false;
   }
-  bool ProbedOnDevice(int join) const {
-    return AnyProber(join, [&](size_t i) { return on_device_[i]; });
+  bool UsedOnDevice(int join) const {
+    return AnyUser(join, [&](size_t i) { return on_device_[i]; });
   }
-  bool ProbedOnHost(int join) const {
-    return AnyProber(join, [&](size_t i) { return !on_device_[i]; });
+  bool UsedOnHost(int join) const {
+    return AnyUser(join, [&](size_t i) { return !on_device_[i]; });
   }
 
   /// The device cannot do what was asked, for the reason given. The host does the rest of the program, unless the user
@@ -264,14 +421,25 @@ class Run {
   Status GiveDeviceUp(const Status& why) {
     const bool host_can = why.code() == ErrorCode::kUnsupported || why.code() == ErrorCode::kResource;
     if (!host_can || options_.gpu_required || options_.exchange != nullptr) return why;
+    for (const Section& s : program_.sections) {
+      if (ProbesBy(s, JoinStrategy::kDp)) return RefuseStrategy("dp", why.message());
+    }
     std::fill(on_device_.begin(), on_device_.end(), false);
+    return Status::Ok();
+  }
+
+  /// Sorts a join table's rows as the program asks for. Errors: kResource, more rows than an index takes.
+  Status OrderJoin(const Section& s, RowSet* rows) const {
+    TESSERA_TRY(JoinIndex::CheckRows(*rows));
+    const int32_t order = program_.joins[static_cast<size_t>(s.join)].order;
+    if (order >= 0) SortRows(order, rows);
     return Status::Ok();
   }
 
   /// An index over a join table's rows, for probers on the host. One process makes it even if there are none, in case the
   /// device gives up; ranks do not go on then.
   Status IndexJoin(const Section& s, RowSet rows) {
-    if (!ProbedOnHost(s.join) && options_.exchange != nullptr) return Status::Ok();
+    if (!UsedOnHost(s.join) && options_.exchange != nullptr) return Status::Ok();
     auto join = std::make_unique<JoinIndex>();
     TESSERA_TRY(join->Finish(std::move(rows), s.keys));
     key_ranges_[static_cast<size_t>(s.join)] = join->key_range();
@@ -281,13 +449,19 @@ class Run {
 
   /// Join tables that a section on the host needs and that were built on the device, which then gave up.
   Status MakeHostJoins(int number) {
-    for (const Instruction& in : program_.sections[static_cast<size_t>(number)].code) {
-      if (!Probes(in) || joins_[static_cast<size_t>(in.p1)] != nullptr) continue;
-      const int builder = program_.joins[static_cast<size_t>(in.p1)].section;
-      if (!built_[static_cast<size_t>(builder)]) continue;
+    const Section& s = program_.sections[static_cast<size_t>(number)];
+    std::vector<int> needed;
+    if (s.source_kind == Section::Source::kJoin) needed.push_back(s.source);
+    for (const Instruction& in : s.code) {
+      if (Probes(in)) needed.push_back(in.p1);
+    }
+    for (const int j : needed) {
+      const JoinTable& join = program_.joins[static_cast<size_t>(j)];
+      if (joins_[static_cast<size_t>(j)] != nullptr || !built_[static_cast<size_t>(join.section)]) continue;
       SectionStatistics again;
-      TESSERA_ASSIGN(RowSet rows, RunHere(builder, false, &again));
-      TESSERA_TRY(IndexJoin(program_.sections[static_cast<size_t>(builder)], std::move(rows)));
+      TESSERA_ASSIGN(RowSet rows, RunHere(join.section, false, &again));
+      TESSERA_TRY(OrderJoin(program_.sections[static_cast<size_t>(join.section)], &rows));
+      TESSERA_TRY(IndexJoin(program_.sections[static_cast<size_t>(join.section)], std::move(rows)));
     }
     return Status::Ok();
   }
@@ -351,19 +525,65 @@ class Run {
     TESSERA_TRY(MakeHostJoins(number));
     Scan scan;
     TESSERA_TRY(Prepare(number, &scan));
-    std::vector<RowSet> unit_rows(scan.units.size());
-    Status status = RunUnits(number, &scan, 0, scan.units.size(), &unit_rows);
+    RowSet all = MakeRowSet(s.columns);
+    Status status = RunAll(number, &scan, &all);
     AddScan(scan, stats);
     if (!status.ok()) return status;
-    if (s.sink == Section::Sink::kGroups) {
-      TESSERA_TRY(MergeWorkers(&scan));
-      return scan.groups[0]->Rows();
+    if (s.sink != Section::Sink::kGroups) return all;
+    TESSERA_TRY(MergeWorkers(&scan));
+    return scan.groups[0]->Rows();
+  }
+
+  /// Runs all units. kGroups: into scan->groups; otherwise what they make is appended to `rows`, in their order.
+  Status RunAll(int number, Scan* scan, RowSet* rows) {
+    const Section& s = program_.sections[static_cast<size_t>(number)];
+    if (s.sink == Section::Sink::kGroups) return RunUnits(number, scan, 0, scan->units(), UINT64_MAX, nullptr);
+    size_t begin = 0;
+    do {
+      const size_t end = std::min(scan->units(), begin + kWindowUnits);
+      const uint64_t wanted = WantedRows(s, rows->rows);
+      std::deque<UnitOutput> units(end - begin);
+      TESSERA_TRY(RunUnits(number, scan, begin, end, wanted, &units));
+      for (UnitOutput& u : units) {
+        if (u.rows.rows > 0) AppendRows(rows, std::move(u.rows));
+      }
+      begin = end;
+    } while (begin < scan->units() && WantedRows(s, rows->rows) > 0);
+    return Status::Ok();
+  }
+
+  /// The last section of one process: its rows go to `consume` in order, as they come. Some units run at a time, and one that
+  /// has made very many rows waits until they have been taken.
+  Status StreamHere(int number, const RowConsumer& consume, SectionStatistics* stats, double* consumed) {
+    const Section& s = program_.sections[static_cast<size_t>(number)];
+    TESSERA_TRY(MakeHostJoins(number));
+    Scan scan;
+    TESSERA_TRY(Prepare(number, &scan));
+    RowStream stream(program_, s, strings_, options_.cancel, consume);
+    Status status;
+    std::deque<UnitOutput> units;  // from unit `begin` on
+    size_t begin = 0, window = StreamWindow();
+    while (status.ok() && begin < scan.units() && !stream.full()) {
+      units.resize(std::min(window, scan.units() - begin));
+      status = RunUnits(number, &scan, begin, begin + units.size(), stream.wanted(), &units, kStreamRows);
+      const uint64_t before = stream.streamed();
+      while (status.ok() && !units.empty()) {
+        UnitOutput& first = units.front();
+        status = stream.Take(first.rows, 0, first.rows.rows);
+        first.rows = MakeRowSet(s.columns);
+        if (!first.done) break;
+        units.pop_front();
+        ++begin;
+      }
+      if (status.ok()) status = stream.Flush();
+      // Where few rows come, threads should not meet after every few units.
+      if (units.empty() && stream.streamed() - before < kBatchRows) window = std::min(2 * window, kWindowUnits);
+      if (stream.streamed() - before > 8 * kBatchRows) window = std::max(window / 2, StreamWindow());
     }
-    RowSet all = MakeRowSet(s.columns);
-    for (RowSet& r : unit_rows) {
-      if (r.rows > 0) AppendRows(&all, std::move(r));
-    }
-    return all;
+    AddScan(scan, stats);
+    stats->rows_out = stream.streamed();
+    *consumed = stream.milliseconds();
+    return status;
   }
 
   Result<RowSet> RunOnGpu(int number, const TableInfo* table, SectionStatistics* stats) {
@@ -387,27 +607,47 @@ class Run {
     return std::any_of(s.code.begin(), s.code.end(), [](const Instruction& in) { return Probes(in) && in.p3 == 0; });
   }
 
+  /// The join table whose rows are cut into parts together with the source, or -1.
+  int GridOf(const Section& s) const {
+    for (const Instruction& in : s.code) {
+      if (!Probes(in)) continue;
+      const JoinStrategy strategy = program_.joins[in.p1].strategy;
+      return strategy == JoinStrategy::kGrid || strategy == JoinStrategy::kDp ? in.p1 : -1;  // it is the first
+    }
+    return -1;
+  }
+
   /// Cuts the source into units and keeps those of this rank.
   Status Prepare(int number, Scan* scan) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
+    scan->grid = GridOf(s);
+    if (scan->grid >= 0) {
+      scan->grid_rows = static_cast<uint32_t>(joins_[static_cast<size_t>(scan->grid)]->rows().rows);
+      scan->parts = std::max<uint64_t>(1, (uint64_t{scan->grid_rows} + kPartRows - 1) / kPartRows);
+    }
+    const auto cut = [&](const ShareOfTable& share, size_t tablet, uint32_t rows, uint64_t* number_of_block) {
+      const uint32_t block_rows = MakesProduct(s) ? kTileRows : share.unit_rows();
+      for (uint32_t first = 0; first < rows; ++*number_of_block) {
+        const uint32_t count = std::min(block_rows, rows - first);
+        if (share.HasTablet(tablet)) scan->blocks.push_back({*number_of_block, tablet, first, count});
+        first += count;
+      }
+      scan->first_unit = share.first_unit();
+      scan->unit_step = share.unit_step();
+    };
+    uint64_t blocks = 0;
     if (s.source_kind == Section::Source::kTable) {
       scan->table = tables_[static_cast<size_t>(s.source)];
       scan->tablets = std::vector<LazyTablet>(scan->table->tablets.size());
       const ShareOfTable share(*scan->table, options_.exchange);
-      const uint32_t unit_rows = MakesProduct(s) ? kTileRows : share.unit_rows();
-      uint64_t unit = 0;
-      for (size_t t = 0; t < scan->table->tablets.size(); ++t) {
-        const uint32_t rows = scan->table->tablets[t]->rows();
-        for (uint32_t first = 0; first < rows; first += unit_rows, ++unit) {
-          if (share.IsMine(t, unit)) scan->units.push_back({unit, t, first, std::min(unit_rows, rows - first)});
-        }
-      }
+      for (size_t t = 0; t < scan->table->tablets.size(); ++t) cut(share, t, scan->table->tablets[t]->rows(), &blocks);
       return Status::Ok();
     }
     BoundTablet bound;
     bound.rows = 1;
-    if (s.source_kind == Section::Source::kSection) {
-      const RowSet& from = results_[static_cast<size_t>(s.source)];
+    if (s.source_kind == Section::Source::kSection || s.source_kind == Section::Source::kJoin) {
+      const RowSet& from = s.source_kind == Section::Source::kJoin ? joins_[static_cast<size_t>(s.source)]->rows()
+                                                                   : results_[static_cast<size_t>(s.source)];
       if (from.rows > UINT32_MAX - kUnitRows)
         return {ErrorCode::kResource, "an intermediate result has more than 2^32 rows"};
       bound = BindRows(s, from);
@@ -415,28 +655,52 @@ class Run {
     scan->tablets = std::vector<LazyTablet>(1);
     std::call_once(scan->tablets[0].once, [] {});
     scan->tablets[0].bound = std::move(bound);
-    const uint32_t rows = scan->tablets[0].bound.rows;
-    const uint32_t unit_rows = MakesProduct(s) ? kTileRows : kUnitRows;
-    for (uint32_t first = 0; first < rows; first += unit_rows) {
-      scan->units.push_back({scan->units.size(), 0, first, std::min(unit_rows, rows - first)});
-    }
+    // Every rank has the rows of a join table; the master alone has those of a section.
+    cut(ShareOfTable(Shared(s) ? options_.exchange : nullptr), 0, scan->tablets[0].bound.rows, &blocks);
+    FindRanges(number, scan);
     return Status::Ok();
   }
 
-  /// Runs units [begin, end) of the scan. kGroups: into scan->groups; otherwise into `unit_rows`, one entry per unit.
-  Status RunUnits(int number, Scan* scan, size_t begin, size_t end, std::vector<RowSet>* unit_rows) {
+  /// The ranges of a grid's blocks and parts, where both sides are sorted: otherwise they hardly tell anything.
+  void FindRanges(int number, Scan* scan) const {
+    const Section& s = program_.sections[static_cast<size_t>(number)];
+    if (scan->grid < 0 || s.source_kind != Section::Source::kJoin || program_.joins[static_cast<size_t>(scan->grid)].order < 0) return;
+    GridRanges& ranges = scan->ranges;
+    ranges.program = MakeRangeProgram(program_, number, scan->grid);
+    if (ranges.program.steps.empty()) return;
+    const auto find = [&](RangeSource source, const RowSet& rows, size_t first, size_t count) {
+      std::vector<KnownRange> out(rows.columns.size());
+      for (const RangeStep& step : ranges.program.steps) {
+        if (step.source == source && out[step.index].unknown)
+          out[step.index] = RangeOfColumn(rows.columns[step.index], first, count);
+      }
+      return out;
+    };
+    const RowSet& outer = joins_[static_cast<size_t>(s.source)]->rows();
+    for (const Block& b : scan->blocks) ranges.outer.push_back(find(RangeSource::kOuter, outer, b.first, b.rows));
+    const RowSet& inner = joins_[static_cast<size_t>(scan->grid)]->rows();
+    for (uint64_t part = 0; part < scan->parts; ++part) {
+      const size_t first = part * kPartRows;
+      ranges.inner.push_back(find(RangeSource::kInner, inner, first, std::min<size_t>(kPartRows, inner.rows - first)));
+    }
+  }
+
+  /// Runs units [begin, end) of the scan, until the first of them have made `wanted` rows. kGroups: into scan->groups; otherwise
+  /// into `outputs`, one entry per unit. Those that are done, or are suspended and still have rows, stay as they are; one that
+  /// has made `suspend_at` rows is suspended.
+  Status RunUnits(int number, Scan* scan, size_t begin, size_t end, uint64_t wanted, std::deque<UnitOutput>* outputs,
+                  size_t suspend_at = SIZE_MAX) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     const TableInfo* table = scan->table;
     const size_t count = end - begin;
     const bool grouped = s.sink == Section::Sink::kGroups;
     const int workers = static_cast<int>(std::clamp<size_t>(count, 1, static_cast<size_t>(pool_->threads())));
     // Enough rows for a LIMIT without ORDER BY: counted over the units that are done without a gap.
-    const bool may_stop = StopsEarly(s);
-    const uint64_t enough = may_stop ? EnoughRows(s) : 0;
-    if (grouped && scan->groups.empty()) scan->groups.resize(static_cast<size_t>(workers));
-    std::vector<uint8_t> unit_done(may_stop ? count : 0);
+    const bool may_stop = wanted != UINT64_MAX;
+    if (grouped && scan->groups.size() < static_cast<size_t>(workers)) scan->groups.resize(static_cast<size_t>(workers));
+    std::vector<uint8_t> has_run(may_stop ? count : 0);
     size_t prefix = 0;
-    uint64_t prefix_rows = scan->rows_out;
+    uint64_t prefix_rows = 0;
 
     std::atomic<size_t> next{begin}, done{0};
     std::atomic<bool> stop{false}, stopped_elsewhere{false};
@@ -459,13 +723,26 @@ class Run {
       while (!stop.load(std::memory_order_relaxed)) {
         const size_t u = next.fetch_add(1);
         if (u >= end) break;
-        const Unit& unit = scan->units[u];
-        LazyTablet& tablet = scan->tablets[unit.tablet];
+        const Unit unit = scan->At(u);
+        const Block& block = *unit.block;
+        UnitOutput* const output = grouped ? nullptr : &(*outputs)[u - begin];
+        const auto finish = [&] {
+          if (!may_stop) return;
+          std::lock_guard<std::mutex> lock(mutex);
+          has_run[u - begin] = 1;
+          for (; prefix < count && has_run[prefix] != 0; ++prefix) prefix_rows += (*outputs)[prefix].rows.rows;
+          if (prefix_rows >= wanted) stop = true;
+        };
+        if (output != nullptr && (output->done || (output->suspended != nullptr && output->rows.rows > 0))) {
+          finish();
+          continue;
+        }
+        LazyTablet& tablet = scan->tablets[block.tablet];
         if (table != nullptr) {
           std::call_once(tablet.once, [&] {
             const auto start = std::chrono::steady_clock::now();
             Result<BoundTablet> bound =
-                BindTablet(program_, number, *table->tablets[unit.tablet], &strings_, key_ranges_, nullptr, nullptr, true);
+                BindTablet(program_, number, *table->tablets[block.tablet], &strings_, key_ranges_, nullptr, nullptr, true);
             if (bound.ok()) {
               tablet.bound = std::move(*bound);
             } else {
@@ -480,41 +757,60 @@ class Run {
         if (grouped) {
           sinks.groups = scan->groups[static_cast<size_t>(worker)].get();
         } else {
-          (*unit_rows)[u - begin] = MakeRowSet(s.columns);
-          sinks.rows = &(*unit_rows)[u - begin];
+          sinks.rows = &output->rows;
         }
-        if (!tablet.bound.skip) {
-          if (machine == nullptr) {
-            machine = std::make_unique<TileMachine>(program_, number, joins_, &strings_);
-            machine->StopOn(options_.cancel);
-            if (options_.exchange != nullptr) {
-              // MPI is called from one thread only.
-              machine->StopIf([&, worker, asked = 0]() mutable {
-                if (worker == 0 && ++asked % kPollSteps == 0 && options_.exchange->Stopped()) stopped_elsewhere = true;
-                return stopped_elsewhere.load(std::memory_order_relaxed);
-              });
+        const size_t rows_before = grouped ? 0 : output->rows.rows;
+        const uint64_t pairs = scan->grid < 0 ? 0 : uint64_t{block.rows} * (unit.part_end - unit.part_first);
+        const Share reaching = tablet.bound.skip ? Share::kNone : scan->Reaching(unit);
+        if (!tablet.bound.skip && reaching == Share::kNone) {
+          scan->pruned_pairs += pairs;
+          if (unit.part_first == 0) scan->rows_in += block.rows;
+        } else if (!tablet.bound.skip) {
+          if (!grouped && output->suspended != nullptr) {
+            machine = std::move(output->suspended);
+          } else {
+            if (!grouped) output->rows = MakeRowSet(s.columns);
+            if (machine == nullptr) machine = NewMachine(number, suspend_at);
+            if (scan->grid >= 0) {
+              const int all_from = reaching == Share::kAll ? scan->ranges.program.all_from : -1;
+              machine->MeetRows(scan->grid, unit.part_first, unit.part_end, all_from);
             }
           }
-          for (uint32_t at = 0; at < unit.rows; at += kTileRows) {
+          if (options_.exchange != nullptr) {
+            // MPI is called from one thread only.
+            machine->StopIf([&, worker, asked = 0]() mutable {
+              if (worker == 0 && ++asked % kPollSteps == 0 && options_.exchange->Stopped()) stopped_elsewhere = true;
+              return stopped_elsewhere.load(std::memory_order_relaxed);
+            });
+          }
+          for (uint32_t at = grouped ? 0 : output->at; at < block.rows; at += kTileRows) {
             if (IsCancelled()) return fail(u, Cancelled());
             // MPI is called from this one thread.
             if (worker == 0 && options_.exchange != nullptr && at % kPollRows == 0 && options_.exchange->Stopped())
               return fail(u, Cancelled());
-            Status status = machine->RunTile(tablet.bound, unit.first + at,
-                                             static_cast<int>(std::min<uint32_t>(kTileRows, unit.rows - at)), sinks);
+            Status status = machine->suspended()
+                                ? machine->ResumeTile(sinks)
+                                : machine->RunTile(tablet.bound, block.first + at,
+                                                   static_cast<int>(std::min<uint32_t>(kTileRows, block.rows - at)), sinks);
             if (!status.ok()) return fail(u, std::move(status));
+            if (machine->suspended()) {
+              output->at = at;
+              output->suspended = std::move(machine);
+              break;
+            }
           }
-          scan->rows_in += unit.rows;
+          if (!grouped) scan->rows_out += output->rows.rows - rows_before;
+          if (machine == nullptr) {
+            finish();
+            continue;
+          }
+          scan->pairs += pairs;
+          if (unit.part_first == 0) scan->rows_in += block.rows;
         }
+        if (!grouped) output->done = true;
         const size_t finished = begin + ++done;
-        if (options_.progress)
-          options_.progress(static_cast<double>(finished) / static_cast<double>(scan->units.size()));
-        if (may_stop) {
-          std::lock_guard<std::mutex> lock(mutex);
-          unit_done[u - begin] = 1;
-          for (; prefix < count && unit_done[prefix] != 0; ++prefix) prefix_rows += (*unit_rows)[prefix].rows;
-          if (prefix_rows >= enough) stop = true;
-        }
+        if (options_.progress) options_.progress(static_cast<double>(finished) / static_cast<double>(scan->units()));
+        finish();
       }
     };
     pool_->Run(workers, [&](int worker) {
@@ -524,16 +820,21 @@ class Run {
         fail(SIZE_MAX - 1, OutOfMemory());
       }
     });
-    if (!grouped) {
-      for (const RowSet& r : *unit_rows) scan->rows_out += r.rows;
-    }
     return error;
   }
 
-  /// ... a section whose rows need not all be made.
-  static bool StopsEarly(const Section& s) { return s.sink == Section::Sink::kRows && s.order.empty() && s.limit >= 0; }
-  static uint64_t EnoughRows(const Section& s) {
-    return static_cast<uint64_t>(s.offset) + static_cast<uint64_t>(s.limit);
+  std::unique_ptr<TileMachine> NewMachine(int number, size_t suspend_at) {
+    auto machine = std::make_unique<TileMachine>(program_, number, joins_, &strings_);
+    machine->StopOn(options_.cancel);
+    machine->SuspendAt(suspend_at);
+    return machine;
+  }
+
+  /// How many rows of the section are still of use when it has made `made`; UINT64_MAX: all, as without LIMIT.
+  static uint64_t WantedRows(const Section& s, uint64_t made) {
+    if (s.sink != Section::Sink::kRows || !s.order.empty() || s.limit < 0) return UINT64_MAX;
+    const uint64_t enough = static_cast<uint64_t>(s.offset) + static_cast<uint64_t>(s.limit);
+    return enough > made ? enough - made : 0;
   }
 
   Status MergeWorkers(Scan* scan) {
@@ -543,11 +844,13 @@ class Run {
 
   void AddScan(const Scan& scan, SectionStatistics* stats) {
     stats->rows_in = scan.rows_in;
+    stats->pairs = scan.pairs;
+    stats->pruned_pairs = scan.pruned_pairs;
     if (scan.table == nullptr) return;
     size_t last = SIZE_MAX;
-    for (const Unit& u : scan.units) {
-      if (u.tablet == last) continue;
-      last = u.tablet;
+    for (size_t b = 0; b < scan.blocks.size(); ++b) {
+      if (scan.blocks[b].tablet == last || !scan.Has(b)) continue;
+      last = scan.blocks[b].tablet;
       const BoundTablet& bound = scan.tablets[last].bound;
       ++stats->tablets;
       if (bound.skip) {
@@ -574,26 +877,28 @@ class Run {
   // ------------------------------------------------------------------------------------------------------------
 
   bool IsMaster() const { return options_.exchange == nullptr || options_.exchange->rank() == 0; }
-  /// Every rank runs a part of the section.
+  /// Every rank runs a part of the section: of a stored table, or of the rows of a join table, which all of them have.
   bool Shared(const Section& s) const {
-    return options_.exchange != nullptr && s.source_kind == Section::Source::kTable;
+    return options_.exchange != nullptr &&
+           (s.source_kind == Section::Source::kTable || s.source_kind == Section::Source::kJoin);
   }
   /// Every rank takes part in the section, if only by receiving what it made.
   bool Collective(const Section& s) const {
-    return options_.exchange != nullptr && (s.source_kind == Section::Source::kTable || s.sink == Section::Sink::kJoin);
+    return Shared(s) || (options_.exchange != nullptr && s.sink == Section::Sink::kJoin);
   }
 
   /// This rank's rows of a section, in shipments of some units.
-  struct Share {
+  struct RankShare {
     Status status;  ///< why there are none
     bool gpu = false;
     Scan scan;
     TableInfo tablets;  ///< GPU: the table with this rank's tablets
     RowSet gpu_rows;
-    size_t next = 0;  ///< unit, or row of gpu_rows
+    size_t next = 0;    ///< unit, or row of gpu_rows
+    uint64_t made = 0;  ///< rows, by the host
   };
 
-  void PrepareShare(int number, bool gpu, Status status, Share* share) {
+  void PrepareShare(int number, bool gpu, Status status, RankShare* share) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     share->gpu = gpu;
     share->status = std::move(status);
@@ -614,7 +919,7 @@ class Run {
   }
 
   /// The next rows of the share. After an error or the last shipment there is none.
-  Result<Shipment> NextShipment(int number, Share* share, size_t window, SectionStatistics* stats) {
+  Result<Shipment> NextShipment(int number, RankShare* share, size_t window, SectionStatistics* stats) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     TESSERA_TRY(share->status);
     const auto start = std::chrono::steady_clock::now();
@@ -633,19 +938,23 @@ class Run {
       out.through = out.last ? UINT64_MAX : 0;
     } else {
       Scan& scan = share->scan;
-      const size_t end = std::min(scan.units.size(), share->next + window);
-      std::vector<RowSet> unit_rows(end - share->next);
-      Status status = RunUnits(number, &scan, share->next, end, &unit_rows);
-      if (!status.ok()) return status;
-      for (size_t u = share->next; u < end; ++u) {
-        RowSet& rows = unit_rows[u - share->next];
-        if (rows.rows == 0) continue;
-        out.units.push_back({scan.units[u].number, rows.rows});
-        AppendRows(&out.rows, std::move(rows));
-      }
-      share->next = end;
-      out.last = end == scan.units.size() || (StopsEarly(s) && scan.rows_out >= EnoughRows(s));
-      out.through = out.last ? UINT64_MAX : scan.units[end].number;
+      const size_t last = std::min(scan.units(), share->next + std::min(window, scan.units()));
+      do {
+        const size_t end = std::min(last, share->next + kWindowUnits);
+        std::deque<UnitOutput> units(end - share->next);
+        Status status = RunUnits(number, &scan, share->next, end, WantedRows(s, share->made), &units);
+        if (!status.ok()) return status;
+        for (size_t u = share->next; u < end; ++u) {
+          RowSet& rows = units[u - share->next].rows;
+          if (rows.rows == 0) continue;
+          out.units.push_back({scan.At(u).number, rows.rows});
+          share->made += rows.rows;
+          AppendRows(&out.rows, std::move(rows));
+        }
+        share->next = end;
+      } while (share->next < last && WantedRows(s, share->made) > 0);
+      out.last = share->next == scan.units() || WantedRows(s, share->made) == 0;
+      out.through = out.last ? UINT64_MAX : scan.At(share->next).number;
     }
     mine_.execute += MillisecondsSince(start);
     stats->rows_out += out.rows.rows;
@@ -653,7 +962,7 @@ class Run {
   }
 
   /// All rows of the share.
-  Result<Shipment> WholeShare(int number, Share* share, SectionStatistics* stats) {
+  Result<Shipment> WholeShare(int number, RankShare* share, SectionStatistics* stats) {
     Result<Shipment> all = NextShipment(number, share, SIZE_MAX / kUnitRows, stats);
     if (!share->gpu) AddScan(share->scan, stats);
     if (!all.ok()) options_.exchange->Stop();
@@ -673,7 +982,7 @@ class Run {
   /// the next time.
   Result<RowSet> RunShared(int number, bool gpu, Status status, const RowConsumer& consume, SectionStatistics* stats) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
-    Share share;
+    RankShare share;
     PrepareShare(number, gpu, std::move(status), &share);
     if (s.sink == Section::Sink::kGroups) return MergeGroups(number, &share, stats);
     if (s.sink == Section::Sink::kJoin) return GatherJoin(number, &share, stats);
@@ -684,7 +993,7 @@ class Run {
   }
 
   /// Up a binary tree: in round k, ranks whose bit k is the lowest that is set send to the rank without that bit.
-  Result<RowSet> MergeGroups(int number, Share* share, SectionStatistics* stats) {
+  Result<RowSet> MergeGroups(int number, RankShare* share, SectionStatistics* stats) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     Exchange& exchange = *options_.exchange;
     auto groups = std::make_unique<GroupTable>(s, &strings_);
@@ -696,8 +1005,7 @@ class Run {
         status = rows.ok() ? groups->Merge(*rows) : rows.status();
       }
     } else if (status.ok()) {
-      std::vector<RowSet> none;
-      status = RunUnits(number, &share->scan, 0, share->scan.units.size(), &none);
+      status = RunAll(number, &share->scan, nullptr);
       AddScan(share->scan, stats);
       if (status.ok()) status = MergeWorkers(&share->scan);
       if (status.ok()) groups = std::move(share->scan.groups[0]);
@@ -728,7 +1036,7 @@ class Run {
   }
 
   /// Every rank gets all rows of the build side.
-  Result<RowSet> GatherJoin(int number, Share* share, SectionStatistics* stats) {
+  Result<RowSet> GatherJoin(int number, RankShare* share, SectionStatistics* stats) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     Exchange& exchange = *options_.exchange;
     Result<Shipment> mine = WholeShare(number, share, stats);
@@ -751,7 +1059,7 @@ class Run {
 
   /// All rows at the master, ordered. Ranks sort and cut their own rows first; a hidden last column, the number of the
   /// unit, decides between equal rows as one process does.
-  Result<RowSet> GatherRows(int number, Share* share, SectionStatistics* stats) {
+  Result<RowSet> GatherRows(int number, RankShare* share, SectionStatistics* stats) {
     Section s = program_.sections[static_cast<size_t>(number)];
     Exchange& exchange = *options_.exchange;
     Result<Shipment> mine = WholeShare(number, share, stats);
@@ -806,7 +1114,7 @@ class Run {
   /// Units in a shipment of a stream: enough for all threads, few enough that what is under way stays small.
   size_t StreamWindow() const { return static_cast<size_t>(pool_->threads()) * 2; }
 
-  Result<RowSet> StreamOut(int number, Share* share, SectionStatistics* stats) {
+  Result<RowSet> StreamOut(int number, RankShare* share, SectionStatistics* stats) {
     Status status;
     for (bool last = false; !last;) {
       Result<Shipment> next = NextShipment(number, share, StreamWindow(), stats);
@@ -820,7 +1128,7 @@ class Run {
   }
 
   /// The rows of all ranks in the order of their units, as they come: at most one shipment of each rank is held.
-  Result<RowSet> StreamIn(int number, Share* share, const RowConsumer& consume, SectionStatistics* stats) {
+  Result<RowSet> StreamIn(int number, RankShare* share, const RowConsumer& consume, SectionStatistics* stats) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     Exchange& exchange = *options_.exchange;
     struct Incoming {
@@ -831,25 +1139,9 @@ class Run {
     };
     std::vector<Incoming> from(static_cast<size_t>(exchange.ranks()));
     for (Incoming& i : from) i.shipment.last = false;
-    uint64_t skip = static_cast<uint64_t>(s.offset);
-    uint64_t left = s.limit < 0 ? UINT64_MAX : static_cast<uint64_t>(s.limit);
-    uint64_t streamed = 0;
-    RowSet batch = MakeRowSet(s.columns);
-    auto forward = [&](const RowSet& rows, size_t begin, size_t count) -> Status {
-      for (size_t at = 0; at < count; at += kBatchRows) {
-        if (IsCancelled()) return Cancelled();
-        TESSERA_TRY(
-            consume(DecodeRows(rows, program_.columns, begin + at, std::min(kBatchRows, count - at), strings_)));
-      }
-      return Status::Ok();
-    };
-    auto flush = [&]() -> Status {
-      TESSERA_TRY(forward(batch, 0, batch.rows));
-      batch = MakeRowSet(s.columns);
-      return Status::Ok();
-    };
+    RowStream stream(program_, s, strings_, options_.cancel, consume);
     Status status;
-    while (status.ok() && left > 0) {
+    while (status.ok() && !stream.full()) {
       size_t least = 0;
       for (size_t r = 1; r < from.size(); ++r) {
         if (from[least].done() || (!from[r].done() && from[r].Next() < from[least].Next())) least = r;
@@ -868,21 +1160,11 @@ class Run {
         continue;
       }
       const uint64_t rows = i.shipment.units[i.unit].rows;
-      const uint64_t skipped = std::min(skip, rows), taken = std::min(rows - skipped, left);
-      skip -= skipped;
-      left -= taken;
-      streamed += taken;
-      if (taken >= kBatchRows) {  // as they lie
-        status = flush();
-        if (status.ok()) status = forward(i.shipment.rows, i.row + skipped, taken);
-      } else {
-        AppendRange(&batch, i.shipment.rows, i.row + skipped, taken);
-        if (batch.rows >= kBatchRows) status = flush();
-      }
+      status = stream.Take(i.shipment.rows, i.row, rows);
       i.row += rows;
       ++i.unit;
     }
-    if (status.ok()) status = flush();
+    if (status.ok()) status = stream.Flush();
     // Everybody's last shipment has to be taken, whatever became of the rows.
     bool all_done = true;
     for (size_t r = 1; r < from.size(); ++r) all_done &= from[r].shipment.last;
@@ -894,7 +1176,7 @@ class Run {
       }
     }
     if (!share->gpu) AddScan(share->scan, stats);
-    stats->rows_out = streamed;
+    stats->rows_out = stream.streamed();
     TESSERA_TRY(OwnError(status));
     return MakeRowSet(s.columns);
   }

@@ -7,10 +7,16 @@
 
 namespace tessera::vm {
 
+Status JoinIndex::CheckRows(const RowSet& rows) {
+  if (rows.rows < kNoRow) return Status::Ok();
+  return {ErrorCode::kResource, "the build side of a join has more than 2^32 - 2 rows", "Filter it, or swap the tables of the join."};
+}
+
 Status JoinIndex::Finish(RowSet rows, int keys) {
+  TESSERA_TRY(CheckRows(rows));
   rows_ = std::move(rows);
   const size_t n = rows_.rows;
-  if (n >= kNoRow) return {ErrorCode::kResource, "the build side of a join has more than 2^32 - 2 rows", "Filter it, or swap the tables of the join."};
+  if (keys == 0) return Status::Ok();  // nothing to look up: its rows are all met, or scanned
   for (int k = 0; k < keys; ++k) {
     RowColumn& c = rows_.columns[static_cast<size_t>(k)];
     word_columns_.push_back(c.low.data());

@@ -17,7 +17,9 @@ inline constexpr uint32_t kNoRow = 0xFFFFFFFFu;
 
 class JoinIndex {
  public:
-  /// Indexes `rows`, whose first `keys` columns are the keys (none NULL). Errors: kResource, more than 2^32 - 2 rows.
+  /// Errors: kResource, more rows than an index takes.
+  static Status CheckRows(const RowSet& rows);
+  /// Indexes `rows`, whose first `keys` columns are the keys (none NULL). Without keys there is nothing to index. Errors: as CheckRows.
   Status Finish(RowSet rows, int keys);
 
   const RowSet& rows() const { return rows_; }

@@ -26,8 +26,9 @@ class SectionListing {
 
   std::string Run(int number) {
     std::string out = fmt::format("-- section {}: {}", number, s_.label);
+    if (s_.source_kind == Section::Source::kJoin) out += fmt::format(" (t{})", s_.source);
     switch (s_.sink) {
-      case Section::Sink::kJoin: out += fmt::format(" -> build t{}", s_.join); break;
+      case Section::Sink::kJoin: out += fmt::format(" -> build t{}", s_.join) + Table(s_.join); break;
       case Section::Sink::kGroups: out += fmt::format(" -> groups of {} keys", s_.keys); break;
       case Section::Sink::kMap: out += " -> map of entries"; break;
       case Section::Sink::kRows: out += " -> rows"; break;
@@ -64,6 +65,13 @@ class SectionListing {
   }
 
  private:
+  /// ", sorted by r1, grid": what is to be said of a join table where it is built.
+  std::string Table(int32_t join) const {
+    const JoinTable& t = p_.joins[static_cast<size_t>(join)];
+    static constexpr const char* kStrategies[] = {"", ", loop", ", grid", ", dp"};
+    return (t.order < 0 ? "" : fmt::format(", sorted by r{}", t.order)) + kStrategies[static_cast<int>(t.strategy)];
+  }
+
   std::string OperandText(int32_t packed) const {
     Operand o = Operand::Unpack(packed);
     switch (o.kind) {

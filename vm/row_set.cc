@@ -6,6 +6,7 @@
 #include <bit>
 #include <numeric>
 
+#include "tablet/ordered_float.h"
 #include "vm/meaning.h"
 
 namespace tessera::vm {
@@ -173,6 +174,29 @@ void OrderAndLimit(const Section& section, const StringPool& strings, RowSet* ro
   Reorder(
       std::vector<uint32_t>(order.begin() + static_cast<ptrdiff_t>(first), order.begin() + static_cast<ptrdiff_t>(end)),
       rows);
+}
+
+void SortRows(int column, RowSet* rows) {
+  const RowColumn& c = rows->columns[static_cast<size_t>(column)];
+  const bool is_float = c.type.storage() == StorageClass::kFloat;
+  // Numbers beside their rows sort several times as fast as rows that are looked up.
+  std::vector<std::pair<uint64_t, uint32_t>> keys;
+  std::vector<uint32_t> order;
+  order.reserve(rows->rows);
+  keys.reserve(rows->rows);
+  std::vector<uint32_t> nulls;
+  for (uint32_t row = 0; row < rows->rows; ++row) {
+    if (!c.null.empty() && c.null[row] != 0) {
+      nulls.push_back(row);
+      continue;
+    }
+    // Adding 0.0 turns -0.0 into 0.0.
+    keys.emplace_back(is_float ? OrderedFloat(std::bit_cast<double>(c.low[row]) + 0.0) : static_cast<uint64_t>(c.low[row]) ^ uint64_t{1} << 63, row);
+  }
+  std::sort(keys.begin(), keys.end());
+  for (const auto& [key, row] : keys) order.push_back(row);
+  order.insert(order.end(), nulls.begin(), nulls.end());
+  Reorder(order, rows);
 }
 
 RowSet MergeRuns(const Section& section, std::vector<Shipment> shipments, const StringPool& strings) {

@@ -53,12 +53,14 @@ TileMachine::TileMachine(const Program& program, int section, const std::vector<
   masks_.resize(static_cast<size_t>(section_.masks));
   for (MaskRegister& m : masks_) m.rows.resize(kTileRows);
   cursors_.resize(program.joins.size());
+  crossed_.resize(program.joins.size());
   outer_.resize(program.joins.size());
   for (const Instruction& in : section_.code) {
     const OpcodeInfo& info = Info(in.op);
     wide |= info.in == AccumulatorSpec::W || info.out == AccumulatorSpec::W;
     const bool probe = info.shape == Shape::Probe || info.shape == Shape::ProbeOuter;
-    if (probe) cursors_[in.p1].resize(kTileRows, kNoRow);
+    if (probe && in.p3 == 0) crossed_[in.p1].end = static_cast<uint32_t>(joins[in.p1]->rows().rows);
+    if (probe && in.p3 > 0) cursors_[in.p1].resize(kTileRows, kNoRow);
     if (info.shape == Shape::ProbeOuter) outer_[in.p1] = 1;
     if (info.shape == Shape::Group) group_.resize(kTileRows);
     // A key may be a wide operand where no instruction has a wide accumulator.
@@ -341,6 +343,17 @@ TileMachine::Source<T> TileMachine::Fetch(int32_t packed, int scratch) {
       const JoinIndex& join = *joins_[o.table];
       const Section& builder = program_.sections[static_cast<size_t>(program_.joins[o.table].section)];
       const RowColumn& c = join.rows().columns[static_cast<size_t>(builder.keys) + o.index];
+      if (builder.keys == 0) {
+        const uint32_t row = crossed_[o.table].at;
+        const bool null = row == kNoRow || (!c.null.empty() && c.null[row] != 0);
+        if constexpr (kWide) {
+          wide_scratch_->wide[0] = row == kNoRow ? 0 : Make128(c.high[row], c.low[row]);
+          return {wide_scratch_->wide, nullptr, true, null};
+        } else {
+          scratch_[scratch].narrow[0] = row == kNoRow ? 0 : c.low[row];
+          return {scratch_[scratch].narrow, nullptr, true, null};
+        }
+      }
       const uint32_t* cursor = cursors_[o.table].data();
       const uint32_t rows = static_cast<uint32_t>(join.rows().rows);
       // Dead rows may point nowhere; they read row 0.
@@ -404,7 +417,7 @@ uint8_t* TileMachine::NullsA() {
 void TileMachine::CopyToA(const Source<int64_t>& s) {
   if (s.one) {
     const int64_t v = s.values[0];
-    for (int i = 0; i < n_; ++i) a_[i] = v;
+    ForLive([&](int i) { a_[i] = v; });
     a_may_be_null_ = s.one_null;
     if (s.one_null) memset(a_null_, 1, static_cast<size_t>(n_));
     return;
@@ -853,9 +866,9 @@ void TileMachine::DoProbe(const Instruction& in) {
   const JoinIndex& join = *joins_[in.p1];
   uint32_t* cursor = cursors_[in.p1].data();
   if (in.p3 == 0) {  // no key: every row matches every row
-    const uint32_t first = join.rows().rows == 0 ? kNoRow : 0;
-    ForLive([&](int i) { cursor[i] = first; });
-    if (first == kNoRow) Keep([](int) { return false; });
+    CrossedRows& rows = crossed_[in.p1];
+    rows.at = rows.first < rows.end ? rows.first : kNoRow;
+    if (rows.at == kNoRow) Keep([](int) { return false; });
     return;
   }
   if (join.direct()) {
@@ -909,7 +922,7 @@ void TileMachine::DoProbeOuter(const Instruction& in) {
   DoProbe<meaning::Probe>(in);
   if (live_ == live) return;
   uint32_t* cursor = cursors_[in.p1].data();
-  for (int i = 0; i < n_; ++i) cursor[i] = mask_[i] != 0 ? cursor[i] : kNoRow;
+  for (int i = 0; in.p3 > 0 && i < n_; ++i) cursor[i] = mask_[i] != 0 ? cursor[i] : kNoRow;
   memcpy(mask_, before, static_cast<size_t>(n_));
   MaskChanged();
 }
@@ -917,6 +930,10 @@ void TileMachine::DoProbeOuter(const Instruction& in) {
 template <class M>
 void TileMachine::DoTestMatch(const Instruction& in) {
   const uint32_t* cursor = cursors_[in.p1].data();
+  if (cursors_[in.p1].empty()) {
+    if (crossed_[in.p1].at == kNoRow) Keep([](int) { return false; });
+    return;
+  }
   Keep([&](int i) { return (mask_[i] != 0) & (cursor[i] != kNoRow); });
 }
 
@@ -930,21 +947,48 @@ void TileMachine::Jump(const Instruction& next, uint8_t* saved) {
   memcpy(saved, mask_, static_cast<size_t>(n_));
   if (live_ == 0) return;
   cancelled_ = cancel_ != nullptr && cancel_->load(std::memory_order_relaxed);
+  suspended_ = sinks_.rows != nullptr && sinks_.rows->rows >= suspend_at_;
   next_ = next.p2;
+}
+
+void TileMachine::MeetRows(int join, uint32_t first, uint32_t end, int all_from) {
+  crossed_[static_cast<size_t>(join)] = {first, end, kNoRow};
+  go_on_at_ = all_from;
+  leave_at_ = -1;
+  if (all_from < 0) return;
+  for (const Instruction& in : section_.code) {
+    if (in.op == Opcode::Next && in.p1 == join) leave_at_ = in.p2;
+  }
+}
+
+/// Next and NextOuter over a table without keys: all rows that are still in the loop go on together.
+template <bool kOuter>
+void TileMachine::NextCrossed(const Instruction& in) {
+  CrossedRows& rows = crossed_[in.p1];
+  uint8_t* saved = masks_[static_cast<size_t>(in.p3)].rows.data();
+  const bool had_row = rows.at != kNoRow;
+  rows.at = had_row && rows.at + 1 < rows.end ? rows.at + 1 : kNoRow;
+  const bool another_turn = kOuter ? had_row : rows.at != kNoRow;
+  if (another_turn) {
+    memcpy(mask_, saved, static_cast<size_t>(n_));
+  } else {
+    memset(mask_, 0, static_cast<size_t>(n_));
+  }
+  MaskChanged();
+  Jump(in, saved);
 }
 
 template <class M>
 void TileMachine::DoNextOuter(const Instruction& in) {
+  if (cursors_[in.p1].empty()) return NextCrossed<true>(in);
   const JoinIndex& join = *joins_[in.p1];
-  const bool crossed = program_.sections[static_cast<size_t>(program_.joins[in.p1].section)].keys == 0;
   uint32_t* cursor = cursors_[in.p1].data();
   uint8_t* saved = masks_[static_cast<size_t>(in.p3)].rows.data();
   memcpy(mask_, saved, static_cast<size_t>(n_));
   MaskChanged();
-  const uint32_t rows = static_cast<uint32_t>(join.rows().rows);
   Keep([&](int i) {
     if (mask_[i] == 0 || cursor[i] == kNoRow) return false;
-    cursor[i] = crossed ? (cursor[i] < rows - 1 ? cursor[i] + 1 : kNoRow) : join.After(cursor[i]);
+    cursor[i] = join.After(cursor[i]);
     return true;
   });
   Jump(in, saved);
@@ -952,16 +996,15 @@ void TileMachine::DoNextOuter(const Instruction& in) {
 
 template <class M>
 void TileMachine::DoNext(const Instruction& in) {
+  if (cursors_[in.p1].empty()) return NextCrossed<false>(in);
   const JoinIndex& join = *joins_[in.p1];
-  const bool crossed = program_.sections[static_cast<size_t>(program_.joins[in.p1].section)].keys == 0;
   uint32_t* cursor = cursors_[in.p1].data();
   uint8_t* saved = masks_[static_cast<size_t>(in.p3)].rows.data();
   memcpy(mask_, saved, static_cast<size_t>(n_));
   MaskChanged();
-  const uint32_t rows = static_cast<uint32_t>(join.rows().rows);
   Keep([&](int i) {
     if (mask_[i] == 0) return false;
-    cursor[i] = crossed ? (cursor[i] < rows - 1 ? cursor[i] + 1 : kNoRow) : join.After(cursor[i]);
+    cursor[i] = join.After(cursor[i]);
     return cursor[i] != kNoRow;
   });
   Jump(in, saved);
@@ -1178,7 +1221,21 @@ Status TileMachine::RunTile(const BoundTablet& tablet, uint32_t first, int rows,
   sinks_ = sinks;
   SetMaskToAll();
   for (Register& r : registers_) r.may_be_null = false;
-  for (next_ = 0;;) {
+  next_ = 0;
+  return Interpret();
+}
+
+Status TileMachine::ResumeTile(const TileSinks& sinks) {
+  sinks_ = sinks;
+  suspended_ = false;
+  return Interpret();
+}
+
+/// From instruction next_ on. Accumulators are dead where a loop starts, so the rest of the machine is all that a tile which
+/// was suspended there needs.
+Status TileMachine::Interpret() {
+  for (;;) {
+    if (next_ == leave_at_) next_ = go_on_at_;
     const Instruction& in = section_.code[static_cast<size_t>(next_++)];
     switch (in.op) {
 #define OPCODE(Name, ShapeName, ...)      \
@@ -1201,7 +1258,7 @@ Status TileMachine::RunTile(const BoundTablet& tablet, uint32_t first, int rows,
       cancelled_ = false;
       return {ErrorCode::kCancelled, "canceling statement due to user request"};
     }
-    if (in.op == Opcode::End) return Status::Ok();
+    if (in.op == Opcode::End || suspended_) return Status::Ok();
   }
 }
 

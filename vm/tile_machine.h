@@ -46,6 +46,15 @@ class TileMachine {
   /// Runs the section over rows [first, first + rows) of `tablet`. On an error the sinks may hold part of the tile: the run is over.
   /// REQUIRES: 1 <= rows <= kTileRows.
   Status RunTile(const BoundTablet& tablet, uint32_t first, int rows, const TileSinks& sinks);
+  /// From the next tile on, only rows [first, end) of join table `join`, which has no keys, are met. `all_from`: where a turn
+  /// of the loop over them may begin, because its filters let all pairs pass (RangeProgram::all_from); -1: at its body.
+  /// REQUIRES: end <= its rows.
+  void MeetRows(int join, uint32_t first, uint32_t end, int all_from);
+  /// A tile that goes back with so many rows in its sink stops there: RunTile returns OK, and suspended() is true until
+  /// ResumeTile has brought the tile to its end.
+  void SuspendAt(size_t rows) { suspend_at_ = rows; }
+  bool suspended() const { return suspended_; }
+  Status ResumeTile(const TileSinks& sinks);
   /// A flag that ends a tile with kCancelled: one tile of a product of large tables can take minutes. May be nullptr.
   void StopOn(const std::atomic<bool>* cancel) { cancel_ = cancel; }
   /// Asked within a tile whenever the program goes back, as it does for long where tables are multiplied.
@@ -159,6 +168,8 @@ class TileMachine {
   template <class M> void DoTestMatch(const Instruction& in);
   template <class M> void DoRefuse(const Instruction& in);
   void Jump(const Instruction& next, uint8_t* saved);
+  template <bool kOuter> void NextCrossed(const Instruction& in);
+  Status Interpret();
   template <class M> void DoBuild(const Instruction& in);
   template <class M> void DoGroup(const Instruction& in);
   template <class M> void DoCountRows(const Instruction& in);
@@ -206,6 +217,13 @@ class TileMachine {
   std::vector<Register> registers_;
   std::vector<MaskRegister> masks_;
   std::vector<std::vector<uint32_t>> cursors_;  // per join table of the program
+  /// A join table without keys, which every row of the tile goes over at the same pace: one cursor for all of them, so that
+  /// its columns are one value for the tile (see bench/README.md).
+  struct CrossedRows {
+    uint32_t first = 0, end = 0;
+    uint32_t at = kNoRow;
+  };
+  std::vector<CrossedRows> crossed_;            // per join table of the program
   std::vector<uint8_t> outer_;                  // per join table: 1 if ProbeOuter probes it, so that a cursor may be kNoRow
   std::vector<uint32_t> group_;                 // per row: ordinal in the group table
   std::vector<int64_t> constants_;              // narrow constants; text interned
@@ -218,6 +236,9 @@ class TileMachine {
   const std::atomic<bool>* cancel_ = nullptr;
   std::function<bool()> stop_;
   bool cancelled_ = false;
+  int leave_at_ = -1, go_on_at_ = -1;  // MeetRows: an address, and the one to which it goes on
+  size_t suspend_at_ = SIZE_MAX;
+  bool suspended_ = false;
   LaneError error_ = LaneError::kNone;
   Status text_error_;         // of FromText, with the text in it
 
