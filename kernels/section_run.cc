@@ -573,7 +573,7 @@ Status SectionRun::StartAgain(Batch* batch) {
   launch.output.null = output_.null;
   launch.output.capacity = output_.capacity;
   launch.output.columns = output_.columns;
-  launch.enough = enough_ == UINT64_MAX ? ~0ull : enough_ - result_.rows;
+  launch.enough = enough_ == UINT64_MAX ? ~0ull : enough_ - result_.rows - taken_;
   Control& control = HostControl();
   memset(&control, 0, sizeof control);
   control.groups = groups_used_;
@@ -940,7 +940,12 @@ Status SectionRun::DrainRows() {
     }
   }
   result_.rows = had + n;
-  return Status::Ok();
+  if (!context_.take_rows) return Status::Ok();
+  taken_ += result_.rows;
+  vm::RowSet rows = std::move(result_);
+  result_ = vm::RowSet();
+  for (const SqlType& t : section_.columns) result_.columns.push_back({t, {}, {}, {}});
+  return context_.take_rows(std::move(rows));
 }
 
 }  // namespace tessera::kernels

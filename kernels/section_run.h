@@ -209,6 +209,7 @@ class SectionRun {
   uint64_t rows_since_normalise_ = 0;
   Output output_;
   uint64_t rows_used_ = 0;  ///< of the output buffer
+  uint64_t taken_ = 0;      ///< rows that context_.take_rows got
   JoinRows build_rows_;
   vm::KeyRange source_keys_;
   bool deferred_ = false;  ///< a build that nobody has waited for
