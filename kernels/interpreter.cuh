@@ -149,6 +149,13 @@ struct Machine {
     return reinterpret_cast<Partial*>(shared + launch.layout.warp_states) + (thread >> 5) * launch.aggregates +
            aggregate;
   }
+  __device__ __forceinline__ bool KeepsThreadStates() const { return kFull && launch.layout.thread_states != kNowhere; }
+  __device__ __forceinline__ ThreadState* StateOfThread(uint32_t aggregate) const {
+    return reinterpret_cast<ThreadState*>(shared + launch.layout.thread_states) + aggregate * kThreads + thread;
+  }
+  __device__ __forceinline__ uint32_t* CountOfThread(uint32_t aggregate) const {
+    return reinterpret_cast<uint32_t*>(shared + launch.layout.thread_counts) + aggregate * kThreads + thread;
+  }
   __device__ __forceinline__ uint32_t* Ordinals() const {
     return reinterpret_cast<uint32_t*>(shared + launch.layout.ordinals) + thread;
   }
@@ -1422,6 +1429,10 @@ struct Machine {
   }
   __device__ __forceinline__ void CountAll(const DeviceInstruction& in, uint32_t count) const {
     if (launch.keys != 0) return CountGroups(in, count);
+    if (KeepsThreadStates()) {
+      *CountOfThread(in.head.p1) += static_cast<uint32_t>(__popc(count));
+      return;
+    }
     const uint32_t n = __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(count)));
     if (Lane32() == 0) Aggregate(in.head.p1)->count += n;
   }
@@ -1433,6 +1444,78 @@ struct Machine {
   template <class M>
   __device__ __forceinline__ void DoCountValues(const DeviceInstruction& in, OperandRows<R>&) {
     if (!IsReserving()) CountAll(in, live & ~(M::kWide ? null_w : null));
+  }
+
+  /// Adds the lower halves of the values of `take`, which have no sign, and the upper ones, which have. Apart: a wide
+  /// multiplication by the row's bit adds 32 bits to 64 in one instruction, without a carry and without a predicate (with
+  /// them ptxas takes twelve instructions a row).
+  __device__ __forceinline__ void AddHalves(uint32_t take, uint64_t* low, uint64_t* high) const {
+#pragma unroll
+    for (uint32_t g = 0; g < R / 4; ++g) {
+#pragma unroll
+      for (uint32_t i = 4 * g; i < 4 * g + 4; ++i) {
+        const uint32_t bit = take >> i & 1;
+        asm("mad.wide.u32 %0, %1, %2, %0;" : "+l"(*low) : "r"(static_cast<uint32_t>(a[i])), "r"(bit));
+        asm("mad.wide.s32 %0, %1, %2, %0;" : "+l"(*high) : "r"(static_cast<int32_t>(a[i] >> 32)), "r"(bit));
+      }
+    }
+  }
+
+  template <class M>
+  __device__ __forceinline__ void AddToThread(uint32_t aggregate, uint32_t take) {
+    *CountOfThread(aggregate) += static_cast<uint32_t>(__popc(take));
+    ThreadState* state = StateOfThread(aggregate);
+    ThreadState now = *state;
+    if constexpr (std::is_same_v<M, meaning::SumI>) {
+      AddHalves(take, &now.low, &now.high);
+    } else {
+      using T = typename M::Type;
+      typename M::State s = FromBits<typename M::State>(static_cast<int64_t>(now.low));
+      Lane lane;
+#pragma unroll
+      for (uint32_t i = 0; i < R; ++i) {
+        typename M::State next = s;
+        M::Apply(next, FromBits<T>(a[i]), lane);
+        s = (take >> i & 1) != 0 ? next : s;
+      }
+      now.low = static_cast<uint64_t>(ToBits(s));
+    }
+    *state = now;
+  }
+
+  /// What the threads have added up in a slice goes to the warp.
+  __device__ __forceinline__ void AddThreadsToWarp() {
+#pragma unroll 1
+    for (uint32_t k = 0; k < launch.aggregates; ++k) {
+      const uint32_t n = __reduce_add_sync(kAllLanes, *CountOfThread(k));
+      if (n == 0) continue;
+      *CountOfThread(k) = 0;
+      Partial* to = Aggregate(k);
+      const DeviceInstruction& fold = launch.folds[k];
+      WithFold(fold.head.op, [&]<class M>() {
+        if constexpr (!kIsWide<typename M::Type>) {
+          using State = typename M::State;
+          ThreadState* mine = StateOfThread(k);
+          State s;
+          if constexpr (kIsWide<State>) {
+            s = static_cast<int128_t>(static_cast<int64_t>(mine->high)) * (int128_t{1} << 32) + static_cast<int128_t>(mine->low);
+          } else {
+            s = FromBits<State>(static_cast<int64_t>(mine->low));
+          }
+          Lane lane;
+#pragma unroll 1
+          for (int d = 16; d > 0; d >>= 1) M::Merge(s, ShuffleXor(s, d), lane);
+          *mine = {static_cast<uint64_t>(fold.low), 0};
+          if (Lane32() == 0) {
+            State now = StateOf<State>(*to);
+            M::Merge(now, s, lane);
+            SetState(to, now);
+          }
+        }
+      });
+      if (Lane32() == 0) to->count += n;
+    }
+    __syncwarp();
   }
 
   template <class M>
@@ -1472,22 +1555,17 @@ struct Machine {
       }
       return;
     }
+    if constexpr (kFull && !kIsWide<T>) {
+      if (KeepsThreadStates()) {
+        AddToThread<M>(in.head.p1, take);
+        return;
+      }
+    }
     const uint32_t n = __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(take)));
     Partial* state = Aggregate(in.head.p1);
     if constexpr (std::is_same_v<M, meaning::SumI>) {
-      // Upper and lower halves apart: a wide multiplication by the row's bit adds 32 bits to 64 in one instruction,
-      // without a carry and without a predicate (with them ptxas takes twelve instructions a row).
-      uint64_t low_sum = 0;
-      int64_t high_sum = 0;
-#pragma unroll
-      for (uint32_t g = 0; g < R / 4; ++g) {
-#pragma unroll
-        for (uint32_t i = 4 * g; i < 4 * g + 4; ++i) {
-          const uint32_t bit = take >> i & 1;
-          asm("mad.wide.u32 %0, %1, %2, %0;" : "+l"(low_sum) : "r"(static_cast<uint32_t>(a[i])), "r"(bit));
-          asm("mad.wide.s32 %0, %1, %2, %0;" : "+l"(high_sum) : "r"(static_cast<int32_t>(a[i] >> 32)), "r"(bit));
-        }
-      }
+      uint64_t low_sum = 0, high_sum = 0;
+      AddHalves(take, &low_sum, &high_sum);
       // As one number of 96 bits.
       const uint64_t middle = (low_sum >> 32) + static_cast<uint32_t>(high_sum);
       const uint32_t s0 = static_cast<uint32_t>(low_sum), s1 = static_cast<uint32_t>(middle);
@@ -1673,6 +1751,7 @@ struct Machine {
       }
     }
     if constexpr (kFull) {
+      if (KeepsThreadStates()) AddThreadsToWarp();
       if (launch.repeats && Lane32() == 0 && Warp()->fed != 0) {
         const unsigned long long before = atomicAdd(&launch.control->fed, static_cast<unsigned long long>(Warp()->fed));
         if (before + Warp()->fed >= kMostFed) Stop(kManyFed);

@@ -855,6 +855,11 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
     layout.code = take(static_cast<uint32_t>((plan.code.size() + kMaxDirectKeys) * sizeof(DeviceInstruction)));
   }
   if (keys == 0) layout.warp_states = take(static_cast<uint32_t>(kWarps * lowered.folds.size() * sizeof(Partial)));
+  if (keys == 0 && lowered.repeats && !lowered.folds.empty()) {
+    const uint32_t states = static_cast<uint32_t>(lowered.folds.size()) * kThreads;
+    layout.thread_states = take(states * sizeof(ThreadState));
+    layout.thread_counts = take(states * sizeof(uint32_t));
+  }
   layout.masks = take(lowered.masks * kThreads * 4);
   layout.joins = take(static_cast<uint32_t>(plan.joins.size() * sizeof(JoinRecord)));
   for (size_t j = 0; j < plan.joins.size(); ++j) {

@@ -315,6 +315,12 @@ struct alignas(16) Partial {
   uint64_t unused = 0;
 };
 
+/// ... and, where a row can reach the sink many times, per thread in shared memory, from where a slice's end moves it to the
+/// warp's: adding lanes up each time would take longer than all else. Sums: the sums of the values' lower and upper halves.
+struct alignas(16) ThreadState {
+  uint64_t low = 0, high = 0;
+};
+
 /// Groups of a section with keys. A group has an ordinal, given in order of arrival; its record and state are dense
 /// arrays. A slot of the hash table is 0 (free), tag | 1 (a thread is writing the record) or tag | ordinal + 2; the tag
 /// is the upper half of the hash. `record_words` = 1 (NULL bits) + words of the keys.
@@ -385,6 +391,8 @@ struct Layout {
   uint32_t barriers = 0;       ///< full[stages], empty[stages]
   uint32_t warps = 0;          ///< WarpState[warps]
   uint32_t warp_states = 0;    ///< Partial[warps][aggregates]
+  uint32_t thread_states = kNowhere;  ///< ThreadState[aggregates][threads]
+  uint32_t thread_counts = 0;         ///< uint32_t[aggregates][threads], if there are thread_states
   uint32_t masks = 0;          ///< uint32_t[masks][threads]
   uint32_t queues = kNowhere;  ///< uint32_t[warps][kQueueEntries]: rows of the tablet, see RunQueues
   uint32_t wide = 0;           ///< accumulator W: 16 bytes [16][threads]

@@ -35,8 +35,8 @@ constexpr uint64_t kLeastPartRows = 16, kMostPartRows = 1024, kMostPrunedRows = 
 constexpr uint64_t kMostUnits = uint64_t{1} << 30, kMostTriedUnits = uint64_t{1} << 27;
 /// Up to so many units are listed without being counted before.
 constexpr uint64_t kListedAtOnce = uint64_t{1} << 22;
-/// dp: buckets of the outer rows, units for a block of a child grid, blocks beyond one a grid.
-constexpr uint32_t kMostBuckets = 4096, kUnitsPerChildBlock = 4, kSpareBlocks = 4096;
+/// dp: buckets of the outer rows, blocks of child grids beyond one a grid.
+constexpr uint32_t kMostBuckets = 4096, kSpareBlocks = 16384;
 
 using vm::Opcode;
 using vm::Section;
@@ -490,7 +490,7 @@ Status SectionRun::PrepareBuckets(Batch* batch) {
   b.buckets = (tiles + b.bucket_tiles - 1) / b.bucket_tiles;
   const uint64_t most = uint64_t{b.bucket_tiles} * parts;  // units of a bucket
   b.unit_room = static_cast<uint32_t>(std::max(most, std::min<uint64_t>(kListedAtOnce, uint64_t{tiles} * parts)));
-  b.units_per_block = kUnitsPerChildBlock;
+  b.units_per_block = static_cast<uint32_t>(uint64_t{tiles} * parts / kSpareBlocks + 1);
   b.most_blocks = batch->blocks;
   b.spare_blocks = kSpareBlocks;
   TESSERA_TRY(Renew(&units_, uint64_t{b.unit_room} * sizeof(uint32_t)));
