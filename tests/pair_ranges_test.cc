@@ -254,6 +254,7 @@ TEST(PairRanges, Masks) {
   EXPECT_EQ(either(all, all), Share::kAll);
   EXPECT_EQ(either(some, none), Share::kSome);
   EXPECT_EQ(either(none, some), Share::kSome);
+  EXPECT_EQ(Try({mask(Opcode::MaskClear, 1), mask(Opcode::MaskOr, 1), a, some, mask(Opcode::MaskOr, 1), mask(Opcode::MaskLoad, 1)}), Share::kAll);
   // A mask register of before may hold anything.
   EXPECT_EQ(Try({mask(Opcode::MaskLoad, 3)}), Share::kSome);
   EXPECT_EQ(Try({mask(Opcode::MaskOr, 3), mask(Opcode::MaskLoad, 3)}), Share::kAll);
@@ -304,6 +305,273 @@ TEST(PairRanges, RangeOfColumn) {
   EXPECT_FALSE(RangeOfColumn(Column(SqlType::Text(), {Int(5)}), 0, 1).may_be_null);
   EXPECT_TRUE(RangeOfColumn(Column(SqlType::Decimal(30, 2), {Int(5)}), 0, 1).unknown);
   EXPECT_EQ(RangeOfColumn(Column(SqlType::Of(TypeId::kReal), {Float(-kInf), Float(2)}), 0, 2).low, -kInf);
+}
+
+// ---- From code to steps ------------------------------------------------------------------------------------------------
+
+/// A section over table r (columns c0, c1 BIGINT, c2 DOUBLE PRECISION) that multiplies it with t0 (two BIGINT columns); t1 has
+/// a key. Its code is given from the start; registers r0 .. are BIGINT, r0 is emitted.
+class Code {
+ public:
+  explicit Code(int masks = 4) {
+    const SqlType bigint = SqlType::Of(TypeId::kBigint);
+    program_.tables = {{1, "r"}, {2, "s"}};
+    for (int join = 0; join < 2; ++join) {
+      Section b;
+      b.source_kind = Section::Source::kTable;
+      b.source = 1;
+      b.sink = Section::Sink::kJoin;
+      b.join = join;
+      b.keys = join;
+      for (int c = 0; c < 2; ++c) {
+        b.slots.push_back({c, bigint, -1});
+        b.registers.push_back(bigint);
+        b.columns.push_back(bigint);
+        b.code.push_back({Opcode::Load, 0, Operand::Slot(c).Pack(), 0, 0});
+        b.code.push_back({Opcode::Store, 0, c, 0, 0});
+      }
+      b.code.push_back({Opcode::Build, 0, 0, 0, 0});
+      b.code.push_back({Opcode::End, 0, 0, 0, 0});
+      program_.sections.push_back(b);
+      program_.joins.push_back({false, join, vm::JoinStrategy::kHash, -1});
+    }
+    section_.source_kind = Section::Source::kTable;
+    section_.slots = {{0, bigint, -1}, {1, bigint, -1}, {2, SqlType::Of(TypeId::kDouble), -1}};
+    section_.registers.assign(20, bigint);
+    section_.columns = {bigint};
+    section_.masks = masks;
+  }
+  Code& Op(Opcode op, int p1 = 0, int32_t p2 = 0, int32_t p3 = 0) {
+    section_.code.push_back({op, static_cast<uint16_t>(p1), p2, p3, 0});
+    return *this;
+  }
+  Code& Op(Opcode op, Operand o) { return Op(op, 0, o.Pack()); }
+  /// The loop's begin: Probe and MaskSave in m0.
+  Code& Loop() {
+    Op(Opcode::Probe, 0, 0, 0).Op(Opcode::MaskSave, 0);
+    body_ = Next();
+    return *this;
+  }
+  Code& CloseLoop() { return Op(Opcode::Next, 0, body_, 0); }
+  /// Emits column c0.
+  Code& Emit() { return Op(Opcode::Load, kC0).Op(Opcode::Store, 0, 0).Op(Opcode::Emit); }
+  int Next() const { return static_cast<int>(section_.code.size()); }
+  Operand Constant(Value v) {
+    program_.constants.push_back(std::move(v));
+    return Operand::Constant(static_cast<int>(program_.constants.size()) - 1);
+  }
+  Operand Constant(int64_t v) { return Constant(Value::Int(SqlType::Of(TypeId::kBigint), v)); }
+  int Predicate(const vm::Predicate& p) {
+    section_.predicates.push_back(p);
+    return static_cast<int>(section_.predicates.size()) - 1;
+  }
+
+  RangeProgram Make() {
+    vm::Program p = program_;
+    p.sections.push_back(section_);
+    p.sections.back().code.push_back({Opcode::End, 0, 0, 0, 0});
+    p.columns = {{"c", SqlType::Of(TypeId::kBigint)}};
+    const Status status = Verify(p);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return MakeRangeProgram(p, 2, 0);
+  }
+  /// What is said where c0 has the range `outer`, t0.0 `inner`, all else is unknown.
+  Share Ask(const KnownRange& outer, const KnownRange& inner) {
+    const RangeProgram p = Make();
+    const KnownRange o[3] = {outer, {}, {}}, i[2] = {inner, {}};
+    return TryRanges(p.steps.data(), static_cast<int>(p.steps.size()), o, i);
+  }
+
+  static constexpr Operand kC0 = Operand::Slot(0), kC1 = Operand::Slot(1), kT0 = Operand::Payload(0, 0), kT1 = Operand::Payload(0, 1);
+
+ private:
+  vm::Program program_;
+  Section section_;
+  int body_ = 0;
+};
+
+const KnownRange kLow = Ints(1, 4), kHigh = Ints(5, 9);
+
+/// Keeps the pairs with c0 < t0.0.
+Code& Less(Code& c) { return c.Op(Opcode::Load, Code::kC0).Op(Opcode::FilterLtI, Code::kT0); }
+
+TEST(RangePrograms, OneComparison) {
+  Code c;
+  Less(c.Loop()).Emit().CloseLoop();
+  EXPECT_EQ(c.Make().all_from, 4);
+  EXPECT_FALSE(c.Make().filtered_before);
+  EXPECT_EQ(c.Ask(kLow, kHigh), Share::kAll);
+  EXPECT_EQ(c.Ask(kHigh, kLow), Share::kNone);
+  EXPECT_EQ(c.Ask(kLow, kLow), Share::kSome);
+}
+
+TEST(RangePrograms, NoFilterAtAll) {
+  Code c;
+  c.Loop().Emit().CloseLoop();
+  EXPECT_EQ(c.Make().all_from, 2);
+  EXPECT_EQ(c.Ask({}, {}), Share::kAll);
+}
+
+TEST(RangePrograms, FiltersBeforeTheLoop) {
+  Code c;
+  c.Op(Opcode::Load, Code::kC0).Op(Opcode::FilterGtI, c.Constant(2)).Op(Opcode::SkipIfNone, 0, 10);
+  Less(c.Loop()).Emit().CloseLoop().Op(Opcode::SkipIfNone, 0, 12);
+  EXPECT_TRUE(c.Make().filtered_before);
+  EXPECT_EQ(c.Ask(Ints(1, 2), kHigh), Share::kNone);
+  EXPECT_EQ(c.Ask(Ints(1, 3), kHigh), Share::kAll);  // of those that get to the loop
+}
+
+TEST(RangePrograms, AnotherTableIsLookedUp) {
+  Code c;
+  Less(c.Loop()).Op(Opcode::Probe, 1, Code::kC1.Pack(), 1).Emit().CloseLoop();
+  EXPECT_EQ(c.Ask(kLow, kHigh), Share::kSome);
+  EXPECT_EQ(c.Ask(kHigh, kLow), Share::kNone);
+  EXPECT_EQ(c.Make().all_from, -1);
+  // ... whose values are not known, but those of the table are not its own.
+  Code d;
+  d.Loop().Op(Opcode::Probe, 1, Code::kC1.Pack(), 1).Op(Opcode::Load, Code::kC0).Op(Opcode::FilterLtI, Operand::Payload(1, 0)).Emit().CloseLoop();
+  EXPECT_EQ(d.Ask(kHigh, kLow), Share::kSome);
+}
+
+TEST(RangePrograms, RowsThatComeBackBehindTheSink) {
+  Code before, behind;
+  Less(before.Loop().Op(Opcode::MaskSave, 1)).Emit().Op(Opcode::MaskLoad, 1).Emit().CloseLoop();
+  EXPECT_EQ(before.Ask(kHigh, kLow), Share::kSome);
+  EXPECT_EQ(before.Ask(kLow, kHigh), Share::kSome);
+  Less(behind.Loop()).Op(Opcode::MaskSave, 1).Emit().Op(Opcode::MaskClear, 2).Op(Opcode::MaskLoad, 1).Emit().CloseLoop();
+  EXPECT_EQ(behind.Ask(kHigh, kLow), Share::kNone);
+  // The loop's own mask, but not for the next turn.
+  Code loop;
+  Less(loop.Loop()).Emit().Op(Opcode::MaskLoad, 0).Emit().CloseLoop();
+  EXPECT_EQ(loop.Ask(kHigh, kLow), Share::kSome);
+}
+
+TEST(RangePrograms, OtherFormsHaveNoSteps) {
+  Code without;
+  without.Emit();
+  EXPECT_TRUE(without.Make().steps.empty());
+  Code behind;  // an anti join
+  Less(behind.Op(Opcode::MaskClear, 1).Loop()).Op(Opcode::MaskOr, 1).Emit().CloseLoop().Op(Opcode::MaskLoad, 1).Emit();
+  EXPECT_TRUE(behind.Make().steps.empty());
+  Code once;
+  Less(once.Op(Opcode::Probe, 0, 0, 0)).Emit();
+  EXPECT_TRUE(once.Make().steps.empty());
+  Code keyed;
+  Less(keyed.Op(Opcode::Probe, 1, Code::kC1.Pack(), 1).Loop()).Emit().CloseLoop();
+  EXPECT_TRUE(keyed.Make().steps.empty());
+  Code outer;
+  Less(outer.Op(Opcode::ProbeOuter, 0, 0, 0).Op(Opcode::MaskSave, 0)).Emit().Op(Opcode::NextOuter, 0, 2, 0);
+  EXPECT_TRUE(outer.Make().steps.empty());
+  // Masks of before the loop, or of another turn.
+  Code old;
+  old.Op(Opcode::MaskSave, 1);
+  Less(old.Loop()).Op(Opcode::MaskLoad, 1).Emit().CloseLoop();
+  EXPECT_TRUE(old.Make().steps.empty());
+  Code collects;
+  Less(collects.Op(Opcode::MaskClear, 1).Loop()).Op(Opcode::MaskOr, 1).Emit().CloseLoop();
+  EXPECT_TRUE(collects.Make().steps.empty());
+}
+
+TEST(RangePrograms, MoreRegistersAndMasksThanAreFollowed) {
+  for (int count : {vm::kRangeRegisters, vm::kRangeRegisters + 1}) {
+    Code c;
+    c.Loop();
+    for (int r = 1; r <= count; ++r) c.Op(Opcode::Load, Code::kC0).Op(Opcode::Store, 0, r);
+    c.Op(Opcode::Load, Operand::Register(count)).Op(Opcode::FilterLtI, Code::kT0).Emit().CloseLoop();
+    EXPECT_EQ(c.Ask(kHigh, kLow), count == vm::kRangeRegisters ? Share::kNone : Share::kSome);
+  }
+  for (int count : {vm::kRangeMasks, vm::kRangeMasks + 1}) {
+    Code c(count);
+    c.Loop();
+    for (int m = 1; m < count; ++m) c.Op(Opcode::MaskSave, m);
+    Less(c).Emit().CloseLoop();
+    EXPECT_EQ(c.Make().steps.empty(), count > vm::kRangeMasks);
+    EXPECT_EQ(c.Ask(kHigh, kLow), count == vm::kRangeMasks ? Share::kNone : Share::kSome);
+  }
+}
+
+TEST(RangePrograms, WhereATurnMayBegin) {
+  auto from = [](auto make) {
+    Code c;
+    c.Loop();
+    make(c);
+    c.CloseLoop();
+    return c.Make().all_from;
+  };
+  const Operand r5 = Operand::Register(5);
+  auto scratch = [&](Code& c) -> Code& {  // c0 < t0.0 with t0.0 in r5
+    return c.Op(Opcode::Load, Code::kT0).Op(Opcode::Store, 0, 5).Op(Opcode::Load, Code::kC0).Op(Opcode::FilterLtI, r5);
+  };
+  EXPECT_EQ(from([&](Code& c) { scratch(c).Emit(); }), 6);
+  EXPECT_EQ(from([&](Code& c) { scratch(c).Op(Opcode::Load, r5).Op(Opcode::Store, 0, 0).Op(Opcode::Emit); }), -1);
+  // r0 is emitted.
+  EXPECT_EQ(from([&](Code& c) { Less(c.Op(Opcode::Load, Code::kC0).Op(Opcode::Store, 0, 0)).Op(Opcode::Emit); }), -1);
+  // Stored anew, for all rows of the turn or for some.
+  EXPECT_EQ(from([&](Code& c) {
+              scratch(c).Op(Opcode::Load, Code::kT0).Op(Opcode::Store, 0, 5).Op(Opcode::Load, r5).Op(Opcode::Store, 0, 0).Op(Opcode::Emit);
+            }),
+            6);
+  EXPECT_EQ(from([&](Code& c) {
+              scratch(c).Emit().Op(Opcode::MaskSave, 1).Op(Opcode::Load, Code::kC1).Op(Opcode::FilterNotNull).Op(Opcode::Store, 0, 5);
+              c.Op(Opcode::MaskLoad, 1).Op(Opcode::Load, r5).Op(Opcode::Store, 0, 0).Op(Opcode::Emit);
+            }),
+            -1);
+  // Read before it is stored: that of an earlier turn.
+  EXPECT_EQ(from([&](Code& c) { scratch(Less(c.Op(Opcode::Load, r5)).Op(Opcode::FilterGtI, r5)).Emit(); }), -1);
+  // The accumulator.
+  EXPECT_EQ(from([](Code& c) { Less(c).Op(Opcode::Store, 0, 0).Op(Opcode::Emit); }), -1);
+  // An OR, whose masks nobody reads behind it, and one whose masks somebody does.
+  auto either = [](Code& c) -> Code& {
+    Less(c.Op(Opcode::MaskSave, 1).Op(Opcode::MaskClear, 2)).Op(Opcode::MaskOr, 2).Op(Opcode::MaskLoad, 1).Op(Opcode::MaskAndNot, 2);
+    return c.Op(Opcode::Load, Code::kC1).Op(Opcode::FilterLtI, Code::kT1).Op(Opcode::MaskOr, 2).Op(Opcode::MaskLoad, 2);
+  };
+  EXPECT_EQ(from([&](Code& c) { either(c).Emit(); }), 13);
+  EXPECT_EQ(from([&](Code& c) { either(c).Emit().Op(Opcode::MaskLoad, 2).Emit(); }), -1);
+  EXPECT_EQ(from([&](Code& c) { either(c).Emit().Op(Opcode::MaskSave, 2).Op(Opcode::MaskLoad, 2).Emit(); }), 13);
+  EXPECT_EQ(from([&](Code& c) { Less(c.Op(Opcode::MaskClear, 0)).Emit(); }), -1);  // what Next restores
+}
+
+TEST(RangePrograms, ConditionsOnEncodedColumns) {
+  auto ask = [](bool floats, std::optional<double> low, bool low_inclusive, std::optional<double> high, bool high_inclusive, bool negated, KnownRange range) {
+    Code c;
+    vm::Predicate p;
+    p.slot = floats ? 2 : 0;
+    p.negated = negated;
+    p.low_inclusive = low_inclusive;
+    p.high_inclusive = high_inclusive;
+    auto constant = [&](double v) {
+      return static_cast<int32_t>((floats ? c.Constant(Value::Float(SqlType::Of(TypeId::kDouble), v)) : c.Constant(static_cast<int64_t>(v))).index);
+    };
+    if (low) p.low = constant(*low);
+    if (high) p.high = constant(*high);
+    const int number = c.Predicate(p);
+    c.Loop().Op(Opcode::Filter, number).Emit().CloseLoop();
+    const RangeProgram steps = c.Make();
+    const KnownRange o[3] = {range, {}, range};
+    return TryRanges(steps.steps.data(), static_cast<int>(steps.steps.size()), o, nullptr);
+  };
+  EXPECT_EQ(ask(false, 5, false, {}, true, false, Ints(4, 5)), Share::kNone);
+  EXPECT_EQ(ask(false, 5, false, {}, true, false, Ints(5, 6)), Share::kSome);
+  EXPECT_EQ(ask(false, 5, false, {}, true, false, Ints(6, 9)), Share::kAll);
+  EXPECT_EQ(ask(false, 5, true, 7, false, false, Ints(5, 6)), Share::kAll);
+  EXPECT_EQ(ask(false, 5, true, 7, false, false, Ints(7, 9)), Share::kNone);
+  EXPECT_EQ(ask(false, 5, true, 7, true, false, OrNull(Ints(5, 6))), Share::kSome);
+  EXPECT_EQ(ask(false, 5, true, 7, true, true, Ints(5, 6)), Share::kSome);
+  EXPECT_EQ(ask(false, {}, true, 0x1p53, true, false, Ints(0, 1)), Share::kSome);  // not told
+  EXPECT_EQ(ask(true, 0.0, false, {}, true, false, Floats(-1, -0.0)), Share::kNone);
+  EXPECT_EQ(ask(true, -0.0, true, {}, true, false, Floats(0, 1)), Share::kAll);
+  EXPECT_EQ(ask(true, 0.0, true, {}, true, false, Floats(-0.0, 1)), Share::kAll);
+  EXPECT_EQ(ask(true, {}, true, 0.0, false, false, Floats(-0.0, 1)), Share::kNone);
+  EXPECT_EQ(ask(true, {}, true, 0.0, false, false, Floats(-2, -5e-324)), Share::kAll);
+  EXPECT_EQ(ask(true, {}, true, kNan, true, false, Floats(1, 2)), Share::kSome);
+}
+
+TEST(RangePrograms, ConstantsThatAreNaN) {
+  Code c;
+  c.Loop().Op(Opcode::Load, Operand::Slot(2)).Op(Opcode::FilterLtF, c.Constant(Value::Float(SqlType::Of(TypeId::kDouble), kNan))).Emit().CloseLoop();
+  const RangeProgram p = c.Make();
+  const KnownRange o[3] = {{}, {}, Floats(1, 2)};
+  EXPECT_EQ(TryRanges(p.steps.data(), static_cast<int>(p.steps.size()), o, nullptr), Share::kSome);
 }
 
 // ---- Rules against meanings --------------------------------------------------------------------------------------------
