@@ -440,6 +440,10 @@ TEST(RangePrograms, RowsThatComeBackBehindTheSink) {
   EXPECT_EQ(before.Ask(kLow, kHigh), Share::kSome);
   Less(behind.Loop()).Op(Opcode::MaskSave, 1).Emit().Op(Opcode::MaskClear, 2).Op(Opcode::MaskLoad, 1).Emit().CloseLoop();
   EXPECT_EQ(behind.Ask(kHigh, kLow), Share::kNone);
+  Code neither;  // nobody comes back, but some have got there
+  Less(neither.Loop().Op(Opcode::MaskClear, 1)).Emit().Op(Opcode::MaskLoad, 1).Emit().CloseLoop();
+  EXPECT_EQ(neither.Ask(kLow, kHigh), Share::kSome);
+  EXPECT_EQ(neither.Ask(kHigh, kLow), Share::kNone);
   // The loop's own mask, but not for the next turn.
   Code loop;
   Less(loop.Loop()).Emit().Op(Opcode::MaskLoad, 0).Emit().CloseLoop();
@@ -450,6 +454,9 @@ TEST(RangePrograms, OtherFormsHaveNoSteps) {
   Code without;
   without.Emit();
   EXPECT_TRUE(without.Make().steps.empty());
+  Code after;
+  Less(after.Op(Opcode::MaskSave, 1).Loop()).Emit().CloseLoop().Op(Opcode::MaskLoad, 1).Emit();
+  EXPECT_TRUE(after.Make().steps.empty());
   Code behind;  // an anti join
   Less(behind.Op(Opcode::MaskClear, 1).Loop()).Op(Opcode::MaskOr, 1).Emit().CloseLoop().Op(Opcode::MaskLoad, 1).Emit();
   EXPECT_TRUE(behind.Make().steps.empty());

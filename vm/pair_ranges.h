@@ -233,8 +233,10 @@ struct Register {
 /// filters out then, and with them whatever else stands there: so kAll is not said if some of it can fail for these values.
 TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* outer, const KnownRange* inner) {
   if (count == 0) return Share::kSome;
+  const KnownRange anything;
   KnownRange a;  // the accumulator, in the rows that are live
   range::Register registers[kRangeRegisters];
+  int stored = 0;  // the registers from here on have not been stored
   Share mask = Share::kAll;
   Share saved[kRangeMasks];
   for (Share& s : saved) s = Share::kSome;
@@ -242,14 +244,11 @@ TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* 
   for (int i = 0; i < count; ++i) {
     const RangeStep& step = steps[i];
     const auto op = static_cast<Opcode>(step.op);
-    KnownRange operand;
-    switch (step.source) {
-      case RangeSource::kOuter: operand = outer[step.index]; break;
-      case RangeSource::kInner: operand = inner[step.index]; break;
-      case RangeSource::kRegister: operand = registers[step.index].live; break;
-      case RangeSource::kConstant: operand = step.constant; break;
-      default: break;
-    }
+    const KnownRange& operand = step.source == RangeSource::kOuter      ? outer[step.index]
+                                : step.source == RangeSource::kInner    ? inner[step.index]
+                                : step.source == RangeSource::kRegister ? registers[step.index].live
+                                : step.source == RangeSource::kConstant ? step.constant
+                                                                        : anything;
     switch (op) {
       case Opcode::SkipIfNone:
         if (mask == Share::kNone) i = step.target - 1;
@@ -259,7 +258,7 @@ TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* 
         // done whatever comes out, errors included. With source kUnknown: the end of steps behind which rows may be dropped.
         if (step.source == RangeSource::kNothing) {
           if (mask != Share::kNone) mask = Share::kAll;
-          for (range::Register& r : registers) r.all = r.live;
+          for (int r = 0; r < stored; ++r) registers[r].all = registers[r].live;
           may_fail = false;
         } else {
           mask = range::Narrowed(mask, Share::kSome);
@@ -273,7 +272,7 @@ TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* 
       case Opcode::MaskLoad:
         mask = saved[step.index];
         a = range::Unknown();
-        for (range::Register& r : registers) r.live = r.all;
+        for (int r = 0; r < stored; ++r) registers[r].live = registers[r].all;
         break;
       case Opcode::MaskClear:
         saved[step.index] = Share::kNone;
@@ -326,6 +325,7 @@ TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* 
       case Opcode::Store: {
         range::Register& r = registers[step.index];
         if (mask == Share::kNone) break;
+        stored = step.index < stored ? stored : step.index + 1;
         r.live = a;
         r.all = mask == Share::kAll ? a : range::Union(r.all, a);
         break;
