@@ -120,7 +120,8 @@ struct Scan {
   GridRanges ranges;
   uint64_t first_unit = 0, unit_step = 1;  // of blocks.size() * parts, block by block
   std::vector<LazyTablet> tablets;
-  std::vector<std::unique_ptr<GroupTable>> groups;  // kGroups: one per worker
+  std::vector<std::unique_ptr<TileMachine>> machines;  // one per worker, or nullptr
+  std::vector<std::unique_ptr<GroupTable>> groups;     // kGroups: one per worker
   std::atomic<uint64_t> rows_in{0}, rows_out{0};
   std::atomic<uint64_t> pairs{0}, pruned_pairs{0};
   std::atomic<uint64_t> read_nanoseconds{0};
@@ -580,8 +581,8 @@ class Run {
       }
       if (status.ok()) status = stream.Flush();
       // Where few rows come, threads should not meet after every few units.
-      if (units.empty() && stream.streamed() - before < kBatchRows) window = std::min(2 * window, kWindowUnits);
-      if (stream.streamed() - before > 8 * kBatchRows) window = std::max(window / 2, StreamWindow());
+      if (units.empty() && stream.streamed() - before < 8 * kBatchRows) window = std::min(4 * window, kWindowUnits);
+      if (stream.streamed() - before > 64 * kBatchRows) window = std::max(window / 2, StreamWindow());
     }
     AddScan(scan, stats);
     stats->rows_out = stream.streamed();
@@ -729,6 +730,7 @@ class Run {
     const int workers = static_cast<int>(std::clamp<size_t>(count, 1, static_cast<size_t>(pool_->threads())));
     // Enough rows for a LIMIT without ORDER BY: counted over the units that are done without a gap.
     const bool may_stop = wanted != UINT64_MAX;
+    if (scan->machines.size() < static_cast<size_t>(workers)) scan->machines.resize(static_cast<size_t>(workers));
     if (grouped && scan->groups.size() < static_cast<size_t>(workers)) scan->groups.resize(static_cast<size_t>(workers));
     std::vector<uint8_t> has_run(may_stop ? count : 0);
     size_t prefix = 0;
@@ -748,7 +750,7 @@ class Run {
       stop = true;
     };
     const auto work = [&](int worker) {
-      std::unique_ptr<TileMachine> machine;
+      std::unique_ptr<TileMachine>& machine = scan->machines[static_cast<size_t>(worker)];
       if (grouped && scan->groups[static_cast<size_t>(worker)] == nullptr) {
         scan->groups[static_cast<size_t>(worker)] = std::make_unique<GroupTable>(s, &strings_);
       }
