@@ -201,8 +201,9 @@ Status ChooseStrategies(const Query& q, const PlanOptions& options, Plan* plan) 
       case JoinChoice::kDp:
       case JoinChoice::kGrid:
         if (step.kind != JoinKind::kInner && (!step.build_keys.empty() || pairs)) {
-          // Unnest names what it makes of a subquery so.
-          const bool subquery = q.relations[static_cast<size_t>(step.relation)].alias == "subquery";
+          // All but left joins come from those, and what Unnest makes of a scalar one has this name. (The anti join of a
+          // FULL JOIN comes behind its left join.)
+          const bool subquery = step.kind != JoinKind::kLeft || q.relations[static_cast<size_t>(step.relation)].alias == "subquery";
           return Refuse(options, NameOf(q, step.relation) + " is joined by " + kKinds[static_cast<int>(step.kind)] +
                                      (subquery ? ", as subqueries in expressions are," : "") + " and only inner joins can be products");
         }
