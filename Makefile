@@ -63,10 +63,11 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Werror -Wno-restrict
 CPPFLAGS := -I. -DFMT_HEADER_ONLY
 # x86-64-v3 (AVX2) is every x86 server since 2015; no contraction, so that host and GPU compute the same bits.
 CXXFLAGS := -std=c++20 -O3 -march=x86-64-v3 -ffp-contract=off $(WARNINGS) -pthread
+DEVICE_CODE := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a,code=sm_$a) \
+  -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
 NVCCFLAGS := -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -lineinfo -I. -Werror all-warnings \
   -Xcompiler -march=x86-64-v3,-ffp-contract=off,-Wall,-Wextra,-pthread \
-  $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a,code=sm_$a) \
-  -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
+  $(DEVICE_CODE)
 LDFLAGS := -pthread
 ifneq ($(SANITIZE),)
 # g++ 12 with a sanitizer takes members of std::function in <regex> for uninitialized.
@@ -79,7 +80,7 @@ LIBS := -lsqlite3 -l:libpg_query.a -ledit -ldl
 ifneq ($(NVCC),)
 # The kernels' host side alone sees CUDA's headers, so that with and without a toolkit the rest is the same objects.
 $(B)/obj/kernels/%.cc.o: CPPFLAGS += -isystem $(CUDA_HOME)/include
-LIBS += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt
+LIBS += -L$(CUDA_HOME)/lib64 -lcudadevrt -lcudart_static -lrt
 endif
 CCACHE := $(shell command -v ccache 2>/dev/null)
 
@@ -90,6 +91,7 @@ SOURCES := $(filter-out $(EXCLUDE),$(wildcard $(FOLDERS:%=%/*.cc)))
 ifneq ($(NVCC),)
 SOURCES := $(filter-out kernels/no_gpu.cc,$(SOURCES))
 KERNELS := $(filter-out $(EXCLUDE),$(wildcard $(FOLDERS:%=%/*.cu)))
+DEVICE_LINKED := kernels/dp_kernel.cu
 else
 SOURCES := $(filter-out $(filter-out kernels/no_gpu.cc,$(wildcard kernels/*.cc)),$(SOURCES))
 endif
@@ -113,7 +115,8 @@ PROGRAM_PARTS := $(filter tests/logic_%.cc tests/md5.cc,$(TEST_PARTS))
 
 BENCH_PROGRAMS := $(B)/tessera $(B)/ssb_gen $(B)/ssb_bench  # what demo and bench-ssb run
 
-LIBRARY_OBJECTS := $(patsubst %,$(B)/obj/%.o,$(filter-out $(WITH_MAIN),$(SOURCES)) $(KERNELS))
+LIBRARY_OBJECTS := $(patsubst %,$(B)/obj/%.o,$(filter-out $(WITH_MAIN),$(SOURCES)) $(KERNELS)) \
+  $(if $(DEVICE_LINKED),$(B)/obj/device_link.o)
 TEST_PART_OBJECTS := $(TEST_PARTS:%=$(B)/obj/%.o)
 ALL_SOURCES := $(SOURCES) $(KERNELS) $(TEST_SOURCES) $(BENCH_SOURCES)
 
@@ -238,6 +241,12 @@ $(B)/obj/%.cc.o: %.cc $(B)/cxx_flags | requirements
 $(B)/obj/%.cu.o: %.cu $(B)/nvcc_flags | requirements
 	@mkdir -p $(@D); echo "  nvcc  $<"
 	@$(CCACHE) $(NVCC) -ccbin $(CXX) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+# Kernels that launch kernels are linked on the device first, with CUDA's runtime for that.
+$(DEVICE_LINKED:%=$(B)/obj/%.o): NVCCFLAGS += -rdc=true
+$(B)/obj/device_link.o: $(DEVICE_LINKED:%=$(B)/obj/%.o)
+	@echo "  nvcc  $@"
+	@$(NVCC) -ccbin $(CXX) $(DEVICE_CODE) -dlink $^ -o $@ -lcudadevrt
 
 # Open MPI's C interface alone; its headers are not ours to warn about. None of our symbols: it may be loaded into any program.
 $(B)/tessera_mpi.so: mpi/transport_mpi.cc mpi/transport.h base/status.h $(B)/cxx_flags | requirements

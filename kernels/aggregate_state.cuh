@@ -114,6 +114,11 @@ __device__ __forceinline__ void SetUpBlock(const Launch& launch, uint8_t* shared
       const DeviceInstruction& fold = launch.folds[i % launch.aggregates];
       states[i] = Partial{fold.low, fold.high, 0, 0};
     }
+    for (uint32_t i = threadIdx.x; layout.thread_states != kNowhere && i < kThreads * launch.aggregates; i += threads) {
+      const DeviceInstruction& fold = launch.folds[i / kThreads];
+      reinterpret_cast<ThreadState*>(shared + layout.thread_states)[i] = {static_cast<uint64_t>(fold.low), 0};
+      reinterpret_cast<uint32_t*>(shared + layout.thread_counts)[i] = 0;
+    }
   } else {
     // A row that was masked off at Group and is back behind it must find some group.
     for (uint32_t i = threadIdx.x; i < kTileRows; i += threads)

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/section_run.h"
+#include "kernels/sort_rows.h"
 
 namespace tessera::kernels {
 namespace {
@@ -161,7 +162,12 @@ Status DeviceJoins::Make(const vm::Program& program, int join, JoinRows* rows, c
   const vm::Section& builder = program.sections[static_cast<size_t>(info.section)];
   auto table = std::make_unique<Table>();
   swap(table->rows, *rows);
-  TESSERA_TRY(Fill(table.get(), builder, info.unique, summaries));
+  if (info.order >= 0) TESSERA_TRY(Sort(&table->rows, builder.columns, static_cast<size_t>(info.order), summaries));
+  bool outer = false;
+  for (const vm::Section& s : program.sections) {
+    for (const vm::Instruction& in : s.code) outer |= in.op == vm::Opcode::ProbeOuter && in.p1 == join;
+  }
+  TESSERA_TRY(Fill(table.get(), builder, info.unique, outer, summaries));
   JoinShape& shape = table->shape;
   const double n = static_cast<double>(table->rows.rows());
   shape.share = std::clamp(n / static_cast<double>(std::max<uint64_t>(source_rows, 1)), 1e-9, 1.0);
@@ -184,7 +190,51 @@ Status DeviceJoins::Make(const vm::Program& program, int join, JoinRows* rows, c
   return Status::Ok();
 }
 
-Status DeviceJoins::Fill(Table* table, const vm::Section& builder, bool unique, const ColumnSummary* summaries) {
+PieceRanges DeviceJoins::Pieces(const vm::Program& program, int join, uint32_t piece_rows) const {
+  const std::vector<SqlType>& columns =
+      program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(join)].section)].columns;
+  PieceRanges pieces;
+  pieces.rows = static_cast<uint32_t>(rows(join).rows());
+  pieces.piece_rows = piece_rows;
+  pieces.columns = static_cast<uint32_t>(std::min<size_t>(columns.size(), kMaxRangeColumns));
+  for (uint32_t c = 0; c < pieces.columns; ++c) {
+    const StorageClass storage = columns[c].storage();
+    if (storage == StorageClass::kInt) pieces.kinds[c] = RangeKind::kInteger;
+    if (storage == StorageClass::kFloat) pieces.kinds[c] = RangeKind::kFloat;
+  }
+  return pieces;
+}
+
+Status DeviceJoins::Sort(JoinRows* rows, const std::vector<SqlType>& columns, size_t by,
+                         const ColumnSummary* summaries) {
+  const uint64_t n = rows->rows();
+  if (n < 2) return Status::Ok();
+  SortColumn column;
+  column.values = reinterpret_cast<const int64_t*>(rows->low(by));
+  column.null = rows->null(by);
+  column.rows = static_cast<uint32_t>(n);
+  column.is_float = columns[by].storage() == StorageClass::kFloat;
+  column.low = by < kMaxSummaries ? summaries[by].low : INT64_MIN;
+  column.high = by < kMaxSummaries ? summaries[by].high : INT64_MAX;
+  if (column.low > column.high) return Status::Ok();  // all NULL
+  size_t scratch_bytes = 0;
+  CUDA_TRY(SortScratchBytes(column, &scratch_bytes));
+  RunBuffer order, scratch;
+  TESSERA_TRY(order.Allocate(&gpu_, n * sizeof(uint32_t)));
+  TESSERA_TRY(scratch.Allocate(&gpu_, scratch_bytes));
+  CUDA_TRY(StartSort(column, order.As<uint32_t>(), scratch.As<void>(), scratch_bytes, gpu_.stream));
+  JoinRows sorted;
+  TESSERA_TRY(sorted.Allocate(&gpu_, columns, n));
+  sorted.set_rows(n);
+  const uint32_t wide = static_cast<uint32_t>(std::count_if(columns.begin(), columns.end(), IsWide));
+  CUDA_TRY(StartGather(rows->columns(), sorted.columns(), static_cast<uint32_t>(columns.size()) + wide,
+                       static_cast<uint32_t>(columns.size()), order.As<uint32_t>(), column.rows, gpu_.stream));
+  swap(sorted, *rows);
+  return Status::Ok();
+}
+
+Status DeviceJoins::Fill(Table* table, const vm::Section& builder, bool unique, bool outer,
+                         const ColumnSummary* summaries) {
   JoinShape& shape = table->shape;
   JoinRecord& record = shape.record;
   const JoinRows& rows = table->rows;
@@ -199,7 +249,7 @@ Status DeviceJoins::Fill(Table* table, const vm::Section& builder, bool unique, 
   // Payload: bit fields of the value if they fit and no row has several matches, else the rows themselves.
   size_t wide = 0;
   uint32_t bits = 0;
-  bool fits = unique && keys > 0 && payload <= kMaxPackedPayload && builder.columns.size() <= kMaxSummaries;
+  bool fits = unique && !outer && keys > 0 && payload <= kMaxPackedPayload && builder.columns.size() <= kMaxSummaries;
   for (size_t c = 0; c < keys + payload; ++c) {
     PayloadShape p;
     p.wide = IsWide(builder.columns[c]);
@@ -213,6 +263,7 @@ Status DeviceJoins::Fill(Table* table, const vm::Section& builder, bool unique, 
       p.low = n > summaries[c].nulls ? summaries[c].low : 0;
       p.high = n > summaries[c].nulls ? summaries[c].high : -1;
       if (!p.nullable) p.nulls = 0;
+      p.nullable |= outer;
     }
     fits = fits && !p.wide;
     if (fits) {
@@ -276,7 +327,7 @@ Status DeviceJoins::Fill(Table* table, const vm::Section& builder, bool unique, 
     build.null_field[p] = static_cast<uint32_t>(s.null_field);
   }
 
-  const bool nothing = unique && payload == 0;
+  const bool nothing = unique && !outer && payload == 0;
   const uint64_t width = !fits ? 4 : bits <= 8 ? 1 : bits <= 16 ? 2 : 4;
   const bool few = record.last < kMostPlaces;
   const uint64_t bits_bytes = few ? RoundUp(record.last / 8 + 1, 16) : UINT64_MAX;

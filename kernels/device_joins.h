@@ -14,6 +14,7 @@
 #include "kernels/gpu_device.h"
 #include "kernels/join_kernels.h"
 #include "kernels/lower.h"
+#include "kernels/product_kernels.h"
 #include "vm/bind.h"
 #include "vm/vm.h"
 
@@ -59,6 +60,7 @@ class JoinRows {
   uint64_t rows() const { return rows_; }
   void set_rows(uint64_t rows) { rows_ = rows; }
   uint64_t* low(size_t column) const { return buffer_.As<uint64_t>() + column * capacity_; }
+  RowColumns columns() const { return {low(0), null(0), capacity_}; }
   /// Of the n-th wide column.
   uint64_t* high(size_t n) const { return low(columns_ + n); }
   uint8_t* null(size_t column) const { return reinterpret_cast<uint8_t*>(low(columns_ + wide_)) + column * capacity_; }
@@ -83,6 +85,10 @@ class DeviceJoins {
   /// By number of the join table; nullptr: it is not here.
   const std::vector<const JoinShape*>& shapes() const { return shapes_; }
   const std::vector<vm::KeyRange>& key_ranges() const { return key_ranges_; }
+  /// The rows of a table without keys, columns in order. REQUIRES: it is here.
+  const JoinRows& rows(int join) const { return tables_[static_cast<size_t>(join)]->rows; }
+  /// ... cut into pieces whose ranges are to be found.
+  PieceRanges Pieces(const vm::Program& program, int join, uint32_t piece_rows) const;
 
   /// Builds the tables of sections that do not need each other's. Errors: those of the sections; kUnsupported,
   /// kResource: a table cannot be here.
@@ -102,7 +108,10 @@ class DeviceJoins {
   /// table that the rows come from.
   Status Make(const vm::Program& program, int join, JoinRows* rows, const ColumnSummary* summaries,
               uint64_t source_rows, const vm::KeyRange& source_keys);
-  Status Fill(Table* table, const vm::Section& builder, bool unique, const ColumnSummary* summaries);
+  /// Brings rows into the order of one of their columns.
+  Status Sort(JoinRows* rows, const std::vector<SqlType>& columns, size_t by, const ColumnSummary* summaries);
+  /// `outer`: some section keeps rows without a match, which then point at no row.
+  Status Fill(Table* table, const vm::Section& builder, bool unique, bool outer, const ColumnSummary* summaries);
 
   GpuDevice& gpu_;
   std::vector<std::unique_ptr<Table>> tables_;

@@ -90,7 +90,7 @@ class GpuDevice {
   DeviceBuffer control, cursors, partials, scratch;
   DeviceBuffer group_slots, group_records, group_states;
   DeviceBuffer output, build_states;
-  PinnedBuffer host_control, host_partials, host_rows, host_build_states;
+  PinnedBuffer host_control, host_partials, host_rows, host_build_states, host_found;
 
  private:
   const int ordinal_;

@@ -53,7 +53,7 @@ inline constexpr bool kLong<meaning::RoundDigitsF> = true;
 /// rows it works on a batch from a queue, whose rows lie anywhere in a tablet.
 template <Variant kVariant, uint32_t R = kRows>
 struct Machine {
-  static constexpr bool kFull = kVariant == Variant::kFull;
+  static constexpr bool kFull = HasAll(kVariant);
   static constexpr bool kJoins = kVariant != Variant::kLean;
   static constexpr bool kQueued = R != kRows;
 
@@ -149,6 +149,13 @@ struct Machine {
     return reinterpret_cast<Partial*>(shared + launch.layout.warp_states) + (thread >> 5) * launch.aggregates +
            aggregate;
   }
+  __device__ __forceinline__ bool KeepsThreadStates() const { return kFull && launch.layout.thread_states != kNowhere; }
+  __device__ __forceinline__ ThreadState* StateOfThread(uint32_t aggregate) const {
+    return reinterpret_cast<ThreadState*>(shared + launch.layout.thread_states) + aggregate * kThreads + thread;
+  }
+  __device__ __forceinline__ uint32_t* CountOfThread(uint32_t aggregate) const {
+    return reinterpret_cast<uint32_t*>(shared + launch.layout.thread_counts) + aggregate * kThreads + thread;
+  }
   __device__ __forceinline__ uint32_t* Ordinals() const {
     return reinterpret_cast<uint32_t*>(shared + launch.layout.ordinals) + thread;
   }
@@ -159,6 +166,14 @@ struct Machine {
   __device__ __forceinline__ uint32_t* QueuedRows() const { return QueueArray(launch.layout.queues); }
   __device__ __forceinline__ uint32_t* QueueArray(uint32_t offset) const {
     return reinterpret_cast<uint32_t*>(shared + offset) + (thread >> 5) * kQueueEntries;
+  }
+  /// REQUIRES: the launch is a product that is cut both ways.
+  __device__ __forceinline__ const UnitHeader& Unit() const {
+    return reinterpret_cast<const UnitHeader*>(
+        shared + launch.layout.units)[tile - reinterpret_cast<const TileHeader*>(shared + launch.layout.headers)];
+  }
+  __device__ __forceinline__ ProductCursor* Product(const JoinRecord& join) const {
+    return reinterpret_cast<ProductCursor*>(shared + join.cursors) + thread;
   }
   /// By row of the tile.
   __device__ __forceinline__ uint32_t* Cursors(const JoinRecord& join) const {
@@ -274,6 +289,17 @@ struct Machine {
                                                    int64_t (&v)[R]) const {
     const JoinRecord& join = Join(head.slot);
     uint32_t nulls = 0;
+    if constexpr (kFull) {
+      if (head.payload_of_product) {
+        const uint32_t row = Product(join)->row;
+        const uint8_t* null_bytes = reinterpret_cast<const uint8_t*>(in.high);
+        const bool is_null = row >= join.rows || (null_bytes != nullptr && __ldg(null_bytes + row) != 0);
+        const int64_t value = is_null ? 0 : __ldg(reinterpret_cast<const long long*>(in.low) + row);
+#pragma unroll
+        for (uint32_t i = 0; i < R; ++i) v[i] = value;
+        return is_null ? kAllRows : 0;
+      }
+    }
     if (head.payload_packed) {
       const uint32_t shift = static_cast<uint32_t>(in.high), mask = static_cast<uint32_t>(in.high >> 32);
       const uint32_t null_field = static_cast<uint32_t>(in.upper_low);
@@ -302,7 +328,9 @@ struct Machine {
       for (uint32_t e = 0; e < 4; ++e) {
         const uint32_t i = 4 * g + e;
         v[i] = 0;
-        if ((live >> i & 1) == 0 || cursor[e] >= rows) continue;  // what a masked-off row points to may be any number
+        // What a masked-off row points to may be any number; a live one without a match points at no row.
+        if (kFull && cursor[e] >= rows) nulls |= 1u << i;
+        if ((live >> i & 1) == 0 || cursor[e] >= rows) continue;
         v[i] = __ldg(column + cursor[e]);
         if (null_bytes != nullptr) nulls |= static_cast<uint32_t>(__ldg(null_bytes + cursor[e]) != 0) << i;
       }
@@ -336,8 +364,9 @@ struct Machine {
     }
     if (in.head.wide_source == OperandSource::kPayload) {
       const JoinRecord& join = Join(in.head.slot);
-      const uint32_t row = Cursors(join)[RowOf(i)];
-      if (row >= join.rows) return 0;
+      const uint32_t row = in.head.payload_of_product ? Product(join)->row : Cursors(join)[RowOf(i)];
+      *is_null = row >= join.rows;
+      if (*is_null) return 0;
       *is_null = in.high != 0 && __ldg(reinterpret_cast<const uint8_t*>(in.high) + row) != 0;
       return Make128(__ldg(reinterpret_cast<const long long*>(in.upper_low) + row),
                      __ldg(reinterpret_cast<const long long*>(in.low) + row));
@@ -666,13 +695,13 @@ struct Machine {
     const JoinRecord& join = Join(in.head.p1);
     if constexpr (kFull) {
       if (join.lookup == JoinLookup::kCross) {
-        if (join.rows == 0) live = 0;
-        if (join.cursors != kNowhere) {
-#pragma unroll 1
-          for (uint32_t i = 0; i < R; ++i) {
-            if ((live >> i & 1) != 0) Cursors(join)[RowOf(i)] = 0;
-          }
+        ProductCursor all{0, join.rows};
+        if (in.head.p1 == launch.product) {
+          all.row = Unit().part * launch.part_rows;
+          all.end = min(join.rows, all.row + launch.part_rows);
         }
+        if (all.row >= all.end) live = 0;
+        if (join.cursors != kNowhere) *Product(join) = all;
         return;
       }
     }
@@ -694,26 +723,71 @@ struct Machine {
     }
   }
 
+  /// All rows stay; one without a match points at no row. Its table holds numbers of rows, see DeviceJoins::Fill.
+  template <class M>
+  __device__ __forceinline__ void DoProbeOuter(const DeviceInstruction& in, OperandRows<R>& b) {
+    const uint32_t all = live;
+    DoProbe<meaning::Probe>(in, b);
+    live = all;
+    const JoinRecord& join = Join(in.head.p1);
+    if (join.lookup == JoinLookup::kCross && join.rows == 0 && join.cursors != kNowhere)
+      *Product(join) = ProductCursor{kNowhere, 0};
+  }
+
+  template <class M>
+  __device__ __forceinline__ void DoTestMatch(const DeviceInstruction& in, OperandRows<R>&) {
+    const JoinRecord& join = Join(in.head.p1);
+    if (join.lookup == JoinLookup::kCross) {
+      if (Product(join)->row >= join.rows) live = 0;
+      return;
+    }
+    uint32_t pass = 0;
+#pragma unroll 1
+    for (uint32_t i = 0; i < R; ++i) pass |= static_cast<uint32_t>(Cursors(join)[RowOf(i)] < join.rows) << i;
+    live &= pass;
+  }
+
+  template <class M>
+  __device__ __forceinline__ void DoRefuse(const DeviceInstruction&, OperandRows<R>&) {
+    failed |= live;
+    failure = LaneError::kSeveralRows;
+  }
+
+  /// As DoNext, but a row that had a match stays for a turn in which it points at no row.
+  template <class M>
+  __device__ __forceinline__ void DoNextOuter(const DeviceInstruction& in, OperandRows<R>& b) {
+    DoNext<meaning::NextOuter>(in, b);
+  }
+
   template <class M>
   __device__ __forceinline__ void DoNext(const DeviceInstruction& in, OperandRows<R>&) {
+    constexpr bool kOuter = std::is_same_v<M, meaning::NextOuter>;
     const JoinRecord& join = Join(in.head.p1);
     uint32_t* saved = MaskRegister(static_cast<uint32_t>(in.head.slot));
-    uint32_t* cursors = Cursors(join);
     live = *saved;
     uint32_t more = 0;
-#pragma unroll 1
-    for (uint32_t i = 0; i < R; ++i) {
-      if ((live >> i & 1) == 0) continue;
-      const uint32_t row = cursors[RowOf(i)];
-      uint32_t after = 0;  // 1 + its number
-      if (join.lookup == JoinLookup::kCross) {
-        after = row + 1 < join.rows ? row + 2 : 0;
-      } else if (join.next != nullptr && row < join.rows) {
-        after = __ldg(join.next + row);
+    uint32_t back = static_cast<uint32_t>(in.p3);
+    if (join.lookup == JoinLookup::kCross) {
+      ProductCursor* at = Product(join);
+      if (kOuter && at->row != kNowhere) more = live;
+      if (at->row != kNowhere && ++at->row < at->end) {
+        more = live;
+      } else {
+        at->row = kNowhere;
       }
-      if (after == 0) continue;
-      cursors[RowOf(i)] = after - 1;
-      more |= 1u << i;
+      if (in.head.p1 == launch.product && Unit().all != 0) back = static_cast<uint32_t>(in.low);
+    } else {
+      uint32_t* cursors = Cursors(join);
+#pragma unroll 1
+      for (uint32_t i = 0; i < R; ++i) {
+        if ((live >> i & 1) == 0) continue;
+        const uint32_t row = cursors[RowOf(i)];
+        uint32_t after = 0;  // 1 + its number
+        if (join.next != nullptr && row < join.rows) after = __ldg(join.next + row);
+        if (after == 0 && (!kOuter || row >= join.rows)) continue;
+        cursors[RowOf(i)] = after - 1;
+        more |= 1u << i;
+      }
     }
     live = more;
     *saved = more;
@@ -725,7 +799,7 @@ struct Machine {
         full = true;
         return;
       }
-      next -= static_cast<uint32_t>(in.p3) * sizeof(DeviceInstruction);
+      next -= back * sizeof(DeviceInstruction);
     }
   }
 
@@ -1185,10 +1259,16 @@ struct Machine {
   __device__ __forceinline__ void DoGroup(const DeviceInstruction& in, OperandRows<R>& b) {
     if constexpr (!kFull) {
       GroupDirectly(in, b);
-    } else if (launch.direct) {
-      GroupDirectly(in, b);
     } else {
-      GroupByHash(in, b);
+      if (launch.repeats && !reserve) {
+        const uint32_t n = __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(live)));
+        if (Lane32() == 0) Warp()->fed += n;
+      }
+      if (launch.direct) {
+        GroupDirectly(in, b);
+      } else {
+        GroupByHash(in, b);
+      }
     }
   }
 
@@ -1349,6 +1429,10 @@ struct Machine {
   }
   __device__ __forceinline__ void CountAll(const DeviceInstruction& in, uint32_t count) const {
     if (launch.keys != 0) return CountGroups(in, count);
+    if (KeepsThreadStates()) {
+      *CountOfThread(in.head.p1) += static_cast<uint32_t>(__popc(count));
+      return;
+    }
     const uint32_t n = __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(count)));
     if (Lane32() == 0) Aggregate(in.head.p1)->count += n;
   }
@@ -1360,6 +1444,78 @@ struct Machine {
   template <class M>
   __device__ __forceinline__ void DoCountValues(const DeviceInstruction& in, OperandRows<R>&) {
     if (!IsReserving()) CountAll(in, live & ~(M::kWide ? null_w : null));
+  }
+
+  /// Adds the lower halves of the values of `take`, which have no sign, and the upper ones, which have. Apart: a wide
+  /// multiplication by the row's bit adds 32 bits to 64 in one instruction, without a carry and without a predicate (with
+  /// them ptxas takes twelve instructions a row).
+  __device__ __forceinline__ void AddHalves(uint32_t take, uint64_t* low, uint64_t* high) const {
+#pragma unroll
+    for (uint32_t g = 0; g < R / 4; ++g) {
+#pragma unroll
+      for (uint32_t i = 4 * g; i < 4 * g + 4; ++i) {
+        const uint32_t bit = take >> i & 1;
+        asm("mad.wide.u32 %0, %1, %2, %0;" : "+l"(*low) : "r"(static_cast<uint32_t>(a[i])), "r"(bit));
+        asm("mad.wide.s32 %0, %1, %2, %0;" : "+l"(*high) : "r"(static_cast<int32_t>(a[i] >> 32)), "r"(bit));
+      }
+    }
+  }
+
+  template <class M>
+  __device__ __forceinline__ void AddToThread(uint32_t aggregate, uint32_t take) {
+    *CountOfThread(aggregate) += static_cast<uint32_t>(__popc(take));
+    ThreadState* state = StateOfThread(aggregate);
+    ThreadState now = *state;
+    if constexpr (std::is_same_v<M, meaning::SumI>) {
+      AddHalves(take, &now.low, &now.high);
+    } else {
+      using T = typename M::Type;
+      typename M::State s = FromBits<typename M::State>(static_cast<int64_t>(now.low));
+      Lane lane;
+#pragma unroll
+      for (uint32_t i = 0; i < R; ++i) {
+        typename M::State next = s;
+        M::Apply(next, FromBits<T>(a[i]), lane);
+        s = (take >> i & 1) != 0 ? next : s;
+      }
+      now.low = static_cast<uint64_t>(ToBits(s));
+    }
+    *state = now;
+  }
+
+  /// What the threads have added up in a slice goes to the warp.
+  __device__ __forceinline__ void AddThreadsToWarp() {
+#pragma unroll 1
+    for (uint32_t k = 0; k < launch.aggregates; ++k) {
+      const uint32_t n = __reduce_add_sync(kAllLanes, *CountOfThread(k));
+      if (n == 0) continue;
+      *CountOfThread(k) = 0;
+      Partial* to = Aggregate(k);
+      const DeviceInstruction& fold = launch.folds[k];
+      WithFold(fold.head.op, [&]<class M>() {
+        if constexpr (!kIsWide<typename M::Type>) {
+          using State = typename M::State;
+          ThreadState* mine = StateOfThread(k);
+          State s;
+          if constexpr (kIsWide<State>) {
+            s = static_cast<int128_t>(static_cast<int64_t>(mine->high)) * (int128_t{1} << 32) + static_cast<int128_t>(mine->low);
+          } else {
+            s = FromBits<State>(static_cast<int64_t>(mine->low));
+          }
+          Lane lane;
+#pragma unroll 1
+          for (int d = 16; d > 0; d >>= 1) M::Merge(s, ShuffleXor(s, d), lane);
+          *mine = {static_cast<uint64_t>(fold.low), 0};
+          if (Lane32() == 0) {
+            State now = StateOf<State>(*to);
+            M::Merge(now, s, lane);
+            SetState(to, now);
+          }
+        }
+      });
+      if (Lane32() == 0) to->count += n;
+    }
+    __syncwarp();
   }
 
   template <class M>
@@ -1399,22 +1555,17 @@ struct Machine {
       }
       return;
     }
+    if constexpr (kFull && !kIsWide<T>) {
+      if (KeepsThreadStates()) {
+        AddToThread<M>(in.head.p1, take);
+        return;
+      }
+    }
     const uint32_t n = __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(take)));
     Partial* state = Aggregate(in.head.p1);
     if constexpr (std::is_same_v<M, meaning::SumI>) {
-      // Upper and lower halves apart: a wide multiplication by the row's bit adds 32 bits to 64 in one instruction,
-      // without a carry and without a predicate (with them ptxas takes twelve instructions a row).
-      uint64_t low_sum = 0;
-      int64_t high_sum = 0;
-#pragma unroll
-      for (uint32_t g = 0; g < R / 4; ++g) {
-#pragma unroll
-        for (uint32_t i = 4 * g; i < 4 * g + 4; ++i) {
-          const uint32_t bit = take >> i & 1;
-          asm("mad.wide.u32 %0, %1, %2, %0;" : "+l"(low_sum) : "r"(static_cast<uint32_t>(a[i])), "r"(bit));
-          asm("mad.wide.s32 %0, %1, %2, %0;" : "+l"(high_sum) : "r"(static_cast<int32_t>(a[i] >> 32)), "r"(bit));
-        }
-      }
+      uint64_t low_sum = 0, high_sum = 0;
+      AddHalves(take, &low_sum, &high_sum);
       // As one number of 96 bits.
       const uint64_t middle = (low_sum >> 32) + static_cast<uint32_t>(high_sum);
       const uint32_t s0 = static_cast<uint32_t>(low_sum), s1 = static_cast<uint32_t>(middle);
@@ -1463,15 +1614,15 @@ struct Machine {
   // ------------------------------------------------------------------------------------------------------------
 
   /// The warp takes `n` rows of the output, or finds that there is no room.
-  __device__ __forceinline__ bool ReserveRows(uint32_t n, unsigned long long* at) {
+  __device__ __forceinline__ bool ReserveRows(unsigned long long n, unsigned long long* at) {
     unsigned long long base = 0;
     if (Lane32() == 0) {
-      base = atomicAdd(&launch.control->rows, static_cast<unsigned long long>(n));
+      base = atomicAdd(&launch.control->rows, n);
       if (base + n > launch.output.capacity) {
         // The counter only grows, so whoever comes later is refused as well: rows below the least refused base are
         // written.
         atomicMin(&launch.control->rows_valid, base);
-        atomicMax(&launch.control->rows_wanted, static_cast<unsigned long long>(n));
+        atomicMax(&launch.control->rows_wanted, n);
         Stop(kOutputFull);
       } else if (base + n >= launch.enough) {
         Stop(kEnough);
@@ -1587,7 +1738,7 @@ struct Machine {
       RunFrom(0);
       if (IsFull()) return;
       if (IsReserving()) {
-        const uint32_t n = Warp()->rows_counted;
+        const unsigned long long n = Warp()->rows_counted;
         __syncwarp();
         unsigned long long at = 0;
         if (n != 0 && !ReserveRows(n, &at)) full = true;
@@ -1597,6 +1748,14 @@ struct Machine {
         }
         __syncwarp();
         if (full) return;
+      }
+    }
+    if constexpr (kFull) {
+      if (KeepsThreadStates()) AddThreadsToWarp();
+      if (launch.repeats && Lane32() == 0 && Warp()->fed != 0) {
+        const unsigned long long before = atomicAdd(&launch.control->fed, static_cast<unsigned long long>(Warp()->fed));
+        if (before + Warp()->fed >= kMostFed) Stop(kManyFed);
+        Warp()->fed = 0;
       }
     }
   }

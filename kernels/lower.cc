@@ -6,6 +6,8 @@
 #include <cstring>
 #include <string>
 
+#include "kernels/product_kernels.h"
+
 namespace tessera::kernels {
 
 using vm::Instruction;
@@ -66,8 +68,16 @@ class Lowerer {
       const Instruction& in = section_.code[address];
       const Shape shape = vm::Info(in.op).shape;
       if (shape == Shape::Emit || shape == Shape::Build || (shape == Shape::Group && section_.keys > 0)) ++feeds;
-      repeats |= shape == Shape::Next;
+      repeats |= shape == Shape::Next || shape == Shape::NextOuter;
       out_.code.push_back(Lower(in, static_cast<uint32_t>(address)));
+    }
+    out_.repeats = repeats;
+    if (out_.product >= 0) {
+      out_.ranges = vm::MakeRangeProgram(program_, static_cast<int>(&section_ - program_.sections.data()), out_.product);
+      for (vm::RangeStep& step : out_.ranges.steps) {
+        const bool column = step.source == vm::RangeSource::kOuter || step.source == vm::RangeSource::kInner;
+        if (column && step.index >= kMaxRangeColumns) step.source = vm::RangeSource::kUnknown;
+      }
     }
     out_.two_passes = feeds > 1 || (feeds > 0 && repeats);
     for (size_t k = 0; k < out_.keys.size(); ++k) out_.key_sources.push_back(SourceOfKey(out_.keys[k]));
@@ -204,7 +214,10 @@ class Lowerer {
         d.upper_high = upper.high;
         break;
       }
+      case Shape::ProbeOuter:
       case Shape::Probe:
+        if (program_.joins[in.p1].strategy == vm::JoinStrategy::kGrid || program_.joins[in.p1].strategy == vm::JoinStrategy::kDp)
+          out_.product = in.p1;
         if (in.p3 == 1) {
           SetOperand(&d, in.p2, false);
         } else {
@@ -212,6 +225,10 @@ class Lowerer {
           out_.full_only = true;
         }
         break;
+      case Shape::TestMatch:
+        out_.reads_cursors[in.p1] = true;
+        break;
+      case Shape::NextOuter:
       case Shape::Next:
         d.p3 = in.p2;  // an address until Compact
         d.head.slot = static_cast<uint16_t>(in.p3);
@@ -295,7 +312,14 @@ Status CanLower(const vm::Program& program, int section) {
   auto no = [](const std::string& reason) {
     return Unsupported(reason + " runs on the host only", -1, "Use --device auto or host.");
   };
-  if (s.source_kind != Section::Source::kTable) return no("a section over an intermediate result");
+  if (s.source_kind == Section::Source::kJoin) {
+    const Section& builder = program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(s.source)].section)];
+    if (!CanBuild(builder) || builder.keys > 0) return no("a section over the rows of a join table with keys");
+    if (std::any_of(s.slots.begin(), s.slots.end(), [](const vm::Slot& slot) { return IsWide(slot.type); }))
+      return no("a section over rows with values of 128 bits");
+  } else if (s.source_kind != Section::Source::kTable) {
+    return no("a section over an intermediate result");
+  }
   if (s.sink == Section::Sink::kMap) return no("a dictionary section");
   if (s.sink == Section::Sink::kGroups && s.keys > static_cast<int>(kMaxGroupKeys))
     return no("GROUP BY of more than 63 keys");
@@ -304,11 +328,12 @@ Status CanLower(const vm::Program& program, int section) {
   for (const Instruction& in : s.code) {
     const OpcodeInfo& info = vm::Info(in.op);
     if (info.where == vm::WhereSpec::Host) return no(info.name);
-    if (info.shape == Shape::Probe) {
+    if (info.shape == Shape::Probe || info.shape == Shape::ProbeOuter) {
       const vm::JoinTable& join = program.joins[in.p1];
       if (!CanBuild(program.sections[static_cast<size_t>(join.section)])) return no(kManyJoinKeys);
-      // What one slice of rows makes would have to fit into the output as a whole.
-      if (!join.unique && s.sink != Section::Sink::kGroups) return no("rows of a join with several matches a row");
+      if (join.strategy == vm::JoinStrategy::kDp && s.source_kind != Section::Source::kJoin)
+        return no("a dp join over a stored table");
+      if (join.strategy == vm::JoinStrategy::kLoop) return no("a loop over all rows of a table");
     }
     if (info.shape == Shape::Group && s.keys > 0) {
       // Several Groups that number different registers would need the keys to be moved.
@@ -358,6 +383,9 @@ double PassingShare(const vm::BoundPredicate& p, const Chunk& chunk) {
   }
   return std::clamp(share, 0.0, 1.0);
 }
+
+/// Whether an instruction looks keys up.
+bool Probes(const DeviceInstruction& d) { return d.head.op == Op::Probe || d.head.op == Op::ProbeOuter; }
 
 /// Lets the rows that are left wait in a queue.
 bool QueuesRows(const DeviceInstruction& d) { return d.head.op == Op::SkipIfNone && d.head.p1 != 0; }
@@ -558,7 +586,7 @@ std::vector<bool> UsedRegisters(const LoweredProgram& lowered, bool direct,
   for (const DeviceInstruction& d : code) {
     if (d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister)
       used[d.head.place] = true;
-    for (int32_t k = 0; d.head.op == Op::Probe && d.p3 > 1 && k < d.p3; ++k)
+    for (int32_t k = 0; Probes(d) && d.p3 > 1 && k < d.p3; ++k)
       used[d.head.place + static_cast<uint32_t>(k)] = true;
   }
   for (uint32_t r : lowered.outputs) used[r] = true;
@@ -576,7 +604,7 @@ void ReadKeysDirectly(const LoweredProgram& lowered, std::vector<DeviceInstructi
   std::vector<bool> read(lowered.wide_registers.size());
   for (const DeviceInstruction& d : *code) {
     if (d.head.op != Op::Group && d.head.source == OperandSource::kRegister) read[d.head.place] = true;
-    for (int32_t k = 0; d.head.op == Op::Probe && d.p3 > 1 && k < d.p3; ++k)
+    for (int32_t k = 0; Probes(d) && d.p3 > 1 && k < d.p3; ++k)
       read[d.head.place + static_cast<uint32_t>(k)] = true;
   }
   std::vector<DeviceInstruction> out;
@@ -603,7 +631,7 @@ void ReadKeysDirectly(const LoweredProgram& lowered, std::vector<DeviceInstructi
 /// Drops instructions without effect: Group without keys, and loads of A that nothing reads (at a jump's target A has
 /// no value, so what comes next in the code decides). Then jumps, which are addresses of the program so far, become
 /// distances.
-void Compact(int keys, std::vector<DeviceInstruction>* code) {
+void Compact(int keys, const LoweredProgram& lowered, std::vector<DeviceInstruction>* code) {
   std::vector<DeviceInstruction> out;
   bool a_read = false;
   for (size_t i = code->size(); i-- > 0;) {
@@ -619,10 +647,14 @@ void Compact(int keys, std::vector<DeviceInstruction>* code) {
   }
   std::reverse(out.begin(), out.end());
   for (size_t i = 0; i < out.size(); ++i) {
-    if (out[i].head.op == Op::Next) {  // backwards
+    if (out[i].head.op == Op::Next || out[i].head.op == Op::NextOuter) {  // backwards
       size_t to = i;
       while (to > 0 && out[to - 1].address >= static_cast<uint32_t>(out[i].p3)) --to;
       out[i].p3 = static_cast<int32_t>(i + 1 - to);
+      if (out[i].head.p1 == lowered.product && lowered.ranges.all_from >= 0) {
+        while (out[to].address < static_cast<uint32_t>(lowered.ranges.all_from)) ++to;
+        out[i].low = static_cast<int64_t>(i + 1 - to);
+      }
     }
     if (out[i].head.op != Op::SkipIfNone) continue;
     // The first instruction that is left at or behind the address.
@@ -667,7 +699,7 @@ std::vector<JoinRecord> PlanJoins(const std::vector<DeviceInstruction>& code,
   std::vector<size_t> small;
   std::vector<bool> probed(joins.size());
   for (const DeviceInstruction& d : code) {
-    if (d.head.op == Op::Probe) probed[d.head.p1] = true;
+    if (Probes(d)) probed[d.head.p1] = true;
   }
   for (size_t j = 0; j < joins.size(); ++j) {
     if (!probed[j]) continue;
@@ -769,6 +801,7 @@ double OrderFilters(const Section& section, const std::vector<double>& shares,
 void SetPayload(const JoinShape& join, DeviceInstruction* d) {
   const PayloadShape& p = join.payload[static_cast<size_t>(d->upper_high)];
   d->head.payload_packed = join.packed;
+  d->head.payload_of_product = join.record.lookup == JoinLookup::kCross;
   d->upper_high = 0;
   if (join.packed) {
     d->low = p.base;
@@ -816,23 +849,33 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
   layout.barriers = take(2 * kMaxStages * 8);
   layout.headers = take(kMaxStages * sizeof(TileHeader));
   layout.warps = take(kWarps * sizeof(WarpState));
+  if (lowered.product >= 0) layout.units = take(kMaxStages * sizeof(UnitHeader));
   // (Direct groups may take an instruction more a key.)
   if (plan.code.size() <= kMaxSharedCode) {
     layout.code = take(static_cast<uint32_t>((plan.code.size() + kMaxDirectKeys) * sizeof(DeviceInstruction)));
   }
   if (keys == 0) layout.warp_states = take(static_cast<uint32_t>(kWarps * lowered.folds.size() * sizeof(Partial)));
+  if (keys == 0 && lowered.repeats && !lowered.folds.empty()) {
+    const uint32_t states = static_cast<uint32_t>(lowered.folds.size()) * kThreads;
+    layout.thread_states = take(states * sizeof(ThreadState));
+    layout.thread_counts = take(states * sizeof(uint32_t));
+  }
   layout.masks = take(lowered.masks * kThreads * 4);
   layout.joins = take(static_cast<uint32_t>(plan.joins.size() * sizeof(JoinRecord)));
   for (size_t j = 0; j < plan.joins.size(); ++j) {
     if (joins[j] == nullptr) continue;
     if (plan.joins[j].shared_bits != kNowhere) plan.joins[j].shared_bits = take(plan.joins[j].bits_bytes);
     if (!lowered.reads_cursors[j]) continue;
+    if (plan.joins[j].lookup == JoinLookup::kCross) {
+      plan.joins[j].cursors = take(kThreads * sizeof(ProductCursor));
+      continue;
+    }
     // Set before the rows are queued for the first time, for the second time, or later.
     uint32_t queues = 0, before = 0;
     bool probed = false;
     for (const DeviceInstruction& d : plan.code) {
       queues += QueuesRows(d) ? 1 : 0;
-      probed |= d.head.op == Op::Probe && d.head.p1 == j;
+      probed |= Probes(d) && d.head.p1 == j;
       if (!probed) before = queues;
     }
     if (before == 0) plan.joins[j].cursors = take(kTileRows * 4);
@@ -893,7 +936,7 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
     if (plan.private_groups != 0) at += LayOutPrivate(lowered, true, plan.private_groups, at, &layout, &plan.folds);
   }
 
-  Compact(static_cast<int>(keys), &plan.code);
+  Compact(static_cast<int>(keys), lowered, &plan.code);
 
   for (size_t i = 0, queues = 0; i < plan.code.size(); ++i) {
     if (QueuesRows(plan.code[i])) plan.resume[queues++] = static_cast<uint32_t>((i + 1) * sizeof(DeviceInstruction));
@@ -973,7 +1016,7 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
     const Shape shape = vm::Info(static_cast<Opcode>(d.head.op)).shape;
     if (d.head.source == OperandSource::kPayload || d.head.wide_source == OperandSource::kPayload)
       SetPayload(*joins[d.head.slot], &d);
-    if (shape == Shape::Probe && d.p3 > 1) {
+    if (Probes(d) && d.p3 > 1) {
       uint32_t places[kMaxJoinKeys] = {};
       for (uint32_t k = 0; k < static_cast<uint32_t>(d.p3); ++k) places[k] = plan.places[d.head.place + k];
       memcpy(&d.low, places, sizeof places);
@@ -1002,7 +1045,7 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
 }
 
 std::string Describe(const LaunchPlan& plan) {
-  static constexpr const char* kVariants[] = {"lean kernel", "star kernel", "full kernel"};
+  static constexpr const char* kVariants[] = {"lean kernel", "star kernel", "full kernel", "kernel launched from the device"};
   std::string out = kVariants[static_cast<size_t>(plan.variant)];
   std::string columns;
   for (const StagedSlot& s : plan.staged) columns += " c" + std::to_string(s.slot);

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "kernels/machine.h"
 #include "vm/bind.h"
+#include "vm/pair_ranges.h"
 #include "vm/meaning.h"
 #include "vm/program.h"
 #include "vm/string_pool.h"
@@ -95,6 +96,9 @@ struct LoweredProgram {
   uint32_t masks = 0;
   bool uses_wide = false;  ///< accumulator W
   bool two_passes = false;
+  bool repeats = false;             ///< a row can reach the sink more than once
+  int32_t product = -1;             ///< the join table whose product with the source is cut both ways
+  vm::RangeProgram ranges;          ///< ... which of its units can hold a match, if both sides are sorted
   bool full_only = false;           ///< has a join that only the full instantiation can do
   std::vector<bool> reads_cursors;  ///< per join table
   // Groups.

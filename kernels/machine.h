@@ -71,13 +71,14 @@ struct alignas(16) InstructionHead {
   uint32_t place = 0;                                ///< kRegister and stores: the register
   OperandSource wide_source = OperandSource::kNone;  ///< of an operand of class W, which the shape fetches row by row
   bool payload_packed = false;                       ///< kPayload: a field of the cursor, see PayloadShape
-  uint8_t unused[2] = {};
+  bool payload_of_product = false;                   ///< kPayload: of a table without keys, the same row for all
+  uint8_t unused = 0;
 };
 struct alignas(16) DeviceInstruction {
   InstructionHead head;
   uint32_t address = 0;  ///< the instruction's own
   /// As in the program. SkipIfNone: how many instructions on it jumps (p1: 1 if the rows that are left are queued);
-  /// Next: how many back; direct Group: the key.
+  /// Next: how many back (`low`: how many in a unit all of whose pairs pass the filters); direct Group: the key.
   int32_t p3 = 0;
   /// Aggregates with keys: first word in the group's state; Group: place of the key; Probe: offset of its ProbeRecord.
   uint32_t state = 0;
@@ -149,13 +150,18 @@ enum class Variant : uint8_t {
   kLean,  ///< the opcodes of IsLean
   kStar,  ///< and Probe of direct tables with one key, payload operands and queues
   kFull,
+  kDp,    ///< kFull, launched from the device
 };
+/// Whether an instantiation has everything but queues.
+constexpr bool HasAll(Variant variant) { return variant == Variant::kFull || variant == Variant::kDp; }
 /// Blocks a multiprocessor that an instantiation is compiled for. Three blocks of 5 warps put 4 warps on each quarter
 /// of a multiprocessor and leave 128 registers a thread, just enough for all opcodes. Four put 5 there and leave 96.
-constexpr uint32_t BlocksOf(Variant variant) { return variant == Variant::kLean ? 4 : 3; }
+/// (A kernel that can be launched from the device is linked apart and gets fewer registers out of the same source: with
+/// 128 it would spill.)
+constexpr uint32_t BlocksOf(Variant variant) { return variant == Variant::kLean ? 4 : variant == Variant::kDp ? 2 : 3; }
 /// The opcodes of an instantiation.
 constexpr bool IsIn(Variant variant, Op op) {
-  return variant == Variant::kFull || IsLean(op) || (variant == Variant::kStar && op == Op::Probe);
+  return HasAll(variant) || IsLean(op) || (variant == Variant::kStar && op == Op::Probe);
 }
 
 // ---- Join tables
@@ -183,7 +189,8 @@ struct alignas(16) JoinRecord {
   uint32_t bits_bytes = 0;          ///< multiple of 16
   const uint32_t* bits = nullptr;   ///< one bit a place; nullptr if values are asked at once
   const void* values = nullptr;
-  uint32_t cursors = kNowhere;        ///< offset in shared memory: uint32_t[kTileRows]; kNowhere: nobody reads them
+  /// Offset in shared memory: uint32_t[kTileRows]; kCross: ProductCursor[kThreads]; kNowhere: nobody reads them.
+  uint32_t cursors = kNowhere;
   uint32_t queue_cursors = kNowhere;  ///< the same for queued rows: uint32_t[warps][kQueueEntries]
   uint32_t slot_shift = 0;            ///< hashed: 32 or 64 less the binary logarithm of the number of slots
   uint32_t slot_mask = 0;             ///< ... that number less 1
@@ -196,6 +203,12 @@ struct alignas(16) JoinRecord {
   uint64_t stride[kMaxJoinKeys] = {};
 };
 static_assert(sizeof(JoinRecord) % 16 == 0);
+
+/// The rows of a table without keys that a warp's rows have yet to meet, from the one that they meet now on. All live
+/// rows are at the same one; each thread has its own copy.
+struct ProductCursor {
+  uint32_t row, end;
+};
 
 /// Where a hashed key's search begins.
 TESSERA_HD uint32_t JoinSlot32(uint32_t key, uint32_t shift) { return (key * 0x9E3779B1u) >> shift; }
@@ -269,19 +282,27 @@ struct StagedSlot {
 
 /// What the producer tells about a stage. rows == 0: there is no tile, the launch ends here.
 struct alignas(16) TileHeader {
-  uint32_t index;  ///< number of the tile in the launch
+  uint32_t index;  ///< number of the tile, or of the unit of a product, in the launch
   uint32_t tablet;
   uint32_t first;  ///< row of the tablet
   uint32_t rows;
 };
+/// ... and of a unit of a product.
+struct alignas(8) UnitHeader {
+  uint32_t part;  ///< of the join table
+  uint32_t all;   ///< 1: all pairs pass the program's filters
+};
+/// In Launch::units: all pairs of the unit pass.
+inline constexpr uint32_t kAllPairs = 1u << 31;
 
 /// What a warp remembers in shared memory, because it needs it once a tile at most.
 struct alignas(16) WarpState {
   unsigned long long rows_at = 0;  ///< second pass: where the next rows go
-  uint32_t rows_counted = 0;       ///< first pass: rows that are going to be emitted
-  uint32_t next = 0;               ///< the first tile that the warp has not applied
-  uint32_t tablet = 0;             ///< whose rows are queued
-  uint32_t unused[3] = {};
+  unsigned long long rows_counted = 0;  ///< first pass: rows that are going to be emitted
+  uint32_t next = 0;                    ///< the first tile that the warp has not applied
+  uint32_t tablet = 0;                  ///< whose rows are queued
+  uint32_t fed = 0;                     ///< rows that went to groups in this slice
+  uint32_t unused = 0;
 };
 
 // ---- Sinks
@@ -292,6 +313,12 @@ struct alignas(16) Partial {
   int64_t low = 0, high = 0;  ///< sums: 128 bits; floats: bits of the double
   uint64_t count = 0;         ///< values that came in
   uint64_t unused = 0;
+};
+
+/// ... and, where a row can reach the sink many times, per thread in shared memory, from where a slice's end moves it to the
+/// warp's: adding lanes up each time would take longer than all else. Sums: the sums of the values' lower and upper halves.
+struct alignas(16) ThreadState {
+  uint64_t low = 0, high = 0;
 };
 
 /// Groups of a section with keys. A group has an ordinal, given in order of arrival; its record and state are dense
@@ -329,7 +356,15 @@ struct Output {
 };
 
 /// Why a launch stopped. `stop` without a reason: the host has cancelled it.
-enum StopReason : uint32_t { kGrow = 1, kOutputFull = 2, kFailed = 4, kEnough = 8 };
+enum StopReason : uint32_t {
+  kGrow = 1,
+  kOutputFull = 2,
+  kFailed = 4,
+  kEnough = 8,
+  kManyFed = 16,  ///< groups have had as many rows as their counters and sums can hold before they are carried over
+};
+/// Rows that groups are fed in a launch before it stops: what is under way then must not make it 2^32.
+inline constexpr unsigned long long kMostFed = 1ull << 31;
 
 /// Counters that blocks and host share, each on a cache line of its own.
 struct Control {
@@ -338,6 +373,7 @@ struct Control {
   uint32_t error_claimed;      ///< the first failing row wins
   uint32_t error_address, error_code, error_tablet, error_row;
   alignas(128) uint32_t groups;          ///< ordinals given out; may exceed max_groups by those that were refused
+  unsigned long long fed;                ///< rows that went to groups, where a row can go there more than once
   alignas(128) unsigned long long rows;  ///< of output, reserved
   unsigned long long rows_valid;   ///< ... of which the first so many are written (least base of a refused reservation)
   unsigned long long rows_wanted;  ///< largest reservation that was refused
@@ -351,9 +387,12 @@ struct Layout {
   uint32_t code = kNowhere;    ///< copy of the instructions; kNowhere: read from device memory
   uint32_t joins = 0;          ///< JoinRecord[joins]
   uint32_t headers = 0;        ///< TileHeader[stages]
+  uint32_t units = kNowhere;   ///< UnitHeader[stages], if the launch is a product
   uint32_t barriers = 0;       ///< full[stages], empty[stages]
   uint32_t warps = 0;          ///< WarpState[warps]
   uint32_t warp_states = 0;    ///< Partial[warps][aggregates]
+  uint32_t thread_states = kNowhere;  ///< ThreadState[aggregates][threads]
+  uint32_t thread_counts = 0;         ///< uint32_t[aggregates][threads], if there are thread_states
   uint32_t masks = 0;          ///< uint32_t[masks][threads]
   uint32_t queues = kNowhere;  ///< uint32_t[warps][kQueueEntries]: rows of the tablet, see RunQueues
   uint32_t wide = 0;           ///< accumulator W: 16 bytes [16][threads]
@@ -401,6 +440,14 @@ struct Launch {
 
   uint32_t joins = 0;
   const JoinRecord* join_records = nullptr;
+
+  // A product that is cut both ways: `tiles` counts units, each a tile and a part of join table `product`.
+  uint32_t product = kNowhere;
+  uint32_t part_rows = 0;  ///< of the join table, in a part
+  uint32_t parts = 1;
+  const uint32_t* units = nullptr;       ///< tile * parts + part, and kAllPairs; nullptr: all there are, in this order
+  const uint32_t* unit_count = nullptr;  ///< how many; nullptr: `tiles`
+  bool repeats = false;                  ///< a row can reach the sink more than once
 
   // Queues: where the program goes on with their rows, and the cursors that rows bring along: offsets in shared memory,
   // by row of the tile or by entry.

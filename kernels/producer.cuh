@@ -8,9 +8,19 @@
 
 namespace tessera::kernels {
 
+/// Tiles, or units of a product, in the launch.
+template <Variant kVariant>
+__device__ __forceinline__ uint32_t TilesOf(const Launch& launch) {
+  if constexpr (HasAll(kVariant)) {
+    if (launch.unit_count != nullptr) return __ldcg(launch.unit_count);
+  }
+  return launch.tiles;
+}
+
 /// What a lane of the producer has looked up for a tile: the tile, and its own staged column.
 struct LookedUp {
   TileHeader header;
+  UnitHeader unit;  ///< of a product
   const uint8_t* codes;
   uint32_t width;
 };
@@ -18,7 +28,10 @@ struct LookedUp {
 /// The producer. Memory answers after some 600 cycles and a tile should take 2000, so it never looks up one thing after
 /// the other for the tile at hand: lane i finds the tablet of the i-th tile to come, for 32 tiles at once, and columns
 /// are looked up one tile ahead.
+template <Variant kVariant>
 class Producer {
+  static constexpr bool kProducts = HasAll(kVariant);
+
  public:
   __device__ __forceinline__ Producer(const Launch& launch, uint8_t* shared)
       : launch_(launch), shared_(shared), lane_(threadIdx.x & 31) {}
@@ -27,13 +40,14 @@ class Producer {
   /// ahead as the ring has stages.
   __device__ __forceinline__ void Run() {
     const Layout& layout = launch_.layout;
-    TileHeader* headers = reinterpret_cast<TileHeader*>(shared_ + layout.headers);
+    TileHeader* headers = Headers();
     uint64_t* filled = reinterpret_cast<uint64_t*>(shared_ + layout.barriers);
     uint64_t* emptied = filled + layout.stages;
     // The warps were perhaps suspended in different tiles; the rearmost decides.
     const uint32_t cursor = lane_ < kWarps ? launch_.cursors[blockIdx.x * kWarps + lane_] : kNowhere;
-    first_ = max(__reduce_min_sync(kAllLanes, cursor), FirstTileOf(blockIdx.x, gridDim.x, launch_.tiles));
-    end_ = FirstTileOf(blockIdx.x + 1, gridDim.x, launch_.tiles);
+    const uint32_t tiles = TilesOf<kVariant>(launch_);
+    first_ = max(__reduce_min_sync(kAllLanes, cursor), FirstTileOf(blockIdx.x, gridDim.x, tiles));
+    end_ = FirstTileOf(blockIdx.x + 1, gridDim.x, tiles);
     if (lane_ < launch_.staged_count) my_slot_ = launch_.staged[lane_];
     LookedUp now = LookUp(0);
     for (uint32_t count = 0, stage = 0, parity = 1;; ++count) {
@@ -52,23 +66,35 @@ class Producer {
   }
 
  private:
+  __device__ __forceinline__ TileHeader* Headers() const {
+    return reinterpret_cast<TileHeader*>(shared_ + launch_.layout.headers);
+  }
   /// The block's count-th tile from its cursor on. Counts come in order.
   __device__ __forceinline__ LookedUp LookUp(uint32_t count) {
     if (count % 32 == 0) {
       my_tile_ = {first_ + count + lane_, 0, 0, 0};
       if (my_tile_.index < end_) {
+        uint32_t tile = my_tile_.index;
+        if constexpr (kProducts) {
+          my_unit_ = {0, 0};
+          if (launch_.product != kNowhere) {
+            const uint32_t unit = launch_.units != nullptr ? __ldcg(launch_.units + tile) : tile;
+            my_unit_ = {(unit & ~kAllPairs) % launch_.parts, unit / kAllPairs};
+            tile = (unit & ~kAllPairs) / launch_.parts;
+          }
+        }
         // The last tablet that does not start behind the tile.
         uint32_t low = 0, high = launch_.tablets;
         while (high - low > 1) {
           const uint32_t middle = (low + high) / 2;
-          if (__ldg(launch_.first_tile + middle) <= my_tile_.index) {
+          if (__ldg(launch_.first_tile + middle) <= tile) {
             low = middle;
           } else {
             high = middle;
           }
         }
         my_tile_.tablet = low;
-        my_tile_.first = (my_tile_.index - __ldg(launch_.first_tile + low)) * kTileRows;
+        my_tile_.first = (tile - __ldg(launch_.first_tile + low)) * kTileRows;
         my_tile_.rows = min(kTileRows, __ldg(launch_.tablet_rows + low) - my_tile_.first);
       }
     }
@@ -77,6 +103,10 @@ class Producer {
     to.header.tablet = __shfl_sync(kAllLanes, my_tile_.tablet, count % 32);
     to.header.first = __shfl_sync(kAllLanes, my_tile_.first, count % 32);
     to.header.rows = __shfl_sync(kAllLanes, my_tile_.rows, count % 32);
+    if constexpr (kProducts) {
+      to.unit.part = __shfl_sync(kAllLanes, my_unit_.part, count % 32);
+      to.unit.all = __shfl_sync(kAllLanes, my_unit_.all, count % 32);
+    }
     to.codes = nullptr;
     to.width = 0;
     if (lane_ < launch_.staged_count && to.header.rows != 0) {
@@ -106,6 +136,10 @@ class Producer {
     bytes = __reduce_add_sync(kAllLanes, bytes);
     if (lane_ == 0) {
       *header = now.header;
+      if constexpr (kProducts) {
+        if (launch_.product != kNowhere)
+          reinterpret_cast<UnitHeader*>(shared_ + launch_.layout.units)[header - Headers()] = now.unit;
+      }
       if (bytes != 0) {
         BarrierExpect(filled, bytes);
       } else if (TESSERA_BULK_COPY) {
@@ -145,6 +179,7 @@ class Producer {
   uint32_t first_ = 0, end_ = 0;
   StagedSlot my_slot_ = {};
   TileHeader my_tile_ = {};
+  UnitHeader my_unit_ = {};
 };
 
 }  // namespace tessera::kernels

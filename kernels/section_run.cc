@@ -6,6 +6,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "kernels/product_kernels.h"
 #include "kernels/vm_kernel.h"
 #include "vm/lane_error.h"
 #include "vm/meaning.h"
@@ -25,6 +26,17 @@ constexpr uint64_t kFirstBuildRows = 1 << 20;
 constexpr uint32_t kCopiedGroups = 1 << 16, kMaxCopies = 16;
 constexpr uint64_t kGroupsPerCopy = 1 << 17;
 constexpr uint64_t kOutputBytes = uint64_t{32} << 20;
+constexpr uint64_t kMostOutputRows = UINT32_MAX / 32 * 16;
+
+/// Units of a product for each block that runs, rows of the join table in a unit, and how many units there may be. Parts
+/// are shorter where units can be left out, as shorter ones have closer ranges.
+constexpr uint64_t kUnitsPerBlock = 8;
+constexpr uint64_t kLeastPartRows = 16, kMostPartRows = 1024, kMostPrunedRows = 128;
+constexpr uint64_t kMostUnits = uint64_t{1} << 30, kMostTriedUnits = uint64_t{1} << 27;
+/// Up to so many units are listed without being counted before.
+constexpr uint64_t kListedAtOnce = uint64_t{1} << 22;
+/// dp: buckets of the outer rows, blocks of child grids beyond one a grid.
+constexpr uint32_t kMostBuckets = 4096, kSpareBlocks = 16384;
 
 using vm::Opcode;
 using vm::Section;
@@ -63,10 +75,18 @@ SectionRun::~SectionRun() {
 }
 
 Status SectionRun::AllTablets() {
-  const TableInfo& table = *context_.table;
   vm::SectionStatistics& stats = *context_.statistics;
-  stats.tablets = table.tablets.size();
   TESSERA_TRY(PrepareSink());
+  if (section_.source_kind == Section::Source::kJoin) {
+    Batch& batch = batches_[0];
+    CollectRows(&batch);
+    if (batch.tablets[0].rows == 0) return Status::Ok();
+    TESSERA_TRY(Prepare(&batch, 0));
+    TESSERA_TRY(Start(&batch));
+    return Finish(&batch);
+  }
+  const TableInfo& table = *context_.table;
+  stats.tablets = table.tablets.size();
   bool under_way = false;  // the other batch has been launched
   size_t number = 0, next = 0;
   while (next < table.tablets.size() && !enough_reached_) {
@@ -226,6 +246,38 @@ Status SectionRun::Upload(Batch* batch, size_t at, uint64_t* copied) {
   return Status::Ok();
 }
 
+void SectionRun::CollectRows(Batch* batch) {
+  const JoinRows& rows = joins_.rows(section_.source);
+  const JoinShape& shape = *joins_.shapes()[static_cast<size_t>(section_.source)];
+  const size_t slots = section_.slots.size();
+  vm::BoundTablet bound;
+  bound.rows = static_cast<uint32_t>(rows.rows());
+  row_chunks_.resize(slots);
+  for (size_t i = 0; i < slots; ++i) {
+    const vm::Slot& slot = section_.slots[i];
+    const PayloadShape& column = shape.payload[static_cast<size_t>(slot.column)];
+    Chunk& chunk = row_chunks_[i];
+    chunk.type = slot.type;
+    chunk.width = 8;
+    chunk.rows = bound.rows;
+    chunk.min = column.low;
+    chunk.max = column.high;
+    bound.chunks.push_back(&chunk);
+    vm::BoundSlot b;
+    b.decode = vm::Decode::kRaw;
+    b.width = 8;
+    b.codes = reinterpret_cast<const uint8_t*>(column.column);
+    b.null_bytes = reinterpret_cast<const uint8_t*>(column.nulls);
+    bound.slots.push_back(b);
+    batch->codes.push_back(b.codes);
+    batch->nulls.push_back(b.null_bytes);
+  }
+  bound.map_entries.resize(slots);
+  context_.statistics->rows_in += bound.rows;
+  batch->numbers.push_back(0);
+  batch->tablets.push_back(std::move(bound));
+}
+
 Status SectionRun::Prepare(Batch* batch, int arena_number) {
   std::vector<const vm::BoundTablet*> tablets;
   for (const vm::BoundTablet& t : batch->tablets) tablets.push_back(&t);
@@ -309,6 +361,7 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   launch.first_tile = arena.Device<uint32_t>(first_tile);
   launch.tablet_rows = arena.Device<uint32_t>(rows);
   launch.tiles = tiles;
+  launch.repeats = lowered_.repeats;
   launch.staged_count = static_cast<uint32_t>(plan.staged.size());
   launch.staged = arena.Device<StagedSlot>(staged);
   launch.layout = plan.layout;
@@ -339,6 +392,12 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
     reinterpret_cast<uint32_t*>(arena.Host(highs))[c] = wide;
     if (IsWide(section_.columns[c])) ++wide;
   }
+  const bool dp = lowered_.product >= 0 && context_.program->joins[static_cast<size_t>(lowered_.product)].strategy == vm::JoinStrategy::kDp;
+  if (dp) {
+    batch->plan.variant = Variant::kDp;
+    CUDA_TRY(cudaFuncSetAttribute(DpVmKernel(), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(gpu_.limits.shared_per_block)));
+  }
   int per_multiprocessor = 0;
   CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, VmKernelFor(plan.variant), kThreads + 32,
                                                          plan.layout.bytes));
@@ -349,8 +408,105 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
     for (const vm::BoundTablet& t : batch->tablets) stats.bytes_staged += uint64_t{t.rows} * t.slots[column.slot].width;
   }
   stats.device_plan = Describe(plan) + ", " + std::to_string(per_multiprocessor) + " blocks a multiprocessor";
-  batch->blocks = std::min(tiles, static_cast<uint32_t>(per_multiprocessor * gpu_.info.multiprocessors));
+  batch->blocks = static_cast<uint32_t>(per_multiprocessor * gpu_.info.multiprocessors);
+  if (lowered_.product >= 0) TESSERA_TRY(PrepareProduct(batch, tiles));
+  batch->blocks = std::min(launch.tiles, batch->blocks);
   return arena.Send(gpu_.stream);
+}
+
+Status SectionRun::PrepareProduct(Batch* batch, uint32_t tiles) {
+  Launch& launch = batch->launch;
+  const vm::JoinTable& join = context_.program->joins[static_cast<size_t>(lowered_.product)];
+  const uint32_t rows = batch->plan.joins[static_cast<size_t>(lowered_.product)].rows;
+  const bool dp = batch->plan.variant == Variant::kDp;
+  const bool pruned = section_.source_kind == Section::Source::kJoin && (dp || join.order >= 0);
+  // Enough units for all blocks to end together, and not more than can be numbered.
+  const uint64_t even = uint64_t{rows} * tiles / (uint64_t{batch->blocks} * kUnitsPerBlock);
+  uint64_t part_rows = std::clamp<uint64_t>(std::bit_floor(even), kLeastPartRows, pruned ? kMostPrunedRows : kMostPartRows);
+  while (tiles * ((rows + part_rows - 1) / part_rows) > (pruned ? kMostTriedUnits : kMostUnits)) part_rows *= 2;
+  launch.product = static_cast<uint32_t>(lowered_.product);
+  launch.part_rows = static_cast<uint32_t>(part_rows);
+  launch.parts = std::max<uint32_t>(1, static_cast<uint32_t>((rows + part_rows - 1) / part_rows));
+  launch.tiles = tiles * launch.parts;
+  uint64_t outer_rows = 0;
+  for (const vm::BoundTablet& t : batch->tablets) outer_rows += t.rows;
+  context_.statistics->pairs += outer_rows * rows;
+  return pruned && rows > 0 ? FindUnits(batch, launch.part_rows) : Status::Ok();
+}
+
+Status SectionRun::FindUnits(Batch* batch, uint32_t part_rows) {
+  Launch& launch = batch->launch;
+  const vm::RangeProgram& program = lowered_.ranges;
+  UnitSearch search;
+  search.count = static_cast<int32_t>(program.steps.size());
+  search.may_skip = program.all_from >= 0;
+  search.outer = joins_.Pieces(*context_.program, section_.source, kTileRows);
+  search.inner = joins_.Pieces(*context_.program, lowered_.product, part_rows);
+  const uint64_t outer_bytes = uint64_t{search.outer.pieces()} * search.outer.columns * sizeof(vm::KnownRange);
+  const uint64_t inner_bytes = uint64_t{search.inner.pieces()} * search.inner.columns * sizeof(vm::KnownRange);
+  TESSERA_TRY(Renew(&ranges_, outer_bytes + inner_bytes));
+  search.outer.ranges = ranges_.As<vm::KnownRange>();
+  search.inner.ranges = search.outer.ranges + uint64_t{search.outer.pieces()} * search.outer.columns;
+  CUDA_TRY(StartRanges(joins_.rows(section_.source).columns(), search.outer, gpu_.stream));
+  CUDA_TRY(StartRanges(joins_.rows(lowered_.product).columns(), search.inner, gpu_.stream));
+  TESSERA_TRY(Renew(&found_, sizeof(Found)));
+  TESSERA_TRY(gpu_.host_found.Reserve(sizeof(Found)));
+  CUDA_TRY(cudaMemsetAsync(found_.As<void>(), 0, sizeof(Found), gpu_.stream));
+  search.totals = &found_.As<Found>()->totals;
+  if (!program.steps.empty()) {
+    TESSERA_TRY(Renew(&steps_, program.steps.size() * sizeof(vm::RangeStep)));
+    // (Pageable memory: the copy is done when the call returns.)
+    CUDA_TRY(cudaMemcpyAsync(steps_.As<void>(), program.steps.data(), program.steps.size() * sizeof(vm::RangeStep),
+                             cudaMemcpyHostToDevice, gpu_.stream));
+    search.steps = steps_.As<vm::RangeStep>();
+  }
+  batch->finds_units = true;
+  if (batch->plan.variant == Variant::kDp) {
+    batch->buckets.search = search;
+    return PrepareBuckets(batch);
+  }
+  uint64_t room = launch.tiles;
+  if (room > kListedAtOnce) {
+    // What is found decides how much memory it takes.
+    CUDA_TRY(StartListUnits(search, gpu_.stream));
+    UnitTotals totals;
+    CUDA_TRY(cudaMemcpyAsync(&totals, search.totals, sizeof totals, cudaMemcpyDeviceToHost, gpu_.stream));
+    CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+    room = std::max<uint64_t>(totals.count, 1);
+    CUDA_TRY(cudaMemsetAsync(search.totals, 0, sizeof(UnitTotals), gpu_.stream));
+  }
+  TESSERA_TRY(Renew(&units_, room * sizeof(uint32_t)));
+  search.units = units_.As<uint32_t>();
+  CUDA_TRY(StartListUnits(search, gpu_.stream));
+  launch.units = search.units;
+  launch.unit_count = &search.totals->count;
+  return Status::Ok();
+}
+
+Status SectionRun::PrepareBuckets(Batch* batch) {
+  BucketLaunch& b = batch->buckets;
+  const uint32_t tiles = b.search.outer.pieces(), parts = b.search.inner.pieces();
+  b.bucket_tiles = (tiles + kMostBuckets - 1) / kMostBuckets;
+  b.buckets = (tiles + b.bucket_tiles - 1) / b.bucket_tiles;
+  const uint64_t most = uint64_t{b.bucket_tiles} * parts;  // units of a bucket
+  b.unit_room = static_cast<uint32_t>(std::max(most, std::min<uint64_t>(kListedAtOnce, uint64_t{tiles} * parts)));
+  b.units_per_block = static_cast<uint32_t>(uint64_t{tiles} * parts / kSpareBlocks + 1);
+  b.most_blocks = batch->blocks;
+  b.spare_blocks = kSpareBlocks;
+  TESSERA_TRY(Renew(&units_, uint64_t{b.unit_room} * sizeof(uint32_t)));
+  b.search.units = units_.As<uint32_t>();
+  TESSERA_TRY(Renew(&buckets_, b.buckets * (sizeof(ChildGrid) + sizeof(BucketState))));
+  b.grids = buckets_.As<ChildGrid>();
+  b.states = reinterpret_cast<BucketState*>(b.grids + b.buckets);
+  CUDA_TRY(cudaMemsetAsync(b.states, 0, b.buckets * sizeof(BucketState), gpu_.stream));
+  Found& found = *gpu_.host_found.As<Found>();
+  found = Found();
+  found.progress.first_waiting = kNowhere;
+  CUDA_TRY(cudaMemcpyAsync(found_.As<void>(), &found, sizeof found, cudaMemcpyHostToDevice, gpu_.stream));
+  b.progress = &found_.As<Found>()->progress;
+  batch->blocks = b.buckets + b.spare_blocks;
+  batch->launch.tiles = batch->blocks;  // (of which each takes at least one unit)
+  return Status::Ok();
 }
 
 Status SectionRun::Start(Batch* batch) {
@@ -370,9 +526,27 @@ Status SectionRun::Start(Batch* batch) {
   const size_t partials = keys_ == 0 ? batch->blocks * lowered_.folds.size() * sizeof(Partial) : 0;
   TESSERA_TRY(gpu_.partials.Reserve(partials));
   TESSERA_TRY(gpu_.host_partials.Reserve(partials));
+  // Not every block that there is room for will be launched.
+  if (batch->plan.variant == Variant::kDp && partials > 0)
+    CUDA_TRY(cudaMemsetAsync(gpu_.partials.As<void>(), 0, partials, gpu_.stream));
   CUDA_TRY(cudaMemsetAsync(gpu_.cursors.As<void>(), 0, batch->blocks * kWarps * sizeof(uint32_t), gpu_.stream));
   TESSERA_TRY(gpu_.cache.Finish(gpu_.stream));
   return StartAgain(batch);
+}
+
+Status SectionRun::LaunchKernel(Batch* batch) {
+  if (batch->plan.variant == Variant::kDp) {
+    const uint32_t first = gpu_.host_found.As<Found>()->progress.first;
+    if (first >= batch->buckets.buckets) return Status::Ok();
+    batch->buckets.launch = batch->launch;
+    CUDA_TRY(StartBuckets(batch->buckets, first, gpu_.stream));
+    batch->buckets.again = true;
+    return Status::Ok();
+  }
+  void* arguments[] = {&batch->launch};
+  CUDA_TRY(cudaLaunchKernel(VmKernelFor(batch->plan.variant), dim3(batch->blocks), dim3(kThreads + 32), arguments,
+                            batch->plan.layout.bytes, gpu_.stream));
+  return Status::Ok();
 }
 
 Status SectionRun::StartAgain(Batch* batch) {
@@ -390,9 +564,7 @@ Status SectionRun::StartAgain(Batch* batch) {
     launch.direct_copies = std::clamp(kCopiedGroups / launch.direct_groups, 1u, kMaxCopies);
     const uint64_t numbers = uint64_t{launch.direct_groups} * launch.direct_copies;
     const uint64_t states = numbers * groups_.state_words * 8;
-    RunBuffer room;
-    TESSERA_TRY(room.Allocate(&gpu_, states + numbers));
-    swap(room, direct_groups_);
+    TESSERA_TRY(Renew(&direct_groups_, states + numbers));
     launch.groups.states = direct_groups_.As<uint64_t>();
     launch.touched = direct_groups_.As<uint8_t>() + states;
   }
@@ -401,7 +573,7 @@ Status SectionRun::StartAgain(Batch* batch) {
   launch.output.null = output_.null;
   launch.output.capacity = output_.capacity;
   launch.output.columns = output_.columns;
-  launch.enough = enough_ == UINT64_MAX ? ~0ull : enough_ - result_.rows;
+  launch.enough = enough_ == UINT64_MAX ? ~0ull : enough_ - result_.rows - taken_;
   Control& control = HostControl();
   memset(&control, 0, sizeof control);
   control.groups = groups_used_;
@@ -412,9 +584,7 @@ Status SectionRun::StartAgain(Batch* batch) {
     CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
   }
   if (far) CUDA_TRY(StartClearDirectGroups(launch, gpu_.stream));
-  void* arguments[] = {&launch};
-  CUDA_TRY(cudaLaunchKernel(VmKernelFor(batch->plan.variant), dim3(batch->blocks), dim3(kThreads + 32), arguments,
-                            batch->plan.layout.bytes, gpu_.stream));
+  TESSERA_TRY(LaunchKernel(batch));
   if (far) {
     GroupTable table = groups_;
     table.initial_state = initial;
@@ -423,6 +593,10 @@ Status SectionRun::StartAgain(Batch* batch) {
   if (deferred_) return Status::Ok();
   CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
   CUDA_TRY(cudaMemcpyAsync(&control, DeviceControl(), sizeof control, cudaMemcpyDeviceToHost, gpu_.stream));
+  if (batch->finds_units) {
+    CUDA_TRY(cudaMemcpyAsync(gpu_.host_found.As<void>(), found_.As<void>(), sizeof(Found), cudaMemcpyDeviceToHost,
+                             gpu_.stream));
+  }
   if (keys_ == 0 && !lowered_.folds.empty()) {
     CUDA_TRY(cudaMemcpyAsync(gpu_.host_partials.As<void>(), gpu_.partials.As<void>(),
                              batch->blocks * lowered_.folds.size() * sizeof(Partial), cudaMemcpyDeviceToHost,
@@ -455,20 +629,33 @@ Status SectionRun::Finish(Batch* batch) {
       enough_reached_ = true;
       break;
     }
+    if (lowered_.repeats && keys_ > 0) rows_since_normalise_ = uint64_t{1} << 32;  // until the next launch
     if (control.reasons == 0) break;
     const uint64_t wanted = control.rows_wanted;
     if ((control.reasons & kGrow) != 0) TESSERA_TRY(GrowGroups());
+    if (lowered_.repeats && keys_ > 0) TESSERA_TRY(Normalise());
     if ((control.reasons & kOutputFull) != 0) {
       if (IsBuild()) {
         TESSERA_TRY(AllocateBuild(std::max<uint64_t>(2 * uint64_t{output_.capacity}, rows_used_ + wanted)));
       } else {
         TESSERA_TRY(DrainRows());
+        if (wanted > kMostOutputRows) {
+          return {ErrorCode::kResource, "512 rows of a join have " + std::to_string(wanted) + " matches, more than a GPU's output holds",
+                  "Use --device host, or SET join_strategy = grid."};
+        }
         if (wanted > output_.capacity) TESSERA_TRY(AllocateOutput(wanted));
       }
     }
     TESSERA_TRY(StartAgain(batch));
   }
   gpu_.cache.Unpin(&batch->pinned);
+  if (batch->finds_units) {
+    const UnitTotals& totals = gpu_.host_found.As<Found>()->totals;
+    vm::SectionStatistics& stats = *context_.statistics;
+    stats.child_grids += totals.child_grids;
+    stats.pruned_pairs += stats.pairs - totals.pairs;
+    stats.pairs = totals.pairs;
+  }
   return Status::Ok();
 }
 
@@ -573,6 +760,11 @@ Status SectionRun::GrowGroups() {
   return Status::Ok();
 }
 
+Status SectionRun::Renew(RunBuffer* buffer, uint64_t bytes) {
+  buffer->Free();
+  return buffer->Allocate(&gpu_, bytes);
+}
+
 Status SectionRun::Normalise() {
   if (groups_used_ == 0 || (lowered_.narrow_sums.empty() && lowered_.wide_sums.empty())) return Status::Ok();
   std::vector<uint32_t> words = lowered_.narrow_sums;
@@ -650,7 +842,7 @@ Status SectionRun::AllocateOutput(uint64_t least_rows) {
   for (const SqlType& t : section_.columns) wide += IsWide(t) ? 1 : 0;
   const uint64_t columns = section_.columns.size();
   const uint64_t row_bytes = std::max<uint64_t>(1, columns * 9 + wide * 8);
-  const uint64_t rows = std::min<uint64_t>(std::max(kOutputBytes / row_bytes, least_rows), UINT32_MAX / 2) / 16 * 16;
+  const uint64_t rows = std::min<uint64_t>((std::max(kOutputBytes / row_bytes, least_rows) + 15) / 16 * 16, kMostOutputRows);
   TESSERA_TRY(gpu_.ReserveEvicting(&gpu_.output, rows * row_bytes));
   output_.capacity = static_cast<uint32_t>(rows);
   output_.low = gpu_.output.As<uint64_t>();
@@ -682,7 +874,7 @@ Status SectionRun::StartBuild() {
   size_t next = 0;
   TESSERA_TRY(Collect(&batch, &next));
   bool repeats = false;
-  for (const vm::Instruction& in : section_.code) repeats |= in.op == Opcode::Next;
+  for (const vm::Instruction& in : section_.code) repeats |= in.op == Opcode::Next || in.op == Opcode::NextOuter;
   uint64_t rows = 0;
   for (const vm::BoundTablet& t : batch.tablets) rows += t.rows;
   if (next < table.tablets.size() || repeats || rows > kDeferredBuildRows) {
@@ -748,7 +940,12 @@ Status SectionRun::DrainRows() {
     }
   }
   result_.rows = had + n;
-  return Status::Ok();
+  if (!context_.take_rows) return Status::Ok();
+  taken_ += result_.rows;
+  vm::RowSet rows = std::move(result_);
+  result_ = vm::RowSet();
+  for (const SqlType& t : section_.columns) result_.columns.push_back({t, {}, {}, {}});
+  return context_.take_rows(std::move(rows));
 }
 
 }  // namespace tessera::kernels

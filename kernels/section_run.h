@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/device_joins.h"
+#include "kernels/dp_kernel.h"
 #include "kernels/gpu_device.h"
 #include "kernels/lower.h"
 #include "vm/bind.h"
@@ -25,6 +26,8 @@ struct Batch {
   std::vector<ColumnCache::Piece*> pinned;
   LaunchPlan plan;
   Launch launch;
+  BucketLaunch buckets;       ///< of a dp join
+  bool finds_units = false;   ///< the device looks for the units of a product
   uint32_t blocks = 0;
 };
 
@@ -74,11 +77,22 @@ class SectionRun {
 
   Status Upload(Batch* batch, size_t at, uint64_t* copied);
 
+  /// The rows of a join table as one tablet.
+  void CollectRows(Batch* batch);
+
   // ---- Launches
   // --------------------------------------------------------------------------------------------------------
 
   /// Plans the launch and fills the arena. The other batch may be under way.
   Status Prepare(Batch* batch, int arena_number);
+
+  /// Cuts the product of `tiles` tiles and a join table into units of work.
+  Status PrepareProduct(Batch* batch, uint32_t tiles);
+  /// ... of which it leaves out those that cannot hold a match, as the ranges of their columns tell.
+  Status FindUnits(Batch* batch, uint32_t part_rows);
+  /// ... and launches the others from the device.
+  Status PrepareBuckets(Batch* batch);
+  Status LaunchKernel(Batch* batch);
 
   /// The first launch of a batch. The other batch is finished.
   Status Start(Batch* batch);
@@ -128,6 +142,9 @@ class SectionRun {
 
   /// Makes room for `groups` times `words` in `buffer`; the groups that there are keep their places.
   Status Extend(DeviceBuffer* buffer, uint64_t words, uint64_t groups);
+
+  /// Memory of the run for `bytes`, in place of what `buffer` had.
+  Status Renew(RunBuffer* buffer, uint64_t bytes);
 
   Status TooManyGroups(uint64_t groups, const Status& why) const;
 
@@ -186,10 +203,13 @@ class SectionRun {
   std::vector<Partial> totals_;
   GroupTable groups_;
   RunBuffer direct_groups_;  ///< of the launch: states, then touched
+  std::vector<Chunk> row_chunks_;  ///< what planning has to know of the columns of a join table
+  RunBuffer steps_, ranges_, units_, found_, buckets_;
   uint32_t groups_used_ = 0;
   uint64_t rows_since_normalise_ = 0;
   Output output_;
   uint64_t rows_used_ = 0;  ///< of the output buffer
+  uint64_t taken_ = 0;      ///< rows that context_.take_rows got
   JoinRows build_rows_;
   vm::KeyRange source_keys_;
   bool deferred_ = false;  ///< a build that nobody has waited for

@@ -14,7 +14,7 @@ namespace tessera::kernels {
 /// its block's tiles that it has not applied.
 template <Variant kVariant>
 __global__ void __launch_bounds__(kThreads + 32, BlocksOf(kVariant)) VmKernel(const __grid_constant__ Launch launch) {
-  constexpr bool kFull = kVariant == Variant::kFull;
+  constexpr bool kFull = HasAll(kVariant);
   extern __shared__ __align__(128) uint8_t shared[];
   const Layout& layout = launch.layout;
   uint64_t* filled = reinterpret_cast<uint64_t*>(shared + layout.barriers);
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(kThreads + 32, BlocksOf(kVariant)) VmKernel(co
   SetUpBlock(launch, shared);
   __syncthreads();
   if (threadIdx.x >= kThreads) {
-    Producer(launch, shared).Run();
+    Producer<kVariant>(launch, shared).Run();
     return;
   }
   Machine<kVariant> machine{launch, shared, threadIdx.x};
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kThreads + 32, BlocksOf(kVariant)) VmKernel(co
   WarpState* warp = machine.Warp();
   if ((threadIdx.x & 31) == 0) {
     *warp = WarpState();
-    warp->next = max(*cursor, FirstTileOf(blockIdx.x, gridDim.x, launch.tiles));
+    warp->next = max(*cursor, FirstTileOf(blockIdx.x, gridDim.x, TilesOf<kVariant>(launch)));
   }
   __syncwarp();
   for (uint32_t stage = 0, parity = 0;;) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernels/dp_kernel.h"
 #include "kernels/machine.h"
 
 namespace tessera::kernels {
@@ -15,7 +16,16 @@ const void* LeanVmKernel();
 const void* StarVmKernel();
 
 inline const void* VmKernelFor(Variant variant) {
-  return variant == Variant::kLean ? LeanVmKernel() : variant == Variant::kStar ? StarVmKernel() : FullVmKernel();
+  switch (variant) {
+    case Variant::kLean:
+      return LeanVmKernel();
+    case Variant::kStar:
+      return StarVmKernel();
+    case Variant::kDp:
+      return DpVmKernel();
+    default:
+      return FullVmKernel();
+  }
 }
 
 /// Before and behind a launch whose direct groups lie in device memory: `launch.groups.states` and `touched` are

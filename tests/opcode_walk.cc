@@ -3497,7 +3497,7 @@ void Walk::Joins() {
                                                     "outer"}[static_cast<size_t>(style)],
                          build, number++),
              keys, key_style, build, unique, style);
-    if (gpu_ != nullptr || style == 4) return;  // those opcodes are the host's
+    if (style == 4) return;
     for (int outer = 1; outer <= 3; ++outer) {
       JoinCase(fmt::format("outer join {} keys, style {}, form {}, {} {}, {} rows #{}", what, key_style, outer,
                            unique ? "unique" : "N:M", style, build, number++),

@@ -293,16 +293,16 @@ class Run {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     const auto start = std::chrono::steady_clock::now();
     SectionStatistics stats;
-    stats.label = s.label;
-    stats.section = number;
+    StartStatistics(number, &stats);
     const bool gpu = on_device_[static_cast<size_t>(number)];
     if (gpu && s.sink == Section::Sink::kJoin) return BuildOnDevice(number);
     Result<RowSet> rows = RowSet{};
     double consumed = 0;
     const bool last = static_cast<size_t>(number) + 1 == program_.sections.size();
-    const bool streams = last && s.order.empty() && !gpu && options_.exchange == nullptr;
+    const bool streams = last && s.order.empty() && options_.exchange == nullptr;
     if (streams) {
-      TESSERA_TRY(StreamHere(number, consume, &stats, &consumed));
+      TESSERA_TRY(gpu ? StreamFromGpu(number, consume, &stats, &consumed)
+                      : StreamHere(number, consume, &stats, &consumed));
     } else if (Shared(s)) {
       rows = RunShared(number, gpu, Status::Ok(), consume, &stats);
     } else if (IsMaster()) {
@@ -379,10 +379,16 @@ class Run {
     // Backwards: a join table is built where it is probed.
     for (size_t i = program_.sections.size(); i-- > 0;) {
       const Section& s = program_.sections[i];
-      if (s.source_kind != Section::Source::kTable) continue;
-      const ShareOfTable share(*tables_[static_cast<size_t>(s.source)], options_.exchange);
+      if (s.source_kind != Section::Source::kTable && s.source_kind != Section::Source::kJoin) continue;
       Status can = ProbesBy(s, JoinStrategy::kLoop) ? RefuseStrategy("loop", "it runs on the host only")
                                                     : options_.gpu->CanRun(program_, static_cast<int>(i));
+      if (s.source_kind == Section::Source::kJoin) {
+        // (Ranks have such a section run by the master, on the host.)
+        on_device_[i] = can.ok() && options_.exchange == nullptr && s.sink != Section::Sink::kJoin;
+        if (!can.ok() && options_.gpu_required) return can;
+        continue;
+      }
+      const ShareOfTable share(*tables_[static_cast<size_t>(s.source)], options_.exchange);
       if (s.sink == Section::Sink::kJoin) {
         // Where every rank has the table, each builds all of the join table by itself: that takes a GPU less time than
         // exchanging the rows. Otherwise the ranks exchange them, and the device gets them then.
@@ -489,9 +495,8 @@ class Run {
     std::vector<SectionContext> contexts;
     for (size_t k = 0; k < numbers.size(); ++k) {
       const Section& s = program_.sections[static_cast<size_t>(numbers[k])];
-      stats[k].label = s.label;
-      stats[k].section = numbers[k];
-      contexts.push_back(DeviceContext(numbers[k], tables_[static_cast<size_t>(s.source)], &stats[k]));
+      StartStatistics(numbers[k], &stats[k]);
+      contexts.push_back(DeviceContext(numbers[k], SourceTable(s), &stats[k]));
     }
     Status status = device_run_->BuildJoins(contexts);
     if (!status.ok()) {
@@ -516,12 +521,10 @@ class Run {
   Result<RowSet> RunHere(int number, bool gpu, SectionStatistics* stats) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     if (gpu) {
-      Result<RowSet> rows = RunOnGpu(number, tables_[static_cast<size_t>(s.source)], stats);
+      Result<RowSet> rows = RunOnGpu(number, SourceTable(s), stats);
       if (rows.ok()) return rows;
       TESSERA_TRY(GiveDeviceUp(rows.status()));
-      *stats = SectionStatistics();
-      stats->section = number;
-      stats->label = s.label;
+      StartStatistics(number, stats);
     }
     TESSERA_TRY(MakeHostJoins(number));
     Scan scan;
@@ -585,6 +588,35 @@ class Run {
     stats->rows_out = stream.streamed();
     *consumed = stream.milliseconds();
     return status;
+  }
+
+  /// The same on the device, whose rows come in its order.
+  Status StreamFromGpu(int number, const RowConsumer& consume, SectionStatistics* stats, double* consumed) {
+    const Section& s = program_.sections[static_cast<size_t>(number)];
+    RowStream stream(program_, s, strings_, options_.cancel, consume);
+    SectionContext context = DeviceContext(number, SourceTable(s), stats);
+    context.take_rows = [&](RowSet&& rows) { return stream.Take(rows, 0, rows.rows); };
+    const Status status = device_run_->RunSection(context).status();
+    if (!status.ok() && stream.streamed() == 0) {
+      TESSERA_TRY(GiveDeviceUp(status));
+      StartStatistics(number, stats);
+      return StreamHere(number, consume, stats, consumed);
+    }
+    TESSERA_TRY(status);
+    TESSERA_TRY(stream.Flush());
+    stats->rows_out = stream.streamed();
+    *consumed = stream.milliseconds();
+    return Status::Ok();
+  }
+
+  void StartStatistics(int number, SectionStatistics* stats) const {
+    *stats = SectionStatistics();
+    stats->section = number;
+    stats->label = program_.sections[static_cast<size_t>(number)].label;
+  }
+  /// The stored table that a section scans, or nullptr.
+  const TableInfo* SourceTable(const Section& s) const {
+    return s.source_kind == Section::Source::kTable ? tables_[static_cast<size_t>(s.source)] : nullptr;
   }
 
   Result<RowSet> RunOnGpu(int number, const TableInfo* table, SectionStatistics* stats) {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/host_device.h"
+#include "tablet/ordered_float.h"
 #include "vm/program.h"
 
 namespace tessera::vm {
@@ -169,6 +170,10 @@ TESSERA_HD KnownRange Combine(Operation op, const KnownRange& a, const KnownRang
   return floats ? Floats(low, high, null) : Integers(low, high, null);
 }
 
+/// As SingleF. The detour through the ordered form changes nothing, but g++ 12 from -O2 on takes the conversions there and
+/// back, of two doubles that lie side by side, for none at all.
+TESSERA_HD double Single(double v) { return static_cast<double>(FromOrderedFloat32(OrderedFloat32(static_cast<float>(v)))); }
+
 /// Of integers the least BIGINT, which has no absolute value, is left to the caller.
 TESSERA_HD KnownRange Absolute(const KnownRange& a) {
   if (a.unknown || HasNoValue(a) || a.low >= 0) return a;
@@ -228,8 +233,10 @@ struct Register {
 /// filters out then, and with them whatever else stands there: so kAll is not said if some of it can fail for these values.
 TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* outer, const KnownRange* inner) {
   if (count == 0) return Share::kSome;
+  const KnownRange anything;
   KnownRange a;  // the accumulator, in the rows that are live
   range::Register registers[kRangeRegisters];
+  int stored = 0;  // the registers from here on have not been stored
   Share mask = Share::kAll;
   Share saved[kRangeMasks];
   for (Share& s : saved) s = Share::kSome;
@@ -237,14 +244,11 @@ TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* 
   for (int i = 0; i < count; ++i) {
     const RangeStep& step = steps[i];
     const auto op = static_cast<Opcode>(step.op);
-    KnownRange operand;
-    switch (step.source) {
-      case RangeSource::kOuter: operand = outer[step.index]; break;
-      case RangeSource::kInner: operand = inner[step.index]; break;
-      case RangeSource::kRegister: operand = registers[step.index].live; break;
-      case RangeSource::kConstant: operand = step.constant; break;
-      default: break;
-    }
+    const KnownRange& operand = step.source == RangeSource::kOuter      ? outer[step.index]
+                                : step.source == RangeSource::kInner    ? inner[step.index]
+                                : step.source == RangeSource::kRegister ? registers[step.index].live
+                                : step.source == RangeSource::kConstant ? step.constant
+                                                                        : anything;
     switch (op) {
       case Opcode::SkipIfNone:
         if (mask == Share::kNone) i = step.target - 1;
@@ -254,7 +258,7 @@ TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* 
         // done whatever comes out, errors included. With source kUnknown: the end of steps behind which rows may be dropped.
         if (step.source == RangeSource::kNothing) {
           if (mask != Share::kNone) mask = Share::kAll;
-          for (range::Register& r : registers) r.all = r.live;
+          for (int r = 0; r < stored; ++r) registers[r].all = registers[r].live;
           may_fail = false;
         } else {
           mask = range::Narrowed(mask, Share::kSome);
@@ -268,7 +272,7 @@ TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* 
       case Opcode::MaskLoad:
         mask = saved[step.index];
         a = range::Unknown();
-        for (range::Register& r : registers) r.live = r.all;
+        for (int r = 0; r < stored; ++r) registers[r].live = registers[r].all;
         break;
       case Opcode::MaskClear:
         saved[step.index] = Share::kNone;
@@ -321,6 +325,7 @@ TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* 
       case Opcode::Store: {
         range::Register& r = registers[step.index];
         if (mask == Share::kNone) break;
+        stored = step.index < stored ? stored : step.index + 1;
         r.live = a;
         r.all = mask == Share::kAll ? a : range::Union(r.all, a);
         break;
@@ -381,8 +386,8 @@ TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* 
         break;
       case Opcode::SingleF:
         if (!a.unknown) {
-          a.low = static_cast<double>(static_cast<float>(a.low));
-          a.high = static_cast<double>(static_cast<float>(a.high));
+          a.low = range::Single(a.low);
+          a.high = range::Single(a.high);
         }
         break;
       case Opcode::IToF:   // rounds to nearest, and the ends are doubles: none gets past them

@@ -91,18 +91,21 @@ struct RunStatistics {
 struct SectionContext {
   const Program* program = nullptr;
   int section = 0;
-  const TableInfo* table = nullptr;  ///< the stored table that it scans
+  const TableInfo* table = nullptr;  ///< the stored table that it scans; nullptr: it scans a join table
   StringPool* strings = nullptr;
   const std::atomic<bool>* cancel = nullptr;  ///< may be nullptr
   SectionStatistics* statistics = nullptr;
   ThreadPool* pool = nullptr;  ///< for work on the host that can be shared; idle while the section runs
+  /// kRows: takes rows as they come, so that no more are held than fit the device's output at a time; empty: all are the
+  /// result. An error ends the section and is returned by it.
+  std::function<Status(RowSet&&)> take_rows = {};
 };
 
 /// One run of a program on a device. Join tables stay there from the section that builds them to the end of the run.
 class DeviceRun {
  public:
   virtual ~DeviceRun() = default;
-  /// Runs a section with sink kRows or kGroups. Rows of kRows come in any order of tiles but complete; order, limit and
+  /// Runs a section with sink kRows or kGroups, over a stored table or over a join table that is on the device. Rows of kRows come in any order of tiles but complete; order, limit and
   /// offset are applied by the caller. kGroups: `columns` are the keys, then the aggregates' final values (SUM, MIN,
   /// MAX without a value: NULL). Without keys there is exactly one group. REQUIRES: the join tables that it probes have been
   /// built or put. Errors: kUnsupported, kResource: the device cannot, as it turned out; the host can.
@@ -113,7 +116,7 @@ class DeviceRun {
   virtual Status PutJoin(const Program& program, int join, const RowSet& rows, uint64_t source_rows) = 0;
 };
 
-/// A device that runs sections over stored tables.
+/// A device that runs sections over stored tables and join tables.
 class SectionBackend {
  public:
   virtual ~SectionBackend() = default;
