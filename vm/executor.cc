@@ -353,7 +353,7 @@ class Run {
       if (on_device_[i] || !ProbesBy(program_.sections[i], JoinStrategy::kDp)) continue;
       if (options_.gpu == nullptr) return RefuseStrategy("dp", "it needs a GPU");
       const Status can = options_.gpu->CanRun(program_, static_cast<int>(i));
-      return RefuseStrategy("dp", can.ok() ? "it needs a GPU for all of it" : can.message());
+      return RefuseStrategy("dp", can.ok() ? "it does not run across ranks" : can.message());
     }
     return Status::Ok();
   }
@@ -383,7 +383,7 @@ class Run {
       Status can = ProbesBy(s, JoinStrategy::kLoop) ? RefuseStrategy("loop", "it runs on the host only")
                                                     : options_.gpu->CanRun(program_, static_cast<int>(i));
       if (s.source_kind == Section::Source::kJoin) {
-        // (Ranks have such a section run by the master, on the host.)
+        // (Ranks share such a section on the host.)
         on_device_[i] = can.ok() && options_.exchange == nullptr && s.sink != Section::Sink::kJoin;
         if (!can.ok() && options_.gpu_required) return can;
         continue;
