@@ -739,7 +739,9 @@ class Run {
     uint64_t prefix_rows = 0;
 
     const bool streams = suspend_at != SIZE_MAX;
-    const uint64_t rows_before_all = scan->rows_out;
+    uint64_t held = 0;  // by the units, before they run
+    for (size_t u = 0; streams && u < count; ++u) held += (*outputs)[u].rows.rows;
+    const uint64_t made_before = scan->rows_out;
     std::atomic<size_t> next{begin}, done{0};
     std::atomic<bool> stop{false}, stopped_elsewhere{false};
     std::mutex mutex;
@@ -759,7 +761,9 @@ class Run {
         scan->groups[static_cast<size_t>(worker)] = std::make_unique<GroupTable>(s, &strings_);
       }
       while (!stop.load(std::memory_order_relaxed)) {
-        if (streams && scan->rows_out - rows_before_all >= kStreamAllRows) break;
+        // The first unit runs in any case: it is what the consumer waits for.
+        const bool full = streams && held + scan->rows_out - made_before >= kStreamAllRows;
+        if (full && next.load() > begin) break;
         const size_t u = next.fetch_add(1);
         if (u >= end) break;
         const Unit unit = scan->At(u);
