@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <set>
 
 #include "tablet/ordered_float.h"
@@ -26,16 +27,20 @@ double DistinctOf(const Query& q, const Expr& e) {
   return s == nullptr ? 100 : std::max<double>(1, static_cast<double>(s->distinct));
 }
 
-/// A constant in the integer form of ColumnStatistics::min.
-double PositionOf(const Value& v) {
+double NumberOf(const Value& v) {
   switch (v.type.storage()) {
     case StorageClass::kInt: return static_cast<double>(v.i64);
     case StorageClass::kWide: return static_cast<double>(v.wide);
-    case StorageClass::kFloat:
-      return static_cast<double>(v.type.id == TypeId::kReal ? OrderedFloat32(static_cast<float>(v.f64)) : OrderedFloat(v.f64));
+    case StorageClass::kFloat: return v.f64;
     case StorageClass::kText: return 0;
   }
   return 0;
+}
+/// ColumnStatistics::min or max of a column as a number: floats are kept in their ordered form, whose steps are no distances.
+double NumberOf(int128_t bound, const SqlType& type) {
+  if (!type.IsFloat()) return static_cast<double>(bound);
+  if (type.id == TypeId::kReal) return static_cast<double>(FromOrderedFloat32(static_cast<uint32_t>(bound)));
+  return FromOrderedFloat(static_cast<uint64_t>(bound));
 }
 
 /// The fraction of rows that pass. Textbook guesses where statistics say nothing.
@@ -73,8 +78,12 @@ double Selectivity(const Query& q, const Expr& e) {
       const Expr& bound = *e.args[flipped ? 0 : 1];
       const ColumnStatistics* s = StatisticsOf(q, column);
       if (s == nullptr || !s->has_range || bound.kind != Expr::Kind::kConstant || bound.constant.null) return kRange;
-      const double low = static_cast<double>(s->min), width = static_cast<double>(s->max) - low + 1;
-      const double below = std::clamp((PositionOf(bound.constant) - low + 0.5) / width, 0.0, 1.0);
+      // Integers are as wide as they are many; floats have no neighbours.
+      const double step = column.type.IsFloat() ? 0 : 1;
+      const double low = NumberOf(s->min, column.type), width = NumberOf(s->max, column.type) - low + step;
+      const double position = (NumberOf(bound.constant) - low + step / 2) / width;
+      if (!(width > 0) || !std::isfinite(width) || !std::isfinite(position)) return kRange;
+      const double below = std::clamp(position, 0.0, 1.0);
       const bool less = (e.function == Function::kLt || e.function == Function::kLe) != flipped;
       return less ? below : 1 - below;
     }
@@ -201,8 +210,9 @@ Status ChooseStrategies(const Query& q, const PlanOptions& options, Plan* plan) 
       case JoinChoice::kDp:
       case JoinChoice::kGrid:
         if (step.kind != JoinKind::kInner && (!step.build_keys.empty() || pairs)) {
-          // Unnest names what it makes of a subquery so.
-          const bool subquery = q.relations[static_cast<size_t>(step.relation)].alias == "subquery";
+          // All but left joins come from those, and what Unnest makes of a scalar one has this name. (The anti join of a
+          // FULL JOIN comes behind its left join.)
+          const bool subquery = step.kind != JoinKind::kLeft || q.relations[static_cast<size_t>(step.relation)].alias == "subquery";
           return Refuse(options, NameOf(q, step.relation) + " is joined by " + kKinds[static_cast<int>(step.kind)] +
                                      (subquery ? ", as subqueries in expressions are," : "") + " and only inner joins can be products");
         }

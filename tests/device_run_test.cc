@@ -51,7 +51,8 @@ class FalseRun final : public vm::DeviceRun {
     ++script_.runs;
     const Section& s = c.program->sections[static_cast<size_t>(c.section)];
     if (s.sink == Section::Sink::kJoin) Wrong("RunSection of a join table", c.section);
-    if (c.table == nullptr || c.strings == nullptr || c.statistics == nullptr) Wrong("a context without", c.section);
+    const bool of_table = s.source_kind == Section::Source::kTable;
+    if ((c.table != nullptr) != of_table || c.strings == nullptr || c.statistics == nullptr) Wrong("a context without", c.section);
     NeedsTables(c);
     return GiveUp();
   }
@@ -86,7 +87,10 @@ class FalseRun final : public vm::DeviceRun {
     return script_.error;
   }
   void NeedsTables(const SectionContext& c) {
-    for (int join : Probed(c.program->sections[static_cast<size_t>(c.section)])) {
+    const Section& s = c.program->sections[static_cast<size_t>(c.section)];
+    std::vector<int> needed = Probed(s);
+    if (s.source_kind == Section::Source::kJoin) needed.push_back(s.source);
+    for (int join : needed) {
       if (have_.count(join) == 0) Wrong("a join table is missing for section", c.section);
     }
   }
@@ -206,11 +210,21 @@ Answer Execute(const Program& program, const Snapshot& snapshot, vm::SectionBack
 
 class DeviceRunTest : public ::testing::Test {
  protected:
-  /// Calls f(sql, program, rows of the host) for each query.
+  /// Calls f(sql, program, rows of the host) for each query, and again as a product of sorted tables where that can be.
   template <class F>
   void ForEachQuery(F f) {
+    int grids = 0;
+    for (const JoinChoice choice : {JoinChoice::kAuto, JoinChoice::kGrid}) ForEachQuery(choice, &grids, f);
+    EXPECT_GT(grids, 5);
+  }
+  template <class F>
+  void ForEachQuery(JoinChoice choice, int* grids, F f) {
     for (const char* sql : kQueries) {
-      Result<Compiled> compiled = Compile(sql, *snapshot_);
+      Result<Compiled> compiled = Compile(sql, *snapshot_, {choice, true});
+      if (choice == JoinChoice::kGrid) {
+        if (!compiled.ok() || compiled->program->joins.empty()) continue;
+        ++*grids;
+      }
       ASSERT_TRUE(compiled.ok()) << sql << "\n" << compiled.status().message();
       const Answer host = Execute(*compiled->program, *snapshot_, nullptr);
       ASSERT_TRUE(host.status.ok()) << sql << "\n" << host.status.message();
@@ -279,7 +293,8 @@ TEST_F(DeviceRunTest, ARequiredDeviceThatCannotIsAnError) {
     // A section that it refuses from the start; a join table may be built on the host all the same.
     for (size_t i = 0; i < program.sections.size(); ++i) {
       const Section& s = program.sections[i];
-      if (s.source_kind != Section::Source::kTable || s.sink == Section::Sink::kJoin) continue;
+      const bool scans = s.source_kind == Section::Source::kTable || s.source_kind == Section::Source::kJoin;
+      if (!scans || s.sink == Section::Sink::kJoin) continue;
       Script other;
       other.outer_joins = true;
       other.refused = static_cast<int64_t>(i);
@@ -289,6 +304,47 @@ TEST_F(DeviceRunTest, ARequiredDeviceThatCannotIsAnError) {
     }
     EXPECT_FALSE(expected.empty());
   });
+}
+
+TEST_F(DeviceRunTest, StrategiesOfOneSideOnly) {
+  const auto compile = [&](const char* sql, JoinChoice choice) {
+    Result<Compiled> compiled = Compile(sql, *snapshot_, {choice, true});
+    EXPECT_TRUE(compiled.ok()) << sql << "\n" << compiled.status().message();
+    return std::move(*compiled->program);
+  };
+  const std::string cannot = " cannot run this query: ";
+  // The loop is the host's.
+  const Program loop = compile("SELECT count(*) FROM f LEFT JOIN d ON f.a = d.a", JoinChoice::kLoop);
+  Script script;
+  script.outer_joins = true;
+  script.error = {ErrorCode::kDevice, "asked"};
+  FalseDevice device(&script);
+  EXPECT_TRUE(Execute(loop, *snapshot_, &device).status.ok());
+  EXPECT_EQ(script.runs + script.builds + script.puts, 0);
+  Status refused = Execute(loop, *snapshot_, &device, true).status;
+  EXPECT_EQ(refused.code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(refused.message(), "join strategy \"loop\"" + cannot + "it runs on the host only");
+  EXPECT_EQ(refused.hint(), "Use SET join_strategy = auto.");
+  // dp is the device's: refused before anything runs, or when the device gives up.
+  const Program dp = compile("SELECT count(*) FROM d, e WHERE d.a < e.a", JoinChoice::kDp);
+  refused = Execute(dp, *snapshot_, nullptr).status;
+  EXPECT_EQ(refused.code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(refused.message(), "join strategy \"dp\"" + cannot + "it needs a GPU");
+  for (size_t i = 0; i < dp.sections.size(); ++i) {
+    if (dp.sections[i].source_kind != Section::Source::kJoin) continue;
+    Script other;
+    other.refused = static_cast<int64_t>(i);
+    FalseDevice refusing(&other);
+    EXPECT_EQ(Execute(dp, *snapshot_, &refusing).status.message(), "join strategy \"dp\"" + cannot + "this section");
+    EXPECT_EQ(other.runs + other.builds + other.puts, 0);
+  }
+  Script weak;
+  weak.good_calls = 9;
+  weak.error = {ErrorCode::kResource, "no room"};
+  FalseDevice giving_up(&weak);
+  EXPECT_EQ(Execute(dp, *snapshot_, &giving_up).status.message(), "join strategy \"dp\"" + cannot + "no room");
+  EXPECT_EQ(weak.runs, 1);
+  EXPECT_EQ(weak.wrong, "");
 }
 
 }  // namespace

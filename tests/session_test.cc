@@ -209,6 +209,73 @@ TEST(Session, CancelStopsALongQuery) {
   EXPECT_EQ(Answer(session.get(), "SELECT count(*) AS n FROM t"), "n\n16384\n");
 }
 
+/// Takes pairs of integers, up to a number of them.
+class Pairs final : public ResultWriter {
+ public:
+  explicit Pairs(size_t most) : most_(most) {}
+  Status Begin(const std::vector<vm::ResultColumn>&) override { return Status::Ok(); }
+  Status Rows(RowBatch&& batch) override {
+    for (size_t r = 0; r < batch.rows; ++r) pairs.emplace_back(batch.columns[0].fixed[r], batch.columns[1].fixed[r]);
+    return pairs.size() < most_ ? Status::Ok() : Status(ErrorCode::kIo, "enough");
+  }
+  Status End() override { return Status::Ok(); }
+  Status Done(const std::string&) override { return Status::Ok(); }
+  Status Text(const std::string&) override { return Status::Ok(); }
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+
+ private:
+  const size_t most_;
+};
+
+/// Table t with 0 .. 2^bits - 1.
+void MakeNumbers(Session* session, int bits) {
+  Answer(session, "CREATE TABLE t (x INTEGER)");
+  Answer(session, "INSERT INTO t VALUES (0)");
+  for (int i = 0; i < bits; ++i) Answer(session, "INSERT INTO t SELECT x + " + std::to_string(1 << i) + " FROM t");
+}
+
+TEST(Session, RowsOfAProductComeLongBeforeItsEnd) {
+  const std::unique_ptr<Session> session = Open();
+  MakeNumbers(session.get(), 16);
+  for (const char* strategy : {"grid", "loop"}) {
+    Answer(session.get(), std::string("SET join_strategy = ") + strategy);
+    // 2^32 and 2^48 rows, of which some are asked for: a tile of one table with each row of the other.
+    for (const char* sql : {"SELECT a.x, b.x FROM t a, t b", "SELECT a.x, b.x FROM t a, t b, t c"}) {
+      Pairs out(3'000'000);
+      EXPECT_EQ(session->Execute(sql, &out).message(), "enough") << strategy;
+      const bool third = std::string(sql).find("t c") != std::string::npos;
+      for (size_t k = 0; k < out.pairs.size(); ++k) {
+        const auto tile_row = static_cast<int64_t>(k % 2048), b = static_cast<int64_t>(third ? 0 : k / 2048);
+        ASSERT_EQ(out.pairs[k], std::pair(tile_row, b)) << strategy << ": " << sql << ", row " << k;
+      }
+    }
+  }
+}
+
+TEST(Session, StreamedRowsAreAllThere) {
+  const std::unique_ptr<Session> session = Open();
+  MakeNumbers(session.get(), 12);
+  for (const char* strategy : {"grid", "loop", "auto"}) {
+    Answer(session.get(), std::string("SET join_strategy = ") + strategy);
+    std::vector<const char*> queries = {"SELECT a.x, b.x FROM t a, t b WHERE b.x < 2000"};
+    if (strategy != std::string("grid")) queries.push_back("SELECT a.x, b.x FROM t a LEFT JOIN t b ON a.x >= 0 AND b.x < 2000");
+    for (const std::string sql : queries) {
+      Pairs all(SIZE_MAX);
+      ASSERT_TRUE(session->Execute(sql, &all).ok());
+      EXPECT_EQ(session->last_statistics().sections.back().rows_out, all.pairs.size());
+      Pairs some(SIZE_MAX);
+      ASSERT_TRUE(session->Execute(sql + " LIMIT 1000000 OFFSET 1500001", &some).ok());
+      EXPECT_EQ(session->last_timing().rows, 1'000'000u);
+      ASSERT_EQ(some.pairs.size(), 1'000'000u);
+      EXPECT_TRUE(std::equal(some.pairs.begin(), some.pairs.end(), all.pairs.begin() + 1'500'001)) << strategy << ": " << sql;
+      ASSERT_EQ(all.pairs.size(), 4096u * 2000) << strategy << ": " << sql;
+      std::vector<bool> seen(all.pairs.size());
+      for (const auto& [a, b] : all.pairs) seen[static_cast<size_t>(a * 2000 + b)] = true;
+      EXPECT_EQ(std::count(seen.begin(), seen.end(), true), static_cast<ptrdiff_t>(seen.size())) << strategy << ": " << sql;
+    }
+  }
+}
+
 TEST(Session, GpuThatIsNotThere) {
   SessionOptions options;
   options.device = DeviceChoice::kGpu;

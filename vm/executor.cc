@@ -33,6 +33,8 @@ constexpr int kPollSteps = 16;
 constexpr uint32_t kPartRows = 512;
 /// Rows that a unit of a stream may hold before it waits for the consumer.
 constexpr size_t kStreamRows = 1 << 18;
+/// ... and those of all its units together, before it takes no more of them.
+constexpr uint64_t kStreamAllRows = 1 << 21;
 /// Most units that run at a time where they are many: what they made is put together in between.
 constexpr size_t kWindowUnits = 1 << 14;
 /// What a row of a join table takes beside its columns: its place in the index and in a chain.
@@ -353,7 +355,7 @@ class Run {
       if (on_device_[i] || !ProbesBy(program_.sections[i], JoinStrategy::kDp)) continue;
       if (options_.gpu == nullptr) return RefuseStrategy("dp", "it needs a GPU");
       const Status can = options_.gpu->CanRun(program_, static_cast<int>(i));
-      return RefuseStrategy("dp", can.ok() ? "it needs a GPU for all of it" : can.message());
+      return RefuseStrategy("dp", can.ok() ? "it does not run across ranks" : can.message());
     }
     return Status::Ok();
   }
@@ -383,7 +385,7 @@ class Run {
       Status can = ProbesBy(s, JoinStrategy::kLoop) ? RefuseStrategy("loop", "it runs on the host only")
                                                     : options_.gpu->CanRun(program_, static_cast<int>(i));
       if (s.source_kind == Section::Source::kJoin) {
-        // (Ranks have such a section run by the master, on the host.)
+        // (Ranks share such a section on the host.)
         on_device_[i] = can.ok() && options_.exchange == nullptr && s.sink != Section::Sink::kJoin;
         if (!can.ok() && options_.gpu_required) return can;
         continue;
@@ -568,7 +570,7 @@ class Run {
     std::deque<UnitOutput> units;  // from unit `begin` on
     size_t begin = 0, window = StreamWindow();
     while (status.ok() && begin < scan.units() && !stream.full()) {
-      units.resize(std::min(window, scan.units() - begin));
+      units.resize(std::max(units.size(), std::min(window, scan.units() - begin)));
       status = RunUnits(number, &scan, begin, begin + units.size(), stream.wanted(), &units, kStreamRows);
       const uint64_t before = stream.streamed();
       while (status.ok() && !units.empty()) {
@@ -720,7 +722,7 @@ class Run {
 
   /// Runs units [begin, end) of the scan, until the first of them have made `wanted` rows. kGroups: into scan->groups; otherwise
   /// into `outputs`, one entry per unit. Those that are done, or are suspended and still have rows, stay as they are; one that
-  /// has made `suspend_at` rows is suspended.
+  /// has made `suspend_at` rows is suspended, and the last of them may not run if the first have made very many.
   Status RunUnits(int number, Scan* scan, size_t begin, size_t end, uint64_t wanted, std::deque<UnitOutput>* outputs,
                   size_t suspend_at = SIZE_MAX) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
@@ -736,6 +738,10 @@ class Run {
     size_t prefix = 0;
     uint64_t prefix_rows = 0;
 
+    const bool streams = suspend_at != SIZE_MAX;
+    uint64_t held = 0;  // by the units, before they run
+    for (size_t u = 0; streams && u < count; ++u) held += (*outputs)[u].rows.rows;
+    const uint64_t made_before = scan->rows_out;
     std::atomic<size_t> next{begin}, done{0};
     std::atomic<bool> stop{false}, stopped_elsewhere{false};
     std::mutex mutex;
@@ -755,6 +761,9 @@ class Run {
         scan->groups[static_cast<size_t>(worker)] = std::make_unique<GroupTable>(s, &strings_);
       }
       while (!stop.load(std::memory_order_relaxed)) {
+        // The first unit runs in any case: it is what the consumer waits for.
+        const bool full = streams && held + scan->rows_out - made_before >= kStreamAllRows;
+        if (full && next.load() > begin) break;
         const size_t u = next.fetch_add(1);
         if (u >= end) break;
         const Unit unit = scan->At(u);

@@ -17,8 +17,8 @@ constexpr const char* kIntroduction =
 # The machine and its opcodes
 
 A query is a **program**: sections that run one after another, each a list of instructions for one pipeline. A section scans
-a source (a stored table, the result of an earlier section, the entries of a dictionary, or one row without columns) tile by
-tile and feeds one sink (rows, a join table, groups, or a map of dictionary entries).
+a source (a stored table, the result of an earlier section, the rows of a join table, the entries of a dictionary, or one row
+without columns) tile by tile and feeds one sink (rows, a join table, groups, or a map of dictionary entries).
 
 Per tile of rows the machine has
 
@@ -73,12 +73,12 @@ its items. Without any padding:
 
 | what | fields |
 |---|---|
-| the string | magic word `TESP` (4), version 2 (4), program, XXH3-64 checksum of all before it (8) |
+| the string | magic word `TESP` (4), version 3 (4), program, XXH3-64 checksum of all before it (8) |
 | program | list of constants, list of tables, list of join tables, list of sections, list of result columns |
 | type | id (1), precision (1), scale (1), length (4) |
 | constant | type, NULL (1), integer (8), double (8), wide (16), text |
 | table | id (8), name |
-| join table | unique (1), section that builds it (4) |
+| join table | unique (1), section that builds it (4), strategy (1), column by which it is sorted (4) |
 | result column | name, type |
 | section | source kind (1), source (4), sink (1), join table (4), list of slots, list of predicates, list of register types, mask registers (4), list of instructions, list of column types, list of aggregates, keys (4), list of sort keys, limit (8), offset (8), section whose rows come first (4), label |
 | slot | column (4), type, map (4) |
