@@ -92,12 +92,14 @@ __global__ void __launch_bounds__(kBucketThreads) Buckets(const __grid_constant_
       atomicMin(&progress.first_waiting, bucket);
       grid.units = 0;
     } else {
-      uint32_t more = min((count - 1) / buckets.units_per_block, buckets.most_blocks - 1);
-      if (more != 0 && atomicAdd(&progress.more_blocks, more) + more > buckets.spare_blocks) {
-        atomicSub(&progress.more_blocks, more);
-        more = 0;
+      grid.blocks = min((count - 1) / buckets.units_per_block + 1, buckets.most_blocks);
+      if (grid.blocks > buckets.own_blocks) {
+        const uint32_t more = grid.blocks - buckets.own_blocks;
+        if (atomicAdd(&progress.more_blocks, more) + more > buckets.spare_blocks) {
+          atomicSub(&progress.more_blocks, more);
+          grid.blocks = buckets.own_blocks;
+        }
       }
-      grid.blocks = 1 + more;
       grid.first_block = atomicAdd(&progress.blocks, grid.blocks);
       atomicAdd(&buckets.search.totals->pairs, pairs);
       atomicAdd(&buckets.search.totals->count, count);
@@ -128,6 +130,18 @@ __global__ void __launch_bounds__(kBucketThreads) Buckets(const __grid_constant_
 cudaError_t StartBuckets(const BucketLaunch& buckets, uint32_t first, cudaStream_t stream) {
   Buckets<<<std::min(kGenerationBuckets, buckets.buckets - first), kBucketThreads, 0, stream>>>(buckets);
   return cudaGetLastError();
+}
+
+cudaError_t PrepareBuckets(Variant variant, uint32_t shared_bytes) {
+  cudaError_t error = cudaFuncSetAttribute(DpVmKernel(variant), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                           static_cast<int>(shared_bytes));
+  // Child grids start where buckets still run: on multiprocessors whose memory is divided as those want it.
+  for (const void* kernel : {DpVmKernel(variant), reinterpret_cast<const void*>(&Buckets),
+                             reinterpret_cast<const void*>(&NextGeneration)}) {
+    if (error == cudaSuccess)
+      error = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+  }
+  return error;
 }
 
 const void* DpVmKernel(Variant variant) {

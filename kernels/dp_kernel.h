@@ -35,7 +35,7 @@ struct BucketProgress {
   uint32_t first_waiting;  ///< that found no room for its units; kNowhere: none
   uint32_t units;          ///< taken of the room for units in this generation
   uint32_t blocks;         ///< of all child grids so far
-  uint32_t more_blocks;    ///< ... beyond one a grid
+  uint32_t more_blocks;    ///< ... beyond BucketLaunch::own_blocks
   uint32_t unused;
 };
 
@@ -52,7 +52,8 @@ struct BucketLaunch {
   uint32_t unit_room = 0;        ///< entries of search.units
   uint32_t units_per_block = 1;  ///< a block of a child grid takes about so many
   uint32_t most_blocks = 1;      ///< of a child grid
-  uint32_t spare_blocks = 0;     ///< over all grids, beyond one a grid
+  uint32_t own_blocks = 1;       ///< ... that it gets in any case, if it has work for them
+  uint32_t spare_blocks = 0;     ///< over all grids, beyond these: for the buckets with most work
   ChildGrid* grids = nullptr;    ///< per bucket
   BucketState* states = nullptr;
   BucketProgress* progress = nullptr;
@@ -61,6 +62,8 @@ struct BucketLaunch {
 };
 static_assert(sizeof(BucketLaunch) <= 4096, "kernel parameters");
 
+/// Before the first launch: how much shared memory child grids may take.
+cudaError_t PrepareBuckets(Variant variant, uint32_t shared_bytes);
 /// Starts the generations from bucket `first` on, which is progress->first.
 cudaError_t StartBuckets(const BucketLaunch& buckets, uint32_t first, cudaStream_t stream);
 /// The instantiation of the VM kernel that child grids run, kDp or kDpPairs. It is not asked for before a query needs it:

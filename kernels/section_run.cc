@@ -31,12 +31,12 @@ constexpr uint64_t kMostOutputRows = UINT32_MAX / 32 * 16;
 /// Units of a product for each block that runs, rows of the join table in a unit, and how many units there may be. Parts
 /// are shorter where units can be left out, as shorter ones have closer ranges.
 constexpr uint64_t kUnitsPerBlock = 8;
-constexpr uint64_t kLeastPartRows = 16, kMostPartRows = 1024, kMostPrunedRows = 128;
+constexpr uint64_t kLeastPartRows = 16, kMostPartRows = 1024, kMostPrunedRows = 32;
 constexpr uint64_t kMostUnits = uint64_t{1} << 30, kMostTriedUnits = uint64_t{1} << 27;
 /// Up to so many units are listed without being counted before.
 constexpr uint64_t kListedAtOnce = uint64_t{1} << 22;
-/// dp: buckets of the outer rows, blocks of child grids beyond one a grid.
-constexpr uint32_t kMostBuckets = 4096, kSpareBlocks = 16384;
+/// dp: buckets of the outer rows, units for a block of a child grid, blocks of all child grids beyond one a grid.
+constexpr uint32_t kMostBuckets = 4096, kUnitsPerChildBlock = 4, kChildBlocks = 16384;
 
 using vm::Opcode;
 using vm::Section;
@@ -398,8 +398,7 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
                   context_.program->joins[static_cast<size_t>(lowered_.product)].strategy == vm::JoinStrategy::kDp;
   if (dp) {
     batch->plan.variant = batch->plan.variant == Variant::kPairs ? Variant::kDpPairs : Variant::kDp;
-    CUDA_TRY(cudaFuncSetAttribute(VmKernelFor(batch->plan.variant), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(gpu_.limits.shared_per_block)));
+    CUDA_TRY(kernels::PrepareBuckets(batch->plan.variant, gpu_.limits.shared_per_block));
   }
   int per_multiprocessor = 0;
   CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, VmKernelFor(plan.variant), kThreads + 32,
@@ -493,9 +492,10 @@ Status SectionRun::PrepareBuckets(Batch* batch) {
   b.buckets = (tiles + b.bucket_tiles - 1) / b.bucket_tiles;
   const uint64_t most = uint64_t{b.bucket_tiles} * parts;  // units of a bucket
   b.unit_room = static_cast<uint32_t>(std::max(most, std::min<uint64_t>(kListedAtOnce, uint64_t{tiles} * parts)));
-  b.units_per_block = static_cast<uint32_t>(uint64_t{tiles} * parts / kSpareBlocks + 1);
+  b.units_per_block = kUnitsPerChildBlock;
   b.most_blocks = batch->blocks;
-  b.spare_blocks = kSpareBlocks;
+  b.own_blocks = 1 + kChildBlocks / 2 / b.buckets;
+  b.spare_blocks = kChildBlocks / 2;
   b.variant = batch->plan.variant;
   TESSERA_TRY(Renew(&units_, uint64_t{b.unit_room} * sizeof(uint32_t)));
   b.search.units = units_.As<uint32_t>();
@@ -508,7 +508,7 @@ Status SectionRun::PrepareBuckets(Batch* batch) {
   found.progress.first_waiting = kNowhere;
   CUDA_TRY(cudaMemcpyAsync(found_.As<void>(), &found, sizeof found, cudaMemcpyHostToDevice, gpu_.stream));
   b.progress = &found_.As<Found>()->progress;
-  batch->blocks = b.buckets + b.spare_blocks;
+  batch->blocks = b.buckets + kChildBlocks;
   batch->launch.tiles = batch->blocks;  // (of which each takes at least one unit)
   return Status::Ok();
 }
