@@ -34,6 +34,10 @@ class PipelineScope : public Scope {
   void ScanPayload(const std::map<int, int>* payload) { scanned_payload_ = payload; }
   /// From here on columns of `relation` are payload columns of join table `join`, numbered by `payload`.
   void AddJoin(int relation, int join, const std::map<int, int>* payload) { joined_[relation] = {join, payload}; }
+  /// From here on what `list` computes of the scanned relation is in the first columns of its join table; is in registers from
+  /// `first` on; or, of a relation joined, is in the first payload columns of its join table.
+  void ScanComputed(const std::vector<const Expr*>* list) { computed_.push_back({list, Operand::Slot(0)}); }
+  void AddComputed(const std::vector<const Expr*>* list, Operand first) { computed_.push_back({list, first}); }
   /// From here on register `r` tells whether a row of `relation` matches.
   void AddMark(int relation, int r) { marks_[relation] = r; }
 
@@ -54,13 +58,21 @@ class PipelineScope : public Scope {
     *operand = Operand::Payload(joined->second.join, column->second);
     return true;
   }
-  ValueRange Range(const Expr& leaf) const override {
-    if (leaf.kind != Expr::Kind::kColumn || leaf.column == kMarkColumn) return RangeOfType(leaf.type);
-    const TableInfo* table = q_.relations[static_cast<size_t>(leaf.relation)].table.get();
-    if (table == nullptr || leaf.type.IsFloat()) return RangeOfType(leaf.type);
-    const ColumnStatistics& s = table->statistics[static_cast<size_t>(leaf.column)];
-    return s.has_range ? ValueRange{s.min, s.max} : RangeOfType(leaf.type);
+  bool FindComputed(const Expr& e, SectionBuilder* b, Operand* operand) override {
+    for (const Computed& c : computed_) {
+      const int number = FindSame(*c.list, e);
+      if (number < 0) continue;
+      *operand = c.first;
+      if (operand->kind == vm::OperandKind::kSlot) {
+        *operand = Operand::Slot(SlotOf(number, e.type, b));
+      } else {
+        operand->index = static_cast<uint16_t>(operand->index + number);
+      }
+      return true;
+    }
+    return false;
   }
+  ValueRange Range(const Expr& leaf) const override { return RangeByStatistics(q_, leaf); }
   int TableSlot(const Expr& column, SectionBuilder* b) override {
     const bool stored = column.kind == Expr::Kind::kColumn && column.relation == scanned_ &&
                         scanned_payload_ == nullptr && q_.relations[static_cast<size_t>(scanned_)].table != nullptr;
@@ -72,12 +84,18 @@ class PipelineScope : public Scope {
     int join;
     const std::map<int, int>* payload;  // column -> payload number
   };
+  struct Computed {
+    const std::vector<const Expr*>* list;
+    Operand first;  // the others have the next numbers; kSlot: columns of the source
+  };
   int SlotOf(const Expr& column, SectionBuilder* b) const {
-    const int number = scanned_payload_ == nullptr ? column.column : scanned_payload_->at(column.column);
+    return SlotOf(scanned_payload_ == nullptr ? column.column : scanned_payload_->at(column.column), column.type, b);
+  }
+  static int SlotOf(int number, const SqlType& type, SectionBuilder* b) {
     for (size_t i = 0; i < b->section.slots.size(); ++i) {
       if (b->section.slots[i].column == number && b->section.slots[i].map < 0) return static_cast<int>(i);
     }
-    b->section.slots.push_back({number, column.type, -1});
+    b->section.slots.push_back({number, type, -1});
     return static_cast<int>(b->section.slots.size()) - 1;
   }
   const Query& q_;
@@ -85,6 +103,7 @@ class PipelineScope : public Scope {
   const std::map<int, int>* scanned_payload_ = nullptr;
   std::map<int, Joined> joined_;
   std::map<int, int> marks_;  // relation -> register
+  std::vector<Computed> computed_;
 };
 
 /// Which aggregate of the machine serves an aggregate of SQL.
@@ -262,31 +281,24 @@ class Generator {
     return static_cast<int>(program_->tables.size()) - 1;
   }
 
-  /// Payload of each joined relation: the columns that anything after its build reads.
+  /// Payload of each joined relation: what is computed of it, then the columns that anything after its build reads.
   void FindNeededColumns() {
-    auto note = [&](const Expr& e, int except = -1) {
-      ForEachColumn(e, [&](const Expr& c) {
-        if (c.relation == except || c.column == kMarkColumn) return;
-        auto& columns = payload_[c.relation];
-        columns.emplace(c.column, static_cast<int>(columns.size()));
-      });
-    };
-    for (const JoinStep& j : plan_.joins) {
-      for (const Expr* e : j.probe_keys) note(*e);
-      for (const Expr* e : j.match) note(*e);
-      for (const Expr* e : j.residuals) note(*e);
-    }
-    for (const ExprPtr& e : q_.group_by) note(*e);
-    for (const Aggregate& a : q_.aggregates) {
-      if (a.argument != nullptr) note(*a.argument);
-    }
-    if (!q_.grouped) {
-      for (const Output& o : q_.outputs) note(*o.expr);
-    }
+    ForEachJoinedRoot(q_, plan_, [&](const Expr& e, bool) { NoteColumns(e); });
     for (auto& [relation, columns] : payload_) {  // in the order of columns, not of use
-      int n = 0;
+      auto n = static_cast<int>(ComputedOf(relation).size());
       for (auto& [column, number] : columns) number = n++;
     }
+  }
+  void NoteColumns(const Expr& e) {
+    if (e.kind == Expr::Kind::kColumn && e.column != kMarkColumn) payload_[e.relation].emplace(e.column, 0);
+    const auto same = [&](const auto& list) { return FindSame(list, e) >= 0; };
+    if (e.kind == Expr::Kind::kFunction && std::any_of(plan_.computed.begin(), plan_.computed.end(), same)) return;
+    for (const ExprPtr& a : e.args) NoteColumns(*a);
+  }
+  const std::vector<const Expr*>& ComputedOf(int relation) const { return plan_.computed[static_cast<size_t>(relation)]; }
+  /// The payload number of a column, stored or computed.
+  int PayloadOf(int relation, const Expr& e) const {
+    return e.kind == Expr::Kind::kColumn ? payload_.at(relation).at(e.column) : FindSame(ComputedOf(relation), e);
   }
 
   std::string ScanLabel(int relation) const {
@@ -311,6 +323,7 @@ class Generator {
     // Registers r0 ..: keys, then payload.
     for (const Expr* k : j.build_keys) b.section.registers.push_back(k->type);
     const Relation& r = q_.relations[static_cast<size_t>(j.relation)];
+    for (const Expr* e : ComputedOf(j.relation)) b.section.registers.push_back(e->type);
     for (const auto& [column, number] : payload_[j.relation]) b.section.registers.push_back(r.column_types[static_cast<size_t>(column)]);
     b.section.columns = b.section.registers;
     for (const Expr* f : plan_.filters[static_cast<size_t>(j.relation)]) TESSERA_TRY(b.Keep(*f));
@@ -327,12 +340,16 @@ class Generator {
       TESSERA_TRY(b.Value(leaf));
       b.Store(b.section.keys + number);
     }
+    for (const Expr* e : ComputedOf(j.relation)) {
+      TESSERA_TRY(b.Value(*e));
+      b.Store(b.section.keys + PayloadOf(j.relation, *e));
+    }
     b.Emit(Opcode::Build);
     const int join = static_cast<int>(program_->joins.size());
     const int32_t keys = b.section.keys;
     b.section.join = join;
     TESSERA_TRY(Finish(&b));
-    const int32_t order = j.build_order == nullptr ? -1 : keys + payload_[j.relation].at(j.build_order->column);
+    const int32_t order = j.build_order == nullptr ? -1 : keys + PayloadOf(j.relation, *j.build_order);
     program_->joins.push_back({j.unique, static_cast<int32_t>(program_->sections.size()) - 1, j.strategy, order});
     join_of_[j.relation] = join;
     return Status::Ok();
@@ -350,6 +367,7 @@ class Generator {
       s.source = join_of_.at(plan_.driver);
       s.label = "rows of " + (r.alias.empty() ? "a derived table" : r.alias);
       scope->ScanPayload(&payload_[plan_.driver]);
+      scope->ScanComputed(&ComputedOf(plan_.driver));
     } else {
       ScanOf(plan_.driver, &s);
     }
@@ -374,6 +392,18 @@ class Generator {
       b->Emit(Opcode::Filter, static_cast<int>(s.predicates.size()) - 1);
     }
     bool narrowed = !s.code.empty();
+    if (plan_.driver >= 0 && !plan_.build_driver && !ComputedOf(plan_.driver).empty()) {
+      // In front of the loop, in registers of their own: all of its turns read them.
+      if (narrowed) skips_.push_back(b->Emit(Opcode::SkipIfNone));
+      narrowed = false;
+      const int first = static_cast<int>(s.registers.size());
+      for (const Expr* e : ComputedOf(plan_.driver)) s.registers.push_back(e->type);
+      for (const Expr* e : ComputedOf(plan_.driver)) {
+        TESSERA_TRY(b->Value(*e));
+        b->Store(first + FindSame(ComputedOf(plan_.driver), *e));
+      }
+      scope->AddComputed(&ComputedOf(plan_.driver), Operand::Register(first));
+    }
     for (const JoinStep& j : plan_.joins) {
       const int join = join_of_[j.relation];
       int32_t operand = 0;
@@ -399,6 +429,7 @@ class Generator {
         case JoinKind::kInner:
           b->Emit(Opcode::Probe, join, operand, keys);
           scope->AddJoin(j.relation, join, &payload_[j.relation]);
+          scope->AddComputed(&ComputedOf(j.relation), Operand::Payload(join, 0));
           if (!j.unique) OpenLoop(b, join, Opcode::Next);
           break;
         case JoinKind::kLeft:

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <set>
 
+#include "compiler/hoist.h"
 #include "tablet/ordered_float.h"
 
 namespace tessera {
@@ -138,14 +139,19 @@ std::string NameOf(const Query& q, int relation) {
   return r.join == JoinKind::kInner ? "a derived table" : "a subquery";
 }
 
-/// The first column of `relation` in `e` by which rows can be sorted, or nullptr.
-const Expr* SortableColumn(const Expr& e, int relation) {
+/// The first column of `relation` in `e` by which rows can be sorted, stored or computed, or nullptr.
+const Expr* SortableColumn(const Plan& plan, const Expr& e, int relation) {
+  if (e.kind == Expr::Kind::kFunction && FindSame(plan.computed[static_cast<size_t>(relation)], e) >= 0) return &e;
+  if (e.kind == Expr::Kind::kColumn && e.relation == relation && e.column != kMarkColumn) {
+    const StorageClass storage = e.type.storage();
+    return storage == StorageClass::kInt || storage == StorageClass::kFloat ? &e : nullptr;
+  }
   const Expr* found = nullptr;
-  ForEachColumn(e, [&](const Expr& c) {
-    const StorageClass storage = c.type.storage();
-    const bool sortable = storage == StorageClass::kInt || storage == StorageClass::kFloat;
-    if (found == nullptr && c.relation == relation && c.column != kMarkColumn && sortable) found = &c;
-  });
+  for (const ExprPtr& a : e.args) {  // what is true or false separates the rows less than numbers do
+    const Expr* next = SortableColumn(plan, *a, relation);
+    if (next != nullptr && (found == nullptr || found->type.id == TypeId::kBoolean)) found = next;
+    if (found != nullptr && found->type.id != TypeId::kBoolean) break;
+  }
   return found;
 }
 
@@ -173,8 +179,8 @@ void ChooseOrder(const PlanOptions& options, Plan* plan) {
   if (options.grid_pruning && (asked || worth)) {
     int best = 5;
     for (const Expr* e : step.residuals) {
-      const Expr* outer = SortableColumn(*e, plan->driver);
-      const Expr* inner = SortableColumn(*e, step.relation);
+      const Expr* outer = SortableColumn(*plan, *e, plan->driver);
+      const Expr* inner = SortableColumn(*plan, *e, step.relation);
       if (outer == nullptr || inner == nullptr || PruningRank(*e) >= best) continue;
       best = PruningRank(*e);
       step.probe_order = outer;
@@ -224,7 +230,10 @@ Status ChooseStrategies(const Query& q, const PlanOptions& options, Plan* plan) 
     }
   }
   const bool grid = !plan->joins.empty() && (plan->joins[0].strategy == vm::JoinStrategy::kGrid || plan->joins[0].strategy == vm::JoinStrategy::kDp);
-  if (grid) ChooseOrder(options, plan);
+  if (grid) {
+    HoistFromProduct(q, options, plan);
+    ChooseOrder(options, plan);
+  }
   return Status::Ok();
 }
 
@@ -237,6 +246,13 @@ uint64_t RelationsOf(const Expr& e) {
   uint64_t set = 0;
   ForEachColumn(e, [&](const Expr& c) { set |= uint64_t{1} << c.relation; });
   return set;
+}
+
+int FindSame(const std::vector<const Expr*>& list, const Expr& e) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i]->SameAs(e)) return static_cast<int>(i);
+  }
+  return -1;
 }
 
 Result<Plan> MakePlan(const Query& q, const PlanOptions& options) {
@@ -252,6 +268,7 @@ Plan OrderJoins(const Query& q, const PlanOptions& options) {
   Plan plan;
   const size_t n = q.relations.size();
   plan.filters.resize(n);
+  plan.computed.resize(n);
   plan.rows.resize(n);
   struct Pending {
     const Expr* expr;

@@ -26,8 +26,8 @@ struct JoinStep {
   std::vector<const Expr*> residuals;   ///< predicates that can be tested once `relation` is joined
   bool unique = false;                  ///< at most one row has the keys: the primary key of `relation` is among them
   vm::JoinStrategy strategy = vm::JoinStrategy::kHash;
-  /// kGrid, kDp: columns of the driver and of `relation` that one condition relates and by which the two are sorted; nullptr:
-  /// they stay as they come.
+  /// kGrid, kDp: columns of the driver and of `relation`, perhaps computed ones, that one condition relates and by which the
+  /// two are sorted; nullptr: they stay as they come.
   const Expr* probe_order = nullptr;
   const Expr* build_order = nullptr;
   bool filtered = false;                ///< the build side is filtered, so that its keys may span less than the probing column
@@ -39,6 +39,9 @@ struct Plan {
   bool build_driver = false;                          ///< the driver's rows are stored, too, and then scanned
   std::vector<std::vector<const Expr*>> filters;      ///< per relation: predicates over it alone, most selective first
   std::vector<const Expr*> constants;                 ///< predicates over no relation
+  /// Per relation: what is computed once for each of its rows, and not for each pair of the product that it is a side of.
+  /// None is wide or text, and none can fail. Those that conditions read come first.
+  std::vector<std::vector<const Expr*>> computed;
   std::vector<double> rows;                           ///< per relation: estimate after its filters
   std::vector<JoinStep> joins;
 };
@@ -58,6 +61,26 @@ void ForEachColumn(const Expr& e, F f) {
   if (e.kind == Expr::Kind::kColumn) f(e);
   for (const ExprPtr& a : e.args) ForEachColumn(*a, f);
 }
+
+/// Calls f(const Expr&, bool condition) for every expression that is evaluated where the relations are joined or behind, keys of
+/// build sides aside.
+template <class F>
+void ForEachJoinedRoot(const Query& q, const Plan& plan, F f) {
+  for (const JoinStep& j : plan.joins) {
+    for (const Expr* e : j.probe_keys) f(*e, false);
+    for (const Expr* e : j.match) f(*e, true);
+    for (const Expr* e : j.residuals) f(*e, true);
+  }
+  for (const ExprPtr& e : q.group_by) f(*e, false);
+  for (const Aggregate& a : q.aggregates) {
+    if (a.argument != nullptr) f(*a.argument, false);
+  }
+  if (q.grouped) return;
+  for (const Output& o : q.outputs) f(*o.expr, false);
+}
+
+/// The number in `list` of what has the value of `e`, or -1.
+int FindSame(const std::vector<const Expr*>& list, const Expr& e);
 
 /// The plan as EXPLAIN prints it: one operator a line, children indented. Errors: as MakePlan, of blocks inside.
 Result<std::string> PlanText(const Query& query, const Plan& plan, const PlanOptions& options);

@@ -94,6 +94,14 @@ ValueRange RangeOfType(const SqlType& type) {
   }
 }
 
+ValueRange RangeByStatistics(const Query& q, const Expr& column) {
+  if (column.kind != Expr::Kind::kColumn || column.column == kMarkColumn) return RangeOfType(column.type);
+  const TableInfo* table = q.relations[static_cast<size_t>(column.relation)].table.get();
+  if (table == nullptr || column.type.IsFloat()) return RangeOfType(column.type);
+  const ColumnStatistics& s = table->statistics[static_cast<size_t>(column.column)];
+  return s.has_range ? ValueRange{s.min, s.max} : RangeOfType(column.type);
+}
+
 int ConstantPool::Add(const Value& v) {
   std::string key(1, static_cast<char>(v.type.storage()));
   key += v.null ? 'n' : 'v';
@@ -203,15 +211,15 @@ ValueRange SectionBuilder::Range(const Expr& e) const {
   if (e.type.storage() != StorageClass::kInt && !IsWide(e.type)) return {};
   ValueRange r = RangeOfType(e.type);
   switch (e.function) {
-    case Function::kAdd: r = Sum(Range(*e.args[0]), Range(*e.args[1])); break;
-    case Function::kSub: r = Sum(Range(*e.args[0]), Minus(Range(*e.args[1]))); break;
-    case Function::kMul: r = Product(Range(*e.args[0]), Range(*e.args[1])); break;
-    case Function::kNeg: r = Minus(Range(*e.args[0])); break;
-    case Function::kAbs: {
-      ValueRange a = Range(*e.args[0]);
-      r = Hull(a, Minus(a));
+    case Function::kAdd:
+    case Function::kSub:
+    case Function::kMul:
+    case Function::kDiv:
+    case Function::kMod:
+    case Function::kNeg:
+    case Function::kAbs:
+      r = ExactRange(e);
       break;
-    }
     case Function::kCase: {
       r = Range(*e.args.back());
       for (size_t i = 1; i < e.args.size(); i += 2) r = Hull(r, Range(*e.args[i]));
@@ -233,6 +241,82 @@ ValueRange SectionBuilder::Range(const Expr& e) const {
   return Cut(r, e.type);  // beyond it the expression is an error, not a value
 }
 
+/// What exact arithmetic may give, before the result must fit its type. REQUIRES: kAdd..kAbs of integers or decimals.
+ValueRange SectionBuilder::ExactRange(const Expr& e) const {
+  const ValueRange a = Range(*e.args[0]);
+  switch (e.function) {
+    case Function::kAdd: return Sum(a, Range(*e.args[1]));
+    case Function::kSub: return Sum(a, Minus(Range(*e.args[1])));
+    case Function::kMul: return Product(a, Range(*e.args[1]));
+    case Function::kDiv: return Hull(a, Minus(a));
+    case Function::kMod: return Hull(Hull(a, Minus(a)), {0, 0});
+    case Function::kNeg: return Minus(a);
+    default: return Hull(a, Minus(a));
+  }
+}
+
+bool SectionBuilder::CanFail(const Expr& e) const {
+  if (e.kind != Expr::Kind::kFunction) return e.kind != Expr::Kind::kConstant && e.kind != Expr::Kind::kColumn && e.kind != Expr::Kind::kGroup;
+  const ValueRange all = RangeOfType(e.type);
+  const auto fits = [&](ValueRange r) { return r.Within(all.low, all.high); };
+  switch (e.function) {
+    case Function::kAdd:
+    case Function::kSub:
+    case Function::kMul:
+    case Function::kDiv:
+    case Function::kMod:
+    case Function::kNeg:
+    case Function::kAbs:
+      return !IsFloat(e.type) && !fits(ExactRange(e));
+    case Function::kRound:
+    case Function::kFloor:
+    case Function::kCeil:
+      return !IsFloat(e.type);
+    case Function::kAddDays:
+    case Function::kAddMicros:
+      return !fits(Sum(Range(*e.args[0]), Range(*e.args[1])));
+    case Function::kCast: {
+      const SqlType& from = e.args[0]->type;
+      if (from.id == TypeId::kText || e.type.id == TypeId::kText) return true;
+      if (from.id == TypeId::kNull || e.type.id == TypeId::kBoolean || IsFloat(e.type)) return false;
+      if (IsFloat(from)) return true;
+      if ((from.id == TypeId::kTimestamp) != (e.type.id == TypeId::kTimestamp)) return false;  // DATE to it or back
+      const int up = static_cast<int>(e.type.scale) - static_cast<int>(from.scale);
+      const ValueRange r = Range(*e.args[0]);
+      if (up < 0) return !fits({r.low / PowerOf10(-up) - 1, r.high / PowerOf10(-up) + 1});
+      return !fits(Product(r, {PowerOf10(up), PowerOf10(up)}));
+    }
+    case Function::kEq:
+    case Function::kNe:
+    case Function::kLt:
+    case Function::kLe:
+    case Function::kGt:
+    case Function::kGe:
+    case Function::kAnd:
+    case Function::kOr:
+    case Function::kNot:
+    case Function::kIsNull:
+    case Function::kIsNotNull:
+    case Function::kIn:
+    case Function::kCase:
+    case Function::kExtract:
+    case Function::kDateDiff:
+      return false;
+    default:
+      return true;
+  }
+}
+
+bool SectionBuilder::IsNoOp(const Expr& e) const {
+  if (e.kind != Expr::Kind::kFunction || e.function != Function::kCast) return false;
+  const SqlType &from = e.args[0]->type, &to = e.type;
+  if (from.id == to.id && from.id != TypeId::kDecimal) return from.id != TypeId::kText;
+  if (IsFloat(from) || IsFloat(to)) return IsFloat(from) && to.id == TypeId::kDouble;
+  if (from.storage() != StorageClass::kInt || to.storage() != StorageClass::kInt || from.scale != to.scale) return false;
+  if (to.id == TypeId::kBoolean || (from.id == TypeId::kTimestamp) != (to.id == TypeId::kTimestamp)) return false;
+  return !CanFail(e);
+}
+
 // ---- Values ------------------------------------------------------------------------------------------------------------
 
 /// Whether `e` is at hand as an operand.
@@ -246,6 +330,7 @@ bool SectionBuilder::Simple(const Expr& e, Operand* o) {
     case Expr::Kind::kAggregate:
       return scope_->Find(e, this, o);
     case Expr::Kind::kFunction:
+      return scope_->FindComputed(e, this, o);
     case Expr::Kind::kOuter:
     case Expr::Kind::kSubquery:
       return false;
@@ -394,41 +479,28 @@ Status SectionBuilder::Arithmetic(const Expr& e) {
     return Status::Ok();
   }
   // Exact: the range of the result decides between 64 bits unchecked, 64 bits checked and 128 bits.
-  const ValueRange ra = Range(a);
-  const ValueRange rb = unary ? ValueRange{0, 0} : Range(*e.args[1]);
-  ValueRange exact;
+  const ValueRange exact = ExactRange(e);
   Opcode narrow = Opcode::AddI, checked = Opcode::AddIX, reversed = Opcode::AddI, reversed_checked = Opcode::AddIX;
   Opcode wide = Opcode::AddW, wide_reversed = Opcode::AddW;
   bool has_reversed = true;
   switch (e.function) {
-    case Function::kAdd:
-      exact = Sum(ra, rb);
-      break;
     case Function::kSub:
-      exact = Sum(ra, Minus(rb));
       narrow = Opcode::SubI, checked = Opcode::SubIX, reversed = Opcode::RSubI, reversed_checked = Opcode::RSubIX;
       wide = Opcode::SubW, wide_reversed = Opcode::RSubW;
       break;
     case Function::kMul:
-      exact = Product(ra, rb);
       narrow = reversed = Opcode::MulI, checked = reversed_checked = Opcode::MulIX;
       wide = wide_reversed = Opcode::MulW;
       break;
     case Function::kDiv:
-      exact = Hull(ra, Minus(ra));
       narrow = checked = Opcode::DivI, wide = Opcode::DivW;
       has_reversed = false;
       break;
     case Function::kMod:
-      exact = Hull(Hull(ra, Minus(ra)), {0, 0});
       narrow = checked = Opcode::ModI, wide = Opcode::ModW;
       has_reversed = false;
       break;
-    case Function::kNeg:
-      exact = Minus(ra);
-      break;
     default:
-      exact = Hull(ra, Minus(ra));
       break;
   }
   const bool args_wide = IsWide(a.type) || (!unary && IsWide(e.args[1]->type));
@@ -958,7 +1030,8 @@ Status SectionBuilder::Keep(const Expr& e, bool truth) {
     if (e.constant.null || IsTrueConstant(e) != truth) KeepNone();
     return Status::Ok();
   }
-  if (e.kind != Expr::Kind::kFunction) {
+  Operand computed;
+  if (e.kind != Expr::Kind::kFunction || Simple(e, &computed)) {
     TESSERA_TRY(Value(e));
     Emit(truth ? Opcode::FilterTrue : Opcode::FilterFalse);
     return Status::Ok();

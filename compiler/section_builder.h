@@ -22,6 +22,8 @@ struct ValueRange {
 };
 /// All values of a type: what holds for any column of it.
 ValueRange RangeOfType(const SqlType& type);
+/// What statistics say of a column of one of the query's relations.
+ValueRange RangeByStatistics(const Query& q, const Expr& column);
 
 /// The constants of a program, each kept once.
 class ConstantPool {
@@ -47,6 +49,8 @@ class Scope {
   virtual bool Find(const Expr& leaf, SectionBuilder* b, vm::Operand* operand) = 0;
   /// Leaves the value of a leaf that Find refused in its accumulator.
   virtual Status Compute(const Expr& leaf, SectionBuilder* b);
+  /// The operand that holds the value of a kFunction which was computed before, or false if there is none.
+  virtual bool FindComputed(const Expr&, SectionBuilder*, vm::Operand*) { return false; }
   virtual ValueRange Range(const Expr& leaf) const { return RangeOfType(leaf.type); }
   /// The slot of a stored table's column that predicates and dictionary sections may use, or -1.
   virtual int TableSlot(const Expr&, SectionBuilder*) { return -1; }
@@ -68,6 +72,10 @@ class SectionBuilder {
   Status Key(const Expr& e);
 
   ValueRange Range(const Expr& e) const;
+  /// Whether the instructions of `e`, those of its arguments aside, may raise an error. True where nobody has looked closer.
+  bool CanFail(const Expr& e) const;
+  /// Whether `e` is a cast to what the machine holds in the same way: it has no instructions of its own.
+  bool IsNoOp(const Expr& e) const;
 
   int Emit(vm::Opcode op, int p1 = 0, int32_t p2 = 0, int32_t p3 = 0, int32_t p4 = 0);
   int NewRegister(const SqlType& type);
@@ -91,6 +99,7 @@ class SectionBuilder {
 
  private:
   bool Simple(const Expr& e, vm::Operand* o);
+  ValueRange ExactRange(const Expr& e) const;
   Status Wide(const Expr& e);
   Status Arithmetic(const Expr& e);
   Status Operands(const Expr& left, const Expr& right, bool wide, vm::Opcode op, vm::Opcode reversed, bool has_reversed);

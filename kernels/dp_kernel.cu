@@ -32,7 +32,11 @@ __device__ void LaunchGrid(const BucketLaunch& b, const ChildGrid& grid) {
   launch.cursors += uint64_t{grid.first_block} * kWarps;
   launch.partials += uint64_t{grid.first_block} * launch.aggregates;
   launch.scratch += grid.first_block * launch.scratch_bytes;
-  VmKernel<Variant::kDp><<<grid.blocks, kThreads + 32, launch.layout.bytes, cudaStreamFireAndForget>>>(launch);
+  if (b.variant == Variant::kDpPairs) {
+    VmKernel<Variant::kDpPairs><<<grid.blocks, kThreads + 32, launch.layout.bytes, cudaStreamFireAndForget>>>(launch);
+  } else {
+    VmKernel<Variant::kDp><<<grid.blocks, kThreads + 32, launch.layout.bytes, cudaStreamFireAndForget>>>(launch);
+  }
 }
 
 /// Behind a generation and all its grids.
@@ -126,6 +130,9 @@ cudaError_t StartBuckets(const BucketLaunch& buckets, uint32_t first, cudaStream
   return cudaGetLastError();
 }
 
-const void* DpVmKernel() { return reinterpret_cast<const void*>(&VmKernel<Variant::kDp>); }
+const void* DpVmKernel(Variant variant) {
+  return variant == Variant::kDpPairs ? reinterpret_cast<const void*>(&VmKernel<Variant::kDpPairs>)
+                                      : reinterpret_cast<const void*>(&VmKernel<Variant::kDp>);
+}
 
 }  // namespace tessera::kernels

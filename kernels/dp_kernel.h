@@ -56,14 +56,15 @@ struct BucketLaunch {
   ChildGrid* grids = nullptr;    ///< per bucket
   BucketState* states = nullptr;
   BucketProgress* progress = nullptr;
+  Variant variant = Variant::kDp;  ///< of the child grids
   bool again = false;  ///< lets the grids of the generation go on that were launched before; looks for nothing
 };
 static_assert(sizeof(BucketLaunch) <= 4096, "kernel parameters");
 
 /// Starts the generations from bucket `first` on, which is progress->first.
 cudaError_t StartBuckets(const BucketLaunch& buckets, uint32_t first, cudaStream_t stream);
-/// The instantiation of the VM kernel that child grids run. It is not asked for before a query needs it: loading what can
-/// launch grids takes time.
-const void* DpVmKernel();
+/// The instantiation of the VM kernel that child grids run, kDp or kDpPairs. It is not asked for before a query needs it:
+/// loading what can launch grids takes time.
+const void* DpVmKernel(Variant variant);
 
 }  // namespace tessera::kernels

@@ -34,7 +34,7 @@ Status GpuDevice::Open() {
   CUDA_TRY(cudaEventCreate(&begin));
   CUDA_TRY(cudaEventCreate(&end));
   CUDA_TRY(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
-  for (Variant variant : {Variant::kLean, Variant::kStar, Variant::kFull}) {
+  for (Variant variant : {Variant::kLean, Variant::kStar, Variant::kPairs, Variant::kFull}) {
     CUDA_TRY(cudaFuncSetAttribute(VmKernelFor(variant), cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(limits.shared_per_block)));
   }

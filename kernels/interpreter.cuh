@@ -54,8 +54,11 @@ inline constexpr bool kLong<meaning::RoundDigitsF> = true;
 template <Variant kVariant, uint32_t R = kRows>
 struct Machine {
   static constexpr bool kFull = HasAll(kVariant);
+  static constexpr bool kProducts = HasProducts(kVariant);
   static constexpr bool kJoins = kVariant != Variant::kLean;
   static constexpr bool kQueued = R != kRows;
+  /// Groups, if there are any, are all in shared memory.
+  static constexpr bool kPrivateGroups = kVariant == Variant::kLean || IsPairs(kVariant);
 
   const Launch& launch;
   uint8_t* shared;
@@ -84,7 +87,7 @@ struct Machine {
   bool full;     ///< the sink has no room for this slice
 
   __device__ __forceinline__ bool IsReserving() const { return kFull && reserve; }
-  __device__ __forceinline__ bool IsFull() const { return kFull && full; }
+  __device__ __forceinline__ bool IsFull() const { return kProducts && full; }
   __device__ __forceinline__ uint32_t RowOf(uint32_t i) const {
     if constexpr (kQueued) {
       return QueuedRows()[entry + 32 * i];
@@ -149,7 +152,7 @@ struct Machine {
     return reinterpret_cast<Partial*>(shared + launch.layout.warp_states) + (thread >> 5) * launch.aggregates +
            aggregate;
   }
-  __device__ __forceinline__ bool KeepsThreadStates() const { return kFull && launch.layout.thread_states != kNowhere; }
+  __device__ __forceinline__ bool KeepsThreadStates() const { return kProducts && launch.layout.thread_states != kNowhere; }
   __device__ __forceinline__ ThreadState* StateOfThread(uint32_t aggregate) const {
     return reinterpret_cast<ThreadState*>(shared + launch.layout.thread_states) + aggregate * kThreads + thread;
   }
@@ -289,8 +292,8 @@ struct Machine {
                                                    int64_t (&v)[R]) const {
     const JoinRecord& join = Join(head.slot);
     uint32_t nulls = 0;
-    if constexpr (kFull) {
-      if (head.payload_of_product) {
+    if constexpr (kProducts) {
+      if (!kFull || head.payload_of_product) {
         const uint32_t row = Product(join)->row;
         const uint8_t* null_bytes = reinterpret_cast<const uint8_t*>(in.high);
         const bool is_null = row >= join.rows || (null_bytes != nullptr && __ldg(null_bytes + row) != 0);
@@ -300,6 +303,7 @@ struct Machine {
         return is_null ? kAllRows : 0;
       }
     }
+    if constexpr (IsPairs(kVariant)) return 0;
     if (head.payload_packed) {
       const uint32_t shift = static_cast<uint32_t>(in.high), mask = static_cast<uint32_t>(in.high >> 32);
       const uint32_t null_field = static_cast<uint32_t>(in.upper_low);
@@ -693,8 +697,8 @@ struct Machine {
   template <class M>
   __device__ __forceinline__ void DoProbe(const DeviceInstruction& in, OperandRows<R>& b) {
     const JoinRecord& join = Join(in.head.p1);
-    if constexpr (kFull) {
-      if (join.lookup == JoinLookup::kCross) {
+    if constexpr (kProducts) {
+      if (!kFull || join.lookup == JoinLookup::kCross) {
         ProductCursor all{0, join.rows};
         if (in.head.p1 == launch.product) {
           all.row = Unit().part * launch.part_rows;
@@ -705,6 +709,7 @@ struct Machine {
         return;
       }
     }
+    if constexpr (IsPairs(kVariant)) return;
     const uint32_t found = JoinNumbers(in, join, b);
     if constexpr (kFull) {
       if (join.lookup == JoinLookup::kHash32) {
@@ -767,7 +772,7 @@ struct Machine {
     live = *saved;
     uint32_t more = 0;
     uint32_t back = static_cast<uint32_t>(in.p3);
-    if (join.lookup == JoinLookup::kCross) {
+    if (!kFull || join.lookup == JoinLookup::kCross) {
       ProductCursor* at = Product(join);
       if (kOuter && at->row != kNowhere) more = live;
       if (at->row != kNowhere && ++at->row < at->end) {
@@ -1238,9 +1243,9 @@ struct Machine {
     const DirectKey key = launch.direct_keys[k];
     const bool last = k + 1 == launch.keys;
     uint8_t* touched = shared + launch.layout.private_slots;
-    if (kVariant != Variant::kLean && launch.private_groups == 0) touched = launch.touched;
+    if (!kPrivateGroups && launch.private_groups == 0) touched = launch.touched;
     const uint32_t most = launch.direct_groups - 1;
-    const uint32_t copy = kVariant != Variant::kLean && last && launch.direct_copies > 1
+    const uint32_t copy = !kPrivateGroups && last && launch.direct_copies > 1
                               ? blockIdx.x % launch.direct_copies * launch.direct_groups
                               : 0;
 #pragma unroll
@@ -1257,13 +1262,15 @@ struct Machine {
 
   template <class M>
   __device__ __forceinline__ void DoGroup(const DeviceInstruction& in, OperandRows<R>& b) {
-    if constexpr (!kFull) {
-      GroupDirectly(in, b);
-    } else {
-      if (launch.repeats && !reserve) {
+    if constexpr (kProducts) {
+      if (launch.repeats && !IsReserving()) {
         const uint32_t n = __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(live)));
         if (Lane32() == 0) Warp()->fed += n;
       }
+    }
+    if constexpr (!kFull) {
+      GroupDirectly(in, b);
+    } else {
       if (launch.direct) {
         GroupDirectly(in, b);
       } else {
@@ -1420,7 +1427,7 @@ struct Machine {
     for (uint32_t i = 0; i < R; ++i) {
       if ((count >> i & 1) == 0) continue;
       const uint32_t ordinal = Ordinals()[i * kThreads];
-      if (kVariant == Variant::kLean || (ordinal < launch.private_groups && in.private_state != kNowhere)) {
+      if (kPrivateGroups || (ordinal < launch.private_groups && in.private_state != kNowhere)) {
         atomicAdd(PrivateArray(in) + ordinal, 1u);
       } else {
         atomicAdd(AtomicWord(GlobalState(ordinal) + in.state), 1ull);
@@ -1483,37 +1490,41 @@ struct Machine {
     *state = now;
   }
 
-  /// What the threads have added up in a slice goes to the warp.
+  /// What the threads have added up in a slice goes to the warp. One lane does it: that is rare, and takes few registers.
   __device__ __forceinline__ void AddThreadsToWarp() {
+    __syncwarp();
 #pragma unroll 1
     for (uint32_t k = 0; k < launch.aggregates; ++k) {
-      const uint32_t n = __reduce_add_sync(kAllLanes, *CountOfThread(k));
-      if (n == 0) continue;
-      *CountOfThread(k) = 0;
-      Partial* to = Aggregate(k);
       const DeviceInstruction& fold = launch.folds[k];
-      WithFold(fold.head.op, [&]<class M>() {
-        if constexpr (!kIsWide<typename M::Type>) {
-          using State = typename M::State;
-          ThreadState* mine = StateOfThread(k);
-          State s;
-          if constexpr (kIsWide<State>) {
-            s = static_cast<int128_t>(static_cast<int64_t>(mine->high)) * (int128_t{1} << 32) + static_cast<int128_t>(mine->low);
-          } else {
-            s = FromBits<State>(static_cast<int64_t>(mine->low));
-          }
-          Lane lane;
+      if (Lane32() == 0) {
+        Partial* to = Aggregate(k);
 #pragma unroll 1
-          for (int d = 16; d > 0; d >>= 1) M::Merge(s, ShuffleXor(s, d), lane);
-          *mine = {static_cast<uint64_t>(fold.low), 0};
-          if (Lane32() == 0) {
-            State now = StateOf<State>(*to);
-            M::Merge(now, s, lane);
-            SetState(to, now);
-          }
+        for (uint32_t lane = 0; lane < 32; ++lane) {
+          const uint32_t n = CountOfThread(k)[lane];
+          if (n == 0) continue;
+          to->count += n;
+          const ThreadState from = StateOfThread(k)[lane];
+          WithFold(fold.head.op, [&]<class M>() {
+            if constexpr (!kIsWide<typename M::Type>) {
+              using State = typename M::State;
+              State s;
+              if constexpr (kIsWide<State>) {
+                s = vm::WrapAdd(static_cast<int128_t>(static_cast<int64_t>(from.high)) * (int128_t{1} << 32),
+                                static_cast<int128_t>(from.low));
+              } else {
+                s = FromBits<State>(static_cast<int64_t>(from.low));
+              }
+              State now = StateOf<State>(*to);
+              Lane ignored;
+              M::Merge(now, s, ignored);
+              SetState(to, now);
+            }
+          });
         }
-      });
-      if (Lane32() == 0) to->count += n;
+      }
+      __syncwarp();
+      *CountOfThread(k) = 0;
+      *StateOfThread(k) = {static_cast<uint64_t>(fold.low), 0};
     }
     __syncwarp();
   }
@@ -1542,7 +1553,7 @@ struct Machine {
           for (uint32_t e = 0; e < 4; ++e) {
             if ((take >> (4 * g + e) & 1) == 0) continue;
             const uint32_t ordinal = Ordinals()[(4 * g + e) * kThreads];
-            if (kVariant == Variant::kLean || ordinal < private_groups) {
+            if (kPrivateGroups || ordinal < private_groups) {
               AddToPrivate<M>(in, ordinal, a[e]);
               MarkSeenPrivate(ordinal, in.head.p1);
             } else {
@@ -1555,7 +1566,7 @@ struct Machine {
       }
       return;
     }
-    if constexpr (kFull && !kIsWide<T>) {
+    if constexpr (kProducts && !kIsWide<T>) {
       if (KeepsThreadStates()) {
         AddToThread<M>(in.head.p1, take);
         return;
@@ -1750,7 +1761,7 @@ struct Machine {
         if (full) return;
       }
     }
-    if constexpr (kFull) {
+    if constexpr (kProducts) {
       if (KeepsThreadStates()) AddThreadsToWarp();
       if (launch.repeats && Lane32() == 0 && Warp()->fed != 0) {
         const unsigned long long before = atomicAdd(&launch.control->fed, static_cast<unsigned long long>(Warp()->fed));

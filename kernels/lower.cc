@@ -222,7 +222,7 @@ class Lowerer {
           SetOperand(&d, in.p2, false);
         } else {
           if (in.p3 > 1) d.head.place = Operand::Unpack(in.p2).index;  // registers, until PlanLaunch
-          out_.full_only = true;
+          out_.full_only |= in.p3 > 1;
         }
         break;
       case Shape::TestMatch:
@@ -814,6 +814,13 @@ void SetPayload(const JoinShape& join, DeviceInstruction* d) {
   }
 }
 
+/// Whether the instantiation for products can do the instruction.
+bool IsOfProduct(const DeviceInstruction& d, const std::vector<JoinRecord>& joins) {
+  if ((d.head.op == Op::Probe || d.head.op == Op::Next) && joins[d.head.p1].lookup != JoinLookup::kCross) return false;
+  if (d.head.source == OperandSource::kPayload && joins[d.head.slot].lookup != JoinLookup::kCross) return false;
+  return IsIn(Variant::kPairs, d.head.op);
+}
+
 bool IsStar(const DeviceInstruction& d, const std::vector<JoinRecord>& joins) {
   if (d.head.op == Op::Probe) {
     const JoinLookup lookup = joins[d.head.p1].lookup;
@@ -979,6 +986,10 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
     plan.variant = Variant::kStar;
   } else if (layout.queues != kNowhere) {
     return plan;
+  } else if (simple && !far_groups && lowered.product >= 0 &&
+             std::all_of(plan.code.begin(), plan.code.end(),
+                         [&](const DeviceInstruction& d) { return IsOfProduct(d, plan.joins); })) {
+    plan.variant = Variant::kPairs;
   }
 
   // As many blocks as fit with two stages; then three stages and private groups as far as that costs no block.
@@ -1045,7 +1056,9 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
 }
 
 std::string Describe(const LaunchPlan& plan) {
-  static constexpr const char* kVariants[] = {"lean kernel", "star kernel", "full kernel", "kernel launched from the device"};
+  static constexpr const char* kVariants[] = {"lean kernel", "star kernel", "kernel for products", "full kernel",
+                                              "kernel for products launched from the device",
+                                              "full kernel launched from the device"};
   std::string out = kVariants[static_cast<size_t>(plan.variant)];
   std::string columns;
   for (const StagedSlot& s : plan.staged) columns += " c" + std::to_string(s.slot);

@@ -145,23 +145,51 @@ constexpr bool IsLean(Op op) {
   }
 }
 
+/// ... that the instantiation for products has besides.
+constexpr bool IsOfPairs(Op op) {
+  switch (op) {
+    case Op::Probe:
+    case Op::Next:
+    case Op::FilterEqF:
+    case Op::FilterNeF:
+    case Op::FilterLtF:
+    case Op::FilterLeF:
+    case Op::FilterGtF:
+    case Op::FilterGeF:
+    case Op::NegF:
+    case Op::CanonF:
+    case Op::MinF:
+    case Op::MaxF:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// Instantiations of the VM kernel, from few opcodes to all of them.
 enum class Variant : uint8_t {
   kLean,  ///< the opcodes of IsLean
   kStar,  ///< and Probe of direct tables with one key, payload operands and queues
+  kPairs,    ///< ... and products with tables without keys, comparisons of doubles and their extremes
   kFull,
-  kDp,    ///< kFull, launched from the device
+  kDpPairs,  ///< kPairs, launched from the device
+  kDp,       ///< kFull, launched from the device
 };
-/// Whether an instantiation has everything but queues.
+/// Whether an instantiation has everything but queues; whether it has products.
 constexpr bool HasAll(Variant variant) { return variant == Variant::kFull || variant == Variant::kDp; }
+constexpr bool IsPairs(Variant variant) { return variant == Variant::kPairs || variant == Variant::kDpPairs; }
+constexpr bool HasProducts(Variant variant) { return HasAll(variant) || IsPairs(variant); }
 /// Blocks a multiprocessor that an instantiation is compiled for. Three blocks of 5 warps put 4 warps on each quarter
 /// of a multiprocessor and leave 128 registers a thread, just enough for all opcodes. Four put 5 there and leave 96.
 /// (A kernel that can be launched from the device is linked apart and gets fewer registers out of the same source: with
 /// 128 it would spill.)
-constexpr uint32_t BlocksOf(Variant variant) { return variant == Variant::kLean ? 4 : variant == Variant::kDp ? 2 : 3; }
+constexpr uint32_t BlocksOf(Variant variant) {
+  return variant == Variant::kLean ? 4 : variant == Variant::kDp ? 2 : 3;
+}
 /// The opcodes of an instantiation.
 constexpr bool IsIn(Variant variant, Op op) {
-  return HasAll(variant) || IsLean(op) || (variant == Variant::kStar && op == Op::Probe);
+  return HasAll(variant) || IsLean(op) || (variant == Variant::kStar && op == Op::Probe) ||
+         (IsPairs(variant) && IsOfPairs(op));
 }
 
 // ---- Join tables

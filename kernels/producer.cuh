@@ -11,7 +11,7 @@ namespace tessera::kernels {
 /// Tiles, or units of a product, in the launch.
 template <Variant kVariant>
 __device__ __forceinline__ uint32_t TilesOf(const Launch& launch) {
-  if constexpr (HasAll(kVariant)) {
+  if constexpr (HasProducts(kVariant)) {
     if (launch.unit_count != nullptr) return __ldcg(launch.unit_count);
   }
   return launch.tiles;
@@ -30,7 +30,7 @@ struct LookedUp {
 /// are looked up one tile ahead.
 template <Variant kVariant>
 class Producer {
-  static constexpr bool kProducts = HasAll(kVariant);
+  static constexpr bool kProducts = HasProducts(kVariant);
 
  public:
   __device__ __forceinline__ Producer(const Launch& launch, uint8_t* shared)

@@ -48,6 +48,8 @@ constexpr uint64_t kDeferredBuildRows = 1 << 26;
 
 Status Cancelled() { return {ErrorCode::kCancelled, "canceling statement due to user request"}; }
 
+/// Whether the kernel is launched from the device.
+bool IsDp(Variant variant) { return variant == Variant::kDp || variant == Variant::kDpPairs; }
 bool IsCount(Opcode op) { return op == Opcode::CountRows || op == Opcode::Count || op == Opcode::CountW; }
 
 }  // namespace
@@ -392,10 +394,11 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
     reinterpret_cast<uint32_t*>(arena.Host(highs))[c] = wide;
     if (IsWide(section_.columns[c])) ++wide;
   }
-  const bool dp = lowered_.product >= 0 && context_.program->joins[static_cast<size_t>(lowered_.product)].strategy == vm::JoinStrategy::kDp;
+  const bool dp = lowered_.product >= 0 && batch->plan.joins[static_cast<size_t>(lowered_.product)].rows > 0 &&
+                  context_.program->joins[static_cast<size_t>(lowered_.product)].strategy == vm::JoinStrategy::kDp;
   if (dp) {
-    batch->plan.variant = Variant::kDp;
-    CUDA_TRY(cudaFuncSetAttribute(DpVmKernel(), cudaFuncAttributeMaxDynamicSharedMemorySize,
+    batch->plan.variant = batch->plan.variant == Variant::kPairs ? Variant::kDpPairs : Variant::kDp;
+    CUDA_TRY(cudaFuncSetAttribute(VmKernelFor(batch->plan.variant), cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(gpu_.limits.shared_per_block)));
   }
   int per_multiprocessor = 0;
@@ -418,7 +421,7 @@ Status SectionRun::PrepareProduct(Batch* batch, uint32_t tiles) {
   Launch& launch = batch->launch;
   const vm::JoinTable& join = context_.program->joins[static_cast<size_t>(lowered_.product)];
   const uint32_t rows = batch->plan.joins[static_cast<size_t>(lowered_.product)].rows;
-  const bool dp = batch->plan.variant == Variant::kDp;
+  const bool dp = IsDp(batch->plan.variant);
   const bool pruned = section_.source_kind == Section::Source::kJoin && (dp || join.order >= 0);
   // Enough units for all blocks to end together, and not more than can be numbered.
   const uint64_t even = uint64_t{rows} * tiles / (uint64_t{batch->blocks} * kUnitsPerBlock);
@@ -461,7 +464,7 @@ Status SectionRun::FindUnits(Batch* batch, uint32_t part_rows) {
     search.steps = steps_.As<vm::RangeStep>();
   }
   batch->finds_units = true;
-  if (batch->plan.variant == Variant::kDp) {
+  if (IsDp(batch->plan.variant)) {
     batch->buckets.search = search;
     return PrepareBuckets(batch);
   }
@@ -493,6 +496,7 @@ Status SectionRun::PrepareBuckets(Batch* batch) {
   b.units_per_block = static_cast<uint32_t>(uint64_t{tiles} * parts / kSpareBlocks + 1);
   b.most_blocks = batch->blocks;
   b.spare_blocks = kSpareBlocks;
+  b.variant = batch->plan.variant;
   TESSERA_TRY(Renew(&units_, uint64_t{b.unit_room} * sizeof(uint32_t)));
   b.search.units = units_.As<uint32_t>();
   TESSERA_TRY(Renew(&buckets_, b.buckets * (sizeof(ChildGrid) + sizeof(BucketState))));
@@ -527,7 +531,7 @@ Status SectionRun::Start(Batch* batch) {
   TESSERA_TRY(gpu_.partials.Reserve(partials));
   TESSERA_TRY(gpu_.host_partials.Reserve(partials));
   // Not every block that there is room for will be launched.
-  if (batch->plan.variant == Variant::kDp && partials > 0)
+  if (IsDp(batch->plan.variant) && partials > 0)
     CUDA_TRY(cudaMemsetAsync(gpu_.partials.As<void>(), 0, partials, gpu_.stream));
   CUDA_TRY(cudaMemsetAsync(gpu_.cursors.As<void>(), 0, batch->blocks * kWarps * sizeof(uint32_t), gpu_.stream));
   TESSERA_TRY(gpu_.cache.Finish(gpu_.stream));
@@ -535,7 +539,7 @@ Status SectionRun::Start(Batch* batch) {
 }
 
 Status SectionRun::LaunchKernel(Batch* batch) {
-  if (batch->plan.variant == Variant::kDp) {
+  if (IsDp(batch->plan.variant)) {
     const uint32_t first = gpu_.host_found.As<Found>()->progress.first;
     if (first >= batch->buckets.buckets) return Status::Ok();
     batch->buckets.launch = batch->launch;

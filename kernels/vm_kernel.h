@@ -10,10 +10,11 @@
 
 namespace tessera::kernels {
 
-/// The instantiations of the VM kernel, each compiled on its own: vm_kernel.cu, vm_kernel_lean.cu, vm_kernel_star.cu.
+/// The instantiations of the VM kernel, each compiled on its own: vm_kernel.cu, vm_kernel_lean.cu and so on.
 const void* FullVmKernel();
 const void* LeanVmKernel();
 const void* StarVmKernel();
+const void* PairsVmKernel();
 
 inline const void* VmKernelFor(Variant variant) {
   switch (variant) {
@@ -21,8 +22,11 @@ inline const void* VmKernelFor(Variant variant) {
       return LeanVmKernel();
     case Variant::kStar:
       return StarVmKernel();
+    case Variant::kPairs:
+      return PairsVmKernel();
+    case Variant::kDpPairs:
     case Variant::kDp:
-      return DpVmKernel();
+      return DpVmKernel(variant);
     default:
       return FullVmKernel();
   }

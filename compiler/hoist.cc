@@ -1,0 +1,106 @@
+// Which expressions move out of a product's loop.
+
+#include "compiler/hoist.h"
+
+#include <map>
+
+#include "compiler/section_builder.h"
+
+namespace tessera {
+namespace {
+
+/// Columns are asked for their ranges only.
+class RangeScope : public Scope {
+ public:
+  explicit RangeScope(const Query& q) : q_(q) {}
+  bool Find(const Expr&, SectionBuilder*, vm::Operand*) override { return false; }
+  ValueRange Range(const Expr& leaf) const override { return RangeByStatistics(q_, leaf); }
+
+ private:
+  const Query& q_;
+};
+
+class Hoister {
+ public:
+  Hoister(const Query& q, Plan* plan)
+      : plan_(plan),
+        driver_(Bit(plan->driver)),
+        inner_(Bit(plan->joins[0].relation)),
+        scope_(q),
+        machine_(nullptr, nullptr, &scope_) {}
+
+  /// `condition`: `e` narrows the mask where it stands, and its value is not asked for.
+  void Visit(const Expr& e, bool condition) {
+    if (e.kind != Expr::Kind::kFunction) return;
+    const Known& known = About(e);
+    const bool one_side = known.relations == driver_ || known.relations == inner_;
+    if (one_side && known.movable && IsWorthIt(e, condition)) {
+      auto& list = plan_->computed[static_cast<size_t>(__builtin_ctzll(known.relations))];
+      if (FindSame(list, e) >= 0) return;
+      if (list.size() < kMaxComputed) {
+        list.push_back(&e);
+        return;
+      }
+    }
+    const bool logic = e.function == Function::kAnd || e.function == Function::kOr || e.function == Function::kNot;
+    for (size_t i = 0; i < e.args.size(); ++i) {
+      const bool when = e.function == Function::kCase && i % 2 == 0 && i + 1 < e.args.size();
+      Visit(*e.args[i], logic || when);
+    }
+  }
+
+ private:
+  struct Known {
+    uint64_t relations = 0;
+    bool movable = true;
+  };
+  static uint64_t Bit(int relation) { return uint64_t{1} << relation; }
+
+  /// Kept, so that a chain of n operators is not gone through n times.
+  const Known& About(const Expr& e) {
+    auto [it, added] = known_.try_emplace(&e);
+    Known& known = it->second;
+    if (!added) return known;
+    if (e.kind == Expr::Kind::kColumn) known.relations = Bit(e.relation);
+    for (const ExprPtr& a : e.args) {
+      const Known& of_argument = About(*a);
+      known.relations |= of_argument.relations;
+      known.movable &= of_argument.movable;
+    }
+    known.movable = known.movable && e.type.storage() != StorageClass::kText && e.column != kMarkColumn && !machine_.CanFail(e);
+    return known;
+  }
+
+  /// Whether an expression of one side saves more than the load of a column in its place.
+  bool IsWorthIt(const Expr& e, bool condition) const {
+    if (e.type.storage() == StorageClass::kWide || e.type.id == TypeId::kNull || machine_.IsNoOp(e)) return false;
+    if (!condition) return true;
+    switch (e.function) {
+      case Function::kAnd:
+      case Function::kOr:
+      case Function::kIn:
+      case Function::kCase:
+      case Function::kCast:
+        return true;
+      default:
+        return false;  // one filter of what its arguments are
+    }
+  }
+
+  Plan* plan_;
+  const uint64_t driver_, inner_;
+  RangeScope scope_;
+  const SectionBuilder machine_;
+  std::map<const Expr*, Known> known_;
+};
+
+}  // namespace
+
+void HoistFromProduct(const Query& q, const PlanOptions& options, Plan* plan) {
+  // A product with a single row is no loop; then what few rows get to is best computed there.
+  if (options.join == JoinChoice::kAuto && plan->rows[static_cast<size_t>(plan->joins[0].relation)] < 2) return;
+  Hoister hoister(q, plan);
+  ForEachJoinedRoot(q, *plan, [&](const Expr& e, bool condition) { hoister.Visit(e, condition); });
+}
+
+}  // namespace tessera
