@@ -36,7 +36,7 @@ struct BucketProgress {
   uint32_t units;          ///< taken of the room for units in this generation
   uint32_t blocks;         ///< of all child grids so far
   uint32_t more_blocks;    ///< ... beyond BucketLaunch::own_blocks
-  uint32_t unused;
+  uint32_t ready;          ///< buckets of the generation that have launched what they have
 };
 
 /// What the device tells of its search.
@@ -57,6 +57,7 @@ struct BucketLaunch {
   ChildGrid* grids = nullptr;    ///< per bucket
   BucketState* states = nullptr;
   BucketProgress* progress = nullptr;
+  uint32_t keepers = 0;            ///< blocks that keep multiprocessors as child grids want them, see KeepDivision
   Variant variant = Variant::kDp;  ///< of the child grids
   bool again = false;  ///< lets the grids of the generation go on that were launched before; looks for nothing
 };

@@ -36,6 +36,7 @@ constexpr uint64_t kMostUnits = uint64_t{1} << 30, kMostTriedUnits = uint64_t{1}
 /// Up to so many units are listed without being counted before.
 constexpr uint64_t kListedAtOnce = uint64_t{1} << 22;
 /// dp: buckets of the outer rows, units for a block of a child grid, blocks of all child grids beyond one a grid.
+constexpr uint64_t kKeptPairs = uint64_t{1} << 30;  ///< from so many on BucketLaunch::keepers are worth their time
 constexpr uint32_t kMostBuckets = 4096, kUnitsPerChildBlock = 4, kChildBlocks = 16384;
 
 using vm::Opcode;
@@ -497,6 +498,8 @@ Status SectionRun::PrepareBuckets(Batch* batch) {
   b.own_blocks = 1 + kChildBlocks / 2 / b.buckets;
   b.spare_blocks = kChildBlocks / 2;
   b.variant = batch->plan.variant;
+  const bool large = uint64_t{b.search.outer.rows} * b.search.inner.rows >= kKeptPairs;
+  b.keepers = large ? 2 * static_cast<uint32_t>(gpu_.info.multiprocessors) : 0;
   TESSERA_TRY(Renew(&units_, uint64_t{b.unit_room} * sizeof(uint32_t)));
   b.search.units = units_.As<uint32_t>();
   TESSERA_TRY(Renew(&buckets_, b.buckets * (sizeof(ChildGrid) + sizeof(BucketState))));
