@@ -711,17 +711,21 @@ struct Machine {
     }
     if constexpr (IsPairs(kVariant)) return;
     const uint32_t found = JoinNumbers(in, join, b);
+    bool hashed = false;
+    if constexpr (kJoins && !IsPairs(kVariant)) {
+      hashed = join.lookup == JoinLookup::kHash32;
+      if (hashed) LookUpHashed<uint2>(join, found, b);
+    }
     if constexpr (kFull) {
-      if (join.lookup == JoinLookup::kHash32) {
-        LookUpHashed<uint2>(join, found, b);
-      } else if (join.lookup == JoinLookup::kHash64) {
+      if (join.lookup == JoinLookup::kHash64) {
         LookUpHashed<uint4>(join, found, b);
+        hashed = true;
       }
     }
     uint32_t at[R];
 #pragma unroll
     for (uint32_t i = 0; i < R; ++i) at[i] = static_cast<uint32_t>(b.v[i]);
-    if (kFull && (join.lookup == JoinLookup::kHash32 || join.lookup == JoinLookup::kHash64)) {
+    if (hashed) {
       SetCursors(join, at);
     } else {
       ProbePlaces(join, found, at);

@@ -824,7 +824,7 @@ bool IsOfProduct(const DeviceInstruction& d, const std::vector<JoinRecord>& join
 bool IsStar(const DeviceInstruction& d, const std::vector<JoinRecord>& joins) {
   if (d.head.op == Op::Probe) {
     const JoinLookup lookup = joins[d.head.p1].lookup;
-    if (lookup != JoinLookup::kBits && lookup != JoinLookup::kDirect) return false;
+    if (lookup != JoinLookup::kBits && lookup != JoinLookup::kDirect && lookup != JoinLookup::kHash32) return false;
   }
   return IsIn(Variant::kStar, d.head.op);
 }
