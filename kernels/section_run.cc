@@ -41,8 +41,10 @@ constexpr uint32_t kMostBuckets = 4096, kUnitsPerChildBlock = 4, kSpareBlocks = 
 using vm::Opcode;
 using vm::Section;
 
-/// Tablets from which on several threads bind them, and how many at a time: bound tablets are small.
-constexpr size_t kLeastShared = 48, kMostShared = 4096, kBinders = 6;
+/// Binding a tablet takes a microsecond, and waking threads fifty; but one that is read for the first time is checked, which
+/// takes much longer. From one on that took so long several threads bind, so many at a time: bound tablets are small.
+constexpr auto kSlowBinding = std::chrono::microseconds(100);
+constexpr size_t kMostShared = 4096, kBinders = 6;
 /// A build of up to so many rows takes room for all of them and runs without being waited for.
 constexpr uint64_t kDeferredBuildRows = 1 << 26;
 
@@ -126,14 +128,15 @@ tessera::Result<vm::BoundTablet>& SectionRun::Bind(size_t number, const vm::Boun
   if (number >= bound_from_ && number < bound_from_ + bound_.size()) return bound_[number - bound_from_];
   bound_.clear();
   bound_from_ = number;
-  const size_t left = table.tablets.size() - number;
-  if (context_.pool == nullptr || context_.pool->threads() == 1 || left < kLeastShared) {
+  const size_t threads = context_.pool == nullptr ? 1 : static_cast<size_t>(context_.pool->threads());
+  const size_t count = std::min(table.tablets.size() - number, kMostShared), workers = std::min({threads, kBinders, count});
+  if (!binding_is_slow_ || workers == 1) {
+    const auto start = std::chrono::steady_clock::now();
     bound_.push_back(bind(number, like));
+    binding_is_slow_ = std::chrono::steady_clock::now() - start > kSlowBinding;
     return bound_[0];
   }
-  const size_t count = std::min(left, kMostShared);
   for (size_t i = 0; i < count; ++i) bound_.emplace_back(Cancelled());
-  const size_t workers = std::min<size_t>(static_cast<size_t>(context_.pool->threads()), kBinders);
   context_.pool->Run(static_cast<int>(workers), [&](int worker) {
     const size_t w = static_cast<size_t>(worker);
     const vm::BoundTablet* as = nullptr;

@@ -59,7 +59,7 @@ class SectionRun {
   // ---- Tablets in
   // ------------------------------------------------------------------------------------------------------
 
-  /// Tablet `number` bound; others behind it with it, by several threads, if there are many. To be moved from once it
+  /// Tablet `number` bound; others behind it with it, by several threads, if that takes long. To be moved from once it
   /// has its place in a launch.
   tessera::Result<vm::BoundTablet>& Bind(size_t number, const vm::BoundTablet* like);
   /// Binds tablets from *next on and brings their columns to the device, until the launch is large enough.
@@ -199,6 +199,7 @@ class SectionRun {
   const std::vector<bool> values_;                       ///< vm::SlotsReadAsValues
   std::vector<tessera::Result<vm::BoundTablet>> bound_;  ///< of the tablets from bound_from_ on, bound together
   size_t bound_from_ = 0;
+  bool binding_is_slow_ = false;
   vm::RowSet result_;
   std::vector<Partial> totals_;
   GroupTable groups_;
