@@ -101,7 +101,6 @@ Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts) {
   }
   CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
   CUDA_TRY(cudaMemcpyAsync(states, device_states, n * sizeof(BuildState), cudaMemcpyDeviceToHost, gpu_.stream));
-  CUDA_TRY(cudaEventRecord(gpu_.done, gpu_.stream));
   TESSERA_TRY(gpu_.Wait(&device_states[n - 1].control, contexts[0].cancel));
   float milliseconds = 0;
   CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu_.begin, gpu_.end));

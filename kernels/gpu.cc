@@ -50,30 +50,30 @@ class GpuRun final : public vm::DeviceRun {
   Result<vm::RowSet> RunSection(const vm::SectionContext& context) override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     const ProfilerRange range(context.statistics->label);
-    TESSERA_TRY(Begin(*context.program, context.section));
+    TESSERA_TRY(CanLower(*context.program, context.section));
+    TESSERA_TRY(Begin(*context.program));
     SectionRun run(&gpu_, context, *joins_);
-    if (Status status = run.AllTablets(); !status.ok()) return Abandon(gpu_.control.As<Control>(), status);
+    if (Status status = run.AllTablets(); !status.ok()) return Abandon(run.launched(), status);
     return run.Result();
   }
 
   Status BuildJoins(const std::vector<vm::SectionContext>& contexts) override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     const ProfilerRange range("build join tables");
-    for (const vm::SectionContext& c : contexts) TESSERA_TRY(Begin(*c.program, c.section));
+    for (const vm::SectionContext& c : contexts) TESSERA_TRY(CanLower(*c.program, c.section));
+    TESSERA_TRY(Begin(*contexts[0].program));
     Status status = joins_->Build(contexts);
     return status.ok() ? status : Abandon(nullptr, status);
   }
 
   Status PutJoin(const vm::Program& program, int join, const vm::RowSet& rows, uint64_t source_rows) override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
-    TESSERA_TRY(gpu_.Open());
-    joins_->Resize(program.joins.size());
+    TESSERA_TRY(Begin(program));
     return joins_->Put(program, join, rows, source_rows);
   }
 
  private:
-  Status Begin(const vm::Program& program, int section) {
-    TESSERA_TRY(CanLower(program, section));
+  Status Begin(const vm::Program& program) {
     TESSERA_TRY(gpu_.Open());
     joins_->Resize(program.joins.size());
     return Status::Ok();

@@ -18,7 +18,7 @@ GpuDevice::~GpuDevice() {
   if (!open_) return;
   cudaSetDevice(ordinal_);
   cudaStreamSynchronize(stream);
-  for (cudaEvent_t e : {begin, end, done}) cudaEventDestroy(e);
+  for (cudaEvent_t e : {begin, end}) cudaEventDestroy(e);
   cudaStreamDestroy(stream);
   cudaStreamDestroy(cancel_stream_);
 }
@@ -33,14 +33,11 @@ Status GpuDevice::Open() {
   CUDA_TRY(cudaStreamCreateWithFlags(&cancel_stream_, cudaStreamNonBlocking));
   CUDA_TRY(cudaEventCreate(&begin));
   CUDA_TRY(cudaEventCreate(&end));
-  CUDA_TRY(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
   for (Variant variant : {Variant::kLean, Variant::kStar, Variant::kFull}) {
     CUDA_TRY(cudaFuncSetAttribute(VmKernelFor(variant), cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(limits.shared_per_block)));
   }
   TESSERA_TRY(cache.Open(budget));
-  TESSERA_TRY(control.Reserve(sizeof(Control)));
-  TESSERA_TRY(host_control.Reserve(sizeof(Control)));
   TESSERA_TRY(one_.Reserve(sizeof(uint32_t)));
   *one_.As<uint32_t>() = 1;
   open_ = true;
@@ -58,9 +55,9 @@ Status GpuDevice::Wait(Control* of, const std::atomic<bool>* cancel) {
   auto cancelled = [&] { return cancel != nullptr && cancel->load(std::memory_order_relaxed); };
   bool told = false;
   for (;;) {
-    const cudaError_t state = cudaEventQuery(done);
+    const cudaError_t state = cudaStreamQuery(stream);
     if (state == cudaSuccess) break;
-    if (state != cudaErrorNotReady) return CudaStatus(state, "cudaEventQuery", __FILE__, __LINE__);
+    if (state != cudaErrorNotReady) return CudaStatus(state, "cudaStreamQuery", __FILE__, __LINE__);
     if (cancelled() && !told) {
       TESSERA_TRY(TellToStop(of));
       told = true;
@@ -76,6 +73,25 @@ Status GpuDevice::ReserveEvicting(DeviceBuffer* buffer, size_t bytes) {
   if (status.ok() || status.code() != ErrorCode::kResource) return status;
   TESSERA_TRY(cache.Clear());
   return buffer->Reserve(bytes);
+}
+
+tessera::Result<int> GpuDevice::BlocksPerMultiprocessor(Variant variant, uint32_t shared_bytes) {
+  const auto [known, is_new] = blocks_.try_emplace({variant, shared_bytes});
+  if (!is_new) return known->second;
+  cudaError_t error = cudaSuccess;
+  if (variant == Variant::kDp) {
+    error = cudaFuncSetAttribute(DpVmKernel(), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(limits.shared_per_block));
+  }
+  if (error == cudaSuccess) {
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&known->second, VmKernelFor(variant), kThreads + 32,
+                                                          shared_bytes);
+  }
+  const int blocks = known->second;
+  if (error != cudaSuccess || blocks < 1) blocks_.erase(known);
+  CUDA_TRY(error);
+  if (blocks < 1) return Status(ErrorCode::kInternal, "a block of the VM kernel does not fit on a multiprocessor");
+  return blocks;
 }
 
 Arena& GpuDevice::arena(size_t number) {

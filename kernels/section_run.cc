@@ -25,6 +25,8 @@ constexpr uint64_t kFirstBuildRows = 1 << 20;
 /// Direct groups in device memory have copies as long as all together are no more than that.
 constexpr uint32_t kCopiedGroups = 1 << 16, kMaxCopies = 16;
 constexpr uint64_t kGroupsPerCopy = 1 << 17;
+/// Records, and as much of states, that come with the counters of a launch.
+constexpr uint64_t kEagerBytes = 32 << 10;
 constexpr uint64_t kOutputBytes = uint64_t{32} << 20;
 constexpr uint64_t kMostOutputRows = UINT32_MAX / 32 * 16;
 
@@ -288,9 +290,22 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   const LaunchPlan& plan = batch->plan;
   Launch& launch = batch->launch;
   launch = Launch();
+  for (const vm::BoundTablet& t : batch->tablets) launch.tiles += (t.rows + kTileRows - 1) / kTileRows;
+  const bool dp = lowered_.product >= 0 && context_.program->joins[static_cast<size_t>(lowered_.product)].strategy == vm::JoinStrategy::kDp;
+  if (dp) batch->plan.variant = Variant::kDp;
+  TESSERA_ASSIGN(const int per_multiprocessor, gpu_.BlocksPerMultiprocessor(plan.variant, plan.layout.bytes));
+  batch->blocks = static_cast<uint32_t>(per_multiprocessor * gpu_.info.multiprocessors);
+  if (lowered_.product >= 0) TESSERA_TRY(PrepareProduct(batch, launch.tiles));
+  batch->blocks = std::min(launch.tiles, batch->blocks);
+
   Arena& arena = gpu_.arena(static_cast<size_t>(2 * (build_ + 1) + arena_number));
   arena.Clear();
+  batch->arena = &arena;
   const size_t n = tablets.size();
+  // First what comes back, then what is sent; the counters are both.
+  const size_t partials = arena.Add(keys_ == 0 ? batch->blocks * lowered_.folds.size() * sizeof(Partial) : 0);
+  batch->control = arena.Add(sizeof(Control));
+  const size_t cursors = arena.Add(batch->blocks * kWarps * sizeof(uint32_t));
   const size_t code = arena.Add(plan.code.size() * sizeof(DeviceInstruction));
   const size_t folds = arena.Add(plan.folds.size() * sizeof(DeviceInstruction));
   const size_t staged = arena.Add(plan.staged.size() * sizeof(StagedSlot));
@@ -352,6 +367,8 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
     tiles += (bound.rows + kTileRows - 1) / kTileRows;
   }
 
+  launch.partials = arena.Device<Partial>(partials);
+  launch.cursors = arena.Device<uint32_t>(cursors);
   launch.code = arena.Device<DeviceInstruction>(code);
   launch.code_length = static_cast<uint32_t>(plan.code.size());
   launch.slots = static_cast<uint32_t>(section_.slots.size());
@@ -363,7 +380,6 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   launch.tablets = static_cast<uint32_t>(n);
   launch.first_tile = arena.Device<uint32_t>(first_tile);
   launch.tablet_rows = arena.Device<uint32_t>(rows);
-  launch.tiles = tiles;
   launch.repeats = lowered_.repeats;
   launch.staged_count = static_cast<uint32_t>(plan.staged.size());
   launch.staged = arena.Device<StagedSlot>(staged);
@@ -395,26 +411,12 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
     reinterpret_cast<uint32_t*>(arena.Host(highs))[c] = wide;
     if (IsWide(section_.columns[c])) ++wide;
   }
-  const bool dp = lowered_.product >= 0 && context_.program->joins[static_cast<size_t>(lowered_.product)].strategy == vm::JoinStrategy::kDp;
-  if (dp) {
-    batch->plan.variant = Variant::kDp;
-    CUDA_TRY(cudaFuncSetAttribute(DpVmKernel(), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(gpu_.limits.shared_per_block)));
-  }
-  int per_multiprocessor = 0;
-  CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, VmKernelFor(plan.variant), kThreads + 32,
-                                                         plan.layout.bytes));
-  if (per_multiprocessor < 1)
-    return {ErrorCode::kInternal, "a block of the VM kernel does not fit on a multiprocessor"};
   vm::SectionStatistics& stats = *context_.statistics;
   for (const StagedSlot& column : plan.staged) {
     for (const vm::BoundTablet& t : batch->tablets) stats.bytes_staged += uint64_t{t.rows} * t.slots[column.slot].width;
   }
   stats.device_plan = Describe(plan) + ", " + std::to_string(per_multiprocessor) + " blocks a multiprocessor";
-  batch->blocks = static_cast<uint32_t>(per_multiprocessor * gpu_.info.multiprocessors);
-  if (lowered_.product >= 0) TESSERA_TRY(PrepareProduct(batch, tiles));
-  batch->blocks = std::min(launch.tiles, batch->blocks);
-  return arena.Send(gpu_.stream);
+  return Status::Ok();
 }
 
 Status SectionRun::PrepareProduct(Batch* batch, uint32_t tiles) {
@@ -525,16 +527,36 @@ Status SectionRun::Start(Batch* batch) {
   while (batch->plan.direct && groups_.max_groups < uint64_t{groups_used_} + batch->plan.direct_groups)
     TESSERA_TRY(GrowGroups());
   TESSERA_TRY(gpu_.ReserveEvicting(&gpu_.scratch, batch->blocks * batch->plan.scratch_bytes));
-  TESSERA_TRY(gpu_.cursors.Reserve(batch->blocks * kWarps * sizeof(uint32_t)));
-  const size_t partials = keys_ == 0 ? batch->blocks * lowered_.folds.size() * sizeof(Partial) : 0;
-  TESSERA_TRY(gpu_.partials.Reserve(partials));
-  TESSERA_TRY(gpu_.host_partials.Reserve(partials));
   // Not every block that there is room for will be launched.
-  if (batch->plan.variant == Variant::kDp && partials > 0)
-    CUDA_TRY(cudaMemsetAsync(gpu_.partials.As<void>(), 0, partials, gpu_.stream));
-  CUDA_TRY(cudaMemsetAsync(gpu_.cursors.As<void>(), 0, batch->blocks * kWarps * sizeof(uint32_t), gpu_.stream));
+  if (batch->plan.variant == Variant::kDp && batch->control > 0)
+    CUDA_TRY(cudaMemsetAsync(batch->launch.partials, 0, batch->control, gpu_.stream));
+  TESSERA_TRY(gpu_.host_results.Reserve(batch->control + sizeof(Control) + 2 * kEagerBytes));
   TESSERA_TRY(gpu_.cache.Finish(gpu_.stream));
-  return StartAgain(batch);
+  SetCounters(batch);
+  TESSERA_TRY(batch->arena->Send(batch->control, gpu_.stream));
+  if (IsBuild() && !deferred_) TESSERA_TRY(SendCounters(batch));
+  return StartLaunch(batch);
+}
+
+void SectionRun::SetCounters(Batch* batch) {
+  if (deferred_) return;  // they are cleared with those of the other builds
+  Control& control = IsBuild() ? HostControl(*batch) : *reinterpret_cast<Control*>(batch->arena->Host(batch->control));
+  memset(&control, 0, sizeof control);
+  control.groups = groups_used_;
+  control.rows = rows_used_;
+  control.rows_valid = UINT64_MAX;
+}
+
+Status SectionRun::SendCounters(Batch* batch) {
+  const void* from = IsBuild() ? &HostControl(*batch) : static_cast<void*>(batch->arena->Host(batch->control));
+  CUDA_TRY(cudaMemcpyAsync(DeviceControl(*batch), from, sizeof(Control), cudaMemcpyHostToDevice, gpu_.stream));
+  return Status::Ok();
+}
+
+Status SectionRun::StartAgain(Batch* batch) {
+  SetCounters(batch);
+  TESSERA_TRY(SendCounters(batch));
+  return StartLaunch(batch);
 }
 
 Status SectionRun::LaunchKernel(Batch* batch) {
@@ -552,13 +574,11 @@ Status SectionRun::LaunchKernel(Batch* batch) {
   return Status::Ok();
 }
 
-Status SectionRun::StartAgain(Batch* batch) {
+Status SectionRun::StartLaunch(Batch* batch) {
   Launch& launch = batch->launch;
-  launch.cursors = gpu_.cursors.As<uint32_t>();
-  launch.control = DeviceControl();
+  launched_ = launch.control = DeviceControl(*batch);
   launch.scratch = gpu_.scratch.As<uint8_t>();
   launch.scratch_bytes = batch->plan.scratch_bytes;
-  launch.partials = gpu_.partials.As<Partial>();
   const uint64_t* initial = launch.groups.initial_state;
   launch.groups = groups_;
   launch.groups.initial_state = initial;
@@ -577,15 +597,7 @@ Status SectionRun::StartAgain(Batch* batch) {
   launch.output.capacity = output_.capacity;
   launch.output.columns = output_.columns;
   launch.enough = enough_ == UINT64_MAX ? ~0ull : enough_ - result_.rows - taken_;
-  Control& control = HostControl();
-  memset(&control, 0, sizeof control);
-  control.groups = groups_used_;
-  control.rows = rows_used_;
-  control.rows_valid = UINT64_MAX;
-  if (!deferred_) {  // else they are cleared together
-    CUDA_TRY(cudaMemcpyAsync(DeviceControl(), &control, sizeof control, cudaMemcpyHostToDevice, gpu_.stream));
-    CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
-  }
+  if (!deferred_) CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
   if (far) CUDA_TRY(StartClearDirectGroups(launch, gpu_.stream));
   TESSERA_TRY(LaunchKernel(batch));
   if (far) {
@@ -595,22 +607,32 @@ Status SectionRun::StartAgain(Batch* batch) {
   }
   if (deferred_) return Status::Ok();
   CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
-  CUDA_TRY(cudaMemcpyAsync(&control, DeviceControl(), sizeof control, cudaMemcpyDeviceToHost, gpu_.stream));
+  auto fetch = [&](void* to, const void* from, uint64_t bytes) -> Status {
+    CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, gpu_.stream));
+    return Status::Ok();
+  };
+  if (IsBuild()) {
+    TESSERA_TRY(fetch(&HostControl(*batch), launch.control, sizeof(Control)));
+  } else {
+    TESSERA_TRY(fetch(gpu_.host_results.As<void>(), launch.partials, batch->control + sizeof(Control)));
+  }
+  if (keys_ > 0) {
+    // Most sections make few groups, and these come with the counters.
+    const uint64_t most = launch.direct ? uint64_t{groups_used_} + launch.direct_groups : groups_.max_groups;
+    eager_groups_ = std::min<uint64_t>(most, kEagerBytes / 8 / std::max(groups_.record_words, groups_.state_words));
+    eager_records_ = gpu_.host_results.As<uint64_t>() + (batch->control + sizeof(Control)) / 8;
+    TESSERA_TRY(fetch(eager_records_, groups_.records, eager_groups_ * groups_.record_words * 8));
+    TESSERA_TRY(fetch(eager_records_ + eager_groups_ * groups_.record_words, groups_.states, eager_groups_ * groups_.state_words * 8));
+  }
   if (batch->finds_units) {
     CUDA_TRY(cudaMemcpyAsync(gpu_.host_found.As<void>(), found_.As<void>(), sizeof(Found), cudaMemcpyDeviceToHost,
                              gpu_.stream));
   }
-  if (keys_ == 0 && !lowered_.folds.empty()) {
-    CUDA_TRY(cudaMemcpyAsync(gpu_.host_partials.As<void>(), gpu_.partials.As<void>(),
-                             batch->blocks * lowered_.folds.size() * sizeof(Partial), cudaMemcpyDeviceToHost,
-                             gpu_.stream));
-  }
-  CUDA_TRY(cudaEventRecord(gpu_.done, gpu_.stream));
   return Status::Ok();
 }
 
 Status SectionRun::Wait() {
-  Status status = gpu_.Wait(DeviceControl(), context_.cancel);
+  Status status = gpu_.Wait(launched_, context_.cancel);
   if (!status.ok()) return status;
   float milliseconds = 0;
   CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu_.begin, gpu_.end));
@@ -621,7 +643,7 @@ Status SectionRun::Wait() {
 Status SectionRun::Finish(Batch* batch) {
   for (;;) {
     TESSERA_TRY(Wait());
-    const Control& control = HostControl();
+    const Control& control = HostControl(*batch);
     if ((control.reasons & kFailed) != 0) {
       return vm::LaneErrorStatus(static_cast<vm::LaneError>(control.error_code), section_.code[control.error_address]);
     }
@@ -663,7 +685,7 @@ Status SectionRun::Finish(Batch* batch) {
 }
 
 Status SectionRun::MergePartials(uint32_t blocks) {
-  const Partial* partials = gpu_.host_partials.As<Partial>();
+  const Partial* partials = gpu_.host_results.As<Partial>();
   for (size_t k = 0; k < totals_.size(); ++k) {
     const Opcode op = section_.aggregates[k].op;
     vm::Lane lane;
@@ -784,6 +806,8 @@ Status SectionRun::Normalise() {
 
 Status SectionRun::FetchGroups() {
   ResizeResult(groups_used_);
+  if (groups_used_ > 0 && groups_used_ <= eager_groups_)
+    return DecodeGroups(eager_records_, eager_records_ + eager_groups_ * groups_.record_words, 0, groups_used_);
   for (uint64_t first = 0; first < groups_used_; first += kGroupsPerCopy) {
     const uint64_t n = std::min(kGroupsPerCopy, groups_used_ - first);
     const uint64_t record_bytes = n * groups_.record_words * 8, state_bytes = n * groups_.state_words * 8;
@@ -895,7 +919,7 @@ Status SectionRun::StartBuild() {
   }
   // No row more than there are can come: nothing can run full, and nobody has to wait here.
   TESSERA_TRY(AllocateBuild(std::max<uint64_t>(rows, 1)));
-  memset(&HostControl(), 0, sizeof(Control));
+  memset(&HostControl(batch), 0, sizeof(Control));
   if (batch.tablets.empty()) return Status::Ok();
   TESSERA_TRY(Prepare(&batch, 0));
   deferred_ = true;
@@ -903,7 +927,7 @@ Status SectionRun::StartBuild() {
 }
 
 Status SectionRun::FinishBuild() {
-  const Control& control = HostControl();
+  const Control& control = HostControl(batches_[0]);
   if (deferred_) {
     if ((control.reasons & kFailed) != 0) {
       return vm::LaneErrorStatus(static_cast<vm::LaneError>(control.error_code), section_.code[control.error_address]);

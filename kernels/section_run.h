@@ -29,6 +29,8 @@ struct Batch {
   BucketLaunch buckets;       ///< of a dp join
   bool finds_units = false;   ///< the device looks for the units of a product
   uint32_t blocks = 0;
+  Arena* arena = nullptr;
+  size_t control = 0;  ///< its place in the arena (builds have theirs elsewhere), right behind the partial aggregates
 };
 
 /// One section. REQUIRES: the device's mutex is held.
@@ -52,6 +54,8 @@ class SectionRun {
   JoinRows* build_rows() { return &build_rows_; }
   /// Of the table that the rows come from, the key's least and greatest value; low > high: it is not a plain column.
   vm::KeyRange SourceKeys() const { return source_keys_; }
+  /// Of the latest launch, which may be under way, on the device; nullptr: there was none.
+  Control* launched() const { return launched_; }
 
  private:
   bool IsCancelled() const { return context_.cancel != nullptr && context_.cancel->load(std::memory_order_relaxed); }
@@ -99,6 +103,12 @@ class SectionRun {
 
   /// From where the blocks stand.
   Status StartAgain(Batch* batch);
+
+  /// The counters before a launch, where they are sent from; sending them alone.
+  void SetCounters(Batch* batch);
+  Status SendCounters(Batch* batch);
+  /// The kernels, and the copies of what they made.
+  Status StartLaunch(Batch* batch);
 
   /// Waits for the launch and adds its time up.
   Status Wait();
@@ -181,11 +191,13 @@ class SectionRun {
 
   bool IsBuild() const { return section_.sink == vm::Section::Sink::kJoin; }
   /// The counters of this run's launches, on the device and on the host.
-  Control* DeviceControl() const {
-    return build_ < 0 ? gpu_.control.As<Control>() : &gpu_.build_states.As<BuildState>()[build_].control;
+  Control* DeviceControl(const Batch& batch) const {
+    return build_ < 0 ? batch.arena->Device<Control>(batch.control)
+                      : &gpu_.build_states.As<BuildState>()[build_].control;
   }
-  Control& HostControl() const {
-    return build_ < 0 ? *gpu_.host_control.As<Control>() : gpu_.host_build_states.As<BuildState>()[build_].control;
+  Control& HostControl(const Batch& batch) const {
+    return build_ < 0 ? *reinterpret_cast<Control*>(gpu_.host_results.As<uint8_t>() + batch.control)
+                      : gpu_.host_build_states.As<BuildState>()[build_].control;
   }
 
   GpuDevice& gpu_;
@@ -207,6 +219,9 @@ class SectionRun {
   std::vector<Chunk> row_chunks_;  ///< what planning has to know of the columns of a join table
   RunBuffer steps_, ranges_, units_, found_, buckets_;
   uint32_t groups_used_ = 0;
+  uint64_t eager_groups_ = 0;         ///< whose records, then states, came with the latest launch's counters
+  uint64_t* eager_records_ = nullptr;
+  Control* launched_ = nullptr;
   uint64_t rows_since_normalise_ = 0;
   Output output_;
   uint64_t rows_used_ = 0;  ///< of the output buffer
