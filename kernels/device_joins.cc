@@ -26,10 +26,20 @@ uint64_t RoundUp(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
 Status RunBuffer::Allocate(GpuDevice* gpu, uint64_t bytes) {
   bytes = RoundUp(std::max<uint64_t>(bytes, 1), 128);
-  TESSERA_TRY(gpu->cache.Claim(bytes));
+  if (gpu->TakeSpare(bytes, &data_, &bytes_)) {
+    gpu_ = gpu;
+    return Status::Ok();
+  }
+  Status claimed = gpu->cache.Claim(bytes);
+  if (!claimed.ok()) {
+    gpu->FreeSpare();
+    claimed = gpu->cache.Claim(bytes);
+  }
+  TESSERA_TRY(claimed);
   cudaError_t error = cudaMallocFromPoolAsync(&data_, bytes, gpu->cache.pool(), gpu->stream);
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();
+    gpu->FreeSpare();
     TESSERA_TRY(gpu->cache.Clear());
     error = cudaMallocFromPoolAsync(&data_, bytes, gpu->cache.pool(), gpu->stream);
   }
@@ -45,8 +55,7 @@ Status RunBuffer::Allocate(GpuDevice* gpu, uint64_t bytes) {
 
 void RunBuffer::Free() {
   if (data_ == nullptr) return;
-  cudaFreeAsync(data_, gpu_->stream);
-  gpu_->cache.Release(bytes_);
+  gpu_->GiveBack(data_, bytes_);
   data_ = nullptr;
   bytes_ = 0;
 }

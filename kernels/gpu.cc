@@ -103,6 +103,7 @@ class GpuBackend final : public Gpu {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     if (!gpu_.is_open()) return Status::Ok();
     TESSERA_TRY(gpu_.Open());
+    gpu_.FreeSpare();
     return gpu_.cache.Clear();
   }
   Result<double> MeasureBandwidth() override {

@@ -11,12 +11,16 @@ namespace {
 
 /// How long the host spins for a launch before it sleeps between looks: most take less than this.
 constexpr auto kSpin = std::chrono::milliseconds(2);
+/// Pieces of memory that are kept for the next run: how many, and bytes of one (nor more than this part of the budget).
+constexpr size_t kMostSpare = 32;
+constexpr uint64_t kSpareBytes = uint64_t{16} << 20, kSpareShare = 256;
 
 }  // namespace
 
 GpuDevice::~GpuDevice() {
   if (!open_) return;
   cudaSetDevice(ordinal_);
+  FreeSpare();
   cudaStreamSynchronize(stream);
   for (cudaEvent_t e : {begin, end}) cudaEventDestroy(e);
   cudaStreamDestroy(stream);
@@ -71,8 +75,42 @@ Status GpuDevice::Wait(Control* of, const std::atomic<bool>* cancel) {
 Status GpuDevice::ReserveEvicting(DeviceBuffer* buffer, size_t bytes) {
   Status status = buffer->Reserve(bytes);
   if (status.ok() || status.code() != ErrorCode::kResource) return status;
+  FreeSpare();
   TESSERA_TRY(cache.Clear());
   return buffer->Reserve(bytes);
+}
+
+bool GpuDevice::TakeSpare(uint64_t bytes, void** data, uint64_t* got) {
+  auto best = spare_.end();
+  for (auto s = spare_.begin(); s != spare_.end(); ++s) {
+    if (s->bytes >= bytes && s->bytes / 4 <= bytes && (best == spare_.end() || s->bytes < best->bytes)) best = s;
+  }
+  if (best == spare_.end()) return false;
+  *data = best->data;
+  *got = best->bytes;
+  spare_.erase(best);
+  return true;
+}
+
+void GpuDevice::GiveBack(void* data, uint64_t bytes) {
+  if (bytes > std::min(kSpareBytes, cache.budget() / kSpareShare)) {
+    cudaFreeAsync(data, stream);
+    cache.Release(bytes);
+    return;
+  }
+  spare_.push_back({data, bytes});
+  if (spare_.size() <= kMostSpare) return;
+  cudaFreeAsync(spare_.front().data, stream);
+  cache.Release(spare_.front().bytes);
+  spare_.erase(spare_.begin());
+}
+
+void GpuDevice::FreeSpare() {
+  for (const Spare& s : spare_) {
+    cudaFreeAsync(s.data, stream);
+    cache.Release(s.bytes);
+  }
+  spare_.clear();
 }
 
 tessera::Result<int> GpuDevice::BlocksPerMultiprocessor(Variant variant, uint32_t shared_bytes) {

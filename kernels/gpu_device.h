@@ -81,6 +81,11 @@ class GpuDevice {
   Status Wait(Control* control, const std::atomic<bool>* cancel);
   /// Room in `buffer`, at the expense of cached columns if need be.
   Status ReserveEvicting(DeviceBuffer* buffer, size_t bytes);
+  /// Memory of runs: what one gives back, the next may take without asking CUDA, which takes a microsecond each time. All
+  /// of it was claimed from the cache's budget. false: none of about this size is left.
+  bool TakeSpare(uint64_t bytes, void** data, uint64_t* got);
+  void GiveBack(void* data, uint64_t bytes);
+  void FreeSpare();
   /// How many blocks of an instantiation with so much shared memory run on a multiprocessor at once.
   tessera::Result<int> BlocksPerMultiprocessor(Variant variant, uint32_t shared_bytes);
   /// Two of them for each run, so that one is filled while a launch reads the other.
@@ -104,6 +109,11 @@ class GpuDevice {
   cudaStream_t cancel_stream_ = nullptr;
   std::vector<std::unique_ptr<Arena>> arenas_;
   std::map<std::pair<Variant, uint32_t>, int> blocks_;
+  struct Spare {
+    void* data;
+    uint64_t bytes;
+  };
+  std::vector<Spare> spare_;
   PinnedBuffer one_;
 };
 
