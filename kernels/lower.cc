@@ -543,9 +543,9 @@ uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::B
       if (b.all_null) continue;
       if (b.wide || chunk.type.IsFloat()) return 0;
       if (b.map != nullptr) {
-        if (t->map_entries[slot] > 65536) return 0;  // not worth looking through
+        if (b.map_entries > 65536) return 0;  // not worth looking through
         // The last entry is for NULL codes.
-        for (uint64_t i = 0; i + 1 < t->map_entries[slot]; ++i) {
+        for (uint64_t i = 0; i + 1 < b.map_entries; ++i) {
           low = std::min<int128_t>(low, b.map[i]);
           high = std::max<int128_t>(high, b.map[i]);
         }

@@ -64,7 +64,7 @@ SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, const 
       section_(context.program->sections[static_cast<size_t>(context.section)]),
       keys_(section_.sink == Section::Sink::kGroups ? static_cast<uint32_t>(section_.keys) : 0),
       lowered_(LowerProgram(*context.program, context.section, context.strings)),
-      values_(vm::SlotsReadAsValues(section_)) {
+      binder_(*context.program, context.section, context.strings, joins.key_ranges()) {
   for (const SqlType& t : section_.columns) result_.columns.push_back({t, {}, {}, {}});
   if (section_.sink == Section::Sink::kRows && section_.order.empty() && section_.limit >= 0) {
     enough_ = static_cast<uint64_t>(section_.limit) + static_cast<uint64_t>(section_.offset);
@@ -123,10 +123,6 @@ tessera::Result<vm::RowSet> SectionRun::Result() {
 
 tessera::Result<vm::BoundTablet>& SectionRun::Bind(size_t number, const vm::BoundTablet* like) {
   const TableInfo& table = *context_.table;
-  auto bind = [&](size_t n, const vm::BoundTablet* as) {
-    return vm::BindTablet(*context_.program, context_.section, *table.tablets[n], context_.strings, joins_.key_ranges(),
-                          as, &values_);
-  };
   if (number >= bound_from_ && number < bound_from_ + bound_.size()) return bound_[number - bound_from_];
   bound_.clear();
   bound_from_ = number;
@@ -134,7 +130,7 @@ tessera::Result<vm::BoundTablet>& SectionRun::Bind(size_t number, const vm::Boun
   const size_t count = std::min(table.tablets.size() - number, kMostShared), workers = std::min({threads, kBinders, count});
   if (!binding_is_slow_ || workers == 1) {
     const auto start = std::chrono::steady_clock::now();
-    bound_.push_back(bind(number, like));
+    bound_.push_back(binder_.Bind(*table.tablets[number], like));
     binding_is_slow_ = std::chrono::steady_clock::now() - start > kSlowBinding;
     return bound_[0];
   }
@@ -143,7 +139,7 @@ tessera::Result<vm::BoundTablet>& SectionRun::Bind(size_t number, const vm::Boun
     const size_t w = static_cast<size_t>(worker);
     const vm::BoundTablet* as = nullptr;
     for (size_t i = w * count / workers; i < (w + 1) * count / workers; ++i) {
-      bound_[i] = bind(number + i, as);
+      bound_[i] = binder_.Bind(*table.tablets[number + i], as);
       if (bound_[i].ok() && !bound_[i]->skip) as = &*bound_[i];
     }
   });
@@ -277,7 +273,6 @@ void SectionRun::CollectRows(Batch* batch) {
     batch->codes.push_back(b.codes);
     batch->nulls.push_back(b.null_bytes);
   }
-  bound.map_entries.resize(slots);
   context_.statistics->rows_in += bound.rows;
   batch->numbers.push_back(0);
   batch->tablets.push_back(std::move(bound));
@@ -327,11 +322,11 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   };
   for (const vm::BoundTablet& t : batch->tablets) {
     for (size_t i = 0; i < t.slots.size(); ++i) {
-      if (t.slots[i].map != nullptr) add(t.slots[i].map, t.map_entries[i] * 8);
-      if (t.slots[i].map_null != nullptr) add(t.slots[i].map_null, t.map_entries[i]);
+      if (t.slots[i].map != nullptr) add(t.slots[i].map, t.slots[i].map_entries * 8);
+      if (t.slots[i].map_null != nullptr) add(t.slots[i].map_null, t.slots[i].map_entries);
     }
     for (size_t i = 0; i < t.predicates.size(); ++i) {
-      if (t.predicates[i].set != nullptr) add(t.predicates[i].set, t.set_bytes[i]);
+      if (t.predicates[i].set != nullptr) add(t.predicates[i].set, t.predicates[i].set_bytes);
     }
   }
   TESSERA_TRY(arena.Allocate());

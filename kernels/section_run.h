@@ -208,7 +208,7 @@ class SectionRun {
   const uint32_t keys_;  ///< of groups
   const LoweredProgram lowered_;
   Batch batches_[2];
-  const std::vector<bool> values_;                       ///< vm::SlotsReadAsValues
+  const vm::SectionBinder binder_;
   std::vector<tessera::Result<vm::BoundTablet>> bound_;  ///< of the tablets from bound_from_ on, bound together
   size_t bound_from_ = 0;
   bool binding_is_slow_ = false;

@@ -119,6 +119,7 @@ struct Scan {
   uint64_t parts = 1;
   GridRanges ranges;
   uint64_t first_unit = 0, unit_step = 1;  // of blocks.size() * parts, block by block
+  std::unique_ptr<SectionBinder> binder;  // of stored tables
   std::vector<LazyTablet> tablets;
   std::vector<std::unique_ptr<GroupTable>> groups;  // kGroups: one per worker
   std::atomic<uint64_t> rows_in{0}, rows_out{0};
@@ -670,6 +671,7 @@ class Run {
     uint64_t blocks = 0;
     if (s.source_kind == Section::Source::kTable) {
       scan->table = tables_[static_cast<size_t>(s.source)];
+      scan->binder = std::make_unique<SectionBinder>(program_, number, &strings_, key_ranges_, true);
       scan->tablets = std::vector<LazyTablet>(scan->table->tablets.size());
       const ShareOfTable share(*scan->table, options_.exchange);
       for (size_t t = 0; t < scan->table->tablets.size(); ++t) cut(share, t, scan->table->tablets[t]->rows(), &blocks);
@@ -773,8 +775,7 @@ class Run {
         if (table != nullptr) {
           std::call_once(tablet.once, [&] {
             const auto start = std::chrono::steady_clock::now();
-            Result<BoundTablet> bound =
-                BindTablet(program_, number, *table->tablets[block.tablet], &strings_, key_ranges_, nullptr, nullptr, true);
+            Result<BoundTablet> bound = scan->binder->Bind(*table->tablets[block.tablet]);
             if (bound.ok()) {
               tablet.bound = std::move(*bound);
             } else {
