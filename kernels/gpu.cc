@@ -53,16 +53,23 @@ class GpuRun final : public vm::DeviceRun {
     TESSERA_TRY(CanLower(*context.program, context.section));
     TESSERA_TRY(Begin(*context.program));
     SectionRun run(&gpu_, context, *joins_);
+    if (ahead_.section == context.section && ahead_.table == context.table) TESSERA_TRY(run.Take(std::move(ahead_)));
+    ahead_ = {};
     if (Status status = run.AllTablets(); !status.ok()) return Abandon(run.launched(), status);
     return run.Result();
   }
+
+  void Expect(const vm::SectionContext& next) override { next_ = next; }
 
   Status BuildJoins(const std::vector<vm::SectionContext>& contexts) override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     const ProfilerRange range("build join tables");
     for (const vm::SectionContext& c : contexts) TESSERA_TRY(CanLower(*c.program, c.section));
     TESSERA_TRY(Begin(*contexts[0].program));
-    Status status = joins_->Build(contexts);
+    Status status = joins_->Build(contexts, [&] {
+      if (next_.program != nullptr) ahead_ = BindAhead(next_, joins_->key_ranges());
+    });
+    next_ = {};
     return status.ok() ? status : Abandon(nullptr, status);
   }
 
@@ -87,6 +94,8 @@ class GpuRun final : public vm::DeviceRun {
 
   GpuDevice& gpu_;
   std::unique_ptr<DeviceJoins> joins_;
+  vm::SectionContext next_;  ///< no program: nobody has told
+  TabletsAhead ahead_;
 };
 
 class GpuBackend final : public Gpu {

@@ -56,6 +56,24 @@ bool IsCount(Opcode op) { return op == Opcode::CountRows || op == Opcode::Count 
 
 }  // namespace
 
+TabletsAhead BindAhead(const vm::SectionContext& context, const std::vector<vm::KeyRange>& key_ranges) {
+  const vm::SectionBinder binder(*context.program, context.section, context.strings, key_ranges);
+  TabletsAhead ahead{context.section, context.table, {}};
+  const size_t count = std::min(context.table->tablets.size(), kMostShared);
+  ahead.tablets.reserve(count);
+  const vm::BoundTablet* like = nullptr;
+  auto start = std::chrono::steady_clock::now();
+  while (ahead.tablets.size() < count && !ahead.slow) {
+    const tessera::Result<vm::BoundTablet>& bound =
+        ahead.tablets.emplace_back(binder.Bind(*context.table->tablets[ahead.tablets.size()], like));
+    if (bound.ok() && !bound->skip) like = &*bound;
+    const auto now = std::chrono::steady_clock::now();
+    ahead.slow = now - start > kSlowBinding;
+    start = now;
+  }
+  return ahead;
+}
+
 SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, const DeviceJoins& joins, int build)
     : gpu_(*gpu),
       context_(context),
@@ -76,6 +94,15 @@ SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, const 
 SectionRun::~SectionRun() {
   gpu_.cache.AbandonPending();
   for (Batch& b : batches_) gpu_.cache.Unpin(&b.pinned);
+}
+
+Status SectionRun::Take(TabletsAhead ahead) {
+  bound_ = std::move(ahead.tablets);
+  binding_is_slow_ = ahead.slow;
+  for (tessera::Result<vm::BoundTablet>& b : bound_) {
+    if (b.ok() && !b->skip) TESSERA_TRY(binder_.BindKeyRanges(&*b));
+  }
+  return Status::Ok();
 }
 
 Status SectionRun::AllTablets() {

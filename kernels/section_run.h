@@ -33,6 +33,16 @@ struct Batch {
   size_t control = 0;  ///< its place in the arena (builds have theirs elsewhere), right behind the partial aggregates
 };
 
+/// Tablets of a section, from the first one on, bound before its join tables were there.
+struct TabletsAhead {
+  int section = -1;  ///< -1: none
+  const TableInfo* table = nullptr;
+  std::vector<tessera::Result<vm::BoundTablet>> tablets;
+  bool slow = false;  ///< the last one took long
+};
+/// Binds tablets until one takes so long that several threads should do it.
+TabletsAhead BindAhead(const vm::SectionContext& context, const std::vector<vm::KeyRange>& key_ranges);
+
 /// One section. REQUIRES: the device's mutex is held.
 class SectionRun {
  public:
@@ -41,6 +51,8 @@ class SectionRun {
   SectionRun(const SectionRun&) = delete;
   SectionRun& operator=(const SectionRun&) = delete;
 
+  /// REQUIRES: of the same section and table; called first.
+  Status Take(TabletsAhead ahead);
   /// All tablets of the table, launch by launch.
   Status AllTablets();
   /// What they made. REQUIRES: AllTablets; the sink is no join table.

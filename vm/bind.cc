@@ -478,7 +478,22 @@ Status SectionBinder::BindPredicates(const BoundTablet* like, BoundTablet* out) 
     }
     TESSERA_ASSIGN(out->predicates[i], PredicateBinder(program_, chunk, strings_, key_ranges_, out).Bind(p));
   }
-  for (size_t i : heads_) out->skip |= out->predicates[i].kind == Kind::kNone;
+  out->skip = LeavesNone(*out);
+  return Status::Ok();
+}
+
+bool SectionBinder::LeavesNone(const BoundTablet& bound) const {
+  return std::any_of(heads_.begin(), heads_.end(), [&](size_t i) { return bound.predicates[i].kind == Kind::kNone; });
+}
+
+Status SectionBinder::BindKeyRanges(BoundTablet* bound) const {
+  for (size_t i = 0; i < section_.predicates.size(); ++i) {
+    const Predicate& p = section_.predicates[i];
+    if (p.kind != Predicate::Kind::kKeyRange) continue;
+    const Chunk& chunk = *bound->chunks[static_cast<size_t>(p.slot)];
+    TESSERA_ASSIGN(bound->predicates[i], PredicateBinder(program_, chunk, strings_, key_ranges_, bound).Bind(p));
+  }
+  bound->skip = LeavesNone(*bound);
   return Status::Ok();
 }
 

@@ -45,9 +45,13 @@ class SectionBinder {
   /// `like`: a tablet bound before, whose maps and sets are taken where the dictionaries are the same, as they are in most tablets
   /// of a table; may be nullptr. Errors: those of Tablet::Chunk and of the dictionary sections.
   Result<BoundTablet> Bind(const Tablet& tablet, const BoundTablet* like = nullptr) const;
+  /// For a tablet that was bound before all of key_ranges were known.
+  Status BindKeyRanges(BoundTablet* bound) const;
 
  private:
   Status BindPredicates(const BoundTablet* like, BoundTablet* out) const;
+  /// Whether the predicates leave no row.
+  bool LeavesNone(const BoundTablet& bound) const;
   Status BindSlot(size_t number, const BoundTablet* like, BoundTablet* out) const;
 
   const Program& program_;

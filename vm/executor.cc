@@ -477,7 +477,8 @@ class Run {
   /// too, and need none of these: the fewer steps, the less often the host waits.
   Status BuildOnDevice(int first) {
     std::vector<int> numbers;
-    for (size_t i = static_cast<size_t>(first); i < program_.sections.size(); ++i) {
+    size_t i = static_cast<size_t>(first);
+    for (; i < program_.sections.size(); ++i) {
       const Section& s = program_.sections[i];
       if (s.source_kind == Section::Source::kDictionary) continue;
       if (s.sink != Section::Sink::kJoin || !on_device_[i]) break;
@@ -497,6 +498,11 @@ class Run {
       const Section& s = program_.sections[static_cast<size_t>(numbers[k])];
       StartStatistics(numbers[k], &stats[k]);
       contexts.push_back(DeviceContext(numbers[k], SourceTable(s), &stats[k]));
+    }
+    SectionStatistics unused;
+    if (i < program_.sections.size() && on_device_[i] && program_.sections[i].sink != Section::Sink::kJoin &&
+        SourceTable(program_.sections[i]) != nullptr && options_.exchange == nullptr) {
+      device_run_->Expect(DeviceContext(static_cast<int>(i), SourceTable(program_.sections[i]), &unused));
     }
     Status status = device_run_->BuildJoins(contexts);
     if (!status.ok()) {
