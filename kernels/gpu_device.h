@@ -31,11 +31,10 @@ class Arena {
     bytes_ += (bytes + 127) / 128 * 128;
     return offset;
   }
-  /// Memory for what was added. REQUIRES: no copy from here is under way.
+  /// Memory for what was added, not cleared. REQUIRES: no copy from here is under way.
   Status Allocate() {
     TESSERA_TRY(host_.Reserve(bytes_));
     TESSERA_TRY(device_.Reserve(bytes_));
-    memset(host_.As<uint8_t>(), 0, bytes_);
     return Status::Ok();
   }
   uint8_t* Host(size_t offset) const { return host_.As<uint8_t>() + offset; }

@@ -52,6 +52,22 @@ constexpr uint64_t kDeferredBuildRows = 1 << 26;
 
 Status Cancelled() { return {ErrorCode::kCancelled, "canceling statement due to user request"}; }
 
+/// Binds tablets from `first` on, until one takes so long that several threads should do it: true.
+bool BindTablets(const vm::SectionBinder& binder, const TableInfo& table, size_t first, const vm::BoundTablet* like,
+                 std::vector<tessera::Result<vm::BoundTablet>>* bound) {
+  const size_t end = std::min(table.tablets.size(), first + kMostShared);
+  bound->reserve(end - first);
+  auto start = std::chrono::steady_clock::now();
+  for (size_t i = first; i < end; ++i) {
+    const tessera::Result<vm::BoundTablet>& b = bound->emplace_back(binder.Bind(*table.tablets[i], like));
+    if (b.ok() && !b->skip) like = &*b;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - start > kSlowBinding) return true;
+    start = now;
+  }
+  return false;
+}
+
 bool IsCount(Opcode op) { return op == Opcode::CountRows || op == Opcode::Count || op == Opcode::CountW; }
 
 }  // namespace
@@ -59,18 +75,7 @@ bool IsCount(Opcode op) { return op == Opcode::CountRows || op == Opcode::Count 
 TabletsAhead BindAhead(const vm::SectionContext& context, const std::vector<vm::KeyRange>& key_ranges) {
   const vm::SectionBinder binder(*context.program, context.section, context.strings, key_ranges);
   TabletsAhead ahead{context.section, context.table, {}};
-  const size_t count = std::min(context.table->tablets.size(), kMostShared);
-  ahead.tablets.reserve(count);
-  const vm::BoundTablet* like = nullptr;
-  auto start = std::chrono::steady_clock::now();
-  while (ahead.tablets.size() < count && !ahead.slow) {
-    const tessera::Result<vm::BoundTablet>& bound =
-        ahead.tablets.emplace_back(binder.Bind(*context.table->tablets[ahead.tablets.size()], like));
-    if (bound.ok() && !bound->skip) like = &*bound;
-    const auto now = std::chrono::steady_clock::now();
-    ahead.slow = now - start > kSlowBinding;
-    start = now;
-  }
+  ahead.slow = BindTablets(binder, *context.table, 0, nullptr, &ahead.tablets);
   return ahead;
 }
 
@@ -156,9 +161,7 @@ tessera::Result<vm::BoundTablet>& SectionRun::Bind(size_t number, const vm::Boun
   const size_t threads = context_.pool == nullptr ? 1 : static_cast<size_t>(context_.pool->threads());
   const size_t count = std::min(table.tablets.size() - number, kMostShared), workers = std::min({threads, kBinders, count});
   if (!binding_is_slow_ || workers == 1) {
-    const auto start = std::chrono::steady_clock::now();
-    bound_.push_back(binder_.Bind(*table.tablets[number], like));
-    binding_is_slow_ = std::chrono::steady_clock::now() - start > kSlowBinding;
+    binding_is_slow_ = BindTablets(binder_, table, number, like, &bound_);
     return bound_[0];
   }
   for (size_t i = 0; i < count; ++i) bound_.emplace_back(Cancelled());
@@ -181,6 +184,12 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
   batch->codes.clear();
   batch->nulls.clear();
   uint64_t copied = 0, bytes = 0, rows = 0;
+  const size_t slots = section_.slots.size(), most = std::min(table.tablets.size() - *next, kMostShared);
+  batch->tablets.reserve(most);
+  batch->numbers.reserve(most);
+  batch->codes.reserve(most * slots);
+  batch->nulls.reserve(most * slots);
+  batch->pinned.reserve(most * slots);
   while (*next < table.tablets.size() && copied < kCopiedPerLaunch) {
     if (IsCancelled()) return Cancelled();
     const std::shared_ptr<const Tablet>& tablet = table.tablets[*next];
@@ -194,7 +203,7 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
       continue;
     }
     // Two launches may hold pieces at once: half of the budget for each.
-    const uint64_t size = DeviceBytes(bound);
+    const uint64_t size = FindNeeds(bound);
     if (!batch->tablets.empty() && bytes + size > gpu_.cache.budget() / 2) break;
     bytes += size;
     rows += bound.rows;
@@ -226,28 +235,22 @@ void SectionRun::NoteKeys(const vm::BoundTablet& bound) {
                   source_keys_.known ? std::max(source_keys_.high, high) : high};
 }
 
-SectionRun::Needs SectionRun::NeedsOf(const vm::BoundTablet& bound, size_t slot) const {
-  Needs needs;
-  const vm::BoundSlot& b = bound.slots[slot];
-  if (lowered_.slot_values[slot] && !b.all_null) {
-    needs.codes = b.width != 0;
-    needs.nulls = b.null_bytes != nullptr;
+uint64_t SectionRun::FindNeeds(const vm::BoundTablet& bound) {
+  needs_.assign(bound.slots.size(), {});
+  for (size_t i = 0; i < bound.slots.size(); ++i) {
+    const vm::BoundSlot& b = bound.slots[i];
+    if (lowered_.slot_values[i] && !b.all_null) needs_[i] = {b.width != 0, b.null_bytes != nullptr};
   }
   for (const vm::BoundPredicate& p : bound.predicates) {
-    if (static_cast<size_t>(p.slot) != slot) continue;
     using Kind = vm::BoundPredicate::Kind;
+    Needs& needs = needs_[static_cast<size_t>(p.slot)];
     needs.codes |= p.kind == Kind::kRange || (p.kind == Kind::kSet && !p.by_row);
     needs.nulls |= p.kind == Kind::kNulls;
   }
-  return needs;
-}
-
-uint64_t SectionRun::DeviceBytes(const vm::BoundTablet& bound) const {
   uint64_t bytes = 0;
   for (size_t i = 0; i < bound.slots.size(); ++i) {
-    const Needs needs = NeedsOf(bound, i);
-    if (needs.codes) bytes += bound.chunks[i]->codes_bytes;
-    if (needs.nulls) bytes += bound.chunks[i]->rows;
+    if (needs_[i].codes) bytes += bound.chunks[i]->codes_bytes;
+    if (needs_[i].nulls) bytes += bound.chunks[i]->rows;
   }
   return bytes;
 }
@@ -258,16 +261,16 @@ Status SectionRun::Upload(Batch* batch, size_t at, uint64_t* copied) {
   const size_t first = at * bound.slots.size();
   batch->codes.resize(first + bound.slots.size());
   batch->nulls.resize(first + bound.slots.size());
+  TESSERA_ASSIGN(ColumnCache::TabletPieces * pieces, gpu_.cache.Find(tablet));
   for (size_t i = 0; i < bound.slots.size(); ++i) {
-    const Needs needs = NeedsOf(bound, i);
     const int column = section_.slots[i].column;
     const Chunk& chunk = *bound.chunks[i];
-    if (needs.codes) {
-      TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.Fetch(tablet, column, ColumnCache::Stream::kCodes, chunk.codes,
+    if (needs_[i].codes) {
+      TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kCodes, chunk.codes,
                                                                chunk.codes_bytes, &batch->pinned, copied));
     }
-    if (needs.nulls) {
-      TESSERA_ASSIGN(batch->nulls[first + i], gpu_.cache.Fetch(tablet, column, ColumnCache::Stream::kNulls,
+    if (needs_[i].nulls) {
+      TESSERA_ASSIGN(batch->nulls[first + i], gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kNulls,
                                                                chunk.null_bytes, chunk.rows, &batch->pinned, copied));
     }
   }
@@ -357,6 +360,7 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
     }
   }
   TESSERA_TRY(arena.Allocate());
+  memset(arena.Host(cursors), 0, batch->blocks * kWarps * sizeof(uint32_t));
   memcpy(arena.Host(code), plan.code.data(), plan.code.size() * sizeof(DeviceInstruction));
   memcpy(arena.Host(folds), plan.folds.data(), plan.folds.size() * sizeof(DeviceInstruction));
   memcpy(arena.Host(staged), plan.staged.data(), plan.staged.size() * sizeof(StagedSlot));

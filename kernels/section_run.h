@@ -87,10 +87,8 @@ class SectionRun {
   struct Needs {
     bool codes = false, nulls = false;
   };
-  /// Which streams of a slot's chunk the section reads in this tablet.
-  Needs NeedsOf(const vm::BoundTablet& bound, size_t slot) const;
-  uint64_t DeviceBytes(const vm::BoundTablet& bound) const;
-
+  /// Finds out which streams of the slots' chunks the section reads in this tablet, for Upload. Returns their bytes.
+  uint64_t FindNeeds(const vm::BoundTablet& bound);
   Status Upload(Batch* batch, size_t at, uint64_t* copied);
 
   /// The rows of a join table as one tablet.
@@ -224,6 +222,7 @@ class SectionRun {
   std::vector<tessera::Result<vm::BoundTablet>> bound_;  ///< of the tablets from bound_from_ on, bound together
   size_t bound_from_ = 0;
   bool binding_is_slow_ = false;
+  std::vector<Needs> needs_;  ///< per slot
   vm::RowSet result_;
   std::vector<Partial> totals_;
   GroupTable groups_;
