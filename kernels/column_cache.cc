@@ -38,17 +38,28 @@ Status ColumnCache::Open(uint64_t budget_bytes) {
 Status ColumnCache::Drop(std::list<Piece>::iterator piece) {
   CUDA_TRY(cudaFreeAsync(piece->data, stream_));
   bytes_ -= piece->bytes;
-  if (!piece->abandoned) index_.erase(piece->key);
+  if (piece->of != nullptr) piece->of->pieces[piece->place] = nullptr;
   pieces_.erase(piece);
+  return Status::Ok();
+}
+
+Status ColumnCache::DropAll(TabletPieces* of) {
+  for (Piece* p : of->pieces) {
+    if (p != nullptr) TESSERA_TRY(Drop(p->self));
+  }
   return Status::Ok();
 }
 
 Status ColumnCache::MakeRoom(uint64_t bytes) {
   if (bytes_ + claimed_ + bytes <= budget_) return Status::Ok();
-  for (auto p = pieces_.begin(); p != pieces_.end();) {
-    auto next = std::next(p);
-    if (p->pins == 0 && p->tablet.expired()) TESSERA_TRY(Drop(p));
-    p = next;
+  // (A tablet that a launch reads has not expired.)
+  for (auto t = tablets_.begin(); t != tablets_.end();) {
+    if (!t->second.tablet.expired()) {
+      ++t;
+      continue;
+    }
+    TESSERA_TRY(DropAll(&t->second));
+    t = tablets_.erase(t);
   }
   for (auto p = pieces_.end(); p != pieces_.begin() && bytes_ + claimed_ + bytes > budget_;) {
     --p;
@@ -121,8 +132,8 @@ Status ColumnCache::CopyPending(vm::ThreadPool* pool) {
 
 void ColumnCache::AbandonPending() {
   for (Pending& p : pending_) {
-    index_.erase(p.piece->key);
-    p.piece->abandoned = true;
+    p.piece->of->pieces[p.piece->place] = nullptr;
+    p.piece->of = nullptr;
   }
   pending_.clear();
 }
@@ -139,16 +150,23 @@ Status ColumnCache::Claim(uint64_t bytes) {
   return Status::Ok();
 }
 
-Result<const uint8_t*> ColumnCache::Fetch(const std::shared_ptr<const Tablet>& tablet, int column, Stream stream,
-                                          const uint8_t* data, uint64_t bytes, std::vector<Piece*>* pinned,
-                                          uint64_t* copied) {
-  const Key key{tablet.get(), column, stream};
-  auto found = index_.find(key);
-  if (found != index_.end() && found->second->tablet.expired()) {
-    TESSERA_TRY(Drop(found->second));
-    found = index_.end();
+Result<ColumnCache::TabletPieces*> ColumnCache::Find(const std::shared_ptr<const Tablet>& tablet) {
+  auto [found, is_new] = tablets_.try_emplace(tablet.get());
+  TabletPieces* of = &found->second;
+  if (!is_new && of->tablet.expired()) {
+    TESSERA_TRY(DropAll(of));
+    is_new = true;
   }
-  if (found == index_.end()) {
+  if (is_new) of->tablet = tablet;
+  return of;
+}
+
+Result<const uint8_t*> ColumnCache::Fetch(TabletPieces* of, int column, Stream stream, const uint8_t* data,
+                                          uint64_t bytes, std::vector<Piece*>* pinned, uint64_t* copied) {
+  const size_t place = 2 * static_cast<size_t>(column) + static_cast<size_t>(stream);
+  if (place >= of->pieces.size()) of->pieces.resize(place + 1);
+  Piece* piece = of->pieces[place];
+  if (piece == nullptr) {
     const uint64_t padded = (bytes + 127) / 128 * 128;
     TESSERA_TRY(MakeRoom(padded));
     void* memory = nullptr;
@@ -162,18 +180,18 @@ Result<const uint8_t*> ColumnCache::Fetch(const std::shared_ptr<const Tablet>& t
       error = cudaMallocFromPoolAsync(&memory, padded, pool_, stream_);
     }
     if (error != cudaSuccess) return CudaStatus(error, "cudaMallocFromPoolAsync", __FILE__, __LINE__);
-    pieces_.push_front({key, tablet, static_cast<uint8_t*>(memory), padded, 0, false});
-    index_[key] = pieces_.begin();
+    pieces_.push_front({of, place, static_cast<uint8_t*>(memory), padded});
+    piece = of->pieces[place] = &pieces_.front();
+    piece->self = pieces_.begin();
     bytes_ += padded;
-    pending_.push_back({pieces_.begin(), data, bytes});
+    pending_.push_back({piece->self, data, bytes});
     *copied += bytes;
   } else {
-    pieces_.splice(pieces_.begin(), pieces_, found->second);
+    pieces_.splice(pieces_.begin(), pieces_, piece->self);
   }
-  Piece& piece = pieces_.front();
-  ++piece.pins;
-  pinned->push_back(&piece);
-  return static_cast<const uint8_t*>(piece.data);
+  ++piece->pins;
+  pinned->push_back(piece);
+  return static_cast<const uint8_t*>(piece->data);
 }
 
 Status ColumnCache::Finish(cudaStream_t stream) {

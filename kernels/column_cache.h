@@ -28,6 +28,11 @@ class ColumnCache {
   enum class Stream : uint8_t { kCodes, kNulls };
   /// A piece in use. Held until Unpin.
   struct Piece;
+  /// The pieces of a tablet that are here.
+  struct TabletPieces {
+    std::weak_ptr<const Tablet> tablet;  ///< an expired one's address may have been given to another tablet
+    std::vector<Piece*> pieces;          ///< [column][stream]; nullptr, or behind the end: not here
+  };
 
   ColumnCache() = default;
   ~ColumnCache();
@@ -37,10 +42,12 @@ class ColumnCache {
   /// Makes streams and staging buffers. REQUIRES: the device is current, as for all functions below.
   Status Open(uint64_t budget_bytes);
 
+  /// Where Fetch looks for the tablet's pieces. Valid as long as the tablet.
+  Result<TabletPieces*> Find(const std::shared_ptr<const Tablet>& tablet);
   /// The device address of a stream of `bytes` bytes at `data`, which CopyPending will copy there if it is not there
   /// yet. The piece is pinned. `*copied` grows by the bytes that will travel.
-  Result<const uint8_t*> Fetch(const std::shared_ptr<const Tablet>& tablet, int column, Stream stream,
-                               const uint8_t* data, uint64_t bytes, std::vector<Piece*>* pinned, uint64_t* copied);
+  Result<const uint8_t*> Fetch(TabletPieces* of, int column, Stream stream, const uint8_t* data, uint64_t bytes,
+                               std::vector<Piece*>* pinned, uint64_t* copied);
   /// Starts the copies of all pieces fetched since the last call, from several threads if `pool` is given and there is
   /// much to do: one of them moves 14 GB a second into pinned memory, the link 55. Work that reads the pieces waits for
   /// Finish's event. After an error the pieces are gone.
@@ -63,18 +70,6 @@ class ColumnCache {
   uint64_t budget() const { return budget_; }
 
  private:
-  struct Key {
-    const Tablet* tablet;
-    int column;
-    Stream stream;
-    friend bool operator==(const Key&, const Key&) = default;
-  };
-  struct KeyHash {
-    size_t operator()(const Key& k) const {
-      return std::hash<const void*>()(k.tablet) * 31 + static_cast<size_t>(k.column) * 2 +
-             static_cast<size_t>(k.stream);
-    }
-  };
   /// Copies go through these: 4 MiB is where a pinned copy reaches 96 % of the link's rate.
   static constexpr uint64_t kStagingBytes = uint64_t{4} << 20;
   static constexpr size_t kCopiers = 8, kBuffersEach = 2, kBuffers = kCopiers * kBuffersEach;
@@ -88,6 +83,7 @@ class ColumnCache {
   };
 
   Status Drop(std::list<Piece>::iterator piece);
+  Status DropAll(TabletPieces* of);
   /// Frees pieces until `bytes` more fit, or nothing unpinned is left.
   Status MakeRoom(uint64_t bytes);
   /// Part of a stream through staging buffer `s`; `padded` bytes on the device, zeros behind the first `bytes`.
@@ -103,17 +99,16 @@ class ColumnCache {
   std::vector<Pending> pending_;
   bool copying_ = false;     // since the last Finish
   std::list<Piece> pieces_;  // most recently used first
-  std::unordered_map<Key, std::list<Piece>::iterator, KeyHash> index_;
+  std::unordered_map<const Tablet*, TabletPieces> tablets_;
 };
 
 struct ColumnCache::Piece {
-  Key key;
-  std::weak_ptr<const Tablet>
-      tablet;  ///< whose address the key has: an expired one may have been given to another tablet
+  TabletPieces* of;  ///< nullptr: abandoned, nothing was copied there
+  size_t place;      ///< in of->pieces
   uint8_t* data = nullptr;
   uint64_t bytes = 0;
   int pins = 0;
-  bool abandoned = false;  ///< nothing was copied there; not in the index
+  std::list<Piece>::iterator self = {};
 };
 
 }  // namespace tessera::kernels

@@ -26,10 +26,20 @@ uint64_t RoundUp(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
 Status RunBuffer::Allocate(GpuDevice* gpu, uint64_t bytes) {
   bytes = RoundUp(std::max<uint64_t>(bytes, 1), 128);
-  TESSERA_TRY(gpu->cache.Claim(bytes));
+  if (gpu->TakeSpare(bytes, &data_, &bytes_)) {
+    gpu_ = gpu;
+    return Status::Ok();
+  }
+  Status claimed = gpu->cache.Claim(bytes);
+  if (!claimed.ok()) {
+    gpu->FreeSpare();
+    claimed = gpu->cache.Claim(bytes);
+  }
+  TESSERA_TRY(claimed);
   cudaError_t error = cudaMallocFromPoolAsync(&data_, bytes, gpu->cache.pool(), gpu->stream);
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();
+    gpu->FreeSpare();
     TESSERA_TRY(gpu->cache.Clear());
     error = cudaMallocFromPoolAsync(&data_, bytes, gpu->cache.pool(), gpu->stream);
   }
@@ -45,8 +55,7 @@ Status RunBuffer::Allocate(GpuDevice* gpu, uint64_t bytes) {
 
 void RunBuffer::Free() {
   if (data_ == nullptr) return;
-  cudaFreeAsync(data_, gpu_->stream);
-  gpu_->cache.Release(bytes_);
+  gpu_->GiveBack(data_, bytes_);
   data_ = nullptr;
   bytes_ = 0;
 }
@@ -75,7 +84,7 @@ void DeviceJoins::Resize(size_t joins) {
   key_ranges_.resize(joins);
 }
 
-Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts) {
+Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts, const std::function<void()>& meanwhile) {
   const size_t n = contexts.size();
   TESSERA_TRY(gpu_.build_states.Reserve(n * sizeof(BuildState)));
   TESSERA_TRY(gpu_.host_build_states.Reserve(n * sizeof(BuildState)));
@@ -88,23 +97,24 @@ Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts) {
   CUDA_TRY(cudaMemcpyAsync(device_states, states, n * sizeof(BuildState), cudaMemcpyHostToDevice, gpu_.stream));
   CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
   std::vector<std::unique_ptr<SectionRun>> runs;
+  std::vector<RowsToSummarize> to_summarize(n);
   for (size_t i = 0; i < n; ++i) {
     runs.push_back(std::make_unique<SectionRun>(&gpu_, contexts[i], *this, static_cast<int>(i)));
     TESSERA_TRY(runs[i]->StartBuild());
     const JoinRows& rows = *runs[i]->build_rows();
     const size_t columns = contexts[i].program->sections[static_cast<size_t>(contexts[i].section)].columns.size();
-    const uint32_t summaries = static_cast<uint32_t>(std::min<size_t>(columns, kMaxSummaries));
-    if (summaries > 0) {
-      CUDA_TRY(StartSummarize(reinterpret_cast<const int64_t*>(rows.low(0)), rows.null(0), rows.capacity(),
-                              &device_states[i].control, device_states[i].columns, summaries, gpu_.stream));
-    }
+    to_summarize[i] = {reinterpret_cast<const int64_t*>(rows.low(0)), rows.null(0), rows.capacity(),
+                       &device_states[i].control, device_states[i].columns,
+                       static_cast<uint32_t>(std::min<size_t>(columns, kMaxSummaries))};
   }
+  CUDA_TRY(StartSummarize(to_summarize.data(), n, gpu_.stream));
   CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
   CUDA_TRY(cudaMemcpyAsync(states, device_states, n * sizeof(BuildState), cudaMemcpyDeviceToHost, gpu_.stream));
-  CUDA_TRY(cudaEventRecord(gpu_.done, gpu_.stream));
+  meanwhile();
   TESSERA_TRY(gpu_.Wait(&device_states[n - 1].control, contexts[0].cancel));
   float milliseconds = 0;
   CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu_.begin, gpu_.end));
+  std::vector<Making> tables(n);
   uint64_t rows_in = 0;
   for (const vm::SectionContext& c : contexts) rows_in += c.statistics->rows_in;
   for (size_t i = 0; i < n; ++i) {
@@ -117,9 +127,9 @@ Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts) {
                                         static_cast<double>(c.statistics->rows_in + 1) /
                                         static_cast<double>(rows_in + n);
     const int join = c.program->sections[static_cast<size_t>(c.section)].join;
-    TESSERA_TRY(Make(*c.program, join, rows, states[i].columns, c.table->rows, runs[i]->SourceKeys()));
+    TESSERA_ASSIGN(tables[i], Make(*c.program, join, rows, states[i].columns, c.table->rows, runs[i]->SourceKeys()));
   }
-  return Status::Ok();
+  return Fill(&tables);
 }
 
 Status DeviceJoins::Put(const vm::Program& program, int join, const vm::RowSet& from, uint64_t source_rows) {
@@ -153,11 +163,14 @@ Status DeviceJoins::Put(const vm::Program& program, int join, const vm::RowSet& 
     }
   }
   CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
-  return Make(program, join, &rows, summaries, source_rows, {});
+  std::vector<Making> tables(1);
+  TESSERA_ASSIGN(tables[0], Make(program, join, &rows, summaries, source_rows, {}));
+  return Fill(&tables);
 }
 
-Status DeviceJoins::Make(const vm::Program& program, int join, JoinRows* rows, const ColumnSummary* summaries,
-                         uint64_t source_rows, const vm::KeyRange& source_keys) {
+tessera::Result<DeviceJoins::Making> DeviceJoins::Make(const vm::Program& program, int join, JoinRows* rows,
+                                                       const ColumnSummary* summaries, uint64_t source_rows,
+                                                       const vm::KeyRange& source_keys) {
   const vm::JoinTable& info = program.joins[static_cast<size_t>(join)];
   const vm::Section& builder = program.sections[static_cast<size_t>(info.section)];
   auto table = std::make_unique<Table>();
@@ -167,7 +180,7 @@ Status DeviceJoins::Make(const vm::Program& program, int join, JoinRows* rows, c
   for (const vm::Section& s : program.sections) {
     for (const vm::Instruction& in : s.code) outer |= in.op == vm::Opcode::ProbeOuter && in.p1 == join;
   }
-  TESSERA_TRY(Fill(table.get(), builder, info.unique, outer, summaries));
+  TESSERA_ASSIGN(Making making, LayOut(table.get(), builder, info.unique, outer, summaries));
   JoinShape& shape = table->shape;
   const double n = static_cast<double>(table->rows.rows());
   shape.share = std::clamp(n / static_cast<double>(std::max<uint64_t>(source_rows, 1)), 1e-9, 1.0);
@@ -187,7 +200,7 @@ Status DeviceJoins::Make(const vm::Program& program, int join, JoinRows* rows, c
   }
   tables_[static_cast<size_t>(join)] = std::move(table);
   shapes_[static_cast<size_t>(join)] = &tables_[static_cast<size_t>(join)]->shape;
-  return Status::Ok();
+  return making;
 }
 
 PieceRanges DeviceJoins::Pieces(const vm::Program& program, int join, uint32_t piece_rows) const {
@@ -233,14 +246,16 @@ Status DeviceJoins::Sort(JoinRows* rows, const std::vector<SqlType>& columns, si
   return Status::Ok();
 }
 
-Status DeviceJoins::Fill(Table* table, const vm::Section& builder, bool unique, bool outer,
-                         const ColumnSummary* summaries) {
+tessera::Result<DeviceJoins::Making> DeviceJoins::LayOut(Table* table, const vm::Section& builder, bool unique,
+                                                         bool outer, const ColumnSummary* summaries) {
   JoinShape& shape = table->shape;
   JoinRecord& record = shape.record;
   const JoinRows& rows = table->rows;
   const uint64_t n = rows.rows();
   const size_t keys = static_cast<size_t>(builder.keys), payload = builder.columns.size() - keys;
-  JoinBuild build;
+  Making making;
+  making.table = table;
+  JoinBuild& build = making.build;
   build.rows = static_cast<uint32_t>(n);
   build.keys = static_cast<uint32_t>(keys);
   record.rows = build.rows;
@@ -289,7 +304,8 @@ Status DeviceJoins::Fill(Table* table, const vm::Section& builder, bool unique, 
   record.rows_in_values = !fits;
   if (keys == 0) {
     record.lookup = JoinLookup::kCross;
-    return Status::Ok();
+    build.rows = 0;
+    return making;
   }
 
   // Keys make one number.
@@ -312,10 +328,7 @@ Status DeviceJoins::Fill(Table* table, const vm::Section& builder, bool unique, 
       record.last = places - 1;
     }
   }
-  if (!unique) {
-    TESSERA_TRY(table->next.Allocate(&gpu_, n * 4));
-    record.next = build.next = table->next.As<uint32_t>();
-  }
+  if (!unique) making.next = std::max<uint64_t>(n, 1) * 4;
   build.packed = shape.packed;
   build.payload = static_cast<uint32_t>(payload);
   for (size_t p = 0; p < payload && fits; ++p) {
@@ -341,35 +354,61 @@ Status DeviceJoins::Fill(Table* table, const vm::Section& builder, bool unique, 
     record.lookup = JoinLookup::kDirect;
     record.width = static_cast<uint8_t>(width);
     with_bits = bits_bytes <= kSharedBitsBytes || (value_bytes > kSparseBytes && n < record.last / 2);
-    TESSERA_TRY(table->values.Allocate(&gpu_, value_bytes));
-    CUDA_TRY(cudaMemsetAsync(table->values.As<void>(), 0, value_bytes, gpu_.stream));
+    making.values = value_bytes;
   } else {
     const uint64_t slots = std::bit_ceil(std::max<uint64_t>(2 * n, 32));
-    if (slots > uint64_t{1} << 31) return {ErrorCode::kResource, "a join table has more rows than a GPU's hash table"};
+    if (slots > uint64_t{1} << 31)
+      return Status(ErrorCode::kResource, "a join table has more rows than a GPU's hash table");
     const bool narrow = record.last <= UINT32_MAX;
     record.lookup = narrow ? JoinLookup::kHash32 : JoinLookup::kHash64;
     record.slot_mask = static_cast<uint32_t>(slots - 1);
     record.slot_shift = static_cast<uint32_t>((narrow ? 32 : 64) - std::countr_zero(slots));
-    TESSERA_TRY(table->values.Allocate(&gpu_, slots * (narrow ? 8 : 16)));
-    CUDA_TRY(cudaMemsetAsync(table->values.As<void>(), 0, slots * (narrow ? 8 : 16), gpu_.stream));
+    making.values = slots * (narrow ? 8 : 16);
   }
   if (with_bits) {
-    TESSERA_TRY(table->bits.Allocate(&gpu_, bits_bytes));
-    CUDA_TRY(cudaMemsetAsync(table->bits.As<void>(), 0, bits_bytes, gpu_.stream));
-    record.bits = build.bits = table->bits.As<uint32_t>();
+    making.bits = bits_bytes;
     record.bits_bytes = static_cast<uint32_t>(std::min<uint64_t>(bits_bytes, UINT32_MAX / 16 * 16));
   }
-  record.values = build.values = table->values.As<void>();
   build.lookup = record.lookup;
   build.width = record.width;
   build.slot_shift = record.slot_shift;
   build.slot_mask = record.slot_mask;
-  CUDA_TRY(StartBuildTable(build, gpu_.stream));
-  // Nobody reads the rows of a table whose values hold all there is.
-  if (fits) {
+  return making;
+}
+
+Status DeviceJoins::Fill(std::vector<Making>* tables) {
+  // What has to be cleared comes first.
+  uint64_t cleared = 0, bytes = 0;
+  for (const Making& m : *tables) cleared += RoundUp(m.bits, 256) + RoundUp(m.values, 256);
+  bytes = cleared;
+  for (const Making& m : *tables) bytes += RoundUp(m.next, 256);
+  if (bytes == 0) return Status::Ok();
+  RunBuffer& memory = memory_.emplace_back();
+  TESSERA_TRY(memory.Allocate(&gpu_, bytes));
+  CUDA_TRY(cudaMemsetAsync(memory.As<void>(), 0, cleared, gpu_.stream));
+  uint8_t* at = memory.As<uint8_t>();
+  auto take = [&at](uint64_t size) {
+    uint8_t* part = size == 0 ? nullptr : at;
+    at += RoundUp(size, 256);
+    return part;
+  };
+  std::vector<JoinBuild> builds;
+  for (Making& m : *tables) {
+    JoinRecord& record = m.table->shape.record;
+    record.bits = m.build.bits = reinterpret_cast<uint32_t*>(take(m.bits));
+    record.values = m.build.values = take(m.values);
+  }
+  for (Making& m : *tables) {
+    m.table->shape.record.next = m.build.next = reinterpret_cast<uint32_t*>(take(m.next));
+    builds.push_back(m.build);
+  }
+  CUDA_TRY(StartBuildTables(builds.data(), builds.size(), gpu_.stream));
+  for (Making& m : *tables) {
+    if (!m.build.packed) continue;
+    // Nobody reads the rows of a table whose values hold all there is.
     JoinRows none;
-    none.set_rows(n);
-    swap(none, table->rows);
+    none.set_rows(m.table->rows.rows());
+    swap(none, m.table->rows);
   }
   return Status::Ok();
 }

@@ -8,6 +8,8 @@
 // Start at: DeviceJoins::Build.
 #pragma once
 
+#include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -90,9 +92,9 @@ class DeviceJoins {
   /// ... cut into pieces whose ranges are to be found.
   PieceRanges Pieces(const vm::Program& program, int join, uint32_t piece_rows) const;
 
-  /// Builds the tables of sections that do not need each other's. Errors: those of the sections; kUnsupported,
-  /// kResource: a table cannot be here.
-  Status Build(const std::vector<vm::SectionContext>& contexts);
+  /// Builds the tables of sections that do not need each other's. `meanwhile` is called while the device makes their rows.
+  /// Errors: those of the sections; kUnsupported, kResource: a table cannot be here.
+  Status Build(const std::vector<vm::SectionContext>& contexts, const std::function<void()>& meanwhile);
   /// A table whose rows were made elsewhere, from a table of `source_rows` rows.
   Status Put(const vm::Program& program, int join, const vm::RowSet& rows, uint64_t source_rows);
   /// Makes room for the program's tables. REQUIRES: called before the others.
@@ -102,19 +104,29 @@ class DeviceJoins {
   struct Table {
     JoinShape shape;
     JoinRows rows;  ///< kept if payload is read from them
-    RunBuffer bits, values, next;
   };
-  /// Lays the table out and starts the kernel that fills it. `source_keys`: the range of the first key in the whole
-  /// table that the rows come from.
-  Status Make(const vm::Program& program, int join, JoinRows* rows, const ColumnSummary* summaries,
-              uint64_t source_rows, const vm::KeyRange& source_keys);
+  /// A table that is being made: what its kernel gets, once it is known where bits, values and chains lie, and how many
+  /// bytes these have.
+  struct Making {
+    Table* table = nullptr;
+    JoinBuild build;
+    uint64_t bits = 0, values = 0, next = 0;
+  };
+  /// Takes the rows of a table and lays it out. `source_keys`: the range of the first key in the whole table that the
+  /// rows come from.
+  tessera::Result<Making> Make(const vm::Program& program, int join, JoinRows* rows, const ColumnSummary* summaries,
+                               uint64_t source_rows, const vm::KeyRange& source_keys);
   /// Brings rows into the order of one of their columns.
   Status Sort(JoinRows* rows, const std::vector<SqlType>& columns, size_t by, const ColumnSummary* summaries);
   /// `outer`: some section keeps rows without a match, which then point at no row.
-  Status Fill(Table* table, const vm::Section& builder, bool unique, bool outer, const ColumnSummary* summaries);
+  tessera::Result<Making> LayOut(Table* table, const vm::Section& builder, bool unique, bool outer,
+                                 const ColumnSummary* summaries);
+  /// Takes memory for the tables and starts the kernel that fills them.
+  Status Fill(std::vector<Making>* tables);
 
   GpuDevice& gpu_;
   std::vector<std::unique_ptr<Table>> tables_;
+  std::deque<RunBuffer> memory_;  ///< of tables
   std::vector<const JoinShape*> shapes_;
   std::vector<vm::KeyRange> key_ranges_;
 };

@@ -50,30 +50,37 @@ class GpuRun final : public vm::DeviceRun {
   Result<vm::RowSet> RunSection(const vm::SectionContext& context) override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     const ProfilerRange range(context.statistics->label);
-    TESSERA_TRY(Begin(*context.program, context.section));
+    TESSERA_TRY(CanLower(*context.program, context.section));
+    TESSERA_TRY(Begin(*context.program));
     SectionRun run(&gpu_, context, *joins_);
-    if (Status status = run.AllTablets(); !status.ok()) return Abandon(gpu_.control.As<Control>(), status);
+    if (ahead_.section == context.section && ahead_.table == context.table) TESSERA_TRY(run.Take(std::move(ahead_)));
+    ahead_ = {};
+    if (Status status = run.AllTablets(); !status.ok()) return Abandon(run.launched(), status);
     return run.Result();
   }
+
+  void Expect(const vm::SectionContext& next) override { next_ = next; }
 
   Status BuildJoins(const std::vector<vm::SectionContext>& contexts) override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     const ProfilerRange range("build join tables");
-    for (const vm::SectionContext& c : contexts) TESSERA_TRY(Begin(*c.program, c.section));
-    Status status = joins_->Build(contexts);
+    for (const vm::SectionContext& c : contexts) TESSERA_TRY(CanLower(*c.program, c.section));
+    TESSERA_TRY(Begin(*contexts[0].program));
+    Status status = joins_->Build(contexts, [&] {
+      if (next_.program != nullptr) ahead_ = BindAhead(next_, joins_->key_ranges());
+    });
+    next_ = {};
     return status.ok() ? status : Abandon(nullptr, status);
   }
 
   Status PutJoin(const vm::Program& program, int join, const vm::RowSet& rows, uint64_t source_rows) override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
-    TESSERA_TRY(gpu_.Open());
-    joins_->Resize(program.joins.size());
+    TESSERA_TRY(Begin(program));
     return joins_->Put(program, join, rows, source_rows);
   }
 
  private:
-  Status Begin(const vm::Program& program, int section) {
-    TESSERA_TRY(CanLower(program, section));
+  Status Begin(const vm::Program& program) {
     TESSERA_TRY(gpu_.Open());
     joins_->Resize(program.joins.size());
     return Status::Ok();
@@ -87,6 +94,8 @@ class GpuRun final : public vm::DeviceRun {
 
   GpuDevice& gpu_;
   std::unique_ptr<DeviceJoins> joins_;
+  vm::SectionContext next_;  ///< no program: nobody has told
+  TabletsAhead ahead_;
 };
 
 class GpuBackend final : public Gpu {
@@ -103,6 +112,7 @@ class GpuBackend final : public Gpu {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     if (!gpu_.is_open()) return Status::Ok();
     TESSERA_TRY(gpu_.Open());
+    gpu_.FreeSpare();
     return gpu_.cache.Clear();
   }
   Result<double> MeasureBandwidth() override {

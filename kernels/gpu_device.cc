@@ -11,14 +11,18 @@ namespace {
 
 /// How long the host spins for a launch before it sleeps between looks: most take less than this.
 constexpr auto kSpin = std::chrono::milliseconds(2);
+/// Pieces of memory that are kept for the next run: how many, and bytes of one (nor more than this part of the budget).
+constexpr size_t kMostSpare = 32;
+constexpr uint64_t kSpareBytes = uint64_t{16} << 20, kSpareShare = 256;
 
 }  // namespace
 
 GpuDevice::~GpuDevice() {
   if (!open_) return;
   cudaSetDevice(ordinal_);
+  FreeSpare();
   cudaStreamSynchronize(stream);
-  for (cudaEvent_t e : {begin, end, done}) cudaEventDestroy(e);
+  for (cudaEvent_t e : {begin, end}) cudaEventDestroy(e);
   cudaStreamDestroy(stream);
   cudaStreamDestroy(cancel_stream_);
 }
@@ -33,14 +37,11 @@ Status GpuDevice::Open() {
   CUDA_TRY(cudaStreamCreateWithFlags(&cancel_stream_, cudaStreamNonBlocking));
   CUDA_TRY(cudaEventCreate(&begin));
   CUDA_TRY(cudaEventCreate(&end));
-  CUDA_TRY(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
   for (Variant variant : {Variant::kLean, Variant::kStar, Variant::kPairs, Variant::kFull}) {
     CUDA_TRY(cudaFuncSetAttribute(VmKernelFor(variant), cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(limits.shared_per_block)));
   }
   TESSERA_TRY(cache.Open(budget));
-  TESSERA_TRY(control.Reserve(sizeof(Control)));
-  TESSERA_TRY(host_control.Reserve(sizeof(Control)));
   TESSERA_TRY(one_.Reserve(sizeof(uint32_t)));
   *one_.As<uint32_t>() = 1;
   open_ = true;
@@ -58,9 +59,9 @@ Status GpuDevice::Wait(Control* of, const std::atomic<bool>* cancel) {
   auto cancelled = [&] { return cancel != nullptr && cancel->load(std::memory_order_relaxed); };
   bool told = false;
   for (;;) {
-    const cudaError_t state = cudaEventQuery(done);
+    const cudaError_t state = cudaStreamQuery(stream);
     if (state == cudaSuccess) break;
-    if (state != cudaErrorNotReady) return CudaStatus(state, "cudaEventQuery", __FILE__, __LINE__);
+    if (state != cudaErrorNotReady) return CudaStatus(state, "cudaStreamQuery", __FILE__, __LINE__);
     if (cancelled() && !told) {
       TESSERA_TRY(TellToStop(of));
       told = true;
@@ -74,8 +75,58 @@ Status GpuDevice::Wait(Control* of, const std::atomic<bool>* cancel) {
 Status GpuDevice::ReserveEvicting(DeviceBuffer* buffer, size_t bytes) {
   Status status = buffer->Reserve(bytes);
   if (status.ok() || status.code() != ErrorCode::kResource) return status;
+  FreeSpare();
   TESSERA_TRY(cache.Clear());
   return buffer->Reserve(bytes);
+}
+
+bool GpuDevice::TakeSpare(uint64_t bytes, void** data, uint64_t* got) {
+  auto best = spare_.end();
+  for (auto s = spare_.begin(); s != spare_.end(); ++s) {
+    if (s->bytes >= bytes && s->bytes / 4 <= bytes && (best == spare_.end() || s->bytes < best->bytes)) best = s;
+  }
+  if (best == spare_.end()) return false;
+  *data = best->data;
+  *got = best->bytes;
+  spare_.erase(best);
+  return true;
+}
+
+void GpuDevice::GiveBack(void* data, uint64_t bytes) {
+  if (bytes > std::min(kSpareBytes, cache.budget() / kSpareShare)) {
+    cudaFreeAsync(data, stream);
+    cache.Release(bytes);
+    return;
+  }
+  spare_.push_back({data, bytes});
+  if (spare_.size() <= kMostSpare) return;
+  cudaFreeAsync(spare_.front().data, stream);
+  cache.Release(spare_.front().bytes);
+  spare_.erase(spare_.begin());
+}
+
+void GpuDevice::FreeSpare() {
+  for (const Spare& s : spare_) {
+    cudaFreeAsync(s.data, stream);
+    cache.Release(s.bytes);
+  }
+  spare_.clear();
+}
+
+tessera::Result<int> GpuDevice::BlocksPerMultiprocessor(Variant variant, uint32_t shared_bytes) {
+  const auto [known, is_new] = blocks_.try_emplace({variant, shared_bytes});
+  if (!is_new) return known->second;
+  cudaError_t error = cudaSuccess;
+  if (IsDp(variant)) error = PrepareBuckets(variant, limits.shared_per_block);
+  if (error == cudaSuccess) {
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&known->second, VmKernelFor(variant), kThreads + 32,
+                                                          shared_bytes);
+  }
+  const int blocks = known->second;
+  if (error != cudaSuccess || blocks < 1) blocks_.erase(known);
+  CUDA_TRY(error);
+  if (blocks < 1) return Status(ErrorCode::kInternal, "a block of the VM kernel does not fit on a multiprocessor");
+  return blocks;
 }
 
 Arena& GpuDevice::arena(size_t number) {

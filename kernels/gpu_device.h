@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -30,11 +31,10 @@ class Arena {
     bytes_ += (bytes + 127) / 128 * 128;
     return offset;
   }
-  /// Memory for what was added. REQUIRES: no copy from here is under way.
+  /// Memory for what was added, not cleared. REQUIRES: no copy from here is under way.
   Status Allocate() {
     TESSERA_TRY(host_.Reserve(bytes_));
     TESSERA_TRY(device_.Reserve(bytes_));
-    memset(host_.As<uint8_t>(), 0, bytes_);
     return Status::Ok();
   }
   uint8_t* Host(size_t offset) const { return host_.As<uint8_t>() + offset; }
@@ -42,8 +42,10 @@ class Arena {
   T* Device(size_t offset) const {
     return reinterpret_cast<T*>(device_.As<uint8_t>() + offset);
   }
-  Status Send(cudaStream_t stream) {
-    CUDA_TRY(cudaMemcpyAsync(device_.As<uint8_t>(), host_.As<uint8_t>(), bytes_, cudaMemcpyHostToDevice, stream));
+  /// Copies what lies from `first` on to the device.
+  Status Send(size_t first, cudaStream_t stream) {
+    CUDA_TRY(cudaMemcpyAsync(device_.As<uint8_t>() + first, host_.As<uint8_t>() + first, bytes_ - first,
+                             cudaMemcpyHostToDevice, stream));
     return Status::Ok();
   }
 
@@ -74,10 +76,17 @@ class GpuDevice {
   /// Ends the launch that is under way, if there is one. The word lies in device memory: some 400 blocks that ask for
   /// one in host memory before each tile would load the link.
   Status TellToStop(Control* control);
-  /// Waits for `done`; on a wish to cancel, tells the launch with this control to stop. Returns kCancelled then.
+  /// Waits for the stream; on a wish to cancel, tells the launch with this control to stop. Returns kCancelled then.
   Status Wait(Control* control, const std::atomic<bool>* cancel);
   /// Room in `buffer`, at the expense of cached columns if need be.
   Status ReserveEvicting(DeviceBuffer* buffer, size_t bytes);
+  /// Memory of runs: what one gives back, the next may take without asking CUDA, which takes a microsecond each time. All
+  /// of it was claimed from the cache's budget. false: none of about this size is left.
+  bool TakeSpare(uint64_t bytes, void** data, uint64_t* got);
+  void GiveBack(void* data, uint64_t bytes);
+  void FreeSpare();
+  /// How many blocks of an instantiation with so much shared memory run on a multiprocessor at once.
+  tessera::Result<int> BlocksPerMultiprocessor(Variant variant, uint32_t shared_bytes);
   /// Two of them for each run, so that one is filled while a launch reads the other.
   Arena& arena(size_t number);
 
@@ -85,12 +94,12 @@ class GpuDevice {
   const DeviceLimits limits;
   mutable std::mutex mutex;
   cudaStream_t stream = nullptr;
-  cudaEvent_t begin = nullptr, end = nullptr, done = nullptr;
+  cudaEvent_t begin = nullptr, end = nullptr;
   ColumnCache cache;
-  DeviceBuffer control, cursors, partials, scratch;
+  DeviceBuffer scratch;
   DeviceBuffer group_slots, group_records, group_states;
   DeviceBuffer output, build_states;
-  PinnedBuffer host_control, host_partials, host_rows, host_build_states, host_found;
+  PinnedBuffer host_results, host_rows, host_build_states, host_found;
 
  private:
   const int ordinal_;
@@ -98,6 +107,12 @@ class GpuDevice {
   bool open_ = false;
   cudaStream_t cancel_stream_ = nullptr;
   std::vector<std::unique_ptr<Arena>> arenas_;
+  std::map<std::pair<Variant, uint32_t>, int> blocks_;
+  struct Spare {
+    void* data;
+    uint64_t bytes;
+  };
+  std::vector<Spare> spare_;
   PinnedBuffer one_;
 };
 

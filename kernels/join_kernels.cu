@@ -11,24 +11,35 @@ namespace {
 
 constexpr uint32_t kBlock = 256;
 constexpr uint32_t kMostBlocks = 2048;
+constexpr size_t kAtOnce = 8;
+
+/// The parameters of a launch for several tables.
+template <class T>
+struct Several {
+  T tables[kAtOnce];
+};
+static_assert(sizeof(Several<JoinBuild>) <= 4096, "kernel parameters");
 
 uint32_t Blocks(uint64_t items) {
   return static_cast<uint32_t>(std::clamp<uint64_t>((items + kBlock - 1) / kBlock, 1, kMostBlocks));
 }
 
-/// Grid: (parts of the rows, columns).
-__global__ void Summarize(const int64_t* low, const uint8_t* null, uint64_t capacity, const Control* control,
-                          ColumnSummary* summaries) {
-  const uint64_t rows = control->rows < capacity ? control->rows : capacity;
-  const uint64_t column = blockIdx.y * capacity;
+/// Grid: (parts of the rows, columns, tables).
+__global__ void Summarize(const __grid_constant__ Several<RowsToSummarize> all) {
+  const RowsToSummarize& table = all.tables[blockIdx.z];
+  if (blockIdx.y >= table.columns) return;
+  const uint64_t rows = table.control->rows < table.capacity ? table.control->rows : table.capacity;
+  const uint64_t column = blockIdx.y * table.capacity;
+  const int64_t* low = table.low + column;
+  const uint8_t* null = table.null + column;
   long long least = INT64_MAX, greatest = INT64_MIN;
   uint32_t nulls = 0;
   for (uint64_t i = blockIdx.x * kBlock + threadIdx.x; i < rows; i += uint64_t{gridDim.x} * kBlock) {
-    if (null[column + i] != 0) {
+    if (null[i] != 0) {
       ++nulls;
       continue;
     }
-    const long long v = low[column + i];
+    const long long v = low[i];
     least = min(least, v);
     greatest = max(greatest, v);
   }
@@ -38,7 +49,7 @@ __global__ void Summarize(const int64_t* low, const uint8_t* null, uint64_t capa
     greatest = max(greatest, __shfl_xor_sync(kAllLanes, greatest, d));
   }
   if ((threadIdx.x & 31) != 0) return;
-  ColumnSummary& s = summaries[blockIdx.y];
+  ColumnSummary& s = table.summaries[blockIdx.y];
   if (least <= greatest) {
     atomicMin(reinterpret_cast<long long*>(&s.low), least);
     atomicMax(reinterpret_cast<long long*>(&s.high), greatest);
@@ -81,7 +92,9 @@ __device__ __forceinline__ uint32_t InsertNarrow(const JoinBuild& b, uint32_t ke
   }
 }
 
-__global__ void BuildTable(const __grid_constant__ JoinBuild b) {
+/// Grid: (parts of the rows, tables).
+__global__ void BuildTables(const __grid_constant__ Several<JoinBuild> all) {
+  const JoinBuild& b = all.tables[blockIdx.y];
   for (uint64_t i = blockIdx.x * kBlock + threadIdx.x; i < b.rows; i += uint64_t{gridDim.x} * kBlock) {
     const uint32_t row = static_cast<uint32_t>(i);
     uint64_t number = 0;
@@ -122,20 +135,41 @@ __global__ void BuildTable(const __grid_constant__ JoinBuild b) {
   }
 }
 
-}  // namespace
-
-cudaError_t StartSummarize(const int64_t* low, const uint8_t* null, uint64_t capacity, const Control* control,
-                           ColumnSummary* summaries, uint32_t columns, cudaStream_t stream) {
-  // Four rows a thread where there are many.
-  Summarize<<<dim3(Blocks(std::max<uint64_t>(capacity / 4, 1)), columns), kBlock, 0, stream>>>(low, null, capacity,
-                                                                                               control, summaries);
+/// start(tables, how many, `size` of the largest) for as many tables at a time as a launch takes.
+template <class T, class Size, class Start>
+cudaError_t ForSeveral(const T* tables, size_t count, Size size, Start start) {
+  for (size_t first = 0; first < count; first += kAtOnce) {
+    const size_t n = std::min(kAtOnce, count - first);
+    Several<T> all;
+    uint64_t most = 0;
+    for (size_t i = 0; i < n; ++i) {
+      all.tables[i] = tables[first + i];
+      most = std::max<uint64_t>(most, size(all.tables[i]));
+    }
+    if (most > 0) start(all, static_cast<uint32_t>(n), most);
+  }
   return cudaGetLastError();
 }
 
-cudaError_t StartBuildTable(const JoinBuild& build, cudaStream_t stream) {
-  if (build.rows == 0) return cudaSuccess;
-  BuildTable<<<Blocks(build.rows), kBlock, 0, stream>>>(build);
-  return cudaGetLastError();
+}  // namespace
+
+cudaError_t StartSummarize(const RowsToSummarize* tables, size_t count, cudaStream_t stream) {
+  return ForSeveral(
+      tables, count, [](const RowsToSummarize& t) { return t.columns == 0 ? 0 : t.capacity; },
+      [&](const Several<RowsToSummarize>& all, uint32_t n, uint64_t rows) {
+        uint32_t columns = 0;
+        for (uint32_t i = 0; i < n; ++i) columns = std::max(columns, all.tables[i].columns);
+        // Four rows a thread where there are many.
+        Summarize<<<dim3(Blocks(rows / 4), columns, n), kBlock, 0, stream>>>(all);
+      });
+}
+
+cudaError_t StartBuildTables(const JoinBuild* builds, size_t count, cudaStream_t stream) {
+  return ForSeveral(
+      builds, count, [](const JoinBuild& b) { return b.rows; },
+      [&](const Several<JoinBuild>& all, uint32_t n, uint64_t rows) {
+        BuildTables<<<dim3(Blocks(rows), n), kBlock, 0, stream>>>(all);
+      });
 }
 
 }  // namespace tessera::kernels

@@ -1,6 +1,6 @@
 // Making join tables from their rows: how the host starts the kernels. Private to kernels/.
 //
-// Start at: StartSummarize, StartBuildTable.
+// Start at: StartSummarize, StartBuildTables.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,10 +21,17 @@ struct ColumnSummary {
   unsigned long long nulls = 0;
 };
 
-/// Rows as Emit leaves them: low[column][capacity], null likewise. `count` and `valid` are the counters of the launch
-/// that made them, which may not have run yet. Adds to summaries[0 .. columns).
-cudaError_t StartSummarize(const int64_t* low, const uint8_t* null, uint64_t capacity, const Control* control,
-                           ColumnSummary* summaries, uint32_t columns, cudaStream_t stream);
+/// Rows as Emit leaves them: low[column][capacity], null likewise. `control` has the counters of the launch that made
+/// them, which may not have run yet. Adds to summaries[0 .. columns).
+struct RowsToSummarize {
+  const int64_t* low = nullptr;
+  const uint8_t* null = nullptr;
+  uint64_t capacity = 0;
+  const Control* control = nullptr;
+  ColumnSummary* summaries = nullptr;
+  uint32_t columns = 0;
+};
+cudaError_t StartSummarize(const RowsToSummarize* tables, size_t count, cudaStream_t stream);
 
 /// How a table is made from its rows. JoinRecord says what `lookup`, `width` and the rest mean.
 struct JoinBuild {
@@ -47,6 +54,7 @@ struct JoinBuild {
   uint32_t* next = nullptr;  ///< nullptr: keys are unique
   uint32_t slot_shift = 0, slot_mask = 0;
 };
-cudaError_t StartBuildTable(const JoinBuild& build, cudaStream_t stream);
+/// Tables are small and many: one launch makes several.
+cudaError_t StartBuildTables(const JoinBuild* builds, size_t count, cudaStream_t stream);
 
 }  // namespace tessera::kernels

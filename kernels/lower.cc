@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "kernels/product_kernels.h"
@@ -543,9 +544,9 @@ uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::B
       if (b.all_null) continue;
       if (b.wide || chunk.type.IsFloat()) return 0;
       if (b.map != nullptr) {
-        if (t->map_entries[slot] > 65536) return 0;  // not worth looking through
+        if (b.map_entries > 65536) return 0;  // not worth looking through
         // The last entry is for NULL codes.
-        for (uint64_t i = 0; i + 1 < t->map_entries[slot]; ++i) {
+        for (uint64_t i = 0; i + 1 < b.map_entries; ++i) {
           low = std::min<int128_t>(low, b.map[i]);
           high = std::max<int128_t>(high, b.map[i]);
         }
@@ -1106,7 +1107,7 @@ void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const Tab
                 uint8_t* record) {
   for (size_t i = 0; i < tablet.slots.size(); ++i) {
     const vm::BoundSlot& b = tablet.slots[i];
-    SlotRecord r;
+    SlotRecord& r = *new (record + i * sizeof(SlotRecord)) SlotRecord;
     r.head.codes = addresses.codes[i];
     // What is not uploaded is not read, and must not be copied to the ring.
     r.head.width = r.head.codes != nullptr ? b.width : 0;
@@ -1124,7 +1125,6 @@ void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const Tab
     r.base_high = b.base_high;
     r.null_code = b.wide ? b.null_code : r.base + b.null_code;
     r.null_code_high = b.width == 16 ? b.null_code_high : 0;
-    memcpy(record + i * sizeof r, &r, sizeof r);
   }
   record += tablet.slots.size() * sizeof(SlotRecord);
   for (size_t i = 0; i < tablet.predicates.size(); ++i) {
@@ -1132,7 +1132,7 @@ void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const Tab
     const size_t slot = static_cast<size_t>(p.slot);
     const Chunk& chunk = *tablet.chunks[slot];
     using Kind = vm::BoundPredicate::Kind;
-    PredicateRecord r;
+    PredicateRecord& r = *new (record + i * sizeof(PredicateRecord)) PredicateRecord;
     switch (p.kind) {
       case Kind::kAll:
       case Kind::kNone:
@@ -1185,7 +1185,6 @@ void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const Tab
         break;
       }
     }
-    memcpy(record + i * sizeof r, &r, sizeof r);
   }
   record += tablet.predicates.size() * sizeof(PredicateRecord);
   for (size_t i = 0; i < plan.probes.size(); ++i) {
@@ -1193,7 +1192,7 @@ void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const Tab
     const JoinRecord& join = plan.joins[probe.join];
     const vm::BoundSlot& b = tablet.slots[probe.slot];
     const Chunk& chunk = *tablet.chunks[probe.slot];
-    ProbeRecord r;
+    ProbeRecord& r = *new (record + i * sizeof(ProbeRecord)) ProbeRecord;
     const bool direct = join.lookup == JoinLookup::kBits || join.lookup == JoinLookup::kDirect;
     // Least and greatest place that a key of the tablet has: neither may come around to one of the table.
     const int128_t least = chunk.min - join.low[0], greatest = chunk.max - join.low[0];
@@ -1207,7 +1206,6 @@ void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const Tab
       r.head.width = b.width;
       r.delta = static_cast<uint32_t>(b.base - static_cast<uint64_t>(join.low[0]));
     }
-    memcpy(record + i * sizeof r, &r, sizeof r);
   }
 }
 

@@ -154,7 +154,8 @@ struct TabletAddresses {
   const uint8_t* const* map_nulls;
   const uint8_t* const* sets;  ///< per predicate
 };
-/// Writes the SlotRecords and PredicateRecords of a tablet to `record`, plan.record_bytes long.
+/// Writes the SlotRecords, PredicateRecords and ProbeRecords of a tablet to `record`, plan.record_bytes long. REQUIRES: it
+/// is aligned to 16 bytes.
 void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const TabletAddresses& addresses,
                 uint8_t* record);
 

@@ -178,6 +178,8 @@ enum class Variant : uint8_t {
 /// Whether an instantiation has everything but queues; whether it has products.
 constexpr bool HasAll(Variant variant) { return variant == Variant::kFull || variant == Variant::kDp; }
 constexpr bool IsPairs(Variant variant) { return variant == Variant::kPairs || variant == Variant::kDpPairs; }
+/// Whether it is launched from the device.
+constexpr bool IsDp(Variant variant) { return variant == Variant::kDp || variant == Variant::kDpPairs; }
 constexpr bool HasProducts(Variant variant) { return HasAll(variant) || IsPairs(variant); }
 /// Blocks a multiprocessor that an instantiation is compiled for. Three blocks of 5 warps put 4 warps on each quarter
 /// of a multiprocessor and leave 128 registers a thread, just enough for all opcodes. Four put 5 there and leave 96.

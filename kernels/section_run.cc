@@ -25,6 +25,8 @@ constexpr uint64_t kFirstBuildRows = 1 << 20;
 /// Direct groups in device memory have copies as long as all together are no more than that.
 constexpr uint32_t kCopiedGroups = 1 << 16, kMaxCopies = 16;
 constexpr uint64_t kGroupsPerCopy = 1 << 17;
+/// Records, and as much of states, that come with the counters of a launch.
+constexpr uint64_t kEagerBytes = 32 << 10;
 constexpr uint64_t kOutputBytes = uint64_t{32} << 20;
 constexpr uint64_t kMostOutputRows = UINT32_MAX / 32 * 16;
 
@@ -37,23 +39,46 @@ constexpr uint64_t kMostUnits = uint64_t{1} << 30, kMostTriedUnits = uint64_t{1}
 constexpr uint64_t kListedAtOnce = uint64_t{1} << 22;
 /// dp: buckets of the outer rows, units for a block of a child grid, blocks of all child grids beyond one a grid.
 constexpr uint64_t kKeptPairs = uint64_t{1} << 30;  ///< from so many on BucketLaunch::keepers are worth their time
-constexpr uint32_t kMostBuckets = 4096, kUnitsPerChildBlock = 4, kChildBlocks = 16384;
+constexpr uint32_t kMostBuckets = 4096, kUnitsPerChildBlock = 4, kChildBlocks = 8192;
 
 using vm::Opcode;
 using vm::Section;
 
-/// Tablets from which on several threads bind them, and how many at a time: bound tablets are small.
-constexpr size_t kLeastShared = 48, kMostShared = 4096, kBinders = 6;
+/// Binding a tablet takes a microsecond, and waking threads fifty; but one that is read for the first time is checked, which
+/// takes much longer. From one on that took so long several threads bind, so many at a time: bound tablets are small.
+constexpr auto kSlowBinding = std::chrono::microseconds(100);
+constexpr size_t kMostShared = 4096, kBinders = 6;
 /// A build of up to so many rows takes room for all of them and runs without being waited for.
 constexpr uint64_t kDeferredBuildRows = 1 << 26;
 
 Status Cancelled() { return {ErrorCode::kCancelled, "canceling statement due to user request"}; }
 
-/// Whether the kernel is launched from the device.
-bool IsDp(Variant variant) { return variant == Variant::kDp || variant == Variant::kDpPairs; }
+/// Binds tablets from `first` on, until one takes so long that several threads should do it: true.
+bool BindTablets(const vm::SectionBinder& binder, const TableInfo& table, size_t first, const vm::BoundTablet* like,
+                 std::vector<tessera::Result<vm::BoundTablet>>* bound) {
+  const size_t end = std::min(table.tablets.size(), first + kMostShared);
+  bound->reserve(end - first);
+  auto start = std::chrono::steady_clock::now();
+  for (size_t i = first; i < end; ++i) {
+    const tessera::Result<vm::BoundTablet>& b = bound->emplace_back(binder.Bind(*table.tablets[i], like));
+    if (b.ok() && !b->skip) like = &*b;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - start > kSlowBinding) return true;
+    start = now;
+  }
+  return false;
+}
+
 bool IsCount(Opcode op) { return op == Opcode::CountRows || op == Opcode::Count || op == Opcode::CountW; }
 
 }  // namespace
+
+TabletsAhead BindAhead(const vm::SectionContext& context, const std::vector<vm::KeyRange>& key_ranges) {
+  const vm::SectionBinder binder(*context.program, context.section, context.strings, key_ranges);
+  TabletsAhead ahead{context.section, context.table, {}};
+  ahead.slow = BindTablets(binder, *context.table, 0, nullptr, &ahead.tablets);
+  return ahead;
+}
 
 SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, const DeviceJoins& joins, int build)
     : gpu_(*gpu),
@@ -63,7 +88,7 @@ SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, const 
       section_(context.program->sections[static_cast<size_t>(context.section)]),
       keys_(section_.sink == Section::Sink::kGroups ? static_cast<uint32_t>(section_.keys) : 0),
       lowered_(LowerProgram(*context.program, context.section, context.strings)),
-      values_(vm::SlotsReadAsValues(section_)) {
+      binder_(*context.program, context.section, context.strings, joins.key_ranges()) {
   for (const SqlType& t : section_.columns) result_.columns.push_back({t, {}, {}, {}});
   if (section_.sink == Section::Sink::kRows && section_.order.empty() && section_.limit >= 0) {
     enough_ = static_cast<uint64_t>(section_.limit) + static_cast<uint64_t>(section_.offset);
@@ -75,6 +100,15 @@ SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, const 
 SectionRun::~SectionRun() {
   gpu_.cache.AbandonPending();
   for (Batch& b : batches_) gpu_.cache.Unpin(&b.pinned);
+}
+
+Status SectionRun::Take(TabletsAhead ahead) {
+  bound_ = std::move(ahead.tablets);
+  binding_is_slow_ = ahead.slow;
+  for (tessera::Result<vm::BoundTablet>& b : bound_) {
+    if (b.ok() && !b->skip) TESSERA_TRY(binder_.BindKeyRanges(&*b));
+  }
+  return Status::Ok();
 }
 
 Status SectionRun::AllTablets() {
@@ -122,26 +156,21 @@ tessera::Result<vm::RowSet> SectionRun::Result() {
 
 tessera::Result<vm::BoundTablet>& SectionRun::Bind(size_t number, const vm::BoundTablet* like) {
   const TableInfo& table = *context_.table;
-  auto bind = [&](size_t n, const vm::BoundTablet* as) {
-    return vm::BindTablet(*context_.program, context_.section, *table.tablets[n], context_.strings, joins_.key_ranges(),
-                          as, &values_);
-  };
   if (number >= bound_from_ && number < bound_from_ + bound_.size()) return bound_[number - bound_from_];
   bound_.clear();
   bound_from_ = number;
-  const size_t left = table.tablets.size() - number;
-  if (context_.pool == nullptr || context_.pool->threads() == 1 || left < kLeastShared) {
-    bound_.push_back(bind(number, like));
+  const size_t threads = context_.pool == nullptr ? 1 : static_cast<size_t>(context_.pool->threads());
+  const size_t count = std::min(table.tablets.size() - number, kMostShared), workers = std::min({threads, kBinders, count});
+  if (!binding_is_slow_ || workers == 1) {
+    binding_is_slow_ = BindTablets(binder_, table, number, like, &bound_);
     return bound_[0];
   }
-  const size_t count = std::min(left, kMostShared);
   for (size_t i = 0; i < count; ++i) bound_.emplace_back(Cancelled());
-  const size_t workers = std::min<size_t>(static_cast<size_t>(context_.pool->threads()), kBinders);
   context_.pool->Run(static_cast<int>(workers), [&](int worker) {
     const size_t w = static_cast<size_t>(worker);
     const vm::BoundTablet* as = nullptr;
     for (size_t i = w * count / workers; i < (w + 1) * count / workers; ++i) {
-      bound_[i] = bind(number + i, as);
+      bound_[i] = binder_.Bind(*table.tablets[number + i], as);
       if (bound_[i].ok() && !bound_[i]->skip) as = &*bound_[i];
     }
   });
@@ -156,6 +185,12 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
   batch->codes.clear();
   batch->nulls.clear();
   uint64_t copied = 0, bytes = 0, rows = 0;
+  const size_t slots = section_.slots.size(), most = std::min(table.tablets.size() - *next, kMostShared);
+  batch->tablets.reserve(most);
+  batch->numbers.reserve(most);
+  batch->codes.reserve(most * slots);
+  batch->nulls.reserve(most * slots);
+  batch->pinned.reserve(most * slots);
   while (*next < table.tablets.size() && copied < kCopiedPerLaunch) {
     if (IsCancelled()) return Cancelled();
     const std::shared_ptr<const Tablet>& tablet = table.tablets[*next];
@@ -169,7 +204,7 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
       continue;
     }
     // Two launches may hold pieces at once: half of the budget for each.
-    const uint64_t size = DeviceBytes(bound);
+    const uint64_t size = FindNeeds(bound);
     if (!batch->tablets.empty() && bytes + size > gpu_.cache.budget() / 2) break;
     bytes += size;
     rows += bound.rows;
@@ -201,28 +236,22 @@ void SectionRun::NoteKeys(const vm::BoundTablet& bound) {
                   source_keys_.known ? std::max(source_keys_.high, high) : high};
 }
 
-SectionRun::Needs SectionRun::NeedsOf(const vm::BoundTablet& bound, size_t slot) const {
-  Needs needs;
-  const vm::BoundSlot& b = bound.slots[slot];
-  if (lowered_.slot_values[slot] && !b.all_null) {
-    needs.codes = b.width != 0;
-    needs.nulls = b.null_bytes != nullptr;
+uint64_t SectionRun::FindNeeds(const vm::BoundTablet& bound) {
+  needs_.assign(bound.slots.size(), {});
+  for (size_t i = 0; i < bound.slots.size(); ++i) {
+    const vm::BoundSlot& b = bound.slots[i];
+    if (lowered_.slot_values[i] && !b.all_null) needs_[i] = {b.width != 0, b.null_bytes != nullptr};
   }
   for (const vm::BoundPredicate& p : bound.predicates) {
-    if (static_cast<size_t>(p.slot) != slot) continue;
     using Kind = vm::BoundPredicate::Kind;
+    Needs& needs = needs_[static_cast<size_t>(p.slot)];
     needs.codes |= p.kind == Kind::kRange || (p.kind == Kind::kSet && !p.by_row);
     needs.nulls |= p.kind == Kind::kNulls;
   }
-  return needs;
-}
-
-uint64_t SectionRun::DeviceBytes(const vm::BoundTablet& bound) const {
   uint64_t bytes = 0;
   for (size_t i = 0; i < bound.slots.size(); ++i) {
-    const Needs needs = NeedsOf(bound, i);
-    if (needs.codes) bytes += bound.chunks[i]->codes_bytes;
-    if (needs.nulls) bytes += bound.chunks[i]->rows;
+    if (needs_[i].codes) bytes += bound.chunks[i]->codes_bytes;
+    if (needs_[i].nulls) bytes += bound.chunks[i]->rows;
   }
   return bytes;
 }
@@ -233,16 +262,16 @@ Status SectionRun::Upload(Batch* batch, size_t at, uint64_t* copied) {
   const size_t first = at * bound.slots.size();
   batch->codes.resize(first + bound.slots.size());
   batch->nulls.resize(first + bound.slots.size());
+  TESSERA_ASSIGN(ColumnCache::TabletPieces * pieces, gpu_.cache.Find(tablet));
   for (size_t i = 0; i < bound.slots.size(); ++i) {
-    const Needs needs = NeedsOf(bound, i);
     const int column = section_.slots[i].column;
     const Chunk& chunk = *bound.chunks[i];
-    if (needs.codes) {
-      TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.Fetch(tablet, column, ColumnCache::Stream::kCodes, chunk.codes,
+    if (needs_[i].codes) {
+      TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kCodes, chunk.codes,
                                                                chunk.codes_bytes, &batch->pinned, copied));
     }
-    if (needs.nulls) {
-      TESSERA_ASSIGN(batch->nulls[first + i], gpu_.cache.Fetch(tablet, column, ColumnCache::Stream::kNulls,
+    if (needs_[i].nulls) {
+      TESSERA_ASSIGN(batch->nulls[first + i], gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kNulls,
                                                                chunk.null_bytes, chunk.rows, &batch->pinned, copied));
     }
   }
@@ -275,7 +304,6 @@ void SectionRun::CollectRows(Batch* batch) {
     batch->codes.push_back(b.codes);
     batch->nulls.push_back(b.null_bytes);
   }
-  bound.map_entries.resize(slots);
   context_.statistics->rows_in += bound.rows;
   batch->numbers.push_back(0);
   batch->tablets.push_back(std::move(bound));
@@ -288,9 +316,23 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   const LaunchPlan& plan = batch->plan;
   Launch& launch = batch->launch;
   launch = Launch();
+  for (const vm::BoundTablet& t : batch->tablets) launch.tiles += (t.rows + kTileRows - 1) / kTileRows;
+  const bool dp = lowered_.product >= 0 && plan.joins[static_cast<size_t>(lowered_.product)].rows > 0 &&
+                  context_.program->joins[static_cast<size_t>(lowered_.product)].strategy == vm::JoinStrategy::kDp;
+  if (dp) batch->plan.variant = plan.variant == Variant::kPairs ? Variant::kDpPairs : Variant::kDp;
+  TESSERA_ASSIGN(const int per_multiprocessor, gpu_.BlocksPerMultiprocessor(plan.variant, plan.layout.bytes));
+  batch->blocks = static_cast<uint32_t>(per_multiprocessor * gpu_.info.multiprocessors);
+  if (lowered_.product >= 0) TESSERA_TRY(PrepareProduct(batch, launch.tiles));
+  batch->blocks = std::min(launch.tiles, batch->blocks);
+
   Arena& arena = gpu_.arena(static_cast<size_t>(2 * (build_ + 1) + arena_number));
   arena.Clear();
+  batch->arena = &arena;
   const size_t n = tablets.size();
+  // First what comes back, then what is sent; the counters are both.
+  const size_t partials = arena.Add(keys_ == 0 ? batch->blocks * lowered_.folds.size() * sizeof(Partial) : 0);
+  batch->control = arena.Add(sizeof(Control));
+  const size_t cursors = arena.Add(batch->blocks * kWarps * sizeof(uint32_t));
   const size_t code = arena.Add(plan.code.size() * sizeof(DeviceInstruction));
   const size_t folds = arena.Add(plan.folds.size() * sizeof(DeviceInstruction));
   const size_t staged = arena.Add(plan.staged.size() * sizeof(StagedSlot));
@@ -312,14 +354,15 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   };
   for (const vm::BoundTablet& t : batch->tablets) {
     for (size_t i = 0; i < t.slots.size(); ++i) {
-      if (t.slots[i].map != nullptr) add(t.slots[i].map, t.map_entries[i] * 8);
-      if (t.slots[i].map_null != nullptr) add(t.slots[i].map_null, t.map_entries[i]);
+      if (t.slots[i].map != nullptr) add(t.slots[i].map, t.slots[i].map_entries * 8);
+      if (t.slots[i].map_null != nullptr) add(t.slots[i].map_null, t.slots[i].map_entries);
     }
     for (size_t i = 0; i < t.predicates.size(); ++i) {
-      if (t.predicates[i].set != nullptr) add(t.predicates[i].set, t.set_bytes[i]);
+      if (t.predicates[i].set != nullptr) add(t.predicates[i].set, t.predicates[i].set_bytes);
     }
   }
   TESSERA_TRY(arena.Allocate());
+  memset(arena.Host(cursors), 0, batch->blocks * kWarps * sizeof(uint32_t));
   memcpy(arena.Host(code), plan.code.data(), plan.code.size() * sizeof(DeviceInstruction));
   memcpy(arena.Host(folds), plan.folds.data(), plan.folds.size() * sizeof(DeviceInstruction));
   memcpy(arena.Host(staged), plan.staged.data(), plan.staged.size() * sizeof(StagedSlot));
@@ -352,6 +395,8 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
     tiles += (bound.rows + kTileRows - 1) / kTileRows;
   }
 
+  launch.partials = arena.Device<Partial>(partials);
+  launch.cursors = arena.Device<uint32_t>(cursors);
   launch.code = arena.Device<DeviceInstruction>(code);
   launch.code_length = static_cast<uint32_t>(plan.code.size());
   launch.slots = static_cast<uint32_t>(section_.slots.size());
@@ -363,7 +408,6 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   launch.tablets = static_cast<uint32_t>(n);
   launch.first_tile = arena.Device<uint32_t>(first_tile);
   launch.tablet_rows = arena.Device<uint32_t>(rows);
-  launch.tiles = tiles;
   launch.repeats = lowered_.repeats;
   launch.staged_count = static_cast<uint32_t>(plan.staged.size());
   launch.staged = arena.Device<StagedSlot>(staged);
@@ -395,26 +439,12 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
     reinterpret_cast<uint32_t*>(arena.Host(highs))[c] = wide;
     if (IsWide(section_.columns[c])) ++wide;
   }
-  const bool dp = lowered_.product >= 0 && batch->plan.joins[static_cast<size_t>(lowered_.product)].rows > 0 &&
-                  context_.program->joins[static_cast<size_t>(lowered_.product)].strategy == vm::JoinStrategy::kDp;
-  if (dp) {
-    batch->plan.variant = batch->plan.variant == Variant::kPairs ? Variant::kDpPairs : Variant::kDp;
-    CUDA_TRY(kernels::PrepareBuckets(batch->plan.variant, gpu_.limits.shared_per_block));
-  }
-  int per_multiprocessor = 0;
-  CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, VmKernelFor(plan.variant), kThreads + 32,
-                                                         plan.layout.bytes));
-  if (per_multiprocessor < 1)
-    return {ErrorCode::kInternal, "a block of the VM kernel does not fit on a multiprocessor"};
   vm::SectionStatistics& stats = *context_.statistics;
   for (const StagedSlot& column : plan.staged) {
     for (const vm::BoundTablet& t : batch->tablets) stats.bytes_staged += uint64_t{t.rows} * t.slots[column.slot].width;
   }
   stats.device_plan = Describe(plan) + ", " + std::to_string(per_multiprocessor) + " blocks a multiprocessor";
-  batch->blocks = static_cast<uint32_t>(per_multiprocessor * gpu_.info.multiprocessors);
-  if (lowered_.product >= 0) TESSERA_TRY(PrepareProduct(batch, tiles));
-  batch->blocks = std::min(launch.tiles, batch->blocks);
-  return arena.Send(gpu_.stream);
+  return Status::Ok();
 }
 
 Status SectionRun::PrepareProduct(Batch* batch, uint32_t tiles) {
@@ -529,16 +559,36 @@ Status SectionRun::Start(Batch* batch) {
   while (batch->plan.direct && groups_.max_groups < uint64_t{groups_used_} + batch->plan.direct_groups)
     TESSERA_TRY(GrowGroups());
   TESSERA_TRY(gpu_.ReserveEvicting(&gpu_.scratch, batch->blocks * batch->plan.scratch_bytes));
-  TESSERA_TRY(gpu_.cursors.Reserve(batch->blocks * kWarps * sizeof(uint32_t)));
-  const size_t partials = keys_ == 0 ? batch->blocks * lowered_.folds.size() * sizeof(Partial) : 0;
-  TESSERA_TRY(gpu_.partials.Reserve(partials));
-  TESSERA_TRY(gpu_.host_partials.Reserve(partials));
   // Not every block that there is room for will be launched.
-  if (IsDp(batch->plan.variant) && partials > 0)
-    CUDA_TRY(cudaMemsetAsync(gpu_.partials.As<void>(), 0, partials, gpu_.stream));
-  CUDA_TRY(cudaMemsetAsync(gpu_.cursors.As<void>(), 0, batch->blocks * kWarps * sizeof(uint32_t), gpu_.stream));
+  if (IsDp(batch->plan.variant) && batch->control > 0)
+    CUDA_TRY(cudaMemsetAsync(batch->launch.partials, 0, batch->control, gpu_.stream));
+  TESSERA_TRY(gpu_.host_results.Reserve(batch->control + sizeof(Control) + 2 * kEagerBytes));
   TESSERA_TRY(gpu_.cache.Finish(gpu_.stream));
-  return StartAgain(batch);
+  SetCounters(batch);
+  TESSERA_TRY(batch->arena->Send(batch->control, gpu_.stream));
+  if (IsBuild() && !deferred_) TESSERA_TRY(SendCounters(batch));
+  return StartLaunch(batch);
+}
+
+void SectionRun::SetCounters(Batch* batch) {
+  if (deferred_) return;  // they are cleared with those of the other builds
+  Control& control = IsBuild() ? HostControl(*batch) : *reinterpret_cast<Control*>(batch->arena->Host(batch->control));
+  memset(&control, 0, sizeof control);
+  control.groups = groups_used_;
+  control.rows = rows_used_;
+  control.rows_valid = UINT64_MAX;
+}
+
+Status SectionRun::SendCounters(Batch* batch) {
+  const void* from = IsBuild() ? &HostControl(*batch) : static_cast<void*>(batch->arena->Host(batch->control));
+  CUDA_TRY(cudaMemcpyAsync(DeviceControl(*batch), from, sizeof(Control), cudaMemcpyHostToDevice, gpu_.stream));
+  return Status::Ok();
+}
+
+Status SectionRun::StartAgain(Batch* batch) {
+  SetCounters(batch);
+  TESSERA_TRY(SendCounters(batch));
+  return StartLaunch(batch);
 }
 
 Status SectionRun::LaunchKernel(Batch* batch) {
@@ -556,13 +606,11 @@ Status SectionRun::LaunchKernel(Batch* batch) {
   return Status::Ok();
 }
 
-Status SectionRun::StartAgain(Batch* batch) {
+Status SectionRun::StartLaunch(Batch* batch) {
   Launch& launch = batch->launch;
-  launch.cursors = gpu_.cursors.As<uint32_t>();
-  launch.control = DeviceControl();
+  launched_ = launch.control = DeviceControl(*batch);
   launch.scratch = gpu_.scratch.As<uint8_t>();
   launch.scratch_bytes = batch->plan.scratch_bytes;
-  launch.partials = gpu_.partials.As<Partial>();
   const uint64_t* initial = launch.groups.initial_state;
   launch.groups = groups_;
   launch.groups.initial_state = initial;
@@ -581,15 +629,7 @@ Status SectionRun::StartAgain(Batch* batch) {
   launch.output.capacity = output_.capacity;
   launch.output.columns = output_.columns;
   launch.enough = enough_ == UINT64_MAX ? ~0ull : enough_ - result_.rows - taken_;
-  Control& control = HostControl();
-  memset(&control, 0, sizeof control);
-  control.groups = groups_used_;
-  control.rows = rows_used_;
-  control.rows_valid = UINT64_MAX;
-  if (!deferred_) {  // else they are cleared together
-    CUDA_TRY(cudaMemcpyAsync(DeviceControl(), &control, sizeof control, cudaMemcpyHostToDevice, gpu_.stream));
-    CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
-  }
+  if (!deferred_) CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
   if (far) CUDA_TRY(StartClearDirectGroups(launch, gpu_.stream));
   TESSERA_TRY(LaunchKernel(batch));
   if (far) {
@@ -599,22 +639,32 @@ Status SectionRun::StartAgain(Batch* batch) {
   }
   if (deferred_) return Status::Ok();
   CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
-  CUDA_TRY(cudaMemcpyAsync(&control, DeviceControl(), sizeof control, cudaMemcpyDeviceToHost, gpu_.stream));
+  auto fetch = [&](void* to, const void* from, uint64_t bytes) -> Status {
+    CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, gpu_.stream));
+    return Status::Ok();
+  };
+  if (IsBuild()) {
+    TESSERA_TRY(fetch(&HostControl(*batch), launch.control, sizeof(Control)));
+  } else {
+    TESSERA_TRY(fetch(gpu_.host_results.As<void>(), launch.partials, batch->control + sizeof(Control)));
+  }
+  if (keys_ > 0) {
+    // Most sections make few groups, and these come with the counters.
+    const uint64_t most = launch.direct ? uint64_t{groups_used_} + launch.direct_groups : groups_.max_groups;
+    eager_groups_ = std::min<uint64_t>(most, kEagerBytes / 8 / std::max(groups_.record_words, groups_.state_words));
+    eager_records_ = gpu_.host_results.As<uint64_t>() + (batch->control + sizeof(Control)) / 8;
+    TESSERA_TRY(fetch(eager_records_, groups_.records, eager_groups_ * groups_.record_words * 8));
+    TESSERA_TRY(fetch(eager_records_ + eager_groups_ * groups_.record_words, groups_.states, eager_groups_ * groups_.state_words * 8));
+  }
   if (batch->finds_units) {
     CUDA_TRY(cudaMemcpyAsync(gpu_.host_found.As<void>(), found_.As<void>(), sizeof(Found), cudaMemcpyDeviceToHost,
                              gpu_.stream));
   }
-  if (keys_ == 0 && !lowered_.folds.empty()) {
-    CUDA_TRY(cudaMemcpyAsync(gpu_.host_partials.As<void>(), gpu_.partials.As<void>(),
-                             batch->blocks * lowered_.folds.size() * sizeof(Partial), cudaMemcpyDeviceToHost,
-                             gpu_.stream));
-  }
-  CUDA_TRY(cudaEventRecord(gpu_.done, gpu_.stream));
   return Status::Ok();
 }
 
 Status SectionRun::Wait() {
-  Status status = gpu_.Wait(DeviceControl(), context_.cancel);
+  Status status = gpu_.Wait(launched_, context_.cancel);
   if (!status.ok()) return status;
   float milliseconds = 0;
   CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu_.begin, gpu_.end));
@@ -625,7 +675,7 @@ Status SectionRun::Wait() {
 Status SectionRun::Finish(Batch* batch) {
   for (;;) {
     TESSERA_TRY(Wait());
-    const Control& control = HostControl();
+    const Control& control = HostControl(*batch);
     if ((control.reasons & kFailed) != 0) {
       return vm::LaneErrorStatus(static_cast<vm::LaneError>(control.error_code), section_.code[control.error_address]);
     }
@@ -667,7 +717,7 @@ Status SectionRun::Finish(Batch* batch) {
 }
 
 Status SectionRun::MergePartials(uint32_t blocks) {
-  const Partial* partials = gpu_.host_partials.As<Partial>();
+  const Partial* partials = gpu_.host_results.As<Partial>();
   for (size_t k = 0; k < totals_.size(); ++k) {
     const Opcode op = section_.aggregates[k].op;
     vm::Lane lane;
@@ -788,6 +838,8 @@ Status SectionRun::Normalise() {
 
 Status SectionRun::FetchGroups() {
   ResizeResult(groups_used_);
+  if (groups_used_ > 0 && groups_used_ <= eager_groups_)
+    return DecodeGroups(eager_records_, eager_records_ + eager_groups_ * groups_.record_words, 0, groups_used_);
   for (uint64_t first = 0; first < groups_used_; first += kGroupsPerCopy) {
     const uint64_t n = std::min(kGroupsPerCopy, groups_used_ - first);
     const uint64_t record_bytes = n * groups_.record_words * 8, state_bytes = n * groups_.state_words * 8;
@@ -899,7 +951,7 @@ Status SectionRun::StartBuild() {
   }
   // No row more than there are can come: nothing can run full, and nobody has to wait here.
   TESSERA_TRY(AllocateBuild(std::max<uint64_t>(rows, 1)));
-  memset(&HostControl(), 0, sizeof(Control));
+  memset(&HostControl(batch), 0, sizeof(Control));
   if (batch.tablets.empty()) return Status::Ok();
   TESSERA_TRY(Prepare(&batch, 0));
   deferred_ = true;
@@ -907,7 +959,7 @@ Status SectionRun::StartBuild() {
 }
 
 Status SectionRun::FinishBuild() {
-  const Control& control = HostControl();
+  const Control& control = HostControl(batches_[0]);
   if (deferred_) {
     if ((control.reasons & kFailed) != 0) {
       return vm::LaneErrorStatus(static_cast<vm::LaneError>(control.error_code), section_.code[control.error_address]);

@@ -29,7 +29,19 @@ struct Batch {
   BucketLaunch buckets;       ///< of a dp join
   bool finds_units = false;   ///< the device looks for the units of a product
   uint32_t blocks = 0;
+  Arena* arena = nullptr;
+  size_t control = 0;  ///< its place in the arena (builds have theirs elsewhere), right behind the partial aggregates
 };
+
+/// Tablets of a section, from the first one on, bound before its join tables were there.
+struct TabletsAhead {
+  int section = -1;  ///< -1: none
+  const TableInfo* table = nullptr;
+  std::vector<tessera::Result<vm::BoundTablet>> tablets;
+  bool slow = false;  ///< the last one took long
+};
+/// Binds tablets until one takes so long that several threads should do it.
+TabletsAhead BindAhead(const vm::SectionContext& context, const std::vector<vm::KeyRange>& key_ranges);
 
 /// One section. REQUIRES: the device's mutex is held.
 class SectionRun {
@@ -39,6 +51,8 @@ class SectionRun {
   SectionRun(const SectionRun&) = delete;
   SectionRun& operator=(const SectionRun&) = delete;
 
+  /// REQUIRES: of the same section and table; called first.
+  Status Take(TabletsAhead ahead);
   /// All tablets of the table, launch by launch.
   Status AllTablets();
   /// What they made. REQUIRES: AllTablets; the sink is no join table.
@@ -52,6 +66,8 @@ class SectionRun {
   JoinRows* build_rows() { return &build_rows_; }
   /// Of the table that the rows come from, the key's least and greatest value; low > high: it is not a plain column.
   vm::KeyRange SourceKeys() const { return source_keys_; }
+  /// Of the latest launch, which may be under way, on the device; nullptr: there was none.
+  Control* launched() const { return launched_; }
 
  private:
   bool IsCancelled() const { return context_.cancel != nullptr && context_.cancel->load(std::memory_order_relaxed); }
@@ -59,7 +75,7 @@ class SectionRun {
   // ---- Tablets in
   // ------------------------------------------------------------------------------------------------------
 
-  /// Tablet `number` bound; others behind it with it, by several threads, if there are many. To be moved from once it
+  /// Tablet `number` bound; others behind it with it, by several threads, if that takes long. To be moved from once it
   /// has its place in a launch.
   tessera::Result<vm::BoundTablet>& Bind(size_t number, const vm::BoundTablet* like);
   /// Binds tablets from *next on and brings their columns to the device, until the launch is large enough.
@@ -71,10 +87,8 @@ class SectionRun {
   struct Needs {
     bool codes = false, nulls = false;
   };
-  /// Which streams of a slot's chunk the section reads in this tablet.
-  Needs NeedsOf(const vm::BoundTablet& bound, size_t slot) const;
-  uint64_t DeviceBytes(const vm::BoundTablet& bound) const;
-
+  /// Finds out which streams of the slots' chunks the section reads in this tablet, for Upload. Returns their bytes.
+  uint64_t FindNeeds(const vm::BoundTablet& bound);
   Status Upload(Batch* batch, size_t at, uint64_t* copied);
 
   /// The rows of a join table as one tablet.
@@ -99,6 +113,12 @@ class SectionRun {
 
   /// From where the blocks stand.
   Status StartAgain(Batch* batch);
+
+  /// The counters before a launch, where they are sent from; sending them alone.
+  void SetCounters(Batch* batch);
+  Status SendCounters(Batch* batch);
+  /// The kernels, and the copies of what they made.
+  Status StartLaunch(Batch* batch);
 
   /// Waits for the launch and adds its time up.
   Status Wait();
@@ -181,11 +201,13 @@ class SectionRun {
 
   bool IsBuild() const { return section_.sink == vm::Section::Sink::kJoin; }
   /// The counters of this run's launches, on the device and on the host.
-  Control* DeviceControl() const {
-    return build_ < 0 ? gpu_.control.As<Control>() : &gpu_.build_states.As<BuildState>()[build_].control;
+  Control* DeviceControl(const Batch& batch) const {
+    return build_ < 0 ? batch.arena->Device<Control>(batch.control)
+                      : &gpu_.build_states.As<BuildState>()[build_].control;
   }
-  Control& HostControl() const {
-    return build_ < 0 ? *gpu_.host_control.As<Control>() : gpu_.host_build_states.As<BuildState>()[build_].control;
+  Control& HostControl(const Batch& batch) const {
+    return build_ < 0 ? *reinterpret_cast<Control*>(gpu_.host_results.As<uint8_t>() + batch.control)
+                      : gpu_.host_build_states.As<BuildState>()[build_].control;
   }
 
   GpuDevice& gpu_;
@@ -196,9 +218,11 @@ class SectionRun {
   const uint32_t keys_;  ///< of groups
   const LoweredProgram lowered_;
   Batch batches_[2];
-  const std::vector<bool> values_;                       ///< vm::SlotsReadAsValues
+  const vm::SectionBinder binder_;
   std::vector<tessera::Result<vm::BoundTablet>> bound_;  ///< of the tablets from bound_from_ on, bound together
   size_t bound_from_ = 0;
+  bool binding_is_slow_ = false;
+  std::vector<Needs> needs_;  ///< per slot
   vm::RowSet result_;
   std::vector<Partial> totals_;
   GroupTable groups_;
@@ -206,6 +230,9 @@ class SectionRun {
   std::vector<Chunk> row_chunks_;  ///< what planning has to know of the columns of a join table
   RunBuffer steps_, ranges_, units_, found_, buckets_;
   uint32_t groups_used_ = 0;
+  uint64_t eager_groups_ = 0;         ///< whose records, then states, came with the latest launch's counters
+  uint64_t* eager_records_ = nullptr;
+  Control* launched_ = nullptr;
   uint64_t rows_since_normalise_ = 0;
   Output output_;
   uint64_t rows_used_ = 0;  ///< of the output buffer

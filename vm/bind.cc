@@ -73,12 +73,10 @@ Interval NumberInterval(const Program& program, const Predicate& p, const SqlTyp
 
 class PredicateBinder {
  public:
-  PredicateBinder(const Program& program, const Section& section, const Chunk& chunk, StringPool* strings, const std::vector<KeyRange>& key_ranges,
-                  BoundTablet* out)
-      : program_(program), section_(section), chunk_(chunk), strings_(strings), key_ranges_(key_ranges), out_(out) {}
+  PredicateBinder(const Program& program, const Chunk& chunk, StringPool* strings, const std::vector<KeyRange>& key_ranges, BoundTablet* out)
+      : program_(program), chunk_(chunk), strings_(strings), key_ranges_(key_ranges), out_(out) {}
 
-  Result<BoundPredicate> Bind(const Predicate& p, uint64_t* set_bytes) {
-    set_bytes_ = set_bytes;
+  Result<BoundPredicate> Bind(const Predicate& p) {
     BoundPredicate b;
     b.slot = p.slot;
     if (p.kind == Predicate::Kind::kIsNull || p.kind == Predicate::Kind::kIsNotNull) {
@@ -171,9 +169,9 @@ class PredicateBinder {
     return b;
   }
 
-  uint8_t* NewSet(uint64_t bytes) {
+  uint8_t* NewSet(uint64_t bytes, BoundPredicate* b) {
     out_->storage.push_back(std::make_unique<uint8_t[]>(bytes));  // zeroed
-    *set_bytes_ = bytes;
+    b->set_bytes = bytes;
     return out_->storage.back().get();
   }
 
@@ -203,7 +201,7 @@ class PredicateBinder {
     // One byte a code where the codes are few, else one byte a row.
     const uint64_t codes = chunk_.width == 1 ? 256 : chunk_.width == 2 ? 65536 : 0;
     if (codes != 0) {
-      uint8_t* set = NewSet(codes);
+      uint8_t* set = NewSet(codes, &b);
       if (p.negated) memset(set, 1, codes);
       for (const Interval& i : parts) {
         memset(set + static_cast<uint64_t>(CodeOf(i.low)), p.negated ? 0 : 1, static_cast<size_t>(i.high - i.low) + 1);
@@ -212,7 +210,7 @@ class PredicateBinder {
       b.set = set;
       return b;
     }
-    uint8_t* set = NewSet(chunk_.rows);
+    uint8_t* set = NewSet(chunk_.rows, &b);
     for (uint32_t row = 0; row < chunk_.rows; ++row) {
       int128_t value;
       if (chunk_.width == 16) {
@@ -300,13 +298,13 @@ class PredicateBinder {
       // The table covers every code of the width, or all that occur.
       const uint64_t size = chunk_.width == 1 ? 256 : std::max<uint64_t>(entries, chunk_.has_nulls ? chunk_.null_code + 1 : 0);
       if (size <= uint64_t{16} << 20) {
-        uint8_t* set = NewSet(size);
+        uint8_t* set = NewSet(size, &b);
         memcpy(set, passes.data(), entries);
         b.kind = Kind::kSet;
         b.set = set;
         return b;
       }
-      uint8_t* set = NewSet(chunk_.rows);
+      uint8_t* set = NewSet(chunk_.rows, &b);
       for (uint32_t row = 0; row < chunk_.rows; ++row) {
         uint64_t code = 0;
         memcpy(&code, chunk_.codes + size_t{chunk_.width} * row, chunk_.width);
@@ -317,7 +315,7 @@ class PredicateBinder {
       b.by_row = true;
       return b;
     }
-    uint8_t* set = NewSet(chunk_.rows);
+    uint8_t* set = NewSet(chunk_.rows, &b);
     for (uint32_t row = 0; row < chunk_.rows; ++row) set[row] = chunk_.null_bytes != nullptr && chunk_.null_bytes[row] != 0 ? 0 : passes[row];
     b.kind = Kind::kSet;
     b.set = set;
@@ -326,12 +324,10 @@ class PredicateBinder {
   }
 
   const Program& program_;
-  const Section& section_;
   const Chunk& chunk_;
   StringPool* strings_;
   const std::vector<KeyRange>& key_ranges_;
   BoundTablet* out_;
-  uint64_t* set_bytes_ = nullptr;
 };
 
 /// Dictionaries of more entries are read as rows ask for them: a filter may leave few of a million, and giving each its identifier takes
@@ -345,12 +341,65 @@ bool SameDictionary(const Chunk& a, const Chunk& b) {
          memcmp(a.entry_bytes + a.entry_offsets[0], b.entry_bytes + b.entry_offsets[0], bytes) == 0;
 }
 
-/// Slot `number`, read as values. Text gets its map: to identifiers of the pool, or to what the slot's dictionary section gives.
-Status BindSlot(const Program& program, const Slot& slot, size_t number, bool values, StringPool* strings, const BoundTablet* like,
-                bool lazy, BoundTablet* out) {
+/// A map or set of another tablet.
+void Share(const void* what, const BoundTablet& from, BoundTablet* to) {
+  for (const std::shared_ptr<uint8_t[]>& s : from.storage) {
+    if (s.get() == what) to->storage.push_back(s);
+  }
+}
+
+/// A predicate of a dictionary is bound to the same in both chunks.
+bool BindsAlike(const Chunk& a, const Chunk& b) {
+  return a.encoding == Encoding::kDictionary && a.width == b.width && a.has_nulls == b.has_nulls && a.null_code == b.null_code &&
+         a.null_count == 0 && b.null_count == 0 && SameDictionary(a, b);
+}
+
+/// Which slots of a section are read as values.
+std::vector<bool> SlotsReadAsValues(const Section& section) {
+  std::vector<bool> read(section.slots.size());
+  auto note = [&](int32_t packed) {
+    Operand o = Operand::Unpack(packed);
+    if (packed >= 0 && o.kind == OperandKind::kSlot && o.index < read.size()) read[o.index] = true;
+  };
+  for (const Instruction& in : section.code) {
+    const OpcodeInfo& info = Info(in.op);
+    const int32_t v[4] = {in.p1, in.p2, in.p3, in.p4};
+    for (int k = 0; k < 4; ++k) {
+      if (info.p[k] == OperandSpec::Src || info.p[k] == OperandSpec::SrcW || info.p[k] == OperandSpec::SrcInt) {
+        const bool keyed = info.shape == Shape::Probe || info.shape == Shape::ProbeOuter || info.shape == Shape::Group;
+        if (keyed && in.p3 == 0) continue;
+        note(v[k]);
+      }
+    }
+  }
+  return read;
+}
+
+}  // namespace
+
+SectionBinder::SectionBinder(const Program& program, int section, StringPool* strings, const std::vector<KeyRange>& key_ranges, bool lazy_maps)
+    : program_(program), section_(program.sections[static_cast<size_t>(section)]), strings_(strings), key_ranges_(key_ranges),
+      lazy_maps_(lazy_maps) {
+  const std::vector<bool> values = SlotsReadAsValues(section_);
+  for (size_t i = 0; i < section_.slots.size(); ++i) {
+    const Slot& slot = section_.slots[i];
+    const auto before = section_.slots.begin() + static_cast<std::ptrdiff_t>(i);
+    const bool repeated = std::any_of(section_.slots.begin(), before, [&](const Slot& earlier) { return earlier.column == slot.column; });
+    slots_.push_back({slot.map >= 0 ? StorageClass::kText : slot.type.storage(), repeated, values[i]});
+  }
+  for (const Instruction& in : section_.code) {
+    if (in.op == Opcode::SkipIfNone) continue;
+    if (in.op != Opcode::Filter) break;
+    heads_.push_back(in.p1);
+  }
+}
+
+/// A slot gets what its chunk says; text that is read gets its map: to identifiers of the pool, or to what the slot's dictionary
+/// section gives.
+Status SectionBinder::BindSlot(size_t number, const BoundTablet* like, BoundTablet* out) const {
+  const Slot& slot = section_.slots[number];
   const Chunk& chunk = *out->chunks[number];
   BoundSlot* b = &out->slots[number];
-  uint64_t* map_entries = &out->map_entries[number];
   b->codes = chunk.codes;
   b->width = chunk.width;
   b->wide = chunk.type.storage() == StorageClass::kWide;
@@ -377,31 +426,33 @@ Status BindSlot(const Program& program, const Slot& slot, size_t number, bool va
     return Status::Ok();
   }
   b->decode = chunk.encoding == Encoding::kConstant ? Decode::kConstant : chunk.encoding == Encoding::kPlain ? Decode::kMapRow : Decode::kMap;
-  if (!values || b->all_null) return Status::Ok();
+  if (!slots_[number].value || b->all_null) return Status::Ok();
   // One entry more than there are codes: what a NULL code may index.
-  *map_entries = uint64_t{chunk.entries} + 1;
-  if (out->maps.empty()) out->maps.resize(out->slots.size());
-  auto& maps = out->maps[number];
+  b->map_entries = uint64_t{chunk.entries} + 1;
   if (like != nullptr && like->slots[number].map != nullptr && SameDictionary(*like->chunks[number], chunk)) {
-    maps = like->maps[number];
     b->map = like->slots[number].map;
     b->map_null = like->slots[number].map_null;
+    Share(b->map, *like, out);
+    if (b->map_null != nullptr) Share(b->map_null, *like, out);
     return Status::Ok();
   }
-  maps[0] = std::make_unique<uint8_t[]>(*map_entries * 8);
-  int64_t* map = reinterpret_cast<int64_t*>(maps[0].get());
+  const auto keep = [&](uint64_t bytes) {
+    out->storage.push_back(std::make_unique<uint8_t[]>(bytes));
+    return out->storage.back().get();
+  };
+  int64_t* map = reinterpret_cast<int64_t*>(keep(b->map_entries * 8));
   if (slot.map >= 0) {
-    TESSERA_ASSIGN(DictionaryMap made, MapDictionary(program, slot.map, chunk, strings));
+    TESSERA_ASSIGN(DictionaryMap made, MapDictionary(program_, slot.map, chunk, strings_));
     std::copy(made.values.begin(), made.values.end(), map);
     if (std::find(made.null.begin(), made.null.end(), uint8_t{1}) != made.null.end()) {
-      maps[1] = std::make_unique<uint8_t[]>(*map_entries);
-      std::copy(made.null.begin(), made.null.end(), maps[1].get());
-      b->map_null = maps[1].get();
+      uint8_t* map_null = keep(b->map_entries);
+      std::copy(made.null.begin(), made.null.end(), map_null);
+      b->map_null = map_null;
     }
-  } else if (lazy && chunk.entries > kLazyEntries) {
+  } else if (lazy_maps_ && chunk.entries > kLazyEntries) {
     b->lazy_map = true;
   } else {
-    for (uint32_t i = 0; i < chunk.entries; ++i) map[i] = strings->Intern(chunk.Entry(i));
+    for (uint32_t i = 0; i < chunk.entries; ++i) map[i] = strings_->Intern(chunk.Entry(i));
   }
   b->map = map;
   if (b->decode == Decode::kConstant) {
@@ -410,72 +461,59 @@ Status BindSlot(const Program& program, const Slot& slot, size_t number, bool va
     b->all_null = b->map_null != nullptr && b->map_null[0] != 0;
     b->map = nullptr;
     b->map_null = nullptr;
-    *map_entries = 0;
+    b->map_entries = 0;
   }
   return Status::Ok();
 }
 
-}  // namespace
-
-std::vector<bool> SlotsReadAsValues(const Section& section) {
-  std::vector<bool> read(section.slots.size());
-  auto note = [&](int32_t packed) {
-    Operand o = Operand::Unpack(packed);
-    if (packed >= 0 && o.kind == OperandKind::kSlot && o.index < read.size()) read[o.index] = true;
-  };
-  for (const Instruction& in : section.code) {
-    const OpcodeInfo& info = Info(in.op);
-    const int32_t v[4] = {in.p1, in.p2, in.p3, in.p4};
-    for (int k = 0; k < 4; ++k) {
-      if (info.p[k] == OperandSpec::Src || info.p[k] == OperandSpec::SrcW || info.p[k] == OperandSpec::SrcInt) {
-        const bool keyed = info.shape == Shape::Probe || info.shape == Shape::ProbeOuter || info.shape == Shape::Group;
-        if (keyed && in.p3 == 0) continue;
-        note(v[k]);
-      }
+Status SectionBinder::BindPredicates(const BoundTablet* like, BoundTablet* out) const {
+  for (size_t i = 0; i < section_.predicates.size(); ++i) {
+    const Predicate& p = section_.predicates[i];
+    const size_t slot = static_cast<size_t>(p.slot);
+    const Chunk& chunk = *out->chunks[slot];
+    if (like != nullptr && chunk.type.id == TypeId::kText && BindsAlike(*like->chunks[slot], chunk) && !like->predicates[i].by_row) {
+      out->predicates[i] = like->predicates[i];
+      if (out->predicates[i].set != nullptr) Share(out->predicates[i].set, *like, out);
+      continue;
     }
+    TESSERA_ASSIGN(out->predicates[i], PredicateBinder(program_, chunk, strings_, key_ranges_, out).Bind(p));
   }
-  return read;
+  out->skip = LeavesNone(*out);
+  return Status::Ok();
 }
 
-Result<BoundTablet> BindTablet(const Program& program, int section, const Tablet& tablet, StringPool* strings, const std::vector<KeyRange>& key_ranges,
-                               const BoundTablet* like, const std::vector<bool>* values, bool lazy_maps) {
-  const Section& s = program.sections[static_cast<size_t>(section)];
-  std::vector<bool> own;
-  if (values == nullptr) {
-    own = SlotsReadAsValues(s);
-    values = &own;
+bool SectionBinder::LeavesNone(const BoundTablet& bound) const {
+  return std::any_of(heads_.begin(), heads_.end(), [&](size_t i) { return bound.predicates[i].kind == Kind::kNone; });
+}
+
+Status SectionBinder::BindKeyRanges(BoundTablet* bound) const {
+  for (size_t i = 0; i < section_.predicates.size(); ++i) {
+    const Predicate& p = section_.predicates[i];
+    if (p.kind != Predicate::Kind::kKeyRange) continue;
+    const Chunk& chunk = *bound->chunks[static_cast<size_t>(p.slot)];
+    TESSERA_ASSIGN(bound->predicates[i], PredicateBinder(program_, chunk, strings_, key_ranges_, bound).Bind(p));
   }
+  bound->skip = LeavesNone(*bound);
+  return Status::Ok();
+}
+
+Result<BoundTablet> SectionBinder::Bind(const Tablet& tablet, const BoundTablet* like) const {
+  const Section& s = section_;
   BoundTablet out;
   out.rows = tablet.rows();
-  out.slots.resize(s.slots.size());
   out.chunks.resize(s.slots.size());
-  out.map_entries.resize(s.slots.size());
-  out.predicates.resize(s.predicates.size());
-  out.set_bytes.resize(s.predicates.size());
   for (size_t i = 0; i < s.slots.size(); ++i) {
     TESSERA_ASSIGN(const Chunk* chunk, tablet.Chunk(s.slots[i].column));
-    const StorageClass want = s.slots[i].map >= 0 ? StorageClass::kText : s.slots[i].type.storage();
-    if (chunk->type.storage() != want) return Status(ErrorCode::kCorrupt, "a chunk of " + tablet.path() + " has another type than the catalog says");
+    if (chunk->type.storage() != slots_[i].storage)
+      return Status(ErrorCode::kCorrupt, "a chunk of " + tablet.path() + " has another type than the catalog says");
     out.chunks[i] = chunk;
-    // Several slots may read one column.
-    bool counted = false;
-    for (size_t k = 0; k < i; ++k) counted |= s.slots[k].column == s.slots[i].column;
-    if (!counted) out.encoded_bytes += chunk->encoded_bytes;
+    if (!slots_[i].repeated) out.encoded_bytes += chunk->encoded_bytes;
   }
-  for (size_t i = 0; i < s.predicates.size(); ++i) {
-    const Chunk& chunk = *out.chunks[static_cast<size_t>(s.predicates[i].slot)];
-    TESSERA_ASSIGN(out.predicates[i], PredicateBinder(program, s, chunk, strings, key_ranges, &out).Bind(s.predicates[i], &out.set_bytes[i]));
-  }
-  // The filters at the head of the code are passed by every row or the row is gone.
-  for (const Instruction& in : s.code) {
-    if (in.op == Opcode::SkipIfNone) continue;
-    if (in.op != Opcode::Filter) break;
-    if (out.predicates[in.p1].kind == Kind::kNone) out.skip = true;
-  }
+  out.predicates.resize(s.predicates.size());
+  TESSERA_TRY(BindPredicates(like, &out));
   if (out.skip) return out;
-  for (size_t i = 0; i < s.slots.size(); ++i) {
-    TESSERA_TRY(BindSlot(program, s.slots[i], i, (*values)[i], strings, like, lazy_maps, &out));
-  }
+  out.slots.resize(s.slots.size());
+  for (size_t i = 0; i < s.slots.size(); ++i) TESSERA_TRY(BindSlot(i, like, &out));
   return out;
 }
 

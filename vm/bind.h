@@ -1,10 +1,9 @@
 // Making bound tablets: chunk descriptors and logical predicates become codes, sets and maps. Host only; private to the
 // interpreters (vm/ and kernels/). What the records mean is in binding.h.
 //
-// Start at: BindTablet.
+// Start at: SectionBinder.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <vector>
 
@@ -25,13 +24,9 @@ struct BoundTablet {
   std::vector<BoundPredicate> predicates;  ///< one per Section::predicates
   /// The chunk of each slot, for whoever has to move its streams to a device; nullptr for intermediate results.
   std::vector<const Chunk*> chunks;
-  /// Entries behind each slot's map, map_null (in entries) and each predicate's set (in bytes); 0 if it has none.
-  std::vector<uint64_t> map_entries;
-  std::vector<uint64_t> set_bytes;
-  /// What slots' map and map_null point to; tablets with the same dictionary may share it.
-  std::vector<std::array<std::shared_ptr<uint8_t[]>, 2>> maps;
   uint64_t encoded_bytes = 0;              ///< of the chunks of all slots
-  std::vector<std::unique_ptr<uint8_t[]>> storage;
+  /// What maps and sets point to; tablets with the same dictionary may share it.
+  std::vector<std::shared_ptr<uint8_t[]>> storage;
 };
 
 /// The least and greatest key of a join table that has been built, for Predicate::Kind::kKeyRange.
@@ -40,15 +35,37 @@ struct KeyRange {
   int64_t low = 0, high = -1;  ///< low > high: the table is empty
 };
 
-/// Which slots of a section are read as values (not only through predicates): only these need a TEXT map.
-std::vector<bool> SlotsReadAsValues(const Section& section);
+/// Binds the tablets of a table, in any order and from any thread, to section `section` of `program`. All of these must outlive
+/// it. `key_ranges` has one entry per join table (may be empty). `lazy_maps`: large dictionaries get their identifiers when a row
+/// asks for one, see BoundSlot::lazy_map.
+class SectionBinder {
+ public:
+  SectionBinder(const Program& program, int section, StringPool* strings, const std::vector<KeyRange>& key_ranges, bool lazy_maps = false);
 
-/// Binds `tablet` to section `section` of `program`. `key_ranges` has one entry per join table (may be empty). Errors: those
-/// of Tablet::Chunk and of the dictionary sections. `like`: a tablet bound before to the same section, whose maps are taken where
-/// the dictionaries are the same, as they are in most tablets of a table; may be nullptr. `values`: SlotsReadAsValues, if the caller
-/// binds many tablets. `lazy_maps`: large dictionaries get their identifiers when a row asks for one, see BoundSlot::lazy_map.
-Result<BoundTablet> BindTablet(const Program& program, int section, const Tablet& tablet, StringPool* strings,
-                               const std::vector<KeyRange>& key_ranges, const BoundTablet* like = nullptr,
-                               const std::vector<bool>* values = nullptr, bool lazy_maps = false);
+  /// `like`: a tablet bound before, whose maps and sets are taken where the dictionaries are the same, as they are in most tablets
+  /// of a table; may be nullptr. Errors: those of Tablet::Chunk and of the dictionary sections.
+  Result<BoundTablet> Bind(const Tablet& tablet, const BoundTablet* like = nullptr) const;
+  /// For a tablet that was bound before all of key_ranges were known.
+  Status BindKeyRanges(BoundTablet* bound) const;
+
+ private:
+  Status BindPredicates(const BoundTablet* like, BoundTablet* out) const;
+  /// Whether the predicates leave no row.
+  bool LeavesNone(const BoundTablet& bound) const;
+  Status BindSlot(size_t number, const BoundTablet* like, BoundTablet* out) const;
+
+  const Program& program_;
+  const Section& section_;
+  StringPool* const strings_;
+  const std::vector<KeyRange>& key_ranges_;
+  const bool lazy_maps_;
+  struct SlotUse {
+    StorageClass storage;  ///< what chunks have to be
+    bool repeated;         ///< an earlier slot reads the same column
+    bool value;            ///< read as a value, not only through predicates: only these need a TEXT map
+  };
+  std::vector<SlotUse> slots_;
+  std::vector<size_t> heads_;  ///< predicates at the head of the code: every row passes them or is gone
+};
 
 }  // namespace tessera::vm

@@ -26,6 +26,7 @@ struct BoundSlot {
   const int64_t* map = nullptr;        ///< kMap: one per code; kMapRow: one per row
   const uint8_t* null_bytes = nullptr; ///< 1 for NULL, one byte a row (kRaw, kMapRow) ; nullptr if there are none
   const uint8_t* map_null = nullptr;   ///< 1 where map gives NULL, indexed as map; nullptr if nowhere
+  uint64_t map_entries = 0;            ///< behind map and map_null, where a chunk has them
   uint64_t base = 0;                   ///< low half
   int64_t base_high = 0;               ///< high half: wide slots only
   uint64_t null_code = 0;              ///< if has_null_code; of width 16: the low half
@@ -57,6 +58,7 @@ struct BoundPredicate {
   uint64_t low = 0, span = 0;
   uint64_t low_high = 0, span_high = 0;  ///< width 16: high halves
   const uint8_t* set = nullptr;
+  uint64_t set_bytes = 0;                ///< behind set
   const uint8_t* null_bytes = nullptr;
   int32_t slot = 0;                      ///< whose codes are tested
 };

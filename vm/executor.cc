@@ -121,6 +121,7 @@ struct Scan {
   uint64_t parts = 1;
   GridRanges ranges;
   uint64_t first_unit = 0, unit_step = 1;  // of blocks.size() * parts, block by block
+  std::unique_ptr<SectionBinder> binder;  // of stored tables
   std::vector<LazyTablet> tablets;
   std::vector<std::unique_ptr<TileMachine>> machines;  // one per worker, or nullptr
   std::vector<std::unique_ptr<GroupTable>> groups;     // kGroups: one per worker
@@ -479,7 +480,8 @@ class Run {
   /// too, and need none of these: the fewer steps, the less often the host waits.
   Status BuildOnDevice(int first) {
     std::vector<int> numbers;
-    for (size_t i = static_cast<size_t>(first); i < program_.sections.size(); ++i) {
+    size_t i = static_cast<size_t>(first);
+    for (; i < program_.sections.size(); ++i) {
       const Section& s = program_.sections[i];
       if (s.source_kind == Section::Source::kDictionary) continue;
       if (s.sink != Section::Sink::kJoin || !on_device_[i]) break;
@@ -499,6 +501,11 @@ class Run {
       const Section& s = program_.sections[static_cast<size_t>(numbers[k])];
       StartStatistics(numbers[k], &stats[k]);
       contexts.push_back(DeviceContext(numbers[k], SourceTable(s), &stats[k]));
+    }
+    SectionStatistics unused;
+    if (i < program_.sections.size() && on_device_[i] && program_.sections[i].sink != Section::Sink::kJoin &&
+        SourceTable(program_.sections[i]) != nullptr && options_.exchange == nullptr) {
+      device_run_->Expect(DeviceContext(static_cast<int>(i), SourceTable(program_.sections[i]), &unused));
     }
     Status status = device_run_->BuildJoins(contexts);
     if (!status.ok()) {
@@ -673,6 +680,7 @@ class Run {
     uint64_t blocks = 0;
     if (s.source_kind == Section::Source::kTable) {
       scan->table = tables_[static_cast<size_t>(s.source)];
+      scan->binder = std::make_unique<SectionBinder>(program_, number, &strings_, key_ranges_, true);
       scan->tablets = std::vector<LazyTablet>(scan->table->tablets.size());
       const ShareOfTable share(*scan->table, options_.exchange);
       for (size_t t = 0; t < scan->table->tablets.size(); ++t) cut(share, t, scan->table->tablets[t]->rows(), &blocks);
@@ -784,8 +792,7 @@ class Run {
         if (table != nullptr) {
           std::call_once(tablet.once, [&] {
             const auto start = std::chrono::steady_clock::now();
-            Result<BoundTablet> bound =
-                BindTablet(program_, number, *table->tablets[block.tablet], &strings_, key_ranges_, nullptr, nullptr, true);
+            Result<BoundTablet> bound = scan->binder->Bind(*table->tablets[block.tablet]);
             if (bound.ok()) {
               tablet.bound = std::move(*bound);
             } else {

@@ -110,6 +110,9 @@ class DeviceRun {
   /// MAX without a value: NULL). Without keys there is exactly one group. REQUIRES: the join tables that it probes have been
   /// built or put. Errors: kUnsupported, kResource: the device cannot, as it turned out; the host can.
   virtual Result<RowSet> RunSection(const SectionContext& context) = 0;
+  /// Tells which section RunSection will be asked for behind the next BuildJoins, so that what does not depend on the join
+  /// tables can be done while these are built. (Its statistics are not used.)
+  virtual void Expect(const SectionContext& next) { (void)next; }
   /// Runs sections with sink kJoin that do not need each other's tables. Errors: as RunSection.
   virtual Status BuildJoins(const std::vector<SectionContext>& contexts) = 0;
   /// A join table whose rows (keys, none NULL, then payload) were made elsewhere, from a table of `source_rows` rows.
