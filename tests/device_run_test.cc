@@ -132,7 +132,9 @@ ColumnVector Integers(size_t rows, int64_t (*f)(int64_t), int64_t null_every = 0
 std::shared_ptr<const TableInfo> Table(int64_t id, const char* name, std::vector<ColumnVector> columns) {
   std::vector<MemoryColumn> all;
   for (ColumnVector& c : columns) {
-    all.push_back({std::string(1, static_cast<char>('a' + all.size())), std::move(c), {ChunkForm{}}});
+    ChunkForm form;
+    if (c.type.id == TypeId::kText) form = {Encoding::kDictionary, 2, {}, {}};
+    all.push_back({std::string(1, static_cast<char>('a' + all.size())), std::move(c), {form}});
   }
   Result<std::shared_ptr<const TableInfo>> table = MakeMemoryTable(id, name, all, 1000);
   EXPECT_TRUE(table.ok());
@@ -304,6 +306,34 @@ TEST_F(DeviceRunTest, ARequiredDeviceThatCannotIsAnError) {
     }
     EXPECT_FALSE(expected.empty());
   });
+}
+
+TEST_F(DeviceRunTest, TextWithManyEntriesIsReadOnTheHost) {
+  ColumnVector names, numbers = Integers(3000, [](int64_t i) { return i; });
+  names.type = SqlType::Of(TypeId::kText);
+  for (int i = 0; i < 3000; ++i) names.Append(Value::Text(fmt::format("name {}", i)));
+  std::vector<ColumnVector> columns;
+  columns.push_back(std::move(names));
+  columns.push_back(std::move(numbers));
+  TableInfo table = *Table(7, "t", std::move(columns));
+  for (const uint64_t distinct : {uint64_t{3000}, uint64_t{10'000'000}}) {
+    table.statistics[0].distinct = distinct;
+    const std::shared_ptr<const Snapshot> snapshot = MakeSnapshot({std::make_shared<TableInfo>(table)});
+    for (const char* sql : {"SELECT a FROM t WHERE b < 5", "SELECT count(*) FROM t WHERE a LIKE 'name 1%'"}) {
+      Result<Compiled> compiled = Compile(sql, *snapshot, {});
+      ASSERT_TRUE(compiled.ok()) << compiled.status().message();
+      for (const bool required : {false, true}) {
+        Script script;
+        script.error = {ErrorCode::kDevice, "asked"};
+        FalseDevice device(&script);
+        const Answer answer = Execute(*compiled->program, *snapshot, &device, required);
+        // What a pattern asks of the entries is not asked of the rows.
+        const bool on_device = required || distinct == 3000 || std::string(sql).find("LIKE") != std::string::npos;
+        EXPECT_EQ(script.runs, on_device ? 1 : 0) << sql << distinct;
+        EXPECT_EQ(answer.status.ok(), !on_device) << sql << distinct;
+      }
+    }
+  }
 }
 
 TEST_F(DeviceRunTest, StrategiesOfOneSideOnly) {

@@ -354,7 +354,8 @@ bool BindsAlike(const Chunk& a, const Chunk& b) {
          a.null_count == 0 && b.null_count == 0 && SameDictionary(a, b);
 }
 
-/// Which slots of a section are read as values.
+}  // namespace
+
 std::vector<bool> SlotsReadAsValues(const Section& section) {
   std::vector<bool> read(section.slots.size());
   auto note = [&](int32_t packed) {
@@ -374,8 +375,6 @@ std::vector<bool> SlotsReadAsValues(const Section& section) {
   }
   return read;
 }
-
-}  // namespace
 
 SectionBinder::SectionBinder(const Program& program, int section, StringPool* strings, const std::vector<KeyRange>& key_ranges, bool lazy_maps)
     : program_(program), section_(program.sections[static_cast<size_t>(section)]), strings_(strings), key_ranges_(key_ranges),

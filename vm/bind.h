@@ -35,6 +35,9 @@ struct KeyRange {
   int64_t low = 0, high = -1;  ///< low > high: the table is empty
 };
 
+/// Which slots of a section are read as values, not only through predicates.
+std::vector<bool> SlotsReadAsValues(const Section& section);
+
 /// Binds the tablets of a table, in any order and from any thread, to section `section` of `program`. All of these must outlive
 /// it. `key_ranges` has one entry per join table (may be empty). `lazy_maps`: large dictionaries get their identifiers when a row
 /// asks for one, see BoundSlot::lazy_map.
