@@ -103,8 +103,11 @@ Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts, const
     TESSERA_TRY(runs[i]->StartBuild());
     const JoinRows& rows = *runs[i]->build_rows();
     const size_t columns = contexts[i].program->sections[static_cast<size_t>(contexts[i].section)].columns.size();
-    to_summarize[i] = {reinterpret_cast<const int64_t*>(rows.low(0)), rows.null(0), rows.capacity(),
-                       &device_states[i].control, device_states[i].columns,
+    to_summarize[i] = {reinterpret_cast<const int64_t*>(rows.low(0)),
+                       rows.null(0),
+                       rows.capacity(),
+                       &device_states[i].control,
+                       device_states[i].columns,
                        static_cast<uint32_t>(std::min<size_t>(columns, kMaxSummaries))};
   }
   CUDA_TRY(StartSummarize(to_summarize.data(), n, gpu_.stream));

@@ -92,8 +92,8 @@ class DeviceJoins {
   /// ... cut into pieces whose ranges are to be found.
   PieceRanges Pieces(const vm::Program& program, int join, uint32_t piece_rows) const;
 
-  /// Builds the tables of sections that do not need each other's. `meanwhile` is called while the device makes their rows.
-  /// Errors: those of the sections; kUnsupported, kResource: a table cannot be here.
+  /// Builds the tables of sections that do not need each other's. `meanwhile` is called while the device makes their
+  /// rows. Errors: those of the sections; kUnsupported, kResource: a table cannot be here.
   Status Build(const std::vector<vm::SectionContext>& contexts, const std::function<void()>& meanwhile);
   /// A table whose rows were made elsewhere, from a table of `source_rows` rows.
   Status Put(const vm::Program& program, int join, const vm::RowSet& rows, uint64_t source_rows);

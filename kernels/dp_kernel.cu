@@ -2,7 +2,6 @@
 // others: device launches slow a kernel's start.
 
 #include "kernels/dp_kernel.h"
-
 #include "kernels/product_search.cuh"
 #include "kernels/vm_kernel.cuh"
 
@@ -64,7 +63,8 @@ __device__ __forceinline__ void LaunchBucket(const BucketLaunch& buckets, uint32
   __shared__ unsigned long long pairs;
   __shared__ ChildGrid grid;
   if (buckets.again) {
-    if (threadIdx.x == 0 && buckets.states[bucket] == BucketState::kLaunched) LaunchGrid(buckets, buckets.grids[bucket]);
+    if (threadIdx.x == 0 && buckets.states[bucket] == BucketState::kLaunched)
+      LaunchGrid(buckets, buckets.grids[bucket]);
     return;
   }
   if (buckets.states[bucket] != BucketState::kWaiting) return;  // it had its turn in an earlier generation
@@ -118,7 +118,8 @@ __device__ __forceinline__ void LaunchBucket(const BucketLaunch& buckets, uint32
   ForPairs(buckets, bucket, [&](uint32_t tile, uint32_t part) {
     uint32_t unit;
     unsigned long long n;
-    if (TryUnit(buckets.search, tile, part, &unit, &n)) buckets.search.units[grid.first_unit + atomicAdd(&at, 1u)] = unit;
+    if (TryUnit(buckets.search, tile, part, &unit, &n))
+      buckets.search.units[grid.first_unit + atomicAdd(&at, 1u)] = unit;
   });
   __threadfence();
   __syncthreads();
@@ -135,9 +136,9 @@ __device__ __forceinline__ unsigned long long Nanoseconds() {
 }
 
 /// A multiprocessor keeps its division into cache and shared memory as long as something runs there. An idle one takes
-/// the division that the first block of a child grid brings, which has room for that one block only; where blocks of this
-/// kernel still are, there is room for three. So some of them stay everywhere until the child grids have come. (On an
-/// H100, 100,000 rows a side, sum over half of the pairs: 32 ms without, 1.6 blocks a multiprocessor; 18 ms with.)
+/// the division that the first block of a child grid brings, which has room for that one block only; where blocks of
+/// this kernel still are, there is room for three. So some of them stay everywhere until the child grids have come. (On
+/// an H100, 100,000 rows a side, sum over half of the pairs: 32 ms without, 1.6 blocks a multiprocessor; 18 ms with.)
 __device__ __forceinline__ void KeepDivision(const BucketLaunch& buckets, uint32_t generation) {
   if (threadIdx.x != 0) return;
   const volatile uint32_t* ready = &buckets.progress->ready;
@@ -166,10 +167,11 @@ cudaError_t PrepareBuckets(Variant variant, uint32_t shared_bytes) {
   cudaError_t error = cudaFuncSetAttribute(DpVmKernel(variant), cudaFuncAttributeMaxDynamicSharedMemorySize,
                                            static_cast<int>(shared_bytes));
   // Child grids start where buckets still run: on multiprocessors whose memory is divided as those want it.
-  for (const void* kernel : {DpVmKernel(variant), reinterpret_cast<const void*>(&Buckets),
-                             reinterpret_cast<const void*>(&NextGeneration)}) {
+  for (const void* kernel :
+       {DpVmKernel(variant), reinterpret_cast<const void*>(&Buckets), reinterpret_cast<const void*>(&NextGeneration)}) {
     if (error == cudaSuccess)
-      error = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+      error =
+          cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
   }
   return error;
 }

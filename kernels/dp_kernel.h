@@ -1,11 +1,12 @@
-// Products whose units are launched from the device (dynamic parallelism): what the host hands over. Private to kernels/.
+// Products whose units are launched from the device (dynamic parallelism): what the host hands over. Private to
+// kernels/.
 //
-// Buckets of the outer rows (some tiles each) look for the units that can hold a match, all buckets at once; each bucket
-// that finds some launches a child grid of the VM kernel over them, with as many blocks as it has work. A bucket without
-// matches costs no launch, one with many gets a larger grid. Buckets come in generations, so that never more grids are
-// pending than the device's limit; one generation starts the next when its own grids are done (tail launch). If one of
-// the grids stopped (no room, the host's wish) the generations stop, too: the host sees to the reason, lets the grids go
-// on from where they were, and then the generations.
+// Buckets of the outer rows (some tiles each) look for the units that can hold a match, all buckets at once; each
+// bucket that finds some launches a child grid of the VM kernel over them, with as many blocks as it has work. A bucket
+// without matches costs no launch, one with many gets a larger grid. Buckets come in generations, so that never more
+// grids are pending than the device's limit; one generation starts the next when its own grids are done (tail launch).
+// If one of the grids stopped (no room, the host's wish) the generations stop, too: the host sees to the reason, lets
+// the grids go on from where they were, and then the generations.
 //
 // Start at: StartBuckets.
 #pragma once
@@ -67,8 +68,8 @@ static_assert(sizeof(BucketLaunch) <= 4096, "kernel parameters");
 cudaError_t PrepareBuckets(Variant variant, uint32_t shared_bytes);
 /// Starts the generations from bucket `first` on, which is progress->first.
 cudaError_t StartBuckets(const BucketLaunch& buckets, uint32_t first, cudaStream_t stream);
-/// The instantiation of the VM kernel that child grids run, kDp or kDpPairs. It is not asked for before a query needs it:
-/// loading what can launch grids takes time.
+/// The instantiation of the VM kernel that child grids run, kDp or kDpPairs. It is not asked for before a query needs
+/// it: loading what can launch grids takes time.
 const void* DpVmKernel(Variant variant);
 
 }  // namespace tessera::kernels

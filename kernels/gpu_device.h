@@ -80,8 +80,8 @@ class GpuDevice {
   Status Wait(Control* control, const std::atomic<bool>* cancel);
   /// Room in `buffer`, at the expense of cached columns if need be.
   Status ReserveEvicting(DeviceBuffer* buffer, size_t bytes);
-  /// Memory of runs: what one gives back, the next may take without asking CUDA, which takes a microsecond each time. All
-  /// of it was claimed from the cache's budget. false: none of about this size is left.
+  /// Memory of runs: what one gives back, the next may take without asking CUDA, which takes a microsecond each time.
+  /// All of it was claimed from the cache's budget. false: none of about this size is left.
   bool TakeSpare(uint64_t bytes, void** data, uint64_t* got);
   void GiveBack(void* data, uint64_t bytes);
   void FreeSpare();

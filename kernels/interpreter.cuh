@@ -152,7 +152,9 @@ struct Machine {
     return reinterpret_cast<Partial*>(shared + launch.layout.warp_states) + (thread >> 5) * launch.aggregates +
            aggregate;
   }
-  __device__ __forceinline__ bool KeepsThreadStates() const { return kProducts && launch.layout.thread_states != kNowhere; }
+  __device__ __forceinline__ bool KeepsThreadStates() const {
+    return kProducts && launch.layout.thread_states != kNowhere;
+  }
   __device__ __forceinline__ ThreadState* StateOfThread(uint32_t aggregate) const {
     return reinterpret_cast<ThreadState*>(shared + launch.layout.thread_states) + aggregate * kThreads + thread;
   }
@@ -1458,8 +1460,8 @@ struct Machine {
   }
 
   /// Adds the lower halves of the values of `take`, which have no sign, and the upper ones, which have. Apart: a wide
-  /// multiplication by the row's bit adds 32 bits to 64 in one instruction, without a carry and without a predicate (with
-  /// them ptxas takes twelve instructions a row).
+  /// multiplication by the row's bit adds 32 bits to 64 in one instruction, without a carry and without a predicate
+  /// (with them ptxas takes twelve instructions a row).
   __device__ __forceinline__ void AddHalves(uint32_t take, uint64_t* low, uint64_t* high) const {
 #pragma unroll
     for (uint32_t g = 0; g < R / 4; ++g) {
@@ -1494,7 +1496,8 @@ struct Machine {
     *state = now;
   }
 
-  /// What the threads have added up in a slice goes to the warp. One lane does it: that is rare, and takes few registers.
+  /// What the threads have added up in a slice goes to the warp. One lane does it: that is rare, and takes few
+  /// registers.
   __device__ __forceinline__ void AddThreadsToWarp() {
     __syncwarp();
 #pragma unroll 1

@@ -74,7 +74,8 @@ class Lowerer {
     }
     out_.repeats = repeats;
     if (out_.product >= 0) {
-      out_.ranges = vm::MakeRangeProgram(program_, static_cast<int>(&section_ - program_.sections.data()), out_.product);
+      out_.ranges =
+          vm::MakeRangeProgram(program_, static_cast<int>(&section_ - program_.sections.data()), out_.product);
       for (vm::RangeStep& step : out_.ranges.steps) {
         const bool column = step.source == vm::RangeSource::kOuter || step.source == vm::RangeSource::kInner;
         if (column && step.index >= kMaxRangeColumns) step.source = vm::RangeSource::kUnknown;
@@ -217,7 +218,8 @@ class Lowerer {
       }
       case Shape::ProbeOuter:
       case Shape::Probe:
-        if (program_.joins[in.p1].strategy == vm::JoinStrategy::kGrid || program_.joins[in.p1].strategy == vm::JoinStrategy::kDp)
+        if (program_.joins[in.p1].strategy == vm::JoinStrategy::kGrid ||
+            program_.joins[in.p1].strategy == vm::JoinStrategy::kDp)
           out_.product = in.p1;
         if (in.p3 == 1) {
           SetOperand(&d, in.p2, false);
@@ -314,7 +316,8 @@ Status CanLower(const vm::Program& program, int section) {
     return Unsupported(reason + " runs on the host only", -1, "Use --device auto or host.");
   };
   if (s.source_kind == Section::Source::kJoin) {
-    const Section& builder = program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(s.source)].section)];
+    const Section& builder =
+        program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(s.source)].section)];
     if (!CanBuild(builder) || builder.keys > 0) return no("a section over the rows of a join table with keys");
     if (std::any_of(s.slots.begin(), s.slots.end(), [](const vm::Slot& slot) { return IsWide(slot.type); }))
       return no("a section over rows with values of 128 bits");
@@ -587,8 +590,7 @@ std::vector<bool> UsedRegisters(const LoweredProgram& lowered, bool direct,
   for (const DeviceInstruction& d : code) {
     if (d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister)
       used[d.head.place] = true;
-    for (int32_t k = 0; Probes(d) && d.p3 > 1 && k < d.p3; ++k)
-      used[d.head.place + static_cast<uint32_t>(k)] = true;
+    for (int32_t k = 0; Probes(d) && d.p3 > 1 && k < d.p3; ++k) used[d.head.place + static_cast<uint32_t>(k)] = true;
   }
   for (uint32_t r : lowered.outputs) used[r] = true;
   for (uint32_t r : lowered.keys) used[r] = used[r] || !direct;
@@ -605,8 +607,7 @@ void ReadKeysDirectly(const LoweredProgram& lowered, std::vector<DeviceInstructi
   std::vector<bool> read(lowered.wide_registers.size());
   for (const DeviceInstruction& d : *code) {
     if (d.head.op != Op::Group && d.head.source == OperandSource::kRegister) read[d.head.place] = true;
-    for (int32_t k = 0; Probes(d) && d.p3 > 1 && k < d.p3; ++k)
-      read[d.head.place + static_cast<uint32_t>(k)] = true;
+    for (int32_t k = 0; Probes(d) && d.p3 > 1 && k < d.p3; ++k) read[d.head.place + static_cast<uint32_t>(k)] = true;
   }
   std::vector<DeviceInstruction> out;
   for (const DeviceInstruction& d : *code) {
@@ -1057,7 +1058,10 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
 }
 
 std::string Describe(const LaunchPlan& plan) {
-  static constexpr const char* kVariants[] = {"lean kernel", "star kernel", "kernel for products", "full kernel",
+  static constexpr const char* kVariants[] = {"lean kernel",
+                                              "star kernel",
+                                              "kernel for products",
+                                              "full kernel",
                                               "kernel for products launched from the device",
                                               "full kernel launched from the device"};
   std::string out = kVariants[static_cast<size_t>(plan.variant)];

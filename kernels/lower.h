@@ -11,8 +11,8 @@
 #include "base/status.h"
 #include "kernels/machine.h"
 #include "vm/bind.h"
-#include "vm/pair_ranges.h"
 #include "vm/meaning.h"
+#include "vm/pair_ranges.h"
 #include "vm/program.h"
 #include "vm/string_pool.h"
 
@@ -154,8 +154,8 @@ struct TabletAddresses {
   const uint8_t* const* map_nulls;
   const uint8_t* const* sets;  ///< per predicate
 };
-/// Writes the SlotRecords, PredicateRecords and ProbeRecords of a tablet to `record`, plan.record_bytes long. REQUIRES: it
-/// is aligned to 16 bytes.
+/// Writes the SlotRecords, PredicateRecords and ProbeRecords of a tablet to `record`, plan.record_bytes long. REQUIRES:
+/// it is aligned to 16 bytes.
 void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const TabletAddresses& addresses,
                 uint8_t* record);
 

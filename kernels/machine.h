@@ -168,9 +168,9 @@ constexpr bool IsOfPairs(Op op) {
 
 /// Instantiations of the VM kernel, from few opcodes to all of them.
 enum class Variant : uint8_t {
-  kLean,  ///< the opcodes of IsLean
-  kStar,  ///< and Probe of direct tables with one key, payload operands and queues
-  kPairs,    ///< ... and products with tables without keys, comparisons of doubles and their extremes
+  kLean,   ///< the opcodes of IsLean
+  kStar,   ///< and Probe of direct tables with one key, payload operands and queues
+  kPairs,  ///< ... and products with tables without keys, comparisons of doubles and their extremes
   kFull,
   kDpPairs,  ///< kPairs, launched from the device
   kDp,       ///< kFull, launched from the device
@@ -185,9 +185,7 @@ constexpr bool HasProducts(Variant variant) { return HasAll(variant) || IsPairs(
 /// of a multiprocessor and leave 128 registers a thread, just enough for all opcodes. Four put 5 there and leave 96.
 /// (A kernel that can be launched from the device is linked apart and gets fewer registers out of the same source: with
 /// 128 it would spill.)
-constexpr uint32_t BlocksOf(Variant variant) {
-  return variant == Variant::kLean ? 4 : variant == Variant::kDp ? 2 : 3;
-}
+constexpr uint32_t BlocksOf(Variant variant) { return variant == Variant::kLean ? 4 : variant == Variant::kDp ? 2 : 3; }
 /// The opcodes of an instantiation.
 constexpr bool IsIn(Variant variant, Op op) {
   return HasAll(variant) || IsLean(op) || (variant == Variant::kStar && op == Op::Probe) ||
@@ -327,7 +325,7 @@ inline constexpr uint32_t kAllPairs = 1u << 31;
 
 /// What a warp remembers in shared memory, because it needs it once a tile at most.
 struct alignas(16) WarpState {
-  unsigned long long rows_at = 0;  ///< second pass: where the next rows go
+  unsigned long long rows_at = 0;       ///< second pass: where the next rows go
   unsigned long long rows_counted = 0;  ///< first pass: rows that are going to be emitted
   uint32_t next = 0;                    ///< the first tile that the warp has not applied
   uint32_t tablet = 0;                  ///< whose rows are queued
@@ -345,8 +343,9 @@ struct alignas(16) Partial {
   uint64_t unused = 0;
 };
 
-/// ... and, where a row can reach the sink many times, per thread in shared memory, from where a slice's end moves it to the
-/// warp's: adding lanes up each time would take longer than all else. Sums: the sums of the values' lower and upper halves.
+/// ... and, where a row can reach the sink many times, per thread in shared memory, from where a slice's end moves it
+/// to the warp's: adding lanes up each time would take longer than all else. Sums: the sums of the values' lower and
+/// upper halves.
 struct alignas(16) ThreadState {
   uint64_t low = 0, high = 0;
 };
@@ -414,19 +413,19 @@ struct Control {
 
 /// Byte offsets in dynamic shared memory.
 struct Layout {
-  uint32_t code = kNowhere;    ///< copy of the instructions; kNowhere: read from device memory
-  uint32_t joins = 0;          ///< JoinRecord[joins]
-  uint32_t headers = 0;        ///< TileHeader[stages]
-  uint32_t units = kNowhere;   ///< UnitHeader[stages], if the launch is a product
-  uint32_t barriers = 0;       ///< full[stages], empty[stages]
-  uint32_t warps = 0;          ///< WarpState[warps]
-  uint32_t warp_states = 0;    ///< Partial[warps][aggregates]
+  uint32_t code = kNowhere;           ///< copy of the instructions; kNowhere: read from device memory
+  uint32_t joins = 0;                 ///< JoinRecord[joins]
+  uint32_t headers = 0;               ///< TileHeader[stages]
+  uint32_t units = kNowhere;          ///< UnitHeader[stages], if the launch is a product
+  uint32_t barriers = 0;              ///< full[stages], empty[stages]
+  uint32_t warps = 0;                 ///< WarpState[warps]
+  uint32_t warp_states = 0;           ///< Partial[warps][aggregates]
   uint32_t thread_states = kNowhere;  ///< ThreadState[aggregates][threads]
   uint32_t thread_counts = 0;         ///< uint32_t[aggregates][threads], if there are thread_states
-  uint32_t masks = 0;          ///< uint32_t[masks][threads]
-  uint32_t queues = kNowhere;  ///< uint32_t[warps][kQueueEntries]: rows of the tablet, see RunQueues
-  uint32_t wide = 0;           ///< accumulator W: 16 bytes [16][threads]
-  uint32_t ordinals = 0;       ///< uint32_t[16][threads]: the group of each row
+  uint32_t masks = 0;                 ///< uint32_t[masks][threads]
+  uint32_t queues = kNowhere;         ///< uint32_t[warps][kQueueEntries]: rows of the tablet, see RunQueues
+  uint32_t wide = 0;                  ///< accumulator W: 16 bytes [16][threads]
+  uint32_t ordinals = 0;              ///< uint32_t[16][threads]: the group of each row
   uint32_t private_slots =
       0;  ///< uint32_t[2 * private_groups]; direct: uint8_t[private_groups], 1 for groups that have a row
   uint32_t private_records = 0;                 ///< uint64_t[private_groups][record_words]; direct: none

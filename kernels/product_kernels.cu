@@ -62,8 +62,10 @@ __global__ void Ranges(const __grid_constant__ RowColumns rows, const __grid_con
       r.low = 1, r.high = 0;
       if ((flags & 4) != 0) {
         const uint64_t sign = uint64_t{1} << 63;
-        r.low = kind == RangeKind::kFloat ? FromOrderedFloat(static_cast<uint64_t>(least) ^ sign) : vm::range::DoubleAtMost(least);
-        r.high = kind == RangeKind::kFloat ? FromOrderedFloat(static_cast<uint64_t>(greatest) ^ sign) : vm::range::DoubleAtLeast(greatest);
+        r.low = kind == RangeKind::kFloat ? FromOrderedFloat(static_cast<uint64_t>(least) ^ sign)
+                                          : vm::range::DoubleAtMost(least);
+        r.high = kind == RangeKind::kFloat ? FromOrderedFloat(static_cast<uint64_t>(greatest) ^ sign)
+                                           : vm::range::DoubleAtLeast(greatest);
       }
       pieces.ranges[uint64_t{piece} * pieces.columns + blockIdx.y] = r;
     }

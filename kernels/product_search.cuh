@@ -11,8 +11,9 @@ namespace tessera::kernels {
 /// Whether (tile, part) has to be run. Then `found` is what Launch::units holds for it; `pairs` of rows are in it.
 __device__ __forceinline__ bool TryUnit(const UnitSearch& search, uint32_t tile, uint32_t part, uint32_t* found,
                                         unsigned long long* pairs) {
-  const vm::Share share = vm::TryRanges(search.steps, search.count, search.outer.ranges + uint64_t{tile} * search.outer.columns,
-                                        search.inner.ranges + uint64_t{part} * search.inner.columns);
+  const vm::Share share =
+      vm::TryRanges(search.steps, search.count, search.outer.ranges + uint64_t{tile} * search.outer.columns,
+                    search.inner.ranges + uint64_t{part} * search.inner.columns);
   if (share == vm::Share::kNone) return false;
   *found = tile * search.inner.pieces() + part;
   if (search.may_skip && share == vm::Share::kAll) *found |= kAllPairs;

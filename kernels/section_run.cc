@@ -30,8 +30,8 @@ constexpr uint64_t kEagerBytes = 32 << 10;
 constexpr uint64_t kOutputBytes = uint64_t{32} << 20;
 constexpr uint64_t kMostOutputRows = UINT32_MAX / 32 * 16;
 
-/// Units of a product for each block that runs, rows of the join table in a unit, and how many units there may be. Parts
-/// are shorter where units can be left out, as shorter ones have closer ranges.
+/// Units of a product for each block that runs, rows of the join table in a unit, and how many units there may be.
+/// Parts are shorter where units can be left out, as shorter ones have closer ranges.
 constexpr uint64_t kUnitsPerBlock = 8;
 constexpr uint64_t kLeastPartRows = 16, kMostPartRows = 1024, kMostPrunedRows = 32;
 constexpr uint64_t kMostUnits = uint64_t{1} << 30, kMostTriedUnits = uint64_t{1} << 27;
@@ -44,8 +44,9 @@ constexpr uint32_t kMostBuckets = 4096, kUnitsPerChildBlock = 4, kChildBlocks = 
 using vm::Opcode;
 using vm::Section;
 
-/// Binding a tablet takes a microsecond, and waking threads fifty; but one that is read for the first time is checked, which
-/// takes much longer. From one on that took so long several threads bind, so many at a time: bound tablets are small.
+/// Binding a tablet takes a microsecond, and waking threads fifty; but one that is read for the first time is checked,
+/// which takes much longer. From one on that took so long several threads bind, so many at a time: bound tablets are
+/// small.
 constexpr auto kSlowBinding = std::chrono::microseconds(100);
 constexpr size_t kMostShared = 4096, kBinders = 6;
 /// A build of up to so many rows takes room for all of them and runs without being waited for.
@@ -160,7 +161,8 @@ tessera::Result<vm::BoundTablet>& SectionRun::Bind(size_t number, const vm::Boun
   bound_.clear();
   bound_from_ = number;
   const size_t threads = context_.pool == nullptr ? 1 : static_cast<size_t>(context_.pool->threads());
-  const size_t count = std::min(table.tablets.size() - number, kMostShared), workers = std::min({threads, kBinders, count});
+  const size_t count = std::min(table.tablets.size() - number, kMostShared),
+               workers = std::min({threads, kBinders, count});
   if (!binding_is_slow_ || workers == 1) {
     binding_is_slow_ = BindTablets(binder_, table, number, like, &bound_);
     return bound_[0];
@@ -455,7 +457,8 @@ Status SectionRun::PrepareProduct(Batch* batch, uint32_t tiles) {
   const bool pruned = section_.source_kind == Section::Source::kJoin && (dp || join.order >= 0);
   // Enough units for all blocks to end together, and not more than can be numbered.
   const uint64_t even = uint64_t{rows} * tiles / (uint64_t{batch->blocks} * kUnitsPerBlock);
-  uint64_t part_rows = std::clamp<uint64_t>(std::bit_floor(even), kLeastPartRows, pruned ? kMostPrunedRows : kMostPartRows);
+  uint64_t part_rows =
+      std::clamp<uint64_t>(std::bit_floor(even), kLeastPartRows, pruned ? kMostPrunedRows : kMostPartRows);
   while (tiles * ((rows + part_rows - 1) / part_rows) > (pruned ? kMostTriedUnits : kMostUnits)) part_rows *= 2;
   launch.product = static_cast<uint32_t>(lowered_.product);
   launch.part_rows = static_cast<uint32_t>(part_rows);
@@ -654,7 +657,8 @@ Status SectionRun::StartLaunch(Batch* batch) {
     eager_groups_ = std::min<uint64_t>(most, kEagerBytes / 8 / std::max(groups_.record_words, groups_.state_words));
     eager_records_ = gpu_.host_results.As<uint64_t>() + (batch->control + sizeof(Control)) / 8;
     TESSERA_TRY(fetch(eager_records_, groups_.records, eager_groups_ * groups_.record_words * 8));
-    TESSERA_TRY(fetch(eager_records_ + eager_groups_ * groups_.record_words, groups_.states, eager_groups_ * groups_.state_words * 8));
+    TESSERA_TRY(fetch(eager_records_ + eager_groups_ * groups_.record_words, groups_.states,
+                      eager_groups_ * groups_.state_words * 8));
   }
   if (batch->finds_units) {
     CUDA_TRY(cudaMemcpyAsync(gpu_.host_found.As<void>(), found_.As<void>(), sizeof(Found), cudaMemcpyDeviceToHost,
@@ -697,7 +701,8 @@ Status SectionRun::Finish(Batch* batch) {
       } else {
         TESSERA_TRY(DrainRows());
         if (wanted > kMostOutputRows) {
-          return {ErrorCode::kResource, "512 rows of a join have " + std::to_string(wanted) + " matches, more than a GPU's output holds",
+          return {ErrorCode::kResource,
+                  "512 rows of a join have " + std::to_string(wanted) + " matches, more than a GPU's output holds",
                   "Use --device host, or SET join_strategy = grid."};
         }
         if (wanted > output_.capacity) TESSERA_TRY(AllocateOutput(wanted));
@@ -901,7 +906,8 @@ Status SectionRun::AllocateOutput(uint64_t least_rows) {
   for (const SqlType& t : section_.columns) wide += IsWide(t) ? 1 : 0;
   const uint64_t columns = section_.columns.size();
   const uint64_t row_bytes = std::max<uint64_t>(1, columns * 9 + wide * 8);
-  const uint64_t rows = std::min<uint64_t>((std::max(kOutputBytes / row_bytes, least_rows) + 15) / 16 * 16, kMostOutputRows);
+  const uint64_t rows =
+      std::min<uint64_t>((std::max(kOutputBytes / row_bytes, least_rows) + 15) / 16 * 16, kMostOutputRows);
   TESSERA_TRY(gpu_.ReserveEvicting(&gpu_.output, rows * row_bytes));
   output_.capacity = static_cast<uint32_t>(rows);
   output_.low = gpu_.output.As<uint64_t>();

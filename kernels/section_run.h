@@ -26,8 +26,8 @@ struct Batch {
   std::vector<ColumnCache::Piece*> pinned;
   LaunchPlan plan;
   Launch launch;
-  BucketLaunch buckets;       ///< of a dp join
-  bool finds_units = false;   ///< the device looks for the units of a product
+  BucketLaunch buckets;      ///< of a dp join
+  bool finds_units = false;  ///< the device looks for the units of a product
   uint32_t blocks = 0;
   Arena* arena = nullptr;
   size_t control = 0;  ///< its place in the arena (builds have theirs elsewhere), right behind the partial aggregates
@@ -226,11 +226,11 @@ class SectionRun {
   vm::RowSet result_;
   std::vector<Partial> totals_;
   GroupTable groups_;
-  RunBuffer direct_groups_;  ///< of the launch: states, then touched
+  RunBuffer direct_groups_;        ///< of the launch: states, then touched
   std::vector<Chunk> row_chunks_;  ///< what planning has to know of the columns of a join table
   RunBuffer steps_, ranges_, units_, found_, buckets_;
   uint32_t groups_used_ = 0;
-  uint64_t eager_groups_ = 0;         ///< whose records, then states, came with the latest launch's counters
+  uint64_t eager_groups_ = 0;  ///< whose records, then states, came with the latest launch's counters
   uint64_t* eager_records_ = nullptr;
   Control* launched_ = nullptr;
   uint64_t rows_since_normalise_ = 0;

@@ -67,8 +67,8 @@ struct Scratch {
 
 cudaError_t SortScratchBytes(const SortColumn& column, size_t* bytes) {
   const Scratch s(nullptr, column.rows);
-  const cudaError_t error =
-      cub::DeviceRadixSort::SortPairs(nullptr, *bytes, s.keys, s.sorted_keys, s.rows, s.rows, column.rows, 0, KeyBits(column));
+  const cudaError_t error = cub::DeviceRadixSort::SortPairs(nullptr, *bytes, s.keys, s.sorted_keys, s.rows, s.rows,
+                                                            column.rows, 0, KeyBits(column));
   *bytes += s.head;
   return error;
 }
@@ -80,7 +80,8 @@ cudaError_t StartSort(const SortColumn& column, uint32_t* order, void* scratch, 
   const uint64_t null_key = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
   MakeKeys<<<Blocks(column.rows), kBlock, 0, stream>>>(column, null_key, s.keys, s.rows);
   size_t rest = scratch_bytes - s.head;
-  return cub::DeviceRadixSort::SortPairs(s.rest, rest, s.keys, s.sorted_keys, s.rows, order, column.rows, 0, bits, stream);
+  return cub::DeviceRadixSort::SortPairs(s.rest, rest, s.keys, s.sorted_keys, s.rows, order, column.rows, 0, bits,
+                                         stream);
 }
 
 cudaError_t StartGather(const RowColumns& from, const RowColumns& to, uint32_t columns, uint32_t null_columns,
@@ -88,7 +89,7 @@ cudaError_t StartGather(const RowColumns& from, const RowColumns& to, uint32_t c
   if (rows == 0 || columns == 0) return cudaSuccess;
   Gather<<<dim3(Blocks(rows), columns), kBlock, 0, stream>>>(from.low, to.low, from.capacity, to.capacity, order, rows);
   Gather<<<dim3(Blocks(rows), null_columns), kBlock, 0, stream>>>(from.null, to.null, from.capacity, to.capacity, order,
-                                                                 rows);
+                                                                  rows);
   return cudaGetLastError();
 }
 
