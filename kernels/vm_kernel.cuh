@@ -10,10 +10,20 @@
 
 namespace tessera::kernels {
 
+/// Blocks a multiprocessor that the kernel's registers are counted for. Before sm_90 ptxas needs more of them where kernels
+/// are linked on the device.
+template <Variant kVariant>
+inline constexpr uint32_t kBlocks =
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+    IsDp(kVariant) ? BlocksOf(kVariant) - 1 : BlocksOf(kVariant);
+#else
+    BlocksOf(kVariant);
+#endif
+
 /// Blocks of kThreads + 32 threads, as many as fit on the device at once. At the end each warp's cursor is the first of
 /// its block's tiles that it has not applied.
 template <Variant kVariant>
-__global__ void __launch_bounds__(kThreads + 32, BlocksOf(kVariant)) VmKernel(const __grid_constant__ Launch launch) {
+__global__ void __launch_bounds__(kThreads + 32, kBlocks<kVariant>) VmKernel(const __grid_constant__ Launch launch) {
   constexpr bool kFull = HasAll(kVariant);
   extern __shared__ __align__(128) uint8_t shared[];
   const Layout& layout = launch.layout;
