@@ -365,11 +365,15 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   }
   TESSERA_TRY(arena.Allocate());
   memset(arena.Host(cursors), 0, batch->blocks * kWarps * sizeof(uint32_t));
-  memcpy(arena.Host(code), plan.code.data(), plan.code.size() * sizeof(DeviceInstruction));
-  memcpy(arena.Host(folds), plan.folds.data(), plan.folds.size() * sizeof(DeviceInstruction));
-  memcpy(arena.Host(staged), plan.staged.data(), plan.staged.size() * sizeof(StagedSlot));
-  memcpy(arena.Host(initial), lowered_.initial_state.data(), lowered_.initial_state.size() * sizeof(uint64_t));
-  if (!plan.joins.empty()) memcpy(arena.Host(joins), plan.joins.data(), plan.joins.size() * sizeof(JoinRecord));
+  const auto copy = [&](size_t to, const auto& from) {
+    std::copy(from.begin(), from.end(),
+              reinterpret_cast<typename std::decay_t<decltype(from)>::pointer>(arena.Host(to)));
+  };
+  copy(code, plan.code);
+  copy(folds, plan.folds);
+  copy(staged, plan.staged);
+  copy(initial, lowered_.initial_state);
+  copy(joins, plan.joins);
   for (const auto& [from, piece] : pieces) memcpy(arena.Host(piece.offset), from, piece.bytes);
   uint32_t tiles = 0;
   std::vector<const int64_t*> maps;
