@@ -201,6 +201,7 @@ struct Assembly {
   std::unique_ptr<vm::Program> program = std::make_unique<vm::Program>();
   ConstantPool constants{program.get()};
   std::map<const Query*, int> sections;  ///< the section with the rows of a block
+  std::vector<double> estimates;         ///< per section, see Generated
 };
 
 class Generator {
@@ -307,12 +308,16 @@ class Generator {
     return "scan " + r.table->schema.name + (r.alias == r.table->schema.name ? "" : " " + r.alias);
   }
 
-  Status Finish(SectionBuilder* b) {
+  /// `rows`: how many the optimiser expects it to make; -1: it does not say.
+  Status Finish(SectionBuilder* b, double rows) {
     b->Emit(Opcode::End);
     TESSERA_TRY(b->CheckLimits());
     program_->sections.push_back(std::move(b->section));
+    assembly_.estimates.resize(program_->sections.size(), -1);
+    assembly_.estimates.back() = rows;
     return Status::Ok();
   }
+  double RowsMade() const { return EstimateMade(q_, EstimateJoined(plan_)); }
 
   Status BuildSide(const JoinStep& j) {
     PipelineScope scope(q_, j.relation);
@@ -348,7 +353,7 @@ class Generator {
     const int join = static_cast<int>(program_->joins.size());
     const int32_t keys = b.section.keys;
     b.section.join = join;
-    TESSERA_TRY(Finish(&b));
+    TESSERA_TRY(Finish(&b, plan_.rows[static_cast<size_t>(j.relation)]));
     const int32_t order = j.build_order == nullptr ? -1 : keys + PayloadOf(j.relation, *j.build_order);
     program_->joins.push_back({j.unique, static_cast<int32_t>(program_->sections.size()) - 1, j.strategy, order});
     join_of_[j.relation] = join;
@@ -580,7 +585,7 @@ class Generator {
     TESSERA_TRY(Front(&b, &scope));
     TESSERA_TRY(Outputs(&b));
     CloseLoops(&b);
-    return Finish(&b);
+    return Finish(&b, EstimateJoined(plan_));
   }
 
   Status Outputs(SectionBuilder* b) {
@@ -707,7 +712,7 @@ class Generator {
     TESSERA_TRY(FeedAggregates(&b, arguments));
     CloseLoops(&b);
     SetColumns(&b.section, keys, &lowered);
-    TESSERA_TRY(Finish(&b));
+    TESSERA_TRY(Finish(&b, RowsMade()));
     return AboveGroups(lowered);
   }
 
@@ -762,7 +767,7 @@ class Generator {
     SetColumns(&b.section, keys, &partial);
     const std::vector<SqlType> first_columns = b.section.columns;
     const std::vector<vm::AggregateSpec> first_aggregates = b.section.aggregates;
-    TESSERA_TRY(Finish(&b));
+    TESSERA_TRY(Finish(&b, -1));
 
     // Second grouping, over the rows of the first.
     const int source = static_cast<int>(program_->sections.size()) - 1;
@@ -823,7 +828,7 @@ class Generator {
     }
     keys.resize(group_keys);
     SetColumns(&c.section, keys, &lowered);
-    TESSERA_TRY(Finish(&c));
+    TESSERA_TRY(Finish(&c, RowsMade()));
     return AboveGroups(lowered);
   }
 
@@ -840,7 +845,7 @@ class Generator {
     b.section.columns = b.section.registers;
     for (const ExprPtr& h : q_.having) TESSERA_TRY(b.Keep(*h));
     TESSERA_TRY(Outputs(&b));
-    return Finish(&b);
+    return Finish(&b, q_.having.empty() ? RowsMade() : -1);
   }
 
   /// Groups the rows of the last section by all their columns.
@@ -870,7 +875,7 @@ class Generator {
         b.section.label = "rows";
         b.Emit(Opcode::Emit);
       }
-      TESSERA_TRY(Finish(&b));
+      TESSERA_TRY(Finish(&b, RowsMade()));
     }
     return Status::Ok();
   }
@@ -894,14 +899,15 @@ class Generator {
 
 }  // namespace
 
-Result<std::unique_ptr<vm::Program>> Generate(const Query& query, const Plan& plan, const PlanOptions& options) {
+Result<Generated> Generate(const Query& query, const Plan& plan, const PlanOptions& options) {
   Assembly assembly(options);
   TESSERA_TRY(Generator(query, plan, &assembly).Run().status());
   for (int i = 0; i < query.visible; ++i) {
     const Output& o = query.outputs[static_cast<size_t>(i)];
     assembly.program->columns.push_back({o.name, o.expr->type});
   }
-  return std::move(assembly.program);
+  assembly.estimates.resize(assembly.program->sections.size(), -1);
+  return Generated{std::move(assembly.program), std::move(assembly.estimates)};
 }
 
 }  // namespace tessera

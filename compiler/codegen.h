@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "base/status.h"
 #include "compiler/plan.h"
@@ -12,8 +13,13 @@
 
 namespace tessera {
 
+struct Generated {
+  std::unique_ptr<vm::Program> program;
+  std::vector<double> estimates;  ///< per section: rows that the optimiser expects it to make; -1: it does not say
+};
+
 /// The program that answers `query`. Errors: kUnsupported where the query needs more than the machine has.
 /// `options`: for the plans of blocks inside.
-Result<std::unique_ptr<vm::Program>> Generate(const Query& query, const Plan& plan, const PlanOptions& options);
+Result<Generated> Generate(const Query& query, const Plan& plan, const PlanOptions& options);
 
 }  // namespace tessera

@@ -21,6 +21,7 @@ namespace tessera {
 struct Compiled {
   Statement statement;
   std::unique_ptr<vm::Program> program;  ///< nullptr if statement.query is nullptr
+  std::vector<double> estimates;         ///< per section: rows that it is expected to make; -1: nothing is known
   std::string plan;                      ///< the plan as EXPLAIN prints it, one line per operator; empty without a query
 };
 

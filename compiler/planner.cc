@@ -393,19 +393,25 @@ Plan OrderJoins(const Query& q, const PlanOptions& options) {
 
 }  // namespace
 
+double EstimateJoined(const Plan& plan) {
+  if (!plan.joins.empty()) return plan.joins.back().rows;
+  return plan.driver < 0 ? 1 : plan.rows[static_cast<size_t>(plan.driver)];
+}
+
+double EstimateMade(const Query& q, double joined) {
+  if (!q.grouped && !q.distinct) return joined;
+  double groups = 1;
+  if (q.grouped) {
+    for (const ExprPtr& e : q.group_by) groups *= DistinctOf(q, *e);
+  } else {
+    for (int i = 0; i < q.visible; ++i) groups *= DistinctOf(q, *q.outputs[static_cast<size_t>(i)].expr);
+  }
+  return std::min(joined, groups);
+}
+
 double EstimateRows(const Query& q) {
   if (q.estimate >= 0) return q.estimate;
-  const Plan plan = OrderJoins(q, PlanOptions{});
-  double rows = !plan.joins.empty() ? plan.joins.back().rows : plan.driver < 0 ? 1 : plan.rows[static_cast<size_t>(plan.driver)];
-  if (q.grouped || q.distinct) {
-    double groups = 1;
-    if (q.grouped) {
-      for (const ExprPtr& e : q.group_by) groups *= DistinctOf(q, *e);
-    } else {
-      for (int i = 0; i < q.visible; ++i) groups *= DistinctOf(q, *q.outputs[static_cast<size_t>(i)].expr);
-    }
-    rows = std::min(rows, groups);
-  }
+  double rows = EstimateMade(q, EstimateJoined(OrderJoins(q, PlanOptions{})));
   for (const auto& more : q.union_all) rows += EstimateRows(*more);
   if (q.limit >= 0) rows = std::min(rows, static_cast<double>(q.limit));
   return q.estimate = rows;

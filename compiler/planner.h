@@ -49,7 +49,10 @@ struct Plan {
 /// Errors: kUnsupported, options.join is not possible for the block.
 Result<Plan> MakePlan(const Query& query, const PlanOptions& options);
 
-/// Estimate of the rows of a block's result.
+/// Estimates: rows that a block joins; rows or groups that it makes of them, before LIMIT and what UNION ALL adds; rows of its
+/// result.
+double EstimateJoined(const Plan& plan);
+double EstimateMade(const Query& query, double joined);
 double EstimateRows(const Query& query);
 
 /// The relations that `e` refers to, as bits. REQUIRES: at most 64 relations.

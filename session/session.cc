@@ -450,7 +450,7 @@ class Session::Impl {
         Result<double> measured = gpu_->MeasureBandwidth();  // without it there are no percentages
         if (measured.ok()) bandwidth = *measured;
       }
-      text += "\n" + StatisticsText(statistics_, timing_, bandwidth);
+      text += "\n" + StatisticsText(statistics_, compiled.estimates, timing_, bandwidth);
     }
     return out->Text(text);
   }

@@ -17,17 +17,19 @@ std::string BytesText(double bytes) {
   return fmt::format("{:.{}f} {}", bytes, bytes < 9.995 ? 2 : bytes < 99.95 ? 1 : 0, kUnits[unit]);
 }
 
-std::string StatisticsText(const vm::RunStatistics& statistics, const Timing& timing, double bandwidth) {
+std::string StatisticsText(const vm::RunStatistics& statistics, const std::vector<double>& estimates,
+                           const Timing& timing, double bandwidth) {
   // Where nothing ran on a GPU its columns would only be noise.
   bool gpu = false;
   for (const vm::SectionStatistics& s : statistics.sections) gpu |= s.on_gpu;
-  std::string out = "where      rows in    rows out   tablets   skipped        bytes          ms";
+  std::string out = "where      rows in    rows out    expected   tablets   skipped        bytes          ms";
   out += gpu ? "   kernel ms  transferred       staged  % of bandwidth  section\n" : "  section\n";
-  out += "-----  ----------  ----------  --------  --------  -----------  ----------";
+  out += "-----  ----------  ----------  ----------  --------  --------  -----------  ----------";
   out += gpu ? "  ----------  -----------  -----------  --------------  -------\n" : "  -------\n";
   for (const vm::SectionStatistics& s : statistics.sections) {
-    out += fmt::format("{:<5}  {:>10}  {:>10}  {:>8}  {:>8}  {:>11}  {:>10.3f}", s.on_gpu ? "gpu" : "host", s.rows_in,
-                       s.rows_out, s.tablets, s.tablets_skipped, BytesText(static_cast<double>(s.bytes_read)),
+    const double expected = estimates[static_cast<size_t>(s.section)];
+    out += fmt::format("{:<5}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>11}  {:>10.3f}", s.on_gpu ? "gpu" : "host",
+                       s.rows_in, s.rows_out, expected < 0 ? "" : fmt::format("~{:.0f}", expected), s.tablets, s.tablets_skipped, BytesText(static_cast<double>(s.bytes_read)),
                        s.milliseconds);
     if (gpu) {
       out += fmt::format("  {:>10.3f}  {:>11}", s.kernel_milliseconds,

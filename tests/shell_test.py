@@ -351,6 +351,7 @@ def test_explain_is_the_same_in_every_format():
     holds(re.search(r"^\d+ +Filter ", text, re.M) and "SumI" in text, text)
     analyzed = run("db", "-c", "EXPLAIN ANALYZE SELECT sum(x * y) FROM t", status=0).out
     holds("rows in" in analyzed and "executed in" in analyzed, analyzed)
+    holds(re.search(r"^host +1 +1 +~1 +1 +0 .* scan t$", analyzed, re.M), analyzed)  # rows in, out, expected
 
 
 # ---- Messages -------------------------------------------------------------------------------------------------------
