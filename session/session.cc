@@ -45,6 +45,10 @@ struct Setting {
   const char* name;
   const char* description;
 };
+/// With device auto, products of so many pairs of rows are worth a GPU, however small their tables: a second of a host's core
+/// compares some 10^9.
+constexpr uint64_t kGpuMinPairs = uint64_t{1} << 30;
+
 constexpr Setting kSettings[] = {
     {"broadcast_limit", "bytes of a join's build side that a rank has room for; 0: a quarter of its memory"},
     {"device", "where queries run: auto, host or gpu"},
@@ -336,10 +340,31 @@ class Session::Impl {
     if (device_ == DeviceChoice::kHost) return false;
     if (device_ == DeviceChoice::kGpu) return true;
     if (!gpu_error_.ok()) return false;
-    return std::any_of(program.tables.begin(), program.tables.end(), [&](const vm::TableRef& ref) {
-      const std::shared_ptr<const TableInfo> table = snapshot.Find(ref.name);
-      return table != nullptr && table->rows >= static_cast<uint64_t>(gpu_min_rows_);
-    });
+    const auto rows_of = [&](int32_t number) -> uint64_t {
+      const std::shared_ptr<const TableInfo> table = snapshot.Find(program.tables[static_cast<size_t>(number)].name);
+      return table == nullptr ? 0 : table->rows;
+    };
+    for (size_t i = 0; i < program.tables.size(); ++i) {
+      if (rows_of(static_cast<int32_t>(i)) >= static_cast<uint64_t>(gpu_min_rows_)) return true;
+    }
+    // Small tables make large products, and dp was asked for by name.
+    const auto scanned = [&](const vm::Section* s) -> uint64_t {
+      if (s->source_kind == vm::Section::Source::kJoin) {
+        s = &program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(s->source)].section)];
+      }
+      return s->source_kind == vm::Section::Source::kTable ? rows_of(s->source) : 0;
+    };
+    for (const vm::Section& s : program.sections) {
+      for (const vm::Instruction& in : s.code) {
+        if (in.op != vm::Opcode::Probe) continue;
+        const vm::JoinTable& join = program.joins[in.p1];
+        if (join.strategy == vm::JoinStrategy::kDp) return true;
+        if (join.strategy != vm::JoinStrategy::kGrid) continue;
+        const uint64_t inner = scanned(&program.sections[static_cast<size_t>(join.section)]);
+        if (inner > 0 && scanned(&s) >= kGpuMinPairs / inner) return true;
+      }
+    }
+    return false;
   }
 
   Status Select(const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
