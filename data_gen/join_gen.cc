@@ -22,13 +22,9 @@
 // (Another C library may round a logarithm otherwise: see uniform_gen.cc.)
 //
 // Start at: Tables().
-#include <getopt.h>
-
-#include <array>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -147,66 +143,23 @@ std::optional<double> ParseSkew(std::string_view text) {
 }
 
 int Main(int argc, char** argv) {
-  enum Option : int { kBuild = 1, kProbe, kMatches, kSkew, kNarrow, kOut, kSeed, kJobs, kHelpOption };
-  constexpr std::array<option, 10> kOptions = {{{"build", required_argument, nullptr, kBuild},
-                                                {"probe", required_argument, nullptr, kProbe},
-                                                {"matches", required_argument, nullptr, kMatches},
-                                                {"skew", required_argument, nullptr, kSkew},
-                                                {"narrow", no_argument, nullptr, kNarrow},
-                                                {"out", required_argument, nullptr, kOut},
-                                                {"seed", required_argument, nullptr, kSeed},
-                                                {"jobs", required_argument, nullptr, kJobs},
-                                                {"help", no_argument, nullptr, kHelpOption},
-                                                {nullptr, 0, nullptr, 0}}};
   Options options;
-  std::optional<uint64_t> jobs = DefaultJobs();
+  uint64_t jobs = DefaultJobs();
   std::string directory;
-  for (int choice; (choice = getopt_long(argc, argv, "", kOptions.data(), nullptr)) != -1;) {
-    const auto count = [](const char* option, uint64_t least, uint64_t most, uint64_t* out) {
-      const std::optional<uint64_t> value = ParseCount(kProgram, option, optarg, least, most);
-      if (value) *out = *value;
-      return value.has_value();
-    };
-    bool right = true;
-    switch (choice) {
-      case kBuild:
-        right = count("--build", 1, kMostRows, &options.build);
-        break;
-      case kProbe:
-        right = count("--probe", 0, kMostRows, &options.probe);
-        break;
-      case kMatches:
-        right = count("--matches", 1, kMostRows, &options.matches);
-        break;
-      case kSkew: {
-        const std::optional<double> skew = ParseSkew(optarg);
-        right = skew.has_value();
-        options.skew = skew.value_or(0);
-        break;
-      }
-      case kNarrow:
-        options.narrow = true;
-        break;
-      case kOut:
-        directory = optarg;
-        break;
-      case kSeed:
-        right = count("--seed", 0, std::numeric_limits<uint64_t>::max(), &options.seed);
-        break;
-      case kJobs:
-        jobs = ParseCount(kProgram, "--jobs", optarg, 1, kMostJobs);
-        right = jobs.has_value();
-        break;
-      case kHelpOption:
-        std::fputs(kHelp, stdout);
-        return 0;
-      default:  // getopt_long has said what is wrong
-        std::fprintf(stderr, "Try '%s --help'.\n", kProgram);
-        return kExitUsage;
-    }
-    if (!right) return kExitUsage;
-  }
-  if (optind < argc) return UsageError(kProgram, std::string("unexpected argument '") + argv[optind] + "'");
+  CommandLine line(kProgram, kHelp);
+  line.Count("build", 1, kMostRows, &options.build);
+  line.Count("probe", 0, kMostRows, &options.probe);
+  line.Count("matches", 1, kMostRows, &options.matches);
+  line.Value("skew", [&](const char* text) {
+    const std::optional<double> skew = ParseSkew(text);
+    options.skew = skew.value_or(0);
+    return skew.has_value();
+  });
+  line.Flag("narrow", &options.narrow);
+  line.Text("out", &directory);
+  line.Seed(&options.seed);
+  line.Jobs(&jobs);
+  if (const std::optional<int> status = line.Parse(argc, argv)) return *status;
   if (directory.empty()) return UsageError(kProgram, "--out is missing: give the directory for the files");
   if (options.matches > options.build) {
     return UsageError(kProgram, "--matches " + std::to_string(options.matches) + " is more than the " +
@@ -214,7 +167,7 @@ int Main(int argc, char** argv) {
   }
 
   CatchInterrupts();
-  const Status status = Generate(options, directory, static_cast<unsigned>(*jobs));
+  const Status status = Generate(options, directory, static_cast<unsigned>(jobs));
   return status.ok() ? 0 : Failure(kProgram, status);
 }
 

@@ -33,8 +33,6 @@
 //   The other twelve queries expect at least five rows at any scale.
 //
 // Start at: Tables(), MakeOrder().
-#include <getopt.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -439,42 +437,22 @@ std::optional<double> ParseScale(string_view text) {
 }
 
 int Main(int argc, char** argv) {
-  enum Option : int { kScale = 1, kOut, kJobs, kHelpOption };
-  constexpr std::array<option, 5> kOptions = {{{"scale", required_argument, nullptr, kScale},
-                                               {"out", required_argument, nullptr, kOut},
-                                               {"jobs", required_argument, nullptr, kJobs},
-                                               {"help", no_argument, nullptr, kHelpOption},
-                                               {nullptr, 0, nullptr, 0}}};
   std::optional<double> scale;
   std::string directory;
-  std::optional<uint64_t> jobs = DefaultJobs();
-  for (int choice; (choice = getopt_long(argc, argv, "", kOptions.data(), nullptr)) != -1;) {
-    switch (choice) {
-      case kScale:
-        scale = ParseScale(optarg);
-        if (!scale) return kExitUsage;
-        break;
-      case kOut:
-        directory = optarg;
-        break;
-      case kJobs:
-        jobs = ParseCount(kProgram, "--jobs", optarg, 1, kMostJobs);
-        if (!jobs) return kExitUsage;
-        break;
-      case kHelpOption:
-        std::fputs(kHelp, stdout);
-        return 0;
-      default:  // getopt_long has said what is wrong
-        std::fprintf(stderr, "Try '%s --help'.\n", kProgram);
-        return kExitUsage;
-    }
-  }
-  if (optind < argc) return UsageError(kProgram, std::string("unexpected argument '") + argv[optind] + "'");
+  uint64_t jobs = DefaultJobs();
+  CommandLine line(kProgram, kHelp);
+  line.Value("scale", [&](const char* text) {
+    scale = ParseScale(text);
+    return scale.has_value();
+  });
+  line.Text("out", &directory);
+  line.Jobs(&jobs);
+  if (const std::optional<int> status = line.Parse(argc, argv)) return *status;
   if (!scale) return UsageError(kProgram, "--scale is missing: give the scale factor, 0.01 to 100");
   if (directory.empty()) return UsageError(kProgram, "--out is missing: give the directory for the files");
 
   CatchInterrupts();
-  const Status status = WriteTables(Tables(Sizes(*scale)), directory, static_cast<unsigned>(*jobs));
+  const Status status = WriteTables(Tables(Sizes(*scale)), directory, static_cast<unsigned>(jobs));
   return status.ok() ? 0 : Failure(kProgram, status);
 }
 

@@ -21,15 +21,11 @@
 // and with it the last digit of a float once in many million values.)
 //
 // Start at: MakeRow().
-#include <getopt.h>
-
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <limits>
 #include <optional>
 #include <string>
 
@@ -100,45 +96,18 @@ constexpr char kHelp[] =
     "Exit status: 0 done, 1 the file could not be written, 2 wrong command line.\n";
 
 int Main(int argc, char** argv) {
-  enum Option : int { kRows = 1, kOut, kSeed, kJobs, kHelpOption };
-  constexpr std::array<option, 6> kOptions = {{{"rows", required_argument, nullptr, kRows},
-                                               {"out", required_argument, nullptr, kOut},
-                                               {"seed", required_argument, nullptr, kSeed},
-                                               {"jobs", required_argument, nullptr, kJobs},
-                                               {"help", no_argument, nullptr, kHelpOption},
-                                               {nullptr, 0, nullptr, 0}}};
-  std::optional<uint64_t> rows = kDefaultRows;
-  std::optional<uint64_t> seed = kDefaultSeed;
-  std::optional<uint64_t> jobs = DefaultJobs();
+  uint64_t rows = kDefaultRows, seed = kDefaultSeed, jobs = DefaultJobs();
   std::string path;
-  for (int choice; (choice = getopt_long(argc, argv, "", kOptions.data(), nullptr)) != -1;) {
-    switch (choice) {
-      case kRows:
-        rows = ParseCount(kProgram, "--rows", optarg, 0, kMostRows);
-        break;
-      case kOut:
-        path = optarg;
-        break;
-      case kSeed:
-        seed = ParseCount(kProgram, "--seed", optarg, 0, std::numeric_limits<uint64_t>::max());
-        break;
-      case kJobs:
-        jobs = ParseCount(kProgram, "--jobs", optarg, 1, kMostJobs);
-        break;
-      case kHelpOption:
-        std::fputs(kHelp, stdout);
-        return 0;
-      default:  // getopt_long has said what is wrong
-        std::fprintf(stderr, "Try '%s --help'.\n", kProgram);
-        return kExitUsage;
-    }
-    if (!rows || !seed || !jobs) return kExitUsage;
-  }
-  if (optind < argc) return UsageError(kProgram, std::string("unexpected argument '") + argv[optind] + "'");
+  CommandLine line(kProgram, kHelp);
+  line.Count("rows", 0, kMostRows, &rows);
+  line.Text("out", &path);
+  line.Seed(&seed);
+  line.Jobs(&jobs);
+  if (const std::optional<int> status = line.Parse(argc, argv)) return *status;
   if (path.empty()) return UsageError(kProgram, "--out is missing: give the file to write");
 
   CatchInterrupts();
-  const Status status = Generate(*rows, path, *seed, static_cast<unsigned>(*jobs));
+  const Status status = Generate(rows, path, seed, static_cast<unsigned>(jobs));
   return status.ok() ? 0 : Failure(kProgram, status);
 }
 

@@ -24,12 +24,9 @@
 // A row depends on the seed, its number and N only, so the files are the same for any number of threads.
 //
 // Start at: MakeRow().
-#include <getopt.h>
-
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -138,59 +135,24 @@ constexpr char kHelp[] =
     "Exit status: 0 done, 1 a file could not be written, 2 wrong command line.\n";
 
 int Main(int argc, char** argv) {
-  enum Option : int { kRows = 1, kRows2, kOut, kLength, kSeed, kJobs, kHelpOption };
-  constexpr std::array<option, 8> kOptions = {{{"rows", required_argument, nullptr, kRows},
-                                               {"rows2", required_argument, nullptr, kRows2},
-                                               {"out", required_argument, nullptr, kOut},
-                                               {"string-length", required_argument, nullptr, kLength},
-                                               {"seed", required_argument, nullptr, kSeed},
-                                               {"jobs", required_argument, nullptr, kJobs},
-                                               {"help", no_argument, nullptr, kHelpOption},
-                                               {nullptr, 0, nullptr, 0}}};
-  std::optional<uint64_t> rows, rows2;
-  std::optional<uint64_t> length = kLongestString;
-  std::optional<uint64_t> seed = kDefaultSeed;
-  std::optional<uint64_t> jobs = DefaultJobs();
+  uint64_t rows = 0, rows2 = 0;  // 0: not given
+  uint64_t length = kLongestString, seed = kDefaultSeed, jobs = DefaultJobs();
   std::string directory;
-  for (int choice; (choice = getopt_long(argc, argv, "", kOptions.data(), nullptr)) != -1;) {
-    switch (choice) {
-      case kRows:
-        rows = ParseCount(kProgram, "--rows", optarg, 1, kMostRows);
-        if (!rows) return kExitUsage;
-        break;
-      case kRows2:
-        rows2 = ParseCount(kProgram, "--rows2", optarg, 1, kMostRows);
-        if (!rows2) return kExitUsage;
-        break;
-      case kOut:
-        directory = optarg;
-        break;
-      case kLength:
-        length = ParseCount(kProgram, "--string-length", optarg, kShortestString, kLongestString);
-        break;
-      case kSeed:
-        seed = ParseCount(kProgram, "--seed", optarg, 0, std::numeric_limits<uint64_t>::max());
-        break;
-      case kJobs:
-        jobs = ParseCount(kProgram, "--jobs", optarg, 1, kMostJobs);
-        break;
-      case kHelpOption:
-        std::fputs(kHelp, stdout);
-        return 0;
-      default:  // getopt_long has said what is wrong
-        std::fprintf(stderr, "Try '%s --help'.\n", kProgram);
-        return kExitUsage;
-    }
-    if (!length || !seed || !jobs) return kExitUsage;
-  }
-  if (optind < argc) return UsageError(kProgram, std::string("unexpected argument '") + argv[optind] + "'");
-  if (!rows) return UsageError(kProgram, "--rows is missing: give the rows of t1");
+  CommandLine line(kProgram, kHelp);
+  line.Count("rows", 1, kMostRows, &rows);
+  line.Count("rows2", 1, kMostRows, &rows2);
+  line.Text("out", &directory);
+  line.Count("string-length", kShortestString, kLongestString, &length);
+  line.Seed(&seed);
+  line.Jobs(&jobs);
+  if (const std::optional<int> status = line.Parse(argc, argv)) return *status;
+  if (rows == 0) return UsageError(kProgram, "--rows is missing: give the rows of t1");
   if (directory.empty()) return UsageError(kProgram, "--out is missing: give the directory for the files");
-  if (!rows2) rows2 = *rows < 2 ? 1 : *rows * 3 / 5;
+  if (rows2 == 0) rows2 = rows < 2 ? 1 : rows * 3 / 5;
 
   CatchInterrupts();
   const Status status =
-      Generate(*rows, *rows2, static_cast<size_t>(*length), *seed, directory, static_cast<unsigned>(*jobs));
+      Generate(rows, rows2, static_cast<size_t>(length), seed, directory, static_cast<unsigned>(jobs));
   return status.ok() ? 0 : Failure(kProgram, status);
 }
 
