@@ -91,6 +91,9 @@ inline Status Unsupported(std::string message, int position = -1, std::string hi
   return {ErrorCode::kUnsupported, std::move(message), std::move(hint), position};
 }
 
+/// The user wanted a statement to end.
+inline Status Cancelled() { return {ErrorCode::kCancelled, "canceling statement due to user request"}; }
+
 /// What bad_alloc becomes where it is caught.
 inline Status OutOfMemory() {
   return {ErrorCode::kResource, "out of memory",

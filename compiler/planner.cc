@@ -229,8 +229,7 @@ Status ChooseStrategies(const Query& q, const PlanOptions& options, Plan* plan) 
         break;
     }
   }
-  const bool grid = !plan->joins.empty() && (plan->joins[0].strategy == vm::JoinStrategy::kGrid || plan->joins[0].strategy == vm::JoinStrategy::kDp);
-  if (grid) {
+  if (!plan->joins.empty() && vm::IsCutBothWays(plan->joins[0].strategy)) {
     HoistFromProduct(q, options, plan);
     ChooseOrder(options, plan);
   }

@@ -68,7 +68,7 @@ Status GpuDevice::Wait(Control* of, const std::atomic<bool>* cancel) {
     }
     if (std::chrono::steady_clock::now() - start > kSpin) std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
-  if (told || cancelled()) return {ErrorCode::kCancelled, "canceling statement due to user request"};
+  if (told || cancelled()) return Cancelled();
   return Status::Ok();
 }
 

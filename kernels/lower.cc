@@ -218,8 +218,7 @@ class Lowerer {
       }
       case Shape::ProbeOuter:
       case Shape::Probe:
-        if (program_.joins[in.p1].strategy == vm::JoinStrategy::kGrid ||
-            program_.joins[in.p1].strategy == vm::JoinStrategy::kDp)
+        if (vm::IsCutBothWays(program_.joins[in.p1].strategy))
           out_.product = in.p1;
         if (in.p3 == 1) {
           SetOperand(&d, in.p2, false);

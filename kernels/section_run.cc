@@ -52,8 +52,6 @@ constexpr size_t kMostShared = 4096, kBinders = 6;
 /// A build of up to so many rows takes room for all of them and runs without being waited for.
 constexpr uint64_t kDeferredBuildRows = 1 << 26;
 
-Status Cancelled() { return {ErrorCode::kCancelled, "canceling statement due to user request"}; }
-
 /// Binds tablets from `first` on, until one takes so long that several threads should do it: true.
 bool BindTablets(const vm::SectionBinder& binder, const TableInfo& table, size_t first, const vm::BoundTablet* like,
                  std::vector<tessera::Result<vm::BoundTablet>>* bound) {

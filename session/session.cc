@@ -34,21 +34,18 @@ constexpr uint32_t kMaxTabletRows = 1 << 20;
 /// With device auto, tables with fewer rows stay on the host: the first query on a GPU pays some hundred milliseconds
 /// for the CUDA context, and below a few tablets the host is as fast as a launch.
 constexpr int64_t kDefaultGpuMinRows = 1 << 20;
+/// With device auto, products of so many pairs of rows are worth a GPU, however small their tables: a second of a host's core
+/// compares some 10^9.
+constexpr uint64_t kGpuMinPairs = uint64_t{1} << 30;
 
 double MillisecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-Status Cancelled() { return {ErrorCode::kCancelled, "canceling statement due to user request"}; }
-
 struct Setting {
   const char* name;
   const char* description;
 };
-/// With device auto, products of so many pairs of rows are worth a GPU, however small their tables: a second of a host's core
-/// compares some 10^9.
-constexpr uint64_t kGpuMinPairs = uint64_t{1} << 30;
-
 constexpr Setting kSettings[] = {
     {"broadcast_limit", "bytes of a join's build side that a rank has room for; 0: a quarter of its memory"},
     {"device", "where queries run: auto, host or gpu"},

@@ -74,7 +74,7 @@ Result<TemporaryFile> SpoolStandardInput(const std::atomic<bool>* cancel) {
     pollfd ready{STDIN_FILENO, POLLIN, 0};
     const int events = poll(&ready, 1, 100);
     if (cancel != nullptr && *cancel) {
-      status = {ErrorCode::kCancelled, "canceling statement due to user request"};
+      status = Cancelled();
       break;
     }
     if (events == 0 || (events < 0 && errno == EINTR)) continue;

@@ -42,8 +42,6 @@ constexpr uint64_t kMostEntriesOnDevice = 1 << 18;
 /// What a row of a join table takes beside its columns: its place in the index and in a chain.
 constexpr uint64_t kIndexBytesPerRow = 16;
 
-Status Cancelled() { return {ErrorCode::kCancelled, "canceling statement due to user request"}; }
-
 double MillisecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
@@ -669,8 +667,7 @@ class Run {
   int GridOf(const Section& s) const {
     for (const Instruction& in : s.code) {
       if (!Probes(in)) continue;
-      const JoinStrategy strategy = program_.joins[in.p1].strategy;
-      return strategy == JoinStrategy::kGrid || strategy == JoinStrategy::kDp ? in.p1 : -1;  // it is the first
+      return IsCutBothWays(program_.joins[in.p1].strategy) ? in.p1 : -1;  // it is the first
     }
     return -1;
   }

@@ -164,6 +164,9 @@ enum class JoinStrategy : uint8_t {
   kDp,    ///< as kGrid, and the units are launched from the GPU, where they are found (dynamic parallelism); GPU only
 };
 
+/// Whether units of work are a tile and a part of the table, see kGrid.
+constexpr bool IsCutBothWays(JoinStrategy s) { return s == JoinStrategy::kGrid || s == JoinStrategy::kDp; }
+
 struct JoinTable {
   bool unique = false;    ///< the compiler proved that no two rows have the same key: no Next is needed
   int32_t section = -1;   ///< the section that builds it

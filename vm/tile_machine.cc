@@ -1256,7 +1256,7 @@ Status TileMachine::Interpret() {
     const bool went_back = section_.code.data() + next_ <= &in;
     if (cancelled_ || (went_back && stop_ && stop_())) {
       cancelled_ = false;
-      return {ErrorCode::kCancelled, "canceling statement due to user request"};
+      return Cancelled();
     }
     if (in.op == Opcode::End || suspended_) return Status::Ok();
   }

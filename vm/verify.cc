@@ -81,18 +81,12 @@ class Verifier {
   Status CheckStrategy(const JoinTable& j) {
     const Section& builder = p_.sections[static_cast<size_t>(j.section)];
     if (j.strategy > JoinStrategy::kDp) return Fail("strategy of a join table");
-    const bool product = j.strategy == JoinStrategy::kGrid || j.strategy == JoinStrategy::kDp;
-    if (product && (j.unique || builder.keys != 0)) return Fail("a grid of a join table with keys");
+    if (IsCutBothWays(j.strategy) && (j.unique || builder.keys != 0)) return Fail("a grid of a join table with keys");
     if (j.order == -1) return Status::Ok();
     if (!InRange(j.order, builder.columns)) return Fail("order of a join table");
     const AccumulatorSpec c = ClassOf(builder.columns[static_cast<size_t>(j.order)]);
     if (c != AccumulatorSpec::I && c != AccumulatorSpec::F) return Fail("class of the order of a join table");
     return Status::Ok();
-  }
-  /// Whether the units of the table's product are cut in both directions.
-  bool IsGrid(int join) const {
-    const JoinStrategy s = p_.joins[static_cast<size_t>(join)].strategy;
-    return s == JoinStrategy::kGrid || s == JoinStrategy::kDp;
   }
 
   Status CheckSection(const Section& s) {
@@ -399,7 +393,7 @@ class Verifier {
           const Section& b = Builder(in.p1);
           if (s.source_kind == Section::Source::kDictionary) return Fail("a dictionary section runs at binding, without join tables");
           if (probed_[in.p1]) return Fail("a join table is probed once in a section");
-          if (IsGrid(in.p1) && (info.shape != Shape::Probe || std::find(probed_.begin(), probed_.end(), true) != probed_.end())) {
+          if (IsCutBothWays(p_.joins[in.p1].strategy) && (info.shape != Shape::Probe || std::find(probed_.begin(), probed_.end(), true) != probed_.end())) {
             return Fail("a grid is not the first that is probed");
           }
           if (in.p3 != b.keys) return Fail("number of keys");
