@@ -650,7 +650,7 @@ struct Machine {
     return true;
   }
 
-  /// The same by linear probing, some rows together, so that their loads overlap. Slot: uint2 or uint4, a
+  /// The same by open addressing, some rows together, so that their loads overlap. Slot: uint2 or uint4, a
   /// free one has the value 0.
   template <class Slot>
   __device__ __forceinline__ void LookUpHashed(const JoinRecord& join, uint32_t wanted, OperandRows<R>& b) const {
@@ -659,27 +659,27 @@ struct Machine {
     const Slot* slots = static_cast<const Slot*>(join.values);
     const uint32_t shift = join.slot_shift;
     const uint32_t mask = join.slot_mask;
-    uint32_t step = 0;
 #pragma unroll
     for (uint32_t i = 0; i < R; ++i) {
       if ((wanted >> i & 1) == 0) b.v[i] = 0;
     }
-    // `wanted` holds the rows that are still looked for.
 #pragma unroll 1
-    for (; wanted != 0; ++step) {
+    for (uint32_t g = 0; g < R; g += kTogether) {
+      // Most searches end in the sector where they begin: the steps after the first find it in L1. (Searching slot by slot
+      // across sectors, one step for all 16 rows and then the next, took 1.6 times as long for 16 M keys.)
+      uint32_t left = wanted >> g & ((1u << kTogether) - 1);
 #pragma unroll 1
-      for (uint32_t g = 0; g < R; g += kTogether) {
-        const uint32_t now = wanted >> g;
+      for (uint32_t step = 0; left != 0; ++step) {
         Slot slot[kTogether];
 #pragma unroll
         for (uint32_t e = 0; e < kTogether; ++e) {
           const uint64_t key = static_cast<uint64_t>(b.v[e]);
           const uint32_t home = kWideKey ? JoinSlot64(key, shift) : JoinSlot32(static_cast<uint32_t>(key), shift);
-          if ((now >> e & 1) != 0) slot[e] = __ldg(slots + ((home + step) & mask));
+          if ((left >> e & 1) != 0) slot[e] = __ldg(slots + JoinSlotOfStep<Slot>(home, step, mask));
         }
 #pragma unroll
         for (uint32_t e = 0; e < kTogether; ++e) {
-          if ((now >> e & 1) == 0) continue;
+          if ((left >> e & 1) == 0) continue;
           const uint64_t key = static_cast<uint64_t>(b.v[e]);
           bool same = slot[e].x == static_cast<uint32_t>(key);
           uint32_t found = slot[e].y;
@@ -689,10 +689,10 @@ struct Machine {
           }
           if (!same && found != 0) continue;
           b.v[e] = found;
-          wanted &= ~(1u << (g + e));
+          left &= ~(1u << e);
         }
-        RotateBy<kTogether>(b.v);
       }
+      RotateBy<kTogether>(b.v);
     }
   }
 

@@ -61,7 +61,9 @@ __global__ void Summarize(const __grid_constant__ Several<RowsToSummarize> all) 
 /// (free), 1 (its key is being written) or 2; nobody waits inside a claim.
 __device__ __forceinline__ uint32_t InsertWide(const JoinBuild& b, uint64_t key, uint32_t value) {
   uint4* slots = static_cast<uint4*>(b.values);
-  for (uint32_t at = JoinSlot64(key, b.slot_shift);; at = (at + 1) & b.slot_mask) {
+  const uint32_t home = JoinSlot64(key, b.slot_shift);
+  for (uint32_t step = 0;; ++step) {
+    const uint32_t at = JoinSlotOfStep<uint4>(home, step, b.slot_mask);
     uint32_t* words = reinterpret_cast<uint32_t*>(slots + at);
     uint32_t state = atomicCAS(words + 3, 0u, 1u);
     if (state == 0) {
@@ -84,7 +86,9 @@ __device__ __forceinline__ uint32_t InsertWide(const JoinBuild& b, uint64_t key,
 __device__ __forceinline__ uint32_t InsertNarrow(const JoinBuild& b, uint32_t key, uint32_t value) {
   unsigned long long* slots = static_cast<unsigned long long*>(b.values);
   const unsigned long long mine = static_cast<unsigned long long>(value) << 32 | key;
-  for (uint32_t at = JoinSlot32(key, b.slot_shift);; at = (at + 1) & b.slot_mask) {
+  const uint32_t home = JoinSlot32(key, b.slot_shift);
+  for (uint32_t step = 0;; ++step) {
+    const uint32_t at = JoinSlotOfStep<uint2>(home, step, b.slot_mask);
     const unsigned long long there = atomicCAS(slots + at, 0ull, mine);
     if (there == 0) return 0;
     if (b.next != nullptr && static_cast<uint32_t>(there) == key)
