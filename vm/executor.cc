@@ -456,7 +456,7 @@ class Run {
   Status OrderJoin(const Section& s, RowSet* rows) const {
     TESSERA_TRY(JoinIndex::CheckRows(*rows));
     const int32_t order = program_.joins[static_cast<size_t>(s.join)].order;
-    if (order >= 0) SortRows(order, rows);
+    if (order >= 0) SortRows(order, strings_, rows);
     return Status::Ok();
   }
 

@@ -8,8 +8,15 @@
 
 #include "tablet/ordered_float.h"
 #include "vm/meaning.h"
+#include "vm/sort_keys.h"
 
 namespace tessera::vm {
+namespace {
+
+/// From so many rows on an order that needs ranks of strings is looked at twice.
+constexpr size_t kManyRows = 1 << 16;
+
+}  // namespace
 
 RowSet MakeRowSet(const std::vector<SqlType>& types) {
   RowSet r;
@@ -161,42 +168,28 @@ void OrderAndLimit(const Section& section, const StringPool& strings, RowSet* ro
   const size_t n = rows->rows;
   const auto [first, end] = Bounds(section, n);
   if (section.order.empty() && first == 0 && end == n) return;
-  std::vector<uint32_t> order(n);
-  std::iota(order.begin(), order.end(), 0u);
-  if (!section.order.empty()) {
-    const RowLess less(section, strings, *rows);
-    if (end < n / 4) {
-      std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(end), order.end(), less);
-    } else {
-      std::sort(order.begin(), order.end(), less);
+  std::vector<uint32_t> order;
+  const bool by_text = std::any_of(section.order.begin(), section.order.end(), [&](const SortKey& k) {
+    return rows->columns[static_cast<size_t>(k.column)].type.storage() == StorageClass::kText;
+  });
+  if (section.order.empty() || (by_text && n > kManyRows && end < n / 4)) {
+    // The first rows of many are found with about one comparison a row: ranks of all their strings would cost more.
+    order.resize(n);
+    std::iota(order.begin(), order.end(), 0u);
+    if (!section.order.empty()) {
+      std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(end), order.end(),
+                        RowLess(section, strings, *rows));
     }
+    order.resize(end);
+  } else {
+    order = SortKeys(section.order, strings, *rows).First(end);
   }
-  Reorder(
-      std::vector<uint32_t>(order.begin() + static_cast<ptrdiff_t>(first), order.begin() + static_cast<ptrdiff_t>(end)),
-      rows);
+  order.erase(order.begin(), order.begin() + static_cast<ptrdiff_t>(first));
+  Reorder(order, rows);
 }
 
-void SortRows(int column, RowSet* rows) {
-  const RowColumn& c = rows->columns[static_cast<size_t>(column)];
-  const bool is_float = c.type.storage() == StorageClass::kFloat;
-  // Numbers beside their rows sort several times as fast as rows that are looked up.
-  std::vector<std::pair<uint64_t, uint32_t>> keys;
-  std::vector<uint32_t> order;
-  order.reserve(rows->rows);
-  keys.reserve(rows->rows);
-  std::vector<uint32_t> nulls;
-  for (uint32_t row = 0; row < rows->rows; ++row) {
-    if (!c.null.empty() && c.null[row] != 0) {
-      nulls.push_back(row);
-      continue;
-    }
-    // Adding 0.0 turns -0.0 into 0.0.
-    keys.emplace_back(is_float ? OrderedFloat(std::bit_cast<double>(c.low[row]) + 0.0) : static_cast<uint64_t>(c.low[row]) ^ uint64_t{1} << 63, row);
-  }
-  std::sort(keys.begin(), keys.end());
-  for (const auto& [key, row] : keys) order.push_back(row);
-  order.insert(order.end(), nulls.begin(), nulls.end());
-  Reorder(order, rows);
+void SortRows(int column, const StringPool& strings, RowSet* rows) {
+  Reorder(SortKeys({{column, false, false}}, strings, *rows).First(rows->rows), rows);
 }
 
 RowSet MergeRuns(const Section& section, std::vector<Shipment> shipments, const StringPool& strings) {

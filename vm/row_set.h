@@ -27,8 +27,8 @@ void AppendUnitColumn(Shipment* shipment);
 RowSet MergeRuns(const Section& section, std::vector<Shipment> shipments, const StringPool& strings);
 /// Rows in the order and between the bounds that the section asks for. Text is compared through `strings`.
 void OrderAndLimit(const Section& section, const StringPool& strings, RowSet* rows);
-/// Sorts rows by one column of class I or F, as JoinTable::order says: ascending, NULL last, equal rows in the order they had.
-void SortRows(int column, RowSet* rows);
+/// Sorts rows by one column, as JoinTable::order says: ascending, NULL last, equal rows in the order they had.
+void SortRows(int column, const StringPool& strings, RowSet* rows);
 /// Rows [first, first + count) of the first `columns.size()` columns, decoded, with the result's types.
 RowBatch DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count,
                     const StringPool& strings);

@@ -1,0 +1,146 @@
+#include "vm/sort_keys.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "base/int128.h"
+#include "tablet/ordered_float.h"
+
+namespace tessera::vm {
+namespace {
+
+constexpr uint64_t kSign = uint64_t{1} << 63;
+
+/// Numbers in the order of a column's values: for each row one, that of NULLs without meaning. REQUIRES: not wide.
+std::vector<uint64_t> OrderedNumbers(const RowColumn& c, const StringPool& strings, size_t rows) {
+  std::vector<uint64_t> out(rows);
+  switch (c.type.storage()) {
+    case StorageClass::kInt:
+      for (size_t i = 0; i < rows; ++i) out[i] = static_cast<uint64_t>(c.low[i]) ^ kSign;
+      break;
+    case StorageClass::kFloat:
+      for (size_t i = 0; i < rows; ++i) {
+        const double v = std::bit_cast<double>(c.low[i]);
+        out[i] = v != v ? kOrderedNaN : OrderedFloat(v + 0.0);  // adding 0.0 turns -0.0 into 0.0
+      }
+      break;
+    case StorageClass::kText: {
+      std::vector<int64_t> ids;
+      for (size_t i = 0; i < rows; ++i) {
+        if (c.null.empty() || c.null[i] == 0) ids.push_back(c.low[i]);
+      }
+      std::sort(ids.begin(), ids.end());
+      ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+      std::vector<std::pair<std::string_view, uint64_t>> sorted;  // with the place among `ids`
+      sorted.reserve(ids.size());
+      for (const int64_t id : ids) sorted.emplace_back(strings.Get(id), sorted.size());
+      std::sort(sorted.begin(), sorted.end());
+      std::vector<uint64_t> ranks(ids.size());
+      for (size_t r = 0; r < sorted.size(); ++r) ranks[sorted[r].second] = r;
+      for (size_t i = 0; i < rows; ++i) {
+        if (!c.null.empty() && c.null[i] != 0) continue;
+        out[i] = ranks[static_cast<size_t>(std::lower_bound(ids.begin(), ids.end(), c.low[i]) - ids.begin())];
+      }
+      break;
+    }
+    case StorageClass::kWide:
+      break;
+  }
+  return out;
+}
+
+}  // namespace
+
+SortKeys::SortKeys(const std::vector<SortKey>& order, const StringPool& strings, const RowSet& rows)
+    : rows_(rows.rows) {
+  for (const SortKey& key : order) AppendColumn(key, strings, rows.columns[static_cast<size_t>(key.column)]);
+}
+
+void SortKeys::Append(const std::vector<uint64_t>& values, uint64_t last) {
+  const uint32_t bits = static_cast<uint32_t>(std::bit_width(last));
+  if (bits > free_bits_) {
+    std::vector<uint64_t> wider(rows_ * (width_ + 1));
+    for (size_t i = 0; i < rows_; ++i) {
+      std::copy_n(words_.data() + i * width_, width_, wider.data() + i * (width_ + 1));
+    }
+    words_ = std::move(wider);
+    ++width_;
+    free_bits_ = 64;
+  }
+  if (bits == 0) return;
+  free_bits_ -= bits;
+  for (size_t i = 0; i < rows_; ++i) words_[i * width_ + width_ - 1] |= values[i] << free_bits_;
+}
+
+void SortKeys::AppendColumn(const SortKey& key, const StringPool& strings, const RowColumn& c) {
+  const auto is_null = [&](size_t i) { return !c.null.empty() && c.null[i] != 0; };
+  const bool has_nulls = std::find(c.null.begin(), c.null.end(), uint8_t{1}) != c.null.end();
+  // Brings numbers to 0 .. last in the direction asked for.
+  const auto append = [&](std::vector<uint64_t> numbers, bool with_nulls) {
+    uint64_t least = UINT64_MAX, greatest = 0;
+    for (size_t i = 0; i < rows_; ++i) {
+      if (is_null(i)) continue;
+      least = std::min(least, numbers[i]);
+      greatest = std::max(greatest, numbers[i]);
+    }
+    if (least > greatest) least = greatest = 0;  // all are NULL
+    uint64_t last = greatest - least;
+    // NULL is one number more, or a column of its own where there is none left.
+    const bool apart = with_nulls && last == UINT64_MAX;
+    if (apart) {
+      std::vector<uint64_t> nulls(rows_);
+      for (size_t i = 0; i < rows_; ++i) nulls[i] = is_null(i) != key.nulls_first ? 1 : 0;
+      Append(nulls, 1);
+    }
+    const uint64_t first = with_nulls && !apart && key.nulls_first ? 1 : 0;
+    if (with_nulls && !apart) ++last;
+    const uint64_t null_number = first != 0 || apart ? 0 : last;
+    for (size_t i = 0; i < rows_; ++i) {
+      if (is_null(i)) {
+        numbers[i] = null_number;
+      } else {
+        numbers[i] = (key.descending ? greatest - numbers[i] : numbers[i] - least) + first;
+      }
+    }
+    Append(numbers, last);
+  };
+  if (c.type.storage() == StorageClass::kWide) {
+    std::vector<uint64_t> upper(rows_);
+    for (size_t i = 0; i < rows_; ++i) upper[i] = static_cast<uint64_t>(c.high[i]) ^ kSign;
+    append(std::move(upper), has_nulls);
+    std::vector<uint64_t> lower(rows_);
+    for (size_t i = 0; i < rows_; ++i) lower[i] = static_cast<uint64_t>(c.low[i]);
+    append(std::move(lower), false);
+    return;
+  }
+  append(OrderedNumbers(c, strings, rows_), has_nulls);
+}
+
+std::vector<uint32_t> SortKeys::First(size_t count) const {
+  const auto sort = [&](auto begin, auto end, const auto& less) {
+    if (count < rows_ / 4) {
+      std::partial_sort(begin, begin + static_cast<ptrdiff_t>(count), end, less);
+    } else {
+      std::sort(begin, end, less);
+    }
+  };
+  std::vector<uint32_t> order(rows_);
+  std::iota(order.begin(), order.end(), 0u);
+  if (width_ == 1) {
+    // Numbers beside their rows sort several times as fast as rows that are looked up.
+    std::vector<std::pair<uint64_t, uint32_t>> keyed(rows_);
+    for (uint32_t i = 0; i < rows_; ++i) keyed[i] = {words_[i], i};
+    sort(keyed.begin(), keyed.end(), std::less<>());
+    for (size_t i = 0; i < count; ++i) order[i] = keyed[i].second;
+  } else if (width_ > 1) {
+    sort(order.begin(), order.end(), [this](uint32_t a, uint32_t b) { return Less(a, b); });
+  }
+  order.resize(count);
+  return order;
+}
+
+}  // namespace tessera::vm

@@ -1,0 +1,46 @@
+// Sort keys: each row's ORDER BY values as one number, or a few words where they need more than 64 bits, so that rows
+// are compared without looking at types, NULLs, directions and strings. A column takes as many bits as its values
+// differ by; strings count as their ranks among the strings of the column, so each is compared with others a few times
+// however many rows have it. Private to vm/.
+//
+// Start at: SortKeys.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "vm/program.h"
+#include "vm/string_pool.h"
+#include "vm/vm.h"
+
+namespace tessera::vm {
+
+class SortKeys {
+ public:
+  /// Of all rows; fewer than 2^32.
+  SortKeys(const std::vector<SortKey>& order, const StringPool& strings, const RowSet& rows);
+
+  /// Whether row a comes before row b; of equal rows, the one with the lower number.
+  bool Less(uint32_t a, uint32_t b) const {
+    const uint64_t* x = words_.data() + a * size_t{width_};
+    const uint64_t* y = words_.data() + b * size_t{width_};
+    for (uint32_t w = 0; w < width_; ++w) {
+      if (x[w] != y[w]) return x[w] < y[w];
+    }
+    return a < b;
+  }
+  /// The numbers of the first `count` rows in order.
+  std::vector<uint32_t> First(size_t count) const;
+
+ private:
+  /// Puts a column's values, numbers from 0 to `last`, below what the words hold so far.
+  void Append(const std::vector<uint64_t>& values, uint64_t last);
+  void AppendColumn(const SortKey& key, const StringPool& strings, const RowColumn& column);
+
+  const size_t rows_;
+  uint32_t width_ = 0;      ///< words of a row
+  uint32_t free_bits_ = 0;  ///< of a row's last word
+  std::vector<uint64_t> words_;
+};
+
+}  // namespace tessera::vm
