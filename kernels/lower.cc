@@ -420,23 +420,28 @@ std::vector<double> PredicateShares(const Section& section, const std::vector<co
 
 struct FirstUse {
   uint32_t slot;
-  double live;  ///< share of rows that are live then
+  double live;   ///< share of rows that are live then
+  bool waited;  ///< they come from a queue and have left the ring
 };
 
-/// Slots in the order of their first use.
+/// Slots in the order of their first use, before the rows wait in a queue and behind it.
 std::vector<FirstUse> FirstUses(const Section& section, const std::vector<DeviceInstruction>& code,
                                 const std::vector<double>& shares, const std::vector<const JoinShape*>& joins) {
   std::vector<FirstUse> uses;
   std::vector<bool> used(section.slots.size());
+  bool waited = false;
   double live = 1;
   std::vector<double> masks(static_cast<size_t>(section.masks), 1);
   auto use = [&](uint32_t slot) {
-    if (!used[slot]) uses.push_back({slot, live});
+    if (!used[slot]) uses.push_back({slot, live, waited});
     used[slot] = true;
   };
   for (const DeviceInstruction& d : code) {
     const size_t p1 = d.head.p1;
-    if (QueuesRows(d)) break;  // queued rows have left the ring
+    if (QueuesRows(d) && !waited) {
+      waited = true;
+      used.assign(used.size(), false);
+    }
     switch (vm::Info(static_cast<Opcode>(d.head.op)).shape) {
       case Shape::Filter:
         use(static_cast<uint32_t>(section.predicates[p1].slot));
@@ -917,8 +922,12 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
   for (const FirstUse& use : FirstUses(section, plan.code, shares, joins)) {
     uint32_t width = 0;
     for (const vm::BoundTablet* t : tablets) width = std::max<uint32_t>(width, t->chunks[use.slot]->width);
-    if (width == 0 || TouchedShare(use.live, width) < kStagedShare) continue;
-    if (at + 2 * (stage + width * kTileRows) > half) continue;
+    if (width == 0) continue;
+    const double touched = TouchedShare(use.live, width);
+    if (use.waited || touched < kStagedShare || at + 2 * (stage + width * kTileRows) > half) {
+      plan.on_demand.push_back({use.slot, touched});
+      continue;
+    }
     plan.stage_of_slot[use.slot] = stage;
     plan.staged.push_back({use.slot, stage});
     stage += width * kTileRows;

@@ -117,7 +117,12 @@ struct DeviceLimits {
 /// What depends on the tablets of a launch, too.
 struct LaunchPlan {
   Layout layout;
+  struct OnDemand {
+    uint32_t slot;
+    double touched;  ///< share of its 32-byte sectors that are read, as estimated
+  };
   std::vector<StagedSlot> staged;
+  std::vector<OnDemand> on_demand;
   std::vector<uint32_t> stage_of_slot;         ///< per slot: offset in a stage, kNowhere
   std::vector<uint32_t> places;                ///< per register
   std::vector<DeviceInstruction> code, folds;  ///< with places and private arrays

@@ -444,8 +444,14 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
     if (IsWide(section_.columns[c])) ++wide;
   }
   vm::SectionStatistics& stats = *context_.statistics;
-  for (const StagedSlot& column : plan.staged) {
-    for (const vm::BoundTablet& t : batch->tablets) stats.bytes_staged += uint64_t{t.rows} * t.slots[column.slot].width;
+  const auto bytes_of = [&](uint32_t slot) {
+    uint64_t bytes = 0;
+    for (const vm::BoundTablet& t : batch->tablets) bytes += uint64_t{t.rows} * t.slots[slot].width;
+    return bytes;
+  };
+  for (const StagedSlot& column : plan.staged) stats.bytes_staged += bytes_of(column.slot);
+  for (const LaunchPlan::OnDemand& column : plan.on_demand) {
+    stats.bytes_on_demand += static_cast<uint64_t>(column.touched * static_cast<double>(bytes_of(column.slot)));
   }
   stats.device_plan = Describe(plan) + ", " + std::to_string(per_multiprocessor) + " blocks a multiprocessor";
   return Status::Ok();

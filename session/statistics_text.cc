@@ -23,9 +23,9 @@ std::string StatisticsText(const vm::RunStatistics& statistics, const std::vecto
   bool gpu = false;
   for (const vm::SectionStatistics& s : statistics.sections) gpu |= s.on_gpu;
   std::string out = "where      rows in    rows out    expected   tablets   skipped        bytes          ms";
-  out += gpu ? "   kernel ms  transferred       staged  % of bandwidth  section\n" : "  section\n";
+  out += gpu ? "   kernel ms  transferred       staged    on demand  % of bandwidth  section\n" : "  section\n";
   out += "-----  ----------  ----------  ----------  --------  --------  -----------  ----------";
-  out += gpu ? "  ----------  -----------  -----------  --------------  -------\n" : "  -------\n";
+  out += gpu ? "  ----------  -----------  -----------  -----------  --------------  -------\n" : "  -------\n";
   for (const vm::SectionStatistics& s : statistics.sections) {
     const double expected = estimates[static_cast<size_t>(s.section)];
     out += fmt::format("{:<5}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>11}  {:>10.3f}", s.on_gpu ? "gpu" : "host",
@@ -34,8 +34,9 @@ std::string StatisticsText(const vm::RunStatistics& statistics, const std::vecto
     if (gpu) {
       out += fmt::format("  {:>10.3f}  {:>11}", s.kernel_milliseconds,
                          BytesText(static_cast<double>(s.bytes_transferred)));
-      const double rate = static_cast<double>(s.bytes_staged) / (s.kernel_milliseconds / 1e3);
-      out += fmt::format("  {:>11}  {:>14}", BytesText(static_cast<double>(s.bytes_staged)),
+      const double staged = static_cast<double>(s.bytes_staged), on_demand = static_cast<double>(s.bytes_on_demand);
+      const double rate = (staged + on_demand) / (s.kernel_milliseconds / 1e3);
+      out += fmt::format("  {:>11}  {:>11}  {:>14}", BytesText(staged), s.on_gpu ? "~" + BytesText(on_demand) : "",
                          s.kernel_milliseconds > 0 && bandwidth > 0 ? fmt::format("{:.1f}", 100 * rate / bandwidth) : "");
     }
     out += fmt::format("  {}\n", s.label);

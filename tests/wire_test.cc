@@ -118,7 +118,7 @@ TEST(Wire, StatisticsComeBack) {
   vm::RunStatistics s;
   s.mine.rank = 3;
   s.mine.gather = 1.5;
-  s.sections.push_back({1, "scan t", true, 10, 9, 8, 7, 6, 5, 4, "lean kernel", 12, 11, 3, 4.5, 3.5, 2.5});
+  s.sections.push_back({1, "scan t", true, 10, 9, 8, 7, 6, 5, 4, 13, "lean kernel", 12, 11, 3, 4.5, 3.5, 2.5});
   WireWriter out;
   WriteStatistics(s, &out);
   const std::string bytes = out.Take();
@@ -131,6 +131,7 @@ TEST(Wire, StatisticsComeBack) {
   EXPECT_EQ(r.sections[0].label, "scan t");
   EXPECT_EQ(r.sections[0].bytes_transferred, 5u);
   EXPECT_EQ(r.sections[0].bytes_staged, 4u);
+  EXPECT_EQ(r.sections[0].bytes_on_demand, 13u);
   EXPECT_EQ(r.sections[0].device_plan, "lean kernel");
   EXPECT_EQ(r.sections[0].pairs, 12u);
   EXPECT_EQ(r.sections[0].pruned_pairs, 11u);

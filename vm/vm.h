@@ -47,7 +47,8 @@ struct SectionStatistics {
   uint64_t tablets = 0, tablets_skipped = 0;  ///< skipped: a predicate was bound to none
   uint64_t bytes_read = 0;                    ///< encoded bytes of the bound columns of tablets that were not skipped
   uint64_t bytes_transferred = 0;             ///< to the GPU in this run
-  uint64_t bytes_staged = 0;                  ///< GPU: copied through shared memory; other columns are read where rows need them
+  uint64_t bytes_staged = 0;                  ///< GPU: copied through shared memory
+  uint64_t bytes_on_demand = 0;               ///< GPU: read where rows needed them, as planned from the estimated share of rows
   std::string device_plan;                    ///< GPU: how its kernel ran the section
   uint64_t pairs = 0;                         ///< of rows that met in a product by grid or dp
   uint64_t pruned_pairs = 0;                  ///< ... that did not, because the ranges of their columns told
