@@ -566,6 +566,8 @@ class RankCluster final : public Cluster {
           section.pairs += theirs.pairs;
           section.pruned_pairs += theirs.pruned_pairs;
           section.child_grids += theirs.child_grids;
+          if (section.joined.size() != theirs.joined.size()) section.joined.clear();  // a rank did not count them
+          for (size_t j = 0; j < section.joined.size(); ++j) section.joined[j].rows += theirs.joined[j].rows;
           section.milliseconds = std::max(section.milliseconds, theirs.milliseconds);
           section.kernel_milliseconds = std::max(section.kernel_milliseconds, theirs.kernel_milliseconds);
           section.transfer_milliseconds = std::max(section.transfer_milliseconds, theirs.transfer_milliseconds);

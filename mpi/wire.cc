@@ -130,6 +130,11 @@ void WriteStatistics(const vm::RunStatistics& statistics, WireWriter* out) {
     for (const uint64_t n : {s.rows_in, s.rows_out, s.tablets, s.tablets_skipped, s.bytes_read, s.bytes_transferred,
                              s.bytes_staged, s.bytes_on_demand, s.pairs, s.pruned_pairs, s.child_grids})
       out->Number(n);
+    out->Number<uint64_t>(s.joined.size());
+    for (const vm::JoinedRows& j : s.joined) {
+      out->Text(j.table);
+      out->Number(j.rows);
+    }
     out->Text(s.device_plan);
     out->Number(s.milliseconds);
     out->Number(s.kernel_milliseconds);
@@ -149,6 +154,11 @@ vm::RunStatistics ReadStatistics(WireReader* in) {
     for (uint64_t* n : {&s.rows_in, &s.rows_out, &s.tablets, &s.tablets_skipped, &s.bytes_read, &s.bytes_transferred,
                         &s.bytes_staged, &s.bytes_on_demand, &s.pairs, &s.pruned_pairs, &s.child_grids})
       *n = in->Number<uint64_t>();
+    const size_t joined = in->Count(sizeof(uint64_t));
+    for (size_t j = 0; j < joined && !in->failed(); ++j) {
+      const std::string table(in->Text());
+      s.joined.push_back({table, in->Number<uint64_t>()});
+    }
     s.device_plan = std::string(in->Text());
     s.milliseconds = in->Number<double>();
     s.kernel_milliseconds = in->Number<double>();

@@ -43,6 +43,13 @@ std::string StatisticsText(const vm::RunStatistics& statistics, const std::vecto
   }
   for (const vm::SectionStatistics& s : statistics.sections) {
     if (!s.device_plan.empty()) out += fmt::format("{}: {}\n", s.label, s.device_plan);
+    if (!s.joined.empty()) {
+      out += fmt::format("{}: rows behind its joins:", s.label);
+      for (size_t j = 0; j < s.joined.size(); ++j) {
+        out += fmt::format("{} {} ({})", j == 0 ? "" : ",", s.joined[j].rows, s.joined[j].table);
+      }
+      out += "\n";
+    }
     if (s.pairs + s.pruned_pairs > 0) {
       out += fmt::format("{}: {} pairs tested", s.label, s.pairs);
       if (s.pruned_pairs > 0) out += fmt::format(", {} left out", s.pruned_pairs);

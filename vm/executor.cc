@@ -46,12 +46,6 @@ double MillisecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Whether the instruction looks rows up in join table P1.
-bool Probes(const Instruction& in) {
-  const Shape shape = Info(in.op).shape;
-  return shape == Shape::Probe || shape == Shape::ProbeOuter;
-}
-
 /// A piece of a source: some rows of one tablet (or of the one intermediate result).
 struct Block {
   uint64_t number;  // among all of the source, those of other ranks included
@@ -114,6 +108,7 @@ struct GridRanges {
 
 /// What one section has to do on this rank, and how far it is.
 struct Scan {
+  int number = 0;  // of the section
   const TableInfo* table = nullptr;
   std::vector<Block> blocks;
   int grid = -1;  // the join table whose rows are cut into parts, too
@@ -127,6 +122,7 @@ struct Scan {
   std::vector<std::unique_ptr<GroupTable>> groups;     // kGroups: one per worker
   std::atomic<uint64_t> rows_in{0}, rows_out{0};
   std::atomic<uint64_t> pairs{0}, pruned_pairs{0};
+  std::unique_ptr<std::atomic<uint64_t>[]> joined;  // rows behind each join, by number of its table
   std::atomic<uint64_t> read_nanoseconds{0};
 
   /// Units are many where tables are multiplied, so they are not listed but counted.
@@ -675,6 +671,8 @@ class Run {
   /// Cuts the source into units and keeps those of this rank.
   Status Prepare(int number, Scan* scan) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
+    scan->number = number;
+    scan->joined = std::make_unique<std::atomic<uint64_t>[]>(program_.joins.size());
     scan->grid = GridOf(s);
     if (scan->grid >= 0) {
       scan->grid_rows = static_cast<uint32_t>(joins_[static_cast<size_t>(scan->grid)]->rows().rows);
@@ -833,7 +831,7 @@ class Run {
             machine = std::move(output->suspended);
           } else {
             if (!grouped) output->rows = MakeRowSet(s.columns);
-            if (machine == nullptr) machine = NewMachine(number, suspend_at);
+            if (machine == nullptr) machine = NewMachine(number, *scan, suspend_at);
             if (scan->grid >= 0) {
               const int all_from = reaching == Share::kAll ? scan->ranges.program.all_from : -1;
               machine->MeetRows(scan->grid, unit.part_first, unit.part_end, all_from);
@@ -886,8 +884,9 @@ class Run {
     return error;
   }
 
-  std::unique_ptr<TileMachine> NewMachine(int number, size_t suspend_at) {
+  std::unique_ptr<TileMachine> NewMachine(int number, const Scan& scan, size_t suspend_at) {
     auto machine = std::make_unique<TileMachine>(program_, number, joins_, &strings_);
+    machine->CountJoined(scan.joined.get());
     machine->StopOn(options_.cancel);
     machine->SuspendAt(suspend_at);
     return machine;
@@ -909,6 +908,12 @@ class Run {
     stats->rows_in = scan.rows_in;
     stats->pairs = scan.pairs;
     stats->pruned_pairs = scan.pruned_pairs;
+    stats->joined.clear();
+    for (const int join : JoinsBefore(program_.sections[static_cast<size_t>(scan.number)])) {
+      if (join < 0 || scan.joined == nullptr) continue;
+      const int builder = program_.joins[static_cast<size_t>(join)].section;
+      stats->joined.push_back({program_.sections[static_cast<size_t>(builder)].label, scan.joined[static_cast<size_t>(join)]});
+    }
     if (scan.table == nullptr) return;
     size_t last = SIZE_MAX;
     for (size_t b = 0; b < scan.blocks.size(); ++b) {

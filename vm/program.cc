@@ -5,6 +5,7 @@
 #include "vm/program.h"
 
 #define XXH_INLINE_ALL
+#include <utility>
 #include <xxhash.h>
 
 #include <bit>
@@ -247,6 +248,22 @@ Result<Program> Program::Parse(std::string_view bytes) {
   if (r.failed) return Corrupt("it ends early");
   if (!r.rest.empty()) return Corrupt("bytes after its end");
   return p;
+}
+
+bool Probes(const Instruction& in) {
+  const Shape shape = Info(in.op).shape;
+  return shape == Shape::Probe || shape == Shape::ProbeOuter;
+}
+
+std::vector<int> JoinsBefore(const Section& section) {
+  std::vector<int> joins(section.code.size(), -1);
+  int join = -1;
+  for (size_t i = 0; i < section.code.size(); ++i) {
+    const Instruction& in = section.code[i];
+    if (Probes(in)) join = in.p1;
+    if (in.op == Opcode::SkipIfNone) joins[i] = std::exchange(join, -1);
+  }
+  return joins;
 }
 
 }  // namespace tessera::vm

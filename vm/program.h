@@ -208,6 +208,12 @@ struct Program {
 /// fit, sections that read what no earlier section made. Errors: kCorrupt: `section 1, instruction 7 (AddI): reason`.
 Status Verify(const Program& program);
 
+/// Whether the instruction looks rows up in join table P1.
+bool Probes(const Instruction& in);
+/// Per instruction of a section: for a SkipIfNone, the join table that was looked up since the one before it, or -1; for others -1.
+/// What is live there are the rows of that join, its conditions included.
+std::vector<int> JoinsBefore(const Section& section);
+
 /// The program as SQLite lists one: addr, opcode, p1..p4, comment; one block per section.
 std::string Listing(const Program& program);
 

@@ -38,7 +38,7 @@ int64_t ToBits(T v) {
 }  // namespace
 
 TileMachine::TileMachine(const Program& program, int section, const std::vector<std::unique_ptr<JoinIndex>>& joins, StringPool* strings)
-    : program_(program), section_(program.sections[static_cast<size_t>(section)]), joins_(joins), strings_(strings) {
+    : program_(program), section_(program.sections[static_cast<size_t>(section)]), joins_(joins), strings_(strings), join_before_(JoinsBefore(section_)) {
   bool wide = false;
   registers_.resize(section_.registers.size());
   for (size_t i = 0; i < registers_.size(); ++i) {

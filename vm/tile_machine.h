@@ -57,6 +57,8 @@ class TileMachine {
   Status ResumeTile(const TileSinks& sinks);
   /// A flag that ends a tile with kCancelled: one tile of a product of large tables can take minutes. May be nullptr.
   void StopOn(const std::atomic<bool>* cancel) { cancel_ = cancel; }
+  /// Where rows behind each join are counted: an array by number of the join table, or nullptr.
+  void CountJoined(std::atomic<uint64_t>* rows) { joined_ = rows; }
   /// Asked within a tile whenever the program goes back, as it does for long where tables are multiplied.
   void StopIf(std::function<bool()> stop) { stop_ = std::move(stop); }
 
@@ -136,7 +138,11 @@ class TileMachine {
   // One loop per shape.
   template <class M> void DoEnd(const Instruction&) {}
   template <class M> void DoSkipIfNone(const Instruction& in) {
-    if (live_ == 0) next_ = in.p2;
+    if (live_ == 0) {
+      next_ = in.p2;
+    } else if (joined_ != nullptr && join_before_[static_cast<size_t>(next_ - 1)] >= 0) {
+      joined_[join_before_[static_cast<size_t>(next_ - 1)]].fetch_add(static_cast<uint64_t>(live_), std::memory_order_relaxed);
+    }
   }
   template <class M> void DoNext(const Instruction& in);
   template <class M> void DoMaskRegister(const Instruction& in);
@@ -236,6 +242,8 @@ class TileMachine {
   const std::atomic<bool>* cancel_ = nullptr;
   std::function<bool()> stop_;
   bool cancelled_ = false;
+  std::vector<int> join_before_;  // JoinsBefore
+  std::atomic<uint64_t>* joined_ = nullptr;
   int leave_at_ = -1, go_on_at_ = -1;  // MeetRows: an address, and the one to which it goes on
   size_t suspend_at_ = SIZE_MAX;
   bool suspended_ = false;

@@ -38,6 +38,12 @@ struct RowSet {
   std::vector<RowColumn> columns;
 };
 
+/// Rows behind a join of a section and its conditions.
+struct JoinedRows {
+  std::string table;  ///< the label of the section that built the join table
+  uint64_t rows = 0;
+};
+
 /// What one section did.
 struct SectionStatistics {
   int section = 0;
@@ -53,6 +59,7 @@ struct SectionStatistics {
   uint64_t pairs = 0;                         ///< of rows that met in a product by grid or dp
   uint64_t pruned_pairs = 0;                  ///< ... that did not, because the ranges of their columns told
   uint64_t child_grids = 0;                   ///< launched from the GPU
+  std::vector<JoinedRows> joined;             ///< its joins in the order in which they were made
   double milliseconds = 0;                    ///< wall time
   double kernel_milliseconds = 0;             ///< GPU: sum over its kernels
   double transfer_milliseconds = 0;           ///< GPU: that the host spent on copies to it, beside the kernels
