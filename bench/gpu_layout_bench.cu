@@ -3,6 +3,7 @@
 // on the GPU.
 //
 //   gpu_layout_bench [--csv file] [millions of build rows, "1 16 64"] [millions of probe rows, 256] [times, 5]
+//   gpu_layout_bench --sectors "megabytes ..."     random sectors that the GPU reads a second in regions of these sizes
 //
 // The build side has unique keys, the probe side a random one of them in each row; the answer is the sum of the
 // payload. Where half of the rows match, the build side has every other key of a domain twice as large. Keys are dense
@@ -326,8 +327,8 @@ struct ThesisCuckoo {
   __device__ bool Settles(uint32_t key, uint32_t step, Piece piece, uint32_t* payload) const {
     return SlotSettles(piece, key, payload) || step == kTables - 1;
   }
-  /// The seed is in another.
-  __device__ uint32_t Sectors(uint32_t, uint32_t step) const { return step == 0 ? 2 : 1; }
+  /// Seeds, 4 bytes a bucket, come from cache.
+  __device__ uint32_t Sectors(uint32_t, uint32_t) const { return 1; }
 };
 
 // ---- Kernels
@@ -556,7 +557,7 @@ class Bench {
       TESSERA_TRY(keys->Reserve(probe_rows_ * 4));
     TESSERA_TRY(totals_.Reserve(sizeof(Totals)));
     TESSERA_TRY(count_.Reserve(sizeof(uint32_t)));
-    printf("%s, %g M rows probe\n", properties.name, static_cast<double>(probe_rows_) / 1e6);
+    device_ = properties.name;
     return Status::Ok();
   }
 
@@ -577,6 +578,8 @@ class Bench {
     if (bits > kSharedSlotBits) TESSERA_TRY(MeasureSharedParts(bits - kSharedSlotBits));
     return std::move(results_);
   }
+
+  const std::string& device() const { return device_; }
 
   /// Random sectors of a region that the GPU reads in a second.
   Result<double> SectorsPerSecond(double region_bytes) {
@@ -842,6 +845,7 @@ class Bench {
   const int times_;
   uint64_t rows_ = 0;  ///< of the build side
   unsigned long long want_ = 0;
+  std::string device_;
   uint32_t multiprocessors_ = 0;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
   DeviceBuffer build_dense_, build_sparse_, payload_, build_parts_, payload_parts_;
@@ -856,15 +860,34 @@ int Fail(const Status& status) {
   return 2;
 }
 
+/// Prints one number a region, for scripts.
+int MeasureSectors(const std::string& megabytes) {
+  Bench bench(uint64_t{256} << 20, 5);
+  if (Status s = bench.Open(); !s.ok()) return Fail(s);
+  std::istringstream regions(megabytes);
+  for (double region; regions >> region;) {
+    auto sectors = bench.SectorsPerSecond(region * 1e6);
+    if (!sectors.ok()) return Fail(sectors.status());
+    printf("%.4g\n", *sectors);
+  }
+  return 0;
+}
+
 int Usage() {
   fprintf(stderr,
           "usage: gpu_layout_bench [--csv file] [millions of build rows, \"1 16 64\"] [millions of probe rows, 256] "
-          "[times, 5]\n");
+          "[times, 5]\n       gpu_layout_bench --sectors \"megabytes ...\"\n");
   return 2;
 }
 
 int Main(std::vector<std::string> arguments) {
   setvbuf(stdout, nullptr, _IOLBF, 0);
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    printf("no GPU on this machine\n");
+    return 0;
+  }
+  if (arguments.size() == 2 && arguments[0] == "--sectors") return MeasureSectors(arguments[1]);
   FILE* csv = nullptr;
   if (arguments.size() >= 2 && arguments[0] == "--csv") {
     csv = fopen(arguments[1].c_str(), "w");
@@ -881,14 +904,10 @@ int Main(std::vector<std::string> arguments) {
       std::all_of(build_rows.begin(), build_rows.end(), [](uint64_t n) { return n >= 1000 && n <= 500'000'000; });
   if (build_rows.empty() || !sizes_fit || !(probe_millions >= 0.01 && probe_millions <= 2000) || times < 1)
     return Usage();
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-    printf("no GPU on this machine\n");
-    return 0;
-  }
   const uint64_t probe_rows = static_cast<uint64_t>(std::llround(probe_millions * 1e6)) / kTileKeys * kTileKeys;
   Bench bench(probe_rows, times);
   if (Status s = bench.Open(); !s.ok()) return Fail(s);
+  printf("%s, %g M rows probe\n", bench.device().c_str(), static_cast<double>(probe_rows) / 1e6);
   if (csv != nullptr) {
     fprintf(csv,
             "build_rows,probe_rows,match,layout,table_bytes,build_ms,partition_ms,probe_ms,total_ms,probes_per_s,"
