@@ -1,8 +1,8 @@
 # Tessera's build: `make help` lists the targets, the banner says what was found on this machine.
 #
 # A source file with a main() becomes the program build/<name of the file>; tests/*_test.cc become GoogleTest
-# programs, bench/*.cc become build/<name>_bench; everything else goes into one static library. New files are picked
-# up as they appear: hardly a source file is named here.
+# programs, bench/*.cc and bench/*_bench.cu become build/<name>_bench; everything else goes into one static library. New
+# files are picked up as they appear: hardly a source file is named here.
 #
 # Variables: B=dir (build folder), CUDA_ARCHS="90 100", NOCUDA=1 (as if there were no toolkit), NOBUILD=1 (run what is
 # in build/ as it is: for a machine to which only the binaries were carried), SCALE=1, DEVICE=host|gpu, CSV=file,
@@ -101,11 +101,16 @@ ifneq ($(MPICXX),)
 MPI_OBJECT := $(B)/tessera_mpi.so
 endif
 TEST_SOURCES := $(filter-out $(EXCLUDE),$(wildcard tests/*.cc))
-BENCH_SOURCES := $(filter-out $(EXCLUDE),$(wildcard bench/*.cc))
+# A benchmark's own kernels: bench/<its name>_*.cu. Those that have some, or are kernels themselves, are for the toolkit alone.
+BenchKernels = $(wildcard $(basename $1)_*.cu)
+BENCH_SOURCES := $(filter-out $(EXCLUDE),$(if $(NVCC),$(wildcard bench/*.cc bench/*_bench.cu), \
+  $(foreach s,$(wildcard bench/*.cc),$(if $(call BenchKernels,$s),,$s))))
 
 WITH_MAIN := $(shell grep -l '^int main.' /dev/null $(SOURCES) $(TEST_SOURCES) $(BENCH_SOURCES))
 TESTS := $(patsubst tests/%.cc,%,$(filter %_test.cc,$(TEST_SOURCES)))
-BENCHES := $(patsubst %_bench_bench,%_bench,$(BENCH_SOURCES:bench/%.cc=%_bench))
+# Of bench/ssb.cc ssb_bench, of bench/gpu_scan_bench.cc gpu_scan_bench.
+BenchName = $(patsubst %_bench_bench,%_bench,$(addsuffix _bench,$(basename $(notdir $1))))
+BENCHES := $(call BenchName,$(BENCH_SOURCES))
 PROGRAM_SOURCES := $(filter-out $(BENCH_SOURCES) %_test.cc,$(WITH_MAIN))
 PROGRAMS := $(notdir $(PROGRAM_SOURCES:.cc=))
 # What several tests share: the files of tests/ that are neither tests nor programs.
@@ -118,7 +123,7 @@ BENCH_PROGRAMS := $(B)/tessera $(B)/ssb_gen $(B)/ssb_bench  # what demo and benc
 LIBRARY_OBJECTS := $(patsubst %,$(B)/obj/%.o,$(filter-out $(WITH_MAIN),$(SOURCES)) $(KERNELS)) \
   $(if $(DEVICE_LINKED),$(B)/obj/device_link.o)
 TEST_PART_OBJECTS := $(TEST_PARTS:%=$(B)/obj/%.o)
-ALL_SOURCES := $(SOURCES) $(KERNELS) $(TEST_SOURCES) $(BENCH_SOURCES)
+ALL_SOURCES := $(SOURCES) $(KERNELS) $(TEST_SOURCES) $(BENCH_SOURCES) $(foreach s,$(BENCH_SOURCES),$(call BenchKernels,$s))
 
 # ---- Targets that people call ---------------------------------------------------------------------------------------
 
@@ -274,7 +279,7 @@ endef
 $(foreach s,$(PROGRAM_SOURCES),$(eval $(call PROGRAM_RULE,$s)))
 
 define BENCH_RULE
-$(B)/$(patsubst %_bench_bench,%_bench,$(1:bench/%.cc=%_bench)): $(B)/obj/$1.o $(B)/libtessera.a $(B)/link_flags
+$(B)/$(call BenchName,$1): $(patsubst %,$(B)/obj/%.o,$1 $(call BenchKernels,$1)) $(B)/libtessera.a $(B)/link_flags
 	@$$(call Link,$$(filter %.o %.a,$$^))
 endef
 $(foreach s,$(BENCH_SOURCES),$(eval $(call BENCH_RULE,$s)))

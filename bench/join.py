@@ -6,14 +6,14 @@
 What to do is in the environment, with these defaults:
 
     PARTS="theta wisconsin fk skew"
-    DEVICE=host            or gpu: where Tessera runs (fk is beside DuckDB, so on the host)
+    DEVICE=host            or gpu: where Tessera runs
     CSV=                   a file for all figures
     RUNS=5                 hot runs of a query; fewer where one takes seconds
     LIMIT=60               seconds for a query; one that takes longer is reported as such
     THREADS=               of each of the two; default: all processors
     THETA_ROWS="3500 35000 100000"    350000 too, on a GPU
     WISCONSIN_ROWS="1000 10000 100000 1000000 10000000"
-    FK_BUILD=1000000  FK_PROBE=20000000
+    FK_BUILD=1000000  FK_PROBE=20000000    16000000 and 256000000 on a GPU
     SKEW_SCALE=0.1         1: a million inner and a hundred million outer rows
     SKEWS="0 0.25 0.5 0.75 1 1.25 1.5"  SKEW_MATCHES="1 8"
 
@@ -21,23 +21,29 @@ theta: ten queries over two tables of so many rows, after Nguyen and Hemler (GPU
 large-scale distributed systems), who print none of theirs but say what they are: one on integers alone, one on floats
 alone, the others arithmetic and conditions on both. Each counts and sums. Every join strategy that accepts the query is
 forced in turn: hash; grid without pruning, which is the baseline of the speed-ups; grid with pruning, which runs the pairs
-of pieces that dp launches, without launching any; dp; loop.
+of pieces that dp launches, without launching any; dp; loop. Where the time goes is what EXPLAIN ANALYZE says of one run: of
+the product and of all other sections (the sides are read and sorted), in milliseconds; millions of pairs tested, and
+those that ranges left out, in per cent of both; grids that the device launched; bytes of columns read.
 
 wisconsin: the queries of Hristov (Performance evaluation of query processing algorithms on GPGPUs): projection,
 aggregation, selection, a join with a table of 0.6 N rows, all of them combined. Queries of many rows are run by EXPLAIN
 ANALYZE, which makes the rows and prints none.
 
-fk: 1 M keys, 20 M rows that refer to them. Times alternate with DuckDB's; the rows must be the same.
+fk: keys, and rows that refer to them; by default 1 M and 20 M. On the host times alternate with DuckDB's, and the rows must be
+the same. On a GPU (16 M and 256 M) the join is written in all ways that come to the same; the kernel that probes is beside
+what random reads alone would take, one in each structure that a probe looks at (gpu_layout_bench --sectors).
 
 skew: the foreign keys follow Zipf with exponents 0 to 1.5; with 1 and with 8 matches a key; by hash and, on a GPU, by dp.
 """
 
 import glob
 import os
+import subprocess
 import sys
 import time
 
-from measure import ROOT, CsvFile, Failed, OtherLoad, Session, Table, environment, generate, hot_runs, measure, median, same
+from measure import (ROOT, Analysis, CsvFile, Failed, OtherLoad, Session, Table, environment, generate, hot_runs, measure,
+                     median, same)
 
 THETA = [
     ("1 int =", "count(*), sum(r.uniformi + s.normali5)", "r.uniformi = s.uniformi"),
@@ -73,6 +79,17 @@ FK = [
     ("201 groups", "SELECT r.uniformi, count(*), sum(s.uniformi) FROM s, r WHERE s.k = r.k GROUP BY r.uniformi"),
 ]
 
+# The same join in other words. A probe reads from structures of so many bytes a key: the payload itself, of one byte; for an
+# outer join, where a row may have no match, the number of the row in r and then its column; a bitmap.
+FK_KINDS = [
+    ("inner", "SELECT count(*), sum(r.uniformi) FROM s JOIN r ON s.k = r.k", [1]),
+    ("using", "SELECT count(*), sum(r.uniformi) FROM s JOIN r USING (k)", [1]),
+    ("natural", "SELECT count(*), sum(x) FROM (SELECT k FROM s) AS f NATURAL JOIN (SELECT k, uniformi AS x FROM r) AS d", [1]),
+    ("left", "SELECT count(*), sum(r.uniformi) FROM s LEFT JOIN r ON s.k = r.k", [4, 8]),
+    ("in", "SELECT count(*) FROM s WHERE k IN (SELECT k FROM r)", [1 / 8]),
+    ("exists", "SELECT count(*) FROM s WHERE EXISTS (SELECT 1 FROM r WHERE r.k = s.k)", [1 / 8]),
+]
+
 
 def numbers(name, default):
     return [int(n) for n in environment(name, default).split()]
@@ -86,7 +103,8 @@ class Bench:
         self.limit = float(environment("LIMIT", "60"))
         self.threads = int(environment("THREADS", str(len(os.sched_getaffinity(0)))))
         self.csv = CsvFile(environment("CSV", ""), ["part", "query", "build_rows", "probe_rows", "matches", "skew", "strategy",
-                                                "device", "threads", "ms", "kernel_ms", "ns_per_row", "duckdb_ms", "note"])
+                                                "device", "threads", "ms", "kernel_ms", "ns_per_row", "duckdb_ms", "of_grid", "product_ms",
+                                                "other_ms", "pairs_tested", "pairs_left_out", "child_grids", "bytes", "note"])
         self.failed = False
 
     def session(self, database, device=None):
@@ -112,8 +130,8 @@ class Bench:
                                    ["r", "s"])
             session = self.session(database)
             table = Table(f"theta joins, {rows:,} x {rows:,} rows = {rows * rows:,} pairs, {self.device}", ("query", -20),
-                          ("strategy", -11), ("ms", 10), ("kernel ms", 9), ("of grid", 7), ("G pairs/s", 9), ("count", 14),
-                          ("note", -1))
+                          ("strategy", -11), ("ms", 9), ("kernels", 9), ("of grid", 7), ("product", 9), ("others", 7),
+                          ("M tested", 9), ("left out", 8), ("grids", 6), ("MB", 6), ("count", 14), ("note", -1))
             gains = {}
             for query, columns, where in THETA:
                 expected, grid = None, None
@@ -123,10 +141,12 @@ class Bench:
                     key = dict(part="theta", query=query, build_rows=rows, probe_rows=rows, strategy=name)
                     try:
                         self.force(session, strategy, pruning)
-                        result, ms, kernel = measure(session, f"SELECT {columns} FROM r, s WHERE {where}", self.runs)
+                        sql = f"SELECT {columns} FROM r, s WHERE {where}"
+                        result, ms, kernel = measure(session, sql, self.runs)
+                        analysis = Analysis(session, sql)
                     except Failed as error:
                         if "cannot run this query" not in str(error):
-                            table.row(query, name, "n/a", "", "", "", "", str(error))
+                            table.row(query, name, "n/a", *[""] * 9, str(error))
                         self.record(**key, note=str(error))
                         continue
                     note = ""
@@ -136,9 +156,16 @@ class Bench:
                     expected = expected or result
                     grid = grid or ms
                     gains.setdefault(name, []).append(grid / ms)
-                    table.row(query, name, ms, kernel or None, grid / ms, rows * rows / ms * 1e-6,
-                              int(result[0].split(",")[0]), note)
-                    self.record(**key, ms=ms, kernel_ms=kernel, ns_per_row=ms * 1e6 / (rows * rows), note=note)
+                    # The section whose sink has the pairs is the one before the last, which makes a row of the result.
+                    product = analysis.sections[-2].ms
+                    others = sum(section.ms for section in analysis.sections) - product
+                    table.row(query, name, ms, kernel or None, grid / ms, product, others, analysis.tested / 1e6 or None,
+                              f"{analysis.left_out / (analysis.tested + analysis.left_out):.1%}" if analysis.tested else None,
+                              analysis.child_grids or None, analysis.bytes / 1e6, int(result[0].split(",")[0]), note)
+                    self.record(**key, ms=ms, kernel_ms=kernel, ns_per_row=ms * 1e6 / (rows * rows), of_grid=grid / ms,
+                                product_ms=product, other_ms=others, pairs_tested=analysis.tested,
+                                pairs_left_out=analysis.left_out, child_grids=analysis.child_grids, bytes=analysis.bytes,
+                                note=note)
             for name, values in gains.items():
                 print(f"{name}: {sum(values) / len(values):.2f} times as fast as grid on average, {min(values):.2f} at least,"
                       f" {len(values)} queries")
@@ -176,6 +203,47 @@ class Bench:
     # ---- Foreign key --------------------------------------------------------------------------------------------------
 
     def fk(self):
+        if self.device == "gpu":
+            self.fk_kinds()
+        else:
+            self.fk_beside_duckdb()
+
+    def fk_kinds(self):
+        build_rows, probe_rows = int(environment("FK_BUILD", "16000000")), int(environment("FK_PROBE", "256000000"))
+        _, database = generate(self.build, f"fk-{build_rows}-{probe_rows}", "join_gen",
+                               ["--narrow", "--build", str(build_rows), "--probe", str(probe_rows)], ["r", "s"])
+        regions = sorted({bytes_per_key * build_rows for _, _, structures in FK_KINDS for bytes_per_key in structures})
+        reads = dict(zip(regions, map(float, subprocess.run(
+            [os.path.join(self.build, "gpu_layout_bench"), "--sectors", " ".join(str(n / 1e6) for n in regions)], check=True,
+            capture_output=True, text=True).stdout.split())))
+        session = self.session(database)
+        table = Table(f"foreign-key join, {build_rows:,} keys, {probe_rows:,} rows, GPU", ("join", -8), ("ms", 9),
+                      ("kernels", 9), ("probe ms", 9), ("G probes/s", 10), ("bound ms", 9), ("of bound", 8), ("count", 12),
+                      ("note", -1))
+        sums = set()
+        for name, sql, structures in FK_KINDS:
+            key = dict(part="fk", query=name, build_rows=build_rows, probe_rows=probe_rows, matches=1, skew=0)
+            try:
+                result, ms, kernel = measure(session, sql, self.runs)
+                probes = [sum(s.kernel_ms for s in Analysis(session, sql).sections if s.rows_in == probe_rows)
+                          for _ in range(self.runs)]
+            except Failed as error:
+                table.row(name, "n/a", *[""] * 6, str(error))
+                self.record(**key, note=str(error))
+                continue
+            count, *total = result[0].split(",")
+            sums.update(total)
+            note = ""
+            if int(count) != probe_rows or len(sums) > 1:
+                note = "OTHER ROWS than the first one's"
+                self.failed = True
+            probe, bound = median(probes), sum(probe_rows / reads[n * build_rows] * 1e3 for n in structures)
+            table.row(name, ms, kernel, probe, probe_rows / probe * 1e-6 if probe else None, bound,
+                      f"{bound / probe:.0%}" if probe else None, int(count), note or ("" if probe else "probed on the host"))
+            self.record(**key, ms=ms, kernel_ms=probe, ns_per_row=probe * 1e6 / probe_rows, note=note)
+        session.close()
+
+    def fk_beside_duckdb(self):
         build_rows, probe_rows = int(environment("FK_BUILD", "1000000")), int(environment("FK_PROBE", "20000000"))
         data, database = generate(self.build, f"fk-{build_rows}-{probe_rows}", "join_gen",
                                   ["--narrow", "--build", str(build_rows), "--probe", str(probe_rows)], ["r", "s"])

@@ -1,6 +1,6 @@
 """What the benchmark scripts share: a session that is asked one statement at a time, medians, tables.
 
-Start at: Session, Table.
+Start at: Session, Analysis, Table.
 """
 
 import csv
@@ -114,6 +114,44 @@ def measure(session, sql, runs):
         return first.rows, first.ms, first.kernel_ms
     answers = [session.run(sql) for _ in range(hot_runs(first.ms, runs))]
     return first.rows, median([a.ms for a in answers]), median([a.kernel_ms for a in answers])
+
+
+class Section:
+    """A line of EXPLAIN ANALYZE's table."""
+
+    def __init__(self, cells):
+        self.label, self.on_gpu = cells["section"], cells["where"] == "gpu"
+        self.rows_in, self.rows_out = int(cells["rows in"]), int(cells["rows out"])
+        self.ms, self.kernel_ms = float(cells["ms"]), float(cells.get("kernel ms") or 0)
+        self.bytes = size(cells["bytes"])
+
+
+class Analysis:
+    """What EXPLAIN ANALYZE says of a statement: its sections, and the pairs and child grids of a product."""
+
+    PAIRS = re.compile(r": (\d+) pairs tested(?:, (\d+) left out)?(?:, (\d+) child grids)?$")
+
+    def __init__(self, session, sql):
+        lines = session.run("EXPLAIN ANALYZE " + sql).rows
+        head = next(i for i, line in enumerate(lines) if line.startswith("where "))
+        # Columns are as wide as the dashes below their names; the last one has no end.
+        spans = [m.span() for m in re.finditer(r"-+", lines[head + 1])]
+        spans[-1] = (spans[-1][0], None)
+        names = re.split(r" {2,}", lines[head])
+        self.sections = []
+        for line in lines[head + 2:]:
+            if line[:6].rstrip() not in ("gpu", "host"):
+                break
+            self.sections.append(Section(dict(zip(names, (line[a:b].strip() for a, b in spans)))))
+        products = [m for m in map(self.PAIRS.search, lines) if m]
+        self.tested, self.left_out, self.child_grids = (sum(int(m[i] or 0) for m in products) for i in (1, 2, 3))
+        self.bytes = sum(section.bytes for section in self.sections)
+
+
+def size(text):
+    """Bytes of "7.17 KB"."""
+    number, unit = text.split()
+    return float(number) * 1000 ** ("B", "KB", "MB", "GB", "TB", "PB").index(unit)
 
 
 def same(a, b):

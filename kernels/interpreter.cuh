@@ -1825,6 +1825,9 @@ struct Machine {
 #undef OPCODE
 #undef TESSERA_CASE_Any
 #undef TESSERA_CASE_Host
+#ifdef TESSERA_MORE_CASES  // what more opcodes would cost: bench/gpu_opcode_bench_more.cu
+          TESSERA_MORE_CASES
+#endif
         default:
           break;
       }
