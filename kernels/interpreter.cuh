@@ -460,6 +460,7 @@ struct Machine {
         is_first = true;
       } else {
         if (!__any_sync(kAllLanes, live != 0)) return;
+        __syncwarp();
         if (Lane32() == 0) warp->tablet = tablet;
         AddSlice(first);
         flush = false;
@@ -1665,6 +1666,7 @@ struct Machine {
       at = Warp()->rows_at;
       __syncwarp();
       if (Lane32() == 0) Warp()->rows_at = at + n;
+      __syncwarp();
     } else if (!ReserveRows(n, &at)) {
       full = true;
       return;
