@@ -422,6 +422,8 @@ class Unnester {
       if (copy->limit < 0 && copy->offset == 0) {
         copy->order_by.clear();
         copy->distinct = false;
+        // What EXISTS selects nobody looks at: without it a scan can be joined as the table that it is.
+        if (s.kind == Subquery::Kind::kExists && !copy->grouped && copy->union_all.empty()) copy->visible = 0;
       }
       if (copy->grouped && copy->group_by.empty()) {
         return CannotDecorrelate("HAVING, or a row of aggregates, and no GROUP BY", position,
