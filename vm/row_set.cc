@@ -159,21 +159,42 @@ void Reorder(const std::vector<uint32_t>& order, RowSet* rows) {
 
 void OrderAndLimit(const Section& section, const StringPool& strings, RowSet* rows) {
   const size_t n = rows->rows;
+  if (section.order.empty()) return ApplyBounds(section, rows);
   const auto [first, end] = Bounds(section, n);
-  if (section.order.empty() && first == 0 && end == n) return;
   std::vector<uint32_t> order(n);
   std::iota(order.begin(), order.end(), 0u);
-  if (!section.order.empty()) {
-    const RowLess less(section, strings, *rows);
-    if (end < n / 4) {
-      std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(end), order.end(), less);
-    } else {
-      std::sort(order.begin(), order.end(), less);
-    }
+  const RowLess less(section, strings, *rows);
+  if (end < n / 4) {
+    std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(end), order.end(), less);
+  } else {
+    std::sort(order.begin(), order.end(), less);
   }
   Reorder(
       std::vector<uint32_t>(order.begin() + static_cast<ptrdiff_t>(first), order.begin() + static_cast<ptrdiff_t>(end)),
       rows);
+}
+
+void ApplyBounds(const Section& section, RowSet* rows) {
+  const auto [first, end] = Bounds(section, rows->rows);
+  if (first == 0 && end == rows->rows) return;
+  const auto cut = [first = static_cast<ptrdiff_t>(first), end = static_cast<ptrdiff_t>(end)](auto* values) {
+    if (values->empty()) return;
+    values->erase(values->begin() + end, values->end());
+    values->erase(values->begin(), values->begin() + first);
+  };
+  for (RowColumn& c : rows->columns) {
+    cut(&c.low);
+    cut(&c.high);
+    cut(&c.null);
+  }
+  rows->rows = end - first;
+}
+
+Section WithoutOffset(const Section& section) {
+  Section s = section;
+  s.offset = 0;
+  if (s.limit >= 0) s.limit = s.limit > INT64_MAX - section.offset ? -1 : s.limit + section.offset;
+  return s;
 }
 
 void SortRows(int column, RowSet* rows) {
@@ -199,39 +220,32 @@ void SortRows(int column, RowSet* rows) {
   Reorder(order, rows);
 }
 
-RowSet MergeRuns(const Section& section, std::vector<Shipment> shipments, const StringPool& strings) {
-  RowSet rows = MakeRowSet(section.columns);
-  std::vector<uint32_t> starts;
-  for (Shipment& s : shipments) {
-    starts.push_back(static_cast<uint32_t>(rows.rows));
-    if (s.rows.rows > 0) AppendRows(&rows, std::move(s.rows));
-    s = Shipment{};
-  }
-  starts.push_back(static_cast<uint32_t>(rows.rows));
-  const auto [first, end] = Bounds(section, rows.rows);
-  const RowLess less(section, strings, rows);
-  // A heap of the runs' next rows.
-  const auto later = [&](size_t a, size_t b) { return less(starts[b], starts[a]); };
+void MergeRuns(const Section& section, const std::vector<size_t>& starts, const StringPool& strings, RowSet* rows) {
+  const auto [first, end] = Bounds(section, rows->rows);
+  const RowLess less(section, strings, *rows);
+  std::vector<uint32_t> at(starts.begin(), starts.end());  // the next row of each run
+  std::vector<uint32_t> ends(at.begin() + 1, at.end());
+  ends.push_back(static_cast<uint32_t>(rows->rows));
+  // A heap of them.
+  const auto later = [&](size_t a, size_t b) { return less(at[b], at[a]); };
   std::vector<size_t> heap;
-  std::vector<uint32_t> ends(starts.begin() + 1, starts.end());
   for (size_t r = 0; r < ends.size(); ++r) {
-    if (starts[r] < ends[r]) heap.push_back(r);
+    if (at[r] < ends[r]) heap.push_back(r);
   }
   std::make_heap(heap.begin(), heap.end(), later);
   std::vector<uint32_t> order;
   order.reserve(end - first);
-  for (size_t at = 0; at < end; ++at) {
+  for (size_t n = 0; n < end; ++n) {
     std::pop_heap(heap.begin(), heap.end(), later);
     const size_t r = heap.back();
-    if (at >= first) order.push_back(starts[r]);
-    if (++starts[r] == ends[r]) {
+    if (n >= first) order.push_back(at[r]);
+    if (++at[r] == ends[r]) {
       heap.pop_back();
     } else {
       std::push_heap(heap.begin(), heap.end(), later);
     }
   }
-  Reorder(order, &rows);
-  return rows;
+  Reorder(order, rows);
 }
 
 RowBatch DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count,
