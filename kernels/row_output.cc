@@ -66,7 +66,8 @@ RowOutput::RowOutput(GpuDevice* gpu, const vm::SectionContext& context)
       wide_(static_cast<uint64_t>(std::count_if(section_.columns.begin(), section_.columns.end(), IsWide))),
       row_bytes_(std::max<uint64_t>(1, columns_ * 9 + wide_ * 8)),
       keep_(Wanted(section_)),
-      result_(Empty(section_)) {
+      result_(Empty(section_)),
+      piece_(Empty(section_)) {
   output_.columns = static_cast<uint32_t>(columns_);
 }
 
@@ -312,7 +313,7 @@ tessera::Result<vm::RowSet> RowOutput::Finish(uint64_t rows) {
     vm::MergeRuns(bounds, runs_, *context_.strings, &result_);
   }
   if (!context_.take_rows) return std::move(result_);
-  TESSERA_TRY(context_.take_rows(std::move(result_)));
+  TESSERA_TRY(context_.take_rows(result_));
   return Empty(section_);
 }
 
@@ -353,7 +354,7 @@ Status RowOutput::Drain(const uint32_t* order, uint64_t rows,
 }
 
 Status RowOutput::DrainTo(const uint32_t* order, uint64_t rows, vm::RowSet* to) {
-  if (to->rows + rows > UINT32_MAX) {
+  if (!section_.order.empty() && to->rows + rows > UINT32_MAX) {
     return {ErrorCode::kResource, "ORDER BY of more than 2^32 rows, which do not fit the GPU",
             "Filter them, or use LIMIT."};
   }
@@ -364,14 +365,17 @@ Status RowOutput::DrainTo(const uint32_t* order, uint64_t rows, vm::RowSet* to) 
 }
 
 Status RowOutput::Deliver(const uint32_t* order, uint64_t rows) {
+  if (!context_.take_rows) return DrainTo(order, rows, &result_);
   return Drain(order, rows, [&](const RowColumns& piece, uint64_t n) {
-    if (!context_.take_rows) {
-      Append(piece, n, &result_);
-      return Status::Ok();
+    // Memory that was written before: new pages for 5 M rows of two columns took 20 of 30 ms.
+    for (vm::RowColumn& c : piece_.columns) {
+      c.low.clear();
+      c.high.clear();
+      c.null.clear();
     }
-    vm::RowSet taken = Empty(section_);
-    Append(piece, n, &taken);
-    return context_.take_rows(std::move(taken));
+    piece_.rows = 0;
+    Append(piece, n, &piece_);
+    return context_.take_rows(piece_);
   });
 }
 

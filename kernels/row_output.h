@@ -82,7 +82,7 @@ class RowOutput {
   uint64_t most_rows_ = 0;  ///< that it may grow to
   RunBuffer scratch_, ranks_;
   vm::TextRanks texts_;
-  vm::RowSet result_;
+  vm::RowSet result_, piece_;       ///< all rows; those that take_rows is given at a time
   std::vector<size_t> runs_;        ///< first rows of the sorted runs in result_
   const char* why_host_ = nullptr;  ///< why the host sorts; nullptr: it does not
   uint32_t cuts_ = 0;               ///< to the best rows, before the last one

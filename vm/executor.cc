@@ -625,7 +625,7 @@ class Run {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     RowStream stream(program_, s, strings_, options_.cancel, consume);
     SectionContext context = DeviceContext(number, SourceTable(s), stats);
-    context.take_rows = [&](RowSet&& rows) { return stream.Take(rows, 0, rows.rows); };
+    context.take_rows = [&](const RowSet& rows) { return stream.Take(rows, 0, rows.rows); };
     const Status status = device_run_->RunSection(context).status();
     if (!status.ok() && stream.streamed() == 0) {
       TESSERA_TRY(GiveDeviceUp(status));

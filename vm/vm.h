@@ -99,7 +99,7 @@ struct SectionContext {
   /// kRows: takes rows as they come, so that no more are held than fit the device's output at a time (or, of a section
   /// with an order, once they are sorted), and the result has none; empty: all are the result. An error ends the section
   /// and is returned by it.
-  std::function<Status(RowSet&&)> take_rows = {};
+  std::function<Status(const RowSet&)> take_rows = {};
 };
 
 /// One run of a program on a device. Join tables stay there from the section that builds them to the end of the run.
