@@ -215,7 +215,10 @@ tessera::Result<bool> RowOutput::Sort(uint64_t rows, uint64_t wanted, const uint
     why_host_ = "no memory to sort in";
     sorted = false;
   }
-  if (why_host_ != nullptr) runs_.clear();
+  if (why_host_ != nullptr) {
+    runs_.clear();
+    *order = nullptr;
+  }
   return sorted;
 }
 

@@ -106,11 +106,13 @@ struct SectionContext {
 class DeviceRun {
  public:
   virtual ~DeviceRun() = default;
-  /// Runs a section with sink kRows or kGroups, over a stored table or over a join table that is on the device. kRows: if
-  /// the section has an order, the rows come in it, rows that are equal in any order, and the device leaves out those
-  /// behind the first OFFSET + LIMIT; without an order they come in any, and if there is a LIMIT, at least OFFSET + LIMIT of
-  /// them or all. The caller leaves out the first OFFSET and what is behind LIMIT. kGroups: `columns` are the keys, then the aggregates' final values (SUM, MIN,
-  /// MAX without a value: NULL). Without keys there is exactly one group. REQUIRES: the join tables that it probes have been
+  /// Runs a section with sink kRows or kGroups, over a stored table or over a join table that is on the device.
+  ///
+  /// kRows: if the section has an order, the rows come in it, equal ones in any, and the device leaves out those behind
+  /// the first OFFSET + LIMIT. Without an order they come in any, and where there is a LIMIT, at least OFFSET + LIMIT of
+  /// them or all. The caller leaves out the first OFFSET and what is behind LIMIT; it does not sort.
+  ///
+  /// kGroups: `columns` are the keys, then the aggregates' final values (SUM, MIN, MAX without a value: NULL). Without keys there is exactly one group. REQUIRES: the join tables that it probes have been
   /// built or put. Errors: kUnsupported, kResource: the device cannot, as it turned out; the host can.
   virtual Result<RowSet> RunSection(const SectionContext& context) = 0;
   /// Tells which section RunSection will be asked for behind the next BuildJoins, so that what does not depend on the join
