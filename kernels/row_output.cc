@@ -313,7 +313,7 @@ tessera::Result<vm::RowSet> RowOutput::Finish(uint64_t rows) {
   if (why_host_ != nullptr) {
     vm::OrderAndLimit(bounds, *context_.strings, &result_);
   } else {
-    vm::MergeRuns(bounds, runs_, *context_.strings, &result_);
+    vm::MergeRuns(bounds, runs_, *context_.strings, context_.pool, &result_);
   }
   if (!context_.take_rows) return std::move(result_);
   TESSERA_TRY(context_.take_rows(result_));
@@ -360,6 +360,10 @@ Status RowOutput::DrainTo(const uint32_t* order, uint64_t rows, vm::RowSet* to) 
   if (!section_.order.empty() && to->rows + rows > UINT32_MAX) {
     return {ErrorCode::kResource, "ORDER BY of more than 2^32 rows, which do not fit the GPU",
             "Filter them, or use LIMIT."};
+  }
+  for (vm::RowColumn& c : to->columns) {
+    ReserveMore(rows, &c.low);
+    if (IsWide(c.type)) ReserveMore(rows, &c.high);
   }
   return Drain(order, rows, [&](const RowColumns& piece, uint64_t n) {
     Append(piece, n, to);

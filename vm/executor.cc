@@ -1181,7 +1181,7 @@ class Run {
         if (shipment.rows.rows > 0) AppendRows(&rows, std::move(shipment.rows));
         shipment = Shipment{};
       }
-      MergeRuns(s, starts, strings_, &rows);
+      MergeRuns(s, starts, strings_, pool_, &rows);
       rows.columns.pop_back();
     } else {
       rows = InUnitOrder(s, std::move(all));

@@ -3,11 +3,14 @@
 #include "vm/row_set.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <new>
 #include <numeric>
 
 #include "tablet/ordered_float.h"
 #include "vm/meaning.h"
+#include "vm/thread_pool.h"
 
 namespace tessera::vm {
 
@@ -220,32 +223,109 @@ void SortRows(int column, RowSet* rows) {
   Reorder(order, rows);
 }
 
-void MergeRuns(const Section& section, const std::vector<size_t>& starts, const StringPool& strings, RowSet* rows) {
-  const auto [first, end] = Bounds(section, rows->rows);
-  const RowLess less(section, strings, *rows);
-  std::vector<uint32_t> at(starts.begin(), starts.end());  // the next row of each run
-  std::vector<uint32_t> ends(at.begin() + 1, at.end());
-  ends.push_back(static_cast<uint32_t>(rows->rows));
-  // A heap of them.
-  const auto later = [&](size_t a, size_t b) { return less(at[b], at[a]); };
+namespace {
+
+/// Rows of the result that a thread should have to merge: below that it is not worth waking.
+constexpr size_t kMergedRows = 1 << 16;
+
+/// f(i) for each i < n, by the threads of `pool` if there is one.
+template <class F>
+void ForEach(size_t n, ThreadPool* pool, F f) {
+  const size_t threads = pool == nullptr ? 1 : static_cast<size_t>(pool->threads());
+  std::atomic<size_t> next{0};
+  std::atomic<bool> out_of_memory{false};
+  const auto work = [&](int) {
+    try {
+      for (size_t i; (i = next.fetch_add(1)) < n;) f(i);
+    } catch (const std::bad_alloc&) {  // must not end in a thread of the pool
+      out_of_memory = true;
+    }
+  };
+  if (threads > 1 && n > 1) {
+    pool->Run(static_cast<int>(std::min(threads, n)), work);
+  } else {
+    work(0);
+  }
+  if (out_of_memory) throw std::bad_alloc();
+}
+
+/// Rows [at[r], ends[r]) of each run r; `before` rows of the result come before them.
+struct MergePart {
+  std::vector<uint32_t> at, ends;
+  size_t before = 0;
+};
+
+/// Cuts runs at rows that lie evenly in the longest of them.
+std::vector<MergePart> CutRuns(const MergePart& all, size_t parts, const RowLess& less) {
+  size_t longest = 0;
+  for (size_t r = 1; r < all.at.size(); ++r) {
+    if (all.ends[r] - all.at[r] > all.ends[longest] - all.at[longest]) longest = r;
+  }
+  std::vector<MergePart> cut(parts, all);
+  for (size_t p = 1; p < parts; ++p) {
+    const uint64_t rows = all.ends[longest] - all.at[longest];
+    const uint32_t pivot = all.at[longest] + static_cast<uint32_t>(rows * p / parts);
+    for (size_t r = 0; r < all.at.size(); ++r) {
+      uint32_t low = all.at[r], high = all.ends[r];  // the first row that is not before the pivot lies here
+      while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (less(middle, pivot)) {
+          low = middle + 1;
+        } else {
+          high = middle;
+        }
+      }
+      cut[p - 1].ends[r] = cut[p].at[r] = low;
+      cut[p].before += low - all.at[r];
+    }
+  }
+  return cut;
+}
+
+/// The rows of the part that are between `first` and `end` in the result, to their places in `order`, which begins at
+/// `first`.
+void Merge(MergePart part, const RowLess& less, size_t first, size_t end, std::vector<uint32_t>* order) {
+  // A heap of the runs' next rows.
+  const auto later = [&](size_t a, size_t b) { return less(part.at[b], part.at[a]); };
   std::vector<size_t> heap;
-  for (size_t r = 0; r < ends.size(); ++r) {
-    if (at[r] < ends[r]) heap.push_back(r);
+  for (size_t r = 0; r < part.at.size(); ++r) {
+    if (part.at[r] < part.ends[r]) heap.push_back(r);
   }
   std::make_heap(heap.begin(), heap.end(), later);
-  std::vector<uint32_t> order;
-  order.reserve(end - first);
-  for (size_t n = 0; n < end; ++n) {
+  for (size_t n = part.before; n < end && !heap.empty(); ++n) {
     std::pop_heap(heap.begin(), heap.end(), later);
     const size_t r = heap.back();
-    if (n >= first) order.push_back(at[r]);
-    if (++at[r] == ends[r]) {
+    if (n >= first) (*order)[n - first] = part.at[r];
+    if (++part.at[r] == part.ends[r]) {
       heap.pop_back();
     } else {
       std::push_heap(heap.begin(), heap.end(), later);
     }
   }
-  Reorder(order, rows);
+}
+
+}  // namespace
+
+void MergeRuns(const Section& section, const std::vector<size_t>& starts, const StringPool& strings, ThreadPool* pool,
+               RowSet* rows) {
+  const auto [first, end] = Bounds(section, rows->rows);
+  const RowLess less(section, strings, *rows);
+  MergePart all;
+  all.at.assign(starts.begin(), starts.end());
+  all.ends.assign(all.at.begin() + 1, all.at.end());
+  all.ends.push_back(static_cast<uint32_t>(rows->rows));
+  // (More parts than threads: they are of different lengths, and those behind LIMIT are none.)
+  const size_t most = pool == nullptr ? 1 : 4 * static_cast<size_t>(pool->threads());
+  const std::vector<MergePart> parts = CutRuns(all, std::clamp<size_t>(end / kMergedRows, 1, most), less);
+  std::vector<uint32_t> order(end - first);
+  ForEach(parts.size(), pool, [&, first = first, end = end](size_t p) { Merge(parts[p], less, first, end, &order); });
+  ForEach(3 * rows->columns.size(), pool, [&](size_t job) {
+    RowColumn& c = rows->columns[job / 3];
+    if (job % 3 == 0) Permute(&c.low, order);
+    if (job % 3 == 1) Permute(&c.high, order);
+    if (job % 3 == 2) Permute(&c.null, order);
+  });
+  rows->rows = order.size();
 }
 
 RowBatch DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count,

@@ -32,8 +32,10 @@ void ApplyBounds(const Section& section, RowSet* rows);
 /// OFFSET rows more, and none left out.
 Section WithoutOffset(const Section& section);
 /// `rows` consists of runs that are sorted as the section asks for, each from where `starts` says to the next one's
-/// start: merged, between the section's bounds.
-void MergeRuns(const Section& section, const std::vector<size_t>& starts, const StringPool& strings, RowSet* rows);
+/// start: merged, between the section's bounds. Equal rows keep their order. By the threads of `pool`, if there is one
+/// and there are many rows.
+void MergeRuns(const Section& section, const std::vector<size_t>& starts, const StringPool& strings, ThreadPool* pool,
+               RowSet* rows);
 /// Sorts rows by one column of class I or F, as JoinTable::order says: ascending, NULL last, equal rows in the order
 /// they had.
 void SortRows(int column, RowSet* rows);
