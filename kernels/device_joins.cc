@@ -225,26 +225,33 @@ Status DeviceJoins::Sort(JoinRows* rows, const std::vector<SqlType>& columns, si
                          const ColumnSummary* summaries) {
   const uint64_t n = rows->rows();
   if (n < 2) return Status::Ok();
-  SortColumn column;
-  column.values = reinterpret_cast<const int64_t*>(rows->low(by));
-  column.null = rows->null(by);
-  column.rows = static_cast<uint32_t>(n);
-  column.is_float = columns[by].storage() == StorageClass::kFloat;
-  column.low = by < kMaxSummaries ? summaries[by].low : INT64_MIN;
-  column.high = by < kMaxSummaries ? summaries[by].high : INT64_MAX;
-  if (column.low > column.high) return Status::Ok();  // all NULL
+  const ColumnSummary known = by < kMaxSummaries ? summaries[by] : ColumnSummary{INT64_MIN, INT64_MAX, n};
+  if (known.low > known.high) return Status::Ok();  // all NULL
+  std::vector<SortPart> parts(2);
+  parts[0].code = SortCode::kNull;
+  parts[0].high = known.nulls > 0 ? 1 : 0;
+  parts[1].values = rows->low(by);
+  parts[0].null = parts[1].null = rows->null(by);
+  if (columns[by].storage() == StorageClass::kFloat) {
+    parts[1].code = SortCode::kFloat;
+  } else {
+    constexpr uint64_t kSign = uint64_t{1} << 63;
+    parts[1].low = static_cast<uint64_t>(known.low) ^ kSign;
+    parts[1].high = static_cast<uint64_t>(known.high) ^ kSign;
+  }
+  const uint32_t count = static_cast<uint32_t>(n);
   size_t scratch_bytes = 0;
-  CUDA_TRY(SortScratchBytes(column, &scratch_bytes));
-  RunBuffer order, scratch;
-  TESSERA_TRY(order.Allocate(&gpu_, n * sizeof(uint32_t)));
+  CUDA_TRY(SortScratchBytes(count, &scratch_bytes));
+  RunBuffer scratch;
   TESSERA_TRY(scratch.Allocate(&gpu_, scratch_bytes));
-  CUDA_TRY(StartSort(column, order.As<uint32_t>(), scratch.As<void>(), scratch_bytes, gpu_.stream));
+  const uint32_t* order = nullptr;
+  CUDA_TRY(StartSort(PackParts(parts), nullptr, count, scratch.As<void>(), scratch_bytes, &order, gpu_.stream));
   JoinRows sorted;
   TESSERA_TRY(sorted.Allocate(&gpu_, columns, n));
   sorted.set_rows(n);
   const uint32_t wide = static_cast<uint32_t>(std::count_if(columns.begin(), columns.end(), IsWide));
   CUDA_TRY(StartGather(rows->columns(), sorted.columns(), static_cast<uint32_t>(columns.size()) + wide,
-                       static_cast<uint32_t>(columns.size()), order.As<uint32_t>(), column.rows, gpu_.stream));
+                       static_cast<uint32_t>(columns.size()), order, count, gpu_.stream));
   swap(sorted, *rows);
   return Status::Ok();
 }

@@ -27,8 +27,6 @@ constexpr uint32_t kCopiedGroups = 1 << 16, kMaxCopies = 16;
 constexpr uint64_t kGroupsPerCopy = 1 << 17;
 /// Records, and as much of states, that come with the counters of a launch.
 constexpr uint64_t kEagerBytes = 32 << 10;
-constexpr uint64_t kOutputBytes = uint64_t{32} << 20;
-constexpr uint64_t kMostOutputRows = UINT32_MAX / 32 * 16;
 
 /// Units of a product for each block that runs, rows of the join table in a unit, and how many units there may be.
 /// Parts are shorter where units can be left out, as shorter ones have closer ranges.
@@ -87,7 +85,8 @@ SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, const 
       section_(context.program->sections[static_cast<size_t>(context.section)]),
       keys_(section_.sink == Section::Sink::kGroups ? static_cast<uint32_t>(section_.keys) : 0),
       lowered_(LowerProgram(*context.program, context.section, context.strings)),
-      binder_(*context.program, context.section, context.strings, joins.key_ranges()) {
+      binder_(*context.program, context.section, context.strings, joins.key_ranges()),
+      row_output_(gpu, context) {
   for (const SqlType& t : section_.columns) result_.columns.push_back({t, {}, {}, {}});
   if (section_.sink == Section::Sink::kRows && section_.order.empty() && section_.limit >= 0) {
     enough_ = static_cast<uint64_t>(section_.limit) + static_cast<uint64_t>(section_.offset);
@@ -144,7 +143,10 @@ Status SectionRun::AllTablets() {
 
 tessera::Result<vm::RowSet> SectionRun::Result() {
   if (section_.sink == Section::Sink::kRows) {
-    TESSERA_TRY(DrainRows());
+    TESSERA_ASSIGN(result_, row_output_.Finish(rows_used_));
+    std::string& plan = context_.statistics->device_plan;
+    const std::string order = row_output_.Describe();
+    if (!plan.empty() && !order.empty()) plan += ", " + order;
   } else if (keys_ > 0) {
     TESSERA_TRY(FetchGroups());
   } else {
@@ -203,9 +205,9 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
       ++*next;
       continue;
     }
-    // Two launches may hold pieces at once: half of the budget for each.
+    // Two launches may hold pieces at once: half of the budget for each, but for what ORDER BY takes.
     const uint64_t size = FindNeeds(bound);
-    if (!batch->tablets.empty() && bytes + size > gpu_.cache.budget() / 2) break;
+    if (!batch->tablets.empty() && bytes + size > (gpu_.cache.budget() - row_output_.reserved_bytes()) / 2) break;
     bytes += size;
     rows += bound.rows;
     NoteKeys(bound);
@@ -639,7 +641,7 @@ Status SectionRun::StartLaunch(Batch* batch) {
   launch.output.null = output_.null;
   launch.output.capacity = output_.capacity;
   launch.output.columns = output_.columns;
-  launch.enough = enough_ == UINT64_MAX ? ~0ull : enough_ - result_.rows - taken_;
+  launch.enough = enough_ == UINT64_MAX ? ~0ull : enough_ - row_output_.drained();
   if (!deferred_) CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
   if (far) CUDA_TRY(StartClearDirectGroups(launch, gpu_.stream));
   TESSERA_TRY(LaunchKernel(batch));
@@ -707,13 +709,8 @@ Status SectionRun::Finish(Batch* batch) {
       if (IsBuild()) {
         TESSERA_TRY(AllocateBuild(std::max<uint64_t>(2 * uint64_t{output_.capacity}, rows_used_ + wanted)));
       } else {
-        TESSERA_TRY(DrainRows());
-        if (wanted > kMostOutputRows) {
-          return {ErrorCode::kResource,
-                  "512 rows of a join have " + std::to_string(wanted) + " matches, more than a GPU's output holds",
-                  "Use --device host, or SET join_strategy = grid."};
-        }
-        if (wanted > output_.capacity) TESSERA_TRY(AllocateOutput(wanted));
+        TESSERA_TRY(row_output_.MakeRoom(&rows_used_, wanted));
+        output_ = row_output_.output();
       }
     }
     TESSERA_TRY(StartAgain(batch));
@@ -778,7 +775,11 @@ void SectionRun::SetAggregate(size_t k, uint64_t row, int64_t low, int64_t high,
 Status SectionRun::PrepareSink() {
   output_.columns = static_cast<uint32_t>(section_.columns.size());
   if (IsBuild()) return AllocateBuild(kFirstBuildRows);
-  if (section_.sink == Section::Sink::kRows) return AllocateOutput(kSliceRows);
+  if (section_.sink == Section::Sink::kRows) {
+    TESSERA_TRY(row_output_.Open());
+    output_ = row_output_.output();
+    return Status::Ok();
+  }
   if (keys_ == 0) return Status::Ok();
   groups_.record_words = lowered_.record_words;
   groups_.state_words = lowered_.state_words;
@@ -909,21 +910,6 @@ Status SectionRun::DecodeGroups(const uint64_t* records, const uint64_t* states,
   return Status::Ok();
 }
 
-Status SectionRun::AllocateOutput(uint64_t least_rows) {
-  uint64_t wide = 0;
-  for (const SqlType& t : section_.columns) wide += IsWide(t) ? 1 : 0;
-  const uint64_t columns = section_.columns.size();
-  const uint64_t row_bytes = std::max<uint64_t>(1, columns * 9 + wide * 8);
-  const uint64_t rows =
-      std::min<uint64_t>((std::max(kOutputBytes / row_bytes, least_rows) + 15) / 16 * 16, kMostOutputRows);
-  TESSERA_TRY(gpu_.ReserveEvicting(&gpu_.output, rows * row_bytes));
-  output_.capacity = static_cast<uint32_t>(rows);
-  output_.low = gpu_.output.As<uint64_t>();
-  output_.high = output_.low + columns * rows;
-  output_.null = reinterpret_cast<uint8_t*>(output_.high + wide * rows);
-  return Status::Ok();
-}
-
 Status SectionRun::AllocateBuild(uint64_t rows) {
   if (rows >= UINT32_MAX)
     return {ErrorCode::kResource, "the build side of a join has more than 2^32 - 2 rows",
@@ -983,42 +969,6 @@ Status SectionRun::FinishBuild() {
   }
   build_rows_.set_rows(rows_used_);
   return Status::Ok();
-}
-
-Status SectionRun::DrainRows() {
-  const uint64_t n = rows_used_, had = result_.rows;
-  rows_used_ = 0;
-  if (n == 0) return Status::Ok();
-  TESSERA_TRY(gpu_.host_rows.Reserve(n * 8));
-  auto fetch = [&](const void* from, void* to, uint64_t bytes) -> Status {
-    CUDA_TRY(cudaMemcpyAsync(gpu_.host_rows.As<void>(), from, bytes, cudaMemcpyDeviceToHost, gpu_.stream));
-    CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
-    memcpy(to, gpu_.host_rows.As<void>(), bytes);
-    return Status::Ok();
-  };
-  uint64_t wide = 0;
-  for (size_t i = 0; i < section_.columns.size(); ++i) {
-    vm::RowColumn& c = result_.columns[i];
-    c.low.resize(had + n);
-    TESSERA_TRY(fetch(output_.low + i * output_.capacity, c.low.data() + had, n * 8));
-    if (IsWide(c.type)) {
-      c.high.resize(had + n);
-      TESSERA_TRY(fetch(output_.high + wide++ * output_.capacity, c.high.data() + had, n * 8));
-    }
-    std::vector<uint8_t> nulls(n);
-    TESSERA_TRY(fetch(output_.null + i * output_.capacity, nulls.data(), n));
-    if (!c.null.empty() || std::find(nulls.begin(), nulls.end(), uint8_t{1}) != nulls.end()) {
-      c.null.resize(had);
-      c.null.insert(c.null.end(), nulls.begin(), nulls.end());
-    }
-  }
-  result_.rows = had + n;
-  if (!context_.take_rows) return Status::Ok();
-  taken_ += result_.rows;
-  vm::RowSet rows = std::move(result_);
-  result_ = vm::RowSet();
-  for (const SqlType& t : section_.columns) result_.columns.push_back({t, {}, {}, {}});
-  return context_.take_rows(std::move(rows));
 }
 
 }  // namespace tessera::kernels

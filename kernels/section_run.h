@@ -12,6 +12,7 @@
 #include "kernels/dp_kernel.h"
 #include "kernels/gpu_device.h"
 #include "kernels/lower.h"
+#include "kernels/row_output.h"
 #include "vm/bind.h"
 #include "vm/meaning.h"
 #include "vm/vm.h"
@@ -192,12 +193,8 @@ class SectionRun {
   // ---- Rows
   // ------------------------------------------------------------------------------------------------------------
 
-  Status AllocateOutput(uint64_t least_rows);
   /// Room for `rows` rows of a join table; those that there are stay.
   Status AllocateBuild(uint64_t rows);
-
-  /// Moves the rows that are in the output to the result.
-  Status DrainRows();
 
   bool IsBuild() const { return section_.sink == vm::Section::Sink::kJoin; }
   /// The counters of this run's launches, on the device and on the host.
@@ -234,9 +231,9 @@ class SectionRun {
   uint64_t* eager_records_ = nullptr;
   Control* launched_ = nullptr;
   uint64_t rows_since_normalise_ = 0;
-  Output output_;
-  uint64_t rows_used_ = 0;  ///< of the output buffer
-  uint64_t taken_ = 0;      ///< rows that context_.take_rows got
+  RowOutput row_output_;    ///< kRows
+  Output output_;           ///< where launches write rows
+  uint64_t rows_used_ = 0;  ///< of it
   JoinRows build_rows_;
   vm::KeyRange source_keys_;
   bool deferred_ = false;  ///< a build that nobody has waited for

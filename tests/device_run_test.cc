@@ -37,6 +37,7 @@ struct Script {
   Status error;
   bool outer_joins = false;  ///< whether it claims to run opcodes that are the host's
   int64_t refused = -1;      ///< a section that it cannot run
+  std::vector<int64_t> rows; ///< what sections with rows of one number make; empty: they fail
 
   int builds = 0, built = 0, puts = 0, runs = 0;
   bool gave_up = false;
@@ -54,7 +55,17 @@ class FalseRun final : public vm::DeviceRun {
     const bool of_table = s.source_kind == Section::Source::kTable;
     if ((c.table != nullptr) != of_table || c.strings == nullptr || c.statistics == nullptr) Wrong("a context without", c.section);
     NeedsTables(c);
-    return GiveUp();
+    if (script_.rows.empty() || s.sink != Section::Sink::kRows) return GiveUp();
+    vm::RowSet all{0, {{s.columns[0], {}, {}, {}}}};
+    for (const int64_t v : script_.rows) {
+      if (c.take_rows) {
+        TESSERA_TRY(c.take_rows(vm::RowSet{1, {{s.columns[0], {v}, {}, {}}}}));
+      } else {
+        all.columns[0].low.push_back(v);
+        ++all.rows;
+      }
+    }
+    return all;
   }
   Status BuildJoins(const std::vector<SectionContext>& contexts) override {
     ++script_.builds;
@@ -266,6 +277,29 @@ TEST_F(DeviceRunTest, TheHostDoesWhatTheDeviceGivesUp) {
   EXPECT_GT(built, 0);
   EXPECT_GT(puts, 0);
   EXPECT_GT(runs, 0);
+}
+
+TEST_F(DeviceRunTest, RowsOfADeviceKeepItsOrder) {
+  // The device orders and leaves out what is behind OFFSET + LIMIT; the host leaves out the first OFFSET. The order of
+  // these numbers is the device's secret.
+  Script script;
+  script.rows = {5, 1, 4, 1, 3};
+  const auto ask = [&](const char* sql) {
+    Result<Compiled> compiled = Compile(sql, *snapshot_, {});
+    EXPECT_TRUE(compiled.ok()) << sql << "\n" << compiled.status().message();
+    FalseDevice device(&script);
+    const Answer answer = Execute(*compiled->program, *snapshot_, &device);
+    EXPECT_TRUE(answer.status.ok()) << sql << "\n" << answer.status.message();
+    return answer.rows;
+  };
+  using Rows = std::vector<std::string>;
+  EXPECT_EQ(ask("SELECT c FROM f ORDER BY c"), (Rows{"5 ", "1 ", "4 ", "1 ", "3 "}));
+  EXPECT_EQ(ask("SELECT c FROM f ORDER BY c LIMIT 3 OFFSET 2"), (Rows{"4 ", "1 ", "3 "}));
+  EXPECT_EQ(ask("SELECT c FROM f ORDER BY c OFFSET 4"), (Rows{"3 "}));
+  EXPECT_EQ(ask("SELECT c FROM f LIMIT 2 OFFSET 1"), (Rows{"1 ", "4 "}));  // more than were asked for
+  // Not the last section: its rows are kept.
+  EXPECT_EQ(ask("SELECT c + 10 FROM (SELECT c FROM f ORDER BY c LIMIT 3 OFFSET 2) x"), (Rows{"14 ", "11 ", "13 "}));
+  EXPECT_EQ(script.wrong, "");
 }
 
 TEST_F(DeviceRunTest, OtherErrorsEndTheRun) {

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "vm/text_ranks.h"
+
 namespace tessera::vm {
 namespace {
 
@@ -64,6 +66,32 @@ TEST(StringPool, ThreadsAgreeOnIdentifiers) {
     EXPECT_EQ(pool.Get(id), Text(k));
     for (int t = 1; t < kThreads; ++t) EXPECT_EQ(ids[static_cast<size_t>(t)][static_cast<size_t>(k)], id);
   }
+}
+
+TEST(TextRanks, AreTheOrderOfTheStrings) {
+  StringPool pool;
+  TextRanks texts;
+  const auto check = [&] {
+    texts.Update(pool);
+    const std::vector<uint32_t>& ranks = texts.ranks();
+    ASSERT_EQ(ranks.size(), pool.count());
+    for (size_t a = 0; a < ranks.size(); ++a) {
+      for (size_t b = 0; b < ranks.size(); ++b) {
+        const bool less = pool.Get(static_cast<int64_t>(a)) < pool.Get(static_cast<int64_t>(b));
+        ASSERT_EQ(ranks[a] < ranks[b], less) << a << " " << b;
+      }
+    }
+  };
+  check();
+  // Equal heads, zeros beside the end, bytes above 127.
+  using std::string_view_literals::operator""sv;
+  for (const std::string_view s : {"b"sv, ""sv, "a"sv, "a\0"sv, "a\0\0"sv, "12345678"sv, "12345678\0"sv, "123456789"sv})
+    pool.Intern(s);
+  check();
+  for (const std::string_view s : {"12345677zzz"sv, "\xff"sv, "\x7f"sv, "\0"sv, "ab"sv, "123456788"sv}) pool.Intern(s);
+  check();
+  for (int k = 0; k < 200; ++k) pool.Intern(Text(k));
+  check();
 }
 
 // Rows that are NULL hold any number, and a number may be that of a string on its way in.

@@ -298,15 +298,17 @@ class Run {
     Result<RowSet> rows = RowSet{};
     double consumed = 0;
     const bool last = static_cast<size_t>(number) + 1 == program_.sections.size();
-    const bool streams = last && s.order.empty() && options_.exchange == nullptr;
+    const bool streams = last && options_.exchange == nullptr && (gpu || s.order.empty());
     if (streams) {
-      TESSERA_TRY(gpu ? StreamFromGpu(number, consume, &stats, &consumed)
-                      : StreamHere(number, consume, &stats, &consumed));
+      if (gpu) {
+        rows = StreamFromGpu(number, consume, &stats, &consumed);
+      } else {
+        TESSERA_TRY(StreamHere(number, consume, &stats, &consumed));
+      }
     } else if (Shared(s)) {
       rows = RunShared(number, gpu, Status::Ok(), consume, &stats);
     } else if (IsMaster()) {
       rows = RunHere(number, gpu, &stats);
-      if (rows.ok() && s.sink == Section::Sink::kRows) OrderAndLimit(s, strings_, &*rows);
     }
     if (Collective(s) && !Shared(s)) {
       TESSERA_TRY(options_.exchange->Agree(rows.status()));
@@ -536,12 +538,15 @@ class Run {
     return Status::Ok();
   }
 
-  /// What the section makes, before ORDER BY and LIMIT, of all of its source.
+  /// What the section makes of all of its source.
   Result<RowSet> RunHere(int number, bool gpu, SectionStatistics* stats) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     if (gpu) {
       Result<RowSet> rows = RunOnGpu(number, SourceTable(s), stats);
-      if (rows.ok()) return rows;
+      if (rows.ok()) {
+        if (s.sink == Section::Sink::kRows) ApplyBounds(s, &*rows);
+        return rows;
+      }
       TESSERA_TRY(GiveDeviceUp(rows.status()));
       StartStatistics(number, stats);
     }
@@ -552,6 +557,7 @@ class Run {
     Status status = RunAll(number, &scan, &all);
     AddScan(scan, stats);
     if (!status.ok()) return status;
+    if (s.sink == Section::Sink::kRows) OrderAndLimit(s, strings_, &all);
     if (s.sink != Section::Sink::kGroups) return all;
     TESSERA_TRY(MergeWorkers(&scan));
     return scan.groups[0]->Rows();
@@ -609,23 +615,30 @@ class Run {
     return status;
   }
 
-  /// The same on the device, whose rows come in its order.
-  Status StreamFromGpu(int number, const RowConsumer& consume, SectionStatistics* stats, double* consumed) {
+  /// The same on the device, whose rows come in its order or in that of ORDER BY. Returns what was not streamed: where the
+  /// device gave up, all rows of a section with an order.
+  Result<RowSet> StreamFromGpu(int number, const RowConsumer& consume, SectionStatistics* stats, double* consumed) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     RowStream stream(program_, s, strings_, options_.cancel, consume);
     SectionContext context = DeviceContext(number, SourceTable(s), stats);
-    context.take_rows = [&](RowSet&& rows) { return stream.Take(rows, 0, rows.rows); };
+    context.take_rows = [&](const RowSet& rows) { return stream.Take(rows, 0, rows.rows); };
     const Status status = device_run_->RunSection(context).status();
     if (!status.ok() && stream.streamed() == 0) {
       TESSERA_TRY(GiveDeviceUp(status));
       StartStatistics(number, stats);
-      return StreamHere(number, consume, stats, consumed);
+      if (s.order.empty()) {
+        TESSERA_TRY(StreamHere(number, consume, stats, consumed));
+        return RowSet{};
+      }
+      TESSERA_ASSIGN(RowSet rows, RunHere(number, false, stats));
+      stats->rows_out = rows.rows;
+      return rows;
     }
     TESSERA_TRY(status);
     TESSERA_TRY(stream.Flush());
     stats->rows_out = stream.streamed();
     *consumed = stream.milliseconds();
-    return Status::Ok();
+    return RowSet{};
   }
 
   void StartStatistics(int number, SectionStatistics* stats) const {
@@ -1136,13 +1149,11 @@ class Run {
     if (ordered) {
       s.order.push_back({static_cast<int32_t>(s.columns.size()), false, false});
       s.columns.push_back(SqlType::Of(TypeId::kBigint));
-      Section local = s;
-      local.offset = 0;
-      if (s.limit >= 0) local.limit = s.limit > INT64_MAX - s.offset ? -1 : s.limit + s.offset;
       if (mine.ok()) {
         const auto start = std::chrono::steady_clock::now();
         AppendUnitColumn(&*mine);
-        OrderAndLimit(local, strings_, &mine->rows);
+        // (Those of a GPU have come in order, all under one number.)
+        if (!share->gpu) OrderAndLimit(WithoutOffset(s), strings_, &mine->rows);
         mine_.execute += MillisecondsSince(start);
       }
     }
@@ -1168,7 +1179,14 @@ class Run {
     const auto start = std::chrono::steady_clock::now();
     RowSet rows;
     if (ordered) {
-      rows = MergeRuns(s, std::move(all), strings_);
+      rows = MakeRowSet(s.columns);
+      std::vector<size_t> starts;
+      for (Shipment& shipment : all) {
+        starts.push_back(rows.rows);
+        if (shipment.rows.rows > 0) AppendRows(&rows, std::move(shipment.rows));
+        shipment = Shipment{};
+      }
+      MergeRuns(s, starts, strings_, pool_, &rows);
       rows.columns.pop_back();
     } else {
       rows = InUnitOrder(s, std::move(all));

@@ -3,12 +3,15 @@
 #include "vm/row_set.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <new>
 #include <numeric>
 
 #include "tablet/ordered_float.h"
 #include "vm/meaning.h"
 #include "vm/sort_keys.h"
+#include "vm/thread_pool.h"
 
 namespace tessera::vm {
 namespace {
@@ -166,20 +169,18 @@ void Reorder(const std::vector<uint32_t>& order, RowSet* rows) {
 
 void OrderAndLimit(const Section& section, const StringPool& strings, RowSet* rows) {
   const size_t n = rows->rows;
+  if (section.order.empty()) return ApplyBounds(section, rows);
   const auto [first, end] = Bounds(section, n);
-  if (section.order.empty() && first == 0 && end == n) return;
   std::vector<uint32_t> order;
   const bool by_text = std::any_of(section.order.begin(), section.order.end(), [&](const SortKey& k) {
     return rows->columns[static_cast<size_t>(k.column)].type.storage() == StorageClass::kText;
   });
-  if (section.order.empty() || (by_text && n > kManyRows && end < n / 4)) {
+  if (by_text && n > kManyRows && end < n / 4) {
     // The first rows of many are found with about one comparison a row: ranks of all their strings would cost more.
     order.resize(n);
     std::iota(order.begin(), order.end(), 0u);
-    if (!section.order.empty()) {
-      std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(end), order.end(),
-                        RowLess(section, strings, *rows));
-    }
+    std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(end), order.end(),
+                      RowLess(section, strings, *rows));
     order.resize(end);
   } else {
     order = SortKeys(section.order, strings, *rows).First(end);
@@ -188,43 +189,136 @@ void OrderAndLimit(const Section& section, const StringPool& strings, RowSet* ro
   Reorder(order, rows);
 }
 
+void ApplyBounds(const Section& section, RowSet* rows) {
+  const auto [first, end] = Bounds(section, rows->rows);
+  if (first == 0 && end == rows->rows) return;
+  const auto cut = [first = static_cast<ptrdiff_t>(first), end = static_cast<ptrdiff_t>(end)](auto* values) {
+    if (values->empty()) return;
+    values->erase(values->begin() + end, values->end());
+    values->erase(values->begin(), values->begin() + first);
+  };
+  for (RowColumn& c : rows->columns) {
+    cut(&c.low);
+    cut(&c.high);
+    cut(&c.null);
+  }
+  rows->rows = end - first;
+}
+
+Section WithoutOffset(const Section& section) {
+  Section s = section;
+  s.offset = 0;
+  if (s.limit >= 0) s.limit = s.limit > INT64_MAX - section.offset ? -1 : s.limit + section.offset;
+  return s;
+}
+
 void SortRows(int column, const StringPool& strings, RowSet* rows) {
   Reorder(SortKeys({{column, false, false}}, strings, *rows).First(rows->rows), rows);
 }
 
-RowSet MergeRuns(const Section& section, std::vector<Shipment> shipments, const StringPool& strings) {
-  RowSet rows = MakeRowSet(section.columns);
-  std::vector<uint32_t> starts;
-  for (Shipment& s : shipments) {
-    starts.push_back(static_cast<uint32_t>(rows.rows));
-    if (s.rows.rows > 0) AppendRows(&rows, std::move(s.rows));
-    s = Shipment{};
+namespace {
+
+/// Rows of the result that a thread should have to merge: below that it is not worth waking.
+constexpr size_t kMergedRows = 1 << 16;
+
+/// f(i) for each i < n, by the threads of `pool` if there is one.
+template <class F>
+void ForEach(size_t n, ThreadPool* pool, F f) {
+  const size_t threads = pool == nullptr ? 1 : static_cast<size_t>(pool->threads());
+  std::atomic<size_t> next{0};
+  std::atomic<bool> out_of_memory{false};
+  const auto work = [&](int) {
+    try {
+      for (size_t i; (i = next.fetch_add(1)) < n;) f(i);
+    } catch (const std::bad_alloc&) {  // must not end in a thread of the pool
+      out_of_memory = true;
+    }
+  };
+  if (threads > 1 && n > 1) {
+    pool->Run(static_cast<int>(std::min(threads, n)), work);
+  } else {
+    work(0);
   }
-  starts.push_back(static_cast<uint32_t>(rows.rows));
-  const auto [first, end] = Bounds(section, rows.rows);
-  const RowLess less(section, strings, rows);
+  if (out_of_memory) throw std::bad_alloc();
+}
+
+/// Rows [at[r], ends[r]) of each run r; `before` rows of the result come before them.
+struct MergePart {
+  std::vector<uint32_t> at, ends;
+  size_t before = 0;
+};
+
+/// Cuts runs at rows that lie evenly in the longest of them.
+std::vector<MergePart> CutRuns(const MergePart& all, size_t parts, const RowLess& less) {
+  size_t longest = 0;
+  for (size_t r = 1; r < all.at.size(); ++r) {
+    if (all.ends[r] - all.at[r] > all.ends[longest] - all.at[longest]) longest = r;
+  }
+  std::vector<MergePart> cut(parts, all);
+  for (size_t p = 1; p < parts; ++p) {
+    const uint64_t rows = all.ends[longest] - all.at[longest];
+    const uint32_t pivot = all.at[longest] + static_cast<uint32_t>(rows * p / parts);
+    for (size_t r = 0; r < all.at.size(); ++r) {
+      uint32_t low = all.at[r], high = all.ends[r];  // the first row that is not before the pivot lies here
+      while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (less(middle, pivot)) {
+          low = middle + 1;
+        } else {
+          high = middle;
+        }
+      }
+      cut[p - 1].ends[r] = cut[p].at[r] = low;
+      cut[p].before += low - all.at[r];
+    }
+  }
+  return cut;
+}
+
+/// The rows of the part that are between `first` and `end` in the result, to their places in `order`, which begins at
+/// `first`.
+void Merge(MergePart part, const RowLess& less, size_t first, size_t end, std::vector<uint32_t>* order) {
   // A heap of the runs' next rows.
-  const auto later = [&](size_t a, size_t b) { return less(starts[b], starts[a]); };
+  const auto later = [&](size_t a, size_t b) { return less(part.at[b], part.at[a]); };
   std::vector<size_t> heap;
-  std::vector<uint32_t> ends(starts.begin() + 1, starts.end());
-  for (size_t r = 0; r < ends.size(); ++r) {
-    if (starts[r] < ends[r]) heap.push_back(r);
+  for (size_t r = 0; r < part.at.size(); ++r) {
+    if (part.at[r] < part.ends[r]) heap.push_back(r);
   }
   std::make_heap(heap.begin(), heap.end(), later);
-  std::vector<uint32_t> order;
-  order.reserve(end - first);
-  for (size_t at = 0; at < end; ++at) {
+  for (size_t n = part.before; n < end && !heap.empty(); ++n) {
     std::pop_heap(heap.begin(), heap.end(), later);
     const size_t r = heap.back();
-    if (at >= first) order.push_back(starts[r]);
-    if (++starts[r] == ends[r]) {
+    if (n >= first) (*order)[n - first] = part.at[r];
+    if (++part.at[r] == part.ends[r]) {
       heap.pop_back();
     } else {
       std::push_heap(heap.begin(), heap.end(), later);
     }
   }
-  Reorder(order, &rows);
-  return rows;
+}
+
+}  // namespace
+
+void MergeRuns(const Section& section, const std::vector<size_t>& starts, const StringPool& strings, ThreadPool* pool,
+               RowSet* rows) {
+  const auto [first, end] = Bounds(section, rows->rows);
+  const RowLess less(section, strings, *rows);
+  MergePart all;
+  all.at.assign(starts.begin(), starts.end());
+  all.ends.assign(all.at.begin() + 1, all.at.end());
+  all.ends.push_back(static_cast<uint32_t>(rows->rows));
+  // (More parts than threads: they are of different lengths, and those behind LIMIT are none.)
+  const size_t most = pool == nullptr ? 1 : 4 * static_cast<size_t>(pool->threads());
+  const std::vector<MergePart> parts = CutRuns(all, std::clamp<size_t>(end / kMergedRows, 1, most), less);
+  std::vector<uint32_t> order(end - first);
+  ForEach(parts.size(), pool, [&, first = first, end = end](size_t p) { Merge(parts[p], less, first, end, &order); });
+  ForEach(3 * rows->columns.size(), pool, [&](size_t job) {
+    RowColumn& c = rows->columns[job / 3];
+    if (job % 3 == 0) Permute(&c.low, order);
+    if (job % 3 == 1) Permute(&c.high, order);
+    if (job % 3 == 2) Permute(&c.null, order);
+  });
+  rows->rows = order.size();
 }
 
 RowBatch DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count,

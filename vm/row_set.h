@@ -1,4 +1,5 @@
-// Working on rows in the machine's form: joining pieces, hashing keys, sorting, decoding. Private to vm/.
+// Working on rows in the machine's form: joining pieces, hashing keys, sorting, decoding. For vm/ and the
+// devices that run its sections.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +24,18 @@ void AppendRange(RowSet* to, const RowSet& from, size_t first, size_t count);
 RowSet InUnitOrder(const Section& section, std::vector<Shipment> shipments);
 /// Adds a column with the number of each row's unit.
 void AppendUnitColumn(Shipment* shipment);
-/// The rows of shipments that are sorted as the section asks for, merged, between its bounds.
-RowSet MergeRuns(const Section& section, std::vector<Shipment> shipments, const StringPool& strings);
 /// Rows in the order and between the bounds that the section asks for. Text is compared through `strings`.
 void OrderAndLimit(const Section& section, const StringPool& strings, RowSet* rows);
+/// Rows that are in the section's order already, between its bounds.
+void ApplyBounds(const Section& section, RowSet* rows);
+/// The section with the bounds under which a part of its rows is ordered, before it is known what comes before them:
+/// OFFSET rows more, and none left out.
+Section WithoutOffset(const Section& section);
+/// `rows` consists of runs that are sorted as the section asks for, each from where `starts` says to the next one's
+/// start: merged, between the section's bounds. Equal rows keep their order. By the threads of `pool`, if there is one
+/// and there are many rows.
+void MergeRuns(const Section& section, const std::vector<size_t>& starts, const StringPool& strings, ThreadPool* pool,
+               RowSet* rows);
 /// Sorts rows by one column, as JoinTable::order says: ascending, NULL last, equal rows in the order they had.
 void SortRows(int column, const StringPool& strings, RowSet* rows);
 /// Rows [first, first + count) of the first `columns.size()` columns, decoded, with the result's types.

@@ -133,6 +133,8 @@ int64_t StringPool::Intern(std::string_view text) {
   return static_cast<int64_t>(id);
 }
 
+size_t StringPool::count() const { return entries_->count.load(std::memory_order_relaxed); }
+
 std::string_view StringPool::Get(int64_t id) const {
   // Values of NULLs and of rows that were filtered may be asked for: any number, and that of a string that another
   // thread is adding. No entry has moved in yet then, or no block.

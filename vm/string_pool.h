@@ -21,6 +21,8 @@ class StringPool {
   int64_t Intern(std::string_view text);
   /// The string of an identifier that Intern returned, valid as long as the pool. Any other value gives "".
   std::string_view Get(int64_t id) const;
+  /// How many strings there are: their identifiers are the numbers below.
+  size_t count() const;
 
  private:
   struct Entries;

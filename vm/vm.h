@@ -104,18 +104,23 @@ struct SectionContext {
   const std::atomic<bool>* cancel = nullptr;  ///< may be nullptr
   SectionStatistics* statistics = nullptr;
   ThreadPool* pool = nullptr;  ///< for work on the host that can be shared; idle while the section runs
-  /// kRows: takes rows as they come, so that no more are held than fit the device's output at a time; empty: all are the
-  /// result. An error ends the section and is returned by it.
-  std::function<Status(RowSet&&)> take_rows = {};
+  /// kRows: takes rows as they come, so that no more are held than fit the device's output at a time (or, of a section
+  /// with an order, once they are sorted), and the result has none; empty: all are the result. An error ends the section
+  /// and is returned by it.
+  std::function<Status(const RowSet&)> take_rows = {};
 };
 
 /// One run of a program on a device. Join tables stay there from the section that builds them to the end of the run.
 class DeviceRun {
  public:
   virtual ~DeviceRun() = default;
-  /// Runs a section with sink kRows or kGroups, over a stored table or over a join table that is on the device. Rows of kRows come in any order of tiles but complete; order, limit and
-  /// offset are applied by the caller. kGroups: `columns` are the keys, then the aggregates' final values (SUM, MIN,
-  /// MAX without a value: NULL). Without keys there is exactly one group. REQUIRES: the join tables that it probes have been
+  /// Runs a section with sink kRows or kGroups, over a stored table or over a join table that is on the device.
+  ///
+  /// kRows: if the section has an order, the rows come in it, equal ones in any, and the device leaves out those behind
+  /// the first OFFSET + LIMIT. Without an order they come in any, and where there is a LIMIT, at least OFFSET + LIMIT of
+  /// them or all. The caller leaves out the first OFFSET and what is behind LIMIT; it does not sort.
+  ///
+  /// kGroups: `columns` are the keys, then the aggregates' final values (SUM, MIN, MAX without a value: NULL). Without keys there is exactly one group. REQUIRES: the join tables that it probes have been
   /// built or put. Errors: kUnsupported, kResource: the device cannot, as it turned out; the host can.
   virtual Result<RowSet> RunSection(const SectionContext& context) = 0;
   /// Tells which section RunSection will be asked for behind the next BuildJoins, so that what does not depend on the join
