@@ -930,8 +930,8 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
   if (keys > 0) {
     uint64_t rows = 0;
     for (const vm::BoundTablet* t : tablets) rows += t->rows;
-    const uint64_t most =
-        std::max<uint64_t>(kMaxDirectGroups, std::min<uint64_t>(kMostFarGroups, rows / kRowsPerFarGroup));
+    const uint64_t far = std::min(kMostFarGroups, rows / kRowsPerFarGroup);
+    const uint64_t most = std::min(std::max<uint64_t>(kMaxDirectGroups, far), limits.groups);
     plan.direct_groups = PlanDirect(lowered, tablets, joins, static_cast<uint32_t>(most), plan.direct_keys);
     plan.direct = plan.direct_groups != 0;
     if (plan.direct && plan.direct_groups <= kMaxDirectGroups) {

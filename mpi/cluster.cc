@@ -566,6 +566,9 @@ class RankCluster final : public Cluster {
           section.pairs += theirs.pairs;
           section.pruned_pairs += theirs.pruned_pairs;
           section.child_grids += theirs.child_grids;
+          section.join_passes = std::max(section.join_passes, theirs.join_passes);
+          section.group_spills += theirs.group_spills;
+          section.spilled_groups += theirs.spilled_groups;
           section.milliseconds = std::max(section.milliseconds, theirs.milliseconds);
           section.kernel_milliseconds = std::max(section.kernel_milliseconds, theirs.kernel_milliseconds);
           section.transfer_milliseconds = std::max(section.transfer_milliseconds, theirs.transfer_milliseconds);

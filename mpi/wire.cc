@@ -128,7 +128,8 @@ void WriteStatistics(const vm::RunStatistics& statistics, WireWriter* out) {
     out->Text(s.label);
     out->Number(s.on_gpu);
     for (const uint64_t n : {s.rows_in, s.rows_out, s.tablets, s.tablets_skipped, s.bytes_read, s.bytes_transferred,
-                             s.bytes_staged, s.pairs, s.pruned_pairs, s.child_grids})
+                             s.bytes_staged, s.pairs, s.pruned_pairs, s.child_grids, s.join_passes, s.group_spills,
+                             s.spilled_groups})
       out->Number(n);
     out->Text(s.device_plan);
     out->Number(s.milliseconds);
@@ -147,7 +148,8 @@ vm::RunStatistics ReadStatistics(WireReader* in) {
     s.label = std::string(in->Text());
     s.on_gpu = in->Number<bool>();
     for (uint64_t* n : {&s.rows_in, &s.rows_out, &s.tablets, &s.tablets_skipped, &s.bytes_read, &s.bytes_transferred,
-                        &s.bytes_staged, &s.pairs, &s.pruned_pairs, &s.child_grids})
+                        &s.bytes_staged, &s.pairs, &s.pruned_pairs, &s.child_grids, &s.join_passes, &s.group_spills,
+                        &s.spilled_groups})
       *n = in->Number<uint64_t>();
     s.device_plan = std::string(in->Text());
     s.milliseconds = in->Number<double>();

@@ -118,7 +118,7 @@ TEST(Wire, StatisticsComeBack) {
   vm::RunStatistics s;
   s.mine.rank = 3;
   s.mine.gather = 1.5;
-  s.sections.push_back({1, "scan t", true, 10, 9, 8, 7, 6, 5, 4, "lean kernel", 12, 11, 3, 4.5, 3.5, 2.5});
+  s.sections.push_back({1, "scan t", true, 10, 9, 8, 7, 6, 5, 4, "lean kernel", 12, 11, 3, 15, 14, 13, 4.5, 3.5, 2.5});
   WireWriter out;
   WriteStatistics(s, &out);
   const std::string bytes = out.Take();
@@ -135,6 +135,9 @@ TEST(Wire, StatisticsComeBack) {
   EXPECT_EQ(r.sections[0].pairs, 12u);
   EXPECT_EQ(r.sections[0].pruned_pairs, 11u);
   EXPECT_EQ(r.sections[0].child_grids, 3u);
+  EXPECT_EQ(r.sections[0].join_passes, 15u);
+  EXPECT_EQ(r.sections[0].group_spills, 14u);
+  EXPECT_EQ(r.sections[0].spilled_groups, 13u);
   EXPECT_EQ(r.sections[0].kernel_milliseconds, 3.5);
   EXPECT_EQ(r.sections[0].transfer_milliseconds, 2.5);
 }
