@@ -23,6 +23,21 @@ constexpr uint64_t kMostPlaces = (uint64_t{1} << 32) - 256;
 
 uint64_t RoundUp(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
+Status KeysTooLong() {
+  return Unsupported("keys of a join that together need more than 64 bits run on the host only", -1,
+                     "Use --device auto or host.");
+}
+
+/// Whether keys in these ranges make one number of 64 bits.
+bool FitOneNumber(const std::vector<ColumnSummary>& columns, size_t keys) {
+  uint64_t places = 1;
+  for (size_t k = 0; k < keys && keys > 1; ++k) {
+    const uint64_t span = static_cast<uint64_t>(columns[k].high) - static_cast<uint64_t>(columns[k].low);
+    if (span == UINT64_MAX || __builtin_mul_overflow(places, span + 1, &places)) return false;
+  }
+  return true;
+}
+
 uint64_t DirectBytes(const GpuDevice& gpu) { return std::min(kDirectBytes, gpu.cache.budget() / kDirectShare); }
 
 }  // namespace
@@ -252,6 +267,9 @@ Status DeviceJoins::Part(const vm::Program& program, int join, std::vector<vm::R
   parted->source_rows = source_rows;
   parted->bytes = BytesFor(builder, most);
   TESSERA_ASSIGN(parted->parts, CutJoin(std::move(rows), builder, most, pool));
+  for (const JoinPart& part : parted->parts.parts) {
+    if (!FitOneNumber(part.columns, static_cast<size_t>(builder.keys))) return KeysTooLong();
+  }
   parted_[static_cast<size_t>(join)] = std::move(parted);
   return Status::Ok();
 }
@@ -427,8 +445,7 @@ tessera::Result<DeviceJoins::Making> DeviceJoins::LayOut(Table* table, const vm:
     if (k == 0 && keys == 1) {
       record.last = span;
     } else if (span == UINT64_MAX || __builtin_mul_overflow(places, span + 1, &product)) {
-      return Unsupported("keys of a join that together need more than 64 bits run on the host only", -1,
-                         "Use --device auto or host.");
+      return KeysTooLong();
     } else {
       places = product;
       record.last = places - 1;

@@ -87,7 +87,7 @@ class GpuDevice {
   template <class F>
   Status Evicting(F f) {
     Status status = f();
-    if (status.code() != ErrorCode::kResource) return status;
+    if (status.ok() || status.code() != ErrorCode::kResource) return status;
     FreeSpare();
     TESSERA_TRY(cache.Clear());
     return f();

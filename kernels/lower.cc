@@ -424,12 +424,13 @@ struct FirstUse {
 };
 
 /// Slots in the order of their first use.
-std::vector<FirstUse> FirstUses(const Section& section, const std::vector<DeviceInstruction>& code,
+std::vector<FirstUse> FirstUses(const Section& section, uint32_t mask_registers,
+                                const std::vector<DeviceInstruction>& code,
                                 const std::vector<double>& shares, const std::vector<const JoinShape*>& joins) {
   std::vector<FirstUse> uses;
   std::vector<bool> used(section.slots.size());
   double live = 1;
-  std::vector<double> masks(static_cast<size_t>(section.masks), 1);
+  std::vector<double> masks(mask_registers, 1);
   auto use = [&](uint32_t slot) {
     if (!used[slot]) uses.push_back({slot, live});
     used[slot] = true;
@@ -914,7 +915,7 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
   plan.stage_of_slot.assign(section.slots.size(), kNowhere);
   const uint32_t half = limits.shared_per_multiprocessor / 2 - kReservedPerBlock;  // two blocks a multiprocessor
   uint32_t stage = plan.record_staged ? RoundUp(plan.record_bytes, 128) : 0;
-  for (const FirstUse& use : FirstUses(section, plan.code, shares, joins)) {
+  for (const FirstUse& use : FirstUses(section, lowered.masks, plan.code, shares, joins)) {
     uint32_t width = 0;
     for (const vm::BoundTablet* t : tablets) width = std::max<uint32_t>(width, t->chunks[use.slot]->width);
     if (width == 0 || TouchedShare(use.live, width) < kStagedShare) continue;
