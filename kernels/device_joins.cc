@@ -11,8 +11,8 @@
 namespace tessera::kernels {
 namespace {
 
-/// A direct table of up to this size, or this part of the budget, is taken whatever the number of rows; a larger one, if
-/// a hash table were not smaller.
+/// A direct table of up to this size, or this part of the budget, is taken whatever the number of rows; a larger one,
+/// if a hash table were not smaller.
 constexpr uint64_t kDirectBytes = uint64_t{64} << 20, kDirectShare = 16;
 constexpr uint64_t kDirectBytesPerRow = 32;
 /// A bitmap of up to this size is kept beside the values, for blocks that have room for it in shared memory.
@@ -207,8 +207,7 @@ Status DeviceJoins::Upload(const vm::Section& builder, const vm::RowSet& from, u
   for (size_t c = 0; c < builder.columns.size() && count > 0; ++c) {
     const vm::RowColumn& column = from.columns[c];
     // (Pageable memory: the copies are done when the calls return.)
-    CUDA_TRY(
-        cudaMemcpyAsync(to->low(c), column.low.data() + first, count * 8, cudaMemcpyHostToDevice, gpu_.stream));
+    CUDA_TRY(cudaMemcpyAsync(to->low(c), column.low.data() + first, count * 8, cudaMemcpyHostToDevice, gpu_.stream));
     if (IsWide(column.type)) {
       CUDA_TRY(cudaMemcpyAsync(to->high(wide++), column.high.data() + first, count * 8, cudaMemcpyHostToDevice,
                                gpu_.stream));
@@ -216,8 +215,7 @@ Status DeviceJoins::Upload(const vm::Section& builder, const vm::RowSet& from, u
     if (column.null.empty()) {
       CUDA_TRY(cudaMemsetAsync(to->null(c), 0, count, gpu_.stream));
     } else {
-      CUDA_TRY(
-          cudaMemcpyAsync(to->null(c), column.null.data() + first, count, cudaMemcpyHostToDevice, gpu_.stream));
+      CUDA_TRY(cudaMemcpyAsync(to->null(c), column.null.data() + first, count, cudaMemcpyHostToDevice, gpu_.stream));
     }
   }
   CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
@@ -248,8 +246,8 @@ uint64_t DeviceJoins::Share() const {
 
 uint64_t DeviceJoins::BytesFor(const vm::Section& builder, uint64_t rows) const {
   // Slots of 16 bytes, at most half of them in use; or values and bits by the key itself, where they are not more.
-  const uint64_t places = std::max({16 * std::bit_ceil(std::max<uint64_t>(2 * rows, 32)), rows * (kDirectBytesPerRow + 4),
-                                    DirectBytes(gpu_) / 8 * 9});
+  const uint64_t places = std::max({16 * std::bit_ceil(std::max<uint64_t>(2 * rows, 32)),
+                                    rows * (kDirectBytesPerRow + 4), DirectBytes(gpu_) / 8 * 9});
   return rows * RowBytes(builder.columns) + (builder.keys > 0 ? places + rows * sizeof(uint32_t) : 0);
 }
 

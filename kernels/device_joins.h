@@ -76,8 +76,8 @@ class DeviceJoins {
   /// ... cut into pieces whose ranges are to be found.
   PieceRanges Pieces(const vm::Program& program, int join, uint32_t piece_rows) const;
 
-  /// A table that is too large for the device, as rows on the host; nullptr: it is none. A section that probes it does so
-  /// with one part after the other.
+  /// A table that is too large for the device, as rows on the host; nullptr: it is none. A section that probes it does
+  /// so with one part after the other.
   const JoinParts* parts(int join) const {
     const std::unique_ptr<Parted>& parted = parted_[static_cast<size_t>(join)];
     return parted == nullptr ? nullptr : &parted->parts;

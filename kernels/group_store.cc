@@ -303,8 +303,8 @@ Status GroupStore::Fetch(F f) {
     const uint64_t record_bytes = groups.n * table_.record_words * 8, state_bytes = groups.n * table_.state_words * 8;
     TESSERA_TRY(gpu_.host_rows.Reserve(record_bytes + state_bytes));
     uint8_t* to = gpu_.host_rows.As<uint8_t>();
-    CUDA_TRY(cudaMemcpyAsync(to, records_.As<uint64_t>() + first * table_.record_words, record_bytes, cudaMemcpyDeviceToHost,
-                             gpu_.stream));
+    CUDA_TRY(cudaMemcpyAsync(to, records_.As<uint64_t>() + first * table_.record_words, record_bytes,
+                             cudaMemcpyDeviceToHost, gpu_.stream));
     CUDA_TRY(cudaMemcpyAsync(to + record_bytes, states_.As<uint64_t>() + first * table_.state_words, state_bytes,
                              cudaMemcpyDeviceToHost, gpu_.stream));
     CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
@@ -349,9 +349,8 @@ tessera::Result<vm::RowSet> GroupStore::Rows(const GroupWords& eager) {
   if (eager.n > 0) {
     TESSERA_TRY(Decode(section_, lowered_, eager, 0, &out));
   } else {
-    TESSERA_TRY(Fetch([&](const GroupWords& groups, uint64_t first) {
-      return Decode(section_, lowered_, groups, first, &out);
-    }));
+    TESSERA_TRY(Fetch(
+        [&](const GroupWords& groups, uint64_t first) { return Decode(section_, lowered_, groups, first, &out); }));
   }
   return out;
 }

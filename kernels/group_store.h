@@ -1,5 +1,6 @@
-// The groups of a section: a table in device memory that grows with them and, where the budget has no room for more, goes
-// to the host, is merged there with what came before, and starts anew. README.md, Sinks and Memory. Private to kernels/.
+// The groups of a section: a table in device memory that grows with them and, where the budget has no room for more,
+// goes to the host, is merged there with what came before, and starts anew. README.md, Sinks and Memory. Private to
+// kernels/.
 //
 // Start at: GroupStore::Grow, Rows.
 #pragma once
@@ -29,8 +30,8 @@ void ResizeColumns(uint64_t rows, vm::RowSet* out);
 void SetAggregate(const vm::Section& section, size_t k, uint64_t row, int64_t low, int64_t high, bool seen,
                   vm::RowSet* out);
 
-/// Groups that did not stay on the device, by a hash of their keys in parts: each part is merged by one thread, and while
-/// it is, its table is in that core's caches.
+/// Groups that did not stay on the device, by a hash of their keys in parts: each part is merged by one thread, and
+/// while it is, its table is in that core's caches.
 class HostGroups {
  public:
   HostGroups(const vm::SectionContext& context, const vm::Section& section, const LoweredProgram& lowered);

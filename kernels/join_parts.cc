@@ -30,8 +30,8 @@ std::vector<int64_t> Sample(const std::vector<RowSet>& rows, uint64_t total, siz
   uint64_t before = 0;  // rows of earlier pieces
   size_t piece = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    const uint64_t row = static_cast<uint64_t>(static_cast<double>(i) / static_cast<double>(count) *
-                                               static_cast<double>(total));
+    const uint64_t row =
+        static_cast<uint64_t>(static_cast<double>(i) / static_cast<double>(count) * static_cast<double>(total));
     while (row - before >= rows[piece].rows) before += rows[piece++].rows;
     sample.push_back(rows[piece].columns[column].low[row - before]);
   }
@@ -120,8 +120,8 @@ tessera::Result<JoinParts> CutJoin(std::vector<RowSet> rows, const Section& buil
   // Cut, count, and cut closer if a part has become too large.
   const size_t workers = Workers(pool);
   std::vector<int64_t> bounds;
-  std::vector<std::vector<uint16_t>> part_of(rows.size());         // by piece and row
-  std::vector<std::vector<std::vector<uint64_t>>> counts;          // by piece, worker and part
+  std::vector<std::vector<uint16_t>> part_of(rows.size());  // by piece and row
+  std::vector<std::vector<std::vector<uint64_t>>> counts;   // by piece, worker and part
   for (size_t wanted = std::max<uint64_t>(2, (total * 16 + most_rows * kFilled - 1) / (most_rows * kFilled));;
        wanted *= 2) {
     const size_t had = bounds.size();
@@ -135,8 +135,8 @@ tessera::Result<JoinParts> CutJoin(std::vector<RowSet> rows, const Section& buil
       for (size_t piece = 0; piece < rows.size(); ++piece) {
         const auto [first, end] = ShareOf(rows[piece], worker, workers);
         for (uint64_t i = first; i < end; ++i) {
-          const auto part = std::upper_bound(bounds.begin(), bounds.end(), rows[piece].columns[out.key].low[i]) -
-                            bounds.begin();
+          const auto part =
+              std::upper_bound(bounds.begin(), bounds.end(), rows[piece].columns[out.key].low[i]) - bounds.begin();
           part_of[piece][i] = static_cast<uint16_t>(part);
           ++counts[piece][worker][static_cast<size_t>(part)];
         }
@@ -169,8 +169,10 @@ tessera::Result<JoinParts> CutJoin(std::vector<RowSet> rows, const Section& buil
   for (size_t c = 0; c < builder.columns.size(); ++c) {
     vm::RowColumn& to = out.rows.columns[c];
     to.low.resize(total);
-    const bool wide = std::any_of(rows.begin(), rows.end(), [&](const RowSet& r) { return !r.columns[c].high.empty(); });
-    const bool nulls = std::any_of(rows.begin(), rows.end(), [&](const RowSet& r) { return !r.columns[c].null.empty(); });
+    const bool wide =
+        std::any_of(rows.begin(), rows.end(), [&](const RowSet& r) { return !r.columns[c].high.empty(); });
+    const bool nulls =
+        std::any_of(rows.begin(), rows.end(), [&](const RowSet& r) { return !r.columns[c].null.empty(); });
     if (wide) to.high.resize(total);
     if (nulls) to.null.resize(total);
     TESSERA_TRY(ForWorkers(pool, [&](size_t worker) {
@@ -248,9 +250,7 @@ uint32_t AddPartFilter(int section, const PassPlan& plan, const JoinPart& part, 
     return Operand::Constant(static_cast<int>(program->constants.size()) - 1).Pack();
   };
   std::vector<Instruction> code;
-  const auto emit = [&](Opcode op, int p1, int32_t p2) {
-    code.push_back({op, static_cast<uint16_t>(p1), p2, 0, 0});
-  };
+  const auto emit = [&](Opcode op, int p1, int32_t p2) { code.push_back({op, static_cast<uint16_t>(p1), p2, 0, 0}); };
   const int all = s.masks, inside = s.masks + 1;
   const bool with_nulls = part.low == INT64_MIN;
   if (with_nulls) emit(Opcode::MaskSave, all, 0);

@@ -1,5 +1,5 @@
-// Join tables that are too large for the device: their rows on the host, cut into parts that fit by ranges of one key, and
-// how a section joins with one part after the other. README.md, Joins. No CUDA calls here. Private to kernels/.
+// Join tables that are too large for the device: their rows on the host, cut into parts that fit by ranges of one key,
+// and how a section joins with one part after the other. README.md, Joins. No CUDA calls here. Private to kernels/.
 //
 // Start at: CutJoin, PlanPasses.
 #pragma once
@@ -35,9 +35,9 @@ std::vector<ColumnSummary> Summarize(const vm::RowSet& rows, uint64_t first, uin
 tessera::Result<JoinParts> CutJoin(std::vector<vm::RowSet> rows, const vm::Section& builder, uint64_t most_rows,
                                    vm::ThreadPool* pool);
 
-/// How a section is run with one part of a join table after the other, its sink keeping what came before. Where a row of
-/// the source without a match is gone for good, there is nothing to do: those of other parts find none. Elsewhere (outer,
-/// anti and mark joins) such rows must not come that far, and the program gets a filter for them at its head.
+/// How a section is run with one part of a join table after the other, its sink keeping what came before. Where a row
+/// of the source without a match is gone for good, there is nothing to do: those of other parts find none. Elsewhere
+/// (outer, anti and mark joins) such rows must not come that far, and the program gets a filter for them at its head.
 struct PassPlan {
   int join = 0;
   bool filtered = false;

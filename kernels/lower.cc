@@ -218,8 +218,7 @@ class Lowerer {
       }
       case Shape::ProbeOuter:
       case Shape::Probe:
-        if (vm::IsCutBothWays(program_.joins[in.p1].strategy))
-          out_.product = in.p1;
+        if (vm::IsCutBothWays(program_.joins[in.p1].strategy)) out_.product = in.p1;
         if (in.p3 == 1) {
           SetOperand(&d, in.p2, false);
         } else {
@@ -425,8 +424,8 @@ struct FirstUse {
 
 /// Slots in the order of their first use.
 std::vector<FirstUse> FirstUses(const Section& section, uint32_t mask_registers,
-                                const std::vector<DeviceInstruction>& code,
-                                const std::vector<double>& shares, const std::vector<const JoinShape*>& joins) {
+                                const std::vector<DeviceInstruction>& code, const std::vector<double>& shares,
+                                const std::vector<const JoinShape*>& joins) {
   std::vector<FirstUse> uses;
   std::vector<bool> used(section.slots.size());
   double live = 1;

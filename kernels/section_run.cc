@@ -129,7 +129,8 @@ Status SectionRun::PlanParts() {
     });
     const JoinParts* parts = joins_.parts(static_cast<int>(join));
     if (!probed || parts == nullptr) continue;
-    TESSERA_ASSIGN(const PassPlan plan, PlanPasses(*context_.program, context_.section, static_cast<int>(join), *parts));
+    TESSERA_ASSIGN(const PassPlan plan,
+                   PlanPasses(*context_.program, context_.section, static_cast<int>(join), *parts));
     parted_.push_back(plan);
     passes_ *= parts->parts.size();
   }
@@ -858,8 +859,8 @@ tessera::Result<bool> SectionRun::FetchCursors(Batch* batch) {
 }
 
 bool SectionRun::IsUnfinished(const Batch& batch, uint32_t block) const {
-  const uint32_t tiles = batch.launch.unit_count == nullptr ? batch.launch.tiles
-                                                            : gpu_.host_found.As<Found>()->totals.count;
+  const uint32_t tiles =
+      batch.launch.unit_count == nullptr ? batch.launch.tiles : gpu_.host_found.As<Found>()->totals.count;
   const uint32_t* at = batch.at.data() + block * kWarps;
   return *std::min_element(at, at + kWarps) < FirstTileOf(block + 1, batch.blocks, tiles);
 }

@@ -30,8 +30,8 @@ struct Batch {
   BucketLaunch buckets;      ///< of a dp join
   bool finds_units = false;  ///< the device looks for the units of a product
   uint32_t blocks = 0;
-  /// At most so many blocks run at a time, the others rest; 0: all run. Then `at` are the cursors of all warps, `running`
-  /// says which blocks have run, and `next_turn` which come next.
+  /// At most so many blocks run at a time, the others rest; 0: all run. Then `at` are the cursors of all warps,
+  /// `running` says which blocks have run, and `next_turn` which come next.
   uint32_t turn = 0;
   std::vector<uint32_t> at;
   std::vector<bool> running;
@@ -154,8 +154,8 @@ class SectionRun {
   // ----------------------------------------------------------------------------------------------------
 
   /// Room for more groups. The table may have been emptied for that; then only as many blocks run at a time as it has
-  /// room for the groups of a tile each: otherwise all of them could fill it together and none get on. `moved`: since the
-  /// table was emptied for the last time some warp has.
+  /// room for the groups of a tile each: otherwise all of them could fill it together and none get on. `moved`: since
+  /// the table was emptied for the last time some warp has.
   Status GrowGroups(Batch* batch, bool moved);
   /// The cursors of the blocks that ran. Returns whether one has moved.
   tessera::Result<bool> FetchCursors(Batch* batch);
@@ -226,8 +226,9 @@ class SectionRun {
   GroupStore groups_;
   Batch batches_[2];
   Batch* under_way_ = nullptr;
-  std::vector<PassPlan> parted_;    ///< join tables in parts, in the order in which their parts change, the last one fastest
-  std::vector<size_t> loaded_;      ///< their parts that are on the device; SIZE_MAX: none
+  std::vector<PassPlan>
+      parted_;  ///< join tables in parts, in the order in which their parts change, the last one fastest
+  std::vector<size_t> loaded_;  ///< their parts that are on the device; SIZE_MAX: none
   uint64_t passes_ = 1, pass_ = 0;
   const vm::SectionBinder binder_;
   std::vector<tessera::Result<vm::BoundTablet>> bound_;  ///< of the tablets from bound_from_ on, bound together
