@@ -20,7 +20,7 @@ ColumnCache::~ColumnCache() {
 }
 
 Status ColumnCache::Open(uint64_t budget_bytes) {
-  budget_ = budget_bytes;
+  whole_budget_ = budget_ = budget_bytes;
   CUDA_TRY(cudaGetDevice(&device_));
   cudaMemPoolProps props = {};
   props.allocType = cudaMemAllocationTypePinned;
@@ -173,7 +173,7 @@ Result<const uint8_t*> ColumnCache::Fetch(TabletPieces* of, int column, Stream s
     cudaError_t error = cudaMallocFromPoolAsync(&memory, padded, pool_, stream_);
     if (error == cudaErrorMemoryAllocation) {  // others use the device as well: live with less
       cudaGetLastError();
-      budget_ = std::max<uint64_t>(bytes_ / 2, padded);
+      budget_ = claimed_ + std::max<uint64_t>(bytes_ / 2, padded);
       TESSERA_TRY(MakeRoom(padded));
       CUDA_TRY(cudaStreamSynchronize(stream_));
       CUDA_TRY(cudaMemPoolTrimTo(pool_, 0));

@@ -64,9 +64,15 @@ class ColumnCache {
   /// leaves too little.
   Status Claim(uint64_t bytes);
   void Release(uint64_t bytes) { claimed_ -= bytes; }
+  /// CUDA had no memory although the budget had room: others use the device as well. What is held now is the budget,
+  /// until Renew.
+  void LiveWithLess() { budget_ = bytes_ + claimed_; }
+  /// The budget that Open gave.
+  void Renew() { budget_ = whole_budget_; }
   cudaMemPool_t pool() const { return pool_; }
 
   uint64_t bytes() const { return bytes_; }
+  uint64_t claimed() const { return claimed_; }
   uint64_t budget() const { return budget_; }
 
  private:
@@ -89,7 +95,7 @@ class ColumnCache {
   /// Part of a stream through staging buffer `s`; `padded` bytes on the device, zeros behind the first `bytes`.
   Status Copy(size_t s, uint8_t* to, const uint8_t* from, uint64_t bytes, uint64_t padded);
 
-  uint64_t budget_ = 0, bytes_ = 0, claimed_ = 0;
+  uint64_t whole_budget_ = 0, budget_ = 0, bytes_ = 0, claimed_ = 0;
   cudaStream_t stream_ = nullptr;
   cudaMemPool_t pool_ = nullptr;
   cudaEvent_t done_ = nullptr;

@@ -11,13 +11,16 @@ Status CudaStatus(cudaError_t error, const char* call, const char* file, int lin
                     ":" + std::to_string(line) + ")"};
 }
 
+size_t DeviceBuffer::Rounded(size_t bytes) {
+  // A little more than asked for, so that slow growth does not allocate each time.
+  return (bytes + bytes / 4 + 4095) / 4096 * 4096;
+}
+
 Status DeviceBuffer::Reserve(size_t bytes) {
   if (bytes <= bytes_) return Status::Ok();
   Free();
-  // A little more than asked for, so that slow growth does not allocate each time.
-  const size_t rounded = (bytes + bytes / 4 + 4095) / 4096 * 4096;
-  CUDA_TRY(cudaMalloc(&data_, rounded));
-  bytes_ = rounded;
+  CUDA_TRY(cudaMalloc(&data_, Rounded(bytes)));
+  bytes_ = Rounded(bytes);
   return Status::Ok();
 }
 

@@ -34,6 +34,8 @@ class DeviceBuffer {
 
   /// At least `bytes`; what was in it is lost if it has to grow. REQUIRES: no work that uses it is under way.
   Status Reserve(size_t bytes);
+  /// What Reserve takes for `bytes`.
+  static size_t Rounded(size_t bytes);
   void Free();
   template <class T>
   T* As() const {

@@ -6,13 +6,14 @@
 
 #include "kernels/section_run.h"
 #include "kernels/sort_rows.h"
+#include "vm/row_set.h"
 
 namespace tessera::kernels {
 namespace {
 
-/// A direct table of up to this size is taken whatever the number of rows; a larger one, if a hash table were not
-/// smaller.
-constexpr uint64_t kDirectBytes = uint64_t{64} << 20;
+/// A direct table of up to this size, or this part of the budget, is taken whatever the number of rows; a larger one,
+/// if a hash table were not smaller.
+constexpr uint64_t kDirectBytes = uint64_t{64} << 20, kDirectShare = 16;
 constexpr uint64_t kDirectBytesPerRow = 32;
 /// A bitmap of up to this size is kept beside the values, for blocks that have room for it in shared memory.
 constexpr uint64_t kSharedBitsBytes = 16 << 10;
@@ -22,49 +23,39 @@ constexpr uint64_t kMostPlaces = (uint64_t{1} << 32) - 256;
 
 uint64_t RoundUp(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
-}  // namespace
-
-Status RunBuffer::Allocate(GpuDevice* gpu, uint64_t bytes) {
-  bytes = RoundUp(std::max<uint64_t>(bytes, 1), 128);
-  if (gpu->TakeSpare(bytes, &data_, &bytes_)) {
-    gpu_ = gpu;
-    return Status::Ok();
-  }
-  Status claimed = gpu->cache.Claim(bytes);
-  if (!claimed.ok()) {
-    gpu->FreeSpare();
-    claimed = gpu->cache.Claim(bytes);
-  }
-  TESSERA_TRY(claimed);
-  cudaError_t error = cudaMallocFromPoolAsync(&data_, bytes, gpu->cache.pool(), gpu->stream);
-  if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();
-    gpu->FreeSpare();
-    TESSERA_TRY(gpu->cache.Clear());
-    error = cudaMallocFromPoolAsync(&data_, bytes, gpu->cache.pool(), gpu->stream);
-  }
-  if (error != cudaSuccess) {
-    data_ = nullptr;
-    gpu->cache.Release(bytes);
-    return CudaStatus(error, "cudaMallocFromPoolAsync", __FILE__, __LINE__);
-  }
-  gpu_ = gpu;
-  bytes_ = bytes;
-  return Status::Ok();
+Status KeysTooLong() {
+  return Unsupported("keys of a join that together need more than 64 bits run on the host only", -1,
+                     "Use --device auto or host.");
 }
 
-void RunBuffer::Free() {
-  if (data_ == nullptr) return;
-  gpu_->GiveBack(data_, bytes_);
-  data_ = nullptr;
-  bytes_ = 0;
+/// Whether keys in these ranges make one number of 64 bits.
+bool FitOneNumber(const std::vector<ColumnSummary>& columns, size_t keys) {
+  uint64_t places = 1;
+  for (size_t k = 0; k < keys && keys > 1; ++k) {
+    const uint64_t span = static_cast<uint64_t>(columns[k].high) - static_cast<uint64_t>(columns[k].low);
+    if (span == UINT64_MAX || __builtin_mul_overflow(places, span + 1, &places)) return false;
+  }
+  return true;
+}
+
+uint64_t DirectBytes(const GpuDevice& gpu) { return std::min(kDirectBytes, gpu.cache.budget() / kDirectShare); }
+
+}  // namespace
+
+bool CanPart(const vm::Program& program, int join) {
+  const vm::JoinTable& table = program.joins[static_cast<size_t>(join)];
+  return table.order < 0 && program.sections[static_cast<size_t>(table.section)].keys > 0;
+}
+
+uint64_t RowBytes(const std::vector<SqlType>& columns) {
+  return columns.size() * 9 + static_cast<uint64_t>(std::count_if(columns.begin(), columns.end(), IsWide)) * 8;
 }
 
 Status JoinRows::Allocate(GpuDevice* gpu, const std::vector<SqlType>& columns, uint64_t capacity) {
   columns_ = columns.size();
   wide_ = static_cast<size_t>(std::count_if(columns.begin(), columns.end(), IsWide));
   capacity_ = RoundUp(capacity, 16);
-  return buffer_.Allocate(gpu, capacity_ * ((columns_ + wide_) * 8 + columns_));
+  return buffer_.Allocate(gpu, capacity_ * RowBytes(columns));
 }
 
 Status JoinRows::CopyFrom(const JoinRows& from, uint64_t rows, cudaStream_t stream) {
@@ -82,6 +73,7 @@ void DeviceJoins::Resize(size_t joins) {
   tables_.resize(joins);
   shapes_.resize(joins);
   key_ranges_.resize(joins);
+  parted_.resize(joins);
 }
 
 Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts, const std::function<void()>& meanwhile) {
@@ -99,7 +91,7 @@ Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts, const
   std::vector<std::unique_ptr<SectionRun>> runs;
   std::vector<RowsToSummarize> to_summarize(n);
   for (size_t i = 0; i < n; ++i) {
-    runs.push_back(std::make_unique<SectionRun>(&gpu_, contexts[i], *this, static_cast<int>(i)));
+    runs.push_back(std::make_unique<SectionRun>(&gpu_, contexts[i], this, static_cast<int>(i)));
     TESSERA_TRY(runs[i]->StartBuild());
     const JoinRows& rows = *runs[i]->build_rows();
     const size_t columns = contexts[i].program->sections[static_cast<size_t>(contexts[i].section)].columns.size();
@@ -117,58 +109,185 @@ Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts, const
   TESSERA_TRY(gpu_.Wait(&device_states[n - 1].control, contexts[0].cancel));
   float milliseconds = 0;
   CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu_.begin, gpu_.end));
-  std::vector<Making> tables(n);
-  uint64_t rows_in = 0;
+  std::vector<Making> tables;
+  std::vector<size_t> made, too_large;  // contexts: those of `tables`, and those whose rows are on the host
+  uint64_t rows_in = 0, bytes = 0;
   for (const vm::SectionContext& c : contexts) rows_in += c.statistics->rows_in;
+  const auto join_of = [&](size_t i) {
+    return contexts[i].program->sections[static_cast<size_t>(contexts[i].section)].join;
+  };
+  // Takes the rows of a table that was laid out to the host.
+  const auto give_up = [&](size_t i) -> Status {
+    const vm::SectionContext& c = contexts[i];
+    std::unique_ptr<Table>& table = tables_[static_cast<size_t>(join_of(i))];
+    TESSERA_ASSIGN(vm::RowSet rows, Download(&gpu_, c.program->sections[static_cast<size_t>(c.section)].columns,
+                                             table->rows, table->rows.rows()));
+    runs[i]->host_rows().push_back(std::move(rows));
+    shapes_[static_cast<size_t>(join_of(i))] = nullptr;
+    table.reset();
+    too_large.push_back(i);
+    return Status::Ok();
+  };
   for (size_t i = 0; i < n; ++i) {
     const vm::SectionContext& c = contexts[i];
     TESSERA_TRY(runs[i]->FinishBuild());
-    JoinRows* rows = runs[i]->build_rows();
-    c.statistics->rows_out = rows->rows();
+    c.statistics->rows_out = runs[i]->rows_built();
     // They ran as one: each gets its part by the rows that it read.
     c.statistics->kernel_milliseconds = static_cast<double>(milliseconds) *
                                         static_cast<double>(c.statistics->rows_in + 1) /
                                         static_cast<double>(rows_in + n);
-    const int join = c.program->sections[static_cast<size_t>(c.section)].join;
-    TESSERA_ASSIGN(tables[i], Make(*c.program, join, rows, states[i].columns, c.table->rows, runs[i]->SourceKeys()));
+    if (!runs[i]->host_rows().empty()) {
+      too_large.push_back(i);
+      continue;
+    }
+    TESSERA_ASSIGN(const Making table, Make(*c.program, join_of(i), runs[i]->build_rows(), states[i].columns,
+                                            c.table->rows, runs[i]->SourceKeys()));
+    if (bytes + table.bytes() > Share() && CanPart(*c.program, join_of(i))) {
+      TESSERA_TRY(give_up(i));
+      continue;
+    }
+    bytes += table.bytes();
+    tables.push_back(table);
+    made.push_back(i);
   }
-  return Fill(&tables);
+  for (;;) {
+    const Status filled = Fill(&tables, &memory_.emplace_back());
+    if (filled.ok()) break;
+    // CUDA has less memory than the budget: without the largest table, then.
+    size_t largest = tables.size();
+    for (size_t t = 0; t < tables.size(); ++t) {
+      const bool larger = largest == tables.size() || tables[t].bytes() > tables[largest].bytes();
+      if (larger && CanPart(*contexts[made[t]].program, join_of(made[t]))) largest = t;
+    }
+    if (filled.code() != ErrorCode::kResource || largest == tables.size()) return filled;
+    TESSERA_TRY(give_up(made[largest]));
+    tables.erase(tables.begin() + static_cast<std::ptrdiff_t>(largest));
+    made.erase(made.begin() + static_cast<std::ptrdiff_t>(largest));
+  }
+  for (const size_t i : too_large) {
+    const vm::SectionContext& c = contexts[i];
+    TESSERA_TRY(Part(*c.program, join_of(i), std::move(runs[i]->host_rows()), c.table->rows, c.pool));
+  }
+  return Status::Ok();
+}
+
+tessera::Result<vm::RowSet> Download(GpuDevice* gpu, const std::vector<SqlType>& columns, const JoinRows& rows,
+                                     uint64_t count) {
+  vm::RowSet out = vm::MakeRowSet(columns);
+  out.rows = count;
+  if (count == 0) return out;
+  TESSERA_TRY(gpu->host_rows.Reserve(count * 8));
+  auto fetch = [&](const void* from, void* to, uint64_t bytes) -> Status {
+    CUDA_TRY(cudaMemcpyAsync(gpu->host_rows.As<void>(), from, bytes, cudaMemcpyDeviceToHost, gpu->stream));
+    CUDA_TRY(cudaStreamSynchronize(gpu->stream));
+    memcpy(to, gpu->host_rows.As<void>(), bytes);
+    return Status::Ok();
+  };
+  size_t wide = 0;
+  for (size_t c = 0; c < columns.size(); ++c) {
+    vm::RowColumn& to = out.columns[c];
+    to.low.resize(count);
+    TESSERA_TRY(fetch(rows.low(c), to.low.data(), count * 8));
+    if (IsWide(to.type)) {
+      to.high.resize(count);
+      TESSERA_TRY(fetch(rows.high(wide++), to.high.data(), count * 8));
+    }
+    to.null.resize(count);
+    TESSERA_TRY(fetch(rows.null(c), to.null.data(), count));
+    if (std::find(to.null.begin(), to.null.end(), uint8_t{1}) == to.null.end()) to.null = {};
+  }
+  return out;
+}
+
+Status DeviceJoins::Upload(const vm::Section& builder, const vm::RowSet& from, uint64_t first, uint64_t count,
+                           JoinRows* to) {
+  TESSERA_TRY(to->Allocate(&gpu_, builder.columns, std::max<uint64_t>(count, 1)));
+  to->set_rows(count);
+  size_t wide = 0;
+  for (size_t c = 0; c < builder.columns.size() && count > 0; ++c) {
+    const vm::RowColumn& column = from.columns[c];
+    // (Pageable memory: the copies are done when the calls return.)
+    CUDA_TRY(cudaMemcpyAsync(to->low(c), column.low.data() + first, count * 8, cudaMemcpyHostToDevice, gpu_.stream));
+    if (IsWide(column.type)) {
+      CUDA_TRY(cudaMemcpyAsync(to->high(wide++), column.high.data() + first, count * 8, cudaMemcpyHostToDevice,
+                               gpu_.stream));
+    }
+    if (column.null.empty()) {
+      CUDA_TRY(cudaMemsetAsync(to->null(c), 0, count, gpu_.stream));
+    } else {
+      CUDA_TRY(cudaMemcpyAsync(to->null(c), column.null.data() + first, count, cudaMemcpyHostToDevice, gpu_.stream));
+    }
+  }
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  return Status::Ok();
 }
 
 Status DeviceJoins::Put(const vm::Program& program, int join, const vm::RowSet& from, uint64_t source_rows) {
   const vm::Section& builder = program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(join)].section)];
-  JoinRows rows;
-  TESSERA_TRY(rows.Allocate(&gpu_, builder.columns, std::max<uint64_t>(from.rows, 1)));
-  rows.set_rows(from.rows);
-  ColumnSummary summaries[kMaxSummaries];
-  size_t wide = 0;
-  for (size_t c = 0; c < builder.columns.size() && from.rows > 0; ++c) {
-    const vm::RowColumn& column = from.columns[c];
-    // (Pageable memory: the copies are done when the calls return.)
-    CUDA_TRY(cudaMemcpyAsync(rows.low(c), column.low.data(), from.rows * 8, cudaMemcpyHostToDevice, gpu_.stream));
-    if (IsWide(column.type)) {
-      CUDA_TRY(
-          cudaMemcpyAsync(rows.high(wide++), column.high.data(), from.rows * 8, cudaMemcpyHostToDevice, gpu_.stream));
-    }
-    if (column.null.empty()) {
-      CUDA_TRY(cudaMemsetAsync(rows.null(c), 0, from.rows, gpu_.stream));
-    } else {
-      CUDA_TRY(cudaMemcpyAsync(rows.null(c), column.null.data(), from.rows, cudaMemcpyHostToDevice, gpu_.stream));
-    }
-    if (c >= kMaxSummaries) continue;
-    for (size_t i = 0; i < from.rows; ++i) {
-      if (!column.null.empty() && column.null[i] != 0) {
-        ++summaries[c].nulls;
-        continue;
-      }
-      summaries[c].low = std::min(summaries[c].low, column.low[i]);
-      summaries[c].high = std::max(summaries[c].high, column.low[i]);
-    }
+  if (CanPart(program, join) && BytesFor(builder, from.rows) > Share()) {
+    return Part(program, join, {from}, source_rows, nullptr);
   }
-  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  JoinRows rows;
+  TESSERA_TRY(Upload(builder, from, 0, from.rows, &rows));
   std::vector<Making> tables(1);
-  TESSERA_ASSIGN(tables[0], Make(program, join, &rows, summaries, source_rows, {}));
-  return Fill(&tables);
+  TESSERA_ASSIGN(tables[0], Make(program, join, &rows, Summarize(from, 0, from.rows).data(), source_rows, {}));
+  return Fill(&tables, &memory_.emplace_back());
+}
+
+// ---- Tables in parts
+// ----------------------------------------------------------------------------------------------------
+
+uint64_t DeviceJoins::Share() const {
+  const uint64_t budget = gpu_.cache.budget();
+  uint64_t taken = gpu_.cache.claimed();
+  for (const std::unique_ptr<Parted>& p : parted_) taken += p == nullptr ? 0 : p->bytes;
+  return std::max(budget / 2 - std::min(budget / 2, taken), budget / 8);
+}
+
+uint64_t DeviceJoins::BytesFor(const vm::Section& builder, uint64_t rows) const {
+  // Slots of 16 bytes, at most half of them in use; or values and bits by the key itself, where they are not more.
+  const uint64_t places = std::max({16 * std::bit_ceil(std::max<uint64_t>(2 * rows, 32)),
+                                    rows * (kDirectBytesPerRow + 4), DirectBytes(gpu_) / 8 * 9});
+  return rows * RowBytes(builder.columns) + (builder.keys > 0 ? places + rows * sizeof(uint32_t) : 0);
+}
+
+Status DeviceJoins::Part(const vm::Program& program, int join, std::vector<vm::RowSet> rows, uint64_t source_rows,
+                         vm::ThreadPool* pool) {
+  const vm::Section& builder = program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(join)].section)];
+  const uint64_t share = Share();
+  // The most rows that fit: a power of two, as slots are, or what fits beside twice as many slots.
+  uint64_t most = 1;
+  while (BytesFor(builder, 2 * most) <= share) most *= 2;
+  for (uint64_t step = most / 2; step > 0; step /= 2) {
+    if (BytesFor(builder, most + step) <= share) most += step;
+  }
+  auto parted = std::make_unique<Parted>();
+  parted->source_rows = source_rows;
+  parted->bytes = BytesFor(builder, most);
+  TESSERA_ASSIGN(parted->parts, CutJoin(std::move(rows), builder, most, pool));
+  for (const JoinPart& part : parted->parts.parts) {
+    if (!FitOneNumber(part.columns, static_cast<size_t>(builder.keys))) return KeysTooLong();
+  }
+  parted_[static_cast<size_t>(join)] = std::move(parted);
+  return Status::Ok();
+}
+
+Status DeviceJoins::LoadPart(const vm::Program& program, int join, size_t number) {
+  const vm::Section& builder = program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(join)].section)];
+  DropPart(join);
+  Parted& parted = *parted_[static_cast<size_t>(join)];
+  const JoinPart& part = parted.parts.parts[number];
+  JoinRows rows;
+  TESSERA_TRY(Upload(builder, parted.parts.rows, part.first, part.rows, &rows));
+  std::vector<Making> tables(1);
+  TESSERA_ASSIGN(tables[0], Make(program, join, &rows, part.columns.data(), parted.source_rows, {}));
+  return Fill(&tables, &parted.memory);
+}
+
+void DeviceJoins::DropPart(int join) {
+  parted_[static_cast<size_t>(join)]->memory.Free();
+  shapes_[static_cast<size_t>(join)] = nullptr;
+  tables_[static_cast<size_t>(join)].reset();
 }
 
 tessera::Result<DeviceJoins::Making> DeviceJoins::Make(const vm::Program& program, int join, JoinRows* rows,
@@ -331,8 +450,7 @@ tessera::Result<DeviceJoins::Making> DeviceJoins::LayOut(Table* table, const vm:
     if (k == 0 && keys == 1) {
       record.last = span;
     } else if (span == UINT64_MAX || __builtin_mul_overflow(places, span + 1, &product)) {
-      return Unsupported("keys of a join that together need more than 64 bits run on the host only", -1,
-                         "Use --device auto or host.");
+      return KeysTooLong();
     } else {
       places = product;
       record.last = places - 1;
@@ -355,7 +473,7 @@ tessera::Result<DeviceJoins::Making> DeviceJoins::LayOut(Table* table, const vm:
   const bool few = record.last < kMostPlaces;
   const uint64_t bits_bytes = few ? RoundUp(record.last / 8 + 1, 16) : UINT64_MAX;
   const uint64_t value_bytes = few ? (record.last + 1) * width : UINT64_MAX;
-  const uint64_t most = std::max(kDirectBytes, n * kDirectBytesPerRow);
+  const uint64_t most = std::max(DirectBytes(gpu_), n * kDirectBytesPerRow);
   bool with_bits = false;
   if (few && nothing && bits_bytes <= most) {
     record.lookup = JoinLookup::kBits;
@@ -386,17 +504,16 @@ tessera::Result<DeviceJoins::Making> DeviceJoins::LayOut(Table* table, const vm:
   return making;
 }
 
-Status DeviceJoins::Fill(std::vector<Making>* tables) {
+Status DeviceJoins::Fill(std::vector<Making>* tables, RunBuffer* memory) {
   // What has to be cleared comes first.
   uint64_t cleared = 0, bytes = 0;
   for (const Making& m : *tables) cleared += RoundUp(m.bits, 256) + RoundUp(m.values, 256);
   bytes = cleared;
   for (const Making& m : *tables) bytes += RoundUp(m.next, 256);
   if (bytes == 0) return Status::Ok();
-  RunBuffer& memory = memory_.emplace_back();
-  TESSERA_TRY(memory.Allocate(&gpu_, bytes));
-  CUDA_TRY(cudaMemsetAsync(memory.As<void>(), 0, cleared, gpu_.stream));
-  uint8_t* at = memory.As<uint8_t>();
+  TESSERA_TRY(memory->Allocate(&gpu_, bytes));
+  CUDA_TRY(cudaMemsetAsync(memory->As<void>(), 0, cleared, gpu_.stream));
+  uint8_t* at = memory->As<uint8_t>();
   auto take = [&at](uint64_t size) {
     uint8_t* part = size == 0 ? nullptr : at;
     at += RoundUp(size, 256);

@@ -8,6 +8,7 @@
 // Start at: DeviceJoins::Build.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -15,40 +16,14 @@
 
 #include "kernels/gpu_device.h"
 #include "kernels/join_kernels.h"
+#include "kernels/join_parts.h"
 #include "kernels/lower.h"
 #include "kernels/product_kernels.h"
+#include "kernels/run_buffer.h"
 #include "vm/bind.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {
-
-/// Device memory of one run, taken from the cache's pool and counted against its budget. Work on the device's stream
-/// may use it until it is freed, and what is freed may be taken again at once: the stream keeps the order.
-class RunBuffer {
- public:
-  RunBuffer() = default;
-  ~RunBuffer() { Free(); }
-  RunBuffer(const RunBuffer&) = delete;
-  RunBuffer& operator=(const RunBuffer&) = delete;
-
-  /// REQUIRES: empty.
-  Status Allocate(GpuDevice* gpu, uint64_t bytes);
-  void Free();
-  template <class T>
-  T* As() const {
-    return static_cast<T*>(data_);
-  }
-  friend void swap(RunBuffer& a, RunBuffer& b) {
-    std::swap(a.gpu_, b.gpu_);
-    std::swap(a.data_, b.data_);
-    std::swap(a.bytes_, b.bytes_);
-  }
-
- private:
-  GpuDevice* gpu_ = nullptr;
-  void* data_ = nullptr;
-  uint64_t bytes_ = 0;
-};
 
 /// Rows as Emit writes them: columns of 64 bits, upper halves of the wide ones, NULL bytes; each with room for
 /// `capacity`.
@@ -60,6 +35,7 @@ class JoinRows {
   Status CopyFrom(const JoinRows& from, uint64_t rows, cudaStream_t stream);
   uint64_t capacity() const { return capacity_; }
   uint64_t rows() const { return rows_; }
+  uint64_t bytes() const { return buffer_.bytes(); }
   void set_rows(uint64_t rows) { rows_ = rows; }
   uint64_t* low(size_t column) const { return buffer_.As<uint64_t>() + column * capacity_; }
   RowColumns columns() const { return {low(0), null(0), capacity_}; }
@@ -80,6 +56,14 @@ class JoinRows {
   uint64_t capacity_ = 0, rows_ = 0;
 };
 
+/// Whether rows of a join table can wait on the host and be joined in parts: those of a product, or in order, cannot.
+bool CanPart(const vm::Program& program, int join);
+/// Bytes of a row.
+uint64_t RowBytes(const std::vector<SqlType>& columns);
+/// Brings rows to the host.
+tessera::Result<vm::RowSet> Download(GpuDevice* gpu, const std::vector<SqlType>& columns, const JoinRows& rows,
+                                     uint64_t count);
+
 class DeviceJoins {
  public:
   explicit DeviceJoins(GpuDevice* gpu) : gpu_(*gpu) {}
@@ -91,6 +75,22 @@ class DeviceJoins {
   const JoinRows& rows(int join) const { return tables_[static_cast<size_t>(join)]->rows; }
   /// ... cut into pieces whose ranges are to be found.
   PieceRanges Pieces(const vm::Program& program, int join, uint32_t piece_rows) const;
+
+  /// A table that is too large for the device, as rows on the host; nullptr: it is none. A section that probes it does
+  /// so with one part after the other.
+  const JoinParts* parts(int join) const {
+    const std::unique_ptr<Parted>& parted = parted_[static_cast<size_t>(join)];
+    return parted == nullptr ? nullptr : &parted->parts;
+  }
+  bool AnyInParts() const {
+    return std::any_of(parted_.begin(), parted_.end(), [](const auto& p) { return p != nullptr; });
+  }
+  /// Brings a part of such a table to the device, in place of another one. REQUIRES: no work with that is under way.
+  Status LoadPart(const vm::Program& program, int join, size_t part);
+  /// Frees the part that is there. REQUIRES: as LoadPart.
+  void DropPart(int join);
+  /// Bytes that the rows of a join table may have on the device while it is built.
+  uint64_t MostRowBytes() const { return Share() / 2; }
 
   /// Builds the tables of sections that do not need each other's. `meanwhile` is called while the device makes their
   /// rows. Errors: those of the sections; kUnsupported, kResource: a table cannot be here.
@@ -111,7 +111,23 @@ class DeviceJoins {
     Table* table = nullptr;
     JoinBuild build;
     uint64_t bits = 0, values = 0, next = 0;
+    uint64_t bytes() const { return bits + values + next; }
   };
+  struct Parted {
+    JoinParts parts;
+    uint64_t bytes = 0;  ///< of the largest one, with all that is made of it
+    uint64_t source_rows = 0;
+    RunBuffer memory;  ///< of the part that is on the device
+  };
+  /// Bytes that tables may have beyond those that there are: all together half of the budget.
+  uint64_t Share() const;
+  /// Bytes of so many rows of a table and of what is made of them, at most.
+  uint64_t BytesFor(const vm::Section& builder, uint64_t rows) const;
+  /// Cuts a table's rows into parts.
+  Status Part(const vm::Program& program, int join, std::vector<vm::RowSet> rows, uint64_t source_rows,
+              vm::ThreadPool* pool);
+  /// Rows [first, first + count) of `from`.
+  Status Upload(const vm::Section& builder, const vm::RowSet& from, uint64_t first, uint64_t count, JoinRows* to);
   /// Takes the rows of a table and lays it out. `source_keys`: the range of the first key in the whole table that the
   /// rows come from.
   tessera::Result<Making> Make(const vm::Program& program, int join, JoinRows* rows, const ColumnSummary* summaries,
@@ -122,11 +138,12 @@ class DeviceJoins {
   tessera::Result<Making> LayOut(Table* table, const vm::Section& builder, bool unique, bool outer,
                                  const ColumnSummary* summaries);
   /// Takes memory for the tables and starts the kernel that fills them.
-  Status Fill(std::vector<Making>* tables);
+  Status Fill(std::vector<Making>* tables, RunBuffer* memory);
 
   GpuDevice& gpu_;
   std::vector<std::unique_ptr<Table>> tables_;
   std::deque<RunBuffer> memory_;  ///< of tables
+  std::vector<std::unique_ptr<Parted>> parted_;
   std::vector<const JoinShape*> shapes_;
   std::vector<vm::KeyRange> key_ranges_;
 };

@@ -52,8 +52,10 @@ class GpuRun final : public vm::DeviceRun {
     const ProfilerRange range(context.statistics->label);
     TESSERA_TRY(CanLower(*context.program, context.section));
     TESSERA_TRY(Begin(*context.program));
-    SectionRun run(&gpu_, context, *joins_);
-    if (ahead_.section == context.section && ahead_.table == context.table) TESSERA_TRY(run.Take(std::move(ahead_)));
+    SectionRun run(&gpu_, context, joins_.get());
+    const bool in_parts = joins_->AnyInParts();
+    if (ahead_.section == context.section && ahead_.table == context.table && !in_parts)
+      TESSERA_TRY(run.Take(std::move(ahead_)));
     ahead_ = {};
     if (Status status = run.AllTablets(); !status.ok()) return Abandon(run.launched(), status);
     return run.Result();
@@ -82,6 +84,8 @@ class GpuRun final : public vm::DeviceRun {
  private:
   Status Begin(const vm::Program& program) {
     TESSERA_TRY(gpu_.Open());
+    if (!begun_) gpu_.cache.Renew();
+    begun_ = true;
     joins_->Resize(program.joins.size());
     return Status::Ok();
   }
@@ -96,6 +100,7 @@ class GpuRun final : public vm::DeviceRun {
   std::unique_ptr<DeviceJoins> joins_;
   vm::SectionContext next_;  ///< no program: nobody has told
   TabletsAhead ahead_;
+  bool begun_ = false;
 };
 
 class GpuBackend final : public Gpu {

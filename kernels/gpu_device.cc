@@ -73,11 +73,17 @@ Status GpuDevice::Wait(Control* of, const std::atomic<bool>* cancel) {
 }
 
 Status GpuDevice::ReserveEvicting(DeviceBuffer* buffer, size_t bytes) {
-  Status status = buffer->Reserve(bytes);
-  if (status.ok() || status.code() != ErrorCode::kResource) return status;
-  FreeSpare();
-  TESSERA_TRY(cache.Clear());
-  return buffer->Reserve(bytes);
+  if (bytes <= buffer->bytes()) return Status::Ok();
+  cache.Release(buffer->bytes());
+  buffer->Free();
+  const uint64_t taken = DeviceBuffer::Rounded(bytes);
+  if (!cache.Claim(taken).ok()) {
+    FreeSpare();
+    TESSERA_TRY(cache.Claim(taken));
+  }
+  const Status status = Evicting([&] { return buffer->Reserve(bytes); });
+  if (!status.ok()) cache.Release(taken);
+  return status;
 }
 
 bool GpuDevice::TakeSpare(uint64_t bytes, void** data, uint64_t* got) {

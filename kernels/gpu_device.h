@@ -6,6 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -78,8 +79,21 @@ class GpuDevice {
   Status TellToStop(Control* control);
   /// Waits for the stream; on a wish to cancel, tells the launch with this control to stop. Returns kCancelled then.
   Status Wait(Control* control, const std::atomic<bool>* cancel);
-  /// Room in `buffer`, at the expense of cached columns if need be.
+  /// Room in `buffer`, counted against the budget, at the expense of cached columns if need be. What was in it is lost
+  /// if it has to grow.
   Status ReserveEvicting(DeviceBuffer* buffer, size_t bytes);
+  /// Calls f, which takes memory that is too little to count; again without cached columns, if there is none left:
+  /// other processes may use the device as well.
+  template <class F>
+  Status Evicting(F f) {
+    Status status = f();
+    if (status.ok() || status.code() != ErrorCode::kResource) return status;
+    FreeSpare();
+    TESSERA_TRY(cache.Clear());
+    return f();
+  }
+  /// Memory that launches and what they fill may still take.
+  uint64_t Room() const { return cache.budget() - std::min(cache.budget(), cache.claimed()); }
   /// Memory of runs: what one gives back, the next may take without asking CUDA, which takes a microsecond each time.
   /// All of it was claimed from the cache's budget. false: none of about this size is left.
   bool TakeSpare(uint64_t bytes, void** data, uint64_t* got);
@@ -97,7 +111,6 @@ class GpuDevice {
   cudaEvent_t begin = nullptr, end = nullptr;
   ColumnCache cache;
   DeviceBuffer scratch;
-  DeviceBuffer group_slots, group_records, group_states;
   DeviceBuffer output, build_states;
   PinnedBuffer host_results, host_rows, host_build_states, host_found;
 

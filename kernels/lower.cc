@@ -218,8 +218,7 @@ class Lowerer {
       }
       case Shape::ProbeOuter:
       case Shape::Probe:
-        if (vm::IsCutBothWays(program_.joins[in.p1].strategy))
-          out_.product = in.p1;
+        if (vm::IsCutBothWays(program_.joins[in.p1].strategy)) out_.product = in.p1;
         if (in.p3 == 1) {
           SetOperand(&d, in.p2, false);
         } else {
@@ -425,13 +424,14 @@ struct FirstUse {
 };
 
 /// Slots in the order of their first use, before the rows wait in a queue and behind it.
-std::vector<FirstUse> FirstUses(const Section& section, const std::vector<DeviceInstruction>& code,
-                                const std::vector<double>& shares, const std::vector<const JoinShape*>& joins) {
+std::vector<FirstUse> FirstUses(const Section& section, uint32_t mask_registers,
+                                const std::vector<DeviceInstruction>& code, const std::vector<double>& shares,
+                                const std::vector<const JoinShape*>& joins) {
   std::vector<FirstUse> uses;
   std::vector<bool> used(section.slots.size());
   bool waited = false;
   double live = 1;
-  std::vector<double> masks(static_cast<size_t>(section.masks), 1);
+  std::vector<double> masks(mask_registers, 1);
   auto use = [&](uint32_t slot) {
     if (!used[slot]) uses.push_back({slot, live, waited});
     used[slot] = true;
@@ -919,7 +919,7 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
   plan.stage_of_slot.assign(section.slots.size(), kNowhere);
   const uint32_t half = limits.shared_per_multiprocessor / 2 - kReservedPerBlock;  // two blocks a multiprocessor
   uint32_t stage = plan.record_staged ? RoundUp(plan.record_bytes, 128) : 0;
-  for (const FirstUse& use : FirstUses(section, plan.code, shares, joins)) {
+  for (const FirstUse& use : FirstUses(section, lowered.masks, plan.code, shares, joins)) {
     uint32_t width = 0;
     for (const vm::BoundTablet* t : tablets) width = std::max<uint32_t>(width, t->chunks[use.slot]->width);
     if (width == 0) continue;
@@ -939,8 +939,8 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
   if (keys > 0) {
     uint64_t rows = 0;
     for (const vm::BoundTablet* t : tablets) rows += t->rows;
-    const uint64_t most =
-        std::max<uint64_t>(kMaxDirectGroups, std::min<uint64_t>(kMostFarGroups, rows / kRowsPerFarGroup));
+    const uint64_t far = std::min(kMostFarGroups, rows / kRowsPerFarGroup);
+    const uint64_t most = std::min(std::max<uint64_t>(kMaxDirectGroups, far), limits.groups);
     plan.direct_groups = PlanDirect(lowered, tablets, joins, static_cast<uint32_t>(most), plan.direct_keys);
     plan.direct = plan.direct_groups != 0;
     if (plan.direct && plan.direct_groups <= kMaxDirectGroups) {

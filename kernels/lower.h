@@ -112,6 +112,7 @@ LoweredProgram LowerProgram(const vm::Program& program, int section, vm::StringP
 struct DeviceLimits {
   uint32_t shared_per_block = 0;  ///< with opt-in
   uint32_t shared_per_multiprocessor = 0;
+  uint64_t groups = UINT64_MAX;  ///< that a table in device memory has room for
 };
 
 /// What depends on the tablets of a launch, too.

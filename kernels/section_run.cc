@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "kernels/product_kernels.h"
 #include "kernels/vm_kernel.h"
@@ -19,12 +20,11 @@ namespace {
 constexpr uint64_t kCopiedPerLaunch = uint64_t{256} << 20;
 /// Rows of one launch: counters of blocks have 32 bits, and so do the halves of sums.
 constexpr uint64_t kRowsPerLaunch = uint64_t{1} << 31;
-constexpr uint32_t kFirstGroups = 1 << 15;
-constexpr uint32_t kMaxGroups = 0xF0000000u;
+/// A cursor of a block that rests. (No launch has so many tiles, and what is added to it does not wrap around.)
+constexpr uint32_t kBehindAllTiles = 1u << 31;
 constexpr uint64_t kFirstBuildRows = 1 << 20;
 /// Direct groups in device memory have copies as long as all together are no more than that.
 constexpr uint32_t kCopiedGroups = 1 << 16, kMaxCopies = 16;
-constexpr uint64_t kGroupsPerCopy = 1 << 17;
 /// Records, and as much of states, that come with the counters of a launch.
 constexpr uint64_t kEagerBytes = 32 << 10;
 
@@ -77,15 +77,16 @@ TabletsAhead BindAhead(const vm::SectionContext& context, const std::vector<vm::
   return ahead;
 }
 
-SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, const DeviceJoins& joins, int build)
+SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, DeviceJoins* joins, int build)
     : gpu_(*gpu),
       context_(context),
-      joins_(joins),
+      joins_(*joins),
       build_(build),
       section_(context.program->sections[static_cast<size_t>(context.section)]),
       keys_(section_.sink == Section::Sink::kGroups ? static_cast<uint32_t>(section_.keys) : 0),
       lowered_(LowerProgram(*context.program, context.section, context.strings)),
-      binder_(*context.program, context.section, context.strings, joins.key_ranges()),
+      groups_(&gpu_, context_, section_, lowered_),
+      binder_(*context.program, context.section, context.strings, joins->key_ranges()),
       row_output_(gpu, context) {
   for (const SqlType& t : section_.columns) result_.columns.push_back({t, {}, {}, {}});
   if (section_.sink == Section::Sink::kRows && section_.order.empty() && section_.limit >= 0) {
@@ -98,6 +99,7 @@ SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, const 
 SectionRun::~SectionRun() {
   gpu_.cache.AbandonPending();
   for (Batch& b : batches_) gpu_.cache.Unpin(&b.pinned);
+  for (const PassPlan& p : parted_) joins_.DropPart(p.join);
 }
 
 Status SectionRun::Take(TabletsAhead ahead) {
@@ -110,10 +112,58 @@ Status SectionRun::Take(TabletsAhead ahead) {
 }
 
 Status SectionRun::AllTablets() {
-  vm::SectionStatistics& stats = *context_.statistics;
+  TESSERA_TRY(PlanParts());
   TESSERA_TRY(PrepareSink());
+  for (uint64_t pass = 0; pass < passes_ && !enough_reached_; ++pass) {
+    TESSERA_TRY(StartPass(pass));
+    TESSERA_TRY(RunPass());
+  }
+  return Status::Ok();
+}
+
+Status SectionRun::PlanParts() {
+  for (size_t join = 0; join < context_.program->joins.size(); ++join) {
+    const bool probed = std::any_of(section_.code.begin(), section_.code.end(), [&](const vm::Instruction& in) {
+      return (in.op == Opcode::Probe || in.op == Opcode::ProbeOuter) && in.p1 == join;
+    });
+    const JoinParts* parts = joins_.parts(static_cast<int>(join));
+    if (!probed || parts == nullptr) continue;
+    TESSERA_ASSIGN(const PassPlan plan,
+                   PlanPasses(*context_.program, context_.section, static_cast<int>(join), *parts));
+    parted_.push_back(plan);
+    passes_ *= parts->parts.size();
+  }
+  loaded_.assign(parted_.size(), SIZE_MAX);
+  if (passes_ > 1) context_.statistics->join_passes = passes_;
+  return Status::Ok();
+}
+
+Status SectionRun::StartPass(uint64_t pass) {
+  pass_ = pass;
+  if (parted_.empty()) return Status::Ok();
+  uint64_t rest = pass;
+  vm::Program program = *context_.program;
+  added_code_ = 0;
+  for (size_t i = parted_.size(); i-- > 0;) {
+    const PassPlan& plan = parted_[i];
+    const std::vector<JoinPart>& parts = joins_.parts(plan.join)->parts;
+    const size_t number = rest % parts.size();
+    rest /= parts.size();
+    if (loaded_[i] != number) TESSERA_TRY(joins_.LoadPart(*context_.program, plan.join, number));
+    loaded_[i] = number;
+    if (plan.filtered) added_code_ += AddPartFilter(context_.section, plan, parts[number], &program);
+  }
+  if (added_code_ > 0) lowered_ = LowerProgram(program, context_.section, context_.strings);
+  // They were bound to the last pass's ranges of keys.
+  bound_.clear();
+  return Status::Ok();
+}
+
+Status SectionRun::RunPass() {
+  vm::SectionStatistics& stats = *context_.statistics;
   if (section_.source_kind == Section::Source::kJoin) {
     Batch& batch = batches_[0];
+    batch = Batch();
     CollectRows(&batch);
     if (batch.tablets[0].rows == 0) return Status::Ok();
     TESSERA_TRY(Prepare(&batch, 0));
@@ -122,7 +172,6 @@ Status SectionRun::AllTablets() {
   }
   const TableInfo& table = *context_.table;
   stats.tablets = table.tablets.size();
-  bool under_way = false;  // the other batch has been launched
   size_t number = 0, next = 0;
   while (next < table.tablets.size() && !enough_reached_) {
     Batch& batch = batches_[number % 2];
@@ -130,15 +179,20 @@ Status SectionRun::AllTablets() {
     if (!batch.tablets.empty()) {
       TESSERA_TRY(Prepare(&batch, static_cast<int>(number % 2)));
     }
-    if (under_way) TESSERA_TRY(Finish(&batches_[(number + 1) % 2]));
-    under_way = !batch.tablets.empty() && !enough_reached_;
-    if (under_way) {
+    TESSERA_TRY(FinishOther());
+    if (!batch.tablets.empty() && !enough_reached_) {
       TESSERA_TRY(Start(&batch));
+      under_way_ = &batch;
       ++number;
     }
   }
-  if (under_way) TESSERA_TRY(Finish(&batches_[(number + 1) % 2]));
-  return Status::Ok();
+  return FinishOther();
+}
+
+Status SectionRun::FinishOther() {
+  if (under_way_ == nullptr) return Status::Ok();
+  Batch* batch = std::exchange(under_way_, nullptr);
+  return Finish(batch);
 }
 
 tessera::Result<vm::RowSet> SectionRun::Result() {
@@ -148,7 +202,12 @@ tessera::Result<vm::RowSet> SectionRun::Result() {
     const std::string order = row_output_.Describe();
     if (!plan.empty() && !order.empty()) plan += ", " + order;
   } else if (keys_ > 0) {
-    TESSERA_TRY(FetchGroups());
+    GroupWords eager;
+    if (groups_.used() <= eager_.n) {
+      eager = eager_;
+      eager.n = groups_.used();
+    }
+    return groups_.Rows(eager);
   } else {
     TESSERA_TRY(FinishTotals());
   }
@@ -201,21 +260,38 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
     TESSERA_TRY(found.status());
     vm::BoundTablet& bound = *found;
     if (bound.skip) {
-      ++stats.tablets_skipped;
+      if (pass_ == 0) ++stats.tablets_skipped;
       ++*next;
       continue;
     }
-    // Two launches may hold pieces at once: half of the budget for each, but for what ORDER BY takes.
     const uint64_t size = FindNeeds(bound);
-    if (!batch->tablets.empty() && bytes + size > (gpu_.cache.budget() - row_output_.reserved_bytes()) / 2) break;
+    if (bytes + size > LaunchShare()) {
+      if (!batch->tablets.empty()) break;
+      TESSERA_TRY(FinishOther());  // a tablet that is larger than that has the place of two
+    }
     bytes += size;
     rows += bound.rows;
     NoteKeys(bound);
     batch->tablets.push_back(std::move(bound));
     batch->numbers.push_back(*next);
-    TESSERA_TRY(Upload(batch, batch->tablets.size() - 1, &copied));
-    stats.rows_in += batch->tablets.back().rows;
-    stats.bytes_read += batch->tablets.back().encoded_bytes;
+    const Status uploaded = Upload(batch, batch->tablets.size() - 1, &copied);
+    if (!uploaded.ok()) {
+      // CUDA has less memory than the budget: what there is has to do for the tablets before this one, or for this one.
+      const bool alone = batch->tablets.size() == 1 && under_way_ == nullptr;
+      if (uploaded.code() != ErrorCode::kResource || alone) return uploaded;
+      bound = std::move(batch->tablets.back());
+      batch->tablets.pop_back();
+      batch->numbers.pop_back();
+      batch->codes.resize(batch->tablets.size() * slots);
+      batch->nulls.resize(batch->tablets.size() * slots);
+      if (!batch->tablets.empty()) break;
+      TESSERA_TRY(FinishOther());
+      continue;
+    }
+    if (pass_ == 0) {
+      stats.rows_in += batch->tablets.back().rows;
+      stats.bytes_read += batch->tablets.back().encoded_bytes;
+    }
     ++*next;
   }
   if (copied > 0) {
@@ -227,6 +303,14 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
     stats.bytes_transferred += copied;
   }
   return Status::Ok();
+}
+
+uint64_t SectionRun::LaunchShare() const {
+  // Two launches may hold pieces at once. What else is needed on the way, a section's groups, the rows of a join table,
+  // or those that are ordered, grows into what is left.
+  const uint64_t room = gpu_.Room();
+  if (keys_ > 0 || IsBuild()) return room / 4;
+  return (room - std::min(room / 2, row_output_.reserved_bytes())) / 2;
 }
 
 void SectionRun::NoteKeys(const vm::BoundTablet& bound) {
@@ -306,7 +390,7 @@ void SectionRun::CollectRows(Batch* batch) {
     batch->codes.push_back(b.codes);
     batch->nulls.push_back(b.null_bytes);
   }
-  context_.statistics->rows_in += bound.rows;
+  if (pass_ == 0) context_.statistics->rows_in += bound.rows;
   batch->numbers.push_back(0);
   batch->tablets.push_back(std::move(bound));
 }
@@ -314,7 +398,10 @@ void SectionRun::CollectRows(Batch* batch) {
 Status SectionRun::Prepare(Batch* batch, int arena_number) {
   std::vector<const vm::BoundTablet*> tablets;
   for (const vm::BoundTablet& t : batch->tablets) tablets.push_back(&t);
-  TESSERA_ASSIGN(batch->plan, PlanLaunch(section_, lowered_, tablets, joins_.shapes(), gpu_.limits));
+  DeviceLimits limits = gpu_.limits;
+  if (keys_ > 0) limits.groups = groups_.Limit() / 2;  // (what is claimed from here on has to fit, too)
+  TESSERA_ASSIGN(batch->plan, PlanLaunch(section_, lowered_, tablets, joins_.shapes(), limits));
+  batch->turn = 0;
   const LaunchPlan& plan = batch->plan;
   Launch& launch = batch->launch;
   launch = Launch();
@@ -363,7 +450,7 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
       if (t.predicates[i].set != nullptr) add(t.predicates[i].set, t.predicates[i].set_bytes);
     }
   }
-  TESSERA_TRY(arena.Allocate());
+  TESSERA_TRY(gpu_.Evicting([&] { return arena.Allocate(); }));
   memset(arena.Host(cursors), 0, batch->blocks * kWarps * sizeof(uint32_t));
   const auto copy = [&](size_t to, const auto& from) {
     std::copy(from.begin(), from.end(),
@@ -564,13 +651,17 @@ Status SectionRun::Start(Batch* batch) {
   uint64_t rows = 0;
   for (const vm::BoundTablet& t : batch->tablets) rows += t.rows;
   if (keys_ > 0 && rows_since_normalise_ + rows > uint64_t{1} << 32) {
-    TESSERA_TRY(Normalise());
+    TESSERA_TRY(groups_.Normalise());
     rows_since_normalise_ = 0;
   }
   rows_since_normalise_ += rows;
   // Direct groups enter the table when a block ends: there must be room for all of them.
-  while (batch->plan.direct && groups_.max_groups < uint64_t{groups_used_} + batch->plan.direct_groups)
-    TESSERA_TRY(GrowGroups());
+  const uint64_t direct = batch->plan.direct ? batch->plan.direct_groups : 0, spills = groups_.spills();
+  while (groups_.table().max_groups < groups_.used() + direct) {
+    TESSERA_TRY(groups_.Grow());
+    if (groups_.spills() > spills && groups_.table().max_groups < direct)
+      return {ErrorCode::kResource, "groups that are numbered by their keys do not fit the GPU", "Use --device host."};
+  }
   TESSERA_TRY(gpu_.ReserveEvicting(&gpu_.scratch, batch->blocks * batch->plan.scratch_bytes));
   // Not every block that there is room for will be launched.
   if (IsDp(batch->plan.variant) && batch->control > 0)
@@ -587,7 +678,7 @@ void SectionRun::SetCounters(Batch* batch) {
   if (deferred_) return;  // they are cleared with those of the other builds
   Control& control = IsBuild() ? HostControl(*batch) : *reinterpret_cast<Control*>(batch->arena->Host(batch->control));
   memset(&control, 0, sizeof control);
-  control.groups = groups_used_;
+  control.groups = groups_.used();
   control.rows = rows_used_;
   control.rows_valid = UINT64_MAX;
 }
@@ -599,6 +690,7 @@ Status SectionRun::SendCounters(Batch* batch) {
 }
 
 Status SectionRun::StartAgain(Batch* batch) {
+  if (batch->turn > 0) TESSERA_TRY(SendTurn(batch));
   SetCounters(batch);
   TESSERA_TRY(SendCounters(batch));
   return StartLaunch(batch);
@@ -625,13 +717,13 @@ Status SectionRun::StartLaunch(Batch* batch) {
   launch.scratch = gpu_.scratch.As<uint8_t>();
   launch.scratch_bytes = batch->plan.scratch_bytes;
   const uint64_t* initial = launch.groups.initial_state;
-  launch.groups = groups_;
+  launch.groups = groups_.table();
   launch.groups.initial_state = initial;
   const bool far = launch.direct && launch.private_groups == 0;
   if (far) {
     launch.direct_copies = std::clamp(kCopiedGroups / launch.direct_groups, 1u, kMaxCopies);
     const uint64_t numbers = uint64_t{launch.direct_groups} * launch.direct_copies;
-    const uint64_t states = numbers * groups_.state_words * 8;
+    const uint64_t states = numbers * lowered_.state_words * 8;
     TESSERA_TRY(Renew(&direct_groups_, states + numbers));
     launch.groups.states = direct_groups_.As<uint64_t>();
     launch.touched = direct_groups_.As<uint8_t>() + states;
@@ -646,7 +738,7 @@ Status SectionRun::StartLaunch(Batch* batch) {
   if (far) CUDA_TRY(StartClearDirectGroups(launch, gpu_.stream));
   TESSERA_TRY(LaunchKernel(batch));
   if (far) {
-    GroupTable table = groups_;
+    GroupTable table = groups_.table();
     table.initial_state = initial;
     CUDA_TRY(StartEnterDirectGroups(launch, table, gpu_.stream));
   }
@@ -663,12 +755,17 @@ Status SectionRun::StartLaunch(Batch* batch) {
   }
   if (keys_ > 0) {
     // Most sections make few groups, and these come with the counters.
-    const uint64_t most = launch.direct ? uint64_t{groups_used_} + launch.direct_groups : groups_.max_groups;
-    eager_groups_ = std::min<uint64_t>(most, kEagerBytes / 8 / std::max(groups_.record_words, groups_.state_words));
-    eager_records_ = gpu_.host_results.As<uint64_t>() + (batch->control + sizeof(Control)) / 8;
-    TESSERA_TRY(fetch(eager_records_, groups_.records, eager_groups_ * groups_.record_words * 8));
-    TESSERA_TRY(fetch(eager_records_ + eager_groups_ * groups_.record_words, groups_.states,
-                      eager_groups_ * groups_.state_words * 8));
+    const GroupTable& table = groups_.table();
+    const uint64_t most = launch.direct ? uint64_t{groups_.used()} + launch.direct_groups : table.max_groups;
+    eager_.n = std::min<uint64_t>(most, kEagerBytes / 8 / std::max(table.record_words, table.state_words));
+    eager_.record_step = table.record_words;
+    eager_.state_step = table.state_words;
+    uint64_t* to = gpu_.host_results.As<uint64_t>() + (batch->control + sizeof(Control)) / 8;
+    eager_.records = to;
+    TESSERA_TRY(fetch(to, table.records, eager_.n * table.record_words * 8));
+    to += eager_.n * table.record_words;
+    eager_.states = to;
+    TESSERA_TRY(fetch(to, table.states, eager_.n * table.state_words * 8));
   }
   if (batch->finds_units) {
     CUDA_TRY(cudaMemcpyAsync(gpu_.host_found.As<void>(), found_.As<void>(), sizeof(Found), cudaMemcpyDeviceToHost,
@@ -691,9 +788,14 @@ Status SectionRun::Finish(Batch* batch) {
     TESSERA_TRY(Wait());
     const Control& control = HostControl(*batch);
     if ((control.reasons & kFailed) != 0) {
-      return vm::LaneErrorStatus(static_cast<vm::LaneError>(control.error_code), section_.code[control.error_address]);
+      return vm::LaneErrorStatus(static_cast<vm::LaneError>(control.error_code),
+                                 section_.code[control.error_address - added_code_]);
     }
-    groups_used_ = std::min(control.groups, groups_.max_groups);
+    bool moved = true;
+    if (batch->turn > 0) {
+      TESSERA_ASSIGN(moved, FetchCursors(batch));
+    }
+    groups_.set_used(std::min(control.groups, groups_.table().max_groups));
     rows_used_ = std::min<uint64_t>(control.rows, control.rows_valid);
     if (section_.sink == Section::Sink::kGroups && keys_ == 0) TESSERA_TRY(MergePartials(batch->blocks));
     if ((control.reasons & kEnough) != 0) {
@@ -701,13 +803,13 @@ Status SectionRun::Finish(Batch* batch) {
       break;
     }
     if (lowered_.repeats && keys_ > 0) rows_since_normalise_ = uint64_t{1} << 32;  // until the next launch
-    if (control.reasons == 0) break;
+    if (control.reasons == 0 && !HasUnfinished(*batch)) break;
     const uint64_t wanted = control.rows_wanted;
-    if ((control.reasons & kGrow) != 0) TESSERA_TRY(GrowGroups());
-    if (lowered_.repeats && keys_ > 0) TESSERA_TRY(Normalise());
+    if ((control.reasons & kGrow) != 0) TESSERA_TRY(GrowGroups(batch, moved));
+    if (lowered_.repeats && keys_ > 0) TESSERA_TRY(groups_.Normalise());
     if ((control.reasons & kOutputFull) != 0) {
       if (IsBuild()) {
-        TESSERA_TRY(AllocateBuild(std::max<uint64_t>(2 * uint64_t{output_.capacity}, rows_used_ + wanted)));
+        TESSERA_TRY(GrowBuild(wanted));
       } else {
         TESSERA_TRY(row_output_.MakeRoom(&rows_used_, wanted));
         output_ = row_output_.output();
@@ -723,6 +825,73 @@ Status SectionRun::Finish(Batch* batch) {
     stats.pruned_pairs += stats.pairs - totals.pairs;
     stats.pairs = totals.pairs;
   }
+  return Status::Ok();
+}
+
+Status SectionRun::GrowGroups(Batch* batch, bool moved) {
+  const uint64_t spills = groups_.spills();
+  TESSERA_TRY(groups_.Grow());
+  if (groups_.spills() == spills) return Status::Ok();
+  const Status too_many{ErrorCode::kResource, "the groups of a join's product do not fit the GPU",
+                        "Give --gpu-memory more, or use SET join_strategy = auto or --device host."};
+  if (IsDp(batch->plan.variant)) return too_many;  // a child grid's cursors are not its blocks'
+  if (batch->turn == 0) {
+    const uint32_t warps = batch->blocks * kWarps;
+    batch->at.assign(warps, 0);
+    batch->running.assign(batch->blocks, true);
+    batch->next_turn = 0;
+    batch->turn = std::clamp(groups_.table().max_groups / kTileRows, 1u, batch->blocks);
+    return FetchCursors(batch).status();
+  }
+  // The matches of a slice may make more groups than it has rows.
+  if (!moved && batch->turn == 1) return too_many;
+  if (!moved) batch->turn = std::max(1u, batch->turn / 4);
+  return Status::Ok();
+}
+
+tessera::Result<bool> SectionRun::FetchCursors(Batch* batch) {
+  std::vector<uint32_t> now(batch->at.size());
+  CUDA_TRY(cudaMemcpyAsync(now.data(), batch->launch.cursors, now.size() * sizeof(uint32_t), cudaMemcpyDeviceToHost,
+                           gpu_.stream));
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  bool moved = false;
+  for (size_t i = 0; i < now.size(); ++i) {
+    if (!batch->running[i / kWarps]) continue;
+    moved |= now[i] != batch->at[i];
+    batch->at[i] = now[i];
+  }
+  return moved;
+}
+
+bool SectionRun::IsUnfinished(const Batch& batch, uint32_t block) const {
+  const uint32_t tiles =
+      batch.launch.unit_count == nullptr ? batch.launch.tiles : gpu_.host_found.As<Found>()->totals.count;
+  const uint32_t* at = batch.at.data() + block * kWarps;
+  return *std::min_element(at, at + kWarps) < FirstTileOf(block + 1, batch.blocks, tiles);
+}
+
+bool SectionRun::HasUnfinished(const Batch& batch) const {
+  for (uint32_t b = 0; batch.turn > 0 && b < batch.blocks; ++b) {
+    if (IsUnfinished(batch, b)) return true;
+  }
+  return false;
+}
+
+Status SectionRun::SendTurn(Batch* batch) {
+  batch->running.assign(batch->blocks, false);
+  std::vector<uint32_t> cursors(batch->at.size(), kBehindAllTiles);
+  uint32_t chosen = 0;
+  for (uint32_t n = 0; n < batch->blocks && chosen < batch->turn; ++n) {
+    const uint32_t b = (batch->next_turn + n) % batch->blocks;
+    if (!IsUnfinished(*batch, b)) continue;
+    batch->running[b] = true;
+    std::copy_n(batch->at.begin() + b * kWarps, kWarps, cursors.begin() + b * kWarps);
+    // Those that do not finish come again first: what they have begun is in the table.
+    if (chosen++ == 0) batch->next_turn = b;
+  }
+  // (Pageable memory: the copy is done when the call returns.)
+  CUDA_TRY(cudaMemcpyAsync(batch->launch.cursors, cursors.data(), cursors.size() * sizeof(uint32_t),
+                           cudaMemcpyHostToDevice, gpu_.stream));
   return Status::Ok();
 }
 
@@ -743,171 +912,29 @@ Status SectionRun::MergePartials(uint32_t blocks) {
 }
 
 Status SectionRun::FinishTotals() {
-  ResizeResult(1);
+  ResizeColumns(1, &result_);
   for (size_t k = 0; k < totals_.size(); ++k) {
     const Partial& t = totals_[k];
-    SetAggregate(k, 0, IsCount(section_.aggregates[k].op) ? static_cast<int64_t>(t.count) : t.low, t.high,
-                 t.count != 0);
+    SetAggregate(section_, k, 0, IsCount(section_.aggregates[k].op) ? static_cast<int64_t>(t.count) : t.low, t.high,
+                 t.count != 0, &result_);
   }
   return Status::Ok();
 }
 
-void SectionRun::ResizeResult(uint64_t rows) {
-  result_.rows = rows;
-  for (vm::RowColumn& c : result_.columns) {
-    c.low.resize(rows);
-    if (IsWide(c.type)) c.high.resize(rows);
-  }
-}
-
-void SectionRun::SetNull(vm::RowColumn* c, uint64_t row) {
-  c->null.resize(result_.rows);
-  c->null[row] = 1;
-}
-
-void SectionRun::SetAggregate(size_t k, uint64_t row, int64_t low, int64_t high, bool seen) {
-  vm::RowColumn& c = result_.columns[static_cast<size_t>(keys_) + k];
-  c.low[row] = low;
-  if (IsWide(c.type)) c.high[row] = high;
-  if (!seen && !IsCount(section_.aggregates[k].op)) SetNull(&c, row);
-}
-
 Status SectionRun::PrepareSink() {
   output_.columns = static_cast<uint32_t>(section_.columns.size());
-  if (IsBuild()) return AllocateBuild(kFirstBuildRows);
   if (section_.sink == Section::Sink::kRows) {
     TESSERA_TRY(row_output_.Open());
     output_ = row_output_.output();
     return Status::Ok();
   }
   if (keys_ == 0) return Status::Ok();
-  groups_.record_words = lowered_.record_words;
-  groups_.state_words = lowered_.state_words;
-  groups_.lock_word = lowered_.lock_word;
-  return AllocateGroups(kFirstGroups);
-}
-
-Status SectionRun::AllocateGroups(uint64_t max_groups) {
-  const uint64_t slots = std::bit_ceil(2 * max_groups);
-  Status status = gpu_.ReserveEvicting(&gpu_.group_slots, slots * 8);
-  if (status.ok()) status = Extend(&gpu_.group_records, groups_.record_words, max_groups);
-  if (status.ok()) status = Extend(&gpu_.group_states, groups_.state_words, max_groups);
-  if (!status.ok()) return TooManyGroups(max_groups, status);
-  groups_.max_groups = static_cast<uint32_t>(max_groups);
-  groups_.slot_mask = slots - 1;
-  groups_.slots = gpu_.group_slots.As<uint64_t>();
-  groups_.records = gpu_.group_records.As<uint64_t>();
-  groups_.states = gpu_.group_states.As<uint64_t>();
-  CUDA_TRY(cudaMemsetAsync(groups_.slots, 0, slots * 8, gpu_.stream));
-  return Status::Ok();
-}
-
-Status SectionRun::Extend(DeviceBuffer* buffer, uint64_t words, uint64_t groups) {
-  if (groups * words * 8 <= buffer->bytes()) return Status::Ok();
-  DeviceBuffer larger;
-  TESSERA_TRY(gpu_.ReserveEvicting(&larger, groups * words * 8));
-  if (groups_used_ > 0) {
-    CUDA_TRY(cudaMemcpyAsync(larger.As<void>(), buffer->As<void>(), groups_used_ * words * 8, cudaMemcpyDeviceToDevice,
-                             gpu_.stream));
-    CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
-  }
-  swap(larger, *buffer);
-  return Status::Ok();
-}
-
-Status SectionRun::TooManyGroups(uint64_t groups, const Status& why) const {
-  if (why.code() != ErrorCode::kResource) return why;
-  return {ErrorCode::kResource,
-          "the group table does not fit the GPU: " + std::to_string(groups) + " groups (" + why.message() + ")",
-          "Use --device host."};
-}
-
-Status SectionRun::GrowGroups() {
-  if (groups_.max_groups >= kMaxGroups / 8)
-    return {ErrorCode::kResource, "more groups than a GPU's group table has", "Use --device host."};
-  TESSERA_TRY(AllocateGroups(uint64_t{groups_.max_groups} * 8));
-  CUDA_TRY(StartRehash(groups_, groups_used_, gpu_.stream));
-  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
-  return Status::Ok();
+  return groups_.Open();
 }
 
 Status SectionRun::Renew(RunBuffer* buffer, uint64_t bytes) {
   buffer->Free();
   return buffer->Allocate(&gpu_, bytes);
-}
-
-Status SectionRun::Normalise() {
-  if (groups_used_ == 0 || (lowered_.narrow_sums.empty() && lowered_.wide_sums.empty())) return Status::Ok();
-  std::vector<uint32_t> words = lowered_.narrow_sums;
-  words.insert(words.end(), lowered_.wide_sums.begin(), lowered_.wide_sums.end());
-  DeviceBuffer device_words;
-  TESSERA_TRY(device_words.Reserve(words.size() * sizeof(uint32_t)));
-  CUDA_TRY(cudaMemcpyAsync(device_words.As<void>(), words.data(), words.size() * sizeof(uint32_t),
-                           cudaMemcpyHostToDevice, gpu_.stream));
-  CUDA_TRY(StartNormalise(groups_, groups_used_, device_words.As<uint32_t>(), static_cast<uint32_t>(words.size()),
-                          static_cast<uint32_t>(lowered_.narrow_sums.size()), gpu_.stream));
-  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
-  return Status::Ok();
-}
-
-Status SectionRun::FetchGroups() {
-  ResizeResult(groups_used_);
-  if (groups_used_ > 0 && groups_used_ <= eager_groups_)
-    return DecodeGroups(eager_records_, eager_records_ + eager_groups_ * groups_.record_words, 0, groups_used_);
-  for (uint64_t first = 0; first < groups_used_; first += kGroupsPerCopy) {
-    const uint64_t n = std::min(kGroupsPerCopy, groups_used_ - first);
-    const uint64_t record_bytes = n * groups_.record_words * 8, state_bytes = n * groups_.state_words * 8;
-    TESSERA_TRY(gpu_.host_rows.Reserve(record_bytes + state_bytes));
-    CUDA_TRY(cudaMemcpyAsync(gpu_.host_rows.As<uint8_t>(), groups_.records + first * groups_.record_words, record_bytes,
-                             cudaMemcpyDeviceToHost, gpu_.stream));
-    CUDA_TRY(cudaMemcpyAsync(gpu_.host_rows.As<uint8_t>() + record_bytes, groups_.states + first * groups_.state_words,
-                             state_bytes, cudaMemcpyDeviceToHost, gpu_.stream));
-    CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
-    const uint64_t* records = gpu_.host_rows.As<uint64_t>();
-    TESSERA_TRY(DecodeGroups(records, records + n * groups_.record_words, first, n));
-  }
-  return Status::Ok();
-}
-
-Status SectionRun::DecodeGroups(const uint64_t* records, const uint64_t* states, uint64_t first, uint64_t n) {
-  size_t word = 1;
-  for (size_t k = 0; k < static_cast<size_t>(keys_); ++k) {
-    vm::RowColumn& c = result_.columns[k];
-    const bool wide = IsWide(c.type);
-    for (uint64_t g = 0; g < n; ++g) {
-      const uint64_t* r = records + g * groups_.record_words;
-      c.low[first + g] = static_cast<int64_t>(r[word]);
-      if (wide) c.high[first + g] = static_cast<int64_t>(r[word + 1]);
-      if ((r[0] >> k & 1) != 0) SetNull(&c, first + g);
-    }
-    word += wide ? 2 : 1;
-  }
-  for (size_t k = 0; k < lowered_.folds.size(); ++k) {
-    const Opcode op = section_.aggregates[k].op;
-    for (uint64_t g = 0; g < n; ++g) {
-      const uint64_t* group = states + g * groups_.state_words;
-      const uint64_t* s = group + lowered_.folds[k].state;
-      const bool seen = (group[k / 64] >> (k % 64) & 1) != 0;
-      int64_t low = static_cast<int64_t>(s[0]), high = 0;
-      if (op == Opcode::SumI) {
-        const int128_t sum =
-            static_cast<int128_t>(static_cast<int64_t>(s[1])) * (int128_t{1} << 32) + static_cast<int128_t>(s[0]);
-        low = Low64(sum);
-        high = High64(sum);
-      } else if (op == Opcode::SumW) {
-        int128_t sum;
-        if (!JoinParts(s, &sum)) return vm::LaneErrorStatus(vm::LaneError::kWideOverflow, {});
-        low = Low64(sum);
-        high = High64(sum);
-      } else if (op == Opcode::MinW || op == Opcode::MaxW) {
-        high = static_cast<int64_t>(s[1]);
-      } else if (op == Opcode::MinF || op == Opcode::MaxF) {
-        low = std::bit_cast<int64_t>(FromOrderedFloat(s[0]));
-      }
-      SetAggregate(k, first + g, low, high, seen);
-    }
-  }
-  return Status::Ok();
 }
 
 Status SectionRun::AllocateBuild(uint64_t rows) {
@@ -925,7 +952,28 @@ Status SectionRun::AllocateBuild(uint64_t rows) {
   return Status::Ok();
 }
 
+Status SectionRun::GrowBuild(uint64_t wanted) {
+  const uint64_t rows = std::max<uint64_t>(2 * uint64_t{output_.capacity}, rows_used_ + wanted);
+  const bool stays = !CanPart(*context_.program, section_.join);
+  if (stays || rows * RowBytes(section_.columns) <= joins_.MostRowBytes()) {
+    const Status status = AllocateBuild(rows);
+    if (stays || status.ok() || status.code() != ErrorCode::kResource) return status;
+  }
+  TESSERA_TRY(DrainBuild());
+  return wanted <= output_.capacity ? Status::Ok() : AllocateBuild(wanted);
+}
+
+Status SectionRun::DrainBuild() {
+  TESSERA_ASSIGN(vm::RowSet rows, Download(&gpu_, section_.columns, build_rows_, rows_used_));
+  rows_on_host_ += rows_used_;
+  rows_used_ = 0;
+  if (rows.rows > 0) host_rows_.push_back(std::move(rows));
+  return Status::Ok();
+}
+
 Status SectionRun::StartBuild() {
+  TESSERA_TRY(PlanParts());
+  TESSERA_TRY(StartPass(0));
   const TableInfo& table = *context_.table;
   context_.statistics->tablets = table.tablets.size();
   output_.columns = static_cast<uint32_t>(section_.columns.size());
@@ -936,16 +984,22 @@ Status SectionRun::StartBuild() {
   for (const vm::Instruction& in : section_.code) repeats |= in.op == Opcode::Next || in.op == Opcode::NextOuter;
   uint64_t rows = 0;
   for (const vm::BoundTablet& t : batch.tablets) rows += t.rows;
-  if (next < table.tablets.size() || repeats || rows > kDeferredBuildRows) {
+  const uint64_t row_bytes = RowBytes(section_.columns), most_bytes = joins_.MostRowBytes();
+  if (next < table.tablets.size() || repeats || rows > kDeferredBuildRows || rows * row_bytes > most_bytes ||
+      passes_ > 1) {
     // The rest, or rows without a bound: one launch after the other, with what was collected as the first.
-    TESSERA_TRY(AllocateBuild(kFirstBuildRows));
-    for (;;) {
+    TESSERA_TRY(AllocateBuild(std::clamp<uint64_t>(most_bytes / row_bytes, kSliceRows, kFirstBuildRows)));
+    for (uint64_t pass = 0;;) {
       if (!batch.tablets.empty()) {
         TESSERA_TRY(Prepare(&batch, 0));
         TESSERA_TRY(Start(&batch));
         TESSERA_TRY(Finish(&batch));
       }
-      if (next == table.tablets.size()) return Status::Ok();
+      if (next == table.tablets.size()) {
+        if (++pass == passes_) return Status::Ok();
+        TESSERA_TRY(StartPass(pass));
+        next = 0;
+      }
       TESSERA_TRY(Collect(&batch, &next));
     }
   }
@@ -962,12 +1016,19 @@ Status SectionRun::FinishBuild() {
   const Control& control = HostControl(batches_[0]);
   if (deferred_) {
     if ((control.reasons & kFailed) != 0) {
-      return vm::LaneErrorStatus(static_cast<vm::LaneError>(control.error_code), section_.code[control.error_address]);
+      return vm::LaneErrorStatus(static_cast<vm::LaneError>(control.error_code),
+                                 section_.code[control.error_address - added_code_]);
     }
     rows_used_ = control.rows;
     gpu_.cache.Unpin(&batches_[0].pinned);
   }
-  build_rows_.set_rows(rows_used_);
+  if (host_rows_.empty()) {
+    build_rows_.set_rows(rows_used_);
+    return Status::Ok();
+  }
+  TESSERA_TRY(DrainBuild());
+  JoinRows none;
+  swap(none, build_rows_);
   return Status::Ok();
 }
 

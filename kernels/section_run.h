@@ -11,6 +11,7 @@
 #include "kernels/device_joins.h"
 #include "kernels/dp_kernel.h"
 #include "kernels/gpu_device.h"
+#include "kernels/group_store.h"
 #include "kernels/lower.h"
 #include "kernels/row_output.h"
 #include "vm/bind.h"
@@ -30,6 +31,12 @@ struct Batch {
   BucketLaunch buckets;      ///< of a dp join
   bool finds_units = false;  ///< the device looks for the units of a product
   uint32_t blocks = 0;
+  /// At most so many blocks run at a time, the others rest; 0: all run. Then `at` are the cursors of all warps,
+  /// `running` says which blocks have run, and `next_turn` which come next.
+  uint32_t turn = 0;
+  std::vector<uint32_t> at;
+  std::vector<bool> running;
+  uint32_t next_turn = 0;
   Arena* arena = nullptr;
   size_t control = 0;  ///< its place in the arena (builds have theirs elsewhere), right behind the partial aggregates
 };
@@ -47,12 +54,12 @@ TabletsAhead BindAhead(const vm::SectionContext& context, const std::vector<vm::
 /// One section. REQUIRES: the device's mutex is held.
 class SectionRun {
  public:
-  SectionRun(GpuDevice* gpu, const vm::SectionContext& context, const DeviceJoins& joins, int build = -1);
+  SectionRun(GpuDevice* gpu, const vm::SectionContext& context, DeviceJoins* joins, int build = -1);
   ~SectionRun();
   SectionRun(const SectionRun&) = delete;
   SectionRun& operator=(const SectionRun&) = delete;
 
-  /// REQUIRES: of the same section and table; called first.
+  /// REQUIRES: of the same section and table; called first; none of the join tables is in parts.
   Status Take(TabletsAhead ahead);
   /// All tablets of the table, launch by launch.
   Status AllTablets();
@@ -65,12 +72,25 @@ class SectionRun {
   Status FinishBuild();
   /// REQUIRES: StartBuild; they may still be on their way.
   JoinRows* build_rows() { return &build_rows_; }
+  /// REQUIRES: FinishBuild, as for what follows. The rows, if they did not fit the device, piece by piece; else empty.
+  std::vector<vm::RowSet>& host_rows() { return host_rows_; }
+  uint64_t rows_built() const { return rows_on_host_ + build_rows_.rows(); }
   /// Of the table that the rows come from, the key's least and greatest value; low > high: it is not a plain column.
   vm::KeyRange SourceKeys() const { return source_keys_; }
   /// Of the latest launch, which may be under way, on the device; nullptr: there was none.
   Control* launched() const { return launched_; }
 
  private:
+  // ---- Passes over the source, with a part of each join table that is too large
+  // ----------------------------------------------------------------------------------------------------
+
+  /// Finds out how the join tables that are in parts can be joined, and how many passes that takes.
+  Status PlanParts();
+  /// Brings the parts for a pass to the device.
+  Status StartPass(uint64_t pass);
+  /// Over all of the source, launch by launch.
+  Status RunPass();
+
   bool IsCancelled() const { return context_.cancel != nullptr && context_.cancel->load(std::memory_order_relaxed); }
 
   // ---- Tablets in
@@ -81,6 +101,10 @@ class SectionRun {
   tessera::Result<vm::BoundTablet>& Bind(size_t number, const vm::BoundTablet* like);
   /// Binds tablets from *next on and brings their columns to the device, until the launch is large enough.
   Status Collect(Batch* batch, size_t* next);
+  /// Bytes of columns that a launch may have.
+  uint64_t LaunchShare() const;
+  /// The other launch is done: what it read can go.
+  Status FinishOther();
 
   /// Widens source_keys_ by a tablet's.
   void NoteKeys(const vm::BoundTablet& bound);
@@ -127,6 +151,21 @@ class SectionRun {
   /// Sees a launched batch through to its end.
   Status Finish(Batch* batch);
 
+  // ---- Some blocks after the others
+  // ----------------------------------------------------------------------------------------------------
+
+  /// Room for more groups. The table may have been emptied for that; then only as many blocks run at a time as it has
+  /// room for the groups of a tile each: otherwise all of them could fill it together and none get on. `moved`: since
+  /// the table was emptied for the last time some warp has.
+  Status GrowGroups(Batch* batch, bool moved);
+  /// The cursors of the blocks that ran. Returns whether one has moved.
+  tessera::Result<bool> FetchCursors(Batch* batch);
+  /// REQUIRES: batch.turn > 0; the cursors are here.
+  bool IsUnfinished(const Batch& batch, uint32_t block) const;
+  bool HasUnfinished(const Batch& batch) const;
+  /// Sends the cursors of the next blocks that have not finished, and lets the others rest.
+  Status SendTurn(Batch* batch);
+
   // ---- Aggregates without keys
   // -----------------------------------------------------------------------------------------
 
@@ -148,53 +187,19 @@ class SectionRun {
 
   Status FinishTotals();
 
-  void ResizeResult(uint64_t rows);
-  void SetNull(vm::RowColumn* c, uint64_t row);
-  /// A group's final value of an aggregate.
-  void SetAggregate(size_t k, uint64_t row, int64_t low, int64_t high, bool seen);
-
-  // ---- Groups
-  // ----------------------------------------------------------------------------------------------------------
-
   Status PrepareSink();
-
-  /// Room for `max_groups` in the buffers of the device object; twice as many slots, cleared.
-  Status AllocateGroups(uint64_t max_groups);
-
-  /// Makes room for `groups` times `words` in `buffer`; the groups that there are keep their places.
-  Status Extend(DeviceBuffer* buffer, uint64_t words, uint64_t groups);
 
   /// Memory of the run for `bytes`, in place of what `buffer` had.
   Status Renew(RunBuffer* buffer, uint64_t bytes);
-
-  Status TooManyGroups(uint64_t groups, const Status& why) const;
-
-  Status GrowGroups();
-
-  Status Normalise();
-
-  Status FetchGroups();
-
-  Status DecodeGroups(const uint64_t* records, const uint64_t* states, uint64_t first, uint64_t n);
-
-  /// The sum of four parts of 32 bits and more each, the last one signed. false: it does not fit.
-  static bool JoinParts(const uint64_t* s, int128_t* sum) {
-    // Carry upward first: then the lower three parts have 32 bits, and the last one must, too.
-    const uint64_t p1 = s[1] + (s[0] >> 32);
-    const uint64_t p2 = s[2] + (p1 >> 32);
-    const int64_t top = static_cast<int64_t>(s[3]) + static_cast<int64_t>(p2 >> 32);
-    if (top != static_cast<int32_t>(top)) return false;
-    const uint64_t low = (p1 << 32) | (s[0] & 0xFFFFFFFFu);
-    const int64_t high = static_cast<int64_t>(static_cast<uint64_t>(top) << 32 | (p2 & 0xFFFFFFFFu));
-    *sum = Make128(high, static_cast<int64_t>(low));
-    return true;
-  }
 
   // ---- Rows
   // ------------------------------------------------------------------------------------------------------------
 
   /// Room for `rows` rows of a join table; those that there are stay.
   Status AllocateBuild(uint64_t rows);
+  /// Room for `wanted` more rows: a larger buffer, or this one, whose rows go to the host.
+  Status GrowBuild(uint64_t wanted);
+  Status DrainBuild();
 
   bool IsBuild() const { return section_.sink == vm::Section::Sink::kJoin; }
   /// The counters of this run's launches, on the device and on the host.
@@ -209,12 +214,19 @@ class SectionRun {
 
   GpuDevice& gpu_;
   const vm::SectionContext context_;
-  const DeviceJoins& joins_;
+  DeviceJoins& joins_;
   const int build_;  ///< its place among the builds that run together; -1: no build
   const vm::Section& section_;
   const uint32_t keys_;  ///< of groups
-  const LoweredProgram lowered_;
+  LoweredProgram lowered_;
+  uint32_t added_code_ = 0;  ///< instructions before the section's own in this pass
+  GroupStore groups_;
   Batch batches_[2];
+  Batch* under_way_ = nullptr;
+  std::vector<PassPlan>
+      parted_;  ///< join tables in parts, in the order in which their parts change, the last one fastest
+  std::vector<size_t> loaded_;  ///< their parts that are on the device; SIZE_MAX: none
+  uint64_t passes_ = 1, pass_ = 0;
   const vm::SectionBinder binder_;
   std::vector<tessera::Result<vm::BoundTablet>> bound_;  ///< of the tablets from bound_from_ on, bound together
   size_t bound_from_ = 0;
@@ -222,19 +234,18 @@ class SectionRun {
   std::vector<Needs> needs_;  ///< per slot
   vm::RowSet result_;
   std::vector<Partial> totals_;
-  GroupTable groups_;
   RunBuffer direct_groups_;        ///< of the launch: states, then touched
   std::vector<Chunk> row_chunks_;  ///< what planning has to know of the columns of a join table
   RunBuffer steps_, ranges_, units_, found_, buckets_;
-  uint32_t groups_used_ = 0;
-  uint64_t eager_groups_ = 0;  ///< whose records, then states, came with the latest launch's counters
-  uint64_t* eager_records_ = nullptr;
+  GroupWords eager_;  ///< came with the latest launch's counters
   Control* launched_ = nullptr;
   uint64_t rows_since_normalise_ = 0;
   RowOutput row_output_;    ///< kRows
   Output output_;           ///< where launches write rows
   uint64_t rows_used_ = 0;  ///< of it
   JoinRows build_rows_;
+  std::vector<vm::RowSet> host_rows_;  ///< of a join table
+  uint64_t rows_on_host_ = 0;
   vm::KeyRange source_keys_;
   bool deferred_ = false;  ///< a build that nobody has waited for
   uint64_t enough_ = UINT64_MAX;

@@ -568,6 +568,9 @@ class RankCluster final : public Cluster {
           section.child_grids += theirs.child_grids;
           if (section.joined.size() != theirs.joined.size()) section.joined.clear();  // a rank did not count them
           for (size_t j = 0; j < section.joined.size(); ++j) section.joined[j].rows += theirs.joined[j].rows;
+          section.join_passes = std::max(section.join_passes, theirs.join_passes);
+          section.group_spills += theirs.group_spills;
+          section.spilled_groups += theirs.spilled_groups;
           section.milliseconds = std::max(section.milliseconds, theirs.milliseconds);
           section.kernel_milliseconds = std::max(section.kernel_milliseconds, theirs.kernel_milliseconds);
           section.transfer_milliseconds = std::max(section.transfer_milliseconds, theirs.transfer_milliseconds);

@@ -128,7 +128,8 @@ void WriteStatistics(const vm::RunStatistics& statistics, WireWriter* out) {
     out->Text(s.label);
     out->Number(s.on_gpu);
     for (const uint64_t n : {s.rows_in, s.rows_out, s.tablets, s.tablets_skipped, s.bytes_read, s.bytes_transferred,
-                             s.bytes_staged, s.bytes_on_demand, s.pairs, s.pruned_pairs, s.child_grids})
+                             s.bytes_staged, s.bytes_on_demand, s.pairs, s.pruned_pairs, s.child_grids, s.join_passes,
+                             s.group_spills, s.spilled_groups})
       out->Number(n);
     out->Number<uint64_t>(s.joined.size());
     for (const vm::JoinedRows& j : s.joined) {
@@ -152,7 +153,8 @@ vm::RunStatistics ReadStatistics(WireReader* in) {
     s.label = std::string(in->Text());
     s.on_gpu = in->Number<bool>();
     for (uint64_t* n : {&s.rows_in, &s.rows_out, &s.tablets, &s.tablets_skipped, &s.bytes_read, &s.bytes_transferred,
-                        &s.bytes_staged, &s.bytes_on_demand, &s.pairs, &s.pruned_pairs, &s.child_grids})
+                        &s.bytes_staged, &s.bytes_on_demand, &s.pairs, &s.pruned_pairs, &s.child_grids, &s.join_passes,
+                        &s.group_spills, &s.spilled_groups})
       *n = in->Number<uint64_t>();
     const size_t joined = in->Count(sizeof(uint64_t));
     for (size_t j = 0; j < joined && !in->failed(); ++j) {

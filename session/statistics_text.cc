@@ -50,6 +50,11 @@ std::string StatisticsText(const vm::RunStatistics& statistics, const std::vecto
       }
       out += "\n";
     }
+    if (s.join_passes > 0) out += fmt::format("{}: {} passes, join tables in parts\n", s.label, s.join_passes);
+    if (s.group_spills > 0) {
+      out += fmt::format("{}: the group table was full {} times and sent {} groups to the host\n", s.label,
+                         s.group_spills, s.spilled_groups);
+    }
     if (s.pairs + s.pruned_pairs > 0) {
       out += fmt::format("{}: {} pairs tested", s.label, s.pairs);
       if (s.pruned_pairs > 0) out += fmt::format(", {} left out", s.pruned_pairs);

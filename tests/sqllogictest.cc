@@ -1,11 +1,12 @@
 // The program `sqllogictest`: runs SQL test files, each in a fresh temporary database, and closes with the totals.
 //
-//   sqllogictest [--device host|gpu] [--threads N] [--tablet-rows N] [--jobs N] FILE...
+//   sqllogictest [--device host|gpu] [--threads N] [--tablet-rows N] [--gpu-memory N] [--jobs N] FILE...
 //
 //   --device gpu      what the kernels can run runs on the GPU, however small the table, the rest on the host; how many
 //                     sections ran where is said at the end. It is an error if there is no GPU.
 //   --threads N       threads of a statement on the host
 //   --tablet-rows N   new tables have tablets of N rows, unless they say otherwise
+//   --gpu-memory N    budget on the GPU in bytes, or with mb
 //   --jobs N          files at the same time
 //   --set NAME=VALUE  a setting, in every file. A record that the join_strategy set so cannot run is skipped; a statement is
 //                     then run under auto, because others need what it does.
@@ -213,7 +214,7 @@ class FileRun {
 
 int Usage(const std::string& message) {
   fmt::print(stderr, "sqllogictest: {}\n", message);
-  fmt::print(stderr, "Usage: sqllogictest [--device host|gpu] [--threads N] [--tablet-rows N] [--jobs N] FILE...\n");
+  fmt::print(stderr, "Usage: sqllogictest [--device host|gpu] [--threads N] [--tablet-rows N] [--gpu-memory N] [--jobs N] FILE...\n");
   return 2;
 }
 
@@ -223,12 +224,21 @@ bool ParseNumber(const char* text, int greatest, int* number) {
   return error == std::errc{} && at == end && *number >= 1 && *number <= greatest;
 }
 
+/// A number of bytes, or of MB ("256MB").
+bool ParseBytes(std::string_view text, uint64_t* bytes) {
+  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), *bytes);
+  const std::string_view unit(at, static_cast<size_t>(text.data() + text.size() - at));
+  if (unit == "MB" || unit == "mb") *bytes <<= 20;
+  return error == std::errc{} && *bytes > 0 && (unit.empty() || unit == "MB" || unit == "mb");
+}
+
 int RunAll(int argc, char** argv, Cluster* cluster) {
   Options options;
   options.session.device = DeviceChoice::kHost;
   const option names[] = {{"device", required_argument, nullptr, 'd'},
                           {"threads", required_argument, nullptr, 't'},
                           {"tablet-rows", required_argument, nullptr, 'r'},
+                          {"gpu-memory", required_argument, nullptr, 'm'},
                           {"jobs", required_argument, nullptr, 'j'},
                           {"set", required_argument, nullptr, 's'},
                           {"scatter", no_argument, nullptr, 'S'},
@@ -242,6 +252,7 @@ int RunAll(int argc, char** argv, Cluster* cluster) {
     } else if (c == 's') {
       options.settings.push_back(value);
       if (value.starts_with("join_strategy=")) options.join_strategy = value;
+    } else if (c == 'm' && ParseBytes(value, &options.session.gpu_memory)) {
     } else if (c == 'S') {
       options.session.scatter = true;
     } else if (c == 'j' && ParseNumber(optarg, 1024, &options.jobs)) {

@@ -118,7 +118,8 @@ TEST(Wire, StatisticsComeBack) {
   vm::RunStatistics s;
   s.mine.rank = 3;
   s.mine.gather = 1.5;
-  s.sections.push_back({1, "scan t", true, 10, 9, 8, 7, 6, 5, 4, 13, "lean kernel", 12, 11, 3, {{"scan u", 80}, {"scan v", 70}}, 4.5, 3.5, 2.5});
+  s.sections.push_back({1, "scan t", true, 10, 9, 8, 7, 6, 5, 4, 13, "lean kernel", 12, 11, 3,
+                        {{"scan u", 80}, {"scan v", 70}}, 17, 16, 15, 4.5, 3.5, 2.5});
   WireWriter out;
   WriteStatistics(s, &out);
   const std::string bytes = out.Take();
@@ -139,6 +140,9 @@ TEST(Wire, StatisticsComeBack) {
   ASSERT_EQ(r.sections[0].joined.size(), 2u);
   EXPECT_EQ(r.sections[0].joined[1].table, "scan v");
   EXPECT_EQ(r.sections[0].joined[1].rows, 70u);
+  EXPECT_EQ(r.sections[0].join_passes, 17u);
+  EXPECT_EQ(r.sections[0].group_spills, 16u);
+  EXPECT_EQ(r.sections[0].spilled_groups, 15u);
   EXPECT_EQ(r.sections[0].kernel_milliseconds, 3.5);
   EXPECT_EQ(r.sections[0].transfer_milliseconds, 2.5);
 }

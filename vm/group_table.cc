@@ -125,25 +125,29 @@ uint32_t GroupTable::FindOrMake(const int64_t* words, uint64_t hash) {
 
 Status GroupTable::Merge(const GroupTable& other) {
   for (size_t h = 0; h < other.groups_; ++h) {
-    const uint32_t from = static_cast<uint32_t>(h);
     const uint32_t g =
         section_.keys == 0 ? 0 : FindOrMake(other.keys_.data() + h * static_cast<size_t>(words_), other.hashes_[h]);
-    for (size_t a = 0; a < aggregates_.size(); ++a) {
-      AggregateStates& to = aggregates_[a];
-      const AggregateStates& s = other.aggregates_[a];
-      if (IsCount(to.op)) {
-        to.narrow[g] += s.narrow[from];
-      } else if (Info(to.op).shape == Shape::FoldText) {
-        if (s.seen[from] == 0) continue;
-        const auto x = strings_->Get(s.narrow[from]), y = strings_->Get(to.narrow[g]);
-        if (to.seen[g] == 0 || (to.op == Opcode::MinT ? meaning::MinT::Better(x, y) : meaning::MaxT::Better(x, y)))
-          to.narrow[g] = s.narrow[from];
-        to.seen[g] = 1;
-      } else {
-        Lane lane;
-        WithFold(to.op, [&]<class M>() { MergeState<M>(&to, g, s, from, &lane); });
-        if (lane.error != LaneError::kNone) return LaneErrorStatus(lane.error, {});
-      }
+    TESSERA_TRY(MergeStates(g, other.aggregates_, static_cast<uint32_t>(h)));
+  }
+  return Status::Ok();
+}
+
+Status GroupTable::MergeStates(uint32_t g, const std::vector<AggregateStates>& others, uint32_t from) {
+  for (size_t a = 0; a < aggregates_.size(); ++a) {
+    AggregateStates& to = aggregates_[a];
+    const AggregateStates& s = others[a];
+    if (IsCount(to.op)) {
+      to.narrow[g] += s.narrow[from];
+    } else if (Info(to.op).shape == Shape::FoldText) {
+      if (s.seen[from] == 0) continue;
+      const auto x = strings_->Get(s.narrow[from]), y = strings_->Get(to.narrow[g]);
+      if (to.seen[g] == 0 || (to.op == Opcode::MinT ? meaning::MinT::Better(x, y) : meaning::MaxT::Better(x, y)))
+        to.narrow[g] = s.narrow[from];
+      to.seen[g] = 1;
+    } else {
+      Lane lane;
+      WithFold(to.op, [&]<class M>() { MergeState<M>(&to, g, s, from, &lane); });
+      if (lane.error != LaneError::kNone) return LaneErrorStatus(lane.error, {});
     }
   }
   return Status::Ok();
@@ -151,7 +155,20 @@ Status GroupTable::Merge(const GroupTable& other) {
 
 Status GroupTable::Merge(const RowSet& rows) {
   // States and final values are the same but for NULL, which is a state that has seen nothing.
-  GroupTable other(section_, strings_);
+  std::vector<AggregateStates> states;
+  for (size_t a = 0; a < aggregates_.size(); ++a) {
+    const RowColumn& c = rows.columns[static_cast<size_t>(section_.keys) + a];
+    AggregateStates& s = states.emplace_back();
+    s.op = aggregates_[a].op;
+    if (c.type.storage() == StorageClass::kWide) {
+      for (size_t r = 0; r < rows.rows; ++r) s.wide.push_back(Make128(c.high[r], c.low[r]));
+    } else {
+      s.narrow = c.low;
+    }
+    if (IsCount(s.op)) continue;
+    s.seen.assign(rows.rows, 1);
+    for (size_t r = 0; r < c.null.size(); ++r) s.seen[r] = c.null[r] == 0 ? 1 : 0;
+  }
   std::vector<int64_t> words(static_cast<size_t>(words_));
   for (size_t r = 0; r < rows.rows; ++r) {
     uint32_t g = 0;
@@ -167,21 +184,11 @@ Status GroupTable::Merge(const RowSet& rows) {
       }
       words[word] = static_cast<int64_t>(nulls);
       for (int64_t w : words) hash = HashWord(hash, w);
-      g = other.FindOrMake(words.data(), hash);
+      g = FindOrMake(words.data(), hash);
     }
-    for (size_t a = 0; a < aggregates_.size(); ++a) {
-      const RowColumn& c = rows.columns[static_cast<size_t>(section_.keys) + a];
-      AggregateStates& s = other.aggregates_[a];
-      if (!c.null.empty() && c.null[r] != 0) continue;
-      if (s.wide.empty()) {
-        s.narrow[g] = c.low[r];
-      } else {
-        s.wide[g] = Make128(c.high[r], c.low[r]);
-      }
-      if (!IsCount(s.op)) s.seen[g] = 1;
-    }
+    TESSERA_TRY(MergeStates(g, states, static_cast<uint32_t>(r)));
   }
-  return Merge(other);
+  return Status::Ok();
 }
 
 RowSet GroupTable::Rows() const {

@@ -44,13 +44,16 @@ class GroupTable {
 
   /// Takes in the groups of another table of the same section. Errors: an exact sum that overflows.
   Status Merge(const GroupTable& other);
-  /// Takes in groups that another table of the same section, on another rank or a GPU, gave as Rows().
+  /// Takes in groups that other tables of the same section, on other ranks or a GPU, gave as Rows(): a group may come
+  /// several times.
   Status Merge(const RowSet& rows);
   /// Columns: keys, then aggregates. SUM, MIN and MAX that saw no value are NULL.
   RowSet Rows() const;
 
  private:
   uint32_t MakeGroup(const int64_t* words);
+  /// Adds the states of others' group `from` to those of group g.
+  Status MergeStates(uint32_t g, const std::vector<AggregateStates>& others, uint32_t from);
   void Grow();
 
   const Section& section_;

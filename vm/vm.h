@@ -60,6 +60,9 @@ struct SectionStatistics {
   uint64_t pruned_pairs = 0;                  ///< ... that did not, because the ranges of their columns told
   uint64_t child_grids = 0;                   ///< launched from the GPU
   std::vector<JoinedRows> joined;             ///< its joins in the order in which they were made
+  uint64_t join_passes = 0;                   ///< GPU: over the source, with a part of a join table that is too large each; 0: it was not
+  uint64_t group_spills = 0;                  ///< GPU: how often the group table was full and went to the host
+  uint64_t spilled_groups = 0;                ///< ... with so many groups in all
   double milliseconds = 0;                    ///< wall time
   double kernel_milliseconds = 0;             ///< GPU: sum over its kernels
   double transfer_milliseconds = 0;           ///< GPU: that the host spent on copies to it, beside the kernels

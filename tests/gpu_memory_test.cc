@@ -1,0 +1,243 @@
+// Queries that need more memory than a GPU may take: group tables that go to the host when they are full, join tables
+// that are joined in parts. Budgets are small here, so that little data does. The rows are the host's.
+//
+// Without a GPU every test is skipped.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "compiler/compiler.h"
+#include "kernels/kernels.h"
+#include "tests/memory_tablet.h"
+#include "vm/vm.h"
+
+namespace tessera::test {
+namespace {
+
+constexpr uint64_t kBudget = uint64_t{2} << 20;
+
+uint64_t Mix(uint64_t x) {
+  x = (x ^ (x >> 31)) * 0x7FB5D329728EA185u;
+  x = (x ^ (x >> 27)) * 0x81DADEF4BC2DD44Du;
+  return x ^ (x >> 33);
+}
+/// Keys that need 8 bytes and lie far apart.
+int64_t Sparse(uint64_t i) { return static_cast<int64_t>(Mix(i + 1) >> 1); }
+
+ColumnVector Integers(size_t rows, int64_t (*f)(uint64_t), uint64_t null_every = 0) {
+  ColumnVector c;
+  c.type = SqlType::Of(TypeId::kBigint);
+  for (size_t i = 0; i < rows; ++i) {
+    const bool null = null_every > 0 && i % null_every == null_every - 1;
+    c.Append(null ? Value::Null(c.type) : Value::Int(c.type, f(i)));
+  }
+  return c;
+}
+ColumnVector Names(size_t rows, uint64_t (*f)(uint64_t)) {
+  ColumnVector c;
+  c.type = SqlType::Of(TypeId::kText);
+  for (size_t i = 0; i < rows; ++i) c.Append(Value::Text(fmt::format("name {}", f(i))));
+  return c;
+}
+
+std::shared_ptr<const TableInfo> Table(int64_t id, const char* name,
+                                       std::vector<std::pair<const char*, ColumnVector>> columns) {
+  std::vector<MemoryColumn> all;
+  for (auto& [column, values] : columns) {
+    ChunkForm form;
+    if (values.type.id == TypeId::kText) form = {Encoding::kDictionary, 2, {}, {}};
+    all.push_back({column, std::move(values), {form}});
+  }
+  Result<std::shared_ptr<const TableInfo>> table = MakeMemoryTable(id, name, all, 1 << 14);
+  EXPECT_TRUE(table.ok()) << (table.ok() ? "" : table.status().message());
+  return table.ok() ? *table : nullptr;
+}
+
+/// f: 200,000 rows, k a key of d (one in eight has none there, some are NULL), g one of 150,000. d: 60,000 rows, k
+/// unique. e: 90,000 rows, each k two times and some of f's; n a second key. t: 50,000 rows with names, each twice.
+std::shared_ptr<const Snapshot> Tables() {
+  std::vector<std::pair<const char*, ColumnVector>> f, d, e, t;
+  f.emplace_back("k", Integers(
+                          200000, [](uint64_t i) { return Sparse(Mix(i) % 68571); }, 97));
+  f.emplace_back("g", Integers(
+                          200000, [](uint64_t i) { return static_cast<int64_t>(Mix(i * 3) % 150000) << 20; }, 1009));
+  f.emplace_back("x", Integers(
+                          200000, [](uint64_t i) { return static_cast<int64_t>(Mix(i * 7) % 2000) - 1000; }, 61));
+  f.emplace_back("n", Integers(200000, [](uint64_t i) { return static_cast<int64_t>(i % 3); }));
+  f.emplace_back("s", Names(200000, [](uint64_t i) { return Mix(i * 5) % 30000; }));
+  d.emplace_back("k", Integers(60000, [](uint64_t i) { return Sparse(i); }));
+  d.emplace_back("p", Integers(
+                          60000, [](uint64_t i) { return static_cast<int64_t>(Mix(i * 11) >> 8); }, 13));
+  d.emplace_back("q", Integers(60000, [](uint64_t i) { return Sparse((i * 7) % 70000); }));
+  e.emplace_back("k", Integers(
+                          90000, [](uint64_t i) { return Sparse(i / 2 + 20000); }, 101));
+  e.emplace_back("y", Integers(90000, [](uint64_t i) { return static_cast<int64_t>(Mix(i * 13) % 2000) - 1000; }));
+  e.emplace_back("n", Integers(90000, [](uint64_t i) { return static_cast<int64_t>(i % 3); }));
+  t.emplace_back("s", Names(50000, [](uint64_t i) { return i / 2; }));
+  t.emplace_back("v", Integers(50000, [](uint64_t i) { return Sparse(i); }));
+  return MakeSnapshot({Table(1, "f", std::move(f)), Table(2, "d", std::move(d)), Table(3, "e", std::move(e)),
+                       Table(4, "t", std::move(t))});
+}
+
+struct Answer {
+  Status status;
+  std::vector<std::string> rows;  ///< sorted
+  uint64_t passes = 0, spills = 0;
+  bool on_gpu = true;  ///< all scans of stored tables
+};
+
+class GpuMemory : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (GpuCount() == 0) GTEST_SKIP() << "no GPU on this machine (or built without CUDA)";
+    snapshot_ = Tables();
+  }
+
+  Answer Run(const char* sql, Gpu* gpu, bool required = true) {
+    Answer answer;
+    Result<Compiled> compiled = Compile(sql, *snapshot_, {});
+    answer.status = compiled.status();
+    if (!compiled.ok()) return answer;
+    vm::Executor executor(4);
+    vm::RunOptions options;
+    options.gpu = gpu;
+    options.gpu_required = gpu != nullptr && required;
+    vm::RunStatistics statistics;
+    const auto consume = [&](RowBatch&& batch) {
+      for (size_t r = 0; r < batch.rows; ++r) {
+        std::string line;
+        for (const ColumnVector& c : batch.columns) {
+          if (c.IsNull(r)) {
+            line += "NULL";
+          } else {
+            AppendText(c, r, &line);
+          }
+          line += '|';
+        }
+        answer.rows.push_back(std::move(line));
+      }
+      return Status::Ok();
+    };
+    answer.status = executor.Run(*compiled->program, *snapshot_, options, consume, &statistics);
+    std::sort(answer.rows.begin(), answer.rows.end());
+    for (const vm::SectionStatistics& s : statistics.sections) {
+      answer.passes = std::max(answer.passes, s.join_passes);
+      answer.spills += s.group_spills;
+      answer.on_gpu &= s.on_gpu || s.tablets == 0;
+    }
+    return answer;
+  }
+
+  static std::unique_ptr<Gpu> Open(uint64_t budget) {
+    GpuOptions options;
+    options.memory_bytes = budget;
+    auto gpu = Gpu::Open(0, options);
+    EXPECT_TRUE(gpu.ok()) << (gpu.ok() ? "" : gpu.status().message());
+    return gpu.ok() ? std::move(*gpu) : nullptr;
+  }
+
+  void Same(const char* sql, const Answer& answer) {
+    const Answer host = Run(sql, nullptr);
+    ASSERT_TRUE(host.status.ok()) << sql << "\n" << host.status.message();
+    ASSERT_TRUE(answer.status.ok()) << sql << "\n" << answer.status.message();
+    EXPECT_EQ(host.rows.size(), answer.rows.size()) << sql;
+    size_t shown = 0;
+    for (size_t i = 0; i < std::min(host.rows.size(), answer.rows.size()) && shown < 3; ++i) {
+      if (host.rows[i] == answer.rows[i]) continue;
+      ADD_FAILURE() << sql << "\nrow " << i << ": host " << host.rows[i] << " GPU " << answer.rows[i];
+      ++shown;
+    }
+  }
+
+  std::shared_ptr<const Snapshot> snapshot_;
+};
+
+TEST_F(GpuMemory, GroupTablesGoToTheHost) {
+  const std::unique_ptr<Gpu> gpu = Open(kBudget);
+  for (const char* sql : {
+           "SELECT g, count(*), count(x), sum(x), min(x), max(x) FROM f GROUP BY g",
+           "SELECT g, n, sum(CAST(x AS DECIMAL(38, 2)) * 3), max(CAST(x AS DECIMAL(38, 2))) FROM f GROUP BY g, n",
+           "SELECT g, min(CAST(x AS DOUBLE PRECISION) / 7), max(x / 7.0) FROM f WHERE n < 2 GROUP BY g",
+           "SELECT count(*), sum(z.c) FROM (SELECT g, k, count(*) AS c FROM f GROUP BY g, k) z",
+           "SELECT k, g FROM f GROUP BY k, g",
+       }) {
+    const Answer answer = Run(sql, gpu.get());
+    Same(sql, answer);
+    EXPECT_GT(answer.spills, 0u) << sql;
+    EXPECT_TRUE(answer.on_gpu) << sql;
+  }
+}
+
+TEST_F(GpuMemory, JoinTablesInParts) {
+  const std::unique_ptr<Gpu> gpu = Open(kBudget);
+  for (const char* sql : {
+           "SELECT count(*), sum(f.x), sum(d.p % 1000) FROM f JOIN d ON f.k = d.k",
+           "SELECT count(*), sum(f.x * e.y) FROM f JOIN e ON f.k = e.k",
+           "SELECT count(*), sum(f.x * e.y) FROM f JOIN e ON f.k = e.k AND f.n = e.n",
+           "SELECT count(*), sum(f.x * e.y) FROM f JOIN e ON f.k + 1 = e.k + 1",
+           "SELECT count(*), sum(f.x), sum(t.v % 1000) FROM f JOIN t ON f.s = t.s",
+           "SELECT f.x, d.p FROM f JOIN d ON f.k = d.k WHERE f.x < -900",
+           // Rows without a match stay.
+           "SELECT count(*), count(d.p), count(d.k), sum(f.x) FROM f LEFT JOIN d ON f.k = d.k",
+           "SELECT count(*), count(e.k), sum(f.x), sum(e.y) FROM f LEFT JOIN e ON f.k = e.k AND e.y < f.x",
+           "SELECT count(*), count(e.k), sum(f.x), sum(e.y) FROM f LEFT JOIN e ON f.k = e.k AND f.n = e.n",
+           "SELECT count(*), count(t.v), sum(f.x) FROM f LEFT JOIN t ON f.s = t.s",
+           "SELECT count(*), sum(f.x), sum(d.p % 1000) FROM f FULL JOIN d ON f.k = d.k",
+           "SELECT count(*), sum(x) FROM f WHERE EXISTS (SELECT 1 FROM e WHERE e.k = f.k AND e.y < f.x)",
+           "SELECT count(*), sum(x) FROM f WHERE NOT EXISTS (SELECT 1 FROM e WHERE e.k = f.k)",
+           "SELECT count(*), sum(x) FROM f WHERE NOT EXISTS (SELECT 1 FROM e WHERE e.k = f.k AND e.y < f.x)",
+           "SELECT count(*), sum(x) FROM f WHERE x < -500 OR k IN (SELECT k FROM d WHERE p > 1000)",
+           // Parts of two tables at a time; one that is made from groups; one over another.
+           "SELECT count(*), sum(d.p % 1000), sum(e.y) FROM f JOIN d ON f.k = d.k JOIN e ON f.k = e.k",
+           "SELECT count(*), sum(d.p % 1000), sum(e.y) FROM f LEFT JOIN d ON f.k = d.k LEFT JOIN e ON f.k = e.k",
+           "SELECT count(*), sum(z.c * f.x) FROM f JOIN (SELECT k, count(*) AS c FROM e GROUP BY k) z ON f.k = z.k",
+           "SELECT count(*), sum(f.x), sum(e.y) FROM f JOIN d ON f.k = d.k JOIN e ON d.q = e.k",
+       }) {
+    const Answer answer = Run(sql, gpu.get());
+    Same(sql, answer);
+    EXPECT_GT(answer.passes, 1u) << sql;
+    EXPECT_TRUE(answer.on_gpu) << sql;
+  }
+}
+
+TEST_F(GpuMemory, PartsAndGroupsTogether) {
+  const std::unique_ptr<Gpu> gpu = Open(kBudget);
+  for (const char* sql : {
+           "SELECT f.g, count(*), sum(d.p % 1000) FROM f JOIN d ON f.k = d.k GROUP BY f.g",
+           "SELECT f.g, e.y, count(*) FROM f JOIN e ON f.k = e.k GROUP BY f.g, e.y",
+           "SELECT f.g, count(*), count(e.k) FROM f LEFT JOIN e ON f.k = e.k GROUP BY f.g",
+       }) {
+    const Answer answer = Run(sql, gpu.get());
+    Same(sql, answer);
+    EXPECT_GT(answer.passes, 1u) << sql;
+    EXPECT_GT(answer.spills, 0u) << sql;
+  }
+}
+
+/// What fits is not cut, and LIMIT ends the passes.
+TEST_F(GpuMemory, OnlyWhatIsTooLarge) {
+  const char* join = "SELECT f.g, count(*), sum(d.p % 1000) FROM f JOIN d ON f.k = d.k GROUP BY f.g";
+  const Answer all = Run(join, Open(uint64_t{512} << 20).get());
+  Same(join, all);
+  EXPECT_EQ(all.passes, 0u);
+  EXPECT_EQ(all.spills, 0u);
+  const Answer some = Run("SELECT f.x FROM f JOIN d ON f.k = d.k LIMIT 7", Open(kBudget).get());
+  EXPECT_TRUE(some.status.ok());
+  EXPECT_EQ(some.rows.size(), 7u);
+}
+
+/// Rows without a match must stay and the key is not the source's own: an error that says so, or the host.
+TEST_F(GpuMemory, WhatCannotBeJoinedInParts) {
+  const std::unique_ptr<Gpu> gpu = Open(kBudget);
+  const char* sql = "SELECT count(*), sum(f.x), sum(e.y) FROM f JOIN d ON f.k = d.k LEFT JOIN e ON d.q = e.k";
+  const Answer answer = Run(sql, gpu.get());
+  EXPECT_EQ(answer.status.code(), ErrorCode::kResource);
+  EXPECT_NE(answer.status.message().find("cannot be joined in parts"), std::string::npos) << answer.status.message();
+  const Answer other = Run(sql, gpu.get(), false);
+  Same(sql, other);
+  EXPECT_FALSE(other.on_gpu);
+}
+
+}  // namespace
+}  // namespace tessera::test
