@@ -11,7 +11,8 @@ __extension__ typedef unsigned __int128 uint128_t;
 constexpr int64_t Low64(int128_t v) { return static_cast<int64_t>(static_cast<uint128_t>(v)); }
 constexpr int64_t High64(int128_t v) { return static_cast<int64_t>(v >> 64); }
 constexpr int128_t Make128(int64_t high, int64_t low) {
-  return static_cast<int128_t>((static_cast<uint128_t>(static_cast<uint64_t>(high)) << 64) | static_cast<uint64_t>(low));
+  return static_cast<int128_t>((static_cast<uint128_t>(static_cast<uint64_t>(high)) << 64) |
+                               static_cast<uint64_t>(low));
 }
 
 inline constexpr int128_t kInt128Max = static_cast<int128_t>(~uint128_t{0} >> 1);

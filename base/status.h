@@ -2,7 +2,8 @@
 // only main() exits.
 //
 // A Status carries what a user needs to act: a message (what and where), an optional hint (what to do) and, for SQL
-// errors, the byte offset in the statement that the caret goes under. Thread-compatible, cheap when OK (one null pointer).
+// errors, the byte offset in the statement that the caret goes under. Thread-compatible, cheap when OK (one null
+// pointer).
 //
 // Start at: Error(), TESSERA_TRY, TESSERA_ASSIGN.
 #pragma once
@@ -64,7 +65,7 @@ class [[nodiscard]] Status {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                           // NOLINT: implicit on purpose
+  Result(T value) : value_(std::move(value)) {}                                  // NOLINT: implicit on purpose
   Result(Status status) : status_(std::move(status)) { assert(!status_.ok()); }  // NOLINT: implicit on purpose
 
   bool ok() const { return status_.ok(); }
@@ -104,16 +105,16 @@ inline Status OutOfMemory() {
 #define TESSERA_CONCAT(a, b) TESSERA_CONCAT_(a, b)
 
 /// Returns from the enclosing function if `expr` (a Status) is an error.
-#define TESSERA_TRY(expr)                                          \
-  do {                                                             \
+#define TESSERA_TRY(expr)                                                           \
+  do {                                                                              \
     if (::tessera::Status try_status = (expr); !try_status.ok()) return try_status; \
   } while (0)
 
 /// TESSERA_ASSIGN(auto x, F()): returns the error of F() (a Result) or moves its value into x.
 #define TESSERA_ASSIGN(lhs, expr) TESSERA_ASSIGN_(TESSERA_CONCAT(result_, __LINE__), lhs, expr)
-#define TESSERA_ASSIGN_(result, lhs, expr)     \
-  auto result = (expr);                        \
-  if (!result.ok()) return result.status();    \
+#define TESSERA_ASSIGN_(result, lhs, expr)  \
+  auto result = (expr);                     \
+  if (!result.ok()) return result.status(); \
   lhs = std::move(result).value()
 
 }  // namespace tessera

@@ -16,7 +16,8 @@
 //   cuckoo, 2 functions   a slot of either half of the table (Pagh and Rodler); keys without a place go to a stash
 //   cuckoo, buckets       one of two buckets, at a load of 0.95
 //   cuckoo, thesis        Hristov (Performance evaluation of query processing algorithms on GPGPUs, 4.5), after
-//                         Alcantara and others: buckets of 3 tables of 192 slots, each with a seed, built in shared memory
+//                         Alcantara and others: buckets of 3 tables of 192 slots, each with a seed, built in shared
+//                         memory
 //   radix 2^P             both sides ordered by P bits of the key (CUB's radix sort), then linear probing within the
 //                         part's slots; "with rows": the probe side's row numbers move with the keys
 //   radix 2^P, shared     ... and a part's table is in shared memory; building is part of the probe's time

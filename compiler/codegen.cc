@@ -2,9 +2,9 @@
 // DISTINCT and ordering.
 //
 //   scan build side -> Build                 once per joined relation
-//   scan driver, probe ... -> Group | Emit   the driver may be built, too, and its rows scanned: both sides of a grid are sorted
-//   groups -> HAVING, outputs -> Emit        if grouped (twice Group if an aggregate is DISTINCT)
-//   rows -> Group -> Emit                    if DISTINCT
+//   scan driver, probe ... -> Group | Emit   the driver may be built, too, and its rows scanned: both sides of a grid
+//   are sorted groups -> HAVING, outputs -> Emit        if grouped (twice Group if an aggregate is DISTINCT) rows ->
+//   Group -> Emit                    if DISTINCT
 //
 // Blocks of derived tables come first, each once; then their rows are scanned like a table.
 
@@ -34,8 +34,8 @@ class PipelineScope : public Scope {
   void ScanPayload(const std::map<int, int>* payload) { scanned_payload_ = payload; }
   /// From here on columns of `relation` are payload columns of join table `join`, numbered by `payload`.
   void AddJoin(int relation, int join, const std::map<int, int>* payload) { joined_[relation] = {join, payload}; }
-  /// From here on what `list` computes of the scanned relation is in the first columns of its join table; is in registers from
-  /// `first` on; or, of a relation joined, is in the first payload columns of its join table.
+  /// From here on what `list` computes of the scanned relation is in the first columns of its join table; is in
+  /// registers from `first` on; or, of a relation joined, is in the first payload columns of its join table.
   void ScanComputed(const std::vector<const Expr*>* list) { computed_.push_back({list, Operand::Slot(0)}); }
   void AddComputed(const std::vector<const Expr*>* list, Operand first) { computed_.push_back({list, first}); }
   /// From here on register `r` tells whether a row of `relation` matches.
@@ -125,7 +125,9 @@ class GroupScope : public Scope {
     } else if (leaf.kind == Expr::Kind::kAggregate) {
       const Aggregate& a = q_.aggregates[static_cast<size_t>(leaf.index)];
       const int value = aggregates_[static_cast<size_t>(leaf.index)].value;
-      if (a.function == AggregateFunction::kAvg || columns_[static_cast<size_t>(value)].storage() != leaf.type.storage()) return false;
+      if (a.function == AggregateFunction::kAvg ||
+          columns_[static_cast<size_t>(value)].storage() != leaf.type.storage())
+        return false;
       if (a.function == AggregateFunction::kSum && IsWide(leaf.type)) return false;  // its digits are checked
       column = value;
     }
@@ -155,7 +157,8 @@ class GroupScope : public Scope {
           b->Emit(Opcode::WToF);
           const int scale = a.argument->type.scale;
           if (scale > 0) {
-            b->Emit(Opcode::DivF, 0, Operand::Constant(b->constants()->Float(static_cast<double>(PowerOf10(scale)))).Pack());
+            b->Emit(Opcode::DivF, 0,
+                    Operand::Constant(b->constants()->Float(static_cast<double>(PowerOf10(scale)))).Pack());
           }
         }
         b->Emit(Opcode::DivF, 0, Operand::Register(r).Pack());
@@ -262,7 +265,8 @@ class Generator {
   }
   /// DISTINCT changes nothing for MIN and MAX.
   static bool NeedsDistinct(const Aggregate& a) {
-    return a.distinct && (a.function == AggregateFunction::kCount || a.function == AggregateFunction::kSum || a.function == AggregateFunction::kAvg);
+    return a.distinct && (a.function == AggregateFunction::kCount || a.function == AggregateFunction::kSum ||
+                          a.function == AggregateFunction::kAvg);
   }
 
   /// The section scans `relation`.
@@ -296,7 +300,9 @@ class Generator {
     if (e.kind == Expr::Kind::kFunction && std::any_of(plan_.computed.begin(), plan_.computed.end(), same)) return;
     for (const ExprPtr& a : e.args) NoteColumns(*a);
   }
-  const std::vector<const Expr*>& ComputedOf(int relation) const { return plan_.computed[static_cast<size_t>(relation)]; }
+  const std::vector<const Expr*>& ComputedOf(int relation) const {
+    return plan_.computed[static_cast<size_t>(relation)];
+  }
   /// The payload number of a column, stored or computed.
   int PayloadOf(int relation, const Expr& e) const {
     return e.kind == Expr::Kind::kColumn ? payload_.at(relation).at(e.column) : FindSame(ComputedOf(relation), e);
@@ -329,7 +335,8 @@ class Generator {
     for (const Expr* k : j.build_keys) b.section.registers.push_back(k->type);
     const Relation& r = q_.relations[static_cast<size_t>(j.relation)];
     for (const Expr* e : ComputedOf(j.relation)) b.section.registers.push_back(e->type);
-    for (const auto& [column, number] : payload_[j.relation]) b.section.registers.push_back(r.column_types[static_cast<size_t>(column)]);
+    for (const auto& [column, number] : payload_[j.relation])
+      b.section.registers.push_back(r.column_types[static_cast<size_t>(column)]);
     b.section.columns = b.section.registers;
     for (const Expr* f : plan_.filters[static_cast<size_t>(j.relation)]) TESSERA_TRY(b.Keep(*f));
     for (size_t k = 0; k < j.build_keys.size(); ++k) {
@@ -460,8 +467,8 @@ class Generator {
     loops_.push_back({next, join, b->next(), mask, skips_.size()});
   }
 
-  /// Rows without a match go on once, with NULLs. Where more than the keys decides what matches, that is known for a row
-  /// only behind its last candidate: the loop has one more turn for it, in which it points at no row.
+  /// Rows without a match go on once, with NULLs. Where more than the keys decides what matches, that is known for a
+  /// row only behind its last candidate: the loop has one more turn for it, in which it points at no row.
   Status LeftJoin(const JoinStep& j, int32_t operand, SectionBuilder* b, PipelineScope* scope) {
     const int join = join_of_[j.relation];
     const bool single = q_.relations[static_cast<size_t>(j.relation)].single && !j.unique;
@@ -502,8 +509,8 @@ class Generator {
     return Status::Ok();
   }
 
-  /// Semi, anti and mark join: whether there is a match, not which. Where more than the keys decides, a loop looks for the
-  /// first match of each row.
+  /// Semi, anti and mark join: whether there is a match, not which. Where more than the keys decides, a loop looks for
+  /// the first match of each row.
   Status MatchJoin(const JoinStep& j, int32_t operand, SectionBuilder* b, PipelineScope* scope) {
     const int join = join_of_[j.relation];
     const int entry = b->NewMask(), found = b->NewMask();
@@ -616,10 +623,12 @@ class Generator {
   }
 
   /// Adds an aggregate fed by `op` to the section, once.
-  int AddAggregate(Section* s, Opcode op, const SqlType& type, const Expr* argument, std::vector<const Expr*>* arguments) {
+  int AddAggregate(Section* s, Opcode op, const SqlType& type, const Expr* argument,
+                   std::vector<const Expr*>* arguments) {
     for (size_t i = 0; i < s->aggregates.size(); ++i) {
       const Expr* other = (*arguments)[i];
-      if (s->aggregates[i].op == op && ((other == nullptr && argument == nullptr) || (other != nullptr && argument != nullptr && other->SameAs(*argument)))) {
+      if (s->aggregates[i].op == op && ((other == nullptr && argument == nullptr) ||
+                                        (other != nullptr && argument != nullptr && other->SameAs(*argument)))) {
         return static_cast<int>(i);
       }
     }
@@ -638,10 +647,14 @@ class Generator {
     };
     auto pick = [&](Opcode i, Opcode f, Opcode w, Opcode t) {
       switch (x->type.storage()) {
-        case StorageClass::kInt: return i;
-        case StorageClass::kFloat: return f;
-        case StorageClass::kWide: return w;
-        case StorageClass::kText: return t;
+        case StorageClass::kInt:
+          return i;
+        case StorageClass::kFloat:
+          return f;
+        case StorageClass::kWide:
+          return w;
+        case StorageClass::kText:
+          return t;
       }
       return i;
     };
@@ -653,7 +666,8 @@ class Generator {
         break;
       case AggregateFunction::kSum:
       case AggregateFunction::kAvg:
-        l.value = AddAggregate(s, pick(Opcode::SumI, Opcode::SumF, Opcode::SumW, Opcode::SumI), SumType(x->type), x, arguments);
+        l.value = AddAggregate(s, pick(Opcode::SumI, Opcode::SumF, Opcode::SumW, Opcode::SumI), SumType(x->type), x,
+                               arguments);
         if (a.function == AggregateFunction::kAvg) l.count = count();
         break;
       case AggregateFunction::kMin:
@@ -673,7 +687,8 @@ class Generator {
       if (fed[i]) continue;
       if (arguments[i] != nullptr) TESSERA_TRY(b->Value(*arguments[i]));
       for (size_t k = i; k < arguments.size(); ++k) {
-        const bool same = arguments[k] == nullptr ? arguments[i] == nullptr : arguments[i] != nullptr && arguments[k]->SameAs(*arguments[i]);
+        const bool same = arguments[k] == nullptr ? arguments[i] == nullptr
+                                                  : arguments[i] != nullptr && arguments[k]->SameAs(*arguments[i]);
         if (!same) continue;
         fed[k] = true;
         b->Emit(b->section.aggregates[k].op, static_cast<int>(k));
@@ -778,7 +793,8 @@ class Generator {
     c.section.source = source;
     c.section.sink = Section::Sink::kGroups;
     c.section.label = "groups of distinct values";
-    for (const SqlType& t : first_columns) c.section.slots.push_back({static_cast<int32_t>(c.section.slots.size()), t, -1});
+    for (const SqlType& t : first_columns)
+      c.section.slots.push_back({static_cast<int32_t>(c.section.slots.size()), t, -1});
     for (size_t k = 0; k < group_keys; ++k) {
       c.section.registers.push_back(keys[k]->type);
       c.Load(Operand::Slot(static_cast<int>(k)), keys[k]->type);
@@ -822,7 +838,11 @@ class Generator {
       if (a.function == AggregateFunction::kCount) {
         l.value = count();
       } else {
-        l.value = feed(column, type.IsFloat() ? Opcode::SumF : IsWide(type) ? Opcode::SumW : Opcode::SumI, SumType(type));
+        l.value = feed(column,
+                       type.IsFloat() ? Opcode::SumF
+                       : IsWide(type) ? Opcode::SumW
+                                      : Opcode::SumI,
+                       SumType(type));
         if (a.function == AggregateFunction::kAvg) l.count = count();
       }
     }

@@ -22,7 +22,7 @@ struct Compiled {
   Statement statement;
   std::unique_ptr<vm::Program> program;  ///< nullptr if statement.query is nullptr
   std::vector<double> estimates;         ///< per section: rows that it is expected to make; -1: nothing is known
-  std::string plan;                      ///< the plan as EXPLAIN prints it, one line per operator; empty without a query
+  std::string plan;  ///< the plan as EXPLAIN prints it, one line per operator; empty without a query
 };
 
 /// Compiles one statement against `snapshot`. Errors have a position in `sql`; see FormatError.
@@ -36,8 +36,8 @@ struct StatementText {
 };
 
 /// Cuts a script at its semicolons, knowing quotes, dollar quotes and comments. Text after the last semicolon is a
-/// statement of its own unless it is blank or comment; `complete` (if not nullptr) tells whether the script ended between
-/// statements, i.e. whether an interactive shell should run it or ask for more.
+/// statement of its own unless it is blank or comment; `complete` (if not nullptr) tells whether the script ended
+/// between statements, i.e. whether an interactive shell should run it or ask for more.
 std::vector<StatementText> SplitStatements(std::string_view script, bool* complete = nullptr);
 
 /// The error as psql prints it:

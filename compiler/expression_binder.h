@@ -20,8 +20,8 @@
 
 namespace tessera {
 
-/// Output columns, group keys and aggregates of one SELECT. Each is compared with all before it, which takes seconds for tens
-/// of thousands.
+/// Output columns, group keys and aggregates of one SELECT. Each is compared with all before it, which takes seconds
+/// for tens of thousands.
 inline constexpr size_t kMaxItems = 4096;
 
 /// Where an expression stands: what it may hold, and what errors call the place.
@@ -53,10 +53,10 @@ struct CteScope;
 /// What a binding shares over all expressions of one query block.
 struct BindContext {
   std::string_view sql;
-  const Snapshot* snapshot = nullptr;        ///< nullptr: no subqueries
-  const CteScope* ctes = nullptr;            ///< queries of WITH that a subquery may name
-  const BindContext* outer = nullptr;        ///< the block around this one, if it is a subquery
-  const NameScope* outer_scope = nullptr;    ///< ... and what names mean there
+  const Snapshot* snapshot = nullptr;      ///< nullptr: no subqueries
+  const CteScope* ctes = nullptr;          ///< queries of WITH that a subquery may name
+  const BindContext* outer = nullptr;      ///< the block around this one, if it is a subquery
+  const NameScope* outer_scope = nullptr;  ///< ... and what names mean there
   std::vector<Relation>* relations = nullptr;
   std::vector<Aggregate>* aggregates = nullptr;
   bool has_group_by = false;  ///< without it an aggregate may be over no row at all, and NULL

@@ -1,10 +1,11 @@
 // The bound query: what the binder makes of SQL text and what the optimiser and the code generator work on. Names are
 // resolved, every expression has its type, casts are explicit, operators are chosen by type.
 //
-// One SELECT is one Query ("query block"): relations, a conjunction of predicates over them, optional grouping, outputs,
-// ordering. Predicates of WHERE and of inner JOIN ... ON are the same conjunction, so that the optimiser is free in the
-// order of joins. A relation is a stored table or another Query (a derived table); one that is not joined by an inner
-// join says so itself, with its own conjunction. Subqueries in expressions are relations, too, once Unnest is done.
+// One SELECT is one Query ("query block"): relations, a conjunction of predicates over them, optional grouping,
+// outputs, ordering. Predicates of WHERE and of inner JOIN ... ON are the same conjunction, so that the optimiser is
+// free in the order of joins. A relation is a stored table or another Query (a derived table); one that is not joined
+// by an inner join says so itself, with its own conjunction. Subqueries in expressions are relations, too, once Unnest
+// is done.
 //
 // Start at: Statement, Query, Expr. Plain data, owned by one thread.
 #pragma once
@@ -22,38 +23,76 @@
 
 namespace tessera {
 
-/// Functions of a bound expression. Arguments of arithmetic and comparison have one and the same type class, made so by casts;
-/// the exceptions are named. Where the machine holds both in the same way there is no cast: between integers of any width,
-/// from REAL to DOUBLE, between texts of any length, between decimals of one scale and one storage class. Decimals have the
-/// same scale, except under kMul; the result may need 128 bits where the arguments do not, and the other way round under kMod.
+/// Functions of a bound expression. Arguments of arithmetic and comparison have one and the same type class, made so by
+/// casts; the exceptions are named. Where the machine holds both in the same way there is no cast: between integers of
+/// any width, from REAL to DOUBLE, between texts of any length, between decimals of one scale and one storage class.
+/// Decimals have the same scale, except under kMul; the result may need 128 bits where the arguments do not, and the
+/// other way round under kMod.
 enum class Function : uint8_t {
   // Arithmetic. Integer and decimal: exact or an error; x / 0 and MOD(x, 0) are NULL.
-  kAdd, kSub, kMul, kDiv, kMod, kNeg, kAbs,
-  kRound,       ///< (x DECIMAL, n INTEGER constant): half away from zero, the result type holds the scale; (x REAL or DOUBLE):
-                ///< half to even; (x REAL or DOUBLE, n INTEGER constant): half away from zero
-  kFloor, kCeil,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMod,
+  kNeg,
+  kAbs,
+  kRound,  ///< (x DECIMAL, n INTEGER constant): half away from zero, the result type holds the scale; (x REAL or
+           ///< DOUBLE):
+           ///< half to even; (x REAL or DOUBLE, n INTEGER constant): half away from zero
+  kFloor,
+  kCeil,
   // Comparison: BOOLEAN. Text by bytes; NaN equals NaN and is greater than every number; -0.0 equals 0.0.
-  kEq, kNe, kLt, kLe, kGt, kGe,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
   // Logic with three values. kAnd and kOr take two or more arguments.
-  kAnd, kOr, kNot,
-  kIsNull, kIsNotNull,
-  kIn,          ///< (x, constant, constant, ...): x = any of them; NULL constants follow SQL's rule. NOT IN is kNot of it
-  kLike,        ///< (text, pattern constant): % and _; escape '\'
-  // Conditional: kCase takes (when, then, when, then, ..., else); the else is always there (a NULL constant if not written).
+  kAnd,
+  kOr,
+  kNot,
+  kIsNull,
+  kIsNotNull,
+  kIn,    ///< (x, constant, constant, ...): x = any of them; NULL constants follow SQL's rule. NOT IN is kNot of it
+  kLike,  ///< (text, pattern constant): % and _; escape '\'
+  // Conditional: kCase takes (when, then, when, then, ..., else); the else is always there (a NULL constant if not
+  // written).
   // COALESCE and NULLIF are bound as kCase.
   kCase,
-  kCast,        ///< (x): to Expr::type; from one type to another as types.def says; text to VARCHAR(n) cuts
+  kCast,  ///< (x): to Expr::type; from one type to another as types.def says; text to VARCHAR(n) cuts
   // Text.
-  kConcat, kUpper, kLower, kLength, kSubstring /* (text, from[, for]) from 1, in characters */, kTrim, kLtrim, kRtrim,
+  kConcat,
+  kUpper,
+  kLower,
+  kLength,
+  kSubstring /* (text, from[, for]) from 1, in characters */,
+  kTrim,
+  kLtrim,
+  kRtrim,
   // Date and time.
-  kExtract,     ///< (date or timestamp): field in Expr::field, BIGINT; SECOND of a timestamp is DOUBLE
-  kAddMonths,   ///< (date or timestamp, INTEGER months): the day is cut to the length of the month
-  kAddDays,     ///< (date, INTEGER days): DATE
-  kAddMicros,   ///< (timestamp, BIGINT microseconds): TIMESTAMP
-  kDateDiff,    ///< (date, date): INTEGER days
+  kExtract,    ///< (date or timestamp): field in Expr::field, BIGINT; SECOND of a timestamp is DOUBLE
+  kAddMonths,  ///< (date or timestamp, INTEGER months): the day is cut to the length of the month
+  kAddDays,    ///< (date, INTEGER days): DATE
+  kAddMicros,  ///< (timestamp, BIGINT microseconds): TIMESTAMP
+  kDateDiff,   ///< (date, date): INTEGER days
 };
 
-enum class DateField : uint8_t { kYear, kQuarter, kMonth, kDay, kDow, kIsoDow, kDoy, kWeek, kHour, kMinute, kSecond, kEpoch };
+enum class DateField : uint8_t {
+  kYear,
+  kQuarter,
+  kMonth,
+  kDay,
+  kDow,
+  kIsoDow,
+  kDoy,
+  kWeek,
+  kHour,
+  kMinute,
+  kSecond,
+  kEpoch
+};
 
 enum class AggregateFunction : uint8_t {
   kCountStar,
@@ -61,7 +100,7 @@ enum class AggregateFunction : uint8_t {
   kSum,    ///< integers: BIGINT, an error where the exact sum does not fit; DECIMAL(p,s): DECIMAL(38,s); floats: DOUBLE
   kAvg,    ///< DOUBLE
   kMin,
-  kMax,    ///< the argument's type
+  kMax,  ///< the argument's type
 };
 
 struct Expr;
@@ -73,7 +112,7 @@ struct Subquery {
   enum class Kind : uint8_t {
     kScalar,  ///< its value; NULL if it has no row; an error if it has several
     kExists,
-    kAny,     ///< x op ANY (...), IN: args[0] is the comparison with kSubqueryColumn, args[1] is x. ALL is NOT ... ANY
+    kAny,  ///< x op ANY (...), IN: args[0] is the comparison with kSubqueryColumn, args[1] is x. ALL is NOT ... ANY
   };
   Kind kind = Kind::kScalar;
   std::shared_ptr<Query> query;
@@ -95,8 +134,8 @@ struct Expr {
   };
   Kind kind = Kind::kConstant;
   SqlType type;
-  bool nullable = true;    ///< false only if it is proved that the value is never NULL
-  int position = -1;       ///< byte offset in the SQL text, for errors at run time and in later phases; -1 if it has none
+  bool nullable = true;  ///< false only if it is proved that the value is never NULL
+  int position = -1;     ///< byte offset in the SQL text, for errors at run time and in later phases; -1 if it has none
   int relation = 0, column = 0;
   int index = 0;
   Function function = Function::kAdd;
@@ -128,9 +167,9 @@ struct Relation {
   std::vector<std::string> column_names;
   std::vector<SqlType> column_types;
   JoinKind join = JoinKind::kInner;
-  std::vector<ExprPtr> on;                 ///< not kInner: a conjunction over this relation and others
-  bool unique = false;                     ///< not kInner: proved that at most one row matches
-  bool single = false;                     ///< kLeft: a second match of a row is an error (a scalar subquery)
+  std::vector<ExprPtr> on;  ///< not kInner: a conjunction over this relation and others
+  bool unique = false;      ///< not kInner: proved that at most one row matches
+  bool single = false;      ///< kLeft: a second match of a row is an error (a scalar subquery)
 };
 
 struct Aggregate {
@@ -153,22 +192,22 @@ struct Output {
 };
 
 struct Query {
-  std::vector<Relation> relations;   ///< none that is kInner: SELECT without FROM, one row
-  std::vector<ExprPtr> conjuncts;    ///< all must be true; BOOLEAN over kColumn
-  bool grouped = false;              ///< GROUP BY, HAVING or an aggregate is there; then outputs and having hold no kColumn
-  std::vector<ExprPtr> group_by;     ///< over kColumn; no duplicates
-  std::vector<Aggregate> aggregates; ///< arguments over kColumn; no duplicates
-  std::vector<ExprPtr> having;       ///< conjunction over kGroup and kAggregate
-  std::vector<Output> outputs;       ///< the first `visible` are the result's columns, the others exist to be ordered by
+  std::vector<Relation> relations;  ///< none that is kInner: SELECT without FROM, one row
+  std::vector<ExprPtr> conjuncts;   ///< all must be true; BOOLEAN over kColumn
+  bool grouped = false;  ///< GROUP BY, HAVING or an aggregate is there; then outputs and having hold no kColumn
+  std::vector<ExprPtr> group_by;      ///< over kColumn; no duplicates
+  std::vector<Aggregate> aggregates;  ///< arguments over kColumn; no duplicates
+  std::vector<ExprPtr> having;        ///< conjunction over kGroup and kAggregate
+  std::vector<Output> outputs;  ///< the first `visible` are the result's columns, the others exist to be ordered by
   int visible = 0;
-  bool distinct = false;             ///< over the visible outputs; then there are no others
+  bool distinct = false;  ///< over the visible outputs; then there are no others
   std::vector<OrderKey> order_by;
-  int64_t limit = -1;                ///< -1: none
+  int64_t limit = -1;  ///< -1: none
   int64_t offset = 0;
   /// Blocks whose rows come behind this one's, with outputs of the same types. Then neither this block nor those have
   /// an order or a limit, and it is a derived table.
   std::vector<std::unique_ptr<Query>> union_all;
-  mutable double estimate = -1;      ///< EstimateRows's answer, kept because relations may share a block; -1: not asked yet
+  mutable double estimate = -1;  ///< EstimateRows's answer, kept because relations may share a block; -1: not asked yet
 };
 
 /// SET join_strategy: how joins find their pairs.
@@ -183,28 +222,30 @@ enum class JoinChoice : uint8_t {
 /// What the planner and the code generator may choose.
 struct PlanOptions {
   JoinChoice join = JoinChoice::kAuto;
-  bool grid_pruning = true;  ///< the sides of a grid are sorted, so that the ranges of its units tell which need not be tried
+  bool grid_pruning =
+      true;  ///< the sides of a grid are sorted, so that the ranges of its units tell which need not be tried
 };
 
 struct Statement {
   enum class Kind : uint8_t { kSelect, kInsert, kCreateTable, kDropTable, kCopyFrom, kCopyTo, kSet, kShow };
   Kind kind = Kind::kSelect;
-  bool explain = false;          ///< kSelect and kInsert ... SELECT only
+  bool explain = false;  ///< kSelect and kInsert ... SELECT only
   bool explain_analyze = false;
 
-  std::unique_ptr<Query> query;  ///< kSelect; kInsert from SELECT; kCopyTo (table or query): its outputs have the target's types
+  std::unique_ptr<Query>
+      query;  ///< kSelect; kInsert from SELECT; kCopyTo (table or query): its outputs have the target's types
 
-  std::string table;             ///< kInsert, kCreateTable, kDropTable, kCopyFrom
+  std::string table;                        ///< kInsert, kCreateTable, kDropTable, kCopyFrom
   std::shared_ptr<const TableInfo> target;  ///< kInsert, kCopyFrom
-  RowBatch values;               ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
-  TableSchema schema;            ///< kCreateTable
-  bool if_exists = false;        ///< DROP TABLE IF EXISTS, CREATE TABLE IF NOT EXISTS
+  RowBatch values;         ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
+  TableSchema schema;      ///< kCreateTable
+  bool if_exists = false;  ///< DROP TABLE IF EXISTS, CREATE TABLE IF NOT EXISTS
 
-  std::string file;              ///< kCopyFrom, kCopyTo; "" is standard input or output
+  std::string file;  ///< kCopyFrom, kCopyTo; "" is standard input or output
   CopyFromOptions copy_from;
   CopyToOptions copy_to;
 
-  std::string setting, value;    ///< SET setting = value (value as written, unquoted); SHOW setting
+  std::string setting, value;  ///< SET setting = value (value as written, unquoted); SHOW setting
 };
 
 }  // namespace tessera

@@ -15,7 +15,6 @@
 namespace tessera {
 namespace {
 
-
 const ColumnStatistics* StatisticsOf(const Query& q, const Expr& e) {
   if (e.kind != Expr::Kind::kColumn) return nullptr;
   const Relation& r = q.relations[static_cast<size_t>(e.relation)];
@@ -30,14 +29,19 @@ double DistinctOf(const Query& q, const Expr& e) {
 
 double NumberOf(const Value& v) {
   switch (v.type.storage()) {
-    case StorageClass::kInt: return static_cast<double>(v.i64);
-    case StorageClass::kWide: return static_cast<double>(v.wide);
-    case StorageClass::kFloat: return v.f64;
-    case StorageClass::kText: return 0;
+    case StorageClass::kInt:
+      return static_cast<double>(v.i64);
+    case StorageClass::kWide:
+      return static_cast<double>(v.wide);
+    case StorageClass::kFloat:
+      return v.f64;
+    case StorageClass::kText:
+      return 0;
   }
   return 0;
 }
-/// ColumnStatistics::min or max of a column as a number: floats are kept in their ordered form, whose steps are no distances.
+/// ColumnStatistics::min or max of a column as a number: floats are kept in their ordered form, whose steps are no
+/// distances.
 double NumberOf(int128_t bound, const SqlType& type) {
   if (!type.IsFloat()) return static_cast<double>(bound);
   if (type.id == TypeId::kReal) return static_cast<double>(FromOrderedFloat32(static_cast<uint32_t>(bound)));
@@ -67,7 +71,8 @@ double Selectivity(const Query& q, const Expr& e) {
     case Function::kLike:
       return kLike;
     case Function::kEq:
-      return 1 / std::max(DistinctOf(q, *e.args[0]), e.args[1]->kind == Expr::Kind::kConstant ? 1 : DistinctOf(q, *e.args[1]));
+      return 1 / std::max(DistinctOf(q, *e.args[0]),
+                          e.args[1]->kind == Expr::Kind::kConstant ? 1 : DistinctOf(q, *e.args[1]));
     case Function::kNe:
       return 1 - 1 / DistinctOf(q, *e.args[0]);
     case Function::kLt:
@@ -93,8 +98,8 @@ double Selectivity(const Query& q, const Expr& e) {
   }
 }
 
-/// Whether `e` compares a bare column with constants: a test of encoded values, which cannot fail. Other predicates come after
-/// these, so that `x <> 0 AND f(x)` protects f as people expect.
+/// Whether `e` compares a bare column with constants: a test of encoded values, which cannot fail. Other predicates
+/// come after these, so that `x <> 0 AND f(x)` protects f as people expect.
 bool IsColumnTest(const Expr& e) {
   if (e.kind != Expr::Kind::kFunction) return e.kind == Expr::Kind::kColumn;
   if (e.function == Function::kAnd || e.function == Function::kOr || e.function == Function::kNot) {
@@ -102,7 +107,8 @@ bool IsColumnTest(const Expr& e) {
   }
   const bool test = (e.function >= Function::kEq && e.function <= Function::kGe) || e.function == Function::kIsNull ||
                     e.function == Function::kIsNotNull || e.function == Function::kIn || e.function == Function::kLike;
-  return test && std::all_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return a->kind != Expr::Kind::kFunction; });
+  return test &&
+         std::all_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return a->kind != Expr::Kind::kFunction; });
 }
 
 bool IsUnique(const Query& q, const JoinStep& step) {
@@ -128,8 +134,9 @@ const char* StrategyName(JoinChoice choice) {
 }
 
 Status Refuse(const PlanOptions& options, const std::string& reason) {
-  return Unsupported(std::string("join strategy \"") + StrategyName(options.join) + "\" cannot run this query: " + reason, -1,
-                     "Use SET join_strategy = auto.");
+  return Unsupported(
+      std::string("join strategy \"") + StrategyName(options.join) + "\" cannot run this query: " + reason, -1,
+      "Use SET join_strategy = auto.");
 }
 
 /// A relation as an error names it.
@@ -155,8 +162,8 @@ const Expr* SortableColumn(const Plan& plan, const Expr& e, int relation) {
   return found;
 }
 
-/// How much the ranges of its columns tell about a condition on two relations; the least is the best. Where each side of a
-/// comparison is of one relation, most pairs of ranges that do not overlap decide it.
+/// How much the ranges of its columns tell about a condition on two relations; the least is the best. Where each side
+/// of a comparison is of one relation, most pairs of ranges that do not overlap decide it.
 int PruningRank(const Expr& e) {
   if (e.kind != Expr::Kind::kFunction || e.function < Function::kEq || e.function > Function::kGe) return 4;
   if (e.function == Function::kNe) return 3;
@@ -165,9 +172,9 @@ int PruningRank(const Expr& e) {
   return e.function == Function::kEq ? 0 : 1;
 }
 
-/// Below so many rows on the built side, sorting the driver costs more than pairs that are left out can save; above so many
-/// of its own, storing it costs more memory than a query that only scans should take. Where grid is asked for, it is done all
-/// the same.
+/// Below so many rows on the built side, sorting the driver costs more than pairs that are left out can save; above so
+/// many of its own, storing it costs more memory than a query that only scans should take. Where grid is asked for, it
+/// is done all the same.
 constexpr double kSortFromRows = 256, kSortToRows = 1 << 26;
 
 /// The columns by which the sides of the grid are sorted.
@@ -192,7 +199,8 @@ void ChooseOrder(const PlanOptions& options, Plan* plan) {
 
 /// Gives each step its strategy, or says why the one that is asked for cannot be.
 Status ChooseStrategies(const Query& q, const PlanOptions& options, Plan* plan) {
-  static constexpr const char* kKinds[] = {"an inner join", "a left join", "a semi join", "an anti join", "a mark join"};
+  static constexpr const char* kKinds[] = {"an inner join", "a left join", "a semi join", "an anti join",
+                                           "a mark join"};
   for (size_t i = 0; i < plan->joins.size(); ++i) {
     JoinStep& step = plan->joins[i];
     const bool pairs = step.build_keys.empty() && NeedsPairs(q, step);
@@ -216,11 +224,13 @@ Status ChooseStrategies(const Query& q, const PlanOptions& options, Plan* plan) 
       case JoinChoice::kDp:
       case JoinChoice::kGrid:
         if (step.kind != JoinKind::kInner && (!step.build_keys.empty() || pairs)) {
-          // All but left joins come from those, and what Unnest makes of a scalar one has this name. (The anti join of a
-          // FULL JOIN comes behind its left join.)
-          const bool subquery = step.kind != JoinKind::kLeft || q.relations[static_cast<size_t>(step.relation)].alias == "subquery";
+          // All but left joins come from those, and what Unnest makes of a scalar one has this name. (The anti join of
+          // a FULL JOIN comes behind its left join.)
+          const bool subquery =
+              step.kind != JoinKind::kLeft || q.relations[static_cast<size_t>(step.relation)].alias == "subquery";
           return Refuse(options, NameOf(q, step.relation) + " is joined by " + kKinds[static_cast<int>(step.kind)] +
-                                     (subquery ? ", as subqueries in expressions are," : "") + " and only inner joins can be products");
+                                     (subquery ? ", as subqueries in expressions are," : "") +
+                                     " and only inner joins can be products");
         }
         if (grid) step.strategy = options.join == JoinChoice::kDp ? vm::JoinStrategy::kDp : vm::JoinStrategy::kGrid;
         break;
@@ -263,7 +273,8 @@ Result<Plan> MakePlan(const Query& q, const PlanOptions& options) {
 namespace {
 
 Plan OrderJoins(const Query& q, const PlanOptions& options) {
-  const bool products = options.join == JoinChoice::kDp || options.join == JoinChoice::kGrid || options.join == JoinChoice::kLoop;
+  const bool products =
+      options.join == JoinChoice::kDp || options.join == JoinChoice::kGrid || options.join == JoinChoice::kLoop;
   Plan plan;
   const size_t n = q.relations.size();
   plan.filters.resize(n);
@@ -295,17 +306,17 @@ Plan OrderJoins(const Query& q, const PlanOptions& options) {
   std::vector<double> selectivity(n, 1.0);
   std::vector<double> size(n);
   for (size_t r = 0; r < n; ++r) {
-    std::stable_sort(plan.filters[r].begin(), plan.filters[r].end(),
-                     [&](const Expr* a, const Expr* b) {
-                       if (IsColumnTest(*a) != IsColumnTest(*b)) return IsColumnTest(*a);
-                       return IsColumnTest(*a) && Selectivity(q, *a) < Selectivity(q, *b);
-                     });
+    std::stable_sort(plan.filters[r].begin(), plan.filters[r].end(), [&](const Expr* a, const Expr* b) {
+      if (IsColumnTest(*a) != IsColumnTest(*b)) return IsColumnTest(*a);
+      return IsColumnTest(*a) && Selectivity(q, *a) < Selectivity(q, *b);
+    });
     for (const Expr* f : plan.filters[r]) selectivity[r] *= Selectivity(q, *f);
     const Relation& relation = q.relations[r];
     size[r] = relation.table != nullptr ? static_cast<double>(relation.table->rows) : EstimateRows(*relation.query);
     plan.rows[r] = size[r] * selectivity[r];
     // The largest table drives, filtered or not: it is the one that should not be built.
-    if (inner(r) && (plan.driver < 0 || size[r] > size[static_cast<size_t>(plan.driver)])) plan.driver = static_cast<int>(r);
+    if (inner(r) && (plan.driver < 0 || size[r] > size[static_cast<size_t>(plan.driver)]))
+      plan.driver = static_cast<int>(r);
   }
   uint64_t joined = plan.driver < 0 ? 0 : uint64_t{1} << plan.driver;
   double rows = plan.driver < 0 ? 1 : plan.rows[static_cast<size_t>(plan.driver)];
@@ -330,7 +341,8 @@ Plan OrderJoins(const Query& q, const PlanOptions& options) {
           const Expr& build = *e.args[static_cast<size_t>(side)];
           const Expr& probe = *e.args[static_cast<size_t>(1 - side)];
           const uint64_t of_probe = RelationsOf(probe);
-          if (RelationsOf(build) != bit || (of_probe & bit) != 0 || of_probe == 0 || (of_probe & ~joined) != 0) continue;
+          if (RelationsOf(build) != bit || (of_probe & bit) != 0 || of_probe == 0 || (of_probe & ~joined) != 0)
+            continue;
           // Without keys nothing says any more that one row at most is found.
           found_by_key = found_by_key && !products;
           if (products && (step.kind == JoinKind::kInner || options.join == JoinChoice::kLoop)) return false;
@@ -362,15 +374,25 @@ Plan OrderJoins(const Query& q, const PlanOptions& options) {
       const bool keyed = !step.build_keys.empty();
       step.rows = step.unique ? rows * selectivity[r] : rows * plan.rows[r] * fraction;
       switch (step.kind) {
-        case JoinKind::kInner: break;
-        case JoinKind::kLeft: step.rows = std::max(rows, step.rows); break;
-        case JoinKind::kSemi: step.rows = std::min(rows * 0.5, step.rows); break;
-        case JoinKind::kAnti: step.rows = rows * 0.5; break;
-        case JoinKind::kMark: step.rows = rows; break;
+        case JoinKind::kInner:
+          break;
+        case JoinKind::kLeft:
+          step.rows = std::max(rows, step.rows);
+          break;
+        case JoinKind::kSemi:
+          step.rows = std::min(rows * 0.5, step.rows);
+          break;
+        case JoinKind::kAnti:
+          step.rows = rows * 0.5;
+          break;
+        case JoinKind::kMark:
+          step.rows = rows;
+          break;
       }
       // Keyed joins before products; among them the one that leaves the fewest rows. One look at a table without a key
       // is as good as a look-up.
-      const bool cheap = keyed || (step.kind != JoinKind::kInner && step.match.empty() && (step.kind != JoinKind::kLeft || step.unique));
+      const bool cheap = keyed || (step.kind != JoinKind::kInner && step.match.empty() &&
+                                   (step.kind != JoinKind::kLeft || step.unique));
       // A grid is the first that is probed.
       const bool first = step.kind == JoinKind::kInner && products && options.join != JoinChoice::kLoop;
       const int rank = first ? 2 : cheap ? 1 : 0;
@@ -430,13 +452,16 @@ std::string JoinText(const Query& q, const JoinStep& j) {
 }
 
 /// `shown`: the blocks that have been printed; one that several relations share is printed once.
-Status PlanLines(const Query& q, const Plan& plan, const PlanOptions& options, int depth, std::set<const Query*>* shown, std::string* out) {
+Status PlanLines(const Query& q, const Plan& plan, const PlanOptions& options, int depth, std::set<const Query*>* shown,
+                 std::string* out) {
   std::vector<std::vector<std::string>> names;
   for (const Relation& r : q.relations) {
     names.emplace_back();
     for (const std::string& c : r.column_names) names.back().push_back(r.alias + "." + c);
   }
-  auto line = [&](int indent, const std::string& text) { *out += std::string(static_cast<size_t>(2 * indent), ' ') + text + "\n"; };
+  auto line = [&](int indent, const std::string& text) {
+    *out += std::string(static_cast<size_t>(2 * indent), ' ') + text + "\n";
+  };
   auto list = [&](const auto& exprs, const char* separator) {
     std::string s;
     for (const auto& e : exprs) s += (s.empty() ? "" : separator) + e->ToString(names);
@@ -444,26 +469,32 @@ Status PlanLines(const Query& q, const Plan& plan, const PlanOptions& options, i
   };
   auto rows_text = [](double rows) { return fmt::format("  (~{:.0f} rows)", rows); };
   if (q.limit >= 0 || q.offset > 0) {
-    line(depth++, "Limit" + (q.limit >= 0 ? fmt::format(" {}", q.limit) : "") + (q.offset > 0 ? fmt::format(" offset {}", q.offset) : ""));
+    line(depth++, "Limit" + (q.limit >= 0 ? fmt::format(" {}", q.limit) : "") +
+                      (q.offset > 0 ? fmt::format(" offset {}", q.offset) : ""));
   }
   if (!q.order_by.empty()) {
     std::string keys;
     for (const OrderKey& k : q.order_by) {
-      keys += (keys.empty() ? "" : ", ") + q.outputs[static_cast<size_t>(k.output)].name + (k.descending ? " desc" : "");
+      keys +=
+          (keys.empty() ? "" : ", ") + q.outputs[static_cast<size_t>(k.output)].name + (k.descending ? " desc" : "");
     }
     line(depth++, "Sort by " + keys);
   }
   if (q.distinct) line(depth++, "Distinct");
   if (q.grouped) {
-    if (!q.having.empty()) line(depth++, fmt::format("Filter groups ({} {})", q.having.size(), q.having.size() == 1 ? "condition" : "conditions"));
+    if (!q.having.empty())
+      line(depth++,
+           fmt::format("Filter groups ({} {})", q.having.size(), q.having.size() == 1 ? "condition" : "conditions"));
     std::string aggregates;
     for (const Aggregate& a : q.aggregates) {
       static constexpr const char* kNames[] = {"count", "count", "sum", "avg", "min", "max"};
-      aggregates += fmt::format("{}{}({}{})", aggregates.empty() ? "" : ", ", kNames[static_cast<int>(a.function)], a.distinct ? "distinct " : "",
-                                a.argument == nullptr ? "*" : a.argument->ToString(names));
+      aggregates +=
+          fmt::format("{}{}({}{})", aggregates.empty() ? "" : ", ", kNames[static_cast<int>(a.function)],
+                      a.distinct ? "distinct " : "", a.argument == nullptr ? "*" : a.argument->ToString(names));
     }
-    line(depth++, q.group_by.empty() ? "Aggregate " + aggregates
-                                     : "Group by " + list(q.group_by, ", ") + (aggregates.empty() ? "" : ": " + aggregates));
+    line(depth++, q.group_by.empty()
+                      ? "Aggregate " + aggregates
+                      : "Group by " + list(q.group_by, ", ") + (aggregates.empty() ? "" : ": " + aggregates));
   }
   for (size_t i = plan.joins.size(); i-- > 0;) {
     const JoinStep& j = plan.joins[i];
@@ -473,7 +504,8 @@ Status PlanLines(const Query& q, const Plan& plan, const PlanOptions& options, i
     }
     std::string text = JoinText(q, j);
     if (!keys.empty()) text += std::string(j.unique ? " (unique key)" : "") + " on " + keys;
-    if (j.probe_order != nullptr) text += " sorted by " + j.probe_order->ToString(names) + " and " + j.build_order->ToString(names);
+    if (j.probe_order != nullptr)
+      text += " sorted by " + j.probe_order->ToString(names) + " and " + j.build_order->ToString(names);
     if (!j.match.empty()) text += (keys.empty() ? " on " : " and ") + list(j.match, " and ");
     if (!j.residuals.empty()) text += " where " + list(j.residuals, " and ");
     line(depth++, text + rows_text(j.rows));
@@ -481,7 +513,8 @@ Status PlanLines(const Query& q, const Plan& plan, const PlanOptions& options, i
   auto scan = [&](int indent, const std::string& prefix, int r) -> Status {
     const Relation& relation = q.relations[static_cast<size_t>(r)];
     const std::string& table = relation.table == nullptr ? relation.alias : relation.table->schema.name;
-    std::string text = "Scan " + (table.empty() ? "derived table" : table) + (table == relation.alias ? "" : " " + relation.alias);
+    std::string text =
+        "Scan " + (table.empty() ? "derived table" : table) + (table == relation.alias ? "" : " " + relation.alias);
     const auto& filters = plan.filters[static_cast<size_t>(r)];
     if (!filters.empty()) text += " where " + list(filters, " and ");
     line(indent, prefix + text + rows_text(plan.rows[static_cast<size_t>(r)]));

@@ -1,8 +1,8 @@
 // Expressions and conditions as instructions.
 //
-// The accumulator form: a value is computed into A (W for 128 bits); of two operands the right one is used in place if it is a
-// column, constant, register or payload, else it is computed first and kept in a scratch register. NOT never becomes an
-// instruction: Keep(e, false) pushes it to the leaves.
+// The accumulator form: a value is computed into A (W for 128 bits); of two operands the right one is used in place if
+// it is a column, constant, register or payload, else it is computed first and kept in a scratch register. NOT never
+// becomes an instruction: Keep(e, false) pushes it to the leaves.
 
 #include "compiler/section_builder.h"
 
@@ -31,22 +31,33 @@ static_assert(static_cast<int>(Function::kGe) - static_cast<int>(Function::kEq) 
 /// The comparison that is true where `f` is false, for values that are not NULL.
 Function Negated(Function f) {
   switch (f) {
-    case Function::kEq: return Function::kNe;
-    case Function::kNe: return Function::kEq;
-    case Function::kLt: return Function::kGe;
-    case Function::kLe: return Function::kGt;
-    case Function::kGt: return Function::kLe;
-    default: return Function::kLt;
+    case Function::kEq:
+      return Function::kNe;
+    case Function::kNe:
+      return Function::kEq;
+    case Function::kLt:
+      return Function::kGe;
+    case Function::kLe:
+      return Function::kGt;
+    case Function::kGt:
+      return Function::kLe;
+    default:
+      return Function::kLt;
   }
 }
 /// The comparison with its sides swapped.
 Function Swapped(Function f) {
   switch (f) {
-    case Function::kLt: return Function::kGt;
-    case Function::kLe: return Function::kGe;
-    case Function::kGt: return Function::kLt;
-    case Function::kGe: return Function::kLe;
-    default: return f;
+    case Function::kLt:
+      return Function::kGt;
+    case Function::kLe:
+      return Function::kGe;
+    case Function::kGt:
+      return Function::kLt;
+    case Function::kGe:
+      return Function::kLe;
+    default:
+      return f;
   }
 }
 bool IsComparison(const Expr& e) {
@@ -70,7 +81,8 @@ ValueRange Minus(ValueRange a) {
   return {a.high == kInt128Min ? kInt128Max : -a.high, a.low == kInt128Min ? kInt128Max : -a.low};
 }
 ValueRange Product(ValueRange a, ValueRange b) {
-  const int128_t p[4] = {SaturatingMul(a.low, b.low), SaturatingMul(a.low, b.high), SaturatingMul(a.high, b.low), SaturatingMul(a.high, b.high)};
+  const int128_t p[4] = {SaturatingMul(a.low, b.low), SaturatingMul(a.low, b.high), SaturatingMul(a.high, b.low),
+                         SaturatingMul(a.high, b.high)};
   return {*std::min_element(p, p + 4), *std::max_element(p, p + 4)};
 }
 ValueRange Hull(ValueRange a, ValueRange b) { return {std::min(a.low, b.low), std::max(a.high, b.high)}; }
@@ -83,14 +95,22 @@ ValueRange Cut(ValueRange a, const SqlType& type) {
 
 ValueRange RangeOfType(const SqlType& type) {
   switch (type.id) {
-    case TypeId::kBoolean: return {0, 1};
-    case TypeId::kSmallint: return {INT16_MIN, INT16_MAX};
-    case TypeId::kInteger: return {INT32_MIN, INT32_MAX};
-    case TypeId::kDate: return {vm::kFirstDay, vm::kLastDay};
-    case TypeId::kTimestamp: return {vm::kFirstDay * vm::kMicrosPerDay, (vm::kLastDay + 1) * vm::kMicrosPerDay - 1};
-    case TypeId::kDecimal: return {-(PowerOf10(type.precision) - 1), PowerOf10(type.precision) - 1};
-    case TypeId::kBigint: return {INT64_MIN, INT64_MAX};
-    default: return {};
+    case TypeId::kBoolean:
+      return {0, 1};
+    case TypeId::kSmallint:
+      return {INT16_MIN, INT16_MAX};
+    case TypeId::kInteger:
+      return {INT32_MIN, INT32_MAX};
+    case TypeId::kDate:
+      return {vm::kFirstDay, vm::kLastDay};
+    case TypeId::kTimestamp:
+      return {vm::kFirstDay * vm::kMicrosPerDay, (vm::kLastDay + 1) * vm::kMicrosPerDay - 1};
+    case TypeId::kDecimal:
+      return {-(PowerOf10(type.precision) - 1), PowerOf10(type.precision) - 1};
+    case TypeId::kBigint:
+      return {INT64_MIN, INT64_MAX};
+    default:
+      return {};
   }
 }
 
@@ -112,12 +132,16 @@ int ConstantPool::Add(const Value& v) {
         key += static_cast<char>(v.type.scale);
         key.append(reinterpret_cast<const char*>(&v.i64), 8);
         break;
-      case StorageClass::kFloat: key.append(reinterpret_cast<const char*>(&v.f64), 8); break;
+      case StorageClass::kFloat:
+        key.append(reinterpret_cast<const char*>(&v.f64), 8);
+        break;
       case StorageClass::kWide:
         key += static_cast<char>(v.type.scale);
         key.append(reinterpret_cast<const char*>(&v.wide), 16);
         break;
-      case StorageClass::kText: key += v.text; break;
+      case StorageClass::kText:
+        key += v.text;
+        break;
     }
   }
   auto [it, added] = known_.emplace(std::move(key), static_cast<int>(program_->constants.size()));
@@ -129,7 +153,8 @@ Status Scope::Compute(const Expr& leaf, SectionBuilder*) {
   return Status(ErrorCode::kInternal, "a column is not at hand where it is used").At(leaf.position);
 }
 
-// ---- Instructions, registers, masks ------------------------------------------------------------------------------------
+// ---- Instructions, registers, masks
+// ------------------------------------------------------------------------------------
 
 int SectionBuilder::Emit(Opcode op, int p1, int32_t p2, int32_t p3, int32_t p4) {
   if (op == Opcode::Filter) {
@@ -165,7 +190,9 @@ int SectionBuilder::NewMask() {
 void SectionBuilder::Store(int r) {
   Emit(IsWide(section.registers[static_cast<size_t>(r)]) ? Opcode::StoreW : Opcode::Store, 0, r);
 }
-void SectionBuilder::Load(Operand o, const SqlType& type) { Emit(IsWide(type) ? Opcode::LoadW : Opcode::Load, 0, o.Pack()); }
+void SectionBuilder::Load(Operand o, const SqlType& type) {
+  Emit(IsWide(type) ? Opcode::LoadW : Opcode::Load, 0, o.Pack());
+}
 void SectionBuilder::LoadConstant(const tessera::Value& v) { Load(Operand::Constant(constants_->Add(v)), v.type); }
 
 void SectionBuilder::NullToZero() {
@@ -182,14 +209,17 @@ void SectionBuilder::NullToZero() {
 }
 
 Status SectionBuilder::CheckLimits() const {
-  if (section.registers.size() > vm::kMaxRegisters || section.masks > vm::kMaxMasks || section.code.size() > vm::kMaxInstructions ||
-      section.slots.size() > vm::kMaxSlots || program_->constants.size() > vm::kMaxConstants) {
-    return Unsupported("the statement needs a longer program than the machine runs", -1, "Split it, or load a long list into a table and join with it.");
+  if (section.registers.size() > vm::kMaxRegisters || section.masks > vm::kMaxMasks ||
+      section.code.size() > vm::kMaxInstructions || section.slots.size() > vm::kMaxSlots ||
+      program_->constants.size() > vm::kMaxConstants) {
+    return Unsupported("the statement needs a longer program than the machine runs", -1,
+                       "Split it, or load a long list into a table and join with it.");
   }
   return Status::Ok();
 }
 
-// ---- Ranges ------------------------------------------------------------------------------------------------------------
+// ---- Ranges
+// ------------------------------------------------------------------------------------------------------------
 
 ValueRange SectionBuilder::Range(const Expr& e) const {
   switch (e.kind) {
@@ -245,18 +275,26 @@ ValueRange SectionBuilder::Range(const Expr& e) const {
 ValueRange SectionBuilder::ExactRange(const Expr& e) const {
   const ValueRange a = Range(*e.args[0]);
   switch (e.function) {
-    case Function::kAdd: return Sum(a, Range(*e.args[1]));
-    case Function::kSub: return Sum(a, Minus(Range(*e.args[1])));
-    case Function::kMul: return Product(a, Range(*e.args[1]));
-    case Function::kDiv: return Hull(a, Minus(a));
-    case Function::kMod: return Hull(Hull(a, Minus(a)), {0, 0});
-    case Function::kNeg: return Minus(a);
-    default: return Hull(a, Minus(a));
+    case Function::kAdd:
+      return Sum(a, Range(*e.args[1]));
+    case Function::kSub:
+      return Sum(a, Minus(Range(*e.args[1])));
+    case Function::kMul:
+      return Product(a, Range(*e.args[1]));
+    case Function::kDiv:
+      return Hull(a, Minus(a));
+    case Function::kMod:
+      return Hull(Hull(a, Minus(a)), {0, 0});
+    case Function::kNeg:
+      return Minus(a);
+    default:
+      return Hull(a, Minus(a));
   }
 }
 
 bool SectionBuilder::CanFail(const Expr& e) const {
-  if (e.kind != Expr::Kind::kFunction) return e.kind != Expr::Kind::kConstant && e.kind != Expr::Kind::kColumn && e.kind != Expr::Kind::kGroup;
+  if (e.kind != Expr::Kind::kFunction)
+    return e.kind != Expr::Kind::kConstant && e.kind != Expr::Kind::kColumn && e.kind != Expr::Kind::kGroup;
   const ValueRange all = RangeOfType(e.type);
   const auto fits = [&](ValueRange r) { return r.Within(all.low, all.high); };
   switch (e.function) {
@@ -312,18 +350,21 @@ bool SectionBuilder::IsNoOp(const Expr& e) const {
   const SqlType &from = e.args[0]->type, &to = e.type;
   if (from.id == to.id && from.id != TypeId::kDecimal) return from.id != TypeId::kText;
   if (IsFloat(from) || IsFloat(to)) return IsFloat(from) && to.id == TypeId::kDouble;
-  if (from.storage() != StorageClass::kInt || to.storage() != StorageClass::kInt || from.scale != to.scale) return false;
+  if (from.storage() != StorageClass::kInt || to.storage() != StorageClass::kInt || from.scale != to.scale)
+    return false;
   if (to.id == TypeId::kBoolean || (from.id == TypeId::kTimestamp) != (to.id == TypeId::kTimestamp)) return false;
   return !CanFail(e);
 }
 
-// ---- Values ------------------------------------------------------------------------------------------------------------
+// ---- Values
+// ------------------------------------------------------------------------------------------------------------
 
 /// Whether `e` is at hand as an operand.
 bool SectionBuilder::Simple(const Expr& e, Operand* o) {
   switch (e.kind) {
     case Expr::Kind::kConstant:
-      *o = Operand::Constant(constants_->Add(e.constant.type.id == TypeId::kNull ? tessera::Value::Null(e.type) : e.constant));
+      *o = Operand::Constant(
+          constants_->Add(e.constant.type.id == TypeId::kNull ? tessera::Value::Null(e.type) : e.constant));
       return true;
     case Expr::Kind::kColumn:
     case Expr::Kind::kGroup:
@@ -419,7 +460,8 @@ Status SectionBuilder::Value(const Expr& e) {
 }
 
 /// accumulator = left op right, in A, or in W if `wide`.
-Status SectionBuilder::Operands(const Expr& left, const Expr& right, bool wide, Opcode op, Opcode reversed, bool has_reversed) {
+Status SectionBuilder::Operands(const Expr& left, const Expr& right, bool wide, Opcode op, Opcode reversed,
+                                bool has_reversed) {
   auto compute = [&](const Expr& e) { return wide ? Wide(e) : Value(e); };
   auto simple = [&](const Expr& e, Operand* o) { return wide == IsWide(e.type) && Simple(e, o); };
   Operand o;
@@ -467,11 +509,23 @@ Status SectionBuilder::Arithmetic(const Expr& e) {
       Opcode op = Opcode::AddF, reversed = Opcode::AddF;
       bool has_reversed = true;
       switch (e.function) {
-        case Function::kSub: op = Opcode::SubF; reversed = Opcode::RSubF; break;
-        case Function::kMul: op = reversed = Opcode::MulF; break;
-        case Function::kDiv: op = Opcode::DivF; has_reversed = false; break;
-        case Function::kMod: op = Opcode::ModF; has_reversed = false; break;
-        default: break;
+        case Function::kSub:
+          op = Opcode::SubF;
+          reversed = Opcode::RSubF;
+          break;
+        case Function::kMul:
+          op = reversed = Opcode::MulF;
+          break;
+        case Function::kDiv:
+          op = Opcode::DivF;
+          has_reversed = false;
+          break;
+        case Function::kMod:
+          op = Opcode::ModF;
+          has_reversed = false;
+          break;
+        default:
+          break;
       }
       TESSERA_TRY(Operands(a, *e.args[1], false, op, reversed, has_reversed));
     }
@@ -518,7 +572,8 @@ Status SectionBuilder::Arithmetic(const Expr& e) {
   } else if (in_wide) {
     TESSERA_TRY(Operands(a, *e.args[1], true, wide, wide_reversed, has_reversed));
   } else {
-    TESSERA_TRY(Operands(a, *e.args[1], false, safe ? narrow : checked, safe ? reversed : reversed_checked, has_reversed));
+    TESSERA_TRY(
+        Operands(a, *e.args[1], false, safe ? narrow : checked, safe ? reversed : reversed_checked, has_reversed));
   }
   TESSERA_TRY(CheckType(e.type, in_wide, exact));
   if (in_wide && !IsWide(e.type)) Narrow();
@@ -530,7 +585,8 @@ Status SectionBuilder::Arithmetic(const Expr& e) {
 Status SectionBuilder::ScaleBy(int digits, bool wide, ValueRange* range) {
   if (digits == 0) return Status::Ok();
   const int128_t factor = PowerOf10(digits < 0 ? -digits : digits);
-  const Operand c = Operand::Constant(wide || factor > INT64_MAX ? constants_->Wide(factor) : constants_->Int(Low64(factor)));
+  const Operand c =
+      Operand::Constant(wide || factor > INT64_MAX ? constants_->Wide(factor) : constants_->Int(Low64(factor)));
   if (digits > 0) {
     *range = Product(*range, {factor, factor});
     Emit(wide ? Opcode::MulW : range->Fits64() ? Opcode::MulI : Opcode::MulIX, 0, c.Pack());
@@ -546,7 +602,8 @@ Status SectionBuilder::Round(const Expr& e) {
   int digits = 0;
   if (e.args.size() > 1) {
     const Expr& n = *e.args[1];
-    if (!IsConstant(n)) return Unsupported("ROUND with a number of digits that is not a constant is not supported", n.position);
+    if (!IsConstant(n))
+      return Unsupported("ROUND with a number of digits that is not a constant is not supported", n.position);
     if (n.constant.null) {
       LoadConstant(tessera::Value::Null(e.type));
       return Status::Ok();
@@ -617,7 +674,8 @@ Status SectionBuilder::Cast(const Expr& e) {
     if (from.id != TypeId::kText) {
       Emit(IsWide(from) ? Opcode::WToT : IsFloat(from) ? Opcode::FToT : Opcode::IToT, 0, 0, vm::PackType(from));
     }
-    if (to.length > 0 && (from.id != TypeId::kText || from.length == 0 || from.length > to.length)) Emit(Opcode::CutT, 0, 0, to.length);
+    if (to.length > 0 && (from.id != TypeId::kText || from.length == 0 || from.length > to.length))
+      Emit(Opcode::CutT, 0, 0, to.length);
     return Status::Ok();
   }
   if (from.id == TypeId::kText) {
@@ -650,14 +708,16 @@ Status SectionBuilder::Cast(const Expr& e) {
   if (IsFloat(to)) {
     TESSERA_TRY(Value(a));
     Emit(IsWide(from) ? Opcode::WToF : Opcode::IToF);
-    if (from.scale > 0) Emit(Opcode::DivF, 0, Operand::Constant(constants_->Float(static_cast<double>(PowerOf10(from.scale)))).Pack());
+    if (from.scale > 0)
+      Emit(Opcode::DivF, 0, Operand::Constant(constants_->Float(static_cast<double>(PowerOf10(from.scale)))).Pack());
     if (to.id == TypeId::kReal) Emit(Opcode::SingleF);
     return Status::Ok();
   }
   if (IsFloat(from)) {
     TESSERA_TRY(Value(a));
     if (to.id == TypeId::kDecimal) {
-      if (to.scale > 0) Emit(Opcode::MulF, 0, Operand::Constant(constants_->Float(static_cast<double>(PowerOf10(to.scale)))).Pack());
+      if (to.scale > 0)
+        Emit(Opcode::MulF, 0, Operand::Constant(constants_->Float(static_cast<double>(PowerOf10(to.scale)))).Pack());
       Emit(Opcode::FToW);
       TESSERA_TRY(CheckType(to, true, {}));
       if (!IsWide(to)) Narrow();
@@ -721,7 +781,8 @@ Status SectionBuilder::DateFunction(const Expr& e) {
     case Function::kAddDays:
     case Function::kAddMicros: {
       const ValueRange range = Sum(Range(a), Range(*e.args[1]));
-      TESSERA_TRY(Operands(a, *e.args[1], false, range.Fits64() ? Opcode::AddI : Opcode::AddIX, range.Fits64() ? Opcode::AddI : Opcode::AddIX, true));
+      TESSERA_TRY(Operands(a, *e.args[1], false, range.Fits64() ? Opcode::AddI : Opcode::AddIX,
+                           range.Fits64() ? Opcode::AddI : Opcode::AddIX, true));
       return CheckType(e.type, false, range);
     }
     default:
@@ -759,12 +820,24 @@ Status SectionBuilder::TextFunction(const Expr& e) {
   }
   TESSERA_TRY(Value(a));
   switch (e.function) {
-    case Function::kUpper: Emit(Opcode::UpperT); break;
-    case Function::kLower: Emit(Opcode::LowerT); break;
-    case Function::kLength: Emit(Opcode::LengthT); break;
-    case Function::kTrim: Emit(Opcode::TrimT); break;
-    case Function::kLtrim: Emit(Opcode::TrimLeftT); break;
-    default: Emit(Opcode::TrimRightT); break;
+    case Function::kUpper:
+      Emit(Opcode::UpperT);
+      break;
+    case Function::kLower:
+      Emit(Opcode::LowerT);
+      break;
+    case Function::kLength:
+      Emit(Opcode::LengthT);
+      break;
+    case Function::kTrim:
+      Emit(Opcode::TrimT);
+      break;
+    case Function::kLtrim:
+      Emit(Opcode::TrimLeftT);
+      break;
+    default:
+      Emit(Opcode::TrimRightT);
+      break;
   }
   return Status::Ok();
 }
@@ -818,7 +891,8 @@ Status SectionBuilder::Truth(const Expr& e) {
   return Status::Ok();
 }
 
-// ---- Conditions --------------------------------------------------------------------------------------------------------
+// ---- Conditions
+// --------------------------------------------------------------------------------------------------------
 
 void SectionBuilder::KeepNone() {
   LoadConstant(tessera::Value::Int(SqlType::Of(TypeId::kBoolean), 0));
@@ -854,12 +928,26 @@ bool SectionBuilder::PredicateOn(const Expr& e, bool truth, bool* done, Status* 
     if (!truth) f = Negated(f);
     const int k = constant(c);
     switch (f) {
-      case Function::kNe: p.negated = true; [[fallthrough]];
-      case Function::kEq: p.low = p.high = k; break;
-      case Function::kLt: p.high = k; p.high_inclusive = false; break;
-      case Function::kLe: p.high = k; break;
-      case Function::kGt: p.low = k; p.low_inclusive = false; break;
-      default: p.low = k; break;
+      case Function::kNe:
+        p.negated = true;
+        [[fallthrough]];
+      case Function::kEq:
+        p.low = p.high = k;
+        break;
+      case Function::kLt:
+        p.high = k;
+        p.high_inclusive = false;
+        break;
+      case Function::kLe:
+        p.high = k;
+        break;
+      case Function::kGt:
+        p.low = k;
+        p.low_inclusive = false;
+        break;
+      default:
+        p.low = k;
+        break;
     }
   } else if (e.function == Function::kIsNull || e.function == Function::kIsNotNull) {
     p.kind = (e.function == Function::kIsNull) == truth ? Predicate::Kind::kIsNull : Predicate::Kind::kIsNotNull;
@@ -876,7 +964,8 @@ bool SectionBuilder::PredicateOn(const Expr& e, bool truth, bool* done, Status* 
         }
         continue;
       }
-      if (c.constant.type.storage() != column.type.storage() || c.constant.type.scale != column.type.scale) return false;
+      if (c.constant.type.storage() != column.type.storage() || c.constant.type.scale != column.type.scale)
+        return false;
       p.list.push_back(constant(c));
     }
   } else {
@@ -885,8 +974,8 @@ bool SectionBuilder::PredicateOn(const Expr& e, bool truth, bool* done, Status* 
   (void)error;
   p.slot = scope_->TableSlot(column, this);
   if (p.slot < 0) return false;
-  // The second bound of a BETWEEN joins the first, which may stand anywhere in the run of filters before: one range test
-  // instead of two (bench/README.md has the measurements).
+  // The second bound of a BETWEEN joins the first, which may stand anywhere in the run of filters before: one range
+  // test instead of two (bench/README.md has the measurements).
   const bool one_bound = p.kind == Predicate::Kind::kRange && !p.negated && (p.low < 0) != (p.high < 0);
   for (size_t i = section.code.size(); one_bound && i-- > 0 && section.code[i].op == Opcode::Filter;) {
     Predicate& other = section.predicates[section.code[i].p1];
@@ -908,8 +997,8 @@ bool SectionBuilder::PredicateOn(const Expr& e, bool truth, bool* done, Status* 
   return *done = true;
 }
 
-/// Whether `e` is a function of one TEXT column of the scanned table that gives NULL for NULL and never fails: then it is
-/// evaluated on the dictionary.
+/// Whether `e` is a function of one TEXT column of the scanned table that gives NULL for NULL and never fails: then it
+/// is evaluated on the dictionary.
 bool SectionBuilder::DictionaryColumn(const Expr& e, const Expr** column) const {
   switch (e.kind) {
     case Expr::Kind::kConstant:
@@ -925,7 +1014,8 @@ bool SectionBuilder::DictionaryColumn(const Expr& e, const Expr** column) const 
   }
   switch (e.function) {
     case Function::kSubstring:
-      if (e.args.size() > 2 && (!IsConstant(*e.args[2]) || e.args[2]->constant.null || e.args[2]->constant.i64 < 0)) return false;
+      if (e.args.size() > 2 && (!IsConstant(*e.args[2]) || e.args[2]->constant.null || e.args[2]->constant.i64 < 0))
+        return false;
       break;
     case Function::kCast:
       if (e.type.id != TypeId::kText || e.args[0]->type.id != TypeId::kText) return false;
@@ -971,7 +1061,8 @@ class EntryScope : public Scope {
 
 }  // namespace
 
-Status SectionBuilder::MapThroughDictionary(const Expr& e, const Expr& column, bool condition, bool truth, int* number) {
+Status SectionBuilder::MapThroughDictionary(const Expr& e, const Expr& column, bool condition, bool truth,
+                                            int* number) {
   EntryScope scope;
   SectionBuilder b(program_, constants_, &scope);
   b.section.source_kind = vm::Section::Source::kDictionary;
@@ -1076,13 +1167,17 @@ Status SectionBuilder::Keep(const Expr& e, bool truth) {
     case Function::kIn: {
       // In a register once, then compared with each constant.
       const Expr& a = *e.args[0];
-      const bool has_null = std::any_of(e.args.begin() + 1, e.args.end(), [](const ExprPtr& c) { return IsConstant(*c) && c->constant.null; });
+      const bool has_null = std::any_of(e.args.begin() + 1, e.args.end(),
+                                        [](const ExprPtr& c) { return IsConstant(*c) && c->constant.null; });
       if (has_null && !truth) {
         KeepNone();
         return Status::Ok();
       }
       const bool wide = IsWide(a.type);
-      const Opcode equal = wide ? Opcode::FilterEqW : IsFloat(a.type) ? Opcode::FilterEqF : a.type.id == TypeId::kText ? Opcode::FilterEqT : Opcode::FilterEqI;
+      const Opcode equal = wide                         ? Opcode::FilterEqW
+                           : IsFloat(a.type)            ? Opcode::FilterEqF
+                           : a.type.id == TypeId::kText ? Opcode::FilterEqT
+                                                        : Opcode::FilterEqI;
       const int r = NewRegister(a.type);
       TESSERA_TRY(Value(a));
       Store(r);
@@ -1115,7 +1210,8 @@ Status SectionBuilder::Keep(const Expr& e, bool truth) {
     }
     case Function::kLike: {
       const Expr& pattern = *e.args[1];
-      if (!IsConstant(pattern)) return Unsupported("LIKE with a pattern that is not a constant is not supported", pattern.position);
+      if (!IsConstant(pattern))
+        return Unsupported("LIKE with a pattern that is not a constant is not supported", pattern.position);
       if (pattern.constant.null) {
         KeepNone();
         return Status::Ok();

@@ -1,6 +1,8 @@
-// Writes the instructions of one section: expressions into accumulators, conditions into the mask. Private to compiler/.
+// Writes the instructions of one section: expressions into accumulators, conditions into the mask. Private to
+// compiler/.
 //
-// Where columns live (slots of a table, payload of a join, results of an earlier section) is the business of a Scope. Start at: SectionBuilder::Value, SectionBuilder::Keep.
+// Where columns live (slots of a table, payload of a join, results of an earlier section) is the business of a Scope.
+// Start at: SectionBuilder::Value, SectionBuilder::Keep.
 #pragma once
 
 #include <map>
@@ -14,7 +16,8 @@
 
 namespace tessera {
 
-/// Bounds of an expression's values in integer form; what is known without running. Empty knowledge is the whole of 128 bits.
+/// Bounds of an expression's values in integer form; what is known without running. Empty knowledge is the whole of 128
+/// bits.
 struct ValueRange {
   int128_t low = kInt128Min, high = kInt128Max;
   bool Within(int128_t a, int128_t b) const { return a <= low && high <= b; }
@@ -58,7 +61,8 @@ class Scope {
 
 class SectionBuilder {
  public:
-  SectionBuilder(vm::Program* program, ConstantPool* constants, Scope* scope) : program_(program), constants_(constants), scope_(scope) {}
+  SectionBuilder(vm::Program* program, ConstantPool* constants, Scope* scope)
+      : program_(program), constants_(constants), scope_(scope) {}
 
   vm::Section section;
   vm::Program* program() { return program_; }
@@ -72,7 +76,8 @@ class SectionBuilder {
   Status Key(const Expr& e);
 
   ValueRange Range(const Expr& e) const;
-  /// Whether the instructions of `e`, those of its arguments aside, may raise an error. True where nobody has looked closer.
+  /// Whether the instructions of `e`, those of its arguments aside, may raise an error. True where nobody has looked
+  /// closer.
   bool CanFail(const Expr& e) const;
   /// Whether `e` is a cast to what the machine holds in the same way: it has no instructions of its own.
   bool IsNoOp(const Expr& e) const;
@@ -102,7 +107,8 @@ class SectionBuilder {
   ValueRange ExactRange(const Expr& e) const;
   Status Wide(const Expr& e);
   Status Arithmetic(const Expr& e);
-  Status Operands(const Expr& left, const Expr& right, bool wide, vm::Opcode op, vm::Opcode reversed, bool has_reversed);
+  Status Operands(const Expr& left, const Expr& right, bool wide, vm::Opcode op, vm::Opcode reversed,
+                  bool has_reversed);
   Status Case(const Expr& e);
   Status Truth(const Expr& e);
   Status Cast(const Expr& e);

@@ -666,8 +666,8 @@ struct Machine {
     }
 #pragma unroll 1
     for (uint32_t g = 0; g < R; g += kTogether) {
-      // Most searches end in the sector where they begin: the steps after the first find it in L1. (Searching slot by slot
-      // across sectors, one step for all 16 rows and then the next, took 1.6 times as long for 16 M keys.)
+      // Most searches end in the sector where they begin: the steps after the first find it in L1. (Searching slot by
+      // slot across sectors, one step for all 16 rows and then the next, took 1.6 times as long for 16 M keys.)
       uint32_t left = wanted >> g & ((1u << kTogether) - 1);
 #pragma unroll 1
       for (uint32_t step = 0; left != 0; ++step) {
@@ -1828,7 +1828,7 @@ struct Machine {
 #undef TESSERA_CASE_Any
 #undef TESSERA_CASE_Host
 #ifdef TESSERA_MORE_CASES  // what more opcodes would cost: bench/gpu_opcode_bench_more.cu
-          TESSERA_MORE_CASES
+        TESSERA_MORE_CASES
 #endif
         default:
           break;

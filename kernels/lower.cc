@@ -419,7 +419,7 @@ std::vector<double> PredicateShares(const Section& section, const std::vector<co
 
 struct FirstUse {
   uint32_t slot;
-  double live;   ///< share of rows that are live then
+  double live;  ///< share of rows that are live then
   bool waited;  ///< they come from a queue and have left the ring
 };
 

@@ -244,8 +244,8 @@ TESSERA_HD uint32_t JoinSlot64(uint64_t key, uint32_t shift) {
   // Keys may differ in their upper bits alone (doubles do): these have to come down before the product spreads them.
   return static_cast<uint32_t>(((key ^ key >> 32) * 0x9E3779B97F4A7C15u) >> shift);
 }
-/// The slot of the search's given step: first those of the 32-byte sector where it begins, which is what memory is read by, in turn,
-/// then the same of the sectors behind it.
+/// The slot of the search's given step: first those of the 32-byte sector where it begins, which is what memory is read
+/// by, in turn, then the same of the sectors behind it.
 template <class Slot>
 TESSERA_HD uint32_t JoinSlotOfStep(uint32_t home, uint32_t step, uint32_t mask) {
   constexpr uint32_t kInSector = 32 / sizeof(Slot) - 1;

@@ -10,8 +10,8 @@
 
 namespace tessera::kernels {
 
-/// Blocks a multiprocessor that the kernel's registers are counted for. Before sm_90 ptxas needs more of them where kernels
-/// are linked on the device.
+/// Blocks a multiprocessor that the kernel's registers are counted for. Before sm_90 ptxas needs more of them where
+/// kernels are linked on the device.
 template <Variant kVariant>
 inline constexpr uint32_t kBlocks =
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900

@@ -545,7 +545,8 @@ class RankCluster final : public Cluster {
       if (!of_table && s.source_kind != vm::Section::Source::kJoin) continue;
       uint64_t tablets = 0;
       for (const auto& table : query.snapshot->tables) {
-        if (of_table && table->id == query.program->tables[static_cast<size_t>(s.source)].id) tablets = table->tablets.size();
+        if (of_table && table->id == query.program->tables[static_cast<size_t>(s.source)].id)
+          tablets = table->tablets.size();
       }
       const bool all_rows = s.limit < 0 || !s.order.empty() || s.sink != vm::Section::Sink::kRows;
       for (size_t r = 0; r < all.size(); ++r) {

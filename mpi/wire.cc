@@ -127,9 +127,9 @@ void WriteStatistics(const vm::RunStatistics& statistics, WireWriter* out) {
     out->Number<int32_t>(s.section);
     out->Text(s.label);
     out->Number(s.on_gpu);
-    for (const uint64_t n : {s.rows_in, s.rows_out, s.tablets, s.tablets_skipped, s.bytes_read, s.bytes_transferred,
-                             s.bytes_staged, s.bytes_on_demand, s.pairs, s.pruned_pairs, s.child_grids, s.join_passes,
-                             s.group_spills, s.spilled_groups})
+    for (const uint64_t n :
+         {s.rows_in, s.rows_out, s.tablets, s.tablets_skipped, s.bytes_read, s.bytes_transferred, s.bytes_staged,
+          s.bytes_on_demand, s.pairs, s.pruned_pairs, s.child_grids, s.join_passes, s.group_spills, s.spilled_groups})
       out->Number(n);
     out->Number<uint64_t>(s.joined.size());
     for (const vm::JoinedRows& j : s.joined) {

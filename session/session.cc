@@ -34,8 +34,8 @@ constexpr uint32_t kMaxTabletRows = 1 << 20;
 /// With device auto, tables with fewer rows stay on the host: the first query on a GPU pays some hundred milliseconds
 /// for the CUDA context, and below a few tablets the host is as fast as a launch.
 constexpr int64_t kDefaultGpuMinRows = 1 << 20;
-/// With device auto, products of so many pairs of rows are worth a GPU, however small their tables: a second of a host's core
-/// compares some 10^9.
+/// With device auto, products of so many pairs of rows are worth a GPU, however small their tables: a second of a
+/// host's core compares some 10^9.
 constexpr uint64_t kGpuMinPairs = uint64_t{1} << 30;
 
 double MillisecondsSince(Clock::time_point start) {

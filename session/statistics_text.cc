@@ -29,15 +29,16 @@ std::string StatisticsText(const vm::RunStatistics& statistics, const std::vecto
   for (const vm::SectionStatistics& s : statistics.sections) {
     const double expected = estimates[static_cast<size_t>(s.section)];
     out += fmt::format("{:<5}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>11}  {:>10.3f}", s.on_gpu ? "gpu" : "host",
-                       s.rows_in, s.rows_out, expected < 0 ? "" : fmt::format("~{:.0f}", expected), s.tablets, s.tablets_skipped, BytesText(static_cast<double>(s.bytes_read)),
-                       s.milliseconds);
+                       s.rows_in, s.rows_out, expected < 0 ? "" : fmt::format("~{:.0f}", expected), s.tablets,
+                       s.tablets_skipped, BytesText(static_cast<double>(s.bytes_read)), s.milliseconds);
     if (gpu) {
       out += fmt::format("  {:>10.3f}  {:>11}", s.kernel_milliseconds,
                          BytesText(static_cast<double>(s.bytes_transferred)));
       const double staged = static_cast<double>(s.bytes_staged), on_demand = static_cast<double>(s.bytes_on_demand);
       const double rate = (staged + on_demand) / (s.kernel_milliseconds / 1e3);
-      out += fmt::format("  {:>11}  {:>11}  {:>14}", BytesText(staged), s.on_gpu ? "~" + BytesText(on_demand) : "",
-                         s.kernel_milliseconds > 0 && bandwidth > 0 ? fmt::format("{:.1f}", 100 * rate / bandwidth) : "");
+      out +=
+          fmt::format("  {:>11}  {:>11}  {:>14}", BytesText(staged), s.on_gpu ? "~" + BytesText(on_demand) : "",
+                      s.kernel_milliseconds > 0 && bandwidth > 0 ? fmt::format("{:.1f}", 100 * rate / bandwidth) : "");
     }
     out += fmt::format("  {}\n", s.label);
   }

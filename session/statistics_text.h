@@ -9,8 +9,9 @@
 
 namespace tessera {
 
-/// A table (where each section ran, rows in, out and expected, tablets, bytes, times), how kernels ran their sections, and a
-/// line of totals; ends with a newline. `estimates`: Compiled's. `bandwidth`: the GPU's, in bytes a second; 0 if there is none.
+/// A table (where each section ran, rows in, out and expected, tablets, bytes, times), how kernels ran their sections,
+/// and a line of totals; ends with a newline. `estimates`: Compiled's. `bandwidth`: the GPU's, in bytes a second; 0 if
+/// there is none.
 std::string StatisticsText(const vm::RunStatistics& statistics, const std::vector<double>& estimates,
                            const Timing& timing, double bandwidth);
 

@@ -92,9 +92,9 @@ class Shell {
   bool failed_ = false;       ///< a statement or dot command failed
   bool file_failed_ = false;  ///< a script could not be read
   bool quit_ = false;
-  int quit_status_ = -1;  ///< of .quit N; -1 if not given
-  uint64_t statements_ = 0;     ///< run, for --stats
-  int read_depth_ = 0;    ///< of .read
+  int quit_status_ = -1;     ///< of .quit N; -1 if not given
+  uint64_t statements_ = 0;  ///< run, for --stats
+  int read_depth_ = 0;       ///< of .read
 };
 
 }  // namespace tessera

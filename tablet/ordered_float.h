@@ -1,6 +1,6 @@
 // The order-preserving map of floating point numbers to unsigned integers, by which float columns are stored, compared
-// with constants and grouped: a < b as numbers iff OrderedFloat(a) < OrderedFloat(b) as unsigned. -0.0 comes right before
-// 0.0, every NaN becomes one code above +infinity. Compiled by g++ and nvcc.
+// with constants and grouped: a < b as numbers iff OrderedFloat(a) < OrderedFloat(b) as unsigned. -0.0 comes right
+// before 0.0, every NaN becomes one code above +infinity. Compiled by g++ and nvcc.
 #pragma once
 
 #include <cstdint>

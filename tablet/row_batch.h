@@ -19,10 +19,10 @@ namespace tessera {
 struct Value {
   SqlType type;
   bool null = true;
-  int64_t i64 = 0;   ///< StorageClass::kInt
-  double f64 = 0;    ///< StorageClass::kFloat
-  int128_t wide = 0; ///< StorageClass::kWide
-  std::string text;  ///< StorageClass::kText
+  int64_t i64 = 0;    ///< StorageClass::kInt
+  double f64 = 0;     ///< StorageClass::kFloat
+  int128_t wide = 0;  ///< StorageClass::kWide
+  std::string text;   ///< StorageClass::kText
 
   static Value Null(SqlType type) { return {type, true, 0, 0, 0, {}}; }
   static Value Int(SqlType type, int64_t v) { return {type, false, v, 0, 0, {}}; }
@@ -34,11 +34,11 @@ struct Value {
 /// A column of decoded values. Exactly one of `fixed`, `wide` and `bytes`/`offsets` is used, by type.storage().
 struct ColumnVector {
   SqlType type;
-  std::vector<uint8_t> null;     ///< 1 for NULL, one byte a row; empty if no row is NULL
-  std::vector<int64_t> fixed;    ///< kInt: the value; kFloat: the bits of the double (std::bit_cast)
-  std::vector<int128_t> wide;    ///< kWide
-  std::vector<uint64_t> offsets; ///< kText: rows + 1 offsets into `bytes`, the first is 0 (empty vector if no rows)
-  std::string bytes;             ///< kText
+  std::vector<uint8_t> null;      ///< 1 for NULL, one byte a row; empty if no row is NULL
+  std::vector<int64_t> fixed;     ///< kInt: the value; kFloat: the bits of the double (std::bit_cast)
+  std::vector<int128_t> wide;     ///< kWide
+  std::vector<uint64_t> offsets;  ///< kText: rows + 1 offsets into `bytes`, the first is 0 (empty vector if no rows)
+  std::string bytes;              ///< kText
 
   bool IsNull(size_t row) const { return !null.empty() && null[row] != 0; }
   double Float(size_t row) const { return std::bit_cast<double>(fixed[row]); }
@@ -64,8 +64,9 @@ struct RowBatch {
 void AppendText(const ColumnVector& column, size_t row, std::string* out);
 std::string ToText(const Value& v);
 
-/// Parses `text` as a value of `type` as a literal or CSV field of it would be written; surrounding blanks are accepted for all
-/// but TEXT. Errors: kSql, "invalid input syntax for type integer: "abc"", out of range, too long for VARCHAR(n).
+/// Parses `text` as a value of `type` as a literal or CSV field of it would be written; surrounding blanks are accepted
+/// for all but TEXT. Errors: kSql, "invalid input syntax for type integer: "abc"", out of range, too long for
+/// VARCHAR(n).
 Result<Value> ParseValue(std::string_view text, const SqlType& type);
 
 }  // namespace tessera

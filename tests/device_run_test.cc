@@ -35,9 +35,9 @@ std::vector<int> Probed(const Section& s) {
 struct Script {
   int good_calls = 0;  ///< builds and puts that succeed; then, and for any other section, `error` comes
   Status error;
-  bool outer_joins = false;  ///< whether it claims to run opcodes that are the host's
-  int64_t refused = -1;      ///< a section that it cannot run
-  std::vector<int64_t> rows; ///< what sections with rows of one number make; empty: they fail
+  bool outer_joins = false;   ///< whether it claims to run opcodes that are the host's
+  int64_t refused = -1;       ///< a section that it cannot run
+  std::vector<int64_t> rows;  ///< what sections with rows of one number make; empty: they fail
 
   int builds = 0, built = 0, puts = 0, runs = 0;
   bool gave_up = false;
@@ -53,7 +53,8 @@ class FalseRun final : public vm::DeviceRun {
     const Section& s = c.program->sections[static_cast<size_t>(c.section)];
     if (s.sink == Section::Sink::kJoin) Wrong("RunSection of a join table", c.section);
     const bool of_table = s.source_kind == Section::Source::kTable;
-    if ((c.table != nullptr) != of_table || c.strings == nullptr || c.statistics == nullptr) Wrong("a context without", c.section);
+    if ((c.table != nullptr) != of_table || c.strings == nullptr || c.statistics == nullptr)
+      Wrong("a context without", c.section);
     NeedsTables(c);
     if (script_.rows.empty() || s.sink != Section::Sink::kRows) return GiveUp();
     vm::RowSet all{0, {{s.columns[0], {}, {}, {}}}};

@@ -1,7 +1,9 @@
-// Thousands of generated queries give the same rows in Tessera and in SQLite, and whatever is not a query gives an error.
+// Thousands of generated queries give the same rows in Tessera and in SQLite, and whatever is not a query gives an
+// error.
 //
-// tests/query_generator.h states the mapping between the dialects. Rows are compared exactly for integers, decimals, text,
-// dates and booleans and to 1e-9 of their size for floats; in order where ORDER BY fixes it, as multisets elsewhere.
+// tests/query_generator.h states the mapping between the dialects. Rows are compared exactly for integers, decimals,
+// text, dates and booleans and to 1e-9 of their size for floats; in order where ORDER BY fixes it, as multisets
+// elsewhere.
 //
 // Environment:
 //   TESSERA_QUERIES=N          queries in all (default 4,000)
@@ -57,7 +59,8 @@ void SetRunning(const std::string& sql) {
 
 // ---- Rows
 
-/// A value of either side. Integers, booleans and decimals (scaled) are `integer`; text, dates and huge decimals are `text`.
+/// A value of either side. Integers, booleans and decimals (scaled) are `integer`; text, dates and huge decimals are
+/// `text`.
 struct Cell {
   enum class Is : uint8_t { kNull, kInteger, kFloat, kText };
   Is is = Is::kNull;
@@ -144,14 +147,15 @@ class Collector : public ResultWriter {
       const Piece& p = (*outputs_)[i];
       const SqlType& type = columns[i].type;
       const bool decimal = p.kind == Kind::kDecimal || p.kind == Kind::kHuge;
-      const bool right = decimal                     ? type.id == TypeId::kDecimal && type.scale == p.scale
+      const bool right = decimal                      ? type.id == TypeId::kDecimal && type.scale == p.scale
                          : p.kind == Kind::kInt       ? type.IsInteger()
                          : p.kind == Kind::kDouble    ? type.IsFloat()
                          : p.kind == Kind::kText      ? type.id == TypeId::kText
                          : p.kind == Kind::kDate      ? type.id == TypeId::kDate
                          : p.kind == Kind::kTimestamp ? type.id == TypeId::kTimestamp
                                                       : type.id == TypeId::kBoolean;
-      if (!right) wrong_type = fmt::format("column {} has type {}, expected {}", i, type.ToString(), QueryGenerator::TypeOf(p));
+      if (!right)
+        wrong_type = fmt::format("column {} has type {}, expected {}", i, type.ToString(), QueryGenerator::TypeOf(p));
     }
     return {};
   }
@@ -279,10 +283,11 @@ class Sqlite {
       unsigned month = 0, day = 0;
       if (sscanf(text, "%d-%u-%u", &year, &month, &day) != 3) return sqlite3_result_error(c, "no date", -1);
       using namespace std::chrono;
-      const year_month to = year_month(std::chrono::year(year), std::chrono::month(month)) + months(sqlite3_value_int(v[1]));
+      const year_month to =
+          year_month(std::chrono::year(year), std::chrono::month(month)) + months(sqlite3_value_int(v[1]));
       const unsigned last = static_cast<unsigned>(year_month_day_last(to.year(), month_day_last(to.month())).day());
-      const std::string out =
-          fmt::format("{:04}-{:02}-{:02}", static_cast<int>(to.year()), static_cast<unsigned>(to.month()), std::min(day, last));
+      const std::string out = fmt::format("{:04}-{:02}-{:02}", static_cast<int>(to.year()),
+                                          static_cast<unsigned>(to.month()), std::min(day, last));
       sqlite3_result_text(c, out.data(), static_cast<int>(out.size()), SQLITE_TRANSIENT);
     });
     Execute("PRAGMA case_sensitive_like = ON");
@@ -302,7 +307,8 @@ class Sqlite {
   std::string Query(const std::string& sql, const std::vector<Piece>& outputs, std::vector<Row>* rows) {
     // A join that got too large: about a second of work.
     int steps = 0;
-    sqlite3_progress_handler(db_, 1000, [](void* n) { return ++*static_cast<int*>(n) > 20000 ? 1 : 0; }, &steps);
+    sqlite3_progress_handler(
+        db_, 1000, [](void* n) { return ++*static_cast<int*>(n) > 20000 ? 1 : 0; }, &steps);
     sqlite3_stmt* statement = nullptr;
     if (sqlite3_prepare_v2(db_, sql.c_str(), -1, &statement, nullptr) != SQLITE_OK) return sqlite3_errmsg(db_);
     std::string problem;
@@ -327,7 +333,9 @@ class Sqlite {
  private:
   using SqliteFunction = void (*)(sqlite3_context*, int, sqlite3_value**);
   void Function(const char* name, int arguments, SqliteFunction f) {
-    EXPECT_EQ(sqlite3_create_function(db_, name, arguments, SQLITE_UTF8 | SQLITE_DETERMINISTIC, nullptr, f, nullptr, nullptr), SQLITE_OK);
+    EXPECT_EQ(
+        sqlite3_create_function(db_, name, arguments, SQLITE_UTF8 | SQLITE_DETERMINISTIC, nullptr, f, nullptr, nullptr),
+        SQLITE_OK);
   }
 
   void Extreme(const char* name, SqliteFunction step) {
@@ -536,7 +544,8 @@ class Differential {
     MustRun(session_, fmt::format("SET join_strategy = {}", strategy));
     MustRun(session_, fmt::format("SET grid_pruning = {}", number / 16 % 4 == 0 ? "off" : "on"));
     Status status = insert ? InsertAndRead(q, &ours) : RunSql(session_, q.ours, &ours);
-    const bool refused = !status.ok() && status.code() == ErrorCode::kUnsupported && status.message().starts_with("join strategy");
+    const bool refused =
+        !status.ok() && status.code() == ErrorCode::kUnsupported && status.message().starts_with("join strategy");
     if (refused) {
       MustRun(session_, "SET join_strategy = auto");
       if (insert) MustRun(session_, "DROP TABLE IF EXISTS target");
@@ -587,9 +596,11 @@ class Differential {
     return out;
   }
 
-  void Fail(const DifferentialQuery& q, const std::string& what, const std::vector<Row>& ours, const std::vector<Row>& theirs) {
+  void Fail(const DifferentialQuery& q, const std::string& what, const std::vector<Row>& ours,
+            const std::vector<Row>& theirs) {
     ++failures_;
-    ADD_FAILURE() << "query " << number_ << " of seed " << seed_ << ", tablet_rows " << tablet_rows_ << ": " << what << "\n"
+    ADD_FAILURE() << "query " << number_ << " of seed " << seed_ << ", tablet_rows " << tablet_rows_ << ": " << what
+                  << "\n"
                   << q.ours << "\n"
                   << q.theirs << "\nTessera\n"
                   << Shown(ours) << "SQLite\n"
@@ -677,8 +688,8 @@ class Watchdog {
   std::thread thread_;
 };
 
-/// Statements that are wrong in all ways: soups of tokens, and right queries with tokens taken out, doubled, swapped, replaced,
-/// or with bytes changed.
+/// Statements that are wrong in all ways: soups of tokens, and right queries with tokens taken out, doubled, swapped,
+/// replaced, or with bytes changed.
 class Spoiler {
  public:
   Spoiler(const World& world, uint64_t seed) : world_(world), random_(seed) {}
@@ -701,18 +712,176 @@ class Spoiler {
   uint64_t Below(uint64_t n) { return n == 0 ? 0 : random_() % n; }
 
   std::string Token() {
-    static constexpr const char* kTokens[] = {
-        "SELECT", "FROM", "WHERE", "GROUP", "BY", "ORDER", "HAVING", "LIMIT", "OFFSET", "DISTINCT", "AND", "OR", "NOT", "NULL", "IS", "IN",
-        "BETWEEN", "LIKE", "CASE", "WHEN", "THEN", "ELSE", "END", "JOIN", "ON", "USING", "CROSS", "LEFT", "AS", "CAST", "INTERVAL",
-        "EXTRACT", "SUBSTRING", "FOR", "ASC", "DESC", "NULLS", "FIRST", "LAST", "UNION", "ALL", "WITH", "VALUES", "INSERT", "INTO",
-        "CREATE", "TABLE", "EXPLAIN", "TRUE", "FALSE", "DATE", "TIMESTAMP", "COALESCE", "NULLIF", "FILTER", "OVER", "EXISTS", "ANY",
-        "ARRAY", "ROW", "ESCAPE", "COLLATE", "SHOW", "COPY", "TO", "STDOUT", "(", ")", "(", ")", ",", ",", ".", ";", "*", "+", "-", "/",
-        "%", "=", "<>", "<", ">", "<=", ">=", "||", "::", "[", "]", "~", "@", "#", "&", "|", "^", "!", "?", ":", "$1", "$$", "'", "\"",
-        "0", "1", "2", "-1", "3.5", ".5", "1e10", "1e999", "99999999999999999999", "9223372036854775807", "2147483648", "0x10", "'x'",
-        "''", "'%'", "E'\\n'", "U&'\\0041'", "X'41'", "B'1'", "'2000-01-01'", "'NaN'", "facts", "dims", "events", "small", "steady",
-        "vacant", "a", "b", "c", "id", "k", "n", "w", "h", "d", "t", "dt", "ts", "f", "s", "r", "a.id", "b.k", "a.*", "count(*)",
-        "count", "sum", "avg", "min", "max", "abs", "round", "length", "upper", "integer", "bigint", "text", "decimal(10,2)",
-        "decimal(38,38)", "varchar(3)", "double precision", "--", "/*", "*/", "größe", "\xff", "\x01"};
+    static constexpr const char* kTokens[] = {"SELECT",
+                                              "FROM",
+                                              "WHERE",
+                                              "GROUP",
+                                              "BY",
+                                              "ORDER",
+                                              "HAVING",
+                                              "LIMIT",
+                                              "OFFSET",
+                                              "DISTINCT",
+                                              "AND",
+                                              "OR",
+                                              "NOT",
+                                              "NULL",
+                                              "IS",
+                                              "IN",
+                                              "BETWEEN",
+                                              "LIKE",
+                                              "CASE",
+                                              "WHEN",
+                                              "THEN",
+                                              "ELSE",
+                                              "END",
+                                              "JOIN",
+                                              "ON",
+                                              "USING",
+                                              "CROSS",
+                                              "LEFT",
+                                              "AS",
+                                              "CAST",
+                                              "INTERVAL",
+                                              "EXTRACT",
+                                              "SUBSTRING",
+                                              "FOR",
+                                              "ASC",
+                                              "DESC",
+                                              "NULLS",
+                                              "FIRST",
+                                              "LAST",
+                                              "UNION",
+                                              "ALL",
+                                              "WITH",
+                                              "VALUES",
+                                              "INSERT",
+                                              "INTO",
+                                              "CREATE",
+                                              "TABLE",
+                                              "EXPLAIN",
+                                              "TRUE",
+                                              "FALSE",
+                                              "DATE",
+                                              "TIMESTAMP",
+                                              "COALESCE",
+                                              "NULLIF",
+                                              "FILTER",
+                                              "OVER",
+                                              "EXISTS",
+                                              "ANY",
+                                              "ARRAY",
+                                              "ROW",
+                                              "ESCAPE",
+                                              "COLLATE",
+                                              "SHOW",
+                                              "COPY",
+                                              "TO",
+                                              "STDOUT",
+                                              "(",
+                                              ")",
+                                              "(",
+                                              ")",
+                                              ",",
+                                              ",",
+                                              ".",
+                                              ";",
+                                              "*",
+                                              "+",
+                                              "-",
+                                              "/",
+                                              "%",
+                                              "=",
+                                              "<>",
+                                              "<",
+                                              ">",
+                                              "<=",
+                                              ">=",
+                                              "||",
+                                              "::",
+                                              "[",
+                                              "]",
+                                              "~",
+                                              "@",
+                                              "#",
+                                              "&",
+                                              "|",
+                                              "^",
+                                              "!",
+                                              "?",
+                                              ":",
+                                              "$1",
+                                              "$$",
+                                              "'",
+                                              "\"",
+                                              "0",
+                                              "1",
+                                              "2",
+                                              "-1",
+                                              "3.5",
+                                              ".5",
+                                              "1e10",
+                                              "1e999",
+                                              "99999999999999999999",
+                                              "9223372036854775807",
+                                              "2147483648",
+                                              "0x10",
+                                              "'x'",
+                                              "''",
+                                              "'%'",
+                                              "E'\\n'",
+                                              "U&'\\0041'",
+                                              "X'41'",
+                                              "B'1'",
+                                              "'2000-01-01'",
+                                              "'NaN'",
+                                              "facts",
+                                              "dims",
+                                              "events",
+                                              "small",
+                                              "steady",
+                                              "vacant",
+                                              "a",
+                                              "b",
+                                              "c",
+                                              "id",
+                                              "k",
+                                              "n",
+                                              "w",
+                                              "h",
+                                              "d",
+                                              "t",
+                                              "dt",
+                                              "ts",
+                                              "f",
+                                              "s",
+                                              "r",
+                                              "a.id",
+                                              "b.k",
+                                              "a.*",
+                                              "count(*)",
+                                              "count",
+                                              "sum",
+                                              "avg",
+                                              "min",
+                                              "max",
+                                              "abs",
+                                              "round",
+                                              "length",
+                                              "upper",
+                                              "integer",
+                                              "bigint",
+                                              "text",
+                                              "decimal(10,2)",
+                                              "decimal(38,38)",
+                                              "varchar(3)",
+                                              "double precision",
+                                              "--",
+                                              "/*",
+                                              "*/",
+                                              "größe",
+                                              "\xff",
+                                              "\x01"};
     return kTokens[Below(std::size(kTokens))];
   }
 
@@ -861,8 +1030,12 @@ TEST_F(DifferentialTest, WrongStatementsGiveErrors) {
       continue;
     }
     ++errors;
-    EXPECT_NE(status.code(), ErrorCode::kInternal) << "case " << i << " of seed " << seed << ": " << status.message() << "\n" << sql.substr(0, 2000);
-    EXPECT_NE(status.code(), ErrorCode::kCorrupt) << "case " << i << " of seed " << seed << ": " << status.message() << "\n" << sql.substr(0, 2000);
+    EXPECT_NE(status.code(), ErrorCode::kInternal)
+        << "case " << i << " of seed " << seed << ": " << status.message() << "\n"
+        << sql.substr(0, 2000);
+    EXPECT_NE(status.code(), ErrorCode::kCorrupt)
+        << "case " << i << " of seed " << seed << ": " << status.message() << "\n"
+        << sql.substr(0, 2000);
     EXPECT_FALSE(status.message().empty());
     EXPECT_FALSE(FormatError(status, sql).empty());
   }

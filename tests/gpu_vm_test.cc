@@ -669,8 +669,8 @@ std::vector<MemoryColumn> OrderColumns(size_t rows) {
   f.type = kDouble;
   w.type = kWide;
   t.type = SqlType::Text();
-  const double special[] = {0.0, -0.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
-                            -std::numeric_limits<double>::infinity()};
+  const double special[] = {0.0, -0.0, std::numeric_limits<double>::quiet_NaN(),
+                            std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
   for (size_t i = 0; i < rows; ++i) {
     const size_t n = static_cast<size_t>(Below(4, i, 10));
     f.Append(null(2, i) ? Value::Null(kDouble)

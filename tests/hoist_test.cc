@@ -1,5 +1,5 @@
-// What a product's loop still computes for each pair, by the listing of EXPLAIN: expressions of one side are columns of its join
-// table, or registers, and what can fail stays.
+// What a product's loop still computes for each pair, by the listing of EXPLAIN: expressions of one side are columns of
+// its join table, or registers, and what can fail stays.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,9 @@ class Hoist : public testing::Test {
     session_ = std::move(*Session::Open(options));
     Answer("CREATE TABLE r (a INTEGER, b BIGINT, f DOUBLE PRECISION, x REAL, n DECIMAL(8,2), w DECIMAL(30,2), t TEXT)");
     Answer("CREATE TABLE s (a INTEGER, b BIGINT, f DOUBLE PRECISION, x REAL, n DECIMAL(8,2), w DECIMAL(30,2), t TEXT)");
-    Answer("INSERT INTO r VALUES (1, 9223372036854775807, 1, 1, 1, 1, 'a'), (7, 1, 2, 2, 2, 2, 'b'), (NULL, 1, 2, 2, 2, 2, 'b')");
+    Answer(
+        "INSERT INTO r VALUES (1, 9223372036854775807, 1, 1, 1, 1, 'a'), (7, 1, 2, 2, 2, 2, 'b'), (NULL, 1, 2, 2, 2, "
+        "2, 'b')");
     Answer("INSERT INTO s VALUES (1, 1, 1, 1, 1, 1, 'a'), (2, 1, 2, 2, 2, 2, 'b')");
     Answer("SET join_strategy = grid");
   }
@@ -69,7 +71,8 @@ class Hoist : public testing::Test {
 TEST_F(Hoist, SidesOfAComparisonAreColumns) {
   EXPECT_EQ(Loop("count(*) FROM r, s WHERE r.a > s.f"), "Load c0, FilterGtF t0.0");
   EXPECT_EQ(Loop("count(*) FROM r, s WHERE abs(r.f) * 2 < s.a % 7 + s.f"), "Load c0, FilterLtF t0.0");
-  EXPECT_EQ(Loop("count(*) FROM r, s WHERE r.f BETWEEN s.f - 1 AND s.f + 1"), "Load c0, FilterGeF t0.0, Load c0, FilterLeF t0.1");
+  EXPECT_EQ(Loop("count(*) FROM r, s WHERE r.f BETWEEN s.f - 1 AND s.f + 1"),
+            "Load c0, FilterGeF t0.0, Load c0, FilterLeF t0.1");
   // Statistics say that it fits.
   EXPECT_EQ(Loop("count(*) FROM r, s WHERE r.a * 2 < s.a + 1"), "Load c0, FilterLtI t0.0");
 }

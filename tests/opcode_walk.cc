@@ -2400,7 +2400,10 @@ void Walk::Cover(const Program& program, const std::vector<TestTable>& tables) {
       for (int k = 0; k < 4; ++k) {
         if (info.p[k] != OperandSpec::Src && info.p[k] != OperandSpec::SrcW && info.p[k] != OperandSpec::SrcInt)
           continue;
-        if (p[k] == -1 || ((info.shape == Shape::Probe || info.shape == Shape::ProbeOuter || info.shape == Shape::Group) && in.p3 == 0)) continue;
+        if (p[k] == -1 ||
+            ((info.shape == Shape::Probe || info.shape == Shape::ProbeOuter || info.shape == Shape::Group) &&
+             in.p3 == 0))
+          continue;
         const Operand o = Operand::Unpack(p[k]);
         switch (o.kind) {
           case OperandKind::kRegister:
@@ -3330,8 +3333,8 @@ ChunkForm AnyForm(const ColumnVector& values, Random& random, int width = 0) {
 }
 
 /// `style`: 0 slot keys, 1 register keys, 2 constant key, 3 the payload of an earlier join is the key, 4 left outer
-/// (unique) by masks. `outer`: 0 Probe; 1 ProbeOuter; 2 ProbeOuter and NextOuter, with a condition on the matches; 3 the
-/// same, where a match that meets it is an error.
+/// (unique) by masks. `outer`: 0 Probe; 1 ProbeOuter; 2 ProbeOuter and NextOuter, with a condition on the matches; 3
+/// the same, where a match that meets it is an error.
 void Walk::JoinCase(const std::string& name, const std::vector<SqlType>& keys, int key_style, size_t build_rows,
                     bool unique, int style, int outer) {
   if (!Wanted(name)) return;
@@ -3402,7 +3405,8 @@ void Walk::JoinCase(const std::string& name, const std::vector<SqlType>& keys, i
   Operand key = Operand::Register(0);
   std::vector<int> slots;
   for (size_t k = 0; k < keys.size(); ++k) slots.push_back(m.Slot(probe_columns[k], keys[k]));
-  if (keys.size() == 1 && keys[0].storage() == StorageClass::kInt && style != 2 && style != 4 && outer == 0 && Turn(2) == 0) {
+  if (keys.size() == 1 && keys[0].storage() == StorageClass::kInt && style != 2 && style != 4 && outer == 0 &&
+      Turn(2) == 0) {
     Predicate range;
     range.kind = Predicate::Kind::kKeyRange;
     range.slot = slots[0];

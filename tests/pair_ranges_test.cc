@@ -1,10 +1,12 @@
 // Ranges against values: whatever TryRanges says of two pieces must be true of every pair of their rows.
 //
-// Three ways, from small to large: each opcode's rule against the meaning of the opcode, over values at the edges; random
-// steps with masks and registers against a machine of one row; SQL predicates through the compiler against the VM itself,
-// which evaluates them for every pair of rows of two tables, so that any pair of pieces can be looked up.
+// Three ways, from small to large: each opcode's rule against the meaning of the opcode, over values at the edges;
+// random steps with masks and registers against a machine of one row; SQL predicates through the compiler against the
+// VM itself, which evaluates them for every pair of rows of two tables, so that any pair of pieces can be looked up.
 //
 // An answer of kSome is never wrong, so the tests also say where kNone and kAll are due.
+#include "vm/pair_ranges.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,12 +21,13 @@
 #include "compiler/compiler.h"
 #include "tests/memory_tablet.h"
 #include "vm/meaning.h"
-#include "vm/pair_ranges.h"
 #include "vm/vm.h"
 
 namespace tessera::vm {
 
-void PrintTo(Share s, std::ostream* out) { *out << (s == Share::kNone ? "kNone" : s == Share::kAll ? "kAll" : "kSome"); }
+void PrintTo(Share s, std::ostream* out) {
+  *out << (s == Share::kNone ? "kNone" : s == Share::kAll ? "kAll" : "kSome");
+}
 
 }  // namespace tessera::vm
 
@@ -46,7 +49,8 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr int64_t kTwo53 = int64_t{1} << 53;
 
-// ---- Columns and steps -------------------------------------------------------------------------------------------------
+// ---- Columns and steps
+// -------------------------------------------------------------------------------------------------
 
 /// A value of a row: bits, or NULL.
 struct Cell {
@@ -97,12 +101,15 @@ RangeStep Skip(int target) {
   s.target = static_cast<uint16_t>(target);
   return s;
 }
-Share Try(const std::vector<RangeStep>& steps) { return TryRanges(steps.data(), static_cast<int>(steps.size()), nullptr, nullptr); }
+Share Try(const std::vector<RangeStep>& steps) {
+  return TryRanges(steps.data(), static_cast<int>(steps.size()), nullptr, nullptr);
+}
 /// a op b for ranges.
 Share Ask(const KnownRange& a, Opcode op, const KnownRange& b) { return Try({Load(a), WithConstant(op, b)}); }
 Share Ask(const KnownRange& a, Opcode op) { return Try({Load(a), Step(op)}); }
 
-// ---- What each rule says at its edges ----------------------------------------------------------------------------------
+// ---- What each rule says at its edges
+// ----------------------------------------------------------------------------------
 
 TEST(PairRanges, NothingIsKnownWithoutSteps) { EXPECT_EQ(Try({}), Share::kSome); }
 
@@ -189,13 +196,17 @@ TEST(PairRanges, ComparisonsOfFloats) {
 
 TEST(PairRanges, ArithmeticOnInfinitiesIsUnknown) {
   for (Opcode op : {Opcode::AddF, Opcode::SubF, Opcode::RSubF, Opcode::MulF, Opcode::DivF}) {
-    EXPECT_EQ(Try({Load(Floats(0, kInf)), WithConstant(op, Floats(1, 2)), WithConstant(Opcode::FilterGeF, Floats(-1e300, -1e300))}), Share::kSome)
+    EXPECT_EQ(Try({Load(Floats(0, kInf)), WithConstant(op, Floats(1, 2)),
+                   WithConstant(Opcode::FilterGeF, Floats(-1e300, -1e300))}),
+              Share::kSome)
         << Info(op).name;
   }
   // An infinite result of finite operands is what the machine has, too.
-  EXPECT_EQ(Try({Load(Floats(1e308, 1e308)), WithConstant(Opcode::MulF, Floats(10, 10)), WithConstant(Opcode::FilterEqF, Floats(kInf, kInf))}),
+  EXPECT_EQ(Try({Load(Floats(1e308, 1e308)), WithConstant(Opcode::MulF, Floats(10, 10)),
+                 WithConstant(Opcode::FilterEqF, Floats(kInf, kInf))}),
             Share::kAll);
-  EXPECT_EQ(Try({Load(Floats(1, 2)), WithConstant(Opcode::DivF, Floats(-1, 1)), Step(Opcode::FilterNotNull)}), Share::kSome);
+  EXPECT_EQ(Try({Load(Floats(1, 2)), WithConstant(Opcode::DivF, Floats(-1, 1)), Step(Opcode::FilterNotNull)}),
+            Share::kSome);
 }
 
 TEST(PairRanges, WhatCanFailKeepsAllFromBeingSaid) {
@@ -205,7 +216,8 @@ TEST(PairRanges, WhatCanFailKeepsAllFromBeingSaid) {
     EXPECT_EQ(Try({Load(wide), WithConstant(op, Ints(-100, 100))}), Share::kSome) << Info(op).name;
     EXPECT_EQ(Try({Load(kOnlyNull), WithConstant(op, Ints(-100, 100))}), Share::kAll) << Info(op).name;
     // Nothing is live.
-    EXPECT_EQ(Try({Load(wide), WithConstant(Opcode::FilterLtI, Ints(-1, -1)), WithConstant(op, wide)}), Share::kNone) << Info(op).name;
+    EXPECT_EQ(Try({Load(wide), WithConstant(Opcode::FilterLtI, Ints(-1, -1)), WithConstant(op, wide)}), Share::kNone)
+        << Info(op).name;
   }
   EXPECT_EQ(Ask(Ints(-5, 5), Opcode::AbsI), Share::kAll);
   EXPECT_EQ(Ask(Ints(vm::kInt64Min, 5), Opcode::AbsI), Share::kSome);
@@ -231,8 +243,9 @@ TEST(PairRanges, OpcodesWithoutARule) {
       EXPECT_EQ(TryRanges(dead.data(), op == Opcode::SkipIfNone ? 2 : 3, nullptr, nullptr), Share::kNone);
     }
     // A filter of unknown values keeps some.
-    const bool filter = info.shape == vm::Shape::Filter || info.shape == vm::Shape::Test || info.shape == vm::Shape::TestNull ||
-                        info.shape == vm::Shape::Compare || info.shape == vm::Shape::TextCompare || info.shape == vm::Shape::Like ||
+    const bool filter = info.shape == vm::Shape::Filter || info.shape == vm::Shape::Test ||
+                        info.shape == vm::Shape::TestNull || info.shape == vm::Shape::Compare ||
+                        info.shape == vm::Shape::TextCompare || info.shape == vm::Shape::Like ||
                         info.shape == vm::Shape::TestMatch;
     if (filter) {
       EXPECT_EQ(Try({Load(vm::range::Unknown()), Step(op, RangeSource::kUnknown)}), Share::kSome);
@@ -245,8 +258,9 @@ TEST(PairRanges, Masks) {
                   some = WithConstant(Opcode::FilterLtI, Ints(2, 2)), a = Load(Ints(1, 4));
   auto mask = [](Opcode op, int m) { return Step(op, RangeSource::kNothing, m); };
   auto either = [&](const RangeStep& x, const RangeStep& y) {
-    return Try({mask(Opcode::MaskSave, 0), mask(Opcode::MaskClear, 1), a, x, mask(Opcode::MaskOr, 1), mask(Opcode::MaskLoad, 0),
-                mask(Opcode::MaskAndNot, 1), a, y, mask(Opcode::MaskOr, 1), mask(Opcode::MaskLoad, 1)});
+    return Try({mask(Opcode::MaskSave, 0), mask(Opcode::MaskClear, 1), a, x, mask(Opcode::MaskOr, 1),
+                mask(Opcode::MaskLoad, 0), mask(Opcode::MaskAndNot, 1), a, y, mask(Opcode::MaskOr, 1),
+                mask(Opcode::MaskLoad, 1)});
   };
   EXPECT_EQ(either(none, none), Share::kNone);
   EXPECT_EQ(either(none, all), Share::kAll);
@@ -254,7 +268,9 @@ TEST(PairRanges, Masks) {
   EXPECT_EQ(either(all, all), Share::kAll);
   EXPECT_EQ(either(some, none), Share::kSome);
   EXPECT_EQ(either(none, some), Share::kSome);
-  EXPECT_EQ(Try({mask(Opcode::MaskClear, 1), mask(Opcode::MaskOr, 1), a, some, mask(Opcode::MaskOr, 1), mask(Opcode::MaskLoad, 1)}), Share::kAll);
+  EXPECT_EQ(Try({mask(Opcode::MaskClear, 1), mask(Opcode::MaskOr, 1), a, some, mask(Opcode::MaskOr, 1),
+                 mask(Opcode::MaskLoad, 1)}),
+            Share::kAll);
   // A mask register of before may hold anything.
   EXPECT_EQ(Try({mask(Opcode::MaskLoad, 3)}), Share::kSome);
   EXPECT_EQ(Try({mask(Opcode::MaskOr, 3), mask(Opcode::MaskLoad, 3)}), Share::kAll);
@@ -268,11 +284,13 @@ TEST(PairRanges, Registers) {
   auto store = [](int r) { return Step(Opcode::Store, RangeSource::kNothing, r); };
   auto load = [](int r) { return Step(Opcode::Load, RangeSource::kRegister, r); };
   auto mask = [](Opcode op, int m) { return Step(op, RangeSource::kNothing, m); };
-  const RangeStep below10 = WithConstant(Opcode::FilterLtI, Ints(10, 10)), below3 = WithConstant(Opcode::FilterLtI, Ints(3, 3));
+  const RangeStep below10 = WithConstant(Opcode::FilterLtI, Ints(10, 10)),
+                  below3 = WithConstant(Opcode::FilterLtI, Ints(3, 3));
   EXPECT_EQ(Try({load(0), below10}), Share::kSome);  // what it held before
   EXPECT_EQ(Try({Load(Ints(1, 4)), store(0), load(0), below10}), Share::kAll);
   // Stored for some rows: known for those, and for the others as it was before.
-  const std::vector<RangeStep> partly = {Load(Ints(1, 4)), store(0), mask(Opcode::MaskSave, 0), below3, Load(Ints(7, 8)), store(0), load(0)};
+  const std::vector<RangeStep> partly = {
+      Load(Ints(1, 4)), store(0), mask(Opcode::MaskSave, 0), below3, Load(Ints(7, 8)), store(0), load(0)};
   auto then = [&](std::vector<RangeStep> more) {
     std::vector<RangeStep> steps = partly;
     steps.insert(steps.end(), more.begin(), more.end());
@@ -283,8 +301,8 @@ TEST(PairRanges, Registers) {
   EXPECT_EQ(then({mask(Opcode::MaskLoad, 0), load(0), WithConstant(Opcode::FilterLtI, Ints(9, 9))}), Share::kAll);
   EXPECT_EQ(then({mask(Opcode::MaskLoad, 0), load(0), WithConstant(Opcode::FilterLtI, Ints(1, 1))}), Share::kNone);
   // Nothing is live: nothing is stored.
-  EXPECT_EQ(Try({Load(Ints(1, 4)), store(0), mask(Opcode::MaskSave, 0), WithConstant(Opcode::FilterGtI, Ints(9, 9)), Load(Ints(50, 50)), store(0),
-                 mask(Opcode::MaskLoad, 0), load(0), below10}),
+  EXPECT_EQ(Try({Load(Ints(1, 4)), store(0), mask(Opcode::MaskSave, 0), WithConstant(Opcode::FilterGtI, Ints(9, 9)),
+                 Load(Ints(50, 50)), store(0), mask(Opcode::MaskLoad, 0), load(0), below10}),
             Share::kAll);
 }
 
@@ -307,10 +325,11 @@ TEST(PairRanges, RangeOfColumn) {
   EXPECT_EQ(RangeOfColumn(Column(SqlType::Of(TypeId::kReal), {Float(-kInf), Float(2)}), 0, 2).low, -kInf);
 }
 
-// ---- From code to steps ------------------------------------------------------------------------------------------------
+// ---- From code to steps
+// ------------------------------------------------------------------------------------------------
 
-/// A section over table r (columns c0, c1 BIGINT, c2 DOUBLE PRECISION) that multiplies it with t0 (two BIGINT columns); t1 has
-/// a key. Its code is given from the start; registers r0 .. are BIGINT, r0 is emitted.
+/// A section over table r (columns c0, c1 BIGINT, c2 DOUBLE PRECISION) that multiplies it with t0 (two BIGINT columns);
+/// t1 has a key. Its code is given from the start; registers r0 .. are BIGINT, r0 is emitted.
 class Code {
  public:
   explicit Code(int masks = 4) {
@@ -382,7 +401,8 @@ class Code {
     return TryRanges(p.steps.data(), static_cast<int>(p.steps.size()), o, i);
   }
 
-  static constexpr Operand kC0 = Operand::Slot(0), kC1 = Operand::Slot(1), kT0 = Operand::Payload(0, 0), kT1 = Operand::Payload(0, 1);
+  static constexpr Operand kC0 = Operand::Slot(0), kC1 = Operand::Slot(1), kT0 = Operand::Payload(0, 0),
+                           kT1 = Operand::Payload(0, 1);
 
  private:
   vm::Program program_;
@@ -429,7 +449,12 @@ TEST(RangePrograms, AnotherTableIsLookedUp) {
   EXPECT_EQ(c.Make().all_from, -1);
   // ... whose values are not known, but those of the table are not its own.
   Code d;
-  d.Loop().Op(Opcode::Probe, 1, Code::kC1.Pack(), 1).Op(Opcode::Load, Code::kC0).Op(Opcode::FilterLtI, Operand::Payload(1, 0)).Emit().CloseLoop();
+  d.Loop()
+      .Op(Opcode::Probe, 1, Code::kC1.Pack(), 1)
+      .Op(Opcode::Load, Code::kC0)
+      .Op(Opcode::FilterLtI, Operand::Payload(1, 0))
+      .Emit()
+      .CloseLoop();
   EXPECT_EQ(d.Ask(kHigh, kLow), Share::kSome);
 }
 
@@ -438,7 +463,13 @@ TEST(RangePrograms, RowsThatComeBackBehindTheSink) {
   Less(before.Loop().Op(Opcode::MaskSave, 1)).Emit().Op(Opcode::MaskLoad, 1).Emit().CloseLoop();
   EXPECT_EQ(before.Ask(kHigh, kLow), Share::kSome);
   EXPECT_EQ(before.Ask(kLow, kHigh), Share::kSome);
-  Less(behind.Loop()).Op(Opcode::MaskSave, 1).Emit().Op(Opcode::MaskClear, 2).Op(Opcode::MaskLoad, 1).Emit().CloseLoop();
+  Less(behind.Loop())
+      .Op(Opcode::MaskSave, 1)
+      .Emit()
+      .Op(Opcode::MaskClear, 2)
+      .Op(Opcode::MaskLoad, 1)
+      .Emit()
+      .CloseLoop();
   EXPECT_EQ(behind.Ask(kHigh, kLow), Share::kNone);
   Code neither;  // nobody comes back, but some have got there
   Less(neither.Loop().Op(Opcode::MaskClear, 1)).Emit().Op(Opcode::MaskLoad, 1).Emit().CloseLoop();
@@ -515,11 +546,21 @@ TEST(RangePrograms, WhereATurnMayBegin) {
   EXPECT_EQ(from([&](Code& c) { Less(c.Op(Opcode::Load, Code::kC0).Op(Opcode::Store, 0, 0)).Op(Opcode::Emit); }), -1);
   // Stored anew, for all rows of the turn or for some.
   EXPECT_EQ(from([&](Code& c) {
-              scratch(c).Op(Opcode::Load, Code::kT0).Op(Opcode::Store, 0, 5).Op(Opcode::Load, r5).Op(Opcode::Store, 0, 0).Op(Opcode::Emit);
+              scratch(c)
+                  .Op(Opcode::Load, Code::kT0)
+                  .Op(Opcode::Store, 0, 5)
+                  .Op(Opcode::Load, r5)
+                  .Op(Opcode::Store, 0, 0)
+                  .Op(Opcode::Emit);
             }),
             6);
   EXPECT_EQ(from([&](Code& c) {
-              scratch(c).Emit().Op(Opcode::MaskSave, 1).Op(Opcode::Load, Code::kC1).Op(Opcode::FilterNotNull).Op(Opcode::Store, 0, 5);
+              scratch(c)
+                  .Emit()
+                  .Op(Opcode::MaskSave, 1)
+                  .Op(Opcode::Load, Code::kC1)
+                  .Op(Opcode::FilterNotNull)
+                  .Op(Opcode::Store, 0, 5);
               c.Op(Opcode::MaskLoad, 1).Op(Opcode::Load, r5).Op(Opcode::Store, 0, 0).Op(Opcode::Emit);
             }),
             -1);
@@ -529,7 +570,10 @@ TEST(RangePrograms, WhereATurnMayBegin) {
   EXPECT_EQ(from([](Code& c) { Less(c).Op(Opcode::Store, 0, 0).Op(Opcode::Emit); }), -1);
   // An OR, whose masks nobody reads behind it, and one whose masks somebody does.
   auto either = [](Code& c) -> Code& {
-    Less(c.Op(Opcode::MaskSave, 1).Op(Opcode::MaskClear, 2)).Op(Opcode::MaskOr, 2).Op(Opcode::MaskLoad, 1).Op(Opcode::MaskAndNot, 2);
+    Less(c.Op(Opcode::MaskSave, 1).Op(Opcode::MaskClear, 2))
+        .Op(Opcode::MaskOr, 2)
+        .Op(Opcode::MaskLoad, 1)
+        .Op(Opcode::MaskAndNot, 2);
     return c.Op(Opcode::Load, Code::kC1).Op(Opcode::FilterLtI, Code::kT1).Op(Opcode::MaskOr, 2).Op(Opcode::MaskLoad, 2);
   };
   EXPECT_EQ(from([&](Code& c) { either(c).Emit(); }), 13);
@@ -539,7 +583,8 @@ TEST(RangePrograms, WhereATurnMayBegin) {
 }
 
 TEST(RangePrograms, ConditionsOnEncodedColumns) {
-  auto ask = [](bool floats, std::optional<double> low, bool low_inclusive, std::optional<double> high, bool high_inclusive, bool negated, KnownRange range) {
+  auto ask = [](bool floats, std::optional<double> low, bool low_inclusive, std::optional<double> high,
+                bool high_inclusive, bool negated, KnownRange range) {
     Code c;
     vm::Predicate p;
     p.slot = floats ? 2 : 0;
@@ -547,7 +592,9 @@ TEST(RangePrograms, ConditionsOnEncodedColumns) {
     p.low_inclusive = low_inclusive;
     p.high_inclusive = high_inclusive;
     auto constant = [&](double v) {
-      return static_cast<int32_t>((floats ? c.Constant(Value::Float(SqlType::Of(TypeId::kDouble), v)) : c.Constant(static_cast<int64_t>(v))).index);
+      return static_cast<int32_t>(
+          (floats ? c.Constant(Value::Float(SqlType::Of(TypeId::kDouble), v)) : c.Constant(static_cast<int64_t>(v)))
+              .index);
     };
     if (low) p.low = constant(*low);
     if (high) p.high = constant(*high);
@@ -575,13 +622,18 @@ TEST(RangePrograms, ConditionsOnEncodedColumns) {
 
 TEST(RangePrograms, ConstantsThatAreNaN) {
   Code c;
-  c.Loop().Op(Opcode::Load, Operand::Slot(2)).Op(Opcode::FilterLtF, c.Constant(Value::Float(SqlType::Of(TypeId::kDouble), kNan))).Emit().CloseLoop();
+  c.Loop()
+      .Op(Opcode::Load, Operand::Slot(2))
+      .Op(Opcode::FilterLtF, c.Constant(Value::Float(SqlType::Of(TypeId::kDouble), kNan)))
+      .Emit()
+      .CloseLoop();
   const RangeProgram p = c.Make();
   const KnownRange o[3] = {{}, {}, Floats(1, 2)};
   EXPECT_EQ(TryRanges(p.steps.data(), static_cast<int>(p.steps.size()), o, nullptr), Share::kSome);
 }
 
-// ---- Rules against meanings --------------------------------------------------------------------------------------------
+// ---- Rules against meanings
+// --------------------------------------------------------------------------------------------
 
 struct Operation {
   Opcode op;
@@ -601,18 +653,19 @@ template <class M>
 Operation Unary(Opcode op) {
   using I = typename M::In;
   using O = typename M::Out;
-  return {op, std::is_same_v<I, double>, std::is_same_v<O, double>,
-          [](int64_t a, int64_t, vm::Lane& lane) { return std::bit_cast<int64_t>(M::Apply(std::bit_cast<I>(a), lane)); }};
+  return {op, std::is_same_v<I, double>, std::is_same_v<O, double>, [](int64_t a, int64_t, vm::Lane& lane) {
+            return std::bit_cast<int64_t>(M::Apply(std::bit_cast<I>(a), lane));
+          }};
 }
 
 const std::vector<Operation>& Operations() {
   static const std::vector<Operation> operations = {
 #define BINARY(Name) Binary<vm::meaning::Name>(Opcode::Name)
 #define UNARY(Name) Unary<vm::meaning::Name>(Opcode::Name)
-      BINARY(AddI),  BINARY(SubI),  BINARY(RSubI),     BINARY(MulI),      BINARY(AddIX), BINARY(SubIX), BINARY(RSubIX), BINARY(MulIX),
-      BINARY(DivI),  BINARY(ModI),  BINARY(DivRoundI), BINARY(FloorDivI), BINARY(AddF),  BINARY(SubF),  BINARY(RSubF),  BINARY(MulF),
-      BINARY(DivF),  BINARY(ModF),  UNARY(AbsI),       UNARY(NegF),       UNARY(AbsF),   UNARY(RoundF), UNARY(FloorF),  UNARY(CeilF),
-      UNARY(SingleF), UNARY(CanonF), UNARY(IToF),      UNARY(FToI),
+      BINARY(AddI),  BINARY(SubI),  BINARY(RSubI), BINARY(MulI),      BINARY(AddIX),     BINARY(SubIX), BINARY(RSubIX),
+      BINARY(MulIX), BINARY(DivI),  BINARY(ModI),  BINARY(DivRoundI), BINARY(FloorDivI), BINARY(AddF),  BINARY(SubF),
+      BINARY(RSubF), BINARY(MulF),  BINARY(DivF),  BINARY(ModF),      UNARY(AbsI),       UNARY(NegF),   UNARY(AbsF),
+      UNARY(RoundF), UNARY(FloorF), UNARY(CeilF),  UNARY(SingleF),    UNARY(CanonF),     UNARY(IToF),   UNARY(FToI),
 #undef BINARY
 #undef UNARY
   };
@@ -622,12 +675,18 @@ const std::vector<Operation>& Operations() {
 bool Compared(int comparison, bool floats, int64_t a, int64_t b) {
   const double x = std::bit_cast<double>(a), y = std::bit_cast<double>(b);
   switch (comparison) {
-    case 0: return floats ? vm::FloatEqual(x, y) : a == b;
-    case 1: return floats ? !vm::FloatEqual(x, y) : a != b;
-    case 2: return floats ? vm::FloatLess(x, y) : a < b;
-    case 3: return floats ? !vm::FloatLess(y, x) : a <= b;
-    case 4: return floats ? vm::FloatLess(y, x) : a > b;
-    default: return floats ? !vm::FloatLess(x, y) : a >= b;
+    case 0:
+      return floats ? vm::FloatEqual(x, y) : a == b;
+    case 1:
+      return floats ? !vm::FloatEqual(x, y) : a != b;
+    case 2:
+      return floats ? vm::FloatLess(x, y) : a < b;
+    case 3:
+      return floats ? !vm::FloatLess(y, x) : a <= b;
+    case 4:
+      return floats ? vm::FloatLess(y, x) : a > b;
+    default:
+      return floats ? !vm::FloatLess(x, y) : a >= b;
   }
 }
 
@@ -647,11 +706,53 @@ class Random {
 
 /// A few values, close together or at the edges, perhaps with NULL.
 std::vector<Cell> Some(Random* random, bool floats) {
-  static const std::vector<int64_t> ints = {0, 1, -1, 2, 3, -7, 100, int64_t{1} << 31, -(int64_t{1} << 31), 3037000499, 3037000500, kTwo53 - 1, kTwo53,
-                                            kTwo53 + 1, kTwo53 + 2, kTwo53 + 3, -kTwo53, -kTwo53 - 1, int64_t{1} << 62, -(int64_t{1} << 62),
-                                            vm::kInt64Max - 1024, vm::kInt64Max - 1, vm::kInt64Max, vm::kInt64Min, vm::kInt64Min + 1};
-  static const std::vector<double> doubles = {0.0, -0.0, 1.0, -1.0, 0.1, 1.5, -2.5, 3.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1e-200, 16777217.0,
-                                              1e38, 3.5e38, 9007199254740993.0, 1e200, -1e200, 1.7976931348623157e308, kInf, -kInf, kNan};
+  static const std::vector<int64_t> ints = {0,
+                                            1,
+                                            -1,
+                                            2,
+                                            3,
+                                            -7,
+                                            100,
+                                            int64_t{1} << 31,
+                                            -(int64_t{1} << 31),
+                                            3037000499,
+                                            3037000500,
+                                            kTwo53 - 1,
+                                            kTwo53,
+                                            kTwo53 + 1,
+                                            kTwo53 + 2,
+                                            kTwo53 + 3,
+                                            -kTwo53,
+                                            -kTwo53 - 1,
+                                            int64_t{1} << 62,
+                                            -(int64_t{1} << 62),
+                                            vm::kInt64Max - 1024,
+                                            vm::kInt64Max - 1,
+                                            vm::kInt64Max,
+                                            vm::kInt64Min,
+                                            vm::kInt64Min + 1};
+  static const std::vector<double> doubles = {0.0,
+                                              -0.0,
+                                              1.0,
+                                              -1.0,
+                                              0.1,
+                                              1.5,
+                                              -2.5,
+                                              3.0,
+                                              5e-324,
+                                              -5e-324,
+                                              2.2250738585072014e-308,
+                                              1e-200,
+                                              16777217.0,
+                                              1e38,
+                                              3.5e38,
+                                              9007199254740993.0,
+                                              1e200,
+                                              -1e200,
+                                              1.7976931348623157e308,
+                                              kInf,
+                                              -kInf,
+                                              kNan};
   std::vector<Cell> cells;
   const size_t count = 1 + random->Below(4);
   const int64_t base = random->Pick(ints);
@@ -664,7 +765,8 @@ std::vector<Cell> Some(Random* random, bool floats) {
       cells.push_back(Float(close ? near + static_cast<double>(random->Below(5)) * 0.3 : random->Pick(doubles)));
     } else {
       const auto step = static_cast<int64_t>(random->Below(4));
-      cells.push_back(Int(close ? vm::WrapAdd(random->Chance(50) ? base : static_cast<int64_t>(near), step) : random->Pick(ints)));
+      cells.push_back(
+          Int(close ? vm::WrapAdd(random->Chance(50) ? base : static_cast<int64_t>(near), step) : random->Pick(ints)));
     }
   }
   return cells;
@@ -710,17 +812,19 @@ TEST(PairRanges, ArithmeticAgainstItsMeaning) {
       if (!o.out_float && random.Chance(30)) c.bits = vm::WrapAdd(c.bits, random.Chance(50) ? 1 : -1);
       const KnownRange ra = RangeOf(o.in_float, as), rb = RangeOf(o.in_float, bs), rc = RangeOf(o.out_float, {c});
       for (int comparison = 0; comparison < 6; ++comparison) {
-        const Opcode filter = static_cast<Opcode>(static_cast<int>(o.out_float ? Opcode::FilterEqF : Opcode::FilterEqI) + comparison);
+        const Opcode filter =
+            static_cast<Opcode>(static_cast<int>(o.out_float ? Opcode::FilterEqF : Opcode::FilterEqI) + comparison);
         const Share answer = Try({Load(ra), WithConstant(o.op, rb), WithConstant(filter, rc)});
         size_t live = 0, failed = 0;
         for (const Result& r : results) {
           failed += r.failed ? 1 : 0;
-          live += !r.failed && !r.cell.null && !c.null && Compared(comparison, o.out_float, r.cell.bits, c.bits) ? 1 : 0;
+          live +=
+              !r.failed && !r.cell.null && !c.null && Compared(comparison, o.out_float, r.cell.bits, c.bits) ? 1 : 0;
         }
         told[o.op] += answer != Share::kSome ? 1 : 0;
         Judge(answer, live, failed, results.size(),
-              fmt::format("{} of {} and {}, comparison {} with {}", Info(o.op).name, Shown(as, o.in_float), Shown(bs, o.in_float), comparison,
-                          Shown({c}, o.out_float)));
+              fmt::format("{} of {} and {}, comparison {} with {}", Info(o.op).name, Shown(as, o.in_float),
+                          Shown(bs, o.in_float), comparison, Shown({c}, o.out_float)));
         if (HasFailure()) return;
       }
       const Share null = Try({Load(ra), WithConstant(o.op, rb), Step(Opcode::FilterNull)});
@@ -730,16 +834,19 @@ TEST(PairRanges, ArithmeticAgainstItsMeaning) {
       if (HasFailure()) return;
     }
   }
-  for (Opcode op : {Opcode::AddI, Opcode::SubI, Opcode::RSubI, Opcode::MulI, Opcode::AddIX, Opcode::MulIX, Opcode::AddF, Opcode::SubF, Opcode::RSubF,
-                    Opcode::MulF, Opcode::DivF, Opcode::AbsI, Opcode::AbsF, Opcode::NegF, Opcode::SingleF, Opcode::CanonF, Opcode::IToF}) {
+  for (Opcode op : {Opcode::AddI, Opcode::SubI, Opcode::RSubI, Opcode::MulI, Opcode::AddIX, Opcode::MulIX, Opcode::AddF,
+                    Opcode::SubF, Opcode::RSubF, Opcode::MulF, Opcode::DivF, Opcode::AbsI, Opcode::AbsF, Opcode::NegF,
+                    Opcode::SingleF, Opcode::CanonF, Opcode::IToF}) {
     EXPECT_GT(told[op], 2000u) << Info(op).name << " is never told";
   }
 }
 
-// ---- Masks and registers against a machine of one row ------------------------------------------------------------------
+// ---- Masks and registers against a machine of one row
+// ------------------------------------------------------------------
 
 /// Runs steps for one pair of rows. What a dead row holds is garbage.
-bool RunRow(const std::vector<RangeStep>& steps, const std::vector<std::vector<Cell>>& columns, const std::vector<size_t>& row, Random* random) {
+bool RunRow(const std::vector<RangeStep>& steps, const std::vector<std::vector<Cell>>& columns,
+            const std::vector<size_t>& row, Random* random) {
   bool live = true;
   std::vector<bool> saved(vm::kRangeMasks);
   for (size_t m = 0; m < saved.size(); ++m) saved[m] = random->Chance(50);
@@ -754,20 +861,39 @@ bool RunRow(const std::vector<RangeStep>& steps, const std::vector<std::vector<C
     const auto op = static_cast<Opcode>(s.op);
     const size_t i = s.index;
     switch (op) {
-      case Opcode::MaskSave: saved[i] = live; break;
-      case Opcode::MaskLoad: live = saved[i]; break;
-      case Opcode::MaskClear: saved[i] = false; break;
-      case Opcode::MaskOr: saved[i] = saved[i] || live; break;
-      case Opcode::MaskAndNot: live = live && !saved[i]; break;
-      case Opcode::Load: a = live ? operand : garbage(); break;
+      case Opcode::MaskSave:
+        saved[i] = live;
+        break;
+      case Opcode::MaskLoad:
+        live = saved[i];
+        break;
+      case Opcode::MaskClear:
+        saved[i] = false;
+        break;
+      case Opcode::MaskOr:
+        saved[i] = saved[i] || live;
+        break;
+      case Opcode::MaskAndNot:
+        live = live && !saved[i];
+        break;
+      case Opcode::Load:
+        a = live ? operand : garbage();
+        break;
       case Opcode::Store:
         if (live) registers[i] = a;
         break;
-      case Opcode::AddI: a = live ? Cell{a.bits + operand.bits, a.null || operand.null} : garbage(); break;
-      case Opcode::FilterNull: live = live && a.null; break;
-      case Opcode::FilterNotNull: live = live && !a.null; break;
+      case Opcode::AddI:
+        a = live ? Cell{a.bits + operand.bits, a.null || operand.null} : garbage();
+        break;
+      case Opcode::FilterNull:
+        live = live && a.null;
+        break;
+      case Opcode::FilterNotNull:
+        live = live && !a.null;
+        break;
       default:
-        live = live && !a.null && !operand.null && Compared(s.op - static_cast<int>(Opcode::FilterEqI), false, a.bits, operand.bits);
+        live = live && !a.null && !operand.null &&
+               Compared(s.op - static_cast<int>(Opcode::FilterEqI), false, a.bits, operand.bits);
     }
   }
   return live;
@@ -776,15 +902,18 @@ bool RunRow(const std::vector<RangeStep>& steps, const std::vector<std::vector<C
 TEST(PairRanges, RandomStepsAgainstOneRow) {
   Random random(2);
   size_t none = 0, all = 0;
-  const std::vector<Opcode> ops = {Opcode::MaskSave, Opcode::MaskLoad,  Opcode::MaskClear, Opcode::MaskOr,     Opcode::MaskAndNot, Opcode::Load,      Opcode::Load,
-                                   Opcode::Load,     Opcode::Store,     Opcode::Store,     Opcode::AddI,       Opcode::FilterNull, Opcode::FilterNotNull,
-                                   Opcode::FilterEqI, Opcode::FilterNeI, Opcode::FilterLtI, Opcode::FilterLeI, Opcode::FilterGtI,  Opcode::FilterGeI};
+  const std::vector<Opcode> ops = {Opcode::MaskSave,      Opcode::MaskLoad,  Opcode::MaskClear, Opcode::MaskOr,
+                                   Opcode::MaskAndNot,    Opcode::Load,      Opcode::Load,      Opcode::Load,
+                                   Opcode::Store,         Opcode::Store,     Opcode::AddI,      Opcode::FilterNull,
+                                   Opcode::FilterNotNull, Opcode::FilterEqI, Opcode::FilterNeI, Opcode::FilterLtI,
+                                   Opcode::FilterLeI,     Opcode::FilterGtI, Opcode::FilterGeI};
   for (int round = 0; round < 20000; ++round) {
     std::vector<std::vector<Cell>> columns(3);
     std::vector<KnownRange> ranges;
     for (std::vector<Cell>& c : columns) {
       const auto base = static_cast<int64_t>(random.Below(12));
-      for (size_t i = 0; i < 3; ++i) c.push_back(random.Chance(5) ? kNull : Int(base + static_cast<int64_t>(random.Below(3))));
+      for (size_t i = 0; i < 3; ++i)
+        c.push_back(random.Chance(5) ? kNull : Int(base + static_cast<int64_t>(random.Below(3))));
       ranges.push_back(RangeOf(false, c));
     }
     std::vector<RangeStep> steps;
@@ -808,11 +937,14 @@ TEST(PairRanges, RandomStepsAgainstOneRow) {
     if (answer == Share::kSome) continue;
     size_t live = 0, rows = 0;
     for (int turn = 0; turn < 4; ++turn) {  // other garbage each time
-      for (size_t i = 0; i < 27; ++i, ++rows) live += RunRow(steps, columns, {i % 3, i / 3 % 3, i / 9}, &random) ? 1 : 0;
+      for (size_t i = 0; i < 27; ++i, ++rows)
+        live += RunRow(steps, columns, {i % 3, i / 3 % 3, i / 9}, &random) ? 1 : 0;
     }
     (answer == Share::kNone ? none : all) += 1;
     std::string listing;
-    for (const RangeStep& s : steps) listing += fmt::format("{} source {} index {} {}\n", Info(static_cast<Opcode>(s.op)).name, static_cast<int>(s.source), s.index, s.constant.low);
+    for (const RangeStep& s : steps)
+      listing += fmt::format("{} source {} index {} {}\n", Info(static_cast<Opcode>(s.op)).name,
+                             static_cast<int>(s.source), s.index, s.constant.low);
     for (const std::vector<Cell>& c : columns) listing += Shown(c, false);
     Judge(answer, live, 0, rows, listing);
     if (HasFailure()) return;
@@ -821,18 +953,29 @@ TEST(PairRanges, RandomStepsAgainstOneRow) {
   EXPECT_GT(all, 200u);
 }
 
-// ---- SQL ---------------------------------------------------------------------------------------------------------------
+// ---- SQL
+// ---------------------------------------------------------------------------------------------------------------
 
-/// Tables r and s of the same columns: id, the number of the row; a, k ascending, x ascending in steps; the others in no order.
-///   id INTEGER, a INTEGER, b BIGINT, c BIGINT (near 2^53 and the ends), d DECIMAL(12,2), e DECIMAL(10,1), f DOUBLE (with NaN,
-///   infinities, -0.0), g DOUBLE ascending, h REAL, n INTEGER with NULLs, t TEXT, day DATE, w DECIMAL(30,2)
+/// Tables r and s of the same columns: id, the number of the row; a, k ascending, x ascending in steps; the others in
+/// no order.
+///   id INTEGER, a INTEGER, b BIGINT, c BIGINT (near 2^53 and the ends), d DECIMAL(12,2), e DECIMAL(10,1), f DOUBLE
+///   (with NaN, infinities, -0.0), g DOUBLE ascending, h REAL, n INTEGER with NULLs, t TEXT, day DATE, w DECIMAL(30,2)
 constexpr const char* kNames[] = {"id", "a", "b", "c", "d", "e", "f", "g", "h", "n", "t", "day", "w"};
 
 std::vector<MemoryColumn> MakeColumns(size_t rows, uint64_t seed) {
   Random random(seed);
-  const SqlType types[] = {SqlType::Of(TypeId::kInteger), SqlType::Of(TypeId::kInteger), SqlType::Of(TypeId::kBigint),    SqlType::Of(TypeId::kBigint),
-                           SqlType::Decimal(12, 2),       SqlType::Decimal(10, 1),       SqlType::Of(TypeId::kDouble),    SqlType::Of(TypeId::kDouble),
-                           SqlType::Of(TypeId::kReal),    SqlType::Of(TypeId::kInteger), SqlType::Text(),                 SqlType::Of(TypeId::kDate),
+  const SqlType types[] = {SqlType::Of(TypeId::kInteger),
+                           SqlType::Of(TypeId::kInteger),
+                           SqlType::Of(TypeId::kBigint),
+                           SqlType::Of(TypeId::kBigint),
+                           SqlType::Decimal(12, 2),
+                           SqlType::Decimal(10, 1),
+                           SqlType::Of(TypeId::kDouble),
+                           SqlType::Of(TypeId::kDouble),
+                           SqlType::Of(TypeId::kReal),
+                           SqlType::Of(TypeId::kInteger),
+                           SqlType::Text(),
+                           SqlType::Of(TypeId::kDate),
                            SqlType::Decimal(30, 2)};
   std::vector<MemoryColumn> columns;
   for (size_t c = 0; c < std::size(types); ++c) {
@@ -851,7 +994,11 @@ std::vector<MemoryColumn> MakeColumns(size_t rows, uint64_t seed) {
         value = Value::Int(type, near[i / 8 % 5] + small % 7);
       }
       if (name == "d") value = Value::Int(type, row * 100 + small);
-      if (name == "f") value = Value::Float(type, i % 16 == 5 ? kNan : i % 16 == 9 ? (i % 32 == 9 ? kInf : -kInf) : i % 7 == 0 ? -0.0 : g - 40);
+      if (name == "f")
+        value = Value::Float(type, i % 16 == 5   ? kNan
+                                   : i % 16 == 9 ? (i % 32 == 9 ? kInf : -kInf)
+                                   : i % 7 == 0  ? -0.0
+                                                 : g - 40);
       if (name == "g") value = Value::Float(type, g);
       if (name == "h") value = Value::Float(type, static_cast<double>(static_cast<float>(g / 3)));
       if (name == "n") value = i / 8 % 4 == 1 || random.Chance(10) ? Value::Null(type) : Value::Int(type, row);
@@ -886,14 +1033,16 @@ class Product {
   Product() {
     for (size_t t = 0; t < 2; ++t) {
       columns_[t] = MakeColumns(kRows[t], 17 + t);
-      Result<std::shared_ptr<const TableInfo>> table = MakeMemoryTable(static_cast<int64_t>(t) + 1, t == 0 ? "r" : "s", columns_[t], 1000);
+      Result<std::shared_ptr<const TableInfo>> table =
+          MakeMemoryTable(static_cast<int64_t>(t) + 1, t == 0 ? "r" : "s", columns_[t], 1000);
       EXPECT_TRUE(table.ok());
       tables_.push_back(*table);
     }
     snapshot_ = MakeSnapshot(tables_);
   }
 
-  /// False if `condition` gives no product over ranges; the pairs of rows are those of the section's source and join table.
+  /// False if `condition` gives no product over ranges; the pairs of rows are those of the section's source and join
+  /// table.
   bool Set(const std::string& condition) {
     SCOPED_TRACE(condition);
     const std::string sql = "SELECT r.id, s.id, r.a * 2 + s.a FROM r, s WHERE " + condition;
@@ -1082,8 +1231,9 @@ Counts Compare(const Product& p, Random* random, int rounds, bool exact) {
     n.true_none += none ? 1 : 0;
     n.true_all += all ? 1 : 0;
     const bool right = truth.Fits(answer) && !(exact && answer == Share::kSome && (none || all));
-    EXPECT_TRUE(right) << "rows " << outer.first << " + " << outer.count << " with " << inner.first << " + " << inner.count << ": "
-                       << testing::PrintToString(answer) << ", in truth " << truth.live << " of " << truth.all << "\n"
+    EXPECT_TRUE(right) << "rows " << outer.first << " + " << outer.count << " with " << inner.first << " + "
+                       << inner.count << ": " << testing::PrintToString(answer) << ", in truth " << truth.live << " of "
+                       << truth.all << "\n"
                        << p.Listing();
     if (!right) break;
   }
@@ -1093,9 +1243,10 @@ Counts Compare(const Product& p, Random* random, int rounds, bool exact) {
 TEST(PairRangesSql, PlainComparisonsAreExact) {
   Product p;
   Random random(3);
-  for (const char* condition : {"r.a < s.a", "r.a <= s.b", "r.b > s.a", "r.g >= s.g", "r.h < s.h", "r.d < s.d", "r.day > s.day", "r.a < s.a AND r.d < s.d",
-                                "s.g < r.g AND s.day <= r.day", "r.a + 10 < s.a", "r.a < s.a - 10", "r.g * 2 < s.g", "r.a < 20 + s.a * 2",
-                                "r.b > 0 AND r.a < s.a", "s.b > 0 AND r.a < s.a"}) {
+  for (const char* condition :
+       {"r.a < s.a", "r.a <= s.b", "r.b > s.a", "r.g >= s.g", "r.h < s.h", "r.d < s.d", "r.day > s.day",
+        "r.a < s.a AND r.d < s.d", "s.g < r.g AND s.day <= r.day", "r.a + 10 < s.a", "r.a < s.a - 10", "r.g * 2 < s.g",
+        "r.a < 20 + s.a * 2", "r.b > 0 AND r.a < s.a", "s.b > 0 AND r.a < s.a"}) {
     SCOPED_TRACE(condition);
     ASSERT_TRUE(p.Set(condition));
     EXPECT_GE(p.steps().all_from, 0);
@@ -1177,30 +1328,40 @@ TEST(PairRangesSql, Predicates) {
     ASSERT_FALSE(p.steps().steps.empty());
     const Counts n = Compare(p, &random, 150, false);
     EXPECT_TRUE(!c.told || (n.none + n.all) * 3 >= n.true_none + n.true_all)
-        << "kNone said for " << n.none << " of " << n.true_none << ", kAll for " << n.all << " of " << n.true_all << "\n" << p.Listing();
+        << "kNone said for " << n.none << " of " << n.true_none << ", kAll for " << n.all << " of " << n.true_all
+        << "\n"
+        << p.Listing();
     EXPECT_TRUE(!c.told || p.steps().all_from >= 0) << p.Listing();
-    sum.asked += n.asked, sum.none += n.none, sum.all += n.all, sum.true_none += n.true_none, sum.true_all += n.true_all;
+    sum.asked += n.asked, sum.none += n.none, sum.all += n.all, sum.true_none += n.true_none,
+        sum.true_all += n.true_all;
     if (HasFailure()) return;
   }
-  fmt::print("{} pairs of pieces: kNone said for {} of {}, kAll for {} of {}\n", sum.asked, sum.none, sum.true_none, sum.all, sum.true_all);
+  fmt::print("{} pairs of pieces: kNone said for {} of {}, kAll for {} of {}\n", sum.asked, sum.none, sum.true_none,
+             sum.all, sum.true_all);
 }
 
 /// A random condition over columns of both tables.
 std::string Condition(Random* random, int depth) {
   auto number = [&](auto&& self, int d) -> std::string {
-    static const std::vector<std::string> names = {"r.a", "s.a", "r.b", "s.b", "r.d", "s.d", "r.e", "s.e", "r.g", "s.g", "r.h", "s.h", "r.n", "s.n", "r.f", "s.f"};
-    if (d == 0 || random->Chance(40)) return random->Chance(80) ? random->Pick(names) : fmt::format("{}", random->Below(120));
+    static const std::vector<std::string> names = {"r.a", "s.a", "r.b", "s.b", "r.d", "s.d", "r.e", "s.e",
+                                                   "r.g", "s.g", "r.h", "s.h", "r.n", "s.n", "r.f", "s.f"};
+    if (d == 0 || random->Chance(40))
+      return random->Chance(80) ? random->Pick(names) : fmt::format("{}", random->Below(120));
     if (random->Chance(10)) return "abs(" + self(self, d - 1) + ")";
-    if (random->Chance(10)) return "CASE WHEN " + Condition(random, 0) + " THEN " + self(self, d - 1) + " ELSE " + self(self, d - 1) + " END";
+    if (random->Chance(10))
+      return "CASE WHEN " + Condition(random, 0) + " THEN " + self(self, d - 1) + " ELSE " + self(self, d - 1) + " END";
     static const std::vector<std::string> ops = {"+", "-", "*"};
     return "(" + self(self, d - 1) + " " + random->Pick(ops) + " " + self(self, d - 1) + ")";
   };
   if (depth > 0 && random->Chance(70)) {
     if (random->Chance(20)) return "NOT (" + Condition(random, depth - 1) + ")";
-    return "(" + Condition(random, depth - 1) + (random->Chance(50) ? " OR " : " AND ") + Condition(random, depth - 1) + ")";
+    return "(" + Condition(random, depth - 1) + (random->Chance(50) ? " OR " : " AND ") + Condition(random, depth - 1) +
+           ")";
   }
   if (random->Chance(10)) return number(number, 1) + (random->Chance(50) ? " IS NULL" : " IS NOT NULL");
-  if (random->Chance(15)) return number(number, 1) + (random->Chance(50) ? " BETWEEN " : " NOT BETWEEN ") + number(number, 1) + " AND " + number(number, 1);
+  if (random->Chance(15))
+    return number(number, 1) + (random->Chance(50) ? " BETWEEN " : " NOT BETWEEN ") + number(number, 1) + " AND " +
+           number(number, 1);
   if (random->Chance(10)) return number(number, 1) + (random->Chance(50) ? " IN " : " NOT IN ") + "(1, 5, 40, 90)";
   static const std::vector<std::string> ops = {"<", "<=", ">", ">=", "<>", "="};
   return number(number, 2) + " " + random->Pick(ops) + " " + number(number, 2);
@@ -1219,11 +1380,14 @@ TEST(PairRangesSql, RandomPredicates) {
     ++products;
     skipping += p.steps().all_from >= 0 ? 1 : 0;
     const Counts n = Compare(p, &random, 60, false);
-    sum.asked += n.asked, sum.none += n.none, sum.all += n.all, sum.true_none += n.true_none, sum.true_all += n.true_all;
+    sum.asked += n.asked, sum.none += n.none, sum.all += n.all, sum.true_none += n.true_none,
+        sum.true_all += n.true_all;
     if (HasFailure()) return;
   }
-  fmt::print("{} products, {} of which may leave out filters; {} pairs of pieces: kNone said for {} of {}, kAll for {} of {}\n", products, skipping,
-             sum.asked, sum.none, sum.true_none, sum.all, sum.true_all);
+  fmt::print(
+      "{} products, {} of which may leave out filters; {} pairs of pieces: kNone said for {} of {}, kAll for {} of "
+      "{}\n",
+      products, skipping, sum.asked, sum.none, sum.true_none, sum.all, sum.true_all);
   EXPECT_GT(products, 75u);
   EXPECT_GT(skipping * 3, products);
   EXPECT_GT(sum.none * 3, sum.true_none);

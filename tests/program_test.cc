@@ -205,7 +205,9 @@ class AnyProgram {
       v->text = Text();
     });
     List(&p.tables, [&](TableRef* t) { *t = {Number<int64_t>(), Text()}; });
-    List(&p.joins, [&](JoinTable* j) { *j = {Bool(), Number<int32_t>(), static_cast<JoinStrategy>(random_() % 4), Number<int32_t>()}; });
+    List(&p.joins, [&](JoinTable* j) {
+      *j = {Bool(), Number<int32_t>(), static_cast<JoinStrategy>(random_() % 4), Number<int32_t>()};
+    });
     List(&p.sections, [&](Section* s) {
       s->source_kind = static_cast<Section::Source>(random_() % 5);
       s->source = Number<int32_t>();

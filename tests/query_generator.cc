@@ -11,12 +11,12 @@ namespace {
 
 using Kind = PieceKind;
 
-constexpr double kLargest = 4e18;      // of integers in SQLite
-constexpr double kMostRows = 1e5;      // of a join: sums are bounded by it
+constexpr double kLargest = 4e18;              // of integers in SQLite
+constexpr double kMostRows = 1e5;              // of a join: sums are bounded by it
 constexpr double kExact = 4503599627370496.0;  // 2^52
 
-const char* const kWords[] = {"alpha", "beta", "Beta", "gamma", "delta", "delta ray", "epsilon", "zeta", "a%b", "a_b",
-                              "größe", "日本", "", " pad ", "ALPHA", "it's", "b\\c", "omega"};
+const char* const kWords[] = {"alpha", "beta",  "Beta", "gamma", "delta", "delta ray", "epsilon", "zeta", "a%b",
+                              "a_b",   "größe", "日本", "",      " pad ", "ALPHA",     "it's",    "b\\c", "omega"};
 
 double Power10(int n) { return std::pow(10.0, n); }
 
@@ -34,7 +34,8 @@ std::string Quoted(const std::string& text) {
 /// `v` * 10^-scale with all digits.
 std::string DecimalText(int64_t v, int scale) {
   std::string digits = std::to_string(v < 0 ? -v : v);
-  if (digits.size() <= static_cast<size_t>(scale)) digits.insert(0, static_cast<size_t>(scale) + 1 - digits.size(), '0');
+  if (digits.size() <= static_cast<size_t>(scale))
+    digits.insert(0, static_cast<size_t>(scale) + 1 - digits.size(), '0');
   if (scale > 0) digits.insert(digits.size() - static_cast<size_t>(scale), ".");
   return (v < 0 ? "-" : "") + digits;
 }
@@ -65,7 +66,8 @@ Piece DoubleLiteral(int64_t eighths) {
   form.kind = Kind::kDouble;
   form.bits = 3;
   form.bound = std::fabs(static_cast<double>(eighths) / 8);
-  const std::string text = fmt::format("({}{}.{:03}e0)", eighths < 0 ? "-" : "", std::abs(eighths) / 8, std::abs(eighths) % 8 * 125);
+  const std::string text =
+      fmt::format("({}{}.{:03}e0)", eighths < 0 ? "-" : "", std::abs(eighths) / 8, std::abs(eighths) % 8 * 125);
   return Literal(form, text, text);
 }
 
@@ -180,7 +182,8 @@ class WorldMaker {
   Piece Word() { return TextLiteral(kWords[Skewed(static_cast<int>(std::size(kWords)))]); }
   Piece Moment() {
     Piece d = DateLiteral(Skewed(60) * 30 + Between(0, 2));
-    const std::string text = fmt::format("{} {:02}:{:02}:{:02}", d.theirs.substr(1, 10), Between(0, 3) * 7, Skewed(60), Between(0, 59));
+    const std::string text =
+        fmt::format("{} {:02}:{:02}:{:02}", d.theirs.substr(1, 10), Between(0, 3) * 7, Skewed(60), Between(0, 59));
     d.ours = "TIMESTAMP '" + text + "'";
     d.theirs = "'" + text + "'";
     return d;
@@ -190,18 +193,24 @@ class WorldMaker {
     Add("k", "INTEGER", Form(Kind::kInt, 32, 0, 30), "k", nulls, [&](int) { return Int(Skewed(25)); });
     // Only compared, grouped and joined: nothing can be added to it.
     Add("x", "BIGINT", Form(Kind::kInt, 64, 0, 9.3e18), "x", nulls, [&](int) {
-      static constexpr int64_t kValues[] = {INT64_MAX, INT64_MIN + 1, INT64_MAX - 1, INT64_MIN + 2, 0, 1, -1, 255, 65536, INT64_MAX / 2};
+      static constexpr int64_t kValues[] = {INT64_MAX, INT64_MIN + 1, INT64_MAX - 1, INT64_MIN + 2, 0, 1,
+                                            -1,        255,           65536,         INT64_MAX / 2};
       return Int(kValues[Skewed(10)]);
     });
     Add("b", "BIGINT", Form(Kind::kInt, 64, 0, 1.1e12), "b", nulls,
         [&](int) { return Int((Chance(30) ? -1 : 1) * (1000000000000 + 1000000007 * int64_t{Skewed(40)})); });
-    Add("n", "DECIMAL(9,2)", DecimalForm(9, 2, 100000), "n", nulls, [&](int) { return DecimalLiteral(Between(-40, 360) * 25, 2); });
-    Add("w", "DECIMAL(25,3)", DecimalForm(25, 3, 1e12), "n", nulls,
-        [&](int) { return DecimalLiteral(Chance(80) ? Between(-40, 360) * 250 : Between(-900, 900) * int64_t{1000000007}, 3); });
+    Add("n", "DECIMAL(9,2)", DecimalForm(9, 2, 100000), "n", nulls,
+        [&](int) { return DecimalLiteral(Between(-40, 360) * 25, 2); });
+    Add("w", "DECIMAL(25,3)", DecimalForm(25, 3, 1e12), "n", nulls, [&](int) {
+      return DecimalLiteral(Chance(80) ? Between(-40, 360) * 250 : Between(-900, 900) * int64_t{1000000007}, 3);
+    });
     Add("h", "DECIMAL(38,4)", Form(Kind::kHuge, 0, 4), "h", nulls, [&](int) { return Huge(Skewed(30) - 8); });
-    Add("d", "DOUBLE PRECISION", DoubleForm(false), "d", nulls, [&](int) { return Chance(3) ? Literal(DoubleForm(false), "(-0.0e0)", "(-0.0)") : DoubleLiteral(Between(-300, 1200)); });
+    Add("d", "DOUBLE PRECISION", DoubleForm(false), "d", nulls, [&](int) {
+      return Chance(3) ? Literal(DoubleForm(false), "(-0.0e0)", "(-0.0)") : DoubleLiteral(Between(-300, 1200));
+    });
     Add("t", "TEXT", Form(Kind::kText), "t", nulls, [&](int) { return Word(); });
-    Add("dt", "DATE", Form(Kind::kDate), "dt", nulls, [&](int) { return DateLiteral(Skewed(60) * 30 + Between(0, 2)); });
+    Add("dt", "DATE", Form(Kind::kDate), "dt", nulls,
+        [&](int) { return DateLiteral(Skewed(60) * 30 + Between(0, 2)); });
     Add("ts", "TIMESTAMP", Form(Kind::kTimestamp), "ts", nulls, [&](int) { return Moment(); });
     Add("f", "BOOLEAN", Form(Kind::kBool), "", nulls, [&](int) { return BoolLiteral(Chance(60)); });
   }
@@ -212,8 +221,10 @@ class WorldMaker {
     AddCommon(8);
     Add("s", "SMALLINT", Form(Kind::kInt, 16, 0, 50), "k", 5, [&](int) { return Int(Between(-50, 50)); });
     Add("r", "REAL", DoubleForm(true), "d", 10, [&](int) { return DoubleLiteral(2 * Between(-100, 500)); });
-    Add("u", "VARCHAR(24)", Form(Kind::kText), "", 4, [](int row) { return TextLiteral(fmt::format("Unique#{:06}", row * 37 % 100003)); });
-    Add("code", "VARCHAR(6)", Form(Kind::kText), "", 0, [&](int) { return TextLiteral(std::to_string(Between(-999, 9999))); });
+    Add("u", "VARCHAR(24)", Form(Kind::kText), "", 4,
+        [](int row) { return TextLiteral(fmt::format("Unique#{:06}", row * 37 % 100003)); });
+    Add("code", "VARCHAR(6)", Form(Kind::kText), "", 0,
+        [&](int) { return TextLiteral(std::to_string(Between(-999, 9999))); });
   }
 
   void Dims(int rows) {
@@ -221,7 +232,8 @@ class WorldMaker {
     Add("id", "INTEGER", Form(Kind::kInt, 32, 0, 30), "k", 0, [](int row) { return Int(row); });
     Add("g", "SMALLINT", Form(Kind::kInt, 16, 0, 6), "g", 4, [&](int) { return Int(Between(0, 5)); });
     Add("t", "TEXT", Form(Kind::kText), "t", 8, [&](int) { return Word(); });
-    Add("n", "DECIMAL(12,3)", DecimalForm(12, 3, 1e6), "n", 8, [&](int) { return DecimalLiteral(Between(-40, 360) * 250, 3); });
+    Add("n", "DECIMAL(12,3)", DecimalForm(12, 3, 1e6), "n", 8,
+        [&](int) { return DecimalLiteral(Between(-40, 360) * 250, 3); });
     Add("dt", "DATE", Form(Kind::kDate), "dt", 8, [&](int) { return DateLiteral(Skewed(60) * 30 + Between(0, 2)); });
     Add("d", "DOUBLE PRECISION", DoubleForm(false), "d", 8, [&](int) { return DoubleLiteral(Between(-50, 50)); });
     Add("f", "BOOLEAN", Form(Kind::kBool), "", 8, [&](int) { return BoolLiteral(Chance(50)); });
@@ -238,7 +250,8 @@ class WorldMaker {
     Add("g", "SMALLINT", Form(Kind::kInt, 16, 0, 6), "g", 0, [](int row) { return Int(row); });
     Add("t", "VARCHAR(12)", Form(Kind::kText), "t", 15, [&](int) { return Word(); });
     Add("d", "REAL", DoubleForm(true), "d", 15, [&](int) { return DoubleLiteral(Between(-20, 20)); });
-    Add("n", "DECIMAL(20,1)", DecimalForm(20, 1, 1e5), "n", 15, [&](int) { return DecimalLiteral(Between(-10, 99) * 5, 1); });
+    Add("n", "DECIMAL(20,1)", DecimalForm(20, 1, 1e5), "n", 15,
+        [&](int) { return DecimalLiteral(Between(-10, 99) * 5, 1); });
   }
 
   /// Columns that are constant or NULL throughout.
@@ -405,8 +418,8 @@ Kind QueryGenerator::NumberKind() {
 }
 
 Kind QueryGenerator::AnyKind() {
-  const Kind kinds[] = {Kind::kInt, Kind::kInt, Kind::kInt, Kind::kDecimal, Kind::kDecimal, Kind::kDouble, Kind::kText,
-                        Kind::kText, Kind::kDate, Kind::kTimestamp, Kind::kBool, Kind::kHuge};
+  const Kind kinds[] = {Kind::kInt,  Kind::kInt,  Kind::kInt,  Kind::kDecimal,   Kind::kDecimal, Kind::kDouble,
+                        Kind::kText, Kind::kText, Kind::kDate, Kind::kTimestamp, Kind::kBool,    Kind::kHuge};
   return kinds[Below(std::size(kinds))];
 }
 
@@ -462,7 +475,8 @@ Piece QueryGenerator::Arithmetic(Piece a, Piece b, char op) {
   if (op == '/' && !ints) doubles = true;
   // Integers beyond 2^52 round on their way to double, in SQLite elsewhere than here.
   if (doubles && (a.bound >= kExact || b.bound >= kExact)) return a;
-  const std::string ours_a = a.single && b.single ? "CAST(" + a.ours + " AS DOUBLE PRECISION)" : a.ours, ours_b = b.ours;
+  const std::string ours_a = a.single && b.single ? "CAST(" + a.ours + " AS DOUBLE PRECISION)" : a.ours,
+                    ours_b = b.ours;
   if (doubles) {
     a = ToDouble(a);
     b = ToDouble(b);
@@ -486,7 +500,10 @@ Piece QueryGenerator::Arithmetic(Piece a, Piece b, char op) {
   } else if (ints) {
     r.kind = Kind::kInt;
     r.width = std::max(a.width, b.width);
-    r.bound = op == '*' ? a.bound * b.bound : op == '/' ? a.bound : op == '%' ? std::min(a.bound, b.bound) : a.bound + b.bound;
+    r.bound = op == '*'   ? a.bound * b.bound
+              : op == '/' ? a.bound
+              : op == '%' ? std::min(a.bound, b.bound)
+                          : a.bound + b.bound;
     if (std::max({r.bound, a.bound, b.bound}) > kLargest) return a;
     if (r.bound > LimitOf(r.width)) {
       r.width = 64;
@@ -504,7 +521,8 @@ Piece QueryGenerator::Arithmetic(Piece a, Piece b, char op) {
       r.bound = a.bound * b.bound;
     } else {
       const int scale = std::max(ScaleOf(a), ScaleOf(b));
-      r.precision = std::min(38, op == '%' ? std::max(1, std::min(whole_a, whole_b) + scale) : std::max(whole_a, whole_b) + scale + 1);
+      r.precision = std::min(
+          38, op == '%' ? std::max(1, std::min(whole_a, whole_b) + scale) : std::max(whole_a, whole_b) + scale + 1);
       Align(&a, &b);
       r.scale = a.scale;
       r.bound = op == '%' ? std::min(a.bound, b.bound) : a.bound + b.bound;
@@ -512,7 +530,8 @@ Piece QueryGenerator::Arithmetic(Piece a, Piece b, char op) {
     if (std::max({r.bound, a.bound, b.bound}) > kLargest || r.scale > 15) return Constant(Kind::kDecimal);
   }
   r.constant = a.constant && b.constant;
-  r.ours = op == '%' && Chance(20) ? fmt::format("mod({}, {})", ours_a, ours_b) : fmt::format("({} {} {})", ours_a, op, ours_b);
+  r.ours = op == '%' && Chance(20) ? fmt::format("mod({}, {})", ours_a, ours_b)
+                                   : fmt::format("({} {} {})", ours_a, op, ours_b);
   r.theirs = fmt::format("({} {} {})", a.theirs, op, b.theirs);
   return r;
 }
@@ -561,7 +580,8 @@ Piece QueryGenerator::MakeInt(int depth) {
       };
       const Piece x = Chance(70) ? MakeDate(depth - 1) : MakeTimestamp(depth - 1);
       const Field& f = kFields[Below(x.kind == Kind::kDate ? 8 : std::size(kFields))];
-      Piece p = Of(Kind::kInt, fmt::format("EXTRACT({} FROM {})", f.ours, x.ours), fmt::format(fmt::runtime(f.format), x.theirs));
+      Piece p = Of(Kind::kInt, fmt::format("EXTRACT({} FROM {})", f.ours, x.ours),
+                   fmt::format(fmt::runtime(f.format), x.theirs));
       p.width = 64;
       p.bound = f.bound;
       p.constant = x.constant;
@@ -578,7 +598,8 @@ Piece QueryGenerator::MakeInt(int depth) {
     case 12: {
       const Piece d = MakeDouble(depth - 1);
       if (d.bound > LimitOf(32)) return LeafOrConstant(Kind::kInt);
-      Piece p = Of(Kind::kInt, fmt::format("CAST({} AS INTEGER)", d.ours), fmt::format("CAST(rint({}) AS INTEGER)", d.theirs));
+      Piece p = Of(Kind::kInt, fmt::format("CAST({} AS INTEGER)", d.ours),
+                   fmt::format("CAST(rint({}) AS INTEGER)", d.theirs));
       p.bound = d.bound + 1;
       p.constant = d.constant;
       return p;
@@ -634,7 +655,8 @@ Piece QueryGenerator::MakeDecimal(int depth) {
       const Piece a = MakeDecimal(depth - 1);
       const int digits = Between(0, 3);
       Piece p = a;
-      p.ours = digits == 0 && Chance(50) ? fmt::format("round({})", a.ours) : fmt::format("round({}, {})", a.ours, digits);
+      p.ours =
+          digits == 0 && Chance(50) ? fmt::format("round({})", a.ours) : fmt::format("round({}, {})", a.ours, digits);
       if (digits >= a.scale) return p;
       p.theirs = fmt::format("half_away({}, {})", a.theirs, Power10Text(a.scale - digits));
       p.precision = std::min(38, a.precision - a.scale + 1 + digits);
@@ -648,7 +670,9 @@ Piece QueryGenerator::MakeDecimal(int depth) {
       const bool floor = Chance(50);
       p.ours = fmt::format("{}({})", floor ? "floor" : "ceil", a.ours);
       const std::string unit = Power10Text(a.scale);
-      p.theirs = a.scale == 0 ? a.theirs : fmt::format(fmt::runtime(floor ? "floor_div({}, {})" : "(- floor_div(- {}, {}))"), a.theirs, unit);
+      p.theirs = a.scale == 0 ? a.theirs
+                              : fmt::format(fmt::runtime(floor ? "floor_div({}, {})" : "(- floor_div(- {}, {}))"),
+                                            a.theirs, unit);
       p.precision = std::min(38, a.precision - a.scale + 1);
       p.scale = 0;
       p.bound = a.bound / Power10(a.scale) + 1;
@@ -762,7 +786,8 @@ Piece QueryGenerator::MakeText(int depth) {
       return Both(Kind::kText, "CAST({} AS TEXT)", Chance(60) ? MakeInt(depth - 1) : MakeDate(depth - 1));
     default: {
       const Piece a = MakeDecimal(depth - 1);
-      Piece p = Of(Kind::kText, fmt::format("CAST({} AS TEXT)", a.ours), fmt::format("decimal_text({}, {})", a.theirs, a.scale));
+      Piece p = Of(Kind::kText, fmt::format("CAST({} AS TEXT)", a.ours),
+                   fmt::format("decimal_text({}, {})", a.theirs, a.scale));
       p.constant = a.constant;
       return p;
     }
@@ -906,8 +931,10 @@ Piece QueryGenerator::Conditional(Kind kind, int depth) {
       const Leaf* leaf = FindLeaf(of);
       const Piece x = leaf != nullptr ? leaf->piece : Constant(of);
       const Piece v = ConstantLike(leaf, of), w = ConstantLike(leaf, of);
-      p.ours = fmt::format("CASE {} WHEN {} THEN {} WHEN {} THEN {} ELSE {} END", x.ours, v.ours, a.ours, w.ours, b.ours, a.ours);
-      p.theirs = fmt::format("CASE {} WHEN {} THEN {} WHEN {} THEN {} ELSE {} END", x.theirs, v.theirs, a.theirs, w.theirs, b.theirs, a.theirs);
+      p.ours = fmt::format("CASE {} WHEN {} THEN {} WHEN {} THEN {} ELSE {} END", x.ours, v.ours, a.ours, w.ours,
+                           b.ours, a.ours);
+      p.theirs = fmt::format("CASE {} WHEN {} THEN {} WHEN {} THEN {} ELSE {} END", x.theirs, v.theirs, a.theirs,
+                             w.theirs, b.theirs, a.theirs);
       return p;
     }
   }
@@ -918,7 +945,8 @@ Piece QueryGenerator::Conditional(Kind kind, int depth) {
 Piece QueryGenerator::Compare(const std::string& op, const Piece& left, const Piece& right) {
   Piece a = left, b = right;
   const bool exact = a.kind != Kind::kDouble && b.kind != Kind::kDouble;
-  if (exact && (a.kind == Kind::kDecimal || b.kind == Kind::kDecimal) && !HaveCommonDecimal(a, b)) return BoolLiteral(true);
+  if (exact && (a.kind == Kind::kDecimal || b.kind == Kind::kDecimal) && !HaveCommonDecimal(a, b))
+    return BoolLiteral(true);
   Align(&a, &b);
   if (a.kind == Kind::kDecimal && std::max(a.bound, b.bound) > kLargest) return BoolLiteral(true);
   // Integers beyond 2^52 are compared as doubles here, exactly there.
@@ -943,7 +971,9 @@ Piece QueryGenerator::Comparison(int depth) {
     return Chance(85) ? Compare(op, leaf->piece, constant) : Compare(op, constant, leaf->piece);
   }
   const Piece a = Make(kind, depth);
-  const Piece b = number && Chance(30) ? Make(NumberKind(), depth) : Chance(50) ? ConstantLike(leaf, kind) : Make(kind, depth - 1);
+  const Piece b = number && Chance(30) ? Make(NumberKind(), depth)
+                  : Chance(50)         ? ConstantLike(leaf, kind)
+                                       : Make(kind, depth - 1);
   return Compare(op, a, b);
 }
 
@@ -1008,7 +1038,8 @@ Piece QueryGenerator::In(int depth) {
     theirs += ", NULL";
   }
   const char* op = Chance(70) ? "IN" : "NOT IN";
-  Piece p = Of(Kind::kBool, fmt::format("({} {} ({}))", x.ours, op, ours), fmt::format("({} {} ({}))", x.theirs, op, theirs));
+  Piece p =
+      Of(Kind::kBool, fmt::format("({} {} ({}))", x.ours, op, ours), fmt::format("({} {} ({}))", x.theirs, op, theirs));
   p.constant = x.constant;
   return p;
 }
@@ -1042,8 +1073,9 @@ Piece QueryGenerator::Predicate(int depth) {
       const Piece low = ConstantLike(leaf, kind), high = ConstantLike(leaf, kind);
       const bool negated = Chance(30);
       const Piece from = Compare(">=", x, low), to = Compare("<=", x, high);
-      Piece p = Of(Kind::kBool, fmt::format("({} {}BETWEEN {} AND {})", x.ours, negated ? "NOT " : "", low.ours, high.ours),
-                   fmt::format("({}({} AND {}))", negated ? "NOT " : "", from.theirs, to.theirs));
+      Piece p =
+          Of(Kind::kBool, fmt::format("({} {}BETWEEN {} AND {})", x.ours, negated ? "NOT " : "", low.ours, high.ours),
+             fmt::format("({}({} AND {}))", negated ? "NOT " : "", from.theirs, to.theirs));
       if (from.ours == "true" || to.ours == "true") return from;
       p.constant = x.constant;
       return p;
@@ -1056,10 +1088,12 @@ Piece QueryGenerator::Predicate(int depth) {
       return Like(depth);
     case 17: {
       const Kind kind = AnyKind();
-      return Both(Kind::kBool, Chance(40) ? "({} IS NULL)" : "({} IS NOT NULL)", Make(kind, Chance(60) ? 0 : depth - 1));
+      return Both(Kind::kBool, Chance(40) ? "({} IS NULL)" : "({} IS NOT NULL)",
+                  Make(kind, Chance(60) ? 0 : depth - 1));
     }
     case 18: {
-      static constexpr const char* kTests[] = {"({} IS TRUE)", "({} IS NOT TRUE)", "({} IS FALSE)", "({} IS NOT FALSE)"};
+      static constexpr const char* kTests[] = {"({} IS TRUE)", "({} IS NOT TRUE)", "({} IS FALSE)",
+                                               "({} IS NOT FALSE)"};
       return Both(Kind::kBool, kTests[Below(4)], Predicate(depth - 1));
     }
     default:
@@ -1094,7 +1128,8 @@ void QueryGenerator::AddJoin(size_t r) {
   // Prefer the primary key: it keeps the number of rows.
   std::vector<size_t> preferred;
   for (size_t i = 0; i < pairs.size(); ++i) {
-    if (!right.primary_key.empty() && pairs[i].second.ours == relations_[r].alias + "." + right.primary_key) preferred.push_back(i);
+    if (!right.primary_key.empty() && pairs[i].second.ours == relations_[r].alias + "." + right.primary_key)
+      preferred.push_back(i);
   }
   size_t at = Below(pairs.size());
   if (!preferred.empty() && Chance(75)) at = preferred[Below(preferred.size())];
@@ -1135,7 +1170,8 @@ void QueryGenerator::MakeFrom() {
   const bool commas = Chance(50);
   std::vector<std::string> where_ours, where_theirs;
   for (size_t r = 0; r < count; ++r) {
-    const std::string item = relations_[r].table->name + (count > 1 ? (Chance(50) ? " AS " : " ") + relations_[r].alias : "");
+    const std::string item =
+        relations_[r].table->name + (count > 1 ? (Chance(50) ? " AS " : " ") + relations_[r].alias : "");
     if (r == 0) {
       from_ours_ = from_theirs_ = item;
       continue;
@@ -1309,7 +1345,8 @@ Piece QueryGenerator::Aggregate() {
     case 4:
     case 5: {
       const Piece x = Make(NumberKind(), depth);
-      const bool sums = x.kind == Kind::kDouble ? x.bits >= 0 && x.bound * kMostRows * std::exp2(x.bits) < kExact : x.bound * kMostRows < kLargest;
+      const bool sums = x.kind == Kind::kDouble ? x.bits >= 0 && x.bound * kMostRows * std::exp2(x.bits) < kExact
+                                                : x.bound * kMostRows < kLargest;
       if (!sums) return Aggregate();
       p = x;
       p.constant = false;
@@ -1322,13 +1359,14 @@ Piece QueryGenerator::Aggregate() {
     }
     case 6: {
       const Piece x = Make(NumberKind(), depth);
-      if (x.bound * kMostRows >= kExact || (x.kind == Kind::kDouble && (x.bits < 0 || x.bound * kMostRows * std::exp2(x.bits) >= kExact))) {
+      if (x.bound * kMostRows >= kExact ||
+          (x.kind == Kind::kDouble && (x.bits < 0 || x.bound * kMostRows * std::exp2(x.bits) >= kExact))) {
         return Aggregate();
       }
       call("avg", x, x.theirs);
       if (x.kind == Kind::kDecimal) {
-        p.theirs = fmt::format("((CAST(sum({0}{1}){2} AS REAL) / {3}.0) / count({0}{1}){2})", distinct, x.theirs, filter_theirs,
-                               Power10Text(x.scale));
+        p.theirs = fmt::format("((CAST(sum({0}{1}){2} AS REAL) / {3}.0) / count({0}{1}){2})", distinct, x.theirs,
+                               filter_theirs, Power10Text(x.scale));
       }
       p.kind = Kind::kDouble;
       p.bits = -1;
@@ -1404,10 +1442,12 @@ DifferentialQuery QueryGenerator::Grouped() {
     const Piece& key = above[i].piece;
     std::string text = key.ours;
     for (size_t o = 0; o < q.outputs.size(); ++o) {
-      if (q.outputs[o].ours == key.ours && Chance(25)) text = Chance(50) ? std::to_string(o + 1) : fmt::format("c{}", o);
+      if (q.outputs[o].ours == key.ours && Chance(25))
+        text = Chance(50) ? std::to_string(o + 1) : fmt::format("c{}", o);
     }
     group_ours += (i == 0 ? " GROUP BY " : ", ") + text;
-    group_theirs += (i == 0 ? " GROUP BY " : ", ") + (key.kind == Kind::kBool ? "likely(" + key.theirs + ")" : key.theirs);
+    group_theirs +=
+        (i == 0 ? " GROUP BY " : ", ") + (key.kind == Kind::kBool ? "likely(" + key.theirs + ")" : key.theirs);
   }
   q.ours = "SELECT " + list_ours + " FROM " + from_ours_ + where_ours + group_ours + having_ours;
   q.theirs = "SELECT " + list_theirs + " FROM " + from_theirs_ + where_theirs + group_theirs + having_theirs;

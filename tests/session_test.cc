@@ -258,7 +258,8 @@ TEST(Session, StreamedRowsAreAllThere) {
   for (const char* strategy : {"grid", "loop", "auto"}) {
     Answer(session.get(), std::string("SET join_strategy = ") + strategy);
     std::vector<const char*> queries = {"SELECT a.x, b.x FROM t a, t b WHERE b.x < 2000"};
-    if (strategy != std::string("grid")) queries.push_back("SELECT a.x, b.x FROM t a LEFT JOIN t b ON a.x >= 0 AND b.x < 2000");
+    if (strategy != std::string("grid"))
+      queries.push_back("SELECT a.x, b.x FROM t a LEFT JOIN t b ON a.x >= 0 AND b.x < 2000");
     for (const std::string sql : queries) {
       Pairs all(SIZE_MAX);
       ASSERT_TRUE(session->Execute(sql, &all).ok());
@@ -267,11 +268,13 @@ TEST(Session, StreamedRowsAreAllThere) {
       ASSERT_TRUE(session->Execute(sql + " LIMIT 1000000 OFFSET 1500001", &some).ok());
       EXPECT_EQ(session->last_timing().rows, 1'000'000u);
       ASSERT_EQ(some.pairs.size(), 1'000'000u);
-      EXPECT_TRUE(std::equal(some.pairs.begin(), some.pairs.end(), all.pairs.begin() + 1'500'001)) << strategy << ": " << sql;
+      EXPECT_TRUE(std::equal(some.pairs.begin(), some.pairs.end(), all.pairs.begin() + 1'500'001))
+          << strategy << ": " << sql;
       ASSERT_EQ(all.pairs.size(), 4096u * 2000) << strategy << ": " << sql;
       std::vector<bool> seen(all.pairs.size());
       for (const auto& [a, b] : all.pairs) seen[static_cast<size_t>(a * 2000 + b)] = true;
-      EXPECT_EQ(std::count(seen.begin(), seen.end(), true), static_cast<ptrdiff_t>(seen.size())) << strategy << ": " << sql;
+      EXPECT_EQ(std::count(seen.begin(), seen.end(), true), static_cast<ptrdiff_t>(seen.size()))
+          << strategy << ": " << sql;
     }
   }
 }

@@ -8,7 +8,8 @@
 //   --tablet-rows N   new tables have tablets of N rows, unless they say otherwise
 //   --gpu-memory N    budget on the GPU in bytes, or with mb
 //   --jobs N          files at the same time
-//   --set NAME=VALUE  a setting, in every file. A record that the join_strategy set so cannot run is skipped; a statement is
+//   --set NAME=VALUE  a setting, in every file. A record that the join_strategy set so cannot run is skipped; a
+//   statement is
 //                     then run under auto, because others need what it does.
 //
 // Under mpirun it is rank 0 that reads and prints; all queries run on all ranks, and a rank that scanned nothing of a
@@ -214,7 +215,9 @@ class FileRun {
 
 int Usage(const std::string& message) {
   fmt::print(stderr, "sqllogictest: {}\n", message);
-  fmt::print(stderr, "Usage: sqllogictest [--device host|gpu] [--threads N] [--tablet-rows N] [--gpu-memory N] [--jobs N] FILE...\n");
+  fmt::print(
+      stderr,
+      "Usage: sqllogictest [--device host|gpu] [--threads N] [--tablet-rows N] [--gpu-memory N] [--jobs N] FILE...\n");
   return 2;
 }
 
@@ -235,14 +238,11 @@ bool ParseBytes(std::string_view text, uint64_t* bytes) {
 int RunAll(int argc, char** argv, Cluster* cluster) {
   Options options;
   options.session.device = DeviceChoice::kHost;
-  const option names[] = {{"device", required_argument, nullptr, 'd'},
-                          {"threads", required_argument, nullptr, 't'},
-                          {"tablet-rows", required_argument, nullptr, 'r'},
-                          {"gpu-memory", required_argument, nullptr, 'm'},
-                          {"jobs", required_argument, nullptr, 'j'},
-                          {"set", required_argument, nullptr, 's'},
-                          {"scatter", no_argument, nullptr, 'S'},
-                          {nullptr, 0, nullptr, 0}};
+  const option names[] = {
+      {"device", required_argument, nullptr, 'd'},      {"threads", required_argument, nullptr, 't'},
+      {"tablet-rows", required_argument, nullptr, 'r'}, {"gpu-memory", required_argument, nullptr, 'm'},
+      {"jobs", required_argument, nullptr, 'j'},        {"set", required_argument, nullptr, 's'},
+      {"scatter", no_argument, nullptr, 'S'},           {nullptr, 0, nullptr, 0}};
   for (int c; (c = getopt_long(argc, argv, "j:", names, nullptr)) >= 0;) {
     const std::string value = optarg == nullptr ? "" : optarg;
     if (c == 'd' && (value == "host" || value == "gpu")) {
@@ -305,7 +305,8 @@ int RunAll(int argc, char** argv, Cluster* cluster) {
       ++totals.failed;
     }
   }
-  if (!options.join_strategy.empty()) Print(fmt::format("{} skipped: the join strategy cannot run them\n", totals.skipped));
+  if (!options.join_strategy.empty())
+    Print(fmt::format("{} skipped: the join strategy cannot run them\n", totals.skipped));
   Print(fmt::format("{} passed, {} failed\n", totals.passed, totals.failed));
   return totals.unreadable ? 2 : totals.failed > 0 ? 1 : 0;
 }

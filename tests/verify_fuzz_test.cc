@@ -157,7 +157,8 @@ class Damage {
       case 12:
         if (!p->joins.empty())
           p->joins[Below(p->joins.size())] = {Below(2) == 0, static_cast<int32_t>(Below(p->sections.size() + 1)) - 1,
-                                              static_cast<vm::JoinStrategy>(Below(5)), static_cast<int32_t>(Below(4)) - 1};
+                                              static_cast<vm::JoinStrategy>(Below(5)),
+                                              static_cast<int32_t>(Below(4)) - 1};
         break;
       case 13:
         s.source_kind = static_cast<Section::Source>(Below(6));

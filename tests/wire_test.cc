@@ -118,8 +118,9 @@ TEST(Wire, StatisticsComeBack) {
   vm::RunStatistics s;
   s.mine.rank = 3;
   s.mine.gather = 1.5;
-  s.sections.push_back({1, "scan t", true, 10, 9, 8, 7, 6, 5, 4, 13, "lean kernel", 12, 11, 3,
-                        {{"scan u", 80}, {"scan v", 70}}, 17, 16, 15, 4.5, 3.5, 2.5});
+  s.sections.push_back(
+      {1,  "scan t", true, 10,  9,   8,  7, 6, 5, 4, 13, "lean kernel", 12, 11, 3, {{"scan u", 80}, {"scan v", 70}},
+       17, 16,       15,   4.5, 3.5, 2.5});
   WireWriter out;
   WriteStatistics(s, &out);
   const std::string bytes = out.Take();

@@ -1,5 +1,5 @@
-// Binding. Bounds go through one form for all types, the integer form of Chunk::min: integers as they are, floats by their
-// order-preserving map, strings as codes of the chunk's dictionary. There a predicate is an interval or a set.
+// Binding. Bounds go through one form for all types, the integer form of Chunk::min: integers as they are, floats by
+// their order-preserving map, strings as codes of the chunk's dictionary. There a predicate is an interval or a set.
 
 #include "vm/bind.h"
 
@@ -22,7 +22,9 @@ struct Interval {
 /// The interval of floats in ordered form. -0.0 and 0.0 are one value with two codes; NaN is the greatest.
 Interval FloatInterval(const Program& program, const Predicate& p, bool single) {
   Interval out{0, static_cast<int128_t>(single ? uint64_t{kOrderedNaN32} : kOrderedNaN)};
-  auto code = [&](double v) { return static_cast<int128_t>(single ? uint64_t{OrderedFloat32(static_cast<float>(v))} : OrderedFloat(v)); };
+  auto code = [&](double v) {
+    return static_cast<int128_t>(single ? uint64_t{OrderedFloat32(static_cast<float>(v))} : OrderedFloat(v));
+  };
   // The value nearest to v that the column can hold, and on which side of v it lies.
   auto held = [&](double v) { return single && v == v ? static_cast<double>(static_cast<float>(v)) : v; };
   if (p.low >= 0) {
@@ -73,7 +75,8 @@ Interval NumberInterval(const Program& program, const Predicate& p, const SqlTyp
 
 class PredicateBinder {
  public:
-  PredicateBinder(const Program& program, const Chunk& chunk, StringPool* strings, const std::vector<KeyRange>& key_ranges, BoundTablet* out)
+  PredicateBinder(const Program& program, const Chunk& chunk, StringPool* strings,
+                  const std::vector<KeyRange>& key_ranges, BoundTablet* out)
       : program_(program), chunk_(chunk), strings_(strings), key_ranges_(key_ranges), out_(out) {}
 
   Result<BoundPredicate> Bind(const Predicate& p) {
@@ -224,7 +227,8 @@ class PredicateBinder {
         if (chunk_.has_nulls && code == chunk_.null_code) continue;
         value = chunk_.min + static_cast<int128_t>(code - static_cast<uint64_t>(CodeOf(chunk_.min)));
       }
-      auto after = std::upper_bound(parts.begin(), parts.end(), value, [](int128_t v, const Interval& i) { return v < i.low; });
+      auto after =
+          std::upper_bound(parts.begin(), parts.end(), value, [](int128_t v, const Interval& i) { return v < i.low; });
       const bool in = after != parts.begin() && value <= (after - 1)->high;
       set[row] = in != p.negated ? 1 : 0;
     }
@@ -236,7 +240,8 @@ class PredicateBinder {
   /// Whether one string passes, before negation.
   bool TextPasses(const Predicate& p, std::string_view s) const {
     if (p.kind == Predicate::Kind::kIn) {
-      return std::any_of(p.list.begin(), p.list.end(), [&](int32_t c) { return program_.constants[static_cast<size_t>(c)].text == s; });
+      return std::any_of(p.list.begin(), p.list.end(),
+                         [&](int32_t c) { return program_.constants[static_cast<size_t>(c)].text == s; });
     }
     if (p.low >= 0) {
       int c = s.compare(program_.constants[static_cast<size_t>(p.low)].text);
@@ -282,7 +287,8 @@ class PredicateBinder {
       for (int32_t c : p.list) {
         const std::string& text = program_.constants[static_cast<size_t>(c)].text;
         int128_t at = CodeBound(text, false);
-        if (at < entries && chunk_.Entry(static_cast<uint32_t>(at)) == text) passes[static_cast<size_t>(at)] = p.negated ? 0 : 1;
+        if (at < entries && chunk_.Entry(static_cast<uint32_t>(at)) == text)
+          passes[static_cast<size_t>(at)] = p.negated ? 0 : 1;
       }
     } else {
       for (uint32_t i = 0; i < entries; ++i) passes[i] = TextPasses(p, chunk_.Entry(i)) != p.negated ? 1 : 0;
@@ -296,7 +302,8 @@ class PredicateBinder {
         return Range(b, {first - passes.begin(), end - passes.begin() - 1}, false);
       }
       // The table covers every code of the width, or all that occur.
-      const uint64_t size = chunk_.width == 1 ? 256 : std::max<uint64_t>(entries, chunk_.has_nulls ? chunk_.null_code + 1 : 0);
+      const uint64_t size =
+          chunk_.width == 1 ? 256 : std::max<uint64_t>(entries, chunk_.has_nulls ? chunk_.null_code + 1 : 0);
       if (size <= uint64_t{16} << 20) {
         uint8_t* set = NewSet(size, &b);
         memcpy(set, passes.data(), entries);
@@ -316,7 +323,8 @@ class PredicateBinder {
       return b;
     }
     uint8_t* set = NewSet(chunk_.rows, &b);
-    for (uint32_t row = 0; row < chunk_.rows; ++row) set[row] = chunk_.null_bytes != nullptr && chunk_.null_bytes[row] != 0 ? 0 : passes[row];
+    for (uint32_t row = 0; row < chunk_.rows; ++row)
+      set[row] = chunk_.null_bytes != nullptr && chunk_.null_bytes[row] != 0 ? 0 : passes[row];
     b.kind = Kind::kSet;
     b.set = set;
     b.by_row = true;
@@ -330,8 +338,8 @@ class PredicateBinder {
   BoundTablet* out_;
 };
 
-/// Dictionaries of more entries are read as rows ask for them: a filter may leave few of a million, and giving each its identifier takes
-/// 0.2 us.
+/// Dictionaries of more entries are read as rows ask for them: a filter may leave few of a million, and giving each its
+/// identifier takes 0.2 us.
 constexpr uint32_t kLazyEntries = 4096;
 
 bool SameDictionary(const Chunk& a, const Chunk& b) {
@@ -350,8 +358,8 @@ void Share(const void* what, const BoundTablet& from, BoundTablet* to) {
 
 /// A predicate of a dictionary is bound to the same in both chunks.
 bool BindsAlike(const Chunk& a, const Chunk& b) {
-  return a.encoding == Encoding::kDictionary && a.width == b.width && a.has_nulls == b.has_nulls && a.null_code == b.null_code &&
-         a.null_count == 0 && b.null_count == 0 && SameDictionary(a, b);
+  return a.encoding == Encoding::kDictionary && a.width == b.width && a.has_nulls == b.has_nulls &&
+         a.null_code == b.null_code && a.null_count == 0 && b.null_count == 0 && SameDictionary(a, b);
 }
 
 }  // namespace
@@ -376,14 +384,19 @@ std::vector<bool> SlotsReadAsValues(const Section& section) {
   return read;
 }
 
-SectionBinder::SectionBinder(const Program& program, int section, StringPool* strings, const std::vector<KeyRange>& key_ranges, bool lazy_maps)
-    : program_(program), section_(program.sections[static_cast<size_t>(section)]), strings_(strings), key_ranges_(key_ranges),
+SectionBinder::SectionBinder(const Program& program, int section, StringPool* strings,
+                             const std::vector<KeyRange>& key_ranges, bool lazy_maps)
+    : program_(program),
+      section_(program.sections[static_cast<size_t>(section)]),
+      strings_(strings),
+      key_ranges_(key_ranges),
       lazy_maps_(lazy_maps) {
   const std::vector<bool> values = SlotsReadAsValues(section_);
   for (size_t i = 0; i < section_.slots.size(); ++i) {
     const Slot& slot = section_.slots[i];
     const auto before = section_.slots.begin() + static_cast<std::ptrdiff_t>(i);
-    const bool repeated = std::any_of(section_.slots.begin(), before, [&](const Slot& earlier) { return earlier.column == slot.column; });
+    const bool repeated =
+        std::any_of(section_.slots.begin(), before, [&](const Slot& earlier) { return earlier.column == slot.column; });
     slots_.push_back({slot.map >= 0 ? StorageClass::kText : slot.type.storage(), repeated, values[i]});
   }
   for (const Instruction& in : section_.code) {
@@ -393,8 +406,8 @@ SectionBinder::SectionBinder(const Program& program, int section, StringPool* st
   }
 }
 
-/// A slot gets what its chunk says; text that is read gets its map: to identifiers of the pool, or to what the slot's dictionary
-/// section gives.
+/// A slot gets what its chunk says; text that is read gets its map: to identifiers of the pool, or to what the slot's
+/// dictionary section gives.
 Status SectionBinder::BindSlot(size_t number, const BoundTablet* like, BoundTablet* out) const {
   const Slot& slot = section_.slots[number];
   const Chunk& chunk = *out->chunks[number];
@@ -416,15 +429,18 @@ Status SectionBinder::BindSlot(size_t number, const BoundTablet* like, BoundTabl
     if (chunk.width == 0) {
       b->decode = Decode::kConstant;
       if (floats) {
-        b->base = std::bit_cast<uint64_t>(single ? static_cast<double>(FromOrderedFloat32(static_cast<uint32_t>(b->base)))
-                                                 : FromOrderedFloat(b->base));
+        b->base =
+            std::bit_cast<uint64_t>(single ? static_cast<double>(FromOrderedFloat32(static_cast<uint32_t>(b->base)))
+                                           : FromOrderedFloat(b->base));
       }
     } else {
       b->decode = single ? Decode::kReal : floats ? Decode::kFloat : Decode::kFrame;
     }
     return Status::Ok();
   }
-  b->decode = chunk.encoding == Encoding::kConstant ? Decode::kConstant : chunk.encoding == Encoding::kPlain ? Decode::kMapRow : Decode::kMap;
+  b->decode = chunk.encoding == Encoding::kConstant ? Decode::kConstant
+              : chunk.encoding == Encoding::kPlain  ? Decode::kMapRow
+                                                    : Decode::kMap;
   if (!slots_[number].value || b->all_null) return Status::Ok();
   // One entry more than there are codes: what a NULL code may index.
   b->map_entries = uint64_t{chunk.entries} + 1;
@@ -470,7 +486,8 @@ Status SectionBinder::BindPredicates(const BoundTablet* like, BoundTablet* out) 
     const Predicate& p = section_.predicates[i];
     const size_t slot = static_cast<size_t>(p.slot);
     const Chunk& chunk = *out->chunks[slot];
-    if (like != nullptr && chunk.type.id == TypeId::kText && BindsAlike(*like->chunks[slot], chunk) && !like->predicates[i].by_row) {
+    if (like != nullptr && chunk.type.id == TypeId::kText && BindsAlike(*like->chunks[slot], chunk) &&
+        !like->predicates[i].by_row) {
       out->predicates[i] = like->predicates[i];
       if (out->predicates[i].set != nullptr) Share(out->predicates[i].set, *like, out);
       continue;

@@ -15,8 +15,8 @@
 
 namespace tessera::vm {
 
-/// One tablet, bound to one section. The pointers in `slots` and `predicates` are host pointers; they point into the tablet,
-/// which must outlive this, or into `storage`.
+/// One tablet, bound to one section. The pointers in `slots` and `predicates` are host pointers; they point into the
+/// tablet, which must outlive this, or into `storage`.
 struct BoundTablet {
   uint32_t rows = 0;
   bool skip = false;  ///< a predicate that every row must pass was bound to none: the tablet has no row for the section
@@ -24,7 +24,7 @@ struct BoundTablet {
   std::vector<BoundPredicate> predicates;  ///< one per Section::predicates
   /// The chunk of each slot, for whoever has to move its streams to a device; nullptr for intermediate results.
   std::vector<const Chunk*> chunks;
-  uint64_t encoded_bytes = 0;              ///< of the chunks of all slots
+  uint64_t encoded_bytes = 0;  ///< of the chunks of all slots
   /// What maps and sets point to; tablets with the same dictionary may share it.
   std::vector<std::shared_ptr<uint8_t[]>> storage;
 };
@@ -38,15 +38,16 @@ struct KeyRange {
 /// Which slots of a section are read as values, not only through predicates.
 std::vector<bool> SlotsReadAsValues(const Section& section);
 
-/// Binds the tablets of a table, in any order and from any thread, to section `section` of `program`. All of these must outlive
-/// it. `key_ranges` has one entry per join table (may be empty). `lazy_maps`: large dictionaries get their identifiers when a row
-/// asks for one, see BoundSlot::lazy_map.
+/// Binds the tablets of a table, in any order and from any thread, to section `section` of `program`. All of these must
+/// outlive it. `key_ranges` has one entry per join table (may be empty). `lazy_maps`: large dictionaries get their
+/// identifiers when a row asks for one, see BoundSlot::lazy_map.
 class SectionBinder {
  public:
-  SectionBinder(const Program& program, int section, StringPool* strings, const std::vector<KeyRange>& key_ranges, bool lazy_maps = false);
+  SectionBinder(const Program& program, int section, StringPool* strings, const std::vector<KeyRange>& key_ranges,
+                bool lazy_maps = false);
 
-  /// `like`: a tablet bound before, whose maps and sets are taken where the dictionaries are the same, as they are in most tablets
-  /// of a table; may be nullptr. Errors: those of Tablet::Chunk and of the dictionary sections.
+  /// `like`: a tablet bound before, whose maps and sets are taken where the dictionaries are the same, as they are in
+  /// most tablets of a table; may be nullptr. Errors: those of Tablet::Chunk and of the dictionary sections.
   Result<BoundTablet> Bind(const Tablet& tablet, const BoundTablet* like = nullptr) const;
   /// For a tablet that was bound before all of key_ranges were known.
   Status BindKeyRanges(BoundTablet* bound) const;

@@ -1,6 +1,7 @@
-// Binding: what a program needs to know of one tablet before it runs over it. Encodings differ from tablet to tablet, so
-// the program speaks of values and the bound tablet of codes; an interpreter reads a bound record once per instruction and
-// tile, never per row. Both interpreters use these structs; for the GPU the pointers are device pointers.
+// Binding: what a program needs to know of one tablet before it runs over it. Encodings differ from tablet to tablet,
+// so the program speaks of values and the bound tablet of codes; an interpreter reads a bound record once per
+// instruction and tile, never per row. Both interpreters use these structs; for the GPU the pointers are device
+// pointers.
 //
 // Start at: BoundTablet. Plain data, shared read-only by the threads that run the tablet. Compiled by g++ and nvcc.
 #pragma once
@@ -11,32 +12,32 @@ namespace tessera::vm {
 
 /// How the code of a row becomes the value of a slot.
 enum class Decode : uint8_t {
-  kConstant,   ///< `base` (and base_high) for every row; NULL for every row if `all_null`
-  kFrame,      ///< base + code
-  kFloat,      ///< FromOrderedFloat(base + code)
-  kReal,       ///< FromOrderedFloat32(base + code), widened to double
-  kMap,        ///< map[code]: TEXT, and functions of TEXT
-  kMapRow,     ///< map[row]: TEXT stored plain
-  kRaw,        ///< the 8 bytes as they stand: an intermediate result, with null_bytes
+  kConstant,  ///< `base` (and base_high) for every row; NULL for every row if `all_null`
+  kFrame,     ///< base + code
+  kFloat,     ///< FromOrderedFloat(base + code)
+  kReal,      ///< FromOrderedFloat32(base + code), widened to double
+  kMap,       ///< map[code]: TEXT, and functions of TEXT
+  kMapRow,    ///< map[row]: TEXT stored plain
+  kRaw,       ///< the 8 bytes as they stand: an intermediate result, with null_bytes
 };
 
 /// A column slot, bound.
 struct BoundSlot {
-  const uint8_t* codes = nullptr;      ///< `width` bytes a row; nullptr for kConstant and kMapRow
-  const int64_t* map = nullptr;        ///< kMap: one per code; kMapRow: one per row
-  const uint8_t* null_bytes = nullptr; ///< 1 for NULL, one byte a row (kRaw, kMapRow) ; nullptr if there are none
-  const uint8_t* map_null = nullptr;   ///< 1 where map gives NULL, indexed as map; nullptr if nowhere
-  uint64_t map_entries = 0;            ///< behind map and map_null, where a chunk has them
-  uint64_t base = 0;                   ///< low half
-  int64_t base_high = 0;               ///< high half: wide slots only
-  uint64_t null_code = 0;              ///< if has_null_code; of width 16: the low half
-  int64_t null_code_high = 0;          ///< width 16
-  uint8_t width = 0;                   ///< 0 (no codes), 1, 2, 4, 8, 16
+  const uint8_t* codes = nullptr;       ///< `width` bytes a row; nullptr for kConstant and kMapRow
+  const int64_t* map = nullptr;         ///< kMap: one per code; kMapRow: one per row
+  const uint8_t* null_bytes = nullptr;  ///< 1 for NULL, one byte a row (kRaw, kMapRow) ; nullptr if there are none
+  const uint8_t* map_null = nullptr;    ///< 1 where map gives NULL, indexed as map; nullptr if nowhere
+  uint64_t map_entries = 0;             ///< behind map and map_null, where a chunk has them
+  uint64_t base = 0;                    ///< low half
+  int64_t base_high = 0;                ///< high half: wide slots only
+  uint64_t null_code = 0;               ///< if has_null_code; of width 16: the low half
+  int64_t null_code_high = 0;           ///< width 16
+  uint8_t width = 0;                    ///< 0 (no codes), 1, 2, 4, 8, 16
   Decode decode = Decode::kConstant;
-  bool wide = false;                   ///< the value has 128 bits
+  bool wide = false;  ///< the value has 128 bits
   bool has_null_code = false;
   bool all_null = false;
-  bool lazy_map = false;               ///< map holds 1 + identifier, or 0 where nobody has asked for an entry yet (host only)
+  bool lazy_map = false;  ///< map holds 1 + identifier, or 0 where nobody has asked for an entry yet (host only)
 
   /// Whether a row can be NULL at all.
   bool MayBeNull() const { return all_null || has_null_code || null_bytes != nullptr || map_null != nullptr; }
@@ -47,7 +48,8 @@ struct BoundPredicate {
   enum class Kind : uint8_t {
     kAll,    ///< every row passes
     kNone,   ///< no row passes
-    kRange,  ///< c - low <= span (unsigned, in the width of the code); != negated; then not the NULL code if exclude_null
+    kRange,  ///< c - low <= span (unsigned, in the width of the code); != negated; then not the NULL code if
+             ///< exclude_null
     kSet,    ///< set[c] (one byte a code); set[row] if by_row; bits are already negated and NULL is already decided
     kNulls,  ///< null_bytes[row] != negated: IS NULL on columns that have null_bytes
   };
@@ -58,9 +60,9 @@ struct BoundPredicate {
   uint64_t low = 0, span = 0;
   uint64_t low_high = 0, span_high = 0;  ///< width 16: high halves
   const uint8_t* set = nullptr;
-  uint64_t set_bytes = 0;                ///< behind set
+  uint64_t set_bytes = 0;  ///< behind set
   const uint8_t* null_bytes = nullptr;
-  int32_t slot = 0;                      ///< whose codes are tested
+  int32_t slot = 0;  ///< whose codes are tested
 };
 
 }  // namespace tessera::vm

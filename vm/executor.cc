@@ -116,7 +116,7 @@ struct Scan {
   uint64_t parts = 1;
   GridRanges ranges;
   uint64_t first_unit = 0, unit_step = 1;  // of blocks.size() * parts, block by block
-  std::unique_ptr<SectionBinder> binder;  // of stored tables
+  std::unique_ptr<SectionBinder> binder;   // of stored tables
   std::vector<LazyTablet> tablets;
   std::vector<std::unique_ptr<TileMachine>> machines;  // one per worker, or nullptr
   std::vector<std::unique_ptr<GroupTable>> groups;     // kGroups: one per worker
@@ -142,7 +142,8 @@ struct Scan {
   Share Reaching(const Unit& unit) const {
     const std::vector<RangeStep>& steps = ranges.program.steps;
     if (steps.empty()) return Share::kSome;
-    return TryRanges(steps.data(), static_cast<int>(steps.size()), ranges.outer[static_cast<size_t>(unit.block - blocks.data())].data(),
+    return TryRanges(steps.data(), static_cast<int>(steps.size()),
+                     ranges.outer[static_cast<size_t>(unit.block - blocks.data())].data(),
                      ranges.inner[unit.part_first / kPartRows].data());
   }
   /// Whether a unit of the block is among them.
@@ -184,8 +185,13 @@ class RowStream {
  public:
   RowStream(const Program& program, const Section& s, const StringPool& strings, const std::atomic<bool>* cancel,
             const RowConsumer& consume)
-      : program_(program), section_(s), strings_(strings), cancel_(cancel), consume_(consume),
-        skip_(static_cast<uint64_t>(s.offset)), left_(s.limit < 0 ? UINT64_MAX : static_cast<uint64_t>(s.limit)),
+      : program_(program),
+        section_(s),
+        strings_(strings),
+        cancel_(cancel),
+        consume_(consume),
+        skip_(static_cast<uint64_t>(s.offset)),
+        left_(s.limit < 0 ? UINT64_MAX : static_cast<uint64_t>(s.limit)),
         batch_(MakeRowSet(s.columns)) {}
 
   /// The next rows of the section: [first, first + count) of `rows`.
@@ -219,8 +225,7 @@ class RowStream {
     const auto start = std::chrono::steady_clock::now();
     for (size_t at = 0; at < count; at += kBatchRows) {
       if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) return Cancelled();
-      TESSERA_TRY(
-          consume_(DecodeRows(rows, program_.columns, first + at, std::min(kBatchRows, count - at), strings_)));
+      TESSERA_TRY(consume_(DecodeRows(rows, program_.columns, first + at, std::min(kBatchRows, count - at), strings_)));
     }
     milliseconds_ += MillisecondsSince(start);
     return Status::Ok();
@@ -319,9 +324,8 @@ class Run {
       if (!Shared(s)) stats.rows_out = rows->rows;
       TESSERA_TRY(OrderJoin(s, &*rows));
       if (UsedOnDevice(s.join)) {
-        const uint64_t source_rows = s.source_kind == Section::Source::kTable
-                                         ? tables_[static_cast<size_t>(s.source)]->rows
-                                         : rows->rows;
+        const uint64_t source_rows =
+            s.source_kind == Section::Source::kTable ? tables_[static_cast<size_t>(s.source)]->rows : rows->rows;
         Status put = device_run_->PutJoin(program_, s.join, *rows, source_rows);
         if (!put.ok()) TESSERA_TRY(GiveDeviceUp(put));
       }
@@ -364,9 +368,8 @@ class Run {
                        "Use SET join_strategy = auto.");
   }
   bool ProbesBy(const Section& s, JoinStrategy strategy) const {
-    return std::any_of(s.code.begin(), s.code.end(), [&](const Instruction& in) {
-      return Probes(in) && program_.joins[in.p1].strategy == strategy;
-    });
+    return std::any_of(s.code.begin(), s.code.end(),
+                       [&](const Instruction& in) { return Probes(in) && program_.joins[in.p1].strategy == strategy; });
   }
 
   Status PlaceSections() {
@@ -406,8 +409,8 @@ class Run {
     return Status::Ok();
   }
 
-  /// Whether values of TEXT columns with very many different entries are read. A device needs the identifiers of all entries
-  /// before it starts; the host asks for those of the rows that are left.
+  /// Whether values of TEXT columns with very many different entries are read. A device needs the identifiers of all
+  /// entries before it starts; the host asks for those of the rows that are left.
   bool ReadsLargeDictionaries(const Section& s) const {
     const std::vector<ColumnStatistics>& columns = tables_[static_cast<size_t>(s.source)]->statistics;
     const std::vector<bool> values = SlotsReadAsValues(s);
@@ -458,8 +461,8 @@ class Run {
     return Status::Ok();
   }
 
-  /// An index over a join table's rows, for probers on the host. One process makes it even if there are none, in case the
-  /// device gives up; ranks do not go on then.
+  /// An index over a join table's rows, for probers on the host. One process makes it even if there are none, in case
+  /// the device gives up; ranks do not go on then.
   Status IndexJoin(const Section& s, RowSet rows) {
     if (!UsedOnHost(s.join) && options_.exchange != nullptr) return Status::Ok();
     auto join = std::make_unique<JoinIndex>();
@@ -488,8 +491,8 @@ class Run {
     return Status::Ok();
   }
 
-  /// Builds the join table of a section on the device, and with it those of the sections behind it that are built there,
-  /// too, and need none of these: the fewer steps, the less often the host waits.
+  /// Builds the join table of a section on the device, and with it those of the sections behind it that are built
+  /// there, too, and need none of these: the fewer steps, the less often the host waits.
   Status BuildOnDevice(int first) {
     std::vector<int> numbers;
     size_t i = static_cast<size_t>(first);
@@ -529,9 +532,8 @@ class Run {
     for (const SectionStatistics& s : stats) kernels += s.kernel_milliseconds;
     mine_.execute += milliseconds;
     for (size_t k = 0; k < numbers.size(); ++k) {
-      stats[k].milliseconds =
-          kernels > 0 ? milliseconds * stats[k].kernel_milliseconds / kernels
-                      : milliseconds / static_cast<double>(numbers.size());
+      stats[k].milliseconds = kernels > 0 ? milliseconds * stats[k].kernel_milliseconds / kernels
+                                          : milliseconds / static_cast<double>(numbers.size());
       built_[static_cast<size_t>(numbers[k])] = true;
       Record(std::move(stats[k]));
     }
@@ -581,8 +583,8 @@ class Run {
     return Status::Ok();
   }
 
-  /// The last section of one process: its rows go to `consume` in order, as they come. Some units run at a time, and one that
-  /// has made very many rows waits until they have been taken.
+  /// The last section of one process: its rows go to `consume` in order, as they come. Some units run at a time, and
+  /// one that has made very many rows waits until they have been taken.
   Status StreamHere(int number, const RowConsumer& consume, SectionStatistics* stats, double* consumed) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     TESSERA_TRY(MakeHostJoins(number));
@@ -615,8 +617,8 @@ class Run {
     return status;
   }
 
-  /// The same on the device, whose rows come in its order or in that of ORDER BY. Returns what was not streamed: where the
-  /// device gave up, all rows of a section with an order.
+  /// The same on the device, whose rows come in its order or in that of ORDER BY. Returns what was not streamed: where
+  /// the device gave up, all rows of a section with an order.
   Result<RowSet> StreamFromGpu(int number, const RowConsumer& consume, SectionStatistics* stats, double* consumed) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     RowStream stream(program_, s, strings_, options_.cancel, consume);
@@ -731,7 +733,9 @@ class Run {
   /// The ranges of a grid's blocks and parts, where both sides are sorted: otherwise they hardly tell anything.
   void FindRanges(int number, Scan* scan) const {
     const Section& s = program_.sections[static_cast<size_t>(number)];
-    if (scan->grid < 0 || s.source_kind != Section::Source::kJoin || program_.joins[static_cast<size_t>(scan->grid)].order < 0) return;
+    if (scan->grid < 0 || s.source_kind != Section::Source::kJoin ||
+        program_.joins[static_cast<size_t>(scan->grid)].order < 0)
+      return;
     GridRanges& ranges = scan->ranges;
     ranges.program = MakeRangeProgram(program_, number, scan->grid);
     if (ranges.program.steps.empty()) return;
@@ -752,9 +756,10 @@ class Run {
     }
   }
 
-  /// Runs units [begin, end) of the scan, until the first of them have made `wanted` rows. kGroups: into scan->groups; otherwise
-  /// into `outputs`, one entry per unit. Those that are done, or are suspended and still have rows, stay as they are; one that
-  /// has made `suspend_at` rows is suspended, and the last of them may not run if the first have made very many.
+  /// Runs units [begin, end) of the scan, until the first of them have made `wanted` rows. kGroups: into scan->groups;
+  /// otherwise into `outputs`, one entry per unit. Those that are done, or are suspended and still have rows, stay as
+  /// they are; one that has made `suspend_at` rows is suspended, and the last of them may not run if the first have
+  /// made very many.
   Status RunUnits(int number, Scan* scan, size_t begin, size_t end, uint64_t wanted, std::deque<UnitOutput>* outputs,
                   size_t suspend_at = SIZE_MAX) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
@@ -765,7 +770,8 @@ class Run {
     // Enough rows for a LIMIT without ORDER BY: counted over the units that are done without a gap.
     const bool may_stop = wanted != UINT64_MAX;
     if (scan->machines.size() < static_cast<size_t>(workers)) scan->machines.resize(static_cast<size_t>(workers));
-    if (grouped && scan->groups.size() < static_cast<size_t>(workers)) scan->groups.resize(static_cast<size_t>(workers));
+    if (grouped && scan->groups.size() < static_cast<size_t>(workers))
+      scan->groups.resize(static_cast<size_t>(workers));
     std::vector<uint8_t> has_run(may_stop ? count : 0);
     size_t prefix = 0;
     uint64_t prefix_rows = 0;
@@ -862,10 +868,11 @@ class Run {
             // MPI is called from this one thread.
             if (worker == 0 && options_.exchange != nullptr && at % kPollRows == 0 && options_.exchange->Stopped())
               return fail(u, Cancelled());
-            Status status = machine->suspended()
-                                ? machine->ResumeTile(sinks)
-                                : machine->RunTile(tablet.bound, block.first + at,
-                                                   static_cast<int>(std::min<uint32_t>(kTileRows, block.rows - at)), sinks);
+            Status status =
+                machine->suspended()
+                    ? machine->ResumeTile(sinks)
+                    : machine->RunTile(tablet.bound, block.first + at,
+                                       static_cast<int>(std::min<uint32_t>(kTileRows, block.rows - at)), sinks);
             if (!status.ok()) return fail(u, std::move(status));
             if (machine->suspended()) {
               output->at = at;
@@ -925,7 +932,8 @@ class Run {
     for (const int join : JoinsBefore(program_.sections[static_cast<size_t>(scan.number)])) {
       if (join < 0 || scan.joined == nullptr) continue;
       const int builder = program_.joins[static_cast<size_t>(join)].section;
-      stats->joined.push_back({program_.sections[static_cast<size_t>(builder)].label, scan.joined[static_cast<size_t>(join)]});
+      stats->joined.push_back(
+          {program_.sections[static_cast<size_t>(builder)].label, scan.joined[static_cast<size_t>(join)]});
     }
     if (scan.table == nullptr) return;
     size_t last = SIZE_MAX;

@@ -9,7 +9,8 @@ namespace tessera::vm {
 
 Status JoinIndex::CheckRows(const RowSet& rows) {
   if (rows.rows < kNoRow) return Status::Ok();
-  return {ErrorCode::kResource, "the build side of a join has more than 2^32 - 2 rows", "Filter it, or swap the tables of the join."};
+  return {ErrorCode::kResource, "the build side of a join has more than 2^32 - 2 rows",
+          "Filter it, or swap the tables of the join."};
 }
 
 Status JoinIndex::Finish(RowSet rows, int keys) {
@@ -46,7 +47,8 @@ Status JoinIndex::Finish(RowSet rows, int keys) {
       direct_ = true;
       heads_.assign(n == 0 ? 0 : span + 1, kNoRow);
       // Backwards, so that chains run in the order of rows.
-      for (size_t row = n; row-- > 0;) chain(&heads_[static_cast<uint64_t>(key[row]) - static_cast<uint64_t>(range_.low)], static_cast<uint32_t>(row));
+      for (size_t row = n; row-- > 0;)
+        chain(&heads_[static_cast<uint64_t>(key[row]) - static_cast<uint64_t>(range_.low)], static_cast<uint32_t>(row));
       if (n > 0 && span / 4 > n) {
         present_.resize(span / 64 + 1);
         for (size_t row = 0; row < n; ++row) {

@@ -1,7 +1,8 @@
 // A join table on the host: the rows that Build collected and an index over their keys. Private to vm/.
 //
-// One integer or text key whose values lie close together is addressed directly (position key - least key); everything else
-// hashes with linear probing. Rows with the same key form a chain in the order of rows. REQUIRES: Finish before any look-up; then it is read-only.
+// One integer or text key whose values lie close together is addressed directly (position key - least key); everything
+// else hashes with linear probing. Rows with the same key form a chain in the order of rows. REQUIRES: Finish before
+// any look-up; then it is read-only.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ class JoinIndex {
  public:
   /// Errors: kResource, more rows than an index takes.
   static Status CheckRows(const RowSet& rows);
-  /// Indexes `rows`, whose first `keys` columns are the keys (none NULL). Without keys there is nothing to index. Errors: as CheckRows.
+  /// Indexes `rows`, whose first `keys` columns are the keys (none NULL). Without keys there is nothing to index.
+  /// Errors: as CheckRows.
   Status Finish(RowSet rows, int keys);
 
   const RowSet& rows() const { return rows_; }
@@ -34,8 +36,9 @@ class JoinIndex {
   const uint32_t* direct_heads() const { return heads_.data(); }
   uint64_t direct_size() const { return heads_.size(); }
   int64_t direct_base() const { return range_.low; }
-  /// One bit per key value, or nullptr where most values have a row: a sparse table is asked through these first, because they
-  /// are 32 times smaller than the heads and stay in cache (SSB q2.1 on two cores: 55 ms without, see bench/README.md).
+  /// One bit per key value, or nullptr where most values have a row: a sparse table is asked through these first,
+  /// because they are 32 times smaller than the heads and stay in cache (SSB q2.1 on two cores: 55 ms without, see
+  /// bench/README.md).
   const uint64_t* present() const { return present_.empty() ? nullptr : present_.data(); }
 
   /// First row whose key words equal `words` (see KeyWords), or kNoRow. REQUIRES: !direct().
@@ -48,9 +51,9 @@ class JoinIndex {
  private:
   RowSet rows_;
   std::vector<const int64_t*> word_columns_;
-  std::vector<uint32_t> heads_;  // direct: by key - least key; hashed: slots, a power of two, at most half full
+  std::vector<uint32_t> heads_;    // direct: by key - least key; hashed: slots, a power of two, at most half full
   std::vector<uint64_t> present_;  // direct and sparse: one bit by key - least key
-  std::vector<uint32_t> next_;   // empty if every key is unique
+  std::vector<uint32_t> next_;     // empty if every key is unique
   bool direct_ = false;
   KeyRange range_;
 };

@@ -9,9 +9,11 @@ Status LaneErrorStatus(LaneError error, const Instruction& in) {
     case LaneError::kNone:
       break;
     case LaneError::kOverflow:
-      return SqlError("bigint out of range", -1, "Cast an operand to DECIMAL(38) or DOUBLE PRECISION for a wider range.");
+      return SqlError("bigint out of range", -1,
+                      "Cast an operand to DECIMAL(38) or DOUBLE PRECISION for a wider range.");
     case LaneError::kWideOverflow:
-      return SqlError("numeric value out of range: more than 38 digits", -1, "Cast an operand to DOUBLE PRECISION for a wider range.");
+      return SqlError("numeric value out of range: more than 38 digits", -1,
+                      "Cast an operand to DOUBLE PRECISION for a wider range.");
     case LaneError::kRange: {
       SqlType type = UnpackType(in.p4);
       std::string name = type.ToString();

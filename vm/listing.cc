@@ -28,10 +28,18 @@ class SectionListing {
     std::string out = fmt::format("-- section {}: {}", number, s_.label);
     if (s_.source_kind == Section::Source::kJoin) out += fmt::format(" (t{})", s_.source);
     switch (s_.sink) {
-      case Section::Sink::kJoin: out += fmt::format(" -> build t{}", s_.join) + Table(s_.join); break;
-      case Section::Sink::kGroups: out += fmt::format(" -> groups of {} keys", s_.keys); break;
-      case Section::Sink::kMap: out += " -> map of entries"; break;
-      case Section::Sink::kRows: out += " -> rows"; break;
+      case Section::Sink::kJoin:
+        out += fmt::format(" -> build t{}", s_.join) + Table(s_.join);
+        break;
+      case Section::Sink::kGroups:
+        out += fmt::format(" -> groups of {} keys", s_.keys);
+        break;
+      case Section::Sink::kMap:
+        out += " -> map of entries";
+        break;
+      case Section::Sink::kRows:
+        out += " -> rows";
+        break;
     }
     if (s_.append_to >= 0) out += fmt::format(" behind those of section {}", s_.append_to);
     for (size_t i = 0; i < s_.order.size(); ++i) {
@@ -56,8 +64,8 @@ class SectionListing {
       std::string cell[4];
       for (int k = 0; k < 4; ++k) cell[k] = Cell(info.p[k], v[k]);
       std::string line = fmt::format("{:<4}  {:<15}  {:<4}  {:<9}  {:<9}  {:<9}  {}", i,
-                                     std::string(static_cast<size_t>(2 * indent[i]), ' ') + info.name, cell[0], cell[1], cell[2], cell[3],
-                                     Comment(info, in));
+                                     std::string(static_cast<size_t>(2 * indent[i]), ' ') + info.name, cell[0], cell[1],
+                                     cell[2], cell[3], Comment(info, in));
       line.erase(line.find_last_not_of(' ') + 1);
       out += line + "\n";
     }
@@ -75,10 +83,14 @@ class SectionListing {
   std::string OperandText(int32_t packed) const {
     Operand o = Operand::Unpack(packed);
     switch (o.kind) {
-      case OperandKind::kSlot: return fmt::format("c{}", o.index);
-      case OperandKind::kRegister: return fmt::format("r{}", o.index);
-      case OperandKind::kConstant: return fmt::format("#{}", o.index);
-      case OperandKind::kPayload: return fmt::format("t{}.{}", o.table, o.index);
+      case OperandKind::kSlot:
+        return fmt::format("c{}", o.index);
+      case OperandKind::kRegister:
+        return fmt::format("r{}", o.index);
+      case OperandKind::kConstant:
+        return fmt::format("#{}", o.index);
+      case OperandKind::kPayload:
+        return fmt::format("t{}.{}", o.table, o.index);
     }
     return "?";
   }
@@ -86,20 +98,30 @@ class SectionListing {
   /// How the operand stands in its column.
   std::string Cell(OperandSpec spec, int32_t v) const {
     switch (spec) {
-      case OperandSpec::None: return "";
+      case OperandSpec::None:
+        return "";
       case OperandSpec::Src:
-      case OperandSpec::SrcW: return OperandText(v);
-      case OperandSpec::SrcInt: return v == -1 ? "" : OperandText(v);
+      case OperandSpec::SrcW:
+        return OperandText(v);
+      case OperandSpec::SrcInt:
+        return v == -1 ? "" : OperandText(v);
       case OperandSpec::Reg:
-      case OperandSpec::RegW: return fmt::format("r{}", v);
-      case OperandSpec::Mask: return fmt::format("m{}", v);
-      case OperandSpec::Pred: return fmt::format("f{}", v);
-      case OperandSpec::Join: return fmt::format("t{}", v);
-      case OperandSpec::Agg: return fmt::format("a{}", v);
+      case OperandSpec::RegW:
+        return fmt::format("r{}", v);
+      case OperandSpec::Mask:
+        return fmt::format("m{}", v);
+      case OperandSpec::Pred:
+        return fmt::format("f{}", v);
+      case OperandSpec::Join:
+        return fmt::format("t{}", v);
+      case OperandSpec::Agg:
+        return fmt::format("a{}", v);
       case OperandSpec::Const:
-      case OperandSpec::ConstW: return fmt::format("#{}", v);
+      case OperandSpec::ConstW:
+        return fmt::format("#{}", v);
       case OperandSpec::Addr:
-      case OperandSpec::Int: return fmt::format("{}", v);
+      case OperandSpec::Int:
+        return fmt::format("{}", v);
     }
     return "";
   }
@@ -118,8 +140,8 @@ class SectionListing {
           if (f.low == f.high) {
             text = c + " = " + ConstantText(p_, f.low);
           } else {
-            text = fmt::format("{} {} {} {} {}", ConstantText(p_, f.low), f.low_inclusive ? "<=" : "<", c, f.high_inclusive ? "<=" : "<",
-                               ConstantText(p_, f.high));
+            text = fmt::format("{} {} {} {} {}", ConstantText(p_, f.low), f.low_inclusive ? "<=" : "<", c,
+                               f.high_inclusive ? "<=" : "<", ConstantText(p_, f.high));
           }
         } else {
           text = c + Bound(f.low, f.low_inclusive, ">", ">=") + Bound(f.high, f.high_inclusive, "<", "<=");
@@ -130,10 +152,16 @@ class SectionListing {
         for (size_t k = 0; k < f.list.size() && k < 4; ++k) text += (k == 0 ? "" : ", ") + ConstantText(p_, f.list[k]);
         text += f.list.size() > 4 ? fmt::format(", ... {} in all)", f.list.size()) : ")";
         break;
-      case Predicate::Kind::kIsNull: return c + " is null";
-      case Predicate::Kind::kIsNotNull: return c + " is not null";
-      case Predicate::Kind::kMapped: text = fmt::format("{} kept by section {}", c, f.map); break;
-      case Predicate::Kind::kKeyRange: text = fmt::format("{} within the keys of t{}", c, f.join); break;
+      case Predicate::Kind::kIsNull:
+        return c + " is null";
+      case Predicate::Kind::kIsNotNull:
+        return c + " is not null";
+      case Predicate::Kind::kMapped:
+        text = fmt::format("{} kept by section {}", c, f.map);
+        break;
+      case Predicate::Kind::kKeyRange:
+        text = fmt::format("{} within the keys of t{}", c, f.join);
+        break;
     }
     return f.negated ? "not (" + text + ")" : text;
   }
@@ -149,9 +177,12 @@ class SectionListing {
         return o.kind == OperandKind::kConstant ? ConstantText(p_, o.index) : OperandText(v);
       }
       case OperandSpec::Const:
-      case OperandSpec::ConstW: return ConstantText(p_, v);
-      case OperandSpec::Pred: return PredicateText(v);
-      default: return Cell(spec, v);
+      case OperandSpec::ConstW:
+        return ConstantText(p_, v);
+      case OperandSpec::Pred:
+        return PredicateText(v);
+      default:
+        return Cell(spec, v);
     }
   }
 
@@ -160,9 +191,13 @@ class SectionListing {
     const bool outer = info.shape == Shape::ProbeOuter;
     if ((info.shape == Shape::Probe || outer || info.shape == Shape::Group) && in.p3 != 1) {
       // Several keys: a run of registers; none: the only group.
-      if (in.p3 == 0) return info.shape == Shape::Group ? "the only group" : fmt::format("every row of t{}{}", in.p1, outer ? ", or none" : "");
+      if (in.p3 == 0)
+        return info.shape == Shape::Group ? "the only group"
+                                          : fmt::format("every row of t{}{}", in.p1, outer ? ", or none" : "");
       std::string keys = fmt::format("{}..r{}", OperandText(in.p2), Operand::Unpack(in.p2).index + in.p3 - 1);
-      return info.shape == Shape::Group ? "group of " + keys : fmt::format("first match in t{} for {}{}", in.p1, keys, outer ? ", or none" : "");
+      return info.shape == Shape::Group
+                 ? "group of " + keys
+                 : fmt::format("first match in t{} for {}{}", in.p1, keys, outer ? ", or none" : "");
     }
     std::string out;
     for (const char* c = info.synopsis; *c != 0; ++c) {

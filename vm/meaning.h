@@ -1,5 +1,6 @@
 // What each opcode means for one row, written once and compiled by g++ and nvcc: the two interpreters are loops around
-// these functions. One struct per opcode, named after it, with a static Apply; its shape (opcodes.def) fixes the signature:
+// these functions. One struct per opcode, named after it, with a static Apply; its shape (opcodes.def) fixes the
+// signature:
 //
 //   MaskRegister  void Apply(M& mask, M& saved)               M: any unsigned integer type, one bit or byte a row
 //   Test          bool Apply(int64_t a, bool null)
@@ -11,9 +12,9 @@
 //   Check         T Apply(T a, T low, T high, Lane&)
 //   Fold          State Identity(); void Apply(State&, T, Lane&); void Merge(State&, State, Lane&)
 //
-// Apply also runs on rows that are masked off or NULL, with any bits in them: it must not trap or be undefined. It reports
-// through Lane, which the loop looks at for live rows that are not NULL only. No fast-math, no fused multiply-add: host
-// and GPU agree bit for bit.
+// Apply also runs on rows that are masked off or NULL, with any bits in them: it must not trap or be undefined. It
+// reports through Lane, which the loop looks at for live rows that are not NULL only. No fast-math, no fused
+// multiply-add: host and GPU agree bit for bit.
 //
 // Structs without a meaning of their own (control, loads, joins, rows) are the last group: their work is their shape.
 #pragma once
@@ -42,18 +43,32 @@ enum class LaneError : uint8_t {
 
 /// What Apply may say besides its result.
 struct Lane {
-  bool null = false;                   ///< the result is NULL
+  bool null = false;  ///< the result is NULL
   LaneError error = LaneError::kNone;
 };
 
 /// Which part of a date or timestamp EXTRACT gives. The order is that of compiler/plan.h's DateField.
-enum class DatePart : uint8_t { kYear, kQuarter, kMonth, kDay, kDow, kIsoDow, kDoy, kWeek, kHour, kMinute, kSecond, kEpoch };
+enum class DatePart : uint8_t {
+  kYear,
+  kQuarter,
+  kMonth,
+  kDay,
+  kDow,
+  kIsoDow,
+  kDoy,
+  kWeek,
+  kHour,
+  kMinute,
+  kSecond,
+  kEpoch
+};
 
 inline constexpr int64_t kMicrosPerDay = 86'400'000'000;
 inline constexpr int64_t kInt64Max = 0x7FFFFFFFFFFFFFFF;
 inline constexpr int64_t kInt64Min = -kInt64Max - 1;
 
-// ---- Arithmetic without undefined behaviour ----------------------------------------------------------------------------
+// ---- Arithmetic without undefined behaviour
+// ----------------------------------------------------------------------------
 
 TESSERA_HD int64_t WrapAdd(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
@@ -154,7 +169,8 @@ TESSERA_HD T DivideFlooring(T a, T b, Lane& lane) {
   return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
 }
 
-// ---- Dates -------------------------------------------------------------------------------------------------------------
+// ---- Dates
+// -------------------------------------------------------------------------------------------------------------
 
 inline constexpr int64_t kFirstDay = -719162;  ///< 0001-01-01
 inline constexpr int64_t kLastDay = 2932896;   ///< 9999-12-31
@@ -174,13 +190,13 @@ struct Civil {
 /// Days since 1970-01-01 of a Gregorian date. The year is counted from March, so that the leap day is its last.
 TESSERA_HD int64_t DaysOf(int64_t year, int32_t month, int32_t day) {
   int64_t y = month <= 2 ? year - 1 : year;
-  int64_t m = month <= 2 ? month + 9 : month - 3;            // months since March
-  int64_t before_month = (153 * m + 2) / 5;                   // days of the months before: 31 30 31 30 31 31 30 ...
+  int64_t m = month <= 2 ? month + 9 : month - 3;  // months since March
+  int64_t before_month = (153 * m + 2) / 5;        // days of the months before: 31 30 31 30 31 31 30 ...
   return 365 * y + FloorDiv(y, 4) - FloorDiv(y, 100) + FloorDiv(y, 400) + before_month + day - 1 - 719468;
 }
 TESSERA_HD Civil CivilOf(int64_t days) {
-  int64_t z = days + 719468;                                  // days since 0000-03-01
-  int64_t cycle = FloorDiv(z, 146097);                        // of 400 years
+  int64_t z = days + 719468;            // days since 0000-03-01
+  int64_t cycle = FloorDiv(z, 146097);  // of 400 years
   int64_t d = z - cycle * 146097;
   int64_t y = (d - d / 1460 + d / 36524 - d / 146096) / 365;  // leap days taken out
   int64_t in_year = d - (365 * y + y / 4 - y / 100);
@@ -202,16 +218,26 @@ TESSERA_HD int64_t PartOfDate(int64_t days, int field) {
   // No date lies there, but a masked-off row may hold any bits.
   if ((days < -1'000'000'000 || days > 1'000'000'000) && static_cast<DatePart>(field) != DatePart::kEpoch) return 0;
   switch (static_cast<DatePart>(field)) {
-    case DatePart::kYear: return CivilOf(days).year;
-    case DatePart::kQuarter: return (CivilOf(days).month + 2) / 3;
-    case DatePart::kMonth: return CivilOf(days).month;
-    case DatePart::kDay: return CivilOf(days).day;
-    case DatePart::kDow: return FloorMod(days + 4, 7);          // Sunday is 0
-    case DatePart::kIsoDow: return FloorMod(days + 3, 7) + 1;   // Monday is 1
-    case DatePart::kDoy: return days - DaysOf(CivilOf(days).year, 1, 1) + 1;
-    case DatePart::kWeek: return IsoWeek(days);
-    case DatePart::kEpoch: return WrapMul(days, 86400);
-    default: return 0;                                           // hour, minute, second of midnight
+    case DatePart::kYear:
+      return CivilOf(days).year;
+    case DatePart::kQuarter:
+      return (CivilOf(days).month + 2) / 3;
+    case DatePart::kMonth:
+      return CivilOf(days).month;
+    case DatePart::kDay:
+      return CivilOf(days).day;
+    case DatePart::kDow:
+      return FloorMod(days + 4, 7);  // Sunday is 0
+    case DatePart::kIsoDow:
+      return FloorMod(days + 3, 7) + 1;  // Monday is 1
+    case DatePart::kDoy:
+      return days - DaysOf(CivilOf(days).year, 1, 1) + 1;
+    case DatePart::kWeek:
+      return IsoWeek(days);
+    case DatePart::kEpoch:
+      return WrapMul(days, 86400);
+    default:
+      return 0;  // hour, minute, second of midnight
   }
 }
 TESSERA_HD int64_t AddMonths(int64_t days, int64_t months, Lane& lane) {
@@ -229,7 +255,8 @@ TESSERA_HD int64_t AddMonths(int64_t days, int64_t months, Lane& lane) {
   return r;
 }
 
-// ---- Order of floats ---------------------------------------------------------------------------------------------------
+// ---- Order of floats
+// ---------------------------------------------------------------------------------------------------
 
 TESSERA_HD bool FloatEqual(double a, double b) { return a == b || (a != a && b != b); }
 TESSERA_HD bool FloatLess(double a, double b) { return a < b || (b != b && a == a); }
@@ -239,23 +266,33 @@ namespace meaning {
 // ---- Masks
 struct MaskSave {
   template <class M>
-  static TESSERA_HD void Apply(M& mask, M& saved) { saved = mask; }
+  static TESSERA_HD void Apply(M& mask, M& saved) {
+    saved = mask;
+  }
 };
 struct MaskLoad {
   template <class M>
-  static TESSERA_HD void Apply(M& mask, M& saved) { mask = saved; }
+  static TESSERA_HD void Apply(M& mask, M& saved) {
+    mask = saved;
+  }
 };
 struct MaskClear {
   template <class M>
-  static TESSERA_HD void Apply(M&, M& saved) { saved = 0; }
+  static TESSERA_HD void Apply(M&, M& saved) {
+    saved = 0;
+  }
 };
 struct MaskOr {
   template <class M>
-  static TESSERA_HD void Apply(M& mask, M& saved) { saved = static_cast<M>(saved | mask); }
+  static TESSERA_HD void Apply(M& mask, M& saved) {
+    saved = static_cast<M>(saved | mask);
+  }
 };
 struct MaskAndNot {
   template <class M>
-  static TESSERA_HD void Apply(M& mask, M& saved) { mask = static_cast<M>(mask & ~saved); }
+  static TESSERA_HD void Apply(M& mask, M& saved) {
+    mask = static_cast<M>(mask & ~saved);
+  }
 };
 
 // ---- Tests of the accumulator
@@ -283,9 +320,9 @@ struct FilterNotNullW {
 };
 
 // ---- Comparisons
-#define TESSERA_COMPARE(Name, T, Expression)       \
-  struct Name {                                    \
-    using Type = T;                                \
+#define TESSERA_COMPARE(Name, T, Expression)                      \
+  struct Name {                                                   \
+    using Type = T;                                               \
     static TESSERA_HD bool Apply(T a, T b) { return Expression; } \
   };
 TESSERA_COMPARE(FilterEqI, int64_t, a == b)
@@ -311,9 +348,9 @@ TESSERA_COMPARE(FilterNeT, int64_t, a != b)
 #undef TESSERA_COMPARE
 
 // ---- Two operands
-#define TESSERA_BINARY(Name, T, ...)                              \
-  struct Name {                                                   \
-    using Type = T;                                               \
+#define TESSERA_BINARY(Name, T, ...)                                             \
+  struct Name {                                                                  \
+    using Type = T;                                                              \
     static TESSERA_HD T Apply(T a, T b, [[maybe_unused]] Lane& lane) __VA_ARGS__ \
   };
 TESSERA_BINARY(AddI, int64_t, { return WrapAdd(a, b); })
@@ -378,10 +415,10 @@ TESSERA_BINARY(FloorDivW, int128_t, { return DivideFlooring(a, b, lane); })
 #undef TESSERA_BINARY
 
 // ---- One operand
-#define TESSERA_UNARY(Name, I, O, ...)                            \
-  struct Name {                                                   \
-    using In = I;                                                 \
-    using Out = O;                                                \
+#define TESSERA_UNARY(Name, I, O, ...)                                      \
+  struct Name {                                                             \
+    using In = I;                                                           \
+    using Out = O;                                                          \
     static TESSERA_HD O Apply(I a, [[maybe_unused]] Lane& lane) __VA_ARGS__ \
   };
 TESSERA_UNARY(AbsI, int64_t, int64_t, {
@@ -438,7 +475,8 @@ TESSERA_UNARY(FToW, double, int128_t, {
   // Split so that no conversion from double to 128 bits is needed: 2^64 divides the high part exactly.
   double high = floor(m / 18446744073709551616.0);
   double low = m - high * 18446744073709551616.0;
-  int128_t w = static_cast<int128_t>((static_cast<uint128_t>(static_cast<uint64_t>(high)) << 64) | static_cast<uint64_t>(low));
+  int128_t w =
+      static_cast<int128_t>((static_cast<uint128_t>(static_cast<uint64_t>(high)) << 64) | static_cast<uint64_t>(low));
   return r < 0 ? -w : w;
 })
 #undef TESSERA_UNARY
@@ -452,11 +490,16 @@ struct DatePartT {
   static TESSERA_HD int64_t Apply(int64_t a, int field, Lane&) {
     int64_t in_day = FloorMod(a, kMicrosPerDay);
     switch (static_cast<DatePart>(field)) {
-      case DatePart::kHour: return in_day / 3'600'000'000;
-      case DatePart::kMinute: return in_day / 60'000'000 % 60;
-      case DatePart::kSecond: return in_day / 1'000'000 % 60;
-      case DatePart::kEpoch: return FloorDiv(a, 1'000'000);
-      default: return PartOfDate(FloorDiv(a, kMicrosPerDay), field);
+      case DatePart::kHour:
+        return in_day / 3'600'000'000;
+      case DatePart::kMinute:
+        return in_day / 60'000'000 % 60;
+      case DatePart::kSecond:
+        return in_day / 1'000'000 % 60;
+      case DatePart::kEpoch:
+        return FloorDiv(a, 1'000'000);
+      default:
+        return PartOfDate(FloorDiv(a, kMicrosPerDay), field);
     }
   }
 };
@@ -509,7 +552,7 @@ struct SumW {
   static TESSERA_HD void Apply(State& s, int128_t v, Lane& lane) { s = AddW::Apply(s, v, lane); }
   static TESSERA_HD void Merge(State& s, State o, Lane& lane) { s = AddW::Apply(s, o, lane); }
 };
-#define TESSERA_EXTREME(Name, T, First, Better)                                     \
+#define TESSERA_EXTREME(Name, T, First, Better)                                      \
   struct Name {                                                                      \
     using Type = T;                                                                  \
     using State = T;                                                                 \

@@ -1,7 +1,7 @@
 // From a section's code to steps over ranges, and ranges of rows on the host.
 //
-// What TryRanges may rely on is decided here: that no instruction behind the last step can bring a pair to a sink that the
-// steps have dropped, and that the steps know of everything that writes a register or brings rows back to life.
+// What TryRanges may rely on is decided here: that no instruction behind the last step can bring a pair to a sink that
+// the steps have dropped, and that the steps know of everything that writes a register or brings rows back to life.
 #include "vm/pair_ranges.h"
 
 #include <algorithm>
@@ -100,13 +100,16 @@ class RangeMaker {
  private:
   /// Where the parts of the loop are. False if this is not the form of a product.
   bool FindLoop() {
-    probe_ = Find([](const OpcodeInfo& i, const Instruction&) { return i.shape == Shape::Probe || i.shape == Shape::ProbeOuter; });
+    probe_ = Find([](const OpcodeInfo& i, const Instruction&) {
+      return i.shape == Shape::Probe || i.shape == Shape::ProbeOuter;
+    });
     next_ = Find([this](const OpcodeInfo& i, const Instruction& in) { return IsNext(i.shape) && in.p1 == join_; });
     end_ = Find([](const OpcodeInfo& i, const Instruction&) { return IsSink(i.shape); });
     if (probe_ < 0 || next_ < 0 || end_ < probe_ || end_ > next_) return false;
     const Instruction &probe = At(probe_), &save = At(probe_ + 1), &next = At(next_);
     if (probe.op != Opcode::Probe || probe.p1 != join_ || probe.p3 != 0) return false;
-    if (save.op != Opcode::MaskSave || next.op != Opcode::Next || next.p2 != probe_ + 2 || next.p3 != save.p1) return false;
+    if (save.op != Opcode::MaskSave || next.op != Opcode::Next || next.p2 != probe_ + 2 || next.p3 != save.p1)
+      return false;
     // Behind the loop rows might still go somewhere, for want of a pair.
     for (int i = next_; i < Size(); ++i) {
       if (IsSink(Info(At(i).op).shape)) return false;
@@ -253,7 +256,9 @@ class RangeMaker {
       // A bound that excludes its own value is the next integer; there is none beyond the last.
       const int64_t least = p.low < 0 ? 0 : Constant(p.low).i64, greatest = p.high < 0 ? 0 : Constant(p.high).i64;
       const bool above = p.low >= 0 && !p.low_inclusive, below = p.high >= 0 && !p.high_inclusive;
-      if ((above && least == std::numeric_limits<int64_t>::max()) || (below && greatest == std::numeric_limits<int64_t>::min())) return;
+      if ((above && least == std::numeric_limits<int64_t>::max()) ||
+          (below && greatest == std::numeric_limits<int64_t>::min()))
+        return;
       if (p.low >= 0) low = range::DoubleAtLeast(above ? least + 1 : least);
       if (p.high >= 0) high = range::DoubleAtMost(below ? greatest - 1 : greatest);
       // Values between the bound and the double inside of it pass, but their doubles may not: "none" would be wrong.
@@ -281,7 +286,8 @@ class RangeMaker {
       case OperandKind::kPayload: {
         const Section& builder = program_.sections[static_cast<size_t>(program_.joins[o.table].section)];
         const int column = builder.keys + o.index;
-        if (o.table == join_ && IsFollowed(builder.columns[static_cast<size_t>(column)])) SetColumn(RangeSource::kInner, column, s);
+        if (o.table == join_ && IsFollowed(builder.columns[static_cast<size_t>(column)]))
+          SetColumn(RangeSource::kInner, column, s);
         break;
       }
       case OperandKind::kConstant:
@@ -362,7 +368,8 @@ class RangeMaker {
     const OpcodeInfo& info = Info(in.op);
     const int32_t p[4] = {in.p1, in.p2, in.p3, in.p4};
     for (int k = 0; k < 4; ++k) {
-      const bool operand = info.p[k] == OperandSpec::Src || info.p[k] == OperandSpec::SrcW || info.p[k] == OperandSpec::SrcInt;
+      const bool operand =
+          info.p[k] == OperandSpec::Src || info.p[k] == OperandSpec::SrcW || info.p[k] == OperandSpec::SrcInt;
       if (!operand || p[k] == -1) continue;
       const Operand o = Operand::Unpack(p[k]);
       if (o.kind != OperandKind::kRegister) continue;
@@ -431,18 +438,20 @@ class RangeMaker {
   const Section& section_;
   const std::vector<Instruction>& code_;
   const int join_;
-  int probe_ = -1, next_ = -1;  // addresses
-  int end_ = -1;                // the steps are those of the instructions before it
-  bool whole_ = true;           // who is live at the end gets to the sink
+  int probe_ = -1, next_ = -1;          // addresses
+  int end_ = -1;                        // the steps are those of the instructions before it
+  bool whole_ = true;                   // who is live at the end gets to the sink
   std::vector<int> registers_, masks_;  // their numbers in the steps, or -1
   int register_count_ = 0, mask_count_ = 0;
-  std::vector<bool> saved_in_loop_;     // masks that this turn of the loop has set
+  std::vector<bool> saved_in_loop_;  // masks that this turn of the loop has set
   RangeProgram program_out_;
 };
 
 }  // namespace
 
-RangeProgram MakeRangeProgram(const Program& program, int section, int join) { return RangeMaker(program, section, join).Make(); }
+RangeProgram MakeRangeProgram(const Program& program, int section, int join) {
+  return RangeMaker(program, section, join).Make();
+}
 
 KnownRange RangeOfColumn(const RowColumn& column, size_t first, size_t count) {
   auto is_null = [&](size_t row) { return !column.null.empty() && column.null[row] != 0; };

@@ -1,15 +1,15 @@
 // Which pairs of pieces of two tables can hold a match: a program's predicates, run over ranges of values instead of
 // values. Compiled by g++ and nvcc. Private to vm/ and kernels/.
 //
-// A product of two tables (JoinStrategy::kGrid, kDp) is cut into pairs of pieces: some rows of one table and some of the
-// other. Of each piece the least and the greatest value of each column are known. Running the section's instructions over
-// these ranges tells for a pair of pieces that no pair of their rows gets to the sink, or that all do, or neither. What
-// cannot be told is kSome: an answer of kNone or kAll is always true.
+// A product of two tables (JoinStrategy::kGrid, kDp) is cut into pairs of pieces: some rows of one table and some of
+// the other. Of each piece the least and the greatest value of each column are known. Running the section's
+// instructions over these ranges tells for a pair of pieces that no pair of their rows gets to the sink, or that all
+// do, or neither. What cannot be told is kSome: an answer of kNone or kAll is always true.
 //
-// What is tracked is the range of what the machine computes, not of what the real numbers would give. Its floating point
-// operations round to nearest, and rounding is monotone, so the same operation on the ends of two ranges gives the ends of
-// the result, exactly. Integers are held as doubles: below 2^53 exact, beyond that each end moves outward by one unit in
-// the last place.
+// What is tracked is the range of what the machine computes, not of what the real numbers would give. Its floating
+// point operations round to nearest, and rounding is monotone, so the same operation on the ends of two ranges gives
+// the ends of the result, exactly. Integers are held as doubles: below 2^53 exact, beyond that each end moves outward
+// by one unit in the last place.
 //
 // Start at: MakeRangeProgram (host), TryRanges.
 #pragma once
@@ -30,12 +30,12 @@ struct RowColumn;
 /// How many of the rows (here: pairs of rows) are live.
 enum class Share : uint8_t { kNone, kSome, kAll };
 
-/// All that is known of the values of a column, or of an accumulator, over some rows. Integers are held as doubles, rounded
-/// outward where they are not exact. What nothing was said about may be anything.
+/// All that is known of the values of a column, or of an accumulator, over some rows. Integers are held as doubles,
+/// rounded outward where they are not exact. What nothing was said about may be anything.
 struct KnownRange {
   double low = 0, high = 0;  ///< of the values that are not NULL, neither of them NaN; low > high: there are none
   bool may_be_null = true;
-  bool unknown = true;       ///< low and high say nothing (NaN among the values, text, more than 64 bits)
+  bool unknown = true;  ///< low and high say nothing (NaN among the values, text, more than 64 bits)
 };
 
 inline constexpr int kRangeRegisters = 8, kRangeMasks = 8;
@@ -65,21 +65,22 @@ struct RangeStep {
 struct RangeProgram {
   std::vector<RangeStep> steps;  ///< none: nothing can be told at all, TryRanges says kSome
   /// kAll: the address in the section's code where a turn of the loop may begin instead of at its body: behind the last
-  /// filter. What is left out changes masks only: nothing behind reads a register, mask register or accumulator that it set,
-  /// and none of it can fail, else TryRanges would not say kAll. -1: there is no such address.
+  /// filter. What is left out changes masks only: nothing behind reads a register, mask register or accumulator that it
+  /// set, and none of it can fail, else TryRanges would not say kAll. -1: there is no such address.
   int32_t all_from = -1;
   /// Rows of the source are filtered before the loop: kAll then means all pairs of the rows that get there.
   bool filtered_before = false;
 };
 
-/// The steps of a section that multiplies its source with join table `join`: Probe of no keys, MaskSave, body, sinks, Next,
-/// and no look-up before. Another form gives a program without steps. REQUIRES: a verified program. Host only.
+/// The steps of a section that multiplies its source with join table `join`: Probe of no keys, MaskSave, body, sinks,
+/// Next, and no look-up before. Another form gives a program without steps. REQUIRES: a verified program. Host only.
 RangeProgram MakeRangeProgram(const Program& program, int section, int join);
 
 /// The range of rows [first, first + count) of a column: class I and F; others are unknown. Host only.
 KnownRange RangeOfColumn(const RowColumn& column, size_t first, size_t count);
 
-// ---- Arithmetic of ranges ----------------------------------------------------------------------------------------------
+// ---- Arithmetic of ranges
+// ----------------------------------------------------------------------------------------------
 
 namespace range {
 
@@ -142,8 +143,8 @@ TESSERA_HD KnownRange Union(const KnownRange& a, const KnownRange& b) {
 
 enum class Operation : uint8_t { kAdd, kSub, kMul, kDiv };
 
-/// a op b, NULL where one of them is. Infinite operands, which may give NaN, and division by what may be 0, which gives NULL,
-/// are unknown. kDiv: floats only.
+/// a op b, NULL where one of them is. Infinite operands, which may give NaN, and division by what may be 0, which gives
+/// NULL, are unknown. kDiv: floats only.
 TESSERA_HD KnownRange Combine(Operation op, const KnownRange& a, const KnownRange& b, bool floats) {
   const bool null = a.may_be_null || b.may_be_null;
   if (HasNoValue(a) || HasNoValue(b)) return NoValue(null);
@@ -170,9 +171,11 @@ TESSERA_HD KnownRange Combine(Operation op, const KnownRange& a, const KnownRang
   return floats ? Floats(low, high, null) : Integers(low, high, null);
 }
 
-/// As SingleF. The detour through the ordered form changes nothing, but g++ 12 from -O2 on takes the conversions there and
-/// back, of two doubles that lie side by side, for none at all.
-TESSERA_HD double Single(double v) { return static_cast<double>(FromOrderedFloat32(OrderedFloat32(static_cast<float>(v)))); }
+/// As SingleF. The detour through the ordered form changes nothing, but g++ 12 from -O2 on takes the conversions there
+/// and back, of two doubles that lie side by side, for none at all.
+TESSERA_HD double Single(double v) {
+  return static_cast<double>(FromOrderedFloat32(OrderedFloat32(static_cast<float>(v))));
+}
 
 /// Of integers the least BIGINT, which has no absolute value, is left to the caller.
 TESSERA_HD KnownRange Absolute(const KnownRange& a) {
@@ -192,19 +195,26 @@ TESSERA_HD Share Compare(int comparison, const KnownRange& a, const KnownRange& 
   const bool same = IsOne(a) && IsOne(b) && a.low == b.low, apart = a.high < b.low || b.high < a.low;
   const bool no_null = !a.may_be_null && !b.may_be_null;
   switch (comparison) {
-    case 0: return Told(same && no_null, apart);
-    case 1: return Told(apart && no_null, same);
-    case 2: return Told(a.high < b.low && no_null, a.low >= b.high);
-    case 3: return Told(a.high <= b.low && no_null, a.low > b.high);
-    case 4: return Told(a.low > b.high && no_null, a.high <= b.low);
-    default: return Told(a.low >= b.high && no_null, a.high < b.low);
+    case 0:
+      return Told(same && no_null, apart);
+    case 1:
+      return Told(apart && no_null, same);
+    case 2:
+      return Told(a.high < b.low && no_null, a.low >= b.high);
+    case 3:
+      return Told(a.high <= b.low && no_null, a.low > b.high);
+    case 4:
+      return Told(a.low > b.high && no_null, a.high <= b.low);
+    default:
+      return Told(a.low >= b.high && no_null, a.high < b.low);
   }
 }
 /// Whether the values lie in `passing`. NULL does not.
 TESSERA_HD Share Within(const KnownRange& a, const KnownRange& passing) {
   if (HasNoValue(a) || HasNoValue(passing)) return Share::kNone;
   if (a.unknown || passing.unknown) return Share::kSome;
-  return Told(a.low >= passing.low && a.high <= passing.high && !a.may_be_null, a.high < passing.low || a.low > passing.high);
+  return Told(a.low >= passing.low && a.high <= passing.high && !a.may_be_null,
+              a.high < passing.low || a.low > passing.high);
 }
 TESSERA_HD Share IsNull(const KnownRange& a) { return Told(HasNoValue(a), !a.may_be_null); }
 TESSERA_HD Share IsNotNull(const KnownRange& a) { return Told(!a.may_be_null, HasNoValue(a)); }
@@ -225,12 +235,13 @@ struct Register {
 
 }  // namespace range
 
-/// Runs the steps. `outer`, `inner`: ranges of the columns of the section's source and of the join table, by number of the
-/// column.
+/// Runs the steps. `outer`, `inner`: ranges of the columns of the section's source and of the join table, by number of
+/// the column.
 ///
 /// kNone: no pair of rows gets to the sink. If a pair would have been an error, nobody hears of it.
-/// kAll: every pair does, whose row of the source gets to the loop (RangeProgram::filtered_before). Callers leave the loop's
-/// filters out then, and with them whatever else stands there: so kAll is not said if some of it can fail for these values.
+/// kAll: every pair does, whose row of the source gets to the loop (RangeProgram::filtered_before). Callers leave the
+/// loop's filters out then, and with them whatever else stands there: so kAll is not said if some of it can fail for
+/// these values.
 TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* outer, const KnownRange* inner) {
   if (count == 0) return Share::kSome;
   const KnownRange anything;
@@ -255,7 +266,8 @@ TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* 
         break;
       case Opcode::Probe:
         // Of this product: from here on, pairs of the rows that got here are all that there is. What was done before is
-        // done whatever comes out, errors included. With source kUnknown: the end of steps behind which rows may be dropped.
+        // done whatever comes out, errors included. With source kUnknown: the end of steps behind which rows may be
+        // dropped.
         if (step.source == RangeSource::kNothing) {
           if (mask != Share::kNone) mask = Share::kAll;
           for (int r = 0; r < stored; ++r) registers[r].all = registers[r].live;
@@ -390,7 +402,7 @@ TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* 
           a.high = range::Single(a.high);
         }
         break;
-      case Opcode::IToF:   // rounds to nearest, and the ends are doubles: none gets past them
+      case Opcode::IToF:  // rounds to nearest, and the ends are doubles: none gets past them
       case Opcode::CanonF:
         break;
 

@@ -1,16 +1,16 @@
-// Programs as bytes: Serialize and Parse share one description of the fields, so that they cannot disagree. Layout: the magic
-// word, the format version, the fields of Program in order (integers little endian; a list is its count and its items), and
-// the XXH3-64 checksum of all of that.
+// Programs as bytes: Serialize and Parse share one description of the fields, so that they cannot disagree. Layout: the
+// magic word, the format version, the fields of Program in order (integers little endian; a list is its count and its
+// items), and the XXH3-64 checksum of all of that.
 
 #include "vm/program.h"
 
 #define XXH_INLINE_ALL
-#include <utility>
 #include <xxhash.h>
 
 #include <bit>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 namespace tessera::vm {
 namespace {
@@ -21,14 +21,14 @@ constexpr uint32_t kVersion = 3;
 static_assert(std::endian::native == std::endian::little, "programs travel little endian");
 
 const OpcodeInfo kInfo[] = {
-#define OPCODE(Name, ShapeName, A, B, C, D, In, Out, Where, Synopsis, Comment)                                     \
-  {#Name,                                                                                                            \
-   Shape::ShapeName,                                                                                                 \
-   {OperandSpec::A, OperandSpec::B, OperandSpec::C, OperandSpec::D},                                                 \
-   AccumulatorSpec::In,                                                                                              \
-   AccumulatorSpec::Out,                                                                                             \
-   WhereSpec::Where,                                                                                                 \
-   Synopsis,                                                                                                         \
+#define OPCODE(Name, ShapeName, A, B, C, D, In, Out, Where, Synopsis, Comment) \
+  {#Name,                                                                      \
+   Shape::ShapeName,                                                           \
+   {OperandSpec::A, OperandSpec::B, OperandSpec::C, OperandSpec::D},           \
+   AccumulatorSpec::In,                                                        \
+   AccumulatorSpec::Out,                                                       \
+   WhereSpec::Where,                                                           \
+   Synopsis,                                                                   \
    Comment},
 #include "vm/opcodes.def"
 #undef OPCODE

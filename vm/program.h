@@ -1,8 +1,9 @@
 // The program: what the compiler makes, EXPLAIN lists, the verifier checks, and host, GPU and ranks interpret.
 //
-// A program is a list of sections, one per pipeline. A section scans a source tile by tile, runs its instructions on each
-// tile and feeds one sink. Sections run in order; a section may read the result of an earlier one. In memory it is this struct;
-// what travels is the flat byte string of Serialize, whose layout OPCODES.md gives, checked by Parse and Verify.
+// A program is a list of sections, one per pipeline. A section scans a source tile by tile, runs its instructions on
+// each tile and feeds one sink. Sections run in order; a section may read the result of an earlier one. In memory it is
+// this struct; what travels is the flat byte string of Serialize, whose layout OPCODES.md gives, checked by Parse and
+// Verify.
 //
 // Start at: Program, Section, Instruction, Verify. Plain data; no pointers in it, no encodings, nothing of one machine.
 #pragma once
@@ -36,7 +37,8 @@ struct Instruction {
 };
 static_assert(sizeof(Instruction) == 16);
 
-/// Where an operand of kind Src is. Packed into p2 (or p3): kind in bits 28..30, table in 16..27 (kPayload), index in 0..15.
+/// Where an operand of kind Src is. Packed into p2 (or p3): kind in bits 28..30, table in 16..27 (kPayload), index in
+/// 0..15.
 enum class OperandKind : uint8_t { kSlot, kRegister, kConstant, kPayload };
 struct Operand {
   OperandKind kind = OperandKind::kConstant;
@@ -47,7 +49,8 @@ struct Operand {
     return static_cast<int32_t>(kind) << 28 | static_cast<int32_t>(table) << 16 | static_cast<int32_t>(index);
   }
   static constexpr Operand Unpack(int32_t p) {
-    return {static_cast<OperandKind>((p >> 28) & 3), static_cast<uint16_t>((p >> 16) & 0xFFF), static_cast<uint16_t>(p & 0xFFFF)};
+    return {static_cast<OperandKind>((p >> 28) & 3), static_cast<uint16_t>((p >> 16) & 0xFFF),
+            static_cast<uint16_t>(p & 0xFFFF)};
   }
   static constexpr Operand Slot(int i) { return {OperandKind::kSlot, 0, static_cast<uint16_t>(i)}; }
   static constexpr Operand Register(int i) { return {OperandKind::kRegister, 0, static_cast<uint16_t>(i)}; }
@@ -62,7 +65,8 @@ constexpr int32_t PackType(const SqlType& t) {
   return static_cast<int32_t>(t.id) | static_cast<int32_t>(t.precision) << 8 | static_cast<int32_t>(t.scale) << 16;
 }
 constexpr SqlType UnpackType(int32_t p) {
-  return {static_cast<TypeId>(p & 0xFF), static_cast<uint8_t>((p >> 8) & 0xFF), static_cast<uint8_t>((p >> 16) & 0xFF), 0};
+  return {static_cast<TypeId>(p & 0xFF), static_cast<uint8_t>((p >> 8) & 0xFF), static_cast<uint8_t>((p >> 16) & 0xFF),
+          0};
 }
 
 // ---- Limits: what one program may ask of a machine. Verify enforces them, the compiler says so before.
@@ -77,24 +81,25 @@ inline constexpr int kMaxKeys = 64;
 
 /// A column that a section reads.
 struct Slot {
-  int32_t column = 0;   ///< column of the source
+  int32_t column = 0;  ///< column of the source
   SqlType type;
-  /// The section of kind kDictionary that maps this TEXT column's entries to the value this slot has, or -1 for the column
-  /// itself. Then `type` is the type of what that section emits.
+  /// The section of kind kDictionary that maps this TEXT column's entries to the value this slot has, or -1 for the
+  /// column itself. Then `type` is the type of what that section emits.
   int32_t map = -1;
   friend bool operator==(const Slot&, const Slot&) = default;
 };
 
-/// A condition on one column of a stored table in logical values; binding turns it into codes of a tablet. NULL never passes,
-/// except in kIsNull. Constants are of the slot's storage class and scale.
+/// A condition on one column of a stored table in logical values; binding turns it into codes of a tablet. NULL never
+/// passes, except in kIsNull. Constants are of the slot's storage class and scale.
 struct Predicate {
   enum class Kind : uint8_t {
-    kRange,    ///< low (<|<=) value (<|<=) high; either bound may be missing
-    kIn,       ///< value = one of `list`
+    kRange,  ///< low (<|<=) value (<|<=) high; either bound may be missing
+    kIn,     ///< value = one of `list`
     kIsNull,
     kIsNotNull,
-    kMapped,   ///< TEXT: the dictionary section `map` keeps the entry
-    kKeyRange, ///< value lies between the least and the greatest key of join table `join`: tablets and tiles that cannot match
+    kMapped,    ///< TEXT: the dictionary section `map` keeps the entry
+    kKeyRange,  ///< value lies between the least and the greatest key of join table `join`: tablets and tiles that
+                ///< cannot match
   };
   Kind kind = Kind::kRange;
   bool negated = false;  ///< kRange, kIn, kMapped: passes where the plain form does not, and the value is not NULL
@@ -103,13 +108,13 @@ struct Predicate {
   int32_t low = -1, high = -1;  ///< constants, or -1
   int32_t map = -1;
   int32_t join = -1;
-  std::vector<int32_t> list;    ///< constants, none NULL
+  std::vector<int32_t> list;  ///< constants, none NULL
   friend bool operator==(const Predicate&, const Predicate&) = default;
 };
 
 struct AggregateSpec {
   Opcode op = Opcode::CountRows;  ///< the opcode that feeds it: CountRows, Count, SumI, ..., MaxT
-  SqlType type;                   ///< of its output column; sums of integers and decimals are DECIMAL(38,s), counts BIGINT
+  SqlType type;  ///< of its output column; sums of integers and decimals are DECIMAL(38,s), counts BIGINT
   friend bool operator==(const AggregateSpec&, const AggregateSpec&) = default;
 };
 
@@ -128,31 +133,31 @@ struct Section {
     kJoin,        ///< the rows of join table `source`: columns keys then payload
   };
   enum class Sink : uint8_t {
-    kRows,        ///< Emit: a list of rows; the last section's is the result
-    kJoin,        ///< Build: join table joins[join]
-    kGroups,      ///< Group and aggregates
-    kMap,         ///< kDictionary only: Emit gives entry -> r0, and the set of entries that reached Emit
+    kRows,    ///< Emit: a list of rows; the last section's is the result
+    kJoin,    ///< Build: join table joins[join]
+    kGroups,  ///< Group and aggregates
+    kMap,     ///< kDictionary only: Emit gives entry -> r0, and the set of entries that reached Emit
   };
   Source source_kind = Source::kOneRow;
   int32_t source = 0;
   Sink sink = Sink::kRows;
-  int32_t join = -1;                     ///< kJoin
+  int32_t join = -1;  ///< kJoin
   std::vector<Slot> slots;
   std::vector<Predicate> predicates;
-  std::vector<SqlType> registers;        ///< type of each register; kWide ones have 128 bits, the others 64
-  int32_t masks = 0;                     ///< mask registers
-  std::vector<Instruction> code;         ///< the last one is End
-  std::vector<SqlType> columns;          ///< of the sink: emitted registers; join keys then payload; group keys then aggregates
-  std::vector<AggregateSpec> aggregates; ///< kGroups
-  int32_t keys = 0;                      ///< kJoin, kGroups: how many of `columns` are keys
+  std::vector<SqlType> registers;  ///< type of each register; kWide ones have 128 bits, the others 64
+  int32_t masks = 0;               ///< mask registers
+  std::vector<Instruction> code;   ///< the last one is End
+  std::vector<SqlType> columns;  ///< of the sink: emitted registers; join keys then payload; group keys then aggregates
+  std::vector<AggregateSpec> aggregates;  ///< kGroups
+  int32_t keys = 0;                       ///< kJoin, kGroups: how many of `columns` are keys
   // kRows: applied to all rows once the section has run, in this order.
   std::vector<SortKey> order;
-  int64_t limit = -1;                    ///< -1: none
+  int64_t limit = -1;  ///< -1: none
   int64_t offset = 0;
-  /// kRows, neither ordered nor limited nor the last section: an earlier section of that kind, whose rows come before this one's
-  /// and which nobody else reads; -1: none. UNION ALL, and the second half of a FULL JOIN.
+  /// kRows, neither ordered nor limited nor the last section: an earlier section of that kind, whose rows come before
+  /// this one's and which nobody else reads; -1: none. UNION ALL, and the second half of a FULL JOIN.
   int32_t append_to = -1;
-  std::string label;                     ///< for EXPLAIN: "scan lineorder"
+  std::string label;  ///< for EXPLAIN: "scan lineorder"
   friend bool operator==(const Section&, const Section&) = default;
 };
 
@@ -160,7 +165,8 @@ struct Section {
 enum class JoinStrategy : uint8_t {
   kHash,  ///< look-up by key; without keys each tile goes over all rows of the table
   kLoop,  ///< without keys, the same; sections that probe it run on the host only
-  kGrid,  ///< without keys: the product of the source and the table is cut both ways into units of work (tile, part of the table)
+  kGrid,  ///< without keys: the product of the source and the table is cut both ways into units of work (tile, part of
+          ///< the table)
   kDp,    ///< as kGrid, and the units are launched from the GPU, where they are found (dynamic parallelism); GPU only
 };
 
@@ -168,18 +174,19 @@ enum class JoinStrategy : uint8_t {
 constexpr bool IsCutBothWays(JoinStrategy s) { return s == JoinStrategy::kGrid || s == JoinStrategy::kDp; }
 
 struct JoinTable {
-  bool unique = false;    ///< the compiler proved that no two rows have the same key: no Next is needed
-  int32_t section = -1;   ///< the section that builds it
+  bool unique = false;   ///< the compiler proved that no two rows have the same key: no Next is needed
+  int32_t section = -1;  ///< the section that builds it
   /// kGrid, kDp: it has no keys, and is the first that a section probes, by Probe with a Next.
   JoinStrategy strategy = JoinStrategy::kHash;
-  /// A column of the building section, of class I or F, by which the rows are sorted: ascending, NULL last. Then units of a
-  /// kGrid or kDp whose columns' ranges say that no pair can reach the sink are left out. -1: rows stay as they come.
+  /// A column of the building section, of class I or F, by which the rows are sorted: ascending, NULL last. Then units
+  /// of a kGrid or kDp whose columns' ranges say that no pair can reach the sink are left out. -1: rows stay as they
+  /// come.
   int32_t order = -1;
   friend bool operator==(const JoinTable&, const JoinTable&) = default;
 };
 
 struct TableRef {
-  int64_t id = 0;         ///< TableInfo::id
+  int64_t id = 0;  ///< TableInfo::id
   std::string name;
   friend bool operator==(const TableRef&, const TableRef&) = default;
 };
@@ -197,35 +204,87 @@ struct Program {
   std::vector<Section> sections;
   std::vector<ResultColumn> columns;  ///< of the result: a prefix of the last section's columns
 
-  /// The flat byte string, ending in the XXH3 checksum of what precedes it. The same program gives the same bytes everywhere.
+  /// The flat byte string, ending in the XXH3 checksum of what precedes it. The same program gives the same bytes
+  /// everywhere.
   std::string Serialize() const;
   /// Errors: kCorrupt with the reason. What it returns is well-formed; Verify tells whether it is safe to run.
   static Result<Program> Parse(std::string_view bytes);
 };
 
 /// Refuses a program that an interpreter must not run: unknown opcodes, operands out of range or of the wrong class, an
-/// accumulator used before it has a value of that class, jumps that leave the section or go backwards other than by Next, sinks that do not
-/// fit, sections that read what no earlier section made. Errors: kCorrupt: `section 1, instruction 7 (AddI): reason`.
+/// accumulator used before it has a value of that class, jumps that leave the section or go backwards other than by
+/// Next, sinks that do not fit, sections that read what no earlier section made. Errors: kCorrupt: `section 1,
+/// instruction 7 (AddI): reason`.
 Status Verify(const Program& program);
 
 /// Whether the instruction looks rows up in join table P1.
 bool Probes(const Instruction& in);
-/// Per instruction of a section: for a SkipIfNone, the join table that was looked up since the one before it, or -1; for others -1.
-/// What is live there are the rows of that join, its conditions included.
+/// Per instruction of a section: for a SkipIfNone, the join table that was looked up since the one before it, or -1;
+/// for others -1. What is live there are the rows of that join, its conditions included.
 std::vector<int> JoinsBefore(const Section& section);
 
 /// The program as SQLite lists one: addr, opcode, p1..p4, comment; one block per section.
 std::string Listing(const Program& program);
 
-// ---- The opcode table as data -------------------------------------------------------------------------------------------
+// ---- The opcode table as data
+// -------------------------------------------------------------------------------------------
 
-enum class OperandSpec : uint8_t { None, Src, SrcW, SrcInt, Reg, RegW, Mask, Pred, Join, Agg, Addr, Const, ConstW, Int };
+enum class OperandSpec : uint8_t {
+  None,
+  Src,
+  SrcW,
+  SrcInt,
+  Reg,
+  RegW,
+  Mask,
+  Pred,
+  Join,
+  Agg,
+  Addr,
+  Const,
+  ConstW,
+  Int
+};
 enum class AccumulatorSpec : uint8_t { None, I, F, T, W, X };
 enum class WhereSpec : uint8_t { Any, Host };
 enum class Shape : uint8_t {
-  End, SkipIfNone, Next, MaskRegister, Filter, Test, TestNull, Compare, TextCompare, Like, Load, LoadWide, Store, StoreWide,
-  Binary, Unary, UnaryField, Check, TextUnary, TextCut, TextLength, TextConcat, TextSubstring, ToText, FromText, Probe, ProbeOuter,
-  NextOuter, TestMatch, Refuse, Build, Group, CountRows, CountValues, Fold, FoldText, Emit
+  End,
+  SkipIfNone,
+  Next,
+  MaskRegister,
+  Filter,
+  Test,
+  TestNull,
+  Compare,
+  TextCompare,
+  Like,
+  Load,
+  LoadWide,
+  Store,
+  StoreWide,
+  Binary,
+  Unary,
+  UnaryField,
+  Check,
+  TextUnary,
+  TextCut,
+  TextLength,
+  TextConcat,
+  TextSubstring,
+  ToText,
+  FromText,
+  Probe,
+  ProbeOuter,
+  NextOuter,
+  TestMatch,
+  Refuse,
+  Build,
+  Group,
+  CountRows,
+  CountValues,
+  Fold,
+  FoldText,
+  Emit
 };
 
 struct OpcodeInfo {

@@ -111,7 +111,8 @@ struct StringPool::Shard {
   }
 };
 
-StringPool::StringPool() : entries_(std::make_unique<Entries>()), shards_(std::make_unique_for_overwrite<Shard[]>(kShards)) {}
+StringPool::StringPool()
+    : entries_(std::make_unique<Entries>()), shards_(std::make_unique_for_overwrite<Shard[]>(kShards)) {}
 StringPool::~StringPool() = default;
 
 int64_t StringPool::Intern(std::string_view text) {

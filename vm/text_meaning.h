@@ -1,4 +1,5 @@
-// What the text opcodes mean for one row: the host half of meaning.h. Text is UTF-8; characters are counted by lead bytes.
+// What the text opcodes mean for one row: the host half of meaning.h. Text is UTF-8; characters are counted by lead
+// bytes.
 //
 //   TextUnary    void Apply(std::string_view, std::string* out)
 //   TextCompare  bool Apply(std::string_view a, std::string_view b)

@@ -1,4 +1,5 @@
-// Threads that live as long as an executor and run one function together. For vm/ and the devices that run its sections.
+// Threads that live as long as an executor and run one function together. For vm/ and the devices that run its
+// sections.
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,5 @@
-// The host interpreter. One switch, expanded from opcodes.def, calls one loop per shape, instantiated with the meaning of
-// the opcode.
+// The host interpreter. One switch, expanded from opcodes.def, calls one loop per shape, instantiated with the meaning
+// of the opcode.
 
 #include "vm/tile_machine.h"
 
@@ -37,8 +37,13 @@ int64_t ToBits(T v) {
 
 }  // namespace
 
-TileMachine::TileMachine(const Program& program, int section, const std::vector<std::unique_ptr<JoinIndex>>& joins, StringPool* strings)
-    : program_(program), section_(program.sections[static_cast<size_t>(section)]), joins_(joins), strings_(strings), join_before_(JoinsBefore(section_)) {
+TileMachine::TileMachine(const Program& program, int section, const std::vector<std::unique_ptr<JoinIndex>>& joins,
+                         StringPool* strings)
+    : program_(program),
+      section_(program.sections[static_cast<size_t>(section)]),
+      joins_(joins),
+      strings_(strings),
+      join_before_(JoinsBefore(section_)) {
   bool wide = false;
   registers_.resize(section_.registers.size());
   for (size_t i = 0; i < registers_.size(); ++i) {
@@ -65,11 +70,14 @@ TileMachine::TileMachine(const Program& program, int section, const std::vector<
     if (info.shape == Shape::Group) group_.resize(kTileRows);
     // A key may be a wide operand where no instruction has a wide accumulator.
     if (probe || info.shape == Shape::Group) {
-      const auto& keys = info.shape == Shape::Group ? section_.columns : program.sections[static_cast<size_t>(program.joins[in.p1].section)].columns;
+      const auto& keys = info.shape == Shape::Group
+                             ? section_.columns
+                             : program.sections[static_cast<size_t>(program.joins[in.p1].section)].columns;
       for (int k = 0; k < in.p3; ++k) wide |= keys[static_cast<size_t>(k)].storage() == StorageClass::kWide;
     }
     if ((probe || info.shape == Shape::Group) && in.p3 == 1) {  // a key read in place is fetched as a value is
-      const Section& keyed = info.shape == Shape::Group ? section_ : program.sections[static_cast<size_t>(program.joins[in.p1].section)];
+      const Section& keyed =
+          info.shape == Shape::Group ? section_ : program.sections[static_cast<size_t>(program.joins[in.p1].section)];
       wide |= keyed.columns[0].storage() == StorageClass::kWide;
     }
   }
@@ -85,17 +93,25 @@ TileMachine::TileMachine(const Program& program, int section, const std::vector<
     constant_null_[i] = v.null ? 1 : 0;
     if (v.null) continue;
     switch (v.type.storage()) {
-      case StorageClass::kInt: constants_[i] = v.i64; break;
-      case StorageClass::kFloat: constants_[i] = std::bit_cast<int64_t>(v.f64); break;
-      case StorageClass::kText: constants_[i] = strings->Intern(v.text); break;
-      case StorageClass::kWide: break;
+      case StorageClass::kInt:
+        constants_[i] = v.i64;
+        break;
+      case StorageClass::kFloat:
+        constants_[i] = std::bit_cast<int64_t>(v.f64);
+        break;
+      case StorageClass::kText:
+        constants_[i] = strings->Intern(v.text);
+        break;
+      case StorageClass::kWide:
+        break;
     }
   }
   scratch_ = std::make_unique<Scratch[]>(3);
   memset(a_, 0, sizeof a_);
 }
 
-// ---- The mask ----------------------------------------------------------------------------------------------------------
+// ---- The mask
+// ----------------------------------------------------------------------------------------------------------
 
 void TileMachine::SetMaskToAll() {
   memset(mask_, 1, static_cast<size_t>(n_));
@@ -151,7 +167,8 @@ void TileMachine::DoMaskRegister(const Instruction& in) {
   if constexpr (std::is_same_v<M, meaning::MaskLoad> || std::is_same_v<M, meaning::MaskAndNot>) MaskChanged();
 }
 
-// ---- Operands ----------------------------------------------------------------------------------------------------------
+// ---- Operands
+// ----------------------------------------------------------------------------------------------------------
 
 template <class Code, class Convert>
 void TileMachine::DecodeSlot(const BoundSlot& b, int64_t* out, Convert convert) {
@@ -179,10 +196,14 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
   }
   auto by_width = [&](auto convert) {
     switch (b.width) {
-      case 1: return DecodeSlot<uint8_t>(b, s.narrow, convert);
-      case 2: return DecodeSlot<uint16_t>(b, s.narrow, convert);
-      case 4: return DecodeSlot<uint32_t>(b, s.narrow, convert);
-      default: return DecodeSlot<uint64_t>(b, s.narrow, convert);
+      case 1:
+        return DecodeSlot<uint8_t>(b, s.narrow, convert);
+      case 2:
+        return DecodeSlot<uint16_t>(b, s.narrow, convert);
+      case 4:
+        return DecodeSlot<uint32_t>(b, s.narrow, convert);
+      default:
+        return DecodeSlot<uint64_t>(b, s.narrow, convert);
     }
   };
   auto by_width_of_live = [&](auto convert) {
@@ -191,10 +212,14 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
       ForOnlyLive([&](int i) { s.narrow[i] = convert(static_cast<uint64_t>(codes[i])); });
     };
     switch (b.width) {
-      case 1: return decode(uint8_t{});
-      case 2: return decode(uint16_t{});
-      case 4: return decode(uint32_t{});
-      default: return decode(uint64_t{});
+      case 1:
+        return decode(uint8_t{});
+      case 2:
+        return decode(uint16_t{});
+      case 4:
+        return decode(uint32_t{});
+      default:
+        return decode(uint64_t{});
     }
   };
   const uint64_t base = b.base;
@@ -249,10 +274,18 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
       ForLive([&](int i) { s.null[i] = codes[i] == null_code ? 1 : 0; });
     };
     switch (b.width) {
-      case 1: nulls(uint8_t{}); break;
-      case 2: nulls(uint16_t{}); break;
-      case 4: nulls(uint32_t{}); break;
-      default: nulls(uint64_t{}); break;
+      case 1:
+        nulls(uint8_t{});
+        break;
+      case 2:
+        nulls(uint16_t{});
+        break;
+      case 4:
+        nulls(uint32_t{});
+        break;
+      default:
+        nulls(uint64_t{});
+        break;
     }
   } else if (b.null_bytes != nullptr) {
     memcpy(s.null, b.null_bytes + first_, static_cast<size_t>(n_));
@@ -269,9 +302,19 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
       nulls([&](int i) { return uint64_t{first_} + static_cast<uint64_t>(i); });
     } else {
       switch (b.width) {
-        case 1: nulls([&](int i) { return uint64_t{b.codes[first_ + static_cast<uint32_t>(i)]}; }); break;
-        case 2: nulls([&](int i) { return uint64_t{reinterpret_cast<const uint16_t*>(b.codes)[first_ + static_cast<uint32_t>(i)]}; }); break;
-        default: nulls([&](int i) { return uint64_t{reinterpret_cast<const uint32_t*>(b.codes)[first_ + static_cast<uint32_t>(i)]}; }); break;
+        case 1:
+          nulls([&](int i) { return uint64_t{b.codes[first_ + static_cast<uint32_t>(i)]}; });
+          break;
+        case 2:
+          nulls([&](int i) {
+            return uint64_t{reinterpret_cast<const uint16_t*>(b.codes)[first_ + static_cast<uint32_t>(i)]};
+          });
+          break;
+        default:
+          nulls([&](int i) {
+            return uint64_t{reinterpret_cast<const uint32_t*>(b.codes)[first_ + static_cast<uint32_t>(i)]};
+          });
+          break;
       }
     }
   }
@@ -296,18 +339,31 @@ TileMachine::Source<int128_t> TileMachine::FetchWideSlot(int slot) {
   auto decode = [&](auto code) {
     using Code = decltype(code);
     const Code* codes = reinterpret_cast<const Code*>(b.codes) + first_;
-    ForLive([&](int i) { s.wide[i] = static_cast<int128_t>(static_cast<uint128_t>(base) + static_cast<uint128_t>(codes[i])); });
+    ForLive([&](int i) {
+      s.wide[i] = static_cast<int128_t>(static_cast<uint128_t>(base) + static_cast<uint128_t>(codes[i]));
+    });
     if (!b.has_null_code) return;
-    const Code null_code = sizeof(Code) == 16 ? static_cast<Code>(Make128(b.null_code_high, static_cast<int64_t>(b.null_code)))
-                                              : static_cast<Code>(b.null_code);
+    const Code null_code = sizeof(Code) == 16
+                               ? static_cast<Code>(Make128(b.null_code_high, static_cast<int64_t>(b.null_code)))
+                               : static_cast<Code>(b.null_code);
     ForLive([&](int i) { s.null[i] = codes[i] == null_code ? 1 : 0; });
   };
   switch (b.width) {
-    case 1: decode(uint8_t{}); break;
-    case 2: decode(uint16_t{}); break;
-    case 4: decode(uint32_t{}); break;
-    case 8: decode(uint64_t{}); break;
-    default: decode(uint128_t{}); break;
+    case 1:
+      decode(uint8_t{});
+      break;
+    case 2:
+      decode(uint16_t{});
+      break;
+    case 4:
+      decode(uint32_t{});
+      break;
+    case 8:
+      decode(uint64_t{});
+      break;
+    default:
+      decode(uint128_t{});
+      break;
   }
   return {s.wide, b.has_null_code ? s.null : nullptr, false, false};
 }
@@ -412,7 +468,8 @@ uint8_t* TileMachine::NullsA() {
   return a_null_;
 }
 
-// ---- Loads and stores --------------------------------------------------------------------------------------------------
+// ---- Loads and stores
+// --------------------------------------------------------------------------------------------------
 
 void TileMachine::CopyToA(const Source<int64_t>& s) {
   if (s.one) {
@@ -455,10 +512,12 @@ void TileMachine::DoStoreWide(const Instruction& in) {
   ForOnlyLive([&](int i) { r.wide[static_cast<size_t>(i)] = w_[static_cast<size_t>(i)]; });
   if (!w_may_be_null_ && !r.may_be_null) return;
   MayBecomeNull(&r);
-  ForOnlyLive([&](int i) { r.null[static_cast<size_t>(i)] = w_may_be_null_ ? w_null_[static_cast<size_t>(i)] : uint8_t{0}; });
+  ForOnlyLive(
+      [&](int i) { r.null[static_cast<size_t>(i)] = w_may_be_null_ ? w_null_[static_cast<size_t>(i)] : uint8_t{0}; });
 }
 
-// ---- Filters -----------------------------------------------------------------------------------------------------------
+// ---- Filters
+// -----------------------------------------------------------------------------------------------------------
 
 template <class Code>
 void TileMachine::FilterCodes(const BoundPredicate& p, const BoundSlot& s) {
@@ -517,11 +576,16 @@ void TileMachine::DoFilter(const Instruction& in) {
   }
   const BoundSlot& s = tablet_->slots[static_cast<size_t>(p.slot)];
   switch (s.width) {
-    case 1: return FilterCodes<uint8_t>(p, s);
-    case 2: return FilterCodes<uint16_t>(p, s);
-    case 4: return FilterCodes<uint32_t>(p, s);
-    case 8: return FilterCodes<uint64_t>(p, s);
-    default: return FilterCodes<uint128_t>(p, s);
+    case 1:
+      return FilterCodes<uint8_t>(p, s);
+    case 2:
+      return FilterCodes<uint16_t>(p, s);
+    case 4:
+      return FilterCodes<uint32_t>(p, s);
+    case 8:
+      return FilterCodes<uint64_t>(p, s);
+    default:
+      return FilterCodes<uint128_t>(p, s);
   }
 }
 
@@ -561,9 +625,11 @@ void TileMachine::DoCompare(const Instruction& in) {
     if (acc_null == nullptr) return Keep([&](int i) { return M::Apply(as(acc[i]), b); });
     return Keep([&](int i) { return M::Apply(as(acc[i]), b) & (acc_null[i] == 0); });
   }
-  if (acc_null == nullptr && s.nulls == nullptr) return Keep([&](int i) { return M::Apply(as(acc[i]), as(s.values[i])); });
+  if (acc_null == nullptr && s.nulls == nullptr)
+    return Keep([&](int i) { return M::Apply(as(acc[i]), as(s.values[i])); });
   Keep([&](int i) {
-    return M::Apply(as(acc[i]), as(s.values[i])) & (acc_null == nullptr || acc_null[i] == 0) & (s.nulls == nullptr || s.nulls[i] == 0);
+    return M::Apply(as(acc[i]), as(s.values[i])) & (acc_null == nullptr || acc_null[i] == 0) &
+           (s.nulls == nullptr || s.nulls[i] == 0);
   });
 }
 
@@ -586,7 +652,8 @@ void TileMachine::DoLike(const Instruction& in) {
   });
 }
 
-// ---- Arithmetic --------------------------------------------------------------------------------------------------------
+// ---- Arithmetic
+// --------------------------------------------------------------------------------------------------------
 
 template <class M>
 void TileMachine::DoBinary(const Instruction& in) {
@@ -708,7 +775,8 @@ void TileMachine::DoCheck(const Instruction& in) {
   });
 }
 
-// ---- Text --------------------------------------------------------------------------------------------------------------
+// ---- Text
+// --------------------------------------------------------------------------------------------------------------
 
 /// A = f(text of A) as an identifier, for live rows that are not NULL.
 template <class F>
@@ -759,7 +827,9 @@ void TileMachine::DoTextSubstring(const Instruction& in) {
   const Source<int64_t> from = Fetch<int64_t>(in.p2, 0);
   const bool bounded = in.p3 != -1;
   const Source<int64_t> length = bounded ? Fetch<int64_t>(in.p3, 1) : Source<int64_t>{nullptr, nullptr, true, false};
-  auto null = [](const Source<int64_t>& s, int i) { return s.one ? s.one_null : s.nulls != nullptr && s.nulls[i] != 0; };
+  auto null = [](const Source<int64_t>& s, int i) {
+    return s.one ? s.one_null : s.nulls != nullptr && s.nulls[i] != 0;
+  };
   ForOnlyLive([&](int i) {
     if (null(from, i) || null(length, i)) NullsA()[i] = 1;
     if (a_may_be_null_ && a_null_[i] != 0) return;
@@ -814,10 +884,11 @@ void TileMachine::DoFromText(const Instruction& in) {
   });
 }
 
-// ---- Joins -------------------------------------------------------------------------------------------------------------
+// ---- Joins
+// -------------------------------------------------------------------------------------------------------------
 
-/// Calls f(row, words, nulls) for each live row with the words of its key: one word a key, two if wide; `nulls` has a bit per
-/// NULL key, whose words are 0.
+/// Calls f(row, words, nulls) for each live row with the words of its key: one word a key, two if wide; `nulls` has a
+/// bit per NULL key, whose words are 0.
 template <class F>
 void TileMachine::WithKeyWords(const Instruction& in, const std::vector<SqlType>& types, F f) {
   int64_t words[2 * kMaxKeys + 1] = {};
@@ -883,7 +954,9 @@ void TileMachine::DoProbe(const Instruction& in) {
     const uint32_t* heads = join.direct_heads();
     const uint64_t base = static_cast<uint64_t>(join.direct_base());
     // Without a branch: a dead row or a key out of range looks up entry 0 and is masked off.
-    auto inside = [&](int i, uint64_t at) { return (at < size) & (mask_[i] != 0) & (s.nulls == nullptr || s.nulls[i] == 0); };
+    auto inside = [&](int i, uint64_t at) {
+      return (at < size) & (mask_[i] != 0) & (s.nulls == nullptr || s.nulls[i] == 0);
+    };
     if (const uint64_t* present = join.present()) {
       Keep([&](int i) {
         const uint64_t at = static_cast<uint64_t>(s.values[i]) - base;
@@ -1047,11 +1120,14 @@ void TileMachine::DoBuild(const Instruction&) {
   AppendLiveRegisters(sinks_.rows, section_.columns.size());
 }
 
-// ---- Groups ------------------------------------------------------------------------------------------------------------
+// ---- Groups
+// ------------------------------------------------------------------------------------------------------------
 
-/// Rows that were masked off at Group and restored behind it reach an aggregate without a group of their own; where there is none at
-/// all, there is not even a stale one to add them to.
-static bool NoGroups(const Section& section, const GroupTable& table) { return section.keys > 0 && table.groups() == 0; }
+/// Rows that were masked off at Group and restored behind it reach an aggregate without a group of their own; where
+/// there is none at all, there is not even a stale one to add them to.
+static bool NoGroups(const Section& section, const GroupTable& table) {
+  return section.keys > 0 && table.groups() == 0;
+}
 
 template <class M>
 void TileMachine::DoGroup(const Instruction& in) {
@@ -1110,7 +1186,8 @@ void TileMachine::DoCountValues(const Instruction& in) {
   int64_t* counts = sinks_.groups->aggregates()[in.p1].narrow.data();
   const bool may = M::kWide ? w_may_be_null_ : a_may_be_null_;
   const uint8_t* nulls = M::kWide ? w_null_.data() : a_null_;
-  ForOnlyLive([&](int i) { counts[section_.keys == 0 ? 0 : group_[static_cast<size_t>(i)]] += may && nulls[i] != 0 ? 0 : 1; });
+  ForOnlyLive(
+      [&](int i) { counts[section_.keys == 0 ? 0 : group_[static_cast<size_t>(i)]] += may && nulls[i] != 0 ? 0 : 1; });
 }
 
 template <class M>
@@ -1189,13 +1266,16 @@ void TileMachine::DoFoldText(const Instruction& in) {
   ForOnlyLive([&](int i) {
     if (a_may_be_null_ && a_null_[i] != 0) return;
     const size_t g = section_.keys == 0 ? 0 : group_[static_cast<size_t>(i)];
-    if (states.seen[g] != 0 && (states.narrow[g] == a_[i] || !M::Better(strings_->Get(a_[i]), strings_->Get(states.narrow[g])))) return;
+    if (states.seen[g] != 0 &&
+        (states.narrow[g] == a_[i] || !M::Better(strings_->Get(a_[i]), strings_->Get(states.narrow[g]))))
+      return;
     states.narrow[g] = a_[i];
     states.seen[g] = 1;
   });
 }
 
-// ---- Rows --------------------------------------------------------------------------------------------------------------
+// ---- Rows
+// --------------------------------------------------------------------------------------------------------------
 
 template <class M>
 void TileMachine::DoEmit(const Instruction&) {
@@ -1212,7 +1292,8 @@ void TileMachine::DoEmit(const Instruction&) {
   });
 }
 
-// ---- The interpreter ---------------------------------------------------------------------------------------------------
+// ---- The interpreter
+// ---------------------------------------------------------------------------------------------------
 
 Status TileMachine::RunTile(const BoundTablet& tablet, uint32_t first, int rows, const TileSinks& sinks) {
   tablet_ = &tablet;
@@ -1231,16 +1312,16 @@ Status TileMachine::ResumeTile(const TileSinks& sinks) {
   return Interpret();
 }
 
-/// From instruction next_ on. Accumulators are dead where a loop starts, so the rest of the machine is all that a tile which
-/// was suspended there needs.
+/// From instruction next_ on. Accumulators are dead where a loop starts, so the rest of the machine is all that a tile
+/// which was suspended there needs.
 Status TileMachine::Interpret() {
   for (;;) {
     if (next_ == leave_at_) next_ = go_on_at_;
     const Instruction& in = section_.code[static_cast<size_t>(next_++)];
     switch (in.op) {
-#define OPCODE(Name, ShapeName, ...)      \
-  case Opcode::Name:                      \
-    Do##ShapeName<meaning::Name>(in);     \
+#define OPCODE(Name, ShapeName, ...)  \
+  case Opcode::Name:                  \
+    Do##ShapeName<meaning::Name>(in); \
     break;
 #include "vm/opcodes.def"
 #undef OPCODE
@@ -1283,7 +1364,8 @@ Result<DictionaryMap> MapDictionary(const Program& program, int section, const C
   TileSinks sinks;
   sinks.map = &map;
   for (uint32_t row = 0; row < chunk.entries; row += kTileRows) {
-    TESSERA_TRY(machine->RunTile(bound, row, static_cast<int>(std::min<uint32_t>(kTileRows, chunk.entries - row)), sinks));
+    TESSERA_TRY(
+        machine->RunTile(bound, row, static_cast<int>(std::min<uint32_t>(kTileRows, chunk.entries - row)), sinks));
   }
   return map;
 }

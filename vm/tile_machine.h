@@ -1,9 +1,10 @@
 // The host interpreter's machine for one thread: the state of one tile, and the loops around the opcodes' meanings.
 // Private to vm/.
 //
-// A tile is 2048 rows: the accumulators, the mask and a few registers stay in L1 and L2. Masks and NULL bits are one byte a
-// row here, because loops over bytes are what the compiler vectorises. When few rows are live their numbers are kept beside the mask
-// and the loops run over those ("sparse"); otherwise they run over all rows of the tile, dead ones included ("dense").
+// A tile is 2048 rows: the accumulators, the mask and a few registers stay in L1 and L2. Masks and NULL bits are one
+// byte a row here, because loops over bytes are what the compiler vectorises. When few rows are live their numbers are
+// kept beside the mask and the loops run over those ("sparse"); otherwise they run over all rows of the tile, dead ones
+// included ("dense").
 //
 // Start at: RunTile.
 #pragma once
@@ -31,24 +32,25 @@ inline constexpr int kTileRows = 2048;
 
 /// Where a section's rows go; each worker has its own.
 struct TileSinks {
-  RowSet* rows = nullptr;          ///< kRows and kJoin
-  GroupTable* groups = nullptr;    ///< kGroups
-  DictionaryMap* map = nullptr;    ///< kMap
+  RowSet* rows = nullptr;        ///< kRows and kJoin
+  GroupTable* groups = nullptr;  ///< kGroups
+  DictionaryMap* map = nullptr;  ///< kMap
 };
 
 class TileMachine {
  public:
   /// `joins`: one per join table of the program, finished before the section runs; may hold nullptr for others.
-  TileMachine(const Program& program, int section, const std::vector<std::unique_ptr<JoinIndex>>& joins, StringPool* strings);
+  TileMachine(const Program& program, int section, const std::vector<std::unique_ptr<JoinIndex>>& joins,
+              StringPool* strings);
   TileMachine(const TileMachine&) = delete;
   TileMachine& operator=(const TileMachine&) = delete;
 
-  /// Runs the section over rows [first, first + rows) of `tablet`. On an error the sinks may hold part of the tile: the run is over.
-  /// REQUIRES: 1 <= rows <= kTileRows.
+  /// Runs the section over rows [first, first + rows) of `tablet`. On an error the sinks may hold part of the tile: the
+  /// run is over. REQUIRES: 1 <= rows <= kTileRows.
   Status RunTile(const BoundTablet& tablet, uint32_t first, int rows, const TileSinks& sinks);
-  /// From the next tile on, only rows [first, end) of join table `join`, which has no keys, are met. `all_from`: where a turn
-  /// of the loop over them may begin, because its filters let all pairs pass (RangeProgram::all_from); -1: at its body.
-  /// REQUIRES: end <= its rows.
+  /// From the next tile on, only rows [first, end) of join table `join`, which has no keys, are met. `all_from`: where
+  /// a turn of the loop over them may begin, because its filters let all pairs pass (RangeProgram::all_from); -1: at
+  /// its body. REQUIRES: end <= its rows.
   void MeetRows(int join, uint32_t first, uint32_t end, int all_from);
   /// A tile that goes back with so many rows in its sink stops there: RunTile returns OK, and suspended() is true until
   /// ResumeTile has brought the tile to its end.
@@ -136,60 +138,105 @@ class TileMachine {
   uint8_t* NullsA();
 
   // One loop per shape.
-  template <class M> void DoEnd(const Instruction&) {}
-  template <class M> void DoSkipIfNone(const Instruction& in) {
+  template <class M>
+  void DoEnd(const Instruction&) {}
+  template <class M>
+  void DoSkipIfNone(const Instruction& in) {
     if (live_ == 0) {
       next_ = in.p2;
     } else if (joined_ != nullptr && join_before_[static_cast<size_t>(next_ - 1)] >= 0) {
-      joined_[join_before_[static_cast<size_t>(next_ - 1)]].fetch_add(static_cast<uint64_t>(live_), std::memory_order_relaxed);
+      joined_[join_before_[static_cast<size_t>(next_ - 1)]].fetch_add(static_cast<uint64_t>(live_),
+                                                                      std::memory_order_relaxed);
     }
   }
-  template <class M> void DoNext(const Instruction& in);
-  template <class M> void DoMaskRegister(const Instruction& in);
-  template <class M> void DoFilter(const Instruction& in);
-  template <class Code> void FilterCodes(const BoundPredicate& p, const BoundSlot& s);
-  template <class M> void DoTest(const Instruction& in);
-  template <class M> void DoTestNull(const Instruction& in);
-  template <class M> void DoCompare(const Instruction& in);
-  template <class M> void DoTextCompare(const Instruction& in);
-  template <class M> void DoLike(const Instruction& in);
-  template <class M> void DoLoad(const Instruction& in);
-  template <class M> void DoLoadWide(const Instruction& in);
-  template <class M> void DoStore(const Instruction& in);
-  template <class M> void DoStoreWide(const Instruction& in);
-  template <class M> void DoBinary(const Instruction& in);
-  template <class M> void DoUnary(const Instruction& in);
-  template <class M> void DoUnaryField(const Instruction& in);
-  template <class M> void DoCheck(const Instruction& in);
-  template <class M> void DoTextUnary(const Instruction& in);
-  template <class M> void DoTextCut(const Instruction& in);
-  template <class M> void DoTextLength(const Instruction& in);
-  template <class M> void DoTextConcat(const Instruction& in);
-  template <class M> void DoTextSubstring(const Instruction& in);
-  template <class M> void DoToText(const Instruction& in);
-  template <class M> void DoFromText(const Instruction& in);
-  template <class M> void DoProbe(const Instruction& in);
-  template <class M> void DoProbeOuter(const Instruction& in);
-  template <class M> void DoNextOuter(const Instruction& in);
-  template <class M> void DoTestMatch(const Instruction& in);
-  template <class M> void DoRefuse(const Instruction& in);
+  template <class M>
+  void DoNext(const Instruction& in);
+  template <class M>
+  void DoMaskRegister(const Instruction& in);
+  template <class M>
+  void DoFilter(const Instruction& in);
+  template <class Code>
+  void FilterCodes(const BoundPredicate& p, const BoundSlot& s);
+  template <class M>
+  void DoTest(const Instruction& in);
+  template <class M>
+  void DoTestNull(const Instruction& in);
+  template <class M>
+  void DoCompare(const Instruction& in);
+  template <class M>
+  void DoTextCompare(const Instruction& in);
+  template <class M>
+  void DoLike(const Instruction& in);
+  template <class M>
+  void DoLoad(const Instruction& in);
+  template <class M>
+  void DoLoadWide(const Instruction& in);
+  template <class M>
+  void DoStore(const Instruction& in);
+  template <class M>
+  void DoStoreWide(const Instruction& in);
+  template <class M>
+  void DoBinary(const Instruction& in);
+  template <class M>
+  void DoUnary(const Instruction& in);
+  template <class M>
+  void DoUnaryField(const Instruction& in);
+  template <class M>
+  void DoCheck(const Instruction& in);
+  template <class M>
+  void DoTextUnary(const Instruction& in);
+  template <class M>
+  void DoTextCut(const Instruction& in);
+  template <class M>
+  void DoTextLength(const Instruction& in);
+  template <class M>
+  void DoTextConcat(const Instruction& in);
+  template <class M>
+  void DoTextSubstring(const Instruction& in);
+  template <class M>
+  void DoToText(const Instruction& in);
+  template <class M>
+  void DoFromText(const Instruction& in);
+  template <class M>
+  void DoProbe(const Instruction& in);
+  template <class M>
+  void DoProbeOuter(const Instruction& in);
+  template <class M>
+  void DoNextOuter(const Instruction& in);
+  template <class M>
+  void DoTestMatch(const Instruction& in);
+  template <class M>
+  void DoRefuse(const Instruction& in);
   void Jump(const Instruction& next, uint8_t* saved);
-  template <bool kOuter> void NextCrossed(const Instruction& in);
+  template <bool kOuter>
+  void NextCrossed(const Instruction& in);
   Status Interpret();
-  template <class M> void DoBuild(const Instruction& in);
-  template <class M> void DoGroup(const Instruction& in);
-  template <class M> void DoCountRows(const Instruction& in);
-  template <class M> void DoCountValues(const Instruction& in);
-  template <class M> void DoFold(const Instruction& in);
-  template <class M> void DoFoldText(const Instruction& in);
-  template <class M> void DoEmit(const Instruction& in);
+  template <class M>
+  void DoBuild(const Instruction& in);
+  template <class M>
+  void DoGroup(const Instruction& in);
+  template <class M>
+  void DoCountRows(const Instruction& in);
+  template <class M>
+  void DoCountValues(const Instruction& in);
+  template <class M>
+  void DoFold(const Instruction& in);
+  template <class M>
+  void DoFoldText(const Instruction& in);
+  template <class M>
+  void DoEmit(const Instruction& in);
 
-  template <class T> T* Accumulator();
-  template <class T> uint8_t* AccumulatorNulls();
-  template <class T> bool& AccumulatorMayBeNull();
-  template <class F> void MapText(F f);
+  template <class T>
+  T* Accumulator();
+  template <class T>
+  uint8_t* AccumulatorNulls();
+  template <class T>
+  bool& AccumulatorMayBeNull();
+  template <class F>
+  void MapText(F f);
   void AppendLiveRegisters(RowSet* rows, size_t columns);
-  template <class F> void WithKeyWords(const Instruction& in, const std::vector<SqlType>& types, F f);
+  template <class F>
+  void WithKeyWords(const Instruction& in, const std::vector<SqlType>& types, F f);
 
   const Program& program_;
   const Section& section_;
@@ -198,8 +245,8 @@ class TileMachine {
 
   // The tile.
   const BoundTablet* tablet_ = nullptr;
-  /// Groups found lately, by their keys: most rows of a query with few groups find theirs here, without the hash table (20 M
-  /// rows into 201 groups: 140 ms with them, 231 without, see bench/README.md).
+  /// Groups found lately, by their keys: most rows of a query with few groups find theirs here, without the hash table
+  /// (20 M rows into 201 groups: 140 ms with them, 231 without, see bench/README.md).
   struct RecentGroup {
     int64_t first = 0, second = 0;
     uint32_t number = 0;  ///< 1 + the group; 0: none
@@ -223,16 +270,16 @@ class TileMachine {
   std::vector<Register> registers_;
   std::vector<MaskRegister> masks_;
   std::vector<std::vector<uint32_t>> cursors_;  // per join table of the program
-  /// A join table without keys, which every row of the tile goes over at the same pace: one cursor for all of them, so that
-  /// its columns are one value for the tile (see bench/README.md).
+  /// A join table without keys, which every row of the tile goes over at the same pace: one cursor for all of them, so
+  /// that its columns are one value for the tile (see bench/README.md).
   struct CrossedRows {
     uint32_t first = 0, end = 0;
     uint32_t at = kNoRow;
   };
-  std::vector<CrossedRows> crossed_;            // per join table of the program
-  std::vector<uint8_t> outer_;                  // per join table: 1 if ProbeOuter probes it, so that a cursor may be kNoRow
-  std::vector<uint32_t> group_;                 // per row: ordinal in the group table
-  std::vector<int64_t> constants_;              // narrow constants; text interned
+  std::vector<CrossedRows> crossed_;  // per join table of the program
+  std::vector<uint8_t> outer_;        // per join table: 1 if ProbeOuter probes it, so that a cursor may be kNoRow
+  std::vector<uint32_t> group_;       // per row: ordinal in the group table
+  std::vector<int64_t> constants_;    // narrow constants; text interned
   std::vector<uint8_t> constant_null_;
 
   int live_ = 0;
@@ -248,7 +295,7 @@ class TileMachine {
   size_t suspend_at_ = SIZE_MAX;
   bool suspended_ = false;
   LaneError error_ = LaneError::kNone;
-  Status text_error_;         // of FromText, with the text in it
+  Status text_error_;  // of FromText, with the text in it
 
   std::unique_ptr<Scratch[]> scratch_;
   std::unique_ptr<WideScratch> wide_scratch_;

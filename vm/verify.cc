@@ -1,7 +1,8 @@
 // The verifier: what an interpreter takes for granted is checked here, once, before a program runs.
 //
-// Classes are tracked along the code: instructions are visited in order, and because the only backward jump (Next, NextOuter) goes to a point
-// behind its own Probe with the accumulators dead, one pass suffices. Jumps forward join with "no value".
+// Classes are tracked along the code: instructions are visited in order, and because the only backward jump (Next,
+// NextOuter) goes to a point behind its own Probe with the accumulators dead, one pass suffices. Jumps forward join
+// with "no value".
 
 #include <fmt/format.h>
 
@@ -20,10 +21,14 @@ bool IsType(const SqlType& t) {
 
 AccumulatorSpec ClassOf(const SqlType& t) {
   switch (t.storage()) {
-    case StorageClass::kInt: return AccumulatorSpec::I;
-    case StorageClass::kFloat: return AccumulatorSpec::F;
-    case StorageClass::kWide: return AccumulatorSpec::W;
-    case StorageClass::kText: return AccumulatorSpec::T;
+    case StorageClass::kInt:
+      return AccumulatorSpec::I;
+    case StorageClass::kFloat:
+      return AccumulatorSpec::F;
+    case StorageClass::kWide:
+      return AccumulatorSpec::W;
+    case StorageClass::kText:
+      return AccumulatorSpec::T;
   }
   return AccumulatorSpec::None;
 }
@@ -63,7 +68,8 @@ class Verifier {
     if (last.sink != Section::Sink::kRows) return Fail("the last section emits no rows");
     if (p_.columns.size() > last.columns.size()) return Fail("result columns");
     for (size_t i = 0; i < p_.columns.size(); ++i) {
-      if (!IsType(p_.columns[i].type) || p_.columns[i].type.storage() != last.columns[i].storage()) return Fail("type of a result column");
+      if (!IsType(p_.columns[i].type) || p_.columns[i].type.storage() != last.columns[i].storage())
+        return Fail("type of a result column");
     }
     return Status::Ok();
   }
@@ -107,7 +113,8 @@ class Verifier {
     }
     if (s.source_kind == Section::Source::kJoin) TESSERA_TRY(CheckJoin(s.source));
     if (s.source_kind == Section::Source::kOneRow && !s.slots.empty()) return Fail("one row has no columns");
-    if (dictionary && (s.slots.size() != 1 || s.slots[0].column != 0 || s.slots[0].type.id != TypeId::kText || s.slots[0].map != -1)) {
+    if (dictionary && (s.slots.size() != 1 || s.slots[0].column != 0 || s.slots[0].type.id != TypeId::kText ||
+                       s.slots[0].map != -1)) {
       return Fail("slots of a dictionary section");
     }
     for (const SqlType& t : s.registers) {
@@ -136,13 +143,15 @@ class Verifier {
       if (s.source_kind != Section::Source::kTable) return Fail("a mapped slot of no stored table");
       TESSERA_TRY(CheckMap(slot.map));
       const Section& map = p_.sections[static_cast<size_t>(slot.map)];
-      if (map.columns.size() != 1 || map.columns[0].storage() != slot.type.storage() || slot.type.storage() == StorageClass::kWide) {
+      if (map.columns.size() != 1 || map.columns[0].storage() != slot.type.storage() ||
+          slot.type.storage() == StorageClass::kWide) {
         return Fail("type of a mapped slot");
       }
     }
     if (s.source_kind == Section::Source::kSection) {
       const Section& from = p_.sections[static_cast<size_t>(s.source)];
-      if (!InRange(slot.column, from.columns) || from.columns[static_cast<size_t>(slot.column)].storage() != slot.type.storage()) {
+      if (!InRange(slot.column, from.columns) ||
+          from.columns[static_cast<size_t>(slot.column)].storage() != slot.type.storage()) {
         return Fail("a slot does not fit its source section");
       }
     }
@@ -166,7 +175,8 @@ class Verifier {
     };
     switch (pred.kind) {
       case Predicate::Kind::kRange:
-        if ((pred.low != -1 && !fits(pred.low)) || (pred.high != -1 && !fits(pred.high))) return Fail("bound of a predicate");
+        if ((pred.low != -1 && !fits(pred.low)) || (pred.high != -1 && !fits(pred.high)))
+          return Fail("bound of a predicate");
         break;
       case Predicate::Kind::kIn:
         for (int32_t c : pred.list) {
@@ -178,9 +188,11 @@ class Verifier {
         TESSERA_TRY(CheckMap(pred.map));
         break;
       case Predicate::Kind::kKeyRange:
-        if (slot.type.storage() != StorageClass::kInt || !InRange(pred.join, p_.joins) || pred.negated) return Fail("a key range");
+        if (slot.type.storage() != StorageClass::kInt || !InRange(pred.join, p_.joins) || pred.negated)
+          return Fail("a key range");
         TESSERA_TRY(CheckJoin(pred.join));
-        if (p_.sections[static_cast<size_t>(p_.joins[static_cast<size_t>(pred.join)].section)].keys != 1) return Fail("a key range of several keys");
+        if (p_.sections[static_cast<size_t>(p_.joins[static_cast<size_t>(pred.join)].section)].keys != 1)
+          return Fail("a key range of several keys");
         break;
       default:
         break;
@@ -190,14 +202,19 @@ class Verifier {
 
   /// The join table was built by an earlier section.
   Status CheckJoin(int join) {
-    if (!InRange(join, p_.joins) || p_.joins[static_cast<size_t>(join)].section >= section_) return Fail("join table is not built yet");
+    if (!InRange(join, p_.joins) || p_.joins[static_cast<size_t>(join)].section >= section_)
+      return Fail("join table is not built yet");
     return Status::Ok();
   }
-  const Section& Builder(int join) const { return p_.sections[static_cast<size_t>(p_.joins[static_cast<size_t>(join)].section)]; }
+  const Section& Builder(int join) const {
+    return p_.sections[static_cast<size_t>(p_.joins[static_cast<size_t>(join)].section)];
+  }
 
   Status CheckSink(const Section& s) {
-    if (s.keys < 0 || s.keys > kMaxKeys || static_cast<size_t>(s.keys) > s.columns.size()) return Fail("number of keys");
-    if (s.sink != Section::Sink::kRows && (!s.order.empty() || s.limit != -1 || s.offset != 0)) return Fail("order or limit without rows");
+    if (s.keys < 0 || s.keys > kMaxKeys || static_cast<size_t>(s.keys) > s.columns.size())
+      return Fail("number of keys");
+    if (s.sink != Section::Sink::kRows && (!s.order.empty() || s.limit != -1 || s.offset != 0))
+      return Fail("order or limit without rows");
     if (s.limit < -1 || s.offset < 0) return Fail("limit or offset");
     for (const SortKey& k : s.order) {
       if (!InRange(k.column, s.columns)) return Fail("sort key");
@@ -210,14 +227,17 @@ class Verifier {
         if (s.columns[i].storage() != s.registers[i].storage()) return Fail("type of an emitted register");
       }
     }
-    if (s.sink == Section::Sink::kJoin && (!InRange(s.join, p_.joins) || p_.joins[static_cast<size_t>(s.join)].section != section_)) {
+    if (s.sink == Section::Sink::kJoin &&
+        (!InRange(s.join, p_.joins) || p_.joins[static_cast<size_t>(s.join)].section != section_)) {
       return Fail("the join table it builds");
     }
     if (s.append_to != -1) {
-      if (!InRange(s.append_to, p_.sections) || s.append_to >= section_ || s.sink != Section::Sink::kRows) return Fail("what its rows are appended to");
+      if (!InRange(s.append_to, p_.sections) || s.append_to >= section_ || s.sink != Section::Sink::kRows)
+        return Fail("what its rows are appended to");
       const Section& first = p_.sections[static_cast<size_t>(s.append_to)];
       const bool plain = s.order.empty() && s.limit == -1 && s.offset == 0;
-      if (!plain || section_ + 1 == static_cast<int>(p_.sections.size()) || first.sink != Section::Sink::kRows || first.columns.size() != s.columns.size()) {
+      if (!plain || section_ + 1 == static_cast<int>(p_.sections.size()) || first.sink != Section::Sink::kRows ||
+          first.columns.size() != s.columns.size()) {
         return Fail("what its rows are appended to");
       }
       for (size_t i = 0; i < s.columns.size(); ++i) {
@@ -229,9 +249,11 @@ class Verifier {
       }
     }
     if (s.sink == Section::Sink::kMap && s.columns.size() > 1) return Fail("a map has one value");
-    if (s.sink == Section::Sink::kMap && !s.columns.empty() && s.columns[0].storage() == StorageClass::kWide) return Fail("a map of wide values");
+    if (s.sink == Section::Sink::kMap && !s.columns.empty() && s.columns[0].storage() == StorageClass::kWide)
+      return Fail("a map of wide values");
     if (s.sink == Section::Sink::kGroups) {
-      if (s.columns.size() != static_cast<size_t>(s.keys) + s.aggregates.size()) return Fail("columns of a group table");
+      if (s.columns.size() != static_cast<size_t>(s.keys) + s.aggregates.size())
+        return Fail("columns of a group table");
       for (size_t i = 0; i < s.aggregates.size(); ++i) {
         const AggregateSpec& a = s.aggregates[i];
         if (a.op >= Opcode::kCount) return Fail("an aggregate");
@@ -251,7 +273,8 @@ class Verifier {
           default:
             return Fail("an aggregate");
         }
-        if (a.type != s.columns[static_cast<size_t>(s.keys) + i] || a.type.storage() != want) return Fail("type of an aggregate");
+        if (a.type != s.columns[static_cast<size_t>(s.keys) + i] || a.type.storage() != want)
+          return Fail("type of an aggregate");
       }
     }
     return Status::Ok();
@@ -267,7 +290,8 @@ class Verifier {
       case OperandKind::kRegister:
         return o.table == 0 && InRange(o.index, s.registers) ? ClassOf(s.registers[o.index]) : AccumulatorSpec::None;
       case OperandKind::kConstant:
-        return o.table == 0 && InRange(o.index, p_.constants) ? ClassOf(p_.constants[o.index].type) : AccumulatorSpec::None;
+        return o.table == 0 && InRange(o.index, p_.constants) ? ClassOf(p_.constants[o.index].type)
+                                                              : AccumulatorSpec::None;
       case OperandKind::kPayload: {
         if (!InRange(o.table, p_.joins) || !probed_[o.table]) return AccumulatorSpec::None;
         const Section& b = Builder(o.table);
@@ -288,7 +312,8 @@ class Verifier {
     std::vector<bool> target(s.code.size(), false);
     for (const Instruction& in : s.code) {
       // The head of a loop over matches is reached from behind, too, with the accumulators dead.
-      if ((in.op == Opcode::Next || in.op == Opcode::NextOuter) && InRange(in.p2, s.code)) target[static_cast<size_t>(in.p2)] = true;
+      if ((in.op == Opcode::Next || in.op == Opcode::NextOuter) && InRange(in.p2, s.code))
+        target[static_cast<size_t>(in.p2)] = true;
     }
     bool sank = false;
     for (size_t i = 0; i < s.code.size(); ++i) {
@@ -326,7 +351,9 @@ class Verifier {
             break;
           case OperandSpec::Src: {
             AccumulatorSpec c = SourceClass(s, v);
-            good = info.shape == Shape::Probe || info.shape == Shape::ProbeOuter || info.shape == Shape::Group ? true : IsNarrow(c) && (IsNarrow(operand_class) ? c == operand_class : true);
+            good = info.shape == Shape::Probe || info.shape == Shape::ProbeOuter || info.shape == Shape::Group
+                       ? true
+                       : IsNarrow(c) && (IsNarrow(operand_class) ? c == operand_class : true);
             loaded = c;
             break;
           }
@@ -353,7 +380,8 @@ class Verifier {
             TESSERA_TRY(CheckJoin(v));
             break;
           case OperandSpec::Agg:
-            good = s.sink == Section::Sink::kGroups && InRange(v, s.aggregates) && s.aggregates[static_cast<size_t>(v)].op == in.op && grouped;
+            good = s.sink == Section::Sink::kGroups && InRange(v, s.aggregates) &&
+                   s.aggregates[static_cast<size_t>(v)].op == in.op && grouped;
             break;
           case OperandSpec::Addr:
             good = InRange(v, s.code);
@@ -363,7 +391,8 @@ class Verifier {
                    !p_.constants[static_cast<size_t>(v)].null;
             break;
           case OperandSpec::ConstW:
-            good = InRange(v, p_.constants) && ClassOf(p_.constants[static_cast<size_t>(v)].type) == AccumulatorSpec::W &&
+            good = InRange(v, p_.constants) &&
+                   ClassOf(p_.constants[static_cast<size_t>(v)].type) == AccumulatorSpec::W &&
                    !p_.constants[static_cast<size_t>(v)].null;
             break;
           case OperandSpec::Int:
@@ -381,7 +410,8 @@ class Verifier {
           if (!outer[in.p1]) return Fail("its probe drops rows without a match");
           [[fallthrough]];
         case Shape::Next:
-          if (!probed_[in.p1] || in.p2 <= probe_at[in.p1] || in.p2 > address_) return Fail("it does not jump to behind its probe");
+          if (!probed_[in.p1] || in.p2 <= probe_at[in.p1] || in.p2 > address_)
+            return Fail("it does not jump to behind its probe");
           a = AccumulatorSpec::None;
           w = false;
           break;
@@ -391,9 +421,11 @@ class Verifier {
         case Shape::Probe:
         case Shape::ProbeOuter: {
           const Section& b = Builder(in.p1);
-          if (s.source_kind == Section::Source::kDictionary) return Fail("a dictionary section runs at binding, without join tables");
+          if (s.source_kind == Section::Source::kDictionary)
+            return Fail("a dictionary section runs at binding, without join tables");
           if (probed_[in.p1]) return Fail("a join table is probed once in a section");
-          if (IsCutBothWays(p_.joins[in.p1].strategy) && (info.shape != Shape::Probe || std::find(probed_.begin(), probed_.end(), true) != probed_.end())) {
+          if (IsCutBothWays(p_.joins[in.p1].strategy) &&
+              (info.shape != Shape::Probe || std::find(probed_.begin(), probed_.end(), true) != probed_.end())) {
             return Fail("a grid is not the first that is probed");
           }
           if (in.p3 != b.keys) return Fail("number of keys");

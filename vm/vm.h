@@ -54,18 +54,19 @@ struct SectionStatistics {
   uint64_t bytes_read = 0;                    ///< encoded bytes of the bound columns of tablets that were not skipped
   uint64_t bytes_transferred = 0;             ///< to the GPU in this run
   uint64_t bytes_staged = 0;                  ///< GPU: copied through shared memory
-  uint64_t bytes_on_demand = 0;               ///< GPU: read where rows needed them, as planned from the estimated share of rows
-  std::string device_plan;                    ///< GPU: how its kernel ran the section
-  uint64_t pairs = 0;                         ///< of rows that met in a product by grid or dp
-  uint64_t pruned_pairs = 0;                  ///< ... that did not, because the ranges of their columns told
-  uint64_t child_grids = 0;                   ///< launched from the GPU
-  std::vector<JoinedRows> joined;             ///< its joins in the order in which they were made
-  uint64_t join_passes = 0;                   ///< GPU: over the source, with a part of a join table that is too large each; 0: it was not
-  uint64_t group_spills = 0;                  ///< GPU: how often the group table was full and went to the host
-  uint64_t spilled_groups = 0;                ///< ... with so many groups in all
-  double milliseconds = 0;                    ///< wall time
-  double kernel_milliseconds = 0;             ///< GPU: sum over its kernels
-  double transfer_milliseconds = 0;           ///< GPU: that the host spent on copies to it, beside the kernels
+  uint64_t bytes_on_demand = 0;    ///< GPU: read where rows needed them, as planned from the estimated share of rows
+  std::string device_plan;         ///< GPU: how its kernel ran the section
+  uint64_t pairs = 0;              ///< of rows that met in a product by grid or dp
+  uint64_t pruned_pairs = 0;       ///< ... that did not, because the ranges of their columns told
+  uint64_t child_grids = 0;        ///< launched from the GPU
+  std::vector<JoinedRows> joined;  ///< its joins in the order in which they were made
+  uint64_t join_passes =
+      0;  ///< GPU: over the source, with a part of a join table that is too large each; 0: it was not
+  uint64_t group_spills = 0;         ///< GPU: how often the group table was full and went to the host
+  uint64_t spilled_groups = 0;       ///< ... with so many groups in all
+  double milliseconds = 0;           ///< wall time
+  double kernel_milliseconds = 0;    ///< GPU: sum over its kernels
+  double transfer_milliseconds = 0;  ///< GPU: that the host spent on copies to it, beside the kernels
 };
 
 /// Where one rank's time went in one statement, and what it moved. Without ranks there is one, rank 0. Times are
@@ -82,11 +83,11 @@ struct RankStatistics {
   double compile = 0;                           ///< master: text to program; others: parsing and verifying it
   double scatter = 0;                           ///< tablets on their way over MPI
   double read = 0;                              ///< opening, checking and binding tablets, summed over the threads
-  double transfer = 0;  ///< to the GPU: the host's time, which overlaps the kernels
-  double execute = 0;   ///< running sections, reading included
-  double gather = 0;    ///< sending, receiving and waiting for other ranks
-  double merge = 0;     ///< joining what came from other ranks, and the master's sections over that
-  double print = 0;     ///< master: taking the result's rows
+  double transfer = 0;                          ///< to the GPU: the host's time, which overlaps the kernels
+  double execute = 0;                           ///< running sections, reading included
+  double gather = 0;                            ///< sending, receiving and waiting for other ranks
+  double merge = 0;  ///< joining what came from other ranks, and the master's sections over that
+  double print = 0;  ///< master: taking the result's rows
   double total = 0;
 };
 
@@ -108,8 +109,8 @@ struct SectionContext {
   SectionStatistics* statistics = nullptr;
   ThreadPool* pool = nullptr;  ///< for work on the host that can be shared; idle while the section runs
   /// kRows: takes rows as they come, so that no more are held than fit the device's output at a time (or, of a section
-  /// with an order, once they are sorted), and the result has none; empty: all are the result. An error ends the section
-  /// and is returned by it.
+  /// with an order, once they are sorted), and the result has none; empty: all are the result. An error ends the
+  /// section and is returned by it.
   std::function<Status(const RowSet&)> take_rows = {};
 };
 
@@ -120,14 +121,15 @@ class DeviceRun {
   /// Runs a section with sink kRows or kGroups, over a stored table or over a join table that is on the device.
   ///
   /// kRows: if the section has an order, the rows come in it, equal ones in any, and the device leaves out those behind
-  /// the first OFFSET + LIMIT. Without an order they come in any, and where there is a LIMIT, at least OFFSET + LIMIT of
-  /// them or all. The caller leaves out the first OFFSET and what is behind LIMIT; it does not sort.
+  /// the first OFFSET + LIMIT. Without an order they come in any, and where there is a LIMIT, at least OFFSET + LIMIT
+  /// of them or all. The caller leaves out the first OFFSET and what is behind LIMIT; it does not sort.
   ///
-  /// kGroups: `columns` are the keys, then the aggregates' final values (SUM, MIN, MAX without a value: NULL). Without keys there is exactly one group. REQUIRES: the join tables that it probes have been
-  /// built or put. Errors: kUnsupported, kResource: the device cannot, as it turned out; the host can.
+  /// kGroups: `columns` are the keys, then the aggregates' final values (SUM, MIN, MAX without a value: NULL). Without
+  /// keys there is exactly one group. REQUIRES: the join tables that it probes have been built or put. Errors:
+  /// kUnsupported, kResource: the device cannot, as it turned out; the host can.
   virtual Result<RowSet> RunSection(const SectionContext& context) = 0;
-  /// Tells which section RunSection will be asked for behind the next BuildJoins, so that what does not depend on the join
-  /// tables can be done while these are built. (Its statistics are not used.)
+  /// Tells which section RunSection will be asked for behind the next BuildJoins, so that what does not depend on the
+  /// join tables can be done while these are built. (Its statistics are not used.)
   virtual void Expect(const SectionContext& next) { (void)next; }
   /// Runs sections with sink kJoin that do not need each other's tables. Errors: as RunSection.
   virtual Status BuildJoins(const std::vector<SectionContext>& contexts) = 0;
@@ -200,8 +202,9 @@ struct RunOptions {
   std::function<void(double)> progress;  ///< fraction done, 0..1, from any thread; may be empty
 };
 
-/// How ranks share a stored table: whole tablets in turn, tablet i to rank i modulo `ranks`; or, if there are too few of
-/// them or the table has fewer encoded bytes than `replicate_below`, every rank has all of it and scans some of its tiles.
+/// How ranks share a stored table: whole tablets in turn, tablet i to rank i modulo `ranks`; or, if there are too few
+/// of them or the table has fewer encoded bytes than `replicate_below`, every rank has all of it and scans some of its
+/// tiles.
 bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below);
 
 /// Takes result rows, batch by batch, in order. An error ends the run and is returned by it.
