@@ -92,8 +92,9 @@ class GpuDevice {
     TESSERA_TRY(cache.Clear());
     return f();
   }
-  /// Memory that launches and what they fill may still take.
-  uint64_t Room() const { return cache.budget() - std::min(cache.budget(), cache.claimed()); }
+  /// Memory that launches and what they fill may still take. A sixteenth of the budget is left to what is small, and to
+  /// pieces on their way to the host.
+  uint64_t Room() const { return cache.budget() - std::min(cache.budget(), cache.claimed() + cache.budget() / 16); }
   /// Memory of runs: what one gives back, the next may take without asking CUDA, which takes a microsecond each time.
   /// All of it was claimed from the cache's budget. false: none of about this size is left.
   bool TakeSpare(uint64_t bytes, void** data, uint64_t* got);

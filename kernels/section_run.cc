@@ -791,10 +791,7 @@ Status SectionRun::Finish(Batch* batch) {
       return vm::LaneErrorStatus(static_cast<vm::LaneError>(control.error_code),
                                  section_.code[control.error_address - added_code_]);
     }
-    bool moved = true;
-    if (batch->turn > 0) {
-      TESSERA_ASSIGN(moved, FetchCursors(batch));
-    }
+    if (batch->turn > 0) TESSERA_TRY(FetchCursors(batch));
     groups_.set_used(std::min(control.groups, groups_.table().max_groups));
     rows_used_ = std::min<uint64_t>(control.rows, control.rows_valid);
     if (section_.sink == Section::Sink::kGroups && keys_ == 0) TESSERA_TRY(MergePartials(batch->blocks));
@@ -805,7 +802,7 @@ Status SectionRun::Finish(Batch* batch) {
     if (lowered_.repeats && keys_ > 0) rows_since_normalise_ = uint64_t{1} << 32;  // until the next launch
     if (control.reasons == 0 && !HasUnfinished(*batch)) break;
     const uint64_t wanted = control.rows_wanted;
-    if ((control.reasons & kGrow) != 0) TESSERA_TRY(GrowGroups(batch, moved));
+    if ((control.reasons & kGrow) != 0) TESSERA_TRY(GrowGroups(batch));
     if (lowered_.repeats && keys_ > 0) TESSERA_TRY(groups_.Normalise());
     if ((control.reasons & kOutputFull) != 0) {
       if (IsBuild()) {
@@ -828,7 +825,7 @@ Status SectionRun::Finish(Batch* batch) {
   return Status::Ok();
 }
 
-Status SectionRun::GrowGroups(Batch* batch, bool moved) {
+Status SectionRun::GrowGroups(Batch* batch) {
   const uint64_t spills = groups_.spills();
   TESSERA_TRY(groups_.Grow());
   if (groups_.spills() == spills) return Status::Ok();
@@ -841,26 +838,28 @@ Status SectionRun::GrowGroups(Batch* batch, bool moved) {
     batch->running.assign(batch->blocks, true);
     batch->next_turn = 0;
     batch->turn = std::clamp(groups_.table().max_groups / kTileRows, 1u, batch->blocks);
-    return FetchCursors(batch).status();
+    TESSERA_TRY(FetchCursors(batch));
+    batch->moved = false;
+    return Status::Ok();
   }
+  const bool moved = std::exchange(batch->moved, false);
   // The matches of a slice may make more groups than it has rows.
   if (!moved && batch->turn == 1) return too_many;
   if (!moved) batch->turn = std::max(1u, batch->turn / 4);
   return Status::Ok();
 }
 
-tessera::Result<bool> SectionRun::FetchCursors(Batch* batch) {
+Status SectionRun::FetchCursors(Batch* batch) {
   std::vector<uint32_t> now(batch->at.size());
   CUDA_TRY(cudaMemcpyAsync(now.data(), batch->launch.cursors, now.size() * sizeof(uint32_t), cudaMemcpyDeviceToHost,
                            gpu_.stream));
   CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
-  bool moved = false;
   for (size_t i = 0; i < now.size(); ++i) {
     if (!batch->running[i / kWarps]) continue;
-    moved |= now[i] != batch->at[i];
+    batch->moved |= now[i] != batch->at[i];
     batch->at[i] = now[i];
   }
-  return moved;
+  return Status::Ok();
 }
 
 bool SectionRun::IsUnfinished(const Batch& batch, uint32_t block) const {

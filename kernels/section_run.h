@@ -37,6 +37,7 @@ struct Batch {
   std::vector<uint32_t> at;
   std::vector<bool> running;
   uint32_t next_turn = 0;
+  bool moved = false;  ///< a warp has, since the group table was emptied
   Arena* arena = nullptr;
   size_t control = 0;  ///< its place in the arena (builds have theirs elsewhere), right behind the partial aggregates
 };
@@ -155,11 +156,10 @@ class SectionRun {
   // ----------------------------------------------------------------------------------------------------
 
   /// Room for more groups. The table may have been emptied for that; then only as many blocks run at a time as it has
-  /// room for the groups of a tile each: otherwise all of them could fill it together and none get on. `moved`: since
-  /// the table was emptied for the last time some warp has.
-  Status GrowGroups(Batch* batch, bool moved);
-  /// The cursors of the blocks that ran. Returns whether one has moved.
-  tessera::Result<bool> FetchCursors(Batch* batch);
+  /// room for the groups of a tile each: otherwise all of them could fill it together and none get on.
+  Status GrowGroups(Batch* batch);
+  /// The cursors of the blocks that ran.
+  Status FetchCursors(Batch* batch);
   /// REQUIRES: batch.turn > 0; the cursors are here.
   bool IsUnfinished(const Batch& batch, uint32_t block) const;
   bool HasUnfinished(const Batch& batch) const;

@@ -735,6 +735,7 @@ TEST_F(GpuVm, Order) {
         SCOPED_TRACE(testing::Message() << "order " << k << ", limit " << limit << ", offset " << offset << ", "
                                         << (gpu == small.get() ? "small" : "large"));
         const Answer answer = Same(OrderProgram(orders[k], limit, offset), *snapshot, gpu);
+        ASSERT_FALSE(answer.statistics.sections.empty());
         const std::string& plan = answer.statistics.sections[0].device_plan;
         EXPECT_EQ(plan.find("on the host"), std::string::npos) << plan;
         runs += plan.find("runs that the host merged") != std::string::npos ? 1 : 0;
