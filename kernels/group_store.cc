@@ -1,15 +1,14 @@
 #include "kernels/group_store.h"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstring>
 #include <string>
 
-#include "kernels/for_workers.h"
 #include "kernels/vm_kernel.h"
 #include "vm/lane_error.h"
 #include "vm/row_set.h"
+#include "vm/thread_pool.h"
 
 namespace tessera::kernels {
 namespace {
@@ -123,13 +122,13 @@ void SetAggregate(const Section& section, size_t k, uint64_t row, int64_t low, i
 
 HostGroups::HostGroups(const vm::SectionContext& context, const Section& section, const LoweredProgram& lowered)
     : context_(context), section_(section), lowered_(lowered), tables_(kParts) {
-  pending_.resize(Workers(context.pool));
+  pending_.resize(vm::Workers(context.pool));
   for (auto& parts : pending_) parts.resize(kParts);
 }
 
 Status HostGroups::Add(const GroupWords& groups) {
   const uint32_t record_words = lowered_.record_words, words = record_words + lowered_.state_words;
-  TESSERA_TRY(ForWorkers(context_.pool, [&](size_t worker) {
+  TESSERA_TRY(vm::ForWorkers(context_.pool, [&](size_t worker) {
     for (uint64_t g = groups.n * worker / workers(); g < groups.n * (worker + 1) / workers(); ++g) {
       const uint64_t* record = groups.records + g * groups.record_step;
       const uint64_t* state = groups.states + g * groups.state_step;
@@ -145,30 +144,25 @@ Status HostGroups::Add(const GroupWords& groups) {
 
 Status HostGroups::MergePending() {
   const uint64_t words = lowered_.record_words + lowered_.state_words;
-  std::atomic<uint32_t> next{0};
   pending_words_ = 0;
-  return ForWorkers(context_.pool, [&](size_t) {
-    for (uint32_t part; (part = next.fetch_add(1)) < kParts;) {
-      for (auto& parts : pending_) {
-        std::vector<uint64_t>& from = parts[part];
-        if (from.empty()) continue;
-        if (tables_[part] == nullptr) {
-          tables_[part] = std::make_unique<vm::GroupTable>(section_, context_.strings);
-        }
-        const uint64_t n = from.size() / words;
-        for (uint64_t first = 0; first < n; first += kMergedGroups) {
-          GroupWords groups;
-          groups.n = std::min(kMergedGroups, n - first);
-          groups.records = from.data() + first * words;
-          groups.states = groups.records + lowered_.record_words;
-          groups.record_step = groups.state_step = words;
-          vm::RowSet rows = vm::MakeRowSet(section_.columns);
-          ResizeColumns(groups.n, &rows);
-          TESSERA_TRY(Decode(section_, lowered_, groups, 0, &rows));
-          TESSERA_TRY(tables_[part]->Merge(rows));
-        }
-        from.clear();
+  return vm::ForEach(context_.pool, kParts, [&](size_t part) -> Status {
+    for (auto& parts : pending_) {
+      std::vector<uint64_t>& from = parts[part];
+      if (from.empty()) continue;
+      if (tables_[part] == nullptr) tables_[part] = std::make_unique<vm::GroupTable>(section_, context_.strings);
+      const uint64_t n = from.size() / words;
+      for (uint64_t first = 0; first < n; first += kMergedGroups) {
+        GroupWords groups;
+        groups.n = std::min(kMergedGroups, n - first);
+        groups.records = from.data() + first * words;
+        groups.states = groups.records + lowered_.record_words;
+        groups.record_step = groups.state_step = words;
+        vm::RowSet rows = vm::MakeRowSet(section_.columns);
+        ResizeColumns(groups.n, &rows);
+        TESSERA_TRY(Decode(section_, lowered_, groups, 0, &rows));
+        TESSERA_TRY(tables_[part]->Merge(rows));
       }
+      from.clear();
     }
     return Status::Ok();
   });
@@ -184,18 +178,15 @@ tessera::Result<vm::RowSet> HostGroups::Rows() {
   ResizeColumns(first[kParts], &out);
   // (Bytes of neighbouring parts may be written at once: there must be all of them before.)
   for (vm::RowColumn& c : out.columns) c.null.resize(out.rows);
-  std::atomic<uint32_t> next{0};
-  TESSERA_TRY(ForWorkers(context_.pool, [&](size_t) {
-    for (uint32_t part; (part = next.fetch_add(1)) < kParts;) {
-      if (tables_[part] == nullptr) continue;
-      const vm::RowSet rows = tables_[part]->Rows();
-      tables_[part] = nullptr;
-      const auto to = static_cast<std::ptrdiff_t>(first[part]);
-      for (size_t c = 0; c < out.columns.size(); ++c) {
-        std::copy(rows.columns[c].low.begin(), rows.columns[c].low.end(), out.columns[c].low.begin() + to);
-        std::copy(rows.columns[c].high.begin(), rows.columns[c].high.end(), out.columns[c].high.begin() + to);
-        std::copy(rows.columns[c].null.begin(), rows.columns[c].null.end(), out.columns[c].null.begin() + to);
-      }
+  TESSERA_TRY(vm::ForEach(context_.pool, kParts, [&](size_t part) {
+    if (tables_[part] == nullptr) return Status::Ok();
+    const vm::RowSet rows = tables_[part]->Rows();
+    tables_[part] = nullptr;
+    const auto to = static_cast<std::ptrdiff_t>(first[part]);
+    for (size_t c = 0; c < out.columns.size(); ++c) {
+      std::copy(rows.columns[c].low.begin(), rows.columns[c].low.end(), out.columns[c].low.begin() + to);
+      std::copy(rows.columns[c].high.begin(), rows.columns[c].high.end(), out.columns[c].high.begin() + to);
+      std::copy(rows.columns[c].null.begin(), rows.columns[c].null.end(), out.columns[c].null.begin() + to);
     }
     return Status::Ok();
   }));

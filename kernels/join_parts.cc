@@ -1,10 +1,8 @@
 #include "kernels/join_parts.h"
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
-#include "kernels/for_workers.h"
 #include "vm/row_set.h"
 
 namespace tessera::kernels {
@@ -118,7 +116,7 @@ tessera::Result<JoinParts> CutJoin(std::vector<RowSet> rows, const Section& buil
     }
   }
   // Cut, count, and cut closer if a part has become too large.
-  const size_t workers = Workers(pool);
+  const size_t workers = vm::Workers(pool);
   std::vector<int64_t> bounds;
   std::vector<std::vector<uint16_t>> part_of(rows.size());  // by piece and row
   std::vector<std::vector<std::vector<uint64_t>>> counts;   // by piece, worker and part
@@ -131,7 +129,7 @@ tessera::Result<JoinParts> CutJoin(std::vector<RowSet> rows, const Section& buil
     if (bounds.size() == had) return TooManyOfOneKey(total);
     counts.assign(rows.size(), std::vector<std::vector<uint64_t>>(workers, std::vector<uint64_t>(bounds.size() + 1)));
     for (size_t piece = 0; piece < rows.size(); ++piece) part_of[piece].resize(rows[piece].rows);
-    TESSERA_TRY(ForWorkers(pool, [&](size_t worker) {
+    TESSERA_TRY(vm::ForWorkers(pool, [&](size_t worker) {
       for (size_t piece = 0; piece < rows.size(); ++piece) {
         const auto [first, end] = ShareOf(rows[piece], worker, workers);
         for (uint64_t i = first; i < end; ++i) {
@@ -175,7 +173,7 @@ tessera::Result<JoinParts> CutJoin(std::vector<RowSet> rows, const Section& buil
         std::any_of(rows.begin(), rows.end(), [&](const RowSet& r) { return !r.columns[c].null.empty(); });
     if (wide) to.high.resize(total);
     if (nulls) to.null.resize(total);
-    TESSERA_TRY(ForWorkers(pool, [&](size_t worker) {
+    TESSERA_TRY(vm::ForWorkers(pool, [&](size_t worker) {
       for (size_t piece = 0; piece < rows.size(); ++piece) {
         const vm::RowColumn& from = rows[piece].columns[c];
         std::vector<uint64_t> next = counts[piece][worker];
@@ -191,10 +189,8 @@ tessera::Result<JoinParts> CutJoin(std::vector<RowSet> rows, const Section& buil
     }));
     for (RowSet& r : rows) r.columns[c] = {};
   }
-  std::atomic<size_t> next{0};
-  TESSERA_TRY(ForWorkers(pool, [&](size_t) {
-    for (size_t p; (p = next.fetch_add(1)) < out.parts.size();)
-      out.parts[p].columns = Summarize(out.rows, out.parts[p].first, out.parts[p].rows);
+  TESSERA_TRY(vm::ForEach(pool, out.parts.size(), [&](size_t p) {
+    out.parts[p].columns = Summarize(out.rows, out.parts[p].first, out.parts[p].rows);
     return Status::Ok();
   }));
   return out;

@@ -313,7 +313,7 @@ tessera::Result<vm::RowSet> RowOutput::Finish(uint64_t rows) {
   if (why_host_ != nullptr) {
     vm::OrderAndLimit(bounds, *context_.strings, &result_);
   } else {
-    vm::MergeRuns(bounds, runs_, *context_.strings, context_.pool, &result_);
+    TESSERA_TRY(vm::MergeRuns(bounds, runs_, *context_.strings, context_.pool, &result_));
   }
   if (!context_.take_rows) return std::move(result_);
   TESSERA_TRY(context_.take_rows(result_));

@@ -98,7 +98,7 @@ TEST(RowSet, MergedRunsAreTheSortedRows) {
       OrderAndLimit(section, strings, &expected);
       for (ThreadPool* with : {static_cast<ThreadPool*>(nullptr), &pool}) {
         RowSet merged = rows;
-        MergeRuns(section, c.starts, strings, with, &merged);
+        ASSERT_TRUE(MergeRuns(section, c.starts, strings, with, &merged).ok());
         ASSERT_EQ(merged.rows, expected.rows);
         EXPECT_EQ(merged.columns[0].low, expected.columns[0].low);
         EXPECT_EQ(merged.columns[0].null, expected.columns[0].null);

@@ -1194,7 +1194,7 @@ class Run {
         if (shipment.rows.rows > 0) AppendRows(&rows, std::move(shipment.rows));
         shipment = Shipment{};
       }
-      MergeRuns(s, starts, strings_, pool_, &rows);
+      TESSERA_TRY(MergeRuns(s, starts, strings_, pool_, &rows));
       rows.columns.pop_back();
     } else {
       rows = InUnitOrder(s, std::move(all));

@@ -3,9 +3,7 @@
 #include "vm/row_set.h"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
-#include <new>
 #include <numeric>
 
 #include "tablet/ordered_float.h"
@@ -221,27 +219,6 @@ namespace {
 /// Rows of the result that a thread should have to merge: below that it is not worth waking.
 constexpr size_t kMergedRows = 1 << 16;
 
-/// f(i) for each i < n, by the threads of `pool` if there is one.
-template <class F>
-void ForEach(size_t n, ThreadPool* pool, F f) {
-  const size_t threads = pool == nullptr ? 1 : static_cast<size_t>(pool->threads());
-  std::atomic<size_t> next{0};
-  std::atomic<bool> out_of_memory{false};
-  const auto work = [&](int) {
-    try {
-      for (size_t i; (i = next.fetch_add(1)) < n;) f(i);
-    } catch (const std::bad_alloc&) {  // must not end in a thread of the pool
-      out_of_memory = true;
-    }
-  };
-  if (threads > 1 && n > 1) {
-    pool->Run(static_cast<int>(std::min(threads, n)), work);
-  } else {
-    work(0);
-  }
-  if (out_of_memory) throw std::bad_alloc();
-}
-
 /// Rows [at[r], ends[r]) of each run r; `before` rows of the result come before them.
 struct MergePart {
   std::vector<uint32_t> at, ends;
@@ -299,8 +276,8 @@ void Merge(MergePart part, const RowLess& less, size_t first, size_t end, std::v
 
 }  // namespace
 
-void MergeRuns(const Section& section, const std::vector<size_t>& starts, const StringPool& strings, ThreadPool* pool,
-               RowSet* rows) {
+Status MergeRuns(const Section& section, const std::vector<size_t>& starts, const StringPool& strings, ThreadPool* pool,
+                 RowSet* rows) {
   const auto [first, end] = Bounds(section, rows->rows);
   const RowLess less(section, strings, *rows);
   MergePart all;
@@ -308,17 +285,22 @@ void MergeRuns(const Section& section, const std::vector<size_t>& starts, const 
   all.ends.assign(all.at.begin() + 1, all.at.end());
   all.ends.push_back(static_cast<uint32_t>(rows->rows));
   // (More parts than threads: they are of different lengths, and those behind LIMIT are none.)
-  const size_t most = pool == nullptr ? 1 : 4 * static_cast<size_t>(pool->threads());
+  const size_t most = pool == nullptr ? 1 : 4 * Workers(pool);
   const std::vector<MergePart> parts = CutRuns(all, std::clamp<size_t>(end / kMergedRows, 1, most), less);
   std::vector<uint32_t> order(end - first);
-  ForEach(parts.size(), pool, [&, first = first, end = end](size_t p) { Merge(parts[p], less, first, end, &order); });
-  ForEach(3 * rows->columns.size(), pool, [&](size_t job) {
+  TESSERA_TRY(ForEach(pool, parts.size(), [&, first = first, end = end](size_t p) {
+    Merge(parts[p], less, first, end, &order);
+    return Status::Ok();
+  }));
+  TESSERA_TRY(ForEach(pool, 3 * rows->columns.size(), [&](size_t job) {
     RowColumn& c = rows->columns[job / 3];
     if (job % 3 == 0) Permute(&c.low, order);
     if (job % 3 == 1) Permute(&c.high, order);
     if (job % 3 == 2) Permute(&c.null, order);
-  });
+    return Status::Ok();
+  }));
   rows->rows = order.size();
+  return Status::Ok();
 }
 
 RowBatch DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count,

@@ -33,9 +33,9 @@ void ApplyBounds(const Section& section, RowSet* rows);
 Section WithoutOffset(const Section& section);
 /// `rows` consists of runs that are sorted as the section asks for, each from where `starts` says to the next one's
 /// start: merged, between the section's bounds. Equal rows keep their order. By the threads of `pool`, if there is one
-/// and there are many rows.
-void MergeRuns(const Section& section, const std::vector<size_t>& starts, const StringPool& strings, ThreadPool* pool,
-               RowSet* rows);
+/// and there are many rows. Errors: kResource, no memory for it.
+Status MergeRuns(const Section& section, const std::vector<size_t>& starts, const StringPool& strings, ThreadPool* pool,
+                 RowSet* rows);
 /// Sorts rows by one column, as JoinTable::order says: ascending, NULL last, equal rows in the order they had.
 void SortRows(int column, const StringPool& strings, RowSet* rows);
 /// Rows [first, first + count) of the first `columns.size()` columns, decoded, with the result's types.

@@ -1,5 +1,9 @@
 #include "vm/thread_pool.h"
 
+#include <algorithm>
+#include <atomic>
+#include <new>
+
 namespace tessera::vm {
 
 ThreadPool::~ThreadPool() {
@@ -47,6 +51,47 @@ void ThreadPool::Work(int worker) {
     lock.lock();
     if (--running_ == 0) done_.notify_one();
   }
+}
+
+namespace {
+
+/// f(worker) for `workers` of the pool; an exception must not leave a thread of it.
+Status RunWorkers(ThreadPool* pool, size_t workers, const std::function<Status(size_t)>& f) {
+  std::mutex mutex;
+  Status error;
+  const auto work = [&](int worker) {
+    Status status;
+    try {
+      status = f(static_cast<size_t>(worker));
+    } catch (const std::bad_alloc&) {
+      status = OutOfMemory();
+    }
+    if (status.ok()) return;
+    const std::lock_guard<std::mutex> lock(mutex);
+    error = status;
+  };
+  if (workers == 1) {
+    work(0);
+  } else {
+    pool->Run(static_cast<int>(workers), work);
+  }
+  return error;
+}
+
+}  // namespace
+
+size_t Workers(const ThreadPool* pool) { return pool == nullptr ? 1 : static_cast<size_t>(pool->threads()); }
+
+Status ForWorkers(ThreadPool* pool, const std::function<Status(size_t)>& f) {
+  return RunWorkers(pool, Workers(pool), f);
+}
+
+Status ForEach(ThreadPool* pool, size_t n, const std::function<Status(size_t)>& f) {
+  std::atomic<size_t> next{0};
+  return RunWorkers(pool, std::clamp<size_t>(n, 1, Workers(pool)), [&](size_t) {
+    for (size_t i; (i = next.fetch_add(1)) < n;) TESSERA_TRY(f(i));
+    return Status::Ok();
+  });
 }
 
 }  // namespace tessera::vm

@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/status.h"
+
 namespace tessera::vm {
 
 class ThreadPool {
@@ -35,5 +37,12 @@ class ThreadPool {
   bool stop_ = false;
   std::vector<std::thread> started_;
 };
+
+/// How many workers ForWorkers has: all of the pool's; without a pool (nullptr) the caller alone.
+size_t Workers(const ThreadPool* pool);
+/// f(worker) for each of them at the same time. Errors: one that a worker returns; kResource, one ran out of memory.
+Status ForWorkers(ThreadPool* pool, const std::function<Status(size_t)>& f);
+/// f(i) for each i < n, each time by the worker that is free. Errors: as ForWorkers; then some i may be left out.
+Status ForEach(ThreadPool* pool, size_t n, const std::function<Status(size_t)>& f);
 
 }  // namespace tessera::vm
