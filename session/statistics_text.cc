@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <vector>
 
 namespace tessera {
 
@@ -17,31 +19,68 @@ std::string BytesText(double bytes) {
   return fmt::format("{:.{}f} {}", bytes, bytes < 9.995 ? 2 : bytes < 99.95 ? 1 : 0, kUnits[unit]);
 }
 
+namespace {
+
+/// A heading, a rule and rows; every column but the first and the last is aligned to the right.
+std::string TableText(const std::vector<std::vector<std::string>>& rows) {
+  const size_t columns = rows[0].size();
+  std::vector<size_t> widths(columns);
+  for (const auto& row : rows) {
+    for (size_t c = 0; c + 1 < columns; ++c) widths[c] = std::max(widths[c], row[c].size());
+  }
+  widths.back() = rows[0].back().size();
+  std::string out;
+  const auto add = [&](const std::vector<std::string>& row) {
+    for (size_t c = 0; c + 1 < columns; ++c) {
+      out += c == 0 ? fmt::format("{:<{}}  ", row[c], widths[c]) : fmt::format("{:>{}}  ", row[c], widths[c]);
+    }
+    out += row.back() + "\n";
+  };
+  add(rows[0]);
+  std::vector<std::string> rule;
+  for (const size_t w : widths) rule.emplace_back(w, '-');
+  add(rule);
+  for (size_t r = 1; r < rows.size(); ++r) add(rows[r]);
+  return out;
+}
+
+}  // namespace
+
 std::string StatisticsText(const vm::RunStatistics& statistics, const std::vector<double>& estimates,
                            const Timing& timing, double bandwidth) {
   // Where nothing ran on a GPU its columns would only be noise.
   bool gpu = false;
   for (const vm::SectionStatistics& s : statistics.sections) gpu |= s.on_gpu;
-  std::string out = "where      rows in    rows out    expected   tablets   skipped        bytes          ms";
-  out += gpu ? "   kernel ms  transferred       staged    on demand  % of bandwidth  section\n" : "  section\n";
-  out += "-----  ----------  ----------  ----------  --------  --------  -----------  ----------";
-  out += gpu ? "  ----------  -----------  -----------  -----------  --------------  -------\n" : "  -------\n";
+  std::vector<std::vector<std::string>> table = {
+      {"where", "rows in", "rows out", "expected", "tablets", "skipped", "bytes", "ms"}};
+  if (gpu) {
+    for (const char* name : {"kernel ms", "transferred", "staged", "on demand", "% of bandwidth"})
+      table[0].emplace_back(name);
+  }
+  table[0].emplace_back("section");
   for (const vm::SectionStatistics& s : statistics.sections) {
     const double expected = estimates[static_cast<size_t>(s.section)];
-    out += fmt::format("{:<5}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>11}  {:>10.3f}", s.on_gpu ? "gpu" : "host",
-                       s.rows_in, s.rows_out, expected < 0 ? "" : fmt::format("~{:.0f}", expected), s.tablets,
-                       s.tablets_skipped, BytesText(static_cast<double>(s.bytes_read)), s.milliseconds);
+    std::vector<std::string> row = {s.on_gpu ? "gpu" : "host",
+                                    fmt::format("{}", s.rows_in),
+                                    fmt::format("{}", s.rows_out),
+                                    expected < 0 ? "" : fmt::format("~{:.0f}", expected),
+                                    fmt::format("{}", s.tablets),
+                                    fmt::format("{}", s.tablets_skipped),
+                                    BytesText(static_cast<double>(s.bytes_read)),
+                                    fmt::format("{:.3f}", s.milliseconds)};
     if (gpu) {
-      out += fmt::format("  {:>10.3f}  {:>11}", s.kernel_milliseconds,
-                         BytesText(static_cast<double>(s.bytes_transferred)));
       const double staged = static_cast<double>(s.bytes_staged), on_demand = static_cast<double>(s.bytes_on_demand);
       const double rate = (staged + on_demand) / (s.kernel_milliseconds / 1e3);
-      out +=
-          fmt::format("  {:>11}  {:>11}  {:>14}", BytesText(staged), s.on_gpu ? "~" + BytesText(on_demand) : "",
-                      s.kernel_milliseconds > 0 && bandwidth > 0 ? fmt::format("{:.1f}", 100 * rate / bandwidth) : "");
+      const bool knows_rate = s.kernel_milliseconds > 0 && bandwidth > 0;
+      row.insert(row.end(),
+                 {fmt::format("{:.3f}", s.kernel_milliseconds), BytesText(static_cast<double>(s.bytes_transferred)),
+                  BytesText(staged), s.on_gpu ? "~" + BytesText(on_demand) : "",
+                  knows_rate ? fmt::format("{:.1f}", 100 * rate / bandwidth) : ""});
     }
-    out += fmt::format("  {}\n", s.label);
+    row.push_back(s.label);
+    table.push_back(std::move(row));
   }
+  std::string out = TableText(table);
   for (const vm::SectionStatistics& s : statistics.sections) {
     if (!s.device_plan.empty()) out += fmt::format("{}: {}\n", s.label, s.device_plan);
     if (!s.joined.empty()) {
