@@ -16,6 +16,9 @@ namespace {
 /// step, whose branch nobody can predict.
 constexpr size_t kRoomyTable = 4096;
 
+/// Of GroupTable::table_.
+uint64_t Entry(uint64_t hash, uint64_t group) { return hash >> 32 << 32 | (group + 1); }
+
 bool IsCount(Opcode op) { return Info(op).shape == Shape::CountRows || Info(op).shape == Shape::CountValues; }
 
 /// What a new group's state is: the identity of its opcode's meaning.
@@ -98,12 +101,23 @@ uint32_t GroupTable::MakeGroup(const int64_t* words) {
   return g;
 }
 
+void GroupTable::Reserve(size_t groups) {
+  keys_.reserve(groups * static_cast<size_t>(words_));
+  hashes_.reserve(groups);
+  for (AggregateStates& s : aggregates_) {
+    if (!s.narrow.empty()) s.narrow.reserve(groups);
+    if (!s.wide.empty()) s.wide.reserve(groups);
+    if (!s.seen.empty()) s.seen.reserve(groups);
+  }
+}
+
 void GroupTable::Grow() {
   table_.assign(std::max<size_t>(256, table_.size() * 2), 0);
   for (size_t g = 0; g < groups_; ++g) {
+    if (g + kAhead < groups_) PrefetchEntry(hashes_[g + kAhead]);
     size_t at = hashes_[g] & (table_.size() - 1);
     while (table_[at] != 0) at = (at + 1) & (table_.size() - 1);
-    table_[at] = static_cast<uint32_t>(g + 1);
+    table_[at] = Entry(hashes_[g], g);
   }
 }
 
@@ -111,25 +125,26 @@ uint32_t GroupTable::FindOrMake(const int64_t* words, uint64_t hash) {
   if ((table_.size() <= kRoomyTable ? 4 : 2) * (groups_ + 1) > table_.size()) Grow();
   size_t at = hash & (table_.size() - 1);
   while (table_[at] != 0) {
-    const uint32_t g = table_[at] - 1;
-    if (hashes_[g] == hash &&
+    const uint32_t g = static_cast<uint32_t>(table_[at]) - 1;
+    if ((table_[at] ^ hash) >> 32 == 0 &&
         SameWords(words, keys_.data() + static_cast<size_t>(g) * static_cast<size_t>(words_), words_))
       return g;
     at = (at + 1) & (table_.size() - 1);
   }
   hashes_.push_back(hash);
   const uint32_t g = MakeGroup(words);
-  table_[at] = g + 1;
+  table_[at] = Entry(hash, g);
   return g;
 }
 
 Status GroupTable::Merge(const GroupTable& other) {
-  for (size_t h = 0; h < other.groups_; ++h) {
-    const uint32_t g =
-        section_.keys == 0 ? 0 : FindOrMake(other.keys_.data() + h * static_cast<size_t>(words_), other.hashes_[h]);
-    TESSERA_TRY(MergeStates(g, other.aggregates_, static_cast<uint32_t>(h)));
-  }
-  return Status::Ok();
+  if (section_.keys == 0) return MergeStates(0, other.aggregates_, 0);
+  Reserve(groups_ + other.groups_);
+  Status status;
+  FindOrMakeMany(other.keys_.data(), other.hashes_.data(), other.groups_, [&](size_t h, uint32_t g) {
+    if (status.ok()) status = MergeStates(g, other.aggregates_, static_cast<uint32_t>(h));
+  });
+  return status;
 }
 
 Status GroupTable::MergeStates(uint32_t g, const std::vector<AggregateStates>& others, uint32_t from) {
@@ -198,6 +213,8 @@ RowSet GroupTable::Rows() const {
   for (int k = 0; k < section_.keys; ++k) {
     RowColumn& c = out.columns[static_cast<size_t>(k)];
     const bool wide = c.type.storage() == StorageClass::kWide;
+    c.low.reserve(groups_);
+    if (wide) c.high.reserve(groups_);
     for (size_t g = 0; g < groups_; ++g) {
       const int64_t* words = keys_.data() + g * static_cast<size_t>(words_);
       c.low.push_back(words[word]);
@@ -215,6 +232,8 @@ RowSet GroupTable::Rows() const {
     if (s.wide.empty()) {
       c.low = s.narrow;
     } else {
+      c.low.reserve(groups_);
+      c.high.reserve(groups_);
       for (int128_t v : s.wide) {
         c.low.push_back(Low64(v));
         c.high.push_back(High64(v));

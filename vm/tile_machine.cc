@@ -1137,6 +1137,7 @@ void TileMachine::DoGroup(const Instruction& in) {
   int64_t last[2 * kMaxKeys + 1];
   uint32_t last_group = 0;
   bool any = false;
+  if (table.groups() >= kManyGroups) return FindManyGroups(in, &table);
   const bool remembers = words <= 3;  // one or two words of keys, and the NULL bits
   if (remembers && recent_of_ != &table) {
     recent_.assign(kRecentGroups, {});
@@ -1167,6 +1168,23 @@ void TileMachine::DoGroup(const Instruction& in) {
     for (int w = 0; w < words; ++w) last[w] = key[w];
     any = true;
   });
+}
+
+void TileMachine::FindManyGroups(const Instruction& in, GroupTable* table) {
+  const size_t words = static_cast<size_t>(table->words());
+  many_keys_.resize(kTileRows * words);
+  size_t n = 0;
+  WithKeyWords(in, section_.columns, [&](int i, int64_t* key, uint64_t nulls) {
+    key[words - 1] = static_cast<int64_t>(nulls);
+    uint64_t hash = kHashSeed;
+    for (size_t w = 0; w < words; ++w) {
+      hash = HashWord(hash, key[w]);
+      many_keys_[n * words + w] = key[w];
+    }
+    many_hashes_[n] = hash;
+    many_rows_[n++] = static_cast<uint16_t>(i);
+  });
+  table->FindOrMakeMany(many_keys_.data(), many_hashes_, n, [&](size_t k, uint32_t g) { group_[many_rows_[k]] = g; });
 }
 
 template <class M>

@@ -215,6 +215,8 @@ class TileMachine {
   void DoBuild(const Instruction& in);
   template <class M>
   void DoGroup(const Instruction& in);
+  /// The groups of the live rows, in a table of many.
+  void FindManyGroups(const Instruction& in, GroupTable* table);
   template <class M>
   void DoCountRows(const Instruction& in);
   template <class M>
@@ -251,10 +253,15 @@ class TileMachine {
     int64_t first = 0, second = 0;
     uint32_t number = 0;  ///< 1 + the group; 0: none
   };
+  /// From so many groups on their table has outgrown the caches, and so have those found lately.
+  static constexpr size_t kManyGroups = 1 << 15;
   static constexpr int kRecentBits = 10;
   static constexpr size_t kRecentGroups = size_t{1} << kRecentBits;
   std::vector<RecentGroup> recent_;
   const GroupTable* recent_of_ = nullptr;
+  std::vector<int64_t> many_keys_;  // of the tile's live rows, as the next two
+  uint64_t many_hashes_[kTileRows];
+  uint16_t many_rows_[kTileRows];
   TileSinks sinks_;
   uint32_t first_ = 0;
   int n_ = 0;
