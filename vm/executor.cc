@@ -15,6 +15,7 @@
 #include "vm/row_set.h"
 #include "vm/thread_pool.h"
 #include "vm/tile_machine.h"
+#include "vm/top_rows.h"
 #include "vm/vm.h"
 
 namespace tessera::vm {
@@ -123,6 +124,7 @@ struct Scan {
   std::atomic<uint64_t> rows_in{0}, rows_out{0};
   std::atomic<uint64_t> pairs{0}, pruned_pairs{0};
   std::unique_ptr<std::atomic<uint64_t>[]> joined;  // rows behind each join, by number of its table
+  std::unique_ptr<TopRows> top;                     // of ORDER BY and LIMIT
   std::atomic<uint64_t> read_nanoseconds{0};
 
   /// Units are many where tables are multiplied, so they are not listed but counted.
@@ -688,6 +690,7 @@ class Run {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     scan->number = number;
     scan->joined = std::make_unique<std::atomic<uint64_t>[]>(program_.joins.size());
+    scan->top = std::make_unique<TopRows>(s);
     scan->grid = GridOf(s);
     if (scan->grid >= 0) {
       scan->grid_rows = static_cast<uint32_t>(joins_[static_cast<size_t>(scan->grid)]->rows().rows);
@@ -874,6 +877,7 @@ class Run {
                     : machine->RunTile(tablet.bound, block.first + at,
                                        static_cast<int>(std::min<uint32_t>(kTileRows, block.rows - at)), sinks);
             if (!status.ok()) return fail(u, std::move(status));
+            if (!grouped) scan->top->Cut(at + kTileRows >= block.rows, strings_, &output->rows);
             if (machine->suspended()) {
               output->at = at;
               output->suspended = std::move(machine);
@@ -907,6 +911,7 @@ class Run {
   std::unique_ptr<TileMachine> NewMachine(int number, const Scan& scan, size_t suspend_at) {
     auto machine = std::make_unique<TileMachine>(program_, number, joins_, &strings_);
     machine->CountJoined(scan.joined.get());
+    if (scan.top->active()) machine->EmitOnly(scan.top.get());
     machine->StopOn(options_.cancel);
     machine->SuspendAt(suspend_at);
     return machine;

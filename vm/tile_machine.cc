@@ -1295,9 +1295,23 @@ void TileMachine::DoFoldText(const Instruction& in) {
 // ---- Rows
 // --------------------------------------------------------------------------------------------------------------
 
+void TileMachine::KeepTop() {
+  const Register& r = registers_[top_->column()];
+  const uint64_t most = top_->bound();
+  const bool nulls = top_->keeps_nulls();
+  Keep([&](int i) {
+    const size_t row = static_cast<size_t>(i);
+    const bool null = r.may_be_null && r.null[row] != 0;
+    return (mask_[i] != 0) & (null ? nulls : top_->Code(r.narrow[row]) <= most);
+  });
+}
+
 template <class M>
 void TileMachine::DoEmit(const Instruction&) {
-  if (sinks_.map == nullptr) return AppendLiveRegisters(sinks_.rows, section_.columns.size());
+  if (sinks_.map == nullptr) {
+    if (top_ != nullptr && top_->bound() != UINT64_MAX) KeepTop();
+    return AppendLiveRegisters(sinks_.rows, section_.columns.size());
+  }
   DictionaryMap& map = *sinks_.map;
   ForOnlyLive([&](int i) {
     const size_t entry = first_ + static_cast<size_t>(i);

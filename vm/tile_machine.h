@@ -25,6 +25,7 @@
 #include "vm/meaning.h"
 #include "vm/program.h"
 #include "vm/string_pool.h"
+#include "vm/top_rows.h"
 
 namespace tessera::vm {
 
@@ -59,6 +60,8 @@ class TileMachine {
   Status ResumeTile(const TileSinks& sinks);
   /// A flag that ends a tile with kCancelled: one tile of a product of large tables can take minutes. May be nullptr.
   void StopOn(const std::atomic<bool>* cancel) { cancel_ = cancel; }
+  /// Rows that cannot be among those of an ORDER BY and LIMIT are not emitted. May be nullptr.
+  void EmitOnly(const TopRows* top) { top_ = top; }
   /// Where rows behind each join are counted: an array by number of the join table, or nullptr.
   void CountJoined(std::atomic<uint64_t>* rows) { joined_ = rows; }
   /// Asked within a tile whenever the program goes back, as it does for long where tables are multiplied.
@@ -227,6 +230,8 @@ class TileMachine {
   void DoFoldText(const Instruction& in);
   template <class M>
   void DoEmit(const Instruction& in);
+  /// Drops live rows that are behind the bound of top_.
+  void KeepTop();
 
   template <class T>
   T* Accumulator();
@@ -298,6 +303,7 @@ class TileMachine {
   bool cancelled_ = false;
   std::vector<int> join_before_;  // JoinsBefore
   std::atomic<uint64_t>* joined_ = nullptr;
+  const TopRows* top_ = nullptr;
   int leave_at_ = -1, go_on_at_ = -1;  // MeetRows: an address, and the one to which it goes on
   size_t suspend_at_ = SIZE_MAX;
   bool suspended_ = false;

@@ -1,0 +1,38 @@
+#include "vm/top_rows.h"
+
+#include <algorithm>
+
+#include "vm/row_set.h"
+
+namespace tessera::vm {
+namespace {
+
+/// Most rows that may be wanted, and how many a unit has before they are cut for the first time: more are not worth
+/// being sorted twice.
+constexpr uint64_t kMostKept = 4096;
+constexpr size_t kCutAt = 8192;
+
+}  // namespace
+
+TopRows::TopRows(const Section& section) : section_(section) {
+  if (section.sink != Section::Sink::kRows || section.order.empty() || section.limit <= 0) return;
+  const uint64_t keep = static_cast<uint64_t>(section.limit) + static_cast<uint64_t>(section.offset);
+  if (keep > kMostKept) return;
+  keep_ = static_cast<size_t>(keep);
+  const StorageClass storage = section.columns[column()].storage();
+  is_float_ = storage == StorageClass::kFloat;
+  has_bound_ = is_float_ || storage == StorageClass::kInt;
+}
+
+void TopRows::Cut(bool end, const StringPool& strings, RowSet* rows) {
+  if (!active() || rows->rows <= keep_ || (!end && rows->rows < kCutAt)) return;
+  OrderAndLimit(WithoutOffset(section_), strings, rows);
+  const RowColumn& c = rows->columns[has_bound_ ? column() : 0];
+  if (!has_bound_ || (!c.null.empty() && c.null[keep_ - 1] != 0)) return;
+  const uint64_t code = Code(c.low[keep_ - 1]);
+  uint64_t before = bound();
+  while (code < before && !bound_.compare_exchange_weak(before, code, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace tessera::vm

@@ -1,0 +1,48 @@
+// ORDER BY with a LIMIT: what cannot be among the rows that are wanted is not kept. Each unit's rows are cut to the
+// best of them, and the worst of these gives a bound by which later rows are dropped before they are emitted, whichever
+// worker has them. Private to vm/.
+//
+// Start at: TopRows::Cut. Shared by the workers of a section.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstdint>
+
+#include "tablet/ordered_float.h"
+#include "vm/program.h"
+#include "vm/string_pool.h"
+#include "vm/vm.h"
+
+namespace tessera::vm {
+
+class TopRows {
+ public:
+  explicit TopRows(const Section& section);
+
+  /// Whether the section has an order and so small a LIMIT that cutting pays; otherwise the rest does nothing.
+  bool active() const { return keep_ > 0; }
+  /// Cuts a unit's rows to the best if they have become many, or at its end. What is left keeps its order among equals.
+  void Cut(bool end, const StringPool& strings, RowSet* rows);
+
+  /// The column of the section that the bound is of.
+  size_t column() const { return static_cast<size_t>(section_.order[0].column); }
+  /// Greatest code of a row that may be wanted; UINT64_MAX: any may.
+  uint64_t bound() const { return bound_.load(std::memory_order_relaxed); }
+  /// A value of column(): the less it is, the earlier the row comes. REQUIRES: bound() < UINT64_MAX.
+  uint64_t Code(int64_t value) const {
+    uint64_t code = static_cast<uint64_t>(value) ^ uint64_t { 1 } << 63;
+    // Adding 0.0 turns -0.0 into 0.0.
+    if (is_float_) code = OrderedFloat(std::bit_cast<double>(value) + 0.0);
+    return section_.order[0].descending ? ~code : code;
+  }
+  bool keeps_nulls() const { return section_.order[0].nulls_first; }
+
+ private:
+  const Section& section_;
+  size_t keep_ = 0;  ///< OFFSET + LIMIT; 0: not active
+  bool has_bound_ = false, is_float_ = false;
+  std::atomic<uint64_t> bound_{UINT64_MAX};
+};
+
+}  // namespace tessera::vm
