@@ -843,28 +843,38 @@ Status SectionBuilder::TextFunction(const Expr& e) {
 }
 
 Status SectionBuilder::Case(const Expr& e) {
-  const int result = NewRegister(e.type), entry = NewMask(), taken = NewMask();
+  const Expr& otherwise = *e.args.back();
+  // An ELSE that cannot fail is computed for all rows before the others: then nobody has to know which are left.
+  const bool otherwise_first = !CanFail(otherwise);
+  const bool one = otherwise_first && e.args.size() == 3;
+  const int result = NewRegister(e.type), entry = NewMask(), taken = one ? -1 : NewMask();
+  if (otherwise_first) {
+    TESSERA_TRY(Value(otherwise));
+    Store(result);
+  }
   Emit(Opcode::MaskSave, entry);
-  Emit(Opcode::MaskClear, taken);
+  if (!one) Emit(Opcode::MaskClear, taken);
   for (size_t i = 0; i + 1 < e.args.size(); i += 2) {
     if (i > 0) {
       Emit(Opcode::MaskLoad, entry);
       Emit(Opcode::MaskAndNot, taken);
     }
     TESSERA_TRY(Keep(*e.args[i]));
-    Emit(Opcode::MaskOr, taken);
+    if (!one) Emit(Opcode::MaskOr, taken);
     TESSERA_TRY(Value(*e.args[i + 1]));
     Store(result);
   }
   Emit(Opcode::MaskLoad, entry);
-  Emit(Opcode::MaskAndNot, taken);
-  TESSERA_TRY(Value(*e.args.back()));
-  Store(result);
-  Emit(Opcode::MaskLoad, entry);
+  if (!otherwise_first) {
+    Emit(Opcode::MaskAndNot, taken);
+    TESSERA_TRY(Value(otherwise));
+    Store(result);
+    Emit(Opcode::MaskLoad, entry);
+  }
   Load(Operand::Register(result), e.type);
   FreeRegister(result);
   FreeMask(entry);
-  FreeMask(taken);
+  if (!one) FreeMask(taken);
   return Status::Ok();
 }
 
