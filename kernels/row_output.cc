@@ -311,7 +311,7 @@ tessera::Result<vm::RowSet> RowOutput::Finish(uint64_t rows) {
   if (result_.rows == 0) return std::move(result_);
   const Section bounds = vm::WithoutOffset(section_);
   if (why_host_ != nullptr) {
-    vm::OrderAndLimit(bounds, *context_.strings, &result_);
+    TESSERA_TRY(vm::OrderAndLimit(bounds, *context_.strings, context_.pool, &result_));
   } else {
     TESSERA_TRY(vm::MergeRuns(bounds, runs_, *context_.strings, context_.pool, &result_));
   }

@@ -91,11 +91,11 @@ TEST(RowSet, MergedRunsAreTheSortedRows) {
         const size_t end = r + 1 < c.starts.size() ? c.starts[r + 1] : kRows;
         RowSet run = MakeRowSet(section.columns);
         AppendRange(&run, unsorted, c.starts[r], end - c.starts[r]);
-        OrderAndLimit(all, strings, &run);
+        ASSERT_TRUE(OrderAndLimit(all, strings, nullptr, &run).ok());
         AppendRange(&rows, run, 0, run.rows);
       }
       RowSet expected = rows;
-      OrderAndLimit(section, strings, &expected);
+      ASSERT_TRUE(OrderAndLimit(section, strings, nullptr, &expected).ok());
       for (ThreadPool* with : {static_cast<ThreadPool*>(nullptr), &pool}) {
         RowSet merged = rows;
         ASSERT_TRUE(MergeRuns(section, c.starts, strings, with, &merged).ok());

@@ -11,6 +11,7 @@
 
 #include "base/int128.h"
 #include "vm/meaning.h"
+#include "vm/thread_pool.h"
 
 namespace tessera::vm {
 namespace {
@@ -78,9 +79,9 @@ class SortKeysTest : public ::testing::Test {
     std::vector<uint32_t> want(rows.rows);
     for (uint32_t i = 0; i < rows.rows; ++i) want[i] = i;
     std::sort(want.begin(), want.end(), [&](uint32_t a, uint32_t b) { return Before(order, strings_, rows, a, b); });
-    EXPECT_EQ(keys.First(rows.rows), want);
+    EXPECT_EQ(*keys.First(rows.rows), want);
     for (const size_t count : {rows.rows / 10, rows.rows / 2}) {
-      EXPECT_EQ(keys.First(count), std::vector<uint32_t>(want.begin(), want.begin() + static_cast<ptrdiff_t>(count)));
+      EXPECT_EQ(*keys.First(count), std::vector<uint32_t>(want.begin(), want.begin() + static_cast<ptrdiff_t>(count)));
     }
     for (uint32_t i = 0; i + 1 < rows.rows; ++i) {
       EXPECT_TRUE(keys.Less(want[i], want[i + 1]));
@@ -117,6 +118,26 @@ TEST_F(SortKeysTest, OrdersAsValuesCompare) {
                 rows);
         }
       }
+    }
+  }
+}
+
+TEST_F(SortKeysTest, SeveralThreads) {
+  RowSet rows;
+  rows.rows = 300001;
+  std::vector<int64_t> values(50000);
+  for (int64_t& v : values) v = static_cast<int64_t>(random_());
+  rows.columns.push_back(Column(SqlType::Of(TypeId::kBigint), values, rows.rows, true));
+  rows.columns.push_back(
+      Column(SqlType::Of(TypeId::kBigint), std::vector<int64_t>{INT64_MIN, 5, INT64_MAX}, rows.rows, false));
+  for (const std::vector<SortKey>& order :
+       {std::vector<SortKey>{{0, true, false}}, std::vector<SortKey>{{0, false, true}, {1, true, false}}}) {
+    const SortKeys keys(order, strings_, rows);
+    const std::vector<uint32_t> want = *keys.First(rows.rows);
+    for (const int threads : {2, 3, 4, 7}) {
+      ThreadPool pool(threads);
+      EXPECT_EQ(*keys.First(rows.rows, &pool), want);
+      EXPECT_EQ(*keys.First(200000, &pool), std::vector<uint32_t>(want.begin(), want.begin() + 200000));
     }
   }
 }

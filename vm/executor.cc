@@ -459,8 +459,7 @@ class Run {
   Status OrderJoin(const Section& s, RowSet* rows) const {
     TESSERA_TRY(JoinIndex::CheckRows(*rows));
     const int32_t order = program_.joins[static_cast<size_t>(s.join)].order;
-    if (order >= 0) SortRows(order, strings_, rows);
-    return Status::Ok();
+    return order < 0 ? Status::Ok() : SortRows(order, strings_, pool_, rows);
   }
 
   /// An index over a join table's rows, for probers on the host. One process makes it even if there are none, in case
@@ -561,7 +560,7 @@ class Run {
     Status status = RunAll(number, &scan, &all);
     AddScan(scan, stats);
     if (!status.ok()) return status;
-    if (s.sink == Section::Sink::kRows) OrderAndLimit(s, strings_, &all);
+    if (s.sink == Section::Sink::kRows) TESSERA_TRY(OrderAndLimit(s, strings_, pool_, &all));
     if (s.sink != Section::Sink::kGroups) return all;
     TESSERA_TRY(MergeWorkers(&scan));
     return scan.groups[0]->Rows();
@@ -877,7 +876,8 @@ class Run {
                     : machine->RunTile(tablet.bound, block.first + at,
                                        static_cast<int>(std::min<uint32_t>(kTileRows, block.rows - at)), sinks);
             if (!status.ok()) return fail(u, std::move(status));
-            if (!grouped) scan->top->Cut(at + kTileRows >= block.rows, strings_, &output->rows);
+            if (!grouped) status = scan->top->Cut(at + kTileRows >= block.rows, strings_, &output->rows);
+            if (!status.ok()) return fail(u, std::move(status));
             if (machine->suspended()) {
               output->at = at;
               output->suspended = std::move(machine);
@@ -1166,7 +1166,10 @@ class Run {
         const auto start = std::chrono::steady_clock::now();
         AppendUnitColumn(&*mine);
         // (Those of a GPU have come in order, all under one number.)
-        if (!share->gpu) OrderAndLimit(WithoutOffset(s), strings_, &mine->rows);
+        if (!share->gpu) {
+          const Status sorted = OrderAndLimit(WithoutOffset(s), strings_, pool_, &mine->rows);
+          if (!sorted.ok()) mine = sorted;
+        }
         mine_.execute += MillisecondsSince(start);
       }
     }
@@ -1203,7 +1206,7 @@ class Run {
       rows.columns.pop_back();
     } else {
       rows = InUnitOrder(s, std::move(all));
-      OrderAndLimit(plain, strings_, &rows);
+      TESSERA_TRY(OrderAndLimit(plain, strings_, pool_, &rows));
     }
     mine_.merge += MillisecondsSince(start);
     stats->rows_out = rows.rows;

@@ -154,20 +154,27 @@ std::pair<size_t, size_t> Bounds(const Section& section, size_t n) {
   return {first, std::min<uint64_t>(n, first + static_cast<uint64_t>(std::min<int64_t>(section.limit, INT64_MAX / 2)))};
 }
 
-void Reorder(const std::vector<uint32_t>& order, RowSet* rows) {
-  for (RowColumn& c : rows->columns) {
-    Permute(&c.low, order);
-    Permute(&c.high, order);
-    Permute(&c.null, order);
-  }
+Status Reorder(const std::vector<uint32_t>& order, ThreadPool* pool, RowSet* rows) {
+  // (Waking threads for a few rows takes longer than moving them.)
+  TESSERA_TRY(ForEach(order.size() < kManyRows ? nullptr : pool, 3 * rows->columns.size(), [&](size_t job) {
+    RowColumn& c = rows->columns[job / 3];
+    if (job % 3 == 0) Permute(&c.low, order);
+    if (job % 3 == 1) Permute(&c.high, order);
+    if (job % 3 == 2) Permute(&c.null, order);
+    return Status::Ok();
+  }));
   rows->rows = order.size();
+  return Status::Ok();
 }
 
 }  // namespace
 
-void OrderAndLimit(const Section& section, const StringPool& strings, RowSet* rows) {
+Status OrderAndLimit(const Section& section, const StringPool& strings, ThreadPool* pool, RowSet* rows) {
   const size_t n = rows->rows;
-  if (section.order.empty()) return ApplyBounds(section, rows);
+  if (section.order.empty()) {
+    ApplyBounds(section, rows);
+    return Status::Ok();
+  }
   const auto [first, end] = Bounds(section, n);
   std::vector<uint32_t> order;
   const bool by_text = std::any_of(section.order.begin(), section.order.end(), [&](const SortKey& k) {
@@ -181,10 +188,10 @@ void OrderAndLimit(const Section& section, const StringPool& strings, RowSet* ro
                       RowLess(section, strings, *rows));
     order.resize(end);
   } else {
-    order = SortKeys(section.order, strings, *rows).First(end);
+    TESSERA_ASSIGN(order, SortKeys(section.order, strings, *rows).First(end, pool));
   }
   order.erase(order.begin(), order.begin() + static_cast<ptrdiff_t>(first));
-  Reorder(order, rows);
+  return Reorder(order, pool, rows);
 }
 
 void ApplyBounds(const Section& section, RowSet* rows) {
@@ -210,8 +217,10 @@ Section WithoutOffset(const Section& section) {
   return s;
 }
 
-void SortRows(int column, const StringPool& strings, RowSet* rows) {
-  Reorder(SortKeys({{column, false, false}}, strings, *rows).First(rows->rows), rows);
+Status SortRows(int column, const StringPool& strings, ThreadPool* pool, RowSet* rows) {
+  TESSERA_ASSIGN(const std::vector<uint32_t> order,
+                 SortKeys({{column, false, false}}, strings, *rows).First(rows->rows, pool));
+  return Reorder(order, pool, rows);
 }
 
 namespace {
@@ -292,15 +301,7 @@ Status MergeRuns(const Section& section, const std::vector<size_t>& starts, cons
     Merge(parts[p], less, first, end, &order);
     return Status::Ok();
   }));
-  TESSERA_TRY(ForEach(pool, 3 * rows->columns.size(), [&](size_t job) {
-    RowColumn& c = rows->columns[job / 3];
-    if (job % 3 == 0) Permute(&c.low, order);
-    if (job % 3 == 1) Permute(&c.high, order);
-    if (job % 3 == 2) Permute(&c.null, order);
-    return Status::Ok();
-  }));
-  rows->rows = order.size();
-  return Status::Ok();
+  return Reorder(order, pool, rows);
 }
 
 RowBatch DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count,

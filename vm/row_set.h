@@ -25,7 +25,8 @@ RowSet InUnitOrder(const Section& section, std::vector<Shipment> shipments);
 /// Adds a column with the number of each row's unit.
 void AppendUnitColumn(Shipment* shipment);
 /// Rows in the order and between the bounds that the section asks for. Text is compared through `strings`.
-void OrderAndLimit(const Section& section, const StringPool& strings, RowSet* rows);
+/// By the threads of `pool`, if there is one and there are many rows. Errors: kResource, no memory for it.
+Status OrderAndLimit(const Section& section, const StringPool& strings, ThreadPool* pool, RowSet* rows);
 /// Rows that are in the section's order already, between its bounds.
 void ApplyBounds(const Section& section, RowSet* rows);
 /// The section with the bounds under which a part of its rows is ordered, before it is known what comes before them:
@@ -37,7 +38,7 @@ Section WithoutOffset(const Section& section);
 Status MergeRuns(const Section& section, const std::vector<size_t>& starts, const StringPool& strings, ThreadPool* pool,
                  RowSet* rows);
 /// Sorts rows by one column, as JoinTable::order says: ascending, NULL last, equal rows in the order they had.
-void SortRows(int column, const StringPool& strings, RowSet* rows);
+Status SortRows(int column, const StringPool& strings, ThreadPool* pool, RowSet* rows);
 /// Rows [first, first + count) of the first `columns.size()` columns, decoded, with the result's types.
 RowBatch DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count,
                     const StringPool& strings);

@@ -9,11 +9,14 @@
 
 #include "base/int128.h"
 #include "tablet/ordered_float.h"
+#include "vm/thread_pool.h"
 
 namespace tessera::vm {
 namespace {
 
 constexpr uint64_t kSign = uint64_t{1} << 63;
+/// From so many rows on several threads sort.
+constexpr size_t kSharedRows = 1 << 17;
 
 /// Numbers in the order of a column's values: for each row one, that of NULLs without meaning. REQUIRES: not wide.
 std::vector<uint64_t> OrderedNumbers(const RowColumn& c, const StringPool& strings, size_t rows) {
@@ -51,6 +54,35 @@ std::vector<uint64_t> OrderedNumbers(const RowColumn& c, const StringPool& strin
       break;
   }
   return out;
+}
+
+/// The first `count` of the items, sorted, to their front.
+template <class T, class Less>
+Status SortFirst(size_t count, ThreadPool* pool, const Less& less, std::vector<T>* items) {
+  const size_t n = items->size();
+  const auto at = [&](size_t i) { return items->begin() + static_cast<ptrdiff_t>(i); };
+  if (count < n / 4) {
+    std::partial_sort(at(0), at(count), at(n), less);
+    return Status::Ok();
+  }
+  // Runs, one a thread and a power of two, that are then merged by two.
+  const size_t runs = n < kSharedRows ? 1 : std::bit_floor(Workers(pool));
+  const auto begin = [&](size_t run) { return n * run / runs; };
+  TESSERA_TRY(ForEach(pool, runs, [&](size_t r) {
+    std::sort(at(begin(r)), at(begin(r + 1)), less);
+    return Status::Ok();
+  }));
+  std::vector<T> merged(runs > 1 ? n : 0);
+  for (size_t each = 1; each < runs; each *= 2) {
+    TESSERA_TRY(ForEach(pool, runs / (2 * each), [&](size_t pair) {
+      const size_t first = begin(2 * pair * each), middle = begin((2 * pair + 1) * each),
+                   end = begin((2 * pair + 2) * each);
+      std::merge(at(first), at(middle), at(middle), at(end), merged.begin() + static_cast<ptrdiff_t>(first), less);
+      return Status::Ok();
+    }));
+    items->swap(merged);
+  }
+  return Status::Ok();
 }
 
 }  // namespace
@@ -120,24 +152,18 @@ void SortKeys::AppendColumn(const SortKey& key, const StringPool& strings, const
   append(OrderedNumbers(c, strings, rows_), has_nulls);
 }
 
-std::vector<uint32_t> SortKeys::First(size_t count) const {
-  const auto sort = [&](auto begin, auto end, const auto& less) {
-    if (count < rows_ / 4) {
-      std::partial_sort(begin, begin + static_cast<ptrdiff_t>(count), end, less);
-    } else {
-      std::sort(begin, end, less);
-    }
-  };
+Result<std::vector<uint32_t>> SortKeys::First(size_t count, ThreadPool* pool) const {
   std::vector<uint32_t> order(rows_);
   std::iota(order.begin(), order.end(), 0u);
   if (width_ == 1) {
     // Numbers beside their rows sort several times as fast as rows that are looked up.
     std::vector<std::pair<uint64_t, uint32_t>> keyed(rows_);
     for (uint32_t i = 0; i < rows_; ++i) keyed[i] = {words_[i], i};
-    sort(keyed.begin(), keyed.end(), std::less<>());
+    TESSERA_TRY(SortFirst(count, pool, std::less<>(), &keyed));
     for (size_t i = 0; i < count; ++i) order[i] = keyed[i].second;
   } else if (width_ > 1) {
-    sort(order.begin(), order.end(), [this](uint32_t a, uint32_t b) { return Less(a, b); });
+    TESSERA_TRY(SortFirst(
+        count, pool, [this](uint32_t a, uint32_t b) { return Less(a, b); }, &order));
   }
   order.resize(count);
   return order;

@@ -9,11 +9,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/status.h"
 #include "vm/program.h"
 #include "vm/string_pool.h"
 #include "vm/vm.h"
 
 namespace tessera::vm {
+
+class ThreadPool;
 
 class SortKeys {
  public:
@@ -29,8 +32,9 @@ class SortKeys {
     }
     return a < b;
   }
-  /// The numbers of the first `count` rows in order.
-  std::vector<uint32_t> First(size_t count) const;
+  /// The numbers of the first `count` rows in order. By the threads of `pool`, if there is one and there are many rows.
+  /// Errors: kResource, no memory for it.
+  Result<std::vector<uint32_t>> First(size_t count, ThreadPool* pool = nullptr) const;
 
  private:
   /// Puts a column's values, numbers from 0 to `last`, below what the words hold so far.

@@ -24,15 +24,16 @@ TopRows::TopRows(const Section& section) : section_(section) {
   has_bound_ = is_float_ || storage == StorageClass::kInt;
 }
 
-void TopRows::Cut(bool end, const StringPool& strings, RowSet* rows) {
-  if (!active() || rows->rows <= keep_ || (!end && rows->rows < kCutAt)) return;
-  OrderAndLimit(WithoutOffset(section_), strings, rows);
+Status TopRows::Cut(bool end, const StringPool& strings, RowSet* rows) {
+  if (!active() || rows->rows <= keep_ || (!end && rows->rows < kCutAt)) return Status::Ok();
+  TESSERA_TRY(OrderAndLimit(WithoutOffset(section_), strings, nullptr, rows));
   const RowColumn& c = rows->columns[has_bound_ ? column() : 0];
-  if (!has_bound_ || (!c.null.empty() && c.null[keep_ - 1] != 0)) return;
+  if (!has_bound_ || (!c.null.empty() && c.null[keep_ - 1] != 0)) return Status::Ok();
   const uint64_t code = Code(c.low[keep_ - 1]);
   uint64_t before = bound();
   while (code < before && !bound_.compare_exchange_weak(before, code, std::memory_order_relaxed)) {
   }
+  return Status::Ok();
 }
 
 }  // namespace tessera::vm

@@ -23,7 +23,7 @@ class TopRows {
   /// Whether the section has an order and so small a LIMIT that cutting pays; otherwise the rest does nothing.
   bool active() const { return keep_ > 0; }
   /// Cuts a unit's rows to the best if they have become many, or at its end. What is left keeps its order among equals.
-  void Cut(bool end, const StringPool& strings, RowSet* rows);
+  Status Cut(bool end, const StringPool& strings, RowSet* rows);
 
   /// The column of the section that the bound is of.
   size_t column() const { return static_cast<size_t>(section_.order[0].column); }
