@@ -86,16 +86,7 @@ bool DropsForGood(const Section& s, size_t at) {
 int SlotOfKey(const Section& s, const Instruction& probe, size_t key) {
   const Operand first = Operand::Unpack(probe.p2);
   if (probe.p3 == 1 && first.kind == OperandKind::kSlot) return first.index;
-  if (first.kind != OperandKind::kRegister) return -1;
-  int slot = -1;
-  for (size_t i = 0; i < s.code.size(); ++i) {
-    if (s.code[i].op != Opcode::Store || static_cast<size_t>(s.code[i].p2) != first.index + key) continue;
-    if (slot >= 0 || i == 0 || s.code[i - 1].op != Opcode::Load) return -1;
-    const Operand from = Operand::Unpack(s.code[i - 1].p2);
-    if (from.kind != OperandKind::kSlot) return -1;
-    slot = from.index;
-  }
-  return slot;
+  return first.kind == OperandKind::kRegister ? vm::SlotOfRegister(s, first.index + key) : -1;
 }
 
 }  // namespace

@@ -548,7 +548,7 @@ class RankCluster final : public Cluster {
         if (of_table && table->id == query.program->tables[static_cast<size_t>(s.source)].id)
           tablets = table->tablets.size();
       }
-      const bool all_rows = s.limit < 0 || !s.order.empty() || s.sink != vm::Section::Sink::kRows;
+      const bool all_rows = s.limit < 0 || s.sink != vm::Section::Sink::kRows;
       for (size_t r = 0; r < all.size(); ++r) {
         for (const vm::SectionStatistics& theirs : all[r].sections) {
           if (theirs.section != section.section) continue;

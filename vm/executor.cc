@@ -804,8 +804,9 @@ class Run {
         // The first unit runs in any case: it is what the consumer waits for.
         const bool full = streams && held + scan->rows_out - made_before >= kStreamAllRows;
         if (full && next.load() > begin) break;
-        const size_t u = next.fetch_add(1);
-        if (u >= end) break;
+        const size_t taken = next.fetch_add(1);
+        if (taken >= end) break;
+        const size_t u = !grouped && scan->top->Backwards() ? begin + (end - 1 - taken) : taken;
         const Unit unit = scan->At(u);
         const Block& block = *unit.block;
         UnitOutput* const output = grouped ? nullptr : &(*outputs)[u - begin];
@@ -844,7 +845,9 @@ class Run {
         const size_t rows_before = grouped ? 0 : output->rows.rows;
         const uint64_t pairs = scan->grid < 0 ? 0 : uint64_t{block.rows} * (unit.part_end - unit.part_first);
         const Share reaching = tablet.bound.skip ? Share::kNone : scan->Reaching(unit);
-        if (!tablet.bound.skip && reaching == Share::kNone) {
+        if (!tablet.bound.skip && table != nullptr && !grouped && scan->top->LeavesOut(tablet.bound)) {
+          // Nothing of it is wanted.
+        } else if (!tablet.bound.skip && reaching == Share::kNone) {
           scan->pruned_pairs += pairs;
           if (unit.part_first == 0) scan->rows_in += block.rows;
         } else if (!tablet.bound.skip) {

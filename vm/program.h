@@ -219,6 +219,8 @@ Status Verify(const Program& program);
 
 /// Whether the instruction looks rows up in join table P1.
 bool Probes(const Instruction& in);
+/// The slot that a register is a copy of, wherever it is read, or -1.
+int SlotOfRegister(const Section& section, size_t reg);
 /// Per instruction of a section: for a SkipIfNone, the join table that was looked up since the one before it, or -1;
 /// for others -1. What is live there are the rows of that join, its conditions included.
 std::vector<int> JoinsBefore(const Section& section);

@@ -22,6 +22,21 @@ TopRows::TopRows(const Section& section) : section_(section) {
   const StorageClass storage = section.columns[column()].storage();
   is_float_ = storage == StorageClass::kFloat;
   has_bound_ = is_float_ || storage == StorageClass::kInt;
+  const bool never_fails = std::all_of(section.code.begin(), section.code.end(), [](const Instruction& in) {
+    const Shape shape = Info(in.op).shape;
+    return shape == Shape::Filter || shape == Shape::SkipIfNone || shape == Shape::Load || shape == Shape::LoadWide ||
+           shape == Shape::Store || shape == Shape::StoreWide || shape == Shape::Emit || shape == Shape::End;
+  });
+  if (section.source_kind == Section::Source::kTable && storage == StorageClass::kInt && never_fails)
+    slot_ = SlotOfRegister(section, column());
+  if (slot_ >= 0 && section.slots[static_cast<size_t>(slot_)].map >= 0) slot_ = -1;
+}
+
+bool TopRows::LeavesOut(const BoundTablet& tablet) const {
+  if (slot_ < 0 || bound() == UINT64_MAX) return false;
+  const Chunk& chunk = *tablet.chunks[static_cast<size_t>(slot_)];
+  if (chunk.min > chunk.max || (keeps_nulls() && chunk.null_count > 0)) return false;
+  return Code(static_cast<int64_t>(section_.order[0].descending ? chunk.max : chunk.min)) > bound();
 }
 
 Status TopRows::Cut(bool end, const StringPool& strings, RowSet* rows) {

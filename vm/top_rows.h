@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "tablet/ordered_float.h"
+#include "vm/bind.h"
 #include "vm/program.h"
 #include "vm/string_pool.h"
 #include "vm/vm.h"
@@ -24,6 +25,12 @@ class TopRows {
   bool active() const { return keep_ > 0; }
   /// Cuts a unit's rows to the best if they have become many, or at its end. What is left keeps its order among equals.
   Status Cut(bool end, const StringPool& strings, RowSet* rows);
+
+  /// Whether all rows of a tablet of the section's table are behind the bound, as its ranges tell. (Only where no
+  /// instruction can fail: a row that is left out must not have raised an error.)
+  bool LeavesOut(const BoundTablet& tablet) const;
+  /// Whether units should run from the last one on: loaded in the order of time, the latest rows are there.
+  bool Backwards() const { return active() && section_.order[0].descending; }
 
   /// The column of the section that the bound is of.
   size_t column() const { return static_cast<size_t>(section_.order[0].column); }
@@ -42,6 +49,7 @@ class TopRows {
   const Section& section_;
   size_t keep_ = 0;  ///< OFFSET + LIMIT; 0: not active
   bool has_bound_ = false, is_float_ = false;
+  int slot_ = -1;  ///< the column of the table that column() is; -1: none, or LeavesOut must not ask
   std::atomic<uint64_t> bound_{UINT64_MAX};
 };
 
