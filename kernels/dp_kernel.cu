@@ -3,6 +3,7 @@
 
 #include "kernels/dp_kernel.h"
 #include "kernels/product_search.cuh"
+#include "kernels/ptx.cuh"
 #include "kernels/vm_kernel.cuh"
 
 namespace tessera::kernels {
@@ -127,12 +128,6 @@ __device__ __forceinline__ void LaunchBucket(const BucketLaunch& buckets, uint32
   buckets.grids[bucket] = grid;
   buckets.states[bucket] = BucketState::kLaunched;
   LaunchGrid(buckets, grid);
-}
-
-__device__ __forceinline__ unsigned long long Nanoseconds() {
-  unsigned long long t;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
-  return t;
 }
 
 /// A multiprocessor keeps its division into cache and shared memory as long as something runs there. An idle one takes

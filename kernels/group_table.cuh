@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kernels/machine.h"
+#include "kernels/ptx.cuh"
 
 namespace tessera::kernels {
 
@@ -24,17 +25,6 @@ struct KeyHash {
     return h ^ (h >> 29);
   }
 };
-
-__device__ __forceinline__ uint64_t LoadRelaxed(const uint64_t* p) {
-  uint64_t v;
-  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(__cvta_generic_to_global(p)) : "memory");
-  return v;
-}
-__device__ __forceinline__ uint32_t LoadRelaxed(const uint32_t* p) {
-  uint32_t v;
-  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(__cvta_generic_to_global(p)) : "memory");
-  return v;
-}
 
 __device__ __forceinline__ unsigned long long* AtomicWord(uint64_t* p) {
   return reinterpret_cast<unsigned long long*>(p);

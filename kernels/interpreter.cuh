@@ -13,6 +13,7 @@
 #include "kernels/aggregate_state.cuh"
 #include "kernels/group_table.cuh"
 #include "kernels/machine.h"
+#include "kernels/ptx.cuh"
 #include "kernels/ring.cuh"
 #include "kernels/row_vectors.cuh"
 #include "vm/meaning.h"
@@ -1190,14 +1191,6 @@ struct Machine {
   __device__ __forceinline__ uint32_t* PrivateSlots() const {
     return reinterpret_cast<uint32_t*>(shared + launch.layout.private_slots);
   }
-  static __device__ __forceinline__ uint32_t LoadPrivateSlot(const uint32_t* slot) {
-    uint32_t v;
-    asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(v) : "r"(SharedAddress(slot)) : "memory");
-    return v;
-  }
-  static __device__ __forceinline__ void PublishPrivateSlot(uint32_t* slot, uint32_t v) {
-    asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(SharedAddress(slot)), "r"(v) : "memory");
-  }
   __device__ __forceinline__ volatile uint64_t* PrivateRecord(uint32_t ordinal) const {
     return reinterpret_cast<volatile uint64_t*>(shared + launch.layout.private_records) +
            ordinal * launch.groups.record_words;
@@ -1213,7 +1206,7 @@ struct Machine {
     uint32_t at = static_cast<uint32_t>(hash) & mask;
 #pragma unroll 1
     for (uint32_t probe = 0; probe < kPrivateProbes; ++probe) {
-      const uint32_t slot = LoadPrivateSlot(PrivateSlots() + at);
+      const uint32_t slot = LoadAcquireShared(PrivateSlots() + at);
       if (slot == 0) return kNowhere;
       const uint32_t ordinal = (slot & kPrivateOrdinal) - 2;
       if ((slot & ~kPrivateOrdinal) == PrivateTag(hash) && (slot & kPrivateOrdinal) != 1 &&
@@ -1229,11 +1222,11 @@ struct Machine {
     uint32_t at = static_cast<uint32_t>(hash) & mask;
 #pragma unroll 1
     for (uint32_t probe = 0; probe < kPrivateProbes; ++probe) {
-      const uint32_t slot = LoadPrivateSlot(PrivateSlots() + at);
+      const uint32_t slot = LoadAcquireShared(PrivateSlots() + at);
       if (slot == 0) {
         if (atomicCAS(PrivateSlots() + at, 0u, tag | 1) != 0) return;
         key.Write(PrivateRecord(ordinal));
-        PublishPrivateSlot(PrivateSlots() + at, tag | (ordinal + 2));
+        StoreReleaseShared(PrivateSlots() + at, tag | (ordinal + 2));
         return;
       }
       if ((slot & kPrivateOrdinal) == 1 || (slot & kPrivateOrdinal) == ordinal + 2)
@@ -1469,8 +1462,8 @@ struct Machine {
 #pragma unroll
       for (uint32_t i = 4 * g; i < 4 * g + 4; ++i) {
         const uint32_t bit = take >> i & 1;
-        asm("mad.wide.u32 %0, %1, %2, %0;" : "+l"(*low) : "r"(static_cast<uint32_t>(a[i])), "r"(bit));
-        asm("mad.wide.s32 %0, %1, %2, %0;" : "+l"(*high) : "r"(static_cast<int32_t>(a[i] >> 32)), "r"(bit));
+        MulAddWide(low, static_cast<uint32_t>(a[i]), bit);
+        MulAddWide(high, static_cast<int32_t>(a[i] >> 32), static_cast<int32_t>(bit));
       }
     }
   }

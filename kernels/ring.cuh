@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/ptx.cuh"
+
 namespace tessera::kernels {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -14,10 +16,6 @@ namespace tessera::kernels {
 
 /// Arrivals that complete a "full" barrier: the producer's first lane, or each lane's copies.
 inline constexpr uint32_t kFullArrivals = TESSERA_BULK_COPY ? 1 : 32;
-
-__device__ __forceinline__ uint32_t SharedAddress(const void* p) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
-}
 
 __device__ __forceinline__ void BarrierInit(uint64_t* barrier, uint32_t arrivals) {
   asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(SharedAddress(barrier)), "r"(arrivals) : "memory");

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernels/machine.h"
+#include "kernels/ptx.cuh"
 
 namespace tessera::kernels {
 
@@ -26,14 +27,6 @@ __device__ __forceinline__ Head LoadHead(const Head& head) {
   static_assert(sizeof(Head) == 16 && alignof(Head) == 16);
   const uint4 raw = *reinterpret_cast<const uint4*>(&head);
   return __builtin_bit_cast(Head, raw);
-}
-
-/// threadIdx.x, read anew: what is computed from it cannot be moved out of the loop over instructions, where it would
-/// hold a register for each address that any opcode uses (24 registers, measured with ptxas for sm_90).
-__device__ __forceinline__ uint32_t ReadThread() {
-  uint32_t t;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
-  return t;
 }
 
 /// The first kCount rows go to the end.
@@ -61,7 +54,7 @@ struct OwnVectors {
     const V* p = reinterpret_cast<const V*>(stream) + thread * kEach;
     // Or else index and thread are added first, two more instructions a load. (A shared address must stay known as
     // one.)
-    if constexpr (kOnDemand) asm("" : "+l"(p));
+    if constexpr (kOnDemand) KeepAddress(p);
 #pragma unroll
     for (uint32_t g = 0; g < 4; ++g) {
 #pragma unroll
@@ -177,12 +170,6 @@ __device__ __forceinline__ void LoadCodesScattered(const uint8_t* p, uint32_t wi
     default:
       return LoadScattered<unsigned long long>(p, rows, live, base, v);
   }
-}
-
-/// mask = 2 * mask + (x > ~not_span): the carry of an addition goes straight into the mask. Two instructions; a
-/// comparison, a selection and the merging of bits take four.
-__device__ __forceinline__ void ShiftIn(uint32_t& mask, uint32_t x, uint32_t not_span) {
-  asm("{\n .reg .u32 sum;\n add.cc.u32 sum, %1, %2;\n addc.u32 %0, %0, %0;\n}" : "+r"(mask) : "r"(x), "r"(not_span));
 }
 
 /// One bit a row: low <= code <= low + span, for codes of 1, 2 or 4 bytes. A code of 1 or 2 bytes is compared where it

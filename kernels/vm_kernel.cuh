@@ -6,6 +6,7 @@
 #include "kernels/aggregate_state.cuh"
 #include "kernels/interpreter.cuh"
 #include "kernels/producer.cuh"
+#include "kernels/ptx.cuh"
 #include "kernels/ring.cuh"
 
 namespace tessera::kernels {
@@ -90,7 +91,7 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocks<kVariant>) VmKernel(con
     }
   }
   if ((threadIdx.x & 31) == 0) *cursor = warp->next;
-  asm volatile("bar.sync 1, %0;" ::"n"(kThreads) : "memory");
+  SyncFirstThreads<kThreads>();
   TearDownBlock(launch, shared);
 }
 
