@@ -27,18 +27,17 @@ endif
 # ---- What there is --------------------------------------------------------------------------------------------------
 
 # One run of the preprocessor answers for the compiler and every header. (\043 is a number sign.)
-HEADERS := pg_query.h sqlite3.h fmt/core.h nlohmann/json.hpp xxhash.h histedit.h gtest/gtest.h
+HEADERS := pg_query.h sqlite3.h fmt/core.h nlohmann/json.hpp xxhash.h histedit.h gtest/gtest.h boost/context/fiber.hpp
 FOUND := $(if $(NOBUILD),,$(shell { printf '\043if __GNUC__ >= 12\ngcc\n\043endif\n'; \
   printf '\043if __has_include(<%s>)\n%s\n\043endif\n' $(foreach h,$(HEADERS),$h $h); } | \
   $(CXX) -std=c++20 -x c++ -E -P - 2>/dev/null))
 Has = $(filter $1,$(FOUND))
 HasLibrary = $(filter /%,$(shell $(CXX) -print-file-name=lib$1 2>/dev/null))
 
-ifeq ($(NOCUDA),)
-NVCC := $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
-endif
+NVCC_FOUND := $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+CUDA_HOME := $(if $(NVCC_FOUND),$(abspath $(dir $(NVCC_FOUND))..))
+NVCC := $(if $(NOCUDA),,$(NVCC_FOUND))
 ifneq ($(NVCC),)
-CUDA_HOME := $(abspath $(dir $(NVCC))..)
 CUDA_VERSION := $(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
 endif
 GPUS := $(shell command -v nvidia-smi >/dev/null 2>&1 && \
@@ -55,6 +54,7 @@ MISSING := $(strip $(if $(call Has,gcc),,g++) \
   $(if $(call Has,xxhash.h),,libxxhash-dev) \
   $(if $(and $(call Has,histedit.h),$(call HasLibrary,edit.so)),,libedit-dev))
 MISSING_TEST := $(if $(and $(call Has,gtest/gtest.h),$(call HasLibrary,gtest.a)),,libgtest-dev)
+MISSING_EMULATOR := $(if $(and $(call Has,boost/context/fiber.hpp),$(call HasLibrary,boost_context.a)),,libboost-context-dev)
 
 # ---- Flags ----------------------------------------------------------------------------------------------------------
 
@@ -77,9 +77,9 @@ endif
 # libpg_query is static, because few machines have it. Its archive exports functions of an old xxhash; ours is inlined
 # from the header (XXH_INLINE_ALL), so the two never meet.
 LIBS := -lsqlite3 -l:libpg_query.a -ledit -ldl
-ifneq ($(NVCC),)
 # The kernels' host side alone sees CUDA's headers, so that with and without a toolkit the rest is the same objects.
-$(B)/obj/kernels/%.cc.o: CPPFLAGS += -isystem $(CUDA_HOME)/include
+$(B)/obj/kernels/%.cc.o: CPPFLAGS += $(CUDA_HOME:%=-isystem %/include)
+ifneq ($(NVCC),)
 LIBS += -L$(CUDA_HOME)/lib64 -lcudadevrt -lcudart_static -lrt
 endif
 CCACHE := $(shell command -v ccache 2>/dev/null)
@@ -125,15 +125,18 @@ LIBRARY_OBJECTS := $(patsubst %,$(B)/obj/%.o,$(filter-out $(WITH_MAIN),$(SOURCES
 TEST_PART_OBJECTS := $(TEST_PARTS:%=$(B)/obj/%.o)
 ALL_SOURCES := $(SOURCES) $(KERNELS) $(TEST_SOURCES) $(BENCH_SOURCES) $(foreach s,$(BENCH_SOURCES),$(call BenchKernels,$s))
 
+include tests/cuda_emulator/emulator.mk
+
 # ---- Targets that people call ---------------------------------------------------------------------------------------
 
-.PHONY: all programs tests demo demo-run test test-run test-gpu bench-ssb bench-ssb-run bench-join bench-join-run \
+.PHONY: all programs tests emulated demo demo-run test test-run test-gpu bench-ssb bench-ssb-run bench-join bench-join-run \
         bench-ranks bench-ranks-run asan tsan format format-check \
         opcodes help clean requirements FORCE
 
-all: programs $(if $(MISSING_TEST),,tests)  ##build Everything that can be built here, into build/ (the default)
+all: programs $(if $(MISSING_TEST),,tests emulated)  ##build Everything that can be built here, into build/ (the default)
 programs: $(PROGRAMS:%=$(B)/%) $(BENCHES:%=$(B)/%) $(MPI_OBJECT)  ##build The programs, benchmarks included
 tests: $(TESTS:%=$(B)/%)  ##build The unit tests
+emulated: $(EMULATED)  ##build What tests the kernels without a GPU: linked with tests/cuda_emulator instead of with CUDA
 
 # Set-up comes before the make that looks for what is there.
 demo:  ##try Install what is missing, build, generate SSB (SCALE=1), load it and run its 13 queries
@@ -142,7 +145,7 @@ demo:  ##try Install what is missing, build, generate SSB (SCALE=1), load it and
 demo-run: $(if $(NOBUILD),,$(BENCH_PROGRAMS))
 	@bench/ssb.sh demo $(B) $(SCALE)
 
-test:  ##test Install what is missing, build, run every test on the host, close with the totals
+test:  ##test Install what is missing, build, run every test on the host (kernels emulated), close with the totals
 	@$(if $(NOBUILD),,tests/setup build test)
 	@$(MAKE) --no-print-directory test-run
 test-run: $(if $(NOBUILD),,all)
@@ -171,7 +174,7 @@ bench-ranks:  ##measure Ranks on this machine: PARTS="ssb master gather" RANKS="
 bench-ranks-run: $(if $(NOBUILD),,$(B)/tessera $(B)/ssb_gen $(B)/join_gen $(MPI_OBJECT))
 	@PARTS='$(PARTS)' DEVICE='$(DEVICE)' SCALE='$(SCALE)' CSV='$(CSV)' bench/ranks.py $(B)
 
-FORMATTED = $(wildcard $(foreach f,$(FOLDERS) tests bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
+FORMATTED = $(wildcard $(foreach f,$(FOLDERS) tests tests/cuda_emulator tests/cuda_emulator/kernels bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
 format:  ##maintain Format all C++ and CUDA sources with clang-format
 	@clang-format -i --style=file $(FORMATTED)
 format-check:  ##maintain Name the files that `make format` would change
@@ -190,7 +193,7 @@ help:  ##build This list
 
 # ---- Banner and requirements ----------------------------------------------------------------------------------------
 
-OrMissing = $(if $(filter $1,$(MISSING) $(MISSING_TEST)),NOT FOUND: sudo apt-get install $1,found)
+OrMissing = $(if $(filter $1,$(MISSING) $(MISSING_TEST) $(MISSING_EMULATOR)),NOT FOUND: sudo apt-get install $1,found)
 COMMA := ,
 GXX_VERSION = $(shell $(CXX) -dumpfullversion 2>/dev/null)
 CACHED = $(if $(CCACHE),$(COMMA) ccache)
@@ -207,6 +210,7 @@ Tessera
   nlohmann-json  $(call OrMissing,nlohmann-json3-dev)
   xxhash         $(call OrMissing,libxxhash-dev)
   GoogleTest     $(call OrMissing,libgtest-dev)
+  Boost.Context  $(call OrMissing,libboost-context-dev)
   CUDA toolkit   $(or $(CUDA_FOUND),not $(if $(NOCUDA),wanted,found): host only. $(CUDA_HINT))
   GPU            $(or $(subst _, ,$(GPUS)),none: queries run on the host)
   Open MPI       $(or $(MPICXX),not found: sudo apt-get install libopenmpi-dev openmpi-bin (for clusters only))

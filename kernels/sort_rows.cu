@@ -220,9 +220,9 @@ cudaError_t StartSelect(const SortWord& word, const uint32_t* bound, uint32_t ro
 cudaError_t StartGather(const RowColumns& from, const RowColumns& to, uint32_t columns, uint32_t null_columns,
                         const uint32_t* order, uint32_t rows, cudaStream_t stream) {
   if (rows == 0 || columns == 0) return cudaSuccess;
-  Gather<<<dim3(Blocks(rows), columns), kBlock, 0, stream>>>(from.low, to.low, from.capacity, to.capacity, order, rows);
-  Gather<<<dim3(Blocks(rows), null_columns), kBlock, 0, stream>>>(from.null, to.null, from.capacity, to.capacity, order,
-                                                                  rows);
+  const dim3 grid(Blocks(rows), columns), null_grid(Blocks(rows), null_columns);
+  Gather<uint64_t><<<grid, kBlock, 0, stream>>>(from.low, to.low, from.capacity, to.capacity, order, rows);
+  Gather<uint8_t><<<null_grid, kBlock, 0, stream>>>(from.null, to.null, from.capacity, to.capacity, order, rows);
   return cudaGetLastError();
 }
 

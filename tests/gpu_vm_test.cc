@@ -246,8 +246,12 @@ class GpuVm : public ::testing::Test {
       return device;
     }
     EXPECT_TRUE(device.statistics.sections[0].on_gpu);
-    EXPECT_EQ(host.statistics.sections[0].rows_in, device.statistics.sections[0].rows_in);
-    EXPECT_EQ(host.statistics.sections[0].tablets_skipped, device.statistics.sections[0].tablets_skipped);
+    // Of rows in order up to a limit the host leaves tablets out that are all behind it.
+    const vm::Section& section = program.sections[0];
+    if (section.order.empty() || section.limit < 0) {
+      EXPECT_EQ(host.statistics.sections[0].rows_in, device.statistics.sections[0].rows_in);
+      EXPECT_EQ(host.statistics.sections[0].tablets_skipped, device.statistics.sections[0].tablets_skipped);
+    }
     EXPECT_EQ(host.rows.size(), device.rows.size());
     for (size_t i = 0, shown = 0; i < std::min(host.rows.size(), device.rows.size()) && shown < 5; ++i) {
       if (host.rows[i] == device.rows[i]) continue;

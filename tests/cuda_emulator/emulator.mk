@@ -1,0 +1,46 @@
+# The kernels on the host: g++ compiles them as C++ (cuda_cpp.h has the qualifiers and built-ins of CUDA C++, kernels/ and
+# cub/ what stands for a device's own instructions and libraries), runtime.cc is CUDA's runtime, and build/emulated/ has
+# the programs that test a GPU, linked with these instead of with CUDA. Included by the Makefile; needs the headers of
+# the CUDA toolkit and Boost.Context, and makes nothing where they are missing.
+
+EMULATOR := tests/cuda_emulator
+# What the emulator compiles anew: the kernels and itself. The rest are the library's own objects.
+EMULATED_SOURCES := $(wildcard kernels/*.cu $(EMULATOR)/*.cc)
+EMULATED_OBJECTS := $(EMULATED_SOURCES:%=$(B)/emulated/obj/%.o) \
+  $(patsubst %,$(B)/obj/%.o,$(filter-out kernels/no_gpu.cc,$(wildcard kernels/*.cc))) \
+  $(filter-out $(B)/obj/kernels/% $(B)/obj/device_link.o,$(LIBRARY_OBJECTS))
+# Tests of a GPU ask for one.
+EMULATED_TESTS := $(patsubst tests/%.cc,%,$(shell grep -lE 'TESSERA_TEST_DEVICE|GpuCount' /dev/null $(TESTS:%=tests/%.cc)))
+ifneq ($(CUDA_HOME),)
+EMULATED = $(if $(MISSING_TEST)$(MISSING_EMULATOR),,$(addprefix $(B)/emulated/,tessera sqllogictest $(EMULATED_TESTS)))
+endif
+
+# Memory of the device has no types, and shared memory starts as the block left it. Warnings are nvcc's to give: it sees
+# the same lines without the emulator's definitions.
+EMULATED_FLAGS = -I$(EMULATOR) -isystem $(CUDA_HOME)/include $(CPPFLAGS) $(CXXFLAGS) -fno-strict-aliasing -fno-extern-tls-init
+EMULATED_LIBS := -lsqlite3 -l:libpg_query.a -ledit -ldl -l:libboost_context.a
+
+# The one thing that is not C++: kernel<<<grid, block, shared, stream>>>(arguments).
+.SECONDARY: $(patsubst %,$(B)/emulated/src/%,$(filter %.cu,$(EMULATED_SOURCES)))
+$(B)/emulated/src/%.cu: %.cu
+	@mkdir -p $(@D)
+	@{ printf '\043line 1 "%s"\n' $<; \
+	   sed -E 's/(\w+(<[^<>]*>)?)<<<(.*)>>>\(/::cuda_emulator::Configure(\3)(\1, /' $<; } >$@
+$(B)/emulated/obj/%.cu.o: $(B)/emulated/src/%.cu $(B)/cxx_flags
+	@mkdir -p $(@D); echo "  c++   $*.cu, emulated"
+	@$(CCACHE) $(CXX) $(EMULATED_FLAGS) -w -include $(EMULATOR)/cuda_cpp.h -x c++ -MMD -MP -c $< -o $@
+$(B)/emulated/obj/%.cc.o: %.cc $(B)/cxx_flags
+	@mkdir -p $(@D); echo "  c++   $<"
+	@$(CCACHE) $(CXX) $(EMULATED_FLAGS) -MMD -MP -c $< -o $@
+$(B)/emulated/libtessera.a: $(EMULATED_OBJECTS)
+	@rm -f $@; ar rcs $@ $^
+
+EmulatedLink = echo "  link  $@"; $(CXX) $(LDFLAGS) -o $@ $1 $(EMULATED_LIBS)
+$(B)/emulated/tessera: $(B)/obj/shell/tessera.cc.o $(B)/emulated/libtessera.a
+	@$(call EmulatedLink,$^)
+$(B)/emulated/sqllogictest: $(B)/obj/tests/sqllogictest.cc.o $(PROGRAM_PARTS:%=$(B)/obj/%.o) $(B)/emulated/libtessera.a
+	@$(call EmulatedLink,$^)
+$(EMULATED_TESTS:%=$(B)/emulated/%): $(B)/emulated/%: $(B)/obj/tests/%.cc.o $(B)/libtests.a $(B)/emulated/libtessera.a
+	@$(call EmulatedLink,$^ -lgtest_main -lgtest)
+
+-include $(EMULATED_SOURCES:%=$(B)/emulated/obj/%.d)
