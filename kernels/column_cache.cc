@@ -1,20 +1,21 @@
 #include "kernels/column_cache.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <mutex>
 #include <string>
+#include <utility>
 
 namespace tessera::kernels {
 
 ColumnCache::~ColumnCache() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
+  }
+  more_.notify_all();
+  for (std::thread& t : threads_) t.join();
   for (Piece& p : pieces_) cudaFreeAsync(p.data, stream_);
   if (stream_ != nullptr) cudaStreamSynchronize(stream_);
-  for (cudaEvent_t e : staging_free_) {
-    if (e != nullptr) cudaEventDestroy(e);
-  }
-  if (done_ != nullptr) cudaEventDestroy(done_);
   if (pool_ != nullptr) cudaMemPoolDestroy(pool_);
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
 }
@@ -30,8 +31,6 @@ Status ColumnCache::Open(uint64_t budget_bytes) {
   uint64_t keep = UINT64_MAX;  // what is freed stays with the pool
   CUDA_TRY(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep));
   CUDA_TRY(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-  CUDA_TRY(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming));
-  for (cudaEvent_t& e : staging_free_) CUDA_TRY(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
   return Status::Ok();
 }
 
@@ -71,71 +70,142 @@ Status ColumnCache::MakeRoom(uint64_t bytes) {
   return Status::Ok();
 }
 
-Status ColumnCache::Copy(size_t s, uint8_t* to, const uint8_t* from, uint64_t bytes, uint64_t padded) {
-  TESSERA_TRY(staging_[s].Reserve(kStagingBytes));
-  CUDA_TRY(cudaEventSynchronize(staging_free_[s]));
-  memcpy(staging_[s].As<uint8_t>(), from, bytes);
-  memset(staging_[s].As<uint8_t>() + bytes, 0, padded - bytes);
-  CUDA_TRY(cudaMemcpyAsync(to, staging_[s].As<uint8_t>(), padded, cudaMemcpyHostToDevice, stream_));
-  CUDA_TRY(cudaEventRecord(staging_free_[s], stream_));
+// ---- Copies
+
+Status ColumnCache::Copy(const Part& part, Staging* staging) {
+  const size_t i = staging->next++ % kBuffersEach;
+  PinnedBuffer& buffer = staging->buffers[i];
+  if (staging->free[i] == nullptr) {
+    CUDA_TRY(cudaEventCreateWithFlags(&staging->free[i], cudaEventDisableTiming));
+    TESSERA_TRY(buffer.Reserve(kStagingBytes));
+  }
+  CUDA_TRY(cudaEventSynchronize(staging->free[i]));
+  memcpy(buffer.As<uint8_t>(), part.from, part.bytes);
+  memset(buffer.As<uint8_t>() + part.bytes, 0, part.padded - part.bytes);
+  CUDA_TRY(cudaMemcpyAsync(part.to, buffer.As<uint8_t>(), part.padded, cudaMemcpyHostToDevice, stream_));
+  CUDA_TRY(cudaEventRecord(staging->free[i], stream_));
   return Status::Ok();
 }
 
-Status ColumnCache::CopyPending(vm::ThreadPool* pool) {
-  if (pending_.empty()) return Status::Ok();
-  struct Part {
-    uint8_t* to;
-    const uint8_t* from;
-    uint64_t bytes, padded;
+void ColumnCache::NoteIssued(Copies* copies, const Status& status) {
+  if (copies->error.ok()) copies->error = status;
+  if (--copies->left > 0) return;
+  const auto record = [&]() -> Status {
+    CUDA_TRY(cudaEventRecord(copies->done, stream_));
+    return Status::Ok();
   };
+  if (copies->error.ok()) copies->error = record();
+  const auto now = std::chrono::steady_clock::now();
+  copies->milliseconds = std::chrono::duration<double, std::milli>(now - std::max(copies->started, last_issued_)).count();
+  last_issued_ = now;
+  issued_.notify_all();
+}
+
+void ColumnCache::CopyParts(Staging* staging) {
+  const auto set_device = [&]() -> Status {
+    CUDA_TRY(cudaSetDevice(device_));
+    return Status::Ok();
+  };
+  const Status device = set_device();
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    more_.wait(lock, [&] { return stop_ || !parts_.empty(); });
+    if (stop_) return;
+    const Part part = std::move(parts_.front());
+    parts_.pop_front();
+    Status status = device;
+    if (status.ok() && part.copies->error.ok()) {
+      lock.unlock();
+      status = Copy(part, staging);
+      lock.lock();
+    }
+    NoteIssued(part.copies.get(), status);
+  }
+}
+
+Result<std::shared_ptr<ColumnCache::Copies>> ColumnCache::StartCopies(int threads) {
+  if (pending_.empty()) return std::shared_ptr<Copies>();
+  auto copies = std::make_shared<Copies>();
+  CUDA_TRY(cudaEventCreateWithFlags(&copies->done, cudaEventDisableTiming));
   std::vector<Part> parts;
   uint64_t total = 0;
   for (const Pending& p : pending_) {
     for (uint64_t at = 0; at < p.piece->bytes; at += kStagingBytes) {
       const uint64_t padded = std::min(kStagingBytes, p.piece->bytes - at);
-      parts.push_back({p.piece->data + at, p.from + at, std::min(padded, p.bytes - std::min(at, p.bytes)), padded});
+      const uint64_t bytes = std::min(padded, p.bytes - std::min(at, p.bytes));
+      parts.push_back({p.piece->data + at, p.from + at, bytes, padded, copies});
     }
     total += p.piece->bytes;
-  }
-  size_t workers = 1;
-  if (pool != nullptr && total >= kSharedCopy) workers = std::min(kCopiers, static_cast<size_t>(pool->threads()));
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  Status error;
-  auto copy = [&](int worker) {
-    Status status;
-    if (cudaError_t e = cudaSetDevice(device_); e != cudaSuccess)
-      status = CudaStatus(e, "cudaSetDevice", __FILE__, __LINE__);
-    const size_t own = static_cast<size_t>(worker) * kBuffersEach;
-    for (size_t turn = 0; status.ok(); ++turn) {
-      const size_t i = next.fetch_add(1);
-      if (i >= parts.size()) return;
-      status = Copy(own + turn % kBuffersEach, parts[i].to, parts[i].from, parts[i].bytes, parts[i].padded);
-    }
-    next = parts.size();
-    std::lock_guard<std::mutex> lock(mutex);
-    error = status;
-  };
-  if (workers == 1) {
-    copy(0);
-  } else {
-    pool->Run(static_cast<int>(workers), copy);
-  }
-  copying_ = true;
-  if (!error.ok()) {
-    AbandonPending();
-    return error;
+    copies->pieces.push_back(p.piece);
   }
   pending_.clear();
+  copies->left = parts.size();
+  copies->started = std::chrono::steady_clock::now();
+  if (threads <= 1 || total < kSharedCopy) {
+    Status status;
+    for (const Part& part : parts) {
+      if (status.ok()) status = Copy(part, &own_);
+      std::lock_guard<std::mutex> lock(mutex_);
+      NoteIssued(copies.get(), status);
+    }
+    return copies;
+  }
+  const size_t wanted = std::min(kMostThreads, static_cast<size_t>(threads));
+  while (threads_.size() < wanted) {
+    Staging* staging = &staging_.emplace_back();
+    threads_.emplace_back([this, staging] { CopyParts(staging); });
+  }
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::move(parts.begin(), parts.end(), std::back_inserter(parts_));
+  }
+  more_.notify_all();
+  return copies;
+}
+
+bool ColumnCache::AreIssued(const std::shared_ptr<Copies>& copies) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return copies == nullptr || copies->left == 0;
+}
+
+Status ColumnCache::Finish(std::shared_ptr<Copies>* copies, cudaStream_t stream, double* milliseconds) {
+  const std::shared_ptr<Copies> finished = std::exchange(*copies, nullptr);
+  if (finished == nullptr) return Status::Ok();
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    issued_.wait(lock, [&] { return finished->left == 0; });
+  }
+  if (!finished->error.ok()) {
+    Forget(&finished->pieces);
+    return finished->error;
+  }
+  *milliseconds += finished->milliseconds;
+  CUDA_TRY(cudaStreamWaitEvent(stream, finished->done, 0));
   return Status::Ok();
 }
 
-void ColumnCache::AbandonPending() {
-  for (Pending& p : pending_) {
-    p.piece->of->pieces[p.piece->place] = nullptr;
-    p.piece->of = nullptr;
+void ColumnCache::Forget(std::vector<std::list<Piece>::iterator>* pieces) {
+  for (const auto& p : *pieces) {
+    p->of->pieces[p->place] = nullptr;
+    p->of = nullptr;
   }
+  pieces->clear();
+}
+
+void ColumnCache::Abandon(std::shared_ptr<Copies>* copies) {
+  std::vector<std::list<Piece>::iterator> gone;
+  for (const Pending& p : pending_) gone.push_back(p.piece);
   pending_.clear();
+  const std::shared_ptr<Copies> abandoned = std::exchange(*copies, nullptr);
+  if (abandoned != nullptr) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const size_t left = std::erase_if(parts_, [&](const Part& part) { return part.copies == abandoned; });
+    if (left > 0) abandoned->error = Cancelled();
+    abandoned->left -= left;
+    issued_.wait(lock, [&] { return abandoned->left == 0; });
+    if (!abandoned->error.ok()) gone.insert(gone.end(), abandoned->pieces.begin(), abandoned->pieces.end());
+  }
+  Forget(&gone);
 }
 
 Status ColumnCache::Claim(uint64_t bytes) {
@@ -192,14 +262,6 @@ Result<const uint8_t*> ColumnCache::Fetch(TabletPieces* of, int column, Stream s
   ++piece->pins;
   pinned->push_back(piece);
   return static_cast<const uint8_t*>(piece->data);
-}
-
-Status ColumnCache::Finish(cudaStream_t stream) {
-  if (!copying_) return Status::Ok();
-  copying_ = false;
-  CUDA_TRY(cudaEventRecord(done_, stream_));
-  CUDA_TRY(cudaStreamWaitEvent(stream, done_, 0));
-  return Status::Ok();
 }
 
 void ColumnCache::Unpin(std::vector<Piece*>* pinned) {

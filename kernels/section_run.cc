@@ -97,8 +97,10 @@ SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, Device
 }
 
 SectionRun::~SectionRun() {
-  gpu_.cache.AbandonPending();
-  for (Batch& b : batches_) gpu_.cache.Unpin(&b.pinned);
+  for (Batch& b : batches_) {
+    gpu_.cache.Abandon(&b.copies);
+    gpu_.cache.Unpin(&b.pinned);
+  }
   for (const PassPlan& p : parted_) joins_.DropPart(p.join);
 }
 
@@ -180,18 +182,21 @@ Status SectionRun::RunPass() {
       TESSERA_TRY(Prepare(&batch, static_cast<int>(number % 2)));
     }
     TESSERA_TRY(FinishOther());
-    if (!batch.tablets.empty() && !enough_reached_) {
-      TESSERA_TRY(Start(&batch));
-      under_way_ = &batch;
-      ++number;
-    }
+    if (batch.tablets.empty() || enough_reached_) continue;
+    // Where columns are on their way, those of the next tablets get in line before this launch waits for its own.
+    other_ = &batch;
+    other_started_ = gpu_.cache.AreIssued(batch.copies);
+    if (other_started_) TESSERA_TRY(Start(&batch));
+    ++number;
   }
   return FinishOther();
 }
 
 Status SectionRun::FinishOther() {
-  if (under_way_ == nullptr) return Status::Ok();
-  Batch* batch = std::exchange(under_way_, nullptr);
+  if (other_ == nullptr) return Status::Ok();
+  Batch* batch = std::exchange(other_, nullptr);
+  if (enough_reached_) return Status::Ok();
+  if (!other_started_) TESSERA_TRY(Start(batch));
   return Finish(batch);
 }
 
@@ -277,7 +282,7 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
     const Status uploaded = Upload(batch, batch->tablets.size() - 1, &copied);
     if (!uploaded.ok()) {
       // CUDA has less memory than the budget: what there is has to do for the tablets before this one, or for this one.
-      const bool alone = batch->tablets.size() == 1 && under_way_ == nullptr;
+      const bool alone = batch->tablets.size() == 1 && other_ == nullptr;
       if (uploaded.code() != ErrorCode::kResource || alone) return uploaded;
       bound = std::move(batch->tablets.back());
       batch->tablets.pop_back();
@@ -295,11 +300,7 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
     ++*next;
   }
   if (copied > 0) {
-    // Copies run beside kernels; what counts is how long the host was busy with them.
-    const auto start = std::chrono::steady_clock::now();
-    TESSERA_TRY(gpu_.cache.CopyPending(context_.pool));
-    stats.transfer_milliseconds +=
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    TESSERA_ASSIGN(batch->copies, gpu_.cache.StartCopies(context_.pool == nullptr ? 1 : context_.pool->threads()));
     stats.bytes_transferred += copied;
   }
   return Status::Ok();
@@ -667,7 +668,7 @@ Status SectionRun::Start(Batch* batch) {
   if (IsDp(batch->plan.variant) && batch->control > 0)
     CUDA_TRY(cudaMemsetAsync(batch->launch.partials, 0, batch->control, gpu_.stream));
   TESSERA_TRY(gpu_.host_results.Reserve(batch->control + sizeof(Control) + 2 * kEagerBytes));
-  TESSERA_TRY(gpu_.cache.Finish(gpu_.stream));
+  TESSERA_TRY(gpu_.cache.Finish(&batch->copies, gpu_.stream, &context_.statistics->transfer_milliseconds));
   SetCounters(batch);
   TESSERA_TRY(batch->arena->Send(batch->control, gpu_.stream));
   if (IsBuild() && !deferred_) TESSERA_TRY(SendCounters(batch));

@@ -26,6 +26,7 @@ struct Batch {
   std::vector<vm::BoundTablet> tablets;
   std::vector<const uint8_t*> codes, nulls;  ///< [tablet][slot]: device addresses
   std::vector<ColumnCache::Piece*> pinned;
+  std::shared_ptr<ColumnCache::Copies> copies;  ///< of its columns, until it starts
   LaunchPlan plan;
   Launch launch;
   BucketLaunch buckets;      ///< of a dp join
@@ -104,7 +105,7 @@ class SectionRun {
   Status Collect(Batch* batch, size_t* next);
   /// Bytes of columns that a launch may have.
   uint64_t LaunchShare() const;
-  /// The other launch is done: what it read can go.
+  /// The other launch, which may not have begun yet, is done: what it read can go.
   Status FinishOther();
 
   /// Widens source_keys_ by a tablet's.
@@ -222,7 +223,8 @@ class SectionRun {
   uint32_t added_code_ = 0;  ///< instructions before the section's own in this pass
   GroupStore groups_;
   Batch batches_[2];
-  Batch* under_way_ = nullptr;
+  Batch* other_ = nullptr;  ///< waits for its copies, or is under way
+  bool other_started_ = false;
   std::vector<PassPlan>
       parted_;  ///< join tables in parts, in the order in which their parts change, the last one fastest
   std::vector<size_t> loaded_;  ///< their parts that are on the device; SIZE_MAX: none

@@ -66,7 +66,7 @@ struct SectionStatistics {
   uint64_t spilled_groups = 0;       ///< ... with so many groups in all
   double milliseconds = 0;           ///< wall time
   double kernel_milliseconds = 0;    ///< GPU: sum over its kernels
-  double transfer_milliseconds = 0;  ///< GPU: that the host spent on copies to it, beside the kernels
+  double transfer_milliseconds = 0;  ///< GPU: until copies to it were on their way, beside the kernels
 };
 
 /// Where one rank's time went in one statement, and what it moved. Without ranks there is one, rank 0. Times are
