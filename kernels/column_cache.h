@@ -4,7 +4,8 @@
 // Least recently used pieces go first; a piece is pinned while a launch reads it. A piece is one stream of one column
 // of one tablet. The cache does not keep tablets alive: pieces of tablets that are gone are dropped at the next sweep.
 //
-// Copies go through pinned buffers, which threads of the cache fill: one of them moves 14 GB a second, the link 55.
+// Copies go through pinned buffers, which threads of the cache fill: a dozen of them move 5 GB a second each beside the
+// copies from there, as much as the link takes.
 //
 // Start at: Fetch, StartCopies, Finish. One owner at a time.
 #pragma once
@@ -88,7 +89,7 @@ class ColumnCache {
  private:
   /// 4 MiB is where a pinned copy reaches 96 % of the link's rate.
   static constexpr uint64_t kStagingBytes = uint64_t{4} << 20;
-  static constexpr size_t kMostThreads = 8, kBuffersEach = 2;
+  static constexpr size_t kMostThreads = 12, kBuffersEach = 2;
   /// From so many bytes on several threads copy.
   static constexpr uint64_t kSharedCopy = uint64_t{16} << 20;
 

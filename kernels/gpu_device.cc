@@ -11,6 +11,7 @@ namespace {
 
 /// How long the host spins for a launch before it sleeps between looks: most take less than this.
 constexpr auto kSpin = std::chrono::milliseconds(2);
+constexpr int kPauses = 10;  ///< between two looks: half a microsecond
 /// Pieces of memory that are kept for the next run: how many, and bytes of one (nor more than this part of the budget).
 constexpr size_t kMostSpare = 32;
 constexpr uint64_t kSpareBytes = uint64_t{16} << 20, kSpareShare = 256;
@@ -67,6 +68,8 @@ Status GpuDevice::Wait(Control* of, const std::atomic<bool>* cancel) {
       told = true;
     }
     if (std::chrono::steady_clock::now() - start > kSpin) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    // CUDA's lock is also for the threads that copy.
+    for (int i = 0; i < kPauses; ++i) __builtin_ia32_pause();
   }
   if (told || cancelled()) return Cancelled();
   return Status::Ok();
