@@ -108,6 +108,8 @@ __device__ __forceinline__ void SetUpBlock(const Launch& launch, uint8_t* shared
     uint4* to = reinterpret_cast<uint4*>(shared + join.shared_bits);
     for (uint32_t i = threadIdx.x; i < join.bits_bytes / 16; i += threads) to[i] = __ldg(from + i);
   }
+  for (uint32_t i = threadIdx.x; launch.marks != nullptr && i < kWarps * launch.mark_count; i += threads)
+    reinterpret_cast<Mark*>(shared + layout.marks)[i] = Mark();
   if (launch.keys == 0) {
     Partial* states = reinterpret_cast<Partial*>(shared + layout.warp_states);
     for (uint32_t i = threadIdx.x; i < kWarps * launch.aggregates; i += threads) {
@@ -181,6 +183,12 @@ struct NumberKey {
 /// The block's aggregates into device memory. All interpreter threads, after the last of them has finished its tiles.
 __device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* shared) {
   const Layout& layout = launch.layout;
+  for (uint32_t i = threadIdx.x; launch.marks != nullptr && i < kWarps * launch.mark_count; i += kThreads) {
+    const Mark& mine = reinterpret_cast<const Mark*>(shared + layout.marks)[i];
+    Mark* all = launch.marks + i % launch.mark_count;
+    atomicAdd(&all->rows, mine.rows);
+    atomicAdd(&all->cycles, mine.cycles);
+  }
   if (launch.keys == 0) {
     const Partial* states = reinterpret_cast<const Partial*>(shared + layout.warp_states);
     for (uint32_t k = threadIdx.x; k < launch.aggregates; k += kThreads) {

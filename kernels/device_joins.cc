@@ -136,6 +136,7 @@ Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts, const
     c.statistics->kernel_milliseconds = static_cast<double>(milliseconds) *
                                         static_cast<double>(c.statistics->rows_in + 1) /
                                         static_cast<double>(rows_in + n);
+    runs[i]->TellJoins();
     if (!runs[i]->host_rows().empty()) {
       too_large.push_back(i);
       continue;

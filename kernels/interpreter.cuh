@@ -419,11 +419,23 @@ struct Machine {
   }
   template <class M>
   __device__ __forceinline__ void DoSkipIfNone(const DeviceInstruction& in, OperandRows<R>&) {
+    if (launch.marks != nullptr && in.low != 0) MeasureAt(static_cast<uint32_t>(in.low) - 1);
     if (!__any_sync(kAllLanes, live != 0)) {
       next += (static_cast<uint32_t>(in.p3) - 1) * sizeof(DeviceInstruction);
     } else if constexpr (kVariant == Variant::kStar) {
       paused = in.head.p1 != 0;
     }
+  }
+
+  __device__ __forceinline__ void MeasureAt(uint32_t mark) const {
+    const uint32_t rows = __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(live)));
+    if (Lane32() != 0) return;
+    WarpState* warp = Warp();
+    const unsigned long long now = clock64();
+    Mark* m = reinterpret_cast<Mark*>(shared + launch.layout.marks) + (thread >> 5) * launch.mark_count + mark;
+    m->cycles += now - warp->marked_at;
+    warp->marked_at = now;
+    if (!IsReserving()) m->rows += rows;
   }
 
   // ---- Queues

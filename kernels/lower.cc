@@ -803,6 +803,30 @@ double OrderFilters(const Section& section, const std::vector<double>& shares,
   return live;
 }
 
+/// Marks behind the look-ups of each join table, and at both ends of the program; what they are. Without joins none.
+std::vector<int> AddMarks(std::vector<DeviceInstruction>* code) {
+  std::vector<int> marks = {LaunchPlan::kBegin};
+  int join = -1;
+  for (DeviceInstruction& d : *code) {
+    if (Probes(d)) join = d.head.p1;
+    if (d.head.op != Op::SkipIfNone || join < 0) continue;
+    marks.push_back(std::exchange(join, -1));
+    d.low = static_cast<int64_t>(marks.size());
+  }
+  if (marks.size() == 1) return {};
+  // At the ends instructions that skip nothing.
+  DeviceInstruction mark;
+  mark.head.op = Op::SkipIfNone;
+  mark.low = 1;
+  code->insert(code->begin(), mark);
+  marks.push_back(LaunchPlan::kEnd);
+  mark.low = static_cast<int64_t>(marks.size());
+  mark.address = code->back().address;
+  mark.p3 = static_cast<int32_t>(mark.address);
+  code->insert(code->end() - 1, mark);
+  return marks;
+}
+
 /// Where a payload operand is found.
 void SetPayload(const JoinShape& join, DeviceInstruction* d) {
   const PayloadShape& p = join.payload[static_cast<size_t>(d->upper_high)];
@@ -842,7 +866,8 @@ namespace {
 /// `queue`: rows may wait in queues. Then a plan for the full instantiation, which has none, is of no use.
 Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowered,
                             const std::vector<const vm::BoundTablet*>& tablets,
-                            const std::vector<const JoinShape*>& joins, const DeviceLimits& limits, bool queue) {
+                            const std::vector<const JoinShape*>& joins, const DeviceLimits& limits, bool measure,
+                            bool queue) {
   LaunchPlan plan;
   plan.code = lowered.code;
   plan.folds = lowered.folds;
@@ -851,6 +876,7 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
   const std::vector<double> shares = PredicateShares(section, tablets, joins);
   plan.joins = PlanJoins(plan.code, joins);
   const double live = OrderFilters(section, shares, tablets, joins, plan.joins, queue, &plan.code);
+  if (measure) plan.marks = AddMarks(&plan.code);
 
   // What shared memory holds in any case.
   uint32_t at = 0;
@@ -873,6 +899,7 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
     layout.thread_states = take(states * sizeof(ThreadState));
     layout.thread_counts = take(states * sizeof(uint32_t));
   }
+  if (!plan.marks.empty()) layout.marks = take(static_cast<uint32_t>(kWarps * plan.marks.size() * sizeof(Mark)));
   layout.masks = take(lowered.masks * kThreads * 4);
   layout.joins = take(static_cast<uint32_t>(plan.joins.size() * sizeof(JoinRecord)));
   for (size_t j = 0; j < plan.joins.size(); ++j) {
@@ -1059,10 +1086,10 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
 
 Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowered,
                               const std::vector<const vm::BoundTablet*>& tablets,
-                              const std::vector<const JoinShape*>& joins, const DeviceLimits& limits) {
-  Result<LaunchPlan> plan = PlanWith(section, lowered, tablets, joins, limits, true);
+                              const std::vector<const JoinShape*>& joins, const DeviceLimits& limits, bool measure) {
+  Result<LaunchPlan> plan = PlanWith(section, lowered, tablets, joins, limits, measure, true);
   if (plan.ok() && (plan->variant != Variant::kFull || plan->layout.queues == kNowhere)) return plan;
-  return PlanWith(section, lowered, tablets, joins, limits, false);
+  return PlanWith(section, lowered, tablets, joins, limits, measure, false);
 }
 
 std::string Describe(const LaunchPlan& plan) {

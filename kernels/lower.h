@@ -142,11 +142,16 @@ struct LaunchPlan {
   std::vector<uint32_t> carried_from, carried_to[kQueues];
   std::vector<Probe> probes;  ///< with a slot as key, in the order of their ProbeRecords
   DirectKey direct_keys[kMaxDirectKeys];
+  /// What is measured, by number of the mark: what lies behind the look-ups in a join table, or kBegin, kEnd: of the
+  /// slice. Empty: nothing.
+  static constexpr int kBegin = -1, kEnd = -2;
+  std::vector<int> marks;
 };
-/// `joins` has an entry for each join table of the program, nullptr for those that are not on the device.
+/// `joins` has an entry for each join table of the program, nullptr for those that are not on the device. `measure`: with
+/// marks, if there are joins.
 Result<LaunchPlan> PlanLaunch(const vm::Section& section, const LoweredProgram& lowered,
                               const std::vector<const vm::BoundTablet*>& tablets,
-                              const std::vector<const JoinShape*>& joins, const DeviceLimits& limits);
+                              const std::vector<const JoinShape*>& joins, const DeviceLimits& limits, bool measure);
 
 /// For EXPLAIN ANALYZE: the instantiation, the staged columns, how each table is looked up and in which order, the
 /// groups.

@@ -77,7 +77,8 @@ struct alignas(16) InstructionHead {
 struct alignas(16) DeviceInstruction {
   InstructionHead head;
   uint32_t address = 0;  ///< the instruction's own
-  /// As in the program. SkipIfNone: how many instructions on it jumps (p1: 1 if the rows that are left are queued);
+  /// As in the program. SkipIfNone: how many instructions on it jumps (p1: 1 if the rows that are left are queued;
+  /// `low`: 1 more than the number of its mark, 0 without);
   /// Next: how many back (`low`: how many in a unit all of whose pairs pass the filters); direct Group: the key.
   int32_t p3 = 0;
   /// Aggregates with keys: first word in the group's state; Group: place of the key; Probe: offset of its ProbeRecord.
@@ -338,6 +339,12 @@ struct alignas(16) WarpState {
   uint32_t tablet = 0;                  ///< whose rows are queued
   uint32_t fed = 0;                     ///< rows that went to groups in this slice
   uint32_t unused = 0;
+  unsigned long long marked_at = 0;  ///< the clock at its latest mark
+  unsigned long long unused_too = 0;
+};
+/// A place in a program that is measured: what came there, and what went by since the mark before it.
+struct alignas(16) Mark {
+  unsigned long long rows = 0, cycles = 0;  ///< sums over all warps
 };
 
 // ---- Sinks
@@ -426,6 +433,7 @@ struct Layout {
   uint32_t units = kNowhere;          ///< UnitHeader[stages], if the launch is a product
   uint32_t barriers = 0;              ///< full[stages], empty[stages]
   uint32_t warps = 0;                 ///< WarpState[warps]
+  uint32_t marks = kNowhere;          ///< Mark[warps][marks]
   uint32_t warp_states = 0;           ///< Partial[warps][aggregates]
   uint32_t thread_states = kNowhere;  ///< ThreadState[aggregates][threads]
   uint32_t thread_counts = 0;         ///< uint32_t[aggregates][threads], if there are thread_states
@@ -475,6 +483,8 @@ struct Launch {
   const uint16_t* aggregate_ops = nullptr;
 
   uint32_t joins = 0;
+  uint32_t mark_count = 0;
+  Mark* marks = nullptr;  ///< nullptr: nothing is measured
   const JoinRecord* join_records = nullptr;
 
   // A product that is cut both ways: `tiles` counts units, each a tile and a part of join table `product`.

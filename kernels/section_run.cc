@@ -201,6 +201,7 @@ Status SectionRun::FinishOther() {
 }
 
 tessera::Result<vm::RowSet> SectionRun::Result() {
+  TellJoins();
   if (section_.sink == Section::Sink::kRows) {
     TESSERA_ASSIGN(result_, row_output_.Finish(rows_used_));
     std::string& plan = context_.statistics->device_plan;
@@ -401,7 +402,7 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   for (const vm::BoundTablet& t : batch->tablets) tablets.push_back(&t);
   DeviceLimits limits = gpu_.limits;
   if (keys_ > 0) limits.groups = groups_.Limit() / 2;  // (what is claimed from here on has to fit, too)
-  TESSERA_ASSIGN(batch->plan, PlanLaunch(section_, lowered_, tablets, joins_.shapes(), limits));
+  TESSERA_ASSIGN(batch->plan, PlanLaunch(section_, lowered_, tablets, joins_.shapes(), limits, context_.profile));
   batch->turn = 0;
   const LaunchPlan& plan = batch->plan;
   Launch& launch = batch->launch;
@@ -670,6 +671,7 @@ Status SectionRun::Start(Batch* batch) {
   TESSERA_TRY(gpu_.host_results.Reserve(batch->control + sizeof(Control) + 2 * kEagerBytes));
   TESSERA_TRY(gpu_.cache.Finish(&batch->copies, gpu_.stream, &context_.statistics->transfer_milliseconds));
   SetCounters(batch);
+  if (!batch->plan.marks.empty()) TESSERA_TRY(ClearMarks(batch));
   TESSERA_TRY(batch->arena->Send(batch->control, gpu_.stream));
   if (IsBuild() && !deferred_) TESSERA_TRY(SendCounters(batch));
   return StartLaunch(batch);
@@ -816,6 +818,7 @@ Status SectionRun::Finish(Batch* batch) {
     TESSERA_TRY(StartAgain(batch));
   }
   gpu_.cache.Unpin(&batch->pinned);
+  if (!batch->plan.marks.empty()) TESSERA_TRY(AddMarks(*batch));
   if (batch->finds_units) {
     const UnitTotals& totals = gpu_.host_found.As<Found>()->totals;
     vm::SectionStatistics& stats = *context_.statistics;
@@ -824,6 +827,42 @@ Status SectionRun::Finish(Batch* batch) {
     stats.pairs = totals.pairs;
   }
   return Status::Ok();
+}
+
+Status SectionRun::ClearMarks(Batch* batch) {
+  const size_t bytes = batch->plan.marks.size() * sizeof(Mark);
+  TESSERA_TRY(Renew(&marks_, bytes));
+  CUDA_TRY(cudaMemsetAsync(marks_.As<void>(), 0, bytes, gpu_.stream));
+  batch->launch.marks = marks_.As<Mark>();
+  batch->launch.mark_count = static_cast<uint32_t>(batch->plan.marks.size());
+  return Status::Ok();
+}
+
+Status SectionRun::AddMarks(const Batch& batch) {
+  std::vector<Mark> marks(batch.plan.marks.size());
+  CUDA_TRY(cudaMemcpyAsync(marks.data(), marks_.As<void>(), marks.size() * sizeof(Mark), cudaMemcpyDeviceToHost,
+                           gpu_.stream));
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  for (size_t m = 0; m < marks.size(); ++m) {
+    cycles_ += marks[m].cycles;
+    const int join = batch.plan.marks[m];
+    if (join < 0) continue;
+    auto at = std::find_if(joined_.begin(), joined_.end(), [&](const auto& j) { return j.first == join; });
+    if (at == joined_.end()) at = joined_.insert(at, {join, Mark()});
+    at->second.rows += marks[m].rows;
+    at->second.cycles += marks[m].cycles;
+  }
+  return Status::Ok();
+}
+
+void SectionRun::TellJoins() {
+  vm::SectionStatistics& stats = *context_.statistics;
+  for (const auto& [join, mark] : joined_) {
+    const double share = static_cast<double>(mark.cycles) / static_cast<double>(std::max<uint64_t>(cycles_, 1));
+    const int builder = context_.program->joins[static_cast<size_t>(join)].section;
+    stats.joined.push_back({context_.program->sections[static_cast<size_t>(builder)].label, mark.rows,
+                            share * stats.kernel_milliseconds});
+  }
 }
 
 Status SectionRun::GrowGroups(Batch* batch) {
@@ -1021,6 +1060,7 @@ Status SectionRun::FinishBuild() {
     }
     rows_used_ = control.rows;
     gpu_.cache.Unpin(&batches_[0].pinned);
+    if (!batches_[0].plan.marks.empty()) TESSERA_TRY(AddMarks(batches_[0]));
   }
   if (host_rows_.empty()) {
     build_rows_.set_rows(rows_used_);

@@ -79,6 +79,8 @@ class SectionRun {
   uint64_t rows_built() const { return rows_on_host_ + build_rows_.rows(); }
   /// Of the table that the rows come from, the key's least and greatest value; low > high: it is not a plain column.
   vm::KeyRange SourceKeys() const { return source_keys_; }
+  /// If it was asked for, fills the statistics of single joins. REQUIRES: the others are filled.
+  void TellJoins();
   /// Of the latest launch, which may be under way, on the device; nullptr: there was none.
   Control* launched() const { return launched_; }
 
@@ -149,6 +151,10 @@ class SectionRun {
 
   /// Waits for the launch and adds its time up.
   Status Wait();
+
+  /// Before a launch with marks: clears them. Behind it: adds them to the joins' rows and cycles.
+  Status ClearMarks(Batch* batch);
+  Status AddMarks(const Batch& batch);
 
   /// Sees a launched batch through to its end.
   Status Finish(Batch* batch);
@@ -239,6 +245,9 @@ class SectionRun {
   RunBuffer direct_groups_;        ///< of the launch: states, then touched
   std::vector<Chunk> row_chunks_;  ///< what planning has to know of the columns of a join table
   RunBuffer steps_, ranges_, units_, found_, buckets_;
+  RunBuffer marks_;
+  std::vector<std::pair<int, Mark>> joined_;  ///< by join table, in the order of their first launch
+  uint64_t cycles_ = 0;                       ///< all that was measured
   GroupWords eager_;  ///< came with the latest launch's counters
   Control* launched_ = nullptr;
   uint64_t rows_since_normalise_ = 0;

@@ -53,6 +53,7 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocks<kVariant>) VmKernel(con
   WarpState* warp = machine.Warp();
   if ((threadIdx.x & 31) == 0) {
     *warp = WarpState();
+    if (launch.marks != nullptr) warp->marked_at = clock64();
     warp->next = max(*cursor, FirstTileOf(blockIdx.x, gridDim.x, TilesOf<kVariant>(launch)));
   }
   __syncwarp();

@@ -292,6 +292,7 @@ class RankCluster final : public Cluster {
     out.Number<int32_t>(query.threads);
     out.Number(query.use_gpu);
     out.Number(query.gpu_required);
+    out.Number(options.profile);
     out.Number(query.gpu_memory);
     out.Number(query.settings);
     TESSERA_TRY(WriteTables(*query.program, *query.snapshot, &out));
@@ -377,7 +378,7 @@ class RankCluster final : public Cluster {
     const std::string_view bytes = in->Text();
     int threads = in->Number<int32_t>();
     if (threads == 0) threads = default_threads_;
-    const bool use_gpu = in->Number<bool>(), gpu_required = in->Number<bool>();
+    const bool use_gpu = in->Number<bool>(), gpu_required = in->Number<bool>(), profile = in->Number<bool>();
     const auto gpu_memory = in->Number<uint64_t>();
     const auto settings = in->Number<ClusterSettings>();
     exchange_.Begin(number_, settings.replicate_below, BroadcastLimit(settings), &interrupted);
@@ -423,6 +424,7 @@ class RankCluster final : public Cluster {
       options.cancel = &interrupted;
       options.gpu = use_gpu ? gpu_.get() : nullptr;
       options.gpu_required = gpu_required;
+      options.profile = profile;
       status = executor_->Run(
           program, *snapshot, options, [](RowBatch&&) { return Status::Ok(); }, &statistics);
     }
@@ -568,7 +570,11 @@ class RankCluster final : public Cluster {
           section.pruned_pairs += theirs.pruned_pairs;
           section.child_grids += theirs.child_grids;
           if (section.joined.size() != theirs.joined.size()) section.joined.clear();  // a rank did not count them
-          for (size_t j = 0; j < section.joined.size(); ++j) section.joined[j].rows += theirs.joined[j].rows;
+          for (size_t j = 0; j < section.joined.size(); ++j) {
+            vm::JoinedRows& join = section.joined[j];
+            join.rows += theirs.joined[j].rows;
+            join.milliseconds = std::max(join.milliseconds, theirs.joined[j].milliseconds);
+          }
           section.join_passes = std::max(section.join_passes, theirs.join_passes);
           section.group_spills += theirs.group_spills;
           section.spilled_groups += theirs.spilled_groups;

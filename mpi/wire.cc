@@ -135,6 +135,7 @@ void WriteStatistics(const vm::RunStatistics& statistics, WireWriter* out) {
     for (const vm::JoinedRows& j : s.joined) {
       out->Text(j.table);
       out->Number(j.rows);
+      out->Number(j.milliseconds);
     }
     out->Text(s.device_plan);
     out->Number(s.milliseconds);
@@ -159,7 +160,8 @@ vm::RunStatistics ReadStatistics(WireReader* in) {
     const size_t joined = in->Count(sizeof(uint64_t));
     for (size_t j = 0; j < joined && !in->failed(); ++j) {
       const std::string table(in->Text());
-      s.joined.push_back({table, in->Number<uint64_t>()});
+      const uint64_t rows = in->Number<uint64_t>();
+      s.joined.push_back({table, rows, in->Number<double>()});
     }
     s.device_plan = std::string(in->Text());
     s.milliseconds = in->Number<double>();

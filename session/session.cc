@@ -279,12 +279,14 @@ class Session::Impl {
     return {ErrorCode::kInternal, "a statement of an unknown kind"};
   }
 
-  /// Runs the program; fills timing and statistics.
-  Status RunProgram(const vm::Program& program, const Snapshot& snapshot, const vm::RowConsumer& consume) {
+  /// Runs the program; fills timing and statistics, those of single joins if `profile`.
+  Status RunProgram(const vm::Program& program, const Snapshot& snapshot, const vm::RowConsumer& consume,
+                    bool profile = false) {
     if (executor_ == nullptr || executor_->threads() != threads_) executor_ = std::make_unique<vm::Executor>(threads_);
     vm::RunOptions options;
     options.cancel = &cancel_;
     options.gpu_required = device_ == DeviceChoice::kGpu;
+    options.profile = profile;
     if (UseGpu(program, snapshot)) {
       Status opened = OpenGpu();
       if (!opened.ok() && options.gpu_required) return opened;
@@ -460,10 +462,11 @@ class Session::Impl {
         TESSERA_TRY(Insert(compiled, snapshot));
       } else if (compiled.program != nullptr) {
         const auto start = Clock::now();
-        TESSERA_TRY(RunProgram(*compiled.program, snapshot, [&](RowBatch&& batch) {
+        const auto count = [&](RowBatch&& batch) {
           timing_.rows += batch.rows;
           return Status::Ok();
-        }));
+        };
+        TESSERA_TRY(RunProgram(*compiled.program, snapshot, count, true));
         timing_.execute = MillisecondsSince(start);
       }
       double bandwidth = 0;

@@ -86,7 +86,8 @@ std::string StatisticsText(const vm::RunStatistics& statistics, const std::vecto
     if (!s.joined.empty()) {
       out += fmt::format("{}: rows behind its joins:", s.label);
       for (size_t j = 0; j < s.joined.size(); ++j) {
-        out += fmt::format("{} {} ({})", j == 0 ? "" : ",", s.joined[j].rows, s.joined[j].table);
+        const vm::JoinedRows& join = s.joined[j];
+        out += fmt::format("{} {} ({}, {:.3f} ms)", j == 0 ? "" : ",", join.rows, join.table, join.milliseconds);
       }
       out += "\n";
     }

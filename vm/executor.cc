@@ -123,7 +123,9 @@ struct Scan {
   std::vector<std::unique_ptr<GroupTable>> groups;     // kGroups: one per worker
   std::atomic<uint64_t> rows_in{0}, rows_out{0};
   std::atomic<uint64_t> pairs{0}, pruned_pairs{0};
-  std::unique_ptr<std::atomic<uint64_t>[]> joined;  // rows behind each join, by number of its table
+  std::unique_ptr<TileMachine::JoinCounter[]> joined;  // by number of the join table
+  std::atomic<uint64_t> cycles{0};                     // of all tiles, if joins are measured
+  double milliseconds = 0;                             // that units ran
   std::unique_ptr<TopRows> top;                     // of ORDER BY and LIMIT
   std::atomic<uint64_t> read_nanoseconds{0};
 
@@ -667,6 +669,7 @@ class Run {
     context.cancel = options_.cancel;
     context.statistics = stats;
     context.pool = pool_;
+    context.profile = options_.profile;
     return context;
   }
 
@@ -688,7 +691,7 @@ class Run {
   Status Prepare(int number, Scan* scan) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     scan->number = number;
-    scan->joined = std::make_unique<std::atomic<uint64_t>[]>(program_.joins.size());
+    scan->joined = std::make_unique<TileMachine::JoinCounter[]>(program_.joins.size());
     scan->top = std::make_unique<TopRows>(s);
     scan->grid = GridOf(s);
     if (scan->grid >= 0) {
@@ -868,6 +871,7 @@ class Run {
               return stopped_elsewhere.load(std::memory_order_relaxed);
             });
           }
+          const uint64_t first_cycle = options_.profile ? __builtin_ia32_rdtsc() : 0;
           for (uint32_t at = grouped ? 0 : output->at; at < block.rows; at += kTileRows) {
             if (IsCancelled()) return fail(u, Cancelled());
             // MPI is called from this one thread.
@@ -887,6 +891,7 @@ class Run {
               break;
             }
           }
+          if (options_.profile) scan->cycles += __builtin_ia32_rdtsc() - first_cycle;
           if (!grouped) scan->rows_out += output->rows.rows - rows_before;
           if (machine == nullptr) {
             finish();
@@ -901,6 +906,7 @@ class Run {
         finish();
       }
     };
+    const auto start = std::chrono::steady_clock::now();
     pool_->Run(workers, [&](int worker) {
       try {
         work(worker);
@@ -908,12 +914,13 @@ class Run {
         fail(SIZE_MAX - 1, OutOfMemory());
       }
     });
+    scan->milliseconds += MillisecondsSince(start);
     return error;
   }
 
   std::unique_ptr<TileMachine> NewMachine(int number, const Scan& scan, size_t suspend_at) {
     auto machine = std::make_unique<TileMachine>(program_, number, joins_, &strings_);
-    machine->CountJoined(scan.joined.get());
+    machine->CountJoined(scan.joined.get(), options_.profile);
     if (scan.top->active()) machine->EmitOnly(scan.top.get());
     machine->StopOn(options_.cancel);
     machine->SuspendAt(suspend_at);
@@ -940,8 +947,9 @@ class Run {
     for (const int join : JoinsBefore(program_.sections[static_cast<size_t>(scan.number)])) {
       if (join < 0 || scan.joined == nullptr) continue;
       const int builder = program_.joins[static_cast<size_t>(join)].section;
-      stats->joined.push_back(
-          {program_.sections[static_cast<size_t>(builder)].label, scan.joined[static_cast<size_t>(join)]});
+      const TileMachine::JoinCounter& counter = scan.joined[static_cast<size_t>(join)];
+      const double share = scan.cycles == 0 ? 0 : static_cast<double>(counter.cycles) / static_cast<double>(scan.cycles);
+      stats->joined.push_back({program_.sections[static_cast<size_t>(builder)].label, counter.rows, share * scan.milliseconds});
     }
     if (scan.table == nullptr) return;
     size_t last = SIZE_MAX;

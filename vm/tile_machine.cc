@@ -1335,6 +1335,7 @@ Status TileMachine::RunTile(const BoundTablet& tablet, uint32_t first, int rows,
   SetMaskToAll();
   for (Register& r : registers_) r.may_be_null = false;
   next_ = 0;
+  if (counts_cycles_) last_cycle_ = __builtin_ia32_rdtsc();
   return Interpret();
 }
 

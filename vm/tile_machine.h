@@ -62,8 +62,16 @@ class TileMachine {
   void StopOn(const std::atomic<bool>* cancel) { cancel_ = cancel; }
   /// Rows that cannot be among those of an ORDER BY and LIMIT are not emitted. May be nullptr.
   void EmitOnly(const TopRows* top) { top_ = top; }
-  /// Where rows behind each join are counted: an array by number of the join table, or nullptr.
-  void CountJoined(std::atomic<uint64_t>* rows) { joined_ = rows; }
+  /// What is behind each join.
+  struct JoinCounter {
+    std::atomic<uint64_t> rows{0};
+    std::atomic<uint64_t> cycles{0};  ///< since the join before it, or the tile's begin; if asked for
+  };
+  /// Where that is counted: an array by number of the join table, or nullptr.
+  void CountJoined(JoinCounter* counters, bool with_cycles) {
+    joined_ = counters;
+    counts_cycles_ = with_cycles;
+  }
   /// Asked within a tile whenever the program goes back, as it does for long where tables are multiplied.
   void StopIf(std::function<bool()> stop) { stop_ = std::move(stop); }
 
@@ -145,12 +153,15 @@ class TileMachine {
   void DoEnd(const Instruction&) {}
   template <class M>
   void DoSkipIfNone(const Instruction& in) {
-    if (live_ == 0) {
-      next_ = in.p2;
-    } else if (joined_ != nullptr && join_before_[static_cast<size_t>(next_ - 1)] >= 0) {
-      joined_[join_before_[static_cast<size_t>(next_ - 1)]].fetch_add(static_cast<uint64_t>(live_),
-                                                                      std::memory_order_relaxed);
+    if (joined_ != nullptr && join_before_[static_cast<size_t>(next_ - 1)] >= 0) {
+      JoinCounter& counter = joined_[join_before_[static_cast<size_t>(next_ - 1)]];
+      counter.rows.fetch_add(static_cast<uint64_t>(live_), std::memory_order_relaxed);
+      if (counts_cycles_) {
+        const uint64_t now = __builtin_ia32_rdtsc();
+        counter.cycles.fetch_add(now - std::exchange(last_cycle_, now), std::memory_order_relaxed);
+      }
     }
+    if (live_ == 0) next_ = in.p2;
   }
   template <class M>
   void DoNext(const Instruction& in);
@@ -302,7 +313,9 @@ class TileMachine {
   std::function<bool()> stop_;
   bool cancelled_ = false;
   std::vector<int> join_before_;  // JoinsBefore
-  std::atomic<uint64_t>* joined_ = nullptr;
+  JoinCounter* joined_ = nullptr;
+  bool counts_cycles_ = false;
+  uint64_t last_cycle_ = 0;
   const TopRows* top_ = nullptr;
   int leave_at_ = -1, go_on_at_ = -1;  // MeetRows: an address, and the one to which it goes on
   size_t suspend_at_ = SIZE_MAX;

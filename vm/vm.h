@@ -38,10 +38,11 @@ struct RowSet {
   std::vector<RowColumn> columns;
 };
 
-/// Rows behind a join of a section and its conditions.
+/// A join of a section: how many rows there are behind it and its conditions.
 struct JoinedRows {
   std::string table;  ///< the label of the section that built the join table
   uint64_t rows = 0;
+  double milliseconds = 0;  ///< the part of the section's time that went by since the join before it; 0: not measured
 };
 
 /// What one section did.
@@ -59,7 +60,7 @@ struct SectionStatistics {
   uint64_t pairs = 0;              ///< of rows that met in a product by grid or dp
   uint64_t pruned_pairs = 0;       ///< ... that did not, because the ranges of their columns told
   uint64_t child_grids = 0;        ///< launched from the GPU
-  std::vector<JoinedRows> joined;  ///< its joins in the order in which they were made
+  std::vector<JoinedRows> joined;  ///< its joins in the order in which they were made; GPU: if RunOptions::profile
   uint64_t join_passes =
       0;  ///< GPU: over the source, with a part of a join table that is too large each; 0: it was not
   uint64_t group_spills = 0;         ///< GPU: how often the group table was full and went to the host
@@ -108,6 +109,7 @@ struct SectionContext {
   const std::atomic<bool>* cancel = nullptr;  ///< may be nullptr
   SectionStatistics* statistics = nullptr;
   ThreadPool* pool = nullptr;  ///< for work on the host that can be shared; idle while the section runs
+  bool profile = false;        ///< fill statistics->joined
   /// kRows: takes rows as they come, so that no more are held than fit the device's output at a time (or, of a section
   /// with an order, once they are sorted), and the result has none; empty: all are the result. An error ends the
   /// section and is returned by it.
@@ -197,6 +199,7 @@ struct RunOptions {
   Exchange* exchange = nullptr;   ///< nullptr: this process alone; not the same on two ranks
   SectionBackend* gpu = nullptr;  ///< nullptr: everything on the host
   bool gpu_required = false;      ///< a section over a stored table that the GPU cannot run is an error
+  bool profile = false;           ///< measure joins one by one, as EXPLAIN ANALYZE asks
   const std::atomic<bool>* cancel =
       nullptr;  ///< set by another thread; the run ends with kCancelled within some milliseconds
   std::function<void(double)> progress;  ///< fraction done, 0..1, from any thread; may be empty

@@ -35,6 +35,7 @@
 #define gridDim (::cuda_emulator::here->grid_dim)
 
 #define clock() static_cast<clock_t>(__rdtsc())  // the C library's asks the system
+inline long long clock64() { return static_cast<long long>(__rdtsc()); }
 
 #ifndef cudaStreamTailLaunch
 #define cudaStreamTailLaunch (::cuda_emulator::kTailLaunch)
