@@ -96,7 +96,8 @@ void ColumnCache::NoteIssued(Copies* copies, const Status& status) {
   };
   if (copies->error.ok()) copies->error = record();
   const auto now = std::chrono::steady_clock::now();
-  copies->milliseconds = std::chrono::duration<double, std::milli>(now - std::max(copies->started, last_issued_)).count();
+  copies->milliseconds =
+      std::chrono::duration<double, std::milli>(now - std::max(copies->started, last_issued_)).count();
   last_issued_ = now;
   issued_.notify_all();
 }

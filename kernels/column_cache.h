@@ -62,8 +62,8 @@ class ColumnCache {
   Result<std::shared_ptr<Copies>> StartCopies(int threads);
   /// Whether Finish would return at once.
   bool AreIssued(const std::shared_ptr<Copies>& copies);
-  /// Makes `stream` wait for these copies, once all of them are on their way. `*milliseconds` grows by the time that took
-  /// and no copies before them did. After an error the pieces are gone.
+  /// Makes `stream` wait for these copies, once all of them are on their way. `*milliseconds` grows by the time that
+  /// took and no copies before them did. After an error the pieces are gone.
   Status Finish(std::shared_ptr<Copies>* copies, cudaStream_t stream, double* milliseconds);
   /// Forgets pieces that were fetched and not copied, those of `copies` among them.
   void Abandon(std::shared_ptr<Copies>* copies);

@@ -147,8 +147,8 @@ struct LaunchPlan {
   static constexpr int kBegin = -1, kEnd = -2;
   std::vector<int> marks;
 };
-/// `joins` has an entry for each join table of the program, nullptr for those that are not on the device. `measure`: with
-/// marks, if there are joins.
+/// `joins` has an entry for each join table of the program, nullptr for those that are not on the device. `measure`:
+/// with marks, if there are joins.
 Result<LaunchPlan> PlanLaunch(const vm::Section& section, const LoweredProgram& lowered,
                               const std::vector<const vm::BoundTablet*>& tablets,
                               const std::vector<const JoinShape*>& joins, const DeviceLimits& limits, bool measure);

@@ -860,8 +860,8 @@ void SectionRun::TellJoins() {
   for (const auto& [join, mark] : joined_) {
     const double share = static_cast<double>(mark.cycles) / static_cast<double>(std::max<uint64_t>(cycles_, 1));
     const int builder = context_.program->joins[static_cast<size_t>(join)].section;
-    stats.joined.push_back({context_.program->sections[static_cast<size_t>(builder)].label, mark.rows,
-                            share * stats.kernel_milliseconds});
+    stats.joined.push_back(
+        {context_.program->sections[static_cast<size_t>(builder)].label, mark.rows, share * stats.kernel_milliseconds});
   }
 }
 

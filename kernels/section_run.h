@@ -248,7 +248,7 @@ class SectionRun {
   RunBuffer marks_;
   std::vector<std::pair<int, Mark>> joined_;  ///< by join table, in the order of their first launch
   uint64_t cycles_ = 0;                       ///< all that was measured
-  GroupWords eager_;  ///< came with the latest launch's counters
+  GroupWords eager_;                          ///< came with the latest launch's counters
   Control* launched_ = nullptr;
   uint64_t rows_since_normalise_ = 0;
   RowOutput row_output_;    ///< kRows

@@ -88,7 +88,7 @@ struct Answer {
   std::vector<std::string> rows;  ///< sorted
   uint64_t passes = 0, spills = 0;
   std::vector<vm::JoinedRows> joined;  ///< of the section that has most of them
-  bool on_gpu = true;  ///< all scans of stored tables
+  bool on_gpu = true;                  ///< all scans of stored tables
 };
 
 class GpuMemory : public ::testing::Test {

@@ -126,7 +126,7 @@ struct Scan {
   std::unique_ptr<TileMachine::JoinCounter[]> joined;  // by number of the join table
   std::atomic<uint64_t> cycles{0};                     // of all tiles, if joins are measured
   double milliseconds = 0;                             // that units ran
-  std::unique_ptr<TopRows> top;                     // of ORDER BY and LIMIT
+  std::unique_ptr<TopRows> top;                        // of ORDER BY and LIMIT
   std::atomic<uint64_t> read_nanoseconds{0};
 
   /// Units are many where tables are multiplied, so they are not listed but counted.
@@ -948,8 +948,10 @@ class Run {
       if (join < 0 || scan.joined == nullptr) continue;
       const int builder = program_.joins[static_cast<size_t>(join)].section;
       const TileMachine::JoinCounter& counter = scan.joined[static_cast<size_t>(join)];
-      const double share = scan.cycles == 0 ? 0 : static_cast<double>(counter.cycles) / static_cast<double>(scan.cycles);
-      stats->joined.push_back({program_.sections[static_cast<size_t>(builder)].label, counter.rows, share * scan.milliseconds});
+      const double share =
+          scan.cycles == 0 ? 0 : static_cast<double>(counter.cycles) / static_cast<double>(scan.cycles);
+      stats->joined.push_back(
+          {program_.sections[static_cast<size_t>(builder)].label, counter.rows, share * scan.milliseconds});
     }
     if (scan.table == nullptr) return;
     size_t last = SIZE_MAX;
