@@ -32,21 +32,44 @@ std::vector<uint64_t> OrderedNumbers(const RowColumn& c, const StringPool& strin
       }
       break;
     case StorageClass::kText: {
-      std::vector<int64_t> ids;
+      // Strings by identifier; where identifiers lie close together, which is usual, an array says what rank each has.
+      const auto is_null = [&](size_t i) { return !c.null.empty() && c.null[i] != 0; };
+      int64_t least = INT64_MAX, greatest = -1;
       for (size_t i = 0; i < rows; ++i) {
-        if (c.null.empty() || c.null[i] == 0) ids.push_back(c.low[i]);
+        if (is_null(i)) continue;
+        least = std::min(least, c.low[i]);
+        greatest = std::max(greatest, c.low[i]);
       }
-      std::sort(ids.begin(), ids.end());
-      ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-      std::vector<std::pair<std::string_view, uint64_t>> sorted;  // with the place among `ids`
+      const uint64_t span = least > greatest ? 0 : static_cast<uint64_t>(greatest) - static_cast<uint64_t>(least) + 1;
+      const bool close = span <= 16 * rows + 1024;
+      std::vector<int64_t> ids;
+      std::vector<uint32_t> ranks(close ? span : 0);
+      if (close) {
+        for (size_t i = 0; i < rows; ++i) {
+          if (!is_null(i)) ranks[static_cast<size_t>(c.low[i] - least)] = 1;
+        }
+        for (uint64_t at = 0; at < span; ++at) {
+          if (ranks[at] != 0) ids.push_back(least + static_cast<int64_t>(at));
+        }
+      } else {
+        for (size_t i = 0; i < rows; ++i) {
+          if (!is_null(i)) ids.push_back(c.low[i]);
+        }
+        std::sort(ids.begin(), ids.end());
+        ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+        ranks.resize(ids.size());
+      }
+      std::vector<std::pair<std::string_view, uint32_t>> sorted;  // with the place in `ranks`
       sorted.reserve(ids.size());
-      for (const int64_t id : ids) sorted.emplace_back(strings.Get(id), sorted.size());
+      for (const int64_t id : ids) {
+        sorted.emplace_back(strings.Get(id), static_cast<uint32_t>(close ? static_cast<size_t>(id - least) : sorted.size()));
+      }
       std::sort(sorted.begin(), sorted.end());
-      std::vector<uint64_t> ranks(ids.size());
-      for (size_t r = 0; r < sorted.size(); ++r) ranks[sorted[r].second] = r;
+      for (size_t r = 0; r < sorted.size(); ++r) ranks[sorted[r].second] = static_cast<uint32_t>(r);
       for (size_t i = 0; i < rows; ++i) {
-        if (!c.null.empty() && c.null[i] != 0) continue;
-        out[i] = ranks[static_cast<size_t>(std::lower_bound(ids.begin(), ids.end(), c.low[i]) - ids.begin())];
+        if (is_null(i)) continue;
+        const auto place = close ? c.low[i] - least : std::lower_bound(ids.begin(), ids.end(), c.low[i]) - ids.begin();
+        out[i] = ranks[static_cast<size_t>(place)];
       }
       break;
     }
