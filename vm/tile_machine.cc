@@ -84,7 +84,7 @@ TileMachine::TileMachine(const Program& program, int section, const std::vector<
   if (wide) {
     w_.resize(kTileRows);
     w_null_.resize(kTileRows);
-    wide_scratch_ = std::make_unique<WideScratch>();
+    wide_scratch_ = std::make_unique_for_overwrite<WideScratch>();
   }
   constants_.resize(program.constants.size());
   constant_null_.resize(program.constants.size());
@@ -106,7 +106,7 @@ TileMachine::TileMachine(const Program& program, int section, const std::vector<
         break;
     }
   }
-  scratch_ = std::make_unique<Scratch[]>(3);
+  scratch_ = std::make_unique_for_overwrite<Scratch[]>(3);
   memset(a_, 0, sizeof a_);
 }
 
