@@ -76,7 +76,7 @@ void DeviceJoins::Resize(size_t joins) {
   parted_.resize(joins);
 }
 
-Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts) {
+Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts, const std::function<void()>& meanwhile) {
   const size_t n = contexts.size();
   TESSERA_TRY(gpu_.build_states.Reserve(n * sizeof(BuildState)));
   TESSERA_TRY(gpu_.host_build_states.Reserve(n * sizeof(BuildState)));
@@ -105,6 +105,7 @@ Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts) {
   CUDA_TRY(StartSummarize(to_summarize.data(), n, gpu_.stream));
   CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
   CUDA_TRY(cudaMemcpyAsync(states, device_states, n * sizeof(BuildState), cudaMemcpyDeviceToHost, gpu_.stream));
+  meanwhile();
   TESSERA_TRY(gpu_.Wait(&device_states[n - 1].control, contexts[0].cancel));
   float milliseconds = 0;
   CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu_.begin, gpu_.end));

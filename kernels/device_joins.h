@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -91,9 +92,9 @@ class DeviceJoins {
   /// Bytes that the rows of a join table may have on the device while it is built.
   uint64_t MostRowBytes() const { return Share() / 2; }
 
-  /// Builds the tables of sections that do not need each other's. Errors: those of the sections; kUnsupported, kResource:
-  /// a table cannot be here.
-  Status Build(const std::vector<vm::SectionContext>& contexts);
+  /// Builds the tables of sections that do not need each other's. `meanwhile` is called while the device makes their
+  /// rows. Errors: those of the sections; kUnsupported, kResource: a table cannot be here.
+  Status Build(const std::vector<vm::SectionContext>& contexts, const std::function<void()>& meanwhile);
   /// A table whose rows were made elsewhere, from a table of `source_rows` rows.
   Status Put(const vm::Program& program, int join, const vm::RowSet& rows, uint64_t source_rows);
   /// Makes room for the program's tables. REQUIRES: called before the others.

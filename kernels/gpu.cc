@@ -68,11 +68,9 @@ class GpuRun final : public vm::DeviceRun {
     const ProfilerRange range("build join tables");
     for (const vm::SectionContext& c : contexts) TESSERA_TRY(CanLower(*c.program, c.section));
     TESSERA_TRY(Begin(*contexts[0].program));
-    if (next_.program != nullptr) {
-      gpu_.background.Start([this, ranges = joins_->key_ranges()] { ahead_ = BindAhead(next_, ranges); });
-    }
-    Status status = joins_->Build(contexts);
-    gpu_.background.Wait();
+    Status status = joins_->Build(contexts, [&] {
+      if (next_.program != nullptr) ahead_ = BindAhead(next_, joins_->key_ranges());
+    });
     next_ = {};
     return status.ok() ? status : Abandon(nullptr, status);
   }

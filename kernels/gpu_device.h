@@ -13,7 +13,6 @@
 #include <mutex>
 #include <vector>
 
-#include "kernels/background.h"
 #include "kernels/column_cache.h"
 #include "kernels/device.h"
 #include "kernels/join_kernels.h"
@@ -112,7 +111,6 @@ class GpuDevice {
   cudaStream_t stream = nullptr;
   cudaEvent_t begin = nullptr, end = nullptr;
   ColumnCache cache;
-  Background background;
   DeviceBuffer scratch;
   DeviceBuffer output, build_states;
   PinnedBuffer host_results, host_rows, host_build_states, host_found;
