@@ -414,12 +414,15 @@ struct Machine {
   // ----------------------------------------------------------------------------------------------
 
   template <class M>
-  __device__ __forceinline__ void DoEnd(const DeviceInstruction&, OperandRows<R>&) {
-    ended = true;
+  __device__ __forceinline__ void DoEnd(const DeviceInstruction& in, OperandRows<R>&) {
+    if (in.low == 0) {
+      ended = true;
+    } else {
+      MeasureAt(static_cast<uint32_t>(in.low) - 1);
+    }
   }
   template <class M>
   __device__ __forceinline__ void DoSkipIfNone(const DeviceInstruction& in, OperandRows<R>&) {
-    if (launch.marks != nullptr && in.low != 0) MeasureAt(static_cast<uint32_t>(in.low) - 1);
     if (!__any_sync(kAllLanes, live != 0)) {
       next += (static_cast<uint32_t>(in.p3) - 1) * sizeof(DeviceInstruction);
     } else if constexpr (kVariant == Variant::kStar) {

@@ -803,27 +803,28 @@ double OrderFilters(const Section& section, const std::vector<double>& shares,
   return live;
 }
 
-/// Marks behind the look-ups of each join table, and at both ends of the program; what they are. Without joins none.
+/// Marks before the SkipIfNone behind the look-ups of each join table, and at both ends of the program; what they are.
+/// Without joins none.
 std::vector<int> AddMarks(std::vector<DeviceInstruction>* code) {
-  std::vector<int> marks = {LaunchPlan::kBegin};
+  std::vector<int> marks;
+  std::vector<DeviceInstruction> out;
+  const auto add = [&](int what, uint32_t address) {
+    marks.push_back(what);
+    DeviceInstruction mark;  // an End that does not end
+    mark.address = address;
+    mark.low = static_cast<int64_t>(marks.size());
+    out.push_back(mark);
+  };
+  add(LaunchPlan::kBegin, 0);
   int join = -1;
-  for (DeviceInstruction& d : *code) {
+  for (const DeviceInstruction& d : *code) {
     if (Probes(d)) join = d.head.p1;
-    if (d.head.op != Op::SkipIfNone || join < 0) continue;
-    marks.push_back(std::exchange(join, -1));
-    d.low = static_cast<int64_t>(marks.size());
+    if (d.head.op == Op::SkipIfNone && join >= 0) add(std::exchange(join, -1), d.address);
+    if (d.head.op == Op::End) add(LaunchPlan::kEnd, d.address);
+    out.push_back(d);
   }
-  if (marks.size() == 1) return {};
-  // At the ends instructions that skip nothing.
-  DeviceInstruction mark;
-  mark.head.op = Op::SkipIfNone;
-  mark.low = 1;
-  code->insert(code->begin(), mark);
-  marks.push_back(LaunchPlan::kEnd);
-  mark.low = static_cast<int64_t>(marks.size());
-  mark.address = code->back().address;
-  mark.p3 = static_cast<int32_t>(mark.address);
-  code->insert(code->end() - 1, mark);
+  if (marks.size() == 2) return {};
+  *code = std::move(out);
   return marks;
 }
 

@@ -77,14 +77,13 @@ struct alignas(16) InstructionHead {
 struct alignas(16) DeviceInstruction {
   InstructionHead head;
   uint32_t address = 0;  ///< the instruction's own
-  /// As in the program. SkipIfNone: how many instructions on it jumps (p1: 1 if the rows that are left are queued;
-  /// `low`: 1 more than the number of its mark, 0 without);
+  /// As in the program. SkipIfNone: how many instructions on it jumps (p1: 1 if the rows that are left are queued);
   /// Next: how many back (`low`: how many in a unit all of whose pairs pass the filters); direct Group: the key.
   int32_t p3 = 0;
   /// Aggregates with keys: first word in the group's state; Group: place of the key; Probe: offset of its ProbeRecord.
   uint32_t state = 0;
   uint32_t private_state = kNowhere;  ///< ... byte offset of its arrays in shared memory; kNowhere: not private
-  /// kConstant: the value; CheckI, CheckW: the lower bound. Packed payload: what is added to the field; the field's
+  /// End: 0, or 1 more than the number of a mark, which measures and does not end. kConstant: the value; CheckI, CheckW: the lower bound. Packed payload: what is added to the field; the field's
   /// mask above its shift. Other payload: addresses of the column's lower half and of its NULL bytes (0 if none is
   /// NULL).
   int64_t low = 0, high = 0;
