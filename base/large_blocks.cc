@@ -3,8 +3,8 @@
 // up at random. 6 M groups of two keys, two threads: 1,210 ms with pages of 4 KiB, of which two fifths were page
 // faults, 500 with huge ones.
 //
-// Smaller blocks stay with the process when they are freed: the machine of a section, 200 KB, would come from the system
-// anew for each section (29 page faults a query of SSB q2.1 instead of 5).
+// Smaller blocks stay with the process when they are freed: the machine of a section, 200 KB, would come from the
+// system anew for each section (29 page faults a query of SSB q2.1 instead of 5).
 //
 // operator delete stays the library's, which frees what malloc and aligned_alloc gave.
 
@@ -26,7 +26,8 @@ constexpr std::size_t kLarge = 2 * kHugePage;
 
 /// What may lie unused at the end of the heap.
 constexpr int kKept = 64 << 20;
-[[maybe_unused]] const bool kept = mallopt(M_MMAP_THRESHOLD, static_cast<int>(kLarge)) == 1 && mallopt(M_TRIM_THRESHOLD, kKept) == 1;
+[[maybe_unused]] const bool kept =
+    mallopt(M_MMAP_THRESHOLD, static_cast<int>(kLarge)) == 1 && mallopt(M_TRIM_THRESHOLD, kKept) == 1;
 
 void* Allocate(std::size_t bytes) {
   if (bytes < kLarge) return std::malloc(bytes == 0 ? 1 : bytes);

@@ -102,7 +102,7 @@ class GpuDevice {
   void FreeSpare();
   /// How many blocks of an instantiation with so much shared memory run on a multiprocessor at once.
   tessera::Result<int> BlocksPerMultiprocessor(Variant variant, uint32_t shared_bytes);
-  /// Two of them for each run, so that one is filled while a launch reads the other.
+  /// Some of them for each run, so that one is filled while a launch reads another.
   Arena& arena(size_t number);
 
   const GpuInfo info;

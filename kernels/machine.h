@@ -83,9 +83,9 @@ struct alignas(16) DeviceInstruction {
   /// Aggregates with keys: first word in the group's state; Group: place of the key; Probe: offset of its ProbeRecord.
   uint32_t state = 0;
   uint32_t private_state = kNowhere;  ///< ... byte offset of its arrays in shared memory; kNowhere: not private
-  /// End: 0, or 1 more than the number of a mark, which measures and does not end. kConstant: the value; CheckI, CheckW: the lower bound. Packed payload: what is added to the field; the field's
-  /// mask above its shift. Other payload: addresses of the column's lower half and of its NULL bytes (0 if none is
-  /// NULL).
+  /// End: 0, or 1 more than the number of a mark, which measures and does not end. kConstant: the value; CheckI,
+  /// CheckW: the lower bound. Packed payload: what is added to the field; the field's mask above its shift. Other
+  /// payload: addresses of the column's lower half and of its NULL bytes (0 if none is NULL).
   int64_t low = 0, high = 0;
   /// CheckI, CheckW: the upper bound. Packed payload: the field's value that is NULL, or -1. Other payload: address of
   /// the upper half. Probe with several keys: the places of their registers, from `low` on.

@@ -176,28 +176,37 @@ Status SectionRun::RunPass() {
   stats.tablets = table.tablets.size();
   size_t number = 0, next = 0;
   while (next < table.tablets.size() && !enough_reached_) {
-    Batch& batch = batches_[number % 2];
+    const size_t place = number % kBatches;
+    Batch& batch = batches_[place];
     TESSERA_TRY(Collect(&batch, &next));
-    if (!batch.tablets.empty()) {
-      TESSERA_TRY(Prepare(&batch, static_cast<int>(number % 2)));
-    }
-    TESSERA_TRY(FinishOther());
-    if (batch.tablets.empty() || enough_reached_) continue;
-    // Where columns are on their way, those of the next tablets get in line before this launch waits for its own.
-    other_ = &batch;
-    other_started_ = gpu_.cache.AreIssued(batch.copies);
-    if (other_started_) TESSERA_TRY(Start(&batch));
+    if (batch.tablets.empty()) continue;
+    if (lowered_.product >= 0) TESSERA_TRY(FinishAll());  // they share the lists of units
+    if (enough_reached_) break;
+    TESSERA_TRY(Prepare(&batch, static_cast<int>(place)));
+    in_flight_.push_back(&batch);
     ++number;
+    // Where columns are on their way, those of the next tablets get in line before a launch waits for its own.
+    if (!first_started_ && gpu_.cache.AreIssued(in_flight_.front()->copies)) {
+      first_started_ = true;
+      TESSERA_TRY(Start(in_flight_.front()));
+    }
+    if (in_flight_.size() == kBatches) TESSERA_TRY(FinishFirst());
   }
-  return FinishOther();
+  return FinishAll();
 }
 
-Status SectionRun::FinishOther() {
-  if (other_ == nullptr) return Status::Ok();
-  Batch* batch = std::exchange(other_, nullptr);
-  if (enough_reached_) return Status::Ok();
-  if (!other_started_) TESSERA_TRY(Start(batch));
+Status SectionRun::FinishFirst() {
+  Batch* batch = in_flight_.front();
+  in_flight_.pop_front();
+  if (!std::exchange(first_started_, false)) TESSERA_TRY(Start(batch));
   return Finish(batch);
+}
+
+Status SectionRun::FinishAll() {
+  while (!in_flight_.empty() && !enough_reached_) TESSERA_TRY(FinishFirst());
+  in_flight_.clear();
+  first_started_ = false;
+  return Status::Ok();
 }
 
 tessera::Result<vm::RowSet> SectionRun::Result() {
@@ -273,7 +282,8 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
     const uint64_t size = FindNeeds(bound);
     if (bytes + size > LaunchShare()) {
       if (!batch->tablets.empty()) break;
-      TESSERA_TRY(FinishOther());  // a tablet that is larger than that has the place of two
+      TESSERA_TRY(FinishAll());  // a tablet that is larger than that has the place of all
+      if (enough_reached_) break;
     }
     bytes += size;
     rows += bound.rows;
@@ -283,7 +293,7 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
     const Status uploaded = Upload(batch, batch->tablets.size() - 1, &copied);
     if (!uploaded.ok()) {
       // CUDA has less memory than the budget: what there is has to do for the tablets before this one, or for this one.
-      const bool alone = batch->tablets.size() == 1 && other_ == nullptr;
+      const bool alone = batch->tablets.size() == 1 && in_flight_.empty();
       if (uploaded.code() != ErrorCode::kResource || alone) return uploaded;
       bound = std::move(batch->tablets.back());
       batch->tablets.pop_back();
@@ -291,7 +301,7 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
       batch->codes.resize(batch->tablets.size() * slots);
       batch->nulls.resize(batch->tablets.size() * slots);
       if (!batch->tablets.empty()) break;
-      TESSERA_TRY(FinishOther());
+      TESSERA_TRY(FinishAll());
       continue;
     }
     if (pass_ == 0) {
@@ -308,11 +318,11 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
 }
 
 uint64_t SectionRun::LaunchShare() const {
-  // Two launches may hold pieces at once. What else is needed on the way, a section's groups, the rows of a join table,
+  // All batches in flight hold pieces. What else is needed on the way, a section's groups, the rows of a join table,
   // or those that are ordered, grows into what is left.
   const uint64_t room = gpu_.Room();
-  if (keys_ > 0 || IsBuild()) return room / 4;
-  return (room - std::min(room / 2, row_output_.reserved_bytes())) / 2;
+  if (keys_ > 0 || IsBuild()) return room / 2 / kBatches;
+  return (room - std::min(room / 2, row_output_.reserved_bytes())) / kBatches;
 }
 
 void SectionRun::NoteKeys(const vm::BoundTablet& bound) {
@@ -416,7 +426,7 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   if (lowered_.product >= 0) TESSERA_TRY(PrepareProduct(batch, launch.tiles));
   batch->blocks = std::min(launch.tiles, batch->blocks);
 
-  Arena& arena = gpu_.arena(static_cast<size_t>(2 * (build_ + 1) + arena_number));
+  Arena& arena = gpu_.arena(static_cast<size_t>(static_cast<int>(kBatches) * (build_ + 1) + arena_number));
   arena.Clear();
   batch->arena = &arena;
   const size_t n = tablets.size();

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <bit>
+#include <deque>
 #include <vector>
 
 #include "kernels/device_joins.h"
@@ -19,6 +20,10 @@
 #include "vm/vm.h"
 
 namespace tessera::kernels {
+
+/// Batches that are in flight at a time. With two, whose columns are 115 MB each at a budget of 256 MB, the threads
+/// that copy had nothing to do for a fifth of the time: what pinned memory holds is most of one.
+inline constexpr size_t kBatches = 4;
 
 /// The tablets of one launch and all that the device must know of them.
 struct Batch {
@@ -107,8 +112,9 @@ class SectionRun {
   Status Collect(Batch* batch, size_t* next);
   /// Bytes of columns that a launch may have.
   uint64_t LaunchShare() const;
-  /// The other launch, which may not have begun yet, is done: what it read can go.
-  Status FinishOther();
+  /// The first of the batches in flight is done: what it read can go. REQUIRES: there is one.
+  Status FinishFirst();
+  Status FinishAll();
 
   /// Widens source_keys_ by a tablet's.
   void NoteKeys(const vm::BoundTablet& bound);
@@ -126,7 +132,7 @@ class SectionRun {
   // ---- Launches
   // --------------------------------------------------------------------------------------------------------
 
-  /// Plans the launch and fills the arena. The other batch may be under way.
+  /// Plans the launch and fills the arena. Others may be in flight, unless it is a product.
   Status Prepare(Batch* batch, int arena_number);
 
   /// Cuts the product of `tiles` tiles and a join table into units of work.
@@ -137,7 +143,7 @@ class SectionRun {
   Status PrepareBuckets(Batch* batch);
   Status LaunchKernel(Batch* batch);
 
-  /// The first launch of a batch. The other batch is finished.
+  /// The first launch of a batch. Those before it are finished.
   Status Start(Batch* batch);
 
   /// From where the blocks stand.
@@ -228,9 +234,9 @@ class SectionRun {
   LoweredProgram lowered_;
   uint32_t added_code_ = 0;  ///< instructions before the section's own in this pass
   GroupStore groups_;
-  Batch batches_[2];
-  Batch* other_ = nullptr;  ///< waits for its copies, or is under way
-  bool other_started_ = false;
+  Batch batches_[kBatches];
+  std::deque<Batch*> in_flight_;  ///< they wait for their copies; the first may be under way
+  bool first_started_ = false;
   std::vector<PassPlan>
       parted_;  ///< join tables in parts, in the order in which their parts change, the last one fastest
   std::vector<size_t> loaded_;  ///< their parts that are on the device; SIZE_MAX: none

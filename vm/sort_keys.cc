@@ -62,7 +62,8 @@ std::vector<uint64_t> OrderedNumbers(const RowColumn& c, const StringPool& strin
       std::vector<std::pair<std::string_view, uint32_t>> sorted;  // with the place in `ranks`
       sorted.reserve(ids.size());
       for (const int64_t id : ids) {
-        sorted.emplace_back(strings.Get(id), static_cast<uint32_t>(close ? static_cast<size_t>(id - least) : sorted.size()));
+        sorted.emplace_back(strings.Get(id),
+                            static_cast<uint32_t>(close ? static_cast<size_t>(id - least) : sorted.size()));
       }
       std::sort(sorted.begin(), sorted.end());
       for (size_t r = 0; r < sorted.size(); ++r) ranks[sorted[r].second] = static_cast<uint32_t>(r);
