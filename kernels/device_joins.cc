@@ -86,7 +86,7 @@ Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts, const
     memset(&states[i].control, 0, sizeof(Control));
     for (ColumnSummary& s : states[i].columns) s = ColumnSummary();
   }
-  CUDA_TRY(cudaMemcpyAsync(device_states, states, n * sizeof(BuildState), cudaMemcpyHostToDevice, gpu_.stream));
+  CUDA_TRY(StartSend({{device_states, states, n * sizeof(BuildState)}}, gpu_.stream));
   CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
   std::vector<std::unique_ptr<SectionRun>> runs;
   std::vector<RowsToSummarize> to_summarize(n);
@@ -104,7 +104,7 @@ Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts, const
   }
   CUDA_TRY(StartSummarize(to_summarize.data(), n, gpu_.stream));
   CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
-  CUDA_TRY(cudaMemcpyAsync(states, device_states, n * sizeof(BuildState), cudaMemcpyDeviceToHost, gpu_.stream));
+  CUDA_TRY(StartSend({{states, device_states, n * sizeof(BuildState)}}, gpu_.stream));
   meanwhile();
   TESSERA_TRY(gpu_.Wait(&device_states[n - 1].control, contexts[0].cancel));
   float milliseconds = 0;

@@ -19,6 +19,7 @@
 #include "kernels/kernels.h"
 #include "kernels/lower.h"
 #include "kernels/machine.h"
+#include "kernels/send.h"
 
 namespace tessera::kernels {
 
@@ -45,8 +46,7 @@ class Arena {
   }
   /// Copies what lies from `first` on to the device.
   Status Send(size_t first, cudaStream_t stream) {
-    CUDA_TRY(cudaMemcpyAsync(device_.As<uint8_t>() + first, host_.As<uint8_t>() + first, bytes_ - first,
-                             cudaMemcpyHostToDevice, stream));
+    CUDA_TRY(StartSend({{device_.As<uint8_t>() + first, host_.As<uint8_t>() + first, bytes_ - first}}, stream));
     return Status::Ok();
   }
 

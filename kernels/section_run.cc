@@ -698,7 +698,7 @@ void SectionRun::SetCounters(Batch* batch) {
 
 Status SectionRun::SendCounters(Batch* batch) {
   const void* from = IsBuild() ? &HostControl(*batch) : static_cast<void*>(batch->arena->Host(batch->control));
-  CUDA_TRY(cudaMemcpyAsync(DeviceControl(*batch), from, sizeof(Control), cudaMemcpyHostToDevice, gpu_.stream));
+  CUDA_TRY(StartSend({{DeviceControl(*batch), from, sizeof(Control)}}, gpu_.stream));
   return Status::Ok();
 }
 
@@ -757,15 +757,9 @@ Status SectionRun::StartLaunch(Batch* batch) {
   }
   if (deferred_) return Status::Ok();
   CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
-  auto fetch = [&](void* to, const void* from, uint64_t bytes) -> Status {
-    CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, gpu_.stream));
-    return Status::Ok();
-  };
-  if (IsBuild()) {
-    TESSERA_TRY(fetch(&HostControl(*batch), launch.control, sizeof(Control)));
-  } else {
-    TESSERA_TRY(fetch(gpu_.host_results.As<void>(), launch.partials, batch->control + sizeof(Control)));
-  }
+  const Sending counters =
+      IsBuild() ? Sending{&HostControl(*batch), launch.control, sizeof(Control)}
+                : Sending{gpu_.host_results.As<void>(), launch.partials, batch->control + sizeof(Control)};
   if (keys_ > 0) {
     // Most sections make few groups, and these come with the counters.
     const GroupTable& table = groups_.table();
@@ -774,11 +768,15 @@ Status SectionRun::StartLaunch(Batch* batch) {
     eager_.record_step = table.record_words;
     eager_.state_step = table.state_words;
     uint64_t* to = gpu_.host_results.As<uint64_t>() + (batch->control + sizeof(Control)) / 8;
+    uint64_t* const states = to + eager_.n * table.record_words;
     eager_.records = to;
-    TESSERA_TRY(fetch(to, table.records, eager_.n * table.record_words * 8));
-    to += eager_.n * table.record_words;
-    eager_.states = to;
-    TESSERA_TRY(fetch(to, table.states, eager_.n * table.state_words * 8));
+    eager_.states = states;
+    CUDA_TRY(StartSend({counters,
+                        {to, table.records, eager_.n * table.record_words * 8},
+                        {states, table.states, eager_.n * table.state_words * 8}},
+                       gpu_.stream));
+  } else {
+    CUDA_TRY(StartSend({counters}, gpu_.stream));
   }
   if (batch->finds_units) {
     CUDA_TRY(cudaMemcpyAsync(gpu_.host_found.As<void>(), found_.As<void>(), sizeof(Found), cudaMemcpyDeviceToHost,

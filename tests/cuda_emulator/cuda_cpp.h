@@ -63,6 +63,10 @@ T __ldg(const T* p) {
   return *p;
 }
 template <class T>
+T __ldcv(const T* p) {
+  return *p;
+}
+template <class T>
 T __ldca(const T* p) {
   return *p;
 }
