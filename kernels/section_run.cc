@@ -757,26 +757,29 @@ Status SectionRun::StartLaunch(Batch* batch) {
   }
   if (deferred_) return Status::Ok();
   CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
-  const Sending counters =
-      IsBuild() ? Sending{&HostControl(*batch), launch.control, sizeof(Control)}
-                : Sending{gpu_.host_results.As<void>(), launch.partials, batch->control + sizeof(Control)};
-  if (keys_ > 0) {
+  const Sending counters = {&HostControl(*batch), launch.control, sizeof(Control)};
+  if (IsBuild()) {
+    CUDA_TRY(StartSend({counters}, gpu_.stream));
+  } else if (keys_ == 0) {
+    const uint64_t partial_bytes = batch->blocks * lowered_.folds.size() * sizeof(Partial);
+    CUDA_TRY(StartSend({counters, {gpu_.host_results.As<void>(), launch.partials, partial_bytes}}, gpu_.stream));
+  } else {
     // Most sections make few groups, and these come with the counters.
     const GroupTable& table = groups_.table();
     const uint64_t most = launch.direct ? uint64_t{groups_.used()} + launch.direct_groups : table.max_groups;
     eager_.n = std::min<uint64_t>(most, kEagerBytes / 8 / std::max(table.record_words, table.state_words));
     eager_.record_step = table.record_words;
     eager_.state_step = table.state_words;
-    uint64_t* to = gpu_.host_results.As<uint64_t>() + (batch->control + sizeof(Control)) / 8;
-    uint64_t* const states = to + eager_.n * table.record_words;
-    eager_.records = to;
+    uint64_t* const records = gpu_.host_results.As<uint64_t>() + (batch->control + sizeof(Control)) / 8;
+    uint64_t* const states = records + eager_.n * table.record_words;
+    eager_.records = records;
     eager_.states = states;
+    const uint64_t record_bytes = table.record_words * 8, state_bytes = table.state_words * 8;
+    const uint32_t* made = &launch.control->groups;
     CUDA_TRY(StartSend({counters,
-                        {to, table.records, eager_.n * table.record_words * 8},
-                        {states, table.states, eager_.n * table.state_words * 8}},
+                        {records, table.records, eager_.n * record_bytes, made, record_bytes},
+                        {states, table.states, eager_.n * state_bytes, made, state_bytes}},
                        gpu_.stream));
-  } else {
-    CUDA_TRY(StartSend({counters}, gpu_.stream));
   }
   if (batch->finds_units) {
     CUDA_TRY(cudaMemcpyAsync(gpu_.host_found.As<void>(), found_.As<void>(), sizeof(Found), cudaMemcpyDeviceToHost,

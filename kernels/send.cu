@@ -16,8 +16,9 @@ __global__ void __launch_bounds__(kSendThreads) Send(const __grid_constant__ Sen
   for (uint32_t s = 0; s < sendings.count; ++s) {
     auto* to = static_cast<unsigned long long*>(sendings.all[s].to);
     const auto* from = static_cast<const unsigned long long*>(sendings.all[s].from);
-    const uint64_t n = sendings.all[s].bytes / 8;
-    for (uint64_t i = blockIdx.x * kSendThreads + threadIdx.x; i < n; i += gridDim.x * kSendThreads)
+    uint64_t bytes = sendings.all[s].bytes;
+    if (const uint32_t* count = sendings.all[s].count) bytes = min(bytes, *count * sendings.all[s].piece);
+    for (uint64_t i = blockIdx.x * kSendThreads + threadIdx.x; i < bytes / 8; i += gridDim.x * kSendThreads)
       to[i] = __ldcv(from + i);
   }
 }

@@ -10,15 +10,17 @@ namespace tessera::kernels {
 
 /// Pinned memory of the host and memory of the device, either way.
 struct Sending {
-  void* to;
-  const void* from;
-  uint64_t bytes;
+  void* to = nullptr;
+  const void* from = nullptr;
+  uint64_t bytes = 0;
+  const uint32_t* count = nullptr;  ///< on the device: only so many pieces of `piece` bytes; nullptr: all bytes
+  uint64_t piece = 0;
 };
 inline constexpr size_t kMostSendings = 3;
 
 /// Copies them by one kernel. The engine that copies does one thing after the other, whatever stream it is on: behind
 /// columns that are on their way a launch would wait for all of them (SSB q1.1 streamed at scale 20: 24 ms, 20 like
-/// this). REQUIRES: up to kMostSendings; addresses and bytes are multiples of 8.
+/// this). REQUIRES: up to kMostSendings; addresses, bytes and pieces are multiples of 8.
 cudaError_t StartSend(std::initializer_list<Sending> sendings, cudaStream_t stream);
 
 }  // namespace tessera::kernels
