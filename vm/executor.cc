@@ -30,6 +30,8 @@ constexpr size_t kBatchRows = 1 << 14;
 constexpr uint32_t kPollRows = 8 * kTileRows;
 /// ... and steps of a tile that goes over and over the same rows.
 constexpr int kPollSteps = 16;
+/// From so many groups on, those of all workers together, threads merge them together.
+constexpr size_t kManyMergedGroups = 1 << 16;
 /// Rows of the joined table that a unit of a grid goes over: with a tile that makes a million pairs, some milliseconds.
 constexpr uint32_t kPartRows = 512;
 /// Rows that a unit of a stream may hold before it waits for the consumer.
@@ -564,8 +566,7 @@ class Run {
     if (!status.ok()) return status;
     if (s.sink == Section::Sink::kRows) TESSERA_TRY(OrderAndLimit(s, strings_, pool_, &all));
     if (s.sink != Section::Sink::kGroups) return all;
-    TESSERA_TRY(MergeWorkers(&scan));
-    return scan.groups[0]->Rows();
+    return MergedGroups(&scan);
   }
 
   /// Runs all units. kGroups: into scan->groups; otherwise what they make is appended to `rows`, in their order.
@@ -932,6 +933,31 @@ class Run {
     if (s.sink != Section::Sink::kRows || !s.order.empty() || s.limit < 0) return UINT64_MAX;
     const uint64_t enough = static_cast<uint64_t>(s.offset) + static_cast<uint64_t>(s.limit);
     return enough > made ? enough - made : 0;
+  }
+
+  /// The groups of all workers, merged: many of them part by part, by all threads. (32 M rows in 13.8 M groups by 16
+  /// threads: 1.4 s, 6.2 with one that merges.)
+  Result<RowSet> MergedGroups(Scan* scan) {
+    size_t groups = 0;
+    for (const auto& g : scan->groups) groups += g->groups();
+    const Section& s = program_.sections[static_cast<size_t>(scan->number)];
+    if (s.keys == 0 || scan->groups.size() == 1 || groups < kManyMergedGroups) {
+      TESSERA_TRY(MergeWorkers(scan));
+      return scan->groups[0]->Rows();
+    }
+    const size_t parts = std::min<size_t>(64, std::bit_ceil(scan->groups.size()));
+    std::vector<RowSet> merged(parts);
+    const auto merge = [&](size_t part) {
+      GroupTable table(s, &strings_);
+      for (const auto& g : scan->groups)
+        TESSERA_TRY(table.MergePart(*g, static_cast<uint32_t>(part), static_cast<uint32_t>(parts)));
+      merged[part] = table.Rows();
+      return Status::Ok();
+    };
+    TESSERA_TRY(ForEach(pool_, parts, merge));
+    RowSet all = std::move(merged[0]);
+    for (size_t part = 1; part < parts; ++part) AppendRows(&all, std::move(merged[part]));
+    return all;
   }
 
   Status MergeWorkers(Scan* scan) {
