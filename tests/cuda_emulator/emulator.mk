@@ -11,7 +11,9 @@ EMULATED_OBJECTS := $(EMULATED_SOURCES:%=$(B)/emulated/obj/%.o) \
   $(filter-out $(B)/obj/kernels/% $(B)/obj/device_link.o,$(LIBRARY_OBJECTS))
 # Tests of a GPU ask for one.
 EMULATED_TESTS := $(patsubst tests/%.cc,%,$(shell grep -lE 'TESSERA_TEST_DEVICE|GpuCount' /dev/null $(TESTS:%=tests/%.cc)))
-ifneq ($(CUDA_HOME),)
+# (Not with a sanitizer: the thread sanitizer would have to be told of each change of fibers, and the kernels wrap around in
+# signed arithmetic here and there, as a device does.)
+ifeq ($(SANITIZE)$(if $(CUDA_HOME),,none),)
 EMULATED = $(if $(MISSING_TEST)$(MISSING_EMULATOR),,$(addprefix $(B)/emulated/,tessera sqllogictest $(EMULATED_TESTS)))
 endif
 
