@@ -102,7 +102,9 @@ __global__ void BuildTables(const __grid_constant__ Several<JoinBuild> all) {
   for (uint64_t i = blockIdx.x * kBlock + threadIdx.x; i < b.rows; i += uint64_t{gridDim.x} * kBlock) {
     const uint32_t row = static_cast<uint32_t>(i);
     uint64_t number = 0;
-    for (uint32_t k = 0; k < b.keys; ++k) number += static_cast<uint64_t>(b.key[k][row] - b.low[k]) * b.stride[k];
+    for (uint32_t k = 0; k < b.keys; ++k) {
+      number += (static_cast<uint64_t>(b.key[k][row]) - static_cast<uint64_t>(b.low[k])) * b.stride[k];
+    }
     uint32_t value = row + 1;
     if (b.packed) {
       value = b.payload == 0 ? 1 : 0;
