@@ -155,7 +155,7 @@ class TileMachine {
   void DoSkipIfNone(const Instruction& in) {
     if (joined_ != nullptr && join_before_[static_cast<size_t>(next_ - 1)] >= 0) {
       JoinCounter& counter = joined_[join_before_[static_cast<size_t>(next_ - 1)]];
-      counter.rows.fetch_add(static_cast<uint64_t>(live_), std::memory_order_relaxed);
+      if (live_ > 0) counter.rows.fetch_add(static_cast<uint64_t>(live_), std::memory_order_relaxed);
       if (counts_cycles_) {
         const uint64_t now = __builtin_ia32_rdtsc();
         counter.cycles.fetch_add(now - std::exchange(last_cycle_, now), std::memory_order_relaxed);
