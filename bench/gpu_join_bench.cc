@@ -1,7 +1,8 @@
 // How fast the VM kernel looks rows up in a join table: the sum of the payload, or the count, of a foreign-key join
 // whose columns lie on the GPU. Data is made in memory: no files, no SQL.
 //
-//   gpu_join_bench [--host] [millions of build rows, 16] [millions of probe rows, 256] [times, 7]
+//   gpu_join_bench [--host | --unordered | --ordered] [millions of build rows, 16] [millions of probe rows, 256]
+//   [times, 7]
 //
 // The dimension has unique keys of 4 bytes in random order and a payload of 24 bits in 4 bytes; each row of the fact
 // table has the key of a random row of it. Keys are dense, 0 .. rows - 1, or sparse, spread over 0 .. 2^31 - 1. With
@@ -12,6 +13,9 @@
 // Prints one line a query: rows of the join table; median and least time of the kernel that probes; median wall time of
 // the build, until the table has answered a probe of one row; probes a second by the least time. The exit status is 1
 // if a result differs from a plain loop's.
+//
+// --ordered and --unordered: the device brings all probes into the order of the table's places, or none; otherwise
+// those that it expects to be faster then.
 //
 // --host runs the same programs on the host, by default with 1 and 8 million rows, and gives wall times for the
 // kernel's. That is done on small tables, too, where there is no GPU.
@@ -257,7 +261,7 @@ double MillisecondsSince(std::chrono::steady_clock::time_point start) {
 /// `one_row`: a fact table of one row. What fills the join table is still under way when BuildJoins returns; a probe of
 /// one row waits for it.
 Result<Measured> RunOnGpu(Gpu* gpu, const vm::Program& program, const TableInfo& dimension, const TableInfo& fact,
-                          const TableInfo& one_row) {
+                          const TableInfo& one_row, vm::JoinPartitioning partitioning) {
   Measured out;
   vm::StringPool strings;
   vm::SectionStatistics built, first, probed;
@@ -266,7 +270,9 @@ Result<Measured> RunOnGpu(Gpu* gpu, const vm::Program& program, const TableInfo&
   TESSERA_TRY(run->BuildJoins({{&program, 0, &dimension, &strings, nullptr, &built, nullptr}}));
   TESSERA_TRY(run->RunSection({&program, 1, &one_row, &strings, nullptr, &first, nullptr}).status());
   out.build = MillisecondsSince(start);
-  TESSERA_ASSIGN(const vm::RowSet rows, run->RunSection({&program, 1, &fact, &strings, nullptr, &probed, nullptr}));
+  vm::SectionContext probe{&program, 1, &fact, &strings, nullptr, &probed, nullptr};
+  probe.join_partitioning = partitioning;
+  TESSERA_ASSIGN(const vm::RowSet rows, run->RunSection(probe));
   out.probe = probed.kernel_milliseconds;
   out.table_rows = built.rows_out;
   const vm::RowColumn& c = rows.columns[0];
@@ -306,6 +312,12 @@ int main(int argc, char** argv) {
   setvbuf(stdout, nullptr, _IOLBF, 0);
   std::vector<const char*> arguments(argv + 1, argv + argc);
   bool host = std::erase_if(arguments, [](const char* a) { return strcmp(a, "--host") == 0; }) > 0;
+  vm::JoinPartitioning partitioning = vm::JoinPartitioning::kAuto;
+  const auto given = [&](const char* name) {
+    return std::erase_if(arguments, [&](const char* a) { return strcmp(a, name) == 0; }) > 0;
+  };
+  if (given("--ordered")) partitioning = vm::JoinPartitioning::kOn;
+  if (given("--unordered")) partitioning = vm::JoinPartitioning::kOff;
   auto argument = [&](size_t i, double otherwise) {
     return i < arguments.size() ? std::atof(arguments[i]) : otherwise;
   };
@@ -314,7 +326,8 @@ int main(int argc, char** argv) {
   if (!(build_millions >= 1e-6 && build_millions <= 1000 && probe_millions >= 1e-6 && probe_millions <= 1e5 &&
         times >= 1)) {
     fprintf(stderr,
-            "usage: gpu_join_bench [--host] [millions of build rows, 16] [millions of probe rows, 256] "
+            "usage: gpu_join_bench [--host | --unordered | --ordered] [millions of build rows, 16] [millions of probe "
+            "rows, 256] "
             "[times, 7]\n");
     return 2;
   }
@@ -400,8 +413,8 @@ int main(int argc, char** argv) {
     uint64_t table_rows = 0;
     bool right = true;
     for (int i = 0; i < times + 2; ++i) {
-      auto measured =
-          host ? RunOnHost(&executor, program, snapshot) : RunOnGpu(gpu.get(), program, *dimension, *fact, *one_row);
+      auto measured = host ? RunOnHost(&executor, program, snapshot)
+                           : RunOnGpu(gpu.get(), program, *dimension, *fact, *one_row, partitioning);
       if (!measured.ok()) return Fail(measured.status());
       right &= measured->answer == expected;
       table_rows = measured->table_rows;

@@ -352,14 +352,16 @@ __device__ __forceinline__ void AddUp(unsigned long long sum, unsigned long long
 }
 
 /// Each thread looks kTogether keys up at a time, so that their loads overlap; each step is taken for all of those that
-/// it has not settled. Tiles go up with the blocks' numbers: where the probe side is ordered by parts, all blocks are
-/// in the same part or two.
+/// it has not settled. A block takes `run` adjacent tiles at a time, and tiles go up with the blocks' numbers: where
+/// the probe side is ordered by parts, all blocks that run are in the same part or two.
 template <class Layout, bool kCount>
-__global__ void __launch_bounds__(kBlock) Probe(Layout layout, const uint4* keys, uint64_t rows, Totals* totals) {
+__global__ void __launch_bounds__(kBlock)
+    Probe(Layout layout, const uint4* keys, uint64_t rows, uint32_t run, Totals* totals) {
   constexpr uint32_t kTogether = Layout::kTogether, kVectors = kTogether / 4;
   static_assert(kTileKeys % (kBlock * kTogether) == 0);
   unsigned long long sum = 0, sectors = 0;
-  for (uint64_t tile = blockIdx.x; tile < rows / (kBlock * kTogether); tile += gridDim.x) {
+  const uint64_t tiles = rows / (kBlock * kTogether), step = uint64_t{gridDim.x} * run;
+  for (uint64_t tile = uint64_t{blockIdx.x} * run; tile < tiles; tile += (tile + 1) % run == 0 ? step - run + 1 : 1) {
     uint32_t key[kTogether];
 #pragma unroll
     for (uint32_t v = 0; v < kVectors; ++v) {
@@ -658,15 +660,23 @@ class Bench {
   Status MeasureProbe(Measured m, const Layout& layout, size_t bytes, const uint32_t* probe) {
     const uint4* keys = reinterpret_cast<const uint4*>(probe);
     CUDA_TRY(cudaMemset(totals_.As<void>(), 0, sizeof(Totals)));
-    CUDA_TRY(
-        Launch(Probe<Layout, true>, probe_rows_ / Layout::kTogether, layout, keys, probe_rows_, totals_.As<Totals>()));
+    CUDA_TRY(Launch(Probe<Layout, true>, probe_rows_ / Layout::kTogether, layout, keys, probe_rows_, 1u,
+                    totals_.As<Totals>()));
     TESSERA_ASSIGN(const Totals totals, ReadTotals());
     m.right = totals.sum == want_;
     m.sectors = static_cast<double>(totals.sectors) / static_cast<double>(probe_rows_);
     m.table_bytes = static_cast<double>(bytes);
     if (m.region_bytes == 0) m.region_bytes = m.table_bytes;
+    // Blocks that run together drift apart; where parts are to be taken one after the other a block has one tile, and
+    // the next tile's starts when it ends.
+    constexpr uint32_t kRun = 8;
+    const uint32_t runs = static_cast<uint32_t>(probe_rows_ / (kBlock * Layout::kTogether * kRun)) + 1;
     TESSERA_ASSIGN(m.probe, Time([&] {
-                     return Launch(Probe<Layout, false>, probe_rows_ / Layout::kTogether, layout, keys, probe_rows_,
+                     if (m.partition > 0) {
+                       Probe<Layout, false><<<runs, kBlock>>>(layout, keys, probe_rows_, kRun, totals_.As<Totals>());
+                       return cudaGetLastError();
+                     }
+                     return Launch(Probe<Layout, false>, probe_rows_ / Layout::kTogether, layout, keys, probe_rows_, 1u,
                                    totals_.As<Totals>());
                    }));
     results_.push_back(std::move(m));

@@ -21,6 +21,9 @@ constexpr uint64_t kSharedBitsBytes = 16 << 10;
 constexpr uint64_t kSparseBytes = uint64_t{24} << 20;
 constexpr uint64_t kMostPlaces = (uint64_t{1} << 32) - 256;
 
+/// The part of the free memory that a table's rows may have once more while they are ordered.
+constexpr uint64_t kOrderedShare = 4;
+
 uint64_t RoundUp(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
 Status KeysTooLong() {
@@ -69,6 +72,14 @@ Status JoinRows::CopyFrom(const JoinRows& from, uint64_t rows, cudaStream_t stre
   return Status::Ok();
 }
 
+Status JoinRows::ClearPadding(cudaStream_t stream) {
+  const uint64_t padding = RoundUp(rows_, 16) - rows_;
+  if (padding == 0) return Status::Ok();
+  CUDA_TRY(cudaMemset2DAsync(low(0) + rows_, capacity_ * 8, 0, padding * 8, columns_ + wide_, stream));
+  CUDA_TRY(cudaMemset2DAsync(null(0) + rows_, capacity_, 0, padding, columns_, stream));
+  return Status::Ok();
+}
+
 void DeviceJoins::Resize(size_t joins) {
   tables_.resize(joins);
   shapes_.resize(joins);
@@ -78,6 +89,7 @@ void DeviceJoins::Resize(size_t joins) {
 
 Status DeviceJoins::Build(const std::vector<vm::SectionContext>& contexts, const std::function<void()>& meanwhile) {
   const size_t n = contexts.size();
+  partitioning_ = contexts[0].join_partitioning;
   TESSERA_TRY(gpu_.build_states.Reserve(n * sizeof(BuildState)));
   TESSERA_TRY(gpu_.host_build_states.Reserve(n * sizeof(BuildState)));
   BuildState* states = gpu_.host_build_states.As<BuildState>();
@@ -304,7 +316,13 @@ tessera::Result<DeviceJoins::Making> DeviceJoins::Make(const vm::Program& progra
     for (const vm::Instruction& in : s.code) outer |= in.op == vm::Opcode::ProbeOuter && in.p1 == join;
   }
   TESSERA_ASSIGN(Making making, LayOut(table.get(), builder, info.unique, outer, summaries));
+  TESSERA_ASSIGN(const bool by_place, OrderByPlaces(table.get(), builder, summaries));
+  if (by_place) {
+    table->shape = {};
+    TESSERA_ASSIGN(making, LayOut(table.get(), builder, info.unique, outer, summaries));
+  }
   JoinShape& shape = table->shape;
+  shape.rows_by_place = by_place;
   const double n = static_cast<double>(table->rows.rows());
   shape.share = std::clamp(n / static_cast<double>(std::max<uint64_t>(source_rows, 1)), 1e-9, 1.0);
   shape.range_share = 1;
@@ -374,6 +392,66 @@ Status DeviceJoins::Sort(JoinRows* rows, const std::vector<SqlType>& columns, si
                        static_cast<uint32_t>(columns.size()), order, count, gpu_.stream));
   swap(sorted, *rows);
   return Status::Ok();
+}
+
+tessera::Result<bool> DeviceJoins::OrderByPlaces(Table* table, const vm::Section& builder,
+                                                 const ColumnSummary* summaries) {
+  const JoinRecord& record = table->shape.record;
+  JoinRows& rows = table->rows;
+  const uint64_t n = rows.rows();
+  const bool can = builder.keys == 1 && n > 1 && n < UINT32_MAX / 2;
+  const bool always = partitioning_ == vm::JoinPartitioning::kOn;
+  if (!can || partitioning_ == vm::JoinPartitioning::kOff) return false;
+  if (!always && !OutgrowsCache(LookUpBytes(record), gpu_.limits.cache_bytes)) return false;
+  if (n * RowBytes(builder.columns) > gpu_.Room() / kOrderedShare) return false;
+  const size_t columns = builder.columns.size();
+  const size_t all =
+      2 * columns + static_cast<size_t>(std::count_if(builder.columns.begin(), builder.columns.end(), IsWide));
+  if (all > kMostRadixColumns) return false;
+  struct Head {
+    RadixSource sources[kMostRadixColumns];
+    uint32_t first_tile = 0, rows = 0;
+  } head;
+  JoinRows ordered;
+  RunBuffer memory;
+  Status allocated = ordered.Allocate(&gpu_, builder.columns, n);
+  if (allocated.ok()) allocated = memory.Allocate(&gpu_, sizeof head + kMostRadixParts * sizeof(uint32_t));
+  if (!allocated.ok() && allocated.code() == ErrorCode::kResource) return false;  // they stay as they are
+  TESSERA_TRY(allocated);
+  TESSERA_TRY(rows.ClearPadding(gpu_.stream));
+  ordered.set_rows(n);
+  RadixPartition p;
+  const auto move = [&](void* from, void* to, uint32_t width) {
+    head.sources[p.columns].codes = static_cast<const uint8_t*>(from);
+    head.sources[p.columns].width = width;
+    p.to[p.columns++] = {static_cast<uint8_t*>(to), 0, width};
+  };
+  for (size_t c = 0, wide = 0; c < columns; ++c) {
+    move(rows.low(c), ordered.low(c), 8);
+    const bool is_wide = IsWide(builder.columns[c]);
+    if (is_wide) move(rows.high(wide), ordered.high(wide), 8);
+    wide += is_wide ? 1 : 0;
+    if (is_wide || c >= kMaxSummaries || summaries[c].nulls > 0) {
+      move(rows.null(c), ordered.null(c), 1);
+    } else {
+      CUDA_TRY(cudaMemsetAsync(ordered.null(c), 0, n, gpu_.stream));
+    }
+  }
+  head.rows = p.rows = static_cast<uint32_t>(n);
+  // (Pageable memory: the copy is done when the call returns.)
+  CUDA_TRY(cudaMemcpyAsync(memory.As<void>(), &head, sizeof head, cudaMemcpyHostToDevice, gpu_.stream));
+  const Head* const at = memory.As<Head>();
+  p.from = at->sources;
+  p.first_tile = &at->first_tile;
+  p.source_rows = &at->rows;
+  p.next = reinterpret_cast<uint32_t*>(memory.As<Head>() + 1);
+  p.sources = 1;
+  p.tiles = (p.rows - 1) / kRadixTileRows + 1;
+  p.key = CutTable(record);
+  p.key_add = -static_cast<uint64_t>(record.low[0]);
+  CUDA_TRY(StartRadixPartition(p, gpu_.info.multiprocessors, gpu_.stream));
+  swap(ordered, table->rows);
+  return true;
 }
 
 tessera::Result<DeviceJoins::Making> DeviceJoins::LayOut(Table* table, const vm::Section& builder, bool unique,

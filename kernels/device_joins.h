@@ -18,6 +18,7 @@
 #include "kernels/join_kernels.h"
 #include "kernels/join_parts.h"
 #include "kernels/lower.h"
+#include "kernels/probe_partition.h"
 #include "kernels/product_kernels.h"
 #include "kernels/run_buffer.h"
 #include "vm/bind.h"
@@ -33,6 +34,8 @@ class JoinRows {
   Status Allocate(GpuDevice* gpu, const std::vector<SqlType>& columns, uint64_t capacity);
   /// The first `rows` rows of another object with the same columns.
   Status CopyFrom(const JoinRows& from, uint64_t rows, cudaStream_t stream);
+  /// Zeros behind rows() up to a multiple of 16: somebody may read them.
+  Status ClearPadding(cudaStream_t stream);
   uint64_t capacity() const { return capacity_; }
   uint64_t rows() const { return rows_; }
   uint64_t bytes() const { return buffer_.bytes(); }
@@ -137,10 +140,14 @@ class DeviceJoins {
   /// `outer`: some section keeps rows without a match, which then point at no row.
   tessera::Result<Making> LayOut(Table* table, const vm::Section& builder, bool unique, bool outer,
                                  const ColumnSummary* summaries);
+  /// Brings the rows of a table that was laid out into the order of the parts of its places, if that is worth it.
+  /// false: they stay as they are.
+  tessera::Result<bool> OrderByPlaces(Table* table, const vm::Section& builder, const ColumnSummary* summaries);
   /// Takes memory for the tables and starts the kernel that fills them.
   Status Fill(std::vector<Making>* tables, RunBuffer* memory);
 
   GpuDevice& gpu_;
+  vm::JoinPartitioning partitioning_ = vm::JoinPartitioning::kAuto;
   std::vector<std::unique_ptr<Table>> tables_;
   std::deque<RunBuffer> memory_;  ///< of tables
   std::vector<std::unique_ptr<Parted>> parted_;

@@ -180,6 +180,7 @@ Result<std::unique_ptr<Gpu>> Gpu::Open(int device_ordinal, const GpuOptions& opt
   kernels::DeviceLimits limits;
   limits.shared_per_block = static_cast<uint32_t>(properties.sharedMemPerBlockOptin);
   limits.shared_per_multiprocessor = static_cast<uint32_t>(properties.sharedMemPerMultiprocessor);
+  limits.cache_bytes = static_cast<uint64_t>(properties.l2CacheSize);
   return std::unique_ptr<Gpu>(std::make_unique<kernels::GpuBackend>(device_ordinal, options, std::move(info), limits));
 }
 

@@ -423,28 +423,17 @@ struct FirstUse {
   bool waited;  ///< they come from a queue and have left the ring
 };
 
-/// Slots in the order of their first use, before the rows wait in a queue and behind it.
-std::vector<FirstUse> FirstUses(const Section& section, uint32_t mask_registers,
-                                const std::vector<DeviceInstruction>& code, const std::vector<double>& shares,
-                                const std::vector<const JoinShape*>& joins) {
-  std::vector<FirstUse> uses;
-  std::vector<bool> used(section.slots.size());
-  bool waited = false;
+/// visit(instruction, share of rows that are live when it begins) in the order of the code.
+template <class F>
+void WalkLive(uint32_t mask_registers, const std::vector<DeviceInstruction>& code, const std::vector<double>& shares,
+              const std::vector<const JoinShape*>& joins, F visit) {
   double live = 1;
   std::vector<double> masks(mask_registers, 1);
-  auto use = [&](uint32_t slot) {
-    if (!used[slot]) uses.push_back({slot, live, waited});
-    used[slot] = true;
-  };
   for (const DeviceInstruction& d : code) {
     const size_t p1 = d.head.p1;
-    if (QueuesRows(d) && !waited) {
-      waited = true;
-      used.assign(used.size(), false);
-    }
+    visit(d, live);
     switch (vm::Info(static_cast<Opcode>(d.head.op)).shape) {
       case Shape::Filter:
-        use(static_cast<uint32_t>(section.predicates[p1].slot));
         live *= shares[p1];
         continue;
       case Shape::MaskRegister:
@@ -469,11 +458,32 @@ std::vector<FirstUse> FirstUses(const Section& section, uint32_t mask_registers,
       default:
         break;
     }
-    if (d.head.source == OperandSource::kSlot || d.head.wide_source == OperandSource::kSlot) use(d.head.slot);
     const Shape shape = vm::Info(static_cast<Opcode>(d.head.op)).shape;
     if (shape == Shape::Compare || shape == Shape::Test) live /= 2;  // nothing is known of it
     if (shape == Shape::Probe && joins[p1] != nullptr) live *= MatchShare(*joins[p1]);
   }
+}
+
+/// Slots in the order of their first use, before the rows wait in a queue and behind it.
+std::vector<FirstUse> FirstUses(const Section& section, uint32_t mask_registers,
+                                const std::vector<DeviceInstruction>& code, const std::vector<double>& shares,
+                                const std::vector<const JoinShape*>& joins) {
+  std::vector<FirstUse> uses;
+  std::vector<bool> used(section.slots.size());
+  bool waited = false;
+  WalkLive(mask_registers, code, shares, joins, [&](const DeviceInstruction& d, double live) {
+    const auto use = [&](uint32_t slot) {
+      if (!used[slot]) uses.push_back({slot, live, waited});
+      used[slot] = true;
+    };
+    if (QueuesRows(d) && !waited) {
+      waited = true;
+      used.assign(used.size(), false);
+    }
+    if (vm::Info(static_cast<Opcode>(d.head.op)).shape == Shape::Filter)
+      use(static_cast<uint32_t>(section.predicates[d.head.p1].slot));
+    if (d.head.source == OperandSource::kSlot || d.head.wide_source == OperandSource::kSlot) use(d.head.slot);
+  });
   return uses;
 }
 
@@ -766,7 +776,7 @@ double OrderFilters(const Section& section, const std::vector<double>& shares,
       cost = width(d.head.slot);
       if (r.shared_bits != kNowhere) cost += kSharedLookUpCost;
       if (r.shared_bits == kNowhere || r.lookup != JoinLookup::kBits) {
-        const uint64_t bytes = r.lookup == JoinLookup::kBits ? r.bits_bytes : ValueBytes(r);
+        const uint64_t bytes = LookUpBytes(r);
         cost += (bytes < kCachedBytes ? kCachedLookUpCost : kFarLookUpCost) * (r.shared_bits != kNowhere ? share : 1);
       }
     } else {
@@ -1091,6 +1101,21 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
   Result<LaunchPlan> plan = PlanWith(section, lowered, tablets, joins, limits, measure, true);
   if (plan.ok() && (plan->variant != Variant::kFull || plan->layout.queues == kNowhere)) return plan;
   return PlanWith(section, lowered, tablets, joins, limits, measure, false);
+}
+
+std::vector<LookUp> LookUps(const Section& section, const LoweredProgram& lowered, const LaunchPlan& plan,
+                            const std::vector<const vm::BoundTablet*>& tablets,
+                            const std::vector<const JoinShape*>& joins) {
+  std::vector<LookUp> found;
+  const std::vector<double> shares = PredicateShares(section, tablets, joins);
+  WalkLive(lowered.masks, plan.code, shares, joins, [&](const DeviceInstruction& d, double live) {
+    if (Probes(d)) found.push_back({d.head.p1, d.head.source == OperandSource::kSlot ? d.head.slot : -1, live});
+  });
+  return found;
+}
+
+uint64_t LookUpBytes(const JoinRecord& record) {
+  return record.lookup == JoinLookup::kBits ? record.bits_bytes : ValueBytes(record);
 }
 
 std::string Describe(const LaunchPlan& plan) {

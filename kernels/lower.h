@@ -77,8 +77,9 @@ struct JoinShape {
   JoinRecord record;  ///< but for what a launch decides, the places in shared memory
   bool packed = false;
   std::vector<PayloadShape> payload;
-  double share = 1;        ///< of the rows of the table it is made from that are in it
-  double range_share = 1;  ///< of foreign keys that lie between its least and greatest key, as an estimate
+  double share = 1;            ///< of the rows of the table it is made from that are in it
+  double range_share = 1;      ///< of foreign keys that lie between its least and greatest key, as an estimate
+  bool rows_by_place = false;  ///< its rows are in the order of the parts of its places
 };
 
 /// What follows from the section alone. Register places are numbers of registers here; PlanLaunch makes addresses of
@@ -112,6 +113,7 @@ LoweredProgram LowerProgram(const vm::Program& program, int section, vm::StringP
 struct DeviceLimits {
   uint32_t shared_per_block = 0;  ///< with opt-in
   uint32_t shared_per_multiprocessor = 0;
+  uint64_t cache_bytes = 0;      ///< L2
   uint64_t groups = UINT64_MAX;  ///< that a table in device memory has room for
 };
 
@@ -152,6 +154,18 @@ struct LaunchPlan {
 Result<LaunchPlan> PlanLaunch(const vm::Section& section, const LoweredProgram& lowered,
                               const std::vector<const vm::BoundTablet*>& tablets,
                               const std::vector<const JoinShape*>& joins, const DeviceLimits& limits, bool measure);
+
+/// A look-up in the code of a plan, in the order in which rows come to them.
+struct LookUp {
+  uint16_t join = 0;
+  int32_t slot = -1;  ///< the key; -1: it is computed
+  double live = 1;    ///< share of the source's rows that get there, as an estimate
+};
+std::vector<LookUp> LookUps(const vm::Section& section, const LoweredProgram& lowered, const LaunchPlan& plan,
+                            const std::vector<const vm::BoundTablet*>& tablets,
+                            const std::vector<const JoinShape*>& joins);
+/// Bytes of a join table that are looked at to find out what a key has: values, or bits where there are only these.
+uint64_t LookUpBytes(const JoinRecord& record);
 
 /// For EXPLAIN ANALYZE: the instantiation, the staged columns, how each table is looked up and in which order, the
 /// groups.

@@ -240,9 +240,12 @@ struct ProductCursor {
 
 /// Where a hashed key's search begins.
 TESSERA_HD uint32_t JoinSlot32(uint32_t key, uint32_t shift) { return (key * 0x9E3779B1u) >> shift; }
-TESSERA_HD uint32_t JoinSlot64(uint64_t key, uint32_t shift) {
+TESSERA_HD uint64_t JoinProduct64(uint64_t key) {
   // Keys may differ in their upper bits alone (doubles do): these have to come down before the product spreads them.
-  return static_cast<uint32_t>(((key ^ key >> 32) * 0x9E3779B97F4A7C15u) >> shift);
+  return (key ^ key >> 32) * 0x9E3779B97F4A7C15u;
+}
+TESSERA_HD uint32_t JoinSlot64(uint64_t key, uint32_t shift) {
+  return static_cast<uint32_t>(JoinProduct64(key) >> shift);
 }
 /// The slot of the search's given step: first those of the 32-byte sector where it begins, which is what memory is read
 /// by, in turn, then the same of the sectors behind it.

@@ -39,6 +39,9 @@ constexpr uint64_t kListedAtOnce = uint64_t{1} << 22;
 constexpr uint64_t kKeptPairs = uint64_t{1} << 30;  ///< from so many on BucketLaunch::keepers are worth their time
 constexpr uint32_t kMostBuckets = 4096, kUnitsPerChildBlock = 4, kChildBlocks = 8192;
 
+/// The part of the free memory that rows in the order of a table's places may have: no columns are to make room for it.
+constexpr uint64_t kPartitionedShare = 8;
+
 using vm::Opcode;
 using vm::Section;
 
@@ -413,6 +416,13 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   DeviceLimits limits = gpu_.limits;
   if (keys_ > 0) limits.groups = groups_.Limit() / 2;  // (what is claimed from here on has to fit, too)
   TESSERA_ASSIGN(batch->plan, PlanLaunch(section_, lowered_, tablets, joins_.shapes(), limits, context_.profile));
+  TESSERA_TRY(PlanPartition(batch, &partitioned_[arena_number]));
+  ProbePartition& partition = batch->partition;
+  const bool partitioned = partition.join >= 0;
+  if (partitioned) {
+    tablets = {&batch->tablets[0]};
+    TESSERA_ASSIGN(batch->plan, PlanLaunch(section_, lowered_, tablets, joins_.shapes(), limits, context_.profile));
+  }
   batch->turn = 0;
   const LaunchPlan& plan = batch->plan;
   Launch& launch = batch->launch;
@@ -425,6 +435,7 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   batch->blocks = static_cast<uint32_t>(per_multiprocessor * gpu_.info.multiprocessors);
   if (lowered_.product >= 0) TESSERA_TRY(PrepareProduct(batch, launch.tiles));
   batch->blocks = std::min(launch.tiles, batch->blocks);
+  batch->radix.blocks = batch->blocks;
 
   Arena& arena = gpu_.arena(static_cast<size_t>(static_cast<int>(kBatches) * (build_ + 1) + arena_number));
   arena.Clear();
@@ -444,6 +455,9 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   const size_t highs = arena.Add(lowered_.outputs.size() * sizeof(uint32_t));
   const size_t initial = arena.Add(lowered_.initial_state.size() * sizeof(uint64_t));
   const size_t joins = arena.Add(plan.joins.size() * sizeof(JoinRecord));
+  const size_t sources = arena.Add(partition.sources.size() * sizeof(RadixSource));
+  const size_t source_tiles = arena.Add(partition.tablet_rows.size() * sizeof(uint32_t));
+  const size_t source_rows = arena.Add(partition.tablet_rows.size() * sizeof(uint32_t));
   // Maps and sets of each tablet; those that tablets share travel once.
   struct Piece {
     size_t bytes, offset;
@@ -473,6 +487,14 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   copy(staged, plan.staged);
   copy(initial, lowered_.initial_state);
   copy(joins, plan.joins);
+  if (partitioned) {
+    copy(sources, partition.sources);
+    copy(source_tiles, partition.first_tiles);
+    copy(source_rows, partition.tablet_rows);
+    batch->radix.from = arena.Device<RadixSource>(sources);
+    batch->radix.first_tile = arena.Device<uint32_t>(source_tiles);
+    batch->radix.source_rows = arena.Device<uint32_t>(source_rows);
+  }
   for (const auto& [from, piece] : pieces) memcpy(arena.Host(piece.offset), from, piece.bytes);
   uint32_t tiles = 0;
   std::vector<const int64_t*> maps;
@@ -554,7 +576,54 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   for (const LaunchPlan::OnDemand& column : plan.on_demand) {
     stats.bytes_on_demand += static_cast<uint64_t>(column.touched * static_cast<double>(bytes_of(column.slot)));
   }
-  stats.device_plan = Describe(plan) + ", " + std::to_string(per_multiprocessor) + " blocks a multiprocessor";
+  stats.device_plan = Describe(plan) + (partitioned ? Describe(partition) : "") + ", " +
+                      std::to_string(per_multiprocessor) + " blocks a multiprocessor";
+  return Status::Ok();
+}
+
+Status SectionRun::PlanPartition(Batch* batch, RunBuffer* memory) {
+  memory->Free();
+  batch->partition = {};
+  batch->radix = {};
+  const bool off = context_.join_partitioning == vm::JoinPartitioning::kOff;
+  // (Where a LIMIT ends the section most rows may not be looked up at all.)
+  if (off || section_.source_kind == Section::Source::kJoin || lowered_.product >= 0 || enough_ != UINT64_MAX)
+    return Status::Ok();
+  std::vector<const vm::BoundTablet*> tablets;
+  for (const vm::BoundTablet& t : batch->tablets) tablets.push_back(&t);
+  const bool always = context_.join_partitioning == vm::JoinPartitioning::kOn;
+  TESSERA_ASSIGN(ProbePartition p,
+                 PlanProbePartition({section_, lowered_, batch->plan, tablets, batch->codes, joins_.shapes(), binder_,
+                                     gpu_.limits.cache_bytes, gpu_.Room() / kPartitionedShare, always}));
+  if (p.join < 0) return Status::Ok();
+  RadixPartition& radix = batch->radix;
+  radix.rows = p.bound.rows;
+  radix.columns = static_cast<uint32_t>(p.slots.size());
+  radix.sources = static_cast<uint32_t>(p.tablet_rows.size());
+  radix.tiles = p.first_tiles.back() + (p.tablet_rows.back() + kRadixTileRows - 1) / kRadixTileRows;
+  radix.key = p.key;
+  radix.key_add = p.key_add;
+  const uint32_t tiles = (radix.rows + kTileRows - 1) / kTileRows;
+  const uint64_t next_bytes = kMostRadixParts * sizeof(uint32_t);
+  const Status allocated = memory->Allocate(&gpu_, p.bytes + next_bytes + tiles * sizeof(uint32_t));
+  if (!allocated.ok()) {  // other processes use the device as well
+    radix = {};
+    return allocated.code() == ErrorCode::kResource ? Status::Ok() : allocated;
+  }
+  uint8_t* at = memory->As<uint8_t>();
+  batch->codes.assign(section_.slots.size(), nullptr);
+  batch->nulls.assign(section_.slots.size(), nullptr);
+  for (size_t c = 0; c < p.slots.size(); ++c) {
+    const Chunk& chunk = p.chunks[p.slots[c]];
+    radix.to[c] = {at, chunk.null_code, chunk.width};
+    batch->codes[p.slots[c]] = at;
+    at += uint64_t{tiles} * kTileRows * chunk.width;
+  }
+  radix.next = reinterpret_cast<uint32_t*>(at);
+  radix.tile_places = reinterpret_cast<uint32_t*>(at + next_bytes);
+  batch->tablets.clear();
+  batch->tablets.push_back(std::move(p.bound));
+  batch->partition = std::move(p);
   return Status::Ok();
 }
 
@@ -749,6 +818,10 @@ Status SectionRun::StartLaunch(Batch* batch) {
   launch.enough = enough_ == UINT64_MAX ? ~0ull : enough_ - row_output_.drained();
   if (!deferred_) CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
   if (far) CUDA_TRY(StartClearDirectGroups(launch, gpu_.stream));
+  if (batch->radix.rows > 0) {
+    CUDA_TRY(StartRadixPartition(batch->radix, gpu_.info.multiprocessors, gpu_.stream));
+    batch->radix.rows = 0;
+  }
   TESSERA_TRY(LaunchKernel(batch));
   if (far) {
     GroupTable table = groups_.table();

@@ -14,6 +14,7 @@
 #include "kernels/gpu_device.h"
 #include "kernels/group_store.h"
 #include "kernels/lower.h"
+#include "kernels/probe_partition.h"
 #include "kernels/row_output.h"
 #include "vm/bind.h"
 #include "vm/meaning.h"
@@ -35,6 +36,8 @@ struct Batch {
   std::shared_ptr<ColumnCache::Copies> copies;  ///< of its columns, until it starts
   LaunchPlan plan;
   Launch launch;
+  ProbePartition partition;  ///< what `tablets` have become, if it is used
+  RadixPartition radix;      ///< ... rows == 0: it is not to be made any more
   BucketLaunch buckets;      ///< of a dp join
   bool finds_units = false;  ///< the device looks for the units of a product
   uint32_t blocks = 0;
@@ -135,6 +138,9 @@ class SectionRun {
 
   /// Plans the launch and fills the arena. Others may be in flight, unless it is a product.
   Status Prepare(Batch* batch, int arena_number);
+
+  /// Puts the tablets together as one whose rows are in the order of a join table's places, if that is faster.
+  Status PlanPartition(Batch* batch, RunBuffer* memory);
 
   /// Cuts the product of `tiles` tiles and a join table into units of work.
   Status PrepareProduct(Batch* batch, uint32_t tiles);
@@ -253,6 +259,7 @@ class SectionRun {
   std::vector<Chunk> row_chunks_;  ///< what planning has to know of the columns of a join table
   RunBuffer steps_, ranges_, units_, found_, buckets_;
   RunBuffer marks_;
+  RunBuffer partitioned_[kBatches];           ///< the rows of each batch in the order of a join table's places
   std::vector<std::pair<int, Mark>> joined_;  ///< by join table, in the order of their first launch
   uint64_t cycles_ = 0;                       ///< all that was measured
   GroupWords eager_;                          ///< came with the latest launch's counters

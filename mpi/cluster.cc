@@ -293,6 +293,7 @@ class RankCluster final : public Cluster {
     out.Number(query.use_gpu);
     out.Number(query.gpu_required);
     out.Number(options.profile);
+    out.Number(options.join_partitioning);
     out.Number(query.gpu_memory);
     out.Number(query.settings);
     TESSERA_TRY(WriteTables(*query.program, *query.snapshot, &out));
@@ -379,6 +380,7 @@ class RankCluster final : public Cluster {
     int threads = in->Number<int32_t>();
     if (threads == 0) threads = default_threads_;
     const bool use_gpu = in->Number<bool>(), gpu_required = in->Number<bool>(), profile = in->Number<bool>();
+    const auto join_partitioning = in->Number<vm::JoinPartitioning>();
     const auto gpu_memory = in->Number<uint64_t>();
     const auto settings = in->Number<ClusterSettings>();
     exchange_.Begin(number_, settings.replicate_below, BroadcastLimit(settings), &interrupted);
@@ -425,6 +427,7 @@ class RankCluster final : public Cluster {
       options.gpu = use_gpu ? gpu_.get() : nullptr;
       options.gpu_required = gpu_required;
       options.profile = profile;
+      options.join_partitioning = join_partitioning;
       status = executor_->Run(
           program, *snapshot, options, [](RowBatch&&) { return Status::Ok(); }, &statistics);
     }

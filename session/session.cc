@@ -51,6 +51,8 @@ constexpr Setting kSettings[] = {
     {"device", "where queries run: auto, host or gpu"},
     {"gpu_min_rows", "with device auto, scans of tables with fewer rows stay on the host"},
     {"grid_pruning", "whether pairs of a grid are left out whose ranges of values cannot match: on or off"},
+    {"join_partitioning",
+     "whether a GPU orders rows by a join table's places before it looks them up: auto, on or off"},
     {"join_strategy", "how joins find their pairs: auto, hash, dp, grid or loop"},
     {"lock_timeout", "milliseconds to wait for another process that writes"},
     {"replicate_below", "tables with fewer encoded bytes are on every rank; 0: none"},
@@ -73,6 +75,7 @@ const char* DeviceName(DeviceChoice device) {
 }
 
 constexpr std::array<const char*, 5> kJoinChoices = {"auto", "hash", "dp", "grid", "loop"};  // as JoinChoice
+constexpr std::array<const char*, 3> kPartitionings = {"auto", "on", "off"};                 // as JoinPartitioning
 
 Status InvalidValue(const std::string& name, const std::string& value, const std::string& hint) {
   return SqlError("invalid value for parameter \"" + name + "\": \"" + value + "\"", -1, hint);
@@ -218,6 +221,7 @@ class Session::Impl {
   uint32_t tablet_rows_ = 0;
   int lock_timeout_ = kDefaultLockTimeout;
   int64_t gpu_min_rows_ = kDefaultGpuMinRows;
+  vm::JoinPartitioning join_partitioning_ = vm::JoinPartitioning::kAuto;
   PlanOptions plan_options_;
   std::unique_ptr<vm::Executor> executor_;  ///< made by the first query, and anew when the number of threads changes
   std::unique_ptr<Gpu> gpu_;                ///< opened by the first query that may use it
@@ -287,6 +291,7 @@ class Session::Impl {
     options.cancel = &cancel_;
     options.gpu_required = device_ == DeviceChoice::kGpu;
     options.profile = profile;
+    options.join_partitioning = join_partitioning_;
     if (UseGpu(program, snapshot)) {
       Status opened = OpenGpu();
       if (!opened.ok() && options.gpu_required) return opened;
@@ -494,6 +499,12 @@ class Session::Impl {
       plan_options_.join = static_cast<JoinChoice>(at - kJoinChoices.begin());
       return Status::Ok();
     }
+    if (name == "join_partitioning") {
+      const auto at = reset ? kPartitionings.begin() : std::find(kPartitionings.begin(), kPartitionings.end(), value);
+      if (at == kPartitionings.end()) return InvalidValue(name, value, "Available values: auto, on, off.");
+      join_partitioning_ = static_cast<vm::JoinPartitioning>(at - kPartitionings.begin());
+      return Status::Ok();
+    }
     if (name == "grid_pruning") {
       const bool on = value == "on" || value == "true" || reset;
       if (!on && value != "off" && value != "false") return InvalidValue(name, value, "Available values: on, off.");
@@ -558,6 +569,7 @@ class Session::Impl {
     if (name == "device") return DeviceName(device_);
     if (name == "gpu_min_rows") return std::to_string(gpu_min_rows_);
     if (name == "grid_pruning") return plan_options_.grid_pruning ? "on" : "off";
+    if (name == "join_partitioning") return kPartitionings[static_cast<size_t>(join_partitioning_)];
     if (name == "join_strategy") return kJoinChoices[static_cast<size_t>(plan_options_.join)];
     if (name == "lock_timeout") return std::to_string(lock_timeout_);
     if (name == "tablet_rows") return std::to_string(tablet_rows_);

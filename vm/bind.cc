@@ -525,12 +525,26 @@ Result<BoundTablet> SectionBinder::Bind(const Tablet& tablet, const BoundTablet*
     out.chunks[i] = chunk;
     if (!slots_[i].repeated) out.encoded_bytes += chunk->encoded_bytes;
   }
-  out.predicates.resize(s.predicates.size());
-  TESSERA_TRY(BindPredicates(like, &out));
-  if (out.skip) return out;
-  out.slots.resize(s.slots.size());
-  for (size_t i = 0; i < s.slots.size(); ++i) TESSERA_TRY(BindSlot(i, like, &out));
+  TESSERA_TRY(BindAll(like, &out));
   return out;
+}
+
+Result<BoundTablet> SectionBinder::BindChunks(uint32_t rows, const std::vector<const Chunk*>& chunks,
+                                              const BoundTablet& like) const {
+  BoundTablet out;
+  out.rows = rows;
+  out.chunks = chunks;
+  TESSERA_TRY(BindAll(&like, &out));
+  return out;
+}
+
+Status SectionBinder::BindAll(const BoundTablet* like, BoundTablet* out) const {
+  out->predicates.resize(section_.predicates.size());
+  TESSERA_TRY(BindPredicates(like, out));
+  if (out->skip) return Status::Ok();
+  out->slots.resize(section_.slots.size());
+  for (size_t i = 0; i < section_.slots.size(); ++i) TESSERA_TRY(BindSlot(i, like, out));
+  return Status::Ok();
 }
 
 }  // namespace tessera::vm

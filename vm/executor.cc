@@ -671,6 +671,7 @@ class Run {
     context.statistics = stats;
     context.pool = pool_;
     context.profile = options_.profile;
+    context.join_partitioning = options_.join_partitioning;
     return context;
   }
 

@@ -100,6 +100,13 @@ struct RunStatistics {
   uint64_t idle_shares = 0;
 };
 
+/// Whether a device brings the rows of a section into the order of a join table's places before it looks them up.
+enum class JoinPartitioning : uint8_t {
+  kAuto,  ///< where the table outgrows the device's cache and that is expected to be faster
+  kOn,    ///< wherever it can
+  kOff,
+};
+
 /// What a section needs besides the program.
 struct SectionContext {
   const Program* program = nullptr;
@@ -110,6 +117,7 @@ struct SectionContext {
   SectionStatistics* statistics = nullptr;
   ThreadPool* pool = nullptr;  ///< for work on the host that can be shared; idle while the section runs
   bool profile = false;        ///< fill statistics->joined
+  JoinPartitioning join_partitioning = JoinPartitioning::kAuto;
   /// kRows: takes rows as they come, so that no more are held than fit the device's output at a time (or, of a section
   /// with an order, once they are sorted), and the result has none; empty: all are the result. An error ends the
   /// section and is returned by it.
@@ -200,6 +208,7 @@ struct RunOptions {
   SectionBackend* gpu = nullptr;  ///< nullptr: everything on the host
   bool gpu_required = false;      ///< a section over a stored table that the GPU cannot run is an error
   bool profile = false;           ///< measure joins one by one, as EXPLAIN ANALYZE asks
+  JoinPartitioning join_partitioning = JoinPartitioning::kAuto;
   const std::atomic<bool>* cancel =
       nullptr;  ///< set by another thread; the run ends with kCancelled within some milliseconds
   std::function<void(double)> progress;  ///< fraction done, 0..1, from any thread; may be empty

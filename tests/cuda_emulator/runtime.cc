@@ -351,6 +351,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   p->totalGlobalMem = kMemory;
   p->multiProcessorCount = kMultiprocessors;
   p->major = 9;
+  p->l2CacheSize = 8 << 20;
   p->sharedMemPerBlockOptin = kSharedOfBlock;
   p->sharedMemPerMultiprocessor = kSharedOfMultiprocessor;
   return cudaSuccess;
@@ -406,6 +407,13 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
   if (bytes == 0) return cudaSuccess;
   if (!TheMemory().Holds(to, bytes, false)) return Return(cudaErrorInvalidValue);
   Enqueue(stream, [to, value, bytes] { std::memset(to, value, bytes); });
+  return cudaSuccess;
+}
+cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
+  for (size_t row = 0; row < height; ++row) {
+    const cudaError_t error = cudaMemsetAsync(static_cast<uint8_t*>(to) + row * pitch, value, width, stream);
+    if (error != cudaSuccess) return error;
+  }
   return cudaSuccess;
 }
 

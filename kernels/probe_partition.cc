@@ -1,0 +1,217 @@
+#include "kernels/probe_partition.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace tessera::kernels {
+namespace {
+
+/// What an H100 takes, in picoseconds: a look-up of a sector in L2, and in device memory; to find a row's part; to move
+/// one, and each byte of it; to read a byte of a table.
+constexpr double kNearLookUp = 7.5, kFarLookUp = 30, kFindPart = 2, kMoveRow = 4.5, kMoveByte = 0.7, kReadByte = 0.35;
+/// Of the L2 cache, what holds a table beside all else that passes through.
+constexpr double kCacheShare = 0.6;
+/// Bytes of the table in a part: several are looked at at once.
+constexpr uint64_t kPartBytes = uint64_t{4} << 20;
+constexpr uint32_t kLeastParts = 16;
+/// Longer dictionaries are not compared.
+constexpr uint32_t kMostEntries = 4096;
+
+/// Picoseconds that the rows of the launch gain, beyond what moving them costs. `payload`: columns of the table's rows
+/// that lie in the order of its places and are read.
+double Gain(const LookUp& l, const JoinRecord& record, size_t payload, double rows, double row_bytes,
+            double cache_bytes) {
+  const double columns = static_cast<double>(payload);
+  const double bytes = static_cast<double>(LookUpBytes(record)) + columns * 8 * record.rows;
+  const double far = std::max(0.0, 1 - cache_bytes * kCacheShare / std::max(bytes, 1.0));
+  const double gain = l.live * far * (1 + columns) * (kFarLookUp - kNearLookUp);
+  return rows * (gain - kFindPart - kMoveRow - kMoveByte * row_bytes) - bytes * kReadByte;
+}
+
+bool SameDictionary(const Chunk& a, const Chunk& b) {
+  const auto bytes = [](const Chunk& c) { return c.entry_offsets[c.entries] - c.entry_offsets[0]; };
+  return a.entries == b.entries &&
+         (a.entry_bytes == b.entry_bytes ||
+          (memcmp(a.entry_offsets, b.entry_offsets, (size_t{a.entries} + 1) * sizeof *a.entry_offsets) == 0 &&
+           memcmp(a.entry_bytes + a.entry_offsets[0], b.entry_bytes + b.entry_offsets[0], bytes(a)) == 0));
+}
+
+/// A slot's chunks as one. false: they cannot be.
+class ColumnUnion {
+ public:
+  ColumnUnion(const ProbePartitionQuestion& q, size_t slot) : q_(q), slot_(slot) {}
+
+  bool Find(Chunk* out) {
+    const Chunk& first = ChunkOf(0);
+    text_ = first.type.id == TypeId::kText;
+    uint64_t nulls = 0, rows = 0;
+    int128_t low = kInt128Max, high = kInt128Min;
+    for (size_t t = 0; t < q_.tablets.size(); ++t) {
+      const Chunk& c = ChunkOf(t);
+      if (IsWide(c.type) || c.width == 16 || c.null_bytes != nullptr) return false;
+      if (text_ && !SharesDictionary(t)) return false;
+      rows += c.rows;
+      nulls += c.null_count;
+      if (c.min > c.max) continue;
+      low = std::min(low, c.min);
+      high = std::max(high, c.max);
+    }
+    if (low > high) low = high = 0;
+    if (text_) low = 0, high = first.entries;  // (codes as they are; NULL is behind them)
+    *out = first;
+    const uint64_t span = static_cast<uint64_t>(Low64(high - low));
+    if (nulls > 0 && !text_ && span == UINT64_MAX) return false;
+    const uint64_t last = span + (nulls > 0 && !text_ ? 1 : 0);
+    out->encoding = text_ ? Encoding::kDictionary : Encoding::kFrame;
+    out->width = last < 256 ? 1 : last < 65536 ? 2 : last <= UINT32_MAX ? 4 : 8;
+    out->has_nulls = nulls > 0;
+    out->null_code = nulls > 0 ? last : 0;
+    out->rows = static_cast<uint32_t>(rows);
+    out->null_count = static_cast<uint32_t>(nulls);
+    out->base = text_ ? 0 : low;
+    if (!text_) out->min = nulls < rows ? low : 0, out->max = nulls < rows ? high : -1;
+    out->codes = nullptr;
+    out->codes_bytes = 0;
+    // A list of numbers becomes a set by code, or one by row, for which the rows would be needed here.
+    for (const vm::Predicate& p : q_.section.predicates) {
+      if (static_cast<size_t>(p.slot) == slot_ && p.kind == vm::Predicate::Kind::kIn && !text_ && out->width > 2)
+        return false;
+    }
+    return true;
+  }
+
+  /// How the codes of a tablet become those of the union.
+  RadixSource Source(size_t tablet, const Chunk& to) const {
+    const Chunk& c = ChunkOf(tablet);
+    RadixSource s;
+    s.all_null = c.null_count == c.rows;
+    s.codes = s.all_null ? nullptr : q_.codes[tablet * q_.section.slots.size() + slot_];
+    int128_t base = c.base;
+    if (s.codes != nullptr) {
+      s.width = c.width;
+      s.has_null_code = c.null_count > 0;
+      s.null_code = c.null_code;
+    } else if (c.width != 0) {
+      // All rows of the tablet pass its predicates, or none does, and nobody reads the values: one of them is enough.
+      base = c.min;
+    }
+    s.add =
+        text_ && s.codes != nullptr ? 0 : static_cast<uint64_t>(Low64(base)) - static_cast<uint64_t>(Low64(to.base));
+    return s;
+  }
+
+ private:
+  const Chunk& ChunkOf(size_t tablet) const { return *q_.tablets[tablet]->chunks[slot_]; }
+  bool SharesDictionary(size_t tablet) const {
+    const Chunk &c = ChunkOf(tablet), &first = ChunkOf(0);
+    if (c.encoding != Encoding::kDictionary || c.entries > kMostEntries) return false;
+    const int64_t *map = q_.tablets[tablet]->slots[slot_].map, *first_map = q_.tablets[0]->slots[slot_].map;
+    return (map != nullptr && map == first_map) || SameDictionary(c, first);
+  }
+
+  const ProbePartitionQuestion& q_;
+  const size_t slot_;
+  bool text_ = false;
+};
+
+/// The look-up that gains most. join < 0: none does.
+struct Choice {
+  int join = -1;
+  uint32_t slot = 0;
+};
+Choice Choose(const ProbePartitionQuestion& q) {
+  double rows = 0, row_bytes = 0, most = 0;
+  for (const vm::BoundTablet* t : q.tablets) rows += t->rows;
+  for (size_t i = 0; i < q.section.slots.size(); ++i) {
+    if (q.lowered.slot_values[i] || q.lowered.slot_codes[i]) row_bytes += q.tablets[0]->chunks[i]->width;
+  }
+  Choice choice;
+  for (const LookUp& l : LookUps(q.section, q.lowered, q.plan, q.tablets, q.joins)) {
+    const JoinRecord& record = q.plan.joins[l.join];
+    if (l.slot < 0 || record.lookup == JoinLookup::kCross) continue;
+    const Chunk& key = *q.tablets[0]->chunks[static_cast<size_t>(l.slot)];
+    if (key.type.storage() != StorageClass::kInt || key.type.id == TypeId::kText) continue;
+    const JoinShape& shape = *q.joins[l.join];
+    const bool payload = shape.rows_by_place && record.rows_in_values && q.lowered.reads_cursors[l.join];
+    const double gain = q.always ? l.live
+                                 : Gain(l, record, payload ? shape.payload.size() : 0, rows, row_bytes,
+                                        static_cast<double>(q.cache_bytes));
+    if (gain <= most) continue;
+    most = gain;
+    choice = {l.join, static_cast<uint32_t>(l.slot)};
+  }
+  return choice;
+}
+
+}  // namespace
+
+bool OutgrowsCache(uint64_t bytes, uint64_t cache_bytes) {
+  return static_cast<double>(bytes) > static_cast<double>(cache_bytes) * kCacheShare;
+}
+
+RadixKey CutTable(const JoinRecord& record) {
+  const uint64_t parts = std::bit_ceil(LookUpBytes(record) / kPartBytes);
+  return CutPlaces(record, static_cast<uint32_t>(std::clamp<uint64_t>(parts, kLeastParts, kMostRadixParts)));
+}
+
+Result<ProbePartition> PlanProbePartition(const ProbePartitionQuestion& q) {
+  ProbePartition none, p;
+  // Of most sections no table outgrows the cache.
+  const bool large = std::any_of(q.plan.joins.begin(), q.plan.joins.end(),
+                                 [&](const JoinRecord& r) { return OutgrowsCache(LookUpBytes(r), q.cache_bytes); });
+  if (!large && !q.always) return none;
+  const Choice choice = Choose(q);
+  if (choice.join < 0) return none;
+  const JoinRecord& record = q.plan.joins[static_cast<size_t>(choice.join)];
+  const size_t slots = q.section.slots.size(), tablets = q.tablets.size();
+  p.slots.push_back(choice.slot);
+  for (uint32_t i = 0; i < slots; ++i) {
+    if (i != choice.slot && (q.lowered.slot_values[i] || q.lowered.slot_codes[i])) p.slots.push_back(i);
+  }
+  if (p.slots.size() > kMostRadixColumns) return none;
+  uint64_t rows = 0;
+  uint32_t tiles = 0;
+  for (const vm::BoundTablet* t : q.tablets) {
+    rows += t->rows;
+    p.first_tiles.push_back(tiles);
+    p.tablet_rows.push_back(t->rows);
+    tiles += (t->rows + kRadixTileRows - 1) / kRadixTileRows;
+  }
+  if (rows == 0 || rows > UINT32_MAX / 2) return none;
+  p.chunks.resize(slots);
+  p.sources.resize(tablets * p.slots.size());
+  const uint64_t tile_rows = (rows + kTileRows - 1) / kTileRows * kTileRows;
+  for (size_t c = 0; c < p.slots.size(); ++c) {
+    ColumnUnion column(q, p.slots[c]);
+    Chunk& chunk = p.chunks[p.slots[c]];
+    if (!column.Find(&chunk)) return none;
+    for (size_t t = 0; t < tablets; ++t) p.sources[t * p.slots.size() + c] = column.Source(t, chunk);
+    p.bytes += tile_rows * chunk.width;
+  }
+  if (p.bytes > q.room) return none;
+  std::vector<const Chunk*> chunks;
+  for (size_t i = 0; i < slots; ++i) {
+    Chunk& chunk = p.chunks[i];
+    if (chunk.width == 0) {  // nobody reads it
+      chunk.type = q.tablets[0]->chunks[i]->type;
+      chunk.rows = static_cast<uint32_t>(rows);
+      chunk.max = 0;
+    }
+    chunks.push_back(&chunk);
+  }
+  TESSERA_ASSIGN(p.bound, q.binder.BindChunks(static_cast<uint32_t>(rows), chunks, *q.tablets[0]));
+  const bool by_row = std::any_of(p.bound.predicates.begin(), p.bound.predicates.end(),
+                                  [](const vm::BoundPredicate& b) { return b.by_row; });
+  if (p.bound.skip || by_row) return none;
+  p.key = CutTable(record);
+  p.key_add = static_cast<uint64_t>(Low64(p.chunks[choice.slot].base)) - static_cast<uint64_t>(record.low[0]);
+  p.join = choice.join;
+  return p;
+}
+
+std::string Describe(const ProbePartition& p) {
+  return ", rows in " + std::to_string(p.key.parts) + " parts by the places of t" + std::to_string(p.join);
+}
+
+}  // namespace tessera::kernels
