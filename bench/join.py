@@ -30,8 +30,10 @@ aggregation, selection, a join with a table of 0.6 N rows, all of them combined.
 ANALYZE, which makes the rows and prints none.
 
 fk: keys, and rows that refer to them; by default 1 M and 20 M. On the host times alternate with DuckDB's, and the rows must be
-the same. On a GPU (16 M and 256 M) the join is written in all ways that come to the same; the kernel that probes is beside
-what random reads alone would take, one in each structure that a probe looks at (gpu_layout_bench --sectors).
+the same. On a GPU (16 M and 256 M) the join is written in all ways that come to the same, and with larger payloads, probes as
+they come (SET join_partitioning = off) and in the order of the table's places where that is expected to be faster (auto); the
+kernels that probe are beside what random reads alone would take, one in each structure that a probe looks at
+(gpu_layout_bench --sectors).
 
 skew: the foreign keys follow Zipf with exponents 0 to 1.5; with 1 and with 8 matches a key; by hash and, on a GPU, by dp.
 """
@@ -79,8 +81,9 @@ FK = [
     ("201 groups", "SELECT r.uniformi, count(*), sum(s.uniformi) FROM s, r WHERE s.k = r.k GROUP BY r.uniformi"),
 ]
 
-# The same join in other words. A probe reads from structures of so many bytes a key: the payload itself, of one byte; for an
-# outer join, where a row may have no match, the number of the row in r and then its column; a bitmap.
+# The same join in other words, then two with larger payloads. A probe reads from structures of so many bytes a key: the
+# payload itself, of one byte or four; for an outer join, where a row may have no match, or where the payload has more than
+# 32 bits, the number of the row in r and then its columns; a bitmap.
 FK_KINDS = [
     ("inner", "SELECT count(*), sum(r.uniformi) FROM s JOIN r ON s.k = r.k", [1]),
     ("using", "SELECT count(*), sum(r.uniformi) FROM s JOIN r USING (k)", [1]),
@@ -88,7 +91,11 @@ FK_KINDS = [
     ("left", "SELECT count(*), sum(r.uniformi) FROM s LEFT JOIN r ON s.k = r.k", [4, 8]),
     ("in", "SELECT count(*) FROM s WHERE k IN (SELECT k FROM r)", [1 / 8]),
     ("exists", "SELECT count(*) FROM s WHERE EXISTS (SELECT 1 FROM r WHERE r.k = s.k)", [1 / 8]),
+    ("4 bytes", "SELECT count(*), sum(d.p) FROM s, d WHERE s.k = d.k", [4]),
+    ("2 columns", "SELECT count(*), sum(d.p), sum(d.q) FROM s, d WHERE s.k = d.k", [4, 8, 8]),
 ]
+FK_PAYLOADS = ["CREATE TABLE d (k INTEGER PRIMARY KEY, p INTEGER, q INTEGER)",
+               "INSERT INTO d SELECT k, k % 1000000, k % 999983 FROM r"]
 
 
 def numbers(name, default):
@@ -210,37 +217,42 @@ class Bench:
 
     def fk_kinds(self):
         build_rows, probe_rows = int(environment("FK_BUILD", "16000000")), int(environment("FK_PROBE", "256000000"))
-        _, database = generate(self.build, f"fk-{build_rows}-{probe_rows}", "join_gen",
-                               ["--narrow", "--build", str(build_rows), "--probe", str(probe_rows)], ["r", "s"])
+        _, database = generate(self.build, f"fk-kinds-{build_rows}-{probe_rows}", "join_gen",
+                               ["--narrow", "--build", str(build_rows), "--probe", str(probe_rows)], ["r", "s"],
+                               FK_PAYLOADS)
         regions = sorted({bytes_per_key * build_rows for _, _, structures in FK_KINDS for bytes_per_key in structures})
         reads = dict(zip(regions, map(float, subprocess.run(
             [os.path.join(self.build, "gpu_layout_bench"), "--sectors", " ".join(str(n / 1e6) for n in regions)], check=True,
             capture_output=True, text=True).stdout.split())))
         session = self.session(database)
-        table = Table(f"foreign-key join, {build_rows:,} keys, {probe_rows:,} rows, GPU", ("join", -8), ("ms", 9),
-                      ("kernels", 9), ("probe ms", 9), ("G probes/s", 10), ("bound ms", 9), ("of bound", 8), ("count", 12),
-                      ("note", -1))
-        sums = set()
+        table = Table(f"foreign-key join, {build_rows:,} keys, {probe_rows:,} rows, GPU", ("join", -9), ("order", -5),
+                      ("ms", 9), ("kernels", 9), ("probe ms", 9), ("G probes/s", 10), ("bound ms", 9), ("of bound", 8),
+                      ("count", 12), ("note", -1))
+        results = {}
         for name, sql, structures in FK_KINDS:
-            key = dict(part="fk", query=name, build_rows=build_rows, probe_rows=probe_rows, matches=1, skew=0)
-            try:
-                result, ms, kernel = measure(session, sql, self.runs)
-                probes = [sum(s.kernel_ms for s in Analysis(session, sql).sections if s.rows_in == probe_rows)
-                          for _ in range(self.runs)]
-            except Failed as error:
-                table.row(name, "n/a", *[""] * 6, str(error))
-                self.record(**key, note=str(error))
-                continue
-            count, *total = result[0].split(",")
-            sums.update(total)
-            note = ""
-            if int(count) != probe_rows or len(sums) > 1:
-                note = "OTHER ROWS than the first one's"
-                self.failed = True
-            probe, bound = median(probes), sum(probe_rows / reads[n * build_rows] * 1e3 for n in structures)
-            table.row(name, ms, kernel, probe, probe_rows / probe * 1e-6 if probe else None, bound,
-                      f"{bound / probe:.0%}" if probe else None, int(count), note or ("" if probe else "probed on the host"))
-            self.record(**key, ms=ms, kernel_ms=probe, ns_per_row=probe * 1e6 / probe_rows, note=note)
+            for order in ("off", "auto"):
+                key = dict(part="fk", query=name, build_rows=build_rows, probe_rows=probe_rows, matches=1, skew=0,
+                           strategy=f"hash, join_partitioning {order}")
+                try:
+                    session.run(f"SET join_partitioning = {order}")
+                    result, ms, kernel = measure(session, sql, self.runs)
+                    probes = [sum(s.kernel_ms for s in Analysis(session, sql).sections if s.rows_in == probe_rows)
+                              for _ in range(self.runs)]
+                except Failed as error:
+                    table.row(name, order, "n/a", *[""] * 6, str(error))
+                    self.record(**key, note=str(error))
+                    continue
+                # All that have a sum of one byte have the same.
+                same_rows = results.setdefault("sum" if "uniformi)" in sql or "sum(x)" in sql else sql, result) == result
+                note = ""
+                if int(result[0].split(",")[0]) != probe_rows or not same_rows:
+                    note = "OTHER ROWS than the first one's"
+                    self.failed = True
+                probe, bound = median(probes), sum(probe_rows / reads[n * build_rows] * 1e3 for n in structures)
+                table.row(name, order, ms, kernel, probe, probe_rows / probe * 1e-6 if probe else None, bound,
+                          f"{bound / probe:.0%}" if probe else None, probe_rows,
+                          note or ("" if probe else "probed on the host"))
+                self.record(**key, ms=ms, kernel_ms=probe, ns_per_row=probe * 1e6 / probe_rows, note=note)
         session.close()
 
     def fk_beside_duckdb(self):

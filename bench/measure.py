@@ -220,8 +220,9 @@ def environment(name, default):
     return os.environ.get(name) or default
 
 
-def generate(build, name, program, arguments, tables):
+def generate(build, name, program, arguments, tables, statements=()):
     """The data and database of that name under BUILD/bench: made once, and again when generator or file format change.
+    `statements`: what is run when the tables are there.
 
     Returns the two directories (text files, database).
     """
@@ -230,7 +231,8 @@ def generate(build, name, program, arguments, tables):
     sources = ["tablet/tablet_format.h"] + sorted(
         os.path.join("data_gen", f) for f in os.listdir(os.path.join(ROOT, "data_gen"))
         if f.endswith(".h") or f in (program + ".cc", "table_files.cc"))
-    recipe = " ".join([program, *arguments]) + "\n" + "".join(open(os.path.join(ROOT, f)).read() for f in sources)
+    recipe = "\n".join([" ".join([program, *arguments]), *statements,
+                        "".join(open(os.path.join(ROOT, f)).read() for f in sources)])
     stamp = base + ".recipe"
     if os.path.exists(stamp) and open(stamp).read() == recipe and os.path.isdir(database):
         return data, database
@@ -243,6 +245,7 @@ def generate(build, name, program, arguments, tables):
         out.write(open(os.path.join(data, "schema.sql")).read())
         for table in tables:
             out.write(f"COPY {table} FROM '{os.path.join(data, table)}.csv' (FORMAT csv, HEADER true);\n")
+        out.writelines(statement + ";\n" for statement in statements)
     subprocess.run([os.path.join(build, "tessera"), "-bail", "--device", "host", "-f", load, database], check=True)
     with open(stamp, "w") as out:
         out.write(recipe)

@@ -399,7 +399,8 @@ tessera::Result<bool> DeviceJoins::OrderByPlaces(Table* table, const vm::Section
   const JoinRecord& record = table->shape.record;
   JoinRows& rows = table->rows;
   const uint64_t n = rows.rows();
-  const bool can = builder.keys == 1 && n > 1 && n < UINT32_MAX / 2;
+  // (Values that are the payload itself are not filled in faster then than it takes to order the rows.)
+  const bool can = record.rows_in_values && builder.keys == 1 && n > 1 && n < UINT32_MAX / 2;
   const bool always = partitioning_ == vm::JoinPartitioning::kOn;
   if (!can || partitioning_ == vm::JoinPartitioning::kOff) return false;
   if (!always && !OutgrowsCache(LookUpBytes(record), gpu_.limits.cache_bytes)) return false;

@@ -20,34 +20,15 @@
 
 namespace tessera::kernels {
 
-/// Meanings of more than some 30 machine instructions: unrolled 16 times they would crowd the instruction cache, and
-/// their temporaries would cost every opcode registers.
+/// Those of IsLong: unrolled 16 times they would crowd the instruction cache, and their temporaries would cost every
+/// opcode registers.
 template <class M>
 inline constexpr bool kLong = false;
-template <>
-inline constexpr bool kLong<meaning::MulIX> = true;
-template <>
-inline constexpr bool kLong<meaning::DivI> = true;
-template <>
-inline constexpr bool kLong<meaning::ModI> = true;
-template <>
-inline constexpr bool kLong<meaning::DivRoundI> = true;
-template <>
-inline constexpr bool kLong<meaning::FloorDivI> = true;
-template <>
-inline constexpr bool kLong<meaning::AddMonthsD> = true;
-template <>
-inline constexpr bool kLong<meaning::AddMonthsT> = true;
-template <>
-inline constexpr bool kLong<meaning::DatePartD> = true;
-template <>
-inline constexpr bool kLong<meaning::DatePartT> = true;
-template <>
-inline constexpr bool kLong<meaning::DivF> = true;
-template <>
-inline constexpr bool kLong<meaning::ModF> = true;
-template <>
-inline constexpr bool kLong<meaning::RoundDigitsF> = true;
+#define TESSERA_LONG(Name) \
+  template <>              \
+  inline constexpr bool kLong<meaning::Name> = true;
+TESSERA_LONG_OPCODES(TESSERA_LONG)
+#undef TESSERA_LONG
 
 /// The machine of one thread: R rows of a tile. kFull: everything but queues. Otherwise the opcodes of IsIn, no sink
 /// that can run full (no keys, or direct ones), and program, record and registers in shared memory. With kQueuedRows

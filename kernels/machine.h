@@ -96,9 +96,26 @@ static_assert(sizeof(DeviceInstruction) == 64);
 /// Keys of a join that the device looks up together.
 inline constexpr uint32_t kMaxJoinKeys = 4;
 
+/// Opcodes whose meaning has more than some 30 machine instructions.
+// clang-format off
+#define TESSERA_LONG_OPCODES(X)                                                                                       \
+  X(MulIX) X(DivI) X(ModI) X(DivRoundI) X(FloorDivI) X(DivF) X(ModF) X(RoundDigitsF) X(AddMonthsD) X(AddMonthsT)      \
+  X(DatePartD) X(DatePartT)
+// clang-format on
+constexpr bool IsLong(Op op) {
+  switch (op) {
+#define TESSERA_LONG(Name) case Op::Name:
+    TESSERA_LONG_OPCODES(TESSERA_LONG)
+#undef TESSERA_LONG
+    return true;
+    default:
+      return false;
+  }
+}
+
 /// Opcodes of the lean instantiation of the VM kernel, which programs get that use no others: with fewer it keeps 96
 /// registers a thread instead of 128, and a multiprocessor holds four blocks instead of three. No 128 bits, nothing
-/// long (see kLong), no rows.
+/// long (see IsLong), no rows.
 constexpr bool IsLean(Op op) {
   switch (op) {
     case Op::End:

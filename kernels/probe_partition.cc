@@ -7,25 +7,41 @@
 namespace tessera::kernels {
 namespace {
 
-/// What an H100 takes, in picoseconds: a look-up of a sector in L2, and in device memory; to find a row's part; to move
-/// one, and each byte of it; to read a byte of a table.
-constexpr double kNearLookUp = 7.5, kFarLookUp = 30, kFindPart = 2, kMoveRow = 4.5, kMoveByte = 0.7, kReadByte = 0.35;
+/// What an H100 takes, in picoseconds: a look-up of a sector in L2, and in device memory; an instruction of the program
+/// for a row; to find a row's part; to move one, and each byte of it; to read a byte of a table.
+constexpr double kNearLookUp = 7.5, kFarLookUp = 30, kInstruction = 1.3, kLongInstruction = 10;
+constexpr double kFindPart = 2, kMoveRow = 4.5, kMoveByte = 0.7, kReadByte = 0.35;
 /// Of the L2 cache, what holds a table beside all else that passes through.
 constexpr double kCacheShare = 0.6;
 /// Bytes of the table in a part: several are looked at at once.
 constexpr uint64_t kPartBytes = uint64_t{4} << 20;
 constexpr uint32_t kLeastParts = 16;
+/// Runs of rows that are looked at before they are moved.
+constexpr size_t kRuns = 16;
+constexpr uint32_t kRunRows = 64;
 /// Longer dictionaries are not compared.
 constexpr uint32_t kMostEntries = 4096;
 
+/// What the instructions of the program take for a row, beside which memory answers.
+double Compute(const LaunchPlan& plan) {
+  double sum = 0;
+  for (const DeviceInstruction& d : plan.code) {
+    if (d.head.op == Op::End || d.head.op == Op::SkipIfNone) continue;
+    sum += IsLong(d.head.op) ? kLongInstruction : kInstruction;
+  }
+  return sum;
+}
+
 /// Picoseconds that the rows of the launch gain, beyond what moving them costs. `payload`: columns of the table's rows
-/// that lie in the order of its places and are read.
-double Gain(const LookUp& l, const JoinRecord& record, size_t payload, double rows, double row_bytes,
-            double cache_bytes) {
+/// that lie in the order of its places and are read. `spread`: as Spread.
+double Gain(const LookUp& l, const JoinRecord& record, size_t payload, double spread, double compute, double rows,
+            double row_bytes, double cache_bytes) {
   const double columns = static_cast<double>(payload);
   const double bytes = static_cast<double>(LookUpBytes(record)) + columns * 8 * record.rows;
   const double far = std::max(0.0, 1 - cache_bytes * kCacheShare / std::max(bytes, 1.0));
-  const double gain = l.live * far * (1 + columns) * (kFarLookUp - kNearLookUp);
+  const double sectors = l.live * (1 + columns), near = sectors * kNearLookUp;
+  const double unordered = near + sectors * far * spread * (kFarLookUp - kNearLookUp);
+  const double gain = std::max(unordered, compute) - std::max(near, compute);
   return rows * (gain - kFindPart - kMoveRow - kMoveByte * row_bytes) - bytes * kReadByte;
 }
 
@@ -115,6 +131,31 @@ class ColumnUnion {
   bool text_ = false;
 };
 
+/// How many sectors of the table the rows look in, as a share of their number: few, where most have the same keys or
+/// neighbours have close ones. From some runs of rows, one in each of tablets that are spread over the launch.
+double Spread(const ProbePartitionQuestion& q, size_t slot, const JoinRecord& record) {
+  const bool direct = record.lookup == JoinLookup::kBits || record.lookup == JoinLookup::kDirect;
+  const uint64_t bits = record.lookup == JoinLookup::kBits ? 1 : 8 * record.width;
+  std::vector<uint64_t> sectors;
+  const size_t step = std::max<size_t>(1, q.tablets.size() / kRuns);
+  for (size_t t = 0; t < q.tablets.size(); t += step) {
+    const Chunk& c = *q.tablets[t]->chunks[slot];
+    if (c.codes == nullptr || c.width > 8) continue;
+    const uint32_t first = c.rows / 2;
+    for (uint32_t row = first; row < std::min(first + kRunRows, c.rows); ++row) {
+      uint64_t code = 0;
+      memcpy(&code, c.codes + size_t{c.width} * row, c.width);
+      const uint64_t number = static_cast<uint64_t>(Low64(c.base)) + code - static_cast<uint64_t>(record.low[0]);
+      sectors.push_back(direct ? number * bits / (8 * 32) : number);
+    }
+  }
+  if (sectors.empty()) return 0;
+  const double rows = static_cast<double>(sectors.size());
+  std::sort(sectors.begin(), sectors.end());
+  sectors.erase(std::unique(sectors.begin(), sectors.end()), sectors.end());
+  return static_cast<double>(sectors.size()) / rows;
+}
+
 /// The look-up that gains most. join < 0: none does.
 struct Choice {
   int join = -1;
@@ -122,6 +163,7 @@ struct Choice {
 };
 Choice Choose(const ProbePartitionQuestion& q) {
   double rows = 0, row_bytes = 0, most = 0;
+  const double compute = Compute(q.plan);
   for (const vm::BoundTablet* t : q.tablets) rows += t->rows;
   for (size_t i = 0; i < q.section.slots.size(); ++i) {
     if (q.lowered.slot_values[i] || q.lowered.slot_codes[i]) row_bytes += q.tablets[0]->chunks[i]->width;
@@ -134,9 +176,12 @@ Choice Choose(const ProbePartitionQuestion& q) {
     if (key.type.storage() != StorageClass::kInt || key.type.id == TypeId::kText) continue;
     const JoinShape& shape = *q.joins[l.join];
     const bool payload = shape.rows_by_place && record.rows_in_values && q.lowered.reads_cursors[l.join];
-    const double gain = q.always ? l.live
-                                 : Gain(l, record, payload ? shape.payload.size() : 0, rows, row_bytes,
-                                        static_cast<double>(q.cache_bytes));
+    const auto gain_if = [&](double spread) {
+      return Gain(l, record, payload ? shape.payload.size() : 0, spread, compute, rows, row_bytes,
+                  static_cast<double>(q.cache_bytes));
+    };
+    double gain = q.always ? l.live : gain_if(1);
+    if (gain > most && !q.always) gain = gain_if(Spread(q, static_cast<size_t>(l.slot), record));
     if (gain <= most) continue;
     most = gain;
     choice = {l.join, static_cast<uint32_t>(l.slot)};
