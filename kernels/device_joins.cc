@@ -400,7 +400,7 @@ tessera::Result<bool> DeviceJoins::OrderByPlaces(Table* table, const vm::Section
   JoinRows& rows = table->rows;
   const uint64_t n = rows.rows();
   // (Values that are the payload itself are not filled in faster then than it takes to order the rows.)
-  const bool can = record.rows_in_values && builder.keys == 1 && n > 1 && n < UINT32_MAX / 2;
+  const bool can = record.rows_in_values && builder.keys > 0 && n > 1 && n < UINT32_MAX / 2;
   const bool always = partitioning_ == vm::JoinPartitioning::kOn;
   if (!can || partitioning_ == vm::JoinPartitioning::kOff) return false;
   if (!always && !OutgrowsCache(LookUpBytes(record), gpu_.limits.cache_bytes)) return false;
@@ -427,6 +427,7 @@ tessera::Result<bool> DeviceJoins::OrderByPlaces(Table* table, const vm::Section
     head.sources[p.columns].width = width;
     p.to[p.columns++] = {static_cast<uint8_t*>(to), 0, width};
   };
+  // (Keys come first, are not wide, and are not NULL.)
   for (size_t c = 0, wide = 0; c < columns; ++c) {
     move(rows.low(c), ordered.low(c), 8);
     const bool is_wide = IsWide(builder.columns[c]);
@@ -449,7 +450,11 @@ tessera::Result<bool> DeviceJoins::OrderByPlaces(Table* table, const vm::Section
   p.sources = 1;
   p.tiles = (p.rows - 1) / kRadixTileRows + 1;
   p.key = CutTable(record);
-  p.key_add = -static_cast<uint64_t>(record.low[0]);
+  p.keys = static_cast<uint32_t>(builder.keys);
+  for (uint32_t k = 0; k < p.keys; ++k) {
+    p.number_stride[k] = record.stride[k];
+    p.number_add -= static_cast<uint64_t>(record.low[k]) * record.stride[k];
+  }
   CUDA_TRY(StartRadixPartition(p, gpu_.info.multiprocessors, gpu_.stream));
   swap(ordered, table->rows);
   return true;

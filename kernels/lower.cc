@@ -63,6 +63,7 @@ class Lowerer {
     out_.slot_codes.resize(section_.slots.size());
     LayOutStates();
     out_.reads_cursors.resize(program_.joins.size());
+    out_.probe_slots.resize(program_.joins.size());
     int feeds = 0;
     bool repeats = false;
     for (size_t address = 0; address < section_.code.size(); ++address) {
@@ -225,6 +226,7 @@ class Lowerer {
           if (in.p3 > 1) d.head.place = Operand::Unpack(in.p2).index;  // registers, until PlanLaunch
           out_.full_only |= in.p3 > 1;
         }
+        NoteProbeSlots(in);
         break;
       case Shape::TestMatch:
         out_.reads_cursors[in.p1] = true;
@@ -253,7 +255,9 @@ class Lowerer {
 
   /// The slot or payload whose values a key register holds, if it is stored once, right after a Load of that.
   KeySource SourceOfKey(uint32_t reg) const {
-    if (own_key_.source != OperandSource::kNone) return own_key_;
+    return own_key_.source != OperandSource::kNone ? own_key_ : SourceOfRegister(reg);
+  }
+  KeySource SourceOfRegister(uint32_t reg) const {
     KeySource source;
     for (size_t i = 0; i < section_.code.size(); ++i) {
       const Instruction& in = section_.code[i];
@@ -269,6 +273,20 @@ class Lowerer {
     if (o.kind == OperandKind::kSlot) return {OperandSource::kSlot, o.index, 0};
     if (o.kind == OperandKind::kPayload) return {OperandSource::kPayload, o.table, o.index};
     return {};
+  }
+
+  /// The slots that a look-up's keys are copies of, if all are.
+  void NoteProbeSlots(const Instruction& in) {
+    std::vector<uint32_t>& slots = out_.probe_slots[in.p1];
+    const Operand first = Operand::Unpack(in.p2);
+    slots.clear();
+    for (int32_t k = 0; k < in.p3; ++k) {
+      const KeySource source = first.kind == OperandKind::kRegister
+                                   ? SourceOfRegister(first.index + static_cast<uint32_t>(k))
+                                   : SourceOf(first);
+      if (source.source != OperandSource::kSlot) return slots.clear();
+      slots.push_back(source.slot);
+    }
   }
 
   void LowerGroup(const Instruction& in, DeviceInstruction* d) {
@@ -1109,7 +1127,7 @@ std::vector<LookUp> LookUps(const Section& section, const LoweredProgram& lowere
   std::vector<LookUp> found;
   const std::vector<double> shares = PredicateShares(section, tablets, joins);
   WalkLive(lowered.masks, plan.code, shares, joins, [&](const DeviceInstruction& d, double live) {
-    if (Probes(d)) found.push_back({d.head.p1, d.head.source == OperandSource::kSlot ? d.head.slot : -1, live});
+    if (Probes(d)) found.push_back({d.head.p1, live});
   });
   return found;
 }

@@ -102,6 +102,9 @@ struct LoweredProgram {
   vm::RangeProgram ranges;          ///< ... which of its units can hold a match, if both sides are sorted
   bool full_only = false;           ///< has a join that only the full instantiation can do
   std::vector<bool> reads_cursors;  ///< per join table
+  /// Per join table: the slots that the keys of its latest look-up are copies of; none: it is not looked up, or by
+  /// others.
+  std::vector<std::vector<uint32_t>> probe_slots;
   // Groups.
   uint32_t record_words = 0, state_words = 0, lock_word = kNowhere;
   std::vector<uint64_t> initial_state;
@@ -158,8 +161,7 @@ Result<LaunchPlan> PlanLaunch(const vm::Section& section, const LoweredProgram& 
 /// A look-up in the code of a plan, in the order in which rows come to them.
 struct LookUp {
   uint16_t join = 0;
-  int32_t slot = -1;  ///< the key; -1: it is computed
-  double live = 1;    ///< share of the source's rows that get there, as an estimate
+  double live = 1;  ///< share of the source's rows that get there, as an estimate
 };
 std::vector<LookUp> LookUps(const vm::Section& section, const LoweredProgram& lowered, const LaunchPlan& plan,
                             const std::vector<const vm::BoundTablet*>& tablets,

@@ -133,47 +133,48 @@ class ColumnUnion {
 
 /// How many sectors of the table the rows look in, as a share of their number: few, where most have the same keys or
 /// neighbours have close ones. From some runs of rows, one in each of tablets that are spread over the launch.
-double Spread(const ProbePartitionQuestion& q, size_t slot, const JoinRecord& record) {
+double Spread(const ProbePartitionQuestion& q, const std::vector<uint32_t>& slots, const JoinRecord& record) {
   const bool direct = record.lookup == JoinLookup::kBits || record.lookup == JoinLookup::kDirect;
   const uint64_t bits = record.lookup == JoinLookup::kBits ? 1 : 8 * record.width;
   std::vector<uint64_t> sectors;
   const size_t step = std::max<size_t>(1, q.tablets.size() / kRuns);
   for (size_t t = 0; t < q.tablets.size(); t += step) {
-    const Chunk& c = *q.tablets[t]->chunks[slot];
-    if (c.codes == nullptr || c.width > 8) continue;
-    const uint32_t first = c.rows / 2;
-    for (uint32_t row = first; row < std::min(first + kRunRows, c.rows); ++row) {
-      uint64_t code = 0;
-      memcpy(&code, c.codes + size_t{c.width} * row, c.width);
-      const uint64_t number = static_cast<uint64_t>(Low64(c.base)) + code - static_cast<uint64_t>(record.low[0]);
+    const uint32_t first = q.tablets[t]->rows / 2, end = std::min(first + kRunRows, q.tablets[t]->rows);
+    for (uint32_t row = first; row < end; ++row) {
+      uint64_t number = 0;
+      for (size_t k = 0; k < slots.size(); ++k) {
+        const Chunk& c = *q.tablets[t]->chunks[slots[k]];
+        uint64_t code = 0;
+        if (c.codes != nullptr && c.width <= 8) memcpy(&code, c.codes + size_t{c.width} * row, c.width);
+        const uint64_t value = static_cast<uint64_t>(Low64(c.base)) + code;
+        number += (value - static_cast<uint64_t>(record.low[k])) * record.stride[k];
+      }
       sectors.push_back(direct ? number * bits / (8 * 32) : number);
     }
   }
-  if (sectors.empty()) return 0;
   const double rows = static_cast<double>(sectors.size());
   std::sort(sectors.begin(), sectors.end());
   sectors.erase(std::unique(sectors.begin(), sectors.end()), sectors.end());
   return static_cast<double>(sectors.size()) / rows;
 }
 
-/// The look-up that gains most. join < 0: none does.
-struct Choice {
-  int join = -1;
-  uint32_t slot = 0;
-};
-Choice Choose(const ProbePartitionQuestion& q) {
+/// The join table whose look-up gains most; -1: none does.
+int Choose(const ProbePartitionQuestion& q) {
   double rows = 0, row_bytes = 0, most = 0;
   const double compute = Compute(q.plan);
   for (const vm::BoundTablet* t : q.tablets) rows += t->rows;
   for (size_t i = 0; i < q.section.slots.size(); ++i) {
     if (q.lowered.slot_values[i] || q.lowered.slot_codes[i]) row_bytes += q.tablets[0]->chunks[i]->width;
   }
-  Choice choice;
+  int choice = -1;
   for (const LookUp& l : LookUps(q.section, q.lowered, q.plan, q.tablets, q.joins)) {
     const JoinRecord& record = q.plan.joins[l.join];
-    if (l.slot < 0 || record.lookup == JoinLookup::kCross) continue;
-    const Chunk& key = *q.tablets[0]->chunks[static_cast<size_t>(l.slot)];
-    if (key.type.storage() != StorageClass::kInt || key.type.id == TypeId::kText) continue;
+    const std::vector<uint32_t>& keys = q.lowered.probe_slots[l.join];
+    const bool numbers = std::all_of(keys.begin(), keys.end(), [&](uint32_t slot) {
+      const SqlType& type = q.tablets[0]->chunks[slot]->type;
+      return type.storage() == StorageClass::kInt && type.id != TypeId::kText;
+    });
+    if (keys.empty() || !numbers || record.lookup == JoinLookup::kCross) continue;
     const JoinShape& shape = *q.joins[l.join];
     const bool payload = shape.rows_by_place && record.rows_in_values && q.lowered.reads_cursors[l.join];
     const auto gain_if = [&](double spread) {
@@ -181,10 +182,10 @@ Choice Choose(const ProbePartitionQuestion& q) {
                   static_cast<double>(q.cache_bytes));
     };
     double gain = q.always ? l.live : gain_if(1);
-    if (gain > most && !q.always) gain = gain_if(Spread(q, static_cast<size_t>(l.slot), record));
+    if (gain > most && !q.always) gain = gain_if(Spread(q, keys, record));
     if (gain <= most) continue;
     most = gain;
-    choice = {l.join, static_cast<uint32_t>(l.slot)};
+    choice = l.join;
   }
   return choice;
 }
@@ -206,13 +207,15 @@ Result<ProbePartition> PlanProbePartition(const ProbePartitionQuestion& q) {
   const bool large = std::any_of(q.plan.joins.begin(), q.plan.joins.end(),
                                  [&](const JoinRecord& r) { return OutgrowsCache(LookUpBytes(r), q.cache_bytes); });
   if (!large && !q.always) return none;
-  const Choice choice = Choose(q);
-  if (choice.join < 0) return none;
-  const JoinRecord& record = q.plan.joins[static_cast<size_t>(choice.join)];
+  p.join = Choose(q);
+  if (p.join < 0) return none;
+  const JoinRecord& record = q.plan.joins[static_cast<size_t>(p.join)];
   const size_t slots = q.section.slots.size(), tablets = q.tablets.size();
-  p.slots.push_back(choice.slot);
+  p.slots = q.lowered.probe_slots[static_cast<size_t>(p.join)];
+  p.keys = p.slots.size();
   for (uint32_t i = 0; i < slots; ++i) {
-    if (i != choice.slot && (q.lowered.slot_values[i] || q.lowered.slot_codes[i])) p.slots.push_back(i);
+    const bool key = std::find(p.slots.begin(), p.slots.end(), i) != p.slots.end();
+    if (!key && (q.lowered.slot_values[i] || q.lowered.slot_codes[i])) p.slots.push_back(i);
   }
   if (p.slots.size() > kMostRadixColumns) return none;
   uint64_t rows = 0;
@@ -250,8 +253,10 @@ Result<ProbePartition> PlanProbePartition(const ProbePartitionQuestion& q) {
                                   [](const vm::BoundPredicate& b) { return b.by_row; });
   if (p.bound.skip || by_row) return none;
   p.key = CutTable(record);
-  p.key_add = static_cast<uint64_t>(Low64(p.chunks[choice.slot].base)) - static_cast<uint64_t>(record.low[0]);
-  p.join = choice.join;
+  for (size_t k = 0; k < p.keys; ++k) {
+    const uint64_t base = static_cast<uint64_t>(Low64(p.chunks[p.slots[k]].base));
+    p.number_add += (base - static_cast<uint64_t>(record.low[k])) * record.stride[k];
+  }
   return p;
 }
 

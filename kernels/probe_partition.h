@@ -21,8 +21,9 @@ namespace tessera::kernels {
 struct ProbePartition {
   int join = -1;  ///< -1: the launch reads its tablets
   RadixKey key;
-  uint64_t key_add = 0;
-  std::vector<uint32_t> slots;                     ///< of the columns; the first one is the key
+  size_t keys = 0;
+  uint64_t number_add = 0;                         ///< as in RadixPartition
+  std::vector<uint32_t> slots;                     ///< of the columns; the first ones are the keys
   std::vector<RadixSource> sources;                ///< [tablet][column]
   std::vector<uint32_t> first_tiles, tablet_rows;  ///< [tablet]
   std::vector<Chunk> chunks;                       ///< [slot], width 0 where nothing is read; `bound` points to them

@@ -92,11 +92,30 @@ __device__ __forceinline__ void LoadFour(const RadixSource& c, uint64_t null_cod
 }
 
 template <class Word>
-__device__ __forceinline__ uint32_t PartOf(const RadixPartition& p, Word code) {
-  Word number = code + static_cast<Word>(p.key_add);
+__device__ __forceinline__ uint32_t PartOf(const RadixPartition& p, Word number) {
   if (p.key.lookup == JoinLookup::kHash32) number = static_cast<Word>(JoinSlot32(static_cast<uint32_t>(number), 0));
   if (sizeof(Word) == 8 && p.key.lookup == JoinLookup::kHash64) number = JoinProduct64(number);
   return static_cast<uint32_t>(number >> p.key.shift) & (p.key.parts - 1);
+}
+
+/// The parts of the four rows from `row` of the tile on, as far as there are so many. `first` is the tile's first
+/// column.
+template <class Word>
+__device__ __forceinline__ void FindParts(const RadixPartition& p, const RadixTile& tile, const RadixSource& first,
+                                          uint32_t row, uint32_t (&part)[4]) {
+  Word number[4] = {};
+  if (row < tile.rows) LoadFour<Word>(first, p.to[0].null_code, tile.first + row, number);
+    // (The first key's stride is 1.)
+#pragma unroll
+  for (uint32_t i = 0; i < 4; ++i) number[i] += static_cast<Word>(p.number_add);
+  for (uint32_t k = 1; k < p.keys && row < tile.rows; ++k) {
+    Word code[4];
+    LoadFour<Word>(tile.columns[k], p.to[k].null_code, tile.first + row, code);
+#pragma unroll
+    for (uint32_t i = 0; i < 4; ++i) number[i] += code[i] * static_cast<Word>(p.number_stride[k]);
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < 4; ++i) part[i] = PartOf(p, number[i]);
 }
 
 /// Adds one to count[part[i]] for each row that there is, and sets `rank` to what was there. All lanes call it.
@@ -137,10 +156,7 @@ __global__ void __launch_bounds__(kBlock) CountRadixRows(const __grid_constant__
     for (uint32_t v = 0; v < kVectors; ++v) {
       const uint32_t row = RowOf(v), rows = row < tile.rows ? min(4u, tile.rows - row) : 0;
       uint32_t part[4], rank[4];
-      Word code[4] = {};
-      if (rows > 0) LoadFour<Word>(key, p.to[0].null_code, tile.first + row, code);
-#pragma unroll
-      for (uint32_t i = 0; i < 4; ++i) part[i] = PartOf(p, code[i]);
+      FindParts<Word>(p, tile, key, row, part);
       CountParts(part, rows, count, rank);
     }
   }
@@ -229,21 +245,16 @@ __global__ void __launch_bounds__(kBlock, 2) MoveRadixRows(const __grid_constant
     count[threadIdx.x] = 0;
     __syncthreads();
     uint32_t part[kVectors], place[kVectors][2];  // 8 and 16 bits a row
-    {
-      const RadixSource key = tile.columns[0];
+    const RadixSource key = tile.columns[0];
 #pragma unroll
-      for (uint32_t v = 0; v < kVectors; ++v) {
-        const uint32_t row = RowOf(v), rows = row < tile.rows ? min(4u, tile.rows - row) : 0;
-        uint32_t of[4], rank[4] = {};
-        Word code[4] = {};
-        if (rows > 0) LoadFour<Word>(key, p.to[0].null_code, tile.first + row, code);
-#pragma unroll
-        for (uint32_t i = 0; i < 4; ++i) of[i] = PartOf(p, code[i]);
-        CountParts(of, rows, count, rank);
-        part[v] = of[0] | of[1] << 8 | of[2] << 16 | of[3] << 24;
-        place[v][0] = rank[0] | rank[1] << 16;
-        place[v][1] = rank[2] | rank[3] << 16;
-      }
+    for (uint32_t v = 0; v < kVectors; ++v) {
+      const uint32_t row = RowOf(v), rows = row < tile.rows ? min(4u, tile.rows - row) : 0;
+      uint32_t of[4], rank[4] = {};
+      FindParts<Word>(p, tile, key, row, of);
+      CountParts(of, rows, count, rank);
+      part[v] = of[0] | of[1] << 8 | of[2] << 16 | of[3] << 24;
+      place[v][0] = rank[0] | rank[1] << 16;
+      place[v][1] = rank[2] | rank[3] << 16;
     }
     __syncthreads();
     const uint32_t rows_of_part = count[threadIdx.x];
@@ -296,7 +307,8 @@ cudaError_t StartRadixPartition(const RadixPartition& p, int multiprocessors, cu
   if (p.rows == 0) return cudaSuccess;
   uint32_t width = 0;
   for (uint32_t c = 0; c < p.columns; ++c) width = std::max(width, p.to[c].width);
-  const bool wide = p.to[0].width > 4 || p.key.lookup == JoinLookup::kHash64;
+  bool wide = p.key.lookup == JoinLookup::kHash64;
+  for (uint32_t k = 0; k < p.keys; ++k) wide |= p.to[k].width > 4;
   const auto count = wide ? CountRadixRows<uint64_t> : CountRadixRows<uint32_t>;
   const auto move = wide ? MoveRadixRows<uint64_t> : MoveRadixRows<uint32_t>;
   const uint32_t shared = kRadixTileRows * width;

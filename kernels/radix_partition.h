@@ -45,12 +45,14 @@ struct RadixTarget {
 };
 
 struct RadixPartition {
-  const RadixSource* from = nullptr;     ///< [source][column]; the first column is the key
+  const RadixSource* from = nullptr;     ///< [source][column]; the first ones are the keys
   const uint32_t* first_tile = nullptr;  ///< [source]: of kRadixTileRows rows
   const uint32_t* source_rows = nullptr;
   uint32_t sources = 0, columns = 0, tiles = 0, rows = 0;
   RadixKey key;
-  uint64_t key_add = 0;  ///< number of a key = its code in the parts + key_add
+  /// The number of a row's keys = number_add + the sum of their codes in the parts * number_stride, which is 1 first.
+  uint32_t keys = 1;
+  uint64_t number_add = 0, number_stride[kMaxJoinKeys] = {1};
   RadixTarget to[kMostRadixColumns];
   uint32_t* next = nullptr;  ///< [kMostRadixParts]: where the next row of a part goes
   /// The tiles of the parts are dealt out, as cards are, to the blocks of the launch that reads them: those that run at

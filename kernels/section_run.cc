@@ -602,7 +602,9 @@ Status SectionRun::PlanPartition(Batch* batch, RunBuffer* memory) {
   radix.sources = static_cast<uint32_t>(p.tablet_rows.size());
   radix.tiles = p.first_tiles.back() + (p.tablet_rows.back() + kRadixTileRows - 1) / kRadixTileRows;
   radix.key = p.key;
-  radix.key_add = p.key_add;
+  radix.keys = static_cast<uint32_t>(p.keys);
+  radix.number_add = p.number_add;
+  std::copy_n(batch->plan.joins[static_cast<size_t>(p.join)].stride, p.keys, radix.number_stride);
   const uint32_t tiles = (radix.rows + kTileRows - 1) / kTileRows;
   const uint64_t next_bytes = kMostRadixParts * sizeof(uint32_t);
   const Status allocated = memory->Allocate(&gpu_, p.bytes + next_bytes + tiles * sizeof(uint32_t));

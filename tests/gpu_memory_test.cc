@@ -360,6 +360,8 @@ TEST_F(GpuMemory, ProbesInTheOrderOfPlaces) {
              "SELECT count(*), sum(h.k), sum(c.v % 1000) FROM h JOIN c ON h.k = c.k",
              "SELECT count(*), sum(h.k), sum(c.n) FROM h JOIN c ON h.far = c.far AND c.n = 0",
              "SELECT count(*), sum(h.k), sum(c.n) FROM h JOIN c ON h.big = c.big",
+             "SELECT count(*), sum(h.k), sum(c.v % 1000) FROM h JOIN c ON h.k = c.k AND h.far = c.far",
+             "SELECT count(*), sum(h.k), count(c.n) FROM h LEFT JOIN c ON h.far = c.far AND h.k = c.k AND c.n < h.k",
              "SELECT count(*), count(h.b), min(h.day), max(h.day), sum(h.d), sum(h.r), min(h.big) FROM h JOIN c ON h.k "
              "= c.k",
              "SELECT count(*), sum(h.k) FROM h JOIN c ON h.k = c.k WHERE h.b AND h.day > DATE '1995-01-01' AND h.d <> "
