@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <type_traits>
 
 #include "kernels/radix_partition.h"
 #include "kernels/row_vectors.cuh"
@@ -97,6 +98,10 @@ __device__ __forceinline__ uint32_t PartOf(const RadixPartition& p, Word number)
   if (sizeof(Word) == 8 && p.key.lookup == JoinLookup::kHash64) number = JoinProduct64(number);
   return static_cast<uint32_t>(number >> p.key.shift) & (p.key.parts - 1);
 }
+
+/// A block's first key column while it finds parts: in registers, if there are enough.
+template <class Word>
+using FirstKey = std::conditional_t<sizeof(Word) == 4, const RadixSource, const RadixSource&>;
 
 /// The parts of the four rows from `row` of the tile on, as far as there are so many. `first` is the tile's first
 /// column.
@@ -245,7 +250,7 @@ __global__ void __launch_bounds__(kBlock, 2) MoveRadixRows(const __grid_constant
     count[threadIdx.x] = 0;
     __syncthreads();
     uint32_t part[kVectors], place[kVectors][2];  // 8 and 16 bits a row
-    const RadixSource key = tile.columns[0];
+    FirstKey<Word> key = tile.columns[0];
 #pragma unroll
     for (uint32_t v = 0; v < kVectors; ++v) {
       const uint32_t row = RowOf(v), rows = row < tile.rows ? min(4u, tile.rows - row) : 0;
