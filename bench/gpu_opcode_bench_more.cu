@@ -49,18 +49,13 @@ struct More {
   case static_cast<Op>(static_cast<uint16_t>(Op::kCount) + N): \
     DoBinary<bench::More<N>>(in, b);                           \
     break;
-#define TESSERA_MORE_CASES                                                                                       \
-  MORE_CASE(0)                                                                                                   \
-  MORE_CASE(1)                                                                                                   \
-  MORE_CASE(2)                                                                                                   \
-  MORE_CASE(3)                                                                                                   \
-  MORE_CASE(4)                                                                                                   \
-  MORE_CASE(5)                                                                                                   \
-  MORE_CASE(6)                                                                                                   \
-  MORE_CASE(7)                                                                                                   \
-  MORE_CASE(8)                                                                                                   \
-  MORE_CASE(9) MORE_CASE(10) MORE_CASE(11) MORE_CASE(12) MORE_CASE(13) MORE_CASE(14) MORE_CASE(15) MORE_CASE(16) \
-      MORE_CASE(17) MORE_CASE(18) MORE_CASE(19)
+// clang-format off
+#define TESSERA_MORE_CASES                                                                   \
+  MORE_CASE(0) MORE_CASE(1) MORE_CASE(2) MORE_CASE(3) MORE_CASE(4) MORE_CASE(5) MORE_CASE(6) \
+  MORE_CASE(7) MORE_CASE(8) MORE_CASE(9) MORE_CASE(10) MORE_CASE(11) MORE_CASE(12)           \
+  MORE_CASE(13) MORE_CASE(14) MORE_CASE(15) MORE_CASE(16) MORE_CASE(17) MORE_CASE(18)        \
+  MORE_CASE(19)
+// clang-format on
 #define kernels kernels_with_more_opcodes
 
 #include "kernels/vm_kernel.cuh"
