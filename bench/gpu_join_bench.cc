@@ -267,7 +267,9 @@ Result<Measured> RunOnGpu(Gpu* gpu, const vm::Program& program, const TableInfo&
   vm::SectionStatistics built, first, probed;
   const std::unique_ptr<vm::DeviceRun> run = gpu->Begin();
   const auto start = std::chrono::steady_clock::now();
-  TESSERA_TRY(run->BuildJoins({{&program, 0, &dimension, &strings, nullptr, &built, nullptr}}));
+  vm::SectionContext build{&program, 0, &dimension, &strings, nullptr, &built, nullptr};
+  build.join_partitioning = partitioning;
+  TESSERA_TRY(run->BuildJoins({build}));
   TESSERA_TRY(run->RunSection({&program, 1, &one_row, &strings, nullptr, &first, nullptr}).status());
   out.build = MillisecondsSince(start);
   vm::SectionContext probe{&program, 1, &fact, &strings, nullptr, &probed, nullptr};

@@ -54,11 +54,20 @@ uint64_t RowBytes(const std::vector<SqlType>& columns) {
   return columns.size() * 9 + static_cast<uint64_t>(std::count_if(columns.begin(), columns.end(), IsWide)) * 8;
 }
 
-Status JoinRows::Allocate(GpuDevice* gpu, const std::vector<SqlType>& columns, uint64_t capacity) {
+void JoinRows::SetShape(const std::vector<SqlType>& columns, uint64_t capacity) {
   columns_ = columns.size();
   wide_ = static_cast<size_t>(std::count_if(columns.begin(), columns.end(), IsWide));
   capacity_ = RoundUp(capacity, 16);
+}
+
+Status JoinRows::Allocate(GpuDevice* gpu, const std::vector<SqlType>& columns, uint64_t capacity) {
+  SetShape(columns, capacity);
   return buffer_.Allocate(gpu, capacity_ * RowBytes(columns));
+}
+
+bool JoinRows::TryAllocate(GpuDevice* gpu, const std::vector<SqlType>& columns, uint64_t capacity) {
+  SetShape(columns, capacity);
+  return buffer_.TryAllocate(gpu, capacity_ * RowBytes(columns));
 }
 
 Status JoinRows::CopyFrom(const JoinRows& from, uint64_t rows, cudaStream_t stream) {
@@ -75,8 +84,8 @@ Status JoinRows::CopyFrom(const JoinRows& from, uint64_t rows, cudaStream_t stre
 Status JoinRows::ClearPadding(cudaStream_t stream) {
   const uint64_t padding = RoundUp(rows_, 16) - rows_;
   if (padding == 0) return Status::Ok();
-  CUDA_TRY(cudaMemset2DAsync(low(0) + rows_, capacity_ * 8, 0, padding * 8, columns_ + wide_, stream));
-  CUDA_TRY(cudaMemset2DAsync(null(0) + rows_, capacity_, 0, padding, columns_, stream));
+  for (size_t c = 0; c < columns_ + wide_; ++c) CUDA_TRY(cudaMemsetAsync(low(c) + rows_, 0, padding * 8, stream));
+  for (size_t c = 0; c < columns_; ++c) CUDA_TRY(cudaMemsetAsync(null(c) + rows_, 0, padding, stream));
   return Status::Ok();
 }
 
@@ -235,7 +244,9 @@ Status DeviceJoins::Upload(const vm::Section& builder, const vm::RowSet& from, u
   return Status::Ok();
 }
 
-Status DeviceJoins::Put(const vm::Program& program, int join, const vm::RowSet& from, uint64_t source_rows) {
+Status DeviceJoins::Put(const vm::Program& program, int join, const vm::RowSet& from, uint64_t source_rows,
+                        vm::JoinPartitioning partitioning) {
+  partitioning_ = partitioning;
   const vm::Section& builder = program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(join)].section)];
   if (CanPart(program, join) && BytesFor(builder, from.rows) > Share()) {
     return Part(program, join, {from}, source_rows, nullptr);
@@ -415,10 +426,9 @@ tessera::Result<bool> DeviceJoins::OrderByPlaces(Table* table, const vm::Section
   } head;
   JoinRows ordered;
   RunBuffer memory;
-  Status allocated = ordered.Allocate(&gpu_, builder.columns, n);
-  if (allocated.ok()) allocated = memory.Allocate(&gpu_, sizeof head + kMostRadixParts * sizeof(uint32_t));
-  if (!allocated.ok() && allocated.code() == ErrorCode::kResource) return false;  // they stay as they are
-  TESSERA_TRY(allocated);
+  if (!ordered.TryAllocate(&gpu_, builder.columns, n) ||
+      !memory.TryAllocate(&gpu_, sizeof head + kMostRadixParts * sizeof(uint32_t)))
+    return false;
   TESSERA_TRY(rows.ClearPadding(gpu_.stream));
   ordered.set_rows(n);
   RadixPartition p;

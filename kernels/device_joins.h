@@ -32,6 +32,8 @@ class JoinRows {
  public:
   /// REQUIRES: empty.
   Status Allocate(GpuDevice* gpu, const std::vector<SqlType>& columns, uint64_t capacity);
+  /// As RunBuffer::TryAllocate.
+  bool TryAllocate(GpuDevice* gpu, const std::vector<SqlType>& columns, uint64_t capacity);
   /// The first `rows` rows of another object with the same columns.
   Status CopyFrom(const JoinRows& from, uint64_t rows, cudaStream_t stream);
   /// Zeros behind rows() up to a multiple of 16: somebody may read them.
@@ -54,6 +56,8 @@ class JoinRows {
   }
 
  private:
+  void SetShape(const std::vector<SqlType>& columns, uint64_t capacity);
+
   RunBuffer buffer_;
   size_t columns_ = 0, wide_ = 0;
   uint64_t capacity_ = 0, rows_ = 0;
@@ -99,7 +103,8 @@ class DeviceJoins {
   /// rows. Errors: those of the sections; kUnsupported, kResource: a table cannot be here.
   Status Build(const std::vector<vm::SectionContext>& contexts, const std::function<void()>& meanwhile);
   /// A table whose rows were made elsewhere, from a table of `source_rows` rows.
-  Status Put(const vm::Program& program, int join, const vm::RowSet& rows, uint64_t source_rows);
+  Status Put(const vm::Program& program, int join, const vm::RowSet& rows, uint64_t source_rows,
+             vm::JoinPartitioning partitioning);
   /// Makes room for the program's tables. REQUIRES: called before the others.
   void Resize(size_t joins);
 
@@ -140,8 +145,8 @@ class DeviceJoins {
   /// `outer`: some section keeps rows without a match, which then point at no row.
   tessera::Result<Making> LayOut(Table* table, const vm::Section& builder, bool unique, bool outer,
                                  const ColumnSummary* summaries);
-  /// Brings the rows of a table that was laid out into the order of the parts of its places, if that is worth it.
-  /// false: they stay as they are.
+  /// Brings the rows of a table that was laid out into the order of the parts of its places, if these outgrow the cache
+  /// and point to rows. (How many rows will look in it is not known here.) false: they stay as they are.
   tessera::Result<bool> OrderByPlaces(Table* table, const vm::Section& builder, const ColumnSummary* summaries);
   /// Takes memory for the tables and starts the kernel that fills them.
   Status Fill(std::vector<Making>* tables, RunBuffer* memory);

@@ -75,10 +75,11 @@ class GpuRun final : public vm::DeviceRun {
     return status.ok() ? status : Abandon(nullptr, status);
   }
 
-  Status PutJoin(const vm::Program& program, int join, const vm::RowSet& rows, uint64_t source_rows) override {
+  Status PutJoin(const vm::Program& program, int join, const vm::RowSet& rows, uint64_t source_rows,
+                 vm::JoinPartitioning partitioning) override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     TESSERA_TRY(Begin(program));
-    return joins_->Put(program, join, rows, source_rows);
+    return joins_->Put(program, join, rows, source_rows, partitioning);
   }
 
  private:

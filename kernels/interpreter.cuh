@@ -666,9 +666,9 @@ struct Machine {
     return found;
   }
 
-  /// The same by open addressing, some rows together, so that their loads overlap. Slot: uint2 or uint4, a
-  /// free one has the value 0. A step reads a whole sector of 32 bytes: slot by slot the instructions took longer than
-  /// the memory (16 M keys: 7.9 ms).
+  /// The same by open addressing; two rows together, so that their loads overlap, where there are registers for that.
+  /// Slot: uint2 or uint4, a free one has the value 0. A step reads a whole sector of 32 bytes: slot by slot the
+  /// instructions took longer than the memory (16 M keys: 7.9 ms).
   template <class Slot>
   __device__ __forceinline__ void LookUpHashed(const JoinRecord& join, uint32_t wanted, OperandRows<R>& b) const {
     constexpr bool kWideKey = sizeof(Slot) == 16;

@@ -33,7 +33,7 @@ double Compute(const LaunchPlan& plan) {
 }
 
 /// Picoseconds that the rows of the launch gain, beyond what moving them costs. `payload`: columns of the table's rows
-/// that lie in the order of its places and are read. `spread`: as Spread.
+/// that lie in the order of its places, all of which are taken to be read. `spread`: as Spread.
 double Gain(const LookUp& l, const JoinRecord& record, size_t payload, double spread, double compute, double rows,
             double row_bytes, double cache_bytes) {
   const double columns = static_cast<double>(payload);
@@ -65,7 +65,7 @@ class ColumnUnion {
     int128_t low = kInt128Max, high = kInt128Min;
     for (size_t t = 0; t < q_.tablets.size(); ++t) {
       const Chunk& c = ChunkOf(t);
-      if (IsWide(c.type) || c.width == 16 || c.null_bytes != nullptr) return false;
+      if (IsWide(c.type) || c.width == 16 || c.null_bytes != nullptr || IsOnlyTestedByRow(t)) return false;
       if (text_ && !SharesDictionary(t)) return false;
       rows += c.rows;
       nulls += c.null_count;
@@ -102,7 +102,7 @@ class ColumnUnion {
     const Chunk& c = ChunkOf(tablet);
     RadixSource s;
     s.all_null = c.null_count == c.rows;
-    s.codes = s.all_null ? nullptr : q_.codes[tablet * q_.section.slots.size() + slot_];
+    s.codes = s.all_null ? nullptr : CodesOf(tablet);
     int128_t base = c.base;
     if (s.codes != nullptr) {
       s.width = c.width;
@@ -118,7 +118,15 @@ class ColumnUnion {
   }
 
  private:
+  const uint8_t* CodesOf(size_t tablet) const { return q_.codes[tablet * q_.section.slots.size() + slot_]; }
   const Chunk& ChunkOf(size_t tablet) const { return *q_.tablets[tablet]->chunks[slot_]; }
+  /// A predicate knows which of the tablet's rows pass, and the column is not here.
+  bool IsOnlyTestedByRow(size_t tablet) const {
+    if (CodesOf(tablet) != nullptr) return false;
+    const std::vector<vm::BoundPredicate>& bound = q_.tablets[tablet]->predicates;
+    return std::any_of(bound.begin(), bound.end(),
+                       [&](const vm::BoundPredicate& b) { return b.by_row && static_cast<size_t>(b.slot) == slot_; });
+  }
   bool SharesDictionary(size_t tablet) const {
     const Chunk &c = ChunkOf(tablet), &first = ChunkOf(0);
     if (c.encoding != Encoding::kDictionary || c.entries > kMostEntries) return false;
@@ -164,7 +172,10 @@ int Choose(const ProbePartitionQuestion& q) {
   const double compute = Compute(q.plan);
   for (const vm::BoundTablet* t : q.tablets) rows += t->rows;
   for (size_t i = 0; i < q.section.slots.size(); ++i) {
-    if (q.lowered.slot_values[i] || q.lowered.slot_codes[i]) row_bytes += q.tablets[0]->chunks[i]->width;
+    if (!q.lowered.slot_values[i] && !q.lowered.slot_codes[i]) continue;
+    uint8_t width = 0;
+    for (const vm::BoundTablet* t : q.tablets) width = std::max(width, t->chunks[i]->width);
+    row_bytes += width;
   }
   int choice = -1;
   for (const LookUp& l : LookUps(q.section, q.lowered, q.plan, q.tablets, q.joins)) {

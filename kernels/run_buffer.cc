@@ -4,8 +4,33 @@
 
 namespace tessera::kernels {
 
+namespace {
+
+uint64_t Rounded(uint64_t bytes) { return (std::max<uint64_t>(bytes, 1) + 127) / 128 * 128; }
+
+}  // namespace
+
+bool RunBuffer::TryAllocate(GpuDevice* gpu, uint64_t bytes) {
+  bytes = Rounded(bytes);
+  if (gpu->TakeSpare(bytes, &data_, &bytes_)) {
+    gpu_ = gpu;
+    return true;
+  }
+  ColumnCache& cache = gpu->cache;
+  if (cache.bytes() + cache.claimed() + bytes > cache.budget() || !cache.Claim(bytes).ok()) return false;
+  if (cudaMallocFromPoolAsync(&data_, bytes, cache.pool(), gpu->stream) != cudaSuccess) {  // others use the device, too
+    cudaGetLastError();
+    data_ = nullptr;
+    cache.Release(bytes);
+    return false;
+  }
+  gpu_ = gpu;
+  bytes_ = bytes;
+  return true;
+}
+
 Status RunBuffer::Allocate(GpuDevice* gpu, uint64_t bytes) {
-  bytes = (std::max<uint64_t>(bytes, 1) + 127) / 128 * 128;
+  bytes = Rounded(bytes);
   if (gpu->TakeSpare(bytes, &data_, &bytes_)) {
     gpu_ = gpu;
     return Status::Ok();

@@ -19,6 +19,9 @@ class RunBuffer {
 
   /// REQUIRES: empty.
   Status Allocate(GpuDevice* gpu, uint64_t bytes);
+  /// The same for what can be done without: only of memory that is free, no cached column goes for it. false: there is
+  /// not so much.
+  bool TryAllocate(GpuDevice* gpu, uint64_t bytes);
   void Free();
   uint64_t bytes() const { return bytes_; }
   template <class T>

@@ -39,8 +39,9 @@ constexpr uint64_t kListedAtOnce = uint64_t{1} << 22;
 constexpr uint64_t kKeptPairs = uint64_t{1} << 30;  ///< from so many on BucketLaunch::keepers are worth their time
 constexpr uint32_t kMostBuckets = 4096, kUnitsPerChildBlock = 4, kChildBlocks = 8192;
 
-/// The part of the free memory that rows in the order of a table's places may have: no columns are to make room for it.
-constexpr uint64_t kPartitionedShare = 8;
+/// The part of the free memory that a launch's rows in the order of a table's places may have. Its columns, which have
+/// fewer bytes, get a smaller one, if launches do not become small by that.
+constexpr uint64_t kPartitionedShare = 8, kMovedShare = 10;
 
 using vm::Opcode;
 using vm::Section;
@@ -323,7 +324,8 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
 uint64_t SectionRun::LaunchShare() const {
   // All batches in flight hold pieces. What else is needed on the way, a section's groups, the rows of a join table,
   // or those that are ordered, grows into what is left.
-  const uint64_t room = gpu_.Room();
+  const uint64_t room = gpu_.Room(), moved = room / kMovedShare;
+  if (moved >= kCopiedPerLaunch && MayPartition()) return moved;
   if (keys_ > 0 || IsBuild()) return room / 2 / kBatches;
   return (room - std::min(room / 2, row_output_.reserved_bytes())) / kBatches;
 }
@@ -416,7 +418,8 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   DeviceLimits limits = gpu_.limits;
   if (keys_ > 0) limits.groups = groups_.Limit() / 2;  // (what is claimed from here on has to fit, too)
   TESSERA_ASSIGN(batch->plan, PlanLaunch(section_, lowered_, tablets, joins_.shapes(), limits, context_.profile));
-  TESSERA_TRY(PlanPartition(batch, &partitioned_[arena_number]));
+  batch->partitioned = &partitioned_[arena_number];
+  TESSERA_TRY(PlanPartition(batch));
   ProbePartition& partition = batch->partition;
   const bool partitioned = partition.join >= 0;
   if (partitioned) {
@@ -581,14 +584,27 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   return Status::Ok();
 }
 
-Status SectionRun::PlanPartition(Batch* batch, RunBuffer* memory) {
+bool SectionRun::MayPartition() const {
+  // (Where a LIMIT ends the section most rows may not be looked up at all.)
+  if (context_.join_partitioning == vm::JoinPartitioning::kOff || section_.source_kind == Section::Source::kJoin ||
+      lowered_.product >= 0 || enough_ != UINT64_MAX)
+    return false;
+  for (size_t j = 0; j < lowered_.probe_slots.size(); ++j) {
+    const JoinShape* shape = joins_.shapes()[j];
+    if (lowered_.probe_slots[j].empty() || shape == nullptr) continue;
+    if (context_.join_partitioning == vm::JoinPartitioning::kOn ||
+        OutgrowsCache(LookUpBytes(shape->record), gpu_.limits.cache_bytes))
+      return true;
+  }
+  return false;
+}
+
+Status SectionRun::PlanPartition(Batch* batch) {
+  RunBuffer* const memory = batch->partitioned;
   memory->Free();
   batch->partition = {};
   batch->radix = {};
-  const bool off = context_.join_partitioning == vm::JoinPartitioning::kOff;
-  // (Where a LIMIT ends the section most rows may not be looked up at all.)
-  if (off || section_.source_kind == Section::Source::kJoin || lowered_.product >= 0 || enough_ != UINT64_MAX)
-    return Status::Ok();
+  if (!MayPartition()) return Status::Ok();
   std::vector<const vm::BoundTablet*> tablets;
   for (const vm::BoundTablet& t : batch->tablets) tablets.push_back(&t);
   const bool always = context_.join_partitioning == vm::JoinPartitioning::kOn;
@@ -607,10 +623,9 @@ Status SectionRun::PlanPartition(Batch* batch, RunBuffer* memory) {
   std::copy_n(batch->plan.joins[static_cast<size_t>(p.join)].stride, p.keys, radix.number_stride);
   const uint32_t tiles = (radix.rows + kTileRows - 1) / kTileRows;
   const uint64_t next_bytes = kMostRadixParts * sizeof(uint32_t);
-  const Status allocated = memory->Allocate(&gpu_, p.bytes + next_bytes + tiles * sizeof(uint32_t));
-  if (!allocated.ok()) {  // other processes use the device as well
+  if (!memory->TryAllocate(&gpu_, p.bytes + next_bytes + tiles * sizeof(uint32_t))) {
     radix = {};
-    return allocated.code() == ErrorCode::kResource ? Status::Ok() : allocated;
+    return Status::Ok();
   }
   uint8_t* at = memory->As<uint8_t>();
   batch->codes.assign(section_.slots.size(), nullptr);
@@ -904,6 +919,7 @@ Status SectionRun::Finish(Batch* batch) {
     TESSERA_TRY(StartAgain(batch));
   }
   gpu_.cache.Unpin(&batch->pinned);
+  batch->partitioned->Free();
   if (!batch->plan.marks.empty()) TESSERA_TRY(AddMarks(*batch));
   if (batch->finds_units) {
     const UnitTotals& totals = gpu_.host_found.As<Found>()->totals;
@@ -1146,6 +1162,7 @@ Status SectionRun::FinishBuild() {
     }
     rows_used_ = control.rows;
     gpu_.cache.Unpin(&batches_[0].pinned);
+    partitioned_[0].Free();
     if (!batches_[0].plan.marks.empty()) TESSERA_TRY(AddMarks(batches_[0]));
   }
   if (host_rows_.empty()) {

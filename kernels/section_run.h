@@ -36,10 +36,11 @@ struct Batch {
   std::shared_ptr<ColumnCache::Copies> copies;  ///< of its columns, until it starts
   LaunchPlan plan;
   Launch launch;
-  ProbePartition partition;  ///< what `tablets` have become, if it is used
-  RadixPartition radix;      ///< ... rows == 0: it is not to be made any more
-  BucketLaunch buckets;      ///< of a dp join
-  bool finds_units = false;  ///< the device looks for the units of a product
+  ProbePartition partition;          ///< what `tablets` have become, if it is used
+  RadixPartition radix;              ///< ... rows == 0: it is not to be made any more
+  RunBuffer* partitioned = nullptr;  ///< its memory
+  BucketLaunch buckets;              ///< of a dp join
+  bool finds_units = false;          ///< the device looks for the units of a product
   uint32_t blocks = 0;
   /// At most so many blocks run at a time, the others rest; 0: all run. Then `at` are the cursors of all warps,
   /// `running` says which blocks have run, and `next_turn` which come next.
@@ -140,7 +141,9 @@ class SectionRun {
   Status Prepare(Batch* batch, int arena_number);
 
   /// Puts the tablets together as one whose rows are in the order of a join table's places, if that is faster.
-  Status PlanPartition(Batch* batch, RunBuffer* memory);
+  Status PlanPartition(Batch* batch);
+  /// Whether it may, as far as the section tells: then launches leave room for that.
+  bool MayPartition() const;
 
   /// Cuts the product of `tiles` tiles and a join table into units of work.
   Status PrepareProduct(Batch* batch, uint32_t tiles);

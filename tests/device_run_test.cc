@@ -82,7 +82,8 @@ class FalseRun final : public vm::DeviceRun {
     have_.insert(joins.begin(), joins.end());
     return Status::Ok();
   }
-  Status PutJoin(const Program& program, int join, const vm::RowSet& rows, uint64_t source_rows) override {
+  Status PutJoin(const Program& program, int join, const vm::RowSet& rows, uint64_t source_rows,
+                 vm::JoinPartitioning) override {
     ++script_.puts;
     const Section& builder = program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(join)].section)];
     if (rows.columns.size() != builder.columns.size() || rows.rows > source_rows) Wrong("PutJoin of other rows", join);

@@ -381,6 +381,9 @@ TEST_F(GpuMemory, ProbesInTheOrderOfPlaces) {
       EXPECT_TRUE(answer.on_gpu) << sql;
     }
   }
+  // A list that is tested row by row in some tablets, where the column is not on the device.
+  const char* list = "SELECT count(*) FROM h JOIN c ON h.far = c.far WHERE h.k IN (1, 3, 77) OR h.b";
+  Same(list, Run(list, gpu.get()));
   // All rows in one part; text of dictionaries that tablets share and do not; what cannot be moved.
   snapshot_ = Tables();
   for (const char* sql : {

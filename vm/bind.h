@@ -49,8 +49,9 @@ class SectionBinder {
   /// `like`: a tablet bound before, whose maps and sets are taken where the dictionaries are the same, as they are in
   /// most tablets of a table; may be nullptr. Errors: those of Tablet::Chunk and of the dictionary sections.
   Result<BoundTablet> Bind(const Tablet& tablet, const BoundTablet* like = nullptr) const;
-  /// Rows that were put together from bound tablets: a chunk for each slot, which must outlive the result. `like`: one
-  /// of these tablets. REQUIRES: what BindsFrom asks for.
+  /// Rows that were put together from bound tablets: a chunk for each slot, which must outlive the result; it need not
+  /// have codes. `like`: one of these tablets. REQUIRES: text chunks have the dictionary of that tablet's; no chunk has
+  /// NULL bytes; lists of numbers test chunks of at most 2 bytes a code (others are tested row by row).
   Result<BoundTablet> BindChunks(uint32_t rows, const std::vector<const Chunk*>& chunks, const BoundTablet& like) const;
   /// For a tablet that was bound before all of key_ranges were known.
   Status BindKeyRanges(BoundTablet* bound) const;

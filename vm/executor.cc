@@ -332,7 +332,7 @@ class Run {
       if (UsedOnDevice(s.join)) {
         const uint64_t source_rows =
             s.source_kind == Section::Source::kTable ? tables_[static_cast<size_t>(s.source)]->rows : rows->rows;
-        Status put = device_run_->PutJoin(program_, s.join, *rows, source_rows);
+        Status put = device_run_->PutJoin(program_, s.join, *rows, source_rows, options_.join_partitioning);
         if (!put.ok()) TESSERA_TRY(GiveDeviceUp(put));
       }
       TESSERA_TRY(IndexJoin(s, std::move(*rows)));

@@ -144,7 +144,8 @@ class DeviceRun {
   /// Runs sections with sink kJoin that do not need each other's tables. Errors: as RunSection.
   virtual Status BuildJoins(const std::vector<SectionContext>& contexts) = 0;
   /// A join table whose rows (keys, none NULL, then payload) were made elsewhere, from a table of `source_rows` rows.
-  virtual Status PutJoin(const Program& program, int join, const RowSet& rows, uint64_t source_rows) = 0;
+  virtual Status PutJoin(const Program& program, int join, const RowSet& rows, uint64_t source_rows,
+                         JoinPartitioning partitioning) = 0;
 };
 
 /// A device that runs sections over stored tables and join tables.

@@ -409,14 +409,6 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
   Enqueue(stream, [to, value, bytes] { std::memset(to, value, bytes); });
   return cudaSuccess;
 }
-cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
-  for (size_t row = 0; row < height; ++row) {
-    const cudaError_t error = cudaMemsetAsync(static_cast<uint8_t*>(to) + row * pitch, value, width, stream);
-    if (error != cudaSuccess) return error;
-  }
-  return cudaSuccess;
-}
-
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = reinterpret_cast<cudaStream_t>(new Stream);
   return cudaSuccess;
