@@ -313,11 +313,11 @@ int main(int argc, char** argv) {
   using namespace tessera;
   setvbuf(stdout, nullptr, _IOLBF, 0);
   std::vector<const char*> arguments(argv + 1, argv + argc);
-  bool host = std::erase_if(arguments, [](const char* a) { return strcmp(a, "--host") == 0; }) > 0;
-  vm::JoinPartitioning partitioning = vm::JoinPartitioning::kAuto;
   const auto given = [&](const char* name) {
     return std::erase_if(arguments, [&](const char* a) { return strcmp(a, name) == 0; }) > 0;
   };
+  bool host = given("--host");
+  vm::JoinPartitioning partitioning = vm::JoinPartitioning::kAuto;
   if (given("--ordered")) partitioning = vm::JoinPartitioning::kOn;
   if (given("--unordered")) partitioning = vm::JoinPartitioning::kOff;
   auto argument = [&](size_t i, double otherwise) {

@@ -667,8 +667,8 @@ class Bench {
     m.sectors = static_cast<double>(totals.sectors) / static_cast<double>(probe_rows_);
     m.table_bytes = static_cast<double>(bytes);
     if (m.region_bytes == 0) m.region_bytes = m.table_bytes;
-    // Blocks that run together drift apart; where parts are to be taken one after the other a block has one tile, and
-    // the next tile's starts when it ends.
+    // Blocks that run together drift apart; where parts are to be taken one after the other a block has few tiles, and
+    // the next ones' starts when it ends.
     constexpr uint32_t kRun = 8;
     const uint32_t runs = static_cast<uint32_t>(probe_rows_ / (kBlock * Layout::kTogether * kRun)) + 1;
     TESSERA_ASSIGN(m.probe, Time([&] {

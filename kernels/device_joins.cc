@@ -412,9 +412,7 @@ tessera::Result<bool> DeviceJoins::OrderByPlaces(Table* table, const vm::Section
   const uint64_t n = rows.rows();
   // (Values that are the payload itself are not filled in faster then than it takes to order the rows.)
   const bool can = record.rows_in_values && builder.keys > 0 && n > 1 && n < UINT32_MAX / 2;
-  const bool always = partitioning_ == vm::JoinPartitioning::kOn;
-  if (!can || partitioning_ == vm::JoinPartitioning::kOff) return false;
-  if (!always && !OutgrowsCache(LookUpBytes(record), gpu_.limits.cache_bytes)) return false;
+  if (!can || !MayOrder(partitioning_, record, gpu_.limits.cache_bytes)) return false;
   if (n * RowBytes(builder.columns) > gpu_.Room() / kOrderedShare) return false;
   const size_t columns = builder.columns.size();
   const size_t all =
@@ -459,12 +457,7 @@ tessera::Result<bool> DeviceJoins::OrderByPlaces(Table* table, const vm::Section
   p.next = reinterpret_cast<uint32_t*>(memory.As<Head>() + 1);
   p.sources = 1;
   p.tiles = (p.rows - 1) / kRadixTileRows + 1;
-  p.key = CutTable(record);
-  p.keys = static_cast<uint32_t>(builder.keys);
-  for (uint32_t k = 0; k < p.keys; ++k) {
-    p.number_stride[k] = record.stride[k];
-    p.number_add -= static_cast<uint64_t>(record.low[k]) * record.stride[k];
-  }
+  SetKeys(record, std::vector<uint64_t>(static_cast<size_t>(builder.keys), 0), &p);
   CUDA_TRY(StartRadixPartition(p, gpu_.info.multiprocessors, gpu_.stream));
   swap(ordered, table->rows);
   return true;

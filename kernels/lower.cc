@@ -769,11 +769,6 @@ double OrderFilters(const Section& section, const std::vector<double>& shares,
   std::vector<Item> items;
   size_t end = 0;
   const DeviceInstruction* skip = nullptr;
-  auto width = [&](size_t slot) {
-    uint32_t w = 0;
-    for (const vm::BoundTablet* t : tablets) w = std::max<uint32_t>(w, t->chunks[slot]->width);
-    return static_cast<double>(w);
-  };
   for (; end < code->size(); ++end) {
     const DeviceInstruction& d = (*code)[end];
     const size_t p1 = d.head.p1;
@@ -785,13 +780,13 @@ double OrderFilters(const Section& section, const std::vector<double>& shares,
     }
     if (d.head.op == Op::Filter) {
       share = shares[p1];
-      cost = kFilterCost + width(static_cast<size_t>(section.predicates[p1].slot));
+      cost = kFilterCost + CodeWidth(tablets, static_cast<size_t>(section.predicates[p1].slot));
       const vm::Predicate& p = section.predicates[p1];
       if (p.kind == vm::Predicate::Kind::kKeyRange && share > kUselessRange) continue;
     } else if (d.head.op == Op::Probe && d.head.source == OperandSource::kSlot && records[p1].next == nullptr) {
       share = MatchShare(*joins[p1]);
       const JoinRecord& r = records[p1];
-      cost = width(d.head.slot);
+      cost = CodeWidth(tablets, d.head.slot);
       if (r.shared_bits != kNowhere) cost += kSharedLookUpCost;
       if (r.shared_bits == kNowhere || r.lookup != JoinLookup::kBits) {
         const uint64_t bytes = LookUpBytes(r);
@@ -976,8 +971,7 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
   const uint32_t half = limits.shared_per_multiprocessor / 2 - kReservedPerBlock;  // two blocks a multiprocessor
   uint32_t stage = plan.record_staged ? RoundUp(plan.record_bytes, 128) : 0;
   for (const FirstUse& use : FirstUses(section, lowered.masks, plan.code, shares, joins)) {
-    uint32_t width = 0;
-    for (const vm::BoundTablet* t : tablets) width = std::max<uint32_t>(width, t->chunks[use.slot]->width);
+    const uint32_t width = CodeWidth(tablets, use.slot);
     if (width == 0) continue;
     const double touched = TouchedShare(use.live, width);
     if (use.waited || touched < kStagedShare || at + 2 * (stage + width * kTileRows) > half) {
@@ -1119,6 +1113,12 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
   Result<LaunchPlan> plan = PlanWith(section, lowered, tablets, joins, limits, measure, true);
   if (plan.ok() && (plan->variant != Variant::kFull || plan->layout.queues == kNowhere)) return plan;
   return PlanWith(section, lowered, tablets, joins, limits, measure, false);
+}
+
+uint32_t CodeWidth(const std::vector<const vm::BoundTablet*>& tablets, size_t slot) {
+  uint32_t width = 0;
+  for (const vm::BoundTablet* t : tablets) width = std::max<uint32_t>(width, t->chunks[slot]->width);
+  return width;
 }
 
 std::vector<LookUp> LookUps(const Section& section, const LoweredProgram& lowered, const LaunchPlan& plan,

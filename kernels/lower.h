@@ -158,6 +158,9 @@ Result<LaunchPlan> PlanLaunch(const vm::Section& section, const LoweredProgram& 
                               const std::vector<const vm::BoundTablet*>& tablets,
                               const std::vector<const JoinShape*>& joins, const DeviceLimits& limits, bool measure);
 
+/// Bytes of a slot's codes in the tablet where they have most.
+uint32_t CodeWidth(const std::vector<const vm::BoundTablet*>& tablets, size_t slot);
+
 /// A look-up in the code of a plan, in the order in which rows come to them.
 struct LookUp {
   uint16_t join = 0;

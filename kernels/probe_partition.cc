@@ -45,14 +45,6 @@ double Gain(const LookUp& l, const JoinRecord& record, size_t payload, double sp
   return rows * (gain - kFindPart - kMoveRow - kMoveByte * row_bytes) - bytes * kReadByte;
 }
 
-bool SameDictionary(const Chunk& a, const Chunk& b) {
-  const auto bytes = [](const Chunk& c) { return c.entry_offsets[c.entries] - c.entry_offsets[0]; };
-  return a.entries == b.entries &&
-         (a.entry_bytes == b.entry_bytes ||
-          (memcmp(a.entry_offsets, b.entry_offsets, (size_t{a.entries} + 1) * sizeof *a.entry_offsets) == 0 &&
-           memcmp(a.entry_bytes + a.entry_offsets[0], b.entry_bytes + b.entry_offsets[0], bytes(a)) == 0));
-}
-
 /// A slot's chunks as one. false: they cannot be.
 class ColumnUnion {
  public:
@@ -131,7 +123,7 @@ class ColumnUnion {
     const Chunk &c = ChunkOf(tablet), &first = ChunkOf(0);
     if (c.encoding != Encoding::kDictionary || c.entries > kMostEntries) return false;
     const int64_t *map = q_.tablets[tablet]->slots[slot_].map, *first_map = q_.tablets[0]->slots[slot_].map;
-    return (map != nullptr && map == first_map) || SameDictionary(c, first);
+    return (map != nullptr && map == first_map) || vm::SameDictionary(c, first);
   }
 
   const ProbePartitionQuestion& q_;
@@ -173,9 +165,7 @@ int Choose(const ProbePartitionQuestion& q) {
   for (const vm::BoundTablet* t : q.tablets) rows += t->rows;
   for (size_t i = 0; i < q.section.slots.size(); ++i) {
     if (!q.lowered.slot_values[i] && !q.lowered.slot_codes[i]) continue;
-    uint8_t width = 0;
-    for (const vm::BoundTablet* t : q.tablets) width = std::max(width, t->chunks[i]->width);
-    row_bytes += width;
+    row_bytes += CodeWidth(q.tablets, i);
   }
   int choice = -1;
   for (const LookUp& l : LookUps(q.section, q.lowered, q.plan, q.tablets, q.joins)) {
@@ -203,41 +193,53 @@ int Choose(const ProbePartitionQuestion& q) {
 
 }  // namespace
 
-bool OutgrowsCache(uint64_t bytes, uint64_t cache_bytes) {
-  return static_cast<double>(bytes) > static_cast<double>(cache_bytes) * kCacheShare;
+bool MayOrder(vm::JoinPartitioning setting, const JoinRecord& record, uint64_t cache_bytes) {
+  if (setting != vm::JoinPartitioning::kAuto) return setting == vm::JoinPartitioning::kOn;
+  return static_cast<double>(LookUpBytes(record)) > static_cast<double>(cache_bytes) * kCacheShare;
 }
 
-RadixKey CutTable(const JoinRecord& record) {
-  const uint64_t parts = std::bit_ceil(LookUpBytes(record) / kPartBytes);
-  return CutPlaces(record, static_cast<uint32_t>(std::clamp<uint64_t>(parts, kLeastParts, kMostRadixParts)));
+void SetKeys(const JoinRecord& record, const std::vector<uint64_t>& first_values, RadixPartition* p) {
+  const uint64_t wanted = std::bit_ceil(LookUpBytes(record) / kPartBytes);
+  const uint64_t parts = std::clamp<uint64_t>(wanted, kLeastParts, kMostRadixParts);
+  uint32_t bits = 64;  // of what is shifted
+  if (record.lookup == JoinLookup::kBits || record.lookup == JoinLookup::kDirect)
+    bits = static_cast<uint32_t>(std::bit_width(record.last));
+  if (record.lookup == JoinLookup::kHash32) bits = 32;
+  const uint32_t part_bits = std::min(bits, static_cast<uint32_t>(std::countr_zero(parts)));
+  p->key = {record.lookup, bits - part_bits, 1u << part_bits};
+  p->keys = static_cast<uint32_t>(first_values.size());
+  p->number_add = 0;
+  for (size_t k = 0; k < p->keys; ++k) {
+    p->number_stride[k] = record.stride[k];
+    p->number_add += (first_values[k] - static_cast<uint64_t>(record.low[k])) * record.stride[k];
+  }
 }
 
 Result<ProbePartition> PlanProbePartition(const ProbePartitionQuestion& q) {
   ProbePartition none, p;
-  // Of most sections no table outgrows the cache.
-  const bool large = std::any_of(q.plan.joins.begin(), q.plan.joins.end(),
-                                 [&](const JoinRecord& r) { return OutgrowsCache(LookUpBytes(r), q.cache_bytes); });
-  if (!large && !q.always) return none;
   p.join = Choose(q);
   if (p.join < 0) return none;
   const JoinRecord& record = q.plan.joins[static_cast<size_t>(p.join)];
   const size_t slots = q.section.slots.size(), tablets = q.tablets.size();
   p.slots = q.lowered.probe_slots[static_cast<size_t>(p.join)];
-  p.keys = p.slots.size();
+  const size_t keys = p.slots.size();
   for (uint32_t i = 0; i < slots; ++i) {
     const bool key = std::find(p.slots.begin(), p.slots.end(), i) != p.slots.end();
     if (!key && (q.lowered.slot_values[i] || q.lowered.slot_codes[i])) p.slots.push_back(i);
   }
   if (p.slots.size() > kMostRadixColumns) return none;
   uint64_t rows = 0;
-  uint32_t tiles = 0;
+  RadixPartition& radix = p.radix;
   for (const vm::BoundTablet* t : q.tablets) {
     rows += t->rows;
-    p.first_tiles.push_back(tiles);
+    p.first_tiles.push_back(radix.tiles);
     p.tablet_rows.push_back(t->rows);
-    tiles += (t->rows + kRadixTileRows - 1) / kRadixTileRows;
+    radix.tiles += (t->rows + kRadixTileRows - 1) / kRadixTileRows;
   }
   if (rows == 0 || rows > UINT32_MAX / 2) return none;
+  radix.rows = static_cast<uint32_t>(rows);
+  radix.sources = static_cast<uint32_t>(tablets);
+  radix.columns = static_cast<uint32_t>(p.slots.size());
   p.chunks.resize(slots);
   p.sources.resize(tablets * p.slots.size());
   const uint64_t tile_rows = (rows + kTileRows - 1) / kTileRows * kTileRows;
@@ -254,25 +256,23 @@ Result<ProbePartition> PlanProbePartition(const ProbePartitionQuestion& q) {
     Chunk& chunk = p.chunks[i];
     if (chunk.width == 0) {  // nobody reads it
       chunk.type = q.tablets[0]->chunks[i]->type;
-      chunk.rows = static_cast<uint32_t>(rows);
+      chunk.rows = radix.rows;
       chunk.max = 0;
     }
     chunks.push_back(&chunk);
   }
-  TESSERA_ASSIGN(p.bound, q.binder.BindChunks(static_cast<uint32_t>(rows), chunks, *q.tablets[0]));
+  TESSERA_ASSIGN(p.bound, q.binder.BindChunks(radix.rows, chunks, *q.tablets[0]));
   const bool by_row = std::any_of(p.bound.predicates.begin(), p.bound.predicates.end(),
                                   [](const vm::BoundPredicate& b) { return b.by_row; });
   if (p.bound.skip || by_row) return none;
-  p.key = CutTable(record);
-  for (size_t k = 0; k < p.keys; ++k) {
-    const uint64_t base = static_cast<uint64_t>(Low64(p.chunks[p.slots[k]].base));
-    p.number_add += (base - static_cast<uint64_t>(record.low[k])) * record.stride[k];
-  }
+  std::vector<uint64_t> first_values;
+  for (size_t k = 0; k < keys; ++k) first_values.push_back(static_cast<uint64_t>(Low64(p.chunks[p.slots[k]].base)));
+  SetKeys(record, first_values, &radix);
   return p;
 }
 
 std::string Describe(const ProbePartition& p) {
-  return ", rows in " + std::to_string(p.key.parts) + " parts by the places of t" + std::to_string(p.join);
+  return ", rows in " + std::to_string(p.radix.key.parts) + " parts by the places of t" + std::to_string(p.join);
 }
 
 }  // namespace tessera::kernels

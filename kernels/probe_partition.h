@@ -19,12 +19,10 @@ namespace tessera::kernels {
 /// The columns that a section reads of a launch's tablets, put together as one: a code of it is `add` more than that of
 /// the tablet.
 struct ProbePartition {
-  int join = -1;  ///< -1: the launch reads its tablets
-  RadixKey key;
-  size_t keys = 0;
-  uint64_t number_add = 0;                         ///< as in RadixPartition
-  std::vector<uint32_t> slots;                     ///< of the columns; the first ones are the keys
-  std::vector<RadixSource> sources;                ///< [tablet][column]
+  int join = -1;                     ///< -1: the launch reads its tablets
+  RadixPartition radix;              ///< but for addresses and blocks; rows == 0: it is not to be made any more
+  std::vector<uint32_t> slots;       ///< of the columns; the first ones are the keys
+  std::vector<RadixSource> sources;  ///< [tablet][column]
   std::vector<uint32_t> first_tiles, tablet_rows;  ///< [tablet]
   std::vector<Chunk> chunks;                       ///< [slot], width 0 where nothing is read; `bound` points to them
   vm::BoundTablet bound;                           ///< what the launch reads instead
@@ -47,10 +45,12 @@ struct ProbePartitionQuestion {
 /// stored plain or with dictionaries that differ).
 Result<ProbePartition> PlanProbePartition(const ProbePartitionQuestion& q);
 
-/// Whether what lies so far apart does not stay in a device's L2 cache of `cache_bytes`.
-bool OutgrowsCache(uint64_t bytes, uint64_t cache_bytes);
-/// Parts that stay there, of the places of a table.
-RadixKey CutTable(const JoinRecord& record);
+/// Whether rows may be brought into the order of a table's places: as the setting says, or as the table does not stay
+/// in a device's L2 cache of `cache_bytes`.
+bool MayOrder(vm::JoinPartitioning setting, const JoinRecord& record, uint64_t cache_bytes);
+/// The parts of the places of a table, some that stay there, and how rows find theirs: first_values[k] is the value of
+/// the k-th key whose code is 0.
+void SetKeys(const JoinRecord& record, const std::vector<uint64_t>& first_values, RadixPartition* p);
 
 /// For EXPLAIN ANALYZE.
 std::string Describe(const ProbePartition& p);

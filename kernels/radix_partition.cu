@@ -2,7 +2,6 @@
 // at a time: it brings them into the order of their parts in shared memory, column by column, and writes runs.
 
 #include <algorithm>
-#include <bit>
 #include <type_traits>
 
 #include "kernels/radix_partition.h"
@@ -294,18 +293,6 @@ __global__ void __launch_bounds__(kBlock, 2) MoveRadixRows(const __grid_constant
       }
     }
   }
-}
-
-RadixKey CutPlaces(const JoinRecord& record, uint32_t parts) {
-  RadixKey key{record.lookup, 0, parts};
-  uint32_t bits = 64;  // of what is shifted
-  if (record.lookup == JoinLookup::kBits || record.lookup == JoinLookup::kDirect)
-    bits = static_cast<uint32_t>(std::bit_width(record.last));
-  if (record.lookup == JoinLookup::kHash32) bits = 32;
-  const uint32_t part_bits = std::min(bits, static_cast<uint32_t>(std::countr_zero(parts)));
-  key.parts = 1u << part_bits;
-  key.shift = bits - part_bits;
-  return key;
 }
 
 cudaError_t StartRadixPartition(const RadixPartition& p, int multiprocessors, cudaStream_t stream) {

@@ -25,8 +25,6 @@ struct RadixKey {
   uint32_t shift = 0;
   uint32_t parts = 1;  ///< a power of two, up to kMostRadixParts
 };
-/// Cuts the places of a table into parts of the same size, `parts` of them if it has so many places.
-RadixKey CutPlaces(const JoinRecord& record, uint32_t parts);
 
 /// A column of a source of rows.
 struct alignas(16) RadixSource {

@@ -265,6 +265,7 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
   batch->codes.clear();
   batch->nulls.clear();
   uint64_t copied = 0, bytes = 0, rows = 0;
+  const bool may_partition = MayPartition();
   const size_t slots = section_.slots.size(), most = std::min(table.tablets.size() - *next, kMostShared);
   batch->tablets.reserve(most);
   batch->numbers.reserve(most);
@@ -284,7 +285,7 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
       continue;
     }
     const uint64_t size = FindNeeds(bound);
-    if (bytes + size > LaunchShare()) {
+    if (bytes + size > LaunchShare(may_partition)) {
       if (!batch->tablets.empty()) break;
       TESSERA_TRY(FinishAll());  // a tablet that is larger than that has the place of all
       if (enough_reached_) break;
@@ -321,11 +322,11 @@ Status SectionRun::Collect(Batch* batch, size_t* next) {
   return Status::Ok();
 }
 
-uint64_t SectionRun::LaunchShare() const {
+uint64_t SectionRun::LaunchShare(bool may_partition) const {
   // All batches in flight hold pieces. What else is needed on the way, a section's groups, the rows of a join table,
   // or those that are ordered, grows into what is left.
   const uint64_t room = gpu_.Room(), moved = room / kMovedShare;
-  if (moved >= kCopiedPerLaunch && MayPartition()) return moved;
+  if (may_partition && moved >= kCopiedPerLaunch) return moved;
   if (keys_ > 0 || IsBuild()) return room / 2 / kBatches;
   return (room - std::min(room / 2, row_output_.reserved_bytes())) / kBatches;
 }
@@ -419,7 +420,7 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   if (keys_ > 0) limits.groups = groups_.Limit() / 2;  // (what is claimed from here on has to fit, too)
   TESSERA_ASSIGN(batch->plan, PlanLaunch(section_, lowered_, tablets, joins_.shapes(), limits, context_.profile));
   batch->partitioned = &partitioned_[arena_number];
-  TESSERA_TRY(PlanPartition(batch));
+  TESSERA_TRY(PlanPartition(batch, tablets));
   ProbePartition& partition = batch->partition;
   const bool partitioned = partition.join >= 0;
   if (partitioned) {
@@ -438,7 +439,7 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   batch->blocks = static_cast<uint32_t>(per_multiprocessor * gpu_.info.multiprocessors);
   if (lowered_.product >= 0) TESSERA_TRY(PrepareProduct(batch, launch.tiles));
   batch->blocks = std::min(launch.tiles, batch->blocks);
-  batch->radix.blocks = batch->blocks;
+  partition.radix.blocks = batch->blocks;
 
   Arena& arena = gpu_.arena(static_cast<size_t>(static_cast<int>(kBatches) * (build_ + 1) + arena_number));
   arena.Clear();
@@ -494,9 +495,9 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
     copy(sources, partition.sources);
     copy(source_tiles, partition.first_tiles);
     copy(source_rows, partition.tablet_rows);
-    batch->radix.from = arena.Device<RadixSource>(sources);
-    batch->radix.first_tile = arena.Device<uint32_t>(source_tiles);
-    batch->radix.source_rows = arena.Device<uint32_t>(source_rows);
+    partition.radix.from = arena.Device<RadixSource>(sources);
+    partition.radix.first_tile = arena.Device<uint32_t>(source_tiles);
+    partition.radix.source_rows = arena.Device<uint32_t>(source_rows);
   }
   for (const auto& [from, piece] : pieces) memcpy(arena.Host(piece.offset), from, piece.bytes);
   uint32_t tiles = 0;
@@ -586,47 +587,29 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
 
 bool SectionRun::MayPartition() const {
   // (Where a LIMIT ends the section most rows may not be looked up at all.)
-  if (context_.join_partitioning == vm::JoinPartitioning::kOff || section_.source_kind == Section::Source::kJoin ||
-      lowered_.product >= 0 || enough_ != UINT64_MAX)
-    return false;
+  if (section_.source_kind == Section::Source::kJoin || lowered_.product >= 0 || enough_ != UINT64_MAX) return false;
   for (size_t j = 0; j < lowered_.probe_slots.size(); ++j) {
     const JoinShape* shape = joins_.shapes()[j];
     if (lowered_.probe_slots[j].empty() || shape == nullptr) continue;
-    if (context_.join_partitioning == vm::JoinPartitioning::kOn ||
-        OutgrowsCache(LookUpBytes(shape->record), gpu_.limits.cache_bytes))
-      return true;
+    if (MayOrder(context_.join_partitioning, shape->record, gpu_.limits.cache_bytes)) return true;
   }
   return false;
 }
 
-Status SectionRun::PlanPartition(Batch* batch) {
+Status SectionRun::PlanPartition(Batch* batch, const std::vector<const vm::BoundTablet*>& tablets) {
   RunBuffer* const memory = batch->partitioned;
   memory->Free();
   batch->partition = {};
-  batch->radix = {};
   if (!MayPartition()) return Status::Ok();
-  std::vector<const vm::BoundTablet*> tablets;
-  for (const vm::BoundTablet& t : batch->tablets) tablets.push_back(&t);
   const bool always = context_.join_partitioning == vm::JoinPartitioning::kOn;
   TESSERA_ASSIGN(ProbePartition p,
                  PlanProbePartition({section_, lowered_, batch->plan, tablets, batch->codes, joins_.shapes(), binder_,
                                      gpu_.limits.cache_bytes, gpu_.Room() / kPartitionedShare, always}));
   if (p.join < 0) return Status::Ok();
-  RadixPartition& radix = batch->radix;
-  radix.rows = p.bound.rows;
-  radix.columns = static_cast<uint32_t>(p.slots.size());
-  radix.sources = static_cast<uint32_t>(p.tablet_rows.size());
-  radix.tiles = p.first_tiles.back() + (p.tablet_rows.back() + kRadixTileRows - 1) / kRadixTileRows;
-  radix.key = p.key;
-  radix.keys = static_cast<uint32_t>(p.keys);
-  radix.number_add = p.number_add;
-  std::copy_n(batch->plan.joins[static_cast<size_t>(p.join)].stride, p.keys, radix.number_stride);
+  RadixPartition& radix = p.radix;
   const uint32_t tiles = (radix.rows + kTileRows - 1) / kTileRows;
   const uint64_t next_bytes = kMostRadixParts * sizeof(uint32_t);
-  if (!memory->TryAllocate(&gpu_, p.bytes + next_bytes + tiles * sizeof(uint32_t))) {
-    radix = {};
-    return Status::Ok();
-  }
+  if (!memory->TryAllocate(&gpu_, p.bytes + next_bytes + tiles * sizeof(uint32_t))) return Status::Ok();
   uint8_t* at = memory->As<uint8_t>();
   batch->codes.assign(section_.slots.size(), nullptr);
   batch->nulls.assign(section_.slots.size(), nullptr);
@@ -835,9 +818,9 @@ Status SectionRun::StartLaunch(Batch* batch) {
   launch.enough = enough_ == UINT64_MAX ? ~0ull : enough_ - row_output_.drained();
   if (!deferred_) CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
   if (far) CUDA_TRY(StartClearDirectGroups(launch, gpu_.stream));
-  if (batch->radix.rows > 0) {
-    CUDA_TRY(StartRadixPartition(batch->radix, gpu_.info.multiprocessors, gpu_.stream));
-    batch->radix.rows = 0;
+  if (RadixPartition& radix = batch->partition.radix; radix.rows > 0) {
+    CUDA_TRY(StartRadixPartition(radix, gpu_.info.multiprocessors, gpu_.stream));
+    radix.rows = 0;
   }
   TESSERA_TRY(LaunchKernel(batch));
   if (far) {

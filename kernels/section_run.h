@@ -37,7 +37,6 @@ struct Batch {
   LaunchPlan plan;
   Launch launch;
   ProbePartition partition;          ///< what `tablets` have become, if it is used
-  RadixPartition radix;              ///< ... rows == 0: it is not to be made any more
   RunBuffer* partitioned = nullptr;  ///< its memory
   BucketLaunch buckets;              ///< of a dp join
   bool finds_units = false;          ///< the device looks for the units of a product
@@ -116,7 +115,7 @@ class SectionRun {
   /// Binds tablets from *next on and brings their columns to the device, until the launch is large enough.
   Status Collect(Batch* batch, size_t* next);
   /// Bytes of columns that a launch may have.
-  uint64_t LaunchShare() const;
+  uint64_t LaunchShare(bool may_partition) const;
   /// The first of the batches in flight is done: what it read can go. REQUIRES: there is one.
   Status FinishFirst();
   Status FinishAll();
@@ -141,7 +140,8 @@ class SectionRun {
   Status Prepare(Batch* batch, int arena_number);
 
   /// Puts the tablets together as one whose rows are in the order of a join table's places, if that is faster.
-  Status PlanPartition(Batch* batch);
+  /// `tablets`: its own.
+  Status PlanPartition(Batch* batch, const std::vector<const vm::BoundTablet*>& tablets);
   /// Whether it may, as far as the section tells: then launches leave room for that.
   bool MayPartition() const;
 

@@ -342,13 +342,6 @@ class PredicateBinder {
 /// identifier takes 0.2 us.
 constexpr uint32_t kLazyEntries = 4096;
 
-bool SameDictionary(const Chunk& a, const Chunk& b) {
-  if (a.encoding != b.encoding || a.entries != b.entries || a.encoding == Encoding::kPlain) return false;
-  const size_t bytes = a.entry_offsets[a.entries] - a.entry_offsets[0];
-  return memcmp(a.entry_offsets, b.entry_offsets, (size_t{a.entries} + 1) * sizeof *a.entry_offsets) == 0 &&
-         memcmp(a.entry_bytes + a.entry_offsets[0], b.entry_bytes + b.entry_offsets[0], bytes) == 0;
-}
-
 /// A map or set of another tablet.
 void Share(const void* what, const BoundTablet& from, BoundTablet* to) {
   for (const std::shared_ptr<uint8_t[]>& s : from.storage) {
@@ -363,6 +356,13 @@ bool BindsAlike(const Chunk& a, const Chunk& b) {
 }
 
 }  // namespace
+
+bool SameDictionary(const Chunk& a, const Chunk& b) {
+  if (a.encoding != b.encoding || a.entries != b.entries || a.encoding == Encoding::kPlain) return false;
+  const size_t bytes = a.entry_offsets[a.entries] - a.entry_offsets[0];
+  return memcmp(a.entry_offsets, b.entry_offsets, (size_t{a.entries} + 1) * sizeof *a.entry_offsets) == 0 &&
+         memcmp(a.entry_bytes + a.entry_offsets[0], b.entry_bytes + b.entry_offsets[0], bytes) == 0;
+}
 
 std::vector<bool> SlotsReadAsValues(const Section& section) {
   std::vector<bool> read(section.slots.size());

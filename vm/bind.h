@@ -35,6 +35,9 @@ struct KeyRange {
   int64_t low = 0, high = -1;  ///< low > high: the table is empty
 };
 
+/// Whether two chunks of TEXT have the same entries under the same codes; never those that are stored plain.
+bool SameDictionary(const Chunk& a, const Chunk& b);
+
 /// Which slots of a section are read as values, not only through predicates.
 std::vector<bool> SlotsReadAsValues(const Section& section);
 

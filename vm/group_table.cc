@@ -154,15 +154,13 @@ Status GroupTable::MergePart(const GroupTable& other, uint32_t part, uint32_t pa
     if ((other.hashes_[h] >> 58) % parts == part) of_part.push_back(static_cast<uint32_t>(h));
   }
   Reserve(groups_ + of_part.size());
-  const size_t n = of_part.size();
-  for (size_t i = 0; i < n; ++i) {
-    if (i + 2 * kAhead < n) PrefetchEntry(other.hashes_[of_part[i + 2 * kAhead]]);
-    if (i + kAhead < n) PrefetchKeys(other.hashes_[of_part[i + kAhead]]);
-    const uint32_t h = of_part[i];
-    const uint32_t g = FindOrMake(other.keys_.data() + h * static_cast<size_t>(words_), other.hashes_[h]);
-    TESSERA_TRY(MergeStates(g, other.aggregates_, h));
-  }
-  return Status::Ok();
+  Status status;
+  const auto merge = [&](size_t h, uint32_t g) {
+    if (status.ok()) status = MergeStates(g, other.aggregates_, static_cast<uint32_t>(h));
+  };
+  FindOrMakeSome(
+      other.keys_.data(), other.hashes_.data(), of_part.size(), [&](size_t i) { return of_part[i]; }, merge);
+  return status;
 }
 
 Status GroupTable::MergeStates(uint32_t g, const std::vector<AggregateStates>& others, uint32_t from) {

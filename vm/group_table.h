@@ -44,11 +44,18 @@ class GroupTable {
   /// caches this is several times as fast, because memory is asked for what is needed some groups later.
   template <class F>
   void FindOrMakeMany(const int64_t* words, const uint64_t* hashes, size_t n, F group) {
-    for (size_t i = 0; i < std::min(n, 2 * kAhead); ++i) PrefetchEntry(hashes[i]);
+    FindOrMakeSome(
+        words, hashes, n, [](size_t i) { return i; }, group);
+  }
+  /// The same for the groups with the numbers which(0) to which(n - 1).
+  template <class Which, class F>
+  void FindOrMakeSome(const int64_t* words, const uint64_t* hashes, size_t n, Which which, F group) {
+    for (size_t i = 0; i < std::min(n, 2 * kAhead); ++i) PrefetchEntry(hashes[which(i)]);
     for (size_t i = 0; i < n; ++i) {
-      if (i + 2 * kAhead < n) PrefetchEntry(hashes[i + 2 * kAhead]);
-      if (i + kAhead < n) PrefetchKeys(hashes[i + kAhead]);
-      group(i, FindOrMake(words + i * static_cast<size_t>(words_), hashes[i]));
+      if (i + 2 * kAhead < n) PrefetchEntry(hashes[which(i + 2 * kAhead)]);
+      if (i + kAhead < n) PrefetchKeys(hashes[which(i + kAhead)]);
+      const size_t h = which(i);
+      group(h, FindOrMake(words + h * static_cast<size_t>(words_), hashes[h]));
     }
   }
   size_t groups() const { return groups_; }

@@ -409,6 +409,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
   Enqueue(stream, [to, value, bytes] { std::memset(to, value, bytes); });
   return cudaSuccess;
 }
+
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = reinterpret_cast<cudaStream_t>(new Stream);
   return cudaSuccess;
