@@ -10,160 +10,142 @@ namespace tessera::kernels {
 namespace {
 
 constexpr uint32_t kBucketThreads = 128;
-/// How long the keepers stay behind the last launch: child grids start within some 40 us.
-constexpr unsigned long long kKeptNanoseconds = 200'000;
+/// Blocks of the search for units, over all buckets.
+constexpr uint32_t kSearchBlocks = 4096;
+/// How long KeepDivision waits for the next block to end, where grids do not run side by side.
+constexpr unsigned long long kPatience = 20'000'000;  // nanoseconds
 
 /// Buckets of the generation that begins with `first`.
 __host__ __device__ __forceinline__ uint32_t GenerationOf(const BucketLaunch& b, uint32_t first) {
-  return b.buckets - first < kGenerationBuckets ? b.buckets - first : kGenerationBuckets;
+  return b.buckets - first < b.generation ? b.buckets - first : b.generation;
 }
 
-/// Blocks: the buckets of a generation, then the keepers.
-__global__ void __launch_bounds__(kBucketThreads) Buckets(const __grid_constant__ BucketLaunch buckets);
-
-/// f(tile, part) for the pairs of a bucket; the threads of the block take turns.
-template <class F>
-__device__ __forceinline__ void ForPairs(const BucketLaunch& b, uint32_t bucket, F f) {
-  const uint32_t parts = b.search.inner.pieces();
-  const uint32_t first = bucket * b.bucket_tiles, tiles = min(b.bucket_tiles, b.search.outer.pieces() - first);
-  for (uint64_t i = threadIdx.x; i < uint64_t{tiles} * parts; i += kBucketThreads)
-    f(first + static_cast<uint32_t>(i / parts), static_cast<uint32_t>(i % parts));
+/// Lists the units of a bucket. Grid: (blocks of a bucket, buckets of the generation).
+__global__ void __launch_bounds__(kBucketThreads) SearchBuckets(const __grid_constant__ BucketLaunch buckets) {
+  const uint32_t tile = (buckets.progress->first + blockIdx.y) * buckets.bucket_tiles;
+  FindUnits(buckets.search, tile, min(buckets.bucket_tiles, buckets.search.outer.pieces() - tile),
+            buckets.counts + blockIdx.y,
+            buckets.search.units + static_cast<uint64_t>(blockIdx.y) * buckets.bucket_units);
 }
 
-__device__ void LaunchGrid(const BucketLaunch& b, const ChildGrid& grid) {
+/// Launches the grids of a generation. Blocks: its buckets, then one a multiprocessor that keeps its division.
+__global__ void __launch_bounds__(kBucketThreads) LaunchBuckets(const __grid_constant__ BucketLaunch buckets);
+
+__host__ __device__ dim3 SearchGrid(const BucketLaunch& b, uint32_t first) {
+  const uint32_t buckets = GenerationOf(b, first), most = kSearchBlocks / buckets;
+  const uint32_t turns = (b.bucket_units + kBucketThreads - 1) / kBucketThreads;
+  return dim3(turns < most ? turns : most, buckets);
+}
+__host__ __device__ uint32_t LaunchBlocks(const BucketLaunch& b, uint32_t first) {
+  return GenerationOf(b, first) + b.multiprocessors;
+}
+
+__device__ cudaError_t LaunchGrid(const BucketLaunch& b, uint32_t bucket, const ChildGrid& grid) {
   Launch launch = b.launch;
-  launch.units = b.search.units + grid.first_unit;
+  launch.units = b.search.units + static_cast<uint64_t>(bucket) * b.bucket_units;
   launch.tiles = grid.units;
   launch.cursors += uint64_t{grid.first_block} * kWarps;
   launch.partials += uint64_t{grid.first_block} * launch.aggregates;
   launch.scratch += grid.first_block * launch.scratch_bytes;
+  launch.running = &b.progress->running;
+  atomicAdd(launch.running, grid.blocks);
   if (b.variant == Variant::kDpPairs) {
     VmKernel<Variant::kDpPairs><<<grid.blocks, kThreads + 32, launch.layout.bytes, cudaStreamFireAndForget>>>(launch);
   } else {
     VmKernel<Variant::kDp><<<grid.blocks, kThreads + 32, launch.layout.bytes, cudaStreamFireAndForget>>>(launch);
   }
+  const cudaError_t error = cudaGetLastError();
+  if (error != cudaSuccess) atomicSub(launch.running, grid.blocks);
+  return error;
 }
 
-/// Behind a generation and all its grids.
-__global__ void NextGeneration(const __grid_constant__ BucketLaunch buckets) {
+/// Behind a generation and all its grids. One block.
+__global__ void __launch_bounds__(kBucketThreads) NextGeneration(const __grid_constant__ BucketLaunch buckets) {
   BucketProgress& p = *buckets.progress;
+  if (threadIdx.x == 0) p.ready = 0;
   if (__ldcg(&buckets.launch.control->stop) != 0) return;  // the host decides how it goes on
-  p.first = p.first_waiting != kNowhere ? p.first_waiting : p.first + kGenerationBuckets;
-  p.first_waiting = kNowhere;
-  p.units = 0;
-  p.ready = 0;
+  for (uint32_t i = threadIdx.x; i < buckets.generation; i += kBucketThreads) buckets.counts[i] = 0;
+  if (threadIdx.x != 0) return;
+  p.first += GenerationOf(buckets, p.first);
   if (p.first >= buckets.buckets) return;
   BucketLaunch next = buckets;
   next.again = false;
-  Buckets<<<GenerationOf(buckets, p.first) + buckets.keepers, kBucketThreads, 0, cudaStreamTailLaunch>>>(next);
+  SearchBuckets<<<SearchGrid(next, p.first), kBucketThreads, 0, cudaStreamTailLaunch>>>(next);
+  LaunchBuckets<<<LaunchBlocks(next, p.first), kBucketThreads, 0, cudaStreamTailLaunch>>>(next);
 }
 
-/// Looks for the units of a bucket and launches its grid.
-__device__ __forceinline__ void LaunchBucket(const BucketLaunch& buckets, uint32_t bucket) {
-  __shared__ uint32_t count, at;
-  __shared__ unsigned long long pairs;
-  __shared__ ChildGrid grid;
-  if (buckets.again) {
-    if (threadIdx.x == 0 && buckets.states[bucket] == BucketState::kLaunched)
-      LaunchGrid(buckets, buckets.grids[bucket]);
-    return;
-  }
-  if (buckets.states[bucket] != BucketState::kWaiting) return;  // it had its turn in an earlier generation
-  if (threadIdx.x == 0) {
-    count = at = 0;
-    pairs = 0;
-  }
+/// Units of all buckets of the generation. All threads of the block.
+__device__ __forceinline__ unsigned long long UnitsFound(const BucketLaunch& b, uint32_t generation) {
+  __shared__ unsigned long long found;
+  if (threadIdx.x == 0) found = 0;
   __syncthreads();
-  uint32_t mine = 0;
-  unsigned long long my_pairs = 0;
-  ForPairs(buckets, bucket, [&](uint32_t tile, uint32_t part) {
-    uint32_t unit;
-    unsigned long long n;
-    if (!TryUnit(buckets.search, tile, part, &unit, &n)) return;
-    ++mine;
-    my_pairs += n;
-  });
-  if (mine != 0) {
-    atomicAdd(&count, mine);
-    atomicAdd(&pairs, my_pairs);
-  }
+  unsigned long long mine = 0;
+  for (uint32_t i = threadIdx.x; i < generation; i += kBucketThreads) mine += b.counts[i];
+  if (mine != 0) atomicAdd(&found, mine);
   __syncthreads();
-  BucketProgress& progress = *buckets.progress;
-  if (threadIdx.x == 0 && count != 0) {
-    grid.units = count;
-    grid.first_unit = atomicAdd(&progress.units, count);
-    if (uint64_t{grid.first_unit} + count > buckets.unit_room) {
-      atomicMin(&progress.first_waiting, bucket);
-      grid.units = 0;
-    } else {
-      grid.blocks = min((count - 1) / buckets.units_per_block + 1, buckets.most_blocks);
-      if (grid.blocks > buckets.own_blocks) {
-        const uint32_t more = grid.blocks - buckets.own_blocks;
-        if (atomicAdd(&progress.more_blocks, more) + more > buckets.spare_blocks) {
-          atomicSub(&progress.more_blocks, more);
-          grid.blocks = buckets.own_blocks;
-        }
-      }
-      grid.first_block = atomicAdd(&progress.blocks, grid.blocks);
-      atomicAdd(&buckets.search.totals->pairs, pairs);
-      atomicAdd(&buckets.search.totals->count, count);
-      atomicAdd(&buckets.search.totals->child_grids, 1u);
-    }
-  }
-  __syncthreads();
-  if (count == 0) {
-    if (threadIdx.x == 0) buckets.states[bucket] = BucketState::kDone;
-    return;
-  }
-  if (grid.units == 0) return;
-  ForPairs(buckets, bucket, [&](uint32_t tile, uint32_t part) {
-    uint32_t unit;
-    unsigned long long n;
-    if (TryUnit(buckets.search, tile, part, &unit, &n))
-      buckets.search.units[grid.first_unit + atomicAdd(&at, 1u)] = unit;
-  });
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  buckets.grids[bucket] = grid;
-  buckets.states[bucket] = BucketState::kLaunched;
-  LaunchGrid(buckets, grid);
+  return found;
 }
 
 /// A multiprocessor keeps its division into cache and shared memory as long as something runs there. An idle one takes
-/// the division that the first block of a child grid brings, which has room for that one block only; where blocks of
-/// this kernel still are, there is room for three. So some of them stay everywhere until the child grids have come. (On
-/// an H100, 100,000 rows a side, sum over half of the pairs: 32 ms without, 1.6 blocks a multiprocessor; 18 ms with.)
+/// the division that the first block of a child grid brings, which has room for that one block only; where a block of
+/// this kernel still is, there is room for three. So one stays everywhere until the child grids have ended. (On an
+/// H100, 100,000 rows a side, sum over half of the pairs: 32 ms without, 1.6 blocks a multiprocessor; 18 ms with.)
 __device__ __forceinline__ void KeepDivision(const BucketLaunch& buckets, uint32_t generation) {
-  if (threadIdx.x != 0) return;
-  const volatile uint32_t* ready = &buckets.progress->ready;
-  const volatile uint32_t* stop = &buckets.launch.control->stop;
-  while (*ready < generation && *stop == 0) __nanosleep(500);
-  for (const unsigned long long begin = Nanoseconds(); Nanoseconds() - begin < kKeptNanoseconds;) __nanosleep(1000);
+  const volatile BucketProgress& progress = *buckets.progress;
+  uint32_t running = 0;
+  for (unsigned long long changed = Nanoseconds(); Nanoseconds() - changed < kPatience; __nanosleep(1000)) {
+    if (progress.ready >= generation && progress.running == 0) return;
+    if (progress.running == running) continue;
+    running = progress.running;
+    changed = Nanoseconds();
+  }
 }
 
-__global__ void __launch_bounds__(kBucketThreads) Buckets(const __grid_constant__ BucketLaunch buckets) {
-  const uint32_t first = buckets.progress->first, generation = GenerationOf(buckets, first);
-  if (blockIdx.x >= generation) return KeepDivision(buckets, generation);
-  if (blockIdx.x == 0 && threadIdx.x == 0) NextGeneration<<<1, 1, 0, cudaStreamTailLaunch>>>(buckets);
-  LaunchBucket(buckets, first + blockIdx.x);
-  __syncthreads();
-  if (threadIdx.x == 0) atomicAdd(&buckets.progress->ready, 1u);
+__global__ void __launch_bounds__(kBucketThreads) LaunchBuckets(const __grid_constant__ BucketLaunch buckets) {
+  BucketProgress& progress = *buckets.progress;
+  const uint32_t generation = GenerationOf(buckets, progress.first), bucket = blockIdx.x;
+  if (bucket >= generation) {
+    if (threadIdx.x == 0) KeepDivision(buckets, generation);
+    return;
+  }
+  const unsigned long long found = UnitsFound(buckets, generation);
+  if (threadIdx.x != 0) return;
+  if (bucket == 0) NextGeneration<<<1, kBucketThreads, 0, cudaStreamTailLaunch>>>(buckets);
+  ChildGrid& grid = buckets.grids[bucket];
+  if (!buckets.again) {
+    // Even shares of what was found, whichever bucket it is in: the grids that start last must not have the blocks that
+    // take longest.
+    const uint64_t blocks = max(uint64_t{1}, uint64_t{buckets.child_blocks} * generation / buckets.buckets);
+    const uint32_t share = max(1u, static_cast<uint32_t>((found + blocks - 1) / blocks));
+    grid.units = buckets.counts[bucket];
+    grid.blocks = (grid.units + share - 1) / share;
+    grid.first_block = atomicAdd(&progress.blocks, grid.blocks);
+    atomicAdd(&buckets.search.totals->count, grid.units);
+    atomicAdd(&buckets.search.totals->child_grids, grid.units != 0 ? 1u : 0u);
+  }
+  if (grid.units != 0) {
+    const cudaError_t error = LaunchGrid(buckets, bucket, grid);
+    if (error != cudaSuccess) atomicCAS(&progress.error, 0u, static_cast<uint32_t>(error));
+  }
+  __threadfence();
+  atomicAdd(&progress.ready, 1u);
 }
 
 }  // namespace
 
 cudaError_t StartBuckets(const BucketLaunch& buckets, uint32_t first, cudaStream_t stream) {
-  Buckets<<<GenerationOf(buckets, first) + buckets.keepers, kBucketThreads, 0, stream>>>(buckets);
+  if (!buckets.again) SearchBuckets<<<SearchGrid(buckets, first), kBucketThreads, 0, stream>>>(buckets);
+  LaunchBuckets<<<LaunchBlocks(buckets, first), kBucketThreads, 0, stream>>>(buckets);
   return cudaGetLastError();
 }
 
 cudaError_t PrepareBuckets(Variant variant, uint32_t shared_bytes) {
   cudaError_t error = cudaFuncSetAttribute(DpVmKernel(variant), cudaFuncAttributeMaxDynamicSharedMemorySize,
                                            static_cast<int>(shared_bytes));
-  // Child grids start where buckets still run: on multiprocessors whose memory is divided as those want it.
+  // Child grids start where these still run: on multiprocessors whose memory is divided as those want it.
   for (const void* kernel :
-       {DpVmKernel(variant), reinterpret_cast<const void*>(&Buckets), reinterpret_cast<const void*>(&NextGeneration)}) {
+       {DpVmKernel(variant), reinterpret_cast<const void*>(&SearchBuckets),
+        reinterpret_cast<const void*>(&LaunchBuckets), reinterpret_cast<const void*>(&NextGeneration)}) {
     if (error == cudaSuccess)
       error =
           cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);

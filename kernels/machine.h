@@ -542,6 +542,7 @@ struct Launch {
 
   Output output;
   unsigned long long enough = ~0ull;  ///< rows of output after which the launch may stop
+  uint32_t* running = nullptr;        ///< dp: blocks that have not ended
 };
 static_assert(sizeof(Launch) <= 4096, "kernel parameters");
 

@@ -74,30 +74,7 @@ __global__ void Ranges(const __grid_constant__ RowColumns rows, const __grid_con
 }
 
 __global__ void ListUnits(const __grid_constant__ UnitSearch search) {
-  const uint32_t parts = search.inner.pieces();
-  const uint64_t all = uint64_t{search.outer.pieces()} * parts;
-  const uint64_t step = uint64_t{gridDim.x} * kSearchThreads;
-  // All lanes of a warp take part in each turn.
-  for (uint64_t first = blockIdx.x * kSearchThreads + (threadIdx.x & ~31u); first < all; first += step) {
-    const uint64_t unit = first + (threadIdx.x & 31);
-    uint32_t found = 0;
-    bool keep = false;
-    unsigned long long pairs = 0;
-    if (unit < all) {
-      const uint32_t tile = static_cast<uint32_t>(unit / parts), part = static_cast<uint32_t>(unit % parts);
-      keep = TryUnit(search, tile, part, &found, &pairs);
-    }
-    const uint32_t keeping = __ballot_sync(kAllLanes, keep);
-    if (keeping == 0) continue;
-    for (int d = 16; d > 0; d >>= 1) pairs += __shfl_xor_sync(kAllLanes, pairs, d);
-    uint32_t at = 0;
-    if ((threadIdx.x & 31) == 0) {
-      at = atomicAdd(&search.totals->count, static_cast<uint32_t>(__popc(keeping)));
-      atomicAdd(&search.totals->pairs, pairs);
-    }
-    at = __shfl_sync(kAllLanes, at, 0) + static_cast<uint32_t>(__popc(keeping & ((1u << (threadIdx.x & 31)) - 1)));
-    if (keep && search.units != nullptr) search.units[at] = found;
-  }
+  FindUnits(search, 0, search.outer.pieces(), &search.totals->count, search.units);
 }
 
 }  // namespace

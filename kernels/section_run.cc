@@ -35,9 +35,14 @@ constexpr uint64_t kLeastPartRows = 16, kMostPartRows = 1024, kMostPrunedRows = 
 constexpr uint64_t kMostUnits = uint64_t{1} << 30, kMostTriedUnits = uint64_t{1} << 27;
 /// Up to so many units are listed without being counted before.
 constexpr uint64_t kListedAtOnce = uint64_t{1} << 22;
-/// dp: buckets of the outer rows, units for a block of a child grid, blocks of all child grids beyond one a grid.
-constexpr uint64_t kKeptPairs = uint64_t{1} << 30;  ///< from so many on BucketLaunch::keepers are worth their time
-constexpr uint32_t kMostBuckets = 4096, kUnitsPerChildBlock = 4, kChildBlocks = 8192;
+/// dp: buckets of the outer rows, if the lists of their units fit; blocks of all child grids beyond one a grid, and
+/// what those may take of registers in device memory. (On an H100, 350,000 rows a side: 171 buckets 236.6 ms, 64 224,
+/// 32 220, 16 217, 8 216. Where blocks of several grids share a multiprocessor, so do their parameters its constant
+/// cache.)
+constexpr uint32_t kBuckets = 16, kChildBlocks = 32768;
+constexpr uint64_t kChildScratch = uint64_t{256} << 20;
+/// The part of the free memory that lists of units may have.
+constexpr uint64_t kListShare = 32;
 
 /// The part of the free memory that a launch's rows in the order of a table's places may have. Its columns, which have
 /// fewer bytes, get a smaller one, if launches do not become small by that.
@@ -700,29 +705,25 @@ Status SectionRun::FindUnits(Batch* batch, uint32_t part_rows) {
 Status SectionRun::PrepareBuckets(Batch* batch) {
   BucketLaunch& b = batch->buckets;
   const uint32_t tiles = b.search.outer.pieces(), parts = b.search.inner.pieces();
-  b.bucket_tiles = (tiles + kMostBuckets - 1) / kMostBuckets;
+  const uint64_t room = std::max<uint64_t>(1, gpu_.Room() / kListShare / sizeof(uint32_t) / parts);  // tiles
+  b.bucket_tiles = static_cast<uint32_t>(std::clamp<uint64_t>((tiles + kBuckets - 1) / kBuckets, 1, room));
   b.buckets = (tiles + b.bucket_tiles - 1) / b.bucket_tiles;
-  const uint64_t most = uint64_t{b.bucket_tiles} * parts;  // units of a bucket
-  b.unit_room = static_cast<uint32_t>(std::max(most, std::min<uint64_t>(kListedAtOnce, uint64_t{tiles} * parts)));
-  b.units_per_block = kUnitsPerChildBlock;
-  b.most_blocks = batch->blocks;
-  b.own_blocks = 1 + kChildBlocks / 2 / b.buckets;
-  b.spare_blocks = kChildBlocks / 2;
+  b.bucket_units = b.bucket_tiles * parts;
+  b.generation = static_cast<uint32_t>(std::min({uint64_t{b.buckets}, room / b.bucket_tiles, kGenerationBuckets}));
+  const uint64_t scratch = kChildScratch / std::max<uint64_t>(batch->plan.scratch_bytes, 1);
+  b.child_blocks =
+      static_cast<uint32_t>(std::clamp<uint64_t>(std::min<uint64_t>(batch->launch.tiles, scratch), 1, kChildBlocks));
   b.variant = batch->plan.variant;
-  const bool large = uint64_t{b.search.outer.rows} * b.search.inner.rows >= kKeptPairs;
-  b.keepers = large ? 2 * static_cast<uint32_t>(gpu_.info.multiprocessors) : 0;
-  TESSERA_TRY(Renew(&units_, uint64_t{b.unit_room} * sizeof(uint32_t)));
+  b.multiprocessors = static_cast<uint32_t>(gpu_.info.multiprocessors);
+  TESSERA_TRY(Renew(&units_, uint64_t{b.generation} * b.bucket_units * sizeof(uint32_t)));
   b.search.units = units_.As<uint32_t>();
-  TESSERA_TRY(Renew(&buckets_, b.buckets * (sizeof(ChildGrid) + sizeof(BucketState))));
+  TESSERA_TRY(Renew(&buckets_, b.generation * (sizeof(ChildGrid) + sizeof(uint32_t))));
   b.grids = buckets_.As<ChildGrid>();
-  b.states = reinterpret_cast<BucketState*>(b.grids + b.buckets);
-  CUDA_TRY(cudaMemsetAsync(b.states, 0, b.buckets * sizeof(BucketState), gpu_.stream));
-  Found& found = *gpu_.host_found.As<Found>();
-  found = Found();
-  found.progress.first_waiting = kNowhere;
-  CUDA_TRY(cudaMemcpyAsync(found_.As<void>(), &found, sizeof found, cudaMemcpyHostToDevice, gpu_.stream));
+  b.counts = reinterpret_cast<uint32_t*>(b.grids + b.generation);
+  CUDA_TRY(cudaMemsetAsync(b.counts, 0, b.generation * sizeof(uint32_t), gpu_.stream));
+  *gpu_.host_found.As<Found>() = Found();
   b.progress = &found_.As<Found>()->progress;
-  batch->blocks = b.buckets + kChildBlocks;
+  batch->blocks = b.buckets + b.child_blocks;
   batch->launch.tiles = batch->blocks;  // (of which each takes at least one unit)
   return Status::Ok();
 }
@@ -744,9 +745,6 @@ Status SectionRun::Start(Batch* batch) {
       return {ErrorCode::kResource, "groups that are numbered by their keys do not fit the GPU", "Use --device host."};
   }
   TESSERA_TRY(gpu_.ReserveEvicting(&gpu_.scratch, batch->blocks * batch->plan.scratch_bytes));
-  // Not every block that there is room for will be launched.
-  if (IsDp(batch->plan.variant) && batch->control > 0)
-    CUDA_TRY(cudaMemsetAsync(batch->launch.partials, 0, batch->control, gpu_.stream));
   TESSERA_TRY(gpu_.host_results.Reserve(batch->control + sizeof(Control) + 2 * kEagerBytes));
   TESSERA_TRY(gpu_.cache.Finish(&batch->copies, gpu_.stream, &context_.statistics->transfer_milliseconds));
   SetCounters(batch);
@@ -834,8 +832,12 @@ Status SectionRun::StartLaunch(Batch* batch) {
   if (IsBuild()) {
     CUDA_TRY(StartSend({counters}, gpu_.stream));
   } else if (keys_ == 0) {
-    const uint64_t partial_bytes = batch->blocks * lowered_.folds.size() * sizeof(Partial);
-    CUDA_TRY(StartSend({counters, {gpu_.host_results.As<void>(), launch.partials, partial_bytes}}, gpu_.stream));
+    // Of child grids not every block that there is room for has been launched.
+    const uint64_t partial_bytes = lowered_.folds.size() * sizeof(Partial);
+    const uint32_t* used = IsDp(batch->plan.variant) ? &batch->buckets.progress->blocks : nullptr;
+    CUDA_TRY(StartSend(
+        {counters, {gpu_.host_results.As<void>(), launch.partials, batch->blocks * partial_bytes, used, partial_bytes}},
+        gpu_.stream));
   } else {
     // Most sections make few groups, and these come with the counters.
     const GroupTable& table = groups_.table();
@@ -881,7 +883,10 @@ Status SectionRun::Finish(Batch* batch) {
     if (batch->turn > 0) TESSERA_TRY(FetchCursors(batch));
     groups_.set_used(std::min(control.groups, groups_.table().max_groups));
     rows_used_ = std::min<uint64_t>(control.rows, control.rows_valid);
-    if (section_.sink == Section::Sink::kGroups && keys_ == 0) TESSERA_TRY(MergePartials(batch->blocks));
+    const bool dp = IsDp(batch->plan.variant);
+    if (dp) CUDA_TRY(static_cast<cudaError_t>(gpu_.host_found.As<Found>()->progress.error));
+    if (section_.sink == Section::Sink::kGroups && keys_ == 0)
+      TESSERA_TRY(MergePartials(dp ? gpu_.host_found.As<Found>()->progress.blocks : batch->blocks));
     if ((control.reasons & kEnough) != 0) {
       enough_reached_ = true;
       break;
