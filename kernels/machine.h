@@ -337,15 +337,16 @@ struct StagedSlot {
 
 /// What the producer tells about a stage. rows == 0: there is no tile, the launch ends here.
 struct alignas(16) TileHeader {
-  uint32_t index;  ///< number of the tile, or of the unit of a product, in the launch
+  uint32_t index;  ///< number of the tile, or of the first unit of a product, in the launch
   uint32_t tablet;
   uint32_t first;  ///< row of the tablet
   uint32_t rows;
 };
-/// ... and of a unit of a product.
-struct alignas(8) UnitHeader {
-  uint32_t part;  ///< of the join table
-  uint32_t all;   ///< 1: all pairs pass the program's filters
+/// ... and of units of a product that are run as one: a tile, and parts of the join table that lie side by side.
+struct alignas(16) UnitHeader {
+  uint32_t first, end;  ///< rows of the join table; `end` may lie behind its last one
+  uint32_t count;       ///< of units
+  uint32_t all;         ///< 1: all pairs pass the program's filters
 };
 /// In Launch::units: all pairs of the unit pass.
 inline constexpr uint32_t kAllPairs = 1u << 31;
@@ -543,6 +544,9 @@ struct Launch {
   Output output;
   unsigned long long enough = ~0ull;  ///< rows of output after which the launch may stop
   uint32_t* running = nullptr;        ///< dp: blocks that have not ended
+  /// Up to so many neighbours among the listed units are run as one; a power of two up to 32. Where runs end depends on
+  /// the list alone, so that a block that goes on later finds the same ones.
+  uint32_t most_units = 1;
 };
 static_assert(sizeof(Launch) <= 4096, "kernel parameters");
 

@@ -69,43 +69,26 @@ class Producer {
   __device__ __forceinline__ TileHeader* Headers() const {
     return reinterpret_cast<TileHeader*>(shared_ + launch_.layout.headers);
   }
-  /// The block's count-th tile from its cursor on. Counts come in order.
+  /// The block's count-th tile, or run of units, from its cursor on. Counts come in order.
   __device__ __forceinline__ LookedUp LookUp(uint32_t count) {
-    if (count % 32 == 0) {
-      my_tile_ = {first_ + count + lane_, 0, 0, 0};
-      if (my_tile_.index < end_) {
-        uint32_t tile = my_tile_.index;
-        if constexpr (kProducts) {
-          my_unit_ = {0, 0};
-          if (launch_.product != kNowhere) {
-            const uint32_t unit = launch_.units != nullptr ? __ldcg(launch_.units + tile) : tile;
-            my_unit_ = {(unit & ~kAllPairs) % launch_.parts, unit / kAllPairs};
-            tile = (unit & ~kAllPairs) / launch_.parts;
-          }
-        }
-        // The last tablet that does not start behind the tile.
-        uint32_t low = 0, high = launch_.tablets;
-        while (high - low > 1) {
-          const uint32_t middle = (low + high) / 2;
-          if (__ldg(launch_.first_tile + middle) <= tile) {
-            low = middle;
-          } else {
-            high = middle;
-          }
-        }
-        my_tile_.tablet = low;
-        my_tile_.first = (tile - __ldg(launch_.first_tile + low)) * kTileRows;
-        my_tile_.rows = min(kTileRows, __ldg(launch_.tablet_rows + low) - my_tile_.first);
-      }
+    uint32_t at = count % 32, units = 1;  // of lane `at`
+    if constexpr (kProducts) {
+      if (starts_ == 0) FindRuns();
+      at = static_cast<uint32_t>(__ffs(static_cast<int>(starts_))) - 1;
+      starts_ &= starts_ - 1;
+      units = (starts_ != 0 ? static_cast<uint32_t>(__ffs(static_cast<int>(starts_))) - 1 : found_) - at;
+    } else if (at == 0) {
+      FindTile(first_ + count + lane_, end_);
     }
     LookedUp to;
-    to.header.index = __shfl_sync(kAllLanes, my_tile_.index, count % 32);
-    to.header.tablet = __shfl_sync(kAllLanes, my_tile_.tablet, count % 32);
-    to.header.first = __shfl_sync(kAllLanes, my_tile_.first, count % 32);
-    to.header.rows = __shfl_sync(kAllLanes, my_tile_.rows, count % 32);
+    to.header.index = __shfl_sync(kAllLanes, my_tile_.index, at);
+    to.header.tablet = __shfl_sync(kAllLanes, my_tile_.tablet, at);
+    to.header.first = __shfl_sync(kAllLanes, my_tile_.first, at);
+    to.header.rows = __shfl_sync(kAllLanes, my_tile_.rows, at);
     if constexpr (kProducts) {
-      to.unit.part = __shfl_sync(kAllLanes, my_unit_.part, count % 32);
-      to.unit.all = __shfl_sync(kAllLanes, my_unit_.all, count % 32);
+      const uint32_t unit = __shfl_sync(kAllLanes, my_unit_, at);
+      const uint32_t first = (unit & ~kAllPairs) % launch_.parts * launch_.part_rows;
+      to.unit = {first, first + units * launch_.part_rows, units, unit / kAllPairs};
     }
     to.codes = nullptr;
     to.width = 0;
@@ -115,6 +98,45 @@ class Producer {
       to.width = head.width;
     }
     return to;
+  }
+
+  /// Products: as many of the block's next tiles or units as there are lanes, one a lane, and where among them runs of
+  /// neighbours start. Runs end at multiples of 32, too, wherever the block began.
+  __device__ __forceinline__ void FindRuns() {
+    const uint32_t end = min(end_, (first_ | 31) + 1);
+    FindTile(first_ + lane_, end);
+    const uint32_t before = __shfl_up_sync(kAllLanes, my_unit_, 1);
+    const bool goes_on = launch_.most_units > 1 && lane_ > 0 && my_unit_ == before + 1 &&
+                         (my_unit_ & ~kAllPairs) % launch_.parts != 0 && my_tile_.index % launch_.most_units != 0;
+    starts_ = __ballot_sync(kAllLanes, my_tile_.rows != 0 && !goes_on) | 1;  // at the end: a header without rows
+    found_ = end - first_;
+    first_ = end;
+  }
+
+  /// Looks for the lane's tile, or unit of a product. Without rows from `end` on.
+  __device__ __forceinline__ void FindTile(uint32_t index, uint32_t end) {
+    my_tile_ = {index, 0, 0, 0};
+    if (index >= end) return;
+    uint32_t tile = index;
+    if constexpr (kProducts) {
+      if (launch_.product != kNowhere) {
+        my_unit_ = launch_.units != nullptr ? __ldcg(launch_.units + index) : index;
+        tile = (my_unit_ & ~kAllPairs) / launch_.parts;
+      }
+    }
+    // The last tablet that does not start behind the tile.
+    uint32_t low = 0, high = launch_.tablets;
+    while (high - low > 1) {
+      const uint32_t middle = (low + high) / 2;
+      if (__ldg(launch_.first_tile + middle) <= tile) {
+        low = middle;
+      } else {
+        high = middle;
+      }
+    }
+    my_tile_.tablet = low;
+    my_tile_.first = (tile - __ldg(launch_.first_tile + low)) * kTileRows;
+    my_tile_.rows = min(kTileRows, __ldg(launch_.tablet_rows + low) - my_tile_.first);
   }
 
   __device__ __forceinline__ const SlotRecord* Records(const TileHeader& tile) const {
@@ -179,7 +201,8 @@ class Producer {
   uint32_t first_ = 0, end_ = 0;
   StagedSlot my_slot_ = {};
   TileHeader my_tile_ = {};
-  UnitHeader my_unit_ = {};
+  uint32_t my_unit_ = 0;
+  uint32_t starts_ = 0, found_ = 0;  ///< products: lanes where runs start that are still to come; lanes with units
 };
 
 }  // namespace tessera::kernels

@@ -680,6 +680,9 @@ Status SectionRun::FindUnits(Batch* batch, uint32_t part_rows) {
     search.steps = steps_.As<vm::RangeStep>();
   }
   batch->finds_units = true;
+  // A slice of a run is applied at once: its matches must not be more than the output or the groups have room for.
+  const bool keeps_little = section_.sink == Section::Sink::kGroups && keys_ == 0;
+  if (keeps_little) launch.most_units = static_cast<uint32_t>(std::clamp<uint64_t>(kMostPartRows / part_rows, 1, 32));
   if (IsDp(batch->plan.variant)) {
     batch->buckets.search = search;
     return PrepareBuckets(batch);

@@ -72,7 +72,13 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocks<kVariant>) VmKernel(con
       }
       machine.Run();
       __syncwarp();
-      if ((threadIdx.x & 31) == 0) warp->next = machine.tile->index + (machine.IsFull() ? 0 : 1);
+      if ((threadIdx.x & 31) == 0) {
+        uint32_t applied = 1;
+        if constexpr (HasProducts(kVariant)) {
+          if (launch.product != kNowhere) applied = machine.Unit().count;
+        }
+        warp->next = machine.tile->index + (machine.IsFull() ? 0 : applied);
+      }
     }
     if constexpr (kVariant == Variant::kStar) {
       // Queued rows need nothing of the stage, which can be filled again while they run.
