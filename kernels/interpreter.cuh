@@ -720,8 +720,8 @@ struct Machine {
       if (!kFull || join.lookup == JoinLookup::kCross) {
         ProductCursor all{0, join.rows};
         if (in.head.p1 == launch.product) {
-          all.row = Unit().first;
-          all.end = min(join.rows, Unit().end);
+          all.row = Unit().part * launch.part_rows;
+          all.end = min(join.rows, all.row + Unit().count * launch.part_rows);
         }
         if (all.row >= all.end) live = 0;
         if (join.cursors != kNowhere) *Product(join) = all;

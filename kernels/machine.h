@@ -343,10 +343,10 @@ struct alignas(16) TileHeader {
   uint32_t rows;
 };
 /// ... and of units of a product that are run as one: a tile, and parts of the join table that lie side by side.
-struct alignas(16) UnitHeader {
-  uint32_t first, end;  ///< rows of the join table; `end` may lie behind its last one
-  uint32_t count;       ///< of units
-  uint32_t all;         ///< 1: all pairs pass the program's filters
+struct alignas(8) UnitHeader {
+  uint32_t part;  ///< the first one
+  uint32_t count : 31;
+  uint32_t all : 1;  ///< all pairs pass the program's filters
 };
 /// In Launch::units: all pairs of the unit pass.
 inline constexpr uint32_t kAllPairs = 1u << 31;

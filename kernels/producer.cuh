@@ -87,8 +87,7 @@ class Producer {
     to.header.rows = __shfl_sync(kAllLanes, my_tile_.rows, at);
     if constexpr (kProducts) {
       const uint32_t unit = __shfl_sync(kAllLanes, my_unit_, at);
-      const uint32_t first = (unit & ~kAllPairs) % launch_.parts * launch_.part_rows;
-      to.unit = {first, first + units * launch_.part_rows, units, unit / kAllPairs};
+      to.unit = {(unit & ~kAllPairs) % launch_.parts, units, unit / kAllPairs};
     }
     to.codes = nullptr;
     to.width = 0;
