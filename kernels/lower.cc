@@ -913,9 +913,9 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
   layout.headers = take(kMaxStages * sizeof(TileHeader));
   layout.warps = take(kWarps * sizeof(WarpState));
   if (lowered.product >= 0) layout.units = take(kMaxStages * sizeof(UnitHeader));
-  // (Direct groups may take an instruction more a key.)
   if (plan.code.size() <= kMaxSharedCode) {
-    layout.code = take(static_cast<uint32_t>((plan.code.size() + kMaxDirectKeys) * sizeof(DeviceInstruction)));
+    const uint32_t more = keys > 0 ? kMaxDirectKeys : 0;  // direct groups may take an instruction more a key
+    layout.code = take(static_cast<uint32_t>((plan.code.size() + more) * sizeof(DeviceInstruction)));
   }
   if (keys == 0) layout.warp_states = take(static_cast<uint32_t>(kWarps * lowered.folds.size() * sizeof(Partial)));
   if (keys == 0 && lowered.repeats && !lowered.folds.empty()) {

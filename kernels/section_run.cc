@@ -423,6 +423,10 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   for (const vm::BoundTablet& t : batch->tablets) tablets.push_back(&t);
   DeviceLimits limits = gpu_.limits;
   if (keys_ > 0) limits.groups = groups_.Limit() / 2;  // (what is claimed from here on has to fit, too)
+  const bool wants_dp =
+      lowered_.product >= 0 &&
+      context_.program->joins[static_cast<size_t>(lowered_.product)].strategy == vm::JoinStrategy::kDp;
+  if (wants_dp) limits.shared_per_multiprocessor -= kKeeperBytes;
   TESSERA_ASSIGN(batch->plan, PlanLaunch(section_, lowered_, tablets, joins_.shapes(), limits, context_.profile));
   batch->partitioned = &partitioned_[arena_number];
   TESSERA_TRY(PlanPartition(batch, tablets));
@@ -437,8 +441,7 @@ Status SectionRun::Prepare(Batch* batch, int arena_number) {
   Launch& launch = batch->launch;
   launch = Launch();
   for (const vm::BoundTablet& t : batch->tablets) launch.tiles += (t.rows + kTileRows - 1) / kTileRows;
-  const bool dp = lowered_.product >= 0 && plan.joins[static_cast<size_t>(lowered_.product)].rows > 0 &&
-                  context_.program->joins[static_cast<size_t>(lowered_.product)].strategy == vm::JoinStrategy::kDp;
+  const bool dp = wants_dp && plan.joins[static_cast<size_t>(lowered_.product)].rows > 0;
   if (dp) batch->plan.variant = plan.variant == Variant::kPairs ? Variant::kDpPairs : Variant::kDp;
   TESSERA_ASSIGN(const int per_multiprocessor, gpu_.BlocksPerMultiprocessor(plan.variant, plan.layout.bytes));
   batch->blocks = static_cast<uint32_t>(per_multiprocessor * gpu_.info.multiprocessors);
