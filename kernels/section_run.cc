@@ -890,14 +890,17 @@ Status SectionRun::Finish(Batch* batch) {
     groups_.set_used(std::min(control.groups, groups_.table().max_groups));
     rows_used_ = std::min<uint64_t>(control.rows, control.rows_valid);
     const bool dp = IsDp(batch->plan.variant);
-    if (dp) CUDA_TRY(static_cast<cudaError_t>(gpu_.host_found.As<Found>()->progress.error));
+    const BucketProgress progress = dp ? gpu_.host_found.As<Found>()->progress : BucketProgress();
+    CUDA_TRY(static_cast<cudaError_t>(progress.error));
     if (section_.sink == Section::Sink::kGroups && keys_ == 0)
-      TESSERA_TRY(MergePartials(dp ? gpu_.host_found.As<Found>()->progress.blocks : batch->blocks));
+      TESSERA_TRY(MergePartials(dp ? progress.blocks : batch->blocks));
     if ((control.reasons & kEnough) != 0) {
       enough_reached_ = true;
       break;
     }
     if (lowered_.repeats && keys_ > 0) rows_since_normalise_ = uint64_t{1} << 32;  // until the next launch
+    if (control.reasons == 0 && dp && progress.first < batch->buckets.buckets)
+      return {ErrorCode::kInternal, "the GPU did not go on with a join", "Use another join_strategy."};
     if (control.reasons == 0 && !HasUnfinished(*batch)) break;
     const uint64_t wanted = control.rows_wanted;
     if ((control.reasons & kGrow) != 0) TESSERA_TRY(GrowGroups(batch));
