@@ -10,8 +10,6 @@ namespace tessera::kernels {
 namespace {
 
 constexpr uint32_t kBucketThreads = 128;
-/// Blocks of the search for units, over all buckets.
-constexpr uint32_t kSearchBlocks = 4096;
 /// How long KeepDivision waits for the next block to end, where grids do not run side by side.
 constexpr unsigned long long kPatience = 20'000'000;  // nanoseconds
 
@@ -21,7 +19,7 @@ __host__ __device__ __forceinline__ uint32_t GenerationOf(const BucketLaunch& b,
 }
 
 /// Lists the units of a bucket. Grid: (blocks of a bucket, buckets of the generation).
-__global__ void __launch_bounds__(kBucketThreads) SearchBuckets(const __grid_constant__ BucketLaunch buckets) {
+__global__ void __launch_bounds__(kSearchThreads) SearchBuckets(const __grid_constant__ BucketLaunch buckets) {
   const uint32_t tile = (buckets.progress->first + blockIdx.y) * buckets.bucket_tiles;
   FindUnits(buckets.search, tile, min(buckets.bucket_tiles, buckets.search.outer.pieces() - tile),
             buckets.counts + blockIdx.y,
@@ -33,7 +31,7 @@ __global__ void __launch_bounds__(kBucketThreads) LaunchBuckets(const __grid_con
 
 __host__ __device__ dim3 SearchGrid(const BucketLaunch& b, uint32_t first) {
   const uint32_t buckets = GenerationOf(b, first), most = kSearchBlocks / buckets;
-  const uint32_t turns = (b.bucket_units + kBucketThreads - 1) / kBucketThreads;
+  const uint32_t turns = (b.bucket_units + kSearchThreads - 1) / kSearchThreads;
   return dim3(turns < most ? turns : most, buckets);
 }
 __host__ __device__ uint32_t LaunchBlocks(const BucketLaunch& b, uint32_t first) {
@@ -70,7 +68,7 @@ __global__ void __launch_bounds__(kBucketThreads) NextGeneration(const __grid_co
   if (p.first >= buckets.buckets) return;
   BucketLaunch next = buckets;
   next.again = false;
-  SearchBuckets<<<SearchGrid(next, p.first), kBucketThreads, 0, cudaStreamTailLaunch>>>(next);
+  SearchBuckets<<<SearchGrid(next, p.first), kSearchThreads, 0, cudaStreamTailLaunch>>>(next);
   LaunchBuckets<<<LaunchBlocks(next, p.first), kBucketThreads, 0, cudaStreamTailLaunch>>>(next);
 }
 
@@ -134,7 +132,7 @@ __global__ void __launch_bounds__(kBucketThreads) LaunchBuckets(const __grid_con
 }  // namespace
 
 cudaError_t StartBuckets(const BucketLaunch& buckets, uint32_t first, cudaStream_t stream) {
-  if (!buckets.again) SearchBuckets<<<SearchGrid(buckets, first), kBucketThreads, 0, stream>>>(buckets);
+  if (!buckets.again) SearchBuckets<<<SearchGrid(buckets, first), kSearchThreads, 0, stream>>>(buckets);
   LaunchBuckets<<<LaunchBlocks(buckets, first), kBucketThreads, 0, stream>>>(buckets);
   return cudaGetLastError();
 }

@@ -21,7 +21,7 @@
 namespace tessera::kernels {
 
 /// Buckets of a generation at most: so many grids are pending at once. The device's limit is left as it is, 2,048.
-inline constexpr uint64_t kGenerationBuckets = 1024;
+inline constexpr uint32_t kGenerationBuckets = 1024;
 
 /// Shared memory of a multiprocessor that a block of the parent takes while child grids run: the system's part, and its
 /// own.

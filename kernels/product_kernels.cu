@@ -9,8 +9,6 @@ namespace tessera::kernels {
 namespace {
 
 constexpr uint32_t kRangeThreads = 128;
-constexpr uint32_t kSearchThreads = 128;
-constexpr uint64_t kMostBlocks = 4096;
 
 /// Grid: (pieces, columns).
 __global__ void Ranges(const __grid_constant__ RowColumns rows, const __grid_constant__ PieceRanges pieces) {
@@ -89,7 +87,7 @@ cudaError_t StartRanges(const RowColumns& rows, const PieceRanges& pieces, cudaS
 cudaError_t StartListUnits(const UnitSearch& search, cudaStream_t stream) {
   const uint64_t units = uint64_t{search.outer.pieces()} * search.inner.pieces();
   if (units == 0) return cudaSuccess;
-  const uint64_t blocks = std::clamp<uint64_t>((units + kSearchThreads - 1) / kSearchThreads, 1, kMostBlocks);
+  const uint64_t blocks = std::clamp<uint64_t>((units + kSearchThreads - 1) / kSearchThreads, 1, kSearchBlocks);
   ListUnits<<<static_cast<uint32_t>(blocks), kSearchThreads, 0, stream>>>(search);
   return cudaGetLastError();
 }

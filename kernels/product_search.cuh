@@ -9,6 +9,9 @@
 
 namespace tessera::kernels {
 
+/// Threads of a block that searches, blocks of a search at most.
+inline constexpr uint32_t kSearchThreads = 128, kSearchBlocks = 4096;
+
 /// Whether (tile, part) has to be run. Then `found` is what Launch::units holds for it; `pairs` of rows are in it.
 __device__ __forceinline__ bool TryUnit(const UnitSearch& search, uint32_t tile, uint32_t part, uint32_t* found,
                                         unsigned long long* pairs) {
@@ -24,9 +27,9 @@ __device__ __forceinline__ bool TryUnit(const UnitSearch& search, uint32_t tile,
   return true;
 }
 
-/// The blocks of a row of the grid, of which a multiple of 32 threads each takes part, look at the units of `tiles`
-/// tiles from `first_tile` on. Those that have to be run are counted in `count` and listed in `list`, in any order;
-/// nullptr: they are only counted.
+/// The blocks of a row of the grid, of a multiple of 32 threads each, look at the units of `tiles` tiles from
+/// `first_tile` on. Those that have to be run are counted in `count` and listed in `list`, in any order; nullptr: they
+/// are only counted.
 __device__ __forceinline__ void FindUnits(const UnitSearch& search, uint32_t first_tile, uint32_t tiles,
                                           uint32_t* count, uint32_t* list) {
   const uint32_t parts = search.inner.pieces(), lane = threadIdx.x & 31;

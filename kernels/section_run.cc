@@ -715,7 +715,7 @@ Status SectionRun::PrepareBuckets(Batch* batch) {
   b.bucket_tiles = static_cast<uint32_t>(std::clamp<uint64_t>((tiles + kBuckets - 1) / kBuckets, 1, room));
   b.buckets = (tiles + b.bucket_tiles - 1) / b.bucket_tiles;
   b.bucket_units = b.bucket_tiles * parts;
-  b.generation = static_cast<uint32_t>(std::min({uint64_t{b.buckets}, room / b.bucket_tiles, kGenerationBuckets}));
+  b.generation = static_cast<uint32_t>(std::min<uint64_t>({b.buckets, room / b.bucket_tiles, kGenerationBuckets}));
   const uint64_t scratch = kChildScratch / std::max<uint64_t>(batch->plan.scratch_bytes, 1);
   b.child_blocks =
       static_cast<uint32_t>(std::clamp<uint64_t>(std::min<uint64_t>(batch->launch.tiles, scratch), 1, kChildBlocks));

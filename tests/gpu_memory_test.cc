@@ -410,8 +410,8 @@ TEST_F(GpuMemory, ProbesInTheOrderOfPlaces) {
   EXPECT_FALSE(answer.by_place);
 }
 
-/// Units of a product whose lists do not fit together: the grids of 14 buckets come in generations, of 3 here. Rows
-/// fill their room in the middle of them.
+/// Units of a product whose lists do not fit together: the grids of 14 buckets come in generations, of 6 or 5 here.
+/// Rows fill their room in the middle of them.
 TEST_F(GpuMemory, GenerationsOfChildGrids) {
   choice_ = JoinChoice::kDp;
   for (const char* sql : {
