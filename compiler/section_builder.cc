@@ -153,8 +153,7 @@ Status Scope::Compute(const Expr& leaf, SectionBuilder*) {
   return Status(ErrorCode::kInternal, "a column is not at hand where it is used").At(leaf.position);
 }
 
-// ---- Instructions, registers, masks
-// ------------------------------------------------------------------------------------
+// ---- Instructions, registers, masks ---------------------------------------------------------------------------------
 
 int SectionBuilder::Emit(Opcode op, int p1, int32_t p2, int32_t p3, int32_t p4) {
   if (op == Opcode::Filter) {
@@ -218,8 +217,7 @@ Status SectionBuilder::CheckLimits() const {
   return Status::Ok();
 }
 
-// ---- Ranges
-// ------------------------------------------------------------------------------------------------------------
+// ---- Ranges ---------------------------------------------------------------------------------------------------------
 
 ValueRange SectionBuilder::Range(const Expr& e) const {
   switch (e.kind) {
@@ -356,8 +354,7 @@ bool SectionBuilder::IsNoOp(const Expr& e) const {
   return !CanFail(e);
 }
 
-// ---- Values
-// ------------------------------------------------------------------------------------------------------------
+// ---- Values ---------------------------------------------------------------------------------------------------------
 
 /// Whether `e` is at hand as an operand.
 bool SectionBuilder::Simple(const Expr& e, Operand* o) {
@@ -901,8 +898,7 @@ Status SectionBuilder::Truth(const Expr& e) {
   return Status::Ok();
 }
 
-// ---- Conditions
-// --------------------------------------------------------------------------------------------------------
+// ---- Conditions -----------------------------------------------------------------------------------------------------
 
 void SectionBuilder::KeepNone() {
   LoadConstant(tessera::Value::Int(SqlType::Of(TypeId::kBoolean), 0));

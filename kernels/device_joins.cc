@@ -258,8 +258,7 @@ Status DeviceJoins::Put(const vm::Program& program, int join, const vm::RowSet& 
   return Fill(&tables, &memory_.emplace_back());
 }
 
-// ---- Tables in parts
-// ----------------------------------------------------------------------------------------------------
+// ---- Tables in parts ------------------------------------------------------------------------------------------------
 
 uint64_t DeviceJoins::Share() const {
   const uint64_t budget = gpu_.cache.budget();

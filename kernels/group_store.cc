@@ -117,8 +117,7 @@ void SetAggregate(const Section& section, size_t k, uint64_t row, int64_t low, i
   if (!seen && !IsCount(section.aggregates[k].op)) SetNull(&c, row, out->rows);
 }
 
-// ---- On the host
-// ---------------------------------------------------------------------------------------------------------
+// ---- On the host ----------------------------------------------------------------------------------------------------
 
 HostGroups::HostGroups(const vm::SectionContext& context, const Section& section, const LoweredProgram& lowered)
     : context_(context), section_(section), lowered_(lowered), tables_(kParts) {
@@ -196,8 +195,7 @@ tessera::Result<vm::RowSet> HostGroups::Rows() {
   return out;
 }
 
-// ---- On the device
-// -------------------------------------------------------------------------------------------------------
+// ---- On the device --------------------------------------------------------------------------------------------------
 
 uint64_t GroupStore::BytesFor(uint64_t groups) const {
   return (std::bit_ceil(2 * groups) + groups * (lowered_.record_words + lowered_.state_words)) * 8;

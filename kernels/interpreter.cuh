@@ -178,8 +178,7 @@ struct Machine {
     atomicExch(&launch.control->stop, 1u);
   }
 
-  // ---- Operands
-  // --------------------------------------------------------------------------------------------------------
+  // ---- Operands -----------------------------------------------------------------------------------------------------
 
   __device__ __forceinline__ void FetchCodes(const uint8_t* codes, uint32_t stage_offset, uint32_t width, uint64_t base,
                                              int64_t (&v)[R]) const {
@@ -391,8 +390,7 @@ struct Machine {
                        Make128(s.base_high, static_cast<int64_t>(s.base)));
   }
 
-  // ---- One loop per shape
-  // ----------------------------------------------------------------------------------------------
+  // ---- One loop per shape -------------------------------------------------------------------------------------------
 
   template <class M>
   __device__ __forceinline__ void DoEnd(const DeviceInstruction& in, OperandRows<R>&) {
@@ -422,8 +420,7 @@ struct Machine {
     if (!IsReserving()) m->rows += rows;
   }
 
-  // ---- Queues
-  // ----------------------------------------------------------------------------------------------------------
+  // ---- Queues -------------------------------------------------------------------------------------------------------
 
   /// What a few rows cost is nearly what 512 do: where filters leave few, the warp collects the rows of many slices in
   /// a queue and runs the rest of the program over batches of 128. Adds the live rows of a slice that paused (`first`:
@@ -524,8 +521,7 @@ struct Machine {
     __syncwarp();
   }
 
-  // ---- Joins
-  // -----------------------------------------------------------------------------------------------------------
+  // ---- Joins --------------------------------------------------------------------------------------------------------
 
   /// Makes one number of each row's keys, in b.v. Returns the rows whose keys all lie in the table's ranges.
   __device__ __forceinline__ uint32_t JoinNumbers(const DeviceInstruction& in, const JoinRecord& join,
@@ -1130,8 +1126,7 @@ struct Machine {
     }
   }
 
-  // ---- Groups
-  // ----------------------------------------------------------------------------------------------------------
+  // ---- Groups -------------------------------------------------------------------------------------------------------
 
   /// The key of row i, whose parts are in registers. Its hash, NULL bits and first word are kept: one key of 64 bits,
   /// the usual case, is compared without reading it again.
@@ -1637,8 +1632,7 @@ struct Machine {
     }
   }
 
-  // ---- Rows
-  // ------------------------------------------------------------------------------------------------------------
+  // ---- Rows ---------------------------------------------------------------------------------------------------------
 
   /// The warp takes `n` rows of the output, or finds that there is no room.
   __device__ __forceinline__ bool ReserveRows(unsigned long long n, unsigned long long* at) {
@@ -1707,8 +1701,7 @@ struct Machine {
     }
   }
 
-  // ---- The interpreter
-  // -------------------------------------------------------------------------------------------------
+  // ---- The interpreter ----------------------------------------------------------------------------------------------
 
   __device__ __forceinline__ void AllRowsLive() {
     live = kAllRows;

@@ -368,8 +368,7 @@ LoweredProgram LowerProgram(const vm::Program& program, int section, vm::StringP
   return Lowerer(program, program.sections[static_cast<size_t>(section)], strings).Run();
 }
 
-// ---- Which columns are staged
-// ------------------------------------------------------------------------------------------
+// ---- Which columns are staged ---------------------------------------------------------------------------------------
 
 namespace {
 
@@ -602,8 +601,7 @@ uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::B
   return static_cast<uint32_t>(domain);
 }
 
-// ---- Rewriting the code of a launch
-// ------------------------------------------------------------------------------------
+// ---- Rewriting the code of a launch ---------------------------------------------------------------------------------
 
 /// Whether an instruction reads or sets accumulator A.
 bool ReadsA(Op op) {
@@ -699,8 +697,7 @@ void Compact(int keys, const LoweredProgram& lowered, std::vector<DeviceInstruct
   *code = std::move(out);
 }
 
-// ---- Joins of a launch
-// -----------------------------------------------------------------------------------------------------------
+// ---- Joins of a launch ----------------------------------------------------------------------------------------------
 
 /// Rough costs a row in units of reading a byte of a staged column: an H100 looks some 2,000 G bits a second up in
 /// shared memory, 200 G values in L2, 40 G in device memory.
@@ -1183,8 +1180,7 @@ std::string Describe(const LaunchPlan& plan) {
   return out;
 }
 
-// ---- Records of tablets
-// ------------------------------------------------------------------------------------------------
+// ---- Records of tablets ---------------------------------------------------------------------------------------------
 
 void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const TabletAddresses& addresses,
                 uint8_t* record) {

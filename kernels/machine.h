@@ -20,8 +20,7 @@ enum class Op : uint16_t {
   kCount
 };
 
-// ---- Shape of the machine
-// ----------------------------------------------------------------------------------------------
+// ---- Shape of the machine -------------------------------------------------------------------------------------------
 
 /// Rows that filters have left wait in queues, the rest of the program takes them kBatchRows at a time, so many a
 /// thread.
@@ -49,8 +48,7 @@ inline constexpr uint32_t kMaxGroupKeys = 63;  ///< one bit each in the first wo
 static_assert(kTileRows == 2048,
               "tiles start at multiples of 2048 rows: only these are aligned for bulk copies at every width");
 
-// ---- Program
-// -----------------------------------------------------------------------------------------------------------
+// ---- Program --------------------------------------------------------------------------------------------------------
 
 enum class OperandSource : uint8_t { kNone, kSlot, kRegister, kConstant, kPayload };
 
@@ -209,8 +207,7 @@ constexpr bool IsIn(Variant variant, Op op) {
          (IsPairs(variant) && IsOfPairs(op));
 }
 
-// ---- Join tables
-// -------------------------------------------------------------------------------------------------------
+// ---- Join tables ----------------------------------------------------------------------------------------------------
 
 /// How a key becomes a value of the join table.
 enum class JoinLookup : uint8_t {
@@ -272,8 +269,7 @@ TESSERA_HD uint32_t JoinSlotOfStep(uint32_t home, uint32_t step, uint32_t mask) 
   return ((home & ~kInSector) + (step & ~kInSector) + ((home + step) & kInSector)) & mask;
 }
 
-// ---- Tablets
-// -----------------------------------------------------------------------------------------------------------
+// ---- Tablets --------------------------------------------------------------------------------------------------------
 
 /// vm::BoundSlot with device pointers. The head is what most instructions need: one load of 16 bytes.
 struct alignas(16) SlotHead {
@@ -367,8 +363,7 @@ struct alignas(16) Mark {
   unsigned long long rows = 0, cycles = 0;  ///< sums over all warps
 };
 
-// ---- Sinks
-// -------------------------------------------------------------------------------------------------------------
+// ---- Sinks ----------------------------------------------------------------------------------------------------------
 
 /// State of an aggregate without keys: per warp in shared memory, per block in device memory at the end of a launch.
 struct alignas(16) Partial {
@@ -442,8 +437,7 @@ struct Control {
   unsigned long long rows_wanted;  ///< largest reservation that was refused
 };
 
-// ---- Launch
-// ------------------------------------------------------------------------------------------------------------
+// ---- Launch ---------------------------------------------------------------------------------------------------------
 
 /// Byte offsets in dynamic shared memory.
 struct Layout {

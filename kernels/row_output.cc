@@ -71,8 +71,7 @@ RowOutput::RowOutput(GpuDevice* gpu, const vm::SectionContext& context)
   output_.columns = static_cast<uint32_t>(columns_);
 }
 
-// ---- Memory
-// ------------------------------------------------------------------------------------------------------------
+// ---- Memory ---------------------------------------------------------------------------------------------------------
 
 Status RowOutput::Open() {
   const uint64_t bytes = std::min(kOutputBytes, gpu_.cache.budget() / kOutputShare);
@@ -145,8 +144,7 @@ Status RowOutput::MakeRoom(uint64_t* rows, uint64_t wanted) {
   return rows_.capacity() > 0 ? Grow(*rows, *rows + wanted) : Reserve(wanted);
 }
 
-// ---- Order
-// -------------------------------------------------------------------------------------------------------------
+// ---- Order ----------------------------------------------------------------------------------------------------------
 
 std::vector<SortPart> RowOutput::Parts() const {
   std::vector<SortPart> parts;
@@ -289,8 +287,7 @@ Status RowOutput::KeepBest(uint64_t* rows, const uint32_t* order) {
   return Status::Ok();
 }
 
-// ---- To the host
-// -------------------------------------------------------------------------------------------------------------
+// ---- To the host ----------------------------------------------------------------------------------------------------
 
 tessera::Result<vm::RowSet> RowOutput::Finish(uint64_t rows) {
   if (section_.order.empty()) {

@@ -94,8 +94,7 @@ class SectionRun {
   Control* launched() const { return launched_; }
 
  private:
-  // ---- Passes over the source, with a part of each join table that is too large
-  // ----------------------------------------------------------------------------------------------------
+  // ---- Passes over the source, with a part of each join table that is too large -------------------------------------
 
   /// Finds out how the join tables that are in parts can be joined, and how many passes that takes.
   Status PlanParts();
@@ -106,8 +105,7 @@ class SectionRun {
 
   bool IsCancelled() const { return context_.cancel != nullptr && context_.cancel->load(std::memory_order_relaxed); }
 
-  // ---- Tablets in
-  // ------------------------------------------------------------------------------------------------------
+  // ---- Tablets in ---------------------------------------------------------------------------------------------------
 
   /// Tablet `number` bound; others behind it with it, by several threads, if that takes long. To be moved from once it
   /// has its place in a launch.
@@ -133,8 +131,7 @@ class SectionRun {
   /// The rows of a join table as one tablet.
   void CollectRows(Batch* batch);
 
-  // ---- Launches
-  // --------------------------------------------------------------------------------------------------------
+  // ---- Launches -----------------------------------------------------------------------------------------------------
 
   /// Plans the launch and fills the arena. Others may be in flight, unless it is a product.
   Status Prepare(Batch* batch, int arena_number);
@@ -175,8 +172,7 @@ class SectionRun {
   /// Sees a launched batch through to its end.
   Status Finish(Batch* batch);
 
-  // ---- Some blocks after the others
-  // ----------------------------------------------------------------------------------------------------
+  // ---- Some blocks after the others ---------------------------------------------------------------------------------
 
   /// Room for more groups. The table may have been emptied for that; then only as many blocks run at a time as it has
   /// room for the groups of a tile each: otherwise all of them could fill it together and none get on.
@@ -189,8 +185,7 @@ class SectionRun {
   /// Sends the cursors of the next blocks that have not finished, and lets the others rest.
   Status SendTurn(Batch* batch);
 
-  // ---- Aggregates without keys
-  // -----------------------------------------------------------------------------------------
+  // ---- Aggregates without keys --------------------------------------------------------------------------------------
 
   Status MergePartials(uint32_t blocks);
 
@@ -215,8 +210,7 @@ class SectionRun {
   /// Memory of the run for `bytes`, in place of what `buffer` had.
   Status Renew(RunBuffer* buffer, uint64_t bytes);
 
-  // ---- Rows
-  // ------------------------------------------------------------------------------------------------------------
+  // ---- Rows ---------------------------------------------------------------------------------------------------------
 
   /// Room for `rows` rows of a join table; those that there are stay.
   Status AllocateBuild(uint64_t rows);

@@ -190,8 +190,7 @@ class RankCluster final : public Cluster {
   int local_ranks() const override { return transport_->local_ranks(); }
   const Status& ready() const override { return ready_; }
 
-  // ---- Ranks that serve
-  // -----------------------------------------------------------------------------------------------
+  // ---- Ranks that serve ---------------------------------------------------------------------------------------------
 
   int Serve(int threads) override {
     default_threads_ = threads;
@@ -231,8 +230,7 @@ class RankCluster final : public Cluster {
     }
   }
 
-  // ---- The master
-  // -----------------------------------------------------------------------------------------------------
+  // ---- The master ---------------------------------------------------------------------------------------------------
 
   Status OpenDatabase(const std::string& directory, bool temporary, bool scatter) override {
     WireWriter out;
@@ -465,8 +463,7 @@ class RankCluster final : public Cluster {
     received_ = messenger_.bytes_received();
   }
 
-  // ---- Tablets from the master
-  // ----------------------------------------------------------------------------------------
+  // ---- Tablets from the master --------------------------------------------------------------------------------------
 
   Status Scatter(const ClusterQuery& query, uint64_t* sent) {
     TabletSender sender(&messenger_);
@@ -528,8 +525,7 @@ class RankCluster final : public Cluster {
     return status;
   }
 
-  // ---- Statistics
-  // -----------------------------------------------------------------------------------------------------
+  // ---- Statistics ---------------------------------------------------------------------------------------------------
 
   void CollectStatistics(const ClusterQuery& query, vm::RunStatistics mine, vm::RunStatistics* out) {
     std::vector<vm::RunStatistics> all;

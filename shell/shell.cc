@@ -81,7 +81,7 @@ bool Shell::Continues() const {
   return PendingInterrupt() == 0 && !(failed_ && settings_.bail);
 }
 
-// ---- Where statements come from -----------------------------------------------------------------------------------
+// ---- Where statements come from -------------------------------------------------------------------------------------
 
 void Shell::RunInteractive() {
   Message(fmt::format("Tessera {} ({}). Enter .help for help.", kVersion, session_->DeviceDescription()));

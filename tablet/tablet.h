@@ -25,8 +25,7 @@
 
 namespace tessera {
 
-// ---- Encoded chunks
-// ---------------------------------------------------------------------------------------------------
+// ---- Encoded chunks -------------------------------------------------------------------------------------------------
 
 /// How a chunk (one column of one tablet) is stored. A *code* is what the stream holds for a row.
 enum class Encoding : uint8_t {
@@ -104,8 +103,7 @@ std::shared_ptr<const Tablet> TabletOfMapping(std::string name, const TabletIden
                                               std::shared_ptr<const std::vector<SqlType>> types,
                                               const uint8_t* mapping);
 
-// ---- Catalog
-// ----------------------------------------------------------------------------------------------------------
+// ---- Catalog --------------------------------------------------------------------------------------------------------
 
 struct ColumnSchema {
   std::string name;

@@ -35,8 +35,7 @@ const SqlType kInteger = SqlType::Of(TypeId::kInteger);
 const SqlType kDouble = SqlType::Of(TypeId::kDouble);
 const SqlType kWide = SqlType::Decimal(38, 0);
 
-// ---- Programs
-// ----------------------------------------------------------------------------------------------------------
+// ---- Programs -------------------------------------------------------------------------------------------------------
 
 /// A program over table 1: a section of the test's own, and for groups a second one that emits them.
 class Maker {
@@ -134,8 +133,7 @@ class Maker {
   }
 };
 
-// ---- Tables
-// ------------------------------------------------------------------------------------------------------------
+// ---- Tables ---------------------------------------------------------------------------------------------------------
 
 /// `rows` values of f(i); NULL where f gives no value.
 template <class F>
@@ -175,8 +173,7 @@ int64_t Below(uint64_t seed, uint64_t i, uint64_t n) {
   return static_cast<int64_t>(Mix(seed * 0x9E3779B97F4A7C15u + i) % n);
 }
 
-// ---- Running
-// -----------------------------------------------------------------------------------------------------------
+// ---- Running --------------------------------------------------------------------------------------------------------
 
 struct Answer {
   Status status;
@@ -383,8 +380,7 @@ TEST_F(GpuVm, FailsLikeTheHost) {
   Same(RevenueProgram(344, 687), *snapshot);
 }
 
-// ---- Groups
-// ------------------------------------------------------------------------------------------------------------
+// ---- Groups ---------------------------------------------------------------------------------------------------------
 
 struct GroupCase {
   std::vector<uint64_t> domains;  ///< one key each
@@ -594,8 +590,7 @@ TEST_F(GpuVm, TwoGroupsInOneSection) {
   Same(m.Finish({kBigint}), *snapshot);
 }
 
-// ---- Rows
-// --------------------------------------------------------------------------------------------------------------
+// ---- Rows -----------------------------------------------------------------------------------------------------------
 
 TEST_F(GpuVm, Rows) {
   for (size_t rows : {0, 1, 33, 2049, 70000}) {
@@ -648,8 +643,7 @@ TEST_F(GpuVm, LimitEndsTheLaunch) {
   EXPECT_EQ(answer.rows.size(), 10u);
 }
 
-// ---- ORDER BY and LIMIT
-// ------------------------------------------------------------------------------------------------
+// ---- ORDER BY and LIMIT ---------------------------------------------------------------------------------------------
 
 /// A column of every class, NULLs in each, and at the end one that numbers the rows.
 std::vector<MemoryColumn> OrderColumns(size_t rows) {
@@ -820,8 +814,7 @@ TEST_F(GpuVm, MasksAndJumps) {
   Same(m.Finish(), *snapshot);
 }
 
-// ---- Memory, cancelling
-// ------------------------------------------------------------------------------------------------
+// ---- Memory, cancelling ---------------------------------------------------------------------------------------------
 
 TEST_F(GpuVm, TableLargerThanTheBudget) {
   const auto gpu = Open({uint64_t{6} << 20});
@@ -919,8 +912,7 @@ TEST(GpuOpen, NoSuchDevice) {
   EXPECT_EQ(gpu.status().code(), ErrorCode::kUnsupported);
 }
 
-// ---- Every opcode
-// ------------------------------------------------------------------------------------------------------
+// ---- Every opcode ---------------------------------------------------------------------------------------------------
 
 TEST_F(GpuVm, OpcodeWalk) {
   WalkOptions options;

@@ -2987,8 +2987,7 @@ void Walk::WalkOpcode(Opcode op) {
   for (AccumulatorSpec one : {AccumulatorSpec::I, AccumulatorSpec::F, AccumulatorSpec::T}) WalkOperands(op, one);
 }
 
-// ---- Masks
-// -----------------------------------------------------------------------------------------------------------
+// ---- Masks ----------------------------------------------------------------------------------------------------------
 
 /// OR and CASE as the compiler makes them: arms collected in mask registers, results in one register.
 void Walk::Masks() {
@@ -3049,8 +3048,7 @@ void Walk::Masks() {
   }
 }
 
-// ---- Predicates
-// ------------------------------------------------------------------------------------------------------
+// ---- Predicates -----------------------------------------------------------------------------------------------------
 
 void Walk::Predicates() {
   std::vector<SqlType> types = {kBigint,
@@ -3168,8 +3166,7 @@ void Walk::Predicates() {
   }
 }
 
-// ---- Dictionary sections
-// ---------------------------------------------------------------------------------------------
+// ---- Dictionary sections --------------------------------------------------------------------------------------------
 
 /// Functions of TEXT, evaluated once per entry, as the value of a slot.
 void Walk::TextMaps() {
@@ -3258,8 +3255,7 @@ void Walk::TextMaps() {
   }
 }
 
-// ---- Joins
-// -----------------------------------------------------------------------------------------------------------
+// ---- Joins ----------------------------------------------------------------------------------------------------------
 
 /// Keys of a join side: `style` says how numbers lie. Values repeat `repeat` times on average.
 ColumnVector KeyValues(const SqlType& type, int style, size_t rows, size_t distinct, bool each_once, bool nulls,
@@ -3538,8 +3534,7 @@ void Walk::Joins() {
   }
 }
 
-// ---- Groups
-// ----------------------------------------------------------------------------------------------------------
+// ---- Groups ---------------------------------------------------------------------------------------------------------
 
 /// A table is grouped by `keys` and every aggregate there is computed; a second section reads the groups.
 void Walk::GroupCase(const std::string& name, const std::vector<SqlType>& keys, size_t rows, size_t distinct,
@@ -3764,8 +3759,7 @@ void Walk::Groups() {
   }
 }
 
-// ---- Rows: order, limit, offset
-// --------------------------------------------------------------------------------------
+// ---- Rows: order, limit, offset -------------------------------------------------------------------------------------
 
 void Walk::Rows() {
   for (int i = 0; i < 160; ++i) {
@@ -3833,8 +3827,7 @@ void Walk::Rows() {
   }
 }
 
-// ---- Random programs
-// -------------------------------------------------------------------------------------------------
+// ---- Random programs ------------------------------------------------------------------------------------------------
 
 /// Blocks of a few instructions that narrow, save and widen the mask and change registers under it. Each begins with a
 /// load, so that no accumulator is read that a masked-off row left unspecified.
@@ -3940,8 +3933,7 @@ void Walk::RandomPrograms() {
   }
 }
 
-// ---- Large tables
-// ----------------------------------------------------------------------------------------------------
+// ---- Large tables ---------------------------------------------------------------------------------------------------
 
 /// Around the greatest tablet: the last row of one, the first of the next.
 void Walk::Large() {

@@ -49,8 +49,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr int64_t kTwo53 = int64_t{1} << 53;
 
-// ---- Columns and steps
-// -------------------------------------------------------------------------------------------------
+// ---- Columns and steps ----------------------------------------------------------------------------------------------
 
 /// A value of a row: bits, or NULL.
 struct Cell {
@@ -108,8 +107,7 @@ Share Try(const std::vector<RangeStep>& steps) {
 Share Ask(const KnownRange& a, Opcode op, const KnownRange& b) { return Try({Load(a), WithConstant(op, b)}); }
 Share Ask(const KnownRange& a, Opcode op) { return Try({Load(a), Step(op)}); }
 
-// ---- What each rule says at its edges
-// ----------------------------------------------------------------------------------
+// ---- What each rule says at its edges -------------------------------------------------------------------------------
 
 TEST(PairRanges, NothingIsKnownWithoutSteps) { EXPECT_EQ(Try({}), Share::kSome); }
 
@@ -325,8 +323,7 @@ TEST(PairRanges, RangeOfColumn) {
   EXPECT_EQ(RangeOfColumn(Column(SqlType::Of(TypeId::kReal), {Float(-kInf), Float(2)}), 0, 2).low, -kInf);
 }
 
-// ---- From code to steps
-// ------------------------------------------------------------------------------------------------
+// ---- From code to steps ---------------------------------------------------------------------------------------------
 
 /// A section over table r (columns c0, c1 BIGINT, c2 DOUBLE PRECISION) that multiplies it with t0 (two BIGINT columns);
 /// t1 has a key. Its code is given from the start; registers r0 .. are BIGINT, r0 is emitted.
@@ -632,8 +629,7 @@ TEST(RangePrograms, ConstantsThatAreNaN) {
   EXPECT_EQ(TryRanges(p.steps.data(), static_cast<int>(p.steps.size()), o, nullptr), Share::kSome);
 }
 
-// ---- Rules against meanings
-// --------------------------------------------------------------------------------------------
+// ---- Rules against meanings -----------------------------------------------------------------------------------------
 
 struct Operation {
   Opcode op;
@@ -841,8 +837,7 @@ TEST(PairRanges, ArithmeticAgainstItsMeaning) {
   }
 }
 
-// ---- Masks and registers against a machine of one row
-// ------------------------------------------------------------------
+// ---- Masks and registers against a machine of one row ---------------------------------------------------------------
 
 /// Runs steps for one pair of rows. What a dead row holds is garbage.
 bool RunRow(const std::vector<RangeStep>& steps, const std::vector<std::vector<Cell>>& columns,
@@ -953,8 +948,7 @@ TEST(PairRanges, RandomStepsAgainstOneRow) {
   EXPECT_GT(all, 200u);
 }
 
-// ---- SQL
-// ---------------------------------------------------------------------------------------------------------------
+// ---- SQL ------------------------------------------------------------------------------------------------------------
 
 /// Tables r and s of the same columns: id, the number of the row; a, k ascending, x ascending in steps; the others in
 /// no order.

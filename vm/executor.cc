@@ -354,8 +354,7 @@ class Run {
     return Status::Ok();
   }
 
-  // ---- One process
-  // ------------------------------------------------------------------------------------------------------
+  // ---- One process --------------------------------------------------------------------------------------------------
 
   /// Which sections run on the GPU. All ranks come to the same answer. Errors: a section does not, and must.
   Status ChooseDevices() {
@@ -1007,8 +1006,7 @@ class Run {
     if (statistics_ != nullptr) statistics_->sections.push_back(std::move(stats));
   }
 
-  // ---- Ranks
-  // ------------------------------------------------------------------------------------------------------------
+  // ---- Ranks --------------------------------------------------------------------------------------------------------
 
   bool IsMaster() const { return options_.exchange == nullptr || options_.exchange->rank() == 0; }
   /// Every rank runs a part of the section: of a stored table, or of the rows of a join table, which all of them have.

@@ -67,8 +67,7 @@ inline constexpr int64_t kMicrosPerDay = 86'400'000'000;
 inline constexpr int64_t kInt64Max = 0x7FFFFFFFFFFFFFFF;
 inline constexpr int64_t kInt64Min = -kInt64Max - 1;
 
-// ---- Arithmetic without undefined behaviour
-// ----------------------------------------------------------------------------
+// ---- Arithmetic without undefined behaviour -------------------------------------------------------------------------
 
 TESSERA_HD int64_t WrapAdd(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
@@ -169,8 +168,7 @@ TESSERA_HD T DivideFlooring(T a, T b, Lane& lane) {
   return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
 }
 
-// ---- Dates
-// -------------------------------------------------------------------------------------------------------------
+// ---- Dates ----------------------------------------------------------------------------------------------------------
 
 inline constexpr int64_t kFirstDay = -719162;  ///< 0001-01-01
 inline constexpr int64_t kLastDay = 2932896;   ///< 9999-12-31
@@ -255,8 +253,7 @@ TESSERA_HD int64_t AddMonths(int64_t days, int64_t months, Lane& lane) {
   return r;
 }
 
-// ---- Order of floats
-// ---------------------------------------------------------------------------------------------------
+// ---- Order of floats ------------------------------------------------------------------------------------------------
 
 TESSERA_HD bool FloatEqual(double a, double b) { return a == b || (a != a && b != b); }
 TESSERA_HD bool FloatLess(double a, double b) { return a < b || (b != b && a == a); }

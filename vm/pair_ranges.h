@@ -79,8 +79,7 @@ RangeProgram MakeRangeProgram(const Program& program, int section, int join);
 /// The range of rows [first, first + count) of a column: class I and F; others are unknown. Host only.
 KnownRange RangeOfColumn(const RowColumn& column, size_t first, size_t count);
 
-// ---- Arithmetic of ranges
-// ----------------------------------------------------------------------------------------------
+// ---- Arithmetic of ranges -------------------------------------------------------------------------------------------
 
 namespace range {
 

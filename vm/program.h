@@ -228,8 +228,7 @@ std::vector<int> JoinsBefore(const Section& section);
 /// The program as SQLite lists one: addr, opcode, p1..p4, comment; one block per section.
 std::string Listing(const Program& program);
 
-// ---- The opcode table as data
-// -------------------------------------------------------------------------------------------
+// ---- The opcode table as data ---------------------------------------------------------------------------------------
 
 enum class OperandSpec : uint8_t {
   None,

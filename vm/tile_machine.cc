@@ -110,8 +110,7 @@ TileMachine::TileMachine(const Program& program, int section, const std::vector<
   memset(a_, 0, sizeof a_);
 }
 
-// ---- The mask
-// ----------------------------------------------------------------------------------------------------------
+// ---- The mask -------------------------------------------------------------------------------------------------------
 
 void TileMachine::SetMaskToAll() {
   memset(mask_, 1, static_cast<size_t>(n_));
@@ -167,8 +166,7 @@ void TileMachine::DoMaskRegister(const Instruction& in) {
   if constexpr (std::is_same_v<M, meaning::MaskLoad> || std::is_same_v<M, meaning::MaskAndNot>) MaskChanged();
 }
 
-// ---- Operands
-// ----------------------------------------------------------------------------------------------------------
+// ---- Operands -------------------------------------------------------------------------------------------------------
 
 template <class Code, class Convert>
 void TileMachine::DecodeSlot(const BoundSlot& b, int64_t* out, Convert convert) {
@@ -468,8 +466,7 @@ uint8_t* TileMachine::NullsA() {
   return a_null_;
 }
 
-// ---- Loads and stores
-// --------------------------------------------------------------------------------------------------
+// ---- Loads and stores -----------------------------------------------------------------------------------------------
 
 void TileMachine::CopyToA(const Source<int64_t>& s) {
   if (s.one) {
@@ -516,8 +513,7 @@ void TileMachine::DoStoreWide(const Instruction& in) {
       [&](int i) { r.null[static_cast<size_t>(i)] = w_may_be_null_ ? w_null_[static_cast<size_t>(i)] : uint8_t{0}; });
 }
 
-// ---- Filters
-// -----------------------------------------------------------------------------------------------------------
+// ---- Filters --------------------------------------------------------------------------------------------------------
 
 template <class Code>
 void TileMachine::FilterCodes(const BoundPredicate& p, const BoundSlot& s) {
@@ -652,8 +648,7 @@ void TileMachine::DoLike(const Instruction& in) {
   });
 }
 
-// ---- Arithmetic
-// --------------------------------------------------------------------------------------------------------
+// ---- Arithmetic -----------------------------------------------------------------------------------------------------
 
 template <class M>
 void TileMachine::DoBinary(const Instruction& in) {
@@ -775,8 +770,7 @@ void TileMachine::DoCheck(const Instruction& in) {
   });
 }
 
-// ---- Text
-// --------------------------------------------------------------------------------------------------------------
+// ---- Text -----------------------------------------------------------------------------------------------------------
 
 /// A = f(text of A) as an identifier, for live rows that are not NULL.
 template <class F>
@@ -884,8 +878,7 @@ void TileMachine::DoFromText(const Instruction& in) {
   });
 }
 
-// ---- Joins
-// -------------------------------------------------------------------------------------------------------------
+// ---- Joins ----------------------------------------------------------------------------------------------------------
 
 /// Calls f(row, words, nulls) for each live row with the words of its key: one word a key, two if wide; `nulls` has a
 /// bit per NULL key, whose words are 0.
@@ -1120,8 +1113,7 @@ void TileMachine::DoBuild(const Instruction&) {
   AppendLiveRegisters(sinks_.rows, section_.columns.size());
 }
 
-// ---- Groups
-// ------------------------------------------------------------------------------------------------------------
+// ---- Groups ---------------------------------------------------------------------------------------------------------
 
 /// Rows that were masked off at Group and restored behind it reach an aggregate without a group of their own; where
 /// there is none at all, there is not even a stale one to add them to.
@@ -1292,8 +1284,7 @@ void TileMachine::DoFoldText(const Instruction& in) {
   });
 }
 
-// ---- Rows
-// --------------------------------------------------------------------------------------------------------------
+// ---- Rows -----------------------------------------------------------------------------------------------------------
 
 void TileMachine::KeepTop() {
   const Register& r = registers_[top_->column()];
@@ -1324,8 +1315,7 @@ void TileMachine::DoEmit(const Instruction&) {
   });
 }
 
-// ---- The interpreter
-// ---------------------------------------------------------------------------------------------------
+// ---- The interpreter ------------------------------------------------------------------------------------------------
 
 Status TileMachine::RunTile(const BoundTablet& tablet, uint32_t first, int rows, const TileSinks& sinks) {
   tablet_ = &tablet;
