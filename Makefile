@@ -86,14 +86,16 @@ CCACHE := $(shell command -v ccache 2>/dev/null)
 
 # ---- Files ----------------------------------------------------------------------------------------------------------
 
-FOLDERS := base tablet compiler vm kernels session shell data_gen data_gen/ssb mpi
+KERNEL_FOLDERS := kernels $(wildcard kernels/*/)
+KERNEL_FOLDERS := $(KERNEL_FOLDERS:%/=%)
+FOLDERS := base tablet compiler vm $(KERNEL_FOLDERS) session shell data_gen data_gen/ssb mpi
 SOURCES := $(filter-out $(EXCLUDE),$(wildcard $(FOLDERS:%=%/*.cc)))
 ifneq ($(NVCC),)
 SOURCES := $(filter-out kernels/no_gpu.cc,$(SOURCES))
 KERNELS := $(filter-out $(EXCLUDE),$(wildcard $(FOLDERS:%=%/*.cu)))
-DEVICE_LINKED := kernels/dp_kernel.cu
+DEVICE_LINKED := kernels/device/dp_kernel.cu
 else
-SOURCES := $(filter-out $(filter-out kernels/no_gpu.cc,$(wildcard kernels/*.cc)),$(SOURCES))
+SOURCES := $(filter-out $(filter-out kernels/no_gpu.cc,$(wildcard $(KERNEL_FOLDERS:%=%/*.cc))),$(SOURCES))
 endif
 # MPI is in a shared object of its own, loaded under a launcher only: see mpi/transport.h.
 SOURCES := $(filter-out mpi/transport_mpi.cc,$(SOURCES))
@@ -174,7 +176,7 @@ bench-ranks:  ##measure Ranks on this machine: PARTS="ssb master gather" RANKS="
 bench-ranks-run: $(if $(NOBUILD),,$(B)/tessera $(B)/ssb_gen $(B)/join_gen $(MPI_OBJECT))
 	@PARTS='$(PARTS)' DEVICE='$(DEVICE)' SCALE='$(SCALE)' CSV='$(CSV)' bench/ranks.py $(B)
 
-FORMATTED = $(wildcard $(foreach f,$(FOLDERS) tests tests/cuda_emulator tests/cuda_emulator/kernels bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
+FORMATTED = $(wildcard $(foreach f,$(FOLDERS) tests tests/cuda_emulator tests/cuda_emulator/kernels/device bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
 format:  ##maintain Format all C++ and CUDA sources with clang-format
 	@clang-format -i --style=file $(FORMATTED)
 format-check:  ##maintain Name the files that `make format` would change

@@ -39,8 +39,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/device.h"
-#include "kernels/machine.h"
+#include "kernels/launch/launch.h"
+#include "kernels/memory/cuda_memory.h"
 
 namespace tessera {
 namespace {

@@ -2,9 +2,9 @@
 // object are the ones that the linker finds first.
 
 #include "bench/opcode_kernels.h"
-#include "kernels/device.h"
-#include "kernels/vm_kernel.cuh"
-#include "kernels/vm_kernel.h"
+#include "kernels/device/vm_kernel.cuh"
+#include "kernels/device/vm_kernel.h"
+#include "kernels/memory/cuda_memory.h"
 
 namespace tessera::bench {
 const void* LeanVmKernelWithMoreOpcodes();

@@ -58,7 +58,7 @@ struct More {
 // clang-format on
 #define kernels kernels_with_more_opcodes
 
-#include "kernels/vm_kernel.cuh"
+#include "kernels/device/vm_kernel.cuh"
 
 namespace tessera::kernels {
 

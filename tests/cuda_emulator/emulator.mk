@@ -5,9 +5,9 @@
 
 EMULATOR := tests/cuda_emulator
 # What the emulator compiles anew: the kernels and itself. The rest are the library's own objects.
-EMULATED_SOURCES := $(wildcard kernels/*.cu $(EMULATOR)/*.cc)
+EMULATED_SOURCES := $(wildcard $(KERNEL_FOLDERS:%=%/*.cu) $(EMULATOR)/*.cc)
 EMULATED_OBJECTS := $(EMULATED_SOURCES:%=$(B)/emulated/obj/%.o) \
-  $(patsubst %,$(B)/obj/%.o,$(filter-out kernels/no_gpu.cc,$(wildcard kernels/*.cc))) \
+  $(patsubst %,$(B)/obj/%.o,$(filter-out kernels/no_gpu.cc,$(wildcard $(KERNEL_FOLDERS:%=%/*.cc)))) \
   $(filter-out $(B)/obj/kernels/% $(B)/obj/device_link.o,$(LIBRARY_OBJECTS))
 # Tests of a GPU ask for one.
 EMULATED_TESTS := $(patsubst tests/%.cc,%,$(shell grep -lE 'TESSERA_TEST_DEVICE|GpuCount' /dev/null $(TESTS:%=tests/%.cc)))

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "block.h"
-#include "kernels/machine.h"
+#include "kernels/launch/launch.h"
 
 namespace tessera::kernels {
 /// Shared memory of the block that runs on this thread.

@@ -1,0 +1,274 @@
+// Aggregate states between registers, shared memory and device memory: what begins and ends a launch, per block.
+#pragma once
+
+#include <type_traits>
+
+#include "base/int128.h"
+#include "kernels/device/group_table.cuh"
+#include "kernels/device/row_vectors.cuh"
+#include "kernels/launch/launch.h"
+#include "vm/meaning.h"
+
+namespace tessera::kernels {
+
+namespace meaning = vm::meaning;
+using vm::Lane;
+using vm::LaneError;
+
+template <class T>
+__device__ __forceinline__ T FromBits(int64_t v) {
+  if constexpr (std::is_same_v<T, double>) {
+    return __longlong_as_double(v);
+  } else {
+    return v;
+  }
+}
+__device__ __forceinline__ int64_t ToBits(int64_t v) { return v; }
+__device__ __forceinline__ int64_t ToBits(double v) { return __double_as_longlong(v); }
+
+template <class T>
+inline constexpr bool kIsWide = std::is_same_v<T, int128_t>;
+
+template <class T>
+__device__ __forceinline__ T ShuffleXor(T v, int d) {
+  if constexpr (kIsWide<T>) {
+    return Make128(__shfl_xor_sync(kAllLanes, High64(v), d), __shfl_xor_sync(kAllLanes, Low64(v), d));
+  } else {
+    return __shfl_xor_sync(kAllLanes, v, d);
+  }
+}
+
+/// An aggregate state in a Partial, and back.
+template <class State>
+__device__ __forceinline__ State StateOf(const Partial& p) {
+  if constexpr (kIsWide<State>) {
+    return Make128(p.high, p.low);
+  } else {
+    return FromBits<State>(p.low);
+  }
+}
+template <class State>
+__device__ __forceinline__ void SetState(Partial* p, State s) {
+  if constexpr (kIsWide<State>) {
+    p->low = Low64(s);
+    p->high = High64(s);
+  } else {
+    p->low = ToBits(s);
+  }
+}
+
+/// Calls f.template operator()<meaning::Op>() for an aggregate of shape Fold.
+template <class F>
+__device__ __forceinline__ void WithFold(Op op, F f) {
+  switch (op) {
+    case Op::SumI:
+      return f.template operator()<meaning::SumI>();
+    case Op::SumF:
+      return f.template operator()<meaning::SumF>();
+    case Op::SumW:
+      return f.template operator()<meaning::SumW>();
+    case Op::MinI:
+      return f.template operator()<meaning::MinI>();
+    case Op::MaxI:
+      return f.template operator()<meaning::MaxI>();
+    case Op::MinF:
+      return f.template operator()<meaning::MinF>();
+    case Op::MaxF:
+      return f.template operator()<meaning::MaxF>();
+    case Op::MinW:
+      return f.template operator()<meaning::MinW>();
+    case Op::MaxW:
+      return f.template operator()<meaning::MaxW>();
+    default:
+      break;
+  }
+}
+
+__device__ __forceinline__ bool IsExtreme(Op op) {
+  return op == Op::MinI || op == Op::MaxI || op == Op::MinF || op == Op::MaxF;
+}
+
+/// Copies the program, clears aggregate states. All threads of the block; the caller synchronises.
+__device__ __forceinline__ void SetUpBlock(const Launch& launch, uint8_t* shared) {
+  const Layout& layout = launch.layout;
+  const uint32_t threads = blockDim.x;
+  if (layout.code != kNowhere) {
+    const uint4* from = reinterpret_cast<const uint4*>(launch.code);
+    uint4* to = reinterpret_cast<uint4*>(shared + layout.code);
+    for (uint32_t i = threadIdx.x; i < launch.code_length * sizeof(DeviceInstruction) / 16; i += threads)
+      to[i] = from[i];
+  }
+  for (uint32_t i = threadIdx.x; i < launch.joins * sizeof(JoinRecord) / 16; i += threads) {
+    reinterpret_cast<uint4*>(shared + layout.joins)[i] = reinterpret_cast<const uint4*>(launch.join_records)[i];
+  }
+  for (uint32_t j = 0; j < launch.joins; ++j) {
+    const JoinRecord& join = launch.join_records[j];
+    if (join.shared_bits == kNowhere) continue;
+    const uint4* from = reinterpret_cast<const uint4*>(join.bits);
+    uint4* to = reinterpret_cast<uint4*>(shared + join.shared_bits);
+    for (uint32_t i = threadIdx.x; i < join.bits_bytes / 16; i += threads) to[i] = __ldg(from + i);
+  }
+  for (uint32_t i = threadIdx.x; launch.marks != nullptr && i < kWarps * launch.mark_count; i += threads)
+    reinterpret_cast<Mark*>(shared + layout.marks)[i] = Mark();
+  if (launch.keys == 0) {
+    Partial* states = reinterpret_cast<Partial*>(shared + layout.warp_states);
+    for (uint32_t i = threadIdx.x; i < kWarps * launch.aggregates; i += threads) {
+      const DeviceInstruction& fold = launch.folds[i % launch.aggregates];
+      states[i] = Partial{fold.low, fold.high, 0, 0};
+    }
+    for (uint32_t i = threadIdx.x; layout.thread_states != kNowhere && i < kThreads * launch.aggregates; i += threads) {
+      const DeviceInstruction& fold = launch.folds[i / kThreads];
+      reinterpret_cast<ThreadState*>(shared + layout.thread_states)[i] = {static_cast<uint64_t>(fold.low), 0};
+      reinterpret_cast<uint32_t*>(shared + layout.thread_counts)[i] = 0;
+    }
+  } else {
+    // A row that was masked off at Group and is back behind it must find some group.
+    for (uint32_t i = threadIdx.x; i < kTileRows; i += threads)
+      reinterpret_cast<uint32_t*>(shared + layout.ordinals)[i] = 0;
+    for (uint32_t at = layout.private_begin + 4 * threadIdx.x; at < layout.private_end; at += 4 * threads) {
+      *reinterpret_cast<uint32_t*>(shared + at) = 0;
+    }
+    __syncthreads();
+    for (uint32_t k = 0; k < launch.aggregates; ++k) {
+      const DeviceInstruction& fold = launch.folds[k];
+      if (fold.private_state == kNowhere || !IsExtreme(fold.head.op)) continue;
+      for (uint32_t g = threadIdx.x; g < launch.private_groups; g += threads) {
+        reinterpret_cast<int64_t*>(shared + fold.private_state)[g] = fold.low;
+      }
+    }
+  }
+}
+
+/// The key that a direct group's number stands for.
+struct NumberKey {
+  const Launch& launch;
+  uint32_t number;
+
+  /// f(word) for each key; returns the NULL bits. As RowKey::Words.
+  template <class F>
+  __device__ __forceinline__ uint64_t Words(F f) const {
+    uint64_t nulls = 0;
+#pragma unroll 1
+    for (uint32_t k = 0; k < launch.keys; ++k) {
+      // The next key's stride bounds this key's part.
+      const DirectKey key = launch.direct_keys[k];
+      const uint32_t end = k + 1 < launch.keys ? launch.direct_keys[k + 1].stride : launch.direct_groups;
+      const uint32_t part = number % end / key.stride;
+      const bool is_null = key.nullable != 0 && part == 0;
+      nulls |= static_cast<uint64_t>(is_null) << k;
+      f(is_null ? 0 : static_cast<uint64_t>(key.low) + part - key.nullable);
+    }
+    return nulls;
+  }
+  __device__ __forceinline__ uint64_t Hash() const {
+    KeyHash hash;
+    const uint64_t nulls = Words([&](uint64_t w) { hash.Add(w); });
+    hash.Add(nulls);
+    return hash.Finish();
+  }
+  __device__ __forceinline__ bool Equals(const uint64_t* record) const {
+    bool equal = true;
+    const uint64_t* at = record + 1;
+    const uint64_t nulls =
+        Words([&](uint64_t w) { equal &= __ldcg(reinterpret_cast<const unsigned long long*>(at++)) == w; });
+    return equal && __ldcg(reinterpret_cast<const unsigned long long*>(record)) == nulls;
+  }
+  __device__ __forceinline__ void Write(uint64_t* record) const {
+    uint64_t* at = record + 1;
+    const uint64_t nulls = Words([&](uint64_t w) { *at++ = w; });
+    *record = nulls;
+  }
+};
+
+/// The block's aggregates into device memory. All interpreter threads, after the last of them has finished its tiles.
+__device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* shared) {
+  const Layout& layout = launch.layout;
+  for (uint32_t i = threadIdx.x; launch.marks != nullptr && i < kWarps * launch.mark_count; i += kThreads) {
+    const Mark& mine = reinterpret_cast<const Mark*>(shared + layout.marks)[i];
+    Mark* all = launch.marks + i % launch.mark_count;
+    atomicAdd(&all->rows, mine.rows);
+    atomicAdd(&all->cycles, mine.cycles);
+  }
+  if (launch.keys == 0) {
+    const Partial* states = reinterpret_cast<const Partial*>(shared + layout.warp_states);
+    for (uint32_t k = threadIdx.x; k < launch.aggregates; k += kThreads) {
+      Partial all = states[k];
+#pragma unroll 1
+      for (uint32_t w = 1; w < kWarps; ++w) {
+        const Partial& p = states[w * launch.aggregates + k];
+        WithFold(launch.folds[k].head.op, [&]<class M>() {
+          using State = typename M::State;
+          State s = StateOf<State>(all);
+          Lane lane;
+          M::Merge(s, StateOf<State>(p), lane);
+          SetState(&all, s);
+          if (lane.error != LaneError::kNone && atomicCAS(&launch.control->error_claimed, 0u, 1u) == 0) {
+            launch.control->error_address = launch.folds[k].address;
+            launch.control->error_code = static_cast<uint32_t>(lane.error);
+            atomicOr(&launch.control->reasons, kFailed);
+          }
+        });
+        all.count += p.count;
+      }
+      launch.partials[blockIdx.x * launch.aggregates + k] = all;
+    }
+    return;
+  }
+  const uint32_t n = launch.private_groups;
+  const uint32_t groups = launch.direct ? n : min(n, LoadRelaxed(&launch.control->groups));
+  for (uint32_t g = threadIdx.x; g < groups; g += kThreads) {
+    uint32_t ordinal = g;
+    if (launch.direct) {
+      if (shared[layout.private_slots + g] == 0) continue;
+      const NumberKey key{launch, g};
+      ordinal = FindOrMakeGroup(launch.groups, launch.control, key, key.Hash());
+      if (ordinal == kTableFull) {  // the host has made room
+        atomicOr(&launch.control->reasons, kFailed);
+        continue;
+      }
+    }
+    uint64_t* group = launch.groups.states + static_cast<uint64_t>(ordinal) * launch.groups.state_words;
+    for (uint32_t k = 0; k < launch.aggregates; ++k) {
+      const DeviceInstruction& fold = launch.folds[k];
+      if (fold.private_state == kNowhere) continue;
+      uint64_t* to = group + fold.state;
+      const uint32_t* words = reinterpret_cast<const uint32_t*>(shared + fold.private_state) + g;
+      const Op op = fold.head.op;
+      if (op == Op::CountRows || op == Op::Count || op == Op::CountW) {
+        if (*words != 0) atomicAdd(AtomicWord(to), static_cast<unsigned long long>(*words));
+        continue;
+      }
+      if (shared[layout.private_seen + k * n + g] == 0) continue;
+      if (op == Op::SumI) {
+        const uint64_t low = words[0] | static_cast<uint64_t>(words[n]) << 32;
+        const uint64_t high = words[2 * n] | static_cast<uint64_t>(words[3 * n]) << 32;
+        atomicAdd(AtomicWord(to), static_cast<unsigned long long>(low));
+        if (high != 0) atomicAdd(AtomicWord(to + 1), static_cast<unsigned long long>(high));
+      } else {
+        const uint64_t whole = reinterpret_cast<const uint64_t*>(shared + fold.private_state)[g];
+        switch (op) {
+          case Op::SumF:
+            atomicAdd(reinterpret_cast<double*>(to), __longlong_as_double(static_cast<int64_t>(whole)));
+            break;
+          case Op::MinI:
+            atomicMin(reinterpret_cast<long long*>(to), static_cast<long long>(whole));
+            break;
+          case Op::MaxI:
+            atomicMax(reinterpret_cast<long long*>(to), static_cast<long long>(whole));
+            break;
+          case Op::MinF:
+            atomicMin(AtomicWord(to), static_cast<unsigned long long>(whole));
+            break;
+          case Op::MaxF:
+            atomicMax(AtomicWord(to), static_cast<unsigned long long>(whole));
+            break;
+          default:
+            break;
+        }
+      }
+      atomicOr(AtomicWord(group + k / 64), 1ull << (k % 64));
+    }
+  }
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,128 @@
+// Group tables between launches of the VM kernel.
+
+#include "kernels/device/aggregate_state.cuh"
+#include "kernels/device/group_table.cuh"
+#include "kernels/device/vm_kernel.h"
+
+namespace tessera::kernels {
+namespace {
+
+constexpr uint32_t kBlock = 256;
+uint32_t Blocks(uint32_t items) { return items == 0 ? 1 : items / kBlock + (items % kBlock != 0 ? 1 : 0); }
+
+__global__ void Rehash(GroupTable table, uint32_t groups) {
+  const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
+  if (g >= groups) return;
+  const uint64_t* record = table.records + static_cast<uint64_t>(g) * table.record_words;
+  KeyHash hash;  // as RowKey::Hash: the words, then the NULL bits
+  for (uint32_t w = 1; w < table.record_words; ++w) hash.Add(record[w]);
+  hash.Add(record[0]);
+  const uint64_t h = hash.Finish();
+  const unsigned long long slot = (h & 0xFFFFFFFF00000000u) | (g + 2);
+  // The groups differ from each other, so the first free slot is theirs.
+  for (uint64_t at = h & table.slot_mask; atomicCAS(AtomicWord(table.slots + at), 0ull, slot) != 0;)
+    at = (at + 1) & table.slot_mask;
+}
+
+__global__ void Normalise(GroupTable table, uint32_t groups, const uint32_t* sums, uint32_t count,
+                          uint32_t first_wide) {
+  const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
+  if (g >= groups) return;
+  uint64_t* states = table.states + static_cast<uint64_t>(g) * table.state_words;
+  for (uint32_t k = 0; k < count; ++k) {
+    uint64_t* s = states + sums[k];
+    for (uint32_t part = 0; part + 1 < (k < first_wide ? 2u : 4u); ++part) {
+      s[part + 1] += s[part] >> 32;
+      s[part] &= 0xFFFFFFFFu;
+    }
+  }
+}
+
+__global__ void ClearDirectGroups(const __grid_constant__ Launch launch) {
+  const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
+  if (g >= launch.direct_groups * launch.direct_copies) return;
+  launch.touched[g] = 0;
+  uint64_t* state = launch.groups.states + static_cast<uint64_t>(g) * launch.groups.state_words;
+  for (uint32_t w = 0; w < launch.groups.state_words; ++w) state[w] = launch.groups.initial_state[w];
+}
+
+/// Adds one state of a group to another. No other thread has this group.
+__device__ __forceinline__ void AddGroup(const Launch& launch, const uint64_t* from, uint64_t* to) {
+  const uint32_t seen_words = (launch.aggregates + 63) / 64;
+  for (uint32_t w = 0; w < seen_words; ++w) to[w] |= from[w];
+  for (uint32_t k = 0; k < launch.aggregates; ++k) {
+    const DeviceInstruction& fold = launch.folds[k];
+    const uint32_t w = fold.state;
+    const long long mine = static_cast<long long>(from[w]), there = static_cast<long long>(to[w]);
+    switch (fold.head.op) {
+      case Op::SumI:
+        to[w] += from[w];
+        to[w + 1] += from[w + 1];
+        break;
+      case Op::SumF:
+        to[w] = static_cast<uint64_t>(__double_as_longlong(__longlong_as_double(mine) + __longlong_as_double(there)));
+        break;
+      case Op::MinI:
+        to[w] = static_cast<uint64_t>(min(mine, there));
+        break;
+      case Op::MaxI:
+        to[w] = static_cast<uint64_t>(max(mine, there));
+        break;
+      case Op::MinF:
+        to[w] = min(from[w], to[w]);
+        break;
+      case Op::MaxF:
+        to[w] = max(from[w], to[w]);
+        break;
+      default:  // counts
+        to[w] += from[w];
+        break;
+    }
+  }
+}
+
+/// Groups that a launch has numbered by their keys, into the table, to which others may have been added before.
+__global__ void EnterDirectGroups(const __grid_constant__ Launch launch, const GroupTable table) {
+  const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
+  if (g >= launch.direct_groups) return;
+  uint64_t* to = nullptr;
+  for (uint32_t c = 0; c < launch.direct_copies; ++c) {
+    const uint32_t copy = c * launch.direct_groups + g;
+    if (launch.touched[copy] == 0) continue;
+    if (to == nullptr) {
+      const NumberKey key{launch, g};
+      const uint32_t ordinal = FindOrMakeGroup(table, launch.control, key, key.Hash());
+      if (ordinal == kTableFull) {  // the host has made room
+        atomicOr(&launch.control->reasons, kFailed);
+        return;
+      }
+      to = table.states + static_cast<uint64_t>(ordinal) * table.state_words;
+    }
+    AddGroup(launch, launch.groups.states + static_cast<uint64_t>(copy) * table.state_words, to);
+  }
+}
+
+}  // namespace
+
+cudaError_t StartClearDirectGroups(const Launch& launch, cudaStream_t stream) {
+  ClearDirectGroups<<<Blocks(launch.direct_groups * launch.direct_copies), kBlock, 0, stream>>>(launch);
+  return cudaGetLastError();
+}
+
+cudaError_t StartEnterDirectGroups(const Launch& launch, const GroupTable& table, cudaStream_t stream) {
+  EnterDirectGroups<<<Blocks(launch.direct_groups), kBlock, 0, stream>>>(launch, table);
+  return cudaGetLastError();
+}
+
+cudaError_t StartRehash(const GroupTable& table, uint32_t groups, cudaStream_t stream) {
+  Rehash<<<Blocks(groups), kBlock, 0, stream>>>(table, groups);
+  return cudaGetLastError();
+}
+
+cudaError_t StartNormalise(const GroupTable& table, uint32_t groups, const uint32_t* sums, uint32_t count,
+                           uint32_t first_wide, cudaStream_t stream) {
+  Normalise<<<Blocks(groups), kBlock, 0, stream>>>(table, groups, sums, count, first_wide);
+  return cudaGetLastError();
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,207 @@
+// The producer warp: feeds the ring with tiles, ahead of the interpreters.
+#pragma once
+
+#include "kernels/device/group_table.cuh"
+#include "kernels/device/ring.cuh"
+#include "kernels/device/row_vectors.cuh"
+#include "kernels/launch/launch.h"
+
+namespace tessera::kernels {
+
+/// Tiles, or units of a product, in the launch.
+template <Variant kVariant>
+__device__ __forceinline__ uint32_t TilesOf(const Launch& launch) {
+  if constexpr (HasProducts(kVariant)) {
+    if (launch.unit_count != nullptr) return __ldcg(launch.unit_count);
+  }
+  return launch.tiles;
+}
+
+/// What a lane of the producer has looked up for a tile: the tile, and its own staged column.
+struct LookedUp {
+  TileHeader header;
+  UnitHeader unit;  ///< of a product
+  const uint8_t* codes;
+  uint32_t width;
+};
+
+/// The producer. Memory answers after some 600 cycles and a tile should take 2000, so it never looks up one thing after
+/// the other for the tile at hand: lane i finds the tablet of the i-th tile to come, for 32 tiles at once, and columns
+/// are looked up one tile ahead.
+template <Variant kVariant>
+class Producer {
+  static constexpr bool kProducts = HasProducts(kVariant);
+
+ public:
+  __device__ __forceinline__ Producer(const Launch& launch, uint8_t* shared)
+      : launch_(launch), shared_(shared), lane_(threadIdx.x & 31) {}
+
+  /// One warp: tells the interpreters which tiles there are and copies the staged columns of each into the ring, as far
+  /// ahead as the ring has stages.
+  __device__ __forceinline__ void Run() {
+    const Layout& layout = launch_.layout;
+    TileHeader* headers = Headers();
+    uint64_t* filled = reinterpret_cast<uint64_t*>(shared_ + layout.barriers);
+    uint64_t* emptied = filled + layout.stages;
+    // The warps were perhaps suspended in different tiles; the rearmost decides.
+    const uint32_t cursor = lane_ < kWarps ? launch_.cursors[blockIdx.x * kWarps + lane_] : kNowhere;
+    const uint32_t tiles = TilesOf<kVariant>(launch_);
+    first_ = max(__reduce_min_sync(kAllLanes, cursor), FirstTileOf(blockIdx.x, gridDim.x, tiles));
+    end_ = FirstTileOf(blockIdx.x + 1, gridDim.x, tiles);
+    if (lane_ < launch_.staged_count) my_slot_ = launch_.staged[lane_];
+    LookedUp now = LookUp(0);
+    for (uint32_t count = 0, stage = 0, parity = 1;; ++count) {
+      const uint32_t stop = LoadRelaxed(&launch_.control->stop);
+      const LookedUp next = LookUp(count + 1);
+      BarrierWait(emptied + stage, parity);
+      if (__any_sync(kAllLanes, stop != 0)) now.header.rows = 0;
+      Fill(now, shared_ + layout.ring + stage * layout.stage_bytes, headers + stage, filled + stage);
+      if (now.header.rows == 0) return;
+      now = next;
+      if (++stage == layout.stages) {
+        stage = 0;
+        parity ^= 1;
+      }
+    }
+  }
+
+ private:
+  __device__ __forceinline__ TileHeader* Headers() const {
+    return reinterpret_cast<TileHeader*>(shared_ + launch_.layout.headers);
+  }
+  /// The block's count-th tile, or run of units, from its cursor on. Counts come in order.
+  __device__ __forceinline__ LookedUp LookUp(uint32_t count) {
+    uint32_t at = count % 32, units = 1;  // of lane `at`
+    if constexpr (kProducts) {
+      if (starts_ == 0) FindRuns();
+      at = static_cast<uint32_t>(__ffs(static_cast<int>(starts_))) - 1;
+      starts_ &= starts_ - 1;
+      units = (starts_ != 0 ? static_cast<uint32_t>(__ffs(static_cast<int>(starts_))) - 1 : found_) - at;
+    } else if (at == 0) {
+      FindTile(first_ + count + lane_, end_);
+    }
+    LookedUp to;
+    to.header.index = __shfl_sync(kAllLanes, my_tile_.index, at);
+    to.header.tablet = __shfl_sync(kAllLanes, my_tile_.tablet, at);
+    to.header.first = __shfl_sync(kAllLanes, my_tile_.first, at);
+    to.header.rows = __shfl_sync(kAllLanes, my_tile_.rows, at);
+    if constexpr (kProducts) {
+      const uint32_t unit = __shfl_sync(kAllLanes, my_unit_, at);
+      to.unit = {(unit & ~kAllPairs) % launch_.parts, units, unit / kAllPairs};
+    }
+    to.codes = nullptr;
+    to.width = 0;
+    if (lane_ < launch_.staged_count && to.header.rows != 0) {
+      const SlotHead head = LoadHead(Records(to.header)[my_slot_.slot].head);
+      to.codes = head.codes;
+      to.width = head.width;
+    }
+    return to;
+  }
+
+  /// Products: as many of the block's next tiles or units as there are lanes, one a lane, and where among them runs of
+  /// neighbours start. Runs end at multiples of 32, too, wherever the block began.
+  __device__ __forceinline__ void FindRuns() {
+    const uint32_t end = min(end_, (first_ | 31) + 1);
+    FindTile(first_ + lane_, end);
+    const uint32_t before = __shfl_up_sync(kAllLanes, my_unit_, 1);
+    const bool goes_on = launch_.most_units > 1 && lane_ > 0 && my_unit_ == before + 1 &&
+                         (my_unit_ & ~kAllPairs) % launch_.parts != 0 && my_tile_.index % launch_.most_units != 0;
+    starts_ = __ballot_sync(kAllLanes, my_tile_.rows != 0 && !goes_on) | 1;  // at the end: a header without rows
+    found_ = end - first_;
+    first_ = end;
+  }
+
+  /// Looks for the lane's tile, or unit of a product. Without rows from `end` on.
+  __device__ __forceinline__ void FindTile(uint32_t index, uint32_t end) {
+    my_tile_ = {index, 0, 0, 0};
+    if (index >= end) return;
+    uint32_t tile = index;
+    if constexpr (kProducts) {
+      if (launch_.product != kNowhere) {
+        my_unit_ = launch_.units != nullptr ? __ldcg(launch_.units + index) : index;
+        tile = (my_unit_ & ~kAllPairs) / launch_.parts;
+      }
+    }
+    // The last tablet that does not start behind the tile.
+    uint32_t low = 0, high = launch_.tablets;
+    while (high - low > 1) {
+      const uint32_t middle = (low + high) / 2;
+      if (__ldg(launch_.first_tile + middle) <= tile) {
+        low = middle;
+      } else {
+        high = middle;
+      }
+    }
+    my_tile_.tablet = low;
+    my_tile_.first = (tile - __ldg(launch_.first_tile + low)) * kTileRows;
+    my_tile_.rows = min(kTileRows, __ldg(launch_.tablet_rows + low) - my_tile_.first);
+  }
+
+  __device__ __forceinline__ const SlotRecord* Records(const TileHeader& tile) const {
+    return reinterpret_cast<const SlotRecord*>(launch_.records +
+                                               static_cast<uint64_t>(tile.tablet) * launch_.record_bytes);
+  }
+  static __device__ __forceinline__ uint32_t CopyBytes(const TileHeader& tile, uint32_t width) {
+    return (tile.rows * width + 15) / 16 * 16;
+  }
+
+  /// Starts the copies of a tile into a stage that is free. Without rows: tells that there are no more tiles.
+  __device__ __forceinline__ void Fill(const LookedUp& now, uint8_t* to, TileHeader* header, uint64_t* filled) const {
+    const SlotRecord* records = Records(now.header);
+    const uint32_t staged = now.header.rows != 0 ? launch_.staged_count : 0;
+    uint32_t bytes = now.header.rows != 0 ? CopyBytes(now.header, now.width) : 0;
+    for (uint32_t k = lane_ + 32; k < staged; k += 32)
+      bytes += CopyBytes(now.header, records[launch_.staged[k].slot].head.width);
+    if (lane_ == 0 && launch_.record_staged && now.header.rows != 0) bytes += launch_.record_bytes;
+    bytes = __reduce_add_sync(kAllLanes, bytes);
+    if (lane_ == 0) {
+      *header = now.header;
+      if constexpr (kProducts) {
+        if (launch_.product != kNowhere)
+          reinterpret_cast<UnitHeader*>(shared_ + launch_.layout.units)[header - Headers()] = now.unit;
+      }
+      if (bytes != 0) {
+        BarrierExpect(filled, bytes);
+      } else if (TESSERA_BULK_COPY) {
+        BarrierArrive(filled);
+      }
+    }
+    __syncwarp();
+    if (now.header.rows != 0) {
+#if TESSERA_BULK_COPY
+      if (lane_ == 31 && launch_.record_staged) CopyBulk(to, records, launch_.record_bytes, filled);
+      if (now.width != 0) {
+        CopyBulk(to + my_slot_.offset, now.codes + static_cast<uint64_t>(now.header.first) * now.width,
+                 CopyBytes(now.header, now.width), filled);
+      }
+      for (uint32_t k = lane_ + 32; k < staged; k += 32) {
+        const SlotHead& s = records[launch_.staged[k].slot].head;
+        if (s.width == 0) continue;
+        CopyBulk(to + launch_.staged[k].offset, s.codes + static_cast<uint64_t>(now.header.first) * s.width,
+                 CopyBytes(now.header, s.width), filled);
+      }
+#else
+      if (launch_.record_staged)
+        CopyByLanes(to, reinterpret_cast<const uint8_t*>(records), launch_.record_bytes, lane_);
+      for (uint32_t k = 0; k < staged; ++k) {
+        const SlotHead& s = records[launch_.staged[k].slot].head;
+        CopyByLanes(to + launch_.staged[k].offset, s.codes + static_cast<uint64_t>(now.header.first) * s.width,
+                    CopyBytes(now.header, s.width), lane_);
+      }
+#endif
+    }
+    ArriveAfterCopies(filled);
+  }
+
+  const Launch& launch_;
+  uint8_t* shared_;
+  const uint32_t lane_;
+  uint32_t first_ = 0, end_ = 0;
+  StagedSlot my_slot_ = {};
+  TileHeader my_tile_ = {};
+  uint32_t my_unit_ = 0;
+  uint32_t starts_ = 0, found_ = 0;  ///< products: lanes where runs start that are still to come; lanes with units
+};
+
+}  // namespace tessera::kernels

@@ -1,0 +1,108 @@
+// The VM kernel: a producer warp feeds tiles into the ring, interpreter warps run the program over their slices of each
+// tile. README.md beside this describes the machine. Instantiated in vm_kernel.cu, vm_kernel_lean.cu and
+// vm_kernel_star.cu.
+#pragma once
+
+#include "kernels/device/aggregate_state.cuh"
+#include "kernels/device/interpreter.cuh"
+#include "kernels/device/producer.cuh"
+#include "kernels/device/ptx.cuh"
+#include "kernels/device/ring.cuh"
+
+namespace tessera::kernels {
+
+/// Blocks a multiprocessor that the kernel's registers are counted for. Before sm_90 ptxas needs more of them where
+/// kernels are linked on the device.
+template <Variant kVariant>
+inline constexpr uint32_t kBlocks =
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+    IsDp(kVariant) ? BlocksOf(kVariant) - 1 : BlocksOf(kVariant);
+#else
+    BlocksOf(kVariant);
+#endif
+
+/// Blocks of kThreads + 32 threads, as many as fit on the device at once. At the end each warp's cursor is the first of
+/// its block's tiles that it has not applied.
+template <Variant kVariant>
+__global__ void __launch_bounds__(kThreads + 32, kBlocks<kVariant>) VmKernel(const __grid_constant__ Launch launch) {
+  constexpr bool kFull = HasAll(kVariant);
+  extern __shared__ __align__(128) uint8_t shared[];
+  const Layout& layout = launch.layout;
+  uint64_t* filled = reinterpret_cast<uint64_t*>(shared + layout.barriers);
+  uint64_t* emptied = filled + layout.stages;
+  TileHeader* headers = reinterpret_cast<TileHeader*>(shared + layout.headers);
+  if (threadIdx.x == 0) {
+    for (uint32_t s = 0; s < layout.stages; ++s) {
+      BarrierInit(filled + s, kFullArrivals);
+      BarrierInit(emptied + s, kWarps);
+    }
+    BarrierInitDone();
+  }
+  SetUpBlock(launch, shared);
+  __syncthreads();
+  if (threadIdx.x >= kThreads) {
+    Producer<kVariant>(launch, shared).Run();
+    return;
+  }
+  Machine<kVariant> machine{launch, shared, threadIdx.x};
+  machine.full = false;
+  machine.queued0 = machine.queued1 = 0;
+#pragma unroll
+  for (uint32_t i = 0; i < kRows; ++i) machine.a[i] = 0;
+  uint32_t* cursor = launch.cursors + blockIdx.x * kWarps + threadIdx.x / 32;
+  WarpState* warp = machine.Warp();
+  if ((threadIdx.x & 31) == 0) {
+    *warp = WarpState();
+    if (launch.marks != nullptr) warp->marked_at = clock64();
+    warp->next = max(*cursor, FirstTileOf(blockIdx.x, gridDim.x, TilesOf<kVariant>(launch)));
+  }
+  __syncwarp();
+  for (uint32_t stage = 0, parity = 0;;) {
+    BarrierWait(filled + stage, parity);
+    machine.tile = headers + stage;
+    if (kVariant != Variant::kStar && machine.tile->rows == 0) break;
+    // A warp that was suspended lets the tiles pass that the producer had already fetched.
+    const bool applies = machine.tile->rows != 0 && !machine.IsFull() && machine.tile->index >= warp->next;
+    if (applies) {
+      machine.stage = shared + layout.ring + stage * layout.stage_bytes;
+      if constexpr (kFull) {
+        machine.record = launch.record_staged
+                             ? machine.stage
+                             : launch.records + static_cast<uint64_t>(machine.tile->tablet) * launch.record_bytes;
+      }
+      machine.Run();
+      __syncwarp();
+      if ((threadIdx.x & 31) == 0) {
+        uint32_t applied = 1;
+        if constexpr (HasProducts(kVariant)) {
+          if (launch.product != kNowhere) applied = machine.Unit().count;
+        }
+        warp->next = machine.tile->index + (machine.IsFull() ? 0 : applied);
+      }
+    }
+    if constexpr (kVariant == Variant::kStar) {
+      // Queued rows need nothing of the stage, which can be filled again while they run.
+      const TileHeader tile = *machine.tile;
+      __syncwarp();
+      if (tile.rows != 0 && (threadIdx.x & 31) == 0) BarrierArrive(emptied + stage);
+      if (layout.queues != kNowhere && (applies || tile.rows == 0))
+        machine.RunQueues(tile.rows == 0, tile.tablet, tile.first);
+      if (tile.rows == 0) break;
+    } else {
+      __syncwarp();
+      if ((threadIdx.x & 31) == 0) BarrierArrive(emptied + stage);
+    }
+    if (++stage == layout.stages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+  if ((threadIdx.x & 31) == 0) *cursor = warp->next;
+  SyncFirstThreads<kThreads>();
+  TearDownBlock(launch, shared);
+  if constexpr (IsDp(kVariant)) {
+    if (threadIdx.x == 0) atomicSub(launch.running, 1u);
+  }
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,48 @@
+// How the host starts the kernels. Private to kernels/.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/device/dp_kernel.h"
+#include "kernels/launch/launch.h"
+
+namespace tessera::kernels {
+
+/// The instantiations of the VM kernel, each compiled on its own: vm_kernel.cu, vm_kernel_lean.cu and so on.
+const void* FullVmKernel();
+const void* LeanVmKernel();
+const void* StarVmKernel();
+const void* PairsVmKernel();
+
+inline const void* VmKernelFor(Variant variant) {
+  switch (variant) {
+    case Variant::kLean:
+      return LeanVmKernel();
+    case Variant::kStar:
+      return StarVmKernel();
+    case Variant::kPairs:
+      return PairsVmKernel();
+    case Variant::kDpPairs:
+    case Variant::kDp:
+      return DpVmKernel(variant);
+    default:
+      return FullVmKernel();
+  }
+}
+
+/// Before and behind a launch whose direct groups lie in device memory: `launch.groups.states` and `touched` are
+/// theirs.
+cudaError_t StartClearDirectGroups(const Launch& launch, cudaStream_t stream);
+cudaError_t StartEnterDirectGroups(const Launch& launch, const GroupTable& table, cudaStream_t stream);
+
+/// Enters the first `groups` groups of a table, whose records are in place, into its cleared slots.
+cudaError_t StartRehash(const GroupTable& table, uint32_t groups, cudaStream_t stream);
+
+/// Carries what the low halves of integer sums have collected over to the high ones: once per 2^32 rows. `sums`: state
+/// words of SumI (two each) and, from `first_wide` on, of SumW (four each).
+cudaError_t StartNormalise(const GroupTable& table, uint32_t groups, const uint32_t* sums, uint32_t count,
+                           uint32_t first_wide, cudaStream_t stream);
+
+}  // namespace tessera::kernels

@@ -1,0 +1,12 @@
+// The VM kernel with the opcodes of IsLean and look-ups in direct join tables.
+
+#include "kernels/device/vm_kernel.cuh"
+#include "kernels/device/vm_kernel.h"
+
+namespace tessera::kernels {
+
+template __global__ void VmKernel<Variant::kStar>(const __grid_constant__ Launch launch);
+
+const void* StarVmKernel() { return reinterpret_cast<const void*>(&VmKernel<Variant::kStar>); }
+
+}  // namespace tessera::kernels

@@ -1,0 +1,188 @@
+// The public face of the folder: finding GPUs, and runs of programs on one of them.
+
+#include <cuda_runtime_api.h>
+
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+#define TESSERA_NVTX 1
+#endif
+
+#include <algorithm>
+#include <mutex>
+
+#include "kernels/join/device_joins.h"
+#include "kernels/kernels.h"
+#include "kernels/memory/cuda_memory.h"
+#include "kernels/memory/gpu_device.h"
+#include "kernels/plan/lower.h"
+#include "kernels/run/section_run.h"
+
+namespace tessera {
+namespace kernels {
+namespace {
+
+/// A range in a profiler's time line; nothing where the toolkit's part for it is not installed.
+class ProfilerRange {
+ public:
+  explicit ProfilerRange([[maybe_unused]] const std::string& name) {
+#ifdef TESSERA_NVTX
+    nvtxRangePushA(name.c_str());
+#endif
+  }
+  ~ProfilerRange() {
+#ifdef TESSERA_NVTX
+    nvtxRangePop();
+#endif
+  }
+  ProfilerRange(const ProfilerRange&) = delete;
+  ProfilerRange& operator=(const ProfilerRange&) = delete;
+};
+
+class GpuRun final : public vm::DeviceRun {
+ public:
+  explicit GpuRun(GpuDevice* gpu) : gpu_(*gpu), joins_(std::make_unique<DeviceJoins>(gpu)) {}
+  ~GpuRun() override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    if (!gpu_.is_open() || !gpu_.Open().ok()) return;
+    joins_.reset();
+  }
+
+  Result<vm::RowSet> RunSection(const vm::SectionContext& context) override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    const ProfilerRange range(context.statistics->label);
+    TESSERA_TRY(CanLower(*context.program, context.section));
+    TESSERA_TRY(Begin(*context.program));
+    SectionRun run(&gpu_, context, joins_.get());
+    const bool in_parts = joins_->AnyInParts();
+    if (ahead_.section == context.section && ahead_.table == context.table && !in_parts)
+      TESSERA_TRY(run.Take(std::move(ahead_)));
+    ahead_ = {};
+    if (Status status = run.AllTablets(); !status.ok()) return Abandon(run.launched(), status);
+    return run.Result();
+  }
+
+  void Expect(const vm::SectionContext& next) override { next_ = next; }
+
+  Status BuildJoins(const std::vector<vm::SectionContext>& contexts) override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    const ProfilerRange range("build join tables");
+    for (const vm::SectionContext& c : contexts) TESSERA_TRY(CanLower(*c.program, c.section));
+    TESSERA_TRY(Begin(*contexts[0].program));
+    Status status = joins_->Build(contexts, [&] {
+      if (next_.program != nullptr) ahead_ = BindAhead(next_, joins_->key_ranges());
+    });
+    next_ = {};
+    return status.ok() ? status : Abandon(nullptr, status);
+  }
+
+  Status PutJoin(const vm::Program& program, int join, const vm::RowSet& rows, uint64_t source_rows,
+                 vm::JoinPartitioning partitioning) override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    TESSERA_TRY(Begin(program));
+    return joins_->Put(program, join, rows, source_rows, partitioning);
+  }
+
+ private:
+  Status Begin(const vm::Program& program) {
+    TESSERA_TRY(gpu_.Open());
+    if (!begun_) gpu_.cache.Renew();
+    begun_ = true;
+    joins_->Resize(program.joins.size());
+    return Status::Ok();
+  }
+  /// Whatever is still under way reads memory that the next run may change.
+  Status Abandon(Control* control, Status status) {
+    if (control != nullptr) (void)gpu_.TellToStop(control);
+    cudaStreamSynchronize(gpu_.stream);
+    return status;
+  }
+
+  GpuDevice& gpu_;
+  std::unique_ptr<DeviceJoins> joins_;
+  vm::SectionContext next_;  ///< no program: nobody has told
+  TabletsAhead ahead_;
+  bool begun_ = false;
+};
+
+class GpuBackend final : public Gpu {
+ public:
+  GpuBackend(int ordinal, const GpuOptions& options, GpuInfo info, const DeviceLimits& limits)
+      : gpu_(ordinal, options, std::move(info), limits) {}
+
+  const GpuInfo& info() const override { return gpu_.info; }
+  GpuMemory memory() const override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    return {gpu_.cache.bytes(), gpu_.is_open() ? gpu_.cache.budget() : 0};
+  }
+  Status DropCache() override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    if (!gpu_.is_open()) return Status::Ok();
+    TESSERA_TRY(gpu_.Open());
+    gpu_.FreeSpare();
+    return gpu_.cache.Clear();
+  }
+  Result<double> MeasureBandwidth() override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    TESSERA_TRY(gpu_.Open());
+    if (bandwidth_ > 0) return bandwidth_;
+    constexpr size_t kBytes = size_t{256} << 20;  // five times the L2 cache
+    DeviceBuffer from, to;
+    TESSERA_TRY(from.Reserve(kBytes));
+    TESSERA_TRY(to.Reserve(kBytes));
+    CUDA_TRY(cudaMemsetAsync(from.As<void>(), 0x5A, kBytes, gpu_.stream));
+    float best = 0;
+    for (int i = 0; i < 6; ++i) {
+      CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
+      CUDA_TRY(cudaMemcpyAsync(to.As<void>(), from.As<void>(), kBytes, cudaMemcpyDeviceToDevice, gpu_.stream));
+      CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
+      CUDA_TRY(cudaEventSynchronize(gpu_.end));
+      float milliseconds = 0;
+      CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu_.begin, gpu_.end));
+      if (i == 0 || milliseconds < best) best = milliseconds;
+    }
+    bandwidth_ = 2.0 * static_cast<double>(kBytes) / (static_cast<double>(best) / 1e3);
+    return bandwidth_;
+  }
+  Status CanRun(const vm::Program& program, int section) const override { return CanLower(program, section); }
+  std::unique_ptr<vm::DeviceRun> Begin() override { return std::make_unique<GpuRun>(&gpu_); }
+
+ private:
+  mutable GpuDevice gpu_;
+  double bandwidth_ = 0;  ///< 0: not yet measured
+};
+
+}  // namespace
+}  // namespace kernels
+
+int GpuCount() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    cudaGetLastError();
+    return 0;
+  }
+  return count;
+}
+
+Result<std::unique_ptr<Gpu>> Gpu::Open(int device_ordinal, const GpuOptions& options) {
+  if (device_ordinal < 0 || device_ordinal >= GpuCount()) {
+    return Unsupported("there is no GPU number " + std::to_string(device_ordinal) + " on this machine", -1,
+                       "Use --device host.");
+  }
+  cudaDeviceProp properties;
+  CUDA_TRY(cudaGetDeviceProperties(&properties, device_ordinal));
+  GpuInfo info;
+  info.name = properties.name;
+  info.memory_bytes = properties.totalGlobalMem;
+  info.multiprocessors = properties.multiProcessorCount;
+  info.major = properties.major;
+  info.minor = properties.minor;
+  if (info.major < 8)
+    return Unsupported(info.name + " is too old: compute capability 8.0 is needed", -1, "Use --device host.");
+  kernels::DeviceLimits limits;
+  limits.shared_per_block = static_cast<uint32_t>(properties.sharedMemPerBlockOptin);
+  limits.shared_per_multiprocessor = static_cast<uint32_t>(properties.sharedMemPerMultiprocessor);
+  limits.cache_bytes = static_cast<uint64_t>(properties.l2CacheSize);
+  return std::unique_ptr<Gpu>(std::make_unique<kernels::GpuBackend>(device_ordinal, options, std::move(info), limits));
+}
+
+}  // namespace tessera

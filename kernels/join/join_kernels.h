@@ -1,0 +1,60 @@
+// Making join tables from their rows: how the host starts the kernels. Private to kernels/.
+//
+// Start at: StartSummarize, StartBuildTables.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/launch/launch.h"
+
+namespace tessera::kernels {
+
+/// The first so many columns of a join table are looked through before it is laid out.
+inline constexpr uint32_t kMaxSummaries = 16;
+inline constexpr uint32_t kMaxPackedPayload = 8;
+
+/// What a column of rows holds. NULLs give no value.
+struct ColumnSummary {
+  int64_t low = INT64_MAX, high = INT64_MIN;
+  unsigned long long nulls = 0;
+};
+
+/// Rows as Emit leaves them: low[column][capacity], null likewise. `control` has the counters of the launch that made
+/// them, which may not have run yet. Adds to summaries[0 .. columns).
+struct RowsToSummarize {
+  const int64_t* low = nullptr;
+  const uint8_t* null = nullptr;
+  uint64_t capacity = 0;
+  const Control* control = nullptr;
+  ColumnSummary* summaries = nullptr;
+  uint32_t columns = 0;
+};
+cudaError_t StartSummarize(const RowsToSummarize* tables, size_t count, cudaStream_t stream);
+
+/// How a table is made from its rows. JoinRecord says what `lookup`, `width` and the rest mean.
+struct JoinBuild {
+  uint32_t rows = 0;
+  uint32_t keys = 0;
+  const int64_t* key[kMaxJoinKeys] = {};
+  int64_t low[kMaxJoinKeys] = {};
+  uint64_t stride[kMaxJoinKeys] = {};
+  JoinLookup lookup = JoinLookup::kBits;
+  uint8_t width = 0;
+  bool packed = false;  ///< the value is the sum of (payload - base) << shift; else 1 + the row's number
+  uint32_t payload = 0;
+  const int64_t* column[kMaxPackedPayload] = {};
+  const uint8_t* null[kMaxPackedPayload] = {};  ///< nullptr: none is NULL
+  int64_t base[kMaxPackedPayload] = {};
+  uint32_t shift[kMaxPackedPayload] = {};
+  uint32_t null_field[kMaxPackedPayload] = {};
+  uint32_t* bits = nullptr;  ///< cleared, as `values`; nullptr: the table has none
+  void* values = nullptr;
+  uint32_t* next = nullptr;  ///< nullptr: keys are unique
+  uint32_t slot_shift = 0, slot_mask = 0;
+};
+/// Tables are small and many: one launch makes several.
+cudaError_t StartBuildTables(const JoinBuild* builds, size_t count, cudaStream_t stream);
+
+}  // namespace tessera::kernels

@@ -1,0 +1,263 @@
+#include "kernels/join/join_parts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "vm/row_set.h"
+
+namespace tessera::kernels {
+namespace {
+
+/// Rows whose keys tell where to cut, and as many a part.
+constexpr uint64_t kSampledRows = 1 << 16, kSampledRowsPerPart = 256;
+/// Parts are meant to be so full, in sixteenths: a sample tells their sizes to some percent.
+constexpr uint64_t kFilled = 14;
+constexpr size_t kMostParts = 1 << 14;
+
+using vm::Instruction;
+using vm::Opcode;
+using vm::Operand;
+using vm::OperandKind;
+using vm::RowSet;
+using vm::Section;
+
+/// Of `count` rows, evenly spread, the values of a column, sorted.
+std::vector<int64_t> Sample(const std::vector<RowSet>& rows, uint64_t total, size_t column, uint64_t count) {
+  std::vector<int64_t> sample;
+  sample.reserve(count);
+  uint64_t before = 0;  // rows of earlier pieces
+  size_t piece = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t row =
+        static_cast<uint64_t>(static_cast<double>(i) / static_cast<double>(count) * static_cast<double>(total));
+    while (row - before >= rows[piece].rows) before += rows[piece++].rows;
+    sample.push_back(rows[piece].columns[column].low[row - before]);
+  }
+  std::sort(sample.begin(), sample.end());
+  return sample;
+}
+
+size_t Different(std::vector<int64_t> sorted) {
+  return static_cast<size_t>(std::unique(sorted.begin(), sorted.end()) - sorted.begin());
+}
+
+/// Where parts but the first begin, so that each gets about as many of the sample.
+std::vector<int64_t> Bounds(const std::vector<int64_t>& sample, size_t parts) {
+  std::vector<int64_t> bounds;
+  for (size_t p = 1; p < parts; ++p) {
+    const int64_t v = sample[p * sample.size() / parts];
+    if (v != sample[0] && (bounds.empty() || v != bounds.back())) bounds.push_back(v);
+  }
+  return bounds;
+}
+
+/// The rows of one piece that a worker has.
+std::pair<uint64_t, uint64_t> ShareOf(const RowSet& rows, size_t worker, size_t workers) {
+  return {rows.rows * worker / workers, rows.rows * (worker + 1) / workers};
+}
+
+Status TooManyOfOneKey(uint64_t rows) {
+  return {ErrorCode::kResource,
+          "a join table of " + std::to_string(rows) +
+              " rows does not fit the GPU, nor do parts of it: too many rows have the same key",
+          "Give --gpu-memory more, or use --device host."};
+}
+
+/// Reads mask register P1 as it was left by other instructions.
+bool ReadsMask(Opcode op) { return op == Opcode::MaskLoad || op == Opcode::MaskOr || op == Opcode::MaskAndNot; }
+
+/// Whether rows that the look-up at `at` drops are gone: none of the masks that are read behind it may come from before
+/// it. (Next goes on with the mask of its own loop; each turn is a row of its own.)
+bool DropsForGood(const Section& s, size_t at) {
+  std::vector<bool> before(static_cast<size_t>(s.masks));
+  for (size_t i = 0; i < at; ++i) {
+    const Instruction& in = s.code[i];
+    if (ReadsMask(in.op) || in.op == Opcode::MaskSave || in.op == Opcode::MaskClear) before[in.p1] = true;
+  }
+  for (size_t i = at + 1; i < s.code.size(); ++i) {
+    const Instruction& in = s.code[i];
+    if (ReadsMask(in.op) && before[in.p1]) return false;
+    if (in.op == Opcode::MaskSave || in.op == Opcode::MaskClear) before[in.p1] = false;
+  }
+  return true;
+}
+
+/// The slot that key `key` of a look-up is a copy of, or -1.
+int SlotOfKey(const Section& s, const Instruction& probe, size_t key) {
+  const Operand first = Operand::Unpack(probe.p2);
+  if (probe.p3 == 1 && first.kind == OperandKind::kSlot) return first.index;
+  return first.kind == OperandKind::kRegister ? vm::SlotOfRegister(s, first.index + key) : -1;
+}
+
+}  // namespace
+
+tessera::Result<JoinParts> CutJoin(std::vector<RowSet> rows, const Section& builder, uint64_t most_rows,
+                                   vm::ThreadPool* pool) {
+  JoinParts out;
+  uint64_t total = 0;
+  for (const RowSet& r : rows) total += r.rows;
+  std::vector<int64_t> sample;
+  const auto take_sample = [&](size_t key, uint64_t count) { return Sample(rows, total, key, std::min(total, count)); };
+  if (builder.keys > 1) {
+    size_t most = 0;
+    for (size_t k = 0; k < static_cast<size_t>(builder.keys); ++k) {
+      const size_t different = Different(take_sample(k, kSampledRows));
+      if (different > most) out.key = k;
+      most = std::max(most, different);
+    }
+  }
+  // Cut, count, and cut closer if a part has become too large.
+  const size_t workers = vm::Workers(pool);
+  std::vector<int64_t> bounds;
+  std::vector<std::vector<uint16_t>> part_of(rows.size());  // by piece and row
+  std::vector<std::vector<std::vector<uint64_t>>> counts;   // by piece, worker and part
+  for (size_t wanted = std::max<uint64_t>(2, (total * 16 + most_rows * kFilled - 1) / (most_rows * kFilled));;
+       wanted *= 2) {
+    const size_t had = bounds.size();
+    if (wanted > kMostParts) return TooManyOfOneKey(total);
+    sample = take_sample(out.key, std::max<uint64_t>(kSampledRows, wanted * kSampledRowsPerPart));
+    bounds = Bounds(sample, wanted);
+    if (bounds.size() == had) return TooManyOfOneKey(total);
+    counts.assign(rows.size(), std::vector<std::vector<uint64_t>>(workers, std::vector<uint64_t>(bounds.size() + 1)));
+    for (size_t piece = 0; piece < rows.size(); ++piece) part_of[piece].resize(rows[piece].rows);
+    TESSERA_TRY(vm::ForWorkers(pool, [&](size_t worker) {
+      for (size_t piece = 0; piece < rows.size(); ++piece) {
+        const auto [first, end] = ShareOf(rows[piece], worker, workers);
+        for (uint64_t i = first; i < end; ++i) {
+          const auto part =
+              std::upper_bound(bounds.begin(), bounds.end(), rows[piece].columns[out.key].low[i]) - bounds.begin();
+          part_of[piece][i] = static_cast<uint16_t>(part);
+          ++counts[piece][worker][static_cast<size_t>(part)];
+        }
+      }
+      return Status::Ok();
+    }));
+    out.parts.assign(bounds.size() + 1, {});
+    uint64_t largest = 0;
+    for (size_t p = 0; p < out.parts.size(); ++p) {
+      for (const auto& piece : counts) {
+        for (const auto& c : piece) out.parts[p].rows += c[p];
+      }
+      largest = std::max(largest, out.parts[p].rows);
+    }
+    if (largest <= most_rows) break;
+  }
+  uint64_t at = 0;
+  for (size_t p = 0; p < out.parts.size(); ++p) {
+    JoinPart& part = out.parts[p];
+    if (p > 0) part.low = bounds[p - 1];
+    if (p < bounds.size()) part.high = bounds[p] - 1;
+    part.first = at;
+    // From here on where the next row of each piece and worker goes.
+    for (auto& piece : counts) {
+      for (auto& c : piece) at += std::exchange(c[p], at);
+    }
+  }
+  out.rows = vm::MakeRowSet(builder.columns);
+  out.rows.rows = total;
+  for (size_t c = 0; c < builder.columns.size(); ++c) {
+    vm::RowColumn& to = out.rows.columns[c];
+    to.low.resize(total);
+    const bool wide =
+        std::any_of(rows.begin(), rows.end(), [&](const RowSet& r) { return !r.columns[c].high.empty(); });
+    const bool nulls =
+        std::any_of(rows.begin(), rows.end(), [&](const RowSet& r) { return !r.columns[c].null.empty(); });
+    if (wide) to.high.resize(total);
+    if (nulls) to.null.resize(total);
+    TESSERA_TRY(vm::ForWorkers(pool, [&](size_t worker) {
+      for (size_t piece = 0; piece < rows.size(); ++piece) {
+        const vm::RowColumn& from = rows[piece].columns[c];
+        std::vector<uint64_t> next = counts[piece][worker];
+        const auto [first, end] = ShareOf(rows[piece], worker, workers);
+        for (uint64_t i = first; i < end; ++i) {
+          const uint64_t row = next[part_of[piece][i]]++;
+          to.low[row] = from.low[i];
+          if (wide) to.high[row] = from.high[i];
+          if (nulls) to.null[row] = from.null.empty() ? 0 : from.null[i];
+        }
+      }
+      return Status::Ok();
+    }));
+    for (RowSet& r : rows) r.columns[c] = {};
+  }
+  TESSERA_TRY(vm::ForEach(pool, out.parts.size(), [&](size_t p) {
+    out.parts[p].columns = Summarize(out.rows, out.parts[p].first, out.parts[p].rows);
+    return Status::Ok();
+  }));
+  return out;
+}
+
+std::vector<ColumnSummary> Summarize(const RowSet& rows, uint64_t first, uint64_t count) {
+  std::vector<ColumnSummary> out(std::min<size_t>(rows.columns.size(), kMaxSummaries));
+  for (size_t c = 0; c < out.size(); ++c) {
+    const vm::RowColumn& column = rows.columns[c];
+    for (uint64_t i = first; i < first + count; ++i) {
+      if (!column.null.empty() && column.null[i] != 0) {
+        ++out[c].nulls;
+        continue;
+      }
+      out[c].low = std::min(out[c].low, column.low[i]);
+      out[c].high = std::max(out[c].high, column.low[i]);
+    }
+  }
+  return out;
+}
+
+tessera::Result<PassPlan> PlanPasses(const vm::Program& program, int section, int join, const JoinParts& parts) {
+  const Section& s = program.sections[static_cast<size_t>(section)];
+  std::vector<size_t> probes;
+  for (size_t i = 0; i < s.code.size(); ++i) {
+    const bool looks_up = s.code[i].op == Opcode::Probe || s.code[i].op == Opcode::ProbeOuter;
+    if (looks_up && s.code[i].p1 == join) probes.push_back(i);
+  }
+  PassPlan plan;
+  plan.join = join;
+  if (probes.size() == 1 && s.code[probes[0]].op == Opcode::Probe && DropsForGood(s, probes[0])) return plan;
+  plan.filtered = true;
+  int slot = -1;
+  for (const size_t at : probes) {
+    const int own = SlotOfKey(s, s.code[at], parts.key);
+    if (own < 0 || (slot >= 0 && own != slot)) {
+      return Status(ErrorCode::kResource,
+                    "a join table of " + std::to_string(parts.rows.rows) +
+                        " rows does not fit the GPU, and it cannot be joined in parts: rows without a match stay, and "
+                        "the key is computed or comes from another join",
+                    "Give --gpu-memory more, or use --device host.");
+    }
+    slot = own;
+  }
+  plan.slot = static_cast<uint16_t>(slot);
+  return plan;
+}
+
+uint32_t AddPartFilter(int section, const PassPlan& plan, const JoinPart& part, vm::Program* program) {
+  Section& s = program->sections[static_cast<size_t>(section)];
+  const auto constant = [&](int64_t v) {
+    program->constants.push_back(Value::Int(SqlType::Of(TypeId::kBigint), v));
+    return Operand::Constant(static_cast<int>(program->constants.size()) - 1).Pack();
+  };
+  std::vector<Instruction> code;
+  const auto emit = [&](Opcode op, int p1, int32_t p2) { code.push_back({op, static_cast<uint16_t>(p1), p2, 0, 0}); };
+  const int all = s.masks, inside = s.masks + 1;
+  const bool with_nulls = part.low == INT64_MIN;
+  if (with_nulls) emit(Opcode::MaskSave, all, 0);
+  emit(Opcode::Load, 0, Operand::Slot(plan.slot).Pack());
+  if (!with_nulls) emit(Opcode::FilterGeI, 0, constant(part.low));
+  if (part.high != INT64_MAX) emit(Opcode::FilterLeI, 0, constant(part.high));
+  if (with_nulls) {
+    emit(Opcode::MaskSave, inside, 0);
+    emit(Opcode::MaskLoad, all, 0);
+    emit(Opcode::FilterNull, 0, 0);
+    emit(Opcode::MaskOr, inside, 0);
+    emit(Opcode::MaskLoad, inside, 0);
+    s.masks += 2;
+  }
+  for (Instruction& in : s.code) {
+    const bool jumps = in.op == Opcode::SkipIfNone || in.op == Opcode::Next || in.op == Opcode::NextOuter;
+    if (jumps) in.p2 += static_cast<int32_t>(code.size());
+  }
+  s.code.insert(s.code.begin(), code.begin(), code.end());
+  return static_cast<uint32_t>(code.size());
+}
+
+}  // namespace tessera::kernels

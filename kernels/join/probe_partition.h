@@ -1,0 +1,58 @@
+// The rows of a launch in the order of a join table's places: when that is worth its time, and what the tablets become.
+// README.md, Joins. No CUDA calls here. Private to kernels/.
+//
+// Start at: PlanProbePartition.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/join/radix_partition.h"
+#include "kernels/plan/lower.h"
+#include "vm/bind.h"
+#include "vm/vm.h"
+
+namespace tessera::kernels {
+
+/// The columns that a section reads of a launch's tablets, put together as one: a code of it is `add` more than that of
+/// the tablet.
+struct ProbePartition {
+  int join = -1;                     ///< -1: the launch reads its tablets
+  RadixPartition radix;              ///< but for addresses and blocks; rows == 0: it is not to be made any more
+  std::vector<uint32_t> slots;       ///< of the columns; the first ones are the keys
+  std::vector<RadixSource> sources;  ///< [tablet][column]
+  std::vector<uint32_t> first_tiles, tablet_rows;  ///< [tablet]
+  std::vector<Chunk> chunks;                       ///< [slot], width 0 where nothing is read; `bound` points to them
+  vm::BoundTablet bound;                           ///< what the launch reads instead
+  uint64_t bytes = 0;                              ///< of device memory, for the columns
+};
+
+struct ProbePartitionQuestion {
+  const vm::Section& section;
+  const LoweredProgram& lowered;
+  const LaunchPlan& plan;  ///< of the launch over its tablets
+  const std::vector<const vm::BoundTablet*>& tablets;
+  const std::vector<const uint8_t*>& codes;  ///< [tablet][slot]: device addresses, nullptr if nobody reads them
+  const std::vector<const JoinShape*>& joins;
+  const vm::SectionBinder& binder;
+  uint64_t cache_bytes = 0;  ///< of the device
+  uint64_t room = 0;         ///< bytes of device memory that it may take
+  bool always = false;       ///< wherever it can be done, whether it pays or not
+};
+/// join < 0: no look-up gains by it, or a column of the section is none that can be moved (128 bits, text that is
+/// stored plain or with dictionaries that differ).
+Result<ProbePartition> PlanProbePartition(const ProbePartitionQuestion& q);
+
+/// Whether rows may be brought into the order of a table's places: as the setting says, or as the table does not stay
+/// in a device's L2 cache of `cache_bytes`.
+bool MayOrder(vm::JoinPartitioning setting, const JoinRecord& record, uint64_t cache_bytes);
+/// The parts of the places of a table, some that stay there, and how rows find theirs: first_values[k] is the value of
+/// the k-th key whose code is 0.
+void SetKeys(const JoinRecord& record, const std::vector<uint64_t>& first_values, RadixPartition* p);
+
+/// For EXPLAIN ANALYZE.
+std::string Describe(const ProbePartition& p);
+
+}  // namespace tessera::kernels

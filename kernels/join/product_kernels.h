@@ -1,0 +1,48 @@
+// Which units of a product can hold a match: how the host starts the kernels that find out. Private to kernels/.
+//
+// Start at: StartRanges, StartListUnits.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/run/sort_rows.h"
+#include "vm/pair_ranges.h"
+
+namespace tessera::kernels {
+
+/// What a column's 64 bits are.
+enum class RangeKind : uint8_t { kUnknown, kInteger, kFloat };
+inline constexpr uint32_t kMaxRangeColumns = 32;  ///< of those behind them nothing is known
+
+/// Rows cut into pieces of `piece_rows`, the last one shorter.
+struct PieceRanges {
+  uint32_t rows = 0, piece_rows = 1;
+  uint32_t columns = 0;
+  RangeKind kinds[kMaxRangeColumns] = {};
+  vm::KnownRange* ranges = nullptr;  ///< [piece][columns]
+
+  TESSERA_HD uint32_t pieces() const { return rows / piece_rows + (rows % piece_rows != 0 ? 1 : 0); }
+};
+/// Fills in `ranges`.
+cudaError_t StartRanges(const RowColumns& rows, const PieceRanges& pieces, cudaStream_t stream);
+
+/// What a search for units has found.
+struct UnitTotals {
+  unsigned long long pairs;  ///< of rows, in the units
+  uint32_t count;            ///< of units
+  uint32_t child_grids;      ///< dp: launched from the device
+};
+
+struct UnitSearch {
+  const vm::RangeStep* steps = nullptr;
+  int32_t count = 0;
+  bool may_skip = false;  ///< units all of whose pairs pass are marked so
+  PieceRanges outer, inner;
+  uint32_t* units = nullptr;     ///< as Launch::units; nullptr: they are only counted
+  UnitTotals* totals = nullptr;  ///< cleared
+};
+cudaError_t StartListUnits(const UnitSearch& search, cudaStream_t stream);
+
+}  // namespace tessera::kernels

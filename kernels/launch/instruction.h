@@ -1,0 +1,54 @@
+// An instruction of a program, as the VM kernel reads it. Private to kernels/. Plain data, compiled by g++ and nvcc.
+//
+// Start at: DeviceInstruction.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/launch/op.h"
+#include "kernels/launch/tile.h"
+
+namespace tessera::kernels {
+
+enum class OperandSource : uint8_t { kNone, kSlot, kRegister, kConstant, kPayload };
+
+/// Where a register lives: a byte offset in shared memory, or, with kInScratch, in the block's part of `scratch`. A
+/// register is private to its threads: one NULL word per thread, then [16][threads] values of 8 (kWidePlace: 16) bytes.
+inline constexpr uint32_t kInScratch = 1u << 31;
+inline constexpr uint32_t kWidePlace = 1u << 30;
+inline constexpr uint32_t kPlaceOffset = kWidePlace - 1;
+constexpr uint32_t RegisterBytes(bool wide) { return kThreads * 4 + kThreads * kRows * (wide ? 16 : 8); }
+
+/// An instruction, lowered: operands resolved as far as the program alone allows. Addresses are those of the program.
+struct alignas(16) InstructionHead {
+  Op op = Op::End;
+  OperandSource source = OperandSource::kNone;       ///< of an operand of 64 bits, which is fetched before the switch
+  bool null_constant = false;                        ///< kConstant: the operand is NULL
+  uint16_t slot = 0;                                 ///< kSlot; kPayload: the join table
+  uint16_t p1 = 0;                                   ///< mask register, predicate, aggregate, join table
+  uint32_t place = 0;                                ///< kRegister and stores: the register
+  OperandSource wide_source = OperandSource::kNone;  ///< of an operand of class W, which the shape fetches row by row
+  bool payload_packed = false;                       ///< kPayload: a field of the cursor, see PayloadShape
+  bool payload_of_product = false;                   ///< kPayload: of a table without keys, the same row for all
+  uint8_t unused = 0;
+};
+struct alignas(16) DeviceInstruction {
+  InstructionHead head;
+  uint32_t address = 0;  ///< the instruction's own
+  /// As in the program. SkipIfNone: how many instructions on it jumps (p1: 1 if the rows that are left are queued);
+  /// Next: how many back (`low`: how many in a unit all of whose pairs pass the filters); direct Group: the key.
+  int32_t p3 = 0;
+  /// Aggregates with keys: first word in the group's state; Group: place of the key; Probe: offset of its ProbeRecord.
+  uint32_t state = 0;
+  uint32_t private_state = kNowhere;  ///< ... byte offset of its arrays in shared memory; kNowhere: not private
+  /// End: 0, or 1 more than the number of a mark, which measures and does not end. kConstant: the value; CheckI,
+  /// CheckW: the lower bound. Packed payload: what is added to the field; the field's mask above its shift. Other
+  /// payload: addresses of the column's lower half and of its NULL bytes (0 if none is NULL).
+  int64_t low = 0, high = 0;
+  /// CheckI, CheckW: the upper bound. Packed payload: the field's value that is NULL, or -1. Other payload: address of
+  /// the upper half. Probe with several keys: the places of their registers, from `low` on.
+  int64_t upper_low = 0, upper_high = 0;
+};
+static_assert(sizeof(DeviceInstruction) == 64);
+
+}  // namespace tessera::kernels

@@ -1,0 +1,77 @@
+// A join table, as the VM kernel sees it. Private to kernels/. Plain data, compiled by g++ and nvcc; pointers are device
+// pointers.
+//
+// Start at: JoinRecord.
+#pragma once
+
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "kernels/launch/tile.h"
+
+namespace tessera::kernels {
+
+/// Keys of a join that the device looks up together.
+inline constexpr uint32_t kMaxJoinKeys = 4;
+
+/// How a key becomes a value of the join table.
+enum class JoinLookup : uint8_t {
+  kCross,   ///< no key: each row matches all of the table's
+  kBits,    ///< direct: one bit a place says that there is a match, and nothing is read of it
+  kDirect,  ///< direct: one value of `width` bytes a place; 0: no match
+  kHash32,  ///< open addressing, linear probing: slots of {key, value}, four bytes each; value 0: free
+  kHash64,  ///< the same with {key, value, unused} of 8 + 4 + 4 bytes
+};
+
+/// A join table as the kernel sees it. Keys make one number, the sum of (key - low) * stride over the key columns;
+/// direct tables are indexed by it, hashed ones have it as their key. The value of a match is what the row's cursor
+/// gets: the payload itself, packed into bit fields, or 1 + the number of the first matching row, less 1.
+struct alignas(16) JoinRecord {
+  JoinLookup lookup = JoinLookup::kBits;
+  uint8_t width = 0;            ///< kDirect: 1, 2 or 4
+  bool rows_in_values = false;  ///< cursors are numbers of rows
+  uint8_t keys = 0;
+  uint32_t rows = 0;
+  uint32_t shared_bits = kNowhere;  ///< offset in shared memory of the block's copy of `bits`
+  uint32_t bits_bytes = 0;          ///< multiple of 16
+  const uint32_t* bits = nullptr;   ///< one bit a place; nullptr if values are asked at once
+  const void* values = nullptr;
+  /// Offset in shared memory: uint32_t[kTileRows]; kCross: ProductCursor[kThreads]; kNowhere: nobody reads them.
+  uint32_t cursors = kNowhere;
+  uint32_t queue_cursors = kNowhere;  ///< the same for queued rows: uint32_t[warps][kQueueEntries]
+  uint32_t slot_shift = 0;            ///< hashed: 32 or 64 less the binary logarithm of the number of slots
+  uint32_t slot_mask = 0;             ///< ... that number less 1
+  uint32_t unused[2] = {};
+  const uint32_t* next =
+      nullptr;        ///< per row 1 + the next one with the same key, 0 at the end; nullptr: keys are unique
+  uint64_t last = 0;  ///< the greatest number that keys of the table make
+  int64_t low[kMaxJoinKeys] = {};
+  uint64_t span[kMaxJoinKeys] = {};  ///< greatest key - low
+  uint64_t stride[kMaxJoinKeys] = {};
+};
+static_assert(sizeof(JoinRecord) % 16 == 0);
+
+/// The rows of a table without keys that a warp's rows have yet to meet, from the one that they meet now on. All live
+/// rows are at the same one; each thread has its own copy.
+struct ProductCursor {
+  uint32_t row, end;
+};
+
+/// Where a hashed key's search begins.
+TESSERA_HD uint32_t JoinSlot32(uint32_t key, uint32_t shift) { return (key * 0x9E3779B1u) >> shift; }
+TESSERA_HD uint64_t JoinProduct64(uint64_t key) {
+  // Keys may differ in their upper bits alone (doubles do): these have to come down before the product spreads them.
+  return (key ^ key >> 32) * 0x9E3779B97F4A7C15u;
+}
+TESSERA_HD uint32_t JoinSlot64(uint64_t key, uint32_t shift) {
+  return static_cast<uint32_t>(JoinProduct64(key) >> shift);
+}
+/// The slot of the search's given step: first those of the 32-byte sector where it begins, which is what memory is read
+/// by, in turn, then the same of the sectors behind it.
+template <class Slot>
+TESSERA_HD uint32_t JoinSlotOfStep(uint32_t home, uint32_t step, uint32_t mask) {
+  constexpr uint32_t kInSector = 32 / sizeof(Slot) - 1;
+  return ((home & ~kInSector) + (step & ~kInSector) + ((home + step) & kInSector)) & mask;
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,124 @@
+// The launch interface: what the host hands to the VM kernel. The lowered program, tablets, join tables, sinks, and where
+// each lies in shared memory. Private to kernels/. Plain data, compiled by g++ and nvcc; pointers are device pointers.
+//
+// Start at: Launch.
+#pragma once
+
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "kernels/launch/instruction.h"
+#include "kernels/launch/join_record.h"
+#include "kernels/launch/op.h"
+#include "kernels/launch/sinks.h"
+#include "kernels/launch/tablet_record.h"
+#include "kernels/launch/tile.h"
+
+namespace tessera::kernels {
+
+/// Byte offsets in dynamic shared memory.
+struct Layout {
+  uint32_t code = kNowhere;           ///< copy of the instructions; kNowhere: read from device memory
+  uint32_t joins = 0;                 ///< JoinRecord[joins]
+  uint32_t headers = 0;               ///< TileHeader[stages]
+  uint32_t units = kNowhere;          ///< UnitHeader[stages], if the launch is a product
+  uint32_t barriers = 0;              ///< full[stages], empty[stages]
+  uint32_t warps = 0;                 ///< WarpState[warps]
+  uint32_t marks = kNowhere;          ///< Mark[warps][marks]
+  uint32_t warp_states = 0;           ///< Partial[warps][aggregates]
+  uint32_t thread_states = kNowhere;  ///< ThreadState[aggregates][threads]
+  uint32_t thread_counts = 0;         ///< uint32_t[aggregates][threads], if there are thread_states
+  uint32_t masks = 0;                 ///< uint32_t[masks][threads]
+  uint32_t queues = kNowhere;         ///< uint32_t[warps][kQueueEntries]: rows of the tablet, see RunQueues
+  uint32_t wide = 0;                  ///< accumulator W: 16 bytes [16][threads]
+  uint32_t ordinals = 0;              ///< uint32_t[16][threads]: the group of each row
+  uint32_t private_slots =
+      0;  ///< uint32_t[2 * private_groups]; direct: uint8_t[private_groups], 1 for groups that have a row
+  uint32_t private_records = 0;                 ///< uint64_t[private_groups][record_words]; direct: none
+  uint32_t private_seen = 0;                    ///< uint8_t[aggregates][private_groups]
+  uint32_t private_begin = 0, private_end = 0;  ///< all of the above, cleared at the start
+  uint32_t ring = 0;
+  uint32_t stage_bytes = 0;
+  uint32_t stages = 0;
+  uint32_t bytes = 0;
+};
+
+/// Block b takes the tiles from here to where b + 1 begins.
+TESSERA_HD uint32_t FirstTileOf(uint32_t block, uint32_t blocks, uint32_t tiles) {
+  return static_cast<uint32_t>(uint64_t{tiles} * block / blocks);
+}
+
+struct Launch {
+  const DeviceInstruction* code = nullptr;
+  uint32_t code_length = 0;
+  uint32_t slots = 0;  ///< SlotRecords, PredicateRecords, then ProbeRecords make a tablet's record
+  const uint8_t* records = nullptr;
+  uint32_t record_bytes = 0;
+  bool record_staged = false;  ///< the record travels at the head of each stage
+  bool two_passes = false;     ///< sinks are fed more than once a tile: a first pass reserves, a second applies
+  uint32_t tablets = 0;
+  const uint32_t* first_tile = nullptr;  ///< per tablet
+  const uint32_t* tablet_rows = nullptr;
+  uint32_t tiles = 0;
+  uint32_t staged_count = 0;
+  const StagedSlot* staged = nullptr;
+  Layout layout;
+
+  uint32_t* cursors = nullptr;  ///< per block and warp: the next tile that it has to apply
+  Control* control = nullptr;
+  uint8_t* scratch = nullptr;  ///< registers that shared memory has no room for
+  uint64_t scratch_bytes = 0;  ///< per block
+
+  uint32_t aggregates = 0;
+  Partial* partials = nullptr;  ///< [block][aggregate], without keys
+  const uint16_t* aggregate_ops = nullptr;
+
+  uint32_t joins = 0;
+  uint32_t mark_count = 0;
+  Mark* marks = nullptr;  ///< nullptr: nothing is measured
+  const JoinRecord* join_records = nullptr;
+
+  // A product that is cut both ways: `tiles` counts units, each a tile and a part of join table `product`.
+  uint32_t product = kNowhere;
+  uint32_t part_rows = 0;  ///< of the join table, in a part
+  uint32_t parts = 1;
+  const uint32_t* units = nullptr;       ///< tile * parts + part, and kAllPairs; nullptr: all there are, in this order
+  const uint32_t* unit_count = nullptr;  ///< how many; nullptr: `tiles`
+  bool repeats = false;                  ///< a row can reach the sink more than once
+
+  // Queues: where the program goes on with their rows, and the cursors that rows bring along: offsets in shared memory,
+  // by row of the tile or by entry.
+  uint32_t resume[kQueues] = {};
+  uint32_t carried[kQueues] = {};  ///< how many
+  uint32_t carried_from[kMaxCarried] = {};
+  uint32_t carried_to[kQueues][kMaxCarried] = {};
+
+  uint32_t build_keys =
+      0;              ///< the first so many output columns are keys of a join table: no row with a NULL among them
+  uint32_t keys = 0;  ///< of groups
+  uint32_t key_places[kMaxGroupKeys + 1] = {};
+  /// Groups that a block aggregates in shared memory, before it adds them to the table. Without `direct` a power of two
+  /// (or 0): the groups with ordinals below it. With `direct` all there can be, or none.
+  uint32_t private_groups = 0;
+  /// The keys themselves give a group's number, below direct_groups. Without private groups `groups.states` and
+  /// `touched` are arrays by that number, which EnterDirectGroups adds to the table behind the launch.
+  bool direct = false;
+  uint32_t direct_groups = 0;
+  uint8_t* touched = nullptr;  ///< 1: the group has a row
+  /// Copies of the two arrays, one behind the other, over which blocks are spread: additions to one address come one
+  /// after the other.
+  uint32_t direct_copies = 1;
+  DirectKey direct_keys[kMaxDirectKeys] = {};
+  GroupTable groups;
+  const DeviceInstruction* folds = nullptr;  ///< per aggregate an instruction with its op, state and private_state
+
+  Output output;
+  unsigned long long enough = ~0ull;  ///< rows of output after which the launch may stop
+  uint32_t* running = nullptr;        ///< dp: blocks that have not ended
+  /// Up to so many neighbours among the listed units are run as one; a power of two up to 32. Where runs end depends on
+  /// the list alone, so that a block that goes on later finds the same ones.
+  uint32_t most_units = 1;
+};
+static_assert(sizeof(Launch) <= 4096, "kernel parameters");
+
+}  // namespace tessera::kernels

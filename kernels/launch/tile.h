@@ -1,0 +1,37 @@
+// The shape of the machine: how many rows a thread, a warp and a block have, how many wait in a queue. Private to
+// kernels/; README.md of that folder draws the machine.
+//
+// Start at: kTileRows.
+#pragma once
+
+#include <cstdint>
+
+namespace tessera::kernels {
+
+/// Rows that filters have left wait in queues, the rest of the program takes them kBatchRows at a time, so many a
+/// thread.
+inline constexpr uint32_t kQueuedRows = 4;
+inline constexpr uint32_t kBatchRows = 32 * kQueuedRows;
+/// A program can let its rows wait twice. Half a slice is added to less than a batch, a batch to less than another.
+inline constexpr uint32_t kQueues = 2;
+inline constexpr uint32_t kFirstQueue = kBatchRows + 256, kSecondQueue = 2 * kBatchRows;
+inline constexpr uint32_t kQueueEntries = kFirstQueue + kSecondQueue;
+/// Join tables whose cursors can wait with the rows.
+inline constexpr uint32_t kMaxCarried = 8;
+/// 16 rows a thread amortise the decoding of an instruction: SSB q1.1 on an H100 takes 0.95 ms with 4, 0.57 with 16.
+inline constexpr uint32_t kRows = 16;
+/// Interpreting threads of a block; one producer warp comes on top. Blocks of 128 and of 256 are equally fast; the
+/// smaller tile halves what a register costs in shared memory (16 KiB).
+inline constexpr uint32_t kThreads = 128;
+inline constexpr uint32_t kWarps = kThreads / 32;
+inline constexpr uint32_t kTileRows = kThreads * kRows;
+/// Rows of a tile that belong to one warp: the unit that is applied wholly or not at all.
+inline constexpr uint32_t kSliceRows = 32 * kRows;
+inline constexpr uint32_t kMaxStages = 4;
+inline constexpr uint32_t kNowhere = 0xFFFFFFFFu;
+inline constexpr uint32_t kMaxGroupKeys = 63;  ///< one bit each in the first word of a group's record
+
+static_assert(kTileRows == 2048,
+              "tiles start at multiples of 2048 rows: only these are aligned for bulk copies at every width");
+
+}  // namespace tessera::kernels

@@ -1,0 +1,284 @@
+#include "kernels/memory/column_cache.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace tessera::kernels {
+
+ColumnCache::~ColumnCache() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
+  }
+  more_.notify_all();
+  for (std::thread& t : threads_) t.join();
+  for (Piece& p : pieces_) cudaFreeAsync(p.data, stream_);
+  if (stream_ != nullptr) cudaStreamSynchronize(stream_);
+  if (pool_ != nullptr) cudaMemPoolDestroy(pool_);
+  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+}
+
+Status ColumnCache::Open(uint64_t budget_bytes) {
+  whole_budget_ = budget_ = budget_bytes;
+  CUDA_TRY(cudaGetDevice(&device_));
+  cudaMemPoolProps props = {};
+  props.allocType = cudaMemAllocationTypePinned;
+  props.location.type = cudaMemLocationTypeDevice;
+  props.location.id = device_;
+  CUDA_TRY(cudaMemPoolCreate(&pool_, &props));
+  uint64_t keep = UINT64_MAX;  // what is freed stays with the pool
+  CUDA_TRY(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep));
+  CUDA_TRY(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  return Status::Ok();
+}
+
+Status ColumnCache::Drop(std::list<Piece>::iterator piece) {
+  CUDA_TRY(cudaFreeAsync(piece->data, stream_));
+  bytes_ -= piece->bytes;
+  if (piece->of != nullptr) piece->of->pieces[piece->place] = nullptr;
+  pieces_.erase(piece);
+  return Status::Ok();
+}
+
+Status ColumnCache::DropAll(TabletPieces* of) {
+  for (Piece* p : of->pieces) {
+    if (p != nullptr) TESSERA_TRY(Drop(p->self));
+  }
+  return Status::Ok();
+}
+
+Status ColumnCache::MakeRoom(uint64_t bytes) {
+  if (bytes_ + claimed_ + bytes <= budget_) return Status::Ok();
+  // (A tablet that a launch reads has not expired.)
+  for (auto t = tablets_.begin(); t != tablets_.end();) {
+    if (!t->second.tablet.expired()) {
+      ++t;
+      continue;
+    }
+    TESSERA_TRY(DropAll(&t->second));
+    t = tablets_.erase(t);
+  }
+  for (auto p = pieces_.end(); p != pieces_.begin() && bytes_ + claimed_ + bytes > budget_;) {
+    --p;
+    if (p->pins != 0) continue;
+    auto after = std::next(p);
+    TESSERA_TRY(Drop(p));
+    p = after;
+  }
+  return Status::Ok();
+}
+
+// ---- Copies
+
+Status ColumnCache::Copy(const Part& part, Staging* staging) {
+  const size_t i = staging->next++ % kBuffersEach;
+  PinnedBuffer& buffer = staging->buffers[i];
+  if (staging->free[i] == nullptr) {
+    CUDA_TRY(cudaEventCreateWithFlags(&staging->free[i], cudaEventDisableTiming));
+    TESSERA_TRY(buffer.Reserve(kStagingBytes));
+  }
+  CUDA_TRY(cudaEventSynchronize(staging->free[i]));
+  memcpy(buffer.As<uint8_t>(), part.from, part.bytes);
+  memset(buffer.As<uint8_t>() + part.bytes, 0, part.padded - part.bytes);
+  CUDA_TRY(cudaMemcpyAsync(part.to, buffer.As<uint8_t>(), part.padded, cudaMemcpyHostToDevice, stream_));
+  CUDA_TRY(cudaEventRecord(staging->free[i], stream_));
+  return Status::Ok();
+}
+
+void ColumnCache::NoteIssued(Copies* copies, const Status& status) {
+  if (copies->error.ok()) copies->error = status;
+  if (--copies->left > 0) return;
+  const auto record = [&]() -> Status {
+    CUDA_TRY(cudaEventRecord(copies->done, stream_));
+    return Status::Ok();
+  };
+  if (copies->error.ok()) copies->error = record();
+  const auto now = std::chrono::steady_clock::now();
+  copies->milliseconds =
+      std::chrono::duration<double, std::milli>(now - std::max(copies->started, last_issued_)).count();
+  last_issued_ = now;
+  issued_.notify_all();
+}
+
+void ColumnCache::CopyParts(Staging* staging) {
+  const auto set_device = [&]() -> Status {
+    CUDA_TRY(cudaSetDevice(device_));
+    return Status::Ok();
+  };
+  const Status device = set_device();
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    more_.wait(lock, [&] { return stop_ || !parts_.empty(); });
+    if (stop_) return;
+    const Part part = std::move(parts_.front());
+    parts_.pop_front();
+    Status status = device;
+    if (status.ok() && part.copies->error.ok()) {
+      lock.unlock();
+      status = Copy(part, staging);
+      lock.lock();
+    }
+    NoteIssued(part.copies.get(), status);
+  }
+}
+
+Result<std::shared_ptr<ColumnCache::Copies>> ColumnCache::StartCopies(int threads) {
+  if (pending_.empty()) return std::shared_ptr<Copies>();
+  auto copies = std::make_shared<Copies>();
+  CUDA_TRY(cudaEventCreateWithFlags(&copies->done, cudaEventDisableTiming));
+  std::vector<Part> parts;
+  uint64_t total = 0;
+  for (const Pending& p : pending_) {
+    for (uint64_t at = 0; at < p.piece->bytes; at += kStagingBytes) {
+      const uint64_t padded = std::min(kStagingBytes, p.piece->bytes - at);
+      const uint64_t bytes = std::min(padded, p.bytes - std::min(at, p.bytes));
+      parts.push_back({p.piece->data + at, p.from + at, bytes, padded, copies});
+    }
+    total += p.piece->bytes;
+    copies->pieces.push_back(p.piece);
+  }
+  pending_.clear();
+  copies->left = parts.size();
+  copies->started = std::chrono::steady_clock::now();
+  if (threads <= 1 || total < kSharedCopy) {
+    Status status;
+    for (const Part& part : parts) {
+      if (status.ok()) status = Copy(part, &own_);
+      std::lock_guard<std::mutex> lock(mutex_);
+      NoteIssued(copies.get(), status);
+    }
+    return copies;
+  }
+  const size_t wanted = std::min(kMostThreads, static_cast<size_t>(threads));
+  while (threads_.size() < wanted) {
+    Staging* staging = &staging_.emplace_back();
+    threads_.emplace_back([this, staging] { CopyParts(staging); });
+  }
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::move(parts.begin(), parts.end(), std::back_inserter(parts_));
+  }
+  more_.notify_all();
+  return copies;
+}
+
+bool ColumnCache::AreIssued(const std::shared_ptr<Copies>& copies) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return copies == nullptr || copies->left == 0;
+}
+
+Status ColumnCache::Finish(std::shared_ptr<Copies>* copies, cudaStream_t stream, double* milliseconds) {
+  const std::shared_ptr<Copies> finished = std::exchange(*copies, nullptr);
+  if (finished == nullptr) return Status::Ok();
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    issued_.wait(lock, [&] { return finished->left == 0; });
+  }
+  if (!finished->error.ok()) {
+    Forget(&finished->pieces);
+    return finished->error;
+  }
+  *milliseconds += finished->milliseconds;
+  CUDA_TRY(cudaStreamWaitEvent(stream, finished->done, 0));
+  return Status::Ok();
+}
+
+void ColumnCache::Forget(std::vector<std::list<Piece>::iterator>* pieces) {
+  for (const auto& p : *pieces) {
+    p->of->pieces[p->place] = nullptr;
+    p->of = nullptr;
+  }
+  pieces->clear();
+}
+
+void ColumnCache::Abandon(std::shared_ptr<Copies>* copies) {
+  std::vector<std::list<Piece>::iterator> gone;
+  for (const Pending& p : pending_) gone.push_back(p.piece);
+  pending_.clear();
+  const std::shared_ptr<Copies> abandoned = std::exchange(*copies, nullptr);
+  if (abandoned != nullptr) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const size_t left = std::erase_if(parts_, [&](const Part& part) { return part.copies == abandoned; });
+    if (left > 0) abandoned->error = Cancelled();
+    abandoned->left -= left;
+    issued_.wait(lock, [&] { return abandoned->left == 0; });
+    if (!abandoned->error.ok()) gone.insert(gone.end(), abandoned->pieces.begin(), abandoned->pieces.end());
+  }
+  Forget(&gone);
+}
+
+Status ColumnCache::Claim(uint64_t bytes) {
+  TESSERA_TRY(MakeRoom(bytes));
+  if (bytes_ + claimed_ + bytes > budget_) {
+    return {ErrorCode::kResource,
+            "the GPU's memory budget of " + std::to_string(budget_) + " bytes has no room for " +
+                std::to_string(bytes) + " more",
+            "Give --gpu-memory more, or use --device host."};
+  }
+  claimed_ += bytes;
+  return Status::Ok();
+}
+
+Result<ColumnCache::TabletPieces*> ColumnCache::Find(const std::shared_ptr<const Tablet>& tablet) {
+  auto [found, is_new] = tablets_.try_emplace(tablet.get());
+  TabletPieces* of = &found->second;
+  if (!is_new && of->tablet.expired()) {
+    TESSERA_TRY(DropAll(of));
+    is_new = true;
+  }
+  if (is_new) of->tablet = tablet;
+  return of;
+}
+
+Result<const uint8_t*> ColumnCache::Fetch(TabletPieces* of, int column, Stream stream, const uint8_t* data,
+                                          uint64_t bytes, std::vector<Piece*>* pinned, uint64_t* copied) {
+  const size_t place = 2 * static_cast<size_t>(column) + static_cast<size_t>(stream);
+  if (place >= of->pieces.size()) of->pieces.resize(place + 1);
+  Piece* piece = of->pieces[place];
+  if (piece == nullptr) {
+    const uint64_t padded = (bytes + 127) / 128 * 128;
+    TESSERA_TRY(MakeRoom(padded));
+    void* memory = nullptr;
+    cudaError_t error = cudaMallocFromPoolAsync(&memory, padded, pool_, stream_);
+    if (error == cudaErrorMemoryAllocation) {  // others use the device as well: live with less
+      cudaGetLastError();
+      budget_ = claimed_ + std::max<uint64_t>(bytes_ / 2, padded);
+      TESSERA_TRY(MakeRoom(padded));
+      CUDA_TRY(cudaStreamSynchronize(stream_));
+      CUDA_TRY(cudaMemPoolTrimTo(pool_, 0));
+      error = cudaMallocFromPoolAsync(&memory, padded, pool_, stream_);
+    }
+    if (error != cudaSuccess) return CudaStatus(error, "cudaMallocFromPoolAsync", __FILE__, __LINE__);
+    pieces_.push_front({of, place, static_cast<uint8_t*>(memory), padded});
+    piece = of->pieces[place] = &pieces_.front();
+    piece->self = pieces_.begin();
+    bytes_ += padded;
+    pending_.push_back({piece->self, data, bytes});
+    *copied += bytes;
+  } else {
+    pieces_.splice(pieces_.begin(), pieces_, piece->self);
+  }
+  ++piece->pins;
+  pinned->push_back(piece);
+  return static_cast<const uint8_t*>(piece->data);
+}
+
+void ColumnCache::Unpin(std::vector<Piece*>* pinned) {
+  for (Piece* p : *pinned) --p->pins;
+  pinned->clear();
+}
+
+Status ColumnCache::Clear() {
+  for (auto p = pieces_.begin(); p != pieces_.end();) {
+    auto next = std::next(p);
+    if (p->pins == 0) TESSERA_TRY(Drop(p));
+    p = next;
+  }
+  CUDA_TRY(cudaStreamSynchronize(stream_));
+  CUDA_TRY(cudaMemPoolTrimTo(pool_, 0));
+  return Status::Ok();
+}
+
+}  // namespace tessera::kernels

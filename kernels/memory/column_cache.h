@@ -1,0 +1,179 @@
+// Encoded columns on the device: the streams of chunks, copied once and kept until the budget needs their place.
+// Private to kernels/.
+//
+// Least recently used pieces go first; a piece is pinned while a launch reads it. A piece is one stream of one column
+// of one tablet. The cache does not keep tablets alive: pieces of tablets that are gone are dropped at the next sweep.
+//
+// Copies go through pinned buffers, which threads of the cache fill: a dozen of them move 5 GB a second each beside the
+// copies from there, as much as the link takes.
+//
+// Start at: Fetch, StartCopies, Finish. One owner at a time.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/memory/cuda_memory.h"
+#include "tablet/tablet.h"
+
+namespace tessera::kernels {
+
+class ColumnCache {
+ public:
+  enum class Stream : uint8_t { kCodes, kNulls };
+  /// A piece in use. Held until Unpin.
+  struct Piece;
+  /// The pieces of a tablet that are here.
+  struct TabletPieces {
+    std::weak_ptr<const Tablet> tablet;  ///< an expired one's address may have been given to another tablet
+    std::vector<Piece*> pieces;          ///< [column][stream]; nullptr, or behind the end: not here
+  };
+  /// Copies that were started together; nullptr: none.
+  struct Copies;
+
+  ColumnCache() = default;
+  ~ColumnCache();
+  ColumnCache(const ColumnCache&) = delete;
+  ColumnCache& operator=(const ColumnCache&) = delete;
+
+  /// Makes streams and staging buffers. REQUIRES: the device is current, as for all functions below.
+  Status Open(uint64_t budget_bytes);
+
+  /// Where Fetch looks for the tablet's pieces. Valid as long as the tablet.
+  Result<TabletPieces*> Find(const std::shared_ptr<const Tablet>& tablet);
+  /// The device address of a stream of `bytes` bytes at `data`, which StartCopies will copy there if it is not there
+  /// yet. The piece is pinned. `*copied` grows by the bytes that will travel.
+  Result<const uint8_t*> Fetch(TabletPieces* of, int column, Stream stream, const uint8_t* data, uint64_t bytes,
+                               std::vector<Piece*>* pinned, uint64_t* copied);
+  /// Starts the copies of all pieces fetched since the last call: if there is much to do, on up to `threads` threads,
+  /// behind those that were started before. The streams have to stay until Finish or Abandon.
+  Result<std::shared_ptr<Copies>> StartCopies(int threads);
+  /// Whether Finish would return at once.
+  bool AreIssued(const std::shared_ptr<Copies>& copies);
+  /// Makes `stream` wait for these copies, once all of them are on their way. `*milliseconds` grows by the time that
+  /// took and no copies before them did. After an error the pieces are gone.
+  Status Finish(std::shared_ptr<Copies>* copies, cudaStream_t stream, double* milliseconds);
+  /// Forgets pieces that were fetched and not copied, those of `copies` among them.
+  void Abandon(std::shared_ptr<Copies>* copies);
+  void Unpin(std::vector<Piece*>* pinned);
+  /// Frees what is not pinned.
+  Status Clear();
+
+  /// Counts `bytes` of a run's own memory against the budget; makes room for them. Errors: kResource, what is pinned
+  /// leaves too little.
+  Status Claim(uint64_t bytes);
+  void Release(uint64_t bytes) { claimed_ -= bytes; }
+  /// CUDA had no memory although the budget had room: others use the device as well. What is held now is the budget,
+  /// until Renew.
+  void LiveWithLess() { budget_ = bytes_ + claimed_; }
+  /// The budget that Open gave.
+  void Renew() { budget_ = whole_budget_; }
+  cudaMemPool_t pool() const { return pool_; }
+
+  uint64_t bytes() const { return bytes_; }
+  uint64_t claimed() const { return claimed_; }
+  uint64_t budget() const { return budget_; }
+
+ private:
+  /// 4 MiB is where a pinned copy reaches 96 % of the link's rate.
+  static constexpr uint64_t kStagingBytes = uint64_t{4} << 20;
+  static constexpr size_t kMostThreads = 12, kBuffersEach = 2;
+  /// From so many bytes on several threads copy.
+  static constexpr uint64_t kSharedCopy = uint64_t{16} << 20;
+
+  struct Pending {
+    std::list<Piece>::iterator piece;
+    const uint8_t* from;
+    uint64_t bytes;
+  };
+  /// A part of a stream that one buffer holds: `padded` bytes on the device, zeros behind the first `bytes`.
+  struct Part {
+    uint8_t* to;
+    const uint8_t* from;
+    uint64_t bytes, padded;
+    std::shared_ptr<Copies> copies;
+  };
+  /// Pinned memory of a thread that copies, used in turn; `free` comes when a copy has left the buffer.
+  struct Staging {
+    Staging() = default;
+    ~Staging() {
+      for (cudaEvent_t e : free) {
+        if (e != nullptr) cudaEventDestroy(e);
+      }
+    }
+    Staging(const Staging&) = delete;
+    Staging& operator=(const Staging&) = delete;
+
+    std::array<PinnedBuffer, kBuffersEach> buffers;
+    std::array<cudaEvent_t, kBuffersEach> free = {};
+    size_t next = 0;
+  };
+
+  Status Drop(std::list<Piece>::iterator piece);
+  Status DropAll(TabletPieces* of);
+  /// Frees pieces until `bytes` more fit, or nothing unpinned is left.
+  Status MakeRoom(uint64_t bytes);
+  Status Copy(const Part& part, Staging* staging);
+  /// What a thread of the cache does until the end.
+  void CopyParts(Staging* staging);
+  /// One of the copies is on its way, or has failed. REQUIRES: mutex_ is held.
+  void NoteIssued(Copies* copies, const Status& status);
+  /// The pieces' bytes never came.
+  static void Forget(std::vector<std::list<Piece>::iterator>* pieces);
+
+  uint64_t whole_budget_ = 0, budget_ = 0, bytes_ = 0, claimed_ = 0;
+  cudaStream_t stream_ = nullptr;
+  cudaMemPool_t pool_ = nullptr;
+  int device_ = 0;
+  Staging own_;  // of the caller
+  std::vector<Pending> pending_;
+  std::vector<std::thread> threads_;
+  std::deque<Staging> staging_;  // of the threads
+  std::mutex mutex_;             // of what follows, and of all Copies
+  std::condition_variable more_, issued_;
+  std::deque<Part> parts_;  // to be copied
+  std::chrono::steady_clock::time_point last_issued_ = {};
+  bool stop_ = false;
+  // Of the owner again.
+  std::list<Piece> pieces_;  // most recently used first
+  std::unordered_map<const Tablet*, TabletPieces> tablets_;
+};
+
+struct ColumnCache::Piece {
+  TabletPieces* of;  ///< nullptr: abandoned, nothing was copied there
+  size_t place;      ///< in of->pieces
+  uint8_t* data = nullptr;
+  uint64_t bytes = 0;
+  int pins = 0;
+  std::list<Piece>::iterator self = {};
+};
+
+struct ColumnCache::Copies {
+  Copies() = default;
+  ~Copies() {
+    if (done != nullptr) cudaEventDestroy(done);
+  }
+  Copies(const Copies&) = delete;
+  Copies& operator=(const Copies&) = delete;
+
+  std::vector<std::list<Piece>::iterator> pieces;
+  size_t left = 0;  ///< parts that are not yet on their way
+  Status error;     ///< the first one
+  cudaEvent_t done = nullptr;
+  std::chrono::steady_clock::time_point started = {};
+  double milliseconds = 0;  ///< until the last was on its way, beside what other copies took
+};
+
+}  // namespace tessera::kernels

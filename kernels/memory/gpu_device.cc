@@ -1,0 +1,146 @@
+#include "kernels/memory/gpu_device.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "kernels/device/vm_kernel.h"
+
+namespace tessera::kernels {
+namespace {
+
+/// How long the host spins for a launch before it sleeps between looks: most take less than this.
+constexpr auto kSpin = std::chrono::milliseconds(2);
+constexpr int kPauses = 10;  ///< between two looks: half a microsecond
+/// Pieces of memory that are kept for the next run: how many, and bytes of one (nor more than this part of the budget).
+constexpr size_t kMostSpare = 32;
+constexpr uint64_t kSpareBytes = uint64_t{16} << 20, kSpareShare = 256;
+
+}  // namespace
+
+GpuDevice::~GpuDevice() {
+  if (!open_) return;
+  cudaSetDevice(ordinal_);
+  FreeSpare();
+  cudaStreamSynchronize(stream);
+  for (cudaEvent_t e : {begin, end}) cudaEventDestroy(e);
+  cudaStreamDestroy(stream);
+  cudaStreamDestroy(cancel_stream_);
+}
+
+Status GpuDevice::Open() {
+  CUDA_TRY(cudaSetDevice(ordinal_));
+  if (open_) return Status::Ok();
+  size_t free = 0, total = 0;
+  CUDA_TRY(cudaMemGetInfo(&free, &total));
+  const uint64_t budget = options_.memory_bytes != 0 ? std::min<uint64_t>(options_.memory_bytes, free) : free / 10 * 9;
+  CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  CUDA_TRY(cudaStreamCreateWithFlags(&cancel_stream_, cudaStreamNonBlocking));
+  CUDA_TRY(cudaEventCreate(&begin));
+  CUDA_TRY(cudaEventCreate(&end));
+  for (Variant variant : {Variant::kLean, Variant::kStar, Variant::kPairs, Variant::kFull}) {
+    CUDA_TRY(cudaFuncSetAttribute(VmKernelFor(variant), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(limits.shared_per_block)));
+  }
+  TESSERA_TRY(cache.Open(budget));
+  TESSERA_TRY(one_.Reserve(sizeof(uint32_t)));
+  *one_.As<uint32_t>() = 1;
+  open_ = true;
+  return Status::Ok();
+}
+
+Status GpuDevice::TellToStop(Control* of) {
+  CUDA_TRY(cudaMemcpyAsync(&of->stop, one_.As<void>(), sizeof(uint32_t), cudaMemcpyHostToDevice, cancel_stream_));
+  CUDA_TRY(cudaStreamSynchronize(cancel_stream_));
+  return Status::Ok();
+}
+
+Status GpuDevice::Wait(Control* of, const std::atomic<bool>* cancel) {
+  const auto start = std::chrono::steady_clock::now();
+  auto cancelled = [&] { return cancel != nullptr && cancel->load(std::memory_order_relaxed); };
+  bool told = false;
+  for (;;) {
+    const cudaError_t state = cudaStreamQuery(stream);
+    if (state == cudaSuccess) break;
+    if (state != cudaErrorNotReady) return CudaStatus(state, "cudaStreamQuery", __FILE__, __LINE__);
+    if (cancelled() && !told) {
+      TESSERA_TRY(TellToStop(of));
+      told = true;
+    }
+    if (std::chrono::steady_clock::now() - start > kSpin) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    // CUDA's lock is also for the threads that copy.
+    for (int i = 0; i < kPauses; ++i) __builtin_ia32_pause();
+  }
+  if (told || cancelled()) return Cancelled();
+  return Status::Ok();
+}
+
+Status GpuDevice::ReserveEvicting(DeviceBuffer* buffer, size_t bytes) {
+  if (bytes <= buffer->bytes()) return Status::Ok();
+  cache.Release(buffer->bytes());
+  buffer->Free();
+  const uint64_t taken = DeviceBuffer::Rounded(bytes);
+  if (!cache.Claim(taken).ok()) {
+    FreeSpare();
+    TESSERA_TRY(cache.Claim(taken));
+  }
+  const Status status = Evicting([&] { return buffer->Reserve(bytes); });
+  if (!status.ok()) cache.Release(taken);
+  return status;
+}
+
+bool GpuDevice::TakeSpare(uint64_t bytes, void** data, uint64_t* got) {
+  auto best = spare_.end();
+  for (auto s = spare_.begin(); s != spare_.end(); ++s) {
+    if (s->bytes >= bytes && s->bytes / 4 <= bytes && (best == spare_.end() || s->bytes < best->bytes)) best = s;
+  }
+  if (best == spare_.end()) return false;
+  *data = best->data;
+  *got = best->bytes;
+  spare_.erase(best);
+  return true;
+}
+
+void GpuDevice::GiveBack(void* data, uint64_t bytes) {
+  if (bytes > std::min(kSpareBytes, cache.budget() / kSpareShare)) {
+    cudaFreeAsync(data, stream);
+    cache.Release(bytes);
+    return;
+  }
+  spare_.push_back({data, bytes});
+  if (spare_.size() <= kMostSpare) return;
+  cudaFreeAsync(spare_.front().data, stream);
+  cache.Release(spare_.front().bytes);
+  spare_.erase(spare_.begin());
+}
+
+void GpuDevice::FreeSpare() {
+  for (const Spare& s : spare_) {
+    cudaFreeAsync(s.data, stream);
+    cache.Release(s.bytes);
+  }
+  spare_.clear();
+}
+
+tessera::Result<int> GpuDevice::BlocksPerMultiprocessor(Variant variant, uint32_t shared_bytes) {
+  const auto [known, is_new] = blocks_.try_emplace({variant, shared_bytes});
+  if (!is_new) return known->second;
+  cudaError_t error = cudaSuccess;
+  if (IsDp(variant)) error = PrepareBuckets(variant, limits.shared_per_block);
+  if (error == cudaSuccess) {
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&known->second, VmKernelFor(variant), kThreads + 32,
+                                                          shared_bytes);
+  }
+  const int blocks = known->second;
+  if (error != cudaSuccess || blocks < 1) blocks_.erase(known);
+  CUDA_TRY(error);
+  if (blocks < 1) return Status(ErrorCode::kInternal, "a block of the VM kernel does not fit on a multiprocessor");
+  return blocks;
+}
+
+Arena& GpuDevice::arena(size_t number) {
+  while (arenas_.size() <= number) arenas_.push_back(std::make_unique<Arena>());
+  return *arenas_[number];
+}
+
+}  // namespace tessera::kernels

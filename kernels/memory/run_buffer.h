@@ -1,0 +1,43 @@
+// Device memory that belongs to one run. Private to kernels/.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "kernels/memory/gpu_device.h"
+
+namespace tessera::kernels {
+
+/// Device memory of one run, taken from the cache's pool and counted against its budget. Work on the device's stream
+/// may use it until it is freed, and what is freed may be taken again at once: the stream keeps the order.
+class RunBuffer {
+ public:
+  RunBuffer() = default;
+  ~RunBuffer() { Free(); }
+  RunBuffer(const RunBuffer&) = delete;
+  RunBuffer& operator=(const RunBuffer&) = delete;
+
+  /// REQUIRES: empty.
+  Status Allocate(GpuDevice* gpu, uint64_t bytes);
+  /// The same for what can be done without: only of memory that is free, no cached column goes for it. false: there is
+  /// not so much.
+  bool TryAllocate(GpuDevice* gpu, uint64_t bytes);
+  void Free();
+  uint64_t bytes() const { return bytes_; }
+  template <class T>
+  T* As() const {
+    return static_cast<T*>(data_);
+  }
+  friend void swap(RunBuffer& a, RunBuffer& b) {
+    std::swap(a.gpu_, b.gpu_);
+    std::swap(a.data_, b.data_);
+    std::swap(a.bytes_, b.bytes_);
+  }
+
+ private:
+  GpuDevice* gpu_ = nullptr;
+  void* data_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace tessera::kernels

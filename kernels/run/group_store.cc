@@ -1,0 +1,347 @@
+#include "kernels/run/group_store.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+
+#include "kernels/device/vm_kernel.h"
+#include "vm/lane_error.h"
+#include "vm/row_set.h"
+#include "vm/thread_pool.h"
+
+namespace tessera::kernels {
+namespace {
+
+constexpr uint64_t kFirstGroups = 1 << 15, kLeastGroups = 1 << 9;
+constexpr uint64_t kMaxGroups = 0xF0000000u;
+/// Groups that come to the host at a time.
+constexpr uint64_t kGroupsPerCopy = 1 << 17;
+/// Parts of the host's groups: of 50 M groups one has 200,000, some 10 MB.
+constexpr uint32_t kParts = 256;
+/// Words of groups that wait on the host to be merged: the more wait, the more of them a part's table meets while it is
+/// in cache.
+constexpr uint64_t kPendingWords = (uint64_t{256} << 20) / 8;
+/// Groups that are merged at a time: the table between is small and stays in cache.
+constexpr uint64_t kMergedGroups = 4096;
+
+using vm::Opcode;
+using vm::Section;
+
+bool IsCount(Opcode op) { return op == Opcode::CountRows || op == Opcode::Count || op == Opcode::CountW; }
+
+void SetNull(vm::RowColumn* c, uint64_t row, uint64_t rows) {
+  c->null.resize(rows);
+  c->null[row] = 1;
+}
+
+/// The sum of four parts of 32 bits and more each, the last one signed. false: it does not fit.
+bool JoinParts(const uint64_t* s, int128_t* sum) {
+  // Carry upward first: then the lower three parts have 32 bits, and the last one must, too.
+  const uint64_t p1 = s[1] + (s[0] >> 32);
+  const uint64_t p2 = s[2] + (p1 >> 32);
+  const int64_t top = static_cast<int64_t>(s[3]) + static_cast<int64_t>(p2 >> 32);
+  if (top != static_cast<int32_t>(top)) return false;
+  const uint64_t low = (p1 << 32) | (s[0] & 0xFFFFFFFFu);
+  const int64_t high = static_cast<int64_t>(static_cast<uint64_t>(top) << 32 | (p2 & 0xFFFFFFFFu));
+  *sum = Make128(high, static_cast<int64_t>(low));
+  return true;
+}
+
+/// Groups become rows of `out` from row `first` on.
+Status Decode(const Section& section, const LoweredProgram& lowered, const GroupWords& groups, uint64_t first,
+              vm::RowSet* out) {
+  size_t word = 1;
+  for (size_t k = 0; k < static_cast<size_t>(section.keys); ++k) {
+    vm::RowColumn& c = out->columns[k];
+    const bool wide = IsWide(c.type);
+    for (uint64_t g = 0; g < groups.n; ++g) {
+      const uint64_t* r = groups.records + g * groups.record_step;
+      c.low[first + g] = static_cast<int64_t>(r[word]);
+      if (wide) c.high[first + g] = static_cast<int64_t>(r[word + 1]);
+      if ((r[0] >> k & 1) != 0) SetNull(&c, first + g, out->rows);
+    }
+    word += wide ? 2 : 1;
+  }
+  for (size_t k = 0; k < lowered.folds.size(); ++k) {
+    const Opcode op = section.aggregates[k].op;
+    for (uint64_t g = 0; g < groups.n; ++g) {
+      const uint64_t* group = groups.states + g * groups.state_step;
+      const uint64_t* s = group + lowered.folds[k].state;
+      const bool seen = (group[k / 64] >> (k % 64) & 1) != 0;
+      int64_t low = static_cast<int64_t>(s[0]), high = 0;
+      if (op == Opcode::SumI) {
+        const int128_t sum =
+            static_cast<int128_t>(static_cast<int64_t>(s[1])) * (int128_t{1} << 32) + static_cast<int128_t>(s[0]);
+        low = Low64(sum);
+        high = High64(sum);
+      } else if (op == Opcode::SumW) {
+        int128_t sum;
+        if (!JoinParts(s, &sum)) return vm::LaneErrorStatus(vm::LaneError::kWideOverflow, {});
+        low = Low64(sum);
+        high = High64(sum);
+      } else if (op == Opcode::MinW || op == Opcode::MaxW) {
+        high = static_cast<int64_t>(s[1]);
+      } else if (op == Opcode::MinF || op == Opcode::MaxF) {
+        low = std::bit_cast<int64_t>(FromOrderedFloat(s[0]));
+      }
+      SetAggregate(section, k, first + g, low, high, seen, out);
+    }
+  }
+  return Status::Ok();
+}
+
+/// The part that a group belongs to, by its key words and NULL bits.
+uint32_t PartOf(const uint64_t* record, uint32_t words) {
+  uint64_t hash = vm::kHashSeed;
+  for (uint32_t w = 0; w < words; ++w) hash = vm::HashWord(hash, static_cast<int64_t>(record[w]));
+  // Not the bits by which the part's table is addressed.
+  return static_cast<uint32_t>(hash * 0x9E3779B97F4A7C15u >> 32) % kParts;
+}
+
+}  // namespace
+
+void ResizeColumns(uint64_t rows, vm::RowSet* out) {
+  out->rows = rows;
+  for (vm::RowColumn& c : out->columns) {
+    c.low.resize(rows);
+    if (IsWide(c.type)) c.high.resize(rows);
+  }
+}
+
+void SetAggregate(const Section& section, size_t k, uint64_t row, int64_t low, int64_t high, bool seen,
+                  vm::RowSet* out) {
+  vm::RowColumn& c = out->columns[static_cast<size_t>(section.keys) + k];
+  c.low[row] = low;
+  if (IsWide(c.type)) c.high[row] = high;
+  if (!seen && !IsCount(section.aggregates[k].op)) SetNull(&c, row, out->rows);
+}
+
+// ---- On the host ----------------------------------------------------------------------------------------------------
+
+HostGroups::HostGroups(const vm::SectionContext& context, const Section& section, const LoweredProgram& lowered)
+    : context_(context), section_(section), lowered_(lowered), tables_(kParts) {
+  pending_.resize(vm::Workers(context.pool));
+  for (auto& parts : pending_) parts.resize(kParts);
+}
+
+Status HostGroups::Add(const GroupWords& groups) {
+  const uint32_t record_words = lowered_.record_words, words = record_words + lowered_.state_words;
+  TESSERA_TRY(vm::ForWorkers(context_.pool, [&](size_t worker) {
+    for (uint64_t g = groups.n * worker / workers(); g < groups.n * (worker + 1) / workers(); ++g) {
+      const uint64_t* record = groups.records + g * groups.record_step;
+      const uint64_t* state = groups.states + g * groups.state_step;
+      std::vector<uint64_t>& to = pending_[worker][PartOf(record, record_words)];
+      to.insert(to.end(), record, record + record_words);
+      to.insert(to.end(), state, state + lowered_.state_words);
+    }
+    return Status::Ok();
+  }));
+  pending_words_ += groups.n * words;
+  return pending_words_ < kPendingWords ? Status::Ok() : MergePending();
+}
+
+Status HostGroups::MergePending() {
+  const uint64_t words = lowered_.record_words + lowered_.state_words;
+  pending_words_ = 0;
+  return vm::ForEach(context_.pool, kParts, [&](size_t part) -> Status {
+    for (auto& parts : pending_) {
+      std::vector<uint64_t>& from = parts[part];
+      if (from.empty()) continue;
+      if (tables_[part] == nullptr) tables_[part] = std::make_unique<vm::GroupTable>(section_, context_.strings);
+      const uint64_t n = from.size() / words;
+      for (uint64_t first = 0; first < n; first += kMergedGroups) {
+        GroupWords groups;
+        groups.n = std::min(kMergedGroups, n - first);
+        groups.records = from.data() + first * words;
+        groups.states = groups.records + lowered_.record_words;
+        groups.record_step = groups.state_step = words;
+        vm::RowSet rows = vm::MakeRowSet(section_.columns);
+        ResizeColumns(groups.n, &rows);
+        TESSERA_TRY(Decode(section_, lowered_, groups, 0, &rows));
+        TESSERA_TRY(tables_[part]->Merge(rows));
+      }
+      from.clear();
+    }
+    return Status::Ok();
+  });
+}
+
+tessera::Result<vm::RowSet> HostGroups::Rows() {
+  TESSERA_TRY(MergePending());
+  for (auto& parts : pending_) parts = {};
+  std::vector<uint64_t> first(kParts + 1);
+  for (uint32_t part = 0; part < kParts; ++part)
+    first[part + 1] = first[part] + (tables_[part] == nullptr ? 0 : tables_[part]->groups());
+  vm::RowSet out = vm::MakeRowSet(section_.columns);
+  ResizeColumns(first[kParts], &out);
+  // (Bytes of neighbouring parts may be written at once: there must be all of them before.)
+  for (vm::RowColumn& c : out.columns) c.null.resize(out.rows);
+  TESSERA_TRY(vm::ForEach(context_.pool, kParts, [&](size_t part) {
+    if (tables_[part] == nullptr) return Status::Ok();
+    const vm::RowSet rows = tables_[part]->Rows();
+    tables_[part] = nullptr;
+    const auto to = static_cast<std::ptrdiff_t>(first[part]);
+    for (size_t c = 0; c < out.columns.size(); ++c) {
+      std::copy(rows.columns[c].low.begin(), rows.columns[c].low.end(), out.columns[c].low.begin() + to);
+      std::copy(rows.columns[c].high.begin(), rows.columns[c].high.end(), out.columns[c].high.begin() + to);
+      std::copy(rows.columns[c].null.begin(), rows.columns[c].null.end(), out.columns[c].null.begin() + to);
+    }
+    return Status::Ok();
+  }));
+  for (vm::RowColumn& c : out.columns) {
+    if (std::find(c.null.begin(), c.null.end(), uint8_t{1}) == c.null.end()) c.null = {};
+  }
+  return out;
+}
+
+// ---- On the device --------------------------------------------------------------------------------------------------
+
+uint64_t GroupStore::BytesFor(uint64_t groups) const {
+  return (std::bit_ceil(2 * groups) + groups * (lowered_.record_words + lowered_.state_words)) * 8;
+}
+
+uint64_t GroupStore::Share() const { return (gpu_.Room() + held_) / 2; }
+
+uint64_t GroupStore::Limit() const {
+  uint64_t groups = std::max<uint64_t>(table_.max_groups, kLeastGroups);
+  while (groups < kMaxGroups / 2 && BytesFor(2 * groups) <= Share()) groups *= 2;
+  return groups;
+}
+
+Status GroupStore::Open() {
+  table_.record_words = lowered_.record_words;
+  table_.state_words = lowered_.state_words;
+  table_.lock_word = lowered_.lock_word;
+  uint64_t groups = kFirstGroups;
+  while (groups > kLeastGroups && BytesFor(groups) > Share()) groups /= 2;
+  return Allocate(groups);
+}
+
+Status GroupStore::Allocate(uint64_t max_groups) {
+  const uint64_t slots = std::bit_ceil(2 * max_groups);
+  slots_.Free();
+  held_ = records_.bytes() + states_.bytes();
+  Status status = slots_.Allocate(&gpu_, slots * 8);
+  if (status.ok()) status = Extend(&records_, table_.record_words, max_groups);
+  if (status.ok()) status = Extend(&states_, table_.state_words, max_groups);
+  held_ = slots_.bytes() + records_.bytes() + states_.bytes();
+  if (!status.ok()) return status;
+  table_.max_groups = static_cast<uint32_t>(max_groups);
+  table_.slot_mask = slots - 1;
+  table_.slots = slots_.As<uint64_t>();
+  table_.records = records_.As<uint64_t>();
+  table_.states = states_.As<uint64_t>();
+  return ClearSlots();
+}
+
+Status GroupStore::ClearSlots() {
+  CUDA_TRY(cudaMemsetAsync(table_.slots, 0, (table_.slot_mask + 1) * 8, gpu_.stream));
+  return Status::Ok();
+}
+
+Status GroupStore::Extend(RunBuffer* buffer, uint64_t words, uint64_t groups) {
+  RunBuffer larger;
+  TESSERA_TRY(larger.Allocate(&gpu_, groups * words * 8));
+  if (used_ > 0) {
+    CUDA_TRY(cudaMemcpyAsync(larger.As<void>(), buffer->As<void>(), used_ * words * 8, cudaMemcpyDeviceToDevice,
+                             gpu_.stream));
+  }
+  swap(larger, *buffer);
+  return Status::Ok();
+}
+
+Status GroupStore::Grow() {
+  const uint64_t had = table_.max_groups;
+  // Slots are made anew, records and states copied: for a while there are both.
+  const uint64_t kept = records_.bytes() + states_.bytes();
+  bool whole = true;
+  for (uint64_t groups = 8 * had; groups > had; groups /= 2) {
+    if (groups >= kMaxGroups || BytesFor(groups) + kept > Share()) continue;
+    whole = false;
+    const Status status = Allocate(groups);
+    if (status.ok()) {
+      CUDA_TRY(StartRehash(table_, used_, gpu_.stream));
+      return Status::Ok();
+    }
+    if (status.code() != ErrorCode::kResource) return status;
+  }
+  TESSERA_TRY(Spill());
+  // The old table may have been in the way of a larger one; and it is in pieces if one of those did not come about.
+  uint64_t groups = Limit();
+  if (whole && groups == had) return ClearSlots();
+  for (Status status;; groups /= 2) {
+    for (RunBuffer* buffer : {&slots_, &records_, &states_}) buffer->Free();
+    held_ = 0;
+    status = Allocate(groups);
+    if (status.ok() || status.code() != ErrorCode::kResource) return status;
+    if (groups <= kLeastGroups) {
+      return {ErrorCode::kResource, "the group table does not fit the GPU (" + status.message() + ")",
+              "Give --gpu-memory more, or use --device host."};
+    }
+  }
+}
+
+template <class F>
+Status GroupStore::Fetch(F f) {
+  for (uint64_t first = 0; first < used_; first += kGroupsPerCopy) {
+    GroupWords groups;
+    groups.n = std::min(kGroupsPerCopy, used_ - first);
+    groups.record_step = table_.record_words;
+    groups.state_step = table_.state_words;
+    const uint64_t record_bytes = groups.n * table_.record_words * 8, state_bytes = groups.n * table_.state_words * 8;
+    TESSERA_TRY(gpu_.host_rows.Reserve(record_bytes + state_bytes));
+    uint8_t* to = gpu_.host_rows.As<uint8_t>();
+    CUDA_TRY(cudaMemcpyAsync(to, records_.As<uint64_t>() + first * table_.record_words, record_bytes,
+                             cudaMemcpyDeviceToHost, gpu_.stream));
+    CUDA_TRY(cudaMemcpyAsync(to + record_bytes, states_.As<uint64_t>() + first * table_.state_words, state_bytes,
+                             cudaMemcpyDeviceToHost, gpu_.stream));
+    CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+    groups.records = reinterpret_cast<const uint64_t*>(to);
+    groups.states = reinterpret_cast<const uint64_t*>(to + record_bytes);
+    TESSERA_TRY(f(groups, first));
+  }
+  return Status::Ok();
+}
+
+Status GroupStore::Spill() {
+  if (host_ == nullptr) host_ = std::make_unique<HostGroups>(context_, section_, lowered_);
+  TESSERA_TRY(Fetch([&](const GroupWords& groups, uint64_t) { return host_->Add(groups); }));
+  ++spills_;
+  ++context_.statistics->group_spills;
+  context_.statistics->spilled_groups += used_;
+  used_ = 0;
+  return Status::Ok();
+}
+
+Status GroupStore::Normalise() {
+  if (used_ == 0 || (lowered_.narrow_sums.empty() && lowered_.wide_sums.empty())) return Status::Ok();
+  std::vector<uint32_t> words = lowered_.narrow_sums;
+  words.insert(words.end(), lowered_.wide_sums.begin(), lowered_.wide_sums.end());
+  RunBuffer device_words;
+  TESSERA_TRY(device_words.Allocate(&gpu_, words.size() * sizeof(uint32_t)));
+  CUDA_TRY(cudaMemcpyAsync(device_words.As<void>(), words.data(), words.size() * sizeof(uint32_t),
+                           cudaMemcpyHostToDevice, gpu_.stream));
+  CUDA_TRY(StartNormalise(table_, used_, device_words.As<uint32_t>(), static_cast<uint32_t>(words.size()),
+                          static_cast<uint32_t>(lowered_.narrow_sums.size()), gpu_.stream));
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  return Status::Ok();
+}
+
+tessera::Result<vm::RowSet> GroupStore::Rows(const GroupWords& eager) {
+  if (host_ != nullptr) {
+    TESSERA_TRY(Fetch([&](const GroupWords& groups, uint64_t) { return host_->Add(groups); }));
+    return host_->Rows();
+  }
+  vm::RowSet out = vm::MakeRowSet(section_.columns);
+  ResizeColumns(used_, &out);
+  if (eager.n > 0) {
+    TESSERA_TRY(Decode(section_, lowered_, eager, 0, &out));
+  } else {
+    TESSERA_TRY(Fetch(
+        [&](const GroupWords& groups, uint64_t first) { return Decode(section_, lowered_, groups, first, &out); }));
+  }
+  return out;
+}
+
+}  // namespace tessera::kernels

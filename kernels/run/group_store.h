@@ -1,0 +1,108 @@
+// The groups of a section: a table in device memory that grows with them and, where the budget has no room for more,
+// goes to the host, is merged there with what came before, and starts anew. README.md, Sinks and Memory. Private to
+// kernels/.
+//
+// Start at: GroupStore::Grow, Rows.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/memory/gpu_device.h"
+#include "kernels/memory/run_buffer.h"
+#include "kernels/plan/lower.h"
+#include "vm/group_table.h"
+#include "vm/vm.h"
+
+namespace tessera::kernels {
+
+/// Groups as the device has them: n records and n states, each so many words apart.
+struct GroupWords {
+  const uint64_t* records = nullptr;
+  const uint64_t* states = nullptr;
+  uint64_t record_step = 0, state_step = 0;
+  uint64_t n = 0;
+};
+
+/// Columns of the section's sink with room for `rows` rows.
+void ResizeColumns(uint64_t rows, vm::RowSet* out);
+/// A group's final value of aggregate k.
+void SetAggregate(const vm::Section& section, size_t k, uint64_t row, int64_t low, int64_t high, bool seen,
+                  vm::RowSet* out);
+
+/// Groups that did not stay on the device, by a hash of their keys in parts: each part is merged by one thread, and
+/// while it is, its table is in that core's caches.
+class HostGroups {
+ public:
+  HostGroups(const vm::SectionContext& context, const vm::Section& section, const LoweredProgram& lowered);
+  /// Takes groups in, some of which may have come before.
+  Status Add(const GroupWords& groups);
+  /// All of them, once each.
+  tessera::Result<vm::RowSet> Rows();
+
+ private:
+  size_t workers() const { return pending_.size(); }
+  Status MergePending();
+
+  const vm::SectionContext& context_;
+  const vm::Section& section_;
+  const LoweredProgram& lowered_;
+  /// [worker][part]: record and state of each group, not merged yet.
+  std::vector<std::vector<std::vector<uint64_t>>> pending_;
+  uint64_t pending_words_ = 0;
+  std::vector<std::unique_ptr<vm::GroupTable>> tables_;  ///< by part; nullptr: no group
+};
+
+class GroupStore {
+ public:
+  GroupStore(GpuDevice* gpu, const vm::SectionContext& context, const vm::Section& section,
+             const LoweredProgram& lowered)
+      : gpu_(*gpu), context_(context), section_(section), lowered_(lowered) {}
+
+  /// Room for the first groups. REQUIRES: called before all others.
+  Status Open();
+  const GroupTable& table() const { return table_; }
+  /// Groups in the device's table, as the latest launch left them.
+  uint32_t used() const { return used_; }
+  void set_used(uint32_t groups) { used_ = groups; }
+
+  /// Makes room: a larger table, or one that was emptied, if that is as large as it gets. Errors: kResource, not even
+  /// that.
+  Status Grow();
+  /// How often the table was emptied.
+  uint64_t spills() const { return spills_; }
+  /// Groups that the table will have room for when it has grown.
+  uint64_t Limit() const;
+  /// Carries the lower parts of sums over to the upper ones.
+  Status Normalise();
+  /// All groups. `eager`: those of the device, if they are on the host already; n = 0: they are not.
+  tessera::Result<vm::RowSet> Rows(const GroupWords& eager);
+
+ private:
+  /// Bytes of a table for so many groups: slots, records and states.
+  uint64_t BytesFor(uint64_t groups) const;
+  /// Bytes that all of it may have: half of what is not claimed otherwise, so that columns have the other half.
+  uint64_t Share() const;
+  /// Room for `max_groups`; the groups that there are keep their places.
+  Status Allocate(uint64_t max_groups);
+  Status Extend(RunBuffer* buffer, uint64_t words, uint64_t groups);
+  Status ClearSlots();
+  /// f(words) for the groups of the device, some at a time.
+  template <class F>
+  Status Fetch(F f);
+  /// Sends the groups to the host and empties the table.
+  Status Spill();
+
+  GpuDevice& gpu_;
+  const vm::SectionContext& context_;
+  const vm::Section& section_;
+  const LoweredProgram& lowered_;
+  GroupTable table_;
+  RunBuffer slots_, records_, states_;
+  uint64_t held_ = 0;  ///< bytes of these
+  uint32_t used_ = 0;
+  uint64_t spills_ = 0;
+  std::unique_ptr<HostGroups> host_;  ///< nullptr: nothing was sent there
+};
+
+}  // namespace tessera::kernels

@@ -1,0 +1,93 @@
+// The rows that a section with sink kRows makes: where the VM kernel writes them, how they are ordered and cut there,
+// and how they come to the host. README.md, Rows. Private to kernels/.
+//
+// Without an order rows leave the device whenever the output is full. With one they stay, in an output that grows. If
+// few of them are wanted (LIMIT), a full output is cut to the best so far; otherwise, when it has all the memory that
+// it may take, its rows go to the host as a sorted run, and the host merges the runs.
+//
+// Start at: RowOutput::MakeRoom, RowOutput::Finish.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/join/device_joins.h"
+#include "kernels/memory/gpu_device.h"
+#include "kernels/run/sort_rows.h"
+#include "vm/text_ranks.h"
+#include "vm/vm.h"
+
+namespace tessera::kernels {
+
+/// REQUIRES, of all functions: the device's mutex is held, and no launch that writes to the output is under way.
+class RowOutput {
+ public:
+  RowOutput(GpuDevice* gpu, const vm::SectionContext& context);
+  RowOutput(const RowOutput&) = delete;
+  RowOutput& operator=(const RowOutput&) = delete;
+
+  /// Takes memory. REQUIRES: called first.
+  Status Open();
+  /// Where launches write rows; changes with Open and MakeRoom. `places` and `highs` are the launch's.
+  const Output& output() const { return output_; }
+  /// How many rows have left the device.
+  uint64_t drained() const { return drained_; }
+
+  /// What it may take of the budget, so that columns must leave it.
+  uint64_t reserved_bytes() const;
+
+  /// The first *rows rows of the output are there, and `wanted` more did not fit: makes room for them. *rows becomes
+  /// how many rows there still are.
+  Status MakeRoom(uint64_t* rows, uint64_t wanted);
+  /// No more rows come. What the section's DeviceRun::RunSection returns.
+  tessera::Result<vm::RowSet> Finish(uint64_t rows);
+  /// How the rows were ordered, for EXPLAIN ANALYZE; "" without an order. REQUIRES: Finish.
+  std::string Describe() const;
+
+ private:
+  Status Reserve(uint64_t rows);
+  /// Moves the output to a larger place. Errors: kResource, there is none.
+  Status Grow(uint64_t rows, uint64_t capacity);
+
+  /// What the output is sorted by.
+  std::vector<SortPart> Parts() const;
+  /// Brings the ranks of all strings to the device. false: they are too many.
+  tessera::Result<bool> RankTexts(uint64_t rows);
+  /// Sorts the first `rows` rows of the output, at least the `wanted` best of them: *order, in scratch_, becomes their
+  /// numbers. false: it is left to the host from now on, for the reason in why_host_.
+  tessera::Result<bool> Sort(uint64_t rows, uint64_t wanted, const uint32_t** order);
+  /// REQUIRES: texts are ranked; wanted > 0.
+  Status SortRanked(uint32_t rows, uint64_t wanted, const uint32_t** order);
+  /// Leaves the best rows alone in the output, at its front.
+  Status KeepBest(uint64_t* rows, const uint32_t* order);
+
+  /// Brings rows order[0 .. rows) of the output (without order: its first rows) to the host and gives them to `take`
+  /// piece by piece: the next one travels meanwhile.
+  Status Drain(const uint32_t* order, uint64_t rows, const std::function<Status(const RowColumns&, uint64_t)>& take);
+  /// ... to the end of `to`.
+  Status DrainTo(const uint32_t* order, uint64_t rows, vm::RowSet* to);
+  /// ... to the caller of the section: to its take_rows, or to result_.
+  Status Deliver(const uint32_t* order, uint64_t rows);
+  void Append(const RowColumns& from, uint64_t rows, vm::RowSet* to) const;
+
+  GpuDevice& gpu_;
+  const vm::SectionContext context_;
+  const vm::Section& section_;
+  const uint64_t columns_, wide_;
+  const uint64_t row_bytes_;
+  const uint64_t keep_;  ///< rows that are of use; UINT64_MAX: all
+  Output output_;
+  JoinRows rows_;           ///< the output, once it has grown
+  uint64_t most_rows_ = 0;  ///< that it may grow to
+  RunBuffer scratch_, ranks_;
+  vm::TextRanks texts_;
+  vm::RowSet result_, piece_;       ///< all rows; those that take_rows is given at a time
+  std::vector<size_t> runs_;        ///< first rows of the sorted runs in result_
+  const char* why_host_ = nullptr;  ///< why the host sorts; nullptr: it does not
+  uint32_t cuts_ = 0;               ///< to the best rows, before the last one
+  uint32_t key_bits_ = 0;           ///< of the latest sort
+  uint64_t drained_ = 0;
+};
+
+}  // namespace tessera::kernels
