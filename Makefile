@@ -27,7 +27,7 @@ endif
 # ---- What there is --------------------------------------------------------------------------------------------------
 
 # One run of the preprocessor answers for the compiler and every header. (\043 is a number sign.)
-HEADERS := pg_query.h sqlite3.h fmt/core.h nlohmann/json.hpp xxhash.h histedit.h gtest/gtest.h boost/context/fiber.hpp
+HEADERS := pg_query.h sqlite3.h fmt/core.h xxhash.h histedit.h gtest/gtest.h boost/context/fiber.hpp
 FOUND := $(if $(NOBUILD),,$(shell { printf '\043if __GNUC__ >= 12\ngcc\n\043endif\n'; \
   printf '\043if __has_include(<%s>)\n%s\n\043endif\n' $(foreach h,$(HEADERS),$h $h); } | \
   $(CXX) -std=c++20 -x c++ -E -P - 2>/dev/null))
@@ -50,8 +50,7 @@ MPICXX := $(shell command -v mpicxx 2>/dev/null)
 MISSING := $(strip $(if $(call Has,gcc),,g++) \
   $(if $(and $(call Has,pg_query.h),$(call HasLibrary,pg_query.a)),,libpg-query-dev) \
   $(if $(and $(call Has,sqlite3.h),$(call HasLibrary,sqlite3.so)),,libsqlite3-dev) \
-  $(if $(call Has,fmt/core.h),,libfmt-dev) $(if $(call Has,nlohmann/json.hpp),,nlohmann-json3-dev) \
-  $(if $(call Has,xxhash.h),,libxxhash-dev) \
+  $(if $(call Has,fmt/core.h),,libfmt-dev) $(if $(call Has,xxhash.h),,libxxhash-dev) \
   $(if $(and $(call Has,histedit.h),$(call HasLibrary,edit.so)),,libedit-dev))
 MISSING_TEST := $(if $(and $(call Has,gtest/gtest.h),$(call HasLibrary,gtest.a)),,libgtest-dev)
 MISSING_EMULATOR := $(if $(and $(call Has,boost/context/fiber.hpp),$(call HasLibrary,boost_context.a)),,libboost-context-dev)
@@ -209,7 +208,6 @@ Tessera
   SQLite         $(call OrMissing,libsqlite3-dev)
   libedit        $(call OrMissing,libedit-dev)
   fmt            $(call OrMissing,libfmt-dev)
-  nlohmann-json  $(call OrMissing,nlohmann-json3-dev)
   xxhash         $(call OrMissing,libxxhash-dev)
   GoogleTest     $(call OrMissing,libgtest-dev)
   Boost.Context  $(call OrMissing,libboost-context-dev)
