@@ -44,7 +44,10 @@ GPUS := $(shell command -v nvidia-smi >/dev/null 2>&1 && \
   nvidia-smi --query-gpu=name,compute_cap --format=csv,noheader 2>/dev/null | tr ' ' '_' | grep -E ',_[0-9.]+$$')
 GPU_ARCHS := $(sort $(foreach g,$(GPUS),$(subst .,,$(lastword $(subst _, ,$g)))))
 CUDA_ARCHS ?= $(or $(GPU_ARCHS),80 90)
-MPICXX := $(shell command -v mpicxx 2>/dev/null)
+# Open MPI's programs may be there without its headers (openmpi-bin without libopenmpi-dev): then there are no ranks either.
+MPICXX_FOUND := $(shell command -v mpicxx 2>/dev/null)
+MPICXX := $(if $(MPICXX_FOUND),$(shell printf '\043if __has_include(<mpi.h>)\n$(MPICXX_FOUND)\n\043endif\n' | \
+  $(MPICXX_FOUND) -std=c++20 -x c++ -E -P - 2>/dev/null))
 
 # The packages that a build, and the tests, lack.
 MISSING := $(strip $(if $(call Has,gcc),,g++) \
@@ -199,6 +202,7 @@ COMMA := ,
 GXX_VERSION = $(shell $(CXX) -dumpfullversion 2>/dev/null)
 CACHED = $(if $(CCACHE),$(COMMA) ccache)
 CUDA_FOUND = $(if $(NVCC),$(CUDA_VERSION) in $(CUDA_HOME)$(COMMA) for $(CUDA_ARCHS:%=sm_%))
+MPI_MISSING = $(if $(MPICXX_FOUND),$(MPICXX_FOUND) without mpi.h: sudo apt-get install libopenmpi-dev,not found: sudo apt-get install libopenmpi-dev openmpi-bin)
 CUDA_HINT := Get it from https://developer.nvidia.com/cuda-downloads
 
 define BANNER
@@ -213,7 +217,7 @@ Tessera
   Boost.Context  $(call OrMissing,libboost-context-dev)
   CUDA toolkit   $(or $(CUDA_FOUND),not $(if $(NOCUDA),wanted,found): host only. $(CUDA_HINT))
   GPU            $(or $(subst _, ,$(GPUS)),none: queries run on the host)
-  Open MPI       $(or $(MPICXX),not found: sudo apt-get install libopenmpi-dev openmpi-bin (for clusters only))
+  Open MPI       $(or $(MPICXX),$(MPI_MISSING) (for clusters only))
 endef
 
 # Shown once, by the make that builds.
