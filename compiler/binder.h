@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "compiler/plan.h"
+#include "compiler/bound_query.h"
 
 namespace tessera {
 

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "compiler/plan.h"
+#include "compiler/bound_query.h"
+#include "compiler/plan_options.h"
 #include "compiler/planner.h"
 #include "vm/program.h"
 

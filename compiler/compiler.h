@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "compiler/plan.h"
+#include "compiler/bound_query.h"
+#include "compiler/plan_options.h"
 #include "tablet/tablet.h"
 #include "vm/vm.h"
 

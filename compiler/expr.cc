@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "compiler/bound_query.h"
 #include "compiler/expr_builder.h"
-#include "compiler/plan.h"
 
 namespace tessera {
 namespace {

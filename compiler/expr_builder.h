@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/plan.h"
+#include "compiler/bound_query.h"
 
 namespace tessera {
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "compiler/bound_query.h"
 #include "compiler/expr_builder.h"
 #include "compiler/parse_tree.h"
-#include "compiler/plan.h"
 #include "compiler/type_rules.h"
 
 namespace tessera {

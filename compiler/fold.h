@@ -7,12 +7,12 @@
 #include <span>
 
 #include "base/status.h"
-#include "compiler/plan.h"
+#include "compiler/bound_query.h"
 
 namespace tessera {
 
 /// The value of `function` with result type `type`. Errors: those that the machine raises (overflow, ...), without a
-/// place. REQUIRES: the arguments have the types that plan.h demands.
+/// place. REQUIRES: the arguments have the types that bound_query.h demands.
 Result<Value> EvaluateFunction(Function function, const SqlType& type, DateField field, std::span<const ExprPtr> args);
 
 /// CAST. Errors: out of range, text that does not read as the type.

@@ -11,7 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "compiler/plan.h"
+#include "compiler/bound_query.h"
+#include "compiler/plan_options.h"
 #include "vm/program.h"
 
 namespace tessera {

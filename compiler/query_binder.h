@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "compiler/bound_query.h"
 #include "compiler/parse_tree.h"
-#include "compiler/plan.h"
 #include "tablet/tablet.h"
 
 namespace tessera {

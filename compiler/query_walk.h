@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "compiler/plan.h"
+#include "compiler/bound_query.h"
 
 namespace tessera {
 

@@ -11,7 +11,7 @@
 
 #include "base/int128.h"
 #include "base/status.h"
-#include "compiler/plan.h"
+#include "compiler/bound_query.h"
 #include "vm/program.h"
 
 namespace tessera {

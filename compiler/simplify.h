@@ -3,7 +3,7 @@
 // Start at: Simplify. Pure functions; any thread.
 #pragma once
 
-#include "compiler/plan.h"
+#include "compiler/bound_query.h"
 
 namespace tessera {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "compiler/bound_query.h"
 #include "compiler/parse_tree.h"
-#include "compiler/plan.h"
 #include "compiler/sql_scanner.h"
 #include "tablet/tablet.h"
 

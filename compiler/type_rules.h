@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "compiler/plan.h"
+#include "compiler/bound_query.h"
 #include "tablet/types.h"
 
 namespace tessera {

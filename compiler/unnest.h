@@ -14,7 +14,7 @@
 #include <functional>
 
 #include "base/status.h"
-#include "compiler/plan.h"
+#include "compiler/bound_query.h"
 
 namespace tessera {
 

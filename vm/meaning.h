@@ -47,7 +47,7 @@ struct Lane {
   LaneError error = LaneError::kNone;
 };
 
-/// Which part of a date or timestamp EXTRACT gives. The order is that of compiler/plan.h's DateField.
+/// Which part of a date or timestamp EXTRACT gives. The order is that of compiler/bound_query.h's DateField.
 enum class DatePart : uint8_t {
   kYear,
   kQuarter,

@@ -1,13 +1,13 @@
-// The bound query: what the binder makes of SQL text and what the optimiser and the code generator work on. Names are
-// resolved, every expression has its type, casts are explicit, operators are chosen by type.
+// The bound query: what the binder makes of SQL text, and what Unnest and Simplify rewrite before it is planned. Names
+// are resolved, every expression has its type, casts are explicit, operators are chosen by type.
 //
 // One SELECT is one Query ("query block"): relations, a conjunction of predicates over them, optional grouping,
-// outputs, ordering. Predicates of WHERE and of inner JOIN ... ON are the same conjunction, so that the optimiser is
-// free in the order of joins. A relation is a stored table or another Query (a derived table); one that is not joined
-// by an inner join says so itself, with its own conjunction. Subqueries in expressions are relations, too, once Unnest
-// is done.
+// outputs, ordering. Predicates of WHERE and of inner JOIN ... ON are the same conjunction, so that the planner is free
+// to order the joins. A relation is a stored table or another Query (a derived table). One that is not joined by an
+// inner join says so itself, and has its own conjunction. Unnest makes relations of subqueries in expressions, too.
 //
-// Start at: Statement, Query, Expr. Plain data, owned by one thread.
+// Start at: Statement, Query, Expr. Plain data, owned by one thread. Private to compiler/, but for Statement: see
+// compiler.h.
 #pragma once
 
 #include <cstdint>
@@ -208,22 +208,6 @@ struct Query {
   /// an order or a limit, and it is a derived table.
   std::vector<std::unique_ptr<Query>> union_all;
   mutable double estimate = -1;  ///< EstimateRows's answer, kept because relations may share a block; -1: not asked yet
-};
-
-/// SET join_strategy: how joins find their pairs.
-enum class JoinChoice : uint8_t {
-  kAuto,  ///< look-ups where there are equalities; other inner joins by a grid where one can be
-  kHash,  ///< look-ups; a join without an equality is refused
-  kDp,    ///< as kGrid, the work launched from the GPU
-  kGrid,  ///< inner joins compare all pairs, in units cut from both sides
-  kLoop,  ///< all joins compare all pairs, row by row of the built side, on the host
-};
-
-/// What the planner and the code generator may choose.
-struct PlanOptions {
-  JoinChoice join = JoinChoice::kAuto;
-  bool grid_pruning =
-      true;  ///< the sides of a grid are sorted, so that the ranges of its units tell which need not be tried
 };
 
 struct Statement {
