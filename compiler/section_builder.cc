@@ -914,8 +914,7 @@ int SectionBuilder::AddPredicate(const Predicate& p) {
 }
 
 /// A condition on one encoded column becomes a predicate: returns true if it was handled.
-bool SectionBuilder::PredicateOn(const Expr& e, bool truth, bool* done, Status* error) {
-  *done = false;
+bool SectionBuilder::PredicateOn(const Expr& e, bool truth) {
   if (e.kind != Expr::Kind::kFunction || e.args.empty()) return false;
   Predicate p;
   const bool swapped = IsComparison(e) && IsConstant(*e.args[0]);
@@ -927,7 +926,7 @@ bool SectionBuilder::PredicateOn(const Expr& e, bool truth, bool* done, Status* 
     if (!IsConstant(c)) return false;
     if (c.constant.null) {
       KeepNone();
-      return *done = true;
+      return true;
     }
     if (c.constant.type.storage() != column.type.storage() || c.constant.type.scale != column.type.scale) return false;
     Function f = swapped ? Swapped(e.function) : e.function;
@@ -966,7 +965,7 @@ bool SectionBuilder::PredicateOn(const Expr& e, bool truth, bool* done, Status* 
       if (c.constant.null) {
         if (!truth) {  // x NOT IN (..., NULL) is never true
           KeepNone();
-          return *done = true;
+          return true;
         }
         continue;
       }
@@ -977,7 +976,6 @@ bool SectionBuilder::PredicateOn(const Expr& e, bool truth, bool* done, Status* 
   } else {
     return false;
   }
-  (void)error;
   p.slot = scope_->TableSlot(column, this);
   if (p.slot < 0) return false;
   // The second bound of a BETWEEN joins the first, which may stand anywhere in the run of filters before: one range
@@ -997,10 +995,10 @@ bool SectionBuilder::PredicateOn(const Expr& e, bool truth, bool* done, Status* 
       other.high = p.high;
       other.high_inclusive = p.high_inclusive;
     }
-    return *done = true;
+    return true;
   }
   Emit(Opcode::Filter, AddPredicate(p));
-  return *done = true;
+  return true;
 }
 
 /// Whether `e` is a function of one TEXT column of the scanned table that gives NULL for NULL and never fails: then it
@@ -1133,9 +1131,7 @@ Status SectionBuilder::Keep(const Expr& e, bool truth) {
     Emit(truth ? Opcode::FilterTrue : Opcode::FilterFalse);
     return Status::Ok();
   }
-  bool done = false;
-  Status error;
-  if (PredicateOn(e, truth, &done, &error)) return error;
+  if (PredicateOn(e, truth)) return Status::Ok();
   const Expr* column = nullptr;
   if (e.function != Function::kAnd && DictionaryColumn(e, &column)) {
     Predicate p;

@@ -119,7 +119,7 @@ class SectionBuilder {
   Status Round(const Expr& e);
   Status Compare(Function f, const Expr& a, const Expr& b);
   Status Any(const std::vector<const Expr*>& args, bool truth);
-  bool PredicateOn(const Expr& e, bool truth, bool* done, Status* error);
+  bool PredicateOn(const Expr& e, bool truth);
   bool DictionaryColumn(const Expr& e, const Expr** column) const;
   Status MapThroughDictionary(const Expr& e, const Expr& column, bool condition, bool truth, int* section_number);
   void KeepNone();
