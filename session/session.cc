@@ -205,10 +205,6 @@ class Session::Impl {
     return gpu_error_;
   }
 
-  std::string GpuDescription() const {
-    const GpuInfo& info = gpu_->info();
-    return fmt::format("{} (0), {:.1f} GiB", info.name, static_cast<double>(info.memory_bytes) / (1 << 30));
-  }
   std::string HostDescription() const { return fmt::format("host, {} thread{}", threads_, threads_ == 1 ? "" : "s"); }
 
   SessionOptions options_;
