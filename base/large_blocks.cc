@@ -1,12 +1,15 @@
-// Large blocks of memory come in huge pages where the system leaves that to the program (transparent_hugepage =
-// madvise, the usual setting): group tables, join indexes and rows of many megabytes are written once and then looked
-// up at random. 6 M groups of two keys, two threads: 1,210 ms with pages of 4 KiB, of which two fifths were page
-// faults, 500 with huge ones.
+// This file replaces the global operator new of every program that is linked with Tessera's library, tests and generators
+// included. operator delete stays the C++ library's: it frees what malloc and aligned_alloc return.
 //
-// Smaller blocks stay with the process when they are freed: the machine of a section, 200 KB, would come from the
-// system anew for each section (29 page faults a query of SSB q2.1 instead of 5).
+// Blocks of 4 MiB and more come in huge pages where the system leaves that to the program (transparent_hugepage =
+// madvise, the usual setting). Group tables, join indexes and rows of many megabytes are written once and then read at
+// random places: 6 M groups of two keys on two threads took 1,210 ms with pages of 4 KiB, two fifths of it in page
+// faults, and take 500 ms with huge pages.
 //
-// operator delete stays the library's, which frees what malloc and aligned_alloc gave.
+// Smaller blocks stay with the process when they are freed. Otherwise a section's interpreter state of 200 KB would come
+// from the system for each section: 29 page faults for a query such as SSB q2.1 instead of 5.
+//
+// With a sanitizer its own operator new stays, because it finds more.
 
 #include <malloc.h>
 #include <sys/mman.h>
@@ -15,7 +18,6 @@
 #include <cstdlib>
 #include <new>
 
-// A sanitizer has an operator new of its own, which finds more.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 namespace {
