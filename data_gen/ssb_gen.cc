@@ -66,8 +66,7 @@ constexpr uint64_t kSeed = 204;
 /// Names the stream of random numbers of each table.
 enum Table : uint64_t { kLineorder, kCustomer, kSupplier, kPart, kPartBrands };
 
-// ---------------------------------------------------------------------------------------------------------------------
-// Value lists (TPC-H specification, clause 4.2.2.13 and 4.2.3)
+// ---- Value lists (TPC-H specification, clause 4.2.2.13 and 4.2.3) ---------------------------------------------------
 
 struct Nation {
   string_view name;
@@ -120,8 +119,7 @@ string_view Pick(RandomRow& random, const std::array<string_view, n>& values) {
   return values[random.Below(n)];
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
-// The calendar
+// ---- The calendar ---------------------------------------------------------------------------------------------------
 
 namespace chrono = std::chrono;
 
@@ -197,8 +195,9 @@ void MakeDay(int64_t day, RowBuffer& rows) {
   rows.Put('\n');
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
-// Customers, suppliers, parts. Rows count from 0, keys from 1.
+// ---- Customers, suppliers, parts ------------------------------------------------------------------------------------
+
+// Rows count from 0, keys from 1.
 
 /// "Customer#000000042" and a separator.
 void PutName(string_view prefix, uint64_t key, RowBuffer& rows) {
@@ -305,8 +304,7 @@ void MakePart(uint64_t row, RowBuffer& rows) {
 /// Price of one piece in cents: TPC-H's p_retailprice, 900.01 to 2098.99.
 uint64_t PartPrice(uint64_t part_key) { return 90000 + part_key / 10 % 20001 + part_key % 1000 * 100; }
 
-// ---------------------------------------------------------------------------------------------------------------------
-// Orders
+// ---- Orders ---------------------------------------------------------------------------------------------------------
 
 /// Rows of the tables at a scale factor.
 struct Sizes {
@@ -385,8 +383,7 @@ uint64_t MakeOrder(const Sizes& sizes, uint64_t order, RowBuffer& rows) {
   return line_count;
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
-// Files
+// ---- Files ----------------------------------------------------------------------------------------------------------
 
 /// Orders or rows of a block. 2048 orders are 0.8 MB.
 constexpr uint64_t kBlock = 2048;
@@ -410,8 +407,7 @@ std::vector<TableFile> Tables(const Sizes& sizes) {
   };
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
-// Command line
+// ---- Command line ---------------------------------------------------------------------------------------------------
 
 constexpr char kHelp[] =
     "Usage: ssb_gen --scale S --out DIR [--jobs N]\n"

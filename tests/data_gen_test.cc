@@ -138,8 +138,7 @@ bool Matches(const string& text, const string& pattern) {
   return matches;
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
-// Star Schema Benchmark
+// ---- Star Schema Benchmark ------------------------------------------------------------------------------------------
 
 const std::map<string, size_t>& Columns() {
   static const std::map<string, size_t> columns = {
@@ -577,8 +576,7 @@ TEST(SsbQueries, ThirteenStatementsAndASchema) {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
-// Uniform and normal columns
+// ---- Uniform and normal columns -------------------------------------------------------------------------------------
 
 constexpr size_t kUniformColumns = 7;
 constexpr char kUniformHeader[] = "id,uniformi,normali5,normali20,uniformf,normalf5,normalf20";
@@ -725,8 +723,7 @@ TEST(UniformGen, InterruptRemovesTheUnfinishedFile) {
   EXPECT_TRUE(directory.Names().empty());
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
-// Tables to join
+// ---- Tables to join -------------------------------------------------------------------------------------------------
 
 /// The rows of a CSV file without quotes, and its header.
 struct Csv {
@@ -877,8 +874,7 @@ TEST(JoinGen, Errors) {
   EXPECT_TRUE(Contains(missing.err, "cannot create the directory")) << missing.err;
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
-// Wisconsin
+// ---- Wisconsin ------------------------------------------------------------------------------------------------------
 
 TEST(WisconsinGen, Columns) {
   constexpr int64_t kRows = 10007;
@@ -957,9 +953,9 @@ TEST(WisconsinGen, Errors) {
   EXPECT_TRUE(directory.Names().empty());
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
-// The progress bar, on a terminal of 60 columns. The output is a pipe that is not read for over a second, so the work
-// lasts.
+// ---- The progress bar -----------------------------------------------------------------------------------------------
+
+// On a terminal of 60 columns. The output is a pipe that is not read for over a second, so the work lasts.
 
 TEST(Progress, DrawsOneLineAndClearsIt) {
   constexpr size_t kWidth = 60;
