@@ -22,7 +22,6 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -33,6 +32,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "kernels/kernels.h"
 #include "vm/program.h"
 #include "vm/vm.h"
@@ -254,10 +254,6 @@ struct Measured {
   int64_t answer = 0;  ///< 0 for NULL, the sum of nothing
 };
 
-double MillisecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
-
 /// `one_row`: a fact table of one row. What fills the join table is still under way when BuildJoins returns; a probe of
 /// one row waits for it.
 Result<Measured> RunOnGpu(Gpu* gpu, const vm::Program& program, const TableInfo& dimension, const TableInfo& fact,
@@ -266,7 +262,7 @@ Result<Measured> RunOnGpu(Gpu* gpu, const vm::Program& program, const TableInfo&
   vm::StringPool strings;
   vm::SectionStatistics built, first, probed;
   const std::unique_ptr<vm::DeviceRun> run = gpu->Begin();
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   vm::SectionContext build{&program, 0, &dimension, &strings, nullptr, &built, nullptr};
   build.join_partitioning = partitioning;
   TESSERA_TRY(run->BuildJoins({build}));

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "kernels/kernels.h"
 #include "vm/program.h"
 #include "vm/vm.h"
@@ -344,10 +344,10 @@ inline Result<ScanTime> RunScan(Gpu* gpu, const ScanQuery& q, const ScanData& da
   vm::StringPool strings;
   vm::SectionStatistics statistics;
   const TableInfo& table = data.Table(q.form);
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   TESSERA_ASSIGN(const vm::RowSet result,
                  gpu->Begin()->RunSection({&q.program, 0, &table, &strings, nullptr, &statistics, nullptr}));
-  const double wall = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const double wall = MillisecondsSince(start);
   return ScanTime{statistics.kernel_milliseconds, wall, IsRight(q, result, table.rows)};
 }
 

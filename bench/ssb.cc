@@ -18,7 +18,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -28,14 +27,13 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "compiler/compiler.h"
 #include "session/session.h"
 #include "session/statistics_text.h"
 
 namespace tessera {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr const char* kQueries[] = {"q1.1", "q1.2", "q1.3", "q2.1", "q2.2", "q2.3", "q3.1",
                                     "q3.2", "q3.3", "q3.4", "q4.1", "q4.2", "q4.3"};
@@ -64,10 +62,6 @@ struct Measurement {
     return time > 0 ? static_cast<double>(bytes_read) / time * 1e-6 : 0;
   }
 };
-
-double MillisecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());

@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "kernels/kernels.h"
 #include "mpi/messenger.h"
 #include "mpi/mpi_exchange.h"
@@ -30,12 +31,6 @@
 
 namespace tessera {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double MillisecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 /// The first thing that ranks tell each other. Never changes in size or layout, so that any two versions can tell that
 /// they differ.

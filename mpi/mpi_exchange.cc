@@ -1,7 +1,6 @@
 #include "mpi/mpi_exchange.h"
 
-#include <chrono>
-
+#include "base/clock.h"
 #include "mpi/wire.h"
 
 namespace tessera {
@@ -15,13 +14,13 @@ Status OtherRankFailed() { return {ErrorCode::kCancelled, "another rank failed"}
 class MpiExchange::Timer {
  public:
   explicit Timer(double* sum) : sum_(sum) {}
-  ~Timer() { *sum_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count(); }
+  ~Timer() { *sum_ += MillisecondsSince(start_); }
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
  private:
   double* sum_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const Clock::time_point start_ = Clock::now();
 };
 
 void MpiExchange::Begin(uint64_t number, uint64_t replicate_below, uint64_t broadcast_limit,

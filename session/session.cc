@@ -10,11 +10,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <filesystem>
 #include <new>
 #include <thread>
 
+#include "base/clock.h"
 #include "compiler/compiler.h"
 #include "compiler/nearest_name.h"
 #include "kernels/kernels.h"
@@ -26,8 +26,6 @@
 namespace tessera {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kMaxThreads = 1024;
 constexpr int kDefaultLockTimeout = 10'000;  // milliseconds
 constexpr uint32_t kMaxTabletRows = 1 << 20;
@@ -37,10 +35,6 @@ constexpr int64_t kDefaultGpuMinRows = 1 << 20;
 /// With device auto, products of so many pairs of rows are worth a GPU, however small their tables: a second of a
 /// host's core compares some 10^9.
 constexpr uint64_t kGpuMinPairs = uint64_t{1} << 30;
-
-double MillisecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 struct Setting {
   const char* name;

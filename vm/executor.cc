@@ -2,12 +2,12 @@
 // made.
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <deque>
 #include <mutex>
 #include <new>
 
+#include "base/clock.h"
 #include "vm/bind.h"
 #include "vm/group_table.h"
 #include "vm/join_table.h"
@@ -44,10 +44,6 @@ constexpr size_t kWindowUnits = 1 << 14;
 constexpr uint64_t kMostEntriesOnDevice = 1 << 18;
 /// What a row of a join table takes beside its columns: its place in the index and in a chain.
 constexpr uint64_t kIndexBytesPerRow = 16;
-
-double MillisecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// A piece of a source: some rows of one tablet (or of the one intermediate result).
 struct Block {
@@ -228,7 +224,7 @@ class RowStream {
 
  private:
   Status Forward(const RowSet& rows, size_t first, size_t count) {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     for (size_t at = 0; at < count; at += kBatchRows) {
       if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) return Cancelled();
       TESSERA_TRY(consume_(DecodeRows(rows, program_.columns, first + at, std::min(kBatchRows, count - at), strings_)));
@@ -301,7 +297,7 @@ class Run {
 
   Status RunSection(int number, const RowConsumer& consume) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     SectionStatistics stats;
     StartStatistics(number, &stats);
     const bool gpu = on_device_[static_cast<size_t>(number)];
@@ -513,7 +509,7 @@ class Run {
       if (!independent) break;
       numbers.push_back(static_cast<int>(i));
     }
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     std::vector<SectionStatistics> stats(numbers.size());
     std::vector<SectionContext> contexts;
     for (size_t k = 0; k < numbers.size(); ++k) {
@@ -828,15 +824,14 @@ class Run {
         LazyTablet& tablet = scan->tablets[block.tablet];
         if (table != nullptr) {
           std::call_once(tablet.once, [&] {
-            const auto start = std::chrono::steady_clock::now();
+            const auto start = Clock::now();
             Result<BoundTablet> bound = scan->binder->Bind(*table->tablets[block.tablet]);
             if (bound.ok()) {
               tablet.bound = std::move(*bound);
             } else {
               tablet.status = bound.status();
             }
-            scan->read_nanoseconds +=
-                static_cast<uint64_t>((std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1));
+            scan->read_nanoseconds += static_cast<uint64_t>((Clock::now() - start) / std::chrono::nanoseconds(1));
           });
           if (!tablet.status.ok()) return fail(u, tablet.status);
         }
@@ -907,7 +902,7 @@ class Run {
         finish();
       }
     };
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     pool_->Run(workers, [&](int worker) {
       try {
         work(worker);
@@ -1054,7 +1049,7 @@ class Run {
   Result<Shipment> NextShipment(int number, RankShare* share, size_t window, SectionStatistics* stats) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     TESSERA_TRY(share->status);
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     Shipment out;
     out.rows = MakeRowSet(s.columns);
     if (share->gpu) {
@@ -1130,7 +1125,7 @@ class Run {
     Exchange& exchange = *options_.exchange;
     auto groups = std::make_unique<GroupTable>(s, &strings_);
     Status status = share->status;
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     if (status.ok() && share->gpu) {
       if (!share->tablets.tablets.empty()) {
         Result<RowSet> rows = RunOnGpu(number, &share->tablets, stats);
@@ -1157,7 +1152,7 @@ class Run {
       }
       if (rank + bit < exchange.ranks()) {
         Result<Shipment> theirs = exchange.Receive(rank + bit, &strings_);
-        const auto merge = std::chrono::steady_clock::now();
+        const auto merge = Clock::now();
         if (status.ok()) status = theirs.ok() ? groups->Merge(theirs->rows) : theirs.status();
         mine_.merge += MillisecondsSince(merge);
       }
@@ -1183,7 +1178,7 @@ class Run {
                              std::to_string(bytes) + " bytes.");
     }
     TESSERA_ASSIGN(std::vector<Shipment> all, exchange.AllGather(std::move(*mine), &strings_));
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     RowSet together = InUnitOrder(s, std::move(all));
     mine_.merge += MillisecondsSince(start);
     return together;
@@ -1201,7 +1196,7 @@ class Run {
       s.order.push_back({static_cast<int32_t>(s.columns.size()), false, false});
       s.columns.push_back(SqlType::Of(TypeId::kBigint));
       if (mine.ok()) {
-        const auto start = std::chrono::steady_clock::now();
+        const auto start = Clock::now();
         AppendUnitColumn(&*mine);
         // (Those of a GPU have come in order, all under one number.)
         if (!share->gpu) {
@@ -1230,7 +1225,7 @@ class Run {
     }
     TESSERA_TRY(OwnError(status));
     if (!status.ok()) return RowSet{};
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     RowSet rows;
     if (ordered) {
       rows = MakeRowSet(s.columns);
