@@ -135,7 +135,7 @@ include tests/cuda_emulator/emulator.mk
 
 .PHONY: all programs tests emulated demo demo-run test test-run test-gpu bench-ssb bench-ssb-run bench-join bench-join-run \
         bench-ranks bench-ranks-run asan tsan format format-check \
-        opcodes help clean requirements FORCE
+        opcodes sql-reference help clean requirements FORCE
 
 all: programs $(if $(MISSING_TEST),,tests emulated)  ##build Everything that can be built here, into build/ (the default)
 programs: $(PROGRAMS:%=$(B)/%) $(BENCHES:%=$(B)/%) $(MPI_OBJECT)  ##build The programs, benchmarks included
@@ -185,6 +185,8 @@ format-check:  ##maintain Name the files that `make format` would change
 	@clang-format --style=file --dry-run $(FORMATTED) 2>&1 | sed -n 's/:[0-9]*:[0-9]*: warning.*//p' | sort -u
 opcodes: $(B)/opcodes_md  ##maintain Write vm/OPCODES.md anew from the opcode table
 	@$< >$(B)/OPCODES.md && mv $(B)/OPCODES.md vm/OPCODES.md
+sql-reference: $(B)/sql_md  ##maintain Write the tables of SQL.md anew from the .def tables
+	@$< SQL.md >$(B)/SQL.md && mv $(B)/SQL.md SQL.md
 clean:  ##maintain Remove build/
 	@rm -rf $(B)
 

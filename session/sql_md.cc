@@ -1,0 +1,257 @@
+// The program `sql_md`: prints SQL.md, the SQL reference, with its tables made anew. A table stands between the lines
+// "<!-- begin NAME ... -->" and "<!-- end NAME -->"; everything else is printed as it is. `make sql-reference` writes
+// the file, and tests/run fails if the file is not what this program prints.
+//
+//   sql_md FILE
+//
+// A result or a class of types that is new in vm/types.def does not compile until it has its words here.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+namespace {
+
+// ---- Words for what vm/types.def says -------------------------------------------------------------------------------
+
+constexpr const char* kClassAny = "any type";
+constexpr const char* kClassBoolean = "BOOLEAN";
+constexpr const char* kClassInteger = "integer";
+constexpr const char* kClassDecimal = "DECIMAL";
+constexpr const char* kClassReal = "REAL";
+constexpr const char* kClassFloat = "float";
+constexpr const char* kClassExact = "integer or DECIMAL";
+constexpr const char* kClassNumber = "number";
+constexpr const char* kClassDate = "DATE";
+constexpr const char* kClassTimestamp = "TIMESTAMP";
+constexpr const char* kClassDateTime = "DATE or TIMESTAMP";
+constexpr const char* kClassText = "text";
+constexpr const char* kClassInterval = "INTERVAL";
+
+constexpr const char* kResultWider = "the wider integer type";
+constexpr const char* kResultDecimalSum = "DECIMAL(max(p1-s1, p2-s2) + s + 1, s), s = max(s1, s2)";
+constexpr const char* kResultDecimalProduct = "DECIMAL(p1 + p2, s1 + s2)";
+constexpr const char* kResultDecimalRemainder = "DECIMAL(min(p1-s1, p2-s2) + s, s), s = max(s1, s2)";
+constexpr const char* kResultFirst = "the argument's type";
+constexpr const char* kResultRounded = "DECIMAL(p-s+1+n, n), n = min(s, digits) or 0";
+constexpr const char* kResultWhole = "DECIMAL(p-s+1, 0)";
+constexpr const char* kResultLongDecimal = "DECIMAL(38, s)";
+constexpr const char* kResultBigint = "BIGINT";
+constexpr const char* kResultInteger = "INTEGER";
+constexpr const char* kResultReal = "REAL";
+constexpr const char* kResultDouble = "DOUBLE PRECISION";
+constexpr const char* kResultDate = "DATE";
+constexpr const char* kResultText = "TEXT";
+
+constexpr const char* kOperandsAsIs = "";
+constexpr const char* kOperandsSameScale = "get one scale";
+constexpr const char* kOperandsDecimals = "become DECIMAL";
+constexpr const char* kOperandsDoubles = "become DOUBLE PRECISION";
+constexpr const char* kOperandsTimestamps = "become TIMESTAMP";
+constexpr const char* kOperandsTexts = "become TEXT";
+constexpr const char* kOperandsSwapped = "";
+constexpr const char* kOperandsSpan = "months, then days, then microseconds are added";
+
+constexpr const char* kContextImplicit = "wherever an operand or a branch needs it";
+constexpr const char* kContextAssignment = "also by INSERT; else by CAST";
+constexpr const char* kContextExplicit = "by CAST and :: only";
+
+constexpr const char* kTypeBoolean = "BOOLEAN";
+constexpr const char* kTypeSmallint = "SMALLINT";
+constexpr const char* kTypeInteger = "INTEGER";
+constexpr const char* kTypeBigint = "BIGINT";
+constexpr const char* kTypeReal = "REAL";
+constexpr const char* kTypeDouble = "DOUBLE PRECISION";
+constexpr const char* kTypeDecimal = "DECIMAL(p,s)";
+constexpr const char* kTypeDate = "DATE";
+constexpr const char* kTypeTimestamp = "TIMESTAMP";
+constexpr const char* kTypeText = "TEXT, VARCHAR(n)";
+constexpr const char* kTypeInterval = "INTERVAL (constants only)";
+
+/// `|` would end a cell of the table.
+std::string Cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+// ---- Tables ---------------------------------------------------------------------------------------------------------
+
+std::string TypeNames() {
+  struct Row {
+    const char* name;
+    std::string_view type;
+  };
+  constexpr Row kRows[] = {
+#define TESSERA_TYPE_NAME(name, type) {#name, kType##type},
+#include "vm/types.def"
+  };
+  // One line a type, in the order of the table.
+  std::vector<std::pair<std::string_view, std::string>> lines;
+  for (const Row& row : kRows) {
+    auto at = std::find_if(lines.begin(), lines.end(), [&](const auto& line) { return line.first == row.type; });
+    if (at == lines.end()) at = lines.insert(lines.end(), {row.type, {}});
+    at->second += fmt::format("{}`{}`", at->second.empty() ? "" : ", ", row.name);
+  }
+  std::string out = "| type | names |\n|---|---|\n";
+  for (const auto& [type, names] : lines) out += fmt::format("| {} | {} |\n", type, names);
+  return out;
+}
+
+std::string Operators() {
+  struct Row {
+    const char *symbol, *left, *right, *operands, *result;
+  };
+  constexpr Row kRows[] = {
+#define TESSERA_OPERATOR(symbol, left, right, function, operands, result) \
+  {symbol, kClass##left, kClass##right, kOperands##operands, kResult##result},
+#include "vm/types.def"
+  };
+  struct PrefixRow {
+    const char *symbol, *operand;
+  };
+  constexpr PrefixRow kPrefixes[] = {
+#define TESSERA_PREFIX(symbol, operand, function, result) {symbol, kClass##operand},
+#include "vm/types.def"
+  };
+  std::string out = "| operator | left | right | operands | result |\n|---|---|---|---|---|\n";
+  for (const Row& row : kRows) {
+    const bool of_first = std::string_view(row.result) == kResultFirst;
+    out += fmt::format("| `{}` | {} | {} | {} | {} |\n", Cell(row.symbol), row.left, row.right, row.operands,
+                       of_first ? "the moment's type" : row.result);
+  }
+  for (const PrefixRow& row : kPrefixes) {
+    out += fmt::format("| `{}` | | {} | | the operand's type |\n", row.symbol, row.operand);
+  }
+  return out;
+}
+
+std::string Comparisons() {
+  struct Row {
+    const char *left, *right, *operands;
+  };
+  constexpr Row kRows[] = {
+#define TESSERA_COMPARISON(left, right, operands) {kClass##left, kClass##right, kOperands##operands},
+#include "vm/types.def"
+  };
+  std::string out = "| left | right | operands |\n|---|---|---|\n";
+  for (const Row& row : kRows) out += fmt::format("| {} | {} | {} |\n", row.left, row.right, row.operands);
+  return out;
+}
+
+std::string Functions() {
+  struct Row {
+    const char* name;
+    int least, most;
+    const char *first, *others, *result;
+  };
+  constexpr Row kRows[] = {
+#define TESSERA_FUNCTION(name, function, least, most, first, others, result) \
+  {name, least, most, kClass##first, kClass##others, kResult##result},
+#include "vm/types.def"
+  };
+  std::string out = "| function | result |\n|---|---|\n";
+  for (const Row& row : kRows) {
+    std::string arguments = row.first;
+    for (int i = 1; i < row.most; ++i) {
+      const bool optional = i >= row.least;
+      arguments += fmt::format("{}, {}{}", optional ? "[" : "", row.others, optional ? "]" : "");
+    }
+    out += fmt::format("| `{}`({}) | {} |\n", row.name, arguments, row.result);
+  }
+  return out;
+}
+
+std::string Fields() {
+  constexpr const char* kNames[] = {
+#define TESSERA_FIELD_FUNCTION(name, field) name,
+#include "vm/types.def"
+  };
+  std::string out;
+  for (const char* name : kNames) out += fmt::format("{}`{}`", out.empty() ? "" : ", ", name);
+  return out + "\n";
+}
+
+std::string Aggregates() {
+  struct Row {
+    const char *name, *argument, *result;
+  };
+  constexpr Row kRows[] = {
+#define TESSERA_AGGREGATE(name, argument, function, result) {name, kClass##argument, kResult##result},
+#include "vm/types.def"
+  };
+  std::string out = "| aggregate | result |\n|---|---|\n";
+  for (const Row& row : kRows) out += fmt::format("| `{}`({}) | {} |\n", row.name, row.argument, row.result);
+  return out;
+}
+
+std::string Casts() {
+  struct Row {
+    const char *from, *to, *context;
+  };
+  constexpr Row kRows[] = {
+#define TESSERA_CAST(from, to, context) {kClass##from, kClass##to, kContext##context},
+#include "vm/types.def"
+  };
+  std::string out = "| from | to | applied |\n|---|---|---|\n";
+  for (const Row& row : kRows) out += fmt::format("| {} | {} | {} |\n", row.from, row.to, row.context);
+  return out;
+}
+
+// ---- The document ---------------------------------------------------------------------------------------------------
+
+/// The document with its tables made anew; "" after a message if a table has no end or is not known.
+std::string Document(std::istream& in) {
+  const std::map<std::string, std::string (*)()> tables = {
+      {"types", TypeNames},     {"operators", Operators}, {"comparisons", Comparisons},
+      {"functions", Functions}, {"fields", Fields},       {"aggregates", Aggregates},
+      {"casts", Casts}};
+  std::string out, table;
+  size_t made = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (!table.empty()) {
+      if (line != "<!-- end " + table + " -->") continue;
+      table.clear();
+    } else if (line.starts_with("<!-- begin ")) {
+      table = line.substr(11, line.find(' ', 11) - 11);
+      const auto at = tables.find(table);
+      if (at == tables.end()) {
+        fmt::print(stderr, "sql_md: there is no table \"{}\"\n", table);
+        return {};
+      }
+      out += line + "\n\n" + at->second() + "\n";
+      ++made;
+      continue;
+    }
+    out += line + "\n";
+  }
+  if (!table.empty() || made != tables.size()) {
+    fmt::print(stderr, "sql_md: {} of {} tables{}\n", made, tables.size(),
+               table.empty() ? "" : "; \"" + table + "\" has no end");
+    return {};
+  }
+  return out;
+}
+
+}  // namespace
+}  // namespace tessera
+
+int main(int argc, char** argv) {
+  std::ifstream in(argc == 2 ? argv[1] : "");
+  if (!in) {
+    std::fputs("Usage: sql_md FILE\n", stderr);
+    return 2;
+  }
+  const std::string text = tessera::Document(in);
+  if (text.empty()) return 1;
+  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0 ? 0 : 1;
+}
