@@ -28,11 +28,11 @@ def read(path):
 
 def files():
     """The files of the repository; outside of one, those in its folders."""
-    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
-                            capture_output=True, text=True)
-    if listed.returncode == 0:
+    try:
+        listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True,
+                                capture_output=True, text=True)
         found = listed.stdout.split("\n")
-    else:
+    except (OSError, subprocess.CalledProcessError):
         found = [os.path.relpath(os.path.join(folder, name), ROOT)
                  for folder, _, names in os.walk(ROOT) for name in names]
     return {f for f in found if f and not f.startswith("build/") and os.path.exists(os.path.join(ROOT, f))}
