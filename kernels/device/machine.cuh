@@ -1,0 +1,309 @@
+// The state of the VM's machine for the rows of one thread, and where each part of it lies. Device code; a thread of an
+// interpreting warp has one.
+//
+// What the machine does is defined by matter, one file each: machine_operands.cuh, machine_filters.cuh and so on; the
+// declarations below name them. interpreter.cuh includes them all and has the loop over instructions.
+//
+// Start at: Machine.
+#pragma once
+
+#include "kernels/device/aggregate_state.cuh"
+#include "kernels/device/row_vectors.cuh"
+#include "kernels/launch/launch.h"
+#include "vm/meaning.h"
+
+namespace tessera::kernels {
+
+/// The machine of one thread: R rows of a tile. kFull: everything but queues. Otherwise the opcodes of IsIn, no sink
+/// that can run full (no keys, or direct ones), and program, record and registers in shared memory. With kQueuedRows
+/// rows it works on a batch from a queue, whose rows lie anywhere in a tablet.
+template <Variant kVariant, uint32_t R = kRows>
+struct Machine {
+  static constexpr bool kFull = HasAll(kVariant);
+  static constexpr bool kProducts = HasProducts(kVariant);
+  static constexpr bool kJoins = kVariant != Variant::kLean;
+  static constexpr bool kQueued = R != kRows;
+  /// Groups, if there are any, are all in shared memory.
+  static constexpr bool kPrivateGroups = kVariant == Variant::kLean || IsPairs(kVariant);
+
+  // ---- State --------------------------------------------------------------------------------------------------------
+
+  const Launch& launch;
+  uint8_t* shared;  ///< the block's shared memory, laid out as launch.layout says
+  uint32_t thread;  ///< number in the block
+
+  // The tile.
+  const TileHeader* tile;
+  const uint8_t* stage;   ///< of the ring: its staged columns
+  const uint8_t* record;  ///< its tablet's record. kFull, kQueued; otherwise it is at the head of the stage
+
+  // The rows: bit i of a word is row RowOf(i).
+  uint32_t entry;   ///< kQueued: the queue's entry of the thread's first row; the next one is 32 entries on
+  int64_t a[R];     ///< accumulator A; doubles as bits
+  uint32_t live;    ///< the selection mask
+  uint32_t null;    ///< NULL bits of A
+  uint32_t null_w;  ///< NULL bits of W, whose values are in shared memory
+
+  // The program.
+  uint32_t next;  ///< byte offset of the next instruction in the code
+  bool ended;
+  bool paused;                ///< at an instruction where rows are queued
+  uint32_t queued0, queued1;  ///< rows in the warp's queues
+
+  // The instruction: rows that it failed on, and why.
+  uint32_t failed;
+  LaneError failure;
+
+  // The sink.
+  bool reserve;  ///< first of two passes: groups are made and rows counted, nothing is applied
+  bool full;     ///< the sink has no room for this slice
+
+  // ---- Where things lie ---------------------------------------------------------------------------------------------
+
+  __device__ __forceinline__ bool IsReserving() const { return kFull && reserve; }
+  __device__ __forceinline__ bool IsFull() const { return kProducts && full; }
+  __device__ __forceinline__ uint32_t RowOf(uint32_t i) const {
+    if constexpr (kQueued) {
+      return QueuedRows()[entry + 32 * i];
+    } else {
+      return (i >> 2) * (4 * kThreads) + thread * 4 + (i & 3);
+    }
+  }
+  __device__ __forceinline__ uint32_t Lane32() const { return thread & 31; }
+
+  __device__ __forceinline__ const uint8_t* Record() const {
+    if constexpr (kFull || kQueued) {
+      return record;
+    } else {
+      return stage;
+    }
+  }
+  __device__ __forceinline__ const SlotRecord& Slot(uint32_t i) const {
+    return reinterpret_cast<const SlotRecord*>(Record())[i];
+  }
+  __device__ __forceinline__ const PredicateRecord& Predicate(uint32_t i) const {
+    return reinterpret_cast<const PredicateRecord*>(Record() + launch.slots * sizeof(SlotRecord))[i];
+  }
+  __device__ __forceinline__ uint32_t* MaskRegister(uint32_t i) const {
+    return reinterpret_cast<uint32_t*>(shared + launch.layout.masks) + i * kThreads + thread;
+  }
+  __device__ __forceinline__ uint8_t* Register(uint32_t place) const {
+    uint8_t* base = shared;
+    if constexpr (kFull) {
+      if ((place & kInScratch) != 0) base = launch.scratch + blockIdx.x * launch.scratch_bytes;
+    }
+    return base + (place & kPlaceOffset);
+  }
+  static __device__ __forceinline__ uint32_t* RegisterNulls(uint8_t* r, uint32_t thread) {
+    return reinterpret_cast<uint32_t*>(r) + thread;
+  }
+  /// The value of row i is [i * kThreads].
+  template <class T>
+  static __device__ __forceinline__ T* RegisterValues(uint8_t* r, uint32_t thread) {
+    return reinterpret_cast<T*>(r + kThreads * 4) + thread;
+  }
+  __device__ __forceinline__ longlong2* Wide() const {
+    return reinterpret_cast<longlong2*>(shared + launch.layout.wide) + thread;
+  }
+  __device__ __forceinline__ int128_t LoadWide(uint32_t i) const {
+    const longlong2 v = Wide()[i * kThreads];
+    return Make128(v.y, v.x);
+  }
+  __device__ __forceinline__ void StoreWide(uint32_t i, int128_t v) const {
+    Wide()[i * kThreads] = make_longlong2(Low64(v), High64(v));
+  }
+  __device__ __forceinline__ const DeviceInstruction& Code(uint32_t offset) const {
+    const uint8_t* code = shared + launch.layout.code;
+    if constexpr (kFull) {
+      if (launch.layout.code == kNowhere) code = reinterpret_cast<const uint8_t*>(launch.code);
+    }
+    return *reinterpret_cast<const DeviceInstruction*>(code + offset);
+  }
+  __device__ __forceinline__ WarpState* Warp() const {
+    return reinterpret_cast<WarpState*>(shared + launch.layout.warps) + (thread >> 5);
+  }
+  __device__ __forceinline__ Partial* Aggregate(uint32_t aggregate) const {
+    return reinterpret_cast<Partial*>(shared + launch.layout.warp_states) + (thread >> 5) * launch.aggregates +
+           aggregate;
+  }
+  __device__ __forceinline__ bool KeepsThreadStates() const {
+    return kProducts && launch.layout.thread_states != kNowhere;
+  }
+  __device__ __forceinline__ ThreadState* StateOfThread(uint32_t aggregate) const {
+    return reinterpret_cast<ThreadState*>(shared + launch.layout.thread_states) + aggregate * kThreads + thread;
+  }
+  __device__ __forceinline__ uint32_t* CountOfThread(uint32_t aggregate) const {
+    return reinterpret_cast<uint32_t*>(shared + launch.layout.thread_counts) + aggregate * kThreads + thread;
+  }
+  __device__ __forceinline__ uint32_t* Ordinals() const {
+    return reinterpret_cast<uint32_t*>(shared + launch.layout.ordinals) + thread;
+  }
+  __device__ __forceinline__ const JoinRecord& Join(uint32_t i) const {
+    return reinterpret_cast<const JoinRecord*>(shared + launch.layout.joins)[i];
+  }
+  /// The rows of the warp's queues, the first one's, then the second one's.
+  __device__ __forceinline__ uint32_t* QueuedRows() const { return QueueArray(launch.layout.queues); }
+  __device__ __forceinline__ uint32_t* QueueArray(uint32_t offset) const {
+    return reinterpret_cast<uint32_t*>(shared + offset) + (thread >> 5) * kQueueEntries;
+  }
+  /// REQUIRES: the launch is a product that is cut both ways.
+  __device__ __forceinline__ const UnitHeader& Unit() const {
+    return reinterpret_cast<const UnitHeader*>(
+        shared + launch.layout.units)[tile - reinterpret_cast<const TileHeader*>(shared + launch.layout.headers)];
+  }
+  __device__ __forceinline__ ProductCursor* Product(const JoinRecord& join) const {
+    return reinterpret_cast<ProductCursor*>(shared + join.cursors) + thread;
+  }
+  /// By row of the tile.
+  __device__ __forceinline__ uint32_t* Cursors(const JoinRecord& join) const {
+    return reinterpret_cast<uint32_t*>(shared + join.cursors);
+  }
+
+  __device__ __forceinline__ void Note(uint32_t i, LaneError error) {
+    if (error != LaneError::kNone) {
+      failed |= 1u << i;
+      failure = error;
+    }
+  }
+  __device__ __forceinline__ void Stop(uint32_t reason) const {
+    atomicOr(&launch.control->reasons, reason);
+    atomicExch(&launch.control->stop, 1u);
+  }
+
+  // ---- Operands: machine_operands.cuh -------------------------------------------------------------------------------
+
+  __device__ uint32_t Fetch(const DeviceInstruction& in, const InstructionHead& head, int64_t (&v)[R]) const;
+  __device__ void FetchCodes(const uint8_t* codes, uint32_t stage_offset, uint32_t width, uint64_t base,
+                             int64_t (&v)[R]) const;
+  __device__ uint32_t FetchSlot(uint32_t number, int64_t (&v)[R]) const;
+  __device__ uint32_t FetchRegister(uint32_t place, int64_t (&v)[R]) const;
+  __device__ uint32_t FetchPayload(const DeviceInstruction& in, const InstructionHead& head, int64_t (&v)[R]) const;
+  __device__ void LoadCursors(const JoinRecord& join, uint32_t g, uint32_t (&cursor)[4]) const;
+  __device__ int128_t FetchWide(const DeviceInstruction& in, uint32_t i, bool* is_null) const;
+
+  // ---- Filters: machine_filters.cuh ---------------------------------------------------------------------------------
+
+  __device__ bool FilterAtOnce(const PredicateRecord& p, const PredicateHead& head);
+  template <class M>
+  __device__ void DoFilter(const DeviceInstruction& in, OperandRows<R>& b);
+  template <class M>
+  __device__ void DoTest(const DeviceInstruction&, OperandRows<R>&);
+  template <class M>
+  __device__ void DoTestNull(const DeviceInstruction&, OperandRows<R>&);
+  template <class M>
+  __device__ void DoCompare(const DeviceInstruction& in, OperandRows<R>& b);
+  template <class M>
+  __device__ void DoMaskRegister(const DeviceInstruction& in, OperandRows<R>&);
+
+  // ---- Values: machine_arithmetic.cuh -------------------------------------------------------------------------------
+
+  template <class M>
+  __device__ void DoLoad(const DeviceInstruction&, OperandRows<R>&);
+  template <class M>
+  __device__ void DoLoadWide(const DeviceInstruction& in, OperandRows<R>&);
+  template <class M>
+  __device__ void DoStore(const DeviceInstruction& in, OperandRows<R>&);
+  template <class M>
+  __device__ void DoStoreWide(const DeviceInstruction& in, OperandRows<R>&);
+  template <class M>
+  __device__ void DoBinary(const DeviceInstruction& in, OperandRows<R>& b);
+  template <class F>
+  __device__ void Rotating(F f);
+  template <class M>
+  __device__ void DoUnary(const DeviceInstruction&, OperandRows<R>&);
+  template <class M>
+  __device__ void DoUnaryField(const DeviceInstruction& in, OperandRows<R>&);
+  template <class M>
+  __device__ void DoCheck(const DeviceInstruction& in, OperandRows<R>&);
+
+  // ---- Probes of join tables: machine_probes.cuh --------------------------------------------------------------------
+
+  __device__ uint32_t JoinNumbers(const DeviceInstruction& in, const JoinRecord& join, OperandRows<R>& b) const;
+  template <class T>
+  static __device__ void LookUpDirect(const void* values, uint32_t wanted, uint32_t (&at)[R]);
+  __device__ void ProbePlaces(const JoinRecord& join, uint32_t found, uint32_t (&at)[R]);
+  __device__ void SetCursors(const JoinRecord& join, const uint32_t (&value)[R]);
+  __device__ bool ProbeAtOnce(const InstructionHead& head, const DeviceInstruction& in);
+  template <class Slot>
+  static __device__ uint32_t FindInSector(uint4 first, uint4 second, uint64_t key, bool* ends);
+  template <class Slot>
+  __device__ void LookUpHashed(const JoinRecord& join, uint32_t wanted, OperandRows<R>& b) const;
+  template <class M>
+  __device__ void DoProbe(const DeviceInstruction& in, OperandRows<R>& b);
+  template <class M>
+  __device__ void DoProbeOuter(const DeviceInstruction& in, OperandRows<R>& b);
+  template <class M>
+  __device__ void DoTestMatch(const DeviceInstruction& in, OperandRows<R>&);
+  template <class M>
+  __device__ void DoRefuse(const DeviceInstruction&, OperandRows<R>&);
+  template <class M>
+  __device__ void DoNextOuter(const DeviceInstruction& in, OperandRows<R>& b);
+  template <class M>
+  __device__ void DoNext(const DeviceInstruction& in, OperandRows<R>&);
+
+  // ---- Queues: machine_queues.cuh -----------------------------------------------------------------------------------
+
+  __device__ void RunQueues(bool end, uint32_t tablet, uint32_t first);
+  __device__ void AddSlice(uint32_t first);
+  __device__ void AddBatch(const Machine<kVariant, kQueuedRows>& few);
+
+  // ---- Groups: machine_groups.cuh -----------------------------------------------------------------------------------
+
+  struct RowKey;
+  __device__ uint32_t* PrivateSlots() const;
+  __device__ volatile uint64_t* PrivateRecord(uint32_t ordinal) const;
+  static __device__ uint32_t PrivateTag(uint64_t hash);
+  __device__ uint32_t FindPrivate(const RowKey& key, uint64_t hash) const;
+  __device__ void InsertPrivate(const RowKey& key, uint64_t hash, uint32_t ordinal) const;
+  __device__ void GroupDirectly(const DeviceInstruction& in, OperandRows<R>& b);
+  template <class M>
+  __device__ void DoGroup(const DeviceInstruction& in, OperandRows<R>& b);
+  __device__ void GroupByHash(const DeviceInstruction& in, OperandRows<R>& b);
+
+  // ---- Aggregates: machine_folds.cuh --------------------------------------------------------------------------------
+
+  __device__ uint32_t* PrivateArray(const DeviceInstruction& in) const;
+  __device__ uint64_t* GlobalState(uint32_t ordinal) const;
+  __device__ void MarkSeen(uint64_t* state, uint32_t aggregate) const;
+  __device__ void MarkSeenPrivate(uint32_t ordinal, uint32_t aggregate) const;
+  template <class M>
+  static __device__ void AddToGlobal(uint64_t* s, int64_t v);
+  template <class M>
+  __device__ void AddToPrivate(const DeviceInstruction& in, uint32_t ordinal, int64_t v) const;
+  template <class M>
+  __device__ void AddWide(uint32_t ordinal, uint32_t word, int128_t v) const;
+  __device__ void CountGroups(const DeviceInstruction& in, uint32_t count) const;
+  __device__ void CountAll(const DeviceInstruction& in, uint32_t count) const;
+  template <class M>
+  __device__ void DoCountRows(const DeviceInstruction& in, OperandRows<R>&);
+  template <class M>
+  __device__ void DoCountValues(const DeviceInstruction& in, OperandRows<R>&);
+  __device__ void AddHalves(uint32_t take, uint64_t* low, uint64_t* high) const;
+  template <class M>
+  __device__ void AddToThread(uint32_t aggregate, uint32_t take);
+  __device__ void AddThreadsToWarp();
+  template <class M>
+  __device__ void DoFold(const DeviceInstruction& in, OperandRows<R>&);
+
+  // ---- Rows: machine_rows.cuh ---------------------------------------------------------------------------------------
+
+  __device__ bool ReserveRows(unsigned long long n, unsigned long long* at);
+  template <class M>
+  __device__ void DoEmit(const DeviceInstruction&, OperandRows<R>&);
+  template <class M>
+  __device__ void DoBuild(const DeviceInstruction& in, OperandRows<R>& b);
+
+  // ---- The loop over instructions: interpreter.cuh ------------------------------------------------------------------
+
+  __device__ void Run();
+  __device__ void RunFrom(uint32_t start);
+  __device__ void AllRowsLive();
+  __device__ void ReportFailure(const DeviceInstruction& in) const;
+  template <class M>
+  __device__ void DoEnd(const DeviceInstruction& in, OperandRows<R>&);
+  template <class M>
+  __device__ void DoSkipIfNone(const DeviceInstruction& in, OperandRows<R>&);
+  __device__ void MeasureAt(uint32_t mark) const;
+};
+
+}  // namespace tessera::kernels

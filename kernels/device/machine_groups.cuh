@@ -1,0 +1,244 @@
+// Group: which group each row belongs to. Its ordinal is found by the keys themselves where their domain is small,
+// otherwise by hashing, first in the block's own table, then in the one of all blocks. Members of Machine
+// (machine.cuh).
+//
+// Apart because the aggregates behind it (machine_folds.cuh) need the ordinals only, however they were found.
+//
+// Start at: DoGroup.
+#pragma once
+
+#include "kernels/device/group_table.cuh"
+#include "kernels/device/machine.cuh"
+#include "kernels/device/ptx.cuh"
+#include "kernels/device/row_vectors.cuh"
+#include "kernels/launch/launch.h"
+
+namespace tessera::kernels {
+
+/// Slots of the block's own table that a search looks at.
+inline constexpr uint32_t kPrivateProbes = 8;
+/// Bits of such a slot that hold the ordinal; the others are of the hash.
+inline constexpr uint32_t kPrivateOrdinal = 0xFFF;
+
+/// The key of row i; its parts are in registers of the program. Its hash, NULL bits and first word are kept, so that
+/// one key of 64 bits, the usual case, is compared without reading it again.
+template <Variant kVariant, uint32_t R>
+struct Machine<kVariant, R>::RowKey {
+  const Machine& machine;
+  uint32_t i;
+  uint64_t nulls = 0, first = 0, hash;
+
+  __device__ __forceinline__ RowKey(const Machine& m, uint32_t row) : machine(m), i(row) {
+    KeyHash h;
+    uint32_t count = 0;
+    Words(
+        [&](uint64_t w) {
+          h.Add(w);
+          if (count++ == 0) first = w;
+        },
+        &nulls);
+    h.Add(nulls);
+    hash = h.Finish();
+  }
+  /// f(word) for each word after the NULL bits; a NULL key gives zeros.
+  template <class F>
+  __device__ __forceinline__ void Words(F f, uint64_t* null_bits) const {
+    uint64_t bits = 0;
+    const uint32_t keys = machine.launch.keys;
+#pragma unroll 1
+    for (uint32_t k = 0; k < keys; ++k) {
+      const uint32_t place = machine.launch.key_places[k];
+      uint8_t* r = machine.Register(place);
+      const bool is_null = (*RegisterNulls(r, machine.thread) >> i & 1) != 0;
+      bits |= static_cast<uint64_t>(is_null) << k;
+      if ((place & kWidePlace) != 0) {
+        const longlong2 v = RegisterValues<longlong2>(r, machine.thread)[i * kThreads];
+        f(is_null ? 0 : static_cast<uint64_t>(v.x));
+        f(is_null ? 0 : static_cast<uint64_t>(v.y));
+      } else {
+        f(is_null ? 0 : static_cast<uint64_t>(RegisterValues<int64_t>(r, machine.thread)[i * kThreads]));
+      }
+    }
+    *null_bits = bits;
+  }
+  /// `load` reads a word of a record.
+  template <class Word, class Load>
+  __device__ __forceinline__ bool EqualsLoaded(Word* record, Load load) const {
+    if (load(record) != nulls || load(record + 1) != first) return false;
+    if (machine.launch.groups.record_words == 2) return true;
+    bool equal = true;
+    Word* at = record + 1;
+    uint64_t ignored;
+    Words([&](uint64_t w) { equal &= load(at++) == w; }, &ignored);
+    return equal;
+  }
+  __device__ __forceinline__ bool Equals(const uint64_t* record) const {
+    return EqualsLoaded(record,
+                        [](const uint64_t* p) { return __ldcg(reinterpret_cast<const unsigned long long*>(p)); });
+  }
+  __device__ __forceinline__ bool EqualsPrivate(const volatile uint64_t* record) const {
+    return EqualsLoaded(record, [](const volatile uint64_t* p) { return *p; });
+  }
+  template <class Word>
+  __device__ __forceinline__ void Write(Word* record) const {
+    Word* at = record + 1;
+    uint64_t ignored;
+    Words([&](uint64_t w) { *at++ = w; }, &ignored);
+    *record = nulls;
+  }
+};
+
+/// The block's own table from keys to ordinals below private_groups: a cache in front of the global one, filled first
+/// come first served and never emptied in a launch. Its slots: 0 free, else 20 bits of the hash and below them 1
+/// (being written) or ordinal + 2.
+template <Variant kVariant, uint32_t R>
+__device__ __forceinline__ uint32_t* Machine<kVariant, R>::PrivateSlots() const {
+  return reinterpret_cast<uint32_t*>(shared + launch.layout.private_slots);
+}
+
+template <Variant kVariant, uint32_t R>
+__device__ __forceinline__ volatile uint64_t* Machine<kVariant, R>::PrivateRecord(uint32_t ordinal) const {
+  return reinterpret_cast<volatile uint64_t*>(shared + launch.layout.private_records) +
+         ordinal * launch.groups.record_words;
+}
+
+template <Variant kVariant, uint32_t R>
+__device__ __forceinline__ uint32_t Machine<kVariant, R>::PrivateTag(uint64_t hash) {
+  return static_cast<uint32_t>(hash >> 32) & ~kPrivateOrdinal;
+}
+
+template <Variant kVariant, uint32_t R>
+__device__ __forceinline__ uint32_t Machine<kVariant, R>::FindPrivate(const RowKey& key, uint64_t hash) const {
+  const uint32_t mask = 2 * launch.private_groups - 1;
+  uint32_t at = static_cast<uint32_t>(hash) & mask;
+#pragma unroll 1
+  for (uint32_t probe = 0; probe < kPrivateProbes; ++probe) {
+    const uint32_t slot = LoadAcquireShared(PrivateSlots() + at);
+    if (slot == 0) return kNowhere;
+    const uint32_t ordinal = (slot & kPrivateOrdinal) - 2;
+    if ((slot & ~kPrivateOrdinal) == PrivateTag(hash) && (slot & kPrivateOrdinal) != 1 &&
+        key.EqualsPrivate(PrivateRecord(ordinal)))
+      return ordinal;
+    at = (at + 1) & mask;
+  }
+  return kNowhere;
+}
+
+template <Variant kVariant, uint32_t R>
+__device__ __forceinline__ void Machine<kVariant, R>::InsertPrivate(const RowKey& key, uint64_t hash,
+                                                                    uint32_t ordinal) const {
+  const uint32_t mask = 2 * launch.private_groups - 1, tag = PrivateTag(hash);
+  uint32_t at = static_cast<uint32_t>(hash) & mask;
+#pragma unroll 1
+  for (uint32_t probe = 0; probe < kPrivateProbes; ++probe) {
+    const uint32_t slot = LoadAcquireShared(PrivateSlots() + at);
+    if (slot == 0) {
+      if (atomicCAS(PrivateSlots() + at, 0u, tag | 1) != 0) return;
+      key.Write(PrivateRecord(ordinal));
+      StoreReleaseShared(PrivateSlots() + at, tag | (ordinal + 2));
+      return;
+    }
+    if ((slot & kPrivateOrdinal) == 1 || (slot & kPrivateOrdinal) == ordinal + 2)
+      return;  // another thread is writing it, perhaps with this key
+    at = (at + 1) & mask;
+  }
+}
+
+/// The keys have a small domain: they give the group's number by themselves. Lowering has made an instruction for
+/// each key.
+template <Variant kVariant, uint32_t R>
+__device__ __forceinline__ void Machine<kVariant, R>::GroupDirectly(const DeviceInstruction& in, OperandRows<R>& b) {
+  uint32_t* numbers = Ordinals();
+  const uint32_t k = static_cast<uint32_t>(in.p3);
+  const DirectKey key = launch.direct_keys[k];
+  const bool last = k + 1 == launch.keys;
+  uint8_t* touched = shared + launch.layout.private_slots;
+  if (!kPrivateGroups && launch.private_groups == 0) touched = launch.touched;
+  const uint32_t most = launch.direct_groups - 1;
+  const uint32_t copy = !kPrivateGroups && last && launch.direct_copies > 1
+                            ? blockIdx.x % launch.direct_copies * launch.direct_groups
+                            : 0;
+#pragma unroll
+  for (uint32_t i = 0; i < R; ++i) {
+    uint32_t number = (static_cast<uint32_t>(b.v[i]) - static_cast<uint32_t>(key.low) + key.nullable) * key.stride;
+    if ((b.null >> i & 1) != 0) number = 0;
+    if (k != 0) number += numbers[i * kThreads];
+    // The ranges come from the tablets' descriptors. If those are wrong, nothing outside of the arrays may be written.
+    number = min(number, most) + copy;
+    numbers[i * kThreads] = number;
+    if (last && (live >> i & 1) != 0) touched[number] = 1;
+  }
+}
+
+template <Variant kVariant, uint32_t R>
+template <class M>
+__device__ __forceinline__ void Machine<kVariant, R>::DoGroup(const DeviceInstruction& in, OperandRows<R>& b) {
+  if constexpr (kProducts) {
+    if (launch.repeats && !IsReserving()) {
+      const uint32_t n = __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(live)));
+      if (Lane32() == 0) Warp()->fed += n;
+    }
+  }
+  if constexpr (!kFull) {
+    GroupDirectly(in, b);
+  } else {
+    if (launch.direct) {
+      GroupDirectly(in, b);
+    } else {
+      GroupByHash(in, b);
+    }
+  }
+}
+
+template <Variant kVariant, uint32_t R>
+__device__ __forceinline__ void Machine<kVariant, R>::GroupByHash(const DeviceInstruction& in, OperandRows<R>& b) {
+  if (in.head.source != OperandSource::kNone ||
+      in.head.wide_source != OperandSource::kNone) {  // a key that is in no register gets one
+    uint8_t* r = Register(in.state);
+    if (in.head.wide_source != OperandSource::kNone) {
+      uint32_t nulls = 0;
+#pragma unroll 1
+      for (uint32_t i = 0; i < R; ++i) {
+        if ((live >> i & 1) == 0) continue;
+        bool is_null;
+        const int128_t v = FetchWide(in, i, &is_null);
+        RegisterValues<longlong2>(r, thread)[i * kThreads] = make_longlong2(Low64(v), High64(v));
+        nulls |= static_cast<uint32_t>(is_null) << i;
+      }
+      *RegisterNulls(r, thread) = nulls;
+    } else {
+      *RegisterNulls(r, thread) = b.null;
+      int64_t* values = RegisterValues<int64_t>(r, thread);
+#pragma unroll
+      for (uint32_t i = 0; i < R; ++i) values[i * kThreads] = b.v[i];
+    }
+  }
+  // One row after the other: looking several up at once, so that their loads overlap, gained nothing with millions of
+  // groups (the additions that follow are what takes the time) and cost a sixth with few.
+  bool no_room = false;
+#pragma unroll 1
+  for (uint32_t i = 0; i < R; ++i) {
+    // The lanes meet after each step. Otherwise they would go through the following steps one by one.
+    const bool wanted = (live >> i & 1) != 0 && !no_room;
+    const RowKey key(*this, i);
+    uint32_t ordinal = kNowhere;
+    if (wanted && launch.private_groups != 0) ordinal = FindPrivate(key, key.hash);
+    __syncwarp();
+    if (wanted && ordinal == kNowhere) {
+      ordinal = FindOrMakeGroup(launch.groups, launch.control, key, key.hash);
+      if (ordinal == kTableFull) {
+        no_room = true;
+      } else if (ordinal < launch.private_groups) {
+        InsertPrivate(key, key.hash, ordinal);
+      }
+    }
+    __syncwarp();
+    if (wanted) Ordinals()[i * kThreads] = ordinal;
+  }
+  if (__any_sync(kAllLanes, no_room)) {
+    if (Lane32() == 0) Stop(kGrow);
+    full = true;
+  }
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,118 @@
+// Queues of the star kernel: rows that filters have left wait here, with their cursors, until they make a batch.
+// Members of Machine (machine.cuh).
+//
+// Apart because a batch runs on a machine of its own, with 4 rows a thread that lie anywhere in a tablet instead of 16
+// of a tile.
+//
+// Start at: RunQueues.
+#pragma once
+
+#include "kernels/device/machine.cuh"
+#include "kernels/device/row_vectors.cuh"
+#include "kernels/launch/launch.h"
+
+namespace tessera::kernels {
+
+/// A few rows cost nearly as much as 512. So where filters leave few, the warp collects the rows of many slices in a
+/// queue and runs the rest of the program over batches of 128.
+/// Adds the live rows of a slice that paused (`first`: the first row of its tile, in the tablet), then runs full
+/// batches. Before rows of another tablet, and at the end, it also runs the last, shorter batch. Batches come from the
+/// ends of the queues. REQUIRES: of what the program has set before it pauses, only cursors are read later.
+template <Variant kVariant, uint32_t R>
+__device__ __forceinline__ void Machine<kVariant, R>::RunQueues(bool end, uint32_t tablet, uint32_t first) {
+  WarpState* warp = Warp();
+  bool flush = end || (warp->tablet != tablet && (queued0 | queued1) != 0);
+  if (end || !paused) live = 0;
+  Machine<kVariant, kQueuedRows> few{launch, shared, thread};
+  few.tile = tile;
+  few.full = false;
+  few.null = few.null_w = 0;
+#pragma unroll
+  for (uint32_t k = 0; k < kQueuedRows; ++k) few.a[k] = 0;
+#pragma unroll 1
+  for (;;) {
+    uint32_t count, resume;
+    bool is_first = false;
+    if (queued1 >= kBatchRows || (flush && queued0 == 0 && queued1 != 0)) {
+      count = min(queued1, kBatchRows);
+      queued1 -= count;
+      few.entry = kFirstQueue + queued1;
+      resume = launch.resume[1];
+    } else if (queued0 >= kBatchRows || (flush && queued0 != 0)) {
+      count = min(queued0, kBatchRows);
+      queued0 -= count;
+      few.entry = queued0;
+      resume = launch.resume[0];
+      is_first = true;
+    } else {
+      if (!__any_sync(kAllLanes, live != 0)) return;
+      __syncwarp();
+      if (Lane32() == 0) warp->tablet = tablet;
+      AddSlice(first);
+      flush = false;
+      continue;
+    }
+    few.entry += Lane32();
+    const uint32_t mine = count > Lane32() ? (count - Lane32() + 31) / 32 : 0;
+    few.live = (1u << mine) - 1;
+    few.record = launch.records + static_cast<uint64_t>(warp->tablet) * launch.record_bytes;
+    few.RunFrom(resume);
+    if (is_first && few.paused) AddBatch(few);
+  }
+}
+
+/// Moves the live rows of a slice, with their cursors, to the first queue: all of them, or those of the first half if
+/// all are too many. They are no longer live.
+template <Variant kVariant, uint32_t R>
+__device__ __forceinline__ void Machine<kVariant, R>::AddSlice(uint32_t first) {
+  uint32_t adding = live;
+  if (queued0 + __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(adding))) > kFirstQueue)
+    adding &= (1u << R / 2) - 1;
+  live &= ~adding;
+  const uint32_t mine = static_cast<uint32_t>(__popc(adding));
+  uint32_t through = mine;
+#pragma unroll
+  for (uint32_t d = 1; d < 32; d <<= 1) {
+    const uint32_t before = __shfl_up_sync(kAllLanes, through, d);
+    if (Lane32() >= d) through += before;
+  }
+  const uint32_t place = queued0 + through - mine;
+  uint32_t* to = QueuedRows() + place;
+#pragma unroll 1
+  for (uint32_t left = adding; left != 0; left &= left - 1)
+    *to++ = first + RowOf(static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1);
+#pragma unroll 1
+  for (uint32_t j = 0; j < launch.carried[0]; ++j) {
+    const uint32_t* from = reinterpret_cast<const uint32_t*>(shared + launch.carried_from[j]);
+    to = QueueArray(launch.carried_to[0][j]) + place;
+#pragma unroll 1
+    for (uint32_t left = adding; left != 0; left &= left - 1)
+      *to++ = from[RowOf(static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1)];
+  }
+  queued0 += __shfl_sync(kAllLanes, through, 31);
+  __syncwarp();
+}
+
+/// Copies the live rows of a batch, with their cursors, to the second queue.
+template <Variant kVariant, uint32_t R>
+__device__ __forceinline__ void Machine<kVariant, R>::AddBatch(const Machine<kVariant, kQueuedRows>& few) {
+#pragma unroll 1
+  for (uint32_t i = 0; i < kQueuedRows; ++i) {
+    const bool keep = (few.live >> i & 1) != 0;
+    const uint32_t keeping = __ballot_sync(kAllLanes, keep);
+    const uint32_t from = few.entry + 32 * i;
+    const uint32_t to = kFirstQueue + queued1 + static_cast<uint32_t>(__popc(keeping & ((1u << Lane32()) - 1)));
+    if (keep) {
+      QueuedRows()[to] = QueuedRows()[from];
+#pragma unroll 1
+      for (uint32_t j = 0; j < launch.carried[1]; ++j) {
+        uint32_t* cursors = QueueArray(launch.carried_to[1][j]);
+        cursors[to] = cursors[from];
+      }
+    }
+    queued1 += static_cast<uint32_t>(__popc(keeping));
+  }
+  __syncwarp();
+}
+
+}  // namespace tessera::kernels
