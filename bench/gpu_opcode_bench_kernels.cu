@@ -3,7 +3,7 @@
 
 #include "bench/opcode_kernels.h"
 #include "kernels/device/vm_kernel.cuh"
-#include "kernels/device/vm_kernel.h"
+#include "kernels/launch/vm_kernel.h"
 #include "kernels/memory/cuda_memory.h"
 
 namespace tessera::bench {

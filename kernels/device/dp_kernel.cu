@@ -1,10 +1,10 @@
 // The VM kernel launched from the device: see dp_kernel.h. Compiled on its own, as the only file whose kernels launch
 // others: device launches slow a kernel's start.
 
-#include "kernels/device/dp_kernel.h"
-#include "kernels/device/product_search.cuh"
+#include "kernels/device/grid_search.cuh"
 #include "kernels/device/ptx.cuh"
 #include "kernels/device/vm_kernel.cuh"
+#include "kernels/launch/dp_kernel.h"
 
 namespace tessera::kernels {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "kernels/device/aggregate_state.cuh"
 #include "kernels/device/group_table.cuh"
-#include "kernels/device/vm_kernel.h"
+#include "kernels/launch/vm_kernel.h"
 
 namespace tessera::kernels {
 namespace {

@@ -1,7 +1,7 @@
 // The VM kernel with all opcodes.
 
 #include "kernels/device/vm_kernel.cuh"
-#include "kernels/device/vm_kernel.h"
+#include "kernels/launch/vm_kernel.h"
 
 namespace tessera::kernels {
 

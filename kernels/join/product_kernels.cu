@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/device/product_search.cuh"
+#include "kernels/device/grid_search.cuh"
 #include "kernels/join/product_kernels.h"
 
 namespace tessera::kernels {

@@ -1,5 +1,5 @@
-// A join table, as the VM kernel sees it. Private to kernels/. Plain data, compiled by g++ and nvcc; pointers are device
-// pointers.
+// A join table, as the VM kernel sees it. Private to kernels/. Plain data, compiled by g++ and nvcc; pointers are
+// device pointers.
 //
 // Start at: JoinRecord.
 #pragma once

@@ -1,5 +1,6 @@
-// The launch interface: what the host hands to the VM kernel. The lowered program, tablets, join tables, sinks, and where
-// each lies in shared memory. Private to kernels/. Plain data, compiled by g++ and nvcc; pointers are device pointers.
+// The launch interface: what the host hands to the VM kernel. The lowered program, tablets, join tables, sinks, and
+// where each lies in shared memory. Private to kernels/. Plain data, compiled by g++ and nvcc; pointers are device
+// pointers.
 //
 // Start at: Launch.
 #pragma once

@@ -1,5 +1,5 @@
-// Where rows end up: aggregates, groups, output, and the counters that blocks and host share. Private to kernels/. Plain
-// data, compiled by g++ and nvcc; pointers are device pointers.
+// Where rows end up: aggregates, groups, output, and the counters that blocks and host share. Private to kernels/.
+// Plain data, compiled by g++ and nvcc; pointers are device pointers.
 //
 // Start at: GroupTable, Output, Control.
 #pragma once

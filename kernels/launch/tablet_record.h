@@ -1,5 +1,5 @@
-// A bound tablet, as the VM kernel sees it, and what its producer tells its interpreters. Private to kernels/. Plain data,
-// compiled by g++ and nvcc; pointers are device pointers.
+// A bound tablet, as the VM kernel sees it, and what its producer tells its interpreters. Private to kernels/. Plain
+// data, compiled by g++ and nvcc; pointers are device pointers.
 //
 // Start at: SlotRecord, PredicateRecord.
 #pragma once

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "kernels/device/vm_kernel.h"
+#include "kernels/launch/vm_kernel.h"
 
 namespace tessera::kernels {
 namespace {

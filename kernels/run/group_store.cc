@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "kernels/device/vm_kernel.h"
+#include "kernels/launch/vm_kernel.h"
 #include "vm/lane_error.h"
 #include "vm/row_set.h"
 #include "vm/thread_pool.h"

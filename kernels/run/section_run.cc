@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "kernels/device/vm_kernel.h"
 #include "kernels/join/product_kernels.h"
+#include "kernels/launch/vm_kernel.h"
 #include "vm/lane_error.h"
 #include "vm/meaning.h"
 #include "vm/thread_pool.h"

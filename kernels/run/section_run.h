@@ -9,9 +9,9 @@
 #include <deque>
 #include <vector>
 
-#include "kernels/device/dp_kernel.h"
 #include "kernels/join/device_joins.h"
 #include "kernels/join/probe_partition.h"
+#include "kernels/launch/dp_kernel.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/plan/lower.h"
 #include "kernels/run/group_store.h"

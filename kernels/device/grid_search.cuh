@@ -1,5 +1,5 @@
-// The search for the units of a product that can hold a match. Shared by the kernels that list all of them and those of
-// a bucket.
+// The search for the units of a grid that can hold a match. Shared by the kernel that lists all of them and the one
+// that lists those of a bucket.
 #pragma once
 
 #include "kernels/device/row_vectors.cuh"

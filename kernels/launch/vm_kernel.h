@@ -1,16 +1,21 @@
-// How the host starts the kernels. Private to kernels/.
+// How the host starts the VM kernel, and the kernels that work on group tables between its launches. No device code:
+// g++ compiles what includes this. Private to kernels/. A Start function puts its work into the stream and returns; any
+// thread may call it.
+//
+// Start at: VmKernelFor.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
 
-#include "kernels/device/dp_kernel.h"
+#include "kernels/launch/dp_kernel.h"
 #include "kernels/launch/launch.h"
 
 namespace tessera::kernels {
 
-/// The instantiations of the VM kernel, each compiled on its own: vm_kernel.cu, vm_kernel_lean.cu and so on.
+/// The instantiations of the VM kernel, for cudaLaunchKernel. Each is compiled on its own: device/vm_kernel.cu,
+/// device/vm_kernel_lean.cu and so on.
 const void* FullVmKernel();
 const void* LeanVmKernel();
 const void* StarVmKernel();
@@ -32,16 +37,16 @@ inline const void* VmKernelFor(Variant variant) {
   }
 }
 
-/// Before and behind a launch whose direct groups lie in device memory: `launch.groups.states` and `touched` are
-/// theirs.
+/// For launches whose direct groups are in device memory, where `launch.groups.states` and `touched` are theirs: clears
+/// them before the launch, and enters them into the table after it.
 cudaError_t StartClearDirectGroups(const Launch& launch, cudaStream_t stream);
 cudaError_t StartEnterDirectGroups(const Launch& launch, const GroupTable& table, cudaStream_t stream);
 
 /// Enters the first `groups` groups of a table, whose records are in place, into its cleared slots.
 cudaError_t StartRehash(const GroupTable& table, uint32_t groups, cudaStream_t stream);
 
-/// Carries what the low halves of integer sums have collected over to the high ones: once per 2^32 rows. `sums`: state
-/// words of SumI (two each) and, from `first_wide` on, of SumW (four each).
+/// Carries what the low halves of integer sums have collected over to the high halves. Needed once in 2^32 rows.
+/// `sums`: state words of SumI (two each) and, from `first_wide` on, of SumW (four each).
 cudaError_t StartNormalise(const GroupTable& table, uint32_t groups, const uint32_t* sums, uint32_t count,
                            uint32_t first_wide, cudaStream_t stream);
 
