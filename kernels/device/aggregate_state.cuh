@@ -1,4 +1,7 @@
-// Aggregate states between registers, shared memory and device memory: what begins and ends a launch, per block.
+// Aggregate states between registers, shared memory and device memory: what a block does at the start and at the end of
+// a launch.
+//
+// Start at: SetUpBlock, TearDownBlock.
 #pragma once
 
 #include <type_traits>
@@ -88,7 +91,8 @@ __device__ __forceinline__ bool IsExtreme(Op op) {
   return op == Op::MinI || op == Op::MaxI || op == Op::MinF || op == Op::MaxF;
 }
 
-/// Copies the program, clears aggregate states. All threads of the block; the caller synchronises.
+/// Copies the program to shared memory and clears aggregate states. Called by all threads of the block; the caller
+/// synchronises.
 __device__ __forceinline__ void SetUpBlock(const Launch& launch, uint8_t* shared) {
   const Layout& layout = launch.layout;
   const uint32_t threads = blockDim.x;
@@ -122,7 +126,7 @@ __device__ __forceinline__ void SetUpBlock(const Launch& launch, uint8_t* shared
       reinterpret_cast<uint32_t*>(shared + layout.thread_counts)[i] = 0;
     }
   } else {
-    // A row that was masked off at Group and is back behind it must find some group.
+    // A row that was masked off at Group and is live again after it must find some group.
     for (uint32_t i = threadIdx.x; i < kTileRows; i += threads)
       reinterpret_cast<uint32_t*>(shared + layout.ordinals)[i] = 0;
     for (uint32_t at = layout.private_begin + 4 * threadIdx.x; at < layout.private_end; at += 4 * threads) {
@@ -180,7 +184,8 @@ struct NumberKey {
   }
 };
 
-/// The block's aggregates into device memory. All interpreter threads, after the last of them has finished its tiles.
+/// Adds the block's aggregates to those in device memory. Called by all interpreting threads, after the last of them
+/// has finished its tiles.
 __device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* shared) {
   const Layout& layout = launch.layout;
   for (uint32_t i = threadIdx.x; launch.marks != nullptr && i < kWarps * launch.mark_count; i += kThreads) {

@@ -1,5 +1,5 @@
-// The VM kernel launched from the device: see dp_kernel.h. Compiled on its own, as the only file whose kernels launch
-// others: device launches slow a kernel's start.
+// The VM kernel launched from the device: see launch/dp_kernel.h. Compiled on its own, because device launches slow the
+// start of every kernel that is compiled with them.
 
 #include "kernels/device/grid_search.cuh"
 #include "kernels/device/ptx.cuh"
@@ -10,7 +10,7 @@ namespace tessera::kernels {
 namespace {
 
 constexpr uint32_t kBucketThreads = 128;
-/// How long KeepDivision waits for the next block to end, where grids do not run side by side.
+/// How long KeepDivision waits for the next block to end, in case grids do not run side by side.
 constexpr unsigned long long kPatience = 20'000'000;  // nanoseconds
 
 /// Buckets of the generation that begins with `first`.
@@ -26,7 +26,8 @@ __global__ void __launch_bounds__(kSearchThreads) SearchBuckets(const __grid_con
             buckets.search.units + static_cast<uint64_t>(blockIdx.y) * buckets.bucket_units);
 }
 
-/// Launches the grids of a generation. Blocks: its buckets, then one a multiprocessor that keeps its division.
+/// Launches the grids of a generation. It has one block per bucket, then one per multiprocessor that keeps the division
+/// of its memory.
 __global__ void __launch_bounds__(kBucketThreads) LaunchBuckets(const __grid_constant__ BucketLaunch buckets);
 
 __host__ __device__ dim3 SearchGrid(const BucketLaunch& b, uint32_t first) {
@@ -57,7 +58,7 @@ __device__ cudaError_t LaunchGrid(const BucketLaunch& b, uint32_t bucket, const 
   return error;
 }
 
-/// Behind a generation and all its grids. One block.
+/// Runs after a generation and all its grids. One block.
 __global__ void __launch_bounds__(kBucketThreads) NextGeneration(const __grid_constant__ BucketLaunch buckets) {
   BucketProgress& p = *buckets.progress;
   if (threadIdx.x == 0) p.ready = 0;
@@ -84,10 +85,11 @@ __device__ __forceinline__ unsigned long long UnitsFound(const BucketLaunch& b, 
   return found;
 }
 
-/// A multiprocessor keeps its division into cache and shared memory as long as something runs there. An idle one takes
-/// the division that the first block of a child grid brings, which has room for that one block only; where a block of
-/// this kernel still is, there is room for three. So one stays everywhere until the child grids have ended. (On an
-/// H100, 100,000 rows a side, sum over half of the pairs: 32 ms without, 1.6 blocks a multiprocessor; 18 ms with.)
+/// A multiprocessor keeps its division into cache and shared memory as long as something runs on it. An idle one takes
+/// the division that the first block of a child grid asks for, which has room for that block only. Where a block of
+/// this kernel is still running, there is room for three. So one block stays on each multiprocessor until the child
+/// grids have ended. (On an H100, 100,000 rows a side, sum over half of the pairs: 32 ms without, 1.6 blocks a
+/// multiprocessor; 18 ms with.)
 __device__ __forceinline__ void KeepDivision(const BucketLaunch& buckets, uint32_t generation) {
   const volatile BucketProgress& progress = *buckets.progress;
   uint32_t running = 0;
@@ -111,8 +113,8 @@ __global__ void __launch_bounds__(kBucketThreads) LaunchBuckets(const __grid_con
   if (bucket == 0) NextGeneration<<<1, kBucketThreads, 0, cudaStreamTailLaunch>>>(buckets);
   ChildGrid& grid = buckets.grids[bucket];
   if (!buckets.again) {
-    // Even shares of what was found, whichever bucket it is in: the grids that start last must not have the blocks that
-    // take longest.
+    // Blocks get equal numbers of units, whichever bucket these are in: the grids that start last must not have the
+    // blocks that take longest.
     const uint64_t blocks = max(uint64_t{1}, uint64_t{buckets.child_blocks} * generation / buckets.buckets);
     const uint32_t share = max(1u, static_cast<uint32_t>((found + blocks - 1) / blocks));
     grid.units = buckets.counts[bucket];
@@ -140,7 +142,8 @@ cudaError_t StartBuckets(const BucketLaunch& buckets, uint32_t first, cudaStream
 cudaError_t PrepareBuckets(Variant variant, uint32_t shared_bytes) {
   cudaError_t error = cudaFuncSetAttribute(DpVmKernel(variant), cudaFuncAttributeMaxDynamicSharedMemorySize,
                                            static_cast<int>(shared_bytes));
-  // Child grids start where these still run: on multiprocessors whose memory is divided as those want it.
+  // These kernels ask for the division of memory that child grids want, because child grids start on multiprocessors
+  // where they still run.
   for (const void* kernel :
        {DpVmKernel(variant), reinterpret_cast<const void*>(&SearchBuckets),
         reinterpret_cast<const void*>(&LaunchBuckets), reinterpret_cast<const void*>(&NextGeneration)}) {

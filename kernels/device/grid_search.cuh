@@ -9,10 +9,11 @@
 
 namespace tessera::kernels {
 
-/// Threads of a block that searches, blocks of a search at most.
+/// Threads per block of a search, and the most blocks that a search has.
 inline constexpr uint32_t kSearchThreads = 128, kSearchBlocks = 4096;
 
-/// Whether (tile, part) has to be run. Then `found` is what Launch::units holds for it; `pairs` of rows are in it.
+/// Whether the unit of `tile` and range `part` has to be run. If so, `found` is what Launch::units holds for it, and
+/// `pairs` the pairs of rows in it.
 __device__ __forceinline__ bool TryUnit(const UnitSearch& search, uint32_t tile, uint32_t part, uint32_t* found,
                                         unsigned long long* pairs) {
   const vm::Share share =
@@ -27,9 +28,9 @@ __device__ __forceinline__ bool TryUnit(const UnitSearch& search, uint32_t tile,
   return true;
 }
 
-/// The blocks of a row of the grid, of a multiple of 32 threads each, look at the units of `tiles` tiles from
-/// `first_tile` on. Those that have to be run are counted in `count` and listed in `list`, in any order; nullptr: they
-/// are only counted.
+/// Run by the blocks of one row of the CUDA grid, each with a multiple of 32 threads: looks at the units of `tiles`
+/// tiles from `first_tile` on. Units that have to be run are counted in `count` and listed in `list`, in any order; if
+/// `list` is nullptr they are only counted.
 __device__ __forceinline__ void FindUnits(const UnitSearch& search, uint32_t first_tile, uint32_t tiles,
                                           uint32_t* count, uint32_t* list) {
   const uint32_t parts = search.inner.pieces(), lane = threadIdx.x & 31;

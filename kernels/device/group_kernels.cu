@@ -81,7 +81,7 @@ __device__ __forceinline__ void AddGroup(const Launch& launch, const uint64_t* f
   }
 }
 
-/// Groups that a launch has numbered by their keys, into the table, to which others may have been added before.
+/// Enters the groups that a launch has numbered by their keys into the table, which may have groups already.
 __global__ void EnterDirectGroups(const __grid_constant__ Launch launch, const GroupTable table) {
   const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
   if (g >= launch.direct_groups) return;

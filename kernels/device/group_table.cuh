@@ -1,9 +1,11 @@
-// Groups in device memory: an open-addressing table from key words to ordinals, without locks (design: README.md,
-// Groups).
+// Groups in device memory: an open-addressing table from key words to ordinals, without locks (kernels/README.md,
+// Sinks).
 //
-// A thread that finds a free slot claims it with compare-and-swap, writes the record and the initial state, and
-// publishes the ordinal. Others that meet a claimed slot with their tag look again; one with another tag is passed by.
-// No thread waits inside the claim, so lanes of one warp cannot block each other.
+// A thread that finds a free hash slot claims it with compare-and-swap, writes the record and the initial state, and
+// publishes the ordinal. A thread that meets a claimed slot with its own tag looks again; a slot with another tag it
+// passes. No thread waits inside a claim, so lanes of one warp cannot block each other.
+//
+// Start at: FindOrMakeGroup.
 #pragma once
 
 #include "kernels/device/ptx.cuh"
@@ -30,7 +32,7 @@ __device__ __forceinline__ unsigned long long* AtomicWord(uint64_t* p) {
   return reinterpret_cast<unsigned long long*>(p);
 }
 
-/// One addition for all lanes that are here together: a single counter takes about one a clock.
+/// One addition for all lanes that are here together, because a single counter takes about one addition per clock.
 __device__ __forceinline__ uint32_t NextOrdinal(Control* control) {
   const uint32_t lanes = __activemask();
   const uint32_t lane = threadIdx.x & 31;
@@ -40,8 +42,8 @@ __device__ __forceinline__ uint32_t NextOrdinal(Control* control) {
   return __shfl_sync(lanes, first, leader) + static_cast<uint32_t>(__popc(lanes & ((1u << lane) - 1)));
 }
 
-/// The ordinal of a key, which is made if it is new; kTableFull if it is new and there is no room. `key` gives
-/// bool Equals(const uint64_t* record) and void Write(uint64_t* record).
+/// The ordinal of a key. A new key gets a group; kTableFull if there is no room for it. `key` has bool Equals(const
+/// uint64_t* record) and void Write(uint64_t* record).
 template <class Key>
 __device__ __forceinline__ uint32_t FindOrMakeGroup(const GroupTable& table, Control* control, const Key& key,
                                                     uint64_t hash) {
@@ -49,7 +51,7 @@ __device__ __forceinline__ uint32_t FindOrMakeGroup(const GroupTable& table, Con
   for (uint64_t at = hash & table.slot_mask;;) {
     uint64_t slot = LoadRelaxed(table.slots + at);
     if (slot == 0) {
-      // Not through atomicAdd first: once the table is full, every row with a new key comes here.
+      // This is read before anything is added: once the table is full, every row with a new key comes here.
       if (LoadRelaxed(&control->groups) >= table.max_groups) return kTableFull;
       slot = atomicCAS(AtomicWord(table.slots + at), 0ull, static_cast<unsigned long long>(tag | 1));
       if (slot == 0) {
@@ -69,7 +71,7 @@ __device__ __forceinline__ uint32_t FindOrMakeGroup(const GroupTable& table, Con
     if ((slot & 0xFFFFFFFF00000000u) == tag) {
       const uint32_t low = static_cast<uint32_t>(slot);
       if (low == 1) continue;  // perhaps this very key is being written
-      // The record is read behind L1: another group's record on the same line may have been read before this one was
+      // The record is read past L1: another group's record on the same line may have been read before this one was
       // written.
       if (key.Equals(table.records + static_cast<uint64_t>(low - 2) * table.record_words)) return low - 2;
     }

@@ -19,8 +19,8 @@
 
 namespace tessera::kernels {
 
-/// For WithFold: merges what one thread has added up into its warp's state. A struct, because cudafe++ makes invalid C++
-/// of a lambda with template parameters in a member that is defined outside of its class.
+/// For WithFold: merges what one thread has added up into its warp's state. A struct, because cudafe++ makes invalid
+/// C++ of a lambda with template parameters in a member that is defined outside of its class.
 struct MergeThreadState {
   ThreadState from;
   Partial* to;

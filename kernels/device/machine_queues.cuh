@@ -15,6 +15,7 @@ namespace tessera::kernels {
 
 /// A few rows cost nearly as much as 512. So where filters leave few, the warp collects the rows of many slices in a
 /// queue and runs the rest of the program over batches of 128.
+///
 /// Adds the live rows of a slice that paused (`first`: the first row of its tile, in the tablet), then runs full
 /// batches. Before rows of another tablet, and at the end, it also runs the last, shorter batch. Batches come from the
 /// ends of the queues. REQUIRES: of what the program has set before it pauses, only cursors are read later.

@@ -1,4 +1,6 @@
-// The producer warp: feeds the ring with tiles, ahead of the interpreters.
+// The producer warp: copies tiles into the ring, ahead of the interpreting warps.
+//
+// Start at: Producer::Run.
 #pragma once
 
 #include "kernels/device/group_table.cuh"
@@ -8,7 +10,7 @@
 
 namespace tessera::kernels {
 
-/// Tiles, or units of a product, in the launch.
+/// Tiles, or units of a grid, in the launch.
 template <Variant kVariant>
 __device__ __forceinline__ uint32_t TilesOf(const Launch& launch) {
   if constexpr (HasProducts(kVariant)) {
@@ -20,14 +22,14 @@ __device__ __forceinline__ uint32_t TilesOf(const Launch& launch) {
 /// What a lane of the producer has looked up for a tile: the tile, and its own staged column.
 struct LookedUp {
   TileHeader header;
-  UnitHeader unit;  ///< of a product
+  UnitHeader unit;  ///< of a grid
   const uint8_t* codes;
   uint32_t width;
 };
 
-/// The producer. Memory answers after some 600 cycles and a tile should take 2000, so it never looks up one thing after
-/// the other for the tile at hand: lane i finds the tablet of the i-th tile to come, for 32 tiles at once, and columns
-/// are looked up one tile ahead.
+/// The producer. Memory answers after some 600 cycles and a tile should take 2,000, so it must not look up one thing
+/// after the other for the next tile. Lane i finds the tablet of the i-th tile to come, for 32 tiles at once, and
+/// columns are looked up one tile ahead.
 template <Variant kVariant>
 class Producer {
   static constexpr bool kProducts = HasProducts(kVariant);
@@ -36,14 +38,14 @@ class Producer {
   __device__ __forceinline__ Producer(const Launch& launch, uint8_t* shared)
       : launch_(launch), shared_(shared), lane_(threadIdx.x & 31) {}
 
-  /// One warp: tells the interpreters which tiles there are and copies the staged columns of each into the ring, as far
-  /// ahead as the ring has stages.
+  /// Run by one warp: tells the interpreters which tiles there are and copies the staged columns of each into the ring,
+  /// as far ahead as the ring has stages.
   __device__ __forceinline__ void Run() {
     const Layout& layout = launch_.layout;
     TileHeader* headers = Headers();
     uint64_t* filled = reinterpret_cast<uint64_t*>(shared_ + layout.barriers);
     uint64_t* emptied = filled + layout.stages;
-    // The warps were perhaps suspended in different tiles; the rearmost decides.
+    // The warps may have been suspended in different tiles; the earliest one decides.
     const uint32_t cursor = lane_ < kWarps ? launch_.cursors[blockIdx.x * kWarps + lane_] : kNowhere;
     const uint32_t tiles = TilesOf<kVariant>(launch_);
     first_ = max(__reduce_min_sync(kAllLanes, cursor), FirstTileOf(blockIdx.x, gridDim.x, tiles));
@@ -69,7 +71,7 @@ class Producer {
   __device__ __forceinline__ TileHeader* Headers() const {
     return reinterpret_cast<TileHeader*>(shared_ + launch_.layout.headers);
   }
-  /// The block's count-th tile, or run of units, from its cursor on. Counts come in order.
+  /// The block's count-th tile, or run of units, from its cursor on. REQUIRES: called with 0, 1, 2 and so on.
   __device__ __forceinline__ LookedUp LookUp(uint32_t count) {
     uint32_t at = count % 32, units = 1;  // of lane `at`
     if constexpr (kProducts) {
@@ -99,8 +101,8 @@ class Producer {
     return to;
   }
 
-  /// Products: as many of the block's next tiles or units as there are lanes, one a lane, and where among them runs of
-  /// neighbours start. Runs end at multiples of 32, too, wherever the block began.
+  /// Grids: finds as many of the block's next tiles or units as there are lanes, one per lane, and where runs of
+  /// neighbours start among them. Runs also end at multiples of 32, wherever the block began.
   __device__ __forceinline__ void FindRuns() {
     const uint32_t end = min(end_, (first_ | 31) + 1);
     FindTile(first_ + lane_, end);
@@ -112,7 +114,7 @@ class Producer {
     first_ = end;
   }
 
-  /// Looks for the lane's tile, or unit of a product. Without rows from `end` on.
+  /// Finds the lane's tile, or unit of a grid. It has no rows from `end` on.
   __device__ __forceinline__ void FindTile(uint32_t index, uint32_t end) {
     my_tile_ = {index, 0, 0, 0};
     if (index >= end) return;
@@ -146,7 +148,7 @@ class Producer {
     return (tile.rows * width + 15) / 16 * 16;
   }
 
-  /// Starts the copies of a tile into a stage that is free. Without rows: tells that there are no more tiles.
+  /// Starts the copies of a tile into a free stage. A tile without rows says that there are no more.
   __device__ __forceinline__ void Fill(const LookedUp& now, uint8_t* to, TileHeader* header, uint64_t* filled) const {
     const SlotRecord* records = Records(now.header);
     const uint32_t staged = now.header.rows != 0 ? launch_.staged_count : 0;
@@ -201,7 +203,7 @@ class Producer {
   StagedSlot my_slot_ = {};
   TileHeader my_tile_ = {};
   uint32_t my_unit_ = 0;
-  uint32_t starts_ = 0, found_ = 0;  ///< products: lanes where runs start that are still to come; lanes with units
+  uint32_t starts_ = 0, found_ = 0;  ///< grids: lanes where the next runs start; lanes with units
 };
 
 }  // namespace tessera::kernels

@@ -1,5 +1,5 @@
-// PTX that CUDA C++ has no name for, one function each. (The copies into shared memory and their barriers are in
-// ring.cuh.)
+// PTX instructions that CUDA C++ has no name for, one function each. (The copies into shared memory and their barriers
+// are in ring.cuh.)
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ __device__ __forceinline__ uint32_t SharedAddress(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-/// Of device memory that other blocks write.
+/// For device memory that other blocks write.
 __device__ __forceinline__ uint64_t LoadRelaxed(const uint64_t* p) {
   uint64_t v;
   asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(__cvta_generic_to_global(p)) : "memory");
@@ -22,7 +22,7 @@ __device__ __forceinline__ uint32_t LoadRelaxed(const uint32_t* p) {
   return v;
 }
 
-/// Of shared memory, among the threads of a block.
+/// For shared memory, among the threads of a block.
 __device__ __forceinline__ uint32_t LoadAcquireShared(const uint32_t* p) {
   uint32_t v;
   asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(v) : "r"(SharedAddress(p)) : "memory");

@@ -1,5 +1,5 @@
-// The ring: mbarriers and copies into shared memory. On sm_90 one bulk copy per column and tile; before it, 16 bytes
-// per lane with cp.async. Both complete on the stage's "full" barrier.
+// The ring: mbarriers and copies into shared memory. From sm_90 on there is one bulk copy for each column of a tile;
+// before it each lane copies 16 bytes at a time with cp.async. Both complete on the stage's "full" barrier.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ __device__ __forceinline__ void BarrierWait(uint64_t* barrier, uint32_t parity) 
   }
 }
 
-/// The producer's first lane: `bytes` are going to arrive.
+/// For the producer's first lane: announces that `bytes` will arrive.
 __device__ __forceinline__ void BarrierExpect(uint64_t* barrier, uint32_t bytes) {
 #if TESSERA_BULK_COPY
   asm volatile(
@@ -93,7 +93,7 @@ __device__ __forceinline__ void CopyByLanes(uint8_t* to, const uint8_t* from, ui
 #endif
 }
 
-/// Each lane, after its CopyByLanes of a stage: the barrier gets the lane's arrival when its copies have landed.
+/// For each lane, after its CopyByLanes of a stage: the lane arrives at the barrier when its copies have landed.
 __device__ __forceinline__ void ArriveAfterCopies(uint64_t* barrier) {
 #if defined(__CUDA_ARCH__) && !TESSERA_BULK_COPY
   asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(SharedAddress(barrier)) : "memory");

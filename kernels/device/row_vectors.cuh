@@ -1,7 +1,9 @@
-// What a thread does with its 16 rows at once: loads of codes, range tests, rotation of register arrays.
+// Operations on all 16 rows of a thread at once: loads of codes, range tests, rotation of register arrays.
 //
-// Arrays of rows are registers: every index must be a constant after unrolling, or they move to local memory. Long
-// loops that are not unrolled rotate the array past its first element instead.
+// Arrays of rows are hardware registers: every index must be a constant after unrolling, or the array moves to local
+// memory. Long loops, which are not unrolled, rotate the array past its first element instead.
+//
+// Start at: LoadCodes, TestRange.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +16,14 @@ namespace tessera::kernels {
 inline constexpr uint32_t kAllLanes = 0xFFFFFFFFu;
 inline constexpr uint32_t kAllRows = 0xFFFFu;
 
-/// What a thread fetched for an instruction: its rows' values (doubles as bits) and NULL bits.
+/// The operand that a thread fetched for an instruction: its rows' values (doubles as bits) and NULL bits.
 template <uint32_t R>
 struct OperandRows {
   int64_t v[R];
   uint32_t null;
 };
 
-/// A head of 16 bytes in one load.
+/// Loads a head of 16 bytes with one instruction.
 template <class Head>
 __device__ __forceinline__ Head LoadHead(const Head& head) {
   static_assert(sizeof(Head) == 16 && alignof(Head) == 16);
@@ -29,7 +31,7 @@ __device__ __forceinline__ Head LoadHead(const Head& head) {
   return __builtin_bit_cast(Head, raw);
 }
 
-/// The first kCount rows go to the end.
+/// Moves the first kCount rows to the end.
 template <uint32_t kCount, class V, uint32_t R>
 __device__ __forceinline__ void RotateBy(V (&v)[R]) {
   if constexpr (kCount < R) {
@@ -52,8 +54,8 @@ struct OwnVectors {
 
   __device__ __forceinline__ OwnVectors(const uint8_t* stream, uint32_t thread, uint32_t live) {
     const V* p = reinterpret_cast<const V*>(stream) + thread * kEach;
-    // Or else index and thread are added first, two more instructions a load. (A shared address must stay known as
-    // one.)
+    // Without this, index and thread are added first, which takes two more instructions per load. (A shared address
+    // must stay known as one.)
     if constexpr (kOnDemand) KeepAddress(p);
 #pragma unroll
     for (uint32_t g = 0; g < 4; ++g) {
@@ -172,9 +174,9 @@ __device__ __forceinline__ void LoadCodesScattered(const uint8_t* p, uint32_t wi
   }
 }
 
-/// One bit a row: low <= code <= low + span, for codes of 1, 2 or 4 bytes. A code of 1 or 2 bytes is compared where it
-/// stands at the top of a word, with whatever lies below it: one multiplication shifts it there and subtracts the
-/// bound. Rows that are not read get any bit.
+/// One bit per row: low <= code <= low + span, for codes of 1, 2 or 4 bytes. A code of 1 or 2 bytes is compared at the
+/// top of a word, with whatever lies below it: one multiplication moves it there and subtracts the bound. The bits of
+/// rows that are not read have no meaning.
 template <bool kOnDemand>
 __device__ __forceinline__ uint32_t TestRange(const uint8_t* p, uint32_t width, uint32_t thread, uint32_t live,
                                               uint32_t low, uint32_t span) {

@@ -1,6 +1,8 @@
 // The VM kernel: a producer warp feeds tiles into the ring, interpreter warps run the program over their slices of each
-// tile. README.md beside this describes the machine. Instantiated in vm_kernel.cu, vm_kernel_lean.cu and
-// vm_kernel_star.cu.
+// tile. kernels/README.md describes the machine. Instantiated in vm_kernel.cu, vm_kernel_lean.cu, vm_kernel_star.cu,
+// vm_kernel_pairs.cu and dp_kernel.cu.
+//
+// Start at: VmKernel.
 #pragma once
 
 #include "kernels/device/aggregate_state.cuh"
@@ -11,7 +13,7 @@
 
 namespace tessera::kernels {
 
-/// Blocks a multiprocessor that the kernel's registers are counted for. Before sm_90 ptxas needs more of them where
+/// Blocks per multiprocessor for which ptxas assigns the kernel's registers. Before sm_90 it needs more registers where
 /// kernels are linked on the device.
 template <Variant kVariant>
 inline constexpr uint32_t kBlocks =
@@ -21,8 +23,8 @@ inline constexpr uint32_t kBlocks =
     BlocksOf(kVariant);
 #endif
 
-/// Blocks of kThreads + 32 threads, as many as fit on the device at once. At the end each warp's cursor is the first of
-/// its block's tiles that it has not applied.
+/// Launched with blocks of kThreads + 32 threads, as many as fit on the device at once. At the end each warp's cursor
+/// is the first of its block's tiles that the warp has not applied.
 template <Variant kVariant>
 __global__ void __launch_bounds__(kThreads + 32, kBlocks<kVariant>) VmKernel(const __grid_constant__ Launch launch) {
   constexpr bool kFull = HasAll(kVariant);
@@ -61,7 +63,7 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocks<kVariant>) VmKernel(con
     BarrierWait(filled + stage, parity);
     machine.tile = headers + stage;
     if (kVariant != Variant::kStar && machine.tile->rows == 0) break;
-    // A warp that was suspended lets the tiles pass that the producer had already fetched.
+    // A suspended warp skips the tiles that the producer had already fetched.
     const bool applies = machine.tile->rows != 0 && !machine.IsFull() && machine.tile->index >= warp->next;
     if (applies) {
       machine.stage = shared + layout.ring + stage * layout.stage_bytes;

@@ -1,4 +1,4 @@
-// The VM kernel for products: few opcodes.
+// The VM kernel for nested-loop joins: few opcodes.
 
 #include "kernels/device/vm_kernel.cuh"
 #include "kernels/launch/vm_kernel.h"

@@ -11,7 +11,7 @@
 
 namespace tessera::kernels {
 
-/// Keys of a join that the device looks up together.
+/// The most keys of a join that the device can probe with.
 inline constexpr uint32_t kMaxJoinKeys = 4;
 
 /// How a key becomes a value of the join table.
@@ -23,9 +23,10 @@ enum class JoinLookup : uint8_t {
   kHash64,  ///< the same with {key, value, unused} of 8 + 4 + 4 bytes
 };
 
-/// A join table as the kernel sees it. Keys make one number, the sum of (key - low) * stride over the key columns;
-/// direct tables are indexed by it, hashed ones have it as their key. The value of a match is what the row's cursor
-/// gets: the payload itself, packed into bit fields, or 1 + the number of the first matching row, less 1.
+/// A join table as the kernel sees it. Keys make one number, the sum of (key - low) * stride over the key columns.
+/// Direct tables are indexed by it, hashed ones have it as their key. The value of a match becomes the row's cursor: it
+/// is the payload itself, packed into bit fields, or 1 + the number of the first matching row, whose number is then the
+/// cursor.
 struct alignas(16) JoinRecord {
   JoinLookup lookup = JoinLookup::kBits;
   uint8_t width = 0;            ///< kDirect: 1, 2 or 4
@@ -51,8 +52,8 @@ struct alignas(16) JoinRecord {
 };
 static_assert(sizeof(JoinRecord) % 16 == 0);
 
-/// The rows of a table without keys that a warp's rows have yet to meet, from the one that they meet now on. All live
-/// rows are at the same one; each thread has its own copy.
+/// The rows of a table without keys that a warp's rows have still to be paired with, beginning with the current one.
+/// All live rows are at the same one; each thread has its own copy.
 struct ProductCursor {
   uint32_t row, end;
 };
@@ -60,14 +61,14 @@ struct ProductCursor {
 /// Where a hashed key's search begins.
 TESSERA_HD uint32_t JoinSlot32(uint32_t key, uint32_t shift) { return (key * 0x9E3779B1u) >> shift; }
 TESSERA_HD uint64_t JoinProduct64(uint64_t key) {
-  // Keys may differ in their upper bits alone (doubles do): these have to come down before the product spreads them.
+  // Keys may differ in their upper bits only, as doubles do: these have to move down before the product spreads them.
   return (key ^ key >> 32) * 0x9E3779B97F4A7C15u;
 }
 TESSERA_HD uint32_t JoinSlot64(uint64_t key, uint32_t shift) {
   return static_cast<uint32_t>(JoinProduct64(key) >> shift);
 }
-/// The slot of the search's given step: first those of the 32-byte sector where it begins, which is what memory is read
-/// by, in turn, then the same of the sectors behind it.
+/// The hash slot of a step of the search: first, in turn, those of the 32-byte sector where it begins (memory is read
+/// by sectors), then those of the sectors behind it.
 template <class Slot>
 TESSERA_HD uint32_t JoinSlotOfStep(uint32_t home, uint32_t step, uint32_t mask) {
   constexpr uint32_t kInSector = 32 / sizeof(Slot) - 1;

@@ -1,5 +1,5 @@
 // The launch interface: what the host hands to the VM kernel. The lowered program, tablets, join tables, sinks, and
-// where each lies in shared memory. Private to kernels/. Plain data, compiled by g++ and nvcc; pointers are device
+// where each is in shared memory. Private to kernels/. Plain data, compiled by g++ and nvcc; pointers are device
 // pointers.
 //
 // Start at: Launch.
@@ -79,7 +79,7 @@ struct Launch {
   Mark* marks = nullptr;  ///< nullptr: nothing is measured
   const JoinRecord* join_records = nullptr;
 
-  // A product that is cut both ways: `tiles` counts units, each a tile and a part of join table `product`.
+  // A grid: `tiles` counts units, each a tile and a range of the rows of join table `product`.
   uint32_t product = kNowhere;
   uint32_t part_rows = 0;  ///< of the join table, in a part
   uint32_t parts = 1;
@@ -87,8 +87,8 @@ struct Launch {
   const uint32_t* unit_count = nullptr;  ///< how many; nullptr: `tiles`
   bool repeats = false;                  ///< a row can reach the sink more than once
 
-  // Queues: where the program goes on with their rows, and the cursors that rows bring along: offsets in shared memory,
-  // by row of the tile or by entry.
+  // Queues: where in the program their rows go on, and the cursors that the rows take along, as offsets in shared
+  // memory, by row of the tile or by entry.
   uint32_t resume[kQueues] = {};
   uint32_t carried[kQueues] = {};  ///< how many
   uint32_t carried_from[kMaxCarried] = {};
@@ -98,16 +98,16 @@ struct Launch {
       0;              ///< the first so many output columns are keys of a join table: no row with a NULL among them
   uint32_t keys = 0;  ///< of groups
   uint32_t key_places[kMaxGroupKeys + 1] = {};
-  /// Groups that a block aggregates in shared memory, before it adds them to the table. Without `direct` a power of two
-  /// (or 0): the groups with ordinals below it. With `direct` all there can be, or none.
+  /// Groups that a block aggregates in shared memory before it adds them to the table. Without `direct` a power of two
+  /// (or 0): the groups with ordinals below it. With `direct` all groups there can be, or none.
   uint32_t private_groups = 0;
   /// The keys themselves give a group's number, below direct_groups. Without private groups `groups.states` and
-  /// `touched` are arrays by that number, which EnterDirectGroups adds to the table behind the launch.
+  /// `touched` are arrays by that number, which EnterDirectGroups adds to the table after the launch.
   bool direct = false;
   uint32_t direct_groups = 0;
   uint8_t* touched = nullptr;  ///< 1: the group has a row
-  /// Copies of the two arrays, one behind the other, over which blocks are spread: additions to one address come one
-  /// after the other.
+  /// Copies of the two arrays, one behind the other. Blocks are spread over them, because additions to one address wait
+  /// for each other.
   uint32_t direct_copies = 1;
   DirectKey direct_keys[kMaxDirectKeys] = {};
   GroupTable groups;
@@ -116,8 +116,8 @@ struct Launch {
   Output output;
   unsigned long long enough = ~0ull;  ///< rows of output after which the launch may stop
   uint32_t* running = nullptr;        ///< dp: blocks that have not ended
-  /// Up to so many neighbours among the listed units are run as one; a power of two up to 32. Where runs end depends on
-  /// the list alone, so that a block that goes on later finds the same ones.
+  /// The most neighbours among the listed units that are run as one; a power of two up to 32. Where such a run ends
+  /// depends on the list alone, so that a block that is resumed finds the same runs.
   uint32_t most_units = 1;
 };
 static_assert(sizeof(Launch) <= 4096, "kernel parameters");

@@ -17,9 +17,9 @@ struct alignas(16) Partial {
   uint64_t unused = 0;
 };
 
-/// ... and, where a row can reach the sink many times, per thread in shared memory, from where a slice's end moves it
-/// to the warp's: adding lanes up each time would take longer than all else. Sums: the sums of the values' lower and
-/// upper halves.
+/// ... and, where a row can reach the sink many times, per thread in shared memory. The end of a slice moves it to the
+/// warp's state: adding up the lanes each time would take longer than everything else. Sums are kept as the sums of the
+/// values' lower and upper halves.
 struct alignas(16) ThreadState {
   uint64_t low = 0, high = 0;
 };
@@ -39,7 +39,7 @@ struct GroupTable {
   const uint64_t* initial_state = nullptr;
 };
 
-/// A key of a small domain: its part of the group's number is (value - low + nullable) * stride, 0 for NULL.
+/// A key with a small domain: it adds (value - low + nullable) * stride to the group's number, 0 for NULL.
 struct DirectKey {
   int64_t low = 0;
   uint32_t stride = 0;
@@ -66,7 +66,7 @@ enum StopReason : uint32_t {
   kEnough = 8,
   kManyFed = 16,  ///< groups have had as many rows as their counters and sums can hold before they are carried over
 };
-/// Rows that groups are fed in a launch before it stops: what is under way then must not make it 2^32.
+/// Rows that groups are fed in a launch before it stops. The rows that are under way by then must not bring it to 2^32.
 inline constexpr unsigned long long kMostFed = 1ull << 31;
 
 /// Counters that blocks and host share, each on a cache line of its own.

@@ -1,5 +1,5 @@
-// A bound tablet, as the VM kernel sees it, and what its producer tells its interpreters. Private to kernels/. Plain
-// data, compiled by g++ and nvcc; pointers are device pointers.
+// The encoding of a tablet as the VM kernel sees it, and what the producer tells the interpreters. Private to kernels/.
+// Plain data, compiled by g++ and nvcc; pointers are device pointers.
 //
 // Start at: SlotRecord, PredicateRecord.
 #pragma once
@@ -36,8 +36,8 @@ static_assert(sizeof(SlotRecord) == 80);
 enum class PredicateKind : uint8_t { kAll, kNone, kRange, kSet };
 
 /// vm::BoundPredicate, complete in itself. A set by row and a test of NULL bytes are ranges over a stream of bytes
-/// here. Ranges of 1 and 2 bytes do not wrap around: the host has turned those that do into the negation of what they
-/// leave out.
+/// here. Ranges of 1 and 2 bytes do not wrap around: the host has turned those that would into the negation of what
+/// they leave out.
 struct alignas(16) PredicateHead {
   const uint8_t* codes = nullptr;
   uint32_t stage = kNowhere;
@@ -57,8 +57,8 @@ struct alignas(16) PredicateRecord {
 };
 static_assert(sizeof(PredicateRecord) == 80);
 
-/// A Probe whose key is a slot, bound: kRange if the codes of a staged column of 1, 2 or 4 bytes without NULLs become
-/// places of a direct table by adding `delta`, modulo 2^32; otherwise the key is fetched as a value.
+/// A Probe whose key is a column slot, for one tablet. kRange: the codes of a staged column of 1, 2 or 4 bytes without
+/// NULLs become hash slots of a direct table by adding `delta`, modulo 2^32. Otherwise the key is fetched as a value.
 struct alignas(16) ProbeRecord {
   PredicateHead head;
   uint32_t delta = 0;
@@ -71,14 +71,14 @@ struct StagedSlot {
   uint32_t offset;  ///< in a stage
 };
 
-/// What the producer tells about a stage. rows == 0: there is no tile, the launch ends here.
+/// What the producer says about a stage. rows == 0: there is no tile, the launch ends here.
 struct alignas(16) TileHeader {
   uint32_t index;  ///< number of the tile, or of the first unit of a product, in the launch
   uint32_t tablet;
   uint32_t first;  ///< row of the tablet
   uint32_t rows;
 };
-/// ... and of units of a product that are run as one: a tile, and parts of the join table that lie side by side.
+/// ... and about units of a grid that are run as one: a tile, and adjacent ranges of the join table.
 struct alignas(8) UnitHeader {
   uint32_t part;  ///< the first one
   uint32_t count : 31;
@@ -87,7 +87,7 @@ struct alignas(8) UnitHeader {
 /// In Launch::units: all pairs of the unit pass.
 inline constexpr uint32_t kAllPairs = 1u << 31;
 
-/// What a warp remembers in shared memory, because it needs it once a tile at most.
+/// What a warp keeps in shared memory instead of registers, because it needs it at most once a tile.
 struct alignas(16) WarpState {
   unsigned long long rows_at = 0;       ///< second pass: where the next rows go
   unsigned long long rows_counted = 0;  ///< first pass: rows that are going to be emitted
@@ -98,7 +98,7 @@ struct alignas(16) WarpState {
   unsigned long long marked_at = 0;  ///< the clock at its latest mark
   unsigned long long unused_too = 0;
 };
-/// A place in a program that is measured: what came there, and what went by since the mark before it.
+/// A point of a program that is measured: the rows that came there, and the cycles since the mark before it.
 struct alignas(16) Mark {
   unsigned long long rows = 0, cycles = 0;  ///< sums over all warps
 };

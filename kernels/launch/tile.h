@@ -8,19 +8,21 @@
 
 namespace tessera::kernels {
 
-/// Rows that filters have left wait in queues, the rest of the program takes them kBatchRows at a time, so many a
-/// thread.
+/// Rows of a queue that a thread takes at a time. Rows that filters leave wait in queues, and the rest of the program
+/// takes them kBatchRows at a time.
 inline constexpr uint32_t kQueuedRows = 4;
 inline constexpr uint32_t kBatchRows = 32 * kQueuedRows;
-/// A program can let its rows wait twice. Half a slice is added to less than a batch, a batch to less than another.
+/// A program can let its rows wait twice. The first queue holds less than a batch when half a slice is added, the
+/// second less than a batch when another batch is added.
 inline constexpr uint32_t kQueues = 2;
 inline constexpr uint32_t kFirstQueue = kBatchRows + 256, kSecondQueue = 2 * kBatchRows;
 inline constexpr uint32_t kQueueEntries = kFirstQueue + kSecondQueue;
-/// Join tables whose cursors can wait with the rows.
+/// The most join tables whose cursors can wait with the rows.
 inline constexpr uint32_t kMaxCarried = 8;
-/// 16 rows a thread amortise the decoding of an instruction: SSB q1.1 on an H100 takes 0.95 ms with 4, 0.57 with 16.
+/// 16 rows per thread share the cost of decoding an instruction: SSB q1.1 on an H100 takes 0.95 ms with 4, 0.57 ms with
+/// 16.
 inline constexpr uint32_t kRows = 16;
-/// Interpreting threads of a block; one producer warp comes on top. Blocks of 128 and of 256 are equally fast; the
+/// Interpreting threads of a block; the producer warp comes on top. Blocks of 128 and of 256 are equally fast; the
 /// smaller tile halves what a register costs in shared memory (16 KiB).
 inline constexpr uint32_t kThreads = 128;
 inline constexpr uint32_t kWarps = kThreads / 32;
