@@ -23,8 +23,6 @@ using vm::Section;
 
 namespace {
 
-bool IsWide(const SqlType& t) { return t.storage() == StorageClass::kWide; }
-
 /// Columns of the relations that a pipeline has at hand: slots of the scanned table, payload of the tables it probed.
 class PipelineScope : public Scope {
  public:

@@ -1,0 +1,31 @@
+// The instructions of conditions, which narrow the selection mask. A condition on one encoded column becomes a predicate;
+// NOT never becomes an instruction: Keep(e, false) pushes it to the leaves. Private to compiler/.
+//
+// Start at: ConditionGenerator::Keep. A view of a SectionBuilder, made where it is used.
+#pragma once
+
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/section_builder.h"
+
+namespace tessera {
+
+class ConditionGenerator {
+ public:
+  explicit ConditionGenerator(SectionBuilder* builder) : b_(builder) {}
+
+  /// Narrows the mask to the rows where `e` is true; where it is false, if !truth. NULL is neither.
+  Status Keep(const Expr& e, bool truth);
+
+ private:
+  /// A condition on one encoded column becomes a predicate: returns true if it did.
+  bool KeepByPredicate(const Expr& e, bool truth);
+  /// Keeps the rows for which at least one of `args` is true (false, if !truth).
+  Status Any(const std::vector<const Expr*>& args, bool truth);
+  Status Compare(Function f, const Expr& a, const Expr& b);
+
+  SectionBuilder* b_;
+};
+
+}  // namespace tessera

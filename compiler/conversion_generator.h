@@ -1,0 +1,28 @@
+// The instructions of casts and of rounding: values that change their type, their scale or their class. Private to
+// compiler/.
+//
+// Start at: ConversionGenerator::Cast. A view of a SectionBuilder, made where it is used.
+#pragma once
+
+#include "base/status.h"
+#include "compiler/section_builder.h"
+
+namespace tessera {
+
+class ConversionGenerator {
+ public:
+  explicit ConversionGenerator(SectionBuilder* builder) : b_(builder) {}
+
+  /// kCast.
+  Status Cast(const Expr& e);
+  /// kRound, kFloor, kCeil.
+  Status Round(const Expr& e);
+
+ private:
+  /// Multiplies the accumulator by 10^digits, or divides by 10^-digits rounding half away from zero; `range` follows.
+  void ScaleBy(int digits, bool wide, ValueRange* range);
+
+  SectionBuilder* b_;
+};
+
+}  // namespace tessera

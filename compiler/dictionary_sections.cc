@@ -1,0 +1,110 @@
+// Sections over the entries of a dictionary.
+#include "compiler/dictionary_sections.h"
+
+#include <utility>
+
+#include "compiler/expr_builder.h"
+
+namespace tessera {
+
+using vm::Opcode;
+using vm::Operand;
+
+namespace {
+
+/// The scope of a dictionary section: the column is slot 0.
+class EntryScope : public Scope {
+ public:
+  bool Find(const Expr&, SectionBuilder*, Operand* operand) override {
+    *operand = Operand::Slot(0);
+    return true;
+  }
+};
+
+SectionBuilder NewSection(SectionBuilder* around, const Expr& column, Scope* scope) {
+  SectionBuilder b(around->program(), around->constants(), scope);
+  b.section.source_kind = vm::Section::Source::kDictionary;
+  b.section.sink = vm::Section::Sink::kMap;
+  b.section.label = "entries of a text column";
+  b.section.slots.push_back({0, column.type, -1});
+  return b;
+}
+
+Status Finish(SectionBuilder* b, int* number) {
+  b->Emit(Opcode::Emit);
+  b->Emit(Opcode::End);
+  TESSERA_TRY(b->CheckLimits());
+  *number = static_cast<int>(b->program()->sections.size());
+  b->program()->sections.push_back(std::move(b->section));
+  return Status::Ok();
+}
+
+}  // namespace
+
+bool DictionarySections::Serve(const Expr& e, const Expr** column) const {
+  switch (e.kind) {
+    case Expr::Kind::kConstant:
+      return !e.constant.null;
+    case Expr::Kind::kColumn:
+      if (e.type.id != TypeId::kText || b_->scope()->TableSlot(e, b_) < 0) return false;
+      if (*column == nullptr) *column = &e;
+      return (*column)->relation == e.relation && (*column)->column == e.column;
+    case Expr::Kind::kFunction:
+      break;
+    default:
+      return false;
+  }
+  switch (e.function) {
+    case Function::kSubstring:
+      if (e.args.size() > 2 && (!IsConstant(*e.args[2]) || e.args[2]->constant.null || e.args[2]->constant.i64 < 0))
+        return false;
+      break;
+    case Function::kCast:
+      if (e.type.id != TypeId::kText || e.args[0]->type.id != TypeId::kText) return false;
+      break;
+    case Function::kEq:
+    case Function::kNe:
+    case Function::kLt:
+    case Function::kLe:
+    case Function::kGt:
+    case Function::kGe:
+    case Function::kAnd:
+    case Function::kOr:
+    case Function::kNot:
+    case Function::kIn:
+    case Function::kLike:
+    case Function::kConcat:
+    case Function::kUpper:
+    case Function::kLower:
+    case Function::kLength:
+    case Function::kTrim:
+    case Function::kLtrim:
+    case Function::kRtrim:
+      break;
+    default:
+      return false;
+  }
+  for (const ExprPtr& a : e.args) {
+    if (!Serve(*a, column)) return false;
+  }
+  return *column != nullptr;
+}
+
+Status DictionarySections::AddValue(const Expr& e, const Expr& column, int* number) {
+  EntryScope scope;
+  SectionBuilder b = NewSection(b_, column, &scope);
+  b.section.columns = {e.type};
+  const int r = b.NewRegister(e.type);
+  TESSERA_TRY(b.Value(e));
+  b.Store(r);
+  return Finish(&b, number);
+}
+
+Status DictionarySections::AddCondition(const Expr& e, const Expr& column, bool truth, int* number) {
+  EntryScope scope;
+  SectionBuilder b = NewSection(b_, column, &scope);
+  TESSERA_TRY(b.Keep(e, truth));
+  return Finish(&b, number);
+}
+
+}  // namespace tessera

@@ -1,0 +1,34 @@
+// The instructions of values. The accumulator form: a value is computed into A (W for 128 bits); of two operands the
+// right one is used in place if it is a column, constant, register or payload, else it is computed first and kept in a
+// scratch register. Private to compiler/.
+//
+// Start at: ValueGenerator::Value. A view of a SectionBuilder, made where it is used.
+#pragma once
+
+#include "base/status.h"
+#include "compiler/section_builder.h"
+
+namespace tessera {
+
+class ValueGenerator {
+ public:
+  explicit ValueGenerator(SectionBuilder* builder) : b_(builder) {}
+
+  /// Leaves the value of `e` in accumulator A, or W if its type is wide.
+  Status Value(const Expr& e);
+  /// A condition as a BOOLEAN value: 1 where it is true, 0 where it is false, NULL elsewhere.
+  Status Truth(const Expr& e);
+  /// Accumulator = left op right, in A, or in W if `wide`. `reversed` is the operation with its operands swapped.
+  Status Operands(const Expr& left, const Expr& right, bool wide, vm::Opcode op, vm::Opcode reversed,
+                  bool has_reversed);
+
+ private:
+  Status Arithmetic(const Expr& e);
+  Status DateFunction(const Expr& e);
+  Status TextFunction(const Expr& e);
+  Status Case(const Expr& e);
+
+  SectionBuilder* b_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,204 @@
+// Interval arithmetic over types, statistics and expressions.
+#include "compiler/value_range.h"
+
+#include <algorithm>
+
+#include "compiler/scope.h"
+#include "vm/meaning.h"
+
+namespace tessera {
+namespace {
+
+int128_t SaturatingAdd(int128_t a, int128_t b) {
+  int128_t r;
+  if (__builtin_add_overflow(a, b, &r)) return a < 0 ? kInt128Min : kInt128Max;
+  return r;
+}
+int128_t SaturatingMul(int128_t a, int128_t b) {
+  int128_t r;
+  if (__builtin_mul_overflow(a, b, &r)) return (a < 0) != (b < 0) ? kInt128Min : kInt128Max;
+  return r;
+}
+
+ValueRange Cut(ValueRange a, const SqlType& type) {
+  ValueRange t = RangeOfType(type);
+  return {std::max(a.low, t.low), std::min(a.high, t.high)};
+}
+
+}  // namespace
+
+ValueRange RangeOfType(const SqlType& type) {
+  switch (type.id) {
+    case TypeId::kBoolean:
+      return {0, 1};
+    case TypeId::kSmallint:
+      return {INT16_MIN, INT16_MAX};
+    case TypeId::kInteger:
+      return {INT32_MIN, INT32_MAX};
+    case TypeId::kDate:
+      return {vm::kFirstDay, vm::kLastDay};
+    case TypeId::kTimestamp:
+      return {vm::kFirstDay * vm::kMicrosPerDay, (vm::kLastDay + 1) * vm::kMicrosPerDay - 1};
+    case TypeId::kDecimal:
+      return {-(PowerOf10(type.precision) - 1), PowerOf10(type.precision) - 1};
+    case TypeId::kBigint:
+      return {INT64_MIN, INT64_MAX};
+    default:
+      return {};
+  }
+}
+
+ValueRange RangeByStatistics(const Query& q, const Expr& column) {
+  if (column.kind != Expr::Kind::kColumn || column.column == kMarkColumn) return RangeOfType(column.type);
+  const TableInfo* table = q.relations[static_cast<size_t>(column.relation)].table.get();
+  if (table == nullptr || column.type.IsFloat()) return RangeOfType(column.type);
+  const ColumnStatistics& s = table->statistics[static_cast<size_t>(column.column)];
+  return s.has_range ? ValueRange{s.min, s.max} : RangeOfType(column.type);
+}
+
+ValueRange Sum(ValueRange a, ValueRange b) { return {SaturatingAdd(a.low, b.low), SaturatingAdd(a.high, b.high)}; }
+ValueRange Minus(ValueRange a) {
+  return {a.high == kInt128Min ? kInt128Max : -a.high, a.low == kInt128Min ? kInt128Max : -a.low};
+}
+ValueRange Product(ValueRange a, ValueRange b) {
+  const int128_t p[4] = {SaturatingMul(a.low, b.low), SaturatingMul(a.low, b.high), SaturatingMul(a.high, b.low),
+                         SaturatingMul(a.high, b.high)};
+  return {*std::min_element(p, p + 4), *std::max_element(p, p + 4)};
+}
+ValueRange Hull(ValueRange a, ValueRange b) { return {std::min(a.low, b.low), std::max(a.high, b.high)}; }
+
+ValueRange ExprRanges::Range(const Expr& e) const {
+  switch (e.kind) {
+    case Expr::Kind::kConstant:
+      if (e.constant.null) return {0, 0};
+      if (e.type.storage() == StorageClass::kInt) return {e.constant.i64, e.constant.i64};
+      if (IsWide(e.type)) return {e.constant.wide, e.constant.wide};
+      return {};
+    case Expr::Kind::kColumn:
+    case Expr::Kind::kGroup:
+    case Expr::Kind::kAggregate:
+      return Cut(scope_.Range(e), e.type);
+    case Expr::Kind::kOuter:
+    case Expr::Kind::kSubquery:
+      return {};
+    case Expr::Kind::kFunction:
+      break;
+  }
+  if (e.type.storage() != StorageClass::kInt && !IsWide(e.type)) return {};
+  ValueRange r = RangeOfType(e.type);
+  switch (e.function) {
+    case Function::kAdd:
+    case Function::kSub:
+    case Function::kMul:
+    case Function::kDiv:
+    case Function::kMod:
+    case Function::kNeg:
+    case Function::kAbs:
+      r = ExactRange(e);
+      break;
+    case Function::kCase: {
+      r = Range(*e.args.back());
+      for (size_t i = 1; i < e.args.size(); i += 2) r = Hull(r, Range(*e.args[i]));
+      break;
+    }
+    case Function::kCast: {
+      const Expr& a = *e.args[0];
+      if (a.type.storage() != StorageClass::kInt && !IsWide(a.type)) break;
+      if (e.type.id == TypeId::kTimestamp || a.type.id == TypeId::kTimestamp || e.type.id == TypeId::kBoolean) break;
+      const int up = static_cast<int>(e.type.scale) - static_cast<int>(a.type.scale);
+      r = Range(a);
+      if (up > 0) r = Product(r, {PowerOf10(up), PowerOf10(up)});
+      if (up < 0) r = {r.low / PowerOf10(-up) - 1, r.high / PowerOf10(-up) + 1};
+      break;
+    }
+    default:
+      break;
+  }
+  return Cut(r, e.type);  // beyond it the expression is an error, not a value
+}
+
+ValueRange ExprRanges::ExactRange(const Expr& e) const {
+  const ValueRange a = Range(*e.args[0]);
+  switch (e.function) {
+    case Function::kAdd:
+      return Sum(a, Range(*e.args[1]));
+    case Function::kSub:
+      return Sum(a, Minus(Range(*e.args[1])));
+    case Function::kMul:
+      return Product(a, Range(*e.args[1]));
+    case Function::kDiv:
+      return Hull(a, Minus(a));
+    case Function::kMod:
+      return Hull(Hull(a, Minus(a)), {0, 0});
+    case Function::kNeg:
+      return Minus(a);
+    default:
+      return Hull(a, Minus(a));
+  }
+}
+
+bool ExprRanges::CanFail(const Expr& e) const {
+  if (e.kind != Expr::Kind::kFunction)
+    return e.kind != Expr::Kind::kConstant && e.kind != Expr::Kind::kColumn && e.kind != Expr::Kind::kGroup;
+  const ValueRange all = RangeOfType(e.type);
+  const auto fits = [&](ValueRange r) { return r.Within(all.low, all.high); };
+  switch (e.function) {
+    case Function::kAdd:
+    case Function::kSub:
+    case Function::kMul:
+    case Function::kDiv:
+    case Function::kMod:
+    case Function::kNeg:
+    case Function::kAbs:
+      return !e.type.IsFloat() && !fits(ExactRange(e));
+    case Function::kRound:
+    case Function::kFloor:
+    case Function::kCeil:
+      return !e.type.IsFloat();
+    case Function::kAddDays:
+    case Function::kAddMicros:
+      return !fits(Sum(Range(*e.args[0]), Range(*e.args[1])));
+    case Function::kCast: {
+      const SqlType& from = e.args[0]->type;
+      if (from.id == TypeId::kText || e.type.id == TypeId::kText) return true;
+      if (from.id == TypeId::kNull || e.type.id == TypeId::kBoolean || e.type.IsFloat()) return false;
+      if (from.IsFloat()) return true;
+      if ((from.id == TypeId::kTimestamp) != (e.type.id == TypeId::kTimestamp)) return false;  // DATE to it or back
+      const int up = static_cast<int>(e.type.scale) - static_cast<int>(from.scale);
+      const ValueRange r = Range(*e.args[0]);
+      if (up < 0) return !fits({r.low / PowerOf10(-up) - 1, r.high / PowerOf10(-up) + 1});
+      return !fits(Product(r, {PowerOf10(up), PowerOf10(up)}));
+    }
+    case Function::kEq:
+    case Function::kNe:
+    case Function::kLt:
+    case Function::kLe:
+    case Function::kGt:
+    case Function::kGe:
+    case Function::kAnd:
+    case Function::kOr:
+    case Function::kNot:
+    case Function::kIsNull:
+    case Function::kIsNotNull:
+    case Function::kIn:
+    case Function::kCase:
+    case Function::kExtract:
+    case Function::kDateDiff:
+      return false;
+    default:
+      return true;
+  }
+}
+
+bool ExprRanges::IsNoOp(const Expr& e) const {
+  if (e.kind != Expr::Kind::kFunction || e.function != Function::kCast) return false;
+  const SqlType &from = e.args[0]->type, &to = e.type;
+  if (from.id == to.id && from.id != TypeId::kDecimal) return from.id != TypeId::kText;
+  if (from.IsFloat() || to.IsFloat()) return from.IsFloat() && to.id == TypeId::kDouble;
+  if (from.storage() != StorageClass::kInt || to.storage() != StorageClass::kInt || from.scale != to.scale)
+    return false;
+  if (to.id == TypeId::kBoolean || (from.id == TypeId::kTimestamp) != (to.id == TypeId::kTimestamp)) return false;
+  return !CanFail(e);
+}
+
+}  // namespace tessera
