@@ -57,6 +57,11 @@ std::string Signature(std::string_view name, const std::vector<ExprPtr>& args) {
   return out;
 }
 
+/// Whether an exact number must become a double, because there is no opcode for it but one for doubles.
+bool NeedsDouble(const OpcodesByClass& opcodes, const SqlType& type) {
+  return type.IsNumeric() && opcodes.For(type.storage()) == kNoOpcode && opcodes.real != kNoOpcode;
+}
+
 Status NoFunction(const std::string& signature, int position, std::string hint) {
   return SqlError("function " + signature + " does not exist", position, std::move(hint));
 }
@@ -462,6 +467,13 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   if (resolved && FindFunction(name, types, &rule) != FunctionMatch::kFound)
     return NoFunction(Signature(name, args), position, kCastHint);
 
+  const FunctionInfo& info = Info(rule.function);
+  if (info.translation == Translation::kOpcode) {
+    for (ExprPtr& a : args) {
+      if (!NeedsDouble(info.opcodes, a->type)) continue;
+      TESSERA_ASSIGN(a, Folded(MakeCast(std::move(a), kDouble)));
+    }
+  }
   switch (rule.function) {
     case Function::kRound:
       return BindRound(std::move(args), rule.result, position);
@@ -480,9 +492,7 @@ Result<ExprPtr> ExpressionBinder::BindExtract(std::string_view field, int field_
   const std::string name = Lower(field);
   const std::optional<DateField> part = FindDateField(name);
   if (!part) {
-    std::vector<std::string_view> names = {"year", "quarter", "month", "day",    "dow",    "isodow",
-                                           "doy",  "week",    "hour",  "minute", "second", "epoch"};
-    const std::string nearest = NearestName(name, names);
+    const std::string nearest = NearestName(name, DateFieldNames());
     return SqlError("unit \"" + name + "\" is not recognized", field_position,
                     nearest.empty() ? "" : "Perhaps you meant \"" + nearest + "\".");
   }
@@ -618,8 +628,7 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
     }
     if (args.size() != 1) return NoFunction(Signature(name, args), position, kCastHint);
     argument = std::move(args[0]);
-    const bool number = name == "sum" || name == "avg";
-    TESSERA_ASSIGN(argument, Resolve(std::move(argument), number ? kDouble : SqlType::Text()));
+    TESSERA_ASSIGN(argument, Resolve(std::move(argument), PreferredType(AggregateArgumentClass(name))));
   }
   if (condition != nullptr) {
     --may_skip_;
@@ -646,7 +655,11 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
     args.push_back(std::move(argument));
     return NoFunction(Signature(name, args), position, kCastHint);
   }
-  if (rule->function == AggregateFunction::kMin || rule->function == AggregateFunction::kMax) distinct = false;
+  const AggregateInfo& info = Info(rule->function);
+  if (NeedsDouble(info.opcodes, argument->type)) {
+    TESSERA_ASSIGN(argument, Folded(MakeCast(std::move(argument), kDouble)));
+  }
+  if (info.ignores_duplicates) distinct = false;
   if (rule->function == AggregateFunction::kCount && !distinct && !argument->nullable) {
     return AddAggregate(AggregateFunction::kCountStar, nullptr, false, bigint, position);
   }
@@ -656,8 +669,7 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
 Result<ExprPtr> ExpressionBinder::AddAggregate(AggregateFunction function, ExprPtr argument, bool distinct,
                                                const SqlType& type, int position) {
   if (context_->aggregates == nullptr) return SqlError("aggregate functions are not allowed here", position);
-  const bool counts = function == AggregateFunction::kCount || function == AggregateFunction::kCountStar;
-  const bool nullable = !counts && (argument->nullable || !context_->has_group_by);
+  const bool nullable = !Info(function).zero_if_empty && (argument->nullable || !context_->has_group_by);
   std::vector<Aggregate>& all = *context_->aggregates;
   size_t index = 0;
   for (; index < all.size(); ++index) {

@@ -17,91 +17,12 @@
 #include <vector>
 
 #include "base/status.h"
+#include "compiler/functions.h"
 #include "tablet/row_batch.h"
 #include "tablet/tablet.h"
 #include "tablet/types.h"
 
 namespace tessera {
-
-/// Functions of a bound expression. Arguments of arithmetic and comparison have one and the same type class, made so by
-/// casts; the exceptions are named. Where the machine holds both in the same way there is no cast: between integers of
-/// any width, from REAL to DOUBLE, between texts of any length, between decimals of one scale and one storage class.
-/// Decimals have the same scale, except under kMul; the result may need 128 bits where the arguments do not, and the
-/// other way round under kMod.
-enum class Function : uint8_t {
-  // Arithmetic. Integer and decimal: exact or an error; x / 0 and MOD(x, 0) are NULL.
-  kAdd,
-  kSub,
-  kMul,
-  kDiv,
-  kMod,
-  kNeg,
-  kAbs,
-  kRound,  ///< (x DECIMAL, n INTEGER constant): half away from zero, the result type holds the scale; (x REAL or
-           ///< DOUBLE):
-           ///< half to even; (x REAL or DOUBLE, n INTEGER constant): half away from zero
-  kFloor,
-  kCeil,
-  // Comparison: BOOLEAN. Text by bytes; NaN equals NaN and is greater than every number; -0.0 equals 0.0.
-  kEq,
-  kNe,
-  kLt,
-  kLe,
-  kGt,
-  kGe,
-  // Logic with three values. kAnd and kOr take two or more arguments.
-  kAnd,
-  kOr,
-  kNot,
-  kIsNull,
-  kIsNotNull,
-  kIn,    ///< (x, constant, constant, ...): x = any of them; NULL constants follow SQL's rule. NOT IN is kNot of it
-  kLike,  ///< (text, pattern constant): % and _; escape '\'
-  // Conditional: kCase takes (when, then, when, then, ..., else); the else is always there (a NULL constant if not
-  // written).
-  // COALESCE and NULLIF are bound as kCase.
-  kCase,
-  kCast,  ///< (x): to Expr::type; from one type to another as types.def says; text to VARCHAR(n) cuts
-  // Text.
-  kConcat,
-  kUpper,
-  kLower,
-  kLength,
-  kSubstring /* (text, from[, for]) from 1, in characters */,
-  kTrim,
-  kLtrim,
-  kRtrim,
-  // Date and time.
-  kExtract,    ///< (date or timestamp): field in Expr::field, BIGINT; SECOND of a timestamp is DOUBLE
-  kAddMonths,  ///< (date or timestamp, INTEGER months): the day is cut to the length of the month
-  kAddDays,    ///< (date, INTEGER days): DATE
-  kAddMicros,  ///< (timestamp, BIGINT microseconds): TIMESTAMP
-  kDateDiff,   ///< (date, date): INTEGER days
-};
-
-enum class DateField : uint8_t {
-  kYear,
-  kQuarter,
-  kMonth,
-  kDay,
-  kDow,
-  kIsoDow,
-  kDoy,
-  kWeek,
-  kHour,
-  kMinute,
-  kSecond,
-  kEpoch
-};
-
-enum class AggregateFunction : uint8_t {
-  kCountStar,
-  kCount,  ///< BIGINT
-  kSum,    ///< integers: BIGINT, an error where the exact sum does not fit; DECIMAL(p,s): DECIMAL(38,s); floats: DOUBLE
-  kAvg,    ///< DOUBLE
-  kMin,
-  kMax,  ///< the argument's type
-};
 
 struct Expr;
 struct Query;

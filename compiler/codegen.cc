@@ -123,10 +123,10 @@ class GroupScope : public Scope {
     } else if (leaf.kind == Expr::Kind::kAggregate) {
       const Aggregate& a = q_.aggregates[static_cast<size_t>(leaf.index)];
       const int value = aggregates_[static_cast<size_t>(leaf.index)].value;
-      if (a.function == AggregateFunction::kAvg ||
-          columns_[static_cast<size_t>(value)].storage() != leaf.type.storage())
+      const FinalRule rule = Info(a.function).final_value;
+      if (rule == FinalRule::kQuotient || columns_[static_cast<size_t>(value)].storage() != leaf.type.storage())
         return false;
-      if (a.function == AggregateFunction::kSum && IsWide(leaf.type)) return false;  // its digits are checked
+      if (rule == FinalRule::kSum && IsWide(leaf.type)) return false;  // its digits are checked
       column = value;
     }
     if (column < 0) return false;
@@ -139,12 +139,11 @@ class GroupScope : public Scope {
     const Aggregate& a = q_.aggregates[static_cast<size_t>(leaf.index)];
     const Lowered& l = aggregates_[static_cast<size_t>(leaf.index)];
     const SqlType& type = columns_[static_cast<size_t>(l.value)];
-    switch (a.function) {
-      case AggregateFunction::kCount:
-      case AggregateFunction::kCountStar:
+    switch (Info(a.function).final_value) {
+      case FinalRule::kCount:
         Count(l.value, b);
         return Status::Ok();
-      case AggregateFunction::kAvg: {
+      case FinalRule::kQuotient: {
         // sum / count; no values give NULL / 0.
         const int r = b->NewRegister(SqlType::Of(TypeId::kDouble));
         Count(l.count, b);
@@ -163,16 +162,21 @@ class GroupScope : public Scope {
         b->FreeRegister(r);
         return Status::Ok();
       }
-      default:
+      case FinalRule::kSum:
         b->Load(Slot(l.value, b), type);
         if (IsWide(type) && !IsWide(leaf.type)) {
           b->Narrow();
-        } else if (IsWide(type) && a.function == AggregateFunction::kSum) {
+        } else if (IsWide(type)) {
           const int128_t most = PowerOf10(38) - 1;
           b->Emit(Opcode::CheckW, 0, b->constants()->Wide(-most), b->constants()->Wide(most), vm::PackType(leaf.type));
         }
         return Status::Ok();
+      case FinalRule::kState:
+        b->Load(Slot(l.value, b), type);
+        if (IsWide(type) && !IsWide(leaf.type)) b->Narrow();
+        return Status::Ok();
     }
+    return Scope::Compute(leaf, b);
   }
 
  private:
@@ -262,10 +266,7 @@ class Generator {
     return std::any_of(q_.aggregates.begin(), q_.aggregates.end(), [](const Aggregate& a) { return NeedsDistinct(a); });
   }
   /// DISTINCT changes nothing for MIN and MAX.
-  static bool NeedsDistinct(const Aggregate& a) {
-    return a.distinct && (a.function == AggregateFunction::kCount || a.function == AggregateFunction::kSum ||
-                          a.function == AggregateFunction::kAvg);
-  }
+  static bool NeedsDistinct(const Aggregate& a) { return a.distinct && !Info(a.function).ignores_duplicates; }
 
   /// The section scans `relation`.
   void ScanOf(int relation, Section* s) {
@@ -616,8 +617,17 @@ class Generator {
     return Status::Ok();
   }
 
-  static SqlType SumType(const SqlType& argument) {
-    return argument.IsFloat() ? SqlType::Of(TypeId::kDouble) : SqlType::Decimal(38, argument.scale);
+  /// The type of the column that holds the state of an aggregate.
+  static SqlType StateType(AggregateFunction function, const SqlType& argument) {
+    switch (Info(function).state) {
+      case StateRule::kArgument:
+        return argument;
+      case StateRule::kSum:
+        return argument.IsFloat() ? SqlType::Of(TypeId::kDouble) : SqlType::Decimal(38, argument.scale);
+      case StateRule::kCount:
+        break;
+    }
+    return SqlType::Of(TypeId::kBigint);
   }
 
   /// Adds an aggregate fed by `op` to the section, once.
@@ -643,38 +653,14 @@ class Generator {
       if (x == nullptr || !x->nullable) return AddAggregate(s, Opcode::CountRows, bigint, nullptr, arguments);
       return AddAggregate(s, IsWide(x->type) ? Opcode::CountW : Opcode::Count, bigint, x, arguments);
     };
-    auto pick = [&](Opcode i, Opcode f, Opcode w, Opcode t) {
-      switch (x->type.storage()) {
-        case StorageClass::kInt:
-          return i;
-        case StorageClass::kFloat:
-          return f;
-        case StorageClass::kWide:
-          return w;
-        case StorageClass::kText:
-          return t;
-      }
-      return i;
-    };
+    const AggregateInfo& info = Info(a.function);
     Lowered l;
-    switch (a.function) {
-      case AggregateFunction::kCountStar:
-      case AggregateFunction::kCount:
-        l.value = count();
-        break;
-      case AggregateFunction::kSum:
-      case AggregateFunction::kAvg:
-        l.value = AddAggregate(s, pick(Opcode::SumI, Opcode::SumF, Opcode::SumW, Opcode::SumI), SumType(x->type), x,
-                               arguments);
-        if (a.function == AggregateFunction::kAvg) l.count = count();
-        break;
-      case AggregateFunction::kMin:
-        l.value = AddAggregate(s, pick(Opcode::MinI, Opcode::MinF, Opcode::MinW, Opcode::MinT), x->type, x, arguments);
-        break;
-      case AggregateFunction::kMax:
-        l.value = AddAggregate(s, pick(Opcode::MaxI, Opcode::MaxF, Opcode::MaxW, Opcode::MaxT), x->type, x, arguments);
-        break;
+    if (info.state == StateRule::kCount) {
+      l.value = count();
+      return l;
     }
+    l.value = AddAggregate(s, info.opcodes.For(x->type.storage()), StateType(a.function, x->type), x, arguments);
+    if (info.counted) l.count = count();
     return l;
   }
 
@@ -833,15 +819,12 @@ class Generator {
       const SqlType& type = distinct[d]->type;
       // A count is added up like the partial ones: per row of the first grouping 0 or 1.
       auto count = [&] { return feed(column, IsWide(type) ? Opcode::CountW : Opcode::Count, bigint); };
-      if (a.function == AggregateFunction::kCount) {
+      const AggregateInfo& info = Info(a.function);
+      if (info.state == StateRule::kCount) {
         l.value = count();
       } else {
-        l.value = feed(column,
-                       type.IsFloat() ? Opcode::SumF
-                       : IsWide(type) ? Opcode::SumW
-                                      : Opcode::SumI,
-                       SumType(type));
-        if (a.function == AggregateFunction::kAvg) l.count = count();
+        l.value = feed(column, info.opcodes.For(type.storage()), StateType(a.function, type));
+        if (info.counted) l.count = count();
       }
     }
     keys.resize(group_keys);

@@ -15,46 +15,7 @@ using vm::Predicate;
 
 namespace {
 
-constexpr vm::Opcode After(vm::Opcode first, int n) { return static_cast<vm::Opcode>(static_cast<int>(first) + n); }
-static_assert(After(Opcode::FilterEqI, 5) == Opcode::FilterGeI && After(Opcode::FilterEqF, 5) == Opcode::FilterGeF &&
-              After(Opcode::FilterEqW, 5) == Opcode::FilterGeW && After(Opcode::FilterEqT, 5) == Opcode::FilterGeT);
-static_assert(static_cast<int>(Function::kGe) - static_cast<int>(Function::kEq) == 5);
-
-/// The comparison that is true where `f` is false, for values that are not NULL.
-Function Negated(Function f) {
-  switch (f) {
-    case Function::kEq:
-      return Function::kNe;
-    case Function::kNe:
-      return Function::kEq;
-    case Function::kLt:
-      return Function::kGe;
-    case Function::kLe:
-      return Function::kGt;
-    case Function::kGt:
-      return Function::kLe;
-    default:
-      return Function::kLt;
-  }
-}
-/// The comparison with its sides swapped.
-Function Swapped(Function f) {
-  switch (f) {
-    case Function::kLt:
-      return Function::kGt;
-    case Function::kLe:
-      return Function::kGe;
-    case Function::kGt:
-      return Function::kLt;
-    case Function::kGe:
-      return Function::kLe;
-    default:
-      return f;
-  }
-}
-bool IsComparison(const Expr& e) {
-  return e.kind == Expr::Kind::kFunction && e.function >= Function::kEq && e.function <= Function::kGe;
-}
+bool IsComparison(const Expr& e) { return e.kind == Expr::Kind::kFunction && IsComparison(e.function); }
 
 }  // namespace
 
@@ -73,7 +34,7 @@ bool ConditionGenerator::KeepByPredicate(const Expr& e, bool truth) {
       return true;
     }
     if (c.constant.type.storage() != column.type.storage() || c.constant.type.scale != column.type.scale) return false;
-    Function f = swapped ? Swapped(e.function) : e.function;
+    Function f = swapped ? Mirrored(e.function) : e.function;
     if (!truth) f = Negated(f);
     const int k = constant(c);
     switch (f) {
@@ -166,12 +127,7 @@ Status ConditionGenerator::Any(const std::vector<const Expr*>& args, bool truth)
 Status ConditionGenerator::Compare(Function f, const Expr& a, const Expr& b) {
   const bool wide = IsWide(a.type) || IsWide(b.type);
   const StorageClass storage = wide ? StorageClass::kWide : a.type.storage();
-  const Opcode first = storage == StorageClass::kInt     ? Opcode::FilterEqI
-                       : storage == StorageClass::kFloat ? Opcode::FilterEqF
-                       : storage == StorageClass::kWide  ? Opcode::FilterEqW
-                                                         : Opcode::FilterEqT;
-  auto op = [&](Function g) { return After(first, static_cast<int>(g) - static_cast<int>(Function::kEq)); };
-  return ValueGenerator(b_).Operands(a, b, wide, op(f), op(Swapped(f)), true);
+  return ValueGenerator(b_).Operands(a, b, wide, Info(f).opcodes.For(storage), Info(Mirrored(f)).opcodes.For(storage));
 }
 
 Status ConditionGenerator::Keep(const Expr& e, bool truth) {
@@ -196,11 +152,12 @@ Status ConditionGenerator::Keep(const Expr& e, bool truth) {
     b_->Emit(Opcode::Filter, b_->AddPredicate(p));
     return Status::Ok();
   }
-  switch (e.function) {
-    case Function::kNot:
+  switch (Info(e.function).translation) {
+    case Translation::kComparison:
+      return Compare(truth ? e.function : Negated(e.function), *e.args[0], *e.args[1]);
+    case Translation::kNegation:
       return Keep(*e.args[0], !truth);
-    case Function::kAnd:
-    case Function::kOr: {
+    case Translation::kJunction: {
       if ((e.function == Function::kAnd) == truth) {
         for (const ExprPtr& a : e.args) TESSERA_TRY(Keep(*a, truth));
         return Status::Ok();
@@ -209,8 +166,7 @@ Status ConditionGenerator::Keep(const Expr& e, bool truth) {
       for (const ExprPtr& a : e.args) args.push_back(a.get());
       return Any(args, truth);
     }
-    case Function::kIsNull:
-    case Function::kIsNotNull: {
+    case Translation::kNullTest: {
       const bool null = (e.function == Function::kIsNull) == truth;
       const Expr& a = *e.args[0];
       TESSERA_TRY(b_->Value(a));
@@ -221,69 +177,71 @@ Status ConditionGenerator::Keep(const Expr& e, bool truth) {
       }
       return Status::Ok();
     }
-    case Function::kIn: {
-      // In a register once, then compared with each constant.
-      const Expr& a = *e.args[0];
-      const bool has_null = std::any_of(e.args.begin() + 1, e.args.end(),
-                                        [](const ExprPtr& c) { return IsConstant(*c) && c->constant.null; });
-      if (has_null && !truth) {
-        b_->KeepNone();
-        return Status::Ok();
-      }
-      const bool wide = IsWide(a.type);
-      const Opcode equal = wide                         ? Opcode::FilterEqW
-                           : a.type.IsFloat()           ? Opcode::FilterEqF
-                           : a.type.id == TypeId::kText ? Opcode::FilterEqT
-                                                        : Opcode::FilterEqI;
-      const int r = b_->NewRegister(a.type);
-      TESSERA_TRY(b_->Value(a));
-      b_->Store(r);
-      const int entry = b_->NewMask(), found = b_->NewMask();
-      b_->Emit(Opcode::MaskSave, entry);
-      b_->Emit(Opcode::MaskClear, found);
-      for (size_t i = 1; i < e.args.size(); ++i) {
-        const Expr& c = *e.args[i];
-        if (IsConstant(c) && c.constant.null) continue;
-        Operand o;
-        if (!b_->FindOperand(c, &o))
-          return Status(ErrorCode::kInternal, "an IN list holds more than constants").At(c.position);
-        if (!truth) {  // must differ from every one
-          b_->Load(Operand::Register(r), a.type);
-          b_->Emit(After(equal, 1), 0, o.Pack());
-          continue;
-        }
-        if (i > 1) {
-          b_->Emit(Opcode::MaskLoad, entry);
-          b_->Emit(Opcode::MaskAndNot, found);
-        }
-        b_->Load(Operand::Register(r), a.type);
-        b_->Emit(equal, 0, o.Pack());
-        b_->Emit(Opcode::MaskOr, found);
-      }
-      if (truth) b_->Emit(Opcode::MaskLoad, found);
-      b_->FreeMask(entry);
-      b_->FreeMask(found);
-      b_->FreeRegister(r);
-      return Status::Ok();
-    }
-    case Function::kLike: {
-      const Expr& pattern = *e.args[1];
-      if (!IsConstant(pattern))
-        return Unsupported("LIKE with a pattern that is not a constant is not supported", pattern.position);
-      if (pattern.constant.null) {
-        b_->KeepNone();
-        return Status::Ok();
-      }
-      TESSERA_TRY(b_->Value(*e.args[0]));
-      b_->Emit(truth ? Opcode::FilterLike : Opcode::FilterNotLike, 0, b_->constants()->Add(pattern.constant));
-      return Status::Ok();
-    }
+    case Translation::kInList:
+      return InList(e, truth);
+    case Translation::kLike:
+      return Like(e, truth);
     default:
       break;
   }
-  if (IsComparison(e)) return Compare(truth ? e.function : Negated(e.function), *e.args[0], *e.args[1]);
   TESSERA_TRY(b_->Value(e));
   b_->Emit(truth ? Opcode::FilterTrue : Opcode::FilterFalse);
+  return Status::Ok();
+}
+
+Status ConditionGenerator::InList(const Expr& e, bool truth) {
+  // In a register once, then compared with each constant.
+  const Expr& a = *e.args[0];
+  const bool has_null = std::any_of(e.args.begin() + 1, e.args.end(),
+                                    [](const ExprPtr& c) { return IsConstant(*c) && c->constant.null; });
+  if (has_null && !truth) {
+    b_->KeepNone();
+    return Status::Ok();
+  }
+  const Opcode equal = Info(Function::kEq).opcodes.For(a.type.storage());
+  const Opcode different = Info(Function::kNe).opcodes.For(a.type.storage());
+  const int r = b_->NewRegister(a.type);
+  TESSERA_TRY(b_->Value(a));
+  b_->Store(r);
+  const int entry = b_->NewMask(), found = b_->NewMask();
+  b_->Emit(Opcode::MaskSave, entry);
+  b_->Emit(Opcode::MaskClear, found);
+  for (size_t i = 1; i < e.args.size(); ++i) {
+    const Expr& c = *e.args[i];
+    if (IsConstant(c) && c.constant.null) continue;
+    Operand o;
+    if (!b_->FindOperand(c, &o))
+      return Status(ErrorCode::kInternal, "an IN list holds more than constants").At(c.position);
+    if (!truth) {  // must differ from every one
+      b_->Load(Operand::Register(r), a.type);
+      b_->Emit(different, 0, o.Pack());
+      continue;
+    }
+    if (i > 1) {
+      b_->Emit(Opcode::MaskLoad, entry);
+      b_->Emit(Opcode::MaskAndNot, found);
+    }
+    b_->Load(Operand::Register(r), a.type);
+    b_->Emit(equal, 0, o.Pack());
+    b_->Emit(Opcode::MaskOr, found);
+  }
+  if (truth) b_->Emit(Opcode::MaskLoad, found);
+  b_->FreeMask(entry);
+  b_->FreeMask(found);
+  b_->FreeRegister(r);
+  return Status::Ok();
+}
+
+Status ConditionGenerator::Like(const Expr& e, bool truth) {
+  const Expr& pattern = *e.args[1];
+  if (!IsConstant(pattern))
+    return Unsupported("LIKE with a pattern that is not a constant is not supported", pattern.position);
+  if (pattern.constant.null) {
+    b_->KeepNone();
+    return Status::Ok();
+  }
+  TESSERA_TRY(b_->Value(*e.args[0]));
+  b_->Emit(truth ? Opcode::FilterLike : Opcode::FilterNotLike, 0, b_->constants()->Add(pattern.constant));
   return Status::Ok();
 }
 

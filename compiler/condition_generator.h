@@ -24,6 +24,8 @@ class ConditionGenerator {
   /// Keeps the rows for which at least one of `args` is true (false, if !truth).
   Status Any(const std::vector<const Expr*>& args, bool truth);
   Status Compare(Function f, const Expr& a, const Expr& b);
+  Status InList(const Expr& e, bool truth);
+  Status Like(const Expr& e, bool truth);
 
   SectionBuilder* b_;
 };

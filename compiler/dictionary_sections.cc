@@ -39,6 +39,13 @@ Status Finish(SectionBuilder* b, int* number) {
   return Status::Ok();
 }
 
+/// The functions that work on entries with some arguments only.
+bool ServesOwn(const Expr& e) {
+  if (e.function == Function::kCast) return e.type.id == TypeId::kText && e.args[0]->type.id == TypeId::kText;
+  // SUBSTRING: a negative length is an error.
+  return e.args.size() < 3 || (IsConstant(*e.args[2]) && !e.args[2]->constant.null && e.args[2]->constant.i64 >= 0);
+}
+
 }  // namespace
 
 bool DictionarySections::Serve(const Expr& e, const Expr** column) const {
@@ -54,35 +61,14 @@ bool DictionarySections::Serve(const Expr& e, const Expr** column) const {
     default:
       return false;
   }
-  switch (e.function) {
-    case Function::kSubstring:
-      if (e.args.size() > 2 && (!IsConstant(*e.args[2]) || e.args[2]->constant.null || e.args[2]->constant.i64 < 0))
-        return false;
-      break;
-    case Function::kCast:
-      if (e.type.id != TypeId::kText || e.args[0]->type.id != TypeId::kText) return false;
-      break;
-    case Function::kEq:
-    case Function::kNe:
-    case Function::kLt:
-    case Function::kLe:
-    case Function::kGt:
-    case Function::kGe:
-    case Function::kAnd:
-    case Function::kOr:
-    case Function::kNot:
-    case Function::kIn:
-    case Function::kLike:
-    case Function::kConcat:
-    case Function::kUpper:
-    case Function::kLower:
-    case Function::kLength:
-    case Function::kTrim:
-    case Function::kLtrim:
-    case Function::kRtrim:
-      break;
-    default:
+  switch (Info(e.function).entries) {
+    case EntryRule::kNo:
       return false;
+    case EntryRule::kYes:
+      break;
+    case EntryRule::kOwn:
+      if (!ServesOwn(e)) return false;
+      break;
   }
   for (const ExprPtr& a : e.args) {
     if (!Serve(*a, column)) return false;

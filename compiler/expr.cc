@@ -12,25 +12,25 @@ namespace {
 /// Whether the value may be NULL, given the arguments.
 bool IsNullable(Function function, const std::vector<ExprPtr>& args) {
   const auto nullable = [](const ExprPtr& e) { return e->nullable; };
-  switch (function) {
-    case Function::kIsNull:
-    case Function::kIsNotNull:
+  switch (Info(function).nulls) {
+    case NullRule::kNever:
       return false;
-    case Function::kDiv:
-    case Function::kMod: {
-      // Division by zero is NULL: only a constant proves that there is none. A constant NULL is nullable itself.
+    case NullRule::kDivision: {
+      // Only a constant proves that the divisor is not 0. A constant NULL is nullable itself.
       const Expr& divisor = *args[1];
       const Value& v = divisor.constant;
       return !IsConstant(divisor) || v.null || (v.i64 == 0 && v.wide == 0 && v.f64 == 0) || args[0]->nullable;
     }
-    case Function::kCase:
+    case NullRule::kBranches:
       for (size_t i = 1; i < args.size(); i += 2) {
         if (args[i]->nullable) return true;
       }
       return args.back()->nullable;
-    default:
-      return std::any_of(args.begin(), args.end(), nullable);
+    case NullRule::kStrict:
+    case NullRule::kOwn:
+      break;
   }
+  return std::any_of(args.begin(), args.end(), nullable);
 }
 
 bool SameValue(const Value& a, const Value& b) {
@@ -47,96 +47,6 @@ bool SameValue(const Value& a, const Value& b) {
       return a.text == b.text;
   }
   return false;
-}
-
-const char* FieldName(DateField field) {
-  constexpr const char* kNames[] = {"YEAR", "QUARTER", "MONTH", "DAY",    "DOW",    "ISODOW",
-                                    "DOY",  "WEEK",    "HOUR",  "MINUTE", "SECOND", "EPOCH"};
-  return kNames[static_cast<int>(field)];
-}
-
-/// How a function is written.
-struct Notation {
-  enum class Form : uint8_t { kInfix, kCall, kOther } form;
-  const char* text;
-  int binding;  ///< kInfix: higher binds tighter
-};
-
-Notation NotationOf(Function function) {
-  using Form = Notation::Form;
-  switch (function) {
-    case Function::kAdd:
-    case Function::kAddDays:
-      return {Form::kInfix, "+", 6};
-    case Function::kSub:
-    case Function::kDateDiff:
-      return {Form::kInfix, "-", 6};
-    case Function::kMul:
-      return {Form::kInfix, "*", 7};
-    case Function::kDiv:
-      return {Form::kInfix, "/", 7};
-    case Function::kMod:
-      return {Form::kInfix, "%", 7};
-    case Function::kConcat:
-      return {Form::kInfix, "||", 5};
-    case Function::kEq:
-      return {Form::kInfix, "=", 4};
-    case Function::kNe:
-      return {Form::kInfix, "<>", 4};
-    case Function::kLt:
-      return {Form::kInfix, "<", 4};
-    case Function::kLe:
-      return {Form::kInfix, "<=", 4};
-    case Function::kGt:
-      return {Form::kInfix, ">", 4};
-    case Function::kGe:
-      return {Form::kInfix, ">=", 4};
-    case Function::kLike:
-      return {Form::kInfix, "LIKE", 4};
-    case Function::kAnd:
-      return {Form::kInfix, "AND", 2};
-    case Function::kOr:
-      return {Form::kInfix, "OR", 1};
-    case Function::kAbs:
-      return {Form::kCall, "abs", 9};
-    case Function::kRound:
-      return {Form::kCall, "round", 9};
-    case Function::kFloor:
-      return {Form::kCall, "floor", 9};
-    case Function::kCeil:
-      return {Form::kCall, "ceil", 9};
-    case Function::kUpper:
-      return {Form::kCall, "upper", 9};
-    case Function::kLower:
-      return {Form::kCall, "lower", 9};
-    case Function::kLength:
-      return {Form::kCall, "length", 9};
-    case Function::kSubstring:
-      return {Form::kCall, "substring", 9};
-    case Function::kTrim:
-      return {Form::kCall, "trim", 9};
-    case Function::kLtrim:
-      return {Form::kCall, "ltrim", 9};
-    case Function::kRtrim:
-      return {Form::kCall, "rtrim", 9};
-    case Function::kAddMonths:
-      return {Form::kCall, "add_months", 9};
-    case Function::kAddMicros:
-      return {Form::kCall, "add_microseconds", 9};
-    case Function::kNeg:
-      return {Form::kOther, "-", 8};
-    case Function::kNot:
-      return {Form::kOther, "NOT", 3};
-    case Function::kIsNull:
-    case Function::kIsNotNull:
-    case Function::kIn:
-      return {Form::kOther, "", 4};
-    case Function::kCase:
-    case Function::kCast:
-    case Function::kExtract:
-      return {Form::kOther, "", 9};
-  }
-  return {Form::kOther, "?", 9};
 }
 
 using Names = std::vector<std::vector<std::string>>;
@@ -176,23 +86,9 @@ void PrintConstant(const Value& v, std::string* out) {
   out->push_back('\'');
 }
 
-void PrintOther(const Expr& e, const Names& names, std::string* out) {
+/// Notations of their own.
+void PrintOwn(const Expr& e, const Names& names, std::string* out) {
   switch (e.function) {
-    case Function::kNeg:
-      out->push_back('-');
-      // "--" would start a comment.
-      if (IsFunction(*e.args[0], Function::kNeg)) out->push_back(' ');
-      Print(*e.args[0], names, 8, out);
-      break;
-    case Function::kNot:
-      out->append("NOT ");
-      Print(*e.args[0], names, 3, out);
-      break;
-    case Function::kIsNull:
-    case Function::kIsNotNull:
-      Print(*e.args[0], names, 5, out);
-      out->append(e.function == Function::kIsNull ? " IS NULL" : " IS NOT NULL");
-      break;
     case Function::kIn:
       Print(*e.args[0], names, 5, out);
       out->append(" IN (");
@@ -222,7 +118,7 @@ void PrintOther(const Expr& e, const Names& names, std::string* out) {
       break;
     case Function::kExtract:
       out->append("EXTRACT(");
-      out->append(FieldName(e.field));
+      for (const char* c = NameOf(e.field); *c != 0; ++c) out->push_back(static_cast<char>(*c - 'a' + 'A'));
       out->append(" FROM ");
       Print(*e.args[0], names, 0, out);
       out->push_back(')');
@@ -234,29 +130,45 @@ void PrintOther(const Expr& e, const Names& names, std::string* out) {
 }
 
 void PrintFunction(const Expr& e, const Names& names, int outer, std::string* out) {
-  const Notation notation = NotationOf(e.function);
-  if (notation.form == Notation::Form::kCall) {
-    out->append(notation.text);
+  const FunctionInfo& info = Info(e.function);
+  if (info.notation == Notation::kCall) {
+    out->append(info.text);
     out->push_back('(');
     PrintList(e.args, 0, names, out);
     out->push_back(')');
     return;
   }
-  const bool parentheses = notation.binding <= outer;
+  const bool parentheses = info.binding <= outer;
   if (parentheses) out->push_back('(');
-  if (notation.form == Notation::Form::kInfix) {
-    const bool logic = e.function == Function::kAnd || e.function == Function::kOr;
-    for (size_t i = 0; i < e.args.size(); ++i) {
-      if (i > 0) {
-        out->push_back(' ');
-        out->append(notation.text);
-        out->push_back(' ');
+  switch (info.notation) {
+    case Notation::kInfix: {
+      const bool logic = info.translation == Translation::kJunction;
+      for (size_t i = 0; i < e.args.size(); ++i) {
+        if (i > 0) {
+          out->push_back(' ');
+          out->append(info.text);
+          out->push_back(' ');
+        }
+        // Left-associative: the first operand needs no parentheses around an operator of the same rank.
+        Print(*e.args[i], names, i == 0 && !logic && info.binding > 4 ? info.binding - 1 : info.binding, out);
       }
-      // Left-associative: the first operand needs no parentheses around an operator of the same rank.
-      Print(*e.args[i], names, i == 0 && !logic && notation.binding > 4 ? notation.binding - 1 : notation.binding, out);
+      break;
     }
-  } else {
-    PrintOther(e, names, out);
+    case Notation::kPrefix:
+      out->append(info.text);
+      // A word ends with a blank; "--" would start a comment.
+      if (info.text[0] >= 'A' || IsFunction(*e.args[0], e.function)) out->push_back(' ');
+      Print(*e.args[0], names, info.binding, out);
+      break;
+    case Notation::kPostfix:
+      Print(*e.args[0], names, info.binding + 1, out);
+      out->push_back(' ');
+      out->append(info.text);
+      break;
+    case Notation::kCall:
+    case Notation::kOwn:
+      PrintOwn(e, names, out);
+      break;
   }
   if (parentheses) out->push_back(')');
 }

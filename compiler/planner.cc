@@ -487,9 +487,8 @@ Status PlanLines(const Query& q, const Plan& plan, const PlanOptions& options, i
            fmt::format("Filter groups ({} {})", q.having.size(), q.having.size() == 1 ? "condition" : "conditions"));
     std::string aggregates;
     for (const Aggregate& a : q.aggregates) {
-      static constexpr const char* kNames[] = {"count", "count", "sum", "avg", "min", "max"};
       aggregates +=
-          fmt::format("{}{}({}{})", aggregates.empty() ? "" : ", ", kNames[static_cast<int>(a.function)],
+          fmt::format("{}{}({}{})", aggregates.empty() ? "" : ", ", Info(a.function).text,
                       a.distinct ? "distinct " : "", a.argument == nullptr ? "*" : a.argument->ToString(names));
     }
     line(depth++, q.group_by.empty()

@@ -1,4 +1,4 @@
-// vm/types.def as arrays, and the arithmetic of precision and scale.
+// vm/types.def and the calls of functions.def as arrays, and the arithmetic of precision and scale.
 #include "compiler/type_rules.h"
 
 #include <algorithm>
@@ -63,38 +63,51 @@ constexpr ComparisonRow kComparisons[] = {
 #include "vm/types.def"
 };
 
-struct FunctionRow {
+constexpr size_t kMostCalls = 8;  // rows of one function or aggregate; those that are not there have no name
+
+struct CallRow {
   std::string_view name;
+  size_t least = 0, most = 0;
+  TypeClass first = kClassNone, others = kClassNone;
+  ResultRule result = ResultRule::kFirst;
+};
+struct FunctionRow {
   Function function;
-  size_t least, most;
-  TypeClass first, others;
-  ResultRule result;
+  CallRow calls[kMostCalls];
 };
 constexpr FunctionRow kFunctions[] = {
-#define TESSERA_FUNCTION(name, function, least, most, first, others, result) \
-  {name, Function::function, least, most, kClass##first, kClass##others, ResultRule::k##result},
-#include "vm/types.def"
+#define CALL(name, least, most, first, others, result) \
+  {name, least, most, kClass##first, kClass##others, ResultRule::k##result},
+#define FUNCTION(Name, Group, Form, Text, Binding, Translated, I, IX, F, W, T, Operands, Range, Errors, Nulls, \
+                 Entries, Description, ...)                                                                    \
+  {Function::k##Name, {__VA_ARGS__}},
+#include "compiler/functions.def"
 };
 
-struct FieldRow {
+constexpr std::string_view kSyntaxNames[] = {
+#define SYNTAX(name, ...) name,
+#include "compiler/functions.def"
+};
+
+constexpr std::string_view kFields[] = {
+#define DATE_FIELD(Name, name, Description) name,
+#include "compiler/functions.def"
+};
+
+struct AggregateCallRow {
   std::string_view name;
-  DateField field;
+  TypeClass argument = kClassNone;
+  ResultRule result = ResultRule::kFirst;
 };
-constexpr FieldRow kFields[] = {
-#define TESSERA_FIELD_FUNCTION(name, field) {name, DateField::field},
-#include "vm/types.def"
-};
-
 struct AggregateRow {
-  std::string_view name;
-  TypeClass argument;
   AggregateFunction function;
-  ResultRule result;
+  AggregateCallRow calls[kMostCalls];
 };
 constexpr AggregateRow kAggregates[] = {
-#define TESSERA_AGGREGATE(name, argument, function, result) \
-  {name, kClass##argument, AggregateFunction::function, ResultRule::k##result},
-#include "vm/types.def"
+#define OF(name, argument, result) {name, kClass##argument, ResultRule::k##result},
+#define AGGREGATE(Name, Text, I, F, W, T, State, Count, Final, Duplicates, Empty, Description, ...) \
+  {AggregateFunction::k##Name, {__VA_ARGS__}},
+#include "compiler/functions.def"
 };
 
 struct CastRow {
@@ -230,17 +243,23 @@ std::optional<OperandRule> FindComparison(const SqlType& left, const SqlType& ri
 FunctionMatch FindFunction(std::string_view name, std::span<const SqlType> arguments, FunctionRule* out) {
   bool named = false;
   for (const FunctionRow& row : kFunctions) {
-    if (row.name != name) continue;
-    named = true;
-    if (arguments.size() < row.least || arguments.size() > row.most) continue;
-    bool fits = true;
-    for (size_t i = 0; i < arguments.size() && fits; ++i) {
-      const TypeClass c = ClassOf(arguments[i]);
-      fits = c == kClassNone || Fits(c, i == 0 ? row.first : row.others);
+    for (const CallRow& call : row.calls) {
+      if (call.name.empty() || call.name != name) continue;
+      named = true;
+      if (arguments.size() < call.least || arguments.size() > call.most) continue;
+      bool fits = true;
+      for (size_t i = 0; i < arguments.size() && fits; ++i) {
+        const TypeClass c = ClassOf(arguments[i]);
+        fits = c == kClassNone || Fits(c, i == 0 ? call.first : call.others);
+      }
+      if (!fits) continue;
+      SqlType type = arguments[0];
+      if (call.result == ResultRule::kWider) {
+        for (const SqlType& a : arguments) type = a.id > type.id ? a : type;  // TypeId orders them by width
+      }
+      *out = {row.function, ResultOfOne(call.result, type)};
+      return FunctionMatch::kFound;
     }
-    if (!fits) continue;
-    *out = {row.function, ResultOfOne(row.result, arguments[0])};
-    return FunctionMatch::kFound;
   }
   return named ? FunctionMatch::kWrongArguments : FunctionMatch::kNoSuchName;
 }
@@ -248,44 +267,58 @@ FunctionMatch FindFunction(std::string_view name, std::span<const SqlType> argum
 TypeClass ArgumentClass(std::string_view name, size_t index) {
   int all = kClassNone;
   for (const FunctionRow& row : kFunctions) {
-    if (row.name == name && index < row.most) all |= index == 0 ? row.first : row.others;
+    for (const CallRow& call : row.calls) {
+      if (call.name == name && index < call.most) all |= index == 0 ? call.first : call.others;
+    }
   }
   return static_cast<TypeClass>(all);
 }
 
 const std::vector<std::string_view>& FunctionNames() {
   static const std::vector<std::string_view> names = [] {
-    std::vector<std::string_view> all = {"mod",    "extract",  "date_part", "coalesce",
-                                         "nullif", "greatest", "least",     "concat"};
-    for (const FunctionRow& row : kFunctions) all.push_back(row.name);
-    for (const FieldRow& row : kFields) all.push_back(row.name);
-    for (const AggregateRow& row : kAggregates) all.push_back(row.name);
+    std::vector<std::string_view> all(std::begin(kSyntaxNames), std::end(kSyntaxNames));
+    all.insert(all.end(), std::begin(kFields), std::end(kFields));
+    for (const FunctionRow& row : kFunctions) {
+      for (const CallRow& call : row.calls) all.push_back(call.name);
+    }
+    for (const AggregateRow& row : kAggregates) {
+      for (const AggregateCallRow& call : row.calls) all.push_back(call.name);
+    }
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
+    if (all.front().empty()) all.erase(all.begin());
     return all;
   }();
   return names;
 }
 
-std::optional<DateField> FindDateField(std::string_view name) {
-  // The order is that of vm::DatePart: both sides index the same switch.
-  static_assert(static_cast<int>(DateField::kYear) == static_cast<int>(vm::DatePart::kYear) &&
-                static_cast<int>(DateField::kEpoch) == static_cast<int>(vm::DatePart::kEpoch));
-  for (const FieldRow& row : kFields) {
-    if (row.name == name) return row.field;
-  }
-  return std::nullopt;
+const std::vector<std::string_view>& DateFieldNames() {
+  static const std::vector<std::string_view> names(std::begin(kFields), std::end(kFields));
+  return names;
 }
 
-bool IsAggregateName(std::string_view name) {
-  return std::any_of(std::begin(kAggregates), std::end(kAggregates),
-                     [&](const AggregateRow& r) { return r.name == name; });
+std::optional<DateField> FindDateField(std::string_view name) {
+  const auto at = std::find(std::begin(kFields), std::end(kFields), name);
+  if (at == std::end(kFields)) return std::nullopt;
+  return static_cast<DateField>(at - std::begin(kFields));
+}
+
+TypeClass AggregateArgumentClass(std::string_view name) {
+  int all = kClassNone;
+  for (const AggregateRow& row : kAggregates) {
+    for (const AggregateCallRow& call : row.calls) {
+      if (call.name == name) all |= call.argument;
+    }
+  }
+  return static_cast<TypeClass>(all);
 }
 
 std::optional<AggregateRule> FindAggregate(std::string_view name, const SqlType& argument) {
   for (const AggregateRow& row : kAggregates) {
-    if (row.name == name && Fits(ClassOf(argument), row.argument))
-      return AggregateRule{row.function, ResultOfOne(row.result, argument)};
+    for (const AggregateCallRow& call : row.calls) {
+      if (call.name == name && Fits(ClassOf(argument), call.argument))
+        return AggregateRule{row.function, ResultOfOne(call.result, argument)};
+    }
   }
   return std::nullopt;
 }

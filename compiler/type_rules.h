@@ -1,4 +1,4 @@
-// What vm/types.def says, as look-ups: which function an operator of SQL is for operands of given types, what happens
+// What vm/types.def and functions.def say of types, as look-ups by name and type: which function an operator of SQL is for operands of given types, what happens
 // to the operands first and what type comes out. Private to compiler/.
 //
 // Start at: FindOperator, FindFunction, CastContext. Pure functions; any thread.
@@ -70,12 +70,15 @@ TypeClass ArgumentClass(std::string_view name, size_t index);
 const std::vector<std::string_view>& FunctionNames();
 
 std::optional<DateField> FindDateField(std::string_view name);
+const std::vector<std::string_view>& DateFieldNames();
 
 struct AggregateRule {
   AggregateFunction function;
   SqlType result;
 };
-bool IsAggregateName(std::string_view name);
+/// The class of types that the argument of aggregate `name` may have; kClassNone if there is no such aggregate.
+TypeClass AggregateArgumentClass(std::string_view name);
+inline bool IsAggregateName(std::string_view name) { return AggregateArgumentClass(name) != kClassNone; }
 std::optional<AggregateRule> FindAggregate(std::string_view name, const SqlType& argument);
 
 enum class CastContext : uint8_t { kImplicit, kAssignment, kExplicit, kNone };

@@ -1,6 +1,7 @@
 // Values as instructions.
 #include "compiler/value_generator.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "compiler/conversion_generator.h"
@@ -10,6 +11,12 @@ namespace tessera {
 
 using vm::Opcode;
 using vm::Operand;
+
+namespace {
+
+Opcode After(Opcode op) { return static_cast<Opcode>(static_cast<int>(op) + 1); }
+
+}  // namespace
 
 Status ValueGenerator::Value(const Expr& e) {
   Operand o;
@@ -28,58 +35,35 @@ Status ValueGenerator::Value(const Expr& e) {
     b_->Load(Operand::Slot(static_cast<int>(b_->section.slots.size()) - 1), e.type);
     return Status::Ok();
   }
-  switch (e.function) {
-    case Function::kAdd:
-    case Function::kSub:
-    case Function::kMul:
-    case Function::kDiv:
-    case Function::kMod:
-    case Function::kNeg:
-    case Function::kAbs:
-      return Arithmetic(e);
-    case Function::kRound:
-    case Function::kFloor:
-    case Function::kCeil:
+  switch (Info(e.function).translation) {
+    case Translation::kOpcode:
+      return ByOpcode(e);
+    case Translation::kRounding:
       return ConversionGenerator(b_).Round(e);
-    case Function::kEq:
-    case Function::kNe:
-    case Function::kLt:
-    case Function::kLe:
-    case Function::kGt:
-    case Function::kGe:
-    case Function::kAnd:
-    case Function::kOr:
-    case Function::kNot:
-    case Function::kIsNull:
-    case Function::kIsNotNull:
-    case Function::kIn:
-    case Function::kLike:
-      return Truth(e);
-    case Function::kCase:
+    case Translation::kCase:
       return Case(e);
-    case Function::kCast:
+    case Translation::kCast:
       return ConversionGenerator(b_).Cast(e);
-    case Function::kConcat:
-    case Function::kUpper:
-    case Function::kLower:
-    case Function::kLength:
-    case Function::kSubstring:
-    case Function::kTrim:
-    case Function::kLtrim:
-    case Function::kRtrim:
-      return TextFunction(e);
-    case Function::kExtract:
-    case Function::kAddMonths:
-    case Function::kAddDays:
-    case Function::kAddMicros:
-    case Function::kDateDiff:
-      return DateFunction(e);
+    case Translation::kSubstring:
+      return WithOperands(e, false, Opcode::SubstringT);
+    case Translation::kExtract:
+      return Extract(e);
+    case Translation::kAddMonths: {
+      const bool timestamp = e.args[0]->type.id == TypeId::kTimestamp;
+      return Operands(*e.args[0], *e.args[1], false, timestamp ? Opcode::AddMonthsT : Opcode::AddMonthsD, kNoOpcode);
+    }
+    case Translation::kComparison:
+    case Translation::kJunction:
+    case Translation::kNegation:
+    case Translation::kNullTest:
+    case Translation::kInList:
+    case Translation::kLike:
+      return Truth(e);
   }
   return Status(ErrorCode::kInternal, "an expression has no instructions").At(e.position);
 }
 
-Status ValueGenerator::Operands(const Expr& left, const Expr& right, bool wide, Opcode op, Opcode reversed,
-                                bool has_reversed) {
+Status ValueGenerator::Operands(const Expr& left, const Expr& right, bool wide, Opcode op, Opcode reversed) {
   auto compute = [&](const Expr& e) { return wide ? b_->WideValue(e) : Value(e); };
   auto simple = [&](const Expr& e, Operand* o) { return wide == IsWide(e.type) && b_->FindOperand(e, o); };
   Operand o;
@@ -88,7 +72,7 @@ Status ValueGenerator::Operands(const Expr& left, const Expr& right, bool wide, 
     b_->Emit(op, 0, o.Pack());
     return Status::Ok();
   }
-  if (has_reversed && simple(left, &o)) {
+  if (reversed != kNoOpcode && simple(left, &o)) {
     TESSERA_TRY(compute(right));
     b_->Emit(reversed, 0, o.Pack());
     return Status::Ok();
@@ -102,178 +86,87 @@ Status ValueGenerator::Operands(const Expr& left, const Expr& right, bool wide, 
   return Status::Ok();
 }
 
-Status ValueGenerator::Arithmetic(const Expr& e) {
-  const Expr& a = *e.args[0];
-  const bool unary = e.function == Function::kNeg || e.function == Function::kAbs;
-  if (e.type.IsFloat()) {
-    if (unary) {
-      TESSERA_TRY(Value(a));
-      b_->Emit(e.function == Function::kNeg ? Opcode::NegF : Opcode::AbsF);
-    } else {
-      Opcode op = Opcode::AddF, reversed = Opcode::AddF;
-      bool has_reversed = true;
-      switch (e.function) {
-        case Function::kSub:
-          op = Opcode::SubF;
-          reversed = Opcode::RSubF;
-          break;
-        case Function::kMul:
-          op = reversed = Opcode::MulF;
-          break;
-        case Function::kDiv:
-          op = Opcode::DivF;
-          has_reversed = false;
-          break;
-        case Function::kMod:
-          op = Opcode::ModF;
-          has_reversed = false;
-          break;
-        default:
-          break;
-      }
-      TESSERA_TRY(Operands(a, *e.args[1], false, op, reversed, has_reversed));
+Status ValueGenerator::WithOperands(const Expr& e, bool wide, Opcode op) {
+  auto compute = [&](const Expr& a) { return wide ? b_->WideValue(a) : Value(a); };
+  int32_t operands[2] = {0, vm::Info(op).p[2] == vm::OperandSpec::SrcInt ? -1 : 0};  // -1: there is none
+  std::vector<int> scratch;
+  for (size_t k = 1; k < e.args.size(); ++k) {
+    const Expr& a = *e.args[k];
+    Operand o;
+    if (wide != IsWide(a.type) || !b_->FindOperand(a, &o)) {
+      TESSERA_TRY(compute(a));
+      const int r = b_->NewRegister(wide && !IsWide(a.type) ? SqlType::Decimal(38, 0) : a.type);
+      b_->Store(r);
+      scratch.push_back(r);
+      o = Operand::Register(r);
     }
+    operands[k - 1] = o.Pack();
+  }
+  TESSERA_TRY(compute(*e.args[0]));
+  b_->Emit(op, 0, operands[0], operands[1]);
+  for (int r : scratch) b_->FreeRegister(r);
+  return Status::Ok();
+}
+
+Status ValueGenerator::Apply(const Expr& e, bool wide, Opcode op) {
+  if (op == kNoOpcode) return Status(ErrorCode::kInternal, "a function has no opcode for its arguments").At(e.position);
+  if (e.args.size() > 2) return WithOperands(e, wide, op);
+  if (e.args.size() == 2) {
+    Opcode reversed = kNoOpcode;
+    if (Info(e.function).operands == OperandOrder::kCommutative) reversed = op;
+    if (Info(e.function).operands == OperandOrder::kReversible) reversed = After(op);
+    return Operands(*e.args[0], *e.args[1], wide, op, reversed);
+  }
+  TESSERA_TRY(wide ? b_->WideValue(*e.args[0]) : Value(*e.args[0]));
+  if (vm::Info(op).shape == vm::Shape::Binary) {
+    b_->Emit(op, 0, Operand::Constant(wide ? b_->constants()->Wide(0) : b_->constants()->Int(0)).Pack());
+  } else {
+    b_->Emit(op);
+  }
+  return Status::Ok();
+}
+
+Status ValueGenerator::ByOpcode(const Expr& e) {
+  const OpcodesByClass& opcodes = Info(e.function).opcodes;
+  const StorageClass storage = e.args[0]->type.storage();
+  if (storage == StorageClass::kText || storage == StorageClass::kFloat) {
+    TESSERA_TRY(Apply(e, false, opcodes.For(storage)));
     if (e.type.id == TypeId::kReal) b_->Emit(Opcode::SingleF);
     return Status::Ok();
   }
   // Exact: the range of the result decides between 64 bits unchecked, 64 bits checked and 128 bits.
   const ValueRange exact = b_->ranges().ExactRange(e);
-  Opcode narrow = Opcode::AddI, checked = Opcode::AddIX, reversed = Opcode::AddI, reversed_checked = Opcode::AddIX;
-  Opcode wide = Opcode::AddW, wide_reversed = Opcode::AddW;
-  bool has_reversed = true;
-  switch (e.function) {
-    case Function::kSub:
-      narrow = Opcode::SubI, checked = Opcode::SubIX, reversed = Opcode::RSubI, reversed_checked = Opcode::RSubIX;
-      wide = Opcode::SubW, wide_reversed = Opcode::RSubW;
-      break;
-    case Function::kMul:
-      narrow = reversed = Opcode::MulI, checked = reversed_checked = Opcode::MulIX;
-      wide = wide_reversed = Opcode::MulW;
-      break;
-    case Function::kDiv:
-      narrow = checked = Opcode::DivI, wide = Opcode::DivW;
-      has_reversed = false;
-      break;
-    case Function::kMod:
-      narrow = checked = Opcode::ModI, wide = Opcode::ModW;
-      has_reversed = false;
-      break;
-    default:
-      break;
-  }
-  const bool args_wide = IsWide(a.type) || (!unary && IsWide(e.args[1]->type));
-  const bool in_wide = args_wide || (IsWide(e.type) && !exact.Fits64());
-  const bool safe = exact.Fits64();
-  if (unary) {
-    TESSERA_TRY(in_wide ? b_->WideValue(a) : Value(a));
-    if (e.function == Function::kAbs) {
-      b_->Emit(in_wide ? Opcode::AbsW : Opcode::AbsI);
-    } else if (in_wide) {
-      b_->Emit(Opcode::RSubW, 0, Operand::Constant(b_->constants()->Wide(0)).Pack());
-    } else {
-      b_->Emit(safe ? Opcode::RSubI : Opcode::RSubIX, 0, Operand::Constant(b_->constants()->Int(0)).Pack());
-    }
-  } else if (in_wide) {
-    TESSERA_TRY(Operands(a, *e.args[1], true, wide, wide_reversed, has_reversed));
-  } else {
-    TESSERA_TRY(
-        Operands(a, *e.args[1], false, safe ? narrow : checked, safe ? reversed : reversed_checked, has_reversed));
-  }
-  b_->CheckType(e.type, in_wide, exact);
-  if (in_wide && !IsWide(e.type)) b_->Narrow();
-  if (!in_wide && IsWide(e.type)) b_->Widen();
+  const bool args_wide = std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return IsWide(a->type); });
+  const bool wide = args_wide || (IsWide(e.type) && !exact.Fits64());
+  const bool checked = !exact.Fits64() && opcodes.checked_integer != kNoOpcode;
+  TESSERA_TRY(Apply(e, wide, wide ? opcodes.wide : (checked ? opcodes.checked_integer : opcodes.integer)));
+  b_->CheckType(e.type, wide, exact);
+  if (wide && !IsWide(e.type)) b_->Narrow();
+  if (!wide && IsWide(e.type)) b_->Widen();
   return Status::Ok();
 }
 
-Status ValueGenerator::DateFunction(const Expr& e) {
+Status ValueGenerator::Extract(const Expr& e) {
   const Expr& a = *e.args[0];
   const bool timestamp = a.type.id == TypeId::kTimestamp;
-  switch (e.function) {
-    case Function::kExtract: {
-      TESSERA_TRY(Value(a));
-      if (timestamp && (e.field == DateField::kSecond || e.field == DateField::kEpoch) && e.type.IsFloat()) {
-        // Seconds with their fraction.
-        if (e.field == DateField::kSecond) {
-          const int r = b_->NewRegister(a.type);
-          b_->Store(r);
-          const int32_t minute = Operand::Constant(b_->constants()->Int(60'000'000)).Pack();
-          b_->Emit(Opcode::FloorDivI, 0, minute);
-          b_->Emit(Opcode::MulI, 0, minute);
-          b_->Emit(Opcode::RSubI, 0, Operand::Register(r).Pack());
-          b_->FreeRegister(r);
-        }
-        b_->Emit(Opcode::IToF);
-        b_->Emit(Opcode::DivF, 0, Operand::Constant(b_->constants()->Float(1e6)).Pack());
-        return Status::Ok();
-      }
-      b_->Emit(timestamp ? Opcode::DatePartT : Opcode::DatePartD, 0, 0, static_cast<int32_t>(e.field));
-      if (e.type.IsFloat()) b_->Emit(Opcode::IToF);
-      return Status::Ok();
-    }
-    case Function::kAddMonths:
-      return Operands(a, *e.args[1], false, timestamp ? Opcode::AddMonthsT : Opcode::AddMonthsD, Opcode::AddI, false);
-    case Function::kAddDays:
-    case Function::kAddMicros: {
-      const ValueRange range = Sum(b_->Range(a), b_->Range(*e.args[1]));
-      TESSERA_TRY(Operands(a, *e.args[1], false, range.Fits64() ? Opcode::AddI : Opcode::AddIX,
-                           range.Fits64() ? Opcode::AddI : Opcode::AddIX, true));
-      b_->CheckType(e.type, false, range);
-      return Status::Ok();
-    }
-    default:
-      return Operands(a, *e.args[1], false, Opcode::SubI, Opcode::RSubI, true);
-  }
-}
-
-Status ValueGenerator::TextFunction(const Expr& e) {
-  const Expr& a = *e.args[0];
-  switch (e.function) {
-    case Function::kConcat:
-      return Operands(a, *e.args[1], false, Opcode::ConcatT, Opcode::ConcatT, false);
-    case Function::kSubstring: {
-      // From and length are operands; what is not at hand goes through registers.
-      int32_t operands[2] = {0, -1};
-      std::vector<int> scratch;
-      for (size_t k = 1; k < e.args.size(); ++k) {
-        Operand o;
-        if (!b_->FindOperand(*e.args[k], &o)) {
-          TESSERA_TRY(Value(*e.args[k]));
-          const int r = b_->NewRegister(e.args[k]->type);
-          b_->Store(r);
-          scratch.push_back(r);
-          o = Operand::Register(r);
-        }
-        operands[k - 1] = o.Pack();
-      }
-      TESSERA_TRY(Value(a));
-      b_->Emit(Opcode::SubstringT, 0, operands[0], operands[1]);
-      for (int r : scratch) b_->FreeRegister(r);
-      return Status::Ok();
-    }
-    default:
-      break;
-  }
   TESSERA_TRY(Value(a));
-  switch (e.function) {
-    case Function::kUpper:
-      b_->Emit(Opcode::UpperT);
-      break;
-    case Function::kLower:
-      b_->Emit(Opcode::LowerT);
-      break;
-    case Function::kLength:
-      b_->Emit(Opcode::LengthT);
-      break;
-    case Function::kTrim:
-      b_->Emit(Opcode::TrimT);
-      break;
-    case Function::kLtrim:
-      b_->Emit(Opcode::TrimLeftT);
-      break;
-    default:
-      b_->Emit(Opcode::TrimRightT);
-      break;
+  if (timestamp && (e.field == DateField::kSecond || e.field == DateField::kEpoch) && e.type.IsFloat()) {
+    // Seconds with their fraction.
+    if (e.field == DateField::kSecond) {
+      const int r = b_->NewRegister(a.type);
+      b_->Store(r);
+      const int32_t minute = Operand::Constant(b_->constants()->Int(60'000'000)).Pack();
+      b_->Emit(Opcode::FloorDivI, 0, minute);
+      b_->Emit(Opcode::MulI, 0, minute);
+      b_->Emit(Opcode::RSubI, 0, Operand::Register(r).Pack());
+      b_->FreeRegister(r);
+    }
+    b_->Emit(Opcode::IToF);
+    b_->Emit(Opcode::DivF, 0, Operand::Constant(b_->constants()->Float(1e6)).Pack());
+    return Status::Ok();
   }
+  b_->Emit(timestamp ? Opcode::DatePartT : Opcode::DatePartD, 0, 0, static_cast<int32_t>(e.field));
+  if (e.type.IsFloat()) b_->Emit(Opcode::IToF);
   return Status::Ok();
 }
 

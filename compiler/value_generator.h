@@ -18,14 +18,18 @@ class ValueGenerator {
   Status Value(const Expr& e);
   /// A condition as a BOOLEAN value: 1 where it is true, 0 where it is false, NULL elsewhere.
   Status Truth(const Expr& e);
-  /// Accumulator = left op right, in A, or in W if `wide`. `reversed` is the operation with its operands swapped.
-  Status Operands(const Expr& left, const Expr& right, bool wide, vm::Opcode op, vm::Opcode reversed,
-                  bool has_reversed);
+  /// Accumulator = left op right, in A, or in W if `wide`. `reversed` is the operation with its operands swapped, or
+  /// kNoOpcode.
+  Status Operands(const Expr& left, const Expr& right, bool wide, vm::Opcode op, vm::Opcode reversed);
 
  private:
-  Status Arithmetic(const Expr& e);
-  Status DateFunction(const Expr& e);
-  Status TextFunction(const Expr& e);
+  /// A function whose meaning is one opcode for each class of its arguments.
+  Status ByOpcode(const Expr& e);
+  /// That opcode over the arguments of `e`, in A, or in W if `wide`.
+  Status Apply(const Expr& e, bool wide, vm::Opcode op);
+  /// The same for an opcode with two operands beside the accumulator. What is not at hand goes through registers.
+  Status WithOperands(const Expr& e, bool wide, vm::Opcode op);
+  Status Extract(const Expr& e);
   Status Case(const Expr& e);
 
   SectionBuilder* b_;

@@ -86,22 +86,16 @@ ValueRange ExprRanges::Range(const Expr& e) const {
   }
   if (e.type.storage() != StorageClass::kInt && !IsWide(e.type)) return {};
   ValueRange r = RangeOfType(e.type);
-  switch (e.function) {
-    case Function::kAdd:
-    case Function::kSub:
-    case Function::kMul:
-    case Function::kDiv:
-    case Function::kMod:
-    case Function::kNeg:
-    case Function::kAbs:
-      r = ExactRange(e);
+  switch (Info(e.function).range) {
+    case RangeRule::kType:
+    case RangeRule::kMomentSum:
       break;
-    case Function::kCase: {
+    case RangeRule::kBranches: {
       r = Range(*e.args.back());
       for (size_t i = 1; i < e.args.size(); i += 2) r = Hull(r, Range(*e.args[i]));
       break;
     }
-    case Function::kCast: {
+    case RangeRule::kCast: {
       const Expr& a = *e.args[0];
       if (a.type.storage() != StorageClass::kInt && !IsWide(a.type)) break;
       if (e.type.id == TypeId::kTimestamp || a.type.id == TypeId::kTimestamp || e.type.id == TypeId::kBoolean) break;
@@ -112,29 +106,39 @@ ValueRange ExprRanges::Range(const Expr& e) const {
       break;
     }
     default:
+      r = ExactRange(e);
       break;
   }
   return Cut(r, e.type);  // beyond it the expression is an error, not a value
 }
 
 ValueRange ExprRanges::ExactRange(const Expr& e) const {
-  const ValueRange a = Range(*e.args[0]);
-  switch (e.function) {
-    case Function::kAdd:
-      return Sum(a, Range(*e.args[1]));
-    case Function::kSub:
-      return Sum(a, Minus(Range(*e.args[1])));
-    case Function::kMul:
-      return Product(a, Range(*e.args[1]));
-    case Function::kDiv:
-      return Hull(a, Minus(a));
-    case Function::kMod:
-      return Hull(Hull(a, Minus(a)), {0, 0});
-    case Function::kNeg:
-      return Minus(a);
-    default:
-      return Hull(a, Minus(a));
+  const auto either_sign = [](ValueRange r) { return Hull(r, Minus(r)); };
+  switch (Info(e.function).range) {
+    case RangeRule::kSum:
+    case RangeRule::kMomentSum:
+      return Sum(Range(*e.args[0]), Range(*e.args[1]));
+    case RangeRule::kDifference:
+      return Sum(Range(*e.args[0]), Minus(Range(*e.args[1])));
+    case RangeRule::kProduct:
+      return Product(Range(*e.args[0]), Range(*e.args[1]));
+    case RangeRule::kNegation:
+      return Minus(Range(*e.args[0]));
+    case RangeRule::kEither: {
+      ValueRange r = {0, 0};
+      for (const ExprPtr& a : e.args) r = Hull(r, either_sign(Range(*a)));
+      return r;
+    }
+    case RangeRule::kEitherFirst:
+      return either_sign(Range(*e.args[0]));
+    case RangeRule::kRemainder:
+      return Hull(either_sign(Range(*e.args[0])), {0, 0});
+    case RangeRule::kType:
+    case RangeRule::kBranches:
+    case RangeRule::kCast:
+      break;
   }
+  return RangeOfType(e.type);
 }
 
 bool ExprRanges::CanFail(const Expr& e) const {
@@ -142,23 +146,14 @@ bool ExprRanges::CanFail(const Expr& e) const {
     return e.kind != Expr::Kind::kConstant && e.kind != Expr::Kind::kColumn && e.kind != Expr::Kind::kGroup;
   const ValueRange all = RangeOfType(e.type);
   const auto fits = [&](ValueRange r) { return r.Within(all.low, all.high); };
-  switch (e.function) {
-    case Function::kAdd:
-    case Function::kSub:
-    case Function::kMul:
-    case Function::kDiv:
-    case Function::kMod:
-    case Function::kNeg:
-    case Function::kAbs:
+  switch (Info(e.function).errors) {
+    case ErrorRule::kNever:
+      return false;
+    case ErrorRule::kOutOfRange:
       return !e.type.IsFloat() && !fits(ExactRange(e));
-    case Function::kRound:
-    case Function::kFloor:
-    case Function::kCeil:
+    case ErrorRule::kIfExact:
       return !e.type.IsFloat();
-    case Function::kAddDays:
-    case Function::kAddMicros:
-      return !fits(Sum(Range(*e.args[0]), Range(*e.args[1])));
-    case Function::kCast: {
+    case ErrorRule::kCast: {
       const SqlType& from = e.args[0]->type;
       if (from.id == TypeId::kText || e.type.id == TypeId::kText) return true;
       if (from.id == TypeId::kNull || e.type.id == TypeId::kBoolean || e.type.IsFloat()) return false;
@@ -169,25 +164,10 @@ bool ExprRanges::CanFail(const Expr& e) const {
       if (up < 0) return !fits({r.low / PowerOf10(-up) - 1, r.high / PowerOf10(-up) + 1});
       return !fits(Product(r, {PowerOf10(up), PowerOf10(up)}));
     }
-    case Function::kEq:
-    case Function::kNe:
-    case Function::kLt:
-    case Function::kLe:
-    case Function::kGt:
-    case Function::kGe:
-    case Function::kAnd:
-    case Function::kOr:
-    case Function::kNot:
-    case Function::kIsNull:
-    case Function::kIsNotNull:
-    case Function::kIn:
-    case Function::kCase:
-    case Function::kExtract:
-    case Function::kDateDiff:
-      return false;
-    default:
-      return true;
+    case ErrorRule::kPossible:
+      break;
   }
+  return true;
 }
 
 bool ExprRanges::IsNoOp(const Expr& e) const {

@@ -37,7 +37,7 @@ class ExprRanges {
   explicit ExprRanges(const Scope& scope) : scope_(scope) {}
 
   ValueRange Range(const Expr& e) const;
-  /// What exact arithmetic may give, before the result must fit its type. REQUIRES: kAdd..kAbs of integers or decimals.
+  /// What a function may give before the result must fit its type, by its RangeRule. REQUIRES: an exact result.
   ValueRange ExactRange(const Expr& e) const;
   /// Whether the instructions of `e`, without those of its arguments, may raise an error. True where nobody has looked
   /// closer.

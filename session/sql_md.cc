@@ -4,7 +4,8 @@
 //
 //   sql_md FILE
 //
-// A result or a class of types that is new in vm/types.def does not compile until it has its words here.
+// The tables come from vm/types.def and compiler/functions.def. A result or a class of types that is new there does not
+// compile until it has its words here.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +19,7 @@
 namespace tessera {
 namespace {
 
-// ---- Words for what vm/types.def says -------------------------------------------------------------------------------
+// ---- Words for what the tables say -------------------------------------------------------------------------------
 
 constexpr const char* kClassAny = "any type";
 constexpr const char* kClassBoolean = "BOOLEAN";
@@ -148,49 +149,98 @@ std::string Comparisons() {
   return out;
 }
 
+/// Lines of one group, in the order of the groups' first rows.
+class Groups {
+ public:
+  std::string& operator[](std::string_view group) {
+    const auto at = std::find_if(lines_.begin(), lines_.end(), [&](const auto& g) { return g.first == group; });
+    return at != lines_.end() ? at->second : lines_.emplace_back(group, "").second;
+  }
+  std::string Text() const {
+    std::string out;
+    for (const auto& [group, lines] : lines_) out += fmt::format("| **{}** | | |\n{}", group, lines);
+    return out;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> lines_;
+};
+
 std::string Functions() {
-  struct Row {
+  struct Call {
     const char* name;
     int least, most;
     const char *first, *others, *result;
   };
-  constexpr Row kRows[] = {
-#define TESSERA_FUNCTION(name, function, least, most, first, others, result) \
-  {name, least, most, kClass##first, kClass##others, kResult##result},
-#include "vm/types.def"
+  struct Row {
+    std::string_view group, form, text;
+    const char* description;
+    std::vector<Call> calls;
   };
-  std::string out = "| function | result |\n|---|---|\n";
-  for (const Row& row : kRows) {
-    std::string arguments = row.first;
-    for (int i = 1; i < row.most; ++i) {
-      const bool optional = i >= row.least;
-      arguments += fmt::format("{}, {}{}", optional ? "[" : "", row.others, optional ? "]" : "");
+  const std::vector<Row> rows = {
+#define CALL(name, least, most, first, others, result) \
+  {name, least, most, kClass##first, kClass##others, kResult##result},
+#define FUNCTION(Name, Group, Form, Text, Binding, Translated, I, IX, F, W, T, Operands, Range, Errors, Nulls, \
+                 Entries, Description, ...)                                                                    \
+  {#Group, #Form, Text, Description, {__VA_ARGS__}},
+#include "compiler/functions.def"
+  };
+  Groups groups;
+  for (const Row& row : rows) {
+    const char* description = row.description;
+    std::string usage;
+    if (row.form == "Infix") usage = fmt::format("x {} y", row.text);
+    if (row.form == "Prefix") usage = fmt::format("{}{}x", row.text, row.text == "-" ? "" : " ");
+    if (row.form == "Postfix") usage = fmt::format("x {}", row.text);
+    if (row.form == "Own") usage = row.text;
+    if (!usage.empty()) groups[row.group] += fmt::format("| `{}` | | {} |\n", Cell(usage), Cell(description));
+    for (const Call& call : row.calls) {
+      std::string arguments = call.first;
+      for (int i = 1; i < call.most; ++i) {
+        const bool optional = i >= call.least;
+        arguments += fmt::format("{}, {}{}", optional ? "[" : "", call.others, optional ? "]" : "");
+      }
+      groups[row.group] +=
+          fmt::format("| `{}`({}) | {} | {} |\n", call.name, arguments, call.result, Cell(description));
+      description = "";  // said once
     }
-    out += fmt::format("| `{}`({}) | {} |\n", row.name, arguments, row.result);
   }
-  return out;
+#define SYNTAX(name, Group, Usage, Result, Description) \
+  if (*Usage != 0) groups[#Group] += fmt::format("| `{}` | {} | {} |\n", Usage, Result, Cell(Description));
+#include "compiler/functions.def"
+  return "| function | result | |\n|---|---|---|\n" + groups.Text();
 }
 
 std::string Fields() {
-  constexpr const char* kNames[] = {
-#define TESSERA_FIELD_FUNCTION(name, field) name,
-#include "vm/types.def"
-  };
-  std::string out;
-  for (const char* name : kNames) out += fmt::format("{}`{}`", out.empty() ? "" : ", ", name);
-  return out + "\n";
+  std::string out = "| field | |\n|---|---|\n";
+#define DATE_FIELD(Name, name, Description) out += fmt::format("| `{}` | {} |\n", name, Description);
+#include "compiler/functions.def"
+  return out;
 }
 
 std::string Aggregates() {
-  struct Row {
+  struct Call {
     const char *name, *argument, *result;
   };
-  constexpr Row kRows[] = {
-#define TESSERA_AGGREGATE(name, argument, function, result) {name, kClass##argument, kResult##result},
-#include "vm/types.def"
+  struct Row {
+    const char *text, *description;
+    std::vector<Call> calls;
   };
-  std::string out = "| aggregate | result |\n|---|---|\n";
-  for (const Row& row : kRows) out += fmt::format("| `{}`({}) | {} |\n", row.name, row.argument, row.result);
+  const std::vector<Row> rows = {
+#define OF(name, argument, result) {name, kClass##argument, kResult##result},
+#define AGGREGATE(Name, Text, I, F, W, T, State, Count, Final, Duplicates, Empty, Description, ...) \
+  {Text, Description, {__VA_ARGS__}},
+#include "compiler/functions.def"
+  };
+  std::string out = "| aggregate | result | |\n|---|---|---|\n";
+  for (const Row& row : rows) {
+    const char* description = row.description;
+    if (row.calls.empty()) out += fmt::format("| `{}(*)` | {} | {} |\n", row.text, kResultBigint, description);
+    for (const Call& call : row.calls) {
+      out += fmt::format("| `{}`({}) | {} | {} |\n", call.name, call.argument, call.result, description);
+      description = "";
+    }
+  }
   return out;
 }
 

@@ -22,11 +22,6 @@ std::string Typed(const Expr& e, const Names& names) {
   return e.ToString(names) + " : " + e.type.ToString() + (e.nullable ? "?" : "");
 }
 
-const char* NameOf(AggregateFunction f) {
-  constexpr const char* kNames[] = {"count(*)", "count", "sum", "avg", "min", "max"};
-  return kNames[static_cast<int>(f)];
-}
-
 std::string ShowQuery(const Query& q) {
   const Names names = NamesOf(q);
   std::string out;
@@ -35,7 +30,8 @@ std::string ShowQuery(const Query& q) {
   for (const ExprPtr& e : q.conjuncts) out += "where " + e->ToString(names) + "\n";
   for (const ExprPtr& e : q.group_by) out += "group " + Typed(*e, names) + "\n";
   for (const Aggregate& a : q.aggregates) {
-    out += std::string("aggregate ") + NameOf(a.function) + (a.distinct ? " distinct" : "");
+    out += std::string("aggregate ") + Info(a.function).text + (a.argument == nullptr ? "(*)" : "") +
+           (a.distinct ? " distinct" : "");
     if (a.argument != nullptr) out += " " + a.argument->ToString(names);
     out += " : " + a.type.ToString() + "\n";
   }

@@ -1,5 +1,5 @@
-// vm/types.def, walked: what each operator gives for each pair of column types, and that each row of the table is
-// reached.
+// vm/types.def and the calls of compiler/functions.def, walked: what each operator gives for each pair of column types,
+// and that each row of the tables is reached.
 #include <set>
 #include <string>
 #include <vector>
@@ -181,14 +181,20 @@ TEST(TypeRulesTest, EachFunctionRowIsFound) {
     const TypeClass c = ClassOf(type);
     FunctionRule rule;
     // A row's function may be found under an earlier row of that name and class, but never another function.
-#define TESSERA_FUNCTION(name, expected, least, most, first, others, result)                             \
+#define CALL(name, least, most, first, others, result)                                                   \
   if ((c & kClass##first) != 0) {                                                                        \
     std::vector<SqlType> args = {type};                                                                  \
     while (args.size() < (least)) args.push_back(SqlType::Of(TypeId::kInteger));                         \
     EXPECT_EQ(FindFunction(name, args, &rule), FunctionMatch::kFound) << name << " " << type.ToString(); \
-    EXPECT_EQ(rule.function, Function::expected) << name;                                                \
+    EXPECT_EQ(rule.function, expected) << name;                                                          \
   }
-#include "vm/types.def"
+#define FUNCTION(Name, Group, Form, Text, Binding, Translated, I, IX, F, W, T, Operands, Range, Errors, Nulls, \
+                 Entries, Description, ...)                                                                    \
+  {                                                                                                            \
+    [[maybe_unused]] const Function expected = Function::k##Name;                                              \
+    __VA_ARGS__                                                                                                \
+  }
+#include "compiler/functions.def"
   }
   FunctionRule rule;
   EXPECT_EQ(FindFunction("no_such", std::vector<SqlType>{SqlType::Text()}, &rule), FunctionMatch::kNoSuchName);

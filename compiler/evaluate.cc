@@ -1,0 +1,308 @@
+// Values of constants. Integers and decimals are computed in 128 bits whatever their width, where a function has an
+// opcode for that: the result is checked against the range of its type, as the machine does, so the two agree.
+#include "compiler/evaluate.h"
+
+#include <string_view>
+#include <type_traits>
+
+#include "compiler/expr_builder.h"
+#include "compiler/type_rules.h"
+#include "vm/lane_error.h"
+#include "vm/meaning.h"
+#include "vm/program.h"
+#include "vm/text_meaning.h"
+
+namespace tessera {
+namespace {
+
+namespace meaning = vm::meaning;
+using vm::Lane;
+using vm::LaneError;
+using vm::Opcode;
+using vm::Shape;
+
+Status ErrorOf(LaneError error, const SqlType& type) {
+  vm::Instruction in;
+  in.p4 = vm::PackType(type);
+  return vm::LaneErrorStatus(error, in);
+}
+
+/// The value as `type`, or the machine's error if its range does not hold it.
+Result<Value> Narrow(const SqlType& type, int128_t v, Lane lane) {
+  if (lane.null) return Value::Null(type);
+  if (lane.error != LaneError::kNone) return ErrorOf(lane.error, type);
+  const IntegerRange range = RangeOf(type);
+  if (v < range.least || v > range.greatest) {
+    return ErrorOf(type.id == TypeId::kBigint ? LaneError::kOverflow : LaneError::kRange, type);
+  }
+  return FromInteger(type, v);
+}
+
+/// A double as REAL or DOUBLE PRECISION.
+Value FloatValue(const SqlType& type, double v, Lane lane = {}) {
+  if (lane.null) return Value::Null(type);
+  Lane none;
+  return Value::Float(type, type.id == TypeId::kReal ? meaning::SingleF::Apply(v, none) : v);
+}
+
+double DoublePowerOf10(int n) {
+  Lane lane;
+  return meaning::WToF::Apply(PowerOf10(n), lane);
+}
+
+int128_t Rescale(int128_t v, int from, int to, Lane& lane) {
+  if (to >= from) return meaning::MulW::Apply(v, PowerOf10(to - from), lane);
+  return meaning::DivRoundW::Apply(v, PowerOf10(from - to), lane);
+}
+
+// ---- Opcodes --------------------------------------------------------------------------------------------------------
+
+/// A value as an opcode of that class takes it.
+template <class T>
+T As(const Value& v) {
+  if constexpr (std::is_same_v<T, double>) {
+    return v.f64;
+  } else if constexpr (std::is_same_v<T, std::string_view>) {
+    return v.text;
+  } else {
+    return static_cast<T>(IntegerOf(v));
+  }
+}
+
+Result<Value> ResultOf(const SqlType& type, int128_t r, Lane lane) { return Narrow(type, r, lane); }
+Result<Value> ResultOf(const SqlType& type, int64_t r, Lane lane) { return Narrow(type, r, lane); }
+Result<Value> ResultOf(const SqlType& type, double r, Lane lane) {
+  if (lane.error != LaneError::kNone) return ErrorOf(lane.error, type);
+  return FloatValue(type, r, lane);
+}
+
+/// One meaning, called by the signature of its Apply. `a` are the arguments; a missing one is 0.
+template <class R, class T>
+Result<Value> Call(R (*apply)(T, Lane&), const SqlType& type, std::span<const ExprPtr> a) {
+  Lane lane;
+  const R r = apply(As<T>(a[0]->constant), lane);
+  return ResultOf(type, r, lane);
+}
+template <class T>
+Result<Value> Call(T (*apply)(T, T, Lane&), const SqlType& type, std::span<const ExprPtr> a) {
+  Lane lane;
+  const T r = apply(As<T>(a[0]->constant), a.size() > 1 ? As<T>(a[1]->constant) : T{0}, lane);
+  return ResultOf(type, r, lane);
+}
+template <class T>
+Result<Value> Call(T (*apply)(T, T, T, Lane&), const SqlType& type, std::span<const ExprPtr> a) {
+  Lane lane;
+  const T r = apply(As<T>(a[0]->constant), As<T>(a[1]->constant), As<T>(a[2]->constant), lane);
+  return ResultOf(type, r, lane);
+}
+template <class T>
+Result<Value> Call(bool (*apply)(T, T), const SqlType& type, std::span<const ExprPtr> a) {
+  const Value &x = a[0]->constant, &y = a[1]->constant;
+  if constexpr (std::is_same_v<T, int64_t>) {
+    // Texts are equal if their identifiers are.
+    if (x.type.storage() == StorageClass::kText) return Value::Int(type, apply(0, x.text == y.text ? 0 : 1) ? 1 : 0);
+  }
+  return Value::Int(type, apply(As<T>(x), As<T>(y)) ? 1 : 0);
+}
+Result<Value> Call(void (*apply)(std::string_view, std::string*), const SqlType& type, std::span<const ExprPtr> a) {
+  Value result = Value::Text({});
+  apply(a[0]->constant.text, &result.text);
+  result.type = type;
+  return result;
+}
+
+template <class Meaning, Shape kShape>
+Result<Value> Evaluate(const SqlType& type, std::span<const ExprPtr> a) {
+  if constexpr (kShape == Shape::TextLength) {
+    return Value::Int(type, vm::CharacterCount(a[0]->constant.text));
+  } else if constexpr (kShape == Shape::TextConcat) {
+    Value result = Value::Text(a[0]->constant.text + a[1]->constant.text);
+    result.type = type;
+    return result;
+  } else if constexpr (requires { Call(&Meaning::Apply, type, a); }) {
+    return Call(&Meaning::Apply, type, a);
+  } else {
+    return Status(ErrorCode::kInternal, "an opcode has no value for constants");
+  }
+}
+
+/// The value of an opcode for constants, by its meaning.
+Result<Value> EvaluateOpcode(Opcode op, const SqlType& type, std::span<const ExprPtr> args) {
+  switch (op) {
+#define OPCODE(Name, ShapeName, ...) \
+  case Opcode::Name:                 \
+    return Evaluate<meaning::Name, Shape::ShapeName>(type, args);
+#include "vm/opcodes.def"
+#undef OPCODE
+    case Opcode::kCount:
+      break;
+  }
+  return Status(ErrorCode::kInternal, "no such opcode");
+}
+
+Result<Value> ByOpcode(Function function, const SqlType& type, std::span<const ExprPtr> args) {
+  const OpcodesByClass& opcodes = Info(function).opcodes;
+  StorageClass storage = args[0]->constant.type.storage();
+  if (storage == StorageClass::kInt && opcodes.wide != kNoOpcode) storage = StorageClass::kWide;
+  return EvaluateOpcode(opcodes.For(storage), type, args);
+}
+
+// ---- Functions with code of their own -------------------------------------------------------------------------------
+
+Result<Value> Rounding(Function function, const SqlType& type, std::span<const ExprPtr> args) {
+  const Value& a = args[0]->constant;
+  Lane lane;
+  if (a.type.storage() == StorageClass::kFloat) {
+    switch (function) {
+      case Function::kRound:
+        if (args.size() < 2) return FloatValue(type, meaning::RoundF::Apply(a.f64, lane));
+        return FloatValue(type, meaning::RoundDigitsF::Apply(a.f64, static_cast<int>(args[1]->constant.i64), lane));
+      case Function::kFloor:
+        return FloatValue(type, meaning::FloorF::Apply(a.f64, lane));
+      default:
+        return FloatValue(type, meaning::CeilF::Apply(a.f64, lane));
+    }
+  }
+  const int128_t x = IntegerOf(a);
+  const int128_t unit = PowerOf10(a.type.scale - type.scale);
+  switch (function) {
+    case Function::kRound:
+      return Narrow(type, meaning::DivRoundW::Apply(x, unit, lane), lane);
+    case Function::kFloor:
+      return Narrow(type, meaning::FloorDivW::Apply(x, unit, lane), lane);
+    default: {
+      const int128_t down = meaning::FloorDivW::Apply(-x, unit, lane);
+      return Narrow(type, -down, lane);
+    }
+  }
+}
+
+Result<Value> Substring(const SqlType& type, std::span<const ExprPtr> args) {
+  const bool has_length = args.size() > 2;
+  const int64_t length = has_length ? args[2]->constant.i64 : 0;
+  if (length < 0) return ErrorOf(LaneError::kNegativeLength, type);
+  Value result =
+      Value::Text(std::string(vm::Substring(args[0]->constant.text, args[1]->constant.i64, has_length, length)));
+  result.type = type;
+  return result;
+}
+
+Result<Value> Extract(const SqlType& type, DateField field, const Value& a) {
+  if (type.id == TypeId::kDouble) {
+    return Value::Float(type, static_cast<double>(vm::FloorMod(a.i64, 60'000'000)) / 1e6);
+  }
+  Lane lane;
+  return Value::Int(type, a.type.id == TypeId::kDate ? meaning::DatePartD::Apply(a.i64, static_cast<int>(field), lane)
+                                                     : meaning::DatePartT::Apply(a.i64, static_cast<int>(field), lane));
+}
+
+bool IsEqual(const Value& a, const Value& b) {
+  switch (a.type.storage()) {
+    case StorageClass::kFloat:
+      return meaning::FilterEqF::Apply(a.f64, b.f64);
+    case StorageClass::kText:
+      return a.text == b.text;
+    default:
+      return meaning::FilterEqW::Apply(IntegerOf(a), IntegerOf(b));
+  }
+}
+
+/// x IN (list): NULL if nothing matches and the list has a NULL.
+Value EvaluateIn(const SqlType& type, std::span<const ExprPtr> args) {
+  const Value& x = args[0]->constant;
+  if (x.null) return Value::Null(type);
+  bool null = false;
+  for (const ExprPtr& a : args.subspan(1)) {
+    if (a->constant.null) {
+      null = true;
+    } else if (IsEqual(x, a->constant)) {
+      return Value::Int(type, 1);
+    }
+  }
+  return null ? Value::Null(type) : Value::Int(type, 0);
+}
+
+}  // namespace
+
+int128_t IntegerOf(const Value& v) { return v.type.storage() == StorageClass::kWide ? v.wide : v.i64; }
+
+Value FromInteger(const SqlType& type, int128_t v) {
+  return type.storage() == StorageClass::kWide ? Value::Wide(type, v) : Value::Int(type, Low64(v));
+}
+
+Result<Value> EvaluateCast(const Value& v, const SqlType& type) {
+  if (v.null) return Value::Null(type);
+  if (v.type == type) return v;
+  Lane lane;
+  const SqlType& from = v.type;
+  if (type.id == TypeId::kText) {
+    Value text = v;
+    text.text = ToText(v);
+    text.type = type;
+    if (type.length > 0) text.text.resize(vm::CharacterOffset(text.text, type.length));
+    return text;
+  }
+  if (from.id == TypeId::kText) return ParseValue(v.text, type);
+  if (from.IsFloat()) {
+    if (type.IsFloat()) return FloatValue(type, v.f64);
+    if (type.id == TypeId::kDecimal) {
+      const double scaled = meaning::MulF::Apply(v.f64, DoublePowerOf10(type.scale), lane);
+      return Narrow(type, meaning::FToW::Apply(scaled, lane), lane);
+    }
+    return Narrow(type, meaning::FToI::Apply(v.f64, lane), lane);
+  }
+  const int128_t x = IntegerOf(v);
+  if (type.IsFloat()) {
+    // Digits that 53 bits do not hold would be rounded twice by the division: a literal is the number that is written.
+    constexpr int128_t kExact = int128_t{1} << 53;
+    if (from.scale > 0 && (x > kExact || x < -kExact)) return ParseValue(ToText(v), type);
+    const double d =
+        from.storage() == StorageClass::kWide ? meaning::WToF::Apply(x, lane) : meaning::IToF::Apply(v.i64, lane);
+    return FloatValue(type, from.scale > 0 ? meaning::DivF::Apply(d, DoublePowerOf10(from.scale), lane) : d);
+  }
+  if (type.id == TypeId::kBoolean) return Value::Int(type, x != 0 ? 1 : 0);
+  if (from.id == TypeId::kDate && type.id == TypeId::kTimestamp) return Narrow(type, x * vm::kMicrosPerDay, lane);
+  if (from.id == TypeId::kTimestamp && type.id == TypeId::kDate) {
+    return Narrow(type, meaning::FloorDivW::Apply(x, vm::kMicrosPerDay, lane), lane);
+  }
+  return Narrow(type, Rescale(x, from.scale, type.scale, lane), lane);
+}
+
+Result<Value> EvaluateFunction(Function function, const SqlType& type, DateField field, std::span<const ExprPtr> args) {
+  const FunctionInfo& info = Info(function);
+  if (info.IsStrict()) {
+    for (const ExprPtr& a : args) {
+      if (a->constant.null) return Value::Null(type);
+    }
+  }
+  const Value& a = args[0]->constant;
+  switch (info.translation) {
+    case Translation::kOpcode:
+    case Translation::kComparison:
+      return ByOpcode(function, type, args);
+    case Translation::kRounding:
+      return Rounding(function, type, args);
+    case Translation::kCast:
+      return EvaluateCast(a, type);
+    case Translation::kSubstring:
+      return Substring(type, args);
+    case Translation::kExtract:
+      return Extract(type, field, a);
+    case Translation::kAddMonths:
+      return EvaluateOpcode(a.type.id == TypeId::kDate ? Opcode::AddMonthsD : Opcode::AddMonthsT, type, args);
+    case Translation::kNegation:
+      return Value::Int(type, a.i64 == 0 ? 1 : 0);
+    case Translation::kNullTest:
+      return Value::Int(type, a.null == (function == Function::kIsNull) ? 1 : 0);
+    case Translation::kInList:
+      return EvaluateIn(type, args);
+    case Translation::kLike:
+      return Value::Int(type, vm::LikeMatches(a.text, args[1]->constant.text) ? 1 : 0);
+    case Translation::kJunction:
+    case Translation::kCase:
+      break;  // Fold takes them apart without this
+  }
+  return Status(ErrorCode::kInternal, "a function of constants cannot be folded");
+}
+
+}  // namespace tessera
