@@ -1,8 +1,12 @@
 // The state of the VM's machine for the rows of one thread, and where each part of it lies. Device code; a thread of an
 // interpreting warp has one.
 //
-// What the machine does is defined by matter, one file each: machine_operands.cuh, machine_filters.cuh and so on; the
-// declarations below name them. interpreter.cuh includes them all and has the loop over instructions.
+// What the machine does is defined by matter, one file each: machine_operands.cuh, machine_filters.cuh and so on. The
+// declarations below name the files; comments on members stand there, with the definitions. interpreter.cuh includes
+// them all and has the loop over instructions.
+//
+// Do<Shape><M> is the loop over the thread's rows for the opcodes of a shape (vm/opcodes.def), instantiated with the
+// meaning M of one opcode (vm/meaning.h). It gets the instruction and the operand that was fetched for it.
 //
 // Start at: Machine.
 #pragma once
