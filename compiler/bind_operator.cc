@@ -193,7 +193,7 @@ Status ExpressionBinder::ApplyOperandRule(OperandRule rule, ExprPtr* left, ExprP
         b = SqlType::Decimal(std::min(38, b.precision - b.scale + scale), scale);
       }
       // One machine class: if one needs 128 bits, the other gets them.
-      if (a.storage() == StorageClass::kWide || b.storage() == StorageClass::kWide) {
+      if (IsWide(a) || IsWide(b)) {
         a.precision = std::max<uint8_t>(a.precision, 19);
         b.precision = std::max<uint8_t>(b.precision, 19);
       }

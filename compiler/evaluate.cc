@@ -224,10 +224,10 @@ Value EvaluateIn(const SqlType& type, std::span<const ExprPtr> args) {
 
 }  // namespace
 
-int128_t IntegerOf(const Value& v) { return v.type.storage() == StorageClass::kWide ? v.wide : v.i64; }
+int128_t IntegerOf(const Value& v) { return IsWide(v.type) ? v.wide : v.i64; }
 
 Value FromInteger(const SqlType& type, int128_t v) {
-  return type.storage() == StorageClass::kWide ? Value::Wide(type, v) : Value::Int(type, Low64(v));
+  return IsWide(type) ? Value::Wide(type, v) : Value::Int(type, Low64(v));
 }
 
 Result<Value> EvaluateCast(const Value& v, const SqlType& type) {
@@ -256,8 +256,7 @@ Result<Value> EvaluateCast(const Value& v, const SqlType& type) {
     // Digits that 53 bits do not hold would be rounded twice by the division: a literal is the number that is written.
     constexpr int128_t kExact = int128_t{1} << 53;
     if (from.scale > 0 && (x > kExact || x < -kExact)) return ParseValue(ToText(v), type);
-    const double d =
-        from.storage() == StorageClass::kWide ? meaning::WToF::Apply(x, lane) : meaning::IToF::Apply(v.i64, lane);
+    const double d = IsWide(from) ? meaning::WToF::Apply(x, lane) : meaning::IToF::Apply(v.i64, lane);
     return FloatValue(type, from.scale > 0 ? meaning::DivF::Apply(d, DoublePowerOf10(from.scale), lane) : d);
   }
   if (type.id == TypeId::kBoolean) return Value::Int(type, x != 0 ? 1 : 0);

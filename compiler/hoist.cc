@@ -74,7 +74,7 @@ class Hoister {
 
   /// Whether an expression of one side saves more than the load of a column in its place.
   bool IsWorthIt(const Expr& e, bool condition) const {
-    if (e.type.storage() == StorageClass::kWide || e.type.id == TypeId::kNull || machine_.IsNoOp(e)) return false;
+    if (IsWide(e.type) || e.type.id == TypeId::kNull || machine_.IsNoOp(e)) return false;
     if (!condition) return true;
     switch (e.function) {
       case Function::kAnd:

@@ -11,8 +11,6 @@ namespace tessera {
 
 class Scope;
 
-inline bool IsWide(const SqlType& t) { return t.storage() == StorageClass::kWide; }
-
 /// Bounds of an expression's values in integer form. Unknown means the full range of 128 bits.
 struct ValueRange {
   int128_t low = kInt128Min, high = kInt128Max;

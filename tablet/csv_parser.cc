@@ -372,7 +372,7 @@ void CsvParser::ParseColumn(const Fields& fields, size_t field, ColumnVector* ou
           out, bad);
     }
     case TypeId::kDecimal:
-      if (type.storage() == StorageClass::kWide) return ParseWide(fields, field, out, bad);
+      if (IsWide(type)) return ParseWide(fields, field, out, bad);
       return ParseFixed(
           fields, field,
           [precision = type.precision, scale = type.scale](std::string_view text, int64_t* v) {
@@ -413,7 +413,7 @@ ParsedBlock CsvParser::Parse(const CsvBlock& block) const {
     column.null.assign(bad.rows, 1);
     if (column.type.storage() == StorageClass::kText) {
       column.offsets.assign(bad.rows + 1, 0);
-    } else if (column.type.storage() == StorageClass::kWide) {
+    } else if (IsWide(column.type)) {
       column.wide.assign(bad.rows, 0);
     } else {
       column.fixed.assign(bad.rows, 0);

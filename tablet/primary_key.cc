@@ -158,7 +158,7 @@ class KeyCheck {
         uint64_t hash;
         if (text) {
           hash = entry_hashes[CodeAt(*chunk, row)];
-        } else if (chunk->type.storage() == StorageClass::kWide) {
+        } else if (IsWide(chunk->type)) {
           hash = HashWide(DecodeValue(*chunk, row).wide);
         } else {
           hash = HashInteger(NormalisedKey(*chunk, row));

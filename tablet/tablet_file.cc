@@ -95,7 +95,7 @@ const char* CheckDescriptor(const ChunkDescriptor& d, const SqlType& type, uint3
   if (d.has_nulls > 1 || d.has_nulls != (d.null_count > 0) || d.null_count > rows) return "a wrong NULL count";
   const Encoding encoding = static_cast<Encoding>(d.encoding);
   const bool text = type.storage() == StorageClass::kText;
-  const bool wide = type.storage() == StorageClass::kWide;
+  const bool wide = IsWide(type);
   const bool all_null = d.null_count == rows;
   uint64_t bytes[kStreams] = {uint64_t{rows} * d.width, 0, 0, 0};
   if (text) {

@@ -66,4 +66,7 @@ struct SqlType {
   static SqlType Text(int length = 0) { return {TypeId::kText, 0, 0, length}; }
 };
 
+/// Whether the machine holds values of the type in 128 bits.
+inline bool IsWide(const SqlType& t) { return t.storage() == StorageClass::kWide; }
+
 }  // namespace tessera

@@ -52,7 +52,7 @@ Interval NumberInterval(const Program& program, const Predicate& p, const SqlTyp
   if (type.IsFloat()) return FloatInterval(program, p, type.id == TypeId::kReal);
   auto value = [&](int32_t c) {
     const Value& v = program.constants[static_cast<size_t>(c)];
-    return type.storage() == StorageClass::kWide ? v.wide : static_cast<int128_t>(v.i64);
+    return IsWide(type) ? v.wide : static_cast<int128_t>(v.i64);
   };
   // Inclusive unless the bound is at the end of 128 bits, where a strict one leaves nothing.
   Interval out;
@@ -414,7 +414,7 @@ Status SectionBinder::BindSlot(size_t number, const BoundTablet* like, BoundTabl
   BoundSlot* b = &out->slots[number];
   b->codes = chunk.codes;
   b->width = chunk.width;
-  b->wide = chunk.type.storage() == StorageClass::kWide;
+  b->wide = IsWide(chunk.type);
   b->null_bytes = chunk.null_bytes;
   b->all_null = chunk.null_count == chunk.rows;
   b->base = static_cast<uint64_t>(Low64(chunk.base));

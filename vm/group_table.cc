@@ -75,8 +75,7 @@ void WithFold(Opcode op, F f) {
 }  // namespace
 
 GroupTable::GroupTable(const Section& section, const StringPool* strings) : section_(section), strings_(strings) {
-  for (int k = 0; k < section.keys; ++k)
-    words_ += section.columns[static_cast<size_t>(k)].storage() == StorageClass::kWide ? 2 : 1;
+  for (int k = 0; k < section.keys; ++k) words_ += IsWide(section.columns[static_cast<size_t>(k)]) ? 2 : 1;
   if (section.keys > 0) ++words_;
   for (const AggregateSpec& a : section.aggregates) {
     aggregates_.emplace_back();
@@ -191,7 +190,7 @@ Status GroupTable::Merge(const RowSet& rows) {
     const RowColumn& c = rows.columns[static_cast<size_t>(section_.keys) + a];
     AggregateStates& s = states.emplace_back();
     s.op = aggregates_[a].op;
-    if (c.type.storage() == StorageClass::kWide) {
+    if (IsWide(c.type)) {
       for (size_t r = 0; r < rows.rows; ++r) s.wide.push_back(Make128(c.high[r], c.low[r]));
     } else {
       s.narrow = c.low;
@@ -211,7 +210,7 @@ Status GroupTable::Merge(const RowSet& rows) {
         const bool null = !c.null.empty() && c.null[r] != 0;
         nulls |= uint64_t{null} << k;
         words[word++] = null ? 0 : c.low[r];
-        if (c.type.storage() == StorageClass::kWide) words[word++] = null ? 0 : c.high[r];
+        if (IsWide(c.type)) words[word++] = null ? 0 : c.high[r];
       }
       words[word] = static_cast<int64_t>(nulls);
       for (int64_t w : words) hash = HashWord(hash, w);
@@ -228,7 +227,7 @@ RowSet GroupTable::Rows() const {
   int word = 0;
   for (int k = 0; k < section_.keys; ++k) {
     RowColumn& c = out.columns[static_cast<size_t>(k)];
-    const bool wide = c.type.storage() == StorageClass::kWide;
+    const bool wide = IsWide(c.type);
     c.low.reserve(groups_);
     if (wide) c.high.reserve(groups_);
     for (size_t g = 0; g < groups_; ++g) {

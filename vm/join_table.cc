@@ -21,7 +21,7 @@ Status JoinIndex::Finish(RowSet rows, int keys) {
   for (int k = 0; k < keys; ++k) {
     RowColumn& c = rows_.columns[static_cast<size_t>(k)];
     word_columns_.push_back(c.low.data());
-    if (c.type.storage() == StorageClass::kWide) word_columns_.push_back(c.high.data());
+    if (IsWide(c.type)) word_columns_.push_back(c.high.data());
   }
   bool unique = true;
   auto chain = [&](uint32_t* head, uint32_t row) {

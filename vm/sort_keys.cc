@@ -164,7 +164,7 @@ void SortKeys::AppendColumn(const SortKey& key, const StringPool& strings, const
     }
     Append(numbers, last);
   };
-  if (c.type.storage() == StorageClass::kWide) {
+  if (IsWide(c.type)) {
     std::vector<uint64_t> upper(rows_);
     for (size_t i = 0; i < rows_; ++i) upper[i] = static_cast<uint64_t>(c.high[i]) ^ kSign;
     append(std::move(upper), has_nulls);

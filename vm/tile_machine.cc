@@ -49,7 +49,7 @@ TileMachine::TileMachine(const Program& program, int section, const std::vector<
   for (size_t i = 0; i < registers_.size(); ++i) {
     Register& r = registers_[i];
     r.null.resize(kTileRows);
-    if (section_.registers[i].storage() == StorageClass::kWide) {
+    if (IsWide(section_.registers[i])) {
       r.wide.resize(kTileRows);
     } else {
       r.narrow.resize(kTileRows);
@@ -73,12 +73,12 @@ TileMachine::TileMachine(const Program& program, int section, const std::vector<
       const auto& keys = info.shape == Shape::Group
                              ? section_.columns
                              : program.sections[static_cast<size_t>(program.joins[in.p1].section)].columns;
-      for (int k = 0; k < in.p3; ++k) wide |= keys[static_cast<size_t>(k)].storage() == StorageClass::kWide;
+      for (int k = 0; k < in.p3; ++k) wide |= IsWide(keys[static_cast<size_t>(k)]);
     }
     if ((probe || info.shape == Shape::Group) && in.p3 == 1) {  // a key read in place is fetched as a value is
       const Section& keyed =
           info.shape == Shape::Group ? section_ : program.sections[static_cast<size_t>(program.joins[in.p1].section)];
-      wide |= keyed.columns[0].storage() == StorageClass::kWide;
+      wide |= IsWide(keyed.columns[0]);
     }
   }
   if (wide) {
@@ -885,7 +885,7 @@ void TileMachine::DoFromText(const Instruction& in) {
 template <class F>
 void TileMachine::WithKeyWords(const Instruction& in, const std::vector<SqlType>& types, F f) {
   int64_t words[2 * kMaxKeys + 1] = {};
-  if (in.p3 == 1 && types[0].storage() != StorageClass::kWide) {
+  if (in.p3 == 1 && !IsWide(types[0])) {
     const Source<int64_t> s = Fetch<int64_t>(in.p2, 0);
     ForOnlyLive([&](int i) {
       const bool null = s.one ? s.one_null : s.nulls != nullptr && s.nulls[i] != 0;

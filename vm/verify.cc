@@ -143,8 +143,7 @@ class Verifier {
       if (s.source_kind != Section::Source::kTable) return Fail("a mapped slot of no stored table");
       TESSERA_TRY(CheckMap(slot.map));
       const Section& map = p_.sections[static_cast<size_t>(slot.map)];
-      if (map.columns.size() != 1 || map.columns[0].storage() != slot.type.storage() ||
-          slot.type.storage() == StorageClass::kWide) {
+      if (map.columns.size() != 1 || map.columns[0].storage() != slot.type.storage() || IsWide(slot.type)) {
         return Fail("type of a mapped slot");
       }
     }
@@ -249,7 +248,7 @@ class Verifier {
       }
     }
     if (s.sink == Section::Sink::kMap && s.columns.size() > 1) return Fail("a map has one value");
-    if (s.sink == Section::Sink::kMap && !s.columns.empty() && s.columns[0].storage() == StorageClass::kWide)
+    if (s.sink == Section::Sink::kMap && !s.columns.empty() && IsWide(s.columns[0]))
       return Fail("a map of wide values");
     if (s.sink == Section::Sink::kGroups) {
       if (s.columns.size() != static_cast<size_t>(s.keys) + s.aggregates.size())

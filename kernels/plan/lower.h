@@ -18,9 +18,6 @@
 
 namespace tessera::kernels {
 
-/// Whether values of the type have 128 bits.
-inline bool IsWide(const SqlType& t) { return t.storage() == StorageClass::kWide; }
-
 /// Calls f.template operator()<meaning::Op>() for an aggregate of shape Fold.
 template <class F>
 void WithFold(vm::Opcode op, F f) {
