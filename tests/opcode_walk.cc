@@ -46,8 +46,8 @@ using vm::Program;
 using vm::Section;
 using vm::Shape;
 using vm::SortKey;
+using vm::Tier;
 using vm::UnpackType;
-using vm::WhereSpec;
 
 const SqlType kBigint = SqlType::Of(TypeId::kBigint);
 const SqlType kDouble = SqlType::Of(TypeId::kDouble);
@@ -2438,7 +2438,7 @@ void Walk::CheckCoverage() {
   for (int i = 0; i < static_cast<int>(Opcode::kCount); ++i) {
     const Opcode op = static_cast<Opcode>(i);
     const OpcodeInfo& info = Info(op);
-    if (gpu_ != nullptr && (info.where == WhereSpec::Host || op == Opcode::Build)) continue;
+    if (gpu_ != nullptr && (info.tier == Tier::Host || op == Opcode::Build)) continue;
     if (report_.ran[info.name] == 0) {
       if (declined_.count(op) == 0) {
         missing += fmt::format(" {} never ran;", info.name);
@@ -2939,7 +2939,7 @@ void Walk::WalkOperands(Opcode op, AccumulatorSpec c) {
 /// shape does not compile, and a new opcode of a known shape is walked and fails until Reference knows its meaning.
 void Walk::WalkOpcode(Opcode op) {
   const OpcodeInfo& info = Info(op);
-  if (gpu_ != nullptr && info.where == WhereSpec::Host) return;  // in TextMaps
+  if (gpu_ != nullptr && info.tier == Tier::Host) return;  // in TextMaps
   switch (info.shape) {
     case Shape::End:
     case Shape::SkipIfNone:
@@ -3839,7 +3839,7 @@ void Walk::RandomPrograms() {
   };
   for (int i = 0; i < static_cast<int>(Opcode::kCount); ++i) {
     const OpcodeInfo& info = Info(static_cast<Opcode>(i));
-    if (info.where == WhereSpec::Host && gpu_ != nullptr) continue;
+    if (info.tier == Tier::Host && gpu_ != nullptr) continue;
     if (info.in == AccumulatorSpec::X || info.in == AccumulatorSpec::None) continue;
     if (info.shape == Shape::Binary || info.shape == Shape::TextConcat)
       by_class[index(info.in)][0].push_back(static_cast<Opcode>(i));

@@ -241,11 +241,7 @@ TEST(PairRanges, OpcodesWithoutARule) {
       EXPECT_EQ(TryRanges(dead.data(), op == Opcode::SkipIfNone ? 2 : 3, nullptr, nullptr), Share::kNone);
     }
     // A filter of unknown values keeps some.
-    const bool filter = info.shape == vm::Shape::Filter || info.shape == vm::Shape::Test ||
-                        info.shape == vm::Shape::TestNull || info.shape == vm::Shape::Compare ||
-                        info.shape == vm::Shape::TextCompare || info.shape == vm::Shape::Like ||
-                        info.shape == vm::Shape::TestMatch;
-    if (filter) {
+    if (info.role == vm::Role::Filter) {
       EXPECT_EQ(Try({Load(vm::range::Unknown()), Step(op, RangeSource::kUnknown)}), Share::kSome);
     }
   }

@@ -375,8 +375,7 @@ std::vector<bool> SlotsReadAsValues(const Section& section) {
     const int32_t v[4] = {in.p1, in.p2, in.p3, in.p4};
     for (int k = 0; k < 4; ++k) {
       if (info.p[k] == OperandSpec::Src || info.p[k] == OperandSpec::SrcW || info.p[k] == OperandSpec::SrcInt) {
-        const bool keyed = info.shape == Shape::Probe || info.shape == Shape::ProbeOuter || info.shape == Shape::Group;
-        if (keyed && in.p3 == 0) continue;
+        if (TakesKeys(info) && in.p3 == 0) continue;
         note(v[k]);
       }
     }

@@ -53,7 +53,7 @@ class SectionListing {
     out += "----  ---------------  ----  ---------  ---------  ---------  -------\n";
     std::vector<int> indent(s_.code.size(), 0);  // the body of a loop over matches
     for (size_t i = 0; i < s_.code.size(); ++i) {
-      if (s_.code[i].op == Opcode::Next || s_.code[i].op == Opcode::NextOuter) {
+      if (Info(s_.code[i].op).role == Role::Next) {
         for (size_t k = static_cast<size_t>(s_.code[i].p2); k < i; ++k) ++indent[k];
       }
     }
@@ -189,7 +189,7 @@ class SectionListing {
   std::string Comment(const OpcodeInfo& info, const Instruction& in) const {
     const int32_t v[4] = {in.p1, in.p2, in.p3, in.p4};
     const bool outer = info.shape == Shape::ProbeOuter;
-    if ((info.shape == Shape::Probe || outer || info.shape == Shape::Group) && in.p3 != 1) {
+    if (TakesKeys(info) && in.p3 != 1) {
       // Several keys: a run of registers; none: the only group.
       if (in.p3 == 0)
         return info.shape == Shape::Group ? "the only group"

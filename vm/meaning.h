@@ -260,6 +260,10 @@ TESSERA_HD bool FloatLess(double a, double b) { return a < b || (b != b && a == 
 
 namespace meaning {
 
+#define OPCODE(Name, ...) struct Name;
+#include "vm/opcodes.def"
+#undef OPCODE
+
 // ---- Masks
 struct MaskSave {
   template <class M>

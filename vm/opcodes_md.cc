@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace tessera::vm {
 namespace {
 
 constexpr const char* kIntroduction =
-    R"(<!-- Written by build/opcodes_md from vm/opcodes.def: change that and run `make opcodes`. -->
+    R"(<!-- Written by build/opcodes_md from vm/opcodes.def and vm/shapes.def: change those and run `make opcodes`. -->
 # The machine and its opcodes
 
 A query is a **program**: sections that run one after another, each a list of instructions for one pipeline. A section scans
@@ -41,20 +42,9 @@ Encodings are not in the program. Before a tablet runs, its columns and the sect
 An instruction has 16 bytes: the opcode and p1 (16 bits each), p2, p3, p4 (32 bits each). Operands that an opcode does not
 use are 0.
 
-| kind | meaning | in EXPLAIN |
-|---|---|---|
-| Src | operand reference, of the accumulator's class: a column slot, register, constant, or payload of a join table | c3, r1, #4, t0.2 |
-| SrcW | the same, of 128 bits | |
-| SrcInt | the same, an integer; -1 if absent | |
-| Reg, RegW | register of 64, of 128 bits | r1 |
-| Mask | mask register | m0 |
-| Pred | predicate of the section | f2 |
-| Join | join table | t0 |
-| Agg | aggregate of the section's group table | a1 |
-| Addr | address of an instruction | 17 |
-| Const, ConstW | constant of the accumulator's class, of 128 bits | #4 |
-| Int | a number as it stands | 3 |
+)";
 
+constexpr const char* kReferences = R"(
 A reference holds its kind in bits 28 to 30 (0 slot, 1 register, 2 constant, 3 payload), the join table in bits 16 to 27 and
 the index in bits 0 to 15.
 
@@ -94,83 +84,8 @@ program that an interpreter must not run.
 
 )";
 
-struct ShapeWords {
-  const char* name;
-  const char* text;
-};
-
-/// What the interpreters' loop of a shape does. A new shape does not compile without its words.
-ShapeWords WordsOf(Shape shape) {
-  switch (shape) {
-#define SHAPE(Name, Text) \
-  case Shape::Name:       \
-    return {#Name, Text}
-    SHAPE(End, "Ends the section's code.");
-    SHAPE(SkipIfNone, "Jumps forward.");
-    SHAPE(Next, "The one jump backwards: a loop over the matches of a join.");
-    SHAPE(MaskRegister, "The mask and a mask register.");
-    SHAPE(Filter, "Tests the code of a column as it is stored; nothing is decoded.");
-    SHAPE(Test, "Narrows the mask by the truth of A.");
-    SHAPE(TestNull, "Narrows the mask by the accumulator's NULL bits.");
-    SHAPE(Compare,
-          "Narrows the mask by comparing the accumulator with an operand; a row where one of them is NULL leaves it.");
-    SHAPE(TextCompare, "The same, with the bytes of two texts.");
-    SHAPE(Like, "Narrows the mask by a pattern.");
-    SHAPE(Load, "Fills A.");
-    SHAPE(LoadWide, "Fills W.");
-    SHAPE(Store, "Keeps A.");
-    SHAPE(StoreWide, "Keeps W.");
-    SHAPE(Binary, "The accumulator and an operand; NULL if one of them is.");
-    SHAPE(Unary, "The accumulator alone.");
-    SHAPE(UnaryField, "The accumulator and a small number.");
-    SHAPE(Check, "An error for live rows out of range.");
-    SHAPE(TextUnary, "Text to text.");
-    SHAPE(TextCut, "Text to shorter text.");
-    SHAPE(TextLength, "Text to integer.");
-    SHAPE(TextConcat, "Two texts to one.");
-    SHAPE(TextSubstring, "A piece of a text.");
-    SHAPE(ToText, "Values to text.");
-    SHAPE(FromText, "Text to values; P3 packs the SQL type.");
-    SHAPE(Probe, "Looks keys up in a join table.");
-    SHAPE(ProbeOuter, "The same for a LEFT JOIN.");
-    SHAPE(NextOuter, "The jump backwards of a LEFT JOIN with more conditions than its keys.");
-    SHAPE(TestMatch, "Narrows the mask by whether a row of a join table is pointed at.");
-    SHAPE(Refuse, "An error for live rows.");
-    SHAPE(Build, "Fills a join table.");
-    SHAPE(Group, "Finds the group of each row.");
-    SHAPE(CountRows, "Counts live rows.");
-    SHAPE(CountValues, "Counts live rows where the accumulator is not NULL.");
-    SHAPE(Fold, "Folds the accumulator into an aggregate; NULL leaves it as it is.");
-    SHAPE(FoldText, "The same for texts.");
-    SHAPE(Emit, "Makes rows.");
-#undef SHAPE
-  }
-  return {"", ""};
-}
-
 const char* SpecName(OperandSpec spec) {
-  switch (spec) {
-    case OperandSpec::None:
-      return "";
-#define SPEC(Name)        \
-  case OperandSpec::Name: \
-    return #Name
-      SPEC(Src);
-      SPEC(SrcW);
-      SPEC(SrcInt);
-      SPEC(Reg);
-      SPEC(RegW);
-      SPEC(Mask);
-      SPEC(Pred);
-      SPEC(Join);
-      SPEC(Agg);
-      SPEC(Addr);
-      SPEC(Const);
-      SPEC(ConstW);
-      SPEC(Int);
-#undef SPEC
-  }
-  return "";
+  return spec == OperandSpec::None ? "" : kOperands[static_cast<size_t>(spec)].name;
 }
 
 const char* ClassName(AccumulatorSpec spec) {
@@ -203,9 +118,14 @@ std::string Cell(std::string_view text) {
 
 std::string Manual() {
   std::string out = kIntroduction;
+  out += "| kind | meaning | in EXPLAIN |\n|---|---|---|\n";
+  for (const OperandWords& o : kOperands) {
+    if (*o.name != 0 && *o.meaning != 0) out += fmt::format("| {} | {} | {} |\n", o.name, o.meaning, o.text);
+  }
+  out += kReferences;
   out += "## Opcodes\n\nThey are grouped by shape: one shape is one loop in each interpreter.\n";
   std::string numbers = "| number | opcode |\n|---|---|\n";
-  std::vector<std::string> tables(static_cast<size_t>(Shape::Emit) + 1);
+  std::vector<std::string> tables(std::size(kShapes));
   std::vector<Shape> order;
   for (uint16_t i = 0; i < static_cast<uint16_t>(Opcode::kCount); ++i) {
     const OpcodeInfo& info = Info(static_cast<Opcode>(i));
@@ -215,9 +135,9 @@ std::string Manual() {
       table = fmt::format(
           "\n### {}\n\n{}\n\n| opcode | p1 | p2 | p3 | p4 | in | out | does | "
           "|\n|---|---|---|---|---|---|---|---|---|\n",
-          WordsOf(info.shape).name, WordsOf(info.shape).text);
+          kShapes[static_cast<size_t>(info.shape)].name, kShapes[static_cast<size_t>(info.shape)].words);
     }
-    table += fmt::format("| {}{} |", info.name, info.where == WhereSpec::Host ? " *host*" : "");
+    table += fmt::format("| {}{} |", info.name, info.tier == Tier::Host ? " *host*" : "");
     for (const OperandSpec spec : info.p) table += fmt::format(" {} |", SpecName(spec));
     table += fmt::format(" {} | {} | {} | {} |\n", ClassName(info.in), ClassName(info.out), Cell(info.synopsis),
                          Cell(info.comment));

@@ -16,40 +16,13 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-bool IsSink(Shape shape) {
-  switch (shape) {
-    case Shape::Build:
-    case Shape::Group:
-    case Shape::CountRows:
-    case Shape::CountValues:
-    case Shape::Fold:
-    case Shape::FoldText:
-    case Shape::Emit:
-      return true;
-    default:
-      return false;
-  }
-}
-bool IsNext(Shape shape) { return shape == Shape::Next || shape == Shape::NextOuter; }
-bool IsLookUp(Shape shape) { return shape == Shape::Probe || shape == Shape::ProbeOuter || IsNext(shape); }
+bool IsNext(Opcode op) { return Info(op).role == Role::Next; }
+bool IsLookUp(Opcode op) { return Info(op).role == Role::Probe || IsNext(op); }
 bool SetsMask(Opcode op) { return op == Opcode::MaskLoad || op == Opcode::MaskAndNot; }
 
 /// Whether an instruction may change which rows are live.
 bool ChangesMask(const Instruction& in) {
-  switch (Info(in.op).shape) {
-    case Shape::Filter:
-    case Shape::Test:
-    case Shape::TestNull:
-    case Shape::Compare:
-    case Shape::TextCompare:
-    case Shape::Like:
-    case Shape::TestMatch:
-      return true;
-    case Shape::MaskRegister:
-      return SetsMask(in.op);
-    default:
-      return IsLookUp(Info(in.op).shape);
-  }
+  return Info(in.op).role == Role::Filter || SetsMask(in.op) || IsLookUp(in.op);
 }
 
 /// An instruction of class I or F that neither fails nor narrows the mask, but whose result the steps do not follow.
@@ -100,11 +73,9 @@ class RangeMaker {
  private:
   /// Where the parts of the loop are. False if this is not the form of a product.
   bool FindLoop() {
-    probe_ = Find([](const OpcodeInfo& i, const Instruction&) {
-      return i.shape == Shape::Probe || i.shape == Shape::ProbeOuter;
-    });
-    next_ = Find([this](const OpcodeInfo& i, const Instruction& in) { return IsNext(i.shape) && in.p1 == join_; });
-    end_ = Find([](const OpcodeInfo& i, const Instruction&) { return IsSink(i.shape); });
+    probe_ = Find([](const OpcodeInfo& i, const Instruction&) { return i.role == Role::Probe; });
+    next_ = Find([this](const OpcodeInfo& i, const Instruction& in) { return i.role == Role::Next && in.p1 == join_; });
+    end_ = Find([](const OpcodeInfo& i, const Instruction&) { return FeedsSink(i); });
     if (probe_ < 0 || next_ < 0 || end_ < probe_ || end_ > next_) return false;
     const Instruction &probe = At(probe_), &save = At(probe_ + 1), &next = At(next_);
     if (probe.op != Opcode::Probe || probe.p1 != join_ || probe.p3 != 0) return false;
@@ -112,11 +83,11 @@ class RangeMaker {
       return false;
     // Behind the loop rows might still go somewhere, for want of a pair.
     for (int i = next_; i < Size(); ++i) {
-      if (IsSink(Info(At(i).op).shape)) return false;
+      if (FeedsSink(Info(At(i).op))) return false;
     }
     // The steps end where another table is looked up, if that comes before a sink.
     for (int i = probe_ + 1; i < end_; ++i) {
-      if (IsLookUp(Info(At(i).op).shape)) end_ = i;
+      if (IsLookUp(At(i).op)) end_ = i;
     }
     return true;
   }
@@ -140,7 +111,7 @@ class RangeMaker {
       Add(Opcode::MaskLoad)->index = static_cast<uint16_t>(number);
       whole_ = false;
     }
-    if (IsLookUp(Info(At(end_).op).shape)) whole_ = false;
+    if (IsLookUp(At(end_).op)) whole_ = false;
     if (!whole_) Add(Opcode::Probe)->source = RangeSource::kUnknown;  // not all of them may get further
     return true;
   }
@@ -149,6 +120,9 @@ class RangeMaker {
     const Instruction& in = At(address);
     const OpcodeInfo& info = Info(in.op);
     if (address < probe_ && ChangesMask(in)) program_out_.filtered_before = true;
+    // The steps end before these.
+    if (FeedsSink(info) || info.role == Role::Next || info.shape == Shape::ProbeOuter || info.shape == Shape::End)
+      return false;
     switch (info.shape) {
       case Shape::SkipIfNone:
         Add(in.op)->target = static_cast<uint16_t>(in.p2);  // an address until all steps are known
@@ -176,24 +150,7 @@ class RangeMaker {
         s->constant = {range::DoubleAtLeast(low.i64), range::DoubleAtMost(high.i64), false, false};
         return true;
       }
-      case Shape::Test:
-      case Shape::TestNull:
-      case Shape::Compare:
-      case Shape::TextCompare:
-      case Shape::Like:
-      case Shape::TestMatch:
-      case Shape::Load:
-      case Shape::Binary:
-      case Shape::Unary:
-      case Shape::UnaryField:
-      case Shape::TextUnary:
-      case Shape::TextCut:
-      case Shape::TextLength:
-      case Shape::TextConcat:
-      case Shape::TextSubstring:
-      case Shape::ToText:
-      case Shape::FromText:
-      case Shape::Refuse:
+      default:
         if (in.op == Opcode::IToW) return true;
         if (CannotFail(in.op)) {
           Add(Opcode::Load)->source = RangeSource::kUnknown;
@@ -202,20 +159,7 @@ class RangeMaker {
           if (info.p[1] == OperandSpec::Src) SetOperand(in.p2, s);
         }
         return true;
-      case Shape::End:
-      case Shape::Next:
-      case Shape::ProbeOuter:
-      case Shape::NextOuter:
-      case Shape::Build:
-      case Shape::Group:
-      case Shape::CountRows:
-      case Shape::CountValues:
-      case Shape::Fold:
-      case Shape::FoldText:
-      case Shape::Emit:
-        return false;  // the steps end before these
     }
-    return false;
   }
 
   bool TranslateMask(int address) {
@@ -374,10 +318,9 @@ class RangeMaker {
       const Operand o = Operand::Unpack(p[k]);
       if (o.kind != OperandKind::kRegister) continue;
       // Keys are p3 registers from the first on.
-      const bool keys = info.shape == Shape::Probe || info.shape == Shape::ProbeOuter || info.shape == Shape::Group;
-      for (int r = 0; r < (keys ? in.p3 : 1); ++r) out->push_back(o.index + r);
+      for (int r = 0; r < (TakesKeys(info) ? in.p3 : 1); ++r) out->push_back(o.index + r);
     }
-    if (info.shape == Shape::Build || info.shape == Shape::Emit) {
+    if (info.role == Role::Rows) {
       for (size_t r = 0; r < section_.columns.size(); ++r) out->push_back(static_cast<int>(r));
     }
   }
@@ -390,7 +333,7 @@ class RangeMaker {
       const Instruction& in = At(i);
       const OpcodeInfo& info = Info(in.op);
       // Nothing has a value where a jump may come from.
-      if (std::find(targets.begin(), targets.end(), i) != targets.end() || IsNext(info.shape)) return false;
+      if (std::find(targets.begin(), targets.end(), i) != targets.end() || IsNext(in.op)) return false;
       if (info.shape == Shape::SkipIfNone) targets.push_back(in.p2);
       const bool reads_w = info.in == AccumulatorSpec::W, reads_a = !reads_w && info.in != AccumulatorSpec::None;
       if ((a && reads_a) || (w && reads_w)) return true;
@@ -407,9 +350,8 @@ class RangeMaker {
     std::vector<bool> known(static_cast<size_t>(section_.masks));  // read already, or new
     for (int i = from; i < Size(); ++i) {
       const Instruction& in = At(i);
-      const Shape shape = Info(in.op).shape;
-      if ((shape != Shape::MaskRegister && !IsNext(shape)) || i == except) continue;
-      const auto m = static_cast<size_t>(IsNext(shape) ? in.p3 : in.p1);
+      if ((Info(in.op).role != Role::Mask && !IsNext(in.op)) || i == except) continue;
+      const auto m = static_cast<size_t>(IsNext(in.op) ? in.p3 : in.p1);
       const bool reads = in.op != Opcode::MaskSave && in.op != Opcode::MaskClear;
       if (reads && !known[m]) read.push_back(static_cast<int>(m));
       known[m] = true;

@@ -20,21 +20,6 @@ constexpr uint32_t kVersion = 3;
 
 static_assert(std::endian::native == std::endian::little, "programs travel little endian");
 
-const OpcodeInfo kInfo[] = {
-#define OPCODE(Name, ShapeName, A, B, C, D, In, Out, Where, Synopsis, Comment) \
-  {#Name,                                                                      \
-   Shape::ShapeName,                                                           \
-   {OperandSpec::A, OperandSpec::B, OperandSpec::C, OperandSpec::D},           \
-   AccumulatorSpec::In,                                                        \
-   AccumulatorSpec::Out,                                                       \
-   WhereSpec::Where,                                                           \
-   Synopsis,                                                                   \
-   Comment},
-#include "vm/opcodes.def"
-#undef OPCODE
-};
-static_assert(std::size(kInfo) == static_cast<size_t>(Opcode::kCount));
-
 /// Appends fields to a byte string.
 class Writer {
  public:
@@ -218,8 +203,6 @@ Status Corrupt(const char* reason) { return {ErrorCode::kCorrupt, std::string("p
 
 }  // namespace
 
-const OpcodeInfo& Info(Opcode op) { return kInfo[static_cast<size_t>(op)]; }
-
 std::string Program::Serialize() const {
   Writer w;
   uint32_t magic = kMagic, version = kVersion;
@@ -248,11 +231,6 @@ Result<Program> Program::Parse(std::string_view bytes) {
   if (r.failed) return Corrupt("it ends early");
   if (!r.rest.empty()) return Corrupt("bytes after its end");
   return p;
-}
-
-bool Probes(const Instruction& in) {
-  const Shape shape = Info(in.op).shape;
-  return shape == Shape::Probe || shape == Shape::ProbeOuter;
 }
 
 int SlotOfRegister(const Section& section, size_t reg) {

@@ -16,17 +16,11 @@
 #include "base/status.h"
 #include "tablet/row_batch.h"
 #include "tablet/types.h"
+#include "vm/opcode.h"
 
 namespace tessera::vm {
 
-enum class Opcode : uint16_t {
-#define OPCODE(Name, ...) Name,
-#include "vm/opcodes.def"
-#undef OPCODE
-  kCount
-};
-
-/// 16 bytes. What p1..p4 mean is in opcodes.def.
+/// 16 bytes. What p1..p4 are follows from the shape: shapes.def.
 struct Instruction {
   Opcode op = Opcode::End;
   uint16_t p1 = 0;
@@ -218,7 +212,7 @@ struct Program {
 Status Verify(const Program& program);
 
 /// Whether the instruction looks rows up in join table P1.
-bool Probes(const Instruction& in);
+inline bool Probes(const Instruction& in) { return Info(in.op).role == Role::Probe; }
 /// The slot that a register is a copy of, wherever it is read, or -1.
 int SlotOfRegister(const Section& section, size_t reg);
 /// Per instruction of a section: for a SkipIfNone, the join table that was looked up since the one before it, or -1;
@@ -227,77 +221,5 @@ std::vector<int> JoinsBefore(const Section& section);
 
 /// The program as SQLite lists one: addr, opcode, p1..p4, comment; one block per section.
 std::string Listing(const Program& program);
-
-// ---- The opcode table as data ---------------------------------------------------------------------------------------
-
-enum class OperandSpec : uint8_t {
-  None,
-  Src,
-  SrcW,
-  SrcInt,
-  Reg,
-  RegW,
-  Mask,
-  Pred,
-  Join,
-  Agg,
-  Addr,
-  Const,
-  ConstW,
-  Int
-};
-enum class AccumulatorSpec : uint8_t { None, I, F, T, W, X };
-enum class WhereSpec : uint8_t { Any, Host };
-enum class Shape : uint8_t {
-  End,
-  SkipIfNone,
-  Next,
-  MaskRegister,
-  Filter,
-  Test,
-  TestNull,
-  Compare,
-  TextCompare,
-  Like,
-  Load,
-  LoadWide,
-  Store,
-  StoreWide,
-  Binary,
-  Unary,
-  UnaryField,
-  Check,
-  TextUnary,
-  TextCut,
-  TextLength,
-  TextConcat,
-  TextSubstring,
-  ToText,
-  FromText,
-  Probe,
-  ProbeOuter,
-  NextOuter,
-  TestMatch,
-  Refuse,
-  Build,
-  Group,
-  CountRows,
-  CountValues,
-  Fold,
-  FoldText,
-  Emit
-};
-
-struct OpcodeInfo {
-  const char* name;
-  Shape shape;
-  OperandSpec p[4];
-  AccumulatorSpec in, out;
-  WhereSpec where;
-  const char* synopsis;
-  const char* comment;
-};
-/// REQUIRES: op < Opcode::kCount.
-const OpcodeInfo& Info(Opcode op);
 
 }  // namespace tessera::vm

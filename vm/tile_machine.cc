@@ -63,22 +63,15 @@ TileMachine::TileMachine(const Program& program, int section, const std::vector<
   for (const Instruction& in : section_.code) {
     const OpcodeInfo& info = Info(in.op);
     wide |= info.in == AccumulatorSpec::W || info.out == AccumulatorSpec::W;
-    const bool probe = info.shape == Shape::Probe || info.shape == Shape::ProbeOuter;
+    const bool probe = info.role == Role::Probe;
     if (probe && in.p3 == 0) crossed_[in.p1].end = static_cast<uint32_t>(joins[in.p1]->rows().rows);
     if (probe && in.p3 > 0) cursors_[in.p1].resize(kTileRows, kNoRow);
     if (info.shape == Shape::ProbeOuter) outer_[in.p1] = 1;
-    if (info.shape == Shape::Group) group_.resize(kTileRows);
+    if (info.role == Role::Group) group_.resize(kTileRows);
     // A key may be a wide operand where no instruction has a wide accumulator.
-    if (probe || info.shape == Shape::Group) {
-      const auto& keys = info.shape == Shape::Group
-                             ? section_.columns
-                             : program.sections[static_cast<size_t>(program.joins[in.p1].section)].columns;
-      for (int k = 0; k < in.p3; ++k) wide |= IsWide(keys[static_cast<size_t>(k)]);
-    }
-    if ((probe || info.shape == Shape::Group) && in.p3 == 1) {  // a key read in place is fetched as a value is
-      const Section& keyed =
-          info.shape == Shape::Group ? section_ : program.sections[static_cast<size_t>(program.joins[in.p1].section)];
-      wide |= IsWide(keyed.columns[0]);
+    if (TakesKeys(info)) {
+      const Section& keyed = probe ? program.sections[static_cast<size_t>(program.joins[in.p1].section)] : section_;
+      for (int k = 0; k < in.p3; ++k) wide |= IsWide(keyed.columns[static_cast<size_t>(k)]);
     }
   }
   if (wide) {

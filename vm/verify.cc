@@ -311,7 +311,7 @@ class Verifier {
     std::vector<bool> target(s.code.size(), false);
     for (const Instruction& in : s.code) {
       // The head of a loop over matches is reached from behind, too, with the accumulators dead.
-      if ((in.op == Opcode::Next || in.op == Opcode::NextOuter) && InRange(in.p2, s.code))
+      if (in.op < Opcode::kCount && Info(in.op).role == Role::Next && InRange(in.p2, s.code))
         target[static_cast<size_t>(in.p2)] = true;
     }
     bool sank = false;
@@ -350,9 +350,7 @@ class Verifier {
             break;
           case OperandSpec::Src: {
             AccumulatorSpec c = SourceClass(s, v);
-            good = info.shape == Shape::Probe || info.shape == Shape::ProbeOuter || info.shape == Shape::Group
-                       ? true
-                       : IsNarrow(c) && (IsNarrow(operand_class) ? c == operand_class : true);
+            good = TakesKeys(info) ? true : IsNarrow(c) && (IsNarrow(operand_class) ? c == operand_class : true);
             loaded = c;
             break;
           }

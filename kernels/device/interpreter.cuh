@@ -96,15 +96,21 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunFrom(uint32_t start) {
     asm volatile("" : "+r"(at));
     const DeviceInstruction& in = Code(at);
     switch (op) {
-#define TESSERA_CASE_Any(Name, Shape)                                        \
+#define TESSERA_CASE_Full(Name, Shape)                                       \
   case Op::Name:                                                             \
     if constexpr (IsIn(kVariant, Op::Name)) Do##Shape<meaning::Name>(in, b); \
     break;
+#define TESSERA_CASE_Lean TESSERA_CASE_Full
+#define TESSERA_CASE_Star TESSERA_CASE_Full
+#define TESSERA_CASE_Pairs TESSERA_CASE_Full
 #define TESSERA_CASE_Host(Name, Shape)
-#define OPCODE(Name, Shape, P1, P2, P3, P4, In, Out, Where, ...) TESSERA_CASE_##Where(Name, Shape)
+#define OPCODE(Name, Shape, In, Out, Tier, ...) TESSERA_CASE_##Tier(Name, Shape)
 #include "vm/opcodes.def"
 #undef OPCODE
-#undef TESSERA_CASE_Any
+#undef TESSERA_CASE_Full
+#undef TESSERA_CASE_Lean
+#undef TESSERA_CASE_Star
+#undef TESSERA_CASE_Pairs
 #undef TESSERA_CASE_Host
 #ifdef TESSERA_MORE_CASES  // what more opcodes would cost: bench/gpu_opcode_bench_more.cu
       TESSERA_MORE_CASES

@@ -20,11 +20,11 @@ namespace tessera::kernels {
 /// temporaries would cost every opcode registers.
 template <class M>
 inline constexpr bool kLong = false;
-#define TESSERA_LONG(Name) \
-  template <>              \
-  inline constexpr bool kLong<meaning::Name> = true;
-TESSERA_LONG_OPCODES(TESSERA_LONG)
-#undef TESSERA_LONG
+#define OPCODE(Name, Shape, In, Out, Tier, LoopName, ...) \
+  template <>                                             \
+  inline constexpr bool kLong<meaning::Name> = vm::Loop::LoopName == vm::Loop::Long;
+#include "vm/opcodes.def"
+#undef OPCODE
 
 /// Load is done where operands are fetched: straight into the accumulator.
 template <Variant kVariant, uint32_t R>

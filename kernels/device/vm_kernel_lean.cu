@@ -1,4 +1,4 @@
-// The VM kernel with the opcodes of IsLean.
+// The VM kernel with few opcodes.
 
 #include "kernels/device/vm_kernel.cuh"
 #include "kernels/launch/vm_kernel.h"

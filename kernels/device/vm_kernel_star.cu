@@ -1,4 +1,4 @@
-// The VM kernel with the opcodes of IsLean, probes of join tables with one key, and queues.
+// The VM kernel with the opcodes of tier Star: probes of join tables with one key, and queues.
 
 #include "kernels/device/vm_kernel.cuh"
 #include "kernels/launch/vm_kernel.h"

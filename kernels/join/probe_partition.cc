@@ -27,7 +27,7 @@ double Compute(const LaunchPlan& plan) {
   double sum = 0;
   for (const DeviceInstruction& d : plan.code) {
     if (d.head.op == Op::End || d.head.op == Op::SkipIfNone) continue;
-    sum += IsLong(d.head.op) ? kLongInstruction : kInstruction;
+    sum += vm::Info(d.head.op).loop == vm::Loop::Long ? kLongInstruction : kInstruction;
   }
   return sum;
 }

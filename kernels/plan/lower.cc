@@ -19,9 +19,6 @@ using vm::OperandKind;
 using vm::Section;
 using vm::Shape;
 
-static_assert(static_cast<int>(Op::kCount) == static_cast<int>(Opcode::kCount));
-static_assert(static_cast<int>(Op::Emit) == static_cast<int>(Opcode::Emit));
-
 namespace {
 
 /// Columns are staged from this share of sectors on: a bulk copy moves all of them, but at the full rate of the memory.
@@ -105,7 +102,7 @@ class Lowerer {
     bool lock = false;
     for (const vm::AggregateSpec& a : section_.aggregates) {
       DeviceInstruction fold;
-      fold.head.op = static_cast<Op>(a.op);
+      fold.head.op = a.op;
       fold.state = word;
       WithFold(a.op, [&]<class M>() { SetIdentity<M>(&fold); });
       switch (a.op) {
@@ -193,7 +190,7 @@ class Lowerer {
   DeviceInstruction Lower(const Instruction& in, uint32_t address) {
     const OpcodeInfo& info = vm::Info(in.op);
     DeviceInstruction d;
-    d.head.op = static_cast<Op>(in.op);
+    d.head.op = in.op;
     d.head.p1 = in.p1;
     d.p3 = in.p3;
     d.address = address;
@@ -347,7 +344,7 @@ Status CanLower(const vm::Program& program, int section) {
   bool grouped = false;
   for (const Instruction& in : s.code) {
     const OpcodeInfo& info = vm::Info(in.op);
-    if (info.where == vm::WhereSpec::Host) return no(info.name);
+    if (info.tier == vm::Tier::Host) return no(info.name);
     if (info.shape == Shape::Probe || info.shape == Shape::ProbeOuter) {
       const vm::JoinTable& join = program.joins[in.p1];
       if (!CanBuild(program.sections[static_cast<size_t>(join.section)])) return no(kManyJoinKeys);
@@ -449,7 +446,7 @@ void WalkLive(uint32_t mask_registers, const std::vector<DeviceInstruction>& cod
   for (const DeviceInstruction& d : code) {
     const size_t p1 = d.head.p1;
     visit(d, live);
-    switch (vm::Info(static_cast<Opcode>(d.head.op)).shape) {
+    switch (vm::Info(d.head.op).shape) {
       case Shape::Filter:
         live *= shares[p1];
         continue;
@@ -475,7 +472,7 @@ void WalkLive(uint32_t mask_registers, const std::vector<DeviceInstruction>& cod
       default:
         break;
     }
-    const Shape shape = vm::Info(static_cast<Opcode>(d.head.op)).shape;
+    const Shape shape = vm::Info(d.head.op).shape;
     if (shape == Shape::Compare || shape == Shape::Test) live /= 2;  // nothing is known of it
     if (shape == Shape::Probe && joins[p1] != nullptr) live *= MatchShare(*joins[p1]);
   }
@@ -497,8 +494,7 @@ std::vector<FirstUse> FirstUses(const Section& section, uint32_t mask_registers,
       waited = true;
       used.assign(used.size(), false);
     }
-    if (vm::Info(static_cast<Opcode>(d.head.op)).shape == Shape::Filter)
-      use(static_cast<uint32_t>(section.predicates[d.head.p1].slot));
+    if (vm::Info(d.head.op).shape == Shape::Filter) use(static_cast<uint32_t>(section.predicates[d.head.p1].slot));
     if (d.head.source == OperandSource::kSlot || d.head.wide_source == OperandSource::kSlot) use(d.head.slot);
   });
   return uses;
@@ -605,11 +601,11 @@ uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::B
 
 /// Whether an instruction reads or sets accumulator A.
 bool ReadsA(Op op) {
-  const vm::AccumulatorSpec in = vm::Info(static_cast<Opcode>(op)).in;
+  const vm::AccumulatorSpec in = vm::Info(op).in;
   return in != vm::AccumulatorSpec::None && in != vm::AccumulatorSpec::W;
 }
 bool SetsA(Op op) {
-  const OpcodeInfo& info = vm::Info(static_cast<Opcode>(op));
+  const OpcodeInfo& info = vm::Info(op);
   return !ReadsA(op) && info.out != vm::AccumulatorSpec::None && info.out != vm::AccumulatorSpec::W;
 }
 
@@ -1034,7 +1030,7 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
   const bool far_groups = plan.direct && plan.private_groups == 0;
   if (simple && !far_groups && layout.queues == kNowhere &&
       std::all_of(plan.code.begin(), plan.code.end(), [](const DeviceInstruction& d) {
-        return IsLean(d.head.op) && d.head.source != OperandSource::kPayload;
+        return IsIn(Variant::kLean, d.head.op) && d.head.source != OperandSource::kPayload;
       })) {
     plan.variant = Variant::kLean;
   } else if (simple && !by_row && std::all_of(plan.code.begin(), plan.code.end(), [&](const DeviceInstruction& d) {
@@ -1081,7 +1077,7 @@ Result<LaunchPlan> PlanWith(const Section& section, const LoweredProgram& lowere
 
   // Addresses into the code.
   for (DeviceInstruction& d : plan.code) {
-    const Shape shape = vm::Info(static_cast<Opcode>(d.head.op)).shape;
+    const Shape shape = vm::Info(d.head.op).shape;
     if (d.head.source == OperandSource::kPayload || d.head.wide_source == OperandSource::kPayload)
       SetPayload(*joins[d.head.slot], &d);
     if (Probes(d) && d.p3 > 1) {
