@@ -3,9 +3,9 @@
 #include "vm/group_table.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
+#include "vm/aggregate.h"
 #include "vm/lane_error.h"
 #include "vm/text_meaning.h"
 
@@ -19,58 +19,7 @@ constexpr size_t kRoomyTable = 4096;
 /// Of GroupTable::table_.
 uint64_t Entry(uint64_t hash, uint64_t group) { return hash >> 32 << 32 | (group + 1); }
 
-bool IsCount(Opcode op) { return Info(op).shape == Shape::CountRows || Info(op).shape == Shape::CountValues; }
-
-/// What a new group's state is: the identity of its opcode's meaning.
-template <class M>
-void AppendIdentity(AggregateStates* s) {
-  if constexpr (sizeof(typename M::State) == 16) {
-    s->wide.push_back(M::Identity());
-  } else {
-    s->narrow.push_back(std::bit_cast<int64_t>(M::Identity()));
-  }
-  s->seen.push_back(0);
-}
-
-template <class M>
-void MergeState(AggregateStates* to, uint32_t g, const AggregateStates& from, uint32_t h, Lane* lane) {
-  if (from.seen[h] == 0) return;
-  to->seen[g] = 1;
-  if constexpr (sizeof(typename M::State) == 16) {
-    M::Merge(to->wide[g], from.wide[h], *lane);
-  } else {
-    auto state = std::bit_cast<typename M::State>(to->narrow[g]);
-    M::Merge(state, std::bit_cast<typename M::State>(from.narrow[h]), *lane);
-    to->narrow[g] = std::bit_cast<int64_t>(state);
-  }
-}
-
-/// Calls f.template operator()<meaning::Op>() for the Fold opcode `op`.
-template <class F>
-void WithFold(Opcode op, F f) {
-  switch (op) {
-    case Opcode::SumI:
-      return f.template operator()<meaning::SumI>();
-    case Opcode::SumF:
-      return f.template operator()<meaning::SumF>();
-    case Opcode::SumW:
-      return f.template operator()<meaning::SumW>();
-    case Opcode::MinI:
-      return f.template operator()<meaning::MinI>();
-    case Opcode::MaxI:
-      return f.template operator()<meaning::MaxI>();
-    case Opcode::MinF:
-      return f.template operator()<meaning::MinF>();
-    case Opcode::MaxF:
-      return f.template operator()<meaning::MaxF>();
-    case Opcode::MinW:
-      return f.template operator()<meaning::MinW>();
-    case Opcode::MaxW:
-      return f.template operator()<meaning::MaxW>();
-    default:
-      break;
-  }
-}
+bool IsCount(Opcode op) { return Info(op).role == Role::Count; }
 
 }  // namespace
 
@@ -94,7 +43,11 @@ uint32_t GroupTable::MakeGroup(const int64_t* words) {
       s.narrow.push_back(0);
       s.seen.push_back(0);
     } else {
-      WithFold(s.op, [&]<class M>() { AppendIdentity<M>(&s); });
+      WithFold(s.op, [&]<class M>() {
+        s.Resize<typename M::State>(groups_);
+        s.Set(g, M::Identity());
+      });
+      s.seen.push_back(0);
     }
   }
   return g;
@@ -106,6 +59,7 @@ void GroupTable::Reserve(size_t groups) {
   for (AggregateStates& s : aggregates_) {
     if (!s.narrow.empty()) s.narrow.reserve(groups);
     if (!s.wide.empty()) s.wide.reserve(groups);
+    if (!s.words.empty()) s.words.reserve(groups * (s.words.size() / std::max<size_t>(groups_, 1)));
     if (!s.seen.empty()) s.seen.reserve(groups);
   }
 }
@@ -168,15 +122,19 @@ Status GroupTable::MergeStates(uint32_t g, const std::vector<AggregateStates>& o
     const AggregateStates& s = others[a];
     if (IsCount(to.op)) {
       to.narrow[g] += s.narrow[from];
-    } else if (Info(to.op).shape == Shape::FoldText) {
-      if (s.seen[from] == 0) continue;
-      const auto x = strings_->Get(s.narrow[from]), y = strings_->Get(to.narrow[g]);
-      if (to.seen[g] == 0 || (to.op == Opcode::MinT ? meaning::MinT::Better(x, y) : meaning::MaxT::Better(x, y)))
-        to.narrow[g] = s.narrow[from];
-      to.seen[g] = 1;
-    } else {
+    } else if (s.seen[from] != 0) {
       Lane lane;
-      WithFold(to.op, [&]<class M>() { MergeState<M>(&to, g, s, from, &lane); });
+      WithFold(to.op, [&]<class M>() {
+        using State = typename M::State;
+        State state = to.Get<State>(g);
+        M::Merge(state, s.Get<State>(from), lane);
+        to.Set(g, state);
+      });
+      WithFoldText(to.op, [&]<class M>() {
+        if (to.seen[g] == 0 || M::Better(strings_->Get(s.narrow[from]), strings_->Get(to.narrow[g])))
+          to.narrow[g] = s.narrow[from];
+      });
+      to.seen[g] = 1;
       if (lane.error != LaneError::kNone) return LaneErrorStatus(lane.error, {});
     }
   }
@@ -186,18 +144,25 @@ Status GroupTable::MergeStates(uint32_t g, const std::vector<AggregateStates>& o
 Status GroupTable::Merge(const RowSet& rows) {
   // States and final values are the same but for NULL, which is a state that has seen nothing.
   std::vector<AggregateStates> states;
+  const std::vector<size_t> columns = AggregateColumns(section_);
   for (size_t a = 0; a < aggregates_.size(); ++a) {
-    const RowColumn& c = rows.columns[static_cast<size_t>(section_.keys) + a];
+    const RowColumn* c = rows.columns.data() + columns[a];
     AggregateStates& s = states.emplace_back();
     s.op = aggregates_[a].op;
-    if (IsWide(c.type)) {
-      for (size_t r = 0; r < rows.rows; ++r) s.wide.push_back(Make128(c.high[r], c.low[r]));
+    if (columns[a + 1] == columns[a] + 1) {
+      if (IsWide(c->type)) {
+        for (size_t r = 0; r < rows.rows; ++r) s.wide.push_back(Make128(c->high[r], c->low[r]));
+      } else {
+        s.narrow = c->low;
+      }
     } else {
-      s.narrow = c.low;
+      for (size_t r = 0; r < rows.rows; ++r) {
+        for (size_t k = 0; k < columns[a + 1] - columns[a]; ++k) s.words.push_back(static_cast<uint64_t>(c[k].low[r]));
+      }
     }
     if (IsCount(s.op)) continue;
     s.seen.assign(rows.rows, 1);
-    for (size_t r = 0; r < c.null.size(); ++r) s.seen[r] = c.null[r] == 0 ? 1 : 0;
+    for (size_t r = 0; r < c->null.size(); ++r) s.seen[r] = c->null[r] == 0 ? 1 : 0;
   }
   std::vector<int64_t> words(static_cast<size_t>(words_));
   for (size_t r = 0; r < rows.rows; ++r) {
@@ -241,20 +206,27 @@ RowSet GroupTable::Rows() const {
     }
     word += wide ? 2 : 1;
   }
+  const std::vector<size_t> columns = AggregateColumns(section_);
   for (size_t a = 0; a < aggregates_.size(); ++a) {
-    RowColumn& c = out.columns[static_cast<size_t>(section_.keys) + a];
     const AggregateStates& s = aggregates_[a];
-    if (s.wide.empty()) {
-      c.low = s.narrow;
-    } else {
-      c.low.reserve(groups_);
-      c.high.reserve(groups_);
-      for (int128_t v : s.wide) {
-        c.low.push_back(Low64(v));
-        c.high.push_back(High64(v));
+    const bool nulls = !IsCount(s.op) && std::find(s.seen.begin(), s.seen.end(), uint8_t{0}) != s.seen.end();
+    const size_t count = columns[a + 1] - columns[a];
+    for (size_t k = 0; k < count; ++k) {
+      RowColumn& c = out.columns[columns[a] + k];
+      if (!s.words.empty()) {
+        c.low.reserve(groups_);
+        for (size_t g = 0; g < groups_; ++g) c.low.push_back(static_cast<int64_t>(s.words[g * count + k]));
+      } else if (!s.wide.empty()) {
+        c.low.reserve(groups_);
+        c.high.reserve(groups_);
+        for (int128_t v : s.wide) {
+          c.low.push_back(Low64(v));
+          c.high.push_back(High64(v));
+        }
+      } else {
+        c.low = s.narrow;
       }
-    }
-    if (!IsCount(s.op) && std::find(s.seen.begin(), s.seen.end(), uint8_t{0}) != s.seen.end()) {
+      if (!nulls) continue;
       c.null.resize(groups_);
       for (size_t g = 0; g < groups_; ++g) c.null[g] = s.seen[g] == 0 ? 1 : 0;
     }

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "base/int128.h"
@@ -15,13 +17,45 @@
 
 namespace tessera::vm {
 
-/// The states of one aggregate. Which vector is used follows from the opcode: sums of integers and all of class W are
-/// wide.
+/// The states of one aggregate, by group. Which vector is used follows from the State of its meaning.
 struct AggregateStates {
   Opcode op = Opcode::CountRows;
-  std::vector<int64_t> narrow;  ///< counts, MIN and MAX of class I, text identifiers, bits of doubles
-  std::vector<int128_t> wide;
-  std::vector<uint8_t> seen;  ///< a value that is not NULL came in; not used by counts
+  std::vector<int64_t> narrow;  ///< one word: counts, integers, text identifiers, bits of doubles
+  std::vector<int128_t> wide;   ///< sums of integers, and all of class W
+  std::vector<uint64_t> words;  ///< structs: kStateWords words a group
+  std::vector<uint8_t> seen;    ///< a value that is not NULL came in; not used by counts
+
+  template <class State>
+  State Get(size_t g) const {
+    if constexpr (std::is_same_v<State, int128_t>) {
+      return wide[g];
+    } else if constexpr (kStateWords<State> == 1) {
+      return std::bit_cast<State>(narrow[g]);
+    } else {
+      return FromWords<State>(words.data() + g * kStateWords<State>);
+    }
+  }
+  template <class State>
+  void Set(size_t g, const State& state) {
+    if constexpr (std::is_same_v<State, int128_t>) {
+      wide[g] = state;
+    } else if constexpr (kStateWords<State> == 1) {
+      narrow[g] = std::bit_cast<int64_t>(state);
+    } else {
+      ToWords(state, words.data() + g * kStateWords<State>);
+    }
+  }
+  /// Room for the states of `groups` groups.
+  template <class State>
+  void Resize(size_t groups) {
+    if constexpr (std::is_same_v<State, int128_t>) {
+      wide.resize(groups);
+    } else if constexpr (kStateWords<State> == 1) {
+      narrow.resize(groups);
+    } else {
+      words.resize(groups * kStateWords<State>);
+    }
+  }
 };
 
 /// Two words are the usual number: a call of memcmp, which std::equal becomes, was a third of a query's time.
@@ -69,7 +103,7 @@ class GroupTable {
   /// Takes in groups that other tables of the same section, on other ranks or a GPU, gave as Rows(): a group may come
   /// several times.
   Status Merge(const RowSet& rows);
-  /// Columns: keys, then aggregates. SUM, MIN and MAX that saw no value are NULL.
+  /// Columns: keys, then aggregates (AggregateColumns). An aggregate that saw no value is NULL, but for counts.
   RowSet Rows() const;
 
  private:

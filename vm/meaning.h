@@ -10,7 +10,11 @@
 //   Unary         Out Apply(In a, Lane&)
 //   UnaryField    T Apply(T a, int field, Lane&)
 //   Check         T Apply(T a, T low, T high, Lane&)
-//   Fold          State Identity(); void Apply(State&, T, Lane&); void Merge(State&, State, Lane&)
+//   Fold          State Identity(); void Apply(State&, T, Lane&); void Merge(State&, State, Lane&); kGroupState
+//
+// The State of a Fold is int64_t, double, int128_t, or a struct of up to three words of 64 bits that has a column for each
+// (kColumns) and whose third word is 0 at first. Nothing else has to be known of an aggregate: interpreters, group tables,
+// spilled groups and ranks get at it through WithFold.
 //
 // Apply also runs on rows that are masked off or NULL, with any bits in them: it must not trap or be undefined. It
 // reports through Lane, which the loop looks at for live rows that are not NULL only. No fast-math, no fused
@@ -21,10 +25,12 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #include "base/host_device.h"
 #include "base/int128.h"
 #include "tablet/ordered_float.h"
+#include "vm/opcode.h"
 
 namespace tessera::vm {
 
@@ -252,6 +258,92 @@ TESSERA_HD int64_t AddMonths(int64_t days, int64_t months, Lane& lane) {
   if (r < kFirstDay || r > kLastDay) lane.error = LaneError::kDateRange;
   return r;
 }
+
+// ---- States of aggregates -------------------------------------------------------------------------------------------
+
+/// How the memory of a GPU holds the state of a group, to which threads of many warps add at the same time.
+enum class GroupState : uint8_t {
+  kCount,       ///< a count
+  kHalves,      ///< the sums of the values' lower and of their upper 32 bits: two additions, none needs a carry
+  kParts,       ///< the sums of the values' four parts of 32 bits
+  kFloatSum,    ///< a double
+  kLeast,       ///< an integer, changed by an atomic minimum
+  kGreatest,    ///< ... maximum
+  kLeastFloat,  ///< a double in the ordered form, on which the atomics of integers work
+  kGreatestFloat,
+  kLocked,  ///< the State as it is, changed under the group's lock: good for every aggregate, and slow
+};
+/// Words of 64 bits that a group's state has then. `state_words`: those of the State itself.
+constexpr uint32_t GroupStateWords(GroupState kept, uint32_t state_words) {
+  switch (kept) {
+    case GroupState::kHalves:
+      return 2;
+    case GroupState::kParts:
+      return 4;
+    case GroupState::kLocked:
+      return state_words;
+    case GroupState::kCount:
+    case GroupState::kFloatSum:
+    case GroupState::kLeast:
+    case GroupState::kGreatest:
+    case GroupState::kLeastFloat:
+    case GroupState::kGreatestFloat:
+      return 1;
+  }
+  return 0;
+}
+/// Bytes that a block has for it in shared memory, where it keeps a group apart; 0 if it does not.
+constexpr uint32_t PrivateStateBytes(GroupState kept) {
+  switch (kept) {
+    case GroupState::kCount:
+      return 4;
+    case GroupState::kHalves:
+      return 16;
+    case GroupState::kFloatSum:
+    case GroupState::kLeast:
+    case GroupState::kGreatest:
+    case GroupState::kLeastFloat:
+    case GroupState::kGreatestFloat:
+      return 8;
+    case GroupState::kParts:
+    case GroupState::kLocked:
+      return 0;
+  }
+  return 0;
+}
+
+/// The words of 64 bits of a State, the lowest first: how it lies in memory, in rows of groups and between ranks.
+template <class State>
+inline constexpr int kStateWords = static_cast<int>(sizeof(State) / 8);
+template <class State>
+TESSERA_HD void ToWords(const State& state, uint64_t* words) {
+  static_assert(sizeof(State) % 8 == 0 && kStateWords<State> <= 3);
+  memcpy(words, &state, sizeof state);
+}
+template <class State>
+TESSERA_HD State FromWords(const uint64_t* words) {
+  State state;
+  memcpy(&state, words, sizeof state);
+  return state;
+}
+
+/// The classes of the columns that a State is in rows of groups.
+template <class State>
+struct StateColumns {
+  static constexpr auto& kClasses = State::kColumns;
+};
+template <>
+struct StateColumns<int64_t> {
+  static constexpr AccumulatorSpec kClasses[] = {AccumulatorSpec::I};
+};
+template <>
+struct StateColumns<double> {
+  static constexpr AccumulatorSpec kClasses[] = {AccumulatorSpec::F};
+};
+template <>
+struct StateColumns<int128_t> {
+  static constexpr AccumulatorSpec kClasses[] = {AccumulatorSpec::W};
+};
 
 // ---- Order of floats ------------------------------------------------------------------------------------------------
 
@@ -535,6 +627,7 @@ struct CheckW {
 struct SumI {
   using Type = int64_t;
   using State = int128_t;  // 2^63 rows of 2^63 fit
+  static constexpr GroupState kGroupState = GroupState::kHalves;
   static TESSERA_HD State Identity() { return 0; }
   static TESSERA_HD void Apply(State& s, int64_t v, Lane&) { s = WrapAdd(s, static_cast<int128_t>(v)); }
   static TESSERA_HD void Merge(State& s, State o, Lane&) { s = WrapAdd(s, o); }
@@ -542,6 +635,7 @@ struct SumI {
 struct SumF {
   using Type = double;
   using State = double;
+  static constexpr GroupState kGroupState = GroupState::kFloatSum;
   static TESSERA_HD State Identity() { return 0; }
   static TESSERA_HD void Apply(State& s, double v, Lane&) { s += v; }
   static TESSERA_HD void Merge(State& s, State o, Lane&) { s += o; }
@@ -549,24 +643,26 @@ struct SumF {
 struct SumW {
   using Type = int128_t;
   using State = int128_t;
+  static constexpr GroupState kGroupState = GroupState::kParts;
   static TESSERA_HD State Identity() { return 0; }
   static TESSERA_HD void Apply(State& s, int128_t v, Lane& lane) { s = AddW::Apply(s, v, lane); }
   static TESSERA_HD void Merge(State& s, State o, Lane& lane) { s = AddW::Apply(s, o, lane); }
 };
-#define TESSERA_EXTREME(Name, T, First, Better)                                      \
+#define TESSERA_EXTREME(Name, T, Kept, First, Better)                                \
   struct Name {                                                                      \
     using Type = T;                                                                  \
     using State = T;                                                                 \
+    static constexpr GroupState kGroupState = GroupState::Kept;                      \
     static TESSERA_HD State Identity() { return First; }                             \
     static TESSERA_HD void Apply(State& s, T v, Lane&) { s = (Better) ? v : s; }     \
     static TESSERA_HD void Merge(State& s, State v, Lane&) { s = (Better) ? v : s; } \
   };
-TESSERA_EXTREME(MinI, int64_t, kInt64Max, v < s)
-TESSERA_EXTREME(MaxI, int64_t, kInt64Min, v > s)
-TESSERA_EXTREME(MinF, double, FromOrderedFloat(kOrderedNaN), FloatLess(v, s))
-TESSERA_EXTREME(MaxF, double, FromOrderedFloat(0x000FFFFFFFFFFFFFu) /* -infinity */, FloatLess(s, v))
-TESSERA_EXTREME(MinW, int128_t, kInt128Max, v < s)
-TESSERA_EXTREME(MaxW, int128_t, kInt128Min, v > s)
+TESSERA_EXTREME(MinI, int64_t, kLeast, kInt64Max, v < s)
+TESSERA_EXTREME(MaxI, int64_t, kGreatest, kInt64Min, v > s)
+TESSERA_EXTREME(MinF, double, kLeastFloat, FromOrderedFloat(kOrderedNaN), FloatLess(v, s))
+TESSERA_EXTREME(MaxF, double, kGreatestFloat, FromOrderedFloat(0x000FFFFFFFFFFFFFu) /* -infinity */, FloatLess(s, v))
+TESSERA_EXTREME(MinW, int128_t, kLocked, kInt128Max, v < s)
+TESSERA_EXTREME(MaxW, int128_t, kLocked, kInt128Min, v > s)
 #undef TESSERA_EXTREME
 
 // ---- The shape is the meaning
@@ -585,14 +681,89 @@ struct FilterMatched {};
 struct RefuseMatch {};
 struct Build {};
 struct Group {};
-struct CountRows {};
+struct CountRows {
+  static constexpr GroupState kGroupState = GroupState::kCount;
+};
 struct Count {
   static constexpr bool kWide = false;
+  static constexpr GroupState kGroupState = GroupState::kCount;
 };
 struct CountW {
   static constexpr bool kWide = true;
+  static constexpr GroupState kGroupState = GroupState::kCount;
 };
 struct Emit {};
 
 }  // namespace meaning
+
+// ---- From an aggregate's opcode to its meaning ----------------------------------------------------------------------
+
+// Expanded from the rows of opcodes.def; as numbers, because a switch over the enum would have to list all opcodes.
+#define TESSERA_NO_CASE(Name)
+#define TESSERA_AGGREGATE_CASE(Name)        \
+  case static_cast<uint16_t>(Opcode::Name): \
+    return f.template operator()<meaning::Name>();
+
+/// Calls f.template operator()<meaning::Op>() for an aggregate of shape Fold; for others nothing.
+#if defined(__CUDACC__)
+#pragma nv_exec_check_disable
+#endif
+template <class F>
+TESSERA_HD void WithFold(Opcode op, F f) {
+  switch (static_cast<uint16_t>(op)) {
+#define TESSERA_CountRows_CASE TESSERA_NO_CASE
+#define TESSERA_CountValues_CASE TESSERA_NO_CASE
+#define TESSERA_Fold_CASE TESSERA_AGGREGATE_CASE
+#define TESSERA_FoldText_CASE TESSERA_NO_CASE
+#define OPCODE(...)
+#define AGGREGATE(Name, ShapeName, ...) TESSERA_##ShapeName##_CASE(Name)
+#include "vm/opcodes.def"
+#undef OPCODE
+#undef TESSERA_CountRows_CASE
+#undef TESSERA_CountValues_CASE
+  }
+}
+
+/// The same for counts, too: all aggregates that kernels have.
+#if defined(__CUDACC__)
+#pragma nv_exec_check_disable
+#endif
+template <class F>
+TESSERA_HD void WithAggregate(Opcode op, F f) {
+  switch (static_cast<uint16_t>(op)) {
+#define TESSERA_CountRows_CASE TESSERA_AGGREGATE_CASE
+#define TESSERA_CountValues_CASE TESSERA_AGGREGATE_CASE
+#define OPCODE(...)
+#define AGGREGATE(Name, ShapeName, ...) TESSERA_##ShapeName##_CASE(Name)
+#include "vm/opcodes.def"
+#undef OPCODE
+#undef TESSERA_CountRows_CASE
+#undef TESSERA_CountValues_CASE
+#undef TESSERA_Fold_CASE
+#undef TESSERA_FoldText_CASE
+#undef TESSERA_AGGREGATE_CASE
+#undef TESSERA_NO_CASE
+  }
+}
+
+/// Whether an aggregate's groups are kept in one of these ways.
+template <GroupState... kKept>
+TESSERA_HD bool IsKept(Opcode op) {
+  return false
+#define TESSERA_KEPT(Name) || (((meaning::Name::kGroupState == kKept) || ...) && op == Opcode::Name)
+#define TESSERA_KEPT_CountRows TESSERA_KEPT
+#define TESSERA_KEPT_CountValues TESSERA_KEPT
+#define TESSERA_KEPT_Fold TESSERA_KEPT
+#define TESSERA_KEPT_FoldText(Name)
+#define OPCODE(...)
+#define AGGREGATE(Name, ShapeName, ...) TESSERA_KEPT_##ShapeName(Name)
+#include "vm/opcodes.def"
+#undef OPCODE
+#undef TESSERA_KEPT
+#undef TESSERA_KEPT_CountRows
+#undef TESSERA_KEPT_CountValues
+#undef TESSERA_KEPT_Fold
+#undef TESSERA_KEPT_FoldText
+      ;
+}
 }  // namespace tessera::vm

@@ -108,7 +108,7 @@ struct Predicate {
 
 struct AggregateSpec {
   Opcode op = Opcode::CountRows;  ///< the opcode that feeds it: CountRows, Count, SumI, ..., MaxT
-  SqlType type;  ///< of its output column; sums of integers and decimals are DECIMAL(38,s), counts BIGINT
+  SqlType type;  ///< of its (first) column; sums of integers and decimals are DECIMAL(38,s), counts BIGINT
   friend bool operator==(const AggregateSpec&, const AggregateSpec&) = default;
 };
 

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "vm/opcode.h"
+
 namespace tessera::vm {
 
 constexpr bool IsLeadByte(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
@@ -142,4 +144,26 @@ struct TToF {};
 struct TToW {};
 
 }  // namespace meaning
+
+/// Calls f.template operator()<meaning::Op>() for an aggregate of shape FoldText; for others nothing.
+template <class F>
+void WithFoldText(Opcode op, F f) {
+  switch (static_cast<uint16_t>(op)) {
+#define TESSERA_CountRows_CASE(Name)
+#define TESSERA_CountValues_CASE(Name)
+#define TESSERA_Fold_CASE(Name)
+#define TESSERA_FoldText_CASE(Name)         \
+  case static_cast<uint16_t>(Opcode::Name): \
+    return f.template operator()<meaning::Name>();
+#define OPCODE(...)
+#define AGGREGATE(Name, ShapeName, ...) TESSERA_##ShapeName##_CASE(Name)
+#include "vm/opcodes.def"
+#undef OPCODE
+#undef TESSERA_CountRows_CASE
+#undef TESSERA_CountValues_CASE
+#undef TESSERA_Fold_CASE
+#undef TESSERA_FoldText_CASE
+  }
+}
+
 }  // namespace tessera::vm

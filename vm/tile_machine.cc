@@ -1210,22 +1210,8 @@ void TileMachine::DoFold(const Instruction& in) {
       return FromBits<T>(a_[i]);
     }
   };
-  auto load = [&](size_t g) {
-    if constexpr (sizeof(State) == 16) {
-      return states.wide[g];
-    } else {
-      return FromBits<State>(states.narrow[g]);
-    }
-  };
-  auto store = [&](size_t g, State s) {
-    if constexpr (sizeof(State) == 16) {
-      states.wide[g] = s;
-    } else {
-      states.narrow[g] = ToBits<State>(s);
-    }
-  };
   if (section_.keys == 0) {
-    State s = load(0);
+    State s = states.Get<State>(0);
     bool seen = false;
     if constexpr (std::is_same_v<M, meaning::SumI>) {
       if (!may && live_ == n_) {
@@ -1236,7 +1222,7 @@ void TileMachine::DoFold(const Instruction& in) {
           high += a_[i] >> 32;
         }
         s += (static_cast<int128_t>(high) * (int64_t{1} << 32)) + low;
-        store(0, s);
+        states.Set(0, s);
         states.seen[0] = 1;
         return;
       }
@@ -1246,16 +1232,16 @@ void TileMachine::DoFold(const Instruction& in) {
       M::Apply(s, value(i), lane);
       seen = true;
     });
-    store(0, s);
+    states.Set(0, s);
     if (seen) states.seen[0] = 1;
   } else {
     uint8_t* seen = states.seen.data();
     ForOnlyLive([&](int i) {
       if (may && nulls[i] != 0) return;
       const size_t g = group_[static_cast<size_t>(i)];
-      State s = load(g);
+      State s = states.Get<State>(g);
       M::Apply(s, value(i), lane);
-      store(g, s);
+      states.Set(g, s);
       seen[g] = 1;
     });
   }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "vm/aggregate.h"
 #include "vm/program.h"
 
 namespace tessera::vm {
@@ -251,29 +252,17 @@ class Verifier {
     if (s.sink == Section::Sink::kMap && !s.columns.empty() && IsWide(s.columns[0]))
       return Fail("a map of wide values");
     if (s.sink == Section::Sink::kGroups) {
-      if (s.columns.size() != static_cast<size_t>(s.keys) + s.aggregates.size())
-        return Fail("columns of a group table");
+      for (const AggregateSpec& a : s.aggregates) {
+        if (ColumnClasses(a.op).empty()) return Fail("an aggregate");
+      }
+      const std::vector<size_t> columns = AggregateColumns(s);
+      if (s.columns.size() != columns.back()) return Fail("columns of a group table");
       for (size_t i = 0; i < s.aggregates.size(); ++i) {
-        const AggregateSpec& a = s.aggregates[i];
-        if (a.op >= Opcode::kCount) return Fail("an aggregate");
-        StorageClass want;
-        switch (Info(a.op).shape) {
-          case Shape::CountRows:
-          case Shape::CountValues:
-            want = StorageClass::kInt;
-            break;
-          case Shape::Fold:
-          case Shape::FoldText:
-            want = a.op == Opcode::SumI || Info(a.op).in == AccumulatorSpec::W ? StorageClass::kWide
-                   : Info(a.op).in == AccumulatorSpec::I                       ? StorageClass::kInt
-                   : Info(a.op).in == AccumulatorSpec::F                       ? StorageClass::kFloat
-                                                                               : StorageClass::kText;
-            break;
-          default:
-            return Fail("an aggregate");
+        const std::span<const AccumulatorSpec> classes = ColumnClasses(s.aggregates[i].op);
+        if (s.aggregates[i].type != s.columns[columns[i]]) return Fail("type of an aggregate");
+        for (size_t k = 0; k < classes.size(); ++k) {
+          if (ClassOf(s.columns[columns[i] + k]) != classes[k]) return Fail("type of an aggregate");
         }
-        if (a.type != s.columns[static_cast<size_t>(s.keys) + i] || a.type.storage() != want)
-          return Fail("type of an aggregate");
       }
     }
     return Status::Ok();

@@ -15,8 +15,10 @@
 namespace tessera::kernels {
 
 namespace meaning = vm::meaning;
+using vm::GroupState;
 using vm::Lane;
 using vm::LaneError;
+using vm::WithFold;
 
 template <class T>
 __device__ __forceinline__ T FromBits(int64_t v) {
@@ -36,8 +38,13 @@ template <class T>
 __device__ __forceinline__ T ShuffleXor(T v, int d) {
   if constexpr (kIsWide<T>) {
     return Make128(__shfl_xor_sync(kAllLanes, High64(v), d), __shfl_xor_sync(kAllLanes, Low64(v), d));
-  } else {
+  } else if constexpr (sizeof(T) == 8) {
     return __shfl_xor_sync(kAllLanes, v, d);
+  } else {
+    uint64_t words[vm::kStateWords<T>];
+    vm::ToWords(v, words);
+    for (uint64_t& word : words) word = __shfl_xor_sync(kAllLanes, word, d);
+    return vm::FromWords<T>(words);
   }
 }
 
@@ -46,8 +53,11 @@ template <class State>
 __device__ __forceinline__ State StateOf(const Partial& p) {
   if constexpr (kIsWide<State>) {
     return Make128(p.high, p.low);
-  } else {
+  } else if constexpr (sizeof(State) == 8) {
     return FromBits<State>(p.low);
+  } else {
+    const uint64_t words[] = {static_cast<uint64_t>(p.low), static_cast<uint64_t>(p.high), p.third};
+    return vm::FromWords<State>(words);
   }
 }
 template <class State>
@@ -55,40 +65,38 @@ __device__ __forceinline__ void SetState(Partial* p, State s) {
   if constexpr (kIsWide<State>) {
     p->low = Low64(s);
     p->high = High64(s);
-  } else {
+  } else if constexpr (sizeof(State) == 8) {
     p->low = ToBits(s);
+  } else {
+    uint64_t words[3] = {};
+    vm::ToWords(s, words);
+    p->low = static_cast<int64_t>(words[0]);
+    p->high = static_cast<int64_t>(words[1]);
+    p->third = words[2];
   }
 }
 
-/// Calls f.template operator()<meaning::Op>() for an aggregate of shape Fold.
-template <class F>
-__device__ __forceinline__ void WithFold(Op op, F f) {
-  switch (op) {
-    case Op::SumI:
-      return f.template operator()<meaning::SumI>();
-    case Op::SumF:
-      return f.template operator()<meaning::SumF>();
-    case Op::SumW:
-      return f.template operator()<meaning::SumW>();
-    case Op::MinI:
-      return f.template operator()<meaning::MinI>();
-    case Op::MaxI:
-      return f.template operator()<meaning::MaxI>();
-    case Op::MinF:
-      return f.template operator()<meaning::MinF>();
-    case Op::MaxF:
-      return f.template operator()<meaning::MaxF>();
-    case Op::MinW:
-      return f.template operator()<meaning::MinW>();
-    case Op::MaxW:
-      return f.template operator()<meaning::MaxW>();
-    default:
-      break;
-  }
-}
-
+/// Whether a group's state is not 0 at first.
 __device__ __forceinline__ bool IsExtreme(Op op) {
-  return op == Op::MinI || op == Op::MaxI || op == Op::MinF || op == Op::MaxF;
+  return vm::IsKept<GroupState::kLeast, GroupState::kGreatest, GroupState::kLeastFloat, GroupState::kGreatestFloat>(op);
+}
+
+/// Adds a private state of 8 bytes to that of a group in device memory.
+template <class M>
+__device__ __forceinline__ void AddWhole(uint64_t* to, uint64_t whole) {
+  if constexpr (M::kGroupState == GroupState::kFloatSum) {
+    atomicAdd(reinterpret_cast<double*>(to), __longlong_as_double(static_cast<int64_t>(whole)));
+  } else if constexpr (M::kGroupState == GroupState::kLeast) {
+    atomicMin(reinterpret_cast<long long*>(to), static_cast<long long>(whole));
+  } else if constexpr (M::kGroupState == GroupState::kGreatest) {
+    atomicMax(reinterpret_cast<long long*>(to), static_cast<long long>(whole));
+  } else if constexpr (M::kGroupState == GroupState::kLeastFloat) {
+    atomicMin(AtomicWord(to), static_cast<unsigned long long>(whole));
+  } else if constexpr (M::kGroupState == GroupState::kGreatestFloat) {
+    atomicMax(AtomicWord(to), static_cast<unsigned long long>(whole));
+  } else {
+    static_assert(vm::PrivateStateBytes(M::kGroupState) != 8);
+  }
 }
 
 /// Copies the program to shared memory and clears aggregate states. Called by all threads of the block; the caller
@@ -239,37 +247,19 @@ __device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* sha
       uint64_t* to = group + fold.state;
       const uint32_t* words = reinterpret_cast<const uint32_t*>(shared + fold.private_state) + g;
       const Op op = fold.head.op;
-      if (op == Op::CountRows || op == Op::Count || op == Op::CountW) {
+      if (vm::IsKept<GroupState::kCount>(op)) {
         if (*words != 0) atomicAdd(AtomicWord(to), static_cast<unsigned long long>(*words));
         continue;
       }
       if (shared[layout.private_seen + k * n + g] == 0) continue;
-      if (op == Op::SumI) {
+      if (vm::IsKept<GroupState::kHalves>(op)) {
         const uint64_t low = words[0] | static_cast<uint64_t>(words[n]) << 32;
         const uint64_t high = words[2 * n] | static_cast<uint64_t>(words[3 * n]) << 32;
         atomicAdd(AtomicWord(to), static_cast<unsigned long long>(low));
         if (high != 0) atomicAdd(AtomicWord(to + 1), static_cast<unsigned long long>(high));
       } else {
         const uint64_t whole = reinterpret_cast<const uint64_t*>(shared + fold.private_state)[g];
-        switch (op) {
-          case Op::SumF:
-            atomicAdd(reinterpret_cast<double*>(to), __longlong_as_double(static_cast<int64_t>(whole)));
-            break;
-          case Op::MinI:
-            atomicMin(reinterpret_cast<long long*>(to), static_cast<long long>(whole));
-            break;
-          case Op::MaxI:
-            atomicMax(reinterpret_cast<long long*>(to), static_cast<long long>(whole));
-            break;
-          case Op::MinF:
-            atomicMin(AtomicWord(to), static_cast<unsigned long long>(whole));
-            break;
-          case Op::MaxF:
-            atomicMax(AtomicWord(to), static_cast<unsigned long long>(whole));
-            break;
-          default:
-            break;
-        }
+        WithFold(op, [&]<class M>() { AddWhole<M>(to, whole); });
       }
       atomicOr(AtomicWord(group + k / 64), 1ull << (k % 64));
     }

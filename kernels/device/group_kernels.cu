@@ -46,38 +46,38 @@ __global__ void ClearDirectGroups(const __grid_constant__ Launch launch) {
   for (uint32_t w = 0; w < launch.groups.state_words; ++w) state[w] = launch.groups.initial_state[w];
 }
 
-/// Adds one state of a group to another. No other thread has this group.
+/// Adds one state of an aggregate to another. No other thread has this group.
+template <class M>
+__device__ __forceinline__ void AddState(const uint64_t* from, uint64_t* to) {
+  constexpr GroupState kKept = M::kGroupState;
+  const long long mine = static_cast<long long>(*from), there = static_cast<long long>(*to);
+  if constexpr (kKept == GroupState::kCount) {
+    *to += *from;
+  } else if constexpr (kKept == GroupState::kHalves) {
+    to[0] += from[0];
+    to[1] += from[1];
+  } else if constexpr (kKept == GroupState::kFloatSum) {
+    *to = static_cast<uint64_t>(__double_as_longlong(__longlong_as_double(mine) + __longlong_as_double(there)));
+  } else if constexpr (kKept == GroupState::kLeast) {
+    *to = static_cast<uint64_t>(min(mine, there));
+  } else if constexpr (kKept == GroupState::kGreatest) {
+    *to = static_cast<uint64_t>(max(mine, there));
+  } else if constexpr (kKept == GroupState::kLeastFloat) {
+    *to = min(*from, *to);
+  } else if constexpr (kKept == GroupState::kGreatestFloat) {
+    *to = max(*from, *to);
+  } else {
+    static_assert(vm::PrivateStateBytes(kKept) == 0);  // groups with these are not numbered by their keys: PlanDirect
+  }
+}
+
+/// The same for all aggregates of a group.
 __device__ __forceinline__ void AddGroup(const Launch& launch, const uint64_t* from, uint64_t* to) {
   const uint32_t seen_words = (launch.aggregates + 63) / 64;
   for (uint32_t w = 0; w < seen_words; ++w) to[w] |= from[w];
   for (uint32_t k = 0; k < launch.aggregates; ++k) {
     const DeviceInstruction& fold = launch.folds[k];
-    const uint32_t w = fold.state;
-    const long long mine = static_cast<long long>(from[w]), there = static_cast<long long>(to[w]);
-    switch (fold.head.op) {
-      case Op::SumI:
-        to[w] += from[w];
-        to[w + 1] += from[w + 1];
-        break;
-      case Op::SumF:
-        to[w] = static_cast<uint64_t>(__double_as_longlong(__longlong_as_double(mine) + __longlong_as_double(there)));
-        break;
-      case Op::MinI:
-        to[w] = static_cast<uint64_t>(min(mine, there));
-        break;
-      case Op::MaxI:
-        to[w] = static_cast<uint64_t>(max(mine, there));
-        break;
-      case Op::MinF:
-        to[w] = min(from[w], to[w]);
-        break;
-      case Op::MaxF:
-        to[w] = max(from[w], to[w]);
-        break;
-      default:  // counts
-        to[w] += from[w];
-        break;
-    }
+    vm::WithAggregate(fold.head.op, [&]<class M>() { AddState<M>(from + fold.state, to + fold.state); });
   }
 }
 

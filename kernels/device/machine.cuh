@@ -275,7 +275,7 @@ struct Machine {
   template <class M>
   __device__ void AddToPrivate(const DeviceInstruction& in, uint32_t ordinal, int64_t v) const;
   template <class M>
-  __device__ void AddWide(uint32_t ordinal, uint32_t word, int128_t v) const;
+  __device__ void AddToShared(uint32_t ordinal, uint32_t word, typename M::Type v) const;
   __device__ void CountGroups(const DeviceInstruction& in, uint32_t count) const;
   __device__ void CountAll(const DeviceInstruction& in, uint32_t count) const;
   template <class M>

@@ -12,12 +12,18 @@
 #include "kernels/device/aggregate_state.cuh"
 #include "kernels/device/group_table.cuh"
 #include "kernels/device/machine.cuh"
+#include "kernels/device/machine_arithmetic.cuh"
 #include "kernels/device/ptx.cuh"
 #include "kernels/device/row_vectors.cuh"
 #include "kernels/launch/launch.h"
 #include "vm/meaning.h"
 
 namespace tessera::kernels {
+
+/// Whether a ThreadState holds the state: a sum in two halves, or one word. Others go to the warp's state at once.
+template <class M>
+inline constexpr bool kHasThreadState = M::kGroupState == GroupState::kHalves ||
+                                        (!kIsWide<typename M::Type> && sizeof(typename M::State) == 8);
 
 /// For WithFold: merges what one thread has added up into its warp's state. A struct, because cudafe++ makes invalid
 /// C++ of a lambda with template parameters in a member that is defined outside of its class.
@@ -27,7 +33,7 @@ struct MergeThreadState {
 
   template <class M>
   __device__ __forceinline__ void operator()() const {
-    if constexpr (!kIsWide<typename M::Type>) {
+    if constexpr (kHasThreadState<M>) {
       using State = typename M::State;
       State s;
       if constexpr (kIsWide<State>) {
@@ -74,19 +80,19 @@ __device__ __forceinline__ void Machine<kVariant, R>::MarkSeenPrivate(uint32_t o
 template <Variant kVariant, uint32_t R>
 template <class M>
 __device__ __forceinline__ void Machine<kVariant, R>::AddToGlobal(uint64_t* s, int64_t v) {
-  if constexpr (std::is_same_v<M, meaning::SumI>) {
+  if constexpr (M::kGroupState == GroupState::kHalves) {
     atomicAdd(AtomicWord(s), static_cast<unsigned long long>(static_cast<uint32_t>(v)));
     if ((v >> 32) != 0) atomicAdd(AtomicWord(s + 1), static_cast<unsigned long long>(v >> 32));
-  } else if constexpr (std::is_same_v<M, meaning::SumF>) {
+  } else if constexpr (M::kGroupState == GroupState::kFloatSum) {
     atomicAdd(reinterpret_cast<double*>(s), __longlong_as_double(v));
-  } else if constexpr (std::is_same_v<M, meaning::MinI>) {
+  } else if constexpr (M::kGroupState == GroupState::kLeast) {
     atomicMin(reinterpret_cast<long long*>(s), static_cast<long long>(v));
-  } else if constexpr (std::is_same_v<M, meaning::MaxI>) {
+  } else if constexpr (M::kGroupState == GroupState::kGreatest) {
     atomicMax(reinterpret_cast<long long*>(s), static_cast<long long>(v));
-  } else if constexpr (std::is_same_v<M, meaning::MinF>) {
+  } else if constexpr (M::kGroupState == GroupState::kLeastFloat) {
     atomicMin(AtomicWord(s), static_cast<unsigned long long>(OrderedFloat(__longlong_as_double(v))));
   } else {
-    static_assert(std::is_same_v<M, meaning::MaxF>);
+    static_assert(M::kGroupState == GroupState::kGreatestFloat);
     atomicMax(AtomicWord(s), static_cast<unsigned long long>(OrderedFloat(__longlong_as_double(v))));
   }
 }
@@ -98,7 +104,7 @@ template <class M>
 __device__ __forceinline__ void Machine<kVariant, R>::AddToPrivate(const DeviceInstruction& in, uint32_t ordinal,
                                                                    int64_t v) const {
   const uint32_t n = launch.private_groups;
-  if constexpr (std::is_same_v<M, meaning::SumI>) {
+  if constexpr (M::kGroupState == GroupState::kHalves) {
     uint32_t* s = PrivateArray(in) + ordinal;
     const uint32_t low = static_cast<uint32_t>(v);
     const int32_t high = static_cast<int32_t>(v >> 32);
@@ -110,36 +116,43 @@ __device__ __forceinline__ void Machine<kVariant, R>::AddToPrivate(const DeviceI
     }
   } else {
     uint64_t* s = reinterpret_cast<uint64_t*>(PrivateArray(in)) + ordinal;
-    if constexpr (std::is_same_v<M, meaning::MinI>) {
+    if constexpr (M::kGroupState == GroupState::kLeast) {
       if (*reinterpret_cast<volatile int64_t*>(s) <= v) return;
-    } else if constexpr (std::is_same_v<M, meaning::MaxI>) {
+    } else if constexpr (M::kGroupState == GroupState::kGreatest) {
       if (*reinterpret_cast<volatile int64_t*>(s) >= v) return;
     }
     AddToGlobal<M>(s, v);
   }
 }
 
-/// Wide states: a sum is four sums of 32-bit parts, the last one signed; an extreme is kept under the group's lock.
+/// States that blocks do not keep apart. A wide sum is four sums of 32-bit parts, the last one signed; any other state is
+/// changed under the group's lock.
 template <Variant kVariant, uint32_t R>
 template <class M>
-__device__ __forceinline__ void Machine<kVariant, R>::AddWide(uint32_t ordinal, uint32_t word, int128_t v) const {
+__device__ __forceinline__ void Machine<kVariant, R>::AddToShared(uint32_t ordinal, uint32_t word,
+                                                                  typename M::Type v) const {
   uint64_t* group = GlobalState(ordinal);
   uint64_t* s = group + word;
-  if constexpr (std::is_same_v<M, meaning::SumW>) {
+  if constexpr (M::kGroupState == GroupState::kParts) {
     const int64_t low = Low64(v), high = High64(v);
     atomicAdd(AtomicWord(s), static_cast<unsigned long long>(static_cast<uint32_t>(low)));
     atomicAdd(AtomicWord(s + 1), static_cast<unsigned long long>(static_cast<uint64_t>(low) >> 32));
     atomicAdd(AtomicWord(s + 2), static_cast<unsigned long long>(static_cast<uint32_t>(high)));
     atomicAdd(AtomicWord(s + 3), static_cast<unsigned long long>(high >> 32));
   } else {
+    static_assert(M::kGroupState == GroupState::kLocked);
+    using State = typename M::State;
+    constexpr int kWords = vm::kStateWords<State>;
     for (bool done = false; !done;) {
       if (atomicCAS(AtomicWord(group + launch.groups.lock_word), 0ull, 1ull) == 0) {
         __threadfence();
-        int128_t now = Make128(static_cast<int64_t>(LoadRelaxed(s + 1)), static_cast<int64_t>(LoadRelaxed(s)));
+        uint64_t words[kWords];
+        for (int w = kWords; w-- > 0;) words[w] = LoadRelaxed(s + w);
+        State now = vm::FromWords<State>(words);
         Lane lane;
         M::Apply(now, v, lane);
-        atomicExch(AtomicWord(s), static_cast<unsigned long long>(Low64(now)));
-        atomicExch(AtomicWord(s + 1), static_cast<unsigned long long>(High64(now)));
+        vm::ToWords(now, words);
+        for (int w = 0; w < kWords; ++w) atomicExch(AtomicWord(s + w), static_cast<unsigned long long>(words[w]));
         __threadfence();
         atomicExch(AtomicWord(group + launch.groups.lock_word), 0ull);
         done = true;
@@ -207,7 +220,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::AddToThread(uint32_t aggre
   *CountOfThread(aggregate) += static_cast<uint32_t>(__popc(take));
   ThreadState* state = StateOfThread(aggregate);
   ThreadState now = *state;
-  if constexpr (std::is_same_v<M, meaning::SumI>) {
+  if constexpr (M::kGroupState == GroupState::kHalves) {
     AddHalves(take, &now.low, &now.high);
   } else {
     using T = typename M::Type;
@@ -263,9 +276,17 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoFold(const DeviceInstruc
       for (uint32_t i = 0; i < R; ++i) {
         if ((take >> i & 1) == 0) continue;
         const uint32_t ordinal = Ordinals()[i * kThreads];
-        AddWide<M>(ordinal, in.state, LoadWide(i));
+        AddToShared<M>(ordinal, in.state, LoadWide(i));
         MarkSeen(GlobalState(ordinal), in.head.p1);
       }
+    } else if constexpr (vm::PrivateStateBytes(M::kGroupState) == 0) {
+      Rotating([&](uint32_t i, int64_t x) {
+        if ((take >> i & 1) == 0) return x;
+        const uint32_t ordinal = Ordinals()[i * kThreads];
+        AddToShared<M>(ordinal, in.state, FromBits<T>(x));
+        MarkSeen(GlobalState(ordinal), in.head.p1);
+        return x;
+      });
     } else {
       const uint32_t private_groups = in.private_state != kNowhere ? launch.private_groups : 0;
 #pragma unroll 1
@@ -287,7 +308,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoFold(const DeviceInstruc
     }
     return;
   }
-  if constexpr (kProducts && !kIsWide<T>) {
+  if constexpr (kProducts && kHasThreadState<M>) {
     if (KeepsThreadStates()) {
       AddToThread<M>(in.head.p1, take);
       return;
@@ -295,7 +316,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoFold(const DeviceInstruc
   }
   const uint32_t n = __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(take)));
   Partial* state = Aggregate(in.head.p1);
-  if constexpr (std::is_same_v<M, meaning::SumI>) {
+  if constexpr (M::kGroupState == GroupState::kHalves) {
     uint64_t low_sum = 0, high_sum = 0;
     AddHalves(take, &low_sum, &high_sum);
     // As one number of 96 bits.
@@ -322,6 +343,11 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoFold(const DeviceInstruc
       for (uint32_t i = 0; i < R; ++i) {
         if ((take >> i & 1) != 0) M::Apply(s, LoadWide(i), lane);
       }
+    } else if constexpr (kLong<M>) {
+      Rotating([&](uint32_t i, int64_t x) {
+        if ((take >> i & 1) != 0) M::Apply(s, FromBits<T>(x), lane);
+        return x;
+      });
     } else {
 #pragma unroll
       for (uint32_t i = 0; i < R; ++i) {

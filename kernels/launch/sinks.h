@@ -12,9 +12,9 @@ namespace tessera::kernels {
 
 /// State of an aggregate without keys: per warp in shared memory, per block in device memory at the end of a launch.
 struct alignas(16) Partial {
-  int64_t low = 0, high = 0;  ///< sums: 128 bits; floats: bits of the double
+  int64_t low = 0, high = 0;  ///< sums: 128 bits; floats: bits of the double; states of several words: the first two
   uint64_t count = 0;         ///< values that came in
-  uint64_t unused = 0;
+  uint64_t third = 0;         ///< the third word of such a state
 };
 
 /// ... and, where a row can reach the sink many times, per thread in shared memory. The end of a slice moves it to the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <new>
@@ -39,15 +40,13 @@ constexpr uint32_t kCheapPrivateBytes = 6 << 10;
 constexpr double kManyGroupedRows = 16e6;
 constexpr uint32_t kReservedPerBlock = 1024;  ///< shared memory that the system takes from each block
 
-template <class M>
-void SetIdentity(DeviceInstruction* fold) {
-  if constexpr (sizeof(typename M::State) == 16) {
-    fold->low = Low64(M::Identity());
-    fold->high = High64(M::Identity());
-  } else {
-    fold->low = std::bit_cast<int64_t>(M::Identity());
-  }
+/// Bytes of an aggregate's state where a block keeps a group apart; 0: it does not.
+uint32_t PrivateBytes(Opcode op) {
+  uint32_t bytes = 0;
+  vm::WithAggregate(op, [&]<class M>() { bytes = vm::PrivateStateBytes(M::kGroupState); });
+  return bytes;
 }
+
 class Lowerer {
  public:
   Lowerer(const vm::Program& program, const Section& section, vm::StringPool* strings)
@@ -98,45 +97,43 @@ class Lowerer {
     for (int k = 0; k < section_.keys; ++k)
       out_.record_words += IsWide(section_.columns[static_cast<size_t>(k)]) ? 2 : 1;
     if (section_.keys > 0) ++out_.record_words;
-    uint32_t word = static_cast<uint32_t>((section_.aggregates.size() + 63) / 64);
+    out_.state_words = static_cast<uint32_t>((section_.aggregates.size() + 63) / 64);
+    out_.initial_state.resize(out_.state_words);
     bool lock = false;
     for (const vm::AggregateSpec& a : section_.aggregates) {
-      DeviceInstruction fold;
-      fold.head.op = a.op;
-      fold.state = word;
-      WithFold(a.op, [&]<class M>() { SetIdentity<M>(&fold); });
-      switch (a.op) {
-        case Opcode::SumI:
-          out_.narrow_sums.push_back(word);
-          word += 2;
-          break;
-        case Opcode::SumW:
-          out_.wide_sums.push_back(word);
-          word += 4;
-          break;
-        case Opcode::MinW:
-        case Opcode::MaxW:
-          lock = true;
-          word += 2;
-          break;
-        default:
-          word += 1;
-      }
-      // Groups keep extremes of floats in the ordered form, on which the integer atomics work.
-      if (section_.keys > 0 && (a.op == Opcode::MinF || a.op == Opcode::MaxF)) {
-        fold.low = static_cast<int64_t>(OrderedFloat(std::bit_cast<double>(fold.low)));
-      }
-      out_.folds.push_back(fold);
+      vm::WithAggregate(a.op, [&]<class M>() {
+        LayOutState<M>(a.op);
+        lock |= M::kGroupState == vm::GroupState::kLocked;
+      });
     }
-    if (lock) out_.lock_word = word++;
-    out_.state_words = std::max<uint32_t>(word, 1);
+    if (lock) out_.lock_word = out_.state_words++;
+    out_.state_words = std::max<uint32_t>(out_.state_words, 1);
     out_.initial_state.resize(out_.state_words);
-    for (const DeviceInstruction& fold : out_.folds) {
-      if (fold.head.op == Op::SumW) continue;  // zeros, and there is no identity of two words
-      out_.initial_state[fold.state] = static_cast<uint64_t>(fold.low);
-      if (fold.head.op == Op::MinW || fold.head.op == Op::MaxW)
-        out_.initial_state[fold.state + 1] = static_cast<uint64_t>(fold.high);
+  }
+
+  template <class M>
+  void LayOutState(Opcode op) {
+    constexpr vm::GroupState kKept = M::kGroupState;
+    DeviceInstruction fold;
+    fold.head.op = op;
+    fold.state = out_.state_words;
+    uint64_t words[3] = {};
+    uint32_t count = 1;
+    if constexpr (kKept != vm::GroupState::kCount) {
+      vm::ToWords(M::Identity(), words);
+      count = vm::kStateWords<typename M::State>;
     }
+    assert(words[2] == 0);
+    if (section_.keys > 0 && (kKept == vm::GroupState::kLeastFloat || kKept == vm::GroupState::kGreatestFloat))
+      words[0] = OrderedFloat(std::bit_cast<double>(words[0]));
+    fold.low = static_cast<int64_t>(words[0]);
+    fold.high = static_cast<int64_t>(words[1]);
+    if (kKept == vm::GroupState::kHalves) out_.narrow_sums.push_back(fold.state);
+    if (kKept == vm::GroupState::kParts) out_.wide_sums.push_back(fold.state);
+    out_.state_words += vm::GroupStateWords(kKept, count);
+    out_.initial_state.resize(out_.state_words);
+    std::copy_n(words, std::min(count, vm::GroupStateWords(kKept, count)), out_.initial_state.begin() + fold.state);
+    out_.folds.push_back(fold);
   }
 
   void SetConstant(DeviceInstruction* d, size_t index) {
@@ -512,26 +509,7 @@ uint32_t LayOutPrivate(const LoweredProgram& lowered, bool direct, uint32_t n, u
   if (layout != nullptr) layout->private_begin = layout->private_records = at;
   if (!direct) at += n * lowered.record_words * 8;
   for (size_t k = 0; k < lowered.folds.size(); ++k) {
-    uint32_t bytes = 0;
-    switch (lowered.folds[k].head.op) {
-      case Op::CountRows:
-      case Op::Count:
-      case Op::CountW:
-        bytes = 4;
-        break;
-      case Op::SumI:
-        bytes = 16;
-        break;
-      case Op::SumF:
-      case Op::MinI:
-      case Op::MaxI:
-      case Op::MinF:
-      case Op::MaxF:
-        bytes = 8;
-        break;
-      default:
-        break;
-    }
+    const uint32_t bytes = PrivateBytes(lowered.folds[k].head.op);
     if (bytes == 0) continue;
     if (folds != nullptr) (*folds)[k].private_state = at;
     at += RoundUp(n * bytes, 16);
@@ -550,7 +528,7 @@ uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::B
                     const std::vector<const JoinShape*>& joins, uint32_t most, DirectKey* keys) {
   if (lowered.key_sources.empty() || lowered.key_sources.size() > kMaxDirectKeys) return 0;
   for (const DeviceInstruction& fold : lowered.folds) {
-    if (fold.head.op == Op::SumW || fold.head.op == Op::MinW || fold.head.op == Op::MaxW) return 0;
+    if (PrivateBytes(fold.head.op) == 0) return 0;
   }
   uint64_t domain = 1;
   for (size_t k = 0; k < lowered.key_sources.size(); ++k) {

@@ -18,34 +18,6 @@
 
 namespace tessera::kernels {
 
-/// Calls f.template operator()<meaning::Op>() for an aggregate of shape Fold.
-template <class F>
-void WithFold(vm::Opcode op, F f) {
-  namespace m = vm::meaning;
-  switch (op) {
-    case vm::Opcode::SumI:
-      return f.template operator()<m::SumI>();
-    case vm::Opcode::SumF:
-      return f.template operator()<m::SumF>();
-    case vm::Opcode::SumW:
-      return f.template operator()<m::SumW>();
-    case vm::Opcode::MinI:
-      return f.template operator()<m::MinI>();
-    case vm::Opcode::MaxI:
-      return f.template operator()<m::MaxI>();
-    case vm::Opcode::MinF:
-      return f.template operator()<m::MinF>();
-    case vm::Opcode::MaxF:
-      return f.template operator()<m::MaxF>();
-    case vm::Opcode::MinW:
-      return f.template operator()<m::MinW>();
-    case vm::Opcode::MaxW:
-      return f.template operator()<m::MaxW>();
-    default:
-      break;
-  }
-}
-
 /// OK, or kUnsupported with the reason why the VM kernel cannot run the section.
 Status CanLower(const vm::Program& program, int section);
 

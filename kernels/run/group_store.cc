@@ -6,7 +6,9 @@
 #include <string>
 
 #include "kernels/launch/vm_kernel.h"
+#include "vm/aggregate.h"
 #include "vm/lane_error.h"
+#include "vm/meaning.h"
 #include "vm/row_set.h"
 #include "vm/thread_pool.h"
 
@@ -25,10 +27,7 @@ constexpr uint64_t kPendingWords = (uint64_t{256} << 20) / 8;
 /// Groups that are merged at a time: the table between is small and stays in cache.
 constexpr uint64_t kMergedGroups = 4096;
 
-using vm::Opcode;
 using vm::Section;
-
-bool IsCount(Opcode op) { return op == Opcode::CountRows || op == Opcode::Count || op == Opcode::CountW; }
 
 void SetNull(vm::RowColumn* c, uint64_t row, uint64_t rows) {
   c->null.resize(rows);
@@ -48,6 +47,30 @@ bool JoinParts(const uint64_t* s, int128_t* sum) {
   return true;
 }
 
+/// The words of a State, from how the device keeps it. false: a sum that does not fit.
+template <class M>
+bool StateWords(const uint64_t* s, uint64_t* words) {
+  using vm::GroupState;
+  if constexpr (M::kGroupState == GroupState::kHalves) {
+    const int128_t sum =
+        static_cast<int128_t>(static_cast<int64_t>(s[1])) * (int128_t{1} << 32) + static_cast<int128_t>(s[0]);
+    vm::ToWords(sum, words);
+  } else if constexpr (M::kGroupState == GroupState::kParts) {
+    int128_t sum = 0;
+    const bool fits = JoinParts(s, &sum);
+    vm::ToWords(sum, words);
+    return fits;
+  } else if constexpr (M::kGroupState == GroupState::kLeastFloat || M::kGroupState == GroupState::kGreatestFloat) {
+    vm::ToWords(FromOrderedFloat(s[0]), words);
+  } else if constexpr (M::kGroupState == GroupState::kLocked) {
+    std::copy_n(s, vm::kStateWords<typename M::State>, words);
+  } else {
+    static_assert(vm::GroupStateWords(M::kGroupState, 0) == 1);
+    words[0] = s[0];
+  }
+  return true;
+}
+
 /// Groups become rows of `out` from row `first` on.
 Status Decode(const Section& section, const LoweredProgram& lowered, const GroupWords& groups, uint64_t first,
               vm::RowSet* out) {
@@ -63,30 +86,19 @@ Status Decode(const Section& section, const LoweredProgram& lowered, const Group
     }
     word += wide ? 2 : 1;
   }
+  const std::vector<size_t> columns = vm::AggregateColumns(section);
   for (size_t k = 0; k < lowered.folds.size(); ++k) {
-    const Opcode op = section.aggregates[k].op;
-    for (uint64_t g = 0; g < groups.n; ++g) {
-      const uint64_t* group = groups.states + g * groups.state_step;
-      const uint64_t* s = group + lowered.folds[k].state;
-      const bool seen = (group[k / 64] >> (k % 64) & 1) != 0;
-      int64_t low = static_cast<int64_t>(s[0]), high = 0;
-      if (op == Opcode::SumI) {
-        const int128_t sum =
-            static_cast<int128_t>(static_cast<int64_t>(s[1])) * (int128_t{1} << 32) + static_cast<int128_t>(s[0]);
-        low = Low64(sum);
-        high = High64(sum);
-      } else if (op == Opcode::SumW) {
-        int128_t sum;
-        if (!JoinParts(s, &sum)) return vm::LaneErrorStatus(vm::LaneError::kWideOverflow, {});
-        low = Low64(sum);
-        high = High64(sum);
-      } else if (op == Opcode::MinW || op == Opcode::MaxW) {
-        high = static_cast<int64_t>(s[1]);
-      } else if (op == Opcode::MinF || op == Opcode::MaxF) {
-        low = std::bit_cast<int64_t>(FromOrderedFloat(s[0]));
+    bool fits = true;
+    vm::WithAggregate(section.aggregates[k].op, [&]<class M>() {
+      for (uint64_t g = 0; g < groups.n; ++g) {
+        const uint64_t* group = groups.states + g * groups.state_step;
+        const bool null = M::kGroupState != vm::GroupState::kCount && (group[k / 64] >> (k % 64) & 1) == 0;
+        uint64_t words[3] = {};
+        fits &= StateWords<M>(group + lowered.folds[k].state, words);
+        SetAggregate(&out->columns[columns[k]], columns[k + 1] - columns[k], first + g, words, null, out->rows);
       }
-      SetAggregate(section, k, first + g, low, high, seen, out);
-    }
+    });
+    if (!fits) return vm::LaneErrorStatus(vm::LaneError::kWideOverflow, {});
   }
   return Status::Ok();
 }
@@ -109,12 +121,12 @@ void ResizeColumns(uint64_t rows, vm::RowSet* out) {
   }
 }
 
-void SetAggregate(const Section& section, size_t k, uint64_t row, int64_t low, int64_t high, bool seen,
-                  vm::RowSet* out) {
-  vm::RowColumn& c = out->columns[static_cast<size_t>(section.keys) + k];
-  c.low[row] = low;
-  if (IsWide(c.type)) c.high[row] = high;
-  if (!seen && !IsCount(section.aggregates[k].op)) SetNull(&c, row, out->rows);
+void SetAggregate(vm::RowColumn* columns, size_t count, uint64_t row, const uint64_t* words, bool null, uint64_t rows) {
+  for (vm::RowColumn* c = columns; c != columns + count; ++c) {
+    c->low[row] = static_cast<int64_t>(*words++);
+    if (IsWide(c->type)) c->high[row] = static_cast<int64_t>(*words++);
+    if (null) SetNull(c, row, rows);
+  }
 }
 
 // ---- On the host ----------------------------------------------------------------------------------------------------

@@ -26,9 +26,8 @@ struct GroupWords {
 
 /// Columns of the section's sink with room for `rows` rows.
 void ResizeColumns(uint64_t rows, vm::RowSet* out);
-/// A group's final value of aggregate k.
-void SetAggregate(const vm::Section& section, size_t k, uint64_t row, int64_t low, int64_t high, bool seen,
-                  vm::RowSet* out);
+/// Writes the words of an aggregate's State to one of `rows` rows of the columns that it has.
+void SetAggregate(vm::RowColumn* columns, size_t count, uint64_t row, const uint64_t* words, bool null, uint64_t rows);
 
 /// Groups that did not stay on the device, by a hash of their keys in parts: each part is merged by one thread, and
 /// while it is, its table is in that core's caches.

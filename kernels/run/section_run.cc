@@ -9,6 +9,7 @@
 
 #include "kernels/join/product_kernels.h"
 #include "kernels/launch/vm_kernel.h"
+#include "vm/aggregate.h"
 #include "vm/lane_error.h"
 #include "vm/meaning.h"
 #include "vm/thread_pool.h"
@@ -74,8 +75,6 @@ bool BindTablets(const vm::SectionBinder& binder, const TableInfo& table, size_t
   }
   return false;
 }
-
-bool IsCount(Opcode op) { return op == Opcode::CountRows || op == Opcode::Count || op == Opcode::CountW; }
 
 }  // namespace
 
@@ -1042,7 +1041,7 @@ Status SectionRun::MergePartials(uint32_t blocks) {
       const Partial& p = partials[b * totals_.size() + k];
       if (p.count == 0) continue;
       totals_[k].count += p.count;
-      WithFold(op, [&]<class M>() { Merge<M>(&totals_[k], p, &lane); });
+      vm::WithFold(op, [&]<class M>() { Merge<M>(&totals_[k], p, &lane); });
     }
     if (lane.error != vm::LaneError::kNone) return vm::LaneErrorStatus(lane.error, {});
   }
@@ -1051,10 +1050,14 @@ Status SectionRun::MergePartials(uint32_t blocks) {
 
 Status SectionRun::FinishTotals() {
   ResizeColumns(1, &result_);
+  const std::vector<size_t> columns = vm::AggregateColumns(section_);
   for (size_t k = 0; k < totals_.size(); ++k) {
     const Partial& t = totals_[k];
-    SetAggregate(section_, k, 0, IsCount(section_.aggregates[k].op) ? static_cast<int64_t>(t.count) : t.low, t.high,
-                 t.count != 0, &result_);
+    uint64_t words[] = {static_cast<uint64_t>(t.low), static_cast<uint64_t>(t.high), t.third};
+    const bool count = vm::Info(section_.aggregates[k].op).role == vm::Role::Count;
+    if (count) words[0] = t.count;
+    SetAggregate(&result_.columns[columns[k]], columns[k + 1] - columns[k], 0, words, !count && t.count == 0,
+                 result_.rows);
   }
   return Status::Ok();
 }

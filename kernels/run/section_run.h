@@ -191,16 +191,18 @@ class SectionRun {
 
   template <class M>
   static void Merge(Partial* to, const Partial& from, vm::Lane* lane) {
-    if constexpr (sizeof(typename M::State) == 16) {
-      int128_t s = Make128(to->high, to->low);
-      M::Merge(s, Make128(from.high, from.low), *lane);
-      to->low = Low64(s);
-      to->high = High64(s);
-    } else {
-      auto s = std::bit_cast<typename M::State>(to->low);
-      M::Merge(s, std::bit_cast<typename M::State>(from.low), *lane);
-      to->low = std::bit_cast<int64_t>(s);
-    }
+    using State = typename M::State;
+    const auto state_of = [](const Partial& p) {
+      const uint64_t words[] = {static_cast<uint64_t>(p.low), static_cast<uint64_t>(p.high), p.third};
+      return vm::FromWords<State>(words);
+    };
+    State state = state_of(*to);
+    M::Merge(state, state_of(from), *lane);
+    uint64_t words[3] = {};
+    vm::ToWords(state, words);
+    to->low = static_cast<int64_t>(words[0]);
+    to->high = static_cast<int64_t>(words[1]);
+    to->third = words[2];
   }
 
   Status FinishTotals();
