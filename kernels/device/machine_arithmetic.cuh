@@ -16,7 +16,7 @@
 
 namespace tessera::kernels {
 
-/// Whether a meaning is one of IsLong's. Unrolled 16 times these would crowd the instruction cache, and their
+/// Whether the row of a meaning says Long. Unrolled 16 times these would crowd the instruction cache, and their
 /// temporaries would cost every opcode registers.
 template <class M>
 inline constexpr bool kLong = false;

@@ -20,7 +20,7 @@
 #include "kernels/join/product_kernels.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/memory/run_buffer.h"
-#include "kernels/plan/lower.h"
+#include "kernels/plan/join_shape.h"
 #include "vm/bind.h"
 #include "vm/vm.h"
 

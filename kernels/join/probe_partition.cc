@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "kernels/plan/filter_order.h"
+
 namespace tessera::kernels {
 namespace {
 

@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "kernels/join/radix_partition.h"
-#include "kernels/plan/lower.h"
+#include "kernels/plan/launch_plan.h"
 #include "vm/bind.h"
 #include "vm/vm.h"
 

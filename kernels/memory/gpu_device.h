@@ -19,7 +19,7 @@
 #include "kernels/memory/column_cache.h"
 #include "kernels/memory/cuda_memory.h"
 #include "kernels/memory/send.h"
-#include "kernels/plan/lower.h"
+#include "kernels/plan/launch_plan.h"
 
 namespace tessera::kernels {
 

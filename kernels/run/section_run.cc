@@ -9,6 +9,8 @@
 
 #include "kernels/join/product_kernels.h"
 #include "kernels/launch/vm_kernel.h"
+#include "kernels/plan/describe.h"
+#include "kernels/plan/tablet_record.h"
 #include "vm/aggregate.h"
 #include "vm/lane_error.h"
 #include "vm/meaning.h"

@@ -13,7 +13,7 @@
 #include "kernels/join/probe_partition.h"
 #include "kernels/launch/dp_kernel.h"
 #include "kernels/memory/gpu_device.h"
-#include "kernels/plan/lower.h"
+#include "kernels/plan/launch_plan.h"
 #include "kernels/run/group_store.h"
 #include "kernels/run/row_output.h"
 #include "vm/bind.h"

@@ -1,0 +1,54 @@
+#include "kernels/plan/describe.h"
+
+#include "kernels/plan/launch_code.h"
+
+namespace tessera::kernels {
+
+std::string Describe(const LaunchPlan& plan) {
+  static constexpr const char* kVariants[] = {"lean kernel",
+                                              "star kernel",
+                                              "kernel for products",
+                                              "full kernel",
+                                              "kernel for products launched from the device",
+                                              "full kernel launched from the device"};
+  std::string out = kVariants[static_cast<size_t>(plan.variant)];
+  std::string columns;
+  for (const StagedSlot& s : plan.staged) columns += " c" + std::to_string(s.slot);
+  out += columns.empty() ? "" : ", stages" + columns;
+  std::string order;
+  for (const DeviceInstruction& d : plan.code) {
+    if (QueuesRows(d)) order += ", queue";
+    if (d.head.op == Op::Filter) order += ", f" + std::to_string(d.head.p1);
+    if (d.head.op != Op::Probe) continue;
+    const JoinRecord& r = plan.joins[d.head.p1];
+    order += ", t" + std::to_string(d.head.p1) + " by ";
+    switch (r.lookup) {
+      case JoinLookup::kCross:
+        order += "product";
+        break;
+      case JoinLookup::kBits:
+        order += "bitmap";
+        break;
+      case JoinLookup::kDirect:
+        order += (r.bits != nullptr ? "bitmap and " : "") + std::to_string(r.width) + "-byte table";
+        break;
+      case JoinLookup::kHash32:
+        order += "hash of 4-byte keys";
+        break;
+      case JoinLookup::kHash64:
+        order += "hash of 8-byte keys";
+        break;
+    }
+    if (r.shared_bits != kNowhere) order += " in shared memory";
+  }
+  out += order;
+  if (plan.direct) {
+    out += ", " + std::to_string(plan.direct_groups) + " groups by number in " +
+           (plan.private_groups != 0 ? "shared" : "device") + " memory";
+  } else if (plan.private_groups != 0) {
+    out += ", groups by hash";
+  }
+  return out;
+}
+
+}  // namespace tessera::kernels

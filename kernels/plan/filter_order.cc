@@ -1,0 +1,149 @@
+#include "kernels/plan/filter_order.h"
+
+#include <algorithm>
+
+#include "kernels/plan/launch_code.h"
+#include "kernels/plan/selectivity.h"
+
+namespace tessera::kernels {
+
+using vm::Section;
+
+namespace {
+
+/// Rough costs a row in units of reading a byte of a staged column: an H100 looks some 2,000 G bits a second up in
+/// shared memory, 200 G values in L2, 40 G in device memory.
+constexpr double kFilterCost = 0.7, kSharedLookUpCost = 1.5, kCachedLookUpCost = 15, kFarLookUpCost = 60;
+constexpr uint64_t kCachedBytes = uint64_t{24} << 20;
+/// A block's copies of bitmaps: what more than that costs in blocks it does not gain.
+constexpr uint32_t kMaxSharedBits = 24 << 10;
+/// A bitmap that is not in shared memory is asked only where it spares most accesses to a large table.
+constexpr double kSparseShare = 0.5;
+/// A test of the key range that lets more than this share pass is left to the probe.
+constexpr double kUselessRange = 0.5;
+
+/// Rows wait in a queue where at most this share of those before is left.
+constexpr double kFewRows = 0.35;
+
+uint64_t ValueBytes(const JoinRecord& r) {
+  switch (r.lookup) {
+    case JoinLookup::kDirect:
+      return (r.last + 1) * r.width;
+    case JoinLookup::kHash32:
+      return (uint64_t{r.slot_mask} + 1) * 8;
+    case JoinLookup::kHash64:
+      return (uint64_t{r.slot_mask} + 1) * 16;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+std::vector<JoinRecord> PlanJoins(const std::vector<DeviceInstruction>& code,
+                                  const std::vector<const JoinShape*>& joins) {
+  std::vector<JoinRecord> records(joins.size());
+  std::vector<size_t> small;
+  std::vector<bool> probed(joins.size());
+  for (const DeviceInstruction& d : code) {
+    if (Probes(d)) probed[d.head.p1] = true;
+  }
+  for (size_t j = 0; j < joins.size(); ++j) {
+    if (!probed[j]) continue;
+    JoinRecord& r = records[j] = joins[j]->record;
+    if (r.bits == nullptr) continue;
+    const bool only_bits = r.lookup == JoinLookup::kBits;
+    if (only_bits || MatchShare(*joins[j]) < kSparseShare) small.push_back(j);
+    if (!only_bits && (joins[j]->share > kSparseShare || ValueBytes(r) < kCachedBytes)) r.bits = nullptr;
+  }
+  std::stable_sort(small.begin(), small.end(),
+                   [&](size_t a, size_t b) { return joins[a]->record.bits_bytes < joins[b]->record.bits_bytes; });
+  uint32_t bytes = 0;
+  for (size_t j : small) {
+    const JoinRecord& r = joins[j]->record;
+    if (bytes + r.bits_bytes > kMaxSharedBits) break;
+    bytes += r.bits_bytes;
+    records[j].bits = r.bits;
+    records[j].shared_bits = 0;  // its offset comes with the layout
+  }
+  return records;
+}
+
+double OrderFilters(const Section& section, const std::vector<double>& shares,
+                    const std::vector<const vm::BoundTablet*>& tablets, const std::vector<const JoinShape*>& joins,
+                    const std::vector<JoinRecord>& records, bool queue, std::vector<DeviceInstruction>* code) {
+  struct Item {
+    DeviceInstruction instruction;
+    double rank, share;
+  };
+  std::vector<Item> items;
+  size_t end = 0;
+  const DeviceInstruction* skip = nullptr;
+  for (; end < code->size(); ++end) {
+    const DeviceInstruction& d = (*code)[end];
+    const size_t p1 = d.head.p1;
+    double cost = 0, share = 1;
+    if (d.head.op == Op::SkipIfNone) {
+      if (skip != nullptr && skip->p3 != d.p3) break;
+      skip = &d;
+      continue;
+    }
+    if (d.head.op == Op::Filter) {
+      share = shares[p1];
+      cost = kFilterCost + CodeWidth(tablets, static_cast<size_t>(section.predicates[p1].slot));
+      const vm::Predicate& p = section.predicates[p1];
+      if (p.kind == vm::Predicate::Kind::kKeyRange && share > kUselessRange) continue;
+    } else if (d.head.op == Op::Probe && d.head.source == OperandSource::kSlot && records[p1].next == nullptr) {
+      share = MatchShare(*joins[p1]);
+      const JoinRecord& r = records[p1];
+      cost = CodeWidth(tablets, d.head.slot);
+      if (r.shared_bits != kNowhere) cost += kSharedLookUpCost;
+      if (r.shared_bits == kNowhere || r.lookup != JoinLookup::kBits) {
+        const uint64_t bytes = LookUpBytes(r);
+        cost += (bytes < kCachedBytes ? kCachedLookUpCost : kFarLookUpCost) * (r.shared_bits != kNowhere ? share : 1);
+      }
+    } else {
+      break;
+    }
+    items.push_back({d, cost / std::max(1 - share, 1e-3), share});
+  }
+  double live = 1;
+  if (skip == nullptr) {
+    for (const Item& i : items) live *= i.share;
+    return live;
+  }
+  std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.rank < b.rank; });
+  std::vector<DeviceInstruction> out;
+  uint32_t queues = 0;
+  double most = kFewRows;
+  size_t probes = 0;
+  auto skip_or_queue = [&] {
+    out.push_back(*skip);
+    if (!queue || live > most || queues == kQueues || probes > kMaxCarried) return;
+    out.back().head.p1 = 1;
+    ++queues;
+    most = live * kFewRows;
+  };
+  for (const Item& i : items) {
+    if (!out.empty() && i.instruction.head.op == Op::Probe) skip_or_queue();
+    out.push_back(i.instruction);
+    probes += i.instruction.head.op == Op::Probe ? 1 : 0;
+    live *= i.share;
+  }
+  skip_or_queue();
+  out.insert(out.end(), code->begin() + static_cast<std::ptrdiff_t>(end), code->end());
+  *code = std::move(out);
+  return live;
+}
+
+uint32_t CodeWidth(const std::vector<const vm::BoundTablet*>& tablets, size_t slot) {
+  uint32_t width = 0;
+  for (const vm::BoundTablet* t : tablets) width = std::max<uint32_t>(width, t->chunks[slot]->width);
+  return width;
+}
+
+uint64_t LookUpBytes(const JoinRecord& record) {
+  return record.lookup == JoinLookup::kBits ? record.bits_bytes : ValueBytes(record);
+}
+
+}  // namespace tessera::kernels

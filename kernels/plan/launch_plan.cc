@@ -1,0 +1,354 @@
+#include "kernels/plan/launch_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/plan/filter_order.h"
+#include "kernels/plan/group_layout.h"
+#include "kernels/plan/launch_code.h"
+#include "kernels/plan/selectivity.h"
+
+namespace tessera::kernels {
+
+using vm::Section;
+using vm::Shape;
+
+namespace {
+
+/// Columns are staged from this share of sectors on: a bulk copy moves all of them, but at the full rate of the memory.
+constexpr double kStagedShare = 0.5;
+constexpr uint32_t kMaxSharedCode = 128;     ///< instructions; 8 KiB
+constexpr uint32_t kMaxStagedRecord = 4096;  ///< bytes
+constexpr uint32_t kLeastPrivateGroups = 256, kMaxPrivateGroups = 1024;
+constexpr uint32_t kMaxDirectGroups = 4096;  ///< in shared memory
+/// In device memory: as many as that, and not so many that clearing them takes longer than the rows do.
+constexpr uint64_t kMostFarGroups = 1 << 20, kRowsPerFarGroup = 16;
+constexpr uint32_t kCheapPrivateBytes = 6 << 10;
+/// From so many rows on groups in shared memory are worth the blocks that they cost: an addition in device memory takes
+/// four times as long.
+constexpr double kManyGroupedRows = 16e6;
+constexpr uint32_t kReservedPerBlock = 1024;  ///< shared memory that the system takes from each block
+
+/// Whether the instantiation for products can do the instruction.
+bool IsOfProduct(const DeviceInstruction& d, const std::vector<JoinRecord>& joins) {
+  if ((d.head.op == Op::Probe || d.head.op == Op::Next) && joins[d.head.p1].lookup != JoinLookup::kCross) return false;
+  if (d.head.source == OperandSource::kPayload && joins[d.head.slot].lookup != JoinLookup::kCross) return false;
+  return IsIn(Variant::kPairs, d.head.op);
+}
+
+bool IsStar(const DeviceInstruction& d, const std::vector<JoinRecord>& joins) {
+  if (d.head.op == Op::Probe) {
+    const JoinLookup lookup = joins[d.head.p1].lookup;
+    if (lookup != JoinLookup::kBits && lookup != JoinLookup::kDirect && lookup != JoinLookup::kHash32) return false;
+  }
+  return IsIn(Variant::kStar, d.head.op);
+}
+
+/// Share of a column's 32-byte sectors that hold a live row.
+double TouchedShare(double live, uint32_t width) { return 1 - std::pow(1 - live, 32.0 / width); }
+
+/// Makes one plan, step by step: each step takes shared memory and writes its part of the plan.
+class LaunchPlanner {
+ public:
+  /// `queue`: rows may wait in queues. Then a plan for the full instantiation, which has none, is of no use.
+  LaunchPlanner(const Section& section, const LoweredProgram& lowered,
+                const std::vector<const vm::BoundTablet*>& tablets, const std::vector<const JoinShape*>& joins,
+                const DeviceLimits& limits, bool queue)
+      : section_(section),
+        lowered_(lowered),
+        tablets_(tablets),
+        joins_(joins),
+        limits_(limits),
+        queue_(queue),
+        keys_(section.sink == Section::Sink::kGroups ? static_cast<uint32_t>(section.keys) : 0),
+        half_(limits.shared_per_multiprocessor / 2 - kReservedPerBlock),
+        shares_(PredicateShares(section, tablets, joins)) {}
+
+  Result<LaunchPlan> Run(bool measure) {
+    plan_.code = lowered_.code;
+    plan_.folds = lowered_.folds;
+    plan_.joins = PlanJoins(plan_.code, joins_);
+    live_ = OrderFilters(section_, shares_, tablets_, joins_, plan_.joins, queue_, &plan_.code);
+    if (measure) plan_.marks = AddMarks(&plan_.code);
+    PlaceState();
+    PlaceRecords();
+    ChooseStaging();
+    if (keys_ > 0) PlaceDirectGroups();
+    Compact(static_cast<int>(keys_), lowered_, &plan_.code);
+    NoteQueues();
+    TESSERA_TRY(PlaceRegisters());
+    ChooseKernel();
+    if (plan_.variant == Variant::kFull && layout_.queues != kNowhere) return std::move(plan_);
+    TESSERA_TRY(FitBlocks());
+    PatchAddresses();
+    return std::move(plan_);
+  }
+
+ private:
+  /// The next so many bytes of shared memory.
+  uint32_t Take(uint32_t bytes) {
+    const uint32_t offset = at_;
+    at_ += RoundUp(bytes, 16);
+    return offset;
+  }
+
+  /// What shared memory holds in any case.
+  void PlaceState() {
+    layout_.barriers = Take(2 * kMaxStages * 8);
+    layout_.headers = Take(kMaxStages * sizeof(TileHeader));
+    layout_.warps = Take(kWarps * sizeof(WarpState));
+    if (lowered_.product >= 0) layout_.units = Take(kMaxStages * sizeof(UnitHeader));
+    if (plan_.code.size() <= kMaxSharedCode) {
+      const uint32_t more = keys_ > 0 ? kMaxDirectKeys : 0;  // direct groups may take an instruction more a key
+      layout_.code = Take(static_cast<uint32_t>((plan_.code.size() + more) * sizeof(DeviceInstruction)));
+    }
+    if (keys_ == 0) layout_.warp_states = Take(static_cast<uint32_t>(kWarps * lowered_.folds.size() * sizeof(Partial)));
+    if (keys_ == 0 && lowered_.repeats && !lowered_.folds.empty()) {
+      const uint32_t states = static_cast<uint32_t>(lowered_.folds.size()) * kThreads;
+      layout_.thread_states = Take(states * sizeof(ThreadState));
+      layout_.thread_counts = Take(states * sizeof(uint32_t));
+    }
+    if (!plan_.marks.empty()) layout_.marks = Take(static_cast<uint32_t>(kWarps * plan_.marks.size() * sizeof(Mark)));
+    layout_.masks = Take(lowered_.masks * kThreads * 4);
+    layout_.joins = Take(static_cast<uint32_t>(plan_.joins.size() * sizeof(JoinRecord)));
+    PlaceCursors();
+    if (std::any_of(plan_.code.begin(), plan_.code.end(), QueuesRows))
+      layout_.queues = Take(kWarps * kQueueEntries * 4);
+    if (lowered_.uses_wide) layout_.wide = Take(kTileRows * 16);
+    if (keys_ > 0) layout_.ordinals = Take(kTileRows * 4);
+  }
+
+  /// Bitmaps of join tables, and the cursors that rows have in them, also while they wait in queues.
+  void PlaceCursors() {
+    for (size_t j = 0; j < plan_.joins.size(); ++j) {
+      if (joins_[j] == nullptr) continue;
+      if (plan_.joins[j].shared_bits != kNowhere) plan_.joins[j].shared_bits = Take(plan_.joins[j].bits_bytes);
+      if (!lowered_.reads_cursors[j]) continue;
+      if (plan_.joins[j].lookup == JoinLookup::kCross) {
+        plan_.joins[j].cursors = Take(kThreads * sizeof(ProductCursor));
+        continue;
+      }
+      // Set before the rows are queued for the first time, for the second time, or later.
+      uint32_t queues = 0, before = 0;
+      bool probed = false;
+      for (const DeviceInstruction& d : plan_.code) {
+        queues += QueuesRows(d) ? 1 : 0;
+        probed |= Probes(d) && d.head.p1 == j;
+        if (!probed) before = queues;
+      }
+      if (before == 0) plan_.joins[j].cursors = Take(kTileRows * 4);
+      if (queues == 0) continue;
+      const uint32_t waiting = Take(kWarps * kQueueEntries * 4);
+      plan_.joins[j].queue_cursors = waiting;
+      if (before == 0) {
+        plan_.carried_from.push_back(plan_.joins[j].cursors);
+        plan_.carried_to[0].push_back(waiting);
+      }
+      if (before <= 1) plan_.carried_to[1].push_back(waiting);
+    }
+  }
+
+  /// The records of a tablet.
+  void PlaceRecords() {
+    plan_.record_bytes = static_cast<uint32_t>(section_.slots.size() * sizeof(SlotRecord) +
+                                               section_.predicates.size() * sizeof(PredicateRecord));
+    for (DeviceInstruction& d : plan_.code) {
+      if (d.head.op != Op::Probe || d.head.source != OperandSource::kSlot) continue;
+      plan_.probes.push_back({d.head.p1, d.head.slot});
+      d.state = plan_.record_bytes;
+      plan_.record_bytes += sizeof(ProbeRecord);
+    }
+    plan_.record_bytes = std::max<uint32_t>(plan_.record_bytes, 16);
+    plan_.record_staged = plan_.record_bytes <= kMaxStagedRecord;
+  }
+
+  /// A stage of the ring: the record, then columns in the order of their first use.
+  void ChooseStaging() {
+    plan_.stage_of_slot.assign(section_.slots.size(), kNowhere);
+    uint32_t stage = plan_.record_staged ? RoundUp(plan_.record_bytes, 128) : 0;
+    for (const FirstUse& use : FirstUses(section_, lowered_.masks, plan_.code, shares_, joins_)) {
+      const uint32_t width = CodeWidth(tablets_, use.slot);
+      if (width == 0) continue;
+      const double touched = TouchedShare(use.live, width);
+      if (use.waited || touched < kStagedShare || at_ + 2 * (stage + width * kTileRows) > half_) {
+        plan_.on_demand.push_back({use.slot, touched});
+        continue;
+      }
+      plan_.stage_of_slot[use.slot] = stage;
+      plan_.staged.push_back({use.slot, stage});
+      stage += width * kTileRows;
+    }
+    layout_.stage_bytes = RoundUp(std::max<uint32_t>(stage, 128), 128);
+  }
+
+  /// Groups whose number follows from their keys: in shared memory if that costs no block or many rows come to each,
+  /// else in device memory.
+  void PlaceDirectGroups() {
+    uint64_t rows = 0;
+    for (const vm::BoundTablet* t : tablets_) rows += t->rows;
+    const uint64_t far = std::min(kMostFarGroups, rows / kRowsPerFarGroup);
+    const uint64_t most = std::min(std::max<uint64_t>(kMaxDirectGroups, far), limits_.groups);
+    plan_.direct_groups = PlanDirect(lowered_, tablets_, joins_, static_cast<uint32_t>(most), plan_.direct_keys);
+    plan_.direct = plan_.direct_groups != 0;
+    if (plan_.direct && plan_.direct_groups <= kMaxDirectGroups) {
+      const uint32_t private_bytes = LayOutPrivate(lowered_, true, plan_.direct_groups, 0, nullptr, nullptr);
+      const bool fits = at_ + private_bytes + 2 * layout_.stage_bytes + 512 <= half_;
+      if (fits && (private_bytes <= kCheapPrivateBytes || static_cast<double>(rows) * live_ > kManyGroupedRows))
+        plan_.private_groups = plan_.direct_groups;
+    }
+    if (plan_.direct) ReadKeysDirectly(lowered_, &plan_.code);
+    if (plan_.private_groups != 0)
+      at_ += LayOutPrivate(lowered_, true, plan_.private_groups, at_, &layout_, &plan_.folds);
+  }
+
+  /// Where the program goes on with rows from a queue.
+  void NoteQueues() {
+    for (size_t i = 0, queues = 0; i < plan_.code.size(); ++i) {
+      if (QueuesRows(plan_.code[i]))
+        plan_.resume[queues++] = static_cast<uint32_t>((i + 1) * sizeof(DeviceInstruction));
+    }
+  }
+
+  /// Registers in shared memory as long as two blocks fit on a multiprocessor, the others in device memory.
+  Status PlaceRegisters() {
+    const std::vector<bool> used = UsedRegisters(lowered_, plan_.direct, plan_.code);
+    for (size_t r = 0; r < lowered_.wide_registers.size(); ++r) {
+      const bool wide = lowered_.wide_registers[r];
+      if (!used[r]) {
+        plan_.places.push_back(0);
+        continue;
+      }
+      const uint32_t bytes = RegisterBytes(wide), kind = wide ? kWidePlace : 0;
+      if (at_ + bytes + 2 * layout_.stage_bytes + 256 <= half_) {
+        plan_.places.push_back(Take(bytes) | kind);
+      } else {
+        if (plan_.scratch_bytes + bytes > kPlaceOffset)
+          return Status(ErrorCode::kResource, "the section has too many registers for a GPU");
+        plan_.places.push_back(static_cast<uint32_t>(plan_.scratch_bytes) | kInScratch | kind);
+        plan_.scratch_bytes += bytes;
+      }
+    }
+    return Status::Ok();
+  }
+
+  /// The least instantiation that can run the code.
+  void ChooseKernel() {
+    bool by_row = false;
+    for (const vm::BoundTablet* t : tablets_) {
+      for (const vm::BoundSlot& b : t->slots) by_row |= b.decode == vm::Decode::kMapRow || b.null_bytes != nullptr;
+    }
+    const bool simple = layout_.code != kNowhere && plan_.record_staged && plan_.scratch_bytes == 0 &&
+                        (keys_ == 0 || plan_.direct) && (!lowered_.two_passes || plan_.direct) && !lowered_.full_only;
+    const bool far_groups = plan_.direct && plan_.private_groups == 0;
+    if (simple && !far_groups && layout_.queues == kNowhere &&
+        std::all_of(plan_.code.begin(), plan_.code.end(), [](const DeviceInstruction& d) {
+          return IsIn(Variant::kLean, d.head.op) && d.head.source != OperandSource::kPayload;
+        })) {
+      plan_.variant = Variant::kLean;
+    } else if (simple && !by_row && std::all_of(plan_.code.begin(), plan_.code.end(), [&](const DeviceInstruction& d) {
+                 return IsStar(d, plan_.joins);
+               })) {
+      plan_.variant = Variant::kStar;
+    } else if (layout_.queues != kNowhere) {
+      return;
+    } else if (simple && !far_groups && lowered_.product >= 0 &&
+               std::all_of(plan_.code.begin(), plan_.code.end(),
+                           [&](const DeviceInstruction& d) { return IsOfProduct(d, plan_.joins); })) {
+      plan_.variant = Variant::kPairs;
+    }
+  }
+
+  /// As many blocks as fit with two stages; then three stages and private groups as far as that costs no block.
+  Status FitBlocks() {
+    const uint32_t least = RoundUp(at_, 128) + 2 * layout_.stage_bytes;
+    uint32_t room = limits_.shared_per_block;
+    for (uint32_t blocks = BlocksOf(plan_.variant); blocks >= 1; --blocks) {
+      const uint32_t share =
+          std::min(limits_.shared_per_block, limits_.shared_per_multiprocessor / blocks - kReservedPerBlock);
+      // Groups in shared memory are worth a block.
+      const uint32_t groups = keys_ > 0 && !plan_.direct && blocks > 1
+                                  ? LayOutPrivate(lowered_, false, kLeastPrivateGroups, 0, nullptr, nullptr)
+                                  : 0;
+      if (least + groups + 256 <= share) {
+        room = share;
+        break;
+      }
+    }
+    if (least + 256 > room)
+      return Status(ErrorCode::kResource, "the section needs more shared memory than a GPU block has");
+    layout_.stages = RoundUp(at_, 128) + 3 * layout_.stage_bytes + 256 <= room ? 3 : 2;
+    if (keys_ > 0 && !plan_.direct) {
+      const uint32_t left = room - 256 - RoundUp(at_, 128) - layout_.stages * layout_.stage_bytes;
+      for (uint32_t n = kMaxPrivateGroups; n >= 32; n /= 2) {
+        if (LayOutPrivate(lowered_, false, n, 0, nullptr, nullptr) > left) continue;
+        plan_.private_groups = n;
+        at_ += LayOutPrivate(lowered_, false, n, at_, &layout_, &plan_.folds);
+        break;
+      }
+    }
+    layout_.ring = RoundUp(at_, 128);
+    layout_.bytes = layout_.ring + layout_.stages * layout_.stage_bytes;
+    return Status::Ok();
+  }
+
+  /// Addresses into the code.
+  void PatchAddresses() {
+    for (DeviceInstruction& d : plan_.code) {
+      const Shape shape = vm::Info(d.head.op).shape;
+      if (d.head.source == OperandSource::kPayload || d.head.wide_source == OperandSource::kPayload)
+        SetPayload(*joins_[d.head.slot], &d);
+      if (Probes(d) && d.p3 > 1) {
+        uint32_t places[kMaxJoinKeys] = {};
+        for (uint32_t k = 0; k < static_cast<uint32_t>(d.p3); ++k) places[k] = plan_.places[d.head.place + k];
+        memcpy(&d.low, places, sizeof places);
+      }
+      const bool reads = d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister;
+      if (reads || shape == Shape::Store || shape == Shape::StoreWide) d.head.place = plan_.places[d.head.place];
+      if (shape == Shape::Group && !plan_.direct &&
+          (d.head.source != OperandSource::kNone || d.head.wide_source != OperandSource::kNone)) {
+        d.state = plan_.places[static_cast<size_t>(d.p3)];
+      }
+      if (shape == Shape::CountRows || shape == Shape::CountValues || shape == Shape::Fold) {
+        d.private_state = plan_.folds[d.head.p1].private_state;
+      }
+    }
+  }
+
+  const Section& section_;
+  const LoweredProgram& lowered_;
+  const std::vector<const vm::BoundTablet*>& tablets_;
+  const std::vector<const JoinShape*>& joins_;
+  const DeviceLimits& limits_;
+  const bool queue_;
+  const uint32_t keys_;               ///< of groups
+  const uint32_t half_;               ///< shared memory of a block where two run on a multiprocessor
+  const std::vector<double> shares_;  ///< of rows that pass each predicate
+  double live_ = 1;                   ///< share of rows that the filters at the head leave
+  uint32_t at_ = 0;                   ///< shared memory that is taken
+  LaunchPlan plan_;
+  Layout& layout_ = plan_.layout;
+};
+
+}  // namespace
+
+Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowered,
+                              const std::vector<const vm::BoundTablet*>& tablets,
+                              const std::vector<const JoinShape*>& joins, const DeviceLimits& limits, bool measure) {
+  Result<LaunchPlan> plan = LaunchPlanner(section, lowered, tablets, joins, limits, true).Run(measure);
+  if (plan.ok() && (plan->variant != Variant::kFull || plan->layout.queues == kNowhere)) return plan;
+  return LaunchPlanner(section, lowered, tablets, joins, limits, false).Run(measure);
+}
+
+std::vector<LookUp> LookUps(const Section& section, const LoweredProgram& lowered, const LaunchPlan& plan,
+                            const std::vector<const vm::BoundTablet*>& tablets,
+                            const std::vector<const JoinShape*>& joins) {
+  std::vector<LookUp> found;
+  const std::vector<double> shares = PredicateShares(section, tablets, joins);
+  WalkLive(lowered.masks, plan.code, shares, joins, [&](const DeviceInstruction& d, double live) {
+    if (Probes(d)) found.push_back({d.head.p1, live});
+  });
+  return found;
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,77 @@
+// Estimates of how many rows are left at each instruction of a section's code, from what its tablets and join tables
+// say. Private to kernels/plan/; any thread.
+//
+// Start at: WalkLive.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/plan/join_shape.h"
+#include "kernels/plan/launch_code.h"
+#include "kernels/plan/lower.h"
+#include "vm/bind.h"
+
+namespace tessera::kernels {
+
+/// Of the rows that get to a Probe of the table behind the test of its key range, those that find a match.
+inline double MatchShare(const JoinShape& join) { return std::clamp(join.share / join.range_share, 0.0, 1.0); }
+
+/// Per predicate of the section: the share of rows that pass.
+std::vector<double> PredicateShares(const vm::Section& section, const std::vector<const vm::BoundTablet*>& tablets,
+                                    const std::vector<const JoinShape*>& joins);
+
+/// visit(instruction, share of rows that are live when it begins) in the order of the code.
+template <class F>
+void WalkLive(uint32_t mask_registers, const std::vector<DeviceInstruction>& code, const std::vector<double>& shares,
+              const std::vector<const JoinShape*>& joins, F visit) {
+  double live = 1;
+  std::vector<double> masks(mask_registers, 1);
+  for (const DeviceInstruction& d : code) {
+    const size_t p1 = d.head.p1;
+    visit(d, live);
+    switch (vm::Info(d.head.op).shape) {
+      case vm::Shape::Filter:
+        live *= shares[p1];
+        continue;
+      case vm::Shape::MaskRegister:
+        switch (d.head.op) {
+          case Op::MaskSave:
+            masks[p1] = live;
+            break;
+          case Op::MaskLoad:
+            live = masks[p1];
+            break;
+          case Op::MaskClear:
+            masks[p1] = 0;
+            break;
+          case Op::MaskOr:
+            masks[p1] = std::min(1.0, masks[p1] + live);
+            break;
+          default:
+            live = std::max(live / 4, live - masks[p1]);
+            break;
+        }
+        continue;
+      default:
+        break;
+    }
+    const vm::Shape shape = vm::Info(d.head.op).shape;
+    if (shape == vm::Shape::Compare || shape == vm::Shape::Test) live /= 2;  // nothing is known of it
+    if (shape == vm::Shape::Probe && joins[p1] != nullptr) live *= MatchShare(*joins[p1]);
+  }
+}
+
+struct FirstUse {
+  uint32_t slot;
+  double live;  ///< share of rows that are live then
+  bool waited;  ///< they come from a queue and have left the ring
+};
+
+/// Slots in the order of their first use, before the rows wait in a queue and behind it.
+std::vector<FirstUse> FirstUses(const vm::Section& section, uint32_t mask_registers,
+                                const std::vector<DeviceInstruction>& code, const std::vector<double>& shares,
+                                const std::vector<const JoinShape*>& joins);
+
+}  // namespace tessera::kernels
