@@ -133,8 +133,7 @@ class Bench:
 
     def theta(self):
         for rows in numbers("THETA_ROWS", "3500 35000 100000"):
-            _, database = generate(self.build, f"theta-{rows}", "join_gen", ["--build", str(rows), "--probe", str(rows)],
-                                   ["r", "s"])
+            _, database = generate(self.build, f"theta-{rows}", "join_gen", ["--build", str(rows), "--probe", str(rows)])
             session = self.session(database)
             table = Table(f"theta joins, {rows:,} x {rows:,} rows = {rows * rows:,} pairs, {self.device}", ("query", -20),
                           ("strategy", -11), ("ms", 9), ("kernels", 9), ("of grid", 7), ("product", 9), ("others", 7),
@@ -189,7 +188,7 @@ class Bench:
             notes = {}
             for rows in sizes:
                 _, database = generate(self.build, f"wisconsin-{rows}", "wisconsin_gen",
-                                       ["--rows", str(rows), "--string-length", "8"], ["t1", "t2"])
+                                       ["--rows", str(rows), "--string-length", "8"])
                 session = self.session(database, device)
                 for name, sql in WISCONSIN:
                     key = dict(part="wisconsin", query=name, build_rows=rows * 3 // 5, probe_rows=rows)
@@ -218,7 +217,7 @@ class Bench:
     def fk_kinds(self):
         build_rows, probe_rows = int(environment("FK_BUILD", "16000000")), int(environment("FK_PROBE", "256000000"))
         _, database = generate(self.build, f"fk-kinds-{build_rows}-{probe_rows}", "join_gen",
-                               ["--narrow", "--build", str(build_rows), "--probe", str(probe_rows)], ["r", "s"],
+                               ["--narrow", "--build", str(build_rows), "--probe", str(probe_rows)],
                                FK_PAYLOADS)
         regions = sorted({bytes_per_key * build_rows for _, _, structures in FK_KINDS for bytes_per_key in structures})
         reads = dict(zip(regions, map(float, subprocess.run(
@@ -258,7 +257,7 @@ class Bench:
     def fk_beside_duckdb(self):
         build_rows, probe_rows = int(environment("FK_BUILD", "1000000")), int(environment("FK_PROBE", "20000000"))
         data, database = generate(self.build, f"fk-{build_rows}-{probe_rows}", "join_gen",
-                                  ["--narrow", "--build", str(build_rows), "--probe", str(probe_rows)], ["r", "s"])
+                                  ["--narrow", "--build", str(build_rows), "--probe", str(probe_rows)])
         session = self.session(database, "host")
         duckdb = DuckDb(data, self.threads)
         table = Table(f"foreign-key join, {build_rows:,} keys, {probe_rows:,} rows, host, {self.threads} threads; "
@@ -301,7 +300,7 @@ class Bench:
             for skew in environment("SKEWS", "0 0.25 0.5 0.75 1 1.25 1.5").split():
                 _, database = generate(self.build, f"skew-{inner}-{outer}-{matches}-{skew}", "join_gen",
                                        ["--narrow", "--build", str(inner), "--probe", str(outer), "--matches",
-                                        str(min(matches, inner)), "--skew", skew], ["r", "s"])
+                                        str(min(matches, inner)), "--skew", skew])
                 session = self.session(database)
                 for strategy in strategies:
                     key = dict(part="skew", query="sum of both sides", build_rows=inner, probe_rows=outer,
@@ -339,8 +338,6 @@ class DuckDb:
                 os.remove(part)
             connection = duckdb.connect(part)
             connection.execute(open(os.path.join(data, "schema.sql")).read().replace(" PRIMARY KEY", ""))
-            for table in ("r", "s"):
-                connection.execute(f"COPY {table} FROM '{data}/{table}.csv' (FORMAT csv, HEADER true)")
             connection.close()
             os.rename(part, file)
         self.connection = duckdb.connect(file, read_only=True)

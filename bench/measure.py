@@ -220,7 +220,7 @@ def environment(name, default):
     return os.environ.get(name) or default
 
 
-def generate(build, name, program, arguments, tables, statements=()):
+def generate(build, name, program, arguments, statements=()):
     """The data and database of that name under BUILD/bench: made once, and again when generator or file format change.
     `statements`: what is run when the tables are there.
 
@@ -243,8 +243,6 @@ def generate(build, name, program, arguments, tables, statements=()):
     load = os.path.join(data, "load.sql")
     with open(load, "w") as out:
         out.write(open(os.path.join(data, "schema.sql")).read())
-        for table in tables:
-            out.write(f"COPY {table} FROM '{os.path.join(data, table)}.csv' (FORMAT csv, HEADER true);\n")
         out.writelines(statement + ";\n" for statement in statements)
     subprocess.run([os.path.join(build, "tessera"), "-bail", "--device", "host", "-f", load, database], check=True)
     with open(stamp, "w") as out:

@@ -121,7 +121,7 @@ class Bench:
     def gather(self):
         ranks, rows = int(environment("GATHER_RANKS", "2")), int(environment("GATHER_ROWS", "10000000"))
         _, database = generate(self.build, f"gather-{rows}", "join_gen",
-                               ["--narrow", "--build", "1000000", "--probe", str(rows)], ["r", "s"])
+                               ["--narrow", "--build", "1000000", "--probe", str(rows)])
         sql = "EXPLAIN ANALYZE SELECT k, uniformi FROM s;"
         found = self.job(ranks, database, ["SET replicate_below = 0;"] + [sql] * (self.runs + 1))[1:]
         ms = median([row["total_ms"] for row in found])

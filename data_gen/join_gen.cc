@@ -2,8 +2,8 @@
 //
 //     join_gen --out DIR [--build N] [--probe N] [--matches M] [--skew Z] [--narrow] [--seed S] [--jobs N]
 //
-// DIR gets r.csv (the build side), s.csv (the probe side), each with a header, and schema.sql with their CREATE TABLE
-// statements. Both tables have
+// DIR gets r.csv (the build side), s.csv (the probe side), each with a header, and schema.sql, which creates
+// and loads them: tessera -f DIR/schema.sql my.db. Both tables have
 //
 //     id         0, 1, 2, ...
 //     k          the join key
@@ -96,7 +96,7 @@ std::vector<TableFile> Tables(const Options& options) {
           })};
 }
 
-std::string Schema(const Options& options) {
+std::string Schema(const Options& options, const std::string& directory) {
   const auto table = [&](const std::string& name, bool unique_key) {
     const std::string key = std::string("  k         INTEGER NOT NULL") + (unique_key ? " PRIMARY KEY" : "") + ",\n";
     const std::string first =
@@ -106,20 +106,22 @@ std::string Schema(const Options& options) {
            "  uniformi  INTEGER NOT NULL,\n  normali5  INTEGER NOT NULL,\n  normali20 INTEGER NOT NULL,\n"
            "  uniformf  REAL NOT NULL,\n  normalf5  REAL NOT NULL,\n  normalf20 REAL NOT NULL\n);\n";
   };
-  return table("r", options.matches == 1) + "\n" + table("s", false);
+  return table("r", options.matches == 1) + "\n" + table("s", false) + "\n" + CopyStatement(directory, "r") +
+         CopyStatement(directory, "s");
 }
 
 Status Generate(const Options& options, const std::string& directory, unsigned jobs) {
   TESSERA_TRY(WriteTables(Tables(options), directory, jobs));
-  return WriteText(directory + "/schema.sql", Schema(options));
+  return WriteText(directory + "/schema.sql", Schema(options, directory));
 }
 
 constexpr char kHelp[] =
     "Usage: join_gen --out DIR [--build N] [--probe N] [--matches M] [--skew Z] [--narrow]\n"
     "                [--seed S] [--jobs N]\n"
     "\n"
-    "Writes two tables to join by their column k: r.csv, s.csv and schema.sql. Columns: id, k,\n"
-    "uniformi, normali5, normali20, uniformf, normalf5, normalf20.\n"
+    "Writes two tables to join by their column k: r.csv, s.csv and schema.sql, which creates\n"
+    "and loads them (tessera -f DIR/schema.sql my.db). Columns: id, k, uniformi, normali5,\n"
+    "normali20, uniformf, normalf5, normalf20.\n"
     "\n"
     "  --out DIR    directory; created if missing, files of these names are replaced\n"
     "  --build N    rows of r, 1 to 2147483648 (default: 3500)\n"

@@ -49,6 +49,16 @@ Status WriteTables(const std::vector<TableFile>& tables, const std::string& dire
   return Status::Ok();
 }
 
+std::string CopyStatement(const std::string& directory, const std::string& table) {
+  std::error_code error;
+  std::filesystem::path folder = std::filesystem::absolute(directory, error);
+  if (error) folder = directory;
+  const std::string path = (folder / (table + ".csv")).lexically_normal().string();
+  std::string quoted;
+  for (const char c : path) quoted.append(c == '\'' ? 2 : 1, c);
+  return "COPY " + table + " FROM '" + quoted + "' (FORMAT csv, HEADER true);\n";
+}
+
 Status WriteText(const std::string& path, const std::string& text) {
   OrderedFile file;
   file.path = path;

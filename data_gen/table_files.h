@@ -27,6 +27,10 @@ struct TableFile {
 /// standard output how much that was. Errors: those of WriteInOrder(), and kIo for the directory.
 Status WriteTables(const std::vector<TableFile>& tables, const std::string& directory, unsigned jobs);
 
+/// For schema.sql: a COPY of DIRECTORY/TABLE.csv (with a header) into the table, by the file's absolute path, so that the
+/// shell may run it in any directory. Tessera and DuckDB read it.
+std::string CopyStatement(const std::string& directory, const std::string& table);
+
 /// Writes a text, such as a schema, as a whole or not at all.
 Status WriteText(const std::string& path, const std::string& text);
 

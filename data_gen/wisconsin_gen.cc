@@ -4,7 +4,8 @@
 //
 // After D. DeWitt, The Wisconsin benchmark: past, present, and future (The Benchmark Handbook, 1993). DIR gets t1.csv
 // with N rows and t2.csv with M (by default 0.6 N, as Hristov, Performance evaluation of query processing algorithms on
-// GPGPUs, joins them), each with a header, and schema.sql with their CREATE TABLE statements. The columns:
+// GPGPUs, joins them), each with a header, and schema.sql, which creates and loads them: tessera -f DIR/schema.sql my.db.
+// The columns:
 //
 //     unique1         0 .. N-1, each once, in random order
 //     unique2         0 .. N-1 in order; the primary key
@@ -93,7 +94,7 @@ TableFile Table(const char* name, uint64_t row_count, uint64_t seed, size_t leng
   return file;
 }
 
-std::string Schema(size_t length) {
+std::string Schema(size_t length, const std::string& directory) {
   std::string out;
   for (const std::string table : {"t1", "t2"}) {
     out += (out.empty() ? "" : "\n") + ("CREATE TABLE " + table) + " (\n";
@@ -108,21 +109,21 @@ std::string Schema(size_t length) {
     }
     out += ");\n";
   }
-  return out;
+  return out + "\n" + CopyStatement(directory, "t1") + CopyStatement(directory, "t2");
 }
 
 Status Generate(uint64_t rows, uint64_t rows2, size_t length, uint64_t seed, const std::string& directory,
                 unsigned jobs) {
   TESSERA_TRY(
       WriteTables({Table("t1.csv", rows, seed, length), Table("t2.csv", rows2, seed + 1, length)}, directory, jobs));
-  return WriteText(directory + "/schema.sql", Schema(length));
+  return WriteText(directory + "/schema.sql", Schema(length, directory));
 }
 
 constexpr char kHelp[] =
     "Usage: wisconsin_gen --rows N --out DIR [--rows2 M] [--string-length L] [--seed S] [--jobs N]\n"
     "\n"
     "Writes two tables of the Wisconsin benchmark to DIR: t1.csv, t2.csv (with a header) and\n"
-    "schema.sql.\n"
+    "schema.sql, which creates and loads them: tessera -f DIR/schema.sql my.db.\n"
     "\n"
     "  --rows N           rows of t1, 1 to 2147483648\n"
     "  --rows2 M          rows of t2, 1 to 2147483648 (default: 0.6 N, at least 1)\n"

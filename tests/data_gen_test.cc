@@ -759,10 +759,26 @@ Outcome Generate(const string& program, const string& directory, const std::vect
   return outcome;
 }
 
+/// A file of the directory, with DIR where its text names the directory itself (schema.sql does).
+string ReadWithoutPath(const TemporaryDirectory& directory, const string& name) {
+  string text = ReadAll(directory / name);
+  for (size_t at; (at = text.find(directory.path())) != string::npos;) text.replace(at, directory.path().size(), "DIR");
+  return text;
+}
+
 /// Whether the two directories have the same files.
 bool SameFiles(const TemporaryDirectory& a, const TemporaryDirectory& b) {
-  return a.Names() == b.Names() &&
-         std::ranges::all_of(a.Names(), [&](const string& name) { return ReadAll(a / name) == ReadAll(b / name); });
+  return a.Names() == b.Names() && std::ranges::all_of(a.Names(), [&](const string& name) {
+           return ReadWithoutPath(a, name) == ReadWithoutPath(b, name);
+         });
+}
+
+/// What the shell prints for `query` after it ran the directory's schema.sql.
+string Load(const TemporaryDirectory& directory, const string& query) {
+  const Outcome outcome =
+      RunProgram({Program("tessera"), "--device", "host", "-csv", "-f", directory / "schema.sql", "-c", query});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  return outcome.out;
 }
 
 TEST(JoinGen, SameBytesForAnyNumberOfJobs) {
@@ -780,6 +796,16 @@ TEST(JoinGen, SameBytesForAnyNumberOfJobs) {
   EXPECT_TRUE(SameFiles(one, three));
   EXPECT_FALSE(ReadAll(one / "r.csv") == ReadAll(other / "r.csv"));
   EXPECT_FALSE(ReadAll(one / "s.csv") == ReadAll(other / "s.csv"));
+}
+
+TEST(JoinGen, SchemaLoadsTheTables) {
+  for (const string narrow : {"", "--narrow"}) {
+    const TemporaryDirectory directory;
+    std::vector<string> arguments = {"--build", "100", "--probe", "300"};
+    if (!narrow.empty()) arguments.push_back(narrow);
+    Generate("join_gen", directory.path(), arguments);
+    EXPECT_EQ(Load(directory, "SELECT count(*) AS n FROM r, s WHERE r.k = s.k"), "n\n300\n");
+  }
 }
 
 TEST(JoinGen, KeysHaveTheirMatches) {
@@ -920,6 +946,12 @@ TEST(WisconsinGen, Columns) {
   EXPECT_LE(in_place, 10u);
   // The second table has its own order.
   EXPECT_NE(t1.rows[0][0] + t1.rows[1][0] + t1.rows[2][0], t2.rows[0][0] + t2.rows[1][0] + t2.rows[2][0]);
+}
+
+TEST(WisconsinGen, SchemaLoadsTheTables) {
+  const TemporaryDirectory directory;
+  Generate("wisconsin_gen", directory.path(), {"--rows", "100"});
+  EXPECT_EQ(Load(directory, "SELECT count(*) AS n FROM t1, t2 WHERE t1.unique1 = t2.unique2"), "n\n60\n");
 }
 
 TEST(WisconsinGen, Options) {
