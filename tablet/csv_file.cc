@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "tablet/file_signature.h"
 #include "tablet/io_error.h"
 
 namespace tessera {
@@ -16,9 +17,35 @@ namespace {
 /// A record of this size has most likely lost a quote; reading on would only take all the memory there is.
 constexpr size_t kGreatestRecordBytes = size_t{256} << 20;
 
+/// So many bytes without a line feed outside quotes may be lines that end in carriage returns.
+constexpr size_t kLineEndRegion = size_t{64} << 10;
+
 constexpr size_t kNone = SIZE_MAX;
 
 }  // namespace
+
+size_t CarriageReturnReplacer::Replace(char* text, size_t size, char quote, char escape) {
+  size_t out = 0;
+  for (size_t i = 0; i < size; ++i) {
+    char c = text[i];
+    const bool after_return = after_return_;
+    after_return_ = false;
+    if (escaped_) {
+      escaped_ = false;
+    } else if (in_quotes_ && c == escape && escape != quote) {
+      escaped_ = true;
+    } else if (c == quote) {
+      in_quotes_ = !in_quotes_;
+    } else if (!in_quotes_ && c == '\r') {
+      c = '\n';
+      found_any_ = after_return_ = true;
+    } else if (c == '\n' && after_return) {
+      continue;
+    }
+    text[out++] = c;
+  }
+  return out;
+}
 
 Result<CsvFile> CsvFile::Open(const std::string& path) {
   CsvFile csv;
@@ -73,7 +100,35 @@ size_t CsvFile::FindLastRecordEnd(const char* text, size_t begin, size_t end) {
   return last;
 }
 
+/// For a first block of *size bytes without a line feed outside quotes. Returns the end of the last line that ends in a
+/// carriage return, now a line feed, or kNone.
+size_t CsvFile::TryCarriageReturns(char* text, size_t* size) {
+  CarriageReturnReplacer returns;
+  const size_t replaced = returns.Replace(text, *size, quote_, escape_);
+  if (!returns.found_any()) return kNone;
+  returns_ = returns;
+  lines_end_in_returns_ = true;
+  *size = replaced;
+  in_quotes_ = escaped_ = false;
+  return FindLastRecordEnd(text, 0, replaced);
+}
+
+/// Of the first bytes of the file.
+Status CsvFile::CheckText(const char* text, size_t size) const {
+  const FileSignature* const found = FindSignature({text, size});
+  if (found == nullptr) return {};
+  std::string hint = "COPY reads text in UTF-8. ";
+  if (found->convert != nullptr) {
+    hint +=
+        std::string("Convert it on the way: ") + found->convert + " | tessera DATABASE -c \"COPY ... FROM STDIN ...\"";
+  } else {
+    hint += "Write the file as CSV with the program that made it.";
+  }
+  return {ErrorCode::kUnsupported, "\"" + path_ + "\" is " + found->what + ", not CSV", hint};
+}
+
 Status CsvFile::Read(CsvBlock* block) {
+  const bool first = blocks_ == 0;
   block->number = blocks_++;
   block->size = 0;
   block->unterminated = false;
@@ -103,11 +158,17 @@ Status CsvFile::Read(CsvBlock* block) {
       end_ = true;
       break;
     }
-    used += static_cast<size_t>(got);
     bytes_read_ += static_cast<uint64_t>(got);
+    size_t size = static_cast<size_t>(got);
+    if (lines_end_in_returns_) size = returns_.Replace(bytes.data() + used, size, quote_, escape_);
+    used += size;
     // A pipe delivers little at a time; small blocks would cost more than waiting for a whole one.
     if (used < block_bytes_) continue;
-    const size_t last = FindLastRecordEnd(bytes.data(), searched, used);
+    if (first) TESSERA_TRY(CheckText(bytes.data(), used));
+    size_t last = FindLastRecordEnd(bytes.data(), searched, used);
+    if (last == kNone && first && !lines_end_in_returns_ && used >= kLineEndRegion) {
+      last = TryCarriageReturns(bytes.data(), &used);
+    }
     searched = used;
     if (last == kNone) continue;
     rest_.assign(bytes.data() + last, bytes.data() + used);
@@ -116,7 +177,9 @@ Status CsvFile::Read(CsvBlock* block) {
     return {};
   }
   if (used == 0) return {};
-  (void)FindLastRecordEnd(bytes.data(), searched, used);
+  if (first) TESSERA_TRY(CheckText(bytes.data(), used));
+  const size_t last = FindLastRecordEnd(bytes.data(), searched, used);
+  if (last == kNone && first && !lines_end_in_returns_) (void)TryCarriageReturns(bytes.data(), &used);
   block->unterminated = block->unterminated || in_quotes_;
   // The last line may lack its line feed; an unterminated one gets it too, so that the parser sees a record.
   if (block->unterminated || bytes[used - 1] != '\n') {

@@ -4,6 +4,10 @@
 // splitting is sequential; it is a search for the last such line feed of a block and costs a tenth of the parsing,
 // which then runs on any number of threads. A quote toggles wherever it stands in a field, as in PostgreSQL's COPY.
 //
+// A file whose first block (64 KiB or more, or the whole file) holds no line feed outside quotes but a carriage return
+// ends its lines with bare carriage returns, as old Macintosh programs do. They are replaced by line feeds as they are
+// read, in quotes excepted, so that whoever gets the blocks knows line feeds only.
+//
 // Start at: CsvFile::Open, CsvFile::Read. Thread-compatible.
 #pragma once
 
@@ -27,6 +31,18 @@ struct CsvBlock {
   bool unterminated = false;  ///< the last record ends inside quotes, at the end of the file
 };
 
+/// Replaces carriage returns outside quotes, and a line feed behind one, by one line feed. Goes on from call to call.
+class CarriageReturnReplacer {
+ public:
+  /// In place; returns the new size.
+  size_t Replace(char* text, size_t size, char quote, char escape);
+  bool found_any() const { return found_any_; }
+
+ private:
+  bool found_any_ = false;
+  bool in_quotes_ = false, escaped_ = false, after_return_ = false;
+};
+
 class CsvFile {
  public:
   /// Errors: kIo if it is not there, a directory or unreadable.
@@ -34,7 +50,7 @@ class CsvFile {
 
   /// Sets the block size (tests make it small) and what a quote is. Before the first Read().
   void Configure(const CopyFromOptions& options, size_t block_bytes);
-  /// The next block.
+  /// The next block. Errors: kIo; kUnsupported if the file is none of text, but compressed or UTF-16, for example.
   Status Read(CsvBlock* block);
 
   const std::string& path() const { return path_; }
@@ -45,6 +61,8 @@ class CsvFile {
  private:
   CsvFile() = default;
   size_t FindLastRecordEnd(const char* text, size_t begin, size_t end);
+  size_t TryCarriageReturns(char* text, size_t* size);
+  Status CheckText(const char* text, size_t size) const;
 
   std::string path_;
   FileDescriptor file_;
@@ -57,6 +75,8 @@ class CsvFile {
   std::vector<char> rest_;  ///< behind the last record of the last block
   bool in_quotes_ = false;  ///< at the end of what was searched for record ends
   bool escaped_ = false;    ///< ... and the last byte was an escape character inside quotes
+  CarriageReturnReplacer returns_;
+  bool lines_end_in_returns_ = false;
   bool end_ = false;
 };
 

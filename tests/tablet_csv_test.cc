@@ -267,6 +267,80 @@ TEST_F(TabletCsv, FilesThatCannotBeRead) {
   EXPECT_EQ(database_->CopyFrom("none", file_, {}).status().message(), "table \"none\" does not exist");
 }
 
+TEST_F(TabletCsv, LinesThatEndInCarriageReturns) {
+  CopyFromOptions header;
+  header.header = true;
+  EXPECT_EQ(Copy("1,x\r2,y\r"), (Lines{"[1][x]", "[2][y]"}));
+  EXPECT_EQ(Copy("1,x\r2,y"), (Lines{"[1][x]", "[2][y]"}));
+  EXPECT_EQ(Copy("a,b\r1,x\r2,y\r", header), (Lines{"[1][x]", "[2][y]"}));
+  EXPECT_EQ(Copy("a,b\r", header), Lines{});
+  EXPECT_EQ(Copy("\xEF\xBB\xBF"
+                 "1,x\r2,\r"),
+            (Lines{"[1][x]", "[2]null"}));
+  EXPECT_EQ(Copy("1,\"two\nlines\"\r2,\"and\rthree\r\n\"\r"), (Lines{"[1][two\nlines]", "[2][and\rthree\r\n]"}));
+  EXPECT_EQ(Copy("1,x\rabc,y\r"),
+            Lines{"error: \"f.csv\", line 2, column \"a\": invalid input syntax for type integer: \"abc\""});
+  EXPECT_EQ(Copy("1,x\r\r2,y\r"),
+            Lines{"error: \"f.csv\", line 2, column \"b\": missing field, the record has 1 of 2: \"\""});
+  EXPECT_EQ(Copy("1,\"x\r2,y"),
+            Lines{"error: \"f.csv\", line 1, column \"b\": unterminated quoted field: \"1,\"x\\x0d2,y\""});
+  // One line feed outside quotes at the beginning of the file, and a bare carriage return is a character of its field.
+  EXPECT_EQ(Copy("1,x\ry\n2,z\r\n"), (Lines{"[1][x\ry]", "[2][z]"}));
+  CopyFromOptions options;
+  options.quote = '\'';
+  options.escape = '\\';
+  EXPECT_EQ(Copy("1,'it\\'s\r'\r2,a\\b\r", options), (Lines{"[1][it's\r]", "[2][a\\b]"}));
+}
+
+TEST_F(TabletCsv, CarriageReturnsAcrossBlocks) {
+  // Longer than what is looked through for a line feed; all three line ends behind that.
+  std::string text;
+  Lines rows;
+  for (int i = 0; i < 70000; ++i) {
+    const std::string number = std::to_string(i);
+    const char* const end = i < 65000 ? "\r" : i % 3 == 0 ? "\r\n" : i % 3 == 1 ? "\n" : "\r";
+    text += number + ",\"a\rb\r\n\"\"c\"" + end;
+    rows.push_back("[" + number + "][a\rb\r\n\"c]");
+  }
+  Write(text);
+  for (const size_t block_bytes : {size_t{1}, size_t{7}, size_t{1000}, size_t{65537}, kCsvBlockBytes}) {
+    CopyFromOptions options;
+    options.threads = 2;
+    BlockLoad load;
+    const Status status = load.Run(file_, options, block_bytes);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ASSERT_EQ(load.Rows(), rows) << block_bytes;
+  }
+}
+
+TEST_F(TabletCsv, FilesThatAreNotText) {
+  using std::string_literals::operator""s;
+  const std::pair<std::string, std::string> files[] = {
+      {"\x1f\x8b\x08\0\0\0\0\0\0\3"s, "a gzip file"},
+      {"\x28\xb5\x2f\xfd\x04\x00"s, "a zstd file"},
+      {"\xfd\x37zXZ\0\0\4"s, "an xz file"},
+      {"PK\3\4\x14\0"s, "a zip archive"},
+      {"PAR1\x15\4\x15"s, "a Parquet file"},
+      {"\xff\xfe"s + "1\0,\0x\0\n\0"s, "UTF-16 text"},
+      {"\xfe\xff"s + "\0001\0,\0x\0\n"s, "UTF-16 text"},
+  };
+  CopyFromOptions header;
+  header.header = true;  // skips all of a file without line feeds
+  for (const auto& [text, what] : files) {
+    for (const CopyFromOptions& options : {CopyFromOptions(), header}) {
+      EXPECT_EQ(Copy(text, options), Lines{"error: \"f.csv\" is " + what + ", not CSV"});
+      EXPECT_EQ(code_, ErrorCode::kUnsupported);
+    }
+  }
+  const Status status = database_->CopyFrom("t", file_, {}).status();
+  EXPECT_EQ(
+      status.hint(),
+      "COPY reads text in UTF-8. Convert it on the way: iconv -f UTF-16 -t UTF-8 FILE | tessera DATABASE -c \"COPY "
+      "... FROM STDIN ...\"");
+  CreateTable("words", {{"a", SqlType::Text(), false}, {"b", kInteger, false}});
+  EXPECT_EQ(Copy("PAR1,1\nPK,2\n", {}, "words"), (Lines{"[PAR1][1]", "[PK][2]"})) << "text";
+}
+
 TEST_F(TabletCsv, AllTypes) {
   CreateTable("all", {{"b", SqlType::Of(TypeId::kBoolean), false},
                       {"s", SqlType::Of(TypeId::kSmallint), false},
