@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "kernels/kernels.h"
 #include "mpi/messenger.h"
 #include "mpi/mpi_exchange.h"
+#include "mpi/rank_gpu.h"
 #include "mpi/rank_tablets.h"
 #include "mpi/transport.h"
 #include "mpi/wire.h"
@@ -388,7 +388,7 @@ class RankCluster final : public Cluster {
       TESSERA_TRY(vm::Verify(program));
       TESSERA_ASSIGN(snapshot, tablets_.Take(in, rank(), ranks(), settings.replicate_below, &wanted));
       if (use_gpu) {
-        Status opened = OpenGpu(gpu_memory);
+        Status opened = gpu_.Open(local_rank(), gpu_memory);
         if (!opened.ok() && gpu_required) return opened;
       }
       if (executor_ == nullptr || executor_->threads() != threads) executor_ = std::make_unique<vm::Executor>(threads);
@@ -437,17 +437,6 @@ class RankCluster final : public Cluster {
     WireWriter out(true);
     WriteStatistics(statistics, &out);
     messenger_.Send(0, kTagStatistics, out.Take(), true);
-  }
-
-  Status OpenGpu(uint64_t memory) {
-    if (gpu_ != nullptr || !gpu_error_.ok()) return gpu_error_;
-    Result<std::unique_ptr<Gpu>> gpu = Gpu::Open(GpuCount() > 0 ? local_rank() % GpuCount() : 0, GpuOptions{memory});
-    if (gpu.ok()) {
-      gpu_ = std::move(*gpu);
-    } else {
-      gpu_error_ = {ErrorCode::kDevice, gpu.status().message(), gpu.status().hint()};
-    }
-    return gpu_error_;
   }
 
   /// Since the last call.
@@ -592,8 +581,7 @@ class RankCluster final : public Cluster {
   uint64_t sent_ = 0, received_ = 0;
   RankTablets tablets_;
   std::unique_ptr<vm::Executor> executor_;
-  std::unique_ptr<Gpu> gpu_;
-  Status gpu_error_;
+  RankGpu gpu_;
 };
 
 }  // namespace

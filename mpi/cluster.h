@@ -17,8 +17,9 @@
 
 namespace tessera {
 
+/// Their defaults are in session/settings.def.
 struct ClusterSettings {
-  uint64_t replicate_below = uint64_t{1} << 20;  ///< tables with fewer encoded bytes are on every rank
+  uint64_t replicate_below = 0;  ///< tables with fewer encoded bytes are on every rank; 0: none
   uint64_t broadcast_limit = 0;  ///< bytes of a join's build side; 0: what the smallest rank has room for
   uint64_t scatter_memory =
       0;  ///< bytes of received tablets kept in memory, the rest on local scratch; 0: half the rank's memory

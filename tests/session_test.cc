@@ -10,8 +10,11 @@
 #include <thread>
 
 #include "compiler/compiler.h"
+#include "kernels/kernels.h"
+#include "mpi/cluster.h"
 #include "session/display_width.h"
 #include "session/result_text.h"
+#include "session/settings.h"
 #include "session/statistics_text.h"
 
 namespace tessera {
@@ -160,6 +163,108 @@ TEST(Session, Settings) {
   const std::shared_ptr<const Snapshot> tables = *session->Tables();
   EXPECT_EQ(tables->Find("a")->schema.tablet_rows, 3u);
   EXPECT_EQ(tables->Find("b")->schema.tablet_rows, 5u);
+}
+
+/// What other ranks are told of a query.
+struct Told {
+  std::string program;
+  std::string settings;
+};
+
+/// Rank 0 of two, of which the other is not there: keeps what it would be told.
+class RecordingCluster final : public Cluster {
+ public:
+  int rank() const override { return 0; }
+  int ranks() const override { return 2; }
+  int local_rank() const override { return 0; }
+  int local_ranks() const override { return 1; }
+  const Status& ready() const override { return ready_; }
+  int Serve(int) override { return 0; }
+  Status OpenDatabase(const std::string&, bool, bool) override { return Status::Ok(); }
+  void CloseDatabase() override {}
+  Status Run(const ClusterQuery& query, vm::Executor* executor, vm::RunOptions options, const vm::RowConsumer& consume,
+             vm::RunStatistics* statistics) override {
+    told.program = query.program->Serialize();
+    told.settings.clear();
+    for (const uint64_t value :
+         {uint64_t{query.use_gpu}, uint64_t{query.gpu_required}, static_cast<uint64_t>(query.threads),
+          query.settings.replicate_below, query.settings.broadcast_limit, query.settings.scatter_memory,
+          static_cast<uint64_t>(options.join_partitioning)}) {
+      told.settings += std::to_string(value) + " ";
+    }
+    return executor->Run(*query.program, *query.snapshot, options, consume, statistics);
+  }
+  void Leave(int) override {}
+
+  Told told;
+
+ private:
+  Status ready_;
+};
+
+/// SET, SHOW, RESET of one setting, and how ranks learn of it. `value` is not its default.
+void CheckSetting(const std::string& name, const std::string& value, RanksLearn ranks, const std::string& bad_value) {
+  SCOPED_TRACE(name);
+  RecordingCluster cluster;
+  SessionOptions options;
+  options.cluster = &cluster;
+  const std::unique_ptr<Session> session = std::move(*Session::Open(options));
+  Answer(session.get(), "CREATE TABLE t (x INTEGER)");
+  Answer(session.get(), "INSERT INTO t VALUES (0)");
+  for (int i = 0; i < 10; ++i) Answer(session.get(), "INSERT INTO t SELECT x + " + std::to_string(1 << i) + " FROM t");
+  if (name == "device") Answer(session.get(), "SET gpu_min_rows = 0");  // so that auto is the GPU, if there is one
+  const auto show = [&] { return Answer(session.get(), "SHOW " + name); };
+  const auto tell = [&] {
+    // Grids, pruned or not, and loops are different programs for it.
+    Answer(session.get(), "SELECT count(*) FROM t a, t b WHERE a.x < b.x AND a.x > b.x - 3");
+    return cluster.told;
+  };
+  const std::string shown = show();
+  EXPECT_EQ(shown.substr(0, name.size() + 1), name + "\n");
+  EXPECT_NE(shown, name + "\n" + value + "\n");
+  const Told told = tell();
+  ASSERT_FALSE(told.program.empty());
+
+  EXPECT_EQ(Answer(session.get(), "SET " + name + " = '" + value + "'"), "SET");
+  EXPECT_EQ(show(), name + "\n" + value + "\n");
+  EXPECT_NE(Answer(session.get(), "SHOW ALL").find("\n" + name + "," + value + ","), std::string::npos);
+  const Told changed = tell();
+  EXPECT_EQ(changed.program != told.program, ranks == RanksLearn::kInProgram);
+  // Without a GPU ranks are not told to use one.
+  if (GpuCount() > 0 || (name != "device" && name != "gpu_min_rows")) {
+    EXPECT_EQ(changed.settings != told.settings, ranks == RanksLearn::kWithQuery)
+        << told.settings << "| " << changed.settings;
+  }
+
+  const std::string refused = Answer(session.get(), "SET " + name + " = '" + bad_value + "'");
+  EXPECT_NE(refused.find("invalid value for parameter \"" + name + "\": \"" + bad_value + "\""), std::string::npos)
+      << refused;
+  EXPECT_NE(refused.find("HINT: "), std::string::npos) << refused;
+  EXPECT_EQ(show(), name + "\n" + value + "\n") << "an error changes nothing";
+
+  EXPECT_EQ(Answer(session.get(), "SET " + name + " = DEFAULT"), "SET");
+  EXPECT_EQ(show(), shown);
+  const Told again = tell();
+  EXPECT_EQ(again.program, told.program);
+  EXPECT_EQ(again.settings, told.settings);
+}
+
+TEST(Session, EachSettingIsSetShownResetAndTold) {
+  const auto last = [](std::string_view values) { return std::string(values.substr(values.rfind(' ') + 1)); };
+  size_t rows = 0;
+#define TESSERA_INTEGER_SETTING(name, default_value, least, greatest, ranks, description) \
+  CheckSetting(#name, "7", RanksLearn::k##ranks, std::to_string(int64_t{least} - 1));     \
+  ++rows;
+#define TESSERA_CHOICE_SETTING(name, type, default_value, values, ranks, description)                                \
+  CheckSetting(#name, std::string_view(#name) == "device" ? "host" : last(values), RanksLearn::k##ranks, "neither"); \
+  ++rows;
+#define TESSERA_SWITCH_SETTING(name, default_value, ranks, description)                 \
+  CheckSetting(#name, (default_value) ? "off" : "on", RanksLearn::k##ranks, "neither"); \
+  ++rows;
+#include "session/settings.def"
+  EXPECT_EQ(rows, AllSettings().size());
+  EXPECT_TRUE(std::is_sorted(AllSettings().begin(), AllSettings().end(),
+                             [](const Setting& a, const Setting& b) { return std::string_view(a.name) < b.name; }));
 }
 
 TEST(Session, CancelOfNothingIsForgotten) {

@@ -1,0 +1,59 @@
+// COPY between tables and CSV files or the standard streams.
+
+#include <fmt/format.h>
+
+#include "session/program_run.h"
+#include "session/standard_streams.h"
+#include "session/statements.h"
+
+namespace tessera {
+
+Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* out) {
+  CopyFromOptions options = statement.copy_from;
+  options.threads = state->threads();
+  options.cancel = &state->cancel;
+  std::string file = statement.file;
+  TemporaryFile spool;
+  if (file.empty()) {
+    if (!state->options.standard_input_is_free) {
+      return SqlError("COPY FROM STDIN cannot read standard input: the statements come from there", -1,
+                      "Give the statement with -c or in a file with -f.");
+    }
+    TESSERA_ASSIGN(spool, SpoolStandardInput(&state->cancel));
+    file = spool.path();
+  }
+  if (state->progress) {
+    options.progress = [state, what = statement.table](uint64_t done, uint64_t all) {
+      state->progress({what.c_str(), done, all, ProgressUnit::kBytes});
+    };
+  }
+  Result<uint64_t> rows = state->database->CopyFrom(statement.table, file, options);
+  if (!rows.ok()) return statement.file.empty() ? NameStandardInput(rows.status(), file) : rows.status();
+  state->timing.rows = *rows;
+  return out->Done(fmt::format("COPY {}", *rows));
+}
+
+Status CopyTo(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
+  const Statement& statement = compiled.statement;
+  std::vector<std::string> names;
+  for (const vm::ResultColumn& c : compiled.program->columns) names.push_back(c.name);
+  std::string file = statement.file;
+  TemporaryFile spool;
+  // To the standard output through a file: one writer makes all CSV, and an error leaves no half of it on the output.
+  if (file.empty()) {
+    TESSERA_ASSIGN(spool, TemporaryFile::Create());
+    file = spool.path();
+  }
+  TESSERA_ASSIGN(std::unique_ptr<CsvWriter> writer, CsvWriter::Create(file, statement.copy_to, names));
+  uint64_t rows = 0;
+  TESSERA_TRY(RunProgram(state, *compiled.program, snapshot, [&](RowBatch&& batch) {
+    rows += batch.rows;
+    return writer->Append(batch);
+  }));
+  TESSERA_TRY(writer->Close());
+  state->timing.rows = rows;
+  if (statement.file.empty()) return spool.ForEachPiece([&](const std::string& text) { return out->Text(text); });
+  return out->Done(fmt::format("COPY {}", rows));
+}
+
+}  // namespace tessera

@@ -1,0 +1,125 @@
+// Where a program runs, and what is counted of it.
+
+#include "session/program_run.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace tessera {
+namespace {
+
+/// With device auto, a product of this many pairs of rows is worth a GPU, however small its tables: one core of a host
+/// compares some 10^9 pairs a second.
+constexpr uint64_t kGpuMinPairs = uint64_t{1} << 30;
+
+/// Rows of table `number` of the program.
+uint64_t TableRows(const vm::Program& program, const Snapshot& snapshot, int32_t number) {
+  const std::shared_ptr<const TableInfo> table = snapshot.Find(program.tables[static_cast<size_t>(number)].name);
+  return table == nullptr ? 0 : table->rows;
+}
+
+/// Rows of the stored table that a section scans, or of the one whose rows it compares all with; 0 if there is none.
+uint64_t ScannedRows(const vm::Program& program, const Snapshot& snapshot, const vm::Section& section) {
+  const vm::Section* s = &section;
+  if (s->source_kind == vm::Section::Source::kJoin) {
+    s = &program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(s->source)].section)];
+  }
+  return s->source_kind == vm::Section::Source::kTable ? TableRows(program, snapshot, s->source) : 0;
+}
+
+/// Whether a join of the program was asked to launch from the GPU (dp), or is a grid of many pairs.
+bool HasJoinForGpu(const vm::Program& program, const Snapshot& snapshot) {
+  for (const vm::Section& s : program.sections) {
+    for (const vm::Instruction& in : s.code) {
+      if (in.op != vm::Opcode::Probe) continue;
+      const vm::JoinTable& join = program.joins[in.p1];
+      if (join.strategy == vm::JoinStrategy::kDp) return true;
+      if (join.strategy != vm::JoinStrategy::kGrid) continue;
+      const uint64_t inner = ScannedRows(program, snapshot, program.sections[static_cast<size_t>(join.section)]);
+      if (inner > 0 && ScannedRows(program, snapshot, s) >= kGpuMinPairs / inner) return true;
+    }
+  }
+  return false;
+}
+
+bool UseGpu(const SessionState& state, const vm::Program& program, const Snapshot& snapshot) {
+  if (state.settings.device == DeviceChoice::kHost) return false;
+  if (state.settings.device == DeviceChoice::kGpu) return true;
+  if (state.gpu.failed()) return false;
+  for (size_t i = 0; i < program.tables.size(); ++i) {
+    const uint64_t rows = TableRows(program, snapshot, static_cast<int32_t>(i));
+    if (rows >= static_cast<uint64_t>(state.settings.gpu_min_rows)) return true;
+  }
+  return HasJoinForGpu(program, snapshot);
+}
+
+Status RunOnRanks(SessionState* state, const vm::Program& program, const Snapshot& snapshot,
+                  const vm::RunOptions& options, const vm::RowConsumer& consume) {
+  ClusterQuery query;
+  query.program = &program;
+  query.snapshot = &snapshot;
+  query.threads = static_cast<int>(state->settings.threads);
+  query.use_gpu = UseGpu(*state, program, snapshot);
+  query.gpu_required = options.gpu_required;
+  query.gpu_memory = state->options.gpu_memory;
+  query.settings = ClusterSettingsOf(state->settings);
+  return state->cluster->Run(query, state->executor.get(), options, consume, &state->statistics);
+}
+
+}  // namespace
+
+ClusterSettings ClusterSettingsOf(const Settings& settings) {
+  ClusterSettings out;
+  out.replicate_below = static_cast<uint64_t>(settings.replicate_below);
+  out.broadcast_limit = static_cast<uint64_t>(settings.broadcast_limit);
+  out.scatter_memory = static_cast<uint64_t>(settings.scatter_memory);
+  return out;
+}
+
+Status RunProgram(SessionState* state, const vm::Program& program, const Snapshot& snapshot,
+                  const vm::RowConsumer& consume, bool profile) {
+  if (state->executor == nullptr || state->executor->threads() != state->threads()) {
+    state->executor = std::make_unique<vm::Executor>(state->threads());
+  }
+  vm::RunOptions options;
+  options.cancel = &state->cancel;
+  options.gpu_required = state->settings.device == DeviceChoice::kGpu;
+  options.profile = profile;
+  options.join_partitioning = state->settings.join_partitioning;
+  if (UseGpu(*state, program, snapshot)) {
+    Status opened = state->OpenGpu();
+    if (!opened.ok() && options.gpu_required) return opened;
+    options.gpu = state->gpu.get();
+  }
+  if (state->progress) {
+    // The executor tells a fraction. It is shown as rows of the largest table, which is where the time goes.
+    uint64_t rows = 0;
+    for (size_t i = 0; i < program.tables.size(); ++i) {
+      rows = std::max(rows, TableRows(program, snapshot, static_cast<int32_t>(i)));
+    }
+    options.progress = [state, rows](double done) {
+      state->progress({"query", static_cast<uint64_t>(done * static_cast<double>(rows)), rows, ProgressUnit::kRows});
+    };
+  }
+  double print = 0;
+  const auto timed_consume = [&](RowBatch&& batch) {
+    const auto start = Clock::now();
+    Status consumed = consume(std::move(batch));
+    print += MillisecondsSince(start);
+    return consumed;
+  };
+  vm::RunStatistics* const statistics = &state->statistics;
+  Status status = state->cluster != nullptr && ReadsTables(program)
+                      ? RunOnRanks(state, program, snapshot, options, timed_consume)
+                      : state->executor->Run(program, snapshot, options, timed_consume, statistics);
+  statistics->mine.print = print;
+  if (!statistics->ranks.empty()) statistics->ranks[0].print = print;
+  for (const vm::SectionStatistics& section : statistics->sections) {
+    state->timing.kernel += section.kernel_milliseconds;
+    state->timing.bytes_read += section.bytes_read;
+  }
+  return status;
+}
+
+}  // namespace tessera

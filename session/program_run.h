@@ -1,0 +1,23 @@
+// Running a statement's program: on this process or on all ranks, with or without a GPU.
+//
+// Start at: RunProgram. The thread of the session.
+#pragma once
+
+#include "base/status.h"
+#include "mpi/cluster.h"
+#include "session/session_state.h"
+#include "tablet/tablet.h"
+#include "vm/program.h"
+#include "vm/vm.h"
+
+namespace tessera {
+
+/// Runs the program and hands its rows to `consume`. Fills the state's timing and statistics; with `profile` also those of
+/// single joins.
+Status RunProgram(SessionState* state, const vm::Program& program, const Snapshot& snapshot,
+                  const vm::RowConsumer& consume, bool profile = false);
+
+/// The settings that ranks get with each query.
+ClusterSettings ClusterSettingsOf(const Settings& settings);
+
+}  // namespace tessera

@@ -1,0 +1,109 @@
+// SELECT, INSERT and EXPLAIN.
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "mpi/cluster.h"
+#include "session/program_run.h"
+#include "session/statements.h"
+#include "session/statistics_text.h"
+
+namespace tessera {
+namespace {
+
+/// Hands rows to a writer, with Begin before the first of them: an error before that leaves nothing behind.
+class RowForwarder {
+ public:
+  RowForwarder(const std::vector<vm::ResultColumn>& columns, ResultWriter* out) : columns_(columns), out_(out) {}
+
+  Status Rows(RowBatch&& batch) {
+    TESSERA_TRY(Begin());
+    rows_ += batch.rows;
+    return out_->Rows(std::move(batch));
+  }
+  Status End() {
+    TESSERA_TRY(Begin());
+    return out_->End();
+  }
+  uint64_t rows() const { return rows_; }
+
+ private:
+  Status Begin() {
+    if (begun_) return Status::Ok();
+    begun_ = true;
+    return out_->Begin(columns_);
+  }
+
+  const std::vector<vm::ResultColumn>& columns_;
+  ResultWriter* out_;
+  bool begun_ = false;
+  uint64_t rows_ = 0;
+};
+
+}  // namespace
+
+Status Select(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
+  RowForwarder rows(compiled.program->columns, out);
+  TESSERA_TRY(
+      RunProgram(state, *compiled.program, snapshot, [&](RowBatch&& batch) { return rows.Rows(std::move(batch)); }));
+  state->timing.rows = rows.rows();
+  return rows.End();
+}
+
+Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot) {
+  const Statement& s = compiled.statement;
+  TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, state->database->Write(s.table));
+  // The snapshot is older than the lock: the table may have become another one in between.
+  TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, state->database->Read());
+  const std::shared_ptr<const TableInfo> table = now->Find(s.table);
+  if (table == nullptr || table->id != s.target->id) {
+    return {ErrorCode::kBusy, "table \"" + s.table + "\" was replaced by another process", "Run the statement again."};
+  }
+  uint64_t rows = 0;
+  auto append = [&](const RowBatch& batch) -> Status {
+    TESSERA_TRY(writer->Append(batch, rows + 1));
+    rows += batch.rows;
+    return Status::Ok();
+  };
+  if (compiled.program != nullptr) {
+    // Reads the snapshot while the writer fills new tablets, so a table may be inserted into itself.
+    TESSERA_TRY(RunProgram(state, *compiled.program, snapshot, [&](RowBatch&& batch) { return append(batch); }));
+  } else if (s.values.rows > 0) {
+    TESSERA_TRY(append(s.values));
+  }
+  if (state->cancel) return Cancelled();
+  TESSERA_TRY(writer->Commit());
+  state->timing.rows = rows;
+  return Status::Ok();
+}
+
+Status Explain(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
+  std::string text = compiled.plan;
+  if (!text.empty() && text.back() != '\n') text += '\n';
+  if (compiled.program != nullptr) text += "\n" + vm::Listing(*compiled.program);
+  if (compiled.program != nullptr && state->cluster != nullptr && ReadsTables(*compiled.program)) {
+    text += "\n" + RanksText(*compiled.program, snapshot, state->cluster->ranks(), ClusterSettingsOf(state->settings));
+  }
+  if (!compiled.statement.explain_analyze) return out->Text(text);
+  if (compiled.statement.kind == Statement::Kind::kInsert) {
+    TESSERA_TRY(Insert(state, compiled, snapshot));
+  } else if (compiled.program != nullptr) {
+    const auto start = Clock::now();
+    const auto count = [&](RowBatch&& batch) {
+      state->timing.rows += batch.rows;
+      return Status::Ok();
+    };
+    TESSERA_TRY(RunProgram(state, *compiled.program, snapshot, count, true));
+    state->timing.execute = MillisecondsSince(start);
+  }
+  double bandwidth = 0;
+  for (const vm::SectionStatistics& section : state->statistics.sections) {
+    if (!section.on_gpu || state->gpu.get() == nullptr || bandwidth > 0) continue;
+    Result<double> measured = state->gpu.get()->MeasureBandwidth();  // without it there are no percentages
+    if (measured.ok()) bandwidth = *measured;
+  }
+  text += "\n" + StatisticsText(state->statistics, compiled.estimates, state->timing, bandwidth);
+  return out->Text(text);
+}
+
+}  // namespace tessera

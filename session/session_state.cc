@@ -1,0 +1,18 @@
+// What a change of the settings means.
+
+#include "session/session_state.h"
+
+#include "mpi/cluster.h"
+
+namespace tessera {
+
+Status SessionState::OpenGpu() { return gpu.Open(cluster != nullptr ? cluster->local_rank() : 0, options.gpu_memory); }
+
+Status SessionState::ChangeSettings(const Settings& changed) {
+  if (changed.device == DeviceChoice::kGpu) TESSERA_TRY(OpenGpu());
+  settings = changed;
+  database->SetLockTimeout(static_cast<int>(settings.lock_timeout));
+  return Status::Ok();
+}
+
+}  // namespace tessera

@@ -1,0 +1,39 @@
+// What the statements of one session share. Internal to session/: others see session.h alone.
+//
+// Start at: SessionState. One thread, but `cancel` may be set by any.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "mpi/rank_gpu.h"
+#include "session/session.h"
+#include "session/settings.h"
+#include "tablet/tablet.h"
+#include "vm/vm.h"
+
+namespace tessera {
+
+struct SessionState {
+  int threads() const { return settings.threads > 0 ? static_cast<int>(settings.threads) : default_threads; }
+  Status OpenGpu();
+  /// Takes the settings and does what follows from them. Errors: kDevice, there is no GPU although they ask for one; then
+  /// nothing changes.
+  Status ChangeSettings(const Settings& changed);
+
+  SessionOptions options;
+  std::unique_ptr<Database> database;
+  Cluster* cluster = nullptr;  ///< nullptr if there are no other ranks
+  Settings settings;
+  int default_threads = 1;                 ///< as many as the process may use
+  std::unique_ptr<vm::Executor> executor;  ///< made by the first query, and anew when the number of threads changes
+  RankGpu gpu;                             ///< opened by the first query that may use it
+  std::function<void(const Progress&)> progress;
+  // Of the running or the last statement:
+  Timing timing;
+  vm::RunStatistics statistics;
+  std::atomic<bool> cancel{false};  ///< also set by signal handlers
+};
+
+}  // namespace tessera

@@ -1,0 +1,50 @@
+// SET, RESET and SHOW.
+
+#include "session/settings.h"
+#include "session/statements.h"
+
+namespace tessera {
+
+Status Set(SessionState* state, const std::string& name, const std::string& value) {
+  TESSERA_ASSIGN(const Setting* const setting, FindSetting(name));
+  Settings changed = state->settings;
+  if (value.empty() || value == "default" || value == "DEFAULT") {
+    setting->reset(&changed);
+  } else {
+    TESSERA_TRY(setting->set(&changed, value));
+  }
+  return state->ChangeSettings(changed);
+}
+
+Status Show(SessionState* state, const std::string& name, ResultWriter* out) {
+  Settings shown = state->settings;
+  shown.threads = state->threads();  // how many there are, not that nobody said how many
+  const SqlType text = SqlType::Text();
+  std::vector<vm::ResultColumn> columns;
+  RowBatch batch;
+  if (name == "all") {
+    columns = {{"name", text}, {"setting", text}, {"description", text}};
+  } else {
+    columns = {{name, text}};
+  }
+  batch.columns.resize(columns.size());
+  for (ColumnVector& c : batch.columns) c.type = text;
+  if (name == "all") {
+    for (const Setting& s : AllSettings()) {
+      batch.columns[0].Append(Value::Text(s.name));
+      batch.columns[1].Append(Value::Text(s.text(shown)));
+      batch.columns[2].Append(Value::Text(s.description));
+      ++batch.rows;
+    }
+  } else {
+    TESSERA_ASSIGN(const Setting* const setting, FindSetting(name));
+    batch.columns[0].Append(Value::Text(setting->text(shown)));
+    ++batch.rows;
+  }
+  state->timing.rows = batch.rows;
+  TESSERA_TRY(out->Begin(columns));
+  TESSERA_TRY(out->Rows(std::move(batch)));
+  return out->End();
+}
+
+}  // namespace tessera

@@ -1,0 +1,104 @@
+// The rows of settings.def as functions.
+
+#include "session/settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <vector>
+
+#include "compiler/nearest_name.h"
+
+namespace tessera {
+namespace {
+
+Status InvalidValue(const char* name, const std::string& value, const std::string& hint) {
+  return SqlError(fmt::format("invalid value for parameter \"{}\": \"{}\"", name, value), -1, hint);
+}
+
+Status SetInteger(const char* name, const std::string& value, int64_t least, int64_t greatest, int64_t* field) {
+  int64_t number = 0;
+  const char* const end = value.data() + value.size();
+  const auto [at, error] = std::from_chars(value.data(), end, number);
+  if (error != std::errc{} || at != end || number < least || number > greatest) {
+    return InvalidValue(name, value, fmt::format("An integer from {} to {}.", least, greatest));
+  }
+  *field = number;
+  return Status::Ok();
+}
+
+/// "auto, host, gpu" as three names.
+std::vector<std::string_view> Split(std::string_view values) {
+  std::vector<std::string_view> out;
+  for (;;) {
+    const size_t comma = values.find(", ");
+    out.push_back(values.substr(0, comma));
+    if (comma == std::string_view::npos) return out;
+    values.remove_prefix(comma + 2);
+  }
+}
+
+template <class Enum>
+Status SetChoice(const char* name, const std::string& value, const char* values, Enum* field) {
+  const std::vector<std::string_view> names = Split(values);
+  const auto at = std::find(names.begin(), names.end(), value);
+  if (at == names.end()) return InvalidValue(name, value, fmt::format("Available values: {}.", values));
+  *field = static_cast<Enum>(at - names.begin());
+  return Status::Ok();
+}
+
+template <class Enum>
+std::string ChoiceText(const char* values, Enum value) {
+  return std::string(Split(values)[static_cast<size_t>(value)]);
+}
+
+Status SetSwitch(const char* name, const std::string& value, bool* field) {
+  const bool on = value == "on" || value == "true";
+  if (!on && value != "off" && value != "false") return InvalidValue(name, value, "Available values: on, off.");
+  *field = on;
+  return Status::Ok();
+}
+
+constexpr Setting kSettings[] = {
+#define TESSERA_INTEGER_SETTING(name, default_value, least, greatest, ranks, description)                     \
+  {#name,                                                                                                     \
+   description,                                                                                               \
+   RanksLearn::k##ranks,                                                                                      \
+   [](const Settings& s) { return std::to_string(s.name); },                                                  \
+   [](Settings* s, const std::string& value) { return SetInteger(#name, value, least, greatest, &s->name); }, \
+   [](Settings* s) { s->name = Settings().name; }},
+#define TESSERA_CHOICE_SETTING(name, type, default_value, values, ranks, description)               \
+  {#name,                                                                                           \
+   description,                                                                                     \
+   RanksLearn::k##ranks,                                                                            \
+   [](const Settings& s) { return ChoiceText(values, s.name); },                                    \
+   [](Settings* s, const std::string& value) { return SetChoice(#name, value, values, &s->name); }, \
+   [](Settings* s) { s->name = Settings().name; }},
+#define TESSERA_SWITCH_SETTING(name, default_value, ranks, description)                     \
+  {#name,                                                                                   \
+   description,                                                                             \
+   RanksLearn::k##ranks,                                                                    \
+   [](const Settings& s) { return std::string(s.name ? "on" : "off"); },                    \
+   [](Settings* s, const std::string& value) { return SetSwitch(#name, value, &s->name); }, \
+   [](Settings* s) { s->name = Settings().name; }},
+#include "session/settings.def"
+};
+
+}  // namespace
+
+std::span<const Setting> AllSettings() { return kSettings; }
+
+Result<const Setting*> FindSetting(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const Setting& s : kSettings) {
+    if (name == s.name) return &s;
+    names.emplace_back(s.name);
+  }
+  const std::string nearest = NearestName(name, names);
+  return SqlError("unrecognized configuration parameter \"" + name + "\"", -1,
+                  nearest.empty() ? "SHOW ALL lists the settings." : "Perhaps you meant \"" + nearest + "\".");
+}
+
+}  // namespace tessera

@@ -1,0 +1,47 @@
+// What SET changes and SHOW shows. The list is session/settings.def.
+//
+// Start at: Settings, FindSetting. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+#include "compiler/plan_options.h"
+#include "session/session.h"
+#include "vm/vm.h"
+
+namespace tessera {
+
+inline constexpr int kMaxThreads = 1024;
+
+/// The value of each setting, at first its default.
+struct Settings {
+#define TESSERA_INTEGER_SETTING(name, default_value, least, greatest, ranks, description) int64_t name = default_value;
+#define TESSERA_CHOICE_SETTING(name, type, default_value, values, ranks, description) type name = type::default_value;
+#define TESSERA_SWITCH_SETTING(name, default_value, ranks, description) bool name = default_value;
+#include "session/settings.def"
+};
+
+/// How other ranks learn of a setting; settings.def says what each means.
+enum class RanksLearn { kNotTold, kInProgram, kWithQuery };
+
+/// One SET option.
+struct Setting {
+  const char* name;
+  const char* description;
+  RanksLearn ranks;
+  std::string (*text)(const Settings&);  ///< the value as SHOW shows it and `set` takes it
+  /// Errors: kSql, it is not a value of this setting; the hint says which are.
+  Status (*set)(Settings*, const std::string& value);
+  void (*reset)(Settings*);
+};
+
+/// In the order of their names.
+std::span<const Setting> AllSettings();
+
+/// Errors: kSql, there is none of that name; the hint names the nearest.
+Result<const Setting*> FindSetting(const std::string& name);
+
+}  // namespace tessera

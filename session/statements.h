@@ -1,0 +1,37 @@
+// Statements of each kind, compiled: what they do. Internal to session/.
+//
+// Each leaves the rows that it returned or inserted in the state's timing. Errors leave the database as it was.
+//
+// Start at: RunStatement. The thread of the session.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "compiler/compiler.h"
+#include "session/session.h"
+#include "session/session_state.h"
+#include "tablet/tablet.h"
+
+namespace tessera {
+
+/// Runs a compiled statement of any kind.
+Status RunStatement(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
+
+// query_statements.cc
+Status Select(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
+/// Returns nothing to a writer, so that EXPLAIN ANALYZE can run it as well.
+Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
+Status Explain(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
+
+// copy_statements.cc
+Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* out);
+Status CopyTo(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
+
+// setting_statements.cc
+/// An empty `value`, or "default", is RESET.
+Status Set(SessionState* state, const std::string& name, const std::string& value);
+/// `name`: a setting, or "all".
+Status Show(SessionState* state, const std::string& name, ResultWriter* out);
+
+}  // namespace tessera
