@@ -30,7 +30,7 @@
 #include "base/clock.h"
 #include "compiler/compiler.h"
 #include "session/session.h"
-#include "session/statistics_text.h"
+#include "shell/statistics_text.h"
 
 namespace tessera {
 namespace {

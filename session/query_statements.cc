@@ -6,7 +6,6 @@
 #include "mpi/cluster.h"
 #include "session/program_run.h"
 #include "session/statements.h"
-#include "session/statistics_text.h"
 
 namespace tessera {
 namespace {
@@ -102,8 +101,8 @@ Status Explain(SessionState* state, const Compiled& compiled, const Snapshot& sn
     Result<double> measured = state->gpu.get()->MeasureBandwidth();  // without it there are no percentages
     if (measured.ok()) bandwidth = *measured;
   }
-  text += "\n" + StatisticsText(state->statistics, compiled.estimates, state->timing, bandwidth);
-  return out->Text(text);
+  TESSERA_TRY(out->Text(text));
+  return out->Analyzed({&state->statistics, &compiled.estimates, &state->timing, bandwidth});
 }
 
 }  // namespace tessera

@@ -3,6 +3,8 @@
 //
 //   SQL text --compiler--> program --vm::Executor (host threads, or a GPU)--> rows --ResultWriter
 //
+// Results and statistics are handed over as values; shell/ makes text of them.
+//
 // Start at: Session::Open, Session::Execute. One thread at a time, but Cancel() may come from any thread or a signal
 // handler.
 #pragma once
@@ -62,8 +64,17 @@ struct Progress {
   ProgressUnit unit = ProgressUnit::kRows;
 };
 
-/// Takes what a statement returns. Calls come in this order, from the thread of Execute: Begin, Rows*, End; or only
-/// Done.
+/// What EXPLAIN ANALYZE measured. The pointers are valid during the call that hands it over.
+struct Analysis {
+  const vm::RunStatistics* statistics = nullptr;
+  /// Rows that the planner expected of each section of the program, by its number; below 0 if it expected nothing.
+  const std::vector<double>* estimates = nullptr;
+  const Timing* timing = nullptr;
+  double bandwidth = 0;  ///< of the GPU's memory, in bytes a second; 0 if no section ran on one
+};
+
+/// Takes what a statement returns; how that looks is the writer's matter. Calls come in this order, from the thread of
+/// Execute: Begin, Rows*, End; or only Done; or Text*, and behind it Analyzed for EXPLAIN ANALYZE.
 class ResultWriter {
  public:
   virtual ~ResultWriter() = default;
@@ -72,8 +83,10 @@ class ResultWriter {
   virtual Status End() = 0;
   /// A statement without rows: "CREATE TABLE", "INSERT 0 3", "COPY 6001171".
   virtual Status Done(const std::string& command_tag) = 0;
-  /// Text that is the result itself, in every format as it stands: EXPLAIN.
+  /// Text that is the result itself, in every format as it stands: EXPLAIN, and pieces of a COPY TO STDOUT.
   virtual Status Text(const std::string& text) = 0;
+  /// By default nothing is shown of it.
+  virtual Status Analyzed(const Analysis&) { return Status::Ok(); }
 };
 
 class Session {

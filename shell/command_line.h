@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "session/rank_statistics_text.h"
-#include "session/result_text.h"
 #include "session/session.h"
+#include "shell/rank_statistics_text.h"
+#include "shell/result_text.h"
 
 namespace tessera {
 

@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "compiler/nearest_name.h"
-#include "session/statistics_text.h"
 #include "shell/schema_text.h"
+#include "shell/statistics_text.h"
 #include "shell/version.h"
 
 namespace tessera {

@@ -10,11 +10,11 @@
 #include <cstdlib>
 
 #include "compiler/compiler.h"
-#include "session/statistics_text.h"
 #include "shell/dot_commands.h"
 #include "shell/exit_status.h"
 #include "shell/interrupts.h"
 #include "shell/line_editor.h"
+#include "shell/statistics_text.h"
 #include "shell/version.h"
 #include "tablet/io_error.h"
 

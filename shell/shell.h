@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/status.h"
-#include "session/result_text.h"
 #include "session/session.h"
 #include "shell/command_line.h"
 #include "shell/result_output.h"
+#include "shell/result_text.h"
 #include "shell/statement_progress.h"
 
 namespace tessera {

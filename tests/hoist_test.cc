@@ -8,8 +8,8 @@
 #include <string>
 
 #include "compiler/compiler.h"
-#include "session/result_text.h"
 #include "session/session.h"
+#include "shell/result_text.h"
 
 namespace tessera {
 namespace {

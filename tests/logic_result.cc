@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "shell/statistics_text.h"
 #include "tests/md5.h"
 
 namespace tessera {
@@ -130,6 +131,8 @@ Status LogicResult::Text(const std::string& text) {
   }
   return Status::Ok();
 }
+
+Status LogicResult::Analyzed(const Analysis& analysis) { return Text("\n" + StatisticsText(analysis)); }
 
 void SortLogicValues(SortMode mode, size_t columns, std::vector<std::string>* values) {
   if (mode == SortMode::kValues || (mode == SortMode::kRows && columns == 1)) {

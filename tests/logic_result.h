@@ -25,6 +25,7 @@ class LogicResult final : public ResultWriter {
   Status End() override { return Status::Ok(); }
   Status Done(const std::string&) override { return Status::Ok(); }
   Status Text(const std::string& text) override;
+  Status Analyzed(const Analysis& analysis) override;
 
   size_t columns() const { return columns_; }
   bool has_rows() const { return begun_; }  ///< the statement was one that returns rows, or text

@@ -12,10 +12,10 @@
 #include "compiler/compiler.h"
 #include "kernels/kernels.h"
 #include "mpi/cluster.h"
-#include "session/display_width.h"
-#include "session/result_text.h"
 #include "session/settings.h"
-#include "session/statistics_text.h"
+#include "shell/display_width.h"
+#include "shell/result_text.h"
+#include "shell/statistics_text.h"
 
 namespace tessera {
 namespace {

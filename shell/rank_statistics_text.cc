@@ -1,4 +1,4 @@
-#include "session/rank_statistics_text.h"
+#include "shell/rank_statistics_text.h"
 
 #include <fmt/format.h>
 

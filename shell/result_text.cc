@@ -1,4 +1,4 @@
-#include "session/result_text.h"
+#include "shell/result_text.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,8 @@
 #include <cmath>
 #include <deque>
 
-#include "session/display_width.h"
+#include "shell/display_width.h"
+#include "shell/statistics_text.h"
 
 namespace tessera {
 namespace {
@@ -36,6 +37,7 @@ class TextWriter : public ResultWriter {
     return Status::Ok();
   }
   Status Text(const std::string& text) override { return sink_(text); }
+  Status Analyzed(const Analysis& analysis) override { return sink_("\n" + StatisticsText(analysis)); }
   Status End() override { return Flush(0); }
 
  protected:

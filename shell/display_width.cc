@@ -1,4 +1,4 @@
-#include "session/display_width.h"
+#include "shell/display_width.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "session/statistics_text.h"
+#include "shell/statistics_text.h"
 
 #include <fmt/format.h>
 
@@ -46,8 +46,9 @@ std::string TableText(const std::vector<std::vector<std::string>>& rows) {
 
 }  // namespace
 
-std::string StatisticsText(const vm::RunStatistics& statistics, const std::vector<double>& estimates,
-                           const Timing& timing, double bandwidth) {
+std::string StatisticsText(const Analysis& analysis) {
+  const vm::RunStatistics& statistics = *analysis.statistics;
+  const Timing& timing = *analysis.timing;
   // Where nothing ran on a GPU its columns would only be noise.
   bool gpu = false;
   for (const vm::SectionStatistics& s : statistics.sections) gpu |= s.on_gpu;
@@ -59,7 +60,7 @@ std::string StatisticsText(const vm::RunStatistics& statistics, const std::vecto
   }
   table[0].emplace_back("section");
   for (const vm::SectionStatistics& s : statistics.sections) {
-    const double expected = estimates[static_cast<size_t>(s.section)];
+    const double expected = (*analysis.estimates)[static_cast<size_t>(s.section)];
     std::vector<std::string> row = {s.on_gpu ? "gpu" : "host",
                                     fmt::format("{}", s.rows_in),
                                     fmt::format("{}", s.rows_out),
@@ -71,11 +72,11 @@ std::string StatisticsText(const vm::RunStatistics& statistics, const std::vecto
     if (gpu) {
       const double staged = static_cast<double>(s.bytes_staged), on_demand = static_cast<double>(s.bytes_on_demand);
       const double rate = (staged + on_demand) / (s.kernel_milliseconds / 1e3);
-      const bool knows_rate = s.kernel_milliseconds > 0 && bandwidth > 0;
+      const bool knows_rate = s.kernel_milliseconds > 0 && analysis.bandwidth > 0;
       row.insert(row.end(),
                  {fmt::format("{:.3f}", s.kernel_milliseconds), BytesText(static_cast<double>(s.bytes_transferred)),
                   BytesText(staged), s.on_gpu ? "~" + BytesText(on_demand) : "",
-                  knows_rate ? fmt::format("{:.1f}", 100 * rate / bandwidth) : ""});
+                  knows_rate ? fmt::format("{:.1f}", 100 * rate / analysis.bandwidth) : ""});
     }
     row.push_back(s.label);
     table.push_back(std::move(row));

@@ -1,15 +1,15 @@
 // Results as text: box, csv, json, markdown, line.
 //
-// | format   | NULL                | notes |
-// |----------|---------------------|-------|
-// | box      | NULL                | the middle of a long result is left out and counted below the box; control
-// characters are escaped | | csv      | empty field         | RFC 4180 with \n; the empty string is "" ; a text equal
-// to the NULL text is quoted | | json     | null                | an array of objects; numbers as numbers with all
-// digits, NaN and infinities as strings | | markdown | empty cell          | | and line breaks are escaped | | line |
-// NULL                | one `column = value` a line, a blank line between rows |
+// | format   | NULL        | notes |
+// |----------|-------------|-------|
+// | box      | NULL        | leaves out the middle of a long result and counts it below; escapes control characters |
+// | csv      | empty field | RFC 4180 with \n; the empty string is ""; a text equal to the NULL text is quoted |
+// | json     | null        | an array of objects; numbers with all digits, NaN and infinities as strings |
+// | markdown | empty cell  | escapes | and line breaks |
+// | line     | NULL        | one `column = value` a line, a blank line between rows |
 //
-// All but box write rows as they come and hold none of them. A result that ends in an error stays without its end: a
-// JSON array that closes is a whole one.
+// All but box write rows as they come and hold none of them. A result that ends in an error stays without its end, so a
+// JSON array that is closed is complete.
 //
 // Start at: MakeResultText. One thread at a time.
 #pragma once
@@ -38,9 +38,9 @@ struct ResultTextOptions {
   ResultFormat format = ResultFormat::kCsv;
   std::optional<std::string> null_text;  ///< instead of the format's own; json ignores it
   bool headers = true;                   ///< box, csv, markdown
-  std::vector<int>
-      widths;           ///< box: columns of the terminal for each column, negative: right-aligned, 0: as wide as needed
-  size_t max_rows = 0;  ///< box: the middle of a longer result is left out; 0: no limit
+  /// box: columns of the terminal for each column. Negative: aligned to the right; 0: as wide as needed.
+  std::vector<int> widths;
+  size_t max_rows = 0;   ///< box: the middle of a longer result is left out; 0: no limit
   size_t max_width = 0;  ///< box: wide columns are cut until the box is no wider; 0: no limit
 };
 
