@@ -61,25 +61,35 @@ Status SetSwitch(const char* name, const std::string& value, bool* field) {
   return Status::Ok();
 }
 
+std::string RangeText(int64_t least, int64_t greatest) {
+  return greatest >= INT32_MAX ? fmt::format("{} or more", least) : fmt::format("{} to {}", least, greatest);
+}
+
 constexpr Setting kSettings[] = {
 #define TESSERA_INTEGER_SETTING(name, default_value, least, greatest, ranks, description)                     \
   {#name,                                                                                                     \
    description,                                                                                               \
+   description,                                                                                               \
    RanksLearn::k##ranks,                                                                                      \
+   [] { return RangeText(least, greatest); },                                                                 \
    [](const Settings& s) { return std::to_string(s.name); },                                                  \
    [](Settings* s, const std::string& value) { return SetInteger(#name, value, least, greatest, &s->name); }, \
    [](Settings* s) { s->name = Settings().name; }},
 #define TESSERA_CHOICE_SETTING(name, type, default_value, values, ranks, description)               \
   {#name,                                                                                           \
    description,                                                                                     \
+   description ": " values,                                                                         \
    RanksLearn::k##ranks,                                                                            \
+   [] { return std::string(values); },                                                              \
    [](const Settings& s) { return ChoiceText(values, s.name); },                                    \
    [](Settings* s, const std::string& value) { return SetChoice(#name, value, values, &s->name); }, \
    [](Settings* s) { s->name = Settings().name; }},
 #define TESSERA_SWITCH_SETTING(name, default_value, ranks, description)                     \
   {#name,                                                                                   \
    description,                                                                             \
+   description ": on, off",                                                                 \
    RanksLearn::k##ranks,                                                                    \
+   [] { return std::string("on, off"); },                                                   \
    [](const Settings& s) { return std::string(s.name ? "on" : "off"); },                    \
    [](Settings* s, const std::string& value) { return SetSwitch(#name, value, &s->name); }, \
    [](Settings* s) { s->name = Settings().name; }},

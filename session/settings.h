@@ -30,15 +30,17 @@ enum class RanksLearn { kNotTold, kInProgram, kWithQuery };
 /// One SET option.
 struct Setting {
   const char* name;
-  const char* description;
+  const char* meaning;
+  const char* description;  ///< the same, and behind a colon the values of a choice: for SHOW ALL
   RanksLearn ranks;
+  std::string (*values)();               ///< what it takes, for a reader: "auto, host, gpu", "0 to 1048576"
   std::string (*text)(const Settings&);  ///< the value as SHOW shows it and `set` takes it
   /// Errors: kSql, it is not a value of this setting; the hint says which are.
   Status (*set)(Settings*, const std::string& value);
   void (*reset)(Settings*);
 };
 
-/// In the order of their names.
+/// In the order of their names. Their defaults are the fields of Settings().
 std::span<const Setting> AllSettings();
 
 /// Errors: kSql, there is none of that name; the hint names the nearest.

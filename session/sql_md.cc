@@ -4,8 +4,8 @@
 //
 //   sql_md FILE
 //
-// The tables come from vm/types.def and compiler/functions.def. A result or a class of types that is new there does not
-// compile until it has its words here.
+// The tables come from vm/types.def, compiler/functions.def and session/settings.def. A result or a class of types that
+// is new there does not compile until it has its words here.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +15,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "session/settings.h"
 
 namespace tessera {
 namespace {
@@ -257,14 +259,26 @@ std::string Casts() {
   return out;
 }
 
+std::string SettingTable() {
+  std::string out = "| setting | values | default | meaning |\n|---|---|---|---|\n";
+  for (const Setting& setting : AllSettings()) {
+    Settings settings;
+    const std::string initial = setting.text(settings);
+    const bool can_be_set = setting.set(&settings, initial).ok();  // `threads` has a default that is not a number
+    out += fmt::format("| `{}` | {} | {} | {} |\n", setting.name, setting.values(), can_be_set ? initial : "",
+                       setting.meaning);
+  }
+  return out;
+}
+
 // ---- The document ---------------------------------------------------------------------------------------------------
 
 /// The document with its tables made anew; "" after a message if a table has no end or is not known.
 std::string Document(std::istream& in) {
   const std::map<std::string, std::string (*)()> tables = {
-      {"types", TypeNames},     {"operators", Operators}, {"comparisons", Comparisons},
-      {"functions", Functions}, {"fields", Fields},       {"aggregates", Aggregates},
-      {"casts", Casts}};
+      {"types", TypeNames},     {"operators", Operators},  {"comparisons", Comparisons},
+      {"functions", Functions}, {"fields", Fields},        {"aggregates", Aggregates},
+      {"casts", Casts},         {"settings", SettingTable}};
   std::string out, table;
   size_t made = 0;
   for (std::string line; std::getline(in, line);) {
