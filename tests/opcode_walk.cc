@@ -248,6 +248,10 @@ Fate BinaryI(Opcode op, int64_t a, int64_t b, int64_t* out) {
       if (b == 0) return Fate::kNull;
       *out = static_cast<int64_t>(static_cast<int128_t>(a) % b);
       return Fate::kValue;
+    case Opcode::GcdI: {
+      const uint64_t divisor = std::gcd(a < 0 ? 0 - x : x, b < 0 ? 0 - y : y);
+      return checked(__builtin_add_overflow(divisor, uint64_t{0}, out));
+    }
     case Opcode::AddMonthsD:
       return MonthsLater(a, b, out);
     case Opcode::AddMonthsT: {

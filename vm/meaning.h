@@ -469,6 +469,18 @@ TESSERA_BINARY(DivI, int64_t, { return DivideTruncating(a, b, lane); })
 TESSERA_BINARY(ModI, int64_t, { return Remainder(a, b, lane); })
 TESSERA_BINARY(DivRoundI, int64_t, { return DivideRounding(a, b, lane); })
 TESSERA_BINARY(FloorDivI, int64_t, { return DivideFlooring(a, b, lane); })
+TESSERA_BINARY(GcdI, int64_t, {
+  // Euclid's algorithm on magnitudes: at most 91 steps, because the numbers shrink no slower than Fibonacci's.
+  uint64_t x = a < 0 ? uint64_t{0} - static_cast<uint64_t>(a) : static_cast<uint64_t>(a);
+  uint64_t y = b < 0 ? uint64_t{0} - static_cast<uint64_t>(b) : static_cast<uint64_t>(b);
+  while (y != 0) {
+    const uint64_t rest = x % y;
+    x = y;
+    y = rest;
+  }
+  if (x > static_cast<uint64_t>(kInt64Max)) lane.error = LaneError::kOverflow;
+  return static_cast<int64_t>(x);
+})
 TESSERA_BINARY(AddMonthsD, int64_t, { return AddMonths(a, b, lane); })
 TESSERA_BINARY(AddMonthsT, int64_t, {
   int64_t day = FloorDiv(a, kMicrosPerDay);
