@@ -19,12 +19,14 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "mpi/messages.h"
 #include "mpi/messenger.h"
 #include "mpi/mpi_exchange.h"
 #include "mpi/rank_gpu.h"
+#include "mpi/rank_statistics.h"
 #include "mpi/rank_tablets.h"
+#include "mpi/tablet_sender.h"
 #include "mpi/transport.h"
-#include "mpi/wire.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -41,8 +43,6 @@ struct Hello {
   uint64_t reserved[2] = {};
 };
 static_assert(sizeof(Hello) == 64);
-
-enum class Command : uint32_t { kOpen = 1, kRun, kClose, kLeave };
 
 /// The same for two processes exactly if they run the same program file.
 uint64_t BuildHash() {
@@ -74,85 +74,6 @@ void HandleSignal(int signal) {
   interrupted = true;
 }
 constexpr auto kGraceAfterSignal = std::chrono::seconds(2);
-
-/// Sends tablet files: some pieces under way at a time, to many ranks, so that a slow one does not hold up the others.
-class TabletSender {
- public:
-  explicit TabletSender(Messenger* messenger) : messenger_(*messenger) {}
-
-  void Add(int to, const std::string& path, uint64_t bytes) { queues_.push_back({to, path, bytes}); }
-
-  /// Errors: a file that cannot be read. Its receiver gets zeros, which the checksums refuse, and the error when all
-  /// agree.
-  Status Run(uint64_t* bytes_sent) {
-    // By turns over the ranks: the files of one rank keep their order.
-    std::stable_sort(queues_.begin(), queues_.end(), [](const File& a, const File& b) { return a.to < b.to; });
-    std::vector<std::deque<File>> by_rank;
-    for (const File& f : queues_) {
-      if (by_rank.empty() || by_rank.back().front().to != f.to) by_rank.emplace_back();
-      by_rank.back().push_back(f);
-    }
-    Status status;
-    for (bool any = true; any;) {
-      any = false;
-      for (std::deque<File>& files : by_rank) {
-        if (files.empty()) continue;
-        any = true;
-        File& file = files.front();
-        while (under_way_.size() >= kPiecesUnderWay) RetireOne();
-        const size_t size = static_cast<size_t>(std::min<uint64_t>(kGreatestMessage, file.bytes - file.at));
-        auto piece = std::make_unique<char[]>(size);
-        Status read = Read(&file, piece.get(), size);
-        if (status.ok()) status = std::move(read);
-        const Transport::Request request = messenger_.transport().Send(file.to, kTagTablet, piece.get(), size, true);
-        under_way_.push_back({request, std::move(piece)});
-        file.at += size;
-        *bytes_sent += size;
-        if (file.at == file.bytes) {
-          if (file.fd >= 0) close(file.fd);
-          files.pop_front();
-        }
-      }
-    }
-    while (!under_way_.empty()) RetireOne();
-    return status;
-  }
-
- private:
-  static constexpr size_t kPiecesUnderWay = 16;  // 64 MiB
-  struct File {
-    int to;
-    std::string path;
-    uint64_t bytes;
-    uint64_t at = 0;
-    int fd = -1;
-  };
-  struct Piece {
-    Transport::Request request;
-    std::unique_ptr<char[]> bytes;
-  };
-
-  static Status Read(File* file, char* to, size_t size) {
-    if (file->at == 0) file->fd = open(file->path.c_str(), O_RDONLY | O_CLOEXEC);
-    for (size_t got = 0; got < size;) {
-      const ssize_t n = file->fd < 0 ? -1 : pread(file->fd, to + got, size - got, static_cast<off_t>(file->at + got));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0)
-        return {ErrorCode::kIo,
-                "cannot read \"" + file->path + "\": " + (n == 0 ? "it is too short" : strerror(errno))};
-      got += static_cast<size_t>(n);
-    }
-    return Status::Ok();
-  }
-  void RetireOne() {
-    messenger_.Wait(under_way_.front().request);
-    under_way_.pop_front();
-  }
-
-  Messenger& messenger_;
-  std::vector<File> queues_;
-  std::deque<Piece> under_way_;
-};
 
 class RankCluster final : public Cluster {
  public:
@@ -205,10 +126,15 @@ class RankCluster final : public Cluster {
         }
       });
       WireReader in(message);
-      switch (in.Number<Command>()) {
-        case Command::kOpen:
-          ServeOpen(&in);
+      Command command{};
+      in.Number(command);
+      switch (command) {
+        case Command::kOpen: {
+          OpenCommand open;
+          Fields(in, open);
+          (void)OpenOnAll(open);  // the master reports the error
           break;
+        }
         case Command::kRun:
           try {
             ServeRun(&in);
@@ -219,8 +145,11 @@ class RankCluster final : public Cluster {
         case Command::kClose:
           tablets_.Open("", false);
           break;
-        case Command::kLeave:
-          return in.Number<int32_t>();
+        case Command::kLeave: {
+          LeaveCommand leave;
+          Fields(in, leave);
+          return leave.status;
+        }
       }
     }
   }
@@ -228,22 +157,17 @@ class RankCluster final : public Cluster {
   // ---- The master ---------------------------------------------------------------------------------------------------
 
   Status OpenDatabase(const std::string& directory, bool temporary, bool scatter) override {
-    WireWriter out;
-    out.Number(Command::kOpen);
-    out.Text(directory);
-    out.Number(temporary);
-    out.Number(scatter);
-    std::string message = out.Take();
-    messenger_.BroadcastBytes(0, &message);
-    return OpenOnAll(directory, temporary, scatter);
+    OpenCommand command;
+    command.directory = directory;
+    command.temporary = temporary;
+    command.scatter = scatter;
+    SendCommand(command);
+    return OpenOnAll(command);
   }
 
   void CloseDatabase() override {
     if (left_) return;
-    WireWriter out;
-    out.Number(Command::kClose);
-    std::string message = out.Take();
-    messenger_.BroadcastBytes(0, &message);
+    SendCommand(CloseCommand());
   }
 
   Status Run(const ClusterQuery& query, vm::Executor* executor, vm::RunOptions options, const vm::RowConsumer& consume,
@@ -258,14 +182,16 @@ class RankCluster final : public Cluster {
   void Leave(int status) override {
     if (left_) return;
     left_ = true;
-    WireWriter out;
-    out.Number(Command::kLeave);
-    out.Number<int32_t>(status);
-    std::string message = out.Take();
-    messenger_.BroadcastBytes(0, &message);
+    SendCommand(LeaveCommand{status});
   }
 
  private:
+  template <class M>
+  void SendCommand(const M& command) {
+    std::string message = WriteCommand(command);
+    messenger_.BroadcastBytes(0, &message);
+  }
+
   /// Memory ran out between two messages (the executor catches what its workers ask for): where the others stand is
   /// unknown, so the job ends.
   [[noreturn]] void DieOfMemory() {
@@ -278,20 +204,18 @@ class RankCluster final : public Cluster {
   Status RunOnAll(const ClusterQuery& query, vm::Executor* executor, vm::RunOptions options,
                   const vm::RowConsumer& consume, vm::RunStatistics* statistics) {
     const auto start = Clock::now();
-    WireWriter out;
-    out.Number(Command::kRun);
-    out.Number(++number_);
-    out.Text(query.program->Serialize());
-    out.Number<int32_t>(query.threads);
-    out.Number(query.use_gpu);
-    out.Number(query.gpu_required);
-    out.Number(options.profile);
-    out.Number(options.join_partitioning);
-    out.Number(query.gpu_memory);
-    out.Number(query.settings);
-    TESSERA_TRY(WriteTables(*query.program, *query.snapshot, &out));
-    std::string message = out.Take();
-    messenger_.BroadcastBytes(0, &message);
+    RunCommand command;
+    command.number = ++number_;
+    command.program = query.program->Serialize();
+    command.threads = query.threads;
+    command.use_gpu = query.use_gpu;
+    command.gpu_required = query.gpu_required;
+    command.profile = options.profile;
+    command.join_partitioning = options.join_partitioning;
+    command.gpu_memory = query.gpu_memory;
+    command.settings = query.settings;
+    TESSERA_ASSIGN(command.tables, DescribeTables(*query.program, *query.snapshot));
+    SendCommand(command);
 
     exchange_.Begin(number_, query.settings.replicate_below, BroadcastLimit(query.settings), options.cancel);
     vm::RunStatistics mine;
@@ -323,8 +247,9 @@ class RankCluster final : public Cluster {
     mine.mine.gather = exchange_.gather_milliseconds();
     mine.mine.total = MillisecondsSince(start);
     CountBytes(&mine.mine);
-    CollectStatistics(query, std::move(mine), statistics);
-    // What the consumer says is the statement's own business, not a rank's.
+    const Status collected = CollectStatistics(query, std::move(mine), statistics);
+    if (status.ok()) status = collected;
+    // An error of the consumer is the statement's, not a rank's.
     return consumed.ok() ? status : consumed;
   }
 
@@ -337,15 +262,17 @@ class RankCluster final : public Cluster {
   }
 
   /// The same on all ranks.
-  Status OpenOnAll(const std::string& directory, bool temporary, bool scatter) {
+  Status OpenOnAll(const OpenCommand& command) {
+    const std::string& directory = command.directory;
     const std::string catalog = directory + "/catalog.sqlite";
+    bool scatter = command.scatter;
     const bool sees = access(catalog.c_str(), R_OK) == 0;
     Status status;
-    if (!scatter && !temporary && !sees) {
+    if (!scatter && !command.temporary && !sees) {
       status = {ErrorCode::kIo, "database \"" + directory + "\" cannot be read here: " + strerror(errno),
                 "With --scatter the master sends the tablets, and only its node needs the directory."};
     }
-    if (temporary) scatter = messenger_.Sum(sees ? 0 : 1) > 0;
+    if (command.temporary) scatter = messenger_.Sum(sees ? 0 : 1) > 0;
     TESSERA_TRY(AgreeNow(status));
     scattered_ = scatter;
     tablets_.Open(directory, scatter);
@@ -359,37 +286,29 @@ class RankCluster final : public Cluster {
     return settings.broadcast_limit != 0 ? settings.broadcast_limit : least_room_;
   }
 
-  void ServeOpen(WireReader* in) {
-    const std::string directory(in->Text());
-    const bool temporary = in->Number<bool>(), scatter = in->Number<bool>();
-    (void)OpenOnAll(directory, temporary, scatter);  // the master tells it
-  }
-
   /// What the master's Run() does, from the other side.
   void ServeRun(WireReader* in) {
     const auto start = Clock::now();
-    number_ = in->Number<uint64_t>();
-    const std::string_view bytes = in->Text();
-    int threads = in->Number<int32_t>();
-    if (threads == 0) threads = default_threads_;
-    const bool use_gpu = in->Number<bool>(), gpu_required = in->Number<bool>(), profile = in->Number<bool>();
-    const auto join_partitioning = in->Number<vm::JoinPartitioning>();
-    const auto gpu_memory = in->Number<uint64_t>();
-    const auto settings = in->Number<ClusterSettings>();
+    RunCommand command;
+    Fields(*in, command);
+    number_ = command.number;
+    const ClusterSettings& settings = command.settings;
+    const int threads = command.threads != 0 ? command.threads : default_threads_;
     exchange_.Begin(number_, settings.replicate_below, BroadcastLimit(settings), &interrupted);
 
     vm::RunStatistics statistics;
-    std::vector<RankTablets::Wanted> wanted;
+    std::vector<WantedTablet> wanted;
     std::shared_ptr<const Snapshot> snapshot;
     vm::Program program;
     vm::RunOptions options;
     const auto prepare = [&]() -> Status {
-      TESSERA_ASSIGN(program, vm::Program::Parse(bytes));
+      TESSERA_TRY(in->End());
+      TESSERA_ASSIGN(program, vm::Program::Parse(command.program));
       TESSERA_TRY(vm::Verify(program));
-      TESSERA_ASSIGN(snapshot, tablets_.Take(in, rank(), ranks(), settings.replicate_below, &wanted));
-      if (use_gpu) {
-        Status opened = gpu_.Open(local_rank(), gpu_memory);
-        if (!opened.ok() && gpu_required) return opened;
+      snapshot = tablets_.Update(command.tables, rank(), ranks(), settings.replicate_below, &wanted);
+      if (command.use_gpu) {
+        Status opened = gpu_.Open(local_rank(), command.gpu_memory);
+        if (!opened.ok() && command.gpu_required) return opened;
       }
       if (executor_ == nullptr || executor_->threads() != threads) executor_ = std::make_unique<vm::Executor>(threads);
       return Status::Ok();
@@ -417,10 +336,10 @@ class RankCluster final : public Cluster {
     if (status.ok()) {
       options.exchange = &exchange_;
       options.cancel = &interrupted;
-      options.gpu = use_gpu ? gpu_.get() : nullptr;
-      options.gpu_required = gpu_required;
-      options.profile = profile;
-      options.join_partitioning = join_partitioning;
+      options.gpu = command.use_gpu ? gpu_.get() : nullptr;
+      options.gpu_required = command.gpu_required;
+      options.profile = command.profile;
+      options.join_partitioning = command.join_partitioning;
       status = executor_->Run(
           program, *snapshot, options, [](RowBatch&&) { return Status::Ok(); }, &statistics);
     }
@@ -434,9 +353,7 @@ class RankCluster final : public Cluster {
     mine.total = MillisecondsSince(start);
     for (const vm::SectionStatistics& s : statistics.sections) mine.rows_out += s.rows_out;
     CountBytes(&mine);
-    WireWriter out(true);
-    WriteStatistics(statistics, &out);
-    messenger_.Send(0, kTagStatistics, out.Take(), true);
+    messenger_.Send(0, kTagStatistics, WriteMessage(statistics, true), true);
   }
 
   /// Since the last call.
@@ -451,10 +368,13 @@ class RankCluster final : public Cluster {
 
   Status Scatter(const ClusterQuery& query, uint64_t* sent) {
     TabletSender sender(&messenger_);
+    Status status;
     for (int r = 1; r < ranks(); ++r) {
       const Bytes message = messenger_.Receive(r, kTagWanted);
-      WireReader in(message.view());
-      for (const RankTablets::Wanted& w : in.Vector<RankTablets::Wanted>()) {
+      WantedMessage wanted;
+      Status read = ReadMessage(message.view(), &wanted);
+      if (status.ok()) status = std::move(read);
+      for (const WantedTablet& w : wanted.tablets) {
         const auto& tables = query.snapshot->tables;
         const auto same = [&](const std::shared_ptr<const TableInfo>& t) { return t->id == w.identity.table_id; };
         const auto table = std::find_if(tables.begin(), tables.end(), same);
@@ -462,19 +382,20 @@ class RankCluster final : public Cluster {
         sender.Add(r, there ? (*table)->tablets[w.tablet]->path() : std::string(), w.identity.file_bytes);
       }
     }
-    return sender.Run(sent);
+    Status sending = sender.Run(sent);
+    return status.ok() ? sending : status;
   }
 
   /// `rooms` gets a mapping with the bytes of each tablet. Errors: there is no room; the master's come out when all
   /// agree.
-  Status ReceiveTablets(const ClusterSettings& settings, const std::vector<RankTablets::Wanted>& wanted,
+  Status ReceiveTablets(const ClusterSettings& settings, const std::vector<WantedTablet>& wanted,
                         std::vector<uint8_t*>* rooms, uint64_t* received) {
     // Room first: what cannot be kept is not asked for.
     const uint64_t memory = settings.scatter_memory != 0
                                 ? settings.scatter_memory
                                 : PhysicalMemory() / static_cast<uint64_t>(transport_->local_ranks()) / 2;
     Status status;
-    for (const RankTablets::Wanted& w : wanted) {
+    for (const WantedTablet& w : wanted) {
       Result<uint8_t*> room = tablets_.MakeRoom(w.identity, memory);
       if (!room.ok()) {
         status = room.status();
@@ -486,9 +407,9 @@ class RankCluster final : public Cluster {
       for (size_t i = 0; i < rooms->size(); ++i) munmap((*rooms)[i], wanted[i].identity.file_bytes);
       rooms->clear();
     }
-    WireWriter out(true);
-    out.Vector(status.ok() ? wanted : std::vector<RankTablets::Wanted>());
-    messenger_.Send(0, kTagWanted, out.Take(), false);
+    WantedMessage message;
+    if (status.ok()) message.tablets = wanted;
+    messenger_.Send(0, kTagWanted, WriteMessage(message, true), false);
     std::deque<Transport::Request> under_way;
     const auto retire = [&](size_t most) {
       while (under_way.size() > most) {
@@ -511,62 +432,17 @@ class RankCluster final : public Cluster {
 
   // ---- Statistics ---------------------------------------------------------------------------------------------------
 
-  void CollectStatistics(const ClusterQuery& query, vm::RunStatistics mine, vm::RunStatistics* out) {
+  Status CollectStatistics(const ClusterQuery& query, vm::RunStatistics mine, vm::RunStatistics* out) {
     std::vector<vm::RunStatistics> all;
     all.push_back(std::move(mine));
+    Status status;
     for (int r = 1; r < ranks(); ++r) {
       const Bytes message = messenger_.Receive(r, kTagStatistics);
-      WireReader in(message.view());
-      all.push_back(ReadStatistics(&in));
+      Status read = ReadMessage(message.view(), &all.emplace_back());
+      if (status.ok()) status = std::move(read);
     }
-    if (out == nullptr) return;
-    *out = {};
-    out->mine = all[0].mine;
-    out->sections = all[0].sections;
-    for (const vm::RunStatistics& s : all) out->ranks.push_back(s.mine);
-    for (vm::SectionStatistics& section : out->sections) {
-      const vm::Section& s = query.program->sections[static_cast<size_t>(section.section)];
-      const bool of_table = s.source_kind == vm::Section::Source::kTable;
-      if (!of_table && s.source_kind != vm::Section::Source::kJoin) continue;
-      uint64_t tablets = 0;
-      for (const auto& table : query.snapshot->tables) {
-        if (of_table && table->id == query.program->tables[static_cast<size_t>(s.source)].id)
-          tablets = table->tablets.size();
-      }
-      const bool all_rows = s.limit < 0 || s.sink != vm::Section::Sink::kRows;
-      for (size_t r = 0; r < all.size(); ++r) {
-        for (const vm::SectionStatistics& theirs : all[r].sections) {
-          if (theirs.section != section.section) continue;
-          // Nothing to scan where binding has shown that no row can pass.
-          const bool could = theirs.tablets_skipped < theirs.tablets || theirs.tablets == 0;
-          const bool idle = theirs.rows_in == 0 && theirs.pairs + theirs.pruned_pairs == 0;
-          if (of_table && all_rows && tablets >= all.size() && idle && could) ++out->idle_shares;
-          if (r == 0) continue;
-          section.on_gpu |= theirs.on_gpu;
-          section.rows_in += theirs.rows_in;
-          if (s.sink == vm::Section::Sink::kJoin) section.rows_out += theirs.rows_out;
-          section.tablets += theirs.tablets;
-          section.tablets_skipped += theirs.tablets_skipped;
-          section.bytes_read += theirs.bytes_read;
-          section.bytes_transferred += theirs.bytes_transferred;
-          section.pairs += theirs.pairs;
-          section.pruned_pairs += theirs.pruned_pairs;
-          section.child_grids += theirs.child_grids;
-          if (section.joined.size() != theirs.joined.size()) section.joined.clear();  // a rank did not count them
-          for (size_t j = 0; j < section.joined.size(); ++j) {
-            vm::JoinedRows& join = section.joined[j];
-            join.rows += theirs.joined[j].rows;
-            join.milliseconds = std::max(join.milliseconds, theirs.joined[j].milliseconds);
-          }
-          section.join_passes = std::max(section.join_passes, theirs.join_passes);
-          section.group_spills += theirs.group_spills;
-          section.spilled_groups += theirs.spilled_groups;
-          section.milliseconds = std::max(section.milliseconds, theirs.milliseconds);
-          section.kernel_milliseconds = std::max(section.kernel_milliseconds, theirs.kernel_milliseconds);
-          section.transfer_milliseconds = std::max(section.transfer_milliseconds, theirs.transfer_milliseconds);
-        }
-      }
-    }
+    if (out != nullptr) *out = MergeStatistics(*query.program, *query.snapshot, all);
+    return status;
   }
 
   std::unique_ptr<Transport> transport_;
@@ -594,44 +470,6 @@ Result<std::unique_ptr<Cluster>> Cluster::Join(const std::string& version) {
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
   return std::unique_ptr<Cluster>(std::make_unique<RankCluster>(std::move(transport), version));
-}
-
-bool ReadsTables(const vm::Program& program) {
-  return std::any_of(program.sections.begin(), program.sections.end(),
-                     [](const vm::Section& s) { return s.source_kind == vm::Section::Source::kTable; });
-}
-
-std::string RanksText(const vm::Program& program, const Snapshot& snapshot, int ranks,
-                      const ClusterSettings& settings) {
-  std::string out = std::to_string(ranks) + " ranks\n";
-  for (size_t i = 0; i < program.sections.size(); ++i) {
-    const vm::Section& s = program.sections[i];
-    if (s.source_kind == vm::Section::Source::kDictionary) continue;
-    std::string how;
-    if (s.source_kind == vm::Section::Source::kTable) {
-      bool by_tablets = false;
-      for (const auto& table : snapshot.tables) {
-        if (table->id == program.tables[static_cast<size_t>(s.source)].id)
-          by_tablets = vm::SharedByTablets(*table, ranks, settings.replicate_below);
-      }
-      how = by_tablets ? "shared by tablets" : "on every rank, shared by tiles";
-    } else {
-      how = "on the master";
-    }
-    const bool shared = s.source_kind == vm::Section::Source::kTable;
-    if (s.sink == vm::Section::Sink::kJoin) {
-      how += "; build side broadcast to all";
-    } else if (shared && s.sink == vm::Section::Sink::kGroups) {
-      how += "; partial groups merged by a tree";
-    } else if (shared && !s.order.empty()) {
-      how += s.limit >= 0 ? "; the first rows of each rank merged at the master"
-                          : "; sorted rows of each rank merged at the master";
-    } else if (shared) {
-      how += i + 1 == program.sections.size() ? "; rows streamed to the master" : "; rows gathered at the master";
-    }
-    out += "  section " + std::to_string(i) + " (" + s.label + "): " + how + "\n";
-  }
-  return out;
 }
 
 }  // namespace tessera

@@ -1,7 +1,7 @@
 #include "mpi/mpi_exchange.h"
 
 #include "base/clock.h"
-#include "mpi/wire.h"
+#include "mpi/messages.h"
 
 namespace tessera {
 namespace {
@@ -52,18 +52,13 @@ Status MpiExchange::Agree(const Status& mine) {
   const int owner = static_cast<int>(least % kCancelledVotes);
   std::string message;
   if (owner == rank()) {
-    WireWriter out;
     const bool named = mine.code() != ErrorCode::kCancelled;
-    WriteStatus(named ? Status(mine.code(), "rank " + std::to_string(rank()) + ": " + mine.message(), mine.hint(),
-                               mine.position())
-                      : mine,
-                &out);
-    message = out.Take();
+    message = WriteMessage(named ? Status(mine.code(), "rank " + std::to_string(rank()) + ": " + mine.message(),
+                                          mine.hint(), mine.position())
+                                 : mine);
   }
   messenger_.BroadcastBytes(owner, &message);
-  WireReader in(message);
-  agreed_ = ReadStatus(&in);
-  if (Status end = in.End(); !end.ok()) agreed_ = std::move(end);
+  if (Status read = ReadMessage(message, &agreed_); !read.ok()) agreed_ = std::move(read);
   return agreed_;
 }
 

@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-/// The place of a tablet that this rank does not have: it belongs to another one's share, so nobody reads it.
+/// The place of a tablet that this rank does not have: it belongs to another rank's portion, so nobody reads it.
 class AbsentTablet final : public Tablet {
  public:
   explicit AbsentTablet(const TabletIdentity& identity) : identity_(identity) {}
@@ -28,35 +28,27 @@ class AbsentTablet final : public Tablet {
 
 }  // namespace
 
-Status WriteTables(const vm::Program& program, const Snapshot& snapshot, WireWriter* out) {
-  // All that there are, so that the others can forget the rest.
-  std::vector<int64_t> alive;
-  for (const auto& table : snapshot.tables) alive.push_back(table->id);
-  out->Vector(alive);
-  out->Number<uint64_t>(program.tables.size());
+Result<TablesMessage> DescribeTables(const vm::Program& program, const Snapshot& snapshot) {
+  TablesMessage out;
+  for (const auto& table : snapshot.tables) out.alive.push_back(table->id);
   for (const vm::TableRef& ref : program.tables) {
     const auto same = [&](const std::shared_ptr<const TableInfo>& t) { return t->id == ref.id; };
     const auto found = std::find_if(snapshot.tables.begin(), snapshot.tables.end(), same);
     if (found == snapshot.tables.end()) return SqlError("table \"" + ref.name + "\" does not exist");
     const TableInfo& table = **found;
-    out->Number(table.id);
-    out->Text(table.schema.name);
-    out->Number(table.rows);
-    std::vector<SqlType> types;
-    std::vector<uint64_t> bytes;
-    for (const ColumnSchema& c : table.schema.columns) types.push_back(c.type);
-    for (const ColumnStatistics& c : table.statistics) bytes.push_back(c.encoded_bytes);
-    out->Vector(types);
-    out->Vector(bytes);
-    std::vector<TabletIdentity> tablets;
+    TableMessage& message = out.tables.emplace_back();
+    message.id = table.id;
+    message.name = table.schema.name;
+    message.rows = table.rows;
+    for (const ColumnSchema& c : table.schema.columns) message.types.push_back(c.type);
+    for (const ColumnStatistics& c : table.statistics) message.encoded_bytes.push_back(c.encoded_bytes);
     for (const auto& tablet : table.tablets) {
       const TabletIdentity* const identity = IdentityOf(*tablet);
-      if (identity == nullptr) return {ErrorCode::kInternal, "a tablet of table \"" + ref.name + "\" is no file"};
-      tablets.push_back(*identity);
+      if (identity == nullptr) return Status(ErrorCode::kInternal, "a tablet of table \"" + ref.name + "\" is no file");
+      message.tablets.push_back(*identity);
     }
-    out->Vector(tablets);
   }
-  return Status::Ok();
+  return out;
 }
 
 void RankTablets::Open(std::string directory, bool scattered) {
@@ -66,28 +58,26 @@ void RankTablets::Open(std::string directory, bool scattered) {
   tables_.clear();
 }
 
-Result<std::shared_ptr<const Snapshot>> RankTablets::Take(WireReader* in, int rank, int ranks, uint64_t replicate_below,
-                                                          std::vector<Wanted>* wanted) {
-  const std::vector<int64_t> alive = in->Vector<int64_t>();
+std::shared_ptr<const Snapshot> RankTablets::Update(const TablesMessage& message, int rank, int ranks,
+                                                    uint64_t replicate_below, std::vector<WantedTablet>* wanted) {
+  const std::vector<int64_t>& alive = message.alive;
   std::erase_if(tables_, [&](const auto& t) { return std::find(alive.begin(), alive.end(), t.first) == alive.end(); });
   auto snapshot = std::make_shared<Snapshot>();
-  const size_t count = in->Count(sizeof(int64_t));
-  for (size_t t = 0; t < count && !in->failed(); ++t) {
+  for (const TableMessage& table : message.tables) {
     auto info = std::make_shared<TableInfo>();
-    info->id = in->Number<int64_t>();
-    info->schema.name = std::string(in->Text());
-    info->rows = in->Number<uint64_t>();
-    auto types = std::make_shared<const std::vector<SqlType>>(in->Vector<SqlType>());
+    info->id = table.id;
+    info->schema.name = table.name;
+    info->rows = table.rows;
+    const auto types = std::make_shared<const std::vector<SqlType>>(table.types);
     for (const SqlType& type : *types) info->schema.columns.push_back({"", type, false});
-    for (const uint64_t bytes : in->Vector<uint64_t>()) {
+    for (const uint64_t bytes : table.encoded_bytes) {
       info->statistics.emplace_back();
       info->statistics.back().encoded_bytes = bytes;
     }
-    const std::vector<TabletIdentity> identities = in->Vector<TabletIdentity>();
     Table& known = tables_[info->id];
     known.types = types;
     std::map<int64_t, std::shared_ptr<const Tablet>> kept;
-    for (const TabletIdentity& identity : identities) {
+    for (const TabletIdentity& identity : table.tablets) {
       const auto at = known.tablets.find(identity.tablet_id);
       std::shared_ptr<const Tablet> tablet;
       if (at != known.tablets.end()) {
@@ -100,20 +90,19 @@ Result<std::shared_ptr<const Snapshot>> RankTablets::Take(WireReader* in, int ra
     }
     known.tablets = std::move(kept);
     const bool by_tablets = vm::SharedByTablets(*info, ranks, replicate_below);
-    for (size_t i = 0; i < identities.size(); ++i) {
+    for (size_t i = 0; i < table.tablets.size(); ++i) {
       if (info->tablets[i] != nullptr) continue;
       if (!by_tablets || i % static_cast<size_t>(ranks) == static_cast<size_t>(rank))
-        wanted->push_back({identities[i], t, i});
-      info->tablets[i] = std::make_shared<AbsentTablet>(identities[i]);
+        wanted->push_back({table.tablets[i], snapshot->tables.size(), i});
+      info->tablets[i] = std::make_shared<AbsentTablet>(table.tablets[i]);
     }
     snapshot->tables.push_back(std::move(info));
   }
-  TESSERA_TRY(in->End());
   std::erase_if(in_memory_, [&](const auto& m) {
     return std::none_of(tables_.begin(), tables_.end(),
                         [&](const auto& t) { return t.second.tablets.contains(m.first); });
   });
-  return std::shared_ptr<const Snapshot>(std::move(snapshot));
+  return snapshot;
 }
 
 Result<uint8_t*> RankTablets::MakeRoom(const TabletIdentity& identity, uint64_t memory) {

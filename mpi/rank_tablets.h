@@ -1,7 +1,7 @@
 // The tablets of a rank that has no catalog: opened in the database's directory where it sees one, or received from the
 // master and kept for the session. Private to mpi/.
 //
-// Start at: Describe (master), Take (others). One thread.
+// Start at: DescribeTables (master), Update (others). One thread.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,22 @@
 #include <vector>
 
 #include "base/status.h"
-#include "mpi/wire.h"
+#include "mpi/messages.h"
 #include "tablet/tablet.h"
 
 namespace tessera {
 
-/// Writes what other ranks need to know of the tables that the program reads.
-Status WriteTables(const vm::Program& program, const Snapshot& snapshot, WireWriter* out);
+/// What other ranks need to know of the tables that the program reads. Errors: kSql, a table is not in the snapshot.
+Result<TablesMessage> DescribeTables(const vm::Program& program, const Snapshot& snapshot);
 
 class RankTablets {
  public:
-  /// A tablet that has to come from the master.
-  struct Wanted {
-    TabletIdentity identity;
-    uint64_t table = 0, tablet = 0;  ///< number in the program's tables, and there
-  };
-
   /// Forgets everything.
   void Open(std::string directory, bool scattered);
-  /// The tables that WriteTables described, as a snapshot that the executor can run on. `wanted` gets the tablets of
-  /// this rank's share that are not here yet; Keep must have brought them before a program runs.
-  Result<std::shared_ptr<const Snapshot>> Take(WireReader* in, int rank, int ranks, uint64_t replicate_below,
-                                               std::vector<Wanted>* wanted);
+  /// Takes in what the master says of its tables: a snapshot that the executor can run on. `wanted` gets the tablets of
+  /// this rank's portion that are not here yet; Keep must have brought them before a program runs.
+  std::shared_ptr<const Snapshot> Update(const TablesMessage& message, int rank, int ranks, uint64_t replicate_below,
+                                         std::vector<WantedTablet>* wanted);
   /// Room for a tablet's bytes: in memory up to `memory` bytes in all, otherwise in a file that has no name. Errors:
   /// kResource.
   Result<uint8_t*> MakeRoom(const TabletIdentity& identity, uint64_t memory);

@@ -1,6 +1,10 @@
-// Messages as bytes: fields written one after another and read back with every length checked. Private to mpi/.
+// Messages as bytes: fields one after another, and read back with every length checked. Private to mpi/.
 //
-// Start at: WireWriter, WireReader; PROTOCOL.md lists the messages. Plain data; no MPI.
+// A message's fields are described once, as `template <class A> void Fields(A& a, M& message)`, which calls a.Number,
+// a.Text, a.Vector or List for each of them. A WireWriter appends them to bytes, a WireReader sets them from bytes, so
+// the two cannot disagree. messages.h has the messages; PROTOCOL.md lists them.
+//
+// Start at: WriteMessage, ReadMessage. Plain data; no MPI.
 #pragma once
 
 #include <cstring>
@@ -17,11 +21,13 @@ namespace tessera {
 
 class WireWriter {
  public:
+  static constexpr bool kReads = false;
   /// `framed`: for Messenger::Send, which puts the size in front.
   explicit WireWriter(bool framed = false) : bytes_(framed ? sizeof(uint64_t) : 0, 0), framed_(framed) {}
 
+  /// A number, an enumerator or a struct of them, as it lies in memory.
   template <class T>
-  void Number(T v) {
+  void Number(const T& v) {
     static_assert(std::is_trivially_copyable_v<T>);
     bytes_.append(reinterpret_cast<const char*>(&v), sizeof v);
   }
@@ -29,12 +35,19 @@ class WireWriter {
     Number<uint64_t>(v.size());
     bytes_ += v;
   }
+  /// Many numbers at once: their count, then all of them.
   template <class T>
   void Vector(const std::vector<T>& v) {
     static_assert(std::is_trivially_copyable_v<T>);
     Number<uint64_t>(v.size());
     bytes_.append(reinterpret_cast<const char*>(v.data()), v.size() * sizeof(T));
   }
+  /// The count of a list whose items follow.
+  template <class T>
+  void Length(const std::vector<T>& v, size_t) {
+    Number<uint64_t>(v.size());
+  }
+  bool failed() const { return false; }
   void Reserve(size_t bytes) { bytes_.reserve(bytes_.size() + bytes); }
   std::string Take() {
     const uint64_t size = bytes_.size() - sizeof size;
@@ -50,49 +63,55 @@ class WireWriter {
 /// After the first overrun everything reads as zero and failed() stays true.
 class WireReader {
  public:
+  static constexpr bool kReads = true;
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
 
   template <class T>
-  T Number() {
+  void Number(T& v) {
     static_assert(std::is_trivially_copyable_v<T>);
-    if constexpr (std::is_same_v<T, bool>) return Number<uint8_t>() != 0;  // other bytes make no bool
-    T v{};
-    if (rest_.size() < sizeof v) {
-      Fail();
-      return v;
+    v = T{};
+    if (rest_.size() < sizeof v) return Fail();
+    if constexpr (std::is_same_v<T, bool>) {
+      v = rest_[0] != 0;  // other bytes make no bool
+    } else {
+      memcpy(&v, rest_.data(), sizeof v);
     }
-    memcpy(&v, rest_.data(), sizeof v);
     rest_.remove_prefix(sizeof v);
-    return v;
   }
-  std::string_view Text() {
-    const auto n = Number<uint64_t>();
-    if (n > rest_.size()) {
-      Fail();
-      return {};
-    }
-    const std::string_view v = rest_.substr(0, n);
+  /// A view of the message's bytes, which must outlive it.
+  void Text(std::string_view& v) {
+    v = {};
+    uint64_t n = 0;
+    Number(n);
+    if (n > rest_.size()) return Fail();
+    v = rest_.substr(0, n);
     rest_.remove_prefix(n);
-    return v;
+  }
+  void Text(std::string& v) {
+    std::string_view view;
+    Text(view);
+    v = view;
   }
   template <class T>
-  std::vector<T> Vector() {
-    const auto n = Number<uint64_t>();
-    if (n > rest_.size() / sizeof(T)) {
-      Fail();
-      return {};
-    }
-    std::vector<T> v(n);
+  void Vector(std::vector<T>& v) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    v.clear();
+    uint64_t n = 0;
+    Number(n);
+    if (n > rest_.size() / sizeof(T)) return Fail();
+    v.resize(n);
     if (n > 0) memcpy(v.data(), rest_.data(), n * sizeof(T));
     rest_.remove_prefix(n * sizeof(T));
-    return v;
   }
-  /// A count of items of at least `least` bytes each.
-  size_t Count(size_t least) {
-    const auto n = Number<uint64_t>();
-    if (n <= rest_.size() / least) return n;
-    Fail();
-    return 0;
+  /// Sizes the list for its items, which follow and take at least `least` bytes each: a greater count than fits the
+  /// rest is a lie, not a reason to allocate.
+  template <class T>
+  void Length(std::vector<T>& v, size_t least) {
+    v.clear();
+    uint64_t n = 0;
+    Number(n);
+    if (n > rest_.size() / least) return Fail();
+    v.resize(n);
   }
   bool failed() const { return failed_; }
   /// OK if nothing was missing and nothing is left.
@@ -111,14 +130,33 @@ class WireReader {
   bool failed_ = false;
 };
 
-void WriteStatus(const Status& status, WireWriter* out);
-Status ReadStatus(WireReader* in);
+/// The items of a list, each of at least `least` bytes.
+template <class A, class T>
+void List(A& a, std::vector<T>& v, size_t least) {
+  a.Length(v, least);
+  for (T& item : v) {
+    if (!a.failed()) Fields(a, item);
+  }
+}
 
-/// Text travels as values: the different ones once, and per row the number of its value in the message.
-void WriteShipment(const vm::Shipment& shipment, const vm::StringPool& strings, WireWriter* out);
-Result<vm::Shipment> ReadShipment(std::string_view bytes, vm::StringPool* strings);
-
-void WriteStatistics(const vm::RunStatistics& statistics, WireWriter* out);
-vm::RunStatistics ReadStatistics(WireReader* in);
+/// Appends the message's fields. (A description takes what a reader may set; a writer changes nothing.)
+template <class M>
+void Append(const M& message, WireWriter* out) {
+  Fields(*out, const_cast<M&>(message));
+}
+/// The bytes of a message; `framed` as for WireWriter.
+template <class M>
+std::string WriteMessage(const M& message, bool framed = false) {
+  WireWriter out(framed);
+  Append(message, &out);
+  return out.Take();
+}
+/// Errors: kCorrupt, the bytes are not a message of this kind.
+template <class M>
+Status ReadMessage(std::string_view bytes, M* message) {
+  WireReader in(bytes);
+  Fields(in, *message);
+  return in.End();
+}
 
 }  // namespace tessera

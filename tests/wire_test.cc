@@ -1,8 +1,9 @@
 // Messages between ranks as bytes: what is written is read back, and no damaged message is believed.
 
-#include "mpi/wire.h"
-
 #include <gtest/gtest.h>
+
+#include "mpi/messages.h"
+#include "mpi/rank_statistics.h"
 
 namespace tessera {
 namespace {
@@ -99,12 +100,8 @@ TEST(Wire, ShortenedAndChangedShipmentsAreRefusedOrWellFormed) {
 
 TEST(Wire, StatusesComeBack) {
   for (const Status& s : {Status::Ok(), Status(ErrorCode::kDevice, "what", "hint", 7), Status(ErrorCode::kSql, "")}) {
-    WireWriter out;
-    WriteStatus(s, &out);
-    const std::string bytes = out.Take();
-    WireReader in(bytes);
-    const Status r = ReadStatus(&in);
-    EXPECT_TRUE(in.End().ok());
+    Status r(ErrorCode::kInternal, "not read");
+    EXPECT_TRUE(ReadMessage(WriteMessage(s), &r).ok());
     ASSERT_EQ(r.ok(), s.ok());
     if (s.ok()) continue;
     EXPECT_EQ(r.code(), s.code());
@@ -121,12 +118,8 @@ TEST(Wire, StatisticsComeBack) {
   s.sections.push_back(
       {1,  "scan t", true, 10,  9,   8,  7, 6, 5, 4, 13, "lean kernel", 12, 11, 3, {{"scan u", 80}, {"scan v", 70}},
        17, 16,       15,   4.5, 3.5, 2.5});
-  WireWriter out;
-  WriteStatistics(s, &out);
-  const std::string bytes = out.Take();
-  WireReader in(bytes);
-  const vm::RunStatistics r = ReadStatistics(&in);
-  EXPECT_TRUE(in.End().ok());
+  vm::RunStatistics r;
+  EXPECT_TRUE(ReadMessage(WriteMessage(s), &r).ok());
   EXPECT_EQ(r.mine.rank, 3);
   EXPECT_EQ(r.mine.gather, 1.5);
   ASSERT_EQ(r.sections.size(), 1u);
@@ -146,6 +139,103 @@ TEST(Wire, StatisticsComeBack) {
   EXPECT_EQ(r.sections[0].spilled_groups, 15u);
   EXPECT_EQ(r.sections[0].kernel_milliseconds, 3.5);
   EXPECT_EQ(r.sections[0].transfer_milliseconds, 2.5);
+}
+
+vm::SectionStatistics Measured(uint64_t unit, double milliseconds) {
+  vm::SectionStatistics s;
+  s.label = "scan " + std::to_string(unit);
+  s.on_gpu = unit > 1;
+  s.device_plan = "plan " + std::to_string(unit);
+  s.rows_out = unit;
+  s.join_passes = unit;
+  uint64_t n = unit;
+  for (uint64_t* sum :
+       {&s.rows_in, &s.tablets, &s.tablets_skipped, &s.bytes_read, &s.bytes_transferred, &s.bytes_staged,
+        &s.bytes_on_demand, &s.pairs, &s.pruned_pairs, &s.child_grids, &s.group_spills, &s.spilled_groups})
+    *sum = n *= 2;
+  s.joined = {{"u", unit, milliseconds}, {"v", 10 * unit, milliseconds}};
+  s.milliseconds = s.kernel_milliseconds = s.transfer_milliseconds = milliseconds;
+  return s;
+}
+
+TEST(Wire, StatisticsOfRanksAreMerged) {
+  vm::SectionStatistics s = Measured(1, 2.5);
+  MergeSection(Measured(100, 1.5), false, &s);
+  MergeSection(Measured(10000, 3.5), false, &s);
+  // The master's.
+  EXPECT_EQ(s.label, "scan 1");
+  EXPECT_EQ(s.device_plan, "plan 1");
+  EXPECT_EQ(s.rows_out, 1u);
+  // On any rank.
+  EXPECT_TRUE(s.on_gpu);
+  // Sums.
+  uint64_t n = 10101;
+  for (const uint64_t sum :
+       {s.rows_in, s.tablets, s.tablets_skipped, s.bytes_read, s.bytes_transferred, s.bytes_staged, s.bytes_on_demand,
+        s.pairs, s.pruned_pairs, s.child_grids, s.group_spills, s.spilled_groups})
+    EXPECT_EQ(sum, n *= 2);
+  // The greatest.
+  EXPECT_EQ(s.join_passes, 10000u);
+  EXPECT_EQ(s.milliseconds, 3.5);
+  EXPECT_EQ(s.kernel_milliseconds, 3.5);
+  EXPECT_EQ(s.transfer_milliseconds, 3.5);
+  ASSERT_EQ(s.joined.size(), 2u);
+  EXPECT_EQ(s.joined[0].rows, 10101u);
+  EXPECT_EQ(s.joined[1].rows, 101010u);
+  EXPECT_EQ(s.joined[1].milliseconds, 3.5);
+
+  // Every rank sends its rows of a join table to all.
+  s = Measured(1, 2.5);
+  MergeSection(Measured(100, 1.5), true, &s);
+  EXPECT_EQ(s.rows_out, 101u);
+  // A rank that did not count its joins.
+  vm::SectionStatistics none = Measured(100, 1.5);
+  none.joined.clear();
+  MergeSection(none, true, &s);
+  EXPECT_TRUE(s.joined.empty());
+}
+
+TEST(Wire, CommandsComeBackOrAreRefused) {
+  RunCommand command;
+  command.number = 7;
+  command.program = "program";
+  command.threads = 3;
+  command.gpu_required = command.profile = true;
+  command.join_partitioning = vm::JoinPartitioning::kOff;
+  command.gpu_memory = 1 << 30;
+  command.settings.scatter_memory = 5;
+  command.tables.alive = {1, 2};
+  TableMessage table;
+  table.id = 2;
+  table.name = "t";
+  table.rows = 100;
+  table.types = {SqlType::Of(TypeId::kBigint), SqlType::Text()};
+  table.encoded_bytes = {800, 900};
+  table.tablets.resize(3);
+  table.tablets[2].tablet_id = 9;
+  command.tables.tables = {table, table};
+  const std::string bytes = WriteMessage(command);
+  RunCommand r;
+  ASSERT_TRUE(ReadMessage(bytes, &r).ok());
+  EXPECT_EQ(r.number, 7u);
+  EXPECT_EQ(r.program, "program");
+  EXPECT_EQ(r.threads, 3);
+  EXPECT_FALSE(r.use_gpu);
+  EXPECT_TRUE(r.gpu_required);
+  EXPECT_TRUE(r.profile);
+  EXPECT_EQ(r.join_partitioning, vm::JoinPartitioning::kOff);
+  EXPECT_EQ(r.gpu_memory, uint64_t{1} << 30);
+  EXPECT_EQ(r.settings.scatter_memory, 5u);
+  EXPECT_EQ(r.tables.alive, command.tables.alive);
+  ASSERT_EQ(r.tables.tables.size(), 2u);
+  EXPECT_EQ(r.tables.tables[1].name, "t");
+  EXPECT_EQ(r.tables.tables[1].rows, 100u);
+  EXPECT_EQ(r.tables.tables[1].types, table.types);
+  EXPECT_EQ(r.tables.tables[1].encoded_bytes, table.encoded_bytes);
+  ASSERT_EQ(r.tables.tables[1].tablets.size(), 3u);
+  EXPECT_EQ(r.tables.tables[1].tablets[2].tablet_id, 9);
+  for (size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(ReadMessage(bytes.substr(0, n), &r).ok()) << n;
+  EXPECT_FALSE(ReadMessage(bytes + "x", &r).ok());
 }
 
 }  // namespace

@@ -675,22 +675,13 @@ class Run {
     return std::any_of(s.code.begin(), s.code.end(), [](const Instruction& in) { return Probes(in) && in.p3 == 0; });
   }
 
-  /// The join table whose rows are cut into parts together with the source, or -1.
-  int GridOf(const Section& s) const {
-    for (const Instruction& in : s.code) {
-      if (!Probes(in)) continue;
-      return IsCutBothWays(program_.joins[in.p1].strategy) ? in.p1 : -1;  // it is the first
-    }
-    return -1;
-  }
-
   /// Cuts the source into units and keeps those of this rank.
   Status Prepare(int number, Scan* scan) {
     const Section& s = program_.sections[static_cast<size_t>(number)];
     scan->number = number;
     scan->joined = std::make_unique<TileMachine::JoinCounter[]>(program_.joins.size());
     scan->top = std::make_unique<TopRows>(s);
-    scan->grid = GridOf(s);
+    scan->grid = GridOf(program_, s);
     if (scan->grid >= 0) {
       scan->grid_rows = static_cast<uint32_t>(joins_[static_cast<size_t>(scan->grid)]->rows().rows);
       scan->parts = std::max<uint64_t>(1, (uint64_t{scan->grid_rows} + kPartRows - 1) / kPartRows);
@@ -1005,10 +996,7 @@ class Run {
 
   bool IsMaster() const { return options_.exchange == nullptr || options_.exchange->rank() == 0; }
   /// Every rank runs a part of the section: of a stored table, or of the rows of a join table, which all of them have.
-  bool Shared(const Section& s) const {
-    return options_.exchange != nullptr &&
-           (s.source_kind == Section::Source::kTable || s.source_kind == Section::Source::kJoin);
-  }
+  bool Shared(const Section& s) const { return options_.exchange != nullptr && SharedByRanks(s); }
   /// Every rank takes part in the section, if only by receiving what it made.
   bool Collective(const Section& s) const {
     return Shared(s) || (options_.exchange != nullptr && s.sink == Section::Sink::kJoin);
@@ -1340,6 +1328,18 @@ class Executor::Impl {
   explicit Impl(int threads) : pool(threads) {}
   ThreadPool pool;
 };
+
+bool SharedByRanks(const Section& section) {
+  return section.source_kind == Section::Source::kTable || section.source_kind == Section::Source::kJoin;
+}
+
+int GridOf(const Program& program, const Section& section) {
+  for (const Instruction& in : section.code) {
+    if (!Probes(in)) continue;
+    return IsCutBothWays(program.joins[in.p1].strategy) ? in.p1 : -1;  // it is the first
+  }
+  return -1;
+}
 
 bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below) {
   uint64_t bytes = 0;

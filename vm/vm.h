@@ -42,32 +42,14 @@ struct RowSet {
 struct JoinedRows {
   std::string table;  ///< the label of the section that built the join table
   uint64_t rows = 0;
-  double milliseconds = 0;  ///< the part of the section's time that went by since the join before it; 0: not measured
+  double milliseconds = 0;  ///< of the section's time, what passed since the join before it; 0 if not measured
 };
 
-/// What one section did.
+/// What one section did. The list of fields, with their meaning, is vm/section_statistics.def. Times are milliseconds.
 struct SectionStatistics {
-  int section = 0;
-  std::string label;
-  bool on_gpu = false;
-  uint64_t rows_in = 0, rows_out = 0;
-  uint64_t tablets = 0, tablets_skipped = 0;  ///< skipped: a predicate was bound to none
-  uint64_t bytes_read = 0;                    ///< encoded bytes of the bound columns of tablets that were not skipped
-  uint64_t bytes_transferred = 0;             ///< to the GPU in this run
-  uint64_t bytes_staged = 0;                  ///< GPU: copied through shared memory
-  uint64_t bytes_on_demand = 0;    ///< GPU: read where rows needed them, as planned from the estimated share of rows
-  std::string device_plan;         ///< GPU: how its kernel ran the section
-  uint64_t pairs = 0;              ///< of rows that met in a product by grid or dp
-  uint64_t pruned_pairs = 0;       ///< ... that did not, because the ranges of their columns told
-  uint64_t child_grids = 0;        ///< launched from the GPU
-  std::vector<JoinedRows> joined;  ///< its joins in the order in which they were made; GPU: if RunOptions::profile
-  uint64_t join_passes =
-      0;  ///< GPU: over the source, with a part of a join table that is too large each; 0: it was not
-  uint64_t group_spills = 0;         ///< GPU: how often the group table was full and went to the host
-  uint64_t spilled_groups = 0;       ///< ... with so many groups in all
-  double milliseconds = 0;           ///< wall time
-  double kernel_milliseconds = 0;    ///< GPU: sum over its kernels
-  double transfer_milliseconds = 0;  ///< GPU: until copies to it were on their way, beside the kernels
+#define STATISTIC(Merging, Type, Name) Type Name{};
+#include "vm/section_statistics.def"
+#undef STATISTIC
 };
 
 /// Where one rank's time went in one statement, and what it moved. Without ranks there is one, rank 0. Times are
@@ -93,7 +75,7 @@ struct RankStatistics {
 };
 
 struct RunStatistics {
-  std::vector<SectionStatistics> sections;  ///< under a launcher: summed over the ranks, times those of the slowest
+  std::vector<SectionStatistics> sections;  ///< across ranks: merged as section_statistics.def says
   RankStatistics mine;
   std::vector<RankStatistics> ranks;  ///< by rank; filled by whoever knows the other ranks
   /// Ranks that scanned nothing of a stored table that had a tablet for each of them; 0 without ranks.
@@ -215,6 +197,11 @@ struct RunOptions {
   std::function<void(double)> progress;  ///< fraction done, 0..1, from any thread; may be empty
 };
 
+/// Whether every rank runs its portion of the section: of a stored table, or of the rows of a join table, which all of
+/// them have. Other sections run on the master alone.
+bool SharedByRanks(const Section& section);
+/// The join table that a section probes by a grid: its rows are cut into ranges as the source's are into tiles. -1: none.
+int GridOf(const Program& program, const Section& section);
 /// How ranks share a stored table: whole tablets in turn, tablet i to rank i modulo `ranks`; or, if there are too few
 /// of them or the table has fewer encoded bytes than `replicate_below`, every rank has all of it and scans some of its
 /// tiles.

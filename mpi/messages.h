@@ -1,0 +1,193 @@
+// What ranks tell each other, message by message: what is in each and, in one place, in which order its fields travel.
+// PROTOCOL.md says when each is sent. Private to mpi/.
+//
+// Start at: RunCommand, WriteShipment. Plain data; no MPI.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "mpi/cluster.h"
+#include "mpi/wire.h"
+#include "tablet/tablet.h"
+#include "vm/string_pool.h"
+#include "vm/vm.h"
+
+namespace tessera {
+
+// ---- Commands of the master -----------------------------------------------------------------------------------------
+
+/// The first four bytes of a command.
+enum class Command : uint32_t { kOpen = 1, kRun, kClose, kLeave };
+
+struct OpenCommand {
+  static constexpr Command kCommand = Command::kOpen;
+  std::string directory;
+  bool temporary = false, scatter = false;
+};
+template <class A>
+void Fields(A& a, OpenCommand& m) {
+  a.Text(m.directory);
+  a.Number(m.temporary);
+  a.Number(m.scatter);
+}
+
+/// What a rank has to know of a table to scan its portion.
+struct TableMessage {
+  int64_t id = 0;
+  std::string name;
+  uint64_t rows = 0;
+  std::vector<SqlType> types;           ///< by column
+  std::vector<uint64_t> encoded_bytes;  ///< by column
+  std::vector<TabletIdentity> tablets;
+};
+template <class A>
+void Fields(A& a, TableMessage& m) {
+  a.Number(m.id);
+  a.Text(m.name);
+  a.Number(m.rows);
+  a.Vector(m.types);
+  a.Vector(m.encoded_bytes);
+  a.Vector(m.tablets);
+}
+
+struct TablesMessage {
+  std::vector<int64_t> alive;        ///< ids of all tables that there are; a rank forgets the others
+  std::vector<TableMessage> tables;  ///< those that the program reads, in its order
+};
+template <class A>
+void Fields(A& a, TablesMessage& m) {
+  a.Vector(m.alive);
+  List(a, m.tables, sizeof(int64_t));
+}
+
+struct RunCommand {
+  static constexpr Command kCommand = Command::kRun;
+  uint64_t number = 0;  ///< of the program, the same on all ranks
+  std::string program;  ///< vm::Program::Serialize
+  int32_t threads = 0;  ///< of each rank; 0: what each was given in Serve
+  bool use_gpu = false, gpu_required = false;
+  bool profile = false;
+  vm::JoinPartitioning join_partitioning = vm::JoinPartitioning::kAuto;
+  uint64_t gpu_memory = 0;
+  ClusterSettings settings;
+  TablesMessage tables;
+};
+template <class A>
+void Fields(A& a, RunCommand& m) {
+  a.Number(m.number);
+  a.Text(m.program);
+  a.Number(m.threads);
+  a.Number(m.use_gpu);
+  a.Number(m.gpu_required);
+  a.Number(m.profile);
+  a.Number(m.join_partitioning);
+  a.Number(m.gpu_memory);
+  a.Number(m.settings);
+  Fields(a, m.tables);
+}
+
+struct CloseCommand {
+  static constexpr Command kCommand = Command::kClose;
+};
+template <class A>
+void Fields(A&, CloseCommand&) {}
+
+struct LeaveCommand {
+  static constexpr Command kCommand = Command::kLeave;
+  int32_t status = 0;  ///< with which every rank exits
+};
+template <class A>
+void Fields(A& a, LeaveCommand& m) {
+  a.Number(m.status);
+}
+
+/// The bytes of a command, its number first.
+template <class M>
+std::string WriteCommand(const M& command) {
+  WireWriter out;
+  out.Number(M::kCommand);
+  Append(command, &out);
+  return out.Take();
+}
+
+// ---- Between the ranks ----------------------------------------------------------------------------------------------
+
+/// A tablet that has to come from the master.
+struct WantedTablet {
+  TabletIdentity identity;
+  uint64_t table = 0, tablet = 0;  ///< number in the program's tables, and there
+};
+struct WantedMessage {
+  std::vector<WantedTablet> tablets;
+};
+template <class A>
+void Fields(A& a, WantedMessage& m) {
+  a.Vector(m.tablets);
+}
+
+template <class A>
+void Fields(A& a, Status& status) {
+  bool ok = status.ok();
+  a.Number(ok);
+  if (ok) {
+    if (A::kReads) status = Status();
+    return;
+  }
+  ErrorCode code = ErrorCode::kInternal;
+  int32_t position = -1;
+  std::string message, hint;
+  if (!A::kReads) {
+    code = status.code();
+    position = status.position();
+    message = status.message();
+    hint = status.hint();
+  }
+  a.Number(code);
+  a.Number(position);
+  a.Text(message);
+  a.Text(hint);
+  if (A::kReads) status = Status(code, std::move(message), std::move(hint), position);
+}
+
+/// Text travels as values: the different ones once, and per row the number of its value in the message.
+void WriteShipment(const vm::Shipment& shipment, const vm::StringPool& strings, WireWriter* out);
+/// Errors: kCorrupt. Text is interned into `strings`.
+Result<vm::Shipment> ReadShipment(std::string_view bytes, vm::StringPool* strings);
+
+// ---- Statistics -----------------------------------------------------------------------------------------------------
+
+template <class A>
+void Fields(A& a, vm::JoinedRows& j) {
+  a.Text(j.table);
+  a.Number(j.rows);
+  a.Number(j.milliseconds);
+}
+/// One field of vm/section_statistics.def.
+template <class A, class T>
+void StatisticField(A& a, T& v) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    a.Number(v);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    a.Text(v);
+  } else {
+    List(a, v, 3 * sizeof(uint64_t));
+  }
+}
+template <class A>
+void Fields(A& a, vm::SectionStatistics& s) {
+#define STATISTIC(Merging, Type, Name) StatisticField(a, s.Name);
+#include "vm/section_statistics.def"
+#undef STATISTIC
+}
+/// A rank's own; `ranks` and `idle_shares` are the master's to find.
+template <class A>
+void Fields(A& a, vm::RunStatistics& s) {
+  a.Number(s.mine);
+  List(a, s.sections, sizeof(int32_t));
+}
+
+}  // namespace tessera

@@ -1,0 +1,77 @@
+// How the statistics of ranks become one.
+
+#include "mpi/rank_statistics.h"
+
+#include <algorithm>
+
+namespace tessera {
+namespace {
+
+/// What the words of vm/section_statistics.def mean.
+template <class T>
+void MergeMaster(const T&, bool, T*) {}
+template <class T>
+void MergeSum(const T& theirs, bool, T* out) {
+  *out += theirs;
+}
+template <class T>
+void MergeMax(const T& theirs, bool, T* out) {
+  *out = std::max(*out, theirs);
+}
+void MergeAny(bool theirs, bool, bool* out) { *out |= theirs; }
+void MergeRows(uint64_t theirs, bool builds_join, uint64_t* out) {
+  if (builds_join) *out += theirs;
+}
+void MergeJoins(const std::vector<vm::JoinedRows>& theirs, bool, std::vector<vm::JoinedRows>* out) {
+  if (out->size() != theirs.size()) out->clear();
+  for (size_t j = 0; j < out->size(); ++j) {
+    (*out)[j].rows += theirs[j].rows;
+    (*out)[j].milliseconds = std::max((*out)[j].milliseconds, theirs[j].milliseconds);
+  }
+}
+
+/// Tablets of the stored table that a section scans; 0 if it scans something else.
+size_t TabletsOf(const vm::Program& program, const Snapshot& snapshot, const vm::Section& s) {
+  if (s.source_kind != vm::Section::Source::kTable) return 0;
+  for (const auto& table : snapshot.tables) {
+    if (table->id == program.tables[static_cast<size_t>(s.source)].id) return table->tablets.size();
+  }
+  return 0;
+}
+
+/// Whether a rank scanned nothing of its portion, though there was something to scan.
+bool WasIdle(const vm::SectionStatistics& rank) {
+  // There is not where the encoded predicates have shown that no row can pass.
+  const bool could = rank.tablets_skipped < rank.tablets || rank.tablets == 0;
+  return could && rank.rows_in == 0 && rank.pairs + rank.pruned_pairs == 0;
+}
+
+}  // namespace
+
+void MergeSection(const vm::SectionStatistics& theirs, bool builds_join, vm::SectionStatistics* out) {
+#define STATISTIC(Merging, Type, Name) Merge##Merging(theirs.Name, builds_join, &out->Name);
+#include "vm/section_statistics.def"
+#undef STATISTIC
+}
+
+vm::RunStatistics MergeStatistics(const vm::Program& program, const Snapshot& snapshot,
+                                  const std::vector<vm::RunStatistics>& all) {
+  vm::RunStatistics out = all[0];
+  for (const vm::RunStatistics& rank : all) out.ranks.push_back(rank.mine);
+  for (vm::SectionStatistics& section : out.sections) {
+    const vm::Section& s = program.sections[static_cast<size_t>(section.section)];
+    if (!vm::SharedByRanks(s)) continue;
+    const bool all_rows = s.limit < 0 || s.sink != vm::Section::Sink::kRows;
+    const bool for_everyone = all_rows && TabletsOf(program, snapshot, s) >= all.size();
+    for (size_t r = 0; r < all.size(); ++r) {
+      for (const vm::SectionStatistics& theirs : all[r].sections) {
+        if (theirs.section != section.section) continue;
+        if (for_everyone && WasIdle(theirs)) ++out.idle_shares;
+        if (r > 0) MergeSection(theirs, s.sink == vm::Section::Sink::kJoin, &section);
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace tessera

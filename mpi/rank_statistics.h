@@ -1,0 +1,21 @@
+// The statistics of all ranks put together, for EXPLAIN ANALYZE and --stats. Private to mpi/.
+//
+// Start at: MergeStatistics. Any thread.
+#pragma once
+
+#include <vector>
+
+#include "tablet/tablet.h"
+#include "vm/vm.h"
+
+namespace tessera {
+
+/// Adds what a rank did in a section to what others did in it, field by field as vm/section_statistics.def says.
+/// `builds_join`: the section's sink is a join table.
+void MergeSection(const vm::SectionStatistics& theirs, bool builds_join, vm::SectionStatistics* out);
+
+/// `all`: what each rank measured, by rank, the master's first.
+vm::RunStatistics MergeStatistics(const vm::Program& program, const Snapshot& snapshot,
+                                  const std::vector<vm::RunStatistics>& all);
+
+}  // namespace tessera
