@@ -10,10 +10,12 @@ namespace {
 /// How ranks share the rows that a section reads.
 std::string SourceText(const vm::Program& program, const Snapshot& snapshot, int ranks, const ClusterSettings& settings,
                        const vm::Section& s) {
-  if (s.source_kind != vm::Section::Source::kTable) return "on the master";
+  if (!vm::SharedByRanks(s)) return "on the master";
+  if (vm::GridOf(program, s) >= 0 && s.source_kind == vm::Section::Source::kJoin)
+    return "on every rank, the grid shared by tiles and ranges";
   bool by_tablets = false;
   for (const auto& table : snapshot.tables) {
-    if (table->id == program.tables[static_cast<size_t>(s.source)].id)
+    if (s.source_kind == vm::Section::Source::kTable && table->id == program.tables[static_cast<size_t>(s.source)].id)
       by_tablets = vm::SharedByTablets(*table, ranks, settings.replicate_below);
   }
   return by_tablets ? "shared by tablets" : "on every rank, shared by tiles";
@@ -22,7 +24,7 @@ std::string SourceText(const vm::Program& program, const Snapshot& snapshot, int
 /// What becomes of the rows that it makes.
 std::string SinkText(const vm::Section& s, bool is_last) {
   if (s.sink == vm::Section::Sink::kJoin) return "; build side broadcast to all";
-  if (s.source_kind != vm::Section::Source::kTable) return "";
+  if (!vm::SharedByRanks(s)) return "";
   if (s.sink == vm::Section::Sink::kGroups) return "; partial groups merged by a tree";
   if (!s.order.empty()) {
     return s.limit >= 0 ? "; the first rows of each rank merged at the master"
