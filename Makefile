@@ -90,7 +90,7 @@ CCACHE := $(shell command -v ccache 2>/dev/null)
 
 KERNEL_FOLDERS := kernels $(wildcard kernels/*/)
 KERNEL_FOLDERS := $(KERNEL_FOLDERS:%/=%)
-FOLDERS := base tablet compiler vm $(KERNEL_FOLDERS) session shell data_gen data_gen/ssb mpi
+FOLDERS := base tablet compiler vm vm/run $(KERNEL_FOLDERS) session shell data_gen data_gen/ssb mpi
 SOURCES := $(filter-out $(EXCLUDE),$(wildcard $(FOLDERS:%=%/*.cc)))
 ifneq ($(NVCC),)
 SOURCES := $(filter-out kernels/no_gpu.cc,$(SOURCES))

@@ -1,0 +1,70 @@
+// What the device is asked for.
+
+#include "vm/run/device_sections.h"
+
+#include "base/clock.h"
+
+namespace tessera::vm {
+
+Result<RowSet> DeviceSections::Run(int number, const TableInfo* table, SectionStatistics* stats) {
+  return run_->RunSection(ContextOf(number, table, stats));
+}
+
+Status DeviceSections::Stream(int number, RowStream* stream, SectionStatistics* stats) {
+  SectionContext context = ContextOf(number, state_.SourceTable(state_.section(number)), stats);
+  context.take_rows = [&](const RowSet& rows) { return stream->Add(rows, 0, rows.rows); };
+  return run_->RunSection(context).status();
+}
+
+Status DeviceSections::BuildJoins(int first, std::vector<SectionStatistics>* built) {
+  size_t next = 0;
+  const std::vector<int> numbers = placement_.BuiltTogether(first, &next);
+  const auto start = Clock::now();
+  std::vector<SectionStatistics> stats;
+  for (const int number : numbers) stats.push_back(state_.StartStatistics(number));
+  std::vector<SectionContext> contexts;
+  for (size_t k = 0; k < numbers.size(); ++k)
+    contexts.push_back(ContextOf(numbers[k], state_.SourceTable(state_.section(numbers[k])), &stats[k]));
+  SectionStatistics unused;
+  if (next < state_.program.sections.size() && state_.options.exchange == nullptr) {
+    const Section& s = state_.program.sections[next];
+    const int number = static_cast<int>(next);
+    if (placement_.OnDevice(number) && s.sink != Section::Sink::kJoin && state_.SourceTable(s) != nullptr)
+      run_->Expect(ContextOf(number, state_.SourceTable(s), &unused));
+  }
+  TESSERA_TRY(run_->BuildJoins(contexts));
+  const double milliseconds = MillisecondsSince(start);
+  double kernels = 0;
+  for (const SectionStatistics& s : stats) kernels += s.kernel_milliseconds;
+  state_.mine.execute += milliseconds;
+  for (SectionStatistics& s : stats) {
+    s.milliseconds = kernels > 0 ? milliseconds * s.kernel_milliseconds / kernels
+                                 : milliseconds / static_cast<double>(numbers.size());
+    state_.built_on_device[static_cast<size_t>(s.section)] = true;
+  }
+  *built = std::move(stats);
+  return Status::Ok();
+}
+
+Status DeviceSections::PutJoin(const Section& s, const RowSet& rows) {
+  const TableInfo* const table = state_.SourceTable(s);
+  return run_->PutJoin(state_.program, s.join, rows, table != nullptr ? table->rows : rows.rows,
+                       state_.options.join_partitioning);
+}
+
+SectionContext DeviceSections::ContextOf(int number, const TableInfo* table, SectionStatistics* stats) {
+  stats->on_gpu = true;
+  SectionContext context;
+  context.program = &state_.program;
+  context.section = number;
+  context.table = table;
+  context.strings = &state_.strings;
+  context.cancel = state_.options.cancel;
+  context.statistics = stats;
+  context.pool = state_.pool;
+  context.profile = state_.options.profile;
+  context.join_partitioning = state_.options.join_partitioning;
+  return context;
+}
+
+}  // namespace tessera::vm

@@ -1,0 +1,40 @@
+// Sections that the device runs for one run of a program. Private to vm/.
+//
+// Start at: DeviceSections::Run. The thread of the run. REQUIRES, for everything: RunOptions::gpu is not nullptr.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "vm/run/placement.h"
+#include "vm/run/row_stream.h"
+#include "vm/run/run_state.h"
+
+namespace tessera::vm {
+
+class DeviceSections {
+ public:
+  DeviceSections(RunState* state, const Placement* placement)
+      : state_(*state), placement_(*placement), run_(state->options.gpu ? state->options.gpu->Begin() : nullptr) {}
+
+  /// What the section makes of a table, which may be a rank's portion of its source; nullptr: of a join table. Errors:
+  /// as DeviceRun::RunSection.
+  Result<RowSet> Run(int number, const TableInfo* table, SectionStatistics* stats);
+  /// The same with the rows to `stream`, in the device's order or that of ORDER BY.
+  Status Stream(int number, RowStream* stream, SectionStatistics* stats);
+  /// Builds the join table of section `first`, and with it those of the sections behind it that Placement says. `built`
+  /// gets the statistics of each. Errors: as DeviceRun::BuildJoins.
+  Status BuildJoins(int first, std::vector<SectionStatistics>* built);
+  /// Gives the device the rows of a join table that were made elsewhere.
+  Status PutJoin(const Section& s, const RowSet& rows);
+
+ private:
+  SectionContext ContextOf(int number, const TableInfo* table, SectionStatistics* stats);
+
+  RunState& state_;
+  const Placement& placement_;
+  const std::unique_ptr<DeviceRun> run_;  // nullptr: everything runs on the host
+};
+
+}  // namespace tessera::vm

@@ -1,0 +1,42 @@
+// The join tables that one run has on the host. Private to vm/.
+//
+// Start at: Add. Filled between sections, by the thread of the run; read by its workers.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "vm/bind.h"
+#include "vm/join_table.h"
+#include "vm/program.h"
+
+namespace tessera::vm {
+
+class HostJoins {
+ public:
+  /// For the join tables of a program: none is there yet.
+  explicit HostJoins(size_t joins) : indexes_(joins), key_ranges_(joins) {}
+
+  /// Indexes the rows of a join table, whose first `keys` columns are the keys. Errors: kResource, too many rows.
+  Status Add(int join, RowSet rows, int keys) {
+    auto index = std::make_unique<JoinIndex>();
+    TESSERA_TRY(index->Finish(std::move(rows), keys));
+    key_ranges_[static_cast<size_t>(join)] = index->key_range();
+    indexes_[static_cast<size_t>(join)] = std::move(index);
+    return Status::Ok();
+  }
+  bool Has(int join) const { return indexes_[static_cast<size_t>(join)] != nullptr; }
+  /// REQUIRES: Has(join).
+  const RowSet& rows(int join) const { return indexes_[static_cast<size_t>(join)]->rows(); }
+
+  // By number of the join table.
+  const std::vector<std::unique_ptr<JoinIndex>>& indexes() const { return indexes_; }  ///< nullptr if it is not there
+  const std::vector<KeyRange>& key_ranges() const { return key_ranges_; }
+
+ private:
+  std::vector<std::unique_ptr<JoinIndex>> indexes_;
+  std::vector<KeyRange> key_ranges_;
+};
+
+}  // namespace tessera::vm

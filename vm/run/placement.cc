@@ -1,0 +1,144 @@
+// Host or device, section by section.
+
+#include "vm/run/placement.h"
+
+#include <algorithm>
+#include <string>
+
+#include "vm/bind.h"
+#include "vm/run/portion.h"
+
+namespace tessera::vm {
+namespace {
+
+/// Entries of dictionaries whose identifiers are made for a device: 35 ns each (on an H100's host).
+constexpr uint64_t kMostEntriesOnDevice = 1 << 18;
+
+Status RefuseStrategy(const char* strategy, const std::string& reason) {
+  return Unsupported(std::string("join strategy \"") + strategy + "\" cannot run this query: " + reason, -1,
+                     "Use SET join_strategy = auto.");
+}
+
+/// Whether a section probes a join table, or scans it.
+bool Uses(const Section& s, int join) {
+  if (s.source_kind == Section::Source::kJoin && s.source == join) return true;
+  return std::any_of(s.code.begin(), s.code.end(), [&](const Instruction& in) { return Probes(in) && in.p1 == join; });
+}
+
+/// Whether a section needs a join table before it can run: to probe it, or for its least and greatest key.
+bool Needs(const Section& s, int join) {
+  return std::any_of(s.code.begin(), s.code.end(),
+                     [&](const Instruction& in) { return Probes(in) && in.p1 == join; }) ||
+         std::any_of(s.predicates.begin(), s.predicates.end(), [&](const Predicate& p) { return p.join == join; });
+}
+
+}  // namespace
+
+Status Placement::Choose() {
+  TESSERA_TRY(Place());
+  for (size_t i = 0; i < on_device_.size(); ++i) {
+    if (on_device_[i] || !ProbesBy(state_.program.sections[i], JoinStrategy::kDp)) continue;
+    if (state_.options.gpu == nullptr) return RefuseStrategy("dp", "it needs a GPU");
+    const Status can = state_.options.gpu->CanRun(state_.program, static_cast<int>(i));
+    return RefuseStrategy("dp", can.ok() ? "it does not run across ranks" : can.message());
+  }
+  return Status::Ok();
+}
+
+Status Placement::Place() {
+  bool all_have_device = state_.options.gpu != nullptr;
+  if (Exchange* const exchange = state_.options.exchange; exchange != nullptr) {
+    TESSERA_ASSIGN(const uint64_t devices, exchange->Sum(all_have_device ? 1 : 0));
+    all_have_device = devices == static_cast<uint64_t>(exchange->ranks());
+  }
+  if (state_.options.gpu == nullptr) return Status::Ok();
+  // Backwards: a join table is built where it is probed.
+  for (size_t i = on_device_.size(); i-- > 0;) TESSERA_TRY(PlaceSection(i, all_have_device));
+  return Status::Ok();
+}
+
+Status Placement::PlaceSection(size_t number, bool all_have_device) {
+  const RunOptions& options = state_.options;
+  const Section& s = state_.program.sections[number];
+  const bool of_table = s.source_kind == Section::Source::kTable, of_join = s.source_kind == Section::Source::kJoin;
+  if (!of_table && !of_join) return Status::Ok();  // sections over earlier results are run by the host
+  Status can = ProbesBy(s, JoinStrategy::kLoop) ? RefuseStrategy("loop", "it runs on the host only")
+                                                : options.gpu->CanRun(state_.program, static_cast<int>(number));
+  if (of_join) {
+    // (Ranks share such a section on the host.)
+    on_device_[number] = can.ok() && options.exchange == nullptr && s.sink != Section::Sink::kJoin;
+    return options.gpu_required ? can : Status::Ok();
+  }
+  const Portion portion(*state_.SourceTable(s), options.exchange);
+  if (s.sink == Section::Sink::kJoin) {
+    // Where every rank has the table, each builds all of the join table by itself: that takes a GPU less time than
+    // exchanging the rows. Otherwise the ranks exchange them, and the device gets them then.
+    const bool alone = options.exchange == nullptr || (all_have_device && !portion.by_tablet());
+    const bool cheap = options.gpu_required || !ReadsLargeDictionaries(s);
+    on_device_[number] = can.ok() && alone && cheap && IsUsedOnDevice(s.join) && !IsUsedOnHost(s.join);
+    return Status::Ok();
+  }
+  // A GPU takes whole tablets. All ranks must share in one way, and perhaps not all of them have a GPU.
+  if ((!portion.by_tablet() || ReadsLargeDictionaries(s)) && !options.gpu_required) return Status::Ok();
+  on_device_[number] = can.ok();
+  return options.gpu_required ? can : Status::Ok();
+}
+
+/// A device needs the identifiers of all entries before it starts; the host asks for those of the rows that are left.
+bool Placement::ReadsLargeDictionaries(const Section& s) const {
+  const std::vector<ColumnStatistics>& columns = state_.SourceTable(s)->statistics;
+  const std::vector<bool> values = SlotsReadAsValues(s);
+  uint64_t entries = 0;
+  for (size_t i = 0; i < s.slots.size(); ++i) {
+    if (values[i] && s.slots[i].type.id == TypeId::kText && s.slots[i].map < 0)
+      entries += columns[static_cast<size_t>(s.slots[i].column)].distinct;
+  }
+  return entries > kMostEntriesOnDevice;
+}
+
+bool Placement::ProbesBy(const Section& s, JoinStrategy strategy) const {
+  return std::any_of(s.code.begin(), s.code.end(), [&](const Instruction& in) {
+    return Probes(in) && state_.program.joins[in.p1].strategy == strategy;
+  });
+}
+
+bool Placement::IsUsedOnDevice(int join) const {
+  for (size_t i = 0; i < on_device_.size(); ++i) {
+    if (on_device_[i] && Uses(state_.program.sections[i], join)) return true;
+  }
+  return false;
+}
+
+bool Placement::IsUsedOnHost(int join) const {
+  for (size_t i = 0; i < on_device_.size(); ++i) {
+    if (!on_device_[i] && Uses(state_.program.sections[i], join)) return true;
+  }
+  return false;
+}
+
+std::vector<int> Placement::BuiltTogether(int first, size_t* next) const {
+  std::vector<int> numbers;
+  size_t i = static_cast<size_t>(first);
+  for (; i < on_device_.size(); ++i) {
+    const Section& s = state_.program.sections[i];
+    if (s.source_kind == Section::Source::kDictionary) continue;
+    if (s.sink != Section::Sink::kJoin || !on_device_[i]) break;
+    const auto needed = [&](int earlier) { return Needs(s, state_.section(earlier).join); };
+    if (std::any_of(numbers.begin(), numbers.end(), needed)) break;
+    numbers.push_back(static_cast<int>(i));
+  }
+  *next = i;
+  return numbers;
+}
+
+Status Placement::FallBackToHost(const Status& why) {
+  const bool host_can = why.code() == ErrorCode::kUnsupported || why.code() == ErrorCode::kResource;
+  if (!host_can || state_.options.gpu_required || state_.options.exchange != nullptr) return why;
+  for (const Section& s : state_.program.sections) {
+    if (ProbesBy(s, JoinStrategy::kDp)) return RefuseStrategy("dp", why.message());
+  }
+  std::fill(on_device_.begin(), on_device_.end(), false);
+  return Status::Ok();
+}
+
+}  // namespace tessera::vm

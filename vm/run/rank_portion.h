@@ -1,0 +1,47 @@
+// This rank's portion of a section that all ranks share: its rows, in shipments of some units. Private to vm/.
+//
+// Start at: RankPortion. The thread of the run.
+#pragma once
+
+#include "base/status.h"
+#include "vm/run/device_sections.h"
+#include "vm/run/run_state.h"
+#include "vm/run/scan.h"
+
+namespace tessera::vm {
+
+class RankPortion {
+ public:
+  /// `device`: nullptr if the section runs on the host. An error while it is prepared comes out when rows are asked for:
+  /// the rank takes part in the exchange in any case.
+  RankPortion(RunState* state, DeviceSections* device, int number, SectionStatistics* stats);
+
+  bool on_device() const { return device_ != nullptr; }
+  /// The next rows of the portion. After an error or the last shipment there is none.
+  Result<Shipment> Next(size_t window);
+  /// All rows of the portion. Tells the other ranks if there are none because of an error.
+  Result<Shipment> All();
+  /// All groups of the portion: empty, and an error, if it failed.
+  Status Groups(std::unique_ptr<GroupTable>* groups);
+  /// Adds what the host has scanned to the statistics.
+  void AddStatistics();
+
+ private:
+  Status PrepareTablets();
+  Result<Shipment> NextOfDevice(size_t window);
+  Result<Shipment> NextOfHost(size_t window);
+
+  RunState& state_;
+  DeviceSections* const device_;
+  const int number_;
+  const Section& section_;
+  SectionStatistics* const stats_;
+  Status status_;      ///< why there are no rows
+  Scan scan_;          ///< host
+  TableInfo tablets_;  ///< device: the table with this rank's tablets
+  RowSet device_rows_;
+  size_t next_ = 0;    ///< unit, or row of device_rows_
+  uint64_t made_ = 0;  ///< rows, by the host
+};
+
+}  // namespace tessera::vm

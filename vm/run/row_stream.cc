@@ -1,0 +1,50 @@
+// Rows to the consumer, batch by batch.
+
+#include "vm/run/row_stream.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace tessera::vm {
+
+RowStream::RowStream(const RunState& state, const Section& s, const RowConsumer& consume)
+    : state_(state),
+      section_(s),
+      consume_(consume),
+      skip_(static_cast<uint64_t>(s.offset)),
+      left_(s.limit < 0 ? UINT64_MAX : static_cast<uint64_t>(s.limit)),
+      batch_(MakeRowSet(s.columns)) {}
+
+Status RowStream::Add(const RowSet& rows, size_t first, uint64_t count) {
+  const uint64_t skipped = std::min(skip_, count), taken = std::min(count - skipped, left_);
+  skip_ -= skipped;
+  left_ -= taken;
+  streamed_ += taken;
+  if (taken == 0) return Status::Ok();
+  if (taken >= kBatchRows) {  // without a copy
+    TESSERA_TRY(Flush());
+    return Forward(rows, first + skipped, taken);
+  }
+  AppendRange(&batch_, rows, first + skipped, taken);
+  return batch_.rows >= kBatchRows ? Flush() : Status::Ok();
+}
+
+Status RowStream::Flush() {
+  TESSERA_TRY(Forward(batch_, 0, batch_.rows));
+  batch_ = MakeRowSet(section_.columns);
+  return Status::Ok();
+}
+
+Status RowStream::Forward(const RowSet& rows, size_t first, size_t count) {
+  const auto start = Clock::now();
+  for (size_t at = 0; at < count; at += kBatchRows) {
+    if (state_.IsCancelled()) return Cancelled();
+    TESSERA_TRY(consume_(
+        DecodeRows(rows, state_.program.columns, first + at, std::min(kBatchRows, count - at), state_.strings)));
+  }
+  milliseconds_ += MillisecondsSince(start);
+  return Status::Ok();
+}
+
+}  // namespace tessera::vm

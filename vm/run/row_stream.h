@@ -1,0 +1,45 @@
+// Rows on their way to the consumer of a run's result. Private to vm/.
+//
+// Start at: RowStream::Add, Flush. The thread of the run.
+#pragma once
+
+#include "base/status.h"
+#include "vm/row_set.h"
+#include "vm/run/run_state.h"
+
+namespace tessera::vm {
+
+/// Rows in a batch that the consumer gets.
+inline constexpr size_t kBatchRows = 1 << 14;
+
+/// Hands the rows that a section's OFFSET and LIMIT leave to the consumer, in batches.
+class RowStream {
+ public:
+  /// All of these must outlive it.
+  RowStream(const RunState& state, const Section& s, const RowConsumer& consume);
+
+  /// The next rows of the section: [first, first + count) of `rows`. Errors: the consumer's; kCancelled.
+  Status Add(const RowSet& rows, size_t first, uint64_t count);
+  /// Hands over what is left of the last batch. Errors: as Add.
+  Status Flush();
+
+  bool full() const { return left_ == 0; }
+  /// Rows that have yet to come; UINT64_MAX: all.
+  uint64_t wanted() const { return left_ > UINT64_MAX - skip_ ? UINT64_MAX : left_ + skip_; }
+  uint64_t streamed() const { return streamed_; }
+  /// What the consumer took.
+  double milliseconds() const { return milliseconds_; }
+
+ private:
+  Status Forward(const RowSet& rows, size_t first, size_t count);
+
+  const RunState& state_;
+  const Section& section_;
+  const RowConsumer& consume_;
+  uint64_t skip_, left_;
+  uint64_t streamed_ = 0;
+  double milliseconds_ = 0;
+  RowSet batch_;
+};
+
+}  // namespace tessera::vm

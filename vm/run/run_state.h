@@ -1,0 +1,65 @@
+// What the pieces of one run of a program share: the program, what has been made so far, and questions that many of
+// them ask. Private to vm/.
+//
+// Start at: RunState. Used by the thread of Executor::Run; workers read it while a section runs.
+#pragma once
+
+#include <vector>
+
+#include "tablet/tablet.h"
+#include "vm/program.h"
+#include "vm/run/host_joins.h"
+#include "vm/string_pool.h"
+#include "vm/thread_pool.h"
+#include "vm/vm.h"
+
+namespace tessera::vm {
+
+struct RunState {
+  RunState(const Program& p, const RunOptions& o, ThreadPool* threads)
+      : program(p),
+        options(o),
+        pool(threads),
+        results(p.sections.size()),
+        joins(p.joins.size()),
+        built_on_device(p.sections.size()) {}
+
+  const Program& program;
+  const RunOptions& options;
+  ThreadPool* const pool;
+  StringPool strings;
+  std::vector<const TableInfo*> tables;  ///< by number in the program
+  std::vector<RowSet> results;           ///< by section: its rows, while somebody has yet to read them
+  HostJoins joins;
+  std::vector<bool> built_on_device;  ///< by section: its join table is on the device
+  RankStatistics mine;
+
+  const Section& section(int number) const { return program.sections[static_cast<size_t>(number)]; }
+  const JoinTable& join(int number) const { return program.joins[static_cast<size_t>(number)]; }
+  RowSet& result(int number) { return results[static_cast<size_t>(number)]; }
+  const RowSet& result(int number) const { return results[static_cast<size_t>(number)]; }
+  bool IsLast(int number) const { return static_cast<size_t>(number) + 1 == program.sections.size(); }
+  /// The stored table that a section scans, or nullptr.
+  const TableInfo* SourceTable(const Section& s) const {
+    return s.source_kind == Section::Source::kTable ? tables[static_cast<size_t>(s.source)] : nullptr;
+  }
+
+  bool IsCancelled() const { return options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed); }
+  /// Whether this process has the results: it runs alone, or as rank 0.
+  bool IsMaster() const { return options.exchange == nullptr || options.exchange->rank() == 0; }
+  /// Whether every rank runs its portion of the section.
+  bool IsShared(const Section& s) const { return options.exchange != nullptr && SharedByRanks(s); }
+  /// Whether every rank takes part in the section, if only by receiving what it made.
+  bool IsCollective(const Section& s) const {
+    return IsShared(s) || (options.exchange != nullptr && s.sink == Section::Sink::kJoin);
+  }
+
+  SectionStatistics StartStatistics(int number) const {
+    SectionStatistics stats;
+    stats.section = number;
+    stats.label = section(number).label;
+    return stats;
+  }
+};
+
+}  // namespace tessera::vm

@@ -1,0 +1,152 @@
+// Cutting a source into units.
+
+#include "vm/run/scan.h"
+
+#include <algorithm>
+
+#include "vm/run/portion.h"
+
+namespace tessera::vm {
+namespace {
+
+/// Whether each row meets all rows of a join table: then a tile is work enough for a unit.
+bool ComparesPairs(const Section& s) {
+  return std::any_of(s.code.begin(), s.code.end(), [](const Instruction& in) { return Probes(in) && in.p3 == 0; });
+}
+
+/// The rows of an earlier section, as a tablet.
+BoundTablet BindRows(const Section& s, const RowSet& rows) {
+  BoundTablet out;
+  out.rows = static_cast<uint32_t>(rows.rows);
+  for (const Slot& slot : s.slots) {
+    const RowColumn& c = rows.columns[static_cast<size_t>(slot.column)];
+    BoundSlot b;
+    b.decode = Decode::kRaw;
+    b.width = 8;
+    b.wide = slot.type.storage() == StorageClass::kWide;
+    b.codes = reinterpret_cast<const uint8_t*>(c.low.data());
+    if (b.wide) b.map = c.high.data();
+    if (!c.null.empty()) b.null_bytes = c.null.data();
+    out.slots.push_back(b);
+  }
+  return out;
+}
+
+/// Adds the blocks of one tablet that have units of this rank. `next`: the number of the next block of the source.
+void CutTablet(const Portion& portion, uint32_t block_rows, size_t tablet, uint32_t rows, uint64_t* next,
+               std::vector<Block>* blocks) {
+  for (uint32_t first = 0; first < rows; ++*next) {
+    const uint32_t count = std::min(block_rows, rows - first);
+    if (portion.HasTablet(tablet)) blocks->push_back({*next, tablet, first, count});
+    first += count;
+  }
+}
+
+/// Cuts the source, whose tablets have so many rows each.
+void CutSource(const Section& s, const Portion& portion, const std::vector<uint32_t>& rows, ScanUnits* units) {
+  const uint32_t block_rows = ComparesPairs(s) ? kTileRows : portion.unit_rows();
+  uint64_t next = 0;
+  for (size_t t = 0; t < rows.size(); ++t) CutTablet(portion, block_rows, t, rows[t], &next, &units->blocks);
+  units->first = portion.first_unit();
+  units->step = portion.unit_step();
+}
+
+/// The ranges of the columns that the steps ask for, over rows [first, first + count).
+std::vector<KnownRange> RangesOf(const RangeProgram& program, RangeSource source, const RowSet& rows, size_t first,
+                                 size_t count) {
+  std::vector<KnownRange> out(rows.columns.size());
+  for (const RangeStep& step : program.steps) {
+    if (step.source == source && out[step.index].unknown)
+      out[step.index] = RangeOfColumn(rows.columns[step.index], first, count);
+  }
+  return out;
+}
+
+/// The ranges of a grid's blocks and ranges, where both sides are sorted: otherwise they hardly tell anything.
+void FindRanges(const RunState& state, Scan* scan) {
+  const Section& s = state.section(scan->number);
+  const ScanUnits& units = scan->units;
+  if (units.grid < 0 || s.source_kind != Section::Source::kJoin || state.join(units.grid).order < 0) return;
+  GridPruning& pruning = scan->pruning;
+  pruning.program = MakeRangeProgram(state.program, scan->number, units.grid);
+  if (pruning.program.steps.empty()) return;
+  const RowSet &outer = state.joins.rows(s.source), &inner = state.joins.rows(units.grid);
+  for (const Block& b : units.blocks)
+    pruning.outer.push_back(RangesOf(pruning.program, RangeSource::kOuter, outer, b.first, b.rows));
+  for (uint64_t range = 0; range < units.ranges; ++range) {
+    const size_t first = range * kRangeRows, count = std::min<size_t>(kRangeRows, inner.rows - first);
+    pruning.inner.push_back(RangesOf(pruning.program, RangeSource::kInner, inner, first, count));
+  }
+}
+
+}  // namespace
+
+Status PrepareScan(RunState* state, int number, Scan* scan) {
+  const Section& s = state->section(number);
+  scan->number = number;
+  scan->counts.joined = std::make_unique<TileMachine::JoinCounter[]>(state->program.joins.size());
+  scan->top = std::make_unique<TopRows>(s);
+  ScanUnits& units = scan->units;
+  units.grid = GridOf(state->program, s);
+  if (units.grid >= 0) {
+    units.grid_rows = static_cast<uint32_t>(state->joins.rows(units.grid).rows);
+    units.ranges = std::max<uint64_t>(1, (uint64_t{units.grid_rows} + kRangeRows - 1) / kRangeRows);
+  }
+  if (s.source_kind == Section::Source::kTable) {
+    scan->table = state->SourceTable(s);
+    scan->binder =
+        std::make_unique<SectionBinder>(state->program, number, &state->strings, state->joins.key_ranges(), true);
+    scan->tablets = std::vector<LazyTablet>(scan->table->tablets.size());
+    std::vector<uint32_t> rows;
+    for (const auto& tablet : scan->table->tablets) rows.push_back(tablet->rows());
+    CutSource(s, Portion(*scan->table, state->options.exchange), rows, &units);
+    return Status::Ok();
+  }
+  scan->tablets = std::vector<LazyTablet>(1);
+  std::call_once(scan->tablets[0].once, [] {});
+  BoundTablet& bound = scan->tablets[0].bound;
+  bound.rows = 1;
+  if (s.source_kind == Section::Source::kSection || s.source_kind == Section::Source::kJoin) {
+    const RowSet& from =
+        s.source_kind == Section::Source::kJoin ? state->joins.rows(s.source) : state->result(s.source);
+    if (from.rows > UINT32_MAX - kUnitRows)
+      return {ErrorCode::kResource, "an intermediate result has more than 2^32 rows"};
+    bound = BindRows(s, from);
+  }
+  // Every rank has the rows of a join table; the master alone has those of a section.
+  CutSource(s, Portion(state->IsShared(s) ? state->options.exchange : nullptr), {bound.rows}, &units);
+  FindRanges(*state, scan);
+  return Status::Ok();
+}
+
+void AddScan(const Scan& scan, RunState* state, SectionStatistics* stats) {
+  const ScanCounts& counts = scan.counts;
+  stats->rows_in = counts.rows_in;
+  stats->pairs = counts.pairs;
+  stats->pruned_pairs = counts.pruned_pairs;
+  stats->joined.clear();
+  for (const int join : JoinsBefore(state->section(scan.number))) {
+    if (join < 0 || counts.joined == nullptr) continue;
+    const TileMachine::JoinCounter& counter = counts.joined[static_cast<size_t>(join)];
+    const double fraction =
+        counts.cycles == 0 ? 0 : static_cast<double>(counter.cycles) / static_cast<double>(counts.cycles);
+    stats->joined.push_back(
+        {state->section(state->join(join).section).label, counter.rows, fraction * counts.milliseconds});
+  }
+  if (scan.table == nullptr) return;
+  size_t last = SIZE_MAX;
+  for (size_t b = 0; b < scan.units.blocks.size(); ++b) {
+    if (scan.units.blocks[b].tablet == last || !scan.units.HasBlock(b)) continue;
+    last = scan.units.blocks[b].tablet;
+    const BoundTablet& bound = scan.tablets[last].bound;
+    ++stats->tablets;
+    if (bound.skip) {
+      ++stats->tablets_skipped;
+    } else {
+      stats->bytes_read += bound.encoded_bytes;
+    }
+  }
+  state->mine.read += static_cast<double>(counts.read_nanoseconds) * 1e-6;
+}
+
+}  // namespace tessera::vm

@@ -1,0 +1,126 @@
+// What one section has to do on this rank, cut into units of work, and how far it is. Private to vm/.
+//
+// Start at: PrepareScan, then RunUnits of unit_runner.h. Prepared by the thread of the run, worked on by its workers.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "vm/bind.h"
+#include "vm/group_table.h"
+#include "vm/pair_ranges.h"
+#include "vm/run/run_state.h"
+#include "vm/tile_machine.h"
+#include "vm/top_rows.h"
+
+namespace tessera::vm {
+
+/// Rows of the join table that a unit of a grid compares: with a tile that makes a million pairs, some milliseconds.
+inline constexpr uint32_t kRangeRows = 512;
+
+/// A piece of a source: some rows of one tablet (or of the one intermediate result).
+struct Block {
+  uint64_t number;  ///< among all of the source, those of other ranks included
+  size_t tablet;
+  uint32_t first, rows;
+};
+
+/// What a worker takes: a block; of a grid, a block and a range of the join table's rows.
+struct Unit {
+  uint64_t number;  ///< among all units of the section, those of other ranks included
+  size_t block;     ///< index in ScanUnits::blocks
+  uint32_t range_first, range_end;
+
+  size_t range() const { return range_first / kRangeRows; }
+  /// Each block's rows are counted once, by the unit with its first range.
+  bool IsFirstOfBlock() const { return range_first == 0; }
+};
+
+/// The units of a section that are this rank's. They are many where pairs of rows are compared, so they are counted and
+/// not listed.
+struct ScanUnits {
+  std::vector<Block> blocks;
+  int grid = -1;           ///< the join table whose rows are cut into ranges, too; -1: none
+  uint32_t grid_rows = 0;  ///< of that table
+  uint64_t ranges = 1;
+  uint64_t first = 0, step = 1;  ///< this rank's, of blocks.size() * ranges, block by block
+
+  size_t size() const {
+    const uint64_t all = blocks.size() * ranges;
+    return all <= first ? 0 : static_cast<size_t>((all - first - 1) / step + 1);
+  }
+  /// REQUIRES: k < size().
+  Unit At(size_t k) const {
+    const uint64_t at = first + k * step, range = at % ranges;
+    const size_t block = at / ranges;
+    const uint64_t row = range * kRangeRows;
+    return {blocks[block].number * ranges + range, block, static_cast<uint32_t>(row),
+            static_cast<uint32_t>(std::min<uint64_t>(row + kRangeRows, grid_rows))};
+  }
+  /// Whether a unit of the block is among them.
+  bool HasBlock(size_t block) const {
+    const uint64_t begin = block * ranges, end = begin + ranges;
+    if (begin <= first) return first < end;
+    return first + (begin - first + step - 1) / step * step < end;
+  }
+  /// Pairs of rows that the unit compares; 0 if it is not of a grid.
+  uint64_t PairsOf(const Unit& unit) const {
+    return grid < 0 ? 0 : uint64_t{blocks[unit.block].rows} * (unit.range_end - unit.range_first);
+  }
+};
+
+/// What the least and greatest values of a grid's blocks and ranges tell of its units.
+struct GridPruning {
+  RangeProgram program;                        ///< no steps: nothing
+  std::vector<std::vector<KnownRange>> outer;  ///< by block, then by column of the source
+  std::vector<std::vector<KnownRange>> inner;  ///< by range, then by column of the join table
+
+  /// How many pairs of the unit's rows can reach the sink.
+  Share Reaching(const Unit& unit) const {
+    const std::vector<RangeStep>& steps = program.steps;
+    if (steps.empty()) return Share::kSome;
+    return TryRanges(steps.data(), static_cast<int>(steps.size()), outer[unit.block].data(),
+                     inner[unit.range()].data());
+  }
+};
+
+/// A tablet's encoding, made once, by whichever worker comes first.
+struct LazyTablet {
+  std::once_flag once;
+  Status status;
+  BoundTablet bound;
+};
+
+/// What workers count while they run units.
+struct ScanCounts {
+  std::atomic<uint64_t> rows_in{0}, rows_out{0};
+  std::atomic<uint64_t> pairs{0}, pruned_pairs{0};
+  std::unique_ptr<TileMachine::JoinCounter[]> joined;  ///< by number of the join table
+  std::atomic<uint64_t> cycles{0};                     ///< of all tiles, if joins are measured
+  std::atomic<uint64_t> read_nanoseconds{0};           ///< opening, checking and encoding tablets
+  double milliseconds = 0;                             ///< that units ran; set between them
+};
+
+struct Scan {
+  int number = 0;                    ///< of the section
+  const TableInfo* table = nullptr;  ///< that it scans; nullptr: the rows of an earlier section or of a join table
+  ScanUnits units;
+  GridPruning pruning;
+  std::unique_ptr<SectionBinder> binder;  ///< of stored tables
+  std::vector<LazyTablet> tablets;
+  std::unique_ptr<TopRows> top;                        ///< of ORDER BY and LIMIT
+  std::vector<std::unique_ptr<TileMachine>> machines;  ///< one per worker, or nullptr
+  std::vector<std::unique_ptr<GroupTable>> groups;     ///< kGroups: one per worker
+  ScanCounts counts;
+};
+
+/// Cuts the source of a section into units and keeps those of this rank. REQUIRES: what it reads and probes is there.
+/// Errors: kResource, too many rows.
+Status PrepareScan(RunState* state, int number, Scan* scan);
+
+/// Sets what a section's statistics take from its scan, and adds what this process read.
+void AddScan(const Scan& scan, RunState* state, SectionStatistics* stats);
+
+}  // namespace tessera::vm

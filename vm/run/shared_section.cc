@@ -1,0 +1,236 @@
+// What ranks made of a section, put together.
+
+#include "vm/run/shared_section.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/clock.h"
+#include "vm/row_set.h"
+#include "vm/run/host_sections.h"
+
+namespace tessera::vm {
+namespace {
+
+/// What a row of a join table takes beside its columns: its slot in the index and its link in a chain.
+constexpr uint64_t kIndexBytesPerRow = 16;
+
+/// The stream of one rank's shipments at the master, and how much of it has been consumed.
+struct IncomingRows {
+  Shipment shipment;
+  size_t unit = 0, row = 0;  ///< the next of the shipment
+
+  /// The unit whose rows come next; between shipments, the least that may.
+  uint64_t Next() const { return unit < shipment.units.size() ? shipment.units[unit].unit : shipment.through; }
+  bool IsConsumed() const { return unit == shipment.units.size(); }
+  bool IsDone() const { return IsConsumed() && shipment.last; }
+};
+
+/// The rank whose rows come next.
+size_t NextRank(const std::vector<IncomingRows>& from) {
+  size_t least = 0;
+  for (size_t r = 1; r < from.size(); ++r) {
+    if (from[least].IsDone() || (!from[r].IsDone() && from[r].Next() < from[least].Next())) least = r;
+  }
+  return least;
+}
+
+}  // namespace
+
+SharedSection::SharedSection(RunState* state, DeviceSections* device, int number, SectionStatistics* stats)
+    : state_(*state),
+      section_(state->section(number)),
+      number_(number),
+      stats_(stats),
+      exchange_(*state->options.exchange),
+      portion_(state, device, number, stats) {}
+
+Result<RowSet> SharedSection::Run(const RowConsumer& consume) {
+  if (section_.sink == Section::Sink::kGroups) return MergeGroups();
+  if (section_.sink == Section::Sink::kJoin) return GatherJoin();
+  if (!section_.order.empty()) return GatherOrderedRows();
+  if (!state_.IsLast(number_)) return GatherRows();
+  return state_.IsMaster() ? StreamIn(consume) : StreamOut();
+}
+
+Status SharedSection::OwnError(const Status& status) const {
+  if (!status.ok() && status.code() == ErrorCode::kCancelled && !state_.IsCancelled() && exchange_.Stopped())
+    return Status::Ok();
+  return status;
+}
+
+/// Up a binary tree: in round k, ranks whose bit k is the lowest that is set send to the rank without that bit.
+Result<RowSet> SharedSection::MergeGroups() {
+  const auto start = Clock::now();
+  std::unique_ptr<GroupTable> groups;
+  Status status = portion_.Groups(&groups);
+  state_.mine.execute += MillisecondsSince(start);
+  if (!status.ok()) exchange_.Stop();
+  stats_->rows_out = groups->groups();
+  const int rank = exchange_.rank();
+  for (int bit = 1; bit < exchange_.ranks(); bit <<= 1) {
+    if ((rank & bit) != 0) {
+      Shipment mine;
+      if (status.ok()) mine.rows = groups->Rows();
+      TESSERA_TRY(
+          exchange_.Send(rank - bit, status.ok() ? Result<Shipment>(std::move(mine)) : status, state_.strings, true));
+      groups.reset();
+      break;
+    }
+    if (rank + bit < exchange_.ranks()) {
+      Result<Shipment> theirs = exchange_.Receive(rank + bit, &state_.strings);
+      const auto merge = Clock::now();
+      if (status.ok()) status = theirs.ok() ? groups->Merge(theirs->rows) : theirs.status();
+      state_.mine.merge += MillisecondsSince(merge);
+    }
+  }
+  TESSERA_TRY(OwnError(status));
+  if (!state_.IsMaster()) return RowSet{};
+  stats_->rows_out = groups->groups();
+  return groups->Rows();
+}
+
+/// Every rank gets all rows of the build side.
+Result<RowSet> SharedSection::GatherJoin() {
+  Result<Shipment> mine = portion_.All();
+  TESSERA_TRY(exchange_.Agree(mine.ok() ? Status::Ok() : OwnError(mine.status())));
+  TESSERA_ASSIGN(const uint64_t rows, exchange_.Sum(mine->rows.rows));
+  const uint64_t bytes = rows * (section_.columns.size() * sizeof(int64_t) + kIndexBytesPerRow);
+  if (bytes > exchange_.broadcast_limit()) {
+    return Unsupported("the build side of a join has " + std::to_string(rows) +
+                           " rows, more than a rank has room for, and rows cannot be exchanged by key yet",
+                       -1,
+                       "Filter it, swap the tables of the join, or SET broadcast_limit to more than " +
+                           std::to_string(bytes) + " bytes.");
+  }
+  TESSERA_ASSIGN(std::vector<Shipment> all, exchange_.AllGather(std::move(*mine), &state_.strings));
+  const auto start = Clock::now();
+  RowSet together = InUnitOrder(section_, std::move(all));
+  state_.mine.merge += MillisecondsSince(start);
+  return together;
+}
+
+Status SharedSection::GatherAtMaster(Result<Shipment> mine, std::vector<Shipment>* all) {
+  Status status = mine.status();
+  if (!state_.IsMaster()) {
+    TESSERA_TRY(exchange_.Send(0, std::move(mine), state_.strings, true));
+    return OwnError(status);
+  }
+  all->resize(1);
+  if (status.ok()) all->front() = std::move(*mine);
+  for (int r = 1; r < exchange_.ranks(); ++r) {
+    Result<Shipment> theirs = exchange_.Receive(r, &state_.strings);
+    if (!theirs.ok()) {
+      if (status.ok()) status = theirs.status();
+    } else if (status.ok()) {
+      all->push_back(std::move(*theirs));
+    }
+  }
+  if (!status.ok()) all->clear();
+  return OwnError(status);
+}
+
+/// All rows at the master, in the order in which one process makes them.
+Result<RowSet> SharedSection::GatherRows() {
+  std::vector<Shipment> all;
+  TESSERA_TRY(GatherAtMaster(portion_.All(), &all));
+  if (all.empty()) return RowSet{};
+  const auto start = Clock::now();
+  RowSet rows = InUnitOrder(section_, std::move(all));
+  TESSERA_TRY(OrderAndLimit(section_, state_.strings, state_.pool, &rows));
+  state_.mine.merge += MillisecondsSince(start);
+  stats_->rows_out = rows.rows;
+  return rows;
+}
+
+/// All rows at the master, ordered. Ranks sort and cut their own rows first; a hidden last column, the number of the
+/// unit, decides between equal rows as one process does.
+Result<RowSet> SharedSection::GatherOrderedRows() {
+  Section s = section_;
+  s.order.push_back({static_cast<int32_t>(s.columns.size()), false, false});
+  s.columns.push_back(SqlType::Of(TypeId::kBigint));
+  Result<Shipment> mine = portion_.All();
+  if (mine.ok()) {
+    const auto start = Clock::now();
+    AppendUnitColumn(&*mine);
+    // (Those of a GPU have come in order, all under one number.)
+    if (!portion_.on_device()) {
+      const Status sorted = OrderAndLimit(WithoutOffset(s), state_.strings, state_.pool, &mine->rows);
+      if (!sorted.ok()) mine = sorted;
+    }
+    state_.mine.execute += MillisecondsSince(start);
+  }
+  std::vector<Shipment> all;
+  TESSERA_TRY(GatherAtMaster(std::move(mine), &all));
+  if (all.empty()) return RowSet{};
+  const auto start = Clock::now();
+  RowSet rows = MakeRowSet(s.columns);
+  std::vector<size_t> starts;
+  for (Shipment& shipment : all) {
+    starts.push_back(rows.rows);
+    if (shipment.rows.rows > 0) AppendRows(&rows, std::move(shipment.rows));
+    shipment = Shipment{};
+  }
+  TESSERA_TRY(MergeRuns(s, starts, state_.strings, state_.pool, &rows));
+  rows.columns.pop_back();
+  state_.mine.merge += MillisecondsSince(start);
+  stats_->rows_out = rows.rows;
+  return rows;
+}
+
+Result<RowSet> SharedSection::StreamOut() {
+  Status status;
+  for (bool last = false; !last;) {
+    Result<Shipment> next = portion_.Next(StreamWindow(state_));
+    status = next.status();
+    last = !next.ok() || next->last;
+    TESSERA_TRY(exchange_.Send(0, std::move(next), state_.strings, last));
+  }
+  portion_.AddStatistics();
+  TESSERA_TRY(OwnError(status));
+  return RowSet{};
+}
+
+/// The rows of all ranks in the order of their units, as they come: at most one shipment of each rank is held.
+Result<RowSet> SharedSection::StreamIn(const RowConsumer& consume) {
+  std::vector<IncomingRows> from(static_cast<size_t>(exchange_.ranks()));
+  for (IncomingRows& i : from) i.shipment.last = false;
+  RowStream stream(state_, section_, consume);
+  Status status;
+  while (status.ok() && !stream.full()) {
+    const size_t rank = NextRank(from);
+    IncomingRows& i = from[rank];
+    if (i.IsDone()) break;
+    if (i.IsConsumed()) {
+      Result<Shipment> next =
+          rank == 0 ? portion_.Next(StreamWindow(state_)) : exchange_.Receive(static_cast<int>(rank), &state_.strings);
+      if (next.ok()) {
+        i = IncomingRows{std::move(*next)};
+      } else {
+        i.shipment.last = true;  // it will send no more
+        status = next.status();
+      }
+      continue;
+    }
+    const uint64_t rows = i.shipment.units[i.unit].rows;
+    status = stream.Add(i.shipment.rows, i.row, rows);
+    i.row += rows;
+    ++i.unit;
+  }
+  if (status.ok()) status = stream.Flush();
+  // Everybody's last shipment has to be taken, whatever became of the rows.
+  const auto is_open = [](const IncomingRows& i) { return !i.shipment.last; };
+  if (std::any_of(from.begin() + 1, from.end(), is_open)) exchange_.Stop();
+  for (size_t r = 1; r < from.size(); ++r) {
+    while (is_open(from[r])) {
+      Result<Shipment> rest = exchange_.Receive(static_cast<int>(r), &state_.strings);
+      from[r].shipment.last = !rest.ok() || rest->last;
+    }
+  }
+  portion_.AddStatistics();
+  stats_->rows_out = stream.streamed();
+  TESSERA_TRY(OwnError(status));
+  return MakeRowSet(section_.columns);
+}
+
+}  // namespace tessera::vm

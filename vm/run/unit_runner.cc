@@ -1,0 +1,257 @@
+// Units to workers, tiles to their machines.
+
+#include "vm/run/unit_runner.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <new>
+
+#include "base/clock.h"
+#include "vm/row_set.h"
+
+namespace tessera::vm {
+namespace {
+
+/// How often the MPI thread polls, in rows of a unit.
+constexpr uint32_t kPollRows = 8 * kTileRows;
+/// ... and in turns of a tile that goes over the same rows again and again.
+constexpr int kPollSteps = 16;
+/// Rows that the units of a stream may hold together before no more of them are started.
+constexpr uint64_t kStreamAllRows = 1 << 21;
+
+/// The error of the earliest unit that failed.
+class FirstError {
+ public:
+  void Note(size_t unit, Status status) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (unit >= unit_) return;
+    unit_ = unit;
+    status_ = std::move(status);
+  }
+  /// REQUIRES: no worker runs.
+  Status Take() { return std::move(status_); }
+
+ private:
+  std::mutex mutex_;
+  Status status_;
+  size_t unit_ = SIZE_MAX;
+};
+
+/// Whether there are enough rows for a LIMIT without ORDER BY: counted over the units that have run without a gap.
+class EnoughRows {
+ public:
+  EnoughRows(const UnitWindow& window, const std::deque<UnitOutput>* outputs)
+      : wanted_(window.wanted), outputs_(outputs), has_run_(wanted_ == UINT64_MAX ? 0 : window.size()) {}
+
+  /// A unit has run. True if there are enough rows now.
+  bool NoteRun(size_t unit) {
+    if (wanted_ == UINT64_MAX) return false;
+    std::lock_guard<std::mutex> lock(mutex_);
+    has_run_[unit] = 1;
+    for (; first_ < has_run_.size() && has_run_[first_] != 0; ++first_) rows_ += (*outputs_)[first_].rows.rows;
+    return rows_ >= wanted_;
+  }
+
+ private:
+  const uint64_t wanted_;
+  const std::deque<UnitOutput>* const outputs_;
+  std::mutex mutex_;
+  std::vector<uint8_t> has_run_;
+  size_t first_ = 0;   // the first that has not run
+  uint64_t rows_ = 0;  // of those before it
+};
+
+class UnitRunner {
+ public:
+  UnitRunner(RunState* state, Scan* scan, const UnitWindow& window, std::deque<UnitOutput>* outputs)
+      : state_(*state),
+        section_(state->section(scan->number)),
+        scan_(*scan),
+        window_(window),
+        outputs_(outputs),
+        enough_(window, outputs),
+        made_before_(scan->counts.rows_out),
+        next_(window.begin) {
+    for (size_t u = 0; window.streams() && u < window.size(); ++u) held_ += (*outputs)[u].rows.rows;
+  }
+
+  Status Run() {
+    const size_t workers = std::clamp<size_t>(window_.size(), 1, static_cast<size_t>(state_.pool->threads()));
+    if (scan_.machines.size() < workers) scan_.machines.resize(workers);
+    if (IsGrouped() && scan_.groups.size() < workers) scan_.groups.resize(workers);
+    const auto start = Clock::now();
+    state_.pool->Run(static_cast<int>(workers), [&](int worker) {
+      try {
+        Work(static_cast<size_t>(worker));
+      } catch (const std::bad_alloc&) {  // the other workers, and other ranks, must learn of it
+        Fail(SIZE_MAX - 1, OutOfMemory());
+      }
+    });
+    scan_.counts.milliseconds += MillisecondsSince(start);
+    return error_.Take();
+  }
+
+ private:
+  bool IsGrouped() const { return section_.sink == Section::Sink::kGroups; }
+
+  void Fail(size_t unit, Status status) {
+    error_.Note(unit, std::move(status));
+    stop_ = true;
+  }
+  void NoteRun(size_t unit) {
+    if (enough_.NoteRun(unit - window_.begin)) stop_ = true;
+  }
+
+  /// Takes units until there are none, or it is told to stop.
+  void Work(size_t worker) {
+    if (IsGrouped() && scan_.groups[worker] == nullptr)
+      scan_.groups[worker] = std::make_unique<GroupTable>(section_, &state_.strings);
+    while (!stop_.load(std::memory_order_relaxed)) {
+      // The first unit runs in any case: it is what the consumer waits for.
+      const bool full = window_.streams() && held_ + scan_.counts.rows_out - made_before_ >= kStreamAllRows;
+      if (full && next_.load() > window_.begin) break;
+      const size_t taken = next_.fetch_add(1);
+      if (taken >= window_.end) break;
+      const size_t u = !IsGrouped() && scan_.top->Backwards() ? window_.begin + (window_.end - 1 - taken) : taken;
+      Status status = RunUnit(worker, u);
+      if (!status.ok()) return Fail(u, std::move(status));
+      NoteRun(u);
+    }
+  }
+
+  /// Runs a unit to its end, or until it has made as many rows as it may hold.
+  Status RunUnit(size_t worker, size_t u) {
+    const Unit unit = scan_.units.At(u);
+    const Block& block = scan_.units.blocks[unit.block];
+    UnitOutput* const output = IsGrouped() ? nullptr : &(*outputs_)[u - window_.begin];
+    if (output != nullptr && output->MustWait()) return Status::Ok();
+    LazyTablet& tablet = scan_.tablets[block.tablet];
+    if (scan_.table != nullptr) {
+      std::call_once(tablet.once, [&] { Encode(*scan_.table->tablets[block.tablet], &tablet); });
+      TESSERA_TRY(tablet.status);
+    }
+    if (IsWanted(tablet.bound)) {
+      const Share reaching = scan_.pruning.Reaching(unit);
+      const uint64_t pairs = scan_.units.PairsOf(unit);
+      if (reaching == Share::kNone) {
+        scan_.counts.pruned_pairs += pairs;
+      } else {
+        TESSERA_TRY(RunTiles(worker, unit, tablet.bound, reaching, output));
+        if (output != nullptr && output->suspended != nullptr) return Status::Ok();
+        scan_.counts.pairs += pairs;
+      }
+      if (unit.IsFirstOfBlock()) scan_.counts.rows_in += block.rows;
+    }
+    if (output != nullptr) output->done = true;
+    const size_t finished = window_.begin + ++done_;
+    if (state_.options.progress)
+      state_.options.progress(static_cast<double>(finished) / static_cast<double>(scan_.units.size()));
+    return Status::Ok();
+  }
+
+  void Encode(const Tablet& from, LazyTablet* to) {
+    const auto start = Clock::now();
+    Result<BoundTablet> bound = scan_.binder->Bind(from);
+    if (bound.ok()) {
+      to->bound = std::move(*bound);
+    } else {
+      to->status = bound.status();
+    }
+    scan_.counts.read_nanoseconds += static_cast<uint64_t>((Clock::now() - start) / std::chrono::nanoseconds(1));
+  }
+
+  /// Whether any row of the tablet can be in the result.
+  bool IsWanted(const BoundTablet& tablet) const {
+    if (tablet.skip) return false;
+    return scan_.table == nullptr || IsGrouped() || !scan_.top->LeavesOut(tablet);
+  }
+
+  /// Runs the unit's tiles from where it is. If it is suspended, its machine is in `output` afterwards.
+  Status RunTiles(size_t worker, const Unit& unit, const BoundTablet& tablet, Share reaching, UnitOutput* output) {
+    const Block& block = scan_.units.blocks[unit.block];
+    std::unique_ptr<TileMachine>& machine = scan_.machines[worker];
+    TileSinks sinks;
+    uint32_t at = 0;
+    uint64_t rows_before = 0;
+    if (output == nullptr) {
+      sinks.groups = scan_.groups[worker].get();
+    } else {
+      sinks.rows = &output->rows;
+      at = output->at;
+      rows_before = output->rows.rows;
+    }
+    if (output != nullptr && output->suspended != nullptr) {
+      machine = std::move(output->suspended);
+    } else {
+      if (output != nullptr) output->rows = MakeRowSet(section_.columns);
+      if (machine == nullptr) machine = NewMachine();
+      if (scan_.units.grid >= 0) {
+        const int all_from = reaching == Share::kAll ? scan_.pruning.program.all_from : -1;
+        machine->MeetRows(scan_.units.grid, unit.range_first, unit.range_end, all_from);
+      }
+    }
+    if (state_.options.exchange != nullptr)
+      machine->StopIf([this, worker, asked = 0]() mutable { return StoppedInTile(worker, &asked); });
+    const uint64_t first_cycle = state_.options.profile ? __builtin_ia32_rdtsc() : 0;
+    for (; at < block.rows; at += kTileRows) {
+      TESSERA_TRY(CheckCancelled(worker, at));
+      const int rows = static_cast<int>(std::min<uint32_t>(kTileRows, block.rows - at));
+      TESSERA_TRY(machine->suspended() ? machine->ResumeTile(sinks)
+                                       : machine->RunTile(tablet, block.first + at, rows, sinks));
+      if (output != nullptr) TESSERA_TRY(scan_.top->Cut(at + kTileRows >= block.rows, state_.strings, &output->rows));
+      if (machine->suspended()) {
+        output->at = at;
+        output->suspended = std::move(machine);
+        break;
+      }
+    }
+    if (state_.options.profile) scan_.counts.cycles += __builtin_ia32_rdtsc() - first_cycle;
+    if (output != nullptr) scan_.counts.rows_out += output->rows.rows - rows_before;
+    return Status::Ok();
+  }
+
+  // MPI is called from one thread only, which is worker 0.
+
+  /// Whether another rank has said that this is in vain. For a tile that goes over the same rows again and again.
+  bool StoppedInTile(size_t worker, int* asked) {
+    if (worker == 0 && ++*asked % kPollSteps == 0 && state_.options.exchange->Stopped()) stopped_elsewhere_ = true;
+    return stopped_elsewhere_.load(std::memory_order_relaxed);
+  }
+  /// The same between tiles, and whether the user has. `at`: rows of the unit before the next tile.
+  Status CheckCancelled(size_t worker, uint32_t at) {
+    if (state_.IsCancelled()) return Cancelled();
+    if (worker == 0 && state_.options.exchange != nullptr && at % kPollRows == 0 && state_.options.exchange->Stopped())
+      return Cancelled();
+    return Status::Ok();
+  }
+
+  std::unique_ptr<TileMachine> NewMachine() {
+    auto machine = std::make_unique<TileMachine>(state_.program, scan_.number, state_.joins.indexes(), &state_.strings);
+    machine->CountJoined(scan_.counts.joined.get(), state_.options.profile);
+    if (scan_.top->active()) machine->EmitOnly(scan_.top.get());
+    machine->StopOn(state_.options.cancel);
+    machine->SuspendAt(window_.suspend_at);
+    return machine;
+  }
+
+  RunState& state_;
+  const Section& section_;
+  Scan& scan_;
+  const UnitWindow& window_;
+  std::deque<UnitOutput>* const outputs_;
+  FirstError error_;
+  EnoughRows enough_;
+  uint64_t held_ = 0;  // rows that the units of a stream had before they ran
+  const uint64_t made_before_;
+  std::atomic<size_t> next_, done_{0};
+  std::atomic<bool> stop_{false}, stopped_elsewhere_{false};
+};
+
+}  // namespace
+
+Status RunUnits(RunState* state, Scan* scan, const UnitWindow& window, std::deque<UnitOutput>* outputs) {
+  return UnitRunner(state, scan, window, outputs).Run();
+}
+
+}  // namespace tessera::vm
