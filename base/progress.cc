@@ -91,7 +91,7 @@ void ProgressBar::Advance(uint64_t amount) {
   if (next == Clock::time_point::max()) return;
   const auto now = Clock::now();
   if (now < next) return;
-  // Whoever comes first draws; the others go on working.
+  // The first thread draws; the others go on working.
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock() || now < next_draw_.load(std::memory_order_relaxed)) return;
   next_draw_.store(now + kBetweenDraws, std::memory_order_relaxed);

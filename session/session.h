@@ -102,8 +102,8 @@ class Session {
   /// Async-signal-safe. No effect if none runs.
   void Cancel();
 
-  /// Who wants to know how far the running statement is; may be empty. Called from any thread, also while another call
-  /// runs.
+  /// `progress` is told how far the running statement is; it may be empty. It is called from any thread, also while
+  /// another call runs.
   void SetProgress(std::function<void(const Progress&)> progress);
 
   const Timing& last_timing() const;

@@ -161,7 +161,7 @@ Status DotCommands::Switch(const std::string& word, bool* value) {
   return Status::Ok();
 }
 
-// Without an argument a switch tells how it stands.
+// A switch without an argument shows its state.
 Status DotCommands::Bail(const Arguments& arguments) {
   if (arguments.empty()) return Print(fmt::format("bail is {}\n", OnOff(shell_->settings_.bail)));
   return Switch(arguments[0], &shell_->settings_.bail);

@@ -18,7 +18,7 @@ int wake[2] = {-1, -1};
 
 void Handle(int signal) {
   const int error = errno;
-  // The second one means it, unless it is Ctrl-C and a prompt is there to come back to.
+  // A second signal ends the process, unless it is Ctrl-C and there is a prompt to return to.
   if (pending.exchange(signal) != 0 && !(has_prompt && signal == SIGINT)) {
     std::signal(signal, SIG_DFL);
     raise(signal);
@@ -26,7 +26,7 @@ void Handle(int signal) {
   if (Session* session = watched.load()) session->Cancel();
   const char byte = 0;
   if (wake[1] >= 0 && write(wake[1], &byte, 1) < 0) {
-    // The pipe is full: then it is readable, which is all that is wanted.
+    // If the pipe is full it is readable, which is enough.
   }
   errno = error;
 }

@@ -32,7 +32,7 @@ class ResultOutput {
   bool IsTerminal() const;
   size_t TerminalWidth() const;
 
-  /// Whoever read standard output has gone (`| head`): there is nobody left to print for.
+  /// The reader of standard output has gone (`| head`): nobody is left to print for.
   bool reader_gone() const { return reader_gone_; }
   /// Standard output could not be written to for another reason.
   bool failed() const { return failed_; }

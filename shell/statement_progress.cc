@@ -11,11 +11,11 @@ void StatementProgress::Start() {
 }
 
 void StatementProgress::Update(const Progress& progress) {
-  // Many threads report; one at a time is enough, the next report says more.
+  // Many threads report. While one report is shown others are dropped: the next one says more.
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock() || !running_) return;
-  // A pass that is done, followed by a smaller number, is the next pass. Small steps back are threads that overtook
-  // another.
+  // A smaller number after a finished pass is the next pass. Small steps back come from threads that overtook each
+  // other.
   const bool next_pass = done_ >= total_ && progress.done < done_ / 2;
   if (bar_ == nullptr || next_pass || progress.total != total_) {
     bar_ = std::make_unique<ProgressBar>(progress.what, progress.total, progress.unit);

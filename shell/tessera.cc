@@ -19,7 +19,7 @@
 
 namespace {
 
-/// A closed standard descriptor would be given to the next file that is opened, and results written into the catalog.
+/// If a standard descriptor is closed, the next file gets its number, and results would be written into the catalog.
 void KeepStandardDescriptorsTaken() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     // Opened for the wrong direction, so that using it is an error as before.
@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
   tessera::Result<std::unique_ptr<tessera::Cluster>> joined = tessera::Cluster::Join(tessera::kVersion);
   const tessera::Status& ready = joined.ok() && *joined != nullptr ? (*joined)->ready() : joined.status();
   if (!ready.ok()) {
-    // Every rank knows; one says so.
+    // Every rank knows it; rank 0 says it.
     if (!joined.ok() || (*joined)->rank() == 0) fmt::print(stderr, "tessera: {}\n{}\n", ready.message(), ready.hint());
     return tessera::kExitUsage;
   }
@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
     return cluster->Serve(tessera::ProcessorsOfRank(cluster->local_ranks()));
   const int status = RunTessera(argc, argv, cluster.get());
   if (cluster != nullptr) cluster->Leave(status);
-  // The session is closed and its temporary files are gone: now the signal that ended the batch may have its way.
+  // The session is closed and its temporary files are gone: now the signal that ended the batch may end the process.
   if (const int signal = tessera::PendingInterrupt(); signal != 0) tessera::DieOf(signal);
   return status;
 }

@@ -64,7 +64,7 @@ CREATE TABLE tablets (
 );
 )";
 
-/// The bytes over which a checksum of the catalog goes: integers as 8 bytes, texts behind their length.
+/// The bytes that a checksum of the catalog covers: integers as 8 bytes, texts after their length.
 class CheckedBytes {
  public:
   void Add(int64_t v) { bytes_.append(reinterpret_cast<const char*>(&v), sizeof v); }
@@ -261,7 +261,7 @@ Status Catalog::Error(int code) const {
       }
       return {ErrorCode::kIo, "catalog \"" + path_ + "\": " + message};
     case SQLITE_IOERR:
-      // Pages that the file should have and has not.
+      // The file lacks pages that it should have.
       if (code == SQLITE_IOERR_SHORT_READ) return Corrupt(message);
       return {ErrorCode::kIo, "catalog \"" + path_ + "\": " + message};
     case SQLITE_PERM:

@@ -23,7 +23,7 @@ const uint8_t* NullBytes(const ColumnPiece& piece) {
   return piece.column->null.empty() ? nullptr : piece.column->null.data() + piece.begin;
 }
 
-/// Lays the streams of `bytes` each behind one another and allocates them, zeroed.
+/// Places the streams, `bytes` each, one after the other and allocates them, zeroed.
 void AllocateStreams(const uint64_t (&bytes)[kStreams], EncodedChunk* out) {
   uint64_t offset = 0;
   for (int s = 0; s < kStreams; ++s) {
@@ -89,8 +89,8 @@ Range<Key> FindRange(std::span<const ColumnPiece> pieces) {
   return {min, max, nulls};
 }
 
-/// Counts the distinct values. While the range is small, a bitmap finds them before they are hashed: most columns of
-/// most tables end here, at less than a nanosecond a row.
+/// Counts the distinct values. While the range is small, a bitmap finds repeated values before they are hashed. That is
+/// enough for most columns and takes less than a nanosecond a row.
 template <class Key>
 void CountDistinct(std::span<const ColumnPiece> pieces, const Range<Key>& range, uint32_t rows, DistinctCount* out) {
   const uint64_t base = static_cast<uint64_t>(range.min);
@@ -123,7 +123,7 @@ void CountDistinct(std::span<const ColumnPiece> pieces, const Range<Key>& range,
   }
 }
 
-/// Bytes of the least width that holds the codes 0 .. span, and one more for NULL if `extra`; 9 if 8 bytes do not.
+/// The smallest width in bytes that holds codes 0 .. span, and one more code for NULL if `extra`; 9 if 8 bytes are too few.
 int LeastWidth(uint64_t span, bool extra) {
   if (extra) {
     if (span == UINT64_MAX) return 9;
@@ -446,8 +446,8 @@ void WriteRanks(const std::vector<uint32_t>& numbers, const std::vector<uint32_t
 void EncodeText(std::span<const ColumnPiece> pieces, EncodedChunk* out) {
   ChunkDescriptor& d = out->descriptor;
   const uint32_t rows = CountRows(pieces);
-  // A dictionary pays while its entries repeat: one that has more than half as many entries as rows would be sorted for
-  // nothing and cost a code stream on top. 256 entries are always worth it, their codes take one byte.
+  // A dictionary is worth it if its entries repeat. With more than half as many entries as rows, sorting them and
+  // storing codes costs more than it saves. Up to 256 entries always pay, because a code is one byte.
   const size_t greatest_entries = std::max<size_t>(256, rows / 2);
   TextNumbering numbering(rows);
   bool plain = false;

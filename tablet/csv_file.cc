@@ -17,7 +17,7 @@ namespace {
 /// A record of this size has most likely lost a quote; reading on would only take all the memory there is.
 constexpr size_t kGreatestRecordBytes = size_t{256} << 20;
 
-/// So many bytes without a line feed outside quotes may be lines that end in carriage returns.
+/// After this many bytes without a line feed outside quotes, lines may end in carriage returns.
 constexpr size_t kLineEndRegion = size_t{64} << 10;
 
 constexpr size_t kNone = SIZE_MAX;
@@ -66,7 +66,7 @@ void CsvFile::Configure(const CopyFromOptions& options, size_t block_bytes) {
   block_bytes_ = block_bytes;
 }
 
-/// Goes on from the state at `begin`; the position behind the last line feed outside quotes, or kNone.
+/// Continues from the state at `begin`. Returns the position behind the last line feed outside quotes, or kNone.
 size_t CsvFile::FindLastRecordEnd(const char* text, size_t begin, size_t end) {
   if (!in_quotes_ && memchr(text + begin, quote_, end - begin) == nullptr) {
     const void* last = memrchr(text + begin, '\n', end - begin);
@@ -84,7 +84,7 @@ size_t CsvFile::FindLastRecordEnd(const char* text, size_t begin, size_t end) {
       i = stop;
       in_quotes_ = found != nullptr;
     } else if (escape_ == quote_) {
-      // A doubled quote leaves and enters again, which comes to the same.
+      // A doubled quote leaves the quotes and enters them again: the state is the same.
       const void* found = memchr(text + i, quote_, end - i);
       if (found == nullptr) break;
       i = static_cast<size_t>(static_cast<const char*>(found) - text);
@@ -113,7 +113,7 @@ size_t CsvFile::TryCarriageReturns(char* text, size_t* size) {
   return FindLastRecordEnd(text, 0, replaced);
 }
 
-/// Of the first bytes of the file.
+/// `text`: the first bytes of the file.
 Status CsvFile::CheckText(const char* text, size_t size) const {
   const FileSignature* const found = FindSignature({text, size});
   if (found == nullptr) return {};
@@ -138,7 +138,7 @@ Status CsvFile::Read(CsvBlock* block) {
   bytes.resize(used + block_bytes_ + kCsvSlack);
   if (used > 0) memcpy(bytes.data(), rest_.data(), used);
   rest_.clear();
-  // What is left over was searched already: it holds no record's end.
+  // What was left over has been searched: no record ends in it.
   size_t searched = used;
   while (!end_) {
     if (bytes.size() - kCsvSlack - used == 0) {

@@ -128,15 +128,15 @@ class CsvLoad {
     changed_.notify_all();
   }
 
-  /// From the first block's rows to those of the file.
+  /// Estimates the rows of the file from those of its first block.
   void ExpectRows(const Waiting& first) {
     const uint64_t rows = first.parsed.batch.rows;
     if (first.bytes >= file_.size()) {
       if (file_.size() > 0) load_->ExpectRows(rows);
       return;
     }
-    // A tenth less than it looks: numbers that grow make the first records the shortest, and one tablet size too small
-    // costs less than too few tablets.
+    // A tenth less than the estimate: where numbers grow, the first records are the shortest, and tablets of one size
+    // too small cost less than too few tablets.
     load_->ExpectRows(static_cast<uint64_t>(0.9 * static_cast<double>(rows) * static_cast<double>(file_.size()) /
                                             static_cast<double>(first.bytes)));
   }

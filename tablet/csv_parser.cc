@@ -14,7 +14,7 @@
 namespace tessera {
 namespace {
 
-/// In a field's end: it is a line feed, the end of the record.
+/// Set in a field's end if that is a line feed, which ends the record.
 constexpr uint32_t kRecordEnd = 1u << 31;
 
 /// Bit i of the result: the parity of bits 0..i.
@@ -204,7 +204,7 @@ void CsvParser::FindFieldEnds(const CsvBlock& block, Index* index) const {
     }
     ends.resize(used);
   } else {
-    // With an escape character of its own the state is more than a parity, so this goes byte by byte.
+    // If the escape character is not the quote, the state is more than a parity, so this goes byte by byte.
     bool inside = false;
     for (size_t i = index->start; i < size; ++i) {
       const char c = text[i];

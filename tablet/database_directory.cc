@@ -59,7 +59,7 @@ Result<std::unique_ptr<Catalog>> DatabaseDirectory::OpenCatalog(const std::strin
     if (state == Catalog::State::kInitialised) return catalog;
   }
 
-  // Nothing or an interrupted creation, unless there are tablets: those had a catalog.
+  // The directory is empty or its creation was interrupted. If there are tablets, there was a catalog.
   TESSERA_ASSIGN(const std::vector<std::string> names, ListDirectory(path));
   for (const std::string& other : names) {
     if (TabletIdOfFileName(other) >= 0) {
@@ -68,7 +68,7 @@ Result<std::unique_ptr<Catalog>> DatabaseDirectory::OpenCatalog(const std::strin
     }
   }
   if (read_only) return Status(ErrorCode::kIo, "there is no database in \"" + name + "\"");
-  // Files of others are not mixed with ours: the name is most likely a mistake.
+  // Our files are not put among others: the name is most likely a mistake.
   for (const std::string& other : names) {
     if (!IsOurFile(other)) {
       return Status(ErrorCode::kIo, "directory \"" + name + "\" holds no database, but other files",
@@ -123,7 +123,7 @@ DatabaseDirectory::~DatabaseDirectory() {
     std::filesystem::remove_all(path_, error);
     return;
   }
-  // Files that a reader of ours kept from being removed.
+  // Files that could not be removed before, because a reader of this process might use them.
   if (garbage_ && catalog_ != nullptr) {
     Result<WriterLock> lock = WriterLock::Acquire(path_, name_, 0);
     std::lock_guard guard(mutex_);
@@ -148,7 +148,7 @@ TabletIdentity DatabaseDirectory::IdentityOf(const CatalogContents& contents, co
 Status DatabaseDirectory::Refresh() {
   TESSERA_ASSIGN(const bool changed, catalog_->Changed());
   if (!changed && loaded_) return {};
-  // Until the new state is there, there is none: a failure here must not leave the old one for current.
+  // Forget the old state first: if this fails, it must not be taken for the current one.
   const bool was_loaded = std::exchange(loaded_, false);
   infos_current_ = false;
   TESSERA_ASSIGN(contents_, catalog_->Load(was_loaded ? &contents_ : nullptr));
@@ -184,8 +184,8 @@ std::shared_ptr<const TableInfo> DatabaseDirectory::MakeInfo(const CatalogConten
 }
 
 Result<std::shared_ptr<const Snapshot>> DatabaseDirectory::Read() {
-  // The lock comes first: whoever removes files after this moment sees a reader, and what was removed before it is not
-  // in the catalog any more, which is read next.
+  // Take the lock first. A process that removes files after this sees a reader; files that were removed before are no
+  // longer in the catalog, which is read next.
   TESSERA_ASSIGN(std::shared_ptr<const void> hold, reader_lock_->Hold());
   std::lock_guard guard(mutex_);
   TESSERA_TRY(Refresh());
@@ -223,7 +223,7 @@ Result<DatabaseDirectory::Write> DatabaseDirectory::BeginWrite() {
   TESSERA_ASSIGN(WriterLock lock, WriterLock::Acquire(path_, name_, lock_timeout_ms_.load()));
   std::lock_guard guard(mutex_);
   TESSERA_TRY(Refresh());
-  Sweep();  // what a process that died has left
+  Sweep();  // removes what a dead process left
   return Write{std::move(lock), contents_};
 }
 

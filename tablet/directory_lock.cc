@@ -52,10 +52,10 @@ Result<WriterLock> WriterLock::Acquire(const std::string& directory, const std::
     if (std::chrono::steady_clock::now() >= deadline) {
       return Status(ErrorCode::kBusy, "database \"" + name + "\" is being written by " + HolderOf(file.get()));
     }
-    // flock() has no timeout; polling this often costs nothing beside the writes that are waited for.
+    // flock() has no timeout; polling this often costs little compared with the writes that it waits for.
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  // A number that could not be written only makes another process's message poorer.
+  // If the number cannot be written, another process's message only lacks it.
   const std::string pid = std::to_string(getpid()) + "\n";
   if (ftruncate(file.get(), 0) == 0) (void)!pwrite(file.get(), pid.data(), pid.size(), 0);
   return WriterLock(std::move(file));
@@ -75,7 +75,7 @@ Result<std::shared_ptr<const void>> ReaderLock::Hold() {
     if (const int error = Flock(file_.get(), LOCK_SH)) return IoError("cannot lock", kReadersFile + 1, error);
   }
   ++holders_;
-  // The pointer's value is not used; its deleter is.
+  // Only the pointer's deleter is used, not its value.
   return std::shared_ptr<const void>(this, [self = shared_from_this()](const void*) { self->Drop(); });
 }
 

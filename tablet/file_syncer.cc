@@ -70,7 +70,7 @@ void FileSyncer::Abandon() {
     finishing_ = true;
     changed_.notify_all();
   }
-  // A sync that has begun cannot be stopped; it is one tablet's.
+  // A sync that has begun cannot be stopped, but it is that of one tablet only.
   if (thread_.joinable()) thread_.join();
 }
 

@@ -36,7 +36,7 @@ class KeyCheck {
         possible_keys / 64 <= std::max<uint64_t>(new_rows_, 1u << 17)) {
       return RunBitmap(possible_keys);
     }
-    // Each pass takes the keys whose hashes have one remainder, so every pair of equal keys meets in one of them.
+    // Each pass takes the keys whose hashes have the same remainder, so equal keys are always in the same pass.
     const uint64_t passes = (new_rows_ + limits_.hashed_rows - 1) / limits_.hashed_rows;
     for (uint64_t pass = 0; pass < passes; ++pass) TESSERA_TRY(RunHashed(pass, passes));
     return {};
@@ -223,7 +223,7 @@ class KeyCheck {
           for (; slots[slot].tablet != UINT32_MAX; slot = (slot + 1) & (slots.size() - 1)) {
             const Slot& s = slots[slot];
             if (s.hash != hash || !Equal(chunks, row, new_chunks[s.tablet], s.row)) continue;
-            // The message shows the key that the statement brought; -0.0 may have met a 0.0.
+            // The message shows the key of the new row: it may be -0.0 where the old one is 0.0.
             return is_new ? Duplicate(chunks, row) : Duplicate(new_chunks[s.tablet], s.row);
           }
           if (!is_new) continue;

@@ -14,10 +14,10 @@ namespace {
 
 constexpr uint32_t kLeastTabletRows = 1u << 16;
 constexpr uint64_t kWantedTablets = 32;
-/// What is buffered, decoded, while neither the number of rows nor so the size of the tablets is known.
+/// Decoded bytes that are buffered while the number of rows, and so the size of the tablets, is unknown.
 constexpr uint64_t kBufferedBytes = uint64_t{256} << 20;
 
-/// Batches of fewer rows are collected into one of this many: kept one by one they would take kilobytes a row.
+/// Smaller batches are collected into one of this many rows: kept one by one they would take kilobytes a row.
 constexpr size_t kSmallBatchRows = 4096;
 
 uint64_t BytesOf(const RowBatch& batch) {
@@ -294,7 +294,7 @@ Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
     }
     count.Merge(distinct_[c]);
     sketches->push_back(count.Serialize());
-    // The estimate cannot know what the range and the number of rows prove.
+    // The range and the number of rows may prove a smaller count than the estimate.
     uint64_t greatest = rows - s.null_count;
     const uint128_t span = static_cast<uint128_t>(s.max) - static_cast<uint128_t>(s.min);
     if (s.has_range && span < uint128_t{INT64_MAX}) greatest = std::min(greatest, static_cast<uint64_t>(span) + 1);
@@ -329,7 +329,7 @@ Status TableLoad::Commit() {
     if (RunTask()) continue;
     std::unique_lock lock(mutex_);
     if (unfinished_ == 0 || !status_.ok()) break;
-    // Other threads run the last tasks; they add none, so there is nothing to look for but their end.
+    // Other threads run the last tasks. They add no others, so this only waits for their end.
     tablet_done_.wait(lock, [&] { return unfinished_ == 0 || !status_.ok(); });
   }
   TESSERA_TRY(status());

@@ -43,7 +43,7 @@ class LoadWriter final : public TableWriter {
     failure_ = load_->Commit();
     StopHelpers();
     const Status result = failure_;
-    load_.reset();  // discards what failed, and lets go of the writer lock
+    load_.reset();  // discards what failed and releases the writer lock
     if (failure_.ok()) failure_ = Status(ErrorCode::kInternal, "rows are added after Commit()");
     return result;
   }

@@ -300,7 +300,7 @@ Result<int> WriteTabletFile(const std::string& path, const std::vector<uint8_t>&
       parts[next].iov_len -= rest;
     }
   }
-  // The disk starts now, while other tablets are still encoded; the fsync() before the commit then waits for less.
+  // The disk starts to write now, while other tablets are encoded, so that the fsync() before the commit waits less.
   (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
   return fd;
 }
@@ -398,7 +398,7 @@ Status TabletFile::Open() const {
     return {};
   };
   if (Status status = check(); !status.ok()) {
-    // A file may be better the next time; a mapping that was given stays as it is.
+    // Reading the file again may succeed; a mapping that was given does not change.
     if (!given_) {
       munmap(const_cast<uint8_t*>(mapping_), identity_.file_bytes);
       mapping_ = nullptr;
