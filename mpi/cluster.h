@@ -1,8 +1,8 @@
 // Tessera on many ranks: one process per rank, started by mpirun or srun, that run programs together. The public header
 // of mpi/; plain C++, no MPI in it. PROTOCOL.md beside this file lists every message.
 //
-// Rank 0 is the master: it has the session, the catalog and the terminal, works on its own share and merges. The others
-// serve: they receive programs, run their share, and report, until the master leaves.
+// Rank 0 is the master: it has the session, the catalog and the terminal, works on its own portion and merges. The
+// others serve: they receive programs, run their portion, and report, until the master leaves.
 //
 // Start at: Cluster::Join, then Serve (other ranks) or OpenDatabase and Run (master). One thread, the one that joined.
 #pragma once

@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-/// The place of a tablet that this rank does not have: it belongs to another rank's portion, so nobody reads it.
+/// Stands for a tablet that this rank does not have: it belongs to another rank's portion, so nobody reads it.
 class AbsentTablet final : public Tablet {
  public:
   explicit AbsentTablet(const TabletIdentity& identity) : identity_(identity) {}

@@ -1,7 +1,7 @@
 // From a section's code to steps over ranges, and ranges of rows on the host.
 //
-// What TryRanges may rely on is decided here: that no instruction behind the last step can bring a pair to a sink that
-// the steps have dropped, and that the steps know of everything that writes a register or brings rows back to life.
+// This file makes sure of what TryRanges relies on: no instruction behind the last step can bring a pair to a sink that
+// the steps have dropped, and the steps know everything that writes a register or brings rows back to life.
 #include "vm/pair_ranges.h"
 
 #include <algorithm>
@@ -71,7 +71,7 @@ class RangeMaker {
   }
 
  private:
-  /// Where the parts of the loop are. False if this is not the form of a product.
+  /// Finds the parts of the loop. False if the section has not the form of a nested-loop join.
   bool FindLoop() {
     probe_ = Find([](const OpcodeInfo& i, const Instruction&) { return i.role == Role::Probe; });
     next_ = Find([this](const OpcodeInfo& i, const Instruction& in) { return i.role == Role::Next && in.p1 == join_; });
@@ -81,11 +81,11 @@ class RangeMaker {
     if (probe.op != Opcode::Probe || probe.p1 != join_ || probe.p3 != 0) return false;
     if (save.op != Opcode::MaskSave || next.op != Opcode::Next || next.p2 != probe_ + 2 || next.p3 != save.p1)
       return false;
-    // Behind the loop rows might still go somewhere, for want of a pair.
+    // A sink behind the loop could get rows that found no pair.
     for (int i = next_; i < Size(); ++i) {
       if (FeedsSink(Info(At(i).op))) return false;
     }
-    // The steps end where another table is looked up, if that comes before a sink.
+    // The steps end where another table is probed, if that comes before a sink.
     for (int i = probe_ + 1; i < end_; ++i) {
       if (IsLookUp(At(i).op)) end_ = i;
     }
@@ -102,8 +102,8 @@ class RangeMaker {
       if (static_cast<Opcode>(s.op) != Opcode::SkipIfNone) continue;
       s.target = static_cast<uint16_t>(s.target < end_ ? step_of[s.target] : Steps());
     }
-    // Rows that are dead at the end come back to life behind it if a mask register has them: what counts is both.
-    // (Next restores the loop's, but for the next turn, which is about other pairs.)
+    // Rows that are dead at the end come back to life behind it if a mask register has them: both count.
+    // (Next restores the loop's mask, but that is for other pairs.)
     for (int m : MasksReadFrom(end_, next_)) {
       const int number = masks_[static_cast<size_t>(m)];
       if (number < 0) return false;
@@ -174,7 +174,7 @@ class RangeMaker {
       case Opcode::MaskLoad:
       case Opcode::MaskOr:
       case Opcode::MaskAndNot:
-        // In the loop, a mask of before may have rows that did not get there, and one of an earlier turn other pairs.
+        // In the loop, a mask saved before it may have rows that did not get there; an earlier turn's, other pairs.
         if (address > probe_ && !saved_in_loop_[in.p1]) return false;
         break;
       default:
@@ -184,7 +184,7 @@ class RangeMaker {
     return true;
   }
 
-  /// A condition on an encoded column. What is not one range of values holds for some.
+  /// A condition on an encoded column. If it is not one range of values, the answer is kSome.
   void TranslatePredicate(const Predicate& p) {
     const Slot& slot = section_.slots[static_cast<size_t>(p.slot)];
     const int32_t operand = Operand::Slot(p.slot).Pack();
@@ -197,7 +197,7 @@ class RangeMaker {
     if (p.kind != Predicate::Kind::kRange || p.negated || !IsFollowed(slot.type)) return;
     double low = -kInfinity, high = kInfinity;
     if (IsExact(slot.type)) {
-      // A bound that excludes its own value is the next integer; there is none beyond the last.
+      // An exclusive bound is moved to the next integer; beyond the last there is none.
       const int64_t least = p.low < 0 ? 0 : Constant(p.low).i64, greatest = p.high < 0 ? 0 : Constant(p.high).i64;
       const bool above = p.low >= 0 && !p.low_inclusive, below = p.high >= 0 && !p.high_inclusive;
       if ((above && least == std::numeric_limits<int64_t>::max()) ||
@@ -271,7 +271,7 @@ class RangeMaker {
     for (int i = body; i < end_; ++i) {
       if (ChangesMask(At(i))) from = i + 1;
     }
-    // What is left out. A register that it reads before it stores it would be one of an earlier turn.
+    // The part that is left out. A register that it reads before it stores it would come from an earlier turn.
     std::vector<bool> stored(section_.registers.size()), saved(static_cast<size_t>(section_.masks));
     std::vector<int> read;
     for (int i = body; i < from; ++i) {
@@ -288,7 +288,7 @@ class RangeMaker {
     for (int m : MasksReadFrom(from)) {
       if (saved[static_cast<size_t>(m)]) return -1;
     }
-    // A store behind makes a register new as long as the mask is the one that the turn begins with.
+    // A later store sets a register anew only while the mask is the one that the turn begins with.
     bool same_mask = true;
     for (int i = from; i < Size(); ++i) {
       const Instruction& in = At(i);
@@ -325,14 +325,14 @@ class RangeMaker {
     }
   }
 
-  /// Whether an accumulator of before `from` is read there or behind.
+  /// Whether an accumulator that was set before `from` is read there or behind.
   bool AccumulatorReadFrom(int from) const {
     bool a = true, w = true;  // it still holds what it held
     std::vector<int> targets;
     for (int i = from; i < Size() && (a || w); ++i) {
       const Instruction& in = At(i);
       const OpcodeInfo& info = Info(in.op);
-      // Nothing has a value where a jump may come from.
+      // At the target of a jump no accumulator is sure to have a value.
       if (std::find(targets.begin(), targets.end(), i) != targets.end() || IsNext(in.op)) return false;
       if (info.shape == Shape::SkipIfNone) targets.push_back(in.p2);
       const bool reads_w = info.in == AccumulatorSpec::W, reads_a = !reads_w && info.in != AccumulatorSpec::None;

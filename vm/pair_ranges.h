@@ -6,7 +6,7 @@
 // instructions over these ranges tells for a pair of pieces that no pair of their rows gets to the sink, or that all
 // do, or neither. What cannot be told is kSome: an answer of kNone or kAll is always true.
 //
-// What is tracked is the range of what the machine computes, not of what the real numbers would give. Its floating
+// The ranges are those of what the machine computes, not of what real numbers would give. Its floating
 // point operations round to nearest, and rounding is monotone, so the same operation on the ends of two ranges gives
 // the ends of the result, exactly. Integers are held as doubles: below 2^53 exact, beyond that each end moves outward
 // by one unit in the last place.
@@ -30,8 +30,8 @@ struct RowColumn;
 /// How many of the rows (here: pairs of rows) are live.
 enum class Share : uint8_t { kNone, kSome, kAll };
 
-/// All that is known of the values of a column, or of an accumulator, over some rows. Integers are held as doubles,
-/// rounded outward where they are not exact. What nothing was said about may be anything.
+/// What is known of the values of a column, or of an accumulator, over some rows. Integers are held as doubles,
+/// rounded outward where they are not exact. A new one says nothing: any value is possible.
 struct KnownRange {
   double low = 0, high = 0;  ///< of the values that are not NULL, neither of them NaN; low > high: there are none
   bool may_be_null = true;
@@ -61,9 +61,9 @@ struct RangeStep {
   KnownRange constant;
 };
 
-/// A section's steps up to where the first of its sinks is fed, or to where nothing more can be told.
+/// A section's steps, up to the first instruction that feeds a sink or whose effect ranges cannot follow.
 struct RangeProgram {
-  std::vector<RangeStep> steps;  ///< none: nothing can be told at all, TryRanges says kSome
+  std::vector<RangeStep> steps;  ///< none: ranges say nothing, and TryRanges always kSome
   /// kAll: the address in the section's code where a turn of the loop may begin instead of at its body: behind the last
   /// filter. What is left out changes masks only: nothing behind reads a register, mask register or accumulator that it
   /// set, and none of it can fail, else TryRanges would not say kAll. -1: there is no such address.
@@ -72,8 +72,8 @@ struct RangeProgram {
   bool filtered_before = false;
 };
 
-/// The steps of a section that multiplies its source with join table `join`: Probe of no keys, MaskSave, body, sinks,
-/// Next, and no look-up before. Another form gives a program without steps. REQUIRES: a verified program. Host only.
+/// The steps of a nested-loop join of the section's source with join table `join`: Probe without keys, MaskSave, body,
+/// sinks, Next, and no probe before. Another form gives no steps. REQUIRES: a verified program. Host only.
 RangeProgram MakeRangeProgram(const Program& program, int section, int join);
 
 /// The range of rows [first, first + count) of a column: class I and F; others are unknown. Host only.
@@ -264,7 +264,7 @@ TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* 
         if (mask == Share::kNone) i = step.target - 1;
         break;
       case Opcode::Probe:
-        // Of this product: from here on, pairs of the rows that got here are all that there is. What was done before is
+        // Of this join: from here on there are only pairs of the rows that got here. What was done before is
         // done whatever comes out, errors included. With source kUnknown: the end of steps behind which rows may be
         // dropped.
         if (step.source == RangeSource::kNothing) {

@@ -225,7 +225,7 @@ Status SortRows(int column, const StringPool& strings, ThreadPool* pool, RowSet*
 
 namespace {
 
-/// Rows of the result that a thread should have to merge: below that it is not worth waking.
+/// Rows of the result that make it worth waking a thread to merge them.
 constexpr size_t kMergedRows = 1 << 16;
 
 /// Rows [at[r], ends[r]) of each run r; `before` rows of the result come before them.
@@ -261,7 +261,7 @@ std::vector<MergePart> CutRuns(const MergePart& all, size_t parts, const RowLess
   return cut;
 }
 
-/// The rows of the part that are between `first` and `end` in the result, to their places in `order`, which begins at
+/// Puts the part's rows that are between `first` and `end` of the result where they belong in `order`, which begins at
 /// `first`.
 void Merge(MergePart part, const RowLess& less, size_t first, size_t end, std::vector<uint32_t>* order) {
   // A heap of the runs' next rows.
@@ -293,7 +293,7 @@ Status MergeRuns(const Section& section, const std::vector<size_t>& starts, cons
   all.at.assign(starts.begin(), starts.end());
   all.ends.assign(all.at.begin() + 1, all.at.end());
   all.ends.push_back(static_cast<uint32_t>(rows->rows));
-  // (More parts than threads: they are of different lengths, and those behind LIMIT are none.)
+  // (More parts than threads: they differ in length, and those behind LIMIT have no rows.)
   const size_t most = pool == nullptr ? 1 : 4 * Workers(pool);
   const std::vector<MergePart> parts = CutRuns(all, std::clamp<size_t>(end / kMergedRows, 1, most), less);
   std::vector<uint32_t> order(end - first);

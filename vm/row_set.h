@@ -19,18 +19,18 @@ RowSet MakeRowSet(const std::vector<SqlType>& types);
 void AppendRows(RowSet* to, RowSet&& from);
 /// Appends rows [first, first + count) of `from`, which has the same columns.
 void AppendRange(RowSet* to, const RowSet& from, size_t first, size_t count);
-/// The rows of all shipments in the order of their units, which must be different ones, or of the shipments where they
-/// are equal.
+/// The rows of all shipments in the order of their units. Where two shipments have the same unit, the first shipment's
+/// rows come first.
 RowSet InUnitOrder(const Section& section, std::vector<Shipment> shipments);
 /// Adds a column with the number of each row's unit.
 void AppendUnitColumn(Shipment* shipment);
 /// Rows in the order and between the bounds that the section asks for. Text is compared through `strings`.
 /// By the threads of `pool`, if there is one and there are many rows. Errors: kResource, no memory for it.
 Status OrderAndLimit(const Section& section, const StringPool& strings, ThreadPool* pool, RowSet* rows);
-/// Rows that are in the section's order already, between its bounds.
+/// Leaves the rows between the section's bounds. They are in its order already.
 void ApplyBounds(const Section& section, RowSet* rows);
-/// The section with the bounds under which a part of its rows is ordered, before it is known what comes before them:
-/// OFFSET rows more, and none left out.
+/// The section with the bounds for ordering only some of its rows, while it is not known which rows come before them:
+/// its LIMIT is OFFSET rows greater, and it skips none.
 Section WithoutOffset(const Section& section);
 /// `rows` consists of runs that are sorted as the section asks for, each from where `starts` says to the next one's
 /// start: merged, between the section's bounds. Equal rows keep their order. By the threads of `pool`, if there is one

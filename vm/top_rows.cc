@@ -7,8 +7,8 @@
 namespace tessera::vm {
 namespace {
 
-/// Most rows that may be wanted, and how many a unit has before they are cut for the first time: more are not worth
-/// being sorted twice.
+/// The greatest OFFSET + LIMIT for which rows are cut, and the rows of a unit that start the first cut. With more rows,
+/// sorting twice costs more than it saves.
 constexpr uint64_t kMostKept = 4096;
 constexpr size_t kCutAt = 8192;
 

@@ -1,6 +1,6 @@
-// ORDER BY with a LIMIT: what cannot be among the rows that are wanted is not kept. Each unit's rows are cut to the
-// best of them, and the worst of these gives a bound by which later rows are dropped before they are emitted, whichever
-// worker has them. Private to vm/.
+// ORDER BY with a LIMIT: rows that cannot be in the result are not kept. Each unit's rows are cut to the best of them,
+// and the worst of these gives a bound: rows behind it are dropped before they are emitted, by all workers. Private to
+// vm/.
 //
 // Start at: TopRows::Cut. Shared by the workers of a section.
 #pragma once
@@ -26,17 +26,17 @@ class TopRows {
   /// Cuts a unit's rows to the best if they have become many, or at its end. What is left keeps its order among equals.
   Status Cut(bool end, const StringPool& strings, RowSet* rows);
 
-  /// Whether all rows of a tablet of the section's table are behind the bound, as its ranges tell. (Only where no
-  /// instruction can fail: a row that is left out must not have raised an error.)
+  /// Whether the ranges of a tablet's chunks show that all its rows are behind the bound. (Only where no instruction
+  /// can fail: a row that is left out must not be one that raises an error.)
   bool LeavesOut(const BoundTablet& tablet) const;
   /// Whether units should run from the last one on: loaded in the order of time, the latest rows are there.
   bool Backwards() const { return active() && section_.order[0].descending; }
 
-  /// The column of the section that the bound is of.
+  /// The section's column that the bound limits.
   size_t column() const { return static_cast<size_t>(section_.order[0].column); }
   /// Greatest code of a row that may be wanted; UINT64_MAX: any may.
   uint64_t bound() const { return bound_.load(std::memory_order_relaxed); }
-  /// A value of column(): the less it is, the earlier the row comes. REQUIRES: bound() < UINT64_MAX.
+  /// The code of a value of column(): rows with lower codes come first. REQUIRES: bound() < UINT64_MAX.
   uint64_t Code(int64_t value) const {
     uint64_t code = static_cast<uint64_t>(value) ^ uint64_t { 1 } << 63;
     // Adding 0.0 turns -0.0 into 0.0.
