@@ -1,0 +1,372 @@
+// The second meaning of opcodes that work on numbers and dates.
+#include "tests/opcode_meanings.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "tests/opcode_values.h"
+
+namespace tessera::test::walk {
+
+using vm::Opcode;
+
+namespace {
+
+uint128_t Magnitude(int128_t v) { return v < 0 ? ~static_cast<uint128_t>(v) + 1 : static_cast<uint128_t>(v); }
+
+/// Quotient of magnitudes with its sign; `up` says by how much the magnitude grows for a rest of `rest` of `divisor`.
+template <class Up>
+Fate DivideWide(int128_t a, int128_t b, int128_t* out, Up up) {
+  if (b == 0) return Fate::kNull;
+  const uint128_t n = Magnitude(a), d = Magnitude(b);
+  uint128_t q = n / d;
+  const bool negative = (a < 0) != (b < 0);
+  q += up(n % d, d, negative) ? 1 : 0;
+  const uint128_t limit = uint128_t{1} << 127;
+  if (q > limit || (q == limit && !negative)) return Fate::kError;
+  *out = negative ? static_cast<int128_t>(~q + 1) : static_cast<int128_t>(q);
+  return Fate::kValue;
+}
+
+bool Truncates(uint128_t, uint128_t, bool) { return false; }
+
+bool RoundsHalfUp(uint128_t rest, uint128_t divisor, bool) { return rest != 0 && rest >= divisor - rest; }
+
+bool Floors(uint128_t rest, uint128_t, bool negative) { return negative && rest != 0; }
+
+/// The day `months` later, cut to the length of its month.
+Fate MonthsLater(int64_t day, int64_t months, int64_t* out) {
+  using namespace std::chrono;
+  if (day < kYear1 || day > kYear9999 || months < -120000 || months > 120000) return Fate::kError;
+  const year_month_day from{sys_days(days(static_cast<int>(day)))};
+  const year_month to = from.year() / from.month() + std::chrono::months(static_cast<int>(months));
+  year_month_day r = to / from.day();
+  if (!r.ok()) r = to / last;
+  *out = sys_days(r).time_since_epoch().count();
+  return *out < kYear1 || *out > kYear9999 ? Fate::kError : Fate::kValue;
+}
+
+double RoundHalfEven(double v) {
+  if (!(std::fabs(v) < 0x1p52)) return v;
+  const double below = std::floor(v), part = v - below;
+  const bool up = part > 0.5 || (part == 0.5 && std::fmod(below, 2.0) != 0);
+  return std::copysign(up ? below + 1 : below, v);
+}
+
+/// `field` is the number of a DatePart: year, quarter, month, day, dow, isodow, doy, week, hour, minute, second, epoch.
+Fate DateField(int64_t day, int64_t micros, int field, int64_t* out) {
+  using namespace std::chrono;
+  if (day < kYear1 || day > kYear9999) return Fate::kUnspecified;
+  const sys_days at{days(static_cast<int>(day))};
+  const year_month_day d{at};
+  const weekday w{at};
+  switch (field) {
+    case 0:
+      *out = static_cast<int>(d.year());
+      break;
+    case 1:
+      *out = (static_cast<unsigned>(d.month()) + 2) / 3;
+      break;
+    case 2:
+      *out = static_cast<unsigned>(d.month());
+      break;
+    case 3:
+      *out = static_cast<unsigned>(d.day());
+      break;
+    case 4:
+      *out = w.c_encoding();
+      break;
+    case 5:
+      *out = w.iso_encoding();
+      break;
+    case 6:
+      *out = (at - sys_days(d.year() / January / 1)).count() + 1;
+      break;
+    case 7: {
+      // Weeks since the Monday of the week that holds 4 January of the year of this week's Thursday.
+      const sys_days thursday = at - days(static_cast<int>(w.iso_encoding()) - 4);
+      const sys_days fourth = sys_days(year_month_day{thursday}.year() / January / 4);
+      const sys_days monday = fourth - days(static_cast<int>(weekday{fourth}.iso_encoding()) - 1);
+      *out = (at - monday).count() / 7 + 1;
+      break;
+    }
+    case 8:
+      *out = micros / 3600000000;
+      break;
+    case 9:
+      *out = micros / 60000000 - micros / 3600000000 * 60;
+      break;
+    case 10:
+      *out = micros / 1000000 - micros / 60000000 * 60;
+      break;
+    case 11:
+      *out = day * 86400 + micros / 1000000;
+      break;
+    default:
+      return Fate::kUnknownOpcode;
+  }
+  return Fate::kValue;
+}
+
+}  // namespace
+
+int64_t FloorOf(int64_t a, int64_t b) {
+  int64_t q = a / b;
+  return q * static_cast<int128_t>(b) > a ? q - 1 : q;
+}
+
+Fate BinaryI(Opcode op, int64_t a, int64_t b, int64_t* out) {
+  const uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+  auto checked = [&](bool overflow) { return overflow ? Fate::kError : Fate::kValue; };
+  auto wrapped = [&](uint64_t v) {
+    *out = static_cast<int64_t>(v);
+    return Fate::kValue;
+  };
+  auto divided = [&](auto up) {
+    int128_t q = 0;
+    Fate fate = DivideWide(a, b, &q, up);
+    *out = static_cast<int64_t>(q);
+    return fate == Fate::kValue && q != *out ? Fate::kError : fate;
+  };
+  switch (op) {
+    case Opcode::AddI:
+      return wrapped(x + y);
+    case Opcode::SubI:
+      return wrapped(x - y);
+    case Opcode::RSubI:
+      return wrapped(y - x);
+    case Opcode::MulI:
+      return wrapped(x * y);
+    case Opcode::AddIX:
+      return checked(__builtin_add_overflow(a, b, out));
+    case Opcode::SubIX:
+      return checked(__builtin_sub_overflow(a, b, out));
+    case Opcode::RSubIX:
+      return checked(__builtin_sub_overflow(b, a, out));
+    case Opcode::MulIX:
+      return checked(__builtin_mul_overflow(a, b, out));
+    case Opcode::DivI:
+      return divided(Truncates);
+    case Opcode::DivRoundI:
+      return divided(RoundsHalfUp);
+    case Opcode::FloorDivI:
+      return divided(Floors);
+    case Opcode::ModI:
+      if (b == 0) return Fate::kNull;
+      *out = static_cast<int64_t>(static_cast<int128_t>(a) % b);
+      return Fate::kValue;
+    case Opcode::GcdI: {
+      const uint64_t divisor = std::gcd(a < 0 ? 0 - x : x, b < 0 ? 0 - y : y);
+      return checked(__builtin_add_overflow(divisor, uint64_t{0}, out));
+    }
+    case Opcode::AddMonthsD:
+      return MonthsLater(a, b, out);
+    case Opcode::AddMonthsT: {
+      const int64_t day = FloorOf(a, kDayMicros);
+      const Fate fate = MonthsLater(day, b, out);
+      if (fate == Fate::kValue) *out = *out * kDayMicros + (a - day * kDayMicros);
+      return fate;
+    }
+    default:
+      return Fate::kUnknownOpcode;
+  }
+}
+
+Fate BinaryF(Opcode op, double a, double b, double* out) {
+  switch (op) {
+    case Opcode::AddF:
+      *out = a + b;
+      return Fate::kValue;
+    case Opcode::SubF:
+      *out = a - b;
+      return Fate::kValue;
+    case Opcode::RSubF:
+      *out = b - a;
+      return Fate::kValue;
+    case Opcode::MulF:
+      *out = a * b;
+      return Fate::kValue;
+    case Opcode::DivF:
+      if (b == 0) return Fate::kNull;
+      *out = a / b;
+      return Fate::kValue;
+    case Opcode::ModF:
+      if (b == 0) return Fate::kNull;
+      *out = static_cast<double>(
+          std::fmod(static_cast<long double>(a), static_cast<long double>(b)));  // exact, as fmod is
+      return Fate::kValue;
+    default:
+      return Fate::kUnknownOpcode;
+  }
+}
+
+Fate BinaryW(Opcode op, int128_t a, int128_t b, int128_t* out) {
+  auto checked = [&](bool overflow) { return overflow ? Fate::kError : Fate::kValue; };
+  switch (op) {
+    case Opcode::AddW:
+      return checked(__builtin_add_overflow(a, b, out));
+    case Opcode::SubW:
+      return checked(__builtin_sub_overflow(a, b, out));
+    case Opcode::RSubW:
+      return checked(__builtin_sub_overflow(b, a, out));
+    case Opcode::MulW:
+      return checked(__builtin_mul_overflow(a, b, out));
+    case Opcode::DivW:
+      return DivideWide(a, b, out, Truncates);
+    case Opcode::DivRoundW:
+      return DivideWide(a, b, out, RoundsHalfUp);
+    case Opcode::FloorDivW:
+      return DivideWide(a, b, out, Floors);
+    case Opcode::ModW: {
+      if (b == 0) return Fate::kNull;
+      const uint128_t rest = Magnitude(a) % Magnitude(b);
+      *out = a < 0 ? -static_cast<int128_t>(rest) : static_cast<int128_t>(rest);
+      return Fate::kValue;
+    }
+    default:
+      return Fate::kUnknownOpcode;
+  }
+}
+
+Fate UnaryAny(Opcode op, const Scalar& in, Scalar* out) {
+  const double f = AsDouble(in.v);
+  auto gives = [&](double r) {
+    out->v = AsBits(r);
+    return Fate::kValue;
+  };
+  switch (op) {
+    case Opcode::AbsI:
+      out->v = in.v < 0 ? -static_cast<int64_t>(static_cast<uint64_t>(in.v) + (in.v == kLeast ? 1 : 0)) : in.v;
+      return in.v == kLeast ? Fate::kError : Fate::kValue;
+    case Opcode::NegF:
+      out->v = in.v ^ kLeast;
+      return Fate::kValue;
+    case Opcode::AbsF:
+      out->v = in.v & kGreatest;
+      return Fate::kValue;
+    case Opcode::RoundF:
+      return gives(RoundHalfEven(f));
+    case Opcode::FloorF: {
+      const double t = std::trunc(f);
+      return gives(f < t ? t - 1 : t);
+    }
+    case Opcode::CeilF: {
+      const double t = std::trunc(f);
+      return gives(f > t ? t + 1 : t);
+    }
+    case Opcode::SingleF: {
+      volatile float single = static_cast<float>(f);
+      return gives(single);
+    }
+    case Opcode::CanonF:
+      return gives(std::isnan(f) ? std::numeric_limits<double>::quiet_NaN() : f == 0 ? 0.0 : f);
+    case Opcode::AbsW:
+      if (in.w == kInt128Min) return Fate::kError;
+      out->w = in.w < 0 ? -in.w : in.w;
+      return Fate::kValue;
+    case Opcode::IToF:
+      return gives(static_cast<double>(static_cast<long double>(in.v)));
+    case Opcode::FToI: {
+      const long double r = RoundHalfEven(f);
+      if (!(r >= static_cast<long double>(kLeast) && r <= static_cast<long double>(kGreatest))) return Fate::kError;
+      out->v = static_cast<int64_t>(r);
+      return Fate::kValue;
+    }
+    case Opcode::IToW:
+      out->w = in.v;
+      return Fate::kValue;
+    case Opcode::WToI:
+      if (in.w < kLeast || in.w > kGreatest) return Fate::kError;
+      out->v = static_cast<int64_t>(in.w);
+      return Fate::kValue;
+    case Opcode::WToF:
+      return gives(std::strtod(Show(in.w).c_str(), nullptr));  // glibc rounds to nearest even
+    case Opcode::FToW: {
+      const double r = std::round(f);
+      if (!(std::fabs(r) < 1e38)) return Fate::kError;
+      char digits[64];
+      snprintf(digits, sizeof digits, "%.0f", std::fabs(r));  // exact in glibc
+      uint128_t m = 0;
+      for (const char* d = digits; *d != 0; ++d) m = m * 10 + static_cast<unsigned>(*d - '0');
+      out->w = r < 0 ? -static_cast<int128_t>(m) : static_cast<int128_t>(m);
+      return Fate::kValue;
+    }
+    default:
+      return Fate::kUnknownOpcode;
+  }
+}
+
+Fate UnaryField(Opcode op, int64_t v, int field, int64_t* out) {
+  switch (op) {
+    case Opcode::DatePartD:
+      return DateField(v, 0, field, out);
+    case Opcode::DatePartT: {
+      const int64_t day = FloorOf(v, kDayMicros);
+      return day < kYear1 || day > kYear9999 ? Fate::kUnspecified : DateField(day, v - day * kDayMicros, field, out);
+    }
+    case Opcode::RoundDigitsF: {
+      // The walk uses powers of ten that doubles hold exactly.
+      const double scale = std::strtod(fmt::format("1e{}", std::abs(field)).c_str(), nullptr), f = AsDouble(v);
+      const double scaled = field < 0 ? f / scale : f * scale;
+      double r = f;
+      if (std::fabs(scaled) < 0x1p52) {
+        r = std::trunc(scaled);
+        if (std::fabs(scaled - r) >= 0.5) r += scaled < 0 ? -1 : 1;
+        r = std::copysign(r, scaled);
+        r = field < 0 ? r * scale : r / scale;
+      } else if (field < 0 && !std::isnan(scaled)) {
+        r = scaled * scale;
+      }
+      *out = AsBits(r);
+      return Fate::kValue;
+    }
+    default:
+      return Fate::kUnknownOpcode;
+  }
+}
+
+std::optional<bool> Compares(Opcode op, int order) {
+  switch (op) {
+    case Opcode::FilterEqI:
+    case Opcode::FilterEqF:
+    case Opcode::FilterEqW:
+    case Opcode::FilterEqT:
+      return order == 0;
+    case Opcode::FilterNeI:
+    case Opcode::FilterNeF:
+    case Opcode::FilterNeW:
+    case Opcode::FilterNeT:
+      return order != 0;
+    case Opcode::FilterLtI:
+    case Opcode::FilterLtF:
+    case Opcode::FilterLtW:
+    case Opcode::FilterLtT:
+      return order < 0;
+    case Opcode::FilterLeI:
+    case Opcode::FilterLeF:
+    case Opcode::FilterLeW:
+    case Opcode::FilterLeT:
+      return order <= 0;
+    case Opcode::FilterGtI:
+    case Opcode::FilterGtF:
+    case Opcode::FilterGtW:
+    case Opcode::FilterGtT:
+      return order > 0;
+    case Opcode::FilterGeI:
+    case Opcode::FilterGeF:
+    case Opcode::FilterGeW:
+    case Opcode::FilterGeT:
+      return order >= 0;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace tessera::test::walk

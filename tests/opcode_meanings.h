@@ -1,0 +1,60 @@
+// The second meaning of each opcode, for one row: what the opcode walk compares the interpreters with. Written in plain
+// C++ that calls nothing of vm/ and shares nothing with vm/meaning.h. Numbers are in opcode_meanings.cc, texts in
+// opcode_text_meanings.cc; aggregates, and opcodes that move rows, are in opcode_reference_code.cc.
+//
+// A new opcode of a known shape gets its case here: without one the walk fails and says so.
+//
+// Start at: Fate, BinaryI.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/int128.h"
+#include "tablet/types.h"
+#include "vm/program.h"
+
+namespace tessera::test::walk {
+
+using vm::Opcode;
+
+/// What an opcode makes of a row: a value, NULL, an SQL error, or something that no document defines.
+enum class Fate : uint8_t { kValue, kNull, kError, kUnspecified, kUnknownOpcode };
+
+/// A narrow or a wide value: what opcodes with one operand take and give.
+struct Scalar {
+  int64_t v = 0;
+  int128_t w = 0;
+};
+
+// ---- Numbers --------------------------------------------------------------------------------------------------------
+
+int64_t FloorOf(int64_t a, int64_t b);
+Fate BinaryI(Opcode op, int64_t a, int64_t b, int64_t* out);
+Fate BinaryF(Opcode op, double a, double b, double* out);
+Fate BinaryW(Opcode op, int128_t a, int128_t b, int128_t* out);
+Fate UnaryAny(Opcode op, const Scalar& in, Scalar* out);
+Fate UnaryField(Opcode op, int64_t v, int field, int64_t* out);
+
+/// The comparison of an opcode, from the order of its operands; nullopt: not a comparison that is known here.
+std::optional<bool> Compares(Opcode op, int order);
+
+// ---- Texts ----------------------------------------------------------------------------------------------------------
+
+/// The characters of UTF-8, one string each.
+std::vector<std::string> Characters(std::string_view s);
+
+/// Whether the characters from the i-th on match the pattern: % is any number of them, _ is one, \ quotes the next.
+bool Like(const std::vector<std::string>& s, size_t i, std::string_view p);
+
+Fate TextUnary(Opcode op, const std::string& s, std::string* out);
+Fate ToTextOf(const SqlType& type, const Scalar& in, std::string* out);
+
+/// Reads the forms of text that the walk writes: "-12", " 12.345 ", "1998-12-01", "1998-12-01 10:11:12.5", "true",
+/// "1e5", "NaN".
+Fate FromTextOf(const SqlType& type, const std::string& text, Scalar* out);
+
+}  // namespace tessera::test::walk

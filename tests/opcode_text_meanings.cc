@@ -1,0 +1,226 @@
+// The second meaning of opcodes that work on texts, and of conversions to and from them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/opcode_meanings.h"
+#include "tests/opcode_values.h"
+
+namespace tessera::test::walk {
+
+using vm::Opcode;
+
+std::vector<std::string> Characters(std::string_view s) {
+  std::vector<std::string> out;
+  for (char c : s) {
+    if (out.empty() || (static_cast<uint8_t>(c) & 0xC0) != 0x80) out.emplace_back();
+    out.back() += c;
+  }
+  return out;
+}
+
+bool Like(const std::vector<std::string>& s, size_t i, std::string_view p) {
+  if (p.empty()) return i == s.size();
+  if (p[0] == '%') {
+    for (size_t k = i; k <= s.size(); ++k) {
+      if (Like(s, k, p.substr(1))) return true;
+    }
+    return false;
+  }
+  if (i == s.size()) return false;
+  if (p[0] == '_') return Like(s, i + 1, p.substr(1));
+  if (p[0] == '\\' && p.size() > 1) p.remove_prefix(1);
+  const std::string first = Characters(p)[0];
+  return s[i] == first && Like(s, i + 1, p.substr(first.size()));
+}
+
+Fate TextUnary(Opcode op, const std::string& s, std::string* out) {
+  *out = s;
+  const bool left = op == Opcode::TrimT || op == Opcode::TrimLeftT,
+             right = op == Opcode::TrimT || op == Opcode::TrimRightT;
+  if (op == Opcode::UpperT || op == Opcode::LowerT) {
+    for (char& c : *out) {
+      if (op == Opcode::UpperT && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+      if (op == Opcode::LowerT && c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+    return Fate::kValue;
+  }
+  if (!left && !right) return Fate::kUnknownOpcode;
+  while (left && !out->empty() && out->front() == ' ') out->erase(0, 1);
+  while (right && !out->empty() && out->back() == ' ') out->pop_back();
+  return Fate::kValue;
+}
+
+namespace {
+
+std::string DecimalText(int128_t v, int scale) {
+  std::string digits = Show(v < 0 ? -v : v);
+  while (static_cast<int>(digits.size()) <= scale) digits.insert(0, "0");
+  if (scale > 0) digits.insert(digits.size() - static_cast<size_t>(scale), ".");
+  return v < 0 ? "-" + digits : digits;
+}
+
+std::string DateText(int64_t day) {
+  const std::chrono::year_month_day d{std::chrono::sys_days(std::chrono::days(static_cast<int>(day)))};
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(d.year()), static_cast<unsigned>(d.month()),
+                     static_cast<unsigned>(d.day()));
+}
+
+/// Fewest digits that read back as `v`, written as PostgreSQL does.
+std::string FloatText(double v, bool single) {
+  if (std::isnan(v)) return "NaN";
+  if (std::isinf(v)) return v < 0 ? "-Infinity" : "Infinity";
+  char buffer[64];
+  for (int digits = 0; digits < 18; ++digits) {
+    snprintf(buffer, sizeof buffer, "%.*e", digits, v);
+    if (single ? std::strtof(buffer, nullptr) == static_cast<float>(v) : std::strtod(buffer, nullptr) == v) break;
+  }
+  std::string text = buffer;
+  const size_t e = text.find('e');
+  const int exponent = std::atoi(text.c_str() + e + 1);
+  if (exponent < -4 || exponent >= (single ? 6 : 15)) return text;
+  std::string sign = text[0] == '-' ? "-" : "", digits;
+  for (size_t i = 0; i < e; ++i) {
+    if (text[i] >= '0' && text[i] <= '9') digits += text[i];
+  }
+  if (exponent < 0) return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
+  while (static_cast<int>(digits.size()) < exponent + 1) digits += '0';
+  std::string whole = digits.substr(0, static_cast<size_t>(exponent) + 1),
+              part = digits.substr(static_cast<size_t>(exponent) + 1);
+  return sign + whole + (part.empty() ? "" : "." + part);
+}
+
+}  // namespace
+
+Fate ToTextOf(const SqlType& type, const Scalar& in, std::string* out) {
+  switch (type.id) {
+    case TypeId::kBoolean:
+      *out = in.v != 0 ? "true" : "false";
+      break;
+    case TypeId::kReal:
+      *out = FloatText(AsDouble(in.v), true);
+      break;
+    case TypeId::kDouble:
+      *out = FloatText(AsDouble(in.v), false);
+      break;
+    case TypeId::kDecimal: {
+      if (type.storage() == StorageClass::kWide && in.w == kInt128Min) return Fate::kUnspecified;
+      *out = DecimalText(type.storage() == StorageClass::kWide ? in.w : in.v, type.scale);
+      break;
+    }
+    case TypeId::kDate:
+      if (in.v < kYear1 || in.v > kYear9999) return Fate::kUnspecified;
+      *out = DateText(in.v);
+      break;
+    case TypeId::kTimestamp: {
+      const int64_t day = FloorOf(in.v, kDayMicros), rest = in.v - day * kDayMicros;
+      if (day < kYear1 || day > kYear9999) return Fate::kUnspecified;
+      *out = DateText(day) +
+             fmt::format(" {:02}:{:02}:{:02}", rest / 3600000000, rest / 60000000 % 60, rest / 1000000 % 60);
+      if (rest % 1000000 != 0) {
+        *out += fmt::format(".{:06}", rest % 1000000);
+        while (out->back() == '0') out->pop_back();
+      }
+      break;
+    }
+    default:
+      *out = std::to_string(in.v);
+      break;
+  }
+  return Fate::kValue;
+}
+
+Fate FromTextOf(const SqlType& type, const std::string& text, Scalar* out) {
+  std::string s = text;
+  while (!s.empty() && s.front() == ' ') s.erase(0, 1);
+  while (!s.empty() && s.back() == ' ') s.pop_back();
+  auto digits = [](const std::string& d) {
+    return !d.empty() && d.find_first_not_of("0123456789") == std::string::npos;
+  };
+  const bool negative = !s.empty() && s[0] == '-';
+  const std::string rest = !s.empty() && (s[0] == '-' || s[0] == '+') ? s.substr(1) : s;
+  switch (type.id) {
+    case TypeId::kBoolean:
+      if (s != "true" && s != "false" && s != "1" && s != "0") return Fate::kError;
+      out->v = s == "true" || s == "1" ? 1 : 0;
+      return Fate::kValue;
+    case TypeId::kSmallint:
+    case TypeId::kInteger:
+    case TypeId::kBigint: {
+      if (!digits(rest) || rest.size() > 25) return Fate::kError;
+      int128_t v = 0;
+      for (char c : rest) v = v * 10 + (c - '0');
+      v = negative ? -v : v;
+      const int bits = type.id == TypeId::kSmallint ? 15 : type.id == TypeId::kInteger ? 31 : 63;
+      if (v < -(static_cast<int128_t>(1) << bits) || v >= static_cast<int128_t>(1) << bits) return Fate::kError;
+      out->v = static_cast<int64_t>(v);
+      return Fate::kValue;
+    }
+    case TypeId::kDecimal: {
+      const size_t e = rest.find('e'), point = rest.substr(0, e).find('.');
+      std::string whole = rest.substr(0, std::min(e, point));
+      std::string part =
+          point == std::string::npos ? "" : rest.substr(point + 1, e == std::string::npos ? e : e - point - 1);
+      // An exponent moves the point.
+      for (int k = e == std::string::npos ? 0 : std::atoi(rest.c_str() + e + 1); k != 0; k += k > 0 ? -1 : 1) {
+        if (k > 0) {
+          whole += part.empty() ? '0' : part[0];
+          part.erase(0, 1);
+        } else {
+          part.insert(part.begin(), whole.empty() ? '0' : whole.back());
+          if (!whole.empty()) whole.pop_back();
+        }
+      }
+      const size_t zeros = std::min(whole.find_first_not_of('0'), whole.size());
+      if (!digits(whole + part) || whole.size() - zeros + type.scale > 38) return Fate::kError;
+      int128_t v = 0;
+      for (char c : whole + part.substr(0, type.scale)) v = v * 10 + (c - '0');
+      for (size_t i = part.size(); i < type.scale; ++i) v *= 10;
+      if (part.size() > type.scale && part[type.scale] >= '5') ++v;
+      if (v >= PowerOf10(type.precision)) return Fate::kError;
+      out->w = negative ? -v : v;
+      out->v = static_cast<int64_t>(out->w);
+      return Fate::kValue;
+    }
+    case TypeId::kReal:
+    case TypeId::kDouble: {
+      if (rest.empty() || ((rest[0] < '0' || rest[0] > '9') && rest[0] != '.' && rest != "Infinity" && s != "NaN"))
+        return Fate::kError;
+      char* end = nullptr;
+      const double v = type.id == TypeId::kReal ? std::strtof(s.c_str(), &end) : std::strtod(s.c_str(), &end);
+      // Out of range: too large, or not 0 but rounded to it.
+      const bool vanished = v == 0 && s.substr(0, s.find('e')).find_first_of("123456789") != std::string::npos;
+      if (*end != 0 || (std::isinf(v) && rest != "Infinity") || vanished) return Fate::kError;
+      out->v = AsBits(v);
+      return Fate::kValue;
+    }
+    case TypeId::kDate:
+    case TypeId::kTimestamp: {
+      int y = 0, m = 0, d = 0, hour = 0, minute = 0, used = 0;
+      double second = 0;
+      const bool date = type.id == TypeId::kDate;
+      const int fields = sscanf(s.c_str(), date ? "%4d-%2d-%2d%n" : "%4d-%2d-%2d %2d:%2d:%lf%n", &y, &m, &d,
+                                date ? &used : &hour, &minute, &second, &used);
+      const std::chrono::year_month_day day{std::chrono::year(y), std::chrono::month(static_cast<unsigned>(m)),
+                                            std::chrono::day(static_cast<unsigned>(d))};
+      if (fields != (date ? 3 : 6) || used != static_cast<int>(s.size()) || y < 1 || !day.ok() || hour > 23 ||
+          minute > 59 || second >= 60)
+        return Fate::kError;
+      out->v = std::chrono::sys_days(day).time_since_epoch().count();
+      if (!date)
+        out->v = out->v * kDayMicros + (hour * int64_t{3600} + minute * 60) * 1000000 + std::llround(second * 1e6);
+      return Fate::kValue;
+    }
+    default:
+      return Fate::kUnknownOpcode;
+  }
+}
+
+}  // namespace tessera::test::walk
