@@ -1,5 +1,5 @@
-// Binding expressions: names, constants, logic, CASE. Operators are in bind_operator.cc, functions and types in
-// bind_function.cc.
+// Binding expressions: names, constants, logic, CASE. Operators are in bind_operator.cc, functions in bind_function.cc,
+// types and casts in bind_type.cc.
 #include <algorithm>
 #include <charconv>
 #include <cstring>

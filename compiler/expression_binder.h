@@ -148,7 +148,11 @@ class ExpressionBinder {
   Result<ExprPtr> BindExtract(std::string_view field, int field_position, const ParseNode& argument, int position);
   Result<ExprPtr> BindRound(std::vector<ExprPtr> args, const SqlType& type, int position);
   Result<ExprPtr> BindConcat(std::vector<ExprPtr> args, int position);
+
+  // bind_type.cc
   Result<ExprPtr> BindCast(const ParseNode& node);
+
+  // bind_interval.cc
   Result<ExprPtr> BindInterval(const ParseNode& type_name, ExprPtr text);
 
   BindContext* context_;
