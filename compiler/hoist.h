@@ -9,7 +9,7 @@
 namespace tessera {
 
 /// As many expressions are moved on each side. A computed column is one more of a join table, and a GPU keeps the
-/// ranges of its first 32 columns (kernels/product_kernels.h).
+/// ranges of its first 32 columns (kernels/launch/unit_search.h).
 inline constexpr size_t kMaxComputed = 16;
 
 /// Fills plan->computed for the product of the plan's driver and its first step: the greatest expressions over one of

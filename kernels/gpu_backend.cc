@@ -12,9 +12,11 @@
 
 #include "kernels/join/device_joins.h"
 #include "kernels/kernels.h"
+#include "kernels/launch/vm_kernel.h"
 #include "kernels/memory/cuda_memory.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/plan/lower.h"
+#include "kernels/run/join_build.h"
 #include "kernels/run/section_run.h"
 
 namespace tessera {
@@ -55,7 +57,7 @@ class GpuRun final : public vm::DeviceRun {
     SectionRun run(&gpu_, context, joins_.get());
     const bool in_parts = joins_->AnyInParts();
     if (ahead_.section == context.section && ahead_.table == context.table && !in_parts)
-      TESSERA_TRY(run.Take(std::move(ahead_)));
+      TESSERA_TRY(run.UseTablets(std::move(ahead_)));
     ahead_ = {};
     if (Status status = run.AllTablets(); !status.ok()) return Abandon(run.launched(), status);
     return run.Result();
@@ -68,7 +70,7 @@ class GpuRun final : public vm::DeviceRun {
     const ProfilerRange range("build join tables");
     for (const vm::SectionContext& c : contexts) TESSERA_TRY(CanLower(*c.program, c.section));
     TESSERA_TRY(Begin(*contexts[0].program));
-    Status status = joins_->Build(contexts, [&] {
+    Status status = kernels::BuildJoins(&gpu_, joins_.get(), contexts, [&] {
       if (next_.program != nullptr) ahead_ = BindAhead(next_, joins_->key_ranges());
     });
     next_ = {};
@@ -92,14 +94,14 @@ class GpuRun final : public vm::DeviceRun {
   }
   /// Whatever is still under way reads memory that the next run may change.
   Status Abandon(Control* control, Status status) {
-    if (control != nullptr) (void)gpu_.TellToStop(control);
+    if (control != nullptr) (void)gpu_.SendStop(&control->stop);
     cudaStreamSynchronize(gpu_.stream);
     return status;
   }
 
   GpuDevice& gpu_;
   std::unique_ptr<DeviceJoins> joins_;
-  vm::SectionContext next_;  ///< no program: nobody has told
+  vm::SectionContext next_;  ///< without a program: not known
   TabletsAhead ahead_;
   bool begun_ = false;
 };
@@ -107,7 +109,9 @@ class GpuRun final : public vm::DeviceRun {
 class GpuBackend final : public Gpu {
  public:
   GpuBackend(int ordinal, const GpuOptions& options, GpuInfo info, const DeviceLimits& limits)
-      : gpu_(ordinal, options, std::move(info), limits) {}
+      : gpu_(ordinal, options, std::move(info), limits,
+             {VmKernelFor(Variant::kLean), VmKernelFor(Variant::kStar), VmKernelFor(Variant::kPairs),
+              VmKernelFor(Variant::kFull)}) {}
 
   const GpuInfo& info() const override { return gpu_.info; }
   GpuMemory memory() const override {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "kernels/device/row_vectors.cuh"
-#include "kernels/join/product_kernels.h"
 #include "kernels/launch/launch.h"
+#include "kernels/launch/unit_search.h"
 #include "tablet/ordered_float.h"
 
 namespace tessera::kernels {

@@ -1,4 +1,4 @@
-// Making join tables: ranges of the rows' columns, then every row into its place.
+// Building join tables: one kernel finds the ranges of the rows' columns, another puts every row into its slot.
 
 #include <algorithm>
 
@@ -58,7 +58,7 @@ __global__ void Summarize(const __grid_constant__ Several<RowsToSummarize> all) 
 }
 
 /// Puts a value into the open-addressing table, or the row into the chain that is there. A slot's last word is 0
-/// (free), 1 (its key is being written) or 2; nobody waits inside a claim.
+/// (free), 1 (its key is being written) or 2; no thread waits inside a claim.
 __device__ __forceinline__ uint32_t InsertWide(const JoinBuild& b, uint64_t key, uint32_t value) {
   uint4* slots = static_cast<uint4*>(b.values);
   const uint32_t home = JoinSlot64(key, b.slot_shift);

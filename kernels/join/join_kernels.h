@@ -11,7 +11,7 @@
 
 namespace tessera::kernels {
 
-/// The first so many columns of a join table are looked through before it is laid out.
+/// How many columns of a join table, the first ones, are summarised before it is laid out.
 inline constexpr uint32_t kMaxSummaries = 16;
 inline constexpr uint32_t kMaxPackedPayload = 8;
 
@@ -21,8 +21,8 @@ struct ColumnSummary {
   unsigned long long nulls = 0;
 };
 
-/// Rows as Emit leaves them: low[column][capacity], null likewise. `control` has the counters of the launch that made
-/// them, which may not have run yet. Adds to summaries[0 .. columns).
+/// Rows as Emit leaves them: low[column][capacity], null likewise. `control` has the counters of the launch that makes
+/// them; it may not have run yet. The kernel adds to summaries[0 .. columns).
 struct RowsToSummarize {
   const int64_t* low = nullptr;
   const uint8_t* null = nullptr;

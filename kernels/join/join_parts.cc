@@ -8,9 +8,9 @@
 namespace tessera::kernels {
 namespace {
 
-/// Rows whose keys tell where to cut, and as many a part.
+/// Rows whose keys say where to cut: this many, but no fewer than kSampledRowsPerPart for each partition.
 constexpr uint64_t kSampledRows = 1 << 16, kSampledRowsPerPart = 256;
-/// Parts are meant to be so full, in sixteenths: a sample tells their sizes to some percent.
+/// How full partitions are meant to be, in sixteenths: a sample gives their sizes to some percent.
 constexpr uint64_t kFilled = 14;
 constexpr size_t kMostParts = 1 << 14;
 
@@ -21,7 +21,7 @@ using vm::OperandKind;
 using vm::RowSet;
 using vm::Section;
 
-/// Of `count` rows, evenly spread, the values of a column, sorted.
+/// The values of a column in `count` rows that are spread evenly, sorted.
 std::vector<int64_t> Sample(const std::vector<RowSet>& rows, uint64_t total, size_t column, uint64_t count) {
   std::vector<int64_t> sample;
   sample.reserve(count);
@@ -41,7 +41,7 @@ size_t Different(std::vector<int64_t> sorted) {
   return static_cast<size_t>(std::unique(sorted.begin(), sorted.end()) - sorted.begin());
 }
 
-/// Where parts but the first begin, so that each gets about as many of the sample.
+/// Where all partitions but the first begin, so that each gets about the same number of the sample.
 std::vector<int64_t> Bounds(const std::vector<int64_t>& sample, size_t parts) {
   std::vector<int64_t> bounds;
   for (size_t p = 1; p < parts; ++p) {
@@ -66,8 +66,8 @@ Status TooManyOfOneKey(uint64_t rows) {
 /// Reads mask register P1 as it was left by other instructions.
 bool ReadsMask(Opcode op) { return op == Opcode::MaskLoad || op == Opcode::MaskOr || op == Opcode::MaskAndNot; }
 
-/// Whether rows that the look-up at `at` drops are gone: none of the masks that are read behind it may come from before
-/// it. (Next goes on with the mask of its own loop; each turn is a row of its own.)
+/// Whether rows that the probe at `at` drops are gone: no mask that is read behind it may come from before it. (Next
+/// goes on with the mask of its own loop; each turn is a row of its own.)
 bool DropsForGood(const Section& s, size_t at) {
   std::vector<bool> before(static_cast<size_t>(s.masks));
   for (size_t i = 0; i < at; ++i) {
@@ -82,7 +82,7 @@ bool DropsForGood(const Section& s, size_t at) {
   return true;
 }
 
-/// The slot that key `key` of a look-up is a copy of, or -1.
+/// The column slot that key `key` of a probe is a copy of, or -1.
 int SlotOfKey(const Section& s, const Instruction& probe, size_t key) {
   const Operand first = Operand::Unpack(probe.p2);
   if (probe.p3 == 1 && first.kind == OperandKind::kSlot) return first.index;
@@ -106,7 +106,7 @@ tessera::Result<JoinParts> CutJoin(std::vector<RowSet> rows, const Section& buil
       most = std::max(most, different);
     }
   }
-  // Cut, count, and cut closer if a part has become too large.
+  // Cut, count, and cut into more partitions if one has become too large.
   const size_t workers = vm::Workers(pool);
   std::vector<int64_t> bounds;
   std::vector<std::vector<uint16_t>> part_of(rows.size());  // by piece and row
@@ -148,7 +148,7 @@ tessera::Result<JoinParts> CutJoin(std::vector<RowSet> rows, const Section& buil
     if (p > 0) part.low = bounds[p - 1];
     if (p < bounds.size()) part.high = bounds[p] - 1;
     part.first = at;
-    // From here on where the next row of each piece and worker goes.
+    // From here on counts say where the next row of each piece and worker goes.
     for (auto& piece : counts) {
       for (auto& c : piece) at += std::exchange(c[p], at);
     }

@@ -1,5 +1,6 @@
-// Join tables that are too large for the device: their rows on the host, cut into parts that fit by ranges of one key,
-// and how a section joins with one part after the other. README.md, Joins. No CUDA calls here. Private to kernels/.
+// Join tables that are too large for the device: their rows on the host, cut into spill partitions by ranges of one
+// key, and how a section joins with one partition after the other. memory/README.md, Join tables that do not fit. No
+// CUDA calls here. Private to kernels/.
 //
 // Start at: CutJoin, PlanPasses.
 #pragma once
@@ -16,38 +17,40 @@
 
 namespace tessera::kernels {
 
+/// A spill partition.
 struct JoinPart {
-  int64_t low = INT64_MIN, high = INT64_MAX;  ///< rows of the source whose key lies here; the first part also has NULLs
+  int64_t low = INT64_MIN, high = INT64_MAX;  ///< keys of its rows; the first partition also has NULLs
   uint64_t first = 0, rows = 0;               ///< of JoinParts::rows
   std::vector<ColumnSummary> columns;         ///< of these rows, by column
 };
 struct JoinParts {
-  size_t key = 0;  ///< the key that the parts are ranges of
+  size_t key = 0;  ///< the key whose ranges the partitions are
   vm::RowSet rows;
   std::vector<JoinPart> parts;  ///< ascending, without gaps
 };
 
-/// Of `count` rows from `first` on, by column.
+/// Summaries of `count` rows from `first` on, by column.
 std::vector<ColumnSummary> Summarize(const vm::RowSet& rows, uint64_t first, uint64_t count);
 
-/// Cuts the rows of a join table with keys, in any number of pieces, so that no part has more than `most_rows`. Errors:
-/// kResource: too many rows have the same key.
+/// Cuts the rows of a join table with keys so that no partition has more than `most_rows`. The rows come in any number
+/// of pieces. Errors: kResource: too many rows have the same key.
 tessera::Result<JoinParts> CutJoin(std::vector<vm::RowSet> rows, const vm::Section& builder, uint64_t most_rows,
                                    vm::ThreadPool* pool);
 
-/// How a section is run with one part of a join table after the other, its sink keeping what came before. Where a row
-/// of the source without a match is gone for good, there is nothing to do: those of other parts find none. Elsewhere
-/// (outer, anti and mark joins) such rows must not come that far, and the program gets a filter for them at its head.
+/// How a section is run with one partition of a join table after the other; its sink keeps what came before. Where a
+/// row of the source without a match is gone for good, there is nothing to do: rows of other partitions find no match.
+/// Elsewhere (outer, anti and mark joins) such rows must not get to the probe, and the program gets a filter for them
+/// at its head.
 struct PassPlan {
   int join = 0;
   bool filtered = false;
   uint16_t slot = 0;  ///< filtered: the key
 };
-/// Errors: kResource: it cannot be run so.
+/// Errors: kResource: the section cannot be run in passes.
 tessera::Result<PassPlan> PlanPasses(const vm::Program& program, int section, int join, const JoinParts& parts);
 
-/// Lets the section take only the rows of its source that belong to `part`; returns how many instructions that puts
-/// before its own. (They are for the device, which compares the values of any 64-bit column as integers.)
+/// Lets the section take only the rows of its source that belong to `part`; returns how many instructions it puts
+/// before the section's own. (They are for the device, which compares the values of any 64-bit column as integers.)
 uint32_t AddPartFilter(int section, const PassPlan& plan, const JoinPart& part, vm::Program* program);
 
 }  // namespace tessera::kernels

@@ -9,22 +9,22 @@
 namespace tessera::kernels {
 namespace {
 
-/// What an H100 takes, in picoseconds: a look-up of a sector in L2, and in device memory; an instruction of the program
-/// for a row; to find a row's part; to move one, and each byte of it; to read a byte of a table.
+/// What an H100 takes, in picoseconds: to probe a sector in L2, and in device memory; an instruction of the program for
+/// a row; to find a row's partition; to move a row, and each byte of it; to read a byte of a table.
 constexpr double kNearLookUp = 7.5, kFarLookUp = 30, kInstruction = 1.3, kLongInstruction = 10;
 constexpr double kFindPart = 2, kMoveRow = 4.5, kMoveByte = 0.7, kReadByte = 0.35;
-/// Of the L2 cache, what holds a table beside all else that passes through.
+/// The part of the L2 cache that holds a table, beside everything else that passes through.
 constexpr double kCacheShare = 0.6;
-/// Bytes of the table in a part: several are looked at at once.
+/// Bytes of the table in a partition: several partitions are probed at once.
 constexpr uint64_t kPartBytes = uint64_t{4} << 20;
 constexpr uint32_t kLeastParts = 16;
-/// Runs of rows that are looked at before they are moved.
+/// Runs of rows that are sampled before rows are moved.
 constexpr size_t kRuns = 16;
 constexpr uint32_t kRunRows = 64;
 /// Longer dictionaries are not compared.
 constexpr uint32_t kMostEntries = 4096;
 
-/// What the instructions of the program take for a row, beside which memory answers.
+/// What the instructions of the program take for a row. Memory answers beside them.
 double Compute(const LaunchPlan& plan) {
   double sum = 0;
   for (const DeviceInstruction& d : plan.code) {
@@ -35,7 +35,7 @@ double Compute(const LaunchPlan& plan) {
 }
 
 /// Picoseconds that the rows of the launch gain, beyond what moving them costs. `payload`: columns of the table's rows
-/// that lie in the order of its places, all of which are taken to be read. `spread`: as Spread.
+/// that lie in the order of its slots; all of them are taken to be read. `spread`: as Spread.
 double Gain(const LookUp& l, const JoinRecord& record, size_t payload, double spread, double compute, double rows,
             double row_bytes, double cache_bytes) {
   const double columns = static_cast<double>(payload);
@@ -83,7 +83,7 @@ class ColumnUnion {
     if (!text_) out->min = nulls < rows ? low : 0, out->max = nulls < rows ? high : -1;
     out->codes = nullptr;
     out->codes_bytes = 0;
-    // A list of numbers becomes a set by code, or one by row, for which the rows would be needed here.
+    // A list of numbers becomes a set by code, or a set by row, which would need the rows here.
     for (const vm::Predicate& p : q_.section.predicates) {
       if (static_cast<size_t>(p.slot) == slot_ && p.kind == vm::Predicate::Kind::kIn && !text_ && out->width > 2)
         return false;
@@ -133,8 +133,8 @@ class ColumnUnion {
   bool text_ = false;
 };
 
-/// How many sectors of the table the rows look in, as a share of their number: few, where most have the same keys or
-/// neighbours have close ones. From some runs of rows, one in each of tablets that are spread over the launch.
+/// How many sectors of the table the rows probe, as a fraction of their number: few, where most have the same keys or
+/// neighbours have close ones. Estimated from some runs of rows, one in each of some tablets spread over the launch.
 double Spread(const ProbePartitionQuestion& q, const std::vector<uint32_t>& slots, const JoinRecord& record) {
   const bool direct = record.lookup == JoinLookup::kBits || record.lookup == JoinLookup::kDirect;
   const uint64_t bits = record.lookup == JoinLookup::kBits ? 1 : 8 * record.width;
@@ -160,7 +160,7 @@ double Spread(const ProbePartitionQuestion& q, const std::vector<uint32_t>& slot
   return static_cast<double>(sectors.size()) / rows;
 }
 
-/// The join table whose look-up gains most; -1: none does.
+/// The join table whose probes gain most; -1: none gains.
 int Choose(const ProbePartitionQuestion& q) {
   double rows = 0, row_bytes = 0, most = 0;
   const double compute = Compute(q.plan);

@@ -1,5 +1,5 @@
-// The rows of a launch in the order of a join table's places: when that is worth its time, and what the tablets become.
-// README.md, Joins. No CUDA calls here. Private to kernels/.
+// The rows of a launch in the order of a join table's slots: when that is worth its time, and what the tablets become.
+// README.md beside this file, Partitioned probes. No CUDA calls here. Private to kernels/.
 //
 // Start at: PlanProbePartition.
 #pragma once
@@ -16,13 +16,13 @@
 
 namespace tessera::kernels {
 
-/// The columns that a section reads of a launch's tablets, put together as one: a code of it is `add` more than that of
-/// the tablet.
+/// The columns that a section reads of a launch's tablets, put together as one tablet: its codes are those of the
+/// tablets plus RadixSource::add.
 struct ProbePartition {
-  int join = -1;                     ///< -1: the launch reads its tablets
-  RadixPartition radix;              ///< but for addresses and blocks; rows == 0: it is not to be made any more
-  std::vector<uint32_t> slots;       ///< of the columns; the first ones are the keys
-  std::vector<RadixSource> sources;  ///< [tablet][column]
+  int join = -1;                                   ///< -1: the launch reads its tablets
+  RadixPartition radix;                            ///< all but addresses and blocks; rows == 0: it has been made
+  std::vector<uint32_t> slots;                     ///< of the columns; the first ones are the keys
+  std::vector<RadixSource> sources;                ///< [tablet][column]
   std::vector<uint32_t> first_tiles, tablet_rows;  ///< [tablet]
   std::vector<Chunk> chunks;                       ///< [slot], width 0 where nothing is read; `bound` points to them
   vm::BoundTablet bound;                           ///< what the launch reads instead
@@ -38,18 +38,18 @@ struct ProbePartitionQuestion {
   const std::vector<const JoinShape*>& joins;
   const vm::SectionBinder& binder;
   uint64_t cache_bytes = 0;  ///< of the device
-  uint64_t room = 0;         ///< bytes of device memory that it may take
-  bool always = false;       ///< wherever it can be done, whether it pays or not
+  uint64_t room = 0;         ///< bytes of device memory that the partitions may take
+  bool always = false;       ///< wherever it can be done, even where it does not pay
 };
-/// join < 0: no look-up gains by it, or a column of the section is none that can be moved (128 bits, text that is
-/// stored plain or with dictionaries that differ).
+/// join < 0: no probe gains by it, or a column of the section cannot be moved (128 bits, text that is stored plain or
+/// with dictionaries that differ).
 Result<ProbePartition> PlanProbePartition(const ProbePartitionQuestion& q);
 
-/// Whether rows may be brought into the order of a table's places: as the setting says, or as the table does not stay
-/// in a device's L2 cache of `cache_bytes`.
+/// Whether rows may be brought into the order of a table's slots: as the setting says; if that is auto, if the table
+/// does not stay in a device's L2 cache of `cache_bytes`.
 bool MayOrder(vm::JoinPartitioning setting, const JoinRecord& record, uint64_t cache_bytes);
-/// The parts of the places of a table, some that stay there, and how rows find theirs: first_values[k] is the value of
-/// the k-th key whose code is 0.
+/// Sets the radix partitions of a table's slots, small enough to stay in the cache, and how rows find theirs:
+/// first_values[k] is the value of the k-th key whose code is 0.
 void SetKeys(const JoinRecord& record, const std::vector<uint64_t>& first_values, RadixPartition* p);
 
 /// For EXPLAIN ANALYZE.

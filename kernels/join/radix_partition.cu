@@ -1,5 +1,6 @@
-// Radix partitioning: a count of the rows of each part, then every row into its part. A block moves some thousand rows
-// at a time: it brings them into the order of their parts in shared memory, column by column, and writes runs.
+// Radix partitioning: one kernel counts the rows of each partition, another moves every row into its partition. A block
+// moves some thousand rows at a time. It brings them into the order of their partitions in shared memory, column by
+// column, and writes runs.
 
 #include <algorithm>
 #include <type_traits>
@@ -11,12 +12,13 @@ namespace tessera::kernels {
 namespace {
 
 constexpr uint32_t kBlock = 512;
-/// Vectors of four adjacent rows that a thread has of a tile.
+/// How many vectors of four adjacent rows of a tile a thread has.
 constexpr uint32_t kVectors = kRadixTileRows / (4 * kBlock);
-/// Columns end in zeros up to a multiple of so many rows.
+/// Columns end in zeros up to a multiple of this many rows.
 constexpr uint32_t kPaddedRows = 16;
 static_assert(kPaddedRows * 8 <= kBlock);
-/// Of a warp's lanes, so many in the same part make it count them together: else they would come one after the other.
+/// If this many lanes of a warp have rows of the same partition, the warp counts them together. Otherwise their atomic
+/// additions would come one after the other.
 constexpr int kCrowd = 8;
 static_assert(kBlock >= kMostRadixParts && kMostRadixParts == 256, "a thread for each part, whose number has 8 bits");
 
@@ -43,7 +45,7 @@ __device__ __forceinline__ RadixTile FindTile(const RadixPartition& p, uint32_t 
 /// The first row, within its tile, of a thread's vector.
 __device__ __forceinline__ uint32_t RowOf(uint32_t vector) { return (vector * kBlock + threadIdx.x) * 4; }
 
-/// Codes in the parts of the four rows from `row` on. Word: 32 bits where they fit.
+/// Codes, as in the partitions, of the four rows from `row` on. Word: 32 bits where they fit.
 template <class Word>
 __device__ __forceinline__ void LoadFour(const RadixSource& c, uint64_t null_code, uint32_t row, Word (&code)[4]) {
   switch (c.width) {
@@ -98,11 +100,11 @@ __device__ __forceinline__ uint32_t PartOf(const RadixPartition& p, Word number)
   return static_cast<uint32_t>(number >> p.key.shift) & (p.key.parts - 1);
 }
 
-/// A block's first key column while it finds parts: in registers, if there are enough.
+/// A block's first key column while it finds partitions: in registers, if there are enough.
 template <class Word>
 using FirstKey = std::conditional_t<sizeof(Word) == 4, const RadixSource, const RadixSource&>;
 
-/// The parts of the four rows from `row` of the tile on, as far as there are so many. `first` is the tile's first
+/// The partitions of the four rows from `row` of the tile on, or of fewer at its end. `first` is the tile's first
 /// column.
 template <class Word>
 __device__ __forceinline__ void FindParts(const RadixPartition& p, const RadixTile& tile, const RadixSource& first,
@@ -200,8 +202,8 @@ __global__ void __launch_bounds__(kBlock) FindRadixPlaces(const __grid_constant_
   if (p.blocks == 0) return;
   const uint32_t tiles = (p.rows - 1) / kTileRows + 1;
   for (uint32_t tile = blockIdx.x * kBlock + threadIdx.x; tile < tiles; tile += gridDim.x * kBlock) {
-    // Its block, how many that takes before it, and the blocks before that one which take so many: each has `least`
-    // tiles or one more.
+    // The tile's block, how many tiles the block takes before it, and how many blocks before that one take as many:
+    // each block has `least` tiles or one more.
     const uint32_t block = static_cast<uint32_t>((uint64_t{tile + 1} * p.blocks - 1) / tiles);
     const uint32_t first = FirstTileOf(block, p.blocks, tiles), turn = tile - first, least = tiles / p.blocks;
     p.tile_places[turn * p.blocks + (turn < least ? block : first - least * block)] = tile;

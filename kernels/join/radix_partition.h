@@ -1,8 +1,8 @@
-// Radix partitioning: rows are brought into the order of the parts of a join table that they look in, so that what is
-// looked up at a time stays within the device's cache. How the host starts it. Private to kernels/.
+// Radix partitioning: rows are brought into the order of the partitions of a join table that they probe, so that what
+// is probed at a time stays within the device's cache. How the host starts it. Private to kernels/.
 //
-// Which part a row belongs to decides only how fast it is looked up: every answer is right. So numbers may wrap around,
-// and nobody asks whether a key is NULL or outside of the table.
+// The partition of a row decides only how fast its probe is: every answer is right. So numbers may wrap around, and no
+// check is made whether a key is NULL or outside of the table.
 //
 // Start at: StartRadixPartition.
 #pragma once
@@ -18,8 +18,8 @@ namespace tessera::kernels {
 inline constexpr uint32_t kMostRadixParts = 256;
 inline constexpr uint32_t kMostRadixColumns = 16;
 
-/// The part of a key: its number in the table if that is addressed directly, else the product whose upper bits are its
-/// hash, without the lowest `shift` bits, modulo `parts`.
+/// The partition of a key is its number in the table if that is addressed directly, else the product whose upper bits
+/// are its hash; in both cases without the lowest `shift` bits, modulo `parts`.
 struct RadixKey {
   JoinLookup lookup = JoinLookup::kDirect;
   uint32_t shift = 0;
@@ -53,9 +53,9 @@ struct RadixPartition {
   uint64_t number_add = 0, number_stride[kMaxJoinKeys] = {1};
   RadixTarget to[kMostRadixColumns];
   uint32_t* next = nullptr;  ///< [kMostRadixParts]: where the next row of a part goes
-  /// The tiles of the parts are dealt out, as cards are, to the blocks of the launch that reads them: those that run at
-  /// a time lie beside each other. tile_places[i]: where the tile is that comes i-th in the order of the parts. 0
-  /// blocks: all are in that order.
+  /// The tiles of the partitions are assigned round robin to the blocks of the launch that reads them: tiles that run
+  /// at the same time lie beside each other. tile_places[i]: where the i-th tile in the order of the partitions is. 0
+  /// blocks: all tiles are in that order.
   uint32_t blocks = 0;
   uint32_t* tile_places = nullptr;
 };

@@ -15,8 +15,8 @@
 
 #include <cstdint>
 
-#include "kernels/join/product_kernels.h"
 #include "kernels/launch/launch.h"
+#include "kernels/launch/unit_search.h"
 
 namespace tessera::kernels {
 
@@ -41,12 +41,6 @@ struct BucketProgress {
   uint32_t ready;    ///< buckets of the generation whose grids are launched
   uint32_t running;  ///< blocks of them that have not ended
   uint32_t error;    ///< cudaError_t of a grid that could not be launched
-};
-
-/// What the device reports about its search.
-struct Found {
-  UnitTotals totals = {};
-  BucketProgress progress = {};
 };
 
 struct BucketLaunch {

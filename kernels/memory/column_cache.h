@@ -4,8 +4,8 @@
 // Least recently used pieces go first; a piece is pinned while a launch reads it. A piece is one stream of one column
 // of one tablet. The cache does not keep tablets alive: pieces of tablets that are gone are dropped at the next sweep.
 //
-// Copies go through pinned buffers, which threads of the cache fill: a dozen of them move 5 GB a second each beside the
-// copies from there, as much as the link takes.
+// Copies go through pinned buffers, which threads of the cache fill. Twelve threads move 5 GB a second each while
+// copies from the buffers go on, which is what the link takes.
 //
 // Start at: Fetch, StartCopies, Finish. One owner at a time.
 #pragma once
@@ -62,8 +62,8 @@ class ColumnCache {
   Result<std::shared_ptr<Copies>> StartCopies(int threads);
   /// Whether Finish would return at once.
   bool AreIssued(const std::shared_ptr<Copies>& copies);
-  /// Makes `stream` wait for these copies, once all of them are on their way. `*milliseconds` grows by the time that
-  /// took and no copies before them did. After an error the pieces are gone.
+  /// Makes `stream` wait for these copies, once all of them are on their way. `*milliseconds` grows by the time until
+  /// then, without what the copies before them took. After an error the pieces are gone.
   Status Finish(std::shared_ptr<Copies>* copies, cudaStream_t stream, double* milliseconds);
   /// Forgets pieces that were fetched and not copied, those of `copies` among them.
   void Abandon(std::shared_ptr<Copies>* copies);
@@ -75,8 +75,8 @@ class ColumnCache {
   /// leaves too little.
   Status Claim(uint64_t bytes);
   void Release(uint64_t bytes) { claimed_ -= bytes; }
-  /// CUDA had no memory although the budget had room: others use the device as well. What is held now is the budget,
-  /// until Renew.
+  /// CUDA had no memory although the budget had room, because others use the device as well: what is held now becomes
+  /// the budget, until Renew.
   void LiveWithLess() { budget_ = bytes_ + claimed_; }
   /// The budget that Open gave.
   void Renew() { budget_ = whole_budget_; }
@@ -90,7 +90,7 @@ class ColumnCache {
   /// 4 MiB is where a pinned copy reaches 96 % of the link's rate.
   static constexpr uint64_t kStagingBytes = uint64_t{4} << 20;
   static constexpr size_t kMostThreads = 12, kBuffersEach = 2;
-  /// From so many bytes on several threads copy.
+  /// Several threads copy from this many bytes on.
   static constexpr uint64_t kSharedCopy = uint64_t{16} << 20;
 
   struct Pending {
@@ -98,7 +98,7 @@ class ColumnCache {
     const uint8_t* from;
     uint64_t bytes;
   };
-  /// A part of a stream that one buffer holds: `padded` bytes on the device, zeros behind the first `bytes`.
+  /// What one buffer holds of a stream: `padded` bytes on the device, zeros behind the first `bytes`.
   struct Part {
     uint8_t* to;
     const uint8_t* from;

@@ -4,8 +4,6 @@
 #include <chrono>
 #include <thread>
 
-#include "kernels/launch/vm_kernel.h"
-
 namespace tessera::kernels {
 namespace {
 
@@ -38,8 +36,8 @@ Status GpuDevice::Open() {
   CUDA_TRY(cudaStreamCreateWithFlags(&cancel_stream_, cudaStreamNonBlocking));
   CUDA_TRY(cudaEventCreate(&begin));
   CUDA_TRY(cudaEventCreate(&end));
-  for (Variant variant : {Variant::kLean, Variant::kStar, Variant::kPairs, Variant::kFull}) {
-    CUDA_TRY(cudaFuncSetAttribute(VmKernelFor(variant), cudaFuncAttributeMaxDynamicSharedMemorySize,
+  for (const void* kernel : kernels_) {
+    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(limits.shared_per_block)));
   }
   TESSERA_TRY(cache.Open(budget));
@@ -49,29 +47,29 @@ Status GpuDevice::Open() {
   return Status::Ok();
 }
 
-Status GpuDevice::TellToStop(Control* of) {
-  CUDA_TRY(cudaMemcpyAsync(&of->stop, one_.As<void>(), sizeof(uint32_t), cudaMemcpyHostToDevice, cancel_stream_));
+Status GpuDevice::SendStop(uint32_t* stop) {
+  CUDA_TRY(cudaMemcpyAsync(stop, one_.As<void>(), sizeof(uint32_t), cudaMemcpyHostToDevice, cancel_stream_));
   CUDA_TRY(cudaStreamSynchronize(cancel_stream_));
   return Status::Ok();
 }
 
-Status GpuDevice::Wait(Control* of, const std::atomic<bool>* cancel) {
+Status GpuDevice::WaitForStream(uint32_t* stop, const std::atomic<bool>* cancel) {
   const auto start = std::chrono::steady_clock::now();
   auto cancelled = [&] { return cancel != nullptr && cancel->load(std::memory_order_relaxed); };
-  bool told = false;
+  bool stop_sent = false;
   for (;;) {
     const cudaError_t state = cudaStreamQuery(stream);
     if (state == cudaSuccess) break;
     if (state != cudaErrorNotReady) return CudaStatus(state, "cudaStreamQuery", __FILE__, __LINE__);
-    if (cancelled() && !told) {
-      TESSERA_TRY(TellToStop(of));
-      told = true;
+    if (cancelled() && !stop_sent) {
+      TESSERA_TRY(SendStop(stop));
+      stop_sent = true;
     }
     if (std::chrono::steady_clock::now() - start > kSpin) std::this_thread::sleep_for(std::chrono::microseconds(100));
     // CUDA's lock is also for the threads that copy.
     for (int i = 0; i < kPauses; ++i) __builtin_ia32_pause();
   }
-  if (told || cancelled()) return Cancelled();
+  if (stop_sent || cancelled()) return Cancelled();
   return Status::Ok();
 }
 
@@ -122,19 +120,11 @@ void GpuDevice::FreeSpare() {
   spare_.clear();
 }
 
-tessera::Result<int> GpuDevice::BlocksPerMultiprocessor(Variant variant, uint32_t shared_bytes) {
-  const auto [known, is_new] = blocks_.try_emplace({variant, shared_bytes});
-  if (!is_new) return known->second;
-  cudaError_t error = cudaSuccess;
-  if (IsDp(variant)) error = PrepareBuckets(variant, limits.shared_per_block);
-  if (error == cudaSuccess) {
-    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&known->second, VmKernelFor(variant), kThreads + 32,
-                                                          shared_bytes);
-  }
-  const int blocks = known->second;
-  if (error != cudaSuccess || blocks < 1) blocks_.erase(known);
-  CUDA_TRY(error);
+tessera::Result<int> GpuDevice::AskForBlocks(const void* kernel, int threads, uint32_t shared_bytes) {
+  int blocks = 0;
+  CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared_bytes));
   if (blocks < 1) return Status(ErrorCode::kInternal, "a block of the VM kernel does not fit on a multiprocessor");
+  blocks_[{kernel, shared_bytes}] = blocks;
   return blocks;
 }
 

@@ -7,83 +7,49 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <cstring>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
-#include "kernels/join/join_kernels.h"
 #include "kernels/kernels.h"
-#include "kernels/launch/launch.h"
+#include "kernels/memory/arena.h"
 #include "kernels/memory/column_cache.h"
 #include "kernels/memory/cuda_memory.h"
-#include "kernels/memory/send.h"
-#include "kernels/plan/launch_plan.h"
+#include "kernels/memory/device_limits.h"
 
 namespace tessera::kernels {
 
-/// Small things that travel to the device together: one copy instead of a dozen.
-class Arena {
- public:
-  void Clear() { bytes_ = 0; }
-  /// Room for `bytes`; returns its offset.
-  size_t Add(size_t bytes) {
-    const size_t offset = bytes_;
-    bytes_ += (bytes + 127) / 128 * 128;
-    return offset;
-  }
-  /// Memory for what was added, not cleared. REQUIRES: no copy from here is under way.
-  Status Allocate() {
-    TESSERA_TRY(host_.Reserve(bytes_));
-    TESSERA_TRY(device_.Reserve(bytes_));
-    return Status::Ok();
-  }
-  uint8_t* Host(size_t offset) const { return host_.As<uint8_t>() + offset; }
-  template <class T>
-  T* Device(size_t offset) const {
-    return reinterpret_cast<T*>(device_.As<uint8_t>() + offset);
-  }
-  /// Copies what lies from `first` on to the device.
-  Status Send(size_t first, cudaStream_t stream) {
-    CUDA_TRY(StartSend({{device_.As<uint8_t>() + first, host_.As<uint8_t>() + first, bytes_ - first}}, stream));
-    return Status::Ok();
-  }
-
- private:
-  size_t bytes_ = 0;
-  PinnedBuffer host_;
-  DeviceBuffer device_;
-};
-
-/// What a join table's build and the host tell each other: its launches' counters, and what is known of its columns.
-struct BuildState {
-  Control control;
-  ColumnSummary columns[kMaxSummaries];
-};
-
 class GpuDevice {
  public:
-  GpuDevice(int ordinal, const GpuOptions& options, GpuInfo device_info, const DeviceLimits& device_limits)
-      : info(std::move(device_info)), limits(device_limits), ordinal_(ordinal), options_(options) {}
+  /// `kernels`: those that may take all the shared memory that a block can have; Open loads them.
+  GpuDevice(int ordinal, const GpuOptions& options, GpuInfo device_info, const DeviceLimits& device_limits,
+            std::vector<const void*> kernels)
+      : info(std::move(device_info)),
+        limits(device_limits),
+        ordinal_(ordinal),
+        options_(options),
+        kernels_(std::move(kernels)) {}
   ~GpuDevice();
   GpuDevice(const GpuDevice&) = delete;
   GpuDevice& operator=(const GpuDevice&) = delete;
 
   bool is_open() const { return open_; }
   /// Makes the device current; the first time also the context and what every run needs. REQUIRES: `mutex` is held, as
-  /// for all below.
+  /// for all functions below.
   Status Open();
-  /// Ends the launch that is under way, if there is one. The word lies in device memory: some 400 blocks that ask for
-  /// one in host memory before each tile would load the link.
-  Status TellToStop(Control* control);
-  /// Waits for the stream; on a wish to cancel, tells the launch with this control to stop. Returns kCancelled then.
-  Status Wait(Control* control, const std::atomic<bool>* cancel);
-  /// Room in `buffer`, counted against the budget, at the expense of cached columns if need be. What was in it is lost
+  /// Sets the launch's word `stop`, which ends the launch if it is under way. The word lies in device memory: some 400
+  /// blocks that read one in host memory before each tile would load the link.
+  Status SendStop(uint32_t* stop);
+  /// Waits for the stream. If `cancel` becomes true, sets `stop` of the launch and returns kCancelled.
+  Status WaitForStream(uint32_t* stop, const std::atomic<bool>* cancel);
+  /// Room in `buffer`, counted against the budget. Cached columns go for it if need be. What was in the buffer is lost
   /// if it has to grow.
   Status ReserveEvicting(DeviceBuffer* buffer, size_t bytes);
-  /// Calls f, which takes memory that is too little to count; again without cached columns, if there is none left:
-  /// other processes may use the device as well.
+  /// Calls f, which takes memory that is too little to count. If there is none, because other processes use the device
+  /// as well, drops the cached columns and calls f again.
   template <class F>
   Status Evicting(F f) {
     Status status = f();
@@ -100,9 +66,17 @@ class GpuDevice {
   bool TakeSpare(uint64_t bytes, void** data, uint64_t* got);
   void GiveBack(void* data, uint64_t bytes);
   void FreeSpare();
-  /// How many blocks of an instantiation with so much shared memory run on a multiprocessor at once.
-  tessera::Result<int> BlocksPerMultiprocessor(Variant variant, uint32_t shared_bytes);
-  /// Some of them for each run, so that one is filled while a launch reads another.
+  /// How many blocks of `threads` threads of a kernel run on a multiprocessor at once, with `shared_bytes` of shared
+  /// memory each. `prepare` returns a cudaError_t; it is called before CUDA is asked, the first time.
+  template <class Prepare>
+  tessera::Result<int> BlocksPerMultiprocessor(const void* kernel, int threads, uint32_t shared_bytes,
+                                               Prepare prepare) {
+    const auto known = blocks_.find({kernel, shared_bytes});
+    if (known != blocks_.end()) return known->second;
+    CUDA_TRY(prepare());
+    return AskForBlocks(kernel, threads, shared_bytes);
+  }
+  /// One for each batch that may be in flight, so that one is filled while a launch reads another.
   Arena& arena(size_t number);
 
   const GpuInfo info;
@@ -111,23 +85,26 @@ class GpuDevice {
   cudaStream_t stream = nullptr;
   cudaEvent_t begin = nullptr, end = nullptr;
   ColumnCache cache;
-  DeviceBuffer scratch;
-  DeviceBuffer output, build_states;
-  PinnedBuffer host_results, host_rows, host_build_states, host_found;
+  DeviceBuffer scratch;               ///< registers of a launch that shared memory has no room for
+  DeviceBuffer output, build_states;  ///< rows of a section; counters of builds
+  PinnedBuffer host_results, host_rows, host_build_states, host_grid_report;
 
  private:
+  tessera::Result<int> AskForBlocks(const void* kernel, int threads, uint32_t shared_bytes);
+
   const int ordinal_;
   const GpuOptions options_;
+  const std::vector<const void*> kernels_;
   bool open_ = false;
   cudaStream_t cancel_stream_ = nullptr;
   std::vector<std::unique_ptr<Arena>> arenas_;
-  std::map<std::pair<Variant, uint32_t>, int> blocks_;
+  std::map<std::pair<const void*, uint32_t>, int> blocks_;  ///< by kernel and bytes of shared memory
   struct Spare {
     void* data;
     uint64_t bytes;
   };
   std::vector<Spare> spare_;
-  PinnedBuffer one_;
+  PinnedBuffer one_;  ///< the word that SendStop copies
 };
 
 }  // namespace tessera::kernels

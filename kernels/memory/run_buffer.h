@@ -1,4 +1,6 @@
 // Device memory that belongs to one run. Private to kernels/.
+//
+// Start at: RunBuffer::Allocate. REQUIRES, of all functions: the device's mutex is held.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +21,14 @@ class RunBuffer {
 
   /// REQUIRES: empty.
   Status Allocate(GpuDevice* gpu, uint64_t bytes);
-  /// The same for what can be done without: only of memory that is free, no cached column goes for it. false: there is
-  /// not so much.
+  /// The same for what can be done without: takes free memory only and evicts no cached column. false: there is not
+  /// enough.
   bool TryAllocate(GpuDevice* gpu, uint64_t bytes);
+  /// Memory for `bytes` in place of what there was, which is given back first.
+  Status Renew(GpuDevice* gpu, uint64_t bytes) {
+    Free();
+    return Allocate(gpu, bytes);
+  }
   void Free();
   uint64_t bytes() const { return bytes_; }
   template <class T>

@@ -10,18 +10,12 @@
 
 #include "base/status.h"
 #include "kernels/launch/launch.h"
+#include "kernels/memory/device_limits.h"
 #include "kernels/plan/join_shape.h"
 #include "kernels/plan/lower.h"
 #include "vm/bind.h"
 
 namespace tessera::kernels {
-
-struct DeviceLimits {
-  uint32_t shared_per_block = 0;  ///< with opt-in
-  uint32_t shared_per_multiprocessor = 0;
-  uint64_t cache_bytes = 0;      ///< L2
-  uint64_t groups = UINT64_MAX;  ///< that a table in device memory has room for
-};
 
 /// What depends on the tablets of a launch, too.
 struct LaunchPlan {

@@ -5,9 +5,9 @@
 #include <cassert>
 #include <string>
 
-#include "kernels/join/product_kernels.h"
 #include "kernels/launch/join_record.h"
 #include "kernels/launch/sinks.h"
+#include "kernels/launch/unit_search.h"
 #include "vm/meaning.h"
 
 namespace tessera::kernels {

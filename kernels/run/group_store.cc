@@ -19,12 +19,12 @@ constexpr uint64_t kFirstGroups = 1 << 15, kLeastGroups = 1 << 9;
 constexpr uint64_t kMaxGroups = 0xF0000000u;
 /// Groups that come to the host at a time.
 constexpr uint64_t kGroupsPerCopy = 1 << 17;
-/// Parts of the host's groups: of 50 M groups one has 200,000, some 10 MB.
+/// Partitions of the host's groups: one of 50 M groups has 200,000, some 10 MB.
 constexpr uint32_t kParts = 256;
-/// Words of groups that wait on the host to be merged: the more wait, the more of them a part's table meets while it is
-/// in cache.
+/// Words of groups that wait on the host to be merged: the more wait, the more of them are merged into a partition's
+/// table while it is in cache.
 constexpr uint64_t kPendingWords = (uint64_t{256} << 20) / 8;
-/// Groups that are merged at a time: the table between is small and stays in cache.
+/// Groups that are merged at a time: the rows that they become first are few and stay in cache.
 constexpr uint64_t kMergedGroups = 4096;
 
 using vm::Section;
@@ -103,11 +103,11 @@ Status Decode(const Section& section, const LoweredProgram& lowered, const Group
   return Status::Ok();
 }
 
-/// The part that a group belongs to, by its key words and NULL bits.
+/// The partition of a group, by its key words and NULL bits.
 uint32_t PartOf(const uint64_t* record, uint32_t words) {
   uint64_t hash = vm::kHashSeed;
   for (uint32_t w = 0; w < words; ++w) hash = vm::HashWord(hash, static_cast<int64_t>(record[w]));
-  // Not the bits by which the part's table is addressed.
+  // Other bits than those that address the partition's table.
   return static_cast<uint32_t>(hash * 0x9E3779B97F4A7C15u >> 32) % kParts;
 }
 
@@ -187,7 +187,7 @@ tessera::Result<vm::RowSet> HostGroups::Rows() {
     first[part + 1] = first[part] + (tables_[part] == nullptr ? 0 : tables_[part]->groups());
   vm::RowSet out = vm::MakeRowSet(section_.columns);
   ResizeColumns(first[kParts], &out);
-  // (Bytes of neighbouring parts may be written at once: there must be all of them before.)
+  // (Threads write the NULL bytes of their partitions at the same time: all bytes have to be there before.)
   for (vm::RowColumn& c : out.columns) c.null.resize(out.rows);
   TESSERA_TRY(vm::ForEach(context_.pool, kParts, [&](size_t part) {
     if (tables_[part] == nullptr) return Status::Ok();
@@ -279,7 +279,7 @@ Status GroupStore::Grow() {
     if (status.code() != ErrorCode::kResource) return status;
   }
   TESSERA_TRY(Spill());
-  // The old table may have been in the way of a larger one; and it is in pieces if one of those did not come about.
+  // The old table may have been in the way of a larger one. It is incomplete if a larger one could not be allocated.
   uint64_t groups = Limit();
   if (whole && groups == had) return ClearSlots();
   for (Status status;; groups /= 2) {

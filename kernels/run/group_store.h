@@ -1,6 +1,6 @@
-// The groups of a section: a table in device memory that grows with them and, where the budget has no room for more,
-// goes to the host, is merged there with what came before, and starts anew. README.md, Sinks and Memory. Private to
-// kernels/.
+// The groups of a section: a table in device memory that grows with them. If the budget has no room for more, the
+// groups go to the host, are merged there with those that came before, and the table starts anew. README.md, Sinks, and
+// memory/README.md. Private to kernels/.
 //
 // Start at: GroupStore::Grow, Rows.
 #pragma once
@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/launch/sinks.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/memory/run_buffer.h"
 #include "kernels/plan/lower.h"
@@ -16,7 +17,7 @@
 
 namespace tessera::kernels {
 
-/// Groups as the device has them: n records and n states, each so many words apart.
+/// Groups as the device has them: n records and n states, record_step and state_step words apart.
 struct GroupWords {
   const uint64_t* records = nullptr;
   const uint64_t* states = nullptr;
@@ -29,12 +30,12 @@ void ResizeColumns(uint64_t rows, vm::RowSet* out);
 /// Writes the words of an aggregate's State to one of `rows` rows of the columns that it has.
 void SetAggregate(vm::RowColumn* columns, size_t count, uint64_t row, const uint64_t* words, bool null, uint64_t rows);
 
-/// Groups that did not stay on the device, by a hash of their keys in parts: each part is merged by one thread, and
-/// while it is, its table is in that core's caches.
+/// Groups that did not stay on the device, in partitions by a hash of their keys. One thread merges a partition, so
+/// that the partition's table is in that core's caches meanwhile.
 class HostGroups {
  public:
   HostGroups(const vm::SectionContext& context, const vm::Section& section, const LoweredProgram& lowered);
-  /// Takes groups in, some of which may have come before.
+  /// Adds groups. Some of them may have come before.
   Status Add(const GroupWords& groups);
   /// All of them, once each.
   tessera::Result<vm::RowSet> Rows();
@@ -65,8 +66,8 @@ class GroupStore {
   uint32_t used() const { return used_; }
   void set_used(uint32_t groups) { used_ = groups; }
 
-  /// Makes room: a larger table, or one that was emptied, if that is as large as it gets. Errors: kResource, not even
-  /// that.
+  /// Makes room: enlarges the table, or empties it if it cannot grow. Errors: kResource, there is not even room for a
+  /// small one.
   Status Grow();
   /// How often the table was emptied.
   uint64_t spills() const { return spills_; }
@@ -80,7 +81,7 @@ class GroupStore {
  private:
   /// Bytes of a table for so many groups: slots, records and states.
   uint64_t BytesFor(uint64_t groups) const;
-  /// Bytes that all of it may have: half of what is not claimed otherwise, so that columns have the other half.
+  /// Bytes that the table may have: half of what is not claimed otherwise, so that columns have the other half.
   uint64_t Share() const;
   /// Room for `max_groups`; the groups that there are keep their places.
   Status Allocate(uint64_t max_groups);

@@ -17,24 +17,24 @@ using vm::SortKey;
 constexpr uint64_t kOutputBytes = uint64_t{32} << 20, kOutputShare = 16;
 constexpr uint64_t kGrowth = 8;
 constexpr uint64_t kMostOutputRows = UINT32_MAX / 32 * 16;
-/// An output of which few rows are wanted grows to this: each time the launch stops for the rows to be cut costs 0.2 ms
-/// on an H100.
+/// An output grows to this if few of its rows are wanted: each stop of the launch to cut the rows costs 0.2 ms on an
+/// H100.
 constexpr uint64_t kCutBytes = uint64_t{256} << 20;
-/// ... few: no more than this part of it.
+/// Few rows are no more than this part of the output.
 constexpr uint64_t kKeptShare = 8;
-/// One that all rows have to go through takes this part of the budget, sorting included. The rest is the columns'.
+/// An output that all rows have to go through takes this part of the budget, sorting included. The rest is for columns.
 constexpr uint64_t kSortShare = 4;
-/// What a row takes in the sort: two words, two numbers, another one if it is selected; and what the radix sort takes.
+/// Bytes of a row in the sort: two words, two numbers, another number if it is selected; and what the radix sort takes.
 constexpr uint64_t kSortBytesPerRow = 32;
-/// Where few rows are wanted: so many rows, and at least this multiple of those wanted, are sorted to find a bound that
+/// If few rows are wanted, this many rows, and at least this multiple of those wanted, are sorted to find a bound that
 /// leaves out most of the others.
 constexpr uint64_t kSampleRows = 1 << 16, kSampledShare = 4;
 /// Ranking a string takes 100 ns where there are 4,096 and 640 where there are 1 M: less than sorting a row by it.
 constexpr uint64_t kMostRanked = 1 << 20, kFewRanked = 1 << 12, kRankedPerRow = 4;
-/// Rows come to the host in pieces of so many bytes (no more than this part of the budget): 4 MiB is where a pinned
-/// copy reaches 96 % of the link's rate.
+/// Bytes of a piece in which rows come to the host (no more than this part of the budget): a pinned copy of 4 MiB
+/// reaches 96 % of the link's rate.
 constexpr uint64_t kPieceBytes = uint64_t{8} << 20, kPieceShare = 64;
-/// From so many bytes on several threads move a piece from pinned memory to the rows' own.
+/// Several threads move a piece from pinned memory to the rows' own if it has at least this many bytes.
 constexpr uint64_t kSharedBytes = uint64_t{1} << 20;
 constexpr int kMovers = 8;
 
@@ -49,7 +49,7 @@ vm::RowSet Empty(const Section& s) {
   return rows;
 }
 
-/// Room for more values; as reserve gives what was asked for, growth is ours to see to.
+/// Room for more values. reserve gives no more than it is asked for, so doubling is up to us.
 template <class T>
 void ReserveMore(uint64_t n, std::vector<T>* values) {
   if (values->capacity() < values->size() + n)
@@ -96,7 +96,7 @@ Status RowOutput::Reserve(uint64_t least) {
 }
 
 Status RowOutput::Grow(uint64_t rows, uint64_t capacity) {
-  JoinRows larger;
+  DeviceRows larger;
   TESSERA_TRY(larger.Allocate(&gpu_, section_.columns, capacity));
   CUDA_TRY(StartGather({output_.low, output_.null, output_.capacity}, larger.columns(),
                        static_cast<uint32_t>(columns_ + wide_), static_cast<uint32_t>(columns_), nullptr,
@@ -275,7 +275,7 @@ Status RowOutput::KeepBest(uint64_t* rows, const uint32_t* order) {
   *rows = std::min(*rows, keep_);
   ++cuts_;
   if (*rows == 0) return Status::Ok();
-  JoinRows best;
+  DeviceRows best;
   TESSERA_TRY(best.Allocate(&gpu_, section_.columns, *rows));
   const RowColumns output{output_.low, output_.null, output_.capacity};
   const auto gather = [&](const RowColumns& from, const RowColumns& to, const uint32_t* by) {

@@ -1,9 +1,9 @@
 // The rows that a section with sink kRows makes: where the VM kernel writes them, how they are ordered and cut there,
 // and how they come to the host. README.md, Rows. Private to kernels/.
 //
-// Without an order rows leave the device whenever the output is full. With one they stay, in an output that grows. If
-// few of them are wanted (LIMIT), a full output is cut to the best so far; otherwise, when it has all the memory that
-// it may take, its rows go to the host as a sorted run, and the host merges the runs.
+// Without an order rows leave the device whenever the output is full. With an order they stay, in an output that grows.
+// If few of them are wanted (LIMIT), a full output is cut to the best rows so far. Otherwise, when the output has all
+// the memory that it may take, its rows go to the host as a sorted run, and the host merges the runs.
 //
 // Start at: RowOutput::MakeRoom, RowOutput::Finish.
 #pragma once
@@ -12,9 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "kernels/join/device_joins.h"
+#include "kernels/launch/sinks.h"
 #include "kernels/memory/gpu_device.h"
-#include "kernels/run/sort_rows.h"
+#include "kernels/rows/device_rows.h"
+#include "kernels/rows/sort_rows.h"
 #include "vm/text_ranks.h"
 #include "vm/vm.h"
 
@@ -34,11 +35,11 @@ class RowOutput {
   /// How many rows have left the device.
   uint64_t drained() const { return drained_; }
 
-  /// What it may take of the budget, so that columns must leave it.
+  /// Bytes of the budget that it may take, so that columns must leave them.
   uint64_t reserved_bytes() const;
 
   /// The first *rows rows of the output are there, and `wanted` more did not fit: makes room for them. *rows becomes
-  /// how many rows there still are.
+  /// the number of rows that are still there.
   Status MakeRoom(uint64_t* rows, uint64_t wanted);
   /// No more rows come. What the section's DeviceRun::RunSection returns.
   tessera::Result<vm::RowSet> Finish(uint64_t rows);
@@ -76,9 +77,9 @@ class RowOutput {
   const vm::Section& section_;
   const uint64_t columns_, wide_;
   const uint64_t row_bytes_;
-  const uint64_t keep_;  ///< rows that are of use; UINT64_MAX: all
+  const uint64_t keep_;  ///< rows that are wanted; UINT64_MAX: all
   Output output_;
-  JoinRows rows_;           ///< the output, once it has grown
+  DeviceRows rows_;         ///< the output, once it has grown
   uint64_t most_rows_ = 0;  ///< that it may grow to
   RunBuffer scratch_, ranks_;
   vm::TextRanks texts_;

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cub/device/device_radix_sort.cuh>
 
-#include "kernels/run/sort_rows.h"
+#include "kernels/rows/sort_rows.h"
 #include "tablet/ordered_float.h"
 
 namespace tessera::kernels {
@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kBlock = 256;
 constexpr uint32_t kMostBlocks = 4096;
-/// Words of up to so many bits are sorted as 32-bit numbers: a third less to move in each pass.
+/// Words of up to this many bits are sorted as 32-bit numbers: a third less to move in each pass.
 constexpr uint32_t kNarrowBits = 32;
 
 uint32_t Blocks(uint64_t items) {
@@ -117,7 +117,7 @@ __global__ void Gather(const T* from, T* to, uint64_t from_capacity, uint64_t to
 
 uint64_t RoundUp(uint64_t n) { return (n + 255) / 256 * 256; }
 
-/// Words and rows, twice each, for the passes of the sort to go to and fro, and what CUB needs.
+/// Words and rows, twice each, because a pass of the sort reads one copy and writes the other; and what CUB needs.
 struct Scratch {
   uint64_t* words[2];
   uint32_t* rows[2];

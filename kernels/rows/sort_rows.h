@@ -1,8 +1,8 @@
 // Sorting rows by their columns: how the host starts it. Private to kernels/.
 //
-// What rows are sorted by is cut into *parts*: whether a key is NULL, its value, each half of a wide one. A part has as
-// many bits as the codes of its values differ in; parts are packed into *words* of up to 64 bits, which the radix sort
-// takes one after the other, the least significant first.
+// The sort keys are cut into *parts*: whether a key is NULL, its value, each half of a wide value. A part has as many
+// bits as the range of its codes needs. Parts are packed into *words* of up to 64 bits. The radix sort takes the words
+// one after the other, the least significant first.
 //
 // Start at: PackParts, StartSort, StartGather.
 #pragma once
@@ -43,7 +43,7 @@ struct SortWord {
 /// The words of parts, most significant part first; the words come least significant first. None: all rows are equal.
 std::vector<SortWord> PackParts(const std::vector<SortPart>& parts);
 
-/// Of the codes of a part. Begins as it is here.
+/// The range of a part's codes, before any code was seen.
 struct CodeRange {
   unsigned long long low = UINT64_MAX, high = 0;
 };
@@ -57,8 +57,8 @@ cudaError_t SortScratchBytes(uint32_t rows, size_t* bytes);
 cudaError_t StartSort(const std::vector<SortWord>& words, const uint32_t* among, uint32_t rows, void* scratch,
                       size_t scratch_bytes, const uint32_t** order, cudaStream_t stream);
 
-/// The numbers of those of rows [0, rows) whose word is no greater than that of row *bound, in any order; *count, 0
-/// before, becomes how many they are.
+/// Selects the rows of [0, rows) whose word is no greater than that of row *bound: their numbers, in any order. *count,
+/// 0 before, becomes their number.
 cudaError_t StartSelect(const SortWord& word, const uint32_t* bound, uint32_t rows, uint32_t* selected, uint32_t* count,
                         cudaStream_t stream);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/device/grid_search.cuh"
-#include "kernels/join/product_kernels.h"
+#include "kernels/join/grid_units.h"
 
 namespace tessera::kernels {
 namespace {

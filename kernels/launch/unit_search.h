@@ -1,20 +1,20 @@
-// Which units of a product can hold a match: how the host starts the kernels that find out. Private to kernels/.
+// The search for the units of a grid that can hold a match: what the host hands over and what the search counts. A unit
+// is a tile of the outer rows and a range of the inner ones. Private to kernels/. Plain data, compiled by g++ and nvcc;
+// pointers are device pointers.
 //
-// Start at: StartRanges, StartListUnits.
+// Start at: UnitSearch.
 #pragma once
-
-#include <cuda_runtime_api.h>
 
 #include <cstdint>
 
-#include "kernels/run/sort_rows.h"
+#include "base/host_device.h"
 #include "vm/pair_ranges.h"
 
 namespace tessera::kernels {
 
 /// What a column's 64 bits are.
 enum class RangeKind : uint8_t { kUnknown, kInteger, kFloat };
-inline constexpr uint32_t kMaxRangeColumns = 32;  ///< of those behind them nothing is known
+inline constexpr uint32_t kMaxRangeColumns = 32;  ///< nothing is known of the columns behind them
 
 /// Rows cut into pieces of `piece_rows`, the last one shorter.
 struct PieceRanges {
@@ -25,8 +25,6 @@ struct PieceRanges {
 
   TESSERA_HD uint32_t pieces() const { return rows / piece_rows + (rows % piece_rows != 0 ? 1 : 0); }
 };
-/// Fills in `ranges`.
-cudaError_t StartRanges(const RowColumns& rows, const PieceRanges& pieces, cudaStream_t stream);
 
 /// What a search for units has found.
 struct UnitTotals {
@@ -43,6 +41,5 @@ struct UnitSearch {
   uint32_t* units = nullptr;     ///< as Launch::units; nullptr: they are only counted
   UnitTotals* totals = nullptr;  ///< cleared
 };
-cudaError_t StartListUnits(const UnitSearch& search, cudaStream_t stream);
 
 }  // namespace tessera::kernels

@@ -1,0 +1,49 @@
+// Laying out a join table: how its keys become one number, whether a value is the payload itself or the number of a
+// row, and whether slots are addressed directly or by a hash. README.md beside this file describes it. No CUDA calls
+// here. Private to kernels/.
+//
+// Start at: LayOutTable.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/join/join_kernels.h"
+#include "kernels/plan/join_shape.h"
+#include "kernels/rows/device_rows.h"
+#include "vm/program.h"
+
+namespace tessera::kernels {
+
+/// A join table on the device.
+struct DeviceTable {
+  JoinShape shape;
+  DeviceRows rows;  ///< kept if payload is read from them
+};
+
+/// A table whose kernel can run once it is known where bits, values and chains lie; these have so many bytes.
+struct TableLayout {
+  DeviceTable* table = nullptr;
+  JoinBuild build;
+  uint64_t bits = 0, values = 0, next = 0;
+  uint64_t bytes() const { return bits + values + next; }
+};
+
+/// Lays out table->rows, whose columns are summarised in `summaries` (of the first kMaxSummaries). `unique`: no two
+/// rows have the same keys. `outer`: some section keeps rows without a match, which then point at no row.
+/// `direct_bytes`: as MostDirectBytes gives it. Errors: kUnsupported, keys of more than 64 bits; kResource, too many
+/// rows.
+Result<TableLayout> LayOutTable(DeviceTable* table, const vm::Section& builder, bool unique, bool outer,
+                                const ColumnSummary* summaries, uint64_t direct_bytes);
+
+/// Bytes of a table that is addressed directly, whatever the number of its rows, on a device with this budget.
+uint64_t MostDirectBytes(uint64_t budget);
+/// Bytes of so many rows of a table and of what is made of them, at most.
+uint64_t MostTableBytes(const vm::Section& builder, uint64_t rows, uint64_t direct_bytes);
+
+/// OK if keys in these ranges make one number of 64 bits, else kUnsupported.
+Status CheckKeysFit(const std::vector<ColumnSummary>& columns, size_t keys);
+
+}  // namespace tessera::kernels

@@ -1,0 +1,63 @@
+// The tablets of one launch, on their way through a section's run: fed, planned, launched. Private to kernels/.
+//
+// Start at: TabletBatch (what is read), Batch (and how).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/join/probe_partition.h"
+#include "kernels/launch/launch.h"
+#include "kernels/memory/arena.h"
+#include "kernels/memory/column_cache.h"
+#include "kernels/memory/run_buffer.h"
+#include "kernels/plan/launch_plan.h"
+#include "kernels/run/block_turns.h"
+#include "vm/bind.h"
+
+namespace tessera::kernels {
+
+/// Batches that are in flight at a time. At a budget of 256 MB two have 115 MB each, not much more than pinned memory
+/// holds, and the threads that copy wait for the next one (SSB q4.1 streamed at scale 20: 51 to 53 ms, 49 to 50 with
+/// four).
+inline constexpr size_t kBatches = 4;
+
+/// Tablets whose columns are on the device, or on their way there.
+struct TabletBatch {
+  std::vector<size_t> numbers;  ///< of the tablets in the table
+  std::vector<vm::BoundTablet> tablets;
+  std::vector<const uint8_t*> codes, nulls;  ///< [tablet][slot]: device addresses
+  std::vector<ColumnCache::Piece*> pinned;
+  std::shared_ptr<ColumnCache::Copies> copies;  ///< of its columns, until it starts
+
+  /// Forgets the tablets. What is pinned stays pinned.
+  void ClearTablets() {
+    numbers.clear();
+    tablets.clear();
+    codes.clear();
+    nulls.clear();
+  }
+  uint64_t rows() const {
+    uint64_t rows = 0;
+    for (const vm::BoundTablet& t : tablets) rows += t.rows;
+    return rows;
+  }
+};
+
+/// The tablets of one launch and all that the device must know of them.
+struct Batch {
+  TabletBatch input;
+  ProbePartition partition;  ///< what the tablets have become, if it is used
+  RunBuffer partitioned;     ///< its memory
+  LaunchPlan plan;
+  Launch launch;
+  uint32_t blocks = 0;
+  BlockTurns turns;
+  Arena* arena = nullptr;
+  size_t control = 0;  ///< offset of the counters in the arena (builds have theirs elsewhere), right behind the partial
+                       ///< aggregates
+};
+
+}  // namespace tessera::kernels

@@ -1,0 +1,68 @@
+// The groups of a section as its launches need them: room in the group table before a launch, groups that are numbered
+// by their keys in arrays beside it, and the first groups on the host as soon as the launch ends. Private to kernels/.
+//
+// Start at: GroupRun::MakeReady, FillLaunch. REQUIRES, of all functions: the device's mutex is held.
+#pragma once
+
+#include <cstdint>
+
+#include "base/status.h"
+#include "kernels/launch/launch.h"
+#include "kernels/memory/gpu_device.h"
+#include "kernels/memory/run_buffer.h"
+#include "kernels/memory/send.h"
+#include "kernels/plan/launch_plan.h"
+#include "kernels/run/group_store.h"
+#include "vm/vm.h"
+
+namespace tessera::kernels {
+
+/// Records, and as many bytes of states, that come with the counters of a launch.
+inline constexpr uint64_t kEagerBytes = 32 << 10;
+
+class GroupRun {
+ public:
+  GroupRun(GpuDevice* gpu, const vm::SectionContext& context, const vm::Section& section,
+           const LoweredProgram& lowered);
+
+  Status Open() { return store_.Open(); }
+  /// Groups that the table will have room for when it has grown.
+  uint64_t Limit() const { return store_.Limit(); }
+  /// Groups in the table, as the latest launch left them.
+  uint32_t used() const { return store_.used(); }
+  uint32_t max_groups() const { return store_.table().max_groups; }
+  /// Takes over how many groups the launch left, and whether its rows could reach the sink more than once.
+  void SetUsed(uint32_t groups);
+
+  /// Before a launch over `rows` rows: sums of halves have room for them, and the table for all groups that are
+  /// numbered by their keys. Errors: kResource, it has not.
+  Status MakeReady(uint64_t rows, const LaunchPlan& plan);
+  /// Where the launch finds its groups.
+  Status FillLaunch(Launch* launch);
+  /// Before and behind a launch: clears the arrays of groups that are numbered by their keys, adds them to the table.
+  Status ClearDirectGroups(const Launch& launch);
+  Status EnterDirectGroups(const Launch& launch);
+  /// Behind a launch: sends its counters to the host, and the first groups to `to` there, 2 * kEagerBytes long. Most
+  /// sections make few groups, and these come with the counters.
+  Status StartSendBack(const Launch& launch, const Sending& counters, uint64_t* to);
+
+  /// Room for more groups. *spilled: the table was emptied for that.
+  Status Grow(bool* spilled);
+  /// Carries the lower parts of sums over to the upper ones, if a row can reach the sink more than once.
+  Status NormaliseRepeats();
+  /// All groups. REQUIRES: no launch is under way.
+  tessera::Result<vm::RowSet> Rows();
+
+ private:
+  /// Groups that are numbered by their keys and do not fit in shared memory.
+  static bool AreFar(const Launch& launch) { return launch.direct && launch.private_groups == 0; }
+
+  GpuDevice& gpu_;
+  const LoweredProgram& lowered_;
+  GroupStore store_;
+  RunBuffer direct_;  ///< of the launch: states, then touched
+  GroupWords eager_;  ///< came with the latest launch's counters
+  uint64_t rows_since_normalise_ = 0;
+};
+
+}  // namespace tessera::kernels

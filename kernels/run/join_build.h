@@ -1,0 +1,21 @@
+// Building join tables: runs the sections that make their rows and lays the tables out. Private to kernels/.
+//
+// Start at: BuildJoins. REQUIRES: the device's mutex is held.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/join/device_joins.h"
+#include "kernels/memory/gpu_device.h"
+#include "vm/vm.h"
+
+namespace tessera::kernels {
+
+/// Builds the tables of sections that do not need each other's. `meanwhile` is called while the device makes their
+/// rows. Errors: those of the sections; kUnsupported, kResource: a table cannot be here.
+Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const std::vector<vm::SectionContext>& contexts,
+                  const std::function<void()>& meanwhile);
+
+}  // namespace tessera::kernels

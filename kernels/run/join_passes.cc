@@ -1,0 +1,49 @@
+#include "kernels/run/join_passes.h"
+
+#include <algorithm>
+
+namespace tessera::kernels {
+
+using vm::Opcode;
+
+JoinPasses::~JoinPasses() {
+  for (const PassPlan& p : plans_) joins_.DropPart(p.join);
+}
+
+Status JoinPasses::Plan() {
+  const vm::Program& program = *context_.program;
+  const vm::Section& section = program.sections[static_cast<size_t>(context_.section)];
+  for (size_t join = 0; join < program.joins.size(); ++join) {
+    const bool probed = std::any_of(section.code.begin(), section.code.end(), [&](const vm::Instruction& in) {
+      return (in.op == Opcode::Probe || in.op == Opcode::ProbeOuter) && in.p1 == join;
+    });
+    const JoinParts* parts = joins_.parts(static_cast<int>(join));
+    if (!probed || parts == nullptr) continue;
+    TESSERA_ASSIGN(const PassPlan plan, PlanPasses(program, context_.section, static_cast<int>(join), *parts));
+    plans_.push_back(plan);
+    count_ *= parts->parts.size();
+  }
+  loaded_.assign(plans_.size(), SIZE_MAX);
+  if (count_ > 1) context_.statistics->join_passes = count_;
+  return Status::Ok();
+}
+
+Status JoinPasses::LoadPass(uint64_t pass, LoweredProgram* lowered) {
+  if (plans_.empty()) return Status::Ok();
+  uint64_t rest = pass;
+  vm::Program program = *context_.program;
+  added_code_ = 0;
+  for (size_t i = plans_.size(); i-- > 0;) {
+    const PassPlan& plan = plans_[i];
+    const std::vector<JoinPart>& parts = joins_.parts(plan.join)->parts;
+    const size_t number = rest % parts.size();
+    rest /= parts.size();
+    if (loaded_[i] != number) TESSERA_TRY(joins_.LoadPart(*context_.program, plan.join, number));
+    loaded_[i] = number;
+    if (plan.filtered) added_code_ += AddPartFilter(context_.section, plan, parts[number], &program);
+  }
+  if (added_code_ > 0) *lowered = LowerProgram(program, context_.section, context_.strings);
+  return Status::Ok();
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,335 @@
+#include "kernels/run/launch_builder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "kernels/launch/vm_kernel.h"
+#include "kernels/plan/describe.h"
+#include "kernels/plan/tablet_record.h"
+
+namespace tessera::kernels {
+namespace {
+
+/// The part of the free memory that a launch's rows in the order of a table's slots may have.
+constexpr uint64_t kPartitionedShare = 8;
+
+using vm::Section;
+
+uint32_t TilesOf(uint32_t rows) { return (rows + kTileRows - 1) / kTileRows; }
+
+/// How many blocks of the plan's kernel run on a multiprocessor at once.
+tessera::Result<int> BlocksPerMultiprocessor(GpuDevice* gpu, const LaunchPlan& plan) {
+  return gpu->BlocksPerMultiprocessor(VmKernelFor(plan.variant), kThreads + 32, plan.layout.bytes, [&] {
+    return IsDp(plan.variant) ? PrepareBuckets(plan.variant, gpu->limits.shared_per_block) : cudaSuccess;
+  });
+}
+
+/// Maps and sets of the tablets of a launch in its arena. Those that tablets share travel once.
+class SharedPieces {
+ public:
+  void Add(const void* from, size_t bytes, Arena* arena) {
+    auto [piece, is_new] = pieces_.try_emplace(from);
+    if (is_new) piece->second = {bytes, arena->Add(bytes)};
+  }
+  void Copy(const Arena& arena) const {
+    for (const auto& [from, piece] : pieces_) memcpy(arena.Host(piece.offset), from, piece.bytes);
+  }
+  template <class T>
+  const T* Device(const Arena& arena, const T* from) const {
+    return arena.Device<T>(pieces_.at(from).offset);
+  }
+
+ private:
+  struct Piece {
+    size_t bytes, offset;
+  };
+  std::unordered_map<const void*, Piece> pieces_;
+};
+
+template <class T>
+void CopyTo(uint8_t* to, const std::vector<T>& from) {
+  std::copy(from.begin(), from.end(), reinterpret_cast<T*>(to));
+}
+
+}  // namespace
+
+/// Where things are in the arena.
+struct LaunchBuilder::Offsets {
+  size_t partials = 0, control = 0, cursors = 0, code = 0, folds = 0, staged = 0;
+  size_t records = 0, first_tile = 0, tablet_rows = 0;  ///< per tablet
+  size_t output_registers = 0, output_highs = 0;
+  size_t initial_state = 0, joins = 0;
+  size_t sources = 0, source_tiles = 0, source_rows = 0;  ///< of a partition
+  SharedPieces pieces;
+};
+
+LaunchBuilder::LaunchBuilder(GpuDevice* gpu, const vm::SectionContext& context, const LoweredProgram& lowered,
+                             const DeviceJoins& joins, const vm::SectionBinder& binder, GridLaunch* grid)
+    : gpu_(*gpu),
+      context_(context),
+      section_(context.program->sections[static_cast<size_t>(context.section)]),
+      lowered_(lowered),
+      joins_(joins),
+      binder_(binder),
+      grid_(*grid) {}
+
+bool LaunchBuilder::MayPartition() const {
+  const bool limited = section_.sink == Section::Sink::kRows && section_.order.empty() && section_.limit >= 0;
+  if (section_.source_kind == Section::Source::kJoin || grid_.is_needed() || limited) return false;
+  for (size_t j = 0; j < lowered_.probe_slots.size(); ++j) {
+    const JoinShape* shape = joins_.shapes()[j];
+    if (lowered_.probe_slots[j].empty() || shape == nullptr) continue;
+    if (MayOrder(context_.join_partitioning, shape->record, gpu_.limits.cache_bytes)) return true;
+  }
+  return false;
+}
+
+Status LaunchBuilder::Build(uint64_t most_groups, Arena* arena, Batch* batch) {
+  TESSERA_TRY(PlanBatch(most_groups, batch));
+  arena->Clear();
+  batch->arena = arena;
+  const Offsets at = LayOutArena(arena, *batch);
+  batch->control = at.control;
+  TESSERA_TRY(gpu_.Evicting([&] { return arena->Allocate(); }));
+  FillArena(at, batch);
+  FillRecords(at, batch);
+  FillLaunch(at, batch);
+  FillColumns(at, batch);
+  AddStatistics(*batch);
+  return Status::Ok();
+}
+
+// ---- Planning -------------------------------------------------------------------------------------------------------
+
+Status LaunchBuilder::PlanBatch(uint64_t most_groups, Batch* batch) {
+  std::vector<const vm::BoundTablet*> tablets;
+  for (const vm::BoundTablet& t : batch->input.tablets) tablets.push_back(&t);
+  DeviceLimits limits = gpu_.limits;
+  limits.groups = most_groups;
+  const bool wants_dp = grid_.WantsDp();
+  if (wants_dp) limits.shared_per_multiprocessor -= kKeeperBytes;
+  const auto plan_launch = [&] {
+    return PlanLaunch(section_, lowered_, tablets, joins_.shapes(), limits, context_.profile);
+  };
+  TESSERA_ASSIGN(batch->plan, plan_launch());
+  TESSERA_TRY(PartitionRows(tablets, batch));
+  if (batch->partition.join >= 0) {
+    tablets = {&batch->input.tablets[0]};
+    TESSERA_ASSIGN(batch->plan, plan_launch());
+  }
+  batch->turns.End();
+  batch->launch = Launch();
+  LaunchPlan& plan = batch->plan;
+  uint32_t& tiles = batch->launch.tiles;
+  for (const vm::BoundTablet& t : batch->input.tablets) tiles += TilesOf(t.rows);
+  if (wants_dp && plan.joins[static_cast<size_t>(lowered_.product)].rows > 0)
+    plan.variant = plan.variant == Variant::kPairs ? Variant::kDpPairs : Variant::kDp;
+  TESSERA_ASSIGN(per_multiprocessor_, BlocksPerMultiprocessor(&gpu_, plan));
+  batch->blocks = static_cast<uint32_t>(per_multiprocessor_ * gpu_.info.multiprocessors);
+  if (grid_.is_needed()) TESSERA_TRY(grid_.CutUnits(tiles, batch));
+  batch->blocks = std::min(tiles, batch->blocks);
+  batch->partition.radix.blocks = batch->blocks;
+  return Status::Ok();
+}
+
+Status LaunchBuilder::PartitionRows(const std::vector<const vm::BoundTablet*>& tablets, Batch* batch) {
+  TabletBatch& input = batch->input;
+  RunBuffer* const memory = &batch->partitioned;
+  memory->Free();
+  batch->partition = {};
+  if (!MayPartition()) return Status::Ok();
+  const bool always = context_.join_partitioning == vm::JoinPartitioning::kOn;
+  TESSERA_ASSIGN(ProbePartition p,
+                 PlanProbePartition({section_, lowered_, batch->plan, tablets, input.codes, joins_.shapes(), binder_,
+                                     gpu_.limits.cache_bytes, gpu_.Room() / kPartitionedShare, always}));
+  if (p.join < 0) return Status::Ok();
+  RadixPartition& radix = p.radix;
+  const uint32_t tiles = TilesOf(radix.rows);
+  const uint64_t next_bytes = kMostRadixParts * sizeof(uint32_t);
+  if (!memory->TryAllocate(&gpu_, p.bytes + next_bytes + tiles * sizeof(uint32_t))) return Status::Ok();
+  uint8_t* at = memory->As<uint8_t>();
+  input.codes.assign(section_.slots.size(), nullptr);
+  input.nulls.assign(section_.slots.size(), nullptr);
+  for (size_t c = 0; c < p.slots.size(); ++c) {
+    const Chunk& chunk = p.chunks[p.slots[c]];
+    radix.to[c] = {at, chunk.null_code, chunk.width};
+    input.codes[p.slots[c]] = at;
+    at += uint64_t{tiles} * kTileRows * chunk.width;
+  }
+  radix.next = reinterpret_cast<uint32_t*>(at);
+  radix.tile_places = reinterpret_cast<uint32_t*>(at + next_bytes);
+  input.tablets.clear();
+  input.tablets.push_back(std::move(p.bound));
+  batch->partition = std::move(p);
+  return Status::Ok();
+}
+
+// ---- The arena ------------------------------------------------------------------------------------------------------
+
+LaunchBuilder::Offsets LaunchBuilder::LayOutArena(Arena* arena, const Batch& batch) const {
+  const LaunchPlan& plan = batch.plan;
+  const ProbePartition& partition = batch.partition;
+  const size_t n = batch.input.tablets.size();
+  const bool has_totals = section_.sink != Section::Sink::kGroups || section_.keys == 0;
+  Offsets at;
+  // First what comes back, then what is sent; the counters are both.
+  at.partials = arena->Add(has_totals ? batch.blocks * lowered_.folds.size() * sizeof(Partial) : 0);
+  at.control = arena->Add(sizeof(Control));
+  at.cursors = arena->Add(batch.blocks * kWarps * sizeof(uint32_t));
+  at.code = arena->Add(plan.code.size() * sizeof(DeviceInstruction));
+  at.folds = arena->Add(plan.folds.size() * sizeof(DeviceInstruction));
+  at.staged = arena->Add(plan.staged.size() * sizeof(StagedSlot));
+  at.records = arena->Add(n * plan.record_bytes);
+  at.first_tile = arena->Add(n * sizeof(uint32_t));
+  at.tablet_rows = arena->Add(n * sizeof(uint32_t));
+  at.output_registers = arena->Add(lowered_.outputs.size() * sizeof(uint32_t));
+  at.output_highs = arena->Add(lowered_.outputs.size() * sizeof(uint32_t));
+  at.initial_state = arena->Add(lowered_.initial_state.size() * sizeof(uint64_t));
+  at.joins = arena->Add(plan.joins.size() * sizeof(JoinRecord));
+  at.sources = arena->Add(partition.sources.size() * sizeof(RadixSource));
+  at.source_tiles = arena->Add(partition.tablet_rows.size() * sizeof(uint32_t));
+  at.source_rows = arena->Add(partition.tablet_rows.size() * sizeof(uint32_t));
+  for (const vm::BoundTablet& t : batch.input.tablets) {
+    for (const vm::BoundSlot& slot : t.slots) {
+      if (slot.map != nullptr) at.pieces.Add(slot.map, slot.map_entries * 8, arena);
+      if (slot.map_null != nullptr) at.pieces.Add(slot.map_null, slot.map_entries, arena);
+    }
+    for (const vm::BoundPredicate& p : t.predicates) {
+      if (p.set != nullptr) at.pieces.Add(p.set, p.set_bytes, arena);
+    }
+  }
+  return at;
+}
+
+void LaunchBuilder::FillArena(const Offsets& at, Batch* batch) const {
+  const Arena& arena = *batch->arena;
+  const LaunchPlan& plan = batch->plan;
+  memset(arena.Host(at.cursors), 0, batch->blocks * kWarps * sizeof(uint32_t));
+  CopyTo(arena.Host(at.code), plan.code);
+  CopyTo(arena.Host(at.folds), plan.folds);
+  CopyTo(arena.Host(at.staged), plan.staged);
+  CopyTo(arena.Host(at.initial_state), lowered_.initial_state);
+  CopyTo(arena.Host(at.joins), plan.joins);
+  at.pieces.Copy(arena);
+  ProbePartition& partition = batch->partition;
+  if (partition.join < 0) return;
+  CopyTo(arena.Host(at.sources), partition.sources);
+  CopyTo(arena.Host(at.source_tiles), partition.first_tiles);
+  CopyTo(arena.Host(at.source_rows), partition.tablet_rows);
+  partition.radix.from = arena.Device<RadixSource>(at.sources);
+  partition.radix.first_tile = arena.Device<uint32_t>(at.source_tiles);
+  partition.radix.source_rows = arena.Device<uint32_t>(at.source_rows);
+}
+
+void LaunchBuilder::FillRecords(const Offsets& at, Batch* batch) const {
+  const Arena& arena = *batch->arena;
+  const TabletBatch& input = batch->input;
+  uint32_t* const first_tile = reinterpret_cast<uint32_t*>(arena.Host(at.first_tile));
+  uint32_t* const tablet_rows = reinterpret_cast<uint32_t*>(arena.Host(at.tablet_rows));
+  uint32_t tiles = 0;
+  std::vector<const int64_t*> maps;
+  std::vector<const uint8_t*> map_nulls, sets;
+  for (size_t t = 0; t < input.tablets.size(); ++t) {
+    const vm::BoundTablet& bound = input.tablets[t];
+    const size_t slots = bound.slots.size();
+    maps.assign(slots, nullptr);
+    map_nulls.assign(slots, nullptr);
+    sets.assign(bound.predicates.size(), nullptr);
+    for (size_t i = 0; i < slots; ++i) {
+      const vm::BoundSlot& slot = bound.slots[i];
+      if (slot.map != nullptr) maps[i] = at.pieces.Device(arena, slot.map);
+      if (slot.map_null != nullptr) map_nulls[i] = at.pieces.Device(arena, slot.map_null);
+    }
+    for (size_t i = 0; i < bound.predicates.size(); ++i) {
+      if (bound.predicates[i].set != nullptr) sets[i] = at.pieces.Device(arena, bound.predicates[i].set);
+    }
+    const TabletAddresses addresses{input.codes.data() + t * slots, input.nulls.data() + t * slots, maps.data(),
+                                    map_nulls.data(), sets.data()};
+    FillRecord(bound, batch->plan, addresses, arena.Host(at.records) + t * batch->plan.record_bytes);
+    first_tile[t] = tiles;
+    tablet_rows[t] = bound.rows;
+    tiles += TilesOf(bound.rows);
+  }
+}
+
+// ---- The launch -----------------------------------------------------------------------------------------------------
+
+void LaunchBuilder::FillLaunch(const Offsets& at, Batch* batch) const {
+  const Arena& arena = *batch->arena;
+  const LaunchPlan& plan = batch->plan;
+  Launch& launch = batch->launch;
+  launch.partials = arena.Device<Partial>(at.partials);
+  launch.cursors = arena.Device<uint32_t>(at.cursors);
+  launch.code = arena.Device<DeviceInstruction>(at.code);
+  launch.code_length = static_cast<uint32_t>(plan.code.size());
+  launch.slots = static_cast<uint32_t>(section_.slots.size());
+  launch.records = arena.Device<uint8_t>(at.records);
+  launch.record_bytes = plan.record_bytes;
+  launch.record_staged = plan.record_staged;
+  // Direct groups are there before the launch begins: nothing can run full.
+  launch.two_passes = lowered_.two_passes && !plan.direct;
+  launch.tablets = static_cast<uint32_t>(batch->input.tablets.size());
+  launch.first_tile = arena.Device<uint32_t>(at.first_tile);
+  launch.tablet_rows = arena.Device<uint32_t>(at.tablet_rows);
+  launch.repeats = lowered_.repeats;
+  launch.staged_count = static_cast<uint32_t>(plan.staged.size());
+  launch.staged = arena.Device<StagedSlot>(at.staged);
+  launch.layout = plan.layout;
+  launch.aggregates = static_cast<uint32_t>(plan.folds.size());
+  launch.folds = arena.Device<DeviceInstruction>(at.folds);
+  launch.joins = static_cast<uint32_t>(plan.joins.size());
+  launch.join_records = arena.Device<JoinRecord>(at.joins);
+  std::copy(std::begin(plan.resume), std::end(plan.resume), launch.resume);
+  std::copy(plan.carried_from.begin(), plan.carried_from.end(), launch.carried_from);
+  for (uint32_t q = 0; q < kQueues; ++q) {
+    launch.carried[q] = static_cast<uint32_t>(plan.carried_to[q].size());
+    std::copy(plan.carried_to[q].begin(), plan.carried_to[q].end(), launch.carried_to[q]);
+  }
+  launch.private_groups = plan.private_groups;
+  launch.direct = plan.direct;
+  launch.direct_groups = plan.direct_groups;
+  std::copy(std::begin(plan.direct_keys), std::end(plan.direct_keys), launch.direct_keys);
+  launch.groups.initial_state = arena.Device<uint64_t>(at.initial_state);
+}
+
+/// The columns that leave the section: keys, and those that are emitted.
+void LaunchBuilder::FillColumns(const Offsets& at, Batch* batch) const {
+  const Arena& arena = *batch->arena;
+  const LaunchPlan& plan = batch->plan;
+  Launch& launch = batch->launch;
+  if (section_.sink == Section::Sink::kGroups) launch.keys = static_cast<uint32_t>(section_.keys);
+  for (size_t k = 0; k < lowered_.keys.size(); ++k) launch.key_places[k] = plan.places[lowered_.keys[k]];
+  if (section_.sink == Section::Sink::kJoin) launch.build_keys = static_cast<uint32_t>(section_.keys);
+  for (uint32_t k = 0; k < launch.build_keys; ++k) launch.key_places[k] = plan.places[k];
+  launch.output.places = arena.Device<uint32_t>(at.output_registers);
+  launch.output.highs = arena.Device<uint32_t>(at.output_highs);
+  uint32_t* const registers = reinterpret_cast<uint32_t*>(arena.Host(at.output_registers));
+  uint32_t* const highs = reinterpret_cast<uint32_t*>(arena.Host(at.output_highs));
+  uint32_t wide = 0;
+  for (size_t c = 0; c < lowered_.outputs.size(); ++c) {
+    registers[c] = plan.places[lowered_.outputs[c]];
+    highs[c] = wide;
+    if (IsWide(section_.columns[c])) ++wide;
+  }
+}
+
+void LaunchBuilder::AddStatistics(const Batch& batch) const {
+  const LaunchPlan& plan = batch.plan;
+  vm::SectionStatistics& stats = *context_.statistics;
+  const auto bytes_of = [&](uint32_t slot) {
+    uint64_t bytes = 0;
+    for (const vm::BoundTablet& t : batch.input.tablets) bytes += uint64_t{t.rows} * t.slots[slot].width;
+    return bytes;
+  };
+  for (const StagedSlot& column : plan.staged) stats.bytes_staged += bytes_of(column.slot);
+  for (const LaunchPlan::OnDemand& column : plan.on_demand) {
+    stats.bytes_on_demand += static_cast<uint64_t>(column.touched * static_cast<double>(bytes_of(column.slot)));
+  }
+  stats.device_plan = Describe(plan) + (batch.partition.join >= 0 ? Describe(batch.partition) : "") + ", " +
+                      std::to_string(per_multiprocessor_) + " blocks a multiprocessor";
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,86 @@
+#include "kernels/run/section_sink.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace tessera::kernels {
+
+using vm::Section;
+
+SectionSink::SectionSink(GpuDevice* gpu, const vm::SectionContext& context, const LoweredProgram& lowered,
+                         const DeviceJoins& joins)
+    : gpu_(*gpu),
+      context_(context),
+      section_(context.program->sections[static_cast<size_t>(context.section)]),
+      state_bytes_(lowered.folds.size() * sizeof(Partial)),
+      groups_(gpu, context, section_, lowered),
+      totals_(section_, lowered),
+      row_output_(gpu, context),
+      build_(gpu, context, joins) {
+  if (section_.sink == Section::Sink::kRows && section_.order.empty() && section_.limit >= 0)
+    enough_ = static_cast<uint64_t>(section_.limit) + static_cast<uint64_t>(section_.offset);
+}
+
+Status SectionSink::Open() {
+  if (section_.sink == Section::Sink::kRows) return row_output_.Open();
+  return has_groups() ? groups_.Open() : Status::Ok();
+}
+
+void SectionSink::FillControl(Control* control) const {
+  memset(control, 0, sizeof *control);
+  control->groups = groups_.used();
+  control->rows = rows_used_;
+  control->rows_valid = UINT64_MAX;
+}
+
+Status SectionSink::FillLaunch(Launch* launch) {
+  TESSERA_TRY(groups_.FillLaunch(launch));
+  const Output output = is_build() ? build_.output() : row_output_.output();
+  launch->output.low = output.low;
+  launch->output.high = output.high;
+  launch->output.null = output.null;
+  launch->output.capacity = output.capacity;
+  launch->output.columns = static_cast<uint32_t>(section_.columns.size());
+  launch->enough = enough_ == UINT64_MAX ? ~0ull : enough_ - row_output_.drained();
+  return Status::Ok();
+}
+
+Status SectionSink::StartSendBack(const Batch& batch, const Sending& counters, const uint32_t* used_blocks,
+                                  uint8_t* results) {
+  if (has_groups())
+    return groups_.StartSendBack(batch.launch, counters,
+                                 reinterpret_cast<uint64_t*>(results + batch.control + sizeof(Control)));
+  if (is_build()) {
+    CUDA_TRY(StartSend({counters}, gpu_.stream));
+  } else {
+    CUDA_TRY(
+        StartSend({counters, {results, batch.launch.partials, batch.blocks * state_bytes_, used_blocks, state_bytes_}},
+                  gpu_.stream));
+  }
+  return Status::Ok();
+}
+
+Status SectionSink::TakeCounters(const Control& control, const Partial* partials, uint32_t blocks) {
+  groups_.SetUsed(control.groups);
+  rows_used_ = std::min<uint64_t>(control.rows, control.rows_valid);
+  if (has_totals()) TESSERA_TRY(totals_.Merge(partials, blocks));
+  enough_reached_ = (control.reasons & kEnough) != 0;
+  return Status::Ok();
+}
+
+Status SectionSink::MakeRoom(uint64_t wanted) {
+  return is_build() ? build_.Grow(wanted, &rows_used_) : row_output_.MakeRoom(&rows_used_, wanted);
+}
+
+tessera::Result<vm::RowSet> SectionSink::Rows() {
+  if (has_groups()) return groups_.Rows();
+  if (has_totals()) return totals_.Rows();
+  TESSERA_ASSIGN(vm::RowSet rows, row_output_.Finish(rows_used_));
+  std::string& plan = context_.statistics->device_plan;
+  const std::string order = row_output_.Describe();
+  if (!plan.empty() && !order.empty()) plan += ", " + order;
+  return rows;
+}
+
+}  // namespace tessera::kernels

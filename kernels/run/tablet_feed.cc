@@ -1,0 +1,255 @@
+#include "kernels/run/tablet_feed.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "vm/thread_pool.h"
+
+namespace tessera::kernels {
+namespace {
+
+/// A launch takes tablets until this much had to be copied for them, so that the next copies run beside it.
+constexpr uint64_t kCopiedPerLaunch = uint64_t{256} << 20;
+/// Rows of one launch: counters of blocks have 32 bits, and so do the halves of sums.
+constexpr uint64_t kRowsPerLaunch = uint64_t{1} << 31;
+/// The part of the free memory that a launch's columns get if its rows may be partitioned, and launches do not become
+/// small by that.
+constexpr uint64_t kMovedShare = 10;
+
+/// Binding a tablet takes a microsecond, and waking threads fifty; but one that is read for the first time is checked,
+/// which takes much longer. From the first one that took so long, several threads bind, up to kMostShared tablets at a
+/// time: bound tablets are small.
+constexpr auto kSlowBinding = std::chrono::microseconds(100);
+constexpr size_t kMostShared = 4096, kBinders = 6;
+
+/// Binds tablets from `first` on. true: one took so long that several threads should do it, and it was the last one.
+bool BindTablets(const vm::SectionBinder& binder, const TableInfo& table, size_t first, const vm::BoundTablet* like,
+                 std::vector<tessera::Result<vm::BoundTablet>>* bound) {
+  const size_t end = std::min(table.tablets.size(), first + kMostShared);
+  bound->reserve(end - first);
+  auto start = std::chrono::steady_clock::now();
+  for (size_t i = first; i < end; ++i) {
+    const tessera::Result<vm::BoundTablet>& b = bound->emplace_back(binder.Bind(*table.tablets[i], like));
+    if (b.ok() && !b->skip) like = &*b;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - start > kSlowBinding) return true;
+    start = now;
+  }
+  return false;
+}
+
+int Threads(const vm::SectionContext& context) { return context.pool == nullptr ? 1 : context.pool->threads(); }
+
+}  // namespace
+
+TabletsAhead BindAhead(const vm::SectionContext& context, const std::vector<vm::KeyRange>& key_ranges) {
+  const vm::SectionBinder binder(*context.program, context.section, context.strings, key_ranges);
+  TabletsAhead ahead{context.section, context.table, {}};
+  ahead.slow = BindTablets(binder, *context.table, 0, nullptr, &ahead.tablets);
+  return ahead;
+}
+
+uint64_t ColumnBudget::Bytes(uint64_t room) const {
+  // All batches in flight hold pieces. What else is needed on the way, a section's groups, the rows of a join table,
+  // or those that are ordered, grows into what is left.
+  const uint64_t moved = room / kMovedShare;
+  if (may_partition && moved >= kCopiedPerLaunch) return moved;
+  if (sink_grows) return room / 2 / kBatches;
+  return (room - std::min(room / 2, reserved_bytes)) / kBatches;
+}
+
+TabletFeed::TabletFeed(GpuDevice* gpu, const vm::SectionContext& context, const LoweredProgram& lowered,
+                       const std::vector<vm::KeyRange>& key_ranges)
+    : gpu_(*gpu),
+      context_(context),
+      section_(context.program->sections[static_cast<size_t>(context.section)]),
+      lowered_(lowered),
+      binder_(*context.program, context.section, context.strings, key_ranges) {}
+
+Status TabletFeed::UseTablets(TabletsAhead ahead) {
+  bound_ = std::move(ahead.tablets);
+  binding_is_slow_ = ahead.slow;
+  for (tessera::Result<vm::BoundTablet>& b : bound_) {
+    if (b.ok() && !b->skip) TESSERA_TRY(binder_.BindKeyRanges(&*b));
+  }
+  return Status::Ok();
+}
+
+void TabletFeed::StartPass(uint64_t pass, bool bind_again) {
+  first_pass_ = pass == 0;
+  next_ = 0;
+  if (bind_again) bound_.clear();
+}
+
+bool TabletFeed::AtEnd() const { return next_ == context_.table->tablets.size(); }
+
+tessera::Result<vm::BoundTablet>& TabletFeed::Bind(size_t number, const vm::BoundTablet* like) {
+  const TableInfo& table = *context_.table;
+  if (number >= bound_from_ && number < bound_from_ + bound_.size()) return bound_[number - bound_from_];
+  bound_.clear();
+  bound_from_ = number;
+  const size_t count = std::min(table.tablets.size() - number, kMostShared),
+               workers = std::min({static_cast<size_t>(Threads(context_)), kBinders, count});
+  if (!binding_is_slow_ || workers == 1) {
+    binding_is_slow_ = BindTablets(binder_, table, number, like, &bound_);
+    return bound_[0];
+  }
+  for (size_t i = 0; i < count; ++i) bound_.emplace_back(Cancelled());
+  context_.pool->Run(static_cast<int>(workers), [&](int worker) {
+    const size_t w = static_cast<size_t>(worker);
+    const vm::BoundTablet* as = nullptr;
+    for (size_t i = w * count / workers; i < (w + 1) * count / workers; ++i) {
+      bound_[i] = binder_.Bind(*table.tablets[number + i], as);
+      if (bound_[i].ok() && !bound_[i]->skip) as = &*bound_[i];
+    }
+  });
+  return bound_[0];
+}
+
+tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool others_under_way, TabletBatch* batch) {
+  const TableInfo& table = *context_.table;
+  vm::SectionStatistics& stats = *context_.statistics;
+  batch->ClearTablets();
+  const size_t slots = section_.slots.size(), most = std::min(table.tablets.size() - next_, kMostShared);
+  batch->tablets.reserve(most);
+  batch->numbers.reserve(most);
+  batch->codes.reserve(most * slots);
+  batch->nulls.reserve(most * slots);
+  batch->pinned.reserve(most * slots);
+  uint64_t bytes = 0, rows = 0;
+  while (!AtEnd() && copied_ < kCopiedPerLaunch) {
+    if (context_.cancel != nullptr && context_.cancel->load(std::memory_order_relaxed)) return Cancelled();
+    if (rows + table.tablets[next_]->rows() > kRowsPerLaunch) break;
+    tessera::Result<vm::BoundTablet>& result = Bind(next_, batch->tablets.empty() ? nullptr : &batch->tablets.back());
+    TESSERA_TRY(result.status());
+    vm::BoundTablet& bound = *result;
+    if (bound.skip) {
+      if (first_pass_) ++stats.tablets_skipped;
+      ++next_;
+      continue;
+    }
+    const uint64_t size = FindNeeds(bound);
+    if (bytes + size > budget.Bytes(gpu_.Room())) {
+      if (!batch->tablets.empty()) break;
+      if (others_under_way) return false;  // a tablet that is larger than that has the place of all
+    }
+    bytes += size;
+    rows += bound.rows;
+    NoteKeys(bound);
+    batch->tablets.push_back(std::move(bound));
+    batch->numbers.push_back(next_);
+    const Status uploaded = Upload(batch->tablets.size() - 1, batch);
+    if (!uploaded.ok()) {
+      // CUDA has less memory than the budget: what there is has to do for the tablets before this one, or for this one.
+      const bool alone = batch->tablets.size() == 1 && !others_under_way;
+      if (uploaded.code() != ErrorCode::kResource || alone) return uploaded;
+      bound = std::move(batch->tablets.back());
+      batch->tablets.pop_back();
+      batch->numbers.pop_back();
+      batch->codes.resize(batch->tablets.size() * slots);
+      batch->nulls.resize(batch->tablets.size() * slots);
+      if (!batch->tablets.empty()) break;
+      return false;
+    }
+    if (first_pass_) {
+      stats.rows_in += batch->tablets.back().rows;
+      stats.bytes_read += batch->tablets.back().encoded_bytes;
+    }
+    ++next_;
+  }
+  TESSERA_TRY(StartCopies(batch));
+  return true;
+}
+
+Status TabletFeed::StartCopies(TabletBatch* batch) {
+  if (copied_ == 0) return Status::Ok();
+  TESSERA_ASSIGN(batch->copies, gpu_.cache.StartCopies(Threads(context_)));
+  context_.statistics->bytes_transferred += std::exchange(copied_, 0);
+  return Status::Ok();
+}
+
+void TabletFeed::NoteKeys(const vm::BoundTablet& bound) {
+  if (section_.sink != vm::Section::Sink::kJoin || lowered_.first_build_key < 0) return;
+  const Chunk& chunk = *bound.chunks[static_cast<size_t>(lowered_.first_build_key)];
+  if (chunk.type.id == TypeId::kText || chunk.min > chunk.max || chunk.min < INT64_MIN || chunk.max > INT64_MAX) return;
+  const int64_t low = static_cast<int64_t>(chunk.min), high = static_cast<int64_t>(chunk.max);
+  source_keys_ = {true, source_keys_.known ? std::min(source_keys_.low, low) : low,
+                  source_keys_.known ? std::max(source_keys_.high, high) : high};
+}
+
+uint64_t TabletFeed::FindNeeds(const vm::BoundTablet& bound) {
+  needs_.assign(bound.slots.size(), {});
+  for (size_t i = 0; i < bound.slots.size(); ++i) {
+    const vm::BoundSlot& b = bound.slots[i];
+    if (lowered_.slot_values[i] && !b.all_null) needs_[i] = {b.width != 0, b.null_bytes != nullptr};
+  }
+  for (const vm::BoundPredicate& p : bound.predicates) {
+    using Kind = vm::BoundPredicate::Kind;
+    Needs& needs = needs_[static_cast<size_t>(p.slot)];
+    needs.codes |= p.kind == Kind::kRange || (p.kind == Kind::kSet && !p.by_row);
+    needs.nulls |= p.kind == Kind::kNulls;
+  }
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < bound.slots.size(); ++i) {
+    if (needs_[i].codes) bytes += bound.chunks[i]->codes_bytes;
+    if (needs_[i].nulls) bytes += bound.chunks[i]->rows;
+  }
+  return bytes;
+}
+
+Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
+  const std::shared_ptr<const Tablet>& tablet = context_.table->tablets[batch->numbers[at]];
+  const vm::BoundTablet& bound = batch->tablets[at];
+  const size_t first = at * bound.slots.size();
+  batch->codes.resize(first + bound.slots.size());
+  batch->nulls.resize(first + bound.slots.size());
+  TESSERA_ASSIGN(ColumnCache::TabletPieces * pieces, gpu_.cache.Find(tablet));
+  for (size_t i = 0; i < bound.slots.size(); ++i) {
+    const int column = section_.slots[i].column;
+    const Chunk& chunk = *bound.chunks[i];
+    if (needs_[i].codes) {
+      TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kCodes, chunk.codes,
+                                                               chunk.codes_bytes, &batch->pinned, &copied_));
+    }
+    if (needs_[i].nulls) {
+      TESSERA_ASSIGN(batch->nulls[first + i], gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kNulls,
+                                                               chunk.null_bytes, chunk.rows, &batch->pinned, &copied_));
+    }
+  }
+  return Status::Ok();
+}
+
+void TabletFeed::CollectRows(const DeviceJoins& joins, TabletBatch* batch) {
+  batch->ClearTablets();
+  const DeviceRows& rows = joins.rows(section_.source);
+  const JoinShape& shape = *joins.shapes()[static_cast<size_t>(section_.source)];
+  const size_t slots = section_.slots.size();
+  vm::BoundTablet bound;
+  bound.rows = static_cast<uint32_t>(rows.rows());
+  row_chunks_.resize(slots);
+  for (size_t i = 0; i < slots; ++i) {
+    const vm::Slot& slot = section_.slots[i];
+    const PayloadShape& column = shape.payload[static_cast<size_t>(slot.column)];
+    Chunk& chunk = row_chunks_[i];
+    chunk.type = slot.type;
+    chunk.width = 8;
+    chunk.rows = bound.rows;
+    chunk.min = column.low;
+    chunk.max = column.high;
+    bound.chunks.push_back(&chunk);
+    vm::BoundSlot b;
+    b.decode = vm::Decode::kRaw;
+    b.width = 8;
+    b.codes = reinterpret_cast<const uint8_t*>(column.column);
+    b.null_bytes = reinterpret_cast<const uint8_t*>(column.nulls);
+    bound.slots.push_back(b);
+    batch->codes.push_back(b.codes);
+    batch->nulls.push_back(b.null_bytes);
+  }
+  if (first_pass_) context_.statistics->rows_in += bound.rows;
+  batch->numbers.push_back(0);
+  batch->tablets.push_back(std::move(bound));
+}
+
+}  // namespace tessera::kernels

@@ -1,0 +1,96 @@
+// Feeds the launches of a section: binds the tablets of its source to the program, brings their columns to the device,
+// and collects as many as a launch takes. Private to kernels/.
+//
+// Start at: TabletFeed::Collect. REQUIRES, of all functions: the device's mutex is held.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/join/device_joins.h"
+#include "kernels/memory/gpu_device.h"
+#include "kernels/plan/lower.h"
+#include "kernels/run/batch.h"
+#include "vm/bind.h"
+#include "vm/vm.h"
+
+namespace tessera::kernels {
+
+/// Tablets of a section, from the first one on, bound before its join tables were there.
+struct TabletsAhead {
+  int section = -1;  ///< -1: none
+  const TableInfo* table = nullptr;
+  std::vector<tessera::Result<vm::BoundTablet>> tablets;
+  bool slow = false;  ///< the last one took long
+};
+/// Binds tablets until one takes so long that several threads should do it.
+TabletsAhead BindAhead(const vm::SectionContext& context, const std::vector<vm::KeyRange>& key_ranges);
+
+/// What a launch may take of the device's memory for its columns.
+struct ColumnBudget {
+  bool may_partition = false;   ///< its rows may have to be there once more, in another order
+  bool sink_grows = false;      ///< groups, or the rows of a join table
+  uint64_t reserved_bytes = 0;  ///< for rows that are ordered
+  /// `room`: as GpuDevice::Room gives it.
+  uint64_t Bytes(uint64_t room) const;
+};
+
+class TabletFeed {
+ public:
+  /// `key_ranges`: of the join tables, as they are whenever a tablet is bound.
+  TabletFeed(GpuDevice* gpu, const vm::SectionContext& context, const LoweredProgram& lowered,
+             const std::vector<vm::KeyRange>& key_ranges);
+
+  const vm::SectionBinder& binder() const { return binder_; }
+  /// Takes tablets of the same section and table over. REQUIRES: called first; none of the join tables is in
+  /// partitions.
+  Status UseTablets(TabletsAhead ahead);
+  /// Begins with the first tablet again. `bind_again`: the ranges of keys have changed since.
+  void StartPass(uint64_t pass, bool bind_again);
+  /// Whether all tablets of the pass have been collected.
+  bool AtEnd() const;
+  /// Collects tablets until the launch is large enough. false: the next one does not fit beside the batches that are
+  /// under way, and `batch` is empty; to be called again once these are finished. An empty batch at the end: the last
+  /// tablets were skipped.
+  tessera::Result<bool> Collect(const ColumnBudget& budget, bool others_under_way, TabletBatch* batch);
+  /// The rows of a join table as one tablet. REQUIRES: these are the section's source.
+  void CollectRows(const DeviceJoins& joins, TabletBatch* batch);
+
+  /// If the section builds a join table: the range of the first key in the tablets so far; not known if that is no
+  /// plain column.
+  vm::KeyRange source_keys() const { return source_keys_; }
+
+ private:
+  struct Needs {
+    bool codes = false, nulls = false;
+  };
+  /// Tablet `number`, bound. If binding takes long, several threads bind others behind it at the same time. The tablet
+  /// is moved from once it has its place in a launch.
+  tessera::Result<vm::BoundTablet>& Bind(size_t number, const vm::BoundTablet* like);
+  /// Widens source_keys_ by a tablet's.
+  void NoteKeys(const vm::BoundTablet& bound);
+  /// Finds out which streams of the slots' chunks the section reads in this tablet, for Upload. Returns their bytes.
+  uint64_t FindNeeds(const vm::BoundTablet& bound);
+  Status Upload(size_t at, TabletBatch* batch);
+  /// Starts the copies of what was uploaded.
+  Status StartCopies(TabletBatch* batch);
+
+  GpuDevice& gpu_;
+  const vm::SectionContext& context_;
+  const vm::Section& section_;
+  const LoweredProgram& lowered_;
+  const vm::SectionBinder binder_;
+  bool first_pass_ = true;
+  size_t next_ = 0;                                      ///< tablet to be collected
+  std::vector<tessera::Result<vm::BoundTablet>> bound_;  ///< tablets from bound_from_ on, bound together
+  size_t bound_from_ = 0;
+  bool binding_is_slow_ = false;
+  std::vector<Needs> needs_;       ///< per slot
+  uint64_t copied_ = 0;            ///< bytes whose copies are to be started
+  std::vector<Chunk> row_chunks_;  ///< what planning has to know of the columns of a join table
+  vm::KeyRange source_keys_;
+};
+
+}  // namespace tessera::kernels
