@@ -299,8 +299,7 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Snapshot
 
 }  // namespace
 
-Result<Statement> Bind(std::string_view sql, const Snapshot& snapshot) {
-  TESSERA_ASSIGN(const ParsedStatement parsed, ParseOne(sql));
+Result<Statement> Bind(const ParsedStatement& parsed, std::string_view sql, const Snapshot& snapshot) {
   Statement statement;
   TESSERA_TRY(BindStatement(*parsed.statement, sql, snapshot, &statement));
   return statement;

@@ -156,7 +156,7 @@ Status NestedTooDeeply(int position) {
   return SqlError("statement is nested too deeply (more than " + std::to_string(kMaxNesting) + " levels)", position);
 }
 
-Result<ParsedStatement> ParseOne(std::string_view sql) {
+Result<ParsedStatement> Parse(std::string_view sql) {
   if (sql.size() > kMaxStatementBytes) {
     return SqlError("statement is too long (" + std::to_string(sql.size()) + " bytes, at most " +
                         std::to_string(kMaxStatementBytes) + ")",

@@ -1,6 +1,6 @@
 // SQL text -> parse tree of one statement, by libpg_query (PostgreSQL's own grammar). Private to compiler/.
 //
-// Start at: ParseOne. Thread-safe; long statements take turns on one thread, see parser.cc.
+// Start at: Parse. Thread-safe; long statements take turns on one thread, see parser.cc.
 #pragma once
 
 #include <string_view>
@@ -25,7 +25,7 @@ struct ParsedStatement {
 };
 
 /// Errors: kSql with a place, as PostgreSQL words them ("syntax error at or near "form""); "no statement".
-Result<ParsedStatement> ParseOne(std::string_view sql);
+Result<ParsedStatement> Parse(std::string_view sql);
 
 /// What is said about a statement of more than kMaxNesting levels.
 Status NestedTooDeeply(int position);

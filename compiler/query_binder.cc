@@ -10,7 +10,6 @@
 #include "compiler/fold.h"
 #include "compiler/nearest_name.h"
 #include "compiler/parser.h"
-#include "compiler/simplify.h"
 #include "compiler/sql_scanner.h"
 #include "compiler/unnest.h"
 
@@ -355,7 +354,6 @@ Status QueryBinder::BindSide(const ParseNode& item, NameScope* scope) {
   if (context_.nesting > kMaxNesting) return NestedTooDeeply(item.FirstLocation());
   TESSERA_TRY(side.BindFromItem(item, scope));
   OutputAll(side.query_.get(), scope, ExpressionBinder(&side.context_, nullptr, Clause::kSelect));
-  TESSERA_TRY(Unnest(side.query_.get()));
   TESSERA_ASSIGN(const int r, AddSide(std::move(side.query_), scope, PositionOf(item)));
   MoveTo(r, scope);
   return {};
@@ -460,7 +458,6 @@ Status QueryBinder::FilterBySubqueries(int filled, const char* join, std::vector
         {MakeColumn(0, column, derived.column_types[c], nullable, position), derived.column_names[c]});
   }
   filter->visible = static_cast<int>(filter->outputs.size());
-  TESSERA_TRY(Unnest(filter.get()));
   TESSERA_TRY(RefuseOuterColumns(*filter, "a filter of a side of an outer join", position));
   derived.query = std::move(filter);
   query_->relations[static_cast<size_t>(filled)] = std::move(derived);
@@ -891,16 +888,13 @@ Result<std::unique_ptr<Query>> QueryBinder::Bind(const ParseNode& select) {
   TESSERA_TRY(BindLimit(select));
   query_->grouped = group != nullptr || having != nullptr || !query_->aggregates.empty();
   TESSERA_TRY(ReplaceGrouped());
-  TESSERA_TRY(Unnest(query_.get()));
   return std::move(query_);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_view sql, const Snapshot& snapshot) {
-  TESSERA_ASSIGN(std::unique_ptr<Query> query, QueryBinder(sql, snapshot).Bind(select));
-  Simplify(query.get());
-  return query;
+  return QueryBinder(sql, snapshot).Bind(select);
 }
 
 Result<std::unique_ptr<Query>> BindQueryBlock(const ParseNode& select, const BindContext& outer,

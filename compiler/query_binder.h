@@ -18,7 +18,7 @@ namespace tessera {
 struct BindContext;
 struct NameScope;
 
-/// The query block of a SelectStmt node, subqueries unnested.
+/// The query block of a SelectStmt node.
 Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_view sql, const Snapshot& snapshot);
 
 /// The query block of a subquery in an expression of the block `outer`, where names mean what `scope` (which may be

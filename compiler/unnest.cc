@@ -802,6 +802,8 @@ class Unnester {
   std::vector<std::shared_ptr<Subquery>> kept_;
 };
 
+Status UnnestBlock(Query* query);
+
 /// Subqueries above a grouping: the grouping becomes a derived table, and what is above it a block of its own.
 Status SplitGrouping(Query* q) {
   auto core = std::make_shared<Query>();
@@ -863,11 +865,47 @@ Status SplitGrouping(Query* q) {
   for (ExprPtr& e : q->conjuncts) move(&e);
   for (Output& o : q->outputs) move(&o.expr);
   TESSERA_TRY(error);
-  TESSERA_TRY(Unnest(core.get()));
+  TESSERA_TRY(UnnestBlock(core.get()));
   Relation relation = DerivedTable(std::move(core));
   relation.alias = "groups";
   q->relations.push_back(std::move(relation));
   return Status::Ok();
+}
+
+/// Replaces the subqueries of one block. REQUIRES: those of the blocks inside of it have been replaced.
+Status UnnestBlock(Query* query) {
+  bool any = false;
+  ForEachRoot(*query, [&](const ExprPtr& e) { any = any || FindSubquery(*e) != nullptr; });
+  if (!any) return Status::Ok();
+  bool above = false;
+  for (const ExprPtr& e : query->having) above = above || FindSubquery(*e) != nullptr;
+  for (const Output& o : query->outputs) above = above || FindSubquery(*o.expr) != nullptr;
+  if (query->grouped && above) TESSERA_TRY(SplitGrouping(query));
+  return Unnester(query).Run();
+}
+
+Status UnnestTree(Query* query, std::set<const Query*>* done);
+
+/// The blocks of the subqueries in `e`.
+Status UnnestInside(const Expr& e, std::set<const Query*>* done) {
+  if (e.kind == Expr::Kind::kSubquery) TESSERA_TRY(UnnestTree(e.subquery->query.get(), done));
+  for (const ExprPtr& a : e.args) TESSERA_TRY(UnnestInside(*a, done));
+  return Status::Ok();
+}
+
+/// `done`: relations may share a block, and copies of an expression share a subquery.
+Status UnnestTree(Query* query, std::set<const Query*>* done) {
+  if (!done->insert(query).second) return Status::Ok();
+  for (const Relation& r : query->relations) {
+    if (r.query != nullptr) TESSERA_TRY(UnnestTree(r.query.get(), done));
+  }
+  Status status;
+  ForEachRoot(*query, [&](const ExprPtr& e) {
+    if (status.ok()) status = UnnestInside(*e, done);
+  });
+  TESSERA_TRY(status);
+  for (const auto& more : query->union_all) TESSERA_TRY(UnnestTree(more.get(), done));
+  return UnnestBlock(query);
 }
 
 }  // namespace
@@ -896,14 +934,8 @@ bool RefersOutward(const Query& query) {
 }
 
 Status Unnest(Query* query) {
-  bool any = false;
-  ForEachRoot(*query, [&](const ExprPtr& e) { any = any || FindSubquery(*e) != nullptr; });
-  if (!any) return Status::Ok();
-  bool above = false;
-  for (const ExprPtr& e : query->having) above = above || FindSubquery(*e) != nullptr;
-  for (const Output& o : query->outputs) above = above || FindSubquery(*o.expr) != nullptr;
-  if (query->grouped && above) TESSERA_TRY(SplitGrouping(query));
-  return Unnester(query).Run();
+  std::set<const Query*> done;
+  return UnnestTree(query, &done);
 }
 
 }  // namespace tessera

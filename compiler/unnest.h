@@ -18,8 +18,8 @@
 
 namespace tessera {
 
-/// Replaces the subqueries in expressions of `query`. Those inside of them, and in derived tables, have been. Errors:
-/// kUnsupported, one that cannot be decorrelated, by name.
+/// Replaces the subqueries in all expressions of the tree of blocks under `query`, of the innermost blocks first. To be
+/// called once, for the outermost block. Errors: kUnsupported, one that cannot be decorrelated, by name.
 Status Unnest(Query* query);
 
 /// Whether the block, or one in it, refers to a column of a block around it.

@@ -4,6 +4,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "compiler/binder.h"
+#include "compiler/parser.h"
+#include "compiler/simplify.h"
+#include "compiler/unnest.h"
+
 namespace tessera {
 namespace {
 
@@ -62,7 +67,7 @@ BindTest::BindTest() {
 }
 
 void BindTest::AddTable(std::string_view create_table) {
-  Result<Statement> bound = Bind(create_table, snapshot_);
+  Result<Statement> bound = BindText(create_table);
   ASSERT_TRUE(bound.ok()) << bound.status().message();
   auto table = std::make_shared<TableInfo>();
   table->id = static_cast<int64_t>(snapshot_.tables.size()) + 1;
@@ -75,26 +80,35 @@ void BindTest::AddTable(std::string_view create_table) {
             [](const auto& a, const auto& b) { return a->schema.name < b->schema.name; });
 }
 
+Result<Statement> BindTest::BindText(std::string_view sql) const {
+  TESSERA_ASSIGN(const ParsedStatement parsed, Parse(sql));
+  TESSERA_ASSIGN(Statement bound, Bind(parsed, sql, snapshot_));
+  if (bound.query == nullptr) return bound;
+  TESSERA_TRY(Unnest(bound.query.get()));
+  Simplify(bound.query.get());
+  return bound;
+}
+
 std::string BindTest::Error(std::string_view sql) const {
-  const Result<Statement> bound = Bind(sql, snapshot_);
+  const Result<Statement> bound = BindText(sql);
   return bound.ok() ? "no error" : FormatError(bound.status(), sql);
 }
 
 std::string BindTest::Message(std::string_view sql) const {
-  const Result<Statement> bound = Bind(sql, snapshot_);
+  const Result<Statement> bound = BindText(sql);
   return bound.ok() ? "no error" : bound.status().message();
 }
 
 std::string BindTest::Expression(std::string_view expression) const {
   const std::string sql = "SELECT " + std::string(expression) + " FROM t";
-  const Result<Statement> bound = Bind(sql, snapshot_);
+  const Result<Statement> bound = BindText(sql);
   if (!bound.ok()) return bound.status().message();
   return Typed(*bound->query->outputs[0].expr, NamesOf(*bound->query));
 }
 
 std::string BindTest::Constant(std::string_view expression) const {
   const std::string sql = "SELECT " + std::string(expression);
-  const Result<Statement> bound = Bind(sql, snapshot_);
+  const Result<Statement> bound = BindText(sql);
   if (!bound.ok()) return bound.status().message();
   const Expr& e = *bound->query->outputs[0].expr;
   if (e.kind != Expr::Kind::kConstant) return "not folded: " + Typed(e, {});
@@ -103,7 +117,7 @@ std::string BindTest::Constant(std::string_view expression) const {
 
 std::string BindTest::Where(std::string_view condition) const {
   const std::string sql = "SELECT 1 FROM t WHERE " + std::string(condition);
-  const Result<Statement> bound = Bind(sql, snapshot_);
+  const Result<Statement> bound = BindText(sql);
   if (!bound.ok()) return bound.status().message();
   std::string out;
   for (const ExprPtr& e : bound->query->conjuncts) {
@@ -114,14 +128,14 @@ std::string BindTest::Where(std::string_view condition) const {
 }
 
 std::string BindTest::Show(std::string_view sql) const {
-  const Result<Statement> bound = Bind(sql, snapshot_);
+  const Result<Statement> bound = BindText(sql);
   if (!bound.ok()) return bound.status().message();
   return bound->query != nullptr ? ShowQuery(*bound->query) : "no query";
 }
 
 std::string BindTest::TypeOf(std::string_view expression) const {
   const std::string sql = "SELECT " + std::string(expression) + " FROM t";
-  const Result<Statement> bound = Bind(sql, snapshot_);
+  const Result<Statement> bound = BindText(sql);
   if (!bound.ok()) return "-";
   return bound->query->outputs[0].expr->type.ToString();
 }

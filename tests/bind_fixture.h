@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include "compiler/binder.h"
 #include "compiler/compiler.h"
 #include "tablet/tablet.h"
 
@@ -25,6 +24,8 @@ class BindTest : public ::testing::Test {
   /// Adds the table of a CREATE TABLE statement; every column that may be NULL has one.
   void AddTable(std::string_view create_table);
 
+  /// The statement as the planner gets it: parsed, bound, subqueries unnested, simplified.
+  Result<Statement> BindText(std::string_view sql) const;
   /// The error as FormatError prints it; "no error" if there is none.
   std::string Error(std::string_view sql) const;
   /// The message alone.

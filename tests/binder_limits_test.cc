@@ -138,7 +138,7 @@ TEST_F(BindTest, MostItemsOfOneSelect) {
 
 TEST_F(BindTest, ManyRows) {
   const Result<Statement> bound =
-      Bind("INSERT INTO u VALUES (1, 2, 'x')" + Repeat(",(-12345, NULL, 'some text')", 19999), snapshot_);
+      BindText("INSERT INTO u VALUES (1, 2, 'x')" + Repeat(",(-12345, NULL, 'some text')", 19999));
   ASSERT_TRUE(bound.ok());
   EXPECT_EQ(bound->values.rows, 20000u);
   EXPECT_EQ(bound->values.columns[0].fixed.back(), -12345);

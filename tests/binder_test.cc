@@ -405,7 +405,7 @@ TEST_F(BindTest, JoinsAndNames) {
 
 TEST_F(BindTest, OutputNames) {
   const auto name = [&](std::string_view sql) {
-    const Result<Statement> bound = Bind(sql, snapshot_);
+    const Result<Statement> bound = BindText(sql);
     return bound.ok() ? bound->query->outputs[0].name : bound.status().message();
   };
   EXPECT_EQ(name("SELECT t.i FROM t"), "i");
@@ -665,7 +665,7 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"COPY t FROM PROGRAM 'x'", "COPY with PROGRAM", "PROGRAM"},
   };
   for (const UnsupportedCase& c : cases) {
-    const Result<Statement> bound = Bind(c.sql, snapshot_);
+    const Result<Statement> bound = BindText(c.sql);
     ASSERT_FALSE(bound.ok()) << c.sql;
     EXPECT_EQ(bound.status().code(), ErrorCode::kUnsupported) << c.sql;
     const std::string verb =

@@ -8,13 +8,13 @@ class StatementTest : public BindTest {
  protected:
   /// The statement; REQUIRES: it binds.
   Statement Bound(std::string_view sql) const {
-    Result<Statement> bound = Bind(sql, snapshot_);
+    Result<Statement> bound = BindText(sql);
     EXPECT_TRUE(bound.ok()) << sql << ": " << (bound.ok() ? "" : bound.status().message());
     return bound.ok() ? std::move(bound).value() : Statement();
   }
   /// Columns of a CREATE TABLE: "a INTEGER not null, ...", then the key.
   std::string Columns(std::string_view sql) const {
-    const Result<Statement> bound = Bind(sql, snapshot_);
+    const Result<Statement> bound = BindText(sql);
     if (!bound.ok()) return bound.status().message();
     std::string out;
     for (const ColumnSchema& c : bound->schema.columns) {
@@ -27,7 +27,7 @@ class StatementTest : public BindTest {
   }
   /// Rows of INSERT VALUES: "1 2 x / 3 NULL NULL".
   std::string Rows(std::string_view sql) const {
-    const Result<Statement> bound = Bind(sql, snapshot_);
+    const Result<Statement> bound = BindText(sql);
     if (!bound.ok()) return bound.status().message();
     std::string out;
     const RowBatch& batch = bound->values;
