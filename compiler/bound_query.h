@@ -128,7 +128,6 @@ struct Query {
   /// Blocks whose rows come behind this one's, with outputs of the same types. Then neither this block nor those have
   /// an order or a limit, and it is a derived table.
   std::vector<std::unique_ptr<Query>> union_all;
-  mutable double estimate = -1;  ///< EstimateRows's answer, kept because relations may share a block; -1: not asked yet
 };
 
 struct Statement {

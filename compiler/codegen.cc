@@ -201,26 +201,28 @@ class GroupScope : public Scope {
 
 /// What the blocks of one statement share.
 struct Assembly {
-  explicit Assembly(const PlanOptions& plan_options) : options(plan_options) {}
-  const PlanOptions options;
   std::unique_ptr<vm::Program> program = std::make_unique<vm::Program>();
   ConstantPool constants{program.get()};
-  std::map<const Query*, int> sections;  ///< the section with the rows of a block
-  std::vector<double> estimates;         ///< per section, see Generated
+  std::map<const Plan*, int> sections;  ///< the section with the rows of a block
+  std::vector<double> estimates;        ///< per section, see Code
 };
 
 class Generator {
  public:
-  Generator(const Query& q, const Plan& plan, Assembly* assembly)
-      : q_(q), plan_(plan), assembly_(*assembly), program_(assembly->program.get()), constants_(assembly->constants) {}
+  Generator(const Plan& plan, Assembly* assembly)
+      : q_(*plan.query),
+        plan_(plan),
+        assembly_(*assembly),
+        program_(assembly->program.get()),
+        constants_(assembly->constants) {}
 
   /// The number of the section that makes the rows of the block.
   Result<int> Run() {
     if (q_.group_by.size() > vm::kMaxKeys || (q_.distinct && q_.outputs.size() > vm::kMaxKeys)) {
       return Unsupported("grouping by more than " + std::to_string(vm::kMaxKeys) + " columns is not supported");
     }
-    for (const Relation& r : q_.relations) {
-      if (r.query != nullptr) TESSERA_TRY(RowsOf(*r.query, assembly_.sections));
+    for (const auto& derived : plan_.derived) {
+      if (derived != nullptr) TESSERA_TRY(RowsOf(*derived));
     }
     FindNeededColumns();
     for (const JoinStep& j : plan_.joins) TESSERA_TRY(BuildSide(j));
@@ -244,9 +246,8 @@ class Generator {
     const bool many = program_->sections.size() > vm::kMaxSections || program_->joins.size() > vm::kMaxJoins;
     if (many) return Unsupported("the statement needs more pipelines than the machine runs");
     int rows = static_cast<int>(program_->sections.size()) - 1;
-    for (const auto& more : q_.union_all) {
-      TESSERA_ASSIGN(const Plan plan, MakePlan(*more, assembly_.options));
-      TESSERA_ASSIGN(const int next, Generator(*more, plan, &assembly_).Run());
+    for (const auto& more : plan_.union_all) {
+      TESSERA_ASSIGN(const int next, Generator(*more, &assembly_).Run());
       program_->sections[static_cast<size_t>(next)].append_to = rows;
       rows = next;
     }
@@ -255,10 +256,10 @@ class Generator {
 
  private:
   /// Generates the block of a derived table, unless that has been done.
-  Status RowsOf(const Query& query, std::map<const Query*, int>& known) {
-    if (known.contains(&query)) return Status::Ok();
-    TESSERA_ASSIGN(const Plan plan, MakePlan(query, assembly_.options));
-    TESSERA_ASSIGN(known[&query], Generator(query, plan, &assembly_).Run());
+  Status RowsOf(const Plan& plan) {
+    if (assembly_.sections.contains(&plan)) return Status::Ok();
+    TESSERA_ASSIGN(const int section, Generator(plan, &assembly_).Run());
+    assembly_.sections[&plan] = section;
     return Status::Ok();
   }
 
@@ -273,7 +274,8 @@ class Generator {
     const Relation& r = q_.relations[static_cast<size_t>(relation)];
     s->label = ScanLabel(relation);
     s->source_kind = r.table != nullptr ? Section::Source::kTable : Section::Source::kSection;
-    s->source = r.table != nullptr ? TableReference(relation) : assembly_.sections.at(r.query.get());
+    s->source = r.table != nullptr ? TableReference(relation)
+                                   : assembly_.sections.at(plan_.derived[static_cast<size_t>(relation)].get());
   }
 
   int TableReference(int relation) {
@@ -287,7 +289,7 @@ class Generator {
 
   /// Payload of each joined relation: what is computed of it, then the columns that anything after its build reads.
   void FindNeededColumns() {
-    ForEachJoinedRoot(q_, plan_, [&](const Expr& e, bool) { NoteColumns(e); });
+    ForEachJoinedRoot(plan_, [&](const Expr& e, bool) { NoteColumns(e); });
     for (auto& [relation, columns] : payload_) {  // in the order of columns, not of use
       auto n = static_cast<int>(ComputedOf(relation).size());
       for (auto& [column, number] : columns) number = n++;
@@ -322,7 +324,6 @@ class Generator {
     assembly_.estimates.back() = rows;
     return Status::Ok();
   }
-  double RowsMade() const { return EstimateMade(q_, EstimateJoined(plan_)); }
 
   Status BuildSide(const JoinStep& j) {
     PipelineScope scope(q_, j.relation);
@@ -591,7 +592,7 @@ class Generator {
     TESSERA_TRY(Front(&b, &scope));
     TESSERA_TRY(Outputs(&b));
     CloseLoops(&b);
-    return Finish(&b, EstimateJoined(plan_));
+    return Finish(&b, plan_.joined_rows);
   }
 
   Status Outputs(SectionBuilder* b) {
@@ -711,7 +712,7 @@ class Generator {
     TESSERA_TRY(FeedAggregates(&b, arguments));
     CloseLoops(&b);
     SetColumns(&b.section, keys, &lowered);
-    TESSERA_TRY(Finish(&b, RowsMade()));
+    TESSERA_TRY(Finish(&b, plan_.made_rows));
     return AboveGroups(lowered);
   }
 
@@ -829,7 +830,7 @@ class Generator {
     }
     keys.resize(group_keys);
     SetColumns(&c.section, keys, &lowered);
-    TESSERA_TRY(Finish(&c, RowsMade()));
+    TESSERA_TRY(Finish(&c, plan_.made_rows));
     return AboveGroups(lowered);
   }
 
@@ -846,7 +847,7 @@ class Generator {
     b.section.columns = b.section.registers;
     for (const ExprPtr& h : q_.having) TESSERA_TRY(b.Keep(*h));
     TESSERA_TRY(Outputs(&b));
-    return Finish(&b, q_.having.empty() ? RowsMade() : -1);
+    return Finish(&b, q_.having.empty() ? plan_.made_rows : -1);
   }
 
   /// Groups the rows of the last section by all their columns.
@@ -876,7 +877,7 @@ class Generator {
         b.section.label = "rows";
         b.Emit(Opcode::Emit);
       }
-      TESSERA_TRY(Finish(&b, RowsMade()));
+      TESSERA_TRY(Finish(&b, plan_.made_rows));
     }
     return Status::Ok();
   }
@@ -900,15 +901,16 @@ class Generator {
 
 }  // namespace
 
-Result<Generated> Generate(const Query& query, const Plan& plan, const PlanOptions& options) {
-  Assembly assembly(options);
-  TESSERA_TRY(Generator(query, plan, &assembly).Run().status());
+Result<Code> Generate(const Plan& plan) {
+  Assembly assembly;
+  TESSERA_TRY(Generator(plan, &assembly).Run().status());
+  const Query& query = *plan.query;
   for (int i = 0; i < query.visible; ++i) {
     const Output& o = query.outputs[static_cast<size_t>(i)];
     assembly.program->columns.push_back({o.name, o.expr->type});
   }
   assembly.estimates.resize(assembly.program->sections.size(), -1);
-  return Generated{std::move(assembly.program), std::move(assembly.estimates)};
+  return Code{std::move(assembly.program), std::move(assembly.estimates)};
 }
 
 }  // namespace tessera

@@ -1,10 +1,11 @@
-// The stages, each in turn; compiler.h draws them.
+// The stages, each once, in their order; compiler.h draws them.
 
 #include "compiler/compiler.h"
 
 #include "compiler/binder.h"
 #include "compiler/codegen.h"
 #include "compiler/parser.h"
+#include "compiler/plan_text.h"
 #include "compiler/planner.h"
 #include "compiler/simplify.h"
 #include "compiler/unnest.h"
@@ -20,13 +21,11 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   TESSERA_TRY(Unnest(&query));
   Simplify(&query);
   TESSERA_ASSIGN(const Plan plan, MakePlan(query, options));
-  TESSERA_ASSIGN(Generated generated, Generate(query, plan, options));
-  c.program = std::move(generated.program);
-  c.estimates = std::move(generated.estimates);
-  TESSERA_TRY(vm::Verify(*c.program));
-  if (c.statement.explain) {
-    TESSERA_ASSIGN(c.plan, PlanText(query, plan, options));
-  }
+  TESSERA_ASSIGN(Code code, Generate(plan));
+  TESSERA_TRY(vm::Verify(*code.program));
+  c.program = std::move(code.program);
+  c.estimates = std::move(code.estimates);
+  if (c.statement.explain) c.plan = PlanText(plan);
   return c;
 }
 

@@ -1,6 +1,20 @@
 // SQL text -> verified program. The public header of compiler/.
 //
-//   text --(libpg_query)--> parse tree --Bind--> Statement --Plan--> pipelines --Generate--> vm::Program
+//   text
+//    |  Parse      libpg_query's parser                                                       parser.h
+//   ParsedStatement
+//    |  Bind       names, types, casts; constants folded                                      binder.h
+//   Statement, with a Query: a tree of query blocks
+//    |  Unnest     subqueries in expressions become relations                                 unnest.h
+//    |  Simplify   outer joins become inner ones, derived tables part of the block around     simplify.h
+//   Query, as it is run
+//    |  MakePlan   what drives, order and strategies of joins, for each block                 planner.h
+//   Plan: a tree like that of the blocks; EXPLAIN prints it                                   plan.h, plan_text.h
+//    |  Generate   one section a pipeline                                                     codegen.h
+//    |  Verify     no program runs that was not looked through                                vm/program.h
+//   vm::Program
+//
+// Compile calls each stage once. A stage reads what the one before has made, and calls none of the others.
 //
 // Start at: Compile. Functions are thread-safe: they share nothing but the parser's thread.
 #pragma once

@@ -22,11 +22,11 @@ class RangeScope : public Scope {
 
 class Hoister {
  public:
-  Hoister(const Query& q, Plan* plan)
+  explicit Hoister(Plan* plan)
       : plan_(plan),
         driver_(Bit(plan->driver)),
         inner_(Bit(plan->joins[0].relation)),
-        scope_(q),
+        scope_(*plan->query),
         machine_(nullptr, nullptr, &scope_) {}
 
   /// `condition`: `e` narrows the mask where it stands, and its value is not asked for.
@@ -97,11 +97,11 @@ class Hoister {
 
 }  // namespace
 
-void HoistFromProduct(const Query& q, const PlanOptions& options, Plan* plan) {
-  // A product with a single row is no loop; then what few rows get to is best computed there.
+void HoistFromProduct(const PlanOptions& options, Plan* plan) {
+  // With a single row on the built side there is no loop to move an expression out of.
   if (options.join == JoinChoice::kAuto && plan->rows[static_cast<size_t>(plan->joins[0].relation)] < 2) return;
-  Hoister hoister(q, plan);
-  ForEachJoinedRoot(q, *plan, [&](const Expr& e, bool condition) { hoister.Visit(e, condition); });
+  Hoister hoister(plan);
+  ForEachJoinedRoot(*plan, [&](const Expr& e, bool condition) { hoister.Visit(e, condition); });
 }
 
 }  // namespace tessera

@@ -1,20 +1,21 @@
-// Loop-invariant code motion: what of a product's conditions and of what follows them depends on one side only is
+// Loop-invariant code motion: a part of a grid's conditions, or of what follows them, that depends on one side only is
 // computed once for each row of that side, not once for each pair. Private to compiler/.
 //
-// Start at: HoistFromProduct.
+// Start at: HoistFromProduct. Pure functions; any thread.
 #pragma once
 
-#include "compiler/planner.h"
+#include "compiler/plan.h"
+#include "compiler/plan_options.h"
 
 namespace tessera {
 
-/// As many expressions are moved on each side. A computed column is one more of a join table, and a GPU keeps the
-/// ranges of its first 32 columns (kernels/launch/unit_search.h).
+/// At most this many expressions are moved on each side. A computed column is one more column of a join table, and a GPU
+/// keeps the ranges of the first 32 columns only (kernels/launch/unit_search.h).
 inline constexpr size_t kMaxComputed = 16;
 
-/// Fills plan->computed for the product of the plan's driver and its first step: the greatest expressions over one of
-/// the two. An expression that can fail stays where it is: an error must only come of pairs that get to it. So do
-/// values of 128 bits, which GPUs do not scan in join tables, and whatever has to do with text.
-void HoistFromProduct(const Query& q, const PlanOptions& options, Plan* plan);
+/// Fills plan->computed for the grid of the plan's driver and its first join: the largest expressions over one of the
+/// two. An expression that can fail stays where it is, because only a pair that gets to it may raise its error. Values of
+/// 128 bits stay too, because GPUs do not scan them in join tables, and so does everything that reads text.
+void HoistFromProduct(const PlanOptions& options, Plan* plan);
 
 }  // namespace tessera

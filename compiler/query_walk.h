@@ -1,8 +1,9 @@
 // Walking over the expressions of a query block. Private to compiler/.
 //
-// Start at: ForEachRoot, Substitute.
+// Start at: ForEachRoot, Substitute. Pure functions; any thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "compiler/bound_query.h"
@@ -23,6 +24,16 @@ void ForEachRoot(Q& q, F f) {
   for (auto& e : q.having) f(e);
   for (auto& o : q.outputs) f(o.expr);
 }
+
+/// Calls f(const Expr&) for every kColumn in `e`.
+template <class F>
+void ForEachColumn(const Expr& e, F f) {
+  if (e.kind == Expr::Kind::kColumn) f(e);
+  for (const ExprPtr& a : e.args) ForEachColumn(*a, f);
+}
+
+/// The relations that `e` refers to, as bits. REQUIRES: at most 64 relations.
+uint64_t RelationsOf(const Expr& e);
 
 /// Replaces leaves: f gives the new expression, or nullptr to leave one as it is. Types must stay.
 void Substitute(ExprPtr* e, const std::function<ExprPtr(const Expr&)>& f);

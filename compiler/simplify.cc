@@ -11,25 +11,6 @@
 
 namespace tessera {
 
-/// Replaces leaves: f gives the new expression, or nullptr to leave one as it is. Types must stay.
-void Substitute(ExprPtr* e, const std::function<ExprPtr(const Expr&)>& f) {
-  if (ExprPtr other = f(**e)) {
-    *e = std::move(other);
-    return;
-  }
-  bool nullable = false;
-  for (ExprPtr& a : (*e)->args) {
-    Substitute(&a, f);
-    nullable = nullable || a->nullable;
-  }
-  // A column of an outer join's filled side may be NULL where the column itself is not.
-  Expr& x = **e;
-  if (x.kind == Expr::Kind::kFunction && nullable && x.function != Function::kIsNull &&
-      x.function != Function::kIsNotNull) {
-    x.nullable = true;
-  }
-}
-
 namespace {
 
 /// Makes inner joins of LEFT JOINs whose NULL-extended rows a condition of the block drops.

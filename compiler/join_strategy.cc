@@ -1,0 +1,137 @@
+#include "compiler/join_strategy.h"
+
+#include <string>
+
+#include "compiler/hoist.h"
+#include "compiler/query_walk.h"
+
+namespace tessera {
+namespace {
+
+const char* StrategyName(JoinChoice choice) {
+  static constexpr const char* kNames[] = {"auto", "hash", "dp", "grid", "loop"};
+  return kNames[static_cast<int>(choice)];
+}
+
+Status Refuse(const PlanOptions& options, const std::string& reason) {
+  return Unsupported(
+      std::string("join strategy \"") + StrategyName(options.join) + "\" cannot run this query: " + reason, -1,
+      "Use SET join_strategy = auto.");
+}
+
+/// A relation as an error names it.
+std::string NameOf(const Query& q, int relation) {
+  const Relation& r = q.relations[static_cast<size_t>(relation)];
+  if (!r.alias.empty()) return "\"" + r.alias + "\"";
+  return r.join == JoinKind::kInner ? "a derived table" : "a subquery";
+}
+
+/// The first column of `relation` in `e` by which rows can be sorted, stored or computed, or nullptr.
+const Expr* SortableColumn(const Plan& plan, const Expr& e, int relation) {
+  if (e.kind == Expr::Kind::kFunction && FindSame(plan.computed[static_cast<size_t>(relation)], e) >= 0) return &e;
+  if (e.kind == Expr::Kind::kColumn && e.relation == relation && e.column != kMarkColumn) {
+    const StorageClass storage = e.type.storage();
+    return storage == StorageClass::kInt || storage == StorageClass::kFloat ? &e : nullptr;
+  }
+  const Expr* found = nullptr;
+  for (const ExprPtr& a : e.args) {  // what is true or false separates the rows less than numbers do
+    const Expr* next = SortableColumn(plan, *a, relation);
+    if (next != nullptr && (found == nullptr || found->type.id == TypeId::kBoolean)) found = next;
+    if (found != nullptr && found->type.id != TypeId::kBoolean) break;
+  }
+  return found;
+}
+
+/// How much the ranges of its columns tell about a condition on two relations; the least is the best. Where each side
+/// of a comparison is of one relation, most pairs of ranges that do not overlap decide it.
+int PruningRank(const Expr& e) {
+  if (e.kind != Expr::Kind::kFunction || e.function < Function::kEq || e.function > Function::kGe) return 4;
+  if (e.function == Function::kNe) return 3;
+  const uint64_t left = RelationsOf(*e.args[0]), right = RelationsOf(*e.args[1]);
+  if ((left & right) != 0 || left == 0 || right == 0) return 2;
+  return e.function == Function::kEq ? 0 : 1;
+}
+
+/// Below so many rows on the built side, sorting the driver costs more than pairs that are left out can save; above so
+/// many of its own, storing it costs more memory than a query that only scans should take. Where grid is asked for, it
+/// is done all the same.
+constexpr double kSortFromRows = 256, kSortToRows = 1 << 26;
+
+/// The columns by which the sides of the grid are sorted.
+void ChooseOrder(const PlanOptions& options, Plan* plan) {
+  JoinStep& step = plan->joins[0];
+  const bool asked = options.join != JoinChoice::kAuto;
+  const bool worth = plan->rows[static_cast<size_t>(step.relation)] >= kSortFromRows &&
+                     plan->rows[static_cast<size_t>(plan->driver)] <= kSortToRows;
+  if (options.grid_pruning && (asked || worth)) {
+    int best = 5;
+    for (const Expr* e : step.residuals) {
+      const Expr* outer = SortableColumn(*plan, *e, plan->driver);
+      const Expr* inner = SortableColumn(*plan, *e, step.relation);
+      if (outer == nullptr || inner == nullptr || PruningRank(*e) >= best) continue;
+      best = PruningRank(*e);
+      step.probe_order = outer;
+      step.build_order = inner;
+    }
+  }
+  plan->build_driver = step.strategy == vm::JoinStrategy::kDp || step.probe_order != nullptr;
+}
+
+}  // namespace
+
+bool NeedsPairs(const Query& q, const JoinStep& step) {
+  if (step.kind == JoinKind::kInner || !step.match.empty()) return true;
+  const Relation& r = q.relations[static_cast<size_t>(step.relation)];
+  return step.kind == JoinKind::kLeft && !step.unique && !r.single;
+}
+
+Status ChooseStrategies(const PlanOptions& options, Plan* plan) {
+  const Query& q = *plan->query;
+  static constexpr const char* kKinds[] = {"an inner join", "a left join", "a semi join", "an anti join",
+                                           "a mark join"};
+  for (size_t i = 0; i < plan->joins.size(); ++i) {
+    JoinStep& step = plan->joins[i];
+    const bool pairs = step.build_keys.empty() && NeedsPairs(q, step);
+    const bool grid = i == 0 && step.kind == JoinKind::kInner;
+    switch (options.join) {
+      case JoinChoice::kAuto:
+        if (grid && pairs) step.strategy = vm::JoinStrategy::kGrid;
+        break;
+      case JoinChoice::kHash: {
+        if (!pairs) break;
+        // The relation that a condition on the two names, or the one that drives.
+        uint64_t others = 0;
+        for (const auto* list : {&step.match, &step.residuals}) {
+          for (const Expr* e : *list) others |= RelationsOf(*e);
+        }
+        others &= ~(uint64_t{1} << step.relation);
+        const int other = others != 0 ? __builtin_ctzll(others) : plan->driver;
+        const std::string of_what = other < 0 ? "one row" : NameOf(q, other);
+        return Refuse(options, of_what + " and " + NameOf(q, step.relation) + " are joined without an equality");
+      }
+      case JoinChoice::kDp:
+      case JoinChoice::kGrid:
+        if (step.kind != JoinKind::kInner && (!step.build_keys.empty() || pairs)) {
+          // All but left joins come from those, and what Unnest makes of a scalar one has this name. (The anti join of
+          // a FULL JOIN comes behind its left join.)
+          const bool subquery =
+              step.kind != JoinKind::kLeft || q.relations[static_cast<size_t>(step.relation)].alias == "subquery";
+          return Refuse(options, NameOf(q, step.relation) + " is joined by " + kKinds[static_cast<int>(step.kind)] +
+                                     (subquery ? ", as subqueries in expressions are," : "") +
+                                     " and only inner joins can be products");
+        }
+        if (grid) step.strategy = options.join == JoinChoice::kDp ? vm::JoinStrategy::kDp : vm::JoinStrategy::kGrid;
+        break;
+      case JoinChoice::kLoop:
+        step.strategy = vm::JoinStrategy::kLoop;
+        break;
+    }
+  }
+  if (!plan->joins.empty() && vm::IsCutBothWays(plan->joins[0].strategy)) {
+    HoistFromProduct(options, plan);
+    ChooseOrder(options, plan);
+  }
+  return Status::Ok();
+}
+
+}  // namespace tessera

@@ -1,0 +1,20 @@
+// How the joins of a block find their pairs: probes of hash tables, grids, loops. Private to compiler/.
+//
+// Start at: ChooseStrategies. Pure functions; any thread.
+#pragma once
+
+#include "base/status.h"
+#include "compiler/plan.h"
+#include "compiler/plan_options.h"
+
+namespace tessera {
+
+/// Gives each join of the block its strategy. Where the first is a grid, decides what is computed once a row and not
+/// once a pair, and by what the sides are sorted. Errors: kUnsupported, options.join cannot run the block, and why.
+Status ChooseStrategies(const PlanOptions& options, Plan* plan);
+
+/// Whether a join without keys must compare pairs of rows. Otherwise one look at the join table answers for all of
+/// them: whether it has a row, or its only row.
+bool NeedsPairs(const Query& q, const JoinStep& step);
+
+}  // namespace tessera

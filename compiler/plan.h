@@ -1,0 +1,81 @@
+// The physical plan of a query: for each block which relation drives the pipeline, in what order the others are joined
+// to it and by which keys, and where each predicate is applied; and the plans of the blocks inside. Private to
+// compiler/.
+//
+// The tree is made once, by MakePlan. Code generation and EXPLAIN read it and decide nothing themselves. It points into
+// the Query that it is of, which must outlive it.
+//
+// Start at: Plan. Plain data, owned by one thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "compiler/bound_query.h"
+#include "vm/program.h"
+
+namespace tessera {
+
+/// One relation joined to those before it.
+struct JoinStep {
+  int relation = 0;
+  JoinKind kind = JoinKind::kInner;
+  std::vector<const Expr*> probe_keys;  ///< over relations joined earlier
+  std::vector<const Expr*> build_keys;  ///< over `relation`; empty for a join without keys
+  std::vector<const Expr*> match;       ///< not kInner: what else makes two rows match
+  std::vector<const Expr*> residuals;   ///< predicates that can be tested once `relation` is joined
+  bool unique = false;                  ///< at most one row has the keys: the primary key of `relation` is among them
+  vm::JoinStrategy strategy = vm::JoinStrategy::kHash;
+  /// kGrid, kDp: columns of the driver and of `relation`, stored or computed, that one condition relates and by which
+  /// the two sides are sorted; nullptr: neither side is sorted.
+  const Expr* probe_order = nullptr;
+  const Expr* build_order = nullptr;
+  bool filtered = false;  ///< the build side is filtered, so that its keys may span less than the probing column
+  double rows = 0;        ///< estimate after this join
+};
+
+/// How one query block runs, with all blocks inside it.
+struct Plan {
+  const Query* query = nullptr;                   ///< the block
+  int driver = -1;                                ///< -1: no relation is joined by an inner join
+  bool build_driver = false;                      ///< the driver's rows are stored, too, and then scanned
+  std::vector<std::vector<const Expr*>> filters;  ///< per relation: predicates over it alone, most selective first
+  std::vector<const Expr*> constants;             ///< predicates over no relation
+  /// Per relation: what is computed once for each of its rows, and not for each pair of the grid that it is a side of.
+  /// None is wide or text, and none can fail. Those that conditions read come first.
+  std::vector<std::vector<const Expr*>> computed;
+  std::vector<double> rows;  ///< per relation: estimate after its filters
+  std::vector<JoinStep> joins;
+  double joined_rows = 1;  ///< estimate of the rows behind all joins
+  double made_rows = 1;    ///< estimate of the rows or groups made of them, before LIMIT and what UNION ALL adds
+  /// Estimate of the rows of the result, UNION ALL and LIMIT included; the same under each join strategy.
+  double result_rows = 1;
+
+  /// Per relation: the plan of the derived table; nullptr for a stored one. Relations that share a block share its plan,
+  /// and it runs once.
+  std::vector<std::shared_ptr<Plan>> derived;
+  std::vector<std::unique_ptr<Plan>> union_all;  ///< of query->union_all
+};
+
+/// Calls f(const Expr&, bool condition) for every expression that is evaluated where the relations are joined or
+/// behind, keys of build sides aside.
+template <class F>
+void ForEachJoinedRoot(const Plan& plan, F f) {
+  for (const JoinStep& j : plan.joins) {
+    for (const Expr* e : j.probe_keys) f(*e, false);
+    for (const Expr* e : j.match) f(*e, true);
+    for (const Expr* e : j.residuals) f(*e, true);
+  }
+  const Query& q = *plan.query;
+  for (const ExprPtr& e : q.group_by) f(*e, false);
+  for (const Aggregate& a : q.aggregates) {
+    if (a.argument != nullptr) f(*a.argument, false);
+  }
+  if (q.grouped) return;
+  for (const Output& o : q.outputs) f(*o.expr, false);
+}
+
+/// The number in `list` of what has the value of `e`, or -1.
+int FindSame(const std::vector<const Expr*>& list, const Expr& e);
+
+}  // namespace tessera

@@ -1,0 +1,141 @@
+#include "compiler/plan_text.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compiler/join_strategy.h"
+
+namespace tessera {
+namespace {
+
+/// "Hash left join"; one look at a table without keys has no strategy.
+std::string JoinText(const Query& q, const JoinStep& j) {
+  static constexpr const char* kStrategies[] = {"Hash ", "Loop ", "Grid ", "Dp "};
+  static constexpr const char* kKinds[] = {"join", "left join", "semi join", "anti join", "mark join"};
+  const char* strategy = kStrategies[static_cast<int>(j.strategy)];
+  if (j.strategy == vm::JoinStrategy::kHash && j.build_keys.empty()) strategy = NeedsPairs(q, j) ? "Loop " : "";
+  std::string text = std::string(strategy) + kKinds[static_cast<int>(j.kind)];
+  if (strategy[0] == 0) text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
+std::string RowsText(double rows) { return fmt::format("  (~{:.0f} rows)", rows); }
+
+/// The lines of one block, and of the blocks inside it.
+class BlockPrinter {
+ public:
+  /// `shown`: the blocks that have been printed; one that several relations share is printed once.
+  BlockPrinter(const Plan& plan, std::set<const Plan*>* shown, std::string* out)
+      : plan_(plan), q_(*plan.query), shown_(shown), out_(out) {
+    for (const Relation& r : q_.relations) {
+      names_.emplace_back();
+      for (const std::string& c : r.column_names) names_.back().push_back(r.alias + "." + c);
+    }
+  }
+
+  void Print(int depth) {
+    if (q_.limit >= 0 || q_.offset > 0) {
+      Line(depth++, "Limit" + (q_.limit >= 0 ? fmt::format(" {}", q_.limit) : "") +
+                        (q_.offset > 0 ? fmt::format(" offset {}", q_.offset) : ""));
+    }
+    if (!q_.order_by.empty()) Line(depth++, "Sort by " + SortKeys());
+    if (q_.distinct) Line(depth++, "Distinct");
+    if (q_.grouped) {
+      if (!q_.having.empty()) {
+        Line(depth++, fmt::format("Filter groups ({} {})", q_.having.size(),
+                                  q_.having.size() == 1 ? "condition" : "conditions"));
+      }
+      Line(depth++, Grouping());
+    }
+    for (size_t i = plan_.joins.size(); i-- > 0;) Line(depth++, Join(plan_.joins[i]));
+    if (plan_.driver < 0) {
+      Line(depth, plan_.constants.empty() ? "One row" : "One row where " + List(plan_.constants, " and "));
+    } else {
+      Scan(depth, plan_.build_driver ? "Store: " : "", plan_.driver);
+    }
+    for (const JoinStep& j : plan_.joins) Scan(depth--, "Build: ", j.relation);
+  }
+
+ private:
+  void Line(int indent, const std::string& text) {
+    *out_ += std::string(static_cast<size_t>(2 * indent), ' ') + text + "\n";
+  }
+
+  template <class Exprs>
+  std::string List(const Exprs& exprs, const char* separator) const {
+    std::string s;
+    for (const auto& e : exprs) s += (s.empty() ? "" : separator) + e->ToString(names_);
+    return s;
+  }
+
+  std::string SortKeys() const {
+    std::string keys;
+    for (const OrderKey& k : q_.order_by) {
+      keys +=
+          (keys.empty() ? "" : ", ") + q_.outputs[static_cast<size_t>(k.output)].name + (k.descending ? " desc" : "");
+    }
+    return keys;
+  }
+
+  std::string Grouping() const {
+    std::string aggregates;
+    for (const Aggregate& a : q_.aggregates) {
+      aggregates +=
+          fmt::format("{}{}({}{})", aggregates.empty() ? "" : ", ", Info(a.function).text,
+                      a.distinct ? "distinct " : "", a.argument == nullptr ? "*" : a.argument->ToString(names_));
+    }
+    if (q_.group_by.empty()) return "Aggregate " + aggregates;
+    return "Group by " + List(q_.group_by, ", ") + (aggregates.empty() ? "" : ": " + aggregates);
+  }
+
+  std::string Join(const JoinStep& j) const {
+    std::string keys;
+    for (size_t k = 0; k < j.build_keys.size(); ++k) {
+      keys += (k == 0 ? "" : " and ") + j.probe_keys[k]->ToString(names_) + " = " + j.build_keys[k]->ToString(names_);
+    }
+    std::string text = JoinText(q_, j);
+    if (!keys.empty()) text += std::string(j.unique ? " (unique key)" : "") + " on " + keys;
+    if (j.probe_order != nullptr)
+      text += " sorted by " + j.probe_order->ToString(names_) + " and " + j.build_order->ToString(names_);
+    if (!j.match.empty()) text += (keys.empty() ? " on " : " and ") + List(j.match, " and ");
+    if (!j.residuals.empty()) text += " where " + List(j.residuals, " and ");
+    return text + RowsText(j.rows);
+  }
+
+  void Scan(int indent, const std::string& prefix, int r) {
+    const Relation& relation = q_.relations[static_cast<size_t>(r)];
+    const std::string& table = relation.table == nullptr ? relation.alias : relation.table->schema.name;
+    std::string text =
+        "Scan " + (table.empty() ? "derived table" : table) + (table == relation.alias ? "" : " " + relation.alias);
+    const auto& filters = plan_.filters[static_cast<size_t>(r)];
+    if (!filters.empty()) text += " where " + List(filters, " and ");
+    Line(indent, prefix + text + RowsText(plan_.rows[static_cast<size_t>(r)]));
+    const Plan* inside = plan_.derived[static_cast<size_t>(r)].get();
+    if (inside == nullptr || !shown_->insert(inside).second) return;
+    BlockPrinter(*inside, shown_, out_).Print(indent + 1);
+    for (const auto& more : inside->union_all) {
+      Line(indent + 1, "Union all");
+      BlockPrinter(*more, shown_, out_).Print(indent + 2);
+    }
+  }
+
+  const Plan& plan_;
+  const Query& q_;
+  std::set<const Plan*>* shown_;
+  std::string* out_;
+  std::vector<std::vector<std::string>> names_;
+};
+
+}  // namespace
+
+std::string PlanText(const Plan& plan) {
+  std::string out;
+  std::set<const Plan*> shown;
+  BlockPrinter(plan, &shown, &out).Print(0);
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,106 @@
+#include "compiler/selectivity.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tablet/ordered_float.h"
+
+namespace tessera {
+namespace {
+
+const ColumnStatistics* StatisticsOf(const Query& q, const Expr& e) {
+  if (e.kind != Expr::Kind::kColumn) return nullptr;
+  const Relation& r = q.relations[static_cast<size_t>(e.relation)];
+  if (r.table == nullptr || static_cast<size_t>(e.column) >= r.table->statistics.size()) return nullptr;
+  return &r.table->statistics[static_cast<size_t>(e.column)];
+}
+
+double NumberOf(const Value& v) {
+  switch (v.type.storage()) {
+    case StorageClass::kInt:
+      return static_cast<double>(v.i64);
+    case StorageClass::kWide:
+      return static_cast<double>(v.wide);
+    case StorageClass::kFloat:
+      return v.f64;
+    case StorageClass::kText:
+      return 0;
+  }
+  return 0;
+}
+/// ColumnStatistics::min or max of a column as a number: floats are kept in their ordered form, whose steps are no
+/// distances.
+double NumberOf(int128_t bound, const SqlType& type) {
+  if (!type.IsFloat()) return static_cast<double>(bound);
+  if (type.id == TypeId::kReal) return static_cast<double>(FromOrderedFloat32(static_cast<uint32_t>(bound)));
+  return FromOrderedFloat(static_cast<uint64_t>(bound));
+}
+
+}  // namespace
+
+double DistinctOf(const Query& q, const Expr& e) {
+  const ColumnStatistics* s = StatisticsOf(q, e);
+  return s == nullptr ? 100 : std::max<double>(1, static_cast<double>(s->distinct));
+}
+
+double Selectivity(const Query& q, const Expr& e) {
+  constexpr double kUnknown = 1.0 / 3, kRange = 1.0 / 4, kLike = 1.0 / 10;
+  if (e.kind == Expr::Kind::kConstant) return !e.constant.null && e.constant.i64 != 0 ? 1 : 0;
+  if (e.kind != Expr::Kind::kFunction) return kUnknown;
+  switch (e.function) {
+    case Function::kAnd: {
+      double s = 1;
+      for (const ExprPtr& a : e.args) s *= Selectivity(q, *a);
+      return s;
+    }
+    case Function::kOr: {
+      double miss = 1;
+      for (const ExprPtr& a : e.args) miss *= 1 - Selectivity(q, *a);
+      return 1 - miss;
+    }
+    case Function::kNot:
+      return 1 - Selectivity(q, *e.args[0]);
+    case Function::kIn:
+      return std::min(1.0, static_cast<double>(e.args.size() - 1) / DistinctOf(q, *e.args[0]));
+    case Function::kLike:
+      return kLike;
+    case Function::kEq:
+      return 1 / std::max(DistinctOf(q, *e.args[0]),
+                          e.args[1]->kind == Expr::Kind::kConstant ? 1 : DistinctOf(q, *e.args[1]));
+    case Function::kNe:
+      return 1 - 1 / DistinctOf(q, *e.args[0]);
+    case Function::kLt:
+    case Function::kLe:
+    case Function::kGt:
+    case Function::kGe: {
+      const bool flipped = e.args[0]->kind == Expr::Kind::kConstant;
+      const Expr& column = *e.args[flipped ? 1 : 0];
+      const Expr& bound = *e.args[flipped ? 0 : 1];
+      const ColumnStatistics* s = StatisticsOf(q, column);
+      if (s == nullptr || !s->has_range || bound.kind != Expr::Kind::kConstant || bound.constant.null) return kRange;
+      // Integers are as wide as they are many; floats have no neighbours.
+      const double step = column.type.IsFloat() ? 0 : 1;
+      const double low = NumberOf(s->min, column.type), width = NumberOf(s->max, column.type) - low + step;
+      const double position = (NumberOf(bound.constant) - low + step / 2) / width;
+      if (!(width > 0) || !std::isfinite(width) || !std::isfinite(position)) return kRange;
+      const double below = std::clamp(position, 0.0, 1.0);
+      const bool less = (e.function == Function::kLt || e.function == Function::kLe) != flipped;
+      return less ? below : 1 - below;
+    }
+    default:
+      return kUnknown;
+  }
+}
+
+double EstimateMade(const Query& q, double joined) {
+  if (!q.grouped && !q.distinct) return joined;
+  double groups = 1;
+  if (q.grouped) {
+    for (const ExprPtr& e : q.group_by) groups *= DistinctOf(q, *e);
+  } else {
+    for (int i = 0; i < q.visible; ++i) groups *= DistinctOf(q, *q.outputs[static_cast<size_t>(i)].expr);
+  }
+  return std::min(joined, groups);
+}
+
+}  // namespace tessera
