@@ -1,14 +1,17 @@
-// Binding statements: SELECT, INSERT, EXPLAIN, SET, SHOW here; tables and COPY in table_binder.cc, SELECT's inside in
-// query_binder.cc.
+// Binding statements: SELECT, INSERT, EXPLAIN, SET, SHOW here; the inside of SELECT in query_binder.cc, tables in
+// table_binder.cc, COPY in copy_binder.cc.
 #include "compiler/binder.h"
 
 #include <string>
 #include <utility>
 
+#include "compiler/copy_binder.h"
 #include "compiler/expression_binder.h"
 #include "compiler/fold.h"
 #include "compiler/parser.h"
 #include "compiler/query_binder.h"
+#include "compiler/sql_scanner.h"
+#include "compiler/statement_option.h"
 #include "compiler/table_binder.h"
 
 namespace tessera {

@@ -1,42 +1,17 @@
-// Binding statements about tables and files.
 #include "compiler/table_binder.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
+#include <utility>
 
 #include "compiler/expression_binder.h"
-#include "compiler/query_binder.h"
+#include "compiler/fold.h"
+#include "compiler/nearest_name.h"
 
 namespace tessera {
 namespace {
 
 constexpr uint32_t kMostTabletRows = uint32_t{1} << 20;
-
-std::string Lower(std::string_view s) {
-  std::string out(s);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  }
-  return out;
-}
-
-/// The text of an option's argument: a string, a number or a word; empty if there is none.
-std::string OptionText(const ParseNode& option) {
-  const ParseNode* arg = option.Get(Field::k_arg);
-  if (arg == nullptr) return {};
-  if (arg->Is(Tag::kString)) return std::string(arg->Text(Field::k_sval));
-  if (arg->Is(Tag::kFloat)) return std::string(arg->Text(Field::k_fval));
-  if (arg->Is(Tag::kInteger)) return std::to_string(arg->Number(Field::k_ival));
-  if (arg->Is(Tag::kBoolean)) return arg->Number(Field::k_boolval) != 0 ? "true" : "false";
-  if (arg->Is(Tag::kTypeName)) {
-    const ParseNode* names = arg->Get(Field::k_names);
-    const ParseNode* last = names != nullptr ? names->first() : nullptr;
-    while (last != nullptr && last->next() != nullptr) last = last->next();
-    return last != nullptr ? std::string(last->Text(Field::k_sval)) : std::string();
-  }
-  return {};
-}
 
 Status BindTableOptions(const ParseNode& options, TableSchema* schema) {
   for (const ParseNode& option : options) {
@@ -150,92 +125,34 @@ class TableBinder {
   BindContext context_;
 };
 
-// ---- COPY
-
-/// An option of COPY that is one byte.
-Status ByteOption(const ParseNode& option, const char* what, char* out) {
-  std::string text = OptionText(option);
-  if (text == "\\t") text = "\t";  // as people type it where '\t' is no tab in SQL
-  if (text.size() != 1)
-    return SqlError(std::string("COPY ") + what + " must be a single one-byte character", option.location());
-  if (text[0] == '\n' || text[0] == '\r') {
-    return SqlError(std::string("COPY ") + what + " cannot be newline or carriage return", option.location());
-  }
-  *out = text[0];
-  return {};
-}
-
-struct CopyFormat {
-  char delimiter = ',';
-  bool header = false;
-  std::string null_string;
-  char quote = '"';
-  char escape = '"';
-};
-
-Status BindCopyOptions(const ParseNode* options, bool is_from, CopyFormat* format) {
-  bool has_escape = false;
-  int delimiter_position = -1;
-  if (options != nullptr) {
-    for (const ParseNode& option : *options) {
-      const std::string name = Lower(option.Text(Field::k_defname));
-      const int position = option.location();
-      if (name == "format") {
-        const std::string text = Lower(OptionText(option));
-        if (text == "text" || text == "binary") {
-          return Unsupported("COPY format \"" + text + "\" is not supported", position,
-                             "The format is csv; DELIMITER and NULL can be chosen.");
-        }
-        if (text != "csv") return SqlError("COPY format \"" + text + "\" not recognized", position);
-      } else if (name == "delimiter" || name == "delim" || name == "sep") {
-        TESSERA_TRY(ByteOption(option, "delimiter", &format->delimiter));
-        delimiter_position = position;
-      } else if (name == "header") {
-        const std::string text = Lower(OptionText(option));
-        if (text == "match") {
-          if (!is_from) return SqlError("cannot use \"match\" with HEADER in COPY TO", position);
-          return Unsupported("HEADER MATCH is not supported", position);
-        }
-        TESSERA_ASSIGN(format->header, BooleanOption(option));
-      } else if (name == "null" || name == "nullstr") {
-        format->null_string = OptionText(option);
-        if (format->null_string.find_first_of("\r\n") != std::string::npos) {
-          return SqlError("COPY null representation cannot use newline or carriage return", position);
-        }
-      } else if (name == "quote") {
-        TESSERA_TRY(ByteOption(option, "quote", &format->quote));
-      } else if (name == "escape") {
-        TESSERA_TRY(ByteOption(option, "escape", &format->escape));
-        has_escape = true;
-      } else if (name == "encoding") {
-        const std::string text = Lower(OptionText(option));
-        if (text != "utf8" && text != "utf-8")
-          return Unsupported("COPY encoding \"" + text + "\" is not supported", position, "Files are UTF-8.");
-      } else {
-        return Unsupported("COPY option \"" + name + "\" is not supported", position);
-      }
-    }
-  }
-  if (!has_escape) format->escape = format->quote;
-  if (format->delimiter == format->quote)
-    return SqlError("COPY delimiter and quote must be different", delimiter_position);
-  if (format->null_string.find(format->delimiter) != std::string::npos) {
-    return SqlError("COPY delimiter character must not appear in the NULL specification", delimiter_position);
-  }
-  if (format->null_string.find(format->quote) != std::string::npos) {
-    return SqlError("CSV quote character must not appear in the NULL specification", delimiter_position);
-  }
-  return {};
-}
-
 }  // namespace
 
-Result<bool> BooleanOption(const ParseNode& option) {
-  if (option.Get(Field::k_arg) == nullptr) return true;
-  const std::string text = Lower(OptionText(option));
-  if (text == "true" || text == "on" || text == "1") return true;
-  if (text == "false" || text == "off" || text == "0") return false;
-  return SqlError(std::string(option.Text(Field::k_defname)) + " requires a Boolean value", option.location());
+Status TableNotFound(std::string_view name, int position, const Snapshot& snapshot) {
+  std::vector<std::string_view> names;
+  for (const auto& t : snapshot.tables) names.push_back(t->schema.name);
+  const std::string nearest = NearestName(name, names);
+  return SqlError("table \"" + std::string(name) + "\" does not exist", position,
+                  nearest.empty() ? "" : "Perhaps you meant table \"" + nearest + "\".");
+}
+
+Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, const Snapshot& snapshot) {
+  const std::string_view name = range_var.Text(Field::k_relname);
+  if (range_var.Get(Field::k_schemaname) != nullptr || range_var.Get(Field::k_catalogname) != nullptr) {
+    return Unsupported("a table name with a schema is not supported", range_var.location());
+  }
+  std::shared_ptr<const TableInfo> table = snapshot.Find(name);
+  if (table == nullptr) return TableNotFound(name, range_var.location(), snapshot);
+  return table;
+}
+
+Result<int> FindTableColumn(const TableInfo& table, std::string_view name, int position) {
+  const int column = table.schema.Find(name);
+  if (column >= 0) return column;
+  std::vector<std::string_view> names;
+  for (const ColumnSchema& c : table.schema.columns) names.push_back(c.name);
+  const std::string nearest = NearestName(name, names);
+  return SqlError("column \"" + std::string(name) + "\" of table \"" + table.schema.name + "\" does not exist",
+                  position, nearest.empty() ? "" : "Perhaps you meant column \"" + nearest + "\".");
 }
 
 Status BindCreateTable(const ParseNode& create, std::string_view sql, const Snapshot& snapshot, Statement* out) {
@@ -296,61 +213,64 @@ Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapsh
   return {};
 }
 
-Status BindCopy(const ParseNode& copy, std::string_view sql, const Snapshot& snapshot, int position, Statement* out) {
-  const bool is_from = copy.Get(Field::k_is_from) != nullptr;
-  out->kind = is_from ? Statement::Kind::kCopyFrom : Statement::Kind::kCopyTo;
-  if (copy.Get(Field::k_is_program) != nullptr)
-    return Unsupported("COPY with PROGRAM is not supported", FindKeyword(sql, position, "program"));
-  if (const ParseNode* where = copy.Get(Field::k_whereClause))
-    return Unsupported("COPY FROM with WHERE is not supported", where->location());
-  out->file = copy.Text(Field::k_filename);
-  if (copy.Get(Field::k_filename) != nullptr && out->file.empty()) return SqlError("COPY needs a file name", position);
-  CopyFormat format;
-  TESSERA_TRY(BindCopyOptions(copy.Get(Field::k_options), is_from, &format));
-
-  std::vector<int> columns;
-  const ParseNode* relation = copy.Get(Field::k_relation);
-  if (relation != nullptr) {
-    TESSERA_ASSIGN(out->target, FindTable(*relation, snapshot));
-    out->table = out->target->schema.name;
-    if (const ParseNode* list = copy.Get(Field::k_attlist)) {
-      for (const ParseNode& n : *list) {
-        const std::string_view name = n.Text(Field::k_sval);
-        // The names have no place in the tree: take the first such word behind the table.
-        const int at = FindKeyword(sql, relation->location() + static_cast<int>(out->table.size()), name);
-        TESSERA_ASSIGN(const int column, FindTableColumn(*out->target, name, at));
-        if (std::find(columns.begin(), columns.end(), column) != columns.end()) {
-          return SqlError("column \"" + std::string(name) + "\" specified more than once", at);
-        }
-        columns.push_back(column);
-      }
+Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>& columns) {
+  BindContext context;
+  context.relations = &query->relations;
+  ExpressionBinder binder(&context, nullptr, Clause::kSelect);
+  const size_t count = target.schema.columns.size();
+  std::vector<Output> fitted(count);
+  // Where an old output is now, for ORDER BY. What is sorted by must be the value before its cast.
+  std::vector<int> place(query->outputs.size(), -1);
+  std::vector<Output> hidden;
+  for (size_t i = 0; i < query->outputs.size(); ++i) {
+    Output& old = query->outputs[i];
+    const auto sorted = [&](const OrderKey& k) { return k.output == static_cast<int>(i); };
+    const bool is_sorted = std::any_of(query->order_by.begin(), query->order_by.end(), sorted);
+    if (static_cast<int>(i) >= query->visible) {
+      place[i] = static_cast<int>(count + hidden.size());
+      hidden.push_back(std::move(old));
+      continue;
     }
-  }
-  if (is_from) {
-    out->copy_from.delimiter = format.delimiter;
-    out->copy_from.header = format.header;
-    out->copy_from.null_string = format.null_string;
-    out->copy_from.quote = format.quote;
-    out->copy_from.escape = format.escape;
-    out->copy_from.columns = columns;
-    return {};
-  }
-  out->copy_to.delimiter = format.delimiter;
-  out->copy_to.header = format.header;
-  out->copy_to.null_string = format.null_string;
-  out->copy_to.quote = format.quote;
-  out->copy_to.escape = format.escape;
-  if (relation != nullptr) {
-    if (columns.empty()) {
-      for (size_t c = 0; c < out->target->schema.columns.size(); ++c) columns.push_back(static_cast<int>(c));
+    const auto to = static_cast<size_t>(columns[i]);
+    const ColumnSchema& column = target.schema.columns[to];
+    const int position = old.expr->position;
+    const SqlType from = old.expr->type;
+    SqlType type = column.type;
+    // A text that is too long is an error of the load, not cut by a cast.
+    if (type.id == TypeId::kText) type.length = 0;
+    const bool same = from == type || (from.id == TypeId::kText && type.id == TypeId::kText);
+    if (!same && FindCast(from, type) > CastContext::kAssignment) {
+      return SqlError("column \"" + column.name + "\" is of type " + column.type.ToString() +
+                          " but expression is of type " + from.ToString(),
+                      position, "You will need to rewrite or cast the expression.");
     }
-    out->query = ScanQuery(out->target, columns);
-    return {};
+    place[i] = static_cast<int>(to);
+    if (!same && is_sorted) {
+      place[i] = static_cast<int>(count + hidden.size());
+      hidden.push_back({old.expr->Clone(), ""});
+    }
+    // Values that were distinct may be equal after a cast; DISTINCT is over what is selected, not over what is stored.
+    if (!same && query->distinct && FindCast(from, type) != CastContext::kImplicit) {
+      return Unsupported("INSERT of SELECT DISTINCT with a narrowing cast is not supported", position,
+                         "Cast in the select list.");
+    }
+    if (!same) {
+      TESSERA_ASSIGN(old.expr, Fold(MakeCast(std::move(old.expr), type), false));
+    }
+    fitted[to] = {std::move(old.expr), column.name};
   }
-  const ParseNode& query = *copy.Get(Field::k_query);
-  if (!query.Is(Tag::kSelectStmt))
-    return Unsupported("COPY of a statement other than SELECT is not supported", position);
-  TESSERA_ASSIGN(out->query, BindQuery(query, sql, snapshot));
+  if (query->distinct && !hidden.empty()) {
+    return Unsupported("INSERT of SELECT DISTINCT with a cast and ORDER BY is not supported", -1,
+                       "Cast in the select list.");
+  }
+  for (size_t c = 0; c < count; ++c) {
+    if (fitted[c].expr == nullptr)
+      fitted[c] = {MakeNull(target.schema.columns[c].type, -1), target.schema.columns[c].name};
+  }
+  for (OrderKey& k : query->order_by) k.output = place[static_cast<size_t>(k.output)];
+  for (Output& h : hidden) fitted.push_back(std::move(h));
+  query->outputs = std::move(fitted);
+  query->visible = static_cast<int>(count);
   return {};
 }
 

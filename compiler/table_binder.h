@@ -1,14 +1,15 @@
-// CREATE TABLE, DROP TABLE and COPY. Private to compiler/.
+// Tables: CREATE and DROP, names of tables and columns, and rows that are to be stored in one. Private to compiler/.
 //
-// Start at: BindCreateTable. Pure functions; any thread.
+// Start at: FindTable, BindCreateTable, FitToTable. Pure functions; any thread.
 #pragma once
 
+#include <memory>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "compiler/bound_query.h"
 #include "compiler/parse_tree.h"
-#include "compiler/sql_scanner.h"
 #include "tablet/tablet.h"
 
 namespace tessera {
@@ -16,9 +17,16 @@ namespace tessera {
 Status BindCreateTable(const ParseNode& create, std::string_view sql, const Snapshot& snapshot, Statement* out);
 /// `position` is where the statement starts: names in it have no place in the tree.
 Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapshot, Statement* out);
-Status BindCopy(const ParseNode& copy, std::string_view sql, const Snapshot& snapshot, int position, Statement* out);
 
-/// A DefElem as a boolean: no argument means true. Errors: kSql "... requires a Boolean value".
-Result<bool> BooleanOption(const ParseNode& option);
+/// The table that a RangeVar node names. Errors: it does not exist (with a hint), it has a schema.
+Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, const Snapshot& snapshot);
+Status TableNotFound(std::string_view name, int position, const Snapshot& snapshot);
+/// The column `name` of the table, or an error with a hint.
+Result<int> FindTableColumn(const TableInfo& table, std::string_view name, int position);
+
+/// Makes the visible outputs of `query`, which are the columns `columns` of `target` in this order, all of the target's
+/// columns in its order and of its types; the others are NULL. What ORDER BY refers to stays. Errors: a type that
+/// cannot be stored.
+Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>& columns);
 
 }  // namespace tessera

@@ -1,163 +1,22 @@
 #include "compiler/unnest.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
-#include <string>
 #include <utility>
 
-#include "compiler/expr_builder.h"
+#include "compiler/correlation.h"
+#include "compiler/decorrelate.h"
 #include "compiler/expression_binder.h"
-#include "compiler/fold.h"
+#include "compiler/query_copy.h"
 #include "compiler/query_walk.h"
+#include "compiler/split_grouping.h"
+#include "compiler/subquery_expr.h"
 
 namespace tessera {
 namespace {
 
 const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
-
-/// Calls f(Expr&, depth) for every column of a block around `q`, where depth is how many blocks lie between. Derived
-/// tables have none: the binder refuses them.
-template <class Q, class F>
-void ForEachOuter(Q& q, int depth, const F& f) {
-  const auto walk = [&](auto& self, auto& e) -> void {
-    if (e.kind == Expr::Kind::kOuter && e.index > depth) f(e, depth);
-    if (e.kind == Expr::Kind::kSubquery) ForEachOuter(*e.subquery->query, depth + 1, f);
-    for (auto& a : e.args) self(self, *a);
-  };
-  ForEachRoot(q, [&](auto& e) { walk(walk, *e); });
-  for (auto& more : q.union_all) ForEachOuter(*more, depth, f);
-}
-
-bool HasOuter(const Expr& e) {
-  return e.kind == Expr::Kind::kOuter ||
-         std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return HasOuter(*a); });
-}
-bool HasColumn(const Expr& e) {
-  return e.kind == Expr::Kind::kColumn ||
-         std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return HasColumn(*a); });
-}
-
-Relation CopyRelation(const Relation& from) {
-  Relation r;
-  r.alias = from.alias;
-  r.table = from.table;
-  r.query = from.query;
-  r.column_names = from.column_names;
-  r.column_types = from.column_types;
-  r.join = from.join;
-  for (const ExprPtr& e : from.on) r.on.push_back(e->Clone());
-  r.unique = from.unique;
-  r.single = from.single;
-  return r;
-}
-
-/// A copy of the block; derived tables are shared, so that they run once.
-std::unique_ptr<Query> CopyQuery(const Query& from) {
-  auto q = std::make_unique<Query>();
-  for (const Relation& r : from.relations) q->relations.push_back(CopyRelation(r));
-  const auto copy = [](const std::vector<ExprPtr>& list) {
-    std::vector<ExprPtr> out;
-    for (const ExprPtr& e : list) out.push_back(e->Clone());
-    return out;
-  };
-  q->conjuncts = copy(from.conjuncts);
-  q->grouped = from.grouped;
-  q->group_by = copy(from.group_by);
-  for (const Aggregate& a : from.aggregates) {
-    Aggregate b;
-    b.function = a.function;
-    if (a.argument != nullptr) b.argument = a.argument->Clone();
-    b.distinct = a.distinct;
-    b.type = a.type;
-    b.position = a.position;
-    q->aggregates.push_back(std::move(b));
-  }
-  q->having = copy(from.having);
-  for (const Output& o : from.outputs) q->outputs.push_back({o.expr->Clone(), o.name});
-  q->visible = from.visible;
-  q->distinct = from.distinct;
-  q->order_by = from.order_by;
-  q->limit = from.limit;
-  q->offset = from.offset;
-  for (const auto& more : from.union_all) q->union_all.push_back(CopyQuery(*more));
-  return q;
-}
-
-ExprPtr MakeLeaf(Expr::Kind kind, int index, const SqlType& type, bool nullable) {
-  auto e = std::make_unique<Expr>();
-  e->kind = kind;
-  e->index = index;
-  e->type = type;
-  e->nullable = nullable;
-  return e;
-}
-ExprPtr MakeTest(Function f, ExprPtr x) {
-  const int position = x->position;
-  return MakeFunction(f, kBoolean, position, ExprList(std::move(x)));
-}
-bool IsCount(const Aggregate& a) {
-  return a.function == AggregateFunction::kCount || a.function == AggregateFunction::kCountStar;
-}
-
-Relation DerivedTable(std::shared_ptr<Query> query) {
-  Relation r;
-  for (int i = 0; i < query->visible; ++i) {
-    r.column_names.push_back(query->outputs[static_cast<size_t>(i)].name);
-    r.column_types.push_back(query->outputs[static_cast<size_t>(i)].expr->type);
-  }
-  r.query = std::move(query);
-  return r;
-}
-
-Status CannotDecorrelate(const std::string& what, int position, const std::string& hint) {
-  return Unsupported("a correlated subquery with " + what + " cannot be decorrelated", position, hint);
-}
-
-/// The value that stands for NULL in a key of a join by IS NOT DISTINCT FROM.
-ExprPtr AnyValue(const SqlType& type) {
-  switch (type.storage()) {
-    case StorageClass::kInt:
-      return MakeConstant(Value::Int(type, 0), -1);
-    case StorageClass::kFloat:
-      return MakeConstant(Value::Float(type, 0), -1);
-    case StorageClass::kWide:
-      return MakeConstant(Value::Wide(type, 0), -1);
-    case StorageClass::kText:
-      break;
-  }
-  Value text = Value::Text("");
-  text.type = type;
-  return MakeConstant(std::move(text), -1);
-}
-
-/// Appends a = b, or both NULL, as equalities that can be keys of a join.
-void AppendSame(ExprPtr a, ExprPtr b, std::vector<ExprPtr>* on) {
-  if (a->nullable) {
-    const auto filled = [](const Expr& x) {
-      ExprPtr e = MakeFunction(Function::kCase, x.type, -1,
-                               ExprList(MakeTest(Function::kIsNotNull, x.Clone()), x.Clone(), AnyValue(x.type)));
-      e->nullable = false;
-      return e;
-    };
-    ExprPtr null_a = MakeTest(Function::kIsNull, a->Clone()), null_b = MakeTest(Function::kIsNull, b->Clone());
-    on->push_back(MakeFunction(Function::kEq, kBoolean, -1, ExprList(std::move(null_a), std::move(null_b))));
-    a = filled(*a);
-    b = filled(*b);
-  }
-  on->push_back(MakeFunction(Function::kEq, kBoolean, -1, ExprList(std::move(a), std::move(b))));
-}
-
-/// A subquery made independent of the block around it.
-struct Independent {
-  std::shared_ptr<Query> query;
-  /// What must hold between a row of the block and one of `query`: over columns of the block and columns
-  /// (kSubqueryColumn, i), output i of `query`.
-  std::vector<ExprPtr> on;
-  /// What takes the place of the outputs that it was asked for, in the same terms.
-  std::vector<ExprPtr> outputs;
-};
 
 class Unnester {
  public:
@@ -186,10 +45,6 @@ class Unnester {
   }
 
  private:
-  static ExprPtr FromSubquery(int i, const SqlType& type, int position) {
-    return MakeColumn(kSubqueryColumn, i, type, true, position);
-  }
-
   Status Conjunct(ExprPtr e) {
     bool truth = true;
     while (IsFunction(*e, Function::kNot)) {
@@ -238,7 +93,7 @@ class Unnester {
     }
     const Output& y = s.query->outputs[0];
     if (y.expr->nullable) {
-      ExprPtr test = MakeTest(Function::kIsNull, FromSubquery(0, y.expr->type, e->position));
+      ExprPtr test = MakeTest(Function::kIsNull, SubqueryOutput(0, y.expr->type, e->position));
       TESSERA_TRY(AddMatch(kind, s, ExprList(std::move(test)), e->position).status());
     }
     if (e->args[1]->nullable) {
@@ -309,7 +164,7 @@ class Unnester {
       const Expr& y = *s.query->outputs[0].expr;
       if (y.nullable) {
         TESSERA_ASSIGN(ExprPtr m,
-                       Mark(s, ExprList(MakeTest(Function::kIsNull, FromSubquery(0, y.type, position))), position));
+                       Mark(s, ExprList(MakeTest(Function::kIsNull, SubqueryOutput(0, y.type, position))), position));
         unknown.push_back(std::move(m));
       }
       if (e.args[1]->nullable) {
@@ -335,9 +190,7 @@ class Unnester {
     if (!one_row || query.limit >= 0 || query.offset > 0) return ExprPtr();
     TESSERA_ASSIGN(const ExprPtr value, Scalar(*e.subquery, e.position));
     ExprPtr out = e.args[0]->Clone();
-    Substitute(&out, [&](const Expr& x) -> ExprPtr {
-      return x.kind == Expr::Kind::kColumn && x.relation == kSubqueryColumn ? value->Clone() : nullptr;
-    });
+    Substitute(&out, [&](const Expr& x) -> ExprPtr { return IsSubqueryOutput(x) ? value->Clone() : nullptr; });
     return out;
   }
 
@@ -353,7 +206,7 @@ class Unnester {
         !query.grouped && !query.distinct && query.limit < 0 && query.offset == 0 && query.union_all.empty();
     if (!ordered || e.args.size() < 2 || (!plain && RefersOutward(query))) return ExprPtr();
     const auto has_y = [](const Expr& x, auto& self) -> bool {
-      if (x.kind == Expr::Kind::kColumn && x.relation == kSubqueryColumn) return true;
+      if (IsSubqueryOutput(x)) return true;
       return std::any_of(x.args.begin(), x.args.end(), [&](const ExprPtr& a) { return self(*a, self); });
     };
     const bool y_right = has_y(*comparison.args[1], has_y);
@@ -383,9 +236,7 @@ class Unnester {
     scalar.query = std::move(of);
     TESSERA_ASSIGN(const ExprPtr value, Scalar(scalar, e.position));
     ExprPtr out = comparison.Clone();
-    Substitute(&out, [&](const Expr& x) -> ExprPtr {
-      return x.kind == Expr::Kind::kColumn && x.relation == kSubqueryColumn ? value->Clone() : nullptr;
-    });
+    Substitute(&out, [&](const Expr& x) -> ExprPtr { return IsSubqueryOutput(x) ? value->Clone() : nullptr; });
     out->nullable = true;
     return out;
   }
@@ -406,7 +257,7 @@ class Unnester {
   /// Adds the relation of a subquery, joined by `match`, which is over columns of the block and (kSubqueryColumn, i).
   Result<int> AddMatch(JoinKind kind, const Subquery& s, std::vector<ExprPtr> match, int position) {
     const Query& query = *s.query;
-    Independent i;
+    IndependentQuery i;
     if (!RefersOutward(query)) {
       i.query = s.query;
       if (match.empty() && query.limit < 0 && query.offset == 0) {  // one row is as good as many
@@ -415,7 +266,7 @@ class Unnester {
         if (!i.query->grouped && !i.query->distinct && i.query->union_all.empty()) i.query->limit = 1;
       }
       for (int k = 0; k < query.visible; ++k)
-        i.outputs.push_back(FromSubquery(k, query.outputs[static_cast<size_t>(k)].expr->type, position));
+        i.outputs.push_back(SubqueryOutput(k, query.outputs[static_cast<size_t>(k)].expr->type, position));
     } else {
       auto copy = CopyQuery(query);
       if (s.kind == Subquery::Kind::kExists && copy->limit > 0 && copy->offset == 0) copy->limit = -1;
@@ -429,11 +280,11 @@ class Unnester {
         return CannotDecorrelate("HAVING, or a row of aggregates, and no GROUP BY", position,
                                  "Compare with the subquery itself: x = (SELECT ...).");
       }
-      TESSERA_ASSIGN(i, Decorrelate(std::move(copy), position));
+      TESSERA_ASSIGN(i, Decorrelate(q_, std::move(copy), position));
     }
     for (ExprPtr& e : match) {
       Substitute(&e, [&](const Expr& x) -> ExprPtr {
-        if (x.kind != Expr::Kind::kColumn || x.relation != kSubqueryColumn) return nullptr;
+        if (!IsSubqueryOutput(x)) return nullptr;
         ExprPtr y = i.outputs[static_cast<size_t>(x.column)]->Clone();
         y->nullable = x.nullable;
         return y;
@@ -473,7 +324,7 @@ class Unnester {
       copy->visible = 2;
     }
     const bool marked = copy->visible == 2;
-    TESSERA_ASSIGN(Independent i, Decorrelate(std::move(copy), position));
+    TESSERA_ASSIGN(IndependentQuery i, Decorrelate(q_, std::move(copy), position));
     TESSERA_ASSIGN(const Placed placed, Place(JoinKind::kLeft, std::move(i.query), std::move(i.on), position));
     q_.relations[static_cast<size_t>(placed.relation)].single = true;
     ExprPtr value = placed.Resolve(std::move(i.outputs[0]));
@@ -511,17 +362,17 @@ class Unnester {
         ExprPtr key = std::move(e->args[inner]), outer = std::move(e->args[1 - inner]);
         size_t k = 0;
         while (k < s->group_by.size() && !s->group_by[k]->SameAs(*key)) ++k;
-        ExprPtr column = FromSubquery(static_cast<int>(k), key->type, e->position);
+        ExprPtr column = SubqueryOutput(static_cast<int>(k), key->type, e->position);
         if (k == s->group_by.size()) {
           s->outputs.push_back({MakeLeaf(Expr::Kind::kGroup, static_cast<int>(k), key->type, key->nullable), "key"});
           s->group_by.push_back(std::move(key));
         }
-        Outward(&outer);
+        MoveOutward(&outer);
         on.push_back(MakeFunction(Function::kEq, kBoolean, e->position, ExprList(std::move(outer), std::move(column))));
       }
     } else {
       for (ExprPtr& e : correlated) s->conjuncts.push_back(std::move(e));
-      TESSERA_TRY(AddDomain(s.get(), position, &on));
+      TESSERA_TRY(AddDomain(q_, s.get(), position, &on));
     }
     const int keys = static_cast<int>(s->outputs.size());
     for (size_t a = 0; a < s->aggregates.size(); ++a) {
@@ -546,12 +397,12 @@ class Unnester {
       return count;
     };
     Substitute(&value, aggregates);
-    Outward(&value);
+    MoveOutward(&value);
     value->nullable = true;
     if (having.empty()) return value;
     for (ExprPtr& h : having) {
       Substitute(&h, aggregates);
-      Outward(&h);
+      MoveOutward(&h);
     }
     ExprPtr all = std::move(having[0]);
     if (having.size() > 1) {
@@ -561,179 +412,6 @@ class Unnester {
     const SqlType type = value->type;
     return MakeFunction(Function::kCase, type, position,
                         ExprList(std::move(all), std::move(value), MakeNull(type, position)));
-  }
-
-  /// Makes `s` independent, with all of its visible outputs in Independent::outputs.
-  Result<Independent> Decorrelate(std::unique_ptr<Query> s, int position) {
-    if (s->limit >= 0 || s->offset > 0) {
-      return CannotDecorrelate("LIMIT or OFFSET", position, "Use min or max where one of several rows is wanted.");
-    }
-    s->outputs.resize(static_cast<size_t>(s->visible));
-    Independent out;
-    std::vector<ExprPtr> local, correlated;
-    for (ExprPtr& e : s->conjuncts) (HasOuter(*e) ? correlated : local).push_back(std::move(e));
-    s->conjuncts = std::move(local);
-    std::vector<ExprPtr> outputs;
-    for (Output& o : s->outputs) outputs.push_back(std::move(o.expr));
-    std::vector<std::string> names;
-    for (Output& o : s->outputs) names.push_back(std::move(o.name));
-    s->outputs.clear();
-    const bool simple = !s->grouped && !s->distinct && s->union_all.empty() && !RefersOutward(*s);
-    if (simple) {
-      // Conditions with outer columns move to the join; the columns that they need become outputs.
-      const auto column = [&](const Expr& x) -> ExprPtr {
-        if (x.kind != Expr::Kind::kColumn) return nullptr;
-        size_t i = 0;
-        while (i < s->outputs.size() && !s->outputs[i].expr->SameAs(x)) ++i;
-        if (i == s->outputs.size()) s->outputs.push_back({x.Clone(), "c" + std::to_string(i)});
-        ExprPtr y = FromSubquery(static_cast<int>(i), x.type, x.position);
-        y->nullable = x.nullable;
-        return y;
-      };
-      for (size_t i = 0; i < outputs.size(); ++i) {
-        ExprPtr e = std::move(outputs[i]);
-        if (!HasOuter(*e)) {
-          out.outputs.push_back(FromSubquery(static_cast<int>(s->outputs.size()), e->type, position));
-          out.outputs.back()->nullable = e->nullable;
-          s->outputs.push_back({std::move(e), names[i]});
-          continue;
-        }
-        Substitute(&e, column);
-        Outward(&e);
-        out.outputs.push_back(std::move(e));
-      }
-      for (ExprPtr& e : correlated) {
-        Substitute(&e, column);
-        Outward(&e);
-        out.on.push_back(std::move(e));
-      }
-    } else {
-      for (ExprPtr& e : correlated) s->conjuncts.push_back(std::move(e));
-      for (size_t i = 0; i < outputs.size(); ++i) {
-        out.outputs.push_back(FromSubquery(static_cast<int>(i), outputs[i]->type, position));
-        s->outputs.push_back({std::move(outputs[i]), names[i]});
-      }
-      TESSERA_TRY(AddDomain(s.get(), position, &out.on));
-    }
-    if (s->outputs.empty())
-      s->outputs.push_back({MakeConstant(Value::Int(SqlType::Of(TypeId::kInteger), 1), -1), "one"});
-    s->visible = static_cast<int>(s->outputs.size());
-    out.query = std::move(s);
-    return out;
-  }
-
-  /// Outer columns of a subquery are columns of the block, or outer columns of it.
-  static void Outward(ExprPtr* e) {
-    Expr& x = **e;
-    if (x.kind == Expr::Kind::kOuter) {
-      // In a condition of ON it is removed when the block itself is unnested.
-      if (--x.index == 0) x.kind = Expr::Kind::kColumn;
-    }
-    for (ExprPtr& a : x.args) Outward(&a);
-  }
-
-  /// Adds to `s` the relation of all values that its outer columns take in the block, which replaces them; adds their
-  /// columns behind its outputs and to its grouping, and to `on` that they are those of a row of the block.
-  Status AddDomain(Query* s, int position, std::vector<ExprPtr>* on) {
-    std::vector<ExprPtr> columns;  // of the block
-    Status error;
-    ForEachOuter(*s, 0, [&](const Expr& e, int depth) {
-      if (!error.ok()) return;
-      if (depth > 0 || e.index > 1) {
-        error = CannotDecorrelate("a column from two levels out", e.position,
-                                  "Join with that table in the subquery between.");
-        return;
-      }
-      ExprPtr c = MakeColumn(e.relation, e.column, e.type, e.nullable, e.position);
-      const auto same = [&](const ExprPtr& other) { return other->SameAs(*c); };
-      if (std::none_of(columns.begin(), columns.end(), same)) columns.push_back(std::move(c));
-    });
-    TESSERA_TRY(error);
-    if (!s->union_all.empty()) return CannotDecorrelate("a FULL JOIN", position, "");
-    auto domain = std::make_shared<Query>();
-    std::map<int, int> place;  // relation of the block -> of the domain
-    // Their relations, and what those are joined by, if that is not an inner join.
-    std::vector<int> relations;
-    const auto add = [&](const Expr& e, auto& self) -> void {
-      if (e.kind == Expr::Kind::kColumn && place.emplace(e.relation, static_cast<int>(relations.size())).second) {
-        relations.push_back(e.relation);
-      }
-      for (const ExprPtr& a : e.args) self(*a, self);
-    };
-    for (const ExprPtr& c : columns) add(*c, add);
-    for (size_t i = 0; i < relations.size(); ++i) {
-      const Relation& from = q_.relations[static_cast<size_t>(relations[i])];
-      for (const ExprPtr& e : from.on) {
-        if (HasOuter(*e)) {
-          return CannotDecorrelate("a column that an outer join fills by a condition on an enclosing query", position,
-                                   "Put the outer join into a derived table.");
-        }
-        add(*e, add);
-      }
-      domain->relations.push_back(CopyRelation(from));
-    }
-    const auto renumber = [&](const Expr& x) -> ExprPtr {
-      if (x.kind != Expr::Kind::kColumn) return nullptr;
-      ExprPtr c = x.Clone();
-      c->relation = place.at(x.relation);
-      return c;
-    };
-    const auto inside = [&](const Expr& x, auto& self) -> bool {
-      if (x.kind == Expr::Kind::kColumn) return place.contains(x.relation);
-      if (x.kind == Expr::Kind::kOuter || x.kind == Expr::Kind::kSubquery) return false;
-      return std::all_of(x.args.begin(), x.args.end(), [&](const ExprPtr& a) { return self(*a, self); });
-    };
-    for (Relation& r : domain->relations) {
-      for (ExprPtr& e : r.on) Substitute(&e, renumber);
-    }
-    for (const ExprPtr& e : q_.conjuncts) {
-      if (!inside(*e, inside)) continue;
-      domain->conjuncts.push_back(e->Clone());
-      Substitute(&domain->conjuncts.back(), renumber);
-    }
-    for (const ExprPtr& c : columns) domain->outputs.push_back({renumber(*c), "outer"});
-    domain->visible = static_cast<int>(domain->outputs.size());
-    domain->distinct = true;
-    const int d = static_cast<int>(s->relations.size());
-    Relation relation = DerivedTable(std::move(domain));
-    relation.alias = "domain";
-    s->relations.push_back(std::move(relation));
-
-    const size_t before = s->group_by.size();
-    for (size_t i = 0; i < columns.size(); ++i) {
-      ExprPtr own = MakeColumn(d, static_cast<int>(i), columns[i]->type, columns[i]->nullable, columns[i]->position);
-      if (s->grouped) s->group_by.push_back(own->Clone());
-      ExprPtr output = s->grouped ? MakeLeaf(Expr::Kind::kGroup, static_cast<int>(before + i), own->type, own->nullable)
-                                  : std::move(own);
-      ExprPtr there = FromSubquery(static_cast<int>(s->outputs.size()), columns[i]->type, position);
-      there->nullable = columns[i]->nullable;
-      s->outputs.push_back({std::move(output), "outer"});
-      AppendSame(columns[i]->Clone(), std::move(there), on);
-    }
-    const auto number = [&](const Expr& x) {
-      size_t i = 0;
-      while (columns[i]->relation != x.relation || columns[i]->column != x.column) ++i;
-      return i;
-    };
-    const auto below = [&](const Expr& x) -> ExprPtr {
-      if (x.kind != Expr::Kind::kOuter) return nullptr;
-      return MakeColumn(d, static_cast<int>(number(x)), x.type, x.nullable, x.position);
-    };
-    const auto above = [&](const Expr& x) -> ExprPtr {
-      if (x.kind != Expr::Kind::kOuter) return nullptr;
-      return MakeLeaf(Expr::Kind::kGroup, static_cast<int>(before + number(x)), x.type, x.nullable);
-    };
-    for (Relation& r : s->relations) {
-      for (ExprPtr& e : r.on) Substitute(&e, below);
-    }
-    for (ExprPtr& e : s->conjuncts) Substitute(&e, below);
-    for (ExprPtr& e : s->group_by) Substitute(&e, below);
-    for (Aggregate& a : s->aggregates) {
-      if (a.argument != nullptr) Substitute(&a.argument, below);
-    }
-    for (ExprPtr& e : s->having) Substitute(&e, above);
-    for (Output& o : s->outputs) s->grouped ? Substitute(&o.expr, above) : Substitute(&o.expr, below);
-    return Status::Ok();
   }
 
   /// Where a subquery's outputs are in the block.
@@ -749,7 +427,7 @@ class Unnester {
     /// (kSubqueryColumn, i) as a column of the block.
     ExprPtr Resolve(ExprPtr e) const {
       Substitute(&e, [&](const Expr& x) -> ExprPtr {
-        if (x.kind != Expr::Kind::kColumn || x.relation != kSubqueryColumn) return nullptr;
+        if (!IsSubqueryOutput(x)) return nullptr;
         ExprPtr c = Column(x.column, x.type, x.position);
         c->nullable = x.nullable || nullable;
         return c;
@@ -802,76 +480,6 @@ class Unnester {
   std::vector<std::shared_ptr<Subquery>> kept_;
 };
 
-Status UnnestBlock(Query* query);
-
-/// Subqueries above a grouping: the grouping becomes a derived table, and what is above it a block of its own.
-Status SplitGrouping(Query* q) {
-  auto core = std::make_shared<Query>();
-  core->relations = std::move(q->relations);
-  core->conjuncts = std::move(q->conjuncts);
-  core->grouped = true;
-  core->group_by = std::move(q->group_by);
-  core->aggregates = std::move(q->aggregates);
-  if (core->group_by.empty() && core->aggregates.empty()) {
-    Aggregate count;
-    count.type = SqlType::Of(TypeId::kBigint);
-    core->aggregates.push_back(std::move(count));
-  }
-  const int keys = static_cast<int>(core->group_by.size());
-  for (int i = 0; i < keys; ++i) {
-    const Expr& key = *core->group_by[static_cast<size_t>(i)];
-    core->outputs.push_back({MakeLeaf(Expr::Kind::kGroup, i, key.type, key.nullable), "key"});
-  }
-  for (size_t i = 0; i < core->aggregates.size(); ++i) {
-    const Aggregate& a = core->aggregates[i];
-    core->outputs.push_back({MakeLeaf(Expr::Kind::kAggregate, static_cast<int>(i), a.type, !IsCount(a)), "aggregate"});
-  }
-  core->visible = static_cast<int>(core->outputs.size());
-  q->relations.clear();
-  q->group_by.clear();
-  q->aggregates.clear();
-  q->grouped = false;
-  q->conjuncts = std::move(q->having);
-  q->having.clear();
-
-  Status error;
-  const auto move = [&](ExprPtr* root) {
-    Substitute(root, [&](const Expr& x) -> ExprPtr {
-      if (x.kind == Expr::Kind::kGroup) return MakeColumn(0, x.index, x.type, x.nullable, x.position);
-      if (x.kind == Expr::Kind::kAggregate) return MakeColumn(0, keys + x.index, x.type, x.nullable, x.position);
-      return nullptr;
-    });
-    const auto walk = [&](const Expr& e, auto& self) -> void {
-      for (const ExprPtr& a : e.args) self(*a, self);
-      if (e.kind != Expr::Kind::kSubquery) return;
-      ForEachOuter(*e.subquery->query, 0, [&](Expr& outer, int depth) {
-        if (outer.index != depth + 1 || !error.ok()) return;
-        for (int i = 0; i < keys; ++i) {
-          const Expr& key = *core->group_by[static_cast<size_t>(i)];
-          if (key.kind != Expr::Kind::kColumn || key.relation != outer.relation || key.column != outer.column) continue;
-          outer.relation = 0;
-          outer.column = i;
-          return;
-        }
-        const Relation& r = core->relations[static_cast<size_t>(outer.relation)];
-        error =
-            SqlError("subquery uses ungrouped column \"" + r.alias + "." +
-                         r.column_names[static_cast<size_t>(outer.column)] + "\" from outer query",
-                     outer.position, "Add it to GROUP BY, or use it in an aggregate function outside of the subquery.");
-      });
-    };
-    walk(**root, walk);
-  };
-  for (ExprPtr& e : q->conjuncts) move(&e);
-  for (Output& o : q->outputs) move(&o.expr);
-  TESSERA_TRY(error);
-  TESSERA_TRY(UnnestBlock(core.get()));
-  Relation relation = DerivedTable(std::move(core));
-  relation.alias = "groups";
-  q->relations.push_back(std::move(relation));
-  return Status::Ok();
-}
-
 /// Replaces the subqueries of one block. REQUIRES: those of the blocks inside of it have been replaced.
 Status UnnestBlock(Query* query) {
   bool any = false;
@@ -880,7 +488,10 @@ Status UnnestBlock(Query* query) {
   bool above = false;
   for (const ExprPtr& e : query->having) above = above || FindSubquery(*e) != nullptr;
   for (const Output& o : query->outputs) above = above || FindSubquery(*o.expr) != nullptr;
-  if (query->grouped && above) TESSERA_TRY(SplitGrouping(query));
+  if (query->grouped && above) {
+    TESSERA_ASSIGN(const std::shared_ptr<Query> groups, SplitGrouping(query));
+    TESSERA_TRY(UnnestBlock(groups.get()));
+  }
   return Unnester(query).Run();
 }
 
@@ -909,29 +520,6 @@ Status UnnestTree(Query* query, std::set<const Query*>* done) {
 }
 
 }  // namespace
-
-void ForEachColumnOfBlock(Expr& e, const std::function<void(Expr&)>& f) {
-  if (e.kind == Expr::Kind::kColumn && e.relation != kSubqueryColumn) f(e);
-  for (const ExprPtr& a : e.args) ForEachColumnOfBlock(*a, f);
-  if (e.kind != Expr::Kind::kSubquery) return;
-  ForEachOuter(*e.subquery->query, 0, [&](Expr& outer, int depth) {
-    if (outer.index == depth + 1) f(outer);
-  });
-}
-
-const Expr* FindSubquery(const Expr& e) {
-  if (e.kind == Expr::Kind::kSubquery) return &e;
-  for (const ExprPtr& a : e.args) {
-    if (const Expr* found = FindSubquery(*a)) return found;
-  }
-  return nullptr;
-}
-
-bool RefersOutward(const Query& query) {
-  bool found = false;
-  ForEachOuter(query, 0, [&](const Expr&, int) { found = true; });
-  return found;
-}
 
 Status Unnest(Query* query) {
   std::set<const Query*> done;

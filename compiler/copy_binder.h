@@ -1,0 +1,18 @@
+// COPY. Private to compiler/.
+//
+// Start at: BindCopy. Pure functions; any thread.
+#pragma once
+
+#include <string_view>
+
+#include "base/status.h"
+#include "compiler/bound_query.h"
+#include "compiler/parse_tree.h"
+#include "tablet/tablet.h"
+
+namespace tessera {
+
+/// `position` is where the statement starts: COPY itself has no place in the tree.
+Status BindCopy(const ParseNode& copy, std::string_view sql, const Snapshot& snapshot, int position, Statement* out);
+
+}  // namespace tessera

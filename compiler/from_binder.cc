@@ -1,0 +1,135 @@
+#include "compiler/from_binder.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "compiler/parser.h"
+#include "compiler/query_binder.h"
+#include "compiler/query_copy.h"
+#include "compiler/sql_scanner.h"
+#include "compiler/table_binder.h"
+
+namespace tessera {
+namespace {
+
+/// The planner keeps sets of relations in 64 bits.
+constexpr size_t kMaxRelations = 64;
+
+}  // namespace
+
+Status AddVariables(const NameScope& part, NameScope* scope) {
+  for (const RangeVariable& v : part.variables) {
+    const auto same = [&](const RangeVariable& other) { return !v.alias.empty() && other.alias == v.alias; };
+    if (std::any_of(scope->variables.begin(), scope->variables.end(), same)) {
+      return SqlError("table name \"" + v.alias + "\" specified more than once", v.position,
+                      "Give one of them an alias.");
+    }
+    scope->variables.push_back(v);
+  }
+  return {};
+}
+
+int PositionOf(const ParseNode& item) { return item.Is(Tag::kRangeVar) ? item.location() : item.FirstLocation(); }
+
+Status FromBinder::Bind(const ParseNode& list) {
+  NameScope& scope = block_.scope;
+  for (const ParseNode& item : list) {
+    NameScope one;
+    TESSERA_TRY(BindItem(item, &one));
+    scope.columns.insert(scope.columns.end(), one.columns.begin(), one.columns.end());
+    TESSERA_TRY(AddVariables(one, &scope));
+  }
+  return {};
+}
+
+Status FromBinder::BindItem(const ParseNode& item, NameScope* scope) {
+  if (item.Is(Tag::kRangeVar)) return BindTable(item, scope);
+  if (item.Is(Tag::kRangeSubselect)) return BindDerived(item, scope);
+  if (item.Is(Tag::kJoinExpr)) {
+    // A chain of joins nests to the left.
+    if (++context_.nesting > kMaxNesting) return NestedTooDeeply(item.FirstLocation());
+    const Status status = BindJoin(item, scope);
+    --context_.nesting;
+    const ParseNode* alias = item.Get(Field::k_alias);
+    return status.ok() && alias != nullptr ? RenameJoin(*alias, PositionOf(item), scope) : status;
+  }
+  const int position = item.FirstLocation();
+  if (item.Is(Tag::kRangeFunction)) return Unsupported("a function in FROM is not supported", position);
+  if (item.text() == "RangeTableSample") return Unsupported("TABLESAMPLE is not supported", position);
+  return Unsupported("this form of FROM (" + std::string(item.text()) + ") is not supported", position);
+}
+
+Result<int> FromBinder::PushRelation(Relation relation, int position) {
+  if (query_.relations.size() == kMaxRelations) {
+    return Unsupported("a query of more than " + std::to_string(kMaxRelations) + " tables is not supported", position);
+  }
+  query_.relations.push_back(std::move(relation));
+  return static_cast<int>(query_.relations.size()) - 1;
+}
+
+Status FromBinder::AddRelation(Relation relation, const std::string& table, const ParseNode* alias, int position,
+                               NameScope* scope) {
+  if (alias != nullptr) relation.alias = alias->Text(Field::k_aliasname);
+  const size_t count = relation.column_names.size();
+  if (const ParseNode* names = alias != nullptr ? alias->Get(Field::k_colnames) : nullptr) {
+    size_t i = 0;
+    for (const ParseNode& n : *names) {
+      if (i == count) {
+        return SqlError("table \"" + relation.alias + "\" has " + std::to_string(count) + " columns available but " +
+                            std::to_string(names->size()) + " columns specified",
+                        position);
+      }
+      relation.column_names[i++] = n.Text(Field::k_sval);
+    }
+  }
+  RangeVariable variable{relation.alias, table, position, {}};
+  TESSERA_ASSIGN(const int r, PushRelation(std::move(relation), position));
+  const Relation& kept = query_.relations.back();
+  for (size_t c = 0; c < count; ++c) variable.columns.push_back({kept.column_names[c], r, static_cast<int>(c)});
+  scope->columns = variable.columns;
+  scope->variables.push_back(std::move(variable));
+  return {};
+}
+
+Status FromBinder::BindTable(const ParseNode& item, NameScope* scope) {
+  const std::string_view name = item.Text(Field::k_relname);
+  if (item.Get(Field::k_schemaname) == nullptr) {
+    for (const CteScope* level = &block_.ctes; level != nullptr; level = level->outer) {
+      const auto same = [&](const CteScope::Cte& c) { return c.name == name; };
+      const auto cte = std::find_if(level->list.begin(), level->list.end(), same);
+      if (cte == level->list.end()) continue;
+      Relation relation = DerivedTable(cte->query);
+      relation.alias = cte->name;
+      relation.column_names = cte->columns;
+      return AddRelation(std::move(relation), cte->name, item.Get(Field::k_alias), item.location(), scope);
+    }
+  }
+  TESSERA_ASSIGN(std::shared_ptr<const TableInfo> table, FindTable(item, *context_.snapshot));
+  Relation relation;
+  relation.alias = table->schema.name;
+  const size_t count = table->schema.columns.size();
+  relation.column_names.reserve(count);
+  relation.column_types.reserve(count);
+  for (const ColumnSchema& c : table->schema.columns) {
+    relation.column_names.push_back(c.name);
+    relation.column_types.push_back(c.type);
+  }
+  const std::string stored = table->schema.name;
+  relation.table = std::move(table);
+  return AddRelation(std::move(relation), stored, item.Get(Field::k_alias), item.location(), scope);
+}
+
+Status FromBinder::BindDerived(const ParseNode& item, NameScope* scope) {
+  const int position = item.FirstLocation();
+  if (item.Get(Field::k_lateral) != nullptr) {
+    return Unsupported("a LATERAL subquery is not supported", FindKeyword(context_.sql, 0, "lateral"));
+  }
+  if (context_.nesting > kMaxNesting) return NestedTooDeeply(position);
+  // Tables beside it in FROM are not seen from inside, those around this block are only to be refused by name.
+  TESSERA_ASSIGN(std::shared_ptr<Query> query, BindQueryBlock(*item.Get(Field::k_subquery), context_, nullptr));
+  TESSERA_TRY(RefuseOuterColumns(*query, "a derived table", position));
+  return AddRelation(DerivedTable(std::move(query)), "", item.Get(Field::k_alias), position, scope);
+}
+
+}  // namespace tessera

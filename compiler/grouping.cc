@@ -1,0 +1,114 @@
+#include "compiler/grouping.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/expr_builder.h"
+#include "compiler/expression_binder.h"
+#include "compiler/select_list.h"
+
+namespace tessera {
+namespace {
+
+bool HasAggregate(const Expr& e) {
+  return e.kind == Expr::Kind::kAggregate ||
+         std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return HasAggregate(*a); });
+}
+
+/// Makes the keys and aggregates in an expression above the grouping those of the groups.
+Status ReplaceIn(const Query& query, ExprPtr* e) {
+  Expr& x = **e;
+  if (x.kind == Expr::Kind::kConstant || x.kind == Expr::Kind::kAggregate || x.kind == Expr::Kind::kGroup ||
+      x.kind == Expr::Kind::kOuter) {
+    return {};
+  }
+  for (size_t i = 0; i < query.group_by.size(); ++i) {
+    const Expr& key = *query.group_by[i];
+    if (key.SameAs(x)) {
+      auto group = std::make_unique<Expr>();
+      group->kind = Expr::Kind::kGroup;
+      group->type = key.type;
+      group->nullable = key.nullable;
+      group->position = x.position;
+      group->index = static_cast<int>(i);
+      *e = std::move(group);
+      return {};
+    }
+  }
+  if (x.kind == Expr::Kind::kColumn) {
+    if (x.relation == kSubqueryColumn) return {};
+    const Relation& relation = query.relations[static_cast<size_t>(x.relation)];
+    return SqlError("column \"" + relation.alias + "." + relation.column_names[static_cast<size_t>(x.column)] +
+                        "\" must appear in the GROUP BY clause or be used in an aggregate function",
+                    x.position);
+  }
+  for (ExprPtr& a : x.args) TESSERA_TRY(ReplaceIn(query, &a));
+  return {};
+}
+
+}  // namespace
+
+Status BindGroupBy(const ParseNode& list, QueryBlock* block) {
+  Query& query = *block->query;
+  std::vector<ExprPtr> constants;
+  for (const ParseNode& node : list) {
+    if (node.Is(Tag::kGroupingSet)) {
+      if (node.Text(Field::k_kind) == "GROUPING_SET_EMPTY") {
+        return Unsupported("GROUP BY () is not supported", node.location(), "Leave out GROUP BY.");
+      }
+      return Unsupported("GROUPING SETS, ROLLUP and CUBE are not supported", node.location());
+    }
+    TESSERA_ASSIGN(int output, OutputByPosition(node, *block, "GROUP BY"));
+    std::string_view name;
+    if (output < 0 && IsBareName(node, &name)) {
+      // As in PostgreSQL a column of FROM comes before an output of that name.
+      const auto same = [&](const ScopeColumn& c) { return c.name == name; };
+      if (std::none_of(block->scope.columns.begin(), block->scope.columns.end(), same)) {
+        TESSERA_ASSIGN(output, OutputByName(node, *block, "GROUP BY"));
+      }
+    }
+    if (query.group_by.size() >= kMaxItems) {
+      return Unsupported("GROUP BY of more than 4096 expressions is not supported", node.location());
+    }
+    ExprPtr key;
+    if (output >= 0) {
+      const Expr& e = *query.outputs[static_cast<size_t>(output)].expr;
+      if (HasAggregate(e)) return SqlError("aggregate functions are not allowed in GROUP BY", node.location());
+      key = e.Clone();
+    } else {
+      ExpressionBinder binder(&block->context, &block->scope, Clause::kGroupBy);
+      TESSERA_ASSIGN(key, binder.BindTyped(node));
+    }
+    if (key->type.id == TypeId::kInterval)
+      return Unsupported("GROUP BY of an INTERVAL is not supported", key->position);
+    if (IsConstant(*key)) {
+      constants.push_back(std::move(key));
+      continue;
+    }
+    const auto same = [&](const ExprPtr& k) { return k->SameAs(*key); };
+    if (std::none_of(query.group_by.begin(), query.group_by.end(), same)) query.group_by.push_back(std::move(key));
+  }
+  // A constant makes no more groups; but alone it makes one only if there is a row.
+  if (query.group_by.empty() && !constants.empty()) query.group_by.push_back(std::move(constants[0]));
+  return {};
+}
+
+Status BindHaving(const ParseNode& having, QueryBlock* block) {
+  Query& query = *block->query;
+  ExpressionBinder binder(&block->context, &block->scope, Clause::kHaving);
+  binder.SetOutputs(&query.outputs);
+  TESSERA_ASSIGN(ExprPtr condition, binder.BindBoolean(having, "argument of HAVING"));
+  SplitConjuncts(std::move(condition), &query.having);
+  return {};
+}
+
+Status ReplaceGrouped(Query* query) {
+  if (!query->grouped) return {};
+  for (Output& o : query->outputs) TESSERA_TRY(ReplaceIn(*query, &o.expr));
+  for (ExprPtr& h : query->having) TESSERA_TRY(ReplaceIn(*query, &h));
+  return {};
+}
+
+}  // namespace tessera

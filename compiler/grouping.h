@@ -1,0 +1,22 @@
+// GROUP BY and HAVING of a query block. Private to compiler/.
+//
+// Start at: BindGroupBy. Any thread.
+#pragma once
+
+#include "base/status.h"
+#include "compiler/parse_tree.h"
+#include "compiler/query_block.h"
+
+namespace tessera {
+
+/// Makes Query::group_by. The select list has been bound: a key may be the number or the name of an output.
+Status BindGroupBy(const ParseNode& list, QueryBlock* block);
+
+/// Makes Query::having.
+Status BindHaving(const ParseNode& having, QueryBlock* block);
+
+/// Makes the outputs and having of a grouped query expressions over kGroup and kAggregate. Errors: a column that is
+/// neither grouped by nor aggregated.
+Status ReplaceGrouped(Query* query);
+
+}  // namespace tessera

@@ -1,0 +1,35 @@
+#include "compiler/query_block.h"
+
+#include "compiler/correlation.h"
+
+namespace tessera {
+namespace {
+
+/// A query block counts as this many levels of an expression, because its stack frames are larger.
+constexpr int kBlockNesting = 16;
+
+}  // namespace
+
+QueryBlock::QueryBlock(std::string_view sql, const Snapshot& snapshot) {
+  context.sql = sql;
+  context.snapshot = &snapshot;
+  context.relations = &query->relations;
+  context.aggregates = &query->aggregates;
+  context.ctes = &ctes;
+}
+
+QueryBlock::QueryBlock(const BindContext& outer, const NameScope* outer_scope)
+    : QueryBlock(outer.sql, *outer.snapshot) {
+  context.outer = &outer;
+  context.outer_scope = outer_scope;
+  context.nesting = outer.nesting + kBlockNesting;
+  ctes.outer = outer.ctes;
+}
+
+Status RefuseOuterColumns(const Query& query, const char* what, int position) {
+  if (!RefersOutward(query)) return {};
+  return Unsupported(std::string(what) + " that refers to a column of an enclosing query is not supported", position,
+                     "It cannot be decorrelated: join with the table in the subquery itself.");
+}
+
+}  // namespace tessera

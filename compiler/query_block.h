@@ -1,0 +1,47 @@
+// A query block while it is bound. Private to compiler/.
+//
+// Start at: QueryBlock. One thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/bound_query.h"
+#include "compiler/expression_binder.h"
+#include "tablet/tablet.h"
+
+namespace tessera {
+
+/// The queries of a WITH, and those of the blocks around it.
+struct CteScope {
+  struct Cte {
+    std::string name;
+    std::shared_ptr<Query> query;
+    std::vector<std::string> columns;
+  };
+  const CteScope* outer = nullptr;
+  std::vector<Cte> list;
+};
+
+struct QueryBlock {
+  /// The outermost block of a statement.
+  QueryBlock(std::string_view sql, const Snapshot& snapshot);
+  /// A block inside of `outer`; `outer_scope`: what names of `outer` mean in it, or nullptr if it sees none.
+  QueryBlock(const BindContext& outer, const NameScope* outer_scope);
+  QueryBlock(const QueryBlock&) = delete;
+  QueryBlock& operator=(const QueryBlock&) = delete;
+
+  std::unique_ptr<Query> query = std::make_unique<Query>();
+  BindContext context;  ///< points into `query` and `ctes`
+  NameScope scope;      ///< what names mean in its clauses
+  CteScope ctes;
+};
+
+/// Refuses a query that refers to a column of a block around it, where that cannot be decorrelated. `what` names it in
+/// the error: "a derived table".
+Status RefuseOuterColumns(const Query& query, const char* what, int position);
+
+}  // namespace tessera

@@ -1,0 +1,68 @@
+#include "compiler/query_copy.h"
+
+#include <utility>
+#include <vector>
+
+namespace tessera {
+
+Relation DerivedTable(std::shared_ptr<Query> query) {
+  Relation r;
+  for (int i = 0; i < query->visible; ++i) {
+    r.column_names.push_back(query->outputs[static_cast<size_t>(i)].name);
+    r.column_types.push_back(query->outputs[static_cast<size_t>(i)].expr->type);
+  }
+  r.query = std::move(query);
+  return r;
+}
+
+Relation CopySource(const Relation& from) {
+  Relation r;
+  r.alias = from.alias;
+  r.table = from.table;
+  r.query = from.query;
+  r.column_names = from.column_names;
+  r.column_types = from.column_types;
+  return r;
+}
+
+Relation CopyRelation(const Relation& from) {
+  Relation r = CopySource(from);
+  r.join = from.join;
+  for (const ExprPtr& e : from.on) r.on.push_back(e->Clone());
+  r.unique = from.unique;
+  r.single = from.single;
+  return r;
+}
+
+std::unique_ptr<Query> CopyQuery(const Query& from) {
+  auto q = std::make_unique<Query>();
+  for (const Relation& r : from.relations) q->relations.push_back(CopyRelation(r));
+  const auto copy = [](const std::vector<ExprPtr>& list) {
+    std::vector<ExprPtr> out;
+    for (const ExprPtr& e : list) out.push_back(e->Clone());
+    return out;
+  };
+  q->conjuncts = copy(from.conjuncts);
+  q->grouped = from.grouped;
+  q->group_by = copy(from.group_by);
+  for (const Aggregate& a : from.aggregates) {
+    Aggregate b;
+    b.function = a.function;
+    if (a.argument != nullptr) b.argument = a.argument->Clone();
+    b.distinct = a.distinct;
+    b.type = a.type;
+    b.position = a.position;
+    q->aggregates.push_back(std::move(b));
+  }
+  q->having = copy(from.having);
+  for (const Output& o : from.outputs) q->outputs.push_back({o.expr->Clone(), o.name});
+  q->visible = from.visible;
+  q->distinct = from.distinct;
+  q->order_by = from.order_by;
+  q->limit = from.limit;
+  q->offset = from.offset;
+  for (const auto& more : from.union_all) q->union_all.push_back(CopyQuery(*more));
+  return q;
+}
+
+}  // namespace tessera

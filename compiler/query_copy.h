@@ -1,0 +1,24 @@
+// Relations over query blocks, and copies of blocks. Private to compiler/.
+//
+// Start at: DerivedTable, CopyQuery. Pure functions; any thread.
+#pragma once
+
+#include <memory>
+
+#include "compiler/bound_query.h"
+
+namespace tessera {
+
+/// A relation over the visible outputs of a query. It has no alias.
+Relation DerivedTable(std::shared_ptr<Query> query);
+
+/// The same rows again, under the same alias, joined by an inner join.
+Relation CopySource(const Relation& from);
+
+/// The same with how it is joined.
+Relation CopyRelation(const Relation& from);
+
+/// A copy of the block; derived tables are shared, so that they run once.
+std::unique_ptr<Query> CopyQuery(const Query& from);
+
+}  // namespace tessera

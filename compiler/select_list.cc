@@ -1,0 +1,116 @@
+#include "compiler/select_list.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/expression_binder.h"
+#include "compiler/nearest_name.h"
+#include "compiler/sql_scanner.h"
+
+namespace tessera {
+namespace {
+
+Status AddStar(const ParseNode& fields, int position, QueryBlock* block) {
+  std::vector<Output>& outputs = block->query->outputs;
+  ExpressionBinder binder(&block->context, &block->scope, Clause::kSelect);
+  if (fields.size() == 1) {
+    if (block->scope.variables.empty()) return SqlError("SELECT * with no tables specified is not valid", position);
+    for (const ScopeColumn& c : block->scope.columns)
+      outputs.push_back({binder.Column(c.relation, c.column, position), c.name});
+    return {};
+  }
+  if (fields.size() > 2) return Unsupported("a name with more than two parts is not supported", position);
+  const std::string_view alias = fields.first()->Text(Field::k_sval);
+  std::vector<std::string_view> aliases;
+  for (const RangeVariable& v : block->scope.variables) {
+    aliases.push_back(v.alias);
+    if (v.alias != alias) continue;
+    for (const ScopeColumn& c : v.columns) outputs.push_back({binder.Column(c.relation, c.column, position), c.name});
+    return {};
+  }
+  const std::string nearest = NearestName(alias, aliases);
+  return SqlError("missing FROM-clause entry for table \"" + std::string(alias) + "\"", position,
+                  nearest.empty() ? "" : "Perhaps you meant table \"" + nearest + "\".");
+}
+
+Status AddOutput(const ParseNode& target, QueryBlock* block) {
+  const ParseNode& value = *target.Get(Field::k_val);
+  if (value.Is(Tag::kColumnRef)) {
+    const ParseNode* fields = value.Get(Field::k_fields);
+    const ParseNode* last = fields->first();
+    while (last->next() != nullptr) last = last->next();
+    if (last->Is(Tag::kA_Star)) return AddStar(*fields, value.location(), block);
+  }
+  ExpressionBinder binder(&block->context, &block->scope, Clause::kSelect);
+  TESSERA_ASSIGN(ExprPtr e, binder.BindTyped(value));
+  if (e->type.id == TypeId::kInterval) return Unsupported("a column of type INTERVAL is not supported", e->position);
+  std::string name(target.Text(Field::k_name));
+  if (target.Get(Field::k_name) == nullptr) {
+    if (value.Is(Tag::kColumnRef)) {
+      const ParseNode* last = value.Get(Field::k_fields)->first();
+      while (last->next() != nullptr) last = last->next();
+      name = last->Text(Field::k_sval);
+    } else if (target.location() >= 0) {
+      name = ExpressionText(block->context.sql, static_cast<size_t>(target.location()));
+    }
+  }
+  block->query->outputs.push_back({std::move(e), std::move(name)});
+  return {};
+}
+
+}  // namespace
+
+bool IsBareName(const ParseNode& node, std::string_view* name) {
+  if (!node.Is(Tag::kColumnRef)) return false;
+  const ParseNode* fields = node.Get(Field::k_fields);
+  if (fields->size() != 1 || !fields->first()->Is(Tag::kString)) return false;
+  *name = fields->first()->Text(Field::k_sval);
+  return true;
+}
+
+Status BindTargets(const ParseNode& select, QueryBlock* block) {
+  Query& query = *block->query;
+  const ParseNode* targets = select.Get(Field::k_targetList);
+  if (targets == nullptr)
+    return SqlError("SELECT without columns is not valid", FindKeyword(block->context.sql, 0, "select"));
+  for (const ParseNode& target : *targets) {
+    TESSERA_TRY(AddOutput(target, block));
+    if (query.outputs.size() > kMaxItems) {
+      return Unsupported("a result of more than 4096 columns is not supported", target.location());
+    }
+  }
+  query.visible = static_cast<int>(query.outputs.size());
+  return {};
+}
+
+Result<int> OutputByPosition(const ParseNode& node, const QueryBlock& block, const char* clause) {
+  const Query& query = *block.query;
+  if (!node.Is(Tag::kA_Const)) return -1;
+  if (node.Get(Field::k_ival) == nullptr) {
+    return SqlError("non-integer constant in " + std::string(clause), node.location());
+  }
+  const int64_t n = ExpressionBinder::IntegerOfConstant(block.context.sql, node);
+  if (n < 1 || n > query.visible) {
+    return SqlError(std::string(clause) + " position " + std::to_string(n) + " is not in select list", node.location());
+  }
+  return static_cast<int>(n - 1);
+}
+
+Result<int> OutputByName(const ParseNode& node, const QueryBlock& block, const char* clause) {
+  const Query& query = *block.query;
+  std::string_view name;
+  if (!IsBareName(node, &name)) return -1;
+  int found = -1;
+  for (int i = 0; i < query.visible; ++i) {
+    const Output& o = query.outputs[static_cast<size_t>(i)];
+    if (o.name != name) continue;
+    if (found >= 0 && !query.outputs[static_cast<size_t>(found)].expr->SameAs(*o.expr)) {
+      return SqlError(std::string(clause) + " \"" + std::string(name) + "\" is ambiguous", node.location());
+    }
+    if (found < 0) found = i;
+  }
+  return found;
+}
+
+}  // namespace tessera

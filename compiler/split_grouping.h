@@ -1,0 +1,17 @@
+// Subqueries above a grouping. Private to compiler/.
+//
+// Start at: SplitGrouping. Pure functions; any thread.
+#pragma once
+
+#include <memory>
+
+#include "base/status.h"
+#include "compiler/bound_query.h"
+
+namespace tessera {
+
+/// Makes two blocks of a grouped one whose HAVING or outputs have subqueries: `q` stays what is above the grouping, over
+/// one relation, "groups". Returns its query, which groups. Errors: a subquery refers to a column that is not grouped by.
+Result<std::shared_ptr<Query>> SplitGrouping(Query* q);
+
+}  // namespace tessera
