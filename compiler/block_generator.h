@@ -1,0 +1,115 @@
+// The sections of one query block. Private to compiler/.
+//
+// Start at: BlockGenerator::Run. Joins are in generate_join.cc, grouping in generate_group.cc. One thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/plan.h"
+#include "compiler/section_builder.h"
+#include "compiler/section_scope.h"
+#include "vm/program.h"
+
+namespace tessera {
+
+/// What the blocks of one statement share.
+struct Assembly {
+  std::unique_ptr<vm::Program> program = std::make_unique<vm::Program>();
+  ConstantPool constants{program.get()};
+  std::map<const Plan*, int> sections;  ///< the section with the rows of a block
+  std::vector<double> estimates;        ///< per section, see Code
+};
+
+class BlockGenerator {
+ public:
+  BlockGenerator(const Plan& plan, Assembly* assembly)
+      : q_(*plan.query),
+        plan_(plan),
+        assembly_(*assembly),
+        program_(assembly->program.get()),
+        constants_(assembly->constants) {}
+
+  /// Adds the sections of the block and of those inside it. Returns the number of the section that makes its rows.
+  Result<int> Run();
+
+ private:
+  // ---- codegen.cc
+  /// Generates the block of a derived table, unless that has been done.
+  Status GenerateRowsOf(const Plan& plan);
+  /// Makes the section scan `relation`.
+  void SetSource(int relation, vm::Section* s);
+  /// The number of the relation's stored table in the program.
+  int TableReference(int relation);
+  std::string ScanLabel(int relation) const;
+  /// Ends the section. `rows`: how many the planner expects it to make; -1: it does not say.
+  Status Finish(SectionBuilder* b, double rows);
+  Status Ungrouped();
+  Status Outputs(SectionBuilder* b);
+  /// Groups the rows of the last section by all their columns.
+  Status Distinct();
+
+  // ---- generate_join.cc
+  /// Numbers the payload of each joined relation: what is computed of it, then the columns that anything after its
+  /// build reads.
+  void FindNeededColumns();
+  void NoteColumns(const Expr& e);
+  const std::vector<const Expr*>& ComputedOf(int relation) const {
+    return plan_.computed[static_cast<size_t>(relation)];
+  }
+  /// The payload number of a column, stored or computed.
+  int PayloadOf(int relation, const Expr& e) const;
+  /// The section that fills the join table of a step.
+  Status BuildSide(const JoinStep& j);
+  /// The front of the pipeline: scan, filters, probes. Loops over several matches are left open; CloseLoops ends them.
+  Status Front(SectionBuilder* b, PipelineScope* scope);
+  void ScanDriver(SectionBuilder* b, PipelineScope* scope);
+  void FilterByKeyRanges(SectionBuilder* b, PipelineScope* scope);
+  /// What the grid needs of the driver's rows, in registers.
+  Status ComputeOfDriver(SectionBuilder* b, PipelineScope* scope);
+  /// Probes the join table of a step and tests what can be tested then. `narrowed`: all rows may be out by now.
+  Status Join(const JoinStep& j, bool narrowed, SectionBuilder* b, PipelineScope* scope);
+  Status LeftJoin(const JoinStep& j, int32_t operand, SectionBuilder* b, PipelineScope* scope);
+  Status MatchJoin(const JoinStep& j, int32_t operand, SectionBuilder* b, PipelineScope* scope);
+  /// What follows is done for every match of the live rows.
+  void OpenLoop(SectionBuilder* b, int join, vm::Opcode next);
+  /// Ends the open loops, the innermost first; an empty mask skips to the end of the loop it is in.
+  void CloseLoops(SectionBuilder* b);
+  void PatchSkips(SectionBuilder* b, size_t from);
+  /// Values in consecutive registers of their own.
+  Status KeysInRegisters(const std::vector<const Expr*>& keys, SectionBuilder* b, int32_t* operand);
+
+  // ---- generate_group.cc
+  std::vector<const Expr*> GroupKeys() const;
+  bool HasDistinctAggregate() const;
+  Status GroupedDirectly();
+  /// With DISTINCT aggregates: first group by the keys and all distinct arguments, then by the keys. The first grouping
+  /// is fed once per distinct argument, the others NULL, and once with all of them NULL for the plain aggregates; the
+  /// second counts and sums what is left of each argument, which NULL does not touch.
+  Status GroupedTwice();
+  /// The Group instruction over the keys of GROUP BY.
+  Status GroupBy(const std::vector<const Expr*>& keys, SectionBuilder* b);
+  /// HAVING and the outputs over the groups of the section before.
+  Status AboveGroups(const std::vector<AggregateColumns>& columns);
+
+  struct Loop {
+    vm::Opcode next;
+    int join, body, mask;
+    size_t skips;  ///< skips emitted before it belong to what is around it
+  };
+
+  const Query& q_;
+  const Plan& plan_;
+  Assembly& assembly_;
+  vm::Program* program_;
+  ConstantPool& constants_;
+  std::map<int, std::map<int, int>> payload_;  ///< relation -> column -> payload number
+  std::map<int, int> join_of_;                 ///< relation -> join table
+  std::vector<Loop> loops_;
+  std::vector<int> skips_;  ///< SkipIfNone instructions whose target is not known yet
+};
+
+}  // namespace tessera

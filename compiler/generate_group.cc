@@ -1,0 +1,265 @@
+// Sections that group, and what is above the groups.
+#include <algorithm>
+#include <utility>
+
+#include "compiler/block_generator.h"
+
+namespace tessera {
+
+using vm::Opcode;
+using vm::Operand;
+using vm::Section;
+
+namespace {
+
+/// DISTINCT changes nothing for MIN and MAX.
+bool NeedsDistinct(const Aggregate& a) { return a.distinct && !Info(a.function).ignores_duplicates; }
+
+/// The type of the column that holds the state of an aggregate.
+SqlType StateType(AggregateFunction function, const SqlType& argument) {
+  switch (Info(function).state) {
+    case StateRule::kArgument:
+      return argument;
+    case StateRule::kSum:
+      return argument.IsFloat() ? SqlType::Of(TypeId::kDouble) : SqlType::Decimal(38, argument.scale);
+    case StateRule::kCount:
+      break;
+  }
+  return SqlType::Of(TypeId::kBigint);
+}
+
+/// Adds an aggregate fed by `op` to the section, once.
+int AddAggregate(Section* s, Opcode op, const SqlType& type, const Expr* argument,
+                 std::vector<const Expr*>* arguments) {
+  for (size_t i = 0; i < s->aggregates.size(); ++i) {
+    const Expr* other = (*arguments)[i];
+    if (s->aggregates[i].op == op && ((other == nullptr && argument == nullptr) ||
+                                      (other != nullptr && argument != nullptr && other->SameAs(*argument)))) {
+      return static_cast<int>(i);
+    }
+  }
+  s->aggregates.push_back({op, type});
+  arguments->push_back(argument);
+  return static_cast<int>(s->aggregates.size()) - 1;
+}
+
+/// The machine's aggregates for one of SQL, over values of `type`.
+AggregateColumns Lower(const Aggregate& a, Section* s, std::vector<const Expr*>* arguments) {
+  const Expr* x = a.argument.get();
+  const SqlType bigint = SqlType::Of(TypeId::kBigint);
+  auto count = [&] {
+    if (x == nullptr || !x->nullable) return AddAggregate(s, Opcode::CountRows, bigint, nullptr, arguments);
+    return AddAggregate(s, IsWide(x->type) ? Opcode::CountW : Opcode::Count, bigint, x, arguments);
+  };
+  const AggregateInfo& info = Info(a.function);
+  AggregateColumns l;
+  if (info.state == StateRule::kCount) {
+    l.value = count();
+    return l;
+  }
+  l.value = AddAggregate(s, info.opcodes.For(x->type.storage()), StateType(a.function, x->type), x, arguments);
+  if (info.counted) l.count = count();
+  return l;
+}
+
+/// The instructions that feed the section's aggregates; one load serves all aggregates over the same argument.
+Status FeedAggregates(SectionBuilder* b, const std::vector<const Expr*>& arguments) {
+  std::vector<bool> fed(arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (fed[i]) continue;
+    if (arguments[i] != nullptr) TESSERA_TRY(b->Value(*arguments[i]));
+    for (size_t k = i; k < arguments.size(); ++k) {
+      const bool same = arguments[k] == nullptr ? arguments[i] == nullptr
+                                                : arguments[i] != nullptr && arguments[k]->SameAs(*arguments[i]);
+      if (!same) continue;
+      fed[k] = true;
+      b->Emit(b->section.aggregates[k].op, static_cast<int>(k));
+    }
+  }
+  return Status::Ok();
+}
+
+/// Columns of a group section: keys, then aggregates; and the AggregateColumns numbers become column numbers.
+void SetColumns(Section* s, const std::vector<const Expr*>& keys, std::vector<AggregateColumns>* lowered) {
+  s->keys = static_cast<int32_t>(keys.size());
+  for (const Expr* k : keys) s->columns.push_back(k->type);
+  for (const vm::AggregateSpec& a : s->aggregates) s->columns.push_back(a.type);
+  for (AggregateColumns& l : *lowered) {
+    l.value += s->keys;
+    if (l.count >= 0) l.count += s->keys;
+  }
+}
+
+}  // namespace
+
+bool BlockGenerator::HasDistinctAggregate() const {
+  return std::any_of(q_.aggregates.begin(), q_.aggregates.end(), [](const Aggregate& a) { return NeedsDistinct(a); });
+}
+
+std::vector<const Expr*> BlockGenerator::GroupKeys() const {
+  std::vector<const Expr*> keys;
+  for (const ExprPtr& e : q_.group_by) keys.push_back(e.get());
+  return keys;
+}
+
+Status BlockGenerator::GroupBy(const std::vector<const Expr*>& keys, SectionBuilder* b) {
+  int32_t operand = 0;
+  if (keys.size() == 1 && keys[0]->kind == Expr::Kind::kColumn && !keys[0]->type.IsFloat()) {
+    TESSERA_TRY(b->Value(*keys[0]));  // the load is dropped again: the operand is what is wanted
+    operand = b->section.code.back().p2;
+    b->section.code.pop_back();
+  } else if (!keys.empty()) {
+    TESSERA_TRY(KeysInRegisters(keys, b, &operand));
+  }
+  b->Emit(Opcode::Group, 0, operand, static_cast<int32_t>(keys.size()));
+  return Status::Ok();
+}
+
+Status BlockGenerator::GroupedDirectly() {
+  PipelineScope scope(q_, plan_.driver);
+  SectionBuilder b(program_, &constants_, &scope);
+  b.section.sink = Section::Sink::kGroups;
+  TESSERA_TRY(Front(&b, &scope));
+  const std::vector<const Expr*> keys = GroupKeys();
+  TESSERA_TRY(GroupBy(keys, &b));
+  std::vector<const Expr*> arguments;
+  std::vector<AggregateColumns> lowered;
+  for (const Aggregate& a : q_.aggregates) lowered.push_back(Lower(a, &b.section, &arguments));
+  TESSERA_TRY(FeedAggregates(&b, arguments));
+  CloseLoops(&b);
+  SetColumns(&b.section, keys, &lowered);
+  TESSERA_TRY(Finish(&b, plan_.made_rows));
+  return AboveGroups(lowered);
+}
+
+Status BlockGenerator::GroupedTwice() {
+  std::vector<const Expr*> keys = GroupKeys();
+  const size_t group_keys = keys.size();
+  std::vector<const Expr*> distinct;  // arguments, each once
+  for (const Aggregate& a : q_.aggregates) {
+    if (!NeedsDistinct(a)) continue;
+    auto same = [&](const Expr* e) { return e->SameAs(*a.argument); };
+    if (std::none_of(distinct.begin(), distinct.end(), same)) distinct.push_back(a.argument.get());
+  }
+  // First grouping.
+  PipelineScope scope(q_, plan_.driver);
+  SectionBuilder b(program_, &constants_, &scope);
+  b.section.sink = Section::Sink::kGroups;
+  TESSERA_TRY(Front(&b, &scope));
+  const int first_register = static_cast<int>(b.section.registers.size());
+  for (const Expr* k : keys) b.section.registers.push_back(k->type);
+  for (const Expr* d : distinct) b.section.registers.push_back(d->type);
+  keys.insert(keys.end(), distinct.begin(), distinct.end());
+  for (size_t k = 0; k < group_keys; ++k) {
+    TESSERA_TRY(b.Key(*keys[k]));
+    b.Store(first_register + static_cast<int>(k));
+  }
+  std::vector<const Expr*> arguments;
+  std::vector<AggregateColumns> partial(q_.aggregates.size());
+  bool plain = false;
+  for (size_t i = 0; i < q_.aggregates.size(); ++i) {
+    if (NeedsDistinct(q_.aggregates[i])) continue;
+    partial[i] = Lower(q_.aggregates[i], &b.section, &arguments);
+    plain = true;
+  }
+  const int32_t operand = Operand::Register(first_register).Pack();
+  const int32_t key_count = static_cast<int32_t>(keys.size());
+  for (int turn = plain ? -1 : 0; turn < static_cast<int>(distinct.size()); ++turn) {
+    for (size_t d = 0; d < distinct.size(); ++d) {
+      if (static_cast<int>(d) == turn) {
+        TESSERA_TRY(b.Key(*distinct[d]));
+      } else {
+        b.LoadConstant(Value::Null(distinct[d]->type));
+      }
+      b.Store(first_register + static_cast<int>(group_keys + d));
+    }
+    b.Emit(Opcode::Group, 0, operand, key_count);
+    if (turn < 0) TESSERA_TRY(FeedAggregates(&b, arguments));
+  }
+  CloseLoops(&b);
+  SetColumns(&b.section, keys, &partial);
+  const std::vector<SqlType> first_columns = b.section.columns;
+  const std::vector<vm::AggregateSpec> first_aggregates = b.section.aggregates;
+  TESSERA_TRY(Finish(&b, -1));
+
+  // Second grouping, over the rows of the first.
+  const int source = static_cast<int>(program_->sections.size()) - 1;
+  const std::vector<AggregateColumns> none;
+  GroupScope no_scope(q_, first_columns, none);
+  SectionBuilder c(program_, &constants_, &no_scope);
+  c.section.source_kind = Section::Source::kSection;
+  c.section.source = source;
+  c.section.sink = Section::Sink::kGroups;
+  c.section.label = "groups of distinct values";
+  for (const SqlType& t : first_columns)
+    c.section.slots.push_back({static_cast<int32_t>(c.section.slots.size()), t, -1});
+  for (size_t k = 0; k < group_keys; ++k) {
+    c.section.registers.push_back(keys[k]->type);
+    c.Load(Operand::Slot(static_cast<int>(k)), keys[k]->type);
+    c.Store(static_cast<int>(k));
+  }
+  c.Emit(Opcode::Group, 0, group_keys == 0 ? 0 : Operand::Register(0).Pack(), static_cast<int32_t>(group_keys));
+  // One aggregate per (column of the first grouping, opcode).
+  std::vector<std::pair<int, Opcode>> fed;
+  auto feed = [&](int column, Opcode op, const SqlType& type) {
+    for (size_t i = 0; i < fed.size(); ++i) {
+      if (fed[i] == std::pair(column, op)) return static_cast<int>(i);
+    }
+    fed.emplace_back(column, op);
+    c.section.aggregates.push_back({op, type});
+    c.Load(Operand::Slot(column), first_columns[static_cast<size_t>(column)]);
+    c.Emit(op, static_cast<int>(fed.size()) - 1);
+    return static_cast<int>(fed.size()) - 1;
+  };
+  const SqlType wide = SqlType::Decimal(38, 0), bigint = SqlType::Of(TypeId::kBigint);
+  auto combine = [&](int column) {  // partial states of the first grouping
+    const vm::AggregateSpec& a = first_aggregates[static_cast<size_t>(column) - keys.size()];
+    const bool is_count = a.op == Opcode::CountRows || a.op == Opcode::Count || a.op == Opcode::CountW;
+    if (is_count) return feed(column, Opcode::SumI, wide);
+    return feed(column, a.op == Opcode::SumI ? Opcode::SumW : a.op, a.type);
+  };
+  std::vector<AggregateColumns> lowered(q_.aggregates.size());
+  for (size_t i = 0; i < q_.aggregates.size(); ++i) {
+    const Aggregate& a = q_.aggregates[i];
+    AggregateColumns& l = lowered[i];
+    if (!NeedsDistinct(a)) {
+      l.value = combine(partial[i].value);
+      if (partial[i].count >= 0) l.count = combine(partial[i].count);
+      continue;
+    }
+    size_t d = 0;
+    while (!distinct[d]->SameAs(*a.argument)) ++d;
+    const int column = static_cast<int>(group_keys + d);
+    const SqlType& type = distinct[d]->type;
+    // A count is added up like the partial ones: per row of the first grouping 0 or 1.
+    auto count = [&] { return feed(column, IsWide(type) ? Opcode::CountW : Opcode::Count, bigint); };
+    const AggregateInfo& info = Info(a.function);
+    if (info.state == StateRule::kCount) {
+      l.value = count();
+    } else {
+      l.value = feed(column, info.opcodes.For(type.storage()), StateType(a.function, type));
+      if (info.counted) l.count = count();
+    }
+  }
+  keys.resize(group_keys);
+  SetColumns(&c.section, keys, &lowered);
+  TESSERA_TRY(Finish(&c, plan_.made_rows));
+  return AboveGroups(lowered);
+}
+
+Status BlockGenerator::AboveGroups(const std::vector<AggregateColumns>& lowered) {
+  const int source = static_cast<int>(program_->sections.size()) - 1;
+  const std::vector<SqlType> columns = program_->sections.back().columns;
+  GroupScope scope(q_, columns, lowered);
+  SectionBuilder b(program_, &constants_, &scope);
+  b.section.source_kind = Section::Source::kSection;
+  b.section.source = source;
+  b.section.label = "groups";
+  for (const Output& o : q_.outputs) b.section.registers.push_back(o.expr->type);
+  b.section.columns = b.section.registers;
+  for (const ExprPtr& h : q_.having) TESSERA_TRY(b.Keep(*h));
+  TESSERA_TRY(Outputs(&b));
+  return Finish(&b, q_.having.empty() ? plan_.made_rows : -1);
+}
+
+}  // namespace tessera

@@ -1,0 +1,306 @@
+// Sections that build join tables, and the part of a pipeline that probes them.
+#include <algorithm>
+
+#include "compiler/block_generator.h"
+
+namespace tessera {
+
+using vm::Opcode;
+using vm::Operand;
+using vm::Section;
+
+void BlockGenerator::FindNeededColumns() {
+  ForEachJoinedRoot(plan_, [&](const Expr& e, bool) { NoteColumns(e); });
+  for (auto& [relation, columns] : payload_) {  // in the order of columns, not of use
+    auto n = static_cast<int>(ComputedOf(relation).size());
+    for (auto& [column, number] : columns) number = n++;
+  }
+}
+
+void BlockGenerator::NoteColumns(const Expr& e) {
+  if (e.kind == Expr::Kind::kColumn && e.column != kMarkColumn) payload_[e.relation].emplace(e.column, 0);
+  const auto same = [&](const auto& list) { return FindSame(list, e) >= 0; };
+  if (e.kind == Expr::Kind::kFunction && std::any_of(plan_.computed.begin(), plan_.computed.end(), same)) return;
+  for (const ExprPtr& a : e.args) NoteColumns(*a);
+}
+
+int BlockGenerator::PayloadOf(int relation, const Expr& e) const {
+  return e.kind == Expr::Kind::kColumn ? payload_.at(relation).at(e.column) : FindSame(ComputedOf(relation), e);
+}
+
+Status BlockGenerator::BuildSide(const JoinStep& j) {
+  PipelineScope scope(q_, j.relation);
+  SectionBuilder b(program_, &constants_, &scope);
+  SetSource(j.relation, &b.section);
+  b.section.sink = Section::Sink::kJoin;
+  b.section.keys = static_cast<int32_t>(j.build_keys.size());
+  // Registers r0 ..: keys, then payload.
+  for (const Expr* k : j.build_keys) b.section.registers.push_back(k->type);
+  const Relation& r = q_.relations[static_cast<size_t>(j.relation)];
+  for (const Expr* e : ComputedOf(j.relation)) b.section.registers.push_back(e->type);
+  for (const auto& [column, number] : payload_[j.relation])
+    b.section.registers.push_back(r.column_types[static_cast<size_t>(column)]);
+  b.section.columns = b.section.registers;
+  for (const Expr* f : plan_.filters[static_cast<size_t>(j.relation)]) TESSERA_TRY(b.Keep(*f));
+  for (size_t k = 0; k < j.build_keys.size(); ++k) {
+    TESSERA_TRY(b.Key(*j.build_keys[k]));
+    b.Store(static_cast<int>(k));
+  }
+  for (const auto& [column, number] : payload_[j.relation]) {
+    Expr leaf;
+    leaf.kind = Expr::Kind::kColumn;
+    leaf.relation = j.relation;
+    leaf.column = column;
+    leaf.type = r.column_types[static_cast<size_t>(column)];
+    TESSERA_TRY(b.Value(leaf));
+    b.Store(b.section.keys + number);
+  }
+  for (const Expr* e : ComputedOf(j.relation)) {
+    TESSERA_TRY(b.Value(*e));
+    b.Store(b.section.keys + PayloadOf(j.relation, *e));
+  }
+  b.Emit(Opcode::Build);
+  const int join = static_cast<int>(program_->joins.size());
+  const int32_t keys = b.section.keys;
+  b.section.join = join;
+  TESSERA_TRY(Finish(&b, plan_.rows[static_cast<size_t>(j.relation)]));
+  const int32_t order = j.build_order == nullptr ? -1 : keys + PayloadOf(j.relation, *j.build_order);
+  program_->joins.push_back({j.unique, static_cast<int32_t>(program_->sections.size()) - 1, j.strategy, order});
+  join_of_[j.relation] = join;
+  return Status::Ok();
+}
+
+Status BlockGenerator::Front(SectionBuilder* b, PipelineScope* scope) {
+  ScanDriver(b, scope);
+  for (const Expr* c : plan_.constants) TESSERA_TRY(b->Keep(*c));
+  const bool scanned = plan_.driver >= 0 && !plan_.build_driver;  // not yet by the section that stores the driver
+  if (scanned) {
+    for (const Expr* f : plan_.filters[static_cast<size_t>(plan_.driver)]) TESSERA_TRY(b->Keep(*f));
+  }
+  FilterByKeyRanges(b, scope);
+  bool narrowed = !b->section.code.empty();
+  if (scanned && !ComputedOf(plan_.driver).empty()) {
+    if (narrowed) skips_.push_back(b->Emit(Opcode::SkipIfNone));
+    narrowed = false;
+    TESSERA_TRY(ComputeOfDriver(b, scope));
+  }
+  for (const JoinStep& j : plan_.joins) {
+    TESSERA_TRY(Join(j, narrowed, b, scope));
+    narrowed = true;
+  }
+  if (narrowed) skips_.push_back(b->Emit(Opcode::SkipIfNone));
+  return Status::Ok();
+}
+
+void BlockGenerator::ScanDriver(SectionBuilder* b, PipelineScope* scope) {
+  Section& s = b->section;
+  if (plan_.driver < 0) {
+    s.source_kind = Section::Source::kOneRow;
+    s.label = "one row";
+  } else if (plan_.build_driver) {
+    const Relation& r = q_.relations[static_cast<size_t>(plan_.driver)];
+    s.source_kind = Section::Source::kJoin;
+    s.source = join_of_.at(plan_.driver);
+    s.label = "rows of " + (r.alias.empty() ? "a derived table" : r.alias);
+    scope->ScanPayload(&payload_[plan_.driver]);
+    scope->ScanComputed(&ComputedOf(plan_.driver));
+  } else {
+    SetSource(plan_.driver, &s);
+  }
+}
+
+/// The invisible join: the keys of a filtered build side bound the foreign key, so that whole tablets, and most rows of
+/// the rest, fail a range test on the encoded column before their keys are probed.
+void BlockGenerator::FilterByKeyRanges(SectionBuilder* b, PipelineScope* scope) {
+  Section& s = b->section;
+  for (const JoinStep& j : plan_.joins) {
+    if (!j.filtered || j.probe_keys.size() != 1) continue;
+    if (j.kind != JoinKind::kInner && j.kind != JoinKind::kSemi) continue;
+    const Expr& key = *j.probe_keys[0];
+    if (key.kind != Expr::Kind::kColumn || key.type.storage() != StorageClass::kInt) continue;
+    const int slot = scope->TableSlot(key, b);
+    if (slot < 0) continue;
+    vm::Predicate p;
+    p.kind = vm::Predicate::Kind::kKeyRange;
+    p.slot = slot;
+    p.join = join_of_[j.relation];
+    s.predicates.push_back(p);
+    b->Emit(Opcode::Filter, static_cast<int>(s.predicates.size()) - 1);
+  }
+}
+
+/// In front of the loop, in registers of their own: all of its turns read them.
+Status BlockGenerator::ComputeOfDriver(SectionBuilder* b, PipelineScope* scope) {
+  Section& s = b->section;
+  const std::vector<const Expr*>& computed = ComputedOf(plan_.driver);
+  const int first = static_cast<int>(s.registers.size());
+  for (const Expr* e : computed) s.registers.push_back(e->type);
+  for (const Expr* e : computed) {
+    TESSERA_TRY(b->Value(*e));
+    b->Store(first + FindSame(computed, *e));
+  }
+  scope->AddComputed(&computed, Operand::Register(first));
+  return Status::Ok();
+}
+
+Status BlockGenerator::Join(const JoinStep& j, bool narrowed, SectionBuilder* b, PipelineScope* scope) {
+  const int join = join_of_[j.relation];
+  int32_t operand = 0;
+  int scratch = -1;
+  if (j.probe_keys.size() == 1) {
+    const Expr& key = *j.probe_keys[0];
+    Operand o;
+    if (key.type.IsFloat() || key.kind != Expr::Kind::kColumn || !scope->Find(key, b, &o)) {
+      TESSERA_TRY(b->Key(key));
+      scratch = b->NewRegister(key.type);
+      b->Store(scratch);
+      o = Operand::Register(scratch);
+    }
+    operand = o.Pack();
+  } else if (j.probe_keys.size() > 1) {
+    TESSERA_TRY(KeysInRegisters(j.probe_keys, b, &operand));
+  }
+  if (narrowed) skips_.push_back(b->Emit(Opcode::SkipIfNone));
+  switch (j.kind) {
+    case JoinKind::kInner:
+      b->Emit(Opcode::Probe, join, operand, static_cast<int32_t>(j.probe_keys.size()));
+      scope->AddJoin(j.relation, join, &payload_[j.relation]);
+      scope->AddComputed(&ComputedOf(j.relation), Operand::Payload(join, 0));
+      if (!j.unique) OpenLoop(b, join, Opcode::Next);
+      break;
+    case JoinKind::kLeft:
+      TESSERA_TRY(LeftJoin(j, operand, b, scope));
+      break;
+    case JoinKind::kSemi:
+    case JoinKind::kAnti:
+    case JoinKind::kMark:
+      TESSERA_TRY(MatchJoin(j, operand, b, scope));
+      break;
+  }
+  if (scratch >= 0) b->FreeRegister(scratch);
+  for (const Expr* e : j.residuals) TESSERA_TRY(b->Keep(*e));
+  return Status::Ok();
+}
+
+void BlockGenerator::OpenLoop(SectionBuilder* b, int join, Opcode next) {
+  const int mask = b->NewMask();
+  b->Emit(Opcode::MaskSave, mask);
+  loops_.push_back({next, join, b->next(), mask, skips_.size()});
+}
+
+/// Rows without a match go on once, with NULLs. Where more than the keys decides what matches, that is known for a
+/// row only behind its last candidate: the loop has one more turn for it, in which it points at no row.
+Status BlockGenerator::LeftJoin(const JoinStep& j, int32_t operand, SectionBuilder* b, PipelineScope* scope) {
+  const int join = join_of_[j.relation];
+  const bool single = q_.relations[static_cast<size_t>(j.relation)].single && !j.unique;
+  const auto keys = static_cast<int32_t>(j.probe_keys.size());
+  scope->AddJoin(j.relation, join, &payload_[j.relation]);
+  if (j.match.empty() && !single) {
+    b->Emit(Opcode::ProbeOuter, join, operand, keys);
+    if (!j.unique) OpenLoop(b, join, Opcode::Next);
+    return Status::Ok();
+  }
+  const int found = b->NewMask();  // rows that have had a match
+  b->Emit(Opcode::MaskClear, found);
+  b->Emit(Opcode::ProbeOuter, join, operand, keys);
+  OpenLoop(b, join, Opcode::NextOuter);
+  const int turn = b->NewMask(), candidates = b->NewMask(), passed = b->NewMask();
+  b->Emit(Opcode::MaskSave, turn);
+  b->Emit(Opcode::FilterMatched, join);
+  b->Emit(Opcode::MaskSave, candidates);
+  for (const Expr* e : j.match) TESSERA_TRY(b->Keep(*e));
+  b->Emit(Opcode::MaskSave, passed);
+  if (single) {
+    const int first = b->NewMask();
+    b->Emit(Opcode::MaskAndNot, found);
+    b->Emit(Opcode::MaskSave, first);
+    b->Emit(Opcode::MaskLoad, passed);
+    b->Emit(Opcode::MaskAndNot, first);
+    b->Emit(Opcode::RefuseMatch);
+    b->Emit(Opcode::MaskLoad, passed);
+    b->FreeMask(first);
+  }
+  b->Emit(Opcode::MaskOr, found);
+  b->Emit(Opcode::MaskLoad, turn);
+  b->Emit(Opcode::MaskAndNot, candidates);
+  b->Emit(Opcode::MaskAndNot, found);
+  b->Emit(Opcode::MaskOr, passed);
+  b->Emit(Opcode::MaskLoad, passed);
+  for (int m : {turn, candidates, passed}) b->FreeMask(m);
+  return Status::Ok();
+}
+
+/// Semi, anti and mark join: whether there is a match, not which. Where more than the keys decides, a loop looks for
+/// the first match of each row.
+Status BlockGenerator::MatchJoin(const JoinStep& j, int32_t operand, SectionBuilder* b, PipelineScope* scope) {
+  const int join = join_of_[j.relation];
+  const int entry = b->NewMask(), found = b->NewMask();
+  scope->AddJoin(j.relation, join, &payload_[j.relation]);
+  if (j.kind != JoinKind::kSemi) b->Emit(Opcode::MaskSave, entry);
+  if (!j.match.empty()) b->Emit(Opcode::MaskClear, found);
+  b->Emit(Opcode::Probe, join, operand, static_cast<int32_t>(j.probe_keys.size()));
+  if (j.match.empty()) {
+    if (j.kind != JoinKind::kSemi) b->Emit(Opcode::MaskSave, found);
+  } else {
+    const int looking = b->NewMask();
+    b->Emit(Opcode::MaskSave, looking);
+    const int body = b->next();
+    for (const Expr* e : j.match) TESSERA_TRY(b->Keep(*e));
+    b->Emit(Opcode::MaskOr, found);
+    b->Emit(Opcode::MaskLoad, looking);
+    b->Emit(Opcode::MaskAndNot, found);
+    b->Emit(Opcode::MaskSave, looking);
+    b->Emit(Opcode::Next, join, body, looking);
+    b->FreeMask(looking);
+    if (j.kind == JoinKind::kSemi) b->Emit(Opcode::MaskLoad, found);
+  }
+  if (j.kind == JoinKind::kAnti) {
+    b->Emit(Opcode::MaskLoad, entry);
+    b->Emit(Opcode::MaskAndNot, found);
+  } else if (j.kind == JoinKind::kMark) {
+    // A register of its own: it is read as long as the row lives.
+    const SqlType boolean = SqlType::Of(TypeId::kBoolean);
+    const int mark = static_cast<int>(b->section.registers.size());
+    b->section.registers.push_back(boolean);
+    for (int value = 0; value < 2; ++value) {
+      b->Emit(Opcode::MaskLoad, value == 0 ? entry : found);
+      b->LoadConstant(Value::Int(boolean, value));
+      b->Store(mark);
+    }
+    b->Emit(Opcode::MaskLoad, entry);
+    scope->AddMark(j.relation, mark);
+  }
+  b->FreeMask(entry);
+  b->FreeMask(found);
+  return Status::Ok();
+}
+
+Status BlockGenerator::KeysInRegisters(const std::vector<const Expr*>& keys, SectionBuilder* b, int32_t* operand) {
+  const int first = static_cast<int>(b->section.registers.size());
+  for (const Expr* k : keys) b->section.registers.push_back(k->type);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    TESSERA_TRY(b->Key(*keys[i]));
+    b->Store(first + static_cast<int>(i));
+  }
+  *operand = Operand::Register(first).Pack();
+  return Status::Ok();
+}
+
+void BlockGenerator::CloseLoops(SectionBuilder* b) {
+  while (!loops_.empty()) {
+    const Loop loop = loops_.back();
+    loops_.pop_back();
+    PatchSkips(b, loop.skips);
+    b->Emit(loop.next, loop.join, loop.body, loop.mask);
+  }
+  PatchSkips(b, 0);
+}
+
+void BlockGenerator::PatchSkips(SectionBuilder* b, size_t from) {
+  while (skips_.size() > from) {
+    b->section.code[static_cast<size_t>(skips_.back())].p2 = b->next();
+    skips_.pop_back();
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,87 @@
+// Where the leaves of expressions are found: columns of tables and join tables in a pipeline, keys and aggregates above
+// a grouping. Private to compiler/.
+//
+// Start at: PipelineScope, GroupScope. One thread.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/bound_query.h"
+#include "compiler/section_builder.h"
+#include "vm/program.h"
+
+namespace tessera {
+
+/// Columns of the relations that a pipeline has at hand: slots of the scanned table, payload of the join tables that it
+/// has probed.
+class PipelineScope : public Scope {
+ public:
+  PipelineScope(const Query& q, int scanned) : q_(q), scanned_(scanned) {}
+
+  /// The rows scanned are those of a join table whose columns are numbered by `payload`.
+  void ScanPayload(const std::map<int, int>* payload) { scanned_payload_ = payload; }
+  /// From here on columns of `relation` are payload columns of join table `join`, numbered by `payload`.
+  void AddJoin(int relation, int join, const std::map<int, int>* payload) { joined_[relation] = {join, payload}; }
+  /// From here on the values of `list`, computed of the scanned relation, are the first columns of its join table.
+  void ScanComputed(const std::vector<const Expr*>* list) { computed_.push_back({list, vm::Operand::Slot(0)}); }
+  /// From here on the values of `list` are in registers from `first` on; or, of a joined relation, in the first payload
+  /// columns of its join table.
+  void AddComputed(const std::vector<const Expr*>* list, vm::Operand first) { computed_.push_back({list, first}); }
+  /// From here on register `r` tells whether a row of `relation` matches.
+  void AddMark(int relation, int r) { marks_[relation] = r; }
+
+  bool Find(const Expr& leaf, SectionBuilder* b, vm::Operand* operand) override;
+  bool FindComputed(const Expr& e, SectionBuilder* b, vm::Operand* operand) override;
+  ValueRange Range(const Expr& leaf) const override { return RangeByStatistics(q_, leaf); }
+  int TableSlot(const Expr& column, SectionBuilder* b) override;
+
+ private:
+  struct Joined {
+    int join;
+    const std::map<int, int>* payload;  ///< column -> payload number
+  };
+  struct Computed {
+    const std::vector<const Expr*>* list;
+    vm::Operand first;  ///< the others have the next numbers; kSlot: columns of the source
+  };
+  int SlotOf(const Expr& column, SectionBuilder* b) const;
+  static int SlotOf(int number, const SqlType& type, SectionBuilder* b);
+
+  const Query& q_;
+  int scanned_;
+  const std::map<int, int>* scanned_payload_ = nullptr;
+  std::map<int, Joined> joined_;
+  std::map<int, int> marks_;  ///< relation -> register
+  std::vector<Computed> computed_;
+};
+
+/// Where the value of an aggregate of SQL is: the columns of a section that groups, or before it has any, the numbers of
+/// its aggregates.
+struct AggregateColumns {
+  int value = -1;  ///< the sum, extreme or count
+  int count = -1;  ///< kAvg: the count
+};
+
+/// Columns of a group table under HAVING and the outputs.
+class GroupScope : public Scope {
+ public:
+  /// `columns`: types of the group table's columns; `aggregates`: where those of `q` are among them.
+  GroupScope(const Query& q, const std::vector<SqlType>& columns, const std::vector<AggregateColumns>& aggregates)
+      : q_(q), columns_(columns), aggregates_(aggregates) {}
+
+  bool Find(const Expr& leaf, SectionBuilder* b, vm::Operand* operand) override;
+  Status Compute(const Expr& leaf, SectionBuilder* b) override;
+
+ private:
+  vm::Operand Slot(int column, SectionBuilder* b);
+  /// Leaves a count in A.
+  void Count(int column, SectionBuilder* b);
+
+  const Query& q_;
+  const std::vector<SqlType>& columns_;
+  const std::vector<AggregateColumns>& aggregates_;
+};
+
+}  // namespace tessera
