@@ -11,6 +11,7 @@ namespace tessera {
 
 using vm::Opcode;
 using vm::Operand;
+using vm::OperandKind;
 
 namespace {
 
@@ -93,7 +94,9 @@ Status ValueGenerator::WithOperands(const Expr& e, bool wide, Opcode op) {
   for (size_t k = 1; k < e.args.size(); ++k) {
     const Expr& a = *e.args[k];
     Operand o;
-    if (wide != IsWide(a.type) || !b_->FindOperand(a, &o)) {
+    const bool found = wide == IsWide(a.type) && b_->FindOperand(a, &o);
+    const bool fits = o.kind != OperandKind::kPayload || vm::Info(op).p[k] != vm::OperandSpec::SrcPlain;
+    if (!found || !fits) {
       TESSERA_TRY(compute(a));
       const int r = b_->NewRegister(wide && !IsWide(a.type) ? SqlType::Decimal(38, 0) : a.type);
       b_->Store(r);

@@ -367,6 +367,15 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
     p2 = operand(b_column, b_type, 0).Pack();
     if (substring) p3 = variant == 1 && kind != Kind::kPayload ? -1 : operand(length_column, kBigint, 1).Pack();
   }
+  if (info.shape == Shape::Ternary) {
+    const Operand slot = Operand::Slot(slot_of(a_column, a_type));
+    const Value v = Turn(5) == 0 ? Value::Null(b_type) : RandomConstant(b_type, nullptr);
+    const int turn = static_cast<int>(Turn(3));
+    p3 = (turn == 0   ? slot
+          : turn == 1 ? Operand::Register(m.Keep(a_type, slot))
+                      : Operand::Constant(AddConstant(&p, v)))
+             .Pack();
+  }
   if (!loads) m.Load(a_type, Operand::Slot(slot_of(a_column, a_type)));
   switch (info.shape) {
     case Shape::UnaryField:
@@ -537,6 +546,7 @@ void Walk::WalkOpcode(Opcode op) {
     case Shape::Load:
     case Shape::LoadWide:
     case Shape::Binary:
+    case Shape::Ternary:
     case Shape::Unary:
     case Shape::UnaryField:
     case Shape::Check:

@@ -266,8 +266,7 @@ void Walk::Cover(const Program& program, const std::vector<TestTable>& tables) {
       const OpcodeInfo& info = Info(in.op);
       const int32_t p[4] = {in.p1, in.p2, in.p3, in.p4};
       for (int k = 0; k < 4; ++k) {
-        if (info.p[k] != OperandSpec::Src && info.p[k] != OperandSpec::SrcW && info.p[k] != OperandSpec::SrcInt)
-          continue;
+        if (!vm::IsReference(info.p[k])) continue;
         if (p[k] == -1 ||
             ((info.shape == Shape::Probe || info.shape == Shape::ProbeOuter || info.shape == Shape::Group) &&
              in.p3 == 0))

@@ -235,6 +235,8 @@ Fate BinaryW(Opcode op, int128_t a, int128_t b, int128_t* out) {
   }
 }
 
+Fate TernaryAny(Opcode, int64_t, int64_t, int64_t, int64_t*) { return Fate::kUnknownOpcode; }
+
 Fate UnaryAny(Opcode op, const Scalar& in, Scalar* out) {
   const double f = AsDouble(in.v);
   auto gives = [&](double r) {

@@ -36,6 +36,8 @@ int64_t FloorOf(int64_t a, int64_t b);
 Fate BinaryI(Opcode op, int64_t a, int64_t b, int64_t* out);
 Fate BinaryF(Opcode op, double a, double b, double* out);
 Fate BinaryW(Opcode op, int128_t a, int128_t b, int128_t* out);
+/// Of integers and bits of doubles.
+Fate TernaryAny(Opcode op, int64_t a, int64_t b, int64_t c, int64_t* out);
 Fate UnaryAny(Opcode op, const Scalar& in, Scalar* out);
 Fate UnaryField(Opcode op, int64_t v, int field, int64_t* out);
 

@@ -241,6 +241,16 @@ void Reference::RunCode(const Section& s, Machine* m, size_t n, std::vector<uint
         });
         break;
       }
+      case Shape::Ternary: {
+        const View b = Fetch(m, in.p2, 0), c = Fetch(m, in.p3, 1);
+        each([&](size_t i) {
+          if (b.Null(i) || c.Null(i)) m->a_null[i] = 1;
+          if (m->a_null[i] != 0) return;
+          const Fate fate = TernaryAny(in.op, m->a[i], b.V(i), c.V(i), &m->a[i]);
+          if (fate == Fate::kUnknownOpcode) return unknown();
+        });
+        break;
+      }
       case Shape::Unary:
         each([&](size_t i) {
           const uint8_t null = info.in == AccumulatorSpec::W ? m->w_null[i] : m->a_null[i];

@@ -213,6 +213,7 @@ class Damage {
         return Below(20) == 0 ? Number() : 0;
       case OperandSpec::Src:
       case OperandSpec::SrcW:
+      case OperandSpec::SrcPlain:
       case OperandSpec::SrcInt:
         return AnyOperand(p, s);
       case OperandSpec::Reg:

@@ -374,7 +374,7 @@ std::vector<bool> SlotsReadAsValues(const Section& section) {
     const OpcodeInfo& info = Info(in.op);
     const int32_t v[4] = {in.p1, in.p2, in.p3, in.p4};
     for (int k = 0; k < 4; ++k) {
-      if (info.p[k] == OperandSpec::Src || info.p[k] == OperandSpec::SrcW || info.p[k] == OperandSpec::SrcInt) {
+      if (IsReference(info.p[k])) {
         if (TakesKeys(info) && in.p3 == 0) continue;
         note(v[k]);
       }

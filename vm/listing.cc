@@ -102,6 +102,7 @@ class SectionListing {
         return "";
       case OperandSpec::Src:
       case OperandSpec::SrcW:
+      case OperandSpec::SrcPlain:
         return OperandText(v);
       case OperandSpec::SrcInt:
         return v == -1 ? "" : OperandText(v);
@@ -171,6 +172,7 @@ class SectionListing {
     switch (spec) {
       case OperandSpec::Src:
       case OperandSpec::SrcW:
+      case OperandSpec::SrcPlain:
       case OperandSpec::SrcInt: {
         if (v == -1) return "all";
         Operand o = Operand::Unpack(v);

@@ -7,6 +7,7 @@
 //   TestNull      bool Apply(bool null)
 //   Compare       bool Apply(T a, T b)                        T = Type: int64_t, double or int128_t; neither is NULL
 //   Binary        T Apply(T a, T b, Lane&)
+//   Ternary       T Apply(T a, T b, T c, Lane&)               T = Type: int64_t or double
 //   Unary         Out Apply(In a, Lane&)
 //   UnaryField    T Apply(T a, int field, Lane&)
 //   Check         T Apply(T a, T low, T high, Lane&)

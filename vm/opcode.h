@@ -95,6 +95,11 @@ inline constexpr OpcodeInfo kOpcodes[] = {
 /// REQUIRES: op < Opcode::kCount.
 constexpr const OpcodeInfo& Info(Opcode op) { return kOpcodes[static_cast<size_t>(op)]; }
 
+/// Whether an operand of this kind is an operand reference, see Operand.
+constexpr bool IsReference(OperandSpec spec) {
+  return spec == OperandSpec::Src || spec == OperandSpec::SrcW || spec == OperandSpec::SrcPlain ||
+         spec == OperandSpec::SrcInt;
+}
 /// Whether the opcode's operand p2 (and p3 - 1 registers behind it) are keys.
 constexpr bool TakesKeys(const OpcodeInfo& info) { return info.role == Role::Probe || info.role == Role::Group; }
 /// Whether it feeds the section's sink.

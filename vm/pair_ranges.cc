@@ -312,9 +312,7 @@ class RangeMaker {
     const OpcodeInfo& info = Info(in.op);
     const int32_t p[4] = {in.p1, in.p2, in.p3, in.p4};
     for (int k = 0; k < 4; ++k) {
-      const bool operand =
-          info.p[k] == OperandSpec::Src || info.p[k] == OperandSpec::SrcW || info.p[k] == OperandSpec::SrcInt;
-      if (!operand || p[k] == -1) continue;
+      if (!IsReference(info.p[k]) || p[k] == -1) continue;
       const Operand o = Operand::Unpack(p[k]);
       if (o.kind != OperandKind::kRegister) continue;
       // Keys are p3 registers from the first on.

@@ -703,6 +703,25 @@ void TileMachine::DoBinary(const Instruction& in) {
 }
 
 template <class M>
+void TileMachine::DoTernary(const Instruction& in) {
+  using T = typename M::Type;
+  const Source<int64_t> b = Fetch<int64_t>(in.p2, 0), c = Fetch<int64_t>(in.p3, 1);
+  uint8_t* null = b.one_null || c.one_null || b.nulls != nullptr || c.nulls != nullptr ? NullsA() : nullptr;
+  const auto is_null = [](const Source<int64_t>& s, int i) {
+    return s.one ? s.one_null : s.nulls != nullptr && s.nulls[i] != 0;
+  };
+  ForOnlyLive([&](int i) {
+    if (null != nullptr && (is_null(b, i) || is_null(c, i))) null[i] = 1;
+    if (a_may_be_null_ && a_null_[i] != 0) return;
+    Lane lane;
+    a_[i] = ToBits<T>(
+        M::Apply(FromBits<T>(a_[i]), FromBits<T>(b.values[b.one ? 0 : i]), FromBits<T>(c.values[c.one ? 0 : i]), lane));
+    if (lane.null) NullsA()[i] = 1;
+    if (lane.error != LaneError::kNone) NoteError(lane.error);
+  });
+}
+
+template <class M>
 void TileMachine::DoUnary(const Instruction&) {
   using In = typename M::In;
   using Out = typename M::Out;

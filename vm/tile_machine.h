@@ -192,6 +192,8 @@ class TileMachine {
   template <class M>
   void DoBinary(const Instruction& in);
   template <class M>
+  void DoTernary(const Instruction& in);
+  template <class M>
   void DoUnary(const Instruction& in);
   template <class M>
   void DoUnaryField(const Instruction& in);

@@ -343,6 +343,9 @@ class Verifier {
             loaded = c;
             break;
           }
+          case OperandSpec::SrcPlain:
+            good = SourceClass(s, v) == operand_class && Operand::Unpack(v).kind != OperandKind::kPayload;
+            break;
           case OperandSpec::SrcInt:
             // -1 stands for an absent third argument.
             good = (v == -1 && k == 2) || SourceClass(s, v) == AccumulatorSpec::I;

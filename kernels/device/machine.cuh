@@ -184,6 +184,7 @@ struct Machine {
   __device__ uint32_t FetchPayload(const DeviceInstruction& in, const InstructionHead& head, int64_t (&v)[R]) const;
   __device__ void LoadCursors(const JoinRecord& join, uint32_t g, uint32_t (&cursor)[4]) const;
   __device__ int128_t FetchWide(const DeviceInstruction& in, uint32_t i, bool* is_null) const;
+  __device__ int64_t FetchSecond(const DeviceOperand& second, uint32_t i, bool* is_null) const;
 
   // ---- Filters: machine_filters.cuh ---------------------------------------------------------------------------------
 
@@ -211,6 +212,8 @@ struct Machine {
   __device__ void DoStoreWide(const DeviceInstruction& in, OperandRows<R>&);
   template <class M>
   __device__ void DoBinary(const DeviceInstruction& in, OperandRows<R>& b);
+  template <class M>
+  __device__ void DoTernary(const DeviceInstruction& in, OperandRows<R>& b);
   template <class F>
   __device__ void Rotating(F f);
   template <class M>

@@ -122,6 +122,34 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoBinary(const DeviceInstr
   }
 }
 
+template <Variant kVariant, uint32_t R>
+template <class M>
+__device__ __forceinline__ void Machine<kVariant, R>::DoTernary(const DeviceInstruction& in, OperandRows<R>& b) {
+  using T = typename M::Type;
+  const DeviceOperand second = SecondOf(in);
+  null |= b.null;
+#pragma unroll 1
+  for (uint32_t i = 0; i < R; ++i) {
+    int64_t x = a[0];
+    const int64_t y = b.v[0];
+    RotateBy<1>(a);
+    RotateBy<1>(b.v);
+    if (((live & ~null) >> i & 1) != 0) {
+      bool is_null;
+      const int64_t z = FetchSecond(second, i, &is_null);
+      if (is_null) {
+        null |= 1u << i;
+      } else {
+        Lane lane;
+        x = ToBits(M::Apply(FromBits<T>(x), FromBits<T>(y), FromBits<T>(z), lane));
+        null |= static_cast<uint32_t>(lane.null) << i;
+        Note(i, lane.error);
+      }
+    }
+    a[R - 1] = x;
+  }
+}
+
 /// a[i] = f(i, a[i]) in a loop that is not unrolled; f may do anything but index a.
 template <Variant kVariant, uint32_t R>
 template <class F>

@@ -234,4 +234,61 @@ __device__ __forceinline__ int128_t Machine<kVariant, R>::FetchWide(const Device
                      Make128(s.base_high, static_cast<int64_t>(s.base)));
 }
 
+/// Row i of the second operand of an instruction. Row by row, because rows of a third operand would take 32 registers that
+/// there are not.
+template <Variant kVariant, uint32_t R>
+__device__ __forceinline__ int64_t Machine<kVariant, R>::FetchSecond(const DeviceOperand& second, uint32_t i,
+                                                                     bool* is_null) const {
+  if (second.source == OperandSource::kConstant) {
+    *is_null = second.null_constant;
+    return second.constant;
+  }
+  if (second.source == OperandSource::kRegister) {
+    uint8_t* r = Register(second.place);
+    *is_null = (*RegisterNulls(r, thread) >> i & 1) != 0;
+    return RegisterValues<int64_t>(r, thread)[i * kThreads];
+  }
+  const SlotRecord& s = Slot(second.slot);
+  const SlotHead& head = s.head;
+  uint64_t value = s.base;
+  if (head.width != 0) {
+    const uint8_t* p =
+        head.stage != kNowhere ? stage + head.stage : head.codes + static_cast<uint64_t>(tile->first) * head.width;
+    p += RowOf(i) * head.width;
+    switch (head.width) {
+      case 1:
+        value += *p;
+        break;
+      case 2:
+        value += *reinterpret_cast<const uint16_t*>(p);
+        break;
+      case 4:
+        value += *reinterpret_cast<const uint32_t*>(p);
+        break;
+      default:
+        value += *reinterpret_cast<const uint64_t*>(p);
+    }
+  }
+  *is_null = head.all_null || (s.has_null_code && value == s.null_code) ||
+             (s.null_bytes != nullptr && s.null_bytes[tile->first + RowOf(i)] != 0);
+  if (*is_null) return 0;
+  switch (head.decode) {
+    case vm::Decode::kConstant:
+    case vm::Decode::kFrame:
+    case vm::Decode::kRaw:
+      break;
+    case vm::Decode::kFloat:
+      return ToBits(FromOrderedFloat(value));
+    case vm::Decode::kReal:
+      return ToBits(static_cast<double>(FromOrderedFloat32(static_cast<uint32_t>(value))));
+    case vm::Decode::kMap:
+    case vm::Decode::kMapRow: {
+      const uint64_t at = head.decode == vm::Decode::kMapRow ? tile->first + RowOf(i) : value;
+      *is_null = s.map_null != nullptr && __ldg(s.map_null + at) != 0;
+      return __ldg(reinterpret_cast<const long long*>(s.map) + at);
+    }
+  }
+  return static_cast<int64_t>(value);
+}
+
 }  // namespace tessera::kernels

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "base/host_device.h"
 #include "kernels/launch/op.h"
 #include "kernels/launch/tile.h"
 
@@ -18,6 +19,15 @@ inline constexpr uint32_t kInScratch = 1u << 31;
 inline constexpr uint32_t kWidePlace = 1u << 30;
 inline constexpr uint32_t kPlaceOffset = kWidePlace - 1;
 constexpr uint32_t RegisterBytes(bool wide) { return kThreads * 4 + kThreads * kRows * (wide ? 16 : 8); }
+
+/// The second operand of an instruction that has two: of 64 bits, no payload.
+struct DeviceOperand {
+  OperandSource source = OperandSource::kNone;
+  bool null_constant = false;
+  uint16_t slot = 0;
+  uint32_t place = 0;
+  int64_t constant = 0;
+};
 
 /// An instruction, lowered: operands resolved as far as the program alone allows. Addresses are those of the program.
 struct alignas(16) InstructionHead {
@@ -39,16 +49,31 @@ struct alignas(16) DeviceInstruction {
   /// Next: how many back (`low`: how many in a unit all of whose pairs pass the filters); direct Group: the key.
   int32_t p3 = 0;
   /// Aggregates with keys: first word in the group's state; Group: place of the key; Probe: offset of its ProbeRecord.
+  /// Instructions with two operands: the place of the second, see SecondOf.
   uint32_t state = 0;
-  uint32_t private_state = kNowhere;  ///< ... byte offset of its arrays in shared memory; kNowhere: not private
+  /// Aggregates with keys: byte offset of its arrays in shared memory; kNowhere: not private. Two operands: the second.
+  uint32_t private_state = kNowhere;
   /// End: 0, or 1 more than the number of a mark, which measures and does not end. kConstant: the value; CheckI,
   /// CheckW: the lower bound. Packed payload: what is added to the field; the field's mask above its shift. Other
   /// payload: addresses of the column's lower half and of its NULL bytes (0 if none is NULL).
   int64_t low = 0, high = 0;
   /// CheckI, CheckW: the upper bound. Packed payload: the field's value that is NULL, or -1. Other payload: address of
-  /// the upper half. Probe with several keys: the places of their registers, from `low` on.
+  /// the upper half. Two operands: upper_high is the second, if it is a constant. Probe with several keys: the places of their registers, from `low` on.
   int64_t upper_low = 0, upper_high = 0;
 };
 static_assert(sizeof(DeviceInstruction) == 64);
+
+/// The second operand has no place of its own in an instruction: it lies in words that only aggregates and CheckW use.
+TESSERA_HD void SetSecond(DeviceInstruction* in, const DeviceOperand& o) {
+  in->state = o.place;
+  in->private_state = static_cast<uint32_t>(o.source) | (o.null_constant ? 1u << 8 : 0u) | uint32_t{o.slot} << 16;
+  in->upper_high = o.constant;
+}
+/// REQUIRES: the shape of the instruction is Ternary.
+TESSERA_HD DeviceOperand SecondOf(const DeviceInstruction& in) {
+  return {static_cast<OperandSource>(in.private_state & 0xFF), (in.private_state >> 8 & 1) != 0,
+          static_cast<uint16_t>(in.private_state >> 16), in.state, in.upper_high};
+}
+constexpr bool HasSecond(Op op) { return vm::Info(op).shape == vm::Shape::Ternary; }
 
 }  // namespace tessera::kernels

@@ -29,6 +29,7 @@ std::vector<bool> UsedRegisters(const LoweredProgram& lowered, bool direct,
   for (const DeviceInstruction& d : code) {
     if (d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister)
       used[d.head.place] = true;
+    if (ReadsSecondRegister(d)) used[SecondOf(d).place] = true;
     for (int32_t k = 0; Probes(d) && d.p3 > 1 && k < d.p3; ++k) used[d.head.place + static_cast<uint32_t>(k)] = true;
   }
   for (uint32_t r : lowered.outputs) used[r] = true;
@@ -44,6 +45,7 @@ void ReadKeysDirectly(const LoweredProgram& lowered, std::vector<DeviceInstructi
   std::vector<bool> read(lowered.wide_registers.size());
   for (const DeviceInstruction& d : *code) {
     if (d.head.op != Op::Group && d.head.source == OperandSource::kRegister) read[d.head.place] = true;
+    if (ReadsSecondRegister(d)) read[SecondOf(d).place] = true;
     for (int32_t k = 0; Probes(d) && d.p3 > 1 && k < d.p3; ++k) read[d.head.place + static_cast<uint32_t>(k)] = true;
   }
   std::vector<DeviceInstruction> out;
@@ -59,7 +61,7 @@ void ReadKeysDirectly(const LoweredProgram& lowered, std::vector<DeviceInstructi
       DeviceInstruction part = d;
       part.head.source = lowered.key_sources[k].source;
       part.head.slot = lowered.key_sources[k].slot;
-      part.upper_high = lowered.key_sources[k].payload;
+      part.low = lowered.key_sources[k].payload;
       part.p3 = static_cast<int32_t>(k);
       out.push_back(part);
     }
@@ -125,10 +127,9 @@ std::vector<int> AddMarks(std::vector<DeviceInstruction>* code) {
 }
 
 void SetPayload(const JoinShape& join, DeviceInstruction* d) {
-  const PayloadShape& p = join.payload[static_cast<size_t>(d->upper_high)];
+  const PayloadShape& p = join.payload[static_cast<size_t>(d->low)];
   d->head.payload_packed = join.packed;
   d->head.payload_of_product = join.record.lookup == JoinLookup::kCross;
-  d->upper_high = 0;
   if (join.packed) {
     d->low = p.base;
     d->high = static_cast<int64_t>(uint64_t{p.mask} << 32 | p.shift);

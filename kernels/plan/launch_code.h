@@ -18,6 +18,11 @@ inline bool Probes(const DeviceInstruction& d) { return d.head.op == Op::Probe |
 /// Lets the rows that are left wait in a queue.
 inline bool QueuesRows(const DeviceInstruction& d) { return d.head.op == Op::SkipIfNone && d.head.p1 != 0; }
 
+/// Whether the second operand of an instruction is a register.
+inline bool ReadsSecondRegister(const DeviceInstruction& d) {
+  return HasSecond(d.head.op) && SecondOf(d).source == OperandSource::kRegister;
+}
+
 /// Registers that the code reads, or that groups and rows are made from.
 std::vector<bool> UsedRegisters(const LoweredProgram& lowered, bool direct, const std::vector<DeviceInstruction>& code);
 

@@ -303,6 +303,7 @@ class LaunchPlanner {
         for (uint32_t k = 0; k < static_cast<uint32_t>(d.p3); ++k) places[k] = plan_.places[d.head.place + k];
         memcpy(&d.low, places, sizeof places);
       }
+      if (ReadsSecondRegister(d)) d.state = plan_.places[d.state];
       const bool reads = d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister;
       if (reads || shape == Shape::Store || shape == Shape::StoreWide) d.head.place = plan_.places[d.head.place];
       if (shape == Shape::Group && !plan_.direct &&

@@ -152,11 +152,31 @@ class Lowerer {
       case OperandKind::kPayload:
         source = OperandSource::kPayload;
         d->head.slot = o.table;
-        d->upper_high = o.index;  // until PlanLaunch knows where it lies
+        d->low = o.index;  // until PlanLaunch knows where it lies
         out_.reads_cursors[o.table] = true;
         break;
     }
     (wide ? d->head.wide_source : d->head.source) = source;
+  }
+
+  void SetSecondOperand(DeviceInstruction* d, int32_t packed) {
+    const Operand o = Operand::Unpack(packed);
+    DeviceOperand second;
+    if (o.kind == OperandKind::kSlot) {
+      second.source = OperandSource::kSlot;
+      second.slot = o.index;
+      out_.slot_values[o.index] = true;
+    } else if (o.kind == OperandKind::kRegister) {
+      second.source = OperandSource::kRegister;
+      second.place = o.index;
+    } else {
+      DeviceInstruction constant;
+      SetConstant(&constant, o.index);
+      second.source = OperandSource::kConstant;
+      second.null_constant = constant.head.null_constant;
+      second.constant = constant.low;
+    }
+    SetSecond(d, second);
   }
 
   DeviceInstruction Lower(const Instruction& in, uint32_t address) {
@@ -216,10 +236,42 @@ class Lowerer {
         out_.folds[in.p1].address = address;
         break;
       default:
-        if (info.p[1] == vm::OperandSpec::Src) SetOperand(&d, in.p2, false);
-        if (info.p[1] == vm::OperandSpec::SrcW) SetOperand(&d, in.p2, true);
+        SetOperands(info, in, &d);
     }
     return d;
+  }
+
+  /// Every operand of a shape that has no case of its own.
+  void SetOperands(const OpcodeInfo& info, const Instruction& in, DeviceInstruction* d) {
+    const int32_t p[4] = {in.p1, in.p2, in.p3, in.p4};
+    for (int k = 0; k < 4; ++k) {
+      switch (info.p[k]) {
+        case vm::OperandSpec::Src:
+          SetOperand(d, p[k], false);
+          break;
+        case vm::OperandSpec::SrcW:
+          SetOperand(d, p[k], true);
+          break;
+        case vm::OperandSpec::SrcPlain:
+          SetSecondOperand(d, p[k]);
+          break;
+        case vm::OperandSpec::None:
+        case vm::OperandSpec::Mask:  // in head.p1
+        case vm::OperandSpec::Agg:
+        case vm::OperandSpec::Int:  // in p3
+          break;
+        case vm::OperandSpec::Pred:  // of shapes with a case of their own, or of the host's alone
+        case vm::OperandSpec::Join:
+        case vm::OperandSpec::Addr:
+        case vm::OperandSpec::Reg:
+        case vm::OperandSpec::RegW:
+        case vm::OperandSpec::Const:
+        case vm::OperandSpec::ConstW:
+        case vm::OperandSpec::SrcInt:
+          assert(false);
+          break;
+      }
+    }
   }
 
   /// The slot or payload whose values a key register holds, if it is stored once, right after a Load of that.

@@ -83,6 +83,7 @@ std::vector<FirstUse> FirstUses(const Section& section, uint32_t mask_registers,
     }
     if (vm::Info(d.head.op).shape == Shape::Filter) use(static_cast<uint32_t>(section.predicates[d.head.p1].slot));
     if (d.head.source == OperandSource::kSlot || d.head.wide_source == OperandSource::kSlot) use(d.head.slot);
+    if (HasSecond(d.head.op) && SecondOf(d).source == OperandSource::kSlot) use(SecondOf(d).slot);
   });
   return uses;
 }
