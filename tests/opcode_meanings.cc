@@ -235,7 +235,22 @@ Fate BinaryW(Opcode op, int128_t a, int128_t b, int128_t* out) {
   }
 }
 
-Fate TernaryAny(Opcode, int64_t, int64_t, int64_t, int64_t*) { return Fate::kUnknownOpcode; }
+Fate TernaryAny(Opcode op, int64_t a, int64_t b, int64_t c, int64_t* out) {
+  const auto less = [](int64_t x, int64_t y) {
+    const double u = AsDouble(x), v = AsDouble(y);
+    return std::isnan(v) ? !std::isnan(u) : u < v;
+  };
+  switch (op) {
+    case Opcode::ClampI:
+      *out = std::min(std::max(a, b), c);
+      return Fate::kValue;
+    case Opcode::ClampF:
+      *out = std::min(std::max(a, b, less), c, less);
+      return Fate::kValue;
+    default:
+      return Fate::kUnknownOpcode;
+  }
+}
 
 Fate UnaryAny(Opcode op, const Scalar& in, Scalar* out) {
   const double f = AsDouble(in.v);

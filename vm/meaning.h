@@ -520,6 +520,22 @@ TESSERA_BINARY(DivRoundW, int128_t, { return DivideRounding(a, b, lane); })
 TESSERA_BINARY(FloorDivW, int128_t, { return DivideFlooring(a, b, lane); })
 #undef TESSERA_BINARY
 
+// ---- Three operands
+#define TESSERA_TERNARY(Name, T, ...)                                                 \
+  struct Name {                                                                       \
+    using Type = T;                                                                   \
+    static TESSERA_HD T Apply(T a, T b, T c, [[maybe_unused]] Lane& lane) __VA_ARGS__ \
+  };
+TESSERA_TERNARY(ClampI, int64_t, {
+  const int64_t least = a < b ? b : a;
+  return c < least ? c : least;
+})
+TESSERA_TERNARY(ClampF, double, {
+  const double least = FloatLess(a, b) ? b : a;
+  return FloatLess(c, least) ? c : least;
+})
+#undef TESSERA_TERNARY
+
 // ---- One operand
 #define TESSERA_UNARY(Name, I, O, ...)                                      \
   struct Name {                                                             \
