@@ -11,9 +11,9 @@
 
 namespace tessera {
 
-/// Binds the statement `parsed` of the text `sql`. Subqueries in expressions stay in the tree, as Expr::Kind::kSubquery:
-/// Unnest comes next. Errors carry the byte offset in `sql`. Unknown names hint at the nearest one (`Perhaps you meant
-/// column "lo_revenue".`). Whatever the text, however long or deep, the result is an error, never a crash.
+/// Binds the statement `parsed` of the text `sql`. Subqueries in expressions stay in the tree as Expr::Kind::kSubquery,
+/// for Unnest. Errors carry the byte offset in `sql`. Unknown names hint at the nearest one (`Perhaps you meant column
+/// "lo_revenue".`). Whatever the text, however long or deep, the result is an error, never a crash.
 Result<Statement> Bind(const ParsedStatement& parsed, std::string_view sql, const Snapshot& snapshot);
 
 }  // namespace tessera

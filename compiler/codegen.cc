@@ -2,7 +2,7 @@
 // DISTINCT and ordering.
 //
 //   scan build side -> Build                   once per joined relation
-//   scan driver, probe ... -> Group | Emit     the driver may be built, too, and its rows scanned: a grid of sorted sides
+//   scan driver, probe ... -> Group | Emit     a grid of sorted sides builds the driver, too, and scans its rows
 //   groups -> HAVING, outputs -> Emit          if grouped; twice Group if an aggregate is DISTINCT
 //   rows -> Group -> Emit                      if DISTINCT
 //

@@ -1,11 +1,12 @@
-// A subquery that refers to columns of the block around it (is correlated) made independent of it. Private to compiler/.
+// A subquery that refers to columns of the block around it (is correlated) is made independent of it. Private to
+// compiler/.
 //
 // There are two ways. Where those columns are only in its WHERE, the conditions that have them become the condition of
 // the join; under an aggregate they must be equalities, whose inner sides become keys of a grouping (W. Kim, "On
 // Optimizing an SQL-like Nested Query", TODS 1982, with the outer join of later corrections). Everywhere else the
-// subquery is run for all values that the outer columns take: it gets the relation of those values (its "domain") as one
-// more of its own, and their columns as outputs to join by (T. Neumann, A. Kemper, "Unnesting Arbitrary Queries", BTW
-// 2015).
+// subquery is run for all values that the outer columns take: it gets the relation of those values (its "domain") as
+// one more of its own, and their columns as outputs to join by (T. Neumann, A. Kemper, "Unnesting Arbitrary Queries",
+// BTW 2015).
 //
 // Start at: Decorrelate. Pure functions; any thread.
 #pragma once
@@ -33,9 +34,9 @@ struct IndependentQuery {
 /// kUnsupported, what in it cannot be decorrelated.
 Result<IndependentQuery> Decorrelate(const Query& block, std::unique_ptr<Query> subquery, int position);
 
-/// Adds to `subquery` the relation of all values that its outer columns take in `block`, which replaces them; adds their
-/// columns behind its outputs and to its grouping, and to `on` that they are those of a row of the block. Errors as
-/// above.
+/// Adds to `subquery` the relation of all values that its outer columns take in `block`, and replaces them by its
+/// columns. Those become outputs and keys of the grouping, too, and `on` gets the conditions that they equal a row of
+/// the block. Errors as above.
 Status AddDomain(const Query& block, Query* subquery, int position, std::vector<ExprPtr>* on);
 
 /// An expression of the subquery as one of the block: outer columns become columns of it, or outer columns one block

@@ -51,8 +51,8 @@ struct Plan {
   /// Estimate of the rows of the result, UNION ALL and LIMIT included; the same under each join strategy.
   double result_rows = 1;
 
-  /// Per relation: the plan of the derived table; nullptr for a stored one. Relations that share a block share its plan,
-  /// and it runs once.
+  /// Per relation: the plan of the derived table; nullptr for a stored one. Relations that share a block share its
+  /// plan, and it runs once.
   std::vector<std::shared_ptr<Plan>> derived;
   std::vector<std::unique_ptr<Plan>> union_all;  ///< of query->union_all
 };

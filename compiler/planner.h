@@ -14,8 +14,8 @@
 
 namespace tessera {
 
-/// Plans the block and all blocks inside it, each once. `query` must outlive the plan. Errors: kUnsupported, options.join
-/// is not possible for a block.
+/// Plans the block and all blocks inside it, each once. `query` must outlive the plan. Errors: kUnsupported,
+/// options.join is not possible for a block.
 Result<Plan> MakePlan(const Query& query, const PlanOptions& options);
 
 }  // namespace tessera

@@ -57,7 +57,7 @@ class PipelineScope : public Scope {
   std::vector<Computed> computed_;
 };
 
-/// Where the value of an aggregate of SQL is: the columns of a section that groups, or before it has any, the numbers of
+/// Where the value of an aggregate of SQL is: columns of the section that groups, or, before it has columns, numbers of
 /// its aggregates.
 struct AggregateColumns {
   int value = -1;  ///< the sum, extreme or count
