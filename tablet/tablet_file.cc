@@ -30,9 +30,13 @@ uint64_t HeaderBytes(size_t columns) { return AlignToStream(sizeof(TabletHeader)
 uint64_t HeaderChecksum(const uint8_t* header, uint64_t bytes) {
   // The checksum field counts as zeros.
   constexpr uint8_t kZeros[sizeof(uint64_t)] = {};
-  std::vector<uint8_t> copy(header, header + bytes);
-  std::copy(std::begin(kZeros), std::end(kZeros), copy.begin() + offsetof(TabletHeader, checksum));
-  return XXH3_64bits(copy.data(), copy.size());
+  constexpr size_t kAt = offsetof(TabletHeader, checksum), kBehind = kAt + sizeof kZeros;
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  XXH3_64bits_update(&state, header, kAt);
+  XXH3_64bits_update(&state, kZeros, sizeof kZeros);
+  XXH3_64bits_update(&state, header + kBehind, bytes - kBehind);
+  return XXH3_64bits_digest(&state);
 }
 
 template <class Code>
