@@ -1,5 +1,5 @@
 // Functions of a TEXT column are evaluated once per dictionary entry, not per row: a dictionary section runs over the
-// entries of a chunk at binding. Private to vm/.
+// entries of a chunk when a tablet is encoded. Private to vm/.
 #pragma once
 
 #include <vector>

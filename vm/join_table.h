@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "vm/bind.h"
 #include "vm/row_set.h"
+#include "vm/section_encoder.h"
 #include "vm/vm.h"
 
 namespace tessera::vm {

@@ -34,8 +34,8 @@ accumulators of live rows only, in effect: what a masked-off row holds is unspec
 Arithmetic on NULL gives NULL; a comparison with NULL is not true. What an opcode does to one row is one function in
 `meaning.h` (text: `text_meaning.h`), compiled for host and GPU; the interpreters are loops around it.
 
-Encodings are not in the program. Before a tablet runs, its columns and the section's predicates are *bound* to it
-(`binding.h`): streams, widths, bases and NULL codes, and the predicates' bounds in the tablet's codes.
+Encodings are not in the program. Before a tablet runs, its columns and the section's predicates are turned into its
+*encoding* (`tablet_encoding.h`): streams, widths, bases and NULL codes, and the predicates' bounds in the tablet's codes.
 
 ## Operands
 

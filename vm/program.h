@@ -83,7 +83,7 @@ struct Slot {
   friend bool operator==(const Slot&, const Slot&) = default;
 };
 
-/// A condition on one column of a stored table in logical values; binding turns it into codes of a tablet. NULL never
+/// A condition on one column of a stored table in logical values; the section encoder turns it into codes of a tablet. NULL never
 /// passes, except in kIsNull. Constants are of the slot's storage class and scale.
 struct Predicate {
   enum class Kind : uint8_t {
@@ -122,7 +122,7 @@ struct Section {
   enum class Source : uint8_t {
     kTable,       ///< stored table tables[source]
     kSection,     ///< the rows or groups that section `source` produced; groups have columns keys then aggregates
-    kDictionary,  ///< the entries of a TEXT chunk, at binding: slot 0 is the entry; not run on its own
+    kDictionary,  ///< the entries of a TEXT chunk, when a tablet is encoded: slot 0 is the entry; not run on its own
     kOneRow,      ///< one row without columns
     kJoin,        ///< the rows of join table `source`: columns keys then payload
   };

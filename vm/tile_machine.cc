@@ -162,7 +162,7 @@ void TileMachine::DoMaskRegister(const Instruction& in) {
 // ---- Operands -------------------------------------------------------------------------------------------------------
 
 template <class Code, class Convert>
-void TileMachine::DecodeSlot(const BoundSlot& b, int64_t* out, Convert convert) {
+void TileMachine::DecodeSlot(const SlotEncoding& b, int64_t* out, Convert convert) {
   const Code* codes = reinterpret_cast<const Code*>(b.codes) + first_;
   ForLive([&](int i) { out[i] = convert(static_cast<uint64_t>(codes[i])); });
 }
@@ -179,7 +179,7 @@ int64_t TileMachine::AskMap(int slot, uint64_t entry) {
 }
 
 TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
-  const BoundSlot& b = tablet_->slots[static_cast<size_t>(slot)];
+  const SlotEncoding& b = tablet_->slots[static_cast<size_t>(slot)];
   Scratch& s = scratch_[scratch];
   if (b.decode == Decode::kConstant || b.all_null) {
     s.narrow[0] = static_cast<int64_t>(b.base);
@@ -313,7 +313,7 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
 }
 
 TileMachine::Source<int128_t> TileMachine::FetchWideSlot(int slot) {
-  const BoundSlot& b = tablet_->slots[static_cast<size_t>(slot)];
+  const SlotEncoding& b = tablet_->slots[static_cast<size_t>(slot)];
   WideScratch& s = *wide_scratch_;
   const int128_t base = Make128(b.base_high, static_cast<int64_t>(b.base));
   if (b.decode == Decode::kConstant || b.all_null) {
@@ -509,9 +509,9 @@ void TileMachine::DoStoreWide(const Instruction& in) {
 // ---- Filters --------------------------------------------------------------------------------------------------------
 
 template <class Code>
-void TileMachine::FilterCodes(const BoundPredicate& p, const BoundSlot& s) {
+void TileMachine::FilterCodes(const PredicateEncoding& p, const SlotEncoding& s) {
   const Code* codes = reinterpret_cast<const Code*>(s.codes) + first_;
-  if (p.kind == BoundPredicate::Kind::kSet) {
+  if (p.kind == PredicateEncoding::Kind::kSet) {
     if constexpr (sizeof(Code) <= 8) Keep([&](int i) { return p.set[codes[i]] != 0; });
     return;
   }
@@ -540,30 +540,30 @@ void TileMachine::FilterCodes(const BoundPredicate& p, const BoundSlot& s) {
 
 template <class M>
 void TileMachine::DoFilter(const Instruction& in) {
-  const BoundPredicate& p = tablet_->predicates[in.p1];
+  const PredicateEncoding& p = tablet_->predicates[in.p1];
   switch (p.kind) {
-    case BoundPredicate::Kind::kAll:
+    case PredicateEncoding::Kind::kAll:
       return;
-    case BoundPredicate::Kind::kNone:
+    case PredicateEncoding::Kind::kNone:
       memset(mask_, 0, static_cast<size_t>(n_));
       live_ = 0;
       sparse_ = true;
       return;
-    case BoundPredicate::Kind::kNulls: {
+    case PredicateEncoding::Kind::kNulls: {
       const uint8_t* nulls = p.null_bytes + first_;
       const uint8_t flip = p.negated ? 1 : 0;
       return Keep([=](int i) { return (nulls[i] ^ flip) != 0; });
     }
-    case BoundPredicate::Kind::kSet:
+    case PredicateEncoding::Kind::kSet:
       if (p.by_row) {
         const uint8_t* set = p.set + first_;
         return Keep([=](int i) { return set[i] != 0; });
       }
       break;
-    case BoundPredicate::Kind::kRange:
+    case PredicateEncoding::Kind::kRange:
       break;
   }
-  const BoundSlot& s = tablet_->slots[static_cast<size_t>(p.slot)];
+  const SlotEncoding& s = tablet_->slots[static_cast<size_t>(p.slot)];
   switch (s.width) {
     case 1:
       return FilterCodes<uint8_t>(p, s);
@@ -1315,7 +1315,7 @@ void TileMachine::DoEmit(const Instruction&) {
 
 // ---- The interpreter ------------------------------------------------------------------------------------------------
 
-Status TileMachine::RunTile(const BoundTablet& tablet, uint32_t first, int rows, const TileSinks& sinks) {
+Status TileMachine::RunTile(const TabletEncoding& tablet, uint32_t first, int rows, const TileSinks& sinks) {
   tablet_ = &tablet;
   first_ = first;
   n_ = rows;
@@ -1374,19 +1374,19 @@ Result<DictionaryMap> MapDictionary(const Program& program, int section, const C
   }
   std::vector<int64_t> identifiers(chunk.entries);
   for (uint32_t i = 0; i < chunk.entries; ++i) identifiers[i] = strings->Intern(chunk.Entry(i));
-  BoundTablet bound;
-  bound.rows = chunk.entries;
-  bound.slots.resize(1);
-  bound.slots[0].decode = Decode::kRaw;
-  bound.slots[0].width = 8;
-  bound.slots[0].codes = reinterpret_cast<const uint8_t*>(identifiers.data());
+  TabletEncoding encoded;
+  encoded.rows = chunk.entries;
+  encoded.slots.resize(1);
+  encoded.slots[0].decode = Decode::kRaw;
+  encoded.slots[0].width = 8;
+  encoded.slots[0].codes = reinterpret_cast<const uint8_t*>(identifiers.data());
   const std::vector<std::unique_ptr<JoinIndex>> no_joins(program.joins.size());
   auto machine = std::make_unique<TileMachine>(program, section, no_joins, strings);
   TileSinks sinks;
   sinks.map = &map;
   for (uint32_t row = 0; row < chunk.entries; row += kTileRows) {
     TESSERA_TRY(
-        machine->RunTile(bound, row, static_cast<int>(std::min<uint32_t>(kTileRows, chunk.entries - row)), sinks));
+        machine->RunTile(encoded, row, static_cast<int>(std::min<uint32_t>(kTileRows, chunk.entries - row)), sinks));
   }
   return map;
 }

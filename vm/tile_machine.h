@@ -18,12 +18,12 @@
 
 #include "base/int128.h"
 #include "base/status.h"
-#include "vm/bind.h"
 #include "vm/dictionary.h"
 #include "vm/group_table.h"
 #include "vm/join_table.h"
 #include "vm/meaning.h"
 #include "vm/program.h"
+#include "vm/section_encoder.h"
 #include "vm/string_pool.h"
 #include "vm/top_rows.h"
 
@@ -48,7 +48,7 @@ class TileMachine {
 
   /// Runs the section over rows [first, first + rows) of `tablet`. On an error the sinks may hold part of the tile: the
   /// run is over. REQUIRES: 1 <= rows <= kTileRows.
-  Status RunTile(const BoundTablet& tablet, uint32_t first, int rows, const TileSinks& sinks);
+  Status RunTile(const TabletEncoding& tablet, uint32_t first, int rows, const TileSinks& sinks);
   /// From the next tile on, only rows [first, end) of join table `join`, which has no keys, are met. `all_from`: where
   /// a turn of the loop over them may begin, because its filters let all pairs pass (RangeProgram::all_from); -1: at
   /// its body. REQUIRES: end <= its rows.
@@ -144,7 +144,7 @@ class TileMachine {
   int64_t AskMap(int slot, uint64_t entry);
   Source<int128_t> FetchWideSlot(int slot);
   template <class Code, class Convert>
-  void DecodeSlot(const BoundSlot& b, int64_t* out, Convert convert);
+  void DecodeSlot(const SlotEncoding& b, int64_t* out, Convert convert);
   void CopyToA(const Source<int64_t>& s);
   uint8_t* NullsA();
 
@@ -170,7 +170,7 @@ class TileMachine {
   template <class M>
   void DoFilter(const Instruction& in);
   template <class Code>
-  void FilterCodes(const BoundPredicate& p, const BoundSlot& s);
+  void FilterCodes(const PredicateEncoding& p, const SlotEncoding& s);
   template <class M>
   void DoTest(const Instruction& in);
   template <class M>
@@ -264,7 +264,7 @@ class TileMachine {
   StringPool* strings_;
 
   // The tile.
-  const BoundTablet* tablet_ = nullptr;
+  const TabletEncoding* tablet_ = nullptr;
   /// Groups found lately, by their keys: most rows of a query with few groups find theirs here, without the hash table
   /// (20 M rows into 201 groups: 140 ms with them, 231 without, see bench/README.md).
   struct RecentGroup {

@@ -32,7 +32,7 @@ TopRows::TopRows(const Section& section) : section_(section) {
   if (slot_ >= 0 && section.slots[static_cast<size_t>(slot_)].map >= 0) slot_ = -1;
 }
 
-bool TopRows::LeavesOut(const BoundTablet& tablet) const {
+bool TopRows::LeavesOut(const TabletEncoding& tablet) const {
   if (slot_ < 0 || bound() == UINT64_MAX) return false;
   const Chunk& chunk = *tablet.chunks[static_cast<size_t>(slot_)];
   if (chunk.min > chunk.max || (keeps_nulls() && chunk.null_count > 0)) return false;

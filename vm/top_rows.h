@@ -10,8 +10,8 @@
 #include <cstdint>
 
 #include "tablet/ordered_float.h"
-#include "vm/bind.h"
 #include "vm/program.h"
+#include "vm/section_encoder.h"
 #include "vm/string_pool.h"
 #include "vm/vm.h"
 
@@ -28,7 +28,7 @@ class TopRows {
 
   /// Whether the ranges of a tablet's chunks show that all its rows are behind the bound. (Only where no instruction
   /// can fail: a row that is left out must not be one that raises an error.)
-  bool LeavesOut(const BoundTablet& tablet) const;
+  bool LeavesOut(const TabletEncoding& tablet) const;
   /// Whether units should run from the last one on: loaded in the order of time, the latest rows are there.
   bool Backwards() const { return active() && section_.order[0].descending; }
 

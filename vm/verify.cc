@@ -411,7 +411,7 @@ class Verifier {
         case Shape::ProbeOuter: {
           const Section& b = Builder(in.p1);
           if (s.source_kind == Section::Source::kDictionary)
-            return Fail("a dictionary section runs at binding, without join tables");
+            return Fail("a dictionary section runs without join tables");
           if (probed_[in.p1]) return Fail("a join table is probed once in a section");
           if (IsCutBothWays(p_.joins[in.p1].strategy) &&
               (info.shape != Shape::Probe || std::find(probed_.begin(), probed_.end(), true) != probed_.end())) {

@@ -65,7 +65,7 @@ struct RankStatistics {
   uint64_t bytes_scattered = 0;                 ///< tablets: received from the master; master: sent
   double compile = 0;                           ///< master: text to program; others: parsing and verifying it
   double scatter = 0;                           ///< tablets on their way over MPI
-  double read = 0;                              ///< opening, checking and binding tablets, summed over the threads
+  double read = 0;                              ///< opening, checking and encoding tablets, summed over the threads
   double transfer = 0;                          ///< to the GPU: the host's time, which overlaps the kernels
   double execute = 0;                           ///< running sections, reading included
   double gather = 0;                            ///< sending, receiving and waiting for other ranks

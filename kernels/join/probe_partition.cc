@@ -117,9 +117,10 @@ class ColumnUnion {
   /// A predicate knows which of the tablet's rows pass, and the column is not here.
   bool IsOnlyTestedByRow(size_t tablet) const {
     if (CodesOf(tablet) != nullptr) return false;
-    const std::vector<vm::BoundPredicate>& bound = q_.tablets[tablet]->predicates;
-    return std::any_of(bound.begin(), bound.end(),
-                       [&](const vm::BoundPredicate& b) { return b.by_row && static_cast<size_t>(b.slot) == slot_; });
+    const std::vector<vm::PredicateEncoding>& encoded = q_.tablets[tablet]->predicates;
+    return std::any_of(encoded.begin(), encoded.end(), [&](const vm::PredicateEncoding& b) {
+      return b.by_row && static_cast<size_t>(b.slot) == slot_;
+    });
   }
   bool SharesDictionary(size_t tablet) const {
     const Chunk &c = ChunkOf(tablet), &first = ChunkOf(0);
@@ -164,7 +165,7 @@ double Spread(const ProbePartitionQuestion& q, const std::vector<uint32_t>& slot
 int Choose(const ProbePartitionQuestion& q) {
   double rows = 0, row_bytes = 0, most = 0;
   const double compute = Compute(q.plan);
-  for (const vm::BoundTablet* t : q.tablets) rows += t->rows;
+  for (const vm::TabletEncoding* t : q.tablets) rows += t->rows;
   for (size_t i = 0; i < q.section.slots.size(); ++i) {
     if (!q.lowered.slot_values[i] && !q.lowered.slot_codes[i]) continue;
     row_bytes += CodeWidth(q.tablets, i);
@@ -232,7 +233,7 @@ Result<ProbePartition> PlanProbePartition(const ProbePartitionQuestion& q) {
   if (p.slots.size() > kMostRadixColumns) return none;
   uint64_t rows = 0;
   RadixPartition& radix = p.radix;
-  for (const vm::BoundTablet* t : q.tablets) {
+  for (const vm::TabletEncoding* t : q.tablets) {
     rows += t->rows;
     p.first_tiles.push_back(radix.tiles);
     p.tablet_rows.push_back(t->rows);
@@ -263,10 +264,10 @@ Result<ProbePartition> PlanProbePartition(const ProbePartitionQuestion& q) {
     }
     chunks.push_back(&chunk);
   }
-  TESSERA_ASSIGN(p.bound, q.binder.BindChunks(radix.rows, chunks, *q.tablets[0]));
-  const bool by_row = std::any_of(p.bound.predicates.begin(), p.bound.predicates.end(),
-                                  [](const vm::BoundPredicate& b) { return b.by_row; });
-  if (p.bound.skip || by_row) return none;
+  TESSERA_ASSIGN(p.encoded, q.encoder.EncodeChunks(radix.rows, chunks, *q.tablets[0]));
+  const bool by_row = std::any_of(p.encoded.predicates.begin(), p.encoded.predicates.end(),
+                                  [](const vm::PredicateEncoding& b) { return b.by_row; });
+  if (p.encoded.skip || by_row) return none;
   std::vector<uint64_t> first_values;
   for (size_t k = 0; k < keys; ++k) first_values.push_back(static_cast<uint64_t>(Low64(p.chunks[p.slots[k]].base)));
   SetKeys(record, first_values, &radix);

@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "kernels/join/radix_partition.h"
 #include "kernels/plan/launch_plan.h"
-#include "vm/bind.h"
+#include "vm/section_encoder.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {
@@ -25,7 +25,7 @@ struct ProbePartition {
   std::vector<RadixSource> sources;                ///< [tablet][column]
   std::vector<uint32_t> first_tiles, tablet_rows;  ///< [tablet]
   std::vector<Chunk> chunks;                       ///< [slot], width 0 where nothing is read; `bound` points to them
-  vm::BoundTablet bound;                           ///< what the launch reads instead
+  vm::TabletEncoding encoded;                      ///< what the launch reads instead
   uint64_t bytes = 0;                              ///< of device memory, for the columns
 };
 
@@ -33,10 +33,10 @@ struct ProbePartitionQuestion {
   const vm::Section& section;
   const LoweredProgram& lowered;
   const LaunchPlan& plan;  ///< of the launch over its tablets
-  const std::vector<const vm::BoundTablet*>& tablets;
+  const std::vector<const vm::TabletEncoding*>& tablets;
   const std::vector<const uint8_t*>& codes;  ///< [tablet][slot]: device addresses, nullptr if nobody reads them
   const std::vector<const JoinShape*>& joins;
-  const vm::SectionBinder& binder;
+  const vm::SectionEncoder& encoder;
   uint64_t cache_bytes = 0;  ///< of the device
   uint64_t room = 0;         ///< bytes of device memory that the partitions may take
   bool always = false;       ///< wherever it can be done, even where it does not pay

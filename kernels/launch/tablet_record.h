@@ -7,11 +7,11 @@
 #include <cstdint>
 
 #include "kernels/launch/tile.h"
-#include "vm/binding.h"
+#include "vm/tablet_encoding.h"
 
 namespace tessera::kernels {
 
-/// vm::BoundSlot with device pointers. The head is what most instructions need: one load of 16 bytes.
+/// vm::SlotEncoding with device pointers. The head is what most instructions need: one load of 16 bytes.
 struct alignas(16) SlotHead {
   const uint8_t* codes = nullptr;
   uint32_t stage = kNowhere;  ///< byte offset in a stage of the ring; kNowhere: read on demand
@@ -35,7 +35,7 @@ static_assert(sizeof(SlotRecord) == 80);
 
 enum class PredicateKind : uint8_t { kAll, kNone, kRange, kSet };
 
-/// vm::BoundPredicate, complete in itself. A set by row and a test of NULL bytes are ranges over a stream of bytes
+/// vm::PredicateEncoding, complete in itself. A set by row and a test of NULL bytes are ranges over a stream of bytes
 /// here. Ranges of 1 and 2 bytes do not wrap around: the host has turned those that would into the negation of what
 /// they leave out.
 struct alignas(16) PredicateHead {

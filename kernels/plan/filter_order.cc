@@ -70,7 +70,7 @@ std::vector<JoinRecord> PlanJoins(const std::vector<DeviceInstruction>& code,
 }
 
 double OrderFilters(const Section& section, const std::vector<double>& shares,
-                    const std::vector<const vm::BoundTablet*>& tablets, const std::vector<const JoinShape*>& joins,
+                    const std::vector<const vm::TabletEncoding*>& tablets, const std::vector<const JoinShape*>& joins,
                     const std::vector<JoinRecord>& records, bool queue, std::vector<DeviceInstruction>* code) {
   struct Item {
     DeviceInstruction instruction;
@@ -136,9 +136,9 @@ double OrderFilters(const Section& section, const std::vector<double>& shares,
   return live;
 }
 
-uint32_t CodeWidth(const std::vector<const vm::BoundTablet*>& tablets, size_t slot) {
+uint32_t CodeWidth(const std::vector<const vm::TabletEncoding*>& tablets, size_t slot) {
   uint32_t width = 0;
-  for (const vm::BoundTablet* t : tablets) width = std::max<uint32_t>(width, t->chunks[slot]->width);
+  for (const vm::TabletEncoding* t : tablets) width = std::max<uint32_t>(width, t->chunks[slot]->width);
   return width;
 }
 

@@ -8,7 +8,7 @@
 
 #include "kernels/plan/join_shape.h"
 #include "kernels/plan/lower.h"
-#include "vm/bind.h"
+#include "vm/section_encoder.h"
 
 namespace tessera::kernels {
 
@@ -20,11 +20,11 @@ std::vector<JoinRecord> PlanJoins(const std::vector<DeviceInstruction>& code,
 /// Those come first that drop most for their price. Where that leaves few rows, they are told to wait in a queue.
 /// Returns the share of rows that all of them leave.
 double OrderFilters(const vm::Section& section, const std::vector<double>& shares,
-                    const std::vector<const vm::BoundTablet*>& tablets, const std::vector<const JoinShape*>& joins,
+                    const std::vector<const vm::TabletEncoding*>& tablets, const std::vector<const JoinShape*>& joins,
                     const std::vector<JoinRecord>& records, bool queue, std::vector<DeviceInstruction>* code);
 
 /// Bytes of a slot's codes in the tablet where they have most.
-uint32_t CodeWidth(const std::vector<const vm::BoundTablet*>& tablets, size_t slot);
+uint32_t CodeWidth(const std::vector<const vm::TabletEncoding*>& tablets, size_t slot);
 /// Bytes of a join table that are looked at to find out what a key has: values, or bits where there are only these.
 uint64_t LookUpBytes(const JoinRecord& record);
 

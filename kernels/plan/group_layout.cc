@@ -38,7 +38,7 @@ uint32_t LayOutPrivate(const LoweredProgram& lowered, bool direct, uint32_t n, u
   return at - begin;
 }
 
-uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::BoundTablet*>& tablets,
+uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::TabletEncoding*>& tablets,
                     const std::vector<const JoinShape*>& joins, uint32_t most, DirectKey* keys) {
   if (lowered.key_sources.empty() || lowered.key_sources.size() > kMaxDirectKeys) return 0;
   for (const DeviceInstruction& fold : lowered.folds) {
@@ -58,9 +58,9 @@ uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::B
       low = payload.low;
       high = payload.high;
     }
-    for (const vm::BoundTablet* t : tablets) {
+    for (const vm::TabletEncoding* t : tablets) {
       if (source.source != OperandSource::kSlot) break;
-      const vm::BoundSlot& b = t->slots[slot];
+      const vm::SlotEncoding& b = t->slots[slot];
       const Chunk& chunk = *t->chunks[slot];
       nullable |= b.MayBeNull();
       if (b.all_null) continue;

@@ -10,7 +10,7 @@
 #include "kernels/launch/launch.h"
 #include "kernels/plan/join_shape.h"
 #include "kernels/plan/lower.h"
-#include "vm/bind.h"
+#include "vm/section_encoder.h"
 
 namespace tessera::kernels {
 
@@ -22,7 +22,7 @@ uint32_t LayOutPrivate(const LoweredProgram& lowered, bool direct, uint32_t n, u
 
 /// The numbers of groups, if the keys are copies of columns whose values in these tablets make a domain of at most
 /// `most`. Returns the size of the domain, or 0.
-uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::BoundTablet*>& tablets,
+uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::TabletEncoding*>& tablets,
                     const std::vector<const JoinShape*>& joins, uint32_t most, DirectKey* keys);
 
 }  // namespace tessera::kernels

@@ -53,7 +53,7 @@ class LaunchPlanner {
  public:
   /// `queue`: rows may wait in queues. Then a plan for the full instantiation, which has none, is of no use.
   LaunchPlanner(const Section& section, const LoweredProgram& lowered,
-                const std::vector<const vm::BoundTablet*>& tablets, const std::vector<const JoinShape*>& joins,
+                const std::vector<const vm::TabletEncoding*>& tablets, const std::vector<const JoinShape*>& joins,
                 const DeviceLimits& limits, bool queue)
       : section_(section),
         lowered_(lowered),
@@ -186,7 +186,7 @@ class LaunchPlanner {
   /// else in device memory.
   void PlaceDirectGroups() {
     uint64_t rows = 0;
-    for (const vm::BoundTablet* t : tablets_) rows += t->rows;
+    for (const vm::TabletEncoding* t : tablets_) rows += t->rows;
     const uint64_t far = std::min(kMostFarGroups, rows / kRowsPerFarGroup);
     const uint64_t most = std::min(std::max<uint64_t>(kMaxDirectGroups, far), limits_.groups);
     plan_.direct_groups = PlanDirect(lowered_, tablets_, joins_, static_cast<uint32_t>(most), plan_.direct_keys);
@@ -235,8 +235,8 @@ class LaunchPlanner {
   /// The least instantiation that can run the code.
   void ChooseKernel() {
     bool by_row = false;
-    for (const vm::BoundTablet* t : tablets_) {
-      for (const vm::BoundSlot& b : t->slots) by_row |= b.decode == vm::Decode::kMapRow || b.null_bytes != nullptr;
+    for (const vm::TabletEncoding* t : tablets_) {
+      for (const vm::SlotEncoding& b : t->slots) by_row |= b.decode == vm::Decode::kMapRow || b.null_bytes != nullptr;
     }
     const bool simple = layout_.code != kNowhere && plan_.record_staged && plan_.scratch_bytes == 0 &&
                         (keys_ == 0 || plan_.direct) && (!lowered_.two_passes || plan_.direct) && !lowered_.full_only;
@@ -318,7 +318,7 @@ class LaunchPlanner {
 
   const Section& section_;
   const LoweredProgram& lowered_;
-  const std::vector<const vm::BoundTablet*>& tablets_;
+  const std::vector<const vm::TabletEncoding*>& tablets_;
   const std::vector<const JoinShape*>& joins_;
   const DeviceLimits& limits_;
   const bool queue_;
@@ -334,7 +334,7 @@ class LaunchPlanner {
 }  // namespace
 
 Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowered,
-                              const std::vector<const vm::BoundTablet*>& tablets,
+                              const std::vector<const vm::TabletEncoding*>& tablets,
                               const std::vector<const JoinShape*>& joins, const DeviceLimits& limits, bool measure) {
   Result<LaunchPlan> plan = LaunchPlanner(section, lowered, tablets, joins, limits, true).Run(measure);
   if (plan.ok() && (plan->variant != Variant::kFull || plan->layout.queues == kNowhere)) return plan;
@@ -342,7 +342,7 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
 }
 
 std::vector<LookUp> LookUps(const Section& section, const LoweredProgram& lowered, const LaunchPlan& plan,
-                            const std::vector<const vm::BoundTablet*>& tablets,
+                            const std::vector<const vm::TabletEncoding*>& tablets,
                             const std::vector<const JoinShape*>& joins) {
   std::vector<LookUp> found;
   const std::vector<double> shares = PredicateShares(section, tablets, joins);

@@ -13,7 +13,7 @@
 #include "kernels/memory/device_limits.h"
 #include "kernels/plan/join_shape.h"
 #include "kernels/plan/lower.h"
-#include "vm/bind.h"
+#include "vm/section_encoder.h"
 
 namespace tessera::kernels {
 
@@ -52,7 +52,7 @@ struct LaunchPlan {
 /// `joins` has an entry for each join table of the program, nullptr for those that are not on the device. `measure`:
 /// with marks, if there are joins.
 Result<LaunchPlan> PlanLaunch(const vm::Section& section, const LoweredProgram& lowered,
-                              const std::vector<const vm::BoundTablet*>& tablets,
+                              const std::vector<const vm::TabletEncoding*>& tablets,
                               const std::vector<const JoinShape*>& joins, const DeviceLimits& limits, bool measure);
 
 /// A look-up in the code of a plan, in the order in which rows come to them.
@@ -61,7 +61,7 @@ struct LookUp {
   double live = 1;  ///< share of the source's rows that get there, as an estimate
 };
 std::vector<LookUp> LookUps(const vm::Section& section, const LoweredProgram& lowered, const LaunchPlan& plan,
-                            const std::vector<const vm::BoundTablet*>& tablets,
+                            const std::vector<const vm::TabletEncoding*>& tablets,
                             const std::vector<const JoinShape*>& joins);
 
 }  // namespace tessera::kernels

@@ -13,8 +13,8 @@ namespace {
 constexpr size_t kSampledTablets = 16;
 
 /// Share of the rows of a tablet that pass a predicate, if values are spread evenly.
-double PassingShare(const vm::BoundPredicate& p, const Chunk& chunk) {
-  using Kind = vm::BoundPredicate::Kind;
+double PassingShare(const vm::PredicateEncoding& p, const Chunk& chunk) {
+  using Kind = vm::PredicateEncoding::Kind;
   const double values = std::max(1.0, static_cast<double>(chunk.max) - static_cast<double>(chunk.min) + 1);
   double share = 1;
   switch (p.kind) {
@@ -45,7 +45,7 @@ double PassingShare(const vm::BoundPredicate& p, const Chunk& chunk) {
 
 }  // namespace
 
-std::vector<double> PredicateShares(const Section& section, const std::vector<const vm::BoundTablet*>& tablets,
+std::vector<double> PredicateShares(const Section& section, const std::vector<const vm::TabletEncoding*>& tablets,
                                     const std::vector<const JoinShape*>& joins) {
   std::vector<double> shares(section.predicates.size(), 0);
   const size_t step = std::max<size_t>(1, tablets.size() / kSampledTablets);

@@ -11,7 +11,7 @@
 #include "kernels/plan/join_shape.h"
 #include "kernels/plan/launch_code.h"
 #include "kernels/plan/lower.h"
-#include "vm/bind.h"
+#include "vm/section_encoder.h"
 
 namespace tessera::kernels {
 
@@ -19,7 +19,7 @@ namespace tessera::kernels {
 inline double MatchShare(const JoinShape& join) { return std::clamp(join.share / join.range_share, 0.0, 1.0); }
 
 /// Per predicate of the section: the share of rows that pass.
-std::vector<double> PredicateShares(const vm::Section& section, const std::vector<const vm::BoundTablet*>& tablets,
+std::vector<double> PredicateShares(const vm::Section& section, const std::vector<const vm::TabletEncoding*>& tablets,
                                     const std::vector<const JoinShape*>& joins);
 
 /// visit(instruction, share of rows that are live when it begins) in the order of the code.

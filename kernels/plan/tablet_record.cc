@@ -6,10 +6,10 @@
 
 namespace tessera::kernels {
 
-void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const TabletAddresses& addresses,
+void FillRecord(const vm::TabletEncoding& tablet, const LaunchPlan& plan, const TabletAddresses& addresses,
                 uint8_t* record) {
   for (size_t i = 0; i < tablet.slots.size(); ++i) {
-    const vm::BoundSlot& b = tablet.slots[i];
+    const vm::SlotEncoding& b = tablet.slots[i];
     SlotRecord& r = *new (record + i * sizeof(SlotRecord)) SlotRecord;
     r.head.codes = addresses.codes[i];
     // What is not uploaded is not read, and must not be copied to the ring.
@@ -31,10 +31,10 @@ void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const Tab
   }
   record += tablet.slots.size() * sizeof(SlotRecord);
   for (size_t i = 0; i < tablet.predicates.size(); ++i) {
-    const vm::BoundPredicate& p = tablet.predicates[i];
+    const vm::PredicateEncoding& p = tablet.predicates[i];
     const size_t slot = static_cast<size_t>(p.slot);
     const Chunk& chunk = *tablet.chunks[slot];
-    using Kind = vm::BoundPredicate::Kind;
+    using Kind = vm::PredicateEncoding::Kind;
     PredicateRecord& r = *new (record + i * sizeof(PredicateRecord)) PredicateRecord;
     switch (p.kind) {
       case Kind::kAll:
@@ -93,7 +93,7 @@ void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const Tab
   for (size_t i = 0; i < plan.probes.size(); ++i) {
     const LaunchPlan::Probe& probe = plan.probes[i];
     const JoinRecord& join = plan.joins[probe.join];
-    const vm::BoundSlot& b = tablet.slots[probe.slot];
+    const vm::SlotEncoding& b = tablet.slots[probe.slot];
     const Chunk& chunk = *tablet.chunks[probe.slot];
     ProbeRecord& r = *new (record + i * sizeof(ProbeRecord)) ProbeRecord;
     const bool direct = join.lookup == JoinLookup::kBits || join.lookup == JoinLookup::kDirect;

@@ -1,4 +1,4 @@
-// What the VM kernel reads of a bound tablet, written on the host: the records of kernels/launch/tablet_record.h.
+// What the VM kernel reads of an encoded tablet, written on the host: the records of kernels/launch/tablet_record.h.
 // Private to kernels/; any thread.
 //
 // Start at: FillRecord.
@@ -10,7 +10,7 @@
 
 namespace tessera::kernels {
 
-/// Device addresses of what a bound tablet points to; nullptr where it is not needed.
+/// Device addresses of what an encoded tablet points to; nullptr where it is not needed.
 struct TabletAddresses {
   const uint8_t* const* codes;  ///< per slot: the chunk's streams
   const uint8_t* const* nulls;
@@ -20,7 +20,7 @@ struct TabletAddresses {
 };
 /// Writes the SlotRecords, PredicateRecords and ProbeRecords of a tablet to `record`, plan.record_bytes long. REQUIRES:
 /// it is aligned to 16 bytes.
-void FillRecord(const vm::BoundTablet& tablet, const LaunchPlan& plan, const TabletAddresses& addresses,
+void FillRecord(const vm::TabletEncoding& tablet, const LaunchPlan& plan, const TabletAddresses& addresses,
                 uint8_t* record);
 
 }  // namespace tessera::kernels

@@ -15,7 +15,7 @@
 #include "kernels/memory/run_buffer.h"
 #include "kernels/plan/launch_plan.h"
 #include "kernels/run/block_turns.h"
-#include "vm/bind.h"
+#include "vm/section_encoder.h"
 
 namespace tessera::kernels {
 
@@ -27,7 +27,7 @@ inline constexpr size_t kBatches = 4;
 /// Tablets whose columns are on the device, or on their way there.
 struct TabletBatch {
   std::vector<size_t> numbers;  ///< of the tablets in the table
-  std::vector<vm::BoundTablet> tablets;
+  std::vector<vm::TabletEncoding> tablets;
   std::vector<const uint8_t*> codes, nulls;  ///< [tablet][slot]: device addresses
   std::vector<ColumnCache::Piece*> pinned;
   std::shared_ptr<ColumnCache::Copies> copies;  ///< of its columns, until it starts
@@ -41,7 +41,7 @@ struct TabletBatch {
   }
   uint64_t rows() const {
     uint64_t rows = 0;
-    for (const vm::BoundTablet& t : tablets) rows += t.rows;
+    for (const vm::TabletEncoding& t : tablets) rows += t.rows;
     return rows;
   }
 };

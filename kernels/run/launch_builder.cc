@@ -67,13 +67,13 @@ struct LaunchBuilder::Offsets {
 };
 
 LaunchBuilder::LaunchBuilder(GpuDevice* gpu, const vm::SectionContext& context, const LoweredProgram& lowered,
-                             const DeviceJoins& joins, const vm::SectionBinder& binder, GridLaunch* grid)
+                             const DeviceJoins& joins, const vm::SectionEncoder& encoder, GridLaunch* grid)
     : gpu_(*gpu),
       context_(context),
       section_(context.program->sections[static_cast<size_t>(context.section)]),
       lowered_(lowered),
       joins_(joins),
-      binder_(binder),
+      encoder_(encoder),
       grid_(*grid) {}
 
 bool LaunchBuilder::MayPartition() const {
@@ -105,8 +105,8 @@ Status LaunchBuilder::Build(uint64_t most_groups, Arena* arena, Batch* batch) {
 // ---- Planning -------------------------------------------------------------------------------------------------------
 
 Status LaunchBuilder::PlanBatch(uint64_t most_groups, Batch* batch) {
-  std::vector<const vm::BoundTablet*> tablets;
-  for (const vm::BoundTablet& t : batch->input.tablets) tablets.push_back(&t);
+  std::vector<const vm::TabletEncoding*> tablets;
+  for (const vm::TabletEncoding& t : batch->input.tablets) tablets.push_back(&t);
   DeviceLimits limits = gpu_.limits;
   limits.groups = most_groups;
   const bool wants_dp = grid_.WantsDp();
@@ -124,7 +124,7 @@ Status LaunchBuilder::PlanBatch(uint64_t most_groups, Batch* batch) {
   batch->launch = Launch();
   LaunchPlan& plan = batch->plan;
   uint32_t& tiles = batch->launch.tiles;
-  for (const vm::BoundTablet& t : batch->input.tablets) tiles += TilesOf(t.rows);
+  for (const vm::TabletEncoding& t : batch->input.tablets) tiles += TilesOf(t.rows);
   if (wants_dp && plan.joins[static_cast<size_t>(lowered_.product)].rows > 0)
     plan.variant = plan.variant == Variant::kPairs ? Variant::kDpPairs : Variant::kDp;
   TESSERA_ASSIGN(per_multiprocessor_, BlocksPerMultiprocessor(&gpu_, plan));
@@ -135,7 +135,7 @@ Status LaunchBuilder::PlanBatch(uint64_t most_groups, Batch* batch) {
   return Status::Ok();
 }
 
-Status LaunchBuilder::PartitionRows(const std::vector<const vm::BoundTablet*>& tablets, Batch* batch) {
+Status LaunchBuilder::PartitionRows(const std::vector<const vm::TabletEncoding*>& tablets, Batch* batch) {
   TabletBatch& input = batch->input;
   RunBuffer* const memory = &batch->partitioned;
   memory->Free();
@@ -143,7 +143,7 @@ Status LaunchBuilder::PartitionRows(const std::vector<const vm::BoundTablet*>& t
   if (!MayPartition()) return Status::Ok();
   const bool always = context_.join_partitioning == vm::JoinPartitioning::kOn;
   TESSERA_ASSIGN(ProbePartition p,
-                 PlanProbePartition({section_, lowered_, batch->plan, tablets, input.codes, joins_.shapes(), binder_,
+                 PlanProbePartition({section_, lowered_, batch->plan, tablets, input.codes, joins_.shapes(), encoder_,
                                      gpu_.limits.cache_bytes, gpu_.Room() / kPartitionedShare, always}));
   if (p.join < 0) return Status::Ok();
   RadixPartition& radix = p.radix;
@@ -162,7 +162,7 @@ Status LaunchBuilder::PartitionRows(const std::vector<const vm::BoundTablet*>& t
   radix.next = reinterpret_cast<uint32_t*>(at);
   radix.tile_places = reinterpret_cast<uint32_t*>(at + next_bytes);
   input.tablets.clear();
-  input.tablets.push_back(std::move(p.bound));
+  input.tablets.push_back(std::move(p.encoded));
   batch->partition = std::move(p);
   return Status::Ok();
 }
@@ -192,12 +192,12 @@ LaunchBuilder::Offsets LaunchBuilder::LayOutArena(Arena* arena, const Batch& bat
   at.sources = arena->Add(partition.sources.size() * sizeof(RadixSource));
   at.source_tiles = arena->Add(partition.tablet_rows.size() * sizeof(uint32_t));
   at.source_rows = arena->Add(partition.tablet_rows.size() * sizeof(uint32_t));
-  for (const vm::BoundTablet& t : batch.input.tablets) {
-    for (const vm::BoundSlot& slot : t.slots) {
+  for (const vm::TabletEncoding& t : batch.input.tablets) {
+    for (const vm::SlotEncoding& slot : t.slots) {
       if (slot.map != nullptr) at.pieces.Add(slot.map, slot.map_entries * 8, arena);
       if (slot.map_null != nullptr) at.pieces.Add(slot.map_null, slot.map_entries, arena);
     }
-    for (const vm::BoundPredicate& p : t.predicates) {
+    for (const vm::PredicateEncoding& p : t.predicates) {
       if (p.set != nullptr) at.pieces.Add(p.set, p.set_bytes, arena);
     }
   }
@@ -233,25 +233,25 @@ void LaunchBuilder::FillRecords(const Offsets& at, Batch* batch) const {
   std::vector<const int64_t*> maps;
   std::vector<const uint8_t*> map_nulls, sets;
   for (size_t t = 0; t < input.tablets.size(); ++t) {
-    const vm::BoundTablet& bound = input.tablets[t];
-    const size_t slots = bound.slots.size();
+    const vm::TabletEncoding& encoded = input.tablets[t];
+    const size_t slots = encoded.slots.size();
     maps.assign(slots, nullptr);
     map_nulls.assign(slots, nullptr);
-    sets.assign(bound.predicates.size(), nullptr);
+    sets.assign(encoded.predicates.size(), nullptr);
     for (size_t i = 0; i < slots; ++i) {
-      const vm::BoundSlot& slot = bound.slots[i];
+      const vm::SlotEncoding& slot = encoded.slots[i];
       if (slot.map != nullptr) maps[i] = at.pieces.Device(arena, slot.map);
       if (slot.map_null != nullptr) map_nulls[i] = at.pieces.Device(arena, slot.map_null);
     }
-    for (size_t i = 0; i < bound.predicates.size(); ++i) {
-      if (bound.predicates[i].set != nullptr) sets[i] = at.pieces.Device(arena, bound.predicates[i].set);
+    for (size_t i = 0; i < encoded.predicates.size(); ++i) {
+      if (encoded.predicates[i].set != nullptr) sets[i] = at.pieces.Device(arena, encoded.predicates[i].set);
     }
     const TabletAddresses addresses{input.codes.data() + t * slots, input.nulls.data() + t * slots, maps.data(),
                                     map_nulls.data(), sets.data()};
-    FillRecord(bound, batch->plan, addresses, arena.Host(at.records) + t * batch->plan.record_bytes);
+    FillRecord(encoded, batch->plan, addresses, arena.Host(at.records) + t * batch->plan.record_bytes);
     first_tile[t] = tiles;
-    tablet_rows[t] = bound.rows;
-    tiles += TilesOf(bound.rows);
+    tablet_rows[t] = encoded.rows;
+    tiles += TilesOf(encoded.rows);
   }
 }
 
@@ -321,7 +321,7 @@ void LaunchBuilder::AddStatistics(const Batch& batch) const {
   vm::SectionStatistics& stats = *context_.statistics;
   const auto bytes_of = [&](uint32_t slot) {
     uint64_t bytes = 0;
-    for (const vm::BoundTablet& t : batch.input.tablets) bytes += uint64_t{t.rows} * t.slots[slot].width;
+    for (const vm::TabletEncoding& t : batch.input.tablets) bytes += uint64_t{t.rows} * t.slots[slot].width;
     return bytes;
   };
   for (const StagedSlot& column : plan.staged) stats.bytes_staged += bytes_of(column.slot);

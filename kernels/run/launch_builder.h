@@ -14,7 +14,7 @@
 #include "kernels/plan/launch_plan.h"
 #include "kernels/run/batch.h"
 #include "kernels/run/grid_launch.h"
-#include "vm/bind.h"
+#include "vm/section_encoder.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {
@@ -22,7 +22,7 @@ namespace tessera::kernels {
 class LaunchBuilder {
  public:
   LaunchBuilder(GpuDevice* gpu, const vm::SectionContext& context, const LoweredProgram& lowered,
-                const DeviceJoins& joins, const vm::SectionBinder& binder, GridLaunch* grid);
+                const DeviceJoins& joins, const vm::SectionEncoder& encoder, GridLaunch* grid);
 
   /// Whether the rows of a launch may be partitioned for their probes, as far as the section says: then launches leave
   /// room for that. (Where a LIMIT ends the section most rows may not be probed at all.)
@@ -38,7 +38,7 @@ class LaunchBuilder {
   Status PlanBatch(uint64_t most_groups, Batch* batch);
   /// Puts the tablets together as one whose rows are in the order of a join table's slots, if that is faster.
   /// `tablets`: the batch's own.
-  Status PartitionRows(const std::vector<const vm::BoundTablet*>& tablets, Batch* batch);
+  Status PartitionRows(const std::vector<const vm::TabletEncoding*>& tablets, Batch* batch);
   /// Takes a place in the arena for all that it is to hold.
   Offsets LayOutArena(Arena* arena, const Batch& batch) const;
   void FillArena(const Offsets& at, Batch* batch) const;
@@ -52,7 +52,7 @@ class LaunchBuilder {
   const vm::Section& section_;
   const LoweredProgram& lowered_;
   const DeviceJoins& joins_;
-  const vm::SectionBinder& binder_;
+  const vm::SectionEncoder& encoder_;
   GridLaunch& grid_;
   int per_multiprocessor_ = 0;  ///< blocks of the latest launch
 };

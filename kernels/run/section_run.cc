@@ -32,7 +32,7 @@ SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, Device
       passes_(joins, context_),
       feed_(gpu, context_, lowered_, joins->key_ranges()),
       grid_(gpu, context_, lowered_, *joins),
-      builder_(gpu, context_, lowered_, *joins, feed_.binder(), &grid_),
+      builder_(gpu, context_, lowered_, *joins, feed_.encoder(), &grid_),
       sink_(gpu, context_, lowered_, *joins),
       launcher_(gpu, context_, build, &sink_, &grid_) {}
 

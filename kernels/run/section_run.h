@@ -34,7 +34,7 @@ class SectionRun {
   SectionRun(const SectionRun&) = delete;
   SectionRun& operator=(const SectionRun&) = delete;
 
-  /// Takes tablets over that are bound already. REQUIRES: of the same section and table; called first; none of the join
+  /// Takes tablets over that are encoded already. REQUIRES: of the same section and table; called first; none of the join
   /// tables is in partitions.
   Status UseTablets(TabletsAhead ahead) { return feed_.UseTablets(std::move(ahead)); }
   /// All tablets of the table, launch by launch.

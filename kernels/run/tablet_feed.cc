@@ -18,19 +18,19 @@ constexpr uint64_t kRowsPerLaunch = uint64_t{1} << 31;
 constexpr uint64_t kMovedShare = 10;
 
 /// Binding a tablet takes a microsecond, and waking threads fifty; but one that is read for the first time is checked,
-/// which takes much longer. From the first one that took so long, several threads bind, up to kMostShared tablets at a
-/// time: bound tablets are small.
+/// which takes much longer. From the first one that took so long, several threads encode, up to kMostShared tablets at a
+/// time: encoded tablets are small.
 constexpr auto kSlowBinding = std::chrono::microseconds(100);
-constexpr size_t kMostShared = 4096, kBinders = 6;
+constexpr size_t kMostShared = 4096, kEncoders = 6;
 
 /// Binds tablets from `first` on. true: one took so long that several threads should do it, and it was the last one.
-bool BindTablets(const vm::SectionBinder& binder, const TableInfo& table, size_t first, const vm::BoundTablet* like,
-                 std::vector<tessera::Result<vm::BoundTablet>>* bound) {
+bool EncodeTablets(const vm::SectionEncoder& encoder, const TableInfo& table, size_t first,
+                   const vm::TabletEncoding* like, std::vector<tessera::Result<vm::TabletEncoding>>* encoded) {
   const size_t end = std::min(table.tablets.size(), first + kMostShared);
-  bound->reserve(end - first);
+  encoded->reserve(end - first);
   auto start = std::chrono::steady_clock::now();
   for (size_t i = first; i < end; ++i) {
-    const tessera::Result<vm::BoundTablet>& b = bound->emplace_back(binder.Bind(*table.tablets[i], like));
+    const tessera::Result<vm::TabletEncoding>& b = encoded->emplace_back(encoder.Encode(*table.tablets[i], like));
     if (b.ok() && !b->skip) like = &*b;
     const auto now = std::chrono::steady_clock::now();
     if (now - start > kSlowBinding) return true;
@@ -43,10 +43,10 @@ int Threads(const vm::SectionContext& context) { return context.pool == nullptr 
 
 }  // namespace
 
-TabletsAhead BindAhead(const vm::SectionContext& context, const std::vector<vm::KeyRange>& key_ranges) {
-  const vm::SectionBinder binder(*context.program, context.section, context.strings, key_ranges);
+TabletsAhead EncodeAhead(const vm::SectionContext& context, const std::vector<vm::KeyRange>& key_ranges) {
+  const vm::SectionEncoder encoder(*context.program, context.section, context.strings, key_ranges);
   TabletsAhead ahead{context.section, context.table, {}};
-  ahead.slow = BindTablets(binder, *context.table, 0, nullptr, &ahead.tablets);
+  ahead.slow = EncodeTablets(encoder, *context.table, 0, nullptr, &ahead.tablets);
   return ahead;
 }
 
@@ -65,13 +65,13 @@ TabletFeed::TabletFeed(GpuDevice* gpu, const vm::SectionContext& context, const 
       context_(context),
       section_(context.program->sections[static_cast<size_t>(context.section)]),
       lowered_(lowered),
-      binder_(*context.program, context.section, context.strings, key_ranges) {}
+      encoder_(*context.program, context.section, context.strings, key_ranges) {}
 
 Status TabletFeed::UseTablets(TabletsAhead ahead) {
-  bound_ = std::move(ahead.tablets);
-  binding_is_slow_ = ahead.slow;
-  for (tessera::Result<vm::BoundTablet>& b : bound_) {
-    if (b.ok() && !b->skip) TESSERA_TRY(binder_.BindKeyRanges(&*b));
+  encoded_ = std::move(ahead.tablets);
+  encoding_is_slow_ = ahead.slow;
+  for (tessera::Result<vm::TabletEncoding>& b : encoded_) {
+    if (b.ok() && !b->skip) TESSERA_TRY(encoder_.EncodeKeyRanges(&*b));
   }
   return Status::Ok();
 }
@@ -79,32 +79,32 @@ Status TabletFeed::UseTablets(TabletsAhead ahead) {
 void TabletFeed::StartPass(uint64_t pass, bool bind_again) {
   first_pass_ = pass == 0;
   next_ = 0;
-  if (bind_again) bound_.clear();
+  if (bind_again) encoded_.clear();
 }
 
 bool TabletFeed::AtEnd() const { return next_ == context_.table->tablets.size(); }
 
-tessera::Result<vm::BoundTablet>& TabletFeed::Bind(size_t number, const vm::BoundTablet* like) {
+tessera::Result<vm::TabletEncoding>& TabletFeed::Encode(size_t number, const vm::TabletEncoding* like) {
   const TableInfo& table = *context_.table;
-  if (number >= bound_from_ && number < bound_from_ + bound_.size()) return bound_[number - bound_from_];
-  bound_.clear();
-  bound_from_ = number;
+  if (number >= encoded_from_ && number < encoded_from_ + encoded_.size()) return encoded_[number - encoded_from_];
+  encoded_.clear();
+  encoded_from_ = number;
   const size_t count = std::min(table.tablets.size() - number, kMostShared),
-               workers = std::min({static_cast<size_t>(Threads(context_)), kBinders, count});
-  if (!binding_is_slow_ || workers == 1) {
-    binding_is_slow_ = BindTablets(binder_, table, number, like, &bound_);
-    return bound_[0];
+               workers = std::min({static_cast<size_t>(Threads(context_)), kEncoders, count});
+  if (!encoding_is_slow_ || workers == 1) {
+    encoding_is_slow_ = EncodeTablets(encoder_, table, number, like, &encoded_);
+    return encoded_[0];
   }
-  for (size_t i = 0; i < count; ++i) bound_.emplace_back(Cancelled());
+  for (size_t i = 0; i < count; ++i) encoded_.emplace_back(Cancelled());
   context_.pool->Run(static_cast<int>(workers), [&](int worker) {
     const size_t w = static_cast<size_t>(worker);
-    const vm::BoundTablet* as = nullptr;
+    const vm::TabletEncoding* as = nullptr;
     for (size_t i = w * count / workers; i < (w + 1) * count / workers; ++i) {
-      bound_[i] = binder_.Bind(*table.tablets[number + i], as);
-      if (bound_[i].ok() && !bound_[i]->skip) as = &*bound_[i];
+      encoded_[i] = encoder_.Encode(*table.tablets[number + i], as);
+      if (encoded_[i].ok() && !encoded_[i]->skip) as = &*encoded_[i];
     }
   });
-  return bound_[0];
+  return encoded_[0];
 }
 
 tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool others_under_way, TabletBatch* batch) {
@@ -121,30 +121,31 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
   while (!AtEnd() && copied_ < kCopiedPerLaunch) {
     if (context_.cancel != nullptr && context_.cancel->load(std::memory_order_relaxed)) return Cancelled();
     if (rows + table.tablets[next_]->rows() > kRowsPerLaunch) break;
-    tessera::Result<vm::BoundTablet>& result = Bind(next_, batch->tablets.empty() ? nullptr : &batch->tablets.back());
+    tessera::Result<vm::TabletEncoding>& result =
+        Encode(next_, batch->tablets.empty() ? nullptr : &batch->tablets.back());
     TESSERA_TRY(result.status());
-    vm::BoundTablet& bound = *result;
-    if (bound.skip) {
+    vm::TabletEncoding& encoded = *result;
+    if (encoded.skip) {
       if (first_pass_) ++stats.tablets_skipped;
       ++next_;
       continue;
     }
-    const uint64_t size = FindNeeds(bound);
+    const uint64_t size = FindNeeds(encoded);
     if (bytes + size > budget.Bytes(gpu_.Room())) {
       if (!batch->tablets.empty()) break;
       if (others_under_way) return false;  // a tablet that is larger than that has the place of all
     }
     bytes += size;
-    rows += bound.rows;
-    NoteKeys(bound);
-    batch->tablets.push_back(std::move(bound));
+    rows += encoded.rows;
+    NoteKeys(encoded);
+    batch->tablets.push_back(std::move(encoded));
     batch->numbers.push_back(next_);
     const Status uploaded = Upload(batch->tablets.size() - 1, batch);
     if (!uploaded.ok()) {
       // CUDA has less memory than the budget: what there is has to do for the tablets before this one, or for this one.
       const bool alone = batch->tablets.size() == 1 && !others_under_way;
       if (uploaded.code() != ErrorCode::kResource || alone) return uploaded;
-      bound = std::move(batch->tablets.back());
+      encoded = std::move(batch->tablets.back());
       batch->tablets.pop_back();
       batch->numbers.pop_back();
       batch->codes.resize(batch->tablets.size() * slots);
@@ -169,45 +170,45 @@ Status TabletFeed::StartCopies(TabletBatch* batch) {
   return Status::Ok();
 }
 
-void TabletFeed::NoteKeys(const vm::BoundTablet& bound) {
+void TabletFeed::NoteKeys(const vm::TabletEncoding& encoded) {
   if (section_.sink != vm::Section::Sink::kJoin || lowered_.first_build_key < 0) return;
-  const Chunk& chunk = *bound.chunks[static_cast<size_t>(lowered_.first_build_key)];
+  const Chunk& chunk = *encoded.chunks[static_cast<size_t>(lowered_.first_build_key)];
   if (chunk.type.id == TypeId::kText || chunk.min > chunk.max || chunk.min < INT64_MIN || chunk.max > INT64_MAX) return;
   const int64_t low = static_cast<int64_t>(chunk.min), high = static_cast<int64_t>(chunk.max);
   source_keys_ = {true, source_keys_.known ? std::min(source_keys_.low, low) : low,
                   source_keys_.known ? std::max(source_keys_.high, high) : high};
 }
 
-uint64_t TabletFeed::FindNeeds(const vm::BoundTablet& bound) {
-  needs_.assign(bound.slots.size(), {});
-  for (size_t i = 0; i < bound.slots.size(); ++i) {
-    const vm::BoundSlot& b = bound.slots[i];
+uint64_t TabletFeed::FindNeeds(const vm::TabletEncoding& encoded) {
+  needs_.assign(encoded.slots.size(), {});
+  for (size_t i = 0; i < encoded.slots.size(); ++i) {
+    const vm::SlotEncoding& b = encoded.slots[i];
     if (lowered_.slot_values[i] && !b.all_null) needs_[i] = {b.width != 0, b.null_bytes != nullptr};
   }
-  for (const vm::BoundPredicate& p : bound.predicates) {
-    using Kind = vm::BoundPredicate::Kind;
+  for (const vm::PredicateEncoding& p : encoded.predicates) {
+    using Kind = vm::PredicateEncoding::Kind;
     Needs& needs = needs_[static_cast<size_t>(p.slot)];
     needs.codes |= p.kind == Kind::kRange || (p.kind == Kind::kSet && !p.by_row);
     needs.nulls |= p.kind == Kind::kNulls;
   }
   uint64_t bytes = 0;
-  for (size_t i = 0; i < bound.slots.size(); ++i) {
-    if (needs_[i].codes) bytes += bound.chunks[i]->codes_bytes;
-    if (needs_[i].nulls) bytes += bound.chunks[i]->rows;
+  for (size_t i = 0; i < encoded.slots.size(); ++i) {
+    if (needs_[i].codes) bytes += encoded.chunks[i]->codes_bytes;
+    if (needs_[i].nulls) bytes += encoded.chunks[i]->rows;
   }
   return bytes;
 }
 
 Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
   const std::shared_ptr<const Tablet>& tablet = context_.table->tablets[batch->numbers[at]];
-  const vm::BoundTablet& bound = batch->tablets[at];
-  const size_t first = at * bound.slots.size();
-  batch->codes.resize(first + bound.slots.size());
-  batch->nulls.resize(first + bound.slots.size());
+  const vm::TabletEncoding& encoded = batch->tablets[at];
+  const size_t first = at * encoded.slots.size();
+  batch->codes.resize(first + encoded.slots.size());
+  batch->nulls.resize(first + encoded.slots.size());
   TESSERA_ASSIGN(ColumnCache::TabletPieces * pieces, gpu_.cache.Find(tablet));
-  for (size_t i = 0; i < bound.slots.size(); ++i) {
+  for (size_t i = 0; i < encoded.slots.size(); ++i) {
     const int column = section_.slots[i].column;
-    const Chunk& chunk = *bound.chunks[i];
+    const Chunk& chunk = *encoded.chunks[i];
     if (needs_[i].codes) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kCodes, chunk.codes,
                                                                chunk.codes_bytes, &batch->pinned, &copied_));
@@ -225,8 +226,8 @@ void TabletFeed::CollectRows(const DeviceJoins& joins, TabletBatch* batch) {
   const DeviceRows& rows = joins.rows(section_.source);
   const JoinShape& shape = *joins.shapes()[static_cast<size_t>(section_.source)];
   const size_t slots = section_.slots.size();
-  vm::BoundTablet bound;
-  bound.rows = static_cast<uint32_t>(rows.rows());
+  vm::TabletEncoding encoded;
+  encoded.rows = static_cast<uint32_t>(rows.rows());
   row_chunks_.resize(slots);
   for (size_t i = 0; i < slots; ++i) {
     const vm::Slot& slot = section_.slots[i];
@@ -234,22 +235,22 @@ void TabletFeed::CollectRows(const DeviceJoins& joins, TabletBatch* batch) {
     Chunk& chunk = row_chunks_[i];
     chunk.type = slot.type;
     chunk.width = 8;
-    chunk.rows = bound.rows;
+    chunk.rows = encoded.rows;
     chunk.min = column.low;
     chunk.max = column.high;
-    bound.chunks.push_back(&chunk);
-    vm::BoundSlot b;
+    encoded.chunks.push_back(&chunk);
+    vm::SlotEncoding b;
     b.decode = vm::Decode::kRaw;
     b.width = 8;
     b.codes = reinterpret_cast<const uint8_t*>(column.column);
     b.null_bytes = reinterpret_cast<const uint8_t*>(column.nulls);
-    bound.slots.push_back(b);
+    encoded.slots.push_back(b);
     batch->codes.push_back(b.codes);
     batch->nulls.push_back(b.null_bytes);
   }
-  if (first_pass_) context_.statistics->rows_in += bound.rows;
+  if (first_pass_) context_.statistics->rows_in += encoded.rows;
   batch->numbers.push_back(0);
-  batch->tablets.push_back(std::move(bound));
+  batch->tablets.push_back(std::move(encoded));
 }
 
 }  // namespace tessera::kernels

@@ -1,4 +1,4 @@
-// Feeds the launches of a section: binds the tablets of its source to the program, brings their columns to the device,
+// Feeds the launches of a section: encodes the tablets of its source for the program, brings their columns to the device,
 // and collects as many as a launch takes. Private to kernels/.
 //
 // Start at: TabletFeed::Collect. REQUIRES, of all functions: the device's mutex is held.
@@ -13,20 +13,20 @@
 #include "kernels/memory/gpu_device.h"
 #include "kernels/plan/lower.h"
 #include "kernels/run/batch.h"
-#include "vm/bind.h"
+#include "vm/section_encoder.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {
 
-/// Tablets of a section, from the first one on, bound before its join tables were there.
+/// Tablets of a section, from the first one on, encoded before its join tables were there.
 struct TabletsAhead {
   int section = -1;  ///< -1: none
   const TableInfo* table = nullptr;
-  std::vector<tessera::Result<vm::BoundTablet>> tablets;
+  std::vector<tessera::Result<vm::TabletEncoding>> tablets;
   bool slow = false;  ///< the last one took long
 };
 /// Binds tablets until one takes so long that several threads should do it.
-TabletsAhead BindAhead(const vm::SectionContext& context, const std::vector<vm::KeyRange>& key_ranges);
+TabletsAhead EncodeAhead(const vm::SectionContext& context, const std::vector<vm::KeyRange>& key_ranges);
 
 /// What a launch may take of the device's memory for its columns.
 struct ColumnBudget {
@@ -39,11 +39,11 @@ struct ColumnBudget {
 
 class TabletFeed {
  public:
-  /// `key_ranges`: of the join tables, as they are whenever a tablet is bound.
+  /// `key_ranges`: of the join tables, as they are whenever a tablet is encoded.
   TabletFeed(GpuDevice* gpu, const vm::SectionContext& context, const LoweredProgram& lowered,
              const std::vector<vm::KeyRange>& key_ranges);
 
-  const vm::SectionBinder& binder() const { return binder_; }
+  const vm::SectionEncoder& encoder() const { return encoder_; }
   /// Takes tablets of the same section and table over. REQUIRES: called first; none of the join tables is in
   /// partitions.
   Status UseTablets(TabletsAhead ahead);
@@ -66,13 +66,13 @@ class TabletFeed {
   struct Needs {
     bool codes = false, nulls = false;
   };
-  /// Tablet `number`, bound. If binding takes long, several threads bind others behind it at the same time. The tablet
+  /// Tablet `number`, encoded. If encoding takes long, several threads encode others behind it at the same time. The tablet
   /// is moved from once it has its place in a launch.
-  tessera::Result<vm::BoundTablet>& Bind(size_t number, const vm::BoundTablet* like);
+  tessera::Result<vm::TabletEncoding>& Encode(size_t number, const vm::TabletEncoding* like);
   /// Widens source_keys_ by a tablet's.
-  void NoteKeys(const vm::BoundTablet& bound);
+  void NoteKeys(const vm::TabletEncoding& encoded);
   /// Finds out which streams of the slots' chunks the section reads in this tablet, for Upload. Returns their bytes.
-  uint64_t FindNeeds(const vm::BoundTablet& bound);
+  uint64_t FindNeeds(const vm::TabletEncoding& encoded);
   Status Upload(size_t at, TabletBatch* batch);
   /// Starts the copies of what was uploaded.
   Status StartCopies(TabletBatch* batch);
@@ -81,12 +81,12 @@ class TabletFeed {
   const vm::SectionContext& context_;
   const vm::Section& section_;
   const LoweredProgram& lowered_;
-  const vm::SectionBinder binder_;
+  const vm::SectionEncoder encoder_;
   bool first_pass_ = true;
-  size_t next_ = 0;                                      ///< tablet to be collected
-  std::vector<tessera::Result<vm::BoundTablet>> bound_;  ///< tablets from bound_from_ on, bound together
-  size_t bound_from_ = 0;
-  bool binding_is_slow_ = false;
+  size_t next_ = 0;                                           ///< tablet to be collected
+  std::vector<tessera::Result<vm::TabletEncoding>> encoded_;  ///< tablets from encoded_from_ on, encoded together
+  size_t encoded_from_ = 0;
+  bool encoding_is_slow_ = false;
   std::vector<Needs> needs_;       ///< per slot
   uint64_t copied_ = 0;            ///< bytes whose copies are to be started
   std::vector<Chunk> row_chunks_;  ///< what planning has to know of the columns of a join table

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "vm/bind.h"
 #include "vm/join_table.h"
 #include "vm/program.h"
+#include "vm/section_encoder.h"
 
 namespace tessera::vm {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
-#include "vm/bind.h"
 #include "vm/run/portion.h"
+#include "vm/section_encoder.h"
 
 namespace tessera::vm {
 namespace {

@@ -15,12 +15,12 @@ bool ComparesPairs(const Section& s) {
 }
 
 /// The rows of an earlier section, as a tablet.
-BoundTablet BindRows(const Section& s, const RowSet& rows) {
-  BoundTablet out;
+TabletEncoding EncodeRows(const Section& s, const RowSet& rows) {
+  TabletEncoding out;
   out.rows = static_cast<uint32_t>(rows.rows);
   for (const Slot& slot : s.slots) {
     const RowColumn& c = rows.columns[static_cast<size_t>(slot.column)];
-    BoundSlot b;
+    SlotEncoding b;
     b.decode = Decode::kRaw;
     b.width = 8;
     b.wide = slot.type.storage() == StorageClass::kWide;
@@ -94,8 +94,8 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
   }
   if (s.source_kind == Section::Source::kTable) {
     scan->table = state->SourceTable(s);
-    scan->binder =
-        std::make_unique<SectionBinder>(state->program, number, &state->strings, state->joins.key_ranges(), true);
+    scan->encoder =
+        std::make_unique<SectionEncoder>(state->program, number, &state->strings, state->joins.key_ranges(), true);
     scan->tablets = std::vector<LazyTablet>(scan->table->tablets.size());
     std::vector<uint32_t> rows;
     for (const auto& tablet : scan->table->tablets) rows.push_back(tablet->rows());
@@ -104,17 +104,17 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
   }
   scan->tablets = std::vector<LazyTablet>(1);
   std::call_once(scan->tablets[0].once, [] {});
-  BoundTablet& bound = scan->tablets[0].bound;
-  bound.rows = 1;
+  TabletEncoding& encoded = scan->tablets[0].encoded;
+  encoded.rows = 1;
   if (s.source_kind == Section::Source::kSection || s.source_kind == Section::Source::kJoin) {
     const RowSet& from =
         s.source_kind == Section::Source::kJoin ? state->joins.rows(s.source) : state->result(s.source);
     if (from.rows > UINT32_MAX - kUnitRows)
       return {ErrorCode::kResource, "an intermediate result has more than 2^32 rows"};
-    bound = BindRows(s, from);
+    encoded = EncodeRows(s, from);
   }
   // Every rank has the rows of a join table; the master alone has those of a section.
-  CutSource(s, Portion(state->IsShared(s) ? state->options.exchange : nullptr), {bound.rows}, &units);
+  CutSource(s, Portion(state->IsShared(s) ? state->options.exchange : nullptr), {encoded.rows}, &units);
   FindRanges(*state, scan);
   return Status::Ok();
 }
@@ -138,12 +138,12 @@ void AddScan(const Scan& scan, RunState* state, SectionStatistics* stats) {
   for (size_t b = 0; b < scan.units.blocks.size(); ++b) {
     if (scan.units.blocks[b].tablet == last || !scan.units.HasBlock(b)) continue;
     last = scan.units.blocks[b].tablet;
-    const BoundTablet& bound = scan.tablets[last].bound;
+    const TabletEncoding& encoded = scan.tablets[last].encoded;
     ++stats->tablets;
-    if (bound.skip) {
+    if (encoded.skip) {
       ++stats->tablets_skipped;
     } else {
-      stats->bytes_read += bound.encoded_bytes;
+      stats->bytes_read += encoded.encoded_bytes;
     }
   }
   state->mine.read += static_cast<double>(counts.read_nanoseconds) * 1e-6;

@@ -8,10 +8,10 @@
 #include <mutex>
 #include <vector>
 
-#include "vm/bind.h"
 #include "vm/group_table.h"
 #include "vm/pair_ranges.h"
 #include "vm/run/run_state.h"
+#include "vm/section_encoder.h"
 #include "vm/tile_machine.h"
 #include "vm/top_rows.h"
 
@@ -90,7 +90,7 @@ struct GridPruning {
 struct LazyTablet {
   std::once_flag once;
   Status status;
-  BoundTablet bound;
+  TabletEncoding encoded;
 };
 
 /// What workers count while they run units.
@@ -108,7 +108,7 @@ struct Scan {
   const TableInfo* table = nullptr;  ///< that it scans; nullptr: the rows of an earlier section or of a join table
   ScanUnits units;
   GridPruning pruning;
-  std::unique_ptr<SectionBinder> binder;  ///< of stored tables
+  std::unique_ptr<SectionEncoder> encoder;  ///< of stored tables
   std::vector<LazyTablet> tablets;
   std::unique_ptr<TopRows> top;                        ///< of ORDER BY and LIMIT
   std::vector<std::unique_ptr<TileMachine>> machines;  ///< one per worker, or nullptr

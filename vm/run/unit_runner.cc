@@ -131,13 +131,13 @@ class UnitRunner {
       std::call_once(tablet.once, [&] { Encode(*scan_.table->tablets[block.tablet], &tablet); });
       TESSERA_TRY(tablet.status);
     }
-    if (IsWanted(tablet.bound)) {
+    if (IsWanted(tablet.encoded)) {
       const Share reaching = scan_.pruning.Reaching(unit);
       const uint64_t pairs = scan_.units.PairsOf(unit);
       if (reaching == Share::kNone) {
         scan_.counts.pruned_pairs += pairs;
       } else {
-        TESSERA_TRY(RunTiles(worker, unit, tablet.bound, reaching, output));
+        TESSERA_TRY(RunTiles(worker, unit, tablet.encoded, reaching, output));
         if (output != nullptr && output->suspended != nullptr) return Status::Ok();
         scan_.counts.pairs += pairs;
       }
@@ -152,23 +152,23 @@ class UnitRunner {
 
   void Encode(const Tablet& from, LazyTablet* to) {
     const auto start = Clock::now();
-    Result<BoundTablet> bound = scan_.binder->Bind(from);
-    if (bound.ok()) {
-      to->bound = std::move(*bound);
+    Result<TabletEncoding> encoded = scan_.encoder->Encode(from);
+    if (encoded.ok()) {
+      to->encoded = std::move(*encoded);
     } else {
-      to->status = bound.status();
+      to->status = encoded.status();
     }
     scan_.counts.read_nanoseconds += static_cast<uint64_t>((Clock::now() - start) / std::chrono::nanoseconds(1));
   }
 
   /// Whether any row of the tablet can be in the result.
-  bool IsWanted(const BoundTablet& tablet) const {
+  bool IsWanted(const TabletEncoding& tablet) const {
     if (tablet.skip) return false;
     return scan_.table == nullptr || IsGrouped() || !scan_.top->LeavesOut(tablet);
   }
 
   /// Runs the unit's tiles from where it is. If it is suspended, its machine is in `output` afterwards.
-  Status RunTiles(size_t worker, const Unit& unit, const BoundTablet& tablet, Share reaching, UnitOutput* output) {
+  Status RunTiles(size_t worker, const Unit& unit, const TabletEncoding& tablet, Share reaching, UnitOutput* output) {
     const Block& block = scan_.units.blocks[unit.block];
     std::unique_ptr<TileMachine>& machine = scan_.machines[worker];
     TileSinks sinks;

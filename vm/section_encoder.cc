@@ -1,7 +1,7 @@
 // Binding. Bounds go through one form for all types, the integer form of Chunk::min: integers as they are, floats by
 // their order-preserving map, strings as codes of the chunk's dictionary. There a predicate is an interval or a set.
 
-#include "vm/bind.h"
+#include "vm/section_encoder.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace tessera::vm {
 namespace {
 
-using Kind = BoundPredicate::Kind;
+using Kind = PredicateEncoding::Kind;
 
 /// An interval of values in integer form, both ends included; empty if low > high.
 struct Interval {
@@ -73,14 +73,14 @@ Interval NumberInterval(const Program& program, const Predicate& p, const SqlTyp
   return out;
 }
 
-class PredicateBinder {
+class PredicateEncoder {
  public:
-  PredicateBinder(const Program& program, const Chunk& chunk, StringPool* strings,
-                  const std::vector<KeyRange>& key_ranges, BoundTablet* out)
+  PredicateEncoder(const Program& program, const Chunk& chunk, StringPool* strings,
+                   const std::vector<KeyRange>& key_ranges, TabletEncoding* out)
       : program_(program), chunk_(chunk), strings_(strings), key_ranges_(key_ranges), out_(out) {}
 
-  Result<BoundPredicate> Bind(const Predicate& p) {
-    BoundPredicate b;
+  Result<PredicateEncoding> Encode(const Predicate& p) {
+    PredicateEncoding b;
     b.slot = p.slot;
     if (p.kind == Predicate::Kind::kIsNull || p.kind == Predicate::Kind::kIsNotNull) {
       return Nulls(b, p.kind == Predicate::Kind::kIsNotNull);
@@ -97,7 +97,7 @@ class PredicateBinder {
   }
 
  private:
-  static BoundPredicate Constant(BoundPredicate b, bool passes) {
+  static PredicateEncoding Constant(PredicateEncoding b, bool passes) {
     b.kind = passes ? Kind::kAll : Kind::kNone;
     return b;
   }
@@ -105,7 +105,7 @@ class PredicateBinder {
   /// No row is NULL, or the test below cannot be passed by one.
   bool NoNulls() const { return chunk_.null_count == 0; }
 
-  Result<BoundPredicate> Nulls(BoundPredicate b, bool negated) {
+  Result<PredicateEncoding> Nulls(PredicateEncoding b, bool negated) {
     if (NoNulls()) return Constant(b, negated);
     if (chunk_.null_count == chunk_.rows) return Constant(b, !negated);
     if (chunk_.null_bytes != nullptr) {
@@ -120,7 +120,7 @@ class PredicateBinder {
     return b;
   }
 
-  static void SetLow(BoundPredicate* b, int128_t code) {
+  static void SetLow(PredicateEncoding* b, int128_t code) {
     b->low = static_cast<uint64_t>(Low64(code));
     b->low_high = static_cast<uint64_t>(High64(code));
   }
@@ -136,7 +136,7 @@ class PredicateBinder {
   }
 
   /// Values in `in` pass (those outside, if negated); NULL never.
-  Result<BoundPredicate> Range(BoundPredicate b, Interval in, bool negated) {
+  Result<PredicateEncoding> Range(PredicateEncoding b, Interval in, bool negated) {
     in.low = std::max(in.low, chunk_.min);
     in.high = std::min(in.high, chunk_.max);
     const bool none = in.low > in.high;
@@ -172,13 +172,13 @@ class PredicateBinder {
     return b;
   }
 
-  uint8_t* NewSet(uint64_t bytes, BoundPredicate* b) {
+  uint8_t* NewSet(uint64_t bytes, PredicateEncoding* b) {
     out_->storage.push_back(std::make_unique<uint8_t[]>(bytes));  // zeroed
     b->set_bytes = bytes;
     return out_->storage.back().get();
   }
 
-  Result<BoundPredicate> In(BoundPredicate b, const Predicate& p) {
+  Result<PredicateEncoding> In(PredicateEncoding b, const Predicate& p) {
     std::vector<Interval> parts;
     for (int32_t c : p.list) {
       Predicate one;
@@ -269,7 +269,7 @@ class PredicateBinder {
     return low;
   }
 
-  Result<BoundPredicate> Text(BoundPredicate b, const Predicate& p) {
+  Result<PredicateEncoding> Text(PredicateEncoding b, const Predicate& p) {
     if (p.kind == Predicate::Kind::kRange && chunk_.encoding == Encoding::kDictionary) {
       Interval in;
       if (p.low >= 0) in.low = CodeBound(program_.constants[static_cast<size_t>(p.low)].text, !p.low_inclusive);
@@ -335,7 +335,7 @@ class PredicateBinder {
   const Chunk& chunk_;
   StringPool* strings_;
   const std::vector<KeyRange>& key_ranges_;
-  BoundTablet* out_;
+  TabletEncoding* out_;
 };
 
 /// Dictionaries of more entries are read as rows ask for them: a filter may leave few of a million, and giving each its
@@ -343,14 +343,14 @@ class PredicateBinder {
 constexpr uint32_t kLazyEntries = 4096;
 
 /// A map or set of another tablet.
-void Share(const void* what, const BoundTablet& from, BoundTablet* to) {
+void Share(const void* what, const TabletEncoding& from, TabletEncoding* to) {
   for (const std::shared_ptr<uint8_t[]>& s : from.storage) {
     if (s.get() == what) to->storage.push_back(s);
   }
 }
 
-/// A predicate of a dictionary is bound to the same in both chunks.
-bool BindsAlike(const Chunk& a, const Chunk& b) {
+/// Whether a predicate of a dictionary becomes the same in both chunks.
+bool EncodesAlike(const Chunk& a, const Chunk& b) {
   return a.encoding == Encoding::kDictionary && a.width == b.width && a.has_nulls == b.has_nulls &&
          a.null_code == b.null_code && a.null_count == 0 && b.null_count == 0 && SameDictionary(a, b);
 }
@@ -383,8 +383,8 @@ std::vector<bool> SlotsReadAsValues(const Section& section) {
   return read;
 }
 
-SectionBinder::SectionBinder(const Program& program, int section, StringPool* strings,
-                             const std::vector<KeyRange>& key_ranges, bool lazy_maps)
+SectionEncoder::SectionEncoder(const Program& program, int section, StringPool* strings,
+                               const std::vector<KeyRange>& key_ranges, bool lazy_maps)
     : program_(program),
       section_(program.sections[static_cast<size_t>(section)]),
       strings_(strings),
@@ -407,10 +407,10 @@ SectionBinder::SectionBinder(const Program& program, int section, StringPool* st
 
 /// A slot gets what its chunk says; text that is read gets its map: to identifiers of the pool, or to what the slot's
 /// dictionary section gives.
-Status SectionBinder::BindSlot(size_t number, const BoundTablet* like, BoundTablet* out) const {
+Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, TabletEncoding* out) const {
   const Slot& slot = section_.slots[number];
   const Chunk& chunk = *out->chunks[number];
-  BoundSlot* b = &out->slots[number];
+  SlotEncoding* b = &out->slots[number];
   b->codes = chunk.codes;
   b->width = chunk.width;
   b->wide = IsWide(chunk.type);
@@ -480,41 +480,41 @@ Status SectionBinder::BindSlot(size_t number, const BoundTablet* like, BoundTabl
   return Status::Ok();
 }
 
-Status SectionBinder::BindPredicates(const BoundTablet* like, BoundTablet* out) const {
+Status SectionEncoder::EncodePredicates(const TabletEncoding* like, TabletEncoding* out) const {
   for (size_t i = 0; i < section_.predicates.size(); ++i) {
     const Predicate& p = section_.predicates[i];
     const size_t slot = static_cast<size_t>(p.slot);
     const Chunk& chunk = *out->chunks[slot];
-    if (like != nullptr && chunk.type.id == TypeId::kText && BindsAlike(*like->chunks[slot], chunk) &&
+    if (like != nullptr && chunk.type.id == TypeId::kText && EncodesAlike(*like->chunks[slot], chunk) &&
         !like->predicates[i].by_row) {
       out->predicates[i] = like->predicates[i];
       if (out->predicates[i].set != nullptr) Share(out->predicates[i].set, *like, out);
       continue;
     }
-    TESSERA_ASSIGN(out->predicates[i], PredicateBinder(program_, chunk, strings_, key_ranges_, out).Bind(p));
+    TESSERA_ASSIGN(out->predicates[i], PredicateEncoder(program_, chunk, strings_, key_ranges_, out).Encode(p));
   }
   out->skip = LeavesNone(*out);
   return Status::Ok();
 }
 
-bool SectionBinder::LeavesNone(const BoundTablet& bound) const {
-  return std::any_of(heads_.begin(), heads_.end(), [&](size_t i) { return bound.predicates[i].kind == Kind::kNone; });
+bool SectionEncoder::LeavesNone(const TabletEncoding& encoded) const {
+  return std::any_of(heads_.begin(), heads_.end(), [&](size_t i) { return encoded.predicates[i].kind == Kind::kNone; });
 }
 
-Status SectionBinder::BindKeyRanges(BoundTablet* bound) const {
+Status SectionEncoder::EncodeKeyRanges(TabletEncoding* encoded) const {
   for (size_t i = 0; i < section_.predicates.size(); ++i) {
     const Predicate& p = section_.predicates[i];
     if (p.kind != Predicate::Kind::kKeyRange) continue;
-    const Chunk& chunk = *bound->chunks[static_cast<size_t>(p.slot)];
-    TESSERA_ASSIGN(bound->predicates[i], PredicateBinder(program_, chunk, strings_, key_ranges_, bound).Bind(p));
+    const Chunk& chunk = *encoded->chunks[static_cast<size_t>(p.slot)];
+    TESSERA_ASSIGN(encoded->predicates[i], PredicateEncoder(program_, chunk, strings_, key_ranges_, encoded).Encode(p));
   }
-  bound->skip = LeavesNone(*bound);
+  encoded->skip = LeavesNone(*encoded);
   return Status::Ok();
 }
 
-Result<BoundTablet> SectionBinder::Bind(const Tablet& tablet, const BoundTablet* like) const {
+Result<TabletEncoding> SectionEncoder::Encode(const Tablet& tablet, const TabletEncoding* like) const {
   const Section& s = section_;
-  BoundTablet out;
+  TabletEncoding out;
   out.rows = tablet.rows();
   out.chunks.resize(s.slots.size());
   for (size_t i = 0; i < s.slots.size(); ++i) {
@@ -524,25 +524,25 @@ Result<BoundTablet> SectionBinder::Bind(const Tablet& tablet, const BoundTablet*
     out.chunks[i] = chunk;
     if (!slots_[i].repeated) out.encoded_bytes += chunk->encoded_bytes;
   }
-  TESSERA_TRY(BindAll(like, &out));
+  TESSERA_TRY(EncodeAll(like, &out));
   return out;
 }
 
-Result<BoundTablet> SectionBinder::BindChunks(uint32_t rows, const std::vector<const Chunk*>& chunks,
-                                              const BoundTablet& like) const {
-  BoundTablet out;
+Result<TabletEncoding> SectionEncoder::EncodeChunks(uint32_t rows, const std::vector<const Chunk*>& chunks,
+                                                    const TabletEncoding& like) const {
+  TabletEncoding out;
   out.rows = rows;
   out.chunks = chunks;
-  TESSERA_TRY(BindAll(&like, &out));
+  TESSERA_TRY(EncodeAll(&like, &out));
   return out;
 }
 
-Status SectionBinder::BindAll(const BoundTablet* like, BoundTablet* out) const {
+Status SectionEncoder::EncodeAll(const TabletEncoding* like, TabletEncoding* out) const {
   out->predicates.resize(section_.predicates.size());
-  TESSERA_TRY(BindPredicates(like, out));
+  TESSERA_TRY(EncodePredicates(like, out));
   if (out->skip) return Status::Ok();
   out->slots.resize(section_.slots.size());
-  for (size_t i = 0; i < section_.slots.size(); ++i) TESSERA_TRY(BindSlot(i, like, out));
+  for (size_t i = 0; i < section_.slots.size(); ++i) TESSERA_TRY(EncodeSlot(i, like, out));
   return Status::Ok();
 }
 

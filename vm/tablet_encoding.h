@@ -1,9 +1,9 @@
-// Binding: what a program needs to know of one tablet before it runs over it. Encodings differ from tablet to tablet,
-// so the program speaks of values and the bound tablet of codes; an interpreter reads a bound record once per
+// What a program needs to know of one tablet before it runs over it. Encodings differ from tablet to tablet,
+// so the program speaks of values and the tablet encoding of codes; an interpreter reads a record once per
 // instruction and tile, never per row. Both interpreters use these structs; for the GPU the pointers are device
 // pointers.
 //
-// Start at: BoundTablet. Plain data, shared read-only by the threads that run the tablet. Compiled by g++ and nvcc.
+// Start at: TabletEncoding. Plain data, shared read-only by the threads that run the tablet. Compiled by g++ and nvcc.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ enum class Decode : uint8_t {
   kRaw,       ///< the 8 bytes as they stand: an intermediate result, with null_bytes
 };
 
-/// A column slot, bound.
-struct BoundSlot {
+/// A column slot in one tablet.
+struct SlotEncoding {
   const uint8_t* codes = nullptr;       ///< `width` bytes a row; nullptr for kConstant and kMapRow
   const int64_t* map = nullptr;         ///< kMap: one per code; kMapRow: one per row
   const uint8_t* null_bytes = nullptr;  ///< 1 for NULL, one byte a row (kRaw, kMapRow) ; nullptr if there are none
@@ -43,8 +43,8 @@ struct BoundSlot {
   bool MayBeNull() const { return all_null || has_null_code || null_bytes != nullptr || map_null != nullptr; }
 };
 
-/// A predicate, bound: a test of the code c of a row.
-struct BoundPredicate {
+/// A predicate in one tablet: a test of the code c of a row.
+struct PredicateEncoding {
   enum class Kind : uint8_t {
     kAll,    ///< every row passes
     kNone,   ///< no row passes

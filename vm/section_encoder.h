@@ -1,7 +1,7 @@
-// Making bound tablets: chunk descriptors and logical predicates become codes, sets and maps. Host only; private to the
-// interpreters (vm/ and kernels/). What the records mean is in binding.h.
+// Makes tablet encodings: chunk descriptors and logical predicates become codes, sets and maps. Host only; private to the
+// interpreters (vm/ and kernels/). What the records mean is in tablet_encoding.h.
 //
-// Start at: SectionBinder.
+// Start at: SectionEncoder.
 #pragma once
 
 #include <memory>
@@ -9,19 +9,19 @@
 
 #include "base/status.h"
 #include "tablet/tablet.h"
-#include "vm/binding.h"
 #include "vm/program.h"
 #include "vm/string_pool.h"
+#include "vm/tablet_encoding.h"
 
 namespace tessera::vm {
 
-/// One tablet, bound to one section. The pointers in `slots` and `predicates` are host pointers; they point into the
+/// One tablet, as one section sees it. The pointers in `slots` and `predicates` are host pointers; they point into the
 /// tablet, which must outlive this, or into `storage`.
-struct BoundTablet {
+struct TabletEncoding {
   uint32_t rows = 0;
-  bool skip = false;  ///< a predicate that every row must pass was bound to none: the tablet has no row for the section
-  std::vector<BoundSlot> slots;            ///< one per Section::slots
-  std::vector<BoundPredicate> predicates;  ///< one per Section::predicates
+  bool skip = false;  ///< a predicate that every row must pass became "none": the tablet has no row for the section
+  std::vector<SlotEncoding> slots;            ///< one per Section::slots
+  std::vector<PredicateEncoding> predicates;  ///< one per Section::predicates
   /// The chunk of each slot, for whoever has to move its streams to a device; nullptr for intermediate results.
   std::vector<const Chunk*> chunks;
   uint64_t encoded_bytes = 0;  ///< of the chunks of all slots
@@ -43,29 +43,30 @@ std::vector<bool> SlotsReadAsValues(const Section& section);
 
 /// Binds the tablets of a table, in any order and from any thread, to section `section` of `program`. All of these must
 /// outlive it. `key_ranges` has one entry per join table (may be empty). `lazy_maps`: large dictionaries get their
-/// identifiers when a row asks for one, see BoundSlot::lazy_map.
-class SectionBinder {
+/// identifiers when a row asks for one, see SlotEncoding::lazy_map.
+class SectionEncoder {
  public:
-  SectionBinder(const Program& program, int section, StringPool* strings, const std::vector<KeyRange>& key_ranges,
-                bool lazy_maps = false);
+  SectionEncoder(const Program& program, int section, StringPool* strings, const std::vector<KeyRange>& key_ranges,
+                 bool lazy_maps = false);
 
-  /// `like`: a tablet bound before, whose maps and sets are taken where the dictionaries are the same, as they are in
+  /// `like`: a tablet encoded before, whose maps and sets are taken where the dictionaries are the same, as they are in
   /// most tablets of a table; may be nullptr. Errors: those of Tablet::Chunk and of the dictionary sections.
-  Result<BoundTablet> Bind(const Tablet& tablet, const BoundTablet* like = nullptr) const;
-  /// Rows that were put together from bound tablets: a chunk for each slot, which must outlive the result; it need not
+  Result<TabletEncoding> Encode(const Tablet& tablet, const TabletEncoding* like = nullptr) const;
+  /// Rows that were put together from encoded tablets: a chunk for each slot, which must outlive the result; it need not
   /// have codes. `like`: one of these tablets. REQUIRES: text chunks have the dictionary of that tablet's; no chunk has
   /// NULL bytes; lists of numbers test chunks of at most 2 bytes a code (others are tested row by row).
-  Result<BoundTablet> BindChunks(uint32_t rows, const std::vector<const Chunk*>& chunks, const BoundTablet& like) const;
-  /// For a tablet that was bound before all of key_ranges were known.
-  Status BindKeyRanges(BoundTablet* bound) const;
+  Result<TabletEncoding> EncodeChunks(uint32_t rows, const std::vector<const Chunk*>& chunks,
+                                      const TabletEncoding& like) const;
+  /// For a tablet that was encoded before all of key_ranges were known.
+  Status EncodeKeyRanges(TabletEncoding* encoded) const;
 
  private:
   /// Of its chunks.
-  Status BindAll(const BoundTablet* like, BoundTablet* out) const;
-  Status BindPredicates(const BoundTablet* like, BoundTablet* out) const;
+  Status EncodeAll(const TabletEncoding* like, TabletEncoding* out) const;
+  Status EncodePredicates(const TabletEncoding* like, TabletEncoding* out) const;
   /// Whether the predicates leave no row.
-  bool LeavesNone(const BoundTablet& bound) const;
-  Status BindSlot(size_t number, const BoundTablet* like, BoundTablet* out) const;
+  bool LeavesNone(const TabletEncoding& encoded) const;
+  Status EncodeSlot(size_t number, const TabletEncoding* like, TabletEncoding* out) const;
 
   const Program& program_;
   const Section& section_;
