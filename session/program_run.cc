@@ -33,7 +33,7 @@ bool HasJoinForGpu(const vm::Program& program, const Snapshot& snapshot) {
   for (const vm::Section& s : program.sections) {
     for (const vm::Instruction& in : s.code) {
       if (in.op != vm::Opcode::Probe) continue;
-      const vm::JoinTable& join = program.joins[in.p1];
+      const vm::JoinSpec& join = program.joins[in.p1];
       if (join.strategy == vm::JoinStrategy::kDp) return true;
       if (join.strategy != vm::JoinStrategy::kGrid) continue;
       const uint64_t inner = ScannedRows(program, snapshot, program.sections[static_cast<size_t>(join.section)]);

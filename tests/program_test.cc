@@ -205,7 +205,7 @@ class AnyProgram {
       v->text = Text();
     });
     List(&p.tables, [&](TableRef* t) { *t = {Number<int64_t>(), Text()}; });
-    List(&p.joins, [&](JoinTable* j) {
+    List(&p.joins, [&](JoinSpec* j) {
       *j = {Bool(), Number<int32_t>(), static_cast<JoinStrategy>(random_() % 4), Number<int32_t>()};
     });
     List(&p.sections, [&](Section* s) {

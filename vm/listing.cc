@@ -75,7 +75,7 @@ class SectionListing {
  private:
   /// ", sorted by r1, grid": what is to be said of a join table where it is built.
   std::string Table(int32_t join) const {
-    const JoinTable& t = p_.joins[static_cast<size_t>(join)];
+    const JoinSpec& t = p_.joins[static_cast<size_t>(join)];
     static constexpr const char* kStrategies[] = {"", ", loop", ", grid", ", dp"};
     return (t.order < 0 ? "" : fmt::format(", sorted by r{}", t.order)) + kStrategies[static_cast<int>(t.strategy)];
   }

@@ -174,7 +174,7 @@ void Fields(A& a, Section& s) {
   a.Text(s.label);
 }
 template <class A>
-void Fields(A& a, JoinTable& j) {
+void Fields(A& a, JoinSpec& j) {
   a.Number(j.unique);
   a.Number(j.section);
   a.Number(j.strategy);

@@ -167,7 +167,7 @@ enum class JoinStrategy : uint8_t {
 /// Whether units of work are a tile and a part of the table, see kGrid.
 constexpr bool IsCutBothWays(JoinStrategy s) { return s == JoinStrategy::kGrid || s == JoinStrategy::kDp; }
 
-struct JoinTable {
+struct JoinSpec {
   bool unique = false;   ///< the compiler proved that no two rows have the same key: no Next is needed
   int32_t section = -1;  ///< the section that builds it
   /// kGrid, kDp: it has no keys, and is the first that a section probes, by Probe with a Next.
@@ -176,7 +176,7 @@ struct JoinTable {
   /// of a kGrid or kDp whose columns' ranges say that no pair can reach the sink are left out. -1: rows stay as they
   /// come.
   int32_t order = -1;
-  friend bool operator==(const JoinTable&, const JoinTable&) = default;
+  friend bool operator==(const JoinSpec&, const JoinSpec&) = default;
 };
 
 struct TableRef {
@@ -194,7 +194,7 @@ struct ResultColumn {
 struct Program {
   std::vector<Value> constants;
   std::vector<TableRef> tables;
-  std::vector<JoinTable> joins;
+  std::vector<JoinSpec> joins;
   std::vector<Section> sections;
   std::vector<ResultColumn> columns;  ///< of the result: a prefix of the last section's columns
 

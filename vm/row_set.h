@@ -37,7 +37,7 @@ Section WithoutOffset(const Section& section);
 /// and there are many rows. Errors: kResource, no memory for it.
 Status MergeRuns(const Section& section, const std::vector<size_t>& starts, const StringPool& strings, ThreadPool* pool,
                  RowSet* rows);
-/// Sorts rows by one column, as JoinTable::order says: ascending, NULL last, equal rows in the order they had.
+/// Sorts rows by one column, as JoinSpec::order says: ascending, NULL last, equal rows in the order they had.
 Status SortRows(int column, const StringPool& strings, ThreadPool* pool, RowSet* rows);
 /// Rows [first, first + count) of the first `columns.size()` columns, decoded, with the result's types.
 RowBatch DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count,

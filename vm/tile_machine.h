@@ -20,7 +20,7 @@
 #include "base/status.h"
 #include "vm/dictionary.h"
 #include "vm/group_table.h"
-#include "vm/join_table.h"
+#include "vm/join_index.h"
 #include "vm/meaning.h"
 #include "vm/program.h"
 #include "vm/section_encoder.h"

@@ -85,7 +85,7 @@ class Verifier {
     return {ErrorCode::kCorrupt, "program refused: " + where + (where.empty() ? "" : ": ") + reason};
   }
 
-  Status CheckStrategy(const JoinTable& j) {
+  Status CheckStrategy(const JoinSpec& j) {
     const Section& builder = p_.sections[static_cast<size_t>(j.section)];
     if (j.strategy > JoinStrategy::kDp) return Fail("strategy of a join table");
     if (IsCutBothWays(j.strategy) && (j.unique || builder.keys != 0)) return Fail("a grid of a join table with keys");

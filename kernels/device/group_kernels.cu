@@ -10,7 +10,7 @@ namespace {
 constexpr uint32_t kBlock = 256;
 uint32_t Blocks(uint32_t items) { return items == 0 ? 1 : items / kBlock + (items % kBlock != 0 ? 1 : 0); }
 
-__global__ void Rehash(GroupTable table, uint32_t groups) {
+__global__ void Rehash(DeviceGroups table, uint32_t groups) {
   const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
   if (g >= groups) return;
   const uint64_t* record = table.records + static_cast<uint64_t>(g) * table.record_words;
@@ -24,7 +24,7 @@ __global__ void Rehash(GroupTable table, uint32_t groups) {
     at = (at + 1) & table.slot_mask;
 }
 
-__global__ void Normalise(GroupTable table, uint32_t groups, const uint32_t* sums, uint32_t count,
+__global__ void Normalise(DeviceGroups table, uint32_t groups, const uint32_t* sums, uint32_t count,
                           uint32_t first_wide) {
   const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
   if (g >= groups) return;
@@ -82,7 +82,7 @@ __device__ __forceinline__ void AddGroup(const Launch& launch, const uint64_t* f
 }
 
 /// Enters the groups that a launch has numbered by their keys into the table, which may have groups already.
-__global__ void EnterDirectGroups(const __grid_constant__ Launch launch, const GroupTable table) {
+__global__ void EnterDirectGroups(const __grid_constant__ Launch launch, const DeviceGroups table) {
   const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
   if (g >= launch.direct_groups) return;
   uint64_t* to = nullptr;
@@ -109,17 +109,17 @@ cudaError_t StartClearDirectGroups(const Launch& launch, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
-cudaError_t StartEnterDirectGroups(const Launch& launch, const GroupTable& table, cudaStream_t stream) {
+cudaError_t StartEnterDirectGroups(const Launch& launch, const DeviceGroups& table, cudaStream_t stream) {
   EnterDirectGroups<<<Blocks(launch.direct_groups), kBlock, 0, stream>>>(launch, table);
   return cudaGetLastError();
 }
 
-cudaError_t StartRehash(const GroupTable& table, uint32_t groups, cudaStream_t stream) {
+cudaError_t StartRehash(const DeviceGroups& table, uint32_t groups, cudaStream_t stream) {
   Rehash<<<Blocks(groups), kBlock, 0, stream>>>(table, groups);
   return cudaGetLastError();
 }
 
-cudaError_t StartNormalise(const GroupTable& table, uint32_t groups, const uint32_t* sums, uint32_t count,
+cudaError_t StartNormalise(const DeviceGroups& table, uint32_t groups, const uint32_t* sums, uint32_t count,
                            uint32_t first_wide, cudaStream_t stream) {
   Normalise<<<Blocks(groups), kBlock, 0, stream>>>(table, groups, sums, count, first_wide);
   return cudaGetLastError();

@@ -45,7 +45,7 @@ __device__ __forceinline__ uint32_t NextOrdinal(Control* control) {
 /// The ordinal of a key. A new key gets a group; kTableFull if there is no room for it. `key` has bool Equals(const
 /// uint64_t* record) and void Write(uint64_t* record).
 template <class Key>
-__device__ __forceinline__ uint32_t FindOrMakeGroup(const GroupTable& table, Control* control, const Key& key,
+__device__ __forceinline__ uint32_t FindOrMakeGroup(const DeviceGroups& table, Control* control, const Key& key,
                                                     uint64_t hash) {
   const uint64_t tag = hash & 0xFFFFFFFF00000000u;
   for (uint64_t at = hash & table.slot_mask;;) {

@@ -112,7 +112,7 @@ Status DeviceJoins::Put(const vm::Program& program, int join, const vm::RowSet& 
 
 Result<TableLayout> DeviceJoins::MakeTable(const vm::Program& program, const BuiltRows& built) {
   const size_t join = static_cast<size_t>(built.join);
-  const vm::JoinTable& info = program.joins[join];
+  const vm::JoinSpec& info = program.joins[join];
   const vm::Section& builder = BuilderOf(program, built.join);
   auto table = std::make_unique<DeviceTable>();
   swap(table->rows, *built.rows);

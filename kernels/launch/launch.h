@@ -110,7 +110,7 @@ struct Launch {
   /// for each other.
   uint32_t direct_copies = 1;
   DirectKey direct_keys[kMaxDirectKeys] = {};
-  GroupTable groups;
+  DeviceGroups groups;
   const DeviceInstruction* folds = nullptr;  ///< per aggregate an instruction with its op, state and private_state
 
   Output output;

@@ -1,7 +1,7 @@
 // Where rows end up: aggregates, groups, output, and the counters that blocks and host share. Private to kernels/.
 // Plain data, compiled by g++ and nvcc; pointers are device pointers.
 //
-// Start at: GroupTable, Output, Control.
+// Start at: DeviceGroups, Output, Control.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct alignas(16) ThreadState {
 /// Groups of a section with keys. A group has an ordinal, given in order of arrival; its record and state are dense
 /// arrays. A slot of the hash table is 0 (free), tag | 1 (a thread is writing the record) or tag | ordinal + 2; the tag
 /// is the upper half of the hash. `record_words` = 1 (NULL bits) + words of the keys.
-struct GroupTable {
+struct DeviceGroups {
   uint64_t* slots = nullptr;
   uint64_t slot_mask = 0;
   uint32_t max_groups = 0;

@@ -40,14 +40,14 @@ inline const void* VmKernelFor(Variant variant) {
 /// For launches whose direct groups are in device memory, where `launch.groups.states` and `touched` are theirs: clears
 /// them before the launch, and enters them into the table after it.
 cudaError_t StartClearDirectGroups(const Launch& launch, cudaStream_t stream);
-cudaError_t StartEnterDirectGroups(const Launch& launch, const GroupTable& table, cudaStream_t stream);
+cudaError_t StartEnterDirectGroups(const Launch& launch, const DeviceGroups& table, cudaStream_t stream);
 
 /// Enters the first `groups` groups of a table, whose records are in place, into its cleared slots.
-cudaError_t StartRehash(const GroupTable& table, uint32_t groups, cudaStream_t stream);
+cudaError_t StartRehash(const DeviceGroups& table, uint32_t groups, cudaStream_t stream);
 
 /// Carries what the low halves of integer sums have collected over to the high halves. Needed once in 2^32 rows.
 /// `sums`: state words of SumI (two each) and, from `first_wide` on, of SumW (four each).
-cudaError_t StartNormalise(const GroupTable& table, uint32_t groups, const uint32_t* sums, uint32_t count,
+cudaError_t StartNormalise(const DeviceGroups& table, uint32_t groups, const uint32_t* sums, uint32_t count,
                            uint32_t first_wide, cudaStream_t stream);
 
 }  // namespace tessera::kernels

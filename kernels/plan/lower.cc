@@ -370,7 +370,7 @@ Status CanLower(const vm::Program& program, int section) {
     const OpcodeInfo& info = vm::Info(in.op);
     if (info.tier == vm::Tier::Host) return no(info.name);
     if (info.shape == Shape::Probe || info.shape == Shape::ProbeOuter) {
-      const vm::JoinTable& join = program.joins[in.p1];
+      const vm::JoinSpec& join = program.joins[in.p1];
       if (!CanBuild(program.sections[static_cast<size_t>(join.section)])) return no(kManyJoinKeys);
       if (join.strategy == vm::JoinStrategy::kDp && s.source_kind != Section::Source::kJoin)
         return no("a dp join over a stored table");

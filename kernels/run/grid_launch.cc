@@ -43,7 +43,7 @@ Status GridLaunch::CutUnits(uint32_t tiles, Batch* batch) {
   buckets_ = {};
   finds_units_ = false;
   Launch& launch = batch->launch;
-  const vm::JoinTable& join = context_.program->joins[static_cast<size_t>(lowered_.product)];
+  const vm::JoinSpec& join = context_.program->joins[static_cast<size_t>(lowered_.product)];
   const vm::Section& section = context_.program->sections[static_cast<size_t>(context_.section)];
   const uint32_t rows = batch->plan.joins[static_cast<size_t>(lowered_.product)].rows;
   const bool dp = IsDp(batch->plan.variant);

@@ -60,14 +60,14 @@ Status GroupRun::ClearDirectGroups(const Launch& launch) {
 
 Status GroupRun::EnterDirectGroups(const Launch& launch) {
   if (!AreFar(launch)) return Status::Ok();
-  GroupTable table = store_.table();
+  DeviceGroups table = store_.table();
   table.initial_state = launch.groups.initial_state;
   CUDA_TRY(StartEnterDirectGroups(launch, table, gpu_.stream));
   return Status::Ok();
 }
 
 Status GroupRun::StartSendBack(const Launch& launch, const Sending& counters, uint64_t* to) {
-  const GroupTable& table = store_.table();
+  const DeviceGroups& table = store_.table();
   const uint64_t most = launch.direct ? uint64_t{used()} + launch.direct_groups : table.max_groups;
   eager_.n = std::min<uint64_t>(most, kEagerBytes / 8 / std::max(table.record_words, table.state_words));
   eager_.record_step = table.record_words;

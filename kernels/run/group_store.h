@@ -61,7 +61,7 @@ class GroupStore {
 
   /// Room for the first groups. REQUIRES: called before all others.
   Status Open();
-  const GroupTable& table() const { return table_; }
+  const DeviceGroups& table() const { return table_; }
   /// Groups in the device's table, as the latest launch left them.
   uint32_t used() const { return used_; }
   void set_used(uint32_t groups) { used_ = groups; }
@@ -97,7 +97,7 @@ class GroupStore {
   const vm::SectionContext& context_;
   const vm::Section& section_;
   const LoweredProgram& lowered_;
-  GroupTable table_;
+  DeviceGroups table_;
   RunBuffer slots_, records_, states_;
   uint64_t held_ = 0;  ///< bytes of these
   uint32_t used_ = 0;

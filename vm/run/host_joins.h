@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "vm/join_table.h"
+#include "vm/join_index.h"
 #include "vm/program.h"
 #include "vm/section_encoder.h"
 

@@ -35,7 +35,7 @@ struct RunState {
   RankStatistics mine;
 
   const Section& section(int number) const { return program.sections[static_cast<size_t>(number)]; }
-  const JoinTable& join(int number) const { return program.joins[static_cast<size_t>(number)]; }
+  const JoinSpec& join(int number) const { return program.joins[static_cast<size_t>(number)]; }
   RowSet& result(int number) { return results[static_cast<size_t>(number)]; }
   const RowSet& result(int number) const { return results[static_cast<size_t>(number)]; }
   bool IsLast(int number) const { return static_cast<size_t>(number) + 1 == program.sections.size(); }

@@ -1,6 +1,6 @@
 // Building the index over a join table's keys.
 
-#include "vm/join_table.h"
+#include "vm/join_index.h"
 
 #include <algorithm>
 #include <bit>
