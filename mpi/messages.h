@@ -183,7 +183,7 @@ void Fields(A& a, vm::SectionStatistics& s) {
 #include "vm/section_statistics.def"
 #undef STATISTIC
 }
-/// A rank's own; `ranks` and `idle_shares` are the master's to find.
+/// A rank's own; `ranks` and `idle_portions` are the master's to find.
 template <class A>
 void Fields(A& a, vm::RunStatistics& s) {
   a.Number(s.mine);

@@ -66,7 +66,7 @@ vm::RunStatistics MergeStatistics(const vm::Program& program, const Snapshot& sn
     for (size_t r = 0; r < all.size(); ++r) {
       for (const vm::SectionStatistics& theirs : all[r].sections) {
         if (theirs.section != section.section) continue;
-        if (for_everyone && WasIdle(theirs)) ++out.idle_shares;
+        if (for_everyone && WasIdle(theirs)) ++out.idle_portions;
         if (r > 0) MergeSection(theirs, s.sink == vm::Section::Sink::kJoin, &section);
       }
     }

@@ -25,8 +25,8 @@
 
 namespace tessera::vm {
 
-void PrintTo(Share s, std::ostream* out) {
-  *out << (s == Share::kNone ? "kNone" : s == Share::kAll ? "kAll" : "kSome");
+void PrintTo(Coverage s, std::ostream* out) {
+  *out << (s == Coverage::kNone ? "kNone" : s == Coverage::kAll ? "kAll" : "kSome");
 }
 
 }  // namespace tessera::vm
@@ -34,6 +34,7 @@ void PrintTo(Share s, std::ostream* out) {
 namespace tessera::test {
 namespace {
 
+using vm::Coverage;
 using vm::Instruction;
 using vm::KnownRange;
 using vm::Opcode;
@@ -43,7 +44,6 @@ using vm::RangeSource;
 using vm::RangeStep;
 using vm::RowColumn;
 using vm::Section;
-using vm::Share;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -100,34 +100,34 @@ RangeStep Skip(int target) {
   s.target = static_cast<uint16_t>(target);
   return s;
 }
-Share Try(const std::vector<RangeStep>& steps) {
+Coverage Try(const std::vector<RangeStep>& steps) {
   return TryRanges(steps.data(), static_cast<int>(steps.size()), nullptr, nullptr);
 }
 /// a op b for ranges.
-Share Ask(const KnownRange& a, Opcode op, const KnownRange& b) { return Try({Load(a), WithConstant(op, b)}); }
-Share Ask(const KnownRange& a, Opcode op) { return Try({Load(a), Step(op)}); }
+Coverage Ask(const KnownRange& a, Opcode op, const KnownRange& b) { return Try({Load(a), WithConstant(op, b)}); }
+Coverage Ask(const KnownRange& a, Opcode op) { return Try({Load(a), Step(op)}); }
 
 // ---- What each rule says at its edges -------------------------------------------------------------------------------
 
-TEST(PairRanges, NothingIsKnownWithoutSteps) { EXPECT_EQ(Try({}), Share::kSome); }
+TEST(PairRanges, NothingIsKnownWithoutSteps) { EXPECT_EQ(Try({}), Coverage::kSome); }
 
 TEST(PairRanges, ComparisonsOfIntegers) {
-  EXPECT_EQ(Ask(Ints(1, 4), Opcode::FilterLtI, Ints(5, 9)), Share::kAll);
-  EXPECT_EQ(Ask(Ints(1, 5), Opcode::FilterLtI, Ints(5, 9)), Share::kSome);
-  EXPECT_EQ(Ask(Ints(9, 12), Opcode::FilterLtI, Ints(5, 9)), Share::kNone);
-  EXPECT_EQ(Ask(Ints(1, 5), Opcode::FilterLeI, Ints(5, 9)), Share::kAll);
-  EXPECT_EQ(Ask(Ints(9, 12), Opcode::FilterLeI, Ints(5, 9)), Share::kSome);
-  EXPECT_EQ(Ask(Ints(10, 12), Opcode::FilterLeI, Ints(5, 9)), Share::kNone);
-  EXPECT_EQ(Ask(Ints(10, 12), Opcode::FilterGtI, Ints(5, 9)), Share::kAll);
-  EXPECT_EQ(Ask(Ints(1, 5), Opcode::FilterGtI, Ints(5, 9)), Share::kNone);
-  EXPECT_EQ(Ask(Ints(9, 12), Opcode::FilterGeI, Ints(5, 9)), Share::kAll);
-  EXPECT_EQ(Ask(Ints(1, 4), Opcode::FilterGeI, Ints(5, 9)), Share::kNone);
-  EXPECT_EQ(Ask(Ints(7, 7), Opcode::FilterEqI, Ints(7, 7)), Share::kAll);
-  EXPECT_EQ(Ask(Ints(7, 7), Opcode::FilterEqI, Ints(7, 8)), Share::kSome);
-  EXPECT_EQ(Ask(Ints(1, 4), Opcode::FilterEqI, Ints(5, 9)), Share::kNone);
-  EXPECT_EQ(Ask(Ints(1, 4), Opcode::FilterNeI, Ints(5, 9)), Share::kAll);
-  EXPECT_EQ(Ask(Ints(7, 7), Opcode::FilterNeI, Ints(7, 7)), Share::kNone);
-  EXPECT_EQ(Ask(vm::range::Unknown(false), Opcode::FilterLtI, Ints(5, 9)), Share::kSome);
+  EXPECT_EQ(Ask(Ints(1, 4), Opcode::FilterLtI, Ints(5, 9)), Coverage::kAll);
+  EXPECT_EQ(Ask(Ints(1, 5), Opcode::FilterLtI, Ints(5, 9)), Coverage::kSome);
+  EXPECT_EQ(Ask(Ints(9, 12), Opcode::FilterLtI, Ints(5, 9)), Coverage::kNone);
+  EXPECT_EQ(Ask(Ints(1, 5), Opcode::FilterLeI, Ints(5, 9)), Coverage::kAll);
+  EXPECT_EQ(Ask(Ints(9, 12), Opcode::FilterLeI, Ints(5, 9)), Coverage::kSome);
+  EXPECT_EQ(Ask(Ints(10, 12), Opcode::FilterLeI, Ints(5, 9)), Coverage::kNone);
+  EXPECT_EQ(Ask(Ints(10, 12), Opcode::FilterGtI, Ints(5, 9)), Coverage::kAll);
+  EXPECT_EQ(Ask(Ints(1, 5), Opcode::FilterGtI, Ints(5, 9)), Coverage::kNone);
+  EXPECT_EQ(Ask(Ints(9, 12), Opcode::FilterGeI, Ints(5, 9)), Coverage::kAll);
+  EXPECT_EQ(Ask(Ints(1, 4), Opcode::FilterGeI, Ints(5, 9)), Coverage::kNone);
+  EXPECT_EQ(Ask(Ints(7, 7), Opcode::FilterEqI, Ints(7, 7)), Coverage::kAll);
+  EXPECT_EQ(Ask(Ints(7, 7), Opcode::FilterEqI, Ints(7, 8)), Coverage::kSome);
+  EXPECT_EQ(Ask(Ints(1, 4), Opcode::FilterEqI, Ints(5, 9)), Coverage::kNone);
+  EXPECT_EQ(Ask(Ints(1, 4), Opcode::FilterNeI, Ints(5, 9)), Coverage::kAll);
+  EXPECT_EQ(Ask(Ints(7, 7), Opcode::FilterNeI, Ints(7, 7)), Coverage::kNone);
+  EXPECT_EQ(Ask(vm::range::Unknown(false), Opcode::FilterLtI, Ints(5, 9)), Coverage::kSome);
 }
 
 TEST(PairRanges, IntegersThatAreNoDoubles) {
@@ -135,99 +135,99 @@ TEST(PairRanges, IntegersThatAreNoDoubles) {
   const KnownRange between = Ints(kTwo53 + 1, kTwo53 + 1);
   EXPECT_EQ(between.low, static_cast<double>(kTwo53));
   EXPECT_EQ(between.high, static_cast<double>(kTwo53 + 2));
-  EXPECT_EQ(Ask(between, Opcode::FilterEqI, between), Share::kSome);
-  EXPECT_EQ(Ask(between, Opcode::FilterGtI, Ints(kTwo53, kTwo53)), Share::kSome);
-  EXPECT_EQ(Ask(between, Opcode::FilterGtI, Ints(0, kTwo53 - 1)), Share::kAll);
-  EXPECT_EQ(Ask(between, Opcode::FilterLtI, Ints(kTwo53, kTwo53)), Share::kNone);
+  EXPECT_EQ(Ask(between, Opcode::FilterEqI, between), Coverage::kSome);
+  EXPECT_EQ(Ask(between, Opcode::FilterGtI, Ints(kTwo53, kTwo53)), Coverage::kSome);
+  EXPECT_EQ(Ask(between, Opcode::FilterGtI, Ints(0, kTwo53 - 1)), Coverage::kAll);
+  EXPECT_EQ(Ask(between, Opcode::FilterLtI, Ints(kTwo53, kTwo53)), Coverage::kNone);
   const KnownRange least = Ints(vm::kInt64Min, vm::kInt64Min), greatest = Ints(vm::kInt64Max, vm::kInt64Max);
   EXPECT_EQ(least.low, least.high);
   EXPECT_EQ(greatest.low, 9223372036854774784.0);
   EXPECT_EQ(greatest.high, 9223372036854775808.0);
-  EXPECT_EQ(Ask(least, Opcode::FilterLtI, greatest), Share::kAll);
+  EXPECT_EQ(Ask(least, Opcode::FilterLtI, greatest), Coverage::kAll);
   EXPECT_EQ(Ints(-kTwo53 - 1, -kTwo53 - 1).low, static_cast<double>(-kTwo53 - 2));
   EXPECT_EQ(Ints(-kTwo53 - 1, -kTwo53 - 1).high, static_cast<double>(-kTwo53));
 }
 
 TEST(PairRanges, NullsKeepAllFromBeingSaid) {
-  EXPECT_EQ(Ask(OrNull(Ints(1, 4)), Opcode::FilterLtI, Ints(5, 9)), Share::kSome);
-  EXPECT_EQ(Ask(Ints(1, 4), Opcode::FilterNeI, OrNull(Ints(5, 9))), Share::kSome);
-  EXPECT_EQ(Ask(OrNull(Ints(9, 9)), Opcode::FilterLtI, Ints(5, 9)), Share::kNone);
+  EXPECT_EQ(Ask(OrNull(Ints(1, 4)), Opcode::FilterLtI, Ints(5, 9)), Coverage::kSome);
+  EXPECT_EQ(Ask(Ints(1, 4), Opcode::FilterNeI, OrNull(Ints(5, 9))), Coverage::kSome);
+  EXPECT_EQ(Ask(OrNull(Ints(9, 9)), Opcode::FilterLtI, Ints(5, 9)), Coverage::kNone);
   for (Opcode op : {Opcode::FilterEqI, Opcode::FilterNeI, Opcode::FilterLtF, Opcode::FilterGeF}) {
-    EXPECT_EQ(Ask(kOnlyNull, op, Ints(5, 9)), Share::kNone);
-    EXPECT_EQ(Ask(Ints(5, 9), op, kOnlyNull), Share::kNone);
-    EXPECT_EQ(Ask(vm::range::Unknown(), op, kOnlyNull), Share::kNone);
-    EXPECT_EQ(Ask(kNoRow, op, Ints(5, 9)), Share::kNone);
+    EXPECT_EQ(Ask(kOnlyNull, op, Ints(5, 9)), Coverage::kNone);
+    EXPECT_EQ(Ask(Ints(5, 9), op, kOnlyNull), Coverage::kNone);
+    EXPECT_EQ(Ask(vm::range::Unknown(), op, kOnlyNull), Coverage::kNone);
+    EXPECT_EQ(Ask(kNoRow, op, Ints(5, 9)), Coverage::kNone);
   }
-  EXPECT_EQ(Ask(kOnlyNull, Opcode::FilterNull), Share::kAll);
-  EXPECT_EQ(Ask(kOnlyNull, Opcode::FilterNotNull), Share::kNone);
-  EXPECT_EQ(Ask(Ints(1, 2), Opcode::FilterNull), Share::kNone);
-  EXPECT_EQ(Ask(Ints(1, 2), Opcode::FilterNotNull), Share::kAll);
-  EXPECT_EQ(Ask(OrNull(Ints(1, 2)), Opcode::FilterNull), Share::kSome);
-  EXPECT_EQ(Ask(OrNull(Ints(1, 2)), Opcode::FilterNotNull), Share::kSome);
-  EXPECT_EQ(Ask(vm::range::Unknown(false), Opcode::FilterNull), Share::kNone);
-  EXPECT_EQ(Ask(vm::range::Unknown(), Opcode::FilterNotNull), Share::kSome);
+  EXPECT_EQ(Ask(kOnlyNull, Opcode::FilterNull), Coverage::kAll);
+  EXPECT_EQ(Ask(kOnlyNull, Opcode::FilterNotNull), Coverage::kNone);
+  EXPECT_EQ(Ask(Ints(1, 2), Opcode::FilterNull), Coverage::kNone);
+  EXPECT_EQ(Ask(Ints(1, 2), Opcode::FilterNotNull), Coverage::kAll);
+  EXPECT_EQ(Ask(OrNull(Ints(1, 2)), Opcode::FilterNull), Coverage::kSome);
+  EXPECT_EQ(Ask(OrNull(Ints(1, 2)), Opcode::FilterNotNull), Coverage::kSome);
+  EXPECT_EQ(Ask(vm::range::Unknown(false), Opcode::FilterNull), Coverage::kNone);
+  EXPECT_EQ(Ask(vm::range::Unknown(), Opcode::FilterNotNull), Coverage::kSome);
 }
 
 TEST(PairRanges, TruthOfIntegers) {
-  EXPECT_EQ(Ask(Ints(1, 1), Opcode::FilterTrue), Share::kAll);
-  EXPECT_EQ(Ask(Ints(-3, -1), Opcode::FilterTrue), Share::kAll);
-  EXPECT_EQ(Ask(Ints(0, 1), Opcode::FilterTrue), Share::kSome);
-  EXPECT_EQ(Ask(OrNull(Ints(0, 0)), Opcode::FilterTrue), Share::kNone);
-  EXPECT_EQ(Ask(Ints(0, 0), Opcode::FilterFalse), Share::kAll);
-  EXPECT_EQ(Ask(OrNull(Ints(0, 0)), Opcode::FilterFalse), Share::kSome);
-  EXPECT_EQ(Ask(Ints(1, 5), Opcode::FilterFalse), Share::kNone);
-  EXPECT_EQ(Ask(kOnlyNull, Opcode::FilterFalse), Share::kNone);
+  EXPECT_EQ(Ask(Ints(1, 1), Opcode::FilterTrue), Coverage::kAll);
+  EXPECT_EQ(Ask(Ints(-3, -1), Opcode::FilterTrue), Coverage::kAll);
+  EXPECT_EQ(Ask(Ints(0, 1), Opcode::FilterTrue), Coverage::kSome);
+  EXPECT_EQ(Ask(OrNull(Ints(0, 0)), Opcode::FilterTrue), Coverage::kNone);
+  EXPECT_EQ(Ask(Ints(0, 0), Opcode::FilterFalse), Coverage::kAll);
+  EXPECT_EQ(Ask(OrNull(Ints(0, 0)), Opcode::FilterFalse), Coverage::kSome);
+  EXPECT_EQ(Ask(Ints(1, 5), Opcode::FilterFalse), Coverage::kNone);
+  EXPECT_EQ(Ask(kOnlyNull, Opcode::FilterFalse), Coverage::kNone);
 }
 
 TEST(PairRanges, ComparisonsOfFloats) {
-  EXPECT_EQ(Ask(Floats(-0.0, -0.0), Opcode::FilterEqF, Floats(0.0, 0.0)), Share::kAll);
-  EXPECT_EQ(Ask(Floats(-0.0, 0.0), Opcode::FilterLtF, Floats(0.0, 0.0)), Share::kNone);
-  EXPECT_EQ(Ask(Floats(1, kInf), Opcode::FilterLeF, Floats(kInf, kInf)), Share::kAll);
-  EXPECT_EQ(Ask(Floats(-kInf, 1), Opcode::FilterGtF, Floats(2, 3)), Share::kNone);
+  EXPECT_EQ(Ask(Floats(-0.0, -0.0), Opcode::FilterEqF, Floats(0.0, 0.0)), Coverage::kAll);
+  EXPECT_EQ(Ask(Floats(-0.0, 0.0), Opcode::FilterLtF, Floats(0.0, 0.0)), Coverage::kNone);
+  EXPECT_EQ(Ask(Floats(1, kInf), Opcode::FilterLeF, Floats(kInf, kInf)), Coverage::kAll);
+  EXPECT_EQ(Ask(Floats(-kInf, 1), Opcode::FilterGtF, Floats(2, 3)), Coverage::kNone);
   // NaN is the greatest value, which no range says.
   const KnownRange with_nan = RangeOf(true, {Float(1), Float(kNan)});
   EXPECT_TRUE(with_nan.unknown);
   EXPECT_FALSE(with_nan.may_be_null);
-  EXPECT_EQ(Ask(with_nan, Opcode::FilterLtF, Floats(5, 9)), Share::kSome);
-  EXPECT_EQ(Ask(with_nan, Opcode::FilterNotNull), Share::kAll);
+  EXPECT_EQ(Ask(with_nan, Opcode::FilterLtF, Floats(5, 9)), Coverage::kSome);
+  EXPECT_EQ(Ask(with_nan, Opcode::FilterNotNull), Coverage::kAll);
 }
 
 TEST(PairRanges, ArithmeticOnInfinitiesIsUnknown) {
   for (Opcode op : {Opcode::AddF, Opcode::SubF, Opcode::RSubF, Opcode::MulF, Opcode::DivF}) {
     EXPECT_EQ(Try({Load(Floats(0, kInf)), WithConstant(op, Floats(1, 2)),
                    WithConstant(Opcode::FilterGeF, Floats(-1e300, -1e300))}),
-              Share::kSome)
+              Coverage::kSome)
         << Info(op).name;
   }
   // An infinite result of finite operands is what the machine has, too.
   EXPECT_EQ(Try({Load(Floats(1e308, 1e308)), WithConstant(Opcode::MulF, Floats(10, 10)),
                  WithConstant(Opcode::FilterEqF, Floats(kInf, kInf))}),
-            Share::kAll);
+            Coverage::kAll);
   EXPECT_EQ(Try({Load(Floats(1, 2)), WithConstant(Opcode::DivF, Floats(-1, 1)), Step(Opcode::FilterNotNull)}),
-            Share::kSome);
+            Coverage::kSome);
 }
 
 TEST(PairRanges, WhatCanFailKeepsAllFromBeingSaid) {
   const KnownRange wide = Ints(0, vm::kInt64Max), narrow = Ints(0, 100);
   for (Opcode op : {Opcode::AddIX, Opcode::SubIX, Opcode::RSubIX, Opcode::MulIX}) {
-    EXPECT_EQ(Try({Load(narrow), WithConstant(op, narrow)}), Share::kAll) << Info(op).name;
-    EXPECT_EQ(Try({Load(wide), WithConstant(op, Ints(-100, 100))}), Share::kSome) << Info(op).name;
-    EXPECT_EQ(Try({Load(kOnlyNull), WithConstant(op, Ints(-100, 100))}), Share::kAll) << Info(op).name;
+    EXPECT_EQ(Try({Load(narrow), WithConstant(op, narrow)}), Coverage::kAll) << Info(op).name;
+    EXPECT_EQ(Try({Load(wide), WithConstant(op, Ints(-100, 100))}), Coverage::kSome) << Info(op).name;
+    EXPECT_EQ(Try({Load(kOnlyNull), WithConstant(op, Ints(-100, 100))}), Coverage::kAll) << Info(op).name;
     // Nothing is live.
-    EXPECT_EQ(Try({Load(wide), WithConstant(Opcode::FilterLtI, Ints(-1, -1)), WithConstant(op, wide)}), Share::kNone)
+    EXPECT_EQ(Try({Load(wide), WithConstant(Opcode::FilterLtI, Ints(-1, -1)), WithConstant(op, wide)}), Coverage::kNone)
         << Info(op).name;
   }
-  EXPECT_EQ(Ask(Ints(-5, 5), Opcode::AbsI), Share::kAll);
-  EXPECT_EQ(Ask(Ints(vm::kInt64Min, 5), Opcode::AbsI), Share::kSome);
+  EXPECT_EQ(Ask(Ints(-5, 5), Opcode::AbsI), Coverage::kAll);
+  EXPECT_EQ(Ask(Ints(vm::kInt64Min, 5), Opcode::AbsI), Coverage::kSome);
   RangeStep check = Step(Opcode::CheckI);
   check.constant = {-10, 10, false, false};
-  EXPECT_EQ(Try({Load(Ints(-10, 10)), check}), Share::kAll);
-  EXPECT_EQ(Try({Load(Ints(-10, 11)), check}), Share::kSome);
-  EXPECT_EQ(Try({Load(Floats(1, 2)), Step(Opcode::FToI)}), Share::kSome);
+  EXPECT_EQ(Try({Load(Ints(-10, 10)), check}), Coverage::kAll);
+  EXPECT_EQ(Try({Load(Ints(-10, 11)), check}), Coverage::kSome);
+  EXPECT_EQ(Try({Load(Floats(1, 2)), Step(Opcode::FToI)}), Coverage::kSome);
   // What was done before the loop is done anyway.
-  EXPECT_EQ(Try({Load(Ints(-10, 11)), check, Step(Opcode::Probe)}), Share::kAll);
-  EXPECT_EQ(Try({Load(Ints(0, 1)), Step(Opcode::FilterTrue), Step(Opcode::Probe)}), Share::kAll);
-  EXPECT_EQ(Try({Load(Ints(0, 0)), Step(Opcode::FilterTrue), Step(Opcode::Probe)}), Share::kNone);
+  EXPECT_EQ(Try({Load(Ints(-10, 11)), check, Step(Opcode::Probe)}), Coverage::kAll);
+  EXPECT_EQ(Try({Load(Ints(0, 1)), Step(Opcode::FilterTrue), Step(Opcode::Probe)}), Coverage::kAll);
+  EXPECT_EQ(Try({Load(Ints(0, 0)), Step(Opcode::FilterTrue), Step(Opcode::Probe)}), Coverage::kNone);
 }
 
 TEST(PairRanges, OpcodesWithoutARule) {
@@ -238,11 +238,11 @@ TEST(PairRanges, OpcodesWithoutARule) {
     // Nothing but a mask register brings dead rows back to life.
     const std::vector<RangeStep> dead = {Load(Ints(0, 0)), Step(Opcode::FilterTrue), Step(op, RangeSource::kUnknown)};
     if (op != Opcode::MaskLoad) {
-      EXPECT_EQ(TryRanges(dead.data(), op == Opcode::SkipIfNone ? 2 : 3, nullptr, nullptr), Share::kNone);
+      EXPECT_EQ(TryRanges(dead.data(), op == Opcode::SkipIfNone ? 2 : 3, nullptr, nullptr), Coverage::kNone);
     }
     // A filter of unknown values keeps some.
     if (info.role == vm::Role::Filter) {
-      EXPECT_EQ(Try({Load(vm::range::Unknown()), Step(op, RangeSource::kUnknown)}), Share::kSome);
+      EXPECT_EQ(Try({Load(vm::range::Unknown()), Step(op, RangeSource::kUnknown)}), Coverage::kSome);
     }
   }
 }
@@ -256,22 +256,22 @@ TEST(PairRanges, Masks) {
                 mask(Opcode::MaskLoad, 0), mask(Opcode::MaskAndNot, 1), a, y, mask(Opcode::MaskOr, 1),
                 mask(Opcode::MaskLoad, 1)});
   };
-  EXPECT_EQ(either(none, none), Share::kNone);
-  EXPECT_EQ(either(none, all), Share::kAll);
-  EXPECT_EQ(either(all, none), Share::kAll);
-  EXPECT_EQ(either(all, all), Share::kAll);
-  EXPECT_EQ(either(some, none), Share::kSome);
-  EXPECT_EQ(either(none, some), Share::kSome);
+  EXPECT_EQ(either(none, none), Coverage::kNone);
+  EXPECT_EQ(either(none, all), Coverage::kAll);
+  EXPECT_EQ(either(all, none), Coverage::kAll);
+  EXPECT_EQ(either(all, all), Coverage::kAll);
+  EXPECT_EQ(either(some, none), Coverage::kSome);
+  EXPECT_EQ(either(none, some), Coverage::kSome);
   EXPECT_EQ(Try({mask(Opcode::MaskClear, 1), mask(Opcode::MaskOr, 1), a, some, mask(Opcode::MaskOr, 1),
                  mask(Opcode::MaskLoad, 1)}),
-            Share::kAll);
+            Coverage::kAll);
   // A mask register of before may hold anything.
-  EXPECT_EQ(Try({mask(Opcode::MaskLoad, 3)}), Share::kSome);
-  EXPECT_EQ(Try({mask(Opcode::MaskOr, 3), mask(Opcode::MaskLoad, 3)}), Share::kAll);
-  EXPECT_EQ(Try({a, none, Skip(4), mask(Opcode::MaskLoad, 3)}), Share::kNone);
-  EXPECT_EQ(Try({a, some, Skip(4), mask(Opcode::MaskLoad, 3)}), Share::kSome);
+  EXPECT_EQ(Try({mask(Opcode::MaskLoad, 3)}), Coverage::kSome);
+  EXPECT_EQ(Try({mask(Opcode::MaskOr, 3), mask(Opcode::MaskLoad, 3)}), Coverage::kAll);
+  EXPECT_EQ(Try({a, none, Skip(4), mask(Opcode::MaskLoad, 3)}), Coverage::kNone);
+  EXPECT_EQ(Try({a, some, Skip(4), mask(Opcode::MaskLoad, 3)}), Coverage::kSome);
   // Rows that come back to life have another accumulator.
-  EXPECT_EQ(Try({mask(Opcode::MaskSave, 0), a, some, a, mask(Opcode::MaskLoad, 0), all}), Share::kSome);
+  EXPECT_EQ(Try({mask(Opcode::MaskSave, 0), a, some, a, mask(Opcode::MaskLoad, 0), all}), Coverage::kSome);
 }
 
 TEST(PairRanges, Registers) {
@@ -280,8 +280,8 @@ TEST(PairRanges, Registers) {
   auto mask = [](Opcode op, int m) { return Step(op, RangeSource::kNothing, m); };
   const RangeStep below10 = WithConstant(Opcode::FilterLtI, Ints(10, 10)),
                   below3 = WithConstant(Opcode::FilterLtI, Ints(3, 3));
-  EXPECT_EQ(Try({load(0), below10}), Share::kSome);  // what it held before
-  EXPECT_EQ(Try({Load(Ints(1, 4)), store(0), load(0), below10}), Share::kAll);
+  EXPECT_EQ(Try({load(0), below10}), Coverage::kSome);  // what it held before
+  EXPECT_EQ(Try({Load(Ints(1, 4)), store(0), load(0), below10}), Coverage::kAll);
   // Stored for some rows: known for those, and for the others as it was before.
   const std::vector<RangeStep> partly = {
       Load(Ints(1, 4)), store(0), mask(Opcode::MaskSave, 0), below3, Load(Ints(7, 8)), store(0), load(0)};
@@ -290,14 +290,14 @@ TEST(PairRanges, Registers) {
     steps.insert(steps.end(), more.begin(), more.end());
     return Try(steps);
   };
-  EXPECT_EQ(then({WithConstant(Opcode::FilterLtI, Ints(7, 7))}), Share::kNone);
-  EXPECT_EQ(then({mask(Opcode::MaskLoad, 0), load(0), WithConstant(Opcode::FilterLtI, Ints(7, 7))}), Share::kSome);
-  EXPECT_EQ(then({mask(Opcode::MaskLoad, 0), load(0), WithConstant(Opcode::FilterLtI, Ints(9, 9))}), Share::kAll);
-  EXPECT_EQ(then({mask(Opcode::MaskLoad, 0), load(0), WithConstant(Opcode::FilterLtI, Ints(1, 1))}), Share::kNone);
+  EXPECT_EQ(then({WithConstant(Opcode::FilterLtI, Ints(7, 7))}), Coverage::kNone);
+  EXPECT_EQ(then({mask(Opcode::MaskLoad, 0), load(0), WithConstant(Opcode::FilterLtI, Ints(7, 7))}), Coverage::kSome);
+  EXPECT_EQ(then({mask(Opcode::MaskLoad, 0), load(0), WithConstant(Opcode::FilterLtI, Ints(9, 9))}), Coverage::kAll);
+  EXPECT_EQ(then({mask(Opcode::MaskLoad, 0), load(0), WithConstant(Opcode::FilterLtI, Ints(1, 1))}), Coverage::kNone);
   // Nothing is live: nothing is stored.
   EXPECT_EQ(Try({Load(Ints(1, 4)), store(0), mask(Opcode::MaskSave, 0), WithConstant(Opcode::FilterGtI, Ints(9, 9)),
                  Load(Ints(50, 50)), store(0), mask(Opcode::MaskLoad, 0), load(0), below10}),
-            Share::kAll);
+            Coverage::kAll);
 }
 
 TEST(PairRanges, RangeOfColumn) {
@@ -388,7 +388,7 @@ class Code {
     return MakeRangeProgram(p, 2, 0);
   }
   /// What is said where c0 has the range `outer`, t0.0 `inner`, all else is unknown.
-  Share Ask(const KnownRange& outer, const KnownRange& inner) {
+  Coverage Ask(const KnownRange& outer, const KnownRange& inner) {
     const RangeProgram p = Make();
     const KnownRange o[3] = {outer, {}, {}}, i[2] = {inner, {}};
     return TryRanges(p.steps.data(), static_cast<int>(p.steps.size()), o, i);
@@ -413,16 +413,16 @@ TEST(RangePrograms, OneComparison) {
   Less(c.Loop()).Emit().CloseLoop();
   EXPECT_EQ(c.Make().all_from, 4);
   EXPECT_FALSE(c.Make().filtered_before);
-  EXPECT_EQ(c.Ask(kLow, kHigh), Share::kAll);
-  EXPECT_EQ(c.Ask(kHigh, kLow), Share::kNone);
-  EXPECT_EQ(c.Ask(kLow, kLow), Share::kSome);
+  EXPECT_EQ(c.Ask(kLow, kHigh), Coverage::kAll);
+  EXPECT_EQ(c.Ask(kHigh, kLow), Coverage::kNone);
+  EXPECT_EQ(c.Ask(kLow, kLow), Coverage::kSome);
 }
 
 TEST(RangePrograms, NoFilterAtAll) {
   Code c;
   c.Loop().Emit().CloseLoop();
   EXPECT_EQ(c.Make().all_from, 2);
-  EXPECT_EQ(c.Ask({}, {}), Share::kAll);
+  EXPECT_EQ(c.Ask({}, {}), Coverage::kAll);
 }
 
 TEST(RangePrograms, FiltersBeforeTheLoop) {
@@ -430,15 +430,15 @@ TEST(RangePrograms, FiltersBeforeTheLoop) {
   c.Op(Opcode::Load, Code::kC0).Op(Opcode::FilterGtI, c.Constant(2)).Op(Opcode::SkipIfNone, 0, 10);
   Less(c.Loop()).Emit().CloseLoop().Op(Opcode::SkipIfNone, 0, 12);
   EXPECT_TRUE(c.Make().filtered_before);
-  EXPECT_EQ(c.Ask(Ints(1, 2), kHigh), Share::kNone);
-  EXPECT_EQ(c.Ask(Ints(1, 3), kHigh), Share::kAll);  // of those that get to the loop
+  EXPECT_EQ(c.Ask(Ints(1, 2), kHigh), Coverage::kNone);
+  EXPECT_EQ(c.Ask(Ints(1, 3), kHigh), Coverage::kAll);  // of those that get to the loop
 }
 
 TEST(RangePrograms, AnotherTableIsLookedUp) {
   Code c;
   Less(c.Loop()).Op(Opcode::Probe, 1, Code::kC1.Pack(), 1).Emit().CloseLoop();
-  EXPECT_EQ(c.Ask(kLow, kHigh), Share::kSome);
-  EXPECT_EQ(c.Ask(kHigh, kLow), Share::kNone);
+  EXPECT_EQ(c.Ask(kLow, kHigh), Coverage::kSome);
+  EXPECT_EQ(c.Ask(kHigh, kLow), Coverage::kNone);
   EXPECT_EQ(c.Make().all_from, -1);
   // ... whose values are not known, but those of the table are not its own.
   Code d;
@@ -448,14 +448,14 @@ TEST(RangePrograms, AnotherTableIsLookedUp) {
       .Op(Opcode::FilterLtI, Operand::Payload(1, 0))
       .Emit()
       .CloseLoop();
-  EXPECT_EQ(d.Ask(kHigh, kLow), Share::kSome);
+  EXPECT_EQ(d.Ask(kHigh, kLow), Coverage::kSome);
 }
 
 TEST(RangePrograms, RowsThatComeBackBehindTheSink) {
   Code before, behind;
   Less(before.Loop().Op(Opcode::MaskSave, 1)).Emit().Op(Opcode::MaskLoad, 1).Emit().CloseLoop();
-  EXPECT_EQ(before.Ask(kHigh, kLow), Share::kSome);
-  EXPECT_EQ(before.Ask(kLow, kHigh), Share::kSome);
+  EXPECT_EQ(before.Ask(kHigh, kLow), Coverage::kSome);
+  EXPECT_EQ(before.Ask(kLow, kHigh), Coverage::kSome);
   Less(behind.Loop())
       .Op(Opcode::MaskSave, 1)
       .Emit()
@@ -463,15 +463,15 @@ TEST(RangePrograms, RowsThatComeBackBehindTheSink) {
       .Op(Opcode::MaskLoad, 1)
       .Emit()
       .CloseLoop();
-  EXPECT_EQ(behind.Ask(kHigh, kLow), Share::kNone);
+  EXPECT_EQ(behind.Ask(kHigh, kLow), Coverage::kNone);
   Code neither;  // nobody comes back, but some have got there
   Less(neither.Loop().Op(Opcode::MaskClear, 1)).Emit().Op(Opcode::MaskLoad, 1).Emit().CloseLoop();
-  EXPECT_EQ(neither.Ask(kLow, kHigh), Share::kSome);
-  EXPECT_EQ(neither.Ask(kHigh, kLow), Share::kNone);
+  EXPECT_EQ(neither.Ask(kLow, kHigh), Coverage::kSome);
+  EXPECT_EQ(neither.Ask(kHigh, kLow), Coverage::kNone);
   // The loop's own mask, but not for the next turn.
   Code loop;
   Less(loop.Loop()).Emit().Op(Opcode::MaskLoad, 0).Emit().CloseLoop();
-  EXPECT_EQ(loop.Ask(kHigh, kLow), Share::kSome);
+  EXPECT_EQ(loop.Ask(kHigh, kLow), Coverage::kSome);
 }
 
 TEST(RangePrograms, OtherFormsHaveNoSteps) {
@@ -509,7 +509,7 @@ TEST(RangePrograms, MoreRegistersAndMasksThanAreFollowed) {
     c.Loop();
     for (int r = 1; r <= count; ++r) c.Op(Opcode::Load, Code::kC0).Op(Opcode::Store, 0, r);
     c.Op(Opcode::Load, Operand::Register(count)).Op(Opcode::FilterLtI, Code::kT0).Emit().CloseLoop();
-    EXPECT_EQ(c.Ask(kHigh, kLow), count == vm::kRangeRegisters ? Share::kNone : Share::kSome);
+    EXPECT_EQ(c.Ask(kHigh, kLow), count == vm::kRangeRegisters ? Coverage::kNone : Coverage::kSome);
   }
   for (int count : {vm::kRangeMasks, vm::kRangeMasks + 1}) {
     Code c(count);
@@ -517,7 +517,7 @@ TEST(RangePrograms, MoreRegistersAndMasksThanAreFollowed) {
     for (int m = 1; m < count; ++m) c.Op(Opcode::MaskSave, m);
     Less(c).Emit().CloseLoop();
     EXPECT_EQ(c.Make().steps.empty(), count > vm::kRangeMasks);
-    EXPECT_EQ(c.Ask(kHigh, kLow), count == vm::kRangeMasks ? Share::kNone : Share::kSome);
+    EXPECT_EQ(c.Ask(kHigh, kLow), count == vm::kRangeMasks ? Coverage::kNone : Coverage::kSome);
   }
 }
 
@@ -597,20 +597,20 @@ TEST(RangePrograms, ConditionsOnEncodedColumns) {
     const KnownRange o[3] = {range, {}, range};
     return TryRanges(steps.steps.data(), static_cast<int>(steps.steps.size()), o, nullptr);
   };
-  EXPECT_EQ(ask(false, 5, false, {}, true, false, Ints(4, 5)), Share::kNone);
-  EXPECT_EQ(ask(false, 5, false, {}, true, false, Ints(5, 6)), Share::kSome);
-  EXPECT_EQ(ask(false, 5, false, {}, true, false, Ints(6, 9)), Share::kAll);
-  EXPECT_EQ(ask(false, 5, true, 7, false, false, Ints(5, 6)), Share::kAll);
-  EXPECT_EQ(ask(false, 5, true, 7, false, false, Ints(7, 9)), Share::kNone);
-  EXPECT_EQ(ask(false, 5, true, 7, true, false, OrNull(Ints(5, 6))), Share::kSome);
-  EXPECT_EQ(ask(false, 5, true, 7, true, true, Ints(5, 6)), Share::kSome);
-  EXPECT_EQ(ask(false, {}, true, 0x1p53, true, false, Ints(0, 1)), Share::kSome);  // not told
-  EXPECT_EQ(ask(true, 0.0, false, {}, true, false, Floats(-1, -0.0)), Share::kNone);
-  EXPECT_EQ(ask(true, -0.0, true, {}, true, false, Floats(0, 1)), Share::kAll);
-  EXPECT_EQ(ask(true, 0.0, true, {}, true, false, Floats(-0.0, 1)), Share::kAll);
-  EXPECT_EQ(ask(true, {}, true, 0.0, false, false, Floats(-0.0, 1)), Share::kNone);
-  EXPECT_EQ(ask(true, {}, true, 0.0, false, false, Floats(-2, -5e-324)), Share::kAll);
-  EXPECT_EQ(ask(true, {}, true, kNan, true, false, Floats(1, 2)), Share::kSome);
+  EXPECT_EQ(ask(false, 5, false, {}, true, false, Ints(4, 5)), Coverage::kNone);
+  EXPECT_EQ(ask(false, 5, false, {}, true, false, Ints(5, 6)), Coverage::kSome);
+  EXPECT_EQ(ask(false, 5, false, {}, true, false, Ints(6, 9)), Coverage::kAll);
+  EXPECT_EQ(ask(false, 5, true, 7, false, false, Ints(5, 6)), Coverage::kAll);
+  EXPECT_EQ(ask(false, 5, true, 7, false, false, Ints(7, 9)), Coverage::kNone);
+  EXPECT_EQ(ask(false, 5, true, 7, true, false, OrNull(Ints(5, 6))), Coverage::kSome);
+  EXPECT_EQ(ask(false, 5, true, 7, true, true, Ints(5, 6)), Coverage::kSome);
+  EXPECT_EQ(ask(false, {}, true, 0x1p53, true, false, Ints(0, 1)), Coverage::kSome);  // not told
+  EXPECT_EQ(ask(true, 0.0, false, {}, true, false, Floats(-1, -0.0)), Coverage::kNone);
+  EXPECT_EQ(ask(true, -0.0, true, {}, true, false, Floats(0, 1)), Coverage::kAll);
+  EXPECT_EQ(ask(true, 0.0, true, {}, true, false, Floats(-0.0, 1)), Coverage::kAll);
+  EXPECT_EQ(ask(true, {}, true, 0.0, false, false, Floats(-0.0, 1)), Coverage::kNone);
+  EXPECT_EQ(ask(true, {}, true, 0.0, false, false, Floats(-2, -5e-324)), Coverage::kAll);
+  EXPECT_EQ(ask(true, {}, true, kNan, true, false, Floats(1, 2)), Coverage::kSome);
 }
 
 TEST(RangePrograms, ConstantsThatAreNaN) {
@@ -622,7 +622,7 @@ TEST(RangePrograms, ConstantsThatAreNaN) {
       .CloseLoop();
   const RangeProgram p = c.Make();
   const KnownRange o[3] = {{}, {}, Floats(1, 2)};
-  EXPECT_EQ(TryRanges(p.steps.data(), static_cast<int>(p.steps.size()), o, nullptr), Share::kSome);
+  EXPECT_EQ(TryRanges(p.steps.data(), static_cast<int>(p.steps.size()), o, nullptr), Coverage::kSome);
 }
 
 // ---- Rules against meanings -----------------------------------------------------------------------------------------
@@ -765,8 +765,8 @@ std::vector<Cell> Some(Random* random, bool floats) {
 }
 
 /// `answer` against what happened to all pairs.
-void Judge(Share answer, size_t live, size_t failed, size_t all, const std::string& what) {
-  const bool right = answer == Share::kNone ? live == 0 : answer == Share::kSome || (live == all && failed == 0);
+void Judge(Coverage answer, size_t live, size_t failed, size_t all, const std::string& what) {
+  const bool right = answer == Coverage::kNone ? live == 0 : answer == Coverage::kSome || (live == all && failed == 0);
   EXPECT_TRUE(right) << testing::PrintToString(answer) << ", but " << live << " of " << all << " are live: " << what;
 }
 
@@ -806,20 +806,20 @@ TEST(PairRanges, ArithmeticAgainstItsMeaning) {
       for (int comparison = 0; comparison < 6; ++comparison) {
         const Opcode filter =
             static_cast<Opcode>(static_cast<int>(o.out_float ? Opcode::FilterEqF : Opcode::FilterEqI) + comparison);
-        const Share answer = Try({Load(ra), WithConstant(o.op, rb), WithConstant(filter, rc)});
+        const Coverage answer = Try({Load(ra), WithConstant(o.op, rb), WithConstant(filter, rc)});
         size_t live = 0, failed = 0;
         for (const Result& r : results) {
           failed += r.failed ? 1 : 0;
           live +=
               !r.failed && !r.cell.null && !c.null && Compared(comparison, o.out_float, r.cell.bits, c.bits) ? 1 : 0;
         }
-        told[o.op] += answer != Share::kSome ? 1 : 0;
+        told[o.op] += answer != Coverage::kSome ? 1 : 0;
         Judge(answer, live, failed, results.size(),
               fmt::format("{} of {} and {}, comparison {} with {}", Info(o.op).name, Shown(as, o.in_float),
                           Shown(bs, o.in_float), comparison, Shown({c}, o.out_float)));
         if (HasFailure()) return;
       }
-      const Share null = Try({Load(ra), WithConstant(o.op, rb), Step(Opcode::FilterNull)});
+      const Coverage null = Try({Load(ra), WithConstant(o.op, rb), Step(Opcode::FilterNull)});
       size_t nulls = 0, failed = 0;
       for (const Result& r : results) nulls += r.cell.null ? 1 : 0, failed += r.failed ? 1 : 0;
       Judge(null, nulls, failed, results.size(), fmt::format("{} is null", Info(o.op).name));
@@ -924,14 +924,14 @@ TEST(PairRanges, RandomStepsAgainstOneRow) {
       }
       steps.push_back(s);
     }
-    const Share answer = TryRanges(steps.data(), static_cast<int>(steps.size()), ranges.data(), nullptr);
-    if (answer == Share::kSome) continue;
+    const Coverage answer = TryRanges(steps.data(), static_cast<int>(steps.size()), ranges.data(), nullptr);
+    if (answer == Coverage::kSome) continue;
     size_t live = 0, rows = 0;
     for (int turn = 0; turn < 4; ++turn) {  // other garbage each time
       for (size_t i = 0; i < 27; ++i, ++rows)
         live += RunRow(steps, columns, {i % 3, i / 3 % 3, i / 9}, &random) ? 1 : 0;
     }
-    (answer == Share::kNone ? none : all) += 1;
+    (answer == Coverage::kNone ? none : all) += 1;
     std::string listing;
     for (const RangeStep& s : steps)
       listing += fmt::format("{} source {} index {} {}\n", Info(static_cast<Opcode>(s.op)).name,
@@ -1070,7 +1070,7 @@ class Product {
   struct Piece {
     size_t first, count;
   };
-  Share Ask(Piece outer, Piece inner) const {
+  Coverage Ask(Piece outer, Piece inner) const {
     std::vector<KnownRange> o, i;
     for (const RowColumn& c : outer_) o.push_back(RangeOfColumn(c, outer.first, outer.count));
     for (const RowColumn& c : inner_) i.push_back(RangeOfColumn(c, inner.first, inner.count));
@@ -1079,7 +1079,7 @@ class Product {
   /// How many of the pairs that get to the loop get to the sink.
   struct Live {
     size_t live = 0, all = 0;
-    bool Fits(Share s) const { return s == Share::kNone ? live == 0 : s == Share::kSome || live == all; }
+    bool Fits(Coverage s) const { return s == Coverage::kNone ? live == 0 : s == Coverage::kSome || live == all; }
   };
   Live Truth(Piece outer, Piece inner) const {
     Live n;
@@ -1212,15 +1212,15 @@ Counts Compare(const Product& p, Random* random, int rounds, bool exact) {
       return Product::Piece{first, count};
     };
     const Product::Piece outer = piece(false), inner = piece(true);
-    const Share answer = p.Ask(outer, inner);
+    const Coverage answer = p.Ask(outer, inner);
     const Product::Live truth = p.Truth(outer, inner);
-    const bool none = truth.Fits(Share::kNone), all = truth.Fits(Share::kAll);
+    const bool none = truth.Fits(Coverage::kNone), all = truth.Fits(Coverage::kAll);
     ++n.asked;
-    n.none += answer == Share::kNone ? 1 : 0;
-    n.all += answer == Share::kAll ? 1 : 0;
+    n.none += answer == Coverage::kNone ? 1 : 0;
+    n.all += answer == Coverage::kAll ? 1 : 0;
     n.true_none += none ? 1 : 0;
     n.true_all += all ? 1 : 0;
-    const bool right = truth.Fits(answer) && !(exact && answer == Share::kSome && (none || all));
+    const bool right = truth.Fits(answer) && !(exact && answer == Coverage::kSome && (none || all));
     EXPECT_TRUE(right) << "rows " << outer.first << " + " << outer.count << " with " << inner.first << " + "
                        << inner.count << ": " << testing::PrintToString(answer) << ", in truth " << truth.live << " of "
                        << truth.all << "\n"

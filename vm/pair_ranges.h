@@ -28,7 +28,7 @@ namespace tessera::vm {
 struct RowColumn;
 
 /// How many of the rows (here: pairs of rows) are live.
-enum class Share : uint8_t { kNone, kSome, kAll };
+enum class Coverage : uint8_t { kNone, kSome, kAll };
 
 /// What is known of the values of a column, or of an accumulator, over some rows. Integers are held as doubles,
 /// rounded outward where they are not exact. A new one says nothing: any value is possible.
@@ -185,12 +185,14 @@ TESSERA_HD KnownRange Absolute(const KnownRange& a) {
 
 // ---- Tests: for how many of the rows they hold
 
-TESSERA_HD Share Told(bool all, bool none) { return none ? Share::kNone : all ? Share::kAll : Share::kSome; }
+TESSERA_HD Coverage Told(bool all, bool none) {
+  return none ? Coverage::kNone : all ? Coverage::kAll : Coverage::kSome;
+}
 
 /// `comparison`: 0..5 as FilterEqI..FilterGeI. NULL on either side is not true.
-TESSERA_HD Share Compare(int comparison, const KnownRange& a, const KnownRange& b) {
-  if (HasNoValue(a) || HasNoValue(b)) return Share::kNone;
-  if (a.unknown || b.unknown) return Share::kSome;
+TESSERA_HD Coverage Compare(int comparison, const KnownRange& a, const KnownRange& b) {
+  if (HasNoValue(a) || HasNoValue(b)) return Coverage::kNone;
+  if (a.unknown || b.unknown) return Coverage::kSome;
   const bool same = IsOne(a) && IsOne(b) && a.low == b.low, apart = a.high < b.low || b.high < a.low;
   const bool no_null = !a.may_be_null && !b.may_be_null;
   switch (comparison) {
@@ -209,21 +211,23 @@ TESSERA_HD Share Compare(int comparison, const KnownRange& a, const KnownRange& 
   }
 }
 /// Whether the values lie in `passing`. NULL does not.
-TESSERA_HD Share Within(const KnownRange& a, const KnownRange& passing) {
-  if (HasNoValue(a) || HasNoValue(passing)) return Share::kNone;
-  if (a.unknown || passing.unknown) return Share::kSome;
+TESSERA_HD Coverage Within(const KnownRange& a, const KnownRange& passing) {
+  if (HasNoValue(a) || HasNoValue(passing)) return Coverage::kNone;
+  if (a.unknown || passing.unknown) return Coverage::kSome;
   return Told(a.low >= passing.low && a.high <= passing.high && !a.may_be_null,
               a.high < passing.low || a.low > passing.high);
 }
-TESSERA_HD Share IsNull(const KnownRange& a) { return Told(HasNoValue(a), !a.may_be_null); }
-TESSERA_HD Share IsNotNull(const KnownRange& a) { return Told(!a.may_be_null, HasNoValue(a)); }
+TESSERA_HD Coverage IsNull(const KnownRange& a) { return Told(HasNoValue(a), !a.may_be_null); }
+TESSERA_HD Coverage IsNotNull(const KnownRange& a) { return Told(!a.may_be_null, HasNoValue(a)); }
 /// Neither 0 nor NULL; 0 and not NULL.
-TESSERA_HD Share IsTrue(const KnownRange& a) { return Compare(1, a, {0, 0, false, false}); }
-TESSERA_HD Share IsFalse(const KnownRange& a) { return Compare(0, a, {0, 0, false, false}); }
+TESSERA_HD Coverage IsTrue(const KnownRange& a) { return Compare(1, a, {0, 0, false, false}); }
+TESSERA_HD Coverage IsFalse(const KnownRange& a) { return Compare(0, a, {0, 0, false, false}); }
 
 /// The rows of `mask` for which a test holds that holds for `held` of them.
-TESSERA_HD Share Narrowed(Share mask, Share held) {
-  return held == Share::kAll || mask == Share::kNone ? mask : held == Share::kNone ? Share::kNone : Share::kSome;
+TESSERA_HD Coverage Narrowed(Coverage mask, Coverage held) {
+  return held == Coverage::kAll || mask == Coverage::kNone ? mask
+         : held == Coverage::kNone                         ? Coverage::kNone
+                                                           : Coverage::kSome;
 }
 
 /// What a register is known to hold. Rows that were not live when it was stored keep what they had.
@@ -241,15 +245,15 @@ struct Register {
 /// kAll: every pair does, whose row of the source gets to the loop (RangeProgram::filtered_before). Callers leave the
 /// loop's filters out then, and with them whatever else stands there: so kAll is not said if some of it can fail for
 /// these values.
-TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* outer, const KnownRange* inner) {
-  if (count == 0) return Share::kSome;
+TESSERA_HD Coverage TryRanges(const RangeStep* steps, int count, const KnownRange* outer, const KnownRange* inner) {
+  if (count == 0) return Coverage::kSome;
   const KnownRange anything;
   KnownRange a;  // the accumulator, in the rows that are live
   range::Register registers[kRangeRegisters];
   int stored = 0;  // the registers from here on have not been stored
-  Share mask = Share::kAll;
+  Coverage mask = Coverage::kAll;
   Share saved[kRangeMasks];
-  for (Share& s : saved) s = Share::kSome;
+  for (Share& s : saved) s = Coverage::kSome;
   bool may_fail = false;
   for (int i = 0; i < count; ++i) {
     const RangeStep& step = steps[i];
@@ -261,18 +265,18 @@ TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* 
                                                                         : anything;
     switch (op) {
       case Opcode::SkipIfNone:
-        if (mask == Share::kNone) i = step.target - 1;
+        if (mask == Coverage::kNone) i = step.target - 1;
         break;
       case Opcode::Probe:
         // Of this join: from here on there are only pairs of the rows that got here. What was done before is
         // done whatever comes out, errors included. With source kUnknown: the end of steps behind which rows may be
         // dropped.
         if (step.source == RangeSource::kNothing) {
-          if (mask != Share::kNone) mask = Share::kAll;
+          if (mask != Coverage::kNone) mask = Coverage::kAll;
           for (int r = 0; r < stored; ++r) registers[r].all = registers[r].live;
           may_fail = false;
         } else {
-          mask = range::Narrowed(mask, Share::kSome);
+          mask = range::Narrowed(mask, Coverage::kSome);
         }
         break;
 
@@ -286,14 +290,16 @@ TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* 
         for (int r = 0; r < stored; ++r) registers[r].live = registers[r].all;
         break;
       case Opcode::MaskClear:
-        saved[step.index] = Share::kNone;
+        saved[step.index] = Coverage::kNone;
         break;
       case Opcode::MaskOr:
-        if (saved[step.index] == Share::kNone || mask == Share::kAll) saved[step.index] = mask;
+        if (saved[step.index] == Coverage::kNone || mask == Coverage::kAll) saved[step.index] = mask;
         break;
       case Opcode::MaskAndNot: {
-        const Share s = saved[step.index];
-        mask = range::Narrowed(mask, s == Share::kNone ? Share::kAll : s == Share::kAll ? Share::kNone : Share::kSome);
+        const Coverage s = saved[step.index];
+        mask = range::Narrowed(mask, s == Coverage::kNone  ? Coverage::kAll
+                                     : s == Coverage::kAll ? Coverage::kNone
+                                                           : Coverage::kSome);
         break;
       }
 
@@ -335,42 +341,42 @@ TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* 
         break;
       case Opcode::Store: {
         range::Register& r = registers[step.index];
-        if (mask == Share::kNone) break;
+        if (mask == Coverage::kNone) break;
         stored = step.index < stored ? stored : step.index + 1;
         r.live = a;
-        r.all = mask == Share::kAll ? a : range::Union(r.all, a);
+        r.all = mask == Coverage::kAll ? a : range::Union(r.all, a);
         break;
       }
 
       case Opcode::AddI:
       case Opcode::AddIX:
         a = range::Combine(range::Operation::kAdd, a, operand, false);
-        may_fail |= op == Opcode::AddIX && a.unknown && mask != Share::kNone;
+        may_fail |= op == Opcode::AddIX && a.unknown && mask != Coverage::kNone;
         break;
       case Opcode::SubI:
       case Opcode::SubIX:
         a = range::Combine(range::Operation::kSub, a, operand, false);
-        may_fail |= op == Opcode::SubIX && a.unknown && mask != Share::kNone;
+        may_fail |= op == Opcode::SubIX && a.unknown && mask != Coverage::kNone;
         break;
       case Opcode::RSubI:
       case Opcode::RSubIX:
         a = range::Combine(range::Operation::kSub, operand, a, false);
-        may_fail |= op == Opcode::RSubIX && a.unknown && mask != Share::kNone;
+        may_fail |= op == Opcode::RSubIX && a.unknown && mask != Coverage::kNone;
         break;
       case Opcode::MulI:
       case Opcode::MulIX:
         a = range::Combine(range::Operation::kMul, a, operand, false);
-        may_fail |= op == Opcode::MulIX && a.unknown && mask != Share::kNone;
+        may_fail |= op == Opcode::MulIX && a.unknown && mask != Coverage::kNone;
         break;
       case Opcode::AbsI:
         if (!range::HasNoValue(a) && (a.unknown || a.low <= -range::kTwo63)) {
           a = range::Unknown(a.may_be_null);
-          may_fail |= mask != Share::kNone;
+          may_fail |= mask != Coverage::kNone;
         }
         a = range::Absolute(a);
         break;
       case Opcode::CheckI:
-        may_fail |= mask != Share::kNone && !range::HasNoValue(a) &&
+        may_fail |= mask != Coverage::kNone && !range::HasNoValue(a) &&
                     (a.unknown || a.low < step.constant.low || a.high > step.constant.high);
         break;
 
@@ -408,12 +414,12 @@ TESSERA_HD Share TryRanges(const RangeStep* steps, int count, const KnownRange* 
       default:
         // Whatever it does: it brings no row back to life, and writes no register (MakeRangeProgram sees to that).
         a = range::Unknown();
-        may_fail |= mask != Share::kNone;
-        mask = range::Narrowed(mask, Share::kSome);
+        may_fail |= mask != Coverage::kNone;
+        mask = range::Narrowed(mask, Coverage::kSome);
         break;
     }
   }
-  return mask == Share::kAll && may_fail ? Share::kSome : mask;
+  return mask == Coverage::kAll && may_fail ? Coverage::kSome : mask;
 }
 
 }  // namespace tessera::vm

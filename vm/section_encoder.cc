@@ -343,7 +343,7 @@ class PredicateEncoder {
 constexpr uint32_t kLazyEntries = 4096;
 
 /// A map or set of another tablet.
-void Share(const void* what, const TabletEncoding& from, TabletEncoding* to) {
+void ShareStorage(const void* what, const TabletEncoding& from, TabletEncoding* to) {
   for (const std::shared_ptr<uint8_t[]>& s : from.storage) {
     if (s.get() == what) to->storage.push_back(s);
   }
@@ -446,8 +446,8 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, Tab
   if (like != nullptr && like->slots[number].map != nullptr && SameDictionary(*like->chunks[number], chunk)) {
     b->map = like->slots[number].map;
     b->map_null = like->slots[number].map_null;
-    Share(b->map, *like, out);
-    if (b->map_null != nullptr) Share(b->map_null, *like, out);
+    ShareStorage(b->map, *like, out);
+    if (b->map_null != nullptr) ShareStorage(b->map_null, *like, out);
     return Status::Ok();
   }
   const auto keep = [&](uint64_t bytes) {
@@ -488,7 +488,7 @@ Status SectionEncoder::EncodePredicates(const TabletEncoding* like, TabletEncodi
     if (like != nullptr && chunk.type.id == TypeId::kText && EncodesAlike(*like->chunks[slot], chunk) &&
         !like->predicates[i].by_row) {
       out->predicates[i] = like->predicates[i];
-      if (out->predicates[i].set != nullptr) Share(out->predicates[i].set, *like, out);
+      if (out->predicates[i].set != nullptr) ShareStorage(out->predicates[i].set, *like, out);
       continue;
     }
     TESSERA_ASSIGN(out->predicates[i], PredicateEncoder(program_, chunk, strings_, key_ranges_, out).Encode(p));

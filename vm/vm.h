@@ -79,7 +79,7 @@ struct RunStatistics {
   RankStatistics mine;
   std::vector<RankStatistics> ranks;  ///< by rank; filled by whoever knows the other ranks
   /// Ranks that scanned nothing of a stored table that had a tablet for each of them; 0 without ranks.
-  uint64_t idle_shares = 0;
+  uint64_t idle_portions = 0;
 };
 
 /// Whether a device brings the rows of a section into the order of a join table's places before it looks them up.

@@ -16,12 +16,12 @@ inline constexpr uint32_t kSearchThreads = 128, kSearchBlocks = 4096;
 /// `pairs` the pairs of rows in it.
 __device__ __forceinline__ bool TryUnit(const UnitSearch& search, uint32_t tile, uint32_t part, uint32_t* found,
                                         unsigned long long* pairs) {
-  const vm::Share share =
+  const vm::Coverage coverage =
       vm::TryRanges(search.steps, search.count, search.outer.ranges + uint64_t{tile} * search.outer.columns,
                     search.inner.ranges + uint64_t{part} * search.inner.columns);
-  if (share == vm::Share::kNone) return false;
+  if (coverage == vm::Coverage::kNone) return false;
   *found = tile * search.inner.pieces() + part;
-  if (search.may_skip && share == vm::Share::kAll) *found |= kAllPairs;
+  if (search.may_skip && coverage == vm::Coverage::kAll) *found |= kAllPairs;
   const uint32_t outer = min(search.outer.piece_rows, search.outer.rows - tile * search.outer.piece_rows);
   const uint32_t inner = min(search.inner.piece_rows, search.inner.rows - part * search.inner.piece_rows);
   *pairs = static_cast<unsigned long long>(outer) * inner;

@@ -140,8 +140,8 @@ void DeviceJoins::EstimateShares(const vm::Section& builder, const BuiltRows& bu
   JoinShape& shape = table->shape;
   const double n = static_cast<double>(table->rows.rows());
   const double source_rows = static_cast<double>(built.source_rows);
-  shape.share = std::clamp(n / std::max(source_rows, 1.0), 1e-9, 1.0);
-  shape.range_share = 1;
+  shape.selectivity = std::clamp(n / std::max(source_rows, 1.0), 1e-9, 1.0);
+  shape.range_selectivity = 1;
   if (builder.keys != 1 || IsWide(builder.columns[0])) return;
   const ColumnSummary& key = built.summaries[0];
   if (builder.columns[0].storage() == StorageClass::kInt)
@@ -151,7 +151,7 @@ void DeviceJoins::EstimateShares(const vm::Section& builder, const BuiltRows& bu
   const double range = static_cast<double>(key.high) - static_cast<double>(key.low) + 1;
   const double all = static_cast<double>(built.source_keys.high) - static_cast<double>(built.source_keys.low) + 1;
   const double denser = n / range / (source_rows / all);
-  shape.range_share = std::clamp(shape.share / std::max(denser, 1e-9), shape.share, 1.0);
+  shape.range_selectivity = std::clamp(shape.selectivity / std::max(denser, 1e-9), shape.selectivity, 1.0);
 }
 
 Status DeviceJoins::Fill(const std::vector<TableLayout*>& layouts, RunBuffer* memory) {

@@ -18,11 +18,11 @@ constexpr uint64_t kCachedBytes = uint64_t{24} << 20;
 /// A block's copies of bitmaps: what more than that costs in blocks it does not gain.
 constexpr uint32_t kMaxSharedBits = 24 << 10;
 /// A bitmap that is not in shared memory is asked only where it spares most accesses to a large table.
-constexpr double kSparseShare = 0.5;
-/// A test of the key range that lets more than this share pass is left to the probe.
+constexpr double kSparse = 0.5;
+/// A test of the key range that lets more than this fraction of rows pass is left to the probe.
 constexpr double kUselessRange = 0.5;
 
-/// Rows wait in a queue where at most this share of those before is left.
+/// Rows wait in a queue where at most this fraction of those before is left.
 constexpr double kFewRows = 0.35;
 
 uint64_t ValueBytes(const JoinRecord& r) {
@@ -53,8 +53,8 @@ std::vector<JoinRecord> PlanJoins(const std::vector<DeviceInstruction>& code,
     JoinRecord& r = records[j] = joins[j]->record;
     if (r.bits == nullptr) continue;
     const bool only_bits = r.lookup == JoinLookup::kBits;
-    if (only_bits || MatchShare(*joins[j]) < kSparseShare) small.push_back(j);
-    if (!only_bits && (joins[j]->share > kSparseShare || ValueBytes(r) < kCachedBytes)) r.bits = nullptr;
+    if (only_bits || MatchSelectivity(*joins[j]) < kSparse) small.push_back(j);
+    if (!only_bits && (joins[j]->selectivity > kSparse || ValueBytes(r) < kCachedBytes)) r.bits = nullptr;
   }
   std::stable_sort(small.begin(), small.end(),
                    [&](size_t a, size_t b) { return joins[a]->record.bits_bytes < joins[b]->record.bits_bytes; });
@@ -69,12 +69,12 @@ std::vector<JoinRecord> PlanJoins(const std::vector<DeviceInstruction>& code,
   return records;
 }
 
-double OrderFilters(const Section& section, const std::vector<double>& shares,
+double OrderFilters(const Section& section, const std::vector<double>& selectivities,
                     const std::vector<const vm::TabletEncoding*>& tablets, const std::vector<const JoinShape*>& joins,
                     const std::vector<JoinRecord>& records, bool queue, std::vector<DeviceInstruction>* code) {
   struct Item {
     DeviceInstruction instruction;
-    double rank, share;
+    double rank, selectivity;
   };
   std::vector<Item> items;
   size_t end = 0;
@@ -82,34 +82,35 @@ double OrderFilters(const Section& section, const std::vector<double>& shares,
   for (; end < code->size(); ++end) {
     const DeviceInstruction& d = (*code)[end];
     const size_t p1 = d.head.p1;
-    double cost = 0, share = 1;
+    double cost = 0, selectivity = 1;
     if (d.head.op == Op::SkipIfNone) {
       if (skip != nullptr && skip->p3 != d.p3) break;
       skip = &d;
       continue;
     }
     if (d.head.op == Op::Filter) {
-      share = shares[p1];
+      selectivity = selectivities[p1];
       cost = kFilterCost + CodeWidth(tablets, static_cast<size_t>(section.predicates[p1].slot));
       const vm::Predicate& p = section.predicates[p1];
-      if (p.kind == vm::Predicate::Kind::kKeyRange && share > kUselessRange) continue;
+      if (p.kind == vm::Predicate::Kind::kKeyRange && selectivity > kUselessRange) continue;
     } else if (d.head.op == Op::Probe && d.head.source == OperandSource::kSlot && records[p1].next == nullptr) {
-      share = MatchShare(*joins[p1]);
+      selectivity = MatchSelectivity(*joins[p1]);
       const JoinRecord& r = records[p1];
       cost = CodeWidth(tablets, d.head.slot);
       if (r.shared_bits != kNowhere) cost += kSharedLookUpCost;
       if (r.shared_bits == kNowhere || r.lookup != JoinLookup::kBits) {
         const uint64_t bytes = LookUpBytes(r);
-        cost += (bytes < kCachedBytes ? kCachedLookUpCost : kFarLookUpCost) * (r.shared_bits != kNowhere ? share : 1);
+        cost +=
+            (bytes < kCachedBytes ? kCachedLookUpCost : kFarLookUpCost) * (r.shared_bits != kNowhere ? selectivity : 1);
       }
     } else {
       break;
     }
-    items.push_back({d, cost / std::max(1 - share, 1e-3), share});
+    items.push_back({d, cost / std::max(1 - selectivity, 1e-3), selectivity});
   }
   double live = 1;
   if (skip == nullptr) {
-    for (const Item& i : items) live *= i.share;
+    for (const Item& i : items) live *= i.selectivity;
     return live;
   }
   std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.rank < b.rank; });
@@ -128,7 +129,7 @@ double OrderFilters(const Section& section, const std::vector<double>& shares,
     if (!out.empty() && i.instruction.head.op == Op::Probe) skip_or_queue();
     out.push_back(i.instruction);
     probes += i.instruction.head.op == Op::Probe ? 1 : 0;
-    live *= i.share;
+    live *= i.selectivity;
   }
   skip_or_queue();
   out.insert(out.end(), code->begin() + static_cast<std::ptrdiff_t>(end), code->end());

@@ -18,8 +18,8 @@ std::vector<JoinRecord> PlanJoins(const std::vector<DeviceInstruction>& code,
 
 /// The code begins with filters and look-ups that may come in any order: each drops rows and changes nothing else.
 /// Those come first that drop most for their price. Where that leaves few rows, they are told to wait in a queue.
-/// Returns the share of rows that all of them leave.
-double OrderFilters(const vm::Section& section, const std::vector<double>& shares,
+/// Returns the fraction of rows that all of them leave.
+double OrderFilters(const vm::Section& section, const std::vector<double>& selectivities,
                     const std::vector<const vm::TabletEncoding*>& tablets, const std::vector<const JoinShape*>& joins,
                     const std::vector<JoinRecord>& records, bool queue, std::vector<DeviceInstruction>* code);
 

@@ -26,9 +26,9 @@ struct JoinShape {
   JoinRecord record;  ///< but for what a launch decides, the places in shared memory
   bool packed = false;
   std::vector<PayloadShape> payload;
-  double share = 1;            ///< of the rows of the table it is made from that are in it
-  double range_share = 1;      ///< of foreign keys that lie between its least and greatest key, as an estimate
-  bool rows_by_place = false;  ///< its rows are in the order of the parts of its places
+  double selectivity = 1;        ///< of the rows of the table it is made from that are in it
+  double range_selectivity = 1;  ///< of foreign keys that lie between its least and greatest key, as an estimate
+  bool rows_by_place = false;    ///< its rows are in the order of the parts of its places
 };
 
 }  // namespace tessera::kernels

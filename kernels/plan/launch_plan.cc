@@ -16,7 +16,7 @@ using vm::Shape;
 
 namespace {
 
-/// Columns are staged from this share of sectors on: a bulk copy moves all of them, but at the full rate of the memory.
+/// Columns are staged from this fraction of sectors on: a bulk copy moves all of them, but at the full rate of the memory.
 constexpr double kStagedShare = 0.5;
 constexpr uint32_t kMaxSharedCode = 128;     ///< instructions; 8 KiB
 constexpr uint32_t kMaxStagedRecord = 4096;  ///< bytes
@@ -45,7 +45,7 @@ bool IsStar(const DeviceInstruction& d, const std::vector<JoinRecord>& joins) {
   return IsIn(Variant::kStar, d.head.op);
 }
 
-/// Share of a column's 32-byte sectors that hold a live row.
+/// Fraction of a column's 32-byte sectors that hold a live row.
 double TouchedShare(double live, uint32_t width) { return 1 - std::pow(1 - live, 32.0 / width); }
 
 /// Makes one plan, step by step: each step takes shared memory and writes its part of the plan.
@@ -63,13 +63,13 @@ class LaunchPlanner {
         queue_(queue),
         keys_(section.sink == Section::Sink::kGroups ? static_cast<uint32_t>(section.keys) : 0),
         half_(limits.shared_per_multiprocessor / 2 - kReservedPerBlock),
-        shares_(PredicateShares(section, tablets, joins)) {}
+        selectivities_(PredicateSelectivities(section, tablets, joins)) {}
 
   Result<LaunchPlan> Run(bool measure) {
     plan_.code = lowered_.code;
     plan_.folds = lowered_.folds;
     plan_.joins = PlanJoins(plan_.code, joins_);
-    live_ = OrderFilters(section_, shares_, tablets_, joins_, plan_.joins, queue_, &plan_.code);
+    live_ = OrderFilters(section_, selectivities_, tablets_, joins_, plan_.joins, queue_, &plan_.code);
     if (measure) plan_.marks = AddMarks(&plan_.code);
     PlaceState();
     PlaceRecords();
@@ -167,7 +167,7 @@ class LaunchPlanner {
   void ChooseStaging() {
     plan_.stage_of_slot.assign(section_.slots.size(), kNowhere);
     uint32_t stage = plan_.record_staged ? RoundUp(plan_.record_bytes, 128) : 0;
-    for (const FirstUse& use : FirstUses(section_, lowered_.masks, plan_.code, shares_, joins_)) {
+    for (const FirstUse& use : FirstUses(section_, lowered_.masks, plan_.code, selectivities_, joins_)) {
       const uint32_t width = CodeWidth(tablets_, use.slot);
       if (width == 0) continue;
       const double touched = TouchedShare(use.live, width);
@@ -322,11 +322,11 @@ class LaunchPlanner {
   const std::vector<const JoinShape*>& joins_;
   const DeviceLimits& limits_;
   const bool queue_;
-  const uint32_t keys_;               ///< of groups
-  const uint32_t half_;               ///< shared memory of a block where two run on a multiprocessor
-  const std::vector<double> shares_;  ///< of rows that pass each predicate
-  double live_ = 1;                   ///< share of rows that the filters at the head leave
-  uint32_t at_ = 0;                   ///< shared memory that is taken
+  const uint32_t keys_;                      ///< of groups
+  const uint32_t half_;                      ///< shared memory of a block where two run on a multiprocessor
+  const std::vector<double> selectivities_;  ///< of rows that pass each predicate
+  double live_ = 1;                          ///< fraction of rows that the filters at the head leave
+  uint32_t at_ = 0;                          ///< shared memory that is taken
   LaunchPlan plan_;
   Layout& layout_ = plan_.layout;
 };
@@ -345,8 +345,8 @@ std::vector<LookUp> LookUps(const Section& section, const LoweredProgram& lowere
                             const std::vector<const vm::TabletEncoding*>& tablets,
                             const std::vector<const JoinShape*>& joins) {
   std::vector<LookUp> found;
-  const std::vector<double> shares = PredicateShares(section, tablets, joins);
-  WalkLive(lowered.masks, plan.code, shares, joins, [&](const DeviceInstruction& d, double live) {
+  const std::vector<double> selectivities = PredicateSelectivities(section, tablets, joins);
+  WalkLive(lowered.masks, plan.code, selectivities, joins, [&](const DeviceInstruction& d, double live) {
     if (Probes(d)) found.push_back({d.head.p1, live});
   });
   return found;

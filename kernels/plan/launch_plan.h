@@ -22,7 +22,7 @@ struct LaunchPlan {
   Layout layout;
   struct OnDemand {
     uint32_t slot;
-    double touched;  ///< share of its 32-byte sectors that are read, as estimated
+    double touched;  ///< fraction of its 32-byte sectors that are read, as estimated
   };
   std::vector<StagedSlot> staged;
   std::vector<OnDemand> on_demand;
@@ -58,7 +58,7 @@ Result<LaunchPlan> PlanLaunch(const vm::Section& section, const LoweredProgram& 
 /// A look-up in the code of a plan, in the order in which rows come to them.
 struct LookUp {
   uint16_t join = 0;
-  double live = 1;  ///< share of the source's rows that get there, as an estimate
+  double live = 1;  ///< fraction of the source's rows that get there, as an estimate
 };
 std::vector<LookUp> LookUps(const vm::Section& section, const LoweredProgram& lowered, const LaunchPlan& plan,
                             const std::vector<const vm::TabletEncoding*>& tablets,

@@ -16,16 +16,19 @@
 namespace tessera::kernels {
 
 /// Of the rows that get to a Probe of the table behind the test of its key range, those that find a match.
-inline double MatchShare(const JoinShape& join) { return std::clamp(join.share / join.range_share, 0.0, 1.0); }
+inline double MatchSelectivity(const JoinShape& join) {
+  return std::clamp(join.selectivity / join.range_selectivity, 0.0, 1.0);
+}
 
-/// Per predicate of the section: the share of rows that pass.
-std::vector<double> PredicateShares(const vm::Section& section, const std::vector<const vm::TabletEncoding*>& tablets,
-                                    const std::vector<const JoinShape*>& joins);
+/// Per predicate of the section: its selectivity.
+std::vector<double> PredicateSelectivities(const vm::Section& section,
+                                           const std::vector<const vm::TabletEncoding*>& tablets,
+                                           const std::vector<const JoinShape*>& joins);
 
-/// visit(instruction, share of rows that are live when it begins) in the order of the code.
+/// visit(instruction, fraction of rows that are live when it begins) in the order of the code.
 template <class F>
-void WalkLive(uint32_t mask_registers, const std::vector<DeviceInstruction>& code, const std::vector<double>& shares,
-              const std::vector<const JoinShape*>& joins, F visit) {
+void WalkLive(uint32_t mask_registers, const std::vector<DeviceInstruction>& code,
+              const std::vector<double>& selectivities, const std::vector<const JoinShape*>& joins, F visit) {
   double live = 1;
   std::vector<double> masks(mask_registers, 1);
   for (const DeviceInstruction& d : code) {
@@ -33,7 +36,7 @@ void WalkLive(uint32_t mask_registers, const std::vector<DeviceInstruction>& cod
     visit(d, live);
     switch (vm::Info(d.head.op).shape) {
       case vm::Shape::Filter:
-        live *= shares[p1];
+        live *= selectivities[p1];
         continue;
       case vm::Shape::MaskRegister:
         switch (d.head.op) {
@@ -59,19 +62,19 @@ void WalkLive(uint32_t mask_registers, const std::vector<DeviceInstruction>& cod
     }
     const vm::Shape shape = vm::Info(d.head.op).shape;
     if (shape == vm::Shape::Compare || shape == vm::Shape::Test) live /= 2;  // nothing is known of it
-    if (shape == vm::Shape::Probe && joins[p1] != nullptr) live *= MatchShare(*joins[p1]);
+    if (shape == vm::Shape::Probe && joins[p1] != nullptr) live *= MatchSelectivity(*joins[p1]);
   }
 }
 
 struct FirstUse {
   uint32_t slot;
-  double live;  ///< share of rows that are live then
+  double live;  ///< fraction of rows that are live then
   bool waited;  ///< they come from a queue and have left the ring
 };
 
 /// Slots in the order of their first use, before the rows wait in a queue and behind it.
 std::vector<FirstUse> FirstUses(const vm::Section& section, uint32_t mask_registers,
-                                const std::vector<DeviceInstruction>& code, const std::vector<double>& shares,
+                                const std::vector<DeviceInstruction>& code, const std::vector<double>& selectivities,
                                 const std::vector<const JoinShape*>& joins);
 
 }  // namespace tessera::kernels

@@ -213,11 +213,11 @@ uint64_t GroupStore::BytesFor(uint64_t groups) const {
   return (std::bit_ceil(2 * groups) + groups * (lowered_.record_words + lowered_.state_words)) * 8;
 }
 
-uint64_t GroupStore::Share() const { return (gpu_.Room() + held_) / 2; }
+uint64_t GroupStore::Budget() const { return (gpu_.Room() + held_) / 2; }
 
 uint64_t GroupStore::Limit() const {
   uint64_t groups = std::max<uint64_t>(table_.max_groups, kLeastGroups);
-  while (groups < kMaxGroups / 2 && BytesFor(2 * groups) <= Share()) groups *= 2;
+  while (groups < kMaxGroups / 2 && BytesFor(2 * groups) <= Budget()) groups *= 2;
   return groups;
 }
 
@@ -226,7 +226,7 @@ Status GroupStore::Open() {
   table_.state_words = lowered_.state_words;
   table_.lock_word = lowered_.lock_word;
   uint64_t groups = kFirstGroups;
-  while (groups > kLeastGroups && BytesFor(groups) > Share()) groups /= 2;
+  while (groups > kLeastGroups && BytesFor(groups) > Budget()) groups /= 2;
   return Allocate(groups);
 }
 
@@ -269,7 +269,7 @@ Status GroupStore::Grow() {
   const uint64_t kept = records_.bytes() + states_.bytes();
   bool whole = true;
   for (uint64_t groups = 8 * had; groups > had; groups /= 2) {
-    if (groups >= kMaxGroups || BytesFor(groups) + kept > Share()) continue;
+    if (groups >= kMaxGroups || BytesFor(groups) + kept > Budget()) continue;
     whole = false;
     const Status status = Allocate(groups);
     if (status.ok()) {

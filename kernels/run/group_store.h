@@ -82,7 +82,7 @@ class GroupStore {
   /// Bytes of a table for so many groups: slots, records and states.
   uint64_t BytesFor(uint64_t groups) const;
   /// Bytes that the table may have: half of what is not claimed otherwise, so that columns have the other half.
-  uint64_t Share() const;
+  uint64_t Budget() const;
   /// Room for `max_groups`; the groups that there are keep their places.
   Status Allocate(uint64_t max_groups);
   Status Extend(RunBuffer* buffer, uint64_t words, uint64_t groups);

@@ -78,9 +78,9 @@ struct GridPruning {
   std::vector<std::vector<KnownRange>> inner;  ///< by range, then by column of the join table
 
   /// How many pairs of the unit's rows can reach the sink.
-  Share Reaching(const Unit& unit) const {
+  Coverage Reaching(const Unit& unit) const {
     const std::vector<RangeStep>& steps = program.steps;
-    if (steps.empty()) return Share::kSome;
+    if (steps.empty()) return Coverage::kSome;
     return TryRanges(steps.data(), static_cast<int>(steps.size()), outer[unit.block].data(),
                      inner[unit.range()].data());
   }

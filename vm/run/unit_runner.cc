@@ -132,9 +132,9 @@ class UnitRunner {
       TESSERA_TRY(tablet.status);
     }
     if (IsWanted(tablet.encoded)) {
-      const Share reaching = scan_.pruning.Reaching(unit);
+      const Coverage reaching = scan_.pruning.Reaching(unit);
       const uint64_t pairs = scan_.units.PairsOf(unit);
-      if (reaching == Share::kNone) {
+      if (reaching == Coverage::kNone) {
         scan_.counts.pruned_pairs += pairs;
       } else {
         TESSERA_TRY(RunTiles(worker, unit, tablet.encoded, reaching, output));
@@ -168,7 +168,8 @@ class UnitRunner {
   }
 
   /// Runs the unit's tiles from where it is. If it is suspended, its machine is in `output` afterwards.
-  Status RunTiles(size_t worker, const Unit& unit, const TabletEncoding& tablet, Share reaching, UnitOutput* output) {
+  Status RunTiles(size_t worker, const Unit& unit, const TabletEncoding& tablet, Coverage reaching,
+                  UnitOutput* output) {
     const Block& block = scan_.units.blocks[unit.block];
     std::unique_ptr<TileMachine>& machine = scan_.machines[worker];
     TileSinks sinks;
@@ -187,7 +188,7 @@ class UnitRunner {
       if (output != nullptr) output->rows = MakeRowSet(section_.columns);
       if (machine == nullptr) machine = NewMachine();
       if (scan_.units.grid >= 0) {
-        const int all_from = reaching == Share::kAll ? scan_.pruning.program.all_from : -1;
+        const int all_from = reaching == Coverage::kAll ? scan_.pruning.program.all_from : -1;
         machine->MeetRows(scan_.units.grid, unit.range_first, unit.range_end, all_from);
       }
     }
