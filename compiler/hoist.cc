@@ -1,4 +1,4 @@
-// Which expressions move out of a product's loop.
+// Which expressions move out of a grid's loop.
 
 #include "compiler/hoist.h"
 
@@ -97,7 +97,7 @@ class Hoister {
 
 }  // namespace
 
-void HoistFromProduct(const PlanOptions& options, Plan* plan) {
+void HoistFromGrid(const PlanOptions& options, Plan* plan) {
   // With a single row on the built side there is no loop to move an expression out of.
   if (options.join == JoinChoice::kAuto && plan->rows[static_cast<size_t>(plan->joins[0].relation)] < 2) return;
   Hoister hoister(plan);

@@ -1,7 +1,7 @@
 // Loop-invariant code motion: a part of a grid's conditions, or of what follows them, that depends on one side only is
 // computed once for each row of that side, not once for each pair. Private to compiler/.
 //
-// Start at: HoistFromProduct. Pure functions; any thread.
+// Start at: HoistFromGrid. Pure functions; any thread.
 #pragma once
 
 #include "compiler/plan.h"
@@ -16,6 +16,6 @@ inline constexpr size_t kMaxComputed = 16;
 /// Fills plan->computed for the grid of the plan's driver and its first join: the largest expressions over one of the
 /// two. An expression that can fail stays where it is, because only a pair that gets to it may raise its error. Values
 /// of 128 bits stay too, because GPUs do not scan them in join tables, and so does everything that reads text.
-void HoistFromProduct(const PlanOptions& options, Plan* plan);
+void HoistFromGrid(const PlanOptions& options, Plan* plan);
 
 }  // namespace tessera

@@ -118,7 +118,7 @@ Status ChooseStrategies(const PlanOptions& options, Plan* plan) {
               step.kind != JoinKind::kLeft || q.relations[static_cast<size_t>(step.relation)].alias == "subquery";
           return Refuse(options, NameOf(q, step.relation) + " is joined by " + kKinds[static_cast<int>(step.kind)] +
                                      (subquery ? ", as subqueries in expressions are," : "") +
-                                     " and only inner joins can be products");
+                                     " and only inner joins can run as a grid");
         }
         if (grid) step.strategy = options.join == JoinChoice::kDp ? vm::JoinStrategy::kDp : vm::JoinStrategy::kGrid;
         break;
@@ -127,8 +127,8 @@ Status ChooseStrategies(const PlanOptions& options, Plan* plan) {
         break;
     }
   }
-  if (!plan->joins.empty() && vm::IsCutBothWays(plan->joins[0].strategy)) {
-    HoistFromProduct(options, plan);
+  if (!plan->joins.empty() && vm::IsGrid(plan->joins[0].strategy)) {
+    HoistFromGrid(options, plan);
     ChooseOrder(options, plan);
   }
   return Status::Ok();

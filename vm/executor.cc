@@ -225,7 +225,7 @@ bool SharedByRanks(const Section& section) {
 int GridOf(const Program& program, const Section& section) {
   for (const Instruction& in : section.code) {
     if (!Probes(in)) continue;
-    return IsCutBothWays(program.joins[in.p1].strategy) ? in.p1 : -1;  // it is the first
+    return IsGrid(program.joins[in.p1].strategy) ? in.p1 : -1;  // it is the first
   }
   return -1;
 }

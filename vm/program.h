@@ -165,7 +165,7 @@ enum class JoinStrategy : uint8_t {
 };
 
 /// Whether units of work are a tile and a part of the table, see kGrid.
-constexpr bool IsCutBothWays(JoinStrategy s) { return s == JoinStrategy::kGrid || s == JoinStrategy::kDp; }
+constexpr bool IsGrid(JoinStrategy s) { return s == JoinStrategy::kGrid || s == JoinStrategy::kDp; }
 
 struct JoinSpec {
   bool unique = false;   ///< the compiler proved that no two rows have the same key: no Next is needed

@@ -88,7 +88,7 @@ class Verifier {
   Status CheckStrategy(const JoinSpec& j) {
     const Section& builder = p_.sections[static_cast<size_t>(j.section)];
     if (j.strategy > JoinStrategy::kDp) return Fail("strategy of a join table");
-    if (IsCutBothWays(j.strategy) && (j.unique || builder.keys != 0)) return Fail("a grid of a join table with keys");
+    if (IsGrid(j.strategy) && (j.unique || builder.keys != 0)) return Fail("a grid of a join table with keys");
     if (j.order == -1) return Status::Ok();
     if (!InRange(j.order, builder.columns)) return Fail("order of a join table");
     const AccumulatorSpec c = ClassOf(builder.columns[static_cast<size_t>(j.order)]);
@@ -413,7 +413,7 @@ class Verifier {
           if (s.source_kind == Section::Source::kDictionary)
             return Fail("a dictionary section runs without join tables");
           if (probed_[in.p1]) return Fail("a join table is probed once in a section");
-          if (IsCutBothWays(p_.joins[in.p1].strategy) &&
+          if (IsGrid(p_.joins[in.p1].strategy) &&
               (info.shape != Shape::Probe || std::find(probed_.begin(), probed_.end(), true) != probed_.end())) {
             return Fail("a grid is not the first that is probed");
           }

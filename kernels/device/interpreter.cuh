@@ -48,7 +48,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::Run() {
       if (full) return;
     }
   }
-  if constexpr (kProducts) {
+  if constexpr (kNestedLoops) {
     if (KeepsThreadStates()) AddThreadsToWarp();
     if (launch.repeats && Lane32() == 0 && Warp()->fed != 0) {
       const unsigned long long before = atomicAdd(&launch.control->fed, static_cast<unsigned long long>(Warp()->fed));

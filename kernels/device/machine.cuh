@@ -24,7 +24,7 @@ namespace tessera::kernels {
 template <Variant kVariant, uint32_t R = kRows>
 struct Machine {
   static constexpr bool kFull = HasAll(kVariant);
-  static constexpr bool kProducts = HasProducts(kVariant);
+  static constexpr bool kNestedLoops = HasNestedLoops(kVariant);
   static constexpr bool kJoins = kVariant != Variant::kLean;
   static constexpr bool kQueued = R != kRows;
   /// Groups, if there are any, are all in shared memory.
@@ -65,7 +65,7 @@ struct Machine {
   // ---- Where things lie ---------------------------------------------------------------------------------------------
 
   __device__ __forceinline__ bool IsReserving() const { return kFull && reserve; }
-  __device__ __forceinline__ bool IsFull() const { return kProducts && full; }
+  __device__ __forceinline__ bool IsFull() const { return kNestedLoops && full; }
   __device__ __forceinline__ uint32_t RowOf(uint32_t i) const {
     if constexpr (kQueued) {
       return QueuedRows()[entry + 32 * i];
@@ -131,7 +131,7 @@ struct Machine {
            aggregate;
   }
   __device__ __forceinline__ bool KeepsThreadStates() const {
-    return kProducts && launch.layout.thread_states != kNowhere;
+    return kNestedLoops && launch.layout.thread_states != kNowhere;
   }
   __device__ __forceinline__ ThreadState* StateOfThread(uint32_t aggregate) const {
     return reinterpret_cast<ThreadState*>(shared + launch.layout.thread_states) + aggregate * kThreads + thread;
@@ -155,8 +155,8 @@ struct Machine {
     return reinterpret_cast<const UnitHeader*>(
         shared + launch.layout.units)[tile - reinterpret_cast<const TileHeader*>(shared + launch.layout.headers)];
   }
-  __device__ __forceinline__ ProductCursor* Product(const JoinRecord& join) const {
-    return reinterpret_cast<ProductCursor*>(shared + join.cursors) + thread;
+  __device__ __forceinline__ NestedLoopCursor* LoopCursor(const JoinRecord& join) const {
+    return reinterpret_cast<NestedLoopCursor*>(shared + join.cursors) + thread;
   }
   /// By row of the tile.
   __device__ __forceinline__ uint32_t* Cursors(const JoinRecord& join) const {

@@ -308,7 +308,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoFold(const DeviceInstruc
     }
     return;
   }
-  if constexpr (kProducts && kHasThreadState<M>) {
+  if constexpr (kNestedLoops && kHasThreadState<M>) {
     if (KeepsThreadStates()) {
       AddToThread<M>(in.head.p1, take);
       return;

@@ -173,7 +173,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::GroupDirectly(const Device
 template <Variant kVariant, uint32_t R>
 template <class M>
 __device__ __forceinline__ void Machine<kVariant, R>::DoGroup(const DeviceInstruction& in, OperandRows<R>& b) {
-  if constexpr (kProducts) {
+  if constexpr (kNestedLoops) {
     if (launch.repeats && !IsReserving()) {
       const uint32_t n = __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(live)));
       if (Lane32() == 0) Warp()->fed += n;

@@ -115,9 +115,9 @@ __device__ __forceinline__ uint32_t Machine<kVariant, R>::FetchPayload(const Dev
                                                                        int64_t (&v)[R]) const {
   const JoinRecord& join = Join(head.slot);
   uint32_t nulls = 0;
-  if constexpr (kProducts) {
-    if (!kFull || head.payload_of_product) {
-      const uint32_t row = Product(join)->row;
+  if constexpr (kNestedLoops) {
+    if (!kFull || head.payload_of_nested_loop) {
+      const uint32_t row = LoopCursor(join)->row;
       const uint8_t* null_bytes = reinterpret_cast<const uint8_t*>(in.high);
       const bool is_null = row >= join.rows || (null_bytes != nullptr && __ldg(null_bytes + row) != 0);
       const int64_t value = is_null ? 0 : __ldg(reinterpret_cast<const long long*>(in.low) + row);
@@ -195,7 +195,7 @@ __device__ __forceinline__ int128_t Machine<kVariant, R>::FetchWide(const Device
   }
   if (in.head.wide_source == OperandSource::kPayload) {
     const JoinRecord& join = Join(in.head.slot);
-    const uint32_t row = in.head.payload_of_product ? Product(join)->row : Cursors(join)[RowOf(i)];
+    const uint32_t row = in.head.payload_of_nested_loop ? LoopCursor(join)->row : Cursors(join)[RowOf(i)];
     *is_null = row >= join.rows;
     if (*is_null) return 0;
     *is_null = in.high != 0 && __ldg(reinterpret_cast<const uint8_t*>(in.high) + row) != 0;

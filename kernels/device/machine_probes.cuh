@@ -89,7 +89,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::ProbePlaces(const JoinReco
     }
     found &= pass;
   }
-  if (join.lookup == JoinLookup::kBits) {
+  if (join.probe == ProbeKind::kBits) {
     live = found;
     return;
   }
@@ -222,15 +222,15 @@ template <Variant kVariant, uint32_t R>
 template <class M>
 __device__ __forceinline__ void Machine<kVariant, R>::DoProbe(const DeviceInstruction& in, OperandRows<R>& b) {
   const JoinRecord& join = Join(in.head.p1);
-  if constexpr (kProducts) {
-    if (!kFull || join.lookup == JoinLookup::kCross) {
-      ProductCursor all{0, join.rows};
-      if (in.head.p1 == launch.product) {
+  if constexpr (kNestedLoops) {
+    if (!kFull || join.probe == ProbeKind::kNestedLoop) {
+      NestedLoopCursor all{0, join.rows};
+      if (in.head.p1 == launch.grid_join) {
         all.row = Unit().part * launch.part_rows;
         all.end = min(join.rows, all.row + Unit().count * launch.part_rows);
       }
       if (all.row >= all.end) live = 0;
-      if (join.cursors != kNowhere) *Product(join) = all;
+      if (join.cursors != kNowhere) *LoopCursor(join) = all;
       return;
     }
   }
@@ -238,11 +238,11 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoProbe(const DeviceInstru
   const uint32_t found = JoinNumbers(in, join, b);
   bool hashed = false;
   if constexpr (kJoins && !IsPairs(kVariant)) {
-    hashed = join.lookup == JoinLookup::kHash32;
+    hashed = join.probe == ProbeKind::kHash32;
     if (hashed) LookUpHashed<uint2>(join, found, b);
   }
   if constexpr (kFull) {
-    if (join.lookup == JoinLookup::kHash64) {
+    if (join.probe == ProbeKind::kHash64) {
       LookUpHashed<uint4>(join, found, b);
       hashed = true;
     }
@@ -265,16 +265,16 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoProbeOuter(const DeviceI
   DoProbe<meaning::Probe>(in, b);
   live = all;
   const JoinRecord& join = Join(in.head.p1);
-  if (join.lookup == JoinLookup::kCross && join.rows == 0 && join.cursors != kNowhere)
-    *Product(join) = ProductCursor{kNowhere, 0};
+  if (join.probe == ProbeKind::kNestedLoop && join.rows == 0 && join.cursors != kNowhere)
+    *LoopCursor(join) = NestedLoopCursor{kNowhere, 0};
 }
 
 template <Variant kVariant, uint32_t R>
 template <class M>
 __device__ __forceinline__ void Machine<kVariant, R>::DoTestMatch(const DeviceInstruction& in, OperandRows<R>&) {
   const JoinRecord& join = Join(in.head.p1);
-  if (join.lookup == JoinLookup::kCross) {
-    if (Product(join)->row >= join.rows) live = 0;
+  if (join.probe == ProbeKind::kNestedLoop) {
+    if (LoopCursor(join)->row >= join.rows) live = 0;
     return;
   }
   uint32_t pass = 0;
@@ -306,8 +306,8 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoNext(const DeviceInstruc
   live = *saved;
   uint32_t more = 0;
   uint32_t back = static_cast<uint32_t>(in.p3);
-  if (!kFull || join.lookup == JoinLookup::kCross) {
-    ProductCursor* at = Product(join);
+  if (!kFull || join.probe == ProbeKind::kNestedLoop) {
+    NestedLoopCursor* at = LoopCursor(join);
     if (kOuter && at->row != kNowhere) more = live;
     if (at->row != kNowhere && ++at->row < at->end) {
       more = live;

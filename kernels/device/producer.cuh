@@ -13,14 +13,14 @@ namespace tessera::kernels {
 /// Tiles, or units of a grid, in the launch.
 template <Variant kVariant>
 __device__ __forceinline__ uint32_t TilesOf(const Launch& launch) {
-  if constexpr (HasProducts(kVariant)) {
+  if constexpr (HasNestedLoops(kVariant)) {
     if (launch.unit_count != nullptr) return __ldcg(launch.unit_count);
   }
   return launch.tiles;
 }
 
 /// What a lane of the producer has looked up for a tile: the tile, and its own staged column.
-struct LookedUp {
+struct FoundColumns {
   TileHeader header;
   UnitHeader unit;  ///< of a grid
   const uint8_t* codes;
@@ -32,7 +32,7 @@ struct LookedUp {
 /// columns are looked up one tile ahead.
 template <Variant kVariant>
 class Producer {
-  static constexpr bool kProducts = HasProducts(kVariant);
+  static constexpr bool kNestedLoops = HasNestedLoops(kVariant);
 
  public:
   __device__ __forceinline__ Producer(const Launch& launch, uint8_t* shared)
@@ -51,10 +51,10 @@ class Producer {
     first_ = max(__reduce_min_sync(kAllLanes, cursor), FirstTileOf(blockIdx.x, gridDim.x, tiles));
     end_ = FirstTileOf(blockIdx.x + 1, gridDim.x, tiles);
     if (lane_ < launch_.staged_count) my_slot_ = launch_.staged[lane_];
-    LookedUp now = LookUp(0);
+    FoundColumns now = FindColumns(0);
     for (uint32_t count = 0, stage = 0, parity = 1;; ++count) {
       const uint32_t stop = LoadRelaxed(&launch_.control->stop);
-      const LookedUp next = LookUp(count + 1);
+      const FoundColumns next = FindColumns(count + 1);
       BarrierWait(emptied + stage, parity);
       if (__any_sync(kAllLanes, stop != 0)) now.header.rows = 0;
       Fill(now, shared_ + layout.ring + stage * layout.stage_bytes, headers + stage, filled + stage);
@@ -72,9 +72,9 @@ class Producer {
     return reinterpret_cast<TileHeader*>(shared_ + launch_.layout.headers);
   }
   /// The block's count-th tile, or run of units, from its cursor on. REQUIRES: called with 0, 1, 2 and so on.
-  __device__ __forceinline__ LookedUp LookUp(uint32_t count) {
+  __device__ __forceinline__ FoundColumns FindColumns(uint32_t count) {
     uint32_t at = count % 32, units = 1;  // of lane `at`
-    if constexpr (kProducts) {
+    if constexpr (kNestedLoops) {
       if (starts_ == 0) FindRuns();
       at = static_cast<uint32_t>(__ffs(static_cast<int>(starts_))) - 1;
       starts_ &= starts_ - 1;
@@ -82,12 +82,12 @@ class Producer {
     } else if (at == 0) {
       FindTile(first_ + count + lane_, end_);
     }
-    LookedUp to;
+    FoundColumns to;
     to.header.index = __shfl_sync(kAllLanes, my_tile_.index, at);
     to.header.tablet = __shfl_sync(kAllLanes, my_tile_.tablet, at);
     to.header.first = __shfl_sync(kAllLanes, my_tile_.first, at);
     to.header.rows = __shfl_sync(kAllLanes, my_tile_.rows, at);
-    if constexpr (kProducts) {
+    if constexpr (kNestedLoops) {
       const uint32_t unit = __shfl_sync(kAllLanes, my_unit_, at);
       to.unit = {(unit & ~kAllPairs) % launch_.parts, units, unit / kAllPairs};
     }
@@ -119,8 +119,8 @@ class Producer {
     my_tile_ = {index, 0, 0, 0};
     if (index >= end) return;
     uint32_t tile = index;
-    if constexpr (kProducts) {
-      if (launch_.product != kNowhere) {
+    if constexpr (kNestedLoops) {
+      if (launch_.grid_join != kNowhere) {
         my_unit_ = launch_.units != nullptr ? __ldcg(launch_.units + index) : index;
         tile = (my_unit_ & ~kAllPairs) / launch_.parts;
       }
@@ -149,7 +149,8 @@ class Producer {
   }
 
   /// Starts the copies of a tile into a free stage. A tile without rows says that there are no more.
-  __device__ __forceinline__ void Fill(const LookedUp& now, uint8_t* to, TileHeader* header, uint64_t* filled) const {
+  __device__ __forceinline__ void Fill(const FoundColumns& now, uint8_t* to, TileHeader* header,
+                                       uint64_t* filled) const {
     const SlotRecord* records = Records(now.header);
     const uint32_t staged = now.header.rows != 0 ? launch_.staged_count : 0;
     uint32_t bytes = now.header.rows != 0 ? CopyBytes(now.header, now.width) : 0;
@@ -159,8 +160,8 @@ class Producer {
     bytes = __reduce_add_sync(kAllLanes, bytes);
     if (lane_ == 0) {
       *header = now.header;
-      if constexpr (kProducts) {
-        if (launch_.product != kNowhere)
+      if constexpr (kNestedLoops) {
+        if (launch_.grid_join != kNowhere)
           reinterpret_cast<UnitHeader*>(shared_ + launch_.layout.units)[header - Headers()] = now.unit;
       }
       if (bytes != 0) {

@@ -76,8 +76,8 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocks<kVariant>) VmKernel(con
       __syncwarp();
       if ((threadIdx.x & 31) == 0) {
         uint32_t applied = 1;
-        if constexpr (HasProducts(kVariant)) {
-          if (launch.product != kNowhere) applied = machine.Unit().count;
+        if constexpr (HasNestedLoops(kVariant)) {
+          if (launch.grid_join != kNowhere) applied = machine.Unit().count;
         }
         warp->next = machine.tile->index + (machine.IsFull() ? 0 : applied);
       }

@@ -115,7 +115,7 @@ class DeviceJoins {
                   vm::ThreadPool* pool);
   /// Takes the rows of a table and lays it out.
   Result<TableLayout> MakeTable(const vm::Program& program, const BuiltRows& built);
-  /// Sets what planning knows of the rows: which share of the source they are, and how its keys lie among theirs.
+  /// Sets what planning knows of the rows: their fraction of the source, and how its keys lie among theirs.
   void EstimateShares(const vm::Section& builder, const BuiltRows& built, DeviceTable* table);
   /// Moves the rows of a table that was laid out to the host.
   Status MoveToHost(const vm::Program& program, int join, uint64_t source_rows, TableBatch* batch);

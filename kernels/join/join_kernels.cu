@@ -116,8 +116,8 @@ __global__ void BuildTables(const __grid_constant__ Several<JoinBuild> all) {
     }
     if (b.bits != nullptr) atomicOr(b.bits + (number >> 5), 1u << (number & 31));
     uint32_t before = 0;
-    switch (b.lookup) {
-      case JoinLookup::kDirect:
+    switch (b.probe) {
+      case ProbeKind::kDirect:
         if (b.width == 1) {
           static_cast<uint8_t*>(b.values)[number] = static_cast<uint8_t>(value);
         } else if (b.width == 2) {
@@ -128,10 +128,10 @@ __global__ void BuildTables(const __grid_constant__ Several<JoinBuild> all) {
           before = atomicExch(static_cast<uint32_t*>(b.values) + number, value);
         }
         break;
-      case JoinLookup::kHash32:
+      case ProbeKind::kHash32:
         before = InsertNarrow(b, static_cast<uint32_t>(number), value);
         break;
-      case JoinLookup::kHash64:
+      case ProbeKind::kHash64:
         before = InsertWide(b, number, value);
         break;
       default:

@@ -33,14 +33,14 @@ struct RowsToSummarize {
 };
 cudaError_t StartSummarize(const RowsToSummarize* tables, size_t count, cudaStream_t stream);
 
-/// How a table is made from its rows. JoinRecord says what `lookup`, `width` and the rest mean.
+/// How a table is made from its rows. JoinRecord says what `probe`, `width` and the rest mean.
 struct JoinBuild {
   uint32_t rows = 0;
   uint32_t keys = 0;
   const int64_t* key[kMaxJoinKeys] = {};
   int64_t low[kMaxJoinKeys] = {};
   uint64_t stride[kMaxJoinKeys] = {};
-  JoinLookup lookup = JoinLookup::kBits;
+  ProbeKind probe = ProbeKind::kBits;
   uint8_t width = 0;
   bool packed = false;  ///< the value is the sum of (payload - base) << shift; else 1 + the row's number
   uint32_t payload = 0;

@@ -36,10 +36,10 @@ double Compute(const LaunchPlan& plan) {
 
 /// Picoseconds that the rows of the launch gain, beyond what moving them costs. `payload`: columns of the table's rows
 /// that lie in the order of its slots; all of them are taken to be read. `spread`: as Spread.
-double Gain(const LookUp& l, const JoinRecord& record, size_t payload, double spread, double compute, double rows,
+double Gain(const ProbeStep& l, const JoinRecord& record, size_t payload, double spread, double compute, double rows,
             double row_bytes, double cache_bytes) {
   const double columns = static_cast<double>(payload);
-  const double bytes = static_cast<double>(LookUpBytes(record)) + columns * 8 * record.rows;
+  const double bytes = static_cast<double>(ProbedBytes(record)) + columns * 8 * record.rows;
   const double far = std::max(0.0, 1 - cache_bytes * kCacheShare / std::max(bytes, 1.0));
   const double sectors = l.live * (1 + columns), near = sectors * kNearLookUp;
   const double unordered = near + sectors * far * spread * (kFarLookUp - kNearLookUp);
@@ -137,8 +137,8 @@ class ColumnUnion {
 /// How many sectors of the table the rows probe, as a fraction of their number: few, where most have the same keys or
 /// neighbours have close ones. Estimated from some runs of rows, one in each of some tablets spread over the launch.
 double Spread(const ProbePartitionQuestion& q, const std::vector<uint32_t>& slots, const JoinRecord& record) {
-  const bool direct = record.lookup == JoinLookup::kBits || record.lookup == JoinLookup::kDirect;
-  const uint64_t bits = record.lookup == JoinLookup::kBits ? 1 : 8 * record.width;
+  const bool direct = record.probe == ProbeKind::kBits || record.probe == ProbeKind::kDirect;
+  const uint64_t bits = record.probe == ProbeKind::kBits ? 1 : 8 * record.width;
   std::vector<uint64_t> sectors;
   const size_t step = std::max<size_t>(1, q.tablets.size() / kRuns);
   for (size_t t = 0; t < q.tablets.size(); t += step) {
@@ -171,14 +171,14 @@ int Choose(const ProbePartitionQuestion& q) {
     row_bytes += CodeWidth(q.tablets, i);
   }
   int choice = -1;
-  for (const LookUp& l : LookUps(q.section, q.lowered, q.plan, q.tablets, q.joins)) {
+  for (const ProbeStep& l : ProbeSteps(q.section, q.lowered, q.plan, q.tablets, q.joins)) {
     const JoinRecord& record = q.plan.joins[l.join];
     const std::vector<uint32_t>& keys = q.lowered.probe_slots[l.join];
     const bool numbers = std::all_of(keys.begin(), keys.end(), [&](uint32_t slot) {
       const SqlType& type = q.tablets[0]->chunks[slot]->type;
       return type.storage() == StorageClass::kInt && type.id != TypeId::kText;
     });
-    if (keys.empty() || !numbers || record.lookup == JoinLookup::kCross) continue;
+    if (keys.empty() || !numbers || record.probe == ProbeKind::kNestedLoop) continue;
     const JoinShape& shape = *q.joins[l.join];
     const bool payload = shape.rows_by_place && record.rows_in_values && q.lowered.reads_cursors[l.join];
     const auto gain_if = [&](double spread) {
@@ -198,18 +198,18 @@ int Choose(const ProbePartitionQuestion& q) {
 
 bool MayOrder(vm::JoinPartitioning setting, const JoinRecord& record, uint64_t cache_bytes) {
   if (setting != vm::JoinPartitioning::kAuto) return setting == vm::JoinPartitioning::kOn;
-  return static_cast<double>(LookUpBytes(record)) > static_cast<double>(cache_bytes) * kCacheShare;
+  return static_cast<double>(ProbedBytes(record)) > static_cast<double>(cache_bytes) * kCacheShare;
 }
 
 void SetKeys(const JoinRecord& record, const std::vector<uint64_t>& first_values, RadixPartition* p) {
-  const uint64_t wanted = std::bit_ceil(LookUpBytes(record) / kPartBytes);
+  const uint64_t wanted = std::bit_ceil(ProbedBytes(record) / kPartBytes);
   const uint64_t parts = std::clamp<uint64_t>(wanted, kLeastParts, kMostRadixParts);
   uint32_t bits = 64;  // of what is shifted
-  if (record.lookup == JoinLookup::kBits || record.lookup == JoinLookup::kDirect)
+  if (record.probe == ProbeKind::kBits || record.probe == ProbeKind::kDirect)
     bits = static_cast<uint32_t>(std::bit_width(record.last));
-  if (record.lookup == JoinLookup::kHash32) bits = 32;
+  if (record.probe == ProbeKind::kHash32) bits = 32;
   const uint32_t part_bits = std::min(bits, static_cast<uint32_t>(std::countr_zero(parts)));
-  p->key = {record.lookup, bits - part_bits, 1u << part_bits};
+  p->key = {record.probe, bits - part_bits, 1u << part_bits};
   p->keys = static_cast<uint32_t>(first_values.size());
   p->number_add = 0;
   for (size_t k = 0; k < p->keys; ++k) {

@@ -95,8 +95,8 @@ __device__ __forceinline__ void LoadFour(const RadixSource& c, uint64_t null_cod
 
 template <class Word>
 __device__ __forceinline__ uint32_t PartOf(const RadixPartition& p, Word number) {
-  if (p.key.lookup == JoinLookup::kHash32) number = static_cast<Word>(JoinSlot32(static_cast<uint32_t>(number), 0));
-  if (sizeof(Word) == 8 && p.key.lookup == JoinLookup::kHash64) number = JoinProduct64(number);
+  if (p.key.probe == ProbeKind::kHash32) number = static_cast<Word>(JoinSlot32(static_cast<uint32_t>(number), 0));
+  if (sizeof(Word) == 8 && p.key.probe == ProbeKind::kHash64) number = JoinProduct64(number);
   return static_cast<uint32_t>(number >> p.key.shift) & (p.key.parts - 1);
 }
 
@@ -301,7 +301,7 @@ cudaError_t StartRadixPartition(const RadixPartition& p, int multiprocessors, cu
   if (p.rows == 0) return cudaSuccess;
   uint32_t width = 0;
   for (uint32_t c = 0; c < p.columns; ++c) width = std::max(width, p.to[c].width);
-  bool wide = p.key.lookup == JoinLookup::kHash64;
+  bool wide = p.key.probe == ProbeKind::kHash64;
   for (uint32_t k = 0; k < p.keys; ++k) wide |= p.to[k].width > 4;
   const auto count = wide ? CountRadixRows<uint64_t> : CountRadixRows<uint32_t>;
   const auto move = wide ? MoveRadixRows<uint64_t> : MoveRadixRows<uint32_t>;

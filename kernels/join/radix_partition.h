@@ -21,7 +21,7 @@ inline constexpr uint32_t kMostRadixColumns = 16;
 /// The partition of a key is its number in the table if that is addressed directly, else the product whose upper bits
 /// are its hash; in both cases without the lowest `shift` bits, modulo `parts`.
 struct RadixKey {
-  JoinLookup lookup = JoinLookup::kDirect;
+  ProbeKind probe = ProbeKind::kDirect;
   uint32_t shift = 0;
   uint32_t parts = 1;  ///< a power of two, up to kMostRadixParts
 };

@@ -129,10 +129,10 @@ Status ChooseSlots(bool bits_are_enough, uint64_t value_width, uint64_t rows, ui
   const uint64_t most = std::max(direct_bytes, rows * kDirectBytesPerRow);
   bool with_bits = false;
   if (few && bits_are_enough && bits_bytes <= most) {
-    record.lookup = JoinLookup::kBits;
+    record.probe = ProbeKind::kBits;
     with_bits = true;
   } else if (few && value_bytes <= most) {
-    record.lookup = JoinLookup::kDirect;
+    record.probe = ProbeKind::kDirect;
     record.width = static_cast<uint8_t>(value_width);
     with_bits = bits_bytes <= kSharedBitsBytes || (value_bytes > kSparseBytes && rows < record.last / 2);
     layout->values = value_bytes;
@@ -141,7 +141,7 @@ Status ChooseSlots(bool bits_are_enough, uint64_t value_width, uint64_t rows, ui
     if (slots > uint64_t{1} << 31)
       return Status(ErrorCode::kResource, "a join table has more rows than a GPU's hash table");
     const bool narrow = record.last <= UINT32_MAX;
-    record.lookup = narrow ? JoinLookup::kHash32 : JoinLookup::kHash64;
+    record.probe = narrow ? ProbeKind::kHash32 : ProbeKind::kHash64;
     record.slot_mask = static_cast<uint32_t>(slots - 1);
     record.slot_shift = static_cast<uint32_t>((narrow ? 32 : 64) - std::countr_zero(slots));
     layout->values = slots * (narrow ? 8 : 16);
@@ -150,7 +150,7 @@ Status ChooseSlots(bool bits_are_enough, uint64_t value_width, uint64_t rows, ui
     layout->bits = bits_bytes;
     record.bits_bytes = static_cast<uint32_t>(std::min<uint64_t>(bits_bytes, UINT32_MAX / 16 * 16));
   }
-  layout->build.lookup = record.lookup;
+  layout->build.probe = record.probe;
   layout->build.width = record.width;
   layout->build.slot_shift = record.slot_shift;
   layout->build.slot_mask = record.slot_mask;
@@ -172,7 +172,7 @@ Result<TableLayout> LayOutTable(DeviceTable* table, const vm::Section& builder, 
   record.keys = static_cast<uint8_t>(keys);
   const uint32_t bits = LayOutPayload(builder, table->rows, unique, outer, summaries, &shape);
   if (keys == 0) {
-    record.lookup = JoinLookup::kCross;
+    record.probe = ProbeKind::kNestedLoop;
     layout.build.rows = 0;
     return layout;
   }

@@ -39,7 +39,7 @@ struct alignas(16) InstructionHead {
   uint32_t place = 0;                                ///< kRegister and stores: the register
   OperandSource wide_source = OperandSource::kNone;  ///< of an operand of class W, which the shape fetches row by row
   bool payload_packed = false;                       ///< kPayload: a field of the cursor, see PayloadShape
-  bool payload_of_product = false;                   ///< kPayload: of a table without keys, the same row for all
+  bool payload_of_nested_loop = false;               ///< kPayload: of a table without keys, the same row for all
   uint8_t unused = 0;
 };
 struct alignas(16) DeviceInstruction {

@@ -15,12 +15,12 @@ namespace tessera::kernels {
 inline constexpr uint32_t kMaxJoinKeys = 4;
 
 /// How a key becomes a value of the join table.
-enum class JoinLookup : uint8_t {
-  kCross,   ///< no key: each row matches all of the table's
-  kBits,    ///< direct: one bit a place says that there is a match, and nothing is read of it
-  kDirect,  ///< direct: one value of `width` bytes a place; 0: no match
-  kHash32,  ///< open addressing, linear probing: slots of {key, value}, four bytes each; value 0: free
-  kHash64,  ///< the same with {key, value, unused} of 8 + 4 + 4 bytes
+enum class ProbeKind : uint8_t {
+  kNestedLoop,  ///< no key: each row matches all of the table's
+  kBits,        ///< direct: one bit a place says that there is a match, and nothing is read of it
+  kDirect,      ///< direct: one value of `width` bytes a place; 0: no match
+  kHash32,      ///< open addressing, linear probing: slots of {key, value}, four bytes each; value 0: free
+  kHash64,      ///< the same with {key, value, unused} of 8 + 4 + 4 bytes
 };
 
 /// A join table as the kernel sees it. Keys make one number, the sum of (key - low) * stride over the key columns.
@@ -28,7 +28,7 @@ enum class JoinLookup : uint8_t {
 /// is the payload itself, packed into bit fields, or 1 + the number of the first matching row, whose number is then the
 /// cursor.
 struct alignas(16) JoinRecord {
-  JoinLookup lookup = JoinLookup::kBits;
+  ProbeKind probe = ProbeKind::kBits;
   uint8_t width = 0;            ///< kDirect: 1, 2 or 4
   bool rows_in_values = false;  ///< cursors are numbers of rows
   uint8_t keys = 0;
@@ -37,7 +37,7 @@ struct alignas(16) JoinRecord {
   uint32_t bits_bytes = 0;          ///< multiple of 16
   const uint32_t* bits = nullptr;   ///< one bit a place; nullptr if values are asked at once
   const void* values = nullptr;
-  /// Offset in shared memory: uint32_t[kTileRows]; kCross: ProductCursor[kThreads]; kNowhere: nobody reads them.
+  /// Offset in shared memory: uint32_t[kTileRows]; kNestedLoop: NestedLoopCursor[kThreads]; kNowhere: nobody reads them.
   uint32_t cursors = kNowhere;
   uint32_t queue_cursors = kNowhere;  ///< the same for queued rows: uint32_t[warps][kQueueEntries]
   uint32_t slot_shift = 0;            ///< hashed: 32 or 64 less the binary logarithm of the number of slots
@@ -54,7 +54,7 @@ static_assert(sizeof(JoinRecord) % 16 == 0);
 
 /// The rows of a table without keys that a warp's rows have still to be paired with, beginning with the current one.
 /// All live rows are at the same one; each thread has its own copy.
-struct ProductCursor {
+struct NestedLoopCursor {
   uint32_t row, end;
 };
 

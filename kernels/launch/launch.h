@@ -80,7 +80,7 @@ struct Launch {
   const JoinRecord* join_records = nullptr;
 
   // A grid: `tiles` counts units, each a tile and a range of the rows of join table `product`.
-  uint32_t product = kNowhere;
+  uint32_t grid_join = kNowhere;
   uint32_t part_rows = 0;  ///< of the join table, in a part
   uint32_t parts = 1;
   const uint32_t* units = nullptr;       ///< tile * parts + part, and kAllPairs; nullptr: all there are, in this order

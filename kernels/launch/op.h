@@ -26,7 +26,7 @@ constexpr bool HasAll(Variant variant) { return variant == Variant::kFull || var
 constexpr bool IsPairs(Variant variant) { return variant == Variant::kPairs || variant == Variant::kDpPairs; }
 /// Whether it is launched from the device.
 constexpr bool IsDp(Variant variant) { return variant == Variant::kDp || variant == Variant::kDpPairs; }
-constexpr bool HasProducts(Variant variant) { return HasAll(variant) || IsPairs(variant); }
+constexpr bool HasNestedLoops(Variant variant) { return HasAll(variant) || IsPairs(variant); }
 /// Blocks a multiprocessor that an instantiation is compiled for. Three blocks of 5 warps put 4 warps on each quarter
 /// of a multiprocessor and leave 128 registers a thread, just enough for all opcodes. Four put 5 there and leave 96.
 /// (A kernel that can be launched from the device is linked apart and gets fewer registers out of the same source: with

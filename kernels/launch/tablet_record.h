@@ -73,7 +73,7 @@ struct StagedSlot {
 
 /// What the producer says about a stage. rows == 0: there is no tile, the launch ends here.
 struct alignas(16) TileHeader {
-  uint32_t index;  ///< number of the tile, or of the first unit of a product, in the launch
+  uint32_t index;  ///< number of the tile, or of the first unit of a grid, in the launch
   uint32_t tablet;
   uint32_t first;  ///< row of the tablet
   uint32_t rows;

@@ -7,9 +7,9 @@ namespace tessera::kernels {
 std::string Describe(const LaunchPlan& plan) {
   static constexpr const char* kVariants[] = {"lean kernel",
                                               "star kernel",
-                                              "kernel for products",
+                                              "kernel for nested-loop joins",
                                               "full kernel",
-                                              "kernel for products launched from the device",
+                                              "kernel for nested-loop joins launched from the device",
                                               "full kernel launched from the device"};
   std::string out = kVariants[static_cast<size_t>(plan.variant)];
   std::string columns;
@@ -22,20 +22,20 @@ std::string Describe(const LaunchPlan& plan) {
     if (d.head.op != Op::Probe) continue;
     const JoinRecord& r = plan.joins[d.head.p1];
     order += ", t" + std::to_string(d.head.p1) + " by ";
-    switch (r.lookup) {
-      case JoinLookup::kCross:
-        order += "product";
+    switch (r.probe) {
+      case ProbeKind::kNestedLoop:
+        order += "nested loop";
         break;
-      case JoinLookup::kBits:
+      case ProbeKind::kBits:
         order += "bitmap";
         break;
-      case JoinLookup::kDirect:
+      case ProbeKind::kDirect:
         order += (r.bits != nullptr ? "bitmap and " : "") + std::to_string(r.width) + "-byte table";
         break;
-      case JoinLookup::kHash32:
+      case ProbeKind::kHash32:
         order += "hash of 4-byte keys";
         break;
-      case JoinLookup::kHash64:
+      case ProbeKind::kHash64:
         order += "hash of 8-byte keys";
         break;
     }

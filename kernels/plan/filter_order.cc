@@ -13,7 +13,7 @@ namespace {
 
 /// Rough costs a row in units of reading a byte of a staged column: an H100 looks some 2,000 G bits a second up in
 /// shared memory, 200 G values in L2, 40 G in device memory.
-constexpr double kFilterCost = 0.7, kSharedLookUpCost = 1.5, kCachedLookUpCost = 15, kFarLookUpCost = 60;
+constexpr double kFilterCost = 0.7, kSharedProbeCost = 1.5, kCachedProbeCost = 15, kFarProbeCost = 60;
 constexpr uint64_t kCachedBytes = uint64_t{24} << 20;
 /// A block's copies of bitmaps: what more than that costs in blocks it does not gain.
 constexpr uint32_t kMaxSharedBits = 24 << 10;
@@ -26,12 +26,12 @@ constexpr double kUselessRange = 0.5;
 constexpr double kFewRows = 0.35;
 
 uint64_t ValueBytes(const JoinRecord& r) {
-  switch (r.lookup) {
-    case JoinLookup::kDirect:
+  switch (r.probe) {
+    case ProbeKind::kDirect:
       return (r.last + 1) * r.width;
-    case JoinLookup::kHash32:
+    case ProbeKind::kHash32:
       return (uint64_t{r.slot_mask} + 1) * 8;
-    case JoinLookup::kHash64:
+    case ProbeKind::kHash64:
       return (uint64_t{r.slot_mask} + 1) * 16;
     default:
       return 0;
@@ -52,7 +52,7 @@ std::vector<JoinRecord> PlanJoins(const std::vector<DeviceInstruction>& code,
     if (!probed[j]) continue;
     JoinRecord& r = records[j] = joins[j]->record;
     if (r.bits == nullptr) continue;
-    const bool only_bits = r.lookup == JoinLookup::kBits;
+    const bool only_bits = r.probe == ProbeKind::kBits;
     if (only_bits || MatchSelectivity(*joins[j]) < kSparse) small.push_back(j);
     if (!only_bits && (joins[j]->selectivity > kSparse || ValueBytes(r) < kCachedBytes)) r.bits = nullptr;
   }
@@ -97,11 +97,11 @@ double OrderFilters(const Section& section, const std::vector<double>& selectivi
       selectivity = MatchSelectivity(*joins[p1]);
       const JoinRecord& r = records[p1];
       cost = CodeWidth(tablets, d.head.slot);
-      if (r.shared_bits != kNowhere) cost += kSharedLookUpCost;
-      if (r.shared_bits == kNowhere || r.lookup != JoinLookup::kBits) {
-        const uint64_t bytes = LookUpBytes(r);
+      if (r.shared_bits != kNowhere) cost += kSharedProbeCost;
+      if (r.shared_bits == kNowhere || r.probe != ProbeKind::kBits) {
+        const uint64_t bytes = ProbedBytes(r);
         cost +=
-            (bytes < kCachedBytes ? kCachedLookUpCost : kFarLookUpCost) * (r.shared_bits != kNowhere ? selectivity : 1);
+            (bytes < kCachedBytes ? kCachedProbeCost : kFarProbeCost) * (r.shared_bits != kNowhere ? selectivity : 1);
       }
     } else {
       break;
@@ -143,8 +143,8 @@ uint32_t CodeWidth(const std::vector<const vm::TabletEncoding*>& tablets, size_t
   return width;
 }
 
-uint64_t LookUpBytes(const JoinRecord& record) {
-  return record.lookup == JoinLookup::kBits ? record.bits_bytes : ValueBytes(record);
+uint64_t ProbedBytes(const JoinRecord& record) {
+  return record.probe == ProbeKind::kBits ? record.bits_bytes : ValueBytes(record);
 }
 
 }  // namespace tessera::kernels

@@ -26,6 +26,6 @@ double OrderFilters(const vm::Section& section, const std::vector<double>& selec
 /// Bytes of a slot's codes in the tablet where they have most.
 uint32_t CodeWidth(const std::vector<const vm::TabletEncoding*>& tablets, size_t slot);
 /// Bytes of a join table that are looked at to find out what a key has: values, or bits where there are only these.
-uint64_t LookUpBytes(const JoinRecord& record);
+uint64_t ProbedBytes(const JoinRecord& record);
 
 }  // namespace tessera::kernels

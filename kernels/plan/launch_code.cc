@@ -129,7 +129,7 @@ std::vector<int> AddMarks(std::vector<DeviceInstruction>* code) {
 void SetPayload(const JoinShape& join, DeviceInstruction* d) {
   const PayloadShape& p = join.payload[static_cast<size_t>(d->low)];
   d->head.payload_packed = join.packed;
-  d->head.payload_of_product = join.record.lookup == JoinLookup::kCross;
+  d->head.payload_of_nested_loop = join.record.probe == ProbeKind::kNestedLoop;
   if (join.packed) {
     d->low = p.base;
     d->high = static_cast<int64_t>(uint64_t{p.mask} << 32 | p.shift);

@@ -30,17 +30,18 @@ constexpr uint32_t kCheapPrivateBytes = 6 << 10;
 constexpr double kManyGroupedRows = 16e6;
 constexpr uint32_t kReservedPerBlock = 1024;  ///< shared memory that the system takes from each block
 
-/// Whether the instantiation for products can do the instruction.
+/// Whether the instantiation for nested-loop joins can do the instruction.
 bool IsOfProduct(const DeviceInstruction& d, const std::vector<JoinRecord>& joins) {
-  if ((d.head.op == Op::Probe || d.head.op == Op::Next) && joins[d.head.p1].lookup != JoinLookup::kCross) return false;
-  if (d.head.source == OperandSource::kPayload && joins[d.head.slot].lookup != JoinLookup::kCross) return false;
+  if ((d.head.op == Op::Probe || d.head.op == Op::Next) && joins[d.head.p1].probe != ProbeKind::kNestedLoop)
+    return false;
+  if (d.head.source == OperandSource::kPayload && joins[d.head.slot].probe != ProbeKind::kNestedLoop) return false;
   return IsIn(Variant::kPairs, d.head.op);
 }
 
 bool IsStar(const DeviceInstruction& d, const std::vector<JoinRecord>& joins) {
   if (d.head.op == Op::Probe) {
-    const JoinLookup lookup = joins[d.head.p1].lookup;
-    if (lookup != JoinLookup::kBits && lookup != JoinLookup::kDirect && lookup != JoinLookup::kHash32) return false;
+    const ProbeKind probe = joins[d.head.p1].probe;
+    if (probe != ProbeKind::kBits && probe != ProbeKind::kDirect && probe != ProbeKind::kHash32) return false;
   }
   return IsIn(Variant::kStar, d.head.op);
 }
@@ -98,7 +99,7 @@ class LaunchPlanner {
     layout_.barriers = Take(2 * kMaxStages * 8);
     layout_.headers = Take(kMaxStages * sizeof(TileHeader));
     layout_.warps = Take(kWarps * sizeof(WarpState));
-    if (lowered_.product >= 0) layout_.units = Take(kMaxStages * sizeof(UnitHeader));
+    if (lowered_.grid_join >= 0) layout_.units = Take(kMaxStages * sizeof(UnitHeader));
     if (plan_.code.size() <= kMaxSharedCode) {
       const uint32_t more = keys_ > 0 ? kMaxDirectKeys : 0;  // direct groups may take an instruction more a key
       layout_.code = Take(static_cast<uint32_t>((plan_.code.size() + more) * sizeof(DeviceInstruction)));
@@ -125,8 +126,8 @@ class LaunchPlanner {
       if (joins_[j] == nullptr) continue;
       if (plan_.joins[j].shared_bits != kNowhere) plan_.joins[j].shared_bits = Take(plan_.joins[j].bits_bytes);
       if (!lowered_.reads_cursors[j]) continue;
-      if (plan_.joins[j].lookup == JoinLookup::kCross) {
-        plan_.joins[j].cursors = Take(kThreads * sizeof(ProductCursor));
+      if (plan_.joins[j].probe == ProbeKind::kNestedLoop) {
+        plan_.joins[j].cursors = Take(kThreads * sizeof(NestedLoopCursor));
         continue;
       }
       // Set before the rows are queued for the first time, for the second time, or later.
@@ -252,7 +253,7 @@ class LaunchPlanner {
       plan_.variant = Variant::kStar;
     } else if (layout_.queues != kNowhere) {
       return;
-    } else if (simple && !far_groups && lowered_.product >= 0 &&
+    } else if (simple && !far_groups && lowered_.grid_join >= 0 &&
                std::all_of(plan_.code.begin(), plan_.code.end(),
                            [&](const DeviceInstruction& d) { return IsOfProduct(d, plan_.joins); })) {
       plan_.variant = Variant::kPairs;
@@ -341,10 +342,10 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
   return LaunchPlanner(section, lowered, tablets, joins, limits, false).Run(measure);
 }
 
-std::vector<LookUp> LookUps(const Section& section, const LoweredProgram& lowered, const LaunchPlan& plan,
-                            const std::vector<const vm::TabletEncoding*>& tablets,
-                            const std::vector<const JoinShape*>& joins) {
-  std::vector<LookUp> found;
+std::vector<ProbeStep> ProbeSteps(const Section& section, const LoweredProgram& lowered, const LaunchPlan& plan,
+                                  const std::vector<const vm::TabletEncoding*>& tablets,
+                                  const std::vector<const JoinShape*>& joins) {
+  std::vector<ProbeStep> found;
   const std::vector<double> selectivities = PredicateSelectivities(section, tablets, joins);
   WalkLive(lowered.masks, plan.code, selectivities, joins, [&](const DeviceInstruction& d, double live) {
     if (Probes(d)) found.push_back({d.head.p1, live});

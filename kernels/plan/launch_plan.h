@@ -56,12 +56,12 @@ Result<LaunchPlan> PlanLaunch(const vm::Section& section, const LoweredProgram& 
                               const std::vector<const JoinShape*>& joins, const DeviceLimits& limits, bool measure);
 
 /// A look-up in the code of a plan, in the order in which rows come to them.
-struct LookUp {
+struct ProbeStep {
   uint16_t join = 0;
   double live = 1;  ///< fraction of the source's rows that get there, as an estimate
 };
-std::vector<LookUp> LookUps(const vm::Section& section, const LoweredProgram& lowered, const LaunchPlan& plan,
-                            const std::vector<const vm::TabletEncoding*>& tablets,
-                            const std::vector<const JoinShape*>& joins);
+std::vector<ProbeStep> ProbeSteps(const vm::Section& section, const LoweredProgram& lowered, const LaunchPlan& plan,
+                                  const std::vector<const vm::TabletEncoding*>& tablets,
+                                  const std::vector<const JoinShape*>& joins);
 
 }  // namespace tessera::kernels

@@ -45,9 +45,9 @@ class Lowerer {
       out_.code.push_back(Lower(in, static_cast<uint32_t>(address)));
     }
     out_.repeats = repeats;
-    if (out_.product >= 0) {
+    if (out_.grid_join >= 0) {
       out_.ranges =
-          vm::MakeRangeProgram(program_, static_cast<int>(&section_ - program_.sections.data()), out_.product);
+          vm::MakeRangeProgram(program_, static_cast<int>(&section_ - program_.sections.data()), out_.grid_join);
       for (vm::RangeStep& step : out_.ranges.steps) {
         const bool column = step.source == vm::RangeSource::kOuter || step.source == vm::RangeSource::kInner;
         if (column && step.index >= kMaxRangeColumns) step.source = vm::RangeSource::kUnknown;
@@ -208,7 +208,7 @@ class Lowerer {
       }
       case Shape::ProbeOuter:
       case Shape::Probe:
-        if (vm::IsCutBothWays(program_.joins[in.p1].strategy)) out_.product = in.p1;
+        if (vm::IsGrid(program_.joins[in.p1].strategy)) out_.grid_join = in.p1;
         if (in.p3 == 1) {
           SetOperand(&d, in.p2, false);
         } else {

@@ -41,7 +41,7 @@ struct LoweredProgram {
   bool uses_wide = false;  ///< accumulator W
   bool two_passes = false;
   bool repeats = false;             ///< a row can reach the sink more than once
-  int32_t product = -1;             ///< the join table whose product with the source is cut both ways
+  int32_t grid_join = -1;           ///< the join table of the grid; -1: none
   vm::RangeProgram ranges;          ///< ... which of its units can hold a match, if both sides are sorted
   bool full_only = false;           ///< has a join that only the full instantiation can do
   std::vector<bool> reads_cursors;  ///< per join table

@@ -96,7 +96,7 @@ void FillRecord(const vm::TabletEncoding& tablet, const LaunchPlan& plan, const 
     const vm::SlotEncoding& b = tablet.slots[probe.slot];
     const Chunk& chunk = *tablet.chunks[probe.slot];
     ProbeRecord& r = *new (record + i * sizeof(ProbeRecord)) ProbeRecord;
-    const bool direct = join.lookup == JoinLookup::kBits || join.lookup == JoinLookup::kDirect;
+    const bool direct = join.probe == ProbeKind::kBits || join.probe == ProbeKind::kDirect;
     // Least and greatest place that a key of the tablet has: neither may come around to one of the table.
     const int128_t least = chunk.min - join.low[0], greatest = chunk.max - join.low[0];
     const int128_t around = int128_t{1} << 32;

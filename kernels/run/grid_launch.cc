@@ -36,16 +36,16 @@ GridLaunch::GridLaunch(GpuDevice* gpu, const vm::SectionContext& context, const 
 
 bool GridLaunch::WantsDp() const {
   return is_needed() &&
-         context_.program->joins[static_cast<size_t>(lowered_.product)].strategy == vm::JoinStrategy::kDp;
+         context_.program->joins[static_cast<size_t>(lowered_.grid_join)].strategy == vm::JoinStrategy::kDp;
 }
 
 Status GridLaunch::CutUnits(uint32_t tiles, Batch* batch) {
   buckets_ = {};
   finds_units_ = false;
   Launch& launch = batch->launch;
-  const vm::JoinSpec& join = context_.program->joins[static_cast<size_t>(lowered_.product)];
+  const vm::JoinSpec& join = context_.program->joins[static_cast<size_t>(lowered_.grid_join)];
   const vm::Section& section = context_.program->sections[static_cast<size_t>(context_.section)];
-  const uint32_t rows = batch->plan.joins[static_cast<size_t>(lowered_.product)].rows;
+  const uint32_t rows = batch->plan.joins[static_cast<size_t>(lowered_.grid_join)].rows;
   const bool dp = IsDp(batch->plan.variant);
   const bool pruned = section.source_kind == vm::Section::Source::kJoin && (dp || join.order >= 0);
   // Enough units for all blocks to end together, and not more than can be numbered.
@@ -53,7 +53,7 @@ Status GridLaunch::CutUnits(uint32_t tiles, Batch* batch) {
   uint64_t range_rows =
       std::clamp<uint64_t>(std::bit_floor(even), kLeastRangeRows, pruned ? kMostPrunedRows : kMostRangeRows);
   while (tiles * ((rows + range_rows - 1) / range_rows) > (pruned ? kMostTriedUnits : kMostUnits)) range_rows *= 2;
-  launch.product = static_cast<uint32_t>(lowered_.product);
+  launch.grid_join = static_cast<uint32_t>(lowered_.grid_join);
   launch.part_rows = static_cast<uint32_t>(range_rows);
   launch.parts = std::max<uint32_t>(1, static_cast<uint32_t>((rows + range_rows - 1) / range_rows));
   launch.tiles = tiles * launch.parts;
@@ -91,12 +91,12 @@ Status GridLaunch::FindUnits(Batch* batch) {
 Status GridLaunch::FindRanges(uint32_t range_rows, UnitSearch* search) {
   const int source = context_.program->sections[static_cast<size_t>(context_.section)].source;
   search->outer = joins_.Pieces(*context_.program, source, kTileRows);
-  search->inner = joins_.Pieces(*context_.program, lowered_.product, range_rows);
+  search->inner = joins_.Pieces(*context_.program, lowered_.grid_join, range_rows);
   TESSERA_TRY(ranges_.Renew(&gpu_, RangesBytes(search->outer) + RangesBytes(search->inner)));
   search->outer.ranges = ranges_.As<vm::KnownRange>();
   search->inner.ranges = search->outer.ranges + uint64_t{search->outer.pieces()} * search->outer.columns;
   CUDA_TRY(StartRanges(joins_.rows(source).columns(), search->outer, gpu_.stream));
-  CUDA_TRY(StartRanges(joins_.rows(lowered_.product).columns(), search->inner, gpu_.stream));
+  CUDA_TRY(StartRanges(joins_.rows(lowered_.grid_join).columns(), search->inner, gpu_.stream));
   return Status::Ok();
 }
 

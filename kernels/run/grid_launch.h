@@ -24,7 +24,7 @@ class GridLaunch {
              const DeviceJoins& joins);
 
   /// Whether the section has such a join.
-  bool is_needed() const { return lowered_.product >= 0; }
+  bool is_needed() const { return lowered_.grid_join >= 0; }
   /// Whether the join is to be launched from the device, as the program says.
   bool WantsDp() const;
 

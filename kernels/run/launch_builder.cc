@@ -125,7 +125,7 @@ Status LaunchBuilder::PlanBatch(uint64_t most_groups, Batch* batch) {
   LaunchPlan& plan = batch->plan;
   uint32_t& tiles = batch->launch.tiles;
   for (const vm::TabletEncoding& t : batch->input.tablets) tiles += TilesOf(t.rows);
-  if (wants_dp && plan.joins[static_cast<size_t>(lowered_.product)].rows > 0)
+  if (wants_dp && plan.joins[static_cast<size_t>(lowered_.grid_join)].rows > 0)
     plan.variant = plan.variant == Variant::kPairs ? Variant::kDpPairs : Variant::kDp;
   TESSERA_ASSIGN(per_multiprocessor_, BlocksPerMultiprocessor(&gpu_, plan));
   batch->blocks = static_cast<uint32_t>(per_multiprocessor_ * gpu_.info.multiprocessors);
