@@ -462,8 +462,8 @@ constexpr uint32_t kSharedBlock = 512;
 
 /// Builds and probes a part's table in shared memory. `failed`: parts with too many keys.
 __global__ void __launch_bounds__(kSharedBlock)
-    JoinParts(uint32_t part_bits, const uint32_t* build_keys, const uint32_t* payload, uint64_t build_rows,
-              const uint32_t* probe_keys, uint64_t probe_rows, Totals* totals, uint32_t* failed) {
+    JoinPartitions(uint32_t part_bits, const uint32_t* build_keys, const uint32_t* payload, uint64_t build_rows,
+                   const uint32_t* probe_keys, uint64_t probe_rows, Totals* totals, uint32_t* failed) {
   extern __shared__ unsigned long long slots[];
   __shared__ uint64_t edge[4];
   constexpr uint32_t kSlots = 1u << kSharedSlotBits;
@@ -829,14 +829,15 @@ class Bench {
     constexpr size_t kShared = size_t{8} << kSharedSlotBits;
     m.table_bytes = static_cast<double>(kShared << part_bits);
     TESSERA_ASSIGN(m.partition, Partition(part_bits, false));
-    CUDA_TRY(cudaFuncSetAttribute(JoinParts, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kShared)));
+    CUDA_TRY(
+        cudaFuncSetAttribute(JoinPartitions, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kShared)));
     int blocks = 0;
-    CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, JoinParts, kSharedBlock, kShared));
+    CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, JoinPartitions, kSharedBlock, kShared));
     const uint32_t grid = std::min(1u << part_bits, multiprocessors_ * static_cast<uint32_t>(blocks));
     auto join = [&] {
-      JoinParts<<<grid, kSharedBlock, kShared>>>(part_bits, build_parts_.As<uint32_t>(), payload_parts_.As<uint32_t>(),
-                                                 rows_, probe_parts_.As<uint32_t>(), probe_rows_, totals_.As<Totals>(),
-                                                 count_.As<uint32_t>());
+      JoinPartitions<<<grid, kSharedBlock, kShared>>>(part_bits, build_parts_.As<uint32_t>(),
+                                                      payload_parts_.As<uint32_t>(), rows_, probe_parts_.As<uint32_t>(),
+                                                      probe_rows_, totals_.As<Totals>(), count_.As<uint32_t>());
       return cudaGetLastError();
     };
     CUDA_TRY(cudaMemset(totals_.As<void>(), 0, sizeof(Totals)));

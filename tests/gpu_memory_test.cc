@@ -139,7 +139,7 @@ class GpuMemory : public ::testing::Test {
       answer.child_grids += s.child_grids;
       if (s.joined.size() > answer.joined.size()) answer.joined = s.joined;
       answer.on_gpu &= s.on_gpu || s.tablets == 0;
-      answer.by_place |= s.device_plan.find("parts by the places of") != std::string::npos;
+      answer.by_place |= s.device_plan.find("partitions by the slots of") != std::string::npos;
     }
     return answer;
   }

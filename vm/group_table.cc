@@ -100,7 +100,7 @@ Status GroupTable::Merge(const GroupTable& other) {
   return status;
 }
 
-Status GroupTable::MergePart(const GroupTable& other, uint32_t part, uint32_t parts) {
+Status GroupTable::MergePartition(const GroupTable& other, uint32_t part, uint32_t parts) {
   std::vector<uint32_t> of_part;
   of_part.reserve(other.groups_ / parts * 5 / 4);
   for (size_t h = 0; h < other.groups_; ++h) {

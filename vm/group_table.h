@@ -99,7 +99,7 @@ class GroupTable {
   Status Merge(const GroupTable& other);
   /// The same for one of `parts` parts, a power of two up to 64, of its groups: all tables have a group in the same
   /// part.
-  Status MergePart(const GroupTable& other, uint32_t part, uint32_t parts);
+  Status MergePartition(const GroupTable& other, uint32_t part, uint32_t parts);
   /// Takes in groups that other tables of the same section, on other ranks or a GPU, gave as Rows(): a group may come
   /// several times.
   Status Merge(const RowSet& rows);

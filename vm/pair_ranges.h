@@ -252,8 +252,8 @@ TESSERA_HD Coverage TryRanges(const RangeStep* steps, int count, const KnownRang
   range::Register registers[kRangeRegisters];
   int stored = 0;  // the registers from here on have not been stored
   Coverage mask = Coverage::kAll;
-  Share saved[kRangeMasks];
-  for (Share& s : saved) s = Coverage::kSome;
+  Coverage saved[kRangeMasks];
+  for (Coverage& s : saved) s = Coverage::kSome;
   bool may_fail = false;
   for (int i = 0; i < count; ++i) {
     const RangeStep& step = steps[i];

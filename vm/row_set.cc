@@ -229,18 +229,18 @@ namespace {
 constexpr size_t kMergedRows = 1 << 16;
 
 /// Rows [at[r], ends[r]) of each run r; `before` rows of the result come before them.
-struct MergePart {
+struct MergeRange {
   std::vector<uint32_t> at, ends;
   size_t before = 0;
 };
 
 /// Cuts runs at rows that lie evenly in the longest of them.
-std::vector<MergePart> CutRuns(const MergePart& all, size_t parts, const RowLess& less) {
+std::vector<MergeRange> CutRuns(const MergeRange& all, size_t parts, const RowLess& less) {
   size_t longest = 0;
   for (size_t r = 1; r < all.at.size(); ++r) {
     if (all.ends[r] - all.at[r] > all.ends[longest] - all.at[longest]) longest = r;
   }
-  std::vector<MergePart> cut(parts, all);
+  std::vector<MergeRange> cut(parts, all);
   for (size_t p = 1; p < parts; ++p) {
     const uint64_t rows = all.ends[longest] - all.at[longest];
     const uint32_t pivot = all.at[longest] + static_cast<uint32_t>(rows * p / parts);
@@ -263,7 +263,7 @@ std::vector<MergePart> CutRuns(const MergePart& all, size_t parts, const RowLess
 
 /// Puts the part's rows that are between `first` and `end` of the result where they belong in `order`, which begins at
 /// `first`.
-void Merge(MergePart part, const RowLess& less, size_t first, size_t end, std::vector<uint32_t>* order) {
+void Merge(MergeRange part, const RowLess& less, size_t first, size_t end, std::vector<uint32_t>* order) {
   // A heap of the runs' next rows.
   const auto later = [&](size_t a, size_t b) { return less(part.at[b], part.at[a]); };
   std::vector<size_t> heap;
@@ -289,13 +289,13 @@ Status MergeRuns(const Section& section, const std::vector<size_t>& starts, cons
                  RowSet* rows) {
   const auto [first, end] = Bounds(section, rows->rows);
   const RowLess less(section, strings, *rows);
-  MergePart all;
+  MergeRange all;
   all.at.assign(starts.begin(), starts.end());
   all.ends.assign(all.at.begin() + 1, all.at.end());
   all.ends.push_back(static_cast<uint32_t>(rows->rows));
   // (More parts than threads: they differ in length, and those behind LIMIT have no rows.)
   const size_t most = pool == nullptr ? 1 : 4 * Workers(pool);
-  const std::vector<MergePart> parts = CutRuns(all, std::clamp<size_t>(end / kMergedRows, 1, most), less);
+  const std::vector<MergeRange> parts = CutRuns(all, std::clamp<size_t>(end / kMergedRows, 1, most), less);
   std::vector<uint32_t> order(end - first);
   TESSERA_TRY(ForEach(pool, parts.size(), [&, first = first, end = end](size_t p) {
     Merge(parts[p], less, first, end, &order);

@@ -91,12 +91,12 @@ struct Machine {
   __device__ __forceinline__ uint32_t* MaskRegister(uint32_t i) const {
     return reinterpret_cast<uint32_t*>(shared + launch.layout.masks) + i * kThreads + thread;
   }
-  __device__ __forceinline__ uint8_t* Register(uint32_t place) const {
+  __device__ __forceinline__ uint8_t* Register(uint32_t register_at) const {
     uint8_t* base = shared;
     if constexpr (kFull) {
-      if ((place & kInScratch) != 0) base = launch.scratch + blockIdx.x * launch.scratch_bytes;
+      if ((register_at & kInScratch) != 0) base = launch.scratch + blockIdx.x * launch.scratch_bytes;
     }
-    return base + (place & kPlaceOffset);
+    return base + (register_at & kRegisterOffset);
   }
   static __device__ __forceinline__ uint32_t* RegisterNulls(uint8_t* r, uint32_t thread) {
     return reinterpret_cast<uint32_t*>(r) + thread;
@@ -180,7 +180,7 @@ struct Machine {
   __device__ void FetchCodes(const uint8_t* codes, uint32_t stage_offset, uint32_t width, uint64_t base,
                              int64_t (&v)[R]) const;
   __device__ uint32_t FetchSlot(uint32_t number, int64_t (&v)[R]) const;
-  __device__ uint32_t FetchRegister(uint32_t place, int64_t (&v)[R]) const;
+  __device__ uint32_t FetchRegister(uint32_t register_at, int64_t (&v)[R]) const;
   __device__ uint32_t FetchPayload(const DeviceInstruction& in, const InstructionHead& head, int64_t (&v)[R]) const;
   __device__ void LoadCursors(const JoinRecord& join, uint32_t g, uint32_t (&cursor)[4]) const;
   __device__ int128_t FetchWide(const DeviceInstruction& in, uint32_t i, bool* is_null) const;

@@ -47,7 +47,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoLoadWide(const DeviceIns
 template <Variant kVariant, uint32_t R>
 template <class M>
 __device__ __forceinline__ void Machine<kVariant, R>::DoStore(const DeviceInstruction& in, OperandRows<R>&) {
-  uint8_t* r = Register(in.head.place);
+  uint8_t* r = Register(in.head.register_at);
   uint32_t* nulls = RegisterNulls(r, thread);
   *nulls = (*nulls & ~live) | (null & live);
   int64_t* values = RegisterValues<int64_t>(r, thread);
@@ -60,7 +60,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoStore(const DeviceInstru
 template <Variant kVariant, uint32_t R>
 template <class M>
 __device__ __forceinline__ void Machine<kVariant, R>::DoStoreWide(const DeviceInstruction& in, OperandRows<R>&) {
-  uint8_t* r = Register(in.head.place);
+  uint8_t* r = Register(in.head.register_at);
   uint32_t* nulls = RegisterNulls(r, thread);
   *nulls = (*nulls & ~live) | (null_w & live);
   longlong2* values = RegisterValues<longlong2>(r, thread);

@@ -47,11 +47,11 @@ struct Machine<kVariant, R>::RowKey {
     const uint32_t keys = machine.launch.keys;
 #pragma unroll 1
     for (uint32_t k = 0; k < keys; ++k) {
-      const uint32_t place = machine.launch.key_places[k];
-      uint8_t* r = machine.Register(place);
+      const uint32_t register_at = machine.launch.key_registers[k];
+      uint8_t* r = machine.Register(register_at);
       const bool is_null = (*RegisterNulls(r, machine.thread) >> i & 1) != 0;
       bits |= static_cast<uint64_t>(is_null) << k;
-      if ((place & kWidePlace) != 0) {
+      if ((register_at & kWideRegister) != 0) {
         const longlong2 v = RegisterValues<longlong2>(r, machine.thread)[i * kThreads];
         f(is_null ? 0 : static_cast<uint64_t>(v.x));
         f(is_null ? 0 : static_cast<uint64_t>(v.y));

@@ -19,7 +19,7 @@ template <Variant kVariant, uint32_t R>
 __device__ __forceinline__ uint32_t Machine<kVariant, R>::Fetch(const DeviceInstruction& in,
                                                                 const InstructionHead& head, int64_t (&v)[R]) const {
   if (head.source == OperandSource::kSlot) return FetchSlot(head.slot, v);
-  if (head.source == OperandSource::kRegister) return FetchRegister(head.place, v);
+  if (head.source == OperandSource::kRegister) return FetchRegister(head.register_at, v);
   if constexpr (kJoins) {
     if (head.source == OperandSource::kPayload) return FetchPayload(in, head, v);
   }
@@ -100,8 +100,8 @@ __device__ __forceinline__ uint32_t Machine<kVariant, R>::FetchSlot(uint32_t num
 }
 
 template <Variant kVariant, uint32_t R>
-__device__ __forceinline__ uint32_t Machine<kVariant, R>::FetchRegister(uint32_t place, int64_t (&v)[R]) const {
-  uint8_t* r = Register(place);
+__device__ __forceinline__ uint32_t Machine<kVariant, R>::FetchRegister(uint32_t register_at, int64_t (&v)[R]) const {
+  uint8_t* r = Register(register_at);
   const int64_t* values = RegisterValues<int64_t>(r, thread);
 #pragma unroll
   for (uint32_t i = 0; i < R; ++i) v[i] = values[i * kThreads];
@@ -188,7 +188,7 @@ __device__ __forceinline__ int128_t Machine<kVariant, R>::FetchWide(const Device
     return Make128(in.high, in.low);
   }
   if (in.head.wide_source == OperandSource::kRegister) {
-    uint8_t* r = Register(in.head.place);
+    uint8_t* r = Register(in.head.register_at);
     *is_null = (*RegisterNulls(r, thread) >> i & 1) != 0;
     const longlong2 v = RegisterValues<longlong2>(r, thread)[i * kThreads];
     return Make128(v.y, v.x);
@@ -244,7 +244,7 @@ __device__ __forceinline__ int64_t Machine<kVariant, R>::FetchSecond(const Devic
     return second.constant;
   }
   if (second.source == OperandSource::kRegister) {
-    uint8_t* r = Register(second.place);
+    uint8_t* r = Register(second.register_at);
     *is_null = (*RegisterNulls(r, thread) >> i & 1) != 0;
     return RegisterValues<int64_t>(r, thread)[i * kThreads];
   }

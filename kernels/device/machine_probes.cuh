@@ -30,8 +30,8 @@ __device__ __forceinline__ uint32_t Machine<kVariant, R>::JoinNumbers(const Devi
         bool in_ranges = true;
 #pragma unroll 1
         for (uint32_t k = 0; k < join.keys; ++k) {
-          const uint32_t place = reinterpret_cast<const uint32_t*>(&in.low)[k];
-          uint8_t* r = Register(place);
+          const uint32_t register_at = reinterpret_cast<const uint32_t*>(&in.low)[k];
+          uint8_t* r = Register(register_at);
           const uint64_t part = static_cast<uint64_t>(RegisterValues<int64_t>(r, thread)[i * kThreads]) -
                                 static_cast<uint64_t>(join.low[k]);
           in_ranges &= part <= join.span[k] && (*RegisterNulls(r, thread) >> i & 1) == 0;
@@ -61,9 +61,9 @@ __device__ __forceinline__ void Machine<kVariant, R>::LookUpDirect(const void* v
                                                                    uint32_t (&at)[R]) {
 #pragma unroll
   for (uint32_t i = 0; i < R; ++i) {
-    const uint32_t place = at[i];
+    const uint32_t slot = at[i];
     at[i] = 0;
-    if ((wanted >> i & 1) != 0) at[i] = __ldg(static_cast<const T*>(values) + place);
+    if ((wanted >> i & 1) != 0) at[i] = __ldg(static_cast<const T*>(values) + slot);
   }
 }
 
@@ -78,8 +78,8 @@ __device__ __forceinline__ void Machine<kVariant, R>::ProbePlaces(const JoinReco
       const uint32_t* bits = reinterpret_cast<const uint32_t*>(shared + join.shared_bits);
 #pragma unroll
       for (uint32_t i = 0; i < R; ++i) {
-        const uint32_t place = (found >> i & 1) != 0 ? at[i] : 0;
-        pass |= (bits[place >> 5] >> (place & 31) & 1) << i;
+        const uint32_t slot = (found >> i & 1) != 0 ? at[i] : 0;
+        pass |= (bits[slot >> 5] >> (slot & 31) & 1) << i;
       }
     } else {
 #pragma unroll
@@ -314,7 +314,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoNext(const DeviceInstruc
     } else {
       at->row = kNowhere;
     }
-    if (in.head.p1 == launch.product && Unit().all != 0) back = static_cast<uint32_t>(in.low);
+    if (in.head.p1 == launch.grid_join && Unit().all != 0) back = static_cast<uint32_t>(in.low);
   } else {
     uint32_t* cursors = Cursors(join);
 #pragma unroll 1

@@ -77,15 +77,15 @@ __device__ __forceinline__ void Machine<kVariant, R>::AddSlice(uint32_t first) {
     const uint32_t before = __shfl_up_sync(kAllLanes, through, d);
     if (Lane32() >= d) through += before;
   }
-  const uint32_t place = queued0 + through - mine;
-  uint32_t* to = QueuedRows() + place;
+  const uint32_t position = queued0 + through - mine;
+  uint32_t* to = QueuedRows() + position;
 #pragma unroll 1
   for (uint32_t left = adding; left != 0; left &= left - 1)
     *to++ = first + RowOf(static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1);
 #pragma unroll 1
   for (uint32_t j = 0; j < launch.carried[0]; ++j) {
     const uint32_t* from = reinterpret_cast<const uint32_t*>(shared + launch.carried_from[j]);
-    to = QueueArray(launch.carried_to[0][j]) + place;
+    to = QueueArray(launch.carried_to[0][j]) + position;
 #pragma unroll 1
     for (uint32_t left = adding; left != 0; left &= left - 1)
       *to++ = from[RowOf(static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1)];

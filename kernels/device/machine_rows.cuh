@@ -64,10 +64,10 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoEmit(const DeviceInstruc
       const unsigned long long row = at + static_cast<uint32_t>(__popc(lanes & below));
 #pragma unroll 1
       for (uint32_t c = 0; c < out.columns; ++c) {
-        const uint32_t place = __ldg(out.places + c);
-        uint8_t* r = Register(place);
+        const uint32_t register_at = __ldg(out.registers + c);
+        uint8_t* r = Register(register_at);
         const unsigned long long to = static_cast<unsigned long long>(c) * out.capacity + row;
-        if ((place & kWidePlace) != 0) {
+        if ((register_at & kWideRegister) != 0) {
           const longlong2 v = RegisterValues<longlong2>(r, thread)[i * kThreads];
           out.low[to] = static_cast<uint64_t>(v.x);
           out.high[static_cast<unsigned long long>(__ldg(out.highs + c)) * out.capacity + row] =
@@ -87,7 +87,7 @@ template <Variant kVariant, uint32_t R>
 template <class M>
 __device__ __forceinline__ void Machine<kVariant, R>::DoBuild(const DeviceInstruction& in, OperandRows<R>& b) {
 #pragma unroll 1
-  for (uint32_t k = 0; k < launch.build_keys; ++k) live &= ~*RegisterNulls(Register(launch.key_places[k]), thread);
+  for (uint32_t k = 0; k < launch.build_keys; ++k) live &= ~*RegisterNulls(Register(launch.key_registers[k]), thread);
   DoEmit<M>(in, b);
 }
 

@@ -129,7 +129,7 @@ Result<TableLayout> DeviceJoins::MakeTable(const vm::Program& program, const Bui
     table->shape = {};
     TESSERA_ASSIGN(layout, lay_out());
   }
-  table->shape.rows_by_place = by_slot;
+  table->shape.rows_by_slot = by_slot;
   EstimateShares(builder, built, table.get());
   tables_[join] = std::move(table);
   shapes_[join] = &tables_[join]->shape;
@@ -213,7 +213,7 @@ Status DeviceJoins::CutTable(const vm::Program& program, int join, std::vector<v
   parted->source_rows = source_rows;
   parted->bytes = MostTableBytes(builder, most, direct);
   TESSERA_ASSIGN(parted->parts, CutJoin(std::move(rows), builder, most, pool));
-  for (const JoinPart& part : parted->parts.parts) {
+  for (const JoinPartition& part : parted->parts.parts) {
     TESSERA_TRY(CheckKeysFit(part.columns, static_cast<size_t>(builder.keys)));
   }
   parted_[static_cast<size_t>(join)] = std::move(parted);
@@ -223,7 +223,7 @@ Status DeviceJoins::CutTable(const vm::Program& program, int join, std::vector<v
 Status DeviceJoins::LoadPart(const vm::Program& program, int join, size_t number) {
   DropPart(join);
   Parted& parted = *parted_[static_cast<size_t>(join)];
-  const JoinPart& part = parted.parts.parts[number];
+  const JoinPartition& part = parted.parts.parts[number];
   DeviceRows rows;
   TESSERA_TRY(UploadRows(&gpu_, BuilderOf(program, join).columns, parted.parts.rows, part.first, part.rows, &rows));
   TESSERA_ASSIGN(TableLayout layout, MakeTable(program, {join, &rows, part.columns.data(), parted.source_rows, {}}));

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "kernels/join/join_kernels.h"
-#include "kernels/join/join_parts.h"
+#include "kernels/join/join_partitions.h"
 #include "kernels/join/table_layout.h"
 #include "kernels/launch/unit_search.h"
 #include "kernels/memory/gpu_device.h"
@@ -71,7 +71,7 @@ class DeviceJoins {
 
   /// A table that is too large for the device, as rows on the host; nullptr if it fits. A section that probes it does
   /// so with one partition after the other.
-  const JoinParts* parts(int join) const {
+  const JoinPartitions* parts(int join) const {
     const std::unique_ptr<Parted>& parted = parted_[static_cast<size_t>(join)];
     return parted == nullptr ? nullptr : &parted->parts;
   }
@@ -102,7 +102,7 @@ class DeviceJoins {
  private:
   /// A table that is cut into spill partitions.
   struct Parted {
-    JoinParts parts;
+    JoinPartitions parts;
     uint64_t bytes = 0;  ///< of the largest one, with all that is made of it
     uint64_t source_rows = 0;
     RunBuffer memory;  ///< of the partition that is on the device

@@ -180,7 +180,7 @@ int Choose(const ProbePartitionQuestion& q) {
     });
     if (keys.empty() || !numbers || record.probe == ProbeKind::kNestedLoop) continue;
     const JoinShape& shape = *q.joins[l.join];
-    const bool payload = shape.rows_by_place && record.rows_in_values && q.lowered.reads_cursors[l.join];
+    const bool payload = shape.rows_by_slot && record.rows_in_values && q.lowered.reads_cursors[l.join];
     const auto gain_if = [&](double spread) {
       return Gain(l, record, payload ? shape.payload.size() : 0, spread, compute, rows, row_bytes,
                   static_cast<double>(q.cache_bytes));
@@ -275,7 +275,7 @@ Result<ProbePartition> PlanProbePartition(const ProbePartitionQuestion& q) {
 }
 
 std::string Describe(const ProbePartition& p) {
-  return ", rows in " + std::to_string(p.radix.key.parts) + " parts by the places of t" + std::to_string(p.join);
+  return ", rows in " + std::to_string(p.radix.key.parts) + " partitions by the slots of t" + std::to_string(p.join);
 }
 
 }  // namespace tessera::kernels

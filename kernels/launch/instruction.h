@@ -14,10 +14,10 @@ namespace tessera::kernels {
 enum class OperandSource : uint8_t { kNone, kSlot, kRegister, kConstant, kPayload };
 
 /// Where a register lives: a byte offset in shared memory, or, with kInScratch, in the block's part of `scratch`. A
-/// register is private to its threads: one NULL word per thread, then [16][threads] values of 8 (kWidePlace: 16) bytes.
+/// register is private to its threads: one NULL word per thread, then [16][threads] values of 8 (kWideRegister: 16) bytes.
 inline constexpr uint32_t kInScratch = 1u << 31;
-inline constexpr uint32_t kWidePlace = 1u << 30;
-inline constexpr uint32_t kPlaceOffset = kWidePlace - 1;
+inline constexpr uint32_t kWideRegister = 1u << 30;
+inline constexpr uint32_t kRegisterOffset = kWideRegister - 1;
 constexpr uint32_t RegisterBytes(bool wide) { return kThreads * 4 + kThreads * kRows * (wide ? 16 : 8); }
 
 /// The second operand of an instruction that has two: of 64 bits, no payload.
@@ -25,7 +25,7 @@ struct DeviceOperand {
   OperandSource source = OperandSource::kNone;
   bool null_constant = false;
   uint16_t slot = 0;
-  uint32_t place = 0;
+  uint32_t register_at = 0;
   int64_t constant = 0;
 };
 
@@ -36,7 +36,7 @@ struct alignas(16) InstructionHead {
   bool null_constant = false;                        ///< kConstant: the operand is NULL
   uint16_t slot = 0;                                 ///< kSlot; kPayload: the join table
   uint16_t p1 = 0;                                   ///< mask register, predicate, aggregate, join table
-  uint32_t place = 0;                                ///< kRegister and stores: the register
+  uint32_t register_at = 0;                          ///< kRegister and stores: the register
   OperandSource wide_source = OperandSource::kNone;  ///< of an operand of class W, which the shape fetches row by row
   bool payload_packed = false;                       ///< kPayload: a field of the cursor, see PayloadShape
   bool payload_of_nested_loop = false;               ///< kPayload: of a table without keys, the same row for all
@@ -48,8 +48,8 @@ struct alignas(16) DeviceInstruction {
   /// As in the program. SkipIfNone: how many instructions on it jumps (p1: 1 if the rows that are left are queued);
   /// Next: how many back (`low`: how many in a unit all of whose pairs pass the filters); direct Group: the key.
   int32_t p3 = 0;
-  /// Aggregates with keys: first word in the group's state; Group: place of the key; Probe: offset of its ProbeRecord.
-  /// Instructions with two operands: the place of the second, see SecondOf.
+  /// Aggregates with keys: first word in the group's state; Group: register of the key; Probe: offset of its ProbeRecord.
+  /// Instructions with two operands: the register of the second, see SecondOf.
   uint32_t state = 0;
   /// Aggregates with keys: byte offset of its arrays in shared memory; kNowhere: not private. Two operands: the second.
   uint32_t private_state = kNowhere;
@@ -58,14 +58,14 @@ struct alignas(16) DeviceInstruction {
   /// payload: addresses of the column's lower half and of its NULL bytes (0 if none is NULL).
   int64_t low = 0, high = 0;
   /// CheckI, CheckW: the upper bound. Packed payload: the field's value that is NULL, or -1. Other payload: address of
-  /// the upper half. Two operands: upper_high is the second, if it is a constant. Probe with several keys: the places of their registers, from `low` on.
+  /// the upper half. Two operands: upper_high is the second, if it is a constant. Probe with several keys: the offsets of their registers, from `low` on.
   int64_t upper_low = 0, upper_high = 0;
 };
 static_assert(sizeof(DeviceInstruction) == 64);
 
 /// The second operand has no place of its own in an instruction: it lies in words that only aggregates and CheckW use.
 TESSERA_HD void SetSecond(DeviceInstruction* in, const DeviceOperand& o) {
-  in->state = o.place;
+  in->state = o.register_at;
   in->private_state = static_cast<uint32_t>(o.source) | (o.null_constant ? 1u << 8 : 0u) | uint32_t{o.slot} << 16;
   in->upper_high = o.constant;
 }

@@ -17,8 +17,8 @@ inline constexpr uint32_t kMaxJoinKeys = 4;
 /// How a key becomes a value of the join table.
 enum class ProbeKind : uint8_t {
   kNestedLoop,  ///< no key: each row matches all of the table's
-  kBits,        ///< direct: one bit a place says that there is a match, and nothing is read of it
-  kDirect,      ///< direct: one value of `width` bytes a place; 0: no match
+  kBits,        ///< direct: one bit a slot says that there is a match, and nothing is read of it
+  kDirect,      ///< direct: one value of `width` bytes a slot; 0: no match
   kHash32,      ///< open addressing, linear probing: slots of {key, value}, four bytes each; value 0: free
   kHash64,      ///< the same with {key, value, unused} of 8 + 4 + 4 bytes
 };
@@ -35,7 +35,7 @@ struct alignas(16) JoinRecord {
   uint32_t rows = 0;
   uint32_t shared_bits = kNowhere;  ///< offset in shared memory of the block's copy of `bits`
   uint32_t bits_bytes = 0;          ///< multiple of 16
-  const uint32_t* bits = nullptr;   ///< one bit a place; nullptr if values are asked at once
+  const uint32_t* bits = nullptr;   ///< one bit a slot; nullptr if values are asked at once
   const void* values = nullptr;
   /// Offset in shared memory: uint32_t[kTileRows]; kNestedLoop: NestedLoopCursor[kThreads]; kNowhere: nobody reads them.
   uint32_t cursors = kNowhere;

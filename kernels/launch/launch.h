@@ -97,7 +97,7 @@ struct Launch {
   uint32_t build_keys =
       0;              ///< the first so many output columns are keys of a join table: no row with a NULL among them
   uint32_t keys = 0;  ///< of groups
-  uint32_t key_places[kMaxGroupKeys + 1] = {};
+  uint32_t key_registers[kMaxGroupKeys + 1] = {};
   /// Groups that a block aggregates in shared memory before it adds them to the table. Without `direct` a power of two
   /// (or 0): the groups with ordinals below it. With `direct` all groups there can be, or none.
   uint32_t private_groups = 0;

@@ -54,8 +54,8 @@ struct Output {
   uint8_t* null = nullptr;   ///< [column][capacity]
   uint32_t capacity = 0;
   uint32_t columns = 0;
-  const uint32_t* places = nullptr;  ///< the register of each column
-  const uint32_t* highs = nullptr;   ///< index of each wide column in `high`
+  const uint32_t* registers = nullptr;  ///< the register of each column
+  const uint32_t* highs = nullptr;      ///< index of each wide column in `high`
 };
 
 /// Why a launch stopped. `stop` without a reason: the host has cancelled it.

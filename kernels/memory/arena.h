@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "kernels/memory/cuda_memory.h"
-#include "kernels/memory/send.h"
+#include "kernels/memory/small_copies.h"
 
 namespace tessera::kernels {
 
@@ -36,7 +36,7 @@ class Arena {
   }
   /// Copies what lies from `first` on to the device.
   Status Send(size_t first, cudaStream_t stream) {
-    CUDA_TRY(StartSend({{device_.As<uint8_t>() + first, host_.As<uint8_t>() + first, bytes_ - first}}, stream));
+    CUDA_TRY(StartSmallCopies({{device_.As<uint8_t>() + first, host_.As<uint8_t>() + first, bytes_ - first}}, stream));
     return Status::Ok();
   }
 

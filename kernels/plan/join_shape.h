@@ -23,12 +23,12 @@ struct PayloadShape {
 
 /// A join table on the device, as far as planning has to know it.
 struct JoinShape {
-  JoinRecord record;  ///< but for what a launch decides, the places in shared memory
+  JoinRecord record;  ///< but for what a launch decides: the offsets in shared memory
   bool packed = false;
   std::vector<PayloadShape> payload;
   double selectivity = 1;        ///< of the rows of the table it is made from that are in it
   double range_selectivity = 1;  ///< of foreign keys that lie between its least and greatest key, as an estimate
-  bool rows_by_place = false;    ///< its rows are in the order of the parts of its places
+  bool rows_by_slot = false;     ///< its rows are in the order of the partitions of its slots
 };
 
 }  // namespace tessera::kernels

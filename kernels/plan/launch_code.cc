@@ -28,15 +28,16 @@ std::vector<bool> UsedRegisters(const LoweredProgram& lowered, bool direct,
   std::vector<bool> used(lowered.wide_registers.size());
   for (const DeviceInstruction& d : code) {
     if (d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister)
-      used[d.head.place] = true;
-    if (ReadsSecondRegister(d)) used[SecondOf(d).place] = true;
-    for (int32_t k = 0; Probes(d) && d.p3 > 1 && k < d.p3; ++k) used[d.head.place + static_cast<uint32_t>(k)] = true;
+      used[d.head.register_at] = true;
+    if (ReadsSecondRegister(d)) used[SecondOf(d).register_at] = true;
+    for (int32_t k = 0; Probes(d) && d.p3 > 1 && k < d.p3; ++k)
+      used[d.head.register_at + static_cast<uint32_t>(k)] = true;
   }
   for (uint32_t r : lowered.outputs) used[r] = true;
   for (uint32_t r : lowered.keys) used[r] = used[r] || !direct;
   // A register that is only written still needs its place.
   for (const DeviceInstruction& d : code) {
-    if (d.head.op == Op::Store || d.head.op == Op::StoreW) used[d.head.place] = true;
+    if (d.head.op == Op::Store || d.head.op == Op::StoreW) used[d.head.register_at] = true;
   }
   return used;
 }
@@ -44,14 +45,15 @@ std::vector<bool> UsedRegisters(const LoweredProgram& lowered, bool direct,
 void ReadKeysDirectly(const LoweredProgram& lowered, std::vector<DeviceInstruction>* code) {
   std::vector<bool> read(lowered.wide_registers.size());
   for (const DeviceInstruction& d : *code) {
-    if (d.head.op != Op::Group && d.head.source == OperandSource::kRegister) read[d.head.place] = true;
-    if (ReadsSecondRegister(d)) read[SecondOf(d).place] = true;
-    for (int32_t k = 0; Probes(d) && d.p3 > 1 && k < d.p3; ++k) read[d.head.place + static_cast<uint32_t>(k)] = true;
+    if (d.head.op != Op::Group && d.head.source == OperandSource::kRegister) read[d.head.register_at] = true;
+    if (ReadsSecondRegister(d)) read[SecondOf(d).register_at] = true;
+    for (int32_t k = 0; Probes(d) && d.p3 > 1 && k < d.p3; ++k)
+      read[d.head.register_at + static_cast<uint32_t>(k)] = true;
   }
   std::vector<DeviceInstruction> out;
   for (const DeviceInstruction& d : *code) {
-    const bool key = d.head.op == Op::Store && !read[d.head.place] &&
-                     std::find(lowered.keys.begin(), lowered.keys.end(), d.head.place) != lowered.keys.end();
+    const bool key = d.head.op == Op::Store && !read[d.head.register_at] &&
+                     std::find(lowered.keys.begin(), lowered.keys.end(), d.head.register_at) != lowered.keys.end();
     if (key) continue;
     if (d.head.op != Op::Group) {
       out.push_back(d);
@@ -89,7 +91,7 @@ void Compact(int keys, const LoweredProgram& lowered, std::vector<DeviceInstruct
       size_t to = i;
       while (to > 0 && out[to - 1].address >= static_cast<uint32_t>(out[i].p3)) --to;
       out[i].p3 = static_cast<int32_t>(i + 1 - to);
-      if (out[i].head.p1 == lowered.product && lowered.ranges.all_from >= 0) {
+      if (out[i].head.p1 == lowered.grid_join && lowered.ranges.all_from >= 0) {
         while (out[to].address < static_cast<uint32_t>(lowered.ranges.all_from)) ++to;
         out[i].low = static_cast<int64_t>(i + 1 - to);
       }

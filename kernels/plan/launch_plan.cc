@@ -217,16 +217,16 @@ class LaunchPlanner {
     for (size_t r = 0; r < lowered_.wide_registers.size(); ++r) {
       const bool wide = lowered_.wide_registers[r];
       if (!used[r]) {
-        plan_.places.push_back(0);
+        plan_.registers.push_back(0);
         continue;
       }
-      const uint32_t bytes = RegisterBytes(wide), kind = wide ? kWidePlace : 0;
+      const uint32_t bytes = RegisterBytes(wide), kind = wide ? kWideRegister : 0;
       if (at_ + bytes + 2 * layout_.stage_bytes + 256 <= half_) {
-        plan_.places.push_back(Take(bytes) | kind);
+        plan_.registers.push_back(Take(bytes) | kind);
       } else {
-        if (plan_.scratch_bytes + bytes > kPlaceOffset)
+        if (plan_.scratch_bytes + bytes > kRegisterOffset)
           return Status(ErrorCode::kResource, "the section has too many registers for a GPU");
-        plan_.places.push_back(static_cast<uint32_t>(plan_.scratch_bytes) | kInScratch | kind);
+        plan_.registers.push_back(static_cast<uint32_t>(plan_.scratch_bytes) | kInScratch | kind);
         plan_.scratch_bytes += bytes;
       }
     }
@@ -301,15 +301,16 @@ class LaunchPlanner {
         SetPayload(*joins_[d.head.slot], &d);
       if (Probes(d) && d.p3 > 1) {
         uint32_t places[kMaxJoinKeys] = {};
-        for (uint32_t k = 0; k < static_cast<uint32_t>(d.p3); ++k) places[k] = plan_.places[d.head.place + k];
+        for (uint32_t k = 0; k < static_cast<uint32_t>(d.p3); ++k) places[k] = plan_.registers[d.head.register_at + k];
         memcpy(&d.low, places, sizeof places);
       }
-      if (ReadsSecondRegister(d)) d.state = plan_.places[d.state];
+      if (ReadsSecondRegister(d)) d.state = plan_.registers[d.state];
       const bool reads = d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister;
-      if (reads || shape == Shape::Store || shape == Shape::StoreWide) d.head.place = plan_.places[d.head.place];
+      if (reads || shape == Shape::Store || shape == Shape::StoreWide)
+        d.head.register_at = plan_.registers[d.head.register_at];
       if (shape == Shape::Group && !plan_.direct &&
           (d.head.source != OperandSource::kNone || d.head.wide_source != OperandSource::kNone)) {
-        d.state = plan_.places[static_cast<size_t>(d.p3)];
+        d.state = plan_.registers[static_cast<size_t>(d.p3)];
       }
       if (shape == Shape::CountRows || shape == Shape::CountValues || shape == Shape::Fold) {
         d.private_state = plan_.folds[d.head.p1].private_state;

@@ -27,8 +27,8 @@ struct LaunchPlan {
   std::vector<StagedSlot> staged;
   std::vector<OnDemand> on_demand;
   std::vector<uint32_t> stage_of_slot;         ///< per slot: offset in a stage, kNowhere
-  std::vector<uint32_t> places;                ///< per register
-  std::vector<DeviceInstruction> code, folds;  ///< with places and private arrays
+  std::vector<uint32_t> registers;             ///< per register: where it lies, see kInScratch
+  std::vector<DeviceInstruction> code, folds;  ///< with register offsets and private arrays
   uint64_t scratch_bytes = 0;                  ///< per block
   uint32_t record_bytes = 0;
   bool record_staged = false;

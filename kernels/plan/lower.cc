@@ -143,7 +143,7 @@ class Lowerer {
         break;
       case OperandKind::kRegister:
         source = OperandSource::kRegister;
-        d->head.place = o.index;
+        d->head.register_at = o.index;
         break;
       case OperandKind::kConstant:
         source = OperandSource::kConstant;
@@ -168,7 +168,7 @@ class Lowerer {
       out_.slot_values[o.index] = true;
     } else if (o.kind == OperandKind::kRegister) {
       second.source = OperandSource::kRegister;
-      second.place = o.index;
+      second.register_at = o.index;
     } else {
       DeviceInstruction constant;
       SetConstant(&constant, o.index);
@@ -196,7 +196,7 @@ class Lowerer {
         break;
       case Shape::Store:
       case Shape::StoreWide:
-        d.head.place = static_cast<uint32_t>(in.p2);
+        d.head.register_at = static_cast<uint32_t>(in.p2);
         break;
       case Shape::Check: {
         DeviceInstruction upper;
@@ -212,7 +212,7 @@ class Lowerer {
         if (in.p3 == 1) {
           SetOperand(&d, in.p2, false);
         } else {
-          if (in.p3 > 1) d.head.place = Operand::Unpack(in.p2).index;  // registers, until PlanLaunch
+          if (in.p3 > 1) d.head.register_at = Operand::Unpack(in.p2).index;  // registers, until PlanLaunch
           out_.full_only |= in.p3 > 1;
         }
         NoteProbeSlots(in);

@@ -25,7 +25,7 @@ struct KeySource {
   uint32_t payload = 0;
 };
 
-/// What follows from the section alone. Register places are numbers of registers here; PlanLaunch makes addresses of
+/// What follows from the section alone. Registers are given by number here; PlanLaunch makes offsets of
 /// them.
 struct LoweredProgram {
   std::vector<DeviceInstruction> code;

@@ -12,7 +12,7 @@ namespace {
 /// Tablets whose predicates are looked at to estimate how many rows pass.
 constexpr size_t kSampledTablets = 16;
 
-/// Share of the rows of a tablet that pass a predicate, if values are spread evenly.
+/// Fraction of the rows of a tablet that pass a predicate, if values are spread evenly.
 double PassingShare(const vm::PredicateEncoding& p, const Chunk& chunk) {
   using Kind = vm::PredicateEncoding::Kind;
   const double values = std::max(1.0, static_cast<double>(chunk.max) - static_cast<double>(chunk.min) + 1);

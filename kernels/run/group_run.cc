@@ -66,7 +66,7 @@ Status GroupRun::EnterDirectGroups(const Launch& launch) {
   return Status::Ok();
 }
 
-Status GroupRun::StartSendBack(const Launch& launch, const Sending& counters, uint64_t* to) {
+Status GroupRun::StartSendBack(const Launch& launch, const SmallCopy& counters, uint64_t* to) {
   const DeviceGroups& table = store_.table();
   const uint64_t most = launch.direct ? uint64_t{used()} + launch.direct_groups : table.max_groups;
   eager_.n = std::min<uint64_t>(most, kEagerBytes / 8 / std::max(table.record_words, table.state_words));
@@ -77,10 +77,10 @@ Status GroupRun::StartSendBack(const Launch& launch, const Sending& counters, ui
   eager_.states = states;
   const uint64_t record_bytes = table.record_words * 8, state_bytes = table.state_words * 8;
   const uint32_t* made = &launch.control->groups;
-  CUDA_TRY(StartSend({counters,
-                      {to, table.records, eager_.n * record_bytes, made, record_bytes},
-                      {states, table.states, eager_.n * state_bytes, made, state_bytes}},
-                     gpu_.stream));
+  CUDA_TRY(StartSmallCopies({counters,
+                             {to, table.records, eager_.n * record_bytes, made, record_bytes},
+                             {states, table.states, eager_.n * state_bytes, made, state_bytes}},
+                            gpu_.stream));
   return Status::Ok();
 }
 

@@ -10,7 +10,7 @@
 #include "kernels/launch/launch.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/memory/run_buffer.h"
-#include "kernels/memory/send.h"
+#include "kernels/memory/small_copies.h"
 #include "kernels/plan/launch_plan.h"
 #include "kernels/run/group_store.h"
 #include "vm/vm.h"
@@ -44,7 +44,7 @@ class GroupRun {
   Status EnterDirectGroups(const Launch& launch);
   /// Behind a launch: sends its counters to the host, and the first groups to `to` there, 2 * kEagerBytes long. Most
   /// sections make few groups, and these come with the counters.
-  Status StartSendBack(const Launch& launch, const Sending& counters, uint64_t* to);
+  Status StartSendBack(const Launch& launch, const SmallCopy& counters, uint64_t* to);
 
   /// Room for more groups. *spilled: the table was emptied for that.
   Status Grow(bool* spilled);

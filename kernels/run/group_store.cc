@@ -35,7 +35,7 @@ void SetNull(vm::RowColumn* c, uint64_t row, uint64_t rows) {
 }
 
 /// The sum of four parts of 32 bits and more each, the last one signed. false: it does not fit.
-bool JoinParts(const uint64_t* s, int128_t* sum) {
+bool SumOfParts(const uint64_t* s, int128_t* sum) {
   // Carry upward first: then the lower three parts have 32 bits, and the last one must, too.
   const uint64_t p1 = s[1] + (s[0] >> 32);
   const uint64_t p2 = s[2] + (p1 >> 32);
@@ -57,7 +57,7 @@ bool StateWords(const uint64_t* s, uint64_t* words) {
     vm::ToWords(sum, words);
   } else if constexpr (M::kGroupState == GroupState::kParts) {
     int128_t sum = 0;
-    const bool fits = JoinParts(s, &sum);
+    const bool fits = SumOfParts(s, &sum);
     vm::ToWords(sum, words);
     return fits;
   } else if constexpr (M::kGroupState == GroupState::kLeastFloat || M::kGroupState == GroupState::kGreatestFloat) {

@@ -23,7 +23,7 @@ Status ClearBuildStates(GpuDevice* gpu, size_t count) {
     memset(&states[i].control, 0, sizeof(Control));
     for (ColumnSummary& s : states[i].columns) s = ColumnSummary();
   }
-  CUDA_TRY(StartSend({{gpu->build_states.As<BuildState>(), states, count * sizeof(BuildState)}}, gpu->stream));
+  CUDA_TRY(StartSmallCopies({{gpu->build_states.As<BuildState>(), states, count * sizeof(BuildState)}}, gpu->stream));
   return Status::Ok();
 }
 
@@ -57,7 +57,7 @@ Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const std::vector<vm::Sect
   }
   CUDA_TRY(StartSummarize(to_summarize.data(), n, gpu->stream));
   CUDA_TRY(cudaEventRecord(gpu->end, gpu->stream));
-  CUDA_TRY(StartSend({{states, device_states, n * sizeof(BuildState)}}, gpu->stream));
+  CUDA_TRY(StartSmallCopies({{states, device_states, n * sizeof(BuildState)}}, gpu->stream));
   meanwhile();
   TESSERA_TRY(gpu->WaitForStream(&device_states[n - 1].control.stop, contexts[0].cancel));
   float milliseconds = 0;

@@ -17,7 +17,7 @@ Status JoinPasses::Plan() {
     const bool probed = std::any_of(section.code.begin(), section.code.end(), [&](const vm::Instruction& in) {
       return (in.op == Opcode::Probe || in.op == Opcode::ProbeOuter) && in.p1 == join;
     });
-    const JoinParts* parts = joins_.parts(static_cast<int>(join));
+    const JoinPartitions* parts = joins_.parts(static_cast<int>(join));
     if (!probed || parts == nullptr) continue;
     TESSERA_ASSIGN(const PassPlan plan, PlanPasses(program, context_.section, static_cast<int>(join), *parts));
     plans_.push_back(plan);
@@ -35,7 +35,7 @@ Status JoinPasses::LoadPass(uint64_t pass, LoweredProgram* lowered) {
   added_code_ = 0;
   for (size_t i = plans_.size(); i-- > 0;) {
     const PassPlan& plan = plans_[i];
-    const std::vector<JoinPart>& parts = joins_.parts(plan.join)->parts;
+    const std::vector<JoinPartition>& parts = joins_.parts(plan.join)->parts;
     const size_t number = rest % parts.size();
     rest /= parts.size();
     if (loaded_[i] != number) TESSERA_TRY(joins_.LoadPart(*context_.program, plan.join, number));

@@ -301,16 +301,16 @@ void LaunchBuilder::FillColumns(const Offsets& at, Batch* batch) const {
   const LaunchPlan& plan = batch->plan;
   Launch& launch = batch->launch;
   if (section_.sink == Section::Sink::kGroups) launch.keys = static_cast<uint32_t>(section_.keys);
-  for (size_t k = 0; k < lowered_.keys.size(); ++k) launch.key_places[k] = plan.places[lowered_.keys[k]];
+  for (size_t k = 0; k < lowered_.keys.size(); ++k) launch.key_registers[k] = plan.registers[lowered_.keys[k]];
   if (section_.sink == Section::Sink::kJoin) launch.build_keys = static_cast<uint32_t>(section_.keys);
-  for (uint32_t k = 0; k < launch.build_keys; ++k) launch.key_places[k] = plan.places[k];
-  launch.output.places = arena.Device<uint32_t>(at.output_registers);
+  for (uint32_t k = 0; k < launch.build_keys; ++k) launch.key_registers[k] = plan.registers[k];
+  launch.output.registers = arena.Device<uint32_t>(at.output_registers);
   launch.output.highs = arena.Device<uint32_t>(at.output_highs);
   uint32_t* const registers = reinterpret_cast<uint32_t*>(arena.Host(at.output_registers));
   uint32_t* const highs = reinterpret_cast<uint32_t*>(arena.Host(at.output_highs));
   uint32_t wide = 0;
   for (size_t c = 0; c < lowered_.outputs.size(); ++c) {
-    registers[c] = plan.places[lowered_.outputs[c]];
+    registers[c] = plan.registers[lowered_.outputs[c]];
     highs[c] = wide;
     if (IsWide(section_.columns[c])) ++wide;
   }

@@ -35,7 +35,7 @@ void Launcher::SetCounters(Batch* batch) {
 
 Status Launcher::SendCounters(Batch* batch) {
   const void* from = sink_.is_build() ? HostControl(*batch) : static_cast<void*>(batch->arena->Host(batch->control));
-  CUDA_TRY(StartSend({{DeviceControl(*batch), from, sizeof(Control)}}, gpu_.stream));
+  CUDA_TRY(StartSmallCopies({{DeviceControl(*batch), from, sizeof(Control)}}, gpu_.stream));
   return Status::Ok();
 }
 

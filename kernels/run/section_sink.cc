@@ -46,17 +46,17 @@ Status SectionSink::FillLaunch(Launch* launch) {
   return Status::Ok();
 }
 
-Status SectionSink::StartSendBack(const Batch& batch, const Sending& counters, const uint32_t* used_blocks,
+Status SectionSink::StartSendBack(const Batch& batch, const SmallCopy& counters, const uint32_t* used_blocks,
                                   uint8_t* results) {
   if (has_groups())
     return groups_.StartSendBack(batch.launch, counters,
                                  reinterpret_cast<uint64_t*>(results + batch.control + sizeof(Control)));
   if (is_build()) {
-    CUDA_TRY(StartSend({counters}, gpu_.stream));
+    CUDA_TRY(StartSmallCopies({counters}, gpu_.stream));
   } else {
-    CUDA_TRY(
-        StartSend({counters, {results, batch.launch.partials, batch.blocks * state_bytes_, used_blocks, state_bytes_}},
-                  gpu_.stream));
+    CUDA_TRY(StartSmallCopies(
+        {counters, {results, batch.launch.partials, batch.blocks * state_bytes_, used_blocks, state_bytes_}},
+        gpu_.stream));
   }
   return Status::Ok();
 }

@@ -10,7 +10,7 @@
 #include "kernels/join/device_joins.h"
 #include "kernels/launch/launch.h"
 #include "kernels/memory/gpu_device.h"
-#include "kernels/memory/send.h"
+#include "kernels/memory/small_copies.h"
 #include "kernels/plan/lower.h"
 #include "kernels/run/batch.h"
 #include "kernels/run/build_rows.h"
@@ -45,7 +45,7 @@ class SectionSink {
   Status FillLaunch(Launch* launch);
   /// Behind a launch: sends the counters to the host, and the results that come with them, to `results` there.
   /// `used_blocks`: on the device, how many blocks have a partial state; nullptr: all.
-  Status StartSendBack(const Batch& batch, const Sending& counters, const uint32_t* used_blocks, uint8_t* results);
+  Status StartSendBack(const Batch& batch, const SmallCopy& counters, const uint32_t* used_blocks, uint8_t* results);
   /// Takes over the counters of a launch that has ended. `partials`: [block][aggregate], if there are totals.
   Status TakeCounters(const Control& control, const Partial* partials, uint32_t blocks);
   /// Room for `wanted` more rows. REQUIRES: TakeCounters; there are no groups.

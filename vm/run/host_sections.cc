@@ -31,7 +31,7 @@ Result<RowSet> MergedGroups(RunState* state, Scan* scan) {
   const auto merge = [&](size_t partition) {
     GroupTable table(s, &state->strings);
     for (const auto& g : scan->groups)
-      TESSERA_TRY(table.MergePart(*g, static_cast<uint32_t>(partition), static_cast<uint32_t>(partitions)));
+      TESSERA_TRY(table.MergePartition(*g, static_cast<uint32_t>(partition), static_cast<uint32_t>(partitions)));
     merged[partition] = table.Rows();
     return Status::Ok();
   };

@@ -1,4 +1,4 @@
-#include "kernels/join/join_parts.h"
+#include "kernels/join/join_partitions.h"
 
 #include <algorithm>
 #include <utility>
@@ -91,9 +91,9 @@ int SlotOfKey(const Section& s, const Instruction& probe, size_t key) {
 
 }  // namespace
 
-tessera::Result<JoinParts> CutJoin(std::vector<RowSet> rows, const Section& builder, uint64_t most_rows,
-                                   vm::ThreadPool* pool) {
-  JoinParts out;
+tessera::Result<JoinPartitions> CutJoin(std::vector<RowSet> rows, const Section& builder, uint64_t most_rows,
+                                        vm::ThreadPool* pool) {
+  JoinPartitions out;
   uint64_t total = 0;
   for (const RowSet& r : rows) total += r.rows;
   std::vector<int64_t> sample;
@@ -144,7 +144,7 @@ tessera::Result<JoinParts> CutJoin(std::vector<RowSet> rows, const Section& buil
   }
   uint64_t at = 0;
   for (size_t p = 0; p < out.parts.size(); ++p) {
-    JoinPart& part = out.parts[p];
+    JoinPartition& part = out.parts[p];
     if (p > 0) part.low = bounds[p - 1];
     if (p < bounds.size()) part.high = bounds[p] - 1;
     part.first = at;
@@ -203,7 +203,7 @@ std::vector<ColumnSummary> Summarize(const RowSet& rows, uint64_t first, uint64_
   return out;
 }
 
-tessera::Result<PassPlan> PlanPasses(const vm::Program& program, int section, int join, const JoinParts& parts) {
+tessera::Result<PassPlan> PlanPasses(const vm::Program& program, int section, int join, const JoinPartitions& parts) {
   const Section& s = program.sections[static_cast<size_t>(section)];
   std::vector<size_t> probes;
   for (size_t i = 0; i < s.code.size(); ++i) {
@@ -230,7 +230,7 @@ tessera::Result<PassPlan> PlanPasses(const vm::Program& program, int section, in
   return plan;
 }
 
-uint32_t AddPartFilter(int section, const PassPlan& plan, const JoinPart& part, vm::Program* program) {
+uint32_t AddPartFilter(int section, const PassPlan& plan, const JoinPartition& part, vm::Program* program) {
   Section& s = program->sections[static_cast<size_t>(section)];
   const auto constant = [&](int64_t v) {
     program->constants.push_back(Value::Int(SqlType::Of(TypeId::kBigint), v));

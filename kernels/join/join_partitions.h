@@ -18,15 +18,15 @@
 namespace tessera::kernels {
 
 /// A spill partition.
-struct JoinPart {
+struct JoinPartition {
   int64_t low = INT64_MIN, high = INT64_MAX;  ///< keys of its rows; the first partition also has NULLs
-  uint64_t first = 0, rows = 0;               ///< of JoinParts::rows
+  uint64_t first = 0, rows = 0;               ///< of JoinPartitions::rows
   std::vector<ColumnSummary> columns;         ///< of these rows, by column
 };
-struct JoinParts {
+struct JoinPartitions {
   size_t key = 0;  ///< the key whose ranges the partitions are
   vm::RowSet rows;
-  std::vector<JoinPart> parts;  ///< ascending, without gaps
+  std::vector<JoinPartition> parts;  ///< ascending, without gaps
 };
 
 /// Summaries of `count` rows from `first` on, by column.
@@ -34,8 +34,8 @@ std::vector<ColumnSummary> Summarize(const vm::RowSet& rows, uint64_t first, uin
 
 /// Cuts the rows of a join table with keys so that no partition has more than `most_rows`. The rows come in any number
 /// of pieces. Errors: kResource: too many rows have the same key.
-tessera::Result<JoinParts> CutJoin(std::vector<vm::RowSet> rows, const vm::Section& builder, uint64_t most_rows,
-                                   vm::ThreadPool* pool);
+tessera::Result<JoinPartitions> CutJoin(std::vector<vm::RowSet> rows, const vm::Section& builder, uint64_t most_rows,
+                                        vm::ThreadPool* pool);
 
 /// How a section is run with one partition of a join table after the other; its sink keeps what came before. Where a
 /// row of the source without a match is gone for good, there is nothing to do: rows of other partitions find no match.
@@ -47,10 +47,10 @@ struct PassPlan {
   uint16_t slot = 0;  ///< filtered: the key
 };
 /// Errors: kResource: the section cannot be run in passes.
-tessera::Result<PassPlan> PlanPasses(const vm::Program& program, int section, int join, const JoinParts& parts);
+tessera::Result<PassPlan> PlanPasses(const vm::Program& program, int section, int join, const JoinPartitions& parts);
 
 /// Lets the section take only the rows of its source that belong to `part`; returns how many instructions it puts
 /// before the section's own. (They are for the device, which compares the values of any 64-bit column as integers.)
-uint32_t AddPartFilter(int section, const PassPlan& plan, const JoinPart& part, vm::Program* program);
+uint32_t AddPartFilter(int section, const PassPlan& plan, const JoinPartition& part, vm::Program* program);
 
 }  // namespace tessera::kernels
