@@ -1,0 +1,164 @@
+// Groups and aggregates of the host interpreter. A part of tile_machine.cc, which alone includes it: all loops are in one translation unit, so that
+// they are inlined into its switch.
+#pragma once
+
+#include "vm/tile_machine.h"
+
+namespace tessera::vm {
+
+/// Rows that were masked off at Group and restored behind it reach an aggregate without a group of their own; where
+/// there is none at all, there is not even a stale one to add them to.
+static bool NoGroups(const Section& section, const GroupTable& table) {
+  return section.keys > 0 && table.groups() == 0;
+}
+
+template <class M>
+void TileMachine::DoGroup(const Instruction& in) {
+  if (in.p3 == 0) return;  // group 0, see DoFold
+  GroupTable& table = *sinks_.groups;
+  const int words = table.words();
+  int64_t last[2 * kMaxKeys + 1];
+  uint32_t last_group = 0;
+  bool any = false;
+  if (table.groups() >= kManyGroups) return FindManyGroups(in, &table);
+  const bool remembers = words <= 3;  // one or two words of keys, and the NULL bits
+  if (remembers && recent_of_ != &table) {
+    recent_.assign(kRecentGroups, {});
+    recent_of_ = &table;
+  }
+  WithKeyWords(in, section_.columns, [&](int i, int64_t* key, uint64_t nulls) {
+    key[words - 1] = static_cast<int64_t>(nulls);
+    if (remembers && nulls == 0) {
+      const int64_t second = words == 3 ? key[1] : 0;
+      const uint64_t mixed = (static_cast<uint64_t>(key[0]) + static_cast<uint64_t>(second) * 31) * 0x9E3779B97F4A7C15u;
+      RecentGroup& recent = recent_[mixed >> (64 - kRecentBits)];
+      if (recent.number == 0 || recent.first != key[0] || recent.second != second) {
+        uint64_t hash = kHashSeed;
+        for (int w = 0; w < words; ++w) hash = HashWord(hash, key[w]);
+        recent = {key[0], second, table.FindOrMake(key, hash) + 1};
+      }
+      group_[static_cast<size_t>(i)] = recent.number - 1;
+      return;
+    }
+    // Sorted data gives runs of one group.
+    if (any && SameWords(key, last, words)) {
+      group_[static_cast<size_t>(i)] = last_group;
+      return;
+    }
+    uint64_t hash = kHashSeed;
+    for (int w = 0; w < words; ++w) hash = HashWord(hash, key[w]);
+    last_group = group_[static_cast<size_t>(i)] = table.FindOrMake(key, hash);
+    for (int w = 0; w < words; ++w) last[w] = key[w];
+    any = true;
+  });
+}
+
+void TileMachine::FindManyGroups(const Instruction& in, GroupTable* table) {
+  const size_t words = static_cast<size_t>(table->words());
+  many_keys_.resize(kTileRows * words);
+  size_t n = 0;
+  WithKeyWords(in, section_.columns, [&](int i, int64_t* key, uint64_t nulls) {
+    key[words - 1] = static_cast<int64_t>(nulls);
+    uint64_t hash = kHashSeed;
+    for (size_t w = 0; w < words; ++w) {
+      hash = HashWord(hash, key[w]);
+      many_keys_[n * words + w] = key[w];
+    }
+    many_hashes_[n] = hash;
+    many_rows_[n++] = static_cast<uint16_t>(i);
+  });
+  table->FindOrMakeMany(many_keys_.data(), many_hashes_, n, [&](size_t k, uint32_t g) { group_[many_rows_[k]] = g; });
+}
+
+template <class M>
+void TileMachine::DoCountRows(const Instruction& in) {
+  if (NoGroups(section_, *sinks_.groups)) return;
+  int64_t* counts = sinks_.groups->aggregates()[in.p1].narrow.data();
+  if (section_.keys == 0) {
+    counts[0] += live_;
+  } else {
+    ForOnlyLive([&](int i) { ++counts[group_[static_cast<size_t>(i)]]; });
+  }
+}
+
+template <class M>
+void TileMachine::DoCountValues(const Instruction& in) {
+  if (NoGroups(section_, *sinks_.groups)) return;
+  int64_t* counts = sinks_.groups->aggregates()[in.p1].narrow.data();
+  const bool may = M::kWide ? w_may_be_null_ : a_may_be_null_;
+  const uint8_t* nulls = M::kWide ? w_null_.data() : a_null_;
+  ForOnlyLive(
+      [&](int i) { counts[section_.keys == 0 ? 0 : group_[static_cast<size_t>(i)]] += may && nulls[i] != 0 ? 0 : 1; });
+}
+
+template <class M>
+void TileMachine::DoFold(const Instruction& in) {
+  if (NoGroups(section_, *sinks_.groups)) return;
+  using T = typename M::Type;
+  using State = typename M::State;
+  constexpr bool kWide = std::is_same_v<T, int128_t>;
+  AggregateStates& states = sinks_.groups->aggregates()[in.p1];
+  const bool may = kWide ? w_may_be_null_ : a_may_be_null_;
+  const uint8_t* nulls = kWide ? w_null_.data() : a_null_;
+  Lane lane;
+  auto value = [&](int i) {
+    if constexpr (kWide) {
+      return w_[static_cast<size_t>(i)];
+    } else {
+      return FromBits<T>(a_[i]);
+    }
+  };
+  if (section_.keys == 0) {
+    State s = states.Get<State>(0);
+    bool seen = false;
+    if constexpr (std::is_same_v<M, meaning::SumI>) {
+      if (!may && live_ == n_) {
+        // Halves of 32 bits cannot overflow 64 over a tile, and the loop vectorises.
+        int64_t low = 0, high = 0;
+        for (int i = 0; i < n_; ++i) {
+          low += static_cast<int64_t>(static_cast<uint32_t>(a_[i]));
+          high += a_[i] >> 32;
+        }
+        s += (static_cast<int128_t>(high) * (int64_t{1} << 32)) + low;
+        states.Set(0, s);
+        states.seen[0] = 1;
+        return;
+      }
+    }
+    ForOnlyLive([&](int i) {
+      if (may && nulls[i] != 0) return;
+      M::Apply(s, value(i), lane);
+      seen = true;
+    });
+    states.Set(0, s);
+    if (seen) states.seen[0] = 1;
+  } else {
+    uint8_t* seen = states.seen.data();
+    ForOnlyLive([&](int i) {
+      if (may && nulls[i] != 0) return;
+      const size_t g = group_[static_cast<size_t>(i)];
+      State s = states.Get<State>(g);
+      M::Apply(s, value(i), lane);
+      states.Set(g, s);
+      seen[g] = 1;
+    });
+  }
+  if (lane.error != LaneError::kNone) NoteError(lane.error);
+}
+
+template <class M>
+void TileMachine::DoFoldText(const Instruction& in) {
+  if (NoGroups(section_, *sinks_.groups)) return;
+  AggregateStates& states = sinks_.groups->aggregates()[in.p1];
+  ForOnlyLive([&](int i) {
+    if (a_may_be_null_ && a_null_[i] != 0) return;
+    const size_t g = section_.keys == 0 ? 0 : group_[static_cast<size_t>(i)];
+    if (states.seen[g] != 0 &&
+        (states.narrow[g] == a_[i] || !M::Better(strings_->Get(a_[i]), strings_->Get(states.narrow[g]))))
+      return;
+    states.narrow[g] = a_[i];
+    states.seen[g] = 1;
+  });
+}
+
+}  // namespace tessera::vm

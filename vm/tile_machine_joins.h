@@ -1,0 +1,242 @@
+// Joins of the host interpreter: probes, further matches, rows of a join table. A part of tile_machine.cc, which alone includes it: all loops are in one translation unit, so that
+// they are inlined into its switch.
+#pragma once
+
+#include "vm/tile_machine.h"
+
+namespace tessera::vm {
+
+/// Calls f(row, words, nulls) for each live row with the words of its key: one word a key, two if wide; `nulls` has a
+/// bit per NULL key, whose words are 0.
+template <class F>
+void TileMachine::WithKeyWords(const Instruction& in, const std::vector<SqlType>& types, F f) {
+  int64_t words[2 * kMaxKeys + 1] = {};
+  if (in.p3 == 1 && !IsWide(types[0])) {
+    const Source<int64_t> s = Fetch<int64_t>(in.p2, 0);
+    ForOnlyLive([&](int i) {
+      const bool null = s.one ? s.one_null : s.nulls != nullptr && s.nulls[i] != 0;
+      words[0] = null ? 0 : s.values[s.one ? 0 : i];
+      f(i, words, uint64_t{null});
+    });
+    return;
+  }
+  if (in.p3 == 1) {
+    const Source<int128_t> s = Fetch<int128_t>(in.p2, 0);
+    ForOnlyLive([&](int i) {
+      const bool null = s.one ? s.one_null : s.nulls != nullptr && s.nulls[i] != 0;
+      const int128_t v = null ? 0 : s.values[s.one ? 0 : i];
+      words[0] = Low64(v);
+      words[1] = High64(v);
+      f(i, words, uint64_t{null});
+    });
+    return;
+  }
+  const size_t base = in.p3 == 0 ? 0 : Operand::Unpack(in.p2).index;
+  ForOnlyLive([&](int i) {
+    uint64_t nulls = 0;
+    int w = 0;
+    for (size_t k = 0; k < static_cast<size_t>(in.p3); ++k) {
+      const Register& r = registers_[base + k];
+      const bool null = r.may_be_null && r.null[static_cast<size_t>(i)] != 0;
+      nulls |= uint64_t{null} << k;
+      if (!r.wide.empty()) {
+        const int128_t v = null ? 0 : r.wide[static_cast<size_t>(i)];
+        words[w++] = Low64(v);
+        words[w++] = High64(v);
+      } else {
+        words[w++] = null ? 0 : r.narrow[static_cast<size_t>(i)];
+      }
+    }
+    f(i, words, nulls);
+  });
+}
+
+template <class M>
+void TileMachine::DoProbe(const Instruction& in) {
+  const JoinIndex& join = *joins_[in.p1];
+  uint32_t* cursor = cursors_[in.p1].data();
+  if (in.p3 == 0) {  // no key: every row matches every row
+    CrossedRows& rows = crossed_[in.p1];
+    rows.at = rows.first < rows.end ? rows.first : kNoRow;
+    if (rows.at == kNoRow) Keep([](int) { return false; });
+    return;
+  }
+  if (join.direct()) {
+    const Source<int64_t> s = Fetch<int64_t>(in.p2, 0);
+    const uint64_t size = join.direct_size();
+    if (s.one || size == 0) {
+      const uint32_t row = s.one && !s.one_null ? join.FirstDirect(s.values[0]) : kNoRow;
+      ForLive([&](int i) { cursor[i] = row; });
+      if (row == kNoRow) Keep([](int) { return false; });
+      return;
+    }
+    const uint32_t* heads = join.direct_heads();
+    const uint64_t base = static_cast<uint64_t>(join.direct_base());
+    // Without a branch: a dead row or a key out of range looks up entry 0 and is masked off.
+    auto inside = [&](int i, uint64_t at) {
+      return (at < size) & (mask_[i] != 0) & (s.nulls == nullptr || s.nulls[i] == 0);
+    };
+    if (const uint64_t* present = join.present()) {
+      Keep([&](int i) {
+        const uint64_t at = static_cast<uint64_t>(s.values[i]) - base;
+        const bool in_table = inside(i, at);
+        const uint64_t where = in_table ? at : 0;
+        return in_table & ((present[where / 64] >> (where % 64) & 1) != 0);
+      });
+      ForOnlyLive([&](int i) { cursor[i] = heads[static_cast<uint64_t>(s.values[i]) - base]; });
+    } else {
+      Keep([&](int i) {
+        const uint64_t at = static_cast<uint64_t>(s.values[i]) - base;
+        const bool in_table = inside(i, at);
+        const uint32_t row = heads[in_table ? at : 0];
+        cursor[i] = row;
+        return in_table & (row != kNoRow);
+      });
+    }
+    return;
+  }
+  const Section& builder = program_.sections[static_cast<size_t>(program_.joins[in.p1].section)];
+  const int words = join.words();
+  WithKeyWords(in, builder.columns, [&](int i, const int64_t* key, uint64_t nulls) {
+    uint64_t hash = kHashSeed;
+    for (int w = 0; w < words; ++w) hash = HashWord(hash, key[w]);
+    cursor[i] = nulls != 0 ? kNoRow : join.FirstHashed(key, hash);
+  });
+  Keep([&](int i) { return (mask_[i] != 0) & (cursor[i] != kNoRow); });
+}
+
+/// The probe without the loss of rows: those that it drops point at no row.
+template <class M>
+void TileMachine::DoProbeOuter(const Instruction& in) {
+  uint8_t before[kTileRows];
+  memcpy(before, mask_, static_cast<size_t>(n_));
+  const int live = live_;
+  DoProbe<meaning::Probe>(in);
+  if (live_ == live) return;
+  uint32_t* cursor = cursors_[in.p1].data();
+  for (int i = 0; in.p3 > 0 && i < n_; ++i) cursor[i] = mask_[i] != 0 ? cursor[i] : kNoRow;
+  memcpy(mask_, before, static_cast<size_t>(n_));
+  MaskChanged();
+}
+
+template <class M>
+void TileMachine::DoTestMatch(const Instruction& in) {
+  const uint32_t* cursor = cursors_[in.p1].data();
+  if (cursors_[in.p1].empty()) {
+    if (crossed_[in.p1].at == kNoRow) Keep([](int) { return false; });
+    return;
+  }
+  Keep([&](int i) { return (mask_[i] != 0) & (cursor[i] != kNoRow); });
+}
+
+template <class M>
+void TileMachine::DoRefuse(const Instruction&) {
+  if (live_ > 0) NoteError(LaneError::kSeveralRows);
+}
+
+/// The end of Next and NextOuter: the rows of the next turn are in the mask.
+void TileMachine::Jump(const Instruction& next, uint8_t* saved) {
+  memcpy(saved, mask_, static_cast<size_t>(n_));
+  if (live_ == 0) return;
+  cancelled_ = cancel_ != nullptr && cancel_->load(std::memory_order_relaxed);
+  suspended_ = sinks_.rows != nullptr && sinks_.rows->rows >= suspend_at_;
+  next_ = next.p2;
+}
+
+void TileMachine::MeetRows(int join, uint32_t first, uint32_t end, int all_from) {
+  crossed_[static_cast<size_t>(join)] = {first, end, kNoRow};
+  go_on_at_ = all_from;
+  leave_at_ = -1;
+  if (all_from < 0) return;
+  for (const Instruction& in : section_.code) {
+    if (in.op == Opcode::Next && in.p1 == join) leave_at_ = in.p2;
+  }
+}
+
+/// Next and NextOuter over a table without keys: all rows that are still in the loop go on together.
+template <bool kOuter>
+void TileMachine::NextCrossed(const Instruction& in) {
+  CrossedRows& rows = crossed_[in.p1];
+  uint8_t* saved = masks_[static_cast<size_t>(in.p3)].rows.data();
+  const bool had_row = rows.at != kNoRow;
+  rows.at = had_row && rows.at + 1 < rows.end ? rows.at + 1 : kNoRow;
+  const bool another_turn = kOuter ? had_row : rows.at != kNoRow;
+  if (another_turn) {
+    memcpy(mask_, saved, static_cast<size_t>(n_));
+  } else {
+    memset(mask_, 0, static_cast<size_t>(n_));
+  }
+  MaskChanged();
+  Jump(in, saved);
+}
+
+template <class M>
+void TileMachine::DoNextOuter(const Instruction& in) {
+  if (cursors_[in.p1].empty()) return NextCrossed<true>(in);
+  const JoinIndex& join = *joins_[in.p1];
+  uint32_t* cursor = cursors_[in.p1].data();
+  uint8_t* saved = masks_[static_cast<size_t>(in.p3)].rows.data();
+  memcpy(mask_, saved, static_cast<size_t>(n_));
+  MaskChanged();
+  Keep([&](int i) {
+    if (mask_[i] == 0 || cursor[i] == kNoRow) return false;
+    cursor[i] = join.After(cursor[i]);
+    return true;
+  });
+  Jump(in, saved);
+}
+
+template <class M>
+void TileMachine::DoNext(const Instruction& in) {
+  if (cursors_[in.p1].empty()) return NextCrossed<false>(in);
+  const JoinIndex& join = *joins_[in.p1];
+  uint32_t* cursor = cursors_[in.p1].data();
+  uint8_t* saved = masks_[static_cast<size_t>(in.p3)].rows.data();
+  memcpy(mask_, saved, static_cast<size_t>(n_));
+  MaskChanged();
+  Keep([&](int i) {
+    if (mask_[i] == 0) return false;
+    cursor[i] = join.After(cursor[i]);
+    return cursor[i] != kNoRow;
+  });
+  Jump(in, saved);
+}
+
+/// Appends the live rows of registers r0 .. to `rows`.
+void TileMachine::AppendLiveRegisters(RowSet* rows, size_t columns) {
+  const size_t before = rows->rows, after = before + static_cast<size_t>(live_);
+  for (size_t c = 0; c < columns; ++c) {
+    RowColumn& to = rows->columns[c];
+    const Register& r = registers_[c];
+    const bool wide = !r.wide.empty();
+    to.low.resize(after);
+    if (wide) to.high.resize(after);
+    size_t at = before;
+    if (wide) {
+      ForOnlyLive([&](int i) {
+        to.low[at] = Low64(r.wide[static_cast<size_t>(i)]);
+        to.high[at++] = High64(r.wide[static_cast<size_t>(i)]);
+      });
+    } else {
+      int64_t* out = to.low.data();
+      ForOnlyLive([&](int i) { out[at++] = r.narrow[static_cast<size_t>(i)]; });
+    }
+    if (r.may_be_null || !to.null.empty()) {
+      to.null.resize(after);
+      at = before;
+      if (r.may_be_null) ForOnlyLive([&](int i) { to.null[at++] = r.null[static_cast<size_t>(i)]; });
+    }
+  }
+  rows->rows = after;
+}
+
+template <class M>
+void TileMachine::DoBuild(const Instruction&) {
+  for (size_t k = 0; k < static_cast<size_t>(section_.keys); ++k) {
+    const Register& r = registers_[k];
+    if (r.may_be_null) Keep([&](int i) { return r.null[static_cast<size_t>(i)] == 0; });
+  }
+  AppendLiveRegisters(sinks_.rows, section_.columns.size());
+}
+
+}  // namespace tessera::vm

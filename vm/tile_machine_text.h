@@ -1,0 +1,115 @@
+// Functions of text in the host interpreter. A part of tile_machine.cc, which alone includes it: all loops are in one translation unit, so that
+// they are inlined into its switch.
+#pragma once
+
+#include "vm/tile_machine.h"
+
+namespace tessera::vm {
+
+/// A = f(text of A) as an identifier, for live rows that are not NULL.
+template <class F>
+void TileMachine::MapText(F f) {
+  // Neighbouring rows often hold the same string.
+  int64_t last = -1, last_result = 0;
+  ForOnlyLive([&](int i) {
+    if (a_may_be_null_ && a_null_[i] != 0) return;
+    if (a_[i] != last) {
+      last = a_[i];
+      last_result = f(strings_->Get(last));
+    }
+    a_[i] = last_result;
+  });
+}
+
+template <class M>
+void TileMachine::DoTextUnary(const Instruction&) {
+  MapText([&](std::string_view s) {
+    M::Apply(s, &text_);
+    return strings_->Intern(text_);
+  });
+}
+template <class M>
+void TileMachine::DoTextCut(const Instruction& in) {
+  MapText([&](std::string_view s) { return strings_->Intern(s.substr(0, CharacterOffset(s, in.p3))); });
+}
+template <class M>
+void TileMachine::DoTextLength(const Instruction&) {
+  MapText([](std::string_view s) { return CharacterCount(s); });
+}
+
+template <class M>
+void TileMachine::DoTextConcat(const Instruction& in) {
+  const Source<int64_t> s = Fetch<int64_t>(in.p2, 0);
+  uint8_t* nulls = s.nulls != nullptr || (s.one && s.one_null) ? NullsA() : nullptr;
+  ForOnlyLive([&](int i) {
+    if (nulls != nullptr && (s.one || s.nulls[i] != 0)) nulls[i] = 1;
+    if (a_may_be_null_ && a_null_[i] != 0) return;
+    text_ = strings_->Get(a_[i]);
+    text_ += strings_->Get(s.values[s.one ? 0 : i]);
+    a_[i] = strings_->Intern(text_);
+  });
+}
+
+template <class M>
+void TileMachine::DoTextSubstring(const Instruction& in) {
+  const Source<int64_t> from = Fetch<int64_t>(in.p2, 0);
+  const bool bounded = in.p3 != -1;
+  const Source<int64_t> length = bounded ? Fetch<int64_t>(in.p3, 1) : Source<int64_t>{nullptr, nullptr, true, false};
+  auto null = [](const Source<int64_t>& s, int i) {
+    return s.one ? s.one_null : s.nulls != nullptr && s.nulls[i] != 0;
+  };
+  ForOnlyLive([&](int i) {
+    if (null(from, i) || null(length, i)) NullsA()[i] = 1;
+    if (a_may_be_null_ && a_null_[i] != 0) return;
+    const int64_t count = bounded ? length.values[length.one ? 0 : i] : 0;
+    if (count < 0) return NoteError(LaneError::kNegativeLength);
+    a_[i] = strings_->Intern(Substring(strings_->Get(a_[i]), from.values[from.one ? 0 : i], bounded, count));
+  });
+}
+
+template <class M>
+void TileMachine::DoToText(const Instruction& in) {
+  constexpr bool kWide = std::is_same_v<M, meaning::WToT>;
+  if constexpr (kWide) {
+    a_may_be_null_ = w_may_be_null_;
+    if (w_may_be_null_) memcpy(a_null_, w_null_.data(), static_cast<size_t>(n_));
+  }
+  Value v;
+  v.type = UnpackType(in.p3);
+  v.null = false;
+  ForOnlyLive([&](int i) {
+    if (a_may_be_null_ && a_null_[i] != 0) return;
+    if constexpr (kWide) {
+      v.wide = w_[static_cast<size_t>(i)];
+    } else if constexpr (std::is_same_v<M, meaning::FToT>) {
+      v.f64 = std::bit_cast<double>(a_[i]);
+    } else {
+      v.i64 = a_[i];
+    }
+    a_[i] = strings_->Intern(ToText(v));
+  });
+}
+
+template <class M>
+void TileMachine::DoFromText(const Instruction& in) {
+  constexpr bool kWide = std::is_same_v<M, meaning::TToW>;
+  if constexpr (kWide) {
+    w_may_be_null_ = a_may_be_null_;
+    if (a_may_be_null_) memcpy(w_null_.data(), a_null_, static_cast<size_t>(n_));
+  }
+  const SqlType type = UnpackType(in.p3);
+  ForOnlyLive([&](int i) {
+    if (a_may_be_null_ && a_null_[i] != 0) return;
+    Result<Value> v = ParseValue(strings_->Get(a_[i]), type);
+    if (!v.ok()) {
+      if (error_ == LaneError::kNone) text_error_ = v.status();
+      NoteError(LaneError::kBadText);
+    } else if constexpr (kWide) {
+      w_[static_cast<size_t>(i)] = v->wide;
+    } else {
+      a_[i] = std::is_same_v<M, meaning::TToF> ? std::bit_cast<int64_t>(v->f64) : v->i64;
+    }
+  });
+}
+
+}  // namespace tessera::vm
