@@ -1,6 +1,6 @@
 // Passes over the source of a section: one for each partition of a join table that does not fit the device, and for
-// several such tables one for each combination of their partitions. join/join_parts.h says how a section joins with one
-// partition after the other. Private to kernels/.
+// several such tables one for each combination of their partitions. join/join_partitions.h says how a section joins
+// with one partition after the other. Private to kernels/.
 //
 // Start at: JoinPasses::Plan, LoadPass. REQUIRES, of all functions: the device's mutex is held.
 #pragma once
