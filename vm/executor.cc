@@ -1,8 +1,8 @@
-// Runs the sections of a program in order, each where it was placed, and hands on what they made: rows to the sections
+// Runs the sections of a program in order, each where it was placed, and passes on their results: rows to the sections
 // that read them and to the consumer, join tables to host and device.
 //
-// The pieces are in vm/run/: placement (host or device), scan (units of a source), unit_runner (workers), host_sections,
-// device_sections, and shared_section for what ranks do together.
+// The pieces are in vm/run/: placement (host or device), scan (units of a source), unit_runner (workers),
+// host_sections, device_sections, and shared_section for what ranks do together.
 
 #include <algorithm>
 
@@ -58,7 +58,7 @@ class Run {
     return Status::Ok();
   }
 
-  /// With ranks an error ends the program where all of them have learnt of it, so that none waits for one that has left.
+  /// With ranks, an error ends the program only when all ranks know of it, so that none waits for a rank that has left.
   Status RunSections(const RowConsumer& consume) {
     Exchange* const exchange = state_.options.exchange;
     Status status = placement_.Choose();
@@ -81,7 +81,7 @@ class Run {
     const Section& s = state_.section(number);
     if (placement_.OnDevice(number) && s.sink == Section::Sink::kJoin) {
       Status built = BuildOnDevice(number);
-      // The device may have given up: then the host builds it.
+      // If the device has given up, the host builds it.
       if (!built.ok() || placement_.OnDevice(number)) return built;
     }
     const auto start = Clock::now();
@@ -103,8 +103,8 @@ class Run {
     return Status::Ok();
   }
 
-  /// What the section makes, where it is to be kept on this rank. `consumed`: milliseconds that the consumer took of
-  /// them, if rows went to it as they came.
+  /// Runs the section and returns the rows to keep on this rank. `consumed`: milliseconds of these that the consumer
+  /// took, if rows went to it as they came.
   Result<RowSet> RowsOf(int number, const RowConsumer& consume, SectionStatistics* stats, double* consumed) {
     const Section& s = state_.section(number);
     const bool on_device = placement_.OnDevice(number);
@@ -121,7 +121,7 @@ class Run {
     return rows;
   }
 
-  /// What the section makes of all of its source.
+  /// Runs the section over all of its source.
   Result<RowSet> RunHere(int number, SectionStatistics* stats) {
     const Section& s = state_.section(number);
     if (placement_.OnDevice(number)) {
@@ -134,8 +134,8 @@ class Run {
     return host_.Run(number, stats);
   }
 
-  /// The last section of one process: its rows go to `consume` as they come. Returns those that did not: where the
-  /// device gave up, all rows of a section with an order.
+  /// Runs the last section if there is one process: its rows go to `consume` as they come. Returns the rows that did
+  /// not: all rows of a section with an order, if the device gave up.
   Result<RowSet> Stream(int number, const RowConsumer& consume, SectionStatistics* stats, double* consumed) {
     const Section& s = state_.section(number);
     RowStream stream(state_, s, consume);
@@ -160,7 +160,7 @@ class Run {
     return RowSet{};
   }
 
-  /// OK if the device has built the join table, or has given up and the host is to build it.
+  /// OK if the device has built the join table, or has given up, so that the host has to build it.
   Status BuildOnDevice(int number) {
     std::vector<SectionStatistics> built;
     Status status = device_.BuildJoins(number, &built);
@@ -169,7 +169,7 @@ class Run {
     return Status::Ok();
   }
 
-  /// A join table for whoever probes it, or scans it.
+  /// Keeps a join table for the sections that probe it or scan it.
   Status KeepJoin(const Section& s, RowSet rows) {
     TESSERA_TRY(OrderJoin(state_, s, &rows));
     if (placement_.IsUsedOnDevice(s.join)) {
@@ -179,7 +179,7 @@ class Run {
     return host_.IndexJoin(s, std::move(rows));
   }
 
-  /// Rows for the sections that read them, or for the result.
+  /// Keeps rows for the sections that read them, or for the result.
   void KeepRows(int number, RowSet rows) {
     const Section& s = state_.section(number);
     if (s.append_to >= 0 && state_.IsMaster()) {
@@ -207,7 +207,7 @@ class Run {
   HostSections host_;
   DeviceSections device_;
   RunStatistics* const statistics_;
-  std::vector<int> readers_;  // by section: those that have yet to read its result
+  std::vector<int> readers_;  // by section: how many have yet to read its result
 };
 
 }  // namespace
@@ -225,7 +225,7 @@ bool SharedByRanks(const Section& section) {
 int GridOf(const Program& program, const Section& section) {
   for (const Instruction& in : section.code) {
     if (!Probes(in)) continue;
-    return IsGrid(program.joins[in.p1].strategy) ? in.p1 : -1;  // it is the first
+    return IsGrid(program.joins[in.p1].strategy) ? in.p1 : -1;  // a grid is the first join
   }
   return -1;
 }

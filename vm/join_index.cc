@@ -17,7 +17,7 @@ Status JoinIndex::Finish(RowSet rows, int keys) {
   TESSERA_TRY(CheckRows(rows));
   rows_ = std::move(rows);
   const size_t n = rows_.rows;
-  if (keys == 0) return Status::Ok();  // nothing to look up: its rows are all met, or scanned
+  if (keys == 0) return Status::Ok();  // no probes by key: all rows are compared, or scanned
   for (int k = 0; k < keys; ++k) {
     RowColumn& c = rows_.columns[static_cast<size_t>(k)];
     word_columns_.push_back(c.low.data());
@@ -42,7 +42,7 @@ Status JoinIndex::Finish(RowSet rows, int keys) {
       range_.high = *greatest;
     }
     const uint64_t span = n == 0 ? 0 : static_cast<uint64_t>(range_.high) - static_cast<uint64_t>(range_.low);
-    // Four bytes a key value: worth it while the array is not much larger than a hash table of the same rows, or small.
+    // Four bytes per key value: worth it if the array is small, or not much larger than a hash table of the same rows.
     if (n == 0 || span < std::max<uint64_t>(uint64_t{8} * n, 1 << 22)) {
       direct_ = true;
       heads_.assign(n == 0 ? 0 : span + 1, kNoRow);

@@ -1,8 +1,8 @@
 // A join table on the host: the rows that Build collected and an index over their keys. Private to vm/.
 //
-// One integer or text key whose values lie close together is addressed directly (position key - least key); everything
-// else hashes with linear probing. Rows with the same key form a chain in the order of rows. REQUIRES: Finish before
-// any look-up; then it is read-only.
+// One integer or text key whose values lie close together addresses its rows directly (slot: key - least key); other
+// keys are hashed, with linear probing. Rows with the same key form a chain in the order of rows. REQUIRES: Finish
+// before any probe; then it is read-only.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline constexpr uint32_t kNoRow = 0xFFFFFFFFu;
 
 class JoinIndex {
  public:
-  /// Errors: kResource, more rows than an index takes.
+  /// Errors: kResource, more rows than an index can hold.
   static Status CheckRows(const RowSet& rows);
   /// Indexes `rows`, whose first `keys` columns are the keys (none NULL). Without keys there is nothing to index.
   /// Errors: as CheckRows.
@@ -36,7 +36,7 @@ class JoinIndex {
   const uint32_t* direct_heads() const { return heads_.data(); }
   uint64_t direct_size() const { return heads_.size(); }
   int64_t direct_base() const { return range_.low; }
-  /// One bit per key value, or nullptr where most values have a row: a sparse table is asked through these first,
+  /// One bit per key value, or nullptr if most values have a row. Probes of a sparse table test these bits first,
   /// because they are 32 times smaller than the heads and stay in cache (SSB q2.1 on two cores: 55 ms without, see
   /// bench/README.md).
   const uint64_t* present() const { return present_.empty() ? nullptr : present_.data(); }
@@ -45,7 +45,7 @@ class JoinIndex {
   uint32_t FirstHashed(const int64_t* words, uint64_t hash) const;
   /// The next row with the same key, or kNoRow.
   uint32_t After(uint32_t row) const { return row < next_.size() ? next_[row] : kNoRow; }
-  /// Columns that make the key words: a wide key gives two.
+  /// Number of words in a key: a wide column gives two.
   int words() const { return static_cast<int>(word_columns_.size()); }
 
  private:

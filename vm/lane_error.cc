@@ -1,4 +1,4 @@
-// Wording after PostgreSQL's.
+// The wording follows PostgreSQL.
 
 #include "vm/lane_error.h"
 

@@ -1,4 +1,4 @@
-// The message a user reads when a row fails, the same from the host interpreter and the GPU.
+// The message that a user reads when a row fails. It is the same for the host interpreter and the GPU.
 #pragma once
 
 #include "base/status.h"

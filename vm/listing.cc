@@ -9,7 +9,7 @@
 namespace tessera::vm {
 namespace {
 
-/// The text of a constant in a comment, cut to something a line can hold.
+/// The text of a constant in a comment, cut to fit into a line.
 std::string ConstantText(const Program& p, int32_t i) {
   if (i < 0 || static_cast<size_t>(i) >= p.constants.size()) return "?";
   const Value& v = p.constants[static_cast<size_t>(i)];
@@ -73,7 +73,7 @@ class SectionListing {
   }
 
  private:
-  /// ", sorted by r1, grid": what is to be said of a join table where it is built.
+  /// ", sorted by r1, grid": what a listing says about a join table where it is built.
   std::string Table(int32_t join) const {
     const JoinSpec& t = p_.joins[static_cast<size_t>(join)];
     static constexpr const char* kStrategies[] = {"", ", loop", ", grid", ", dp"};
@@ -95,7 +95,7 @@ class SectionListing {
     return "?";
   }
 
-  /// How the operand stands in its column.
+  /// The operand as its column shows it.
   std::string Cell(OperandSpec spec, int32_t v) const {
     switch (spec) {
       case OperandSpec::None:
@@ -192,7 +192,7 @@ class SectionListing {
     const int32_t v[4] = {in.p1, in.p2, in.p3, in.p4};
     const bool outer = info.shape == Shape::ProbeOuter;
     if (TakesKeys(info) && in.p3 != 1) {
-      // Several keys: a run of registers; none: the only group.
+      // Several keys are consecutive registers; without keys there is only one group.
       if (in.p3 == 0)
         return info.shape == Shape::Group ? "the only group"
                                           : fmt::format("every row of t{}{}", in.p1, outer ? ", or none" : "");

@@ -27,7 +27,7 @@ enum class OperandSpec : uint8_t {
 #include "vm/shapes.def"
 };
 enum class AccumulatorSpec : uint8_t { None, I, F, T, W, X };
-/// The least kernel that has an opcode; the order is that of the kernels, each of which has what those before it have.
+/// The smallest kernel that has an opcode, in the order of the kernels: each has all opcodes of those before it.
 enum class Tier : uint8_t { Lean, Star, Pairs, Full, Host };
 enum class Loop : uint8_t { Short, Long };
 
@@ -68,7 +68,7 @@ struct OpcodeInfo {
   const char* comment;
 };
 
-/// What an operand of a shape is for an opcode that takes the accumulator `in`.
+/// The kind of operand k of a shape, for an opcode whose accumulator has class `in`.
 constexpr OperandSpec OperandOf(Shape shape, int k, AccumulatorSpec in) {
   const OperandSpec spec = kShapes[static_cast<size_t>(shape)].p[k];
   if (in != AccumulatorSpec::W) return spec;
@@ -100,9 +100,9 @@ constexpr bool IsReference(OperandSpec spec) {
   return spec == OperandSpec::Src || spec == OperandSpec::SrcW || spec == OperandSpec::SrcPlain ||
          spec == OperandSpec::SrcInt;
 }
-/// Whether the opcode's operand p2 (and p3 - 1 registers behind it) are keys.
+/// Whether the opcode's keys are operand p2 and the p3 - 1 registers after it.
 constexpr bool TakesKeys(const OpcodeInfo& info) { return info.role == Role::Probe || info.role == Role::Group; }
-/// Whether it feeds the section's sink.
+/// Whether the opcode feeds the section's sink.
 constexpr bool FeedsSink(const OpcodeInfo& info) { return info.role >= Role::Group; }
 
 }  // namespace tessera::vm

@@ -1,7 +1,7 @@
 // From a section's code to steps over ranges, and ranges of rows on the host.
 //
-// This file makes sure of what TryRanges relies on: no instruction behind the last step can bring a pair to a sink that
-// the steps have dropped, and the steps know everything that writes a register or brings rows back to life.
+// TryRanges relies on two things that are made sure of here: no instruction behind the last step can bring a pair that
+// the steps dropped to a sink, and the steps include everything that writes a register or makes rows live again.
 #include "vm/pair_ranges.h"
 
 #include <algorithm>
@@ -25,7 +25,8 @@ bool ChangesMask(const Instruction& in) {
   return Info(in.op).role == Role::Filter || SetsMask(in.op) || IsLookUp(in.op);
 }
 
-/// An instruction of class I or F that neither fails nor narrows the mask, but whose result the steps do not follow.
+/// Whether it is an instruction of class I or F that cannot fail and leaves the mask alone, but whose result the steps
+/// do not follow.
 bool CannotFail(Opcode op) {
   switch (op) {
     case Opcode::ModI:
@@ -71,7 +72,7 @@ class RangeMaker {
   }
 
  private:
-  /// Finds the parts of the loop. False if the section has not the form of a nested-loop join.
+  /// Finds the parts of the loop. False if the section does not have the form of a nested-loop join.
   bool FindLoop() {
     probe_ = Find([](const OpcodeInfo& i, const Instruction&) { return i.role == Role::Probe; });
     next_ = Find([this](const OpcodeInfo& i, const Instruction& in) { return i.role == Role::Next && in.p1 == join_; });
@@ -102,8 +103,8 @@ class RangeMaker {
       if (static_cast<Opcode>(s.op) != Opcode::SkipIfNone) continue;
       s.target = static_cast<uint16_t>(s.target < end_ ? step_of[s.target] : Steps());
     }
-    // Rows that are dead at the end come back to life behind it if a mask register has them: both count.
-    // (Next restores the loop's mask, but that is for other pairs.)
+    // Rows that are dead at the end become live behind it if a mask register has them, so both count. (Next restores
+    // the loop's mask, but that is for other pairs.)
     for (int m : MasksReadFrom(end_, next_)) {
       const int number = masks_[static_cast<size_t>(m)];
       if (number < 0) return false;
@@ -112,7 +113,7 @@ class RangeMaker {
       whole_ = false;
     }
     if (IsLookUp(At(end_).op)) whole_ = false;
-    if (!whole_) Add(Opcode::Probe)->source = RangeSource::kUnknown;  // not all of them may get further
+    if (!whole_) Add(Opcode::Probe)->source = RangeSource::kUnknown;  // perhaps not all get further
     return true;
   }
 
@@ -205,7 +206,7 @@ class RangeMaker {
         return;
       if (p.low >= 0) low = range::DoubleAtLeast(above ? least + 1 : least);
       if (p.high >= 0) high = range::DoubleAtMost(below ? greatest - 1 : greatest);
-      // Values between the bound and the double inside of it pass, but their doubles may not: "none" would be wrong.
+      // Values between the bound and the next double inside it pass, but their doubles may not: "none" would be wrong.
       if (std::max(std::fabs(p.low < 0 ? 0 : low), std::fabs(p.high < 0 ? 0 : high)) >= range::kTwo53) return;
     } else {
       if (p.low >= 0) low = Constant(p.low).f64;
@@ -254,7 +255,7 @@ class RangeMaker {
     s->index = static_cast<uint16_t>(column);
   }
 
-  /// The number that one of the section's registers or masks has in the steps; -1 if there are too many.
+  /// The number in the steps of a register or mask of the section; -1 if there are too many.
   static int NumberOf(int i, int limit, std::vector<int>* numbers, int* count) {
     int& number = (*numbers)[static_cast<size_t>(i)];
     if (number < 0 && *count < limit) number = (*count)++;
@@ -271,7 +272,8 @@ class RangeMaker {
     for (int i = body; i < end_; ++i) {
       if (ChangesMask(At(i))) from = i + 1;
     }
-    // The part that is left out. A register that it reads before it stores it would come from an earlier turn.
+    // The instructions that are left out. If they read a register before they store it, its value comes from an earlier
+    // turn.
     std::vector<bool> stored(section_.registers.size()), saved(static_cast<size_t>(section_.masks));
     std::vector<int> read;
     for (int i = body; i < from; ++i) {
@@ -315,7 +317,7 @@ class RangeMaker {
       if (!IsReference(info.p[k]) || p[k] == -1) continue;
       const Operand o = Operand::Unpack(p[k]);
       if (o.kind != OperandKind::kRegister) continue;
-      // Keys are p3 registers from the first on.
+      // Keys are p3 consecutive registers.
       for (int r = 0; r < (TakesKeys(info) ? in.p3 : 1); ++r) out->push_back(o.index + r);
     }
     if (info.role == Role::Rows) {
@@ -323,14 +325,14 @@ class RangeMaker {
     }
   }
 
-  /// Whether an accumulator that was set before `from` is read there or behind.
+  /// Whether an accumulator that was set before `from` is read at `from` or behind it.
   bool AccumulatorReadFrom(int from) const {
-    bool a = true, w = true;  // it still holds what it held
+    bool a = true, w = true;  // it still has its old value
     std::vector<int> targets;
     for (int i = from; i < Size() && (a || w); ++i) {
       const Instruction& in = At(i);
       const OpcodeInfo& info = Info(in.op);
-      // At the target of a jump no accumulator is sure to have a value.
+      // At a jump's target, no accumulator has a value that can be read.
       if (std::find(targets.begin(), targets.end(), i) != targets.end() || IsNext(in.op)) return false;
       if (info.shape == Shape::SkipIfNone) targets.push_back(in.p2);
       const bool reads_w = info.in == AccumulatorSpec::W, reads_a = !reads_w && info.in != AccumulatorSpec::None;
@@ -342,10 +344,11 @@ class RangeMaker {
     return false;
   }
 
-  /// The mask registers whose contents of before `from` are read there or behind, other than at `except`.
+  /// The mask registers that were set before `from` and are read at `from` or behind it, except by the instruction at
+  /// `except`.
   std::vector<int> MasksReadFrom(int from, int except = -1) const {
     std::vector<int> read;
-    std::vector<bool> known(static_cast<size_t>(section_.masks));  // read already, or new
+    std::vector<bool> known(static_cast<size_t>(section_.masks));  // already read, or set anew
     for (int i = from; i < Size(); ++i) {
       const Instruction& in = At(i);
       if ((Info(in.op).role != Role::Mask && !IsNext(in.op)) || i == except) continue;
@@ -379,8 +382,8 @@ class RangeMaker {
   const std::vector<Instruction>& code_;
   const int join_;
   int probe_ = -1, next_ = -1;          // addresses
-  int end_ = -1;                        // the steps are those of the instructions before it
-  bool whole_ = true;                   // who is live at the end gets to the sink
+  int end_ = -1;                        // the steps are for the instructions before it
+  bool whole_ = true;                   // all pairs that are live at the end get to the sink
   std::vector<int> registers_, masks_;  // their numbers in the steps, or -1
   int register_count_ = 0, mask_count_ = 0;
   std::vector<bool> saved_in_loop_;  // masks that this turn of the loop has set

@@ -1,15 +1,15 @@
 // Which pairs of pieces of two tables can hold a match: a program's predicates, run over ranges of values instead of
 // values. Compiled by g++ and nvcc. Private to vm/ and kernels/.
 //
-// A product of two tables (JoinStrategy::kGrid, kDp) is cut into pairs of pieces: some rows of one table and some of
-// the other. Of each piece the least and the greatest value of each column are known. Running the section's
-// instructions over these ranges tells for a pair of pieces that no pair of their rows gets to the sink, or that all
-// do, or neither. What cannot be told is kSome: an answer of kNone or kAll is always true.
+// A nested-loop join run as a grid (JoinStrategy::kGrid, kDp) is cut into pairs of pieces: some rows of one table and
+// some of the other. For each piece the least and the greatest value of each column are known. Running the section's
+// instructions over these ranges shows that no pair of rows of two pieces gets to the sink (kNone), that all do (kAll),
+// or neither (kSome). The answers kNone and kAll are always true; if in doubt, the answer is kSome.
 //
-// The ranges are those of what the machine computes, not of what real numbers would give. Its floating
-// point operations round to nearest, and rounding is monotone, so the same operation on the ends of two ranges gives
-// the ends of the result, exactly. Integers are held as doubles: below 2^53 exact, beyond that each end moves outward
-// by one unit in the last place.
+// The ranges are those of what the machine computes, not of what real numbers would give. Its floating-point operations
+// round to nearest, and rounding is monotone, so the same operation on the ends of two ranges gives the ends of the
+// result, exactly. Integers are held as doubles: below 2^53 exact, beyond that each end moves outward by one unit in
+// the last place.
 //
 // Start at: MakeRangeProgram (host), TryRanges.
 #pragma once
@@ -27,7 +27,7 @@ namespace tessera::vm {
 
 struct RowColumn;
 
-/// How many of the rows (here: pairs of rows) are live.
+/// How many of the rows are live; here these are pairs of rows.
 enum class Coverage : uint8_t { kNone, kSome, kAll };
 
 /// What is known of the values of a column, or of an accumulator, over some rows. Integers are held as doubles,
@@ -64,19 +64,21 @@ struct RangeStep {
 /// A section's steps, up to the first instruction that feeds a sink or whose effect ranges cannot follow.
 struct RangeProgram {
   std::vector<RangeStep> steps;  ///< none: ranges say nothing, and TryRanges always kSome
-  /// kAll: the address in the section's code where a turn of the loop may begin instead of at its body: behind the last
-  /// filter. What is left out changes masks only: nothing behind reads a register, mask register or accumulator that it
-  /// set, and none of it can fail, else TryRanges would not say kAll. -1: there is no such address.
+  /// For kAll: the address behind the last filter, where a turn of the loop may begin instead of at its body. The
+  /// instructions that are left out change masks only: nothing behind them reads a register, mask register or
+  /// accumulator that they set, and none of them can fail, or TryRanges would not say kAll. -1: there is no such
+  /// address.
   int32_t all_from = -1;
-  /// Rows of the source are filtered before the loop: kAll then means all pairs of the rows that get there.
+  /// Rows of the source are filtered before the loop; kAll then means all pairs of those that get to the loop.
   bool filtered_before = false;
 };
 
 /// The steps of a nested-loop join of the section's source with join table `join`: Probe without keys, MaskSave, body,
-/// sinks, Next, and no probe before. Another form gives no steps. REQUIRES: a verified program. Host only.
+/// sinks, Next, and no probe before. For code of another form there are no steps. REQUIRES: a verified program. Host
+/// only.
 RangeProgram MakeRangeProgram(const Program& program, int section, int join);
 
-/// The range of rows [first, first + count) of a column: class I and F; others are unknown. Host only.
+/// The range of a column's values in rows [first, first + count). Classes other than I and F are unknown. Host only.
 KnownRange RangeOfColumn(const RowColumn& column, size_t first, size_t count);
 
 // ---- Arithmetic of ranges -------------------------------------------------------------------------------------------
@@ -98,8 +100,8 @@ TESSERA_HD double NextDouble(double v, bool up) {
   return v;
 }
 
-/// The result of one operation on integers held as doubles, which rounded to nearest: an end that is not above
-/// (`up`: below) the exact result.
+/// `v` is the rounded result of one operation on integers held as doubles. Returns a bound that is not above (`up`: not
+/// below) the exact result.
 TESSERA_HD double Outward(double v, bool up) { return v > -kTwo53 && v < kTwo53 ? v : NextDouble(v, up); }
 
 /// The greatest double that is at most v, the least that is at least v.
@@ -113,20 +115,21 @@ TESSERA_HD double DoubleAtLeast(int64_t v) {
 }
 
 TESSERA_HD KnownRange Unknown(bool may_be_null = true) { return {0, 0, may_be_null, true}; }
-/// No value but, perhaps, NULL.
+/// No value, except NULL if `may_be_null`.
 TESSERA_HD KnownRange NoValue(bool may_be_null) { return {1, 0, may_be_null, false}; }
 TESSERA_HD bool HasNoValue(const KnownRange& r) { return !r.unknown && r.low > r.high; }
 TESSERA_HD bool IsOne(const KnownRange& r) { return r.low == r.high; }
 TESSERA_HD bool IsFinite(const KnownRange& r) { return r.low - r.low == 0 && r.high - r.high == 0; }
 
-/// Integers low..high as arithmetic gives them. Beyond 64 bits they would wrap, or fail where that is checked.
+/// Integers low..high as results of arithmetic. Beyond 64 bits they are unknown: they would wrap, or fail where that is
+/// checked.
 TESSERA_HD KnownRange Integers(double low, double high, bool may_be_null) {
   low = Outward(low, false);
   high = Outward(high, true);
   if (low < -kTwo63 || high >= kTwo63) return Unknown(may_be_null);
   return {low, high, may_be_null, false};
 }
-/// An infinite end is a value that the machine may compute.
+/// Infinite ends are allowed: the machine may compute infinity.
 TESSERA_HD KnownRange Floats(double low, double high, bool may_be_null) {
   if (low != low || high != high) return Unknown(may_be_null);
   return {low, high, may_be_null, false};
@@ -157,7 +160,7 @@ TESSERA_HD KnownRange Combine(Operation op, const KnownRange& a, const KnownRang
     low = a.low - b.high;
     high = a.high - b.low;
   } else {
-    // Monotone in each operand while the other stays: the ends are among the corners.
+    // The operation is monotone in each operand, so the ends of the result are among the corners.
     const bool mul = op == Operation::kMul;
     low = high = mul ? a.low * b.low : a.low / b.low;
     for (int corner = 1; corner < 4; ++corner) {
@@ -170,13 +173,13 @@ TESSERA_HD KnownRange Combine(Operation op, const KnownRange& a, const KnownRang
   return floats ? Floats(low, high, null) : Integers(low, high, null);
 }
 
-/// As SingleF. The detour through the ordered form changes nothing, but g++ 12 from -O2 on takes the conversions there
-/// and back, of two doubles that lie side by side, for none at all.
+/// As SingleF. Going through the ordered form does not change the result. It is needed because g++ 12 with -O2 removes
+/// the conversion to float and back when it is done for two doubles that lie side by side.
 TESSERA_HD double Single(double v) {
   return static_cast<double>(FromOrderedFloat32(OrderedFloat32(static_cast<float>(v))));
 }
 
-/// Of integers the least BIGINT, which has no absolute value, is left to the caller.
+/// The caller checks for the least BIGINT, which has no absolute value.
 TESSERA_HD KnownRange Absolute(const KnownRange& a) {
   if (a.unknown || HasNoValue(a) || a.low >= 0) return a;
   if (a.high <= 0) return {-a.high, -a.low, a.may_be_null, false};
@@ -210,7 +213,7 @@ TESSERA_HD Coverage Compare(int comparison, const KnownRange& a, const KnownRang
       return Told(a.low >= b.high && no_null, a.high < b.low);
   }
 }
-/// Whether the values lie in `passing`. NULL does not.
+/// For how many rows the value lies in `passing`. NULL does not.
 TESSERA_HD Coverage Within(const KnownRange& a, const KnownRange& passing) {
   if (HasNoValue(a) || HasNoValue(passing)) return Coverage::kNone;
   if (a.unknown || passing.unknown) return Coverage::kSome;
@@ -223,14 +226,14 @@ TESSERA_HD Coverage IsNotNull(const KnownRange& a) { return Told(!a.may_be_null,
 TESSERA_HD Coverage IsTrue(const KnownRange& a) { return Compare(1, a, {0, 0, false, false}); }
 TESSERA_HD Coverage IsFalse(const KnownRange& a) { return Compare(0, a, {0, 0, false, false}); }
 
-/// The rows of `mask` for which a test holds that holds for `held` of them.
+/// What is left of `mask` by a test that holds for `held` of the rows.
 TESSERA_HD Coverage Narrowed(Coverage mask, Coverage held) {
   return held == Coverage::kAll || mask == Coverage::kNone ? mask
          : held == Coverage::kNone                         ? Coverage::kNone
                                                            : Coverage::kSome;
 }
 
-/// What a register is known to hold. Rows that were not live when it was stored keep what they had.
+/// What a register is known to hold. Rows that were not live when it was stored keep their old values.
 struct Register {
   KnownRange live;  ///< in the rows that are live now
   KnownRange all;   ///< in every row
@@ -241,10 +244,9 @@ struct Register {
 /// Runs the steps. `outer`, `inner`: ranges of the columns of the section's source and of the join table, by number of
 /// the column.
 ///
-/// kNone: no pair of rows gets to the sink. If a pair would have been an error, nobody hears of it.
-/// kAll: every pair does, whose row of the source gets to the loop (RangeProgram::filtered_before). Callers leave the
-/// loop's filters out then, and with them whatever else stands there: so kAll is not said if some of it can fail for
-/// these values.
+/// kNone: no pair of rows gets to the sink. An error that a pair would have raised is not reported. kAll: every pair
+/// gets there whose row of the source gets to the loop (RangeProgram::filtered_before). Callers then skip the loop's
+/// filters and the other instructions among them, so the answer is not kAll if one of these can fail for these values.
 TESSERA_HD Coverage TryRanges(const RangeStep* steps, int count, const KnownRange* outer, const KnownRange* inner) {
   if (count == 0) return Coverage::kSome;
   const KnownRange anything;
@@ -268,8 +270,8 @@ TESSERA_HD Coverage TryRanges(const RangeStep* steps, int count, const KnownRang
         if (mask == Coverage::kNone) i = step.target - 1;
         break;
       case Opcode::Probe:
-        // Of this join: from here on there are only pairs of the rows that got here. What was done before is
-        // done whatever comes out, errors included. With source kUnknown: the end of steps behind which rows may be
+        // The probe of this join: from here on there are only pairs of the rows that got here. The instructions before
+        // it are run in any case, errors included. With source kUnknown: the end of steps after which rows may be
         // dropped.
         if (step.source == RangeSource::kNothing) {
           if (mask != Coverage::kNone) mask = Coverage::kAll;
@@ -280,7 +282,7 @@ TESSERA_HD Coverage TryRanges(const RangeStep* steps, int count, const KnownRang
         }
         break;
 
-      // Mask registers. Rows that come back to life have no known accumulator.
+      // Mask registers. For rows that become live again, the accumulator is unknown.
       case Opcode::MaskSave:
         saved[step.index] = mask;
         break;
@@ -303,7 +305,7 @@ TESSERA_HD Coverage TryRanges(const RangeStep* steps, int count, const KnownRang
         break;
       }
 
-      // Filters. Those that the encoded column is asked for have it as their operand, the others test the accumulator.
+      // Filters. Those on an encoded column have it as their operand; the others test the accumulator.
       case Opcode::Filter:
         mask = range::Narrowed(mask, range::Within(operand, step.constant));
         break;
@@ -407,12 +409,12 @@ TESSERA_HD Coverage TryRanges(const RangeStep* steps, int count, const KnownRang
           a.high = range::Single(a.high);
         }
         break;
-      case Opcode::IToF:  // rounds to nearest, and the ends are doubles: none gets past them
+      case Opcode::IToF:  // rounds to nearest, and the ends are doubles, so no value passes them
       case Opcode::CanonF:
         break;
 
       default:
-        // Whatever it does: it brings no row back to life, and writes no register (MakeRangeProgram sees to that).
+        // Any other instruction: MakeRangeProgram makes sure that it makes no row live again and writes no register.
         a = range::Unknown();
         may_fail |= mask != Coverage::kNone;
         mask = range::Narrowed(mask, Coverage::kSome);

@@ -46,7 +46,7 @@ class Writer {
   }
 };
 
-/// Reads them back; after the first overrun everything reads as zero and `failed` stays set.
+/// Reads fields back. After the first overrun all fields read as zero and `failed` stays set.
 class Reader {
  public:
   static constexpr bool kReads = true;
@@ -73,7 +73,7 @@ class Reader {
   size_t Length(std::vector<T>& v) {
     uint32_t n = 0;
     Number(n);
-    // Every item takes at least one byte, so a count beyond the rest is a lie, not a reason to allocate.
+    // Every item takes at least one byte, so a count beyond the rest is wrong; do not allocate for it.
     if (n > rest.size()) Fail(n);
     if (!failed) v.resize(n);
     return v.size();

@@ -2,10 +2,11 @@
 //
 // A program is a list of sections, one per pipeline. A section scans a source tile by tile, runs its instructions on
 // each tile and feeds one sink. Sections run in order; a section may read the result of an earlier one. In memory it is
-// this struct; what travels is the flat byte string of Serialize, whose layout OPCODES.md gives, checked by Parse and
-// Verify.
+// this struct. Between ranks it travels as the flat byte string of Serialize, whose layout is in OPCODES.md; Parse and
+// Verify check it.
 //
-// Start at: Program, Section, Instruction, Verify. Plain data; no pointers in it, no encodings, nothing of one machine.
+// Start at: Program, Section, Instruction, Verify. Plain data without pointers, encodings or anything that depends on
+// one machine.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@
 
 namespace tessera::vm {
 
-/// 16 bytes. What p1..p4 are follows from the shape: shapes.def.
+/// 16 bytes. The shape gives the meaning of p1..p4: see shapes.def.
 struct Instruction {
   Opcode op = Opcode::End;
   uint16_t p1 = 0;
@@ -77,14 +78,14 @@ inline constexpr int kMaxKeys = 64;
 struct Slot {
   int32_t column = 0;  ///< column of the source
   SqlType type;
-  /// The section of kind kDictionary that maps this TEXT column's entries to the value this slot has, or -1 for the
-  /// column itself. Then `type` is the type of what that section emits.
+  /// The kDictionary section that maps this TEXT column's entries to the slot's values; `type` is then the type that it
+  /// emits. -1: the slot has the column's own values.
   int32_t map = -1;
   friend bool operator==(const Slot&, const Slot&) = default;
 };
 
-/// A condition on one column of a stored table in logical values; the section encoder turns it into codes of a tablet. NULL never
-/// passes, except in kIsNull. Constants are of the slot's storage class and scale.
+/// A condition on one column of a stored table, in logical values; the section encoder turns these into codes of a
+/// tablet. NULL never passes, except in kIsNull. Constants have the slot's storage class and scale.
 struct Predicate {
   enum class Kind : uint8_t {
     kRange,  ///< low (<|<=) value (<|<=) high; either bound may be missing
@@ -92,8 +93,8 @@ struct Predicate {
     kIsNull,
     kIsNotNull,
     kMapped,    ///< TEXT: the dictionary section `map` keeps the entry
-    kKeyRange,  ///< value lies between the least and the greatest key of join table `join`: tablets and tiles that
-                ///< cannot match
+    kKeyRange,  ///< value lies between the least and the greatest key of join table `join`: leaves out tablets and
+                ///< tiles that cannot match
   };
   Kind kind = Kind::kRange;
   bool negated = false;  ///< kRange, kIn, kMapped: passes where the plain form does not, and the value is not NULL
@@ -121,7 +122,7 @@ struct SortKey {
 struct Section {
   enum class Source : uint8_t {
     kTable,       ///< stored table tables[source]
-    kSection,     ///< the rows or groups that section `source` produced; groups have columns keys then aggregates
+    kSection,     ///< rows or groups that section `source` produced; columns of groups: keys, then aggregates
     kDictionary,  ///< the entries of a TEXT chunk, when a tablet is encoded: slot 0 is the entry; not run on its own
     kOneRow,      ///< one row without columns
     kJoin,        ///< the rows of join table `source`: columns keys then payload
@@ -138,18 +139,19 @@ struct Section {
   int32_t join = -1;  ///< kJoin
   std::vector<Slot> slots;
   std::vector<Predicate> predicates;
-  std::vector<SqlType> registers;  ///< type of each register; kWide ones have 128 bits, the others 64
-  int32_t masks = 0;               ///< mask registers
-  std::vector<Instruction> code;   ///< the last one is End
-  std::vector<SqlType> columns;  ///< of the sink: emitted registers; join keys then payload; group keys then aggregates
+  std::vector<SqlType> registers;         ///< type of each register; kWide ones have 128 bits, the others 64
+  int32_t masks = 0;                      ///< mask registers
+  std::vector<Instruction> code;          ///< the last one is End
+  std::vector<SqlType> columns;           ///< of the sink: emitted registers; or keys, then payload or aggregates
   std::vector<AggregateSpec> aggregates;  ///< kGroups
   int32_t keys = 0;                       ///< kJoin, kGroups: how many of `columns` are keys
   // kRows: applied to all rows once the section has run, in this order.
   std::vector<SortKey> order;
   int64_t limit = -1;  ///< -1: none
   int64_t offset = 0;
-  /// kRows, neither ordered nor limited nor the last section: an earlier section of that kind, whose rows come before
-  /// this one's and which nobody else reads; -1: none. UNION ALL, and the second half of a FULL JOIN.
+  /// An earlier section whose rows come before this one's, and which no other section reads; -1: none. Both have sink
+  /// kRows, no order and no limit, and are not the last section. Used for UNION ALL and for the second half of a FULL
+  /// JOIN.
   int32_t append_to = -1;
   std::string label;  ///< for EXPLAIN: "scan lineorder"
   friend bool operator==(const Section&, const Section&) = default;
@@ -157,24 +159,23 @@ struct Section {
 
 /// How rows find their matches in a join table.
 enum class JoinStrategy : uint8_t {
-  kHash,  ///< look-up by key; without keys each tile goes over all rows of the table
+  kHash,  ///< probe by key; without keys each tile is compared with all rows of the table
   kLoop,  ///< without keys, the same; sections that probe it run on the host only
-  kGrid,  ///< without keys: the product of the source and the table is cut both ways into units of work (tile, part of
-          ///< the table)
-  kDp,    ///< as kGrid, and the units are launched from the GPU, where they are found (dynamic parallelism); GPU only
+  kGrid,  ///< without keys: both sides are cut, and a unit of work is a tile and a range of the table's rows
+  kDp,    ///< as kGrid, but the GPU itself finds the units and launches them (dynamic parallelism); GPU only
 };
 
-/// Whether units of work are a tile and a part of the table, see kGrid.
+/// Whether a unit of work is a tile and a range of the table's rows, see kGrid.
 constexpr bool IsGrid(JoinStrategy s) { return s == JoinStrategy::kGrid || s == JoinStrategy::kDp; }
 
 struct JoinSpec {
-  bool unique = false;   ///< the compiler proved that no two rows have the same key: no Next is needed
+  bool unique = false;   ///< the compiler proved that keys are unique: no Next is needed
   int32_t section = -1;  ///< the section that builds it
-  /// kGrid, kDp: it has no keys, and is the first that a section probes, by Probe with a Next.
+  /// With kGrid and kDp the table has no keys, and is the first that a section probes, by a Probe with a Next.
   JoinStrategy strategy = JoinStrategy::kHash;
-  /// A column of the building section, of class I or F, by which the rows are sorted: ascending, NULL last. Then units
-  /// of a kGrid or kDp whose columns' ranges say that no pair can reach the sink are left out. -1: rows stay as they
-  /// come.
+  /// The column of the building section, of class I or F, by which the rows are sorted: ascending, NULL last. Then
+  /// kGrid and kDp leave out the units for which column ranges show that no pair can reach the sink. -1: rows stay as
+  /// they come.
   int32_t order = -1;
   friend bool operator==(const JoinSpec&, const JoinSpec&) = default;
 };
@@ -198,25 +199,25 @@ struct Program {
   std::vector<Section> sections;
   std::vector<ResultColumn> columns;  ///< of the result: a prefix of the last section's columns
 
-  /// The flat byte string, ending in the XXH3 checksum of what precedes it. The same program gives the same bytes
+  /// The flat byte string, which ends in the XXH3 checksum of the bytes before. The same program gives the same bytes
   /// everywhere.
   std::string Serialize() const;
-  /// Errors: kCorrupt with the reason. What it returns is well-formed; Verify tells whether it is safe to run.
+  /// Errors: kCorrupt with the reason. The returned program is well-formed; Verify tells whether it is safe to run.
   static Result<Program> Parse(std::string_view bytes);
 };
 
 /// Refuses a program that an interpreter must not run: unknown opcodes, operands out of range or of the wrong class, an
-/// accumulator used before it has a value of that class, jumps that leave the section or go backwards other than by
-/// Next, sinks that do not fit, sections that read what no earlier section made. Errors: kCorrupt: `section 1,
-/// instruction 7 (AddI): reason`.
+/// accumulator used before it has a value of that class, jumps that leave the section, backward jumps that are not a
+/// Next, sinks that do not fit, sections that read something that no earlier section made. Errors: kCorrupt: `section
+/// 1, instruction 7 (AddI): reason`.
 Status Verify(const Program& program);
 
-/// Whether the instruction looks rows up in join table P1.
+/// Whether the instruction probes join table P1.
 inline bool Probes(const Instruction& in) { return Info(in.op).role == Role::Probe; }
-/// The slot that a register is a copy of, wherever it is read, or -1.
+/// The slot whose copy a register holds wherever it is read, or -1.
 int SlotOfRegister(const Section& section, size_t reg);
-/// Per instruction of a section: for a SkipIfNone, the join table that was looked up since the one before it, or -1;
-/// for others -1. What is live there are the rows of that join, its conditions included.
+/// One entry per instruction of a section. For a SkipIfNone: the join table probed since the previous SkipIfNone, or
+/// -1; the rows that are live there are those of that join, after its conditions. For other instructions: -1.
 std::vector<int> JoinsBefore(const Section& section);
 
 /// The program as SQLite lists one: addr, opcode, p1..p4, comment; one block per section.

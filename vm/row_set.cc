@@ -14,7 +14,7 @@
 namespace tessera::vm {
 namespace {
 
-/// From so many rows on an order that needs ranks of strings is looked at twice.
+/// From this number of rows on, threads share the moving of rows, and the first few are found without ranks of strings.
 constexpr size_t kManyRows = 1 << 16;
 
 }  // namespace
@@ -89,12 +89,12 @@ void AppendUnitColumn(Shipment* shipment) {
   RowColumn column{SqlType::Of(TypeId::kBigint), {}, {}, {}};
   for (const UnitRows& u : shipment->units) column.low.insert(column.low.end(), u.rows, static_cast<int64_t>(u.unit));
   shipment->rows.columns.push_back(std::move(column));
-  shipment->units.clear();  // after sorting, they say nothing
+  shipment->units.clear();  // meaningless after sorting
 }
 
 namespace {
 
-/// Order of two values of one column that are not NULL: < 0, 0, > 0.
+/// Compares two values of one column that are not NULL: < 0, 0, > 0.
 int CompareValues(const RowColumn& c, size_t a, size_t b, const StringPool& strings) {
   switch (c.type.storage()) {
     case StorageClass::kInt:
@@ -121,7 +121,7 @@ void Permute(std::vector<T>* v, const std::vector<uint32_t>& order) {
   *v = std::move(out);
 }
 
-/// Whether row a comes before row b by the section's keys, or by their numbers where those are equal.
+/// Whether row a comes before row b by the section's keys, or by row number if these are equal.
 class RowLess {
  public:
   RowLess(const Section& section, const StringPool& strings, const RowSet& rows)
@@ -181,7 +181,7 @@ Status OrderAndLimit(const Section& section, const StringPool& strings, ThreadPo
     return rows->columns[static_cast<size_t>(k.column)].type.storage() == StorageClass::kText;
   });
   if (by_text && n > kManyRows && end < n / 4) {
-    // The first rows of many are found with about one comparison a row: ranks of all their strings would cost more.
+    // Finding the first few of many rows takes about one comparison a row. Ranks of all their strings would cost more.
     order.resize(n);
     std::iota(order.begin(), order.end(), 0u);
     std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(end), order.end(),
@@ -225,7 +225,7 @@ Status SortRows(int column, const StringPool& strings, ThreadPool* pool, RowSet*
 
 namespace {
 
-/// Rows of the result that make it worth waking a thread to merge them.
+/// Number of result rows that is worth a thread of its own for merging.
 constexpr size_t kMergedRows = 1 << 16;
 
 /// Rows [at[r], ends[r]) of each run r; `before` rows of the result come before them.
@@ -234,7 +234,7 @@ struct MergeRange {
   size_t before = 0;
 };
 
-/// Cuts runs at rows that lie evenly in the longest of them.
+/// Cuts the runs at evenly spaced rows of the longest of them.
 std::vector<MergeRange> CutRuns(const MergeRange& all, size_t parts, const RowLess& less) {
   size_t longest = 0;
   for (size_t r = 1; r < all.at.size(); ++r) {
@@ -261,8 +261,7 @@ std::vector<MergeRange> CutRuns(const MergeRange& all, size_t parts, const RowLe
   return cut;
 }
 
-/// Puts the part's rows that are between `first` and `end` of the result where they belong in `order`, which begins at
-/// `first`.
+/// Merges one range. Its rows that are between `first` and `end` of the result go to `order`, which begins at `first`.
 void Merge(MergeRange part, const RowLess& less, size_t first, size_t end, std::vector<uint32_t>* order) {
   // A heap of the runs' next rows.
   const auto later = [&](size_t a, size_t b) { return less(part.at[b], part.at[a]); };
@@ -293,7 +292,7 @@ Status MergeRuns(const Section& section, const std::vector<size_t>& starts, cons
   all.at.assign(starts.begin(), starts.end());
   all.ends.assign(all.at.begin() + 1, all.at.end());
   all.ends.push_back(static_cast<uint32_t>(rows->rows));
-  // (More parts than threads: they differ in length, and those behind LIMIT have no rows.)
+  // (More ranges than threads: they differ in length, and those behind LIMIT have no rows.)
   const size_t most = pool == nullptr ? 1 : 4 * Workers(pool);
   const std::vector<MergeRange> parts = CutRuns(all, std::clamp<size_t>(end / kMergedRows, 1, most), less);
   std::vector<uint32_t> order(end - first);

@@ -1,5 +1,5 @@
-// Working on rows in the machine's form: joining pieces, hashing keys, sorting, decoding. For vm/ and the
-// devices that run its sections.
+// Operations on rows in the machine's form: appending, hashing keys, sorting, decoding. For vm/ and the devices that
+// run its sections.
 #pragma once
 
 #include <cstdint>
@@ -22,24 +22,24 @@ void AppendRange(RowSet* to, const RowSet& from, size_t first, size_t count);
 /// The rows of all shipments in the order of their units. Where two shipments have the same unit, the first shipment's
 /// rows come first.
 RowSet InUnitOrder(const Section& section, std::vector<Shipment> shipments);
-/// Adds a column with the number of each row's unit.
+/// Adds a column that holds the number of each row's unit.
 void AppendUnitColumn(Shipment* shipment);
-/// Rows in the order and between the bounds that the section asks for. Text is compared through `strings`.
-/// By the threads of `pool`, if there is one and there are many rows. Errors: kResource, no memory for it.
+/// Brings rows into the section's order and leaves those within its OFFSET and LIMIT. Text is compared through
+/// `strings`. Uses the threads of `pool`, if not nullptr, for many rows. Errors: kResource, out of memory.
 Status OrderAndLimit(const Section& section, const StringPool& strings, ThreadPool* pool, RowSet* rows);
-/// Leaves the rows between the section's bounds. They are in its order already.
+/// Leaves the rows within the section's OFFSET and LIMIT. They are in its order already.
 void ApplyBounds(const Section& section, RowSet* rows);
-/// The section with the bounds for ordering only some of its rows, while it is not known which rows come before them:
-/// its LIMIT is OFFSET rows greater, and it skips none.
+/// The section, changed to order only some of its rows while it is not known which rows come before them: its LIMIT is
+/// OFFSET rows greater, and it skips none.
 Section WithoutOffset(const Section& section);
-/// `rows` consists of runs that are sorted as the section asks for, each from where `starts` says to the next one's
-/// start: merged, between the section's bounds. Equal rows keep their order. By the threads of `pool`, if there is one
-/// and there are many rows. Errors: kResource, no memory for it.
+/// Merges the runs of `rows` and leaves the rows within the section's OFFSET and LIMIT. Run i begins at row starts[i],
+/// ends where the next one begins, and is in the section's order. Equal rows keep their order. Uses the threads of
+/// `pool`, if not nullptr, for many rows. Errors: kResource, out of memory.
 Status MergeRuns(const Section& section, const std::vector<size_t>& starts, const StringPool& strings, ThreadPool* pool,
                  RowSet* rows);
-/// Sorts rows by one column, as JoinSpec::order says: ascending, NULL last, equal rows in the order they had.
+/// Sorts rows by one column as JoinSpec::order requires: ascending, NULL last. Equal rows keep their order.
 Status SortRows(int column, const StringPool& strings, ThreadPool* pool, RowSet* rows);
-/// Rows [first, first + count) of the first `columns.size()` columns, decoded, with the result's types.
+/// Decodes rows [first, first + count) of the first `columns.size()` columns to the result's types.
 RowBatch DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count,
                     const StringPool& strings);
 

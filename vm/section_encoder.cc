@@ -1,5 +1,6 @@
-// Binding. Bounds go through one form for all types, the integer form of Chunk::min: integers as they are, floats by
-// their order-preserving map, strings as codes of the chunk's dictionary. There a predicate is an interval or a set.
+// Encoding a tablet for a section. Bounds of all types are brought to one form, the integer form of Chunk::min:
+// integers as they are, floats by their order-preserving map, strings as codes of the chunk's dictionary. In this form
+// a predicate is an interval or a set.
 
 #include "vm/section_encoder.h"
 
@@ -19,13 +20,13 @@ struct Interval {
   int128_t low = kInt128Min, high = kInt128Max;
 };
 
-/// The interval of floats in ordered form. -0.0 and 0.0 are one value with two codes; NaN is the greatest.
+/// The predicate's interval of floats in ordered form. -0.0 and 0.0 are one value with two codes; NaN is the greatest.
 Interval FloatInterval(const Program& program, const Predicate& p, bool single) {
   Interval out{0, static_cast<int128_t>(single ? uint64_t{kOrderedNaN32} : kOrderedNaN)};
   auto code = [&](double v) {
     return static_cast<int128_t>(single ? uint64_t{OrderedFloat32(static_cast<float>(v))} : OrderedFloat(v));
   };
-  // The value nearest to v that the column can hold, and on which side of v it lies.
+  // The nearest value to v that the column can hold.
   auto held = [&](double v) { return single && v == v ? static_cast<double>(static_cast<float>(v)) : v; };
   if (p.low >= 0) {
     double v = program.constants[static_cast<size_t>(p.low)].f64;
@@ -54,7 +55,7 @@ Interval NumberInterval(const Program& program, const Predicate& p, const SqlTyp
     const Value& v = program.constants[static_cast<size_t>(c)];
     return IsWide(type) ? v.wide : static_cast<int128_t>(v.i64);
   };
-  // Inclusive unless the bound is at the end of 128 bits, where a strict one leaves nothing.
+  // Both ends become inclusive. An exclusive bound at the end of 128 bits leaves no value.
   Interval out;
   if (p.low >= 0) {
     out.low = value(p.low);
@@ -102,7 +103,7 @@ class PredicateEncoder {
     return b;
   }
 
-  /// No row is NULL, or the test below cannot be passed by one.
+  /// Whether no row is NULL.
   bool NoNulls() const { return chunk_.null_count == 0; }
 
   Result<PredicateEncoding> Nulls(PredicateEncoding b, bool negated) {
@@ -135,7 +136,7 @@ class PredicateEncoder {
     return static_cast<int128_t>(static_cast<uint128_t>(a) - static_cast<uint128_t>(b));
   }
 
-  /// Values in `in` pass (those outside, if negated); NULL never.
+  /// A predicate that values in `in` pass (if negated: values outside it); NULL never passes.
   Result<PredicateEncoding> Range(PredicateEncoding b, Interval in, bool negated) {
     in.low = std::max(in.low, chunk_.min);
     in.high = std::min(in.high, chunk_.max);
@@ -163,7 +164,7 @@ class PredicateEncoder {
       if (chunk_.width == 16) {
         inside = static_cast<uint128_t>(WrapSub128(chunk_.null_code_wide, low)) <= span;
       } else {
-        // Differences are taken in the width of the code, as the interpreters do.
+        // Differences are computed in the width of the code, as in the interpreters.
         const uint64_t mask = chunk_.width == 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * chunk_.width)) - 1;
         inside = ((chunk_.null_code - static_cast<uint64_t>(Low64(low))) & mask) <= b.span;
       }
@@ -201,7 +202,7 @@ class PredicateEncoder {
     parts.resize(n);
     if (n == 1) return Range(b, parts[0], p.negated);
     b.kind = Kind::kSet;
-    // One byte a code where the codes are few, else one byte a row.
+    // One byte a code if there are few codes, else one byte a row.
     const uint64_t codes = chunk_.width == 1 ? 256 : chunk_.width == 2 ? 65536 : 0;
     if (codes != 0) {
       uint8_t* set = NewSet(codes, &b);
@@ -254,7 +255,7 @@ class PredicateEncoder {
     return true;
   }
 
-  /// First code whose entry is not less than (not greater than, if `after`) `text`.
+  /// The first code whose entry is not less than `text`; if `after`: is greater than `text`.
   int128_t CodeBound(std::string_view text, bool after) const {
     uint32_t low = 0, high = chunk_.entries;
     while (low < high) {
@@ -276,7 +277,7 @@ class PredicateEncoder {
       if (p.high >= 0) in.high = CodeBound(program_.constants[static_cast<size_t>(p.high)].text, p.high_inclusive) - 1;
       return Range(b, in, p.negated);
     }
-    // Decide entry by entry, then let the codes (or, stored plain, the rows) look the answer up.
+    // Decide entry by entry. The set then gives the answer for each code, or for each row if the chunk is stored plain.
     const uint64_t entries = chunk_.entries;
     std::vector<uint8_t> passes(entries);
     if (p.kind == Predicate::Kind::kMapped) {
@@ -301,7 +302,7 @@ class PredicateEncoder {
       if (std::find(end, passes.end(), uint8_t{1}) == passes.end()) {
         return Range(b, {first - passes.begin(), end - passes.begin() - 1}, false);
       }
-      // The table covers every code of the width, or all that occur.
+      // The set has every code of the width, or all that occur.
       const uint64_t size =
           chunk_.width == 1 ? 256 : std::max<uint64_t>(entries, chunk_.has_nulls ? chunk_.null_code + 1 : 0);
       if (size <= uint64_t{16} << 20) {
@@ -338,18 +339,18 @@ class PredicateEncoder {
   TabletEncoding* out_;
 };
 
-/// Dictionaries of more entries are read as rows ask for them: a filter may leave few of a million, and giving each its
-/// identifier takes 0.2 us.
+/// In dictionaries with more entries than this, an entry gets its identifier when a row first needs it: a filter may
+/// leave few of a million entries, and an identifier takes 0.2 us.
 constexpr uint32_t kLazyEntries = 4096;
 
-/// A map or set of another tablet.
+/// Makes a tablet share the storage of another tablet's map or set.
 void ShareStorage(const void* what, const TabletEncoding& from, TabletEncoding* to) {
   for (const std::shared_ptr<uint8_t[]>& s : from.storage) {
     if (s.get() == what) to->storage.push_back(s);
   }
 }
 
-/// Whether a predicate of a dictionary becomes the same in both chunks.
+/// Whether a predicate on a dictionary becomes the same in both chunks.
 bool EncodesAlike(const Chunk& a, const Chunk& b) {
   return a.encoding == Encoding::kDictionary && a.width == b.width && a.has_nulls == b.has_nulls &&
          a.null_code == b.null_code && a.null_count == 0 && b.null_count == 0 && SameDictionary(a, b);
@@ -405,8 +406,8 @@ SectionEncoder::SectionEncoder(const Program& program, int section, StringPool* 
   }
 }
 
-/// A slot gets what its chunk says; text that is read gets its map: to identifiers of the pool, or to what the slot's
-/// dictionary section gives.
+/// Fills a slot from its chunk. Text that is read as values also gets a map: to identifiers of the pool, or to the
+/// values of the slot's dictionary section.
 Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, TabletEncoding* out) const {
   const Slot& slot = section_.slots[number];
   const Chunk& chunk = *out->chunks[number];
@@ -441,7 +442,7 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, Tab
               : chunk.encoding == Encoding::kPlain  ? Decode::kMapRow
                                                     : Decode::kMap;
   if (!slots_[number].value || b->all_null) return Status::Ok();
-  // One entry more than there are codes: what a NULL code may index.
+  // One entry more than there are codes, because a NULL code may index it.
   b->map_entries = uint64_t{chunk.entries} + 1;
   if (like != nullptr && like->slots[number].map != nullptr && SameDictionary(*like->chunks[number], chunk)) {
     b->map = like->slots[number].map;

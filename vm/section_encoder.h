@@ -1,5 +1,5 @@
-// Makes tablet encodings: chunk descriptors and logical predicates become codes, sets and maps. Host only; private to the
-// interpreters (vm/ and kernels/). What the records mean is in tablet_encoding.h.
+// Makes tablet encodings: chunk descriptors and logical predicates become codes, sets and maps. Host only; private to
+// the interpreters (vm/ and kernels/). The records are described in tablet_encoding.h.
 //
 // Start at: SectionEncoder.
 #pragma once
@@ -15,17 +15,17 @@
 
 namespace tessera::vm {
 
-/// One tablet, as one section sees it. The pointers in `slots` and `predicates` are host pointers; they point into the
-/// tablet, which must outlive this, or into `storage`.
+/// One tablet as one section reads it. `slots` and `predicates` have host pointers into `storage` or into the tablet,
+/// which must outlive this.
 struct TabletEncoding {
   uint32_t rows = 0;
   bool skip = false;  ///< a predicate that every row must pass became "none": the tablet has no row for the section
   std::vector<SlotEncoding> slots;            ///< one per Section::slots
   std::vector<PredicateEncoding> predicates;  ///< one per Section::predicates
-  /// The chunk of each slot, for whoever has to move its streams to a device; nullptr for intermediate results.
+  /// The chunk of each slot, for moving its streams to a device; nullptr for intermediate results.
   std::vector<const Chunk*> chunks;
   uint64_t encoded_bytes = 0;  ///< of the chunks of all slots
-  /// What maps and sets point to; tablets with the same dictionary may share it.
+  /// Owns the maps and sets; tablets with the same dictionary may share it.
   std::vector<std::shared_ptr<uint8_t[]>> storage;
 };
 
@@ -35,33 +35,33 @@ struct KeyRange {
   int64_t low = 0, high = -1;  ///< low > high: the table is empty
 };
 
-/// Whether two chunks of TEXT have the same entries under the same codes; never those that are stored plain.
+/// Whether two TEXT chunks have the same dictionary, entry by entry. False if one is stored plain.
 bool SameDictionary(const Chunk& a, const Chunk& b);
 
 /// Which slots of a section are read as values, not only through predicates.
 std::vector<bool> SlotsReadAsValues(const Section& section);
 
-/// Binds the tablets of a table, in any order and from any thread, to section `section` of `program`. All of these must
-/// outlive it. `key_ranges` has one entry per join table (may be empty). `lazy_maps`: large dictionaries get their
-/// identifiers when a row asks for one, see SlotEncoding::lazy_map.
+/// Encodes the tablets of a table for section `section` of `program`, in any order and from any thread. All arguments
+/// must outlive it. `key_ranges` has one entry per join table (may be empty). `lazy_maps`: an entry of a large
+/// dictionary gets its identifier when a row first needs it, see SlotEncoding::lazy_map.
 class SectionEncoder {
  public:
   SectionEncoder(const Program& program, int section, StringPool* strings, const std::vector<KeyRange>& key_ranges,
                  bool lazy_maps = false);
 
-  /// `like`: a tablet encoded before, whose maps and sets are taken where the dictionaries are the same, as they are in
-  /// most tablets of a table; may be nullptr. Errors: those of Tablet::Chunk and of the dictionary sections.
+  /// `like`: a tablet encoded before; may be nullptr. Its maps and sets are reused where the dictionaries are the same,
+  /// which is so in most tablets of a table. Errors: those of Tablet::Chunk and of the dictionary sections.
   Result<TabletEncoding> Encode(const Tablet& tablet, const TabletEncoding* like = nullptr) const;
-  /// Rows that were put together from encoded tablets: a chunk for each slot, which must outlive the result; it need not
-  /// have codes. `like`: one of these tablets. REQUIRES: text chunks have the dictionary of that tablet's; no chunk has
-  /// NULL bytes; lists of numbers test chunks of at most 2 bytes a code (others are tested row by row).
+  /// Encodes rows collected from encoded tablets: one chunk for each slot, with or without codes. The chunks must
+  /// outlive the result. `like`: one of these tablets. REQUIRES: text chunks have the dictionaries of `like`; no chunk
+  /// has NULL bytes; lists of numbers test chunks of at most 2 bytes a code (others are tested row by row).
   Result<TabletEncoding> EncodeChunks(uint32_t rows, const std::vector<const Chunk*>& chunks,
                                       const TabletEncoding& like) const;
-  /// For a tablet that was encoded before all of key_ranges were known.
+  /// Encodes the key ranges of a tablet that was encoded before all of key_ranges were known.
   Status EncodeKeyRanges(TabletEncoding* encoded) const;
 
  private:
-  /// Of its chunks.
+  /// Encodes from out->chunks.
   Status EncodeAll(const TabletEncoding* like, TabletEncoding* out) const;
   Status EncodePredicates(const TabletEncoding* like, TabletEncoding* out) const;
   /// Whether the predicates leave no row.
@@ -79,7 +79,7 @@ class SectionEncoder {
     bool value;            ///< read as a value, not only through predicates: only these need a TEXT map
   };
   std::vector<SlotUse> slots_;
-  std::vector<size_t> heads_;  ///< predicates at the head of the code: every row passes them or is gone
+  std::vector<size_t> heads_;  ///< predicates at the head of the code, which every row must pass
 };
 
 }  // namespace tessera::vm

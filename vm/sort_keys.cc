@@ -15,10 +15,10 @@ namespace tessera::vm {
 namespace {
 
 constexpr uint64_t kSign = uint64_t{1} << 63;
-/// From so many rows on several threads sort.
+/// From this number of rows on, several threads sort.
 constexpr size_t kSharedRows = 1 << 17;
 
-/// Numbers in the order of a column's values: for each row one, that of NULLs without meaning. REQUIRES: not wide.
+/// One number per row, in the order of the column's values. The numbers of NULLs have no meaning. REQUIRES: not wide.
 std::vector<uint64_t> OrderedNumbers(const RowColumn& c, const StringPool& strings, size_t rows) {
   std::vector<uint64_t> out(rows);
   switch (c.type.storage()) {
@@ -32,7 +32,7 @@ std::vector<uint64_t> OrderedNumbers(const RowColumn& c, const StringPool& strin
       }
       break;
     case StorageClass::kText: {
-      // Strings by identifier; where identifiers lie close together, which is usual, an array says what rank each has.
+      // Strings by identifier. If identifiers lie close together, which is usual, an array has the rank of each.
       const auto is_null = [&](size_t i) { return !c.null.empty() && c.null[i] != 0; };
       int64_t least = INT64_MAX, greatest = -1;
       for (size_t i = 0; i < rows; ++i) {
@@ -59,7 +59,7 @@ std::vector<uint64_t> OrderedNumbers(const RowColumn& c, const StringPool& strin
         ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
         ranks.resize(ids.size());
       }
-      std::vector<std::pair<std::string_view, uint32_t>> sorted;  // with the place in `ranks`
+      std::vector<std::pair<std::string_view, uint32_t>> sorted;  // with the index in `ranks`
       sorted.reserve(ids.size());
       for (const int64_t id : ids) {
         sorted.emplace_back(strings.Get(id),
@@ -80,7 +80,7 @@ std::vector<uint64_t> OrderedNumbers(const RowColumn& c, const StringPool& strin
   return out;
 }
 
-/// The first `count` of the items, sorted, to their front.
+/// Sorts the first `count` items to the front.
 template <class T, class Less>
 Status SortFirst(size_t count, ThreadPool* pool, const Less& less, std::vector<T>* items) {
   const size_t n = items->size();
@@ -89,7 +89,7 @@ Status SortFirst(size_t count, ThreadPool* pool, const Less& less, std::vector<T
     std::partial_sort(at(0), at(count), at(n), less);
     return Status::Ok();
   }
-  // Runs, one a thread and a power of two, that are then merged by two.
+  // One run per thread, their number a power of two. They are then merged two by two.
   const size_t runs = n < kSharedRows ? 1 : std::bit_floor(Workers(pool));
   const auto begin = [&](size_t run) { return n * run / runs; };
   TESSERA_TRY(ForEach(pool, runs, [&](size_t r) {
@@ -135,7 +135,7 @@ void SortKeys::Append(const std::vector<uint64_t>& values, uint64_t last) {
 void SortKeys::AppendColumn(const SortKey& key, const StringPool& strings, const RowColumn& c) {
   const auto is_null = [&](size_t i) { return !c.null.empty() && c.null[i] != 0; };
   const bool has_nulls = std::find(c.null.begin(), c.null.end(), uint8_t{1}) != c.null.end();
-  // Brings numbers to 0 .. last in the direction asked for.
+  // Moves numbers to 0 .. last, in the direction of the order.
   const auto append = [&](std::vector<uint64_t> numbers, bool with_nulls) {
     uint64_t least = UINT64_MAX, greatest = 0;
     for (size_t i = 0; i < rows_; ++i) {
@@ -145,7 +145,7 @@ void SortKeys::AppendColumn(const SortKey& key, const StringPool& strings, const
     }
     if (least > greatest) least = greatest = 0;  // all are NULL
     uint64_t last = greatest - least;
-    // NULL is one number more, or a column of its own where there is none left.
+    // NULL is one number more, or a column of its own if no number is left.
     const bool apart = with_nulls && last == UINT64_MAX;
     if (apart) {
       std::vector<uint64_t> nulls(rows_);
@@ -180,7 +180,8 @@ Result<std::vector<uint32_t>> SortKeys::First(size_t count, ThreadPool* pool) co
   std::vector<uint32_t> order(rows_);
   std::iota(order.begin(), order.end(), 0u);
   if (width_ == 1) {
-    // Numbers beside their rows sort several times as fast as rows that are looked up.
+    // Sorting numbers beside their rows is several times as fast as sorting rows whose numbers are fetched from
+    // elsewhere.
     std::vector<std::pair<uint64_t, uint32_t>> keyed(rows_);
     for (uint32_t i = 0; i < rows_; ++i) keyed[i] = {words_[i], i};
     TESSERA_TRY(SortFirst(count, pool, std::less<>(), &keyed));

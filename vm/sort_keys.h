@@ -1,7 +1,7 @@
-// Sort keys: each row's ORDER BY values as one number, or a few words where they need more than 64 bits, so that rows
-// are compared without looking at types, NULLs, directions and strings. A column takes as many bits as its values
-// differ by; strings count as their ranks among the strings of the column, so each is compared with others a few times
-// however many rows have it. Private to vm/.
+// Sort keys: each row's ORDER BY values as one number, or as a few words if they need more than 64 bits. Rows are then
+// compared without looking at types, NULLs, directions and strings. A column takes the bits that the range of its
+// values needs. A string counts as its rank among the strings of the column, so each different string is compared only
+// a few times, in however many rows it is. Private to vm/.
 //
 // Start at: SortKeys.
 #pragma once
@@ -20,10 +20,10 @@ class ThreadPool;
 
 class SortKeys {
  public:
-  /// Of all rows; fewer than 2^32.
+  /// Makes the keys of all rows. REQUIRES: fewer than 2^32 rows.
   SortKeys(const std::vector<SortKey>& order, const StringPool& strings, const RowSet& rows);
 
-  /// Whether row a comes before row b; of equal rows, the one with the lower number.
+  /// Whether row a comes before row b. Of equal rows the one with the lower number comes first.
   bool Less(uint32_t a, uint32_t b) const {
     const uint64_t* x = words_.data() + a * size_t{width_};
     const uint64_t* y = words_.data() + b * size_t{width_};
@@ -32,12 +32,12 @@ class SortKeys {
     }
     return a < b;
   }
-  /// The numbers of the first `count` rows in order. By the threads of `pool`, if there is one and there are many rows.
-  /// Errors: kResource, no memory for it.
+  /// The numbers of the first `count` rows in order. Uses the threads of `pool`, if not nullptr, for many rows. Errors:
+  /// kResource, out of memory.
   Result<std::vector<uint32_t>> First(size_t count, ThreadPool* pool = nullptr) const;
 
  private:
-  /// Puts a column's values, numbers from 0 to `last`, below what the words hold so far.
+  /// Appends a column's values, numbers from 0 to `last`, at the low end of each row's words.
   void Append(const std::vector<uint64_t>& values, uint64_t last);
   void AppendColumn(const SortKey& key, const StringPool& strings, const RowColumn& column);
 

@@ -1,5 +1,5 @@
-// Sharded by hash, so that threads seldom meet; entries are reached without a lock, through blocks that never move. The
-// text of an entry is stored last and read first: a reader sees all of the entry or none of it.
+// Sharded by hash, so that threads seldom wait for each other. Entries are read without a lock, in blocks that never
+// move. The text of an entry is stored last and read first, so a reader sees all of the entry or none of it.
 
 #include "vm/string_pool.h"
 
@@ -28,7 +28,8 @@ struct StringPool::Entries {
       return p == nullptr ? std::string_view() : std::string_view(p, size);
     }
   };
-  // Block b holds 64 << b entries, but for the first two: entry i is in the block of bit_width(i / 64).
+  // Entry i is in block bit_width(i / 64): the first two blocks have 64 entries each, every further one twice as many
+  // as the one before.
   static constexpr int kFirstBlock = 64;
   static size_t BlockOf(uint64_t i) { return static_cast<size_t>(std::bit_width(i / kFirstBlock)); }
   static uint64_t BlockStart(size_t b) { return b == 0 ? 0 : uint64_t{kFirstBlock} << (b - 1); }
@@ -39,7 +40,7 @@ struct StringPool::Entries {
   std::mutex mutex;
   std::vector<std::unique_ptr<Entry[]>> owned;
 
-  /// REQUIRES: i came from Add, and this thread knows so by way of a lock.
+  /// REQUIRES: i came from Add, and this thread learnt of it under a lock.
   const Entry& At(uint64_t i) const {
     const size_t b = BlockOf(i);
     return blocks[b].load(std::memory_order_acquire)[i - BlockStart(b)];
@@ -74,7 +75,7 @@ struct StringPool::Shard {
   std::vector<std::unique_ptr<char[]>> arenas;
   size_t arena_left = kFirstArena;
   char* arena = first_arena;
-  // Most queries know few strings: allocating both for each shard took a quarter of the time for a thousand of them.
+  // Most queries have few strings: allocating both for each shard took a quarter of the time for a thousand strings.
   // Not cleared before they are used.
   uint64_t first_table[kFirstTable];
   char first_arena[kFirstArena];
@@ -137,8 +138,8 @@ int64_t StringPool::Intern(std::string_view text) {
 size_t StringPool::count() const { return entries_->count.load(std::memory_order_relaxed); }
 
 std::string_view StringPool::Get(int64_t id) const {
-  // Values of NULLs and of rows that were filtered may be asked for: any number, and that of a string that another
-  // thread is adding. No entry has moved in yet then, or no block.
+  // NULLs and rows that were filtered out may ask for any number, also for that of a string that another thread is
+  // adding. Then the entry may still be empty, or its block missing.
   const uint64_t i = static_cast<uint64_t>(id);
   if (i >= entries_->count.load(std::memory_order_relaxed)) return {};
   const size_t b = Entries::BlockOf(i);

@@ -1,5 +1,5 @@
-// The strings of one query: every text value in a register is the identifier its pool gave it. Equal strings have equal
-// identifiers, so grouping, joining and comparing for equality are done on integers.
+// The strings of one query: a text value in a register is the identifier that the pool gave the string. Equal strings
+// have equal identifiers, so grouping, joining and comparing for equality are done on integers.
 //
 // Start at: Intern, Get. Thread-safe; strings are never removed while the pool lives.
 #pragma once
@@ -17,11 +17,11 @@ class StringPool {
   StringPool(const StringPool&) = delete;
   StringPool& operator=(const StringPool&) = delete;
 
-  /// The identifier of `text`: 0, 1, 2 ... in the order of their first coming. The bytes are copied.
+  /// The identifier of `text`: 0, 1, 2 ... in the order in which strings are first interned. The bytes are copied.
   int64_t Intern(std::string_view text);
   /// The string of an identifier that Intern returned, valid as long as the pool. Any other value gives "".
   std::string_view Get(int64_t id) const;
-  /// How many strings there are: their identifiers are the numbers below.
+  /// The number of strings; their identifiers are 0 .. count() - 1.
   size_t count() const;
 
  private:

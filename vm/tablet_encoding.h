@@ -1,7 +1,6 @@
-// What a program needs to know of one tablet before it runs over it. Encodings differ from tablet to tablet,
-// so the program speaks of values and the tablet encoding of codes; an interpreter reads a record once per
-// instruction and tile, never per row. Both interpreters use these structs; for the GPU the pointers are device
-// pointers.
+// What an interpreter needs to know about one tablet. Encodings differ from tablet to tablet, so programs contain
+// values, and the tablet encoding has the codes for them. An interpreter reads a record once per instruction and tile,
+// never per row. Both interpreters use these structs; for the GPU the pointers are device pointers.
 //
 // Start at: TabletEncoding. Plain data, shared read-only by the threads that run the tablet. Compiled by g++ and nvcc.
 #pragma once
@@ -18,16 +17,16 @@ enum class Decode : uint8_t {
   kReal,      ///< FromOrderedFloat32(base + code), widened to double
   kMap,       ///< map[code]: TEXT, and functions of TEXT
   kMapRow,    ///< map[row]: TEXT stored plain
-  kRaw,       ///< the 8 bytes as they stand: an intermediate result, with null_bytes
+  kRaw,       ///< the 8 bytes are the value: an intermediate result, with null_bytes
 };
 
 /// A column slot in one tablet.
 struct SlotEncoding {
   const uint8_t* codes = nullptr;       ///< `width` bytes a row; nullptr for kConstant and kMapRow
   const int64_t* map = nullptr;         ///< kMap: one per code; kMapRow: one per row
-  const uint8_t* null_bytes = nullptr;  ///< 1 for NULL, one byte a row (kRaw, kMapRow) ; nullptr if there are none
+  const uint8_t* null_bytes = nullptr;  ///< 1 for NULL, one byte a row (kRaw, kMapRow); nullptr if there are none
   const uint8_t* map_null = nullptr;    ///< 1 where map gives NULL, indexed as map; nullptr if nowhere
-  uint64_t map_entries = 0;             ///< behind map and map_null, where a chunk has them
+  uint64_t map_entries = 0;             ///< of map and of map_null, if there
   uint64_t base = 0;                    ///< low half
   int64_t base_high = 0;                ///< high half: wide slots only
   uint64_t null_code = 0;               ///< if has_null_code; of width 16: the low half
@@ -37,13 +36,13 @@ struct SlotEncoding {
   bool wide = false;  ///< the value has 128 bits
   bool has_null_code = false;
   bool all_null = false;
-  bool lazy_map = false;  ///< map holds 1 + identifier, or 0 where nobody has asked for an entry yet (host only)
+  bool lazy_map = false;  ///< map holds 1 + identifier, or 0 for an entry that was not needed yet (host only)
 
-  /// Whether a row can be NULL at all.
+  /// Whether any row can be NULL.
   bool MayBeNull() const { return all_null || has_null_code || null_bytes != nullptr || map_null != nullptr; }
 };
 
-/// A predicate in one tablet: a test of the code c of a row.
+/// A predicate in one tablet: a test of a row's code c.
 struct PredicateEncoding {
   enum class Kind : uint8_t {
     kAll,    ///< every row passes

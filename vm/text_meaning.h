@@ -32,8 +32,8 @@ inline size_t CharacterOffset(std::string_view s, int64_t index) {
   return i;
 }
 
-/// SUBSTRING(s FROM from FOR length): characters from..from+length-1, counted from 1, as far as they exist.
-/// REQUIRES: length >= 0 if has_length.
+/// SUBSTRING(s FROM from FOR length): the characters from..from+length-1 that exist, counted from 1. REQUIRES: length
+/// >= 0 if has_length.
 inline std::string_view Substring(std::string_view s, int64_t from, bool has_length, int64_t length) {
   int64_t end = INT64_MAX;  // exclusive
   if (has_length && __builtin_add_overflow(from, length, &end)) end = INT64_MAX;
@@ -47,7 +47,7 @@ inline std::string_view Substring(std::string_view s, int64_t from, bool has_len
 /// LIKE: % any characters, _ one character, \ quotes the next byte.
 inline bool LikeMatches(std::string_view s, std::string_view p) {
   size_t i = 0, k = 0;
-  size_t star = std::string_view::npos, resume = 0;  // behind the last %, and where in s it is tried next
+  size_t star = std::string_view::npos, resume = 0;  // behind the last %; where in s to try it next
   while (true) {
     if (k < p.size() && p[k] == '%') {
       star = ++k;
@@ -145,7 +145,7 @@ struct TToW {};
 
 }  // namespace meaning
 
-/// Calls f.template operator()<meaning::Op>() for an aggregate of shape FoldText; for others nothing.
+/// Calls f.template operator()<meaning::Op>() for an aggregate of shape FoldText; does nothing for others.
 template <class F>
 void WithFoldText(Opcode op, F f) {
   switch (static_cast<uint16_t>(op)) {

@@ -5,7 +5,7 @@
 namespace tessera::vm {
 namespace {
 
-/// Shorter strings are filled up with zeros: where heads are equal the strings decide.
+/// Shorter strings are filled up with zeros. If heads are equal, the strings are compared.
 uint64_t Head(std::string_view s) {
   uint64_t head = 0;
   for (size_t i = 0; i < 8; ++i) head = head << 8 | (i < s.size() ? static_cast<uint8_t>(s[i]) : 0);

@@ -1,4 +1,4 @@
-// The places of a pool's strings in their order, so that a device can sort identifiers as numbers.
+// The ranks of a pool's strings in their order, so that a device can sort text as numbers.
 //
 // Start at: TextRanks::Update. One thread at a time.
 #pragma once
@@ -12,10 +12,10 @@ namespace tessera::vm {
 
 class TextRanks {
  public:
-  /// Gives every string that the pool has a rank; those that it has got since the last call change the ranks of others.
-  /// REQUIRES: no string is being added; the same pool each time.
+  /// Gives every string of the pool a rank. Strings added since the last call change the ranks of others. REQUIRES: no
+  /// string is being added; the same pool each time.
   void Update(const StringPool& pool);
-  /// By identifier: how many strings are less.
+  /// By identifier: the number of strings that are less.
   const std::vector<uint32_t>& ranks() const { return ranks_; }
 
  private:

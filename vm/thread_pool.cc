@@ -41,7 +41,7 @@ void ThreadPool::Work(int worker) {
   uint64_t seen = 0;
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
-    // A worker that this round does not need sleeps on; one that was started for it takes part at once.
+    // A worker that this round does not need goes on sleeping; a worker that was started for it takes part at once.
     start_.wait(lock, [&] { return stop_ || (round_ != seen && job_ != nullptr && worker < workers_); });
     if (stop_) return;
     seen = round_;
@@ -55,7 +55,7 @@ void ThreadPool::Work(int worker) {
 
 namespace {
 
-/// f(worker) for `workers` of the pool; an exception must not leave a thread of it.
+/// Calls f(worker) for `workers` of the pool. std::bad_alloc is caught, because no exception may leave a thread.
 Status RunWorkers(ThreadPool* pool, size_t workers, const std::function<Status(size_t)>& f) {
   std::mutex mutex;
   Status error;

@@ -14,7 +14,7 @@ namespace tessera::vm {
 
 class ThreadPool {
  public:
-  /// `threads` workers, the caller of Run among them; threads are started by the first Run that needs them.
+  /// `threads`: number of workers, including the caller of Run. Threads are started by the first Run that needs them.
   explicit ThreadPool(int threads) : threads_(threads < 1 ? 1 : threads) {}
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -38,11 +38,12 @@ class ThreadPool {
   std::vector<std::thread> started_;
 };
 
-/// How many workers ForWorkers has: all of the pool's; without a pool (nullptr) the caller alone.
+/// The number of workers of ForWorkers: all of the pool's, or only the caller if `pool` is nullptr.
 size_t Workers(const ThreadPool* pool);
-/// f(worker) for each of them at the same time. Errors: one that a worker returns; kResource, one ran out of memory.
+/// Calls f(worker) for all workers at the same time. Errors: one that a worker returned; kResource, a worker ran out of
+/// memory.
 Status ForWorkers(ThreadPool* pool, const std::function<Status(size_t)>& f);
-/// f(i) for each i < n, each time by the worker that is free. Errors: as ForWorkers; then some i may be left out.
+/// Calls f(i) for each i < n; a free worker takes the next i. Errors: as ForWorkers; then some i may be left out.
 Status ForEach(ThreadPool* pool, size_t n, const std::function<Status(size_t)>& f);
 
 }  // namespace tessera::vm

@@ -7,8 +7,8 @@
 namespace tessera::vm {
 namespace {
 
-/// The greatest OFFSET + LIMIT for which rows are cut, and the rows of a unit that start the first cut. With more rows,
-/// sorting twice costs more than it saves.
+/// The greatest OFFSET + LIMIT for which rows are cut, and the number of a unit's rows that starts the first cut. With
+/// more rows, sorting twice costs more than it saves.
 constexpr uint64_t kMostKept = 4096;
 constexpr size_t kCutAt = 8192;
 

@@ -21,20 +21,22 @@ class TopRows {
  public:
   explicit TopRows(const Section& section);
 
-  /// Whether the section has an order and so small a LIMIT that cutting pays; otherwise the rest does nothing.
+  /// Whether the section has an order and a LIMIT that is small enough to make cutting pay. If not, nothing is cut or
+  /// dropped.
   bool active() const { return keep_ > 0; }
-  /// Cuts a unit's rows to the best if they have become many, or at its end. What is left keeps its order among equals.
+  /// Cuts a unit's rows to the best ones if they have become many, or at the unit's end. Equal rows keep their order.
   Status Cut(bool end, const StringPool& strings, RowSet* rows);
 
   /// Whether the ranges of a tablet's chunks show that all its rows are behind the bound. (Only where no instruction
   /// can fail: a row that is left out must not be one that raises an error.)
   bool LeavesOut(const TabletEncoding& tablet) const;
-  /// Whether units should run from the last one on: loaded in the order of time, the latest rows are there.
+  /// Whether units should run from the last to the first: in tables loaded in the order of time, the latest rows are
+  /// last.
   bool Backwards() const { return active() && section_.order[0].descending; }
 
   /// The section's column that the bound limits.
   size_t column() const { return static_cast<size_t>(section_.order[0].column); }
-  /// Greatest code of a row that may be wanted; UINT64_MAX: any may.
+  /// Rows with greater codes are not wanted. UINT64_MAX: there is no bound yet.
   uint64_t bound() const { return bound_.load(std::memory_order_relaxed); }
   /// The code of a value of column(): rows with lower codes come first. REQUIRES: bound() < UINT64_MAX.
   uint64_t Code(int64_t value) const {
@@ -49,7 +51,7 @@ class TopRows {
   const Section& section_;
   size_t keep_ = 0;  ///< OFFSET + LIMIT; 0: not active
   bool has_bound_ = false, is_float_ = false;
-  int slot_ = -1;  ///< the column of the table that column() is; -1: none, or LeavesOut must not ask
+  int slot_ = -1;  ///< the slot that column() is a copy of; -1: none, or LeavesOut must not use it
   std::atomic<uint64_t> bound_{UINT64_MAX};
 };
 

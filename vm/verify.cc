@@ -1,8 +1,8 @@
-// The verifier: what an interpreter takes for granted is checked here, once, before a program runs.
+// The verifier: everything that interpreters rely on is checked here, once, before a program runs.
 //
-// Classes are tracked along the code: instructions are visited in order, and because the only backward jump (Next,
-// NextOuter) goes to a point behind its own Probe with the accumulators dead, one pass suffices. Jumps forward join
-// with "no value".
+// Classes are tracked along the code, in order. One pass is enough, because the only backward jump (Next, NextOuter)
+// goes to a point behind its own Probe, where the accumulators have no value. At targets of forward jumps they have
+// none either.
 
 #include <fmt/format.h>
 
@@ -200,7 +200,7 @@ class Verifier {
     return Status::Ok();
   }
 
-  /// The join table was built by an earlier section.
+  /// Checks that the join table was built by an earlier section.
   Status CheckJoin(int join) {
     if (!InRange(join, p_.joins) || p_.joins[static_cast<size_t>(join)].section >= section_)
       return Fail("join table is not built yet");
@@ -268,7 +268,7 @@ class Verifier {
     return Status::Ok();
   }
 
-  /// Class of a Src operand, or None if it is out of range or not available here.
+  /// The class of a Src operand, or None if the operand is out of range or not available here.
   AccumulatorSpec SourceClass(const Section& s, int32_t packed) const {
     Operand o = Operand::Unpack(packed);
     if (o.Pack() != packed) return AccumulatorSpec::None;
@@ -299,7 +299,7 @@ class Verifier {
     std::vector<bool> outer(p_.joins.size());  // probed by ProbeOuter
     std::vector<bool> target(s.code.size(), false);
     for (const Instruction& in : s.code) {
-      // The head of a loop over matches is reached from behind, too, with the accumulators dead.
+      // The head of a loop over matches is also reached from behind, with no value in the accumulators.
       if (in.op < Opcode::kCount && Info(in.op).role == Role::Next && InRange(in.p2, s.code))
         target[static_cast<size_t>(in.p2)] = true;
     }
@@ -389,7 +389,7 @@ class Verifier {
         }
         if (!good) return Fail(fmt::format("operand p{}", k + 1));
       }
-      // What the shape asks for beyond that.
+      // Further conditions of the shape.
       switch (info.shape) {
         case Shape::SkipIfNone:
           if (in.p2 <= address_) return Fail("it jumps backwards");
@@ -475,7 +475,7 @@ class Verifier {
     return Status::Ok();
   }
 
-  /// Keys of Probe and Group: one operand, or registers from p2 on, of the classes of `columns`.
+  /// Checks the keys of Probe and Group: one operand, or registers from p2 on, with the classes of `columns`.
   Status CheckKeys(const Section& s, const Instruction& in, const std::vector<SqlType>& columns) {
     if (in.p3 < 0 || in.p3 > kMaxKeys) return Fail("number of keys");
     if (in.p3 == 0) return in.p2 == 0 ? Status::Ok() : Fail("operand p2");

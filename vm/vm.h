@@ -3,7 +3,7 @@
 // The machine, per tile of rows: a selection mask (one bit a row), accumulator A (64 bits and a NULL bit a row),
 // accumulator W (128 bits and a NULL bit a row), mask registers, registers, one cursor a row for each join table that
 // was probed, one group ordinal a row. An instruction is decoded once per tile. A tile is applied wholly or not at all.
-// opcodes.def lists the instructions, meaning.h says what they do to one row, OPCODES.md is the manual made from both.
+// opcodes.def lists the instructions, meaning.h says what they do to one row, OPCODES.md is the manual.
 //
 // The host interpreter is here; a GPU is another SectionBackend that runs the same sections.
 //
@@ -26,7 +26,7 @@ namespace tessera::vm {
 
 class ThreadPool;
 
-/// Rows in the machine's form: what a section made. Text is identifiers of the query's pool.
+/// Rows in the machine's form, as sections make them. Text is identifiers of the query's pool.
 struct RowColumn {
   SqlType type;
   std::vector<int64_t> low;   ///< the value, the double's bits, the identifier; kWide: the low half
@@ -38,27 +38,27 @@ struct RowSet {
   std::vector<RowColumn> columns;
 };
 
-/// A join of a section: how many rows there are behind it and its conditions.
+/// A join of a section, and how many rows are left after it and its conditions.
 struct JoinedRows {
   std::string table;  ///< the label of the section that built the join table
   uint64_t rows = 0;
-  double milliseconds = 0;  ///< of the section's time, what passed since the join before it; 0 if not measured
+  double milliseconds = 0;  ///< time since the join before it; 0 if not measured
 };
 
-/// What one section did. The list of fields, with their meaning, is vm/section_statistics.def. Times are milliseconds.
+/// Statistics of one section. vm/section_statistics.def lists the fields and their meaning. Times are milliseconds.
 struct SectionStatistics {
 #define STATISTIC(Merging, Type, Name) Type Name{};
 #include "vm/section_statistics.def"
 #undef STATISTIC
 };
 
-/// Where one rank's time went in one statement, and what it moved. Without ranks there is one, rank 0. Times are
+/// Where one rank spent its time in one statement, and how much it moved. Without ranks there is only rank 0. Times are
 /// milliseconds.
 struct RankStatistics {
   int rank = 0;
   uint64_t rows_scanned = 0;       ///< of stored tables
   uint64_t rows_out = 0;           ///< master: rows of the result; others: rows and groups sent to another rank
-  uint64_t tablets = 0;            ///< of which the rank scanned a part
+  uint64_t tablets = 0;            ///< tablets that the rank scanned, at least in part
   uint64_t bytes_read = 0;         ///< encoded bytes of the columns read
   uint64_t bytes_transferred = 0;  ///< to the GPU
   uint64_t bytes_sent = 0, bytes_received = 0;  ///< between ranks, tablets not counted
@@ -69,23 +69,23 @@ struct RankStatistics {
   double transfer = 0;                          ///< to the GPU: the host's time, which overlaps the kernels
   double execute = 0;                           ///< running sections, reading included
   double gather = 0;                            ///< sending, receiving and waiting for other ranks
-  double merge = 0;  ///< joining what came from other ranks, and the master's sections over that
-  double print = 0;  ///< master: taking the result's rows
+  double merge = 0;                             ///< merging what other ranks sent, and the master's sections over that
+  double print = 0;                             ///< master: taking the result's rows
   double total = 0;
 };
 
 struct RunStatistics {
   std::vector<SectionStatistics> sections;  ///< across ranks: merged as section_statistics.def says
   RankStatistics mine;
-  std::vector<RankStatistics> ranks;  ///< by rank; filled by whoever knows the other ranks
-  /// Ranks that scanned nothing of a stored table that had a tablet for each of them; 0 without ranks.
+  std::vector<RankStatistics> ranks;  ///< by rank; filled by the caller that knows the other ranks
+  /// Ranks that scanned nothing, although a stored table had a tablet for each of them; 0 without ranks.
   uint64_t idle_portions = 0;
 };
 
-/// Whether a device brings the rows of a section into the order of a join table's places before it looks them up.
+/// Whether a device partitions the rows of a section by hash slot before it probes a join table.
 enum class JoinPartitioning : uint8_t {
-  kAuto,  ///< where the table outgrows the device's cache and that is expected to be faster
-  kOn,    ///< wherever it can
+  kAuto,  ///< if the table outgrows the device's cache and partitioning should be faster
+  kOn,    ///< wherever possible
   kOff,
 };
 
@@ -100,32 +100,34 @@ struct SectionContext {
   ThreadPool* pool = nullptr;  ///< for work on the host that can be shared; idle while the section runs
   bool profile = false;        ///< fill statistics->joined
   JoinPartitioning join_partitioning = JoinPartitioning::kAuto;
-  /// kRows: takes rows as they come, so that no more are held than fit the device's output at a time (or, of a section
-  /// with an order, once they are sorted), and the result has none; empty: all are the result. An error ends the
-  /// section and is returned by it.
+  /// kRows: takes rows as they come, or once they are sorted if the section has an order. Then only the rows that fit
+  /// the device's output are held at a time, and the result has no rows. Empty: all rows are in the result. An error
+  /// ends the section and is returned by it.
   std::function<Status(const RowSet&)> take_rows = {};
 };
 
-/// One run of a program on a device. Join tables stay there from the section that builds them to the end of the run.
+/// One run of a program on a device. Join tables stay on the device from the section that builds them to the end of the
+/// run.
 class DeviceRun {
  public:
   virtual ~DeviceRun() = default;
   /// Runs a section with sink kRows or kGroups, over a stored table or over a join table that is on the device.
   ///
-  /// kRows: if the section has an order, the rows come in it, equal ones in any, and the device leaves out those behind
-  /// the first OFFSET + LIMIT. Without an order they come in any, and where there is a LIMIT, at least OFFSET + LIMIT
-  /// of them or all. The caller leaves out the first OFFSET and what is behind LIMIT; it does not sort.
+  /// kRows: if the section has an order, rows come in that order (equal rows in any), and the device returns only the
+  /// first OFFSET + LIMIT. Without an order they come in any order; with a LIMIT there are at least OFFSET + LIMIT of
+  /// them, or all. The caller drops the first OFFSET rows and those behind LIMIT; it does not sort.
   ///
   /// kGroups: `columns` are the keys, then the aggregates' final values (SUM, MIN, MAX without a value: NULL). Without
   /// keys there is exactly one group. REQUIRES: the join tables that it probes have been built or put. Errors:
-  /// kUnsupported, kResource: the device cannot, as it turned out; the host can.
+  /// kUnsupported, kResource: the device turned out to be unable to run the section; the host can.
   virtual Result<RowSet> RunSection(const SectionContext& context) = 0;
-  /// Tells which section RunSection will be asked for behind the next BuildJoins, so that what does not depend on the
-  /// join tables can be done while these are built. (Its statistics are not used.)
+  /// Announces the section that RunSection will get after the next BuildJoins, so that work that does not depend on the
+  /// join tables can be done while they are built. (Its statistics are not used.)
   virtual void Expect(const SectionContext& next) { (void)next; }
   /// Runs sections with sink kJoin that do not need each other's tables. Errors: as RunSection.
   virtual Status BuildJoins(const std::vector<SectionContext>& contexts) = 0;
-  /// A join table whose rows (keys, none NULL, then payload) were made elsewhere, from a table of `source_rows` rows.
+  /// Takes a join table whose rows (keys, none NULL, then payload) were made elsewhere, from a table of `source_rows`
+  /// rows.
   virtual Status PutJoin(const Program& program, int join, const RowSet& rows, uint64_t source_rows,
                          JoinPartitioning partitioning) = 0;
 };
@@ -136,12 +138,12 @@ class SectionBackend {
   virtual ~SectionBackend() = default;
   /// OK, or kUnsupported with the reason why this section cannot run here.
   virtual Status CanRun(const Program& program, int section) const = 0;
-  /// Starts a run. It must not outlive the device.
+  /// Starts a run, which must not outlive the device.
   virtual std::unique_ptr<DeviceRun> Begin() = 0;
 };
 
-/// How many of the rows beside it a unit of work made. Units of a source are numbered in the order of its rows, the
-/// same on all ranks, so that rows of many ranks can be put into the order in which one process makes them.
+/// How many rows of a shipment come from one unit of work. Units are numbered in the order of the source's rows,
+/// equally on all ranks, so that the rows of many ranks can be put into the order in which one process would make them.
 struct UnitRows {
   uint64_t unit = 0;
   uint64_t rows = 0;
@@ -150,44 +152,46 @@ struct UnitRows {
 /// Rows on their way to another rank.
 struct Shipment {
   RowSet rows;
-  std::vector<UnitRows> units;  ///< what `rows` consists of, in order; units without rows may be missing
+  std::vector<UnitRows> units;  ///< the units of `rows`, in order; units without rows may be missing
   uint64_t through = 0;         ///< in a stream: all of the sender's units below this number have been shipped
   bool last = true;             ///< in a stream: nothing follows
 };
 
-/// What ranks that run one program together tell each other (mpi/PROTOCOL.md). All ranks run the same sections in the
-/// same order, so every call that involves all of them is made by all of them, in the same order, whether or not they
-/// have failed. Called from the thread of Executor::Run.
+/// The messages between ranks that run one program together (mpi/PROTOCOL.md). All ranks run the same sections in the
+/// same order. So a call that involves all ranks is made by all of them, in the same order, even by those that have
+/// failed. Called from the thread of Executor::Run.
 class Exchange {
  public:
   virtual ~Exchange() = default;
   virtual int rank() const = 0;   ///< 0: the master
   virtual int ranks() const = 0;  ///< at least 2
-  /// Encoded bytes below which every rank has all tablets of a table.
+  /// A table with fewer encoded bytes than this is replicated: every rank has all its tablets.
   virtual uint64_t replicate_below() const = 0;
-  /// Bytes of a join's build side that a rank has room for.
+  /// The greatest size of a join's build side that a rank has room for, in bytes.
   virtual uint64_t broadcast_limit() const = 0;
 
   /// All ranks. OK if all are OK; else the same error everywhere, naming the lowest rank that failed by itself.
   virtual Status Agree(const Status& mine) = 0;
-  /// All ranks: the sum of what each gives.
+  /// All ranks: the sum of all ranks' values.
   virtual Result<uint64_t> Sum(uint64_t mine) = 0;
   /// All ranks: everybody's shipment, by rank. Text is interned into `strings`.
   virtual Result<std::vector<Shipment>> AllGather(Shipment mine, StringPool* strings) = 0;
   /// All ranks: the master's rows become everybody's.
   virtual Result<RowSet> Broadcast(RowSet mine, StringPool* strings) = 0;
-  /// One shipment, or the reason why there is none, from one rank to another. Send may return before it has arrived,
-  /// but never has more than some messages under way. `wait`: return only when all that was sent has been taken.
+  /// One shipment, or the reason why there is none, from one rank to another. Send may return before the shipment has
+  /// arrived, but only a few messages are ever on the way. `wait`: return only when everything that was sent has been
+  /// received.
   virtual Status Send(int to, Result<Shipment> shipment, const StringPool& strings, bool wait) = 0;
   virtual Result<Shipment> Receive(int from, StringPool* strings) = 0;
-  /// Tells the others that what they are doing is in vain: this rank has failed, or has all the rows that it needs.
+  /// Tells the other ranks to stop their work: this rank has failed, or has all the rows that it needs.
   virtual void Stop() = 0;
-  /// Whether another rank said so. Cheap; called often while a section runs, because it also keeps messages moving.
+  /// Whether another rank has called Stop. Cheap; called often while a section runs, because it also keeps messages
+  /// moving.
   virtual bool Stopped() = 0;
 };
 
 struct RunOptions {
-  Exchange* exchange = nullptr;   ///< nullptr: this process alone; not the same on two ranks
+  Exchange* exchange = nullptr;   ///< nullptr: this process runs alone; each rank has its own
   SectionBackend* gpu = nullptr;  ///< nullptr: everything on the host
   bool gpu_required = false;      ///< a section over a stored table that the GPU cannot run is an error
   bool profile = false;           ///< measure joins one by one, as EXPLAIN ANALYZE asks
@@ -197,10 +201,11 @@ struct RunOptions {
   std::function<void(double)> progress;  ///< fraction done, 0..1, from any thread; may be empty
 };
 
-/// Whether every rank runs its portion of the section: of a stored table, or of the rows of a join table, which all of
-/// them have. Other sections run on the master alone.
+/// Whether every rank runs its portion of the section: of a stored table, or of the rows of a join table, which every
+/// rank has. Other sections run on the master alone.
 bool SharedByRanks(const Section& section);
-/// The join table that a section probes by a grid: its rows are cut into ranges as the source's are into tiles. -1: none.
+/// The join table that a section probes as a grid: its rows are cut into ranges, as the source's rows are cut into
+/// tiles. -1: none.
 int GridOf(const Program& program, const Section& section);
 /// How ranks share a stored table: whole tablets in turn, tablet i to rank i modulo `ranks`; or, if there are too few
 /// of them or the table has fewer encoded bytes than `replicate_below`, every rank has all of it and scans some of its
