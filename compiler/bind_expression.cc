@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-/// Nodes that copying operands may make: a tenth of a second.
+/// How many nodes copies of operands may have: they take a tenth of a second.
 constexpr int64_t kMostCopies = 200'000;
 
 const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
@@ -24,7 +24,7 @@ int64_t CountNodes(const Expr& e) {
   return n;
 }
 
-/// The type of a number written with a point: the digits that are written.
+/// The type of a number with a decimal point: as many digits as are written.
 Value DecimalLiteral(std::string_view text) {
   std::string_view digits = text;
   if (!digits.empty() && digits[0] == '-') digits.remove_prefix(1);
@@ -53,7 +53,7 @@ Result<Value> NumberLiteral(std::string_view text) {
   return value;
 }
 
-/// What a node that is not bound is called in SQL.
+/// The SQL name of a node that cannot be bound, for the error.
 std::string FeatureName(const ParseNode& node) {
   struct Row {
     std::string_view tag, feature;
@@ -86,7 +86,7 @@ std::string FeatureName(const ParseNode& node) {
 
 }  // namespace
 
-/// Counts one level, for as long as it lives.
+/// Counts one level of nesting during its lifetime.
 struct ExpressionBinder::Nesting {
   explicit Nesting(BindContext* counter) : context(counter) { ++context->nesting; }
   ~Nesting() { --context->nesting; }
@@ -290,8 +290,9 @@ int64_t ExpressionBinder::IntegerOfConstant(std::string_view sql, const ParseNod
   const ParseNode* value = a_const.Get(Field::k_ival);
   const int64_t printed = value != nullptr ? value->Number(Field::k_ival) : 0;
   if (printed != 0 || a_const.location() < 0) return printed;
-  // libpg_query folds -5 into one constant and then leaves out its value, as it does for 0. The location is that of the
-  // first sign: read the number again. Only signs, parentheses, blanks and comments can stand before its digits.
+  // libpg_query folds -5 into one constant, and its JSON leaves out the value, as it does for 0. The location is that
+  // of the first sign, so the number is read from the text again. Only signs, parentheses, blanks and comments can
+  // stand before its digits.
   auto at = static_cast<size_t>(a_const.location());
   bool negative = false;
   while (at < sql.size()) {
@@ -401,7 +402,7 @@ Status ExpressionBinder::Unify(std::vector<ExprPtr*> branches, const char* what,
     return Unsupported("an INTERVAL that is not a constant is not supported", (*branches[0])->position);
   }
   if (common.id == TypeId::kNull) common = SqlType::Text();
-  // All literals, or a literal longer than VARCHAR(n): the length is no part of the common type then.
+  // If all are literals, or a literal is longer than VARCHAR(n), the common type has no length.
   if (common.id == TypeId::kText) common.length = 0;
   for (ExprPtr* b : branches) {
     Result<ExprPtr> e = Coerce(std::move(*b), common, CastContext::kExplicit);
@@ -437,7 +438,7 @@ Result<ExprPtr> ExpressionBinder::BindCase(const ParseNode& node) {
     if (subject != nullptr) {
       TESSERA_ASSIGN(ExprPtr value, Bind(condition));
       ExprPtr x;
-      // The last WHEN may have the subject itself.
+      // The last WHEN may take the subject itself instead of a copy.
       if (when.next() == nullptr) {
         x = std::move(subject);
       } else {
@@ -488,13 +489,13 @@ Result<ExprPtr> ExpressionBinder::BindCoalesce(const ParseNode& node) {
   }
   const bool nullable = args.back()->nullable;
   TESSERA_ASSIGN(ExprPtr e, Folded(MakeFunction(Function::kCase, type, position, std::move(args))));
-  // Each branch is taken only where it is not NULL.
+  // A branch is taken only if it is not NULL.
   if (IsFunction(*e, Function::kCase)) e->nullable = nullable;
   return e;
 }
 
-/// GREATEST(a, b, c): the first that is not NULL and no less than those after it, which is the greatest of all: any
-/// before it was less than one after. NULLs are passed over, as PostgreSQL does.
+/// GREATEST(a, b, c): the first argument that is not NULL and not less than any argument after it. It is the greatest
+/// of all, because each argument before it was less than one after. NULLs are skipped, as in PostgreSQL.
 Result<ExprPtr> ExpressionBinder::BindGreatest(const ParseNode& node) {
   const int position = node.location();
   const bool greatest = node.Text(Field::k_op) == "IS_GREATEST";
@@ -542,7 +543,7 @@ void SplitConjuncts(ExprPtr e, std::vector<ExprPtr>* out) {
     return;
   }
   if (IsBoolean(*e, true)) return;
-  // x IS TRUE, where only "is true" is asked for, is x.
+  // Where only "is true" matters, x IS TRUE is x.
   if (IsFunction(*e, Function::kCase) && e->args.size() == 3 && IsBoolean(*e->args[1], true) &&
       IsBoolean(*e->args[2], false)) {
     SplitConjuncts(std::move(e->args[0]), out);

@@ -23,7 +23,7 @@ std::string Lower(std::string_view s) {
   return out;
 }
 
-/// The type that an untyped argument takes for a class.
+/// The type that an untyped argument gets for a class of types.
 SqlType PreferredType(TypeClass c) {
   if ((c & kClassText) != 0) return SqlType::Text();
   if ((c & kClassFloat) != 0) return kDouble;
@@ -42,7 +42,7 @@ std::string Signature(std::string_view name, const std::vector<ExprPtr>& args) {
   return out;
 }
 
-/// Whether an exact number must become a double, because there is no opcode for it but one for doubles.
+/// Whether an exact number must become a double, because only doubles have an opcode.
 bool NeedsDouble(const OpcodesByClass& opcodes, const SqlType& type) {
   return type.IsNumeric() && opcodes.For(type.storage()) == kNoOpcode && opcodes.real != kNoOpcode;
 }
@@ -103,7 +103,7 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   if (name == "mod" && args.size() == 2) return Infix("%", std::move(args[0]), std::move(args[1]), position);
   if (name == "concat" && !args.empty()) return BindConcat(std::move(args), position);
   if (system && args.size() == 2 && (name == "btrim" || name == "ltrim" || name == "rtrim")) {
-    // TRIM(BOTH ' ' FROM x) says what is done anyway.
+    // TRIM(BOTH ' ' FROM x) names the default.
     if (IsConstant(*args[1]) && args[1]->constant.text == " ") {
       args.pop_back();
     } else {
@@ -132,7 +132,7 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
     TESSERA_ASSIGN(args[i], Resolve(std::move(args[i]), PreferredType(ArgumentClass(name, i))));
     types[i] = args[i]->type;
   }
-  // The first row that fits an untyped constant need not be the row of the type that it got.
+  // The first row that fits an untyped constant may not fit the type that it got.
   if (resolved && FindFunction(name, types, &rule) != FunctionMatch::kFound)
     return NoFunction(Signature(name, args), position, kCastHint);
 
@@ -205,8 +205,8 @@ Result<ExprPtr> ExpressionBinder::BindRound(std::vector<ExprPtr> args, const Sql
   return Folded(MakeFunction(Function::kRound, result, position, std::move(args)));
 }
 
-/// CONCAT passes over NULLs: a || b with '' in their place. Pairs, then pairs of pairs: a long list makes no deep
-/// expression.
+/// CONCAT skips NULLs: it is a || b with '' in place of NULL. It joins pairs, then pairs of pairs, so that a long list
+/// makes no deep expression.
 Result<ExprPtr> ExpressionBinder::BindConcat(std::vector<ExprPtr> args, int position) {
   for (ExprPtr& a : args) {
     TESSERA_ASSIGN(a, Coerce(std::move(a), SqlType::Text(), CastContext::kAssignment));
@@ -301,14 +301,14 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
   }
   if (condition != nullptr) {
     --may_skip_;
-    // FILTER (WHERE c): the argument is NULL where c is not true.
+    // FILTER (WHERE c) makes the argument NULL where c is not true.
     const SqlType type = argument->type;
     TESSERA_ASSIGN(argument,
                    Folded(MakeFunction(Function::kCase, type, position,
                                        ExprList(std::move(condition), std::move(argument), MakeNull(type, position)))));
   }
   in_aggregate_ = false;
-  // By the standard it belongs to the block that has those columns.
+  // By the standard the aggregate belongs to the block that has those columns.
   const auto outward = [](const Expr& e, auto& self) -> int {  // 0: no columns; 1: only outer ones; 2: own ones
     int found = e.kind == Expr::Kind::kOuter ? 1 : (e.kind == Expr::Kind::kColumn ? 2 : 0);
     for (const ExprPtr& a : e.args) found = std::max(found, self(*a, self));

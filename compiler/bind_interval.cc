@@ -89,7 +89,7 @@ Result<Span> ParseInterval(std::string_view text, std::string_view field) {
   };
   std::string_view w = word();
   while (!w.empty()) {
-    // A number, its unit behind it at once or after blanks: "3 months", "3months", "12:30", "-1 day".
+    // A number and its unit, with or without blanks between them: "3 months", "3months", "12:30", "-1 day".
     const std::string lower = Lower(w);
     if (lower == "ago" && any) {
       ago = true;
@@ -139,7 +139,7 @@ Result<Span> ParseInterval(std::string_view text, std::string_view field) {
     any = true;
   }
   if (!any) return bad;
-  // Half a month is not a number of days that all agree on.
+  // Half a month is no definite number of days.
   if (months != std::floor(months)) return bad;
   const double whole_days = std::trunc(days);
   micros = std::nearbyint(micros + (days - whole_days) * static_cast<double>(vm::kMicrosPerDay));

@@ -1,4 +1,4 @@
-// JOIN: its condition, the names behind it, and the sides of outer joins.
+// JOIN: its condition, the names that it defines, and the sides of outer joins.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-/// Makes every column that `scope` names an output of `query`, and `scope` say which.
+/// Makes every column that `scope` names an output of `query`, and lets `scope` name these outputs.
 void OutputAll(Query* query, NameScope* scope, const ExpressionBinder& binder) {
   const auto place = [&](ScopeColumn* c) {
     ExprPtr e = binder.Column(c->relation, c->column, -1);
@@ -29,7 +29,7 @@ void OutputAll(Query* query, NameScope* scope, const ExpressionBinder& binder) {
   query->visible = static_cast<int>(query->outputs.size());
 }
 
-/// The columns of `scope` are those of relation `r`, numbered as they are.
+/// Makes the columns of `scope` those of relation `r`, with the same numbers.
 void MoveTo(int r, NameScope* scope) {
   for (ScopeColumn& c : scope->columns) c.relation = r;
   for (RangeVariable& v : scope->variables) {
@@ -37,7 +37,7 @@ void MoveTo(int r, NameScope* scope) {
   }
 }
 
-/// What the condition of an outer join must not have: a relation that the join would have to come before it.
+/// The condition of an outer join must not refer to a relation that is joined after it.
 Status RefuseSubqueries(const std::vector<ExprPtr>& condition, const char* join) {
   for (const ExprPtr& e : condition) {
     if (const Expr* subquery = FindSubquery(*e)) {
@@ -93,7 +93,7 @@ Status FromBinder::BindJoin(const ParseNode& join, NameScope* scope) {
   if (type == "JOIN_FULL") return BindFullJoin(join, scope);
   if (type != "JOIN_INNER" && type != "JOIN_LEFT" && type != "JOIN_RIGHT")
     return Unsupported("this join is not supported", PositionOf(right_item));
-  // A RIGHT JOIN is a LEFT JOIN of the other side.
+  // A RIGHT JOIN is a LEFT JOIN with the sides exchanged.
   const bool right_join = type == "JOIN_RIGHT";
   NameScope left, right;
   TESSERA_TRY(right_join ? BindSide(left_item, &left) : BindItem(left_item, &left));
@@ -140,7 +140,7 @@ Status FromBinder::FilterBySubqueries(int filled, const char* join, std::vector<
   }
   *condition = std::move(rest);
   if (filter->conjuncts.empty()) return {};
-  // What is said of the filled side alone is a filter of it.
+  // A condition on the filled side alone is a filter of that side.
   Relation& relation = query_.relations[static_cast<size_t>(filled)];
   for (ExprPtr& e : filter->conjuncts) ForEachColumnOfBlock(*e, [](Expr& c) { c.relation = 0; });
   const int position = filter->conjuncts[0]->position;
@@ -228,9 +228,8 @@ Status FromBinder::JoinCondition(const ParseNode& join, const NameScope& left, c
   return {};
 }
 
-/// l FULL JOIN r: the rows of l LEFT JOIN r, then the rows of r that match no row of l, with NULLs for l. Both halves
-/// are shared by the threads and ranks like any other scan, where flags for matched rows would have to be gathered from
-/// all of them.
+/// l FULL JOIN r: the rows of l LEFT JOIN r, then the rows of r that match no row of l, with NULLs for l. Threads and
+/// ranks share both halves like any other scan. (Flags for matched rows would have to be gathered from all of them.)
 Status FromBinder::BindFullJoin(const ParseNode& join, NameScope* scope) {
   QueryBlock full(context_, nullptr);
   if (context_.nesting > kMaxNesting) return NestedTooDeeply(join.FirstLocation());
@@ -252,8 +251,8 @@ Status FromBinder::BindFullJoin(const ParseNode& join, NameScope* scope) {
   first.relations[1].on = std::move(condition);
 
   const ExpressionBinder columns(&full.context, nullptr, Clause::kSelect);
-  // Columns of USING are the value of whichever side has one. They are the first of `both`, as many as the sides have
-  // more columns than it.
+  // A column of USING has the value of whichever side has one. These columns come first in `both`. The sides together
+  // have more columns than `both`; the difference is the number of columns of USING.
   const size_t shared = left.columns.size() + right.columns.size() - both.columns.size();
   std::vector<std::pair<ScopeColumn, ScopeColumn>> pairs;
   for (size_t i = 0; i < shared; ++i) {

@@ -1,4 +1,4 @@
-// Binding operators: arithmetic, comparisons and what is made of them (IN, BETWEEN, IS DISTINCT FROM, NULLIF), LIKE,
+// Binding operators: arithmetic, comparisons and what is built from them (IN, BETWEEN, IS DISTINCT FROM, NULLIF), LIKE,
 // and dates with intervals.
 #include <algorithm>
 #include <cmath>
@@ -112,7 +112,7 @@ AlignedConstant AlignUnits(Function f, const SqlType& type, int128_t v, int128_t
   return AlignToInteger(f, type, floor, v % x_unit == 0);
 }
 
-/// Reads a double as an integer and what is left of it.
+/// Splits a double into an integer and the rest.
 AlignedConstant AlignFloat(Function f, const SqlType& type, double v) {
   if (v != v) return AboveAll(f);  // NaN is the greatest number
   const double floor = std::floor(v);
@@ -132,14 +132,15 @@ AlignedConstant AlignConstant(Function f, const SqlType& type, const Value& cons
     if (type.scale >= from.scale) return AlignUnits(f, type, v, 1, PowerOf10(type.scale - from.scale));
     return AlignUnits(f, type, v, PowerOf10(from.scale - type.scale), 1);
   }
-  // As DOUBLE a SMALLINT or INTEGER is exact, so comparing integers gives the same. A BIGINT or DECIMAL is not.
+  // A SMALLINT or INTEGER is exact as a DOUBLE, so comparing integers gives the same result. A BIGINT or DECIMAL is
+  // not.
   if ((type.id == TypeId::kSmallint || type.id == TypeId::kInteger) && (c & kClassFloat) != 0)
     return AlignFloat(f, type, constant.f64);
   if ((x & kClassFloat) != 0 && (c & kClassNumber) != 0) {
     Result<Value> v = EvaluateCast(constant, SqlType::Of(TypeId::kDouble));
     if (!v.ok()) return {};
-    // The value that a REAL column can have is a REAL; another stays DOUBLE, beside which the column is compared as it
-    // is.
+    // A constant that a REAL column can hold becomes a REAL. Another stays DOUBLE, and the column is compared with it
+    // as it is.
     if (type.id == TypeId::kReal && static_cast<double>(static_cast<float>(v->f64)) == v->f64) v->type = type;
     return {Kind::kExact, f, std::move(v).value()};
   }
@@ -172,7 +173,7 @@ Status ExpressionBinder::ApplyOperandRule(OperandRule rule, ExprPtr* left, ExprP
       return {};
     case OperandRule::kDoubles: {
       const SqlType type = SqlType::Of(TypeId::kDouble);
-      // In the machine a REAL is a double already.
+      // The machine holds a REAL as a double already.
       if ((*left)->type.id != TypeId::kReal) TESSERA_TRY(cast(left, type));
       if ((*right)->type.id != TypeId::kReal) TESSERA_TRY(cast(right, type));
       return {};
@@ -192,7 +193,7 @@ Status ExpressionBinder::ApplyOperandRule(OperandRule rule, ExprPtr* left, ExprP
         a = SqlType::Decimal(std::min(38, a.precision - a.scale + scale), scale);
         b = SqlType::Decimal(std::min(38, b.precision - b.scale + scale), scale);
       }
-      // One machine class: if one needs 128 bits, the other gets them.
+      // Both have one machine class: if one needs 128 bits, the other gets them, too.
       if (IsWide(a) || IsWide(b)) {
         a.precision = std::max<uint8_t>(a.precision, 19);
         b.precision = std::max<uint8_t>(b.precision, 19);
@@ -219,7 +220,7 @@ Result<ExprPtr> ExpressionBinder::Prefix(std::string_view symbol, ExprPtr operan
   return Folded(MakeFunction(*function, type, position, ExprList(std::move(operand))));
 }
 
-/// -x in the type of x, for a difference that is a sum.
+/// -x in the type of x, to write a difference as a sum.
 Result<ExprPtr> ExpressionBinder::Less(ExprPtr x, int sign, int position) {
   if (sign > 0) return x;
   const SqlType type = x->type;
@@ -228,8 +229,8 @@ Result<ExprPtr> ExpressionBinder::Less(ExprPtr x, int sign, int position) {
 
 Result<ExprPtr> ExpressionBinder::Infix(std::string_view symbol, ExprPtr left, ExprPtr right, int position) {
   if (IsUntyped(*left) || IsUntyped(*right)) {
-    // As PostgreSQL: an untyped constant is first taken for what the other operand is. Two are text for || and else
-    // numbers.
+    // As in PostgreSQL: an untyped constant first takes the type of the other operand. Two untyped constants are texts
+    // for || and otherwise numbers.
     SqlType type = !IsUntyped(*left) ? left->type : right->type;
     if (type.id == TypeId::kNull) type = symbol == "||" ? SqlType::Text() : SqlType::Of(TypeId::kInteger);
     if (symbol == "||") type = SqlType::Text();
@@ -333,7 +334,7 @@ Result<ExprPtr> ExpressionBinder::Comparison(Function function, ExprPtr left, Ex
     ExprPtr& literal = IsUntyped(*left) ? left : right;
     SqlType type = IsUntyped(*left) ? right->type : left->type;
     type.length = 0;
-    // Beside a decimal it keeps all its digits: 1.234 is no DECIMAL(5,2).
+    // Beside a decimal a literal keeps all its digits: 1.234 is no DECIMAL(5,2).
     if (type.id == TypeId::kDecimal && !literal->constant.null) {
       const std::string& text = literal->constant.text;
       const size_t point = text.find('.');
@@ -393,13 +394,13 @@ Result<ExprPtr> ExpressionBinder::BindIn(const ParseNode& node) {
 
 Result<ExprPtr> ExpressionBinder::InList(ExprPtr x, std::vector<ExprPtr> list, int position) {
   if (IsUntyped(*x)) {
-    // The first element with a type decides.
+    // The first typed element decides.
     const auto typed = std::find_if(list.begin(), list.end(), [](const ExprPtr& e) { return !IsUntyped(*e); });
     TESSERA_ASSIGN(x, Resolve(std::move(x), typed != list.end() ? (*typed)->type : SqlType::Text()));
   }
   const auto is_constant = [](const ExprPtr& e) { return IsConstant(*e); };
   if (!IsConstant(*x) && list.size() > 1 && std::all_of(list.begin(), list.end(), is_constant)) {
-    // Each element as an equality, from which the constant is taken: same conversions, same errors.
+    // Each element is bound as an equality and its constant taken from there, so conversions and errors are the same.
     std::vector<ExprPtr> args;
     args.reserve(list.size() + 1);
     bool aligned = true;
@@ -422,7 +423,7 @@ Result<ExprPtr> ExpressionBinder::InList(ExprPtr x, std::vector<ExprPtr> list, i
         aligned = false;
         break;
       }
-      // A REAL is never equal to a double that is not one.
+      // A REAL never equals a double that no REAL holds.
       if (a.kind == Kind::kExact && x->type.id == TypeId::kReal && a.value.type.id == TypeId::kDouble &&
           a.value.f64 == a.value.f64)
         continue;
@@ -540,7 +541,8 @@ Result<ExprPtr> ExpressionBinder::BindNullIf(const ParseNode& node) {
 
 namespace {
 
-/// The pattern with `escape` (one character, or "" for none) written as '\'. Errors: kSql if it ends with the escape.
+/// The pattern with its escape character `escape` ("" for none) replaced by '\'. Errors: kSql if it ends with the
+/// escape.
 Result<std::string> NormalizePattern(std::string_view pattern, std::string_view escape) {
   std::string out;
   size_t i = 0;
@@ -558,7 +560,7 @@ Result<std::string> NormalizePattern(std::string_view pattern, std::string_view 
   return out;
 }
 
-/// True if the pattern has no wildcard; `out` is then the text that it means.
+/// True if the pattern has no wildcard; `out` is then the text that it matches.
 bool IsPlainText(std::string_view pattern, std::string* out) {
   for (size_t i = 0; i < pattern.size(); ++i) {
     if (pattern[i] == '%' || pattern[i] == '_') return false;

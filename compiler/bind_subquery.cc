@@ -1,4 +1,4 @@
-// Subqueries in expressions: scalar, EXISTS, IN and ANY / ALL. What they become is the business of unnest.cc.
+// Subqueries in expressions: scalar, EXISTS, IN and ANY / ALL. unnest.cc says what becomes of them.
 #include <string>
 
 #include "compiler/expression_binder.h"
@@ -72,7 +72,8 @@ Result<ExprPtr> ExpressionBinder::BindAny(const ParseNode& node, std::shared_ptr
   if (comparison == nullptr) {
     return Unsupported("operator " + std::string(symbol) + " with ANY or ALL is not supported", position);
   }
-  // What is true of all is false of none: x < ALL (...) is NOT x >= ANY (...), also where NULLs make it unknown.
+  // All compare as true if none compares as false: x < ALL (...) is NOT x >= ANY (...), also where NULLs make it
+  // unknown.
   const Function function = all ? comparison->negated : comparison->function;
   const ParseNode& test = *node.Get(Field::k_testexpr);
   const bool row = test.Is(Tag::kRowExpr);

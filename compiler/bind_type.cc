@@ -1,4 +1,4 @@
-// Binding names of types, casts, and constants that take their type from where they stand.
+// Binding names of types, casts, and constants whose type depends on where they stand.
 #include <string>
 
 #include "compiler/expression_binder.h"
@@ -11,7 +11,7 @@ namespace {
 
 bool IsUntyped(const Expr& e) { return e.type.id == TypeId::kNull; }
 
-/// Between machine representations that are the same, a wider type needs no cast: the column stays bare.
+/// If both types have the same machine representation, a wider type needs no cast: the column stays bare.
 bool IsFreeWidening(const SqlType& from, const SqlType& to) {
   if (from.IsInteger() && to.IsInteger()) return from.id < to.id;
   if (from.id == TypeId::kReal && to.id == TypeId::kDouble) return true;
@@ -40,7 +40,7 @@ Result<ExprPtr> ExpressionBinder::Resolve(ExprPtr e, const SqlType& type) {
 Result<ExprPtr> ExpressionBinder::Coerce(ExprPtr e, const SqlType& type, CastContext allowed) {
   if (IsUntyped(*e)) return Resolve(std::move(e), type);
   if (e->type == type) return e;
-  // Constants change their type for good; of the rest, what the machine holds in the same way stays as it is.
+  // Constants change their type. Other expressions stay as they are if the machine holds both types in the same way.
   if (!IsConstant(*e) && IsFreeWidening(e->type, type)) return e;
   if (FindCast(e->type, type) > allowed) {
     return SqlError("cannot cast type " + e->type.ToString() + " to " + type.ToString(), e->position);
@@ -91,7 +91,7 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
                     nearest.empty() ? "" : "Perhaps you meant type \"" + nearest + "\".");
   }
 
-  // What stands in the parentheses behind the name.
+  // What is in the parentheses after the name.
   std::vector<int64_t> numbers;
   if (const ParseNode* typmods = type_name.Get(Field::k_typmods)) {
     if (*id == TypeId::kInterval) return SqlType::Of(*id);  // fields of an interval, see BindInterval
@@ -147,7 +147,7 @@ Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
   TESSERA_ASSIGN(ExprPtr e, Bind(*node.Get(Field::k_arg)));
   if (type.id == TypeId::kInterval) return BindInterval(type_name, std::move(e));
   if (IsUntyped(*e)) {
-    // A literal is read as the type; only its length is a matter of CAST, which cuts.
+    // A literal is read as the type without its length; then CAST cuts it.
     SqlType plain = type;
     plain.length = 0;
     TESSERA_ASSIGN(e, Resolve(std::move(e), plain));

@@ -17,7 +17,7 @@
 namespace tessera {
 namespace {
 
-/// What a statement is called that is not done.
+/// The name of an unsupported statement, for the error.
 std::string StatementName(std::string_view tag) {
   struct Row {
     std::string_view tag, name;
@@ -74,7 +74,7 @@ std::string StatementName(std::string_view tag) {
   return "this statement (" + std::string(tag) + ")";
 }
 
-/// Where the statement's first word is.
+/// The position of the statement's first word.
 int FirstWord(std::string_view sql) {
   Token t = NextToken(sql, 0);
   while (t.kind == Token::Kind::kSpace || (t.kind == Token::Kind::kSymbol && sql[t.begin] == ';'))
@@ -84,7 +84,7 @@ int FirstWord(std::string_view sql) {
 
 // ---- INSERT
 
-/// The columns that the values are for, as numbers.
+/// The numbers of the columns that get the values.
 Result<std::vector<int>> InsertColumns(const ParseNode& insert, const TableInfo& table) {
   std::vector<int> columns;
   const ParseNode* list = insert.Get(Field::k_cols);
@@ -108,7 +108,7 @@ Result<std::vector<int>> InsertColumns(const ParseNode& insert, const TableInfo&
   return columns;
 }
 
-/// A value of VALUES as the column's type.
+/// Converts a value of VALUES to the column's type.
 Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const ColumnSchema& column) {
   if (node.Is(Tag::kSetToDefault)) return Value::Null(column.type);  // no column has another default
   TESSERA_ASSIGN(ExprPtr e, binder->Bind(node));
@@ -121,7 +121,8 @@ Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const
   }
   if (!IsConstant(*e))
     return Unsupported("VALUES with an expression that is not a constant is not supported", position);
-  // Text is checked against VARCHAR(n), not cut as by CAST; a text literal is read as the column's type.
+  // Text that is longer than VARCHAR(n) is an error here; CAST would cut it. A text literal is read as the column's
+  // type.
   if (!e->constant.null && (untyped || (e->type.id == TypeId::kText && column.type.id == TypeId::kText))) {
     Result<Value> value = ParseValue(e->constant.text, column.type);
     if (!value.ok()) return value.status().At(position);
@@ -148,7 +149,7 @@ Status BindValues(const ParseNode& lists, std::string_view sql, const std::vecto
   RowBatch& batch = out->values;
   batch.columns.resize(schema.columns.size());
   for (size_t c = 0; c < schema.columns.size(); ++c) batch.columns[c].type = schema.columns[c].type;
-  // The place in the list of the value for each column; -1: NULL.
+  // For each column, the position of its value in the list; -1: NULL.
   std::vector<bool> given(schema.columns.size());
   size_t width = 0;
   for (const ParseNode& list : lists) {
@@ -162,7 +163,7 @@ Status BindValues(const ParseNode& lists, std::string_view sql, const std::vecto
         for (size_t i = 0; i < columns.size(); ++i) extra = extra->next();
         return SqlError("INSERT has more expressions than target columns", extra->location());
       }
-      // As PostgreSQL, fewer values than columns are fine if no columns are named.
+      // As in PostgreSQL, there may be fewer values than columns if no columns are named.
       if (count < columns.size() && named) return SqlError("INSERT has more target columns than expressions", position);
       for (size_t i = 0; i < count; ++i) given[static_cast<size_t>(columns[i])] = true;
     }

@@ -29,7 +29,7 @@ Result<int> BlockGenerator::Run() {
   }
   FindNeededColumns();
   for (const JoinStep& j : plan_.joins) TESSERA_TRY(BuildSide(j));
-  if (plan_.build_driver) {  // a join table that nobody probes
+  if (plan_.build_driver) {  // a join table that no section probes
     JoinStep driver;
     driver.relation = plan_.driver;
     driver.build_order = plan_.joins[0].probe_order;

@@ -83,7 +83,7 @@ bool ConditionGenerator::KeepByPredicate(const Expr& e, bool truth) {
   }
   p.slot = b_->scope()->TableSlot(column, b_);
   if (p.slot < 0) return false;
-  // The second bound of a BETWEEN joins the first, which may stand anywhere in the run of filters before: one range
+  // The second bound of a BETWEEN is merged with the first, which may be any of the filters directly before: one range
   // test instead of two (bench/README.md has the measurements).
   const bool one_bound = p.kind == Predicate::Kind::kRange && !p.negated && (p.low < 0) != (p.high < 0);
   for (size_t i = b_->section.code.size(); one_bound && i-- > 0 && b_->section.code[i].op == Opcode::Filter;) {
@@ -131,7 +131,7 @@ Status ConditionGenerator::Compare(Function f, const Expr& a, const Expr& b) {
 }
 
 Status ConditionGenerator::Keep(const Expr& e, bool truth) {
-  TESSERA_TRY(b_->CheckLimits());  // here already: KeepByPredicate looks through all the code there is
+  TESSERA_TRY(b_->CheckLimits());  // checked here, because KeepByPredicate searches all code so far
   if (IsConstant(e)) {
     if (e.constant.null || IsBoolean(e, true) != truth) b_->KeepNone();
     return Status::Ok();
@@ -190,7 +190,7 @@ Status ConditionGenerator::Keep(const Expr& e, bool truth) {
 }
 
 Status ConditionGenerator::InList(const Expr& e, bool truth) {
-  // In a register once, then compared with each constant.
+  // Kept in a register, then compared with each constant.
   const Expr& a = *e.args[0];
   const bool has_null = std::any_of(e.args.begin() + 1, e.args.end(),
                                     [](const ExprPtr& c) { return IsConstant(*c) && c->constant.null; });

@@ -17,7 +17,7 @@ namespace {
 /// An option of COPY that is one byte.
 Status ByteOption(const ParseNode& option, const char* what, char* out) {
   std::string text = OptionText(option);
-  if (text == "\\t") text = "\t";  // as people type it where '\t' is no tab in SQL
+  if (text == "\\t") text = "\t";  // people type it, although '\t' is no tab in SQL
   if (text.size() != 1)
     return SqlError(std::string("COPY ") + what + " must be a single one-byte character", option.location());
   if (text[0] == '\n' || text[0] == '\r') {
@@ -132,7 +132,7 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Snapshot& sna
     if (const ParseNode* list = copy.Get(Field::k_attlist)) {
       for (const ParseNode& n : *list) {
         const std::string_view name = n.Text(Field::k_sval);
-        // The names have no place in the tree: take the first such word behind the table.
+        // The tree has no positions of the names: take the first such word after the table.
         const int at = FindKeyword(sql, relation->location() + static_cast<int>(out->table.size()), name);
         TESSERA_ASSIGN(const int column, FindTableColumn(*out->target, name, at));
         if (std::find(columns.begin(), columns.end(), column) != columns.end()) {

@@ -15,7 +15,7 @@ namespace {
 
 const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
 
-/// The value that stands for NULL in a key of a join by IS NOT DISTINCT FROM.
+/// The value that represents NULL in a key of a join by IS NOT DISTINCT FROM.
 ExprPtr AnyValue(const SqlType& type) {
   switch (type.storage()) {
     case StorageClass::kInt:
@@ -32,7 +32,7 @@ ExprPtr AnyValue(const SqlType& type) {
   return MakeConstant(std::move(text), -1);
 }
 
-/// Appends a = b, or both NULL, as equalities that can be keys of a join.
+/// Appends "a = b, or both are NULL" as equalities that can be keys of a join.
 void AppendSame(ExprPtr a, ExprPtr b, std::vector<ExprPtr>* on) {
   if (a->nullable) {
     const auto filled = [](const Expr& x) {
@@ -68,12 +68,11 @@ Result<std::vector<ExprPtr>> OuterColumns(const Query& s) {
   return columns;
 }
 
-/// All values that `columns` of the block take: the relations that they are of, under the conditions that are over
-/// those relations alone.
+/// All values that `columns` of the block take: their relations, filtered by the conditions on these relations alone.
 Result<std::shared_ptr<Query>> MakeDomain(const Query& block, const std::vector<ExprPtr>& columns, int position) {
   auto domain = std::make_shared<Query>();
   std::map<int, int> place;  // relation of the block -> of the domain
-  // Their relations, and what those are joined by, if that is not an inner join.
+  // Their relations, and those that the conditions of their outer joins refer to.
   std::vector<int> relations;
   const auto add = [&](const Expr& e, auto& self) -> void {
     if (e.kind == Expr::Kind::kColumn && place.emplace(e.relation, static_cast<int>(relations.size())).second) {
@@ -127,7 +126,7 @@ Status CannotDecorrelate(const std::string& what, int position, const std::strin
 void MoveOutward(ExprPtr* e) {
   Expr& x = **e;
   if (x.kind == Expr::Kind::kOuter) {
-    // In a condition of ON it is removed when the block itself is unnested.
+    // A subquery in a condition of ON is removed when the block itself is unnested.
     if (--x.index == 0) x.kind = Expr::Kind::kColumn;
   }
   for (ExprPtr& a : x.args) MoveOutward(&a);

@@ -1,4 +1,4 @@
-// FormatError: an error as psql prints it, with the line and a caret under the place.
+// FormatError: an error as psql prints it, with the line and a caret under the position.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -51,7 +51,7 @@ std::string FormatError(const Status& error, std::string_view sql, int first_lin
       }
       if (b < line.size()) shown += "...";
     }
-    // A tab would put the caret elsewhere.
+    // A tab would move the caret.
     std::replace(shown.begin(), shown.end(), '\t', ' ');
     std::replace(shown.begin(), shown.end(), '\r', ' ');
     const auto newlines = std::count(sql.begin(), sql.begin() + static_cast<ptrdiff_t>(begin), '\n');

@@ -1,5 +1,5 @@
-// Values of constants. Integers and decimals are computed in 128 bits whatever their width, where a function has an
-// opcode for that: the result is checked against the range of its type, as the machine does, so the two agree.
+// Values of constants. If a function has an opcode for 128 bits, integers and decimals of any width are computed by it.
+// The result is checked against the range of its type, as in the machine, so the two agree.
 #include "compiler/evaluate.h"
 
 #include <string_view>
@@ -27,7 +27,7 @@ Status ErrorOf(LaneError error, const SqlType& type) {
   return vm::LaneErrorStatus(error, in);
 }
 
-/// The value as `type`, or the machine's error if its range does not hold it.
+/// The value as `type`, or the machine's error if it is out of range.
 Result<Value> Narrow(const SqlType& type, int128_t v, Lane lane) {
   if (lane.null) return Value::Null(type);
   if (lane.error != LaneError::kNone) return ErrorOf(lane.error, type);
@@ -57,7 +57,7 @@ int128_t Rescale(int128_t v, int from, int to, Lane& lane) {
 
 // ---- Opcodes --------------------------------------------------------------------------------------------------------
 
-/// A value as an opcode of that class takes it.
+/// A value in the form that an opcode of that class takes.
 template <class T>
 T As(const Value& v) {
   if constexpr (std::is_same_v<T, double>) {
@@ -76,7 +76,7 @@ Result<Value> ResultOf(const SqlType& type, double r, Lane lane) {
   return FloatValue(type, r, lane);
 }
 
-/// One meaning, called by the signature of its Apply. `a` are the arguments; a missing one is 0.
+/// Calls one meaning, by the signature of its Apply. `a` are the arguments; a missing one is 0.
 template <class R, class T>
 Result<Value> Call(R (*apply)(T, Lane&), const SqlType& type, std::span<const ExprPtr> a) {
   Lane lane;
@@ -126,7 +126,7 @@ Result<Value> Evaluate(const SqlType& type, std::span<const ExprPtr> a) {
   }
 }
 
-/// The value of an opcode for constants, by its meaning.
+/// The value that an opcode gives for constants, by its meaning.
 Result<Value> EvaluateOpcode(Opcode op, const SqlType& type, std::span<const ExprPtr> args) {
   switch (op) {
 #define OPCODE(Name, ShapeName, ...) \
@@ -253,7 +253,7 @@ Result<Value> EvaluateCast(const Value& v, const SqlType& type) {
   }
   const int128_t x = IntegerOf(v);
   if (type.IsFloat()) {
-    // Digits that 53 bits do not hold would be rounded twice by the division: a literal is the number that is written.
+    // The division would round digits beyond 53 bits a second time, so the literal is read as it is written.
     constexpr int128_t kExact = int128_t{1} << 53;
     if (from.scale > 0 && (x > kExact || x < -kExact)) return ParseValue(ToText(v), type);
     const double d = IsWide(from) ? meaning::WToF::Apply(x, lane) : meaning::IToF::Apply(v.i64, lane);

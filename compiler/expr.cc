@@ -1,5 +1,5 @@
-// Bound expressions: making, copying, comparing and printing them. The recursions are as deep as an expression, which
-// the binder bounds.
+// Bound expressions: making, copying, comparing and printing them. The recursions are as deep as the expression; the
+// binder limits that.
 #include <algorithm>
 #include <string>
 
@@ -86,7 +86,7 @@ void PrintConstant(const Value& v, std::string* out) {
   out->push_back('\'');
 }
 
-/// Notations of their own.
+/// Functions with a notation of their own.
 void PrintOwn(const Expr& e, const Names& names, std::string* out) {
   switch (e.function) {
     case Function::kIn:
@@ -156,7 +156,7 @@ void PrintFunction(const Expr& e, const Names& names, int outer, std::string* ou
     }
     case Notation::kPrefix:
       out->append(info.text);
-      // A word ends with a blank; "--" would start a comment.
+      // A word is followed by a blank. "--" would start a comment.
       if (info.text[0] >= 'A' || IsFunction(*e.args[0], e.function)) out->push_back(' ');
       Print(*e.args[0], names, info.binding, out);
       break;

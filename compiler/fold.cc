@@ -38,7 +38,7 @@ ExprPtr FoldLogic(ExprPtr e) {
   return MakeFunction(e->function, e->type, e->position, std::move(kept));
 }
 
-/// Branches that can never be taken go; a condition that is TRUE ends the list.
+/// Removes branches that can never be taken. A condition that is TRUE ends the list.
 ExprPtr FoldCase(ExprPtr e) {
   std::vector<ExprPtr> kept;
   for (size_t i = 0; i + 1 < e->args.size(); i += 2) {
@@ -63,7 +63,7 @@ Result<ExprPtr> Fold(ExprPtr e, bool may_skip) {
   if (Info(e->function).translation == Translation::kJunction) return FoldLogic(std::move(e));
   if (e->function == Function::kCase) {
     e = FoldCase(std::move(e));
-    // What is left may be the cast of one branch to the type of all.
+    // The branch that is left may need a cast to the common type.
     if (!IsFunction(*e, Function::kCast)) return e;
   }
   if (Info(e->function).translation == Translation::kNullTest) {
@@ -75,7 +75,7 @@ Result<ExprPtr> Fold(ExprPtr e, bool may_skip) {
     constant = constant && IsConstant(*a);
     null = null || IsNullConstant(*a);
   }
-  // A NULL operand decides, whatever the others are.
+  // One NULL operand makes the result NULL, whatever the others are.
   if (null && Info(e->function).IsStrict()) return MakeNull(e->type, e->position);
   if (!constant) return e;
   Result<Value> value = EvaluateFunction(e->function, e->type, e->field, e->args);

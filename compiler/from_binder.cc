@@ -126,7 +126,8 @@ Status FromBinder::BindDerived(const ParseNode& item, NameScope* scope) {
     return Unsupported("a LATERAL subquery is not supported", FindKeyword(context_.sql, 0, "lateral"));
   }
   if (context_.nesting > kMaxNesting) return NestedTooDeeply(position);
-  // Tables beside it in FROM are not seen from inside, those around this block are only to be refused by name.
+  // Inside, the other tables of FROM are not visible. Those of the blocks around this one are, only so that they can be
+  // refused by name.
   TESSERA_ASSIGN(std::shared_ptr<Query> query, BindQueryBlock(*item.Get(Field::k_subquery), context_, nullptr));
   TESSERA_TRY(RefuseOuterColumns(*query, "a derived table", position));
   return AddRelation(DerivedTable(std::move(query)), "", item.Get(Field::k_alias), position, scope);

@@ -73,7 +73,7 @@ Status BlockGenerator::BuildSide(const JoinStep& j) {
 Status BlockGenerator::Front(SectionBuilder* b, PipelineScope* scope) {
   ScanDriver(b, scope);
   for (const Expr* c : plan_.constants) TESSERA_TRY(b->Keep(*c));
-  const bool scanned = plan_.driver >= 0 && !plan_.build_driver;  // not yet by the section that stores the driver
+  const bool scanned = plan_.driver >= 0 && !plan_.build_driver;  // false: another section scans and stores it
   if (scanned) {
     for (const Expr* f : plan_.filters[static_cast<size_t>(plan_.driver)]) TESSERA_TRY(b->Keep(*f));
   }
@@ -109,8 +109,8 @@ void BlockGenerator::ScanDriver(SectionBuilder* b, PipelineScope* scope) {
   }
 }
 
-/// The invisible join: the keys of a filtered build side bound the foreign key, so that whole tablets, and most rows of
-/// the rest, fail a range test on the encoded column before their keys are probed.
+/// The invisible join: the keys of a filtered build side bound the foreign key. So whole tablets, and most rows of the
+/// others, fail a range test on the encoded column and are never probed.
 void BlockGenerator::FilterByKeyRanges(SectionBuilder* b, PipelineScope* scope) {
   Section& s = b->section;
   for (const JoinStep& j : plan_.joins) {
@@ -129,7 +129,7 @@ void BlockGenerator::FilterByKeyRanges(SectionBuilder* b, PipelineScope* scope) 
   }
 }
 
-/// In front of the loop, in registers of their own: all of its turns read them.
+/// Computed before the loop, in registers of their own, because every turn reads them.
 Status BlockGenerator::ComputeOfDriver(SectionBuilder* b, PipelineScope* scope) {
   Section& s = b->section;
   const std::vector<const Expr*>& computed = ComputedOf(plan_.driver);
@@ -188,8 +188,8 @@ void BlockGenerator::OpenLoop(SectionBuilder* b, int join, Opcode next) {
   loops_.push_back({next, join, b->next(), mask, skips_.size()});
 }
 
-/// Rows without a match go on once, with NULLs. Where more than the keys decides what matches, that is known for a
-/// row only behind its last candidate: the loop has one more turn for it, in which it points at no row.
+/// Rows without a match go on once, with NULLs. If there are conditions besides the keys, it is known only after a
+/// row's last candidate that none matches. So the loop has one more turn for such a row, in which it points at no row.
 Status BlockGenerator::LeftJoin(const JoinStep& j, int32_t operand, SectionBuilder* b, PipelineScope* scope) {
   const int join = join_of_[j.relation];
   const bool single = q_.relations[static_cast<size_t>(j.relation)].single && !j.unique;
@@ -230,8 +230,8 @@ Status BlockGenerator::LeftJoin(const JoinStep& j, int32_t operand, SectionBuild
   return Status::Ok();
 }
 
-/// Semi, anti and mark join: whether there is a match, not which. Where more than the keys decides, a loop looks for
-/// the first match of each row.
+/// Semi, anti and mark join: only whether there is a match counts. If there are conditions besides the keys, a loop
+/// looks for the first match of each row.
 Status BlockGenerator::MatchJoin(const JoinStep& j, int32_t operand, SectionBuilder* b, PipelineScope* scope) {
   const int join = join_of_[j.relation];
   const int entry = b->NewMask(), found = b->NewMask();
@@ -258,7 +258,7 @@ Status BlockGenerator::MatchJoin(const JoinStep& j, int32_t operand, SectionBuil
     b->Emit(Opcode::MaskLoad, entry);
     b->Emit(Opcode::MaskAndNot, found);
   } else if (j.kind == JoinKind::kMark) {
-    // A register of its own: it is read as long as the row lives.
+    // A register of its own, because it is read until the row reaches the sink.
     const SqlType boolean = SqlType::Of(TypeId::kBoolean);
     const int mark = static_cast<int>(b->section.registers.size());
     b->section.registers.push_back(boolean);

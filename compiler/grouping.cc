@@ -17,7 +17,7 @@ bool HasAggregate(const Expr& e) {
          std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return HasAggregate(*a); });
 }
 
-/// Makes the keys and aggregates in an expression above the grouping those of the groups.
+/// Replaces keys and aggregates in an expression above the grouping by those of the groups.
 Status ReplaceIn(const Query& query, ExprPtr* e) {
   Expr& x = **e;
   if (x.kind == Expr::Kind::kConstant || x.kind == Expr::Kind::kAggregate || x.kind == Expr::Kind::kGroup ||
@@ -90,7 +90,8 @@ Status BindGroupBy(const ParseNode& list, QueryBlock* block) {
     const auto same = [&](const ExprPtr& k) { return k->SameAs(*key); };
     if (std::none_of(query.group_by.begin(), query.group_by.end(), same)) query.group_by.push_back(std::move(key));
   }
-  // A constant makes no more groups; but alone it makes one only if there is a row.
+  // A constant key adds no groups and is dropped, unless it is the only key: then there is a group only if there is a
+  // row.
   if (query.group_by.empty() && !constants.empty()) query.group_by.push_back(std::move(constants[0]));
   return {};
 }

@@ -9,7 +9,7 @@
 namespace tessera {
 namespace {
 
-/// Columns are asked for their ranges only.
+/// Its columns are only asked for their ranges.
 class RangeScope : public Scope {
  public:
   explicit RangeScope(const Query& q) : q_(q) {}
@@ -29,7 +29,7 @@ class Hoister {
         scope_(*plan->query),
         machine_(nullptr, nullptr, &scope_) {}
 
-  /// `condition`: `e` narrows the mask where it stands, and its value is not asked for.
+  /// `condition`: `e` only narrows the mask; its value is not needed.
   void Visit(const Expr& e, bool condition) {
     if (e.kind != Expr::Kind::kFunction) return;
     const Known& known = About(e);
@@ -56,7 +56,7 @@ class Hoister {
   };
   static uint64_t Bit(int relation) { return uint64_t{1} << relation; }
 
-  /// Kept, so that a chain of n operators is not gone through n times.
+  /// Cached, so that a chain of n operators is not walked n times.
   const Known& About(const Expr& e) {
     auto [it, added] = known_.try_emplace(&e);
     Known& known = it->second;
@@ -72,7 +72,7 @@ class Hoister {
     return known;
   }
 
-  /// Whether an expression of one side saves more than the load of a column in its place.
+  /// Whether an expression of one side costs more than loading a column instead.
   bool IsWorthIt(const Expr& e, bool condition) const {
     if (IsWide(e.type) || e.type.id == TypeId::kNull || machine_.IsNoOp(e)) return false;
     if (!condition) return true;
@@ -84,7 +84,7 @@ class Hoister {
       case Function::kCast:
         return true;
       default:
-        return false;  // one filter of what its arguments are
+        return false;  // it is one filter on its arguments
     }
   }
 

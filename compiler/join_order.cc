@@ -33,7 +33,7 @@ bool IsUnique(const Query& q, const JoinStep& step) {
   return true;
 }
 
-/// One block while its joins are put in order.
+/// One block while its joins are ordered.
 class JoinOrder {
  public:
   JoinOrder(const Query& q, const PlanOptions& options, const DerivedPlans& derived)
@@ -58,7 +58,7 @@ class JoinOrder {
   }
 
  private:
-  /// A predicate over several relations, or over one that is not joined by an inner join.
+  /// A predicate over several relations, or over a relation that is not joined by an inner join.
   struct Pending {
     const Expr* expr;
     uint64_t relations;
@@ -82,14 +82,14 @@ class JoinOrder {
         pending_.push_back({c.get(), set});
       }
     }
-    for (size_t r = 0; r < n_; ++r) {  // what a condition of ON says of the relation alone is a filter of its scan
+    for (size_t r = 0; r < n_; ++r) {  // a part of ON on this relation alone filters its scan
       for (const ExprPtr& e : q_.relations[r].on) {
         if ((RelationsOf(*e) & ~Bit(r)) == 0) plan_.filters[r].push_back(e.get());
       }
     }
   }
 
-  /// Sorts the filters of each relation, estimates what they leave, and chooses the driver.
+  /// Sorts the filters of each relation, estimates how many rows pass, and chooses the driver.
   void EstimateScans() {
     plan_.rows.resize(n_);
     selectivity_.assign(n_, 1.0);
@@ -103,13 +103,13 @@ class JoinOrder {
       const Relation& relation = q_.relations[r];
       size[r] = relation.table != nullptr ? static_cast<double>(relation.table->rows) : derived_[r]->result_rows;
       plan_.rows[r] = size[r] * selectivity_[r];
-      // The largest table drives, filtered or not: it is the one that should not be built.
+      // The largest table drives, filtered or not, because building it would cost most.
       if (IsInner(r) && (plan_.driver < 0 || size[r] > size[static_cast<size_t>(plan_.driver)]))
         plan_.driver = static_cast<int>(r);
     }
   }
 
-  /// The next join: the best of those whose conditions refer to nothing that is not there yet.
+  /// The next join: the best of those whose conditions refer only to relations that are joined already.
   JoinStep BestStep() {
     JoinStep best;
     int best_rank = 0;
@@ -124,7 +124,7 @@ class JoinOrder {
         best = std::move(step);
       }
     }
-    assert(found);  // what a condition of ON refers to does not wait for the relation itself
+    assert(found);  // the relations of an ON condition never wait for this one
     return best;
   }
 
@@ -178,7 +178,7 @@ class JoinOrder {
     return step;
   }
 
-  /// Makes `e` a key of the step, if it is an equality between its relation and relations that are there.
+  /// Makes `e` a key of the step if it is an equality between its relation and relations that are joined already.
   bool AddKey(const Expr& e, JoinStep* step, double* fraction, bool* found_by_key) const {
     if (e.kind != Expr::Kind::kFunction || e.function != Function::kEq) return false;
     const uint64_t bit = Bit(static_cast<size_t>(step->relation));
@@ -188,7 +188,7 @@ class JoinOrder {
       const uint64_t of_probe = RelationsOf(probe);
       if (RelationsOf(build) != bit || (of_probe & bit) != 0 || of_probe == 0 || (of_probe & ~joined_) != 0) continue;
       if (KeysAreConditions(options_)) {
-        // Without keys nothing says any more that one row at most is found.
+        // Without keys more than one row may be found.
         *found_by_key = false;
         if (step->kind == JoinKind::kInner || options_.join == JoinChoice::kLoop) return false;
       }
@@ -200,10 +200,10 @@ class JoinOrder {
     return false;
   }
 
-  /// Keyed joins before those that compare pairs; among them the one that leaves the fewest rows. One look at a join
-  /// table without a key is as good as a probe.
+  /// Joins with keys come before nested-loop joins; among them, the one that leaves the fewest rows. A join without
+  /// keys that needs only one look at the join table is as good as one with keys.
   int Rank(const JoinStep& step) const {
-    // A grid is the first that is probed.
+    // A grid comes first.
     if (step.kind == JoinKind::kInner && KeysAreConditions(options_) && options_.join != JoinChoice::kLoop) return 2;
     const bool one_look =
         step.kind != JoinKind::kInner && step.match.empty() && (step.kind != JoinKind::kLeft || step.unique);
@@ -217,8 +217,8 @@ class JoinOrder {
   Plan plan_;
   std::vector<Pending> pending_;
   std::vector<double> selectivity_;  ///< per relation: of its filters
-  uint64_t joined_ = 0;              ///< the relations that are there, as bits
-  double rows_ = 1;                  ///< estimate behind the joins so far
+  uint64_t joined_ = 0;              ///< the relations that are joined already, as bits
+  double rows_ = 1;                  ///< estimate after the joins so far
 };
 
 }  // namespace

@@ -19,14 +19,14 @@ Status Refuse(const PlanOptions& options, const std::string& reason) {
       "Use SET join_strategy = auto.");
 }
 
-/// A relation as an error names it.
+/// The relation's name in errors.
 std::string NameOf(const Query& q, int relation) {
   const Relation& r = q.relations[static_cast<size_t>(relation)];
   if (!r.alias.empty()) return "\"" + r.alias + "\"";
   return r.join == JoinKind::kInner ? "a derived table" : "a subquery";
 }
 
-/// The first column of `relation` in `e` by which rows can be sorted, stored or computed, or nullptr.
+/// The first column of `relation` in `e`, stored or computed, by which rows can be sorted; or nullptr.
 const Expr* SortableColumn(const Plan& plan, const Expr& e, int relation) {
   if (e.kind == Expr::Kind::kFunction && FindSame(plan.computed[static_cast<size_t>(relation)], e) >= 0) return &e;
   if (e.kind == Expr::Kind::kColumn && e.relation == relation && e.column != kMarkColumn) {
@@ -34,7 +34,7 @@ const Expr* SortableColumn(const Plan& plan, const Expr& e, int relation) {
     return storage == StorageClass::kInt || storage == StorageClass::kFloat ? &e : nullptr;
   }
   const Expr* found = nullptr;
-  for (const ExprPtr& a : e.args) {  // what is true or false separates the rows less than numbers do
+  for (const ExprPtr& a : e.args) {  // truth values separate rows less than numbers do
     const Expr* next = SortableColumn(plan, *a, relation);
     if (next != nullptr && (found == nullptr || found->type.id == TypeId::kBoolean)) found = next;
     if (found != nullptr && found->type.id != TypeId::kBoolean) break;
@@ -42,8 +42,8 @@ const Expr* SortableColumn(const Plan& plan, const Expr& e, int relation) {
   return found;
 }
 
-/// How much the ranges of its columns tell about a condition on two relations; the least is the best. Where each side
-/// of a comparison is of one relation, most pairs of ranges that do not overlap decide it.
+/// How well the ranges of its columns decide a condition on two relations; the least is the best. If each side of a
+/// comparison is of one relation, most pairs of ranges that do not overlap decide it.
 int PruningRank(const Expr& e) {
   if (e.kind != Expr::Kind::kFunction || e.function < Function::kEq || e.function > Function::kGe) return 4;
   if (e.function == Function::kNe) return 3;
@@ -52,9 +52,9 @@ int PruningRank(const Expr& e) {
   return e.function == Function::kEq ? 0 : 1;
 }
 
-/// Below so many rows on the built side, sorting the driver costs more than pairs that are left out can save; above so
-/// many of its own, storing it costs more memory than a query that only scans should take. Where grid is asked for, it
-/// is done all the same.
+/// With fewer rows than kSortFromRows on the build side, sorting the driver costs more than left-out pairs can save.
+/// With more than kSortToRows rows, storing the driver costs more memory than a query that only scans should take. With
+/// join_strategy = grid it is sorted in any case.
 constexpr double kSortFromRows = 256, kSortToRows = 1 << 26;
 
 /// The columns by which the sides of the grid are sorted.
@@ -99,7 +99,7 @@ Status ChooseStrategies(const PlanOptions& options, Plan* plan) {
         break;
       case JoinChoice::kHash: {
         if (!pairs) break;
-        // The relation that a condition on the two names, or the one that drives.
+        // The relation that a condition of the join refers to, or the driver.
         uint64_t others = 0;
         for (const auto* list : {&step.match, &step.residuals}) {
           for (const Expr* e : *list) others |= RelationsOf(*e);
@@ -112,8 +112,8 @@ Status ChooseStrategies(const PlanOptions& options, Plan* plan) {
       case JoinChoice::kDp:
       case JoinChoice::kGrid:
         if (step.kind != JoinKind::kInner && (!step.build_keys.empty() || pairs)) {
-          // All but left joins come from those, and what Unnest makes of a scalar one has this name. (The anti join of
-          // a FULL JOIN comes behind its left join.)
+          // All joins but left joins come from subqueries, and so do left joins with this alias, which Unnest gives to
+          // scalar subqueries. (The anti join of a FULL JOIN comes after its left join.)
           const bool subquery =
               step.kind != JoinKind::kLeft || q.relations[static_cast<size_t>(step.relation)].alias == "subquery";
           return Refuse(options, NameOf(q, step.relation) + " is joined by " + kKinds[static_cast<int>(step.kind)] +

@@ -46,7 +46,7 @@ std::string NearestName(std::string_view name, const std::vector<std::string_vie
     const std::string_view c = candidates[i];
     if (c.size() > kLongest || c.empty()) continue;
     const size_t limit = std::max(name.size(), c.size()) / 3;
-    if (limit == 0) continue;  // a name of one or two letters is like any other
+    if (limit == 0) continue;  // a name of one or two letters is similar to any other
     const size_t d = Distance(name, c, std::min(limit, best_distance - 1));
     if (d <= limit && d < best_distance) {
       best = c;

@@ -8,13 +8,13 @@
 namespace tessera {
 namespace {
 
-/// One word and what it is as a tag or as a field.
+/// One word and its numbers as a tag and as a field.
 struct Word {
   std::string_view text;
   uint8_t code = 0;
 };
 
-/// Open addressing; the sizes are at least four times the words, so that nearly every look-up is one comparison.
+/// Open addressing; the sizes are at least four times the words, so that nearly every search is one comparison.
 template <size_t kSize>
 class WordTable {
  public:
@@ -27,7 +27,7 @@ class WordTable {
       slots_[i] = w;
     }
   }
-  /// 0 if the word is not there.
+  /// 0 if the word is unknown.
   uint8_t Find(std::string_view text) const {
     for (size_t i = Hash(text); !slots_[i].text.empty(); i = (i + 1) & (kSize - 1)) {
       if (slots_[i].text == text) return slots_[i].code;
@@ -69,8 +69,8 @@ int HexDigit(char c) {
   return -1;
 }
 
-/// Reads a string whose opening quote `*p` points behind; unescapes it in place and leaves *p behind the closing quote.
-/// False if the text ends before it. libpg_query escapes only quotes, backslashes and control characters.
+/// Reads a string; `*p` points just after its opening quote. Unescapes it in place and leaves *p after the closing
+/// quote. False if the text ends before it. libpg_query escapes only quotes, backslashes and control characters.
 bool ReadString(char** p, std::string_view* out) {
   char* const start = *p;
   char* from = start;
@@ -116,7 +116,7 @@ bool ReadString(char** p, std::string_view* out) {
           code = code * 16 + digit;
           ++from;
         }
-        if (code > 127) return false;  // never written: everything but control characters is there as it is
+        if (code > 127) return false;  // never written: only control characters are escaped so
         *to++ = static_cast<char>(code);
         break;
       }
@@ -158,8 +158,8 @@ Result<ParseTree> ParseTree::Build(std::shared_ptr<char> json) {
   tree.json_ = std::move(json);
   char* p = tree.json_.get();
 
-  // An open container: where its next child goes, and whether it is an object whose closing brace is followed by that
-  // of the {"Tag": ...} around it.
+  // An open container: where its next child goes, and whether it is the inner object of {"Tag": {...}}, which ends with
+  // two braces.
   struct Open {
     ParseNode* node;
     ParseNode** tail;
@@ -171,7 +171,7 @@ Result<ParseTree> ParseTree::Build(std::shared_ptr<char> json) {
   ParseNode** tail = &top.first_;
 
   while (true) {
-    // One value goes to *tail, its field (if any) is known.
+    // Reads one value into *tail; its field, if any, is known.
     Field field = Field::kNone;
     bool keep = true;
     bool is_location = false;
@@ -246,7 +246,7 @@ Result<ParseTree> ParseTree::Build(std::shared_ptr<char> json) {
         if (!open.empty()) open.back().tail = tail;
       }
     }
-    // Behind a value: close what closes, then go on behind a comma.
+    // After a value: close the containers that end here, then go on after a comma.
     while (*p == '}' || *p == ']') {
       if (open.empty()) return broken;
       ++p;

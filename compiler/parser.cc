@@ -4,9 +4,9 @@
 // left-recursive: they cost the grammar nothing and make trees as deep as the text is long, which libpg_query prints
 // with recursion. Measured: 128 bytes of stack a level at most, and no level has fewer than two characters. So a
 // statement of 8 KiB needs half a megabyte and is parsed on the caller's stack; a longer one, up to kMaxStatementBytes,
-// may need 256 MiB and goes to a thread that has them. (Sending every statement there costs 50 to 70 us for two changes
-// of thread, three times the parsing of an SSB query.) The thread is kept, because libpg_query sets up memory contexts
-// for each thread that it sees.
+// may need 256 MiB and goes to a thread that has them. (Sending every statement there would cost 50 to 70 us for two
+// thread switches, three times the parsing of an SSB query.) The thread is kept, because libpg_query sets up memory
+// contexts for each thread that it sees.
 #include "compiler/parser.h"
 
 #include <pg_query.h>
@@ -24,11 +24,11 @@
 namespace tessera {
 namespace {
 
-/// Longest statement that is parsed where it is.
+/// The longest statement that is parsed on the caller's stack.
 constexpr size_t kShortStatement = size_t{8} << 10;
-/// The thread's stack: reserved address space, of which pages are taken when they are touched.
+/// The thread's stack: reserved address space whose pages are taken when they are touched.
 constexpr size_t kStackBytes = size_t{512} << 20;
-/// Pages below this much of it are given back after each statement.
+/// After each statement all pages but this much of it are given back.
 constexpr size_t kStackKept = size_t{1} << 20;
 constexpr size_t kGuardBytes = size_t{64} << 10;
 
@@ -104,7 +104,7 @@ class ParserThread {
   PgQueryParseResult result_{};
 };
 
-/// libpg_query counts characters from 1; 0 is no place.
+/// libpg_query counts characters from 1; 0 is no position.
 int ByteOffset(std::string_view sql, int cursorpos) {
   if (cursorpos <= 0) return -1;
   int characters = 0;
@@ -114,14 +114,13 @@ int ByteOffset(std::string_view sql, int cursorpos) {
   return static_cast<int>(sql.size());
 }
 
-/// PostgreSQL's scanner takes a run of operator characters as one operator and then gives back what is not part of it,
-/// each time again: /*/*/*... and ++++... take time with the square of their length. Such text is refused before it
-/// gets there.
+/// PostgreSQL's scanner takes a run of operator characters as one operator, then gives back what is not part of it, and
+/// begins again. So /*/*/*... and ++++... take time with the square of their length. Such text is refused before.
 Status RefuseSlowText(std::string_view sql) {
   constexpr size_t kLongestRun = 4096;
   constexpr size_t kMostRestarts = 100;
   const auto is_operator = [](char c) { return std::strchr("~!@#^&|`?+-*/%<>=", c) != nullptr && c != 0; };
-  size_t begin = 0, restarts = 0;  // of the run that ends at the token's begin
+  size_t begin = 0, restarts = 0;  // of the run that ends where the token begins
   for (Token t = NextToken(sql, 0); t.kind != Token::Kind::kEnd; t = NextToken(sql, t.end)) {
     if (t.kind != Token::Kind::kSpace && t.kind != Token::Kind::kSymbol) {
       begin = t.end;
@@ -142,7 +141,7 @@ Status RefuseSlowText(std::string_view sql) {
   return {};
 }
 
-/// An error at the end of the input is shown behind the last character that is not blank.
+/// An error at the end of the input is shown after the last character that is not blank.
 int EndOfInput(std::string_view sql) {
   size_t end = sql.size();
   while (end > 0 && (sql[end - 1] == ' ' || sql[end - 1] == '\n' || sql[end - 1] == '\r' || sql[end - 1] == '\t'))
@@ -182,10 +181,10 @@ Result<ParsedStatement> Parse(std::string_view sql) {
     const int position = ByteOffset(sql, parsed.error->cursorpos);
     std::string message = parsed.error->message;
     if (message.starts_with("memory exhausted")) {
-      // The grammar's own limit, YYMAXDEPTH: 10,000 symbols, of which a level takes a handful.
+      // The grammar's own limit, YYMAXDEPTH, is 10,000 symbols; a level takes a few of them.
       return NestedTooDeeply(position);
     }
-    // It quotes the word where it stopped, which may be a text of a megabyte.
+    // It quotes the word where it stopped. That may be a text of a megabyte.
     constexpr size_t kLongestMessage = 200;
     if (message.size() > kLongestMessage) {
       size_t cut = kLongestMessage;
@@ -201,7 +200,7 @@ Result<ParsedStatement> Parse(std::string_view sql) {
   if (statements == nullptr || statements->first() == nullptr) return SqlError("no statement");
   const ParseNode* first = statements->first();
   if (first->next() != nullptr) {
-    // The location is where the text behind the semicolon starts: go on to the first thing that is not blank.
+    // The location is where the text after the semicolon starts: skip blanks.
     size_t second = static_cast<size_t>(first->next()->Number(Field::k_stmt_location));
     while (second + 1 < sql.size() && std::strchr(" \t\r\n", sql[second]) != nullptr) ++second;
     return SqlError("only one statement is expected here", static_cast<int>(second));

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-/// "Hash left join"; one look at a table without keys has no strategy.
+/// For example "Hash left join". A join that only looks whether a table without keys has a row has no strategy.
 std::string JoinText(const Query& q, const JoinStep& j) {
   static constexpr const char* kStrategies[] = {"Hash ", "Loop ", "Grid ", "Dp "};
   static constexpr const char* kKinds[] = {"join", "left join", "semi join", "anti join", "mark join"};
@@ -24,7 +24,7 @@ std::string JoinText(const Query& q, const JoinStep& j) {
 
 std::string RowsText(double rows) { return fmt::format("  (~{:.0f} rows)", rows); }
 
-/// The lines of one block, and of the blocks inside it.
+/// The lines of one block and of the blocks inside it.
 class BlockPrinter {
  public:
   /// `shown`: the blocks that have been printed; one that several relations share is printed once.

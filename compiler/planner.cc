@@ -16,7 +16,7 @@ class Planner {
  public:
   explicit Planner(const PlanOptions& options) : options_(options) {}
 
-  /// The plan of a block but for its strategies. The blocks inside come first, because their sizes decide what drives.
+  /// The plan of a block, without its strategies. The blocks inside come first, because their sizes decide what drives.
   Plan Order(const Query& q) {
     DerivedPlans derived(q.relations.size());
     for (size_t r = 0; r < q.relations.size(); ++r) {
@@ -25,7 +25,7 @@ class Planner {
     Plan plan = OrderJoins(q, options_, derived);
     plan.made_rows = EstimateMade(q, plan.joined_rows);
     plan.result_rows = plan.made_rows;
-    if (KeysAreConditions(options_)) {  // what a block gives does not depend on how its joins find their pairs
+    if (KeysAreConditions(options_)) {  // a block's rows do not depend on how its joins find pairs
       plan.result_rows = EstimateMade(q, OrderJoins(q, PlanOptions{}, derived).joined_rows);
     }
     for (const auto& more : q.union_all) {
@@ -37,8 +37,8 @@ class Planner {
     return plan;
   }
 
-  /// Gives every block of the tree its strategies. The outermost comes first, so that an error names what the user
-  /// wrote first.
+  /// Gives every block of the tree its strategies. The outermost block comes first, so that an error names what comes
+  /// first in the query.
   Status ChooseAll(Plan* plan) {
     TESSERA_TRY(ChooseStrategies(options_, plan));
     for (const auto& inside : plan->derived) {

@@ -18,7 +18,7 @@ namespace tessera {
 namespace {
 
 Status RefuseUnsupported(const ParseNode& select, std::string_view sql) {
-  // Clauses have no place in the tree, but a keyword.
+  // Clauses have no position in the tree, so their keyword is searched.
   const auto keyword = [&](std::string_view word) { return FindKeyword(sql, 0, word); };
   const std::string_view op = select.Text(Field::k_op);
   if (!op.empty() && op != "SETOP_NONE") {
@@ -92,7 +92,7 @@ Status BindOrderBy(const ParseNode& list, QueryBlock* block) {
     key.descending = sort.Text(Field::k_sortby_dir) == "SORTBY_DESC";
     const std::string_view nulls = sort.Text(Field::k_sortby_nulls);
     key.nulls_first = nulls == "SORTBY_NULLS_FIRST" || (key.descending && nulls != "SORTBY_NULLS_LAST");
-    // As in PostgreSQL an output of that name comes before a column of FROM.
+    // As in PostgreSQL an output of that name has precedence over a column of FROM.
     TESSERA_ASSIGN(int output, OutputByPosition(node, *block, "ORDER BY"));
     if (output < 0) {
       TESSERA_ASSIGN(output, OutputByName(node, *block, "ORDER BY"));
@@ -101,7 +101,7 @@ Status BindOrderBy(const ParseNode& list, QueryBlock* block) {
       ExpressionBinder binder(&block->context, &block->scope, Clause::kOrderBy);
       binder.SetOutputs(&query.outputs);
       TESSERA_ASSIGN(ExprPtr e, binder.BindTyped(node));
-      if (IsConstant(*e)) continue;  // orders nothing
+      if (IsConstant(*e)) continue;  // a constant orders nothing
       for (size_t i = 0; i < query.outputs.size() && output < 0; ++i) {
         if (query.outputs[i].expr->SameAs(*e)) output = static_cast<int>(i);
       }

@@ -121,7 +121,7 @@ void SectionBuilder::CheckType(const SqlType& type, bool wide, ValueRange range)
   if (wide) {
     Emit(Opcode::CheckW, 0, constants_->Wide(all.low), constants_->Wide(all.high), vm::PackType(type));
   } else {
-    // A is 64 bits wide: what is out of those was caught by the operation.
+    // A has 64 bits: the operation has caught what exceeds them.
     if (all.low <= INT64_MIN && all.high >= INT64_MAX) return;
     Emit(Opcode::CheckI, 0, constants_->Int(Low64(all.low)), constants_->Int(Low64(all.high)), vm::PackType(type));
   }

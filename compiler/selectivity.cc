@@ -28,8 +28,8 @@ double NumberOf(const Value& v) {
   }
   return 0;
 }
-/// ColumnStatistics::min or max of a column as a number: floats are kept in their ordered form, whose steps are no
-/// distances.
+/// ColumnStatistics::min or max of a column as a number: floats are kept in their ordered form, in which differences
+/// are no distances.
 double NumberOf(int128_t bound, const SqlType& type) {
   if (!type.IsFloat()) return static_cast<double>(bound);
   if (type.id == TypeId::kReal) return static_cast<double>(FromOrderedFloat32(static_cast<uint32_t>(bound)));
@@ -78,7 +78,7 @@ double Selectivity(const Query& q, const Expr& e) {
       const Expr& bound = *e.args[flipped ? 0 : 1];
       const ColumnStatistics* s = StatisticsOf(q, column);
       if (s == nullptr || !s->has_range || bound.kind != Expr::Kind::kConstant || bound.constant.null) return kRange;
-      // Integers are as wide as they are many; floats have no neighbours.
+      // An integer covers an interval of width 1, a float a point.
       const double step = column.type.IsFloat() ? 0 : 1;
       const double low = NumberOf(s->min, column.type), width = NumberOf(s->max, column.type) - low + step;
       const double position = (NumberOf(bound.constant) - low + step / 2) / width;

@@ -13,13 +13,13 @@ namespace tessera {
 
 namespace {
 
-/// Makes inner joins of LEFT JOINs whose NULL-extended rows a condition of the block drops.
+/// Turns LEFT JOINs into inner joins if a condition of the block drops their NULL-extended rows.
 void ReduceOuterJoins(Query* query) {
   Query& q = *query;
   // A join that becomes an inner one adds its condition, which may drop the rows of another.
   for (bool changed = true; changed;) {
     changed = false;
-    uint64_t present = 0;  // relations that a condition is not true for where they are NULL
+    uint64_t present = 0;  // relations whose NULL-extended rows a condition drops
     for (const ExprPtr& c : q.conjuncts) {
       if (c->kind != Expr::Kind::kFunction) continue;
       const bool comparison = c->function >= Function::kEq && c->function <= Function::kGe;
@@ -41,7 +41,7 @@ void ReduceOuterJoins(Query* query) {
   }
 }
 
-/// Whether the rows of the block are those of its joins, each computed by itself.
+/// Whether the block gives one row for each row of its joins: no grouping, DISTINCT, order or limit.
 bool OnlyFilters(const Query& q) {
   return !q.grouped && !q.distinct && q.limit < 0 && q.offset == 0 && q.order_by.empty() && q.union_all.empty();
 }
@@ -57,7 +57,7 @@ int Readers(const Query& q, int r, int column) {
   return n;
 }
 
-/// Makes the relations and conditions of derived table `r` those of the block, if that gives the same rows.
+/// Moves the relations and conditions of derived table `r` into the block, if that gives the same rows.
 bool MergeDerivedTable(Query* query, size_t r) {
   Query& q = *query;
   const Relation& relation = q.relations[r];
@@ -68,14 +68,14 @@ bool MergeDerivedTable(Query* query, size_t r) {
   if (q.relations.size() + inner.relations.size() > 64) return false;
   for (size_t i = 0; i < inner.outputs.size(); ++i) {
     const Expr& e = *inner.outputs[i].expr;
-    // An expression is computed once, and an expression of expressions does not grow.
+    // So that an expression is still computed once, and nested expressions do not grow.
     if (e.kind == Expr::Kind::kFunction && Readers(q, static_cast<int>(r), static_cast<int>(i)) > 1) return false;
-    // Where there is no row its value is NULL, which only a column is by itself.
+    // Without a match its value must be NULL. Only a bare column is.
     if (relation.join != JoinKind::kInner && (e.kind != Expr::Kind::kColumn || e.column == kMarkColumn)) return false;
   }
   if (relation.join != JoinKind::kInner && inner.relations.size() > 1) return false;
 
-  const std::shared_ptr<Query> from = q.relations[r].query;  // what is read from while the block changes
+  const std::shared_ptr<Query> from = q.relations[r].query;  // kept alive: the block changes while it is read
   const JoinKind join = q.relations[r].join;
   const int base = static_cast<int>(q.relations.size()) - 1;
   const auto moved = [&](int i) { return i == 0 ? static_cast<int>(r) : base + i; };
@@ -116,7 +116,7 @@ bool MergeDerivedTable(Query* query, size_t r) {
       q.relations.push_back(std::move(from->relations[i]));
     }
   }
-  // Its conditions come first: they may protect what the block computes of its columns.
+  // Its conditions come first: they may protect what the block computes from its columns.
   q.conjuncts.insert(q.conjuncts.begin(), std::make_move_iterator(from->conjuncts.begin()),
                      std::make_move_iterator(from->conjuncts.end()));
   return true;
@@ -137,7 +137,7 @@ void Rewrite(Query* query, std::set<const Query*>* done) {
   if (merged) ReduceOuterJoins(query);
 }
 
-/// Removes the outputs of derived tables that nobody reads.
+/// Removes unused outputs of derived tables.
 void PruneOutputs(Query* query, std::set<const Query*>* done) {
   if (!done->insert(query).second) return;
   std::vector<std::set<int>> used(query->relations.size());
@@ -156,7 +156,7 @@ void PruneOutputs(Query* query, std::set<const Query*>* done) {
     if (!all) {
       std::set<int> keep = used[r];
       for (const OrderKey& k : inner->order_by) keep.insert(k.output);
-      if (keep.empty()) keep.insert(0);  // rows are counted by a column
+      if (keep.empty()) keep.insert(0);  // one column is needed to count rows
       std::vector<int> place(inner->outputs.size(), -1);
       // Visible ones first, and in order.
       int n = 0;

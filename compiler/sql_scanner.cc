@@ -1,4 +1,4 @@
-// Borders of tokens.
+// Where tokens begin and end.
 #include "compiler/sql_scanner.h"
 
 #include <algorithm>
@@ -14,7 +14,8 @@ bool IsWordStart(char c) {
 }
 bool IsWordPart(char c) { return IsWordStart(c) || IsDigit(c); }
 
-/// Behind the closing quote; a doubled quote is part of the text, and so is what follows a backslash if `escapes`.
+/// The offset after the closing quote. A doubled quote is part of the text, and so is what follows a backslash if
+/// `escapes`.
 size_t SkipQuoted(std::string_view sql, size_t at, char quote, bool escapes, bool* closed) {
   for (; at < sql.size(); ++at) {
     if (escapes && sql[at] == '\\') {
@@ -70,7 +71,7 @@ bool EqualsIgnoringCase(std::string_view a, std::string_view lower) {
          });
 }
 
-/// Keywords that end a select list. All are reserved, so none is a column's name without quotes.
+/// Keywords that end a select list. All are reserved, so an unquoted column name is none of them.
 bool EndsSelectList(std::string_view word) {
   constexpr std::string_view kWords[] = {"from",   "into",  "where", "group", "having",    "order",  "limit",
                                          "offset", "fetch", "for",   "union", "intersect", "except", "window"};
@@ -141,7 +142,7 @@ std::string ExpressionText(std::string_view sql, size_t begin) {
       if (text == "(" || text == "[") ++depth;
       if (text == ")" || text == "]") --depth;
     }
-    // IS DISTINCT FROM is the one place where such a keyword is inside an expression.
+    // Only in IS DISTINCT FROM such a keyword is inside an expression.
     if (t.kind == Token::Kind::kWord && depth == 0 && EndsSelectList(text) && !EqualsIgnoringCase(previous, "distinct"))
       break;
     if (space && !out.empty()) out.push_back(' ');

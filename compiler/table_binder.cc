@@ -31,7 +31,7 @@ Status BindTableOptions(const ParseNode& options, TableSchema* schema) {
   return {};
 }
 
-/// What a constraint that is not kept is called; "" for those that are.
+/// The name of an unsupported constraint; "" for a supported one.
 std::string UnsupportedConstraint(std::string_view type) {
   struct Row {
     std::string_view type, name;
@@ -219,7 +219,7 @@ Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>&
   ExpressionBinder binder(&context, nullptr, Clause::kSelect);
   const size_t count = target.schema.columns.size();
   std::vector<Output> fitted(count);
-  // Where an old output is now, for ORDER BY. What is sorted by must be the value before its cast.
+  // Where each old output is now, for ORDER BY, which sorts by the value before its cast.
   std::vector<int> place(query->outputs.size(), -1);
   std::vector<Output> hidden;
   for (size_t i = 0; i < query->outputs.size(); ++i) {
@@ -236,7 +236,7 @@ Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>&
     const int position = old.expr->position;
     const SqlType from = old.expr->type;
     SqlType type = column.type;
-    // A text that is too long is an error of the load, not cut by a cast.
+    // A text that is too long is an error when it is stored; a cast would cut it.
     if (type.id == TypeId::kText) type.length = 0;
     const bool same = from == type || (from.id == TypeId::kText && type.id == TypeId::kText);
     if (!same && FindCast(from, type) > CastContext::kAssignment) {
@@ -249,7 +249,7 @@ Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>&
       place[i] = static_cast<int>(count + hidden.size());
       hidden.push_back({old.expr->Clone(), ""});
     }
-    // Values that were distinct may be equal after a cast; DISTINCT is over what is selected, not over what is stored.
+    // Distinct values may be equal after a cast. DISTINCT applies to what is selected, not to what is stored.
     if (!same && query->distinct && FindCast(from, type) != CastContext::kImplicit) {
       return Unsupported("INSERT of SELECT DISTINCT with a narrowing cast is not supported", position,
                          "Cast in the select list.");

@@ -63,7 +63,7 @@ constexpr ComparisonRow kComparisons[] = {
 #include "vm/types.def"
 };
 
-constexpr size_t kMostCalls = 8;  // rows of one function or aggregate; those that are not there have no name
+constexpr size_t kMostCalls = 8;  // rows of one function or aggregate; unused ones have no name
 
 struct CallRow {
   std::string_view name;
@@ -132,7 +132,7 @@ SqlType CappedDecimal(int precision, int scale) { return SqlType::Decimal(std::m
 
 bool Fits(TypeClass type, TypeClass allowed) { return (type & allowed) != 0; }
 
-/// The results that depend on one operand at most.
+/// Results that depend on at most one operand.
 SqlType ResultOfOne(ResultRule rule, const SqlType& type) {
   switch (rule) {
     case ResultRule::kWhole:

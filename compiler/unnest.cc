@@ -26,11 +26,11 @@ class Unnester {
     const size_t given = q_.relations.size();
     std::vector<ExprPtr> conjuncts = std::move(q_.conjuncts);
     q_.conjuncts.clear();
-    // Plain conditions first: they bound the values for which subqueries have to be run.
+    // Conditions without subqueries first: they bound the values for which subqueries are run.
     std::stable_partition(conjuncts.begin(), conjuncts.end(),
                           [](const ExprPtr& e) { return FindSubquery(*e) == nullptr; });
     for (ExprPtr& e : conjuncts) TESSERA_TRY(Conjunct(std::move(e)));
-    // Those in a condition of ON are over what is there without the relation: the binder has seen to that.
+    // Subqueries in a condition of ON do not refer to the relation itself: the binder checks that.
     for (size_t r = 0; r < given; ++r) {
       std::vector<ExprPtr> on = std::move(q_.relations[r].on);
       for (ExprPtr& e : on) TESSERA_TRY(Replace(&e));
@@ -76,7 +76,7 @@ class Unnester {
     }
     TESSERA_ASSIGN(ExprPtr extreme, CompareWithExtreme(*e));
     if (extreme != nullptr) {
-      // Without a value to compare with it is NULL.
+      // Without a value to compare with, the result is NULL.
       if (!truth) {
         extreme =
             MakeFunction(Function::kCase, kBoolean, e->position,
@@ -87,7 +87,7 @@ class Unnester {
       TESSERA_TRY(AddMatch(kind, s, ExprList(e->args[0]->Clone()), e->position).status());
     }
     if (truth || !e->nullable) return Status::Ok();
-    // Neither must the comparison be unknown for any row.
+    // Nor may the comparison be unknown for any row.
     if (e->args.size() < 2) {
       return AddMatch(kind, s, ExprList(MakeTest(Function::kIsNull, e->args[0]->Clone())), e->position).status();
     }
@@ -106,7 +106,7 @@ class Unnester {
     return Status::Ok();
   }
 
-  /// Replaces the subqueries in `e` by their values.
+  /// Replaces each subquery in `e` by its value.
   Status Replace(ExprPtr* e) {
     for (ExprPtr& a : (*e)->args) TESSERA_TRY(Replace(&a));
     if ((*e)->kind != Expr::Kind::kSubquery) return Status::Ok();
@@ -136,13 +136,14 @@ class Unnester {
         break;
       }
     }
-    kept_.push_back(s);  // its address stays taken
+    kept_.push_back(s);  // no other subquery may get its address
     values_[s.get()] = value->Clone();
     *e = std::move(value);
     return Status::Ok();
   }
 
-  /// x op ANY (...) with all three values: true where a row compares as true, else NULL where one compares as unknown.
+  /// x op ANY (...) with three values: true if a row compares as true; otherwise NULL if a row compares as unknown;
+  /// otherwise false.
   Result<ExprPtr> AnyValueOf(const Expr& e) {
     const Subquery& s = *e.subquery;
     const int position = e.position;
@@ -194,8 +195,8 @@ class Unnester {
     return out;
   }
 
-  /// x < ANY (SELECT y ...) is x < (SELECT max(y) ...), and so on: true where a row compares as true, else false or
-  /// NULL. Neither a loop over all pairs nor a sort is needed then. nullptr if the comparison or the subquery is not of
+  /// x < ANY (SELECT y ...) is x < (SELECT max(y) ...), and so on: true if a row compares as true, otherwise false or
+  /// NULL. Then neither a loop over all pairs nor a sort is needed. nullptr if the comparison or the subquery is not of
   /// that kind.
   Result<ExprPtr> CompareWithExtreme(const Expr& e) {
     const Expr& comparison = *e.args[0];
@@ -241,7 +242,7 @@ class Unnester {
     return out;
   }
 
-  /// Whether EXISTS is decided without running it: 1 it has a row, 0 it has none, -1 it must be run.
+  /// Whether EXISTS is known without running the subquery: 1 if it has a row, 0 if it has none, -1 if it must be run.
   Result<int> AlwaysExists(const Query& s) {
     if (s.limit == 0) return 0;
     const bool one_row = s.grouped && s.group_by.empty() && s.having.empty();
@@ -260,7 +261,7 @@ class Unnester {
     IndependentQuery i;
     if (!RefersOutward(query)) {
       i.query = s.query;
-      if (match.empty() && query.limit < 0 && query.offset == 0) {  // one row is as good as many
+      if (match.empty() && query.limit < 0 && query.offset == 0) {  // one row is enough
         i.query = CopyQuery(query);
         i.query->order_by.clear();
         if (!i.query->grouped && !i.query->distinct && i.query->union_all.empty()) i.query->limit = 1;
@@ -273,7 +274,7 @@ class Unnester {
       if (copy->limit < 0 && copy->offset == 0) {
         copy->order_by.clear();
         copy->distinct = false;
-        // What EXISTS selects nobody looks at: without it a scan can be joined as the table that it is.
+        // The select list of EXISTS does not matter. Without it a plain scan can be joined as a stored table.
         if (s.kind == Subquery::Kind::kExists && !copy->grouped && copy->union_all.empty()) copy->visible = 0;
       }
       if (copy->grouped && copy->group_by.empty()) {
@@ -316,7 +317,7 @@ class Unnester {
     copy->outputs.resize(static_cast<size_t>(copy->visible));
     copy->limit = -1;
     if (aggregate) return ScalarAggregate(std::move(copy), position);
-    // What its value is must be known from a row: a constant would be there where there is none.
+    // The value must come from a row of the subquery: a constant would have a value even without a row.
     const bool bare = copy->outputs[0].expr->kind == Expr::Kind::kColumn;
     const bool outward = HasOuter(*copy->outputs[0].expr);
     if (!bare && outward && !copy->grouped) {
@@ -335,8 +336,8 @@ class Unnester {
                         ExprList(std::move(there), std::move(value), MakeNull(type, position)));
   }
 
-  /// (SELECT f(agg(x), ...) FROM ... WHERE correlated): the aggregates by key, joined; f where they are used, because
-  /// it has a value where there is no row to aggregate, too.
+  /// (SELECT f(agg(x), ...) FROM ... WHERE correlated): the aggregates are grouped by key and joined. f is computed
+  /// where they are used, because it may have a value even if there is no row to aggregate.
   Result<ExprPtr> ScalarAggregate(std::unique_ptr<Query> s, int position) {
     ExprPtr value = std::move(s->outputs[0].expr);
     std::vector<ExprPtr> having = std::move(s->having);
@@ -414,11 +415,11 @@ class Unnester {
                         ExprList(std::move(all), std::move(value), MakeNull(type, position)));
   }
 
-  /// Where a subquery's outputs are in the block.
+  /// The columns of the block that hold a subquery's outputs.
   struct Placed {
     int relation = 0;
     bool nullable = false;
-    std::vector<int> columns;  ///< not empty: of which columns of a stored table the outputs are
+    std::vector<int> columns;  ///< not empty: the columns of a stored table that the outputs are
 
     ExprPtr Column(int output, const SqlType& type, int position) const {
       return MakeColumn(relation, columns.empty() ? output : columns[static_cast<size_t>(output)], type, nullable,
@@ -468,7 +469,7 @@ class Unnester {
     }
     relation.join = kind;
     const bool nullable = placed.nullable;
-    placed.nullable = false;  // within the condition a row is there
+    placed.nullable = false;  // inside the condition there is a row
     for (ExprPtr& e : on) SplitConjuncts(placed.Resolve(std::move(e)), &relation.on);
     placed.nullable = nullable;
     q_.relations.push_back(std::move(relation));

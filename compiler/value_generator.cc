@@ -137,7 +137,7 @@ Status ValueGenerator::ByOpcode(const Expr& e) {
     if (e.type.id == TypeId::kReal) b_->Emit(Opcode::SingleF);
     return Status::Ok();
   }
-  // Exact: the range of the result decides between 64 bits unchecked, 64 bits checked and 128 bits.
+  // Exact numbers: the range of the result decides between 64 bits unchecked, 64 bits checked and 128 bits.
   const ValueRange exact = b_->ranges().ExactRange(e);
   const bool args_wide = std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return IsWide(a->type); });
   const bool wide = args_wide || (IsWide(e.type) && !exact.Fits64());
@@ -175,7 +175,7 @@ Status ValueGenerator::Extract(const Expr& e) {
 
 Status ValueGenerator::Case(const Expr& e) {
   const Expr& otherwise = *e.args.back();
-  // An ELSE that cannot fail is computed for all rows before the others: then nobody has to know which are left.
+  // An ELSE that cannot fail is computed first, for all rows. Then no mask of the rows that are left is needed.
   const bool otherwise_first = !b_->CanFail(otherwise);
   const bool one = otherwise_first && e.args.size() == 3;
   const int result = b_->NewRegister(e.type), entry = b_->NewMask(), taken = one ? -1 : b_->NewMask();

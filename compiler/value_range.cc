@@ -158,7 +158,7 @@ bool ExprRanges::CanFail(const Expr& e) const {
       if (from.id == TypeId::kText || e.type.id == TypeId::kText) return true;
       if (from.id == TypeId::kNull || e.type.id == TypeId::kBoolean || e.type.IsFloat()) return false;
       if (from.IsFloat()) return true;
-      if ((from.id == TypeId::kTimestamp) != (e.type.id == TypeId::kTimestamp)) return false;  // DATE to it or back
+      if ((from.id == TypeId::kTimestamp) != (e.type.id == TypeId::kTimestamp)) return false;  // one is a DATE
       const int up = static_cast<int>(e.type.scale) - static_cast<int>(from.scale);
       const ValueRange r = Range(*e.args[0]);
       if (up < 0) return !fits({r.low / PowerOf10(-up) - 1, r.high / PowerOf10(-up) + 1});
