@@ -72,7 +72,6 @@ struct Launch {
 
   uint32_t aggregates = 0;
   Partial* partials = nullptr;  ///< [block][aggregate], without keys
-  const uint16_t* aggregate_ops = nullptr;
 
   uint32_t joins = 0;
   uint32_t mark_count = 0;
