@@ -6,6 +6,7 @@
 
 #include "compiler/expression_binder.h"
 #include "compiler/fold.h"
+#include "compiler/functions.h"
 #include "vm/meaning.h"
 #include "vm/text_meaning.h"
 
@@ -21,48 +22,15 @@ Status NoOperator(std::string_view symbol, const SqlType& left, const SqlType& r
                   position, "No operator matches the given argument types. You might need to add explicit type casts.");
 }
 
-std::string_view SymbolOf(Function f) {
-  switch (f) {
-    case Function::kEq:
-      return "=";
-    case Function::kNe:
-      return "<>";
-    case Function::kLt:
-      return "<";
-    case Function::kLe:
-      return "<=";
-    case Function::kGt:
-      return ">";
-    default:
-      return ">=";
-  }
-}
-
 bool FindComparisonFunction(std::string_view symbol, Function* f) {
   for (Function candidate :
        {Function::kEq, Function::kNe, Function::kLt, Function::kLe, Function::kGt, Function::kGe}) {
-    if (SymbolOf(candidate) == symbol) {
+    if (Info(candidate).text == symbol) {
       *f = candidate;
       return true;
     }
   }
   return false;
-}
-
-/// a f b is b Mirror(f) a.
-Function Mirror(Function f) {
-  switch (f) {
-    case Function::kLt:
-      return Function::kGt;
-    case Function::kLe:
-      return Function::kGe;
-    case Function::kGt:
-      return Function::kLt;
-    case Function::kGe:
-      return Function::kLe;
-    default:
-      return f;
-  }
 }
 
 using Kind = AlignedConstant::Kind;
@@ -344,12 +312,12 @@ Result<ExprPtr> ExpressionBinder::Comparison(Function function, ExprPtr left, Ex
     TESSERA_ASSIGN(literal, Resolve(std::move(literal), type));
   }
   const std::optional<OperandRule> rule = FindComparison(left->type, right->type);
-  if (!rule) return NoOperator(SymbolOf(function), left->type, right->type, position);
+  if (!rule) return NoOperator(Info(function).text, left->type, right->type, position);
   if (IsNullConstant(*left) || IsNullConstant(*right)) return MakeNull(kBoolean, position);
 
   if (IsConstant(*left) && !IsConstant(*right)) {
     std::swap(left, right);
-    function = Mirror(function);
+    function = Mirrored(function);
   }
   if (IsConstant(*right) && !IsConstant(*left)) {
     AlignedConstant aligned = AlignConstant(function, left->type, right->constant);

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <utility>
 
+#include "compiler/functions.h"
 #include "compiler/query_walk.h"
 #include "compiler/selectivity.h"
 
@@ -17,8 +18,8 @@ bool IsColumnTest(const Expr& e) {
   if (e.function == Function::kAnd || e.function == Function::kOr || e.function == Function::kNot) {
     return std::all_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return IsColumnTest(*a); });
   }
-  const bool test = (e.function >= Function::kEq && e.function <= Function::kGe) || e.function == Function::kIsNull ||
-                    e.function == Function::kIsNotNull || e.function == Function::kIn || e.function == Function::kLike;
+  const bool test = IsComparison(e.function) || e.function == Function::kIsNull || e.function == Function::kIsNotNull ||
+                    e.function == Function::kIn || e.function == Function::kLike;
   return test &&
          std::all_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return a->kind != Expr::Kind::kFunction; });
 }

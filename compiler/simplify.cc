@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/expr_builder.h"
+#include "compiler/functions.h"
 #include "compiler/query_walk.h"
 
 namespace tessera {
@@ -22,7 +23,7 @@ void ReduceOuterJoins(Query* query) {
     uint64_t present = 0;  // relations whose NULL-extended rows a condition drops
     for (const ExprPtr& c : q.conjuncts) {
       if (c->kind != Expr::Kind::kFunction) continue;
-      const bool comparison = c->function >= Function::kEq && c->function <= Function::kGe;
+      const bool comparison = IsComparison(c->function);
       if (!comparison && c->function != Function::kIn && c->function != Function::kLike &&
           c->function != Function::kIsNotNull)
         continue;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/scope.h"
+#include "compiler/type_rules.h"
 #include "vm/meaning.h"
 
 namespace tessera {
@@ -28,21 +29,13 @@ ValueRange Cut(ValueRange a, const SqlType& type) {
 }  // namespace
 
 ValueRange RangeOfType(const SqlType& type) {
-  switch (type.id) {
-    case TypeId::kBoolean:
-      return {0, 1};
-    case TypeId::kSmallint:
-      return {INT16_MIN, INT16_MAX};
-    case TypeId::kInteger:
-      return {INT32_MIN, INT32_MAX};
-    case TypeId::kDate:
-      return {vm::kFirstDay, vm::kLastDay};
-    case TypeId::kTimestamp:
-      return {vm::kFirstDay * vm::kMicrosPerDay, (vm::kLastDay + 1) * vm::kMicrosPerDay - 1};
-    case TypeId::kDecimal:
-      return {-(PowerOf10(type.precision) - 1), PowerOf10(type.precision) - 1};
-    case TypeId::kBigint:
-      return {INT64_MIN, INT64_MAX};
+  if (type.id == TypeId::kNull) return {};
+  switch (type.storage()) {
+    case StorageClass::kInt:
+    case StorageClass::kWide: {
+      const IntegerRange range = RangeOf(type);
+      return {range.least, range.greatest};
+    }
     default:
       return {};
   }
