@@ -16,11 +16,11 @@
 
 namespace tessera {
 
-/// What the blocks of one statement share.
+/// What all blocks of one statement share.
 struct Assembly {
   std::unique_ptr<vm::Program> program = std::make_unique<vm::Program>();
   ConstantPool constants{program.get()};
-  std::map<const Plan*, int> sections;  ///< the section with the rows of a block
+  std::map<const Plan*, int> sections;  ///< the section that makes the rows of a block
   std::vector<double> estimates;        ///< per section, see Code
 };
 
@@ -45,7 +45,7 @@ class BlockGenerator {
   /// The number of the relation's stored table in the program.
   int TableReference(int relation);
   std::string ScanLabel(int relation) const;
-  /// Ends the section. `rows`: how many the planner expects it to make; -1: it does not say.
+  /// Ends the section. `rows`: how many rows the planner expects from it; -1 if there is no estimate.
   Status Finish(SectionBuilder* b, double rows);
   Status Ungrouped();
   Status Outputs(SectionBuilder* b);
@@ -53,8 +53,8 @@ class BlockGenerator {
   Status Distinct();
 
   // ---- generate_join.cc
-  /// Numbers the payload of each joined relation: what is computed of it, then the columns that anything after its
-  /// build reads.
+  /// Numbers the payload of each joined relation: first its computed columns, then the columns that are read after its
+  /// build.
   void FindNeededColumns();
   void NoteColumns(const Expr& e);
   const std::vector<const Expr*>& ComputedOf(int relation) const {
@@ -68,18 +68,19 @@ class BlockGenerator {
   Status Front(SectionBuilder* b, PipelineScope* scope);
   void ScanDriver(SectionBuilder* b, PipelineScope* scope);
   void FilterByKeyRanges(SectionBuilder* b, PipelineScope* scope);
-  /// What the grid needs of the driver's rows, in registers.
+  /// Puts what the grid needs of the driver's rows into registers.
   Status ComputeOfDriver(SectionBuilder* b, PipelineScope* scope);
-  /// Probes the join table of a step and tests what can be tested then. `narrowed`: all rows may be out by now.
+  /// Probes the join table of a step and tests the predicates that can be tested then. `narrowed`: earlier steps may
+  /// have dropped all rows.
   Status Join(const JoinStep& j, bool narrowed, SectionBuilder* b, PipelineScope* scope);
   Status LeftJoin(const JoinStep& j, int32_t operand, SectionBuilder* b, PipelineScope* scope);
   Status MatchJoin(const JoinStep& j, int32_t operand, SectionBuilder* b, PipelineScope* scope);
-  /// What follows is done for every match of the live rows.
+  /// Opens a loop: what follows is done for every match of the live rows.
   void OpenLoop(SectionBuilder* b, int join, vm::Opcode next);
-  /// Ends the open loops, the innermost first; an empty mask skips to the end of the loop it is in.
+  /// Ends the open loops, the innermost first. An empty mask skips to the end of its loop.
   void CloseLoops(SectionBuilder* b);
   void PatchSkips(SectionBuilder* b, size_t from);
-  /// Values in consecutive registers of their own.
+  /// Puts values into new, consecutive registers.
   Status KeysInRegisters(const std::vector<const Expr*>& keys, SectionBuilder* b, int32_t* operand);
 
   // ---- generate_group.cc
@@ -87,8 +88,8 @@ class BlockGenerator {
   bool HasDistinctAggregate() const;
   Status GroupedDirectly();
   /// With DISTINCT aggregates: first group by the keys and all distinct arguments, then by the keys. The first grouping
-  /// is fed once per distinct argument, the others NULL, and once with all of them NULL for the plain aggregates; the
-  /// second counts and sums what is left of each argument, which NULL does not touch.
+  /// is fed once per distinct argument, with the other arguments NULL, and once more with all of them NULL for the
+  /// plain aggregates. The second one aggregates the distinct values of each argument and ignores NULLs.
   Status GroupedTwice();
   /// The Group instruction over the keys of GROUP BY.
   Status GroupBy(const std::vector<const Expr*>& keys, SectionBuilder* b);
@@ -98,7 +99,7 @@ class BlockGenerator {
   struct Loop {
     vm::Opcode next;
     int join, body, mask;
-    size_t skips;  ///< skips emitted before it belong to what is around it
+    size_t skips;  ///< skips emitted before it belong to outer loops
   };
 
   const Query& q_;

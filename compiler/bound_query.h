@@ -3,10 +3,11 @@
 //
 // One SELECT is one Query ("query block"): relations, a conjunction of predicates over them, optional grouping,
 // outputs, ordering. Predicates of WHERE and of inner JOIN ... ON are the same conjunction, so that the planner is free
-// to order the joins. A relation is a stored table or another Query (a derived table). One that is not joined by an
-// inner join says so itself, and has its own conjunction. Unnest makes relations of subqueries in expressions, too.
+// to order the joins. A relation is a stored table or another Query (a derived table). A relation that is not joined by
+// an inner join says how it is joined, and has a conjunction of its own. Unnest turns subqueries in expressions into
+// relations, too.
 //
-// Start at: Statement, Query, Expr. Plain data, owned by one thread. Private to compiler/, but for Statement: see
+// Start at: Statement, Query, Expr. Plain data, owned by one thread. Private to compiler/, except Statement: see
 // compiler.h.
 #pragma once
 
@@ -28,7 +29,7 @@ struct Expr;
 struct Query;
 using ExprPtr = std::unique_ptr<Expr>;
 
-/// A subquery in an expression, as the binder leaves it to Unnest.
+/// A subquery in an expression, as the binder leaves it for Unnest.
 struct Subquery {
   enum class Kind : uint8_t {
     kScalar,  ///< its value; NULL if it has no row; an error if it has several
@@ -38,7 +39,7 @@ struct Subquery {
   Kind kind = Kind::kScalar;
   std::shared_ptr<Query> query;
 };
-/// Expr::relation of what a Subquery of kind kAny gives, until Unnest knows its place.
+/// Expr::relation of the output of a Subquery of kind kAny, until Unnest gives it a relation.
 inline constexpr int kSubqueryColumn = -1;
 /// Expr::column of the BOOLEAN that a relation joined by JoinKind::kMark adds.
 inline constexpr int kMarkColumn = -1;
@@ -50,12 +51,12 @@ struct Expr {
     kFunction,   ///< `function` of `args`
     kGroup,      ///< above the grouping: value of group_by[index]
     kAggregate,  ///< above the grouping: value of aggregates[index]
-    kOuter,      ///< column `column` of relation `relation` of the query block `index` levels out; not behind Unnest
-    kSubquery,   ///< value of `subquery`; not behind Unnest
+    kOuter,      ///< column `column` of relation `relation` of the block `index` levels out; not after Unnest
+    kSubquery,   ///< value of `subquery`; not after Unnest
   };
   Kind kind = Kind::kConstant;
   SqlType type;
-  bool nullable = true;  ///< false only if it is proved that the value is never NULL
+  bool nullable = true;  ///< false only if the value is proved never to be NULL
   int position = -1;     ///< byte offset in the SQL text, for errors at run time and in later phases; -1 if it has none
   int relation = 0, column = 0;
   int index = 0;
@@ -113,20 +114,20 @@ struct Output {
 };
 
 struct Query {
-  std::vector<Relation> relations;  ///< none that is kInner: SELECT without FROM, one row
-  std::vector<ExprPtr> conjuncts;   ///< all must be true; BOOLEAN over kColumn
-  bool grouped = false;  ///< GROUP BY, HAVING or an aggregate is there; then outputs and having hold no kColumn
+  std::vector<Relation> relations;    ///< if none is kInner: one row, as for SELECT without FROM
+  std::vector<ExprPtr> conjuncts;     ///< all must be true; BOOLEAN over kColumn
+  bool grouped = false;               ///< has GROUP BY, HAVING or an aggregate; then no kColumn in outputs and having
   std::vector<ExprPtr> group_by;      ///< over kColumn; no duplicates
   std::vector<Aggregate> aggregates;  ///< arguments over kColumn; no duplicates
   std::vector<ExprPtr> having;        ///< conjunction over kGroup and kAggregate
-  std::vector<Output> outputs;  ///< the first `visible` are the result's columns, the others exist to be ordered by
+  std::vector<Output> outputs;  ///< the first `visible` are the result's columns, the others are for ORDER BY only
   int visible = 0;
   bool distinct = false;  ///< over the visible outputs; then there are no others
   std::vector<OrderKey> order_by;
   int64_t limit = -1;  ///< -1: none
   int64_t offset = 0;
-  /// Blocks whose rows come behind this one's, with outputs of the same types. Then neither this block nor those have
-  /// an order or a limit, and it is a derived table.
+  /// Blocks whose rows follow this block's, with outputs of the same types. Then neither this block nor those have an
+  /// order or a limit, and this block is a derived table.
   std::vector<std::unique_ptr<Query>> union_all;
 };
 

@@ -14,10 +14,10 @@ namespace tessera {
 
 struct Code {
   std::unique_ptr<vm::Program> program;
-  std::vector<double> estimates;  ///< per section: rows that the planner expects it to make; -1: it does not say
+  std::vector<double> estimates;  ///< per section: rows that the planner expects from it; -1: no estimate
 };
 
-/// The program that answers the query of `plan`. Errors: kUnsupported where the query needs more than the machine has.
+/// The program that answers the query of `plan`. Errors: kUnsupported, the query needs more than the machine has.
 Result<Code> Generate(const Plan& plan);
 
 }  // namespace tessera

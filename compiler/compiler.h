@@ -14,7 +14,7 @@
 //    |  Verify     no program runs that was not looked through                                vm/program.h
 //   vm::Program
 //
-// Compile calls each stage once. A stage reads what the one before has made, and calls none of the others.
+// Compile calls each stage once. A stage reads what the stage before it made, and calls no other stage.
 //
 // Start at: Compile. Functions are thread-safe: they share nothing but the parser's thread.
 #pragma once
@@ -36,11 +36,11 @@ namespace tessera {
 struct Compiled {
   Statement statement;
   std::unique_ptr<vm::Program> program;  ///< nullptr if statement.query is nullptr
-  std::vector<double> estimates;         ///< per section: rows that it is expected to make; -1: nothing is known
+  std::vector<double> estimates;         ///< per section: rows that it is expected to make; -1: no estimate
   std::string plan;  ///< the plan as EXPLAIN prints it, one line per operator; empty without a query
 };
 
-/// Compiles one statement against `snapshot`. Errors have a position in `sql`; see FormatError.
+/// Compiles one statement against `snapshot`. Errors carry a position in `sql`; see FormatError.
 Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options = {});
 
 /// A piece of a script.

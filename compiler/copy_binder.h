@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-/// `position` is where the statement starts: COPY itself has no place in the tree.
+/// `position` is where the statement starts, because the tree has no position for COPY.
 Status BindCopy(const ParseNode& copy, std::string_view sql, const Snapshot& snapshot, int position, Statement* out);
 
 }  // namespace tessera

@@ -11,7 +11,7 @@
 namespace tessera {
 
 /// Calls f(Expr&, depth) for every column of a block around `q`, where depth is how many blocks lie between. Subqueries
-/// inside are looked through; derived tables are not, because the binder refuses such columns there.
+/// inside are searched; derived tables are not, because the binder refuses such columns there.
 template <class Q, class F>
 void ForEachOuter(Q& q, int depth, const F& f) {
   const auto walk = [&](auto& self, auto& e) -> void {

@@ -1,5 +1,5 @@
-// Functions and conditions of a dictionary's texts: a section of the program evaluates them once for each entry instead
-// of once for each row. Private to compiler/.
+// Functions of and conditions on a dictionary's texts. A section of the program evaluates them once for each entry
+// instead of once for each row. Private to compiler/.
 //
 // Start at: DictionarySections::Serve. A view of a SectionBuilder, made where it is used.
 #pragma once
@@ -14,7 +14,7 @@ class DictionarySections {
   explicit DictionarySections(SectionBuilder* builder) : b_(builder) {}
 
   /// Whether `e` is a function of one TEXT column of the scanned table that gives NULL for NULL and never fails.
-  /// `column`, nullptr at first, becomes that column.
+  /// `column` is nullptr at first and becomes that column.
   bool Serve(const Expr& e, const Expr** column) const;
   /// Adds the section that maps each entry to the value of `e`; `number` is the section's.
   Status AddValue(const Expr& e, const Expr& column, int* number);

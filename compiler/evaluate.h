@@ -1,5 +1,5 @@
-// Values of operations on constants, by the functions of vm/meaning.h, so that a constant in a query means what the same
-// value in a column would. Private to compiler/.
+// Values of operations on constants, by the functions of vm/meaning.h, so that a constant in a query means what the
+// same value in a column would. Private to compiler/.
 //
 // Start at: EvaluateFunction. Pure functions; any thread.
 #pragma once
@@ -12,15 +12,15 @@
 namespace tessera {
 
 /// The value of `function` with result type `type`. Errors: those that the machine raises (overflow, ...), without a
-/// place. REQUIRES: the arguments have the types that functions.def demands.
+/// position. REQUIRES: the arguments have the types that functions.def demands.
 Result<Value> EvaluateFunction(Function function, const SqlType& type, DateField field, std::span<const ExprPtr> args);
 
-/// CAST. Errors: out of range, text that does not read as the type.
+/// CAST. Errors: out of range, a text that is no literal of the type.
 Result<Value> EvaluateCast(const Value& v, const SqlType& type);
 
 /// An exact number as an integer: `value * 10^scale`. REQUIRES: not NULL, StorageClass kInt or kWide.
 int128_t IntegerOf(const Value& v);
-/// The value of `type` with that integer behind it. REQUIRES: it fits.
+/// The value of `type` that this integer represents. REQUIRES: it fits.
 Value FromInteger(const SqlType& type, int128_t v);
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// Making bound expressions: nodes with their type and with `nullable` proved from their arguments. Private to
+// Makes bound expressions: nodes with their type, and with `nullable` derived from their arguments. Private to
 // compiler/.
 //
 // Start at: MakeFunction.
@@ -20,7 +20,7 @@ ExprPtr MakeFunction(Function function, const SqlType& type, int position, std::
 /// x as `type`; x itself if it has that type.
 ExprPtr MakeCast(ExprPtr x, const SqlType& type);
 
-/// std::vector<ExprPtr> of its arguments: an initializer list cannot be moved from.
+/// A std::vector<ExprPtr> of the arguments. (An initializer list cannot be moved from.)
 template <class... Args>
 std::vector<ExprPtr> ExprList(Args... args) {
   std::vector<ExprPtr> list;

@@ -2,7 +2,8 @@
 // Private to compiler/.
 //
 // An untyped constant (NULL, a quoted literal) has TypeId::kNull until something gives it a type; a quoted literal
-// keeps its characters in constant.text and is not NULL. Resolve() ends that; nothing of that kind leaves the binder.
+// keeps its characters in constant.text and is not NULL. Resolve() gives it a type; no untyped constant leaves the
+// binder.
 //
 // Start at: ExpressionBinder::Bind. One thread.
 #pragma once
@@ -20,11 +21,11 @@
 
 namespace tessera {
 
-/// Output columns, group keys and aggregates of one SELECT. Each is compared with all before it, which takes seconds
-/// for tens of thousands.
+/// Output columns, group keys and aggregates of one SELECT. Each is compared with all before it; tens of thousands
+/// would take seconds.
 inline constexpr size_t kMaxItems = 4096;
 
-/// Where an expression stands: what it may hold, and what errors call the place.
+/// Where an expression stands: decides what it may hold and how errors name the clause.
 enum class Clause : uint8_t { kSelect, kWhere, kOn, kGroupBy, kHaving, kOrderBy, kValues, kLimit, kOffset };
 
 /// A column that a name may mean.
@@ -33,8 +34,8 @@ struct ScopeColumn {
   int relation = 0, column = 0;
 };
 
-/// What FROM calls a table: its name or its alias. Its columns need not be those of one relation: those of a side of an
-/// outer join lie in a derived table.
+/// What FROM calls a table: its name or its alias. Its columns need not be those of one relation: the columns of a side
+/// of an outer join are in a derived table.
 struct RangeVariable {
   std::string alias;  ///< "" for a derived table without one
   std::string table;  ///< name of the stored table, or ""
@@ -50,23 +51,23 @@ struct NameScope {
 
 struct CteScope;
 
-/// What a binding shares over all expressions of one query block.
+/// What all expressions of one query block share while they are bound.
 struct BindContext {
   std::string_view sql;
   const Snapshot* snapshot = nullptr;      ///< nullptr: no subqueries
   const CteScope* ctes = nullptr;          ///< queries of WITH that a subquery may name
   const BindContext* outer = nullptr;      ///< the block around this one, if it is a subquery
-  const NameScope* outer_scope = nullptr;  ///< ... and what names mean there
+  const NameScope* outer_scope = nullptr;  ///< what names mean in that block
   std::vector<Relation>* relations = nullptr;
   std::vector<Aggregate>* aggregates = nullptr;
-  bool has_group_by = false;  ///< without it an aggregate may be over no row at all, and NULL
+  bool has_group_by = false;  ///< without it an aggregate may be over no rows, and so NULL
   int nesting = 0;
   int64_t copied = 0;  ///< nodes made by copying operands, see ExpressionBinder::Copy
 };
 
 class ExpressionBinder {
  public:
-  /// `scope` may be nullptr: no columns can be named.
+  /// `scope` may be nullptr: then no columns can be named.
   ExpressionBinder(BindContext* context, const NameScope* scope, Clause clause)
       : context_(context), scope_(scope), clause_(clause) {}
 
@@ -79,20 +80,20 @@ class ExpressionBinder {
   /// Output columns by name that are tried when no column fits: ORDER BY, HAVING.
   void SetOutputs(const std::vector<Output>* outputs) { outputs_ = outputs; }
 
-  // ---- Types; used by statements too
-  /// An untyped constant gets `type`; a quoted literal is read as one. Others stay.
+  // ---- Types; statements use these, too
+  /// An untyped constant gets `type`, and a quoted literal is read as that type. Other expressions stay.
   static Result<ExprPtr> Resolve(ExprPtr e, const SqlType& type);
   /// e as `type`, if the context allows that cast. Errors: kSql "... cannot be cast ..." at its position.
   Result<ExprPtr> Coerce(ExprPtr e, const SqlType& type, CastContext allowed);
   /// A TypeName node. Errors: unknown type, wrong lengths.
   Result<SqlType> BindType(const ParseNode& type_name, int position);
-  /// a = b and its like. Both may be untyped.
+  /// a = b and other comparisons. Both sides may be untyped.
   Result<ExprPtr> Comparison(Function function, ExprPtr left, ExprPtr right, int position);
-  /// A column by its place.
+  /// A column by relation and number.
   ExprPtr Column(int relation, int column, int position) const;
-  /// Whether column `column` of `r` may be NULL where the relation is seen from: behind its join.
+  /// Whether column `column` of `r` may be NULL after the join of `r`.
   static bool IsNullable(const Relation& r, int column);
-  /// The integer of an A_Const, which the parser's tree loses where it is negative.
+  /// The integer of an A_Const. (The parser's tree loses a negative one.)
   static int64_t IntegerOfConstant(std::string_view sql, const ParseNode& a_const);
 
  private:
@@ -111,7 +112,7 @@ class ExpressionBinder {
   /// The column that `qualifier`.`name` (or `name` alone) means in a scope; nullptr if there is none. Errors: several.
   static Result<const ScopeColumn*> FindIn(const NameScope& scope, std::string_view qualifier, std::string_view name,
                                            int position, bool* qualifier_found);
-  /// The same in the blocks around this one; nullptr if there is none.
+  /// The same, in the blocks around this one; nullptr if there is none.
   Result<ExprPtr> FindOuter(std::string_view qualifier, std::string_view name, int position) const;
   Status ColumnNotFound(std::string_view qualifier, std::string_view name, int position) const;
   Status NotSupported(const ParseNode& node) const;
@@ -119,7 +120,7 @@ class ExpressionBinder {
   /// The branches of a CASE (every second and the last) get one type; `what` for the error: "CASE".
   Status Unify(std::vector<ExprPtr*> branches, const char* what, SqlType* type);
   Result<ExprPtr> Folded(ExprPtr e) const;
-  /// A copy of an operand that is used twice. Errors: too many, because copies of copies grow exponentially.
+  /// A copy of an operand that is used twice. Errors: too many copies, because copies of copies grow exponentially.
   Result<ExprPtr> Copy(const Expr& e);
 
   // bind_operator.cc
@@ -160,7 +161,7 @@ class ExpressionBinder {
   Clause clause_;
   const std::vector<Output>* outputs_ = nullptr;
   bool in_aggregate_ = false;
-  int may_skip_ = 0;  ///< more than 0 inside operands that a row might never evaluate
+  int may_skip_ = 0;  ///< above 0 inside operands that may not be evaluated for a row
 };
 
 /// What a comparison with a constant becomes when the constant takes the other side's type.
@@ -169,12 +170,12 @@ struct AlignedConstant {
     kExact,   ///< x `function` value
     kAlways,  ///< true for every x that is not NULL
     kNever,   ///< false for every x that is not NULL
-    kNone,    ///< it cannot be done: the comparison needs a cast of x
+    kNone,    ///< none of these: the comparison needs a cast of x
   } kind = Kind::kNone;
   Function function = Function::kEq;
   Value value;
 };
-/// REQUIRES: both types known, constant not NULL. See types.def, "Comparisons".
+/// REQUIRES: both types are known, and the constant is not NULL. See types.def, "Comparisons".
 AlignedConstant AlignConstant(Function function, const SqlType& type, const Value& constant);
 
 /// Months, days and microseconds of a kInterval constant.
@@ -183,11 +184,11 @@ struct Span {
 };
 Span SpanOf(const Value& interval);
 Value IntervalOf(const Span& span);
-/// "3 months", "1 year 2 days ago", "12:30:00"; `field` is the word behind INTERVAL '90' day ("" if none). Errors:
-/// kSql.
+/// "3 months", "1 year 2 days ago", "12:30:00"; `field` is the word after the literal, as in INTERVAL '90' day ("" if
+/// none). Errors: kSql.
 Result<Span> ParseInterval(std::string_view text, std::string_view field);
 
-/// Takes conjunctions apart: appends to `out` what must be true; TRUE is dropped, FALSE and NULL become one FALSE.
+/// Splits a conjunction: appends to `out` what must be true. TRUE is dropped; FALSE and NULL become one FALSE.
 void SplitConjuncts(ExprPtr e, std::vector<ExprPtr>* out);
 
 }  // namespace tessera

@@ -15,10 +15,10 @@ namespace tessera {
 
 class FromBinder {
  public:
-  /// `block` gets the relations, and the conditions of inner joins.
+  /// `block` gets the relations and the conditions of inner joins.
   explicit FromBinder(QueryBlock* block) : block_(*block), context_(block->context), query_(*block->query) {}
 
-  /// The items of the clause; their names go to QueryBlock::scope.
+  /// Binds the items of the clause; their names go to QueryBlock::scope.
   Status Bind(const ParseNode& list);
 
  private:
@@ -29,24 +29,24 @@ class FromBinder {
   /// Adds a relation under its alias and its columns' names; `alias` is an Alias node or nullptr.
   Status AddRelation(Relation relation, const std::string& table, const ParseNode* alias, int position,
                      NameScope* scope);
-  /// The number of the relation, now that the block has it.
+  /// Adds the relation to the block and returns its number.
   Result<int> PushRelation(Relation relation, int position);
 
   // bind_join.cc
   Status BindJoin(const ParseNode& join, NameScope* scope);
   /// (a JOIN b ...) AS j: its columns are those of j, and the names inside are hidden.
   static Status RenameJoin(const ParseNode& alias, int position, NameScope* scope);
-  /// One side of an outer join as one relation of this block: a join becomes a derived table.
+  /// Makes one side of an outer join one relation of this block: a join becomes a derived table.
   Status BindSide(const ParseNode& item, NameScope* scope);
-  /// Everything that `scope` of another block names, as a relation of this one.
+  /// Makes everything that `scope` of another block names one relation of this block.
   Result<int> AddSide(std::shared_ptr<Query> query, NameScope* scope, int position);
-  /// The condition of a join: ON, USING or NATURAL; and the names of both sides together. Columns of USING are the
+  /// Binds the condition of a join (ON, USING or NATURAL) and merges the names of both sides. Columns of USING are the
   /// right side's if `from_right`.
   Status JoinCondition(const ParseNode& join, const NameScope& left, const NameScope& right, bool from_right,
                        std::vector<ExprPtr>* condition, NameScope* scope);
   Status BindFullJoin(const ParseNode& join, NameScope* scope);
-  /// Conditions with subqueries that read only the filled side of an outer join are taken out of `condition` and become
-  /// a filter of that side. Errors: one over both sides.
+  /// Takes conditions with subqueries that read only the filled side of an outer join out of `condition`, and makes
+  /// them a filter of that side. Errors: such a condition over both sides.
   Status FilterBySubqueries(int filled, const char* join, std::vector<ExprPtr>* condition);
 
   QueryBlock& block_;
@@ -54,10 +54,10 @@ class FromBinder {
   Query& query_;
 };
 
-/// Adds the names of a part of FROM to `scope`. Errors: one name twice.
+/// Adds the names of a part of FROM to `scope`. Errors: a name that is there twice.
 Status AddVariables(const NameScope& part, NameScope* scope);
 
-/// The byte offset of a FROM item, or of the first thing in it that has one.
+/// The byte offset of a FROM item, or of the first node in it that has one.
 int PositionOf(const ParseNode& item);
 
 }  // namespace tessera

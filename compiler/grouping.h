@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-/// Makes Query::group_by. The select list has been bound: a key may be the number or the name of an output.
+/// Makes Query::group_by. The select list is bound before, because a key may be the number or the name of an output.
 Status BindGroupBy(const ParseNode& list, QueryBlock* block);
 
 /// Makes Query::having.

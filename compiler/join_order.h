@@ -1,5 +1,5 @@
-// In what order the relations of a block are joined, by which keys, and where each predicate is tested. Private to
-// compiler/.
+// Decides in what order the relations of a block are joined, by which keys, and where each predicate is tested. Private
+// to compiler/.
 //
 // Start at: OrderJoins. Pure functions; any thread.
 #pragma once
@@ -12,11 +12,11 @@
 
 namespace tessera {
 
-/// Per relation the plan of its derived table, or nullptr for a stored one.
+/// For each relation the plan of its derived table, or nullptr for a stored table.
 using DerivedPlans = std::vector<std::shared_ptr<Plan>>;
 
 /// A plan with driver, filters, joins in their order, and the estimates `rows` and `joined_rows`. It has no strategies
-/// yet. Of the plans in `derived` only result_rows is read.
+/// yet. Only result_rows of the plans in `derived` is read.
 Plan OrderJoins(const Query& q, const PlanOptions& options, const DerivedPlans& derived);
 
 /// Whether equalities of inner joins are conditions on pairs, and not keys: join_strategy is dp, grid or loop.

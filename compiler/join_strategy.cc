@@ -43,7 +43,7 @@ const Expr* SortableColumn(const Plan& plan, const Expr& e, int relation) {
 }
 
 /// How well the ranges of its columns decide a condition on two relations; the least is the best. If each side of a
-/// comparison is of one relation, most pairs of ranges that do not overlap decide it.
+/// comparison is of one relation, ranges that do not overlap mostly decide it.
 int PruningRank(const Expr& e) {
   if (e.kind != Expr::Kind::kFunction || e.function < Function::kEq || e.function > Function::kGe) return 4;
   if (e.function == Function::kNe) return 3;

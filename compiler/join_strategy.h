@@ -9,8 +9,9 @@
 
 namespace tessera {
 
-/// Gives each join of the block its strategy. Where the first is a grid, decides what is computed once a row and not
-/// once a pair, and by what the sides are sorted. Errors: kUnsupported, options.join cannot run the block, and why.
+/// Gives each join of the block its strategy. If the first join is a grid, also decides what is computed once for each
+/// row instead of once for each pair, and by which columns the sides are sorted. Errors: kUnsupported, why options.join
+/// cannot run the block.
 Status ChooseStrategies(const PlanOptions& options, Plan* plan);
 
 /// Whether a join without keys must compare pairs of rows. Otherwise one look at the join table answers for all of

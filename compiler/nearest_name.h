@@ -1,4 +1,4 @@
-// The hint of an error about an unknown name: the known name that it is most like. Private to compiler/.
+// The hint of an error about an unknown name: the most similar known name. Private to compiler/.
 //
 // Start at: NearestName. Pure; any thread.
 #pragma once

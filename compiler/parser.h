@@ -10,11 +10,11 @@
 
 namespace tessera {
 
-/// Longest statement in bytes. It bounds what the stack of the parser's thread must hold, see parser.cc.
+/// The longest statement, in bytes. It bounds the stack of the parser's thread, see parser.cc.
 inline constexpr size_t kMaxStatementBytes = size_t{4} << 20;
 
-/// Levels of nesting of a statement. The binder takes 0.8 KiB of stack a level at most, and what it makes is at most
-/// three levels of Expr for one of the text, so that it and all that recurses over Expr stay well below a stack of 8
+/// Levels of nesting of a statement. The binder takes at most 0.8 KiB of stack for a level, and makes at most three
+/// levels of Expr from one level of text. So the binder, and all that recurses over Expr, stay well below a stack of 8
 /// MiB.
 inline constexpr int kMaxNesting = 1000;
 
@@ -24,10 +24,10 @@ struct ParsedStatement {
   const ParseNode* statement = nullptr;
 };
 
-/// Errors: kSql with a place, as PostgreSQL words them ("syntax error at or near "form""); "no statement".
+/// Errors: kSql with a position, in PostgreSQL's words ("syntax error at or near "form""); "no statement".
 Result<ParsedStatement> Parse(std::string_view sql);
 
-/// What is said about a statement of more than kMaxNesting levels.
+/// The error of a statement with more than kMaxNesting levels.
 Status NestedTooDeeply(int position);
 
 }  // namespace tessera

@@ -3,7 +3,7 @@
 // compiler/.
 //
 // The tree is made once, by MakePlan. Code generation and EXPLAIN read it and decide nothing themselves. It points into
-// the Query that it is of, which must outlive it.
+// its Query, which must outlive it.
 //
 // Start at: Plan. Plain data, owned by one thread.
 #pragma once
@@ -22,7 +22,7 @@ struct JoinStep {
   JoinKind kind = JoinKind::kInner;
   std::vector<const Expr*> probe_keys;  ///< over relations joined earlier
   std::vector<const Expr*> build_keys;  ///< over `relation`; empty for a join without keys
-  std::vector<const Expr*> match;       ///< not kInner: what else makes two rows match
+  std::vector<const Expr*> match;       ///< not kInner: the conditions besides the keys
   std::vector<const Expr*> residuals;   ///< predicates that can be tested once `relation` is joined
   bool unique = false;                  ///< at most one row has the keys: the primary key of `relation` is among them
   vm::JoinStrategy strategy = vm::JoinStrategy::kHash;
@@ -41,13 +41,13 @@ struct Plan {
   bool build_driver = false;                      ///< the driver's rows are stored, too, and then scanned
   std::vector<std::vector<const Expr*>> filters;  ///< per relation: predicates over it alone, most selective first
   std::vector<const Expr*> constants;             ///< predicates over no relation
-  /// Per relation: what is computed once for each of its rows, and not for each pair of the grid that it is a side of.
-  /// None is wide or text, and none can fail. Those that conditions read come first.
+  /// Per relation that is a side of a grid: expressions that are computed once for each of its rows instead of once for
+  /// each pair. None is wide or text, and none can fail. Those that conditions read come first.
   std::vector<std::vector<const Expr*>> computed;
   std::vector<double> rows;  ///< per relation: estimate after its filters
   std::vector<JoinStep> joins;
-  double joined_rows = 1;  ///< estimate of the rows behind all joins
-  double made_rows = 1;    ///< estimate of the rows or groups made of them, before LIMIT and what UNION ALL adds
+  double joined_rows = 1;  ///< estimate of the rows after all joins
+  double made_rows = 1;    ///< estimate of the rows or groups made from them, before LIMIT and UNION ALL
   /// Estimate of the rows of the result, UNION ALL and LIMIT included; the same under each join strategy.
   double result_rows = 1;
 
@@ -57,8 +57,8 @@ struct Plan {
   std::vector<std::unique_ptr<Plan>> union_all;  ///< of query->union_all
 };
 
-/// Calls f(const Expr&, bool condition) for every expression that is evaluated where the relations are joined or
-/// behind, keys of build sides aside.
+/// Calls f(const Expr&, bool condition) for every expression that is evaluated during the joins or after them, except
+/// keys of build sides.
 template <class F>
 void ForEachJoinedRoot(const Plan& plan, F f) {
   for (const JoinStep& j : plan.joins) {
@@ -75,7 +75,7 @@ void ForEachJoinedRoot(const Plan& plan, F f) {
   for (const Output& o : q.outputs) f(*o.expr, false);
 }
 
-/// The number in `list` of what has the value of `e`, or -1.
+/// The index in `list` of an expression that is the same as `e`, or -1.
 int FindSame(const std::vector<const Expr*>& list, const Expr& e);
 
 }  // namespace tessera

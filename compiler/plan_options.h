@@ -1,4 +1,4 @@
-// What the planner may choose. The session sets it by SET.
+// What the planner may choose. The session sets it with SET.
 //
 // Start at: PlanOptions. Plain data.
 #pragma once
@@ -9,16 +9,16 @@ namespace tessera {
 
 /// SET join_strategy: how joins find their pairs.
 enum class JoinChoice : uint8_t {
-  kAuto,  ///< probes where there are equalities; other inner joins are grids where they can be
+  kAuto,  ///< probes if there are equalities; other inner joins are grids if possible
   kHash,  ///< probes; a join without an equality is refused
-  kDp,    ///< as kGrid, the work launched from the GPU
+  kDp,    ///< as kGrid, but the GPU itself launches the work
   kGrid,  ///< inner joins compare all pairs, in units cut from both sides
   kLoop,  ///< all joins compare all pairs, row by row of the build side, on the host
 };
 
 struct PlanOptions {
   JoinChoice join = JoinChoice::kAuto;
-  /// The sides of a grid are sorted, so that the column ranges of its units tell which of them have no match.
+  /// Sort the sides of a grid, so that column ranges show which of its units have no match.
   bool grid_pruning = true;
 };
 

@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-/// One operator a line, its inputs indented below it, each with its estimated rows.
+/// One line for each operator, with its estimated rows; its inputs are indented below it.
 std::string PlanText(const Plan& plan);
 
 }  // namespace tessera

@@ -19,8 +19,8 @@ struct NameScope;
 /// The query block of a SelectStmt node.
 Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_view sql, const Snapshot& snapshot);
 
-/// The query block of a subquery in an expression of the block `outer`, where names mean what `scope` (which may be
-/// nullptr) says. It may refer to columns of `outer` and of blocks around that: Expr::Kind::kOuter.
+/// The query block of a subquery in an expression of the block `outer`, whose names `scope` resolves (nullptr: there
+/// are none). The subquery may refer to columns of `outer` and of blocks around that, as Expr::Kind::kOuter.
 Result<std::unique_ptr<Query>> BindQueryBlock(const ParseNode& select, const BindContext& outer,
                                               const NameScope* scope);
 

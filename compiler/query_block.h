@@ -29,7 +29,7 @@ struct CteScope {
 struct QueryBlock {
   /// The outermost block of a statement.
   QueryBlock(std::string_view sql, const Snapshot& snapshot);
-  /// A block inside of `outer`; `outer_scope`: what names of `outer` mean in it, or nullptr if it sees none.
+  /// A block inside `outer`. `outer_scope`: what names of `outer` mean in it, or nullptr if it sees none.
   QueryBlock(const BindContext& outer, const NameScope* outer_scope);
   QueryBlock(const QueryBlock&) = delete;
   QueryBlock& operator=(const QueryBlock&) = delete;
@@ -40,8 +40,8 @@ struct QueryBlock {
   CteScope ctes;
 };
 
-/// Refuses a query that refers to a column of a block around it, where that cannot be decorrelated. `what` names it in
-/// the error: "a derived table".
+/// Refuses a query that refers to a column of a block around it and cannot be decorrelated. `what` names it in the
+/// error: "a derived table".
 Status RefuseOuterColumns(const Query& query, const char* what, int position);
 
 }  // namespace tessera

@@ -12,10 +12,10 @@ namespace tessera {
 /// A relation over the visible outputs of a query. It has no alias.
 Relation DerivedTable(std::shared_ptr<Query> query);
 
-/// The same rows again, under the same alias, joined by an inner join.
+/// A second relation with the same rows and the same alias, joined by an inner join.
 Relation CopySource(const Relation& from);
 
-/// The same with how it is joined.
+/// The same, joined in the same way as `from`.
 Relation CopyRelation(const Relation& from);
 
 /// A copy of the block; derived tables are shared, so that they run once.

@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-/// Calls f(ExprPtr&) for every expression of the block itself.
+/// Calls f(ExprPtr&) for every expression of the block itself, not of blocks inside it.
 template <class Q, class F>
 void ForEachRoot(Q& q, F f) {
   for (auto& r : q.relations) {

@@ -1,5 +1,5 @@
-// Where the leaves of expressions are found: slots of a table, payload of a join, results of an earlier section. Private
-// to compiler/.
+// Where the leaves of expressions are found: slots of a table, payload of a join, results of an earlier section.
+// Private to compiler/.
 //
 // Start at: Scope::Find. One thread at a time.
 #pragma once
@@ -20,7 +20,7 @@ class Scope {
   virtual bool Find(const Expr& leaf, SectionBuilder* b, vm::Operand* operand) = 0;
   /// Leaves the value of a leaf that Find refused in its accumulator.
   virtual Status Compute(const Expr& leaf, SectionBuilder* b);
-  /// The operand that holds the value of a kFunction which was computed before, or false if there is none.
+  /// The operand that holds the value of a kFunction that was computed before; false if there is none.
   virtual bool FindComputed(const Expr&, SectionBuilder*, vm::Operand*) { return false; }
   virtual ValueRange Range(const Expr& leaf) const { return RangeOfType(leaf.type); }
   /// The slot of a stored table's column that predicates and dictionary sections may use, or -1.

@@ -1,8 +1,8 @@
-// Writes the instructions of one section: registers, masks, predicates and constants, and the expressions and conditions
-// that are made of them. Private to compiler/.
+// Writes the instructions of one section: registers, masks, predicates and constants, and the expressions and
+// conditions that are made of them. Private to compiler/.
 //
-// Where columns live is the business of a Scope. ValueGenerator and ConditionGenerator know which instructions an
-// expression becomes; they write through this class.
+// A Scope knows where columns are. ValueGenerator and ConditionGenerator know which instructions an expression becomes;
+// they write through this class.
 //
 // Start at: SectionBuilder::Value, SectionBuilder::Keep. Owned by one thread.
 #pragma once
@@ -35,9 +35,9 @@ class SectionBuilder {
   Status Value(const Expr& e);
   /// Leaves the value of `e`, whose type may be narrow, in W.
   Status WideValue(const Expr& e);
-  /// Narrows the mask to the rows where `e` is true; where it is false, if !truth. NULL is neither.
+  /// Narrows the mask to the rows where `e` is true (false, if !truth). NULL is neither.
   Status Keep(const Expr& e, bool truth = true);
-  /// Leaves the value of a group or join key: as Value, floats made canonical.
+  /// Leaves the value of a group key or join key: like Value, but floats become canonical.
   Status Key(const Expr& e);
   /// The operand that holds `e`; false if `e` must be computed.
   bool FindOperand(const Expr& e, vm::Operand* o);
@@ -49,7 +49,7 @@ class SectionBuilder {
   // ---- Instructions
   int Emit(vm::Opcode op, int p1 = 0, int32_t p2 = 0, int32_t p3 = 0, int32_t p4 = 0);
   int NewRegister(const SqlType& type);
-  /// Gives a scratch register back.
+  /// Frees a scratch register.
   void FreeRegister(int r) { free_registers_.push_back(r); }
   int NewMask();
   void FreeMask(int m) { free_masks_.push_back(m); }
@@ -63,16 +63,17 @@ class SectionBuilder {
   /// Converts accumulators between classes: I to W, W to I (checked).
   void Widen() { Emit(vm::Opcode::IToW); }
   void Narrow() { Emit(vm::Opcode::WToI); }
-  /// The accumulator, whose values lie in `range`, must hold values of `type`: a check, if the range does not prove it.
+  /// Makes sure that the accumulator, whose values lie in `range`, holds values of `type`: emits a check if the range
+  /// does not prove it.
   void CheckType(const SqlType& type, bool wide, ValueRange range);
   /// Empties the mask.
   void KeepNone();
-  /// The number of a predicate of the section; equal ones are one.
+  /// The number of a predicate of the section. Equal predicates have one number.
   int AddPredicate(const vm::Predicate& p);
   /// How many Filter instructions there are for a predicate.
   int FilterUses(int predicate) const { return filter_uses_[static_cast<size_t>(predicate)]; }
   int next() const { return static_cast<int>(section.code.size()); }
-  /// Scratch registers, masks or code beyond the machine's limits.
+  /// Errors: scratch registers, masks or code beyond the machine's limits.
   Status CheckLimits() const;
 
  private:

@@ -14,7 +14,7 @@ double Selectivity(const Query& q, const Expr& e);
 /// Distinct values of `e`, at least 1; 100 if it is not a column of a stored table.
 double DistinctOf(const Query& q, const Expr& e);
 
-/// Rows or groups that the block makes of `joined` rows behind its joins, before LIMIT and UNION ALL.
+/// Rows or groups that the block makes from `joined` rows after its joins, before LIMIT and UNION ALL.
 double EstimateMade(const Query& q, double joined);
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// Rewriting a bound query into one that is cheaper to run. Private to compiler/.
+// Rewrites a bound query into one that is cheaper to run. Private to compiler/.
 //
 // Start at: Simplify. Pure functions; any thread.
 #pragma once
@@ -7,9 +7,9 @@
 
 namespace tessera {
 
-/// LEFT JOINs whose NULL-extended rows a condition drops become inner joins; derived tables that only filter and
-/// compute become part of the block that reads them, so that they are scanned and not stored in between; outputs of the
-/// others that nobody reads go. To be called once, for the outermost block.
+/// LEFT JOINs become inner joins if a condition drops their NULL-extended rows. Derived tables that only filter and
+/// compute become part of the block that reads them, so that their rows are not stored in between. Unused outputs of
+/// other derived tables are removed. To be called once, for the outermost block.
 void Simplify(Query* query);
 
 }  // namespace tessera

@@ -10,9 +10,9 @@
 
 namespace tessera {
 
-/// Makes two blocks of a grouped one whose HAVING or outputs have subqueries. `q` keeps all above the grouping, over
-/// one relation, "groups". Returns the query of that relation, which groups. Errors: a subquery refers to a column that
-/// is not grouped by.
+/// Splits a grouped block whose HAVING or outputs have subqueries into two blocks. `q` keeps everything above the
+/// grouping, over one relation, "groups". Returns the query of that relation, which does the grouping. Errors: a
+/// subquery refers to a column that is not grouped by.
 Result<std::shared_ptr<Query>> SplitGrouping(Query* q);
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
-// The tokens of SQL text as far as their borders go: what cuts scripts into statements and names result columns after
-// their text. Quotes, dollar quotes and nested comments are PostgreSQL's.
+// The tokens of SQL text: only where they begin and end. Used to cut scripts into statements and to name result columns
+// after their text. Quotes, dollar quotes and nested comments are PostgreSQL's.
 //
 // Start at: NextToken. Pure functions; any thread.
 #pragma once
@@ -27,12 +27,12 @@ struct Token {
 /// The token of `sql` that starts at `at`.
 Token NextToken(std::string_view sql, size_t at);
 
-/// Where the keyword `word` (in lower case) first stands at or behind `from`, outside quotes and comments; -1 if it
-/// does not. The parse tree has no place for most keywords.
+/// The offset of the first keyword `word` (in lower case) at or after `from`, outside quotes and comments; -1 if there
+/// is none. The parse tree has no position of most keywords.
 int FindKeyword(std::string_view sql, int from, std::string_view word);
 
-/// The text of the expression of a select list that starts at `begin`, up to the comma or keyword that ends it; blanks
-/// and comments inside become one blank. At most some 100 bytes, then "...".
+/// The text of the select list's expression that starts at `begin`, up to the comma or keyword that ends it. Blanks and
+/// comments inside become one blank. At most some 100 bytes, then "...".
 std::string ExpressionText(std::string_view sql, size_t begin);
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// Nodes of expressions that unnesting makes. Private to compiler/.
+// Makes the expression nodes that unnesting needs. Private to compiler/.
 //
 // Start at: SubqueryOutput.
 #pragma once

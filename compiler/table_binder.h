@@ -15,7 +15,7 @@
 namespace tessera {
 
 Status BindCreateTable(const ParseNode& create, std::string_view sql, const Snapshot& snapshot, Statement* out);
-/// `position` is where the statement starts: names in it have no place in the tree.
+/// `position` is where the statement starts, because the tree has no positions of the names.
 Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapshot, Statement* out);
 
 /// The table that a RangeVar node names. Errors: it does not exist (with a hint), it has a schema.
@@ -24,9 +24,9 @@ Status TableNotFound(std::string_view name, int position, const Snapshot& snapsh
 /// The column `name` of the table, or an error with a hint.
 Result<int> FindTableColumn(const TableInfo& table, std::string_view name, int position);
 
-/// Makes the visible outputs of `query`, which are the columns `columns` of `target` in this order, all of the target's
-/// columns in its order and of its types; the others are NULL. What ORDER BY refers to stays. Errors: a type that
-/// cannot be stored.
+/// The visible outputs of `query` are for the columns `columns` of `target`, in this order. Replaces them by one output
+/// for each column of the target, in its order and of its types; missing ones are NULL. Outputs that ORDER BY needs
+/// stay. Errors: a type that cannot be stored.
 Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>& columns);
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
-// What vm/types.def and functions.def say of types, as look-ups by name and type: which function an operator of SQL is for operands of given types, what happens
-// to the operands first and what type comes out. Private to compiler/.
+// Finds what vm/types.def and functions.def say of types: which function an SQL operator is for operands of given
+// types, how the operands are converted first, and the type of the result. Private to compiler/.
 //
 // Start at: FindOperator, FindFunction, CastContext. Pure functions; any thread.
 #pragma once
@@ -43,12 +43,13 @@ enum class OperandRule : uint8_t { kAsIs, kSameScale, kDecimals, kDoubles, kTime
 struct OperatorRule {
   Function function;
   OperandRule operands;
-  int row;  ///< its place in the table, for ResultOfOperator
+  int row;  ///< its row in the table, for ResultOfOperator
 };
 
 /// The operator for operands of these types, both known; nullopt if there is none.
 std::optional<OperatorRule> FindOperator(std::string_view symbol, const SqlType& left, const SqlType& right);
-/// Its result. The operands' types are those after the conversion that the rule demands. Errors: a scale above 38.
+/// The type of the operator's result. The operands' types are those after the conversion that the rule demands. Errors:
+/// a scale above 38.
 Result<SqlType> ResultOfOperator(const OperatorRule& rule, const SqlType& left, const SqlType& right);
 
 std::optional<Function> FindPrefix(std::string_view symbol, const SqlType& operand);
@@ -63,7 +64,7 @@ struct FunctionRule {
 enum class FunctionMatch : uint8_t { kFound, kNoSuchName, kWrongArguments };
 /// A function by name and argument types; an unknown type (kNull) fits any class.
 FunctionMatch FindFunction(std::string_view name, std::span<const SqlType> arguments, FunctionRule* out);
-/// The class of types that argument `index` of function `name` may have (of all its rows); kClassNone if there is no
+/// The class of types that argument `index` of function `name` may have, over all its rows; kClassNone if there is no
 /// such function.
 TypeClass ArgumentClass(std::string_view name, size_t index);
 /// All names that may be called, for hints.

@@ -1,6 +1,6 @@
-// The instructions of values. The accumulator form: a value is computed into A (W for 128 bits); of two operands the
-// right one is used in place if it is a column, constant, register or payload, else it is computed first and kept in a
-// scratch register. Private to compiler/.
+// The instructions of values. A value is computed into accumulator A (W for 128 bits). A right operand that is a
+// column, constant, register or payload is used directly; any other is computed first and kept in a scratch register.
+// Private to compiler/.
 //
 // Start at: ValueGenerator::Value. A view of a SectionBuilder, made where it is used.
 #pragma once
@@ -25,9 +25,10 @@ class ValueGenerator {
  private:
   /// A function whose meaning is one opcode for each class of its arguments.
   Status ByOpcode(const Expr& e);
-  /// That opcode over the arguments of `e`, in A, or in W if `wide`.
+  /// Emits that opcode for the arguments of `e`, in A, or in W if `wide`.
   Status Apply(const Expr& e, bool wide, vm::Opcode op);
-  /// The same for an opcode with two operands beside the accumulator. What is not at hand goes through registers.
+  /// The same for an opcode with two operands besides the accumulator. Operands that cannot be used directly go through
+  /// registers.
   Status WithOperands(const Expr& e, bool wide, vm::Opcode op);
   Status Extract(const Expr& e);
   Status Case(const Expr& e);

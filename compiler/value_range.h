@@ -1,5 +1,5 @@
-// Bounds of what an expression may give, known without running it: they decide between 64 bits unchecked, 64 bits
-// checked and 128 bits, and whether an expression can raise an error. Private to compiler/.
+// Bounds of an expression's values, known without running it. They decide between 64 bits unchecked, 64 bits checked
+// and 128 bits, and whether an expression can raise an error. Private to compiler/.
 //
 // Start at: ExprRanges::Range. Pure functions; any thread.
 #pragma once
@@ -19,11 +19,11 @@ struct ValueRange {
 };
 /// All values of a type: what holds for any column of it.
 ValueRange RangeOfType(const SqlType& type);
-/// What statistics say of a column of one of the query's relations.
+/// The range of a column of one of the query's relations, from its statistics.
 ValueRange RangeByStatistics(const Query& q, const Expr& column);
 
-/// Of values a and b in these ranges, the range of a + b, -a, a * b, and the least range with both. Ends that 128 bits
-/// do not hold become the ends of 128 bits.
+/// For values a and b in these ranges: the range of a + b, -a, a * b, and the least range that has both. Bounds beyond
+/// 128 bits become those of 128 bits.
 ValueRange Sum(ValueRange a, ValueRange b);
 ValueRange Minus(ValueRange a);
 ValueRange Product(ValueRange a, ValueRange b);
@@ -35,12 +35,12 @@ class ExprRanges {
   explicit ExprRanges(const Scope& scope) : scope_(scope) {}
 
   ValueRange Range(const Expr& e) const;
-  /// What a function may give before the result must fit its type, by its RangeRule. REQUIRES: an exact result.
+  /// The range of a function's result before it is checked against its type, by its RangeRule. REQUIRES: an exact
+  /// result.
   ValueRange ExactRange(const Expr& e) const;
-  /// Whether the instructions of `e`, without those of its arguments, may raise an error. True where nobody has looked
-  /// closer.
+  /// Whether the instructions of `e`, without those of its arguments, may raise an error. True if nothing is known.
   bool CanFail(const Expr& e) const;
-  /// Whether `e` is a cast to what the machine holds in the same way: it has no instructions of its own.
+  /// Whether `e` is a cast between types that the machine holds in the same way, so that it needs no instructions.
   bool IsNoOp(const Expr& e) const;
 
  private:
