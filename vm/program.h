@@ -214,7 +214,7 @@ Status Verify(const Program& program);
 
 /// Whether the instruction probes join table P1.
 inline bool Probes(const Instruction& in) { return Info(in.op).role == Role::Probe; }
-/// The slot whose copy a register holds wherever it is read, or -1.
+/// The slot that a register copies, wherever it is read; -1 if there is none.
 int SlotOfRegister(const Section& section, size_t reg);
 /// One entry per instruction of a section. For a SkipIfNone: the join table probed since the previous SkipIfNone, or
 /// -1; the rows that are live there are those of that join, after its conditions. For other instructions: -1.

@@ -2,8 +2,8 @@
 // Private to vm/.
 //
 // A tile is 2048 rows: the accumulators, the mask and a few registers stay in L1 and L2. Masks and NULL bits are one
-// byte a row here, because loops over bytes are what the compiler vectorises. When few rows are live their numbers are
-// kept beside the mask and the loops run over those ("sparse"); otherwise they run over all rows of the tile, dead ones
+// byte a row here, because the compiler vectorises loops over bytes. If few rows are live, their numbers are kept
+// beside the mask and the loops run over these rows ("sparse"); otherwise they run over all rows of the tile, dead ones
 // included ("dense").
 //
 // Start at: RunTile.
@@ -49,30 +49,31 @@ class TileMachine {
   /// Runs the section over rows [first, first + rows) of `tablet`. On an error the sinks may hold part of the tile: the
   /// run is over. REQUIRES: 1 <= rows <= kTileRows.
   Status RunTile(const TabletEncoding& tablet, uint32_t first, int rows, const TileSinks& sinks);
-  /// From the next tile on, only rows [first, end) of join table `join`, which has no keys, are met. `all_from`: where
-  /// a turn of the loop over them may begin, because its filters let all pairs pass (RangeProgram::all_from); -1: at
+  /// From the next tile on, compares only with rows [first, end) of join table `join`, which has no keys. `all_from`:
+  /// where a turn of the loop over them may begin, if its filters let all pairs pass (RangeProgram::all_from); -1: at
   /// its body. REQUIRES: end <= its rows.
   void MeetRows(int join, uint32_t first, uint32_t end, int all_from);
-  /// A tile that goes back with so many rows in its sink stops there: RunTile returns OK, and suspended() is true until
-  /// ResumeTile has brought the tile to its end.
+  /// A tile stops at a backward jump if its sink has `rows` rows or more: RunTile returns OK, and suspended() is true
+  /// until ResumeTile has finished the tile.
   void SuspendAt(size_t rows) { suspend_at_ = rows; }
   bool suspended() const { return suspended_; }
   Status ResumeTile(const TileSinks& sinks);
-  /// A flag that ends a tile with kCancelled: one tile of a product of large tables can take minutes. May be nullptr.
+  /// A flag that ends a tile with kCancelled: one tile of a nested-loop join of large tables can take minutes. May be
+  /// nullptr.
   void StopOn(const std::atomic<bool>* cancel) { cancel_ = cancel; }
-  /// Rows that cannot be among those of an ORDER BY and LIMIT are not emitted. May be nullptr.
+  /// Rows that an ORDER BY with LIMIT cannot return are not emitted. May be nullptr.
   void EmitOnly(const TopRows* top) { top_ = top; }
-  /// What is behind each join.
+  /// How many rows are left after each join, and the time.
   struct JoinCounter {
     std::atomic<uint64_t> rows{0};
-    std::atomic<uint64_t> cycles{0};  ///< since the join before it, or the tile's begin; if asked for
+    std::atomic<uint64_t> cycles{0};  ///< since the join before it, or since the tile began; if wanted
   };
-  /// Where that is counted: an array by number of the join table, or nullptr.
+  /// `counters`: an array by number of the join table, or nullptr.
   void CountJoined(JoinCounter* counters, bool with_cycles) {
     joined_ = counters;
     counts_cycles_ = with_cycles;
   }
-  /// Asked within a tile whenever the program goes back, as it does for long where tables are multiplied.
+  /// `stop` is called within a tile at every backward jump; nested-loop joins make very many of them.
   void StopIf(std::function<bool()> stop) { stop_ = std::move(stop); }
 
  private:
@@ -115,7 +116,7 @@ class TileMachine {
       for (int i = 0; i < n_; ++i) f(i);
     }
   }
-  /// As ForLive, but never on a dead row.
+  /// As ForLive, but never calls f for a dead row.
   template <class F>
   void ForOnlyLive(F f) {
     if (sparse_) {
@@ -231,7 +232,7 @@ class TileMachine {
   void DoBuild(const Instruction& in);
   template <class M>
   void DoGroup(const Instruction& in);
-  /// The groups of the live rows, in a table of many.
+  /// Finds the groups of the live rows in a table of many groups.
   void FindManyGroups(const Instruction& in, GroupTable* table);
   template <class M>
   void DoCountRows(const Instruction& in);
@@ -265,13 +266,13 @@ class TileMachine {
 
   // The tile.
   const TabletEncoding* tablet_ = nullptr;
-  /// Groups found lately, by their keys: most rows of a query with few groups find theirs here, without the hash table
-  /// (20 M rows into 201 groups: 140 ms with them, 231 without, see bench/README.md).
+  /// Recently found groups, by their keys. In a query with few groups, most rows find theirs here, without the hash
+  /// table (20 M rows into 201 groups: 140 ms with them, 231 without, see bench/README.md).
   struct RecentGroup {
     int64_t first = 0, second = 0;
     uint32_t number = 0;  ///< 1 + the group; 0: none
   };
-  /// From so many groups on their table has outgrown the caches, and so have those found lately.
+  /// From this number of groups on, the group table has outgrown the caches, and recent groups do not help.
   static constexpr size_t kManyGroups = 1 << 15;
   static constexpr int kRecentBits = 10;
   static constexpr size_t kRecentGroups = size_t{1} << kRecentBits;
@@ -295,8 +296,8 @@ class TileMachine {
   std::vector<Register> registers_;
   std::vector<MaskRegister> masks_;
   std::vector<std::vector<uint32_t>> cursors_;  // per join table of the program
-  /// A join table without keys, which every row of the tile goes over at the same pace: one cursor for all of them, so
-  /// that its columns are one value for the tile (see bench/README.md).
+  /// A join table without keys. All rows of the tile are compared with the same row of it at a time, so they share one
+  /// cursor, and each of its columns is one value for the tile (see bench/README.md).
   struct CrossedRows {
     uint32_t first = 0, end = 0;
     uint32_t at = kNoRow;
@@ -319,7 +320,7 @@ class TileMachine {
   bool counts_cycles_ = false;
   uint64_t last_cycle_ = 0;
   const TopRows* top_ = nullptr;
-  int leave_at_ = -1, go_on_at_ = -1;  // MeetRows: an address, and the one to which it goes on
+  int leave_at_ = -1, go_on_at_ = -1;  // MeetRows: at the first address the loop goes on at the second
   size_t suspend_at_ = SIZE_MAX;
   bool suspended_ = false;
   LaneError error_ = LaneError::kNone;

@@ -7,8 +7,7 @@
 
 namespace tessera::kernels {
 
-/// For EXPLAIN ANALYZE: the instantiation, the staged columns, how each table is looked up and in which order, the
-/// groups.
+/// For EXPLAIN ANALYZE: the instantiation, the staged columns, how and in which order tables are probed, the groups.
 std::string Describe(const LaunchPlan& plan);
 
 }  // namespace tessera::kernels

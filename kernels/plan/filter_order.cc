@@ -11,18 +11,18 @@ using vm::Section;
 
 namespace {
 
-/// Rough costs a row in units of reading a byte of a staged column: an H100 looks some 2,000 G bits a second up in
+/// Rough costs per row; reading a byte of a staged column costs 1. An H100 reads some 2,000 G random bits a second in
 /// shared memory, 200 G values in L2, 40 G in device memory.
 constexpr double kFilterCost = 0.7, kSharedProbeCost = 1.5, kCachedProbeCost = 15, kFarProbeCost = 60;
 constexpr uint64_t kCachedBytes = uint64_t{24} << 20;
-/// A block's copies of bitmaps: what more than that costs in blocks it does not gain.
+/// Greatest size of a block's copies of bitmaps, in bytes. Beyond this, the occupancy lost outweighs the saving.
 constexpr uint32_t kMaxSharedBits = 24 << 10;
-/// A bitmap that is not in shared memory is asked only where it spares most accesses to a large table.
+/// A bitmap that is not in shared memory is tested only if it saves most accesses to a large table.
 constexpr double kSparse = 0.5;
-/// A test of the key range that lets more than this fraction of rows pass is left to the probe.
+/// A test of the key range that more than this fraction of rows pass is dropped: the probe does it anyway.
 constexpr double kUselessRange = 0.5;
 
-/// Rows wait in a queue where at most this fraction of those before is left.
+/// Rows wait in a queue where at most this fraction of the rows before is left.
 constexpr double kFewRows = 0.35;
 
 uint64_t ValueBytes(const JoinRecord& r) {
@@ -64,7 +64,7 @@ std::vector<JoinRecord> PlanJoins(const std::vector<DeviceInstruction>& code,
     if (bytes + r.bits_bytes > kMaxSharedBits) break;
     bytes += r.bits_bytes;
     records[j].bits = r.bits;
-    records[j].shared_bits = 0;  // its offset comes with the layout
+    records[j].shared_bits = 0;  // the layout sets its offset
   }
   return records;
 }

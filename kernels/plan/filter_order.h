@@ -1,4 +1,4 @@
-// The order of the filters and look-ups at the head of a program, and which join tables' bitmaps lie in shared memory.
+// The order of the filters and probes at the head of a program, and which join tables' bitmaps are in shared memory.
 // Private to kernels/plan/; any thread.
 //
 // Start at: OrderFilters.
@@ -12,20 +12,21 @@
 
 namespace tessera::kernels {
 
-/// The records of the tables that `code` probes; the smallest bitmaps that keep few rows go to shared memory.
+/// The records of the tables that `code` probes. Small bitmaps that few rows pass go to shared memory, the smallest
+/// first.
 std::vector<JoinRecord> PlanJoins(const std::vector<DeviceInstruction>& code,
                                   const std::vector<const JoinShape*>& joins);
 
-/// The code begins with filters and look-ups that may come in any order: each drops rows and changes nothing else.
-/// Those come first that drop most for their price. Where that leaves few rows, they are told to wait in a queue.
-/// Returns the fraction of rows that all of them leave.
+/// The code begins with filters and probes that may run in any order, because each only drops rows. Those that drop
+/// most rows for their cost are put first. Where few rows are left, the rows wait in a queue (if `queue`). Returns the
+/// fraction of rows that is left after all of them.
 double OrderFilters(const vm::Section& section, const std::vector<double>& selectivities,
                     const std::vector<const vm::TabletEncoding*>& tablets, const std::vector<const JoinShape*>& joins,
                     const std::vector<JoinRecord>& records, bool queue, std::vector<DeviceInstruction>* code);
 
-/// Bytes of a slot's codes in the tablet where they have most.
+/// The greatest width of a slot's codes in these tablets, in bytes.
 uint32_t CodeWidth(const std::vector<const vm::TabletEncoding*>& tablets, size_t slot);
-/// Bytes of a join table that are looked at to find out what a key has: values, or bits where there are only these.
+/// Size of the part of a join table that probes read, in bytes: the values, or the bits if it has nothing else.
 uint64_t ProbedBytes(const JoinRecord& record);
 
 }  // namespace tessera::kernels

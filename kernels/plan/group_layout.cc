@@ -10,7 +10,7 @@ using vm::Opcode;
 
 namespace {
 
-/// Bytes of an aggregate's state where a block keeps a group apart; 0: it does not.
+/// Bytes of an aggregate's state in a block's private groups; 0: private groups cannot have it.
 uint32_t PrivateBytes(Opcode op) {
   uint32_t bytes = 0;
   vm::WithAggregate(op, [&]<class M>() { bytes = vm::PrivateStateBytes(M::kGroupState); });
@@ -66,7 +66,7 @@ uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::T
       if (b.all_null) continue;
       if (b.wide || chunk.type.IsFloat()) return 0;
       if (b.map != nullptr) {
-        if (b.map_entries > 65536) return 0;  // not worth looking through
+        if (b.map_entries > 65536) return 0;  // too many to look through
         // The last entry is for NULL codes.
         for (uint64_t i = 0; i + 1 < b.map_entries; ++i) {
           low = std::min<int128_t>(low, b.map[i]);

@@ -1,4 +1,4 @@
-// A join table on the device, as far as launch plans have to know it. Private to kernels/. Plain data.
+// What launch plans need to know about a join table on the device. Private to kernels/. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace tessera::kernels {
 struct PayloadShape {
   bool wide = false;
   bool nullable = false;
-  int64_t low = 0, high = -1;  ///< range of its values, not wide; low > high: it has none
+  int64_t low = 0, high = -1;  ///< range of its values, if not wide; low > high: it has none
   // Packed.
   uint32_t shift = 0, mask = 0;
   int64_t base = 0;         ///< value = base + field
@@ -21,14 +21,14 @@ struct PayloadShape {
   uint64_t column = 0, column_high = 0, nulls = 0;
 };
 
-/// A join table on the device, as far as planning has to know it.
+/// A join table on the device.
 struct JoinShape {
-  JoinRecord record;  ///< but for what a launch decides: the offsets in shared memory
+  JoinRecord record;  ///< except the offsets in shared memory, which a launch decides
   bool packed = false;
   std::vector<PayloadShape> payload;
-  double selectivity = 1;        ///< of the rows of the table it is made from that are in it
-  double range_selectivity = 1;  ///< of foreign keys that lie between its least and greatest key, as an estimate
-  bool rows_by_slot = false;     ///< its rows are in the order of the partitions of its slots
+  double selectivity = 1;        ///< fraction of its source table's rows that it has
+  double range_selectivity = 1;  ///< estimated fraction of foreign keys between its least and greatest key
+  bool rows_by_slot = false;     ///< its rows are in the order of their slots' partitions
 };
 
 }  // namespace tessera::kernels

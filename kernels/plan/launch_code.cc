@@ -35,7 +35,7 @@ std::vector<bool> UsedRegisters(const LoweredProgram& lowered, bool direct,
   }
   for (uint32_t r : lowered.outputs) used[r] = true;
   for (uint32_t r : lowered.keys) used[r] = used[r] || !direct;
-  // A register that is only written still needs its place.
+  // A register that is only written still needs its memory.
   for (const DeviceInstruction& d : code) {
     if (d.head.op == Op::Store || d.head.op == Op::StoreW) used[d.head.register_at] = true;
   }
@@ -97,7 +97,7 @@ void Compact(int keys, const LoweredProgram& lowered, std::vector<DeviceInstruct
       }
     }
     if (out[i].head.op != Op::SkipIfNone) continue;
-    // The first instruction that is left at or behind the address.
+    // The first remaining instruction at or behind the address.
     size_t to = i + 1;
     while (out[to].address < static_cast<uint32_t>(out[i].p3)) ++to;
     out[i].p3 = static_cast<int32_t>(to - i);
@@ -110,7 +110,7 @@ std::vector<int> AddMarks(std::vector<DeviceInstruction>* code) {
   std::vector<DeviceInstruction> out;
   const auto add = [&](int what, uint32_t address) {
     marks.push_back(what);
-    DeviceInstruction mark;  // an End that does not end
+    DeviceInstruction mark;  // a mark is an End that does not end
     mark.address = address;
     mark.low = static_cast<int64_t>(marks.size());
     out.push_back(mark);

@@ -16,17 +16,19 @@ using vm::Shape;
 
 namespace {
 
-/// Columns are staged from this fraction of sectors on: a bulk copy moves all of them, but at the full rate of the memory.
+/// A column is staged if at least this fraction of its sectors is read: a bulk copy moves all sectors, but at the full
+/// rate of the memory.
 constexpr double kStagedShare = 0.5;
 constexpr uint32_t kMaxSharedCode = 128;     ///< instructions; 8 KiB
 constexpr uint32_t kMaxStagedRecord = 4096;  ///< bytes
 constexpr uint32_t kLeastPrivateGroups = 256, kMaxPrivateGroups = 1024;
 constexpr uint32_t kMaxDirectGroups = 4096;  ///< in shared memory
-/// In device memory: as many as that, and not so many that clearing them takes longer than the rows do.
+/// Direct groups in device memory: at most kMostFarGroups, and few enough that clearing them takes less time than the
+/// rows.
 constexpr uint64_t kMostFarGroups = 1 << 20, kRowsPerFarGroup = 16;
 constexpr uint32_t kCheapPrivateBytes = 6 << 10;
-/// From so many rows on groups in shared memory are worth the blocks that they cost: an addition in device memory takes
-/// four times as long.
+/// From this number of rows on, groups in shared memory are worth the occupancy that they cost: an addition in device
+/// memory takes four times as long.
 constexpr double kManyGroupedRows = 16e6;
 constexpr uint32_t kReservedPerBlock = 1024;  ///< shared memory that the system takes from each block
 
@@ -52,7 +54,7 @@ double TouchedShare(double live, uint32_t width) { return 1 - std::pow(1 - live,
 /// Makes one plan, step by step: each step takes shared memory and writes its part of the plan.
 class LaunchPlanner {
  public:
-  /// `queue`: rows may wait in queues. Then a plan for the full instantiation, which has none, is of no use.
+  /// `queue`: rows may wait in queues. A plan with queues for the full instantiation cannot be used: it has none.
   LaunchPlanner(const Section& section, const LoweredProgram& lowered,
                 const std::vector<const vm::TabletEncoding*>& tablets, const std::vector<const JoinShape*>& joins,
                 const DeviceLimits& limits, bool queue)
@@ -87,21 +89,21 @@ class LaunchPlanner {
   }
 
  private:
-  /// The next so many bytes of shared memory.
+  /// Takes the next `bytes` bytes of shared memory.
   uint32_t Take(uint32_t bytes) {
     const uint32_t offset = at_;
     at_ += RoundUp(bytes, 16);
     return offset;
   }
 
-  /// What shared memory holds in any case.
+  /// Everything that shared memory holds in any case.
   void PlaceState() {
     layout_.barriers = Take(2 * kMaxStages * 8);
     layout_.headers = Take(kMaxStages * sizeof(TileHeader));
     layout_.warps = Take(kWarps * sizeof(WarpState));
     if (lowered_.grid_join >= 0) layout_.units = Take(kMaxStages * sizeof(UnitHeader));
     if (plan_.code.size() <= kMaxSharedCode) {
-      const uint32_t more = keys_ > 0 ? kMaxDirectKeys : 0;  // direct groups may take an instruction more a key
+      const uint32_t more = keys_ > 0 ? kMaxDirectKeys : 0;  // direct groups may take one more instruction per key
       layout_.code = Take(static_cast<uint32_t>((plan_.code.size() + more) * sizeof(DeviceInstruction)));
     }
     if (keys_ == 0) layout_.warp_states = Take(static_cast<uint32_t>(kWarps * lowered_.folds.size() * sizeof(Partial)));
@@ -120,7 +122,7 @@ class LaunchPlanner {
     if (keys_ > 0) layout_.ordinals = Take(kTileRows * 4);
   }
 
-  /// Bitmaps of join tables, and the cursors that rows have in them, also while they wait in queues.
+  /// Bitmaps of join tables, and rows' cursors into them, also those of rows that wait in queues.
   void PlaceCursors() {
     for (size_t j = 0; j < plan_.joins.size(); ++j) {
       if (joins_[j] == nullptr) continue;
@@ -130,7 +132,7 @@ class LaunchPlanner {
         plan_.joins[j].cursors = Take(kThreads * sizeof(NestedLoopCursor));
         continue;
       }
-      // Set before the rows are queued for the first time, for the second time, or later.
+      // Whether cursors are set before rows are queued for the first time, for the second time, or later.
       uint32_t queues = 0, before = 0;
       bool probed = false;
       for (const DeviceInstruction& d : plan_.code) {
@@ -183,8 +185,7 @@ class LaunchPlanner {
     layout_.stage_bytes = RoundUp(std::max<uint32_t>(stage, 128), 128);
   }
 
-  /// Groups whose number follows from their keys: in shared memory if that costs no block or many rows come to each,
-  /// else in device memory.
+  /// Direct groups: in shared memory if that costs no block, or if there are many rows; else in device memory.
   void PlaceDirectGroups() {
     uint64_t rows = 0;
     for (const vm::TabletEncoding* t : tablets_) rows += t->rows;
@@ -203,7 +204,7 @@ class LaunchPlanner {
       at_ += LayOutPrivate(lowered_, true, plan_.private_groups, at_, &layout_, &plan_.folds);
   }
 
-  /// Where the program goes on with rows from a queue.
+  /// Notes where the program goes on with rows from a queue.
   void NoteQueues() {
     for (size_t i = 0, queues = 0; i < plan_.code.size(); ++i) {
       if (QueuesRows(plan_.code[i]))
@@ -211,7 +212,7 @@ class LaunchPlanner {
     }
   }
 
-  /// Registers in shared memory as long as two blocks fit on a multiprocessor, the others in device memory.
+  /// Registers are in shared memory while two blocks fit on a multiprocessor, the others in device memory.
   Status PlaceRegisters() {
     const std::vector<bool> used = UsedRegisters(lowered_, plan_.direct, plan_.code);
     for (size_t r = 0; r < lowered_.wide_registers.size(); ++r) {
@@ -233,7 +234,7 @@ class LaunchPlanner {
     return Status::Ok();
   }
 
-  /// The least instantiation that can run the code.
+  /// Chooses the smallest instantiation that can run the code.
   void ChooseKernel() {
     bool by_row = false;
     for (const vm::TabletEncoding* t : tablets_) {
@@ -260,7 +261,7 @@ class LaunchPlanner {
     }
   }
 
-  /// As many blocks as fit with two stages; then three stages and private groups as far as that costs no block.
+  /// As many blocks as fit with two stages. Then three stages and private groups, if they cost no block.
   Status FitBlocks() {
     const uint32_t least = RoundUp(at_, 128) + 2 * layout_.stage_bytes;
     uint32_t room = limits_.shared_per_block;
@@ -293,7 +294,7 @@ class LaunchPlanner {
     return Status::Ok();
   }
 
-  /// Addresses into the code.
+  /// Writes addresses into the code.
   void PatchAddresses() {
     for (DeviceInstruction& d : plan_.code) {
       const Shape shape = vm::Info(d.head.op).shape;
@@ -326,8 +327,8 @@ class LaunchPlanner {
   const bool queue_;
   const uint32_t keys_;                      ///< of groups
   const uint32_t half_;                      ///< shared memory of a block where two run on a multiprocessor
-  const std::vector<double> selectivities_;  ///< of rows that pass each predicate
-  double live_ = 1;                          ///< fraction of rows that the filters at the head leave
+  const std::vector<double> selectivities_;  ///< by predicate
+  double live_ = 1;                          ///< fraction of rows that are left after the head
   uint32_t at_ = 0;                          ///< shared memory that is taken
   LaunchPlan plan_;
   Layout& layout_ = plan_.layout;

@@ -152,7 +152,7 @@ class Lowerer {
       case OperandKind::kPayload:
         source = OperandSource::kPayload;
         d->head.slot = o.table;
-        d->low = o.index;  // until PlanLaunch knows where it lies
+        d->low = o.index;  // until PlanLaunch knows where it is
         out_.reads_cursors[o.table] = true;
         break;
     }
@@ -241,7 +241,7 @@ class Lowerer {
     return d;
   }
 
-  /// Every operand of a shape that has no case of its own.
+  /// Sets all operands of a shape that has no case of its own.
   void SetOperands(const OpcodeInfo& info, const Instruction& in, DeviceInstruction* d) {
     const int32_t p[4] = {in.p1, in.p2, in.p3, in.p4};
     for (int k = 0; k < 4; ++k) {
@@ -274,7 +274,7 @@ class Lowerer {
     }
   }
 
-  /// The slot or payload whose values a key register holds, if it is stored once, right after a Load of that.
+  /// The slot or payload whose values a key register holds, if it is stored once, right after a Load of these values.
   KeySource SourceOfKey(uint32_t reg) const {
     return own_key_.source != OperandSource::kNone ? own_key_ : SourceOfRegister(reg);
   }
@@ -296,7 +296,7 @@ class Lowerer {
     return {};
   }
 
-  /// The slots that a look-up's keys are copies of, if all are.
+  /// Notes the slots that a probe's keys copy, if all keys are copies of slots.
   void NoteProbeSlots(const Instruction& in) {
     std::vector<uint32_t>& slots = out_.probe_slots[in.p1];
     const Operand first = Operand::Unpack(in.p2);
@@ -318,7 +318,7 @@ class Lowerer {
       for (int k = 0; first && k < in.p3; ++k) out_.keys.push_back(o.index + static_cast<uint32_t>(k));
       if (first || out_.keys[0] == o.index) return;
     }
-    // The key is copied to a register of ours, where every Group finds it.
+    // The key is copied to an added register, where every Group finds it.
     const bool wide = IsWide(section_.columns[0]);
     if (first) {
       out_.keys.push_back(static_cast<uint32_t>(out_.wide_registers.size()));
@@ -335,7 +335,7 @@ class Lowerer {
   const vm::Program& program_;
   const Section& section_;
   vm::StringPool* strings_;
-  KeySource own_key_;  ///< the key register is ours and a copy of this
+  KeySource own_key_;  ///< the source of the added key register
   LoweredProgram out_;
 };
 
@@ -377,7 +377,7 @@ Status CanLower(const vm::Program& program, int section) {
       if (join.strategy == vm::JoinStrategy::kLoop) return no("a loop over all rows of a table");
     }
     if (info.shape == Shape::Group && s.keys > 0) {
-      // Several Groups that number different registers would need the keys to be moved.
+      // Several Groups with different key registers: the keys would have to be moved.
       if (grouped && s.keys > 1) return no("a section with several GROUP BYs of several keys");
       grouped = true;
     }

@@ -1,5 +1,5 @@
-// Lowering: from a section to the instructions that the VM kernel reads, as far as the section alone decides. No CUDA
-// here. Private to kernels/; any thread.
+// Lowering: turns a section into the instructions of the VM kernel, as far as this depends on the section alone. No
+// CUDA here. Private to kernels/; any thread.
 //
 // Start at: LowerProgram.
 #pragma once
@@ -20,33 +20,32 @@ Status CanLower(const vm::Program& program, int section);
 
 /// What a group key is a copy of.
 struct KeySource {
-  OperandSource source = OperandSource::kNone;  ///< kSlot, kPayload; kNone: it is computed
-  uint16_t slot = 0;                            ///< the slot, the join table
+  OperandSource source = OperandSource::kNone;  ///< kSlot, kPayload; kNone: the key is computed
+  uint16_t slot = 0;                            ///< the slot; kPayload: the join table
   uint32_t payload = 0;
 };
 
-/// What follows from the section alone. Registers are given by number here; PlanLaunch makes offsets of
-/// them.
+/// Everything that depends on the section alone. Registers are numbers here; PlanLaunch turns them into offsets.
 struct LoweredProgram {
   std::vector<DeviceInstruction> code;
   std::vector<DeviceInstruction> folds;  ///< one per aggregate: op, state; low and high are the identity
-  std::vector<bool> wide_registers;      ///< one per register; the section's, then at most one of ours for a group key
+  std::vector<bool> wide_registers;      ///< one per register; the section's, then at most one that we add for a key
   std::vector<uint32_t> keys;            ///< the register of each group key
   std::vector<KeySource> key_sources;    ///< per key
-  bool own_key_register = false;         ///< the last register is ours
+  bool own_key_register = false;         ///< lowering added the last register
   std::vector<uint32_t> outputs;         ///< ... of each emitted column
-  int32_t first_build_key = -1;          ///< join tables: the slot that the first key is a copy of, -1 if there is none
+  int32_t first_build_key = -1;          ///< sink join table: the slot that the first key copies, or -1
   std::vector<bool> slot_values, slot_codes;  ///< per slot: read as values; read by a predicate through its codes
   uint32_t masks = 0;
   bool uses_wide = false;  ///< accumulator W
   bool two_passes = false;
   bool repeats = false;             ///< a row can reach the sink more than once
   int32_t grid_join = -1;           ///< the join table of the grid; -1: none
-  vm::RangeProgram ranges;          ///< ... which of its units can hold a match, if both sides are sorted
-  bool full_only = false;           ///< has a join that only the full instantiation can do
+  vm::RangeProgram ranges;          ///< ... and its ranges, to find units with matches if both sides are sorted
+  bool full_only = false;           ///< has a join that only the full instantiation can run
   std::vector<bool> reads_cursors;  ///< per join table
-  /// Per join table: the slots that the keys of its latest look-up are copies of; none: it is not looked up, or by
-  /// others.
+  /// Per join table: the slots that the keys of its last probe copy. Empty: it is not probed, or not all keys are
+  /// copies of slots.
   std::vector<std::vector<uint32_t>> probe_slots;
   // Groups.
   uint32_t record_words = 0, state_words = 0, lock_word = kNowhere;

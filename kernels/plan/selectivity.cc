@@ -9,10 +9,10 @@ using vm::Shape;
 
 namespace {
 
-/// Tablets whose predicates are looked at to estimate how many rows pass.
+/// Number of tablets from whose predicates selectivities are estimated.
 constexpr size_t kSampledTablets = 16;
 
-/// Fraction of the rows of a tablet that pass a predicate, if values are spread evenly.
+/// The fraction of a tablet's rows that pass a predicate, if values are spread evenly.
 double PassingShare(const vm::PredicateEncoding& p, const Chunk& chunk) {
   using Kind = vm::PredicateEncoding::Kind;
   const double values = std::max(1.0, static_cast<double>(chunk.max) - static_cast<double>(chunk.min) + 1);
@@ -59,7 +59,7 @@ std::vector<double> PredicateSelectivities(const Section& section,
   }
   for (size_t i = 0; i < selectivities.size(); ++i) {
     selectivities[i] /= static_cast<double>(std::max<size_t>(sampled, 1));
-    // Keys may lie far apart, as dates written as numbers do: what is known of the table says more.
+    // Keys may lie far apart, for instance dates written as numbers. The join table's estimate is better.
     const vm::Predicate& p = section.predicates[i];
     if (p.kind == vm::Predicate::Kind::kKeyRange && joins[static_cast<size_t>(p.join)] != nullptr)
       selectivities[i] = joins[static_cast<size_t>(p.join)]->range_selectivity;

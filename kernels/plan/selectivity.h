@@ -1,5 +1,5 @@
-// Estimates of how many rows are left at each instruction of a section's code, from what its tablets and join tables
-// say. Private to kernels/plan/; any thread.
+// Estimates how many rows are live at each instruction of a section's code, from its tablets and join tables. Private
+// to kernels/plan/; any thread.
 //
 // Start at: WalkLive.
 #pragma once
@@ -15,17 +15,17 @@
 
 namespace tessera::kernels {
 
-/// Of the rows that get to a Probe of the table behind the test of its key range, those that find a match.
+/// The fraction of rows that find a match, among those that passed the test of the table's key range.
 inline double MatchSelectivity(const JoinShape& join) {
   return std::clamp(join.selectivity / join.range_selectivity, 0.0, 1.0);
 }
 
-/// Per predicate of the section: its selectivity.
+/// The selectivity of each predicate of the section.
 std::vector<double> PredicateSelectivities(const vm::Section& section,
                                            const std::vector<const vm::TabletEncoding*>& tablets,
                                            const std::vector<const JoinShape*>& joins);
 
-/// visit(instruction, fraction of rows that are live when it begins) in the order of the code.
+/// Calls visit(instruction, fraction of rows that are live before it) in the order of the code.
 template <class F>
 void WalkLive(uint32_t mask_registers, const std::vector<DeviceInstruction>& code,
               const std::vector<double>& selectivities, const std::vector<const JoinShape*>& joins, F visit) {
@@ -61,18 +61,18 @@ void WalkLive(uint32_t mask_registers, const std::vector<DeviceInstruction>& cod
         break;
     }
     const vm::Shape shape = vm::Info(d.head.op).shape;
-    if (shape == vm::Shape::Compare || shape == vm::Shape::Test) live /= 2;  // nothing is known of it
+    if (shape == vm::Shape::Compare || shape == vm::Shape::Test) live /= 2;  // a guess: nothing is known
     if (shape == vm::Shape::Probe && joins[p1] != nullptr) live *= MatchSelectivity(*joins[p1]);
   }
 }
 
 struct FirstUse {
   uint32_t slot;
-  double live;  ///< fraction of rows that are live then
-  bool waited;  ///< they come from a queue and have left the ring
+  double live;  ///< fraction of rows that are live there
+  bool waited;  ///< the rows come from a queue and have left the ring
 };
 
-/// Slots in the order of their first use, before the rows wait in a queue and behind it.
+/// Slots in the order of their first use, before and after the rows wait in a queue.
 std::vector<FirstUse> FirstUses(const vm::Section& section, uint32_t mask_registers,
                                 const std::vector<DeviceInstruction>& code, const std::vector<double>& selectivities,
                                 const std::vector<const JoinShape*>& joins);

@@ -12,7 +12,7 @@ void FillRecord(const vm::TabletEncoding& tablet, const LaunchPlan& plan, const 
     const vm::SlotEncoding& b = tablet.slots[i];
     SlotRecord& r = *new (record + i * sizeof(SlotRecord)) SlotRecord;
     r.head.codes = addresses.codes[i];
-    // What is not uploaded is not read, and must not be copied to the ring.
+    // Codes that are not uploaded are not read, and must not be copied to the ring.
     r.head.width = r.head.codes != nullptr ? b.width : 0;
     r.head.stage = r.head.width != 0 ? plan.stage_of_slot[i] : kNowhere;
     r.head.decode = b.decode;
@@ -78,7 +78,7 @@ void FillRecord(const vm::TabletEncoding& tablet, const LaunchPlan& plan, const 
           r.span &= mask;
           if (r.span == mask) {
             r.low = 0;
-          } else if (r.low + r.span > mask) {  // wraps around: what is left out does not
+          } else if (r.low + r.span > mask) {  // wraps around, but its complement does not
             const uint64_t low = (r.low + r.span + 1) & mask;
             r.span = mask - 1 - r.span;
             r.low = low;
@@ -97,7 +97,7 @@ void FillRecord(const vm::TabletEncoding& tablet, const LaunchPlan& plan, const 
     const Chunk& chunk = *tablet.chunks[probe.slot];
     ProbeRecord& r = *new (record + i * sizeof(ProbeRecord)) ProbeRecord;
     const bool direct = join.probe == ProbeKind::kBits || join.probe == ProbeKind::kDirect;
-    // Least and greatest place that a key of the tablet has: neither may come around to one of the table.
+    // The least and greatest slot of the tablet's keys. Neither may wrap around, in 32 bits, to a slot of the table.
     const int128_t least = chunk.min - join.low[0], greatest = chunk.max - join.low[0];
     const int128_t around = int128_t{1} << 32;
     if (direct && join.keys == 1 && b.decode == vm::Decode::kFrame && !b.MayBeNull() && !b.wide && b.width >= 1 &&

@@ -1,4 +1,4 @@
-// What the VM kernel reads of an encoded tablet, written on the host: the records of kernels/launch/tablet_record.h.
+// Writes the records of kernels/launch/tablet_record.h on the host, from which the VM kernel reads an encoded tablet.
 // Private to kernels/; any thread.
 //
 // Start at: FillRecord.
@@ -10,7 +10,7 @@
 
 namespace tessera::kernels {
 
-/// Device addresses of what an encoded tablet points to; nullptr where it is not needed.
+/// Device addresses of an encoded tablet's arrays; nullptr if not needed.
 struct TabletAddresses {
   const uint8_t* const* codes;  ///< per slot: the chunk's streams
   const uint8_t* const* nulls;

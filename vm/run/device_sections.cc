@@ -1,4 +1,4 @@
-// What the device is asked for.
+// Requests to the device.
 
 #include "vm/run/device_sections.h"
 

@@ -1,4 +1,4 @@
-// Sections that the device runs for one run of a program. Private to vm/.
+// The sections of one run that the device runs. Private to vm/.
 //
 // Start at: DeviceSections::Run. The thread of the run. REQUIRES, for everything: RunOptions::gpu is not nullptr.
 #pragma once
@@ -18,13 +18,13 @@ class DeviceSections {
   DeviceSections(RunState* state, const Placement* placement)
       : state_(*state), placement_(*placement), run_(state->options.gpu ? state->options.gpu->Begin() : nullptr) {}
 
-  /// What the section makes of a table, which may be a rank's portion of its source; nullptr: of a join table. Errors:
-  /// as DeviceRun::RunSection.
+  /// Runs the section over a table, which may be a rank's portion of its source. nullptr: over a join table. Errors: as
+  /// DeviceRun::RunSection.
   Result<RowSet> Run(int number, const TableInfo* table, SectionStatistics* stats);
-  /// The same with the rows to `stream`, in the device's order or that of ORDER BY.
+  /// The same, but the rows go to `stream`, in the device's order or that of ORDER BY.
   Status Stream(int number, RowStream* stream, SectionStatistics* stats);
-  /// Builds the join table of section `first`, and with it those of the sections behind it that Placement says. `built`
-  /// gets the statistics of each. Errors: as DeviceRun::BuildJoins.
+  /// Builds the join table of section `first` together with those of the following sections, see
+  /// Placement::BuiltTogether. `built` gets the statistics of each. Errors: as DeviceRun::BuildJoins.
   Status BuildJoins(int first, std::vector<SectionStatistics>* built);
   /// Gives the device the rows of a join table that were made elsewhere.
   Status PutJoin(const Section& s, const RowSet& rows);

@@ -15,7 +15,7 @@ namespace tessera::vm {
 
 class HostJoins {
  public:
-  /// For the join tables of a program: none is there yet.
+  /// `joins`: number of join tables of the program. None is there yet.
   explicit HostJoins(size_t joins) : indexes_(joins), key_ranges_(joins) {}
 
   /// Indexes the rows of a join table, whose first `keys` columns are the keys. Errors: kResource, too many rows.
@@ -31,7 +31,7 @@ class HostJoins {
   const RowSet& rows(int join) const { return indexes_[static_cast<size_t>(join)]->rows(); }
 
   // By number of the join table.
-  const std::vector<std::unique_ptr<JoinIndex>>& indexes() const { return indexes_; }  ///< nullptr if it is not there
+  const std::vector<std::unique_ptr<JoinIndex>>& indexes() const { return indexes_; }  ///< nullptr if not there
   const std::vector<KeyRange>& key_ranges() const { return key_ranges_; }
 
  private:

@@ -1,4 +1,4 @@
-// A section on the threads of this process: units run, what they made put together.
+// A section on the threads of this process: runs the units and puts their rows together.
 
 #include "vm/run/host_sections.h"
 
@@ -11,13 +11,13 @@
 namespace tessera::vm {
 namespace {
 
-/// From so many groups on, those of all workers together, threads merge them together.
+/// From this number of groups on, counted over all workers, several threads merge them.
 constexpr size_t kManyMergedGroups = 1 << 16;
 /// Rows that a unit of a stream may hold before it waits for the consumer.
 constexpr size_t kStreamRows = 1 << 18;
 
-/// The groups of all workers, merged: many of them partition by partition, by all threads. (32 M rows in 13.8 M groups
-/// by 16 threads: 1.4 s, 6.2 with one that merges.)
+/// The groups of all workers, merged. Many groups are merged partition by partition, by all threads. (32 M rows in 13.8
+/// M groups by 16 threads: 1.4 s; with one thread that merges: 6.2 s.)
 Result<RowSet> MergedGroups(RunState* state, Scan* scan) {
   size_t groups = 0;
   for (const auto& g : scan->groups) groups += g->groups();
@@ -55,7 +55,7 @@ Result<size_t> TakeRows(const Section& s, std::deque<UnitOutput>* units, RowStre
   return dropped;
 }
 
-/// Runs all units with their rows to `stream`.
+/// Runs all units; their rows go to `stream`.
 Status StreamUnits(RunState* state, Scan* scan, RowStream* stream) {
   const Section& s = state->section(scan->number);
   std::deque<UnitOutput> units;  // from unit `begin` on
@@ -66,7 +66,7 @@ Status StreamUnits(RunState* state, Scan* scan, RowStream* stream) {
     const uint64_t before = stream->streamed();
     TESSERA_ASSIGN(const size_t dropped, TakeRows(s, &units, stream));
     begin += dropped;
-    // Where few rows come, threads should not meet after every few units.
+    // If few rows come, threads should not have to wait for each other after every few units.
     const uint64_t came = stream->streamed() - before;
     if (units.empty() && came < 8 * kBatchRows) window = std::min(4 * window, kWindowUnits);
     if (came > 64 * kBatchRows) window = std::max(window / 2, StreamWindow(*state));
@@ -99,14 +99,14 @@ Status HostSections::Stream(int number, RowStream* stream, SectionStatistics* st
   return status;
 }
 
-/// An index over a join table's rows, for probers on the host. One process makes it even if there are none, in case
-/// the device gives up; ranks do not go on then.
+/// The index is for probes on the host. Without ranks it is made even if there are none, in case the device gives up;
+/// ranks end the program then.
 Status HostSections::IndexJoin(const Section& s, RowSet rows) {
   if (!placement_.IsUsedOnHost(s.join) && state_.options.exchange != nullptr) return Status::Ok();
   return state_.joins.Add(s.join, std::move(rows), s.keys);
 }
 
-/// Join tables that the section needs and that were built on the device, which then gave up.
+/// Builds the join tables that the section needs and that are only on the device, which has given up.
 Status HostSections::MakeJoins(int number) {
   const Section& s = state_.section(number);
   std::vector<int> needed;

@@ -15,13 +15,13 @@ class HostSections {
  public:
   HostSections(RunState* state, const Placement* placement) : state_(*state), placement_(*placement) {}
 
-  /// What the section makes of all of its source. Errors: those of its rows; kCancelled; kResource.
+  /// Runs the section over all of its source. Errors: those of its rows; kCancelled; kResource.
   Result<RowSet> Run(int number, SectionStatistics* stats);
-  /// The same for a section without ORDER BY, its rows to `stream` in order, as they come. Some units run at a time,
-  /// and one that has made very many rows waits until they have been taken.
+  /// The same for a section without ORDER BY: its rows go to `stream` in order, as they come. Some units run at a time.
+  /// A unit that has made very many rows waits until these have been taken.
   Status Stream(int number, RowStream* stream, SectionStatistics* stats);
 
-  /// Takes in the rows of a join table that have been brought into the order that the program asks for.
+  /// Indexes the rows of a join table. REQUIRES: they are in the order of OrderJoin.
   Status IndexJoin(const Section& s, RowSet rows);
 
  private:
@@ -31,18 +31,18 @@ class HostSections {
   const Placement& placement_;
 };
 
-/// Sorts a join table's rows as the program asks for. Errors: kResource, more rows than an index takes.
+/// Sorts a join table's rows by JoinSpec::order. Errors: kResource, more rows than an index can hold.
 Status OrderJoin(const RunState& state, const Section& s, RowSet* rows);
 
-// ---- The scan of a section, on one rank of many as in one process -----------------------------------------------------
+// ---- The scan of a section, on one rank of many or in one process ---------------------------------------------------
 
-/// Runs all units. kGroups: into scan->groups; otherwise what they make is appended to `rows`, in their order.
+/// Runs all units. kGroups: into scan->groups; otherwise their rows are appended to `rows`, in the order of the units.
 Status RunAllUnits(RunState* state, Scan* scan, RowSet* rows);
 /// Merges the groups of all workers into those of the first.
 Status MergeWorkers(Scan* scan);
-/// How many rows of a section are still of use when it has made `made`; UINT64_MAX: all, as without LIMIT.
+/// How many more rows a section needs when it has made `made`. UINT64_MAX: all, for instance without LIMIT.
 uint64_t WantedRows(const Section& s, uint64_t made);
-/// Units of a stream that run at a time: enough for all threads, few enough that what is under way stays small.
+/// Number of units of a stream that run at a time: enough for all threads, but few, so that few rows are held.
 size_t StreamWindow(const RunState& state);
 
 }  // namespace tessera::vm

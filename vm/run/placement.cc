@@ -11,7 +11,8 @@
 namespace tessera::vm {
 namespace {
 
-/// Entries of dictionaries whose identifiers are made for a device: 35 ns each (on an H100's host).
+/// Sections with more dictionary entries than this stay on the host: making an identifier takes 35 ns (on an H100's
+/// host).
 constexpr uint64_t kMostEntriesOnDevice = 1 << 18;
 
 Status RefuseStrategy(const char* strategy, const std::string& reason) {
@@ -52,7 +53,7 @@ Status Placement::Place() {
     all_have_device = devices == static_cast<uint64_t>(exchange->ranks());
   }
   if (state_.options.gpu == nullptr) return Status::Ok();
-  // Backwards: a join table is built where it is probed.
+  // Backwards, because a join table is built where it is probed.
   for (size_t i = on_device_.size(); i-- > 0;) TESSERA_TRY(PlaceSection(i, all_have_device));
   return Status::Ok();
 }
@@ -71,20 +72,21 @@ Status Placement::PlaceSection(size_t number, bool all_have_device) {
   }
   const Portion portion(*state_.SourceTable(s), options.exchange);
   if (s.sink == Section::Sink::kJoin) {
-    // Where every rank has the table, each builds all of the join table by itself: that takes a GPU less time than
-    // exchanging the rows. Otherwise the ranks exchange them, and the device gets them then.
+    // If every rank has the table, each builds the whole join table by itself: for a GPU this is faster than exchanging
+    // the rows. Otherwise the ranks exchange the rows, and then the device gets them.
     const bool alone = options.exchange == nullptr || (all_have_device && !portion.by_tablet());
     const bool cheap = options.gpu_required || !ReadsLargeDictionaries(s);
     on_device_[number] = can.ok() && alone && cheap && IsUsedOnDevice(s.join) && !IsUsedOnHost(s.join);
     return Status::Ok();
   }
-  // A GPU takes whole tablets. All ranks must share in one way, and perhaps not all of them have a GPU.
+  // A GPU takes whole tablets. All ranks must share the table in the same way, and perhaps some have no GPU.
   if ((!portion.by_tablet() || ReadsLargeDictionaries(s)) && !options.gpu_required) return Status::Ok();
   on_device_[number] = can.ok();
   return options.gpu_required ? can : Status::Ok();
 }
 
-/// A device needs the identifiers of all entries before it starts; the host asks for those of the rows that are left.
+/// A device needs the identifiers of all entries before it starts; the host makes them only for the rows that pass the
+/// filters.
 bool Placement::ReadsLargeDictionaries(const Section& s) const {
   const std::vector<ColumnStatistics>& columns = state_.SourceTable(s)->statistics;
   const std::vector<bool> values = SlotsReadAsValues(s);

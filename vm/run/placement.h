@@ -14,25 +14,25 @@ class Placement {
  public:
   explicit Placement(const RunState& state) : state_(state), on_device_(state.program.sections.size()) {}
 
-  /// Decides for all sections. All ranks come to the same answer. Errors: a section cannot run where it must.
+  /// Decides for all sections. All ranks get the same result. Errors: a section cannot run where it must.
   Status Choose();
   bool OnDevice(int section) const { return on_device_[static_cast<size_t>(section)]; }
-  /// Whether a section there probes the join table or scans it.
+  /// Whether a section placed there probes the join table or scans it.
   bool IsUsedOnDevice(int join) const;
   bool IsUsedOnHost(int join) const;
-  /// The sections from `first` on, which builds a join table on the device, that can be built together with it because
-  /// they need none of each other's tables: the fewer steps, the less often the host waits. `next`: the section behind
+  /// `first` builds a join table on the device. Returns it and the following sections that can build theirs at the same
+  /// time, because none needs another's table. Fewer steps make the host wait less often. `next`: the section after
   /// them.
   std::vector<int> BuiltTogether(int first, size_t* next) const;
 
-  /// The device cannot do what was asked, for the reason given: the host does the rest of the program, unless the user
-  /// asked for the device. Errors: `why`, or why the host cannot either.
+  /// Called when the device cannot run a section, for the reason `why`. The host runs the rest of the program, unless
+  /// the user required the device. Errors: `why`, or the reason why the host cannot run it either.
   Status FallBackToHost(const Status& why);
 
  private:
   Status Place();
   Status PlaceSection(size_t number, bool all_have_device);
-  /// Whether values of TEXT columns with very many different entries are read.
+  /// Whether the section reads values of TEXT columns that have very many different entries.
   bool ReadsLargeDictionaries(const Section& s) const;
   bool ProbesBy(const Section& s, JoinStrategy strategy) const;
 

@@ -1,6 +1,6 @@
-// Which units of a section's source are this rank's. Private to vm/.
+// This rank's portion of a section's source: which units it runs. Private to vm/.
 //
-// Start at: Portion. Any thread; it does not change.
+// Start at: Portion. Any thread; it is immutable.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,15 @@
 
 namespace tessera::vm {
 
-/// Rows that a worker takes at a time: large enough that taking costs nothing, small enough that workers end together.
-/// A multiple of kTileRows.
+/// Rows that a worker takes at a time: enough that taking costs nothing, few enough that all workers finish at about
+/// the same time. A multiple of kTileRows.
 inline constexpr uint32_t kUnitRows = 1 << 16;
 
-/// Whole tablets by turns, so that each is read once. A table with too few of them for that, or one that every rank
-/// has, is shared by units, made small enough to give every rank some.
+/// Tablets are assigned round robin, so that each is read by one rank. A table with too few tablets for that, or one
+/// that every rank has, is shared by units, which are made small enough to give every rank some.
 class Portion {
  public:
-  /// Of a stored table. `exchange`: nullptr if this process runs alone.
+  /// For a stored table. `exchange`: nullptr if this process runs alone.
   Portion(const TableInfo& table, const Exchange* exchange) {
     if (exchange == nullptr) return;
     rank_ = static_cast<uint64_t>(exchange->rank());
@@ -31,7 +31,7 @@ class Portion {
     const uint64_t tiles_each = std::clamp<uint64_t>(tiles / ranks_, 1, kUnitRows / kTileRows);
     unit_rows_ = static_cast<uint32_t>(tiles_each) * kTileRows;
   }
-  /// Of rows that every rank has. `exchange`: nullptr if all of them are this rank's.
+  /// For rows that every rank has. `exchange`: nullptr if this rank runs all of them.
   explicit Portion(const Exchange* exchange) : by_tablet_(exchange == nullptr) {
     if (exchange == nullptr) return;
     rank_ = static_cast<uint64_t>(exchange->rank());
@@ -41,7 +41,7 @@ class Portion {
   bool by_tablet() const { return by_tablet_; }
   bool HasTablet(size_t tablet) const { return !by_tablet_ || tablet % ranks_ == rank_; }
   uint32_t unit_rows() const { return unit_rows_; }
-  /// If not by tablet: the first unit of this rank, and from each to the next.
+  /// If not by tablet: the first unit of this rank, and the distance from one of its units to the next.
   uint64_t first_unit() const { return by_tablet_ ? 0 : rank_; }
   uint64_t unit_step() const { return by_tablet_ ? 1 : ranks_; }
 

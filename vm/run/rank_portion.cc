@@ -1,4 +1,4 @@
-// What one rank makes of a shared section.
+// Runs one rank's portion of a shared section.
 
 #include "vm/run/rank_portion.h"
 
@@ -48,7 +48,7 @@ Result<Shipment> RankPortion::NextOfDevice(size_t window) {
   out.rows = MakeRowSet(section_.columns);
   const size_t count = std::min(device_rows_.rows - next_, window * kUnitRows);
   AppendRange(&out.rows, device_rows_, next_, count);
-  // In whatever order the GPU made them: all under the number of this rank.
+  // The GPU makes rows in any order, so they are all sent as one unit, with this rank as its number.
   if (count > 0) out.units.push_back({static_cast<uint64_t>(state_.options.exchange->rank()), count});
   next_ += count;
   out.last = next_ == device_rows_.rows;

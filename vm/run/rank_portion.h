@@ -1,4 +1,4 @@
-// This rank's portion of a section that all ranks share: its rows, in shipments of some units. Private to vm/.
+// This rank's portion of a section that all ranks share: produces its rows in shipments of some units. Private to vm/.
 //
 // Start at: RankPortion. The thread of the run.
 #pragma once
@@ -12,16 +12,16 @@ namespace tessera::vm {
 
 class RankPortion {
  public:
-  /// `device`: nullptr if the section runs on the host. An error while it is prepared comes out when rows are asked for:
-  /// the rank takes part in the exchange in any case.
+  /// `device`: nullptr if the section runs on the host. An error during preparation is returned only when rows are
+  /// asked for, because the rank must take part in the exchange in any case.
   RankPortion(RunState* state, DeviceSections* device, int number, SectionStatistics* stats);
 
   bool on_device() const { return device_ != nullptr; }
-  /// The next rows of the portion. After an error or the last shipment there is none.
+  /// The next rows of the portion. Not to be called after an error or the last shipment.
   Result<Shipment> Next(size_t window);
-  /// All rows of the portion. Tells the other ranks if there are none because of an error.
+  /// All rows of the portion. Stops the other ranks if there is an error.
   Result<Shipment> All();
-  /// All groups of the portion: empty, and an error, if it failed.
+  /// All groups of the portion. On an error `groups` is empty.
   Status Groups(std::unique_ptr<GroupTable>* groups);
   /// Adds what the host has scanned to the statistics.
   void AddStatistics();
@@ -36,7 +36,7 @@ class RankPortion {
   const int number_;
   const Section& section_;
   SectionStatistics* const stats_;
-  Status status_;      ///< why there are no rows
+  Status status_;      ///< the error, if there are no rows
   Scan scan_;          ///< host
   TableInfo tablets_;  ///< device: the table with this rank's tablets
   RowSet device_rows_;

@@ -9,25 +9,25 @@
 
 namespace tessera::vm {
 
-/// Rows in a batch that the consumer gets.
+/// Rows in a batch for the consumer.
 inline constexpr size_t kBatchRows = 1 << 14;
 
-/// Hands the rows that a section's OFFSET and LIMIT leave to the consumer, in batches.
+/// Passes the rows within a section's OFFSET and LIMIT to the consumer, in batches.
 class RowStream {
  public:
-  /// All of these must outlive it.
+  /// All arguments must outlive it.
   RowStream(const RunState& state, const Section& s, const RowConsumer& consume);
 
   /// The next rows of the section: [first, first + count) of `rows`. Errors: the consumer's; kCancelled.
   Status Add(const RowSet& rows, size_t first, uint64_t count);
-  /// Hands over what is left of the last batch. Errors: as Add.
+  /// Passes on the rest of the last batch. Errors: as Add.
   Status Flush();
 
   bool full() const { return left_ == 0; }
-  /// Rows that have yet to come; UINT64_MAX: all.
+  /// How many more rows of the section are needed, OFFSET included; UINT64_MAX: all.
   uint64_t wanted() const { return left_ > UINT64_MAX - skip_ ? UINT64_MAX : left_ + skip_; }
   uint64_t streamed() const { return streamed_; }
-  /// What the consumer took.
+  /// Time that the consumer took.
   double milliseconds() const { return milliseconds_; }
 
  private:

@@ -1,5 +1,5 @@
-// What the pieces of one run of a program share: the program, what has been made so far, and questions that many of
-// them ask. Private to vm/.
+// The state of one run of a program that its pieces share: the program, the results so far, and tests that many of them
+// need. Private to vm/.
 //
 // Start at: RunState. Used by the thread of Executor::Run; workers read it while a section runs.
 #pragma once
@@ -29,7 +29,7 @@ struct RunState {
   ThreadPool* const pool;
   StringPool strings;
   std::vector<const TableInfo*> tables;  ///< by number in the program
-  std::vector<RowSet> results;           ///< by section: its rows, while somebody has yet to read them
+  std::vector<RowSet> results;           ///< by section: its rows, until they have been read
   HostJoins joins;
   std::vector<bool> built_on_device;  ///< by section: its join table is on the device
   RankStatistics mine;
@@ -49,7 +49,7 @@ struct RunState {
   bool IsMaster() const { return options.exchange == nullptr || options.exchange->rank() == 0; }
   /// Whether every rank runs its portion of the section.
   bool IsShared(const Section& s) const { return options.exchange != nullptr && SharedByRanks(s); }
-  /// Whether every rank takes part in the section, if only by receiving what it made.
+  /// Whether every rank takes part in the section, if only by receiving its rows.
   bool IsCollective(const Section& s) const {
     return IsShared(s) || (options.exchange != nullptr && s.sink == Section::Sink::kJoin);
   }

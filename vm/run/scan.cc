@@ -9,7 +9,7 @@
 namespace tessera::vm {
 namespace {
 
-/// Whether each row meets all rows of a join table: then a tile is work enough for a unit.
+/// Whether each row is compared with all rows of a join table. Then a tile is enough work for a unit.
 bool ComparesPairs(const Section& s) {
   return std::any_of(s.code.begin(), s.code.end(), [](const Instruction& in) { return Probes(in) && in.p3 == 0; });
 }
@@ -42,7 +42,7 @@ void CutTablet(const Portion& portion, uint32_t block_rows, size_t tablet, uint3
   }
 }
 
-/// Cuts the source, whose tablets have so many rows each.
+/// Cuts the source. `rows`: the rows of each of its tablets.
 void CutSource(const Section& s, const Portion& portion, const std::vector<uint32_t>& rows, ScanUnits* units) {
   const uint32_t block_rows = ComparesPairs(s) ? kTileRows : portion.unit_rows();
   uint64_t next = 0;
@@ -51,7 +51,7 @@ void CutSource(const Section& s, const Portion& portion, const std::vector<uint3
   units->step = portion.unit_step();
 }
 
-/// The ranges of the columns that the steps ask for, over rows [first, first + count).
+/// The ranges of the columns that the steps read, over rows [first, first + count).
 std::vector<KnownRange> RangesOf(const RangeProgram& program, RangeSource source, const RowSet& rows, size_t first,
                                  size_t count) {
   std::vector<KnownRange> out(rows.columns.size());
@@ -62,7 +62,8 @@ std::vector<KnownRange> RangesOf(const RangeProgram& program, RangeSource source
   return out;
 }
 
-/// The ranges of a grid's blocks and ranges, where both sides are sorted: otherwise they hardly tell anything.
+/// Finds the value ranges of a grid's blocks and row ranges, if both sides are sorted; otherwise they would prune
+/// hardly anything.
 void FindRanges(const RunState& state, Scan* scan) {
   const Section& s = state.section(scan->number);
   const ScanUnits& units = scan->units;
@@ -113,7 +114,7 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
       return {ErrorCode::kResource, "an intermediate result has more than 2^32 rows"};
     encoded = EncodeRows(s, from);
   }
-  // Every rank has the rows of a join table; the master alone has those of a section.
+  // Every rank has the rows of a join table; only the master has those of a section.
   CutSource(s, Portion(state->IsShared(s) ? state->options.exchange : nullptr), {encoded.rows}, &units);
   FindRanges(*state, scan);
   return Status::Ok();

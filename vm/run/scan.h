@@ -1,4 +1,4 @@
-// What one section has to do on this rank, cut into units of work, and how far it is. Private to vm/.
+// One section's work on this rank, cut into units, and its progress. Private to vm/.
 //
 // Start at: PrepareScan, then RunUnits of unit_runner.h. Prepared by the thread of the run, worked on by its workers.
 #pragma once
@@ -17,19 +17,19 @@
 
 namespace tessera::vm {
 
-/// Rows of the join table that a unit of a grid compares: with a tile that makes a million pairs, some milliseconds.
+/// Rows of the join table in a unit of a grid. With a tile they make a million pairs, which take some milliseconds.
 inline constexpr uint32_t kRangeRows = 512;
 
 /// A piece of a source: some rows of one tablet (or of the one intermediate result).
 struct Block {
-  uint64_t number;  ///< among all of the source, those of other ranks included
+  uint64_t number;  ///< among all blocks of the source, on all ranks
   size_t tablet;
   uint32_t first, rows;
 };
 
-/// What a worker takes: a block; of a grid, a block and a range of the join table's rows.
+/// What a worker takes: a block, or, in a grid, a block and a range of the join table's rows.
 struct Unit {
-  uint64_t number;  ///< among all units of the section, those of other ranks included
+  uint64_t number;  ///< among all units of the section, on all ranks
   size_t block;     ///< index in ScanUnits::blocks
   uint32_t range_first, range_end;
 
@@ -38,14 +38,13 @@ struct Unit {
   bool IsFirstOfBlock() const { return range_first == 0; }
 };
 
-/// The units of a section that are this rank's. They are many where pairs of rows are compared, so they are counted and
-/// not listed.
+/// This rank's units of a section. A grid has very many, so they are computed from a number and not stored.
 struct ScanUnits {
   std::vector<Block> blocks;
   int grid = -1;           ///< the join table whose rows are cut into ranges, too; -1: none
   uint32_t grid_rows = 0;  ///< of that table
   uint64_t ranges = 1;
-  uint64_t first = 0, step = 1;  ///< this rank's, of blocks.size() * ranges, block by block
+  uint64_t first = 0, step = 1;  ///< this rank's units among all blocks.size() * ranges, in the order of blocks
 
   size_t size() const {
     const uint64_t all = blocks.size() * ranges;
@@ -59,21 +58,21 @@ struct ScanUnits {
     return {blocks[block].number * ranges + range, block, static_cast<uint32_t>(row),
             static_cast<uint32_t>(std::min<uint64_t>(row + kRangeRows, grid_rows))};
   }
-  /// Whether a unit of the block is among them.
+  /// Whether this rank has a unit of the block.
   bool HasBlock(size_t block) const {
     const uint64_t begin = block * ranges, end = begin + ranges;
     if (begin <= first) return first < end;
     return first + (begin - first + step - 1) / step * step < end;
   }
-  /// Pairs of rows that the unit compares; 0 if it is not of a grid.
+  /// Pairs of rows that the unit compares; 0 if this is not a grid.
   uint64_t PairsOf(const Unit& unit) const {
     return grid < 0 ? 0 : uint64_t{blocks[unit.block].rows} * (unit.range_end - unit.range_first);
   }
 };
 
-/// What the least and greatest values of a grid's blocks and ranges tell of its units.
+/// Prunes units of a grid by the least and greatest values of its blocks and ranges.
 struct GridPruning {
-  RangeProgram program;                        ///< no steps: nothing
+  RangeProgram program;                        ///< without steps nothing is pruned
   std::vector<std::vector<KnownRange>> outer;  ///< by block, then by column of the source
   std::vector<std::vector<KnownRange>> inner;  ///< by range, then by column of the join table
 
@@ -86,7 +85,7 @@ struct GridPruning {
   }
 };
 
-/// A tablet's encoding, made once, by whichever worker comes first.
+/// A tablet's encoding, made once, by the first worker that needs it.
 struct LazyTablet {
   std::once_flag once;
   Status status;
@@ -98,9 +97,9 @@ struct ScanCounts {
   std::atomic<uint64_t> rows_in{0}, rows_out{0};
   std::atomic<uint64_t> pairs{0}, pruned_pairs{0};
   std::unique_ptr<TileMachine::JoinCounter[]> joined;  ///< by number of the join table
-  std::atomic<uint64_t> cycles{0};                     ///< of all tiles, if joins are measured
+  std::atomic<uint64_t> cycles{0};                     ///< of all tiles, if joins are timed
   std::atomic<uint64_t> read_nanoseconds{0};           ///< opening, checking and encoding tablets
-  double milliseconds = 0;                             ///< that units ran; set between them
+  double milliseconds = 0;                             ///< time that units ran; set while none runs
 };
 
 struct Scan {
@@ -116,11 +115,11 @@ struct Scan {
   ScanCounts counts;
 };
 
-/// Cuts the source of a section into units and keeps those of this rank. REQUIRES: what it reads and probes is there.
-/// Errors: kResource, too many rows.
+/// Cuts the source of a section into units and keeps those of this rank. REQUIRES: all that the section reads and
+/// probes is there. Errors: kResource, too many rows.
 Status PrepareScan(RunState* state, int number, Scan* scan);
 
-/// Sets what a section's statistics take from its scan, and adds what this process read.
+/// Copies the counts of a scan to the section's statistics, and adds what this process read to its own.
 void AddScan(const Scan& scan, RunState* state, SectionStatistics* stats);
 
 }  // namespace tessera::vm

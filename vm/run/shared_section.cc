@@ -1,4 +1,4 @@
-// What ranks made of a section, put together.
+// Puts together what the ranks made of a section.
 
 #include "vm/run/shared_section.h"
 
@@ -12,15 +12,15 @@
 namespace tessera::vm {
 namespace {
 
-/// What a row of a join table takes beside its columns: its slot in the index and its link in a chain.
+/// Memory of a row of a join table besides its columns: its slot in the index and its link in a chain.
 constexpr uint64_t kIndexBytesPerRow = 16;
 
 /// The stream of one rank's shipments at the master, and how much of it has been consumed.
 struct IncomingRows {
   Shipment shipment;
-  size_t unit = 0, row = 0;  ///< the next of the shipment
+  size_t unit = 0, row = 0;  ///< the next ones of the shipment
 
-  /// The unit whose rows come next; between shipments, the least that may.
+  /// The unit whose rows come next; between shipments, the least that it can be.
   uint64_t Next() const { return unit < shipment.units.size() ? shipment.units[unit].unit : shipment.through; }
   bool IsConsumed() const { return unit == shipment.units.size(); }
   bool IsDone() const { return IsConsumed() && shipment.last; }
@@ -59,7 +59,7 @@ Status SharedSection::OwnError(const Status& status) const {
   return status;
 }
 
-/// Up a binary tree: in round k, ranks whose bit k is the lowest that is set send to the rank without that bit.
+/// Merges up a binary tree: in round k, ranks whose lowest set bit is bit k send to the rank without that bit.
 Result<RowSet> SharedSection::MergeGroups() {
   const auto start = Clock::now();
   std::unique_ptr<GroupTable> groups;
@@ -90,7 +90,7 @@ Result<RowSet> SharedSection::MergeGroups() {
   return groups->Rows();
 }
 
-/// Every rank gets all rows of the build side.
+/// Gives every rank all rows of the build side.
 Result<RowSet> SharedSection::GatherJoin() {
   Result<Shipment> mine = portion_.All();
   TESSERA_TRY(exchange_.Agree(mine.ok() ? Status::Ok() : OwnError(mine.status())));
@@ -130,7 +130,7 @@ Status SharedSection::GatherAtMaster(Result<Shipment> mine, std::vector<Shipment
   return OwnError(status);
 }
 
-/// All rows at the master, in the order in which one process makes them.
+/// Brings all rows to the master, in the order in which one process would make them.
 Result<RowSet> SharedSection::GatherRows() {
   std::vector<Shipment> all;
   TESSERA_TRY(GatherAtMaster(portion_.All(), &all));
@@ -143,8 +143,8 @@ Result<RowSet> SharedSection::GatherRows() {
   return rows;
 }
 
-/// All rows at the master, ordered. Ranks sort and cut their own rows first; a hidden last column, the number of the
-/// unit, decides between equal rows as one process does.
+/// Brings all rows to the master, in the section's order. Ranks sort and cut their own rows first. A hidden last
+/// column, the number of the unit, puts equal rows in the order that one process would give them.
 Result<RowSet> SharedSection::GatherOrderedRows() {
   Section s = section_;
   s.order.push_back({static_cast<int32_t>(s.columns.size()), false, false});
@@ -153,7 +153,7 @@ Result<RowSet> SharedSection::GatherOrderedRows() {
   if (mine.ok()) {
     const auto start = Clock::now();
     AppendUnitColumn(&*mine);
-    // (Those of a GPU have come in order, all under one number.)
+    // (Rows of a GPU are in order already, and belong to one unit.)
     if (!portion_.on_device()) {
       const Status sorted = OrderAndLimit(WithoutOffset(s), state_.strings, state_.pool, &mine->rows);
       if (!sorted.ok()) mine = sorted;
@@ -191,7 +191,8 @@ Result<RowSet> SharedSection::StreamOut() {
   return RowSet{};
 }
 
-/// The rows of all ranks in the order of their units, as they come: at most one shipment of each rank is held.
+/// Passes on the rows of all ranks in the order of their units, as they come. At most one shipment of each rank is
+/// held.
 Result<RowSet> SharedSection::StreamIn(const RowConsumer& consume) {
   std::vector<IncomingRows> from(static_cast<size_t>(exchange_.ranks()));
   for (IncomingRows& i : from) i.shipment.last = false;
@@ -207,7 +208,7 @@ Result<RowSet> SharedSection::StreamIn(const RowConsumer& consume) {
       if (next.ok()) {
         i = IncomingRows{std::move(*next)};
       } else {
-        i.shipment.last = true;  // it will send no more
+        i.shipment.last = true;  // it sends no more
         status = next.status();
       }
       continue;
@@ -218,7 +219,7 @@ Result<RowSet> SharedSection::StreamIn(const RowConsumer& consume) {
     ++i.unit;
   }
   if (status.ok()) status = stream.Flush();
-  // Everybody's last shipment has to be taken, whatever became of the rows.
+  // The last shipment of every rank has to be received, even after an error.
   const auto is_open = [](const IncomingRows& i) { return !i.shipment.last; };
   if (std::any_of(from.begin() + 1, from.end(), is_open)) exchange_.Stop();
   for (size_t r = 1; r < from.size(); ++r) {

@@ -1,5 +1,5 @@
-// A section that all ranks share: this rank's portion of it, then what the ranks made, put together at the master (join
-// tables: everywhere). mpi/PROTOCOL.md has the messages. Private to vm/.
+// A section that all ranks share: each runs its portion, then the results are put together at the master (join tables:
+// on every rank). The messages are in mpi/PROTOCOL.md. Private to vm/.
 //
 // Start at: SharedSection::Run. The thread of the run. REQUIRES: there are ranks (RunOptions::exchange).
 #pragma once
@@ -16,8 +16,8 @@ class SharedSection {
   /// `device`: nullptr if it runs on the host.
   SharedSection(RunState* state, DeviceSections* device, int number, SectionStatistics* stats);
 
-  /// Rows of a result without order go to `consume` as they come. An error here is one of this rank; all have sent and
-  /// received what the section asks for when it returns, and learn of the error when they agree the next time.
+  /// Rows of a result without order go to `consume` as they come. Errors are those of this rank only. Even then all
+  /// messages of the section have been sent and received; the other ranks learn of the error at the next Agree.
   Result<RowSet> Run(const RowConsumer& consume);
 
  private:
@@ -25,11 +25,11 @@ class SharedSection {
   Result<RowSet> GatherJoin();
   Result<RowSet> GatherRows();
   Result<RowSet> GatherOrderedRows();
-  /// All ranks' shipments, by rank, to the master. `all` stays empty on others, and if this rank has nothing to tell.
+  /// Sends all ranks' shipments to the master. `all`, by rank, stays empty on other ranks, and if any rank failed.
   Status GatherAtMaster(Result<Shipment> mine, std::vector<Shipment>* all);
   Result<RowSet> StreamOut();
   Result<RowSet> StreamIn(const RowConsumer& consume);
-  /// OK for a rank that stopped because another one said so: it is that one which has something to tell.
+  /// OK for a rank that stopped because another rank told it to: that one reports the error.
   Status OwnError(const Status& status) const;
 
   RunState& state_;

@@ -1,4 +1,4 @@
-// Units to workers, tiles to their machines.
+// Gives units to workers, and tiles to their machines.
 
 #include "vm/run/unit_runner.h"
 
@@ -15,9 +15,9 @@ namespace {
 
 /// How often the MPI thread polls, in rows of a unit.
 constexpr uint32_t kPollRows = 8 * kTileRows;
-/// ... and in turns of a tile that goes over the same rows again and again.
+/// ... and in backward jumps of a tile.
 constexpr int kPollSteps = 16;
-/// Rows that the units of a stream may hold together before no more of them are started.
+/// When the units of a stream hold this many rows together, no more units are started.
 constexpr uint64_t kStreamAllRows = 1 << 21;
 
 /// The error of the earliest unit that failed.
@@ -38,13 +38,13 @@ class FirstError {
   size_t unit_ = SIZE_MAX;
 };
 
-/// Whether there are enough rows for a LIMIT without ORDER BY: counted over the units that have run without a gap.
+/// Whether there are enough rows for a LIMIT without ORDER BY. Only the units before the first that has not run count.
 class EnoughRows {
  public:
   EnoughRows(const UnitWindow& window, const std::deque<UnitOutput>* outputs)
       : wanted_(window.wanted), outputs_(outputs), has_run_(wanted_ == UINT64_MAX ? 0 : window.size()) {}
 
-  /// A unit has run. True if there are enough rows now.
+  /// Notes that a unit has run. True if there are enough rows now.
   bool NoteRun(size_t unit) {
     if (wanted_ == UINT64_MAX) return false;
     std::lock_guard<std::mutex> lock(mutex_);
@@ -84,7 +84,7 @@ class UnitRunner {
     state_.pool->Run(static_cast<int>(workers), [&](int worker) {
       try {
         Work(static_cast<size_t>(worker));
-      } catch (const std::bad_alloc&) {  // the other workers, and other ranks, must learn of it
+      } catch (const std::bad_alloc&) {  // the other workers and ranks must learn of it
         Fail(SIZE_MAX - 1, OutOfMemory());
       }
     });
@@ -103,12 +103,12 @@ class UnitRunner {
     if (enough_.NoteRun(unit - window_.begin)) stop_ = true;
   }
 
-  /// Takes units until there are none, or it is told to stop.
+  /// Takes units until there are none left, or until `stop_` is set.
   void Work(size_t worker) {
     if (IsGrouped() && scan_.groups[worker] == nullptr)
       scan_.groups[worker] = std::make_unique<GroupTable>(section_, &state_.strings);
     while (!stop_.load(std::memory_order_relaxed)) {
-      // The first unit runs in any case: it is what the consumer waits for.
+      // The first unit runs in any case, because the consumer waits for it.
       const bool full = window_.streams() && held_ + scan_.counts.rows_out - made_before_ >= kStreamAllRows;
       if (full && next_.load() > window_.begin) break;
       const size_t taken = next_.fetch_add(1);
@@ -120,7 +120,7 @@ class UnitRunner {
     }
   }
 
-  /// Runs a unit to its end, or until it has made as many rows as it may hold.
+  /// Runs a unit to its end, or until it holds as many rows as it may.
   Status RunUnit(size_t worker, size_t u) {
     const Unit unit = scan_.units.At(u);
     const Block& block = scan_.units.blocks[unit.block];
@@ -167,7 +167,7 @@ class UnitRunner {
     return scan_.table == nullptr || IsGrouped() || !scan_.top->LeavesOut(tablet);
   }
 
-  /// Runs the unit's tiles from where it is. If it is suspended, its machine is in `output` afterwards.
+  /// Runs the rest of the unit's tiles. If it gets suspended, its machine is in `output` afterwards.
   Status RunTiles(size_t worker, const Unit& unit, const TabletEncoding& tablet, Coverage reaching,
                   UnitOutput* output) {
     const Block& block = scan_.units.blocks[unit.block];
@@ -212,14 +212,15 @@ class UnitRunner {
     return Status::Ok();
   }
 
-  // MPI is called from one thread only, which is worker 0.
+  // Only one thread calls MPI: worker 0.
 
-  /// Whether another rank has said that this is in vain. For a tile that goes over the same rows again and again.
+  /// Whether another rank has called Stop. Called at the backward jumps of a tile.
   bool StoppedInTile(size_t worker, int* asked) {
     if (worker == 0 && ++*asked % kPollSteps == 0 && state_.options.exchange->Stopped()) stopped_elsewhere_ = true;
     return stopped_elsewhere_.load(std::memory_order_relaxed);
   }
-  /// The same between tiles, and whether the user has. `at`: rows of the unit before the next tile.
+  /// kCancelled if the user has cancelled, or another rank has called Stop. Called between tiles. `at`: rows of the
+  /// unit before the next tile.
   Status CheckCancelled(size_t worker, uint32_t at) {
     if (state_.IsCancelled()) return Cancelled();
     if (worker == 0 && state_.options.exchange != nullptr && at % kPollRows == 0 && state_.options.exchange->Stopped())
@@ -243,7 +244,7 @@ class UnitRunner {
   std::deque<UnitOutput>* const outputs_;
   FirstError error_;
   EnoughRows enough_;
-  uint64_t held_ = 0;  // rows that the units of a stream had before they ran
+  uint64_t held_ = 0;  // rows that the units of a stream held before this call
   const uint64_t made_before_;
   std::atomic<size_t> next_, done_{0};
   std::atomic<bool> stop_{false}, stopped_elsewhere_{false};
