@@ -192,8 +192,14 @@ struct NumberKey {
   }
 };
 
+/// Whether code for this aggregate's state would only be ballast: a state of several words is in the full kernel alone,
+/// and the kernels below it have no registers to spare.
+template <class State, Variant kVariant>
+inline constexpr bool kIsForeignState = std::is_class_v<State> && !HasAll(kVariant);
+
 /// Adds the block's aggregates to those in device memory. Called by all interpreting threads, after the last of them
 /// has finished its tiles.
+template <Variant kVariant>
 __device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* shared) {
   const Layout& layout = launch.layout;
   for (uint32_t i = threadIdx.x; launch.marks != nullptr && i < kWarps * launch.mark_count; i += kThreads) {
@@ -211,14 +217,16 @@ __device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* sha
         const Partial& p = states[w * launch.aggregates + k];
         WithFold(launch.folds[k].head.op, [&]<class M>() {
           using State = typename M::State;
-          State s = StateOf<State>(all);
-          Lane lane;
-          M::Merge(s, StateOf<State>(p), lane);
-          SetState(&all, s);
-          if (lane.error != LaneError::kNone && atomicCAS(&launch.control->error_claimed, 0u, 1u) == 0) {
-            launch.control->error_address = launch.folds[k].address;
-            launch.control->error_code = static_cast<uint32_t>(lane.error);
-            atomicOr(&launch.control->reasons, kFailed);
+          if constexpr (!kIsForeignState<State, kVariant>) {
+            State s = StateOf<State>(all);
+            Lane lane;
+            M::Merge(s, StateOf<State>(p), lane);
+            SetState(&all, s);
+            if (lane.error != LaneError::kNone && atomicCAS(&launch.control->error_claimed, 0u, 1u) == 0) {
+              launch.control->error_address = launch.folds[k].address;
+              launch.control->error_code = static_cast<uint32_t>(lane.error);
+              atomicOr(&launch.control->reasons, kFailed);
+            }
           }
         });
         all.count += p.count;

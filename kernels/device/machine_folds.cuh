@@ -125,6 +125,30 @@ __device__ __forceinline__ void Machine<kVariant, R>::AddToPrivate(const DeviceI
   }
 }
 
+/// change(State&) under the group's lock.
+template <Variant kVariant, uint32_t R>
+template <class M, class F>
+__device__ __forceinline__ void Machine<kVariant, R>::ChangeLocked(uint32_t ordinal, uint32_t word, F change) const {
+  using State = typename M::State;
+  constexpr int kWords = vm::kStateWords<State>;
+  uint64_t* group = GlobalState(ordinal);
+  uint64_t* s = group + word;
+  for (bool done = false; !done;) {
+    if (atomicCAS(AtomicWord(group + launch.groups.lock_word), 0ull, 1ull) == 0) {
+      __threadfence();
+      uint64_t words[kWords];
+      for (int w = kWords; w-- > 0;) words[w] = LoadRelaxed(s + w);
+      State now = vm::FromWords<State>(words);
+      change(now);
+      vm::ToWords(now, words);
+      for (int w = 0; w < kWords; ++w) atomicExch(AtomicWord(s + w), static_cast<unsigned long long>(words[w]));
+      __threadfence();
+      atomicExch(AtomicWord(group + launch.groups.lock_word), 0ull);
+      done = true;
+    }
+  }
+}
+
 /// States that blocks do not keep apart. A wide sum is four sums of 32-bit parts, the last one signed; any other state is
 /// changed under the group's lock.
 template <Variant kVariant, uint32_t R>
@@ -141,23 +165,43 @@ __device__ __forceinline__ void Machine<kVariant, R>::AddToShared(uint32_t ordin
     atomicAdd(AtomicWord(s + 3), static_cast<unsigned long long>(high >> 32));
   } else {
     static_assert(M::kGroupState == GroupState::kLocked);
-    using State = typename M::State;
-    constexpr int kWords = vm::kStateWords<State>;
-    for (bool done = false; !done;) {
-      if (atomicCAS(AtomicWord(group + launch.groups.lock_word), 0ull, 1ull) == 0) {
-        __threadfence();
-        uint64_t words[kWords];
-        for (int w = kWords; w-- > 0;) words[w] = LoadRelaxed(s + w);
-        State now = vm::FromWords<State>(words);
-        Lane lane;
-        M::Apply(now, v, lane);
-        vm::ToWords(now, words);
-        for (int w = 0; w < kWords; ++w) atomicExch(AtomicWord(s + w), static_cast<unsigned long long>(words[w]));
-        __threadfence();
-        atomicExch(AtomicWord(group + launch.groups.lock_word), 0ull);
-        done = true;
-      }
+    ChangeLocked<M>(ordinal, word, [&](typename M::State& now) {
+      Lane lane;
+      M::Apply(now, v, lane);
+    });
+  }
+}
+
+/// With few groups, thousands of threads would wait for the same locks. So a warp adds up the rows that it has of one
+/// group and takes the lock once for them, group after group, as long as a group has a sixteenth of the warp's rows or
+/// more. Returns the rows that are left. Called by whole warps.
+template <Variant kVariant, uint32_t R>
+template <class M>
+__device__ __forceinline__ uint32_t Machine<kVariant, R>::AddLargeGroups(const DeviceInstruction& in, uint32_t take) {
+  using State = typename M::State;
+  for (;;) {
+    const uint32_t lanes = __ballot_sync(kAllLanes, take != 0);
+    if (lanes == 0) return 0;
+    const uint32_t first = take == 0 ? 0 : Ordinals()[(__ffs(static_cast<int>(take)) - 1) * kThreads];
+    const uint32_t ordinal = __shfl_sync(kAllLanes, first, __ffs(static_cast<int>(lanes)) - 1);
+    uint32_t same = 0;
+#pragma unroll 1
+    for (uint32_t i = 0; i < R; ++i) same |= static_cast<uint32_t>(Ordinals()[i * kThreads] == ordinal) << i;
+    same &= take;
+    if (__reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(same))) < 2 * R) return take;
+    State s = M::Identity();
+    Lane lane;
+    Rotating([&](uint32_t i, int64_t x) {
+      if ((same >> i & 1) != 0) M::Apply(s, FromBits<typename M::Type>(x), lane);
+      return x;
+    });
+#pragma unroll 1
+    for (int d = 16; d > 0; d >>= 1) M::Merge(s, ShuffleXor(s, d), lane);
+    if (Lane32() == 0) {
+      ChangeLocked<M>(ordinal, in.state, [&](State& now) { M::Merge(now, s, lane); });
+      MarkSeen(GlobalState(ordinal), in.head.p1);
     }
+    take &= ~same;
   }
 }
 
@@ -280,8 +324,10 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoFold(const DeviceInstruc
         MarkSeen(GlobalState(ordinal), in.head.p1);
       }
     } else if constexpr (vm::PrivateStateBytes(M::kGroupState) == 0) {
+      uint32_t rest = take;
+      if constexpr (std::is_class_v<State>) rest = AddLargeGroups<M>(in, take);
       Rotating([&](uint32_t i, int64_t x) {
-        if ((take >> i & 1) == 0) return x;
+        if ((rest >> i & 1) == 0) return x;
         const uint32_t ordinal = Ordinals()[i * kThreads];
         AddToShared<M>(ordinal, in.state, FromBits<T>(x));
         MarkSeen(GlobalState(ordinal), in.head.p1);
@@ -356,8 +402,13 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoFold(const DeviceInstruc
         s = (take >> i & 1) != 0 ? next : s;
       }
     }
+    if constexpr (std::is_class_v<State>) {  // unrolled, it would take more registers than there are
+#pragma unroll 1
+      for (int d = 16; d > 0; d >>= 1) M::Merge(s, ShuffleXor(s, d), lane);
+    } else {
 #pragma unroll
-    for (int d = 16; d > 0; d >>= 1) M::Merge(s, ShuffleXor(s, d), lane);
+      for (int d = 16; d > 0; d >>= 1) M::Merge(s, ShuffleXor(s, d), lane);
+    }
     if (Lane32() == 0) {
       State now = StateOf<State>(*state);
       M::Merge(now, s, lane);

@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocks<kVariant>) VmKernel(con
   }
   if ((threadIdx.x & 31) == 0) *cursor = warp->next;
   SyncFirstThreads<kThreads>();
-  TearDownBlock(launch, shared);
+  TearDownBlock<kVariant>(launch, shared);
   if constexpr (IsDp(kVariant)) {
     if (threadIdx.x == 0) atomicSub(launch.running, 1u);
   }
