@@ -338,7 +338,8 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
 Result<ExprPtr> ExpressionBinder::AddAggregate(AggregateFunction function, ExprPtr argument, bool distinct,
                                                const SqlType& type, int position) {
   if (context_->aggregates == nullptr) return SqlError("aggregate functions are not allowed here", position);
-  const bool nullable = !Info(function).zero_if_empty && (argument->nullable || !context_->has_group_by);
+  const AggregateInfo& info = Info(function);
+  const bool nullable = !info.zero_if_empty && (argument->nullable || !context_->has_group_by || info.NeedsTwoValues());
   std::vector<Aggregate>& all = *context_->aggregates;
   size_t index = 0;
   for (; index < all.size(); ++index) {

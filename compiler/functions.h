@@ -121,8 +121,17 @@ Function Negated(Function f);
 
 // ---- Aggregates
 
-enum class StateRule : uint8_t { kArgument, kSum, kCount };
-enum class FinalRule : uint8_t { kState, kSum, kCount, kQuotient };
+enum class StateRule : uint8_t { kArgument, kSum, kCount, kWords };
+enum class FinalRule : uint8_t {
+  kState,
+  kSum,
+  kCount,
+  kQuotient,
+  kSampleVariance,
+  kPopulationVariance,
+  kSampleDeviation,
+  kPopulationDeviation,
+};
 
 struct AggregateInfo {
   const char* text;
@@ -132,6 +141,11 @@ struct AggregateInfo {
   FinalRule final_value;
   bool ignores_duplicates;  ///< DISTINCT makes no difference
   bool zero_if_empty;       ///< 0 of no rows, not NULL
+
+  /// Whether one value, too, gives NULL.
+  bool NeedsTwoValues() const {
+    return final_value == FinalRule::kSampleVariance || final_value == FinalRule::kSampleDeviation;
+  }
 };
 const AggregateInfo& Info(AggregateFunction function);
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "compiler/block_generator.h"
+#include "vm/aggregate.h"
 
 namespace tessera {
 
@@ -15,13 +16,27 @@ namespace {
 /// DISTINCT changes nothing for MIN and MAX.
 bool NeedsDistinct(const Aggregate& a) { return a.distinct && !Info(a.function).ignores_duplicates; }
 
-/// The type of the column that holds the state of an aggregate.
+/// The type of a column that holds one word of a state of several, or a partial one of that class.
+SqlType WordType(vm::AccumulatorSpec word) {
+  switch (word) {
+    case vm::AccumulatorSpec::F:
+      return SqlType::Of(TypeId::kDouble);
+    case vm::AccumulatorSpec::W:
+      return SqlType::Decimal(38, 0);
+    default:
+      return SqlType::Of(TypeId::kBigint);
+  }
+}
+
+/// The type of the column that holds the state of an aggregate; of a state of several words the first column's.
 SqlType StateType(AggregateFunction function, const SqlType& argument) {
   switch (Info(function).state) {
     case StateRule::kArgument:
       return argument;
     case StateRule::kSum:
       return argument.IsFloat() ? SqlType::Of(TypeId::kDouble) : SqlType::Decimal(38, argument.scale);
+    case StateRule::kWords:
+      return WordType(vm::ColumnClasses(Info(function).opcodes.For(argument.storage())).front());
     case StateRule::kCount:
       break;
   }
@@ -83,10 +98,14 @@ Status FeedAggregates(SectionBuilder* b, const std::vector<const Expr*>& argumen
 void SetColumns(Section* s, const std::vector<const Expr*>& keys, std::vector<AggregateColumns>* lowered) {
   s->keys = static_cast<int32_t>(keys.size());
   for (const Expr* k : keys) s->columns.push_back(k->type);
-  for (const vm::AggregateSpec& a : s->aggregates) s->columns.push_back(a.type);
+  for (const vm::AggregateSpec& a : s->aggregates) {
+    s->columns.push_back(a.type);
+    for (const vm::AccumulatorSpec word : vm::ColumnClasses(a.op).subspan(1)) s->columns.push_back(WordType(word));
+  }
+  const std::vector<size_t> columns = vm::AggregateColumns(*s);
   for (AggregateColumns& l : *lowered) {
-    l.value += s->keys;
-    if (l.count >= 0) l.count += s->keys;
+    if (l.value >= 0) l.value = static_cast<int>(columns[static_cast<size_t>(l.value)]);
+    if (l.count >= 0) l.count = static_cast<int>(columns[static_cast<size_t>(l.count)]);
   }
 }
 
@@ -180,6 +199,7 @@ Status BlockGenerator::GroupedTwice() {
   SetColumns(&b.section, keys, &partial);
   const std::vector<SqlType> first_columns = b.section.columns;
   const std::vector<vm::AggregateSpec> first_aggregates = b.section.aggregates;
+  const std::vector<size_t> states = vm::AggregateColumns(b.section);  // the first column of each
   TESSERA_TRY(Finish(&b, -1));
 
   // Second grouping, over the rows of the first.
@@ -213,7 +233,22 @@ Status BlockGenerator::GroupedTwice() {
   };
   const SqlType wide = SqlType::Decimal(38, 0), bigint = SqlType::Of(TypeId::kBigint);
   auto combine = [&](int column) {  // partial states of the first grouping
-    const vm::AggregateSpec& a = first_aggregates[static_cast<size_t>(column) - keys.size()];
+    const size_t number =
+        static_cast<size_t>(std::find(states.begin(), states.end(), static_cast<size_t>(column)) - states.begin());
+    const vm::AggregateSpec& a = first_aggregates[number];
+    const size_t words = states[number + 1] - states[number];
+    if (words > 1) {
+      // A group has all its values in the row without a distinct one; in its other rows the state is NULL. So there is
+      // nothing to merge: the greatest of each word is the state.
+      int first = -1;
+      for (size_t k = 0; k < words; ++k) {
+        const SqlType& type = first_columns[states[number] + k];
+        const Opcode greatest = IsWide(type) ? Opcode::MaxW : type.IsFloat() ? Opcode::MaxF : Opcode::MaxI;
+        const int one = feed(column + static_cast<int>(k), greatest, type);
+        if (k == 0) first = one;
+      }
+      return first;
+    }
     const bool is_count = a.op == Opcode::CountRows || a.op == Opcode::Count || a.op == Opcode::CountW;
     if (is_count) return feed(column, Opcode::SumI, wide);
     return feed(column, a.op == Opcode::SumI ? Opcode::SumW : a.op, a.type);

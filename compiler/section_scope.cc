@@ -66,8 +66,8 @@ bool GroupScope::Find(const Expr& leaf, SectionBuilder* b, Operand* operand) {
     const Aggregate& a = q_.aggregates[static_cast<size_t>(leaf.index)];
     const int value = aggregates_[static_cast<size_t>(leaf.index)].value;
     const FinalRule rule = Info(a.function).final_value;
-    if (rule == FinalRule::kQuotient || columns_[static_cast<size_t>(value)].storage() != leaf.type.storage())
-      return false;
+    if (Info(a.function).state == StateRule::kWords || rule == FinalRule::kQuotient) return false;
+    if (columns_[static_cast<size_t>(value)].storage() != leaf.type.storage()) return false;
     if (rule == FinalRule::kSum && IsWide(leaf.type)) return false;  // its digits are checked
     column = value;
   }
@@ -117,6 +117,12 @@ Status GroupScope::Compute(const Expr& leaf, SectionBuilder* b) {
       b->Load(Slot(l.value, b), type);
       if (IsWide(type) && !IsWide(leaf.type)) b->Narrow();
       return Status::Ok();
+    case FinalRule::kSampleVariance:
+    case FinalRule::kPopulationVariance:
+    case FinalRule::kSampleDeviation:
+    case FinalRule::kPopulationDeviation:
+      Moments(Info(a.function).final_value, l.value, b);
+      return Status::Ok();
   }
   return Scope::Compute(leaf, b);
 }
@@ -134,6 +140,20 @@ void GroupScope::Count(int column, SectionBuilder* b) {
   if (!IsWide(columns_[static_cast<size_t>(column)])) return;
   b->Narrow();  // partial counts were added up in W, and none at all is 0
   b->NullToZero();
+}
+
+void GroupScope::Moments(FinalRule rule, int column, SectionBuilder* b) {
+  const SqlType real = SqlType::Of(TypeId::kDouble);
+  const bool sample = rule == FinalRule::kSampleVariance || rule == FinalRule::kSampleDeviation;
+  const int divisor = b->NewRegister(real);
+  b->Load(Slot(column, b), columns_[static_cast<size_t>(column)]);
+  b->Emit(Opcode::IToF);
+  if (sample) b->Emit(Opcode::SubF, 0, Operand::Constant(b->constants()->Float(1)).Pack());
+  b->Store(divisor);
+  b->Load(Slot(column + 2, b), columns_[static_cast<size_t>(column) + 2]);
+  b->Emit(Opcode::DivF, 0, Operand::Register(divisor).Pack());  // NULL if it is 0: a sample of one value
+  b->FreeRegister(divisor);
+  if (rule == FinalRule::kSampleDeviation || rule == FinalRule::kPopulationDeviation) b->Emit(Opcode::SqrtF);
 }
 
 }  // namespace tessera

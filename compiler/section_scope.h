@@ -60,7 +60,7 @@ class PipelineScope : public Scope {
 /// Where the value of an aggregate of SQL is: columns of the section that groups, or, before it has columns, numbers of
 /// its aggregates.
 struct AggregateColumns {
-  int value = -1;  ///< the sum, extreme or count
+  int value = -1;  ///< the sum, extreme or count; of a state of several words the first, the others follow it
   int count = -1;  ///< kAvg: the count
 };
 
@@ -78,6 +78,9 @@ class GroupScope : public Scope {
   vm::Operand Slot(int column, SectionBuilder* b);
   /// Leaves a count in A.
   void Count(int column, SectionBuilder* b);
+  /// Leaves in A what one of the rules Sample.. and Population.. makes of the columns of count, mean and M2 from `column`
+  /// on.
+  void Moments(FinalRule rule, int column, SectionBuilder* b);
 
   const Query& q_;
   const std::vector<SqlType>& columns_;

@@ -265,6 +265,9 @@ Fate UnaryAny(Opcode op, const Scalar& in, Scalar* out) {
     case Opcode::NegF:
       out->v = in.v ^ kLeast;
       return Fate::kValue;
+    case Opcode::SqrtF:
+      out->v = AsBits(std::sqrt(AsDouble(in.v)));
+      return Fate::kValue;
     case Opcode::AbsF:
       out->v = in.v & kGreatest;
       return Fate::kValue;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/opcode_cases.h"
+#include "vm/aggregate.h"
 
 namespace tessera::test::walk {
 
@@ -72,6 +73,10 @@ void Walk::GroupCase(const std::string& name, const std::vector<SqlType>& keys, 
   auto aggregate = [&](Opcode op, const SqlType& type) {
     m.s.aggregates.push_back({op, type});
     m.s.columns.push_back(type);
+    for (const vm::AccumulatorSpec word : vm::ColumnClasses(op).subspan(1))
+      m.s.columns.push_back(word == vm::AccumulatorSpec::F   ? kDouble
+                            : word == vm::AccumulatorSpec::W ? kWide
+                                                             : kBigint);
     m.Op(op, static_cast<int>(m.s.aggregates.size()) - 1);
   };
   const bool host = gpu_ == nullptr;

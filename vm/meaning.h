@@ -552,6 +552,7 @@ TESSERA_UNARY(AbsF, double, double, { return fabs(a); })
 TESSERA_UNARY(RoundF, double, double, { return rint(a); })
 TESSERA_UNARY(FloorF, double, double, { return floor(a); })
 TESSERA_UNARY(CeilF, double, double, { return ceil(a); })
+TESSERA_UNARY(SqrtF, double, double, { return sqrt(a); })
 TESSERA_UNARY(SingleF, double, double, { return static_cast<double>(static_cast<float>(a)); })
 TESSERA_UNARY(CanonF, double, double, { return a != a ? FromOrderedFloat(kOrderedNaN) : a + 0.0; })
 TESSERA_UNARY(AbsW, int128_t, int128_t, {
