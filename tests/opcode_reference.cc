@@ -3,6 +3,7 @@
 #include "tests/opcode_reference.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -251,6 +252,10 @@ void Reference::FinishGroups(const Section& s, Machine* m, size_t number) {
   for (size_t a = 0; a < s.aggregates.size(); ++a) {
     const Opcode op = s.aggregates[a].op;
     const bool counts = op == Opcode::CountRows || op == Opcode::Count || op == Opcode::CountW;
+    if (std::vector<Cells> words = StateWords(op, m->states[a]); !words.empty()) {
+      for (Cells& word : words) out.push_back(std::move(word));
+      continue;
+    }
     Cells c(s.aggregates[a].type, m->states[a].size());
     for (size_t g = 0; g < m->states[a].size(); ++g) {
       const State& state = m->states[a][g];
@@ -267,6 +272,37 @@ void Reference::FinishGroups(const Section& s, Machine* m, size_t number) {
   }
   row_counts_[number] = m->groups.size();
   results_[number] = std::move(out);
+}
+
+std::vector<Cells> Reference::StateWords(Opcode op, const std::vector<State>& groups) const {
+  std::vector<Cells> words;
+  switch (op) {
+    case Opcode::MomentsF:
+      // From the definition, in two passes. 1e-9 of the sum of squares is what the order of rows may change.
+      words = {{SqlType::Of(TypeId::kBigint), groups.size()},
+               {SqlType::Of(TypeId::kDouble), groups.size()},
+               {SqlType::Of(TypeId::kDouble), groups.size()}};
+      for (size_t g = 0; g < groups.size(); ++g) {
+        const std::vector<double>& values = groups[g].values;
+        long double mean = 0, m2 = 0, squares = 0, most = 0;
+        for (const double v : values) mean += static_cast<long double>(v) / static_cast<long double>(values.size());
+        for (const double v : values) {
+          m2 += (v - mean) * (v - mean);
+          squares += static_cast<long double>(v) * v;
+          most = std::max(most, std::fabs(static_cast<long double>(v)));
+        }
+        for (Cells& word : words) word.null[g] = groups[g].seen ? 0 : 1;
+        words[0].v[g] = static_cast<int64_t>(values.size());
+        words[1].v[g] = AsBits(static_cast<double>(mean));
+        words[2].v[g] = AsBits(static_cast<double>(m2));
+        words[1].slack.push_back(static_cast<double>(1e-9L * most));
+        words[2].slack.push_back(static_cast<double>(1e-9L * squares));
+      }
+      break;
+    default:
+      break;
+  }
+  return words;
 }
 
 void Reference::OrderAndLimit(const Section& s, std::vector<Cells>* columns, size_t* rows) {

@@ -54,6 +54,7 @@ class Reference {
     int128_t w = 0;
     long double sum = 0;
     double absolute = 0;
+    std::vector<double> values;  // all that came in, for an aggregate whose state has several words
   };
   /// What an entry of a dictionary became.
   struct Mapped {
@@ -104,6 +105,8 @@ class Reference {
   /// Adds a row to a state; false: the opcode is not known here.
   bool Aggregate(Opcode op, State* s, const Machine& m, size_t i);
   void FinishJoin(const Section& s, Machine* m);
+  /// The columns of an aggregate whose state has several words; none for the others.
+  std::vector<Cells> StateWords(Opcode op, const std::vector<State>& groups) const;
   void FinishGroups(const Section& s, Machine* m, size_t number);
   void OrderAndLimit(const Section& s, std::vector<Cells>* columns, size_t* rows);
 

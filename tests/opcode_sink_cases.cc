@@ -93,6 +93,7 @@ void Walk::GroupCase(const std::string& name, const std::vector<SqlType>& keys, 
     aggregate(Opcode::Count, kBigint);
     m.Load(kDouble, Operand::Slot(m.Slot(finite, SqlType::Of(TypeId::kReal))));
     aggregate(Opcode::SumF, kDouble);
+    aggregate(Opcode::MomentsF, kBigint);
     m.Load(kWide, Operand::Slot(m.Slot(any_wide, kWide)));
     aggregate(Opcode::MinW, kWide);
     aggregate(Opcode::MaxW, kWide);

@@ -695,6 +695,40 @@ TESSERA_EXTREME(MinW, int128_t, kLocked, kInt128Max, v < s)
 TESSERA_EXTREME(MaxW, int128_t, kLocked, kInt128Min, v > s)
 #undef TESSERA_EXTREME
 
+/// Count, mean and M2, the sum of squared differences from the mean. A sum of squares would lose all digits where the mean
+/// is large against the differences.
+struct MomentsF {
+  using Type = double;
+  struct State {
+    int64_t count;
+    double mean, m2;
+    static constexpr AccumulatorSpec kColumns[] = {AccumulatorSpec::I, AccumulatorSpec::F, AccumulatorSpec::F};
+  };
+  static constexpr GroupState kGroupState = GroupState::kLocked;
+  static TESSERA_HD State Identity() { return {0, 0, 0}; }
+  /// Welford, 1962. The first value makes the mean exactly itself, and M2 0; of infinity and NaN, M2 is NaN.
+  static TESSERA_HD void Apply(State& s, double v, Lane&) {
+    ++s.count;
+    const double difference = v - s.mean;
+    s.mean += difference / static_cast<double>(s.count);
+    s.m2 += difference * (v - s.mean);
+  }
+  /// Chan, Golub and LeVeque, 1979.
+  static TESSERA_HD void Merge(State& s, const State& o, Lane&) {
+    if (o.count == 0) return;
+    if (s.count == 0) {
+      s = o;
+      return;
+    }
+    const int64_t count = s.count + o.count;
+    const double difference = o.mean - s.mean;
+    const double shift = difference * static_cast<double>(o.count) / static_cast<double>(count);
+    s.m2 += o.m2 + difference * shift * static_cast<double>(s.count);
+    s.mean += shift;
+    s.count = count;
+  }
+};
+
 // ---- The shape is the meaning
 struct End {};
 struct SkipIfNone {};
