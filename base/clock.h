@@ -1,4 +1,4 @@
-// Wall time: points on a clock that never goes backwards, and what has passed since one. From any thread.
+// Wall time on a clock that never goes backwards: points in time, and the time since one. From any thread.
 //
 // Start at: MillisecondsSince.
 #pragma once

@@ -23,7 +23,7 @@ size_t UsableColumns() {
   return std::max<size_t>(size.ws_col, 2) - 1;
 }
 
-/// Best effort: a terminal that went away must not stop the work.
+/// Errors are ignored: a terminal that went away must not stop the work.
 void Print(const std::string& text) {
   size_t written = 0;
   while (written < text.size()) {
@@ -48,7 +48,7 @@ std::string Rate(double per_second, ProgressUnit unit) {
 }
 
 std::string Duration(double seconds) {
-  // An estimate beyond four days is noise.
+  // An estimate of more than four days means nothing.
   if (!(seconds < 100 * 3600)) return "-:--";
   const auto whole = static_cast<unsigned>(seconds + 0.5);
   std::array<char, 32> text{};
@@ -91,7 +91,7 @@ void ProgressBar::Advance(uint64_t amount) {
   if (next == Clock::time_point::max()) return;
   const auto now = Clock::now();
   if (now < next) return;
-  // The first thread draws; the others go on working.
+  // One thread draws; the others go on working.
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock() || now < next_draw_.load(std::memory_order_relaxed)) return;
   next_draw_.store(now + kBetweenDraws, std::memory_order_relaxed);
@@ -120,7 +120,7 @@ std::string ProgressBar::Line(double seconds, size_t width) const {
   const auto total = static_cast<double>(total_.load(std::memory_order_relaxed));
   const double rate = seconds > 0 ? done / seconds : 0;
 
-  // Where there is little room the bar goes first, then the end of the name, then the rate.
+  // If there is little room, the bar is left out first, then the end of the name, then the rate.
   std::string percent = "  ";
   std::string right = Rate(rate, unit_);
   double fraction = 0;

@@ -2,9 +2,9 @@
 //
 //     lineorder.tbl  42% [==========>              ] 12.3 M rows/s  ETA 0:42
 //
-// It draws only if standard error is a terminal and the work has lasted for a second, so that short work and work whose
-// output goes to a file stay silent. The line is redrawn at most ten times a second, never wider than the terminal, and
-// cleared when the work is finished. Two bars at the same time would draw over each other.
+// It draws only if standard error is a terminal and the work has lasted for a second, so that nothing is drawn for
+// short work or if the output goes to a file. The line is redrawn at most ten times a second, never wider than the
+// terminal, and cleared when the work is finished. Two bars at the same time would draw over each other.
 //
 // Any thread may call any function. Start at: ProgressBar, Advance().
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace tessera {
 
-/// What is counted; decides how the rate is written.
+/// What is counted. It decides how the rate is written.
 enum class ProgressUnit : uint8_t {
   kRows,   ///< "12.3 M rows/s"
   kBytes,  ///< "1.2 GB/s", powers of ten

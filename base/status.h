@@ -18,7 +18,7 @@ namespace tessera {
 
 enum class ErrorCode : uint8_t {
   kSql,          ///< the statement is wrong: syntax, names, types, values (exit status 1)
-  kUnsupported,  ///< the statement is right SQL that Tessera does not do; the message names the feature
+  kUnsupported,  ///< valid SQL that Tessera does not support; the message names the feature
   kConstraint,   ///< NOT NULL, PRIMARY KEY or a length was violated
   kIo,           ///< a file or directory could not be read or written
   kCorrupt,      ///< stored or shipped bytes fail a check (checksum, verifier)
@@ -26,7 +26,7 @@ enum class ErrorCode : uint8_t {
   kCancelled,    ///< the user asked to stop
   kResource,     ///< memory, disk or a limit of the machine ran out
   kDevice,       ///< CUDA reported an error
-  kInternal,     ///< an invariant of ours is broken; a bug
+  kInternal,     ///< one of our invariants is broken: a bug
 };
 
 class [[nodiscard]] Status {
@@ -42,10 +42,10 @@ class [[nodiscard]] Status {
   const std::string& message() const { return rep_->message; }
   /// What to do about it; empty if there is nothing to say.
   const std::string& hint() const { return rep_->hint; }
-  /// Byte offset in the SQL text, from 0; -1 if the error has no place there.
+  /// Byte offset in the SQL text, from 0; -1 if the error has none.
   int position() const { return rep_->position; }
 
-  /// The same error with a place, unless it has one already.
+  /// The same error with a position, unless it has one already.
   Status At(int position) const {
     if (ok() || rep_->position >= 0) return *this;
     return {rep_->code, rep_->message, rep_->hint, position};
@@ -92,10 +92,10 @@ inline Status Unsupported(std::string message, int position = -1, std::string hi
   return {ErrorCode::kUnsupported, std::move(message), std::move(hint), position};
 }
 
-/// The user wanted a statement to end.
+/// The user cancelled the statement.
 inline Status Cancelled() { return {ErrorCode::kCancelled, "canceling statement due to user request"}; }
 
-/// What bad_alloc becomes where it is caught.
+/// The error for a caught bad_alloc.
 inline Status OutOfMemory() {
   return {ErrorCode::kResource, "out of memory",
           "Ask for fewer rows or groups, or give the process more memory (ulimit -v, the job's limit)."};

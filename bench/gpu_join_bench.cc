@@ -1,23 +1,24 @@
-// How fast the VM kernel looks rows up in a join table: the sum of the payload, or the count, of a foreign-key join
-// whose columns lie on the GPU. Data is made in memory: no files, no SQL.
+// How fast the VM kernel probes a join table: the sum of the payload, or the count, of a foreign-key join whose columns
+// are on the GPU. Data is made in memory: no files, no SQL.
 //
 //   gpu_join_bench [--host | --unordered | --ordered] [millions of build rows, 16] [millions of probe rows, 256]
 //   [times, 7]
 //
 // The dimension has unique keys of 4 bytes in random order and a payload of 24 bits in 4 bytes; each row of the fact
 // table has the key of a random row of it. Keys are dense, 0 .. rows - 1, or sparse, spread over 0 .. 2^31 - 1. With
-// dense keys the device takes a table of 4 bytes a place (64 MB by default), with sparse ones open addressing, and
-// without payload a bitmap wherever that is small enough (kernels/device_joins.cc). Where half of the probes match, a
-// condition on the dimension leaves every other key, and the program asks for its range first, as the compiler has it.
+// dense keys the device uses a directly addressed table with slots of 4 bytes (64 MB by default), with sparse keys open
+// addressing, and without payload a bitmap if that is small enough (kernels/join/table_layout.cc). If half of the
+// probes match, a condition on the dimension keeps every other key, and the program first tests the range of the keys,
+// as compiled programs do.
 //
 // Prints one line a query: rows of the join table; median and least time of the kernel that probes; median wall time of
-// the build, until the table has answered a probe of one row; probes a second by the least time. The exit status is 1
-// if a result differs from a plain loop's.
+// the build, up to the answer to a probe of one row; probes a second by the least time. The exit status is 1 if a
+// result differs from a plain loop's.
 //
-// --ordered and --unordered: the device brings all probes into the order of the table's places, or none; otherwise
-// those that it expects to be faster then.
+// --ordered and --unordered: the device sorts the probes of all queries by the table's slots, or of none. By default it
+// sorts those that it expects to become faster.
 //
-// --host runs the same programs on the host, by default with 1 and 8 million rows, and gives wall times for the
+// --host runs the same programs on the host, by default with 1 and 8 million rows, and prints wall times instead of the
 // kernel's. That is done on small tables, too, where there is no GPU.
 #include <algorithm>
 #include <atomic>
@@ -61,7 +62,8 @@ uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// A permutation of the numbers of `bits` bits. Not a product alone: the device's hash is one, and would undo it.
+/// A permutation of the numbers of `bits` bits. Not a multiplication alone: the device's hash is one, and would undo
+/// it.
 uint64_t Permute(uint64_t x, int bits) {
   const uint64_t mask = (uint64_t{1} << bits) - 1;
   const int half = (bits + 1) / 2;
@@ -254,8 +256,8 @@ struct Measured {
   int64_t answer = 0;  ///< 0 for NULL, the sum of nothing
 };
 
-/// `one_row`: a fact table of one row. What fills the join table is still under way when BuildJoins returns; a probe of
-/// one row waits for it.
+/// `one_row`: a fact table of one row. The device still fills the join table when BuildJoins returns; a probe of one
+/// row waits for it.
 Result<Measured> RunOnGpu(Gpu* gpu, const vm::Program& program, const TableInfo& dimension, const TableInfo& fact,
                           const TableInfo& one_row, vm::JoinPartitioning partitioning) {
   Measured out;
@@ -416,7 +418,7 @@ int main(int argc, char** argv) {
       if (!measured.ok()) return Fail(measured.status());
       right &= measured->answer == expected;
       table_rows = measured->table_rows;
-      if (i < 2) continue;  // copying columns, growing buffers
+      if (i < 2) continue;  // the first two copy columns and grow buffers
       probe.push_back(measured->probe);
       build.push_back(measured->build);
     }

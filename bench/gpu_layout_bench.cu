@@ -1,4 +1,4 @@
-// Layouts of a join table side by side: what a probe costs in each, beside what the memory alone would need, and
+// Layouts of a join table side by side: what a probe costs in each, compared with what the memory alone would need, and
 // whether it pays to partition both sides first. Plain kernels without the VM over keys and payloads of 4 bytes, made
 // on the GPU.
 //
@@ -6,27 +6,27 @@
 //   gpu_layout_bench --sectors "megabytes ..."     random sectors that the GPU reads a second in regions of these sizes
 //
 // The build side has unique keys, the probe side a random one of them in each row; the answer is the sum of the
-// payload. Where half of the rows match, the build side has every other key of a domain twice as large. Keys are dense
-// for direct addressing, for all others spread over 31 bits. Layouts:
+// payload. If half of the rows match, the build side has every other key of a domain twice as large. Keys are dense for
+// direct addressing; for all other layouts they are spread over 31 bits. Layouts:
 //
-//   direct                a payload at each key's place
-//   linear                open addressing at half load, slots of key and payload, as in kernels/join_kernels.cu
+//   direct                a payload in each key's slot
+//   linear                open addressing at half load, slots of key and payload, as in kernels/join/join_kernels.cu
 //   linear, sector first  the same, but all four slots of a 32-byte sector are tried before the next sector
 //   buckets               a slot's sector is a bucket, read by two loads of 16 bytes; full ones spill into the next
-//   cuckoo, 2 functions   a slot of either half of the table (Pagh and Rodler); keys without a place go to a stash
+//   cuckoo, 2 functions   a slot of either half of the table (Pagh and Rodler); keys without a slot go to a stash
 //   cuckoo, buckets       one of two buckets, at a load of 0.95
 //   cuckoo, thesis        Hristov (Performance evaluation of query processing algorithms on GPGPUs, 4.5), after
 //                         Alcantara and others: buckets of 3 tables of 192 slots, each with a seed, built in shared
 //                         memory
 //   radix 2^P             both sides ordered by P bits of the key (CUB's radix sort), then linear probing within the
-//                         part's slots; "with rows": the probe side's row numbers move with the keys
-//   radix 2^P, shared     ... and a part's table is in shared memory; building is part of the probe's time
+//                         partition's slots; "with rows": the probe side's row numbers move with the keys
+//   radix 2^P, shared     ... and a partition's table is in shared memory; building is part of the probe's time
 //
 // A line has: megabytes of the table; milliseconds to build it, to partition both sides, to probe, and of these
 // together; billions of probes a second, by the probe's time and by the total; sectors a probe reads, in bytes;
-// billions of random sectors that the GPU reads a second in a region of that size (a part's, where there are parts),
-// and the share of it that the probes reach. Times are medians. Every sum is checked before it is timed; the exit
-// status is 1 if one is wrong.
+// billions of random sectors that the GPU reads a second in a region of that size (of one partition, if there are
+// partitions), and the fraction of it that the probes reach. Times are medians. Every sum is checked before it is
+// timed; the exit status is 1 if one is wrong.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -58,7 +58,7 @@ __host__ __device__ uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// A permutation of the numbers of kKeyBits bits. Not a product alone: JoinSlot32 is one, and would undo it.
+/// A permutation of the numbers of kKeyBits bits. Not a multiplication alone: JoinSlot32 is one, and would undo it.
 __device__ uint32_t SparseKey(uint32_t dense) {
   constexpr uint32_t mask = (1u << kKeyBits) - 1;
   uint32_t x = dense;
@@ -72,7 +72,7 @@ __device__ uint32_t SparseKey(uint32_t dense) {
 /// From 1 on: 0 is a free slot.
 __device__ uint32_t PayloadOf(uint32_t dense) { return 1 + (static_cast<uint32_t>(Mix(~uint64_t{dense})) >> 8); }
 
-/// The dense key of a row of the probe side, of `domain` keys.
+/// The dense key of a row of the probe side, one of `domain` keys.
 __device__ uint32_t ForeignKey(uint64_t row, uint64_t domain) {
   return static_cast<uint32_t>((Mix(row) >> 32) * domain >> 32);
 }
@@ -127,9 +127,9 @@ __device__ __forceinline__ void AddUp(unsigned long long sum, unsigned long long
   if ((threadIdx.x & 31) == 0) atomicAdd(total, sum);
 }
 
-/// Each thread looks kTogether keys up at a time, so that their loads overlap; each step is taken for all of those that
-/// it has not settled. A block takes `run` adjacent tiles at a time, and tiles go up with the blocks' numbers: where
-/// the probe side is ordered by parts, all blocks that run are in the same part or two.
+/// Each thread probes kTogether keys at a time, so that their loads overlap; each step is taken for all keys that are
+/// not settled yet. A block takes `run` adjacent tiles at a time, in the order of the blocks' numbers: if the probe
+/// side is ordered by partitions, all running blocks are in the same one or two partitions.
 template <class Layout, bool kCount>
 __global__ void __launch_bounds__(kBlock)
     Probe(Layout layout, const uint4* keys, uint64_t rows, uint32_t run, Totals* totals) {
@@ -170,7 +170,8 @@ __global__ void __launch_bounds__(kBlock)
   if constexpr (kCount) AddUp(sectors, &totals->sectors);
 }
 
-/// Keys and payloads into their buckets' places, kMostKeys each. `counts` counts on where a bucket is full.
+/// Writes keys and payloads into their buckets, which hold kMostKeys each. `counts` also counts the keys that a full
+/// bucket has no room for.
 __global__ void __launch_bounds__(kBlock)
     ScatterToBuckets(ThesisCuckoo table, const uint32_t* keys, const uint32_t* payload, uint64_t rows, uint32_t* counts,
                      unsigned long long* places) {
@@ -182,9 +183,9 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-/// A block a bucket, a thread a key: all write at once, and who does not find his key in its slot any more goes on to
-/// the next table. A bucket that is not settled in kTries rounds starts again with another seed. `failed`: buckets with
-/// too many keys.
+/// One block for each bucket, one thread for each key. All write at once, and a thread that does not find its key in
+/// the slot any more goes on to the next table. A bucket that is not settled in kTries rounds starts again with another
+/// seed. `failed`: buckets with too many keys.
 __global__ void __launch_bounds__(ThesisCuckoo::kMostKeys)
     BuildBuckets(ThesisCuckoo table, const uint32_t* counts, const unsigned long long* places, uint32_t* failed) {
   __shared__ uint32_t keys[ThesisCuckoo::kSlots];
@@ -219,7 +220,7 @@ __global__ void __launch_bounds__(ThesisCuckoo::kMostKeys)
   }
 }
 
-/// The first row of those ordered by the upper bits whose part is not less.
+/// The first row, of rows ordered by the upper bits, whose partition is not less than `part`.
 __device__ uint64_t FirstOfPart(const uint32_t* keys, uint64_t rows, uint32_t part, uint32_t part_bits) {
   uint64_t low = 0, high = rows;
   while (low < high) {
@@ -236,7 +237,7 @@ __device__ uint64_t FirstOfPart(const uint32_t* keys, uint64_t rows, uint32_t pa
 constexpr uint32_t kSharedSlotBits = 13;  ///< 64 KB, three blocks a multiprocessor
 constexpr uint32_t kSharedBlock = 512;
 
-/// Builds and probes a part's table in shared memory. `failed`: parts with too many keys.
+/// Builds and probes a partition's table in shared memory. `failed`: partitions with too many keys.
 __global__ void __launch_bounds__(kSharedBlock)
     JoinPartitions(uint32_t part_bits, const uint32_t* build_keys, const uint32_t* payload, uint64_t build_rows,
                    const uint32_t* probe_keys, uint64_t probe_rows, Totals* totals, uint32_t* failed) {
@@ -284,7 +285,7 @@ __global__ void __launch_bounds__(kSharedBlock)
   AddUp(sum, &totals->sum);
 }
 
-/// Reads of 4 bytes in random sectors, eight of a thread on their way at once.
+/// Reads 4 bytes from random sectors; each thread has eight loads under way at once.
 __global__ void __launch_bounds__(kBlock)
     ReadSectors(const uint32_t* region, uint64_t sectors, uint64_t reads, Totals* totals) {
   constexpr uint32_t kTogether = 8;
@@ -308,8 +309,8 @@ struct Measured {
   std::string layout;
   double table_bytes = 0;
   double build = 0, partition = 0, probe = 0;  ///< milliseconds; build is 0 where it is part of the probe
-  double sectors = 0;                          ///< a probe; 0 if they are in shared memory
-  double region_bytes = 0;                     ///< that sectors are read from at a time
+  double sectors = 0;                          ///< of a probe; 0 if they are in shared memory
+  double region_bytes = 0;                     ///< the region from which sectors are read at a time
   bool right = true;
 };
 
@@ -421,7 +422,7 @@ class Bench {
     return totals;
   }
 
-  /// Right sum first, then times. `clear` the table, of `bytes`, is part of building it.
+  /// Checks the sum, then takes times. `clear`: clearing the table, of `bytes`, is part of building it.
   template <class Layout>
   Status Measure(Measured m, const Layout& layout, size_t bytes, const uint32_t* build, const uint32_t* payload,
                  const uint32_t* probe) {
@@ -443,8 +444,8 @@ class Bench {
     m.sectors = static_cast<double>(totals.sectors) / static_cast<double>(probe_rows_);
     m.table_bytes = static_cast<double>(bytes);
     if (m.region_bytes == 0) m.region_bytes = m.table_bytes;
-    // Blocks that run together drift apart; where parts are to be taken one after the other a block has few tiles, and
-    // the next ones' starts when it ends.
+    // Blocks that run together drift apart; to take partitions one after the other, a block has few tiles, and the next
+    // block starts when it ends.
     constexpr uint32_t kRun = 8;
     const uint32_t runs = static_cast<uint32_t>(probe_rows_ / (kBlock * Layout::kTogether * kRun)) + 1;
     TESSERA_ASSIGN(m.probe, Time([&] {
@@ -480,7 +481,7 @@ class Bench {
                    build_sparse_.As<uint32_t>(), payload_.As<uint32_t>(), probe_sparse_.As<uint32_t>());
   }
 
-  /// Looks for functions that leave few keys without a place, then measures with them.
+  /// Looks for hash functions that leave few keys without a slot, then measures with them.
   template <class Layout>
   Status MeasureEvicting(std::string name, Layout layout, size_t bytes) {
     TESSERA_TRY(stash_.Reserve(sizeof(Stash)));
@@ -514,7 +515,7 @@ class Bench {
                            Cuckoo{.slots = nullptr, .stash = nullptr, .slot_bits = bits, .seed = 0}, size_t{8} << bits);
   }
 
-  /// Half of the slots of the others: where rows are just below a power of two they are nearly all taken.
+  /// Half as many slots as the others: with rows just below a power of two nearly all are taken.
   Status MeasureCuckooBuckets(uint32_t bits) {
     return MeasureEvicting("cuckoo, buckets",
                            CuckooBuckets{.slots = nullptr, .stash = nullptr, .bucket_bits = bits - 3, .seed = 0},
@@ -556,8 +557,8 @@ class Bench {
     return MeasureProbe(std::move(m), table, bytes, probe_sparse_.As<uint32_t>());
   }
 
-  /// Orders both sides by the upper `part_bits` bits of the keys. (The keys here are as good as random; others would be
-  /// hashed first, which is a multiplication more.) Returns the milliseconds of both.
+  /// Orders both sides by the upper `part_bits` bits of the keys. (The keys here are as good as random. Others would be
+  /// hashed first, which is one more multiplication.) Returns the milliseconds of both.
   Result<double> Partition(uint32_t part_bits, bool with_rows) {
     const int begin_bit = kKeyBits - static_cast<int>(part_bits);
     const int build_rows = static_cast<int>(rows_), probe_rows = static_cast<int>(probe_rows_);
@@ -647,7 +648,7 @@ int Fail(const Status& status) {
   return 2;
 }
 
-/// Prints one number a region, for scripts.
+/// Prints one number for each region, for scripts.
 int MeasureSectors(const std::string& megabytes) {
   Bench bench(uint64_t{256} << 20, 5);
   if (Status s = bench.Open(); !s.ok()) return Fail(s);

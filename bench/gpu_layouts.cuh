@@ -17,7 +17,7 @@ using kernels::JoinSlot32;
 constexpr int kKeyBits = 31;
 constexpr uint32_t kSectorBytes = 32;
 
-/// The finalizer of MurmurHash3: where one hash function must not follow from another.
+/// The finalizer of MurmurHash3, for hash functions that must be independent of each other.
 __device__ __forceinline__ uint32_t Scramble(uint32_t x) {
   x = (x ^ x >> 16) * 0x85EBCA6Bu;
   x = (x ^ x >> 13) * 0xC2B2AE35u;
@@ -46,7 +46,8 @@ struct Direct {
   __device__ void Insert(uint32_t key, uint32_t payload) const { values[key] = payload; }
 };
 
-/// The slots of a linear probe, in the order in which they are tried. In parts: the key's upper bits choose the part.
+/// The slots of a linear probe, in the order in which they are tried. With partitions, the key's upper bits choose the
+/// partition.
 struct LinearOrder {
   uint32_t slot_bits;
   uint32_t part_bits = 0;
@@ -88,7 +89,7 @@ struct Bucket {
     *payload = low.x == key ? low.y : low.z == key ? low.w : high.x == key ? high.y : high.z == key ? high.w : 0;
     return *payload != 0;
   }
-  /// Slots are taken from the first on.
+  /// Slots are filled from the first on.
   __device__ __forceinline__ bool IsFull() const { return high.w != 0; }
 };
 
@@ -124,7 +125,7 @@ struct Buckets {
   }
 };
 
-/// Items that no chain of evictions found a place for. A build with more of them starts again with other functions.
+/// Items for which no chain of evictions found a slot. A build with more of them starts again with other functions.
 struct Stash {
   static constexpr uint32_t kItems = 64;
   uint32_t count;
@@ -142,8 +143,8 @@ struct Stash {
 };
 constexpr uint32_t kMostEvictions = 4000;
 
-/// Of both cuckoo tables: a place that is taken is never free again, and keys go to their second place only if the
-/// first is taken. So a free slot in the first place says that the key is not in the table.
+/// For both cuckoo tables: a slot that is taken is never free again, and a key goes to its second slot only if the
+/// first is taken. So if the first slot is free, the key is not in the table.
 struct Cuckoo {
   static constexpr uint32_t kTogether = 8;
   using Piece = uint2;

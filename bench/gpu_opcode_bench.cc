@@ -1,5 +1,5 @@
-// What it costs to add opcodes: queries of gpu_scan_bench on the VM kernel as it is and with 20 more cases in its
-// switch, which no program uses, in turn.
+// What it costs to add opcodes: queries of gpu_scan_bench run in turn on the VM kernel as it is and on one with 20 more
+// cases in its switch, which no program uses.
 //
 //   gpu_opcode_bench [millions of rows, 120] [times, 15]
 //
@@ -54,7 +54,7 @@ int Main(uint64_t rows, int times) {
         auto time = RunScan(opened->get(), q, data);
         if (!time.ok()) return Fail(time.status());
         right &= time->right;
-        if (i >= 2) kernel[more].push_back(time->kernel);  // before that: copying columns, growing buffers
+        if (i >= 2) kernel[more].push_back(time->kernel);  // the first two copy columns and grow buffers
       }
     }
     const double as_is = Median(kernel[0]), with_more = Median(kernel[1]);

@@ -37,7 +37,7 @@ namespace tessera::bench {
 
 Status UseMoreOpcodes(bool more) {
   kernels::use_more = more;
-  // What Gpu::Open does for the kernels that it finds.
+  // As Gpu::Open does for its kernels.
   int most = 0;
   CUDA_TRY(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
   for (bool full : {false, true})

@@ -1,5 +1,5 @@
-// The kernels of opcode_kernels.h with more opcodes. Their names are those of another namespace, or the linker would
-// take them for the kernels as they are.
+// The kernels of opcode_kernels.h with more opcodes. They are in another namespace; otherwise the linker would take
+// them for the kernels as they are.
 
 #include <cuda_runtime.h>
 
@@ -10,7 +10,7 @@
 
 namespace tessera::bench {
 
-/// Operations on two integers that no opcode has, each another, so that the compiler cannot make one case of two.
+/// Operations on two integers that no opcode has. All differ, so that the compiler cannot merge two cases.
 template <int N>
 struct More {
   using Type = int64_t;

@@ -1,13 +1,13 @@
-// How fast the VM kernel scans: queries of the Star Schema Benchmark's shape over columns that lie on the GPU, beside
-// the time that the memory alone would need. Data is made in memory: no files, no SQL.
+// How fast the VM kernel scans: queries of the Star Schema Benchmark's shape over columns that are on the GPU, compared
+// with the time that reading the memory alone would take. Data is made in memory: no files, no SQL.
 //
 //   gpu_scan_bench [millions of rows, 120] [times, 15]
 //
 // Prints one line a query: the kernel's median and least time, the wall time of the section, the bytes that must be
-// read (staged columns whole, columns on demand by the 32-byte sectors that a live row touches), GB/s, the share of the
-// measured bandwidth, and the floor. q1.1 runs over four forms of its data, too: what NULLs and partial tiles cost is
-// beside those, in per cent of the median over plain data. The exit status is 1 if a result differs from a plain
-// loop's.
+// read (staged columns whole, columns on demand by the 32-byte sectors that a live row touches), GB/s, in per cent of
+// the measured bandwidth, too, and the floor. q1.1 also runs over four other forms of its data: these lines say what
+// NULLs and partial tiles cost, in per cent of the median over plain data. The exit status is 1 if a result differs
+// from a plain loop's.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -51,7 +51,7 @@ int Main(uint64_t rows, int times) {
       auto time = RunScan(&gpu, q, data);
       if (!time.ok()) return Fail(time.status());
       right &= time->right;
-      if (i < 2) continue;  // copying columns, growing buffers
+      if (i < 2) continue;  // the first two copy columns and grow buffers
       kernel.push_back(time->kernel);
       wall.push_back(time->wall);
     }

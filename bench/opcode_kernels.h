@@ -1,5 +1,5 @@
 // The lean and the full instantiation of the VM kernel twice: as they are, and with kMoreOpcodes more cases in their
-// switch, which no program uses. Linked into gpu_opcode_bench alone, in place of the product's two.
+// switch, which no program uses. Linked into gpu_opcode_bench alone, in place of the library's two kernels.
 //
 // Start at: UseMoreOpcodes.
 #pragma once
@@ -10,7 +10,7 @@ namespace tessera::bench {
 
 inline constexpr int kMoreOpcodes = 20;
 
-/// Which kernels the GPU's launches take from now on. REQUIRES: no launch is under way.
+/// Chooses the kernels of the GPU's next launches. REQUIRES: no launch is under way.
 Status UseMoreOpcodes(bool more);
 
 struct KernelSize {

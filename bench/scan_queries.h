@@ -36,7 +36,7 @@ inline constexpr int kWidths[kColumns] = {2, 1, 1, 4, 1};
 inline constexpr uint32_t kDomains[kColumns] = {2406, 11, 50, 1 << 23, 250};
 inline constexpr bool IsNull(int column, uint32_t code) { return code == kDomains[column]; }
 
-/// The same rows in other tablets.
+/// Forms of the data: with NULLs, or with tablets of other sizes.
 enum Form {
   kPlain,       ///< tablets of 2^20 rows
   kNullPrices,  ///< ... with a hundredth of the prices NULL
@@ -100,14 +100,14 @@ class ScanTablet final : public Tablet {
   tessera::Chunk chunks_[kColumns];
 };
 
-/// A column that a query reads, and how many of its rows are live then.
+/// A column that a query reads, and how many rows are live when it does.
 struct Read {
   int column;
   double live;
 };
 
 using Answer = std::map<std::vector<int64_t>, std::vector<int64_t>>;  ///< keys -> values
-/// One row into a query's answer.
+/// Adds one row to a query's answer.
 using Fold = std::function<void(const uint32_t (&codes)[kColumns], Answer*)>;
 
 struct ScanQuery {
@@ -115,7 +115,7 @@ struct ScanQuery {
   Form form;
   vm::Program program;
   std::vector<Read> reads;
-  Fold fold;    ///< empty: too many groups for it, only the number of rows is known
+  Fold fold;    ///< empty: there are too many groups, only the number of rows is known
   Answer want;  ///< ScanData's
 };
 
@@ -351,7 +351,7 @@ inline Result<ScanTime> RunScan(Gpu* gpu, const ScanQuery& q, const ScanData& da
   return ScanTime{statistics.kernel_milliseconds, wall, IsRight(q, result, table.rows)};
 }
 
-/// Verify wants rows to come out of the last section: these programs end with one that has none of theirs.
+/// Verify demands that the last section makes rows, so these programs end with a section that reads none of theirs.
 inline Status VerifyScan(const ScanQuery& q) {
   vm::Program p = q.program;
   vm::Section last;

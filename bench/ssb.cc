@@ -1,5 +1,5 @@
-// The program `ssb_bench`: the thirteen queries of the Star Schema Benchmark and one scan, on a database that is loaded
-// already (bench/ssb.sh makes it). `make demo` and `make bench-ssb` run it.
+// The program `ssb_bench`: the thirteen queries of the Star Schema Benchmark and one scan, on a loaded database
+// (bench/ssb.sh makes it). `make demo` and `make bench-ssb` run it.
 //
 //   ssb_bench --database DIR [--device host|gpu] [--threads N] [--runs N] [--csv FILE]
 //             [--duckdb PYTHON --data DIR]            beside DuckDB: the same text files, the same number of threads
@@ -7,7 +7,7 @@
 //   ssb_bench --demo --database DIR [--threads N]     each query once, with its rows
 //
 // ms is the median of the hot runs, from SQL text to the last row; with DuckDB, runs alternate between the two, so that
-// whatever else the machine does hits both. Rows are compared before anything is timed.
+// other load on the machine hits both. Rows are compared before anything is timed.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ namespace {
 
 constexpr const char* kQueries[] = {"q1.1", "q1.2", "q1.3", "q2.1", "q2.2", "q2.3", "q3.1",
                                     "q3.2", "q3.3", "q3.4", "q4.1", "q4.2", "q4.3"};
-constexpr const char* kScan = "scan";  ///< one table only: what the kernels run as a whole; not in the sums
+constexpr const char* kScan = "scan";  ///< reads one table only, so kernels run all of it; not in the sums
 constexpr double kDuckDbLimit = 1.5;
 constexpr double kMemoryLimit = 256e6;
 constexpr double kProcessLimit = 50;
@@ -191,7 +191,7 @@ class DuckDb {
   FILE *in_ = nullptr, *out_ = nullptr;
 };
 
-/// A whole process that answers one query, its output thrown away.
+/// A whole process that answers one query; its output is dropped.
 struct ProcessRun {
   double ms = 0;
   uint64_t peak_memory = 0;
@@ -241,7 +241,7 @@ Result<Measurement> Measure(Session* session, DuckDb* duckdb, const Options& opt
   Measurement m;
   m.query = query;
   TESSERA_ASSIGN(const std::string sql, QueryText(query));
-  // Warm, and the same rows.
+  // Warms up, and compares the rows.
   for (int i = 0; i < 2; ++i) {
     Lines lines;
     TESSERA_TRY(Execute(session, sql, &lines));
@@ -309,7 +309,7 @@ const char* Verdict(bool met) { return met ? "met" : "MISSED"; }
 Status Bench(Session* session, const Options& options) {
   const bool gpu = options.session.device == DeviceChoice::kGpu;
   if (gpu) {
-    // The kernels take what they can, joins run on the host.
+    // The kernels run what they can, the host the rest.
     TESSERA_TRY(session->SetDevice(DeviceChoice::kAuto));
     Lines none;
     TESSERA_TRY(Execute(session, "SET gpu_min_rows = 0", &none));

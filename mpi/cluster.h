@@ -38,27 +38,28 @@ struct ClusterQuery {
 
 class Cluster {
  public:
-  /// Under a launcher: meets the other ranks. Without one: nullptr, and nothing of MPI is touched. Errors:
-  /// kUnsupported, MPI cannot be loaded. `version` is compared between the ranks, and so is the program file.
+  /// Under a launcher: joins the other ranks. Without one: nullptr, and MPI is not touched. Errors: kUnsupported, MPI
+  /// cannot be loaded. Ranks compare `version` and the program file.
   static Result<std::unique_ptr<Cluster>> Join(const std::string& version);
-  /// The master leaves with status 2 if it has not left yet. Returns when all ranks have got here.
+  /// If the master has not left yet, it leaves with status 2. Returns when all ranks are here.
   virtual ~Cluster() = default;
 
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
   virtual int local_rank() const = 0;  ///< among the ranks of this node; its GPU is local_rank() modulo the devices
   virtual int local_ranks() const = 0;
-  /// Whether all ranks run the same build; else why not, the same on all ranks. Nothing below may be called then.
+  /// OK if all ranks run the same build; otherwise the reason, the same on all ranks, and then nothing below may be
+  /// called.
   virtual const Status& ready() const = 0;
 
-  /// REQUIRES: rank() != 0. Runs what the master sends until it leaves, with this many threads unless it says how many.
-  /// Returns the exit status that it left with.
+  /// REQUIRES: rank() != 0. Runs what the master sends until the master leaves, with this many threads unless the
+  /// master says how many. Returns the exit status with which the master left.
   virtual int Serve(int threads) = 0;
 
   // REQUIRES, for all below: rank() == 0.
 
-  /// All ranks find the directory's tablets, or will be sent them: always if `scatter`, and those that do not see the
-  /// directory if it is `temporary`. Errors: kIo, naming a rank that does not see it.
+  /// Tells all ranks the directory of the tablets. Tablets are sent to all ranks if `scatter`, and to ranks that do not
+  /// see the directory if it is `temporary`. Errors: kIo, naming a rank that does not see it.
   virtual Status OpenDatabase(const std::string& directory, bool temporary, bool scatter) = 0;
   virtual void CloseDatabase() = 0;
   /// Runs the program on all ranks; as Executor::Run. `statistics` gets those of all ranks.
@@ -68,7 +69,7 @@ class Cluster {
   virtual void Leave(int status) = 0;
 };
 
-/// Whether the program reads a stored table, and so is worth running on many ranks.
+/// Whether the program reads a stored table; only then it is worth running on many ranks.
 bool ReadsTables(const vm::Program& program);
 
 /// For EXPLAIN: how each section runs on `ranks` ranks.

@@ -1,4 +1,4 @@
-// What ranks tell each other, message by message: what is in each and, in one place, in which order its fields travel.
+// The messages between ranks: what is in each and, once for both directions, in which order its fields travel.
 // PROTOCOL.md says when each is sent. Private to mpi/.
 //
 // Start at: RunCommand, WriteShipment. Plain data; no MPI.
@@ -35,7 +35,7 @@ void Fields(A& a, OpenCommand& m) {
   a.Number(m.scatter);
 }
 
-/// What a rank has to know of a table to scan its portion.
+/// What a rank needs to know of a table to scan its portion.
 struct TableMessage {
   int64_t id = 0;
   std::string name;
@@ -55,8 +55,8 @@ void Fields(A& a, TableMessage& m) {
 }
 
 struct TablesMessage {
-  std::vector<int64_t> alive;        ///< ids of all tables that there are; a rank forgets the others
-  std::vector<TableMessage> tables;  ///< those that the program reads, in its order
+  std::vector<int64_t> alive;        ///< ids of all tables that exist; a rank forgets others
+  std::vector<TableMessage> tables;  ///< the tables that the program reads, in its order
 };
 template <class A>
 void Fields(A& a, TablesMessage& m) {
@@ -119,7 +119,7 @@ std::string WriteCommand(const M& command) {
 /// A tablet that has to come from the master.
 struct WantedTablet {
   TabletIdentity identity;
-  uint64_t table = 0, tablet = 0;  ///< number in the program's tables, and there
+  uint64_t table = 0, tablet = 0;  ///< index of the table in the program, of the tablet in the table
 };
 struct WantedMessage {
   std::vector<WantedTablet> tablets;
@@ -153,7 +153,7 @@ void Fields(A& a, Status& status) {
   if (A::kReads) status = Status(code, std::move(message), std::move(hint), position);
 }
 
-/// Text travels as values: the different ones once, and per row the number of its value in the message.
+/// Text travels as a list of the different values, and for each row the index of its value in that list.
 void WriteShipment(const vm::Shipment& shipment, const vm::StringPool& strings, WireWriter* out);
 /// Errors: kCorrupt. Text is interned into `strings`.
 Result<vm::Shipment> ReadShipment(std::string_view bytes, vm::StringPool* strings);

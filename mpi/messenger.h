@@ -1,4 +1,4 @@
-// Messages of any size between ranks, and waiting for them without burning a core. Private to mpi/.
+// Messages of any size between ranks, and waits that do not use up a core. Private to mpi/.
 //
 // Start at: Send, Receive, BroadcastBytes. One thread.
 #pragma once
@@ -35,8 +35,8 @@ class Messenger {
   int rank() const { return transport_->rank(); }
   int ranks() const { return transport_->ranks(); }
 
-  /// Waits until `done()`. Spins for some microseconds, then sleeps, longer and longer: ranks may share cores, and an
-  /// idle one must not take any. `greatest` bounds one sleep.
+  /// Waits until `done()`. Spins for some microseconds, then sleeps, each time longer: ranks may share cores, and an
+  /// idle rank must not take any. `greatest` bounds one sleep.
   template <class F>
   void WaitUntil(F done, std::chrono::microseconds greatest = std::chrono::microseconds(200)) {
     for (int i = 0; i < kSpins; ++i) {
@@ -48,19 +48,19 @@ class Messenger {
     WaitUntil([&] { return transport_->Done(&request); });
   }
 
-  /// Sends a message (of a framed WireWriter), in pieces of kGreatestMessage. Returns when few enough pieces are under
-  /// way: if `wait`, none.
+  /// Sends a message (of a framed WireWriter), in pieces of kGreatestMessage. Returns when few pieces are under way; if
+  /// `wait`, when none is.
   void Send(int to, int tag, std::string message, bool wait);
   Bytes Receive(int from, int tag);
-  /// From `root` to all; `message` is the message there, and is set elsewhere.
+  /// From `root` to all: `message` is read on `root` and set on the others.
   void BroadcastBytes(int root, std::string* message);
-  /// The same with a wait that is expected to be long: for the next command.
+  /// The same, for a wait that may be long: for the next command.
   void AwaitBytes(int root, std::string* message, const std::function<void()>& idle);
   std::vector<Bytes> AllGatherBytes(const std::string& mine);
   int64_t Minimum(int64_t value);
   int64_t Sum(int64_t value);
 
-  /// Called in every wait, every now and then.
+  /// `f` is called from time to time in every wait.
   void SetWhileWaiting(std::function<void()> f) { while_waiting_ = std::move(f); }
 
   uint64_t bytes_sent() const { return bytes_sent_; }
@@ -68,7 +68,7 @@ class Messenger {
 
  private:
   static constexpr int kSpins = 200;
-  /// Pieces under way from this rank: enough to keep a link busy, few enough to be bounded memory.
+  /// Pieces under way from this rank: enough to keep a link busy, few enough to need little memory.
   static constexpr size_t kPiecesUnderWay = 4;
   /// Broadcasts and gathers count their bytes in an int.
   static constexpr size_t kGreatestCollective = size_t{256} << 20;

@@ -16,7 +16,7 @@ class MpiExchange final : public vm::Exchange {
  public:
   explicit MpiExchange(Messenger* messenger) : messenger_(*messenger) {}
 
-  /// A program starts. `cancel` may be nullptr; it is watched in every wait, and stops the other ranks.
+  /// A program starts. `cancel` may be nullptr. Every wait watches it, and it stops the other ranks, too.
   void Begin(uint64_t number, uint64_t replicate_below, uint64_t broadcast_limit, const std::atomic<bool>* cancel);
   void End();
   double gather_milliseconds() const { return gather_milliseconds_; }
@@ -44,7 +44,7 @@ class MpiExchange final : public vm::Exchange {
   double gather_milliseconds_ = 0;
   uint64_t latest_stop_ = 0;  ///< the greatest number of a program that another rank has stopped
   bool stop_sent_ = false;
-  Status agreed_;  ///< the error that all ranks have agreed on: the program is over, and they need not say so again
+  Status agreed_;  ///< the error that all ranks have agreed on; then the program is over, and it is not sent again
   struct StopMessage {
     uint64_t number;
     std::vector<Transport::Request> requests;

@@ -14,7 +14,7 @@ namespace tessera {
 class RankGpu {
  public:
   /// Opens device `local_rank` modulo the number of devices, unless that was done before. `memory_bytes`: as in
-  /// GpuOptions. Errors: kDevice, whatever the reason, the same each time.
+  /// GpuOptions. Errors: kDevice, whatever the reason, and the same each time.
   Status Open(int local_rank, uint64_t memory_bytes);
 
   /// nullptr if it is not open.

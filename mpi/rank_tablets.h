@@ -1,5 +1,5 @@
-// The tablets of a rank that has no catalog: opened in the database's directory where it sees one, or received from the
-// master and kept for the session. Private to mpi/.
+// The tablets of a rank that has no catalog: opened in the database's directory if the rank sees it, otherwise received
+// from the master and kept for the session. Private to mpi/.
 //
 // Start at: DescribeTables (master), Update (others). One thread.
 #pragma once
@@ -21,16 +21,16 @@ Result<TablesMessage> DescribeTables(const vm::Program& program, const Snapshot&
 
 class RankTablets {
  public:
-  /// Forgets everything.
+  /// Begins anew with this directory: forgets all tables and tablets.
   void Open(std::string directory, bool scattered);
-  /// Takes in what the master says of its tables: a snapshot that the executor can run on. `wanted` gets the tablets of
-  /// this rank's portion that are not here yet; Keep must have brought them before a program runs.
+  /// Makes the snapshot for the executor from the master's message. `wanted` gets the tablets of this rank's portion
+  /// that are not here yet. Keep must add them before a program runs.
   std::shared_ptr<const Snapshot> Update(const TablesMessage& message, int rank, int ranks, uint64_t replicate_below,
                                          std::vector<WantedTablet>* wanted);
-  /// Room for a tablet's bytes: in memory up to `memory` bytes in all, otherwise in a file that has no name. Errors:
+  /// Room for a tablet's bytes: in memory up to `memory` bytes in all, otherwise in a file without a name. Errors:
   /// kResource.
   Result<uint8_t*> MakeRoom(const TabletIdentity& identity, uint64_t memory);
-  /// Takes over what MakeRoom gave.
+  /// Takes over the bytes that MakeRoom returned, now filled.
   std::shared_ptr<const Tablet> Keep(const TabletIdentity& identity, const uint8_t* bytes);
 
  private:

@@ -14,15 +14,15 @@
 
 namespace tessera {
 
-/// Sends files piece by piece, to many ranks by turns, so that a slow one does not hold up the others.
+/// Sends files piece by piece, to the ranks in turn, so that a slow rank does not hold up the others.
 class TabletSender {
  public:
   explicit TabletSender(Messenger* messenger) : messenger_(*messenger) {}
 
   void Add(int to, const std::string& path, uint64_t bytes) { queues_.push_back({to, path, bytes}); }
 
-  /// Sends everything. Errors: a file that cannot be read. Its receiver gets zeros, which the checksums refuse, and the
-  /// error when all agree.
+  /// Sends everything. Errors: a file that cannot be read. Its receiver gets zeros, which fail the checksums, and later
+  /// the error on which all ranks agree.
   Status Run(uint64_t* bytes_sent);
 
  private:

@@ -1,9 +1,9 @@
-// What the cluster needs of MPI, and nothing else: ranks, messages of bytes, four collectives, all without waiting.
+// What the cluster needs of MPI, and nothing else: ranks, messages of bytes, four collectives. None of the calls waits.
 // Private to mpi/.
 //
 // The one implementation lives in a shared object of its own (transport_mpi.cc, tessera_mpi.so beside the program),
 // loaded only under a launcher: a program on a machine without MPI starts, and starts without MPI's 20 ms of dynamic
-// linking. Hence this interface is pure and passes no object across that border but plain bytes.
+// linking. So this interface is pure and passes only plain bytes between the two.
 //
 // An MPI error ends the job with MPI's own message (its default error handler): a rank that cannot talk cannot agree on
 // anything. Start at: OpenTransport. One thread, the one that opened it.
@@ -19,7 +19,7 @@ namespace tessera {
 
 class Transport {
  public:
-  /// A message or collective under way; -1: none, or done.
+  /// A message or collective that is under way; -1: none, or it is done.
   using Request = int;
 
   /// Ends MPI; every rank must get there.
@@ -33,7 +33,7 @@ class Transport {
   /// take it.
   virtual Request Send(int to, int tag, const void* data, size_t bytes, bool synchronous) = 0;
   virtual Request Receive(int from, int tag, void* data, size_t bytes) = 0;
-  /// Whether a message is there, and its size. from < 0: of any rank.
+  /// Whether a message has come, and its size. from < 0: from any rank.
   virtual bool Probe(int from, int tag, size_t* bytes, int* source) = 0;
   virtual Request Broadcast(int root, void* data, size_t bytes) = 0;
   virtual Request Minimum(int64_t* value) = 0;  ///< in place, on all ranks
@@ -42,13 +42,13 @@ class Transport {
   /// `all` takes sizes[r] bytes of rank r at starts[r]. REQUIRES: together below 2^31.
   virtual Request AllGather(const void* mine, const int* sizes, const int* starts, void* all) = 0;
 
-  /// Whether the request is done; also moves other messages on. Sets it to -1 then.
+  /// Whether the request is done; if so, sets it to -1. Also moves other messages on.
   virtual bool Done(Request* request) = 0;
   /// Ends all processes of the job at once.
   virtual void Abort(int status) = 0;
 };
 
-/// Greatest size of one message.
+/// The greatest size of one message, in bytes.
 inline constexpr size_t kGreatestMessage = size_t{4} << 20;
 
 /// nullptr without a launcher. Errors: kUnsupported, there is a launcher and tessera_mpi.so cannot be loaded.

@@ -1,4 +1,4 @@
-// Messages as bytes: fields one after another, and read back with every length checked. Private to mpi/.
+// Messages as bytes: one field after another. Every length is checked when they are read. Private to mpi/.
 //
 // A message's fields are described once, as `template <class A> void Fields(A& a, M& message)`, which calls a.Number,
 // a.Text, a.Vector or List for each of them. A WireWriter appends them to bytes, a WireReader sets them from bytes, so
@@ -72,7 +72,7 @@ class WireReader {
     v = T{};
     if (rest_.size() < sizeof v) return Fail();
     if constexpr (std::is_same_v<T, bool>) {
-      v = rest_[0] != 0;  // other bytes make no bool
+      v = rest_[0] != 0;  // any other byte than 0 or 1 would be no valid bool
     } else {
       memcpy(&v, rest_.data(), sizeof v);
     }
@@ -103,8 +103,8 @@ class WireReader {
     if (n > 0) memcpy(v.data(), rest_.data(), n * sizeof(T));
     rest_.remove_prefix(n * sizeof(T));
   }
-  /// Sizes the list for its items, which follow and take at least `least` bytes each: a greater count than fits the
-  /// rest is a lie, not a reason to allocate.
+  /// Sizes the list for its items, which follow and take at least `least` bytes each: a count that does not fit the
+  /// rest of the message is an error, and nothing is allocated for it.
   template <class T>
   void Length(std::vector<T>& v, size_t least) {
     v.clear();
@@ -139,7 +139,7 @@ void List(A& a, std::vector<T>& v, size_t least) {
   }
 }
 
-/// Appends the message's fields. (A description takes what a reader may set; a writer changes nothing.)
+/// Appends the message's fields. (Fields takes a message that a reader may set; a writer does not change it.)
 template <class M>
 void Append(const M& message, WireWriter* out) {
   Fields(*out, const_cast<M&>(message));

@@ -1,5 +1,5 @@
 // The binder: names, types of expressions, comparisons with constants, folding, grouping, ordering, errors with their
-// place.
+// position.
 #include "tests/bind_fixture.h"
 
 namespace tessera {

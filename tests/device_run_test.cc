@@ -1,6 +1,6 @@
 // What the executor asks of a device, and what it does when the device cannot: the host does the rest, with the same
-// rows. The device here is a false one that keeps account of the join tables it was given and gives up when told to, so
-// no GPU is needed.
+// rows. The device here is a fake one, so no GPU is needed: it counts the join tables that it was given, and gives up
+// when told to.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

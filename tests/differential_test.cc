@@ -1,4 +1,4 @@
-// Thousands of generated queries give the same rows in Tessera and in SQLite, and whatever is not a query gives an
+// Thousands of generated queries give the same rows in Tessera and in SQLite, and a text that is no query gives an
 // error.
 //
 // tests/query_generator.h states the mapping between the dialects. Rows are compared exactly for integers, decimals,

@@ -1,7 +1,7 @@
 // Queries that need more memory than a GPU may take: group tables that go to the host when they are full, join tables
-// that are joined in parts. Budgets are small here, so that little data does. And those whose join tables need more
-// than its cache: their probes are brought into the order of the table's places, here of small ones, too. The rows are
-// the host's.
+// that are joined partition by partition. Budgets are small here, so that little data is enough. Also queries whose
+// join tables need more than the GPU's cache: their probes are sorted by the table's slots, here for small tables, too.
+// Results must be the host's.
 //
 // Without a GPU every test is skipped.
 #include <fmt/format.h>

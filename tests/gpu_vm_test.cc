@@ -1,6 +1,6 @@
-// The VM kernel against the host interpreter: the same programs over the same tablets. What one opcode means is the
-// business of the opcode walk (at the end); here it is about tiles, tablets, groups, output, suspension, cancellation
-// and memory.
+// The VM kernel against the host interpreter: the same programs over the same tablets. The opcode walk (at the end)
+// tests what each opcode means; the other tests are about tiles, tablets, groups, output, suspension, cancellation and
+// memory.
 //
 // Without a GPU every test is skipped.
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What a product's loop still computes for each pair, by the listing of EXPLAIN: expressions of one side are columns of
-// its join table, or registers, and what can fail stays.
+// What the loop of a nested-loop join still computes for each pair, by the listing of EXPLAIN: expressions of one side
+// are columns of its join table, or registers. An expression that can fail stays in the loop.
 
 #include <gtest/gtest.h>
 

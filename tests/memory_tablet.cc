@@ -1,4 +1,4 @@
-// Encodes chunks as they were ordered, nothing is chosen here.
+// Encodes chunks in the encoding that was asked for; nothing is chosen here.
 #include "tests/memory_tablet.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Running a case on an executor and on the reference, comparing what came out, keeping what was covered.
+// Runs a case on an executor and on the reference, compares the results, and records what was covered.
 #include <fmt/format.h>
 
 #include <algorithm>

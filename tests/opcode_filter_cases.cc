@@ -1,4 +1,4 @@
-// Cases of rows that are left out: masks, predicates, dictionary sections.
+// Cases that filter rows: masks, predicates, dictionary sections.
 #include <fmt/format.h>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Random programs, and tables around the greatest tablet.
+// Random programs, and tables of about the size of the largest tablet.
 #include <fmt/format.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Sections as the reference runs them: where rows come from, what operands and predicates they meet, where they go. The
-// instructions are in opcode_reference_code.cc.
+// How the reference runs a section: where rows come from, operands and predicates, and the sinks. The instructions are
+// in opcode_reference_code.cc.
 #include "tests/opcode_reference.h"
 
 #include <algorithm>

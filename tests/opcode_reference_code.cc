@@ -1,4 +1,4 @@
-// The instructions of a section as the reference runs them, one case per shape, and what each aggregate makes of a row.
+// How the reference runs the instructions of a section, one case per shape, and how each aggregate takes a row.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

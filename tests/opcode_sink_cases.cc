@@ -1,4 +1,4 @@
-// Cases of what a section makes: groups with aggregates; rows with an order, a limit, an offset.
+// Cases of sinks: groups with aggregates; rows with an order, a limit, an offset.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The walk over the opcode table: which cases there are, in which order, and the report. opcode_cases.h says where they
-// are.
+// The walk over the opcode table: which cases there are, in which order, and the report. opcode_cases.h says in which
+// files they are.
 #include "tests/opcode_walk.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // Every opcode on the host: see opcode_walk.h.
 //
-// TESSERA_WALK_ONLY=text runs the cases whose name contains it, TESSERA_WALK_SEED=n others values,
-// TESSERA_WALK_REPEATS=n more of them.
+// TESSERA_WALK_ONLY=text runs the cases whose name contains it, TESSERA_WALK_SEED=n takes other values,
+// TESSERA_WALK_REPEATS=n takes more of them.
 #include "tests/opcode_walk.h"
 
 #include <gtest/gtest.h>

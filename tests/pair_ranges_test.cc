@@ -2,9 +2,10 @@
 //
 // Three ways, from small to large: each opcode's rule against the meaning of the opcode, over values at the edges;
 // random steps with masks and registers against a machine of one row; SQL predicates through the compiler against the
-// VM itself, which evaluates them for every pair of rows of two tables, so that any pair of pieces can be looked up.
+// VM itself, which evaluates them for every pair of rows of two tables, so that the answer for any pair of pieces is
+// known.
 //
-// An answer of kSome is never wrong, so the tests also say where kNone and kAll are due.
+// An answer of kSome is never wrong, so the tests also say where kNone and kAll are expected.
 #include "vm/pair_ranges.h"
 
 #include <fmt/format.h>

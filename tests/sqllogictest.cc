@@ -8,14 +8,13 @@
 //   --tablet-rows N   new tables have tablets of N rows, unless they say otherwise
 //   --gpu-memory N    budget on the GPU in bytes, or with mb
 //   --jobs N          files at the same time
-//   --set NAME=VALUE  a setting, in every file. A record that the join_strategy set so cannot run is skipped; a
-//   statement is
-//                     then run under auto, because others need what it does.
+//   --set NAME=VALUE  a setting, in every file. A query that the join_strategy set so cannot run is skipped; a
+//                     statement then runs under auto, because later records need what it does.
 //
-// Under mpirun it is rank 0 that reads and prints; all queries run on all ranks, and a rank that scanned nothing of a
-// table with a tablet for each of them is a failure.
+// Under mpirun rank 0 reads and prints, and all queries run on all ranks. It is a failure if a rank scanned nothing of
+// a table that has a tablet for each rank.
 //
-// A record is a statement or a query. One that fails is told with file, line, what was expected and what came. Exit
+// A record is a statement or a query. A failure is printed with file, line, what was expected and what came. Exit
 // status: 0 if nothing failed, 1, or 2 (usage, a file that cannot be read, the device).
 //
 // The format is in tests/logic_script.h. All input goes through ReadFile and all output through Print, so that under a

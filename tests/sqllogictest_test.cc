@@ -1,4 +1,4 @@
-// Unit tests of the SQL test runner's parts: what it accepts, what it must not let pass.
+// Unit tests of the SQL test runner's parts: what it accepts, and what it must refuse.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Damaged files: every changed byte of a tablet file is found, a changed byte of the catalog is found or without
-// effect, and nothing crashes (run it under AddressSanitizer).
+// Damaged files: every changed byte of a tablet file is found, a changed byte of the catalog is found or has no effect,
+// and nothing crashes (run it under AddressSanitizer).
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// vm/types.def and the calls of compiler/functions.def, walked: what each operator gives for each pair of column types,
+// Walks vm/types.def and the calls of compiler/functions.def: what each operator gives for each pair of column types,
 // and that each row of the tables is reached.
 #include <set>
 #include <string>

@@ -1,9 +1,9 @@
 // Damaged programs: the programs of the opcode walk, with bytes or fields changed at random. Either Parse or Verify
-// refuses what comes of it, or it runs on its small tables to some end: rows or an error, but no crash and, in a
-// sanitizer's build, no finding.
+// refuses the result, or it runs on its small tables to an end: rows or an error, but no crash and, in a sanitizer's
+// build, no finding.
 //
-// TESSERA_FUZZ_SEED=n damages them otherwise, TESSERA_FUZZ_ROUNDS=n so often; TESSERA_FUZZ_TRACE=file keeps the listing
-// of the last one that ran, for the case that it is the last.
+// TESSERA_FUZZ_SEED=n damages them in other ways, TESSERA_FUZZ_ROUNDS=n sets how often. TESSERA_FUZZ_TRACE=file keeps
+// the listing of the program that runs, in case it crashes.
 #define XXH_INLINE_ALL
 #include <gtest/gtest.h>
 #include <xxhash.h>

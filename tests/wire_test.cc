@@ -1,4 +1,4 @@
-// Messages between ranks as bytes: what is written is read back, and no damaged message is believed.
+// Messages between ranks as bytes: what is written is read back, and every damaged message is refused.
 
 #include <gtest/gtest.h>
 
