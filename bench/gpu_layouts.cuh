@@ -1,6 +1,6 @@
-// The layouts of join tables that gpu_layout_bench compares. A probe takes steps; Load is what a step reads, and Settles
-// says whether the key's payload (0 if there is none) is known after it. Sectors counts what the step reads that the
-// step before did not. Device code, for bench/gpu_layout_bench.cu alone.
+// The layouts of join tables that gpu_layout_bench compares. A probe takes steps; Load is what a step reads, and
+// Settles says whether the key's payload (0 if there is none) is known after it. Sectors counts what the step reads
+// that the step before did not. Device code, for bench/gpu_layout_bench.cu alone.
 //
 // Start at: Direct, the simplest.
 #pragma once

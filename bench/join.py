@@ -3,12 +3,12 @@
 
     bench/join.py BUILD_DIR            (make bench-join)
 
-What to do is in the environment, with these defaults:
+Environment variables choose what to do. Their defaults:
 
     PARTS="theta wisconsin fk skew"
     DEVICE=host            or gpu: where Tessera runs
     CSV=                   a file for all figures
-    RUNS=5                 hot runs of a query; fewer where one takes seconds
+    RUNS=5                 hot runs of a query; fewer if one takes seconds
     LIMIT=60               seconds for a query; one that takes longer is reported as such
     THREADS=               of each of the two; default: all processors
     THETA_ROWS="3500 35000 100000"    350000 too, on a GPU
@@ -17,25 +17,26 @@ What to do is in the environment, with these defaults:
     SKEW_SCALE=0.1         1: a million inner and a hundred million outer rows
     SKEWS="0 0.25 0.5 0.75 1 1.25 1.5"  SKEW_MATCHES="1 8"
 
-theta: ten queries over two tables of so many rows, after Nguyen and Hemler (GPU acceleration for SQL queries on
-large-scale distributed systems), who print none of theirs but say what they are: one on integers alone, one on floats
-alone, the others arithmetic and conditions on both. Each counts and sums. Every join strategy that accepts the query is
-forced in turn: hash; grid without pruning, which is the baseline of the speed-ups; grid with pruning, which runs the pairs
-of pieces that dp launches, without launching any; dp; loop. Where the time goes is what EXPLAIN ANALYZE says of one run: of
-the product and of all other sections (the sides are read and sorted), in milliseconds; millions of pairs tested, and
-those that ranges left out, in per cent of both; grids that the device launched; bytes of columns read.
+theta: ten nested-loop joins of two tables of THETA_ROWS rows each, after Nguyen and Hemler (GPU acceleration for SQL
+queries on large-scale distributed systems), who do not print their queries but describe them: one on integers alone, one
+on floats alone, the others with arithmetic and conditions on both. Each counts and sums. Every join strategy that accepts
+the query is forced in turn: hash; grid without pruning, the baseline of the speed-ups; grid with pruning, which runs the
+same pairs of ranges as dp but launches no grids; dp; loop. Where the time goes is from EXPLAIN ANALYZE of one run: the
+milliseconds of the nested-loop join ("product") and of all other sections (which read and sort the sides); millions of
+pairs tested, and pairs left out by column ranges in per cent of both; grids that the device launched; bytes of columns
+read.
 
 wisconsin: the queries of Hristov (Performance evaluation of query processing algorithms on GPGPUs): projection,
 aggregation, selection, a join with a table of 0.6 N rows, all of them combined. Queries of many rows are run by EXPLAIN
 ANALYZE, which makes the rows and prints none.
 
-fk: keys, and rows that refer to them; by default 1 M and 20 M. On the host times alternate with DuckDB's, and the rows must be
-the same. On a GPU (16 M and 256 M) the join is written in all ways that come to the same, and with larger payloads, probes as
-they come (SET join_partitioning = off) and in the order of the table's places where that is expected to be faster (auto); the
-kernels that probe are beside what random reads alone would take, one in each structure that a probe looks at
-(gpu_layout_bench --sectors).
+fk: keys, and rows that refer to them; by default 1 M and 20 M. On the host runs alternate with DuckDB's, and the rows must
+be the same. On a GPU (16 M and 256 M) the same join is written in several ways, and with larger payloads. It probes with
+the rows as they come (SET join_partitioning = off), and sorted by the table's slots if that is expected to be faster
+(auto). Times of the probing kernels are compared with the time of random reads alone, one read in each structure that a
+probe needs (gpu_layout_bench --sectors).
 
-skew: the foreign keys follow Zipf with exponents 0 to 1.5; with 1 and with 8 matches a key; by hash and, on a GPU, by dp.
+skew: foreign keys follow Zipf's law with exponents 0 to 1.5, with 1 and with 8 matches a key; by hash and, on a GPU, by dp.
 """
 
 import glob
@@ -81,9 +82,9 @@ FK = [
     ("201 groups", "SELECT r.uniformi, count(*), sum(s.uniformi) FROM s, r WHERE s.k = r.k GROUP BY r.uniformi"),
 ]
 
-# The same join in other words, then two with larger payloads. A probe reads from structures of so many bytes a key: the
-# payload itself, of one byte or four; for an outer join, where a row may have no match, or where the payload has more than
-# 32 bits, the number of the row in r and then its columns; a bitmap.
+# The same join written in several ways, then two with larger payloads. The lists say how many bytes a key has in each
+# structure that a probe reads: the payload itself, one byte or four; the row number in r and then its columns, for an outer
+# join (a row may have no match) or a payload of more than 32 bits; a bitmap.
 FK_KINDS = [
     ("inner", "SELECT count(*), sum(r.uniformi) FROM s JOIN r ON s.k = r.k", [1]),
     ("using", "SELECT count(*), sum(r.uniformi) FROM s JOIN r USING (k)", [1]),
@@ -117,7 +118,7 @@ class Bench:
     def session(self, database, device=None):
         session = Session(self.build, database, device or self.device, self.threads, self.limit)
         if (device or self.device) == "gpu":
-            # The GPU takes what it can, the host the rest: what ran where is in the kernel time.
+            # The GPU runs what it can, the host the rest; the kernel time says what ran on the GPU.
             session.command[session.command.index("gpu")] = "auto"
             session.settings.append("SET gpu_min_rows = 0")
         return session
@@ -162,7 +163,7 @@ class Bench:
                     expected = expected or result
                     grid = grid or ms
                     gains.setdefault(name, []).append(grid / ms)
-                    # The section whose sink has the pairs is the one before the last, which makes a row of the result.
+                    # The section that makes the pairs is the last but one; the last one makes a row of the result.
                     product = analysis.sections[-2].ms
                     others = sum(section.ms for section in analysis.sections) - product
                     table.row(query, name, ms, kernel or None, grid / ms, product, others, analysis.tested / 1e6 or None,
@@ -241,7 +242,7 @@ class Bench:
                     table.row(name, order, "n/a", *[""] * 6, str(error))
                     self.record(**key, note=str(error))
                     continue
-                # All that have a sum of one byte have the same.
+                # All joins whose payload has one byte give the same sum.
                 same_rows = results.setdefault("sum" if "uniformi)" in sql or "sum(x)" in sql else sql, result) == result
                 note = ""
                 if int(result[0].split(",")[0]) != probe_rows or not same_rows:
@@ -320,11 +321,11 @@ class Bench:
 
 
 class DuckDb:
-    """DuckDB on the same files, in this process; `connection` is None where there is none."""
+    """DuckDB on the same files, in this process; `connection` is None if it is not installed."""
 
     def __init__(self, data, threads):
         self.connection, self.version = None, "no DuckDB (pip install duckdb)"
-        # Where tests/setup puts it, if the system has none.
+        # tests/setup puts it there if the system has none.
         sys.path += glob.glob(os.path.join(ROOT, "build", "venv", "lib", "python3*", "site-packages"))
         try:
             import duckdb

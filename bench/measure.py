@@ -1,4 +1,4 @@
-"""What the benchmark scripts share: a session that is asked one statement at a time, medians, tables.
+"""What the benchmark scripts share: a session that runs one statement at a time, medians, tables.
 
 Start at: Session, Analysis, Table.
 """
@@ -16,7 +16,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class Failed(Exception):
-    """What a statement said instead of rows, or why there was no answer."""
+    """The error of a statement, or why there was no answer."""
 
 
 class Answer:
@@ -42,7 +42,7 @@ class Session:
         self.process = None
 
     def set(self, name, value):
-        """Now, and in every process to come."""
+        """Sets it now, and in every later process."""
         sql = f"SET {name} = {value}"
         answer = self.run(sql)
         self.settings.append(sql)
@@ -103,12 +103,12 @@ def median(values):
 
 
 def hot_runs(first_ms, runs):
-    """How often to repeat what took so long the first time: long queries vary little and cost much."""
+    """How often to repeat a query that took `first_ms`: long queries vary little and cost much."""
     return max(1, min(runs, int(10_000 / max(first_ms, 0.001))))
 
 
 def measure(session, sql, runs):
-    """The rows, and medians of hot runs: (rows, ms, kernel_ms)."""
+    """The rows, and the medians of hot runs: (rows, ms, kernel_ms)."""
     first = session.run(sql)
     if first.ms > session.limit * 500:  # another run might not come back
         return first.rows, first.ms, first.kernel_ms
@@ -127,14 +127,14 @@ class Section:
 
 
 class Analysis:
-    """What EXPLAIN ANALYZE says of a statement: its sections, and the pairs and child grids of a product."""
+    """What EXPLAIN ANALYZE says of a statement: its sections, and the pairs and child grids of nested-loop joins."""
 
     PAIRS = re.compile(r": (\d+) pairs tested(?:, (\d+) left out)?(?:, (\d+) child grids)?$")
 
     def __init__(self, session, sql):
         lines = session.run("EXPLAIN ANALYZE " + sql).rows
         head = next(i for i, line in enumerate(lines) if line.startswith("where "))
-        # Columns are as wide as the dashes below their names; the last one has no end.
+        # Columns are as wide as the dashes below their names; the last column is open.
         spans = [m.span() for m in re.finditer(r"-+", lines[head + 1])]
         spans[-1] = (spans[-1][0], None)
         names = re.split(r" {2,}", lines[head])
@@ -171,7 +171,7 @@ def same(a, b):
 
 
 class Table:
-    """Rows that are printed, aligned, as they come. Columns: (name, width); text to the left, numbers to the right."""
+    """A table whose rows are printed as they come. Columns: (name, width); text is aligned left, numbers right."""
 
     def __init__(self, title, *columns):
         self.columns = columns
@@ -192,7 +192,7 @@ class Table:
 
 
 def digits(value):
-    """Decimal places for three or four digits that count."""
+    """The number of decimal places that shows three or four significant digits."""
     if isinstance(value, int):
         return 0
     size = abs(value)
@@ -200,7 +200,7 @@ def digits(value):
 
 
 class CsvFile:
-    """All parts' figures in one file, if a name is given."""
+    """One file for the figures of all parts, if a name is given."""
 
     def __init__(self, path, columns):
         self.columns = columns
@@ -216,13 +216,13 @@ class CsvFile:
 
 
 def environment(name, default):
-    """What the caller chose; an empty variable is none."""
+    """The value of an environment variable, or `default` if it is unset or empty."""
     return os.environ.get(name) or default
 
 
 def generate(build, name, program, arguments, statements=()):
-    """The data and database of that name under BUILD/bench: made once, and again when generator or file format change.
-    `statements`: what is run when the tables are there.
+    """The data and database of that name under BUILD/bench: made once, and again when the generator or the file format
+    changes. `statements` are run after loading.
 
     Returns the two directories (text files, database).
     """
@@ -251,18 +251,18 @@ def generate(build, name, program, arguments, statements=()):
 
 
 class OtherLoad:
-    """How much of the machine other processes took between two moments: a figure of a busy machine is not one to keep."""
+    """How much of the machine other processes took between two moments: figures of a busy machine are worth nothing."""
 
     def __init__(self):
         self.start = self._now()
 
     @staticmethod
     def _now():
-        """Processor seconds of all processes, of this one and its children that have ended; and the time."""
+        """Processor seconds of all processes; those of this one and its ended children; and the time."""
         with open("/proc/stat") as file:
             ticks = [int(n) for n in file.readline().split()[1:9]]
         times = os.times()
-        everybody = (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")  # but idle and iowait
+        everybody = (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")  # all but idle and iowait
         return everybody, sum(times[:4]), times.elapsed
 
     def text(self):

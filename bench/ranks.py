@@ -3,23 +3,23 @@
 
     bench/ranks.py BUILD_DIR           (make bench-ranks)
 
-What to do is in the environment, with these defaults:
+Environment variables choose what to do. Their defaults:
 
     PARTS="ssb master gather"
     SCALE=1                of the Star Schema Benchmark
     DEVICE=host            or gpu
-    RANKS="1 2"            the first is what the others are compared with
+    RANKS="1 2"            the others are compared with the first
     THREADS=1              of each rank
     RUNS=7                 hot runs of a query in a job
-    ROUNDS=3               jobs with each number of ranks, in turn: what else the machine does hits all of them
+    ROUNDS=3               jobs with each number of ranks, in turn, so that other load on the machine hits all of them
     MASTER_RANKS=7
     GATHER_RANKS=2  GATHER_ROWS=10000000
     MPIRUN="mpirun --oversubscribe --bind-to none"
     CSV=                   a file for all figures
 
 ssb: the time of a statement at the master, from text to the last row, median over all runs and rounds.
-master: what the master does that the other ranks do not share: compiling, merging what came, taking the rows.
-gather: rows of two 64-bit values, all to the master; EXPLAIN ANALYZE, which makes the rows and prints none.
+master: the work of the master alone: compiling, merging the results of the ranks, taking the rows.
+gather: rows of two 64-bit values, all to the master, by EXPLAIN ANALYZE, which makes the rows and prints none.
 """
 
 import csv
@@ -53,7 +53,7 @@ class Bench:
                                                     "merge_ms", "print_ms", "gather_ms", "bytes_received", "rows"])
 
     def job(self, ranks, database, statements):
-        """Runs the statements; a list of {column: value} of rank 0, one for each of them."""
+        """Runs the statements. Returns rank 0's {column: value}, one for each statement."""
         with tempfile.TemporaryDirectory() as scratch:
             script, statistics = os.path.join(scratch, "q.sql"), os.path.join(scratch, "statistics")
             with open(script, "w") as out:
@@ -68,7 +68,7 @@ class Bench:
         return [{name: float(value) for name, value in row.items()} for row in master]
 
     def ssb_runs(self, ranks, database):
-        """For each query the statistics of its hot runs."""
+        """The statistics of each query's hot runs."""
         statements = [text_of(query) for query in QUERIES for _ in range(self.runs + 1)]
         rows = self.job(ranks, database, statements)
         if len(rows) != len(statements):

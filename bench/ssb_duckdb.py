@@ -1,8 +1,8 @@
-"""DuckDB's side of bench/ssb.cc: loads the same files, then runs queries as it is told, one at a time.
+"""DuckDB's side of bench/ssb.cc: loads the same files, then runs the queries that it is sent, one at a time.
 
     ssb_duckdb.py DATA_DIR SCHEMA_SQL DATABASE_FILE THREADS
 
-Reads one query a line on standard input (line breaks already blanks) and answers each with one line:
+Reads one query a line from standard input (its line breaks replaced by blanks) and answers each with one line:
 
     ok <milliseconds> <rows> <FNV-1a 64 of the rows' lines, sorted>     or     error <message>
 """
@@ -16,7 +16,7 @@ import duckdb
 
 
 def load(connection, data, schema):
-    """Tables of `schema` from `data`/<table>.tbl, all or none."""
+    """Loads the tables of `schema` from `data`/<table>.tbl, all or none."""
     connection.execute("BEGIN")
     connection.execute(schema)
     for table in re.findall(r"CREATE TABLE (\w+)", schema):
