@@ -4,33 +4,37 @@
 // generator knows that nothing overflows in Tessera and that SQLite stays with integers. The mapping of the dialects,
 // class by class:
 //
-// | class              | Tessera                     | SQLite |
-// |--------------------|-----------------------------|---------------------------------------------------------------------|
-// | columns            | typed                       | without a type: no affinity, no conversions | | integers |
-// SMALLINT, INTEGER, BIGINT   | INTEGER. Overflow is an error here and REAL there: bounds keep both   | | | | away from
-// it; a REAL where an integer is due is a failure             | | x / 0, x % 0       | NULL                        |
-// NULL; of doubles too                                                 | | DECIMAL(p,s)       | exact, scale s | the
-// integer value * 10^s; the generator keeps the scale of each      | |                    | | expression and writes the
-// multiplications                            | | DECIMAL to 38      | 128 bits                    | canonical text,
-// compared by decimal_compare, decimal_min, decimal_max | |                    |                             | and the
-// collation decimal_text; no arithmetic                        | | DECIMAL / DECIMAL  | DOUBLE PRECISION            |
-// (a / 10^s) / (b / 10^t), in REAL                                      | | DOUBLE PRECISION   | IEEE | REAL. Stored
-// values are small multiples of 1/8, so that sums are      | |                    |                             | exact
-// in any order; nothing rounded is summed                        | | REAL               | IEEE single                 |
-// REAL: stored values are exact, arithmetic on them is done in DOUBLE    | | NaN, infinity      | values | SQLite has
-// no NaN: left to tests/sql                                  | | BOOLEAN            | true, false                 | 1,
-// 0                                                                 | | text               | by bytes | BINARY
-// collation, the same                                           | | LIKE               | case-sensitive, escape '\'  |
-// PRAGMA case_sensitive_like, ESCAPE '\' written where it is used        | | DATE, TIMESTAMP    | typed | ISO 8601
-// text; date(), datetime(), strftime(), julianday()           | | + INTERVAL months  | day cut to the month        |
-// function add_months: date() would roll over                          | | rounding           | half away, half to even
-// | functions half_away, floor_div, rint: SQLite's round() is decimal     | | CAST to text       | of integer, decimal,
-// date   | CAST, function decimal_text; floats print differently: not generated   | | ORDER BY, GROUP BY | any
-// expression              | of booleans likely(expression): SQLite folds x AND 0 to 0 and takes it | | | | for a
-// position                                                       | | NULL in ORDER BY   | the largest value           |
-// NULLS FIRST or LAST always written                                   | | AVG                | DOUBLE PRECISION |
-// avg(); of decimals (sum / 10^s) / count                               | | SUM of no rows     | NULL | NULL | | OFFSET
-// alone       | OFFSET n                    | LIMIT -1 OFFSET n                                                    |
+// | class              | Tessera                    | SQLite                                                          |
+// |--------------------|----------------------------|-----------------------------------------------------------------|
+// | columns            | typed                      | without a type: no affinity, no conversions                     |
+// | integers           | SMALLINT, INTEGER, BIGINT  | INTEGER. Overflow is an error here and REAL there: bounds keep  |
+// |                    |                            | both away from it; a REAL where an integer is due is a failure  |
+// | x / 0, x % 0       | NULL                       | NULL; of doubles too                                            |
+// | DECIMAL(p,s)       | exact, scale s             | the integer value * 10^s; the generator keeps the scale of each |
+// |                    |                            | expression and writes the multiplications                       |
+// | DECIMAL to 38      | 128 bits                   | canonical text, compared by decimal_compare, decimal_min,       |
+// |                    |                            | decimal_max and the collation decimal_text; no arithmetic       |
+// | DECIMAL / DECIMAL  | DOUBLE PRECISION           | (a / 10^s) / (b / 10^t), in REAL                                |
+// | DOUBLE PRECISION   | IEEE                       | REAL. Stored values are small multiples of 1/8, so that sums    |
+// |                    |                            | are exact in any order; nothing rounded is summed               |
+// | REAL               | IEEE single                | REAL: stored values are exact, arithmetic on them is done in    |
+// |                    |                            | DOUBLE                                                          |
+// | NaN, infinity      | values                     | SQLite has no NaN: left to tests/sql                            |
+// | BOOLEAN            | true, false                | 1, 0                                                            |
+// | text               | by bytes                   | BINARY collation, the same                                      |
+// | LIKE               | case-sensitive, escape '\' | PRAGMA case_sensitive_like, ESCAPE '\' written where it is used |
+// | DATE, TIMESTAMP    | typed                      | ISO 8601 text; date(), datetime(), strftime(), julianday()      |
+// | + INTERVAL months  | day cut to the month       | function add_months: date() would roll over                     |
+// | rounding           | half away, half to even    | functions half_away, floor_div, rint: SQLite's round() is       |
+// |                    |                            | decimal                                                         |
+// | CAST to text       | of integer, decimal, date  | CAST, function decimal_text; floats print differently: not      |
+// |                    |                            | generated                                                       |
+// | ORDER BY, GROUP BY | any expression             | of booleans likely(expression): SQLite folds x AND 0 to 0 and   |
+// |                    |                            | takes it for a position                                         |
+// | NULL in ORDER BY   | the largest value          | NULLS FIRST or LAST always written                              |
+// | AVG                | DOUBLE PRECISION           | avg(); of decimals (sum / 10^s) / count                         |
+// | SUM of no rows     | NULL                       | NULL                                                            |
+// | OFFSET alone       | OFFSET n                   | LIMIT -1 OFFSET n                                               |
 //
 // The functions named here are registered by differential_test.cc.
 //
