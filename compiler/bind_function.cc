@@ -308,7 +308,7 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
                                        ExprList(std::move(condition), std::move(argument), MakeNull(type, position)))));
   }
   in_aggregate_ = false;
-  // By the standard the aggregate belongs to the block that has those columns.
+  // By the standard an aggregate over outer columns only belongs to the block that has those columns.
   const auto outward = [](const Expr& e, auto& self) -> int {  // 0: no columns; 1: only outer ones; 2: own ones
     int found = e.kind == Expr::Kind::kOuter ? 1 : (e.kind == Expr::Kind::kColumn ? 2 : 0);
     for (const ExprPtr& a : e.args) found = std::max(found, self(*a, self));

@@ -37,7 +37,7 @@ void MoveTo(int r, NameScope* scope) {
   }
 }
 
-/// The condition of an outer join must not refer to a relation that is joined after it.
+/// Refuses subqueries in the condition of an outer join, because their relations would have to be joined before it.
 Status RefuseSubqueries(const std::vector<ExprPtr>& condition, const char* join) {
   for (const ExprPtr& e : condition) {
     if (const Expr* subquery = FindSubquery(*e)) {

@@ -126,7 +126,7 @@ Status CannotDecorrelate(const std::string& what, int position, const std::strin
 void MoveOutward(ExprPtr* e) {
   Expr& x = **e;
   if (x.kind == Expr::Kind::kOuter) {
-    // A subquery in a condition of ON is removed when the block itself is unnested.
+    // A column that is still an outer one, in a condition of ON, is replaced when the block itself is unnested.
     if (--x.index == 0) x.kind = Expr::Kind::kColumn;
   }
   for (ExprPtr& a : x.args) MoveOutward(&a);

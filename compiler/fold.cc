@@ -63,7 +63,7 @@ Result<ExprPtr> Fold(ExprPtr e, bool may_skip) {
   if (Info(e->function).translation == Translation::kJunction) return FoldLogic(std::move(e));
   if (e->function == Function::kCase) {
     e = FoldCase(std::move(e));
-    // The branch that is left may need a cast to the common type.
+    // A single branch that is left is cast to the common type; that cast may fold, too.
     if (!IsFunction(*e, Function::kCast)) return e;
   }
   if (Info(e->function).translation == Translation::kNullTest) {

@@ -34,8 +34,8 @@
 namespace tessera {
 namespace {
 
-/// The first thing that ranks tell each other. Never changes in size or layout, so that any two versions can tell that
-/// they differ.
+/// The first message between ranks. Its size and layout never change, so that any two versions can find out that they
+/// differ.
 struct Hello {
   char magic[8] = {'T', 'E', 'S', 'S', 'E', 'R', 'A', 0};
   char version[32] = {};
@@ -44,7 +44,7 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 64);
 
-/// The same for two processes exactly if they run the same program file.
+/// Equal for two processes exactly if they run the same program file.
 uint64_t BuildHash() {
   const int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   struct stat info {};
@@ -65,8 +65,8 @@ uint64_t PhysicalMemory() {
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// A rank that serves has no terminal: a signal of the launcher means that all end, which the master sees to. One that
-// was meant for this rank alone ends it when the master has had time to say something.
+// A serving rank has no terminal: a signal from the launcher means that all ranks end, and the master ends them. A
+// signal that was meant for this rank alone ends it after the master has had time to act.
 std::atomic<bool> interrupted{false};
 std::atomic<int> interrupted_by{0};
 void HandleSignal(int signal) {
@@ -192,7 +192,7 @@ class RankCluster final : public Cluster {
     messenger_.BroadcastBytes(0, &message);
   }
 
-  /// Memory ran out between two messages (the executor catches what its workers ask for): where the others stand is
+  /// Memory ran out between two messages. (The executor catches it in its workers.) Where the other ranks are is
   /// unknown, so the job ends.
   [[noreturn]] void DieOfMemory() {
     fprintf(stderr, "tessera: rank %d: %s\n%s\n", rank(), OutOfMemory().message().c_str(),
@@ -249,11 +249,11 @@ class RankCluster final : public Cluster {
     CountBytes(&mine.mine);
     const Status collected = CollectStatistics(query, std::move(mine), statistics);
     if (status.ok()) status = collected;
-    // An error of the consumer is the statement's, not a rank's.
+    // An error of the consumer is an error of the statement, not of a rank.
     return consumed.ok() ? status : consumed;
   }
 
-  /// OK, or the error of one rank on all of them. No program runs.
+  /// OK, or one rank's error, the same on all ranks. REQUIRES: no program runs.
   Status AgreeNow(const Status& mine) {
     exchange_.Begin(++number_, 0, 0, nullptr);
     Status status = exchange_.Agree(mine);
@@ -276,7 +276,7 @@ class RankCluster final : public Cluster {
     TESSERA_TRY(AgreeNow(status));
     scattered_ = scatter;
     tablets_.Open(directory, scatter);
-    // What every rank has room for.
+    // The room that every rank has.
     const int64_t room = static_cast<int64_t>(PhysicalMemory() / static_cast<uint64_t>(transport_->local_ranks()) / 4);
     least_room_ = static_cast<uint64_t>(messenger_.Minimum(room));
     return Status::Ok();
@@ -286,7 +286,7 @@ class RankCluster final : public Cluster {
     return settings.broadcast_limit != 0 ? settings.broadcast_limit : least_room_;
   }
 
-  /// What the master's Run() does, from the other side.
+  /// The other side of the master's Run().
   void ServeRun(WireReader* in) {
     const auto start = Clock::now();
     RunCommand command;
@@ -327,7 +327,7 @@ class RankCluster final : public Cluster {
           munmap(rooms[i], wanted[i].identity.file_bytes);
           continue;
         }
-        // The snapshot was made before they came.
+        // The snapshot was made before these tablets came.
         auto& table = const_cast<TableInfo&>(*snapshot->tables[wanted[i].table]);
         table.tablets[wanted[i].tablet] = tablets_.Keep(wanted[i].identity, rooms[i]);
       }
@@ -386,11 +386,11 @@ class RankCluster final : public Cluster {
     return status.ok() ? sending : status;
   }
 
-  /// `rooms` gets a mapping with the bytes of each tablet. Errors: there is no room; the master's come out when all
-  /// agree.
+  /// `rooms` gets a mapping with the bytes of each tablet. Errors: there is no room. The master's errors are reported
+  /// when all ranks agree.
   Status ReceiveTablets(const ClusterSettings& settings, const std::vector<WantedTablet>& wanted,
                         std::vector<uint8_t*>* rooms, uint64_t* received) {
-    // Room first: what cannot be kept is not asked for.
+    // Makes room first, because a tablet that cannot be kept is not requested.
     const uint64_t memory = settings.scatter_memory != 0
                                 ? settings.scatter_memory
                                 : PhysicalMemory() / static_cast<uint64_t>(transport_->local_ranks()) / 2;
@@ -465,8 +465,7 @@ class RankCluster final : public Cluster {
 Result<std::unique_ptr<Cluster>> Cluster::Join(const std::string& version) {
   TESSERA_ASSIGN(std::unique_ptr<Transport> transport, OpenTransport());
   if (transport == nullptr) return std::unique_ptr<Cluster>();
-  // Messages of some MB come and go: kept by malloc instead of given back to the kernel, which would clear their pages
-  // anew each time.
+  // Messages of some MB come and go. malloc keeps their memory; the kernel would clear the pages again each time.
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
   return std::unique_ptr<Cluster>(std::make_unique<RankCluster>(std::move(transport), version));

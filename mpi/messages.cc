@@ -1,7 +1,7 @@
 // Rows on their way: shipments as bytes.
 //
-// A column's values travel as they lie in memory. Identifiers of strings mean something in one process only: the
-// strings themselves travel, and the receiver makes its own identifiers.
+// A column's values travel as they are in memory. Identifiers of strings are valid in one process only, so the strings
+// themselves travel, and the receiver makes its own identifiers.
 
 #include "mpi/messages.h"
 
@@ -19,11 +19,11 @@ class ValueNumbers {
   explicit ValueNumbers(const vm::RowColumn& column) {
     const auto is_null = [&](size_t r) { return !column.null.empty() && column.null[r] != 0; };
     const size_t rows = column.low.size();
-    uint64_t size = 0;  // a NULL's identifier means nothing
+    uint64_t size = 0;  // a NULL's identifier has no meaning
     for (size_t r = 0; r < rows; ++r) {
       if (!is_null(r)) size = std::max(size, static_cast<uint64_t>(column.low[r]) + 1);
     }
-    // The pool counts its strings from 0 on: an array, unless few rows use a few of many.
+    // The pool numbers its strings from 0, so this is an array, unless few rows use a few of many strings.
     if (size <= 16 * rows + 4096) array_.assign(size, kNoValue);
     numbers_.reserve(rows);
     for (size_t r = 0; r < rows; ++r) numbers_.push_back(is_null(r) ? kNoValue : Of(column.low[r]));
@@ -50,7 +50,7 @@ class ValueNumbers {
 /// A text column as it travels.
 struct TextColumn {
   std::vector<std::string_view> values;  ///< the different ones
-  std::vector<uint32_t> numbers;         ///< by row: of its value, or kNoValue if it is NULL
+  std::vector<uint32_t> numbers;         ///< for each row the index of its value; kNoValue if it is NULL
 };
 
 TextColumn TextOf(const vm::RowColumn& column, const vm::StringPool& strings) {
@@ -62,7 +62,7 @@ TextColumn TextOf(const vm::RowColumn& column, const vm::StringPool& strings) {
   return text;
 }
 
-/// The identifiers of the rows' texts. False if a row has a number that no value has.
+/// The identifiers of the rows' texts. False if a row has an index that no value has.
 bool Intern(const TextColumn& text, vm::StringPool* strings, std::vector<int64_t>* out) {
   std::vector<int64_t> identifiers;
   identifiers.reserve(text.values.size());
@@ -77,7 +77,7 @@ bool Intern(const TextColumn& text, vm::StringPool* strings, std::vector<int64_t
 
 }  // namespace
 
-/// What a shipment says of its rows, ahead of the columns.
+/// The fields of a shipment before its columns.
 template <class A>
 void HeadFields(A& a, vm::Shipment& shipment, uint64_t& columns) {
   a.Vector(shipment.units);
@@ -90,7 +90,7 @@ template <class A>
 void Fields(A& a, std::string_view& value) {
   a.Text(value);
 }
-/// `text`: of a TEXT column, instead of its identifiers.
+/// `text`: the values of a TEXT column, instead of its identifiers.
 template <class A>
 void ColumnFields(A& a, vm::RowColumn& c, TextColumn& text) {
   a.Number(c.type);

@@ -8,7 +8,7 @@
 namespace tessera {
 
 Messenger::Messenger(Transport* transport) : transport_(transport) {
-  // The kernel may round a sleep up by 50 us unless it is told otherwise; messages take 1 to 5.
+  // By default the kernel may make a sleep 50 us longer; messages take 1 to 5 us.
   prctl(PR_SET_TIMERSLACK, 1000);
 }
 

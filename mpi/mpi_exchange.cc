@@ -6,7 +6,7 @@
 namespace tessera {
 namespace {
 
-/// Why a shipment did not come: the sender's own error comes out when the ranks agree.
+/// The error if a shipment did not come. The sender's own error is reported when the ranks agree.
 Status OtherRankFailed() { return {ErrorCode::kCancelled, "another rank failed"}; }
 
 }  // namespace
@@ -42,8 +42,8 @@ void MpiExchange::End() { messenger_.SetWhileWaiting({}); }
 Status MpiExchange::Agree(const Status& mine) {
   if (!agreed_.ok()) return agreed_;
   const Timer timer(&gather_milliseconds_);
-  // The least number wins: errors before cancellations, which are what errors elsewhere cause, and lower ranks before
-  // higher ones.
+  // The least number wins: errors before cancellations, because errors on other ranks cause those, and lower ranks
+  // before higher ones.
   int64_t vote = INT64_MAX;
   constexpr int64_t kCancelledVotes = int64_t{1} << 32;
   if (!mine.ok()) vote = (mine.code() == ErrorCode::kCancelled ? kCancelledVotes : 0) + rank();
@@ -118,7 +118,7 @@ Result<vm::Shipment> MpiExchange::Receive(int from, vm::StringPool* strings) {
 void MpiExchange::Stop() {
   if (stop_sent_) return;
   stop_sent_ = true;
-  // Earlier ones have long been taken, or lie in the receivers' buffers: eight bytes each.
+  // Earlier stops have been received long ago, or are in the receivers' buffers: eight bytes each.
   while (!stops_.empty()) {
     bool done = true;
     for (Transport::Request& r : stops_.front().requests) done &= messenger_.transport().Done(&r);
@@ -137,7 +137,7 @@ void MpiExchange::Stop() {
 bool MpiExchange::Stopped() {
   size_t bytes = 0;
   int source = 0;
-  // A rank that is done with an earlier program may find the stop of a later one, and the other way round.
+  // A rank that is done with an earlier program may receive the stop of a later one, and the other way round.
   while (messenger_.transport().Probe(-1, kTagStop, &bytes, &source)) {
     uint64_t number = 0;
     messenger_.Wait(messenger_.transport().Receive(source, kTagStop, &number, sizeof number));

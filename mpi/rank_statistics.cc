@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-/// What the words of vm/section_statistics.def mean.
+/// The ways to merge of vm/section_statistics.def.
 template <class T>
 void MergeMaster(const T&, bool, T*) {}
 template <class T>
@@ -41,7 +41,7 @@ size_t TabletsOf(const vm::Program& program, const Snapshot& snapshot, const vm:
 
 /// Whether a rank scanned nothing of its portion, though there was something to scan.
 bool WasIdle(const vm::SectionStatistics& rank) {
-  // There is not where the encoded predicates have shown that no row can pass.
+  // There was nothing to scan if the encoded predicates have shown that no row can pass.
   const bool could = rank.tablets_skipped < rank.tablets || rank.tablets == 0;
   return could && rank.rows_in == 0 && rank.pairs + rank.pruned_pairs == 0;
 }

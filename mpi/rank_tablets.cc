@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-/// Stands for a tablet that this rank does not have: it belongs to another rank's portion, so nobody reads it.
+/// Stands for a tablet that this rank does not have: it belongs to another rank's portion, so it is never read.
 class AbsentTablet final : public Tablet {
  public:
   explicit AbsentTablet(const TabletIdentity& identity) : identity_(identity) {}
@@ -116,8 +116,8 @@ Result<uint8_t*> RankTablets::MakeRoom(const TabletIdentity& identity, uint64_t 
   if (room == MAP_FAILED) {
     const char* const temporary = getenv("TMPDIR");
     const std::string directory = temporary != nullptr && *temporary != 0 ? temporary : "/tmp";
-    // No name, so nothing is left behind however this process ends. Blocks are taken now: a full disk is an error here,
-    // not a SIGBUS later.
+    // The file has no name, so nothing is left however this process ends. Blocks are allocated now, so that a full disk
+    // is an error here and not a SIGBUS later.
     const int fd = open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     int error = fd < 0 ? errno : posix_fallocate(fd, 0, static_cast<off_t>(identity.file_bytes));
     if (error == 0) {

@@ -21,7 +21,7 @@ std::string SourceText(const vm::Program& program, const Snapshot& snapshot, int
   return by_tablets ? "shared by tablets" : "on every rank, shared by tiles";
 }
 
-/// What becomes of the rows that it makes.
+/// Where the rows go that a section makes.
 std::string SinkText(const vm::Section& s, bool is_last) {
   if (s.sink == vm::Section::Sink::kJoin) return "; build side broadcast to all";
   if (!vm::SharedByRanks(s)) return "";

@@ -16,7 +16,7 @@ Result<std::unique_ptr<Transport>> OpenTransport() {
   const ssize_t n = readlink("/proc/self/exe", path.data(), path.size());
   path.resize(n > 0 ? static_cast<size_t>(n) : 0);
   path = path.substr(0, path.rfind('/') + 1) + "tessera_mpi.so";
-  // Global: Open MPI loads its own components, which look for its symbols there.
+  // RTLD_GLOBAL, because Open MPI loads its own components, which look for its symbols there.
   void* const object = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   void* const open = object == nullptr ? nullptr : dlsym(object, kTransportFunction);
   if (open == nullptr) {
