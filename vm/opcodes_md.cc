@@ -1,5 +1,5 @@
-// The program `opcodes_md`: prints the manual of the machine, vm/OPCODES.md, from the opcode table. `make opcodes`
-// writes the file, `make test` checks that it is up to date.
+// The program `opcodes_md`: prints vm/OPCODES.md, the manual of the machine, from the opcode table. `make opcodes`
+// writes the file, and `make test` checks that it is up to date.
 
 #include <fmt/format.h>
 
@@ -29,8 +29,8 @@ Per tile of rows the machine has
 - **mask registers** m0, m1, ... for OR and CASE, and **registers** r0, r1, ... of 64 or 128 bits;
 - one cursor a row for each **join table** t0, t1, ... that was probed, and one group ordinal a row.
 
-An instruction is decoded once for a tile, never for a row. A tile is applied wholly or not at all. An instruction changes
-accumulators of live rows only, in effect: what a masked-off row holds is unspecified, and it never raises an error.
+An instruction is decoded once for a tile, never for a row. A tile is applied wholly or not at all. In effect, an instruction
+changes accumulators of live rows only: what a masked-off row holds is unspecified, and such a row never raises an error.
 Arithmetic on NULL gives NULL; a comparison with NULL is not true. What an opcode does to one row is one function in
 `meaning.h` (text: `text_meaning.h`), compiled for host and GPU; the interpreters are loops around it.
 
@@ -49,17 +49,16 @@ A reference holds its kind in bits 28 to 30 (0 slot, 1 register, 2 constant, 3 p
 the index in bits 0 to 15.
 
 "In" and "out" are the class of the accumulator before and after: I integer of 64 bits, F double, T text, W 128 bits, X any of
-I, F and T, the operand being of the same class; - untouched. Opcodes marked *host* do not run on a GPU; nor does a section
-that has one.
+I, F and T, with an operand of the same class, - unchanged. A section that has an opcode marked *host* does not run on a GPU.
 
 )";
 
 constexpr const char* kLayout = R"(
 ## The program as bytes
 
-What travels is a flat string of bytes, the same on every machine for the same program. Numbers are little endian, 1, 2, 4, 8
+A program travels as a flat string of bytes, which is the same on every machine. Numbers are little endian and have 1, 2, 4, 8
 or 16 bytes; a truth value is a byte 0 or 1; a text is its length (4 bytes) and its bytes; a list is its count (4 bytes) and
-its items. Without any padding:
+its items. There is no padding.
 
 | what | fields |
 |---|---|
