@@ -1,5 +1,5 @@
-// Arithmetic of the host interpreter. A part of tile_machine.cc, which alone includes it: all loops are in one translation unit, so that
-// they are inlined into its switch.
+// Arithmetic of the host interpreter. Included by tile_machine.cc only, which keeps all loops in one translation unit,
+// so that they are inlined into its switch.
 #pragma once
 
 #include "vm/tile_machine.h"
@@ -29,7 +29,7 @@ void TileMachine::DoBinary(const Instruction& in) {
       return ToBits<T>(v);
     }
   };
-  // NULL bytes are carried only if some operand can be NULL or the operation can make one.
+  // NULL bytes are computed only if an operand can be NULL or the operation can produce NULL.
   if (s.one && s.one_null) {
     memset(acc_null, 1, static_cast<size_t>(n_));
     may_be_null = true;

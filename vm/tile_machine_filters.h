@@ -1,5 +1,5 @@
-// Filters of the host interpreter. A part of tile_machine.cc, which alone includes it: all loops are in one translation unit, so that
-// they are inlined into its switch.
+// Filters of the host interpreter. Included by tile_machine.cc only, which keeps all loops in one translation unit, so
+// that they are inlined into its switch.
 #pragma once
 
 #include "vm/tile_machine.h"

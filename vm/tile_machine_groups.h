@@ -1,13 +1,13 @@
-// Groups and aggregates of the host interpreter. A part of tile_machine.cc, which alone includes it: all loops are in one translation unit, so that
-// they are inlined into its switch.
+// Groups and aggregates of the host interpreter. Included by tile_machine.cc only, which keeps all loops in one
+// translation unit, so that they are inlined into its switch.
 #pragma once
 
 #include "vm/tile_machine.h"
 
 namespace tessera::vm {
 
-/// Rows that were masked off at Group and restored behind it reach an aggregate without a group of their own; where
-/// there is none at all, there is not even a stale one to add them to.
+/// Rows that were masked off at Group and restored behind it reach an aggregate with a stale group. If the table has no
+/// group at all, there is not even a stale one for them.
 static bool NoGroups(const Section& section, const GroupTable& table) {
   return section.keys > 0 && table.groups() == 0;
 }

@@ -1,13 +1,13 @@
-// Joins of the host interpreter: probes, further matches, rows of a join table. A part of tile_machine.cc, which alone includes it: all loops are in one translation unit, so that
-// they are inlined into its switch.
+// Joins of the host interpreter: probes, further matches, rows of a join table. Included by tile_machine.cc only, which
+// keeps all loops in one translation unit, so that they are inlined into its switch.
 #pragma once
 
 #include "vm/tile_machine.h"
 
 namespace tessera::vm {
 
-/// Calls f(row, words, nulls) for each live row with the words of its key: one word a key, two if wide; `nulls` has a
-/// bit per NULL key, whose words are 0.
+/// Calls f(row, words, nulls) for each live row with the words of its key: one word per key column, two if it is wide.
+/// `nulls` has a bit per key column, set if it is NULL; its words are then 0.
 template <class F>
 void TileMachine::WithKeyWords(const Instruction& in, const std::vector<SqlType>& types, F f) {
   int64_t words[2 * kMaxKeys + 1] = {};
@@ -72,7 +72,7 @@ void TileMachine::DoProbe(const Instruction& in) {
     }
     const uint32_t* heads = join.direct_heads();
     const uint64_t base = static_cast<uint64_t>(join.direct_base());
-    // Without a branch: a dead row or a key out of range looks up entry 0 and is masked off.
+    // Without a branch: a dead row or a key out of range reads entry 0 and is masked off.
     auto inside = [&](int i, uint64_t at) {
       return (at < size) & (mask_[i] != 0) & (s.nulls == nullptr || s.nulls[i] == 0);
     };
@@ -105,7 +105,7 @@ void TileMachine::DoProbe(const Instruction& in) {
   Keep([&](int i) { return (mask_[i] != 0) & (cursor[i] != kNoRow); });
 }
 
-/// The probe without the loss of rows: those that it drops point at no row.
+/// A probe that keeps all live rows: those without a match point at no row.
 template <class M>
 void TileMachine::DoProbeOuter(const Instruction& in) {
   uint8_t before[kTileRows];
@@ -134,7 +134,7 @@ void TileMachine::DoRefuse(const Instruction&) {
   if (live_ > 0) NoteError(LaneError::kSeveralRows);
 }
 
-/// The end of Next and NextOuter: the rows of the next turn are in the mask.
+/// Ends Next and NextOuter: the mask has the rows of the next turn.
 void TileMachine::Jump(const Instruction& next, uint8_t* saved) {
   memcpy(saved, mask_, static_cast<size_t>(n_));
   if (live_ == 0) return;
@@ -153,7 +153,7 @@ void TileMachine::MeetRows(int join, uint32_t first, uint32_t end, int all_from)
   }
 }
 
-/// Next and NextOuter over a table without keys: all rows that are still in the loop go on together.
+/// Next and NextOuter over a table without keys: all rows that are still in the loop advance together.
 template <bool kOuter>
 void TileMachine::NextCrossed(const Instruction& in) {
   CrossedRows& rows = crossed_[in.p1];

@@ -1,6 +1,6 @@
 // Operands of the host interpreter: columns in any encoding, registers, constants, payloads; loads and stores.
-// A part of tile_machine.cc, which alone includes it: all loops are in one translation unit, so that
-// they are inlined into its switch.
+// Included by tile_machine.cc only, which keeps all loops in one translation unit, so that they are inlined into its
+// switch.
 #pragma once
 
 #include "vm/tile_machine.h"
@@ -16,7 +16,7 @@ void TileMachine::DecodeSlot(const SlotEncoding& b, int64_t* out, Convert conver
 }
 
 int64_t TileMachine::AskMap(int slot, uint64_t entry) {
-  // Threads that ask at the same time get the same identifier.
+  // Threads that do this at the same time get the same identifier.
   std::atomic_ref<int64_t> known(const_cast<int64_t*>(tablet_->slots[static_cast<size_t>(slot)].map)[entry]);
   int64_t id = known.load(std::memory_order_relaxed) - 1;
   if (id < 0) {
@@ -251,7 +251,7 @@ TileMachine::Source<T> TileMachine::Fetch(int32_t packed, int scratch) {
       }
       const uint32_t* cursor = cursors_[o.table].data();
       const uint32_t rows = static_cast<uint32_t>(join.rows().rows);
-      // Dead rows may point nowhere; they read row 0.
+      // Dead rows may point at no row; they read row 0.
       auto at = [&](int i) { return cursor[i] < rows ? cursor[i] : 0; };
       const bool outer = outer_[o.table] != 0;
       const bool nulls = outer || !c.null.empty();
@@ -273,7 +273,7 @@ TileMachine::Source<T> TileMachine::Fetch(int32_t packed, int scratch) {
         if (rows > 0) {
           ForLive([&](int i) { out[i] = c.low[at(i)]; });
         } else if (outer) {
-          memset(out, 0, static_cast<size_t>(n_) * sizeof *out);  // NULLs, but of a value
+          memset(out, 0, static_cast<size_t>(n_) * sizeof *out);  // NULLs need a value, too
         }
         return {out, nulls ? null_out : nullptr, false, false};
       }
@@ -300,7 +300,7 @@ bool& TileMachine::AccumulatorMayBeNull() {
   return std::is_same_v<T, int128_t> ? w_may_be_null_ : a_may_be_null_;
 }
 
-/// The NULL bytes of A, made valid first if no row could be NULL so far.
+/// The NULL bytes of A. They are made valid first if no row could be NULL so far.
 uint8_t* TileMachine::NullsA() {
   if (!a_may_be_null_) memset(a_null_, 0, static_cast<size_t>(n_));
   a_may_be_null_ = true;
