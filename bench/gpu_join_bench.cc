@@ -1,8 +1,8 @@
 // How fast the VM kernel probes a join table: the sum of the payload, or the count, of a foreign-key join whose columns
 // are on the GPU. Data is made in memory: no files, no SQL.
 //
-//   gpu_join_bench [--host | --unordered | --ordered] [millions of build rows, 16] [millions of probe rows, 256]
-//   [times, 7]
+//   gpu_join_bench [--host | --unordered | --ordered]
+//                  [millions of build rows, 16] [millions of probe rows, 256] [times, 7]
 //
 // The dimension has unique keys of 4 bytes in random order and a payload of 24 bits in 4 bytes; each row of the fact
 // table has the key of a random row of it. Keys are dense, 0 .. rows - 1, or sparse, spread over 0 .. 2^31 - 1. With

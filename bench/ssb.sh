@@ -1,13 +1,12 @@
 #!/bin/bash
-# The Star Schema Benchmark with the programs of BUILD_DIR: makes data and database where they are not there yet, then
-# runs.
+# The Star Schema Benchmark with the programs of BUILD_DIR: makes data and database if they are missing, then runs.
 #
 #   bench/ssb.sh demo  BUILD_DIR SCALE                    the 13 queries, once each, with their rows (make demo)
 #   bench/ssb.sh bench BUILD_DIR SCALE host|gpu [CSV]     the table of measurements (make bench-ssb)
 #   bench/ssb.sh prepare BUILD_DIR SCALE                  data and database only; prints the database's directory
 #
 # Data go to BUILD_DIR/ssb/<scale>/ (text, and DuckDB's file) and BUILD_DIR/ssb/<scale>.tessera. A run that was stopped
-# half-way leaves names ending in .part, which the next one replaces. RUNS=n: hot runs a query (default 7). THREADS=n.
+# half-way leaves files whose names end in .part; the next run replaces them. RUNS=n: hot runs a query (default 7). THREADS=n.
 set -eu
 cd "$(dirname "$0")/.."
 mode=$1
