@@ -14,7 +14,7 @@ namespace tessera::vm {
 /// One item per entry of the chunk (kPlain: per row, where a NULL row's entry is "").
 struct DictionaryMap {
   std::vector<int64_t> values;  ///< the value that Emit gave, if the section emits one
-  std::vector<uint8_t> null;    ///< 1 where it is NULL or the entry did not reach Emit
+  std::vector<uint8_t> null;    ///< 1 where the value is NULL or the entry did not reach Emit
   std::vector<uint8_t> kept;    ///< 1 where the entry reached Emit
 };
 

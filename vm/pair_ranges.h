@@ -33,7 +33,7 @@ enum class Coverage : uint8_t { kNone, kSome, kAll };
 /// What is known of the values of a column, or of an accumulator, over some rows. Integers are held as doubles,
 /// rounded outward where they are not exact. A new one says nothing: any value is possible.
 struct KnownRange {
-  double low = 0, high = 0;  ///< of the values that are not NULL, neither of them NaN; low > high: there are none
+  double low = 0, high = 0;  ///< of the values that are not NULL; never NaN; low > high: there are no values
   bool may_be_null = true;
   bool unknown = true;  ///< low and high say nothing (NaN among the values, text, more than 64 bits)
 };
@@ -57,13 +57,13 @@ struct RangeStep {
   uint8_t unused = 0;
   uint16_t index = 0;   ///< column of the source, register, or mask register
   uint16_t target = 0;  ///< SkipIfNone: the step that it goes to, or the number of steps
-  /// The constant operand; CheckI, Filter: the values that pass, rounded inward, which are none if low > high.
+  /// The constant operand. CheckI, Filter: the values that pass, rounded inward; none if low > high.
   KnownRange constant;
 };
 
 /// A section's steps, up to the first instruction that feeds a sink or whose effect ranges cannot follow.
 struct RangeProgram {
-  std::vector<RangeStep> steps;  ///< none: ranges say nothing, and TryRanges always kSome
+  std::vector<RangeStep> steps;  ///< empty: ranges say nothing, and TryRanges always returns kSome
   /// For kAll: the address behind the last filter, where a turn of the loop may begin instead of at its body. The
   /// instructions that are left out change masks only: nothing behind them reads a register, mask register or
   /// accumulator that they set, and none of them can fail, or TryRanges would not say kAll. -1: there is no such

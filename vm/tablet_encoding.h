@@ -25,7 +25,7 @@ struct SlotEncoding {
   const uint8_t* codes = nullptr;       ///< `width` bytes a row; nullptr for kConstant and kMapRow
   const int64_t* map = nullptr;         ///< kMap: one per code; kMapRow: one per row
   const uint8_t* null_bytes = nullptr;  ///< 1 for NULL, one byte a row (kRaw, kMapRow); nullptr if there are none
-  const uint8_t* map_null = nullptr;    ///< 1 where map gives NULL, indexed as map; nullptr if nowhere
+  const uint8_t* map_null = nullptr;    ///< 1 where map gives NULL, indexed as map; nullptr if it never does
   uint64_t map_entries = 0;             ///< of map and of map_null, if there
   uint64_t base = 0;                    ///< low half
   int64_t base_high = 0;                ///< high half: wide slots only
@@ -59,7 +59,7 @@ struct PredicateEncoding {
   uint64_t low = 0, span = 0;
   uint64_t low_high = 0, span_high = 0;  ///< width 16: high halves
   const uint8_t* set = nullptr;
-  uint64_t set_bytes = 0;  ///< behind set
+  uint64_t set_bytes = 0;  ///< size of set
   const uint8_t* null_bytes = nullptr;
   int32_t slot = 0;  ///< whose codes are tested
 };

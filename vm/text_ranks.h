@@ -20,7 +20,7 @@ class TextRanks {
 
  private:
   struct Entry {
-    uint64_t head;  ///< the first eight bytes, as a number in their order
+    uint64_t head;  ///< the first eight bytes as a big-endian number
     uint32_t id;
   };
   std::vector<Entry> sorted_;

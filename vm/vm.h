@@ -42,7 +42,7 @@ struct RowSet {
 struct JoinedRows {
   std::string table;  ///< the label of the section that built the join table
   uint64_t rows = 0;
-  double milliseconds = 0;  ///< time since the join before it; 0 if not measured
+  double milliseconds = 0;  ///< the section's time since the join before it; 0 if not measured
 };
 
 /// Statistics of one section. vm/section_statistics.def lists the fields and their meaning. Times are milliseconds.
@@ -194,10 +194,10 @@ struct RunOptions {
   Exchange* exchange = nullptr;   ///< nullptr: this process runs alone; each rank has its own
   SectionBackend* gpu = nullptr;  ///< nullptr: everything on the host
   bool gpu_required = false;      ///< a section over a stored table that the GPU cannot run is an error
-  bool profile = false;           ///< measure joins one by one, as EXPLAIN ANALYZE asks
+  bool profile = false;           ///< measure joins one by one, for EXPLAIN ANALYZE
   JoinPartitioning join_partitioning = JoinPartitioning::kAuto;
-  const std::atomic<bool>* cancel =
-      nullptr;  ///< set by another thread; the run ends with kCancelled within some milliseconds
+  /// Set by another thread; the run ends with kCancelled within some milliseconds. May be nullptr.
+  const std::atomic<bool>* cancel = nullptr;
   std::function<void(double)> progress;  ///< fraction done, 0..1, from any thread; may be empty
 };
 

@@ -15,7 +15,7 @@ using Op = vm::Opcode;
 /// Instantiations of the VM kernel, from few opcodes to all of them.
 enum class Variant : uint8_t {
   kLean,   ///< 96 registers a thread instead of 128, so that a multiprocessor holds four blocks instead of three
-  kStar,   ///< ... and Probe of direct tables with one key, payload operands and queues
+  kStar,   ///< ... and probes of direct tables and hash tables of 4-byte keys, payload operands, queues
   kPairs,  ///< ... and nested-loop joins, comparisons of doubles, MIN and MAX of doubles
   kFull,
   kDpPairs,  ///< kPairs, launched from the device
