@@ -6,7 +6,8 @@
 #   bench/ssb.sh prepare BUILD_DIR SCALE                  data and database only; prints the database's directory
 #
 # Data go to BUILD_DIR/ssb/<scale>/ (text, and DuckDB's file) and BUILD_DIR/ssb/<scale>.tessera. A run that was stopped
-# half-way leaves files whose names end in .part; the next run replaces them. RUNS=n: hot runs a query (default 7). THREADS=n.
+# half-way leaves files whose names end in .part; the next run replaces them. RUNS=n: hot runs a query (default 7).
+# THREADS=n.
 set -eu
 cd "$(dirname "$0")/.."
 mode=$1

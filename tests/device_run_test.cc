@@ -225,7 +225,7 @@ Answer Execute(const Program& program, const Snapshot& snapshot, vm::SectionBack
 
 class DeviceRunTest : public ::testing::Test {
  protected:
-  /// Calls f(sql, program, rows of the host) for each query, and again as a product of sorted tables where that can be.
+  /// Calls f(sql, program, rows of the host) for each query, and again as a grid of sorted tables if possible.
   template <class F>
   void ForEachQuery(F f) {
     int grids = 0;

@@ -1011,7 +1011,7 @@ TEST_F(DifferentialTest, WrongStatementsGiveErrors) {
   ASSERT_NE(session, nullptr);
   MustRun(session.get(), "SET tablet_rows = 3");
   World world = MakeWorld(77, 1);
-  // Few rows: a mutation that loses its join condition must not become a large product.
+  // Few rows: a mutation that loses its join condition must not give very many pairs.
   for (WorldTable& table : world.tables) table.rows = std::min<size_t>(table.rows, 4);
   Sqlite sqlite;
   LoadWorld(world, session.get(), &sqlite);

@@ -91,7 +91,7 @@ struct Answer {
   uint64_t passes = 0, spills = 0, child_grids = 0;
   std::vector<vm::JoinedRows> joined;  ///< of the section that has most of them
   bool on_gpu = true;                  ///< all scans of stored tables
-  bool by_place = false;               ///< some section's rows were in the order of a join table's places
+  bool by_place = false;               ///< some section's rows were sorted by a join table's slots
 };
 
 class GpuMemory : public ::testing::Test {
@@ -167,7 +167,7 @@ class GpuMemory : public ::testing::Test {
 
   std::shared_ptr<const Snapshot> snapshot_;
   vm::JoinPartitioning partitioning_ = vm::JoinPartitioning::kAuto;
-  JoinChoice choice_ = JoinChoice::kAuto;  ///< on the GPU; the host looks up
+  JoinChoice choice_ = JoinChoice::kAuto;  ///< on the GPU; the host probes
 };
 
 /// 96 MB go past a budget of 80 in some launches, each more than one thread copies; now and then somebody cancels.
@@ -410,8 +410,8 @@ TEST_F(GpuMemory, ProbesInTheOrderOfPlaces) {
   EXPECT_FALSE(answer.by_place);
 }
 
-/// Units of a product whose lists do not fit together: the grids of 14 buckets come in generations, of 6 or 5 here.
-/// Rows fill their room in the middle of them.
+/// Units of a nested-loop join whose lists do not fit at once: the grids of 14 buckets come in generations, of 6 or 5
+/// here. Rows fill their room in the middle of them.
 TEST_F(GpuMemory, GenerationsOfChildGrids) {
   choice_ = JoinChoice::kDp;
   for (const char* sql : {

@@ -42,7 +42,8 @@ class Hoist : public testing::Test {
     return status.ok() ? out : FormatError(status, sql);
   }
 
-  /// Opcodes and first operands between the product's loop head and what ends its conditions, or with `sinks` its turn.
+  /// Opcodes and first operands from the head of the join's loop to the end of its conditions; with `sinks`, to the end
+  /// of its turn.
   std::string Loop(const std::string& query, bool sinks = false) {
     std::istringstream listing(Answer("EXPLAIN SELECT " + query));
     std::string line, out;
@@ -90,7 +91,7 @@ TEST_F(Hoist, WhatFeedsTheSinksIsComputedBefore) {
             "Load c0, FilterLtF t0.1, Group c0, Load c1, SumF a0, Load t0.0, SumF a1");
   EXPECT_EQ(Loop("r.f * s.f + r.x * 2 FROM r, s WHERE r.a < s.a", true),
             "Load c0, FilterLtI t0.0, Load c2, MulF t0.1, AddF c1, Store r0, Emit emit");
-  // A condition of which the value is asked is a BOOLEAN column.
+  // A condition whose value is needed is a BOOLEAN column.
   EXPECT_EQ(Loop("CASE WHEN r.a = 1 THEN 10 ELSE 20 END FROM r, s WHERE r.a < s.a", true),
             "Load c0, FilterLtI t0.0, Load c1, Store r0, Emit emit");
 }

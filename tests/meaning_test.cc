@@ -139,7 +139,7 @@ TEST(Calendar, PartsOfATimestamp) {
 
 // The interpreters run a meaning on masked-off rows too, whatever bits they hold. UBSan makes this test one.
 TEST(Calendar, AnyBitsAreSafe) {
-  volatile int64_t sink = 0;  // what nobody reads, the compiler does not compute
+  volatile int64_t sink = 0;  // the compiler does not compute unused values
   for (int64_t v : {kInt64Min, kInt64Min + 1, -kMicrosPerDay, int64_t{-1}, int64_t{0}, int64_t{1}, kInt64Max - 719468,
                     kInt64Max - 1, kInt64Max}) {
     for (int field = 0; field <= static_cast<int>(DatePart::kEpoch); ++field) {

@@ -562,7 +562,7 @@ TEST(RangePrograms, WhereATurnMayBegin) {
   EXPECT_EQ(from([&](Code& c) { scratch(Less(c.Op(Opcode::Load, r5)).Op(Opcode::FilterGtI, r5)).Emit(); }), -1);
   // The accumulator.
   EXPECT_EQ(from([](Code& c) { Less(c).Op(Opcode::Store, 0, 0).Op(Opcode::Emit); }), -1);
-  // An OR, whose masks nobody reads behind it, and one whose masks somebody does.
+  // An OR whose masks are not read after it, and one whose masks are.
   auto either = [](Code& c) -> Code& {
     Less(c.Op(Opcode::MaskSave, 1).Op(Opcode::MaskClear, 2))
         .Op(Opcode::MaskOr, 2)
@@ -1032,8 +1032,8 @@ class Product {
     snapshot_ = MakeSnapshot(tables_);
   }
 
-  /// False if `condition` gives no product over ranges; the pairs of rows are those of the section's source and join
-  /// table.
+  /// False if `condition` gives no nested-loop join over ranges; the pairs of rows are those of the section's source
+  /// and join table.
   bool Set(const std::string& condition) {
     SCOPED_TRACE(condition);
     const std::string sql = "SELECT r.id, s.id, r.a * 2 + s.a FROM r, s WHERE " + condition;

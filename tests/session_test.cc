@@ -171,7 +171,7 @@ struct Told {
   std::string settings;
 };
 
-/// Rank 0 of two, of which the other is not there: keeps what it would be told.
+/// Rank 0 of two ranks. The other does not exist: what it would be told is kept.
 class RecordingCluster final : public Cluster {
  public:
   int rank() const override { return 0; }
@@ -344,7 +344,7 @@ TEST(Session, RowsOfAProductComeLongBeforeItsEnd) {
   MakeNumbers(session.get(), 16);
   for (const char* strategy : {"grid", "loop"}) {
     Answer(session.get(), std::string("SET join_strategy = ") + strategy);
-    // 2^32 and 2^48 rows, of which some are asked for: a tile of one table with each row of the other.
+    // 2^32 and 2^48 rows. Only some are read: a tile of one table with each row of the other.
     for (const char* sql : {"SELECT a.x, b.x FROM t a, t b", "SELECT a.x, b.x FROM t a, t b, t c"}) {
       Pairs out(3'000'000);
       EXPECT_EQ(session->Execute(sql, &out).message(), "enough") << strategy;

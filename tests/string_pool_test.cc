@@ -51,7 +51,7 @@ TEST(StringPool, ThreadsAgreeOnIdentifiers) {
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (int n = 0; n < kStrings; ++n) {
-        const int k = (n * 7 + t * 750) % kStrings;  // all, each thread from another place on
+        const int k = (n * 7 + t * 750) % kStrings;  // all strings; each thread starts at another one
         ids[static_cast<size_t>(t)][static_cast<size_t>(k)] = pool.Intern(Text(k));
       }
     });

@@ -85,7 +85,7 @@ void ExpectSame(const ColumnVector& expected, const ColumnVector& actual) {
         ASSERT_TRUE(expected.wide[row] == actual.wide[row]) << "row " << row;
         break;
       case StorageClass::kFloat:
-        // Bit for bit, but for NaN, of which there is one.
+        // Bit for bit, except NaN: there is only one NaN.
         if (std::isnan(expected.Float(row))) {
           ASSERT_TRUE(std::isnan(actual.Float(row))) << "row " << row;
         } else {

@@ -34,7 +34,7 @@ void WriteFile(const std::string& path, const std::string& bytes) {
 class TabletCorruption : public ::testing::Test {
  protected:
   void SetUp() override {
-    // In memory where there is such a place: on a busy disk the many small commits would take most of the time.
+    // In memory if possible: on a busy disk the many small commits would take most of the time.
     const fs::path parent = access("/dev/shm", W_OK) == 0 ? fs::path("/dev/shm") : fs::temp_directory_path();
     std::string path = (parent / "tablet-test-XXXXXX").string();
     ASSERT_NE(mkdtemp(path.data()), nullptr);
