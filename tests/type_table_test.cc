@@ -184,7 +184,8 @@ TEST(TypeRulesTest, EachFunctionRowIsFound) {
 #define CALL(name, least, most, first, others, result)                                                   \
   if ((c & kClass##first) != 0) {                                                                        \
     std::vector<SqlType> args = {type};                                                                  \
-    while (args.size() < (least)) args.push_back(SqlType::Of(TypeId::kInteger));                         \
+    const SqlType other = (kClass##others & kClassInteger) != 0 ? SqlType::Of(TypeId::kInteger) : type;  \
+    while (args.size() < (least)) args.push_back(other);                                                 \
     EXPECT_EQ(FindFunction(name, args, &rule), FunctionMatch::kFound) << name << " " << type.ToString(); \
     EXPECT_EQ(rule.function, expected) << name;                                                          \
   }

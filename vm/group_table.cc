@@ -12,7 +12,7 @@
 namespace tessera::vm {
 namespace {
 
-/// Entries up to which a table is at most a quarter full: it stays in the L1 cache and a look-up rarely has a second
+/// Entries up to which a table is at most a quarter full: it stays in the L1 cache and a probe rarely has a second
 /// step, whose branch nobody can predict.
 constexpr size_t kRoomyTable = 4096;
 
