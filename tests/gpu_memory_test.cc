@@ -437,6 +437,25 @@ TEST_F(GpuMemory, OnlyWhatIsTooLarge) {
   EXPECT_EQ(some.rows.size(), 7u);
 }
 
+/// Groups with states of several words are the host's, unless the GPU is asked for: their locks make warps wait.
+TEST_F(GpuMemory, GroupsUnderLocksAreTheHosts) {
+  const std::unique_ptr<Gpu> gpu = Open(kBudget);
+  const struct {
+    const char* sql;
+    bool required, on_gpu;
+  } cases[] = {
+      {"SELECT k % 7, var_pop(x) FROM f GROUP BY k % 7", false, false},
+      {"SELECT k % 7, var_pop(x) FROM f GROUP BY k % 7", true, true},
+      {"SELECT k % 7, avg(x) FROM f GROUP BY k % 7", false, true},
+      {"SELECT var_pop(x) FROM f", false, true},
+  };
+  for (const auto& c : cases) {
+    const Answer answer = Run(c.sql, gpu.get(), c.required);
+    EXPECT_TRUE(answer.status.ok()) << c.sql << "\n" << answer.status.message();
+    EXPECT_EQ(answer.on_gpu, c.on_gpu) << c.sql;
+  }
+}
+
 /// Rows without a match must stay and the key is not the source's own: an error that says so, or the host.
 TEST_F(GpuMemory, WhatCannotBeJoinedInParts) {
   const std::unique_ptr<Gpu> gpu = Open(kBudget);
