@@ -1,12 +1,13 @@
 # Tessera's build: `make help` lists the targets, the banner says what was found on this machine.
 #
 # A source file with a main() becomes the program build/<name of the file>; tests/*_test.cc become GoogleTest
-# programs, bench/*.cc and bench/*_bench.cu become build/<name>_bench; everything else goes into one static library. New
-# files are picked up as they appear: hardly a source file is named here.
+# programs, bench/*.cc and bench/*_bench.cu become build/<name>_bench, tests/torture/*.cc with a main() build/torture_<name>
+# and tests/fuzz/*.cc build/fuzz/<name>; everything else goes into one static library. New files are picked up as they
+# appear: hardly a source file is named here.
 #
 # Variables: B=dir (build folder), CUDA_ARCHS="90 100", NOCUDA=1 (as if there were no toolkit), NOBUILD=1 (run what is
 # in build/ as it is: for a machine to which only the binaries were carried), SCALE=1, DEVICE=host|gpu, CSV=file,
-# PARTS="a b", EXCLUDE="a.cc b.cc".
+# PARTS="a b", SECONDS=300, EXCLUDE="a.cc b.cc".
 SHELL := /bin/bash
 .SUFFIXES:
 .DELETE_ON_ERROR:
@@ -16,6 +17,7 @@ B ?= build
 CXX := g++
 SCALE ?= 1
 DEVICE ?= host
+SECONDS ?= 300
 
 # As many jobs as cores unless the caller said how many.
 ifeq ($(MAKELEVEL),0)
@@ -62,7 +64,7 @@ MISSING_EMULATOR := $(if $(and $(call Has,boost/context/fiber.hpp),$(call HasLib
 
 # -Wno-restrict: g++ 12 sees overlaps in `"literal" + std::string` that are not there (its bug 105329). g++ 13 takes a
 # reference into an argument for one into a temporary (its bug 107532).
-WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Werror -Wno-restrict -Wno-dangling-reference
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Werror $(if $(findstring clang,$(CXX)),-w,-Wno-restrict -Wno-dangling-reference)
 CPPFLAGS := -I. -DFMT_HEADER_ONLY
 # x86-64-v3 (AVX2) is every x86 server since 2015; no contraction, so that host and GPU compute the same bits.
 CXXFLAGS := -std=c++20 -O3 -march=x86-64-v3 -ffp-contract=off $(WARNINGS) -pthread
@@ -106,17 +108,21 @@ ifneq ($(MPICXX),)
 MPI_OBJECT := $(B)/tessera_mpi.so
 endif
 TEST_SOURCES := $(filter-out $(EXCLUDE),$(wildcard tests/*.cc))
+TORTURE_SOURCES := $(filter-out $(EXCLUDE),$(wildcard tests/torture/*.cc))
+FUZZ_SOURCES := $(wildcard tests/fuzz/*.cc)
 # A benchmark's own kernels: bench/<its name>_*.cu. Those that have some, or are kernels themselves, are for the toolkit alone.
 BenchKernels = $(wildcard $(basename $1)_*.cu)
 BENCH_SOURCES := $(filter-out $(EXCLUDE),$(if $(NVCC),$(wildcard bench/*.cc bench/*_bench.cu), \
   $(foreach s,$(wildcard bench/*.cc),$(if $(call BenchKernels,$s),,$s))))
 
-WITH_MAIN := $(shell grep -l '^int main.' /dev/null $(SOURCES) $(TEST_SOURCES) $(BENCH_SOURCES))
+WITH_MAIN := $(shell grep -l '^int main.' /dev/null $(SOURCES) $(TEST_SOURCES) $(TORTURE_SOURCES) $(BENCH_SOURCES))
 TESTS := $(patsubst tests/%.cc,%,$(filter %_test.cc,$(TEST_SOURCES)))
 # Of bench/ssb.cc ssb_bench, of bench/gpu_scan_bench.cc gpu_scan_bench.
 BenchName = $(patsubst %_bench_bench,%_bench,$(addsuffix _bench,$(basename $(notdir $1))))
 BENCHES := $(call BenchName,$(BENCH_SOURCES))
-PROGRAM_SOURCES := $(filter-out $(BENCH_SOURCES) %_test.cc,$(WITH_MAIN))
+TORTURES := $(patsubst tests/torture/%.cc,torture_%,$(filter $(TORTURE_SOURCES),$(WITH_MAIN)))
+TORTURE_PARTS := $(filter-out $(WITH_MAIN),$(TORTURE_SOURCES))
+PROGRAM_SOURCES := $(filter-out $(BENCH_SOURCES) $(TORTURE_SOURCES) %_test.cc,$(WITH_MAIN))
 PROGRAMS := $(notdir $(PROGRAM_SOURCES:.cc=))
 # What several tests share: the files of tests/ that are neither tests nor programs.
 TEST_PARTS := $(filter-out %_test.cc $(WITH_MAIN),$(TEST_SOURCES))
@@ -128,19 +134,20 @@ BENCH_PROGRAMS := $(B)/tessera $(B)/ssb_gen $(B)/ssb_bench  # what demo and benc
 LIBRARY_OBJECTS := $(patsubst %,$(B)/obj/%.o,$(filter-out $(WITH_MAIN),$(SOURCES)) $(KERNELS)) \
   $(if $(DEVICE_LINKED),$(B)/obj/device_link.o)
 TEST_PART_OBJECTS := $(TEST_PARTS:%=$(B)/obj/%.o)
-ALL_SOURCES := $(SOURCES) $(KERNELS) $(TEST_SOURCES) $(BENCH_SOURCES) $(foreach s,$(BENCH_SOURCES),$(call BenchKernels,$s))
+ALL_SOURCES := $(SOURCES) $(KERNELS) $(TEST_SOURCES) $(TORTURE_SOURCES) $(FUZZ_SOURCES) $(BENCH_SOURCES) $(foreach s,$(BENCH_SOURCES),$(call BenchKernels,$s))
 
 include tests/cuda_emulator/emulator.mk
 
 # ---- Targets that people call ---------------------------------------------------------------------------------------
 
-.PHONY: all programs tests emulated demo demo-run test test-run test-gpu bench-ssb bench-ssb-run bench-join bench-join-run \
-        bench-ranks bench-ranks-run asan tsan format format-check \
+.PHONY: all programs tests torture-programs emulated demo demo-run test test-run test-gpu bench-ssb bench-ssb-run bench-join bench-join-run \
+        bench-ranks bench-ranks-run asan tsan torture torture-run fuzz fuzz-run format format-check \
         opcodes sql-reference help clean requirements FORCE
 
-all: programs $(if $(MISSING_TEST),,tests emulated)  ##build Everything that can be built here, into build/ (the default)
+all: programs torture-programs $(if $(MISSING_TEST),,tests emulated)  ##build Everything that can be built here, into build/ (the default)
 programs: $(PROGRAMS:%=$(B)/%) $(BENCHES:%=$(B)/%) $(MPI_OBJECT)  ##build The programs, benchmarks included
 tests: $(TESTS:%=$(B)/%)  ##build The unit tests
+torture-programs: $(TORTURES:%=$(B)/%)
 emulated: $(EMULATED)  ##build What tests the kernels without a GPU: linked with tests/cuda_emulator instead of with CUDA
 
 # Set-up comes before the make that looks for what is there.
@@ -161,6 +168,16 @@ asan:  ##test The host tests with the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory B=$(B)/asan SANITIZE=address,undefined NOCUDA=1 test-run
 tsan:  ##test The host tests with the thread sanitizer, in build/tsan
 	@$(MAKE) --no-print-directory B=$(B)/tsan SANITIZE=thread NOCUDA=1 test-run
+torture:  ##test The campaigns of tests/torture, SECONDS=300 each
+	@$(if $(NOBUILD),,tests/setup build)
+	@$(MAKE) --no-print-directory torture-run
+torture-run: $(if $(NOBUILD),,torture-programs programs)
+	@SECONDS_EACH=$(SECONDS) tests/run torture $(B)
+fuzz:  ##test The fuzz targets of tests/fuzz under clang's libFuzzer, SECONDS=300 each, in build/fuzz
+	@tests/setup build fuzz
+	@$(MAKE) --no-print-directory B=$(B)/fuzz CXX=clang++ SANITIZE=address,undefined,fuzzer-no-link NOCUDA=1 fuzz-run
+fuzz-run: $(FUZZ_SOURCES:tests/fuzz/%.cc=$(B)/%)
+	@SECONDS_EACH=$(SECONDS) tests/run fuzz $(B)
 
 bench-ssb:  ##measure The Star Schema Benchmark: DEVICE=host|gpu SCALE=1 CSV=file; on the host beside DuckDB
 	@$(if $(NOBUILD),,tests/setup build $(if $(filter host,$(DEVICE)),bench))
@@ -179,7 +196,7 @@ bench-ranks:  ##measure Ranks on this machine: PARTS="ssb master gather" RANKS="
 bench-ranks-run: $(if $(NOBUILD),,$(B)/tessera $(B)/ssb_gen $(B)/join_gen $(MPI_OBJECT))
 	@PARTS='$(PARTS)' DEVICE='$(DEVICE)' SCALE='$(SCALE)' CSV='$(CSV)' bench/ranks.py $(B)
 
-FORMATTED = $(wildcard $(foreach f,$(FOLDERS) tests tests/cuda_emulator tests/cuda_emulator/kernels/device bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
+FORMATTED = $(wildcard $(foreach f,$(FOLDERS) tests tests/torture tests/fuzz tests/cuda_emulator tests/cuda_emulator/kernels/device bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
 format:  ##maintain Format all C++ and CUDA sources with clang-format
 	@clang-format -i --style=file $(FORMATTED)
 format-check:  ##maintain Name the files that `make format` would change
@@ -224,7 +241,7 @@ Tessera
 endef
 
 # Shown once, by the make that builds.
-BANNER_GOALS := all programs tests demo-run test-run test-gpu bench-ssb-run bench-join-run bench-ranks-run
+BANNER_GOALS := all programs tests demo-run test-run torture-run test-gpu bench-ssb-run bench-join-run bench-ranks-run
 ifneq ($(filter $(BANNER_GOALS),$(or $(MAKECMDGOALS),all)),)
 ifeq ($(NOBUILD),)
 $(info $(BANNER))
@@ -298,5 +315,13 @@ $(foreach s,$(BENCH_SOURCES),$(eval $(call BENCH_RULE,$s)))
 $(TESTS:%=$(B)/%): $(B)/%: $(B)/obj/tests/%.cc.o $(B)/libtests.a $(B)/libtessera.a $(B)/link_flags
 	@$(if $(MISSING_TEST),echo "The tests need GoogleTest: sudo apt-get install libgtest-dev" >&2; exit 1)
 	@$(call Link,$(filter %.o %.a,$^) -lgtest_main -lgtest)
+
+$(TORTURES:%=$(B)/%): $(B)/torture_%: $(B)/obj/tests/torture/%.cc.o $(TORTURE_PARTS:%=$(B)/obj/%.o) $(B)/libtests.a \
+    $(B)/libtessera.a $(B)/link_flags
+	@$(call Link,$(filter %.o %.a,$^))
+
+# Named by `make fuzz` alone, whose build folder and compiler are others.
+$(FUZZ_SOURCES:tests/fuzz/%.cc=$(B)/%): $(B)/%: $(B)/obj/tests/fuzz/%.cc.o $(B)/libtests.a $(B)/libtessera.a $(B)/link_flags
+	@$(call Link,-fsanitize=fuzzer $(filter %.o %.a,$^))
 
 -include $(patsubst %,$(B)/obj/%.d,$(ALL_SOURCES))
