@@ -95,11 +95,11 @@ inline Status Unsupported(std::string message, int position = -1, std::string hi
 /// The user cancelled the statement.
 inline Status Cancelled() { return {ErrorCode::kCancelled, "canceling statement due to user request"}; }
 
-/// The error for a caught bad_alloc.
-inline Status OutOfMemory() {
-  return {ErrorCode::kResource, "out of memory",
-          "Ask for fewer rows or groups, or give the process more memory (ulimit -v, the job's limit)."};
-}
+/// The error for a caught bad_alloc. Allocates nothing.
+Status OutOfMemory() noexcept;
+/// The error for the exception that is being handled: kResource for memory and threads that ran out, kCancelled for
+/// Interruption, else kInternal. Call it in catch (...).
+Status StatusOfException() noexcept;
 
 #define TESSERA_CONCAT_(a, b) a##b
 #define TESSERA_CONCAT(a, b) TESSERA_CONCAT_(a, b)

@@ -7,9 +7,8 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
-#include <thread>
-#include <vector>
 
+#include "base/thread_pool.h"
 #include "tablet/csv_parser.h"
 #include "tablet/utf8.h"
 
@@ -27,10 +26,15 @@ class CsvLoad {
         line_(1) {}
 
   Status Run() {
-    std::vector<std::thread> others;
-    for (int i = 1; i < threads_; ++i) others.emplace_back([this] { Work(); });
-    Work();
-    for (std::thread& thread : others) thread.join();
+    ThreadPool pool(threads_);
+    TESSERA_TRY(pool.Run(threads_, [this](int) {
+      try {
+        Work();
+      } catch (...) {  // the others must learn of it
+        Stop(StatusOfException());
+      }
+      return Status::Ok();
+    }));
     return status_;
   }
 

@@ -28,21 +28,27 @@ void FileSyncer::Add(FileDescriptor file, std::string temporary_path, std::strin
   while (waiting_.size() >= kGreatestWaiting && status_.ok() && !Cancelled()) changed_.wait_for(lock, kCancelInterval);
   if (status_.ok() && Cancelled()) status_ = {ErrorCode::kCancelled, "cancelled"};
   if (!status_.ok()) return;
+  if (!thread_.started()) status_ = thread_.Start([this] { return Run(); });
+  if (!status_.ok()) return;
   waiting_.push_back({std::move(file), std::move(temporary_path), std::move(final_path)});
-  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
   changed_.notify_all();
 }
 
-void FileSyncer::Run() {
+Status FileSyncer::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return !waiting_.empty() || finishing_; });
-    if (waiting_.empty()) return;
+    if (waiting_.empty()) return {};
     const File file = std::move(waiting_.front());
     waiting_.pop_front();
     working_ = true;
     lock.unlock();
-    Status status = SyncAndRename(file);
+    Status status;
+    try {
+      status = SyncAndRename(file);
+    } catch (...) {  // whoever waits for the file must learn of it
+      status = StatusOfException();
+    }
     lock.lock();
     working_ = false;
     if (!status.ok() && status_.ok()) status_ = std::move(status);
@@ -71,7 +77,7 @@ void FileSyncer::Abandon() {
     changed_.notify_all();
   }
   // A sync that has begun cannot be stopped, but it is that of one tablet only.
-  if (thread_.joinable()) thread_.join();
+  (void)thread_.Join();
 }
 
 }  // namespace tessera

@@ -8,8 +8,8 @@
 #include <deque>
 #include <mutex>
 #include <string>
-#include <thread>
 
+#include "base/background_thread.h"
 #include "base/status.h"
 #include "tablet/directory_lock.h"
 
@@ -36,7 +36,7 @@ class FileSyncer {
     std::string temporary_path;
     std::string final_path;
   };
-  void Run();
+  Status Run();
   bool Cancelled() const { return cancel_ != nullptr && cancel_->load(std::memory_order_relaxed); }
   Status SyncAndRename(const File& file) const;
 
@@ -48,7 +48,7 @@ class FileSyncer {
   bool working_ = false;    ///< the thread has a file
   bool finishing_ = false;  ///< the thread shall end when no file waits
   Status status_;
-  std::thread thread_;  ///< started by the first file
+  BackgroundThread thread_;  ///< started by the first file
 };
 
 }  // namespace tessera

@@ -66,9 +66,12 @@ TableLoad::~TableLoad() {
   syncer_.Abandon();
   if (committing_) return;
   // No catalog ever named these files, so no reader has them.
-  for (size_t number = 0; number < tablets_cut_; ++number) {
-    unlink(TemporaryPath(number).c_str());
-    unlink(FinalPath(number).c_str());
+  try {
+    for (size_t number = 0; number < tablets_cut_; ++number) {
+      unlink(TemporaryPath(number).c_str());
+      unlink(FinalPath(number).c_str());
+    }
+  } catch (...) {  // no memory for a path: the next writer removes what no catalog names
   }
 }
 
@@ -219,24 +222,30 @@ bool TableLoad::RunTask() {
     task = std::move(tasks_.front());
     tasks_.pop_front();
   }
-  TabletJob* const job = task.job.get();
-  if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) {
-    Fail({ErrorCode::kCancelled, "cancelled"});
-    return true;
+  try {
+    if (Status status = RunTask(task); !status.ok()) Fail(status);
+  } catch (...) {  // other threads wait for the tablet
+    Fail(StatusOfException());
   }
+  return true;
+}
+
+Status TableLoad::RunTask(const Task& task) {
+  TabletJob* const job = task.job.get();
+  if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) return Cancelled();
   std::vector<ColumnPiece> pieces;
   for (const Piece& piece : job->pieces) {
     pieces.push_back({&piece.batch->columns[task.column], piece.begin, piece.rows});
   }
   job->chunks[task.column] = EncodeChunk(table_->schema.columns[task.column].type, pieces);
   // The last to finish sees the chunks of the others: acquire and release.
-  if (job->columns_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return true;
+  if (job->columns_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return {};
   job->pieces.clear();
-  if (Status status = WriteTablet(job); !status.ok()) Fail(status);
+  TESSERA_TRY(WriteTablet(job));
   std::lock_guard lock(mutex_);
   --unfinished_;
   tablet_done_.notify_all();
-  return true;
+  return {};
 }
 
 Status TableLoad::WriteTablet(TabletJob* job) {
@@ -247,6 +256,7 @@ Status TableLoad::WriteTablet(TabletJob* job) {
   identity.rows = job->rows;
   const std::vector<uint8_t> header = BuildTabletHeader(&job->chunks, &identity);
   TESSERA_ASSIGN(const int fd, WriteTabletFile(TemporaryPath(job->number), header, job->chunks));
+  FileDescriptor file(fd);
   {
     std::lock_guard lock(mutex_);
     if (records_.size() <= job->number) records_.resize(job->number + 1);
@@ -262,7 +272,7 @@ Status TableLoad::WriteTablet(TabletJob* job) {
       distinct_[c].Merge(job->chunks[c].distinct);
     }
   }
-  syncer_.Add(FileDescriptor(fd), TemporaryPath(job->number), FinalPath(job->number));
+  syncer_.Add(std::move(file), TemporaryPath(job->number), FinalPath(job->number));
   return {};
 }
 

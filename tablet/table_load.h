@@ -82,6 +82,7 @@ class TableLoad {
   void AddPiece(RowBatch batch);
   void FlushSmallBatches();
   void CutTablets(bool all);
+  Status RunTask(const Task& task);
   Status WriteTablet(TabletJob* job);
   void Fail(const Status& status);
   Status status() const;

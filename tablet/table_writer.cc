@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/background_thread.h"
 #include "tablet/utf8.h"
 #include "tablet/value_parser.h"
 
@@ -52,21 +53,27 @@ class LoadWriter final : public TableWriter {
   void WakeHelpers() {
     if (helpers_.empty()) {
       const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 2u, kGreatestThreads);
-      for (unsigned i = 1; i < threads; ++i) helpers_.emplace_back([this] { Help(); });
+      helpers_.reserve(threads);
+      for (unsigned i = 1; i < threads; ++i) {
+        auto helper = std::make_unique<BackgroundThread>();
+        // Without helpers this thread encodes everything.
+        if (!helper->Start([this] { return Help(); }).ok()) break;
+        helpers_.push_back(std::move(helper));
+      }
     }
     std::lock_guard lock(mutex_);
     ++rounds_;
     work_.notify_all();
   }
 
-  void Help() {
+  Status Help() {
     uint64_t seen = 0;
     for (;;) {
       while (load_->RunTask()) {
       }
       std::unique_lock lock(mutex_);
       work_.wait(lock, [&] { return rounds_ != seen || stopping_; });
-      if (stopping_) return;
+      if (stopping_) return {};
       seen = rounds_;
     }
   }
@@ -77,7 +84,6 @@ class LoadWriter final : public TableWriter {
       stopping_ = true;
       work_.notify_all();
     }
-    for (std::thread& helper : helpers_) helper.join();
     helpers_.clear();
   }
 
@@ -89,7 +95,7 @@ class LoadWriter final : public TableWriter {
   std::condition_variable work_;
   uint64_t rounds_ = 0;
   bool stopping_ = false;
-  std::vector<std::thread> helpers_;
+  std::vector<std::unique_ptr<BackgroundThread>> helpers_;
 };
 
 }  // namespace

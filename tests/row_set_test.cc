@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "vm/thread_pool.h"
+#include "base/thread_pool.h"
 
 namespace tessera::vm {
 namespace {

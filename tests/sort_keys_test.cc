@@ -10,8 +10,8 @@
 #include <random>
 
 #include "base/int128.h"
+#include "base/thread_pool.h"
 #include "vm/meaning.h"
-#include "vm/thread_pool.h"
 
 namespace tessera::vm {
 namespace {

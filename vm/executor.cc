@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/thread_pool.h"
 #include "vm/row_set.h"
 #include "vm/run/device_sections.h"
 #include "vm/run/host_sections.h"
@@ -14,7 +15,6 @@
 #include "vm/run/row_stream.h"
 #include "vm/run/run_state.h"
 #include "vm/run/shared_section.h"
-#include "vm/thread_pool.h"
 #include "vm/vm.h"
 
 namespace tessera::vm {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/interrupt.h"
 #include "vm/aggregate.h"
 #include "vm/lane_error.h"
 #include "vm/text_meaning.h"
@@ -67,6 +68,7 @@ void GroupTable::Reserve(size_t groups) {
 void GroupTable::Grow() {
   table_.assign(std::max<size_t>(256, table_.size() * 2), 0);
   for (size_t g = 0; g < groups_; ++g) {
+    ThrowIfInterrupted(g);
     if (g + kAhead < groups_) PrefetchEntry(hashes_[g + kAhead]);
     size_t at = hashes_[g] & (table_.size() - 1);
     while (table_[at] != 0) at = (at + 1) & (table_.size() - 1);
@@ -95,6 +97,7 @@ Status GroupTable::Merge(const GroupTable& other) {
   Reserve(groups_ + other.groups_);
   Status status;
   FindOrMakeMany(other.keys_.data(), other.hashes_.data(), other.groups_, [&](size_t h, uint32_t g) {
+    ThrowIfInterrupted(h);
     if (status.ok()) status = MergeStates(g, other.aggregates_, static_cast<uint32_t>(h));
   });
   return status;
@@ -104,11 +107,14 @@ Status GroupTable::MergePartition(const GroupTable& other, uint32_t part, uint32
   std::vector<uint32_t> of_part;
   of_part.reserve(other.groups_ / parts * 5 / 4);
   for (size_t h = 0; h < other.groups_; ++h) {
+    ThrowIfInterrupted(h);
     if ((other.hashes_[h] >> 58) % parts == part) of_part.push_back(static_cast<uint32_t>(h));
   }
   Reserve(groups_ + of_part.size());
   Status status;
+  size_t merged = 0;
   const auto merge = [&](size_t h, uint32_t g) {
+    ThrowIfInterrupted(merged++);
     if (status.ok()) status = MergeStates(g, other.aggregates_, static_cast<uint32_t>(h));
   };
   FindOrMakeSome(
@@ -166,6 +172,7 @@ Status GroupTable::Merge(const RowSet& rows) {
   }
   std::vector<int64_t> words(static_cast<size_t>(words_));
   for (size_t r = 0; r < rows.rows; ++r) {
+    ThrowIfInterrupted(r);
     uint32_t g = 0;
     if (section_.keys > 0) {
       size_t word = 0;
@@ -196,6 +203,7 @@ RowSet GroupTable::Rows() const {
     c.low.reserve(groups_);
     if (wide) c.high.reserve(groups_);
     for (size_t g = 0; g < groups_; ++g) {
+      ThrowIfInterrupted(g);
       const int64_t* words = keys_.data() + g * static_cast<size_t>(words_);
       c.low.push_back(words[word]);
       if (wide) c.high.push_back(words[word + 1]);
@@ -213,6 +221,7 @@ RowSet GroupTable::Rows() const {
     const size_t count = columns[a + 1] - columns[a];
     for (size_t k = 0; k < count; ++k) {
       RowColumn& c = out.columns[columns[a] + k];
+      ThrowIfInterrupted();
       if (!s.words.empty()) {
         c.low.reserve(groups_);
         for (size_t g = 0; g < groups_; ++g) c.low.push_back(static_cast<int64_t>(s.words[g * count + k]));

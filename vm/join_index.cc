@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/interrupt.h"
+#include "base/memory_budget.h"
+
 namespace tessera::vm {
 
 Status JoinIndex::CheckRows(const RowSet& rows) {
@@ -14,6 +17,7 @@ Status JoinIndex::CheckRows(const RowSet& rows) {
 }
 
 Status JoinIndex::Finish(RowSet rows, int keys) {
+  const MemoryPurpose purpose("a join table");
   TESSERA_TRY(CheckRows(rows));
   rows_ = std::move(rows);
   const size_t n = rows_.rows;
@@ -47,11 +51,14 @@ Status JoinIndex::Finish(RowSet rows, int keys) {
       direct_ = true;
       heads_.assign(n == 0 ? 0 : span + 1, kNoRow);
       // Backwards, so that chains run in the order of rows.
-      for (size_t row = n; row-- > 0;)
+      for (size_t row = n; row-- > 0;) {
+        ThrowIfInterrupted(row);
         chain(&heads_[static_cast<uint64_t>(key[row]) - static_cast<uint64_t>(range_.low)], static_cast<uint32_t>(row));
+      }
       if (n > 0 && span / 4 > n) {
         present_.resize(span / 64 + 1);
         for (size_t row = 0; row < n; ++row) {
+          ThrowIfInterrupted(row);
           const uint64_t at = static_cast<uint64_t>(key[row]) - static_cast<uint64_t>(range_.low);
           present_[at / 64] |= uint64_t{1} << (at % 64);
         }
@@ -62,6 +69,7 @@ Status JoinIndex::Finish(RowSet rows, int keys) {
   heads_.assign(std::bit_ceil(std::max<size_t>(16, 2 * n)), kNoRow);
   std::vector<int64_t> words(word_columns_.size());
   for (size_t row = n; row-- > 0;) {
+    ThrowIfInterrupted(row);
     uint64_t hash = kHashSeed;
     for (size_t w = 0; w < words.size(); ++w) {
       words[w] = word_columns_[w][row];

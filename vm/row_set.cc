@@ -6,10 +6,12 @@
 #include <bit>
 #include <numeric>
 
+#include "base/interrupt.h"
+#include "base/memory_budget.h"
+#include "base/thread_pool.h"
 #include "tablet/ordered_float.h"
 #include "vm/meaning.h"
 #include "vm/sort_keys.h"
-#include "vm/thread_pool.h"
 
 namespace tessera::vm {
 namespace {
@@ -35,6 +37,7 @@ void AppendRows(RowSet* to, RowSet&& from) {
   for (size_t i = 0; i < to->columns.size(); ++i) {
     RowColumn& t = to->columns[i];
     const RowColumn& f = from.columns[i];
+    ThrowIfInterrupted();
     t.low.insert(t.low.end(), f.low.begin(), f.low.end());
     t.high.insert(t.high.end(), f.high.begin(), f.high.end());
     if (!t.null.empty() || !f.null.empty()) {
@@ -117,7 +120,10 @@ template <class T>
 void Permute(std::vector<T>* v, const std::vector<uint32_t>& order) {
   if (v->empty()) return;
   std::vector<T> out(order.size());
-  for (size_t i = 0; i < order.size(); ++i) out[i] = (*v)[order[i]];
+  for (size_t i = 0; i < order.size(); ++i) {
+    ThrowIfInterrupted(i);
+    out[i] = (*v)[order[i]];
+  }
   *v = std::move(out);
 }
 
@@ -170,6 +176,7 @@ Status Reorder(const std::vector<uint32_t>& order, ThreadPool* pool, RowSet* row
 }  // namespace
 
 Status OrderAndLimit(const Section& section, const StringPool& strings, ThreadPool* pool, RowSet* rows) {
+  const MemoryPurpose purpose("sorting");
   const size_t n = rows->rows;
   if (section.order.empty()) {
     ApplyBounds(section, rows);
@@ -185,7 +192,7 @@ Status OrderAndLimit(const Section& section, const StringPool& strings, ThreadPo
     order.resize(n);
     std::iota(order.begin(), order.end(), 0u);
     std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(end), order.end(),
-                      RowLess(section, strings, *rows));
+                      InterruptibleLess(RowLess(section, strings, *rows)));
     order.resize(end);
   } else {
     TESSERA_ASSIGN(order, SortKeys(section.order, strings, *rows).First(end, pool));
@@ -218,6 +225,7 @@ Section WithoutOffset(const Section& section) {
 }
 
 Status SortRows(int column, const StringPool& strings, ThreadPool* pool, RowSet* rows) {
+  const MemoryPurpose purpose("sorting");
   TESSERA_ASSIGN(const std::vector<uint32_t> order,
                  SortKeys({{column, false, false}}, strings, *rows).First(rows->rows, pool));
   return Reorder(order, pool, rows);
@@ -271,6 +279,7 @@ void Merge(MergeRange part, const RowLess& less, size_t first, size_t end, std::
   }
   std::make_heap(heap.begin(), heap.end(), later);
   for (size_t n = part.before; n < end && !heap.empty(); ++n) {
+    ThrowIfInterrupted(n);
     std::pop_heap(heap.begin(), heap.end(), later);
     const size_t r = heap.back();
     if (n >= first) (*order)[n - first] = part.at[r];
@@ -286,6 +295,7 @@ void Merge(MergeRange part, const RowLess& less, size_t first, size_t end, std::
 
 Status MergeRuns(const Section& section, const std::vector<size_t>& starts, const StringPool& strings, ThreadPool* pool,
                  RowSet* rows) {
+  const MemoryPurpose purpose("sorting");
   const auto [first, end] = Bounds(section, rows->rows);
   const RowLess less(section, strings, *rows);
   MergeRange all;

@@ -14,9 +14,11 @@
 #include "vm/string_pool.h"
 #include "vm/vm.h"
 
-namespace tessera::vm {
-
+namespace tessera {
 class ThreadPool;
+}
+
+namespace tessera::vm {
 
 class SortKeys {
  public:

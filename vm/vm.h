@@ -22,9 +22,11 @@
 #include "vm/program.h"
 #include "vm/string_pool.h"
 
-namespace tessera::vm {
-
+namespace tessera {
 class ThreadPool;
+}
+
+namespace tessera::vm {
 
 /// Rows in the machine's form, as sections make them. Text is identifiers of the query's pool.
 struct RowColumn {

@@ -61,7 +61,7 @@ Status DeviceJoins::LayOut(const vm::Program& program, const BuiltRows& built, T
   return Status::Ok();
 }
 
-Status DeviceJoins::FillTables(const vm::Program& program, TableBatch* batch, vm::ThreadPool* pool) {
+Status DeviceJoins::FillTables(const vm::Program& program, TableBatch* batch, ThreadPool* pool) {
   std::vector<TableBatch::Entry>& entries = batch->on_device;
   for (;;) {
     std::vector<TableLayout*> layouts;
@@ -200,7 +200,7 @@ uint64_t DeviceJoins::FreeBytes() const {
 }
 
 Status DeviceJoins::CutTable(const vm::Program& program, int join, std::vector<vm::RowSet> rows, uint64_t source_rows,
-                             vm::ThreadPool* pool) {
+                             ThreadPool* pool) {
   const vm::Section& builder = BuilderOf(program, join);
   const uint64_t bytes = FreeBytes(), direct = direct_bytes();
   // The most rows that fit: a power of two, as slots are, or what fits beside twice as many slots.

@@ -94,7 +94,7 @@ class DeviceJoins {
   /// kResource: the table cannot be here.
   Status LayOut(const vm::Program& program, const BuiltRows& built, TableBatch* batch);
   /// Fills the tables of a batch by one kernel, and cuts those on the host into partitions. Errors: as LayOut.
-  Status FillTables(const vm::Program& program, TableBatch* batch, vm::ThreadPool* pool);
+  Status FillTables(const vm::Program& program, TableBatch* batch, ThreadPool* pool);
   /// A table whose rows were made elsewhere, from a table of `source_rows` rows. Errors: as LayOut.
   Status Put(const vm::Program& program, int join, const vm::RowSet& rows, uint64_t source_rows,
              vm::JoinPartitioning partitioning);
@@ -112,7 +112,7 @@ class DeviceJoins {
   uint64_t FreeBytes() const;
   /// Cuts a table's rows into partitions.
   Status CutTable(const vm::Program& program, int join, std::vector<vm::RowSet> rows, uint64_t source_rows,
-                  vm::ThreadPool* pool);
+                  ThreadPool* pool);
   /// Takes the rows of a table and lays it out.
   Result<TableLayout> MakeTable(const vm::Program& program, const BuiltRows& built);
   /// Sets what planning knows of the rows: their fraction of the source, and how its keys lie among theirs.

@@ -92,7 +92,7 @@ int SlotOfKey(const Section& s, const Instruction& probe, size_t key) {
 }  // namespace
 
 tessera::Result<JoinPartitions> CutJoin(std::vector<RowSet> rows, const Section& builder, uint64_t most_rows,
-                                        vm::ThreadPool* pool) {
+                                        ThreadPool* pool) {
   JoinPartitions out;
   uint64_t total = 0;
   for (const RowSet& r : rows) total += r.rows;
@@ -107,7 +107,7 @@ tessera::Result<JoinPartitions> CutJoin(std::vector<RowSet> rows, const Section&
     }
   }
   // Cut, count, and cut into more partitions if one has become too large.
-  const size_t workers = vm::Workers(pool);
+  const size_t workers = Workers(pool);
   std::vector<int64_t> bounds;
   std::vector<std::vector<uint16_t>> part_of(rows.size());  // by piece and row
   std::vector<std::vector<std::vector<uint64_t>>> counts;   // by piece, worker and part
@@ -120,7 +120,7 @@ tessera::Result<JoinPartitions> CutJoin(std::vector<RowSet> rows, const Section&
     if (bounds.size() == had) return TooManyOfOneKey(total);
     counts.assign(rows.size(), std::vector<std::vector<uint64_t>>(workers, std::vector<uint64_t>(bounds.size() + 1)));
     for (size_t piece = 0; piece < rows.size(); ++piece) part_of[piece].resize(rows[piece].rows);
-    TESSERA_TRY(vm::ForWorkers(pool, [&](size_t worker) {
+    TESSERA_TRY(ForWorkers(pool, [&](size_t worker) {
       for (size_t piece = 0; piece < rows.size(); ++piece) {
         const auto [first, end] = ShareOf(rows[piece], worker, workers);
         for (uint64_t i = first; i < end; ++i) {
@@ -164,7 +164,7 @@ tessera::Result<JoinPartitions> CutJoin(std::vector<RowSet> rows, const Section&
         std::any_of(rows.begin(), rows.end(), [&](const RowSet& r) { return !r.columns[c].null.empty(); });
     if (wide) to.high.resize(total);
     if (nulls) to.null.resize(total);
-    TESSERA_TRY(vm::ForWorkers(pool, [&](size_t worker) {
+    TESSERA_TRY(ForWorkers(pool, [&](size_t worker) {
       for (size_t piece = 0; piece < rows.size(); ++piece) {
         const vm::RowColumn& from = rows[piece].columns[c];
         std::vector<uint64_t> next = counts[piece][worker];
@@ -180,7 +180,7 @@ tessera::Result<JoinPartitions> CutJoin(std::vector<RowSet> rows, const Section&
     }));
     for (RowSet& r : rows) r.columns[c] = {};
   }
-  TESSERA_TRY(vm::ForEach(pool, out.parts.size(), [&](size_t p) {
+  TESSERA_TRY(ForEach(pool, out.parts.size(), [&](size_t p) {
     out.parts[p].columns = Summarize(out.rows, out.parts[p].first, out.parts[p].rows);
     return Status::Ok();
   }));

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/thread_pool.h"
 #include "kernels/join/join_kernels.h"
 #include "vm/program.h"
-#include "vm/thread_pool.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {
@@ -35,7 +35,7 @@ std::vector<ColumnSummary> Summarize(const vm::RowSet& rows, uint64_t first, uin
 /// Cuts the rows of a join table with keys so that no partition has more than `most_rows`. The rows come in any number
 /// of pieces. Errors: kResource: too many rows have the same key.
 tessera::Result<JoinPartitions> CutJoin(std::vector<vm::RowSet> rows, const vm::Section& builder, uint64_t most_rows,
-                                        vm::ThreadPool* pool);
+                                        ThreadPool* pool);
 
 /// How a section is run with one partition of a join table after the other; its sink keeps what came before. Where a
 /// row of the source without a match is gone for good, there is nothing to do: rows of other partitions find no match.

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "base/background_thread.h"
+
 namespace tessera::kernels {
 
 ColumnCache::~ColumnCache() {
@@ -117,10 +119,25 @@ void ColumnCache::CopyParts(Staging* staging) {
     Status status = device;
     if (status.ok() && part.copies->error.ok()) {
       lock.unlock();
-      status = Copy(part, staging);
+      try {
+        status = Copy(part, staging);
+      } catch (...) {  // whoever waits for the part must learn of it
+        status = StatusOfException();
+      }
       lock.lock();
     }
     NoteIssued(part.copies.get(), status);
+  }
+}
+
+void ColumnCache::StartThreads(size_t wanted) {
+  threads_.reserve(wanted);
+  while (threads_.size() < wanted) {
+    Staging* staging = &staging_.emplace_back();
+    std::thread thread;
+    // If the system refuses, those that there are copy, or the caller.
+    if (!StartThread(&thread, &ColumnCache::CopyParts, this, staging).ok()) return;
+    threads_.push_back(std::move(thread));
   }
 }
 
@@ -142,7 +159,8 @@ Result<std::shared_ptr<ColumnCache::Copies>> ColumnCache::StartCopies(int thread
   pending_.clear();
   copies->left = parts.size();
   copies->started = std::chrono::steady_clock::now();
-  if (threads <= 1 || total < kSharedCopy) {
+  if (threads > 1 && total >= kSharedCopy) StartThreads(std::min(kMostThreads, static_cast<size_t>(threads)));
+  if (threads <= 1 || total < kSharedCopy || threads_.empty()) {
     Status status;
     for (const Part& part : parts) {
       if (status.ok()) status = Copy(part, &own_);
@@ -150,11 +168,6 @@ Result<std::shared_ptr<ColumnCache::Copies>> ColumnCache::StartCopies(int thread
       NoteIssued(copies.get(), status);
     }
     return copies;
-  }
-  const size_t wanted = std::min(kMostThreads, static_cast<size_t>(threads));
-  while (threads_.size() < wanted) {
-    Staging* staging = &staging_.emplace_back();
-    threads_.emplace_back([this, staging] { CopyParts(staging); });
   }
   {
     std::lock_guard<std::mutex> lock(mutex_);

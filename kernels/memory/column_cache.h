@@ -128,6 +128,7 @@ class ColumnCache {
   Status Copy(const Part& part, Staging* staging);
   /// What a thread of the cache does until the end.
   void CopyParts(Staging* staging);
+  void StartThreads(size_t wanted);
   /// One of the copies is on its way, or has failed. REQUIRES: mutex_ is held.
   void NoteIssued(Copies* copies, const Status& status);
   /// The pieces' bytes never came.

@@ -5,12 +5,12 @@
 #include <cstring>
 #include <string>
 
+#include "base/thread_pool.h"
 #include "kernels/launch/vm_kernel.h"
 #include "vm/aggregate.h"
 #include "vm/lane_error.h"
 #include "vm/meaning.h"
 #include "vm/row_set.h"
-#include "vm/thread_pool.h"
 
 namespace tessera::kernels {
 namespace {
@@ -133,13 +133,13 @@ void SetAggregate(vm::RowColumn* columns, size_t count, uint64_t row, const uint
 
 HostGroups::HostGroups(const vm::SectionContext& context, const Section& section, const LoweredProgram& lowered)
     : context_(context), section_(section), lowered_(lowered), tables_(kParts) {
-  pending_.resize(vm::Workers(context.pool));
+  pending_.resize(Workers(context.pool));
   for (auto& parts : pending_) parts.resize(kParts);
 }
 
 Status HostGroups::Add(const GroupWords& groups) {
   const uint32_t record_words = lowered_.record_words, words = record_words + lowered_.state_words;
-  TESSERA_TRY(vm::ForWorkers(context_.pool, [&](size_t worker) {
+  TESSERA_TRY(ForWorkers(context_.pool, [&](size_t worker) {
     for (uint64_t g = groups.n * worker / workers(); g < groups.n * (worker + 1) / workers(); ++g) {
       const uint64_t* record = groups.records + g * groups.record_step;
       const uint64_t* state = groups.states + g * groups.state_step;
@@ -156,7 +156,7 @@ Status HostGroups::Add(const GroupWords& groups) {
 Status HostGroups::MergePending() {
   const uint64_t words = lowered_.record_words + lowered_.state_words;
   pending_words_ = 0;
-  return vm::ForEach(context_.pool, kParts, [&](size_t part) -> Status {
+  return ForEach(context_.pool, kParts, [&](size_t part) -> Status {
     for (auto& parts : pending_) {
       std::vector<uint64_t>& from = parts[part];
       if (from.empty()) continue;
@@ -189,7 +189,7 @@ tessera::Result<vm::RowSet> HostGroups::Rows() {
   ResizeColumns(first[kParts], &out);
   // (Threads write the NULL bytes of their partitions at the same time: all bytes have to be there before.)
   for (vm::RowColumn& c : out.columns) c.null.resize(out.rows);
-  TESSERA_TRY(vm::ForEach(context_.pool, kParts, [&](size_t part) {
+  TESSERA_TRY(ForEach(context_.pool, kParts, [&](size_t part) {
     if (tables_[part] == nullptr) return Status::Ok();
     const vm::RowSet rows = tables_[part]->Rows();
     tables_[part] = nullptr;

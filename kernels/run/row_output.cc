@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/thread_pool.h"
 #include "vm/row_set.h"
-#include "vm/thread_pool.h"
 
 namespace tessera::kernels {
 namespace {
@@ -411,12 +411,11 @@ void RowOutput::Append(const RowColumns& from, uint64_t rows, vm::RowSet* to) co
   std::atomic<size_t> next{0};
   const auto work = [&](int) {
     for (size_t job; (job = next.fetch_add(1)) < jobs.size();) jobs[job]();
+    return Status::Ok();
   };
-  if (workers > 1) {
-    context_.pool->Run(workers, work);
-  } else {
-    work(0);
-  }
+  // What no other thread could take, if they cannot be started, this one does.
+  if (workers > 1) (void)context_.pool->Run(workers, work);
+  (void)work(0);
   to->rows += rows;
 }
 

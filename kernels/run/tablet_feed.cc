@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "vm/thread_pool.h"
+#include "base/thread_pool.h"
 
 namespace tessera::kernels {
 namespace {
@@ -96,14 +96,16 @@ tessera::Result<vm::TabletEncoding>& TabletFeed::Encode(size_t number, const vm:
     return encoded_[0];
   }
   for (size_t i = 0; i < count; ++i) encoded_.emplace_back(Cancelled());
-  context_.pool->Run(static_cast<int>(workers), [&](int worker) {
+  const Status status = context_.pool->Run(static_cast<int>(workers), [&](int worker) {
     const size_t w = static_cast<size_t>(worker);
     const vm::TabletEncoding* as = nullptr;
     for (size_t i = w * count / workers; i < (w + 1) * count / workers; ++i) {
       encoded_[i] = encoder_.Encode(*table.tablets[number + i], as);
       if (encoded_[i].ok() && !encoded_[i]->skip) as = &*encoded_[i];
     }
+    return Status::Ok();
   });
+  if (!status.ok()) encoded_[0] = status;
   return encoded_[0];
 }
 

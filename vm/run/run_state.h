@@ -6,11 +6,11 @@
 
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "tablet/tablet.h"
 #include "vm/program.h"
 #include "vm/run/host_joins.h"
 #include "vm/string_pool.h"
-#include "vm/thread_pool.h"
 #include "vm/vm.h"
 
 namespace tessera::vm {

@@ -81,13 +81,14 @@ class UnitRunner {
     if (scan_.machines.size() < workers) scan_.machines.resize(workers);
     if (IsGrouped() && scan_.groups.size() < workers) scan_.groups.resize(workers);
     const auto start = Clock::now();
-    state_.pool->Run(static_cast<int>(workers), [&](int worker) {
+    TESSERA_TRY(state_.pool->Run(static_cast<int>(workers), [&](int worker) {
       try {
         Work(static_cast<size_t>(worker));
-      } catch (const std::bad_alloc&) {  // the other workers and ranks must learn of it
-        Fail(SIZE_MAX - 1, OutOfMemory());
+      } catch (...) {  // the other workers and ranks must learn of it
+        Fail(SIZE_MAX - 1, StatusOfException());
       }
-    });
+      return Status::Ok();
+    }));
     scan_.counts.milliseconds += MillisecondsSince(start);
     return error_.Take();
   }

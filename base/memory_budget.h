@@ -1,0 +1,82 @@
+// The process's memory budget. Every operator new is counted; one that would take more than the limit throws
+// MemoryLimitExceeded, a std::bad_alloc that says what was being done, what it asked for and what there is.
+//
+// What is counted: whatever C++ allocates, which is groups, sorts, join tables, results and loads. Not counted: mapped
+// tablets, which the system can take back, SQLite, the parser, CUDA and MPI, whose needs do not grow with the data.
+// Each thread counts for itself and adds to the total every kFlushBytes, so the total is right to that much a thread.
+//
+// With a sanitizer nothing is counted, because its own operator new stays: MemoryIsCounted().
+//
+// Start at: SetMemoryLimit, MemoryPurpose. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "base/status.h"
+
+namespace tessera {
+
+/// Bytes that a thread may have allocated or freed before it tells.
+inline constexpr int64_t kFlushBytes = 256 << 10;
+
+bool MemoryIsCounted();
+/// Bytes that the process may allocate; UINT64_MAX: any.
+void SetMemoryLimit(uint64_t bytes);
+uint64_t MemoryLimit();
+/// Bytes allocated now.
+uint64_t MemoryUsed();
+/// Of this thread, which is about to end: what it has not told yet would be forgotten.
+void FlushMemoryCount();
+
+/// Bytes that this process may use at all: the machine's memory, or less if its control group or `ulimit -v` says so.
+uint64_t UsableMemory();
+
+class MemoryLimitExceeded : public std::bad_alloc {
+ public:
+  MemoryLimitExceeded(uint64_t requested, uint64_t used, uint64_t limit, const char* purpose)
+      : requested_(requested), used_(used), limit_(limit), purpose_(purpose) {}
+  const char* what() const noexcept override { return "the memory limit is exceeded"; }
+  /// kResource: "memory limit exceeded: sorting needs 1.5 GiB more, 3.2 of 4.0 GiB are in use". May throw bad_alloc.
+  Status status() const;
+
+ private:
+  const uint64_t requested_, used_, limit_;
+  const char* const purpose_;
+};
+
+/// From here to its end, what this thread allocates is for `purpose`: "sorting", "grouping", as the subject of "needs".
+/// ThreadPool hands it on to its workers.
+class MemoryPurpose {
+ public:
+  explicit MemoryPurpose(const char* purpose) : before_(purpose_) { purpose_ = purpose; }
+  ~MemoryPurpose() { purpose_ = before_; }
+  MemoryPurpose(const MemoryPurpose&) = delete;
+  MemoryPurpose& operator=(const MemoryPurpose&) = delete;
+  /// Of this thread; never nullptr.
+  static const char* current() { return purpose_; }
+
+ private:
+  static inline constinit thread_local const char* purpose_ = "the statement";
+  const char* const before_;
+};
+
+/// From here to its end the limit does not hold for this thread: for messages, and for what must not fail half way.
+class WithoutMemoryLimit {
+ public:
+  WithoutMemoryLimit() { ++depth_; }
+  ~WithoutMemoryLimit() { --depth_; }
+  WithoutMemoryLimit(const WithoutMemoryLimit&) = delete;
+  WithoutMemoryLimit& operator=(const WithoutMemoryLimit&) = delete;
+  static bool active() { return depth_ > 0; }
+
+ private:
+  static inline constinit thread_local int depth_ = 0;
+};
+
+/// For tests: every operator new asks `refuse` first, and throws std::bad_alloc if it says so; nullptr: none does. It is
+/// called on any thread and must not allocate.
+void SetAllocationFault(bool (*refuse)());
+
+}  // namespace tessera
