@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/memory_budget.h"
 #include "mpi/messages.h"
 #include "mpi/messenger.h"
 #include "mpi/mpi_exchange.h"
@@ -59,10 +60,6 @@ uint64_t BuildHash() {
   }
   if (fd >= 0) close(fd);
   return hash;
-}
-
-uint64_t PhysicalMemory() {
-  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 // A serving rank has no terminal: a signal from the launcher means that all ranks end, and the master ends them. A
@@ -110,6 +107,7 @@ class RankCluster final : public Cluster {
 
   int Serve(int threads) override {
     default_threads_ = threads;
+    default_memory_limit_ = MemoryLimit();
     struct sigaction action {};
     action.sa_handler = HandleSignal;
     sigemptyset(&action.sa_mask);
@@ -138,8 +136,8 @@ class RankCluster final : public Cluster {
         case Command::kRun:
           try {
             ServeRun(&in);
-          } catch (const std::bad_alloc&) {
-            DieOfMemory();
+          } catch (...) {
+            DieOf(StatusOfException());
           }
           break;
         case Command::kClose:
@@ -174,8 +172,8 @@ class RankCluster final : public Cluster {
              vm::RunStatistics* statistics) override {
     try {
       return RunOnAll(query, executor, std::move(options), consume, statistics);
-    } catch (const std::bad_alloc&) {
-      DieOfMemory();
+    } catch (...) {
+      DieOf(StatusOfException());
     }
   }
 
@@ -194,9 +192,8 @@ class RankCluster final : public Cluster {
 
   /// Memory ran out between two messages. (The executor catches it in its workers.) Where the other ranks are is
   /// unknown, so the job ends.
-  [[noreturn]] void DieOfMemory() {
-    fprintf(stderr, "tessera: rank %d: %s\n%s\n", rank(), OutOfMemory().message().c_str(),
-            OutOfMemory().hint().c_str());
+  [[noreturn]] void DieOf(const Status& error) {
+    fprintf(stderr, "tessera: rank %d: %s\n%s\n", rank(), error.message().c_str(), error.hint().c_str());
     transport_->Abort(1);
     _exit(1);
   }
@@ -277,7 +274,7 @@ class RankCluster final : public Cluster {
     scattered_ = scatter;
     tablets_.Open(directory, scatter);
     // The room that every rank has.
-    const int64_t room = static_cast<int64_t>(PhysicalMemory() / static_cast<uint64_t>(transport_->local_ranks()) / 4);
+    const int64_t room = static_cast<int64_t>(UsableMemory() / static_cast<uint64_t>(transport_->local_ranks()) / 4);
     least_room_ = static_cast<uint64_t>(messenger_.Minimum(room));
     return Status::Ok();
   }
@@ -294,6 +291,7 @@ class RankCluster final : public Cluster {
     number_ = command.number;
     const ClusterSettings& settings = command.settings;
     const int threads = command.threads != 0 ? command.threads : default_threads_;
+    SetMemoryLimit(settings.memory_limit != 0 ? settings.memory_limit : default_memory_limit_);
     exchange_.Begin(number_, settings.replicate_below, BroadcastLimit(settings), &interrupted);
 
     vm::RunStatistics statistics;
@@ -393,7 +391,7 @@ class RankCluster final : public Cluster {
     // Makes room first, because a tablet that cannot be kept is not requested.
     const uint64_t memory = settings.scatter_memory != 0
                                 ? settings.scatter_memory
-                                : PhysicalMemory() / static_cast<uint64_t>(transport_->local_ranks()) / 2;
+                                : UsableMemory() / static_cast<uint64_t>(transport_->local_ranks()) / 2;
     Status status;
     for (const WantedTablet& w : wanted) {
       Result<uint8_t*> room = tablets_.MakeRoom(w.identity, memory);
@@ -452,6 +450,7 @@ class RankCluster final : public Cluster {
   bool left_ = false;
   uint64_t number_ = 0;      ///< of the program that runs, the same on all ranks
   int default_threads_ = 1;  ///< of a rank that serves
+  uint64_t default_memory_limit_ = UINT64_MAX;
   bool scattered_ = false;
   uint64_t least_room_ = 0;
   uint64_t sent_ = 0, received_ = 0;

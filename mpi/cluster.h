@@ -21,8 +21,9 @@ namespace tessera {
 struct ClusterSettings {
   uint64_t replicate_below = 0;  ///< tables with fewer encoded bytes are on every rank; 0: none
   uint64_t broadcast_limit = 0;  ///< bytes of a join's build side; 0: what the smallest rank has room for
-  uint64_t scatter_memory =
-      0;  ///< bytes of received tablets kept in memory, the rest on local scratch; 0: half the rank's memory
+  uint64_t memory_limit = 0;     ///< bytes that the rank may allocate; 0: what it was given in Serve
+  /// Bytes of received tablets that are kept in memory, the rest on local scratch; 0: half the rank's memory.
+  uint64_t scatter_memory = 0;
 };
 
 /// What the other ranks need to know of a query besides its program.

@@ -8,6 +8,8 @@
 #include <string>
 #include <thread>
 
+#include "base/memory_budget.h"
+
 namespace tessera {
 
 int UsableProcessors() {
@@ -28,6 +30,10 @@ int ProcessorsOfRank(int local_ranks) {
   // Not bound: the other ranks have the same ones in mind.
   const bool bound = static_cast<long>(std::thread::hardware_concurrency()) < sysconf(_SC_NPROCESSORS_ONLN);
   return bound ? usable : std::max(1, usable / std::max(1, local_ranks));
+}
+
+uint64_t MemoryOfRank(int local_ranks) {
+  return UsableMemory() / static_cast<uint64_t>(std::max(1, local_ranks)) / 5 * 4;
 }
 
 }  // namespace tessera

@@ -1,5 +1,7 @@
-// How many processors this process may use. Any thread.
+// What this process may use of the machine. Any thread.
 #pragma once
+
+#include <cstdint>
 
 namespace tessera {
 
@@ -8,5 +10,9 @@ int UsableProcessors();
 
 /// Those of one of several ranks on this node: the ones that it is bound to, or its share of all.
 int ProcessorsOfRank(int local_ranks);
+
+/// Bytes that one of several ranks on this node may allocate unless somebody says otherwise: 80 % of its share of what
+/// the process may use.
+uint64_t MemoryOfRank(int local_ranks);
 
 }  // namespace tessera

@@ -6,14 +6,16 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <new>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/interrupt.h"
+#include "base/memory_budget.h"
 #include "compiler/compiler.h"
 #include "mpi/cluster.h"
 #include "session/processors.h"
 #include "session/session_state.h"
+#include "session/statement_timer.h"
 #include "session/statements.h"
 
 namespace tessera {
@@ -26,7 +28,9 @@ class Session::Impl {
 
   Status Open(const SessionOptions& options) {
     state_.options = options;
-    state_.default_threads = ProcessorsOfRank(options.cluster != nullptr ? options.cluster->local_ranks() : 1);
+    const int local_ranks = options.cluster != nullptr ? options.cluster->local_ranks() : 1;
+    state_.default_threads = ProcessorsOfRank(local_ranks);
+    state_.default_memory_limit = options.memory_limit != 0 ? options.memory_limit : MemoryOfRank(local_ranks);
     TESSERA_ASSIGN(state_.database, Database::Open(options.directory, options.mode));
     if (options.cluster != nullptr && options.cluster->ranks() > 1) {
       const std::string& directory = state_.database->directory();
@@ -50,17 +54,22 @@ class Session::Impl {
     state_.timing = Timing{};
     state_.statistics = vm::RunStatistics{};
     const auto start = Clock::now();
-    Status status;
-    try {
-      status = Run(sql, out);
-    } catch (const std::bad_alloc&) {
-      status = OutOfMemory();
+    StatementTimer timer;
+    Status status = timer.Start(state_.settings.statement_timeout, &state_.cancel);
+    if (status.ok()) {
+      const InterruptScope interrupt(&state_.cancel);
+      try {
+        status = Run(sql, out);
+      } catch (...) {
+        status = StatusOfException();
+      }
     }
+    const bool timed_out = timer.Stop();
     state_.timing.total = MillisecondsSince(start);
     running_ = false;
+    if (status.ok() || status.code() != ErrorCode::kCancelled) return status;
     // One text, whoever noticed the flag.
-    if (!status.ok() && status.code() == ErrorCode::kCancelled) return Cancelled();
-    return status;
+    return timed_out ? TimedOut() : Cancelled();
   }
 
   void Cancel() {
@@ -149,9 +158,13 @@ Session::Session() : impl_(std::make_unique<Impl>()) {}
 Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
-  std::unique_ptr<Session> session(new Session());
-  TESSERA_TRY(session->impl_->Open(options));
-  return session;
+  try {
+    std::unique_ptr<Session> session(new Session());
+    TESSERA_TRY(session->impl_->Open(options));
+    return session;
+  } catch (...) {
+    return StatusOfException();
+  }
 }
 
 Status Session::Execute(std::string_view sql, ResultWriter* out) { return impl_->Execute(sql, out); }

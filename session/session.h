@@ -39,6 +39,7 @@ struct SessionOptions {
   OpenMode mode = OpenMode::kReadWrite;
   DeviceChoice device = DeviceChoice::kAuto;
   int threads = 0;             ///< 0: as many as the process may use
+  uint64_t memory_limit = 0;   ///< bytes that the process may allocate; 0: 80 % of what it may use
   uint64_t gpu_memory = 0;     ///< bytes; 0: most of what the device has free
   Cluster* cluster = nullptr;  ///< this is rank 0 of it; nullptr: one process. It outlives the session.
   bool scatter = false;        ///< ranks get their tablets from this one, even if they see the directory
@@ -96,7 +97,7 @@ class Session {
   ~Session();
 
   /// Runs one statement (no semicolon needed). On an error nothing is changed. FormatError (compiler/compiler.h) prints
-  /// it.
+  /// it. No exception leaves it. Errors: kCancelled after Cancel() or statement_timeout; those of the statement.
   Status Execute(std::string_view sql, ResultWriter* out);
   /// Stops the running statement, which then returns kCancelled "canceling statement due to user request".
   /// Async-signal-safe. No effect if none runs.

@@ -2,6 +2,7 @@
 
 #include "session/session_state.h"
 
+#include "base/memory_budget.h"
 #include "mpi/cluster.h"
 
 namespace tessera {
@@ -11,6 +12,7 @@ Status SessionState::OpenGpu() { return gpu.Open(cluster != nullptr ? cluster->l
 Status SessionState::ChangeSettings(const Settings& changed) {
   if (changed.device == DeviceChoice::kGpu) TESSERA_TRY(OpenGpu());
   settings = changed;
+  SetMemoryLimit(memory_limit());
   database->SetLockTimeout(static_cast<int>(settings.lock_timeout));
   return Status::Ok();
 }

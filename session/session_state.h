@@ -17,6 +17,9 @@ namespace tessera {
 
 struct SessionState {
   int threads() const { return settings.threads > 0 ? static_cast<int>(settings.threads) : default_threads; }
+  uint64_t memory_limit() const {
+    return settings.memory_limit > 0 ? static_cast<uint64_t>(settings.memory_limit) : default_memory_limit;
+  }
   Status OpenGpu();
   /// Takes the settings and does what follows from them. Errors: kDevice, there is no GPU although they ask for one; then
   /// nothing changes.
@@ -26,9 +29,10 @@ struct SessionState {
   std::unique_ptr<Database> database;
   Cluster* cluster = nullptr;  ///< nullptr if there are no other ranks
   Settings settings;
-  int default_threads = 1;                 ///< as many as the process may use
-  std::unique_ptr<vm::Executor> executor;  ///< made by the first query, and anew when the number of threads changes
-  RankGpu gpu;                             ///< opened by the first query that may use it
+  uint64_t default_memory_limit = UINT64_MAX;  ///< bytes
+  int default_threads = 1;                     ///< as many as the process may use
+  std::unique_ptr<vm::Executor> executor;      ///< made by the first query, and anew when the number of threads changes
+  RankGpu gpu;                                 ///< opened by the first query that may use it
   std::function<void(const Progress&)> progress;
   // Of the running or the last statement:
   Timing timing;

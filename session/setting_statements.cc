@@ -1,5 +1,7 @@
 // SET, RESET and SHOW.
 
+#include <algorithm>
+
 #include "session/settings.h"
 #include "session/statements.h"
 
@@ -18,7 +20,9 @@ Status Set(SessionState* state, const std::string& name, const std::string& valu
 
 Status Show(SessionState* state, const std::string& name, ResultWriter* out) {
   Settings shown = state->settings;
-  shown.threads = state->threads();  // how many there are, not that nobody said how many
+  // What holds, not that nobody said what.
+  shown.threads = state->threads();
+  shown.memory_limit = static_cast<int64_t>(std::min<uint64_t>(INT64_MAX, state->memory_limit()));
   const SqlType text = SqlType::Text();
   std::vector<vm::ResultColumn> columns;
   RowBatch batch;

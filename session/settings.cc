@@ -29,6 +29,17 @@ Status SetInteger(const char* name, const std::string& value, int64_t least, int
   return Status::Ok();
 }
 
+Status SetSize(const char* name, const std::string& value, int64_t least, int64_t* field) {
+  const std::optional<uint64_t> bytes = ParseSize(value);
+  if (!bytes || *bytes > INT64_MAX || (*bytes != 0 && *bytes < static_cast<uint64_t>(least))) {
+    return InvalidValue(
+        name, value,
+        fmt::format("Bytes, {} or more, or a number with kB, MB, GB or TB, or 0.", std::max<int64_t>(least, 1)));
+  }
+  *field = static_cast<int64_t>(*bytes);
+  return Status::Ok();
+}
+
 /// "auto, host, gpu" as three names.
 std::vector<std::string_view> Split(std::string_view values) {
   std::vector<std::string_view> out;
@@ -75,6 +86,15 @@ constexpr Setting kSettings[] = {
    [](const Settings& s) { return std::to_string(s.name); },                                                  \
    [](Settings* s, const std::string& value) { return SetInteger(#name, value, least, greatest, &s->name); }, \
    [](Settings* s) { s->name = Settings().name; }},
+#define TESSERA_SIZE_SETTING(name, default_value, least, ranks, description)                     \
+  {#name,                                                                                        \
+   description,                                                                                  \
+   description,                                                                                  \
+   RanksLearn::k##ranks,                                                                         \
+   [] { return least > 1 ? fmt::format("0, {} or more", least) : std::string("0 or more"); },    \
+   [](const Settings& s) { return std::to_string(s.name); },                                     \
+   [](Settings* s, const std::string& value) { return SetSize(#name, value, least, &s->name); }, \
+   [](Settings* s) { s->name = Settings().name; }},
 #define TESSERA_CHOICE_SETTING(name, type, default_value, values, ranks, description)               \
   {#name,                                                                                           \
    description,                                                                                     \
@@ -97,6 +117,19 @@ constexpr Setting kSettings[] = {
 };
 
 }  // namespace
+
+std::optional<uint64_t> ParseSize(std::string_view text) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
+  if (unit.size() == 2 && (unit[1] == 'b' || unit[1] == 'B')) unit.remove_suffix(1);
+  constexpr std::string_view kUnits = "kmgtKMGT";
+  const size_t at = unit.size() == 1 ? kUnits.find(unit) : kUnits.npos;
+  if (error != std::errc{} || (at == kUnits.npos && !unit.empty())) return std::nullopt;
+  const size_t power = unit.empty() ? 0 : at % 4 + 1;
+  if (number > UINT64_MAX >> (10 * power)) return std::nullopt;
+  return number << (10 * power);
+}
 
 std::span<const Setting> AllSettings() { return kSettings; }
 

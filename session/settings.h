@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "compiler/plan_options.h"
@@ -19,10 +21,14 @@ inline constexpr int kMaxThreads = 1024;
 /// The value of each setting, at first its default.
 struct Settings {
 #define TESSERA_INTEGER_SETTING(name, default_value, least, greatest, ranks, description) int64_t name = default_value;
+#define TESSERA_SIZE_SETTING(name, default_value, least, ranks, description) int64_t name = default_value;
 #define TESSERA_CHOICE_SETTING(name, type, default_value, values, ranks, description) type name = type::default_value;
 #define TESSERA_SWITCH_SETTING(name, default_value, ranks, description) bool name = default_value;
 #include "session/settings.def"
 };
+
+/// "4096", "64kB", "512MB", "4GB", with and without the B, in any case: powers of two. nullopt: it is none.
+std::optional<uint64_t> ParseSize(std::string_view text);
 
 /// How other ranks learn of a setting; settings.def says what each means.
 enum class RanksLearn { kNotTold, kInProgram, kWithQuery };

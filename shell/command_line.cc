@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "compiler/nearest_name.h"
+#include "session/settings.h"
 
 namespace tessera {
 namespace {
@@ -21,6 +22,7 @@ enum Option : int {
   kOptionJson,
   kOptionLine,
   kOptionMarkdown,
+  kOptionMemory,
   kOptionReadOnly,
   kOptionScatter,
   kOptionStats,
@@ -30,7 +32,7 @@ enum Option : int {
   kOptionVersion,
 };
 
-constexpr std::array<option, 21> kOptions = {{{"bail", no_argument, nullptr, kOptionBail},
+constexpr std::array<option, 22> kOptions = {{{"bail", no_argument, nullptr, kOptionBail},
                                               {"box", no_argument, nullptr, kOptionBox},
                                               {"command", required_argument, nullptr, 'c'},
                                               {"csv", no_argument, nullptr, kOptionCsv},
@@ -42,6 +44,7 @@ constexpr std::array<option, 21> kOptions = {{{"bail", no_argument, nullptr, kOp
                                               {"json", no_argument, nullptr, kOptionJson},
                                               {"line", no_argument, nullptr, kOptionLine},
                                               {"markdown", no_argument, nullptr, kOptionMarkdown},
+                                              {"memory", required_argument, nullptr, kOptionMemory},
                                               {"readonly", no_argument, nullptr, kOptionReadOnly},
                                               {"scatter", no_argument, nullptr, kOptionScatter},
                                               {"stats", required_argument, nullptr, kOptionStats},
@@ -54,21 +57,11 @@ constexpr std::array<option, 21> kOptions = {{{"bail", no_argument, nullptr, kOp
 
 Status Usage(const std::string& message) { return SqlError(message); }
 
-/// "4", "512M", "8GB": powers of two.
-Result<uint64_t> ParseBytes(std::string_view text) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  std::string_view suffix = text.substr(static_cast<size_t>(end - text.data()));
-  if (suffix.size() == 2 && (suffix[1] == 'b' || suffix[1] == 'B')) suffix.remove_suffix(1);
-  int shift = -1;
-  if (suffix.empty()) shift = 0;
-  if (suffix == "k" || suffix == "K") shift = 10;
-  if (suffix == "m" || suffix == "M") shift = 20;
-  if (suffix == "g" || suffix == "G") shift = 30;
-  if (error != std::errc{} || shift < 0 || number == 0 || number > (UINT64_MAX >> shift)) {
-    return Usage("--gpu-memory takes bytes, or a number with kb, mb or gb: not \"" + std::string(text) + "\"");
-  }
-  return number << shift;
+/// A size that is more than 0.
+Result<uint64_t> Size(const char* name, const char* text) {
+  const std::optional<uint64_t> bytes = ParseSize(text);
+  if (bytes && *bytes > 0) return *bytes;
+  return Usage(std::string(name) + " takes bytes, or a number with kb, mb, gb or tb: not \"" + text + "\"");
 }
 
 Status UnknownOption(const char* argument) {
@@ -141,7 +134,11 @@ Result<CommandLine> ParseCommandLine(int argc, char** argv) {
         break;
       }
       case kOptionGpuMemory: {
-        TESSERA_ASSIGN(line.session.gpu_memory, ParseBytes(optarg));
+        TESSERA_ASSIGN(line.session.gpu_memory, Size("--gpu-memory", optarg));
+        break;
+      }
+      case kOptionMemory: {
+        TESSERA_ASSIGN(line.session.memory_limit, Size("--memory", optarg));
         break;
       }
       case kOptionReadOnly:
@@ -195,6 +192,8 @@ are read from standard input, with editing and history if that is a terminal.
   -f FILE           run the statements in FILE (repeatable)
   --device D        auto (default), host or gpu
   --threads N       threads on the host (default: all)
+  --memory N        budget on the host in bytes, or with k, m, g (default: 80 % of what the
+                    process may use)
   --gpu-memory N    budget on the GPU in bytes, or with k, m, g
   --format F        box, csv, json, markdown or line; also as -box -csv -json -markdown -line
                     (default: box on a terminal, else csv)

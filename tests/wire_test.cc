@@ -203,6 +203,7 @@ TEST(Wire, CommandsComeBackOrAreRefused) {
   command.gpu_required = command.profile = true;
   command.join_partitioning = vm::JoinPartitioning::kOff;
   command.gpu_memory = 1 << 30;
+  command.settings.memory_limit = 6;
   command.settings.scatter_memory = 5;
   command.tables.alive = {1, 2};
   TableMessage table;
@@ -225,6 +226,7 @@ TEST(Wire, CommandsComeBackOrAreRefused) {
   EXPECT_TRUE(r.profile);
   EXPECT_EQ(r.join_partitioning, vm::JoinPartitioning::kOff);
   EXPECT_EQ(r.gpu_memory, uint64_t{1} << 30);
+  EXPECT_EQ(r.settings.memory_limit, 6u);
   EXPECT_EQ(r.settings.scatter_memory, 5u);
   EXPECT_EQ(r.tables.alive, command.tables.alive);
   ASSERT_EQ(r.tables.tables.size(), 2u);

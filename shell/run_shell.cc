@@ -1,0 +1,68 @@
+#include "shell/run_shell.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+
+#include "shell/command_line.h"
+#include "shell/exit_status.h"
+#include "shell/shell.h"
+#include "shell/version.h"
+
+namespace tessera {
+namespace {
+
+/// Prints without memory of its own.
+void PrintError(const Status& error) noexcept {
+  for (const char* text :
+       {"tessera: ", error.message().c_str(), error.hint().empty() ? "" : "\n", error.hint().c_str(), "\n"}) {
+    if (write(STDERR_FILENO, text, strlen(text)) < 0) return;
+  }
+}
+
+int Run(int argc, char** argv, Cluster* cluster) {
+  Result<CommandLine> line = ParseCommandLine(argc, argv);
+  if (!line.ok()) {
+    fmt::print(stderr, "tessera: {}\nTry tessera --help.\n", line.status().message());
+    return kExitUsage;
+  }
+  if (line->help || line->version) {
+    const std::string text = line->help ? UsageText() : fmt::format("tessera {}\n", kVersion);
+    return std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0 ? kExitOk : kExitUsage;
+  }
+  // Scripts that cannot be read are known before anything runs.
+  for (const CommandLineInput& input : line->inputs) {
+    if (input.kind == CommandLineInput::Kind::kFile && access(input.text.c_str(), R_OK) != 0) {
+      fmt::print(stderr, "tessera: could not open \"{}\": {}\n", input.text, std::generic_category().message(errno));
+      return kExitUsage;
+    }
+  }
+  line->session.standard_input_is_free = !line->inputs.empty();
+  line->session.cluster = cluster;
+  // mpirun gives rank 0 a terminal of its own for standard output, wherever that goes in the end.
+  if (cluster != nullptr && !line->format) line->format = ResultFormat::kCsv;
+  Result<std::unique_ptr<Session>> session = Session::Open(line->session);
+  if (!session.ok()) {
+    PrintError(session.status());
+    return session.status().code() == ErrorCode::kDevice ? kExitUsage : kExitDatabase;
+  }
+  return Shell(session->get(), *line).Run();
+}
+
+}  // namespace
+
+int RunShell(int argc, char** argv, Cluster* cluster) noexcept {
+  try {
+    return Run(argc, argv, cluster);
+  } catch (...) {
+    const Status error = StatusOfException();
+    PrintError(error);
+    return kExitSqlError;
+  }
+}
+
+}  // namespace tessera
