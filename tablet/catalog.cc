@@ -223,7 +223,8 @@ class Catalog::Transaction {
  public:
   explicit Transaction(Catalog* catalog) : catalog_(catalog) {}
   ~Transaction() {
-    if (begun_) (void)catalog_->Execute("ROLLBACK");
+    // (Execute() would make a message, and there may be no memory for it.)
+    if (begun_) sqlite3_exec(catalog_->db_, "ROLLBACK", nullptr, nullptr, nullptr);
   }
   Status Begin(const char* sql) {
     TESSERA_TRY(catalog_->Execute(sql));

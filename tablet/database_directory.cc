@@ -116,18 +116,21 @@ Result<std::shared_ptr<DatabaseDirectory>> DatabaseDirectory::Open(const std::st
 }
 
 DatabaseDirectory::~DatabaseDirectory() {
-  if (temporary_) {
-    catalog_.reset();
-    infos_.clear();
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
-    return;
-  }
-  // Files that could not be removed before, because a reader of this process might use them.
-  if (garbage_ && catalog_ != nullptr) {
-    Result<WriterLock> lock = WriterLock::Acquire(path_, name_, 0);
-    std::lock_guard guard(mutex_);
-    if (lock.ok() && Refresh().ok()) Sweep();
+  try {
+    if (temporary_) {
+      catalog_.reset();
+      infos_.clear();
+      std::error_code error;
+      std::filesystem::remove_all(path_, error);
+      return;
+    }
+    // Files that could not be removed before, because a reader of this process might use them.
+    if (garbage_ && catalog_ != nullptr) {
+      Result<WriterLock> lock = WriterLock::Acquire(path_, name_, 0);
+      std::lock_guard guard(mutex_);
+      if (lock.ok() && Refresh().ok()) Sweep();
+    }
+  } catch (...) {  // no memory: the next writer sweeps
   }
 }
 

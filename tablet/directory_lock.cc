@@ -9,6 +9,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/interrupt.h"
 #include "tablet/io_error.h"
 
 namespace tessera {
@@ -52,6 +53,7 @@ Result<WriterLock> WriterLock::Acquire(const std::string& directory, const std::
     if (std::chrono::steady_clock::now() >= deadline) {
       return Status(ErrorCode::kBusy, "database \"" + name + "\" is being written by " + HolderOf(file.get()));
     }
+    if (Interrupted()) return Cancelled();
     // flock() has no timeout; polling this often costs little compared with the writes that it waits for.
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
@@ -69,14 +71,24 @@ Result<std::shared_ptr<ReaderLock>> ReaderLock::Open(const std::string& director
 }
 
 Result<std::shared_ptr<const void>> ReaderLock::Hold() {
+  struct Holder {
+    explicit Holder(std::shared_ptr<ReaderLock> reader) : lock(std::move(reader)) {}
+    ~Holder() {
+      if (holds) lock->Drop();
+    }
+    const std::shared_ptr<ReaderLock> lock;
+    bool holds = false;
+  };
+  // Made before the mutex is taken: what takes it again must not be destroyed here if memory runs out.
+  const auto holder = std::make_shared<Holder>(shared_from_this());
   std::lock_guard lock(mutex_);
   if (holders_ == 0 && file_.valid()) {
     // A remover holds its exclusive lock for the time of a few unlink() calls, so this wait is short.
     if (const int error = Flock(file_.get(), LOCK_SH)) return IoError("cannot lock", kReadersFile + 1, error);
   }
   ++holders_;
-  // Only the pointer's deleter is used, not its value.
-  return std::shared_ptr<const void>(this, [self = shared_from_this()](const void*) { self->Drop(); });
+  holder->holds = true;
+  return std::shared_ptr<const void>(holder);
 }
 
 void ReaderLock::Drop() {
