@@ -19,7 +19,7 @@ Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* o
       return SqlError("COPY FROM STDIN cannot read standard input: the statements come from there", -1,
                       "Give the statement with -c or in a file with -f.");
     }
-    TESSERA_ASSIGN(spool, SpoolStandardInput(&state->cancel));
+    TESSERA_ASSIGN(spool, SpoolStandardInput());
     file = spool.path();
   }
   if (state->progress) {

@@ -1,13 +1,13 @@
 #include "session/standard_streams.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <vector>
 
+#include "base/interruptible_io.h"
 #include "tablet/io_error.h"
 
 namespace tessera {
@@ -63,23 +63,14 @@ Status TemporaryFile::ForEachPiece(const std::function<Status(const std::string&
   return status;
 }
 
-Result<TemporaryFile> SpoolStandardInput(const std::atomic<bool>* cancel) {
+Result<TemporaryFile> SpoolStandardInput() {
   TESSERA_ASSIGN(TemporaryFile file, TemporaryFile::Create());
   const int fd = open(file.path().c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return IoError("could not open", file.path(), errno);
   std::vector<char> piece(kPiece);
   Status status;
   while (status.ok()) {
-    // A terminal or a pipe may never say anything: look at the flag now and then.
-    pollfd ready{STDIN_FILENO, POLLIN, 0};
-    const int events = poll(&ready, 1, 100);
-    if (cancel != nullptr && *cancel) {
-      status = Cancelled();
-      break;
-    }
-    if (events == 0 || (events < 0 && errno == EINTR)) continue;
-    const ssize_t n = read(STDIN_FILENO, piece.data(), piece.size());
-    if (n < 0 && errno == EINTR) continue;
+    const ssize_t n = ReadInterruptible(STDIN_FILENO, piece.data(), piece.size());
     if (n < 0) status = IoError("could not read", "standard input", errno);
     if (n <= 0) break;
     status = WriteAll(fd, file.path(), piece.data(), static_cast<size_t>(n));

@@ -4,7 +4,6 @@
 // Start at: SpoolStandardInput, TemporaryFile. One thread at a time.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <string>
 #include <utility>
@@ -33,8 +32,8 @@ class TemporaryFile {
   std::string path_;
 };
 
-/// All that is left on standard input. Errors: kIo, kResource, kCancelled once `cancel` is set.
-Result<TemporaryFile> SpoolStandardInput(const std::atomic<bool>* cancel);
+/// All that is left on standard input. Errors: kIo, kResource; kCancelled.
+Result<TemporaryFile> SpoolStandardInput();
 
 /// The same error with "standard input" instead of the name of the spool file.
 Status NameStandardInput(const Status& error, const std::string& path);

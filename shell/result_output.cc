@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "base/interruptible_io.h"
 #include "tablet/io_error.h"
 
 namespace tessera {
@@ -13,12 +14,12 @@ namespace tessera {
 Status ResultOutput::Write(std::string_view text) {
   const int fd = file_ >= 0 ? file_ : STDOUT_FILENO;
   while (!text.empty()) {
-    const ssize_t n = write(fd, text.data(), text.size());
+    const ssize_t n = WriteInterruptible(fd, text.data(), text.size());
     if (n >= 0) {
       text.remove_prefix(static_cast<size_t>(n));
       continue;
     }
-    if (errno == EINTR || errno == EAGAIN) continue;
+    if (errno == ECANCELED) return Cancelled();
     if (file_ >= 0) return IoError("could not write", name_, errno);
     if (errno == EPIPE) reader_gone_ = true;
     failed_ = true;
@@ -29,7 +30,7 @@ Status ResultOutput::Write(std::string_view text) {
 
 Status ResultOutput::OpenFile(const std::string& file, bool once) {
   CloseFile();
-  const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const int fd = OpenInterruptible(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return IoError("could not open", file, errno);
   file_ = fd;
   name_ = file;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/interruptible_io.h"
 #include "tablet/file_signature.h"
 #include "tablet/io_error.h"
 
@@ -50,7 +51,7 @@ size_t CarriageReturnReplacer::Replace(char* text, size_t size, char quote, char
 Result<CsvFile> CsvFile::Open(const std::string& path) {
   CsvFile csv;
   csv.path_ = path;
-  csv.file_ = FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  csv.file_ = FileDescriptor(OpenInterruptible(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!csv.file_.valid()) return IoError("cannot open", path, errno);
   struct stat info;
   if (fstat(csv.file_.get(), &info) != 0) return IoError("cannot read", path, errno);
@@ -149,11 +150,8 @@ Status CsvFile::Read(CsvBlock* block) {
       }
       bytes.resize(bytes.size() + used);
     }
-    const ssize_t got = read(file_.get(), bytes.data() + used, bytes.size() - kCsvSlack - used);
-    if (got < 0) {
-      if (errno == EINTR) continue;
-      return IoError("cannot read", path_, errno);
-    }
+    const ssize_t got = ReadInterruptible(file_.get(), bytes.data() + used, bytes.size() - kCsvSlack - used);
+    if (got < 0) return IoError("cannot read", path_, errno);
     if (got == 0) {
       end_ = true;
       break;

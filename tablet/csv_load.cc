@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/memory_budget.h"
 #include "base/thread_pool.h"
 #include "tablet/csv_parser.h"
 #include "tablet/utf8.h"
@@ -26,6 +27,7 @@ class CsvLoad {
         line_(1) {}
 
   Status Run() {
+    const MemoryPurpose purpose("the load");
     ThreadPool pool(threads_);
     TESSERA_TRY(pool.Run(threads_, [this](int) {
       try {

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/interruptible_io.h"
 #include "tablet/directory_lock.h"
 #include "tablet/io_error.h"
 #include "tablet/tablet.h"
@@ -36,7 +37,7 @@ class FileCsvWriter final : public CsvWriter {
     if (exists && S_ISDIR(info.st_mode)) return IoError("cannot write", file, EISDIR);
     if (exists && !S_ISREG(info.st_mode)) {
       // A pipe or a terminal cannot be replaced.
-      file_ = FileDescriptor(open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+      file_ = FileDescriptor(OpenInterruptible(path_.c_str(), O_WRONLY | O_CLOEXEC));
       if (!file_.valid()) return IoError("cannot write", file, errno);
     } else {
       temporary_path_ = path_ + ".writing-" + std::to_string(getpid());
@@ -104,11 +105,8 @@ class FileCsvWriter final : public CsvWriter {
   Status Flush() {
     size_t done = 0;
     while (done < buffer_.size()) {
-      const ssize_t written = write(file_.get(), buffer_.data() + done, buffer_.size() - done);
-      if (written < 0) {
-        if (errno == EINTR) continue;
-        return IoError("cannot write", path_, errno);
-      }
+      const ssize_t written = WriteInterruptible(file_.get(), buffer_.data() + done, buffer_.size() - done);
+      if (written < 0) return IoError("cannot write", path_, errno);
       done += static_cast<size_t>(written);
     }
     buffer_.clear();

@@ -9,8 +9,10 @@
 
 namespace tessera {
 
-/// `what "path": reason`. A full disk or quota and lack of memory or descriptors are kResource, the rest is kIo.
+/// `what "path": reason`. A full disk or quota and lack of memory or descriptors are kResource,
+/// ECANCELED (base/interruptible_io.h) is kCancelled, the rest is kIo.
 inline Status IoError(const std::string& what, const std::string& path, int error) {
+  if (error == ECANCELED) return Cancelled();
   const bool resource =
       error == ENOSPC || error == EDQUOT || error == ENOMEM || error == EMFILE || error == ENFILE || error == EFBIG;
   return {resource ? ErrorCode::kResource : ErrorCode::kIo,

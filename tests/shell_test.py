@@ -640,6 +640,94 @@ def test_killed_load_leaves_the_old_table():
     run("db", "-c", "INSERT INTO t VALUES (-2, 'new')", status=0)  # the next writer is not kept out
 
 
+def interrupt(what, process, number=signal.SIGINT):
+    """Signals a process that waits for something, and waits for its end. Returns what it says on standard error."""
+    time.sleep(0.5)
+    holds(process.poll() is None, f"{what} does not wait")
+    started = time.monotonic()
+    process.send_signal(number)
+    try:
+        process.wait(timeout=30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise Failure(f"{what} is not cancelled") from None
+    # (0.2 s is the aim; a busy machine may be slow to run it at all.)
+    holds(time.monotonic() - started < 2, f"{what} took {time.monotonic() - started:.2f} s to stop")
+    return process.stderr.read().decode()
+
+
+def test_interrupt_of_what_waits_for_others():
+    run("db", "-c", "CREATE TABLE t (x INTEGER)", "-c", SLOW_TABLE, status=0)
+    os.mkfifo("silent")
+
+    def start(*statements, out=subprocess.DEVNULL):
+        arguments = [word for statement in statements for word in ("-c", statement)]
+        return subprocess.Popen(
+            [PROGRAM, "db", *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE
+        )
+
+    for statement in ("COPY t FROM 'silent'", "COPY slow TO 'silent'"):
+        holds("canceling statement" in interrupt(statement, start(statement)), statement)
+    writer = os.open("silent", os.O_RDWR)  # a writer that says nothing, a reader that takes nothing
+    for statement in ("COPY t FROM 'silent'", "COPY slow TO 'silent'"):
+        holds("canceling statement" in interrupt(statement, start(statement)), statement)
+    os.close(writer)
+    for statement in ("SELECT * FROM slow", "COPY slow TO STDOUT"):
+        reading, writing = os.pipe()
+        process = start(statement, out=writing)
+        holds("canceling statement" in interrupt(statement, process), statement)
+        os.close(writing)
+        os.close(reading)
+    said = interrupt("a timeout", start("SET statement_timeout = 1000", "COPY t FROM 'silent'"), signal.SIGCONT)
+    holds("canceling statement due to statement timeout" in said, said)
+
+
+def test_statement_timeout():
+    run("db", "-c", SLOW_TABLE, status=0)
+    answer = run("db", "-c", "SET statement_timeout = 200", "-c", SLOW_QUERY, "-c", "SELECT 1 AS one", status=1)
+    holds("ERROR:  canceling statement due to statement timeout" in answer.err, answer)
+    equal(answer.out, "one\n1\n")
+
+
+def memory_is_counted():
+    """A sanitizer's operator new neither counts nor leaves room under `ulimit -v`."""
+    with open(PROGRAM, "rb") as file:
+        program = file.read()
+    return b"__asan_init" not in program and b"__tsan_init" not in program
+
+
+def test_memory_limit():
+    if not memory_is_counted():
+        return
+    run("db", "-c", SLOW_TABLE, status=0)
+    # Pairs of 2^17 rows: more than the memory of any machine.
+    large = "SELECT a.x, b.x FROM slow a, slow b ORDER BY a.x, b.x"
+    answer = run("db", "--memory", "200MB", "-c", large, "-c", "SELECT max(x) AS m FROM slow", status=1)
+    holds("memory limit exceeded" in answer.err, answer)
+    holds("of 200.0 MiB are in use" in answer.err and "HINT:  " in answer.err, answer)
+    equal(answer.out, "m\n1\n")
+    answer = run("db", "-c", "SET memory_limit = '64MB'", "-c", "SHOW memory_limit", "-c", large, status=1)
+    equal(answer.out, "memory_limit\n67108864\n")
+    holds("of 64.0 MiB are in use" in answer.err, answer)
+    holds("--memory takes bytes" in run("--memory", "much", status=2).err, "a limit that is no number")
+
+
+def test_memory_that_runs_out():
+    if not memory_is_counted():
+        return
+    with open("one.csv", "w", encoding="ascii") as file:
+        file.write('"' + "a" * 100_000_000 + '"\n')
+    for kilobytes in (200_000, 300_000, 500_000):
+        process = subprocess.run(
+            ["bash", "-c", f'ulimit -v {kilobytes}; exec "$0" "$@"', PROGRAM, "db", "--threads", "8"]
+            + ["-c", "CREATE TABLE IF NOT EXISTS z (s TEXT)", "-c", "COPY z FROM 'one.csv'"],
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False,
+        )
+        holds(process.returncode in (0, 1, 3), f"{kilobytes}: {process}")
+        holds(process.returncode == 0 or b"memory" in process.stderr or b"thread" in process.stderr, process)
+
+
 # ---- The terminal ---------------------------------------------------------------------------------------------------
 
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <new>
 
 #include "base/clock.h"
+#include "base/memory_budget.h"
 #include "vm/row_set.h"
 
 namespace tessera::vm {
@@ -81,6 +81,7 @@ class UnitRunner {
     if (scan_.machines.size() < workers) scan_.machines.resize(workers);
     if (IsGrouped() && scan_.groups.size() < workers) scan_.groups.resize(workers);
     const auto start = Clock::now();
+    const MemoryPurpose purpose(IsGrouped() ? "grouping" : "holding rows");
     TESSERA_TRY(state_.pool->Run(static_cast<int>(workers), [&](int worker) {
       try {
         Work(static_cast<size_t>(worker));
