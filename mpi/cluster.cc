@@ -11,11 +11,10 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <new>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -26,6 +25,7 @@
 #include "mpi/rank_gpu.h"
 #include "mpi/rank_statistics.h"
 #include "mpi/rank_tablets.h"
+#include "mpi/rank_watch.h"
 #include "mpi/tablet_sender.h"
 #include "mpi/transport.h"
 
@@ -45,6 +45,9 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 64);
 
+/// It may fill the field.
+std::string VersionOf(const Hello& hello) { return {hello.version, strnlen(hello.version, sizeof hello.version)}; }
+
 /// Equal for two processes exactly if they run the same program file.
 uint64_t BuildHash() {
   const int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -62,15 +65,14 @@ uint64_t BuildHash() {
   return hash;
 }
 
-// A serving rank has no terminal: a signal from the launcher means that all ranks end, and the master ends them. A
-// signal that was meant for this rank alone ends it after the master has had time to act.
+// A serving rank has no terminal: a signal from the launcher means that all ranks end, and the master ends them. If it
+// was meant for this rank alone, RankWatch ends the job after the master has had time to act.
 std::atomic<bool> interrupted{false};
 std::atomic<int> interrupted_by{0};
 void HandleSignal(int signal) {
   interrupted_by = signal;
   interrupted = true;
 }
-constexpr auto kGraceAfterSignal = std::chrono::seconds(2);
 
 class RankCluster final : public Cluster {
  public:
@@ -83,18 +85,24 @@ class RankCluster final : public Cluster {
     messenger_.Wait(transport_->AllGather(&mine, sizeof mine, all.data()));
     for (size_t r = 1; r < all.size() && ready_.ok(); ++r) {
       if (memcmp(&all[r], &all[0], sizeof(Hello)) == 0) continue;
-      const bool other_version = std::string_view(all[r].version) != all[0].version;
+      const std::string theirs = VersionOf(all[r]), ours = VersionOf(all[0]);
+      const bool other_version = theirs != ours;
       ready_ = {ErrorCode::kUnsupported,
                 "rank " + std::to_string(r) + " runs another " + (other_version ? "version" : "build") +
-                    " of Tessera than rank 0" +
-                    (other_version ? std::string(": ") + all[r].version + ", not " + all[0].version : std::string()),
+                    " of Tessera than rank 0" + (other_version ? ": " + theirs + ", not " + ours : std::string()),
                 "Install the same program on all nodes."};
     }
     left_ = !ready_.ok();
+    if (ready_.ok()) {
+      const std::chrono::milliseconds timeout(ClusterSettings().rank_timeout);
+      watch_ = std::make_unique<RankWatch>(&messenger_, timeout, rank() == 0 ? nullptr : &interrupted_by);
+    }
   }
 
   ~RankCluster() override {
     if (rank() == 0) Leave(2);
+    // MPI_Finalize waits for all ranks, and nobody is watched any more.
+    if (ready_.ok()) (void)messenger_.Minimum(0);
   }
 
   int rank() const override { return transport_->rank(); }
@@ -111,44 +119,13 @@ class RankCluster final : public Cluster {
     struct sigaction action {};
     action.sa_handler = HandleSignal;
     sigemptyset(&action.sa_mask);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
-    Clock::time_point since{};  // of the signal; the master may go on to other statements after it
-    for (;;) {
-      std::string message;
-      messenger_.AwaitBytes(0, &message, [&] {
-        if (!interrupted) return;
-        if (since == Clock::time_point{}) since = Clock::now();
-        if (Clock::now() - since > kGraceAfterSignal) {
-          std::signal(interrupted_by, SIG_DFL);
-          raise(interrupted_by);
-        }
-      });
-      WireReader in(message);
-      Command command{};
-      in.Number(command);
-      switch (command) {
-        case Command::kOpen: {
-          OpenCommand open;
-          Fields(in, open);
-          (void)OpenOnAll(open);  // the master reports the error
-          break;
-        }
-        case Command::kRun:
-          try {
-            ServeRun(&in);
-          } catch (...) {
-            DieOf(StatusOfException());
-          }
-          break;
-        case Command::kClose:
-          tablets_.Open("", false);
-          break;
-        case Command::kLeave: {
-          LeaveCommand leave;
-          Fields(in, leave);
-          return leave.status;
-        }
-      }
+    if (transport_->any_thread()) {  // without a watch a signal ends the rank at once
+      for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+    }
+    try {
+      return ServeCommands();
+    } catch (...) {
+      messenger_.Die(StatusOfException());
     }
   }
 
@@ -173,7 +150,7 @@ class RankCluster final : public Cluster {
     try {
       return RunOnAll(query, executor, std::move(options), consume, statistics);
     } catch (...) {
-      DieOf(StatusOfException());
+      messenger_.Die(StatusOfException());
     }
   }
 
@@ -184,18 +161,46 @@ class RankCluster final : public Cluster {
   }
 
  private:
+  /// Until the master leaves; returns with which status.
+  int ServeCommands() {
+    for (;;) {
+      std::string message;
+      messenger_.AwaitBytes(0, &message);
+      WireReader in(message);
+      Command command{};
+      in.Number(command);
+      switch (command) {
+        case Command::kOpen:
+          (void)OpenOnAll(Rest<OpenCommand>(&in));  // the master reports the error
+          break;
+        case Command::kRun:
+          ServeRun(&in);
+          break;
+        case Command::kClose:
+          (void)Rest<CloseCommand>(&in);
+          tablets_.Open("", false);
+          break;
+        case Command::kLeave:
+          return Rest<LeaveCommand>(&in).status;
+        default:
+          messenger_.Die(Messenger::Damaged(0));
+      }
+    }
+  }
+
   template <class M>
   void SendCommand(const M& command) {
     std::string message = WriteCommand(command);
     messenger_.BroadcastBytes(0, &message);
   }
 
-  /// Memory ran out between two messages. (The executor catches it in its workers.) Where the other ranks are is
-  /// unknown, so the job ends.
-  [[noreturn]] void DieOf(const Status& error) {
-    fprintf(stderr, "tessera: rank %d: %s\n%s\n", rank(), error.message().c_str(), error.hint().c_str());
-    transport_->Abort(1);
-    _exit(1);
+  /// A command after which the master waits for no agreement: if it is damaged the job ends.
+  template <class M>
+  M Rest(WireReader* in) {
+    M command;
+    Fields(*in, command);
+    if (!in->End().ok()) messenger_.Die(Messenger::Damaged(0));
+    return command;
   }
 
   Status RunOnAll(const ClusterQuery& query, vm::Executor* executor, vm::RunOptions options,
@@ -213,6 +218,7 @@ class RankCluster final : public Cluster {
     command.settings = query.settings;
     TESSERA_ASSIGN(command.tables, DescribeTables(*query.program, *query.snapshot));
     SendCommand(command);
+    watch_->SetTimeout(std::chrono::milliseconds(query.settings.rank_timeout));
 
     exchange_.Begin(number_, query.settings.replicate_below, BroadcastLimit(query.settings), options.cancel);
     vm::RunStatistics mine;
@@ -290,6 +296,7 @@ class RankCluster final : public Cluster {
     Fields(*in, command);
     number_ = command.number;
     const ClusterSettings& settings = command.settings;
+    if (!in->failed()) watch_->SetTimeout(std::chrono::milliseconds(settings.rank_timeout));
     const int threads = command.threads != 0 ? command.threads : default_threads_;
     SetMemoryLimit(settings.memory_limit != 0 ? settings.memory_limit : default_memory_limit_);
     exchange_.Begin(number_, settings.replicate_below, BroadcastLimit(settings), &interrupted);
@@ -303,7 +310,8 @@ class RankCluster final : public Cluster {
       TESSERA_TRY(in->End());
       TESSERA_ASSIGN(program, vm::Program::Parse(command.program));
       TESSERA_TRY(vm::Verify(program));
-      snapshot = tablets_.Update(command.tables, rank(), ranks(), settings.replicate_below, &wanted);
+      TESSERA_ASSIGN(snapshot,
+                     tablets_.Update(command.tables, program, rank(), ranks(), settings.replicate_below, &wanted));
       if (command.use_gpu) {
         Status opened = gpu_.Open(local_rank(), command.gpu_memory);
         if (!opened.ok() && command.gpu_required) return opened;
@@ -364,24 +372,39 @@ class RankCluster final : public Cluster {
 
   // ---- Tablets from the master --------------------------------------------------------------------------------------
 
+  /// The tablet that a rank asks for; nullptr if there is none of that kind.
+  static const Tablet* WantedFrom(const ClusterQuery& query, const WantedTablet& wanted) {
+    if (wanted.table >= query.program->tables.size()) return nullptr;
+    const int64_t id = query.program->tables[wanted.table].id;
+    for (const auto& table : query.snapshot->tables) {
+      if (table->id != id || wanted.tablet >= table->tablets.size()) continue;
+      const Tablet* const tablet = table->tablets[wanted.tablet].get();
+      const TabletIdentity* const identity = IdentityOf(*tablet);
+      const bool same = identity != nullptr && identity->tablet_id == wanted.identity.tablet_id &&
+                        identity->file_bytes == wanted.identity.file_bytes;
+      return same ? tablet : nullptr;
+    }
+    return nullptr;
+  }
+  static bool IsBefore(const WantedTablet& a, const WantedTablet& b) {
+    return std::pair(a.table, a.tablet) < std::pair(b.table, b.tablet);
+  }
+
   Status Scatter(const ClusterQuery& query, uint64_t* sent) {
     TabletSender sender(&messenger_);
-    Status status;
     for (int r = 1; r < ranks(); ++r) {
       const Bytes message = messenger_.Receive(r, kTagWanted);
       WantedMessage wanted;
-      Status read = ReadMessage(message.view(), &wanted);
-      if (status.ok()) status = std::move(read);
-      for (const WantedTablet& w : wanted.tablets) {
-        const auto& tables = query.snapshot->tables;
-        const auto same = [&](const std::shared_ptr<const TableInfo>& t) { return t->id == w.identity.table_id; };
-        const auto table = std::find_if(tables.begin(), tables.end(), same);
-        const bool there = table != tables.end() && w.tablet < (*table)->tablets.size();
-        sender.Add(r, there ? (*table)->tablets[w.tablet]->path() : std::string(), w.identity.file_bytes);
+      // The rank would wait for other bytes than it gets.
+      if (!ReadMessage(message.view(), &wanted).ok()) messenger_.Die(Messenger::Damaged(r));
+      for (size_t i = 0; i < wanted.tablets.size(); ++i) {
+        const WantedTablet& w = wanted.tablets[i];
+        const Tablet* const tablet = WantedFrom(query, w);
+        if (tablet == nullptr || (i > 0 && !IsBefore(wanted.tablets[i - 1], w))) messenger_.Die(Messenger::Damaged(r));
+        sender.Add(r, tablet->path(), w.identity.file_bytes);
       }
     }
-    Status sending = sender.Run(sent);
-    return status.ok() ? sending : status;
+    return sender.Run(sent);
   }
 
   /// `rooms` gets a mapping with the bytes of each tablet. Errors: there is no room. The master's errors are reported
@@ -437,6 +460,7 @@ class RankCluster final : public Cluster {
     for (int r = 1; r < ranks(); ++r) {
       const Bytes message = messenger_.Receive(r, kTagStatistics);
       Status read = ReadMessage(message.view(), &all.emplace_back());
+      if (read.ok() && all.back().mine.rank != r) read = Messenger::Damaged(r);
       if (status.ok()) status = std::move(read);
     }
     if (out != nullptr) *out = MergeStatistics(*query.program, *query.snapshot, all);
@@ -457,6 +481,7 @@ class RankCluster final : public Cluster {
   RankTablets tablets_;
   std::unique_ptr<vm::Executor> executor_;
   RankGpu gpu_;
+  std::unique_ptr<RankWatch> watch_;
 };
 
 }  // namespace
@@ -467,7 +492,11 @@ Result<std::unique_ptr<Cluster>> Cluster::Join(const std::string& version) {
   // Messages of some MB come and go. malloc keeps their memory; the kernel would clear the pages again each time.
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
-  return std::unique_ptr<Cluster>(std::make_unique<RankCluster>(std::move(transport), version));
+  return Over(std::move(transport), version);
+}
+
+std::unique_ptr<Cluster> Cluster::Over(std::unique_ptr<Transport> transport, const std::string& version) {
+  return std::make_unique<RankCluster>(std::move(transport), version);
 }
 
 }  // namespace tessera

@@ -24,6 +24,8 @@ struct ClusterSettings {
   uint64_t memory_limit = 0;     ///< bytes that the rank may allocate; 0: what it was given in Serve
   /// Bytes of received tablets that are kept in memory, the rest on local scratch; 0: half the rank's memory.
   uint64_t scatter_memory = 0;
+  /// Milliseconds without a sign of life after which a rank counts as dead, and the job ends.
+  uint64_t rank_timeout = 60'000;
 };
 
 /// What the other ranks need to know of a query besides its program.
@@ -37,11 +39,15 @@ struct ClusterQuery {
   ClusterSettings settings;
 };
 
+class Transport;
+
 class Cluster {
  public:
   /// Under a launcher: joins the other ranks. Without one: nullptr, and MPI is not touched. Errors: kUnsupported, MPI
   /// cannot be loaded. Ranks compare `version` and the program file.
   static Result<std::unique_ptr<Cluster>> Join(const std::string& version);
+  /// The same over messages of another kind: a test's ranks are threads of one process.
+  static std::unique_ptr<Cluster> Over(std::unique_ptr<Transport> transport, const std::string& version);
   /// If the master has not left yet, it leaves with status 2. Returns when all ranks are here.
   virtual ~Cluster() = default;
 

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "vm/program.h"
+
 namespace tessera {
 namespace {
 
@@ -62,17 +64,26 @@ TextColumn TextOf(const vm::RowColumn& column, const vm::StringPool& strings) {
   return text;
 }
 
-/// The identifiers of the rows' texts. False if a row has an index that no value has.
-bool Intern(const TextColumn& text, vm::StringPool* strings, std::vector<int64_t>* out) {
+/// The identifiers of the rows' texts. False if a row has an index that no value has, or none and is not NULL.
+bool Intern(const TextColumn& text, vm::StringPool* strings, vm::RowColumn* column) {
   std::vector<int64_t> identifiers;
   identifiers.reserve(text.values.size());
   for (const std::string_view value : text.values) identifiers.push_back(strings->Intern(value));
-  out->reserve(text.numbers.size());
-  for (const uint32_t number : text.numbers) {
-    if (number != kNoValue && number >= identifiers.size()) return false;
-    out->push_back(number == kNoValue ? 0 : identifiers[number]);
+  column->low.reserve(text.numbers.size());
+  for (size_t r = 0; r < text.numbers.size(); ++r) {
+    const uint32_t number = text.numbers[r];
+    const bool is_null = r < column->null.size() && column->null[r] != 0;
+    if (is_null ? number != kNoValue : number >= identifiers.size()) return false;
+    column->low.push_back(is_null ? 0 : identifiers[number]);
   }
   return true;
+}
+
+/// Whether the column has `rows` values of its type.
+bool IsWellFormed(const vm::RowColumn& c, size_t rows) {
+  const auto is_flag = [](uint8_t null) { return null <= 1; };
+  return c.low.size() == rows && c.high.size() == (IsWide(c.type) ? rows : 0) &&
+         (c.null.empty() || (c.null.size() == rows && std::all_of(c.null.begin(), c.null.end(), is_flag)));
 }
 
 }  // namespace
@@ -94,9 +105,10 @@ void Fields(A& a, std::string_view& value) {
 template <class A>
 void ColumnFields(A& a, vm::RowColumn& c, TextColumn& text) {
   a.Number(c.type);
+  a.Require(vm::IsValueType(c.type));
   a.Vector(c.null);
   if (c.type.storage() == StorageClass::kText) {
-    List(a, text.values, sizeof(uint64_t));
+    List(a, text.values);
     a.Vector(text.numbers);
   } else {
     a.Vector(c.low);
@@ -118,25 +130,29 @@ void WriteShipment(const vm::Shipment& shipment, const vm::StringPool& strings, 
   }
 }
 
-Result<vm::Shipment> ReadShipment(std::string_view bytes, vm::StringPool* strings) {
+Result<vm::Shipment> ReadShipment(std::string_view bytes, const std::vector<SqlType>& types, vm::StringPool* strings) {
   WireReader in(bytes);
   const Status damaged(ErrorCode::kCorrupt, "rows of another rank are damaged");
   vm::Shipment out;
   uint64_t columns = 0;
   HeadFields(in, out, columns);
-  for (uint64_t i = 0; i < columns && !in.failed(); ++i) {
+  if (in.failed() || columns != types.size()) return damaged;
+  for (const SqlType& type : types) {
     vm::RowColumn c;
     TextColumn text;
     ColumnFields(in, c, text);
-    if (c.type.storage() == StorageClass::kText && !Intern(text, strings, &c.low)) return damaged;
-    const auto fits = [&](size_t n) { return n == 0 || n == out.rows.rows; };
-    if (c.low.size() != out.rows.rows || !fits(c.high.size()) || !fits(c.null.size())) return damaged;
+    if (in.failed() || c.type.storage() != type.storage()) return damaged;
+    if (type.storage() == StorageClass::kText && !Intern(text, strings, &c)) return damaged;
+    if (!IsWellFormed(c, out.rows.rows)) return damaged;
     out.rows.columns.push_back(std::move(c));
   }
   TESSERA_TRY(in.End());
-  uint64_t rows = 0;
-  for (const vm::UnitRows& u : out.units) rows += u.rows;
-  if (!out.units.empty() && rows != out.rows.rows) return damaged;
+  uint64_t left = out.rows.rows;
+  for (size_t i = 0; i < out.units.size(); ++i) {
+    if (out.units[i].rows > left || (i > 0 && out.units[i].unit <= out.units[i - 1].unit)) return damaged;
+    left -= out.units[i].rows;
+  }
+  if (!out.units.empty() && left != 0) return damaged;
   return out;
 }
 

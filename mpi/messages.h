@@ -61,8 +61,11 @@ struct TablesMessage {
 template <class A>
 void Fields(A& a, TablesMessage& m) {
   a.Vector(m.alive);
-  List(a, m.tables, sizeof(int64_t));
+  List(a, m.tables);
 }
+
+/// Of one rank. (The setting takes no more.)
+inline constexpr int32_t kGreatestThreads = 1024;
 
 struct RunCommand {
   static constexpr Command kCommand = Command::kRun;
@@ -81,12 +84,15 @@ void Fields(A& a, RunCommand& m) {
   a.Number(m.number);
   a.Text(m.program);
   a.Number(m.threads);
+  a.Require(m.threads >= 0 && m.threads <= kGreatestThreads);
   a.Number(m.use_gpu);
   a.Number(m.gpu_required);
   a.Number(m.profile);
   a.Number(m.join_partitioning);
+  a.Require(m.join_partitioning <= vm::JoinPartitioning::kOff);
   a.Number(m.gpu_memory);
   a.Number(m.settings);
+  a.Require(m.settings.rank_timeout <= INT32_MAX);
   Fields(a, m.tables);
 }
 
@@ -147,7 +153,9 @@ void Fields(A& a, Status& status) {
     hint = status.hint();
   }
   a.Number(code);
+  a.Require(code <= ErrorCode::kInternal);
   a.Number(position);
+  a.Require(position >= -1);
   a.Text(message);
   a.Text(hint);
   if (A::kReads) status = Status(code, std::move(message), std::move(hint), position);
@@ -155,8 +163,8 @@ void Fields(A& a, Status& status) {
 
 /// Text travels as a list of the different values, and for each row the index of its value in that list.
 void WriteShipment(const vm::Shipment& shipment, const vm::StringPool& strings, WireWriter* out);
-/// Errors: kCorrupt. Text is interned into `strings`.
-Result<vm::Shipment> ReadShipment(std::string_view bytes, vm::StringPool* strings);
+/// Text is interned into `strings`. Errors: kCorrupt; also if the columns are not of these types.
+Result<vm::Shipment> ReadShipment(std::string_view bytes, const std::vector<SqlType>& types, vm::StringPool* strings);
 
 // ---- Statistics -----------------------------------------------------------------------------------------------------
 
@@ -174,7 +182,7 @@ void StatisticField(A& a, T& v) {
   } else if constexpr (std::is_same_v<T, std::string>) {
     a.Text(v);
   } else {
-    List(a, v, 3 * sizeof(uint64_t));
+    List(a, v);
   }
 }
 template <class A>
@@ -187,7 +195,7 @@ void Fields(A& a, vm::SectionStatistics& s) {
 template <class A>
 void Fields(A& a, vm::RunStatistics& s) {
   a.Number(s.mine);
-  List(a, s.sections, sizeof(int32_t));
+  List(a, s.sections);
 }
 
 }  // namespace tessera

@@ -1,6 +1,9 @@
 #include "mpi/messenger.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -19,6 +22,19 @@ void Messenger::Sleep(const std::function<bool()>& done, std::chrono::microsecon
     std::this_thread::sleep_for(pause);
     pause = std::min(pause + pause / 4 + std::chrono::microseconds(1), greatest);
   }
+}
+
+Status Messenger::Damaged(int from) {
+  return {ErrorCode::kCorrupt,
+          "a message of " + (from < 0 ? "another rank" : "rank " + std::to_string(from)) + " is damaged"};
+}
+
+void Messenger::Die(const Status& reason) {
+  // (There may be no memory to put a string together.)
+  fprintf(stderr, "tessera: rank %d: %s\n%s%s", rank(), reason.message().c_str(), reason.hint().c_str(),
+          reason.hint().empty() ? "" : "\n");
+  transport_->Abort(1);
+  _exit(1);
 }
 
 void Messenger::Retire(size_t most) {
@@ -43,30 +59,52 @@ Bytes Messenger::Receive(int from, int tag) {
   size_t first = 0;
   int source = from;
   WaitUntil([&] { return transport_->Probe(from, tag, &first, &source); });
+  uint64_t size = 0;
+  if (first < sizeof size || first > kGreatestMessage) Die(Damaged(source));
   auto piece = std::make_unique_for_overwrite<char[]>(first);
   Wait(transport_->Receive(source, tag, piece.get(), first));
-  uint64_t size = 0;
   memcpy(&size, piece.get(), sizeof size);
-  Bytes out{std::make_unique_for_overwrite<char[]>(size), size};
-  size_t at = first - sizeof size;
-  memcpy(out.data.get(), piece.get() + sizeof size, at);
-  std::deque<Transport::Request> requests;
-  while (at < size || !requests.empty()) {
-    while (at < size && requests.size() < kPiecesUnderWay) {
+  CheckSize(source, size);
+  if (first != std::min<uint64_t>(kGreatestMessage, size + sizeof size)) Die(Damaged(source));
+  Bytes out{{}, size};
+  size_t at = first - sizeof size, room = 0;
+  MakeRoom(&out, &room, at);
+  if (at > 0) memcpy(out.data.get(), piece.get() + sizeof size, at);
+  struct Incoming {
+    Transport::Request request;
+    size_t bytes;
+  };
+  std::deque<Incoming> pieces;
+  while (at < size || !pieces.empty()) {
+    while (at < size && pieces.size() < kPiecesUnderWay) {
       const size_t bytes = std::min<size_t>(kGreatestMessage, size - at);
-      requests.push_back(transport_->Receive(source, tag, out.data.get() + at, bytes));
+      if (at + bytes > room) {
+        if (!pieces.empty()) break;  // they go to where the room is now
+        MakeRoom(&out, &room, at + bytes);
+      }
+      pieces.push_back({transport_->Receive(source, tag, out.data.get() + at, bytes), bytes});
       at += bytes;
     }
-    Wait(requests.front());
-    requests.pop_front();
+    if (Wait(pieces.front().request) != pieces.front().bytes) Die(Damaged(source));
+    pieces.pop_front();
   }
   bytes_received_ += size;
   return out;
 }
 
-void Messenger::BroadcastPieces(int root, char* data, size_t bytes) {
+void Messenger::MakeRoom(Bytes* out, size_t* room, size_t needed) {
+  if (needed <= *room) return;
+  const size_t more = std::min(out->size, std::max({needed, 2 * *room, kRoomAtOnce}));
+  auto data = std::make_unique_for_overwrite<char[]>(more);
+  if (*room > 0) memcpy(data.get(), out->data.get(), *room);
+  out->data = std::move(data);
+  *room = more;
+}
+
+void Messenger::BroadcastPieces(int root, size_t bytes, const std::function<char*(size_t)>& room) {
   for (size_t at = 0; at < bytes; at += kGreatestCollective) {
-    Wait(transport_->Broadcast(root, data + at, std::min(kGreatestCollective, bytes - at)));
+    const size_t piece = std::min(kGreatestCollective, bytes - at);
+    Wait(transport_->Broadcast(root, room(at + piece) + at, piece));
   }
   (rank() == root ? bytes_sent_ : bytes_received_) += bytes;
 }
@@ -74,21 +112,24 @@ void Messenger::BroadcastPieces(int root, char* data, size_t bytes) {
 void Messenger::BroadcastBytes(int root, std::string* message) {
   uint64_t size = message->size();
   Wait(transport_->Broadcast(root, &size, sizeof size));
-  message->resize(size);
-  BroadcastPieces(root, message->data(), size);
+  BroadcastText(root, size, message);
 }
 
-void Messenger::AwaitBytes(int root, std::string* message, const std::function<void()>& idle) {
+void Messenger::BroadcastText(int root, uint64_t size, std::string* message) {
+  CheckSize(root, size);
+  BroadcastPieces(root, size, [&](size_t bytes) {
+    message->resize(std::max(bytes, message->size()));
+    return message->data();
+  });
+  message->resize(size);
+}
+
+void Messenger::AwaitBytes(int root, std::string* message) {
   uint64_t size = 0;
   Transport::Request request = transport_->Broadcast(root, &size, sizeof size);
-  WaitUntil(
-      [&] {
-        idle();
-        return transport_->Done(&request);
-      },
-      std::chrono::microseconds(1000));
-  message->resize(size);
-  BroadcastPieces(root, message->data(), size);
+  WaitUntil([&] { return transport_->Done(&request); }, std::chrono::microseconds(1000));
+  message->clear();
+  BroadcastText(root, size, message);
 }
 
 std::vector<Bytes> Messenger::AllGatherBytes(const std::string& mine) {
@@ -98,7 +139,10 @@ std::vector<Bytes> Messenger::AllGatherBytes(const std::string& mine) {
   Wait(transport_->AllGather(&size, sizeof size, sizes.data()));
   std::vector<Bytes> out(n);
   uint64_t total = 0;
-  for (uint64_t s : sizes) total += s;
+  for (size_t r = 0; r < n; ++r) {
+    CheckSize(static_cast<int>(r), sizes[r]);
+    total += sizes[r];
+  }
   bytes_sent_ += size;
   bytes_received_ += total - size;
   if (total <= kGreatestCollective) {
@@ -118,9 +162,14 @@ std::vector<Bytes> Messenger::AllGatherBytes(const std::string& mine) {
     return out;
   }
   for (size_t r = 0; r < n; ++r) {
-    out[r] = {std::make_unique_for_overwrite<char[]>(sizes[r]), sizes[r]};
-    if (static_cast<int>(r) == rank()) memcpy(out[r].data.get(), mine.data(), size);
-    BroadcastPieces(static_cast<int>(r), out[r].data.get(), sizes[r]);
+    const bool is_mine = static_cast<int>(r) == rank();
+    size_t room = 0;
+    out[r].size = sizes[r];
+    BroadcastPieces(static_cast<int>(r), sizes[r], [&](size_t bytes) {
+      MakeRoom(&out[r], &room, is_mine ? sizes[r] : bytes);
+      if (is_mine) memcpy(out[r].data.get(), mine.data(), size);
+      return out[r].data.get();
+    });
   }
   return out;
 }

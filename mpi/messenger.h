@@ -14,11 +14,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/status.h"
 #include "mpi/transport.h"
 
 namespace tessera {
 
-enum MessageTag : int { kTagRows = 1, kTagStop, kTagStatistics, kTagWanted, kTagTablet };
+enum MessageTag : int { kTagRows = 1, kTagStop, kTagStatistics, kTagWanted, kTagTablet, kTagAlive };
 
 /// Bytes that were received.
 struct Bytes {
@@ -44,18 +45,22 @@ class Messenger {
     }
     Sleep(done, greatest);
   }
-  void Wait(Transport::Request request) {
-    WaitUntil([&] { return transport_->Done(&request); });
+  /// Returns the bytes that came, of a receive.
+  size_t Wait(Transport::Request request) {
+    size_t bytes = 0;
+    WaitUntil([&] { return transport_->Done(&request, &bytes); });
+    return bytes;
   }
 
   /// Sends a message (of a framed WireWriter), in pieces of kGreatestMessage. Returns when few pieces are under way; if
   /// `wait`, when none is.
   void Send(int to, int tag, std::string message, bool wait);
+  /// A message of such a Send. One whose length is wrong ends the job, here and below.
   Bytes Receive(int from, int tag);
   /// From `root` to all: `message` is read on `root` and set on the others.
   void BroadcastBytes(int root, std::string* message);
   /// The same, for a wait that may be long: for the next command.
-  void AwaitBytes(int root, std::string* message, const std::function<void()>& idle);
+  void AwaitBytes(int root, std::string* message);
   std::vector<Bytes> AllGatherBytes(const std::string& mine);
   int64_t Minimum(int64_t value);
   int64_t Sum(int64_t value);
@@ -63,11 +68,21 @@ class Messenger {
   /// `f` is called from time to time in every wait.
   void SetWhileWaiting(std::function<void()> f) { while_waiting_ = std::move(f); }
 
+  /// Ends the job with a message: between two messages nobody knows where the other ranks are, so there is nothing that
+  /// all could agree on. From any thread.
+  [[noreturn]] void Die(const Status& reason);
+  /// kCorrupt: what rank `from` sent is no message, or none that was due; from < 0: one of the ranks.
+  static Status Damaged(int from);
+
   uint64_t bytes_sent() const { return bytes_sent_; }
   uint64_t bytes_received() const { return bytes_received_; }
 
  private:
   static constexpr int kSpins = 200;
+  /// What is longer has a damaged length.
+  static constexpr uint64_t kGreatestSize = uint64_t{1} << 40;
+  /// Memory for more is taken as the bytes come.
+  static constexpr size_t kRoomAtOnce = size_t{1} << 30;
   /// Pieces under way from this rank: enough to keep a link busy, few enough to need little memory.
   static constexpr size_t kPiecesUnderWay = 4;
   /// Broadcasts and gathers count their bytes in an int.
@@ -79,7 +94,14 @@ class Messenger {
   };
 
   void Sleep(const std::function<bool()>& done, std::chrono::microseconds greatest);
-  void BroadcastPieces(int root, char* data, size_t bytes);
+  void CheckSize(int from, uint64_t size) {
+    if (size > kGreatestSize) Die(Damaged(from));
+  }
+  void BroadcastText(int root, uint64_t size, std::string* message);
+  /// `room` makes room for that many bytes of the message, and returns where it begins.
+  void BroadcastPieces(int root, size_t bytes, const std::function<char*(size_t)>& room);
+  /// Room for the first `needed` bytes of the message, which is out->size long, or says so.
+  static void MakeRoom(Bytes* out, size_t* room, size_t needed);
   void Retire(size_t most);
 
   Transport* transport_;

@@ -49,7 +49,9 @@ Status MpiExchange::Agree(const Status& mine) {
   if (!mine.ok()) vote = (mine.code() == ErrorCode::kCancelled ? kCancelledVotes : 0) + rank();
   const int64_t least = messenger_.Minimum(vote);
   if (least == INT64_MAX) return Status::Ok();
-  const int owner = static_cast<int>(least % kCancelledVotes);
+  const int64_t owner_vote = least % kCancelledVotes;
+  if (owner_vote < 0 || owner_vote >= ranks() || least / kCancelledVotes > 1) messenger_.Die(messenger_.Damaged(-1));
+  const int owner = static_cast<int>(owner_vote);
   std::string message;
   if (owner == rank()) {
     const bool named = mine.code() != ErrorCode::kCancelled;
@@ -58,7 +60,8 @@ Status MpiExchange::Agree(const Status& mine) {
                                  : mine);
   }
   messenger_.BroadcastBytes(owner, &message);
-  if (Status read = ReadMessage(message, &agreed_); !read.ok()) agreed_ = std::move(read);
+  // The next call would take "no error" for an invitation to go on.
+  if (!ReadMessage(message, &agreed_).ok() || agreed_.ok()) messenger_.Die(messenger_.Damaged(owner));
   return agreed_;
 }
 
@@ -67,7 +70,8 @@ Result<uint64_t> MpiExchange::Sum(uint64_t mine) {
   return static_cast<uint64_t>(messenger_.Sum(static_cast<int64_t>(mine)));
 }
 
-Result<std::vector<vm::Shipment>> MpiExchange::AllGather(vm::Shipment mine, vm::StringPool* strings) {
+Result<std::vector<vm::Shipment>> MpiExchange::AllGather(vm::Shipment mine, const std::vector<SqlType>& types,
+                                                         vm::StringPool* strings) {
   const Timer timer(&gather_milliseconds_);
   WireWriter out;
   WriteShipment(mine, *strings, &out);
@@ -77,13 +81,13 @@ Result<std::vector<vm::Shipment>> MpiExchange::AllGather(vm::Shipment mine, vm::
     if (static_cast<int>(r) == rank()) {
       all[r] = std::move(mine);
     } else {
-      TESSERA_ASSIGN(all[r], ReadShipment(messages[r].view(), strings));
+      TESSERA_ASSIGN(all[r], ReadShipment(messages[r].view(), types, strings));
     }
   }
   return all;
 }
 
-Result<vm::RowSet> MpiExchange::Broadcast(vm::RowSet mine, vm::StringPool* strings) {
+Result<vm::RowSet> MpiExchange::Broadcast(vm::RowSet mine, const std::vector<SqlType>& types, vm::StringPool* strings) {
   const Timer timer(&gather_milliseconds_);
   std::string message;
   vm::Shipment shipment;
@@ -95,7 +99,7 @@ Result<vm::RowSet> MpiExchange::Broadcast(vm::RowSet mine, vm::StringPool* strin
   }
   messenger_.BroadcastBytes(0, &message);
   if (rank() == 0) return std::move(shipment.rows);
-  TESSERA_ASSIGN(shipment, ReadShipment(message, strings));
+  TESSERA_ASSIGN(shipment, ReadShipment(message, types, strings));
   return std::move(shipment.rows);
 }
 
@@ -108,11 +112,15 @@ Status MpiExchange::Send(int to, Result<vm::Shipment> shipment, const vm::String
   return Status::Ok();
 }
 
-Result<vm::Shipment> MpiExchange::Receive(int from, vm::StringPool* strings) {
+Result<vm::Shipment> MpiExchange::Receive(int from, const std::vector<SqlType>& types, vm::StringPool* strings) {
   const Timer timer(&gather_milliseconds_);
   const Bytes message = messenger_.Receive(from, kTagRows);
-  if (message.size < 1 || message.data[0] == 0) return OtherRankFailed();
-  return ReadShipment(message.view().substr(1), strings);
+  if (message.size == 1 && message.data[0] == 0) return OtherRankFailed();
+  if (message.size == 0 || message.data[0] != 1) messenger_.Die(messenger_.Damaged(from));
+  Result<vm::Shipment> rows = ReadShipment(message.view().substr(1), types, strings);
+  // Its sender, who knows of no error, may wait for more of its rows to be taken.
+  if (!rows.ok()) messenger_.Die(messenger_.Damaged(from));
+  return rows;
 }
 
 void MpiExchange::Stop() {
@@ -140,6 +148,7 @@ bool MpiExchange::Stopped() {
   // A rank that is done with an earlier program may receive the stop of a later one, and the other way round.
   while (messenger_.transport().Probe(-1, kTagStop, &bytes, &source)) {
     uint64_t number = 0;
+    if (bytes != sizeof number) messenger_.Die(messenger_.Damaged(source));
     messenger_.Wait(messenger_.transport().Receive(source, kTagStop, &number, sizeof number));
     latest_stop_ = std::max(latest_stop_, number);
   }

@@ -27,10 +27,11 @@ class MpiExchange final : public vm::Exchange {
   uint64_t broadcast_limit() const override { return broadcast_limit_; }
   Status Agree(const Status& mine) override;
   Result<uint64_t> Sum(uint64_t mine) override;
-  Result<std::vector<vm::Shipment>> AllGather(vm::Shipment mine, vm::StringPool* strings) override;
-  Result<vm::RowSet> Broadcast(vm::RowSet mine, vm::StringPool* strings) override;
+  Result<std::vector<vm::Shipment>> AllGather(vm::Shipment mine, const std::vector<SqlType>& types,
+                                              vm::StringPool* strings) override;
+  Result<vm::RowSet> Broadcast(vm::RowSet mine, const std::vector<SqlType>& types, vm::StringPool* strings) override;
   Status Send(int to, Result<vm::Shipment> shipment, const vm::StringPool& strings, bool wait) override;
-  Result<vm::Shipment> Receive(int from, vm::StringPool* strings) override;
+  Result<vm::Shipment> Receive(int from, const std::vector<SqlType>& types, vm::StringPool* strings) override;
   void Stop() override;
   bool Stopped() override;
 

@@ -8,6 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <set>
+
+#include "mpi/messenger.h"
+#include "vm/program.h"
 
 namespace tessera {
 namespace {
@@ -25,6 +29,33 @@ class AbsentTablet final : public Tablet {
  private:
   const TabletIdentity identity_;
 };
+
+bool IsWellFormed(const TableMessage& table) {
+  if (table.types.empty() || table.types.size() != table.encoded_bytes.size()) return false;
+  if (!std::all_of(table.types.begin(), table.types.end(), vm::IsValueType)) return false;
+  uint64_t rows = 0;
+  std::set<int64_t> tablets;
+  for (const TabletIdentity& t : table.tablets) {
+    if (t.table_id != table.id || !tablets.insert(t.tablet_id).second) return false;
+    if (t.rows == 0 || t.file_bytes == 0 || t.file_bytes > kGreatestTablet) return false;
+    rows += t.rows;
+  }
+  return rows == table.rows;
+}
+
+/// Whether the message has the tables that the program reads, and these the columns.
+bool Describes(const TablesMessage& message, const vm::Program& program) {
+  if (message.tables.size() != program.tables.size()) return false;
+  for (size_t i = 0; i < message.tables.size(); ++i) {
+    if (message.tables[i].id != program.tables[i].id || !IsWellFormed(message.tables[i])) return false;
+  }
+  return std::all_of(program.sections.begin(), program.sections.end(), [&](const vm::Section& s) {
+    if (s.source_kind != vm::Section::Source::kTable) return true;
+    const size_t columns = message.tables[static_cast<size_t>(s.source)].types.size();
+    return std::all_of(s.slots.begin(), s.slots.end(),
+                       [&](const vm::Slot& slot) { return static_cast<size_t>(slot.column) < columns; });
+  });
+}
 
 }  // namespace
 
@@ -58,8 +89,10 @@ void RankTablets::Open(std::string directory, bool scattered) {
   tables_.clear();
 }
 
-std::shared_ptr<const Snapshot> RankTablets::Update(const TablesMessage& message, int rank, int ranks,
-                                                    uint64_t replicate_below, std::vector<WantedTablet>* wanted) {
+Result<std::shared_ptr<const Snapshot>> RankTablets::Update(const TablesMessage& message, const vm::Program& program,
+                                                            int rank, int ranks, uint64_t replicate_below,
+                                                            std::vector<WantedTablet>* wanted) {
+  if (!Describes(message, program)) return Messenger::Damaged(0);
   const std::vector<int64_t>& alive = message.alive;
   std::erase_if(tables_, [&](const auto& t) { return std::find(alive.begin(), alive.end(), t.first) == alive.end(); });
   auto snapshot = std::make_shared<Snapshot>();
@@ -102,7 +135,7 @@ std::shared_ptr<const Snapshot> RankTablets::Update(const TablesMessage& message
     return std::none_of(tables_.begin(), tables_.end(),
                         [&](const auto& t) { return t.second.tablets.contains(m.first); });
   });
-  return snapshot;
+  return std::shared_ptr<const Snapshot>(std::move(snapshot));
 }
 
 Result<uint8_t*> RankTablets::MakeRoom(const TabletIdentity& identity, uint64_t memory) {

@@ -6,7 +6,7 @@
 // linking. So this interface is pure and passes only plain bytes between the two.
 //
 // An MPI error ends the job with MPI's own message (its default error handler): a rank that cannot talk cannot agree on
-// anything. Start at: OpenTransport. One thread, the one that opened it.
+// anything. Start at: OpenTransport. Any thread, if any_thread(); otherwise the one that opened it.
 #pragma once
 
 #include <cstddef>
@@ -28,6 +28,8 @@ class Transport {
   virtual int ranks() const = 0;
   virtual int local_rank() const = 0;  ///< among the ranks of this node
   virtual int local_ranks() const = 0;
+  /// Whether other threads than the one that opened it may call it.
+  virtual bool any_thread() const = 0;
 
   /// `data` must stay as it is until the request is done. A synchronous send is done when the receiver has begun to
   /// take it.
@@ -42,8 +44,9 @@ class Transport {
   /// `all` takes sizes[r] bytes of rank r at starts[r]. REQUIRES: together below 2^31.
   virtual Request AllGather(const void* mine, const int* sizes, const int* starts, void* all) = 0;
 
-  /// Whether the request is done; if so, sets it to -1. Also moves other messages on.
-  virtual bool Done(Request* request) = 0;
+  /// Whether the request is done; if so, sets it to -1, and `received` to the bytes that came, of a receive. Also moves
+  /// other messages on.
+  virtual bool Done(Request* request, size_t* received = nullptr) = 0;
   /// Ends all processes of the job at once.
   virtual void Abort(int status) = 0;
 };

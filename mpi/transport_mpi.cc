@@ -1,6 +1,8 @@
 // MPI behind the Transport interface. The only file that knows MPI; becomes tessera_mpi.so.
 #include <mpi.h>
 
+#include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "mpi/transport.h"
@@ -12,8 +14,9 @@ class MpiTransport final : public Transport {
  public:
   MpiTransport() {
     int provided = 0;
-    // Only the thread that opened it calls MPI; the workers of a query never do.
-    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+    // One thread at a time calls MPI: mutex_ sees to that. It costs 20 ns a call, and MPI_THREAD_MULTIPLE more.
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+    any_thread_ = provided >= MPI_THREAD_SERIALIZED;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
     MPI_Comm node = MPI_COMM_NULL;
@@ -28,6 +31,7 @@ class MpiTransport final : public Transport {
   int ranks() const override { return ranks_; }
   int local_rank() const override { return local_rank_; }
   int local_ranks() const override { return local_ranks_; }
+  bool any_thread() const override { return any_thread_; }
 
   Request Send(int to, int tag, const void* data, size_t bytes, bool synchronous) override {
     return Start([&](MPI_Request* r) {
@@ -43,12 +47,13 @@ class MpiTransport final : public Transport {
         [&](MPI_Request* r) { MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, from, tag, MPI_COMM_WORLD, r); });
   }
   bool Probe(int from, int tag, size_t* bytes, int* source) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
     int there = 0, count = 0;
     MPI_Status status;
     MPI_Iprobe(from < 0 ? MPI_ANY_SOURCE : from, tag, MPI_COMM_WORLD, &there, &status);
     if (there == 0) return false;
     MPI_Get_count(&status, MPI_BYTE, &count);
-    *bytes = static_cast<size_t>(count);
+    *bytes = count < 0 ? SIZE_MAX : static_cast<size_t>(count);
     *source = status.MPI_SOURCE;
     return true;
   }
@@ -73,20 +78,31 @@ class MpiTransport final : public Transport {
     });
   }
 
-  bool Done(Request* request) override {
+  bool Done(Request* request, size_t* received) override {
     if (*request < 0) return true;
+    const std::lock_guard<std::mutex> lock(mutex_);
     int done = 0;
-    MPI_Test(&requests_[static_cast<size_t>(*request)], &done, MPI_STATUS_IGNORE);
+    MPI_Status status;
+    MPI_Test(&requests_[static_cast<size_t>(*request)], &done, &status);
     if (done == 0) return false;
+    if (received != nullptr) {
+      int count = 0;
+      MPI_Get_count(&status, MPI_BYTE, &count);
+      *received = count < 0 ? SIZE_MAX : static_cast<size_t>(count);
+    }
     free_.push_back(*request);
     *request = -1;
     return true;
   }
-  void Abort(int status) override { MPI_Abort(MPI_COMM_WORLD, status); }
+  void Abort(int status) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    MPI_Abort(MPI_COMM_WORLD, status);
+  }
 
  private:
   template <class F>
   Request Start(F f) {
+    const std::lock_guard<std::mutex> lock(mutex_);
     if (free_.empty()) {
       free_.push_back(static_cast<Request>(requests_.size()));
       requests_.push_back(MPI_REQUEST_NULL);
@@ -98,6 +114,8 @@ class MpiTransport final : public Transport {
   }
 
   int rank_ = 0, ranks_ = 1, local_rank_ = 0, local_ranks_ = 1;
+  bool any_thread_ = false;
+  std::mutex mutex_;
   std::vector<MPI_Request> requests_;
   std::vector<Request> free_;
 };

@@ -47,6 +47,8 @@ class WireWriter {
   void Length(const std::vector<T>& v, size_t) {
     Number<uint64_t>(v.size());
   }
+  /// What a reader takes for granted of the fields so far.
+  void Require(bool) {}
   bool failed() const { return false; }
   void Reserve(size_t bytes) { bytes_.reserve(bytes_.size() + bytes); }
   std::string Take() {
@@ -60,7 +62,7 @@ class WireWriter {
   const bool framed_;
 };
 
-/// After the first overrun everything reads as zero and failed() stays true.
+/// After the first overrun, or field that is not as required, everything reads as zero and failed() stays true.
 class WireReader {
  public:
   static constexpr bool kReads = true;
@@ -113,6 +115,10 @@ class WireReader {
     if (n > rest_.size() / least) return Fail();
     v.resize(n);
   }
+  /// Without `good` the message is damaged.
+  void Require(bool good) {
+    if (!good) Fail();
+  }
   bool failed() const { return failed_; }
   /// OK if nothing was missing and nothing is left.
   Status End() const {
@@ -130,15 +136,6 @@ class WireReader {
   bool failed_ = false;
 };
 
-/// The items of a list, each of at least `least` bytes.
-template <class A, class T>
-void List(A& a, std::vector<T>& v, size_t least) {
-  a.Length(v, least);
-  for (T& item : v) {
-    if (!a.failed()) Fields(a, item);
-  }
-}
-
 /// Appends the message's fields. (Fields takes a message that a reader may set; a writer does not change it.)
 template <class M>
 void Append(const M& message, WireWriter* out) {
@@ -151,6 +148,16 @@ std::string WriteMessage(const M& message, bool framed = false) {
   Append(message, &out);
   return out.Take();
 }
+/// The items of a list. None is shorter than one whose texts and lists are empty.
+template <class A, class T>
+void List(A& a, std::vector<T>& v) {
+  static const size_t least = WriteMessage(T()).size();
+  a.Length(v, least);
+  for (T& item : v) {
+    if (!a.failed()) Fields(a, item);
+  }
+}
+
 /// Errors: kCorrupt, the bytes are not a message of this kind.
 template <class M>
 Status ReadMessage(std::string_view bytes, M* message) {

@@ -75,6 +75,7 @@ ClusterSettings ClusterSettingsOf(const Settings& settings) {
   out.broadcast_limit = static_cast<uint64_t>(settings.broadcast_limit);
   out.memory_limit = static_cast<uint64_t>(settings.memory_limit);
   out.scatter_memory = static_cast<uint64_t>(settings.scatter_memory);
+  out.rank_timeout = static_cast<uint64_t>(settings.rank_timeout);
   return out;
 }
 

@@ -363,10 +363,10 @@ def test_a_rank_out_of_memory():
     if subprocess.run(["bash", "-c", limit, "bash", TESSERA, "-c", "SELECT 1"], capture_output=True).returncode != 0:
         return  # a sanitizer's shadow memory does not fit
     done = run(["bash", "-c", limit, "bash", TESSERA, directory, "-c", query])
-    check_one_error(done, "out of memory")
+    check_one_error(done, "memory")  # the limit is reached, or there is none left before
     check("5000" in done.stdout and done.returncode == 1, done.returncode, done.stdout)
     done = run(mpirun(3, directory, "-c", query, wrap=("bash", "-c", f"[ $OMPI_COMM_WORLD_RANK != 1 ] || {limit}; exec \"$@\"", "bash")))
-    check_one_error(done, "rank 1: out of memory")
+    check_one_error(done, "rank 1: ", "memory")
     check("5000" in done.stdout, done.stdout, done.stderr)
 
 
@@ -385,11 +385,56 @@ def test_a_rank_is_told_to_end():
     script = os.path.join(WORK, "told.sql")
     with open(script, "w") as out:
         out.write((LONG + ";\n") * 20000)
-    # Also while one statement follows the other, each of which the rank cancels.
-    for arguments in ((), ("-f", script)):
-        job = Job(3, directory, "", *arguments)
-        os.kill(job.ranks[1], signal.SIGTERM)
-        job.check_ends(8)
+    # Idle, in a statement, and while one statement follows the other, each of which the rank cancels.
+    for rank in (1, 0):
+        for statements, arguments in (("", ()), (LONG + ";\n", ()), ("", ("-f", script))):
+            job = Job(3, directory, statements, *arguments)
+            os.kill(job.ranks[rank], signal.SIGTERM)
+            took, message = job.check_ends(5)
+            if rank == 1:
+                check("rank 1: ended by a signal: Terminated" in message, message)
+
+
+def test_a_frozen_rank_is_noticed():
+    directory = database("frozen", rows=3000)
+    for statements in ("SELECT count(*) FROM t;\n", LONG + ";\n"):
+        for rank, who in ((2, "rank 0"), (0, "rank 1")):
+            job = Job(3, directory, "SET rank_timeout = 2000; SELECT min(a) FROM t;\n" + statements)
+            os.kill(job.ranks[rank], signal.SIGSTOP)
+            took, message = job.check_ends(15)
+            check(f"{who}: rank {rank} has given no sign of life for 2 s" in message, message)
+            check(message.count("tessera: ") == 1, "not one message:", message)
+            check(took > 1.5, "took", took)
+
+
+def test_a_frozen_rank_is_noticed_at_the_end():
+    # The master has nothing more to say when it leaves, and MPI would wait for the rank.
+    job = Job(3, database("frozen_end"), "SET rank_timeout = 2000; SELECT count(*) FROM t;\n")
+    os.kill(job.ranks[1], signal.SIGSTOP)
+    job.process.stdin.close()
+    took, message = job.check_ends(15)
+    check("rank 0: rank 1 has given no sign of life for 2 s" in message, message)
+
+
+def test_a_rank_that_works_for_long_is_alive():
+    job = Job(3, database("alive", rows=3000), "SET rank_timeout = 2000; SELECT min(a) FROM t;\n" + LONG + ";\n")
+    time.sleep(6)
+    check(processes(job.directory) == job.ranks, "ranks are gone:", processes(job.directory))
+    os.kill(job.ranks[0], signal.SIGTERM)
+    took, message = job.check_ends(5)
+    check("sign of life" not in message, message)
+
+
+def test_ranks_that_were_frozen_together_go_on():
+    job = Job(3, database("together"), "SET rank_timeout = 2000; SELECT count(*) FROM t;\n")
+    for process in job.ranks.values():
+        os.kill(process, signal.SIGSTOP)
+    time.sleep(4)
+    for process in job.ranks.values():
+        os.kill(process, signal.SIGCONT)
+    time.sleep(1)
+    job.process.stdin.close()
+    check(job.process.wait(timeout=20) == 0, "status")
 
 
 def test_ctrl_c_ends_all():

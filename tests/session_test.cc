@@ -189,7 +189,8 @@ class RecordingCluster final : public Cluster {
     for (const uint64_t value :
          {uint64_t{query.use_gpu}, uint64_t{query.gpu_required}, static_cast<uint64_t>(query.threads),
           query.settings.replicate_below, query.settings.broadcast_limit, query.settings.memory_limit,
-          query.settings.scatter_memory, static_cast<uint64_t>(options.join_partitioning)}) {
+          query.settings.rank_timeout, query.settings.scatter_memory,
+          static_cast<uint64_t>(options.join_partitioning)}) {
       told.settings += std::to_string(value) + " ";
     }
     return executor->Run(*query.program, *query.snapshot, options, consume, statistics);
@@ -253,7 +254,8 @@ TEST(Session, EachSettingIsSetShownResetAndTold) {
   const auto last = [](std::string_view values) { return std::string(values.substr(values.rfind(' ') + 1)); };
   size_t rows = 0;
 #define TESSERA_INTEGER_SETTING(name, default_value, least, greatest, ranks, description) \
-  CheckSetting(#name, "7", RanksLearn::k##ranks, std::to_string(int64_t{least} - 1));     \
+  CheckSetting(#name, std::to_string(std::max<int64_t>(7, least)), RanksLearn::k##ranks,  \
+               std::to_string(int64_t{least} - 1));                                       \
   ++rows;
 #define TESSERA_SIZE_SETTING(name, default_value, least, ranks, description) \
   CheckSetting(#name, "1073741824", RanksLearn::k##ranks, "1 furlong");      \

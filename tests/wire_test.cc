@@ -28,11 +28,17 @@ std::string Written(const vm::Shipment& s, const vm::StringPool& strings) {
   return out.Take();
 }
 
+std::vector<SqlType> TypesOf(const vm::Shipment& s) {
+  std::vector<SqlType> types;
+  for (const vm::RowColumn& c : s.rows.columns) types.push_back(c.type);
+  return types;
+}
+
 TEST(Wire, ShipmentsComeBack) {
   vm::StringPool here, there;
   there.Intern("something else first, so that identifiers differ");
   const vm::Shipment s = Sample(&here);
-  Result<vm::Shipment> r = ReadShipment(Written(s, here), &there);
+  Result<vm::Shipment> r = ReadShipment(Written(s, here), TypesOf(s), &there);
   ASSERT_TRUE(r.ok()) << r.status().message();
   EXPECT_EQ(r->rows.rows, 4u);
   ASSERT_EQ(r->rows.columns.size(), 3u);
@@ -53,7 +59,7 @@ TEST(Wire, ShipmentsComeBack) {
 
 TEST(Wire, NoRowsAndNoColumns) {
   vm::StringPool strings;
-  Result<vm::Shipment> r = ReadShipment(Written({}, strings), &strings);
+  Result<vm::Shipment> r = ReadShipment(Written({}, strings), {}, &strings);
   ASSERT_TRUE(r.ok());
   EXPECT_EQ(r->rows.rows, 0u);
   EXPECT_TRUE(r->last);
@@ -75,7 +81,7 @@ TEST(Wire, AFewOfManyTexts) {
   s.rows.rows = 4;
   s.rows.columns.push_back(
       {SqlType::Text(), {99999, 5, INT64_MAX, 99999}, {}, {0, 0, 1, 0}});  // a NULL may hold any number
-  Result<vm::Shipment> r = ReadShipment(Written(s, here), &there);
+  Result<vm::Shipment> r = ReadShipment(Written(s, here), TypesOf(s), &there);
   ASSERT_TRUE(r.ok()) << r.status().message();
   const vm::RowColumn& text = r->rows.columns[0];
   EXPECT_EQ(there.Get(text.low[0]), "text 99999");
@@ -86,16 +92,93 @@ TEST(Wire, AFewOfManyTexts) {
 
 TEST(Wire, ShortenedAndChangedShipmentsAreRefusedOrWellFormed) {
   vm::StringPool strings;
-  const std::string bytes = Written(Sample(&strings), strings);
-  for (size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(ReadShipment(bytes.substr(0, n), &strings).ok()) << n;
-  EXPECT_FALSE(ReadShipment(bytes + "x", &strings).ok());
+  const vm::Shipment sample = Sample(&strings);
+  const std::string bytes = Written(sample, strings);
+  const std::vector<SqlType> types = TypesOf(sample);
+  for (size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(ReadShipment(bytes.substr(0, n), types, &strings).ok()) << n;
+  EXPECT_FALSE(ReadShipment(bytes + "x", types, &strings).ok());
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::string changed = bytes;
     changed[i] = static_cast<char>(changed[i] ^ 0x80);
-    Result<vm::Shipment> r = ReadShipment(changed, &strings);
+    Result<vm::Shipment> r = ReadShipment(changed, types, &strings);
     if (!r.ok()) continue;
     for (const vm::RowColumn& c : r->rows.columns) EXPECT_EQ(c.low.size(), r->rows.rows) << i;
   }
+}
+
+TEST(Wire, ShipmentsThatContradictThemselvesAreRefused) {
+  const auto refused = [](auto change) {
+    vm::StringPool strings;
+    vm::Shipment s = Sample(&strings);
+    const std::vector<SqlType> types = TypesOf(s);
+    change(&s);
+    const Result<vm::Shipment> r = ReadShipment(Written(s, strings), types, &strings);
+    return !r.ok() && r.status().code() == ErrorCode::kCorrupt;
+  };
+  EXPECT_FALSE(refused([](vm::Shipment*) {}));
+  // Types: of another class, unknown, too many digits.
+  EXPECT_TRUE(refused([](vm::Shipment* s) { s->rows.columns[0].type = SqlType::Of(TypeId::kDouble); }));
+  EXPECT_TRUE(refused([](vm::Shipment* s) { s->rows.columns[0].type.id = static_cast<TypeId>(200); }));
+  EXPECT_TRUE(refused([](vm::Shipment* s) { s->rows.columns[0].type = SqlType::Of(TypeId::kNull); }));
+  EXPECT_TRUE(refused([](vm::Shipment* s) { s->rows.columns[1].type.precision = 39; }));
+  // Columns: one too many, one too few, one with a row less.
+  EXPECT_TRUE(refused([](vm::Shipment* s) { s->rows.columns.push_back(s->rows.columns[0]); }));
+  EXPECT_TRUE(refused([](vm::Shipment* s) { s->rows.columns.pop_back(); }));
+  EXPECT_TRUE(refused([](vm::Shipment* s) { s->rows.columns[0].low.pop_back(); }));
+  // Without the high halves of 128 bits; with those of 64.
+  EXPECT_TRUE(refused([](vm::Shipment* s) { s->rows.columns[1].high.clear(); }));
+  EXPECT_TRUE(refused([](vm::Shipment* s) { s->rows.columns[0].high.resize(4); }));
+  // NULL flags: of too few rows, of another value.
+  EXPECT_TRUE(refused([](vm::Shipment* s) { s->rows.columns[1].null.pop_back(); }));
+  EXPECT_TRUE(refused([](vm::Shipment* s) { s->rows.columns[1].null[0] = 2; }));
+  // Units: more rows than there are, though their sum is right modulo 2^64; out of order.
+  EXPECT_TRUE(refused([](vm::Shipment* s) { s->units = {{3, 2}, {5, 3}}; }));
+  EXPECT_TRUE(refused([](vm::Shipment* s) { s->units = {{1, uint64_t{1} << 63}, {2, uint64_t{1} << 63}, {3, 4}}; }));
+  EXPECT_TRUE(refused([](vm::Shipment* s) { s->units = {{5, 1}, {3, 3}}; }));
+}
+
+TEST(Wire, ATextWithoutValueIsNull) {
+  vm::StringPool strings;
+  vm::Shipment s;
+  s.rows.rows = 2;
+  s.rows.columns.push_back({SqlType::Text(), {0, strings.Intern("x")}, {}, {1, 0}});
+  std::string bytes = Written(s, strings);
+  ASSERT_TRUE(ReadShipment(bytes, TypesOf(s), &strings).ok());
+  WireWriter flags_as_written;
+  flags_as_written.Vector(s.rows.columns[0].null);
+  const std::string flags = flags_as_written.Take();
+  const size_t at = bytes.find(flags);
+  ASSERT_NE(at, std::string::npos);
+  bytes[at + sizeof(uint64_t)] = 0;
+  EXPECT_FALSE(ReadShipment(bytes, TypesOf(s), &strings).ok());
+}
+
+TEST(Wire, EnumeratorsAndNumbersOutOfRangeAreRefused) {
+  const auto refused = [](auto change) {
+    RunCommand command;
+    change(&command);
+    RunCommand r;
+    return !ReadMessage(WriteMessage(command), &r).ok();
+  };
+  EXPECT_FALSE(refused([](RunCommand*) {}));
+  EXPECT_TRUE(refused([](RunCommand* c) { c->join_partitioning = static_cast<vm::JoinPartitioning>(3); }));
+  EXPECT_TRUE(refused([](RunCommand* c) { c->threads = -1; }));
+  EXPECT_TRUE(refused([](RunCommand* c) { c->threads = 1 << 30; }));
+  EXPECT_TRUE(refused([](RunCommand* c) { c->settings.rank_timeout = UINT64_MAX; }));
+  Status s;
+  EXPECT_FALSE(ReadMessage(WriteMessage(Status(static_cast<ErrorCode>(99), "what")), &s).ok());
+  EXPECT_FALSE(ReadMessage(WriteMessage(Status(ErrorCode::kSql, "what", "", -2)), &s).ok());
+}
+
+TEST(Wire, ACountThatTheMessageCannotHoldAllocatesNothing) {
+  vm::RunStatistics s;
+  s.sections.resize(1);
+  std::string bytes = WriteMessage(s);
+  const uint64_t many = bytes.size();  // of sections, which take more than a byte each
+  memcpy(bytes.data() + sizeof(vm::RankStatistics), &many, sizeof many);
+  vm::RunStatistics r;
+  EXPECT_FALSE(ReadMessage(bytes, &r).ok());
+  EXPECT_TRUE(r.sections.empty());
 }
 
 TEST(Wire, StatusesComeBack) {

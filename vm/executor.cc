@@ -115,7 +115,7 @@ class Run {
     if (state_.IsMaster()) rows = RunHere(number, stats);
     if (state_.IsCollective(s)) {
       TESSERA_TRY(state_.options.exchange->Agree(rows.status()));
-      rows = state_.options.exchange->Broadcast(std::move(*rows), &state_.strings);
+      rows = state_.options.exchange->Broadcast(std::move(*rows), s.columns, &state_.strings);
     }
     if (rows.ok()) stats->rows_out = rows->rows;
     return rows;

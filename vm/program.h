@@ -206,6 +206,9 @@ struct Program {
   static Result<Program> Parse(std::string_view bytes);
 };
 
+/// Whether values can have the type: a known one, decimals of 1 to 38 digits.
+bool IsValueType(const SqlType& type);
+
 /// Refuses a program that an interpreter must not run: unknown opcodes, operands out of range or of the wrong class, an
 /// accumulator used before it has a value of that class, jumps that leave the section, backward jumps that are not a
 /// Next, sinks that do not fit, sections that read something that no earlier section made. Errors: kCorrupt: `section

@@ -12,13 +12,14 @@
 #include "vm/program.h"
 
 namespace tessera::vm {
-namespace {
 
-bool IsType(const SqlType& t) {
+bool IsValueType(const SqlType& t) {
   if (t.id > TypeId::kText || t.id == TypeId::kNull) return false;
   if (t.id == TypeId::kDecimal) return t.precision >= 1 && t.precision <= 38 && t.scale <= t.precision;
   return true;
 }
+
+namespace {
 
 AccumulatorSpec ClassOf(const SqlType& t) {
   switch (t.storage()) {
@@ -52,7 +53,7 @@ class Verifier {
     if (p_.constants.size() > kMaxConstants) return Fail("number of constants");
     if (p_.joins.size() > kMaxJoins) return Fail("number of join tables");
     for (const Value& c : p_.constants) {
-      if (!IsType(c.type)) return Fail("type of a constant");
+      if (!IsValueType(c.type)) return Fail("type of a constant");
     }
     for (size_t i = 0; i < p_.joins.size(); ++i) {
       const int32_t by = p_.joins[i].section;
@@ -69,7 +70,7 @@ class Verifier {
     if (last.sink != Section::Sink::kRows) return Fail("the last section emits no rows");
     if (p_.columns.size() > last.columns.size()) return Fail("result columns");
     for (size_t i = 0; i < p_.columns.size(); ++i) {
-      if (!IsType(p_.columns[i].type) || p_.columns[i].type.storage() != last.columns[i].storage())
+      if (!IsValueType(p_.columns[i].type) || p_.columns[i].type.storage() != last.columns[i].storage())
         return Fail("type of a result column");
     }
     return Status::Ok();
@@ -119,10 +120,10 @@ class Verifier {
       return Fail("slots of a dictionary section");
     }
     for (const SqlType& t : s.registers) {
-      if (!IsType(t)) return Fail("type of a register");
+      if (!IsValueType(t)) return Fail("type of a register");
     }
     for (const SqlType& t : s.columns) {
-      if (!IsType(t)) return Fail("type of a column");
+      if (!IsValueType(t)) return Fail("type of a column");
     }
     for (const Slot& slot : s.slots) TESSERA_TRY(CheckSlot(s, slot));
     for (const Predicate& pred : s.predicates) TESSERA_TRY(CheckPredicate(s, pred));
@@ -139,7 +140,7 @@ class Verifier {
   }
 
   Status CheckSlot(const Section& s, const Slot& slot) {
-    if (!IsType(slot.type) || slot.column < 0) return Fail("a slot");
+    if (!IsValueType(slot.type) || slot.column < 0) return Fail("a slot");
     if (slot.map >= 0) {
       if (s.source_kind != Section::Source::kTable) return Fail("a mapped slot of no stored table");
       TESSERA_TRY(CheckMap(slot.map));
@@ -449,7 +450,7 @@ class Verifier {
         case Shape::FromText: {
           SqlType t = UnpackType(in.p3);
           AccumulatorSpec want = info.shape == Shape::ToText ? info.in : info.out;
-          if (!IsType(t) || ClassOf(t) != want) return Fail("type in p3");
+          if (!IsValueType(t) || ClassOf(t) != want) return Fail("type in p3");
           break;
         }
         case Shape::Like:

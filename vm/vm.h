@@ -176,15 +176,17 @@ class Exchange {
   virtual Status Agree(const Status& mine) = 0;
   /// All ranks: the sum of all ranks' values.
   virtual Result<uint64_t> Sum(uint64_t mine) = 0;
-  /// All ranks: everybody's shipment, by rank. Text is interned into `strings`.
-  virtual Result<std::vector<Shipment>> AllGather(Shipment mine, StringPool* strings) = 0;
+  /// All ranks: everybody's shipment, by rank. Text is interned into `strings`. Here and below, `types` are those of the
+  /// columns: rows of others are refused. Errors: kCorrupt.
+  virtual Result<std::vector<Shipment>> AllGather(Shipment mine, const std::vector<SqlType>& types,
+                                                  StringPool* strings) = 0;
   /// All ranks: the master's rows become everybody's.
-  virtual Result<RowSet> Broadcast(RowSet mine, StringPool* strings) = 0;
+  virtual Result<RowSet> Broadcast(RowSet mine, const std::vector<SqlType>& types, StringPool* strings) = 0;
   /// One shipment, or the reason why there is none, from one rank to another. Send may return before the shipment has
   /// arrived, but only a few messages are ever on the way. `wait`: return only when everything that was sent has been
   /// received.
   virtual Status Send(int to, Result<Shipment> shipment, const StringPool& strings, bool wait) = 0;
-  virtual Result<Shipment> Receive(int from, StringPool* strings) = 0;
+  virtual Result<Shipment> Receive(int from, const std::vector<SqlType>& types, StringPool* strings) = 0;
   /// Tells the other ranks to stop their work: this rank has failed, or has all the rows that it needs.
   virtual void Stop() = 0;
   /// Whether another rank has called Stop. Cheap; called often while a section runs, because it also keeps messages

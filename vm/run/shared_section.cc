@@ -78,7 +78,7 @@ Result<RowSet> SharedSection::MergeGroups() {
       break;
     }
     if (rank + bit < exchange_.ranks()) {
-      Result<Shipment> theirs = exchange_.Receive(rank + bit, &state_.strings);
+      Result<Shipment> theirs = exchange_.Receive(rank + bit, section_.columns, &state_.strings);
       const auto merge = Clock::now();
       if (status.ok()) status = theirs.ok() ? groups->Merge(theirs->rows) : theirs.status();
       state_.mine.merge += MillisecondsSince(merge);
@@ -103,14 +103,15 @@ Result<RowSet> SharedSection::GatherJoin() {
                        "Filter it, swap the tables of the join, or SET broadcast_limit to more than " +
                            std::to_string(bytes) + " bytes.");
   }
-  TESSERA_ASSIGN(std::vector<Shipment> all, exchange_.AllGather(std::move(*mine), &state_.strings));
+  TESSERA_ASSIGN(std::vector<Shipment> all, exchange_.AllGather(std::move(*mine), section_.columns, &state_.strings));
   const auto start = Clock::now();
   RowSet together = InUnitOrder(section_, std::move(all));
   state_.mine.merge += MillisecondsSince(start);
   return together;
 }
 
-Status SharedSection::GatherAtMaster(Result<Shipment> mine, std::vector<Shipment>* all) {
+Status SharedSection::GatherAtMaster(Result<Shipment> mine, const std::vector<SqlType>& types,
+                                     std::vector<Shipment>* all) {
   Status status = mine.status();
   if (!state_.IsMaster()) {
     TESSERA_TRY(exchange_.Send(0, std::move(mine), state_.strings, true));
@@ -119,7 +120,7 @@ Status SharedSection::GatherAtMaster(Result<Shipment> mine, std::vector<Shipment
   all->resize(1);
   if (status.ok()) all->front() = std::move(*mine);
   for (int r = 1; r < exchange_.ranks(); ++r) {
-    Result<Shipment> theirs = exchange_.Receive(r, &state_.strings);
+    Result<Shipment> theirs = exchange_.Receive(r, types, &state_.strings);
     if (!theirs.ok()) {
       if (status.ok()) status = theirs.status();
     } else if (status.ok()) {
@@ -133,7 +134,7 @@ Status SharedSection::GatherAtMaster(Result<Shipment> mine, std::vector<Shipment
 /// Brings all rows to the master, in the order in which one process would make them.
 Result<RowSet> SharedSection::GatherRows() {
   std::vector<Shipment> all;
-  TESSERA_TRY(GatherAtMaster(portion_.All(), &all));
+  TESSERA_TRY(GatherAtMaster(portion_.All(), section_.columns, &all));
   if (all.empty()) return RowSet{};
   const auto start = Clock::now();
   RowSet rows = InUnitOrder(section_, std::move(all));
@@ -161,7 +162,7 @@ Result<RowSet> SharedSection::GatherOrderedRows() {
     state_.mine.execute += MillisecondsSince(start);
   }
   std::vector<Shipment> all;
-  TESSERA_TRY(GatherAtMaster(std::move(mine), &all));
+  TESSERA_TRY(GatherAtMaster(std::move(mine), s.columns, &all));
   if (all.empty()) return RowSet{};
   const auto start = Clock::now();
   RowSet rows = MakeRowSet(s.columns);
@@ -203,8 +204,8 @@ Result<RowSet> SharedSection::StreamIn(const RowConsumer& consume) {
     IncomingRows& i = from[rank];
     if (i.IsDone()) break;
     if (i.IsConsumed()) {
-      Result<Shipment> next =
-          rank == 0 ? portion_.Next(StreamWindow(state_)) : exchange_.Receive(static_cast<int>(rank), &state_.strings);
+      Result<Shipment> next = rank == 0 ? portion_.Next(StreamWindow(state_))
+                                        : exchange_.Receive(static_cast<int>(rank), section_.columns, &state_.strings);
       if (next.ok()) {
         i = IncomingRows{std::move(*next)};
       } else {
@@ -224,7 +225,7 @@ Result<RowSet> SharedSection::StreamIn(const RowConsumer& consume) {
   if (std::any_of(from.begin() + 1, from.end(), is_open)) exchange_.Stop();
   for (size_t r = 1; r < from.size(); ++r) {
     while (is_open(from[r])) {
-      Result<Shipment> rest = exchange_.Receive(static_cast<int>(r), &state_.strings);
+      Result<Shipment> rest = exchange_.Receive(static_cast<int>(r), section_.columns, &state_.strings);
       from[r].shipment.last = !rest.ok() || rest->last;
     }
   }

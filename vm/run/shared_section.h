@@ -26,7 +26,7 @@ class SharedSection {
   Result<RowSet> GatherRows();
   Result<RowSet> GatherOrderedRows();
   /// Sends all ranks' shipments to the master. `all`, by rank, stays empty on other ranks, and if any rank failed.
-  Status GatherAtMaster(Result<Shipment> mine, std::vector<Shipment>* all);
+  Status GatherAtMaster(Result<Shipment> mine, const std::vector<SqlType>& types, std::vector<Shipment>* all);
   Result<RowSet> StreamOut();
   Result<RowSet> StreamIn(const RowConsumer& consume);
   /// OK for a rank that stopped because another rank told it to: that one reports the error.
