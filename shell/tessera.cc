@@ -27,10 +27,7 @@ void KeepStandardDescriptorsTaken() {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  KeepStandardDescriptorsTaken();
+int Run(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   tessera::Result<std::unique_ptr<tessera::Cluster>> joined = tessera::Cluster::Join(tessera::kVersion);
   const tessera::Status& ready = joined.ok() && *joined != nullptr ? (*joined)->ready() : joined.status();
@@ -49,4 +46,16 @@ int main(int argc, char** argv) {
   // The session is closed and its temporary files are gone: now the signal that ended the batch may end the process.
   if (const int signal = tessera::PendingInterrupt(); signal != 0) tessera::DieOf(signal);
   return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  KeepStandardDescriptorsTaken();
+  try {
+    return Run(argc, argv);
+  } catch (...) {  // no memory to join the ranks, or to serve them
+    fprintf(stderr, "tessera: %s\n", tessera::StatusOfException().message().c_str());
+    return tessera::kExitUsage;
+  }
 }

@@ -1,0 +1,112 @@
+// kill -9 at random moments of COPY, INSERT, CREATE and DROP. Every statement that was acknowledged is there
+// afterwards, the one that was not is there as a whole or not at all, and the next writer can go on.
+//
+//   torture_kills: see tests/torture/campaign.h
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "tests/torture/answers.h"
+#include "tests/torture/campaign.h"
+
+namespace tessera {
+namespace {
+
+constexpr int kRows = 4000;  ///< of a batch: several tablets of 1,024
+constexpr int kTrialsOfADatabase = 25;
+
+/// Writes batches from `first` on until it is killed. Each is one statement; its number is printed when it is done.
+int WriteBatches(int first) {
+  const std::unique_ptr<Session> session = OpenSession("database");
+  for (int batch = first;; ++batch) {
+    std::string sql;
+    if (batch % 3 == 0) {
+      FILE* file = std::fopen("batch.csv", "w");
+      for (int i = 0; i < kRows; ++i) fmt::print(file, "{},{},text of row {}\n", batch, i, i);
+      std::fclose(file);
+      sql = "COPY t FROM 'batch.csv'";
+    } else {
+      sql = fmt::format("INSERT INTO t SELECT {}, i, s FROM source", batch);
+    }
+    for (const std::string& statement :
+         {sql, fmt::format("CREATE TABLE extra_{} (a INTEGER)", batch), fmt::format("DROP TABLE extra_{}", batch)}) {
+      if (const Result<std::string> done = Ask(session.get(), statement); !done.ok()) {
+        fmt::print("{}: {}\n", statement, done.status().message());
+        std::fflush(stdout);
+        return 1;
+      }
+      if (statement == sql) fmt::print("done {}\n", batch);
+      std::fflush(stdout);
+    }
+  }
+}
+
+/// Prints "batches N" if batches 0 .. N - 1 are there, each with all its rows.
+int CountBatches() {
+  const std::unique_ptr<Session> session = OpenSession("database");
+  const Result<std::string> answer =
+      Ask(session.get(),
+          "SELECT batch, count(*) AS n, sum(i) AS i, count(DISTINCT s) AS s FROM t GROUP BY batch ORDER BY batch");
+  std::string expected = "batch,n,i,s\n";
+  int batches = 0;
+  for (; answer.ok() && expected.size() < answer->size(); ++batches)
+    expected += fmt::format("{},{},{},{}\n", batches, kRows, kRows / 2 * (kRows - 1), kRows);
+  if (answer.ok() && *answer == expected) {
+    fmt::print("batches {}\n", batches);
+    return std::fflush(stdout);
+  }
+  fmt::print("a batch is not whole: {}\n", answer.ok() ? *answer : answer.status().message());
+  std::fflush(stdout);
+  return 1;
+}
+
+int MakeDatabase() {
+  const std::unique_ptr<Session> session = OpenSession("database");
+  FILE* file = std::fopen("source.csv", "w");
+  for (int i = 0; i < kRows; ++i) fmt::print(file, "{},text of row {}\n", i, i);
+  std::fclose(file);
+  for (const char* sql : {"CREATE TABLE t (batch INTEGER, i INTEGER, s TEXT) WITH (tablet_rows = 1024)",
+                          "CREATE TABLE source (i INTEGER, s TEXT)", "COPY source FROM 'source.csv'"}) {
+    if (const Result<std::string> done = Ask(session.get(), sql); !done.ok()) return 1;
+  }
+  return 0;
+}
+
+/// The number behind the last `word` in `text`, or -1.
+int LastNumber(const std::string& text, const std::string& word) {
+  const size_t at = text.rfind(word + " ");
+  return at == std::string::npos ? -1 : std::atoi(text.c_str() + at + word.size() + 1);
+}
+
+}  // namespace
+}  // namespace tessera
+
+int main(int argc, char** argv) {
+  using namespace tessera;
+  Campaign campaign("kills", argc, argv);
+  const ScratchFolder folder;
+  std::filesystem::current_path(folder.path());
+  int batches = 0;
+  for (bool first = true; campaign.Next(); first = false) {
+    if (first || campaign.trial() % kTrialsOfADatabase == 0) {
+      std::filesystem::remove_all("database");
+      batches = 0;
+      if (const ChildEnd made = RunInChild(60, MakeDatabase); made.status != 0) campaign.Break(made.Text());
+    }
+    // "No end within": the kill.
+    const double seconds = 0.001 * static_cast<double>(campaign.Random(uint64_t{1} << (4 + campaign.Random(6))));
+    const ChildEnd writer = RunInChild(seconds, [&] { return WriteBatches(batches); });
+    if (!writer.timed_out) campaign.Break("the writer ended by itself: " + writer.Text());
+    const int acknowledged = std::max(batches - 1, LastNumber(writer.output, "done")) + 1;
+    const ChildEnd reader = RunInChild(60, CountBatches);
+    const int found = LastNumber(reader.output, "batches");
+    if (reader.status != 0 || (found != acknowledged && found != acknowledged + 1)) {
+      campaign.Break(fmt::format("{} batches were acknowledged; {}", acknowledged, reader.Text()));
+    }
+    batches = std::max(found, 0);
+  }
+  return campaign.Finish();
+}
