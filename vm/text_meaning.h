@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "vm/like.h"
 #include "vm/opcode.h"
 
 namespace tessera::vm {
@@ -47,6 +48,8 @@ inline std::string_view Substring(std::string_view s, int64_t from, bool has_len
 /// LIKE: % any characters, _ one character, \ quotes the next byte.
 inline bool LikeMatches(std::string_view s, std::string_view p) {
   size_t i = 0, k = 0;
+  // Going back to the last % is quick for what people write, and takes the product of the lengths for some others.
+  size_t patience = 1024 + 16 * (s.size() + p.size());
   size_t star = std::string_view::npos, resume = 0;  // behind the last %; where in s to try it next
   while (true) {
     if (k < p.size() && p[k] == '%') {
@@ -74,6 +77,9 @@ inline bool LikeMatches(std::string_view s, std::string_view p) {
     }
     if (matched) continue;
     if (star == std::string_view::npos || resume >= s.size()) return false;
+    const size_t tried = k - star + 1;
+    if (tried > patience) return LikeBehindPercent(s.substr(resume), p.substr(star));
+    patience -= tried;
     i = ++resume;  // the last % takes one byte more
     k = star;
   }

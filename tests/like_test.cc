@@ -1,0 +1,99 @@
+// LIKE against a second meaning of it, and its time for patterns that were made to take long.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "vm/text_meaning.h"
+
+namespace tessera::vm {
+namespace {
+
+/// Character by character, with a table of which ends of both match.
+bool Reference(const std::string& s, const std::string& p) {
+  std::vector<std::string> text, pattern;
+  for (char c : s) {
+    if (IsLeadByte(c)) text.emplace_back();
+    text.back() += c;
+  }
+  for (size_t k = 0; k < p.size(); ++k) {
+    if (IsLeadByte(p[k])) pattern.emplace_back();
+    if (p[k] == '\\' && k + 1 < p.size()) pattern.back() += p[k++];
+    pattern.back() += p[k];
+  }
+  std::vector<std::vector<bool>> like(text.size() + 1, std::vector<bool>(pattern.size() + 1));
+  for (size_t i = text.size() + 1; i-- > 0;) {
+    for (size_t k = pattern.size() + 1; k-- > 0;) {
+      bool is = false;
+      if (k == pattern.size()) {
+        is = i == text.size();
+      } else if (pattern[k] == "%") {
+        is = like[i][k + 1] || (i < text.size() && like[i + 1][k]);
+      } else if (i < text.size()) {
+        const std::string& c = pattern[k];
+        is = (c == "_" || (c.size() > 1 && c[0] == '\\' ? c.substr(1) : c) == text[i]) && like[i + 1][k + 1];
+      }
+      like[i][k] = is;
+    }
+  }
+  return like[0][0];
+}
+
+std::string Repeat(const std::string& s, size_t n) {
+  std::string out;
+  for (size_t i = 0; i < n; ++i) out += s;
+  return out;
+}
+
+TEST(Like, AgreesWithASecondMeaning) {
+  std::mt19937_64 random(7);
+  const auto pick = [&](std::vector<std::string> from, size_t most) {
+    std::string out;
+    for (size_t n = random() % most; n > 0; --n) out += from[random() % from.size()];
+    return out;
+  };
+  int matches = 0;
+  for (int i = 0; i < 30000; ++i) {
+    const bool wide = i % 2 == 0;
+    const std::string s =
+        pick(wide ? std::vector<std::string>{"a", "\xC3\xA4", "\xE6\x97\xA5", "%"} : std::vector<std::string>{"a", "b"},
+             i % 10 == 0 ? 200 : 12);
+    const std::string p = pick(wide ? std::vector<std::string>{"a", "\xC3\xA4", "_", "_", "%", "%", "\\%", "\\_"}
+                                    : std::vector<std::string>{"a", "b", "_", "%"},
+                               i % 10 == 0 ? 90 : 9);
+    const bool expected = Reference(s, p);
+    ASSERT_EQ(LikeMatches(s, p), expected) << s << " LIKE " << p;
+    ASSERT_EQ(LikeBehindPercent(s, p), Reference(s, "%" + p)) << s << " LIKE %" << p;
+    matches += expected;
+  }
+  EXPECT_GT(matches, 1000);
+}
+
+TEST(Like, LongPatternsTakeLittleTime) {
+  const std::string text = Repeat("a", 100000), half = Repeat("a", 50000);
+  struct Case {
+    std::string text, pattern;
+    bool matches;
+  };
+  const Case cases[] = {
+      {text, "%" + half + "b", false},
+      {text, "%" + half + "b%", false},
+      {text, "%" + half + "%" + half + "%", true},
+      {text, "%" + Repeat("a%", 25000) + "b", false},
+      {text, "%" + Repeat("_", 50000) + "b%", false},
+      {text, "%" + Repeat("a_", 25000) + "b%", false},
+      {text, "%" + Repeat("a_", 25000) + "%" + Repeat("_a", 25000), true},
+      {Repeat("\xC3\xA4", 50000), "%" + Repeat("_\xC3\xA4", 12000) + "a%", false},
+  };
+  for (const Case& c : cases) {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_EQ(LikeMatches(c.text, c.pattern), c.matches) << c.pattern.substr(0, 5);
+    // A fraction of this; the product of the lengths takes more than a second.
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(900)) << c.pattern.substr(0, 5);
+  }
+}
+
+}  // namespace
+}  // namespace tessera::vm

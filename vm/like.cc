@@ -1,0 +1,110 @@
+#include "vm/like.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/interrupt.h"
+#include "vm/text_meaning.h"
+
+namespace tessera::vm {
+namespace {
+
+/// What stands between two % of a pattern.
+struct Part {
+  std::string bytes;      ///< without escapes
+  std::vector<bool> any;  ///< of each byte: it is a _ and stands for a character
+  bool has_any = false;
+};
+
+/// Reads the part at *at and goes behind it.
+Part ReadPart(std::string_view pattern, size_t* at) {
+  Part part;
+  for (; *at < pattern.size() && pattern[*at] != '%'; ++*at) {
+    const bool any = pattern[*at] == '_';
+    if (pattern[*at] == '\\' && *at + 1 < pattern.size()) ++*at;
+    part.bytes += pattern[*at];
+    part.any.push_back(any);
+    part.has_any = part.has_any || any;
+  }
+  return part;
+}
+
+/// Whether `s` ends with the part.
+bool EndsWith(std::string_view s, const Part& part) {
+  size_t i = s.size();
+  for (size_t k = part.bytes.size(); k-- > 0;) {
+    if (i-- == 0) return false;
+    if (!part.any[k]) {
+      if (s[i] != part.bytes[k]) return false;
+      continue;
+    }
+    while (i > 0 && !IsLeadByte(s[i])) --i;
+  }
+  return true;
+}
+
+/// Where the first match of a part with _ ends. A bit of the state says that the part up to that element has been
+/// matched up to this byte.
+size_t FindEndOfPartWithAny(std::string_view s, const Part& part) {
+  const size_t size = part.bytes.size(), words = (size + 63) / 64;
+  // For each byte the elements that it matches; bytes that the part does not hold have a row of zeros in common.
+  std::array<size_t, 256> row{};
+  size_t rows = 1;
+  for (size_t k = 0; k < size; ++k) {
+    size_t& r = row[static_cast<uint8_t>(part.bytes[k])];
+    if (!part.any[k] && r == 0) r = rows++;
+  }
+  std::vector<uint64_t> equal(rows * words), any(words), state(words);
+  for (size_t k = 0; k < size; ++k) {
+    uint64_t& word = part.any[k] ? any[k / 64] : equal[row[static_cast<uint8_t>(part.bytes[k])] * words + k / 64];
+    word |= uint64_t{1} << (k % 64);
+  }
+  const uint64_t last = uint64_t{1} << ((size - 1) % 64);
+  size_t live = 0;  // words of the state behind these are 0
+  for (size_t i = 0; i < s.size(); ++i) {
+    if (i % 1024 == 0) ThrowIfInterrupted();
+    const uint64_t* const same = &equal[row[static_cast<uint8_t>(s[i])] * words];
+    // A _ takes the first byte of a character and stays for the others.
+    const uint64_t lead = IsLeadByte(s[i]) ? ~uint64_t{0} : 0;
+    uint64_t carry = 1;
+    const size_t end = std::min(words, live + 1);
+    live = 0;
+    for (size_t w = 0; w < end; ++w) {
+      const uint64_t before = state[w];
+      state[w] = (((before << 1) | carry) & (same[w] | (any[w] & lead))) | (before & any[w] & ~lead);
+      carry = before >> 63;
+      if (state[w] != 0) live = w + 1;
+    }
+    if ((state[words - 1] & last) == 0) continue;
+    ++i;
+    while (part.any[size - 1] && i < s.size() && !IsLeadByte(s[i])) ++i;
+    return i;
+  }
+  return std::string_view::npos;
+}
+
+size_t FindEndOfPart(std::string_view s, const Part& part) {
+  if (part.has_any) return FindEndOfPartWithAny(s, part);
+  const void* const found = memmem(s.data(), s.size(), part.bytes.data(), part.bytes.size());
+  if (found == nullptr) return std::string_view::npos;
+  return static_cast<size_t>(static_cast<const char*>(found) - s.data()) + part.bytes.size();
+}
+
+}  // namespace
+
+bool LikeBehindPercent(std::string_view s, std::string_view pattern) {
+  for (size_t at = 0;; ++at) {
+    const Part part = ReadPart(pattern, &at);
+    if (at == pattern.size()) return EndsWith(s, part);
+    if (part.bytes.empty()) continue;
+    const size_t end = FindEndOfPart(s, part);
+    if (end == std::string_view::npos) return false;
+    s.remove_prefix(end);
+  }
+}
+
+}  // namespace tessera::vm
