@@ -27,6 +27,7 @@
 #include "base/status.h"
 #include "compiler/bound_query.h"
 #include "compiler/plan_options.h"
+#include "compiler/sql_scanner.h"
 #include "tablet/tablet.h"
 #include "vm/vm.h"
 
@@ -40,7 +41,8 @@ struct Compiled {
   std::string plan;  ///< the plan as EXPLAIN prints it, one line per operator; empty without a query
 };
 
-/// Compiles one statement against `snapshot`. Errors carry a position in `sql`; see FormatError.
+/// Compiles one statement against `snapshot`. Errors carry a position in `sql`; see FormatError. Throws Interruption
+/// (base/interrupt.h) if the thread's statement is cancelled.
 Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options = {});
 
 /// A piece of a script.
@@ -51,9 +53,21 @@ struct StatementText {
 };
 
 /// Cuts a script at its semicolons, knowing quotes, dollar quotes and comments. Text after the last semicolon is a
-/// statement of its own unless it is blank or comment; `complete` (if not nullptr) tells whether the script ended
-/// between statements, i.e. whether an interactive shell should run it or ask for more.
-std::vector<StatementText> SplitStatements(std::string_view script, bool* complete = nullptr);
+/// statement of its own unless it is blank or comment.
+std::vector<StatementText> SplitStatements(std::string_view script);
+
+/// Tells of a script that comes line by line when it ends between statements, i.e. whether an interactive shell should
+/// run it or ask for more. Looks at each byte once.
+class ScriptEnd {
+ public:
+  /// `script`: what the last call was given, and whole lines behind it.
+  bool IsBetweenStatements(std::string_view script);
+
+ private:
+  Token open_;            ///< the last token, if the script ended inside it
+  size_t scanned_ = 0;    ///< up to the token that is open
+  bool started_ = false;  ///< a statement has begun
+};
 
 /// The error as psql prints it:
 ///   ERROR:  column "lo_revenu" does not exist

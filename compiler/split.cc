@@ -1,4 +1,4 @@
-// SplitStatements: a script cut at its semicolons.
+// SplitStatements: a script cut at its semicolons. ScriptEnd: whether there is more to come.
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -8,11 +8,10 @@
 
 namespace tessera {
 
-std::vector<StatementText> SplitStatements(std::string_view script, bool* complete) {
+std::vector<StatementText> SplitStatements(std::string_view script) {
   std::vector<StatementText> statements;
   int line = 1;          // of the token
   bool started = false;  // a statement has begun
-  bool open_quote = false;
   StatementText current;
   size_t last = 0;  // end of the last token that belongs to the statement
   for (Token t = NextToken(script, 0); t.kind != Token::Kind::kEnd; t = NextToken(script, t.end)) {
@@ -30,7 +29,7 @@ std::vector<StatementText> SplitStatements(std::string_view script, bool* comple
       }
       last = t.end;
     }
-    if (!t.closed) open_quote = true;
+    if (t.kind != Token::Kind::kSpace && t.kind != Token::Kind::kQuoted) continue;
     line += static_cast<int>(std::count(script.begin() + static_cast<ptrdiff_t>(t.begin),
                                         script.begin() + static_cast<ptrdiff_t>(t.end), '\n'));
   }
@@ -38,8 +37,19 @@ std::vector<StatementText> SplitStatements(std::string_view script, bool* comple
     current.sql = script.substr(current.offset, last - current.offset);
     statements.push_back(current);
   }
-  if (complete != nullptr) *complete = !started && !open_quote;
   return statements;
+}
+
+bool ScriptEnd::IsBetweenStatements(std::string_view script) {
+  for (;;) {
+    const Token t = NextToken(script, scanned_, open_.closed ? nullptr : &open_);
+    open_ = t;
+    if (t.kind == Token::Kind::kEnd) break;
+    if (t.kind != Token::Kind::kSpace) started_ = t.kind != Token::Kind::kSymbol || script[t.begin] != ';';
+    if (!t.closed) break;
+    scanned_ = t.end;
+  }
+  return !started_ && open_.closed;
 }
 
 }  // namespace tessera

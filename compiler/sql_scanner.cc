@@ -29,27 +29,23 @@ size_t SkipQuoted(std::string_view sql, size_t at, char quote, bool escapes, boo
   return sql.size();
 }
 
-size_t SkipSpace(std::string_view sql, size_t at, bool* closed) {
+/// `*depth`: of the comments around `at`, and then around the end.
+size_t SkipSpace(std::string_view sql, size_t at, int* depth) {
   while (at < sql.size()) {
-    if (IsSpace(sql[at])) {
+    if (*depth > 0 || sql.substr(at, 2) == "/*") {
+      if (sql.substr(at, 2) == "/*") {
+        ++*depth;
+        at += 2;
+      } else if (sql.substr(at, 2) == "*/") {
+        --*depth;
+        at += 2;
+      } else {
+        ++at;
+      }
+    } else if (IsSpace(sql[at])) {
       ++at;
     } else if (sql.substr(at, 2) == "--") {
       while (at < sql.size() && sql[at] != '\n') ++at;
-    } else if (sql.substr(at, 2) == "/*") {
-      int depth = 0;
-      while (at < sql.size()) {
-        if (sql.substr(at, 2) == "/*") {
-          ++depth;
-          at += 2;
-        } else if (sql.substr(at, 2) == "*/") {
-          at += 2;
-          if (--depth == 0) break;
-        } else {
-          ++at;
-        }
-      }
-      at = std::min(at, sql.size());
-      if (depth > 0) *closed = false;
     } else {
       break;
     }
@@ -81,25 +77,29 @@ bool EndsSelectList(std::string_view word) {
 
 }  // namespace
 
-Token NextToken(std::string_view sql, size_t at) {
+Token NextToken(std::string_view sql, size_t at, const Token* open) {
   Token t;
   t.begin = t.end = at;
   if (at >= sql.size()) return t;
   const char c = sql[at];
-  const size_t space = SkipSpace(sql, at, &t.closed);
+  if (open != nullptr) t.depth = open->depth;
+  const size_t known = open != nullptr ? open->end : 0;
+  const bool may_be_space = IsSpace(c) || c == '-' || c == '/';
+  const size_t space = may_be_space ? SkipSpace(sql, t.depth > 0 ? known : at, &t.depth) : at;
   if (space > at) {
     t.kind = Token::Kind::kSpace;
     t.end = space;
+    t.closed = t.depth == 0;
   } else if (c == '\'' || c == '"') {
     t.kind = Token::Kind::kQuoted;
-    t.end = SkipQuoted(sql, at + 1, c, false, &t.closed);
+    t.end = SkipQuoted(sql, std::max(at + 1, known), c, false, &t.closed);
   } else if ((c == 'e' || c == 'E') && at + 1 < sql.size() && sql[at + 1] == '\'') {
     t.kind = Token::Kind::kQuoted;
-    t.end = SkipQuoted(sql, at + 2, '\'', true, &t.closed);
+    t.end = SkipQuoted(sql, std::max(at + 2, known), '\'', true, &t.closed);
   } else if (c == '$' && DollarTag(sql, at) > 0) {
     t.kind = Token::Kind::kQuoted;
     const std::string_view tag = sql.substr(at, DollarTag(sql, at));
-    const size_t close = sql.find(tag, at + tag.size());
+    const size_t close = sql.find(tag, std::max(at + tag.size(), known));
     t.closed = close != std::string_view::npos;
     t.end = t.closed ? close + tag.size() : sql.size();
   } else if (IsWordStart(c)) {

@@ -22,10 +22,12 @@ struct Token {
   Kind kind = Kind::kEnd;
   size_t begin = 0, end = 0;
   bool closed = true;  ///< false if the text ends inside a quote or a comment
+  int depth = 0;       ///< of the comments that it ends in
 };
 
-/// The token of `sql` that starts at `at`.
-Token NextToken(std::string_view sql, size_t at);
+/// The token of `sql` that starts at `at`. `open`: what this call gave when `sql` was shorter and ended in a line feed,
+/// if the token was not closed; then only what is new is looked at.
+Token NextToken(std::string_view sql, size_t at, const Token* open = nullptr);
 
 /// The offset of the first keyword `word` (in lower case) at or after `from`, outside quotes and comments; -1 if there
 /// is none. The parse tree has no position of most keywords.

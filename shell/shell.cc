@@ -23,9 +23,6 @@ namespace {
 
 constexpr const char* kPrompt = "tessera> ";
 constexpr const char* kContinuationPrompt = "    ...> ";
-/// A buffer longer than this is looked at only when a line ends in a semicolon, so that a statement of many lines takes
-/// linear time.
-constexpr size_t kScannedAtEverySemicolon = 1 << 16;
 
 bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n\f\v") == std::string_view::npos; }
 
@@ -103,6 +100,7 @@ void Shell::RunInteractive() {
         break;
       case LineEditor::Outcome::kInterrupted:
         script.buffer.clear();
+        script.end = {};
         break;
       case LineEditor::Outcome::kEnd:
         return;
@@ -139,10 +137,12 @@ bool Shell::RunDescriptor(int fd, const std::string& name) {
       if (!text.empty()) TakeLine(&script, text);
       break;
     }
+    // A line may be much longer than a piece: only what is new can hold its end.
+    size_t begin = 0, searched = text.size();
     text.append(piece, 0, static_cast<size_t>(n));
-    size_t begin = 0;
-    for (size_t end; Continues() && (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    for (size_t end; Continues() && (end = text.find('\n', searched)) != std::string::npos;) {
       TakeLine(&script, std::string_view(text).substr(begin, end - begin));
+      begin = searched = end + 1;
     }
     text.erase(0, begin);
   }
@@ -164,8 +164,7 @@ void Shell::RunText(std::string_view text, const std::string& name) {
 void Shell::TakeLine(Script* script, std::string_view line) {
   ++script->line;
   if (script->line == 1 && line.substr(0, 3) == "\xEF\xBB\xBF") line.remove_prefix(3);  // a byte order mark
-  const bool first = script->buffer.empty();
-  if (first) {
+  if (script->buffer.empty()) {
     if (!line.empty() && line[0] == '.') {
       RunDotCommand(line, *script);
       return;
@@ -175,17 +174,7 @@ void Shell::TakeLine(Script* script, std::string_view line) {
   }
   script->buffer += line;
   script->buffer += '\n';
-  const size_t last = line.find_last_not_of(" \t\r");
-  const bool ends = last != std::string_view::npos && line[last] == ';';
-  const bool has = line.find(';') != std::string_view::npos;
-  if (!first && !ends && !(has && script->buffer.size() < kScannedAtEverySemicolon)) {
-    // A comment alone is complete without a semicolon.
-    if (has || script->buffer.size() >= kScannedAtEverySemicolon || script->buffer.find("*/") == std::string::npos)
-      return;
-  }
-  bool complete = false;
-  SplitStatements(script->buffer, &complete);
-  if (complete) RunBuffer(script);
+  if (script->end.IsBetweenStatements(script->buffer)) RunBuffer(script);
 }
 
 void Shell::TakeEnd(Script* script) {
@@ -195,6 +184,7 @@ void Shell::TakeEnd(Script* script) {
 void Shell::RunBuffer(Script* script) {
   const std::string text = std::move(script->buffer);
   script->buffer.clear();
+  script->end = {};
   for (const StatementText& statement : SplitStatements(text)) {
     if (!Continues()) return;
     RunStatement(statement.sql, script->buffer_line + statement.line - 1, *script);

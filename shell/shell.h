@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "compiler/compiler.h"
 #include "session/session.h"
 #include "shell/command_line.h"
 #include "shell/result_output.h"
@@ -54,6 +55,7 @@ class Shell {
     int line = 0;         ///< lines read
     int buffer_line = 1;  ///< line on which `buffer` starts
     std::string buffer;   ///< lines that do not make a whole statement yet
+    ScriptEnd end;        ///< of the buffer
   };
 
   void RunText(std::string_view text, const std::string& name);

@@ -12,6 +12,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import shutil
 import signal
@@ -495,6 +496,16 @@ def test_long_scripts_take_linear_time():
     )
     equal(answer.out, "count(*),max(i)\n40000,39999\n" if "count(*)" in answer.out else "count,max\n40000,39999\n")
     holds(time.monotonic() - start < 20, "40,000 lines take too long")
+
+
+def test_scripts_of_one_long_line_take_linear_time():
+    for text in ("SELECT '" + "x" * 120_000_000 + "';\n", "SELECT '" + "x''y;\n" * 5_000_000 + "';\n"):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        answer = run(script=text, status=1)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        holds("statement is too long" in answer.err and len(answer.err) < 1000, answer.err[:1000])
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        holds(used < 10, f"{len(text)} bytes take {used:.1f} s")
 
 
 def test_copy_through_standard_streams():

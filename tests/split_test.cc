@@ -1,6 +1,8 @@
 // SplitStatements and FormatError: scripts cut at semicolons, errors with a caret.
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "compiler/compiler.h"
 
 namespace tessera {
@@ -15,11 +17,7 @@ std::vector<std::string> Split(std::string_view script) {
   return out;
 }
 
-bool IsComplete(std::string_view script) {
-  bool complete = false;
-  SplitStatements(script, &complete);
-  return complete;
-}
+bool IsComplete(std::string_view script) { return ScriptEnd().IsBetweenStatements(script); }
 
 using Texts = std::vector<std::string>;
 
@@ -65,6 +63,36 @@ TEST(SplitTest, TellsWhetherTheShellShouldAskForMore) {
   EXPECT_FALSE(IsComplete("a 'b;"));
   EXPECT_FALSE(IsComplete("a; /* b;"));
   EXPECT_FALSE(IsComplete("a $$ b;"));
+}
+
+TEST(SplitTest, LineByLineAsAtOnce) {
+  const std::string_view pieces[] = {"a",  "'",  "\"", "''", "e'\\'", "$q$", "$$", "/*", "*/", "--",
+                                     "\\", "\n", "\n", ";",  ";",     " ",   "*",  "/",  "$",  "q"};
+  std::mt19937_64 random(3);
+  int ends = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string script;
+    ScriptEnd end;
+    for (int line = 0; line < 8; ++line) {
+      for (size_t n = random() % 6; n > 0; --n) script += pieces[random() % std::size(pieces)];
+      script += '\n';
+      const bool whole = IsComplete(script);
+      ASSERT_EQ(end.IsBetweenStatements(script), whole) << script;
+      ends += whole;
+    }
+  }
+  EXPECT_GT(ends, 1000);
+}
+
+TEST(SplitTest, LinesWithoutEndTakeLinearTime) {
+  for (const std::string_view open : {"'", "\"", "$$", "$q$", "/*", "e'", ""}) {
+    ScriptEnd end;
+    std::string script(open);
+    for (int line = 0; line < 100000; ++line) {
+      script += line % 2 == 0 ? "a '';\n" : "\"\" $$ ; \n";
+      end.IsBetweenStatements(script);
+    }
+  }
 }
 
 std::string Format(int position, std::string_view sql, int first_line = 1, std::string hint = {}) {
