@@ -64,6 +64,10 @@ Status BindCopyOptions(const ParseNode* options, bool is_from, CopyFormat* forma
         if (format->null_string.find_first_of("\r\n") != std::string::npos) {
           return SqlError("COPY null representation cannot use newline or carriage return", position);
         }
+        // At the head of a file it would be taken for the file's own.
+        if (format->null_string.starts_with("\xEF\xBB\xBF")) {
+          return SqlError("COPY null representation cannot begin with a byte order mark", position);
+        }
       } else if (name == "quote") {
         TESSERA_TRY(ByteOption(option, "quote", &format->quote));
       } else if (name == "escape") {

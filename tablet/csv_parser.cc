@@ -25,7 +25,7 @@ uint64_t PrefixParity(uint64_t bits) {
 
 /// One bit for each of 64 bytes.
 struct ByteMasks {
-  uint64_t delimiters, lines, quotes, zeros, high;
+  uint64_t delimiters, lines, returns, quotes, zeros, high;
 };
 
 #if defined(__AVX2__)
@@ -41,8 +41,8 @@ ByteMasks FindBytes(const char* text, char delimiter, char quote) {
   const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(text + 32));
   const uint64_t sign = static_cast<uint32_t>(_mm256_movemask_epi8(low)) |
                         (uint64_t{static_cast<uint32_t>(_mm256_movemask_epi8(high))} << 32);
-  return {Compare(low, high, delimiter), Compare(low, high, '\n'), Compare(low, high, quote), Compare(low, high, '\0'),
-          sign};
+  return {Compare(low, high, delimiter), Compare(low, high, '\n'), Compare(low, high, '\r'),
+          Compare(low, high, quote),     Compare(low, high, '\0'), sign};
 }
 #else
 ByteMasks FindBytes(const char* text, char delimiter, char quote) {
@@ -51,6 +51,7 @@ ByteMasks FindBytes(const char* text, char delimiter, char quote) {
     const uint64_t bit = uint64_t{1} << i;
     if (text[i] == delimiter) masks.delimiters |= bit;
     if (text[i] == '\n') masks.lines |= bit;
+    if (text[i] == '\r') masks.returns |= bit;
     if (text[i] == quote) masks.quotes |= bit;
     if (text[i] == '\0') masks.zeros |= bit;
     if (static_cast<signed char>(text[i]) < 0) masks.high |= bit;
@@ -69,6 +70,8 @@ struct CsvParser::Index {
   size_t start = 0;                    ///< of the first record: behind a byte order mark
   std::vector<uint32_t> field_ends;    ///< position of the delimiter or line feed; kRecordEnd set for the latter
   std::vector<uint32_t> first_fields;  ///< of each record, an index into field_ends
+  /// Of the first carriage return outside quotes that no line feed follows.
+  size_t lone_return = SIZE_MAX;
   bool has_quotes = false;
   bool plain = true;  ///< nothing but ASCII without NUL
 };
@@ -188,11 +191,17 @@ void CsvParser::FindFieldEnds(const CsvBlock& block, Index* index) const {
       masks.quotes &= valid;
       odd |= (masks.zeros | masks.high) & valid;
       uint64_t found = (masks.delimiters | masks.lines) & valid;
+      uint64_t quoted = 0;
       if ((masks.quotes | inside) != 0) {
         index->has_quotes = true;
-        const uint64_t quoted = PrefixParity(masks.quotes) ^ inside;
+        quoted = PrefixParity(masks.quotes) ^ inside;
         found &= ~quoted;
         inside = static_cast<uint64_t>(static_cast<int64_t>(quoted) >> 63);
+      }
+      if (masks.returns != 0 && index->lone_return == SIZE_MAX) {
+        const uint64_t before_line = (masks.lines >> 1) | (uint64_t{text[at + 64] == '\n'} << 63);
+        const uint64_t lone = masks.returns & valid & ~before_line & ~quoted;
+        if (lone != 0) index->lone_return = at + static_cast<size_t>(std::countr_zero(lone));
       }
       if (ends.size() - used < 64) ends.resize(ends.size() * 2);
       while (found != 0) {
@@ -216,6 +225,8 @@ void CsvParser::FindFieldEnds(const CsvBlock& block, Index* index) const {
         index->has_quotes = true;
       } else if (!inside && (c == '\n' || c == options_.delimiter)) {
         ends.push_back(static_cast<uint32_t>(i) | (c == '\n' ? kRecordEnd : 0));
+      } else if (!inside && c == '\r' && text[i + 1] != '\n') {
+        index->lone_return = std::min(index->lone_return, i);
       }
     }
   }
@@ -239,6 +250,18 @@ void CsvParser::FindRecords(const CsvBlock& block, Index* index, std::optional<C
     const size_t last = next++;
     const bool unterminated = block.unterminated && next == ends.size();
     const size_t count = next - at;
+    const auto name = [&](size_t field) { return schema_.columns[static_cast<size_t>(columns_[field])].name; };
+    if (index->lone_return < (ends[last] & ~kRecordEnd) && !unterminated) {
+      size_t field = at;
+      while ((ends[field] & ~kRecordEnd) < index->lone_return) ++field;
+      const size_t begin = field == 0 ? index->start : (ends[field - 1] & ~kRecordEnd) + 1;
+      CsvError& e = error->emplace();
+      e.line = CountLines(text, begin);
+      e.column = name(std::min(field - at, fields - 1));
+      e.message = "carriage return outside quotes that is no line end, because other lines end in a line feed: " +
+                  QuoteForMessage({text + begin, (ends[field] & ~kRecordEnd) - begin});
+      return;
+    }
     if (skip && !unterminated) {
       skip = false;
       at = next;
@@ -257,7 +280,6 @@ void CsvParser::FindRecords(const CsvBlock& block, Index* index, std::optional<C
       const std::string shown = QuoteForMessage({text + begin, end - begin});
       CsvError& e = error->emplace();
       e.line = CountLines(text, begin);
-      const auto name = [&](size_t field) { return schema_.columns[static_cast<size_t>(columns_[field])].name; };
       if (unterminated) {
         e.column = name(std::min(count, fields) - 1);
         e.message = "unterminated quoted field: " + shown;

@@ -21,7 +21,9 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 class FileCsvWriter final : public CsvWriter {
  public:
   FileCsvWriter(const CopyToOptions& options) : options_(options) {
-    for (char c : {options.delimiter, options.quote, '\n', '\r'}) special_[static_cast<uint8_t>(c)] = true;
+    // Control characters too: a file that begins with some of them is taken for one of another kind.
+    for (char c = 0; c < ' '; ++c) special_[static_cast<uint8_t>(c)] = c != '\t';
+    special_[static_cast<uint8_t>(options.delimiter)] = special_[static_cast<uint8_t>(options.quote)] = true;
   }
 
   ~FileCsvWriter() override {
@@ -88,7 +90,8 @@ class FileCsvWriter final : public CsvWriter {
 
  private:
   void AppendField(std::string_view text) {
-    bool quoted = text == options_.null_string;
+    // A byte order mark at the head of a file would be taken for the file's own.
+    bool quoted = text == options_.null_string || text.starts_with("\xEF\xBB\xBF");
     for (char c : text) quoted |= special_[static_cast<uint8_t>(c)];
     if (!quoted) {
       buffer_ += text;
