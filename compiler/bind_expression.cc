@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/interrupt.h"
 #include "compiler/expression_binder.h"
 #include "compiler/fold.h"
 #include "compiler/nearest_name.h"
@@ -88,7 +89,9 @@ std::string FeatureName(const ParseNode& node) {
 
 /// Counts one level of nesting during its lifetime.
 struct ExpressionBinder::Nesting {
-  explicit Nesting(BindContext* counter) : context(counter) { ++context->nesting; }
+  explicit Nesting(BindContext* counter) : context(counter) {
+    context->deepest = std::max(context->deepest, ++context->nesting);
+  }
   ~Nesting() { --context->nesting; }
   Nesting(const Nesting&) = delete;
   Nesting& operator=(const Nesting&) = delete;
@@ -96,6 +99,7 @@ struct ExpressionBinder::Nesting {
 };
 
 Result<ExprPtr> ExpressionBinder::Bind(const ParseNode& node) {
+  ThrowIfInterrupted();
   const Nesting nesting(context_);
   if (context_->nesting > kMaxNesting) return NestedTooDeeply(node.location());
   return BindNode(node);

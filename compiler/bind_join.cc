@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "compiler/correlation.h"
@@ -63,7 +64,8 @@ Status FromBinder::BindSide(const ParseNode& item, NameScope* scope) {
   if (context_.nesting > kMaxNesting) return NestedTooDeeply(item.FirstLocation());
   TESSERA_TRY(FromBinder(&side).BindItem(item, scope));
   OutputAll(side.query.get(), scope, ExpressionBinder(&side.context, nullptr, Clause::kSelect));
-  TESSERA_ASSIGN(const int r, AddSide(std::move(side.query), scope, PositionOf(item)));
+  context_.deepest = std::max(context_.deepest, side.context.deepest);
+  TESSERA_ASSIGN(const int r, AddSide(side.Take(), scope, PositionOf(item)));
   MoveTo(r, scope);
   return {};
 }
@@ -165,28 +167,29 @@ Status FromBinder::FilterBySubqueries(int filled, const char* join, std::vector<
 Status FromBinder::JoinCondition(const ParseNode& join, const NameScope& left, const NameScope& right, bool from_right,
                                  std::vector<ExprPtr>* condition, NameScope* scope) {
   std::vector<std::string_view> merged;
+  std::unordered_set<std::string_view> is_merged;
   const ParseNode* using_clause = join.Get(Field::k_usingClause);
   if (join.Get(Field::k_join_using_alias) != nullptr) {
     return Unsupported("an alias of USING is not supported", PositionOf(*join.Get(Field::k_rarg)));
   }
   if (join.Get(Field::k_isNatural) != nullptr) {
+    std::unordered_set<std::string_view> shared;
+    for (const ScopeColumn& r : right.columns) shared.insert(r.name);
     for (const ScopeColumn& l : left.columns) {
-      const auto same = [&](const ScopeColumn& r) { return r.name == l.name; };
-      if (std::any_of(right.columns.begin(), right.columns.end(), same)) merged.push_back(l.name);
+      if (!shared.contains(l.name)) continue;
+      merged.push_back(l.name);
+      is_merged.insert(l.name);
     }
   } else if (using_clause != nullptr) {
     for (const ParseNode& n : *using_clause) {
       const std::string_view name = n.Text(Field::k_sval);
-      if (std::find(merged.begin(), merged.end(), name) != merged.end()) {
+      if (!is_merged.insert(name).second) {
         return SqlError("column name \"" + std::string(name) + "\" appears more than once in USING clause",
                         PositionOf(*join.Get(Field::k_rarg)));
       }
       merged.push_back(name);
     }
   }
-  const auto is_merged = [&](std::string_view name) {
-    return std::find(merged.begin(), merged.end(), name) != merged.end();
-  };
   const int position = PositionOf(*join.Get(Field::k_rarg));
   ExpressionBinder binder(&context_, scope, Clause::kOn);
   for (std::string_view name : merged) {
@@ -216,7 +219,7 @@ Status FromBinder::JoinCondition(const ParseNode& join, const NameScope& left, c
   }
   for (const NameScope* side : {&left, &right}) {
     for (const ScopeColumn& c : side->columns) {
-      if (!is_merged(c.name)) scope->columns.push_back(c);
+      if (!is_merged.contains(c.name)) scope->columns.push_back(c);
     }
     TESSERA_TRY(AddVariables(*side, scope));
   }
@@ -293,7 +296,8 @@ Status FromBinder::BindFullJoin(const ParseNode& join, NameScope* scope) {
   scope->columns.insert(scope->columns.end(), plain.columns.begin(), plain.columns.end());
   scope->variables = std::move(plain.variables);
   first.union_all.push_back(std::move(second));
-  TESSERA_ASSIGN(const int r, AddSide(std::move(full.query), scope, PositionOf(join)));
+  context_.deepest = std::max(context_.deepest, full.context.deepest);
+  TESSERA_ASSIGN(const int r, AddSide(full.Take(), scope, PositionOf(join)));
   MoveTo(r, scope);
   return {};
 }

@@ -46,7 +46,7 @@ Result<ExprPtr> ExpressionBinder::BindSubquery(const ParseNode& node) {
     return Unsupported("a subquery in " + std::string(place) + " is not supported", position,
                        clause_ == Clause::kValues ? "Write INSERT INTO ... SELECT." : "");
   }
-  TESSERA_ASSIGN(std::shared_ptr<Query> query, BindQueryBlock(*node.Get(Field::k_subselect), *context_, scope_));
+  TESSERA_ASSIGN(std::shared_ptr<Query> query, BindQueryBlock(*node.Get(Field::k_subselect), context_, scope_));
   if (type == "EXISTS_SUBLINK") {
     return MakeSubquery(Subquery::Kind::kExists, std::move(query), kBoolean, false, position, {});
   }

@@ -129,6 +129,8 @@ struct Query {
   /// Blocks whose rows follow this block's, with outputs of the same types. Then neither this block nor those have an
   /// order or a limit, and this block is a derived table.
   std::vector<std::unique_ptr<Query>> union_all;
+  /// Levels of nesting inside, each at most a level of a bound tree's recursions. Of the binder alone.
+  int height = 0;
 };
 
 struct Statement {

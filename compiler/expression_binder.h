@@ -61,8 +61,9 @@ struct BindContext {
   std::vector<Relation>* relations = nullptr;
   std::vector<Aggregate>* aggregates = nullptr;
   bool has_group_by = false;  ///< without it an aggregate may be over no rows, and so NULL
-  int nesting = 0;
-  int64_t copied = 0;  ///< nodes made by copying operands, see ExpressionBinder::Copy
+  int nesting = 0;            ///< levels around what is being bound
+  int deepest = 0;            ///< the most that `nesting` was, in blocks inside of this one, too
+  int64_t copied = 0;         ///< nodes made by copying operands, see ExpressionBinder::Copy
 };
 
 class ExpressionBinder {

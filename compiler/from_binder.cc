@@ -16,6 +16,10 @@ namespace {
 /// The planner keeps sets of relations in 64 bits.
 constexpr size_t kMaxRelations = 64;
 
+Status TooManyTables(int position) {
+  return Unsupported("a query of more than " + std::to_string(kMaxRelations) + " tables is not supported", position);
+}
+
 }  // namespace
 
 Status AddVariables(const NameScope& part, NameScope* scope) {
@@ -49,7 +53,10 @@ Status FromBinder::BindItem(const ParseNode& item, NameScope* scope) {
   if (item.Is(Tag::kJoinExpr)) {
     // A chain of joins nests to the left.
     if (++context_.nesting > kMaxNesting) return NestedTooDeeply(item.FirstLocation());
+    if (++joins_ > kMaxRelations) return TooManyTables(PositionOf(item));
+    context_.deepest = std::max(context_.deepest, context_.nesting);
     const Status status = BindJoin(item, scope);
+    --joins_;
     --context_.nesting;
     const ParseNode* alias = item.Get(Field::k_alias);
     return status.ok() && alias != nullptr ? RenameJoin(*alias, PositionOf(item), scope) : status;
@@ -61,9 +68,7 @@ Status FromBinder::BindItem(const ParseNode& item, NameScope* scope) {
 }
 
 Result<int> FromBinder::PushRelation(Relation relation, int position) {
-  if (query_.relations.size() == kMaxRelations) {
-    return Unsupported("a query of more than " + std::to_string(kMaxRelations) + " tables is not supported", position);
-  }
+  if (query_.relations.size() == kMaxRelations) return TooManyTables(position);
   query_.relations.push_back(std::move(relation));
   return static_cast<int>(query_.relations.size()) - 1;
 }
@@ -96,13 +101,13 @@ Status FromBinder::BindTable(const ParseNode& item, NameScope* scope) {
   const std::string_view name = item.Text(Field::k_relname);
   if (item.Get(Field::k_schemaname) == nullptr) {
     for (const CteScope* level = &block_.ctes; level != nullptr; level = level->outer) {
-      const auto same = [&](const CteScope::Cte& c) { return c.name == name; };
-      const auto cte = std::find_if(level->list.begin(), level->list.end(), same);
-      if (cte == level->list.end()) continue;
-      Relation relation = DerivedTable(cte->query);
-      relation.alias = cte->name;
-      relation.column_names = cte->columns;
-      return AddRelation(std::move(relation), cte->name, item.Get(Field::k_alias), item.location(), scope);
+      const auto cte = level->queries.find(name);
+      if (cte == level->queries.end()) continue;
+      TESSERA_TRY(Enclose(*cte->second.query, &context_, item.location()));
+      Relation relation = DerivedTable(cte->second.query);
+      relation.alias = cte->first;
+      relation.column_names = cte->second.columns;
+      return AddRelation(std::move(relation), cte->first, item.Get(Field::k_alias), item.location(), scope);
     }
   }
   TESSERA_ASSIGN(std::shared_ptr<const TableInfo> table, FindTable(item, *context_.snapshot));
@@ -128,7 +133,7 @@ Status FromBinder::BindDerived(const ParseNode& item, NameScope* scope) {
   if (context_.nesting > kMaxNesting) return NestedTooDeeply(position);
   // Inside, the other tables of FROM are not visible. Those of the blocks around this one are, only so that they can be
   // refused by name.
-  TESSERA_ASSIGN(std::shared_ptr<Query> query, BindQueryBlock(*item.Get(Field::k_subquery), context_, nullptr));
+  TESSERA_ASSIGN(std::shared_ptr<Query> query, BindQueryBlock(*item.Get(Field::k_subquery), &context_, nullptr));
   TESSERA_TRY(RefuseOuterColumns(*query, "a derived table", position));
   return AddRelation(DerivedTable(std::move(query)), "", item.Get(Field::k_alias), position, scope);
 }

@@ -52,6 +52,7 @@ class FromBinder {
   QueryBlock& block_;
   BindContext& context_;
   Query& query_;
+  size_t joins_ = 0;  ///< around the item that is being bound; each adds a relation to the block
 };
 
 /// Adds the names of a part of FROM to `scope`. Errors: a name that is there twice.

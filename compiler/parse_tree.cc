@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include "base/interrupt.h"
+
 namespace tessera {
 namespace {
 
@@ -144,6 +146,7 @@ int ParseNode::FirstLocation(int levels) const {
 
 ParseNode* ParseTree::NewNode() {
   if (used_ == block_size_) {
+    ThrowIfInterrupted();
     // Small statements take one block; long ones soon reach blocks of half a megabyte.
     block_size_ = block_size_ == 0 ? 512 : (block_size_ < 16384 ? block_size_ * 2 : block_size_);
     blocks_.push_back(std::make_unique<ParseNode[]>(block_size_));

@@ -13,11 +13,14 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <string>
 
+#include "base/interrupt.h"
 #include "compiler/sql_scanner.h"
 #include "tablet/utf8.h"
 
@@ -40,19 +43,25 @@ class ParserThread {
     return *thread;
   }
 
-  Result<PgQueryParseResult> Parse(const char* sql) {
-    std::lock_guard<std::mutex> turn(turn_);
+  Result<PgQueryParseResult> Parse(std::string sql) {
+    auto job = std::make_shared<Job>();
+    job->sql = std::move(sql);
     std::unique_lock<std::mutex> lock(mutex_);
-    if (!running_) {
-      const Status status = Start();
-      if (!status.ok()) return status;
+    if (!running_) TESSERA_TRY(Start());
+    // The parser itself cannot be stopped: a cancelled statement leaves its job behind, which the next one waits for.
+    constexpr std::chrono::milliseconds kPatience(20);
+    while (job_ != nullptr) {
+      ThrowIfInterrupted();
+      changed_.wait_for(lock, kPatience);
     }
-    sql_ = sql;
-    wake_.notify_one();
-    done_.wait(lock, [&] { return sql_ == nullptr; });
-    char* const usable = static_cast<char*>(stack_) + kGuardBytes;
-    madvise(usable, kStackBytes - kGuardBytes - kStackKept, MADV_DONTNEED);
-    return result_;
+    job_ = job;
+    changed_.notify_all();
+    while (!job->done) {
+      changed_.wait_for(lock, kPatience);
+      job->abandoned = !job->done && Interrupted();
+      if (job->abandoned) throw Interruption();
+    }
+    return job->result;
   }
 
  private:
@@ -88,20 +97,31 @@ class ParserThread {
   void Loop() {
     std::unique_lock<std::mutex> lock(mutex_);
     while (true) {
-      wake_.wait(lock, [&] { return sql_ != nullptr; });
-      result_ = pg_query_parse(sql_);
-      sql_ = nullptr;
-      done_.notify_one();
+      changed_.wait(lock, [&] { return job_ != nullptr; });
+      const std::shared_ptr<Job> job = job_;
+      lock.unlock();
+      job->result = pg_query_parse(job->sql.c_str());
+      madvise(static_cast<char*>(stack_) + kGuardBytes, kStackBytes - kGuardBytes - kStackKept, MADV_DONTNEED);
+      lock.lock();
+      job->done = true;
+      if (job->abandoned) pg_query_free_parse_result(job->result);
+      job_ = nullptr;
+      changed_.notify_all();
     }
   }
 
-  std::mutex turn_;   // one caller at a time
-  std::mutex mutex_;  // the hand-over
-  std::condition_variable wake_, done_;
+  struct Job {
+    std::string sql;
+    PgQueryParseResult result{};
+    bool done = false;
+    bool abandoned = false;  ///< nobody waits for the result
+  };
+
+  std::mutex mutex_;  // of all below, but not of the job's text and, until it is done, its result
+  std::condition_variable changed_;
   bool running_ = false;
   void* stack_ = nullptr;
-  const char* sql_ = nullptr;
-  PgQueryParseResult result_{};
+  std::shared_ptr<Job> job_;  // under way
 };
 
 /// libpg_query counts characters from 1; 0 is no position.
@@ -173,7 +193,7 @@ Result<ParsedStatement> Parse(std::string_view sql) {
     parsed = pg_query_parse(text.c_str());
   } else {
     TESSERA_TRY(RefuseSlowText(sql));
-    TESSERA_ASSIGN(parsed, ParserThread::Get().Parse(text.c_str()));
+    TESSERA_ASSIGN(parsed, ParserThread::Get().Parse(text));
   }
   const auto release = [parsed](char*) { pg_query_free_parse_result(parsed); };
   std::shared_ptr<char> json(parsed.parse_tree, release);

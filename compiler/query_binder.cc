@@ -53,29 +53,27 @@ Status BindWith(const ParseNode& with, QueryBlock* block) {
   for (const ParseNode& node : *with.Get(Field::k_ctes)) {
     const int position = node.location();
     CteScope::Cte cte;
-    cte.name = node.Text(Field::k_ctename);
-    for (const CteScope::Cte& other : block->ctes.list) {
-      if (other.name == cte.name) {
-        return SqlError("WITH query name \"" + cte.name + "\" specified more than once", position);
-      }
+    const std::string name(node.Text(Field::k_ctename));
+    if (block->ctes.queries.contains(name)) {
+      return SqlError("WITH query name \"" + name + "\" specified more than once", position);
     }
     const ParseNode& body = *node.Get(Field::k_ctequery);
     if (!body.Is(Tag::kSelectStmt))
       return Unsupported("WITH of a statement other than SELECT is not supported", position);
     if (block->context.nesting > kMaxNesting) return NestedTooDeeply(position);
-    TESSERA_ASSIGN(cte.query, BindQueryBlock(body, block->context, nullptr));
+    TESSERA_ASSIGN(cte.query, BindQueryBlock(body, &block->context, nullptr));
     TESSERA_TRY(RefuseOuterColumns(*cte.query, "a query of WITH", position));
     for (int i = 0; i < cte.query->visible; ++i) cte.columns.push_back(cte.query->outputs[static_cast<size_t>(i)].name);
     if (const ParseNode* names = node.Get(Field::k_aliascolnames)) {
       if (names->size() > cte.columns.size()) {
-        return SqlError("WITH query \"" + cte.name + "\" has " + std::to_string(cte.columns.size()) +
+        return SqlError("WITH query \"" + name + "\" has " + std::to_string(cte.columns.size()) +
                             " columns available but " + std::to_string(names->size()) + " columns specified",
                         position);
       }
       size_t i = 0;
       for (const ParseNode& n : *names) cte.columns[i++] = n.Text(Field::k_sval);
     }
-    block->ctes.list.push_back(std::move(cte));
+    block->ctes.queries.emplace(name, std::move(cte));
   }
   return {};
 }
@@ -180,14 +178,14 @@ Status BindClauses(const ParseNode& select, QueryBlock* block) {
 Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_view sql, const Snapshot& snapshot) {
   QueryBlock block(sql, snapshot);
   TESSERA_TRY(BindClauses(select, &block));
-  return std::move(block.query);
+  return block.Take();
 }
 
-Result<std::unique_ptr<Query>> BindQueryBlock(const ParseNode& select, const BindContext& outer,
-                                              const NameScope* scope) {
-  QueryBlock block(outer, scope);
+Result<std::unique_ptr<Query>> BindQueryBlock(const ParseNode& select, BindContext* outer, const NameScope* scope) {
+  QueryBlock block(*outer, scope);
   TESSERA_TRY(BindClauses(select, &block));
-  return std::move(block.query);
+  outer->deepest = std::max(outer->deepest, block.context.deepest);
+  return block.Take();
 }
 
 }  // namespace tessera

@@ -21,7 +21,6 @@ Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_vi
 
 /// The query block of a subquery in an expression of the block `outer`, whose names `scope` resolves (nullptr: there
 /// are none). The subquery may refer to columns of `outer` and of blocks around that, as Expr::Kind::kOuter.
-Result<std::unique_ptr<Query>> BindQueryBlock(const ParseNode& select, const BindContext& outer,
-                                              const NameScope* scope);
+Result<std::unique_ptr<Query>> BindQueryBlock(const ParseNode& select, BindContext* outer, const NameScope* scope);
 
 }  // namespace tessera

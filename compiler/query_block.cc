@@ -1,14 +1,24 @@
 #include "compiler/query_block.h"
 
+#include <algorithm>
+
 #include "compiler/correlation.h"
+#include "compiler/parser.h"
 
 namespace tessera {
 namespace {
 
 /// A query block counts as this many levels of an expression, because its stack frames are larger.
 constexpr int kBlockNesting = 16;
+/// As many where it is only named: frames of what comes after the binder.
+constexpr int kNamedNesting = 4;
 
 }  // namespace
+
+Status Enclose(const Query& query, BindContext* context, int position) {
+  context->deepest = std::max(context->deepest, context->nesting + query.height);
+  return context->deepest > kMaxNesting ? NestedTooDeeply(position) : Status::Ok();
+}
 
 QueryBlock::QueryBlock(std::string_view sql, const Snapshot& snapshot) {
   context.sql = sql;
@@ -22,8 +32,13 @@ QueryBlock::QueryBlock(const BindContext& outer, const NameScope* outer_scope)
     : QueryBlock(outer.sql, *outer.snapshot) {
   context.outer = &outer;
   context.outer_scope = outer_scope;
-  context.nesting = outer.nesting + kBlockNesting;
+  base_ = context.deepest = context.nesting = outer.nesting + kBlockNesting;
   ctes.outer = outer.ctes;
+}
+
+std::unique_ptr<Query> QueryBlock::Take() {
+  query->height = context.deepest - base_ + kNamedNesting;
+  return std::move(query);
 }
 
 Status RefuseOuterColumns(const Query& query, const char* what, int position) {

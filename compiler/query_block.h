@@ -3,6 +3,8 @@
 // Start at: QueryBlock. One thread.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,13 +20,16 @@ namespace tessera {
 /// The queries of a WITH, and those of the blocks around it.
 struct CteScope {
   struct Cte {
-    std::string name;
     std::shared_ptr<Query> query;
     std::vector<std::string> columns;
   };
   const CteScope* outer = nullptr;
-  std::vector<Cte> list;
+  std::map<std::string, Cte, std::less<>> queries;
 };
+
+/// `query` is named or stands in a block: its levels come below those around it. A query of WITH may be named without
+/// a recursion of the binder, but what comes after the binder recurses into it. Errors: too deep.
+Status Enclose(const Query& query, BindContext* context, int position);
 
 struct QueryBlock {
   /// The outermost block of a statement.
@@ -34,10 +39,16 @@ struct QueryBlock {
   QueryBlock(const QueryBlock&) = delete;
   QueryBlock& operator=(const QueryBlock&) = delete;
 
+  /// The bound query, with its height.
+  std::unique_ptr<Query> Take();
+
   std::unique_ptr<Query> query = std::make_unique<Query>();
   BindContext context;  ///< points into `query` and `ctes`
   NameScope scope;      ///< what names mean in its clauses
   CteScope ctes;
+
+ private:
+  int base_ = 0;  ///< BindContext::nesting at its start
 };
 
 /// Refuses a query that refers to a column of a block around it and cannot be decorrelated. `what` names it in the

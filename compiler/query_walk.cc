@@ -1,5 +1,6 @@
 #include "compiler/query_walk.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tessera {
@@ -8,6 +9,12 @@ uint64_t RelationsOf(const Expr& e) {
   uint64_t set = 0;
   ForEachColumn(e, [&](const Expr& c) { set |= uint64_t{1} << c.relation; });
   return set;
+}
+
+int HeightOf(const Expr& e) {
+  int height = 0;
+  for (const ExprPtr& a : e.args) height = std::max(height, HeightOf(*a));
+  return height + 1;
 }
 
 void Substitute(ExprPtr* e, const std::function<ExprPtr(const Expr&)>& f) {

@@ -35,6 +35,9 @@ void ForEachColumn(const Expr& e, F f) {
 /// The relations that `e` refers to, as bits. REQUIRES: at most 64 relations.
 uint64_t RelationsOf(const Expr& e);
 
+/// Levels of `e`: 1 for a leaf.
+int HeightOf(const Expr& e);
+
 /// Replaces leaves: f gives the new expression, or nullptr to leave one as it is. Types must stay.
 void Substitute(ExprPtr* e, const std::function<ExprPtr(const Expr&)>& f);
 

@@ -8,6 +8,7 @@
 
 #include "compiler/expr_builder.h"
 #include "compiler/functions.h"
+#include "compiler/parser.h"
 #include "compiler/query_walk.h"
 
 namespace tessera {
@@ -75,6 +76,13 @@ bool MergeDerivedTable(Query* query, size_t r) {
     if (relation.join != JoinKind::kInner && (e.kind != Expr::Kind::kColumn || e.column == kMarkColumn)) return false;
   }
   if (relation.join != JoinKind::kInner && inner.relations.size() > 1) return false;
+  int height = 1;  // of an output, which takes the place of a column
+  for (const Output& o : inner.outputs) height = std::max(height, HeightOf(*o.expr));
+  if (height > 1) {
+    int around = 0;
+    ForEachRoot(q, [&](const ExprPtr& e) { around = std::max(around, HeightOf(*e)); });
+    if (height + around > kMaxNesting) return false;
+  }
 
   const std::shared_ptr<Query> from = q.relations[r].query;  // kept alive: the block changes while it is read
   const JoinKind join = q.relations[r].join;

@@ -7,11 +7,10 @@
 #include "compiler/expression_binder.h"
 #include "compiler/fold.h"
 #include "compiler/nearest_name.h"
+#include "tablet/tablet_format.h"
 
 namespace tessera {
 namespace {
-
-constexpr uint32_t kMostTabletRows = uint32_t{1} << 20;
 
 Status BindTableOptions(const ParseNode& options, TableSchema* schema) {
   for (const ParseNode& option : options) {
@@ -22,8 +21,8 @@ Status BindTableOptions(const ParseNode& options, TableSchema* schema) {
     }
     const ParseNode* arg = option.Get(Field::k_arg);
     const int64_t rows = arg != nullptr && arg->Is(Tag::kInteger) ? arg->Number(Field::k_ival) : 0;
-    if (rows < 1 || rows > kMostTabletRows) {
-      return SqlError("tablet_rows must be an integer between 1 and " + std::to_string(kMostTabletRows),
+    if (rows < 1 || rows > kGreatestTabletRows) {
+      return SqlError("tablet_rows must be an integer between 1 and " + std::to_string(kGreatestTabletRows),
                       option.location());
     }
     schema->tablet_rows = static_cast<uint32_t>(rows);
@@ -56,6 +55,10 @@ class TableBinder {
 
   Status AddColumn(const ParseNode& definition) {
     const int position = definition.location();
+    if (schema_->columns.size() == kGreatestColumns) {
+      return SqlError("table \"" + schema_->name + "\" has more than " + std::to_string(kGreatestColumns) + " columns",
+                      position);
+    }
     ColumnSchema column;
     column.name = definition.Text(Field::k_colname);
     for (const ColumnSchema& other : schema_->columns) {

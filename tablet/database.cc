@@ -12,8 +12,6 @@
 namespace tessera {
 namespace {
 
-constexpr size_t kGreatestColumns = 4096;
-
 Status CheckSchema(const TableSchema& schema) {
   if (schema.name.empty()) return SqlError("a table needs a name");
   if (schema.columns.empty()) return SqlError("table \"" + schema.name + "\" needs at least one column");

@@ -19,6 +19,8 @@ inline constexpr uint32_t kTabletVersion = 1;
 /// Streams start on this many bytes and are zero-padded to it, so that a bulk copy may be rounded up.
 inline constexpr uint64_t kStreamAlignment = 128;
 inline constexpr uint32_t kGreatestTabletRows = 1u << 20;
+/// Columns of a table, at most.
+inline constexpr size_t kGreatestColumns = 4096;
 
 constexpr uint64_t AlignToStream(uint64_t bytes) { return (bytes + kStreamAlignment - 1) & ~(kStreamAlignment - 1); }
 

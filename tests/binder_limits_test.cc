@@ -1,8 +1,12 @@
 // Long and deep statements: an answer or an error, never a crash, on a stack of ordinary size.
 #include <pthread.h>
 
+#include <atomic>
+#include <chrono>
 #include <functional>
+#include <thread>
 
+#include "base/interrupt.h"
 #include "tests/bind_fixture.h"
 
 namespace tessera {
@@ -16,8 +20,11 @@ std::string Repeat(std::string_view s, int n) {
 }
 
 #ifdef __SANITIZE_ADDRESS__
+constexpr int kPatience = 4000;
 constexpr size_t kStackBytes = size_t{16} << 20;  // with its guards a frame is about eight times as large
 #else
+/// Milliseconds from Ctrl-C to the end of compiling, on a busy machine.
+constexpr int kPatience = 400;
 /// A quarter of what is ordinary, so that three quarters are left to what comes after the binder.
 constexpr size_t kStackBytes = size_t{2} << 20;
 #endif
@@ -99,6 +106,88 @@ TEST_F(BindTest, DeepStatements) {
   EXPECT_EQ(Message("SELECT 1" + Repeat("+1", 100000)), kTooDeep);
 }
 
+/// WITH c0 AS (`first`), c1 AS (`next` with c0 for @), ... SELECT 1 FROM the last.
+std::string Chain(int n, std::string_view first, std::string_view next) {
+  std::string sql = "WITH c0 AS (" + std::string(first) + ")";
+  for (int i = 1; i <= n; ++i) {
+    sql += ", c" + std::to_string(i) + " AS (";
+    for (char c : next) sql += c == '@' ? "c" + std::to_string(i - 1) : std::string(1, c);
+    sql += ")";
+  }
+  return sql + " SELECT count(*) FROM c" + std::to_string(n);
+}
+
+// Each query of WITH that names the one before is bound without recursion, but makes the tree deeper.
+TEST_F(BindTest, ChainsOfWith) {
+  const std::string wrapped = "SELECT " + Repeat("abs(", 400) + "(SELECT max(i) FROM @)" + Repeat(")", 400) + " AS i";
+  const std::pair<std::string, int> most[] = {
+      {"SELECT * FROM @", 240},
+      {"SELECT i + 1 AS i FROM @", 240},
+      {"SELECT i, count(*) AS n FROM @ GROUP BY i", 240},
+      {"SELECT a.i FROM @ a JOIN @ b ON a.i = b.i", 190},
+      {"SELECT a.i FROM t LEFT JOIN @ a ON a.i = t.i AND a.i > 1", 190},
+      {"SELECT DISTINCT i FROM t WHERE i IN (SELECT i FROM @)", 30},
+      {"SELECT i FROM t WHERE EXISTS (SELECT 1 FROM @ a WHERE a.i = t.i)", 30},
+      {"SELECT (SELECT max(i) FROM @) AS i", 30},
+      {wrapped, 1},
+  };
+  for (const auto& [next, n] : most) {
+    OnSmallStack([&, &next = next, n = n] {
+      const Result<Compiled> compiled = Compile("EXPLAIN " + Chain(n, "SELECT i FROM t", next), snapshot_);
+      // What does not fit the machine is refused by a later stage.
+      EXPECT_EQ(compiled.ok() ? "" : compiled.status().message(),
+                compiled.ok() ? "" : "the statement needs more pipelines than the machine runs");
+      EXPECT_EQ(Message(Chain(1500, "SELECT i FROM t", next)), kTooDeep) << next;
+    });
+  }
+  OnSmallStack([&] { EXPECT_EQ(Message(Chain(30000, "SELECT i FROM t", "SELECT * FROM @")), kTooDeep); });
+  // Queries of WITH beside one another are not deep.
+  std::string wide = "WITH c0 AS (SELECT 1 AS i)";
+  for (int i = 1; i < 20000; ++i) wide += ", c" + std::to_string(i) + " AS (SELECT 1 AS i)";
+  EXPECT_EQ(Message(wide + " SELECT * FROM c19999"), "no error");
+}
+
+// The output of a derived table takes the place of a column of the query around it.
+TEST_F(BindTest, ExpressionsThatGrowByMerging) {
+  std::string sql = "SELECT i FROM t";
+  for (int level = 0; level < 50; ++level) sql = "SELECT i" + Repeat("+1", 150) + " AS i FROM (" + sql + ") q";
+  OnSmallStack([&] {
+    const Result<Compiled> compiled = Compile("EXPLAIN " + sql, snapshot_);
+    EXPECT_TRUE(compiled.ok()) << compiled.status().message();
+  });
+}
+
+TEST_F(BindTest, MostJoins) {
+  const auto joins = [](int n, const std::string& join) {
+    std::string sql = "SELECT 1 FROM " + Repeat("(", n) + "t t0";
+    for (int i = 1; i <= n; ++i)
+      sql += " " + join + " t t" + std::to_string(i) + " ON t0.i = t" + std::to_string(i) + ".i)";
+    return sql;
+  };
+  OnSmallStack([&] {
+    for (const char* join : {"JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"}) {
+      EXPECT_EQ(Message(joins(20, join)), "no error") << join;
+      for (const int n : {900, 20000}) {
+        const std::string many = Message(joins(n, join));
+        EXPECT_TRUE(many == kTooDeep || many == "a query of more than 64 tables is not supported") << many;
+      }
+    }
+  });
+}
+
+TEST_F(BindTest, ManyNamesInUsing) {
+  std::string names = "c0";
+  for (int i = 1; i < 200000; ++i) names += ", c" + std::to_string(i);
+  EXPECT_EQ(Message("SELECT 1 FROM t JOIN u USING (" + names + ")"),
+            "column \"c0\" specified in USING clause does not exist in left table");
+}
+
+TEST_F(BindTest, TablesOfManyColumns) {
+  std::string columns = "c0 INTEGER";
+  for (int i = 1; i < 100000; ++i) columns += ", c" + std::to_string(i) + " INTEGER";
+  EXPECT_EQ(Message("CREATE TABLE wide (" + columns + ")"), "table \"wide\" has more than 4096 columns");
+}
+
 TEST_F(BindTest, WideStatements) {
   OnSmallStack([&] {
     EXPECT_EQ(Message("SELECT 1 FROM t WHERE i = 1" + Repeat(" AND i = 1", 20000)), "no error");
@@ -161,6 +250,40 @@ TEST_F(BindTest, OperatorsWithoutEnd) {
   }
   EXPECT_EQ(Message("SELECT 1 /*" + Repeat("*", 200000) + "*/"), "no error");
   EXPECT_EQ(Message("SELECT '" + Repeat("/*", 100000) + "'"), "no error");
+}
+
+TEST_F(BindTest, CompilingStopsSoon) {
+  std::string list = "0", conjunction = "SELECT 1 FROM t WHERE i <> 0";
+  for (int i = 1; i < 200000; ++i) list += "," + std::to_string(i);
+  for (int i = 1; i < 100000; ++i) conjunction += " AND i <> " + std::to_string(i);
+  const std::string statements[] = {
+      "SELECT 1" + Repeat("+1", 600000), "SELECT 1" + Repeat(",1", 600000), "SELECT 1 FROM t WHERE i IN (" + list + ")",
+      conjunction, "SELECT '" + std::string(1800000, 'a') + "' LIKE '%" + Repeat("a_", 900000) + "b%'"};
+  for (const std::string& sql : statements) {
+    for (const int milliseconds : {30, 300}) {
+      std::atomic<bool> cancel{false};
+      std::chrono::steady_clock::time_point since;
+      std::thread canceller([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+        since = std::chrono::steady_clock::now();
+        cancel = true;
+      });
+      bool stopped = false;
+      try {
+        const InterruptScope scope(&cancel);
+        (void)Compile(sql, snapshot_);
+      } catch (const Interruption&) {
+        stopped = true;
+      }
+      const auto end = std::chrono::steady_clock::now();
+      canceller.join();
+      if (stopped) {
+        EXPECT_LT(end - since, std::chrono::milliseconds(kPatience)) << sql.substr(0, 30);
+      }
+    }
+  }
+  // The parser is free again.
+  EXPECT_EQ(Message("SELECT i" + Repeat(", i + 1", 3000) + " FROM t"), "no error");
 }
 
 TEST_F(BindTest, ManyThreadsBindAtOnce) {
