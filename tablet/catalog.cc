@@ -5,8 +5,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <random>
+#include <thread>
+
+#include "base/interrupt.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -16,7 +20,6 @@ namespace {
 
 constexpr int kApplicationId = 0x54534352;  // "TSCR"
 constexpr int kUserVersion = 1;
-constexpr int kBusyTimeoutMs = 5000;
 
 // FORMAT.md repeats this text.
 constexpr char kSchema[] = R"(
@@ -246,11 +249,20 @@ Status Catalog::Corrupt(const std::string& reason) const {
   return {ErrorCode::kCorrupt, "catalog \"" + path_ + "\" is corrupt: " + reason};
 }
 
+bool Catalog::Wait(int calls) {
+  const auto now = std::chrono::steady_clock::now();
+  if (calls == 0) patience_ends_ = now + std::chrono::milliseconds(lock_timeout_ms_);
+  if (Interrupted() || now >= patience_ends_) return false;
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  return true;
+}
+
 Status Catalog::Error(int code) const {
   const std::string message = sqlite3_errmsg(db_);
   switch (code & 0xFF) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
+      if (Interrupted()) return Cancelled();
       return {ErrorCode::kBusy, "database \"" + name_ + "\" is locked by another process"};
     case SQLITE_FULL:
     case SQLITE_NOMEM:
@@ -294,7 +306,9 @@ Result<std::unique_ptr<Catalog>> Catalog::Open(const std::string& path, const st
   const int code = sqlite3_open_v2(path.c_str(), &catalog->db_, flags, nullptr);
   if (code != SQLITE_OK) return catalog->Error(code);
   sqlite3_extended_result_codes(catalog->db_, 1);
-  sqlite3_busy_timeout(catalog->db_, kBusyTimeoutMs);
+  sqlite3_busy_handler(
+      catalog->db_, [](void* self, int calls) { return static_cast<Catalog*>(self)->Wait(calls) ? 1 : 0; },
+      catalog.get());
   // A damaged or hostile file must not run SQL of its own.
   sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);

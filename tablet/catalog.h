@@ -6,6 +6,7 @@
 // Start at: Catalog::Open, Catalog::Load. Thread-compatible: DatabaseDirectory guards the one it has with a mutex.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -59,6 +60,9 @@ class Catalog {
   Catalog(const Catalog&) = delete;
   Catalog& operator=(const Catalog&) = delete;
 
+  /// How long to wait for another process that has the catalog locked.
+  void SetLockTimeout(int milliseconds) { lock_timeout_ms_ = milliseconds; }
+
   enum class State { kEmpty, kInitialised };
   /// Empty (a creation was interrupted) or ours; anything else is kCorrupt.
   Result<State> Check();
@@ -85,6 +89,8 @@ class Catalog {
   class Transaction;
   Catalog(std::string path, std::string name) : path_(std::move(path)), name_(std::move(name)) {}
   Status Error(int code) const;
+  /// Whether to try again where another process has the catalog locked; waits a little. `calls`: how often it has.
+  bool Wait(int calls);
   Status Execute(const char* sql);
   Result<int64_t> QueryInteger(const char* sql);
   Status Corrupt(const std::string& reason) const;
@@ -97,6 +103,8 @@ class Catalog {
   const std::string path_;
   const std::string name_;
   sqlite3* db_ = nullptr;
+  int lock_timeout_ms_ = 5000;
+  std::chrono::steady_clock::time_point patience_ends_;
   sqlite3_stmt* data_version_ = nullptr;  ///< prepared once: Changed() is called for every statement
   int64_t last_data_version_ = -1;
 };

@@ -148,6 +148,12 @@ TabletIdentity DatabaseDirectory::IdentityOf(const CatalogContents& contents, co
   return {contents.database, table.id, tablet.id, tablet.rows, tablet.file_bytes, tablet.header_checksum};
 }
 
+void DatabaseDirectory::SetLockTimeout(int milliseconds) {
+  lock_timeout_ms_.store(milliseconds);
+  std::lock_guard lock(mutex_);
+  catalog_->SetLockTimeout(milliseconds);
+}
+
 Status DatabaseDirectory::Refresh() {
   TESSERA_ASSIGN(const bool changed, catalog_->Changed());
   if (!changed && loaded_) return {};

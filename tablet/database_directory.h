@@ -35,7 +35,7 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   std::string FilePath(const std::string& file) const { return path_ + "/" + file; }
   /// False for a temporary database: nobody reads it after a crash, so nothing waits for the disk.
   bool durable() const { return !temporary_; }
-  void SetLockTimeout(int milliseconds) { lock_timeout_ms_.store(milliseconds); }
+  void SetLockTimeout(int milliseconds);
 
   Result<std::shared_ptr<const Snapshot>> Read();
 

@@ -2,6 +2,7 @@
 // ThreadSanitizer too.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "tablet/chunk_decoder.h"
 #include "tablet/tablet.h"
 
@@ -391,6 +393,37 @@ TEST_F(TabletConcurrency, OneLoadOnManyThreads) {
   ASSERT_TRUE((*writer)->Commit().ok());
   EXPECT_TRUE(HoldsNumbers(*(*database->Read())->Find("t")));
   EXPECT_EQ((*database->Read())->Find("t")->rows, 120000u);
+}
+
+// SQLite waits as long as was set, and not longer than its statement.
+TEST_F(TabletConcurrency, LockedCatalog) {
+  auto database = Open();
+  ASSERT_TRUE(database->CreateTable(NumbersSchema("t", 100), false).ok());
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open((database_ + "/catalog.sqlite").c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN EXCLUSIVE", nullptr, nullptr, nullptr), SQLITE_OK);
+  database->SetLockTimeout(50);
+  auto start = std::chrono::steady_clock::now();
+  const Status refused = database->Write("t").status();
+  EXPECT_EQ(refused.message(), "database \"" + database_ + "\" is locked by another process");
+  EXPECT_GE(std::chrono::steady_clock::now() - start, milliseconds(50));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(4000));
+  database->SetLockTimeout(60000);
+  start = std::chrono::steady_clock::now();
+  std::atomic<bool> cancel{false};
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(milliseconds(50));
+    cancel = true;
+  });
+  {
+    const InterruptScope scope(&cancel);
+    EXPECT_EQ(database->Write("t").status().code(), ErrorCode::kCancelled);
+  }
+  canceller.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(4000));
+  ASSERT_EQ(sqlite3_exec(other, "ROLLBACK", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(other);
+  EXPECT_TRUE(Insert(database.get(), "t", Numbers(0, 100)).ok());
 }
 
 }  // namespace
