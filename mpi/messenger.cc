@@ -139,6 +139,7 @@ std::vector<Bytes> Messenger::AllGatherBytes(const std::string& mine) {
   Wait(transport_->AllGather(&size, sizeof size, sizes.data()));
   std::vector<Bytes> out(n);
   uint64_t total = 0;
+  if (sizes[static_cast<size_t>(rank())] != size) Die(Damaged(rank()));
   for (size_t r = 0; r < n; ++r) {
     CheckSize(static_cast<int>(r), sizes[r]);
     total += sizes[r];
