@@ -45,7 +45,7 @@ class GpuRun final : public vm::DeviceRun {
   explicit GpuRun(GpuDevice* gpu) : gpu_(*gpu), joins_(std::make_unique<DeviceJoins>(gpu)) {}
   ~GpuRun() override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
-    if (!gpu_.is_open() || !gpu_.Open().ok()) return;
+    if (gpu_.is_open()) (void)gpu_.Open();  // makes the device current
     joins_.reset();
   }
 
@@ -95,7 +95,7 @@ class GpuRun final : public vm::DeviceRun {
   /// Whatever is still under way reads memory that the next run may change.
   Status Abandon(Control* control, Status status) {
     if (control != nullptr) (void)gpu_.SendStop(&control->stop);
-    cudaStreamSynchronize(gpu_.stream);
+    IgnoreError(cudaStreamSynchronize(gpu_.stream));
     return status;
   }
 

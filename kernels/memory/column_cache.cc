@@ -16,10 +16,10 @@ ColumnCache::~ColumnCache() {
   }
   more_.notify_all();
   for (std::thread& t : threads_) t.join();
-  for (Piece& p : pieces_) cudaFreeAsync(p.data, stream_);
-  if (stream_ != nullptr) cudaStreamSynchronize(stream_);
-  if (pool_ != nullptr) cudaMemPoolDestroy(pool_);
-  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  for (Piece& p : pieces_) IgnoreError(cudaFreeAsync(p.data, stream_));
+  if (stream_ != nullptr) IgnoreError(cudaStreamSynchronize(stream_));
+  if (pool_ != nullptr) IgnoreError(cudaMemPoolDestroy(pool_));
+  if (stream_ != nullptr) IgnoreError(cudaStreamDestroy(stream_));
 }
 
 Status ColumnCache::Open(uint64_t budget_bytes) {
@@ -29,15 +29,15 @@ Status ColumnCache::Open(uint64_t budget_bytes) {
   props.allocType = cudaMemAllocationTypePinned;
   props.location.type = cudaMemLocationTypeDevice;
   props.location.id = device_;
-  CUDA_TRY(cudaMemPoolCreate(&pool_, &props));
-  uint64_t keep = UINT64_MAX;  // what is freed stays with the pool
+  if (pool_ == nullptr) CUDA_TRY(cudaMemPoolCreate(&pool_, &props));  // an earlier call may have come so far
+  uint64_t keep = UINT64_MAX;                                         // what is freed stays with the pool
   CUDA_TRY(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep));
-  CUDA_TRY(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  if (stream_ == nullptr) CUDA_TRY(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   return Status::Ok();
 }
 
 Status ColumnCache::Drop(std::list<Piece>::iterator piece) {
-  CUDA_TRY(cudaFreeAsync(piece->data, stream_));
+  IgnoreError(cudaFreeAsync(piece->data, stream_));
   bytes_ -= piece->bytes;
   if (piece->of != nullptr) piece->of->pieces[piece->place] = nullptr;
   pieces_.erase(piece);
@@ -77,10 +77,8 @@ Status ColumnCache::MakeRoom(uint64_t bytes) {
 Status ColumnCache::Copy(const Part& part, Staging* staging) {
   const size_t i = staging->next++ % kBuffersEach;
   PinnedBuffer& buffer = staging->buffers[i];
-  if (staging->free[i] == nullptr) {
-    CUDA_TRY(cudaEventCreateWithFlags(&staging->free[i], cudaEventDisableTiming));
-    TESSERA_TRY(buffer.Reserve(kStagingBytes));
-  }
+  TESSERA_TRY(buffer.Reserve(kStagingBytes));
+  if (staging->free[i] == nullptr) CUDA_TRY(cudaEventCreateWithFlags(&staging->free[i], cudaEventDisableTiming));
   CUDA_TRY(cudaEventSynchronize(staging->free[i]));
   memcpy(buffer.As<uint8_t>(), part.from, part.bytes);
   memset(buffer.As<uint8_t>() + part.bytes, 0, part.padded - part.bytes);

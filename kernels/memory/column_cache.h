@@ -110,7 +110,7 @@ class ColumnCache {
     Staging() = default;
     ~Staging() {
       for (cudaEvent_t e : free) {
-        if (e != nullptr) cudaEventDestroy(e);
+        if (e != nullptr) IgnoreError(cudaEventDestroy(e));
       }
     }
     Staging(const Staging&) = delete;
@@ -164,7 +164,7 @@ struct ColumnCache::Piece {
 struct ColumnCache::Copies {
   Copies() = default;
   ~Copies() {
-    if (done != nullptr) cudaEventDestroy(done);
+    if (done != nullptr) IgnoreError(cudaEventDestroy(done));
   }
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;

@@ -4,11 +4,38 @@
 
 namespace tessera::kernels {
 
+namespace {
+
+/// Errors after which every call of this process fails: what kernels have done cannot be undone.
+bool IsLasting(cudaError_t error) {
+  switch (error) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContextIsDestroyed:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 Status CudaStatus(cudaError_t error, const char* call, const char* file, int line) {
   cudaGetLastError();  // an error that is not sticky must not be met again by the next call
   const ErrorCode code = error == cudaErrorMemoryAllocation ? ErrorCode::kResource : ErrorCode::kDevice;
-  return {code, std::string(call) + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ", " + file +
-                    ":" + std::to_string(line) + ")"};
+  return {code,
+          std::string(call) + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ", " + file + ":" +
+              std::to_string(line) + ")",
+          IsLasting(error) ? "This process has lost the GPU: start it again, or SET device = host." : ""};
 }
 
 size_t DeviceBuffer::Rounded(size_t bytes) {
@@ -19,13 +46,15 @@ size_t DeviceBuffer::Rounded(size_t bytes) {
 Status DeviceBuffer::Reserve(size_t bytes) {
   if (bytes <= bytes_) return Status::Ok();
   Free();
-  CUDA_TRY(cudaMalloc(&data_, Rounded(bytes)));
+  void* data = nullptr;  // what a call that fails leaves there is not known
+  CUDA_TRY(cudaMalloc(&data, Rounded(bytes)));
+  data_ = data;
   bytes_ = Rounded(bytes);
   return Status::Ok();
 }
 
 void DeviceBuffer::Free() {
-  if (data_ != nullptr) cudaFree(data_);
+  if (data_ != nullptr) IgnoreError(cudaFree(data_));
   data_ = nullptr;
   bytes_ = 0;
 }
@@ -34,13 +63,15 @@ Status PinnedBuffer::Reserve(size_t bytes) {
   if (bytes <= bytes_) return Status::Ok();
   Free();
   const size_t rounded = (bytes + bytes / 4 + 4095) / 4096 * 4096;
-  CUDA_TRY(cudaHostAlloc(&data_, rounded, cudaHostAllocDefault));
+  void* data = nullptr;
+  CUDA_TRY(cudaHostAlloc(&data, rounded, cudaHostAllocDefault));
+  data_ = data;
   bytes_ = rounded;
   return Status::Ok();
 }
 
 void PinnedBuffer::Free() {
-  if (data_ != nullptr) cudaFreeHost(data_);
+  if (data_ != nullptr) IgnoreError(cudaFreeHost(data_));
   data_ = nullptr;
   bytes_ = 0;
 }

@@ -13,7 +13,8 @@
 
 namespace tessera::kernels {
 
-/// kDevice (kResource if memory ran out) with the call, CUDA's words, file and line.
+/// kDevice (kResource if memory ran out) with the call, CUDA's words, file and line; if the process has lost the device,
+/// with a hint that says so.
 Status CudaStatus(cudaError_t error, const char* call, const char* file, int line);
 
 /// Returns from the enclosing function if a CUDA call fails.
@@ -23,6 +24,12 @@ Status CudaStatus(cudaError_t error, const char* call, const char* file, int lin
       return ::tessera::kernels::CudaStatus(error_, #call, __FILE__, __LINE__); \
     }                                                                           \
   } while (0)
+
+/// For calls after whose failure there is nothing else to do: what gives something back, the last wait. CUDA's next call
+/// must not meet the error again; if the device is lost it will say so itself.
+inline void IgnoreError(cudaError_t error) {
+  if (error != cudaSuccess) cudaGetLastError();
+}
 
 /// Memory that grows and is kept from run to run, because an allocation costs more than a small query.
 class DeviceBuffer {

@@ -17,13 +17,17 @@ constexpr uint64_t kSpareBytes = uint64_t{16} << 20, kSpareShare = 256;
 }  // namespace
 
 GpuDevice::~GpuDevice() {
-  if (!open_) return;
-  cudaSetDevice(ordinal_);
+  // (Open may have come to half of it.)
+  if (stream == nullptr) return;
+  IgnoreError(cudaSetDevice(ordinal_));
   FreeSpare();
-  cudaStreamSynchronize(stream);
-  for (cudaEvent_t e : {begin, end}) cudaEventDestroy(e);
-  cudaStreamDestroy(stream);
-  cudaStreamDestroy(cancel_stream_);
+  IgnoreError(cudaStreamSynchronize(stream));
+  for (cudaEvent_t e : {begin, end}) {
+    if (e != nullptr) IgnoreError(cudaEventDestroy(e));
+  }
+  for (cudaStream_t s : {stream, cancel_stream_}) {
+    if (s != nullptr) IgnoreError(cudaStreamDestroy(s));
+  }
 }
 
 Status GpuDevice::Open() {
@@ -32,10 +36,12 @@ Status GpuDevice::Open() {
   size_t free = 0, total = 0;
   CUDA_TRY(cudaMemGetInfo(&free, &total));
   const uint64_t budget = options_.memory_bytes != 0 ? std::min<uint64_t>(options_.memory_bytes, free) : free / 10 * 9;
-  CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  CUDA_TRY(cudaStreamCreateWithFlags(&cancel_stream_, cudaStreamNonBlocking));
-  CUDA_TRY(cudaEventCreate(&begin));
-  CUDA_TRY(cudaEventCreate(&end));
+  for (cudaStream_t* s : {&stream, &cancel_stream_}) {
+    if (*s == nullptr) CUDA_TRY(cudaStreamCreateWithFlags(s, cudaStreamNonBlocking));
+  }
+  for (cudaEvent_t* e : {&begin, &end}) {
+    if (*e == nullptr) CUDA_TRY(cudaEventCreate(e));
+  }
   for (const void* kernel : kernels_) {
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(limits.shared_per_block)));
@@ -101,20 +107,20 @@ bool GpuDevice::TakeSpare(uint64_t bytes, void** data, uint64_t* got) {
 
 void GpuDevice::GiveBack(void* data, uint64_t bytes) {
   if (bytes > std::min(kSpareBytes, cache.budget() / kSpareShare)) {
-    cudaFreeAsync(data, stream);
+    IgnoreError(cudaFreeAsync(data, stream));
     cache.Release(bytes);
     return;
   }
   spare_.push_back({data, bytes});
   if (spare_.size() <= kMostSpare) return;
-  cudaFreeAsync(spare_.front().data, stream);
+  IgnoreError(cudaFreeAsync(spare_.front().data, stream));
   cache.Release(spare_.front().bytes);
   spare_.erase(spare_.begin());
 }
 
 void GpuDevice::FreeSpare() {
   for (const Spare& s : spare_) {
-    cudaFreeAsync(s.data, stream);
+    IgnoreError(cudaFreeAsync(s.data, stream));
     cache.Release(s.bytes);
   }
   spare_.clear();
