@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,22 +13,12 @@
 #include "tablet/tablet.h"
 #include "tablet/tablet_file.h"
 #include "tablet/tablet_format.h"
+#include "tests/sample_database.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void WriteFile(const std::string& path, const std::string& bytes) {
-  // A new file each time: ext4 waits for the disk when one that was truncated is closed.
-  fs::remove(path);
-  std::ofstream(path, std::ios::binary) << bytes;
-}
 
 class TabletCorruption : public ::testing::Test {
  protected:
@@ -40,97 +29,13 @@ class TabletCorruption : public ::testing::Test {
     ASSERT_NE(mkdtemp(path.data()), nullptr);
     directory_ = path;
     database_ = directory_ + "/d";
-    Fill(database_, 1);
+    const Status filled = FillSampleDatabase(database_, 1);
+    ASSERT_TRUE(filled.ok()) << filled.message();
   }
   void TearDown() override { fs::remove_all(directory_); }
 
-  /// Two tables with every encoding; `seed` makes the values of another database differ.
-  static void Fill(const std::string& path, int seed) {
-    auto database = Database::Open(path, OpenMode::kReadWrite);
-    ASSERT_TRUE(database.ok()) << database.status().message();
-    const SqlType integer = SqlType::Of(TypeId::kInteger);
-    TableSchema schema;
-    schema.name = "t";
-    schema.tablet_rows = 400;
-    schema.columns = {{"constant", integer, false},
-                      {"frame", integer, false},
-                      {"bigint", SqlType::Of(TypeId::kBigint), false},
-                      {"wide", SqlType::Decimal(38, 0), false},
-                      {"dictionary", SqlType::Text(), false},
-                      {"plain", SqlType::Text(20), false},
-                      {"real", SqlType::Of(TypeId::kReal), false}};
-    TableSchema small;
-    small.name = "small";
-    small.columns = {{"k", integer, false}};
-    small.primary_key = {0};
-    ASSERT_TRUE((*database)->CreateTable(schema, false).ok());
-    ASSERT_TRUE((*database)->CreateTable(small, false).ok());
-    RowBatch batch;
-    batch.rows = 1000;
-    for (const ColumnSchema& column : schema.columns) {
-      batch.columns.emplace_back();
-      batch.columns.back().type = column.type;
-    }
-    std::mt19937_64 random(static_cast<uint64_t>(seed));
-    for (int i = 0; i < 1000; ++i) {
-      const int64_t v = static_cast<int64_t>(random());
-      const bool null = i % 17 == 3;
-      auto add = [&](size_t c, Value value) {
-        batch.columns[c].Append(null && c > 0 ? Value::Null(batch.columns[c].type) : std::move(value));
-      };
-      add(0, Value::Int(integer, seed));
-      add(1, Value::Int(integer, v & 1023));
-      add(2, Value::Int(batch.columns[2].type, v));
-      add(3, Value::Wide(batch.columns[3].type, (PowerOf10(38) - 1) / (v | 1)));
-      add(4, Value::Text(std::to_string(v & 31)));
-      add(5, Value::Text(std::to_string(v & 0xFFFFFFFFFF)));
-      add(6, Value::Float(batch.columns[6].type, static_cast<float>(v)));
-    }
-    RowBatch keys;
-    keys.rows = 5;
-    keys.columns.resize(1);
-    keys.columns[0].type = integer;
-    keys.columns[0].fixed = {5, 4, 3, 2, 1};
-    for (const auto& [name, rows] : {std::pair<const char*, const RowBatch*>{"t", &batch}, {"small", &keys}}) {
-      auto writer = (*database)->Write(name);
-      ASSERT_TRUE(writer.ok());
-      ASSERT_TRUE((*writer)->Append(*rows, 1).ok());
-      ASSERT_TRUE((*writer)->Commit().ok());
-    }
-  }
-
-  /// Everything that a user can see of a database, as text.
   static Result<std::string> Contents(const std::string& path, OpenMode mode = OpenMode::kReadOnly) {
-    TESSERA_ASSIGN(std::unique_ptr<Database> database, Database::Open(path, mode));
-    TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, database->Read());
-    std::string text;
-    for (const auto& table : snapshot->tables) {
-      text += table->schema.name + " " + std::to_string(table->rows) + " " + std::to_string(table->id) + " " +
-              std::to_string(table->schema.tablet_rows) + "\n";
-      for (int column : table->schema.primary_key) text += "key " + std::to_string(column) + "\n";
-      for (size_t c = 0; c < table->schema.columns.size(); ++c) {
-        const ColumnSchema& column = table->schema.columns[c];
-        const ColumnStatistics& s = table->statistics[c];
-        text += column.name + " " + column.type.ToString() + (column.not_null ? " not null " : " ") +
-                ToText(Value::Wide(SqlType::Decimal(38, 0), s.min)) + " " +
-                ToText(Value::Wide(SqlType::Decimal(38, 0), s.max)) + " " + std::to_string(s.has_range) + " " +
-                std::to_string(s.null_count) + " " + std::to_string(s.distinct) + " " +
-                std::to_string(s.encoded_bytes) + "\n";
-        for (const auto& tablet : table->tablets) {
-          TESSERA_ASSIGN(const Chunk* chunk, tablet->Chunk(static_cast<int>(c)));
-          ColumnVector values;
-          values.type = column.type;
-          DecodeChunk(*chunk, 0, chunk->rows, &values);
-          for (size_t row = 0; row < values.size(); ++row) {
-            if (values.IsNull(row)) text += "NULL";
-            AppendText(values, row, &text);
-            text += ' ';
-          }
-        }
-        text += '\n';
-      }
-    }
-    return text;
+    return ContentsOf(path, mode);
   }
 
   std::string TabletPath(int64_t id) const { return database_ + "/" + TabletFileName(id); }
@@ -172,7 +77,7 @@ TEST_F(TabletCorruption, EveryDamageToATabletIsFound) {
   ASSERT_GT(good->size(), 10000u);
   std::mt19937_64 random(42);
   for (int64_t id = 1; id <= 4; ++id) {
-    const std::string bytes = ReadFile(TabletPath(id));
+    const std::string bytes = ReadWholeFile(TabletPath(id));
     ASSERT_FALSE(bytes.empty());
     for (int i = 0; i < 150; ++i) {
       std::string damaged;
@@ -183,39 +88,27 @@ TEST_F(TabletCorruption, EveryDamageToATabletIsFound) {
       } else {
         damaged = Damage(bytes, &random);
       }
-      WriteFile(TabletPath(id), damaged);
+      WriteNewFile(TabletPath(id), damaged);
       const Result<std::string> bad = Contents(database_);
       ASSERT_FALSE(bad.ok()) << "tablet " << id << ", damage " << i;
       ASSERT_EQ(bad.status().code(), ErrorCode::kCorrupt) << bad.status().message();
       ASSERT_NE(bad.status().message().find(TabletPath(id)), std::string::npos) << bad.status().message();
     }
-    WriteFile(TabletPath(id), bytes);
+    WriteNewFile(TabletPath(id), bytes);
   }
   EXPECT_EQ(*Contents(database_), *good);
 }
 
 TEST_F(TabletCorruption, DescriptorsWithARightChecksumCannotCrashEither) {
   // What only a program that writes wrong files could produce: arbitrary descriptors under right checksums.
-  const std::string bytes = ReadFile(TabletPath(1));
+  const std::string bytes = ReadWholeFile(TabletPath(1));
   TabletHeader header;
   memcpy(&header, bytes.data(), sizeof header);
-  auto types = std::make_shared<TabletFile::Types>();
-  for (const SqlType& type :
-       {SqlType::Of(TypeId::kInteger), SqlType::Of(TypeId::kInteger), SqlType::Of(TypeId::kBigint),
-        SqlType::Decimal(38, 0), SqlType::Text(), SqlType::Text(20), SqlType::Of(TypeId::kReal)}) {
-    types->push_back(type);
-  }
+  const auto types = std::make_shared<TabletFile::Types>(SampleTypes());
   std::mt19937_64 random(7);
   int opened = 0;
   for (int i = 0; i < 600; ++i) {
-    std::vector<EncodedChunk> chunks(types->size());
-    for (size_t c = 0; c < chunks.size(); ++c) {
-      ChunkDescriptor& d = chunks[c].descriptor;
-      memcpy(&d, bytes.data() + sizeof header + c * sizeof d, sizeof d);
-      chunks[c].streams.assign(bytes.begin() + static_cast<std::ptrdiff_t>(d.streams[0].offset),
-                               bytes.begin() + static_cast<std::ptrdiff_t>(d.streams[0].offset + d.bytes));
-      for (int s = kStreams - 1; s >= 0; --s) d.streams[s].offset -= d.streams[0].offset;
-    }
+    std::vector<EncodedChunk> chunks = ChunksOfTablet(bytes);
     EncodedChunk& victim = chunks[random() % chunks.size()];
     if (i % 2 == 0 && !victim.streams.empty()) {
       victim.streams[random() % victim.streams.size()] = static_cast<uint8_t>(random());
@@ -251,29 +144,29 @@ TEST_F(TabletCorruption, DescriptorsWithARightChecksumCannotCrashEither) {
 }
 
 TEST_F(TabletCorruption, TabletsOfOthersAreRefused) {
-  Fill(directory_ + "/other", 1);
-  const std::string mine = ReadFile(TabletPath(1));
+  ASSERT_TRUE(FillSampleDatabase(directory_ + "/other", 1).ok());
+  const std::string mine = ReadWholeFile(TabletPath(1));
   auto reason = [&] {
     const Result<std::string> contents = Contents(database_);
     return contents.ok() ? std::string("none") : contents.status().message();
   };
   // The same values, the same numbers, but another database's.
-  WriteFile(TabletPath(1), ReadFile(directory_ + "/other/" + TabletFileName(1)));
+  WriteNewFile(TabletPath(1), ReadWholeFile(directory_ + "/other/" + TabletFileName(1)));
   EXPECT_NE(reason().find("it is another tablet than the catalog means"), std::string::npos) << reason();
-  WriteFile(TabletPath(1), ReadFile(TabletPath(2)));
+  WriteNewFile(TabletPath(1), ReadWholeFile(TabletPath(2)));
   EXPECT_NE(reason().find("is corrupt"), std::string::npos) << reason();
   std::string newer = mine;
   newer[8] = 2;
-  WriteFile(TabletPath(1), newer);
+  WriteNewFile(TabletPath(1), newer);
   EXPECT_NE(reason().find("it has format version 2, this program reads version 1"), std::string::npos) << reason();
-  WriteFile(TabletPath(1), "not a tablet");
+  WriteNewFile(TabletPath(1), "not a tablet");
   EXPECT_NE(reason().find("it has 12 bytes instead of"), std::string::npos) << reason();
   fs::remove(TabletPath(1));
   EXPECT_NE(reason().find("it is not there"), std::string::npos) << reason();
   fs::create_directory(TabletPath(1));
   EXPECT_NE(reason().find("is corrupt"), std::string::npos) << reason();
   fs::remove(TabletPath(1));
-  WriteFile(TabletPath(1), mine);
+  WriteNewFile(TabletPath(1), mine);
   EXPECT_EQ(reason(), "none");
 }
 
@@ -281,13 +174,13 @@ TEST_F(TabletCorruption, DamageToTheCatalogIsFoundOrWithoutEffect) {
   const Result<std::string> good = Contents(database_);
   ASSERT_TRUE(good.ok());
   const std::string path = database_ + "/catalog.sqlite";
-  const std::string bytes = ReadFile(path);
-  const std::string small = ReadFile(TabletPath(4));
+  const std::string bytes = ReadWholeFile(path);
+  const std::string small = ReadWholeFile(TabletPath(4));
   std::mt19937_64 random(1234);
   int found = 0;
   for (int i = 0; i < 1000; ++i) {
     const std::string damaged = Damage(bytes, &random);
-    WriteFile(path, damaged);
+    WriteNewFile(path, damaged);
     // Reading only, and with the writer's sweep of files, which must not believe a damaged catalog.
     const OpenMode mode = i % 32 == 0 ? OpenMode::kReadWrite : OpenMode::kReadOnly;
     const Result<std::string> bad = Contents(database_, mode);
@@ -307,9 +200,9 @@ TEST_F(TabletCorruption, DamageToTheCatalogIsFoundOrWithoutEffect) {
       }
       for (int64_t id = 1; id <= 3; ++id) ASSERT_TRUE(fs::exists(TabletPath(id))) << "damage " << i;
       // The drop may have worked, and small's tablet be gone.
-      WriteFile(TabletPath(4), small);
+      WriteNewFile(TabletPath(4), small);
     }
-    WriteFile(path, bytes);
+    WriteNewFile(path, bytes);
     for (const char* rest : {"/catalog.sqlite-journal", "/catalog.sqlite-wal", "/catalog.sqlite-shm"}) {
       EXPECT_FALSE(fs::exists(database_ + rest)) << "damage " << i;
       fs::remove(database_ + rest);
@@ -324,7 +217,7 @@ TEST_F(TabletCorruption, ALostCatalogDoesNotCostTheTablets) {
   // An empty catalog looks like an interrupted creation, but for the tablets: a new one would have them swept.
   for (const bool empty : {true, false}) {
     fs::remove(path);
-    if (empty) WriteFile(path, "");
+    if (empty) WriteNewFile(path, "");
     for (const OpenMode mode : {OpenMode::kReadOnly, OpenMode::kReadWrite}) {
       const auto database = Database::Open(database_, mode);
       ASSERT_FALSE(database.ok());
@@ -341,9 +234,9 @@ TEST_F(TabletCorruption, CatalogsOfOtherPrograms) {
     const auto database = Database::Open(path, mode);
     return database.ok() ? std::string("ok") : database.status().message();
   };
-  WriteFile(path + "/catalog.sqlite",
-            "plain text that is long enough to be taken for the header of some database file, but is not; "
-            "it only goes on and on");
+  WriteNewFile(path + "/catalog.sqlite",
+               "plain text that is long enough to be taken for the header of some database file, but is not; "
+               "it only goes on and on");
   EXPECT_EQ(message(OpenMode::kReadOnly),
             "catalog \"" + path + "/catalog.sqlite\" is corrupt: it is not a database of this program");
   EXPECT_EQ(message(OpenMode::kReadWrite), message(OpenMode::kReadOnly));
