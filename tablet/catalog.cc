@@ -9,8 +9,12 @@
 #include <cstring>
 #include <random>
 #include <thread>
+#include <unordered_set>
 
 #include "base/interrupt.h"
+#include "tablet/schema_check.h"
+#include "tablet/tablet_format.h"
+#include "tablet/utf8.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -20,6 +24,9 @@ namespace {
 
 constexpr int kApplicationId = 0x54534352;  // "TSCR"
 constexpr int kUserVersion = 1;
+/// Of tables, tablets and versions: whoever counts on from here does not come to the end of an int64_t.
+constexpr int64_t kGreatestId = int64_t{1} << 62;
+constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
 
 // FORMAT.md repeats this text.
 constexpr char kSchema[] = R"(
@@ -146,6 +153,25 @@ bool FromDecimal(std::string_view text, int128_t* out) {
   return true;
 }
 
+/// What the statistics of a table say must be possible: plans, and on a GPU the sizes of tables, are made from them.
+Status CheckStatistics(const TableRecord& table) {
+  const uint64_t rows = table.rows();
+  for (size_t c = 0; c < table.statistics.size(); ++c) {
+    const ColumnSchema& column = table.schema.columns[c];
+    const ColumnStatistics& s = table.statistics[c];
+    const bool text = column.type.storage() == StorageClass::kText;
+    bool possible =
+        s.null_count <= rows && s.distinct <= rows - s.null_count && (!column.not_null || s.null_count == 0);
+    possible &= s.has_range == (!text && s.null_count < rows);
+    if (s.has_range) {
+      const StoredRange range = StoredRangeOf(column.type);
+      possible &= range.least <= s.min && s.min <= s.max && s.max <= range.greatest;
+    }
+    if (!possible) return {ErrorCode::kCorrupt, "impossible statistics of column " + std::to_string(c + 1)};
+  }
+  return {};
+}
+
 bool NameLess(const std::shared_ptr<const TableRecord>& a, std::string_view b) { return a->schema.name < b; }
 
 }  // namespace
@@ -191,6 +217,11 @@ class Catalog::Statement {
     }
     return catalog_->Error(code_);
   }
+  /// Starts anew; true if there is a row to read. Makes no message of an error.
+  bool StepAgain() {
+    sqlite3_reset(statement_);
+    return sqlite3_step(statement_) == SQLITE_ROW;
+  }
   /// Runs a statement without result and makes it ready for the next values.
   Status Run() {
     TESSERA_ASSIGN(bool row, Step());
@@ -200,25 +231,40 @@ class Catalog::Statement {
     return {};
   }
 
-  // Columns of the current row. A value of another type than asked for is caught by the checksums.
-  int64_t Integer(int column) const { return sqlite3_column_int64(statement_, column); }
-  bool IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
-  std::string Text(int column) const {
-    const void* bytes = sqlite3_column_blob(statement_, column);
-    const int size = sqlite3_column_bytes(statement_, column);
-    return bytes == nullptr ? std::string() : std::string(static_cast<const char*>(bytes), static_cast<size_t>(size));
+  // Columns of the current row. A value of another type than asked for, or an integer outside [least, greatest], makes
+  // wrong() the name of its column.
+  int64_t Integer(int column, int64_t least = INT64_MIN, int64_t greatest = INT64_MAX) {
+    const int64_t value = sqlite3_column_int64(statement_, column);
+    if (sqlite3_column_type(statement_, column) != SQLITE_INTEGER || value < least || value > greatest) Wrong(column);
+    return value;
   }
+  bool IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+  std::string Text(int column) { return Bytes(column, SQLITE_TEXT); }
+  std::string Blob(int column) { return Bytes(column, SQLITE_BLOB); }
+  /// Empty if all values that were asked for are what they may be.
+  const std::string& wrong() const { return wrong_; }
 
  private:
   Statement& Check(int code) {
     if (code_ == SQLITE_OK) code_ = code;
     return *this;
   }
+  std::string Bytes(int column, int type) {
+    if (sqlite3_column_type(statement_, column) != type) Wrong(column);
+    const void* bytes = sqlite3_column_blob(statement_, column);
+    const int size = sqlite3_column_bytes(statement_, column);
+    return bytes == nullptr ? std::string() : std::string(static_cast<const char*>(bytes), static_cast<size_t>(size));
+  }
+  void Wrong(int column) {
+    const char* name = sqlite3_column_name(statement_, column);
+    if (wrong_.empty()) wrong_ = std::string("a wrong ") + (name != nullptr ? name : "value");
+  }
 
   Catalog* const catalog_;
   sqlite3_stmt* statement_ = nullptr;
   int code_ = SQLITE_OK;
   int bound_ = 0;
+  std::string wrong_;
 };
 
 /// Rolls back unless committed.
@@ -239,6 +285,29 @@ class Catalog::Transaction {
     begun_ = false;
     return {};
   }
+  /// The same for a change that gives the database row this checksum. An error of COMMIT does not say whether it took
+  /// effect (it does if the journal is gone and only the directory cannot be synced), so the catalog is asked then.
+  Result<Durability> CommitChange(uint64_t checksum) {
+    // Made now: after the commit nothing that can be done before may fail.
+    const Status uncertain(ErrorCode::kIo,
+                           "catalog \"" + catalog_->path_ + "\" cannot be read after an error at its commit",
+                           "The change may have been made or not: look before you repeat it.");
+    Statement query(catalog_, "SELECT checksum FROM database");
+    const int code = sqlite3_exec(catalog_->db_, "COMMIT", nullptr, nullptr, nullptr);
+    if (code == SQLITE_OK) {
+      begun_ = false;
+      return Durability::kDurable;
+    }
+    if (sqlite3_get_autocommit(catalog_->db_) == 0) return catalog_->Error(code);
+    begun_ = false;
+    constexpr int kAttempts = 3;  // what failed once may have been the machine's memory at its end
+    for (int i = 0; i < kAttempts; ++i) {
+      const bool row = query.StepAgain();
+      if (row && static_cast<uint64_t>(query.Integer(0)) == checksum) return Durability::kUntilPowerFails;
+      if (row) return catalog_->Error(code, sqlite3_errstr(code));
+    }
+    return uncertain;
+  }
 
  private:
   Catalog* const catalog_;
@@ -257,8 +326,9 @@ bool Catalog::Wait(int calls) {
   return true;
 }
 
-Status Catalog::Error(int code) const {
-  const std::string message = sqlite3_errmsg(db_);
+Status Catalog::Error(int code) const { return Error(code, sqlite3_errmsg(db_)); }
+
+Status Catalog::Error(int code, const std::string& message) const {
   switch (code & 0xFF) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -353,6 +423,16 @@ Result<Catalog::State> Catalog::Check() {
                       ", this program reads version " + std::to_string(kUserVersion),
                   version > kUserVersion ? "Use the newer program that wrote it." : "");
   }
+  // Another schema could make a SELECT or an INSERT run expressions of its own.
+  Statement query(this, "SELECT type, sql FROM sqlite_schema");
+  for (;;) {
+    TESSERA_ASSIGN(bool row, query.Step());
+    if (!row) break;
+    const bool index = query.Text(0) == "index" && query.IsNull(1);
+    if (!index && std::string_view(kSchema).find(query.Text(1) + ";\n") == std::string_view::npos) {
+      return Corrupt("it has tables that are not this program's");
+    }
+  }
   return State::kInitialised;
 }
 
@@ -401,12 +481,13 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
     Statement query(this, "SELECT id, next_table_id, next_tablet_id, checksum FROM database");
     TESSERA_ASSIGN(bool row, query.Step());
     if (!row) return Corrupt("the database's own row is missing");
-    const std::string id = query.Text(0);
+    const std::string id = query.Blob(0);
     if (id.size() != contents.database.size()) return Corrupt("the database's identifier is damaged");
     memcpy(contents.database.data(), id.data(), id.size());
-    contents.next_table_id = query.Integer(1);
-    contents.next_tablet_id = query.Integer(2);
+    contents.next_table_id = query.Integer(1, 1, kGreatestId);
+    contents.next_tablet_id = query.Integer(2, 1, kGreatestId);
     checksum = static_cast<uint64_t>(query.Integer(3));
+    if (!query.wrong().empty()) return Corrupt("the database's own row has " + query.wrong());
   }
   // NOT INDEXED: a damaged index could hide rows that the table has.
   Statement query(this,
@@ -415,12 +496,13 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
     TESSERA_ASSIGN(bool row, query.Step());
     if (!row) break;
     TableRecord table;
-    table.id = query.Integer(0);
+    table.id = query.Integer(0, 1, contents.next_table_id - 1);
     table.schema.name = query.Text(1);
-    table.version = query.Integer(2);
-    table.schema.tablet_rows = static_cast<uint32_t>(query.Integer(3));
-    table.tablet_rows = static_cast<uint32_t>(query.Integer(4));
+    table.version = query.Integer(2, 1, kGreatestId);
+    table.schema.tablet_rows = static_cast<uint32_t>(query.Integer(3, 0, kGreatestTabletRows));
+    table.tablet_rows = static_cast<uint32_t>(query.Integer(4, 0, kGreatestTabletRows));
     table.checksum = static_cast<uint64_t>(query.Integer(5));
+    if (!query.wrong().empty()) return Corrupt("a table has " + query.wrong());
     if (before != nullptr) {
       const auto known = before->Find(table.schema.name);
       if (known != nullptr && known->id == table.id && known->checksum == table.checksum) {
@@ -428,62 +510,88 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
         continue;
       }
     }
-    TESSERA_ASSIGN(auto loaded, LoadTable(std::move(table)));
+    TESSERA_ASSIGN(auto loaded, LoadTable(std::move(table), contents.next_tablet_id));
     contents.tables.push_back(std::move(loaded));
   }
   std::sort(contents.tables.begin(), contents.tables.end(),
             [](const auto& a, const auto& b) { return a->schema.name < b->schema.name; });
   if (DatabaseChecksum(contents) != checksum) return Corrupt("the checksum of the tables is wrong");
+  // SQLite's indexes say so already, but they are the file's too.
+  std::unordered_set<int64_t> tables, tablets;
+  for (size_t t = 0; t < contents.tables.size(); ++t) {
+    const TableRecord& table = *contents.tables[t];
+    const bool same_name = t > 0 && contents.tables[t - 1]->schema.name == table.schema.name;
+    if (same_name || !tables.insert(table.id).second) return Corrupt("two tables are one");
+    for (const TabletRecord& tablet : table.tablets) {
+      if (!tablets.insert(tablet.id).second) return Corrupt("two tablets are one");
+    }
+  }
   return contents;
 }
 
-Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table) {
+Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table, int64_t next_tablet_id) {
+  const std::string of_table = " in table " + QuoteForMessage(table.schema.name);
   std::vector<std::pair<int64_t, int>> key;  // (key position, column)
   {
     Statement query(this,
                     "SELECT name, type, precision, scale, length, not_null, key_position, min, max, null_count, "
-                    "distinct_count, encoded_bytes FROM columns WHERE table_id = ? ORDER BY position");
+                    "distinct_count, encoded_bytes, position FROM columns WHERE table_id = ? ORDER BY position");
     query.Bind(table.id);
     for (;;) {
       TESSERA_ASSIGN(bool row, query.Step());
       if (!row) break;
+      const int64_t number = static_cast<int64_t>(table.schema.columns.size());
       ColumnSchema column;
       column.name = query.Text(0);
-      const int64_t type = query.Integer(1);
-      if (type <= static_cast<int>(TypeId::kNull) || type > static_cast<int>(TypeId::kText)) {
-        return Corrupt("table \"" + table.schema.name + "\" has a column of unknown type");
-      }
-      column.type = {static_cast<TypeId>(type), static_cast<uint8_t>(query.Integer(2)),
-                     static_cast<uint8_t>(query.Integer(3)), static_cast<int32_t>(query.Integer(4))};
-      column.not_null = query.Integer(5) != 0;
-      if (!query.IsNull(6)) key.emplace_back(query.Integer(6), static_cast<int>(table.schema.columns.size()));
+      column.type = {static_cast<TypeId>(query.Integer(1, 0, UINT8_MAX)), static_cast<uint8_t>(query.Integer(2, 0, 38)),
+                     static_cast<uint8_t>(query.Integer(3, 0, 38)),
+                     static_cast<int32_t>(query.Integer(4, 0, INT32_MAX))};
+      column.not_null = query.Integer(5, 0, 1) != 0;
+      if (!query.IsNull(6)) key.emplace_back(query.Integer(6), static_cast<int>(number));
       ColumnStatistics statistics;
       statistics.has_range = !query.IsNull(7) && !query.IsNull(8);
       if (statistics.has_range &&
           (!FromDecimal(query.Text(7), &statistics.min) || !FromDecimal(query.Text(8), &statistics.max))) {
-        return Corrupt("table \"" + table.schema.name + "\" has damaged statistics");
+        return Corrupt("damaged statistics" + of_table);
       }
-      statistics.null_count = static_cast<uint64_t>(query.Integer(9));
-      statistics.distinct = static_cast<uint64_t>(query.Integer(10));
-      statistics.encoded_bytes = static_cast<uint64_t>(query.Integer(11));
+      statistics.null_count = static_cast<uint64_t>(query.Integer(9, 0));
+      statistics.distinct = static_cast<uint64_t>(query.Integer(10, 0));
+      statistics.encoded_bytes = static_cast<uint64_t>(query.Integer(11, 0));
+      (void)query.Integer(12, number, number);
+      if (!query.wrong().empty()) return Corrupt(query.wrong() + " of column " + std::to_string(number + 1) + of_table);
       table.schema.columns.push_back(std::move(column));
       table.statistics.push_back(statistics);
     }
   }
   std::sort(key.begin(), key.end());
-  for (const auto& [position, column] : key) table.schema.primary_key.push_back(column);
+  for (size_t i = 0; i < key.size(); ++i) {
+    const auto& [position, column] = key[i];
+    if (position != static_cast<int64_t>(i) || !table.schema.columns[static_cast<size_t>(column)].not_null) {
+      return Corrupt("a wrong primary key" + of_table);
+    }
+    table.schema.primary_key.push_back(column);
+  }
   Statement query(this,
-                  "SELECT id, rows, file_bytes, header_checksum FROM tablets WHERE table_id = ? ORDER BY position");
+                  "SELECT id, rows, file_bytes, header_checksum, position FROM tablets WHERE table_id = ? ORDER BY "
+                  "position");
   query.Bind(table.id);
   for (;;) {
     TESSERA_ASSIGN(bool row, query.Step());
     if (!row) break;
-    table.tablets.push_back({query.Integer(0), static_cast<uint32_t>(query.Integer(1)),
-                             static_cast<uint64_t>(query.Integer(2)), static_cast<uint64_t>(query.Integer(3))});
+    const int64_t number = static_cast<int64_t>(table.tablets.size());
+    TabletRecord tablet;
+    tablet.id = query.Integer(0, 1, next_tablet_id - 1);
+    tablet.rows = static_cast<uint32_t>(query.Integer(1, 1, table.tablet_rows));
+    tablet.file_bytes = static_cast<uint64_t>(query.Integer(2, 1, kGreatestFileBytes));
+    tablet.header_checksum = static_cast<uint64_t>(query.Integer(3));
+    (void)query.Integer(4, number, number);
+    if (!query.wrong().empty()) return Corrupt(query.wrong() + " of tablet " + std::to_string(number + 1) + of_table);
+    if (number > 0 && table.tablets.back().rows != table.tablet_rows) return Corrupt("a short tablet" + of_table);
+    table.tablets.push_back(tablet);
   }
-  if (TableChecksum(table) != table.checksum) {
-    return Corrupt("the checksum of table \"" + table.schema.name + "\" is wrong");
-  }
+  if (TableChecksum(table) != table.checksum) return Corrupt("a wrong checksum" + of_table);
+  if (Status status = CheckSchema(table.schema); !status.ok()) return Corrupt(status.message());
+  if (Status status = CheckStatistics(table); !status.ok()) return Corrupt(status.message() + of_table);
   return std::make_shared<const TableRecord>(std::move(table));
 }
 
@@ -538,12 +646,15 @@ Status Catalog::DeleteTable(int64_t table_id) {
   return table.Bind(table_id).Run();
 }
 
-Status Catalog::WriteDatabaseRow(const CatalogContents& after) {
+Result<Durability> Catalog::Commit(Transaction* transaction, const CatalogContents& after) {
+  const uint64_t checksum = DatabaseChecksum(after);
   Statement update(this, "UPDATE database SET next_table_id = ?, next_tablet_id = ?, checksum = ?");
-  return update.Bind(after.next_table_id).Bind(after.next_tablet_id).Bind(DatabaseChecksum(after)).Run();
+  TESSERA_TRY(update.Bind(after.next_table_id).Bind(after.next_tablet_id).Bind(checksum).Run());
+  last_data_version_ = -1;  // SQLite reports only the transactions of other connections
+  return transaction->CommitChange(checksum);
 }
 
-Status Catalog::InsertTable(const CatalogContents& state, const TableSchema& schema) {
+Result<Durability> Catalog::InsertTable(const CatalogContents& state, const TableSchema& schema) {
   TableRecord table;
   table.id = state.next_table_id;
   table.version = 1;
@@ -556,12 +667,10 @@ Status Catalog::InsertTable(const CatalogContents& state, const TableSchema& sch
   Transaction transaction(this);
   TESSERA_TRY(transaction.Begin("BEGIN IMMEDIATE"));
   TESSERA_TRY(WriteTable(table, {}));
-  TESSERA_TRY(WriteDatabaseRow(after));
-  last_data_version_ = -1;  // SQLite reports only the transactions of other connections
-  return transaction.Commit();
+  return Commit(&transaction, after);
 }
 
-Status Catalog::DropTable(const CatalogContents& state, const TableRecord& table) {
+Result<Durability> Catalog::DropTable(const CatalogContents& state, const TableRecord& table) {
   CatalogContents after = state;
   std::erase_if(after.tables, [&](const auto& t) { return t->id == table.id; });
   Transaction transaction(this);
@@ -569,13 +678,11 @@ Status Catalog::DropTable(const CatalogContents& state, const TableRecord& table
   Statement tablets(this, "DELETE FROM tablets WHERE table_id = ?");
   TESSERA_TRY(tablets.Bind(table.id).Run());
   TESSERA_TRY(DeleteTable(table.id));
-  TESSERA_TRY(WriteDatabaseRow(after));
-  last_data_version_ = -1;
-  return transaction.Commit();
+  return Commit(&transaction, after);
 }
 
-Status Catalog::UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
-                            const std::vector<std::string>& sketches, int64_t next_tablet_id) {
+Result<Durability> Catalog::UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
+                                        const std::vector<std::string>& sketches, int64_t next_tablet_id) {
   after.version = before.version + 1;
   after.checksum = TableChecksum(after);
   CatalogContents contents = state;
@@ -606,9 +713,7 @@ Status Catalog::UpdateTable(const CatalogContents& state, const TableRecord& bef
                     .Bind(tablet.header_checksum)
                     .Run());
   }
-  TESSERA_TRY(WriteDatabaseRow(contents));
-  last_data_version_ = -1;
-  return transaction.Commit();
+  return Commit(&transaction, contents);
 }
 
 Result<std::vector<std::string>> Catalog::Sketches(const TableRecord& table) {
@@ -618,8 +723,9 @@ Result<std::vector<std::string>> Catalog::Sketches(const TableRecord& table) {
   for (;;) {
     TESSERA_ASSIGN(bool row, query.Step());
     if (!row) break;
-    sketches.push_back(query.Text(0));
+    sketches.push_back(query.IsNull(0) ? std::string() : query.Blob(0));
   }
+  if (!query.wrong().empty()) return Corrupt(query.wrong());
   if (sketches.size() != table.schema.columns.size()) return Corrupt("a column is missing");
   return sketches;
 }

@@ -49,6 +49,12 @@ struct CatalogContents {
   std::shared_ptr<const TableRecord> Find(std::string_view name) const;
 };
 
+/// Of a change that was made.
+enum class Durability {
+  kDurable,
+  kUntilPowerFails,  ///< it is visible, but SQLite could not make sure of the disk: a power failure may undo it
+};
+
 class Catalog {
  public:
   enum class Access { kReadOnly, kReadWrite, kCreate };
@@ -74,12 +80,13 @@ class Catalog {
   /// The committed state; takes over the tables of `before` (may be nullptr) that have not changed.
   Result<CatalogContents> Load(const CatalogContents* before);
 
-  // Transactions. `state` is what Load() returned under the writer lock that is still held.
-  Status InsertTable(const CatalogContents& state, const TableSchema& schema);
-  Status DropTable(const CatalogContents& state, const TableRecord& table);
+  // Transactions. `state` is what Load() returned under the writer lock that is still held. After an error the change
+  // was not made, unless the message says that this cannot be known.
+  Result<Durability> InsertTable(const CatalogContents& state, const TableSchema& schema);
+  Result<Durability> DropTable(const CatalogContents& state, const TableRecord& table);
   /// Replaces a table's record by `after` (its version and checksum are set here) and its sketches, one per column.
-  Status UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
-                     const std::vector<std::string>& sketches, int64_t next_tablet_id);
+  Result<Durability> UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
+                                 const std::vector<std::string>& sketches, int64_t next_tablet_id);
 
   /// The serialised DistinctCount of each column; empty strings before the first load.
   Result<std::vector<std::string>> Sketches(const TableRecord& table);
@@ -89,16 +96,17 @@ class Catalog {
   class Transaction;
   Catalog(std::string path, std::string name) : path_(std::move(path)), name_(std::move(name)) {}
   Status Error(int code) const;
+  Status Error(int code, const std::string& message) const;
   /// Whether to try again where another process has the catalog locked; waits a little. `calls`: how often it has.
   bool Wait(int calls);
   Status Execute(const char* sql);
   Result<int64_t> QueryInteger(const char* sql);
   Status Corrupt(const std::string& reason) const;
   Result<CatalogContents> LoadInTransaction(const CatalogContents* before);
-  Result<std::shared_ptr<const TableRecord>> LoadTable(TableRecord table);
+  Result<std::shared_ptr<const TableRecord>> LoadTable(TableRecord table, int64_t next_tablet_id);
   Status WriteTable(const TableRecord& table, const std::vector<std::string>& sketches);
   Status DeleteTable(int64_t table_id);
-  Status WriteDatabaseRow(const CatalogContents& after);
+  Result<Durability> Commit(Transaction* transaction, const CatalogContents& after);
 
   const std::string path_;
   const std::string name_;

@@ -1,44 +1,15 @@
-// The Database object: checks of names and schemas in front of DatabaseDirectory, TableLoad and the CSV reader.
+// The Database object: the check of a schema in front of DatabaseDirectory, TableLoad and the CSV reader.
 #include <algorithm>
-#include <set>
 
 #include "tablet/csv_load.h"
 #include "tablet/database_directory.h"
+#include "tablet/schema_check.h"
 #include "tablet/table_load.h"
 #include "tablet/table_writer.h"
 #include "tablet/tablet.h"
-#include "tablet/tablet_format.h"
 
 namespace tessera {
 namespace {
-
-Status CheckSchema(const TableSchema& schema) {
-  if (schema.name.empty()) return SqlError("a table needs a name");
-  if (schema.columns.empty()) return SqlError("table \"" + schema.name + "\" needs at least one column");
-  if (schema.columns.size() > kGreatestColumns) {
-    return SqlError("table \"" + schema.name + "\" has more than " + std::to_string(kGreatestColumns) + " columns");
-  }
-  if (schema.tablet_rows > kGreatestTabletRows) {
-    return SqlError("tablet_rows must be 1 to " + std::to_string(kGreatestTabletRows));
-  }
-  std::set<std::string_view> names;
-  for (const ColumnSchema& column : schema.columns) {
-    if (column.name.empty()) return SqlError("a column of table \"" + schema.name + "\" needs a name");
-    if (!names.insert(column.name).second) return SqlError("column \"" + column.name + "\" is specified twice");
-    const SqlType& type = column.type;
-    const bool storable =
-        type.id > TypeId::kNull && type.id <= TypeId::kText && type.length >= 0 &&
-        (type.id != TypeId::kDecimal || (type.precision >= 1 && type.precision <= 38 && type.scale <= type.precision));
-    if (!storable) return SqlError("column \"" + column.name + "\" cannot have type " + type.ToString());
-  }
-  std::set<int> key;
-  for (int column : schema.primary_key) {
-    if (column < 0 || static_cast<size_t>(column) >= schema.columns.size() || !key.insert(column).second) {
-      return SqlError("the primary key of table \"" + schema.name + "\" names a column twice or one that is not there");
-    }
-  }
-  return {};
-}
 
 class DirectoryDatabase final : public Database {
  public:
@@ -47,6 +18,7 @@ class DirectoryDatabase final : public Database {
   const std::string& directory() const override { return directory_->name(); }
   Result<std::shared_ptr<const Snapshot>> Read() override { return directory_->Read(); }
   void SetLockTimeout(int milliseconds) override { directory_->SetLockTimeout(milliseconds); }
+  std::string TakeWarning() override { return directory_->TakeWarning(); }
 
   Status CreateTable(const TableSchema& schema, bool if_not_exists) override {
     TESSERA_TRY(CheckSchema(schema));

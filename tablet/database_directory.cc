@@ -13,6 +13,7 @@
 #include <unordered_set>
 
 #include "tablet/io_error.h"
+#include "tablet/regular_file.h"
 
 namespace tessera {
 namespace {
@@ -37,6 +38,14 @@ Result<std::vector<std::string>> ListDirectory(const std::string& path) {
   return names;
 }
 
+Status SyncEntries(const std::string& path) {
+  FileDescriptor fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return IoError("cannot open", path, errno);
+  // Some file systems cannot sync directories and say EINVAL; they have nothing to wait for.
+  if (fsync(fd.get()) != 0 && errno != EINVAL) return IoError("cannot sync", path, errno);
+  return {};
+}
+
 Result<std::string> MakeTemporaryDirectory() {
   const char* parent = getenv("TMPDIR");
   std::string path = std::string(parent != nullptr && *parent != '\0' ? parent : "/tmp") + "/tessera-XXXXXX";
@@ -50,9 +59,10 @@ Result<std::unique_ptr<Catalog>> DatabaseDirectory::OpenCatalog(const std::strin
                                                                 OpenMode mode, bool durable) {
   const std::string file = path + "/" + kCatalogFile;
   const bool read_only = mode == OpenMode::kReadOnly;
+  // SQLite opens them as they are, and would wait for the other end of a FIFO.
+  for (const char* suffix : {"", "-journal", "-wal", "-shm"}) TESSERA_TRY(CheckRegularFile(file + suffix));
   struct stat info;
   if (stat(file.c_str(), &info) == 0) {
-    if (!S_ISREG(info.st_mode)) return Status(ErrorCode::kCorrupt, "\"" + file + "\" is not a file");
     const Catalog::Access access = read_only ? Catalog::Access::kReadOnly : Catalog::Access::kReadWrite;
     TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, Catalog::Open(file, name, access, durable));
     TESSERA_ASSIGN(const Catalog::State state, catalog->Check());
@@ -79,7 +89,15 @@ Result<std::unique_ptr<Catalog>> DatabaseDirectory::OpenCatalog(const std::strin
   TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, Catalog::Open(file, name, Catalog::Access::kCreate, durable));
   TESSERA_ASSIGN(const Catalog::State state, catalog->Check());
   // Another process may have been faster.
-  if (state == Catalog::State::kEmpty) TESSERA_TRY(catalog->Initialise());
+  if (state == Catalog::State::kEmpty) {
+    if (durable) {
+      // Without the entry of the directory itself a power failure takes all that is in it. Now, so that a database that
+      // is found has one. A parent that cannot be read cannot be synced either.
+      const std::string parent = path + "/..";
+      if (access(parent.c_str(), R_OK) == 0) TESSERA_TRY(SyncEntries(parent));
+    }
+    TESSERA_TRY(catalog->Initialise());
+  }
   return catalog;
 }
 
@@ -134,14 +152,7 @@ DatabaseDirectory::~DatabaseDirectory() {
   }
 }
 
-Status DatabaseDirectory::SyncDirectory() const {
-  if (temporary_) return {};
-  FileDescriptor fd(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) return IoError("cannot open", path_, errno);
-  // Some file systems cannot sync directories and say EINVAL; they have nothing to wait for.
-  if (fsync(fd.get()) != 0 && errno != EINVAL) return IoError("cannot sync", path_, errno);
-  return {};
-}
+Status DatabaseDirectory::SyncDirectory() const { return temporary_ ? Status() : SyncEntries(path_); }
 
 TabletIdentity DatabaseDirectory::IdentityOf(const CatalogContents& contents, const TableRecord& table,
                                              const TabletRecord& tablet) const {
@@ -232,30 +243,53 @@ Result<DatabaseDirectory::Write> DatabaseDirectory::BeginWrite() {
   TESSERA_ASSIGN(WriterLock lock, WriterLock::Acquire(path_, name_, lock_timeout_ms_.load()));
   std::lock_guard guard(mutex_);
   TESSERA_TRY(Refresh());
-  Sweep();  // removes what a dead process left
+  // Removes what a dead process left, which may have died before it had synced its commit.
+  undurable_ = !temporary_;
+  Sweep();
   return Write{std::move(lock), contents_};
 }
 
 Status DatabaseDirectory::InsertTable(const Write& write, const TableSchema& schema) {
   std::lock_guard guard(mutex_);
-  return catalog_->InsertTable(write.contents, schema);
+  const Result<Durability> committed = catalog_->InsertTable(write.contents, schema);
+  AfterCommit(committed);
+  return committed.status();
 }
 
 Status DatabaseDirectory::DropTable(const Write& write, const TableRecord& table) {
   std::lock_guard guard(mutex_);
-  TESSERA_TRY(catalog_->DropTable(write.contents, table));
-  // The transaction is committed; what fails from here on is put right by the next writer.
-  if (Refresh().ok()) Sweep();
-  return {};
+  const Result<Durability> committed = catalog_->DropTable(write.contents, table);
+  AfterCommit(committed);
+  return committed.status();
 }
 
 Status DatabaseDirectory::UpdateTable(const Write& write, const TableRecord& before, TableRecord after,
                                       const std::vector<std::string>& sketches, int64_t next_tablet_id) {
   std::lock_guard guard(mutex_);
-  const Status status = catalog_->UpdateTable(write.contents, before, std::move(after), sketches, next_tablet_id);
-  // Also after an error: a commit can fail after the transaction took effect, so only the catalog says which files go.
-  if (Refresh().ok()) Sweep();
-  return status;
+  const Result<Durability> committed =
+      catalog_->UpdateTable(write.contents, before, std::move(after), sketches, next_tablet_id);
+  AfterCommit(committed);
+  return committed.status();
+}
+
+void DatabaseDirectory::AfterCommit(const Result<Durability>& committed) noexcept {
+  const bool uncertain = committed.ok() && *committed != Durability::kDurable && !temporary_;
+  warn_ |= uncertain;
+  garbage_ |= uncertain;
+  undurable_ = !temporary_ && (uncertain || !committed.ok());
+  try {
+    // The old catalog may come back, and with it the files that it names: then they stay for the next writer, who syncs
+    // first. (A second sync right here would say nothing: the system reports an error once.)
+    if (Refresh().ok() && !uncertain) Sweep();
+  } catch (const std::bad_alloc&) {  // what is not done here is done by the next writer
+  }
+}
+
+std::string DatabaseDirectory::TakeWarning() {
+  std::lock_guard guard(mutex_);
+  if (!std::exchange(warn_, false)) return {};
+  return "the change is made, but directory \"" + path_ +
+         "\" cannot be synced: if the machine loses power, it may be lost";
 }
 
 Result<std::vector<std::string>> DatabaseDirectory::Sketches(const TableRecord& table) {
@@ -276,6 +310,11 @@ void DatabaseDirectory::Sweep() {
     return id >= 0 ? used.contains(id) : name.rfind(kTemporaryPrefix, 0) != 0;
   });
   if (names->empty()) return;
+  if (undurable_ && !SyncDirectory().ok()) {
+    garbage_ = true;
+    return;
+  }
+  undurable_ = false;
   const std::optional<RemovalLock> lock = RemovalLock::TryAcquire(path_);
   if (!lock) {
     garbage_ = true;

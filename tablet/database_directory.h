@@ -46,7 +46,8 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   };
   Result<Write> BeginWrite();
 
-  // The catalog's transactions; each ends with the removal of files that no table has any more.
+  // The catalog's transactions; each ends with the removal of files that no table has any more. After an error the
+  // change was not made, unless the message says that this cannot be known.
   Status InsertTable(const Write& write, const TableSchema& schema);
   Status DropTable(const Write& write, const TableRecord& table);
   Status UpdateTable(const Write& write, const TableRecord& before, TableRecord after,
@@ -55,6 +56,8 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
 
   TabletIdentity IdentityOf(const CatalogContents& contents, const TableRecord& table,
                             const TabletRecord& tablet) const;
+  /// What is in doubt about the changes since the last call; empty if nothing is.
+  std::string TakeWarning();
   /// Waits until the directory's entries are on disk.
   Status SyncDirectory() const;
 
@@ -66,6 +69,8 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
                                             const std::shared_ptr<const TableRecord>& record) const;
   /// REQUIRES: mutex_ held. Brings contents_ up to date.
   Status Refresh();
+  /// REQUIRES: the writer lock and mutex_ are held. Nothing of it can fail a change that was made.
+  void AfterCommit(const Result<Durability>& committed) noexcept;
   /// Removes every file that is neither of a tablet in contents_ nor of the database itself, unless a reader might use
   /// one. REQUIRES: the writer lock and mutex_ are held and contents_ is up to date.
   void Sweep();
@@ -86,7 +91,9 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   /// and verified chunks survive, and handed out again only under a new hold and an unchanged catalog.
   std::vector<std::pair<std::shared_ptr<const TableRecord>, std::shared_ptr<const TableInfo>>> infos_;
   std::weak_ptr<const Snapshot> snapshot_;
-  bool garbage_ = false;  ///< the last Sweep() found files but also a reader
+  bool garbage_ = false;    ///< the last Sweep() found files but also a reader
+  bool undurable_ = false;  ///< a power failure may undo a change of this process
+  bool warn_ = false;       ///< TakeWarning() has something to say
 };
 
 }  // namespace tessera

@@ -11,6 +11,7 @@
 
 #include "base/interrupt.h"
 #include "tablet/io_error.h"
+#include "tablet/regular_file.h"
 
 namespace tessera {
 namespace {
@@ -43,8 +44,7 @@ FileDescriptor::~FileDescriptor() {
 
 Result<WriterLock> WriterLock::Acquire(const std::string& directory, const std::string& name, int timeout_ms) {
   const std::string path = directory + kWriterFile;
-  FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!file.valid()) return IoError("cannot open", path, errno);
+  TESSERA_ASSIGN(FileDescriptor file, OpenRegularFile(path, O_RDWR | O_CREAT));
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   for (;;) {
     const int error = Flock(file.get(), LOCK_EX | LOCK_NB);
@@ -65,8 +65,10 @@ Result<WriterLock> WriterLock::Acquire(const std::string& directory, const std::
 
 Result<std::shared_ptr<ReaderLock>> ReaderLock::Open(const std::string& directory, bool read_only) {
   const std::string path = directory + kReadersFile;
-  FileDescriptor file(open(path.c_str(), (read_only ? O_RDONLY : O_RDWR | O_CREAT) | O_CLOEXEC, 0666));
-  if (!file.valid() && !(read_only && errno == ENOENT)) return IoError("cannot open", path, errno);
+  if (read_only && access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
+    return std::shared_ptr<ReaderLock>(new ReaderLock(FileDescriptor()));
+  }
+  TESSERA_ASSIGN(FileDescriptor file, OpenRegularFile(path, read_only ? O_RDONLY : O_RDWR | O_CREAT));
   return std::shared_ptr<ReaderLock>(new ReaderLock(std::move(file)));
 }
 
@@ -98,9 +100,9 @@ void ReaderLock::Drop() {
 
 std::optional<RemovalLock> RemovalLock::TryAcquire(const std::string& directory) {
   const std::string path = directory + kReadersFile;
-  FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!file.valid() || Flock(file.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
-  return RemovalLock(std::move(file));
+  Result<FileDescriptor> file = OpenRegularFile(path, O_RDWR | O_CREAT);
+  if (!file.ok() || Flock(file->get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
+  return RemovalLock(std::move(*file));
 }
 
 }  // namespace tessera

@@ -260,7 +260,11 @@ class KeyCheck {
 
 Status CheckPrimaryKey(const TableSchema& schema, const TabletFiles& old_tablets, const TabletFiles& new_tablets,
                        const std::atomic<bool>* cancel, const PrimaryKeyLimits& limits) {
-  return KeyCheck(schema, cancel, limits).Run(old_tablets, new_tablets);
+  const Status checked = KeyCheck(schema, cancel, limits).Run(old_tablets, new_tablets);
+  for (const TabletFiles* tablets : {&old_tablets, &new_tablets}) {
+    for (const auto& tablet : *tablets) TESSERA_TRY(tablet->Intact());
+  }
+  return checked;
 }
 
 }  // namespace tessera

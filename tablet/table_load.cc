@@ -8,6 +8,8 @@
 
 #include "tablet/chunk_decoder.h"
 #include "tablet/primary_key.h"
+#include "tablet/schema_check.h"
+#include "tablet/utf8.h"
 
 namespace tessera {
 namespace {
@@ -130,6 +132,7 @@ Status TableLoad::TakeLastTablet() {
     replaced_nulls_.push_back(chunk->null_count);
     replaced_bytes_.push_back(chunk->encoded_bytes);
   }
+  TESSERA_TRY(last.Intact());
   replaced_rows_ = batch.rows;
   --kept_tablets_;
   AddPiece(std::move(batch));
@@ -254,6 +257,16 @@ Status TableLoad::WriteTablet(TabletJob* job) {
   identity.table_id = table_->id;
   identity.tablet_id = write_->contents.next_tablet_id + static_cast<int64_t>(job->number);
   identity.rows = job->rows;
+  for (size_t c = 0; c < job->chunks.size(); ++c) {
+    const ColumnSchema& column = table_->schema.columns[c];
+    const ChunkDescriptor& d = job->chunks[c].descriptor;
+    if (column.type.storage() == StorageClass::kText || d.min > d.max) continue;
+    // Whoever reads the file would refuse it.
+    if (const StoredRange range = StoredRangeOf(column.type); d.min < range.least || d.max > range.greatest) {
+      return {ErrorCode::kInternal,
+              "a value of column " + QuoteForMessage(column.name) + " is outside " + column.type.ToString()};
+    }
+  }
   const std::vector<uint8_t> header = BuildTabletHeader(&job->chunks, &identity);
   TESSERA_ASSIGN(const int fd, WriteTabletFile(TemporaryPath(job->number), header, job->chunks));
   FileDescriptor file(fd);

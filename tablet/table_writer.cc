@@ -24,6 +24,7 @@ class LoadWriter final : public TableWriter {
 
   Status Append(const RowBatch& batch, uint64_t first_row) override {
     TESSERA_TRY(failure_);
+    if (committed_) return {ErrorCode::kInternal, "rows are added after Commit()"};
     TESSERA_TRY(failure_ = CheckConstraints(load_->schema(), batch, first_row));
     TESSERA_TRY(failure_ = load_->Add(batch));
     if (load_->waiting_tasks() == 0) return {};
@@ -45,7 +46,6 @@ class LoadWriter final : public TableWriter {
     StopHelpers();
     const Status result = failure_;
     load_.reset();  // discards what failed and releases the writer lock
-    if (failure_.ok()) failure_ = Status(ErrorCode::kInternal, "rows are added after Commit()");
     return result;
   }
 

@@ -57,12 +57,15 @@ struct Chunk {
   uint32_t entries = 0;            ///< TEXT: dictionary entries (kDictionary), rows (kPlain), 1 or 0 (kConstant)
   const uint64_t* entry_offsets = nullptr;  ///< TEXT: entries + 1 offsets into entry_bytes
   const char* entry_bytes = nullptr;
+  uint64_t text_bytes = 0;  ///< TEXT: bytes of all entries
   /// kPlain with NULLs: one byte a row, 1 for NULL (its entry is empty); else nullptr.
   const uint8_t* null_bytes = nullptr;
 
   /// Entry `code` of a TEXT chunk. REQUIRES: code < entries.
+  /// (Offsets were in order when they were verified, but may turn into zeros: see file_mapping.h.)
   std::string_view Entry(uint32_t code) const {
-    return {entry_bytes + entry_offsets[code], entry_offsets[code + 1] - entry_offsets[code]};
+    const uint64_t begin = entry_offsets[code], end = entry_offsets[code + 1];
+    return begin <= end && end <= text_bytes ? std::string_view(entry_bytes + begin, end - begin) : std::string_view();
   }
   /// Bytes of all streams, as stored.
   uint64_t encoded_bytes = 0;
@@ -76,6 +79,9 @@ class Tablet {
   virtual uint32_t rows() const = 0;
   /// Chunk of column `column`; its checksum is verified the first time. Errors: kCorrupt, kIo, with the file's name.
   virtual Result<const tessera::Chunk*> Chunk(int column) const = 0;
+  /// kCorrupt if chunks that were handed out may have turned into zeros since. What was read of them counts only after
+  /// this was asked.
+  virtual Status Intact() const { return {}; }
   /// For messages.
   virtual std::string path() const = 0;
 };
@@ -203,6 +209,9 @@ class Database {
   virtual Result<uint64_t> CopyFrom(const std::string& table, const std::string& file,
                                     const CopyFromOptions& options) = 0;
   virtual void SetLockTimeout(int milliseconds) = 0;
+  /// What is in doubt about the changes since the last call, for the user; empty if nothing is. After the commit of a
+  /// change nothing makes it an error any more: whoever repeated it would make it twice.
+  virtual std::string TakeWarning() = 0;
 };
 
 /// Writes rows as CSV, quoted after RFC 4180: NULL as null_string, a text equal to null_string quoted. The file appears

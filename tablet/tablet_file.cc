@@ -14,6 +14,8 @@
 #include <cstring>
 
 #include "tablet/io_error.h"
+#include "tablet/regular_file.h"
+#include "tablet/schema_check.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -139,11 +141,9 @@ const char* CheckDescriptor(const ChunkDescriptor& d, const SqlType& type, uint3
       break;
   }
   if (!text && all_null != (d.min > d.max)) return "a wrong range";
-  if (!text && !wide && !all_null) {
-    const bool is_signed = type.storage() == StorageClass::kInt;
-    const int128_t least = is_signed ? int128_t{INT64_MIN} : 0;
-    const int128_t greatest = is_signed ? int128_t{INT64_MAX} : int128_t{UINT64_MAX};
-    if (d.min < least || d.max > greatest) return "a wrong range";
+  if (!text && !all_null) {
+    const StoredRange range = StoredRangeOf(type);
+    if (d.min < range.least || d.max > range.greatest) return "a wrong range";
   }
   // Offsets are checked one by one against the only layout there is; nothing can overflow, each is at most file_bytes.
   const uint64_t start = offset;
@@ -180,6 +180,7 @@ Chunk ViewChunk(const ChunkDescriptor& d, uint32_t rows, const uint8_t* file) {
   if (d.streams[kEntryOffsets].bytes != 0) {
     chunk.entry_offsets = reinterpret_cast<const uint64_t*>(file + d.streams[kEntryOffsets].offset);
     chunk.entry_bytes = reinterpret_cast<const char*>(file + d.streams[kEntryBytes].offset);
+    chunk.text_bytes = d.streams[kEntryBytes].bytes;
   }
   if (d.streams[kNullBytes].bytes != 0) chunk.null_bytes = file + d.streams[kNullBytes].offset;
   return chunk;
@@ -278,7 +279,9 @@ std::vector<uint8_t> BuildTabletHeader(std::vector<EncodedChunk>* chunks, Tablet
 
 Result<int> WriteTabletFile(const std::string& path, const std::vector<uint8_t>& header,
                             const std::vector<EncodedChunk>& chunks) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  // A file of this name is a leftover. It is removed, not opened: it might be a link to a file elsewhere, or a FIFO.
+  if (unlink(path.c_str()) != 0 && errno != ENOENT) return IoError("cannot create", path, errno);
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) return IoError("cannot create", path, errno);
   std::vector<iovec> parts;
   parts.push_back({const_cast<uint8_t*>(header.data()), header.size()});
@@ -319,7 +322,7 @@ TabletFile::TabletFile(std::string path, const TabletIdentity& identity, std::sh
       mapping_(mapping) {}
 
 TabletFile::~TabletFile() {
-  if (mapping_ != nullptr) munmap(const_cast<uint8_t*>(mapping_), identity_.file_bytes);
+  if (given_) munmap(const_cast<uint8_t*>(mapping_), identity_.file_bytes);
 }
 
 Status TabletFile::Corrupt(const std::string& reason) const {
@@ -327,38 +330,34 @@ Status TabletFile::Corrupt(const std::string& reason) const {
           "Restore the file from a copy, or drop the table and load it again."};
 }
 
+Status TabletFile::Intact() const {
+  if (!FileMapping::any_lost()) return {};
+  std::lock_guard lock(mutex_);
+  return file_.lost() ? Corrupt("it became shorter while it was read, or the disk cannot read it") : Status();
+}
+
 Status TabletFile::Map() const {
-  const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    if (errno == ENOENT) return Corrupt("it is not there");
-    return IoError("cannot open", path_, errno);
-  }
+  Result<FileDescriptor> file = OpenRegularFile(path_, O_RDONLY);
   struct stat info;
-  if (fstat(fd, &info) != 0) {
-    const Status error = IoError("cannot read", path_, errno);
-    close(fd);
-    return error;
+  if (!file.ok()) {
+    if (file.status().code() == ErrorCode::kCorrupt) return Corrupt("it is not a file");
+    if (stat(path_.c_str(), &info) != 0 && errno == ENOENT) return Corrupt("it is not there");
+    return file.status();
   }
-  if (!S_ISREG(info.st_mode) || static_cast<uint64_t>(info.st_size) != identity_.file_bytes) {
-    close(fd);
+  if (fstat(file->get(), &info) != 0) return IoError("cannot read", path_, errno);
+  if (static_cast<uint64_t>(info.st_size) != identity_.file_bytes) {
     return Corrupt("it has " + std::to_string(info.st_size) + " bytes instead of " +
                    std::to_string(identity_.file_bytes));
   }
-  if (info.st_size == 0) {
-    close(fd);
-    return Corrupt("it is empty");
-  }
-  void* const mapping = mmap(nullptr, identity_.file_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-  const int map_error = errno;
-  close(fd);
-  if (mapping == MAP_FAILED) {
-    if (map_error == ENOMEM) {
-      return {ErrorCode::kResource, "cannot map \"" + path_ + "\": " + strerror(map_error),
+  if (info.st_size == 0) return Corrupt("it is empty");
+  if (const int error = file_.Map(file->get(), identity_.file_bytes)) {
+    if (error == ENOMEM) {
+      return {ErrorCode::kResource, "cannot map \"" + path_ + "\": " + strerror(error),
               "Raise vm.max_map_count, or load the table with larger tablets."};
     }
-    return IoError("cannot map", path_, map_error);
+    return IoError("cannot map", path_, error);
   }
-  mapping_ = static_cast<const uint8_t*>(mapping);
+  mapping_ = file_.data();
   return {};
 }
 
@@ -404,7 +403,7 @@ Status TabletFile::Open() const {
   if (Status status = check(); !status.ok()) {
     // Reading the file again may succeed; a mapping that was given does not change.
     if (!given_) {
-      munmap(const_cast<uint8_t*>(mapping_), identity_.file_bytes);
+      file_ = FileMapping();
       mapping_ = nullptr;
     }
     return status;
@@ -429,6 +428,7 @@ Status TabletFile::Verify(int column) const {
 
 Result<const tessera::Chunk*> TabletFile::Chunk(int column) const {
   assert(column >= 0 && static_cast<size_t>(column) < types_->size());
+  TESSERA_TRY(Intact());
   std::atomic<const tessera::Chunk*>& verified = verified_[static_cast<size_t>(column)];
   if (const tessera::Chunk* chunk = verified.load(std::memory_order_acquire)) return chunk;
   std::lock_guard lock(mutex_);

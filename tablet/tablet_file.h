@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tablet/chunk_encoder.h"
+#include "tablet/file_mapping.h"
 #include "tablet/tablet.h"
 #include "tablet/tablet_format.h"
 
@@ -34,8 +35,9 @@ Result<int> WriteTabletFile(const std::string& path, const std::vector<uint8_t>&
 
 /// A tablet as a table's snapshot knows it. The file is opened and its header checked when a chunk is first asked for.
 ///
-/// A file that shrinks after it was opened (no process of ours does that) ends the process with SIGBUS, as any mapping
-/// does.
+/// If the file shrinks after it was opened (no process of ours does that), or the disk cannot read it, chunks may turn
+/// into zeros. Whoever has read chunks asks Intact() before the values are used for good. An error stays until the
+/// object is gone: somebody may hold what was read.
 class TabletFile final : public Tablet {
  public:
   using Types = std::vector<SqlType>;
@@ -49,6 +51,7 @@ class TabletFile final : public Tablet {
   uint32_t rows() const override { return identity_.rows; }
   Result<const tessera::Chunk*> Chunk(int column) const override;
   std::string path() const override { return path_; }
+  Status Intact() const override;
 
   /// The chunk with everything but the contents of its streams checked: for reading min, max and counts without paging
   /// the streams in.
@@ -70,7 +73,8 @@ class TabletFile final : public Tablet {
   mutable std::mutex mutex_;
   mutable std::atomic<bool> open_{false};
   const bool given_;  ///< the mapping was not made here
-  mutable const uint8_t* mapping_;
+  mutable FileMapping file_;
+  mutable const uint8_t* mapping_;              ///< file_'s, or the given one
   mutable std::vector<tessera::Chunk> chunks_;  ///< set once, by Open()
 };
 

@@ -295,6 +295,7 @@ Result<std::shared_ptr<const MemoryTablet>> MemoryTablet::Make(const std::vector
     if (stored->offsets.data) {
       chunk.entry_offsets = reinterpret_cast<const uint64_t*>(stored->offsets.data.get());
       chunk.entry_bytes = reinterpret_cast<const char*>(stored->bytes.data.get());
+      chunk.text_bytes = chunk.entry_offsets[chunk.entries];
     }
     if (stored->nulls.data) chunk.null_bytes = stored->nulls.data.get();
     chunk.encoded_bytes = stored->codes.bytes + stored->offsets.bytes + stored->bytes.bytes + stored->nulls.bytes;

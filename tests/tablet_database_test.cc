@@ -1,6 +1,8 @@
 // Databases, tables, appends, constraints, statistics and snapshots, by one process.
 #include <dirent.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -466,7 +468,7 @@ TEST_F(TabletDatabase, PrimaryKeyInSeveralPasses) {
     ASSERT_OK(database->DropTable("t", true));
     ASSERT_OK(database->CreateTable(schema, false));
     RowBatch rows = Numbers(0, 5000);
-    for (int64_t& k : rows.columns[0].fixed) k *= 1000003;  // sparse
+    for (int64_t& k : rows.columns[0].fixed) k *= 400009;  // sparse
     if (duplicate >= 0) rows.columns[0].fixed[777] = rows.columns[0].fixed[static_cast<size_t>(duplicate)];
     ASSERT_OK(Insert(database.get(), "t", rows));
     auto write = (*directory)->BeginWrite();
@@ -494,6 +496,54 @@ TEST_F(TabletDatabase, PrimaryKeyInSeveralPasses) {
     const std::atomic<bool> cancel{true};
     EXPECT_EQ(CheckPrimaryKey(keyed, {}, files, &cancel).code(), ErrorCode::kCancelled);
   }
+}
+
+TEST_F(TabletDatabase, AValueOutsideItsTypeIsNotStored) {
+  auto database = Open(Path("d"));
+  ASSERT_OK(database->CreateTable(NumbersSchema("t"), false));
+  RowBatch rows = Numbers(0, 10);
+  rows.columns[0].fixed[3] = int64_t{1} << 31;
+  EXPECT_EQ(Insert(database.get(), "t", rows).code(), ErrorCode::kInternal);
+  rows.columns[0].fixed[3] = (int64_t{1} << 31) - 1;
+  ASSERT_OK(Insert(database.get(), "t", rows));
+  EXPECT_EQ(Table(database.get(), "t")->rows, 10u);
+}
+
+/// What SQLite opens to sync a directory; a pipe cannot be synced.
+int OpenPipe(const char*, int* fd) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return SQLITE_CANTOPEN;
+  close(ends[1]);
+  *fd = ends[0];
+  return SQLITE_OK;
+}
+
+TEST_F(TabletDatabase, WhatIsCommittedIsNoErrorAnyMore) {
+  auto database = Open(Path("d"));
+  ASSERT_OK(database->CreateTable(NumbersSchema("t"), false));
+  ASSERT_OK(Insert(database.get(), "t", Numbers(0, 10)));
+  EXPECT_EQ(database->TakeWarning(), "");
+  sqlite3_vfs* const vfs = sqlite3_vfs_find(nullptr);
+  const sqlite3_syscall_ptr open_directory = vfs->xGetSystemCall(vfs, "openDirectory");
+  ASSERT_EQ(vfs->xSetSystemCall(vfs, "openDirectory", reinterpret_cast<sqlite3_syscall_ptr>(&OpenPipe)), SQLITE_OK);
+  // SQLite's last sync of the directory fails when the journal is gone already: the transaction is committed.
+  const std::string warning = "the change is made, but directory \"" + Path("d") +
+                              "\" cannot be synced: if the machine loses power, it may be lost";
+  const Status inserted = Insert(database.get(), "t", Numbers(10, 5));
+  const std::string said = database->TakeWarning();
+  // The old tablet's file stays until somebody has synced the directory: the old catalog may come back.
+  const size_t files = TabletFiles(Path("d"));
+  const Status created = database->CreateTable(NumbersSchema("u"), false);
+  const Status dropped = database->DropTable("u", false);
+  const std::string said_again = database->TakeWarning();
+  ASSERT_EQ(vfs->xSetSystemCall(vfs, "openDirectory", open_directory), SQLITE_OK);
+  EXPECT_TRUE(inserted.ok() && created.ok() && dropped.ok());
+  EXPECT_EQ(said, warning);
+  EXPECT_EQ(said_again, warning);
+  EXPECT_EQ(files, 2u);
+  EXPECT_EQ(Table(database.get(), "t")->rows, 15u);
+  ASSERT_OK(Insert(database.get(), "t", Numbers(15, 1)));
+  EXPECT_EQ(database->TakeWarning(), "");
 }
 
 TEST_F(TabletDatabase, TemporaryDatabaseIsRemoved) {

@@ -1,0 +1,22 @@
+// What a table's schema and a column's values may be, whoever made them: a statement, a catalog or a tablet file.
+//
+// Start at: CheckSchema, StoredRangeOf. Pure functions; any thread.
+#pragma once
+
+#include "base/int128.h"
+#include "base/status.h"
+#include "tablet/tablet.h"
+#include "tablet/types.h"
+
+namespace tessera {
+
+/// kSql, naming the first thing that no table can have.
+Status CheckSchema(const TableSchema& schema);
+
+struct StoredRange {
+  int128_t least = 0, greatest = 0;
+};
+/// The least and the greatest value of a type, in the integer or ordered form of Chunk::min. REQUIRES: not kText.
+StoredRange StoredRangeOf(const SqlType& type);
+
+}  // namespace tessera
