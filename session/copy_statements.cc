@@ -27,10 +27,13 @@ Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* o
       state->progress({what.c_str(), done, all, ProgressUnit::kBytes});
     };
   }
+  std::string tag;
+  tag.reserve(kTagBytes);
   Result<uint64_t> rows = state->database->CopyFrom(statement.table, file, options);
   if (!rows.ok()) return statement.file.empty() ? NameStandardInput(rows.status(), file) : rows.status();
   state->timing.rows = *rows;
-  return out->Done(fmt::format("COPY {}", *rows));
+  fmt::format_to(std::back_inserter(tag), "COPY {}", *rows);
+  return out->Done(tag);
 }
 
 Status CopyTo(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {

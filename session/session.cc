@@ -117,9 +117,13 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
   switch (s.kind) {
     case Statement::Kind::kSelect:
       return Select(state, compiled, snapshot, out);
-    case Statement::Kind::kInsert:
+    case Statement::Kind::kInsert: {
+      std::string tag;
+      tag.reserve(kTagBytes);
       TESSERA_TRY(Insert(state, compiled, snapshot));
-      return out->Done(fmt::format("INSERT 0 {}", state->timing.rows));
+      fmt::format_to(std::back_inserter(tag), "INSERT 0 {}", state->timing.rows);
+      return out->Done(tag);
+    }
     case Statement::Kind::kCreateTable: {
       TableSchema schema = s.schema;
       if (schema.tablet_rows == 0) schema.tablet_rows = static_cast<uint32_t>(state->settings.tablet_rows);

@@ -15,6 +15,10 @@
 
 namespace tessera {
 
+/// The room of a command tag with a number, which is reserved before the commit: behind it memory that is lacking must
+/// not make an error of the statement.
+inline constexpr size_t kTagBytes = 64;
+
 /// Runs a compiled statement of any kind.
 Status RunStatement(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
 

@@ -220,6 +220,7 @@ Status Shell::Execute(std::string_view sql) {
   Status status = session_->Execute(sql, writer.get());
   progress_.Finish();
   output_.StatementDone();
+  if (const std::string warning = session_->database().TakeWarning(); !warning.empty()) Message("WARNING:  " + warning);
   if (settings_.timer) ReportTiming();
   ++statements_;
   if (line_.statistics) ReportStatistics();
