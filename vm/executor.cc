@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/thread_pool.h"
+#include "tablet/file_mapping.h"
 #include "vm/row_set.h"
 #include "vm/run/device_sections.h"
 #include "vm/run/host_sections.h"
@@ -69,12 +70,24 @@ class Run {
         status = exchange->Agree(status);
         if (!status.ok()) return status;
       }
-      if (status.ok()) status = RunSection(static_cast<int>(i), consume);
+      if (status.ok()) {
+        status = RunSection(static_cast<int>(i), consume);
+        // Rows made of a file that went away are wrong, and so is an error.
+        if (Status intact = Intact(); !intact.ok()) status = std::move(intact);
+      }
       if (status.ok()) continue;
       if (exchange == nullptr) return status;
       exchange->Stop();
     }
     return exchange == nullptr ? Status::Ok() : exchange->Agree(status);
+  }
+
+  Status Intact() const {
+    if (!FileMapping::any_lost()) return Status::Ok();
+    for (const TableInfo* table : state_.tables) {
+      for (const std::shared_ptr<const Tablet>& tablet : table->tablets) TESSERA_TRY(tablet->Intact());
+    }
+    return Status::Ok();
   }
 
   Status RunSection(int number, const RowConsumer& consume) {
