@@ -1,7 +1,10 @@
 // The catalog's SQL.
 #include "tablet/catalog.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -12,6 +15,7 @@
 #include <unordered_set>
 
 #include "base/interrupt.h"
+#include "tablet/regular_file.h"
 #include "tablet/schema_check.h"
 #include "tablet/tablet_format.h"
 #include "tablet/utf8.h"
@@ -385,6 +389,10 @@ Result<std::unique_ptr<Catalog>> Catalog::Open(const std::string& path, const st
   sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
   sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
 
+  // After a crash the journal comes first: it may be what makes the file a database again. In a database that is
+  // opened for reading only it is an error that says so.
+  TESSERA_ASSIGN(const bool journal, catalog->HasJournal());
+  if (journal) TESSERA_TRY(catalog->QueryInteger("PRAGMA schema_version").status());
   // The two version bytes at 18 decide whether SQLite would use a write-ahead log, which means writing files even to
   // read. They are read through SQLite's own handle: closing another one would drop the POSIX locks of this process.
   sqlite3_file* file = nullptr;
@@ -402,6 +410,22 @@ Result<std::unique_ptr<Catalog>> Catalog::Open(const std::string& path, const st
   // back the old catalog, whose tablet files were removed right after the commit.
   TESSERA_TRY(catalog->Execute(durable ? "PRAGMA synchronous = EXTRA" : "PRAGMA synchronous = OFF"));
   return catalog;
+}
+
+Result<bool> Catalog::HasJournal() const {
+  const std::string journal = path_ + "-journal";
+  struct stat info;
+  if (stat(journal.c_str(), &info) != 0 || info.st_size == 0) return false;
+  TESSERA_ASSIGN(const FileDescriptor file, OpenRegularFile(journal, O_RDONLY));
+  // A journal of several databases ends with the name of another journal and this magic number. SQLite would remove the
+  // file of that name, wherever it is. Ours are of one database.
+  constexpr uint8_t kMagic[] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+  uint8_t end[sizeof kMagic];
+  const off_t at = info.st_size - static_cast<off_t>(sizeof end);
+  if (at > 0 && pread(file.get(), end, sizeof end, at) == sizeof end && memcmp(end, kMagic, sizeof end) == 0) {
+    return Corrupt("its journal is not this program's");
+  }
+  return true;
 }
 
 Catalog::~Catalog() {

@@ -256,6 +256,33 @@ TEST_F(TabletHostile, ASigbusOfOthersStillEndsTheProcess) {
   close(fd);
 }
 
+TEST_F(TabletHostile, AJournalRemovesNoFilesElsewhere) {
+  const std::string precious = directory_ + "/precious";
+  WriteNewFile(precious, "precious");
+  // A journal with one page, and the name of another journal at its end, as SQLite writes it for several databases.
+  auto number = [](uint32_t v) {
+    return std::string{static_cast<char>(v >> 24), static_cast<char>(v >> 16), static_cast<char>(v >> 8),
+                       static_cast<char>(v)};
+  };
+  const std::string magic = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7", catalog = ReadWholeFile(catalog_);
+  std::string journal =
+      magic + number(0) + number(0) + number(static_cast<uint32_t>(catalog.size() / 4096)) + number(512) + number(4096);
+  journal.resize(512, 0);
+  uint32_t sum = 0;
+  for (char c : precious) sum += static_cast<uint32_t>(static_cast<signed char>(c));
+  journal +=
+      number(4096 * 1024 * 256) + precious + number(static_cast<uint32_t>(precious.size())) + number(sum) + magic;
+  WriteNewFile(catalog_ + "-journal", journal);
+  for (const OpenMode mode : {OpenMode::kReadOnly, OpenMode::kReadWrite}) {
+    const auto opened = Database::Open(database_, mode);
+    EXPECT_FALSE(opened.ok());
+    if (!opened.ok()) {
+      EXPECT_EQ(opened.status().code(), ErrorCode::kCorrupt) << opened.status().message();
+    }
+  }
+  EXPECT_EQ(ReadWholeFile(precious), "precious");
+}
+
 TEST_F(TabletHostile, NothingIsWrittenThroughALink) {
   const std::string precious = directory_ + "/precious";
   WriteNewFile(precious, "precious");
