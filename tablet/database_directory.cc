@@ -281,7 +281,7 @@ void DatabaseDirectory::AfterCommit(const Result<Durability>& committed) noexcep
     // The old catalog may come back, and with it the files that it names: then they stay for the next writer, who syncs
     // first. (A second sync right here would say nothing: the system reports an error once.)
     if (Refresh().ok() && !uncertain) Sweep();
-  } catch (const std::bad_alloc&) {  // what is not done here is done by the next writer
+  } catch (...) {  // what is not done here is done by the next writer
   }
 }
 

@@ -131,8 +131,7 @@ const Deed kDeeds[] = {
      }},
 };
 
-constexpr int kTriedKinds = static_cast<int>(FileCallKind::kThread);
-constexpr uint32_t kAllKinds = (1u << kTriedKinds) - 1;
+constexpr uint32_t kAllKinds = (1u << kFileCallKinds) - 1;
 constexpr int kErrors[] = {EIO, ENOSPC, ENOMEM, EINTR, EMFILE, 0};
 
 class Faults {
@@ -169,7 +168,7 @@ class Faults {
     const bool for_ever = campaign_->Random(3) == 0;
     // Of all calls, or of those of one kind, which come to their end sooner.
     const bool one_kind = campaign_->Random(3) == 0;
-    const uint32_t kinds = one_kind ? 1u << campaign_->Random(kTriedKinds) : kAllKinds;
+    const uint32_t kinds = one_kind ? 1u << campaign_->Random(kFileCallKinds) : kAllKinds;
     const uint64_t n = 1 + campaign_->Random(one_kind ? 12 : calls_[d]);
     // An EINTR that never ends is tried again for ever, as it must be.
     if (for_ever && error == EINTR) return;
