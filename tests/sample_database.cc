@@ -2,10 +2,13 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <stdexcept>
 
 #include "tablet/chunk_decoder.h"
 #include "tablet/tablet_format.h"
@@ -229,6 +232,20 @@ std::vector<EncodedChunk> ChunksOfTablet(const std::string& bytes) {
     for (int s = kStreams - 1; s >= 0; --s) d.streams[s].offset -= d.streams[0].offset;
   }
   return chunks;
+}
+
+void UseChunk(const Chunk& chunk) {
+  ColumnVector values;
+  values.type = chunk.type;
+  DecodeChunk(chunk, 0, chunk.rows, &values);
+  if (values.size() != chunk.rows) throw std::runtime_error("too few values");
+  std::string text;
+  for (uint32_t row = 0; row < chunk.rows; ++row) {
+    (void)DecodeValue(chunk, row);
+    text.clear();
+    if (!values.IsNull(row)) AppendText(values, row, &text);
+  }
+  for (uint32_t e = 0; e < chunk.entries; ++e) text.assign(chunk.Entry(e));
 }
 
 std::string ReadWholeFile(const std::string& path) {

@@ -1,7 +1,7 @@
 // A small database with every encoding, all that a user can see of one as text, and catalogs whose checksums are made
 // right again after somebody changed their rows: for tests and campaigns of damaged and hostile files.
 //
-// Start at: FillSampleDatabase, ContentsOf, CorrectChecksums. Any thread.
+// Start at: FillSampleDatabase, ContentsOf, CorrectChecksums, UseChunk. Any thread.
 #pragma once
 
 #include <string>
@@ -32,6 +32,9 @@ void CorrectChecksums(sqlite3* catalog);
 
 /// The chunks of a tablet file, for BuildTabletHeader(). REQUIRES: a good file.
 std::vector<EncodedChunk> ChunksOfTablet(const std::string& bytes);
+
+/// Uses every value and every entry of a chunk as its readers do.
+void UseChunk(const Chunk& chunk);
 
 std::string ReadWholeFile(const std::string& path);
 /// A new file each time: ext4 waits for the disk when one that was truncated is closed.
