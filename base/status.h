@@ -101,6 +101,16 @@ Status OutOfMemory() noexcept;
 /// Interruption, else kInternal. Call it in catch (...).
 Status StatusOfException() noexcept;
 
+/// f(), which returns a Status or a Result; an exception of it becomes the error.
+template <class F>
+auto Caught(const F& f) -> decltype(f()) {
+  try {
+    return f();
+  } catch (...) {
+    return StatusOfException();
+  }
+}
+
 #define TESSERA_CONCAT_(a, b) a##b
 #define TESSERA_CONCAT(a, b) TESSERA_CONCAT_(a, b)
 

@@ -1,6 +1,8 @@
 #include "mpi/mpi_exchange.h"
 
 #include "base/clock.h"
+#include "base/interrupt.h"
+#include "base/memory_budget.h"
 #include "mpi/messages.h"
 
 namespace tessera {
@@ -20,6 +22,10 @@ class MpiExchange::Timer {
 
  private:
   double* sum_;
+  // A message that is half written or half read would be the end of the job: what it takes is counted, and the next
+  // step that needs memory has the error.
+  const WithoutMemoryLimit without_limit_;
+  const InterruptScope without_interrupts_{nullptr};
   const Clock::time_point start_ = Clock::now();
 };
 

@@ -62,7 +62,7 @@ class Run {
   /// With ranks, an error ends the program only when all ranks know of it, so that none waits for a rank that has left.
   Status RunSections(const RowConsumer& consume) {
     Exchange* const exchange = state_.options.exchange;
-    Status status = placement_.Choose();
+    Status status = Caught([&] { return placement_.Choose(); });
     for (size_t i = 0; i < state_.program.sections.size(); ++i) {
       const Section& s = state_.program.sections[i];
       if (s.source_kind == Section::Source::kDictionary || state_.built_on_device[i]) continue;
@@ -93,7 +93,7 @@ class Run {
   Status RunSection(int number, const RowConsumer& consume) {
     const Section& s = state_.section(number);
     if (placement_.OnDevice(number) && s.sink == Section::Sink::kJoin) {
-      Status built = BuildOnDevice(number);
+      const Status built = Caught([&] { return BuildOnDevice(number); });
       // If the device has given up, the host builds it.
       if (!built.ok() || placement_.OnDevice(number)) return built;
     }
@@ -101,11 +101,11 @@ class Run {
     SectionStatistics stats = state_.StartStatistics(number);
     double consumed = 0;
     TESSERA_ASSIGN(RowSet rows, RowsOf(number, consume, &stats, &consumed));
-    if (s.sink == Section::Sink::kJoin) {
-      TESSERA_TRY(KeepJoin(s, std::move(rows)));
-    } else {
+    TESSERA_TRY(Caught([&] {
+      if (s.sink == Section::Sink::kJoin) return KeepJoin(s, std::move(rows));
       KeepRows(number, std::move(rows));
-    }
+      return Status::Ok();
+    }));
     if (s.source_kind == Section::Source::kSection && --readers_[static_cast<size_t>(s.source)] == 0)
       state_.result(s.source) = RowSet{};  // read for the last time
     stats.milliseconds = MillisecondsSince(start) - consumed;
@@ -134,8 +134,11 @@ class Run {
     return rows;
   }
 
-  /// Runs the section over all of its source.
+  /// Runs the section over all of its source. No exception leaves it: other ranks must learn of errors.
   Result<RowSet> RunHere(int number, SectionStatistics* stats) {
+    return Caught([&] { return RunOnDeviceOrHost(number, stats); });
+  }
+  Result<RowSet> RunOnDeviceOrHost(int number, SectionStatistics* stats) {
     const Section& s = state_.section(number);
     if (placement_.OnDevice(number)) {
       Result<RowSet> rows = device_.Run(number, state_.SourceTable(s), stats);

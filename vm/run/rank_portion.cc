@@ -16,7 +16,7 @@ namespace tessera::vm {
 RankPortion::RankPortion(RunState* state, DeviceSections* device, int number, SectionStatistics* stats)
     : state_(*state), device_(device), number_(number), section_(state->section(number)), stats_(stats) {
   if (device_ == nullptr) {
-    status_ = PrepareScan(state, number, &scan_);
+    status_ = Caught([&] { return PrepareScan(state, number, &scan_); });
     return;
   }
   const TableInfo& table = *state->SourceTable(section_);
@@ -34,7 +34,7 @@ RankPortion::RankPortion(RunState* state, DeviceSections* device, int number, Se
 Result<Shipment> RankPortion::Next(size_t window) {
   TESSERA_TRY(status_);
   const auto start = Clock::now();
-  TESSERA_ASSIGN(Shipment out, on_device() ? NextOfDevice(window) : NextOfHost(window));
+  TESSERA_ASSIGN(Shipment out, Caught([&] { return on_device() ? NextOfDevice(window) : NextOfHost(window); }));
   state_.mine.execute += MillisecondsSince(start);
   stats_->rows_out += out.rows.rows;
   return out;
@@ -87,6 +87,10 @@ Result<Shipment> RankPortion::All() {
 }
 
 Status RankPortion::Groups(std::unique_ptr<GroupTable>* groups) {
+  return Caught([&] { return MakeGroups(groups); });
+}
+
+Status RankPortion::MakeGroups(std::unique_ptr<GroupTable>* groups) {
   *groups = std::make_unique<GroupTable>(section_, &state_.strings);
   TESSERA_TRY(status_);
   if (on_device()) {

@@ -21,13 +21,13 @@ class RankPortion {
   Result<Shipment> Next(size_t window);
   /// All rows of the portion. Stops the other ranks if there is an error.
   Result<Shipment> All();
-  /// All groups of the portion. On an error `groups` is empty.
+  /// All groups of the portion. After an error `groups` has no meaning.
   Status Groups(std::unique_ptr<GroupTable>* groups);
   /// Adds what the host has scanned to the statistics.
   void AddStatistics();
 
  private:
-  Status PrepareTablets();
+  Status MakeGroups(std::unique_ptr<GroupTable>* groups);
   Result<Shipment> NextOfDevice(size_t window);
   Result<Shipment> NextOfHost(size_t window);
 

@@ -66,28 +66,32 @@ Result<RowSet> SharedSection::MergeGroups() {
   Status status = portion_.Groups(&groups);
   state_.mine.execute += MillisecondsSince(start);
   if (!status.ok()) exchange_.Stop();
-  stats_->rows_out = groups->groups();
+  if (status.ok()) stats_->rows_out = groups->groups();
   const int rank = exchange_.rank();
   for (int bit = 1; bit < exchange_.ranks(); bit <<= 1) {
     if ((rank & bit) != 0) {
-      Shipment mine;
-      if (status.ok()) mine.rows = groups->Rows();
-      TESSERA_TRY(
-          exchange_.Send(rank - bit, status.ok() ? Result<Shipment>(std::move(mine)) : status, state_.strings, true));
+      const auto rows = [&]() -> Result<Shipment> {
+        TESSERA_TRY(status);
+        Shipment mine;
+        mine.rows = groups->Rows();
+        return mine;
+      };
+      TESSERA_TRY(exchange_.Send(rank - bit, Caught(rows), state_.strings, true));
       groups.reset();
       break;
     }
     if (rank + bit < exchange_.ranks()) {
       Result<Shipment> theirs = exchange_.Receive(rank + bit, section_.columns, &state_.strings);
       const auto merge = Clock::now();
-      if (status.ok()) status = theirs.ok() ? groups->Merge(theirs->rows) : theirs.status();
+      if (status.ok() && !theirs.ok()) status = theirs.status();
+      if (status.ok()) status = Caught([&] { return groups->Merge(theirs->rows); });
       state_.mine.merge += MillisecondsSince(merge);
     }
   }
   TESSERA_TRY(OwnError(status));
   if (!state_.IsMaster()) return RowSet{};
   stats_->rows_out = groups->groups();
-  return groups->Rows();
+  return Caught([&]() -> Result<RowSet> { return groups->Rows(); });
 }
 
 /// Gives every rank all rows of the build side.
@@ -105,7 +109,7 @@ Result<RowSet> SharedSection::GatherJoin() {
   }
   TESSERA_ASSIGN(std::vector<Shipment> all, exchange_.AllGather(std::move(*mine), section_.columns, &state_.strings));
   const auto start = Clock::now();
-  RowSet together = InUnitOrder(section_, std::move(all));
+  Result<RowSet> together = Caught([&]() -> Result<RowSet> { return InUnitOrder(section_, std::move(all)); });
   state_.mine.merge += MillisecondsSince(start);
   return together;
 }
@@ -137,8 +141,11 @@ Result<RowSet> SharedSection::GatherRows() {
   TESSERA_TRY(GatherAtMaster(portion_.All(), section_.columns, &all));
   if (all.empty()) return RowSet{};
   const auto start = Clock::now();
-  RowSet rows = InUnitOrder(section_, std::move(all));
-  TESSERA_TRY(OrderAndLimit(section_, state_.strings, state_.pool, &rows));
+  RowSet rows;
+  TESSERA_TRY(Caught([&] {
+    rows = InUnitOrder(section_, std::move(all));
+    return OrderAndLimit(section_, state_.strings, state_.pool, &rows);
+  }));
   state_.mine.merge += MillisecondsSince(start);
   stats_->rows_out = rows.rows;
   return rows;
@@ -153,12 +160,13 @@ Result<RowSet> SharedSection::GatherOrderedRows() {
   Result<Shipment> mine = portion_.All();
   if (mine.ok()) {
     const auto start = Clock::now();
-    AppendUnitColumn(&*mine);
-    // (Rows of a GPU are in order already, and belong to one unit.)
-    if (!portion_.on_device()) {
-      const Status sorted = OrderAndLimit(WithoutOffset(s), state_.strings, state_.pool, &mine->rows);
-      if (!sorted.ok()) mine = sorted;
-    }
+    const Status sorted = Caught([&] {
+      AppendUnitColumn(&*mine);
+      // (Rows of a GPU are in order already, and belong to one unit.)
+      return portion_.on_device() ? Status::Ok()
+                                  : OrderAndLimit(WithoutOffset(s), state_.strings, state_.pool, &mine->rows);
+    });
+    if (!sorted.ok()) mine = sorted;
     state_.mine.execute += MillisecondsSince(start);
   }
   std::vector<Shipment> all;
@@ -166,13 +174,15 @@ Result<RowSet> SharedSection::GatherOrderedRows() {
   if (all.empty()) return RowSet{};
   const auto start = Clock::now();
   RowSet rows = MakeRowSet(s.columns);
-  std::vector<size_t> starts;
-  for (Shipment& shipment : all) {
-    starts.push_back(rows.rows);
-    if (shipment.rows.rows > 0) AppendRows(&rows, std::move(shipment.rows));
-    shipment = Shipment{};
-  }
-  TESSERA_TRY(MergeRuns(s, starts, state_.strings, state_.pool, &rows));
+  TESSERA_TRY(Caught([&] {
+    std::vector<size_t> starts;
+    for (Shipment& shipment : all) {
+      starts.push_back(rows.rows);
+      if (shipment.rows.rows > 0) AppendRows(&rows, std::move(shipment.rows));
+      shipment = Shipment{};
+    }
+    return MergeRuns(s, starts, state_.strings, state_.pool, &rows);
+  }));
   rows.columns.pop_back();
   state_.mine.merge += MillisecondsSince(start);
   stats_->rows_out = rows.rows;
@@ -215,11 +225,11 @@ Result<RowSet> SharedSection::StreamIn(const RowConsumer& consume) {
       continue;
     }
     const uint64_t rows = i.shipment.units[i.unit].rows;
-    status = stream.Add(i.shipment.rows, i.row, rows);
+    status = Caught([&] { return stream.Add(i.shipment.rows, i.row, rows); });
     i.row += rows;
     ++i.unit;
   }
-  if (status.ok()) status = stream.Flush();
+  if (status.ok()) status = Caught([&] { return stream.Flush(); });
   // The last shipment of every rank has to be received, even after an error.
   const auto is_open = [](const IncomingRows& i) { return !i.shipment.last; };
   if (std::any_of(from.begin() + 1, from.end(), is_open)) exchange_.Stop();
