@@ -82,8 +82,8 @@ endif
 # libpg_query is static, because few machines have it. Its archive exports functions of an old xxhash; ours is inlined
 # from the header (XXH_INLINE_ALL), so the two never meet.
 LIBS := -lsqlite3 -l:libpg_query.a -ledit -ldl
-# The kernels' host side alone sees CUDA's headers, so that with and without a toolkit the rest is the same objects.
-# Campaigns that call CUDA themselves.
+# The kernels' host side alone sees CUDA's headers, so that with and without a toolkit the rest is the same objects; and
+# campaigns that call CUDA themselves.
 GPU_TORTURE_SOURCES := tests/torture/cuda_calls.cc tests/torture/gpu_neighbour.cc
 $(B)/obj/kernels/%.cc.o $(GPU_TORTURE_SOURCES:%=$(B)/obj/%.o): CPPFLAGS += $(CUDA_HOME:%=-isystem %/include)
 ifneq ($(NVCC),)
@@ -110,7 +110,6 @@ ifneq ($(MPICXX),)
 MPI_OBJECT := $(B)/tessera_mpi.so
 endif
 TEST_SOURCES := $(filter-out $(EXCLUDE),$(wildcard tests/*.cc))
-# Campaigns that call CUDA themselves.
 TORTURE_SOURCES := $(filter-out $(EXCLUDE) $(if $(NVCC),,$(GPU_TORTURE_SOURCES)),$(wildcard tests/torture/*.cc))
 FUZZ_SOURCES := $(wildcard tests/fuzz/*.cc)
 # A benchmark's own kernels: bench/<its name>_*.cu. Those that have some, or are kernels themselves, are for the toolkit alone.
