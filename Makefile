@@ -30,7 +30,7 @@ endif
 
 # One run of the preprocessor answers for the compiler and every header. (\043 is a number sign.)
 HEADERS := pg_query.h sqlite3.h fmt/core.h xxhash.h histedit.h gtest/gtest.h boost/context/fiber.hpp
-FOUND := $(if $(NOBUILD),,$(shell { printf '\043if __GNUC__ >= 12\ngcc\n\043endif\n'; \
+FOUND := $(if $(NOBUILD),,$(shell { printf '\043if __GNUC__ >= 12 || __clang_major__ >= 14\ngcc\n\043endif\n'; \
   printf '\043if __has_include(<%s>)\n%s\n\043endif\n' $(foreach h,$(HEADERS),$h $h); } | \
   $(CXX) -std=c++20 -x c++ -E -P - 2>/dev/null))
 Has = $(filter $1,$(FOUND))
