@@ -77,9 +77,10 @@ inline bool LikeMatches(std::string_view s, std::string_view p) {
     }
     if (matched) continue;
     if (star == std::string_view::npos || resume >= s.size()) return false;
-    const size_t tried = k - star + 1;
-    if (tried > patience) return LikeBehindPercent(s.substr(resume), p.substr(star));
-    patience -= tried;
+    if (k - star > 8) [[unlikely]] {  // fewer cost little at each place
+      if (k - star > patience) return LikeBehindPercent(s.substr(resume), p.substr(star));
+      patience -= k - star;
+    }
     i = ++resume;  // the last % takes one byte more
     k = star;
   }
