@@ -19,7 +19,7 @@ std::string Repeat(std::string_view s, int n) {
   return out;
 }
 
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kPatience = 4000;
 constexpr size_t kStackBytes = size_t{16} << 20;  // with its guards a frame is about eight times as large
 #else

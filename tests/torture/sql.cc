@@ -28,7 +28,7 @@ namespace {
 
 constexpr int kStatementsOfATrial = 25;
 /// Of processor time, for one statement. Sanitizers are slow.
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kMostSeconds = 30;
 #else
 constexpr int kMostSeconds = 5;
