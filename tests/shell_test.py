@@ -651,6 +651,23 @@ def test_killed_load_leaves_the_old_table():
     run("db", "-c", "INSERT INTO t VALUES (-2, 'new')", status=0)  # the next writer is not kept out
 
 
+def test_a_tablet_that_is_cut_while_it_is_mapped():
+    write("rows.csv", "".join(f"{i},text {i % 1000}\n" for i in range(50000)))
+    run("cut.db", "-c", "CREATE TABLE t (k INTEGER, s TEXT); COPY t FROM 'rows.csv';", status=0)
+    tablet = next(os.path.join("cut.db", f) for f in os.listdir("cut.db") if f.startswith("tablet-"))
+    process = subprocess.Popen(
+        [PROGRAM, "cut.db", "--csv"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdin.write("SELECT sum(k), count(DISTINCT s) FROM t;\n")
+    process.stdin.flush()
+    equal([process.stdout.readline() for _ in range(2)][1], "1249975000,1000\n")
+    os.truncate(tablet, 8192)
+    out, err = process.communicate("SELECT sum(k), count(DISTINCT s) FROM t;\nSELECT 42;\n", timeout=60)
+    equal(process.returncode, 1, err)
+    holds(tablet in err and "is corrupt" in err, err)
+    holds("1249975000" not in out, out)
+
+
 def interrupt(what, process, number=signal.SIGINT):
     """Signals a process that waits for something, and waits for its end. Returns what it says on standard error."""
     time.sleep(0.5)
