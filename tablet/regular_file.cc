@@ -20,8 +20,7 @@ Status NotAFile(const std::string& path) {
 
 Result<FileDescriptor> OpenRegularFile(const std::string& path, int flags) {
   // O_NONBLOCK has no meaning for a regular file; without it the open of a FIFO waits for its other end.
-  const int follow = (flags & O_ACCMODE) == O_RDONLY ? 0 : O_NOFOLLOW;
-  FileDescriptor file(open(path.c_str(), flags | follow | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666));
+  FileDescriptor file(open(path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666));
   if (!file.valid()) {
     const int error = errno;
     // A FIFO without a reader, a directory, a link, a device without a driver.
@@ -36,12 +35,8 @@ Result<FileDescriptor> OpenRegularFile(const std::string& path, int flags) {
 
 Status CheckRegularFile(const std::string& path) {
   struct stat info;
-  if (stat(path.c_str(), &info) == 0) return S_ISREG(info.st_mode) ? Status() : NotAFile(path);
-  const int error = errno;
-  if (error == ELOOP) return NotAFile(path);
-  if (error != ENOENT) return IoError("cannot read", path, error);
-  // A link to nothing: what is created through it would lie elsewhere.
-  return lstat(path.c_str(), &info) == 0 ? NotAFile(path) : Status();
+  if (lstat(path.c_str(), &info) == 0) return S_ISREG(info.st_mode) ? Status() : NotAFile(path);
+  return errno == ENOENT ? Status() : IoError("cannot read", path, errno);
 }
 
 }  // namespace tessera

@@ -181,7 +181,7 @@ TEST_F(TabletHostile, WhatIsNotAFileIsAnErrorAtOnce) {
        std::vector<std::string>{"catalog.sqlite", "catalog.sqlite-journal", "catalog.sqlite-wal", "writer.lock",
                                 "readers.lock", TabletFileName(4)}) {
     const std::string path = database_ + "/" + name;
-    for (const char* const what : {"FIFO", "directory", "loop", "device", "dangling link"}) {
+    for (const char* const what : {"FIFO", "directory", "loop", "device", "dangling link", "link"}) {
       fs::remove_all(database_);
       fs::copy(kept, database_, fs::copy_options::recursive);
       fs::remove(path);
@@ -193,7 +193,14 @@ TEST_F(TabletHostile, WhatIsNotAFileIsAnErrorAtOnce) {
       if (kind == "loop") fs::create_symlink(path, path);
       if (kind == "device") fs::create_symlink("/dev/zero", path);
       if (kind == "dangling link") fs::create_symlink(directory_ + "/elsewhere", path);
+      if (kind == "link") {
+        WriteNewFile(kept + "/catalog.sqlite-journal", "");
+        WriteNewFile(kept + "/catalog.sqlite-wal", "");
+        fs::create_symlink(kept + "/" + name, path);
+      }
       const Status used = Use();
+      fs::remove(kept + "/catalog.sqlite-journal");
+      fs::remove(kept + "/catalog.sqlite-wal");
       ASSERT_FALSE(used.ok()) << name << ": " << what;
       EXPECT_EQ(used.code(), ErrorCode::kCorrupt) << name << ": " << what << ": " << used.message();
       EXPECT_NE(used.message().find(name), std::string::npos) << what << ": " << used.message();
