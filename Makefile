@@ -123,7 +123,12 @@ TESTS := $(patsubst tests/%.cc,%,$(filter %_test.cc,$(TEST_SOURCES)))
 BenchName = $(patsubst %_bench_bench,%_bench,$(addsuffix _bench,$(basename $(notdir $1))))
 BENCHES := $(call BenchName,$(BENCH_SOURCES))
 TORTURES := $(patsubst tests/torture/%.cc,torture_%,$(filter $(TORTURE_SOURCES),$(WITH_MAIN)))
-TORTURE_PARTS := $(filter-out $(WITH_MAIN),$(TORTURE_SOURCES))
+# file_layer.cc defines calls of the C library anew: for those that include its header, and not with the thread sanitizer,
+# which does the same.
+FILE_LAYER := tests/torture/file_layer.cc
+FILE_TORTURES := $(patsubst tests/torture/%.cc,torture_%,$(shell grep -l file_layer.h /dev/null $(filter $(TORTURE_SOURCES),$(WITH_MAIN))))
+TORTURES := $(filter-out $(if $(findstring thread,$(SANITIZE)),$(FILE_TORTURES)),$(TORTURES))
+TORTURE_PARTS := $(filter-out $(WITH_MAIN) $(FILE_LAYER),$(TORTURE_SOURCES))
 PROGRAM_SOURCES := $(filter-out $(BENCH_SOURCES) $(TORTURE_SOURCES) %_test.cc,$(WITH_MAIN))
 PROGRAMS := $(notdir $(PROGRAM_SOURCES:.cc=))
 # What several tests share: the files of tests/ that are neither tests nor programs.
@@ -318,6 +323,7 @@ $(TESTS:%=$(B)/%): $(B)/%: $(B)/obj/tests/%.cc.o $(B)/libtests.a $(B)/libtessera
 	@$(if $(MISSING_TEST),echo "The tests need GoogleTest: sudo apt-get install libgtest-dev" >&2; exit 1)
 	@$(call Link,$(filter %.o %.a,$^) -lgtest_main -lgtest)
 
+$(FILE_TORTURES:%=$(B)/%): $(FILE_LAYER:%=$(B)/obj/%.o)
 $(TORTURES:%=$(B)/%): $(B)/torture_%: $(B)/obj/tests/torture/%.cc.o $(TORTURE_PARTS:%=$(B)/obj/%.o) $(B)/libtests.a \
     $(B)/libtessera.a $(B)/link_flags
 	@$(call Link,$(filter %.o %.a,$^))

@@ -38,7 +38,9 @@ sqlite3_mem_methods sqlite_memory;
 bool of_sqlite = true;
 
 void* SqliteMalloc(int bytes) { return of_sqlite && Refuse() ? nullptr : sqlite_memory.xMalloc(bytes); }
-void* SqliteRealloc(void* block, int bytes) { return of_sqlite && Refuse() ? nullptr : sqlite_memory.xRealloc(block, bytes); }
+void* SqliteRealloc(void* block, int bytes) {
+  return of_sqlite && Refuse() ? nullptr : sqlite_memory.xRealloc(block, bytes);
+}
 
 bool WatchSqlite() {
   sqlite3_config(SQLITE_CONFIG_GETMALLOC, &sqlite_memory);
