@@ -176,8 +176,10 @@ std::vector<Bytes> Messenger::AllGatherBytes(const std::string& mine) {
 }
 
 int64_t Messenger::Minimum(int64_t value) {
-  Wait(transport_->Minimum(&value));
-  return value;
+  int64_t least = value;
+  Wait(transport_->Minimum(&least));
+  if (least > value) Die(Damaged(-1));
+  return least;
 }
 
 int64_t Messenger::Sum(int64_t value) {

@@ -58,6 +58,7 @@ Status MpiExchange::Agree(const Status& mine) {
   const int64_t owner_vote = least % kCancelledVotes;
   if (owner_vote < 0 || owner_vote >= ranks() || least / kCancelledVotes > 1) messenger_.Die(messenger_.Damaged(-1));
   const int owner = static_cast<int>(owner_vote);
+  if (owner == rank() && mine.ok()) messenger_.Die(messenger_.Damaged(-1));  // a vote that it did not cast
   std::string message;
   if (owner == rank()) {
     const bool named = mine.code() != ErrorCode::kCancelled;

@@ -17,6 +17,7 @@ bool IsLasting(cudaError_t error) {
     case cudaErrorIllegalInstruction:
     case cudaErrorMisalignedAddress:
     case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidDevice:  // a library's word for a device that was there when it was opened
     case cudaErrorInvalidPc:
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:

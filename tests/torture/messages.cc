@@ -126,6 +126,13 @@ std::string Answers(Cluster* cluster, const std::string& directory, bool scatter
   return out;
 }
 
+/// Joins as a rank does: one that is not ready leaves, which ends the job.
+std::unique_ptr<Cluster> Join(test::ThreadRanks* ranks, int rank) {
+  std::unique_ptr<Cluster> cluster = Cluster::Over(ranks->Open(rank), "test");
+  if (!cluster->ready().ok()) std::_Exit(kEnded);
+  return cluster;
+}
+
 /// A job on three ranks. Does not return if a rank ends it.
 std::string RunJob(const std::string& directory, bool scatter, size_t first, std::function<void(std::string*)> change) {
   test::ThreadRanks ranks(kRanks, std::move(change), [](int) {
@@ -144,10 +151,10 @@ std::string RunJob(const std::string& directory, bool scatter, size_t first, std
   std::string answers;
   std::vector<std::thread> others;
   for (int r = 1; r < kRanks; ++r) {
-    others.emplace_back([&ranks, r] { (void)Cluster::Over(ranks.Open(r), "test")->Serve(1); });
+    others.emplace_back([&ranks, r] { (void)Join(&ranks, r)->Serve(1); });
   }
   {
-    const std::unique_ptr<Cluster> master = Cluster::Over(ranks.Open(0), "test");
+    const std::unique_ptr<Cluster> master = Join(&ranks, 0);
     answers = Answers(master.get(), directory, scatter, first);
     master->Leave(0);
   }
