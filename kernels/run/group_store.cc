@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/interrupt.h"
 #include "base/thread_pool.h"
 #include "kernels/launch/vm_kernel.h"
 #include "vm/aggregate.h"
@@ -116,6 +117,7 @@ uint32_t PartOf(const uint64_t* record, uint32_t words) {
 void ResizeColumns(uint64_t rows, vm::RowSet* out) {
   out->rows = rows;
   for (vm::RowColumn& c : out->columns) {
+    ThrowIfInterrupted();  // 800 MB of new pages for 10^8 rows
     c.low.resize(rows);
     if (IsWide(c.type)) c.high.resize(rows);
   }
@@ -297,6 +299,7 @@ Status GroupStore::Grow() {
 template <class F>
 Status GroupStore::Fetch(F f) {
   for (uint64_t first = 0; first < used_; first += kGroupsPerCopy) {
+    if (Interrupted()) return Cancelled();
     GroupWords groups;
     groups.n = std::min(kGroupsPerCopy, used_ - first);
     groups.record_step = table_.record_words;
