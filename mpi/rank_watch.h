@@ -24,8 +24,8 @@ class RankWatch {
  public:
   using Milliseconds = std::chrono::milliseconds;
 
-  /// Starts to say so and to watch, if the transport takes calls from any thread. If there is no thread, ends the job. `signal`: once it is not 0, the job
-  /// ends after a while if this object is still there; may be nullptr.
+  /// Starts to say so and to watch, if the transport takes calls from any thread. If there is no thread, ends the job.
+  /// `signal`: once it is not 0, the job ends after a while if this object is still there; may be nullptr.
   RankWatch(Messenger* messenger, Milliseconds timeout, const std::atomic<int>* signal);
   ~RankWatch();
   RankWatch(const RankWatch&) = delete;
