@@ -542,6 +542,7 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
   if (DatabaseChecksum(contents) != checksum) return Corrupt("the checksum of the tables is wrong");
   // SQLite's indexes say so already, but they are the file's too.
   std::unordered_set<int64_t> tables, tablets;
+  int64_t columns = 0;
   for (size_t t = 0; t < contents.tables.size(); ++t) {
     const TableRecord& table = *contents.tables[t];
     const bool same_name = t > 0 && contents.tables[t - 1]->schema.name == table.schema.name;
@@ -549,6 +550,13 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
     for (const TabletRecord& tablet : table.tablets) {
       if (!tablets.insert(tablet.id).second) return Corrupt("two tablets are one");
     }
+    columns += static_cast<int64_t>(table.schema.columns.size());
+  }
+  // Rows of a table that is not there would become those of the next one that gets its number.
+  TESSERA_ASSIGN(const int64_t all_columns, QueryInteger("SELECT count(*) FROM columns NOT INDEXED"));
+  TESSERA_ASSIGN(const int64_t all_tablets, QueryInteger("SELECT count(*) FROM tablets NOT INDEXED"));
+  if (all_columns != columns || all_tablets != static_cast<int64_t>(tablets.size())) {
+    return Corrupt("it has columns or tablets of a table that is missing");
   }
   return contents;
 }

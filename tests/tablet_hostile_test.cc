@@ -113,6 +113,8 @@ TEST_F(TabletHostile, NoCatalogValueIsBelieved) {
            "UPDATE columns SET encoded_bytes = -1 WHERE name = 'frame'",
            "DELETE FROM columns WHERE table_id = 2",
            "DELETE FROM columns WHERE name = 'real'",
+           "DELETE FROM tables WHERE id = 2",
+           "UPDATE columns SET table_id = 3 WHERE table_id = 2",
            "UPDATE tables SET version = 9223372036854775807",
            "UPDATE tables SET version = 0",
            "UPDATE tables SET version = 1.5",
