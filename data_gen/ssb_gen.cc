@@ -50,6 +50,7 @@
 #include "data_gen/random.h"
 #include "data_gen/row_buffer.h"
 #include "data_gen/table_files.h"
+#include "data_gen/tpch_values.h"
 
 namespace tessera {
 namespace {
@@ -66,58 +67,24 @@ constexpr uint64_t kSeed = 204;
 /// Names the stream of random numbers of each table.
 enum Table : uint64_t { kLineorder, kCustomer, kSupplier, kPart, kPartBrands };
 
-// ---- Value lists (TPC-H specification, clause 4.2.2.13 and 4.2.3) ---------------------------------------------------
+// ---- Value lists ----------------------------------------------------------------------------------------------------
 
-struct Nation {
-  string_view name;
-  unsigned number;  ///< TPC-H's n_nationkey; the country code of telephone numbers is 10 more
-};
-
-constexpr std::array<string_view, 5> kRegions = {"AMERICA", "ASIA", "EUROPE", "AFRICA", "MIDDLE EAST"};
-
-/// [region][rank in the region]. Rank 0 comes first in small tables: the queries name UNITED STATES and UNITED KINGDOM.
-constexpr std::array<std::array<Nation, 5>, 5> kNations = {{
-    {{{"UNITED STATES", 24}, {"BRAZIL", 2}, {"CANADA", 3}, {"ARGENTINA", 1}, {"PERU", 17}}},
-    {{{"CHINA", 18}, {"INDIA", 8}, {"INDONESIA", 9}, {"JAPAN", 12}, {"VIETNAM", 21}}},
-    {{{"UNITED KINGDOM", 23}, {"FRANCE", 6}, {"GERMANY", 7}, {"RUSSIA", 22}, {"ROMANIA", 19}}},
-    {{{"ETHIOPIA", 5}, {"KENYA", 14}, {"MOROCCO", 15}, {"MOZAMBIQUE", 16}, {"ALGERIA", 0}}},
-    {{{"EGYPT", 4}, {"IRAN", 10}, {"IRAQ", 11}, {"JORDAN", 13}, {"SAUDI ARABIA", 20}}},
+/// [region][rank in the region]: TPC-H's n_nationkey. The regions are AMERICA, ASIA, EUROPE, AFRICA, MIDDLE EAST. Rank 0
+/// comes first in small tables: the queries name UNITED STATES (24) and UNITED KINGDOM (23).
+constexpr std::array<std::array<unsigned, 5>, 5> kNationOrder = {{
+    {24, 2, 3, 1, 17},
+    {18, 8, 9, 12, 21},
+    {23, 6, 7, 22, 19},
+    {5, 14, 15, 16, 0},
+    {4, 10, 11, 13, 20},
 }};
 
 /// The order in which a nation's cities come up; the queries name the United Kingdom's cities 1 and 5.
 constexpr string_view kCityDigits = "1508362947";
 constexpr unsigned kUnitedKingdomSlot = 2;
 
-constexpr std::array<string_view, 5> kSegments = {"AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY"};
-constexpr std::array<string_view, 5> kPriorities = {"1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECIFIED", "5-LOW"};
-constexpr std::array<string_view, 7> kShipModes = {"REG AIR", "AIR", "RAIL", "SHIP", "TRUCK", "MAIL", "FOB"};
-
-constexpr std::array<string_view, 6> kTypeClasses = {"STANDARD", "SMALL", "MEDIUM", "LARGE", "ECONOMY", "PROMO"};
-constexpr std::array<string_view, 5> kTypeFinishes = {"ANODIZED", "BURNISHED", "PLATED", "POLISHED", "BRUSHED"};
-constexpr std::array<string_view, 5> kTypeMetals = {"TIN", "NICKEL", "BRASS", "STEEL", "COPPER"};
-constexpr std::array<string_view, 5> kContainerSizes = {"SM", "LG", "MED", "JUMBO", "WRAP"};
-constexpr std::array<string_view, 8> kContainerKinds = {"CASE", "BOX", "BAG", "JAR", "PKG", "PACK", "CAN", "DRUM"};
-
-constexpr std::array<string_view, 92> kColors = {
-    "almond",   "antique", "aquamarine", "azure",     "beige",      "bisque",    "black",     "blanched", "blue",
-    "blush",    "brown",   "burlywood",  "burnished", "chartreuse", "chiffon",   "chocolate", "coral",    "cornflower",
-    "cornsilk", "cream",   "cyan",       "dark",      "deep",       "dim",       "dodger",    "drab",     "firebrick",
-    "floral",   "forest",  "frosted",    "gainsboro", "ghost",      "goldenrod", "green",     "grey",     "honeydew",
-    "hot",      "indian",  "ivory",      "khaki",     "lace",       "lavender",  "lawn",      "lemon",    "light",
-    "lime",     "linen",   "magenta",    "maroon",    "medium",     "metallic",  "midnight",  "mint",     "misty",
-    "moccasin", "navajo",  "navy",       "olive",     "orange",     "orchid",    "pale",      "papaya",   "peach",
-    "peru",     "pink",    "plum",       "powder",    "puff",       "purple",    "red",       "rose",     "rosy",
-    "royal",    "saddle",  "salmon",     "sandy",     "seashell",   "sienna",    "sky",       "slate",    "smoke",
-    "snow",     "spring",  "steel",      "tan",       "thistle",    "tomato",    "turquoise", "violet",   "wheat",
-    "white",    "yellow"};
-
 /// Characters of addresses: 64, one for 6 random bits. The last two are not used at either end.
 constexpr string_view kAddressCharacters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ,";
-
-template <size_t n>
-string_view Pick(RandomRow& random, const std::array<string_view, n>& values) {
-  return values[random.Below(n)];
-}
 
 // ---- The calendar ---------------------------------------------------------------------------------------------------
 
@@ -199,15 +166,6 @@ void MakeDay(int64_t day, RowBuffer& rows) {
 
 // Rows count from 0, keys from 1.
 
-/// "Customer#000000042" and a separator.
-void PutName(string_view prefix, uint64_t key, RowBuffer& rows) {
-  std::array<char, 9> digits{};
-  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit, key /= 10)
-    *digit = static_cast<char>('0' + key % 10);
-  rows.Put(prefix, '#');
-  rows.Put(string_view(digits.data(), digits.size()), '|');
-}
-
 /// 10 to 25 characters.
 void PutAddress(RandomRow& random, RowBuffer& rows) {
   const size_t length = 10 + random.Below(16);
@@ -226,8 +184,8 @@ void PutAddress(RandomRow& random, RowBuffer& rows) {
 /// City, nation, region and telephone number: as in customer and supplier.
 void PutPlace(uint64_t row, RandomRow& random, RowBuffer& rows) {
   const uint64_t slot = row % 25;
-  const uint64_t region = slot % 5;
-  const Nation& nation = kNations[region][slot / 5];
+  const unsigned nation_key = kNationOrder[slot % 5][slot / 5];
+  const tpch::Nation& nation = tpch::kNations[nation_key];
   // Another digit for each nation in the same round of 25, and the first of them for the United Kingdom in round 0.
   const char digit = kCityDigits[(row / 25 + slot + 10 - kUnitedKingdomSlot) % 10];
 
@@ -238,27 +196,24 @@ void PutPlace(uint64_t row, RandomRow& random, RowBuffer& rows) {
   city += digit;
   rows.Put(city, '|');
   rows.Put(nation.name, '|');
-  rows.Put(kRegions[region], '|');
-  rows.Put(nation.number + 10, '-');
-  rows.Put(random.Between(100, 999), '-');
-  rows.Put(random.Between(100, 999), '-');
-  rows.Put(random.Between(1000, 9999), '|');
+  rows.Put(tpch::kRegions[nation.region], '|');
+  tpch::PutPhone(nation_key, random, rows);
 }
 
 void MakeCustomer(uint64_t row, RowBuffer& rows) {
   RandomRow random(kSeed, kCustomer, row);
   rows.Put(row + 1, '|');
-  PutName("Customer", row + 1, rows);
+  tpch::PutName("Customer", row + 1, rows);
   PutAddress(random, rows);
   PutPlace(row, random, rows);
-  rows.Put(Pick(random, kSegments), '|');
+  rows.Put(tpch::Pick(random, tpch::kSegments), '|');
   rows.Put('\n');
 }
 
 void MakeSupplier(uint64_t row, RowBuffer& rows) {
   RandomRow random(kSeed, kSupplier, row);
   rows.Put(row + 1, '|');
-  PutName("Supplier", row + 1, rows);
+  tpch::PutName("Supplier", row + 1, rows);
   PutAddress(random, rows);
   PutPlace(row, random, rows);
   rows.Put('\n');
@@ -273,13 +228,13 @@ void MakePart(uint64_t row, RowBuffer& rows) {
   const uint64_t brand = (row % 1000 * 617 + turn) % 1000;
   const char maker = static_cast<char>('1' + brand / 200);
   const char category = static_cast<char>('1' + brand / 40 % 5);
-  const uint64_t first = random.Below(kColors.size());
+  const uint64_t first = random.Below(tpch::kColors.size());
   const uint64_t second =
-      (first + 1 + random.Below(kColors.size() - 1)) % kColors.size();  // another word than the first
+      (first + 1 + random.Below(tpch::kColors.size() - 1)) % tpch::kColors.size();  // another word than the first
 
   rows.Put(row + 1, '|');
-  rows.Put(kColors[first], ' ');
-  rows.Put(kColors[second], '|');
+  rows.Put(tpch::kColors[first], ' ');
+  rows.Put(tpch::kColors[second], '|');
   rows.Put("MFGR", '#');
   rows.Put(maker);
   rows.Put('|');
@@ -291,18 +246,12 @@ void MakePart(uint64_t row, RowBuffer& rows) {
   rows.Put(maker);
   rows.Put(category);
   rows.Put(brand % 40 + 1, '|');
-  rows.Put(Pick(random, kColors), '|');
-  rows.Put(Pick(random, kTypeClasses), ' ');
-  rows.Put(Pick(random, kTypeFinishes), ' ');
-  rows.Put(Pick(random, kTypeMetals), '|');
+  rows.Put(tpch::Pick(random, tpch::kColors), '|');
+  tpch::PutType(random, rows);
   rows.Put(random.Between(1, 50), '|');
-  rows.Put(Pick(random, kContainerSizes), ' ');
-  rows.Put(Pick(random, kContainerKinds), '|');
+  tpch::PutContainer(random, rows);
   rows.Put('\n');
 }
-
-/// Price of one piece in cents: TPC-H's p_retailprice, 900.01 to 2098.99.
-uint64_t PartPrice(uint64_t part_key) { return 90000 + part_key / 10 % 20001 + part_key % 1000 * 100; }
 
 // ---- Orders ---------------------------------------------------------------------------------------------------------
 
@@ -337,7 +286,7 @@ uint64_t MakeOrder(const Sizes& sizes, uint64_t order, RowBuffer& rows) {
   const uint64_t line_count = 1 + random.Below(kMostLines);
   const uint64_t customer = 1 + random.Below(sizes.customers);
   const auto order_day = static_cast<int64_t>(random.Below(kOrderDays));
-  const string_view priority = Pick(random, kPriorities);
+  const string_view priority = tpch::Pick(random, tpch::kPriorities);
 
   std::array<Line, kMostLines> lines;
   uint64_t total = 0;
@@ -349,10 +298,10 @@ uint64_t MakeOrder(const Sizes& sizes, uint64_t order, RowBuffer& rows) {
     line.discount = random.Below(11);
     line.tax = random.Below(9);
     line.commit_day = order_day + random.Between(kSoonestCommit, kLatestCommit);
-    line.ship_mode = Pick(random, kShipModes);
-    line.price = line.quantity * PartPrice(line.part);
+    line.ship_mode = tpch::Pick(random, tpch::kShipModes);
+    line.price = line.quantity * tpch::PartPrice(line.part);
     line.revenue = line.price * (100 - line.discount) / 100;
-    line.supply_cost = 6 * PartPrice(line.part) / 10;
+    line.supply_cost = 6 * tpch::PartPrice(line.part) / 10;
     total += line.revenue * (100 + line.tax) / 100;
   }
 
