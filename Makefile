@@ -6,8 +6,8 @@
 # appear: hardly a source file is named here.
 #
 # Variables: B=dir (build folder), CUDA_ARCHS="90 100", NOCUDA=1 (as if there were no toolkit), NOBUILD=1 (run what is
-# in build/ as it is: for a machine to which only the binaries were carried), SCALE=1, DEVICE=host|gpu, CSV=file,
-# PARTS="a b", SECONDS=300, EXCLUDE="a.cc b.cc".
+# in build/ as it is: for a machine to which only the binaries were carried), SCALE=1, DEVICE=host|auto|gpu, CSV=file,
+# PARTS="a b", RUNS=7, THREADS=n, SECONDS=300, EXCLUDE="a.cc b.cc".
 SHELL := /bin/bash
 .SUFFIXES:
 .DELETE_ON_ERROR:
@@ -119,7 +119,7 @@ BENCH_SOURCES := $(filter-out $(EXCLUDE),$(if $(NVCC),$(wildcard bench/*.cc benc
 
 WITH_MAIN := $(shell grep -l '^int main.' /dev/null $(SOURCES) $(TEST_SOURCES) $(TORTURE_SOURCES) $(BENCH_SOURCES))
 TESTS := $(patsubst tests/%.cc,%,$(filter %_test.cc,$(TEST_SOURCES)))
-# Of bench/ssb.cc ssb_bench, of bench/gpu_scan_bench.cc gpu_scan_bench.
+# Of bench/queries.cc queries_bench, of bench/gpu_scan_bench.cc gpu_scan_bench.
 BenchName = $(patsubst %_bench_bench,%_bench,$(addsuffix _bench,$(basename $(notdir $1))))
 BENCHES := $(call BenchName,$(BENCH_SOURCES))
 TORTURES := $(patsubst tests/torture/%.cc,torture_%,$(filter $(TORTURE_SOURCES),$(WITH_MAIN)))
@@ -136,7 +136,8 @@ TEST_PARTS := $(filter-out %_test.cc $(WITH_MAIN),$(TEST_SOURCES))
 # Of those, what the programs link with: it must not need GoogleTest.
 PROGRAM_PARTS := $(filter tests/logic_%.cc tests/md5.cc,$(TEST_PARTS))
 
-BENCH_PROGRAMS := $(B)/tessera $(B)/ssb_gen $(B)/ssb_bench  # what demo and bench-ssb run
+# What demo-ssb, bench-tpch and their like run.
+QueryPrograms = $(if $(NOBUILD),,$(B)/tessera $(B)/$1_gen $(B)/queries_bench)
 
 LIBRARY_OBJECTS := $(patsubst %,$(B)/obj/%.o,$(filter-out $(WITH_MAIN),$(SOURCES)) $(KERNELS)) \
   $(if $(DEVICE_LINKED),$(B)/obj/device_link.o)
@@ -147,7 +148,8 @@ include tests/cuda_emulator/emulator.mk
 
 # ---- Targets that people call ---------------------------------------------------------------------------------------
 
-.PHONY: all programs tests torture-programs emulated demo demo-run test test-run test-gpu bench-ssb bench-ssb-run bench-join bench-join-run \
+.PHONY: all programs tests torture-programs emulated demo demo-tpch test test-run test-gpu bench-ssb bench-tpch demo-ssb-run demo-tpch-run \
+        bench-ssb-run bench-tpch-run bench-join bench-join-run \
         bench-ranks bench-ranks-run asan tsan torture torture-run fuzz fuzz-run format format-check \
         opcodes sql-reference help clean requirements FORCE
 
@@ -160,9 +162,14 @@ emulated: $(EMULATED)  ##build What tests the kernels without a GPU: linked with
 # Set-up comes before the make that looks for what is there.
 demo:  ##try Install what is missing, build, generate SSB (SCALE=1), load it and run its 13 queries
 	@$(if $(NOBUILD),,tests/setup build)
-	@$(MAKE) --no-print-directory demo-run
-demo-run: $(if $(NOBUILD),,$(BENCH_PROGRAMS))
-	@bench/ssb.sh demo $(B) $(SCALE)
+	@$(MAKE) --no-print-directory demo-ssb-run
+demo-tpch:  ##try The same for TPC-H (SCALE=0.1) and its 22 queries
+	@$(if $(NOBUILD),,tests/setup build)
+	@$(MAKE) --no-print-directory demo-tpch-run SCALE=$(if $(filter file,$(origin SCALE)),0.1,$(SCALE))
+demo-ssb-run: $(call QueryPrograms,ssb)
+demo-tpch-run: $(call QueryPrograms,tpch)
+demo-ssb-run demo-tpch-run: demo-%-run:
+	@bench/queries.sh $* demo $(B) $(SCALE)
 
 test:  ##test Install what is missing, build, run every test on the host (kernels emulated), close with the totals
 	@$(if $(NOBUILD),,tests/setup build test)
@@ -186,11 +193,17 @@ fuzz:  ##test The fuzz targets of tests/fuzz under clang's libFuzzer, SECONDS=30
 fuzz-run: $(FUZZ_SOURCES:tests/fuzz/%.cc=$(B)/%)
 	@SECONDS_EACH=$(SECONDS) tests/run fuzz $(B)
 
-bench-ssb:  ##measure The Star Schema Benchmark: DEVICE=host|gpu SCALE=1 CSV=file; on the host beside DuckDB
+bench-ssb:  ##measure The Star Schema Benchmark: DEVICE=host|auto|gpu SCALE=1 CSV=file; on the host beside DuckDB
 	@$(if $(NOBUILD),,tests/setup build $(if $(filter host,$(DEVICE)),bench))
 	@$(MAKE) --no-print-directory bench-ssb-run
-bench-ssb-run: $(if $(NOBUILD),,$(BENCH_PROGRAMS))
-	@bench/ssb.sh bench $(B) $(SCALE) $(DEVICE) $(CSV)
+bench-tpch:  ##measure TPC-H beside DuckDB: DEVICE=host|auto|gpu SCALE=1 RUNS=7 THREADS=n CSV=file; see bench/queries.sh
+	@$(if $(NOBUILD),,tests/setup build bench)
+	@$(MAKE) --no-print-directory bench-tpch-run
+bench-ssb-run: $(call QueryPrograms,ssb)
+bench-tpch-run: $(call QueryPrograms,tpch)
+bench-ssb-run bench-tpch-run: bench-%-run:
+	@$(if $(RUNS),RUNS='$(RUNS)') $(if $(THREADS),THREADS='$(THREADS)') $(if $(PARTS),PARTS='$(PARTS)') \
+	  bench/queries.sh $* bench $(B) $(SCALE) $(DEVICE) $(CSV)
 
 bench-join:  ##measure Joins: PARTS="theta wisconsin fk skew" DEVICE=host|gpu CSV=file; see bench/join.py
 	@$(if $(NOBUILD),,tests/setup build bench)
@@ -248,7 +261,7 @@ Tessera
 endef
 
 # Shown once, by the make that builds.
-BANNER_GOALS := all programs tests demo-run test-run torture-run test-gpu bench-ssb-run bench-join-run bench-ranks-run
+BANNER_GOALS := all programs tests demo-ssb-run demo-tpch-run test-run torture-run test-gpu bench-ssb-run bench-tpch-run bench-join-run bench-ranks-run
 ifneq ($(filter $(BANNER_GOALS),$(or $(MAKECMDGOALS),all)),)
 ifeq ($(NOBUILD),)
 $(info $(BANNER))

@@ -77,7 +77,7 @@ class Bench:
         return {query: rows[i * n + 1:(i + 1) * n] for i, query in enumerate(QUERIES)}
 
     def database(self):
-        done = subprocess.run(["bench/ssb.sh", "prepare", self.build, environment("SCALE", "1")], cwd=ROOT, check=True,
+        done = subprocess.run(["bench/queries.sh", "ssb", "prepare", self.build, environment("SCALE", "1")], cwd=ROOT, check=True,
                               stdout=subprocess.PIPE, text=True)
         return os.path.join(ROOT, done.stdout.strip())
 

@@ -1,0 +1,111 @@
+#!/bin/bash
+# The queries of a benchmark with the programs of BUILD_DIR: makes data and database if they are missing, then runs.
+#
+#   bench/queries.sh ssb|tpch demo  BUILD_DIR SCALE                         the queries, once each, with their first rows
+#   bench/queries.sh ssb|tpch bench BUILD_DIR SCALE host|auto|gpu [CSV]     the table of measurements
+#   bench/queries.sh ssb|tpch prepare BUILD_DIR SCALE                       data and database; prints the latter's directory
+#
+# auto is what a user has, gpu refuses what a GPU cannot run. Beside DuckDB if a python3 has it (on PYTHONPATH, or in
+# BUILD_DIR/venv); the Star Schema Benchmark only on the host.
+#
+# Environment variables:
+#
+#     RUNS=7           hot runs a query
+#     THREADS=         of the host; by default all processors
+#     PARTS=           "q1 q19": only these queries
+#     LIMIT=60         seconds after which a query is left
+#     MEMORY=          the host's memory_limit, as SET takes it: '2GB'
+#     GPU_MEMORY=      MiB
+#     TEXT=            MiB of text of which TPC-H's comments are pieces: see tpch_gen --help
+#     DUCKDB=no        without DuckDB
+#
+# Data go to BUILD_DIR/<benchmark>/<scale>/ (text, and DuckDB's file) and BUILD_DIR/<benchmark>/<scale>.tessera. A run that
+# was stopped half-way leaves files whose names end in .part; the next run replaces them.
+set -eu
+cd "$(dirname "$0")/.."
+benchmark=$1
+mode=$2
+build=$3
+scale=$4
+device=${5:-host}
+csv=${6:-}
+threads=${THREADS:-$(nproc)}
+
+generator=("$build/${benchmark}_gen")
+case $benchmark in
+  ssb) tables=(customer supplier part date lineorder) ;;
+  tpch)
+    tables=(region nation supplier customer part partsupp orders lineitem)
+    [[ -z ${TEXT:-} ]] || generator+=(--text "$TEXT")
+    ;;
+  *)
+    echo "bench/queries.sh: ssb or tpch, not '$benchmark'" >&2
+    exit 2
+    ;;
+esac
+schema=data_gen/$benchmark/schema.sql
+
+# What is in a database depends on the generator and the schema: a change of either makes it stale.
+recipe="${TEXT:-} $(cat "data_gen/${benchmark}_gen.cc" data_gen/tpch_text.cc data_gen/*.h "$schema" tablet/tablet_format.h | cksum)"
+
+prepare() {  # prepare SCALE: sets `data` and `database`
+  data=$build/$benchmark/$1
+  database=$build/$benchmark/$1.tessera
+  if [[ ! -e $data/recipe || $(<"$data/recipe") != "$recipe" ]]; then
+    echo "Generating scale $1 into $data" >&2
+    rm -rf "$data" "$data.part" "$database"
+    "${generator[@]}" --scale "$1" --out "$data.part" >&2
+    echo "$recipe" >"$data.part/recipe"
+    mv "$data.part" "$data"
+  fi
+  # The directory gets its name when the last table is in it, so one that is there is whole.
+  if ! "$build/tessera" --device host -readonly -c "SELECT count(*) FROM ${tables[-1]}" "$database" >/dev/null 2>&1; then
+    echo "Loading it into $database" >&2
+    rm -rf "$database" "$database.part"
+    {
+      cat "$schema"
+      local table
+      for table in "${tables[@]}"; do
+        echo "COPY $table FROM '$data/$table.tbl' (FORMAT csv, DELIMITER '|');"
+      done
+    } >"$data/load.sql"
+    "$build/tessera" -bail --device host --threads "$threads" -f "$data/load.sql" "$database.part"
+    mv "$database.part" "$database"
+  fi
+}
+
+case $mode in
+  demo)
+    prepare "$scale"
+    "$build/queries_bench" --demo --benchmark "$benchmark" --scale "$scale" --database "$database" --threads "$threads"
+    ;;
+  prepare)
+    prepare "$scale" >&2
+    echo "$database"
+    ;;
+  bench)
+    arguments=(--benchmark "$benchmark" --scale "$scale" --threads "$threads" --runs "${RUNS:-7}" --device "$device"
+      --limit "${LIMIT:-60}" --queries "${PARTS:-}")
+    [[ -z $csv ]] || arguments+=(--csv "$csv")
+    [[ -z ${MEMORY:-} ]] || arguments+=(--set "memory_limit=$MEMORY")
+    [[ -z ${GPU_MEMORY:-} ]] || arguments+=(--gpu-memory "$GPU_MEMORY")
+    if [[ ${DUCKDB:-} != no && ($device == host || $benchmark == tpch) ]]; then
+      for python in python3 "$build/venv/bin/python"; do
+        if command -v "$python" >/dev/null && "$python" -c 'import duckdb' 2>/dev/null; then
+          arguments+=(--duckdb "$python")
+          break
+        fi
+      done
+    fi
+    if [[ $device == host && $benchmark == ssb ]]; then
+      prepare 0.01
+      arguments+=(--small-database "$database" --shell "$build/tessera")
+    fi
+    prepare "$scale"
+    "$build/queries_bench" "${arguments[@]}" --database "$database" --data "$data"
+    ;;
+  *)
+    echo "bench/queries.sh: demo, bench or prepare, not '$mode'" >&2
+    exit 2
+    ;;
+esac
