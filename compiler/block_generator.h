@@ -5,7 +5,9 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -23,6 +25,9 @@ struct Assembly {
   std::map<const Plan*, int> sections;  ///< the section that makes the rows of a block
   std::vector<double> estimates;        ///< per section, see Code
 };
+
+/// Columns of relations: (relation, column).
+using ColumnSet = std::set<std::pair<int, int>>;
 
 class BlockGenerator {
  public:
@@ -53,21 +58,24 @@ class BlockGenerator {
   Status Distinct();
 
   // ---- generate_join.cc
-  /// Numbers the payload of each joined relation: first its computed columns, then the columns that are read after its
-  /// build.
+  /// Numbers the payload of each join table: first its computed columns, then the columns that are read after its build.
   void FindNeededColumns();
-  void NoteColumns(const Expr& e);
+  /// `needed`: the columns that the pipeline of `joins` reads from them.
+  void NumberPayloads(const std::vector<JoinStep>& joins, const ColumnSet& needed);
+  void NoteColumns(const Expr& e, ColumnSet* needed) const;
+  PayloadColumns NumberPayload(const JoinStep& j, const ColumnSet& needed) const;
+  SqlType TypeOf(const std::pair<int, int>& column) const;
   const std::vector<const Expr*>& ComputedOf(int relation) const {
     return plan_.computed[static_cast<size_t>(relation)];
   }
-  /// The payload number of a column, stored or computed.
-  int PayloadOf(int relation, const Expr& e) const;
-  /// The section that fills the join table of a step.
+  /// The section that fills the join table of a step, and before it those of its own joins.
   Status BuildSide(const JoinStep& j);
   /// The front of the pipeline: scan, filters, probes. Loops over several matches are left open; CloseLoops ends them.
   Status Front(SectionBuilder* b, PipelineScope* scope);
   void ScanDriver(SectionBuilder* b, PipelineScope* scope);
-  void FilterByKeyRanges(SectionBuilder* b, PipelineScope* scope);
+  /// Probes the join tables of a pipeline, one after another.
+  Status Joins(const std::vector<JoinStep>& joins, SectionBuilder* b, PipelineScope* scope);
+  void FilterByKeyRanges(const std::vector<JoinStep>& joins, SectionBuilder* b, PipelineScope* scope);
   /// Puts what the grid needs of the driver's rows into registers.
   Status ComputeOfDriver(SectionBuilder* b, PipelineScope* scope);
   /// Probes the join table of a step and tests the predicates that can be tested then. `narrowed`: earlier steps may
@@ -75,6 +83,8 @@ class BlockGenerator {
   Status Join(const JoinStep& j, bool narrowed, SectionBuilder* b, PipelineScope* scope);
   Status LeftJoin(const JoinStep& j, int32_t operand, SectionBuilder* b, PipelineScope* scope);
   Status MatchJoin(const JoinStep& j, int32_t operand, SectionBuilder* b, PipelineScope* scope);
+  /// The columns of the side are at hand from here on.
+  void AddJoin(const JoinStep& j, PipelineScope* scope);
   /// Opens a loop: what follows is done for every match of the live rows.
   void OpenLoop(SectionBuilder* b, int join, vm::Opcode next);
   /// Ends the open loops, the innermost first. An empty mask skips to the end of its loop.
@@ -107,8 +117,9 @@ class BlockGenerator {
   Assembly& assembly_;
   vm::Program* program_;
   ConstantPool& constants_;
-  std::map<int, std::map<int, int>> payload_;  ///< relation -> column -> payload number
-  std::map<int, int> join_of_;                 ///< relation -> join table
+  JoinStep driver_;  ///< Plan::build_driver: the join table of the driver's rows, which no section probes
+  std::map<const JoinStep*, PayloadColumns> payload_;
+  std::map<const JoinStep*, int> join_of_;  ///< the join table of a step
   std::vector<Loop> loops_;
   std::vector<int> skips_;  ///< SkipIfNone instructions whose target is not known yet
 };

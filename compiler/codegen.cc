@@ -30,10 +30,9 @@ Result<int> BlockGenerator::Run() {
   FindNeededColumns();
   for (const JoinStep& j : plan_.joins) TESSERA_TRY(BuildSide(j));
   if (plan_.build_driver) {  // a join table that no section probes
-    JoinStep driver;
-    driver.relation = plan_.driver;
-    driver.build_order = plan_.joins[0].probe_order;
-    TESSERA_TRY(BuildSide(driver));
+    driver_.side_rows = plan_.rows[static_cast<size_t>(plan_.driver)];
+    driver_.build_order = plan_.joins[0].probe_order;
+    TESSERA_TRY(BuildSide(driver_));
   }
   if (q_.grouped) {
     TESSERA_TRY(q_.aggregates.empty() || !HasDistinctAggregate() ? GroupedDirectly() : GroupedTwice());

@@ -10,64 +10,97 @@ using vm::Operand;
 using vm::Section;
 
 void BlockGenerator::FindNeededColumns() {
-  ForEachJoinedRoot(plan_, [&](const Expr& e, bool) { NoteColumns(e); });
-  for (auto& [relation, columns] : payload_) {  // in the order of columns, not of use
-    auto n = static_cast<int>(ComputedOf(relation).size());
-    for (auto& [column, number] : columns) number = n++;
+  ColumnSet needed;
+  ForEachJoinedRoot(plan_, [&](const Expr& e, bool) { NoteColumns(e, &needed); });
+  NumberPayloads(plan_.joins, needed);
+  driver_.relation = plan_.driver;
+  if (plan_.build_driver) payload_[&driver_] = NumberPayload(driver_, needed);
+}
+
+void BlockGenerator::NumberPayloads(const std::vector<JoinStep>& joins, const ColumnSet& needed) {
+  for (const JoinStep& j : joins) {
+    const PayloadColumns& payload = payload_[&j] = NumberPayload(j, needed);
+    if (j.joins.empty()) continue;
+    ColumnSet inside;
+    for (const auto& [column, number] : payload) inside.insert(column);
+    for (const Expr* e : j.build_keys) NoteColumns(*e, &inside);
+    ForEachJoinRoot(j.joins, [&](const Expr& e, bool) { NoteColumns(e, &inside); });
+    NumberPayloads(j.joins, inside);
   }
 }
 
-void BlockGenerator::NoteColumns(const Expr& e) {
-  if (e.kind == Expr::Kind::kColumn && e.column != kMarkColumn) payload_[e.relation].emplace(e.column, 0);
+void BlockGenerator::NoteColumns(const Expr& e, ColumnSet* needed) const {
+  if (e.kind == Expr::Kind::kColumn) needed->emplace(e.relation, e.column);
   const auto same = [&](const auto& list) { return FindSame(list, e) >= 0; };
   if (e.kind == Expr::Kind::kFunction && std::any_of(plan_.computed.begin(), plan_.computed.end(), same)) return;
-  for (const ExprPtr& a : e.args) NoteColumns(*a);
+  for (const ExprPtr& a : e.args) NoteColumns(*a, needed);
 }
 
-int BlockGenerator::PayloadOf(int relation, const Expr& e) const {
-  return e.kind == Expr::Kind::kColumn ? payload_.at(relation).at(e.column) : FindSame(ComputedOf(relation), e);
+PayloadColumns BlockGenerator::NumberPayload(const JoinStep& j, const ColumnSet& needed) const {
+  PayloadColumns payload;
+  ForEachRelation(j, [&](int relation) {
+    for (const auto& column : needed) {
+      if (column.first == relation) payload[column] = 0;
+    }
+  });
+  payload.erase({j.relation, kMarkColumn});  // it is made where the table is probed
+  auto n = static_cast<int>(ComputedOf(j.relation).size());
+  for (auto& [column, number] : payload) number = n++;  // in the order of columns, not of use
+  return payload;
 }
 
 Status BlockGenerator::BuildSide(const JoinStep& j) {
+  for (const JoinStep& inside : j.joins) TESSERA_TRY(BuildSide(inside));
   PipelineScope scope(q_, j.relation);
   SectionBuilder b(program_, &constants_, &scope);
   SetSource(j.relation, &b.section);
   b.section.sink = Section::Sink::kJoin;
   b.section.keys = static_cast<int32_t>(j.build_keys.size());
   // Registers r0 ..: keys, then payload.
+  const PayloadColumns& payload = payload_[&j];
   for (const Expr* k : j.build_keys) b.section.registers.push_back(k->type);
-  const Relation& r = q_.relations[static_cast<size_t>(j.relation)];
   for (const Expr* e : ComputedOf(j.relation)) b.section.registers.push_back(e->type);
-  for (const auto& [column, number] : payload_[j.relation])
-    b.section.registers.push_back(r.column_types[static_cast<size_t>(column)]);
+  for (const auto& [column, number] : payload) b.section.registers.push_back(TypeOf(column));
   b.section.columns = b.section.registers;
   for (const Expr* f : plan_.filters[static_cast<size_t>(j.relation)]) TESSERA_TRY(b.Keep(*f));
+  TESSERA_TRY(Joins(j.joins, &b, &scope));
   for (size_t k = 0; k < j.build_keys.size(); ++k) {
     TESSERA_TRY(b.Key(*j.build_keys[k]));
     b.Store(static_cast<int>(k));
   }
-  for (const auto& [column, number] : payload_[j.relation]) {
+  for (const auto& [column, number] : payload) {
     Expr leaf;
     leaf.kind = Expr::Kind::kColumn;
-    leaf.relation = j.relation;
-    leaf.column = column;
-    leaf.type = r.column_types[static_cast<size_t>(column)];
+    leaf.relation = column.first;
+    leaf.column = column.second;
+    leaf.type = TypeOf(column);
     TESSERA_TRY(b.Value(leaf));
     b.Store(b.section.keys + number);
   }
-  for (const Expr* e : ComputedOf(j.relation)) {
+  const std::vector<const Expr*>& computed = ComputedOf(j.relation);
+  for (const Expr* e : computed) {
     TESSERA_TRY(b.Value(*e));
-    b.Store(b.section.keys + PayloadOf(j.relation, *e));
+    b.Store(b.section.keys + FindSame(computed, *e));
   }
   b.Emit(Opcode::Build);
+  CloseLoops(&b);
   const int join = static_cast<int>(program_->joins.size());
   const int32_t keys = b.section.keys;
   b.section.join = join;
-  TESSERA_TRY(Finish(&b, plan_.rows[static_cast<size_t>(j.relation)]));
-  const int32_t order = j.build_order == nullptr ? -1 : keys + PayloadOf(j.relation, *j.build_order);
+  TESSERA_TRY(Finish(&b, j.side_rows));
+  int32_t order = -1;
+  if (j.build_order != nullptr) {
+    const Expr& e = *j.build_order;
+    order = keys + (e.kind == Expr::Kind::kColumn ? payload.at({e.relation, e.column}) : FindSame(computed, e));
+  }
   program_->joins.push_back({j.unique, static_cast<int32_t>(program_->sections.size()) - 1, j.strategy, order});
-  join_of_[j.relation] = join;
+  join_of_[&j] = join;
   return Status::Ok();
+}
+
+SqlType BlockGenerator::TypeOf(const std::pair<int, int>& column) const {
+  if (column.second == kMarkColumn) return SqlType::Of(TypeId::kBoolean);
+  return q_.relations[static_cast<size_t>(column.first)].column_types[static_cast<size_t>(column.second)];
 }
 
 Status BlockGenerator::Front(SectionBuilder* b, PipelineScope* scope) {
@@ -77,14 +110,17 @@ Status BlockGenerator::Front(SectionBuilder* b, PipelineScope* scope) {
   if (scanned) {
     for (const Expr* f : plan_.filters[static_cast<size_t>(plan_.driver)]) TESSERA_TRY(b->Keep(*f));
   }
-  FilterByKeyRanges(b, scope);
-  bool narrowed = !b->section.code.empty();
   if (scanned && !ComputedOf(plan_.driver).empty()) {
-    if (narrowed) skips_.push_back(b->Emit(Opcode::SkipIfNone));
-    narrowed = false;
+    if (!b->section.code.empty()) skips_.push_back(b->Emit(Opcode::SkipIfNone));
     TESSERA_TRY(ComputeOfDriver(b, scope));
   }
-  for (const JoinStep& j : plan_.joins) {
+  return Joins(plan_.joins, b, scope);
+}
+
+Status BlockGenerator::Joins(const std::vector<JoinStep>& joins, SectionBuilder* b, PipelineScope* scope) {
+  FilterByKeyRanges(joins, b, scope);
+  bool narrowed = !b->section.code.empty();
+  for (const JoinStep& j : joins) {
     TESSERA_TRY(Join(j, narrowed, b, scope));
     narrowed = true;
   }
@@ -100,9 +136,9 @@ void BlockGenerator::ScanDriver(SectionBuilder* b, PipelineScope* scope) {
   } else if (plan_.build_driver) {
     const Relation& r = q_.relations[static_cast<size_t>(plan_.driver)];
     s.source_kind = Section::Source::kJoin;
-    s.source = join_of_.at(plan_.driver);
+    s.source = join_of_.at(&driver_);
     s.label = "rows of " + (r.alias.empty() ? "a derived table" : r.alias);
-    scope->ScanPayload(&payload_[plan_.driver]);
+    scope->ScanPayload(&payload_[&driver_]);
     scope->ScanComputed(&ComputedOf(plan_.driver));
   } else {
     SetSource(plan_.driver, &s);
@@ -111,9 +147,9 @@ void BlockGenerator::ScanDriver(SectionBuilder* b, PipelineScope* scope) {
 
 /// The invisible join: the keys of a filtered build side bound the foreign key. So whole tablets, and most rows of the
 /// others, fail a range test on the encoded column and are never probed.
-void BlockGenerator::FilterByKeyRanges(SectionBuilder* b, PipelineScope* scope) {
+void BlockGenerator::FilterByKeyRanges(const std::vector<JoinStep>& joins, SectionBuilder* b, PipelineScope* scope) {
   Section& s = b->section;
-  for (const JoinStep& j : plan_.joins) {
+  for (const JoinStep& j : joins) {
     if (!j.filtered || j.probe_keys.size() != 1) continue;
     if (j.kind != JoinKind::kInner && j.kind != JoinKind::kSemi) continue;
     const Expr& key = *j.probe_keys[0];
@@ -123,7 +159,7 @@ void BlockGenerator::FilterByKeyRanges(SectionBuilder* b, PipelineScope* scope) 
     vm::Predicate p;
     p.kind = vm::Predicate::Kind::kKeyRange;
     p.slot = slot;
-    p.join = join_of_[j.relation];
+    p.join = join_of_[&j];
     s.predicates.push_back(p);
     b->Emit(Opcode::Filter, static_cast<int>(s.predicates.size()) - 1);
   }
@@ -144,7 +180,7 @@ Status BlockGenerator::ComputeOfDriver(SectionBuilder* b, PipelineScope* scope) 
 }
 
 Status BlockGenerator::Join(const JoinStep& j, bool narrowed, SectionBuilder* b, PipelineScope* scope) {
-  const int join = join_of_[j.relation];
+  const int join = join_of_[&j];
   int32_t operand = 0;
   int scratch = -1;
   if (j.probe_keys.size() == 1) {
@@ -164,7 +200,7 @@ Status BlockGenerator::Join(const JoinStep& j, bool narrowed, SectionBuilder* b,
   switch (j.kind) {
     case JoinKind::kInner:
       b->Emit(Opcode::Probe, join, operand, static_cast<int32_t>(j.probe_keys.size()));
-      scope->AddJoin(j.relation, join, &payload_[j.relation]);
+      AddJoin(j, scope);
       scope->AddComputed(&ComputedOf(j.relation), Operand::Payload(join, 0));
       if (!j.unique) OpenLoop(b, join, Opcode::Next);
       break;
@@ -182,6 +218,10 @@ Status BlockGenerator::Join(const JoinStep& j, bool narrowed, SectionBuilder* b,
   return Status::Ok();
 }
 
+void BlockGenerator::AddJoin(const JoinStep& j, PipelineScope* scope) {
+  ForEachRelation(j, [&](int relation) { scope->AddJoin(relation, join_of_[&j], &payload_[&j]); });
+}
+
 void BlockGenerator::OpenLoop(SectionBuilder* b, int join, Opcode next) {
   const int mask = b->NewMask();
   b->Emit(Opcode::MaskSave, mask);
@@ -191,10 +231,10 @@ void BlockGenerator::OpenLoop(SectionBuilder* b, int join, Opcode next) {
 /// Rows without a match go on once, with NULLs. If there are conditions besides the keys, it is known only after a
 /// row's last candidate that none matches. So the loop has one more turn for such a row, in which it points at no row.
 Status BlockGenerator::LeftJoin(const JoinStep& j, int32_t operand, SectionBuilder* b, PipelineScope* scope) {
-  const int join = join_of_[j.relation];
+  const int join = join_of_[&j];
   const bool single = q_.relations[static_cast<size_t>(j.relation)].single && !j.unique;
   const auto keys = static_cast<int32_t>(j.probe_keys.size());
-  scope->AddJoin(j.relation, join, &payload_[j.relation]);
+  AddJoin(j, scope);
   if (j.match.empty() && !single) {
     b->Emit(Opcode::ProbeOuter, join, operand, keys);
     if (!j.unique) OpenLoop(b, join, Opcode::Next);
@@ -233,9 +273,9 @@ Status BlockGenerator::LeftJoin(const JoinStep& j, int32_t operand, SectionBuild
 /// Semi, anti and mark join: only whether there is a match counts. If there are conditions besides the keys, a loop
 /// looks for the first match of each row.
 Status BlockGenerator::MatchJoin(const JoinStep& j, int32_t operand, SectionBuilder* b, PipelineScope* scope) {
-  const int join = join_of_[j.relation];
+  const int join = join_of_[&j];
   const int entry = b->NewMask(), found = b->NewMask();
-  scope->AddJoin(j.relation, join, &payload_[j.relation]);
+  AddJoin(j, scope);
   if (j.kind != JoinKind::kSemi) b->Emit(Opcode::MaskSave, entry);
   if (!j.match.empty()) b->Emit(Opcode::MaskClear, found);
   b->Emit(Opcode::Probe, join, operand, static_cast<int32_t>(j.probe_keys.size()));

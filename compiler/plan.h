@@ -16,23 +16,32 @@
 
 namespace tessera {
 
-/// One relation joined to those before it.
+/// One relation joined to those before it, or the rows of several that are joined to each other first.
 struct JoinStep {
-  int relation = 0;
+  int relation = 0;             ///< its rows are scanned to make the join table
+  std::vector<JoinStep> joins;  ///< joined to them before they are stored: the side is a pipeline itself
   JoinKind kind = JoinKind::kInner;
   std::vector<const Expr*> probe_keys;  ///< over relations joined earlier
-  std::vector<const Expr*> build_keys;  ///< over `relation`; empty for a join without keys
+  std::vector<const Expr*> build_keys;  ///< over the relations of the side; empty for a join without keys
   std::vector<const Expr*> match;       ///< not kInner: the conditions besides the keys
   std::vector<const Expr*> residuals;   ///< predicates that can be tested once `relation` is joined
-  bool unique = false;                  ///< at most one row has the keys: the primary key of `relation` is among them
+  bool unique = false;                  ///< proved that at most one row of the side has the keys
   vm::JoinStrategy strategy = vm::JoinStrategy::kHash;
   /// kGrid, kDp: columns of the driver and of `relation`, stored or computed, that one condition relates and by which
   /// the two sides are sorted; nullptr: neither side is sorted.
   const Expr* probe_order = nullptr;
   const Expr* build_order = nullptr;
   bool filtered = false;  ///< the build side is filtered, so that its keys may span less than the probing column
+  double side_rows = 0;   ///< estimate of the rows of the join table
   double rows = 0;        ///< estimate after this join
 };
+
+/// Calls f(int) for every relation of the side.
+template <class F>
+void ForEachRelation(const JoinStep& step, F f) {
+  f(step.relation);
+  for (const JoinStep& j : step.joins) ForEachRelation(j, f);
+}
 
 /// How one query block runs, with all blocks inside it.
 struct Plan {
@@ -57,15 +66,21 @@ struct Plan {
   std::vector<std::unique_ptr<Plan>> union_all;  ///< of query->union_all
 };
 
-/// Calls f(const Expr&, bool condition) for every expression that is evaluated during the joins or after them, except
-/// keys of build sides.
+/// Calls f(const Expr&, bool condition) for every expression of the joins of one pipeline, except keys of their sides.
 template <class F>
-void ForEachJoinedRoot(const Plan& plan, F f) {
-  for (const JoinStep& j : plan.joins) {
+void ForEachJoinRoot(const std::vector<JoinStep>& joins, F f) {
+  for (const JoinStep& j : joins) {
     for (const Expr* e : j.probe_keys) f(*e, false);
     for (const Expr* e : j.match) f(*e, true);
     for (const Expr* e : j.residuals) f(*e, true);
   }
+}
+
+/// Calls f(const Expr&, bool condition) for every expression that is evaluated during the joins of the driver's
+/// pipeline or after them, except keys of their sides.
+template <class F>
+void ForEachJoinedRoot(const Plan& plan, F f) {
+  ForEachJoinRoot(plan.joins, f);
   const Query& q = *plan.query;
   for (const ExprPtr& e : q.group_by) f(*e, false);
   for (const Aggregate& a : q.aggregates) {

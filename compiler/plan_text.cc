@@ -50,16 +50,34 @@ class BlockPrinter {
       }
       Line(depth++, Grouping());
     }
-    for (size_t i = plan_.joins.size(); i-- > 0;) Line(depth++, Join(plan_.joins[i]));
     if (plan_.driver < 0) {
-      Line(depth, plan_.constants.empty() ? "One row" : "One row where " + List(plan_.constants, " and "));
+      const int inside = PrintJoins(depth, "", plan_.joins);
+      Line(inside, plan_.constants.empty() ? "One row" : "One row where " + List(plan_.constants, " and "));
+      PrintSides(inside, plan_.joins);
     } else {
-      Scan(depth, plan_.build_driver ? "Store: " : "", plan_.driver);
+      PrintPipeline(depth, "", plan_.build_driver ? "Store: " : "", plan_.driver, plan_.joins);
     }
-    for (const JoinStep& j : plan_.joins) Scan(depth--, "Build: ", j.relation);
   }
 
  private:
+  /// `prefix` comes before its last join or, without joins, before its scan; `of_scan` before its scan.
+  void PrintPipeline(int depth, const std::string& prefix, const std::string& of_scan, int driver,
+                     const std::vector<JoinStep>& joins) {
+    const int inside = PrintJoins(depth, prefix, joins);
+    Scan(inside, (joins.empty() ? prefix : "") + of_scan, driver);
+    PrintSides(inside, joins);
+  }
+
+  /// The joins, the last one first, each one level deeper. Returns the depth of what comes below them.
+  int PrintJoins(int depth, std::string prefix, const std::vector<JoinStep>& joins) {
+    for (size_t i = joins.size(); i-- > 0; prefix.clear()) Line(depth++, prefix + Join(joins[i]));
+    return depth;
+  }
+
+  void PrintSides(int depth, const std::vector<JoinStep>& joins) {
+    for (const JoinStep& j : joins) PrintPipeline(depth--, "Build: ", "", j.relation, j.joins);
+  }
+
   void Line(int indent, const std::string& text) {
     *out_ += std::string(static_cast<size_t>(2 * indent), ' ') + text + "\n";
   }

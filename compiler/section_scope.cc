@@ -9,8 +9,8 @@ using vm::Operand;
 
 bool PipelineScope::Find(const Expr& leaf, SectionBuilder* b, Operand* operand) {
   if (leaf.kind != Expr::Kind::kColumn) return false;
-  if (leaf.column == kMarkColumn) {
-    *operand = Operand::Register(marks_.at(leaf.relation));
+  if (const auto mark = marks_.find(leaf.relation); leaf.column == kMarkColumn && mark != marks_.end()) {
+    *operand = Operand::Register(mark->second);
     return true;
   }
   if (leaf.relation == scanned_) {
@@ -19,7 +19,7 @@ bool PipelineScope::Find(const Expr& leaf, SectionBuilder* b, Operand* operand) 
   }
   auto joined = joined_.find(leaf.relation);
   if (joined == joined_.end()) return false;
-  auto column = joined->second.payload->find(leaf.column);
+  auto column = joined->second.payload->find({leaf.relation, leaf.column});
   if (column == joined->second.payload->end()) return false;
   *operand = Operand::Payload(joined->second.join, column->second);
   return true;
@@ -47,7 +47,8 @@ int PipelineScope::TableSlot(const Expr& column, SectionBuilder* b) {
 }
 
 int PipelineScope::SlotOf(const Expr& column, SectionBuilder* b) const {
-  return SlotOf(scanned_payload_ == nullptr ? column.column : scanned_payload_->at(column.column), column.type, b);
+  return SlotOf(scanned_payload_ == nullptr ? column.column : scanned_payload_->at({column.relation, column.column}),
+                column.type, b);
 }
 
 int PipelineScope::SlotOf(int number, const SqlType& type, SectionBuilder* b) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -14,6 +15,9 @@
 
 namespace tessera {
 
+/// (relation, column) -> payload number in a join table.
+using PayloadColumns = std::map<std::pair<int, int>, int>;
+
 /// Columns of the relations that a pipeline has at hand: slots of the scanned table, payload of the join tables that it
 /// has probed.
 class PipelineScope : public Scope {
@@ -21,9 +25,9 @@ class PipelineScope : public Scope {
   PipelineScope(const Query& q, int scanned) : q_(q), scanned_(scanned) {}
 
   /// The rows scanned are those of a join table whose columns are numbered by `payload`.
-  void ScanPayload(const std::map<int, int>* payload) { scanned_payload_ = payload; }
+  void ScanPayload(const PayloadColumns* payload) { scanned_payload_ = payload; }
   /// From here on columns of `relation` are payload columns of join table `join`, numbered by `payload`.
-  void AddJoin(int relation, int join, const std::map<int, int>* payload) { joined_[relation] = {join, payload}; }
+  void AddJoin(int relation, int join, const PayloadColumns* payload) { joined_[relation] = {join, payload}; }
   /// From here on the values of `list`, computed of the scanned relation, are the first columns of its join table.
   void ScanComputed(const std::vector<const Expr*>* list) { computed_.push_back({list, vm::Operand::Slot(0)}); }
   /// From here on the values of `list` are in registers from `first` on; or, of a joined relation, in the first payload
@@ -40,7 +44,7 @@ class PipelineScope : public Scope {
  private:
   struct Joined {
     int join;
-    const std::map<int, int>* payload;  ///< column -> payload number
+    const PayloadColumns* payload;
   };
   struct Computed {
     const std::vector<const Expr*>* list;
@@ -51,7 +55,7 @@ class PipelineScope : public Scope {
 
   const Query& q_;
   int scanned_;
-  const std::map<int, int>* scanned_payload_ = nullptr;
+  const PayloadColumns* scanned_payload_ = nullptr;
   std::map<int, Joined> joined_;
   std::map<int, int> marks_;  ///< relation -> register
   std::vector<Computed> computed_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/expr_builder.h"
 #include "tablet/ordered_float.h"
 
 namespace tessera {
@@ -39,8 +40,15 @@ double NumberOf(int128_t bound, const SqlType& type) {
 }  // namespace
 
 double DistinctOf(const Query& q, const Expr& e) {
-  const ColumnStatistics* s = StatisticsOf(q, e);
-  return s == nullptr ? 100 : std::max<double>(1, static_cast<double>(s->distinct));
+  constexpr double kUnknown = 100;
+  if (const ColumnStatistics* s = StatisticsOf(q, e)) return std::max<double>(1, static_cast<double>(s->distinct));
+  if (IsFunction(e, Function::kCast)) return DistinctOf(q, *e.args[0]);
+  if (e.kind == Expr::Kind::kGroup) return DistinctOf(q, *q.group_by[static_cast<size_t>(e.index)]);
+  if (e.kind != Expr::Kind::kColumn || e.column == kMarkColumn) return kUnknown;
+  // An output of a derived table has at most as many values as what it is made of.
+  const Relation& r = q.relations[static_cast<size_t>(e.relation)];
+  if (r.query == nullptr || !r.query->union_all.empty()) return kUnknown;
+  return DistinctOf(*r.query, *r.query->outputs[static_cast<size_t>(e.column)].expr);
 }
 
 double Selectivity(const Query& q, const Expr& e) {
@@ -100,7 +108,9 @@ double EstimateMade(const Query& q, double joined) {
   } else {
     for (int i = 0; i < q.visible; ++i) groups *= DistinctOf(q, *q.outputs[static_cast<size_t>(i)].expr);
   }
-  return std::min(joined, groups);
+  double made = std::min(joined, groups);
+  for (const ExprPtr& h : q.having) made *= Selectivity(q, *h);
+  return made;
 }
 
 }  // namespace tessera

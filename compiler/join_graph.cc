@@ -1,0 +1,257 @@
+#include "compiler/join_graph.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/functions.h"
+#include "compiler/query_walk.h"
+#include "compiler/selectivity.h"
+
+namespace tessera {
+namespace {
+
+/// Whether `e` compares a bare column with constants: a test of encoded values, which cannot fail. Other predicates
+/// come after these, so that `x <> 0 AND f(x)` protects f as people expect.
+bool IsColumnTest(const Expr& e) {
+  if (e.kind != Expr::Kind::kFunction) return e.kind == Expr::Kind::kColumn;
+  if (e.function == Function::kAnd || e.function == Function::kOr || e.function == Function::kNot) {
+    return std::all_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return IsColumnTest(*a); });
+  }
+  const bool test = IsComparison(e.function) || e.function == Function::kIsNull || e.function == Function::kIsNotNull ||
+                    e.function == Function::kIn || e.function == Function::kLike;
+  return test &&
+         std::all_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return a->kind != Expr::Kind::kFunction; });
+}
+
+bool IsSingle(RelationSet set) { return set != 0 && (set & (set - 1)) == 0; }
+
+/// The column of a class that is of a relation in `set`; rather that of `preferred`. nullptr if there is none.
+const Expr* ColumnIn(const std::vector<const Expr*>& members, RelationSet set, int preferred) {
+  const Expr* found = nullptr;
+  for (const Expr* e : members) {
+    if ((SetOf(static_cast<size_t>(e->relation)) & set) == 0) continue;
+    if (found == nullptr || e->relation == preferred) found = e;
+  }
+  return found;
+}
+
+}  // namespace
+
+bool KeysAreConditions(const PlanOptions& options) {
+  return options.join == JoinChoice::kDp || options.join == JoinChoice::kGrid || options.join == JoinChoice::kLoop;
+}
+
+JoinGraph::JoinGraph(const Query& q, const PlanOptions& options, const DerivedPlans& derived)
+    : q_(q),
+      keys_are_conditions_(KeysAreConditions(options)),
+      choice_(options.join),
+      n_(q.relations.size()),
+      filters_(n_),
+      filtered_(n_),
+      size_(n_),
+      selectivity_(n_, 1.0),
+      needed_(n_) {
+  for (const ExprPtr& c : q.conjuncts) AddConjunct(*c);
+  for (size_t r = 0; r < n_; ++r) {
+    const Relation& relation = q.relations[r];
+    for (const ExprPtr& e : relation.on) {
+      const RelationSet set = RelationsOf(*e);
+      // A part of ON on this relation alone filters its scan.
+      if (IsSubset(set, SetOf(r))) filters_[r].push_back(e.get());
+      needed_[r] |= set & ~SetOf(r);
+    }
+    size_[r] = relation.table != nullptr ? static_cast<double>(relation.table->rows) : derived[r]->result_rows;
+    EstimateScan(r);
+  }
+}
+
+void JoinGraph::AddConjunct(const Expr& e) {
+  const RelationSet set = RelationsOf(e);
+  if (set == 0) {
+    constants_.push_back(&e);
+  } else if (IsSingle(set) && IsInner(static_cast<size_t>(__builtin_ctzll(set)))) {
+    filters_[static_cast<size_t>(__builtin_ctzll(set))].push_back(&e);
+  } else if (keys_are_conditions_ || !AddToClasses(e)) {
+    predicates_.push_back({&e, set});
+  }
+}
+
+bool JoinGraph::AddToClasses(const Expr& e) {
+  if (e.kind != Expr::Kind::kFunction || e.function != Function::kEq) return false;
+  for (const ExprPtr& a : e.args) {
+    if (a->kind != Expr::Kind::kColumn || a->column == kMarkColumn || a->type.IsFloat() ||
+        !IsInner(static_cast<size_t>(a->relation)))
+      return false;
+  }
+  const auto class_of = [&](const Expr& column) {
+    return std::find_if(classes_.begin(), classes_.end(), [&](const auto& members) {
+      return std::any_of(members.begin(), members.end(), [&](const Expr* m) { return m->SameAs(column); });
+    });
+  };
+  const auto left = class_of(*e.args[0]), right = class_of(*e.args[1]);
+  if (left == classes_.end() && right == classes_.end()) {
+    classes_.push_back({e.args[0].get(), e.args[1].get()});
+  } else if (left == classes_.end()) {
+    right->push_back(e.args[0].get());
+  } else if (right == classes_.end()) {
+    left->push_back(e.args[1].get());
+  } else if (left != right) {
+    left->insert(left->end(), right->begin(), right->end());
+    classes_.erase(right);
+  }
+  return true;
+}
+
+void JoinGraph::EstimateScan(size_t r) {
+  std::stable_sort(filters_[r].begin(), filters_[r].end(), [&](const Expr* a, const Expr* b) {
+    if (IsColumnTest(*a) != IsColumnTest(*b)) return IsColumnTest(*a);
+    return IsColumnTest(*a) && Selectivity(q_, *a) < Selectivity(q_, *b);
+  });
+  filtered_[r] = !filters_[r].empty();
+  for (const Expr* f : filters_[r]) selectivity_[r] *= Selectivity(q_, *f);
+}
+
+void JoinGraph::TakeFilters(Plan* plan) {
+  plan->rows.resize(n_);
+  for (size_t r = 0; r < n_; ++r) plan->rows[r] = filtered_rows(r);
+  plan->filters = std::move(filters_);
+  plan->constants = std::move(constants_);
+}
+
+bool JoinGraph::HasKey(RelationSet a, RelationSet b) const {
+  for (const auto& members : classes_) {
+    if (ColumnIn(members, a, -1) != nullptr && ColumnIn(members, b, -1) != nullptr) return true;
+  }
+  JoinStep step;
+  return std::any_of(predicates_.begin(), predicates_.end(), [&](const Predicate& p) {
+    return IsSubset(p.relations, a | b) && AddKey(*p.expr, a, b, &step);
+  });
+}
+
+JoinStep JoinGraph::Step(RelationSet joined, int probing, RelationSet side, int driver, double* fraction) const {
+  const Relation& relation = q_.relations[static_cast<size_t>(driver)];
+  JoinStep step;
+  step.relation = driver;
+  step.kind = relation.join;
+  const bool inner = step.kind == JoinKind::kInner;
+  bool lost_key = false;  // an equality became a condition, so that more than one row may be found
+  *fraction = 1;
+  const auto add_key = [&](const Expr& e) {
+    if (!keys_are_conditions_) return AddKey(e, joined, side, &step);
+    JoinStep key;
+    if (!AddKey(e, joined, side, &key)) return false;
+    lost_key = true;
+    if (inner || choice_ == JoinChoice::kLoop) return false;
+    return AddKey(e, joined, side, &step);
+  };
+  for (const auto& members : classes_) {
+    const Expr* const probe = ColumnIn(members, joined, probing);
+    const Expr* const build = ColumnIn(members, side, driver);
+    if (probe == nullptr || build == nullptr) continue;
+    step.probe_keys.push_back(probe);
+    step.build_keys.push_back(build);
+  }
+  if (!inner) {
+    for (const ExprPtr& e : relation.on) {
+      if (IsSubset(RelationsOf(*e), side) || add_key(*e)) continue;
+      step.match.push_back(e.get());
+      *fraction *= Selectivity(q_, *e);
+    }
+  }
+  for (const Predicate& p : predicates_) {
+    if (!IsSubset(p.relations, joined | side) || IsSubset(p.relations, joined)) continue;
+    if (inner && IsSubset(p.relations, side)) continue;  // it was tested there
+    if (inner && add_key(*p.expr)) continue;
+    step.residuals.push_back(p.expr);
+    if (inner) *fraction *= Selectivity(q_, *p.expr);
+  }
+  // With several keys neither side has more different ones than rows.
+  const double build_keys = std::min(DistinctKeys(step.build_keys), std::max(1.0, size_[static_cast<size_t>(driver)]));
+  double largest = 1;
+  for (size_t r = 0; r < n_; ++r) {
+    if ((joined & SetOf(r)) != 0) largest = std::max(largest, size_[r]);
+  }
+  *fraction /= std::max(build_keys, std::min(DistinctKeys(step.probe_keys), largest));
+  step.unique = (relation.unique && !lost_key) || IsUnique(driver, step.build_keys);
+  step.filtered = relation.table == nullptr;
+  for (size_t r = 0; r < n_; ++r) step.filtered |= (side & SetOf(r)) != 0 && filtered_[r];
+  return step;
+}
+
+double JoinGraph::RowsAfter(const JoinStep& step, double rows, double fraction) const {
+  const auto r = static_cast<size_t>(step.relation);
+  const double found = step.unique ? rows * selectivity_[r] : rows * filtered_rows(r) * fraction;
+  switch (step.kind) {
+    case JoinKind::kInner:
+      return found;
+    case JoinKind::kLeft:
+      return std::max(rows, found);
+    case JoinKind::kSemi: {
+      // A row finds a match if the key that it has is one of those that pass the filters.
+      const double keys = step.probe_keys.empty() ? 1 : DistinctKeys(step.probe_keys);
+      return rows * std::min(0.5, std::min(1.0, filtered_rows(r) / keys));
+    }
+    case JoinKind::kAnti:
+      return rows * 0.5;
+    case JoinKind::kMark:
+      return rows;
+  }
+  return rows;
+}
+
+double JoinGraph::RowsWith(RelationSet joined, double rows, size_t r) const {
+  double fraction = 1;
+  const JoinStep step = Step(joined, -1, SetOf(r), static_cast<int>(r), &fraction);
+  const double after = RowsAfter(step, rows, fraction);
+  if (!step.unique || step.kind != JoinKind::kInner) return after;
+  double residual = 1;  // the fraction of a unique key is that of its filters
+  for (const Expr* e : step.residuals) residual *= Selectivity(q_, *e);
+  return after * residual;
+}
+
+bool JoinGraph::AddKey(const Expr& e, RelationSet joined, RelationSet side, JoinStep* step) const {
+  if (e.kind != Expr::Kind::kFunction || e.function != Function::kEq) return false;
+  for (size_t k = 0; k < 2; ++k) {
+    const Expr& build = *e.args[k];
+    const Expr& probe = *e.args[1 - k];
+    const RelationSet of_build = RelationsOf(build), of_probe = RelationsOf(probe);
+    if (of_build == 0 || of_probe == 0 || !IsSubset(of_build, side) || !IsSubset(of_probe, joined)) continue;
+    step->build_keys.push_back(&build);
+    step->probe_keys.push_back(&probe);
+    return true;
+  }
+  return false;
+}
+
+bool JoinGraph::IsUnique(int r, const std::vector<const Expr*>& keys) const {
+  const Relation& relation = q_.relations[static_cast<size_t>(r)];
+  const auto is_key = [&](int column) {
+    return std::any_of(keys.begin(), keys.end(), [&](const Expr* e) {
+      return e->kind == Expr::Kind::kColumn && e->relation == r && e->column == column;
+    });
+  };
+  if (relation.table != nullptr) {
+    const std::vector<int>& key = relation.table->schema.primary_key;
+    return !key.empty() && std::all_of(key.begin(), key.end(), is_key);
+  }
+  // Groups differ in their keys.
+  const Query& inner = *relation.query;
+  if (!inner.grouped || inner.group_by.empty() || !inner.union_all.empty()) return false;
+  for (int g = 0; g < static_cast<int>(inner.group_by.size()); ++g) {
+    bool found = false;
+    for (int i = 0; i < inner.visible && !found; ++i) {
+      const Expr& output = *inner.outputs[static_cast<size_t>(i)].expr;
+      found = output.kind == Expr::Kind::kGroup && output.index == g && is_key(i);
+    }
+    if (!found) return false;
+  }
+  return true;
+}
+
+double JoinGraph::DistinctKeys(const std::vector<const Expr*>& keys) const {
+  double distinct = 1;
+  for (const Expr* e : keys) distinct *= DistinctOf(q_, *e);
+  return distinct;
+}
+
+}  // namespace tessera
