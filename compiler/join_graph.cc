@@ -25,6 +25,12 @@ bool IsColumnTest(const Expr& e) {
 
 bool IsSingle(RelationSet set) { return set != 0 && (set & (set - 1)) == 0; }
 
+RelationSet RelationsOf(const std::vector<const Expr*>& members) {
+  RelationSet set = 0;
+  for (const Expr* e : members) set |= SetOf(static_cast<size_t>(e->relation));
+  return set;
+}
+
 /// The column of a class that is of a relation in `set`; rather that of `preferred`. nullptr if there is none.
 const Expr* ColumnIn(const std::vector<const Expr*>& members, RelationSet set, int preferred) {
   const Expr* found = nullptr;
@@ -89,6 +95,12 @@ bool JoinGraph::AddToClasses(const Expr& e) {
     });
   };
   const auto left = class_of(*e.args[0]), right = class_of(*e.args[1]);
+  // Two columns of one relation in a class would have to be compared in its scan, too.
+  RelationSet of_left = SetOf(static_cast<size_t>(e.args[0]->relation));
+  RelationSet of_right = SetOf(static_cast<size_t>(e.args[1]->relation));
+  if (left != classes_.end()) of_left = RelationsOf(*left);
+  if (right != classes_.end()) of_right = RelationsOf(*right);
+  if ((left != right || left == classes_.end()) && (of_left & of_right) != 0) return false;
   if (left == classes_.end() && right == classes_.end()) {
     classes_.push_back({e.args[0].get(), e.args[1].get()});
   } else if (left == classes_.end()) {
