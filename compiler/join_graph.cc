@@ -10,19 +10,6 @@
 namespace tessera {
 namespace {
 
-/// Whether `e` compares a bare column with constants: a test of encoded values, which cannot fail. Other predicates
-/// come after these, so that `x <> 0 AND f(x)` protects f as people expect.
-bool IsColumnTest(const Expr& e) {
-  if (e.kind != Expr::Kind::kFunction) return e.kind == Expr::Kind::kColumn;
-  if (e.function == Function::kAnd || e.function == Function::kOr || e.function == Function::kNot) {
-    return std::all_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return IsColumnTest(*a); });
-  }
-  const bool test = IsComparison(e.function) || e.function == Function::kIsNull || e.function == Function::kIsNotNull ||
-                    e.function == Function::kIn || e.function == Function::kLike;
-  return test &&
-         std::all_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return a->kind != Expr::Kind::kFunction; });
-}
-
 bool IsSingle(RelationSet set) { return set != 0 && (set & (set - 1)) == 0; }
 
 RelationSet RelationsOf(const std::vector<const Expr*>& members) {
@@ -115,6 +102,7 @@ bool JoinGraph::AddToClasses(const Expr& e) {
 }
 
 void JoinGraph::EstimateScan(size_t r) {
+  // Tests of columns come first, so that `x <> 0 AND f(x)` protects f as people expect.
   std::stable_sort(filters_[r].begin(), filters_[r].end(), [&](const Expr* a, const Expr* b) {
     if (IsColumnTest(*a) != IsColumnTest(*b)) return IsColumnTest(*a);
     return IsColumnTest(*a) && Selectivity(q_, *a) < Selectivity(q_, *b);

@@ -3,12 +3,25 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/functions.h"
+
 namespace tessera {
 
 uint64_t RelationsOf(const Expr& e) {
   uint64_t set = 0;
   ForEachColumn(e, [&](const Expr& c) { set |= uint64_t{1} << c.relation; });
   return set;
+}
+
+bool IsColumnTest(const Expr& e) {
+  if (e.kind != Expr::Kind::kFunction) return e.kind == Expr::Kind::kColumn;
+  if (e.function == Function::kAnd || e.function == Function::kOr || e.function == Function::kNot) {
+    return std::all_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return IsColumnTest(*a); });
+  }
+  const bool test = IsComparison(e.function) || e.function == Function::kIsNull || e.function == Function::kIsNotNull ||
+                    e.function == Function::kIn || e.function == Function::kLike;
+  return test &&
+         std::all_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return a->kind != Expr::Kind::kFunction; });
 }
 
 int HeightOf(const Expr& e) {

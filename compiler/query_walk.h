@@ -35,6 +35,9 @@ void ForEachColumn(const Expr& e, F f) {
 /// The relations that `e` refers to, as bits. REQUIRES: at most 64 relations.
 uint64_t RelationsOf(const Expr& e);
 
+/// Whether `e` compares bare columns with constants or with each other: a test of encoded values, which cannot fail.
+bool IsColumnTest(const Expr& e);
+
 /// Levels of `e`: 1 for a leaf.
 int HeightOf(const Expr& e);
 

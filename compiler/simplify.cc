@@ -6,9 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/conditions.h"
 #include "compiler/expr_builder.h"
 #include "compiler/functions.h"
 #include "compiler/parser.h"
+#include "compiler/pushdown.h"
 #include "compiler/query_walk.h"
 
 namespace tessera {
@@ -146,6 +148,19 @@ void Rewrite(Query* query, std::set<const Query*>* done) {
   if (merged) ReduceOuterJoins(query);
 }
 
+/// Simplifies and moves conditions, from the outermost block inwards.
+void SinkConditions(Query* query, std::set<const Query*>* done) {
+  if (!done->insert(query).second) return;
+  ReduceOuterJoins(query);
+  HavingToWhere(query);
+  SimplifyConditions(query);
+  PushDown(query);
+  for (const Relation& r : query->relations) {
+    if (r.query != nullptr) SinkConditions(r.query.get(), done);
+  }
+  for (const auto& more : query->union_all) SinkConditions(more.get(), done);
+}
+
 /// Removes unused outputs of derived tables.
 void PruneOutputs(Query* query, std::set<const Query*>* done) {
   if (!done->insert(query).second) return;
@@ -209,8 +224,9 @@ void PruneOutputs(Query* query, std::set<const Query*>* done) {
 }  // namespace
 
 void Simplify(Query* query) {
-  std::set<const Query*> rewritten, pruned;
+  std::set<const Query*> rewritten, sunk, pruned;
   Rewrite(query, &rewritten);
+  SinkConditions(query, &sunk);
   PruneOutputs(query, &pruned);
 }
 
