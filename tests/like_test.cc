@@ -71,6 +71,7 @@ TEST(Like, AgreesWithASecondMeaning) {
                                i % 10 == 0 ? 90 : 9);
     const bool expected = Reference(s, p);
     ASSERT_EQ(LikeMatches(s, p), expected) << s << " LIKE " << p;
+    ASSERT_EQ(LikePattern(p).Matches(s), expected) << s << " LIKE " << p;
     ASSERT_EQ(LikeBehindPercent(s, p), Reference(s, "%" + p)) << s << " LIKE %" << p;
     matches += expected;
   }

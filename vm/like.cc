@@ -107,4 +107,31 @@ bool LikeBehindPercent(std::string_view s, std::string_view pattern) {
   }
 }
 
+LikePattern::LikePattern(std::string_view pattern) : pattern_(pattern) {
+  const size_t first = pattern.find('%');
+  literal_ = first != std::string_view::npos && pattern.find_first_of("_\\") == std::string_view::npos;
+  if (!literal_) return;
+  const size_t last = pattern.rfind('%');
+  first_ = pattern.substr(0, first);
+  last_ = pattern.substr(last + 1);
+  for (size_t at = first + 1; at < last;) {
+    const size_t end = pattern.find('%', at);
+    if (end > at) middle_.push_back(pattern.substr(at, end - at));
+    at = end + 1;
+  }
+}
+
+bool LikePattern::Matches(std::string_view s) const {
+  // Searching for substrings may take the product of the lengths.
+  if (!literal_ || s.size() > 4096) return LikeMatches(s, pattern_);
+  if (s.size() < first_.size() + last_.size() || !s.starts_with(first_) || !s.ends_with(last_)) return false;
+  s = s.substr(first_.size(), s.size() - first_.size() - last_.size());
+  for (const std::string_view part : middle_) {
+    const size_t found = s.find(part);
+    if (found == std::string_view::npos) return false;
+    s.remove_prefix(found + part.size());
+  }
+  return true;
+}
+
 }  // namespace tessera::vm

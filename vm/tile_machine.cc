@@ -254,6 +254,32 @@ Status TileMachine::Interpret() {
   }
 }
 
+namespace {
+
+/// Whether a section over entries works if an entry's value is its place in the chunk. Equality of text is that of
+/// identifiers: nothing may compare an entry itself, only what an opcode has made of it.
+bool ReadsEntriesByPlace(const Section& s) {
+  const auto reads_entry = [](int32_t packed) { return Operand::Unpack(packed).kind == OperandKind::kSlot; };
+  const bool compares = std::any_of(s.code.begin(), s.code.end(), [](const Instruction& in) {
+    return in.op == Opcode::FilterEqT || in.op == Opcode::FilterNeT;
+  });
+  if (!compares) return true;
+  for (size_t i = 0; i < s.code.size(); ++i) {
+    const Instruction& in = s.code[i];
+    const OpcodeInfo& info = Info(in.op);
+    const int32_t v[4] = {in.p1, in.p2, in.p3, in.p4};
+    for (int k = 0; k < 4; ++k) {
+      if (!IsReference(info.p[k]) || v[k] < 0 || !reads_entry(v[k])) continue;
+      const Opcode next = in.op == Opcode::Load && i + 1 < s.code.size() ? s.code[i + 1].op : Opcode::End;
+      const Shape shape = Info(next).shape;
+      if (shape != Shape::TextUnary && shape != Shape::TextCut && shape != Shape::TextSubstring) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 Result<DictionaryMap> MapDictionary(const Program& program, int section, const Chunk& chunk, StringPool* strings) {
   const Section& s = program.sections[static_cast<size_t>(section)];
   DictionaryMap map;
@@ -262,21 +288,31 @@ Result<DictionaryMap> MapDictionary(const Program& program, int section, const C
     map.values.resize(chunk.entries);
     map.null.assign(chunk.entries, 1);
   }
-  std::vector<int64_t> identifiers(chunk.entries);
-  for (uint32_t i = 0; i < chunk.entries; ++i) identifiers[i] = strings->Intern(chunk.Entry(i));
+  // An identifier takes longer than most functions of an entry.
+  const bool by_place = ReadsEntriesByPlace(s);
+  std::vector<int64_t> values(chunk.entries);
+  for (uint32_t i = 0; i < chunk.entries; ++i)
+    values[i] = by_place ? TileMachine::kFirstEntry + i : strings->Intern(chunk.Entry(i));
   TabletEncoding encoded;
   encoded.rows = chunk.entries;
   encoded.slots.resize(1);
   encoded.slots[0].decode = Decode::kRaw;
   encoded.slots[0].width = 8;
-  encoded.slots[0].codes = reinterpret_cast<const uint8_t*>(identifiers.data());
+  encoded.slots[0].codes = reinterpret_cast<const uint8_t*>(values.data());
   const std::vector<std::unique_ptr<JoinIndex>> no_joins(program.joins.size());
   auto machine = std::make_unique<TileMachine>(program, section, no_joins, strings);
+  machine->ReadEntriesOf(&chunk);
   TileSinks sinks;
   sinks.map = &map;
   for (uint32_t row = 0; row < chunk.entries; row += kTileRows) {
     TESSERA_TRY(
         machine->RunTile(encoded, row, static_cast<int>(std::min<uint32_t>(kTileRows, chunk.entries - row)), sinks));
+  }
+  if (by_place && !s.columns.empty() && s.columns[0].id == TypeId::kText) {
+    for (uint32_t i = 0; i < chunk.entries; ++i) {  // an entry may be the value of the section
+      if (map.null[i] == 0 && map.values[i] >= TileMachine::kFirstEntry)
+        map.values[i] = strings->Intern(chunk.Entry(static_cast<uint32_t>(map.values[i] - TileMachine::kFirstEntry)));
+    }
   }
   return map;
 }

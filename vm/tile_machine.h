@@ -58,6 +58,10 @@ class TileMachine {
   void SuspendAt(size_t rows) { suspend_at_ = rows; }
   bool suspended() const { return suspended_; }
   Status ResumeTile(const TileSinks& sinks);
+  /// From here on the text value kFirstEntry + i is entry i of the chunk, so that entries need no identifiers of the
+  /// pool. REQUIRES: the section does not compare such a value for equality (see MapDictionary).
+  void ReadEntriesOf(const Chunk* chunk) { entries_ = chunk; }
+  static constexpr int64_t kFirstEntry = int64_t{1} << 62;
   /// A flag that ends a tile with kCancelled: one tile of a nested-loop join of large tables can take minutes. May be
   /// nullptr.
   void StopOn(const std::atomic<bool>* cancel) { cancel_ = cancel; }
@@ -134,6 +138,10 @@ class TileMachine {
   void Keep(F f);
   void MaskChanged();
   void SetMaskToAll();
+  /// The text of a value: a string of the pool, or an entry.
+  std::string_view Text(int64_t value) const {
+    return value < kFirstEntry ? strings_->Get(value) : entries_->Entry(static_cast<uint32_t>(value - kFirstEntry));
+  }
   void NoteError(LaneError error) {
     if (error_ == LaneError::kNone) error_ = error;
   }
@@ -263,6 +271,7 @@ class TileMachine {
   const Section& section_;
   const std::vector<std::unique_ptr<JoinIndex>>& joins_;
   StringPool* strings_;
+  const Chunk* entries_ = nullptr;
 
   // The tile.
   const TabletEncoding* tablet_ = nullptr;

@@ -126,16 +126,16 @@ void TileMachine::DoTextCompare(const Instruction& in) {
   Keep([&](int i) {
     if (mask_[i] == 0 || (a_may_be_null_ && a_null_[i] != 0)) return false;
     if (s.one ? s.one_null : s.nulls != nullptr && s.nulls[i] != 0) return false;
-    return M::Apply(strings_->Get(a_[i]), strings_->Get(s.values[s.one ? 0 : i]));
+    return M::Apply(Text(a_[i]), Text(s.values[s.one ? 0 : i]));
   });
 }
 
 template <class M>
 void TileMachine::DoLike(const Instruction& in) {
-  const std::string& pattern = program_.constants[static_cast<size_t>(in.p2)].text;
+  const LikePattern pattern(program_.constants[static_cast<size_t>(in.p2)].text);
   Keep([&](int i) {
     if (mask_[i] == 0 || (a_may_be_null_ && a_null_[i] != 0)) return false;
-    return LikeMatches(strings_->Get(a_[i]), pattern) != M::kNegated;
+    return pattern.Matches(Text(a_[i])) != M::kNegated;
   });
 }
 

@@ -15,7 +15,7 @@ void TileMachine::MapText(F f) {
     if (a_may_be_null_ && a_null_[i] != 0) return;
     if (a_[i] != last) {
       last = a_[i];
-      last_result = f(strings_->Get(last));
+      last_result = f(Text(last));
     }
     a_[i] = last_result;
   });
@@ -44,8 +44,8 @@ void TileMachine::DoTextConcat(const Instruction& in) {
   ForOnlyLive([&](int i) {
     if (nulls != nullptr && (s.one || s.nulls[i] != 0)) nulls[i] = 1;
     if (a_may_be_null_ && a_null_[i] != 0) return;
-    text_ = strings_->Get(a_[i]);
-    text_ += strings_->Get(s.values[s.one ? 0 : i]);
+    text_ = Text(a_[i]);
+    text_ += Text(s.values[s.one ? 0 : i]);
     a_[i] = strings_->Intern(text_);
   });
 }
@@ -63,7 +63,7 @@ void TileMachine::DoTextSubstring(const Instruction& in) {
     if (a_may_be_null_ && a_null_[i] != 0) return;
     const int64_t count = bounded ? length.values[length.one ? 0 : i] : 0;
     if (count < 0) return NoteError(LaneError::kNegativeLength);
-    a_[i] = strings_->Intern(Substring(strings_->Get(a_[i]), from.values[from.one ? 0 : i], bounded, count));
+    a_[i] = strings_->Intern(Substring(Text(a_[i]), from.values[from.one ? 0 : i], bounded, count));
   });
 }
 
@@ -100,7 +100,7 @@ void TileMachine::DoFromText(const Instruction& in) {
   const SqlType type = UnpackType(in.p3);
   ForOnlyLive([&](int i) {
     if (a_may_be_null_ && a_null_[i] != 0) return;
-    Result<Value> v = ParseValue(strings_->Get(a_[i]), type);
+    Result<Value> v = ParseValue(Text(a_[i]), type);
     if (!v.ok()) {
       if (error_ == LaneError::kNone) text_error_ = v.status();
       NoteError(LaneError::kBadText);
