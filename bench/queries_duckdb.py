@@ -53,8 +53,8 @@ def text(value):
     return "NULL" if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
-def main():
-    data, schema_file, database, threads = sys.argv[1:5]
+def open_database(data, schema_file, database, threads):
+    """The database, made from the files of `data` if it is not there."""
     if not os.path.exists(database):
         part = database + ".part"
         for name in (part, part + ".wal"):
@@ -68,6 +68,11 @@ def main():
         os.rename(part, database)
     connection = duckdb.connect(database, read_only=True)
     connection.execute(f"SET threads = {int(threads)}")
+    return connection
+
+
+def main():
+    connection = open_database(*sys.argv[1:5])
     print(f"DuckDB {duckdb.__version__}", flush=True)
     for line in sys.stdin:
         what, query = line.split(" ", 1)
@@ -88,4 +93,5 @@ def main():
         sys.stdout.flush()
 
 
-main()
+if __name__ == "__main__":
+    main()
