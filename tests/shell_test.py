@@ -686,6 +686,9 @@ def interrupt(what, process, number=signal.SIGINT):
 
 
 def test_interrupt_of_what_waits_for_others():
+    # The thread sanitizer keeps a signal back while the thread that gets it waits in open().
+    if sanitized_by("tsan"):
+        return
     run("db", "-c", "CREATE TABLE t (x INTEGER)", "-c", SLOW_TABLE, status=0)
     os.mkfifo("silent")
 
@@ -718,11 +721,15 @@ def test_statement_timeout():
     equal(answer.out, "one\n1\n")
 
 
-def memory_is_counted():
-    """A sanitizer's operator new neither counts nor leaves room under `ulimit -v`."""
+def sanitized_by(*names):
     with open(PROGRAM, "rb") as file:
         program = file.read()
-    return b"__asan_init" not in program and b"__tsan_init" not in program
+    return any(f"__{name}_init".encode() in program for name in names)
+
+
+def memory_is_counted():
+    """A sanitizer's operator new neither counts nor leaves room under `ulimit -v`."""
+    return not sanitized_by("asan", "tsan")
 
 
 def test_memory_limit():
