@@ -161,8 +161,8 @@ bool Contradict(const std::vector<ExprPtr>& conjuncts) {
       continue;
     Range& range = ranges[NumberOf(*column)];
     const Function f = c->function;
-    const bool upper = f == Function::kEq || (flipped ? f == Function::kGt || f == Function::kGe
-                                                      : f == Function::kLt || f == Function::kLe);
+    const bool upper = f == Function::kEq ||
+                       (flipped ? f == Function::kGt || f == Function::kGe : f == Function::kLt || f == Function::kLe);
     const bool lower = f == Function::kEq || (!upper && f != Function::kNe);
     const bool strict = f == Function::kLt || f == Function::kGt;
     if (upper) range.high = std::min(range.high, strict && value.i64 > INT64_MIN ? value.i64 - 1 : value.i64);

@@ -136,8 +136,9 @@ Status ConversionGenerator::Cast(const Expr& e) {
     return Status::Ok();
   }
   if (to.IsFloat()) {
-    TESSERA_TRY(b_->Value(a));
-    b_->Emit(IsWide(from) ? Opcode::WToF : Opcode::IToF);
+    const bool wide = IsWide(from) && !b_->Range(a).Fits64();
+    TESSERA_TRY(wide ? b_->Value(a) : b_->NarrowValue(a));
+    b_->Emit(wide ? Opcode::WToF : Opcode::IToF);
     if (from.scale > 0)
       b_->Emit(Opcode::DivF, 0,
                Operand::Constant(b_->constants()->Float(static_cast<double>(PowerOf10(from.scale)))).Pack());
@@ -174,8 +175,9 @@ Status ConversionGenerator::Cast(const Expr& e) {
   ValueRange range = b_->Range(a);
   const ValueRange scaled = digits > 0 ? Product(range, {PowerOf10(digits), PowerOf10(digits)}) : range;
   const bool factor_wide = (digits < 0 ? -digits : digits) > 18;
-  const bool wide = IsWide(from) || factor_wide || (IsWide(to) && !scaled.Fits64());
-  TESSERA_TRY(wide ? b_->WideValue(a) : b_->Value(a));
+  const bool fits = range.Fits64() && scaled.Fits64();
+  const bool wide = factor_wide || ((IsWide(from) || IsWide(to)) && !fits);
+  TESSERA_TRY(wide ? b_->WideValue(a) : b_->NarrowValue(a));
   ScaleBy(digits, wide, &range);
   b_->CheckType(to, wide, range);
   if (wide && !IsWide(to)) b_->Narrow();

@@ -58,13 +58,21 @@ int AddAggregate(Section* s, Opcode op, const SqlType& type, const Expr* argumen
   return static_cast<int>(s->aggregates.size()) - 1;
 }
 
+/// Whether values of a wide type are added up in 64 bits: their range decides, not their type.
+bool FeedsNarrow(const SectionBuilder& b, Opcode op, const Expr* argument) {
+  return argument != nullptr && IsWide(argument->type) && (op == Opcode::SumI || op == Opcode::Count) &&
+         b.Range(*argument).Fits64();
+}
+
 /// The machine's aggregates for one of SQL, over values of `type`.
-AggregateColumns Lower(const Aggregate& a, Section* s, std::vector<const Expr*>* arguments) {
+AggregateColumns Lower(const Aggregate& a, SectionBuilder* b, std::vector<const Expr*>* arguments) {
+  Section* const s = &b->section;
   const Expr* x = a.argument.get();
+  const bool narrow = x != nullptr && FeedsNarrow(*b, Opcode::SumI, x) && Info(a.function).state == StateRule::kSum;
   const SqlType bigint = SqlType::Of(TypeId::kBigint);
   auto count = [&] {
     if (x == nullptr || !x->nullable) return AddAggregate(s, Opcode::CountRows, bigint, nullptr, arguments);
-    return AddAggregate(s, IsWide(x->type) ? Opcode::CountW : Opcode::Count, bigint, x, arguments);
+    return AddAggregate(s, IsWide(x->type) && !narrow ? Opcode::CountW : Opcode::Count, bigint, x, arguments);
   };
   const AggregateInfo& info = Info(a.function);
   AggregateColumns l;
@@ -72,7 +80,8 @@ AggregateColumns Lower(const Aggregate& a, Section* s, std::vector<const Expr*>*
     l.value = count();
     return l;
   }
-  l.value = AddAggregate(s, info.opcodes.For(x->type.storage()), StateType(a.function, x->type), x, arguments);
+  const StorageClass storage = narrow ? StorageClass::kInt : x->type.storage();
+  l.value = AddAggregate(s, info.opcodes.For(storage), StateType(a.function, x->type), x, arguments);
   if (info.counted) l.count = count();
   return l;
 }
@@ -82,11 +91,12 @@ Status FeedAggregates(SectionBuilder* b, const std::vector<const Expr*>& argumen
   std::vector<bool> fed(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (fed[i]) continue;
-    if (arguments[i] != nullptr) TESSERA_TRY(b->Value(*arguments[i]));
+    const bool narrow = FeedsNarrow(*b, b->section.aggregates[i].op, arguments[i]);
+    if (arguments[i] != nullptr) TESSERA_TRY(narrow ? b->NarrowValue(*arguments[i]) : b->Value(*arguments[i]));
     for (size_t k = i; k < arguments.size(); ++k) {
       const bool same = arguments[k] == nullptr ? arguments[i] == nullptr
                                                 : arguments[i] != nullptr && arguments[k]->SameAs(*arguments[i]);
-      if (!same) continue;
+      if (!same || FeedsNarrow(*b, b->section.aggregates[k].op, arguments[k]) != narrow) continue;
       fed[k] = true;
       b->Emit(b->section.aggregates[k].op, static_cast<int>(k));
     }
@@ -143,7 +153,7 @@ Status BlockGenerator::GroupedDirectly() {
   TESSERA_TRY(GroupBy(keys, &b));
   std::vector<const Expr*> arguments;
   std::vector<AggregateColumns> lowered;
-  for (const Aggregate& a : q_.aggregates) lowered.push_back(Lower(a, &b.section, &arguments));
+  for (const Aggregate& a : q_.aggregates) lowered.push_back(Lower(a, &b, &arguments));
   TESSERA_TRY(FeedAggregates(&b, arguments));
   CloseLoops(&b);
   SetColumns(&b.section, keys, &lowered);
@@ -178,7 +188,7 @@ Status BlockGenerator::GroupedTwice() {
   bool plain = false;
   for (size_t i = 0; i < q_.aggregates.size(); ++i) {
     if (NeedsDistinct(q_.aggregates[i])) continue;
-    partial[i] = Lower(q_.aggregates[i], &b.section, &arguments);
+    partial[i] = Lower(q_.aggregates[i], &b, &arguments);
     plain = true;
   }
   const int32_t operand = Operand::Register(first_register).Pack();

@@ -123,9 +123,8 @@ bool JoinGraph::HasKey(RelationSet a, RelationSet b) const {
     if (ColumnIn(members, a, -1) != nullptr && ColumnIn(members, b, -1) != nullptr) return true;
   }
   JoinStep step;
-  return std::any_of(predicates_.begin(), predicates_.end(), [&](const Predicate& p) {
-    return IsSubset(p.relations, a | b) && AddKey(*p.expr, a, b, &step);
-  });
+  return std::any_of(predicates_.begin(), predicates_.end(),
+                     [&](const Predicate& p) { return IsSubset(p.relations, a | b) && AddKey(*p.expr, a, b, &step); });
 }
 
 JoinStep JoinGraph::Step(RelationSet joined, int probing, RelationSet side, int driver, double* fraction) const {

@@ -17,9 +17,9 @@ struct TableCost {
   double rows;  ///< join tables of up to so many rows
   double probe, build;
 };
-constexpr TableCost kTableCosts[] = {{1 << 12, 1, 4},                                         // L1 and L2
-                                     {1 << 17, 2, 6},                                         // L3
-                                     {1 << 21, 4, 12},                                        // beyond
+constexpr TableCost kTableCosts[] = {{1 << 12, 1, 4},   // L1 and L2
+                                     {1 << 17, 2, 6},   // L3
+                                     {1 << 21, 4, 12},  // beyond
                                      {std::numeric_limits<double>::infinity(), 8, 20}};
 /// To go on with a row after it was found, to test a condition on a candidate.
 constexpr double kMatchCost = 1, kTestCost = 1;
@@ -33,8 +33,8 @@ const TableCost& CostOf(double rows) {
 /// The cheapest pipeline for a set of relations.
 struct Pipeline {
   RelationSet relations = 0;
-  double cost = -1;  ///< -1: there is none
-  double rows = 0;   ///< that leave it
+  double cost = -1;      ///< -1: there is none
+  double rows = 0;       ///< that leave it
   RelationSet side = 0;  ///< of its last join; 0: it only scans a relation
 };
 

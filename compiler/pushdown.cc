@@ -189,8 +189,8 @@ void RestrictGroups(Query* q, size_t r) {
     column->relation = place;
     return column;
   };
-  semi.on.push_back(MakeFunction(Function::kEq, SqlType::Of(TypeId::kBoolean), -1,
-                                 ExprList(key->Clone(), moved(*best.column))));
+  semi.on.push_back(
+      MakeFunction(Function::kEq, SqlType::Of(TypeId::kBoolean), -1, ExprList(key->Clone(), moved(*best.column))));
   for (const Expr* filter : restrictions.FiltersOf(from)) {
     semi.on.push_back(filter->Clone());
     Substitute(&semi.on.back(), moved);

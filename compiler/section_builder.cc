@@ -27,6 +27,17 @@ Status SectionBuilder::WideValue(const Expr& e) {
   return Status::Ok();
 }
 
+Status SectionBuilder::NarrowValue(const Expr& e) {
+  TESSERA_TRY(Value(e));
+  if (!IsWide(e.type)) return Status::Ok();
+  if (section.code.back().op == Opcode::IToW) {  // it was computed in A
+    section.code.pop_back();
+  } else {
+    Narrow();
+  }
+  return Status::Ok();
+}
+
 Status SectionBuilder::Key(const Expr& e) {
   TESSERA_TRY(Value(e));
   if (e.type.IsFloat()) Emit(Opcode::CanonF);

@@ -35,6 +35,8 @@ class SectionBuilder {
   Status Value(const Expr& e);
   /// Leaves the value of `e`, whose type may be narrow, in W.
   Status WideValue(const Expr& e);
+  /// Leaves the value of `e` in A. REQUIRES: it is no number of a wide type, or its range fits 64 bits.
+  Status NarrowValue(const Expr& e);
   /// Narrows the mask to the rows where `e` is true (false, if !truth). NULL is neither.
   Status Keep(const Expr& e, bool truth = true);
   /// Leaves the value of a group key or join key: like Value, but floats become canonical.

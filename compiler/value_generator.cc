@@ -17,6 +17,12 @@ namespace {
 
 Opcode After(Opcode op) { return static_cast<Opcode>(static_cast<int>(op) + 1); }
 
+/// The type of a register for a value of `type` that was computed in that width.
+SqlType TypeIn(bool wide, const SqlType& type) {
+  if (wide == IsWide(type)) return type;
+  return wide ? SqlType::Decimal(38, 0) : SqlType::Of(TypeId::kBigint);
+}
+
 }  // namespace
 
 Status ValueGenerator::Value(const Expr& e) {
@@ -65,7 +71,7 @@ Status ValueGenerator::Value(const Expr& e) {
 }
 
 Status ValueGenerator::Operands(const Expr& left, const Expr& right, bool wide, Opcode op, Opcode reversed) {
-  auto compute = [&](const Expr& e) { return wide ? b_->WideValue(e) : Value(e); };
+  auto compute = [&](const Expr& e) { return wide ? b_->WideValue(e) : b_->NarrowValue(e); };
   auto simple = [&](const Expr& e, Operand* o) { return wide == IsWide(e.type) && b_->FindOperand(e, o); };
   Operand o;
   if (simple(right, &o)) {
@@ -79,7 +85,7 @@ Status ValueGenerator::Operands(const Expr& left, const Expr& right, bool wide, 
     return Status::Ok();
   }
   TESSERA_TRY(compute(right));
-  const int r = b_->NewRegister(wide && !IsWide(right.type) ? SqlType::Decimal(38, 0) : right.type);
+  const int r = b_->NewRegister(TypeIn(wide, right.type));
   b_->Store(r);
   TESSERA_TRY(compute(left));
   b_->Emit(op, 0, Operand::Register(r).Pack());
@@ -88,7 +94,7 @@ Status ValueGenerator::Operands(const Expr& left, const Expr& right, bool wide, 
 }
 
 Status ValueGenerator::WithOperands(const Expr& e, bool wide, Opcode op) {
-  auto compute = [&](const Expr& a) { return wide ? b_->WideValue(a) : Value(a); };
+  auto compute = [&](const Expr& a) { return wide ? b_->WideValue(a) : b_->NarrowValue(a); };
   int32_t operands[2] = {0, vm::Info(op).p[2] == vm::OperandSpec::SrcInt ? -1 : 0};  // -1: there is none
   std::vector<int> scratch;
   for (size_t k = 1; k < e.args.size(); ++k) {
@@ -98,7 +104,7 @@ Status ValueGenerator::WithOperands(const Expr& e, bool wide, Opcode op) {
     const bool fits = o.kind != OperandKind::kPayload || vm::Info(op).p[k] != vm::OperandSpec::SrcPlain;
     if (!found || !fits) {
       TESSERA_TRY(compute(a));
-      const int r = b_->NewRegister(wide && !IsWide(a.type) ? SqlType::Decimal(38, 0) : a.type);
+      const int r = b_->NewRegister(TypeIn(wide, a.type));
       b_->Store(r);
       scratch.push_back(r);
       o = Operand::Register(r);
@@ -120,7 +126,7 @@ Status ValueGenerator::Apply(const Expr& e, bool wide, Opcode op) {
     if (Info(e.function).operands == OperandOrder::kReversible) reversed = After(op);
     return Operands(*e.args[0], *e.args[1], wide, op, reversed);
   }
-  TESSERA_TRY(wide ? b_->WideValue(*e.args[0]) : Value(*e.args[0]));
+  TESSERA_TRY(wide ? b_->WideValue(*e.args[0]) : b_->NarrowValue(*e.args[0]));
   if (vm::Info(op).shape == vm::Shape::Binary) {
     b_->Emit(op, 0, Operand::Constant(wide ? b_->constants()->Wide(0) : b_->constants()->Int(0)).Pack());
   } else {
@@ -137,10 +143,14 @@ Status ValueGenerator::ByOpcode(const Expr& e) {
     if (e.type.id == TypeId::kReal) b_->Emit(Opcode::SingleF);
     return Status::Ok();
   }
-  // Exact numbers: the range of the result decides between 64 bits unchecked, 64 bits checked and 128 bits.
+  // Exact numbers: the ranges of arguments and result, and not their types, decide between 64 bits unchecked, 64 bits
+  // checked and 128 bits.
   const ValueRange exact = b_->ranges().ExactRange(e);
   const bool args_wide = std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return IsWide(a->type); });
-  const bool wide = args_wide || (IsWide(e.type) && !exact.Fits64());
+  const bool args_fit = std::all_of(e.args.begin(), e.args.end(),
+                                    [&](const ExprPtr& a) { return !IsWide(a->type) || b_->Range(*a).Fits64(); });
+  const bool fits = exact.Fits64() && args_fit && opcodes.integer != kNoOpcode;
+  const bool wide = (args_wide || IsWide(e.type)) && !fits;
   const bool checked = !exact.Fits64() && opcodes.checked_integer != kNoOpcode;
   TESSERA_TRY(Apply(e, wide, wide ? opcodes.wide : (checked ? opcodes.checked_integer : opcodes.integer)));
   b_->CheckType(e.type, wide, exact);
