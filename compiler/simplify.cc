@@ -9,6 +9,7 @@
 #include "compiler/conditions.h"
 #include "compiler/expr_builder.h"
 #include "compiler/functions.h"
+#include "compiler/late_columns.h"
 #include "compiler/parser.h"
 #include "compiler/pushdown.h"
 #include "compiler/query_walk.h"
@@ -152,6 +153,7 @@ void Rewrite(Query* query, std::set<const Query*>* done) {
 void SinkConditions(Query* query, std::set<const Query*>* done) {
   if (!done->insert(query).second) return;
   ReduceOuterJoins(query);
+  ReadLate(query);
   HavingToWhere(query);
   SimplifyConditions(query);
   PushDown(query);
