@@ -108,7 +108,7 @@ void JoinGraph::EstimateScan(size_t r) {
     return IsColumnTest(*a) && Selectivity(q_, *a) < Selectivity(q_, *b);
   });
   filtered_[r] = !filters_[r].empty();
-  for (const Expr* f : filters_[r]) selectivity_[r] *= Selectivity(q_, *f);
+  selectivity_[r] = SelectivityOfAll(q_, filters_[r]);
 }
 
 void JoinGraph::TakeFilters(Plan* plan) {

@@ -136,8 +136,7 @@ class Restrictions {
   void TryRelation(const Expr& column, Restriction* best) const {
     const auto r = static_cast<size_t>(column.relation);
     if (q_.relations[r].table == nullptr) return;
-    double fraction = 1;
-    for (const Expr* filter : FiltersOf(r)) fraction *= Selectivity(q_, *filter);
+    const double fraction = SelectivityOfAll(q_, FiltersOf(r));
     if (fraction < best->fraction) *best = {&column, fraction};
   }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
+#include "compiler/equal_columns.h"
 #include "compiler/expr_builder.h"
 #include "tablet/ordered_float.h"
 
@@ -37,6 +39,18 @@ double NumberOf(int128_t bound, const SqlType& type) {
   return FromOrderedFloat(static_cast<uint64_t>(bound));
 }
 
+/// The column that `e` bounds by a constant, from above or from below; nullptr if it does not, or if nothing is known of
+/// the column.
+const Expr* BoundedColumn(const Query& q, const Expr& e, bool* upper) {
+  if (e.kind != Expr::Kind::kFunction || e.function < Function::kLt || e.function > Function::kGe) return nullptr;
+  const bool flipped = IsConstant(*e.args[0]);
+  const Expr &column = *e.args[flipped ? 1 : 0], &bound = *e.args[flipped ? 0 : 1];
+  const ColumnStatistics* const s = StatisticsOf(q, column);
+  if (!IsConstant(bound) || bound.constant.null || s == nullptr || !s->has_range) return nullptr;
+  *upper = (e.function == Function::kLt || e.function == Function::kLe) != flipped;
+  return &column;
+}
+
 }  // namespace
 
 double DistinctOf(const Query& q, const Expr& e) {
@@ -57,9 +71,9 @@ double Selectivity(const Query& q, const Expr& e) {
   if (e.kind != Expr::Kind::kFunction) return kUnknown;
   switch (e.function) {
     case Function::kAnd: {
-      double s = 1;
-      for (const ExprPtr& a : e.args) s *= Selectivity(q, *a);
-      return s;
+      std::vector<const Expr*> all;
+      for (const ExprPtr& a : e.args) all.push_back(a.get());
+      return SelectivityOfAll(q, all);
     }
     case Function::kOr: {
       double miss = 1;
@@ -98,6 +112,32 @@ double Selectivity(const Query& q, const Expr& e) {
     default:
       return kUnknown;
   }
+}
+
+double SelectivityOfAll(const Query& q, const std::vector<const Expr*>& conditions) {
+  double s = 1;
+  std::map<ColumnNumber, double> bounds[2];  // lower, upper: the fraction of the strongest one
+  for (const Expr* e : conditions) {
+    bool upper = false;
+    const Expr* const column = BoundedColumn(q, *e, &upper);
+    if (column == nullptr) {
+      s *= Selectivity(q, *e);
+      continue;
+    }
+    const auto [known, added] = bounds[upper ? 1 : 0].emplace(NumberOf(*column), 1);
+    known->second = std::min(known->second, Selectivity(q, *e));
+  }
+  for (const auto& [column, below] : bounds[1]) {
+    const auto lower = bounds[0].find(column);
+    if (lower == bounds[0].end()) {
+      s *= below;
+      continue;
+    }
+    s *= std::max(below + lower->second - 1, std::min(below * lower->second, 1e-4));
+    bounds[0].erase(lower);
+  }
+  for (const auto& [column, above] : bounds[0]) s *= above;
+  return s;
 }
 
 double EstimateMade(const Query& q, double joined) {

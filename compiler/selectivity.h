@@ -4,12 +4,18 @@
 // Start at: Selectivity. Pure functions; any thread.
 #pragma once
 
+#include <vector>
+
 #include "compiler/bound_query.h"
 
 namespace tessera {
 
 /// The fraction of rows for which `e` is true, from 0 to 1.
 double Selectivity(const Query& q, const Expr& e);
+
+/// The fraction of rows for which all of them are true. A lower and an upper bound of one column are an interval, and
+/// other conditions are taken as independent of each other.
+double SelectivityOfAll(const Query& q, const std::vector<const Expr*>& conditions);
 
 /// Distinct values of `e`, at least 1; 100 if it is not a column of a stored table.
 double DistinctOf(const Query& q, const Expr& e);
