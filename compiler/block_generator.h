@@ -68,6 +68,8 @@ class BlockGenerator {
   const std::vector<const Expr*>& ComputedOf(int relation) const {
     return plan_.computed[static_cast<size_t>(relation)];
   }
+  /// Whether the join tables of two steps have the same rows and columns.
+  bool MakesSameTable(const JoinStep& a, const JoinStep& b) const;
   /// The section that fills the join table of a step, and before it those of its own joins.
   Status BuildSide(const JoinStep& j);
   /// The front of the pipeline: scan, filters, probes. Loops over several matches are left open; CloseLoops ends them.

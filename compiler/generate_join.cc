@@ -49,7 +49,27 @@ PayloadColumns BlockGenerator::NumberPayload(const JoinStep& j, const ColumnSet&
   return payload;
 }
 
+bool BlockGenerator::MakesSameTable(const JoinStep& a, const JoinStep& b) const {
+  const auto same_list = [](const std::vector<const Expr*>& x, const std::vector<const Expr*>& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                      [](const Expr* e, const Expr* f) { return e->SameAs(*f); });
+  };
+  const auto same_join = [&](const JoinStep& x, const JoinStep& y) {
+    return x.kind == y.kind && same_list(x.probe_keys, y.probe_keys) && same_list(x.match, y.match) &&
+           same_list(x.residuals, y.residuals) && MakesSameTable(x, y);
+  };
+  return a.relation == b.relation && a.unique == b.unique && a.strategy == b.strategy &&
+         a.build_order == b.build_order && same_list(a.build_keys, b.build_keys) &&
+         payload_.at(&a) == payload_.at(&b) &&
+         std::equal(a.joins.begin(), a.joins.end(), b.joins.begin(), b.joins.end(), same_join);
+}
+
 Status BlockGenerator::BuildSide(const JoinStep& j) {
+  for (const auto& [built, join] : join_of_) {  // a side may be there once for its rows and once for its keys
+    if (!MakesSameTable(*built, j)) continue;
+    join_of_[&j] = join;
+    return Status::Ok();
+  }
   for (const JoinStep& inside : j.joins) TESSERA_TRY(BuildSide(inside));
   PipelineScope scope(q_, j.relation);
   SectionBuilder b(program_, &constants_, &scope);

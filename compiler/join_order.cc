@@ -3,6 +3,7 @@
 #include <cassert>
 #include <utility>
 
+#include "compiler/join_reduction.h"
 #include "compiler/join_search.h"
 
 namespace tessera {
@@ -83,7 +84,11 @@ Plan OrderJoins(const Query& q, const PlanOptions& options, const DerivedPlans& 
   plan.computed.resize(q.relations.size());
   JoinGraph graph(q, options, derived);
   graph.TakeFilters(&plan);
-  if (KeysAreConditions(options) || !SearchJoins(graph, &plan)) JoinChain(graph, options, &plan).Run();
+  if (!KeysAreConditions(options) && SearchJoins(graph, &plan)) {
+    RestrictSides(graph, &plan);
+  } else {
+    JoinChain(graph, options, &plan).Run();
+  }
   return plan;
 }
 

@@ -1,9 +1,10 @@
 #include "compiler/join_search.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 #include <vector>
+
+#include "compiler/join_cost.h"
 
 namespace tessera {
 namespace {
@@ -11,24 +12,8 @@ namespace {
 /// All splits of n relations are 3^n; 10 take a quarter of a millisecond.
 constexpr size_t kMostRelations = 10;
 
-// What one row costs, in the time that a scan takes for a row. Measured on the host with star and TPC-H queries; on a
-// GPU all of them are smaller, and about in the same proportion.
-struct TableCost {
-  double rows;  ///< join tables of up to so many rows
-  double probe, build;
-};
-constexpr TableCost kTableCosts[] = {{1 << 12, 1, 4},   // L1 and L2
-                                     {1 << 17, 2, 6},   // L3
-                                     {1 << 21, 4, 12},  // beyond
-                                     {std::numeric_limits<double>::infinity(), 8, 20}};
 /// To go on with a row after it was found, to test a condition on a candidate.
 constexpr double kMatchCost = 1, kTestCost = 1;
-
-const TableCost& CostOf(double rows) {
-  const TableCost* c = kTableCosts;
-  while (rows > c->rows) ++c;
-  return *c;
-}
 
 /// The cheapest pipeline for a set of relations.
 struct Pipeline {
@@ -158,7 +143,7 @@ class JoinSearch {
   }
 
   double CostOfJoin(const Pipeline& probing, const Pipeline& side, double rows) const {
-    const TableCost& c = kTableCosts[0].rows >= side.rows ? kTableCosts[0] : CostOf(side.rows);
+    const TableCost& c = CostOfTable(side.rows);
     double look = c.probe;
     if (!IsPipeline(side.relations)) {
       const auto r = First(side.relations);

@@ -54,7 +54,8 @@ class LateColumns {
     // A table that is read again gives its other columns, too.
     for (size_t k = 0; k < kept_.size(); ++k) {
       const Expr& key = *q_.group_by[k];
-      if (!kept_[k] || !IsStored(key) || !read_.contains(key.relation) || needed.contains(static_cast<int>(k))) continue;
+      if (!kept_[k] || !IsStored(key) || !read_.contains(key.relation) || needed.contains(static_cast<int>(k)))
+        continue;
       const std::vector<const Expr*>* const same = equal_.Of(key);
       if (!IsKey(key) && same == nullptr) kept_[k] = false;
     }
@@ -109,9 +110,9 @@ class LateColumns {
       again.push_back(CopySource(relation));
       for (const int key : relation.table->schema.primary_key) {
         const SqlType& type = relation.column_types[static_cast<size_t>(key)];
-        above.conjuncts.push_back(MakeFunction(
-            Function::kEq, kBoolean, -1,
-            ExprList(column(found_by_.at({r, key}), type, false, -1), column({r, key}, type, false, -1))));
+        above.conjuncts.push_back(
+            MakeFunction(Function::kEq, kBoolean, -1,
+                         ExprList(column(found_by_.at({r, key}), type, false, -1), column({r, key}, type, false, -1))));
       }
     }
     const auto up = [&](const Expr& x) -> ExprPtr {
@@ -160,8 +161,7 @@ class LateColumns {
     return e.kind == Expr::Kind::kColumn && e.column != kMarkColumn && CanReadAgain(e.relation);
   }
   bool IsKey(const Expr& e) const {
-    const std::vector<int>& key =
-        q_.relations[static_cast<size_t>(e.relation)].table->schema.primary_key;
+    const std::vector<int>& key = q_.relations[static_cast<size_t>(e.relation)].table->schema.primary_key;
     return std::find(key.begin(), key.end(), e.column) != key.end();
   }
 

@@ -36,11 +36,16 @@ struct JoinStep {
   double rows = 0;        ///< estimate after this join
 };
 
-/// Calls f(int) for every relation of the side.
+/// Whether rows only go on or not, so that the side gives them no columns.
+inline bool OnlyFilters(JoinKind kind) { return kind == JoinKind::kSemi || kind == JoinKind::kAnti; }
+
+/// Calls f(int) for every relation whose columns the rows of the side have.
 template <class F>
 void ForEachRelation(const JoinStep& step, F f) {
   f(step.relation);
-  for (const JoinStep& j : step.joins) ForEachRelation(j, f);
+  for (const JoinStep& j : step.joins) {
+    if (!OnlyFilters(j.kind)) ForEachRelation(j, f);
+  }
 }
 
 /// How one query block runs, with all blocks inside it.

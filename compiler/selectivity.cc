@@ -66,7 +66,7 @@ double DistinctOf(const Query& q, const Expr& e) {
 }
 
 double Selectivity(const Query& q, const Expr& e) {
-  constexpr double kUnknown = 1.0 / 3, kRange = 1.0 / 4, kLike = 1.0 / 10;
+  constexpr double kUnknown = 1.0 / 3, kRange = 1.0 / 4, kColumns = 1.0 / 2, kLike = 1.0 / 10, kGroups = 1.0 / 20;
   if (e.kind == Expr::Kind::kConstant) return !e.constant.null && e.constant.i64 != 0 ? 1 : 0;
   if (e.kind != Expr::Kind::kFunction) return kUnknown;
   switch (e.function) {
@@ -95,6 +95,11 @@ double Selectivity(const Query& q, const Expr& e) {
     case Function::kLe:
     case Function::kGt:
     case Function::kGe: {
+      const auto is_column = [](const ExprPtr& a) { return a->kind == Expr::Kind::kColumn; };
+      if (std::all_of(e.args.begin(), e.args.end(), is_column)) return kColumns;
+      // HAVING is asked for the few groups that stand out.
+      const auto is_aggregate = [](const ExprPtr& a) { return a->kind == Expr::Kind::kAggregate; };
+      if (std::any_of(e.args.begin(), e.args.end(), is_aggregate)) return kGroups;
       const bool flipped = e.args[0]->kind == Expr::Kind::kConstant;
       const Expr& column = *e.args[flipped ? 1 : 0];
       const Expr& bound = *e.args[flipped ? 0 : 1];

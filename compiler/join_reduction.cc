@@ -1,0 +1,124 @@
+#include "compiler/join_reduction.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "compiler/join_cost.h"
+#include "compiler/query_walk.h"
+#include "compiler/selectivity.h"
+
+namespace tessera {
+namespace {
+
+/// A semi join must save more than this share of what the side costs: estimates are rough.
+constexpr double kWorthIt = 0.5;
+
+/// The first joins of a pipeline, as a source of keys.
+struct Keys {
+  const Expr* key = nullptr;  ///< the expression that is looked up by
+  int driver = -1;
+  std::vector<JoinStep> joins;
+  double rows = 0;
+  double cost = 0;  ///< to run it once more
+};
+
+class SideRestriction {
+ public:
+  SideRestriction(const JoinGraph& graph, Plan* plan) : graph_(graph), plan_(*plan) {}
+
+  /// The sides of a pipeline, and what is inside them.
+  void Restrict(int driver, std::vector<JoinStep>* joins) {
+    for (size_t i = 0; i < joins->size(); ++i) {
+      JoinStep& step = (*joins)[i];
+      Restrict(step.relation, &step.joins);
+      RestrictSide(driver, *joins, i, &step);
+    }
+  }
+
+ private:
+  void RestrictSide(int driver, const std::vector<JoinStep>& joins, size_t number, JoinStep* restricted) {
+    JoinStep& side = *restricted;
+    double best_cost = kWorthIt * SideCost(side, side.side_rows);
+    Keys best;
+    const Expr* best_key = nullptr;
+    double best_left = 0;
+    const double scanned = graph_.filtered_rows(static_cast<size_t>(side.relation));
+    for (size_t k = 0; k < side.build_keys.size(); ++k) {
+      const Expr& key = *side.build_keys[k];
+      const Expr& probe = *side.probe_keys[k];
+      if (RelationsOf(key) != SetOf(static_cast<size_t>(side.relation)) || probe.type != key.type) continue;
+      ForEachSource(probe, driver, joins, number, [&](const Keys& found) {
+        const double left = side.side_rows * std::min(1.0, found.rows / DistinctOf(*plan_.query, key));
+        const TableCost& table = CostOfTable(found.rows);
+        const double cost = found.cost + table.build * found.rows + table.probe * scanned + SideCost(side, left);
+        if (cost >= best_cost) return;
+        best_cost = cost;
+        best = found;
+        best.key = &probe;
+        best_key = &key;
+        best_left = left;
+      });
+    }
+    if (best_key == nullptr) return;
+    JoinStep semi;
+    semi.relation = best.driver;
+    semi.joins = std::move(best.joins);
+    semi.kind = JoinKind::kSemi;
+    semi.probe_keys = {best_key};
+    semi.build_keys = {best.key};
+    semi.filtered = true;
+    semi.side_rows = best.rows;
+    semi.rows = best_left;
+    side.joins.insert(side.joins.begin(), std::move(semi));
+    side.side_rows = best_left;
+    side.filtered = true;
+  }
+
+  static double SideCost(const JoinStep& side, double rows) {
+    // A table of keys alone that are numbers is a set of bits.
+    const bool bits = (side.kind == JoinKind::kSemi || side.kind == JoinKind::kAnti || side.kind == JoinKind::kMark) &&
+                      side.match.empty() && side.build_keys.size() == 1;
+    return rows * CostOfTable(rows).build * (bits ? 0.5 : 1);
+  }
+
+  /// Calls f(const Keys&) for every start of the pipeline, before join `end`, or of a side in it, that has `key`.
+  template <class F>
+  void ForEachSource(const Expr& key, int driver, const std::vector<JoinStep>& joins, size_t end, F f) const {
+    Keys keys;
+    keys.driver = driver;
+    RelationSet has = SetOf(static_cast<size_t>(driver));
+    keys.cost = graph_.size(static_cast<size_t>(driver));
+    keys.rows = graph_.filtered_rows(static_cast<size_t>(driver));
+    for (size_t i = 0;; ++i) {
+      if (IsSubset(RelationsOf(key), has)) f(keys);
+      if (i == end) return;
+      const JoinStep& step = joins[i];
+      RelationSet of_step = 0;
+      ForEachRelation(step, [&](int r) { of_step |= SetOf(static_cast<size_t>(r)); });
+      if (IsSubset(RelationsOf(key), of_step) && step.kind == JoinKind::kInner)
+        ForEachSource(key, step.relation, step.joins, step.joins.size(), f);
+      has |= of_step;
+      keys.joins.push_back(step);
+      keys.cost += keys.rows * CostOfTable(step.side_rows).probe + CostOfSide(step);
+      keys.rows = step.rows;
+    }
+  }
+
+  double CostOfSide(const JoinStep& step) const {
+    double cost = graph_.size(static_cast<size_t>(step.relation)) + step.side_rows * CostOfTable(step.side_rows).build;
+    for (const JoinStep& j : step.joins) cost += CostOfSide(j);
+    return cost;
+  }
+
+  const JoinGraph& graph_;
+  const Plan& plan_;
+};
+
+}  // namespace
+
+void RestrictSides(const JoinGraph& graph, Plan* plan) {
+  SideRestriction(graph, plan).Restrict(plan->driver, &plan->joins);
+}
+
+}  // namespace tessera

@@ -1,0 +1,18 @@
+// Large sides of joins are restricted to the keys that can be looked up. Private to compiler/.
+//
+// A side is built before anything is known of the rows that will look into it. Where those come from a pipeline that
+// leaves few of them, its keys are made first, by running the pipeline once more, and a semi join with them is the first
+// join of the side ("magic sets", as in pushdown.h, here between sides of one block).
+//
+// Start at: RestrictSides. Pure functions; any thread.
+#pragma once
+
+#include "compiler/join_graph.h"
+#include "compiler/plan.h"
+
+namespace tessera {
+
+/// Adds semi joins to the sides of the plan where they cost less than they save. REQUIRES: a plan of SearchJoins.
+void RestrictSides(const JoinGraph& graph, Plan* plan);
+
+}  // namespace tessera
