@@ -180,9 +180,7 @@ void SimplifyConditions(Query* query) {
   SplitOrs(&q.conjuncts);
   AddTransitive(&q);
   if (!Contradict(q.conjuncts)) return;
-  const int position = q.conjuncts[0]->position;
-  q.conjuncts.clear();
-  q.conjuncts.push_back(MakeBoolean(false, position));
+  q.conjuncts.insert(q.conjuncts.begin(), MakeBoolean(false, q.conjuncts[0]->position));
 }
 
 }  // namespace tessera

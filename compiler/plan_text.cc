@@ -129,7 +129,9 @@ class BlockPrinter {
     std::string text =
         "Scan " + (table.empty() ? "derived table" : table) + (table == relation.alias ? "" : " " + relation.alias);
     const auto& filters = plan_.filters[static_cast<size_t>(r)];
-    if (!filters.empty()) text += " where " + List(filters, " and ");
+    std::vector<const Expr*> tested = filters;
+    if (r == plan_.driver) tested.insert(tested.begin(), plan_.constants.begin(), plan_.constants.end());
+    if (!tested.empty()) text += " where " + List(tested, " and ");
     Line(indent, prefix + text + RowsText(plan_.rows[static_cast<size_t>(r)]));
     const Plan* inside = plan_.derived[static_cast<size_t>(r)].get();
     if (inside == nullptr || !shown_->insert(inside).second) return;

@@ -1,0 +1,205 @@
+// What the optimiser makes of queries, by the plan of EXPLAIN: a test for each rule. That the rows stay the same is for
+// the SQL tests and the differential tests.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "compiler/compiler.h"
+#include "session/session.h"
+#include "shell/result_text.h"
+
+namespace tessera {
+namespace {
+
+class PlanTest : public testing::Test {
+ protected:
+  PlanTest() {
+    SessionOptions options;
+    options.device = DeviceChoice::kHost;
+    session_ = std::move(*Session::Open(options));
+    // A large table of facts, a middle one and two small ones, as sales, orders, customers and nations.
+    Answer("CREATE TABLE digit (x INTEGER)");
+    Answer("INSERT INTO digit VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)");
+    Answer("CREATE TABLE nation (id INTEGER PRIMARY KEY, name TEXT)");
+    Answer("INSERT INTO nation SELECT x, 'nation ' || CAST(x AS TEXT) FROM digit");
+    Answer("CREATE TABLE customer (id INTEGER PRIMARY KEY, nation INTEGER NOT NULL, name TEXT NOT NULL)");
+    Answer(
+        "INSERT INTO customer SELECT a.x * 100 + b.x * 10 + c.x, c.x, 'name ' || CAST(a.x * 100 + b.x * 10 + c.x AS "
+        "TEXT) FROM digit a, digit b, digit c");
+    Answer(
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INTEGER NOT NULL, day INTEGER NOT NULL, price "
+        "DECIMAL(12,2))");
+    Answer("INSERT INTO orders SELECT c.id * 10 + d.x, c.id, (c.id * 7 + d.x) % 100, c.id FROM customer c, digit d");
+    Answer("CREATE TABLE item (orders INTEGER NOT NULL, line INTEGER NOT NULL, part INTEGER NOT NULL, n BIGINT)");
+    Answer("INSERT INTO item SELECT o.id, d.x, (o.id * 3 + d.x) % 500, d.x FROM orders o, digit d");
+  }
+
+  std::string Answer(const std::string& sql) {
+    std::string out;
+    auto writer = MakeResultText(
+        ResultTextOptions(),
+        [&](std::string_view text) {
+          out += text;
+          return Status::Ok();
+        },
+        [&](const std::string& tag) { out += tag; });
+    const Status status = session_->Execute(sql, writer.get());
+    return status.ok() ? out : FormatError(status, sql);
+  }
+
+  /// The plan, without estimates of rows.
+  std::string PlanOf(const std::string& query) {
+    const std::string answer = Answer("EXPLAIN " + query);
+    std::string plan = answer.substr(0, answer.find("\n--") == std::string::npos ? 0 : answer.find("\n--"));
+    for (size_t at; (at = plan.find("  (~")) != std::string::npos;) plan.erase(at, plan.find(')', at) + 1 - at);
+    return plan;
+  }
+  /// Whether the plan has these pieces, in this order.
+  testing::AssertionResult Has(const std::string& query, const std::vector<std::string>& pieces) {
+    const std::string plan = PlanOf(query);
+    size_t at = 0;
+    for (const std::string& piece : pieces) {
+      at = plan.find(piece, at);
+      if (at == std::string::npos) return testing::AssertionFailure() << "no \"" << piece << "\" in\n" << plan;
+      at += piece.size();
+    }
+    return testing::AssertionSuccess();
+  }
+
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(PlanTest, WhatAllArmsOfAnOrAskIsTakenOut) {
+  EXPECT_TRUE(Has(
+      "SELECT count(*) FROM orders, customer WHERE (customer.id = customer AND day = 1) OR (customer.id = customer AND "
+      "day = 2)",
+      {"Hash join on customer.id = orders.customer\n",
+       "Scan orders where orders.day = 1 OR orders.day = 2"}));
+  // An arm that asks for nothing else makes the OR true.
+  EXPECT_TRUE(
+      Has("SELECT count(*) FROM orders WHERE (day = 1 AND id > 5) OR day = 1", {"Scan orders where orders.day = 1\n"}));
+  // What can fail stays where the other tests of its arm protect it.
+  EXPECT_TRUE(
+      Has("SELECT count(*) FROM orders WHERE (id <> 0 AND 10 / id > 1 AND day = 1) OR (id <> 0 AND 10 / id > 1 AND day "
+          "= 2)",
+          {"Scan orders where orders.id <> 0 and ", "10 / orders.id > 1", " OR ", "10 / orders.id > 1"}));
+}
+
+TEST_F(PlanTest, ArmsOfAnOrGiveEachRelationItsFilter) {
+  EXPECT_TRUE(
+      Has("SELECT count(*) FROM orders, customer WHERE customer.id = customer AND ((day = 1 AND nation = 2) OR (day = "
+          "3 AND "
+          "nation = 4))",
+          {"where orders.day = 1 AND customer.nation = 2 OR orders.day = 3 AND customer.nation = 4",
+           "Scan orders where orders.day = 1 OR orders.day = 3",
+           "Scan customer where customer.nation = 2 OR customer.nation = 4"}));
+}
+
+TEST_F(PlanTest, EqualitiesAreTransitive) {
+  EXPECT_TRUE(Has("SELECT count(*) FROM orders, customer WHERE customer.id = customer AND customer < 5",
+                  {"Scan orders where orders.customer < 5", "Scan customer where customer.id < 5"}));
+  // a = b and b = c: c is joined to a, which has the fewer rows.
+  EXPECT_TRUE(
+      Has("SELECT count(*) FROM customer a, customer b, customer c WHERE a.id = b.id AND b.id = c.id AND c.nation = 1",
+          {"Hash join (unique key)", "Hash join (unique key)", "Scan customer"}));
+  // Two columns of one relation that equal a third are both compared.
+  EXPECT_EQ(Answer("SELECT count(*) FROM orders o, customer c WHERE o.customer = c.id AND o.day = c.id"),
+            Answer("SELECT count(*) FROM orders WHERE customer = day"));
+}
+
+TEST_F(PlanTest, ContradictionsAreFound) {
+  EXPECT_TRUE(Has("SELECT count(*) FROM orders WHERE day < 5 AND day > 7", {"where false"}));
+  EXPECT_TRUE(
+      Has("SELECT count(*) FROM orders, customer WHERE customer = customer.id AND customer = 1 AND customer.id = 2",
+          {"where false"}));
+  EXPECT_FALSE(Has("SELECT count(*) FROM orders WHERE day < 5 AND day > 3", {"false"}));
+}
+
+TEST_F(PlanTest, BuildSidesJoinFirst) {
+  // Orders are built with the filter of their customers, and these with that of their nation.
+  EXPECT_TRUE(
+      Has("SELECT count(*) FROM item, orders, customer, nation WHERE item.orders = orders.id AND orders.customer = "
+          "customer.id AND customer.nation = nation.id AND nation.name = 'nation 3'",
+          {"Scan item", "Build: Hash join (unique key) on orders.customer = customer.id", "Scan orders",
+           "Build: Hash join (unique key) on customer.nation = nation.id", "Scan customer", "Build: Scan nation"}));
+  // With more relations than are searched through, too.
+  std::string from = "item", where = "item.part >= 0";
+  for (int i = 0; i < 12; ++i) {
+    const std::string o = "o" + std::to_string(i);
+    from += ", orders " + o;
+    where += " AND " + o + ".id = item.orders";
+  }
+  EXPECT_TRUE(Has("SELECT count(*) FROM " + from + " WHERE " + where + " AND o7.day = 4", {"Scan item", "Build: "}));
+  EXPECT_EQ(Answer("SELECT count(*) FROM " + from + " WHERE " + where + " AND o7.day = 4"), "count(*)\n1000\n");
+}
+
+TEST_F(PlanTest, FiltersPassGroupByAndDistinct) {
+  EXPECT_TRUE(
+      Has("SELECT * FROM (SELECT customer, count(*) AS n FROM orders GROUP BY customer) t WHERE customer = 7 AND n > 2",
+          {"Filter groups (1 condition)", "Scan orders where orders.customer = 7"}));
+  EXPECT_TRUE(Has("SELECT customer, count(*) FROM orders GROUP BY customer HAVING customer = 7 AND count(*) > 1",
+                  {"Filter groups (1 condition)", "Scan orders where orders.customer = 7"}));
+  EXPECT_TRUE(Has(
+      "SELECT a, b FROM (SELECT DISTINCT o.day AS a, c.nation AS b FROM orders o, customer c) t WHERE a = b AND a < 5",
+      {"Distinct", "Hash join on o.day = c.nation", "Scan orders o where o.day < 5",
+       "Scan customer c where c.nation < 5"}));
+  // Not where a LIMIT has chosen among the rows.
+  EXPECT_TRUE(Has("SELECT * FROM (SELECT customer FROM orders ORDER BY id LIMIT 3) t WHERE customer = 7",
+                  {"Scan t where t.customer = 7", "Limit 3"}));
+  EXPECT_EQ(Answer("SELECT * FROM (SELECT customer FROM orders ORDER BY id LIMIT 3) t WHERE customer = 7"),
+            "customer\n");
+}
+
+TEST_F(PlanTest, GroupsAreMadeOnlyForKeysThatCanOccur) {
+  // By the filter of the relation with the key ...
+  EXPECT_TRUE(Has(
+      "SELECT count(*) FROM customer c WHERE nation = 3 AND 5 < (SELECT avg(price) FROM orders WHERE customer = c.id)",
+      {"Group by orders.customer", "Hash semi join (unique key) on orders.customer = c.id", "Scan orders",
+       "Build: Scan customer c where c.nation = 3"}));
+  // ... or of one in which the key must be found.
+  EXPECT_TRUE(
+      Has("SELECT count(*) FROM orders o WHERE customer IN (SELECT id FROM customer WHERE nation = 3) AND 5 < (SELECT "
+          "avg(price) FROM orders WHERE customer = o.customer)",
+          {"Group by orders.customer", "Hash semi join (unique key) on orders.customer = customer.id"}));
+  EXPECT_EQ(Answer("SELECT count(*) FROM customer c WHERE nation = 3 AND 5 < (SELECT avg(price) FROM orders WHERE "
+                   "customer = c.id)"),
+            "count(*)\n99\n");
+}
+
+TEST_F(PlanTest, LargeSidesAreRestrictedToKeysThatAreLookedUp) {
+  const std::string query =
+      "SELECT count(*) FROM orders o WHERE day = 3 AND EXISTS (SELECT * FROM item i WHERE i.orders = o.id AND i.n <> "
+      "o.day)";
+  EXPECT_TRUE(
+      Has(query, {"Hash semi join on o.id = i.orders", "Scan orders o", "Build: Hash semi join on i.orders = o.id",
+                  "Scan item i", "Build: Scan orders o where o.day = 3"}));
+  EXPECT_EQ(Answer(query), "count(*)\n100\n");
+}
+
+TEST_F(PlanTest, TextIsReadAfterTheLimit) {
+  const std::string query =
+      "SELECT customer.id, customer.name, nation.name, sum(price) AS s FROM orders, customer, nation WHERE customer = "
+      "customer.id AND nation = nation.id GROUP BY customer.id, customer.name, nation.name ORDER BY s DESC LIMIT 2";
+  EXPECT_TRUE(Has(query, {"Sort by s desc", "Limit 2", "Group by customer.id: sum(orders.price)"}));
+  EXPECT_EQ(Answer(query), "id,name,name,s\n999,name 999,nation 9,9990.00\n998,name 998,nation 8,9980.00\n");
+  // Names that the order or HAVING needs stay with the groups, and so do those that no key determines.
+  EXPECT_TRUE(Has(
+      "SELECT customer.id, name FROM orders, customer WHERE customer = customer.id GROUP BY customer.id, name ORDER BY "
+      "name LIMIT 2",
+      {"Limit 2", "Group by customer.id, customer.name"}));
+  EXPECT_TRUE(Has("SELECT nation, name FROM customer GROUP BY nation, name ORDER BY nation LIMIT 2",
+                  {"Limit 2", "Group by customer.nation, customer.name"}));
+}
+
+TEST_F(PlanTest, RangesChooseTheWidthOfArithmetic) {
+  // DECIMAL(24,4) by its type, and less than 2^63 by its values.
+  const std::string listing = Answer("EXPLAIN SELECT sum(price * price) FROM orders");
+  EXPECT_EQ(listing.find("IToW"), std::string::npos) << listing;
+  EXPECT_EQ(listing.find("SumW"), std::string::npos) << listing;
+  EXPECT_EQ(Answer("SELECT sum(price * price) FROM orders"), "sum(price * price)\n3328335000.0000\n");
+}
+
+}  // namespace
+}  // namespace tessera
