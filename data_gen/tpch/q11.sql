@@ -1,4 +1,4 @@
--- The specification divides the fraction, 0.0001, by the scale factor; bench/queries.sh does so.
+-- The specification divides the fraction, 0.0001, by the scale factor. So does bench/queries.sh.
 select ps_partkey, sum(ps_supplycost * ps_availqty) as value
 from partsupp, supplier, nation
 where ps_suppkey = s_suppkey
