@@ -202,8 +202,7 @@ bench-tpch:  ##measure TPC-H beside DuckDB: DEVICE=host|auto|gpu SCALE=1 RUNS=7 
 bench-ssb-run: $(call QueryPrograms,ssb)
 bench-tpch-run: $(call QueryPrograms,tpch)
 bench-ssb-run bench-tpch-run: bench-%-run:
-	@$(if $(RUNS),RUNS='$(RUNS)') $(if $(THREADS),THREADS='$(THREADS)') $(if $(PARTS),PARTS='$(PARTS)') \
-	  bench/queries.sh $* bench $(B) $(SCALE) $(DEVICE) $(CSV)
+	@bench/queries.sh $* bench $(B) $(SCALE) $(DEVICE) $(CSV)
 
 bench-join:  ##measure Joins: PARTS="theta wisconsin fk skew" DEVICE=host|gpu CSV=file; see bench/join.py
 	@$(if $(NOBUILD),,tests/setup build bench)
@@ -233,7 +232,7 @@ help:  ##build This list
 	@$(foreach g,$(GROUPS),printf '\n%s\n' $(word 2,$(subst :, ,$g)); \
 	  sed -nE 's/^([a-z-]+):.*##$(firstword $(subst :, ,$g)) (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | \
 	  while IFS=$$'\t' read -r t d; do printf '%-16s%s\n' "$$t" "$$d"; done; )
-	@printf '\nVariables: B, CUDA_ARCHS, NOCUDA=1, NOBUILD=1, SCALE, DEVICE, CSV, PARTS; see the head of the Makefile.\n'
+	@printf '\nVariables: B, CUDA_ARCHS, NOCUDA=1, NOBUILD=1, SCALE, DEVICE, CSV, PARTS, RUNS, THREADS; see the head of the Makefile.\n'
 
 # ---- Banner and requirements ----------------------------------------------------------------------------------------
 
