@@ -399,7 +399,7 @@ TEST(SsbGenErrors, WrongCommandLines) {
 }
 
 TEST(SsbGenErrors, Help) {
-  for (const char* program : {"ssb_gen", "uniform_gen"}) {
+  for (const char* program : {"ssb_gen", "tpch_gen", "uniform_gen"}) {
     const Outcome outcome = RunProgram({Program(program), "--help"});
     EXPECT_EQ(outcome.status, 0) << program;
     EXPECT_TRUE(Contains(outcome.out, "--jobs")) << program;
