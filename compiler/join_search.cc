@@ -14,6 +14,9 @@ constexpr size_t kMostRelations = 10;
 
 /// To go on with a row after it was found, to test a condition on a candidate.
 constexpr double kMatchCost = 1, kTestCost = 1;
+/// To store the rows of joins, whose columns come from several tables, compared with those of a table; and to end one
+/// pipeline and begin another.
+constexpr double kJoinedCost = 2, kPipelineCost = 20000;
 
 /// The cheapest pipeline for a set of relations.
 struct Pipeline {
@@ -151,7 +154,9 @@ class JoinSearch {
       const JoinStep step = graph_.Step(probing.relations, -1, side.relations, static_cast<int>(r), &fraction);
       if (step.build_keys.empty() && !step.match.empty()) look = kTestCost * side.rows;
     }
-    return probing.cost + side.cost + c.build * side.rows + look * probing.rows + kMatchCost * rows;
+    double build = c.build * side.rows;
+    if (side.side != 0) build = kJoinedCost * build + kPipelineCost;
+    return probing.cost + side.cost + build + look * probing.rows + kMatchCost * rows;
   }
 
   const Pipeline* Find(RelationSet s) const {
