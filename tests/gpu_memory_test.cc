@@ -400,7 +400,8 @@ TEST_F(GpuMemory, ProbesInTheOrderOfPlaces) {
     Same(sql, answer);
     EXPECT_TRUE(answer.by_place) << sql;
   }
-  const char* text = "SELECT f.s, count(*), sum(d.p % 1000) FROM f JOIN d ON f.k = d.k WHERE f.x < -990 GROUP BY f.s";
+  const char* text =
+      "SELECT f.s, count(*), sum(d.p % 1000) FROM f LEFT JOIN d ON f.k = d.k WHERE f.x < -990 GROUP BY f.s";
   Answer answer = Run(text, gpu.get());
   Same(text, answer);
   EXPECT_FALSE(answer.by_place);

@@ -102,5 +102,22 @@ TEST(Like, LongPatternsTakeLittleTime) {
   }
 }
 
+// The parts of a pattern are searched in blocks: at every place of strings of every length around those of blocks.
+TEST(Like, PartsAreFoundAtEveryPlace) {
+  for (size_t part = 2; part < 70; part += part < 34 ? 3 : 17) {
+    for (size_t size = part; size < 140; size += 7) {
+      for (size_t at = 0; at + part <= size; ++at) {
+        const std::string needle = "n" + std::string(part - 1, 'e');
+        std::string text(size, 'n');
+        text.replace(at, part, needle);
+        const std::string anywhere = "%" + needle + "%", nowhere = "%" + needle + "x%", last = "n%" + needle;
+        ASSERT_TRUE(LikePattern(anywhere).Matches(text)) << text << " " << needle;
+        ASSERT_FALSE(LikePattern(nowhere).Matches(text)) << text << " " << needle;
+        ASSERT_EQ(LikePattern(last).Matches(text), at >= 1 && at + part == size) << text << " " << needle;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tessera::vm

@@ -10,10 +10,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "base/int128.h"
@@ -138,6 +140,7 @@ class TileMachine {
   void Keep(F f);
   void MaskChanged();
   void SetMaskToAll();
+  int64_t Intern(std::string_view text);
   /// The text of a value: a string of the pool, or an entry.
   std::string_view Text(int64_t value) const {
     return value < kFirstEntry ? strings_->Get(value) : entries_->Entry(static_cast<uint32_t>(value - kFirstEntry));
@@ -272,6 +275,11 @@ class TileMachine {
   const std::vector<std::unique_ptr<JoinIndex>>& joins_;
   StringPool* strings_;
   const Chunk* entries_ = nullptr;
+  struct Interned {
+    std::string_view text;
+    int64_t id = -1;
+  };
+  std::array<Interned, 64> interned_;  ///< by their first bytes
 
   // The tile.
   const TabletEncoding* tablet_ = nullptr;

@@ -6,6 +6,19 @@
 
 namespace tessera::vm {
 
+/// The identifier of a string. Functions of text often give the same few strings, which all threads would ask the pool
+/// for: those given last are known here.
+inline int64_t TileMachine::Intern(std::string_view text) {
+  uint64_t start = 0;
+  memcpy(&start, text.data(), std::min(text.size(), sizeof start));
+  Interned& known = interned_[HashWord(text.size(), static_cast<int64_t>(start)) % interned_.size()];
+  if (known.id < 0 || known.text != text) {
+    known.id = strings_->Intern(text);
+    known.text = strings_->Get(known.id);
+  }
+  return known.id;
+}
+
 /// A = f(text of A) as an identifier, for live rows that are not NULL.
 template <class F>
 void TileMachine::MapText(F f) {
@@ -25,12 +38,12 @@ template <class M>
 void TileMachine::DoTextUnary(const Instruction&) {
   MapText([&](std::string_view s) {
     M::Apply(s, &text_);
-    return strings_->Intern(text_);
+    return Intern(text_);
   });
 }
 template <class M>
 void TileMachine::DoTextCut(const Instruction& in) {
-  MapText([&](std::string_view s) { return strings_->Intern(s.substr(0, CharacterOffset(s, in.p3))); });
+  MapText([&](std::string_view s) { return Intern(s.substr(0, CharacterOffset(s, in.p3))); });
 }
 template <class M>
 void TileMachine::DoTextLength(const Instruction&) {
@@ -46,7 +59,7 @@ void TileMachine::DoTextConcat(const Instruction& in) {
     if (a_may_be_null_ && a_null_[i] != 0) return;
     text_ = Text(a_[i]);
     text_ += Text(s.values[s.one ? 0 : i]);
-    a_[i] = strings_->Intern(text_);
+    a_[i] = Intern(text_);
   });
 }
 
@@ -63,7 +76,7 @@ void TileMachine::DoTextSubstring(const Instruction& in) {
     if (a_may_be_null_ && a_null_[i] != 0) return;
     const int64_t count = bounded ? length.values[length.one ? 0 : i] : 0;
     if (count < 0) return NoteError(LaneError::kNegativeLength);
-    a_[i] = strings_->Intern(Substring(Text(a_[i]), from.values[from.one ? 0 : i], bounded, count));
+    a_[i] = Intern(Substring(Text(a_[i]), from.values[from.one ? 0 : i], bounded, count));
   });
 }
 
@@ -86,7 +99,7 @@ void TileMachine::DoToText(const Instruction& in) {
     } else {
       v.i64 = a_[i];
     }
-    a_[i] = strings_->Intern(ToText(v));
+    a_[i] = Intern(ToText(v));
   });
 }
 
