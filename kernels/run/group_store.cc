@@ -104,6 +104,17 @@ Status Decode(const Section& section, const LoweredProgram& lowered, const Group
   return Status::Ok();
 }
 
+/// Threads that write rows at the same time write their NULL bytes, too: all bytes have to be there before.
+void ReserveNulls(vm::RowSet* out) {
+  for (vm::RowColumn& c : out->columns) c.null.resize(out->rows);
+}
+/// Columns without NULL have no bytes for it.
+void DropUnusedNulls(vm::RowSet* out) {
+  for (vm::RowColumn& c : out->columns) {
+    if (!c.null.empty() && memchr(c.null.data(), 1, c.null.size()) == nullptr) c.null = {};
+  }
+}
+
 /// The partition of a group, by its key words and NULL bits.
 uint32_t PartOf(const uint64_t* record, uint32_t words) {
   uint64_t hash = vm::kHashSeed;
@@ -189,8 +200,7 @@ tessera::Result<vm::RowSet> HostGroups::Rows() {
     first[part + 1] = first[part] + (tables_[part] == nullptr ? 0 : tables_[part]->groups());
   vm::RowSet out = vm::MakeRowSet(section_.columns);
   ResizeColumns(first[kParts], &out);
-  // (Threads write the NULL bytes of their partitions at the same time: all bytes have to be there before.)
-  for (vm::RowColumn& c : out.columns) c.null.resize(out.rows);
+  ReserveNulls(&out);
   TESSERA_TRY(ForEach(context_.pool, kParts, [&](size_t part) {
     if (tables_[part] == nullptr) return Status::Ok();
     const vm::RowSet rows = tables_[part]->Rows();
@@ -203,9 +213,7 @@ tessera::Result<vm::RowSet> HostGroups::Rows() {
     }
     return Status::Ok();
   }));
-  for (vm::RowColumn& c : out.columns) {
-    if (std::find(c.null.begin(), c.null.end(), uint8_t{1}) == c.null.end()) c.null = {};
-  }
+  DropUnusedNulls(&out);
   return out;
 }
 
@@ -353,8 +361,19 @@ tessera::Result<vm::RowSet> GroupStore::Rows(const GroupWords& eager) {
   if (eager.n > 0) {
     TESSERA_TRY(Decode(section_, lowered_, eager, 0, &out));
   } else {
-    TESSERA_TRY(Fetch(
-        [&](const GroupWords& groups, uint64_t first) { return Decode(section_, lowered_, groups, first, &out); }));
+    ReserveNulls(&out);
+    TESSERA_TRY(Fetch([&](const GroupWords& groups, uint64_t first) {
+      const size_t workers = Workers(context_.pool);
+      return ForWorkers(context_.pool, [&](size_t worker) {
+        const uint64_t begin = groups.n * worker / workers;
+        GroupWords some = groups;
+        some.records += begin * groups.record_step;
+        some.states += begin * groups.state_step;
+        some.n = groups.n * (worker + 1) / workers - begin;
+        return Decode(section_, lowered_, some, first + begin, &out);
+      });
+    }));
+    DropUnusedNulls(&out);
   }
   return out;
 }
