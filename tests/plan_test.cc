@@ -75,8 +75,7 @@ TEST_F(PlanTest, WhatAllArmsOfAnOrAskIsTakenOut) {
   EXPECT_TRUE(Has(
       "SELECT count(*) FROM orders, customer WHERE (customer.id = customer AND day = 1) OR (customer.id = customer AND "
       "day = 2)",
-      {"Hash join on customer.id = orders.customer\n",
-       "Scan orders where orders.day = 1 OR orders.day = 2"}));
+      {"Hash join on customer.id = orders.customer\n", "Scan orders where orders.day = 1 OR orders.day = 2"}));
   // An arm that asks for nothing else makes the OR true.
   EXPECT_TRUE(
       Has("SELECT count(*) FROM orders WHERE (day = 1 AND id > 5) OR day = 1", {"Scan orders where orders.day = 1\n"}));
