@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/expr_builder.h"
 #include "compiler/functions.h"
 #include "compiler/query_walk.h"
 #include "compiler/selectivity.h"
@@ -45,6 +46,12 @@ JoinGraph::JoinGraph(const Query& q, const PlanOptions& options, const DerivedPl
       selectivity_(n_, 1.0),
       needed_(n_) {
   for (const ExprPtr& c : q.conjuncts) AddConjunct(*c);
+  for (const auto& members : classes_) key_sides_.emplace_back(RelationsOf(members), RelationsOf(members));
+  for (const Predicate& p : predicates_) {
+    if (!IsFunction(*p.expr, Function::kEq)) continue;
+    const RelationSet left = RelationsOf(*p.expr->args[0]), right = RelationsOf(*p.expr->args[1]);
+    if (left != 0 && right != 0 && (left & right) == 0) key_sides_.emplace_back(left, right);
+  }
   for (size_t r = 0; r < n_; ++r) {
     const Relation& relation = q.relations[r];
     for (const ExprPtr& e : relation.on) {
@@ -70,7 +77,7 @@ void JoinGraph::AddConjunct(const Expr& e) {
 }
 
 bool JoinGraph::AddToClasses(const Expr& e) {
-  if (e.kind != Expr::Kind::kFunction || e.function != Function::kEq) return false;
+  if (!IsFunction(e, Function::kEq)) return false;
   for (const ExprPtr& a : e.args) {
     if (a->kind != Expr::Kind::kColumn || a->column == kMarkColumn || a->type.IsFloat() ||
         !IsInner(static_cast<size_t>(a->relation)))
@@ -119,12 +126,11 @@ void JoinGraph::TakeFilters(Plan* plan) {
 }
 
 bool JoinGraph::HasKey(RelationSet a, RelationSet b) const {
-  for (const auto& members : classes_) {
-    if (ColumnIn(members, a, -1) != nullptr && ColumnIn(members, b, -1) != nullptr) return true;
-  }
-  JoinStep step;
-  return std::any_of(predicates_.begin(), predicates_.end(),
-                     [&](const Predicate& p) { return IsSubset(p.relations, a | b) && AddKey(*p.expr, a, b, &step); });
+  return std::any_of(key_sides_.begin(), key_sides_.end(), [&](const auto& sides) {
+    const auto& [left, right] = sides;
+    if (left == right) return (left & a) != 0 && (left & b) != 0;  // a class
+    return (IsSubset(left, a) && IsSubset(right, b)) || (IsSubset(left, b) && IsSubset(right, a));
+  });
 }
 
 JoinStep JoinGraph::Step(RelationSet joined, int probing, RelationSet side, int driver, double* fraction) const {
@@ -198,10 +204,11 @@ double JoinGraph::RowsAfter(const JoinStep& step, double rows, double fraction) 
   return rows;
 }
 
-double JoinGraph::RowsWith(RelationSet joined, double rows, size_t r) const {
+double JoinGraph::RowsWith(RelationSet joined, double rows, size_t r, bool* unique) const {
   double fraction = 1;
   const JoinStep step = Step(joined, -1, SetOf(r), static_cast<int>(r), &fraction);
   const double after = RowsAfter(step, rows, fraction);
+  *unique = step.unique;
   if (!step.unique || step.kind != JoinKind::kInner) return after;
   double residual = 1;  // the fraction of a unique key is that of its filters
   for (const Expr* e : step.residuals) residual *= Selectivity(q_, *e);
@@ -209,7 +216,7 @@ double JoinGraph::RowsWith(RelationSet joined, double rows, size_t r) const {
 }
 
 bool JoinGraph::AddKey(const Expr& e, RelationSet joined, RelationSet side, JoinStep* step) const {
-  if (e.kind != Expr::Kind::kFunction || e.function != Function::kEq) return false;
+  if (!IsFunction(e, Function::kEq)) return false;
   for (size_t k = 0; k < 2; ++k) {
     const Expr& build = *e.args[k];
     const Expr& probe = *e.args[1 - k];

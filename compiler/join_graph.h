@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "compiler/plan.h"
@@ -46,8 +47,8 @@ class JoinGraph {
   /// uniqueness; and the fraction of the pairs that match, in `fraction`. `probing`: the relation whose columns are the
   /// best to probe with, because they are scanned.
   JoinStep Step(RelationSet joined, int probing, RelationSet side, int driver, double* fraction) const;
-  /// Rows of `joined`, which has `rows`, after relation `r` is joined.
-  double RowsWith(RelationSet joined, double rows, size_t r) const;
+  /// Rows of `joined`, which has `rows`, after relation `r` is joined. `unique`: a row finds at most one of `r`.
+  double RowsWith(RelationSet joined, double rows, size_t r, bool* unique) const;
   /// The same where the step and the fraction of matching pairs are known.
   double RowsAfter(const JoinStep& step, double rows, double fraction) const;
 
@@ -80,6 +81,8 @@ class JoinGraph {
   std::vector<const Expr*> constants_;
   std::vector<Predicate> predicates_;
   std::vector<std::vector<const Expr*>> classes_;  ///< kColumn
+  /// The relations of the two sides of each equality that can be a key; of a class both times those of its members.
+  std::vector<std::pair<RelationSet, RelationSet>> key_sides_;
   std::vector<double> size_, selectivity_;
   std::vector<RelationSet> needed_;
 };

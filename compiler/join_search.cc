@@ -70,19 +70,15 @@ class JoinSearch {
   /// found by a unique key comes last if there is one, because such joins are estimated best.
   double RowsOf(RelationSet s) const {
     double best = -1;
-    bool best_unique = false;
     for (size_t r = 0; r < n_; ++r) {
       const RelationSet others = s & ~SetOf(r);
       if (others == s || table_[others].cost < 0) continue;
       if (!IsSubset(graph_.needed(r), others) || !IsPipeline(others)) continue;
       if (graph_.IsInner(r) && !graph_.HasKey(others, SetOf(r))) continue;
-      double fraction = 1;
-      const bool unique =
-          !graph_.IsInner(r) || graph_.Step(others, -1, SetOf(r), static_cast<int>(r), &fraction).unique;
-      const double rows = graph_.RowsWith(others, table_[others].rows, r);
-      if (best >= 0 && (best_unique > unique || (best_unique == unique && best <= rows))) continue;
-      best = rows;
-      best_unique = unique;
+      bool unique = false;
+      const double rows = graph_.RowsWith(others, table_[others].rows, r, &unique);
+      if (unique || !graph_.IsInner(r)) return rows;
+      if (best < 0 || rows < best) best = rows;
     }
     return std::max(best, 0.0);
   }
@@ -121,7 +117,8 @@ class JoinSearch {
   }
 
   double RowsOfJoin(const Pipeline& probing, const Pipeline& side) {
-    if (side.side == 0) return graph_.RowsWith(probing.relations, probing.rows, First(side.relations));
+    bool unique = false;
+    if (side.side == 0) return graph_.RowsWith(probing.relations, probing.rows, First(side.relations), &unique);
     double fraction = 1;
     (void)graph_.Step(probing.relations, -1, side.relations, DriverOf(side.relations), &fraction);
     return probing.rows * side.rows * fraction;
