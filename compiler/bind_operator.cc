@@ -496,7 +496,9 @@ Result<ExprPtr> ExpressionBinder::BindNullIf(const ParseNode& node) {
   TESSERA_ASSIGN(ExprPtr a, Bind(*node.Get(Field::k_lexpr)));
   TESSERA_ASSIGN(ExprPtr b, Bind(*node.Get(Field::k_rexpr)));
   if (IsUntyped(*a)) {
-    TESSERA_ASSIGN(a, Resolve(std::move(a), IsUntyped(*b) ? SqlType::Text() : b->type));
+    SqlType type = IsUntyped(*b) ? SqlType::Text() : b->type;
+    type.length = 0;  // the literal may be longer than the column
+    TESSERA_ASSIGN(a, Resolve(std::move(a), type));
   }
   const SqlType type = a->type;
   TESSERA_ASSIGN(ExprPtr again, Copy(*a));

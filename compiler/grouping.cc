@@ -101,14 +101,20 @@ Status BindHaving(const ParseNode& having, QueryBlock* block) {
   ExpressionBinder binder(&block->context, &block->scope, Clause::kHaving);
   binder.SetOutputs(&query.outputs);
   TESSERA_ASSIGN(ExprPtr condition, binder.BindBoolean(having, "argument of HAVING"));
-  SplitConjuncts(std::move(condition), &query.having);
+  query.having.push_back(std::move(condition));
   return {};
 }
 
 Status ReplaceGrouped(Query* query) {
   if (!query->grouped) return {};
   for (Output& o : query->outputs) TESSERA_TRY(ReplaceIn(*query, &o.expr));
-  for (ExprPtr& h : query->having) TESSERA_TRY(ReplaceIn(*query, &h));
+  // Split only then: a part may change where only "is true" matters, and would no longer be the key that it names.
+  std::vector<ExprPtr> having = std::move(query->having);
+  query->having.clear();
+  for (ExprPtr& h : having) {
+    TESSERA_TRY(ReplaceIn(*query, &h));
+    SplitConjuncts(std::move(h), &query->having);
+  }
   return {};
 }
 
