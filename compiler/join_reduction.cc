@@ -14,6 +14,17 @@ namespace {
 /// A semi join must save more than this share of what the side costs: estimates are rough.
 constexpr double kWorthIt = 0.5;
 
+/// Pipelines that give keys have at most so many joins, and a block has at most so many restricted sides: what is run
+/// once more should be small, and the machine has room for a few hundred sections.
+constexpr size_t kMostJoins = 4, kMostSides = 8;
+
+/// The joins of a pipeline and of the sides in it.
+size_t Count(const std::vector<JoinStep>& joins) {
+  size_t n = joins.size();
+  for (const JoinStep& j : joins) n += Count(j.joins);
+  return n;
+}
+
 /// The first joins of a pipeline, as a source of keys.
 struct Keys {
   const Expr* key = nullptr;  ///< the expression that is looked up by
@@ -27,12 +38,14 @@ class SideRestriction {
  public:
   SideRestriction(const JoinGraph& graph, Plan* plan) : graph_(graph), plan_(*plan) {}
 
-  /// The sides of a pipeline, and what is inside them.
+  /// The sides of a pipeline, and what is inside them. Keys come from the pipeline as it was, so that what is copied does
+  /// not hold copies itself.
   void Restrict(int driver, std::vector<JoinStep>* joins) {
+    const std::vector<JoinStep> original = *joins;
     for (size_t i = 0; i < joins->size(); ++i) {
       JoinStep& step = (*joins)[i];
       Restrict(step.relation, &step.joins);
-      RestrictSide(driver, *joins, i, &step);
+      RestrictSide(driver, original, i, &step);
     }
   }
 
@@ -60,7 +73,8 @@ class SideRestriction {
         best_left = left;
       });
     }
-    if (best_key == nullptr) return;
+    if (best_key == nullptr || restricted_ == kMostSides) return;
+    ++restricted_;
     JoinStep semi;
     semi.relation = best.driver;
     semi.joins = std::move(best.joins);
@@ -100,6 +114,7 @@ class SideRestriction {
         ForEachSource(key, step.relation, step.joins, step.joins.size(), f);
       has |= of_step;
       keys.joins.push_back(step);
+      if (Count(keys.joins) > kMostJoins) return;
       keys.cost += keys.rows * CostOfTable(step.side_rows).probe + CostOfSide(step);
       keys.rows = step.rows;
     }
@@ -113,6 +128,7 @@ class SideRestriction {
 
   const JoinGraph& graph_;
   const Plan& plan_;
+  size_t restricted_ = 0;
 };
 
 }  // namespace

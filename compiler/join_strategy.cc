@@ -85,6 +85,25 @@ bool NeedsPairs(const Query& q, const JoinStep& step) {
   return step.kind == JoinKind::kLeft && !step.unique && !r.single;
 }
 
+namespace {
+
+/// Refuses the step, or one of its side, if it has to look at all pairs.
+Status RefusePairs(const PlanOptions& options, const Query& q, const JoinStep& step, int driver) {
+  for (const JoinStep& j : step.joins) TESSERA_TRY(RefusePairs(options, q, j, step.relation));
+  if (!step.build_keys.empty() || !NeedsPairs(q, step)) return Status::Ok();
+  // The relation that a condition of the join refers to, or the driver.
+  uint64_t others = 0;
+  for (const auto* list : {&step.match, &step.residuals}) {
+    for (const Expr* e : *list) others |= RelationsOf(*e);
+  }
+  others &= ~(uint64_t{1} << step.relation);
+  const int other = others != 0 ? __builtin_ctzll(others) : driver;
+  const std::string of_what = other < 0 ? "one row" : NameOf(q, other);
+  return Refuse(options, of_what + " and " + NameOf(q, step.relation) + " are joined without an equality");
+}
+
+}  // namespace
+
 Status ChooseStrategies(const PlanOptions& options, Plan* plan) {
   const Query& q = *plan->query;
   static constexpr const char* kKinds[] = {"an inner join", "a left join", "a semi join", "an anti join",
@@ -97,18 +116,9 @@ Status ChooseStrategies(const PlanOptions& options, Plan* plan) {
       case JoinChoice::kAuto:
         if (grid && pairs) step.strategy = vm::JoinStrategy::kGrid;
         break;
-      case JoinChoice::kHash: {
-        if (!pairs) break;
-        // The relation that a condition of the join refers to, or the driver.
-        uint64_t others = 0;
-        for (const auto* list : {&step.match, &step.residuals}) {
-          for (const Expr* e : *list) others |= RelationsOf(*e);
-        }
-        others &= ~(uint64_t{1} << step.relation);
-        const int other = others != 0 ? __builtin_ctzll(others) : plan->driver;
-        const std::string of_what = other < 0 ? "one row" : NameOf(q, other);
-        return Refuse(options, of_what + " and " + NameOf(q, step.relation) + " are joined without an equality");
-      }
+      case JoinChoice::kHash:
+        TESSERA_TRY(RefusePairs(options, q, step, plan->driver));
+        break;
       case JoinChoice::kDp:
       case JoinChoice::kGrid:
         if (step.kind != JoinKind::kInner && (!step.build_keys.empty() || pairs)) {
