@@ -23,7 +23,8 @@ class Hoist : public testing::Test {
     Answer("CREATE TABLE r (a INTEGER, b BIGINT, f DOUBLE PRECISION, x REAL, n DECIMAL(8,2), w DECIMAL(30,2), t TEXT)");
     Answer("CREATE TABLE s (a INTEGER, b BIGINT, f DOUBLE PRECISION, x REAL, n DECIMAL(8,2), w DECIMAL(30,2), t TEXT)");
     Answer(
-        "INSERT INTO r VALUES (1, 9223372036854775807, 1, 1, 1, 1, 'a'), (7, 1, 2, 2, 2, 2, 'b'), (NULL, 1, 2, 2, 2, "
+        "INSERT INTO r VALUES (1, 9223372036854775807, 1, 1, 1, 99999999999999999999, 'a'), (7, 1, 2, 2, 2, 2, 'b'), "
+        "(NULL, 1, 2, 2, 2, "
         "2, 'b')");
     Answer("INSERT INTO s VALUES (1, 1, 1, 1, 1, 1, 'a'), (2, 1, 2, 2, 2, 2, 'b')");
     Answer("SET join_strategy = grid");
