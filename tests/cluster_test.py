@@ -417,8 +417,9 @@ def test_a_frozen_rank_is_noticed_at_the_end():
 
 
 def test_a_rank_that_works_for_long_is_alive():
-    job = Job(3, database("alive", rows=3000), "SET rank_timeout = 2000; SELECT min(a) FROM t;\n" + LONG + ";\n")
-    time.sleep(6)
+    # (Longer than a job takes to end, in which its ranks fall silent.)
+    job = Job(3, database("alive", rows=3000), "SET rank_timeout = 4000; SELECT min(a) FROM t;\n" + LONG + ";\n")
+    time.sleep(10)
     check(processes(job.directory) == job.ranks, "ranks are gone:", processes(job.directory))
     os.kill(job.ranks[0], signal.SIGTERM)
     took, message = job.check_ends(5)
