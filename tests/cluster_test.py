@@ -403,7 +403,9 @@ def test_a_frozen_rank_is_noticed():
             os.kill(job.ranks[rank], signal.SIGSTOP)
             took, message = job.check_ends(15)
             check(f"{who}: rank {rank} has given no sign of life for 2 s" in message, message)
-            check(message.count("tessera: ") == 1, "not one message:", message)
+            # (mpirun wakes the frozen rank to end it, and then it may say so.)
+            others = message.replace(f"tessera: rank {rank}: ended by a signal: Terminated", "")
+            check(others.count("tessera: ") == 1, "not one message:", message)
             check(took > 1.5, "took", took)
 
 
