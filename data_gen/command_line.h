@@ -67,6 +67,23 @@ class CommandLine {
       return value.has_value();
     });
   }
+  /// --scale, a factor from 0.01 to `most`.
+  void Scale(double most, std::optional<double>* to) {
+    Value("scale", [=, program = program_](const char* text) {
+      double scale = 0;
+      const std::string_view all(text);
+      const auto [end, error] = std::from_chars(all.data(), all.data() + all.size(), scale);
+      // The comparison refuses NaN too.
+      const bool number = error == std::errc() && end == all.data() + all.size();
+      if (number && scale >= 0.01 && scale <= most) {
+        *to = scale;
+        return true;
+      }
+      UsageError(program, "--scale '" + std::string(all) + "' is not a number from 0.01 to " +
+                              std::to_string(static_cast<int>(most)));
+      return false;
+    });
+  }
   void Seed(uint64_t* to) { Count("seed", 0, std::numeric_limits<uint64_t>::max(), to); }
   void Jobs(uint64_t* to) { Count("jobs", 1, kMostJobs, to); }
   /// An option without a value.

@@ -35,7 +35,6 @@
 // Start at: Tables(), MakeOrder().
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -58,7 +57,6 @@ namespace {
 using std::string_view;
 
 constexpr char kProgram[] = "ssb_gen";
-constexpr double kSmallestScale = 0.01;
 constexpr double kLargestScale = 100;
 
 /// See the last point above. Another seed gives other data of the same distribution.
@@ -371,25 +369,12 @@ constexpr char kHelp[] =
     "\n"
     "Exit status: 0 done, 1 a file could not be written, 2 wrong command line.\n";
 
-std::optional<double> ParseScale(string_view text) {
-  double scale = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), scale);
-  // The comparison refuses NaN too.
-  const bool number = error == std::errc() && end == text.data() + text.size();
-  if (number && scale >= kSmallestScale && scale <= kLargestScale) return scale;
-  UsageError(kProgram, "--scale '" + std::string(text) + "' is not a number from 0.01 to 100");
-  return std::nullopt;
-}
-
 int Main(int argc, char** argv) {
   std::optional<double> scale;
   std::string directory;
   uint64_t jobs = DefaultJobs();
   CommandLine line(kProgram, kHelp);
-  line.Value("scale", [&](const char* text) {
-    scale = ParseScale(text);
-    return scale.has_value();
-  });
+  line.Scale(kLargestScale, &scale);
   line.Text("out", &directory);
   line.Jobs(&jobs);
   if (const std::optional<int> status = line.Parse(argc, argv)) return *status;

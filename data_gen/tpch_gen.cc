@@ -30,7 +30,6 @@
 // Start at: Tables(), MakeLine().
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -55,7 +54,6 @@ namespace {
 using std::string_view;
 
 constexpr char kProgram[] = "tpch_gen";
-constexpr double kSmallestScale = 0.01;
 constexpr double kLargestScale = 300;
 
 /// One of the seeds for which each query returns as many rows at scale 1 as over DuckDB's tables, within 1 %: q11 1055 (DuckDB
@@ -404,16 +402,6 @@ constexpr char kHelp[] =
     "\n"
     "Exit status: 0 done, 1 a file could not be written, 2 wrong command line.\n";
 
-std::optional<double> ParseScale(string_view text) {
-  double scale = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), scale);
-  // The comparison refuses NaN too.
-  const bool number = error == std::errc() && end == text.data() + text.size();
-  if (number && scale >= kSmallestScale && scale <= kLargestScale) return scale;
-  UsageError(kProgram, "--scale '" + std::string(text) + "' is not a number from 0.01 to 300");
-  return std::nullopt;
-}
-
 Status Generate(double scale, size_t text_bytes, const std::string& directory, unsigned jobs) {
   TESSERA_ASSIGN(TextPool text, TextPool::Make(text_bytes, kSeed, jobs));
   const Generator generator(Sizes(scale), std::move(text));
@@ -426,10 +414,7 @@ int Main(int argc, char** argv) {
   uint64_t jobs = DefaultJobs();
   uint64_t text_size = 10;
   CommandLine line(kProgram, kHelp);
-  line.Value("scale", [&](const char* text) {
-    scale = ParseScale(text);
-    return scale.has_value();
-  });
+  line.Scale(kLargestScale, &scale);
   line.Text("out", &directory);
   line.Jobs(&jobs);
   line.Count("text", 1, 1000, &text_size);
