@@ -37,17 +37,16 @@ bool Has(const std::vector<const Expr*>& list, const Expr& e) {
   return std::any_of(list.begin(), list.end(), [&](const Expr* other) { return other->SameAs(e); });
 }
 
-/// The list as one condition. REQUIRES: it is not empty.
-ExprPtr Chain(const std::vector<const Expr*>& list, Function chain, int position) {
-  if (list.size() == 1) return list[0]->Clone();
-  std::vector<ExprPtr> args;
-  for (const Expr* e : list) args.push_back(e->Clone());
-  return MakeFunction(chain, kBoolean, position, std::move(args));
+/// The parts as one condition. REQUIRES: there are some.
+ExprPtr Chain(std::vector<ExprPtr> parts, Function chain, int position) {
+  if (parts.size() == 1) return std::move(parts[0]);
+  return MakeFunction(chain, kBoolean, position, std::move(parts));
 }
 
-ExprPtr Either(std::vector<ExprPtr> arms, int position) {
-  if (arms.size() == 1) return std::move(arms[0]);
-  return MakeFunction(Function::kOr, kBoolean, position, std::move(arms));
+std::vector<ExprPtr> Copies(const std::vector<const Expr*>& list) {
+  std::vector<ExprPtr> copies;
+  for (const Expr* e : list) copies.push_back(e->Clone());
+  return copies;
 }
 
 using Arms = std::vector<std::vector<const Expr*>>;
@@ -75,10 +74,10 @@ void TakeCommon(ExprPtr* e, std::vector<ExprPtr>* out) {
   for (std::vector<const Expr*>& arm : arms) {
     std::erase_if(arm, [&](const Expr* test) { return Has(common, *test); });
     nothing_left |= arm.empty();
-    if (!arm.empty()) left.push_back(Chain(arm, Function::kAnd, position));
+    if (!arm.empty()) left.push_back(Chain(Copies(arm), Function::kAnd, position));
   }
   for (const Expr* test : common) out->push_back(test->Clone());
-  *e = nothing_left ? nullptr : Either(std::move(left), position);
+  *e = nothing_left ? nullptr : Chain(std::move(left), Function::kOr, position);
 }
 
 /// For each relation on which every arm has a test of its own: that one of these is true.
@@ -94,9 +93,9 @@ void AddFilters(const Expr& either, std::vector<ExprPtr>* out) {
       std::copy_if(arm.begin(), arm.end(), std::back_inserter(own),
                    [&](const Expr* test) { return IsColumnTest(*test) && RelationsOf(*test) == relation; });
       if (own.empty()) break;
-      tests.push_back(Chain(own, Function::kAnd, either.position));
+      tests.push_back(Chain(Copies(own), Function::kAnd, either.position));
     }
-    if (tests.size() == arms.size()) out->push_back(Either(std::move(tests), either.position));
+    if (tests.size() == arms.size()) out->push_back(Chain(std::move(tests), Function::kOr, either.position));
   }
 }
 
