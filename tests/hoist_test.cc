@@ -7,9 +7,8 @@
 #include <sstream>
 #include <string>
 
-#include "compiler/compiler.h"
 #include "session/session.h"
-#include "shell/result_text.h"
+#include "tests/session_answer.h"
 
 namespace tessera {
 namespace {
@@ -30,18 +29,7 @@ class Hoist : public testing::Test {
     Answer("SET join_strategy = grid");
   }
 
-  std::string Answer(const std::string& sql) {
-    std::string out;
-    auto writer = MakeResultText(
-        ResultTextOptions(),
-        [&](std::string_view text) {
-          out += text;
-          return Status::Ok();
-        },
-        [&](const std::string& tag) { out += tag; });
-    const Status status = session_->Execute(sql, writer.get());
-    return status.ok() ? out : FormatError(status, sql);
-  }
+  std::string Answer(const std::string& sql) { return tessera::Answer(session_.get(), sql); }
 
   /// Opcodes and first operands from the head of the join's loop to the end of its conditions; with `sinks`, to the end
   /// of its turn.

@@ -6,9 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "compiler/compiler.h"
 #include "session/session.h"
-#include "shell/result_text.h"
+#include "tests/session_answer.h"
 
 namespace tessera {
 namespace {
@@ -36,18 +35,7 @@ class PlanTest : public testing::Test {
     Answer("INSERT INTO item SELECT o.id, d.x, (o.id * 3 + d.x) % 500, d.x FROM orders o, digit d");
   }
 
-  std::string Answer(const std::string& sql) {
-    std::string out;
-    auto writer = MakeResultText(
-        ResultTextOptions(),
-        [&](std::string_view text) {
-          out += text;
-          return Status::Ok();
-        },
-        [&](const std::string& tag) { out += tag; });
-    const Status status = session_->Execute(sql, writer.get());
-    return status.ok() ? out : FormatError(status, sql);
-  }
+  std::string Answer(const std::string& sql) { return tessera::Answer(session_.get(), sql); }
 
   /// The plan, without estimates of rows.
   std::string PlanOf(const std::string& query) {

@@ -16,6 +16,7 @@
 #include "shell/display_width.h"
 #include "shell/result_text.h"
 #include "shell/statistics_text.h"
+#include "tests/session_answer.h"
 
 namespace tessera {
 namespace {
@@ -27,20 +28,6 @@ std::unique_ptr<Session> Open() {
   Result<std::unique_ptr<Session>> session = Session::Open(options);
   EXPECT_TRUE(session.ok());
   return std::move(*session);
-}
-
-/// All that a statement prints, or its error.
-std::string Answer(Session* session, const std::string& sql, ResultTextOptions options = {}) {
-  std::string out;
-  auto writer = MakeResultText(
-      options,
-      [&](std::string_view text) {
-        out += text;
-        return Status::Ok();
-      },
-      [&](const std::string& tag) { out += tag; });
-  Status status = session->Execute(sql, writer.get());
-  return status.ok() ? out : FormatError(status, sql);
 }
 
 std::string Format(ResultFormat format, const std::string& sql) {
