@@ -18,13 +18,13 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/generated_tables.h"
 #include "tests/run_program.h"
 
 namespace tessera {
 namespace {
 
 using std::string;
-using Row = std::vector<string>;
 
 const std::map<string, size_t>& Columns() {
   static const std::map<string, size_t> columns = {{"region", 3}, {"nation", 4},   {"supplier", 7}, {"customer", 8},
@@ -55,39 +55,13 @@ int64_t Day(const string& text) {
 }
 constexpr int64_t kToday = 1263;  ///< 1995-06-17
 
-/// The files of scale 0.01, made once.
-class TpchGen : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    directory_ = new TemporaryDirectory;
-    outcome_ = RunProgram({Program("tpch_gen"), "--scale", "0.01", "--jobs", "1", "--out", directory_->path()});
-    for (const auto& [table, columns] : Columns()) {
-      std::istringstream file(ReadAll(*directory_ / (table + ".tbl")));
-      for (string line; std::getline(file, line);) {
-        Row row;
-        std::istringstream values(line);
-        for (string value; std::getline(values, value, '|');) row.push_back(value);
-        tables_[table].push_back(std::move(row));
-      }
-    }
-  }
-  static void TearDownTestSuite() {
-    delete directory_;
-    tables_.clear();
-  }
-  void SetUp() override {
-    ASSERT_EQ(outcome_.status, 0) << "is " << Program("tpch_gen") << " built? " << outcome_.err;
-    for (const auto& [table, columns] : Columns()) {
-      for (const Row& row : tables_[table]) ASSERT_EQ(row.size(), columns) << table;
-    }
-  }
+struct TpchGenTables {
+  static constexpr char kProgram[] = "tpch_gen";
+  static const std::map<string, size_t>& Columns() { return ::tessera::Columns(); }
+};
 
-  static std::vector<Row>& Table(const string& name) { return tables_[name]; }
-  static std::set<string> Distinct(const string& table, size_t column) {
-    std::set<string> values;
-    for (const Row& row : Table(table)) values.insert(row[column]);
-    return values;
-  }
+class TpchGen : public GeneratedTables<TpchGenTables> {
+ protected:
   /// Name, nation and telephone number of a customer or supplier, and the balance.
   static void CheckPerson(const Row& row, size_t index, const string& prefix, size_t balance) {
     EXPECT_EQ(row[0], std::to_string(index + 1));
@@ -99,10 +73,6 @@ class TpchGen : public testing::Test {
     const int64_t cents = Cents(row[balance]);
     EXPECT_TRUE(cents >= -99999 && cents <= 999999) << row[balance];
   }
-
-  inline static TemporaryDirectory* directory_ = nullptr;
-  inline static Outcome outcome_;
-  inline static std::map<string, std::vector<Row>> tables_;
 };
 
 TEST_F(TpchGen, WritesTheEightFilesAndNothingElse) {
@@ -112,19 +82,7 @@ TEST_F(TpchGen, WritesTheEightFilesAndNothingElse) {
   EXPECT_EQ(outcome_.err, "");  // no progress bar in a file
 }
 
-TEST_F(TpchGen, EveryLineEndsWithTheSeparator) {
-  for (const auto& [table, columns] : Columns()) {
-    const string text = ReadAll(*directory_ / (table + ".tbl"));
-    ASSERT_TRUE(text.ends_with("|\n")) << table;
-    size_t lines = 0;
-    for (size_t i = 0; i < text.size(); ++i) {
-      if (text[i] != '\n') continue;
-      ++lines;
-      ASSERT_TRUE(i > 0 && text[i - 1] == '|') << table << " line " << lines;
-    }
-    EXPECT_EQ(static_cast<size_t>(std::ranges::count(text, '|')), lines * columns) << table;
-  }
-}
+TEST_F(TpchGen, EveryLineEndsWithTheSeparator) { CheckLineEnds(); }
 
 TEST_F(TpchGen, RowCounts) {
   EXPECT_EQ(Table("region").size(), 5u);
@@ -138,16 +96,7 @@ TEST_F(TpchGen, RowCounts) {
   EXPECT_NEAR(static_cast<double>(Table("lineitem").size()), 60000, 1225);
 }
 
-TEST_F(TpchGen, SameBytesForAnyNumberOfJobs) {
-  for (const char* jobs : {"4", "16"}) {
-    const TemporaryDirectory other;
-    ASSERT_EQ(RunProgram({Program("tpch_gen"), "--scale=0.01", "--jobs", jobs, "--out", other.path()}).status, 0);
-    for (const auto& [table, columns] : Columns()) {
-      const string name = table + ".tbl";
-      EXPECT_TRUE(ReadAll(*directory_ / name) == ReadAll(other / name)) << name << " with --jobs " << jobs;
-    }
-  }
-}
+TEST_F(TpchGen, SameBytesForAnyNumberOfJobs) { CheckSameBytes({"4", "16"}); }
 
 /// Different values, and the shortest, the average and the longest text, of every column at scale 0.01. The numbers were
 /// recorded: a change of the generator that moves one is a change of the data, and of every figure measured on them.
