@@ -2,8 +2,11 @@
 // entries of a chunk when a tablet is encoded. Private to vm/.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <vector>
 
+#include "base/shared_loops.h"
 #include "base/status.h"
 #include "tablet/tablet.h"
 #include "vm/program.h"
@@ -18,6 +21,12 @@ struct DictionaryMap {
   std::vector<uint8_t> kept;    ///< 1 where the entry reached Emit
 };
 
-Result<DictionaryMap> MapDictionary(const Program& program, int section, const Chunk& chunk, StringPool* strings);
+/// `loop`: as in ForEntries.
+Result<DictionaryMap> MapDictionary(const Program& program, int section, const Chunk& chunk, StringPool* strings,
+                                    const LoopRunner& loop);
+
+/// Calls f(first, end) for parts of [0, entries), by `loop` if there are several; an empty `loop` makes the calls one
+/// after the other. Errors: that of the earliest part that failed.
+Status ForEntries(uint32_t entries, const LoopRunner& loop, const std::function<Status(uint32_t, uint32_t)>& f);
 
 }  // namespace tessera::vm

@@ -77,8 +77,8 @@ Interval NumberInterval(const Program& program, const Predicate& p, const SqlTyp
 class PredicateEncoder {
  public:
   PredicateEncoder(const Program& program, const Chunk& chunk, StringPool* strings,
-                   const std::vector<KeyRange>& key_ranges, TabletEncoding* out)
-      : program_(program), chunk_(chunk), strings_(strings), key_ranges_(key_ranges), out_(out) {}
+                   const std::vector<KeyRange>& key_ranges, const LoopRunner& loop, TabletEncoding* out)
+      : program_(program), chunk_(chunk), strings_(strings), key_ranges_(key_ranges), loop_(loop), out_(out) {}
 
   Result<PredicateEncoding> Encode(const Predicate& p) {
     PredicateEncoding b;
@@ -278,11 +278,11 @@ class PredicateEncoder {
       return Range(b, in, p.negated);
     }
     // Decide entry by entry. The set then gives the answer for each code, or for each row if the chunk is stored plain.
-    const uint64_t entries = chunk_.entries;
+    const uint32_t entries = chunk_.entries;
     std::vector<uint8_t> passes(entries);
     if (p.kind == Predicate::Kind::kMapped) {
-      TESSERA_ASSIGN(DictionaryMap map, MapDictionary(program_, p.map, chunk_, strings_));
-      for (uint64_t i = 0; i < entries; ++i) passes[i] = (map.kept[i] != 0) != p.negated ? 1 : 0;
+      TESSERA_ASSIGN(DictionaryMap map, MapDictionary(program_, p.map, chunk_, strings_, loop_));
+      for (uint32_t i = 0; i < entries; ++i) passes[i] = (map.kept[i] != 0) != p.negated ? 1 : 0;
     } else if (p.kind == Predicate::Kind::kIn && chunk_.encoding == Encoding::kDictionary) {
       if (p.negated) std::fill(passes.begin(), passes.end(), uint8_t{1});
       for (int32_t c : p.list) {
@@ -292,7 +292,10 @@ class PredicateEncoder {
           passes[static_cast<size_t>(at)] = p.negated ? 0 : 1;
       }
     } else {
-      for (uint32_t i = 0; i < entries; ++i) passes[i] = TextPasses(p, chunk_.Entry(i)) != p.negated ? 1 : 0;
+      TESSERA_TRY(ForEntries(entries, loop_, [&](uint32_t first, uint32_t end) {
+        for (uint32_t i = first; i < end; ++i) passes[i] = TextPasses(p, chunk_.Entry(i)) != p.negated ? 1 : 0;
+        return Status::Ok();
+      }));
     }
     if (chunk_.encoding == Encoding::kConstant) return Constant(b, entries > 0 && passes[0] != 0);
     if (chunk_.encoding == Encoding::kDictionary) {
@@ -336,6 +339,7 @@ class PredicateEncoder {
   const Chunk& chunk_;
   StringPool* strings_;
   const std::vector<KeyRange>& key_ranges_;
+  const LoopRunner& loop_;
   TabletEncoding* out_;
 };
 
@@ -408,7 +412,8 @@ SectionEncoder::SectionEncoder(const Program& program, int section, StringPool* 
 
 /// Fills a slot from its chunk. Text that is read as values also gets a map: to identifiers of the pool, or to the
 /// values of the slot's dictionary section.
-Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, TabletEncoding* out) const {
+Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, const LoopRunner& loop,
+                                  TabletEncoding* out) const {
   const Slot& slot = section_.slots[number];
   const Chunk& chunk = *out->chunks[number];
   SlotEncoding* b = &out->slots[number];
@@ -457,7 +462,7 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, Tab
   };
   int64_t* map = reinterpret_cast<int64_t*>(keep(b->map_entries * 8));
   if (slot.map >= 0) {
-    TESSERA_ASSIGN(DictionaryMap made, MapDictionary(program_, slot.map, chunk, strings_));
+    TESSERA_ASSIGN(DictionaryMap made, MapDictionary(program_, slot.map, chunk, strings_, loop));
     std::copy(made.values.begin(), made.values.end(), map);
     if (std::find(made.null.begin(), made.null.end(), uint8_t{1}) != made.null.end()) {
       uint8_t* map_null = keep(b->map_entries);
@@ -467,7 +472,10 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, Tab
   } else if (lazy_maps_ && chunk.entries > kLazyEntries) {
     b->lazy_map = true;
   } else {
-    for (uint32_t i = 0; i < chunk.entries; ++i) map[i] = strings_->Intern(chunk.Entry(i));
+    TESSERA_TRY(ForEntries(chunk.entries, loop, [&](uint32_t first, uint32_t end) {
+      for (uint32_t i = first; i < end; ++i) map[i] = strings_->Intern(chunk.Entry(i));
+      return Status::Ok();
+    }));
   }
   b->map = map;
   if (b->decode == Decode::kConstant) {
@@ -481,7 +489,7 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, Tab
   return Status::Ok();
 }
 
-Status SectionEncoder::EncodePredicates(const TabletEncoding* like, TabletEncoding* out) const {
+Status SectionEncoder::EncodePredicates(const TabletEncoding* like, const LoopRunner& loop, TabletEncoding* out) const {
   for (size_t i = 0; i < section_.predicates.size(); ++i) {
     const Predicate& p = section_.predicates[i];
     const size_t slot = static_cast<size_t>(p.slot);
@@ -492,7 +500,7 @@ Status SectionEncoder::EncodePredicates(const TabletEncoding* like, TabletEncodi
       if (out->predicates[i].set != nullptr) ShareStorage(out->predicates[i].set, *like, out);
       continue;
     }
-    TESSERA_ASSIGN(out->predicates[i], PredicateEncoder(program_, chunk, strings_, key_ranges_, out).Encode(p));
+    TESSERA_ASSIGN(out->predicates[i], PredicateEncoder(program_, chunk, strings_, key_ranges_, loop, out).Encode(p));
   }
   out->skip = LeavesNone(*out);
   return Status::Ok();
@@ -507,13 +515,15 @@ Status SectionEncoder::EncodeKeyRanges(TabletEncoding* encoded) const {
     const Predicate& p = section_.predicates[i];
     if (p.kind != Predicate::Kind::kKeyRange) continue;
     const Chunk& chunk = *encoded->chunks[static_cast<size_t>(p.slot)];
-    TESSERA_ASSIGN(encoded->predicates[i], PredicateEncoder(program_, chunk, strings_, key_ranges_, encoded).Encode(p));
+    TESSERA_ASSIGN(encoded->predicates[i],
+                   PredicateEncoder(program_, chunk, strings_, key_ranges_, {}, encoded).Encode(p));
   }
   encoded->skip = LeavesNone(*encoded);
   return Status::Ok();
 }
 
-Result<TabletEncoding> SectionEncoder::Encode(const Tablet& tablet, const TabletEncoding* like) const {
+Result<TabletEncoding> SectionEncoder::Encode(const Tablet& tablet, const TabletEncoding* like,
+                                              const LoopRunner& loop) const {
   const Section& s = section_;
   TabletEncoding out;
   out.rows = tablet.rows();
@@ -525,7 +535,7 @@ Result<TabletEncoding> SectionEncoder::Encode(const Tablet& tablet, const Tablet
     out.chunks[i] = chunk;
     if (!slots_[i].repeated) out.encoded_bytes += chunk->encoded_bytes;
   }
-  TESSERA_TRY(EncodeAll(like, &out));
+  TESSERA_TRY(EncodeAll(like, loop, &out));
   return out;
 }
 
@@ -534,16 +544,16 @@ Result<TabletEncoding> SectionEncoder::EncodeChunks(uint32_t rows, const std::ve
   TabletEncoding out;
   out.rows = rows;
   out.chunks = chunks;
-  TESSERA_TRY(EncodeAll(&like, &out));
+  TESSERA_TRY(EncodeAll(&like, {}, &out));
   return out;
 }
 
-Status SectionEncoder::EncodeAll(const TabletEncoding* like, TabletEncoding* out) const {
+Status SectionEncoder::EncodeAll(const TabletEncoding* like, const LoopRunner& loop, TabletEncoding* out) const {
   out->predicates.resize(section_.predicates.size());
-  TESSERA_TRY(EncodePredicates(like, out));
+  TESSERA_TRY(EncodePredicates(like, loop, out));
   if (out->skip) return Status::Ok();
   out->slots.resize(section_.slots.size());
-  for (size_t i = 0; i < section_.slots.size(); ++i) TESSERA_TRY(EncodeSlot(i, like, out));
+  for (size_t i = 0; i < section_.slots.size(); ++i) TESSERA_TRY(EncodeSlot(i, like, loop, out));
   return Status::Ok();
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/shared_loops.h"
 #include "base/status.h"
 #include "tablet/tablet.h"
 #include "vm/program.h"
@@ -51,7 +52,9 @@ class SectionEncoder {
 
   /// `like`: a tablet encoded before; may be nullptr. Its maps and sets are reused where the dictionaries are the same,
   /// which is so in most tablets of a table. Errors: those of Tablet::Chunk and of the dictionary sections.
-  Result<TabletEncoding> Encode(const Tablet& tablet, const TabletEncoding* like = nullptr) const;
+  /// `loop`: for work on many texts, see ForEntries.
+  Result<TabletEncoding> Encode(const Tablet& tablet, const TabletEncoding* like = nullptr,
+                                const LoopRunner& loop = {}) const;
   /// Encodes rows collected from encoded tablets: one chunk for each slot, with or without codes. The chunks must
   /// outlive the result. `like`: one of these tablets. REQUIRES: text chunks have the dictionaries of `like`; no chunk
   /// has NULL bytes; lists of numbers test chunks of at most 2 bytes a code (others are tested row by row).
@@ -62,11 +65,11 @@ class SectionEncoder {
 
  private:
   /// Encodes from out->chunks.
-  Status EncodeAll(const TabletEncoding* like, TabletEncoding* out) const;
-  Status EncodePredicates(const TabletEncoding* like, TabletEncoding* out) const;
+  Status EncodeAll(const TabletEncoding* like, const LoopRunner& loop, TabletEncoding* out) const;
+  Status EncodePredicates(const TabletEncoding* like, const LoopRunner& loop, TabletEncoding* out) const;
   /// Whether the predicates leave no row.
   bool LeavesNone(const TabletEncoding& encoded) const;
-  Status EncodeSlot(size_t number, const TabletEncoding* like, TabletEncoding* out) const;
+  Status EncodeSlot(size_t number, const TabletEncoding* like, const LoopRunner& loop, TabletEncoding* out) const;
 
   const Program& program_;
   const Section& section_;

@@ -280,7 +280,30 @@ bool ReadsEntriesByPlace(const Section& s) {
 
 }  // namespace
 
-Result<DictionaryMap> MapDictionary(const Program& program, int section, const Chunk& chunk, StringPool* strings) {
+Status ForEntries(uint32_t entries, const LoopRunner& loop, const std::function<Status(uint32_t, uint32_t)>& f) {
+  // Some milliseconds for the slowest patterns, so that threads end together; and enough to be worth a machine.
+  constexpr uint32_t kEntriesPerPart = 16 * kTileRows;
+  const size_t parts = (size_t{entries} + kEntriesPerPart - 1) / kEntriesPerPart;
+  std::vector<Status> errors(parts);
+  const auto part = [&](size_t i) {
+    const uint32_t first = static_cast<uint32_t>(i) * kEntriesPerPart;
+    errors[i] = f(first, std::min(entries - first, kEntriesPerPart) + first);
+    return errors[i];
+  };
+  Status stopped;
+  if (parts > 1 && loop) {
+    stopped = loop(parts, part);
+  } else {
+    for (size_t i = 0; i < parts && stopped.ok(); ++i) stopped = part(i);
+  }
+  for (const Status& error : errors) {
+    if (!error.ok()) return error;
+  }
+  return stopped;
+}
+
+Result<DictionaryMap> MapDictionary(const Program& program, int section, const Chunk& chunk, StringPool* strings,
+                                    const LoopRunner& loop) {
   const Section& s = program.sections[static_cast<size_t>(section)];
   DictionaryMap map;
   map.kept.resize(chunk.entries);
@@ -290,9 +313,8 @@ Result<DictionaryMap> MapDictionary(const Program& program, int section, const C
   }
   // An identifier takes longer than most functions of an entry.
   const bool by_place = ReadsEntriesByPlace(s);
+  const bool gives_text = !s.columns.empty() && s.columns[0].id == TypeId::kText;
   std::vector<int64_t> values(chunk.entries);
-  for (uint32_t i = 0; i < chunk.entries; ++i)
-    values[i] = by_place ? TileMachine::kFirstEntry + i : strings->Intern(chunk.Entry(i));
   TabletEncoding encoded;
   encoded.rows = chunk.entries;
   encoded.slots.resize(1);
@@ -300,20 +322,22 @@ Result<DictionaryMap> MapDictionary(const Program& program, int section, const C
   encoded.slots[0].width = 8;
   encoded.slots[0].codes = reinterpret_cast<const uint8_t*>(values.data());
   const std::vector<std::unique_ptr<JoinIndex>> no_joins(program.joins.size());
-  auto machine = std::make_unique<TileMachine>(program, section, no_joins, strings);
-  machine->ReadEntriesOf(&chunk);
-  TileSinks sinks;
-  sinks.map = &map;
-  for (uint32_t row = 0; row < chunk.entries; row += kTileRows) {
-    TESSERA_TRY(
-        machine->RunTile(encoded, row, static_cast<int>(std::min<uint32_t>(kTileRows, chunk.entries - row)), sinks));
-  }
-  if (by_place && !s.columns.empty() && s.columns[0].id == TypeId::kText) {
-    for (uint32_t i = 0; i < chunk.entries; ++i) {  // an entry may be the value of the section
+  const Status status = ForEntries(chunk.entries, loop, [&](uint32_t first, uint32_t end) {
+    for (uint32_t i = first; i < end; ++i)
+      values[i] = by_place ? TileMachine::kFirstEntry + i : strings->Intern(chunk.Entry(i));
+    const auto machine = std::make_unique<TileMachine>(program, section, no_joins, strings);
+    machine->ReadEntriesOf(&chunk);
+    TileSinks sinks;
+    sinks.map = &map;
+    for (uint32_t row = first; row < end; row += kTileRows)
+      TESSERA_TRY(machine->RunTile(encoded, row, static_cast<int>(std::min<uint32_t>(kTileRows, end - row)), sinks));
+    for (uint32_t i = first; by_place && gives_text && i < end; ++i) {  // an entry may be the value of the section
       if (map.null[i] == 0 && map.values[i] >= TileMachine::kFirstEntry)
         map.values[i] = strings->Intern(chunk.Entry(static_cast<uint32_t>(map.values[i] - TileMachine::kFirstEntry)));
     }
-  }
+    return Status::Ok();
+  });
+  if (!status.ok()) return status;
   return map;
 }
 

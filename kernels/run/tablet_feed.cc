@@ -1,9 +1,11 @@
 #include "kernels/run/tablet_feed.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <utility>
 
+#include "base/shared_loops.h"
 #include "base/thread_pool.h"
 
 namespace tessera::kernels {
@@ -25,12 +27,14 @@ constexpr size_t kMostShared = 4096, kEncoders = 6;
 
 /// Binds tablets from `first` on. true: one took so long that several threads should do it, and it was the last one.
 bool EncodeTablets(const vm::SectionEncoder& encoder, const TableInfo& table, size_t first,
-                   const vm::TabletEncoding* like, std::vector<tessera::Result<vm::TabletEncoding>>* encoded) {
+                   const vm::TabletEncoding* like, ThreadPool* pool,
+                   std::vector<tessera::Result<vm::TabletEncoding>>* encoded) {
+  const LoopRunner loop = [&](size_t n, const std::function<Status(size_t)>& f) { return ForEach(pool, n, f); };
   const size_t end = std::min(table.tablets.size(), first + kMostShared);
   encoded->reserve(end - first);
   auto start = std::chrono::steady_clock::now();
   for (size_t i = first; i < end; ++i) {
-    const tessera::Result<vm::TabletEncoding>& b = encoded->emplace_back(encoder.Encode(*table.tablets[i], like));
+    const tessera::Result<vm::TabletEncoding>& b = encoded->emplace_back(encoder.Encode(*table.tablets[i], like, loop));
     if (b.ok() && !b->skip) like = &*b;
     const auto now = std::chrono::steady_clock::now();
     if (now - start > kSlowBinding) return true;
@@ -46,7 +50,7 @@ int Threads(const vm::SectionContext& context) { return context.pool == nullptr 
 TabletsAhead EncodeAhead(const vm::SectionContext& context, const std::vector<vm::KeyRange>& key_ranges) {
   const vm::SectionEncoder encoder(*context.program, context.section, context.strings, key_ranges);
   TabletsAhead ahead{context.section, context.table, {}};
-  ahead.slow = EncodeTablets(encoder, *context.table, 0, nullptr, &ahead.tablets);
+  ahead.slow = EncodeTablets(encoder, *context.table, 0, nullptr, context.pool, &ahead.tablets);
   return ahead;
 }
 
@@ -92,17 +96,22 @@ tessera::Result<vm::TabletEncoding>& TabletFeed::Encode(size_t number, const vm:
   const size_t count = std::min(table.tablets.size() - number, kMostShared),
                workers = std::min({static_cast<size_t>(Threads(context_)), kEncoders, count});
   if (!encoding_is_slow_ || workers == 1) {
-    encoding_is_slow_ = EncodeTablets(encoder_, table, number, like, &encoded_);
+    encoding_is_slow_ = EncodeTablets(encoder_, table, number, like, context_.pool, &encoded_);
     return encoded_[0];
   }
   for (size_t i = 0; i < count; ++i) encoded_.emplace_back(Cancelled());
-  const Status status = context_.pool->Run(static_cast<int>(workers), [&](int worker) {
-    const size_t w = static_cast<size_t>(worker);
+  // Threads beyond the encoders share what takes longest, work on texts.
+  SharedLoops loops;
+  const LoopRunner loop = [&](size_t n, const std::function<Status(size_t)>& f) { return loops.Run(n, f); };
+  std::atomic<size_t> encoding{workers};
+  const Status status = ForWorkers(context_.pool, [&](size_t w) {
     const vm::TabletEncoding* as = nullptr;
-    for (size_t i = w * count / workers; i < (w + 1) * count / workers; ++i) {
-      encoded_[i] = encoder_.Encode(*table.tablets[number + i], as);
+    for (size_t i = w * count / workers; w < workers && i < (w + 1) * count / workers; ++i) {
+      encoded_[i] = Caught([&] { return encoder_.Encode(*table.tablets[number + i], as, loop); });
       if (encoded_[i].ok() && !encoded_[i]->skip) as = &*encoded_[i];
     }
+    if (w < workers && --encoding == 0) loops.Wake();
+    loops.HelpUntil([&] { return encoding == 0; });
     return Status::Ok();
   });
   if (!status.ok()) encoded_[0] = status;

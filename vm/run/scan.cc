@@ -104,7 +104,6 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
     return Status::Ok();
   }
   scan->tablets = std::vector<LazyTablet>(1);
-  std::call_once(scan->tablets[0].once, [] {});
   TabletEncoding& encoded = scan->tablets[0].encoded;
   encoded.rows = 1;
   if (s.source_kind == Section::Source::kSection || s.source_kind == Section::Source::kJoin) {

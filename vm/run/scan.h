@@ -5,9 +5,9 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/shared_loops.h"
 #include "vm/group_table.h"
 #include "vm/pair_ranges.h"
 #include "vm/run/run_state.h"
@@ -85,9 +85,9 @@ struct GridPruning {
   }
 };
 
-/// A tablet's encoding, made once, by the first worker that needs it.
+/// A tablet's encoding, made once, by the first worker that needs it. Others that need it help (Scan::loops).
 struct LazyTablet {
-  std::once_flag once;
+  std::atomic<bool> begun{false}, done{false};
   Status status;
   TabletEncoding encoded;
 };
@@ -109,6 +109,7 @@ struct Scan {
   GridPruning pruning;
   std::unique_ptr<SectionEncoder> encoder;  ///< of stored tables
   std::vector<LazyTablet> tablets;
+  SharedLoops loops;                                   ///< over the texts of tablets that are being encoded
   std::unique_ptr<TopRows> top;                        ///< of ORDER BY and LIMIT
   std::vector<std::unique_ptr<TileMachine>> machines;  ///< one per worker, or nullptr
   std::vector<std::unique_ptr<GroupTable>> groups;     ///< kGroups: one per worker

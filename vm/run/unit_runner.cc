@@ -130,7 +130,8 @@ class UnitRunner {
     if (output != nullptr && output->MustWait()) return Status::Ok();
     LazyTablet& tablet = scan_.tablets[block.tablet];
     if (scan_.table != nullptr) {
-      std::call_once(tablet.once, [&] { Encode(*scan_.table->tablets[block.tablet], &tablet); });
+      if (!tablet.begun.exchange(true)) Encode(*scan_.table->tablets[block.tablet], &tablet);
+      if (!tablet.done) scan_.loops.HelpUntil([&] { return tablet.done.load(); });
       TESSERA_TRY(tablet.status);
     }
     if (IsWanted(tablet.encoded)) {
@@ -154,12 +155,15 @@ class UnitRunner {
 
   void Encode(const Tablet& from, LazyTablet* to) {
     const auto start = Clock::now();
-    Result<TabletEncoding> encoded = scan_.encoder->Encode(from);
+    const LoopRunner loop = [&](size_t n, const std::function<Status(size_t)>& f) { return scan_.loops.Run(n, f); };
+    Result<TabletEncoding> encoded = Caught([&] { return scan_.encoder->Encode(from, nullptr, loop); });
     if (encoded.ok()) {
       to->encoded = std::move(*encoded);
     } else {
       to->status = encoded.status();
     }
+    to->done = true;
+    scan_.loops.Wake();
     scan_.counts.read_nanoseconds += static_cast<uint64_t>((Clock::now() - start) / std::chrono::nanoseconds(1));
   }
 
