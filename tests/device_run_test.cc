@@ -10,6 +10,7 @@
 
 #include "compiler/compiler.h"
 #include "tests/memory_tablet.h"
+#include "vm/run/unwanted_groups.h"
 #include "vm/vm.h"
 
 namespace tessera::test {
@@ -370,6 +371,35 @@ TEST_F(DeviceRunTest, TextWithManyEntriesIsReadOnTheHost) {
       }
     }
   }
+}
+
+/// What the device may leave out of the first section of groups: "column: low to high", with "" for no bound.
+TEST_F(DeviceRunTest, HavingTellsWhichGroupsNobodyReads) {
+  const auto unwanted = [&](const char* sql) {
+    Result<Compiled> compiled = Compile(sql, *snapshot_, {});
+    EXPECT_TRUE(compiled.ok()) << sql << "\n" << compiled.status().message();
+    const Program& program = *compiled->program;
+    size_t number = 0;
+    while (program.sections[number].sink != Section::Sink::kGroups) ++number;
+    std::vector<std::string> out;
+    const auto bound = [](int128_t v) {
+      return v == kInt128Min || v == kInt128Max ? std::string() : std::to_string(Low64(v));
+    };
+    for (const vm::UnwantedGroups& u : vm::FindUnwanted(program, static_cast<int>(number)))
+      out.push_back(fmt::format("{}: {} to {}", u.column, bound(u.low), bound(u.high)));
+    return out;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING count(*) > 3"), Texts{"1:  to 3"});
+  EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING max(c) >= 3 AND min(c) < 9"), (Texts{"1:  to 2", "2: 9 to "}));
+  EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING max(c) <= 3"), Texts{"1: 4 to "});
+  EXPECT_EQ(unwanted("SELECT b, n FROM (SELECT b, count(*) AS n FROM f GROUP BY b) x WHERE n > 7"), Texts{"1:  to 7"});
+  // What is no comparison of a value as it is ends the list: behind it, a row may raise an error.
+  EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING count(*) > 3 AND 10 / count(a) > 1 AND max(c) > 5"),
+            Texts{"1:  to 3"});
+  EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING max(c) > 5 OR count(*) > 3"), Texts{});
+  EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING avg(c) > 5"), Texts{});
+  EXPECT_EQ(unwanted("SELECT b, count(*) FROM f GROUP BY b"), Texts{});
 }
 
 TEST_F(DeviceRunTest, StrategiesOfOneSideOnly) {

@@ -91,6 +91,12 @@ enum class JoinPartitioning : uint8_t {
   kOff,
 };
 
+/// Groups whose value in `column` of the section's columns, an integer of any width, is NULL or in [low, high].
+struct UnwantedGroups {
+  int column = 0;
+  int128_t low = 0, high = 0;
+};
+
 /// What a section needs besides the program.
 struct SectionContext {
   const Program* program = nullptr;
@@ -106,6 +112,8 @@ struct SectionContext {
   /// the device's output are held at a time, and the result has no rows. Empty: all rows are in the result. An error
   /// ends the section and is returned by it.
   std::function<Status(const RowSet&)> take_rows = {};
+  /// kGroups: groups that nobody reads; they may be left out of the result. A group that is in any of them.
+  std::vector<UnwantedGroups> unwanted = {};
 };
 
 /// One run of a program on a device. Join tables stay on the device from the section that builds them to the end of the

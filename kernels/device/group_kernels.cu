@@ -102,6 +102,62 @@ __global__ void EnterDirectGroups(const __grid_constant__ Launch launch, const D
   }
 }
 
+__device__ __forceinline__ bool LeavesOut(const GroupTest& test, const uint64_t* record, const uint64_t* state) {
+  using Value = GroupTest::Value;
+  const auto seen = [&] { return (state[test.bit / 64] >> (test.bit % 64) & 1) != 0; };
+  int128_t value = 0;
+  switch (test.value) {
+    case Value::kKey:
+    case Value::kWideKey:
+      if ((record[0] >> test.bit & 1) != 0) return true;
+      value = test.value == Value::kKey
+                  ? static_cast<int128_t>(static_cast<int64_t>(record[test.word]))
+                  : Make128(static_cast<int64_t>(record[test.word + 1]), static_cast<int64_t>(record[test.word]));
+      break;
+    case Value::kCount:
+      value = static_cast<int64_t>(state[test.word]);
+      break;
+    case Value::kInteger:
+      if (!seen()) return true;
+      value = static_cast<int64_t>(state[test.word]);
+      break;
+    case Value::kHalves:
+      if (!seen()) return true;
+      value = static_cast<int128_t>(static_cast<int64_t>(state[test.word + 1])) * (int128_t{1} << 32) +
+              static_cast<int128_t>(state[test.word]);
+      break;
+  }
+  return test.low <= value && value <= test.high;
+}
+
+__global__ void ListGroups(const DeviceGroups table, uint32_t groups, const __grid_constant__ GroupTests tests,
+                           uint32_t* list, uint32_t* count) {
+  const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
+  bool listed = g < groups;
+  if (listed) {
+    const uint64_t* record = table.records + static_cast<uint64_t>(g) * table.record_words;
+    const uint64_t* state = table.states + static_cast<uint64_t>(g) * table.state_words;
+    for (uint32_t t = 0; t < tests.count; ++t) listed = listed && !LeavesOut(tests.tests[t], record, state);
+  }
+  // One addition for all lanes: a single counter takes about one addition per clock.
+  const uint32_t lanes = __ballot_sync(0xFFFFFFFFu, listed), lane = threadIdx.x & 31;
+  uint32_t first = 0;
+  if (lane == 0 && lanes != 0) first = atomicAdd(count, static_cast<uint32_t>(__popc(lanes)));
+  first = __shfl_sync(0xFFFFFFFFu, first, 0);
+  if (listed) list[first + static_cast<uint32_t>(__popc(lanes & ((1u << lane) - 1)))] = g;
+}
+
+__global__ void GatherGroups(const DeviceGroups table, const uint32_t* list, uint32_t listed, uint64_t* records,
+                             uint64_t* states) {
+  const uint32_t i = blockIdx.x * kBlock + threadIdx.x;
+  if (i >= listed) return;
+  const uint64_t from = list[i];
+  for (uint32_t w = 0; w < table.record_words; ++w)
+    records[uint64_t{i} * table.record_words + w] = table.records[from * table.record_words + w];
+  for (uint32_t w = 0; w < table.state_words; ++w)
+    states[uint64_t{i} * table.state_words + w] = table.states[from * table.state_words + w];
+}
+
 }  // namespace
 
 cudaError_t StartClearDirectGroups(const Launch& launch, cudaStream_t stream) {
@@ -122,6 +178,18 @@ cudaError_t StartRehash(const DeviceGroups& table, uint32_t groups, cudaStream_t
 cudaError_t StartNormalise(const DeviceGroups& table, uint32_t groups, const uint32_t* sums, uint32_t count,
                            uint32_t first_wide, cudaStream_t stream) {
   Normalise<<<Blocks(groups), kBlock, 0, stream>>>(table, groups, sums, count, first_wide);
+  return cudaGetLastError();
+}
+
+cudaError_t StartListGroups(const DeviceGroups& table, uint32_t groups, const GroupTests& tests, uint32_t* list,
+                            uint32_t* count, cudaStream_t stream) {
+  ListGroups<<<Blocks(groups), kBlock, 0, stream>>>(table, groups, tests, list, count);
+  return cudaGetLastError();
+}
+
+cudaError_t StartGatherGroups(const DeviceGroups& table, const uint32_t* list, uint32_t listed, uint64_t* records,
+                              uint64_t* states, cudaStream_t stream) {
+  GatherGroups<<<Blocks(listed), kBlock, 0, stream>>>(table, list, listed, records, states);
   return cudaGetLastError();
 }
 

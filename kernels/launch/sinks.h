@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "base/int128.h"
 #include "kernels/launch/tile.h"
 
 namespace tessera::kernels {
@@ -37,6 +38,25 @@ struct DeviceGroups {
   uint64_t* records = nullptr;
   uint64_t* states = nullptr;
   const uint64_t* initial_state = nullptr;
+};
+
+/// Leaves out groups whose value is NULL or in [low, high]: vm::UnwantedGroups, for what the device has of a group.
+struct GroupTest {
+  enum class Value : uint8_t {
+    kKey,      ///< word `word` of the record; NULL if bit `bit` of its NULL bits is set
+    kWideKey,  ///< ... and the word after it
+    kCount,    ///< word `word` of the state
+    kInteger,  ///< the same; NULL if bit `bit` of the seen bits is not set
+    kHalves,   ///< ... and the word after it: GroupState::kHalves
+  };
+  int128_t low = 0, high = 0;
+  uint32_t word = 0, bit = 0;
+  Value value = Value::kKey;
+};
+inline constexpr uint32_t kMaxGroupTests = 4;
+struct GroupTests {
+  GroupTest tests[kMaxGroupTests];
+  uint32_t count = 0;
 };
 
 /// A key with a small domain: it adds (value - low + nullable) * stride to the group's number, 0 for NULL.

@@ -50,4 +50,12 @@ cudaError_t StartRehash(const DeviceGroups& table, uint32_t groups, cudaStream_t
 cudaError_t StartNormalise(const DeviceGroups& table, uint32_t groups, const uint32_t* sums, uint32_t count,
                            uint32_t first_wide, cudaStream_t stream);
 
+/// Writes the numbers of those of the first `groups` groups that no test leaves out to `list`, in any order, and adds
+/// how many they are to *count. REQUIRES: `list` has room for all.
+cudaError_t StartListGroups(const DeviceGroups& table, uint32_t groups, const GroupTests& tests, uint32_t* list,
+                            uint32_t* count, cudaStream_t stream);
+/// Copies the records and the states of the `listed` groups of a list.
+cudaError_t StartGatherGroups(const DeviceGroups& table, const uint32_t* list, uint32_t listed, uint64_t* records,
+                              uint64_t* states, cudaStream_t stream);
+
 }  // namespace tessera::kernels

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "base/interrupt.h"
@@ -102,6 +103,47 @@ Status Decode(const Section& section, const LoweredProgram& lowered, const Group
     if (!fits) return vm::LaneErrorStatus(vm::LaneError::kWideOverflow, {});
   }
   return Status::Ok();
+}
+
+/// What of `unwanted` the device can tell from its records and states.
+GroupTests GroupTestsOf(const std::vector<vm::UnwantedGroups>& unwanted, const Section& section,
+                        const LoweredProgram& lowered) {
+  using Value = GroupTest::Value;
+  GroupTests out;
+  std::vector<std::optional<GroupTest>> of_column(section.columns.size());
+  GroupTest key;
+  key.word = 1;
+  for (; key.bit < static_cast<uint32_t>(section.keys); ++key.bit) {
+    const bool wide = IsWide(section.columns[key.bit]);
+    key.value = wide ? Value::kWideKey : Value::kKey;
+    of_column[key.bit] = key;
+    key.word += wide ? 2 : 1;
+  }
+  const std::vector<size_t> columns = vm::AggregateColumns(section);
+  for (size_t k = 0; k < lowered.folds.size(); ++k) {
+    GroupTest test;
+    test.word = lowered.folds[k].state;
+    test.bit = static_cast<uint32_t>(k);
+    vm::WithAggregate(section.aggregates[k].op, [&]<class M>() {
+      using vm::GroupState;
+      constexpr GroupState kKept = M::kGroupState;
+      if constexpr (kKept == GroupState::kCount || kKept == GroupState::kHalves || kKept == GroupState::kLeast ||
+                    kKept == GroupState::kGreatest) {
+        test.value = kKept == GroupState::kCount    ? Value::kCount
+                     : kKept == GroupState::kHalves ? Value::kHalves
+                                                    : Value::kInteger;
+        of_column[columns[k]] = test;
+      }
+    });
+  }
+  for (const vm::UnwantedGroups& u : unwanted) {
+    std::optional<GroupTest>& test = of_column[static_cast<size_t>(u.column)];
+    if (!test || out.count == kMaxGroupTests) continue;
+    test->low = u.low;
+    test->high = u.high;
+    out.tests[out.count++] = *test;
+  }
+  return out;
 }
 
 /// Threads that write rows at the same time write their NULL bytes, too: all bytes have to be there before.
@@ -351,11 +393,38 @@ Status GroupStore::Normalise() {
   return Status::Ok();
 }
 
+Status GroupStore::LeaveOutUnwanted() {
+  const GroupTests tests = GroupTestsOf(context_.unwanted, section_, lowered_);
+  if (tests.count == 0 || used_ == 0) return Status::Ok();
+  // Nobody looks for a key any more: the slots, 16 bytes a group, have room for the list of groups and its length.
+  uint32_t* const count = slots_.As<uint32_t>();
+  uint32_t* const list = count + 1;
+  CUDA_TRY(cudaMemsetAsync(count, 0, sizeof *count, gpu_.stream));
+  CUDA_TRY(StartListGroups(table_, used_, tests, list, count, gpu_.stream));
+  uint32_t listed = 0;
+  CUDA_TRY(cudaMemcpyAsync(&listed, count, sizeof listed, cudaMemcpyDeviceToHost, gpu_.stream));
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  RunBuffer records, states;
+  if (listed > used_ / 2 || !records.TryAllocate(&gpu_, uint64_t{listed} * table_.record_words * 8) ||
+      !states.TryAllocate(&gpu_, uint64_t{listed} * table_.state_words * 8))
+    return Status::Ok();
+  if (listed > 0) {
+    CUDA_TRY(StartGatherGroups(table_, list, listed, records.As<uint64_t>(), states.As<uint64_t>(), gpu_.stream));
+  }
+  swap(records, records_);
+  swap(states, states_);
+  context_.statistics->device_plan +=
+      ", " + std::to_string(used_ - listed) + " of " + std::to_string(used_) + " groups left on the device";
+  used_ = listed;
+  return Status::Ok();
+}
+
 tessera::Result<vm::RowSet> GroupStore::Rows(const GroupWords& eager) {
   if (host_ != nullptr) {
     TESSERA_TRY(Fetch([&](const GroupWords& groups, uint64_t) { return host_->Add(groups); }));
     return host_->Rows();
   }
+  if (eager.n == 0) TESSERA_TRY(LeaveOutUnwanted());
   vm::RowSet out = vm::MakeRowSet(section_.columns);
   ResizeColumns(used_, &out);
   if (eager.n > 0) {

@@ -92,6 +92,8 @@ class GroupStore {
   Status Fetch(F f);
   /// Sends the groups to the host and empties the table.
   Status Spill();
+  /// Moves the groups that somebody reads together, if they are few. The table is only read from here on.
+  Status LeaveOutUnwanted();
 
   GpuDevice& gpu_;
   const vm::SectionContext& context_;

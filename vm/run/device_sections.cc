@@ -3,6 +3,7 @@
 #include "vm/run/device_sections.h"
 
 #include "base/clock.h"
+#include "vm/run/unwanted_groups.h"
 
 namespace tessera::vm {
 
@@ -64,6 +65,9 @@ SectionContext DeviceSections::ContextOf(int number, const TableInfo* table, Sec
   context.pool = state_.pool;
   context.profile = state_.options.profile;
   context.join_partitioning = state_.options.join_partitioning;
+  // (With other ranks a group here is a part of one.)
+  if (state_.section(number).sink == Section::Sink::kGroups && state_.options.exchange == nullptr)
+    context.unwanted = FindUnwanted(state_.program, number);
   return context;
 }
 
