@@ -25,7 +25,7 @@ struct DictionaryMap {
 Result<DictionaryMap> MapDictionary(const Program& program, int section, const Chunk& chunk, StringPool* strings,
                                     const LoopRunner& loop);
 
-/// Calls f(first, end) for parts of [0, entries), by `loop` if there are several; an empty `loop` makes the calls one
+/// Calls f(first, end) for parts of [0, entries), of some thousands each, by `loop` if there are several; an empty `loop` makes the calls one
 /// after the other. Errors: that of the earliest part that failed.
 Status ForEntries(uint32_t entries, const LoopRunner& loop, const std::function<Status(uint32_t, uint32_t)>& f);
 

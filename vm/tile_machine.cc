@@ -3,8 +3,13 @@
 
 #include "vm/tile_machine.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <type_traits>
 
 #include "vm/dictionary.h"
@@ -193,7 +198,7 @@ void TileMachine::DoEmit(const Instruction&) {
   }
   DictionaryMap& map = *sinks_.map;
   ForOnlyLive([&](int i) {
-    const size_t entry = first_ + static_cast<size_t>(i);
+    const size_t entry = size_t{sinks_.map_first} + first_ + static_cast<size_t>(i);
     map.kept[entry] = 1;
     if (section_.columns.empty()) return;
     const Register& r = registers_[0];
@@ -280,14 +285,15 @@ bool ReadsEntriesByPlace(const Section& s) {
 
 }  // namespace
 
+// A tablet of 65,536 rows is work for sixteen threads, and a part takes longer than to hand it out.
+constexpr uint32_t kEntriesPerPart = 2 * kTileRows;
+
 Status ForEntries(uint32_t entries, const LoopRunner& loop, const std::function<Status(uint32_t, uint32_t)>& f) {
-  // Some milliseconds for the slowest patterns, so that threads end together; and enough to be worth a machine.
-  constexpr uint32_t kEntriesPerPart = 16 * kTileRows;
   const size_t parts = (size_t{entries} + kEntriesPerPart - 1) / kEntriesPerPart;
   std::vector<Status> errors(parts);
   const auto part = [&](size_t i) {
     const uint32_t first = static_cast<uint32_t>(i) * kEntriesPerPart;
-    errors[i] = f(first, std::min(entries - first, kEntriesPerPart) + first);
+    errors[i] = f(first, first + std::min(entries - first, kEntriesPerPart));
     return errors[i];
   };
   Status stopped;
@@ -302,6 +308,52 @@ Status ForEntries(uint32_t entries, const LoopRunner& loop, const std::function<
   return stopped;
 }
 
+namespace {
+
+/// Runs a dictionary section over parts of a chunk. One thread at a time.
+class EntryMachine {
+ public:
+  EntryMachine(const Program& program, int section, const Chunk& chunk, StringPool* strings)
+      : chunk_(chunk),
+        strings_(strings),
+        // An identifier takes longer than most functions of an entry.
+        by_place_(ReadsEntriesByPlace(program.sections[static_cast<size_t>(section)])),
+        no_joins_(program.joins.size()),
+        machine_(program, section, no_joins_, strings) {
+    machine_.ReadEntriesOf(&chunk);
+    encoded_.slots.resize(1);
+    encoded_.slots[0].decode = Decode::kRaw;
+    encoded_.slots[0].width = 8;
+    encoded_.slots[0].codes = reinterpret_cast<const uint8_t*>(values_.data());
+  }
+
+  /// REQUIRES: at most kEntriesPerPart entries.
+  Status Run(uint32_t first, uint32_t end, DictionaryMap* map) {
+    for (uint32_t i = first; i < end; ++i)
+      values_[i - first] = by_place_ ? TileMachine::kFirstEntry + i : strings_->Intern(chunk_.Entry(i));
+    encoded_.rows = end - first;
+    TileSinks sinks;
+    sinks.map = map;
+    sinks.map_first = first;
+    for (uint32_t row = 0; row < encoded_.rows; row += kTileRows) {
+      const uint32_t rows = std::min<uint32_t>(kTileRows, encoded_.rows - row);
+      TESSERA_TRY(machine_.RunTile(encoded_, row, static_cast<int>(rows), sinks));
+    }
+    return Status::Ok();
+  }
+
+ private:
+  const Chunk& chunk_;
+  StringPool* const strings_;
+  const bool by_place_;
+  const std::vector<std::unique_ptr<JoinIndex>> no_joins_;
+  std::array<int64_t, kEntriesPerPart> values_;
+  TabletEncoding encoded_;
+  TileMachine machine_;
+};
+
+}  // namespace
+
 Result<DictionaryMap> MapDictionary(const Program& program, int section, const Chunk& chunk, StringPool* strings,
                                     const LoopRunner& loop) {
   const Section& s = program.sections[static_cast<size_t>(section)];
@@ -311,30 +363,28 @@ Result<DictionaryMap> MapDictionary(const Program& program, int section, const C
     map.values.resize(chunk.entries);
     map.null.assign(chunk.entries, 1);
   }
-  // An identifier takes longer than most functions of an entry.
-  const bool by_place = ReadsEntriesByPlace(s);
   const bool gives_text = !s.columns.empty() && s.columns[0].id == TypeId::kText;
-  std::vector<int64_t> values(chunk.entries);
-  TabletEncoding encoded;
-  encoded.rows = chunk.entries;
-  encoded.slots.resize(1);
-  encoded.slots[0].decode = Decode::kRaw;
-  encoded.slots[0].width = 8;
-  encoded.slots[0].codes = reinterpret_cast<const uint8_t*>(values.data());
-  const std::vector<std::unique_ptr<JoinIndex>> no_joins(program.joins.size());
+  std::mutex mutex;
+  std::vector<std::unique_ptr<EntryMachine>> idle;
+  const auto take_machine = [&] {
+    std::unique_ptr<EntryMachine> machine;
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!idle.empty()) {
+      machine = std::move(idle.back());
+      idle.pop_back();
+    }
+    return machine;
+  };
   const Status status = ForEntries(chunk.entries, loop, [&](uint32_t first, uint32_t end) {
-    for (uint32_t i = first; i < end; ++i)
-      values[i] = by_place ? TileMachine::kFirstEntry + i : strings->Intern(chunk.Entry(i));
-    const auto machine = std::make_unique<TileMachine>(program, section, no_joins, strings);
-    machine->ReadEntriesOf(&chunk);
-    TileSinks sinks;
-    sinks.map = &map;
-    for (uint32_t row = first; row < end; row += kTileRows)
-      TESSERA_TRY(machine->RunTile(encoded, row, static_cast<int>(std::min<uint32_t>(kTileRows, end - row)), sinks));
-    for (uint32_t i = first; by_place && gives_text && i < end; ++i) {  // an entry may be the value of the section
+    std::unique_ptr<EntryMachine> machine = take_machine();
+    if (machine == nullptr) machine = std::make_unique<EntryMachine>(program, section, chunk, strings);
+    TESSERA_TRY(machine->Run(first, end, &map));
+    for (uint32_t i = first; gives_text && i < end; ++i) {  // an entry may be the value of the section
       if (map.null[i] == 0 && map.values[i] >= TileMachine::kFirstEntry)
         map.values[i] = strings->Intern(chunk.Entry(static_cast<uint32_t>(map.values[i] - TileMachine::kFirstEntry)));
     }
+    const std::lock_guard<std::mutex> lock(mutex);
+    idle.push_back(std::move(machine));
     return Status::Ok();
   });
   if (!status.ok()) return status;

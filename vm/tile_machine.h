@@ -38,6 +38,7 @@ struct TileSinks {
   RowSet* rows = nullptr;        ///< kRows and kJoin
   GroupTable* groups = nullptr;  ///< kGroups
   DictionaryMap* map = nullptr;  ///< kMap
+  uint32_t map_first = 0;        ///< the entry that row 0 is
 };
 
 class TileMachine {
@@ -279,7 +280,8 @@ class TileMachine {
     std::string_view text;
     int64_t id = -1;
   };
-  std::array<Interned, 64> interned_;  ///< by their first bytes
+  static constexpr size_t kInternedProbes = 4;
+  std::array<Interned, 256> interned_;  ///< by their first bytes, a few places on if others were there first
 
   // The tile.
   const TabletEncoding* tablet_ = nullptr;

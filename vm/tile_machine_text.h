@@ -11,11 +11,19 @@ namespace tessera::vm {
 inline int64_t TileMachine::Intern(std::string_view text) {
   uint64_t start = 0;
   memcpy(&start, text.data(), std::min(text.size(), sizeof start));
-  Interned& known = interned_[HashWord(text.size(), static_cast<int64_t>(start)) % interned_.size()];
-  if (known.id < 0 || known.text != text) {
-    known.id = strings_->Intern(text);
-    known.text = strings_->Get(known.id);
+  const size_t first = HashWord(text.size(), static_cast<int64_t>(start)) % interned_.size();
+  // Two strings that took the same place in turn would bring all threads to the pool's locks again.
+  for (size_t at = first; at < first + kInternedProbes; ++at) {
+    Interned& known = interned_[at % interned_.size()];
+    if (known.id < 0) {
+      known.id = strings_->Intern(text);
+      known.text = strings_->Get(known.id);
+    }
+    if (known.text == text) return known.id;
   }
+  Interned& known = interned_[first];
+  known.id = strings_->Intern(text);
+  known.text = strings_->Get(known.id);
   return known.id;
 }
 
