@@ -58,6 +58,8 @@ struct Chunk {
   const uint64_t* entry_offsets = nullptr;  ///< TEXT: entries + 1 offsets into entry_bytes
   const char* entry_bytes = nullptr;
   uint64_t text_bytes = 0;  ///< TEXT: bytes of all entries
+  /// TEXT: bytes of the longest entry, or more; known once the chunk's streams were verified.
+  uint64_t longest_entry = UINT64_MAX;
   /// kPlain with NULLs: one byte a row, 1 for NULL (its entry is empty); else nullptr.
   const uint8_t* null_bytes = nullptr;
 

@@ -76,10 +76,14 @@ bool WideCodesInRange(const Chunk& chunk, uint32_t* nulls) {
   return true;
 }
 
-const char* CheckEntries(const Chunk& chunk, uint64_t entry_bytes) {
+const char* CheckEntries(const Chunk& chunk, uint64_t entry_bytes, uint64_t* longest) {
   const uint64_t* offsets = chunk.entry_offsets;
   bool ordered = offsets[0] == 0;
-  for (uint32_t i = 0; i < chunk.entries; ++i) ordered &= offsets[i] <= offsets[i + 1];
+  *longest = 0;
+  for (uint32_t i = 0; i < chunk.entries; ++i) {
+    ordered &= offsets[i] <= offsets[i + 1];
+    *longest = std::max(*longest, offsets[i + 1] - offsets[i]);
+  }
   if (!ordered || offsets[chunk.entries] != entry_bytes) return "the entries' offsets are out of order";
   if (chunk.encoding == Encoding::kDictionary) {
     for (uint32_t i = 1; i < chunk.entries; ++i) {
@@ -186,14 +190,16 @@ Chunk ViewChunk(const ChunkDescriptor& d, uint32_t rows, const uint8_t* file) {
   return chunk;
 }
 
-const char* CheckStreams(const ChunkDescriptor& descriptor, const Chunk& chunk, const uint8_t* file) {
+const char* CheckStreams(const ChunkDescriptor& descriptor, const uint8_t* file, Chunk* checked) {
+  const Chunk& chunk = *checked;
   if (XXH3_64bits(file + descriptor.streams[0].offset, descriptor.bytes) != descriptor.checksum) {
     return "the chunk's checksum is wrong";
   }
   uint32_t nulls = chunk.null_count;
   bool in_range = true;
   if (chunk.entry_offsets != nullptr) {
-    if (const char* reason = CheckEntries(chunk, descriptor.streams[kEntryBytes].bytes)) return reason;
+    if (const char* reason = CheckEntries(chunk, descriptor.streams[kEntryBytes].bytes, &checked->longest_entry))
+      return reason;
   }
   const uint64_t greatest = chunk.encoding == Encoding::kDictionary
                                 ? chunk.entries - 1
@@ -420,7 +426,7 @@ Status TabletFile::Verify(int column) const {
   // One request for the whole chunk: page faults one by one would read it in pieces of 128 KiB.
   const uint64_t page = start & ~uint64_t{4095};
   (void)madvise(const_cast<uint8_t*>(mapping_) + page, start + d.bytes - page, MADV_WILLNEED);
-  if (const char* reason = CheckStreams(d, chunks_[static_cast<size_t>(column)], mapping_)) {
+  if (const char* reason = CheckStreams(d, mapping_, &chunks_[static_cast<size_t>(column)])) {
     return Corrupt("column " + std::to_string(column + 1) + ": " + reason);
   }
   return {};

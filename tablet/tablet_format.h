@@ -88,7 +88,8 @@ const char* CheckDescriptor(const ChunkDescriptor& descriptor, const SqlType& ty
 Chunk ViewChunk(const ChunkDescriptor& descriptor, uint32_t rows, const uint8_t* file);
 
 /// Why the streams of a chunk contradict its descriptor (a code without meaning, offsets out of order, a wrong NULL
-/// count); nullptr if they do not. Reads every byte of the streams. `chunk` is ViewChunk() of the descriptor.
-const char* CheckStreams(const ChunkDescriptor& descriptor, const Chunk& chunk, const uint8_t* file);
+/// count); nullptr if they do not. Reads every byte of the streams. `chunk` is ViewChunk() of the descriptor; sets its
+/// longest_entry.
+const char* CheckStreams(const ChunkDescriptor& descriptor, const uint8_t* file, Chunk* chunk);
 
 }  // namespace tessera

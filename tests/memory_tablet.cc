@@ -296,6 +296,9 @@ Result<std::shared_ptr<const MemoryTablet>> MemoryTablet::Make(const std::vector
       chunk.entry_offsets = reinterpret_cast<const uint64_t*>(stored->offsets.data.get());
       chunk.entry_bytes = reinterpret_cast<const char*>(stored->bytes.data.get());
       chunk.text_bytes = chunk.entry_offsets[chunk.entries];
+      chunk.longest_entry = 0;
+      for (uint32_t i = 0; i < chunk.entries; ++i)
+        chunk.longest_entry = std::max<uint64_t>(chunk.longest_entry, chunk.Entry(i).size());
     }
     if (stored->nulls.data) chunk.null_bytes = stored->nulls.data.get();
     chunk.encoded_bytes = stored->codes.bytes + stored->offsets.bytes + stored->bytes.bytes + stored->nulls.bytes;

@@ -56,7 +56,7 @@ struct Encoded {
     const char* reason = CheckDescriptor(d, type, identity.rows, header_bytes, file.size());
     EXPECT_EQ(reason, nullptr) << reason;
     view = ViewChunk(d, identity.rows, file.data());
-    reason = CheckStreams(d, view, file.data());
+    reason = CheckStreams(d, file.data(), &view);
     EXPECT_EQ(reason, nullptr) << reason;
     // Alignment and padding: what bulk copies rely on.
     uint64_t end = header_bytes;
@@ -465,7 +465,8 @@ TEST(TabletChunk, DescriptorsThatCannotBeRightAreRefused) {
   // Streams with a right checksum but wrong contents: a code beyond the dictionary, offsets out of order.
   std::vector<uint8_t> file = encoded.file;
   file[good.streams[kCodes].offset + 3] = 200;
-  EXPECT_NE(CheckStreams(good, ViewChunk(good, 1000, file.data()), file.data()), nullptr);
+  Chunk view = ViewChunk(good, 1000, file.data());
+  EXPECT_NE(CheckStreams(good, file.data(), &view), nullptr);
 }
 
 }  // namespace

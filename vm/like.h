@@ -21,6 +21,11 @@ class LikePattern {
   /// `pattern` must outlive this.
   explicit LikePattern(std::string_view pattern);
   bool Matches(std::string_view s) const;
+  /// Whether the pattern is first() % middle()[0] % middle()[1] % ... % last(), and these are what they look like.
+  bool literal() const { return literal_; }
+  std::string_view first() const { return first_; }
+  std::string_view last() const { return last_; }
+  const std::vector<std::string_view>& middle() const { return middle_; }
 
  private:
   std::string_view pattern_;

@@ -97,7 +97,28 @@ class PredicateEncoder {
     return In(b, p);
   }
 
+  /// A test of texts that the device makes. `share`: as in another tablet; nullptr: not known.
+  Result<PredicateEncoding> OnDevice(const Predicate& p, const float* share) {
+    PredicateEncoding b;
+    b.slot = p.slot;
+    b.kind = Kind::kSet;
+    b.by_row = b.on_device = true;
+    b.set_bytes = chunk_.rows;
+    if (share != nullptr) {
+      b.share = *share;
+      return b;
+    }
+    Chunk sample = chunk_;
+    sample.entries = std::min(sample.entries, kSampledEntries);
+    TESSERA_ASSIGN(const DictionaryMap map, MapDictionary(program_, p.map, sample, strings_, {}));
+    const auto kept = std::count(map.kept.begin(), map.kept.end(), p.negated ? 0 : 1);
+    b.share = static_cast<float>(kept) / static_cast<float>(sample.entries);
+    return b;
+  }
+
  private:
+  static constexpr uint32_t kSampledEntries = 256;
+
   static PredicateEncoding Constant(PredicateEncoding b, bool passes) {
     b.kind = passes ? Kind::kAll : Kind::kNone;
     return b;
@@ -347,6 +368,13 @@ class PredicateEncoder {
 /// leave few of a million entries, and an identifier takes 0.2 us.
 constexpr uint32_t kLazyEntries = 4096;
 
+/// Whether the chunk's entries are worth the way to a device, and can be tested there.
+bool IsLeftToDevice(const Chunk& chunk) {
+  constexpr uint32_t kManyEntries = 4096;
+  return chunk.type.id == TypeId::kText && chunk.encoding == Encoding::kPlain && chunk.entries >= kManyEntries &&
+         chunk.longest_entry <= kLongestOnDevice;
+}
+
 /// Makes a tablet share the storage of another tablet's map or set.
 void ShareStorage(const void* what, const TabletEncoding& from, TabletEncoding* to) {
   for (const std::shared_ptr<uint8_t[]>& s : from.storage) {
@@ -500,7 +528,13 @@ Status SectionEncoder::EncodePredicates(const TabletEncoding* like, const LoopRu
       if (out->predicates[i].set != nullptr) ShareStorage(out->predicates[i].set, *like, out);
       continue;
     }
-    TESSERA_ASSIGN(out->predicates[i], PredicateEncoder(program_, chunk, strings_, key_ranges_, loop, out).Encode(p));
+    PredicateEncoder encoder(program_, chunk, strings_, key_ranges_, loop, out);
+    if (IsLeftToDevice(chunk) && std::find(on_device_.begin(), on_device_.end(), i) != on_device_.end()) {
+      const bool known = like != nullptr && like->predicates[i].on_device;
+      TESSERA_ASSIGN(out->predicates[i], encoder.OnDevice(p, known ? &like->predicates[i].share : nullptr));
+      continue;
+    }
+    TESSERA_ASSIGN(out->predicates[i], encoder.Encode(p));
   }
   out->skip = LeavesNone(*out);
   return Status::Ok();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/shared_loops.h"
@@ -36,6 +37,9 @@ struct KeyRange {
   int64_t low = 0, high = -1;  ///< low > high: the table is empty
 };
 
+/// One thread of a device tests an entry.
+inline constexpr uint64_t kLongestOnDevice = 4096;
+
 /// Whether two TEXT chunks have the same dictionary, entry by entry. False if one is stored plain.
 bool SameDictionary(const Chunk& a, const Chunk& b);
 
@@ -49,6 +53,10 @@ class SectionEncoder {
  public:
   SectionEncoder(const Program& program, int section, StringPool* strings, const std::vector<KeyRange>& key_ranges,
                  bool lazy_maps = false);
+
+  /// Predicates on texts that the device decides from the entries of a chunk: numbers of Section::predicates, of kind
+  /// kMapped. Chunks qualify if they are plain, have many entries and none longer than kLongestOnDevice bytes.
+  void LeaveToDevice(std::vector<size_t> predicates) { on_device_ = std::move(predicates); }
 
   /// `like`: a tablet encoded before; may be nullptr. Its maps and sets are reused where the dictionaries are the same,
   /// which is so in most tablets of a table. Errors: those of Tablet::Chunk and of the dictionary sections.
@@ -82,6 +90,7 @@ class SectionEncoder {
     bool value;            ///< read as a value, not only through predicates: only these need a TEXT map
   };
   std::vector<SlotUse> slots_;
+  std::vector<size_t> on_device_;
   std::vector<size_t> heads_;  ///< predicates at the head of the code, which every row must pass
 };
 

@@ -60,6 +60,9 @@ struct PredicateEncoding {
   uint64_t low_high = 0, span_high = 0;  ///< width 16: high halves
   const uint8_t* set = nullptr;
   uint64_t set_bytes = 0;  ///< size of set
+  /// The set, by row, is made by the device that runs the section, see SectionEncoder::LeaveToDevice; `set` is nullptr.
+  bool on_device = false;
+  float share = 0;  ///< on_device: of the rows that pass, from a sample
   const uint8_t* null_bytes = nullptr;
   int32_t slot = 0;  ///< whose codes are tested
 };

@@ -245,7 +245,7 @@ Result<ColumnCache::TabletPieces*> ColumnCache::Find(const std::shared_ptr<const
 
 Result<const uint8_t*> ColumnCache::Fetch(TabletPieces* of, int column, Stream stream, const uint8_t* data,
                                           uint64_t bytes, std::vector<Piece*>* pinned, uint64_t* copied) {
-  const size_t place = 2 * static_cast<size_t>(column) + static_cast<size_t>(stream);
+  const size_t place = kStreams * static_cast<size_t>(column) + static_cast<size_t>(stream);
   if (place >= of->pieces.size()) of->pieces.resize(place + 1);
   Piece* piece = of->pieces[place];
   if (piece == nullptr) {

@@ -32,7 +32,8 @@ namespace tessera::kernels {
 
 class ColumnCache {
  public:
-  enum class Stream : uint8_t { kCodes, kNulls };
+  enum class Stream : uint8_t { kCodes, kNulls, kOffsets, kTexts };
+  static constexpr size_t kStreams = 4;
   /// A piece in use. Held until Unpin.
   struct Piece;
   /// The pieces of a tablet that are here.

@@ -30,6 +30,7 @@ class Lowerer {
   LoweredProgram Run() {
     for (const SqlType& t : section_.registers) out_.wide_registers.push_back(IsWide(t));
     out_.masks = static_cast<uint32_t>(section_.masks);
+    out_.text_tests = TextTests(program_, section_);
     out_.slot_values.resize(section_.slots.size());
     out_.slot_codes.resize(section_.slots.size());
     LayOutStates();

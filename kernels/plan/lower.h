@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "kernels/launch/instruction.h"
+#include "kernels/text/text_tests.h"
 #include "vm/pair_ranges.h"
 #include "vm/program.h"
 #include "vm/string_pool.h"
@@ -36,6 +37,7 @@ struct LoweredProgram {
   std::vector<uint32_t> outputs;         ///< ... of each emitted column
   int32_t first_build_key = -1;          ///< sink join table: the slot that the first key copies, or -1
   std::vector<bool> slot_values, slot_codes;  ///< per slot: read as values; read by a predicate through its codes
+  TextTests text_tests;                       ///< predicates that are decided from texts in device memory
   uint32_t masks = 0;
   bool uses_wide = false;  ///< accumulator W
   bool two_passes = false;

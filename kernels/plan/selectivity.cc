@@ -27,6 +27,7 @@ double PassingShare(const vm::PredicateEncoding& p, const Chunk& chunk) {
       if (p.negated) selectivity = 1 - selectivity;
       break;
     case Kind::kSet: {
+      if (p.on_device) return static_cast<double>(p.share);
       const uint64_t n =
           p.by_row ? std::min<uint64_t>(chunk.rows, 4096)
                    : std::min<uint64_t>(chunk.type.id == TypeId::kText ? chunk.entries : static_cast<uint64_t>(values),

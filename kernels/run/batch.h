@@ -15,6 +15,7 @@
 #include "kernels/memory/run_buffer.h"
 #include "kernels/plan/launch_plan.h"
 #include "kernels/run/block_turns.h"
+#include "kernels/text/text_filter.h"
 #include "vm/section_encoder.h"
 
 namespace tessera::kernels {
@@ -24,11 +25,21 @@ namespace tessera::kernels {
 /// four).
 inline constexpr size_t kBatches = 4;
 
+/// Texts on the device, and the predicate that they are tested for.
+struct TextPiece {
+  size_t tablet = 0;  ///< of the batch
+  size_t predicate = 0;
+  const uint8_t* offsets = nullptr;
+  const uint8_t* texts = nullptr;
+  uint8_t* set = nullptr;  ///< once the launch is built
+};
+
 /// Tablets whose columns are on the device, or on their way there.
 struct TabletBatch {
   std::vector<size_t> numbers;  ///< of the tablets in the table
   std::vector<vm::TabletEncoding> tablets;
   std::vector<const uint8_t*> codes, nulls;  ///< [tablet][slot]: device addresses
+  std::vector<TextPiece> texts;              ///< by tablet and predicate
   std::vector<ColumnCache::Piece*> pinned;
   std::shared_ptr<ColumnCache::Copies> copies;  ///< of its columns, until it starts
 
@@ -38,6 +49,7 @@ struct TabletBatch {
     tablets.clear();
     codes.clear();
     nulls.clear();
+    texts.clear();
   }
   uint64_t rows() const {
     uint64_t rows = 0;
@@ -51,6 +63,8 @@ struct Batch {
   TabletBatch input;
   ProbePartition partition;  ///< what the tablets have become, if it is used
   RunBuffer partitioned;     ///< its memory
+  TextFilter text_filter;    ///< runs before the launch starts for the first time; without jobs: it has
+  RunBuffer text_sets;       ///< what it makes
   LaunchPlan plan;
   Launch launch;
   uint32_t blocks = 0;

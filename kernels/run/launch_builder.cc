@@ -63,6 +63,7 @@ struct LaunchBuilder::Offsets {
   size_t output_registers = 0, output_highs = 0;
   size_t initial_state = 0, joins = 0;
   size_t sources = 0, source_tiles = 0, source_rows = 0;  ///< of a partition
+  size_t text_jobs = 0, text_patterns = 0;
   SharedPieces pieces;
 };
 
@@ -89,6 +90,7 @@ bool LaunchBuilder::MayPartition() const {
 
 Status LaunchBuilder::Build(uint64_t most_groups, Arena* arena, Batch* batch) {
   TESSERA_TRY(PlanBatch(most_groups, batch));
+  TESSERA_TRY(AllocateTextSets(batch));
   arena->Clear();
   batch->arena = arena;
   const Offsets at = LayOutArena(arena, *batch);
@@ -96,6 +98,7 @@ Status LaunchBuilder::Build(uint64_t most_groups, Arena* arena, Batch* batch) {
   TESSERA_TRY(gpu_.Evicting([&] { return arena->Allocate(); }));
   FillArena(at, batch);
   FillRecords(at, batch);
+  FillTextFilter(at, batch);
   FillLaunch(at, batch);
   FillColumns(at, batch);
   AddStatistics(*batch);
@@ -192,6 +195,8 @@ LaunchBuilder::Offsets LaunchBuilder::LayOutArena(Arena* arena, const Batch& bat
   at.sources = arena->Add(partition.sources.size() * sizeof(RadixSource));
   at.source_tiles = arena->Add(partition.tablet_rows.size() * sizeof(uint32_t));
   at.source_rows = arena->Add(partition.tablet_rows.size() * sizeof(uint32_t));
+  at.text_jobs = arena->Add(batch.input.texts.size() * sizeof(TextJob));
+  at.text_patterns = arena->Add(lowered_.text_tests.patterns().size() * sizeof(TextPattern));
   for (const vm::TabletEncoding& t : batch.input.tablets) {
     for (const vm::SlotEncoding& slot : t.slots) {
       if (slot.map != nullptr) at.pieces.Add(slot.map, slot.map_entries * 8, arena);
@@ -232,6 +237,7 @@ void LaunchBuilder::FillRecords(const Offsets& at, Batch* batch) const {
   uint32_t tiles = 0;
   std::vector<const int64_t*> maps;
   std::vector<const uint8_t*> map_nulls, sets;
+  auto text = input.texts.begin();
   for (size_t t = 0; t < input.tablets.size(); ++t) {
     const vm::TabletEncoding& encoded = input.tablets[t];
     const size_t slots = encoded.slots.size();
@@ -246,6 +252,7 @@ void LaunchBuilder::FillRecords(const Offsets& at, Batch* batch) const {
     for (size_t i = 0; i < encoded.predicates.size(); ++i) {
       if (encoded.predicates[i].set != nullptr) sets[i] = at.pieces.Device(arena, encoded.predicates[i].set);
     }
+    for (; text != input.texts.end() && text->tablet == t; ++text) sets[text->predicate] = text->set;
     const TabletAddresses addresses{input.codes.data() + t * slots, input.nulls.data() + t * slots, maps.data(),
                                     map_nulls.data(), sets.data()};
     FillRecord(encoded, batch->plan, addresses, arena.Host(at.records) + t * batch->plan.record_bytes);
@@ -253,6 +260,52 @@ void LaunchBuilder::FillRecords(const Offsets& at, Batch* batch) const {
     tablet_rows[t] = encoded.rows;
     tiles += TilesOf(encoded.rows);
   }
+}
+
+// ---- Texts -----------------------------------------------------------------------------------------------------------
+
+Status LaunchBuilder::AllocateTextSets(Batch* batch) const {
+  batch->text_sets.Free();
+  const auto padded = [](uint32_t rows) { return (uint64_t{rows} + 127) / 128 * 128; };
+  TabletBatch& input = batch->input;
+  uint64_t bytes = 0;
+  for (const TextPiece& piece : input.texts) bytes += padded(input.tablets[piece.tablet].rows);
+  if (bytes == 0) return Status::Ok();
+  TESSERA_TRY(batch->text_sets.Allocate(&gpu_, bytes));
+  uint8_t* at = batch->text_sets.As<uint8_t>();
+  for (TextPiece& piece : input.texts) {
+    piece.set = at;
+    at += padded(input.tablets[piece.tablet].rows);
+  }
+  return Status::Ok();
+}
+
+void LaunchBuilder::FillTextFilter(const Offsets& at, Batch* batch) const {
+  const TabletBatch& input = batch->input;
+  TextFilter& filter = batch->text_filter;
+  filter = {};
+  if (input.texts.empty()) return;
+  const Arena& arena = *batch->arena;
+  CopyTo(arena.Host(at.text_patterns), lowered_.text_tests.patterns());
+  TextJob* const jobs = reinterpret_cast<TextJob*>(arena.Host(at.text_jobs));
+  const size_t slots = section_.slots.size();
+  for (const TextPiece& piece : input.texts) {
+    const vm::TabletEncoding& tablet = input.tablets[piece.tablet];
+    const size_t slot = static_cast<size_t>(tablet.predicates[piece.predicate].slot);
+    TextJob job;
+    job.offsets = reinterpret_cast<const uint64_t*>(piece.offsets);
+    job.texts = reinterpret_cast<const char*>(piece.texts);
+    job.text_bytes = tablet.chunks[slot]->text_bytes;
+    job.null_bytes = input.nulls[piece.tablet * slots + slot];
+    job.set = piece.set;
+    job.rows = tablet.rows;
+    job.first_block = filter.blocks;
+    lowered_.text_tests.SetPatterns(piece.predicate, &job);
+    jobs[filter.count++] = job;
+    filter.blocks += (tablet.rows + kTextBlockRows - 1) / kTextBlockRows;
+  }
+  filter.jobs = arena.Device<TextJob>(at.text_jobs);
+  filter.patterns = arena.Device<TextPattern>(at.text_patterns);
 }
 
 // ---- The launch -----------------------------------------------------------------------------------------------------
@@ -329,7 +382,8 @@ void LaunchBuilder::AddStatistics(const Batch& batch) const {
     stats.bytes_on_demand += static_cast<uint64_t>(column.touched * static_cast<double>(bytes_of(column.slot)));
   }
   stats.device_plan = Describe(plan) + (batch.partition.join >= 0 ? Describe(batch.partition) : "") + ", " +
-                      std::to_string(per_multiprocessor_) + " blocks a multiprocessor";
+                      std::to_string(per_multiprocessor_) + " blocks a multiprocessor" +
+                      (batch.input.texts.empty() ? "" : ", LIKE on the GPU");
 }
 
 }  // namespace tessera::kernels

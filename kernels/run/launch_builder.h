@@ -43,6 +43,9 @@ class LaunchBuilder {
   Offsets LayOutArena(Arena* arena, const Batch& batch) const;
   void FillArena(const Offsets& at, Batch* batch) const;
   void FillRecords(const Offsets& at, Batch* batch) const;
+  /// Memory for the sets of predicates that are decided from texts on the device.
+  Status AllocateTextSets(Batch* batch) const;
+  void FillTextFilter(const Offsets& at, Batch* batch) const;
   void FillLaunch(const Offsets& at, Batch* batch) const;
   void FillColumns(const Offsets& at, Batch* batch) const;
   void AddStatistics(const Batch& batch) const;

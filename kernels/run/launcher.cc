@@ -72,6 +72,10 @@ Status Launcher::StartLaunch(Batch* batch) {
     CUDA_TRY(StartRadixPartition(radix, gpu_.info.multiprocessors, gpu_.stream));
     radix.rows = 0;
   }
+  if (TextFilter& filter = batch->text_filter; filter.count > 0) {
+    CUDA_TRY(StartTextFilter(filter, gpu_.stream));
+    filter.count = 0;
+  }
   TESSERA_TRY(StartKernel(batch));
   TESSERA_TRY(sink_.groups().EnterDirectGroups(launch));
   if (deferred_) return Status::Ok();
@@ -139,6 +143,7 @@ Status Launcher::FinishDeferred(uint32_t added_code, Batch* batch) {
 Status Launcher::ReleaseInput(Batch* batch) {
   gpu_.cache.Unpin(&batch->input.pinned);
   batch->partitioned.Free();
+  batch->text_sets.Free();
   return profile_.AddMarks(&gpu_, batch->plan);
 }
 

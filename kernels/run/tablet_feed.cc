@@ -43,12 +43,16 @@ bool EncodeTablets(const vm::SectionEncoder& encoder, const TableInfo& table, si
   return false;
 }
 
+uint64_t OffsetsBytes(const Chunk& chunk) { return (uint64_t{chunk.entries} + 1) * sizeof *chunk.entry_offsets; }
+
 int Threads(const vm::SectionContext& context) { return context.pool == nullptr ? 1 : context.pool->threads(); }
 
 }  // namespace
 
 TabletsAhead EncodeAhead(const vm::SectionContext& context, const std::vector<vm::KeyRange>& key_ranges) {
-  const vm::SectionEncoder encoder(*context.program, context.section, context.strings, key_ranges);
+  vm::SectionEncoder encoder(*context.program, context.section, context.strings, key_ranges);
+  encoder.LeaveToDevice(
+      TextTests(*context.program, context.program->sections[static_cast<size_t>(context.section)]).predicates());
   TabletsAhead ahead{context.section, context.table, {}};
   ahead.slow = EncodeTablets(encoder, *context.table, 0, nullptr, context.pool, &ahead.tablets);
   return ahead;
@@ -69,7 +73,9 @@ TabletFeed::TabletFeed(GpuDevice* gpu, const vm::SectionContext& context, const 
       context_(context),
       section_(context.program->sections[static_cast<size_t>(context.section)]),
       lowered_(lowered),
-      encoder_(*context.program, context.section, context.strings, key_ranges) {}
+      encoder_(*context.program, context.section, context.strings, key_ranges) {
+  encoder_.LeaveToDevice(lowered.text_tests.predicates());
+}
 
 Status TabletFeed::UseTablets(TabletsAhead ahead) {
   encoded_ = std::move(ahead.tablets);
@@ -161,6 +167,7 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
       batch->numbers.pop_back();
       batch->codes.resize(batch->tablets.size() * slots);
       batch->nulls.resize(batch->tablets.size() * slots);
+      std::erase_if(batch->texts, [&](const TextPiece& p) { return p.tablet == batch->tablets.size(); });
       if (!batch->tablets.empty()) break;
       return false;
     }
@@ -192,6 +199,7 @@ void TabletFeed::NoteKeys(const vm::TabletEncoding& encoded) {
 
 uint64_t TabletFeed::FindNeeds(const vm::TabletEncoding& encoded) {
   needs_.assign(encoded.slots.size(), {});
+  uint64_t bytes = 0;
   for (size_t i = 0; i < encoded.slots.size(); ++i) {
     const vm::SlotEncoding& b = encoded.slots[i];
     if (lowered_.slot_values[i] && !b.all_null) needs_[i] = {b.width != 0, b.null_bytes != nullptr};
@@ -199,10 +207,12 @@ uint64_t TabletFeed::FindNeeds(const vm::TabletEncoding& encoded) {
   for (const vm::PredicateEncoding& p : encoded.predicates) {
     using Kind = vm::PredicateEncoding::Kind;
     Needs& needs = needs_[static_cast<size_t>(p.slot)];
+    const Chunk& chunk = *encoded.chunks[static_cast<size_t>(p.slot)];
     needs.codes |= p.kind == Kind::kRange || (p.kind == Kind::kSet && !p.by_row);
-    needs.nulls |= p.kind == Kind::kNulls;
+    needs.nulls |= p.kind == Kind::kNulls || (p.on_device && chunk.null_bytes != nullptr);
+    // The set is memory of the launch.
+    if (p.on_device) bytes += OffsetsBytes(chunk) + chunk.text_bytes + chunk.rows;
   }
-  uint64_t bytes = 0;
   for (size_t i = 0; i < encoded.slots.size(); ++i) {
     if (needs_[i].codes) bytes += encoded.chunks[i]->codes_bytes;
     if (needs_[i].nulls) bytes += encoded.chunks[i]->rows;
@@ -228,6 +238,19 @@ Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
       TESSERA_ASSIGN(batch->nulls[first + i], gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kNulls,
                                                                chunk.null_bytes, chunk.rows, &batch->pinned, &copied_));
     }
+  }
+  for (size_t i = 0; i < encoded.predicates.size(); ++i) {
+    if (!encoded.predicates[i].on_device) continue;
+    const size_t slot = static_cast<size_t>(encoded.predicates[i].slot);
+    const int column = section_.slots[slot].column;
+    const Chunk& chunk = *encoded.chunks[slot];
+    TextPiece& piece = batch->texts.emplace_back(TextPiece{at, i});
+    TESSERA_ASSIGN(piece.offsets, gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kOffsets,
+                                                   reinterpret_cast<const uint8_t*>(chunk.entry_offsets),
+                                                   OffsetsBytes(chunk), &batch->pinned, &copied_));
+    TESSERA_ASSIGN(piece.texts, gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kTexts,
+                                                 reinterpret_cast<const uint8_t*>(chunk.entry_bytes), chunk.text_bytes,
+                                                 &batch->pinned, &copied_));
   }
   return Status::Ok();
 }

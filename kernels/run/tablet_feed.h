@@ -81,7 +81,7 @@ class TabletFeed {
   const vm::SectionContext& context_;
   const vm::Section& section_;
   const LoweredProgram& lowered_;
-  const vm::SectionEncoder encoder_;
+  vm::SectionEncoder encoder_;
   bool first_pass_ = true;
   size_t next_ = 0;                                           ///< tablet to be collected
   std::vector<tessera::Result<vm::TabletEncoding>> encoded_;  ///< tablets from encoded_from_ on, encoded together
