@@ -19,6 +19,7 @@ RankPortion::RankPortion(RunState* state, DeviceSections* device, int number, Se
     status_ = Caught([&] { return PrepareScan(state, number, &scan_); });
     return;
   }
+  device_rows_ = MakeRowSet(section_.columns);  // all there is if this rank has no tablet
   const TableInfo& table = *state->SourceTable(section_);
   tablets_.id = table.id;
   tablets_.schema = table.schema;
