@@ -6,6 +6,7 @@
 #include <atomic>
 #include <climits>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -25,6 +26,28 @@ TEST(StringPool, CountsFromZero) {
   for (int k = 0; k < 5000; ++k) EXPECT_EQ(pool.Intern(Text(k)), k);
   for (int k = 4999; k >= 0; --k) EXPECT_EQ(pool.Intern(Text(k)), k);
   for (int k = 0; k < 5000; ++k) EXPECT_EQ(pool.Get(k), Text(k));
+}
+
+TEST(StringPool, ManyAtATimeAreTheSameStrings) {
+  StringPool pool;
+  const int64_t known = pool.Intern(Text(7));
+  std::vector<std::string> strings;
+  for (int k = 0; k < 5000; ++k) strings.push_back(Text(k % 3000));  // some come twice
+  const std::vector<std::string_view> texts(strings.begin(), strings.end());
+  std::vector<std::vector<int64_t>> ids(4, std::vector<int64_t>(texts.size(), -1));
+  std::vector<std::thread> threads;
+  for (auto& mine : ids) threads.emplace_back([&pool, &texts, &mine] { pool.Intern(texts, mine.data()); });
+  for (std::thread& t : threads) t.join();
+  for (const auto& other : ids) EXPECT_EQ(other, ids[0]);
+  EXPECT_EQ(ids[0][7], known);
+  for (size_t k = 0; k < texts.size(); ++k) {
+    ASSERT_EQ(pool.Get(ids[0][k]), texts[k]);
+    ASSERT_EQ(ids[0][k], ids[0][k % 3000]);
+    ASSERT_EQ(pool.Intern(texts[k]), ids[0][k]);
+    ASSERT_LT(ids[0][k], static_cast<int64_t>(pool.count()));
+  }
+  EXPECT_LT(pool.count(), 2 * texts.size());
+  EXPECT_EQ(pool.Get(pool.Intern("one more")), "one more");
 }
 
 TEST(StringPool, OtherNumbersAreNoString) {

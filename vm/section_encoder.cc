@@ -501,7 +501,7 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, con
     b->lazy_map = true;
   } else {
     TESSERA_TRY(ForEntries(chunk.entries, loop, [&](uint32_t first, uint32_t end) {
-      for (uint32_t i = first; i < end; ++i) map[i] = strings_->Intern(chunk.Entry(i));
+      InternEntries(chunk, first, end, strings_, map + first);
       return Status::Ok();
     }));
   }

@@ -12,6 +12,7 @@
 #include <bit>
 #include <cstring>
 #include <mutex>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -45,8 +46,10 @@ struct StringPool::Entries {
     const size_t b = BlockOf(i);
     return blocks[b].load(std::memory_order_acquire)[i - BlockStart(b)];
   }
-  uint64_t Add(const char* text, uint32_t size, uint32_t hash) {
-    const uint64_t i = count.fetch_add(1, std::memory_order_relaxed);
+  /// The first of so many new identifiers.
+  uint64_t Take(uint64_t identifiers) { return count.fetch_add(identifiers, std::memory_order_relaxed); }
+  /// Takes the place of an identifier, which is below `count` and nobody else's.
+  void Set(uint64_t i, const char* text, uint32_t size, uint32_t hash) {
     const size_t b = BlockOf(i);
     Entry* block = blocks[b].load(std::memory_order_acquire);
     if (block == nullptr) {
@@ -62,7 +65,6 @@ struct StringPool::Entries {
     entry.size = size;
     entry.hash = hash;
     entry.text.store(text, std::memory_order_release);
-    return i;
   }
 };
 
@@ -110,29 +112,85 @@ struct StringPool::Shard {
     grown = std::move(bigger);
     table = grown;
   }
+
+  /// The identifier, or -1. REQUIRES, as of Add: the shard is locked.
+  int64_t Find(std::string_view text, uint32_t hash, const Entries& entries) const {
+    if (table.empty()) return -1;
+    for (size_t at = hash & (table.size() - 1); table[at] != 0; at = (at + 1) & (table.size() - 1)) {
+      const Entries::Entry& e = entries.At(table[at] - 1);
+      if (e.hash == hash && e.Text() == text) return static_cast<int64_t>(table[at] - 1);
+    }
+    return -1;
+  }
+  /// Gives a new string an identifier.
+  void Add(std::string_view text, uint32_t hash, uint64_t id, Entries* entries) {
+    if (2 * (count + 1) > table.size()) Grow(*entries);
+    entries->Set(id, Keep(text), static_cast<uint32_t>(text.size()), hash);
+    size_t at = hash & (table.size() - 1);
+    while (table[at] != 0) at = (at + 1) & (table.size() - 1);
+    table[at] = id + 1;
+    ++count;
+  }
 };
 
 StringPool::StringPool()
     : entries_(std::make_unique<Entries>()), shards_(std::make_unique_for_overwrite<Shard[]>(kShards)) {}
 StringPool::~StringPool() = default;
 
+namespace {
+
+size_t ShardOf(uint64_t hash) { return hash >> 58; }  // six bits: 64 shards
+
+}  // namespace
+
 int64_t StringPool::Intern(std::string_view text) {
+  static_assert(kShards == 64);
   const uint64_t hash = XXH3_64bits(text.data(), text.size());
-  static_assert(kShards == 64, "six bits choose the shard");
-  Shard& s = shards_[hash >> 58];
-  const uint32_t low = static_cast<uint32_t>(hash);
+  Shard& s = shards_[ShardOf(hash)];
   std::lock_guard<std::mutex> lock(s.mutex);
-  if (2 * (s.count + 1) > s.table.size()) s.Grow(*entries_);
-  size_t at = low & (s.table.size() - 1);
-  while (s.table[at] != 0) {
-    const Entries::Entry& e = entries_->At(s.table[at] - 1);
-    if (e.hash == low && e.Text() == text) return static_cast<int64_t>(s.table[at] - 1);
-    at = (at + 1) & (s.table.size() - 1);
-  }
-  const uint64_t id = entries_->Add(s.Keep(text), static_cast<uint32_t>(text.size()), low);
-  s.table[at] = id + 1;
-  ++s.count;
+  const uint32_t low = static_cast<uint32_t>(hash);
+  if (const int64_t known = s.Find(text, low, *entries_); known >= 0) return known;
+  const uint64_t id = entries_->Take(1);
+  s.Add(text, low, id, entries_.get());
   return static_cast<int64_t>(id);
+}
+
+void StringPool::Intern(std::span<const std::string_view> texts, int64_t* ids) {
+  std::vector<uint64_t> hashes(texts.size());
+  std::array<uint32_t, kShards + 1> first{};
+  for (size_t i = 0; i < texts.size(); ++i) {
+    hashes[i] = XXH3_64bits(texts[i].data(), texts[i].size());
+    ++first[ShardOf(hashes[i]) + 1];
+  }
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<uint32_t> by_shard(texts.size());
+  std::array<uint32_t, kShards + 1> next = first;
+  for (size_t i = 0; i < texts.size(); ++i) by_shard[next[ShardOf(hashes[i])]++] = static_cast<uint32_t>(i);
+  // Each caller begins with another shard.
+  const size_t start = turn_.fetch_add(kShards / 4 + 1, std::memory_order_relaxed);
+  for (size_t k = 0; k < kShards; ++k) {
+    const size_t shard = (start + k) % kShards;
+    if (first[shard] == first[shard + 1]) continue;
+    Shard& s = shards_[shard];
+    const std::span<const uint32_t> mine(by_shard.data() + first[shard], by_shard.data() + first[shard + 1]);
+    std::lock_guard<std::mutex> lock(s.mutex);
+    uint64_t unknown = 0;
+    for (const uint32_t i : mine) {
+      ids[i] = s.Find(texts[i], static_cast<uint32_t>(hashes[i]), *entries_);
+      unknown += ids[i] < 0 ? 1 : 0;
+    }
+    if (unknown == 0) continue;
+    // All threads count identifiers: taken together. One that comes twice among these leaves the last of them unused.
+    uint64_t id = entries_->Take(unknown);
+    for (const uint32_t i : mine) {
+      if (ids[i] >= 0) continue;
+      const uint32_t hash = static_cast<uint32_t>(hashes[i]);
+      ids[i] = s.Find(texts[i], hash, *entries_);
+      if (ids[i] >= 0) continue;
+      ids[i] = static_cast<int64_t>(id);
+      s.Add(texts[i], hash, id++, entries_.get());
+    }
+  }
 }
 
 size_t StringPool::count() const { return entries_->count.load(std::memory_order_relaxed); }

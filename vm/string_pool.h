@@ -4,8 +4,10 @@
 // Start at: Intern, Get. Thread-safe; strings are never removed while the pool lives.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 
 namespace tessera::vm {
@@ -19,9 +21,12 @@ class StringPool {
 
   /// The identifier of `text`: 0, 1, 2 ... in the order in which strings are first interned. The bytes are copied.
   int64_t Intern(std::string_view text);
+  /// The same for many: ids[i] is the identifier of texts[i]. Threads that do this at the same time wait for each other
+  /// much less than if each asked for string after string. REQUIRES: as many ids as texts.
+  void Intern(std::span<const std::string_view> texts, int64_t* ids);
   /// The string of an identifier that Intern returned, valid as long as the pool. Any other value gives "".
   std::string_view Get(int64_t id) const;
-  /// The number of strings; their identifiers are 0 .. count() - 1.
+  /// Identifiers are less than this. Some may stand for no string: Get gives "".
   size_t count() const;
 
  private:
@@ -30,6 +35,7 @@ class StringPool {
   static constexpr int kShards = 64;
   std::unique_ptr<Entries> entries_;
   std::unique_ptr<Shard[]> shards_;
+  std::atomic<size_t> turn_{0};  ///< where the next caller with many strings begins
 };
 
 }  // namespace tessera::vm

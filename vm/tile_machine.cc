@@ -288,6 +288,13 @@ bool ReadsEntriesByPlace(const Section& s) {
 // A tablet of 65,536 rows is work for sixteen threads, and a part takes longer than to hand it out.
 constexpr uint32_t kEntriesPerPart = 2 * kTileRows;
 
+void InternEntries(const Chunk& chunk, uint32_t first, uint32_t end, StringPool* strings, int64_t* ids) {
+  std::vector<std::string_view> texts;
+  texts.reserve(end - first);
+  for (uint32_t i = first; i < end; ++i) texts.push_back(chunk.Entry(i));
+  strings->Intern(texts, ids);
+}
+
 Status ForEntries(uint32_t entries, const LoopRunner& loop, const std::function<Status(uint32_t, uint32_t)>& f) {
   const size_t parts = (size_t{entries} + kEntriesPerPart - 1) / kEntriesPerPart;
   std::vector<Status> errors(parts);
@@ -329,8 +336,11 @@ class EntryMachine {
 
   /// REQUIRES: at most kEntriesPerPart entries.
   Status Run(uint32_t first, uint32_t end, DictionaryMap* map) {
-    for (uint32_t i = first; i < end; ++i)
-      values_[i - first] = by_place_ ? TileMachine::kFirstEntry + i : strings_->Intern(chunk_.Entry(i));
+    if (by_place_) {
+      for (uint32_t i = first; i < end; ++i) values_[i - first] = TileMachine::kFirstEntry + i;
+    } else {
+      InternEntries(chunk_, first, end, strings_, values_.data());
+    }
     encoded_.rows = end - first;
     TileSinks sinks;
     sinks.map = map;
