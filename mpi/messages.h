@@ -40,8 +40,9 @@ struct TableMessage {
   int64_t id = 0;
   std::string name;
   uint64_t rows = 0;
-  std::vector<SqlType> types;           ///< by column
-  std::vector<uint64_t> encoded_bytes;  ///< by column
+  std::vector<SqlType> types;  ///< by column
+  /// By column: what ranks decide from, all in the same way.
+  std::vector<uint64_t> encoded_bytes, distinct;
   std::vector<TabletIdentity> tablets;
 };
 template <class A>
@@ -51,6 +52,7 @@ void Fields(A& a, TableMessage& m) {
   a.Number(m.rows);
   a.Vector(m.types);
   a.Vector(m.encoded_bytes);
+  a.Vector(m.distinct);
   a.Vector(m.tablets);
 }
 

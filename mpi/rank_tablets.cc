@@ -31,7 +31,8 @@ class AbsentTablet final : public Tablet {
 };
 
 bool IsWellFormed(const TableMessage& table) {
-  if (table.types.empty() || table.types.size() != table.encoded_bytes.size()) return false;
+  const size_t columns = table.types.size();
+  if (columns == 0 || table.encoded_bytes.size() != columns || table.distinct.size() != columns) return false;
   if (!std::all_of(table.types.begin(), table.types.end(), vm::IsValueType)) return false;
   uint64_t rows = 0;
   std::set<int64_t> tablets;
@@ -72,7 +73,10 @@ Result<TablesMessage> DescribeTables(const vm::Program& program, const Snapshot&
     message.name = table.schema.name;
     message.rows = table.rows;
     for (const ColumnSchema& c : table.schema.columns) message.types.push_back(c.type);
-    for (const ColumnStatistics& c : table.statistics) message.encoded_bytes.push_back(c.encoded_bytes);
+    for (const ColumnStatistics& c : table.statistics) {
+      message.encoded_bytes.push_back(c.encoded_bytes);
+      message.distinct.push_back(c.distinct);
+    }
     for (const auto& tablet : table.tablets) {
       const TabletIdentity* const identity = IdentityOf(*tablet);
       if (identity == nullptr) return Status(ErrorCode::kInternal, "a tablet of table \"" + ref.name + "\" is no file");
@@ -103,9 +107,10 @@ Result<std::shared_ptr<const Snapshot>> RankTablets::Update(const TablesMessage&
     info->rows = table.rows;
     const auto types = std::make_shared<const std::vector<SqlType>>(table.types);
     for (const SqlType& type : *types) info->schema.columns.push_back({"", type, false});
-    for (const uint64_t bytes : table.encoded_bytes) {
-      info->statistics.emplace_back();
-      info->statistics.back().encoded_bytes = bytes;
+    for (size_t c = 0; c < table.types.size(); ++c) {
+      ColumnStatistics& statistics = info->statistics.emplace_back();
+      statistics.encoded_bytes = table.encoded_bytes[c];
+      statistics.distinct = table.distinct[c];
     }
     Table& known = tables_[info->id];
     known.types = types;

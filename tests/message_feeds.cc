@@ -52,6 +52,7 @@ const Query& TheQuery() {
       m.rows = 10;
       m.types = {numbers.type, texts.type};
       m.encoded_bytes = {80, 40};
+      m.distinct = {10, 7};
       for (const uint32_t rows : {4u, 4u, 2u}) {
         TabletIdentity& tablet = m.tablets.emplace_back();
         tablet.table_id = ref.id;

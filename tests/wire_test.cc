@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "compiler/compiler.h"
 #include "mpi/messages.h"
 #include "mpi/rank_statistics.h"
+#include "mpi/rank_tablets.h"
 
 namespace tessera {
 namespace {
@@ -179,6 +181,48 @@ TEST(Wire, ACountThatTheMessageCannotHoldAllocatesNothing) {
   vm::RunStatistics r;
   EXPECT_FALSE(ReadMessage(bytes, &r).ok());
   EXPECT_TRUE(r.sections.empty());
+}
+
+/// Where a section runs is decided by every rank for itself, so all must know the same of a table.
+TEST(Wire, RanksKnowOfATableWhatTheMasterKnows) {
+  Result<std::unique_ptr<Database>> database = Database::Open("", OpenMode::kReadWrite);
+  ASSERT_TRUE(database.ok());
+  TableSchema schema;
+  schema.name = "t";
+  schema.columns = {{"a", SqlType::Of(TypeId::kInteger), false}, {"s", SqlType::Text(), false}};
+  ASSERT_TRUE((*database)->CreateTable(schema, false).ok());
+  Result<std::unique_ptr<TableWriter>> writer = (*database)->Write("t");
+  ASSERT_TRUE(writer.ok());
+  RowBatch batch;
+  batch.rows = 1000;
+  for (const ColumnSchema& c : schema.columns) batch.columns.emplace_back().type = c.type;
+  for (int i = 0; i < 1000; ++i) {
+    batch.columns[0].Append(Value::Int(schema.columns[0].type, i % 7));
+    batch.columns[1].Append(Value::Text("text " + std::to_string(i % 300)));
+  }
+  ASSERT_TRUE((*writer)->Append(batch, 1).ok());
+  ASSERT_TRUE((*writer)->Commit().ok());
+  const Result<std::shared_ptr<const Snapshot>> masters = (*database)->Read();
+  ASSERT_TRUE(masters.ok());
+  Result<Compiled> compiled = Compile("SELECT s, count(a) FROM t GROUP BY s", **masters, {});
+  ASSERT_TRUE(compiled.ok());
+  Result<TablesMessage> sent = DescribeTables(*compiled->program, **masters);
+  ASSERT_TRUE(sent.ok());
+  TablesMessage received;
+  ASSERT_TRUE(ReadMessage(WriteMessage(*sent), &received).ok());
+  RankTablets tablets;
+  tablets.Open((*database)->directory(), false);
+  std::vector<WantedTablet> wanted;
+  const auto theirs = tablets.Update(received, *compiled->program, 1, 2, 0, &wanted);
+  ASSERT_TRUE(theirs.ok());
+  const std::vector<ColumnStatistics>& expected = (*masters)->Find("t")->statistics;
+  const std::vector<ColumnStatistics>& known = (*theirs)->Find("t")->statistics;
+  ASSERT_EQ(known.size(), expected.size());
+  for (size_t c = 0; c < known.size(); ++c) {
+    EXPECT_EQ(known[c].encoded_bytes, expected[c].encoded_bytes);
+    EXPECT_EQ(known[c].distinct, expected[c].distinct);
+  }
+  EXPECT_GE(known[1].distinct, 250u);
 }
 
 TEST(Wire, StatusesComeBack) {
