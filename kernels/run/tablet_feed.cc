@@ -110,7 +110,10 @@ tessera::Result<vm::TabletEncoding>& TabletFeed::Encode(size_t number, const vm:
   SharedLoops loops;
   const LoopRunner loop = [&](size_t n, const std::function<Status(size_t)>& f) { return loops.Run(n, f); };
   std::atomic<size_t> encoding{workers};
-  const Status status = ForWorkers(context_.pool, [&](size_t w) {
+  const bool texts = std::any_of(section_.slots.begin(), section_.slots.end(),
+                                 [](const vm::Slot& s) { return s.map >= 0 || s.type.id == TypeId::kText; });
+  const Status status = context_.pool->Run(texts ? Threads(context_) : static_cast<int>(workers), [&](int worker) {
+    const size_t w = static_cast<size_t>(worker);
     const vm::TabletEncoding* as = nullptr;
     for (size_t i = w * count / workers; w < workers && i < (w + 1) * count / workers; ++i) {
       encoded_[i] = Caught([&] { return encoder_.Encode(*table.tablets[number + i], as, loop); });
