@@ -278,6 +278,7 @@ class TileMachine {
   const Chunk* entries_ = nullptr;
   struct Interned {
     std::string_view text;
+    uint64_t start = 0;  ///< FirstBytes(text)
     int64_t id = -1;
   };
   static constexpr size_t kInternedProbes = 4;

@@ -6,25 +6,42 @@
 
 namespace tessera::vm {
 
+/// The first eight bytes of a string as a number, zeros behind a shorter one.
+inline uint64_t FirstBytes(std::string_view text) {
+  const auto load = [&]<class T>(T, size_t at) {
+    T part;
+    memcpy(&part, text.data() + at, sizeof part);
+    return uint64_t{part};
+  };
+  // Loads that overlap: shorter than a call of memcpy for a size that is not known.
+  const size_t n = text.size();
+  if (n >= 8) return load(uint64_t{}, 0);
+  if (n >= 4) return load(uint32_t{}, 0) | load(uint32_t{}, n - 4) << (8 * (n - 4));
+  if (n >= 2) return load(uint16_t{}, 0) | load(uint16_t{}, n - 2) << (8 * (n - 2));
+  return n == 1 ? static_cast<uint8_t>(text[0]) : 0;
+}
+
 /// The identifier of a string. Functions of text often give the same few strings, which all threads would ask the pool
 /// for: those given last are known here.
 inline int64_t TileMachine::Intern(std::string_view text) {
-  uint64_t start = 0;
-  memcpy(&start, text.data(), std::min(text.size(), sizeof start));
+  const uint64_t start = FirstBytes(text);
   const size_t first = HashWord(text.size(), static_cast<int64_t>(start)) % interned_.size();
+  const auto is = [&](const Interned& known) {
+    return known.start == start && known.text.size() == text.size() && (text.size() <= 8 || known.text == text);
+  };
+  const auto take = [&](Interned* place) {
+    place->id = strings_->Intern(text);
+    place->text = strings_->Get(place->id);
+    place->start = start;
+    return place->id;
+  };
   // Two strings that took the same place in turn would bring all threads to the pool's locks again.
   for (size_t at = first; at < first + kInternedProbes; ++at) {
     Interned& known = interned_[at % interned_.size()];
-    if (known.id < 0) {
-      known.id = strings_->Intern(text);
-      known.text = strings_->Get(known.id);
-    }
-    if (known.text == text) return known.id;
+    if (known.id < 0) return take(&known);
+    if (is(known)) return known.id;
   }
-  Interned& known = interned_[first];
-  known.id = strings_->Intern(text);
-  known.text = strings_->Get(known.id);
-  return known.id;
+  return take(&interned_[first]);
 }
 
 /// A = f(text of A) as an identifier, for live rows that are not NULL.
