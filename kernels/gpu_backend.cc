@@ -71,7 +71,7 @@ class GpuRun final : public vm::DeviceRun {
     for (const vm::SectionContext& c : contexts) TESSERA_TRY(CanLower(*c.program, c.section));
     TESSERA_TRY(Begin(*contexts[0].program));
     Status status = kernels::BuildJoins(&gpu_, joins_.get(), contexts, [&] {
-      if (next_.program != nullptr) ahead_ = EncodeAhead(next_, joins_->key_ranges());
+      if (next_.program != nullptr) ahead_ = EncodeAhead(gpu_, next_, joins_->key_ranges());
     });
     next_ = {};
     return status.ok() ? status : Abandon(nullptr, status);

@@ -529,7 +529,8 @@ Status SectionEncoder::EncodePredicates(const TabletEncoding* like, const LoopRu
       continue;
     }
     PredicateEncoder encoder(program_, chunk, strings_, key_ranges_, loop, out);
-    if (IsLeftToDevice(chunk) && std::find(on_device_.begin(), on_device_.end(), i) != on_device_.end()) {
+    if (IsLeftToDevice(chunk) && chunk.text_bytes <= most_text_bytes_ &&
+        std::find(on_device_.begin(), on_device_.end(), i) != on_device_.end()) {
       const bool known = like != nullptr && like->predicates[i].on_device;
       TESSERA_ASSIGN(out->predicates[i], encoder.OnDevice(p, known ? &like->predicates[i].share : nullptr));
       continue;

@@ -55,8 +55,12 @@ class SectionEncoder {
                  bool lazy_maps = false);
 
   /// Predicates on texts that the device decides from the entries of a chunk: numbers of Section::predicates, of kind
-  /// kMapped. Chunks qualify if they are plain, have many entries and none longer than kLongestOnDevice bytes.
-  void LeaveToDevice(std::vector<size_t> predicates) { on_device_ = std::move(predicates); }
+  /// kMapped. Chunks qualify if they are plain, have many entries, none longer than kLongestOnDevice bytes, and all
+  /// together up to `most_bytes`.
+  void LeaveToDevice(std::vector<size_t> predicates, uint64_t most_bytes) {
+    on_device_ = std::move(predicates);
+    most_text_bytes_ = most_bytes;
+  }
 
   /// `like`: a tablet encoded before; may be nullptr. Its maps and sets are reused where the dictionaries are the same,
   /// which is so in most tablets of a table. Errors: those of Tablet::Chunk and of the dictionary sections.
@@ -91,6 +95,7 @@ class SectionEncoder {
   };
   std::vector<SlotUse> slots_;
   std::vector<size_t> on_device_;
+  uint64_t most_text_bytes_ = 0;
   std::vector<size_t> heads_;  ///< predicates at the head of the code, which every row must pass
 };
 

@@ -43,16 +43,20 @@ bool EncodeTablets(const vm::SectionEncoder& encoder, const TableInfo& table, si
   return false;
 }
 
+/// Texts of a chunk that go to the device: several tablets have to be there at a time.
+uint64_t MostTextBytes(const GpuDevice& gpu) { return gpu.cache.budget() / 16; }
+
 uint64_t OffsetsBytes(const Chunk& chunk) { return (uint64_t{chunk.entries} + 1) * sizeof *chunk.entry_offsets; }
 
 int Threads(const vm::SectionContext& context) { return context.pool == nullptr ? 1 : context.pool->threads(); }
 
 }  // namespace
 
-TabletsAhead EncodeAhead(const vm::SectionContext& context, const std::vector<vm::KeyRange>& key_ranges) {
+TabletsAhead EncodeAhead(const GpuDevice& gpu, const vm::SectionContext& context,
+                         const std::vector<vm::KeyRange>& key_ranges) {
   vm::SectionEncoder encoder(*context.program, context.section, context.strings, key_ranges);
-  encoder.LeaveToDevice(
-      TextTests(*context.program, context.program->sections[static_cast<size_t>(context.section)]).predicates());
+  const vm::Section& section = context.program->sections[static_cast<size_t>(context.section)];
+  encoder.LeaveToDevice(TextTests(*context.program, section).predicates(), MostTextBytes(gpu));
   TabletsAhead ahead{context.section, context.table, {}};
   ahead.slow = EncodeTablets(encoder, *context.table, 0, nullptr, context.pool, &ahead.tablets);
   return ahead;
@@ -74,7 +78,7 @@ TabletFeed::TabletFeed(GpuDevice* gpu, const vm::SectionContext& context, const 
       section_(context.program->sections[static_cast<size_t>(context.section)]),
       lowered_(lowered),
       encoder_(*context.program, context.section, context.strings, key_ranges) {
-  encoder_.LeaveToDevice(lowered.text_tests.predicates());
+  encoder_.LeaveToDevice(lowered.text_tests.predicates(), MostTextBytes(*gpu));
 }
 
 Status TabletFeed::UseTablets(TabletsAhead ahead) {

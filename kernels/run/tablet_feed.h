@@ -26,7 +26,8 @@ struct TabletsAhead {
   bool slow = false;  ///< the last one took long
 };
 /// Binds tablets until one takes so long that several threads should do it.
-TabletsAhead EncodeAhead(const vm::SectionContext& context, const std::vector<vm::KeyRange>& key_ranges);
+TabletsAhead EncodeAhead(const GpuDevice& gpu, const vm::SectionContext& context,
+                         const std::vector<vm::KeyRange>& key_ranges);
 
 /// What a launch may take of the device's memory for its columns.
 struct ColumnBudget {
