@@ -66,9 +66,8 @@ TextColumn TextOf(const vm::RowColumn& column, const vm::StringPool& strings) {
 
 /// The identifiers of the rows' texts. False if a row has an index that no value has, or none and is not NULL.
 bool Intern(const TextColumn& text, vm::StringPool* strings, vm::RowColumn* column) {
-  std::vector<int64_t> identifiers;
-  identifiers.reserve(text.values.size());
-  for (const std::string_view value : text.values) identifiers.push_back(strings->Intern(value));
+  std::vector<int64_t> identifiers(text.values.size());
+  strings->Intern(text.values, identifiers.data());
   column->low.reserve(text.numbers.size());
   for (size_t r = 0; r < text.numbers.size(); ++r) {
     const uint32_t number = text.numbers[r];
