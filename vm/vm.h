@@ -112,7 +112,7 @@ struct SectionContext {
   /// the device's output are held at a time, and the result has no rows. Empty: all rows are in the result. An error
   /// ends the section and is returned by it.
   std::function<Status(const RowSet&)> take_rows = {};
-  /// kGroups: groups that nobody reads; they may be left out of the result. A group that is in any of them.
+  /// kGroups: what nobody reads. A group to which any of these applies may be left out of the result.
   std::vector<UnwantedGroups> unwanted = {};
 };
 

@@ -1,6 +1,6 @@
 // Which predicates on texts the device can decide, and their patterns. Private to kernels/; any thread.
 //
-// Start at: TextTestsOf.
+// Start at: TextTests.
 #pragma once
 
 #include <cstddef>
