@@ -17,6 +17,7 @@
 #include "kernels/memory/gpu_device.h"
 #include "kernels/plan/lower.h"
 #include "kernels/run/join_build.h"
+#include "kernels/run/kept_results.h"
 #include "kernels/run/section_run.h"
 
 namespace tessera {
@@ -42,10 +43,12 @@ class ProfilerRange {
 
 class GpuRun final : public vm::DeviceRun {
  public:
-  explicit GpuRun(GpuDevice* gpu) : gpu_(*gpu), joins_(std::make_unique<DeviceJoins>(gpu)) {}
+  explicit GpuRun(GpuDevice* gpu)
+      : gpu_(*gpu), joins_(std::make_unique<DeviceJoins>(gpu)), results_(std::make_unique<KeptResults>(gpu)) {}
   ~GpuRun() override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     if (gpu_.is_open()) (void)gpu_.Open();  // makes the device current
+    results_.reset();
     joins_.reset();
   }
 
@@ -54,13 +57,39 @@ class GpuRun final : public vm::DeviceRun {
     const ProfilerRange range(context.statistics->label);
     TESSERA_TRY(CanLower(*context.program, context.section));
     TESSERA_TRY(Begin(*context.program));
-    SectionRun run(&gpu_, context, joins_.get());
+    const RowSource rows = RowsOf(*context.program, context.section);
+    SectionRun run(&gpu_, context, joins_.get(), context.table == nullptr ? &rows : nullptr);
     const bool in_parts = joins_->AnyInParts();
     if (ahead_.section == context.section && ahead_.table == context.table && !in_parts)
       TESSERA_TRY(run.UseTablets(std::move(ahead_)));
     ahead_ = {};
     if (Status status = run.AllTablets(); !status.ok()) return Abandon(run.launched(), status);
-    return run.Result();
+    DeviceRows made;
+    TESSERA_ASSIGN(const bool keep, run.MoveTo(&made));
+    if (!keep) return run.Result();
+    vm::RowSet none;
+    none.rows = made.rows();
+    TESSERA_TRY(results_->Keep(context.section, ColumnsOf(*context.program, context.section), &made));
+    return none;
+  }
+
+  bool Keeps(int section) const override { return results_->Has(section); }
+
+  Status PutRows(const vm::Program& program, int section, const vm::RowSet& rows) override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    TESSERA_TRY(Begin(program));
+    return results_->Put(section, ColumnsOf(program, section), rows);
+  }
+
+  Result<vm::RowSet> FetchRows(const vm::Program& program, int section) override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    TESSERA_TRY(gpu_.Open());
+    return results_->Fetch(section, ColumnsOf(program, section));
+  }
+
+  void DropRows(int section) override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    if (gpu_.is_open() && gpu_.Open().ok()) results_->Drop(section);
   }
 
   void Expect(const vm::SectionContext& next) override { next_ = next; }
@@ -70,7 +99,7 @@ class GpuRun final : public vm::DeviceRun {
     const ProfilerRange range("build join tables");
     for (const vm::SectionContext& c : contexts) TESSERA_TRY(CanLower(*c.program, c.section));
     TESSERA_TRY(Begin(*contexts[0].program));
-    Status status = kernels::BuildJoins(&gpu_, joins_.get(), contexts, [&] {
+    Status status = kernels::BuildJoins(&gpu_, joins_.get(), *results_, contexts, [&] {
       if (next_.program != nullptr) ahead_ = EncodeAhead(gpu_, next_, joins_->key_ranges());
     });
     next_ = {};
@@ -85,6 +114,16 @@ class GpuRun final : public vm::DeviceRun {
   }
 
  private:
+  static const std::vector<SqlType>& ColumnsOf(const vm::Program& program, int section) {
+    return program.sections[static_cast<size_t>(section)].columns;
+  }
+  /// What a section reads that scans no stored table. REQUIRES: it is here.
+  RowSource RowsOf(const vm::Program& program, int section) const {
+    const vm::Section& s = program.sections[static_cast<size_t>(section)];
+    if (s.source_kind == vm::Section::Source::kSection) return results_->source(s.source);
+    if (s.source_kind != vm::Section::Source::kJoin) return {};
+    return {joins_->rows(s.source).rows(), joins_->shapes()[static_cast<size_t>(s.source)]->payload};
+  }
   Status Begin(const vm::Program& program) {
     TESSERA_TRY(gpu_.Open());
     if (!begun_) gpu_.cache.Renew();
@@ -101,6 +140,7 @@ class GpuRun final : public vm::DeviceRun {
 
   GpuDevice& gpu_;
   std::unique_ptr<DeviceJoins> joins_;
+  std::unique_ptr<KeptResults> results_;
   vm::SectionContext next_;  ///< without a program: not known
   TabletsAhead ahead_;
   bool begun_ = false;

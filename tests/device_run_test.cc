@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -83,6 +84,17 @@ class FalseRun final : public vm::DeviceRun {
     have_.insert(joins.begin(), joins.end());
     return Status::Ok();
   }
+  bool Keeps(int section) const override { return kept_.contains(section); }
+  Status PutRows(const Program&, int section, const vm::RowSet& rows) override {
+    if (!Good()) return GiveUp();
+    kept_[section] = rows;
+    return Status::Ok();
+  }
+  Result<vm::RowSet> FetchRows(const Program&, int section) override {
+    if (!Keeps(section)) Wrong("FetchRows of rows that are not here", section);
+    return kept_[section];
+  }
+  void DropRows(int section) override { kept_.erase(section); }
   Status PutJoin(const Program& program, int join, const vm::RowSet& rows, uint64_t source_rows,
                  vm::JoinPartitioning) override {
     ++script_.puts;
@@ -107,11 +119,13 @@ class FalseRun final : public vm::DeviceRun {
     for (int join : needed) {
       if (have_.count(join) == 0) Wrong("a join table is missing for section", c.section);
     }
+    if (s.source_kind == Section::Source::kSection && !Keeps(s.source)) Wrong("no rows for section", c.section);
   }
   void Wrong(const char* what, int number) { script_.wrong += fmt::format("{} {}; ", what, number); }
 
   Script& script_;
   std::set<int> have_;
+  std::map<int, vm::RowSet> kept_;
 };
 
 class FalseDevice final : public vm::SectionBackend {

@@ -106,8 +106,7 @@ class Run {
       KeepRows(number, std::move(rows));
       return Status::Ok();
     }));
-    if (s.source_kind == Section::Source::kSection && --readers_[static_cast<size_t>(s.source)] == 0)
-      state_.result(s.source) = RowSet{};  // read for the last time
+    NoteRead(s);
     stats.milliseconds = MillisecondsSince(start) - consumed;
     const bool shared = state_.IsShared(s);
     if (!shared && state_.IsMaster())
@@ -120,7 +119,7 @@ class Run {
   /// took, if rows went to it as they came.
   Result<RowSet> RowsOf(int number, const RowConsumer& consume, SectionStatistics* stats, double* consumed) {
     const Section& s = state_.section(number);
-    const bool on_device = placement_.OnDevice(number);
+    const bool on_device = device_.Takes(number);
     if (state_.IsShared(s)) return SharedSection(&state_, on_device ? &device_ : nullptr, number, stats).Run(consume);
     if (state_.IsLast(number) && state_.options.exchange == nullptr && (on_device || s.order.empty()))
       return Stream(number, consume, stats, consumed);
@@ -140,13 +139,14 @@ class Run {
   }
   Result<RowSet> RunOnDeviceOrHost(int number, SectionStatistics* stats) {
     const Section& s = state_.section(number);
-    if (placement_.OnDevice(number)) {
+    if (device_.Takes(number)) {
       Result<RowSet> rows = device_.Run(number, state_.SourceTable(s), stats);
-      if (rows.ok() && s.sink == Section::Sink::kRows) ApplyBounds(s, &*rows);
+      if (rows.ok() && s.sink == Section::Sink::kRows && !device_.Keeps(number)) ApplyBounds(s, &*rows);
       if (rows.ok()) return rows;
       TESSERA_TRY(placement_.FallBackToHost(rows.status()));
       *stats = state_.StartStatistics(number);
     }
+    TESSERA_TRY(FetchSource(s));
     return host_.Run(number, stats);
   }
 
@@ -156,18 +156,20 @@ class Run {
     const Section& s = state_.section(number);
     RowStream stream(state_, s, consume);
     Status status;
-    if (placement_.OnDevice(number)) {
+    if (device_.Takes(number)) {
       status = device_.Stream(number, &stream, stats);
       if (!status.ok() && stream.streamed() == 0) {
         TESSERA_TRY(placement_.FallBackToHost(status));
         *stats = state_.StartStatistics(number);
         if (s.order.empty()) return Stream(number, consume, stats, consumed);
+        TESSERA_TRY(FetchSource(s));
         TESSERA_ASSIGN(RowSet rows, host_.Run(number, stats));
         stats->rows_out = rows.rows;
         return rows;
       }
       if (status.ok()) status = stream.Flush();
     } else {
+      TESSERA_TRY(FetchSource(s));
       status = host_.Stream(number, &stream, stats);
     }
     TESSERA_TRY(status);
@@ -176,12 +178,31 @@ class Run {
     return RowSet{};
   }
 
+  /// Before the host runs the section: brings the rows that it reads from the device.
+  Status FetchSource(const Section& s) {
+    if (s.source_kind != Section::Source::kSection || !device_.Keeps(s.source)) return Status::Ok();
+    TESSERA_ASSIGN(state_.result(s.source), device_.Fetch(s.source));
+    device_.Drop(s.source);
+    return Status::Ok();
+  }
+
+  /// The section has read its source. Rows that nobody reads any more go.
+  void NoteRead(const Section& s) {
+    if (s.source_kind != Section::Source::kSection || --readers_[static_cast<size_t>(s.source)] > 0) return;
+    state_.result(s.source) = RowSet{};
+    state_.was_dropped[static_cast<size_t>(s.source)] = true;
+    device_.Drop(s.source);
+  }
+
   /// OK if the device has built the join table, or has given up, so that the host has to build it.
   Status BuildOnDevice(int number) {
     std::vector<SectionStatistics> built;
     Status status = device_.BuildJoins(number, &built);
     if (!status.ok()) return placement_.FallBackToHost(status);
-    for (SectionStatistics& stats : built) Record(std::move(stats));
+    for (SectionStatistics& stats : built) {
+      NoteRead(state_.section(stats.section));
+      Record(std::move(stats));
+    }
     return Status::Ok();
   }
 

@@ -17,7 +17,7 @@ enum class Decode : uint8_t {
   kReal,      ///< FromOrderedFloat32(base + code), widened to double
   kMap,       ///< map[code]: TEXT, and functions of TEXT
   kMapRow,    ///< map[row]: TEXT stored plain
-  kRaw,       ///< the 8 bytes are the value: an intermediate result, with null_bytes
+  kRaw,       ///< the 8 bytes are the value, or its lower half: an intermediate result, with null_bytes
 };
 
 /// A column slot in one tablet.

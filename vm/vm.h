@@ -101,7 +101,7 @@ struct UnwantedGroups {
 struct SectionContext {
   const Program* program = nullptr;
   int section = 0;
-  const TableInfo* table = nullptr;  ///< the stored table that it scans; nullptr: it scans a join table
+  const TableInfo* table = nullptr;  ///< the stored table that it scans; nullptr: it scans rows that the device has
   StringPool* strings = nullptr;
   const std::atomic<bool>* cancel = nullptr;  ///< may be nullptr
   SectionStatistics* statistics = nullptr;
@@ -114,27 +114,45 @@ struct SectionContext {
   std::function<Status(const RowSet&)> take_rows = {};
   /// kGroups: what nobody reads. A group to which any of these applies may be left out of the result.
   std::vector<UnwantedGroups> unwanted = {};
+  /// So many rows or groups, or more, can stay on the device, where the sections that read them run. UINT64_MAX: none;
+  /// so it is for a section with an order.
+  uint64_t keep_from = UINT64_MAX;
 };
 
 /// One run of a program on a device. Join tables stay on the device from the section that builds them to the end of the
-/// run.
+/// run, kept rows until they are dropped.
 class DeviceRun {
  public:
   virtual ~DeviceRun() = default;
-  /// Runs a section with sink kRows or kGroups, over a stored table or over a join table that is on the device.
+  /// Runs a section with sink kRows or kGroups, over a stored table, over a join table that is on the device, or over
+  /// rows that it keeps.
   ///
   /// kRows: if the section has an order, rows come in that order (equal rows in any), and the device returns only the
   /// first OFFSET + LIMIT. Without an order they come in any order; with a LIMIT there are at least OFFSET + LIMIT of
   /// them, or all. The caller drops the first OFFSET rows and those behind LIMIT; it does not sort.
   ///
   /// kGroups: `columns` are the keys, then the aggregates' final values (SUM, MIN, MAX without a value: NULL). Without
-  /// keys there is exactly one group. REQUIRES: the join tables that it probes have been built or put. Errors:
-  /// kUnsupported, kResource: the device turned out to be unable to run the section; the host can.
+  /// keys there is exactly one group.
+  ///
+  /// If the device keeps the rows (SectionContext::keep_from, Keeps), these are only those within OFFSET and LIMIT, and the
+  /// result has their number and no columns.
+  ///
+  /// REQUIRES: the join tables that it probes have been built or put. Errors: kUnsupported, kResource: the device turned
+  /// out to be unable to run the section; the host can.
   virtual Result<RowSet> RunSection(const SectionContext& context) = 0;
+  /// Whether the device has the rows of a section, for others to read.
+  virtual bool Keeps(int section) const = 0;
+  /// Takes the rows of a section that were made elsewhere. Errors: as RunSection.
+  virtual Status PutRows(const Program& program, int section, const RowSet& rows) = 0;
+  /// Copies the rows of a section to the host. REQUIRES: Keeps(section).
+  virtual Result<RowSet> FetchRows(const Program& program, int section) = 0;
+  /// Forgets the rows of a section.
+  virtual void DropRows(int section) = 0;
   /// Announces the section that RunSection will get after the next BuildJoins, so that work that does not depend on the
   /// join tables can be done while they are built. (Its statistics are not used.)
   virtual void Expect(const SectionContext& next) { (void)next; }
-  /// Runs sections with sink kJoin that do not need each other's tables. Errors: as RunSection.
+  /// Runs sections with sink kJoin that do not need each other's tables, over stored tables and rows that the device
+  /// keeps. Errors: as RunSection.
   virtual Status BuildJoins(const std::vector<SectionContext>& contexts) = 0;
   /// Takes a join table whose rows (keys, none NULL, then payload) were made elsewhere, from a table of `source_rows`
   /// rows.
@@ -206,6 +224,7 @@ struct RunOptions {
   Exchange* exchange = nullptr;   ///< nullptr: this process runs alone; each rank has its own
   SectionBackend* gpu = nullptr;  ///< nullptr: everything on the host
   bool gpu_required = false;      ///< a section over a stored table that the GPU cannot run is an error
+  uint64_t gpu_keep_from = 1001;  ///< results of fewer rows, and the sections that read them, go to the host
   bool profile = false;           ///< measure joins one by one, for EXPLAIN ANALYZE
   JoinPartitioning join_partitioning = JoinPartitioning::kAuto;
   /// Set by another thread; the run ends with kCancelled within some milliseconds. May be nullptr.

@@ -103,31 +103,9 @@ __global__ void EnterDirectGroups(const __grid_constant__ Launch launch, const D
 }
 
 __device__ __forceinline__ bool LeavesOut(const GroupTest& test, const uint64_t* record, const uint64_t* state) {
-  using Value = GroupTest::Value;
-  const auto seen = [&] { return (state[test.bit / 64] >> (test.bit % 64) & 1) != 0; };
-  int128_t value = 0;
-  switch (test.value) {
-    case Value::kKey:
-    case Value::kWideKey:
-      if ((record[0] >> test.bit & 1) != 0) return true;
-      value = test.value == Value::kKey
-                  ? static_cast<int128_t>(static_cast<int64_t>(record[test.word]))
-                  : Make128(static_cast<int64_t>(record[test.word + 1]), static_cast<int64_t>(record[test.word]));
-      break;
-    case Value::kCount:
-      value = static_cast<int64_t>(state[test.word]);
-      break;
-    case Value::kInteger:
-      if (!seen()) return true;
-      value = static_cast<int64_t>(state[test.word]);
-      break;
-    case Value::kHalves:
-      if (!seen()) return true;
-      value = static_cast<int128_t>(static_cast<int64_t>(state[test.word + 1])) * (int128_t{1} << 32) +
-              static_cast<int128_t>(state[test.word]);
-      break;
-  }
-  return test.low <= value && value <= test.high;
+  bool null = false, fits = true;
+  const int128_t value = ReadValue(test.value, record, state, &null, &fits);
+  return null || (fits && test.low <= value && value <= test.high);
 }
 
 __global__ void ListGroups(const DeviceGroups table, uint32_t groups, const __grid_constant__ GroupTests tests,
@@ -156,6 +134,24 @@ __global__ void GatherGroups(const DeviceGroups table, const uint32_t* list, uin
     records[uint64_t{i} * table.record_words + w] = table.records[from * table.record_words + w];
   for (uint32_t w = 0; w < table.state_words; ++w)
     states[uint64_t{i} * table.state_words + w] = table.states[from * table.state_words + w];
+}
+
+__global__ void WriteGroups(const DeviceGroups table, uint32_t groups, const __grid_constant__ GroupColumns columns,
+                            uint32_t* overflow) {
+  const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
+  if (g >= groups) return;
+  const uint64_t* record = table.records + static_cast<uint64_t>(g) * table.record_words;
+  const uint64_t* state = table.states + static_cast<uint64_t>(g) * table.state_words;
+  bool fits = true;
+  for (uint32_t c = 0; c < columns.count; ++c) {
+    const GroupColumn& to = columns.columns[c];
+    bool null = false;
+    const int128_t value = ReadValue(to.value, record, state, &null, &fits);
+    to.low[g] = static_cast<uint64_t>(Low64(value));
+    if (to.high != nullptr) to.high[g] = static_cast<uint64_t>(High64(value));
+    to.null[g] = null ? 1 : 0;
+  }
+  if (!fits) atomicExch(overflow, 1u);
 }
 
 }  // namespace
@@ -190,6 +186,12 @@ cudaError_t StartListGroups(const DeviceGroups& table, uint32_t groups, const Gr
 cudaError_t StartGatherGroups(const DeviceGroups& table, const uint32_t* list, uint32_t listed, uint64_t* records,
                               uint64_t* states, cudaStream_t stream) {
   GatherGroups<<<Blocks(listed), kBlock, 0, stream>>>(table, list, listed, records, states);
+  return cudaGetLastError();
+}
+
+cudaError_t StartWriteGroups(const DeviceGroups& table, uint32_t groups, const GroupColumns& columns,
+                             uint32_t* overflow, cudaStream_t stream) {
+  WriteGroups<<<Blocks(groups), kBlock, 0, stream>>>(table, groups, columns, overflow);
   return cudaGetLastError();
 }
 

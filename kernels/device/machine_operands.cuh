@@ -221,6 +221,8 @@ __device__ __forceinline__ int128_t Machine<kVariant, R>::FetchWide(const Device
         break;
       case 8:
         low = *reinterpret_cast<const uint64_t*>(p);
+        if (head.decode == vm::Decode::kRaw)
+          high = static_cast<uint64_t>(__ldg(reinterpret_cast<const long long*>(s.map) + tile->first + RowOf(i)));
         break;
       default:
         low = reinterpret_cast<const uint64_t*>(p)[0];

@@ -28,7 +28,8 @@ uint32_t Blocks(uint64_t items) {
 __global__ void Summarize(const __grid_constant__ Several<RowsToSummarize> all) {
   const RowsToSummarize& table = all.tables[blockIdx.z];
   if (blockIdx.y >= table.columns) return;
-  const uint64_t rows = table.control->rows < table.capacity ? table.control->rows : table.capacity;
+  const uint64_t made = table.control != nullptr ? table.control->rows : table.rows;
+  const uint64_t rows = made < table.capacity ? made : table.capacity;
   const uint64_t column = blockIdx.y * table.capacity;
   const int64_t* low = table.low + column;
   const uint8_t* null = table.null + column;

@@ -22,12 +22,13 @@ struct ColumnSummary {
 };
 
 /// Rows as Emit leaves them: low[column][capacity], null likewise. `control` has the counters of the launch that makes
-/// them; it may not have run yet. The kernel adds to summaries[0 .. columns).
+/// them; it may not have run yet. nullptr: there are `rows` rows. The kernel adds to summaries[0 .. columns).
 struct RowsToSummarize {
   const int64_t* low = nullptr;
   const uint8_t* null = nullptr;
   uint64_t capacity = 0;
   const Control* control = nullptr;
+  uint64_t rows = 0;
   ColumnSummary* summaries = nullptr;
   uint32_t columns = 0;
 };

@@ -23,8 +23,8 @@ Status KeysTooLong() {
                      "Use --device auto or host.");
 }
 
-/// What is known of a payload column of the table.
-PayloadShape ShapeOf(const DeviceRows& rows, const SqlType& type, size_t column, size_t wide_before, bool outer,
+/// What is known of a column.
+PayloadShape ShapeOf(const DeviceRows& rows, const SqlType& type, size_t column, size_t wide_before,
                      const ColumnSummary* summaries) {
   const uint64_t n = rows.rows();
   PayloadShape p;
@@ -39,7 +39,6 @@ PayloadShape ShapeOf(const DeviceRows& rows, const SqlType& type, size_t column,
     p.low = n > summary.nulls ? summary.low : 0;
     p.high = n > summary.nulls ? summary.high : -1;
     if (!p.nullable) p.nulls = 0;
-    p.nullable |= outer;
   }
   return p;
 }
@@ -70,7 +69,8 @@ uint32_t LayOutPayload(const vm::Section& builder, const DeviceRows& rows, bool 
   uint32_t bits = 0;
   bool fits = unique && !outer && keys > 0 && payload <= kMaxPackedPayload && builder.columns.size() <= kMaxSummaries;
   for (size_t c = keys; c < keys + payload; ++c) {
-    PayloadShape p = ShapeOf(rows, builder.columns[c], c, wide, outer, summaries);
+    PayloadShape p = ShapeOf(rows, builder.columns[c], c, wide, summaries);
+    p.nullable |= outer;
     wide += p.wide ? 1 : 0;
     fits = fits && !p.wide && PackField(c == keys, &p, &bits);
     shape->payload.push_back(p);
@@ -183,6 +183,17 @@ Result<TableLayout> LayOutTable(DeviceTable* table, const vm::Section& builder, 
   const uint64_t value_width = !shape.packed ? 4 : bits <= 8 ? 1 : bits <= 16 ? 2 : 4;
   TESSERA_TRY(ChooseSlots(bits_are_enough, value_width, n, direct_bytes, &layout));
   return layout;
+}
+
+std::vector<PayloadShape> ShapesOf(const DeviceRows& rows, const std::vector<SqlType>& columns,
+                                   const ColumnSummary* summaries) {
+  std::vector<PayloadShape> shapes;
+  size_t wide = 0;
+  for (size_t c = 0; c < columns.size(); ++c) {
+    shapes.push_back(ShapeOf(rows, columns[c], c, wide, summaries));
+    wide += shapes.back().wide ? 1 : 0;
+  }
+  return shapes;
 }
 
 uint64_t MostDirectBytes(uint64_t budget) { return std::min(kDirectBytes, budget / kDirectShare); }

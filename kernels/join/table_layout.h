@@ -38,6 +38,10 @@ struct TableLayout {
 Result<TableLayout> LayOutTable(DeviceTable* table, const vm::Section& builder, bool unique, bool outer,
                                 const ColumnSummary* summaries, uint64_t direct_bytes);
 
+/// What is known of the columns of rows, summarised as for LayOutTable. The rows must outlive it.
+std::vector<PayloadShape> ShapesOf(const DeviceRows& rows, const std::vector<SqlType>& columns,
+                                   const ColumnSummary* summaries);
+
 /// Bytes of a table that is addressed directly, whatever the number of its rows, on a device with this budget.
 uint64_t MostDirectBytes(uint64_t budget);
 /// Bytes of so many rows of a table and of what is made of them, at most.

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/int128.h"
+#include "kernels/launch/group_value.h"
 #include "kernels/launch/tile.h"
 
 namespace tessera::kernels {
@@ -40,22 +41,27 @@ struct DeviceGroups {
   const uint64_t* initial_state = nullptr;
 };
 
-/// Leaves out groups whose value is NULL or in [low, high]: vm::UnwantedGroups, for what the device has of a group.
+/// Leaves out groups whose value is NULL or in [low, high]: vm::UnwantedGroups.
 struct GroupTest {
-  enum class Value : uint8_t {
-    kKey,      ///< word `word` of the record; NULL if bit `bit` of its NULL bits is set
-    kWideKey,  ///< ... and the word after it
-    kCount,    ///< word `word` of the state
-    kInteger,  ///< the same; NULL if bit `bit` of the seen bits is not set
-    kHalves,   ///< ... and the word after it: GroupState::kHalves
-  };
+  GroupValue value;
   int128_t low = 0, high = 0;
-  uint32_t word = 0, bit = 0;
-  Value value = Value::kKey;
 };
 inline constexpr uint32_t kMaxGroupTests = 4;
 struct GroupTests {
   GroupTest tests[kMaxGroupTests];
+  uint32_t count = 0;
+};
+
+/// A column that groups become.
+struct GroupColumn {
+  GroupValue value;
+  uint64_t* low = nullptr;
+  uint64_t* high = nullptr;  ///< nullptr: its values have 64 bits
+  uint8_t* null = nullptr;
+};
+inline constexpr uint32_t kMaxGroupColumns = 64;
+struct GroupColumns {
+  GroupColumn columns[kMaxGroupColumns];
   uint32_t count = 0;
 };
 

@@ -26,7 +26,7 @@ struct alignas(16) SlotRecord {
   int64_t base_high = 0;
   uint64_t null_code = 0;  ///< of slots that are not wide: base + the NULL code
   int64_t null_code_high = 0;
-  const int64_t* map = nullptr;
+  const int64_t* map = nullptr;  ///< Decode::kRaw: the upper halves of a wide slot's values
   const uint8_t* map_null = nullptr;
   const uint8_t* null_bytes = nullptr;
   bool has_null_code = false;

@@ -57,5 +57,9 @@ cudaError_t StartListGroups(const DeviceGroups& table, uint32_t groups, const Gr
 /// Copies the records and the states of the `listed` groups of a list.
 cudaError_t StartGatherGroups(const DeviceGroups& table, const uint32_t* list, uint32_t listed, uint64_t* records,
                               uint64_t* states, cudaStream_t stream);
+/// Writes values of the first `groups` groups to columns, a row for each group. *overflow, 0 before, becomes 1 if a sum
+/// does not fit 128 bits.
+cudaError_t StartWriteGroups(const DeviceGroups& table, uint32_t groups, const GroupColumns& columns,
+                             uint32_t* overflow, cudaStream_t stream);
 
 }  // namespace tessera::kernels

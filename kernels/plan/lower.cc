@@ -357,10 +357,8 @@ Status CanLower(const vm::Program& program, int section) {
     const Section& builder =
         program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(s.source)].section)];
     if (!CanBuild(builder) || builder.keys > 0) return no("a section over the rows of a join table with keys");
-    if (std::any_of(s.slots.begin(), s.slots.end(), [](const vm::Slot& slot) { return IsWide(slot.type); }))
-      return no("a section over rows with values of 128 bits");
-  } else if (s.source_kind != Section::Source::kTable) {
-    return no("a section over an intermediate result");
+  } else if (s.source_kind == Section::Source::kOneRow) {
+    return no("a section over one row");
   }
   if (s.sink == Section::Sink::kMap) return no("a dictionary section");
   if (s.sink == Section::Sink::kGroups && s.keys > static_cast<int>(kMaxGroupKeys))

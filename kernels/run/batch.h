@@ -39,6 +39,7 @@ struct TabletBatch {
   std::vector<size_t> numbers;  ///< of the tablets in the table
   std::vector<vm::TabletEncoding> tablets;
   std::vector<const uint8_t*> codes, nulls;  ///< [tablet][slot]: device addresses
+  std::vector<const int64_t*> highs;         ///< of rows, [slot]: the upper halves of wide values; of tablets: empty
   std::vector<TextPiece> texts;              ///< by tablet and predicate
   std::vector<ColumnCache::Piece*> pinned;
   std::shared_ptr<ColumnCache::Copies> copies;  ///< of its columns, until it starts
@@ -48,6 +49,7 @@ struct TabletBatch {
     numbers.clear();
     tablets.clear();
     codes.clear();
+    highs.clear();
     nulls.clear();
     texts.clear();
   }

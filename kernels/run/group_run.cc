@@ -93,6 +93,11 @@ Status GroupRun::Grow(bool* spilled) {
 
 Status GroupRun::NormaliseRepeats() { return lowered_.repeats ? store_.Normalise() : Status::Ok(); }
 
+tessera::Result<bool> GroupRun::MoveTo(DeviceRows* rows) {
+  eager_.n = 0;  // other groups are the first ones once some have been left out
+  return store_.MoveTo(rows);
+}
+
 tessera::Result<vm::RowSet> GroupRun::Rows() {
   GroupWords eager;
   if (used() <= eager_.n) {

@@ -50,7 +50,9 @@ class GroupRun {
   Status Grow(bool* spilled);
   /// Carries the lower parts of sums over to the upper ones, if a row can reach the sink more than once.
   Status NormaliseRepeats();
-  /// All groups. REQUIRES: no launch is under way.
+  /// As GroupStore::MoveTo. REQUIRES, as Rows: no launch is under way.
+  tessera::Result<bool> MoveTo(DeviceRows* rows);
+  /// All groups.
   tessera::Result<vm::RowSet> Rows();
 
  private:

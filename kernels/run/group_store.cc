@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <optional>
 #include <string>
 
 #include "base/interrupt.h"
 #include "base/thread_pool.h"
+#include "kernels/launch/group_value.h"
 #include "kernels/launch/vm_kernel.h"
+#include "kernels/run/kept_results.h"
 #include "vm/aggregate.h"
 #include "vm/lane_error.h"
 #include "vm/meaning.h"
@@ -36,112 +37,70 @@ void SetNull(vm::RowColumn* c, uint64_t row, uint64_t rows) {
   c->null[row] = 1;
 }
 
-/// The sum of four parts of 32 bits and more each, the last one signed. false: it does not fit.
-bool SumOfParts(const uint64_t* s, int128_t* sum) {
-  // Carry upward first: then the lower three parts have 32 bits, and the last one must, too.
-  const uint64_t p1 = s[1] + (s[0] >> 32);
-  const uint64_t p2 = s[2] + (p1 >> 32);
-  const int64_t top = static_cast<int64_t>(s[3]) + static_cast<int64_t>(p2 >> 32);
-  if (top != static_cast<int32_t>(top)) return false;
-  const uint64_t low = (p1 << 32) | (s[0] & 0xFFFFFFFFu);
-  const int64_t high = static_cast<int64_t>(static_cast<uint64_t>(top) << 32 | (p2 & 0xFFFFFFFFu));
-  *sum = Make128(high, static_cast<int64_t>(low));
-  return true;
+/// Where the groups have the values of the section's columns.
+std::vector<GroupValue> ValuesOf(const Section& section, const LoweredProgram& lowered) {
+  using Kind = GroupValue::Kind;
+  std::vector<GroupValue> values;
+  GroupValue v;
+  v.word = 1;
+  for (; v.bit < static_cast<uint32_t>(section.keys); ++v.bit) {
+    v.kind = IsWide(section.columns[v.bit]) ? Kind::kWideKey : Kind::kKey;
+    values.push_back(v);
+    v.word += v.kind == Kind::kWideKey ? 2 : 1;
+  }
+  const std::vector<size_t> columns = vm::AggregateColumns(section);
+  for (size_t k = 0; k < lowered.folds.size(); ++k) {
+    v.word = lowered.folds[k].state;
+    v.bit = static_cast<uint32_t>(k);
+    vm::WithAggregate(section.aggregates[k].op, [&]<class M>() {
+      using vm::GroupState;
+      constexpr GroupState kKept = M::kGroupState;
+      constexpr bool kOrdered = kKept == GroupState::kLeastFloat || kKept == GroupState::kGreatestFloat;
+      // (A State of several columns has their words one after the other.)
+      for (size_t c = columns[k]; c < columns[k + 1]; ++c) {
+        const bool wide = IsWide(section.columns[c]);
+        v.kind = kKept == GroupState::kCount    ? Kind::kCount
+                 : kKept == GroupState::kHalves ? Kind::kHalves
+                 : kKept == GroupState::kParts  ? Kind::kParts
+                 : kOrdered                     ? Kind::kOrderedFloat
+                 : wide                         ? Kind::kWideWord
+                                                : Kind::kWord;
+        values.push_back(v);
+        v.word += wide ? 2 : 1;
+      }
+    });
+  }
+  return values;
 }
 
-/// The words of a State, from how the device keeps it. false: a sum that does not fit.
-template <class M>
-bool StateWords(const uint64_t* s, uint64_t* words) {
-  using vm::GroupState;
-  if constexpr (M::kGroupState == GroupState::kHalves) {
-    const int128_t sum =
-        static_cast<int128_t>(static_cast<int64_t>(s[1])) * (int128_t{1} << 32) + static_cast<int128_t>(s[0]);
-    vm::ToWords(sum, words);
-  } else if constexpr (M::kGroupState == GroupState::kParts) {
-    int128_t sum = 0;
-    const bool fits = SumOfParts(s, &sum);
-    vm::ToWords(sum, words);
-    return fits;
-  } else if constexpr (M::kGroupState == GroupState::kLeastFloat || M::kGroupState == GroupState::kGreatestFloat) {
-    vm::ToWords(FromOrderedFloat(s[0]), words);
-  } else if constexpr (M::kGroupState == GroupState::kLocked) {
-    std::copy_n(s, vm::kStateWords<typename M::State>, words);
-  } else {
-    static_assert(vm::GroupStateWords(M::kGroupState, 0) == 1);
-    words[0] = s[0];
-  }
-  return true;
-}
+Status SumOverflow() { return vm::LaneErrorStatus(vm::LaneError::kWideOverflow, {}); }
 
 /// Groups become rows of `out` from row `first` on.
 Status Decode(const Section& section, const LoweredProgram& lowered, const GroupWords& groups, uint64_t first,
               vm::RowSet* out) {
-  size_t word = 1;
-  for (size_t k = 0; k < static_cast<size_t>(section.keys); ++k) {
-    vm::RowColumn& c = out->columns[k];
-    const bool wide = IsWide(c.type);
+  const std::vector<GroupValue> values = ValuesOf(section, lowered);
+  bool fits = true;
+  for (size_t c = 0; c < values.size(); ++c) {
+    vm::RowColumn& column = out->columns[c];
+    const bool wide = IsWide(column.type);
     for (uint64_t g = 0; g < groups.n; ++g) {
-      const uint64_t* r = groups.records + g * groups.record_step;
-      c.low[first + g] = static_cast<int64_t>(r[word]);
-      if (wide) c.high[first + g] = static_cast<int64_t>(r[word + 1]);
-      if ((r[0] >> k & 1) != 0) SetNull(&c, first + g, out->rows);
+      bool null = false;
+      const int128_t value = ReadValue(values[c], groups.records + g * groups.record_step,
+                                       groups.states + g * groups.state_step, &null, &fits);
+      column.low[first + g] = Low64(value);
+      if (wide) column.high[first + g] = High64(value);
+      if (null) SetNull(&column, first + g, out->rows);
     }
-    word += wide ? 2 : 1;
   }
-  const std::vector<size_t> columns = vm::AggregateColumns(section);
-  for (size_t k = 0; k < lowered.folds.size(); ++k) {
-    bool fits = true;
-    vm::WithAggregate(section.aggregates[k].op, [&]<class M>() {
-      for (uint64_t g = 0; g < groups.n; ++g) {
-        const uint64_t* group = groups.states + g * groups.state_step;
-        const bool null = M::kGroupState != vm::GroupState::kCount && (group[k / 64] >> (k % 64) & 1) == 0;
-        uint64_t words[3] = {};
-        fits &= StateWords<M>(group + lowered.folds[k].state, words);
-        SetAggregate(&out->columns[columns[k]], columns[k + 1] - columns[k], first + g, words, null, out->rows);
-      }
-    });
-    if (!fits) return vm::LaneErrorStatus(vm::LaneError::kWideOverflow, {});
-  }
-  return Status::Ok();
+  return fits ? Status::Ok() : SumOverflow();
 }
 
-/// What of `unwanted` the device can tell from its records and states.
-GroupTests GroupTestsOf(const std::vector<vm::UnwantedGroups>& unwanted, const Section& section,
-                        const LoweredProgram& lowered) {
-  using Value = GroupTest::Value;
+/// The tests that leave out `unwanted`, or some of it.
+GroupTests GroupTestsOf(const std::vector<vm::UnwantedGroups>& unwanted, const std::vector<GroupValue>& values) {
   GroupTests out;
-  std::vector<std::optional<GroupTest>> of_column(section.columns.size());
-  GroupTest key;
-  key.word = 1;
-  for (; key.bit < static_cast<uint32_t>(section.keys); ++key.bit) {
-    const bool wide = IsWide(section.columns[key.bit]);
-    key.value = wide ? Value::kWideKey : Value::kKey;
-    of_column[key.bit] = key;
-    key.word += wide ? 2 : 1;
-  }
-  const std::vector<size_t> columns = vm::AggregateColumns(section);
-  for (size_t k = 0; k < lowered.folds.size(); ++k) {
-    GroupTest test;
-    test.word = lowered.folds[k].state;
-    test.bit = static_cast<uint32_t>(k);
-    vm::WithAggregate(section.aggregates[k].op, [&]<class M>() {
-      using vm::GroupState;
-      constexpr GroupState kKept = M::kGroupState;
-      if constexpr (kKept == GroupState::kCount || kKept == GroupState::kHalves || kKept == GroupState::kLeast ||
-                    kKept == GroupState::kGreatest) {
-        test.value = kKept == GroupState::kCount    ? Value::kCount
-                     : kKept == GroupState::kHalves ? Value::kHalves
-                                                    : Value::kInteger;
-        of_column[columns[k]] = test;
-      }
-    });
-  }
   for (const vm::UnwantedGroups& u : unwanted) {
-    std::optional<GroupTest>& test = of_column[static_cast<size_t>(u.column)];
-    if (!test || out.count == kMaxGroupTests) continue;
-    test->low = u.low;
-    test->high = u.high;
-    out.tests[out.count++] = *test;
+    if (out.count == kMaxGroupTests) break;
+    out.tests[out.count++] = {values[static_cast<size_t>(u.column)], u.low, u.high};
   }
   return out;
 }
@@ -173,14 +132,6 @@ void ResizeColumns(uint64_t rows, vm::RowSet* out) {
     ThrowIfInterrupted();  // 800 MB of new pages for 10^8 rows
     c.low.resize(rows);
     if (IsWide(c.type)) c.high.resize(rows);
-  }
-}
-
-void SetAggregate(vm::RowColumn* columns, size_t count, uint64_t row, const uint64_t* words, bool null, uint64_t rows) {
-  for (vm::RowColumn* c = columns; c != columns + count; ++c) {
-    c->low[row] = static_cast<int64_t>(*words++);
-    if (IsWide(c->type)) c->high[row] = static_cast<int64_t>(*words++);
-    if (null) SetNull(c, row, rows);
   }
 }
 
@@ -394,7 +345,7 @@ Status GroupStore::Normalise() {
 }
 
 Status GroupStore::LeaveOutUnwanted() {
-  const GroupTests tests = GroupTestsOf(context_.unwanted, section_, lowered_);
+  const GroupTests tests = GroupTestsOf(context_.unwanted, ValuesOf(section_, lowered_));
   if (tests.count == 0 || used_ == 0) return Status::Ok();
   // Nobody looks for a key any more: the slots, 16 bytes a group, have room for the list of groups and its length.
   uint32_t* const count = slots_.As<uint32_t>();
@@ -413,10 +364,39 @@ Status GroupStore::LeaveOutUnwanted() {
   }
   swap(records, records_);
   swap(states, states_);
+  table_.records = records_.As<uint64_t>();
+  table_.states = states_.As<uint64_t>();
   context_.statistics->device_plan +=
       ", " + std::to_string(used_ - listed) + " of " + std::to_string(used_) + " groups left on the device";
   used_ = listed;
   return Status::Ok();
+}
+
+tessera::Result<bool> GroupStore::MoveTo(DeviceRows* rows) {
+  if (host_ != nullptr) return false;
+  TESSERA_TRY(LeaveOutUnwanted());
+  DeviceRows made;
+  RunBuffer overflow;
+  if (!Stay(context_, used_) || !made.TryAllocate(&gpu_, section_.columns, used_)) return false;
+  TESSERA_TRY(overflow.Allocate(&gpu_, sizeof(uint32_t)));
+  CUDA_TRY(cudaMemsetAsync(overflow.As<void>(), 0, sizeof(uint32_t), gpu_.stream));
+  const std::vector<GroupValue> values = ValuesOf(section_, lowered_);
+  size_t wide = 0;
+  for (size_t first = 0; first < values.size(); first += kMaxGroupColumns) {
+    GroupColumns columns;
+    for (size_t c = first; c < std::min(values.size(), first + kMaxGroupColumns); ++c) {
+      uint64_t* const high = IsWide(section_.columns[c]) ? made.high(wide++) : nullptr;
+      columns.columns[columns.count++] = {values[c], made.low(c), high, made.null(c)};
+    }
+    CUDA_TRY(StartWriteGroups(table_, used_, columns, overflow.As<uint32_t>(), gpu_.stream));
+  }
+  uint32_t overflows = 0;
+  CUDA_TRY(cudaMemcpyAsync(&overflows, overflow.As<void>(), sizeof overflows, cudaMemcpyDeviceToHost, gpu_.stream));
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  if (overflows != 0) return SumOverflow();
+  made.set_rows(used_);
+  swap(made, *rows);
+  return true;
 }
 
 tessera::Result<vm::RowSet> GroupStore::Rows(const GroupWords& eager) {

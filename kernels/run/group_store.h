@@ -12,6 +12,7 @@
 #include "kernels/memory/gpu_device.h"
 #include "kernels/memory/run_buffer.h"
 #include "kernels/plan/lower.h"
+#include "kernels/rows/device_rows.h"
 #include "vm/group_table.h"
 #include "vm/vm.h"
 
@@ -27,8 +28,6 @@ struct GroupWords {
 
 /// Columns of the section's sink with room for `rows` rows.
 void ResizeColumns(uint64_t rows, vm::RowSet* out);
-/// Writes the words of an aggregate's State to one of `rows` rows of the columns that it has.
-void SetAggregate(vm::RowColumn* columns, size_t count, uint64_t row, const uint64_t* words, bool null, uint64_t rows);
 
 /// Groups that did not stay on the device, in partitions by a hash of their keys. One thread merges a partition, so
 /// that the partition's table is in that core's caches meanwhile.
@@ -75,6 +74,8 @@ class GroupStore {
   uint64_t Limit() const;
   /// Carries the lower parts of sums over to the upper ones.
   Status Normalise();
+  /// All groups as rows that stay on the device, if they are many and there is room. false: they are still here.
+  tessera::Result<bool> MoveTo(DeviceRows* rows);
   /// All groups. `eager`: those of the device, if they are on the host already; n = 0: they are not.
   tessera::Result<vm::RowSet> Rows(const GroupWords& eager);
 

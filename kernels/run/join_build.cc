@@ -32,14 +32,15 @@ RowsToSummarize Summary(const DeviceRows& rows, size_t columns, BuildState* stat
           rows.null(0),
           rows.capacity(),
           &state->control,
+          0,
           state->columns,
           static_cast<uint32_t>(std::min<size_t>(columns, kMaxSummaries))};
 }
 
 }  // namespace
 
-Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const std::vector<vm::SectionContext>& contexts,
-                  const std::function<void()>& meanwhile) {
+Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results,
+                  const std::vector<vm::SectionContext>& contexts, const std::function<void()>& meanwhile) {
   const size_t n = contexts.size();
   const vm::Program& program = *contexts[0].program;
   joins->SetPartitioning(contexts[0].join_partitioning);
@@ -50,7 +51,10 @@ Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const std::vector<vm::Sect
   std::vector<std::unique_ptr<SectionRun>> runs;
   std::vector<RowsToSummarize> to_summarize;
   for (size_t i = 0; i < n; ++i) {
-    runs.push_back(std::make_unique<SectionRun>(gpu, contexts[i], joins, static_cast<int>(i)));
+    const vm::Section& section = SectionOf(contexts[i]);
+    const bool of_table = section.source_kind == vm::Section::Source::kTable;
+    runs.push_back(std::make_unique<SectionRun>(
+        gpu, contexts[i], joins, of_table ? nullptr : &results.source(section.source), static_cast<int>(i)));
     TESSERA_TRY(runs[i]->StartBuild());
     to_summarize.push_back(
         Summary(runs[i]->build_rows().on_device(), SectionOf(contexts[i]).columns.size(), &device_states[i]));
@@ -77,11 +81,12 @@ Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const std::vector<vm::Sect
                                         static_cast<double>(rows_in + n);
     run.AddJoinStatistics();
     const int join = SectionOf(c).join;
+    const uint64_t source_rows = c.table != nullptr ? c.table->rows : c.statistics->rows_in;
     if (rows.on_host().empty()) {
-      TESSERA_TRY(joins->LayOut(program, {join, &rows.on_device(), states[i].columns, c.table->rows, run.source_keys()},
-                                &batch));
+      TESSERA_TRY(
+          joins->LayOut(program, {join, &rows.on_device(), states[i].columns, source_rows, run.source_keys()}, &batch));
     } else {
-      batch.on_host.push_back({join, c.table->rows, std::move(rows.on_host())});
+      batch.on_host.push_back({join, source_rows, std::move(rows.on_host())});
     }
   }
   return joins->FillTables(program, &batch, contexts[0].pool);

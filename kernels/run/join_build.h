@@ -9,13 +9,14 @@
 #include "base/status.h"
 #include "kernels/join/device_joins.h"
 #include "kernels/memory/gpu_device.h"
+#include "kernels/run/kept_results.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {
 
-/// Builds the tables of sections that do not need each other's. `meanwhile` is called while the device makes their
+/// Builds the tables of sections that do not need each other's, over stored tables and over `results`. `meanwhile` is called while the device makes their
 /// rows. Errors: those of the sections; kUnsupported, kResource: a table cannot be here.
-Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const std::vector<vm::SectionContext>& contexts,
-                  const std::function<void()>& meanwhile);
+Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results,
+                  const std::vector<vm::SectionContext>& contexts, const std::function<void()>& meanwhile);
 
 }  // namespace tessera::kernels

@@ -79,7 +79,7 @@ LaunchBuilder::LaunchBuilder(GpuDevice* gpu, const vm::SectionContext& context, 
 
 bool LaunchBuilder::MayPartition() const {
   const bool limited = section_.sink == Section::Sink::kRows && section_.order.empty() && section_.limit >= 0;
-  if (section_.source_kind == Section::Source::kJoin || grid_.is_needed() || limited) return false;
+  if (section_.source_kind != Section::Source::kTable || grid_.is_needed() || limited) return false;
   for (size_t j = 0; j < lowered_.probe_slots.size(); ++j) {
     const JoinShape* shape = joins_.shapes()[j];
     if (lowered_.probe_slots[j].empty() || shape == nullptr) continue;
@@ -247,6 +247,7 @@ void LaunchBuilder::FillRecords(const Offsets& at, Batch* batch) const {
     for (size_t i = 0; i < slots; ++i) {
       const vm::SlotEncoding& slot = encoded.slots[i];
       if (slot.map != nullptr) maps[i] = at.pieces.Device(arena, slot.map);
+      if (!input.highs.empty()) maps[i] = input.highs[i];
       if (slot.map_null != nullptr) map_nulls[i] = at.pieces.Device(arena, slot.map_null);
     }
     for (size_t i = 0; i < encoded.predicates.size(); ++i) {

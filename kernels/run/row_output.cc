@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
+#include "kernels/run/kept_results.h"
 #include "vm/row_set.h"
 
 namespace tessera::kernels {
@@ -76,14 +77,14 @@ RowOutput::RowOutput(GpuDevice* gpu, const vm::SectionContext& context)
 Status RowOutput::Open() {
   const uint64_t bytes = std::min(kOutputBytes, gpu_.cache.budget() / kOutputShare);
   TESSERA_TRY(Reserve(std::max<uint64_t>(bytes / row_bytes_, kSliceRows)));
-  if (section_.order.empty()) return Status::Ok();
+  if (!stays()) return Status::Ok();
   most_rows_ = std::min(reserved_bytes() / (row_bytes_ + kSortBytesPerRow), kMostOutputRows);
   const uint64_t cut = kCutBytes / row_bytes_;
-  if (keep_ <= cut / kKeptShare) most_rows_ = std::min(most_rows_, cut);
+  if (!section_.order.empty() && keep_ <= cut / kKeptShare) most_rows_ = std::min(most_rows_, cut);
   return Status::Ok();
 }
 
-uint64_t RowOutput::reserved_bytes() const { return section_.order.empty() ? 0 : gpu_.cache.budget() / kSortShare; }
+uint64_t RowOutput::reserved_bytes() const { return stays() ? gpu_.cache.budget() / kSortShare : 0; }
 
 Status RowOutput::Reserve(uint64_t least) {
   const uint64_t rows = std::min((least + 15) / 16 * 16, kMostOutputRows);
@@ -116,7 +117,7 @@ Status RowOutput::MakeRoom(uint64_t* rows, uint64_t wanted) {
             "Use --device host, or SET join_strategy = grid."};
   }
   const bool ordered = !section_.order.empty() && why_host_ == nullptr;
-  if (ordered && output_.capacity < most_rows_) {
+  if ((ordered || (stays() && drained_ == 0)) && output_.capacity < most_rows_) {
     const uint64_t capacity =
         std::max(std::min(kGrowth * output_.capacity, most_rows_), std::min(*rows + wanted, kMostOutputRows));
     const Status grown = Grow(*rows, capacity);
@@ -288,6 +289,19 @@ Status RowOutput::KeepBest(uint64_t* rows, const uint32_t* order) {
 }
 
 // ---- To the host ----------------------------------------------------------------------------------------------------
+
+tessera::Result<bool> RowOutput::MoveTo(uint64_t rows, DeviceRows* kept) {
+  const uint64_t skipped = std::min(rows, static_cast<uint64_t>(section_.offset));
+  const uint64_t count = std::min(rows, keep_) - skipped;
+  DeviceRows there;
+  if (drained_ > 0 || !Stay(context_, count) || !there.TryAllocate(&gpu_, section_.columns, count)) return false;
+  CUDA_TRY(StartGather({output_.low + skipped, output_.null + skipped, output_.capacity}, there.columns(),
+                       static_cast<uint32_t>(columns_ + wide_), static_cast<uint32_t>(columns_), nullptr,
+                       static_cast<uint32_t>(count), gpu_.stream));
+  there.set_rows(count);
+  swap(there, *kept);
+  return true;
+}
 
 tessera::Result<vm::RowSet> RowOutput::Finish(uint64_t rows) {
   if (section_.order.empty()) {

@@ -3,7 +3,8 @@
 //
 // Without an order rows leave the device whenever the output is full. With an order they stay, in an output that grows.
 // If few of them are wanted (LIMIT), a full output is cut to the best rows so far. Otherwise, when the output has all
-// the memory that it may take, its rows go to the host as a sorted run, and the host merges the runs.
+// the memory that it may take, its rows go to the host as a sorted run, and the host merges the runs. Rows that other
+// sections read on the device stay, too, as long as the output can grow.
 //
 // Start at: RowOutput::MakeRoom, RowOutput::Finish.
 #pragma once
@@ -41,12 +42,17 @@ class RowOutput {
   /// The first *rows rows of the output are there, and `wanted` more did not fit: makes room for them. *rows becomes
   /// the number of rows that are still there.
   Status MakeRoom(uint64_t* rows, uint64_t wanted);
+  /// No more rows come. Moves those within the section's OFFSET and LIMIT to *kept. false: some have left the device,
+  /// they are few, or there is no room; they are to be finished then. REQUIRES: the section has no order.
+  tessera::Result<bool> MoveTo(uint64_t rows, DeviceRows* kept);
   /// No more rows come. What the section's DeviceRun::RunSection returns.
   tessera::Result<vm::RowSet> Finish(uint64_t rows);
   /// How the rows were ordered, for EXPLAIN ANALYZE; "" without an order. REQUIRES: Finish.
   std::string Describe() const;
 
  private:
+  /// Whether rows stay in the output, which grows: they are ordered, or other sections read them on the device.
+  bool stays() const { return !section_.order.empty() || context_.keep_from != UINT64_MAX; }
   Status Reserve(uint64_t rows);
   /// Moves the output to a larger place. Errors: kResource, there is none.
   Status Grow(uint64_t rows, uint64_t capacity);

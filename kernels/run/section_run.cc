@@ -22,7 +22,8 @@ bool MayRepeatRows(const Section& section) {
 
 }  // namespace
 
-SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, DeviceJoins* joins, int build)
+SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, DeviceJoins* joins, const RowSource* rows,
+                       int build)
     : gpu_(*gpu),
       context_(context),
       joins_(*joins),
@@ -30,7 +31,7 @@ SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, Device
       section_(context.program->sections[static_cast<size_t>(context.section)]),
       lowered_(LowerProgram(*context.program, context.section, context.strings)),
       passes_(joins, context_),
-      feed_(gpu, context_, lowered_, joins->key_ranges()),
+      feed_(gpu, context_, lowered_, joins->key_ranges(), rows),
       grid_(gpu, context_, lowered_, *joins),
       builder_(gpu, context_, lowered_, *joins, feed_.encoder(), &grid_),
       sink_(gpu, context_, lowered_, *joins),
@@ -50,7 +51,7 @@ Status SectionRun::AllTablets() {
   TESSERA_TRY(sink_.Open());
   for (uint64_t pass = 0; pass < passes_.count() && !sink_.has_enough(); ++pass) {
     TESSERA_TRY(StartPass(pass));
-    TESSERA_TRY(section_.source_kind == Section::Source::kJoin ? RunRows() : RunPass());
+    TESSERA_TRY(RunPass());
   }
   return Status::Ok();
 }
@@ -61,17 +62,8 @@ Status SectionRun::StartPass(uint64_t pass) {
   return Status::Ok();
 }
 
-Status SectionRun::RunRows() {
-  Batch& batch = batches_[0];
-  feed_.CollectRows(joins_, &batch.input);
-  if (batch.input.rows() == 0) return Status::Ok();
-  TESSERA_TRY(BuildLaunch(0));
-  TESSERA_TRY(launcher_.Start(&batch));
-  return launcher_.Finish(passes_.added_code(), &batch);
-}
-
 Status SectionRun::RunPass() {
-  context_.statistics->tablets = context_.table->tablets.size();
+  if (context_.table != nullptr) context_.statistics->tablets = context_.table->tablets.size();
   size_t number = 0;
   while (!feed_.AtEnd() && !sink_.has_enough()) {
     Batch& batch = batches_[number % kBatches];
@@ -121,6 +113,13 @@ Status SectionRun::FinishAll() {
   return Status::Ok();
 }
 
+tessera::Result<bool> SectionRun::MoveTo(DeviceRows* rows) {
+  if (context_.keep_from == UINT64_MAX) return false;
+  TESSERA_ASSIGN(const bool moved, sink_.MoveTo(rows));
+  if (moved) AddJoinStatistics();
+  return moved;
+}
+
 tessera::Result<vm::RowSet> SectionRun::Result() {
   AddJoinStatistics();
   return sink_.Rows();
@@ -131,7 +130,7 @@ tessera::Result<vm::RowSet> SectionRun::Result() {
 Status SectionRun::StartBuild() {
   TESSERA_TRY(passes_.Plan());
   TESSERA_TRY(StartPass(0));
-  context_.statistics->tablets = context_.table->tablets.size();
+  if (context_.table != nullptr) context_.statistics->tablets = context_.table->tablets.size();
   Batch& batch = batches_[0];
   TESSERA_TRY(feed_.Collect(budget(), false, &batch.input).status());
   const uint64_t rows = batch.input.rows();

@@ -29,7 +29,9 @@ namespace tessera::kernels {
 class SectionRun {
  public:
   /// `build`: the section's number among the builds that run together; -1 if it builds no join table.
-  SectionRun(GpuDevice* gpu, const vm::SectionContext& context, DeviceJoins* joins, int build = -1);
+  /// `rows`: what it reads, if that is no stored table.
+  SectionRun(GpuDevice* gpu, const vm::SectionContext& context, DeviceJoins* joins, const RowSource* rows,
+             int build = -1);
   ~SectionRun();
   SectionRun(const SectionRun&) = delete;
   SectionRun& operator=(const SectionRun&) = delete;
@@ -41,6 +43,8 @@ class SectionRun {
   Status AllTablets();
   /// What they made. REQUIRES: AllTablets; the sink is no join table.
   tessera::Result<vm::RowSet> Result();
+  /// The same, before Result: leaves it on the device if SectionContext::keep_from says so and there is room.
+  tessera::Result<bool> MoveTo(DeviceRows* rows);
 
   /// The rows of a join table: in one launch that this does not wait for, if all of them fit, else as AllTablets does.
   Status StartBuild();
@@ -60,8 +64,6 @@ class SectionRun {
   Status StartPass(uint64_t pass);
   /// Over all of the source, launch by launch.
   Status RunPass();
-  /// Over the rows of a join table, in one launch.
-  Status RunRows();
   ColumnBudget budget() const;
   /// Builds the launch of batches_[number].
   Status BuildLaunch(size_t number);

@@ -73,6 +73,11 @@ Status SectionSink::MakeRoom(uint64_t wanted) {
   return is_build() ? build_.Grow(wanted, &rows_used_) : row_output_.MakeRoom(&rows_used_, wanted);
 }
 
+tessera::Result<bool> SectionSink::MoveTo(DeviceRows* rows) {
+  if (has_groups()) return Stay(context_, groups_.used()) ? groups_.MoveTo(rows) : false;
+  return has_totals() ? false : row_output_.MoveTo(rows_used_, rows);
+}
+
 tessera::Result<vm::RowSet> SectionSink::Rows() {
   if (has_groups()) return groups_.Rows();
   if (has_totals()) return totals_.Rows();

@@ -15,6 +15,7 @@
 #include "kernels/run/batch.h"
 #include "kernels/run/build_rows.h"
 #include "kernels/run/group_run.h"
+#include "kernels/run/kept_results.h"
 #include "kernels/run/row_output.h"
 #include "kernels/run/totals.h"
 #include "vm/vm.h"
@@ -57,7 +58,10 @@ class SectionSink {
   Status FinishBuild() { return build_.Finish(rows_used_); }
   /// Room for `rows` rows of a join table.
   Status AllocateBuild(uint64_t rows) { return build_.Allocate(rows, rows_used_); }
-  /// All that came; for EXPLAIN ANALYZE, how. REQUIRES: the section builds no join table.
+  /// All that came, if it is much and there is room for it on the device. false: it is still here. REQUIRES, as Rows:
+  /// the section builds no join table.
+  tessera::Result<bool> MoveTo(DeviceRows* rows);
+  /// All that came; for EXPLAIN ANALYZE, how.
   tessera::Result<vm::RowSet> Rows();
 
  private:

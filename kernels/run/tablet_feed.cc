@@ -72,12 +72,13 @@ uint64_t ColumnBudget::Bytes(uint64_t room) const {
 }
 
 TabletFeed::TabletFeed(GpuDevice* gpu, const vm::SectionContext& context, const LoweredProgram& lowered,
-                       const std::vector<vm::KeyRange>& key_ranges)
+                       const std::vector<vm::KeyRange>& key_ranges, const RowSource* rows)
     : gpu_(*gpu),
       context_(context),
       section_(context.program->sections[static_cast<size_t>(context.section)]),
       lowered_(lowered),
-      encoder_(*context.program, context.section, context.strings, key_ranges) {
+      encoder_(*context.program, context.section, context.strings, key_ranges),
+      rows_(rows) {
   encoder_.LeaveToDevice(lowered.text_tests.predicates(), MostTextBytes(*gpu));
 }
 
@@ -96,7 +97,7 @@ void TabletFeed::StartPass(uint64_t pass, bool bind_again) {
   if (bind_again) encoded_.clear();
 }
 
-bool TabletFeed::AtEnd() const { return next_ == context_.table->tablets.size(); }
+bool TabletFeed::AtEnd() const { return next_ == tablets(); }
 
 tessera::Result<vm::TabletEncoding>& TabletFeed::Encode(size_t number, const vm::TabletEncoding* like) {
   const TableInfo& table = *context_.table;
@@ -132,9 +133,13 @@ tessera::Result<vm::TabletEncoding>& TabletFeed::Encode(size_t number, const vm:
 }
 
 tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool others_under_way, TabletBatch* batch) {
+  batch->ClearTablets();
+  if (rows_ != nullptr) {
+    CollectRows(batch);
+    return true;
+  }
   const TableInfo& table = *context_.table;
   vm::SectionStatistics& stats = *context_.statistics;
-  batch->ClearTablets();
   const size_t slots = section_.slots.size(), most = std::min(table.tablets.size() - next_, kMostShared);
   batch->tablets.reserve(most);
   batch->numbers.reserve(most);
@@ -262,17 +267,15 @@ Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
   return Status::Ok();
 }
 
-void TabletFeed::CollectRows(const DeviceJoins& joins, TabletBatch* batch) {
-  batch->ClearTablets();
-  const DeviceRows& rows = joins.rows(section_.source);
-  const JoinShape& shape = *joins.shapes()[static_cast<size_t>(section_.source)];
-  const size_t slots = section_.slots.size();
+void TabletFeed::CollectRows(TabletBatch* batch) {
+  ++next_;
+  if (rows_->rows == 0) return;
   vm::TabletEncoding encoded;
-  encoded.rows = static_cast<uint32_t>(rows.rows());
-  row_chunks_.resize(slots);
-  for (size_t i = 0; i < slots; ++i) {
+  encoded.rows = static_cast<uint32_t>(rows_->rows);
+  row_chunks_.resize(section_.slots.size());
+  for (size_t i = 0; i < section_.slots.size(); ++i) {
     const vm::Slot& slot = section_.slots[i];
-    const PayloadShape& column = shape.payload[static_cast<size_t>(slot.column)];
+    const PayloadShape& column = rows_->columns[static_cast<size_t>(slot.column)];
     Chunk& chunk = row_chunks_[i];
     chunk.type = slot.type;
     chunk.width = 8;
@@ -283,14 +286,17 @@ void TabletFeed::CollectRows(const DeviceJoins& joins, TabletBatch* batch) {
     vm::SlotEncoding b;
     b.decode = vm::Decode::kRaw;
     b.width = 8;
+    b.wide = column.wide;
     b.codes = reinterpret_cast<const uint8_t*>(column.column);
     b.null_bytes = reinterpret_cast<const uint8_t*>(column.nulls);
     encoded.slots.push_back(b);
     batch->codes.push_back(b.codes);
     batch->nulls.push_back(b.null_bytes);
+    batch->highs.push_back(reinterpret_cast<const int64_t*>(column.column_high));
   }
   if (first_pass_) context_.statistics->rows_in += encoded.rows;
   batch->numbers.push_back(0);
+  NoteKeys(encoded);
   batch->tablets.push_back(std::move(encoded));
 }
 

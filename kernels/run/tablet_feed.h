@@ -1,5 +1,6 @@
 // Feeds the launches of a section: encodes the tablets of its source for the program, brings their columns to the device,
-// and collects as many as a launch takes. Private to kernels/.
+// and collects as many as a launch takes. Rows that are on the device, of a join table or of an earlier section, are one
+// tablet. Private to kernels/.
 //
 // Start at: TabletFeed::Collect. REQUIRES, of all functions: the device's mutex is held.
 #pragma once
@@ -9,10 +10,10 @@
 #include <vector>
 
 #include "base/status.h"
-#include "kernels/join/device_joins.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/plan/lower.h"
 #include "kernels/run/batch.h"
+#include "kernels/run/kept_results.h"
 #include "vm/section_encoder.h"
 #include "vm/vm.h"
 
@@ -40,9 +41,10 @@ struct ColumnBudget {
 
 class TabletFeed {
  public:
-  /// `key_ranges`: of the join tables, as they are whenever a tablet is encoded.
+  /// `key_ranges`: of the join tables, as they are whenever a tablet is encoded. `rows`: the source, if that is no
+  /// stored table.
   TabletFeed(GpuDevice* gpu, const vm::SectionContext& context, const LoweredProgram& lowered,
-             const std::vector<vm::KeyRange>& key_ranges);
+             const std::vector<vm::KeyRange>& key_ranges, const RowSource* rows);
 
   const vm::SectionEncoder& encoder() const { return encoder_; }
   /// Takes tablets of the same section and table over. REQUIRES: called first; none of the join tables is in
@@ -54,10 +56,8 @@ class TabletFeed {
   bool AtEnd() const;
   /// Collects tablets until the launch is large enough. false: the next one does not fit beside the batches that are
   /// under way, and `batch` is empty; to be called again once these are finished. An empty batch at the end: the last
-  /// tablets were skipped.
+  /// tablets were skipped, or there are no rows.
   tessera::Result<bool> Collect(const ColumnBudget& budget, bool others_under_way, TabletBatch* batch);
-  /// The rows of a join table as one tablet. REQUIRES: these are the section's source.
-  void CollectRows(const DeviceJoins& joins, TabletBatch* batch);
 
   /// If the section builds a join table: the range of the first key in the tablets so far; not known if that is no
   /// plain column.
@@ -72,6 +72,9 @@ class TabletFeed {
   tessera::Result<vm::TabletEncoding>& Encode(size_t number, const vm::TabletEncoding* like);
   /// Widens source_keys_ by a tablet's.
   void NoteKeys(const vm::TabletEncoding& encoded);
+  size_t tablets() const { return rows_ != nullptr ? 1 : context_.table->tablets.size(); }
+  /// Collects rows_.
+  void CollectRows(TabletBatch* batch);
   /// Finds out which streams of the slots' chunks the section reads in this tablet, for Upload. Returns their bytes.
   uint64_t FindNeeds(const vm::TabletEncoding& encoded);
   Status Upload(size_t at, TabletBatch* batch);
@@ -90,7 +93,8 @@ class TabletFeed {
   bool encoding_is_slow_ = false;
   std::vector<Needs> needs_;       ///< per slot
   uint64_t copied_ = 0;            ///< bytes whose copies are to be started
-  std::vector<Chunk> row_chunks_;  ///< what planning has to know of the columns of a join table
+  const RowSource* const rows_;    ///< nullptr: the source is a stored table
+  std::vector<Chunk> row_chunks_;  ///< what planning has to know of their columns
   vm::KeyRange source_keys_;
 };
 

@@ -55,7 +55,13 @@ vm::RowSet Totals::Rows() const {
     uint64_t words[] = {static_cast<uint64_t>(t.low), static_cast<uint64_t>(t.high), t.third};
     const bool count = vm::Info(section_.aggregates[k].op).role == vm::Role::Count;
     if (count) words[0] = t.count;
-    SetAggregate(&rows.columns[columns[k]], columns[k + 1] - columns[k], 0, words, !count && t.count == 0, rows.rows);
+    const uint64_t* word = words;
+    for (size_t c = columns[k]; c < columns[k + 1]; ++c) {
+      vm::RowColumn& column = rows.columns[c];
+      column.low[0] = static_cast<int64_t>(*word++);
+      if (IsWide(column.type)) column.high[0] = static_cast<int64_t>(*word++);
+      if (!count && t.count == 0) column.null = {1};
+    }
   }
   return rows;
 }

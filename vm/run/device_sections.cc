@@ -2,16 +2,37 @@
 
 #include "vm/run/device_sections.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "vm/run/unwanted_groups.h"
 
 namespace tessera::vm {
 
+bool DeviceSections::Takes(int number) const {
+  if (!placement_.OnDevice(number)) return false;
+  const Section& s = state_.section(number);
+  if (s.source_kind != Section::Source::kSection || s.sink == Section::Sink::kJoin || Keeps(s.source)) return true;
+  return std::any_of(s.code.begin(), s.code.end(),
+                     [&](const Instruction& in) { return Probes(in) && !state_.joins.Has(in.p1); });
+}
+
 Result<RowSet> DeviceSections::Run(int number, const TableInfo* table, SectionStatistics* stats) {
-  return run_->RunSection(ContextOf(number, table, stats));
+  TESSERA_TRY(PutSource(number));
+  SectionContext context = ContextOf(number, table, stats);
+  if (state_.options.exchange == nullptr && placement_.AreReadOnDevice(number))
+    context.keep_from = state_.options.gpu_keep_from;
+  return run_->RunSection(context);
+}
+
+Status DeviceSections::PutSource(int number) {
+  const Section& s = state_.section(number);
+  if (s.source_kind != Section::Source::kSection || Keeps(s.source)) return Status::Ok();
+  return run_->PutRows(state_.program, s.source, state_.result(s.source));
 }
 
 Status DeviceSections::Stream(int number, RowStream* stream, SectionStatistics* stats) {
+  TESSERA_TRY(PutSource(number));
   SectionContext context = ContextOf(number, state_.SourceTable(state_.section(number)), stats);
   context.take_rows = [&](const RowSet& rows) { return stream->Add(rows, 0, rows.rows); };
   return run_->RunSection(context).status();
@@ -24,6 +45,7 @@ Status DeviceSections::BuildJoins(int first, std::vector<SectionStatistics>* bui
   std::vector<SectionStatistics> stats;
   for (const int number : numbers) stats.push_back(state_.StartStatistics(number));
   std::vector<SectionContext> contexts;
+  for (const int number : numbers) TESSERA_TRY(PutSource(number));
   for (size_t k = 0; k < numbers.size(); ++k)
     contexts.push_back(ContextOf(numbers[k], state_.SourceTable(state_.section(numbers[k])), &stats[k]));
   SectionStatistics unused;

@@ -18,8 +18,20 @@ class DeviceSections {
   DeviceSections(RunState* state, const Placement* placement)
       : state_(*state), placement_(*placement), run_(state->options.gpu ? state->options.gpu->Begin() : nullptr) {}
 
-  /// Runs the section over a table, which may be a rank's portion of its source. nullptr: over a join table. Errors: as
-  /// DeviceRun::RunSection.
+  /// Whether the device runs the section: it was placed there, and if it reads rows of an earlier section, the device
+  /// has them. If it has not, because they were few, the host runs the section, unless only the device has a join table
+  /// that the section probes.
+  bool Takes(int number) const;
+  /// Whether the device has the rows of a section.
+  bool Keeps(int number) const { return run_ != nullptr && run_->Keeps(number); }
+  /// Copies the rows of a section to the host. REQUIRES: Keeps(number).
+  Result<RowSet> Fetch(int number) { return run_->FetchRows(state_.program, number); }
+  void Drop(int number) {
+    if (run_ != nullptr) run_->DropRows(number);
+  }
+
+  /// Runs the section over a table, which may be a rank's portion of its source. nullptr: over rows. The device may keep
+  /// what it makes, see DeviceRun::RunSection. REQUIRES, as Stream: Takes(number). Errors: as DeviceRun::RunSection.
   Result<RowSet> Run(int number, const TableInfo* table, SectionStatistics* stats);
   /// The same, but the rows go to `stream`, in the device's order or that of ORDER BY.
   Status Stream(int number, RowStream* stream, SectionStatistics* stats);
@@ -30,6 +42,8 @@ class DeviceSections {
   Status PutJoin(const Section& s, const RowSet& rows);
 
  private:
+  /// Gives the device the rows that the section reads, if they are on the host.
+  Status PutSource(int number);
   SectionContext ContextOf(int number, const TableInfo* table, SectionStatistics* stats);
 
   RunState& state_;

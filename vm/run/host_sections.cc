@@ -120,10 +120,23 @@ Status HostSections::MakeJoins(int number) {
     const int builder = state_.join(join).section;
     if (state_.joins.Has(join) || !state_.built_on_device[static_cast<size_t>(builder)]) continue;
     SectionStatistics again;
+    TESSERA_TRY(MakeSource(builder));
     TESSERA_ASSIGN(RowSet rows, Run(builder, &again));
     TESSERA_TRY(OrderJoin(state_, state_.section(builder), &rows));
     TESSERA_TRY(IndexJoin(state_.section(builder), std::move(rows)));
   }
+  return Status::Ok();
+}
+
+/// Makes the rows that the section reads once more, if they have gone.
+Status HostSections::MakeSource(int number) {
+  const Section& s = state_.section(number);
+  if (s.source_kind != Section::Source::kSection || !state_.was_dropped[static_cast<size_t>(s.source)])
+    return Status::Ok();
+  SectionStatistics again;
+  TESSERA_TRY(MakeSource(s.source));
+  TESSERA_ASSIGN(state_.result(s.source), Run(s.source, &again));
+  state_.was_dropped[static_cast<size_t>(s.source)] = false;
   return Status::Ok();
 }
 

@@ -26,6 +26,7 @@ class HostSections {
 
  private:
   Status MakeJoins(int number);
+  Status MakeSource(int number);
 
   RunState& state_;
   const Placement& placement_;

@@ -63,23 +63,40 @@ Status Placement::Place() {
     all_have_device = devices == static_cast<uint64_t>(exchange->ranks());
   }
   if (state_.options.gpu == nullptr) return Status::Ok();
-  // Backwards, because a join table is built where it is probed.
-  for (size_t i = on_device_.size(); i-- > 0;) TESSERA_TRY(PlaceSection(i, all_have_device));
+  barred_.assign(on_device_.size(), false);
+  do {
+    // Backwards, because a join table is built where it is probed.
+    for (size_t i = on_device_.size(); i-- > 0;) TESSERA_TRY(PlaceSection(i, all_have_device));
+  } while (BarReaders());
   return Status::Ok();
+}
+
+bool Placement::BarReaders() {
+  bool any = false;
+  for (size_t i = 0; i < on_device_.size(); ++i) {
+    const Section& s = state_.program.sections[i];
+    if (!on_device_[i] || s.source_kind != Section::Source::kSection || AreReadOnDevice(s.source)) continue;
+    barred_[i] = any = true;
+  }
+  return any;
 }
 
 Status Placement::PlaceSection(size_t number, bool all_have_device) {
   const RunOptions& options = state_.options;
   const Section& s = state_.program.sections[number];
-  const bool of_table = s.source_kind == Section::Source::kTable, of_join = s.source_kind == Section::Source::kJoin;
-  if (!of_table && !of_join) return Status::Ok();  // sections over earlier results are run by the host
+  const bool of_join = s.source_kind == Section::Source::kJoin, of_rows = s.source_kind == Section::Source::kSection;
+  on_device_[number] = false;
+  if (s.source_kind == Section::Source::kOneRow || s.source_kind == Section::Source::kDictionary || barred_[number])
+    return Status::Ok();
   Status can = ProbesBy(s, JoinStrategy::kLoop) ? RefuseStrategy("loop", "it runs on the host only")
                                                 : options.gpu->CanRun(state_.program, static_cast<int>(number));
-  if (of_join) {
-    // (Ranks share such a section on the host.)
+  if (of_join || of_rows) {
+    // (Ranks share sections over join tables on the host, and the master runs those over other rows there.)
     const bool cheap = options.gpu_required || !LocksGroups(s);
-    on_device_[number] = can.ok() && cheap && options.exchange == nullptr && s.sink != Section::Sink::kJoin;
-    return options.gpu_required ? can : Status::Ok();
+    const bool builds = s.sink == Section::Sink::kJoin;
+    const bool wanted = !builds || (of_rows && IsUsedOnDevice(s.join) && !IsUsedOnHost(s.join));
+    on_device_[number] = can.ok() && cheap && wanted && options.exchange == nullptr;
+    return of_join && options.gpu_required ? can : Status::Ok();
   }
   const Portion portion(*state_.SourceTable(s), options.exchange);
   if (s.sink == Section::Sink::kJoin) {
@@ -128,6 +145,23 @@ bool Placement::IsUsedOnHost(int join) const {
     if (!on_device_[i] && Uses(state_.program.sections[i], join)) return true;
   }
   return false;
+}
+
+bool Placement::AreReadOnDevice(int section) const {
+  const Section& source = state_.section(section);
+  // (People expect SELECT * FROM (... ORDER BY ...) to keep the order, and the device's rows come in any.)
+  if (!OnDevice(section) || source.sink == Section::Sink::kJoin || source.append_to >= 0 || source.columns.empty() ||
+      !source.order.empty())
+    return false;
+  bool any = false;
+  for (size_t i = 0; i < on_device_.size(); ++i) {
+    const Section& s = state_.program.sections[i];
+    if (s.append_to == section) return false;
+    if (s.source_kind != Section::Source::kSection || s.source != section) continue;
+    if (!on_device_[i]) return false;
+    any = true;
+  }
+  return any;
 }
 
 std::vector<int> Placement::BuiltTogether(int first, size_t* next) const {

@@ -20,6 +20,8 @@ class Placement {
   /// Whether a section placed there probes the join table or scans it.
   bool IsUsedOnDevice(int join) const;
   bool IsUsedOnHost(int join) const;
+  /// Whether the rows of a section that the device runs are read there, by all sections that read them.
+  bool AreReadOnDevice(int section) const;
   /// `first` builds a join table on the device. Returns it and the following sections that can build theirs at the same
   /// time, because none needs another's table. Fewer steps make the host wait less often. `next`: the section after
   /// them.
@@ -32,12 +34,15 @@ class Placement {
  private:
   Status Place();
   Status PlaceSection(size_t number, bool all_have_device);
+  /// Keeps the sections on the host that read rows which the device will not have. true: there were some.
+  bool BarReaders();
   /// Whether the section reads values of TEXT columns that have very many different entries.
   bool ReadsLargeDictionaries(const Section& s) const;
   bool ProbesBy(const Section& s, JoinStrategy strategy) const;
 
   const RunState& state_;
   std::vector<bool> on_device_;  ///< by section
+  std::vector<bool> barred_;     ///< by section: it reads rows that the device will not have
 };
 
 }  // namespace tessera::vm

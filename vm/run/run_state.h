@@ -22,7 +22,8 @@ struct RunState {
         pool(threads),
         results(p.sections.size()),
         joins(p.joins.size()),
-        built_on_device(p.sections.size()) {}
+        built_on_device(p.sections.size()),
+        was_dropped(p.sections.size()) {}
 
   const Program& program;
   const RunOptions& options;
@@ -32,6 +33,7 @@ struct RunState {
   std::vector<RowSet> results;           ///< by section: its rows, until they have been read
   HostJoins joins;
   std::vector<bool> built_on_device;  ///< by section: its join table is on the device
+  std::vector<bool> was_dropped;      ///< by section: its rows have been read for the last time
   RankStatistics mine;
 
   const Section& section(int number) const { return program.sections[static_cast<size_t>(number)]; }

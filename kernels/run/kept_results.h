@@ -1,0 +1,54 @@
+// Results of sections that stay on the device, because the sections that read them run there. Private to kernels/.
+//
+// Start at: KeptResults::Keep. REQUIRES, of all functions: the device's mutex is held.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/memory/gpu_device.h"
+#include "kernels/plan/join_shape.h"
+#include "kernels/rows/device_rows.h"
+#include "vm/vm.h"
+
+namespace tessera::kernels {
+
+/// Whether so many rows stay, if there is room for them: no more than one launch takes.
+inline bool Stay(const vm::SectionContext& context, uint64_t rows) {
+  return rows >= context.keep_from && rows <= uint64_t{1} << 31;
+}
+
+/// Rows that a section can read: where their columns are, and what is known of these.
+struct RowSource {
+  uint64_t rows = 0;
+  std::vector<PayloadShape> columns;
+};
+
+class KeptResults {
+ public:
+  explicit KeptResults(GpuDevice* gpu) : gpu_(*gpu) {}
+
+  /// Keeps the rows that a section made, which are taken from *rows.
+  Status Keep(int section, const std::vector<SqlType>& columns, DeviceRows* rows);
+  /// The same for rows of the host.
+  Status Put(int section, const std::vector<SqlType>& columns, const vm::RowSet& rows);
+  bool Has(int section) const { return results_.contains(section); }
+  /// REQUIRES, as Fetch: Has(section).
+  const RowSource& source(int section) const { return results_.at(section).source; }
+  /// Copies the rows to the host.
+  tessera::Result<vm::RowSet> Fetch(int section, const std::vector<SqlType>& columns);
+  void Drop(int section) { results_.erase(section); }
+
+ private:
+  struct Kept {
+    DeviceRows rows;
+    RowSource source;
+  };
+
+  GpuDevice& gpu_;
+  std::map<int, Kept> results_;  ///< by section
+};
+
+}  // namespace tessera::kernels
