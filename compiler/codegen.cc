@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "compiler/block_generator.h"
+#include "compiler/copy_sections.h"
 
 namespace tessera {
 
@@ -155,6 +156,7 @@ Result<Code> Generate(const Plan& plan) {
     assembly.program->columns.push_back({o.name, o.expr->type});
   }
   assembly.estimates.resize(assembly.program->sections.size(), -1);
+  RemoveCopies(assembly.program.get(), &assembly.estimates);
   return Code{std::move(assembly.program), std::move(assembly.estimates)};
 }
 

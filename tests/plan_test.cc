@@ -56,6 +56,18 @@ class PlanTest : public testing::Test {
     return testing::AssertionSuccess();
   }
 
+  /// The names of the program's sections: "scan item -> groups of 1 keys".
+  std::vector<std::string> SectionsOf(const std::string& query) {
+    const std::string answer = Answer("EXPLAIN " + query);
+    std::vector<std::string> names;
+    for (size_t at = 0; (at = answer.find("-- section ", at)) != std::string::npos;) {
+      const size_t name = answer.find(": ", at) + 2;
+      at = answer.find('\n', name);
+      names.push_back(answer.substr(name, at - name));
+    }
+    return names;
+  }
+
   std::unique_ptr<Session> session_;
 };
 
@@ -186,6 +198,23 @@ TEST_F(PlanTest, RangesChooseTheWidthOfArithmetic) {
   EXPECT_EQ(listing.find("IToW"), std::string::npos) << listing;
   EXPECT_EQ(listing.find("SumW"), std::string::npos) << listing;
   EXPECT_EQ(Answer("SELECT sum(price * price) FROM orders"), "sum(price * price)\n3328335000.0000\n");
+}
+
+TEST_F(PlanTest, RowsThatAreOnlyCopiedAreReadWhereTheyAre) {
+  using Names = std::vector<std::string>;
+  const std::string counts = "SELECT customer, count(*) AS n FROM orders GROUP BY customer";
+  const std::string counted = "scan orders -> groups of 1 keys";
+  EXPECT_EQ(SectionsOf("SELECT n, count(*) FROM (" + counts + ") t GROUP BY n"),
+            (Names{counted, "rows of t -> groups of 1 keys", "groups -> rows"}));
+  EXPECT_EQ(SectionsOf("WITH t AS (" + counts + ") SELECT a.n FROM t a, t b WHERE a.customer = b.n"),
+            (Names{counted, "rows of b -> build t0", "rows of a -> rows"}));
+  // The result itself, what is filtered, computed or cut stays.
+  EXPECT_EQ(SectionsOf(counts), (Names{counted, "groups -> rows"}));
+  EXPECT_EQ(SectionsOf("SELECT m, count(*) FROM (SELECT customer, count(*) + 1 AS m FROM orders GROUP BY customer) t "
+                       "GROUP BY m"),
+            (Names{counted, "groups -> rows", "rows of t -> groups of 1 keys", "groups -> rows"}));
+  EXPECT_EQ(SectionsOf("SELECT n, count(*) FROM (" + counts + " LIMIT 5) t GROUP BY n"),
+            (Names{counted, "groups -> rows, limit 5", "rows of t -> groups of 1 keys", "groups -> rows"}));
 }
 
 }  // namespace
