@@ -13,20 +13,44 @@ __device__ __forceinline__ bool IsAt(const char* text, const char* part, uint32_
   return true;
 }
 
+/// Where a part of `length` bytes, at least 1, occurs first in [at, end), or nullptr.
+__device__ const char* FindPart(const char* at, const char* end, const char* part, uint32_t length) {
+  if (at + length > end) return nullptr;
+  const uint32_t known = min(length, 4u);
+  uint32_t head = 0;
+  for (uint32_t k = 0; k < known; ++k) head |= static_cast<uint32_t>(static_cast<uint8_t>(part[k])) << (8 * k);
+  const uint32_t mask = ~0u >> (8 * (4 - known));
+  // Four bytes at a time, from the word that has the first one. (Words reach over both ends of the text, but not over
+  // those of the memory that it is in: only a word with a byte of the text is read.)
+  const char* place = at - (reinterpret_cast<uintptr_t>(at) & 3);
+  const char* const last = end - length;
+  uint32_t low = *reinterpret_cast<const uint32_t*>(place);
+  for (; place <= last; place += 4) {
+    const uint32_t high = place + 4 < end ? *reinterpret_cast<const uint32_t*>(place + 4) : 0;
+#pragma unroll
+    for (uint32_t b = 0; b < 4; ++b) {
+      const bool found = ((__funnelshift_r(low, high, 8 * b) ^ head) & mask) == 0;
+      if (found && place + b >= at && place + b <= last && IsAt(place + b + known, part + known, length - known))
+        return place + b;
+    }
+    low = high;
+  }
+  return nullptr;
+}
+
 __device__ bool Matches(const char* text, uint64_t size, const TextPattern& p) {
   const uint32_t first = p.sizes[0], last = p.sizes[1];
   if (size < first + last || !IsAt(text, p.bytes, first) || !IsAt(text + size - last, p.bytes + first, last))
     return false;
+  if (p.exact != 0) return size == first;
   const char* at = text + first;
   const char* const end = text + size - last;
   const char* part = p.bytes + first + last;
   for (uint32_t k = 2; k < p.parts; ++k) {
-    const uint32_t length = p.sizes[k];
-    const char begin = part[0];
-    while (at + length <= end && !(*at == begin && IsAt(at, part, length))) ++at;
-    if (at + length > end) return false;
-    at += length;
-    part += length;
+    at = FindPart(at, end, part, p.sizes[k]);
+    if (at == nullptr) return false;
+    at += p.sizes[k];
+    part += p.sizes[k];
   }
   return true;
 }
@@ -58,13 +82,11 @@ __global__ void FilterTexts(const TextFilter filter) {
   if (row >= end) return;
   const uint64_t begin = offset(row), size = max(offset(row + 1), begin) - begin;
   const char* const text = fits && begin >= from && begin + size <= to ? shared + (begin - from) : job.texts + begin;
-  bool passes = true;
-  for (uint32_t k = 0; k < job.patterns; ++k) {
-    const TextPattern& pattern = filter.patterns[job.first_pattern + k];
-    passes = passes && Matches(text, size, pattern) != (pattern.negated != 0);
-  }
+  uint32_t outcome = 0;
+  for (uint32_t k = 0; k < job.patterns; ++k)
+    outcome |= static_cast<uint32_t>(Matches(text, size, filter.patterns[job.first_pattern + k])) << k;
   const bool null = job.null_bytes != nullptr && job.null_bytes[row] != 0;
-  job.set[row] = !null && passes != (job.negated != 0) ? 1 : 0;
+  job.set[row] = !null && (job.passes.bits[outcome / 64] >> (outcome % 64) & 1) != 0 ? 1 : 0;
 }
 
 }  // namespace

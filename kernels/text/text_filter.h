@@ -1,9 +1,9 @@
 // LIKE over the texts of plain chunks, which lie in device memory as they are stored: one thread tests an entry. How the
 // host starts it. Private to kernels/.
 //
-// A block brings the bytes of its entries to shared memory first, because neighbouring threads read neighbouring entries
-// byte by byte. Patterns are literal parts between %; of each part the first place where it occurs behind the part
-// before it is taken.
+// A block brings the bytes of its entries to shared memory first, because neighbouring threads read neighbouring
+// entries. Patterns are literal parts between %; of each part the first place where it occurs behind the part before it
+// is taken. A thread looks for the first four bytes of a part, which it has in a register.
 //
 // Start at: StartTextFilter.
 #pragma once
@@ -21,12 +21,19 @@ inline constexpr uint32_t kMostPatternBytes = 96, kMostPatternParts = 8;
 struct TextPattern {
   char bytes[kMostPatternBytes];
   uint8_t sizes[kMostPatternParts];
-  uint32_t parts;    ///< at least 2
-  uint32_t negated;  ///< NOT LIKE
+  uint32_t parts;  ///< at least 2
+  uint32_t exact;  ///< 1: the text is the first part, without %
+  friend bool operator==(const TextPattern&, const TextPattern&) = default;
 };
 
-/// A chunk, and the tests that a predicate makes of its entries: an entry passes if all of them let it pass, or, if
-/// `negated`, if one does not. NULL never passes.
+/// Patterns of a predicate, and what it says of an entry: bit i of the `outcome` is whether the entry matches pattern i,
+/// and the entry passes if bit `outcome` of these is set.
+inline constexpr uint32_t kMostTextPatterns = 8;
+struct TextOutcomes {
+  uint64_t bits[(1 << kMostTextPatterns) / 64] = {};
+};
+
+/// A chunk, and the predicate that its entries are tested by. NULL never passes.
 struct TextJob {
   const uint64_t* offsets = nullptr;  ///< rows + 1; clamped to `text_bytes`
   const char* texts = nullptr;
@@ -36,7 +43,7 @@ struct TextJob {
   uint32_t rows = 0;
   uint32_t first_block = 0;  ///< of the launch
   uint32_t first_pattern = 0, patterns = 0;
-  uint32_t negated = 0;
+  TextOutcomes passes;
 };
 
 struct TextFilter {

@@ -12,7 +12,8 @@
 
 namespace tessera::kernels {
 
-/// The predicates of a section that are nothing but LIKE with literal parts, and NOT LIKE, of one column.
+/// The predicates of a section that are made of up to kMostTextPatterns patterns of one column: LIKE with literal parts,
+/// and comparisons of substring(column, 1, n) with constants, which are patterns, too.
 class TextTests {
  public:
   TextTests() = default;
@@ -26,7 +27,8 @@ class TextTests {
 
  private:
   struct Test {
-    uint32_t first_pattern, patterns, negated;
+    uint32_t first_pattern, patterns;
+    TextOutcomes passes;
   };
   std::vector<size_t> predicates_;
   std::vector<Test> tests_;  ///< by the order of predicates_
