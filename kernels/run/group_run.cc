@@ -32,7 +32,7 @@ Status GroupRun::MakeReady(uint64_t rows, const LaunchPlan& plan) {
   // Direct groups enter the table when a block ends: there must be room for all of them.
   const uint64_t direct = plan.direct ? plan.direct_groups : 0, spills = store_.spills();
   while (max_groups() < used() + direct) {
-    TESSERA_TRY(store_.Grow());
+    TESSERA_TRY(store_.Reserve(used() + direct));
     if (store_.spills() > spills && max_groups() < direct)
       return {ErrorCode::kResource, "groups that are numbered by their keys do not fit the GPU", "Use --device host."};
   }

@@ -235,6 +235,7 @@ Status GroupStore::Open() {
 
 Status GroupStore::Allocate(uint64_t max_groups) {
   const uint64_t slots = std::bit_ceil(2 * max_groups);
+  whole_ = false;
   slots_.Free();
   held_ = records_.bytes() + states_.bytes();
   Status status = slots_.Allocate(&gpu_, slots * 8);
@@ -247,6 +248,7 @@ Status GroupStore::Allocate(uint64_t max_groups) {
   table_.slots = slots_.As<uint64_t>();
   table_.records = records_.As<uint64_t>();
   table_.states = states_.As<uint64_t>();
+  whole_ = true;
   return ClearSlots();
 }
 
@@ -266,25 +268,25 @@ Status GroupStore::Extend(RunBuffer* buffer, uint64_t words, uint64_t groups) {
   return Status::Ok();
 }
 
+Status GroupStore::Enlarge(uint64_t max_groups) {
+  TESSERA_TRY(Allocate(max_groups));
+  CUDA_TRY(StartRehash(table_, used_, gpu_.stream));
+  return Status::Ok();
+}
+
 Status GroupStore::Grow() {
   const uint64_t had = table_.max_groups;
   // Slots are made anew, records and states copied: for a while there are both.
   const uint64_t kept = records_.bytes() + states_.bytes();
-  bool whole = true;
   for (uint64_t groups = 8 * had; groups > had; groups /= 2) {
     if (groups >= kMaxGroups || BytesFor(groups) + kept > Budget()) continue;
-    whole = false;
-    const Status status = Allocate(groups);
-    if (status.ok()) {
-      CUDA_TRY(StartRehash(table_, used_, gpu_.stream));
-      return Status::Ok();
-    }
-    if (status.code() != ErrorCode::kResource) return status;
+    const Status status = Enlarge(groups);
+    if (status.ok() || status.code() != ErrorCode::kResource) return status;
   }
   TESSERA_TRY(Spill());
   // The old table may have been in the way of a larger one. It is incomplete if a larger one could not be allocated.
   uint64_t groups = Limit();
-  if (whole && groups == had) return ClearSlots();
+  if (whole_ && groups == had) return ClearSlots();
   for (Status status;; groups /= 2) {
     for (RunBuffer* buffer : {&slots_, &records_, &states_}) buffer->Free();
     held_ = 0;
@@ -295,6 +297,15 @@ Status GroupStore::Grow() {
               "Give --gpu-memory more, or use --device host."};
     }
   }
+}
+
+Status GroupStore::Reserve(uint64_t groups) {
+  if (groups <= table_.max_groups) return Status::Ok();
+  if (groups < kMaxGroups && BytesFor(groups) + records_.bytes() + states_.bytes() <= Budget()) {
+    const Status status = Enlarge(groups);
+    if (status.ok() || status.code() != ErrorCode::kResource) return status;
+  }
+  return Grow();
 }
 
 template <class F>

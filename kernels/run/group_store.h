@@ -68,6 +68,8 @@ class GroupStore {
   /// Makes room: enlarges the table, or empties it if it cannot grow. Errors: kResource, there is not even room for a
   /// small one.
   Status Grow();
+  /// Room for `groups` in all, at once if the budget has it; as Grow, as often as needed, if it has not.
+  Status Reserve(uint64_t groups);
   /// How often the table was emptied.
   uint64_t spills() const { return spills_; }
   /// Groups that the table will have room for when it has grown.
@@ -86,6 +88,8 @@ class GroupStore {
   uint64_t Budget() const;
   /// Room for `max_groups`; the groups that there are keep their places.
   Status Allocate(uint64_t max_groups);
+  /// ... and are entered.
+  Status Enlarge(uint64_t max_groups);
   Status Extend(RunBuffer* buffer, uint64_t words, uint64_t groups);
   Status ClearSlots();
   /// f(words) for the groups of the device, some at a time.
@@ -102,7 +106,8 @@ class GroupStore {
   const LoweredProgram& lowered_;
   DeviceGroups table_;
   RunBuffer slots_, records_, states_;
-  uint64_t held_ = 0;  ///< bytes of these
+  uint64_t held_ = 0;   ///< bytes of these
+  bool whole_ = false;  ///< all of them belong together; not so when a larger table could not be allocated
   uint32_t used_ = 0;
   uint64_t spills_ = 0;
   std::unique_ptr<HostGroups> host_;  ///< nullptr: nothing was sent there
