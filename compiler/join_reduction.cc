@@ -1,6 +1,7 @@
 #include "compiler/join_reduction.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,8 @@ namespace {
 
 /// A semi join must save more than this share of what the side costs: estimates are rough.
 constexpr double kWorthIt = 0.5;
+/// A table of keys alone costs this part of a table with rows; to look up several keys costs this times one.
+constexpr double kBitsCost = 0.5, kManyKeys = 1.5;
 
 /// Pipelines that give keys have at most so many joins, and a block has at most so many restricted sides: what is run
 /// once more should be small, and the machine has room for a few hundred sections.
@@ -47,9 +50,40 @@ class SideRestriction {
       Restrict(step.relation, &step.joins);
       RestrictSide(driver, original, i, &step);
     }
+    for (size_t i = joins->size(); i-- > 0;) {
+      const double rows = i == 0 ? graph_.filtered_rows(static_cast<size_t>(driver)) : (*joins)[i - 1].rows;
+      if (std::optional<JoinStep> semi = FilterBefore(original[i], rows))
+        joins->insert(joins->begin() + static_cast<std::ptrdiff_t>(i), std::move(*semi));
+    }
   }
 
  private:
+  /// A semi join that leaves few of the `rows` rows that would look into a side by several keys.
+  std::optional<JoinStep> FilterBefore(const JoinStep& side, double rows) const {
+    std::optional<JoinStep> best;
+    if ((side.kind != JoinKind::kInner && side.kind != JoinKind::kSemi) || side.build_keys.size() < 2) return best;
+    double best_cost = kWorthIt * kManyKeys * rows * CostOfTable(side.side_rows).probe;
+    for (const JoinStep& inner : side.joins) {
+      if (inner.kind != JoinKind::kInner || !inner.unique || !inner.filtered || inner.build_keys.size() != 1) continue;
+      for (size_t k = 0; k < side.build_keys.size(); ++k) {
+        if (!inner.probe_keys[0]->SameAs(*side.build_keys[k]) || side.probe_keys[k]->type != inner.build_keys[0]->type)
+          continue;
+        const double left = std::min(1.0, inner.side_rows / DistinctOf(*plan_.query, *side.probe_keys[k]));
+        const double cost = rows * (kBitsCost * CostOfTable(inner.side_rows).probe +
+                                    left * kManyKeys * CostOfTable(side.side_rows).probe) +
+                            CostOfSide(inner);
+        if (cost >= best_cost) continue;
+        best_cost = cost;
+        best = inner;
+        best->kind = JoinKind::kSemi;
+        best->probe_keys = {side.probe_keys[k]};
+        best->residuals.clear();
+        best->rows = rows * left;
+      }
+    }
+    return best;
+  }
+
   void RestrictSide(int driver, const std::vector<JoinStep>& joins, size_t number, JoinStep* restricted) {
     JoinStep& side = *restricted;
     double best_cost = kWorthIt * SideCost(side, side.side_rows);
@@ -93,7 +127,7 @@ class SideRestriction {
     // A table of keys alone that are numbers is a set of bits.
     const bool bits = (side.kind == JoinKind::kSemi || side.kind == JoinKind::kAnti || side.kind == JoinKind::kMark) &&
                       side.match.empty() && side.build_keys.size() == 1;
-    return rows * CostOfTable(rows).build * (bits ? 0.5 : 1);
+    return rows * CostOfTable(rows).build * (bits ? kBitsCost : 1);
   }
 
   /// Calls f(const Keys&) for every start of the pipeline, before join `end`, or of a side in it, that has `key`.

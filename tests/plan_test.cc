@@ -177,6 +177,21 @@ TEST_F(PlanTest, LargeSidesAreRestrictedToKeysThatAreLookedUp) {
   EXPECT_EQ(Answer(query), "count(*)\n100\n");
 }
 
+TEST_F(PlanTest, RowsAreDroppedBeforeTheyLookIntoALargeSide) {
+  // Few parts are left, and the pairs of parts and lines are many: the parts come first.
+  Answer("CREATE TABLE part (id INTEGER PRIMARY KEY, size INTEGER NOT NULL)");
+  Answer("INSERT INTO part SELECT c.x * 100 + b.x * 10 + a.x, a.x FROM digit a, digit b, digit c WHERE c.x < 5");
+  Answer("CREATE TABLE pair (part INTEGER NOT NULL, line INTEGER NOT NULL, cost BIGINT, PRIMARY KEY (part, line))");
+  Answer("INSERT INTO pair SELECT p.id, x, p.id + x FROM part p, digit");
+  const std::string query =
+      "SELECT sum(cost * n) FROM item, pair, part WHERE pair.part = part.id AND pair.part = item.part AND "
+      "pair.line = item.line AND size = 3";
+  EXPECT_TRUE(
+      Has(query, {"Hash join (unique key) on item.part = pair.part and item.line = pair.line",
+                  "Hash semi join (unique key) on item.part = part.id", "Scan item",
+                  "Build: Scan part where part.size = 3", "Build: Hash join (unique key) on pair.part = part.id"}));
+}
+
 TEST_F(PlanTest, TextIsReadAfterTheLimit) {
   const std::string query =
       "SELECT customer.id, customer.name, nation.name, sum(price) AS s FROM orders, customer, nation WHERE customer = "
