@@ -475,6 +475,14 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, con
               : chunk.encoding == Encoding::kPlain  ? Decode::kMapRow
                                                     : Decode::kMap;
   if (!slots_[number].value || b->all_null) return Status::Ok();
+  if (late_ != nullptr && (*handed_on_)[number] && chunk.entries >= LateTexts::kLeastEntries) {
+    b->decode = Decode::kFrame;
+    b->base = static_cast<uint64_t>(late_->Add(chunk));
+    b->base_high = 0;
+    b->row_codes = chunk.encoding == Encoding::kPlain;
+    if (b->row_codes) b->width = 4;
+    return Status::Ok();
+  }
   // One entry more than there are codes, because a NULL code may index it.
   b->map_entries = uint64_t{chunk.entries} + 1;
   if (like != nullptr && like->slots[number].map != nullptr && SameDictionary(*like->chunks[number], chunk)) {

@@ -4,6 +4,7 @@
 // Start at: SectionEncoder.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "base/shared_loops.h"
 #include "base/status.h"
 #include "tablet/tablet.h"
+#include "vm/late_texts.h"
 #include "vm/program.h"
 #include "vm/string_pool.h"
 #include "vm/tablet_encoding.h"
@@ -62,6 +64,17 @@ class SectionEncoder {
     most_text_bytes_ = most_bytes;
   }
 
+  /// Slots whose texts a device only hands on: large chunks get numbers of `late` in place of identifiers. Both must
+  /// outlive this.
+  void HandOn(const std::vector<bool>* slots, LateTexts* late) {
+    handed_on_ = slots;
+    late_ = late;
+  }
+  /// Whether there are such slots.
+  bool hands_on() const {
+    return handed_on_ != nullptr && std::find(handed_on_->begin(), handed_on_->end(), true) != handed_on_->end();
+  }
+
   /// `like`: a tablet encoded before; may be nullptr. Its maps and sets are reused where the dictionaries are the same,
   /// which is so in most tablets of a table. Errors: those of Tablet::Chunk and of the dictionary sections.
   /// `loop`: for work on many texts, see ForEntries.
@@ -96,6 +109,8 @@ class SectionEncoder {
   std::vector<SlotUse> slots_;
   std::vector<size_t> on_device_;
   uint64_t most_text_bytes_ = 0;
+  const std::vector<bool>* handed_on_ = nullptr;  ///< by slot; nullptr: none
+  LateTexts* late_ = nullptr;
   std::vector<size_t> heads_;  ///< predicates at the head of the code, which every row must pass
 };
 

@@ -36,6 +36,7 @@ struct SlotEncoding {
   bool wide = false;  ///< the value has 128 bits
   bool has_null_code = false;
   bool all_null = false;
+  bool row_codes = false;  ///< a row's code is its number in the tablet: `codes` is nullptr (devices only)
   bool lazy_map = false;  ///< map holds 1 + identifier, or 0 for an entry that was not needed yet (host only)
 
   /// Whether any row can be NULL.

@@ -97,6 +97,9 @@ struct UnwantedGroups {
   int128_t low = 0, high = 0;
 };
 
+class LateTexts;
+struct HandedOn;
+
 /// What a section needs besides the program.
 struct SectionContext {
   const Program* program = nullptr;
@@ -111,12 +114,16 @@ struct SectionContext {
   /// kRows: takes rows as they come, or once they are sorted if the section has an order. Then only the rows that fit
   /// the device's output are held at a time, and the result has no rows. Empty: all rows are in the result. An error
   /// ends the section and is returned by it.
-  std::function<Status(const RowSet&)> take_rows = {};
+  std::function<Status(RowSet*)> take_rows = {};
   /// kGroups: what nobody reads. A group to which any of these applies may be left out of the result.
   std::vector<UnwantedGroups> unwanted = {};
   /// So many rows or groups, or more, can stay on the device, where the sections that read them run. UINT64_MAX: none;
   /// so it is for a section with an order.
   uint64_t keep_from = UINT64_MAX;
+  /// Texts that are only handed on, and where these come from. nullptr: there are none. The caller resolves the rows that
+  /// it gets.
+  const HandedOn* handed_on = nullptr;
+  LateTexts* late_texts = nullptr;
 };
 
 /// One run of a program on a device. Join tables stay on the device from the section that builds them to the end of the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <thread>
 
 namespace tessera::kernels {
@@ -13,6 +14,8 @@ constexpr int kPauses = 10;  ///< between two looks: half a microsecond
 /// Pieces of memory that are kept for the next run: how many, and bytes of one (nor more than this part of the budget).
 constexpr size_t kMostSpare = 32;
 constexpr uint64_t kSpareBytes = uint64_t{16} << 20, kSpareShare = 256;
+/// The most that a tablet has: TableSchema::tablet_rows.
+constexpr uint32_t kTabletRows = 1u << 20;
 
 }  // namespace
 
@@ -91,6 +94,26 @@ Status GpuDevice::ReserveEvicting(DeviceBuffer* buffer, size_t bytes) {
   const Status status = Evicting([&] { return buffer->Reserve(bytes); });
   if (!status.ok()) cache.Release(taken);
   return status;
+}
+
+tessera::Result<const uint8_t*> GpuDevice::RowNumbers() {
+  if (row_numbers_.bytes() == 0) {
+    std::vector<uint32_t> numbers(kTabletRows);
+    std::iota(numbers.begin(), numbers.end(), 0u);
+    TESSERA_TRY(ReserveEvicting(&row_numbers_, numbers.size() * sizeof(uint32_t)));
+    // (Pageable memory: the copy is done when the call returns.)
+    const Status copied = [&]() -> Status {
+      CUDA_TRY(cudaMemcpyAsync(row_numbers_.As<void>(), numbers.data(), numbers.size() * sizeof(uint32_t),
+                               cudaMemcpyHostToDevice, stream));
+      return Status::Ok();
+    }();
+    if (!copied.ok()) {
+      cache.Release(row_numbers_.bytes());
+      row_numbers_.Free();
+      return copied;
+    }
+  }
+  return row_numbers_.As<const uint8_t>();
 }
 
 bool GpuDevice::TakeSpare(uint64_t bytes, void** data, uint64_t* got) {

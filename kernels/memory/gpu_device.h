@@ -48,6 +48,9 @@ class GpuDevice {
   /// Room in `buffer`, counted against the budget. Cached columns go for it if need be. What was in the buffer is lost
   /// if it has to grow.
   Status ReserveEvicting(DeviceBuffer* buffer, size_t bytes);
+  /// The numbers 0, 1, 2 ... of the rows of a tablet, 4 bytes each: codes of slots that have none, see
+  /// vm::SlotEncoding::row_codes.
+  tessera::Result<const uint8_t*> RowNumbers();
   /// Calls f, which takes memory that is too little to count. If there is none, because other processes use the device
   /// as well, drops the cached columns and calls f again.
   template <class F>
@@ -104,6 +107,7 @@ class GpuDevice {
     uint64_t bytes;
   };
   std::vector<Spare> spare_;
+  DeviceBuffer row_numbers_;
   PinnedBuffer one_;  ///< the word that SendStop copies
 };
 

@@ -79,7 +79,9 @@ LaunchBuilder::LaunchBuilder(GpuDevice* gpu, const vm::SectionContext& context, 
 
 bool LaunchBuilder::MayPartition() const {
   const bool limited = section_.sink == Section::Sink::kRows && section_.order.empty() && section_.limit >= 0;
-  if (section_.source_kind != Section::Source::kTable || grid_.is_needed() || limited) return false;
+  // (What is moved is not of one chunk, so no texts of chunks can be handed on.)
+  if (section_.source_kind != Section::Source::kTable || grid_.is_needed() || limited || encoder_.hands_on())
+    return false;
   for (size_t j = 0; j < lowered_.probe_slots.size(); ++j) {
     const JoinShape* shape = joins_.shapes()[j];
     if (lowered_.probe_slots[j].empty() || shape == nullptr) continue;
@@ -384,7 +386,7 @@ void LaunchBuilder::AddStatistics(const Batch& batch) const {
   }
   stats.device_plan = Describe(plan) + (batch.partition.join >= 0 ? Describe(batch.partition) : "") + ", " +
                       std::to_string(per_multiprocessor_) + " blocks a multiprocessor" +
-                      (batch.input.texts.empty() ? "" : ", LIKE on the GPU");
+                      (batch.input.texts.empty() ? "" : ", texts tested on the GPU");
 }
 
 }  // namespace tessera::kernels

@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/run/kept_results.h"
+#include "vm/late_texts.h"
 #include "vm/row_set.h"
 
 namespace tessera::kernels {
@@ -190,6 +191,9 @@ tessera::Result<bool> RowOutput::RankTexts(uint64_t rows) {
     return section_.columns[static_cast<size_t>(k.column)].storage() == StorageClass::kText;
   };
   if (std::none_of(section_.order.begin(), section_.order.end(), is_text)) return true;
+  for (const SortKey& key : section_.order) {
+    if (is_text(key)) TESSERA_TRY(ResolveTexts(static_cast<size_t>(key.column), rows));
+  }
   const uint64_t count = context_.strings->count();
   if (count > kMostRanked || count > std::max(kFewRanked, kRankedPerRow * rows)) return false;
   if (count == texts_.ranks().size()) return true;
@@ -199,6 +203,22 @@ tessera::Result<bool> RowOutput::RankTexts(uint64_t rows) {
   CUDA_TRY(cudaMemcpyAsync(ranks_.As<void>(), texts_.ranks().data(), count * sizeof(uint32_t), cudaMemcpyHostToDevice,
                            gpu_.stream));
   return true;
+}
+
+Status RowOutput::ResolveTexts(size_t column, uint64_t rows) {
+  if (context_.late_texts == nullptr || rows == 0 ||
+      !context_.handed_on->columns[static_cast<size_t>(context_.section)][column])
+    return Status::Ok();
+  const uint64_t bytes = rows * sizeof(int64_t);
+  TESSERA_TRY(gpu_.host_rows.Reserve(bytes));
+  int64_t* const values = gpu_.host_rows.As<int64_t>();
+  uint64_t* const there = output_.low + column * output_.capacity;
+  CUDA_TRY(cudaMemcpyAsync(values, there, bytes, cudaMemcpyDeviceToHost, gpu_.stream));
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  TESSERA_TRY(context_.late_texts->Resolve(context_.strings, context_.pool, {values, rows}));
+  CUDA_TRY(cudaMemcpyAsync(there, values, bytes, cudaMemcpyHostToDevice, gpu_.stream));
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  return Status::Ok();
 }
 
 tessera::Result<bool> RowOutput::Sort(uint64_t rows, uint64_t wanted, const uint32_t** order) {
@@ -320,6 +340,8 @@ tessera::Result<vm::RowSet> RowOutput::Finish(uint64_t rows) {
   }
   TESSERA_TRY(DrainTo(order, rows, &result_));
   if (result_.rows == 0) return std::move(result_);
+  if (context_.late_texts != nullptr)
+    TESSERA_TRY(context_.late_texts->Resolve(context_.strings, context_.pool, &result_));
   const Section bounds = vm::WithoutOffset(section_);
   if (why_host_ != nullptr) {
     TESSERA_TRY(vm::OrderAndLimit(bounds, *context_.strings, context_.pool, &result_));
@@ -327,7 +349,7 @@ tessera::Result<vm::RowSet> RowOutput::Finish(uint64_t rows) {
     TESSERA_TRY(vm::MergeRuns(bounds, runs_, *context_.strings, context_.pool, &result_));
   }
   if (!context_.take_rows) return std::move(result_);
-  TESSERA_TRY(context_.take_rows(result_));
+  TESSERA_TRY(context_.take_rows(&result_));
   return Empty(section_);
 }
 
@@ -393,7 +415,7 @@ Status RowOutput::Deliver(const uint32_t* order, uint64_t rows) {
     }
     piece_.rows = 0;
     Append(piece, n, &piece_);
-    return context_.take_rows(piece_);
+    return context_.take_rows(&piece_);
   });
 }
 

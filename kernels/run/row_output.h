@@ -59,6 +59,8 @@ class RowOutput {
 
   /// What the output is sorted by.
   std::vector<SortPart> Parts() const;
+  /// Gives texts of a column that were handed on their identifiers.
+  Status ResolveTexts(size_t column, uint64_t rows);
   /// Brings the ranks of all strings to the device. false: they are too many.
   tessera::Result<bool> RankTexts(uint64_t rows);
   /// Sorts the first `rows` rows of the output, at least the `wanted` best of them: *order, in scratch_, becomes their

@@ -48,6 +48,11 @@ uint64_t MostTextBytes(const GpuDevice& gpu) { return gpu.cache.budget() / 16; }
 
 uint64_t OffsetsBytes(const Chunk& chunk) { return (uint64_t{chunk.entries} + 1) * sizeof *chunk.entry_offsets; }
 
+void HandTextsOn(const vm::SectionContext& context, vm::SectionEncoder* encoder) {
+  if (context.late_texts == nullptr) return;
+  encoder->HandOn(&context.handed_on->slots[static_cast<size_t>(context.section)], context.late_texts);
+}
+
 int Threads(const vm::SectionContext& context) { return context.pool == nullptr ? 1 : context.pool->threads(); }
 
 }  // namespace
@@ -57,6 +62,7 @@ TabletsAhead EncodeAhead(const GpuDevice& gpu, const vm::SectionContext& context
   vm::SectionEncoder encoder(*context.program, context.section, context.strings, key_ranges);
   const vm::Section& section = context.program->sections[static_cast<size_t>(context.section)];
   encoder.LeaveToDevice(TextTests(*context.program, section).predicates(), MostTextBytes(gpu));
+  HandTextsOn(context, &encoder);
   TabletsAhead ahead{context.section, context.table, {}};
   ahead.slow = EncodeTablets(encoder, *context.table, 0, nullptr, context.pool, &ahead.tablets);
   return ahead;
@@ -80,6 +86,7 @@ TabletFeed::TabletFeed(GpuDevice* gpu, const vm::SectionContext& context, const 
       encoder_(*context.program, context.section, context.strings, key_ranges),
       rows_(rows) {
   encoder_.LeaveToDevice(lowered.text_tests.predicates(), MostTextBytes(*gpu));
+  HandTextsOn(context, &encoder_);
 }
 
 Status TabletFeed::UseTablets(TabletsAhead ahead) {
@@ -214,7 +221,7 @@ uint64_t TabletFeed::FindNeeds(const vm::TabletEncoding& encoded) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < encoded.slots.size(); ++i) {
     const vm::SlotEncoding& b = encoded.slots[i];
-    if (lowered_.slot_values[i] && !b.all_null) needs_[i] = {b.width != 0, b.null_bytes != nullptr};
+    if (lowered_.slot_values[i] && !b.all_null) needs_[i] = {b.width != 0 && !b.row_codes, b.null_bytes != nullptr};
   }
   for (const vm::PredicateEncoding& p : encoded.predicates) {
     using Kind = vm::PredicateEncoding::Kind;
@@ -242,7 +249,9 @@ Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
   for (size_t i = 0; i < encoded.slots.size(); ++i) {
     const int column = section_.slots[i].column;
     const Chunk& chunk = *encoded.chunks[i];
-    if (needs_[i].codes) {
+    if (encoded.slots[i].row_codes && !encoded.slots[i].all_null) {
+      TESSERA_ASSIGN(batch->codes[first + i], gpu_.RowNumbers());
+    } else if (needs_[i].codes) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kCodes, chunk.codes,
                                                                chunk.codes_bytes, &batch->pinned, &copied_));
     }

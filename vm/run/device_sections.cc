@@ -22,7 +22,19 @@ Result<RowSet> DeviceSections::Run(int number, const TableInfo* table, SectionSt
   SectionContext context = ContextOf(number, table, stats);
   if (state_.options.exchange == nullptr && placement_.AreReadOnDevice(number))
     context.keep_from = state_.options.gpu_keep_from;
-  return run_->RunSection(context);
+  TESSERA_ASSIGN(RowSet rows, run_->RunSection(context));
+  TESSERA_TRY(Resolve(&rows));
+  return rows;
+}
+
+Result<RowSet> DeviceSections::Fetch(int number) {
+  TESSERA_ASSIGN(RowSet rows, run_->FetchRows(state_.program, number));
+  TESSERA_TRY(Resolve(&rows));
+  return rows;
+}
+
+Status DeviceSections::Resolve(RowSet* rows) const {
+  return state_.late_texts.Resolve(&state_.strings, state_.pool, rows);
 }
 
 Status DeviceSections::PutSource(int number) {
@@ -34,7 +46,10 @@ Status DeviceSections::PutSource(int number) {
 Status DeviceSections::Stream(int number, RowStream* stream, SectionStatistics* stats) {
   TESSERA_TRY(PutSource(number));
   SectionContext context = ContextOf(number, state_.SourceTable(state_.section(number)), stats);
-  context.take_rows = [&](const RowSet& rows) { return stream->Add(rows, 0, rows.rows); };
+  context.take_rows = [&](RowSet* rows) -> Status {
+    TESSERA_TRY(Resolve(rows));
+    return stream->Add(*rows, 0, rows->rows);
+  };
   return run_->RunSection(context).status();
 }
 
@@ -86,6 +101,8 @@ SectionContext DeviceSections::ContextOf(int number, const TableInfo* table, Sec
   context.statistics = stats;
   context.pool = state_.pool;
   context.profile = state_.options.profile;
+  context.handed_on = &state_.handed_on;
+  context.late_texts = &state_.late_texts;
   context.join_partitioning = state_.options.join_partitioning;
   // (With other ranks a group here is a part of one.)
   if (state_.section(number).sink == Section::Sink::kGroups && state_.options.exchange == nullptr)

@@ -25,7 +25,7 @@ class DeviceSections {
   /// Whether the device has the rows of a section.
   bool Keeps(int number) const { return run_ != nullptr && run_->Keeps(number); }
   /// Copies the rows of a section to the host. REQUIRES: Keeps(number).
-  Result<RowSet> Fetch(int number) { return run_->FetchRows(state_.program, number); }
+  Result<RowSet> Fetch(int number);
   void Drop(int number) {
     if (run_ != nullptr) run_->DropRows(number);
   }
@@ -44,6 +44,8 @@ class DeviceSections {
  private:
   /// Gives the device the rows that the section reads, if they are on the host.
   Status PutSource(int number);
+  /// Gives texts that were handed on their identifiers.
+  Status Resolve(RowSet* rows) const;
   SectionContext ContextOf(int number, const TableInfo* table, SectionStatistics* stats);
 
   RunState& state_;

@@ -103,25 +103,26 @@ Status Placement::PlaceSection(size_t number, bool all_have_device) {
     // If every rank has the table, each builds the whole join table by itself: for a GPU this is faster than exchanging
     // the rows. Otherwise the ranks exchange the rows, and then the device gets them.
     const bool alone = options.exchange == nullptr || (all_have_device && !portion.by_tablet());
-    const bool cheap = options.gpu_required || !ReadsLargeDictionaries(s);
+    const bool cheap = options.gpu_required || !ReadsLargeDictionaries(number);
     on_device_[number] = can.ok() && alone && cheap && IsUsedOnDevice(s.join) && !IsUsedOnHost(s.join);
     return Status::Ok();
   }
   // A GPU takes whole tablets. All ranks must share the table in the same way, and perhaps some have no GPU.
-  const bool costly = ReadsLargeDictionaries(s) || LocksGroups(s);
+  const bool costly = ReadsLargeDictionaries(number) || LocksGroups(s);
   if ((!portion.by_tablet() || costly) && !options.gpu_required) return Status::Ok();
   on_device_[number] = can.ok();
   return options.gpu_required ? can : Status::Ok();
 }
 
-/// A device needs the identifiers of all entries before it starts; the host makes them only for the rows that pass the
-/// filters.
-bool Placement::ReadsLargeDictionaries(const Section& s) const {
+/// A device needs the identifiers of all entries before it starts, unless it only hands the texts on; the host makes
+/// them only for the rows that pass the filters.
+bool Placement::ReadsLargeDictionaries(size_t number) const {
+  const Section& s = state_.program.sections[number];
   const std::vector<ColumnStatistics>& columns = state_.SourceTable(s)->statistics;
   const std::vector<bool> values = SlotsReadAsValues(s);
   uint64_t entries = 0;
   for (size_t i = 0; i < s.slots.size(); ++i) {
-    if (values[i] && s.slots[i].type.id == TypeId::kText && s.slots[i].map < 0)
+    if (values[i] && s.slots[i].type.id == TypeId::kText && s.slots[i].map < 0 && !state_.handed_on.slots[number][i])
       entries += columns[static_cast<size_t>(s.slots[i].column)].distinct;
   }
   return entries > kMostEntriesOnDevice;

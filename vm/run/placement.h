@@ -37,7 +37,7 @@ class Placement {
   /// Keeps the sections on the host that read rows which the device will not have. true: there were some.
   bool BarReaders();
   /// Whether the section reads values of TEXT columns that have very many different entries.
-  bool ReadsLargeDictionaries(const Section& s) const;
+  bool ReadsLargeDictionaries(size_t number) const;
   bool ProbesBy(const Section& s, JoinStrategy strategy) const;
 
   const RunState& state_;

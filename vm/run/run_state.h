@@ -8,6 +8,7 @@
 
 #include "base/thread_pool.h"
 #include "tablet/tablet.h"
+#include "vm/late_texts.h"
 #include "vm/program.h"
 #include "vm/run/host_joins.h"
 #include "vm/string_pool.h"
@@ -34,6 +35,8 @@ struct RunState {
   HostJoins joins;
   std::vector<bool> built_on_device;  ///< by section: its join table is on the device
   std::vector<bool> was_dropped;      ///< by section: its rows have been read for the last time
+  HandedOn handed_on;  ///< empty: everything runs on the host
+  LateTexts late_texts;
   RankStatistics mine;
 
   const Section& section(int number) const { return program.sections[static_cast<size_t>(number)]; }

@@ -1,0 +1,203 @@
+#include "vm/late_texts.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace tessera::vm {
+namespace {
+
+/// What becomes of texts: they are used in some way, handed on, or handed on to rows that are sorted by them.
+enum class Fate : uint8_t { kUsed, kHandedOn, kSorted };
+
+Fate Worse(Fate a, Fate b) {
+  if (a == Fate::kUsed || b == Fate::kUsed) return Fate::kUsed;
+  return a == Fate::kSorted || b == Fate::kSorted ? Fate::kSorted : Fate::kHandedOn;
+}
+
+/// The operands that an instruction reads, register by register.
+template <class F>
+void ForEachOperand(const Instruction& in, F f) {
+  const OpcodeInfo& info = Info(in.op);
+  const int32_t p[4] = {in.p1, in.p2, in.p3, in.p4};
+  const bool keys = info.shape == Shape::Group || Probes(in);  // P3 operands from P2 on
+  for (int k = 0; k < 4; ++k) {
+    const OperandSpec spec = info.p[k];
+    const bool is_operand = spec == OperandSpec::Src || spec == OperandSpec::SrcW || spec == OperandSpec::SrcPlain ||
+                            spec == OperandSpec::SrcInt || (keys && k == 1);
+    if (!is_operand || (spec == OperandSpec::SrcInt && p[k] == -1) || (keys && k == 1 && in.p3 == 0)) continue;
+    Operand o = Operand::Unpack(p[k]);
+    const int32_t count = keys && k == 1 && o.kind == OperandKind::kRegister ? in.p3 : 1;
+    for (int32_t i = 0; i < count; ++i, ++o.index) f(o);
+  }
+}
+
+class Finder {
+ public:
+  explicit Finder(const Program& program) : program_(program), fates_(program.sections.size()) {
+    for (size_t s = 0; s < fates_.size(); ++s) fates_[s].resize(program.sections[s].columns.size());
+  }
+
+  Fate OfSlot(size_t section, uint16_t slot) {
+    return OfOperand(section, [&](const Operand& o) { return o.kind == OperandKind::kSlot && o.index == slot; });
+  }
+
+  /// The registers that operands of a section are copied to, if nothing else reads them; nothing if that is not so.
+  template <class Is>
+  std::optional<std::vector<uint32_t>> Copies(size_t section, Is is) const {
+    const std::vector<Instruction>& code = program_.sections[section].code;
+    std::vector<uint32_t> registers;
+    bool handed_on = true;
+    for (size_t i = 0; i < code.size(); ++i) {
+      ForEachOperand(code[i], [&](const Operand& o) {
+        if (!is(o)) return;
+        const bool copied = code[i].op == Opcode::Load && i + 1 < code.size() && code[i + 1].op == Opcode::Store;
+        if (copied) registers.push_back(static_cast<uint32_t>(code[i + 1].p2));
+        handed_on = handed_on && copied;
+      });
+    }
+    return handed_on ? std::optional(registers) : std::nullopt;
+  }
+
+ private:
+  template <class Is>
+  Fate OfOperand(size_t section, Is is) {
+    const std::optional<std::vector<uint32_t>> registers = Copies(section, is);
+    if (!registers) return Fate::kUsed;
+    Fate fate = Fate::kHandedOn;
+    for (const uint32_t r : *registers) fate = Worse(fate, OfRegister(section, r));
+    return fate;
+  }
+
+  Fate OfRegister(size_t section, uint32_t number) {
+    const Section& s = program_.sections[section];
+    if (number >= s.columns.size()) return Fate::kUsed;  // it is no column of the rows
+    for (const Instruction& in : s.code) {
+      bool read = false;
+      ForEachOperand(in, [&](const Operand& o) { read |= o.kind == OperandKind::kRegister && o.index == number; });
+      if (read) return Fate::kUsed;
+    }
+    return OfColumn(section, static_cast<int32_t>(number));
+  }
+
+  Fate OfColumn(size_t section, int32_t column) {
+    std::optional<Fate>& known = fates_[section][static_cast<size_t>(column)];
+    if (!known) known = FindOfColumn(section, column);
+    return *known;
+  }
+
+  Fate FindOfColumn(size_t section, int32_t column) {
+    const Section& s = program_.sections[section];
+    const auto read_by = [&](const Section& reader) {
+      return s.sink == Section::Sink::kJoin
+                 ? reader.source_kind == Section::Source::kJoin && reader.source == s.join
+                 : reader.source_kind == Section::Source::kSection && reader.source == static_cast<int32_t>(section);
+    };
+    Fate fate = Fate::kHandedOn;
+    if (s.sink == Section::Sink::kJoin) {
+      if (column < s.keys || program_.joins[static_cast<size_t>(s.join)].order == column) return Fate::kUsed;
+    } else if (s.sink != Section::Sink::kRows) {
+      return Fate::kUsed;
+    }
+    for (const SortKey& key : s.order) {
+      if (key.column == column) fate = Fate::kSorted;
+    }
+    for (size_t r = section + 1; r < program_.sections.size() && fate != Fate::kUsed; ++r) {
+      const Section& reader = program_.sections[r];
+      for (uint16_t i = 0; i < reader.slots.size() && read_by(reader); ++i) {
+        if (reader.slots[i].column == column) fate = Worse(fate, OfSlot(r, i));
+      }
+      if (s.sink != Section::Sink::kJoin) continue;
+      const auto payload = static_cast<uint16_t>(column - s.keys);
+      fate = Worse(fate, OfOperand(r, [&](const Operand& o) {
+                     return o.kind == OperandKind::kPayload && o.table == s.join && o.index == payload;
+                   }));
+    }
+    return fate;
+  }
+
+  const Program& program_;
+  std::vector<std::vector<std::optional<Fate>>> fates_;  ///< by section and column
+};
+
+}  // namespace
+
+HandedOn FindHandedOn(const Program& program, const std::function<bool(int, int)>& nearly_unique) {
+  HandedOn out;
+  Finder finder(program);
+  for (size_t number = 0; number < program.sections.size(); ++number) {
+    const Section& s = program.sections[number];
+    std::vector<bool>& slots = out.slots.emplace_back(s.slots.size());
+    std::vector<bool>& columns = out.columns.emplace_back(s.columns.size());
+    if (s.sink != Section::Sink::kRows && s.sink != Section::Sink::kJoin) continue;
+    for (uint16_t i = 0; i < s.slots.size(); ++i) {
+      const Slot& slot = s.slots[i];
+      if (s.source_kind != Section::Source::kTable || slot.type.id != TypeId::kText || slot.map >= 0) continue;
+      const Fate fate = finder.OfSlot(number, i);
+      slots[i] = fate == Fate::kHandedOn || (fate == Fate::kSorted && nearly_unique(s.source, slot.column));
+    }
+    // A column has what is copied to its register from such slots and columns.
+    const auto may_be_late = [&](const Operand& o) {
+      if (o.kind == OperandKind::kPayload) {
+        const Section& builder = program.sections[static_cast<size_t>(program.joins[o.table].section)];
+        const auto column = static_cast<size_t>(builder.keys) + o.index;
+        return static_cast<bool>(out.columns[static_cast<size_t>(program.joins[o.table].section)][column]);
+      }
+      if (o.kind != OperandKind::kSlot) return false;
+      const auto column = static_cast<size_t>(s.slots[o.index].column);
+      if (s.source_kind == Section::Source::kTable) return static_cast<bool>(slots[o.index]);
+      if (s.source_kind == Section::Source::kSection)
+        return static_cast<bool>(out.columns[static_cast<size_t>(s.source)][column]);
+      if (s.source_kind != Section::Source::kJoin) return false;
+      return static_cast<bool>(
+          out.columns[static_cast<size_t>(program.joins[static_cast<size_t>(s.source)].section)][column]);
+    };
+    for (const uint32_t r : finder.Copies(number, may_be_late).value_or(std::vector<uint32_t>()))
+      if (r < columns.size()) columns[r] = true;
+  }
+  return out;
+}
+
+int64_t LateTexts::Add(const Chunk& chunk) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto [at, is_new] = numbers_.try_emplace(&chunk, next_);
+  if (is_new) {
+    chunks_.emplace(next_, &chunk);
+    next_ += chunk.entries;
+  }
+  return at->second;
+}
+
+/// (A NULL may have any number.)
+std::string_view LateTexts::Text(int64_t number) const {
+  const auto chunk = std::prev(chunks_.upper_bound(number));
+  const auto entry = static_cast<uint64_t>(number - chunk->first);
+  return entry < chunk->second->entries ? chunk->second->Entry(static_cast<uint32_t>(entry)) : std::string_view();
+}
+
+Status LateTexts::Resolve(StringPool* strings, ThreadPool* pool, std::span<int64_t> values) const {
+  constexpr size_t kPart = 4096;
+  const size_t parts = (values.size() + kPart - 1) / kPart;
+  return ForEach(parts < 2 ? nullptr : pool, parts, [&](size_t part) {
+    std::vector<size_t> places;
+    std::vector<std::string_view> texts;
+    for (size_t i = part * kPart; i < std::min(values.size(), (part + 1) * kPart); ++i) {
+      if (values[i] < kFirst) continue;
+      places.push_back(i);
+      texts.push_back(Text(values[i]));
+    }
+    std::vector<int64_t> ids(texts.size());
+    strings->Intern(texts, ids.data());
+    for (size_t k = 0; k < places.size(); ++k) values[places[k]] = ids[k];
+    return Status::Ok();
+  });
+}
+
+Status LateTexts::Resolve(StringPool* strings, ThreadPool* pool, RowSet* rows) const {
+  if (next_ == kFirst) return Status::Ok();
+  for (RowColumn& c : rows->columns) {
+    if (c.type.id == TypeId::kText) TESSERA_TRY(Resolve(strings, pool, c.low));
+  }
+  return Status::Ok();
+}
+
+}  // namespace tessera::vm

@@ -1,0 +1,59 @@
+// Texts that a device only hands on: it has numbers in their place that stand for entries of chunks, and the texts are
+// read when rows have come to the host. So a query that shows a hundred names does not look at a million. Private to the
+// interpreters (vm/ and kernels/).
+//
+// Start at: FindHandedOn, LateTexts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "tablet/tablet.h"
+#include "vm/program.h"
+#include "vm/string_pool.h"
+#include "vm/vm.h"
+
+namespace tessera::vm {
+
+/// Where a program only hands texts on: it copies them to rows, and from there to others, and does not compare, group or
+/// compute with them on the way. They may be sorted by in the end.
+struct HandedOn {
+  std::vector<std::vector<bool>> slots;    ///< by section, then by slot: a TEXT column of a stored table
+  std::vector<std::vector<bool>> columns;  ///< by section, then by column of its rows: may hold such texts
+};
+/// `nearly_unique`: whether a column (table, column) of the program has hardly fewer texts than rows. Only then texts are
+/// left for later if something is sorted by them: otherwise to sort their few ranks is faster.
+HandedOn FindHandedOn(const Program& program, const std::function<bool(int, int)>& nearly_unique);
+
+/// Any thread.
+class LateTexts {
+ public:
+  /// A chunk with fewer entries has identifiers for all of them sooner.
+  static constexpr uint32_t kLeastEntries = 4096;
+
+  /// The number of the chunk's first entry; those of the others follow. The chunk must outlive this.
+  int64_t Add(const Chunk& chunk);
+  /// Puts identifiers in the place of numbers, in the TEXT columns of rows that have come to the host. `pool`: may be
+  /// nullptr.
+  Status Resolve(StringPool* strings, ThreadPool* pool, RowSet* rows) const;
+  /// The same for one column.
+  Status Resolve(StringPool* strings, ThreadPool* pool, std::span<int64_t> values) const;
+
+ private:
+  std::string_view Text(int64_t number) const;
+
+  /// Greater than every identifier.
+  static constexpr int64_t kFirst = int64_t{1} << 40;
+
+  mutable std::mutex mutex_;
+  std::map<const Chunk*, int64_t> numbers_;
+  std::map<int64_t, const Chunk*> chunks_;  ///< by the number of the first entry
+  int64_t next_ = kFirst;
+};
+
+}  // namespace tessera::vm
