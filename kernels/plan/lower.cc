@@ -37,15 +37,14 @@ class Lowerer {
     out_.reads_cursors.resize(program_.joins.size());
     out_.probe_slots.resize(program_.joins.size());
     int feeds = 0;
-    bool repeats = false;
     for (size_t address = 0; address < section_.code.size(); ++address) {
       const Instruction& in = section_.code[address];
       const Shape shape = vm::Info(in.op).shape;
-      if (shape == Shape::Emit || shape == Shape::Build || (shape == Shape::Group && section_.keys > 0)) ++feeds;
-      repeats |= shape == Shape::Next || shape == Shape::NextOuter;
+      const bool sinks = shape == Shape::Emit || shape == Shape::Build || shape == Shape::Group;
+      if (sinks && (shape != Shape::Group || section_.keys > 0)) ++feeds;
+      if (sinks) out_.repeats |= IsInLoop(address);
       out_.code.push_back(Lower(in, static_cast<uint32_t>(address)));
     }
-    out_.repeats = repeats;
     if (out_.grid_join >= 0) {
       out_.ranges =
           vm::MakeRangeProgram(program_, static_cast<int>(&section_ - program_.sections.data()), out_.grid_join);
@@ -54,7 +53,7 @@ class Lowerer {
         if (column && step.index >= kMaxRangeColumns) step.source = vm::RangeSource::kUnknown;
       }
     }
-    out_.two_passes = feeds > 1 || (feeds > 0 && repeats);
+    out_.two_passes = feeds > 1 || (feeds > 0 && out_.repeats);
     for (size_t k = 0; k < out_.keys.size(); ++k) out_.key_sources.push_back(SourceOfKey(out_.keys[k]));
     if (section_.sink == Section::Sink::kJoin && section_.keys > 0) {
       const KeySource key = SourceOfKey(0);
@@ -67,6 +66,17 @@ class Lowerer {
   }
 
  private:
+  /// Whether the instruction is in a loop over the matches of a join. (Semi and anti joins have loops, too, but the sink is
+  /// behind them.)
+  bool IsInLoop(size_t address) const {
+    for (size_t next = address; next < section_.code.size(); ++next) {
+      const Instruction& in = section_.code[next];
+      const Shape shape = vm::Info(in.op).shape;
+      if ((shape == Shape::Next || shape == Shape::NextOuter) && static_cast<size_t>(in.p2) <= address) return true;
+    }
+    return false;
+  }
+
   /// Words of a group: seen bits, the state of each aggregate, the lock.
   void LayOutStates() {
     if (section_.sink != Section::Sink::kGroups) return;

@@ -7,18 +7,11 @@
 namespace tessera::kernels {
 namespace {
 
-using vm::Opcode;
 using vm::Section;
 
 constexpr uint64_t kFirstBuildRows = 1 << 20;
 /// A build of up to this many rows takes room for all of them and runs without being waited for.
 constexpr uint64_t kDeferredBuildRows = 1 << 26;
-
-/// Whether a row of the source can make several rows.
-bool MayRepeatRows(const Section& section) {
-  return std::any_of(section.code.begin(), section.code.end(),
-                     [](const vm::Instruction& in) { return in.op == Opcode::Next || in.op == Opcode::NextOuter; });
-}
 
 }  // namespace
 
@@ -134,7 +127,7 @@ Status SectionRun::StartBuild() {
   Batch& batch = batches_[0];
   TESSERA_TRY(feed_.Collect(budget(), false, &batch.input).status());
   const uint64_t rows = batch.input.rows();
-  if (!feed_.AtEnd() || MayRepeatRows(section_) || rows > kDeferredBuildRows ||
+  if (!feed_.AtEnd() || lowered_.repeats || rows > kDeferredBuildRows ||
       rows * sink_.build().row_bytes() > sink_.build().most_bytes() || passes_.count() > 1)
     return RunBuild();
   // No row more than there are can come: nothing can run full, and nobody has to wait here.
