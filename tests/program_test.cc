@@ -236,6 +236,8 @@ class AnyProgram {
       List(&s->order, [&](SortKey* k) { *k = {Number<int32_t>(), Bool(), Bool()}; });
       s->limit = Number<int64_t>();
       s->offset = Number<int64_t>();
+      s->append_to = Number<int32_t>();
+      s->repeat = Number<int32_t>();
       s->label = Text();
     });
     List(&p.columns, [&](ResultColumn* c) { *c = {Text(), Type()}; });
@@ -323,7 +325,7 @@ TEST(ProgramBytes, EveryBitCounts) {
 
 TEST(ProgramBytes, AHugeCountAllocatesNothing) {
   // A list of 2^32 - 1 constants in a program of 12 bytes.
-  std::string body("TESP\x03\0\0\0\xFF\xFF\xFF\xFF", 12);
+  std::string body("TESP\x04\0\0\0\xFF\xFF\xFF\xFF", 12);
   ExpectRefused(WithChecksum(body), "ends early");
 }
 
@@ -644,6 +646,9 @@ const std::vector<Refusal>& Refusals() {
       {"groups behind rows", [](P p) { Scan(p).append_to = kBuild; }, "appended to"},
       {"the last section's rows behind others", [](P p) { Result_(p).append_to = kScan; }, "appended to"},
       {"rows behind their own", [](P p) { Result_(p).append_to = kResult; }, "appended to"},
+      {"groups that are repeated", [](P p) { p.sections[kBuild].repeat = 0; }, "how often its rows stand"},
+      {"the last section's rows repeated", [](P p) { Result_(p).repeat = 0; }, "how often its rows stand"},
+      {"rows of a table repeated", [](P p) { Scan(p).repeat = 0; }, "how often its rows stand"},
       {"an unknown strategy", [](P p) { p.joins[0].strategy = static_cast<JoinStrategy>(4); }, "strategy of a join table"},
       {"a grid with keys", [](P p) { p.joins[0].strategy = JoinStrategy::kGrid; }, "with keys"},
       {"a dp of one row a key", [](P p) { Grid(p, {}); p.joins[0] = {true, kBuild, JoinStrategy::kDp}; }, "with keys"},

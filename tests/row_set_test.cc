@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <new>
+#include <vector>
 
 #include "base/thread_pool.h"
 
@@ -52,6 +54,36 @@ TEST(RowSet, BoundsLeaveTheRowsBetweenThem) {
       }
     }
   }
+}
+
+TEST(RowSet, RepeatedRowsStandAsOftenAsTheirColumnSays) {
+  RowSet rows = MakeRowSet({SqlType::Of(TypeId::kBigint), SqlType::Decimal(38, 0), SqlType::Of(TypeId::kInteger)});
+  const int64_t times[] = {2, 0, 1, -3, 70000, 5};
+  rows.rows = std::size(times);
+  rows.columns[0].null = {0, 0, 1, 0, 0, 0};
+  rows.columns[2].null = {0, 0, 0, 0, 0, 1};  // a row with NULL does not stand at all
+  for (int64_t i = 0; i < 6; ++i) {
+    rows.columns[0].low.push_back(i);
+    rows.columns[1].low.push_back(10 + i);
+    rows.columns[1].high.push_back(20 + i);
+    rows.columns[2].low.push_back(times[i]);
+  }
+  RepeatRows(2, &rows);
+  std::vector<int64_t> expected = {0, 0, 2};
+  expected.resize(70003, 4);
+  ASSERT_EQ(rows.rows, expected.size());
+  EXPECT_EQ(rows.columns[0].low, expected);
+  ASSERT_EQ(rows.columns[0].null.size(), rows.rows);
+  EXPECT_EQ(rows.columns[0].null[2], 1);
+  EXPECT_EQ(rows.columns[0].null[3], 0);
+  ASSERT_EQ(rows.columns[1].high.size(), rows.rows);
+  EXPECT_EQ(rows.columns[1].high[70002], 24);
+  EXPECT_EQ(rows.columns[1].low[1], 10);
+  EXPECT_EQ(rows.columns[2].low[2], 1);
+
+  rows = MakeRows(3, 5);
+  rows.columns[1].low[1] = int64_t{1} << 60;
+  EXPECT_THROW(RepeatRows(1, &rows), std::bad_alloc);
 }
 
 TEST(RowSet, WithoutOffsetLeavesOutNoneBeforeAndNoneBehind) {

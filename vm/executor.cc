@@ -106,6 +106,13 @@ class Run {
     SectionStatistics stats = state_.StartStatistics(number);
     double consumed = 0;
     TESSERA_ASSIGN(RowSet rows, RowsOf(number, consume, &stats, &consumed));
+    if (s.repeat >= 0) {
+      TESSERA_TRY(Caught([&] {
+        RepeatRows(s.repeat, &rows);
+        return Status::Ok();
+      }));
+      stats.rows_out = rows.rows;
+    }
     TESSERA_TRY(Caught([&] {
       if (s.sink == Section::Sink::kJoin) return KeepJoin(s, std::move(rows));
       KeepRows(number, std::move(rows));

@@ -41,6 +41,7 @@ class SectionListing {
         out += " -> rows";
         break;
     }
+    if (s_.repeat >= 0) out += fmt::format(", each r{} times", s_.repeat);
     if (s_.append_to >= 0) out += fmt::format(" behind those of section {}", s_.append_to);
     for (size_t i = 0; i < s_.order.size(); ++i) {
       const SortKey& k = s_.order[i];

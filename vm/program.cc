@@ -16,7 +16,7 @@ namespace tessera::vm {
 namespace {
 
 constexpr uint32_t kMagic = 0x50534554;  // "TESP"
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 
 static_assert(std::endian::native == std::endian::little, "programs travel little endian");
 
@@ -171,6 +171,7 @@ void Fields(A& a, Section& s) {
   a.Number(s.limit);
   a.Number(s.offset);
   a.Number(s.append_to);
+  a.Number(s.repeat);
   a.Text(s.label);
 }
 template <class A>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 #include <numeric>
 
 #include "base/interrupt.h"
@@ -67,6 +68,39 @@ void AppendRange(RowSet* to, const RowSet& from, size_t first, size_t count) {
     }
   }
   to->rows += count;
+}
+
+void RepeatRows(int column, RowSet* rows) {
+  const MemoryPurpose purpose("repeated rows");
+  constexpr int64_t kMost = int64_t{1} << 48;  // rows that no memory holds
+  const RowColumn& by = rows->columns[static_cast<size_t>(column)];
+  std::vector<int64_t> times(rows->rows);
+  int64_t total = 0;
+  for (size_t i = 0; i < times.size(); ++i) {
+    const bool null = !by.null.empty() && by.null[i] != 0;
+    times[i] = null ? 0 : std::clamp<int64_t>(by.low[i], 0, kMost);
+    total += times[i];
+    if (total > kMost) throw std::bad_alloc();
+  }
+  const auto repeat = [&](auto* values) {
+    if (values->empty()) return;
+    auto out = std::move(*values);
+    values->clear();
+    values->reserve(static_cast<size_t>(total));
+    for (size_t i = 0; i < times.size(); ++i) {
+      ThrowIfInterrupted(i);
+      for (int64_t left = times[i]; left > 0; left -= kManyRows) {
+        if (left > static_cast<int64_t>(kManyRows)) ThrowIfInterrupted();
+        values->insert(values->end(), static_cast<size_t>(std::min<int64_t>(left, kManyRows)), out[i]);
+      }
+    }
+  };
+  for (RowColumn& c : rows->columns) {
+    repeat(&c.low);
+    repeat(&c.high);
+    repeat(&c.null);
+  }
+  rows->rows = static_cast<size_t>(total);
 }
 
 RowSet InUnitOrder(const Section& section, std::vector<Shipment> shipments) {

@@ -19,6 +19,8 @@ RowSet MakeRowSet(const std::vector<SqlType>& types);
 void AppendRows(RowSet* to, RowSet&& from);
 /// Appends rows [first, first + count) of `from`, which has the same columns.
 void AppendRange(RowSet* to, const RowSet& from, size_t first, size_t count);
+/// Each row stands as often as its value in `column`, an integer, says; never, if that is less than 1.
+void RepeatRows(int column, RowSet* rows);
 /// The rows of all shipments in the order of their units. Where two shipments have the same unit, the first shipment's
 /// rows come first.
 RowSet InUnitOrder(const Section& section, std::vector<Shipment> shipments);

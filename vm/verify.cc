@@ -211,6 +211,17 @@ class Verifier {
     return p_.sections[static_cast<size_t>(p_.joins[static_cast<size_t>(join)].section)];
   }
 
+  Status CheckRepeat(const Section& s) {
+    const bool plain = s.sink == Section::Sink::kRows && s.order.empty() && s.limit == -1 && s.offset == 0;
+    const bool inside =
+        s.source_kind == Section::Source::kSection && section_ + 1 < static_cast<int>(p_.sections.size());
+    if (!plain || !inside || s.append_to != -1 || !InRange(s.repeat, s.columns) ||
+        s.columns[static_cast<size_t>(s.repeat)].storage() != StorageClass::kInt) {
+      return Fail("how often its rows stand");
+    }
+    return Status::Ok();
+  }
+
   Status CheckSink(const Section& s) {
     if (s.keys < 0 || s.keys > kMaxKeys || static_cast<size_t>(s.keys) > s.columns.size())
       return Fail("number of keys");
@@ -249,6 +260,7 @@ class Verifier {
         if (reads || (&other != &s && other.append_to == s.append_to)) return Fail("rows that are moved away are read");
       }
     }
+    if (s.repeat != -1) TESSERA_TRY(CheckRepeat(s));
     if (s.sink == Section::Sink::kMap && s.columns.size() > 1) return Fail("a map has one value");
     if (s.sink == Section::Sink::kMap && !s.columns.empty() && IsWide(s.columns[0]))
       return Fail("a map of wide values");
