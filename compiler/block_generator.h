@@ -38,11 +38,17 @@ class BlockGenerator {
         program_(assembly->program.get()),
         constants_(assembly->constants) {}
 
-  /// Adds the sections of the block and of those inside it. Returns the number of the section that makes its rows.
+  /// Adds the sections of the block, of those inside it and of those that follow it (Plan::union_all). Returns the
+  /// number of the section that makes the last of their rows, behind all others.
   Result<int> Run();
 
  private:
   // ---- codegen.cc
+  /// Adds the sections of the block and of those inside it. The last one makes its rows.
+  Status Block();
+  /// Adds a section that makes the rows of blocks[*next] and of those behind it, as many as are rows of values and fit.
+  /// `next` becomes the first that is left.
+  Status RowsOfValues(const std::vector<const Plan*>& blocks, size_t* next);
   /// Generates the block of a derived table, unless that has been done.
   Status GenerateRowsOf(const Plan& plan);
   /// Makes the section scan `relation`.
@@ -53,7 +59,8 @@ class BlockGenerator {
   /// Ends the section. `rows`: how many rows the planner expects from it; -1 if there is no estimate.
   Status Finish(SectionBuilder* b, double rows);
   Status Ungrouped();
-  Status Outputs(SectionBuilder* b);
+  /// Emits a row of the outputs of `q`.
+  static Status Outputs(const Query& q, SectionBuilder* b);
   /// Groups the rows of the last section by all their columns.
   Status Distinct();
 

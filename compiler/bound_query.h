@@ -5,7 +5,8 @@
 // outputs, ordering. Predicates of WHERE and of inner JOIN ... ON are the same conjunction, so that the planner is free
 // to order the joins. A relation is a stored table or another Query (a derived table). A relation that is not joined by
 // an inner join says how it is joined, and has a conjunction of its own. Unnest turns subqueries in expressions into
-// relations, too.
+// relations, too. A set operation is a block over a derived table whose block has the rows of all arms: see
+// set_operation.h.
 //
 // Start at: Statement, Query, Expr. Plain data, owned by one thread. Private to compiler/, except Statement: see
 // compiler.h.
@@ -129,6 +130,9 @@ struct Query {
   /// Blocks whose rows follow this block's, with outputs of the same types. Then neither this block nor those have an
   /// order or a limit, and this block is a derived table.
   std::vector<std::unique_ptr<Query>> union_all;
+  /// The output, not one of the visible ones, that says how often each row stands in the result; -1: once. Then the
+  /// block is grouped by all its visible outputs, has no order or limit, and is a derived table.
+  int repeat = -1;
   /// Levels of nesting inside, each at most a level of a bound tree's recursions. Of the binder alone.
   int height = 0;
 };

@@ -5,6 +5,7 @@
 //   scan driver, probe ... -> Group | Emit     a grid of sorted sides builds the driver, too, and scans its rows
 //   groups -> HAVING, outputs -> Emit          if grouped; twice Group if an aggregate is DISTINCT
 //   rows -> Group -> Emit                      if DISTINCT
+//   one row: values, Emit, values, Emit ...    VALUES, and arms of UNION ALL without FROM
 //
 // Blocks of derived tables come first, each once; then their rows are scanned like a table.
 
@@ -22,6 +23,24 @@ using vm::Operand;
 using vm::Section;
 
 Result<int> BlockGenerator::Run() {
+  std::vector<const Plan*> blocks = {&plan_};
+  for (const auto& more : plan_.union_all) blocks.push_back(more.get());
+  int rows = -1;
+  for (size_t i = 0; i < blocks.size();) {
+    if (blocks.size() > 1 && IsRowOfValues(*blocks[i])) {
+      TESSERA_TRY(RowsOfValues(blocks, &i));
+    } else {
+      TESSERA_TRY(BlockGenerator(*blocks[i++], &assembly_).Block());
+    }
+    const bool many = program_->sections.size() > vm::kMaxSections || program_->joins.size() > vm::kMaxJoins;
+    if (many) return Unsupported("the statement needs more pipelines than the machine runs");
+    program_->sections.back().append_to = rows;
+    rows = static_cast<int>(program_->sections.size()) - 1;
+  }
+  return rows;
+}
+
+Status BlockGenerator::Block() {
   if (q_.group_by.size() > vm::kMaxKeys || (q_.distinct && q_.outputs.size() > vm::kMaxKeys)) {
     return Unsupported("grouping by more than " + std::to_string(vm::kMaxKeys) + " columns is not supported");
   }
@@ -46,15 +65,8 @@ Result<int> BlockGenerator::Run() {
   for (const OrderKey& k : q_.order_by) last.order.push_back({k.output, k.descending, k.nulls_first});
   last.limit = q_.limit;
   last.offset = q_.offset;
-  const bool many = program_->sections.size() > vm::kMaxSections || program_->joins.size() > vm::kMaxJoins;
-  if (many) return Unsupported("the statement needs more pipelines than the machine runs");
-  int rows = static_cast<int>(program_->sections.size()) - 1;
-  for (const auto& more : plan_.union_all) {
-    TESSERA_ASSIGN(const int next, BlockGenerator(*more, &assembly_).Run());
-    program_->sections[static_cast<size_t>(next)].append_to = rows;
-    rows = next;
-  }
-  return rows;
+  last.repeat = q_.repeat;
+  return Status::Ok();
 }
 
 Status BlockGenerator::GenerateRowsOf(const Plan& plan) {
@@ -102,14 +114,35 @@ Status BlockGenerator::Ungrouped() {
   for (const Output& o : q_.outputs) b.section.registers.push_back(o.expr->type);
   b.section.columns = b.section.registers;
   TESSERA_TRY(Front(&b, &scope));
-  TESSERA_TRY(Outputs(&b));
+  TESSERA_TRY(Outputs(q_, &b));
   CloseLoops(&b);
   return Finish(&b, plan_.joined_rows);
 }
 
-Status BlockGenerator::Outputs(SectionBuilder* b) {
-  for (size_t i = 0; i < q_.outputs.size(); ++i) {
-    TESSERA_TRY(b->Value(*q_.outputs[i].expr));
+Status BlockGenerator::RowsOfValues(const std::vector<const Plan*>& blocks, size_t* next) {
+  const Query& first = *blocks[*next]->query;
+  PipelineScope scope(first, -1);
+  SectionBuilder b(program_, &constants_, &scope);
+  b.section.label = "values";
+  for (const Output& o : first.outputs) b.section.registers.push_back(o.expr->type);
+  b.section.columns = b.section.registers;
+  const int all = b.NewMask();
+  b.Emit(Opcode::MaskSave, all);
+  int rows = 0;
+  // (Half of the instructions are left for the last row.)
+  for (; *next < blocks.size() && IsRowOfValues(*blocks[*next]) && b.next() < vm::kMaxInstructions / 2; ++*next) {
+    const Plan& row = *blocks[*next];
+    for (const Expr* c : row.constants) TESSERA_TRY(b.Keep(*c));
+    TESSERA_TRY(Outputs(*row.query, &b));
+    if (!row.constants.empty()) b.Emit(Opcode::MaskLoad, all);
+    ++rows;
+  }
+  return Finish(&b, rows);
+}
+
+Status BlockGenerator::Outputs(const Query& q, SectionBuilder* b) {
+  for (size_t i = 0; i < q.outputs.size(); ++i) {
+    TESSERA_TRY(b->Value(*q.outputs[i].expr));
     b->Store(static_cast<int>(i));
   }
   b->Emit(Opcode::Emit);

@@ -303,7 +303,7 @@ Status BlockGenerator::AboveGroups(const std::vector<AggregateColumns>& lowered)
   for (const Output& o : q_.outputs) b.section.registers.push_back(o.expr->type);
   b.section.columns = b.section.registers;
   for (const ExprPtr& h : q_.having) TESSERA_TRY(b.Keep(*h));
-  TESSERA_TRY(Outputs(&b));
+  TESSERA_TRY(Outputs(q_, &b));
   return Finish(&b, q_.having.empty() ? plan_.made_rows : -1);
 }
 

@@ -83,6 +83,7 @@ Status BindGroupBy(const ParseNode& list, QueryBlock* block) {
     }
     if (key->type.id == TypeId::kInterval)
       return Unsupported("GROUP BY of an INTERVAL is not supported", key->position);
+    TESSERA_ASSIGN(key, ExpressionBinder::Resolve(std::move(key), SqlType::Text()));
     if (IsConstant(*key)) {
       constants.push_back(std::move(key));
       continue;

@@ -242,7 +242,7 @@ bool JoinGraph::IsUnique(int r, const std::vector<const Expr*>& keys) const {
   }
   // Groups differ in their keys.
   const Query& inner = *relation.query;
-  if (!inner.grouped || inner.group_by.empty() || !inner.union_all.empty()) return false;
+  if (!inner.grouped || inner.group_by.empty() || !inner.union_all.empty() || inner.repeat >= 0) return false;
   for (int g = 0; g < static_cast<int>(inner.group_by.size()); ++g) {
     bool found = false;
     for (int i = 0; i < inner.visible && !found; ++i) {

@@ -71,6 +71,10 @@ struct Plan {
   std::vector<std::unique_ptr<Plan>> union_all;  ///< of query->union_all
 };
 
+/// Whether the block is one row that needs no relation: a row of VALUES, SELECT without FROM. Several of them that
+/// follow one another are made in one section.
+bool IsRowOfValues(const Plan& plan);
+
 /// Calls f(const Expr&, bool condition) for every expression of the joins of one pipeline, except keys of their sides.
 template <class F>
 void ForEachJoinRoot(const std::vector<JoinStep>& joins, F f) {

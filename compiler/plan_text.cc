@@ -43,6 +43,7 @@ class BlockPrinter {
     }
     if (!q_.order_by.empty()) Line(depth++, "Sort by " + SortKeys());
     if (q_.distinct) Line(depth++, "Distinct");
+    if (q_.repeat >= 0) Line(depth++, "Repeat rows by their counts");
     if (q_.grouped) {
       if (!q_.having.empty()) {
         Line(depth++, fmt::format("Filter groups ({} {})", q_.having.size(),
@@ -135,10 +136,19 @@ class BlockPrinter {
     Line(indent, prefix + text + RowsText(plan_.rows[static_cast<size_t>(r)]));
     const Plan* inside = plan_.derived[static_cast<size_t>(r)].get();
     if (inside == nullptr || !shown_->insert(inside).second) return;
-    BlockPrinter(*inside, shown_, out_).Print(indent + 1);
-    for (const auto& more : inside->union_all) {
-      Line(indent + 1, "Union all");
-      BlockPrinter(*more, shown_, out_).Print(indent + 2);
+    std::vector<const Plan*> blocks = {inside};
+    for (const auto& more : inside->union_all) blocks.push_back(more.get());
+    for (size_t i = 0; i < blocks.size();) {
+      if (i > 0) Line(indent + 1, "Union all");
+      const int depth = indent + (i == 0 ? 1 : 2);
+      size_t end = i;  // of rows of values, which are made together
+      while (end < blocks.size() && IsRowOfValues(*blocks[end])) ++end;
+      if (end > i + 1) {
+        Line(depth, fmt::format("{} rows of values", end - i));
+        i = end;
+      } else {
+        BlockPrinter(*blocks[i++], shown_, out_).Print(depth);
+      }
     }
   }
 

@@ -38,6 +38,8 @@ bool TakesConditions(const Query& q) {
 }
 
 bool IsTooHigh(const Query& q, const Expr& e) {
+  const auto too_high = [&](const auto& more) { return IsTooHigh(*more, e); };
+  if (std::any_of(q.union_all.begin(), q.union_all.end(), too_high)) return true;
   int height = 0;
   for (const Output& o : q.outputs) height = std::max(height, HeightOf(*o.expr));
   for (const ExprPtr& g : q.group_by) height = std::max(height, HeightOf(*g));

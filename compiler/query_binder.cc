@@ -1,4 +1,5 @@
-// Binding a SELECT: its clauses in their order; here WITH, WHERE, ORDER BY and LIMIT.
+// Binding a SELECT: its clauses in their order; here WITH, WHERE, ORDER BY and LIMIT. Set operations and VALUES are in
+// set_operation.cc.
 #include "compiler/query_binder.h"
 
 #include <algorithm>
@@ -9,9 +10,11 @@
 #include "compiler/fold.h"
 #include "compiler/from_binder.h"
 #include "compiler/grouping.h"
+#include "compiler/nearest_name.h"
 #include "compiler/parser.h"
 #include "compiler/query_block.h"
 #include "compiler/select_list.h"
+#include "compiler/set_operation.h"
 #include "compiler/sql_scanner.h"
 
 namespace tessera {
@@ -20,15 +23,6 @@ namespace {
 Status RefuseUnsupported(const ParseNode& select, std::string_view sql) {
   // Clauses have no position in the tree, so their keyword is searched.
   const auto keyword = [&](std::string_view word) { return FindKeyword(sql, 0, word); };
-  const std::string_view op = select.Text(Field::k_op);
-  if (!op.empty() && op != "SETOP_NONE") {
-    for (const auto& [name, word] : {std::pair{"UNION", "union"}, {"INTERSECT", "intersect"}, {"EXCEPT", "except"}}) {
-      if (op.substr(6) == name) return Unsupported(std::string(name) + " is not supported", keyword(word));
-    }
-  }
-  if (select.Get(Field::k_valuesLists) != nullptr) {
-    return Unsupported("VALUES as a query is not supported", keyword("values"), "Write SELECT.");
-  }
   if (select.Get(Field::k_intoClause) != nullptr) return Unsupported("SELECT INTO is not supported", keyword("into"));
   if (select.Get(Field::k_windowClause) != nullptr) return Unsupported("WINDOW is not supported", keyword("window"));
   if (select.Get(Field::k_lockingClause) != nullptr) {
@@ -78,7 +72,24 @@ Status BindWith(const ParseNode& with, QueryBlock* block) {
   return {};
 }
 
-Status BindOrderBy(const ParseNode& list, QueryBlock* block) {
+/// ORDER BY of a set operation takes its columns only, because an expression would have to be that of one arm.
+Status RefuseOrderBy(const ParseNode& node, const QueryBlock& block, const char* operation) {
+  std::string_view name;
+  if (!IsBareName(node, &name)) {
+    return SqlError("ORDER BY of " + std::string(operation) + " takes names and positions of its columns only",
+                    node.FirstLocation(), "Put it into a derived table: SELECT ... FROM (...) AS t ORDER BY ...");
+  }
+  std::vector<std::string_view> names;
+  for (const Output& o : block.query->outputs) names.push_back(o.name);
+  const std::string nearest = NearestName(name, names);
+  return SqlError("column \"" + std::string(name) + "\" does not exist", node.location(),
+                  nearest.empty()
+                      ? "ORDER BY of " + std::string(operation) + " takes the names of the first arm's columns."
+                      : "Perhaps you meant column \"" + nearest + "\".");
+}
+
+/// `operation`: the set operation that the block is, or nullptr.
+Status BindOrderBy(const ParseNode& list, const char* operation, QueryBlock* block) {
   Query& query = *block->query;
   for (const ParseNode& sort : list) {
     const ParseNode& node = *sort.Get(Field::k_node);
@@ -95,6 +106,7 @@ Status BindOrderBy(const ParseNode& list, QueryBlock* block) {
     if (output < 0) {
       TESSERA_ASSIGN(output, OutputByName(node, *block, "ORDER BY"));
     }
+    if (output < 0 && operation != nullptr) return RefuseOrderBy(node, *block, operation);
     if (output < 0) {
       ExpressionBinder binder(&block->context, &block->scope, Clause::kOrderBy);
       binder.SetOutputs(&query.outputs);
@@ -149,11 +161,9 @@ Status BindLimit(const ParseNode& select, QueryBlock* block) {
   return {};
 }
 
-/// Binds the clauses of `select` into `block`.
-Status BindClauses(const ParseNode& select, QueryBlock* block) {
+/// Binds the clauses of a SELECT between its WITH and its ORDER BY.
+Status BindSelect(const ParseNode& select, QueryBlock* block) {
   Query& query = *block->query;
-  TESSERA_TRY(RefuseUnsupported(select, block->context.sql));
-  if (const ParseNode* with = select.Get(Field::k_withClause)) TESSERA_TRY(BindWith(*with, block));
   if (const ParseNode* from = select.Get(Field::k_fromClause)) TESSERA_TRY(FromBinder(block).Bind(*from));
   if (const ParseNode* where = select.Get(Field::k_whereClause)) {
     ExpressionBinder binder(&block->context, &block->scope, Clause::kWhere);
@@ -167,9 +177,21 @@ Status BindClauses(const ParseNode& select, QueryBlock* block) {
   query.distinct = select.Get(Field::k_distinctClause) != nullptr;
   if (group != nullptr) TESSERA_TRY(BindGroupBy(*group, block));
   if (having != nullptr) TESSERA_TRY(BindHaving(*having, block));
-  if (const ParseNode* sort = select.Get(Field::k_sortClause)) TESSERA_TRY(BindOrderBy(*sort, block));
+  query.grouped = group != nullptr || having != nullptr;
+  return {};
+}
+
+/// Binds the clauses of `select` into `block`.
+Status BindClauses(const ParseNode& select, QueryBlock* block) {
+  Query& query = *block->query;
+  TESSERA_TRY(RefuseUnsupported(select, block->context.sql));
+  if (const ParseNode* with = select.Get(Field::k_withClause)) TESSERA_TRY(BindWith(*with, block));
+  const char* const operation = SetOperationName(select);
+  TESSERA_TRY(operation != nullptr ? BindSetOperation(select, block) : BindSelect(select, block));
+  if (const ParseNode* sort = select.Get(Field::k_sortClause)) TESSERA_TRY(BindOrderBy(*sort, operation, block));
   TESSERA_TRY(BindLimit(select, block));
-  query.grouped = group != nullptr || having != nullptr || !query.aggregates.empty();
+  if (operation != nullptr) return {};
+  query.grouped = query.grouped || !query.aggregates.empty();
   return ReplaceGrouped(&query);
 }
 
@@ -184,6 +206,21 @@ Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_vi
 Result<std::unique_ptr<Query>> BindQueryBlock(const ParseNode& select, BindContext* outer, const NameScope* scope) {
   QueryBlock block(*outer, scope);
   TESSERA_TRY(BindClauses(select, &block));
+  outer->deepest = std::max(outer->deepest, block.context.deepest);
+  return block.Take();
+}
+
+Result<std::unique_ptr<Query>> BindArmBlock(const ParseNode& select, BindContext* outer) {
+  QueryBlock block(*outer, nullptr);
+  block.keeps_literals = select.Get(Field::k_distinctClause) == nullptr;
+  TESSERA_TRY(BindClauses(select, &block));
+  outer->deepest = std::max(outer->deepest, block.context.deepest);
+  return block.Take();
+}
+
+Result<std::unique_ptr<Query>> BindRowBlock(const ParseNode& items, BindContext* outer) {
+  QueryBlock block(*outer, nullptr);
+  TESSERA_TRY(BindRow(items, &block));
   outer->deepest = std::max(outer->deepest, block.context.deepest);
   return block.Take();
 }

@@ -23,4 +23,9 @@ Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_vi
 /// are none). The subquery may refer to columns of `outer` and of blocks around that, as Expr::Kind::kOuter.
 Result<std::unique_ptr<Query>> BindQueryBlock(const ParseNode& select, BindContext* outer, const NameScope* scope);
 
+/// The query block of an arm of a set operation, whose block is `outer`. Outputs that are literals may have no type.
+Result<std::unique_ptr<Query>> BindArmBlock(const ParseNode& select, BindContext* outer);
+/// The same of a row of VALUES, a list of expressions.
+Result<std::unique_ptr<Query>> BindRowBlock(const ParseNode& items, BindContext* outer);
+
 }  // namespace tessera

@@ -61,6 +61,7 @@ std::unique_ptr<Query> CopyQuery(const Query& from) {
   q->order_by = from.order_by;
   q->limit = from.limit;
   q->offset = from.offset;
+  q->repeat = from.repeat;
   for (const auto& more : from.union_all) q->union_all.push_back(CopyQuery(*more));
   return q;
 }

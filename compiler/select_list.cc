@@ -43,7 +43,7 @@ Status AddOutput(const ParseNode& target, QueryBlock* block) {
     if (last->Is(Tag::kA_Star)) return AddStar(*fields, value.location(), block);
   }
   ExpressionBinder binder(&block->context, &block->scope, Clause::kSelect);
-  TESSERA_ASSIGN(ExprPtr e, binder.BindTyped(value));
+  TESSERA_ASSIGN(ExprPtr e, block->keeps_literals ? binder.Bind(value) : binder.BindTyped(value));
   if (e->type.id == TypeId::kInterval) return Unsupported("a column of type INTERVAL is not supported", e->position);
   std::string name(target.Text(Field::k_name));
   if (target.Get(Field::k_name) == nullptr) {
@@ -79,6 +79,20 @@ Status BindTargets(const ParseNode& select, QueryBlock* block) {
     if (query.outputs.size() > kMaxItems) {
       return Unsupported("a result of more than 4096 columns is not supported", target.location());
     }
+  }
+  query.visible = static_cast<int>(query.outputs.size());
+  return {};
+}
+
+Status BindRow(const ParseNode& items, QueryBlock* block) {
+  Query& query = *block->query;
+  ExpressionBinder binder(&block->context, nullptr, Clause::kValues);
+  for (const ParseNode& item : items) {
+    if (query.outputs.size() >= kMaxItems)
+      return Unsupported("a result of more than 4096 columns is not supported", item.location());
+    TESSERA_ASSIGN(ExprPtr e, binder.Bind(item));
+    if (e->type.id == TypeId::kInterval) return Unsupported("a column of type INTERVAL is not supported", e->position);
+    query.outputs.push_back({std::move(e), "column" + std::to_string(query.outputs.size() + 1)});
   }
   query.visible = static_cast<int>(query.outputs.size());
   return {};

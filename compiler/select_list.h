@@ -14,6 +14,9 @@ namespace tessera {
 /// Makes the outputs of the select list. Errors: none, too many, or one that does not bind.
 Status BindTargets(const ParseNode& select, QueryBlock* block);
 
+/// Makes the outputs of a row of VALUES. Those that are literals without a type keep none. Errors: as above.
+Status BindRow(const ParseNode& items, QueryBlock* block);
+
 /// A whole-number constant as the number of an output, from 0; -1 if the node is something else. `clause` names the
 /// place in errors: "GROUP BY".
 Result<int> OutputByPosition(const ParseNode& node, const QueryBlock& block, const char* clause);

@@ -182,6 +182,7 @@ void PruneOutputs(Query* query, std::set<const Query*>* done) {
     if (!all) {
       std::set<int> keep = used[r];
       for (const OrderKey& k : inner->order_by) keep.insert(k.output);
+      if (inner->repeat >= 0) keep.insert(inner->repeat);
       if (keep.empty()) keep.insert(0);  // one column is needed to count rows
       std::vector<int> place(inner->outputs.size(), -1);
       // Visible ones first, and in order.
@@ -197,6 +198,7 @@ void PruneOutputs(Query* query, std::set<const Query*>* done) {
       prune(inner);
       inner->visible = visible;
       for (OrderKey& k : inner->order_by) k.output = place[static_cast<size_t>(k.output)];
+      if (inner->repeat >= 0) inner->repeat = place[static_cast<size_t>(inner->repeat)];
       for (const auto& more : inner->union_all) {
         prune(more.get());
         more->visible = visible;

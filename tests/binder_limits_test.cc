@@ -82,7 +82,9 @@ TEST_F(BindTest, DeepStatements) {
       {"greatest", [](int n) { return "SELECT " + Repeat("greatest(", n) + "i" + Repeat(",1)", n) + " FROM t"; },
        kTooLarge},
       {"subqueries", [](int n) { return Repeat("(SELECT ", n) + "1" + Repeat(")", n); }, kTooDeep},
-      {"unions", [](int n) { return "SELECT 1" + Repeat(" UNION SELECT 1", n); }, "UNION is not supported"},
+      {"unions", [](int n) { return "SELECT 1" + Repeat(" UNION SELECT 1", n); }, "no error"},
+      {"intersections", [](int n) { return "SELECT 1" + Repeat(" INTERSECT SELECT 1", n); }, kTooDeep},
+      {"unions in unions", [](int n) { return Repeat("SELECT 1 UNION (", n) + "SELECT 1" + Repeat(")", n); }, kTooDeep},
       {"joins",
        [](int n) {
          std::string sql = "SELECT 1 FROM t t0";

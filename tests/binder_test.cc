@@ -610,6 +610,47 @@ LINE 1: SELECT 1;  SELECT 2
   EXPECT_EQ(Message(std::string_view("SELECT 1\0", 9)), "statement holds a NUL byte");
 }
 
+// Where the caret of an error in a set operation is: what follows it.
+TEST_F(BindTest, ErrorsOfSetOperationsNameThePlace) {
+  struct Case {
+    const char* sql;
+    const char* message;
+    const char* place;
+  };
+  const Case cases[] = {
+      {"SELECT 1, 2 UNION SELECT 1, 2, v FROM t", "each arm of UNION must have the same number of columns: 2 and 3",
+       "v FROM"},
+      {"SELECT 1, 2 EXCEPT ALL SELECT i FROM t", "each arm of EXCEPT must have the same number of columns: 2 and 1",
+       "i FROM"},
+      {"SELECT 1 UNION ALL SELECT 2 UNION ALL VALUES (3), (4, 5)", "VALUES lists must all be the same length", "4, 5"},
+      {"SELECT 1 INTERSECT VALUES (3, i)", "column \"i\" does not exist", "i)"},
+      {"VALUES (1), (2, 3)", "VALUES lists must all be the same length", "2, 3"},
+      {"SELECT i FROM t UNION SELECT s FROM t UNION SELECT d FROM t UNION SELECT true",
+       "UNION types DECIMAL(12,2) and BOOLEAN cannot be matched", "true"},
+      {"SELECT i FROM t INTERSECT SELECT 'x'", "invalid input syntax for type integer: \"x\"", "'x'"},
+      {"SELECT i FROM t UNION SELECT i FROM t ORDER BY i + 1",
+       "ORDER BY of UNION takes names and positions of its columns only", "+ 1"},
+      {"SELECT i FROM t EXCEPT SELECT s FROM t ORDER BY s", "column \"s\" does not exist", "s"},
+      {"SELECT i FROM t EXCEPT SELECT i FROM t ORDER BY 2", "ORDER BY position 2 is not in select list", "2"},
+      {"SELECT i FROM t WHERE EXISTS (SELECT x FROM u UNION SELECT x FROM u WHERE x = t.i)",
+       "UNION over a column of an enclosing query is not supported", "t.i)"},
+      {"SELECT (SELECT max(k) FROM (VALUES (t.i), (t.s)) AS v(k)) FROM t",
+       "VALUES over a column of an enclosing query is not supported", "t.i), (t.s)"},
+      {"VALUES (sum(1))", "aggregate functions are not allowed in VALUES", "sum(1)"},
+      {"VALUES (1, DEFAULT)", "DEFAULT here is not supported", "DEFAULT"},
+      {"SELECT 1 INTO z UNION SELECT 2", "SELECT INTO is not supported", "INTO"},
+      {"SELECT 1 UNION SELECT 2 FOR UPDATE", "FOR UPDATE and FOR SHARE are not supported", "FOR UPDATE"},
+  };
+  for (const Case& c : cases) {
+    const Result<Statement> bound = BindText(c.sql);
+    ASSERT_FALSE(bound.ok()) << c.sql;
+    EXPECT_EQ(bound.status().message(), c.message) << c.sql;
+    ASSERT_GE(bound.status().position(), 0) << c.sql;
+    EXPECT_TRUE(std::string_view(c.sql).substr(static_cast<size_t>(bound.status().position())).starts_with(c.place))
+        << c.sql << " at " << bound.status().position();
+  }
+}
+
 struct UnsupportedCase {
   const char* sql;
   const char* feature;
@@ -626,15 +667,12 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"SELECT * FROM t FULL JOIN u ON t.i IN (SELECT 1)", "a subquery in the condition of a FULL JOIN", "IN (SELECT"},
       {"SELECT * FROM generate_series(1, 2)", "a function in FROM", "generate_series"},
       {"WITH RECURSIVE q AS (SELECT 1) SELECT * FROM q", "WITH RECURSIVE", "RECURSIVE"},
-      {"SELECT 1 UNION ALL SELECT 2", "UNION", "UNION"},
-      {"SELECT 1 INTERSECT SELECT 2", "INTERSECT", "INTERSECT"},
       {"SELECT row_number() OVER () FROM t", "window functions", "row_number"},
       {"SELECT DISTINCT ON (i) i FROM t", "DISTINCT ON", "DISTINCT"},
       {"SELECT i FROM t GROUP BY ROLLUP (i)", "GROUPING SETS, ROLLUP and CUBE", "ROLLUP"},
       {"SELECT i FROM t FOR UPDATE", "FOR UPDATE and FOR SHARE", "FOR UPDATE"},
       {"SELECT i FROM t TABLESAMPLE system (10)", "TABLESAMPLE", "system"},
       {"SELECT i INTO z FROM t", "SELECT INTO", "INTO"},
-      {"VALUES (1)", "VALUES as a query", "VALUES"},
       {"SELECT $1", "a parameter", "$1"},
       {"SELECT ARRAY[1]", "ARRAY", "ARRAY"},
       {"SELECT (1, 2) = (3, 4)", "a row value", "(1, 2)"},

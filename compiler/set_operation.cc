@@ -1,0 +1,303 @@
+#include "compiler/set_operation.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "compiler/correlation.h"
+#include "compiler/expr_builder.h"
+#include "compiler/expression_binder.h"
+#include "compiler/parser.h"
+#include "compiler/query_binder.h"
+#include "compiler/query_copy.h"
+#include "compiler/subquery_expr.h"
+#include "compiler/type_rules.h"
+
+namespace tessera {
+namespace {
+
+const SqlType kInteger = SqlType::Of(TypeId::kInteger), kBigint = SqlType::Of(TypeId::kBigint);
+
+bool IsAll(const ParseNode& operation) { return operation.Get(Field::k_all) != nullptr; }
+
+/// Whether a set operation or VALUES has no clause of its own behind or before it, so that its arms may be arms of what
+/// is around it.
+bool IsBare(const ParseNode& select) {
+  for (const Field f : {Field::k_withClause, Field::k_sortClause, Field::k_limitCount, Field::k_limitOffset}) {
+    if (select.Get(f) != nullptr) return false;
+  }
+  return true;
+}
+
+/// Whether the arms of `left`, the left arm of `operation`, may be arms of `operation` itself: A UNION B UNION C has
+/// three arms, and A EXCEPT B EXCEPT C are the rows of A that are in neither B nor C.
+bool ContinuesIn(const ParseNode& left, const ParseNode& operation) {
+  const std::string_view op = operation.Text(Field::k_op);
+  if (left.Text(Field::k_op) != op || op == "SETOP_INTERSECT" || !IsBare(left)) return false;
+  return IsAll(left) == IsAll(operation) || (op == "SETOP_UNION" && IsAll(left));
+}
+
+struct Arm {
+  std::unique_ptr<Query> query;
+  bool is_first = false;  ///< of INTERSECT and EXCEPT: rows to choose from, not to compare with
+  int position = -1;
+};
+
+class SetOperationBinder {
+ public:
+  SetOperationBinder(const ParseNode& select, QueryBlock* block)
+      : select_(select), block_(*block), name_(SetOperationName(select)), op_(select.Text(Field::k_op)) {}
+
+  Status Bind() {
+    TESSERA_TRY(BindArms());
+    TESSERA_TRY(CheckWidths());
+    for (Arm& a : arms_) Trim(a.query.get());
+    for (size_t c = 0; c < width_; ++c) TESSERA_TRY(FindType(c));
+    for (Arm& a : arms_) TESSERA_TRY(GiveTypes(&a));
+    const bool chooses = op_ == "SETOP_INTERSECT" || op_ == "SETOP_EXCEPT";
+    if (chooses) AddArmColumns();
+    std::shared_ptr<Query> rows = Append();
+    if (!chooses) {
+      Read(std::move(rows), op_ == "SETOP_UNION" && !IsAll(select_), block_.query.get());
+    } else if (!IsAll(select_)) {
+      Choose(std::move(rows), block_.query.get());
+    } else {
+      auto groups = std::make_shared<Query>();
+      Repeat(std::move(rows), groups.get());
+      Read(std::move(groups), false, block_.query.get());
+    }
+    return {};
+  }
+
+ private:
+  // ---- Arms
+
+  Status BindArms() {
+    if (op_.empty() || op_ == "SETOP_NONE") return BindRows(select_, false);
+    // A chain of operations nests to the left, as deep as it is long.
+    std::vector<const ParseNode*> right;
+    const ParseNode* left = &select_;
+    do {
+      right.push_back(left->Get(Field::k_rarg));
+      left = left->Get(Field::k_larg);
+    } while (ContinuesIn(*left, select_));
+    TESSERA_TRY(BindArm(*left, true));
+    for (size_t i = right.size(); i-- > 0;) TESSERA_TRY(BindArm(*right[i], false));
+    return {};
+  }
+
+  Status BindArm(const ParseNode& select, bool is_first) {
+    if (select.Get(Field::k_valuesLists) != nullptr && IsBare(select)) return BindRows(select, is_first);
+    const int position = select.FirstLocation();
+    if (block_.context.nesting > kMaxNesting) return NestedTooDeeply(position);
+    TESSERA_ASSIGN(std::unique_ptr<Query> query, BindArmBlock(select, &block_.context));
+    return AddArm(std::move(query), is_first, position);
+  }
+
+  /// The rows of VALUES, each an arm.
+  Status BindRows(const ParseNode& select, bool is_first) {
+    if (block_.context.nesting > kMaxNesting) return NestedTooDeeply(select.FirstLocation());
+    for (const ParseNode& list : *select.Get(Field::k_valuesLists)) {
+      const ParseNode& items = list.Is(Tag::kList) ? *list.Get(Field::k_items) : list;
+      TESSERA_ASSIGN(std::unique_ptr<Query> row, BindRowBlock(items, &block_.context));
+      const bool is_narrower = !arms_.empty() && row->visible != arms_.back().query->visible;
+      if (select.Text(Field::k_op) == "SETOP_NONE" && is_narrower && &list != select.Get(Field::k_valuesLists)->first())
+        return SqlError("VALUES lists must all be the same length", items.FirstLocation());
+      TESSERA_TRY(AddArm(std::move(row), is_first, items.FirstLocation()));
+    }
+    return {};
+  }
+
+  Status AddArm(std::unique_ptr<Query> query, bool is_first, int position) {
+    const Expr* outer = nullptr;
+    ForEachOuter(*query, 0, [&](const Expr& e, int) { outer = outer == nullptr ? &e : outer; });
+    if (outer != nullptr) {
+      return Unsupported(std::string(name_) + " over a column of an enclosing query is not supported",
+                         outer->position >= 0 ? outer->position : position,
+                         "Make a subquery of each arm: EXISTS (...) OR EXISTS (...), x IN (...) OR x IN (...).");
+    }
+    arms_.push_back({std::move(query), is_first, position});
+    return {};
+  }
+
+  Status CheckWidths() {
+    width_ = static_cast<size_t>(arms_[0].query->visible);
+    for (const Arm& a : arms_) {
+      const auto width = static_cast<size_t>(a.query->visible);
+      if (width == width_) continue;
+      // The first column without a counterpart, or the arm.
+      const int at = width > width_ ? a.query->outputs[width_].expr->position : a.position;
+      return SqlError("each arm of " + std::string(name_) + " must have the same number of columns: " +
+                          std::to_string(width_) + " and " + std::to_string(width),
+                      at >= 0 ? at : a.position);
+    }
+    return {};
+  }
+
+  /// The order of an arm's rows means nothing, unless LIMIT chooses by it.
+  static void Trim(Query* arm) {
+    if (HasBounds(*arm)) return;
+    arm->order_by.clear();
+    arm->outputs.resize(static_cast<size_t>(arm->visible));
+  }
+  static bool HasBounds(const Query& q) { return q.limit >= 0 || q.offset > 0; }
+
+  // ---- Types
+
+  /// The type of a column: the one that all arms' types become as branches of a CASE.
+  Status FindType(size_t c) {
+    SqlType common;
+    bool same = true;
+    for (const Arm& a : arms_) {
+      const Expr& e = *a.query->outputs[c].expr;
+      const std::optional<SqlType> both = UnifyTypes(common, e.type);
+      if (!both) {
+        return SqlError(
+            std::string(name_) + " types " + common.ToString() + " and " + e.type.ToString() + " cannot be matched",
+            e.position >= 0 ? e.position : a.position, "Cast one of them.");
+      }
+      common = *both;
+      same = same && e.type == arms_[0].query->outputs[c].expr->type;
+    }
+    if (common.id == TypeId::kNull) {
+      common = SqlType::Text();
+    } else if (common.id == TypeId::kText && !same) {
+      common.length = 0;
+    }
+    types_.push_back(common);
+    return {};
+  }
+
+  Status GiveTypes(Arm* arm) {
+    bool same = true;
+    for (size_t c = 0; c < width_; ++c) {
+      ExprPtr& e = arm->query->outputs[c].expr;
+      TESSERA_ASSIGN(e, ExpressionBinder::Resolve(std::move(e), types_[c]));
+      same = same && e->type == types_[c];
+    }
+    // Casts may make values equal that differed for DISTINCT.
+    if (HasBounds(*arm->query) || (arm->query->distinct && !same)) {
+      auto outside = std::make_unique<Query>();
+      Read(std::move(arm->query), false, outside.get());
+      arm->query = std::move(outside);
+    }
+    ExpressionBinder binder(&block_.context, nullptr, Clause::kSelect);
+    for (size_t c = 0; c < width_; ++c) {
+      ExprPtr& e = arm->query->outputs[c].expr;
+      if (e->type == types_[c]) continue;
+      TESSERA_ASSIGN(e, binder.Coerce(std::move(e), types_[c], CastContext::kExplicit));
+    }
+    return {};
+  }
+
+  // ---- The blocks
+
+  /// The column is 0 in rows to choose from and 1 in rows to compare with, so that its sum counts the latter.
+  void AddArmColumns() {
+    for (Arm& a : arms_) {
+      a.query->outputs.push_back({MakeConstant(Value::Int(kInteger, a.is_first ? 0 : 1), -1), "arm"});
+      ++a.query->visible;
+    }
+  }
+
+  /// The first arm, with all others behind it.
+  std::shared_ptr<Query> Append() {
+    std::shared_ptr<Query> rows = std::move(arms_[0].query);
+    for (size_t i = 1; i < arms_.size(); ++i) rows->union_all.push_back(std::move(arms_[i].query));
+    return rows;
+  }
+
+  /// Makes `reader` the block that reads the first `width_` columns of `rows`; each row once, if `distinct`.
+  void Read(std::shared_ptr<Query> rows, bool distinct, Query* reader) const {
+    Relation relation = DerivedTable(std::move(rows));
+    relation.alias = name_;
+    std::transform(relation.alias.begin(), relation.alias.end(), relation.alias.begin(),
+                   [](char c) { return static_cast<char>(c - 'A' + 'a'); });
+    reader->relations.push_back(std::move(relation));
+    const Relation& r = reader->relations.back();
+    reader->grouped = distinct;
+    for (size_t i = 0; i < width_; ++i) {
+      const auto column = static_cast<int>(i);
+      const int position = r.query->outputs[i].expr->position;
+      ExprPtr e = MakeColumn(0, column, r.column_types[i], ExpressionBinder::IsNullable(r, column), position);
+      if (distinct) {
+        ExprPtr key = MakeLeaf(Expr::Kind::kGroup, column, e->type, e->nullable);
+        key->position = position;
+        reader->group_by.push_back(std::exchange(e, std::move(key)));
+      }
+      reader->outputs.push_back({std::move(e), r.column_names[i]});
+    }
+    reader->visible = static_cast<int>(width_);
+  }
+
+  ExprPtr AggregateOfArm(AggregateFunction function, const SqlType& type, Query* groups) const {
+    Aggregate a;
+    a.function = function;
+    a.type = type;
+    if (function != AggregateFunction::kCountStar)
+      a.argument = MakeColumn(0, static_cast<int>(width_), kInteger, false, -1);
+    groups->aggregates.push_back(std::move(a));
+    return MakeLeaf(Expr::Kind::kAggregate, static_cast<int>(groups->aggregates.size()) - 1, type, true);
+  }
+
+  static ExprPtr Test(Function f, ExprPtr x, int64_t than) {
+    const SqlType type = x->type;
+    return MakeFunction(f, SqlType::Of(TypeId::kBoolean), -1,
+                        ExprList(std::move(x), MakeConstant(Value::Int(type, than), -1)));
+  }
+
+  /// INTERSECT and EXCEPT: each row once, if both arms have it, or if only the first has.
+  void Choose(std::shared_ptr<Query> rows, Query* groups) const {
+    Read(std::move(rows), true, groups);
+    const bool intersect = op_ == "SETOP_INTERSECT";
+    groups->having.push_back(
+        Test(Function::kEq, AggregateOfArm(AggregateFunction::kMax, kInteger, groups), intersect ? 1 : 0));
+    if (!intersect) return;
+    groups->having.push_back(Test(Function::kEq, AggregateOfArm(AggregateFunction::kMin, kInteger, groups), 0));
+  }
+
+  /// INTERSECT ALL and EXCEPT ALL: of n rows in the first arm and m in the others, the lesser of n and m, or n - m.
+  void Repeat(std::shared_ptr<Query> rows, Query* groups) const {
+    Read(std::move(rows), true, groups);
+    const ExprPtr all = AggregateOfArm(AggregateFunction::kCountStar, kBigint, groups);
+    const ExprPtr other = AggregateOfArm(AggregateFunction::kSum, kBigint, groups);
+    const auto first = [&] {
+      return MakeFunction(Function::kSub, kBigint, -1, ExprList(all->Clone(), other->Clone()));
+    };
+    ExprPtr times;  // below 1 for rows that do not stand in the result
+    if (op_ == "SETOP_INTERSECT") {
+      ExprPtr less = MakeFunction(Function::kLt, SqlType::Of(TypeId::kBoolean), -1, ExprList(first(), other->Clone()));
+      times = MakeFunction(Function::kCase, kBigint, -1, ExprList(std::move(less), first(), other->Clone()));
+    } else {
+      times = MakeFunction(Function::kSub, kBigint, -1, ExprList(first(), other->Clone()));
+    }
+    groups->repeat = static_cast<int>(groups->outputs.size());
+    groups->outputs.push_back({std::move(times), "times"});
+  }
+
+  const ParseNode& select_;
+  QueryBlock& block_;
+  const char* const name_;
+  const std::string_view op_;
+  std::vector<Arm> arms_;
+  size_t width_ = 0;            ///< columns of the result
+  std::vector<SqlType> types_;  ///< of these
+};
+
+}  // namespace
+
+const char* SetOperationName(const ParseNode& select) {
+  const std::string_view op = select.Text(Field::k_op);
+  if (op == "SETOP_UNION") return "UNION";
+  if (op == "SETOP_INTERSECT") return "INTERSECT";
+  if (op == "SETOP_EXCEPT") return "EXCEPT";
+  return select.Get(Field::k_valuesLists) != nullptr ? "VALUES" : nullptr;
+}
+
+Status BindSetOperation(const ParseNode& select, QueryBlock* block) { return SetOperationBinder(select, block).Bind(); }
+
+}  // namespace tessera
