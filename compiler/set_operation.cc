@@ -60,7 +60,7 @@ class SetOperationBinder {
     for (Arm& a : arms_) TESSERA_TRY(GiveTypes(&a));
     const bool chooses = op_ == "SETOP_INTERSECT" || op_ == "SETOP_EXCEPT";
     if (chooses) AddArmColumns();
-    std::shared_ptr<Query> rows = Append();
+    Relation rows = Append();
     if (!chooses) {
       Read(std::move(rows), op_ == "SETOP_UNION" && !IsAll(select_), block_.query.get());
     } else if (!IsAll(select_)) {
@@ -68,7 +68,7 @@ class SetOperationBinder {
     } else {
       auto groups = std::make_shared<Query>();
       Repeat(std::move(rows), groups.get());
-      Read(std::move(groups), false, block_.query.get());
+      Read(DerivedTable(std::move(groups)), false, block_.query.get());
     }
     return {};
   }
@@ -182,7 +182,7 @@ class SetOperationBinder {
     // Casts may make values equal that differed for DISTINCT.
     if (HasBounds(*arm->query) || (arm->query->distinct && !same)) {
       auto outside = std::make_unique<Query>();
-      Read(std::move(arm->query), false, outside.get());
+      Read(DerivedTable(std::move(arm->query)), false, outside.get());
       arm->query = std::move(outside);
     }
     ExpressionBinder binder(&block_.context, nullptr, Clause::kSelect);
@@ -205,19 +205,21 @@ class SetOperationBinder {
   }
 
   /// The first arm, with all others behind it.
-  std::shared_ptr<Query> Append() {
+  Relation Append() {
     std::shared_ptr<Query> rows = std::move(arms_[0].query);
     for (size_t i = 1; i < arms_.size(); ++i) rows->union_all.push_back(std::move(arms_[i].query));
-    return rows;
+    Relation relation = DerivedTable(std::move(rows));
+    // An arm's own type may be a narrower one that the machine holds in the same way: Coerce makes no cast of it.
+    std::copy(types_.begin(), types_.end(), relation.column_types.begin());
+    return relation;
   }
 
   /// Makes `reader` the block that reads the first `width_` columns of `rows`; each row once, if `distinct`.
-  void Read(std::shared_ptr<Query> rows, bool distinct, Query* reader) const {
-    Relation relation = DerivedTable(std::move(rows));
-    relation.alias = name_;
-    std::transform(relation.alias.begin(), relation.alias.end(), relation.alias.begin(),
+  void Read(Relation rows, bool distinct, Query* reader) const {
+    rows.alias = name_;
+    std::transform(rows.alias.begin(), rows.alias.end(), rows.alias.begin(),
                    [](char c) { return static_cast<char>(c - 'A' + 'a'); });
-    reader->relations.push_back(std::move(relation));
+    reader->relations.push_back(std::move(rows));
     const Relation& r = reader->relations.back();
     reader->grouped = distinct;
     for (size_t i = 0; i < width_; ++i) {
@@ -251,7 +253,7 @@ class SetOperationBinder {
   }
 
   /// INTERSECT and EXCEPT: each row once, if both arms have it, or if only the first has.
-  void Choose(std::shared_ptr<Query> rows, Query* groups) const {
+  void Choose(Relation rows, Query* groups) const {
     Read(std::move(rows), true, groups);
     const bool intersect = op_ == "SETOP_INTERSECT";
     groups->having.push_back(
@@ -261,7 +263,7 @@ class SetOperationBinder {
   }
 
   /// INTERSECT ALL and EXCEPT ALL: of n rows in the first arm and m in the others, the lesser of n and m, or n - m.
-  void Repeat(std::shared_ptr<Query> rows, Query* groups) const {
+  void Repeat(Relation rows, Query* groups) const {
     Read(std::move(rows), true, groups);
     const ExprPtr all = AggregateOfArm(AggregateFunction::kCountStar, kBigint, groups);
     const ExprPtr other = AggregateOfArm(AggregateFunction::kSum, kBigint, groups);

@@ -232,5 +232,46 @@ TEST_F(PlanTest, RowsThatAreOnlyCopiedAreReadWhereTheyAre) {
             (Names{counted, "groups -> rows, limit 5", "rows of t -> groups of 1 keys", "groups -> rows"}));
 }
 
+TEST_F(PlanTest, ConditionsGoIntoTheArmsOfSetOperations) {
+  // As far as the stored tables, where they are filters on encoded values.
+  EXPECT_TRUE(Has("SELECT * FROM (SELECT id FROM orders UNION ALL SELECT n FROM item) q WHERE id < 5",
+                  {"Scan orders where orders.id < 5", "Union all", "Scan item where item.n < 5"}));
+  EXPECT_TRUE(Has("SELECT id FROM (SELECT id, day FROM orders UNION SELECT orders, part FROM item) q WHERE day = 5",
+                  {"Group by", "Scan orders where orders.day = 5", "Union all", "Scan item where item.part = 5"}));
+  EXPECT_TRUE(Has("SELECT * FROM (SELECT id FROM orders EXCEPT ALL SELECT line FROM item) q WHERE id > 7",
+                  {"Repeat rows by their counts", "Scan orders where orders.id > 7", "Scan item where item.line > 7"}));
+  EXPECT_TRUE(
+      Has("SELECT day FROM (SELECT day FROM orders INTERSECT (SELECT line FROM item EXCEPT SELECT x FROM digit)) "
+          "q WHERE day > 7",
+          {"Scan orders where orders.day > 7", "Scan item where item.line > 7", "Scan digit where digit.x > 7"}));
+  // Not past a LIMIT.
+  EXPECT_TRUE(Has("SELECT * FROM (SELECT id FROM orders UNION ALL SELECT n FROM item LIMIT 9) q WHERE id < 5",
+                  {"where q.id < 5", "Limit 9", "Scan orders\n", "Scan item\n"}));
+}
+
+TEST_F(PlanTest, ArmsOfOneOperatorAreOneList) {
+  using Sections = std::vector<std::string>;
+  EXPECT_EQ(SectionsOf("SELECT x FROM digit UNION ALL SELECT id FROM nation UNION ALL SELECT day FROM orders"),
+            (Sections{"scan digit -> rows", "scan nation -> rows behind those of section 0",
+                      "scan orders -> rows behind those of section 1", "rows of union -> rows"}));
+  EXPECT_EQ(SectionsOf("SELECT x FROM digit UNION SELECT id FROM nation UNION SELECT day FROM orders"),
+            (Sections{"scan digit -> rows", "scan nation -> rows behind those of section 0",
+                      "scan orders -> rows behind those of section 1", "rows of union -> groups of 1 keys",
+                      "groups -> rows"}));
+  EXPECT_EQ(
+      SectionsOf("SELECT x FROM digit EXCEPT SELECT id FROM nation EXCEPT VALUES (1), (2)"),
+      (Sections{"scan digit -> rows", "scan nation -> rows behind those of section 0",
+                "values -> rows behind those of section 1", "rows of except -> groups of 1 keys", "groups -> rows"}));
+}
+
+TEST_F(PlanTest, RowsOfValuesAreMadeInOneSection) {
+  std::string values = "VALUES (0, 'a')";
+  for (int i = 1; i < 1000; ++i) values += ", (" + std::to_string(i) + ", 'b')";
+  EXPECT_TRUE(Has(values, {"Scan values", "1000 rows of values"}));
+  EXPECT_EQ(SectionsOf(values), (std::vector<std::string>{"values -> rows", "rows of values -> rows"}));
+  EXPECT_EQ(Answer("SELECT count(*), sum(a) FROM (" + values + ") AS v(a, b) WHERE b = 'b' AND a > 989"),
+            "count(*),sum(a)\n10,9945\n");
+}
+
 }  // namespace
 }  // namespace tessera

@@ -1456,7 +1456,159 @@ DifferentialQuery QueryGenerator::Grouped() {
   return q;
 }
 
+// ---- Set operations
+
+QueryGenerator::Arm QueryGenerator::MakeArm(const std::vector<PieceKind>& kinds) {
+  MakeFrom();
+  Arm arm;
+  for (const Kind kind : kinds) {
+    const bool other = (kind == Kind::kDecimal || kind == Kind::kDouble) && Chance(25);
+    Piece p = Make(other ? Kind::kInt : kind, Chance(60) ? 0 : Between(1, 2));
+    // Rounded doubles may be equal in one system only.
+    if (p.kind == Kind::kDouble && p.bits < 0) p = Integer(Between(0, 9));
+    if (kind == Kind::kDouble && p.kind == Kind::kInt && p.bound >= kExact) p = Integer(Between(0, 9));
+    arm.outputs.push_back(std::move(p));
+  }
+  arm.select = Chance(20) ? "SELECT DISTINCT " : "SELECT ";
+  arm.from_theirs = " FROM " + from_theirs_;
+  std::string where_theirs;
+  arm.from_ours = " FROM " + from_ours_ + Where(&where_theirs);
+  arm.from_theirs += where_theirs;
+  return arm;
+}
+
+bool QueryGenerator::UniteColumn(size_t column, std::vector<Arm>* arms) const {
+  Piece all = (*arms)[0].outputs[column];
+  for (const Arm& a : *arms) {
+    const Piece& p = a.outputs[column];
+    if (p.kind == Kind::kDecimal || all.kind == Kind::kDecimal) {
+      if (!HaveCommonDecimal(all, p)) return false;
+      const int scale = std::max(ScaleOf(all), ScaleOf(p));
+      all.precision = std::max(PrecisionOf(all) - ScaleOf(all), PrecisionOf(p) - ScaleOf(p)) + scale;
+      all.scale = scale;
+      all.kind = Kind::kDecimal;
+    } else if (p.kind == Kind::kDouble) {
+      all.kind = Kind::kDouble;
+    }
+  }
+  for (Arm& a : *arms) {
+    Piece& p = a.outputs[column];
+    if (all.kind == Kind::kDecimal) p = Rescaled(p, all.scale);
+    if (all.kind == Kind::kDouble) p = ToDouble(p);
+    if (p.kind == Kind::kDecimal && p.bound > kLargest) return false;
+    p.precision = all.precision;
+  }
+  return true;
+}
+
+QueryGenerator::Arm QueryGenerator::Combine(const std::string& op, char name, const Arm& left, const Arm& right) const {
+  Arm both;
+  for (size_t i = 0; i < left.outputs.size(); ++i) {
+    const Piece &l = left.outputs[i], &r = right.outputs[i];
+    Piece p = l;
+    p.bound = std::max(l.bound, r.bound);
+    p.width = std::max(l.width, r.width);
+    p.bits = std::max(l.bits, r.bits);
+    p.single = l.single && r.single;
+    p.constant = false;
+    both.outputs.push_back(std::move(p));
+  }
+  both.ours = left.ours + " " + op + " " + right.ours;
+  if (op != "INTERSECT ALL" && op != "EXCEPT ALL") {
+    both.theirs = fmt::format("SELECT * FROM ({}) {} SELECT * FROM ({})", left.theirs, op, right.theirs);
+    return both;
+  }
+  std::string columns;
+  for (size_t i = 0; i < left.outputs.size(); ++i) columns += fmt::format("{}{}{}", i == 0 ? "" : ", ", name, i);
+  const std::string numbered = fmt::format("SELECT *, row_number() OVER (PARTITION BY {}) FROM ", columns);
+  both.theirs = fmt::format("SELECT {} FROM ({}({}) {} {}({}))", columns, numbered, left.theirs,
+                            op.substr(0, op.find(' ')), numbered, right.theirs);
+  return both;
+}
+
+QueryGenerator::Arm QueryGenerator::SetOperation(char name) {
+  // (Decimals to 38 digits are texts in SQLite.)
+  static constexpr Kind kKinds[] = {Kind::kInt,  Kind::kInt,  Kind::kDecimal,   Kind::kDouble,
+                                    Kind::kText, Kind::kDate, Kind::kTimestamp, Kind::kBool};
+  std::vector<Kind> kinds;
+  const int columns = Between(1, 3);
+  for (int i = 0; i < columns; ++i) kinds.push_back(kKinds[Below(std::size(kKinds))]);
+  std::vector<Arm> arms;
+  const int count = Chance(60) ? 2 : Between(3, 4);
+  for (int i = 0; i < count; ++i) arms.push_back(MakeArm(kinds));
+  for (size_t c = 0; c < kinds.size(); ++c) {
+    if (!UniteColumn(c, &arms)) return SetOperation(name);
+  }
+  for (Arm& a : arms) {
+    for (size_t i = 0; i < a.outputs.size(); ++i) {
+      const Piece& p = a.outputs[i];
+      a.ours += fmt::format("{}{} AS {}{}", i == 0 ? a.select : ", ", p.ours, name, i);
+      a.theirs += fmt::format("{}{} AS {}{}", i == 0 ? a.select : ", ", p.theirs, name, i);
+    }
+    a.ours += a.from_ours;
+    a.theirs += a.from_theirs;
+  }
+  static constexpr const char* kOps[] = {"UNION ALL", "UNION",         "UNION ALL", "UNION",
+                                         "INTERSECT", "INTERSECT ALL", "EXCEPT",    "EXCEPT ALL"};
+  std::vector<std::string> ops;
+  for (size_t i = 1; i < arms.size(); ++i) ops.emplace_back(kOps[Below(std::size(kOps))]);
+  const auto combine = [&](size_t i) {
+    arms[i] = Combine(ops[i], name, arms[i], arms[i + 1]);
+    arms.erase(arms.begin() + static_cast<ptrdiff_t>(i) + 1);
+    ops.erase(ops.begin() + static_cast<ptrdiff_t>(i));
+  };
+  if (Chance(50)) {  // as the operators bind
+    for (size_t i = 0; i < ops.size();) {
+      if (ops[i].starts_with("INTERSECT")) {
+        combine(i);
+      } else {
+        ++i;
+      }
+    }
+    while (!ops.empty()) combine(0);
+    return arms[0];
+  }
+  while (!ops.empty()) {
+    const size_t at = Below(ops.size());
+    for (Arm* a : {&arms[at], &arms[at + 1]}) a->ours = "(" + a->ours + ")";
+    combine(at);
+  }
+  return arms[0];
+}
+
+/// A set operation as it is, or what else is generated over it as a derived table.
+DifferentialQuery QueryGenerator::OfSetOperation() {
+  const bool over = Chance(50);
+  const Arm arm = SetOperation(over ? 'u' : 'c');  // (outputs over it are c0, c1, ...)
+  if (!over) {
+    DifferentialQuery q;
+    q.shape = "set";
+    q.outputs = arm.outputs;
+    q.ours = arm.ours;
+    q.theirs = "SELECT * FROM (" + arm.theirs + ")";
+    AddOrder(&q, true, &q.ours, &q.theirs);
+    return q;
+  }
+  MakeFrom();
+  relations_.resize(1);
+  from_ours_ = "(" + arm.ours + ") AS q";
+  from_theirs_ = "(" + arm.theirs + ") AS q";
+  conjuncts_ours_.clear();
+  conjuncts_theirs_.clear();
+  leaves_.clear();
+  for (size_t i = 0; i < arm.outputs.size(); ++i) {
+    Piece p = arm.outputs[i];
+    p.ours = p.theirs = fmt::format("q.u{}", i);
+    p.bound *= 4;  // a sum is over as many joins as there are arms
+    leaves_.push_back({std::move(p), nullptr});
+  }
+  DifferentialQuery q = Chance(52) ? Plain() : Grouped();
+  q.shape = "over set";
+  return q;
+}
+
 DifferentialQuery QueryGenerator::Next() {
+  if (Chance(15)) return OfSetOperation();
   MakeFrom();
   return Chance(52) ? Plain() : Grouped();
 }

@@ -35,6 +35,8 @@
 // | AVG                | DOUBLE PRECISION           | avg(); of decimals (sum / 10^s) / count                         |
 // | SUM of no rows     | NULL                       | NULL                                                            |
 // | OFFSET alone       | OFFSET n                   | LIMIT -1 OFFSET n                                               |
+// | set operations     | INTERSECT first            | from left to right: each one over SELECT * FROM (...)           |
+// | INTERSECT ALL ...  | INTERSECT ALL, EXCEPT ALL  | INTERSECT, EXCEPT, with row_number() of equal rows              |
 //
 // The functions named here are registered by differential_test.cc.
 //
@@ -155,6 +157,21 @@ class QueryGenerator {
   Piece ToDouble(const Piece& p) const;
   Piece Rescaled(const Piece& p, int scale) const;
   Piece Aggregate();
+
+  /// An arm of a set operation, or several that are combined: a query without parentheses.
+  struct Arm {
+    std::string ours, theirs;
+    std::string select, from_ours, from_theirs;  ///< of an arm alone
+    std::vector<Piece> outputs;
+  };
+  Arm MakeArm(const std::vector<PieceKind>& kinds);
+  /// Gives the columns of all arms one type and one scale. False if a decimal does not hold all digits.
+  bool UniteColumn(size_t column, std::vector<Arm>* arms) const;
+  Arm Combine(const std::string& op, char name, const Arm& left, const Arm& right) const;
+  /// Several arms with operators between them. Its ours has no parentheses around it.
+  /// Its columns are `name`0, `name`1, ...
+  Arm SetOperation(char name);
+  DifferentialQuery OfSetOperation();
 
   DifferentialQuery Plain();
   DifferentialQuery Grouped();
