@@ -33,7 +33,10 @@ Result<int> BlockGenerator::Run() {
       TESSERA_TRY(BlockGenerator(*blocks[i++], &assembly_).Block());
     }
     const bool many = program_->sections.size() > vm::kMaxSections || program_->joins.size() > vm::kMaxJoins;
-    if (many) return Unsupported("the statement needs more pipelines than the machine runs");
+    if (many) {
+      return Unsupported("the statement needs more pipelines than the machine runs", -1,
+                         "Store the rows of a part of it in a table.");
+    }
     program_->sections.back().append_to = rows;
     rows = static_cast<int>(program_->sections.size()) - 1;
   }

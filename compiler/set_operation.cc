@@ -16,6 +16,7 @@
 #include "compiler/query_copy.h"
 #include "compiler/subquery_expr.h"
 #include "compiler/type_rules.h"
+#include "vm/program.h"
 
 namespace tessera {
 namespace {
@@ -58,10 +59,9 @@ class SetOperationBinder {
     for (Arm& a : arms_) Trim(a.query.get());
     for (size_t c = 0; c < width_; ++c) TESSERA_TRY(FindType(c));
     for (Arm& a : arms_) TESSERA_TRY(GiveTypes(&a));
-    const bool chooses = op_ == "SETOP_INTERSECT" || op_ == "SETOP_EXCEPT";
-    if (chooses) AddArmColumns();
+    if (IsChoice()) AddArmColumns();
     Relation rows = Append();
-    if (!chooses) {
+    if (!IsChoice()) {
       Read(std::move(rows), op_ == "SETOP_UNION" && !IsAll(select_), block_.query.get());
     } else if (!IsAll(select_)) {
       Choose(std::move(rows), block_.query.get());
@@ -74,6 +74,9 @@ class SetOperationBinder {
   }
 
  private:
+  /// Whether it chooses among the rows of the first arm.
+  bool IsChoice() const { return op_ == "SETOP_INTERSECT" || op_ == "SETOP_EXCEPT"; }
+
   // ---- Arms
 
   Status BindArms() {
@@ -134,6 +137,12 @@ class SetOperationBinder {
       return SqlError("each arm of " + std::string(name_) + " must have the same number of columns: " +
                           std::to_string(width_) + " and " + std::to_string(width),
                       at >= 0 ? at : a.position);
+    }
+    const bool groups = (op_ == "SETOP_UNION" && !IsAll(select_)) || IsChoice();
+    if (groups && width_ > vm::kMaxKeys) {
+      return Unsupported(
+          std::string(name_) + " of more than " + std::to_string(vm::kMaxKeys) + " columns is not supported",
+          arms_[0].query->outputs[vm::kMaxKeys].expr->position, "UNION ALL has no such limit.");
     }
     return {};
   }

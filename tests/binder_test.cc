@@ -657,6 +657,20 @@ struct UnsupportedCase {
   const char* place;  // where the caret is: what follows it
 };
 
+TEST_F(BindTest, SetOperationsOfManyColumns) {
+  std::string arm = "SELECT 0";
+  for (int i = 1; i < 64; ++i) arm += ", " + std::to_string(i);
+  EXPECT_TRUE(BindText(arm + " UNION " + arm).ok());
+  const std::string wide = arm + ", 64";
+  for (const char* op : {" UNION ", " EXCEPT ", " INTERSECT ALL "}) {
+    const Result<Statement> bound = BindText(wide + op + wide);
+    ASSERT_FALSE(bound.ok()) << op;
+    EXPECT_NE(bound.status().message().find("of more than 64 columns is not supported"), std::string::npos);
+    EXPECT_EQ(static_cast<size_t>(bound.status().position()), wide.size() - 2);
+  }
+  EXPECT_TRUE(BindText(wide + " UNION ALL " + wide).ok());
+}
+
 TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
   const UnsupportedCase cases[] = {
       {"SELECT i FROM t LIMIT (SELECT 1)", "a subquery in LIMIT", "(SELECT 1)"},
