@@ -104,11 +104,11 @@ class SetOperationBinder {
   /// The rows of VALUES, each an arm.
   Status BindRows(const ParseNode& select, bool is_first) {
     if (block_.context.nesting > kMaxNesting) return NestedTooDeeply(select.FirstLocation());
+    const size_t before = arms_.size();
     for (const ParseNode& list : *select.Get(Field::k_valuesLists)) {
       const ParseNode& items = list.Is(Tag::kList) ? *list.Get(Field::k_items) : list;
       TESSERA_ASSIGN(std::unique_ptr<Query> row, BindRowBlock(items, &block_.context));
-      const bool is_narrower = !arms_.empty() && row->visible != arms_.back().query->visible;
-      if (select.Text(Field::k_op) == "SETOP_NONE" && is_narrower && &list != select.Get(Field::k_valuesLists)->first())
+      if (arms_.size() > before && row->visible != arms_.back().query->visible)
         return SqlError("VALUES lists must all be the same length", items.FirstLocation());
       TESSERA_TRY(AddArm(std::move(row), is_first, items.FirstLocation()));
     }
@@ -188,7 +188,7 @@ class SetOperationBinder {
       TESSERA_ASSIGN(e, ExpressionBinder::Resolve(std::move(e), types_[c]));
       same = same && e->type == types_[c];
     }
-    // Casts may make values equal that differed for DISTINCT.
+    // LIMIT chooses among the rows as they are, and casts may make values equal that differ for DISTINCT.
     if (HasBounds(*arm->query) || (arm->query->distinct && !same)) {
       auto outside = std::make_unique<Query>();
       Read(DerivedTable(std::move(arm->query)), false, outside.get());
