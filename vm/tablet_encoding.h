@@ -37,7 +37,7 @@ struct SlotEncoding {
   bool has_null_code = false;
   bool all_null = false;
   bool row_codes = false;  ///< a row's code is its number in the tablet: `codes` is nullptr (devices only)
-  bool lazy_map = false;  ///< map holds 1 + identifier, or 0 for an entry that was not needed yet (host only)
+  bool lazy_map = false;   ///< map holds 1 + identifier, or 0 for an entry that was not needed yet (host only)
 
   /// Whether any row can be NULL.
   bool MayBeNull() const { return all_null || has_null_code || null_bytes != nullptr || map_null != nullptr; }

@@ -35,7 +35,7 @@ struct RunState {
   HostJoins joins;
   std::vector<bool> built_on_device;  ///< by section: its join table is on the device
   std::vector<bool> was_dropped;      ///< by section: its rows have been read for the last time
-  HandedOn handed_on;  ///< empty: everything runs on the host
+  HandedOn handed_on;                 ///< empty: everything runs on the host
   LateTexts late_texts;
   RankStatistics mine;
 
