@@ -101,14 +101,15 @@ Status HostSections::Stream(int number, RowStream* stream, SectionStatistics* st
   return status;
 }
 
-/// The index is for probes on the host. Without ranks it is made even if there are none, in case the device gives up;
-/// ranks end the program then.
+/// The index is for probes on the host. Without ranks the rows are kept even if there are none, in case the device gives
+/// up; ranks end the program then.
 Status HostSections::IndexJoin(const Section& s, RowSet rows) {
-  if (!placement_.IsUsedOnHost(s.join) && state_.options.exchange != nullptr) return Status::Ok();
-  return state_.joins.Add(s.join, std::move(rows), s.keys);
+  if (placement_.IsUsedOnHost(s.join)) return state_.joins.Add(s.join, std::move(rows), s.keys);
+  if (state_.options.exchange == nullptr) state_.joins.Keep(s.join, std::move(rows), s.keys);
+  return Status::Ok();
 }
 
-/// Builds the join tables that the section needs and that are only on the device, which has given up.
+/// Makes the indexes that the section needs and that the device had in place of the host.
 Status HostSections::MakeJoins(int number) {
   const Section& s = state_.section(number);
   std::vector<int> needed;
@@ -118,12 +119,16 @@ Status HostSections::MakeJoins(int number) {
   }
   for (const int join : needed) {
     const int builder = state_.join(join).section;
-    if (state_.joins.Has(join) || !state_.built_on_device[static_cast<size_t>(builder)]) continue;
+    if (state_.joins.Has(join)) {
+      TESSERA_TRY(state_.joins.Index(join));
+      continue;
+    }
+    if (!state_.built_on_device[static_cast<size_t>(builder)]) continue;
     SectionStatistics again;
     TESSERA_TRY(MakeSource(builder));
     TESSERA_ASSIGN(RowSet rows, Run(builder, &again));
     TESSERA_TRY(OrderJoin(state_, state_.section(builder), &rows));
-    TESSERA_TRY(IndexJoin(state_.section(builder), std::move(rows)));
+    TESSERA_TRY(state_.joins.Add(join, std::move(rows), state_.section(builder).keys));
   }
   return Status::Ok();
 }

@@ -21,7 +21,7 @@ class HostSections {
   /// A unit that has made very many rows waits until these have been taken.
   Status Stream(int number, RowStream* stream, SectionStatistics* stats);
 
-  /// Indexes the rows of a join table. REQUIRES: they are in the order of OrderJoin.
+  /// Indexes the rows of a join table, if the host probes it. REQUIRES: they are in the order of OrderJoin.
   Status IndexJoin(const Section& s, RowSet rows);
 
  private:
