@@ -74,7 +74,7 @@ std::string FeatureName(const ParseNode& node) {
   if (node.Is(Tag::kRowExpr)) return "a row value";
   if (node.Is(Tag::kSetToDefault)) return "DEFAULT here";
   if (node.Is(Tag::kA_Star)) return "* here";
-  if (node.text() == "SQLValueFunction") {
+  if (node.Is(Tag::kSQLValueFunction)) {
     std::string_view op = node.Text(Field::k_op);
     if (op.starts_with("SVFOP_")) op.remove_prefix(6);
     return std::string(op);
@@ -131,6 +131,8 @@ Result<ExprPtr> ExpressionBinder::BindNode(const ParseNode& node) {
       return BindGreatest(node);
     case Tag::kSubLink:
       return BindSubquery(node);
+    case Tag::kSQLValueFunction:
+      return BindMoment(node);
     default:
       return NotSupported(node);
   }

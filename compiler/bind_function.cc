@@ -25,6 +25,7 @@ std::string Lower(std::string_view s) {
 
 /// The type that an untyped argument gets for a class of types.
 SqlType PreferredType(TypeClass c) {
+  if (c == kClassBoolean) return kBoolean;
   if ((c & kClassText) != 0) return SqlType::Text();
   if ((c & kClassFloat) != 0) return kDouble;
   if ((c & kClassInteger) != 0) return kInteger;
@@ -92,6 +93,9 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   }
   if (count == 1 && FindDateField(name)) return BindExtract(name, position, *list->first(), position);
 
+  if ((name == "iif" || name == "if") && count == 3) return BindIf(*list, position);
+  if (name == "ifnull" && count == 2) return BindCoalesce(node);
+
   std::vector<ExprPtr> args;
   if (list != nullptr) {
     for (const ParseNode& child : *list) {
@@ -100,8 +104,8 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
       args.push_back(std::move(e));
     }
   }
-  if (name == "mod" && args.size() == 2) return Infix("%", std::move(args[0]), std::move(args[1]), position);
-  if (name == "concat" && !args.empty()) return BindConcat(std::move(args), position);
+  TESSERA_ASSIGN(ExprPtr composed, BindComposed(name, &args, position));
+  if (composed != nullptr) return composed;
   if (system && args.size() == 2 && (name == "btrim" || name == "ltrim" || name == "rtrim")) {
     // TRIM(BOTH ' ' FROM x) names the default.
     if (IsConstant(*args[1]) && args[1]->constant.text == " ") {
@@ -137,7 +141,7 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
     return NoFunction(Signature(name, args), position, kCastHint);
 
   const FunctionInfo& info = Info(rule.function);
-  if (info.translation == Translation::kOpcode) {
+  if (info.translation == Translation::kOpcode || info.translation == Translation::kMath) {
     for (ExprPtr& a : args) {
       if (!NeedsDouble(info.opcodes, a->type)) continue;
       TESSERA_ASSIGN(a, Folded(MakeCast(std::move(a), kDouble)));
@@ -145,7 +149,10 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   }
   switch (rule.function) {
     case Function::kRound:
-      return BindRound(std::move(args), rule.result, position);
+      return BindRound(rule.function, std::move(args), rule.result, position);
+    case Function::kTrunc:
+      if (args[0]->type.IsFloat()) return BindTruncated(std::move(args[0]), position);
+      return BindRound(rule.function, std::move(args), rule.result, position);
     case Function::kFloor:
     case Function::kCeil:
       if (args[0]->type.IsInteger()) return std::move(args[0]);
@@ -177,32 +184,36 @@ Result<ExprPtr> ExpressionBinder::BindExtract(std::string_view field, int field_
   return Folded(std::move(e));
 }
 
-Result<ExprPtr> ExpressionBinder::BindRound(std::vector<ExprPtr> args, const SqlType& type, int position) {
+Result<ExprPtr> ExpressionBinder::BindRound(Function function, std::vector<ExprPtr> args, const SqlType& type,
+                                            int position) {
   int64_t digits = 0;
+  const std::string name = function == Function::kRound ? "ROUND" : "TRUNC";
   if (args.size() > 1) {
     if (!IsConstant(*args[1]))
-      return Unsupported("ROUND to a number of digits that is not a constant is not supported", args[1]->position);
+      return Unsupported(name + " to a number of digits that is not a constant is not supported", args[1]->position);
     if (args[1]->constant.null) return MakeNull(type, position);
     digits = std::clamp<int64_t>(args[1]->constant.i64, -400, 400);
   }
   SqlType result = type;
   if (!type.IsFloat()) {
-    if (digits < 0) {
-      return Unsupported("ROUND of an exact number to a negative number of digits is not supported", args[1]->position,
-                         "Cast it to DOUBLE PRECISION.");
-    }
     const SqlType from = args[0]->type;
-    if (from.IsInteger() || digits >= from.scale) return std::move(args[0]);
-    // One more digit before the point: 99.9 rounds to 100.
-    const int scale = static_cast<int>(digits);
-    result = SqlType::Decimal(std::min(38, from.precision - from.scale + 1 + scale), scale);
+    if (digits >= from.scale) return std::move(args[0]);
+    if (from.scale - digits > 38) {  // no digit is left
+      ExprPtr zero = MakeConstant(Value::Int(kInteger, 0), position);
+      return Infix("*", std::move(args[0]), std::move(zero), position);
+    }
+    if (!from.IsInteger()) {
+      // One more digit before the point: 99.9 rounds to 100.
+      const int scale = static_cast<int>(std::max<int64_t>(digits, 0));
+      result = SqlType::Decimal(std::min(38, from.precision - from.scale + 1 + scale), scale);
+    }
   }
   if (args.size() > 1 || !type.IsFloat()) {
     ExprPtr n = MakeConstant(Value::Int(kInteger, digits), position);
     args.resize(1);
     args.push_back(std::move(n));
   }
-  return Folded(MakeFunction(Function::kRound, result, position, std::move(args)));
+  return Folded(MakeFunction(function, result, position, std::move(args)));
 }
 
 /// CONCAT skips NULLs: it is a || b with '' in place of NULL. It joins pairs, then pairs of pairs, so that a long list
@@ -325,6 +336,14 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
     return NoFunction(Signature(name, args), position, kCastHint);
   }
   const AggregateInfo& info = Info(rule->function);
+  if (rule->function == AggregateFunction::kCount && name != "count") {
+    // count_if counts the rows where it is TRUE.
+    const SqlType one = kInteger;
+    TESSERA_ASSIGN(argument,
+                   Folded(MakeFunction(Function::kCase, one, position,
+                                       ExprList(std::move(argument), MakeConstant(Value::Int(one, 1), position),
+                                                MakeNull(one, position)))));
+  }
   if (NeedsDouble(info.opcodes, argument->type)) {
     TESSERA_ASSIGN(argument, Folded(MakeCast(std::move(argument), kDouble)));
   }

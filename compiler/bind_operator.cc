@@ -184,7 +184,10 @@ Result<ExprPtr> ExpressionBinder::Prefix(std::string_view symbol, ExprPtr operan
     return SqlError("operator does not exist: " + std::string(symbol) + " " + operand->type.ToString(), position,
                     "No operator matches the given argument type. You might need to add an explicit type cast.");
   }
-  const SqlType type = operand->type;
+  if (Info(*function).translation == Translation::kMath) {
+    TESSERA_ASSIGN(operand, Folded(MakeCast(std::move(operand), SqlType::Of(TypeId::kDouble))));
+  }
+  const SqlType type = operand->type;  // what each prefix operator gives
   return Folded(MakeFunction(*function, type, position, ExprList(std::move(operand))));
 }
 

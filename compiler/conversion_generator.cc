@@ -56,7 +56,7 @@ Status ConversionGenerator::Round(const Expr& e) {
   // Exact. `drop` digits of the argument's scale go; the result keeps e.type.scale of them.
   bool wide = IsWide(a.type) || IsWide(e.type);
   const int scale = a.type.scale;
-  const int kept = e.function == Function::kRound ? digits : 0;
+  const int kept = digits;  // of FLOOR and CEIL 0
   const int drop = scale - kept;
   ValueRange range = b_->Range(a);
   TESSERA_TRY(wide ? b_->WideValue(a) : b_->Value(a));
@@ -75,6 +75,8 @@ Status ConversionGenerator::Round(const Expr& e) {
     const int32_t zero = Operand::Constant(wide ? b_->constants()->Wide(0) : b_->constants()->Int(0)).Pack();
     if (e.function == Function::kRound) {
       b_->Emit(wide ? Opcode::DivRoundW : Opcode::DivRoundI, 0, c);
+    } else if (e.function == Function::kTrunc) {
+      b_->Emit(wide ? Opcode::DivW : Opcode::DivI, 0, c);
     } else if (e.function == Function::kFloor) {
       b_->Emit(wide ? Opcode::FloorDivW : Opcode::FloorDivI, 0, c);
     } else {  // ceil(x) = -floor(-x)

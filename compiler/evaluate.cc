@@ -8,6 +8,7 @@
 #include "compiler/expr_builder.h"
 #include "compiler/type_rules.h"
 #include "vm/lane_error.h"
+#include "vm/math_meaning.h"
 #include "vm/meaning.h"
 #include "vm/program.h"
 #include "vm/text_meaning.h"
@@ -164,10 +165,14 @@ Result<Value> Rounding(Function function, const SqlType& type, std::span<const E
     }
   }
   const int128_t x = IntegerOf(a);
-  const int128_t unit = PowerOf10(a.type.scale - type.scale);
+  // ROUND and TRUNC to a negative number of digits leave zeros before the point.
+  const int kept = args.size() > 1 ? static_cast<int>(args[1]->constant.i64) : 0;
+  const int128_t unit = PowerOf10(a.type.scale - kept), zeros = PowerOf10(type.scale - kept);
   switch (function) {
     case Function::kRound:
-      return Narrow(type, meaning::DivRoundW::Apply(x, unit, lane), lane);
+      return Narrow(type, meaning::MulW::Apply(meaning::DivRoundW::Apply(x, unit, lane), zeros, lane), lane);
+    case Function::kTrunc:
+      return Narrow(type, meaning::MulW::Apply(meaning::DivW::Apply(x, unit, lane), zeros, lane), lane);
     case Function::kFloor:
       return Narrow(type, meaning::FloorDivW::Apply(x, unit, lane), lane);
     default: {
@@ -279,6 +284,13 @@ Result<Value> EvaluateFunction(Function function, const SqlType& type, DateField
     case Translation::kOpcode:
     case Translation::kComparison:
       return ByOpcode(function, type, args);
+    case Translation::kMath: {
+      const auto math = static_cast<int>(MathOf(function));
+      Lane lane;
+      const double r = args.size() == 1 ? meaning::MathF::Apply(a.f64, math, lane)
+                                        : meaning::MathPairF::Apply(a.f64, args[1]->constant.f64, math, lane);
+      return ResultOf(type, r, lane);
+    }
     case Translation::kRounding:
       return Rounding(function, type, args);
     case Translation::kCast:

@@ -51,6 +51,9 @@ struct NameScope {
 
 struct CteScope;
 
+/// Microseconds from 1970-01-01 to now, in UTC: the TIMESTAMP of now().
+int64_t MicrosecondsNow();
+
 /// What all expressions of one query block share while they are bound.
 struct BindContext {
   std::string_view sql;
@@ -60,10 +63,11 @@ struct BindContext {
   const NameScope* outer_scope = nullptr;  ///< what names mean in that block
   std::vector<Relation>* relations = nullptr;
   std::vector<Aggregate>* aggregates = nullptr;
-  bool has_group_by = false;  ///< without it an aggregate may be over no rows, and so NULL
-  int nesting = 0;            ///< levels around what is being bound
-  int deepest = 0;            ///< the most that `nesting` was, in blocks inside of this one, too
-  int64_t copied = 0;         ///< nodes made by copying operands, see ExpressionBinder::Copy
+  bool has_group_by = false;        ///< without it an aggregate may be over no rows, and so NULL
+  int64_t now = MicrosecondsNow();  ///< of the statement: one value, however often it asks
+  int nesting = 0;                  ///< levels around what is being bound
+  int deepest = 0;                  ///< the most that `nesting` was, in blocks inside of this one, too
+  int64_t copied = 0;               ///< nodes made by copying operands, see ExpressionBinder::Copy
 };
 
 class ExpressionBinder {
@@ -148,8 +152,20 @@ class ExpressionBinder {
   Result<ExprPtr> AddAggregate(AggregateFunction function, ExprPtr argument, bool distinct, const SqlType& type,
                                int position);
   Result<ExprPtr> BindExtract(std::string_view field, int field_position, const ParseNode& argument, int position);
-  Result<ExprPtr> BindRound(std::vector<ExprPtr> args, const SqlType& type, int position);
+  /// ROUND, and TRUNC of exact numbers.
+  Result<ExprPtr> BindRound(Function function, std::vector<ExprPtr> args, const SqlType& type, int position);
   Result<ExprPtr> BindConcat(std::vector<ExprPtr> args, int position);
+
+  // bind_composed.cc
+  /// A call that is made of other functions, see the SYNTAX rows of functions.def; nullptr if there is none of that name
+  /// for such arguments. Then `args` are as they were, except for the types of untyped constants.
+  Result<ExprPtr> BindComposed(std::string_view name, std::vector<ExprPtr>* args, int position);
+  Result<ExprPtr> BindIf(const ParseNode& arguments, int position);
+  Result<ExprPtr> BindSign(ExprPtr x, int position);
+  Result<ExprPtr> BindTruncated(ExprPtr x, int position);
+  /// CURRENT_DATE and its kin.
+  Result<ExprPtr> BindMoment(const ParseNode& node);
+  Result<ExprPtr> Moment(TypeId type, int position) const;
 
   // bind_type.cc
   Result<ExprPtr> BindCast(const ParseNode& node);

@@ -1,7 +1,7 @@
 // functions.def as arrays.
 #include "compiler/functions.h"
 
-#include "vm/meaning.h"
+#include "vm/math_meaning.h"
 #include "vm/program.h"
 
 namespace tessera {
@@ -68,6 +68,18 @@ static_assert(Follows(Opcode::RSubI, Opcode::SubI) && Follows(Opcode::RSubIX, Op
 const FunctionInfo& Info(Function function) { return kFunctions[static_cast<size_t>(function)]; }
 const AggregateInfo& Info(AggregateFunction function) { return kAggregates[static_cast<size_t>(function)]; }
 const char* NameOf(DateField field) { return kDateFields[static_cast<size_t>(field)]; }
+
+vm::MathFunction MathOf(Function function) {
+  switch (function) {
+#define MATH_FUNCTION(Name, ...) \
+  case Function::k##Name:        \
+    return vm::MathFunction::k##Name;
+#define MATH_PAIR MATH_FUNCTION
+#include "vm/math_functions.def"
+    default:
+      return vm::MathFunction::kSqrt;
+  }
+}
 
 Function Mirrored(Function f) {
   switch (f) {

@@ -12,7 +12,8 @@ namespace tessera {
 
 namespace vm {
 enum class Opcode : uint16_t;
-}
+enum class MathFunction : uint8_t;
+}  // namespace vm
 
 /// Functions of a bound expression: see the rows of functions.def.
 enum class Function : uint8_t {
@@ -42,6 +43,7 @@ enum class Translation : uint8_t {
   kSubstring,
   kExtract,
   kAddMonths,
+  kMath,
   // Conditions: they narrow the mask, and their value is made from that.
   kComparison,
   kJunction,
@@ -107,6 +109,9 @@ struct FunctionInfo {
   bool IsStrict() const { return nulls == NullRule::kStrict || nulls == NullRule::kDivision; }
 };
 const FunctionInfo& Info(Function function);
+
+/// The function of doubles of that name. REQUIRES: Translation::kMath.
+vm::MathFunction MathOf(Function function);
 
 /// EXTRACT's name of a field, in lower case.
 const char* NameOf(DateField field);

@@ -32,6 +32,7 @@ QueryBlock::QueryBlock(const BindContext& outer, const NameScope* outer_scope)
     : QueryBlock(outer.sql, *outer.snapshot) {
   context.outer = &outer;
   context.outer_scope = outer_scope;
+  context.now = outer.now;
   base_ = context.deepest = context.nesting = outer.nesting + kBlockNesting;
   ctes.outer = outer.ctes;
 }

@@ -261,6 +261,8 @@ FunctionMatch FindFunction(std::string_view name, std::span<const SqlType> argum
       return FunctionMatch::kFound;
     }
   }
+  // The binder has looked for calls of these.
+  named = named || std::find(std::begin(kSyntaxNames), std::end(kSyntaxNames), name) != std::end(kSyntaxNames);
   return named ? FunctionMatch::kWrongArguments : FunctionMatch::kNoSuchName;
 }
 

@@ -59,6 +59,8 @@ Status ValueGenerator::Value(const Expr& e) {
       const bool timestamp = e.args[0]->type.id == TypeId::kTimestamp;
       return Operands(*e.args[0], *e.args[1], false, timestamp ? Opcode::AddMonthsT : Opcode::AddMonthsD, kNoOpcode);
     }
+    case Translation::kMath:
+      return Math(e);
     case Translation::kComparison:
     case Translation::kJunction:
     case Translation::kNegation:
@@ -156,6 +158,29 @@ Status ValueGenerator::ByOpcode(const Expr& e) {
   b_->CheckType(e.type, wide, exact);
   if (wide && !IsWide(e.type)) b_->Narrow();
   if (!wide && IsWide(e.type)) b_->Widen();
+  return Status::Ok();
+}
+
+Status ValueGenerator::Math(const Expr& e) {
+  const Opcode op = Info(e.function).opcodes.real;
+  const auto function = static_cast<int32_t>(MathOf(e.function));
+  if (e.args.size() == 1) {
+    TESSERA_TRY(Value(*e.args[0]));
+    b_->Emit(op, 0, 0, function);
+    return Status::Ok();
+  }
+  const Expr& right = *e.args[1];
+  Operand o;
+  int scratch = -1;
+  if (!b_->FindOperand(right, &o)) {
+    TESSERA_TRY(Value(right));
+    scratch = b_->NewRegister(right.type);
+    b_->Store(scratch);
+    o = Operand::Register(scratch);
+  }
+  TESSERA_TRY(Value(*e.args[0]));
+  b_->Emit(op, 0, o.Pack(), function);
+  if (scratch >= 0) b_->FreeRegister(scratch);
   return Status::Ok();
 }
 

@@ -30,6 +30,8 @@ class ValueGenerator {
   /// The same for an opcode with two operands besides the accumulator. Operands that cannot be used directly go through
   /// registers.
   Status WithOperands(const Expr& e, bool wide, vm::Opcode op);
+  /// A function of doubles from vm/math_functions.def.
+  Status Math(const Expr& e);
   Status Extract(const Expr& e);
   Status Case(const Expr& e);
 

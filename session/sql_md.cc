@@ -120,10 +120,10 @@ std::string Operators() {
 #include "vm/types.def"
   };
   struct PrefixRow {
-    const char *symbol, *operand;
+    const char *symbol, *operand, *result;
   };
   constexpr PrefixRow kPrefixes[] = {
-#define TESSERA_PREFIX(symbol, operand, function, result) {symbol, kClass##operand},
+#define TESSERA_PREFIX(symbol, operand, function, result) {symbol, kClass##operand, kResult##result},
 #include "vm/types.def"
   };
   std::string out = "| operator | left | right | operands | result |\n|---|---|---|---|---|\n";
@@ -133,7 +133,9 @@ std::string Operators() {
                        of_first ? "the moment's type" : row.result);
   }
   for (const PrefixRow& row : kPrefixes) {
-    out += fmt::format("| `{}` | | {} | | the operand's type |\n", row.symbol, row.operand);
+    const bool of_operand = std::string_view(row.result) == kResultFirst;
+    out += fmt::format("| `{}` | | {} | | {} |\n", Cell(row.symbol), row.operand,
+                       of_operand ? "the operand's type" : row.result);
   }
   return out;
 }

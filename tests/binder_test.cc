@@ -83,7 +83,11 @@ TEST_F(BindTest, RoundingFolds) {
   EXPECT_EQ(Constant("floor(-1.5)"), "-2 : DECIMAL(2,0)");
   EXPECT_EQ(Constant("ceil(-1.5)"), "-1 : DECIMAL(2,0)");
   EXPECT_EQ(Constant("ceiling(1.2e0)"), "2 : DOUBLE PRECISION");
-  EXPECT_EQ(Constant("round(1234, -2)"), "ROUND of an exact number to a negative number of digits is not supported");
+  EXPECT_EQ(Constant("round(1250, -2)"), "1300 : INTEGER");
+  EXPECT_EQ(Constant("round(-1249.99, -2)"), "-1200 : DECIMAL(5,0)");
+  EXPECT_EQ(Constant("trunc(-1299.99, -2)"), "-1200 : DECIMAL(5,0)");
+  EXPECT_EQ(Constant("trunc(-1.599, 2)"), "-1.59 : DECIMAL(4,2)");
+  EXPECT_EQ(Constant("round(32767::smallint, -1)"), "smallint out of range");
 }
 
 TEST_F(BindTest, CastsFold) {
@@ -694,7 +698,7 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"SELECT v SIMILAR TO 'x' FROM t", "SIMILAR TO", "SIMILAR"},
       {"SELECT v COLLATE \"C\" FROM t", "COLLATE", "COLLATE"},
       {"SELECT moment AT TIME ZONE 'UTC' FROM t", "AT TIME ZONE", "AT TIME"},
-      {"SELECT current_date", "CURRENT_DATE", "current_date"},
+      {"SELECT current_time", "CURRENT_TIME", "current_time"},
       {"SELECT sum(i ORDER BY s) FROM t", "ORDER BY in an aggregate", "sum"},
       {"SELECT i FROM public.t", "a table name with a schema", "public"},
       {"SELECT i::time FROM t", "type TIME", "time"},

@@ -379,6 +379,7 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
   if (!loads) m.Load(a_type, Operand::Slot(slot_of(a_column, a_type)));
   switch (info.shape) {
     case Shape::UnaryField:
+    case Shape::BinaryField:
     case Shape::TextCut:
     case Shape::ToText:
     case Shape::FromText:
@@ -435,9 +436,14 @@ std::vector<int32_t> VariantsOf(Opcode op) {
       out.clear();
       if (op == Opcode::RoundDigitsF) {
         out = {0, 1, 2, 3, 6, 15, 22, -1, -2, -6, -15, -22};
+      } else if (op == Opcode::MathF) {
+        for (int32_t function = 0; function < kMathNames; ++function) out.push_back(function);
       } else {
         for (int32_t field = 0; field < 12; ++field) out.push_back(field);
       }
+      break;
+    case Shape::BinaryField:
+      out = {kMathNames, kMathNames + 1, kMathNames + 2};
       break;
     case Shape::TextCut:
       out = {0, 1, 2, 5, 100, INT32_MAX};
@@ -549,6 +555,7 @@ void Walk::WalkOpcode(Opcode op) {
     case Shape::Ternary:
     case Shape::Unary:
     case Shape::UnaryField:
+    case Shape::BinaryField:
     case Shape::Check:
     case Shape::TextUnary:
     case Shape::TextCut:

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tests/opcode_forms.h"
+#include "tests/opcode_meanings.h"
 #include "tests/opcode_programs.h"
 #include "tests/opcode_reference.h"
 #include "tests/opcode_values.h"

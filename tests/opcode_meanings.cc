@@ -323,8 +323,72 @@ Fate UnaryAny(Opcode op, const Scalar& in, Scalar* out) {
   }
 }
 
+namespace {
+
+/// The functions of MathF in the order of vm/math_functions.def, with the numbers between which they have a value.
+struct MathName {
+  double (*f)(double);
+  double least, greatest;
+  bool open;  ///< the least itself has none
+};
+constexpr double kEnd = std::numeric_limits<double>::infinity(), kLargest = std::numeric_limits<double>::max();
+const MathName kFunctionsOfOne[kMathNames] = {
+    {std::sqrt, 0, kEnd, false},
+    {std::cbrt, -kEnd, kEnd, false},
+    {std::exp, -kEnd, kEnd, false},
+    {std::log, 0, kEnd, true},
+    {std::log10, 0, kEnd, true},
+    {std::log2, 0, kEnd, true},
+    {std::sin, -kLargest, kLargest, false},
+    {std::cos, -kLargest, kLargest, false},
+    {std::tan, -kLargest, kLargest, false},
+    {[](double x) { return 1 / std::tan(x); }, -kLargest, kLargest, false},
+    {std::asin, -1, 1, false},
+    {std::acos, -1, 1, false},
+    {std::atan, -kEnd, kEnd, false},
+    {std::sinh, -kEnd, kEnd, false},
+    {std::cosh, -kEnd, kEnd, false},
+    {std::tanh, -kEnd, kEnd, false},
+};
+
+}  // namespace
+
+Fate BinaryField(Opcode op, int64_t a, int64_t b, int field, int64_t* out) {
+  if (op != Opcode::MathPairF) return Fate::kUnknownOpcode;
+  const double x = AsDouble(a), y = AsDouble(b);
+  double r = 0;
+  switch (field - kMathNames) {
+    case 0:
+      r = std::pow(x, y);
+      if (std::isnan(r) && !std::isnan(x) && !std::isnan(y)) return Fate::kError;
+      if (std::isinf(r) && std::isfinite(x) && std::isfinite(y)) return Fate::kError;
+      break;
+    case 1:
+      r = std::atan2(x, y);
+      break;
+    case 2:
+      if (x <= 0 || x == 1 || y <= 0) return Fate::kError;
+      r = x == 2 ? std::log2(y) : x == 10 ? std::log10(y) : std::log(y) / std::log(x);
+      break;
+    default:
+      return Fate::kUnknownOpcode;
+  }
+  *out = AsBits(r);
+  return Fate::kValue;
+}
+
 Fate UnaryField(Opcode op, int64_t v, int field, int64_t* out) {
   switch (op) {
+    case Opcode::MathF: {
+      if (field < 0 || field >= kMathNames) return Fate::kUnknownOpcode;
+      const MathName& of = kFunctionsOfOne[field];
+      const double x = AsDouble(v);
+      if (x < of.least || x > of.greatest || (of.open && x == of.least)) return Fate::kError;
+      const double r = of.f(x);
+      if (std::isinf(r) && std::isfinite(x) && field != 9) return Fate::kError;
+      *out = AsBits(r);
+      return Fate::kValue;
+    }
     case Opcode::DatePartD:
       return DateField(v, 0, field, out);
     case Opcode::DatePartT: {

@@ -40,6 +40,10 @@ Fate BinaryW(Opcode op, int128_t a, int128_t b, int128_t* out);
 Fate TernaryAny(Opcode op, int64_t a, int64_t b, int64_t c, int64_t* out);
 Fate UnaryAny(Opcode op, const Scalar& in, Scalar* out);
 Fate UnaryField(Opcode op, int64_t v, int field, int64_t* out);
+/// Of bits of doubles.
+Fate BinaryField(Opcode op, int64_t a, int64_t b, int field, int64_t* out);
+/// How many functions of one operand MathF has; those of MathPairF follow.
+inline constexpr int kMathNames = 16;
 
 /// The comparison of an opcode, from the order of its operands; nullopt: not a comparison that is known here.
 std::optional<bool> Compares(Opcode op, int order);

@@ -272,9 +272,20 @@ void Reference::RunCode(const Section& s, Machine* m, size_t n, std::vector<uint
           if (m->a_null[i] != 0) return;
           const Fate fate = UnaryField(in.op, m->a[i], in.p3, &m->a[i]);
           if (fate == Fate::kUnknownOpcode) return unknown();
-          if (fate == Fate::kUnspecified) misfit(i, fate);
+          if (fate == Fate::kUnspecified || fate == Fate::kError) misfit(i, fate);
         });
         break;
+      case Shape::BinaryField: {
+        const View b = Fetch(m, in.p2, 0);
+        each([&](size_t i) {
+          if (b.Null(i)) m->a_null[i] = 1;
+          if (m->a_null[i] != 0) return;
+          const Fate fate = BinaryField(in.op, m->a[i], b.V(i), in.p3, &m->a[i]);
+          if (fate == Fate::kUnknownOpcode) return unknown();
+          if (fate == Fate::kError) misfit(i, fate);
+        });
+        break;
+      }
       case Shape::Check: {
         const Value &low = p_.constants[static_cast<size_t>(in.p2)], &high = p_.constants[static_cast<size_t>(in.p3)];
         if (in.op != Opcode::CheckI && in.op != Opcode::CheckW) return unknown();

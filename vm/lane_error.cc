@@ -33,6 +33,23 @@ Status LaneErrorStatus(LaneError error, const Instruction& in) {
     case LaneError::kSeveralRows:
       return SqlError("more than one row returned by a subquery used as an expression", -1,
                       "Use an aggregate such as min or max, or a condition that one row meets.");
+    case LaneError::kRootOfNegative:
+      return SqlError("cannot take square root of a negative number");
+    case LaneError::kLogarithmOfZero:
+      return SqlError("cannot take logarithm of zero", -1, "nullif(x, 0) makes NULL of it.");
+    case LaneError::kLogarithmOfNegative:
+      return SqlError("cannot take logarithm of a negative number");
+    case LaneError::kLogarithmToBaseOne:
+      return SqlError("cannot take logarithm to base 1");
+    case LaneError::kOutOfDomain:
+      return SqlError("input is out of range", -1,
+                      "asin and acos take -1 to 1, and the functions of angles no infinity.");
+    case LaneError::kZeroToNegative:
+      return SqlError("zero raised to a negative power is undefined");
+    case LaneError::kComplexPower:
+      return SqlError("a negative number raised to a non-integer power yields a complex result");
+    case LaneError::kFloatOverflow:
+      return SqlError("double precision out of range: overflow");
   }
   return {ErrorCode::kInternal, "an instruction failed without a reason"};
 }

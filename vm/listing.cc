@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "vm/math_meaning.h"
 #include "vm/program.h"
 
 namespace tessera::vm {
@@ -206,7 +207,13 @@ class SectionListing {
     for (const char* c = info.synopsis; *c != 0; ++c) {
       if (*c == '{' && c[1] >= '1' && c[1] <= '4' && c[2] == '}') {
         int k = c[1] - '1';
-        out += info.shape == Shape::FromText && k == 2 ? UnpackType(v[k]).ToString() : Named(info.p[k], v[k]);
+        if (k == 2 && info.shape == Shape::FromText) {
+          out += UnpackType(v[k]).ToString();
+        } else if (k == 2 && (in.op == Opcode::MathF || in.op == Opcode::MathPairF)) {
+          out += NameOf(static_cast<MathFunction>(v[k]));
+        } else {
+          out += Named(info.p[k], v[k]);
+        }
         c += 2;
       } else {
         out += *c;

@@ -10,6 +10,7 @@
 //   Ternary       T Apply(T a, T b, T c, Lane&)               T = Type: int64_t or double
 //   Unary         Out Apply(In a, Lane&)
 //   UnaryField    T Apply(T a, int field, Lane&)
+//   BinaryField   T Apply(T a, T b, int field, Lane&)         of math_meaning.h
 //   Check         T Apply(T a, T low, T high, Lane&)
 //   Fold          State Identity(); void Apply(State&, T, Lane&); void Merge(State&, State, Lane&); kGroupState
 //
@@ -46,6 +47,14 @@ enum class LaneError : uint8_t {
   kBadText,         ///< text that does not read as the type
   kNegativeLength,  ///< SUBSTRING with a negative length
   kSeveralRows,     ///< RefuseMatch: a second row of a scalar subquery
+  kRootOfNegative,  ///< MathF from here on, and MathPairF
+  kLogarithmOfZero,
+  kLogarithmOfNegative,
+  kLogarithmToBaseOne,
+  kOutOfDomain,     ///< asin(2), sin(infinity)
+  kZeroToNegative,  ///< power(0, -1)
+  kComplexPower,    ///< power(-8, 0.5)
+  kFloatOverflow,   ///< an infinite result of finite operands
 };
 
 /// What Apply may say besides its result.

@@ -9,6 +9,7 @@
 
 #include "vm/dictionary.h"
 #include "vm/lane_error.h"
+#include "vm/math_meaning.h"
 #include "vm/row_set.h"
 #include "vm/text_meaning.h"
 

@@ -211,6 +211,8 @@ class TileMachine {
   template <class M>
   void DoUnaryField(const Instruction& in);
   template <class M>
+  void DoBinaryField(const Instruction& in);
+  template <class M>
   void DoCheck(const Instruction& in);
   template <class M>
   void DoTextUnary(const Instruction& in);

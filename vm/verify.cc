@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "vm/aggregate.h"
+#include "vm/math_meaning.h"
 #include "vm/program.h"
 
 namespace tessera::vm {
@@ -452,8 +453,15 @@ class Verifier {
           sank = true;
           break;
         case Shape::UnaryField:
+          if (in.op == Opcode::MathF) {
+            if (in.p3 < 0 || in.p3 >= kMathFunctions) return Fail("function of one operand");
+            break;
+          }
           if (in.op != Opcode::RoundDigitsF && (in.p3 < 0 || in.p3 > 11)) return Fail("date field");
           if (in.op == Opcode::RoundDigitsF && (in.p3 < -400 || in.p3 > 400)) return Fail("number of digits");
+          break;
+        case Shape::BinaryField:
+          if (in.p3 < kMathFunctions || in.p3 >= kAllMathFunctions) return Fail("function of two operands");
           break;
         case Shape::TextCut:
           if (in.p3 < 0) return Fail("length");

@@ -1,0 +1,130 @@
+// Binding calls that are made of other functions: what SQL has names for and the machine needs no opcodes for.
+#include <chrono>
+#include <limits>
+#include <string>
+
+#include "compiler/expression_binder.h"
+#include "vm/meaning.h"
+
+namespace tessera {
+namespace {
+
+const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
+const SqlType kInteger = SqlType::Of(TypeId::kInteger);
+const SqlType kDouble = SqlType::Of(TypeId::kDouble);
+
+constexpr double kPi = 3.14159265358979323846;
+constexpr double kRadiansPerDegree = 0.0174532925199432957692;  // as PostgreSQL, which divides and multiplies by it
+
+bool IsNumber(const Expr& e) { return (ClassOf(e.type) & kClassNumber) != 0; }
+
+}  // namespace
+
+int64_t MicrosecondsNow() {
+  using namespace std::chrono;
+  return duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
+}
+
+Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vector<ExprPtr>* args, int position) {
+  std::vector<ExprPtr>& a = *args;
+  if (name == "concat" && !a.empty()) return BindConcat(std::move(a), position);
+  if (a.empty()) {
+    if (name == "pi") return MakeConstant(Value::Float(kDouble, kPi), position);
+    if (name == "now") return Moment(TypeId::kTimestamp, position);
+    if (name == "today") return Moment(TypeId::kDate, position);
+  }
+  if (a.size() == 1) {
+    const bool of_number = name == "sign" || name == "degrees" || name == "radians";
+    if (!of_number) return ExprPtr();
+    TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), kDouble));
+    if (!IsNumber(*a[0])) return ExprPtr();
+    if (name == "sign") return BindSign(std::move(a[0]), position);
+    TESSERA_ASSIGN(ExprPtr x, Folded(MakeCast(std::move(a[0]), kDouble)));
+    ExprPtr unit = MakeConstant(Value::Float(kDouble, kRadiansPerDegree), position);
+    return Infix(name == "degrees" ? "/" : "*", std::move(x), std::move(unit), position);
+  }
+  if (a.size() == 2) {
+    if (name == "mod") return Infix("%", std::move(a[0]), std::move(a[1]), position);
+    if (name == "div") {
+      TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), kInteger));
+      TESSERA_ASSIGN(a[1], Resolve(std::move(a[1]), kInteger));
+      if (!a[0]->type.IsInteger() || !a[1]->type.IsInteger()) return ExprPtr();
+      return Infix("/", std::move(a[0]), std::move(a[1]), position);
+    }
+  }
+  return ExprPtr();
+}
+
+Result<ExprPtr> ExpressionBinder::BindIf(const ParseNode& arguments, int position) {
+  ++may_skip_;
+  const ParseNode& condition = *arguments.first();
+  const ParseNode& value = *condition.next();
+  TESSERA_ASSIGN(ExprPtr when, BindBoolean(condition, "first argument of IF"));
+  TESSERA_ASSIGN(ExprPtr then, Bind(value));
+  TESSERA_ASSIGN(ExprPtr otherwise, Bind(*value.next()));
+  --may_skip_;
+  return MakeCase(ExprList(std::move(when), std::move(then), std::move(otherwise)), position);
+}
+
+/// CASE WHEN x > 0 THEN 1 WHEN x < 0 THEN -1 WHEN x IS NOT NULL THEN 0 END. NaN is greater than every number here; its
+/// sign is 0, as in PostgreSQL.
+Result<ExprPtr> ExpressionBinder::BindSign(ExprPtr x, int position) {
+  const bool is_float = x->type.IsFloat();
+  const SqlType type = is_float ? kDouble : kInteger;
+  const auto number = [&](int v) {
+    return MakeConstant(is_float ? Value::Float(type, v) : Value::Int(type, v), position);
+  };
+  const auto compare = [&](Function f, ExprPtr bound) -> Result<ExprPtr> {
+    TESSERA_ASSIGN(ExprPtr again, Copy(*x));
+    return Comparison(f, std::move(again), std::move(bound), position);
+  };
+  TESSERA_ASSIGN(ExprPtr positive, compare(Function::kGt, number(0)));
+  if (is_float) {
+    ExprPtr infinity = MakeConstant(Value::Float(type, std::numeric_limits<double>::infinity()), position);
+    TESSERA_ASSIGN(ExprPtr is_number, compare(Function::kLe, std::move(infinity)));
+    TESSERA_ASSIGN(positive, Folded(MakeFunction(Function::kAnd, kBoolean, position,
+                                                 ExprList(std::move(positive), std::move(is_number)))));
+  }
+  TESSERA_ASSIGN(ExprPtr negative, compare(Function::kLt, number(0)));
+  std::vector<ExprPtr> args = ExprList(std::move(positive), number(1), std::move(negative), number(-1));
+  if (x->nullable) {
+    TESSERA_ASSIGN(ExprPtr present,
+                   Folded(MakeFunction(Function::kIsNotNull, kBoolean, position, ExprList(std::move(x)))));
+    args.push_back(std::move(present));
+    args.push_back(number(0));
+    args.push_back(MakeNull(type, position));
+  } else {
+    args.push_back(number(0));
+  }
+  return Folded(MakeFunction(Function::kCase, type, position, std::move(args)));
+}
+
+/// TRUNC of a float: CASE WHEN x < 0 THEN ceil(x) ELSE floor(x) END.
+Result<ExprPtr> ExpressionBinder::BindTruncated(ExprPtr x, int position) {
+  TESSERA_ASSIGN(ExprPtr again, Copy(*x));
+  TESSERA_ASSIGN(ExprPtr same, Copy(*x));
+  ExprPtr zero = MakeConstant(Value::Float(kDouble, 0), position);
+  TESSERA_ASSIGN(ExprPtr negative, Comparison(Function::kLt, std::move(again), std::move(zero), position));
+  TESSERA_ASSIGN(ExprPtr up, Folded(MakeFunction(Function::kCeil, kDouble, position, ExprList(std::move(same)))));
+  TESSERA_ASSIGN(ExprPtr down, Folded(MakeFunction(Function::kFloor, kDouble, position, ExprList(std::move(x)))));
+  return Folded(
+      MakeFunction(Function::kCase, kDouble, position, ExprList(std::move(negative), std::move(up), std::move(down))));
+}
+
+// ---- The moment of the statement
+
+Result<ExprPtr> ExpressionBinder::Moment(TypeId type, int position) const {
+  const int64_t day = vm::FloorDiv(context_->now, vm::kMicrosPerDay);
+  return MakeConstant(Value::Int(SqlType::Of(type), type == TypeId::kDate ? day : context_->now), position);
+}
+
+Result<ExprPtr> ExpressionBinder::BindMoment(const ParseNode& node) {
+  const std::string_view op = node.Text(Field::k_op);
+  if (op == "SVFOP_CURRENT_DATE") return Moment(TypeId::kDate, node.location());
+  if (op == "SVFOP_CURRENT_TIMESTAMP" || op == "SVFOP_LOCALTIMESTAMP") {
+    return Moment(TypeId::kTimestamp, node.location());
+  }
+  return NotSupported(node);
+}
+
+}  // namespace tessera
