@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "vm/text_functions.h"
+
 namespace tessera::vm {
 namespace {
 
@@ -370,6 +372,88 @@ TEST(Conversion, DoubleToInteger) {
       EXPECT_EQ(got, c.want) << c.v;
     }
   }
+}
+
+TEST(Calendar, MakesEveryDateAndNoOther) {
+  for (int64_t year : {-1, 0, 1, 4, 100, 400, 1900, 1999, 2000, 2023, 2024, 9999, 10000}) {
+    for (int64_t month = -1; month < 15; ++month) {
+      for (int64_t day = -1; day < 34; ++day) {
+        const year_month_day date{std::chrono::year(static_cast<int>(year)),
+                                  std::chrono::month(static_cast<unsigned>(month < 0 ? 0 : month)),
+                                  std::chrono::day(static_cast<unsigned>(day < 0 ? 0 : day))};
+        Lane lane;
+        const int64_t got = meaning::MakeDateI::Apply(year, month, day, lane);
+        if (date.ok() && year >= 1 && year <= 9999) {
+          ASSERT_EQ(lane.error, LaneError::kNone) << year << "-" << month << "-" << day;
+          ASSERT_EQ(got, sys_days(date).time_since_epoch().count()) << year << "-" << month << "-" << day;
+        } else {
+          ASSERT_EQ(lane.error, LaneError::kNoDate) << year << "-" << month << "-" << day;
+        }
+      }
+    }
+  }
+  for (int64_t v : {kInt64Min, kInt64Max}) {
+    Lane lanes[3];
+    meaning::MakeDateI::Apply(v, 1, 1, lanes[0]);
+    meaning::MakeDateI::Apply(2000, v, 1, lanes[1]);
+    meaning::MakeDateI::Apply(2000, 1, v, lanes[2]);
+    for (const Lane& lane : lanes) EXPECT_EQ(lane.error, LaneError::kNoDate);
+  }
+}
+
+TEST(Texts, CharactersHaveTheirNumbers) {
+  for (int64_t code = 0; code < 0x110003; ++code) {
+    std::string text;
+    Lane lane;
+    meaning::ChrT::Apply(code, &text, lane);
+    const bool is_character = code > 0 && code < 0x110000 && (code < 0xD800 || code > 0xDFFF);
+    ASSERT_EQ(lane.error, is_character ? LaneError::kNone : LaneError::kNoCharacter) << code;
+    if (!is_character) continue;
+    ASSERT_EQ(meaning::AsciiT::Apply(text), code);
+    ASSERT_EQ(meaning::AsciiT::Apply(text + "x"), code);
+    std::string reversed;
+    meaning::ReverseT::Apply(text + "ab" + text, &reversed);
+    ASSERT_EQ(reversed, text + "ba" + text) << code;
+  }
+}
+
+TEST(Texts, WhatIsNotUtf8StaysWithin) {
+  const std::string texts[] = {
+      "\x80", "\xC3", "\xF0\x9F", "a\x80\x80\x80\x80\x80\x80", "\xFF\xFE", std::string(1, '\0')};
+  for (const std::string& s : texts) {
+    for (const std::string& t : texts) {
+      std::string out;
+      Lane lane;
+      meaning::ReverseT::Apply(s, &out);
+      EXPECT_EQ(out.size(), s.size());
+      EXPECT_GE(meaning::AsciiT::Apply(s), 0);
+      for (int64_t n : {kInt64Min, int64_t{-1}, int64_t{0}, int64_t{1}, int64_t{5}, kInt64Max}) {
+        meaning::LeftT::Apply(s, n, &out, lane);
+        meaning::RightT::Apply(s, n, &out, lane);
+        if (n < kInt64Max) meaning::LpadT::Apply(s, n, t, &out, lane);
+        if (n != 0) meaning::SplitPartT::Apply(s, t, n, &out, lane);
+        EXPECT_EQ(lane.error, LaneError::kNone);
+      }
+      meaning::TranslateT::Apply(s, t, s, &out, lane);
+      meaning::ReplaceT::Apply(s, t, "x", &out, lane);
+      EXPECT_GE(meaning::PositionT::Apply(s, t), 0);
+    }
+  }
+}
+
+TEST(Texts, LengthsHaveALimit) {
+  std::string out;
+  for (int64_t n : {kMostTextBytes, kMostTextBytes + 1, kInt64Max}) {
+    Lane repeated, padded;
+    meaning::RepeatT::Apply("ab", n, &out, repeated);
+    EXPECT_EQ(repeated.error, LaneError::kTextTooLong);
+    meaning::RpadT::Apply("", n, "\xC3\xA9", &out, padded);
+    EXPECT_EQ(padded.error, LaneError::kTextTooLong);
+  }
+  Lane lane;
+  meaning::RepeatT::Apply("", kInt64Max, &out, lane);
+  EXPECT_EQ(lane.error, LaneError::kNone);
+  EXPECT_EQ(out, "");
 }
 
 TEST(Floats, OrderedFormIsMonotonous) {

@@ -248,6 +248,9 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
       info.p[1] == OperandSpec::Src || info.p[1] == OperandSpec::SrcW || info.p[1] == OperandSpec::SrcInt;
   const bool loads = info.in == AccumulatorSpec::None;  // Load, LoadW
   const bool substring = info.shape == Shape::TextSubstring;
+  // Texts of other lengths than a few characters would fill the memory.
+  const bool lengthens = op == Opcode::RepeatT || info.shape == Shape::TextPad;
+  const bool counts = substring || info.shape == Shape::TextNumber || info.shape == Shape::TextPad;
   const std::vector<std::string>* const strings = info.shape == Shape::FromText ? &NumberStrings() : nullptr;
 
   // `type` and `form` are the operand's, or the accumulator's if there is no operand. Months, places and lengths are
@@ -257,10 +260,12 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
   const SqlType a_type = info.shape == Shape::ToText ? UnpackType(variant) : has_operand ? TypeFor(c, op) : type;
   const Form a_form = has_operand || a_type != type ? Pick(random_, FormsOf(a_type)) : form;
   Form b_form = form;
-  if ((substring || months) && Turn(3) != 0) {
+  if (lengthens && form.chunk.encoding == Encoding::kConstant) {
+    b_form.low = b_form.high = 3;
+  } else if (lengthens || ((counts || months) && Turn(3) != 0)) {
     b_form = FrameForm(form.chunk.width == 0 || form.chunk.width == 16 ? 4 : form.chunk.width, form.nulls);
-    b_form.low = substring ? -3 : -60;
-    b_form.high = substring ? 12 : 60;
+    b_form.low = counts ? -3 : -60;
+    b_form.high = counts ? 12 : 60;
     b_form.chunk.base = b_form.low;
   }
   const size_t edges_of_a =
@@ -291,6 +296,19 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
   } else if (by_column) {
     b_column = AddColumn(&tables[0], b_spec, rows);
     if (substring) length_column = AddColumn(&tables[0], {kBigint, b_form, nullptr, 0, 3}, rows);
+  }
+  if (info.shape == Shape::TextPart) {
+    Form numbers = FrameForm(std::array<int, 4>{8, 1, 2, 4}[Turn(4)], Turn(3) == 0);
+    numbers.low = -3;
+    numbers.high = 6;
+    if (Turn(5) == 0) {
+      numbers = Form{};
+      numbers.chunk.encoding = Encoding::kConstant;
+      numbers.low = numbers.high = 2;
+    } else {
+      numbers.chunk.base = numbers.low;
+    }
+    length_column = AddColumn(&tables[0], {kBigint, numbers, nullptr, 0, 3}, rows);
   }
   AddTables(&p, tables);
   if (payload) {
@@ -357,7 +375,8 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
         break;
     }
     Value v = RandomConstant(operand_type, strings);
-    if (substring) v = Value::Int(kBigint, static_cast<int64_t>(Below(random_, 12)) - 2);
+    if (counts) v = Value::Int(kBigint, static_cast<int64_t>(Below(random_, 12)) - 2);
+    if (counts && Turn(7) == 0) v = Value::Int(kBigint, Turn(2) == 0 ? INT64_MAX : INT64_MIN);
     if (months && Turn(3) != 0) v = Value::Int(kBigint, static_cast<int64_t>(Below(random_, 100)) - 50);
     if (Turn(11) == 3) v = Value::Null(operand_type);
     return Operand::Constant(AddConstant(&p, v));
@@ -374,6 +393,24 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
     p3 = (turn == 0   ? slot
           : turn == 1 ? Operand::Register(m.Keep(a_type, slot))
                       : Operand::Constant(AddConstant(&p, v)))
+             .Pack();
+  }
+  if (info.shape == Shape::TextReplace || info.shape == Shape::TextPad) {
+    const Operand slot = Operand::Slot(slot_of(a_column, a_type));
+    const Value v = Turn(5) == 0 ? Value::Null(kText) : Value::Text(Turn(4) == 0 ? "" : Pick(random_, PlainStrings()));
+    const int turn = static_cast<int>(Turn(4));
+    p3 = (turn == 0   ? slot
+          : turn == 1 ? Operand::Register(m.Keep(a_type, slot))
+                      : Operand::Constant(AddConstant(&p, v)))
+             .Pack();
+  }
+  if (info.shape == Shape::TextPart) {
+    const Value v = Turn(9) == 0 ? Value::Null(kBigint) : Value::Int(kBigint, static_cast<int64_t>(Turn(8)) - 3);
+    const Operand number = Operand::Constant(AddConstant(&p, v));
+    const int turn = static_cast<int>(Turn(4));
+    p3 = (turn == 0   ? Operand::Slot(slot_of(length_column, kBigint))
+          : turn == 1 ? Operand::Register(m.Keep(kBigint, number))
+                      : number)
              .Pack();
   }
   if (!loads) m.Load(a_type, Operand::Slot(slot_of(a_column, a_type)));
@@ -560,6 +597,11 @@ void Walk::WalkOpcode(Opcode op) {
     case Shape::TextUnary:
     case Shape::TextCut:
     case Shape::TextLength:
+    case Shape::TextNumber:
+    case Shape::TextFind:
+    case Shape::TextReplace:
+    case Shape::TextPad:
+    case Shape::TextPart:
     case Shape::TextConcat:
     case Shape::TextSubstring:
     case Shape::ToText:

@@ -244,6 +244,14 @@ Fate TernaryAny(Opcode op, int64_t a, int64_t b, int64_t c, int64_t* out) {
     case Opcode::ClampI:
       *out = std::min(std::max(a, b), c);
       return Fate::kValue;
+    case Opcode::MakeDateI: {
+      const std::chrono::year_month_day d{std::chrono::year(static_cast<int>(std::clamp<int64_t>(a, 0, 10000))),
+                                          std::chrono::month(static_cast<unsigned>(std::clamp<int64_t>(b, 0, 13))),
+                                          std::chrono::day(static_cast<unsigned>(std::clamp<int64_t>(c, 0, 32)))};
+      if (!d.ok() || a < 1 || a > 9999) return Fate::kError;
+      *out = std::chrono::sys_days(d).time_since_epoch().count();
+      return Fate::kValue;
+    }
     case Opcode::ClampF:
       *out = std::min(std::max(a, b, less), c, less);
       return Fate::kValue;

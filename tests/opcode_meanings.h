@@ -57,6 +57,18 @@ std::vector<std::string> Characters(std::string_view s);
 bool Like(const std::vector<std::string>& s, size_t i, std::string_view p);
 
 Fate TextUnary(Opcode op, const std::string& s, std::string* out);
+Fate TextLength(Opcode op, const std::string& s, int64_t* out);
+
+/// An operand of a text function: an integer or a text.
+struct TextOperand {
+  int64_t v = 0;
+  std::string text;
+};
+/// Text opcodes with one or two operands; the result is in `out`, or in `number` if it is an integer.
+Fate TextOfOperands(Opcode op, const std::string& s, const TextOperand& b, const TextOperand& c, std::string* out,
+                    int64_t* number);
+/// CHR.
+Fate CharacterOf(int64_t code, std::string* out);
 Fate ToTextOf(const SqlType& type, const Scalar& in, std::string* out);
 
 /// Reads the forms of text that the walk writes: "-12", " 12.345 ", "1998-12-01", "1998-12-01 10:11:12.5", "true",

@@ -248,6 +248,7 @@ void Reference::RunCode(const Section& s, Machine* m, size_t n, std::vector<uint
           if (m->a_null[i] != 0) return;
           const Fate fate = TernaryAny(in.op, m->a[i], b.V(i), c.V(i), &m->a[i]);
           if (fate == Fate::kUnknownOpcode) return unknown();
+          if (fate == Fate::kError) misfit(i, fate);
         });
         break;
       }
@@ -304,8 +305,8 @@ void Reference::RunCode(const Section& s, Machine* m, size_t n, std::vector<uint
           if (m->a_null[i] != 0) return;
           const std::string text = texts_->Get(m->a[i]);
           std::string r;
-          if (in.op == Opcode::LengthT) {
-            m->a[i] = static_cast<int64_t>(Characters(text).size());
+          if (info.shape == Shape::TextLength) {
+            if (TextLength(in.op, text, &m->a[i]) != Fate::kValue) unknown();
             return;
           }
           if (in.op == Opcode::CutT) {
@@ -317,6 +318,32 @@ void Reference::RunCode(const Section& s, Machine* m, size_t n, std::vector<uint
           m->a[i] = texts_->Number(r);
         });
         break;
+      case Shape::TextNumber:
+      case Shape::TextFind:
+      case Shape::TextReplace:
+      case Shape::TextPad:
+      case Shape::TextPart: {
+        const View b = Fetch(m, in.p2, 0);
+        const bool third = info.shape != Shape::TextNumber && info.shape != Shape::TextFind;
+        const View c = third ? Fetch(m, in.p3, 1) : View{};
+        const bool b_is_text = info.shape != Shape::TextNumber && info.shape != Shape::TextPad;
+        const bool c_is_text = third && info.shape != Shape::TextPart;
+        each([&](size_t i) {
+          if (b.Null(i) || (third && c.Null(i))) m->a_null[i] = 1;
+          if (m->a_null[i] != 0) return;
+          const auto operand = [&](const View& v, bool is_text) {
+            return is_text ? TextOperand{0, texts_->Get(v.V(i))} : TextOperand{v.V(i), ""};
+          };
+          std::string r;
+          int64_t number = 0;
+          const Fate fate = TextOfOperands(in.op, texts_->Get(m->a[i]), operand(b, b_is_text),
+                                           third ? operand(c, c_is_text) : TextOperand{}, &r, &number);
+          if (fate == Fate::kUnknownOpcode) return unknown();
+          if (fate != Fate::kValue) return misfit(i, fate);
+          m->a[i] = info.out == AccumulatorSpec::T ? texts_->Number(r) : number;
+        });
+        break;
+      }
       case Shape::TextConcat: {
         if (in.op != Opcode::ConcatT) return unknown();
         const View b = Fetch(m, in.p2, 0);
@@ -347,13 +374,14 @@ void Reference::RunCode(const Section& s, Machine* m, size_t n, std::vector<uint
         break;
       }
       case Shape::ToText: {
-        if (in.op != Opcode::IToT && in.op != Opcode::FToT && in.op != Opcode::WToT) return unknown();
+        if (in.op != Opcode::IToT && in.op != Opcode::FToT && in.op != Opcode::WToT && in.op != Opcode::ChrT)
+          return unknown();
         const SqlType type = UnpackType(in.p3);
         each([&](size_t i) {
           m->a_null[i] = in.op == Opcode::WToT ? m->w_null[i] : m->a_null[i];
           if (m->a_null[i] != 0) return;
           std::string r;
-          const Fate fate = ToTextOf(type, {m->a[i], m->w[i]}, &r);
+          const Fate fate = in.op == Opcode::ChrT ? CharacterOf(m->a[i], &r) : ToTextOf(type, {m->a[i], m->w[i]}, &r);
           if (fate != Fate::kValue) return misfit(i, fate);
           m->a[i] = texts_->Number(r);
         });

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/md5.h"
 #include "tests/opcode_meanings.h"
 #include "tests/opcode_values.h"
 
@@ -41,8 +43,132 @@ bool Like(const std::vector<std::string>& s, size_t i, std::string_view p) {
   return s[i] == first && Like(s, i + 1, p.substr(first.size()));
 }
 
+Fate TextLength(Opcode op, const std::string& s, int64_t* out) {
+  const std::vector<std::string> characters = Characters(s);
+  if (op == Opcode::LengthT) {
+    *out = static_cast<int64_t>(characters.size());
+    return Fate::kValue;
+  }
+  if (op != Opcode::AsciiT) return Fate::kUnknownOpcode;
+  *out = 0;
+  if (characters.empty()) return Fate::kValue;
+  const std::string& c = characters[0];
+  constexpr int64_t kLead[] = {0, 0, 0xC0, 0xE0, 0xF0};  // what the lead byte says by the way, by the number of bytes
+  for (size_t i = 0; i < c.size(); ++i)
+    *out = *out * 64 + static_cast<uint8_t>(c[i]) - (i > 0 ? 0x80 : c.size() == 1 ? 0 : kLead[c.size()]);
+  return Fate::kValue;
+}
+
+Fate CharacterOf(int64_t code, std::string* out) {
+  if (code < 1 || code > 1114111 || (code > 55295 && code < 57344)) return Fate::kError;
+  const auto byte = [](int64_t v) { return static_cast<char>(static_cast<uint8_t>(v)); };
+  if (code < 128) {
+    *out = {byte(code)};
+  } else if (code < 2048) {
+    *out = {byte(192 + code / 64), byte(128 + code % 64)};
+  } else if (code < 65536) {
+    *out = {byte(224 + code / 4096), byte(128 + code / 64 % 64), byte(128 + code % 64)};
+  } else {
+    *out = {byte(240 + code / 262144), byte(128 + code / 4096 % 64), byte(128 + code / 64 % 64), byte(128 + code % 64)};
+  }
+  return Fate::kValue;
+}
+
+Fate TextOfOperands(Opcode op, const std::string& s, const TextOperand& b, const TextOperand& c, std::string* out,
+                    int64_t* number) {
+  const std::vector<std::string> characters = Characters(s);
+  const auto size = static_cast<int128_t>(characters.size());
+  const auto some = [&](int128_t from, int128_t end) {
+    for (int128_t i = std::max<int128_t>(from, 0); i < end && i < size; ++i) *out += characters[static_cast<size_t>(i)];
+    return Fate::kValue;
+  };
+  constexpr int128_t kLongest = (1 << 30) - 1;
+  switch (op) {
+    case Opcode::LeftT:
+      return some(0, b.v >= 0 ? b.v : size + b.v);
+    case Opcode::RightT:
+      return some(b.v >= 0 ? size - b.v : -static_cast<int128_t>(b.v), size);
+    case Opcode::RepeatT:
+      if (static_cast<int128_t>(s.size()) * b.v > kLongest) return Fate::kError;
+      for (int64_t i = 0; i < b.v && !s.empty(); ++i) *out += s;
+      return Fate::kValue;
+    case Opcode::PositionT: {
+      const std::vector<std::string> part = Characters(b.text);
+      *number = 0;
+      for (size_t i = 0; i + part.size() <= characters.size() && *number == 0; ++i) {
+        if (std::equal(part.begin(), part.end(), characters.begin() + static_cast<int64_t>(i)))
+          *number = static_cast<int64_t>(i) + 1;
+      }
+      return Fate::kValue;
+    }
+    case Opcode::ReplaceT:
+      for (size_t i = 0; i < s.size();) {
+        const bool found = !b.text.empty() && s.compare(i, b.text.size(), b.text) == 0;
+        *out += found ? c.text : s.substr(i, 1);
+        i += found ? b.text.size() : 1;
+      }
+      return Fate::kValue;
+    case Opcode::TranslateT: {
+      const std::vector<std::string> from = Characters(b.text), to = Characters(c.text);
+      for (const std::string& one : characters) {
+        const auto at = static_cast<size_t>(std::find(from.begin(), from.end(), one) - from.begin());
+        *out += at == from.size() ? one : at < to.size() ? to[at] : "";
+      }
+      return Fate::kValue;
+    }
+    case Opcode::LpadT:
+    case Opcode::RpadT: {
+      const std::vector<std::string> fill = Characters(c.text);
+      if (b.v <= size || fill.empty()) return some(0, b.v);
+      if (b.v > 1000) return Fate::kError;  // the walk has no lengths between that and 2^62
+      std::string more;
+      for (int64_t i = 0; i < b.v - size; ++i) more += fill[static_cast<size_t>(i) % fill.size()];
+      *out = op == Opcode::LpadT ? more + s : s + more;
+      return Fate::kValue;
+    }
+    case Opcode::SplitPartT: {
+      if (c.v == 0) return Fate::kError;
+      std::vector<std::string> fields(1);
+      for (size_t i = 0; i < s.size();) {
+        const bool found = !b.text.empty() && s.compare(i, b.text.size(), b.text) == 0;
+        if (found) {
+          fields.emplace_back();
+        } else {
+          fields.back() += s[i];
+        }
+        i += found ? b.text.size() : 1;
+      }
+      const auto count = static_cast<int64_t>(fields.size());
+      const int64_t field = c.v > 0 ? c.v - 1 : count + c.v;
+      if (field >= 0 && field < count) *out = fields[static_cast<size_t>(field)];
+      return Fate::kValue;
+    }
+    default:
+      return Fate::kUnknownOpcode;
+  }
+}
+
 Fate TextUnary(Opcode op, const std::string& s, std::string* out) {
   *out = s;
+  if (op == Opcode::ReverseT) {
+    std::vector<std::string> characters = Characters(s);
+    std::reverse(characters.begin(), characters.end());
+    out->clear();
+    for (const std::string& c : characters) *out += c;
+    return Fate::kValue;
+  }
+  if (op == Opcode::InitcapT) {
+    const auto in_word = [](char c) { return std::isalnum(static_cast<uint8_t>(c)) != 0 || (c & 0x80) != 0; };
+    for (size_t i = 0; i < s.size(); ++i) {
+      const auto c = static_cast<uint8_t>(s[i]);
+      if (c < 0x80) (*out)[i] = static_cast<char>(i > 0 && in_word(s[i - 1]) ? std::tolower(c) : std::toupper(c));
+    }
+    return Fate::kValue;
+  }
+  if (op == Opcode::Md5T) {
+    *out = Md5Hex(s);
+    return Fate::kValue;
+  }
   const bool left = op == Opcode::TrimT || op == Opcode::TrimLeftT,
              right = op == Opcode::TrimT || op == Opcode::TrimRightT;
   if (op == Opcode::UpperT || op == Opcode::LowerT) {

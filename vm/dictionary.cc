@@ -30,7 +30,11 @@ bool ReadsEntriesByPlace(const Section& s) {
       if (!IsReference(info.p[k]) || v[k] < 0 || !reads_entry(v[k])) continue;
       const Opcode next = in.op == Opcode::Load && i + 1 < s.code.size() ? s.code[i + 1].op : Opcode::End;
       const Shape shape = Info(next).shape;
-      if (shape != Shape::TextUnary && shape != Shape::TextCut && shape != Shape::TextSubstring) return false;
+      if (shape != Shape::TextUnary && shape != Shape::TextCut && shape != Shape::TextSubstring &&
+          shape != Shape::TextNumber && shape != Shape::TextReplace && shape != Shape::TextPad &&
+          shape != Shape::TextPart) {
+        return false;
+      }
     }
   }
   return true;

@@ -50,6 +50,15 @@ Status LaneErrorStatus(LaneError error, const Instruction& in) {
       return SqlError("a negative number raised to a non-integer power yields a complex result");
     case LaneError::kFloatOverflow:
       return SqlError("double precision out of range: overflow");
+    case LaneError::kTextTooLong:
+      return SqlError("requested length too large", -1, "A text has less than 2^30 bytes.");
+    case LaneError::kFieldZero:
+      return SqlError("field position must not be zero", -1, "The first field is 1, the last -1.");
+    case LaneError::kNoCharacter:
+      return SqlError("requested character is not valid", -1,
+                      "Characters have the numbers 1 to 1114111 (10FFFF), without 55296 to 57343.");
+    case LaneError::kNoDate:
+      return SqlError("date field value out of range", -1, "make_date takes a year from 1 to 9999, a month and a day.");
   }
   return {ErrorCode::kInternal, "an instruction failed without a reason"};
 }

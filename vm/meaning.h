@@ -55,6 +55,10 @@ enum class LaneError : uint8_t {
   kZeroToNegative,  ///< power(0, -1)
   kComplexPower,    ///< power(-8, 0.5)
   kFloatOverflow,   ///< an infinite result of finite operands
+  kTextTooLong,     ///< a text of 2^30 bytes or more
+  kFieldZero,       ///< SPLIT_PART for field 0
+  kNoCharacter,     ///< CHR of a number that is no character's
+  kNoDate,          ///< MAKE_DATE of numbers that are no date's
 };
 
 /// What Apply may say besides its result.
@@ -542,6 +546,11 @@ TESSERA_TERNARY(ClampI, int64_t, {
 TESSERA_TERNARY(ClampF, double, {
   const double least = FloatLess(a, b) ? b : a;
   return FloatLess(c, least) ? c : least;
+})
+TESSERA_TERNARY(MakeDateI, int64_t, {
+  const bool fits = a >= 1 && a <= 9999 && b >= 1 && b <= 12 && c >= 1 && c <= MonthLength(a, static_cast<int32_t>(b));
+  if (!fits) lane.error = LaneError::kNoDate;
+  return fits ? DaysOf(a, static_cast<int32_t>(b), static_cast<int32_t>(c)) : 0;
 })
 #undef TESSERA_TERNARY
 

@@ -2,9 +2,15 @@
 // bytes.
 //
 //   TextUnary    void Apply(std::string_view, std::string* out)
+//   TextLength   int64_t Apply(std::string_view)
+//   TextNumber   void Apply(std::string_view, int64_t, std::string* out, Lane&)
+//   TextFind     int64_t Apply(std::string_view a, std::string_view b)
+//   TextReplace  void Apply(std::string_view a, std::string_view b, std::string_view c, std::string* out, Lane&)
+//   TextPad      void Apply(std::string_view a, int64_t b, std::string_view c, std::string* out, Lane&)
+//   TextPart     void Apply(std::string_view a, std::string_view b, int64_t c, std::string* out, Lane&)
 //   TextCompare  bool Apply(std::string_view a, std::string_view b)
 //   Like         kNegated; LikeMatches(text, pattern)
-// The other text shapes have one opcode each (or one per class) and call the functions below.
+// What takes more than a few lines is in text_functions.cc. The other text shapes have one opcode each (or one per class) and call the functions below.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +19,7 @@
 
 #include "vm/like.h"
 #include "vm/opcode.h"
+#include "vm/text_functions.h"
 
 namespace tessera::vm {
 
@@ -115,6 +122,9 @@ struct TrimLeftT {
 struct TrimRightT {
   static void Apply(std::string_view s, std::string* out) { out->assign(TrimEnd(s)); }
 };
+struct LengthT {
+  static int64_t Apply(std::string_view s) { return CharacterCount(s); }
+};
 struct FilterLtT {
   static bool Apply(std::string_view a, std::string_view b) { return a < b; }
 };
@@ -140,7 +150,6 @@ struct MaxT {
   static bool Better(std::string_view a, std::string_view b) { return a > b; }
 };
 struct CutT {};
-struct LengthT {};
 struct ConcatT {};
 struct SubstringT {};
 struct IToT {};

@@ -220,6 +220,27 @@ class TileMachine {
   void DoTextCut(const Instruction& in);
   template <class M>
   void DoTextLength(const Instruction& in);
+  /// A = M of the text of A and one or two operands, each a std::string_view or an int64_t; C is void if there is one.
+  template <class M, class B, class C>
+  void TextOfOperands(const Instruction& in);
+  template <class M>
+  void DoTextNumber(const Instruction& in) {
+    TextOfOperands<M, int64_t, void>(in);
+  }
+  template <class M>
+  void DoTextReplace(const Instruction& in) {
+    TextOfOperands<M, std::string_view, std::string_view>(in);
+  }
+  template <class M>
+  void DoTextPad(const Instruction& in) {
+    TextOfOperands<M, int64_t, std::string_view>(in);
+  }
+  template <class M>
+  void DoTextPart(const Instruction& in) {
+    TextOfOperands<M, std::string_view, int64_t>(in);
+  }
+  template <class M>
+  void DoTextFind(const Instruction& in);
   template <class M>
   void DoTextConcat(const Instruction& in);
   template <class M>

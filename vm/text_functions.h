@@ -1,0 +1,84 @@
+// What the opcodes of text functions with code of their own mean for one row: a part of text_meaning.h. They work on the
+// characters of UTF-8, and as PostgreSQL's functions of these names do, except that only ASCII letters have a case. Text
+// that is not UTF-8 gives some text, never a read outside of it. Any thread.
+//
+// Start at: meaning::ReplaceT.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "vm/meaning.h"
+
+namespace tessera::vm {
+
+/// A longer text is an error, as in PostgreSQL.
+inline constexpr int64_t kMostTextBytes = (int64_t{1} << 30) - 1;
+
+namespace meaning {
+
+// ---- TextUnary
+struct ReverseT {
+  static void Apply(std::string_view s, std::string* out);
+};
+/// The first letter of each run of letters and digits in upper case, the others in lower case.
+struct InitcapT {
+  static void Apply(std::string_view s, std::string* out);
+};
+/// The digest of RFC 1321 as 32 hexadecimal digits.
+struct Md5T {
+  static void Apply(std::string_view s, std::string* out);
+};
+
+// ---- TextLength: to an integer
+/// The code point of the first character; 0 of "".
+struct AsciiT {
+  static int64_t Apply(std::string_view s);
+};
+
+// ---- ToText: `out` is the character of a code point
+struct ChrT {
+  static void Apply(int64_t code, std::string* out, Lane& lane);
+};
+
+// ---- TextNumber. A negative n leaves out that many characters at the other end
+struct LeftT {
+  static void Apply(std::string_view s, int64_t n, std::string* out, Lane& lane);
+};
+struct RightT {
+  static void Apply(std::string_view s, int64_t n, std::string* out, Lane& lane);
+};
+struct RepeatT {
+  static void Apply(std::string_view s, int64_t n, std::string* out, Lane& lane);
+};
+
+// ---- TextFind: the character of s at which `part` first begins, from 1; 0 if nowhere
+struct PositionT {
+  static int64_t Apply(std::string_view s, std::string_view part);
+};
+
+// ---- TextReplace
+struct ReplaceT {
+  static void Apply(std::string_view s, std::string_view from, std::string_view to, std::string* out, Lane& lane);
+};
+/// Each character of `from` becomes the one at its place in `to`, or nothing if there is none.
+struct TranslateT {
+  static void Apply(std::string_view s, std::string_view from, std::string_view to, std::string* out, Lane& lane);
+};
+
+// ---- TextPad: to n characters; a longer text is cut
+struct LpadT {
+  static void Apply(std::string_view s, int64_t n, std::string_view fill, std::string* out, Lane& lane);
+};
+struct RpadT {
+  static void Apply(std::string_view s, int64_t n, std::string_view fill, std::string* out, Lane& lane);
+};
+
+// ---- TextPart: the n-th of the fields between `delimiter`; a negative n counts from the last
+struct SplitPartT {
+  static void Apply(std::string_view s, std::string_view delimiter, int64_t n, std::string* out, Lane& lane);
+};
+
+}  // namespace meaning
+}  // namespace tessera::vm
