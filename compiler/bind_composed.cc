@@ -28,12 +28,18 @@ int64_t MicrosecondsNow() {
 Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vector<ExprPtr>* args, int position) {
   std::vector<ExprPtr>& a = *args;
   if (name == "concat" && !a.empty()) return BindConcat(std::move(a), position);
+  if (name == "concat_ws" && a.size() > 1) return BindConcatWithSeparator(std::move(a), position);
   if (a.empty()) {
     if (name == "pi") return MakeConstant(Value::Float(kDouble, kPi), position);
     if (name == "now") return Moment(TypeId::kTimestamp, position);
     if (name == "today") return Moment(TypeId::kDate, position);
   }
   if (a.size() == 1) {
+    if (name == "last_day") {
+      TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), SqlType::Of(TypeId::kDate)));
+      if ((ClassOf(a[0]->type) & kClassDateTime) == 0) return ExprPtr();
+      return BindLastDay(std::move(a[0]), position);
+    }
     const bool of_number = name == "sign" || name == "degrees" || name == "radians";
     if (!of_number) return ExprPtr();
     TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), kDouble));
@@ -50,6 +56,12 @@ Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vecto
       TESSERA_ASSIGN(a[1], Resolve(std::move(a[1]), kInteger));
       if (!a[0]->type.IsInteger() || !a[1]->type.IsInteger()) return ExprPtr();
       return Infix("/", std::move(a[0]), std::move(a[1]), position);
+    }
+    if (name == "starts_with" || name == "ends_with" || name == "contains") {
+      TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), SqlType::Text()));
+      TESSERA_ASSIGN(a[1], Resolve(std::move(a[1]), SqlType::Text()));
+      if (a[0]->type.id != TypeId::kText || a[1]->type.id != TypeId::kText) return ExprPtr();
+      return BindPartOf(name, std::move(a[0]), std::move(a[1]), position);
     }
   }
   return ExprPtr();
@@ -109,6 +121,65 @@ Result<ExprPtr> ExpressionBinder::BindTruncated(ExprPtr x, int position) {
   TESSERA_ASSIGN(ExprPtr down, Folded(MakeFunction(Function::kFloor, kDouble, position, ExprList(std::move(x)))));
   return Folded(
       MakeFunction(Function::kCase, kDouble, position, ExprList(std::move(negative), std::move(up), std::move(down))));
+}
+
+/// With a constant part it is LIKE, which has conditions of its own; else left(x, length(part)) = part and its kin.
+Result<ExprPtr> ExpressionBinder::BindPartOf(std::string_view name, ExprPtr x, ExprPtr part, int position) {
+  const bool starts = name == "starts_with", ends = name == "ends_with";
+  if (IsConstant(*part) && !part->constant.null) {
+    std::string pattern = starts ? "" : "%";
+    for (const char c : part->constant.text) {
+      if (c == '%' || c == '_' || c == '\\') pattern.push_back('\\');
+      pattern.push_back(c);
+    }
+    if (!ends) pattern.push_back('%');
+    ExprPtr value = MakeConstant(Value::Text(std::move(pattern)), part->position);
+    return Folded(MakeFunction(Function::kLike, kBoolean, position, ExprList(std::move(x), std::move(value))));
+  }
+  if (!starts && !ends) {
+    TESSERA_ASSIGN(ExprPtr at, Folded(MakeFunction(Function::kPosition, kInteger, position,
+                                                   ExprList(std::move(x), std::move(part)))));
+    return Comparison(Function::kGt, std::move(at), MakeConstant(Value::Int(kInteger, 0), position), position);
+  }
+  TESSERA_ASSIGN(ExprPtr again, Copy(*part));
+  TESSERA_ASSIGN(ExprPtr length,
+                 Folded(MakeFunction(Function::kLength, kInteger, position, ExprList(std::move(again)))));
+  TESSERA_ASSIGN(ExprPtr end, Folded(MakeFunction(starts ? Function::kLeft : Function::kRight, SqlType::Text(),
+                                                  position, ExprList(std::move(x), std::move(length)))));
+  return Comparison(Function::kEq, std::move(end), std::move(part), position);
+}
+
+/// The separator stands before each value that is not NULL, and then the first one is cut off.
+Result<ExprPtr> ExpressionBinder::BindConcatWithSeparator(std::vector<ExprPtr> args, int position) {
+  const SqlType text = SqlType::Text();
+  for (ExprPtr& a : args) {
+    TESSERA_ASSIGN(a, Coerce(std::move(a), text, CastContext::kAssignment));
+  }
+  if (IsNullConstant(*args[0])) return MakeNull(text, position);
+  std::vector<ExprPtr> pieces;
+  for (size_t i = 1; i < args.size(); ++i) {
+    TESSERA_ASSIGN(ExprPtr separator, Copy(*args[0]));
+    TESSERA_ASSIGN(ExprPtr piece, Folded(MakeFunction(Function::kConcat, text, position,
+                                                      ExprList(std::move(separator), std::move(args[i])))));
+    pieces.push_back(std::move(piece));
+  }
+  TESSERA_ASSIGN(ExprPtr joined, BindConcat(std::move(pieces), position));
+  const bool nullable = args[0]->nullable;
+  ExprPtr present;
+  if (nullable) {
+    TESSERA_ASSIGN(ExprPtr separator, Copy(*args[0]));
+    TESSERA_ASSIGN(present,
+                   Folded(MakeFunction(Function::kIsNotNull, kBoolean, position, ExprList(std::move(separator)))));
+  }
+  TESSERA_ASSIGN(ExprPtr length,
+                 Folded(MakeFunction(Function::kLength, kInteger, position, ExprList(std::move(args[0])))));
+  TESSERA_ASSIGN(ExprPtr from,
+                 Infix("+", std::move(length), MakeConstant(Value::Int(kInteger, 1), position), position));
+  TESSERA_ASSIGN(ExprPtr rest, Folded(MakeFunction(Function::kSubstring, text, position,
+                                                   ExprList(std::move(joined), std::move(from)))));
+  if (!nullable) return rest;
+  return Folded(MakeFunction(Function::kCase, text, position,
+                             ExprList(std::move(present), std::move(rest), MakeNull(text, position))));
 }
 
 // ---- The moment of the statement

@@ -91,7 +91,10 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
     if (literal == nullptr) return Unsupported("EXTRACT of a field that is not a constant is not supported", position);
     return BindExtract(literal->Text(Field::k_sval), field.location(), *list->first()->next(), position);
   }
-  if (count == 1 && FindDateField(name)) return BindExtract(name, position, *list->first(), position);
+  if (name == "date_trunc" && count == 2) return BindDateTrunc(*list, position);
+  if ((name == "date_diff" || name == "datediff") && count == 3) return BindDateDiff(*list, position);
+  if (count == 1 && (FindDateField(name) || IsMadeField(name)))
+    return BindExtract(name, position, *list->first(), position);
 
   if ((name == "iif" || name == "if") && count == 3) return BindIf(*list, position);
   if (name == "ifnull" && count == 2) return BindCoalesce(node);
@@ -153,6 +156,10 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
     case Function::kTrunc:
       if (args[0]->type.IsFloat()) return BindTruncated(std::move(args[0]), position);
       return BindRound(rule.function, std::move(args), rule.result, position);
+    case Function::kLpad:
+    case Function::kRpad:
+      if (args.size() == 2) args.push_back(MakeConstant(Value::Text(" "), position));
+      break;
     case Function::kFloor:
     case Function::kCeil:
       if (args[0]->type.IsInteger()) return std::move(args[0]);
@@ -167,7 +174,7 @@ Result<ExprPtr> ExpressionBinder::BindExtract(std::string_view field, int field_
                                               int position) {
   const std::string name = Lower(field);
   const std::optional<DateField> part = FindDateField(name);
-  if (!part) {
+  if (!part && !IsMadeField(name)) {
     const std::string nearest = NearestName(name, DateFieldNames());
     return SqlError("unit \"" + name + "\" is not recognized", field_position,
                     nearest.empty() ? "" : "Perhaps you meant \"" + nearest + "\".");
@@ -177,6 +184,7 @@ Result<ExprPtr> ExpressionBinder::BindExtract(std::string_view field, int field_
     return SqlError("function extract(" + name + " from " + x->type.ToString() + ") does not exist", position,
                     "EXTRACT takes a DATE or a TIMESTAMP.");
   }
+  if (!part) return BindMadeField(name, std::move(x), position);
   const bool fraction = *part == DateField::kSecond && x->type.id == TypeId::kTimestamp;
   ExprPtr e = MakeFunction(Function::kExtract, SqlType::Of(fraction ? TypeId::kDouble : TypeId::kBigint), position,
                            ExprList(std::move(x)));

@@ -1,6 +1,7 @@
 // Sections over the entries of a dictionary.
 #include "compiler/dictionary_sections.h"
 
+#include <cstdint>
 #include <utility>
 
 #include "compiler/expr_builder.h"
@@ -42,8 +43,26 @@ Status Finish(SectionBuilder* b, int* number) {
 /// The functions that work on entries with some arguments only.
 bool ServesOwn(const Expr& e) {
   if (e.function == Function::kCast) return e.type.id == TypeId::kText && e.args[0]->type.id == TypeId::kText;
-  // SUBSTRING: a negative length is an error.
-  return e.args.size() < 3 || (IsConstant(*e.args[2]) && !e.args[2]->constant.null && e.args[2]->constant.i64 >= 0);
+  const auto is_within = [&](size_t i, int64_t least, int64_t greatest) {
+    const Expr& a = *e.args[i];
+    return IsConstant(a) && !a.constant.null && a.constant.i64 >= least && a.constant.i64 <= greatest;
+  };
+  // What makes an entry longer could fail for one that no row needs: so only a little.
+  constexpr int64_t kLonger = 64, kPadded = 1 << 20;
+  switch (e.function) {
+    case Function::kReplace:
+    case Function::kTranslate:
+      return IsConstant(*e.args[1]) && IsConstant(*e.args[2]) && e.args[2]->constant.text.size() <= kLonger;
+    case Function::kRepeat:
+      return is_within(1, INT64_MIN, kLonger);
+    case Function::kLpad:
+    case Function::kRpad:
+      return is_within(1, INT64_MIN, kPadded);
+    case Function::kSplitPart:
+      return is_within(2, INT64_MIN, INT64_MAX) && e.args[2]->constant.i64 != 0;
+    default:  // SUBSTRING: a negative length is an error
+      return e.args.size() < 3 || is_within(2, 0, INT64_MAX);
+  }
 }
 
 }  // namespace

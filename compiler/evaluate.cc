@@ -4,6 +4,7 @@
 
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "compiler/expr_builder.h"
 #include "compiler/type_rules.h"
@@ -111,12 +112,47 @@ Result<Value> Call(void (*apply)(std::string_view, std::string*), const SqlType&
   result.type = type;
   return result;
 }
+Result<Value> Call(int64_t (*apply)(std::string_view), const SqlType& type, std::span<const ExprPtr> a) {
+  return Value::Int(type, apply(a[0]->constant.text));
+}
+Result<Value> Call(int64_t (*apply)(std::string_view, std::string_view), const SqlType& type,
+                   std::span<const ExprPtr> a) {
+  return Value::Int(type, apply(a[0]->constant.text, a[1]->constant.text));
+}
+/// Texts of one to three arguments that may fail.
+template <class... T, class F>
+Result<Value> CallForText(F apply, const SqlType& type, std::span<const ExprPtr> a) {
+  Value result = Value::Text({});
+  Lane lane;
+  [&]<size_t... k>(std::index_sequence<k...>) { apply(As<T>(a[k]->constant)..., &result.text, lane); }
+  (std::index_sequence_for<T...>());
+  if (lane.error != LaneError::kNone) return ErrorOf(lane.error, type);
+  result.type = type;
+  return result;
+}
+Result<Value> Call(void (*apply)(int64_t, std::string*, Lane&), const SqlType& type, std::span<const ExprPtr> a) {
+  return CallForText<int64_t>(apply, type, a);
+}
+Result<Value> Call(void (*apply)(std::string_view, int64_t, std::string*, Lane&), const SqlType& type,
+                   std::span<const ExprPtr> a) {
+  return CallForText<std::string_view, int64_t>(apply, type, a);
+}
+Result<Value> Call(void (*apply)(std::string_view, std::string_view, std::string_view, std::string*, Lane&),
+                   const SqlType& type, std::span<const ExprPtr> a) {
+  return CallForText<std::string_view, std::string_view, std::string_view>(apply, type, a);
+}
+Result<Value> Call(void (*apply)(std::string_view, int64_t, std::string_view, std::string*, Lane&), const SqlType& type,
+                   std::span<const ExprPtr> a) {
+  return CallForText<std::string_view, int64_t, std::string_view>(apply, type, a);
+}
+Result<Value> Call(void (*apply)(std::string_view, std::string_view, int64_t, std::string*, Lane&), const SqlType& type,
+                   std::span<const ExprPtr> a) {
+  return CallForText<std::string_view, std::string_view, int64_t>(apply, type, a);
+}
 
 template <class Meaning, Shape kShape>
 Result<Value> Evaluate(const SqlType& type, std::span<const ExprPtr> a) {
-  if constexpr (kShape == Shape::TextLength) {
-    return Value::Int(type, vm::CharacterCount(a[0]->constant.text));
-  } else if constexpr (kShape == Shape::TextConcat) {
+  if constexpr (kShape == Shape::TextConcat) {
     Value result = Value::Text(a[0]->constant.text + a[1]->constant.text);
     result.type = type;
     return result;
@@ -284,6 +320,8 @@ Result<Value> EvaluateFunction(Function function, const SqlType& type, DateField
     case Translation::kOpcode:
     case Translation::kComparison:
       return ByOpcode(function, type, args);
+    case Translation::kCharacter:
+      return EvaluateOpcode(Opcode::ChrT, type, args);
     case Translation::kMath: {
       const auto math = static_cast<int>(MathOf(function));
       Lane lane;

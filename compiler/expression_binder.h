@@ -51,6 +51,23 @@ struct NameScope {
 
 struct CteScope;
 
+/// Units of DATE_TRUNC and DATE_DIFF, by their length.
+enum class DateUnit : uint8_t {
+  kMicrosecond,
+  kMillisecond,
+  kSecond,
+  kMinute,
+  kHour,
+  kDay,
+  kWeek,
+  kMonth,
+  kQuarter,
+  kYear,
+  kDecade,
+  kCentury,
+  kMillennium,
+};
+
 /// Microseconds from 1970-01-01 to now, in UTC: the TIMESTAMP of now().
 int64_t MicrosecondsNow();
 
@@ -163,9 +180,29 @@ class ExpressionBinder {
   Result<ExprPtr> BindIf(const ParseNode& arguments, int position);
   Result<ExprPtr> BindSign(ExprPtr x, int position);
   Result<ExprPtr> BindTruncated(ExprPtr x, int position);
+  /// STARTS_WITH, ENDS_WITH and CONTAINS.
+  Result<ExprPtr> BindPartOf(std::string_view name, ExprPtr x, ExprPtr part, int position);
+  Result<ExprPtr> BindConcatWithSeparator(std::vector<ExprPtr> args, int position);
   /// CURRENT_DATE and its kin.
   Result<ExprPtr> BindMoment(const ParseNode& node);
   Result<ExprPtr> Moment(TypeId type, int position) const;
+
+  // bind_date.cc
+  Result<ExprPtr> BindDateTrunc(const ParseNode& arguments, int position);
+  Result<ExprPtr> BindDateDiff(const ParseNode& arguments, int position);
+  Result<ExprPtr> BindLastDay(ExprPtr x, int position);
+  /// EXTRACT of a field that is made of others. REQUIRES: IsMadeField(field), x is a date or a timestamp.
+  Result<ExprPtr> BindMadeField(std::string_view field, ExprPtr x, int position);
+  /// The unit that a literal names; `function` for the error.
+  static Result<DateUnit> BindUnit(const ParseNode& node, std::string_view function);
+  /// The moment, in the type of x, at which the unit that has x begins.
+  Result<ExprPtr> BeginOf(DateUnit unit, ExprPtr x, int position);
+  Result<ExprPtr> BeginOfDays(DateUnit unit, ExprPtr date, int position);
+  Result<ExprPtr> FieldOf(DateField field, const Expr& x, int position);
+  Result<ExprPtr> WithNumber(std::string_view symbol, ExprPtr x, int64_t n, int position);
+  Result<ExprPtr> AddNumber(Function function, ExprPtr moment, ExprPtr number, int position);
+  Result<ExprPtr> SecondsToMoment(ExprPtr seconds, int position);
+  Result<ExprPtr> Difference(ExprPtr x, ExprPtr y, int position);
 
   // bind_type.cc
   Result<ExprPtr> BindCast(const ParseNode& node);

@@ -44,6 +44,7 @@ enum class Translation : uint8_t {
   kExtract,
   kAddMonths,
   kMath,
+  kCharacter,
   // Conditions: they narrow the mask, and their value is made from that.
   kComparison,
   kJunction,

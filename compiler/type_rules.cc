@@ -68,8 +68,10 @@ constexpr size_t kMostCalls = 8;  // rows of one function or aggregate; unused o
 struct CallRow {
   std::string_view name;
   size_t least = 0, most = 0;
-  TypeClass first = kClassNone, others = kClassNone;
+  TypeClass first = kClassNone, second = kClassNone, others = kClassNone;
   ResultRule result = ResultRule::kFirst;
+
+  TypeClass Argument(size_t index) const { return index == 0 ? first : index == 1 ? second : others; }
 };
 struct FunctionRow {
   Function function;
@@ -77,7 +79,9 @@ struct FunctionRow {
 };
 constexpr FunctionRow kFunctions[] = {
 #define CALL(name, least, most, first, others, result) \
-  {name, least, most, kClass##first, kClass##others, ResultRule::k##result},
+  {name, least, most, kClass##first, kClass##others, kClass##others, ResultRule::k##result},
+#define CALL3(name, least, most, first, second, third, result) \
+  {name, least, most, kClass##first, kClass##second, kClass##third, ResultRule::k##result},
 #define FUNCTION(Name, Group, Form, Text, Binding, Translated, I, IX, F, W, T, Operands, Range, Errors, Nulls, \
                  Entries, Description, ...)                                                                    \
   {Function::k##Name, {__VA_ARGS__}},
@@ -91,6 +95,10 @@ constexpr std::string_view kSyntaxNames[] = {
 
 constexpr std::string_view kFields[] = {
 #define DATE_FIELD(Name, name, Description) name,
+#include "compiler/functions.def"
+};
+constexpr std::string_view kMadeFields[] = {
+#define MADE_FIELD(name, Description) name,
 #include "compiler/functions.def"
 };
 
@@ -250,7 +258,7 @@ FunctionMatch FindFunction(std::string_view name, std::span<const SqlType> argum
       bool fits = true;
       for (size_t i = 0; i < arguments.size() && fits; ++i) {
         const TypeClass c = ClassOf(arguments[i]);
-        fits = c == kClassNone || Fits(c, i == 0 ? call.first : call.others);
+        fits = c == kClassNone || Fits(c, call.Argument(i));
       }
       if (!fits) continue;
       SqlType type = arguments[0];
@@ -270,7 +278,7 @@ TypeClass ArgumentClass(std::string_view name, size_t index) {
   int all = kClassNone;
   for (const FunctionRow& row : kFunctions) {
     for (const CallRow& call : row.calls) {
-      if (call.name == name && index < call.most) all |= index == 0 ? call.first : call.others;
+      if (call.name == name && index < call.most) all |= call.Argument(index);
     }
   }
   return static_cast<TypeClass>(all);
@@ -280,6 +288,7 @@ const std::vector<std::string_view>& FunctionNames() {
   static const std::vector<std::string_view> names = [] {
     std::vector<std::string_view> all(std::begin(kSyntaxNames), std::end(kSyntaxNames));
     all.insert(all.end(), std::begin(kFields), std::end(kFields));
+    all.insert(all.end(), std::begin(kMadeFields), std::end(kMadeFields));
     for (const FunctionRow& row : kFunctions) {
       for (const CallRow& call : row.calls) all.push_back(call.name);
     }
@@ -295,8 +304,16 @@ const std::vector<std::string_view>& FunctionNames() {
 }
 
 const std::vector<std::string_view>& DateFieldNames() {
-  static const std::vector<std::string_view> names(std::begin(kFields), std::end(kFields));
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> all(std::begin(kFields), std::end(kFields));
+    all.insert(all.end(), std::begin(kMadeFields), std::end(kMadeFields));
+    return all;
+  }();
   return names;
+}
+
+bool IsMadeField(std::string_view name) {
+  return std::find(std::begin(kMadeFields), std::end(kMadeFields), name) != std::end(kMadeFields);
 }
 
 std::optional<DateField> FindDateField(std::string_view name) {

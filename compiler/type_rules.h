@@ -72,6 +72,8 @@ const std::vector<std::string_view>& FunctionNames();
 
 std::optional<DateField> FindDateField(std::string_view name);
 const std::vector<std::string_view>& DateFieldNames();
+/// Whether it is a field of EXTRACT that the binder makes of others.
+bool IsMadeField(std::string_view name);
 
 struct AggregateRule {
   AggregateFunction function;

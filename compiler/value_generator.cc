@@ -61,6 +61,10 @@ Status ValueGenerator::Value(const Expr& e) {
     }
     case Translation::kMath:
       return Math(e);
+    case Translation::kCharacter:
+      TESSERA_TRY(Value(*e.args[0]));
+      b_->Emit(Opcode::ChrT, 0, 0, vm::PackType(e.args[0]->type));
+      return Status::Ok();
     case Translation::kComparison:
     case Translation::kJunction:
     case Translation::kNegation:

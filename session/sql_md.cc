@@ -174,7 +174,7 @@ std::string Functions() {
   struct Call {
     const char* name;
     int least, most;
-    const char *first, *others, *result;
+    const char *first, *second, *others, *result;
   };
   struct Row {
     std::string_view group, form, text;
@@ -183,7 +183,9 @@ std::string Functions() {
   };
   const std::vector<Row> rows = {
 #define CALL(name, least, most, first, others, result) \
-  {name, least, most, kClass##first, kClass##others, kResult##result},
+  {name, least, most, kClass##first, kClass##others, kClass##others, kResult##result},
+#define CALL3(name, least, most, first, second, third, result) \
+  {name, least, most, kClass##first, kClass##second, kClass##third, kResult##result},
 #define FUNCTION(Name, Group, Form, Text, Binding, Translated, I, IX, F, W, T, Operands, Range, Errors, Nulls, \
                  Entries, Description, ...)                                                                    \
   {#Group, #Form, Text, Description, {__VA_ARGS__}},
@@ -202,7 +204,8 @@ std::string Functions() {
       std::string arguments = call.first;
       for (int i = 1; i < call.most; ++i) {
         const bool optional = i >= call.least;
-        arguments += fmt::format("{}, {}{}", optional ? "[" : "", call.others, optional ? "]" : "");
+        arguments +=
+            fmt::format("{}, {}{}", optional ? "[" : "", i == 1 ? call.second : call.others, optional ? "]" : "");
       }
       groups[row.group] +=
           fmt::format("| `{}`({}) | {} | {} |\n", call.name, arguments, call.result, Cell(description));
@@ -218,6 +221,7 @@ std::string Functions() {
 std::string Fields() {
   std::string out = "| field | |\n|---|---|\n";
 #define DATE_FIELD(Name, name, Description) out += fmt::format("| `{}` | {} |\n", name, Description);
+#define MADE_FIELD(name, Description) out += fmt::format("| `{}` | {} |\n", name, Description);
 #include "compiler/functions.def"
   return out;
 }

@@ -189,6 +189,17 @@ TEST(TypeRulesTest, EachFunctionRowIsFound) {
     EXPECT_EQ(FindFunction(name, args, &rule), FunctionMatch::kFound) << name << " " << type.ToString(); \
     EXPECT_EQ(rule.function, expected) << name;                                                          \
   }
+#define CALL3(name, least, most, first, second, third, result)                                              \
+  if ((c & kClass##first) != 0) {                                                                           \
+    const auto of = [&](TypeClass k) { return k == kClassInteger ? SqlType::Of(TypeId::kInteger) : type; }; \
+    const std::vector<SqlType> args = {type, of(kClass##second), of(kClass##third)};                        \
+    for (size_t n = least; n <= most; ++n) {                                                                \
+      EXPECT_EQ(FindFunction(name, std::span(args.data(), n), &rule), FunctionMatch::kFound) << name;       \
+      EXPECT_EQ(rule.function, expected) << name;                                                           \
+    }                                                                                                       \
+    const std::vector<SqlType> swapped = {type, of(kClass##third), of(kClass##second)};                     \
+    EXPECT_EQ(FindFunction(name, swapped, &rule), FunctionMatch::kWrongArguments) << name;                  \
+  }
 #define FUNCTION(Name, Group, Form, Text, Binding, Translated, I, IX, F, W, T, Operands, Range, Errors, Nulls, \
                  Entries, Description, ...)                                                                    \
   {                                                                                                            \
