@@ -36,6 +36,7 @@ namespace meaning {
 /// NaN gives NaN. What has no value is an error, and so is an infinite result of finite operands; a result too close to 0
 /// is 0.
 struct MathF {
+  static constexpr bool kApart = true;
   using Type = double;
   static double Apply(double a, int function, Lane& lane);
 };

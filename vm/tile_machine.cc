@@ -1,5 +1,6 @@
 // The host interpreter. One switch, expanded from opcodes.def, calls one loop per shape, instantiated with the meaning
-// of the opcode. The loops are in tile_machine_operands.h, _filters.h, _arithmetic.h, _text.h, _joins.h and _groups.h.
+// of the opcode. The loops are in tile_machine_operands.h, _filters.h, _arithmetic.h, _text.h, _joins.h and _groups.h;
+// those of functions with code of their own are apart, in tile_machine_functions.cc.
 
 #include "vm/tile_machine.h"
 
@@ -223,6 +224,9 @@ Status TileMachine::ResumeTile(const TileSinks& sinks) {
   suspended_ = false;
   return Interpret();
 }
+
+// For tile_machine_functions.cc.
+template TileMachine::Source<int64_t> TileMachine::Fetch<int64_t>(int32_t packed, int scratch);
 
 /// From instruction next_ on. Accumulators are dead where a loop starts, so the rest of the machine is all that a tile
 /// which was suspended there needs.

@@ -67,6 +67,7 @@ void TileMachine::DoBinary(const Instruction& in) {
 
 template <class M>
 void TileMachine::DoTernary(const Instruction& in) {
+  if constexpr (kApart<M>) return DoApart(in);
   using T = typename M::Type;
   const Source<int64_t> b = Fetch<int64_t>(in.p2, 0), c = Fetch<int64_t>(in.p3, 1);
   uint8_t* null = b.one_null || c.one_null || b.nulls != nullptr || c.nulls != nullptr ? NullsA() : nullptr;
@@ -117,33 +118,10 @@ void TileMachine::DoUnary(const Instruction&) {
 template <class M>
 void TileMachine::DoUnaryField(const Instruction& in) {
   using T = typename M::Type;
-  if constexpr (std::is_same_v<M, meaning::MathF>) {
-    // It takes long, and it may fail.
-    ForOnlyLive([&](int i) {
-      if (a_may_be_null_ && a_null_[i] != 0) return;
-      Lane lane;
-      a_[i] = ToBits<T>(M::Apply(FromBits<T>(a_[i]), in.p3, lane));
-      if (lane.error != LaneError::kNone) NoteError(lane.error);
-    });
-  } else {
-    ForLive([&](int i) {
-      Lane lane;
-      a_[i] = ToBits<T>(M::Apply(FromBits<T>(a_[i]), in.p3, lane));
-    });
-  }
-}
-
-template <class M>
-void TileMachine::DoBinaryField(const Instruction& in) {
-  using T = typename M::Type;
-  const Source<int64_t> b = Fetch<int64_t>(in.p2, 0);
-  uint8_t* null = b.one_null || b.nulls != nullptr ? NullsA() : nullptr;
-  ForOnlyLive([&](int i) {
-    if (null != nullptr && (b.one ? b.one_null : b.nulls[i] != 0)) null[i] = 1;
-    if (a_may_be_null_ && a_null_[i] != 0) return;
+  if constexpr (kApart<M>) return DoApart(in);
+  ForLive([&](int i) {
     Lane lane;
-    a_[i] = ToBits<T>(M::Apply(FromBits<T>(a_[i]), FromBits<T>(b.values[b.one ? 0 : i]), in.p3, lane));
-    if (lane.error != LaneError::kNone) NoteError(lane.error);
+    a_[i] = ToBits<T>(M::Apply(FromBits<T>(a_[i]), in.p3, lane));
   });
 }
 

@@ -1,5 +1,5 @@
-// Functions of text in the host interpreter. Included by tile_machine.cc only, which keeps all loops in one translation
-// unit, so that they are inlined into its switch.
+// Functions of text in the host interpreter. Included by tile_machine.cc, which keeps all loops in one translation unit,
+// so that they are inlined into its switch; and by tile_machine_functions.cc, for those that are apart.
 #pragma once
 
 #include "vm/tile_machine.h"
@@ -60,7 +60,8 @@ void TileMachine::MapText(F f) {
 }
 
 template <class M>
-void TileMachine::DoTextUnary(const Instruction&) {
+void TileMachine::DoTextUnary(const Instruction& in) {
+  if constexpr (kApart<M>) return DoApart(in);
   MapText([&](std::string_view s) {
     M::Apply(s, &text_);
     return Intern(text_);
@@ -71,57 +72,9 @@ void TileMachine::DoTextCut(const Instruction& in) {
   MapText([&](std::string_view s) { return Intern(s.substr(0, CharacterOffset(s, in.p3))); });
 }
 template <class M>
-void TileMachine::DoTextLength(const Instruction&) {
+void TileMachine::DoTextLength(const Instruction& in) {
+  if constexpr (kApart<M>) return DoApart(in);
   MapText([](std::string_view s) { return M::Apply(s); });
-}
-
-template <class M, class B, class C>
-void TileMachine::TextOfOperands(const Instruction& in) {
-  constexpr bool kThird = !std::is_void_v<C>;
-  const Source<int64_t> b = Fetch<int64_t>(in.p2, 0);
-  Source<int64_t> c{nullptr, nullptr, true, false};
-  if constexpr (kThird) c = Fetch<int64_t>(in.p3, 1);
-  const auto is_null = [](const Source<int64_t>& s, int i) {
-    return s.one ? s.one_null : s.nulls != nullptr && s.nulls[i] != 0;
-  };
-  const auto argument = [&]<class T>(std::type_identity<T>, const Source<int64_t>& s, int i) -> T {
-    const int64_t v = s.values[s.one ? 0 : i];
-    if constexpr (std::is_same_v<T, int64_t>) {
-      return v;
-    } else {
-      return Text(v);
-    }
-  };
-  // Neighbouring rows often hold the same string.
-  const bool constant = b.one && c.one;
-  int64_t last = -1, last_result = 0;
-  ForOnlyLive([&](int i) {
-    if (is_null(b, i) || is_null(c, i)) NullsA()[i] = 1;
-    if (a_may_be_null_ && a_null_[i] != 0) return;
-    if (!constant || a_[i] != last) {
-      Lane lane;
-      if constexpr (kThird) {
-        M::Apply(Text(a_[i]), argument(std::type_identity<B>(), b, i), argument(std::type_identity<C>(), c, i), &text_,
-                 lane);
-      } else {
-        M::Apply(Text(a_[i]), argument(std::type_identity<B>(), b, i), &text_, lane);
-      }
-      if (lane.error != LaneError::kNone) return NoteError(lane.error);
-      last = a_[i];
-      last_result = Intern(text_);
-    }
-    a_[i] = last_result;
-  });
-}
-
-template <class M>
-void TileMachine::DoTextFind(const Instruction& in) {
-  const Source<int64_t> b = Fetch<int64_t>(in.p2, 0);
-  ForOnlyLive([&](int i) {
-    if (b.one ? b.one_null : b.nulls != nullptr && b.nulls[i] != 0) NullsA()[i] = 1;
-    if (a_may_be_null_ && a_null_[i] != 0) return;
-    a_[i] = M::Apply(Text(a_[i]), Text(b.values[b.one ? 0 : i]));
-  });
 }
 
 template <class M>
@@ -156,6 +109,7 @@ void TileMachine::DoTextSubstring(const Instruction& in) {
 
 template <class M>
 void TileMachine::DoToText(const Instruction& in) {
+  if constexpr (kApart<M>) return DoApart(in);
   constexpr bool kWide = std::is_same_v<M, meaning::WToT>;
   if constexpr (kWide) {
     a_may_be_null_ = w_may_be_null_;
@@ -166,13 +120,6 @@ void TileMachine::DoToText(const Instruction& in) {
   v.null = false;
   ForOnlyLive([&](int i) {
     if (a_may_be_null_ && a_null_[i] != 0) return;
-    if constexpr (std::is_same_v<M, meaning::ChrT>) {
-      Lane lane;
-      M::Apply(a_[i], &text_, lane);
-      if (lane.error != LaneError::kNone) return NoteError(lane.error);
-      a_[i] = Intern(text_);
-      return;
-    }
     if constexpr (kWide) {
       v.wide = w_[static_cast<size_t>(i)];
     } else if constexpr (std::is_same_v<M, meaning::FToT>) {
