@@ -48,7 +48,7 @@ bool ServesOwn(const Expr& e) {
     return IsConstant(a) && !a.constant.null && a.constant.i64 >= least && a.constant.i64 <= greatest;
   };
   // What makes an entry longer could fail for one that no row needs: so only a little.
-  constexpr int64_t kLonger = 64, kPadded = 1 << 20;
+  constexpr int64_t kLonger = 64, kPadded = 1024;
   switch (e.function) {
     case Function::kReplace:
     case Function::kTranslate:
