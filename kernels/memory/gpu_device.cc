@@ -13,7 +13,7 @@ constexpr auto kSpin = std::chrono::milliseconds(2);
 constexpr int kPauses = 10;  ///< between two looks: half a microsecond
 /// Pieces of memory that are kept for the next run: how many, and bytes of one (nor more than this part of the budget).
 constexpr size_t kMostSpare = 32;
-constexpr uint64_t kSpareBytes = uint64_t{16} << 20, kSpareShare = 256;
+constexpr uint64_t kSpareBytes = uint64_t{256} << 20, kSpareShare = 256;
 /// The most that a tablet has: TableSchema::tablet_rows.
 constexpr uint32_t kTabletRows = 1u << 20;
 

@@ -23,10 +23,10 @@ constexpr uint32_t kMaxSharedCode = 128;     ///< instructions; 8 KiB
 constexpr uint32_t kMaxStagedRecord = 4096;  ///< bytes
 constexpr uint32_t kLeastPrivateGroups = 256, kMaxPrivateGroups = 1024;
 constexpr uint32_t kMaxDirectGroups = 4096;  ///< in shared memory
-/// Direct groups in device memory: at most kMostFarGroups, and kFarGroupsPerRow for each row that is grouped. To clear a
-/// group and to look at it once more takes a tenth of the time that a row takes to find its group by a hash (on an H200,
-/// 1.1 M rows of 1.5 M customers: 2.7 ms, by hash 10.9).
-constexpr uint64_t kMostFarGroups = 1 << 28;
+/// Direct groups in device memory: kFarGroupsPerRow for each row that is grouped. To clear a group and to look at it once
+/// more takes a tenth of the time that a row takes to find its group by a hash (on an H200, 1.1 M rows of 1.5 M customers:
+/// 2.7 ms, by hash 10.9). Or, whatever the filters leave, as many as take less time than to read the rows.
+constexpr uint64_t kMostFarGroups = 1 << 28, kCheapFarGroups = 1 << 20, kRowsPerCheapGroup = 16;
 constexpr double kFarGroupsPerRow = 4;
 constexpr uint32_t kCheapPrivateBytes = 6 << 10;
 /// From this number of rows on, groups in shared memory are worth the occupancy that they cost: an addition in device
@@ -191,8 +191,8 @@ class LaunchPlanner {
   void PlaceDirectGroups() {
     uint64_t rows = 0;
     for (const vm::TabletEncoding* t : tablets_) rows += t->rows;
-    const auto far = static_cast<uint64_t>(
-        std::min(static_cast<double>(kMostFarGroups), static_cast<double>(rows) * live_ * kFarGroupsPerRow));
+    const auto grouped = static_cast<uint64_t>(static_cast<double>(rows) * live_ * kFarGroupsPerRow);
+    const uint64_t far = std::clamp(grouped, std::min(kCheapFarGroups, rows / kRowsPerCheapGroup), kMostFarGroups);
     const uint64_t most = std::min(std::max<uint64_t>(kMaxDirectGroups, far), limits_.groups);
     plan_.direct_groups = PlanDirect(lowered_, tablets_, joins_, static_cast<uint32_t>(most), plan_.direct_keys);
     plan_.direct = plan_.direct_groups != 0;
