@@ -88,8 +88,8 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
   options.cancel = &state->cancel;
   options.gpu_required = state->settings.device == DeviceChoice::kGpu;
   // (The host takes less time for a thousand rows than a launch.)
-  const uint64_t min_rows = options.gpu_required ? 0 : static_cast<uint64_t>(state->settings.gpu_min_rows);
-  options.gpu_keep_from = std::clamp<uint64_t>(min_rows, 1, options.gpu_keep_from);
+  options.gpu_keep_from =
+      std::clamp<uint64_t>(static_cast<uint64_t>(state->settings.gpu_min_rows), 1, options.gpu_keep_from);
   options.profile = profile;
   options.join_partitioning = state->settings.join_partitioning;
   if (UseGpu(*state, program, snapshot)) {
