@@ -161,7 +161,8 @@ class FileRun {
       if (!section.on_gpu && section.tablets > 0) ++totals_.host_sections;
     }
     std::string problem;
-    if (session_->last_statistics().idle_portions > 0) {
+    // (An error of one rank may stop another one before it begins.)
+    if (status.ok() && session_->last_statistics().idle_portions > 0) {
       Fail(record.line, "  a rank scanned nothing of a table that has a tablet for each of them\n" + record.sql + "\n");
       return;
     }
