@@ -175,6 +175,7 @@ std::string_view LateTexts::Text(int64_t number) const {
 }
 
 Status LateTexts::Resolve(StringPool* strings, ThreadPool* pool, std::span<int64_t> values) const {
+  if (next_ == kFirst) return Status::Ok();
   constexpr size_t kPart = 4096;
   const size_t parts = (values.size() + kPart - 1) / kPart;
   return ForEach(parts < 2 ? nullptr : pool, parts, [&](size_t part) {
@@ -193,7 +194,6 @@ Status LateTexts::Resolve(StringPool* strings, ThreadPool* pool, std::span<int64
 }
 
 Status LateTexts::Resolve(StringPool* strings, ThreadPool* pool, RowSet* rows) const {
-  if (next_ == kFirst) return Status::Ok();
   for (RowColumn& c : rows->columns) {
     if (c.type.id == TypeId::kText) TESSERA_TRY(Resolve(strings, pool, c.low));
   }
