@@ -139,7 +139,10 @@ double OrderFilters(const Section& section, const std::vector<double>& selectivi
 
 uint32_t CodeWidth(const std::vector<const vm::TabletEncoding*>& tablets, size_t slot) {
   uint32_t width = 0;
-  for (const vm::TabletEncoding* t : tablets) width = std::max<uint32_t>(width, t->chunks[slot]->width);
+  for (const vm::TabletEncoding* t : tablets) {
+    // Predicates read the chunk's codes, instructions the slot's: row numbers, where a text is only handed on.
+    width = std::max<uint32_t>({width, t->chunks[slot]->width, t->slots[slot].width});
+  }
   return width;
 }
 
