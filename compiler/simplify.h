@@ -9,7 +9,8 @@ namespace tessera {
 
 /// LEFT JOINs become inner joins if a condition drops their NULL-extended rows. Derived tables that only filter and
 /// compute become part of the block that reads them, so that their rows are not stored in between. Conditions are
-/// simplified and moved inwards, as conditions.h and pushdown.h say. Unused outputs of other derived tables are removed. To be called once, for the outermost block.
+/// simplified and moved inwards, as conditions.h and pushdown.h say. Unused outputs of other derived tables are removed.
+/// To be called once, for the outermost block.
 void Simplify(Query* query);
 
 }  // namespace tessera

@@ -28,8 +28,8 @@ Result<DictionaryMap> MapDictionary(const Program& program, int section, const C
 /// The identifiers of entries [first, end): ids[0] is that of the first. For parts of ForEntries.
 void InternEntries(const Chunk& chunk, uint32_t first, uint32_t end, StringPool* strings, int64_t* ids);
 
-/// Calls f(first, end) for parts of [0, entries), of some thousands each, by `loop` if there are several; an empty `loop` makes the calls one
-/// after the other. Errors: that of the earliest part that failed.
+/// Calls f(first, end) for parts of [0, entries), of some thousands each, by `loop` if there are several; an empty
+/// `loop` makes the calls one after the other. Errors: that of the earliest part that failed.
 Status ForEntries(uint32_t entries, const LoopRunner& loop, const std::function<Status(uint32_t, uint32_t)>& f);
 
 }  // namespace tessera::vm

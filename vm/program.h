@@ -153,8 +153,9 @@ struct Section {
   /// kRows, no order and no limit, and are not the last section. Used for UNION ALL and for the second half of a FULL
   /// JOIN.
   int32_t append_to = -1;
-  /// A column of 64-bit integers that says how often each row stands once the section has run. Then the sink is kRows, the source is another section's rows, there is no order and no limit, nothing is
-  /// appended, and this is not the last section. -1: each row once. Used for INTERSECT ALL and EXCEPT ALL.
+  /// A column of 64-bit integers that says how often each row stands once the section has run. Then the sink is kRows,
+  /// the source is another section's rows, there is no order and no limit, nothing is appended, and this is not the last
+  /// section. -1: each row once. Used for INTERSECT ALL and EXCEPT ALL.
   int32_t repeat = -1;
   std::string label;  ///< for EXPLAIN: "scan lineorder"
   friend bool operator==(const Section&, const Section&) = default;

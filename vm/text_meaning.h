@@ -10,7 +10,8 @@
 //   TextPart     void Apply(std::string_view a, std::string_view b, int64_t c, std::string* out, Lane&)
 //   TextCompare  bool Apply(std::string_view a, std::string_view b)
 //   Like         kNegated; LikeMatches(text, pattern)
-// What takes more than a few lines is in text_functions.cc. The other text shapes have one opcode each (or one per class) and call the functions below.
+// What takes more than a few lines is in text_functions.cc. The other text shapes have one opcode each (or one per
+// class) and call the functions below.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,9 @@
 
 namespace tessera::kernels {
 
-/// Builds the tables of sections that do not need each other's, over stored tables and over `results`. `meanwhile` is called while the device makes their
-/// rows. Errors: those of the sections; kUnsupported, kResource: a table cannot be here.
+/// Builds the tables of sections that do not need each other's, over stored tables and over `results`. `meanwhile` is
+/// called while the device makes their rows. Errors: those of the sections; kUnsupported, kResource: a table cannot be
+/// here.
 Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results,
                   const std::vector<vm::SectionContext>& contexts, const std::function<void()>& meanwhile);
 
