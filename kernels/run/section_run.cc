@@ -13,14 +13,6 @@ constexpr uint64_t kFirstBuildRows = 1 << 20;
 /// A build of up to this many rows takes room for all of them and runs without being waited for.
 constexpr uint64_t kDeferredBuildRows = 1 << 26;
 
-/// Whether the section goes over the matches of a join. It is waited for then, even if its rows go to the sink once:
-/// builds that run together share memory for the registers of large programs.
-bool LoopsOverMatches(const Section& section) {
-  return std::any_of(section.code.begin(), section.code.end(), [](const vm::Instruction& in) {
-    return in.op == vm::Opcode::Next || in.op == vm::Opcode::NextOuter;
-  });
-}
-
 }  // namespace
 
 SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, DeviceJoins* joins, const RowSource* rows,
@@ -135,7 +127,7 @@ Status SectionRun::StartBuild() {
   Batch& batch = batches_[0];
   TESSERA_TRY(feed_.Collect(budget(), false, &batch.input).status());
   const uint64_t rows = batch.input.rows();
-  if (!feed_.AtEnd() || LoopsOverMatches(section_) || rows > kDeferredBuildRows ||
+  if (!feed_.AtEnd() || lowered_.repeats || rows > kDeferredBuildRows ||
       rows * sink_.build().row_bytes() > sink_.build().most_bytes() || passes_.count() > 1)
     return RunBuild();
   // No row more than there are can come: nothing can run full, and nobody has to wait here.
