@@ -62,12 +62,14 @@ class Run {
   /// With ranks, an error ends the program only when all ranks know of it, so that none waits for a rank that has left.
   Status RunSections(const RowConsumer& consume) {
     Exchange* const exchange = state_.options.exchange;
-    if (state_.options.gpu != nullptr)
-      state_.handed_on = FindHandedOn(state_.program, [&](int table, int column) {
-        const TableInfo& t = *state_.tables[static_cast<size_t>(table)];
-        return 2 * t.statistics[static_cast<size_t>(column)].distinct >= t.rows;
-      });
-    Status status = Caught([&] { return placement_.Choose(); });
+    Status status = Caught([&] {
+      if (state_.options.gpu != nullptr)
+        state_.handed_on = FindHandedOn(state_.program, [&](int table, int column) {
+          const TableInfo& t = *state_.tables[static_cast<size_t>(table)];
+          return 2 * t.statistics[static_cast<size_t>(column)].distinct >= t.rows;
+        });
+      return placement_.Choose();
+    });
     for (size_t i = 0; i < state_.program.sections.size(); ++i) {
       const Section& s = state_.program.sections[i];
       if (s.source_kind == Section::Source::kDictionary || state_.built_on_device[i]) continue;
