@@ -118,7 +118,8 @@ Status RowOutput::MakeRoom(uint64_t* rows, uint64_t wanted) {
             "Use --device host, or SET join_strategy = grid."};
   }
   const bool ordered = !section_.order.empty() && why_host_ == nullptr;
-  if ((ordered || (stays() && drained_ == 0)) && output_.capacity < most_rows_) {
+  const bool kept = section_.order.empty() && stays() && drained_ == 0;
+  if ((ordered || kept) && output_.capacity < most_rows_) {
     const uint64_t capacity =
         std::max(std::min(kGrowth * output_.capacity, most_rows_), std::min(*rows + wanted, kMostOutputRows));
     const Status grown = Grow(*rows, capacity);
