@@ -99,21 +99,14 @@ Status GpuDevice::ReserveEvicting(DeviceBuffer* buffer, size_t bytes) {
 }
 
 tessera::Result<const uint8_t*> GpuDevice::RowNumbers() {
-  if (row_numbers_.bytes() == 0) {
+  if (!numbered_) {
     std::vector<uint32_t> numbers(kTabletRows);
     std::iota(numbers.begin(), numbers.end(), 0u);
-    TESSERA_TRY(ReserveEvicting(&row_numbers_, numbers.size() * sizeof(uint32_t)));
+    const uint64_t bytes = numbers.size() * sizeof(uint32_t);
+    TESSERA_TRY(ReserveEvicting(&row_numbers_, bytes));
     // (Pageable memory: the copy is done when the call returns.)
-    const Status copied = [&]() -> Status {
-      CUDA_TRY(cudaMemcpyAsync(row_numbers_.As<void>(), numbers.data(), numbers.size() * sizeof(uint32_t),
-                               cudaMemcpyHostToDevice, stream));
-      return Status::Ok();
-    }();
-    if (!copied.ok()) {
-      cache.Release(row_numbers_.bytes());
-      row_numbers_.Free();
-      return copied;
-    }
+    CUDA_TRY(cudaMemcpyAsync(row_numbers_.As<void>(), numbers.data(), bytes, cudaMemcpyHostToDevice, stream));
+    numbered_ = true;
   }
   return row_numbers_.As<const uint8_t>();
 }

@@ -108,7 +108,8 @@ class GpuDevice {
   };
   std::vector<Spare> spare_;
   DeviceBuffer row_numbers_;
-  PinnedBuffer one_;  ///< the word that SendStop copies
+  bool numbered_ = false;  ///< row_numbers_ is filled
+  PinnedBuffer one_;       ///< the word that SendStop copies
 };
 
 }  // namespace tessera::kernels
