@@ -17,24 +17,20 @@ namespace {
 /// Whether a section over entries works if an entry's value is its place in the chunk. Equality of text is that of
 /// identifiers: nothing may compare an entry itself, only what an opcode has made of it.
 bool ReadsEntriesByPlace(const Section& s) {
-  const auto reads_entry = [](int32_t packed) { return Operand::Unpack(packed).kind == OperandKind::kSlot; };
   const bool compares = std::any_of(s.code.begin(), s.code.end(), [](const Instruction& in) {
     return in.op == Opcode::FilterEqT || in.op == Opcode::FilterNeT;
   });
   if (!compares) return true;
   for (size_t i = 0; i < s.code.size(); ++i) {
-    const Instruction& in = s.code[i];
-    const OpcodeInfo& info = Info(in.op);
-    const int32_t v[4] = {in.p1, in.p2, in.p3, in.p4};
-    for (int k = 0; k < 4; ++k) {
-      if (!IsReference(info.p[k]) || v[k] < 0 || !reads_entry(v[k])) continue;
-      const Opcode next = in.op == Opcode::Load && i + 1 < s.code.size() ? s.code[i + 1].op : Opcode::End;
-      const Shape shape = Info(next).shape;
-      if (shape != Shape::TextUnary && shape != Shape::TextCut && shape != Shape::TextSubstring &&
-          shape != Shape::TextNumber && shape != Shape::TextReplace && shape != Shape::TextPad &&
-          shape != Shape::TextPart) {
-        return false;
-      }
+    bool reads_entry = false;
+    ForEachOperand(s.code[i], [&](const Operand& o) { reads_entry |= o.kind == OperandKind::kSlot; });
+    if (!reads_entry) continue;
+    const Opcode next = s.code[i].op == Opcode::Load && i + 1 < s.code.size() ? s.code[i + 1].op : Opcode::End;
+    const Shape shape = Info(next).shape;
+    if (shape != Shape::TextUnary && shape != Shape::TextCut && shape != Shape::TextSubstring &&
+        shape != Shape::TextNumber && shape != Shape::TextReplace && shape != Shape::TextPad &&
+        shape != Shape::TextPart) {
+      return false;
     }
   }
   return true;

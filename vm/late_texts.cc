@@ -14,23 +14,6 @@ Fate Worse(Fate a, Fate b) {
   return a == Fate::kSorted || b == Fate::kSorted ? Fate::kSorted : Fate::kHandedOn;
 }
 
-/// The operands that an instruction reads, register by register.
-template <class F>
-void ForEachOperand(const Instruction& in, F f) {
-  const OpcodeInfo& info = Info(in.op);
-  const int32_t p[4] = {in.p1, in.p2, in.p3, in.p4};
-  const bool keys = info.shape == Shape::Group || Probes(in);  // P3 operands from P2 on
-  for (int k = 0; k < 4; ++k) {
-    const OperandSpec spec = info.p[k];
-    const bool is_operand = spec == OperandSpec::Src || spec == OperandSpec::SrcW || spec == OperandSpec::SrcPlain ||
-                            spec == OperandSpec::SrcInt || (keys && k == 1);
-    if (!is_operand || (spec == OperandSpec::SrcInt && p[k] == -1) || (keys && k == 1 && in.p3 == 0)) continue;
-    Operand o = Operand::Unpack(p[k]);
-    const int32_t count = keys && k == 1 && o.kind == OperandKind::kRegister ? in.p3 : 1;
-    for (int32_t i = 0; i < count; ++i, ++o.index) f(o);
-  }
-}
-
 class Finder {
  public:
   explicit Finder(const Program& program) : program_(program), fates_(program.sections.size()) {

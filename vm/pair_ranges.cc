@@ -311,16 +311,10 @@ class RangeMaker {
   }
 
   void RegistersReadBy(const Instruction& in, std::vector<int>* out) const {
-    const OpcodeInfo& info = Info(in.op);
-    const int32_t p[4] = {in.p1, in.p2, in.p3, in.p4};
-    for (int k = 0; k < 4; ++k) {
-      if (!IsReference(info.p[k]) || p[k] == -1) continue;
-      const Operand o = Operand::Unpack(p[k]);
-      if (o.kind != OperandKind::kRegister) continue;
-      // Keys are p3 consecutive registers.
-      for (int r = 0; r < (TakesKeys(info) ? in.p3 : 1); ++r) out->push_back(o.index + r);
-    }
-    if (info.role == Role::Rows) {
+    ForEachOperand(in, [&](const Operand& o) {
+      if (o.kind == OperandKind::kRegister) out->push_back(o.index);
+    });
+    if (Info(in.op).role == Role::Rows) {
       for (size_t r = 0; r < section_.columns.size(); ++r) out->push_back(static_cast<int>(r));
     }
   }

@@ -9,6 +9,7 @@
 // one machine.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -218,6 +219,19 @@ bool IsValueType(const SqlType& type);
 /// Next, sinks that do not fit, sections that read something that no earlier section made. Errors: kCorrupt: `section
 /// 1, instruction 7 (AddI): reason`.
 Status Verify(const Program& program);
+
+/// Calls f(Operand) for each operand that the instruction reads; keys are consecutive registers.
+template <class F>
+void ForEachOperand(const Instruction& in, F f) {
+  const OpcodeInfo& info = Info(in.op);
+  const int32_t p[4] = {in.p1, in.p2, in.p3, in.p4};
+  for (int k = 0; k < 4; ++k) {
+    if (!IsReference(info.p[k]) || p[k] == -1) continue;
+    Operand o = Operand::Unpack(p[k]);
+    const int32_t keys = !TakesKeys(info) ? 1 : o.kind == OperandKind::kRegister ? in.p3 : std::min(in.p3, 1);
+    for (int32_t i = 0; i < keys; ++i, ++o.index) f(o);
+  }
+}
 
 /// Whether the instruction probes join table P1.
 inline bool Probes(const Instruction& in) { return Info(in.op).role == Role::Probe; }

@@ -399,19 +399,10 @@ bool SameDictionary(const Chunk& a, const Chunk& b) {
 
 std::vector<bool> SlotsReadAsValues(const Section& section) {
   std::vector<bool> read(section.slots.size());
-  auto note = [&](int32_t packed) {
-    Operand o = Operand::Unpack(packed);
-    if (packed >= 0 && o.kind == OperandKind::kSlot && o.index < read.size()) read[o.index] = true;
-  };
   for (const Instruction& in : section.code) {
-    const OpcodeInfo& info = Info(in.op);
-    const int32_t v[4] = {in.p1, in.p2, in.p3, in.p4};
-    for (int k = 0; k < 4; ++k) {
-      if (IsReference(info.p[k])) {
-        if (TakesKeys(info) && in.p3 == 0) continue;
-        note(v[k]);
-      }
-    }
+    ForEachOperand(in, [&](const Operand& o) {
+      if (o.kind == OperandKind::kSlot && o.index < read.size()) read[o.index] = true;
+    });
   }
   return read;
 }
