@@ -185,6 +185,17 @@ Result<TableLayout> LayOutTable(DeviceTable* table, const vm::Section& builder, 
   return layout;
 }
 
+RowsToSummarize ToSummarize(const DeviceRows& rows, size_t columns, ColumnSummary* summaries) {
+  RowsToSummarize out;
+  out.low = reinterpret_cast<const int64_t*>(rows.low(0));
+  out.null = rows.null(0);
+  out.capacity = rows.capacity();
+  out.rows = rows.rows();
+  out.summaries = summaries;
+  out.columns = static_cast<uint32_t>(std::min<size_t>(columns, kMaxSummaries));
+  return out;
+}
+
 std::vector<PayloadShape> ShapesOf(const DeviceRows& rows, const std::vector<SqlType>& columns,
                                    const ColumnSummary* summaries) {
   std::vector<PayloadShape> shapes;

@@ -38,6 +38,9 @@ struct TableLayout {
 Result<TableLayout> LayOutTable(DeviceTable* table, const vm::Section& builder, bool unique, bool outer,
                                 const ColumnSummary* summaries, uint64_t direct_bytes);
 
+/// The work of StartSummarize for rows that are all there: of their first kMaxSummaries columns.
+RowsToSummarize ToSummarize(const DeviceRows& rows, size_t columns, ColumnSummary* summaries);
+
 /// What is known of the columns of rows, summarised as for LayOutTable. The rows must outlive it.
 std::vector<PayloadShape> ShapesOf(const DeviceRows& rows, const std::vector<SqlType>& columns,
                                    const ColumnSummary* summaries);

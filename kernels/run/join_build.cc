@@ -27,16 +27,6 @@ Status ClearBuildStates(GpuDevice* gpu, size_t count) {
   return Status::Ok();
 }
 
-RowsToSummarize Summary(const DeviceRows& rows, size_t columns, BuildState* state) {
-  return {reinterpret_cast<const int64_t*>(rows.low(0)),
-          rows.null(0),
-          rows.capacity(),
-          &state->control,
-          0,
-          state->columns,
-          static_cast<uint32_t>(std::min<size_t>(columns, kMaxSummaries))};
-}
-
 }  // namespace
 
 Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results,
@@ -57,7 +47,8 @@ Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results
         gpu, contexts[i], joins, of_table ? nullptr : &results.source(section.source), static_cast<int>(i)));
     TESSERA_TRY(runs[i]->StartBuild());
     to_summarize.push_back(
-        Summary(runs[i]->build_rows().on_device(), SectionOf(contexts[i]).columns.size(), &device_states[i]));
+        ToSummarize(runs[i]->build_rows().on_device(), section.columns.size(), device_states[i].columns));
+    to_summarize.back().control = &device_states[i].control;  // it may not have run yet
   }
   CUDA_TRY(StartSummarize(to_summarize.data(), n, gpu->stream));
   CUDA_TRY(cudaEventRecord(gpu->end, gpu->stream));

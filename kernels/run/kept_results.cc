@@ -15,13 +15,7 @@ Status KeptResults::Keep(int section, const std::vector<SqlType>& columns, Devic
     TESSERA_TRY(found.Allocate(&gpu_, bytes));
     // (Pageable memory: these copies are done when the calls return.)
     CUDA_TRY(cudaMemcpyAsync(found.As<void>(), summaries.data(), bytes, cudaMemcpyHostToDevice, gpu_.stream));
-    RowsToSummarize all;
-    all.low = reinterpret_cast<const int64_t*>(rows->low(0));
-    all.null = rows->null(0);
-    all.capacity = rows->capacity();
-    all.rows = rows->rows();
-    all.summaries = found.As<ColumnSummary>();
-    all.columns = static_cast<uint32_t>(summaries.size());
+    const RowsToSummarize all = ToSummarize(*rows, columns.size(), found.As<ColumnSummary>());
     CUDA_TRY(StartSummarize(&all, 1, gpu_.stream));
     CUDA_TRY(cudaMemcpyAsync(summaries.data(), found.As<void>(), bytes, cudaMemcpyDeviceToHost, gpu_.stream));
     TESSERA_TRY(rows->ClearPadding(gpu_.stream));
