@@ -8,6 +8,7 @@
 
 #include "compiler/expression_binder.h"
 #include "compiler/nearest_name.h"
+#include "compiler/statement_option.h"
 #include "vm/meaning.h"
 
 namespace tessera {
@@ -45,14 +46,6 @@ int64_t YearsOf(DateUnit unit) {
   return unit == DateUnit::kDecade ? 10 : unit == DateUnit::kCentury ? 100 : unit == DateUnit::kMillennium ? 1000 : 1;
 }
 
-std::string Lower(std::string_view s) {
-  std::string out(s);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  }
-  return out;
-}
-
 bool IsMoment(const Expr& e) { return (ClassOf(e.type) & kClassDateTime) != 0; }
 
 }  // namespace
@@ -63,7 +56,7 @@ Result<DateUnit> ExpressionBinder::BindUnit(const ParseNode& node, std::string_v
     return Unsupported(std::string(function) + " with a unit that is not a constant is not supported",
                        node.FirstLocation());
   }
-  const std::string written = Lower(literal->Text(Field::k_sval));
+  const std::string written = LowerCase(literal->Text(Field::k_sval));
   std::string name = written;
   if (name.size() > 1 && name.back() == 's') name.pop_back();  // 'months' is 'month'
   std::vector<std::string_view> names;

@@ -5,6 +5,7 @@
 #include "compiler/expression_binder.h"
 #include "compiler/fold.h"
 #include "compiler/nearest_name.h"
+#include "compiler/statement_option.h"
 
 namespace tessera {
 namespace {
@@ -14,14 +15,6 @@ const SqlType kInteger = SqlType::Of(TypeId::kInteger);
 const SqlType kDouble = SqlType::Of(TypeId::kDouble);
 
 bool IsUntyped(const Expr& e) { return e.type.id == TypeId::kNull; }
-
-std::string Lower(std::string_view s) {
-  std::string out(s);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  }
-  return out;
-}
 
 /// The type that an untyped argument gets for a class of types.
 SqlType PreferredType(TypeClass c) {
@@ -172,7 +165,7 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
 
 Result<ExprPtr> ExpressionBinder::BindExtract(std::string_view field, int field_position, const ParseNode& argument,
                                               int position) {
-  const std::string name = Lower(field);
+  const std::string name = LowerCase(field);
   const std::optional<DateField> part = FindDateField(name);
   if (!part && !IsMadeField(name)) {
     const std::string nearest = NearestName(name, DateFieldNames());

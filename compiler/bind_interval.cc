@@ -3,6 +3,7 @@
 #include <string>
 
 #include "compiler/expression_binder.h"
+#include "compiler/statement_option.h"
 #include "tablet/value_parser.h"
 #include "vm/meaning.h"
 
@@ -10,14 +11,6 @@ namespace tessera {
 namespace {
 
 bool IsUntyped(const Expr& e) { return e.type.id == TypeId::kNull; }
-
-std::string Lower(std::string_view s) {
-  std::string out(s);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -90,7 +83,7 @@ Result<Span> ParseInterval(std::string_view text, std::string_view field) {
   std::string_view w = word();
   while (!w.empty()) {
     // A number and its unit, with or without blanks between them: "3 months", "3months", "12:30", "-1 day".
-    const std::string lower = Lower(w);
+    const std::string lower = LowerCase(w);
     if (lower == "ago" && any) {
       ago = true;
       w = word();
@@ -102,7 +95,7 @@ Result<Span> ParseInterval(std::string_view text, std::string_view field) {
     while (digits < w.size() && ((w[digits] >= '0' && w[digits] <= '9') || w[digits] == '.' || w[digits] == ':'))
       ++digits;
     std::string_view number = w.substr(0, digits);
-    std::string unit = Lower(w.substr(digits));
+    std::string unit = LowerCase(w.substr(digits));
     const bool negative = number.starts_with('-');
     if (number.starts_with('-') || number.starts_with('+')) number.remove_prefix(1);
     if (number.empty()) return bad;
@@ -119,12 +112,12 @@ Result<Span> ParseInterval(std::string_view text, std::string_view field) {
     if (ParseDouble(number, &v) != ParseError::kNone) return bad;
     if (unit.empty() && !w.empty()) {
       const bool is_unit = (w[0] >= 'a' && w[0] <= 'z') || (w[0] >= 'A' && w[0] <= 'Z');
-      if (is_unit && Lower(w) != "ago") {
-        unit = Lower(w);
+      if (is_unit && LowerCase(w) != "ago") {
+        unit = LowerCase(w);
         w = word();
       }
     }
-    if (unit.empty()) unit = field.empty() ? "second" : Lower(field);
+    if (unit.empty()) unit = field.empty() ? "second" : LowerCase(field);
     if (unit == "centuries") unit = "century";
     const IntervalUnit* found = nullptr;
     for (const IntervalUnit& u : kIntervalUnits) {

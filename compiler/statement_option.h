@@ -16,7 +16,7 @@ std::string OptionText(const ParseNode& option);
 /// A DefElem as a boolean: no argument means true. Errors: kSql "... requires a Boolean value".
 Result<bool> BooleanOption(const ParseNode& option);
 
-/// ASCII letters in lower case, as names of options are compared.
+/// ASCII letters in lower case, as names of options and of units are compared.
 std::string LowerCase(std::string_view text);
 
 }  // namespace tessera
