@@ -23,6 +23,8 @@
 #include <fstream>
 #include <string>
 
+#include "base/temporary_memory.h"
+
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define TESSERA_SANITIZED
@@ -36,7 +38,7 @@ namespace tessera {
 namespace {
 
 std::atomic<uint64_t> limit{UINT64_MAX};
-std::atomic<int64_t> used{0};
+std::atomic<int64_t> used{0}, peak{0};
 /// What this thread has allocated and not told yet; below 0 if it has freed more.
 constinit thread_local int64_t untold = 0;
 std::atomic<bool (*)()> fault{nullptr};
@@ -60,6 +62,8 @@ uint64_t GroupLimit(const std::string& path) {
 void SetMemoryLimit(uint64_t bytes) { limit = bytes; }
 uint64_t MemoryLimit() { return limit; }
 uint64_t MemoryUsed() { return static_cast<uint64_t>(std::max<int64_t>(0, used + untold)); }
+uint64_t MemoryPeak() { return std::max(MemoryUsed(), static_cast<uint64_t>(std::max<int64_t>(0, peak))); }
+void ResetMemoryPeak() { peak = used + untold; }
 void FlushMemoryCount() {
   used += untold;
   untold = 0;
@@ -85,10 +89,14 @@ uint64_t UsableMemory() {
 }
 
 Status MemoryLimitExceeded::status() const {
-  return {ErrorCode::kResource,
-          std::string("memory limit exceeded: ") + purpose_ + " needs " + SizeText(requested_) + " more, and " +
-              SizeText(used_) + " of " + SizeText(limit_) + " are in use",
-          "Ask for fewer rows or groups, or raise the limit: SET memory_limit = BYTES, or --memory."};
+  return {
+      ErrorCode::kResource,
+      std::string("memory limit exceeded: ") + purpose_ + " needs " + SizeText(requested_) + " more, and " +
+          SizeText(used_) + " of " + SizeText(limit_) + " are in use",
+      TemporaryLimit() == 0
+          ? "Ask for fewer rows or groups, or raise a limit: SET memory_limit = BYTES, or SET temp_file_limit."
+          : "Ask for fewer rows or groups, raise the limit: SET memory_limit = BYTES, or --memory, or make room for "
+            "temporary files ($TMPDIR)."};
 }
 
 }  // namespace tessera
@@ -107,6 +115,12 @@ namespace {
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 /// Smaller blocks would hardly fill a huge page, and take much more memory than was asked for.
 constexpr std::size_t kLarge = 2 * kHugePage;
+
+/// Blocks of this size and more lie in temporary files once little memory is left: what grows with the data is large.
+constexpr std::size_t kTemporary = std::size_t{64} << 10;
+constexpr std::size_t kPage = 4096;
+/// Memory that is left to smaller blocks then: this part of the limit, but no more than kMostLeft.
+constexpr uint64_t kLeftShare = 4, kMostLeft = uint64_t{1} << 30;
 
 /// How many unused bytes may stay at the end of the heap.
 constexpr int kKept = 64 << 20;
@@ -130,6 +144,9 @@ void* Allocate(std::size_t bytes, std::size_t alignment) {
 [[gnu::noinline]] void Tell(int64_t bytes) {
   const int64_t total = used.fetch_add(untold, std::memory_order_relaxed) + untold;
   untold = 0;
+  for (int64_t before = peak.load(std::memory_order_relaxed); before < total;) {
+    if (peak.compare_exchange_weak(before, total, std::memory_order_relaxed)) break;
+  }
   const uint64_t most = limit.load(std::memory_order_relaxed);
   if (bytes <= 0 || total <= 0 || static_cast<uint64_t>(total) <= most || WithoutMemoryLimit::active()) return;
   untold = -bytes;
@@ -143,9 +160,20 @@ void Count(int64_t bytes) {
   if (untold >= kFlushBytes || untold <= -kFlushBytes) Tell(bytes);
 }
 
+/// Whether a block should lie in a temporary file.
+bool IsOverflow(std::size_t bytes) {
+  const uint64_t most = limit.load(std::memory_order_relaxed);
+  if (most == UINT64_MAX || TemporaryLimit() == 0 || WithoutMemoryLimit::active()) return false;
+  const uint64_t in_memory = most - std::min(most / kLeftShare, kMostLeft), before = MemoryUsed();
+  return before > in_memory || bytes > in_memory - before;
+}
+
 void* AllocateAndCount(std::size_t bytes, std::size_t alignment) {
   if (bool (*const refuse)() = fault.load(std::memory_order_relaxed); refuse != nullptr && refuse()) [[unlikely]] {
     throw std::bad_alloc();
+  }
+  if (bytes >= kTemporary && alignment <= kPage && IsOverflow(bytes)) {
+    if (void* const block = MapTemporary(bytes); block != nullptr) return block;
   }
   // A large block is refused before it is made; of a small one it does not matter.
   if (bytes >= kLarge && bytes <= PTRDIFF_MAX) {
@@ -169,7 +197,7 @@ void* AllocateAndCount(std::size_t bytes, std::size_t alignment) {
 }
 
 void FreeAndCount(void* block) noexcept {
-  if (block == nullptr) return;
+  if (block == nullptr || UnmapTemporary(block)) return;
   Count(-static_cast<int64_t>(malloc_usable_size(block)));
   std::free(block);
 }

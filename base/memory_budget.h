@@ -3,6 +3,9 @@
 //
 // What is counted: whatever C++ allocates, which is groups, sorts, join tables, results and loads. Not counted: mapped
 // tablets, which the system can take back, SQLite, the parser, CUDA and MPI, whose needs do not grow with the data.
+// Large blocks that would bring the process near the limit lie in temporary files instead and do not count
+// (temporary_memory.h). So a query that needs more memory than it has becomes slower, and ends only where the disk does.
+//
 // Each thread counts for itself and adds to the total every kFlushBytes, so the total is right to that much a thread.
 //
 // With a sanitizer nothing is counted, because its own operator new stays: MemoryIsCounted().
@@ -27,6 +30,9 @@ void SetMemoryLimit(uint64_t bytes);
 uint64_t MemoryLimit();
 /// Bytes allocated now.
 uint64_t MemoryUsed();
+/// The most bytes that were allocated at a time since the last call of ResetMemoryPeak.
+uint64_t MemoryPeak();
+void ResetMemoryPeak();
 /// Of this thread, which is about to end: what it has not told yet would be forgotten.
 void FlushMemoryCount();
 

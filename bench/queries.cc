@@ -8,6 +8,8 @@
 //             [--set NAME=VALUE]... [--gpu-memory MB]
 //             [--duckdb PYTHON --data DIR]            beside DuckDB: the same text files, the same number of threads
 //             [--shell PROGRAM --small-database DIR]  memory and start of whole processes
+//   queries_bench --tight N --benchmark ... as above
+//             each query with the memory that it likes, and with an Nth of that as memory_limit
 //   queries_bench --demo --benchmark ssb|tpch --database DIR [--threads N]    each query once, with its first rows
 //
 // ms is the median of the hot runs, from SQL text to the last row. With DuckDB, runs alternate between the two, so that
@@ -70,7 +72,7 @@ struct Options {
   SessionOptions session;
   const Benchmark* benchmark = nullptr;
   bool demo = false;
-  int runs = 7, limit = 60;
+  int runs = 7, limit = 60, tight = 0;
   double scale = 1;
   std::vector<std::string> queries, settings;
   std::string csv, duckdb, data, shell, small_database;
@@ -358,6 +360,52 @@ Status Bench(Session* session, const Options& options) {
   return all ? Status::Ok() : Status(ErrorCode::kSql, "not all queries were answered");
 }
 
+/// A query under a memory limit.
+struct LimitedRun {
+  Answer answer;
+  double ms = 0;
+  uint64_t memory = 0, temporary = 0;  ///< the most bytes at a time
+};
+Result<LimitedRun> RunLimited(Session* session, const Options& options, const std::string& sql, uint64_t limit) {
+  TESSERA_TRY(Set(session, "memory_limit", limit == 0 ? "DEFAULT" : std::to_string(limit)));
+  LimitedRun run;
+  std::vector<double> ms;
+  for (int i = 0; i < options.runs; ++i) {
+    AnswerWriter writer;
+    TESSERA_TRY(Execute(session, sql, &writer));
+    run.answer = std::move(writer.answer);
+    ms.push_back(session->last_timing().total);
+    run.memory = session->last_statistics().mine.memory_peak;
+    run.temporary = session->last_statistics().mine.temporary_peak;
+  }
+  run.ms = Median(ms);
+  return run;
+}
+
+/// Each query with all memory, and with a part of what it took then.
+Status Tight(Session* session, const Options& options) {
+  constexpr uint64_t kLeastLimit = 16 << 20;  // of memory_limit
+  constexpr double kSlowest = 10;
+  fmt::print("{}; {} runs\n\n", session->DeviceDescription(), options.runs);
+  fmt::print("query          ms     memory      limit         ms  ratio  temporary files\n");
+  double worst = 0;
+  for (const std::string& query : options.queries) {
+    TESSERA_ASSIGN(const std::string sql, QueryText(options, query));
+    TESSERA_ASSIGN(const LimitedRun free, RunLimited(session, options, sql, 0));
+    const uint64_t limit = std::max(kLeastLimit, free.memory / static_cast<uint64_t>(options.tight));
+    TESSERA_ASSIGN(const LimitedRun tight, RunLimited(session, options, sql, limit));
+    if (const std::optional<std::string> difference = Difference(tight.answer, free.answer))
+      return {ErrorCode::kInternal, query + " has other rows with little memory: " + *difference};
+    worst = std::max(worst, tight.ms / free.ms);
+    fmt::print("{:<6} {:>10.3f} {:>10} {:>10} {:>10.3f} {:>6.2f} {:>16}\n", query, free.ms,
+               BytesText(static_cast<double>(free.memory)), BytesText(static_cast<double>(limit)), tight.ms,
+               tight.ms / free.ms, BytesText(static_cast<double>(tight.temporary)));
+    fflush(stdout);
+  }
+  fmt::print("\nslowest: {:.2f} times as long (limit {:.0f}: {})\n", worst, kSlowest, Verdict(worst <= kSlowest));
+  return Status::Ok();
+}
+
 int Usage(const std::string& message) {
   fmt::print(stderr, "queries_bench: {}\nThe options are at the head of bench/queries.cc.\n", message);
   return 2;
@@ -375,6 +423,7 @@ Status Run(Options options) {
     if (equals == std::string::npos) return {ErrorCode::kSql, "--set takes NAME=VALUE, not " + setting};
     TESSERA_TRY(Set(session.get(), setting.substr(0, equals), setting.substr(equals + 1)));
   }
+  if (options.tight > 0) return Tight(session.get(), options);
   return options.demo ? Demo(session.get(), options) : Bench(session.get(), options);
 }
 
@@ -398,6 +447,7 @@ int RunBench(int argc, char** argv) {
                           {"shell", required_argument, nullptr, 's'},
                           {"small-database", required_argument, nullptr, 'm'},
                           {"threads", required_argument, nullptr, 't'},
+                          {"tight", required_argument, nullptr, 'T'},
                           {nullptr, 0, nullptr, 0}};
   for (int c; (c = getopt_long(argc, argv, "", names, nullptr)) >= 0;) {
     const std::string value = optarg == nullptr ? "" : optarg;
@@ -458,6 +508,9 @@ int RunBench(int argc, char** argv) {
         break;
       case 't':
         if (!number(&options.session.threads)) return Usage("--threads takes a number");
+        break;
+      case 'T':
+        if (!number(&options.tight)) return Usage("--tight takes a number");
         break;
       case 'u':
         options.duckdb = value;

@@ -15,6 +15,7 @@
 #     PARTS=           "q1 q19": only these queries
 #     LIMIT=60         seconds after which a query is left
 #     MEMORY=          the host's memory_limit, as SET takes it: '2GB'
+#     TIGHT=10         no such table: each query again with a tenth of the memory that it took, and the rows compared
 #     GPU_MEMORY=      MiB
 #     TEXT=            MiB of text of which TPC-H's comments are pieces: see tpch_gen --help
 #     DUCKDB=no        without DuckDB
@@ -88,6 +89,7 @@ case $mode in
       --limit "${LIMIT:-60}" --queries "${PARTS:-}")
     [[ -z $csv ]] || arguments+=(--csv "$csv")
     [[ -z ${MEMORY:-} ]] || arguments+=(--set "memory_limit=$MEMORY")
+    [[ -z ${TIGHT:-} ]] || arguments+=(--tight "$TIGHT")
     [[ -z ${GPU_MEMORY:-} ]] || arguments+=(--gpu-memory "$GPU_MEMORY")
     if [[ ${DUCKDB:-} != no && ($device == host || $benchmark == tpch) ]]; then
       for python in python3 "$build/venv/bin/python"; do

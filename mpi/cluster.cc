@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/memory_budget.h"
+#include "base/temporary_memory.h"
 #include "mpi/messages.h"
 #include "mpi/messenger.h"
 #include "mpi/mpi_exchange.h"
@@ -299,6 +300,7 @@ class RankCluster final : public Cluster {
     if (!in->failed()) watch_->SetTimeout(std::chrono::milliseconds(settings.rank_timeout));
     const int threads = command.threads != 0 ? command.threads : default_threads_;
     SetMemoryLimit(settings.memory_limit != 0 ? settings.memory_limit : default_memory_limit_);
+    SetTemporaryLimit(settings.temp_file_limit);
     exchange_.Begin(number_, settings.replicate_below, BroadcastLimit(settings), &interrupted);
 
     vm::RunStatistics statistics;

@@ -74,6 +74,7 @@ ClusterSettings ClusterSettingsOf(const Settings& settings) {
   out.replicate_below = static_cast<uint64_t>(settings.replicate_below);
   out.broadcast_limit = static_cast<uint64_t>(settings.broadcast_limit);
   out.memory_limit = static_cast<uint64_t>(settings.memory_limit);
+  out.temp_file_limit = static_cast<uint64_t>(settings.temp_file_limit);
   out.scatter_memory = static_cast<uint64_t>(settings.scatter_memory);
   out.rank_timeout = static_cast<uint64_t>(settings.rank_timeout);
   return out;

@@ -3,6 +3,7 @@
 #include "session/session_state.h"
 
 #include "base/memory_budget.h"
+#include "base/temporary_memory.h"
 #include "mpi/cluster.h"
 
 namespace tessera {
@@ -13,6 +14,7 @@ Status SessionState::ChangeSettings(const Settings& changed) {
   if (changed.device == DeviceChoice::kGpu) TESSERA_TRY(OpenGpu());
   settings = changed;
   SetMemoryLimit(memory_limit());
+  SetTemporaryLimit(static_cast<uint64_t>(settings.temp_file_limit));
   database->SetLockTimeout(static_cast<int>(settings.lock_timeout));
   return Status::Ok();
 }

@@ -20,6 +20,8 @@ std::vector<std::pair<const char*, std::string>> Fields(uint64_t number, const v
           {"bytes_sent", std::to_string(r.bytes_sent)},
           {"bytes_received", std::to_string(r.bytes_received)},
           {"bytes_scattered", std::to_string(r.bytes_scattered)},
+          {"memory_peak", std::to_string(r.memory_peak)},
+          {"temporary_peak", std::to_string(r.temporary_peak)},
           {"compile_ms", time(r.compile)},
           {"scatter_ms", time(r.scatter)},
           {"read_ms", time(r.read)},

@@ -107,6 +107,13 @@ std::string StatisticsText(const Analysis& analysis) {
   out +=
       fmt::format("{} rows; compiled in {:.3f} ms, executed in {:.3f} ms", timing.rows, timing.compile, timing.execute);
   if (gpu) out += fmt::format(" ({:.3f} ms in kernels)", timing.kernel);
+  uint64_t memory = statistics.mine.memory_peak, temporary = statistics.mine.temporary_peak;
+  for (const vm::RankStatistics& r : statistics.ranks) {
+    memory = std::max(memory, r.memory_peak);
+    temporary = std::max(temporary, r.temporary_peak);
+  }
+  if (memory > 0) out += fmt::format("; at most {} of memory", BytesText(static_cast<double>(memory)));
+  if (temporary > 0) out += fmt::format(" and {} of temporary files", BytesText(static_cast<double>(temporary)));
   return out + "\n";
 }
 

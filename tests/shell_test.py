@@ -738,14 +738,41 @@ def test_memory_limit():
     run("db", "-c", SLOW_TABLE, status=0)
     # Pairs of 2^17 rows: more than the memory of any machine.
     large = "SELECT a.x, b.x FROM slow a, slow b ORDER BY a.x, b.x"
-    answer = run("db", "--memory", "200MB", "-c", large, "-c", "SELECT max(x) AS m FROM slow", status=1)
+    no_files = ["-c", "SET temp_file_limit = 0"]
+    answer = run("db", "--memory", "200MB", *no_files, "-c", large, "-c", "SELECT max(x) AS m FROM slow", status=1)
     holds("memory limit exceeded" in answer.err, answer)
     holds("of 200.0 MiB are in use" in answer.err and "HINT:  " in answer.err, answer)
     equal(answer.out, "m\n1\n")
-    answer = run("db", "-c", "SET memory_limit = '64MB'", "-c", "SHOW memory_limit", "-c", large, status=1)
+    answer = run("db", *no_files, "-c", "SET memory_limit = '64MB'", "-c", "SHOW memory_limit", "-c", large, status=1)
     equal(answer.out, "memory_limit\n67108864\n")
     holds("of 64.0 MiB are in use" in answer.err, answer)
     holds("--memory takes bytes" in run("--memory", "much", status=2).err, "a limit that is no number")
+
+
+def test_temporary_files():
+    if not memory_is_counted():
+        return
+    os.mkdir("temporary")
+    there = {"TMPDIR": os.path.abspath("temporary")}
+    doubled = "".join(f"INSERT INTO n SELECT i + {1 << k} FROM n;" for k in range(20))
+    run("db", "-c", "CREATE TABLE n (i INTEGER); INSERT INTO n VALUES (0);" + doubled, status=0)
+    groups = "SELECT i::bigint * 7919 % 1000003 AS k, count(*) AS c, sum(i) AS s FROM n GROUP BY 1"
+    queries = [
+        f"SELECT count(*), sum(k * c), min(s), max(s) FROM ({groups}) AS q",
+        "SELECT i FROM n ORDER BY i::bigint * 7919 % 1000003, i DESC",
+        "SELECT count(*), sum(a.i - b.i) FROM n a JOIN n b ON a.i * 3 = b.i * 5",
+    ]
+    for query in queries:
+        expected = run("db", "-c", query, status=0).out
+        limited = ["-c", "SET memory_limit = '16MB'", "-c"]
+        equal(run("db", *limited, query, status=0, environment=there).out, expected, query)
+        analyzed = run("db", *limited, "EXPLAIN ANALYZE " + query, status=0, environment=there).out
+        holds("MB of temporary files" in analyzed, analyzed)
+        equal(os.listdir("temporary"), [], "what is left")
+        answer = run("db", *limited, query, status=1, environment={"TMPDIR": "/no/such/directory"})
+        holds("memory limit exceeded" in answer.err and "$TMPDIR" in answer.err, answer)
+        answer = run("db", "-c", "SET temp_file_limit = '1MB'", *limited, query, status=1, environment=there)
+        holds("memory limit exceeded" in answer.err, answer)
 
 
 def test_memory_that_runs_out():

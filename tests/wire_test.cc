@@ -332,6 +332,7 @@ TEST(Wire, CommandsComeBackOrAreRefused) {
   command.gpu_memory = 1 << 30;
   command.settings.memory_limit = 6;
   command.settings.scatter_memory = 5;
+  command.settings.temp_file_limit = 4;
   command.tables.alive = {1, 2};
   TableMessage table;
   table.id = 2;
@@ -355,6 +356,7 @@ TEST(Wire, CommandsComeBackOrAreRefused) {
   EXPECT_EQ(r.gpu_memory, uint64_t{1} << 30);
   EXPECT_EQ(r.settings.memory_limit, 6u);
   EXPECT_EQ(r.settings.scatter_memory, 5u);
+  EXPECT_EQ(r.settings.temp_file_limit, 4u);
   EXPECT_EQ(r.tables.alive, command.tables.alive);
   ASSERT_EQ(r.tables.tables.size(), 2u);
   EXPECT_EQ(r.tables.tables[1].name, "t");

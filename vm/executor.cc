@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/memory_budget.h"
+#include "base/temporary_memory.h"
 #include "base/thread_pool.h"
 #include "tablet/file_mapping.h"
 #include "vm/row_set.h"
@@ -36,8 +38,12 @@ class Run {
   }
 
   Status Execute(const Snapshot& snapshot, const RowConsumer& consume) {
+    ResetMemoryPeak();
+    ResetTemporaryPeak();
     TESSERA_TRY(FindTables(snapshot));
     TESSERA_TRY(RunSections(consume));
+    state_.mine.memory_peak = MemoryPeak();
+    state_.mine.temporary_peak = TemporaryPeak();
     if (statistics_ != nullptr) statistics_->mine = state_.mine;
     if (!state_.IsMaster()) return Status::Ok();
     Section unbounded;  // the bounds have been applied

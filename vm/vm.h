@@ -65,6 +65,8 @@ struct RankStatistics {
   uint64_t bytes_transferred = 0;  ///< to the GPU
   uint64_t bytes_sent = 0, bytes_received = 0;  ///< between ranks, tablets not counted
   uint64_t bytes_scattered = 0;                 ///< tablets: received from the master; master: sent
+  uint64_t memory_peak = 0;     ///< the most bytes that the process had allocated at a time
+  uint64_t temporary_peak = 0;  ///< the most bytes of temporary files at a time
   double compile = 0;                           ///< master: text to program; others: parsing and verifying it
   double scatter = 0;                           ///< tablets on their way over MPI
   double read = 0;                              ///< opening, checking and encoding tablets, summed over the threads
