@@ -8,6 +8,7 @@
 //   --tablet-rows N   new tables have tablets of N rows, unless they say otherwise
 //   --gpu-memory N    budget on the GPU in bytes, or with mb
 //   --jobs N          files at the same time
+//   --host-rows N     it is a failure if a section over more than N rows runs on the host
 //   --set NAME=VALUE  a setting, in every file. A query that the join_strategy set so cannot run is skipped; a
 //                     statement then runs under auto, because later records need what it does.
 //
@@ -49,6 +50,7 @@ struct Options {
   SessionOptions session;
   int tablet_rows = 0;
   int jobs = 1;
+  int host_rows = 0;                  ///< 0: any
   std::vector<std::string> settings;  ///< NAME=VALUE
   std::string join_strategy;          ///< the one of that name
   std::vector<std::string> files;
@@ -159,6 +161,10 @@ class FileRun {
     for (const vm::SectionStatistics& section : session_->last_statistics().sections) {
       if (section.on_gpu) ++totals_.gpu_sections;
       if (!section.on_gpu && section.tablets > 0) ++totals_.host_sections;
+      if (section.on_gpu || options_.host_rows == 0 || section.rows_in <= static_cast<uint64_t>(options_.host_rows))
+        continue;
+      return Fail(record.line, fmt::format("  \"{}\" over {} rows ran on the host\n{}\n", section.label,
+                                           section.rows_in, record.sql));
     }
     std::string problem;
     // (An error of one rank may stop another one before it begins.)
@@ -238,11 +244,15 @@ bool ParseBytes(std::string_view text, uint64_t* bytes) {
 int RunAll(int argc, char** argv, Cluster* cluster) {
   Options options;
   options.session.device = DeviceChoice::kHost;
-  const option names[] = {
-      {"device", required_argument, nullptr, 'd'},      {"threads", required_argument, nullptr, 't'},
-      {"tablet-rows", required_argument, nullptr, 'r'}, {"gpu-memory", required_argument, nullptr, 'm'},
-      {"jobs", required_argument, nullptr, 'j'},        {"set", required_argument, nullptr, 's'},
-      {"scatter", no_argument, nullptr, 'S'},           {nullptr, 0, nullptr, 0}};
+  const option names[] = {{"device", required_argument, nullptr, 'd'},
+                          {"threads", required_argument, nullptr, 't'},
+                          {"tablet-rows", required_argument, nullptr, 'r'},
+                          {"gpu-memory", required_argument, nullptr, 'm'},
+                          {"jobs", required_argument, nullptr, 'j'},
+                          {"set", required_argument, nullptr, 's'},
+                          {"scatter", no_argument, nullptr, 'S'},
+                          {"host-rows", required_argument, nullptr, 'h'},
+                          {nullptr, 0, nullptr, 0}};
   for (int c; (c = getopt_long(argc, argv, "j:", names, nullptr)) >= 0;) {
     const std::string value = optarg == nullptr ? "" : optarg;
     if (c == 'd' && (value == "host" || value == "gpu")) {
@@ -253,6 +263,7 @@ int RunAll(int argc, char** argv, Cluster* cluster) {
       options.settings.push_back(value);
       if (value.starts_with("join_strategy=")) options.join_strategy = value;
     } else if (c == 'm' && ParseBytes(value, &options.session.gpu_memory)) {
+    } else if (c == 'h' && ParseNumber(optarg, 1 << 30, &options.host_rows)) {
     } else if (c == 'S') {
       options.session.scatter = true;
     } else if (c == 'j' && ParseNumber(optarg, 1024, &options.jobs)) {
