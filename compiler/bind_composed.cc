@@ -27,6 +27,8 @@ int64_t MicrosecondsNow() {
 
 Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vector<ExprPtr>* args, int position) {
   std::vector<ExprPtr>& a = *args;
+  if (name.starts_with("regexp_") || (name == "substring" && a.size() == 2))
+    return BindRegexFunction(name, args, position);
   if (name == "concat" && !a.empty()) return BindConcat(std::move(a), position);
   if (name == "concat_ws" && a.size() > 1) return BindConcatWithSeparator(std::move(a), position);
   if (a.empty()) {

@@ -213,12 +213,7 @@ Result<ExprPtr> ExpressionBinder::Infix(std::string_view symbol, ExprPtr left, E
     TESSERA_ASSIGN(right, Resolve(std::move(right), type));
   }
   const std::optional<OperatorRule> rule = FindOperator(symbol, left->type, right->type);
-  if (!rule) {
-    if (symbol == "~" || symbol == "~*" || symbol == "!~" || symbol == "!~*") {
-      return Unsupported("regular expressions (" + std::string(symbol) + ") are not supported", position, "LIKE is.");
-    }
-    return NoOperator(symbol, left->type, right->type, position);
-  }
+  if (!rule) return NoOperator(symbol, left->type, right->type, position);
   if (rule->operands == OperandRule::kSpan) {
     if (left->type.id == TypeId::kInterval) std::swap(left, right);
     if (!IsConstant(*right)) return Unsupported("an INTERVAL that is not a constant is not supported", right->position);
@@ -267,13 +262,13 @@ Result<ExprPtr> ExpressionBinder::BindOperator(const ParseNode& node) {
   const int position = node.location();
   if (kind == "AEXPR_IN") return BindIn(node);
   if (kind == "AEXPR_LIKE" || kind == "AEXPR_ILIKE") return BindLike(node);
+  if (kind == "AEXPR_SIMILAR") return BindSimilar(node);
   if (kind == "AEXPR_BETWEEN" || kind == "AEXPR_NOT_BETWEEN") return BindBetween(node);
   if (kind == "AEXPR_DISTINCT" || kind == "AEXPR_NOT_DISTINCT") return BindDistinct(node);
   if (kind == "AEXPR_NULLIF") return BindNullIf(node);
   if (kind != "AEXPR_OP") {
     const char* feature = "this operator";
     if (kind == "AEXPR_OP_ANY" || kind == "AEXPR_OP_ALL") feature = "ANY or ALL of an array";
-    if (kind == "AEXPR_SIMILAR") feature = "SIMILAR TO";
     if (kind.starts_with("AEXPR_BETWEEN_SYM") || kind.starts_with("AEXPR_NOT_BETWEEN_SYM"))
       feature = "BETWEEN SYMMETRIC";
     return Unsupported(std::string(feature) + " is not supported", position);
@@ -289,6 +284,8 @@ Result<ExprPtr> ExpressionBinder::BindOperator(const ParseNode& node) {
   }
   TESSERA_ASSIGN(ExprPtr left, Bind(*l));
   TESSERA_ASSIGN(ExprPtr right, Bind(*r));
+  if (symbol == "~" || symbol == "~*" || symbol == "!~" || symbol == "!~*")
+    return BindRegexOperator(symbol, std::move(left), std::move(right), position);
   Function comparison;
   if (FindComparisonFunction(symbol, &comparison))
     return Comparison(comparison, std::move(left), std::move(right), position);

@@ -241,7 +241,10 @@ Status ConditionGenerator::Like(const Expr& e, bool truth) {
     return Status::Ok();
   }
   TESSERA_TRY(b_->Value(*e.args[0]));
-  b_->Emit(truth ? Opcode::FilterLike : Opcode::FilterNotLike, 0, b_->constants()->Add(pattern.constant));
+  const bool regex = e.function == Function::kRegexMatch;
+  const Opcode yes = regex ? Opcode::FilterRegex : Opcode::FilterLike;
+  const Opcode no = regex ? Opcode::FilterNotRegex : Opcode::FilterNotLike;
+  b_->Emit(truth ? yes : no, 0, b_->constants()->Add(pattern.constant));
   return Status::Ok();
 }
 

@@ -53,6 +53,8 @@ bool ServesOwn(const Expr& e) {
     case Function::kReplace:
     case Function::kTranslate:
       return IsConstant(*e.args[1]) && IsConstant(*e.args[2]) && e.args[2]->constant.text.size() <= kLonger;
+    case Function::kRegexReplace:
+      return e.args[2]->constant.text.size() <= kLonger;
     case Function::kRepeat:
       return is_within(1, INT64_MIN, kLonger);
     case Function::kLpad:

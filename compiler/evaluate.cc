@@ -237,6 +237,29 @@ Result<Value> Extract(const SqlType& type, DateField field, const Value& a) {
                                                      : meaning::DatePartT::Apply(a.i64, static_cast<int>(field), lane));
 }
 
+/// REQUIRES: the second argument is a regular expression.
+Result<Value> ByRegex(Function function, const SqlType& type, std::span<const ExprPtr> args) {
+  const std::string& s = args[0]->constant.text;
+  const vm::Regex regex(args[1]->constant.text);
+  const auto number = [&](size_t i) { return static_cast<int>(args[i]->constant.i64); };
+  Value result = Value::Text({});
+  result.type = type;
+  Lane lane;
+  switch (function) {
+    case Function::kRegexCount:
+      return Value::Int(type, meaning::RegexCountT::Apply(regex, s));
+    case Function::kRegexPlace:
+      return Value::Int(type, meaning::RegexPlaceT::Apply(regex, s));
+    case Function::kRegexPart:
+      result.null = !meaning::RegexPartT::Apply(regex, s, number(2), number(3), &result.text);
+      return result;
+    default:
+      meaning::RegexReplaceT::Apply(regex, s, args[2]->constant.text, number(3) != 0, &result.text, lane);
+      if (lane.error != LaneError::kNone) return ErrorOf(lane.error, type);
+      return result;
+  }
+}
+
 bool IsEqual(const Value& a, const Value& b) {
   switch (a.type.storage()) {
     case StorageClass::kFloat:
@@ -346,7 +369,11 @@ Result<Value> EvaluateFunction(Function function, const SqlType& type, DateField
     case Translation::kInList:
       return EvaluateIn(type, args);
     case Translation::kLike:
+      if (function == Function::kRegexMatch)
+        return Value::Int(type, vm::Regex(args[1]->constant.text).Matches(a.text) ? 1 : 0);
       return Value::Int(type, vm::LikeMatches(a.text, args[1]->constant.text) ? 1 : 0);
+    case Translation::kRegex:
+      return ByRegex(function, type, args);
     case Translation::kJunction:
     case Translation::kCase:
       break;  // Fold takes them apart without this

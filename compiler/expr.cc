@@ -15,6 +15,8 @@ bool IsNullable(Function function, const std::vector<ExprPtr>& args) {
   switch (Info(function).nulls) {
     case NullRule::kNever:
       return false;
+    case NullRule::kMaybe:
+      return true;
     case NullRule::kDivision: {
       // Only a constant proves that the divisor is not 0. A constant NULL is nullable itself.
       const Expr& divisor = *args[1];

@@ -187,6 +187,14 @@ class ExpressionBinder {
   Result<ExprPtr> BindMoment(const ParseNode& node);
   Result<ExprPtr> Moment(TypeId type, int position) const;
 
+  // bind_regex.cc
+  /// ~, ~*, !~ and !~*.
+  Result<ExprPtr> BindRegexOperator(std::string_view symbol, ExprPtr x, ExprPtr pattern, int position);
+  Result<ExprPtr> BindSimilar(const ParseNode& node);
+  /// REGEXP_... and SUBSTRING(x FROM pattern); nullptr if there is none for such arguments.
+  Result<ExprPtr> BindRegexFunction(std::string_view name, std::vector<ExprPtr>* args, int position);
+  Result<ExprPtr> BindMatch(ExprPtr x, ExprPtr pattern, int position);
+
   // bind_date.cc
   Result<ExprPtr> BindDateTrunc(const ParseNode& arguments, int position);
   Result<ExprPtr> BindDateDiff(const ParseNode& arguments, int position);

@@ -45,6 +45,7 @@ enum class Translation : uint8_t {
   kAddMonths,
   kMath,
   kCharacter,
+  kRegex,
   // Conditions: they narrow the mask, and their value is made from that.
   kComparison,
   kJunction,
@@ -68,7 +69,7 @@ enum class RangeRule : uint8_t {
   kCast,
 };
 enum class ErrorRule : uint8_t { kNever, kOutOfRange, kIfExact, kCast, kPossible };
-enum class NullRule : uint8_t { kStrict, kDivision, kNever, kBranches, kOwn };
+enum class NullRule : uint8_t { kStrict, kMaybe, kDivision, kNever, kBranches, kOwn };
 enum class EntryRule : uint8_t { kNo, kYes, kOwn };
 
 /// None in functions.def: vm::Opcode::End, which no function is.
@@ -107,7 +108,9 @@ struct FunctionInfo {
   EntryRule entries;
 
   /// NULL in one argument makes the result NULL.
-  bool IsStrict() const { return nulls == NullRule::kStrict || nulls == NullRule::kDivision; }
+  bool IsStrict() const {
+    return nulls == NullRule::kStrict || nulls == NullRule::kMaybe || nulls == NullRule::kDivision;
+  }
 };
 const FunctionInfo& Info(Function function);
 

@@ -19,7 +19,7 @@ bool IsColumnTest(const Expr& e) {
     return std::all_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return IsColumnTest(*a); });
   }
   const bool test = IsComparison(e.function) || e.function == Function::kIsNull || e.function == Function::kIsNotNull ||
-                    e.function == Function::kIn || e.function == Function::kLike;
+                    e.function == Function::kIn || e.function == Function::kLike || e.function == Function::kRegexMatch;
   return test &&
          std::all_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return a->kind != Expr::Kind::kFunction; });
 }

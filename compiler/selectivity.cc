@@ -85,6 +85,7 @@ double Selectivity(const Query& q, const Expr& e) {
     case Function::kIn:
       return std::min(1.0, static_cast<double>(e.args.size() - 1) / DistinctOf(q, *e.args[0]));
     case Function::kLike:
+    case Function::kRegexMatch:
       return kLike;
     case Function::kEq:
       return 1 / std::max(DistinctOf(q, *e.args[0]),

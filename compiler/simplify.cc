@@ -29,7 +29,7 @@ void ReduceOuterJoins(Query* query) {
       if (c->kind != Expr::Kind::kFunction) continue;
       const bool comparison = IsComparison(c->function);
       if (!comparison && c->function != Function::kIn && c->function != Function::kLike &&
-          c->function != Function::kIsNotNull)
+          c->function != Function::kRegexMatch && c->function != Function::kIsNotNull)
         continue;
       for (const ExprPtr& a : c->args) {
         if (a->kind == Expr::Kind::kColumn && a->column != kMarkColumn) present |= uint64_t{1} << a->relation;

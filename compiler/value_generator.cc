@@ -65,6 +65,16 @@ Status ValueGenerator::Value(const Expr& e) {
       TESSERA_TRY(Value(*e.args[0]));
       b_->Emit(Opcode::ChrT, 0, 0, vm::PackType(e.args[0]->type));
       return Status::Ok();
+    case Translation::kRegex: {
+      const auto constant = [&](size_t i) {
+        if (i >= e.args.size()) return 0;
+        const tessera::Value& v = e.args[i]->constant;
+        return v.type.id == TypeId::kText ? b_->constants()->Add(v) : static_cast<int32_t>(v.i64);
+      };
+      TESSERA_TRY(Value(*e.args[0]));
+      b_->Emit(Info(e.function).opcodes.text, 0, constant(1), constant(2), constant(3));
+      return Status::Ok();
+    }
     case Translation::kComparison:
     case Translation::kJunction:
     case Translation::kNegation:

@@ -436,7 +436,26 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
                                                         "a\\%b", "a\\_b", "a\\\\b", "%\xC3\xA9", "\xC3\xA9_\xC3\xA9",
                                                         "%a%b%", "%%",    "_b",     "A%A",       "abc",
                                                         "%aab",  "___ %", "key%9"};
-      p2 = AddConstant(&p, Value::Text(patterns[static_cast<size_t>(variant) % patterns.size()]));
+      const bool regex = op == Opcode::FilterRegex || op == Opcode::FilterNotRegex;
+      const std::vector<std::string>& list = regex ? RegexPatterns() : patterns;
+      p2 = AddConstant(&p, Value::Text(list[static_cast<size_t>(variant) % list.size()]));
+      break;
+    }
+    case Shape::RegexPart: {
+      const std::string& pattern = RegexPatterns()[static_cast<size_t>(variant) % RegexPatterns().size()];
+      const bool group = pattern.find("(b)") != std::string::npos;
+      p2 = AddConstant(&p, Value::Text(pattern));
+      if (op == Opcode::RegexPartT) {
+        p3 = group ? static_cast<int32_t>(Turn(2)) : 0;
+        p4 = static_cast<int32_t>(Turn(4));
+      }
+      break;
+    }
+    case Shape::RegexReplace: {
+      static const std::vector<std::string> replacements = {"", "<\\&>", "\\1-\\1", "\\\\", "\xC3\xA9", "\\7\\"};
+      p2 = AddConstant(&p, Value::Text(RegexPatterns()[static_cast<size_t>(variant) % RegexPatterns().size()]));
+      p3 = AddConstant(&p, Value::Text(Pick(random_, replacements)));
+      p4 = static_cast<int32_t>(Turn(2));
       break;
     }
     default:
@@ -489,6 +508,8 @@ std::vector<int32_t> VariantsOf(Opcode op) {
       out = {0, 1};
       break;
     case Shape::Like:
+    case Shape::RegexPart:
+    case Shape::RegexReplace:
       out.clear();
       for (int32_t i = 0; i < 23; ++i) out.push_back(i);
       break;
@@ -602,6 +623,8 @@ void Walk::WalkOpcode(Opcode op) {
     case Shape::TextReplace:
     case Shape::TextPad:
     case Shape::TextPart:
+    case Shape::RegexPart:
+    case Shape::RegexReplace:
     case Shape::TextConcat:
     case Shape::TextSubstring:
     case Shape::ToText:

@@ -210,6 +210,9 @@ void Walk::TextMaps() {
     const int32_t middle = Operand::Constant(AddConstant(&p, Value::Text("b"))).Pack();
     const int32_t null = Operand::Constant(AddConstant(&p, Value::Null(kText))).Pack();
     const int32_t pattern = AddConstant(&p, Value::Text(i % 2 == 0 ? "%a%" : "_%"));
+    const int32_t regex =
+        AddConstant(&p, Value::Text(RegexPatterns()[static_cast<size_t>(i) % RegexPatterns().size()]));
+    const int32_t hash = AddConstant(&p, Value::Text("#\\&"));
     const std::vector<Function> functions = {
         {"upper", kText, {op(Opcode::UpperT)}},
         {"lower", kText, {op(Opcode::LowerT)}},
@@ -254,6 +257,12 @@ void Walk::TextMaps() {
           op(Opcode::WToT, 0, PackType(SqlType::Decimal(30, 2)))}},
         {"if like", kText, {op(Opcode::FilterLike, pattern)}},
         {"if not like", kText, {op(Opcode::FilterNotLike, pattern), op(Opcode::UpperT)}},
+        {"if regex", kText, {op(Opcode::FilterRegex, regex)}},
+        {"if not regex", kBigint, {op(Opcode::FilterNotRegex, regex), op(Opcode::LengthT)}},
+        {"part", kText, {{Opcode::RegexPartT, 0, regex, 0, i % 3}}},
+        {"count", kBigint, {op(Opcode::RegexCountT, regex)}},
+        {"place", kBigint, {op(Opcode::RegexPlaceT, regex)}},
+        {"regex replace", kText, {{Opcode::RegexReplaceT, 0, regex, hash, i % 2}}},
         {"if less", kText, {op(Opcode::FilterLtT, middle)}},
         {"if at most", kText, {op(Opcode::FilterLeT, middle)}},
         {"if greater", kText, {op(Opcode::FilterGtT, middle)}},

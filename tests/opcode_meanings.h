@@ -56,6 +56,13 @@ std::vector<std::string> Characters(std::string_view s);
 /// Whether the characters from the i-th on match the pattern: % is any number of them, _ is one, \ quotes the next.
 bool Like(const std::vector<std::string>& s, size_t i, std::string_view p);
 
+/// Regular expressions that this and RE2 read in the same way; in some "(b)" is a group.
+const std::vector<std::string>& RegexPatterns();
+/// A part, a number of matches, a place or a replacement; or, of a filter, whether the text has a match, in `number`.
+/// `fields` are P3 and P4.
+Fate OfRegex(Opcode op, const std::string& s, const std::string& pattern, const std::string& replacement,
+             const int32_t (&fields)[2], std::string* out, int64_t* number);
+
 Fate TextUnary(Opcode op, const std::string& s, std::string* out);
 Fate TextLength(Opcode op, const std::string& s, int64_t* out);
 

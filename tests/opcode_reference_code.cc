@@ -179,8 +179,17 @@ void Reference::RunCode(const Section& s, Machine* m, size_t n, std::vector<uint
         break;
       }
       case Shape::Like: {
-        if (in.op != Opcode::FilterLike && in.op != Opcode::FilterNotLike) return unknown();
         const std::string& pattern = p_.constants[static_cast<size_t>(in.p2)].text;
+        if (in.op == Opcode::FilterRegex || in.op == Opcode::FilterNotRegex) {
+          keep([&](size_t i) {
+            int64_t kept = 0;
+            std::string none;
+            return m->a_null[i] == 0 &&
+                   OfRegex(in.op, texts_->Get(m->a[i]), pattern, "", {0, 0}, &none, &kept) == Fate::kValue && kept != 0;
+          });
+          break;
+        }
+        if (in.op != Opcode::FilterLike && in.op != Opcode::FilterNotLike) return unknown();
         keep([&](size_t i) {
           return m->a_null[i] == 0 &&
                  Like(Characters(texts_->Get(m->a[i])), 0, pattern) == (in.op == Opcode::FilterLike);
@@ -340,6 +349,22 @@ void Reference::RunCode(const Section& s, Machine* m, size_t n, std::vector<uint
                                            third ? operand(c, c_is_text) : TextOperand{}, &r, &number);
           if (fate == Fate::kUnknownOpcode) return unknown();
           if (fate != Fate::kValue) return misfit(i, fate);
+          m->a[i] = info.out == AccumulatorSpec::T ? texts_->Number(r) : number;
+        });
+        break;
+      }
+      case Shape::RegexPart:
+      case Shape::RegexReplace: {
+        const bool replaces = info.shape == Shape::RegexReplace;
+        const std::string& pattern = p_.constants[static_cast<size_t>(in.p2)].text;
+        const std::string replacement = replaces ? p_.constants[static_cast<size_t>(in.p3)].text : "";
+        each([&](size_t i) {
+          if (m->a_null[i] != 0) return;
+          std::string r;
+          int64_t number = 0;
+          const Fate fate = OfRegex(in.op, texts_->Get(m->a[i]), pattern, replacement, {in.p3, in.p4}, &r, &number);
+          if (fate == Fate::kUnknownOpcode) return unknown();
+          if (fate == Fate::kNull) m->a_null[i] = 1;
           m->a[i] = info.out == AccumulatorSpec::T ? texts_->Number(r) : number;
         });
         break;

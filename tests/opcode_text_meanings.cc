@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,85 @@ bool Like(const std::vector<std::string>& s, size_t i, std::string_view p) {
   if (p[0] == '\\' && p.size() > 1) p.remove_prefix(1);
   const std::string first = Characters(p)[0];
   return s[i] == first && Like(s, i + 1, p.substr(first.size()));
+}
+
+const std::vector<std::string>& RegexPatterns() {
+  static const std::vector<std::string> patterns = {
+      "",  "a",    "^a",       "a$",       "^$",      "[a-c]+", "a|A",  "(b)",      "a(b)?",        "x*",
+      ".", "...",  "^.(b)|.$", "[0-9]{2}", "\\d+\\D", "a+b",    "[^a]", "\xC3\xA9", "[z-\xC3\xA9]", "MFGR#1(2|3)",
+      "k", "^..$", "(a|b)*"};
+  return patterns;
+}
+
+Fate OfRegex(Opcode op, const std::string& s, const std::string& pattern, const std::string& replacement,
+             const int32_t (&fields)[2], std::string* out, int64_t* number) {
+  const auto wide = [](const std::string& text) {
+    std::wstring w;
+    for (const std::string& c : Characters(text)) {
+      int64_t code = 0;
+      TextLength(Opcode::AsciiT, c, &code);
+      w.push_back(static_cast<wchar_t>(code));
+    }
+    return w;
+  };
+  const std::vector<std::string> characters = Characters(s);
+  const auto piece = [&](size_t at, size_t count) {
+    std::string text;
+    for (size_t i = at; i < at + count; ++i) text += characters[i];
+    return text;
+  };
+  const std::wstring text = wide(s);
+  const std::wregex regex(wide(pattern));
+  std::vector<std::wsmatch> matches;
+  for (size_t at = 0; at <= text.size();) {
+    std::wsmatch m;
+    const auto flags = at > 0 ? std::regex_constants::match_prev_avail : std::regex_constants::match_default;
+    if (!std::regex_search(text.begin() + static_cast<int64_t>(at), text.end(), m, regex, flags)) break;
+    at = static_cast<size_t>(m[0].second - text.begin()) + (m[0].length() == 0 ? 1 : 0);
+    matches.push_back(m);
+  }
+  const auto part = [&](const std::wsmatch& m, size_t group) {
+    return group < m.size() && m[group].matched
+               ? piece(static_cast<size_t>(m[group].first - text.begin()), static_cast<size_t>(m[group].length()))
+               : std::string();
+  };
+  switch (op) {
+    case Opcode::FilterRegex:
+    case Opcode::FilterNotRegex:
+      *number = matches.empty() == (op == Opcode::FilterNotRegex) ? 1 : 0;
+      return Fate::kValue;
+    case Opcode::RegexCountT:
+      *number = static_cast<int64_t>(matches.size());
+      return Fate::kValue;
+    case Opcode::RegexPlaceT:
+      *number = matches.empty() ? 0 : matches[0][0].first - text.begin() + 1;
+      return Fate::kValue;
+    case Opcode::RegexPartT: {
+      const auto group = static_cast<size_t>(fields[0]), match = static_cast<size_t>(std::max(fields[1], 1));
+      const bool found = match <= matches.size() && matches[match - 1][group].matched;
+      if (found) *out = part(matches[match - 1], group);
+      return found || fields[1] == 0 ? Fate::kValue : Fate::kNull;
+    }
+    case Opcode::RegexReplaceT: {
+      size_t copied = 0;
+      if (fields[1] == 0 && matches.size() > 1) matches.resize(1);
+      for (const std::wsmatch& m : matches) {
+        const auto begin = static_cast<size_t>(m[0].first - text.begin());
+        *out += piece(copied, begin - copied);
+        copied = begin + static_cast<size_t>(m[0].length());
+        for (size_t i = 0; i < replacement.size(); ++i) {
+          const char next = replacement[i] == '\\' && i + 1 < replacement.size() ? replacement[++i] : 0;
+          if (next == 0 || next == '\\') *out += replacement[i];
+          if (next == '&') *out += part(m, 0);
+          if (next >= '1' && next <= '9') *out += part(m, static_cast<size_t>(next - '0'));
+        }
+      }
+      *out += piece(copied, characters.size() - copied);
+      return Fate::kValue;
+    }
+    default:
+      return Fate::kUnknownOpcode;
+  }
 }
 
 Fate TextLength(Opcode op, const std::string& s, int64_t* out) {

@@ -29,7 +29,7 @@ bool ReadsEntriesByPlace(const Section& s) {
     const Shape shape = Info(next).shape;
     if (shape != Shape::TextUnary && shape != Shape::TextCut && shape != Shape::TextSubstring &&
         shape != Shape::TextNumber && shape != Shape::TextReplace && shape != Shape::TextPad &&
-        shape != Shape::TextPart) {
+        shape != Shape::TextPart && shape != Shape::RegexPart && shape != Shape::RegexReplace) {
       return false;
     }
   }

@@ -10,6 +10,7 @@
 //   TextPart     void Apply(std::string_view a, std::string_view b, int64_t c, std::string* out, Lane&)
 //   TextCompare  bool Apply(std::string_view a, std::string_view b)
 //   Like         kNegated; LikeMatches(text, pattern)
+//   RegexPart, RegexReplace: regex.h
 // What takes more than a few lines is in text_functions.cc. The other text shapes have one opcode each (or one per
 // class) and call the functions below.
 #pragma once
@@ -20,6 +21,7 @@
 
 #include "vm/like.h"
 #include "vm/opcode.h"
+#include "vm/regex.h"
 #include "vm/text_functions.h"
 
 namespace tessera::vm {

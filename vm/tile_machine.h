@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@
 #include "vm/join_index.h"
 #include "vm/meaning.h"
 #include "vm/program.h"
+#include "vm/regex.h"
 #include "vm/section_encoder.h"
 #include "vm/string_pool.h"
 #include "vm/top_rows.h"
@@ -258,6 +260,16 @@ class TileMachine {
     DoApart(in);
   }
   template <class M>
+  void DoRegexPart(const Instruction& in) {
+    DoApart(in);
+  }
+  template <class M>
+  void DoRegexReplace(const Instruction& in) {
+    DoApart(in);
+  }
+  /// The regular expression of a constant, compiled when it is first asked for.
+  const Regex& RegexOf(int32_t constant);
+  template <class M>
   void DoTextConcat(const Instruction& in);
   template <class M>
   void DoTextSubstring(const Instruction& in);
@@ -366,6 +378,7 @@ class TileMachine {
   std::vector<uint32_t> group_;       // per row: ordinal in the group table
   std::vector<int64_t> constants_;    // narrow constants; text interned
   std::vector<uint8_t> constant_null_;
+  std::map<int32_t, Regex> regexes_;  // by constant
 
   int live_ = 0;
   bool sparse_ = false;

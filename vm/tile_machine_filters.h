@@ -132,6 +132,7 @@ void TileMachine::DoTextCompare(const Instruction& in) {
 
 template <class M>
 void TileMachine::DoLike(const Instruction& in) {
+  if constexpr (kApart<M>) return DoApart(in);
   const LikePattern pattern(program_.constants[static_cast<size_t>(in.p2)].text);
   Keep([&](int i) {
     if (mask_[i] == 0 || (a_may_be_null_ && a_null_[i] != 0)) return false;

@@ -51,6 +51,10 @@ void TileMachine::TextOfOperands(const Instruction& in) {
   });
 }
 
+const Regex& TileMachine::RegexOf(int32_t constant) {
+  return regexes_.try_emplace(constant, program_.constants[static_cast<size_t>(constant)].text).first->second;
+}
+
 template <class M, Shape kShape>
 void TileMachine::RunApart(const Instruction& in) {
   const auto is_null = [](const Source<int64_t>& s, int i) {
@@ -71,6 +75,43 @@ void TileMachine::RunApart(const Instruction& in) {
       if (is_null(b, i)) NullsA()[i] = 1;
       if (a_may_be_null_ && a_null_[i] != 0) return;
       a_[i] = M::Apply(Text(a_[i]), Text(value(b, i)));
+    });
+  } else if constexpr (kShape == Shape::Like) {
+    const Regex& regex = RegexOf(in.p2);
+    // Neighbouring rows often hold the same string.
+    int64_t last = -1;
+    bool matches = false;
+    ForOnlyLive([&](int i) {
+      const bool null = a_may_be_null_ && a_null_[i] != 0;
+      if (!null && a_[i] != last) {
+        last = a_[i];
+        matches = regex.Matches(Text(last));
+      }
+      if (null || matches == M::kNegated) mask_[i] = 0;
+    });
+    MaskChanged();
+  } else if constexpr (kShape == Shape::RegexPart) {
+    const Regex& regex = RegexOf(in.p2);
+    if constexpr (requires { M::Apply(regex, std::string_view(), 0, 0, &text_); }) {
+      ForOnlyLive([&](int i) {
+        if (a_may_be_null_ && a_null_[i] != 0) return;
+        if (M::Apply(regex, Text(a_[i]), in.p3, in.p4, &text_)) {
+          a_[i] = Intern(text_);
+        } else {
+          NullsA()[i] = 1;
+        }
+      });
+    } else {
+      MapText([&](std::string_view s) { return M::Apply(regex, s); });
+    }
+  } else if constexpr (kShape == Shape::RegexReplace) {
+    const Regex& regex = RegexOf(in.p2);
+    const std::string& replacement = program_.constants[static_cast<size_t>(in.p3)].text;
+    MapText([&](std::string_view s) {
+      Lane lane;
+      M::Apply(regex, s, replacement, in.p4 != 0, &text_, lane);
+      if (lane.error != LaneError::kNone) NoteError(lane.error);
+      return Intern(lane.error == LaneError::kNone ? std::string_view(text_) : std::string_view());
     });
   } else if constexpr (kShape == Shape::TextUnary) {
     MapText([&](std::string_view s) {
@@ -112,7 +153,8 @@ void TileMachine::DoApart(const Instruction& in) {
   const auto run = [&]<class M, Shape kShape>() {
     constexpr bool kOnlyApart = kShape == Shape::TextNumber || kShape == Shape::TextFind ||
                                 kShape == Shape::TextReplace || kShape == Shape::TextPad || kShape == Shape::TextPart ||
-                                kShape == Shape::BinaryField;
+                                kShape == Shape::BinaryField || kShape == Shape::RegexPart ||
+                                kShape == Shape::RegexReplace;
     if constexpr (kOnlyApart || kApart<M>) RunApart<M, kShape>(in);
   };
   switch (in.op) {

@@ -7,10 +7,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "vm/aggregate.h"
 #include "vm/math_meaning.h"
 #include "vm/program.h"
+#include "vm/regex.h"
 
 namespace tessera::vm {
 
@@ -475,6 +477,17 @@ class Verifier {
         }
         case Shape::Like:
           if (p_.constants[static_cast<size_t>(in.p2)].type.id != TypeId::kText) return Fail("pattern");
+          if (in.op == Opcode::FilterRegex || in.op == Opcode::FilterNotRegex) TESSERA_TRY(CheckRegex(in.p2, 0));
+          break;
+        case Shape::RegexPart: {
+          const bool part = in.op == Opcode::RegexPartT;
+          if (in.p3 < 0 || in.p4 < 0 || (!part && (in.p3 != 0 || in.p4 != 0))) return Fail("group or match");
+          TESSERA_TRY(CheckRegex(in.p2, in.p3));
+          break;
+        }
+        case Shape::RegexReplace:
+          if (in.p4 != 0 && in.p4 != 1) return Fail("how many matches");
+          TESSERA_TRY(CheckRegex(in.p2, 0));
           break;
         case Shape::End:
           if (i + 1 != s.code.size()) return Fail("End before the end");
@@ -496,6 +509,16 @@ class Verifier {
     return Status::Ok();
   }
 
+  /// Checks that a constant is a regular expression with at least `groups` groups.
+  Status CheckRegex(int32_t constant, int groups) {
+    const auto [known, is_new] = regexes_.try_emplace(constant, -1);
+    if (is_new) {
+      const Regex regex(p_.constants[static_cast<size_t>(constant)].text);
+      if (regex.error().empty()) known->second = regex.groups();
+    }
+    return known->second < groups ? Fail("regular expression") : Status::Ok();
+  }
+
   /// Checks the keys of Probe and Group: one operand, or registers from p2 on, with the classes of `columns`.
   Status CheckKeys(const Section& s, const Instruction& in, const std::vector<SqlType>& columns) {
     if (in.p3 < 0 || in.p3 > kMaxKeys) return Fail("number of keys");
@@ -513,6 +536,7 @@ class Verifier {
   int section_ = -1;
   int address_ = -1;
   std::vector<bool> probed_;
+  std::map<int32_t, int> regexes_;  // groups by constant; -1: it is none
 };
 
 }  // namespace

@@ -1,0 +1,256 @@
+// Binding regular expressions: operators, SIMILAR TO and functions. A pattern is a constant that RE2 has tried; flags stand
+// at its head, as (?i).
+#include <algorithm>
+#include <string>
+
+#include "compiler/expression_binder.h"
+#include "vm/text_meaning.h"
+
+namespace tessera {
+namespace {
+
+const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
+const SqlType kInteger = SqlType::Of(TypeId::kInteger);
+
+struct Flags {
+  bool ignore_case = false;
+  bool by_line = false;  ///< ^ and $ match at lines, and . no line feed
+  bool all = false;      ///< REGEXP_REPLACE: every match
+};
+
+/// Reads the flags of an argument. Errors: not constant, an unknown letter; 'g' if not `takes_all`.
+Status ReadFlags(const Expr& e, std::string_view function, bool takes_all, Flags* flags) {
+  if (!IsConstant(e))
+    return Unsupported("flags of a regular expression that are not constant are not supported", e.position);
+  for (const char c : e.constant.text) {
+    switch (c) {
+      case 'i':
+        flags->ignore_case = true;
+        break;
+      case 'c':
+        flags->ignore_case = false;
+        break;
+      case 'n':
+      case 'm':
+        flags->by_line = true;
+        break;
+      case 's':
+        flags->by_line = false;
+        break;
+      case 'g':
+        if (takes_all) {
+          flags->all = true;
+          break;
+        }
+        [[fallthrough]];
+      default:
+        return SqlError("invalid regular expression option: \"" + std::string(1, c) + "\"", e.position,
+                        std::string(function) + " takes i, c, n, m, s" + (takes_all ? " and g." : "."));
+    }
+  }
+  return Status::Ok();
+}
+
+std::string WithFlags(std::string pattern, const Flags& flags) {
+  if (!flags.ignore_case && !flags.by_line) return pattern;
+  return std::string("(?") + (flags.ignore_case ? "i" : "") + (flags.by_line ? "m-s" : "") + ")" + pattern;
+}
+
+Status TryRegex(const std::string& pattern, int position) {
+  const vm::Regex regex(pattern);
+  if (regex.error().empty()) return Status::Ok();
+  return SqlError("invalid regular expression: " + regex.error(), position,
+                  "The syntax is that of RE2: without back-references and without looking ahead or behind.");
+}
+
+/// The pattern of LIKE that matches what a regular expression does; false if it has more than text, ^ and $.
+bool AsLike(std::string_view regex, std::string* like) {
+  const bool starts = regex.starts_with('^');
+  if (starts) regex.remove_prefix(1);
+  const bool ends = regex.ends_with('$') && !regex.ends_with("\\$");
+  if (ends) regex.remove_suffix(1);
+  if (regex.find_first_of("\\^$.|?*+()[]{}") != std::string_view::npos) return false;
+  if (!starts) *like = "%";
+  for (const char c : regex) {
+    if (c == '%' || c == '_') like->push_back('\\');
+    like->push_back(c);
+  }
+  if (!ends) like->push_back('%');
+  return true;
+}
+
+/// A pattern of SIMILAR TO as a regular expression. Errors: kSql.
+Result<std::string> SimilarAsRegex(std::string_view pattern, std::string_view escape) {
+  std::string out = "\\A(?:";
+  bool in_class = false;
+  const auto quote = [&](std::string_view c) {
+    if (c.size() == 1 && std::string_view("\\^$.|?*+()[]{}").find(c[0]) != std::string_view::npos) out.push_back('\\');
+    out.append(c);
+  };
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    if (!escape.empty() && pattern.substr(i).starts_with(escape)) {
+      i += escape.size();
+      if (i >= pattern.size()) return SqlError("SIMILAR TO pattern must not end with escape character");
+      if (pattern[i] == '"') return Unsupported("parts between escaped quotes in SIMILAR TO are not supported", -1);
+      quote(pattern.substr(i, 1));
+    } else if (in_class) {
+      if (c == ']') in_class = false;
+      if (c == '\\' || c == '[') out.push_back('\\');
+      out.push_back(c);
+    } else if (c == '[') {
+      // A bracket right at the head, or behind a ^, is a character of the class.
+      in_class = true;
+      out.push_back(c);
+      if (pattern.substr(i + 1).starts_with('^')) out.push_back(pattern[++i]);
+      if (pattern.substr(i + 1).starts_with(']')) {
+        out += "\\]";
+        ++i;
+      }
+    } else if (c == '%') {
+      out += ".*";
+    } else if (c == '_') {
+      out += ".";
+    } else if (c == '(') {
+      out += "(?:";
+    } else if (c == '^' || c == '$' || c == '.' || c == '\\') {
+      quote(pattern.substr(i, 1));
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out + ")\\z";
+}
+
+ExprPtr Number(int64_t v, int position) { return MakeConstant(Value::Int(kInteger, v), position); }
+
+Status NotConstant(const Expr& pattern) {
+  return Unsupported("a regular expression that is not a constant is not supported", pattern.position);
+}
+
+}  // namespace
+
+/// x has a match of the constant `pattern`, flags and all.
+Result<ExprPtr> ExpressionBinder::BindMatch(ExprPtr x, ExprPtr pattern, int position) {
+  TESSERA_TRY(TryRegex(pattern->constant.text, pattern->position));
+  std::string like;
+  const bool plain = AsLike(pattern->constant.text, &like);
+  if (plain) pattern->constant.text = like;
+  return Folded(MakeFunction(plain ? Function::kLike : Function::kRegexMatch, kBoolean, position,
+                             ExprList(std::move(x), std::move(pattern))));
+}
+
+Result<ExprPtr> ExpressionBinder::BindRegexOperator(std::string_view symbol, ExprPtr x, ExprPtr pattern, int position) {
+  TESSERA_ASSIGN(x, Resolve(std::move(x), SqlType::Text()));
+  TESSERA_ASSIGN(pattern, Resolve(std::move(pattern), SqlType::Text()));
+  if (x->type.id != TypeId::kText || pattern->type.id != TypeId::kText) {
+    return SqlError(
+        "operator does not exist: " + x->type.ToString() + " " + std::string(symbol) + " " + pattern->type.ToString(),
+        position, "Regular expressions are for texts. You might need to add explicit type casts.");
+  }
+  if (!IsConstant(*pattern)) return NotConstant(*pattern);
+  if (pattern->constant.null) return MakeNull(kBoolean, position);
+  pattern->constant.text = WithFlags(std::move(pattern->constant.text), {.ignore_case = symbol.ends_with('*')});
+  TESSERA_ASSIGN(ExprPtr match, BindMatch(std::move(x), std::move(pattern), position));
+  if (symbol[0] != '!') return match;
+  return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(match))));
+}
+
+Result<ExprPtr> ExpressionBinder::BindSimilar(const ParseNode& node) {
+  const int position = node.location();
+  const bool negated = node.Get(Field::k_name)->first()->Text(Field::k_sval).starts_with('!');
+  TESSERA_ASSIGN(ExprPtr x, BindTyped(*node.Get(Field::k_lexpr)));
+  // The parser writes SIMILAR_TO_ESCAPE(pattern [, escape]).
+  const ParseNode& pattern_node = *node.Get(Field::k_rexpr)->Get(Field::k_args)->first();
+  TESSERA_ASSIGN(ExprPtr pattern, BindTyped(pattern_node));
+  std::string escape = "\\";
+  if (pattern_node.next() != nullptr) {
+    TESSERA_ASSIGN(ExprPtr e, BindTyped(*pattern_node.next()));
+    if (!IsConstant(*e) || e->constant.null || e->type.id != TypeId::kText ||
+        vm::CharacterCount(e->constant.text) > 1) {
+      return SqlError("invalid escape string", e->position, "Escape string must be empty or one character.");
+    }
+    escape = e->constant.text;
+  }
+  if (x->type.id != TypeId::kText || pattern->type.id != TypeId::kText)
+    return SqlError("operator does not exist: " + x->type.ToString() + " SIMILAR TO " + pattern->type.ToString(),
+                    position);
+  if (!IsConstant(*pattern)) return NotConstant(*pattern);
+  if (pattern->constant.null) return MakeNull(kBoolean, position);
+  Result<std::string> regex = SimilarAsRegex(pattern->constant.text, escape);
+  if (!regex.ok()) return regex.status().At(pattern->position);
+  pattern->constant.text = std::move(regex).value();
+  TESSERA_ASSIGN(ExprPtr match, BindMatch(std::move(x), std::move(pattern), position));
+  if (!negated) return match;
+  return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(match))));
+}
+
+Result<ExprPtr> ExpressionBinder::BindRegexFunction(std::string_view name, std::vector<ExprPtr>* args, int position) {
+  std::vector<ExprPtr>& a = *args;
+  const bool matches = name == "regexp_like" || name == "regexp_matches", full = name == "regexp_full_match";
+  const bool substr = name == "regexp_substr", extract = name == "regexp_extract", count = name == "regexp_count";
+  const bool place = name == "regexp_instr", replace = name == "regexp_replace", substring = name == "substring";
+  // The places of arguments; 0: there is none.
+  const size_t flags_at = matches || full ? 2 : substr ? 4 : extract || count || replace ? 3 : 0;
+  const size_t start_at = substr || count ? 2 : 0, match_at = substr ? 3 : 0, group_at = substr ? 5 : extract ? 2 : 0;
+  const size_t least = replace ? 3 : 2;
+  const size_t most = std::max({least, flags_at + 1, group_at + 1});
+  if (!(flags_at > 0 || place || substring) || a.size() < least || a.size() > most) return ExprPtr();
+  if (substring && (IsConstant(*a[1]) ? a[1]->type.id != TypeId::kText && a[1]->type.id != TypeId::kNull : true))
+    return ExprPtr();
+
+  for (size_t i = 0; i < a.size(); ++i) {
+    const bool number = i == start_at || i == match_at || i == group_at;
+    const bool text = i < 2 || !number;
+    TESSERA_ASSIGN(a[i], Resolve(std::move(a[i]), text ? SqlType::Text() : kInteger));
+    if (text ? a[i]->type.id != TypeId::kText : !a[i]->type.IsInteger()) return ExprPtr();
+  }
+  const SqlType type = matches || full ? kBoolean : count || place ? kInteger : SqlType::Text();
+  for (size_t i = 1; i < a.size(); ++i) {
+    if (i == 1 && !IsConstant(*a[i])) return NotConstant(*a[i]);
+    if (!IsConstant(*a[i])) {
+      return Unsupported(std::string(name) + " with an argument of its own for each row is not supported",
+                         a[i]->position, "Only its first argument may be other than a constant.");
+    }
+    if (a[i]->constant.null) return MakeNull(type, position);
+  }
+  const auto number = [&](size_t at, int64_t otherwise) {
+    return at == 0 || at >= a.size() ? otherwise : a[at]->constant.i64;
+  };
+  if (number(start_at, 1) != 1)
+    return Unsupported(std::string(name) + " from a later character on is not supported", a[start_at]->position,
+                       "substr(x, n) is.");
+  Flags flags;
+  if (flags_at > 0 && flags_at < a.size()) TESSERA_TRY(ReadFlags(*a[flags_at], name, replace, &flags));
+
+  ExprPtr x = std::move(a[0]), pattern = std::move(a[1]);
+  std::string& text = pattern->constant.text;
+  TESSERA_TRY(TryRegex(text, pattern->position));
+  if (full) text = "\\A(?:" + text + ")\\z";
+  text = WithFlags(std::move(text), flags);
+  TESSERA_TRY(TryRegex(text, pattern->position));
+  if (matches || full) return BindMatch(std::move(x), std::move(pattern), position);
+  if (count || place) {
+    return Folded(MakeFunction(count ? Function::kRegexCount : Function::kRegexPlace, kInteger, position,
+                               ExprList(std::move(x), std::move(pattern))));
+  }
+  if (replace) {
+    return Folded(
+        MakeFunction(Function::kRegexReplace, type, position,
+                     ExprList(std::move(x), std::move(pattern), std::move(a[2]), Number(flags.all, position))));
+  }
+  const int groups = vm::Regex(text).groups();
+  const int64_t group = substring ? std::min(groups, 1) : number(group_at, 0);
+  const int64_t match = extract ? 0 : number(match_at, 1);
+  if (group < 0 || group > groups) {
+    return SqlError("the regular expression has no group " + std::to_string(group), a[group_at]->position,
+                    "It has " + std::to_string(groups) + ".");
+  }
+  if (!extract && (match < 1 || match > INT32_MAX))
+    return SqlError("invalid number of a match: " + std::to_string(match), a[match_at]->position, "The first is 1.");
+  return Folded(
+      MakeFunction(Function::kRegexPart, type, position,
+                   ExprList(std::move(x), std::move(pattern), Number(group, position), Number(match, position))));
+}
+
+}  // namespace tessera

@@ -1,0 +1,138 @@
+#include "vm/regex.h"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+
+#include "base/interrupt.h"
+#include "vm/text_meaning.h"
+
+namespace tessera::vm {
+namespace {
+
+re2::RE2::Options OptionsOf() {
+  re2::RE2::Options options;
+  options.set_log_errors(false);
+  options.set_dot_nl(true);  // as in PostgreSQL
+  return options;
+}
+
+re2::StringPiece Piece(std::string_view s) { return {s.data(), s.size()}; }
+
+/// A text that is not at nullptr, which is what a group without a part in the match is.
+std::string_view Somewhere(std::string_view s) { return s.data() == nullptr ? std::string_view("") : s; }
+
+}  // namespace
+
+Regex::Regex(std::string_view pattern) {
+  if (pattern.size() > kMostRegexBytes) {
+    error_ = "it has more than 65536 bytes";
+    return;
+  }
+  regex_ = std::make_unique<re2::RE2>(Piece(pattern), OptionsOf());
+  if (!regex_->ok()) error_ = regex_->error();
+}
+Regex::~Regex() = default;
+Regex::Regex(Regex&&) noexcept = default;
+
+int Regex::groups() const { return regex_->NumberOfCapturingGroups(); }
+
+bool Regex::Matches(std::string_view s) const {
+  return regex_->Match(Piece(s), 0, s.size(), re2::RE2::UNANCHORED, nullptr, 0);
+}
+
+void Regex::ForMatches(std::string_view s, int groups,
+                       const std::function<bool(const std::vector<std::string_view>&)>& f) const {
+  s = Somewhere(s);
+  std::vector<re2::StringPiece> found(static_cast<size_t>(groups) + 1);
+  std::vector<std::string_view> parts(found.size());
+  size_t at = 0;
+  for (uint32_t matches = 1; at <= s.size(); ++matches) {
+    if (matches % 1024 == 0) ThrowIfInterrupted();
+    if (!regex_->Match(Piece(s), at, s.size(), re2::RE2::UNANCHORED, found.data(), groups + 1)) return;
+    std::transform(found.begin(), found.end(), parts.begin(), [](const re2::StringPiece& p) {
+      return p.data() == nullptr ? std::string_view() : std::string_view(p.data(), p.size());
+    });
+    if (!f(parts)) return;
+    at = static_cast<size_t>(parts[0].data() - s.data()) + parts[0].size();
+    if (!parts[0].empty()) continue;
+    ++at;
+    while (at < s.size() && !IsLeadByte(s[at])) ++at;
+  }
+}
+
+bool Regex::Find(std::string_view s, int group, int64_t number, std::string_view* part) const {
+  bool found = false;
+  ForMatches(s, group, [&](const std::vector<std::string_view>& parts) {
+    if (--number > 0) return true;
+    *part = parts[static_cast<size_t>(group)];
+    found = part->data() != nullptr;
+    return false;
+  });
+  return found;
+}
+
+int64_t Regex::Count(std::string_view s) const {
+  int64_t count = 0;
+  ForMatches(s, 0, [&](const std::vector<std::string_view>&) { return ++count, true; });
+  return count;
+}
+
+int64_t Regex::Place(std::string_view s) const {
+  s = Somewhere(s);
+  std::string_view match;
+  if (!Find(s, 0, 1, &match)) return 0;
+  return CharacterCount(s.substr(0, static_cast<size_t>(match.data() - s.data()))) + 1;
+}
+
+void Regex::Replace(std::string_view s, std::string_view replacement, bool all, std::string* out, Lane& lane) const {
+  s = Somewhere(s);
+  // Only the groups that the replacement names are looked for.
+  int groups = 0;
+  for (size_t i = 0; i + 1 < replacement.size(); ++i) {
+    if (replacement[i] != '\\') continue;
+    const char c = replacement[++i];
+    if (c >= '1' && c <= '9') groups = std::max(groups, c - '0');
+  }
+  groups = std::min(groups, this->groups());
+  out->clear();
+  size_t copied = 0;
+  ForMatches(s, groups, [&](const std::vector<std::string_view>& parts) {
+    const auto begin = static_cast<size_t>(parts[0].data() - s.data());
+    out->append(s.substr(copied, begin - copied));
+    copied = begin + parts[0].size();
+    for (size_t i = 0; i < replacement.size(); ++i) {
+      const char c = replacement[i] == '\\' && i + 1 < replacement.size() ? replacement[i + 1] : 0;
+      if (c == '&' || (c >= '0' && c <= '9')) {
+        const int group = c == '&' ? 0 : c - '0';
+        if (group <= groups) out->append(parts[static_cast<size_t>(group)]);
+        ++i;
+      } else {
+        if (c == '\\') ++i;
+        out->push_back(replacement[i]);
+      }
+    }
+    if (out->size() > static_cast<size_t>(kMostTextBytes)) lane.error = LaneError::kTextTooLong;
+    return all && lane.error == LaneError::kNone;
+  });
+  out->append(s.substr(copied));
+  if (out->size() > static_cast<size_t>(kMostTextBytes)) lane.error = LaneError::kTextTooLong;
+}
+
+namespace meaning {
+
+bool RegexPartT::Apply(const Regex& regex, std::string_view s, int group, int number, std::string* out) {
+  std::string_view part;
+  const bool found = regex.Find(s, group, std::max(number, 1), &part);
+  out->assign(found ? part : std::string_view(""));
+  return found || number == 0;
+}
+int64_t RegexCountT::Apply(const Regex& regex, std::string_view s) { return regex.Count(s); }
+int64_t RegexPlaceT::Apply(const Regex& regex, std::string_view s) { return regex.Place(s); }
+void RegexReplaceT::Apply(const Regex& regex, std::string_view s, std::string_view replacement, bool all,
+                          std::string* out, Lane& lane) {
+  regex.Replace(s, replacement, all, out, lane);
+}
+
+}  // namespace meaning
+}  // namespace tessera::vm

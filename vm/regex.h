@@ -1,0 +1,92 @@
+// Regular expressions, by RE2: what the opcodes with one mean for a row. A match takes time linear in the text, whatever
+// the expression, and memory within a bound. Texts are UTF-8; other bytes match nothing, and are never read beyond.
+//
+// Start at: Regex. Any thread may use one, and each interpreter has its own: threads that share one wait for each other,
+// and memory that runs out in the middle of a match leaves it in a state that nobody needs to know.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vm/meaning.h"
+
+namespace re2 {
+class RE2;
+class StringPiece;
+}  // namespace re2
+
+namespace tessera::vm {
+
+/// A longer expression is an error.
+inline constexpr size_t kMostRegexBytes = 1 << 16;
+
+class Regex {
+ public:
+  explicit Regex(std::string_view pattern);
+  ~Regex();
+  Regex(Regex&&) noexcept;
+
+  /// Why the pattern is none; "" if it is one. REQUIRES for what follows: it is.
+  const std::string& error() const { return error_; }
+  /// Number of groups in parentheses.
+  int groups() const;
+
+  /// Whether the expression matches somewhere in `s`.
+  bool Matches(std::string_view s) const;
+  /// Group `group`, or the whole match for 0, of match number `number`, from 1; false if there is no such match or the
+  /// group has no part in it.
+  bool Find(std::string_view s, int group, int64_t number, std::string_view* part) const;
+  /// Number of matches.
+  int64_t Count(std::string_view s) const;
+  /// The character at which the first match begins, from 1; 0 if there is none.
+  int64_t Place(std::string_view s) const;
+  /// `s` with the first match, or all, replaced. In `replacement` \1 to \9 stand for groups, \0 and \& for the match,
+  /// \\ for \.
+  void Replace(std::string_view s, std::string_view replacement, bool all, std::string* out, Lane& lane) const;
+
+ private:
+  /// Calls `f` for one match after the other, with `groups` groups, until it gives false. Behind an empty match the next
+  /// begins a character later, as in PostgreSQL.
+  void ForMatches(std::string_view s, int groups,
+                  const std::function<bool(const std::vector<std::string_view>&)>& f) const;
+
+  std::unique_ptr<re2::RE2> regex_;
+  std::string error_;
+};
+
+namespace meaning {
+
+// ---- Like
+struct FilterRegex {
+  static constexpr bool kApart = true;
+  static constexpr bool kNegated = false;
+};
+struct FilterNotRegex {
+  static constexpr bool kApart = true;
+  static constexpr bool kNegated = true;
+};
+
+// ---- RegexPart: false for NULL
+/// `group` of match `number`; of number 0 the first, and "" if there is none.
+struct RegexPartT {
+  static bool Apply(const Regex& regex, std::string_view s, int group, int number, std::string* out);
+};
+struct RegexCountT {
+  static int64_t Apply(const Regex& regex, std::string_view s);
+};
+struct RegexPlaceT {
+  static int64_t Apply(const Regex& regex, std::string_view s);
+};
+
+// ---- RegexReplace
+struct RegexReplaceT {
+  static void Apply(const Regex& regex, std::string_view s, std::string_view replacement, bool all, std::string* out,
+                    Lane& lane);
+};
+
+}  // namespace meaning
+}  // namespace tessera::vm
