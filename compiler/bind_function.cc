@@ -246,6 +246,17 @@ Result<ExprPtr> ExpressionBinder::BindConcat(std::vector<ExprPtr> args, int posi
 
 // ---- Aggregates
 
+Status ExpressionBinder::RefuseOuterColumnsOnly(const Expr& argument, int position) {
+  const auto outward = [](const Expr& e, auto& self) -> int {  // 0: no columns; 1: only outer ones; 2: own ones
+    int found = e.kind == Expr::Kind::kOuter ? 1 : (e.kind == Expr::Kind::kColumn ? 2 : 0);
+    for (const ExprPtr& a : e.args) found = std::max(found, self(*a, self));
+    return found;
+  };
+  if (outward(argument, outward) != 1) return Status::Ok();
+  return Unsupported("an aggregate over columns of an enclosing query only is not supported", position,
+                     "Compute it in that query.");
+}
+
 Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const ParseNode& node) {
   const int position = node.location();
   const char* place = nullptr;
@@ -275,16 +286,14 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
   }
   if (place != nullptr) return SqlError("aggregate functions are not allowed in " + std::string(place), position);
   if (in_aggregate_) return SqlError("aggregate function calls cannot be nested", position);
-  if (node.Get(Field::k_agg_order) != nullptr || node.Get(Field::k_agg_within_group) != nullptr) {
-    return Unsupported("ORDER BY in an aggregate is not supported", position);
-  }
+  const bool within_group = node.Get(Field::k_agg_within_group) != nullptr;
   const ParseNode* list = node.Get(Field::k_args);
   const ParseNode* filter = node.Get(Field::k_agg_filter);
   const bool star = node.Get(Field::k_agg_star) != nullptr;
   bool distinct = node.Get(Field::k_agg_distinct) != nullptr;
   const SqlType bigint = SqlType::Of(TypeId::kBigint);
   if (star && name != "count") return NoFunction(std::string(name) + "(*)", position, {});
-  if (!star && list == nullptr) {
+  if (!star && list == nullptr && !within_group) {
     return name == "count" ? SqlError("count(*) must be used to call a parameterless aggregate function", position)
                            : NoFunction(std::string(name) + "()", position, {});
   }
@@ -294,6 +303,14 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
     TESSERA_ASSIGN(condition, BindBoolean(*filter, "argument of FILTER"));
     ++may_skip_;
   }
+  // Aggregates that do not depend on the order take any.
+  std::vector<AggregateOrder> order;
+  if (const ParseNode* keys = node.Get(Field::k_agg_order)) {
+    TESSERA_ASSIGN(order, BindAggregateOrder(*keys));
+  }
+  const bool ordered = IsOrderedAggregate(name);
+  if (within_group && !ordered)
+    return SqlError(std::string(name) + " is not an ordered-set aggregate, so it cannot have WITHIN GROUP", position);
   ExprPtr argument;
   if (star) {
     if (condition == nullptr) {
@@ -303,9 +320,14 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
     argument = MakeConstant(Value::Int(kInteger, 1), position);
   } else {
     std::vector<ExprPtr> args;
-    for (const ParseNode& child : *list) {
-      TESSERA_ASSIGN(ExprPtr e, Bind(child));
+    for (const ParseNode* child = list == nullptr ? nullptr : list->first(); child != nullptr; child = child->next()) {
+      TESSERA_ASSIGN(ExprPtr e, Bind(*child));
       args.push_back(std::move(e));
+    }
+    if (ordered) {
+      if (condition != nullptr) --may_skip_;
+      in_aggregate_ = false;
+      return BindOrdered(name, node, std::move(args), std::move(order), std::move(condition), position);
     }
     if (args.size() != 1) return NoFunction(Signature(name, args), position, kCastHint);
     argument = std::move(args[0]);
@@ -320,16 +342,7 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
                                        ExprList(std::move(condition), std::move(argument), MakeNull(type, position)))));
   }
   in_aggregate_ = false;
-  // By the standard an aggregate over outer columns only belongs to the block that has those columns.
-  const auto outward = [](const Expr& e, auto& self) -> int {  // 0: no columns; 1: only outer ones; 2: own ones
-    int found = e.kind == Expr::Kind::kOuter ? 1 : (e.kind == Expr::Kind::kColumn ? 2 : 0);
-    for (const ExprPtr& a : e.args) found = std::max(found, self(*a, self));
-    return found;
-  };
-  if (outward(*argument, outward) == 1) {
-    return Unsupported("an aggregate over columns of an enclosing query only is not supported", position,
-                       "Compute it in that query.");
-  }
+  TESSERA_TRY(RefuseOuterColumnsOnly(*argument, position));
   const std::optional<AggregateRule> rule = FindAggregate(name, argument->type);
   if (!rule) {
     std::vector<ExprPtr> args;

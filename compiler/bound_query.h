@@ -95,10 +95,19 @@ struct Relation {
   bool single = false;      ///< kLeft: a second match of a row is an error (a scalar subquery)
 };
 
+/// A key of ORDER BY inside an aggregate.
+struct AggregateOrder {
+  ExprPtr expr;
+  bool descending = false, nulls_first = false;
+};
+
 struct Aggregate {
   AggregateFunction function = AggregateFunction::kCountStar;
   ExprPtr argument;  ///< nullptr for kCountStar
   bool distinct = false;
+  // StateRule::kValues only; FoldAggregates makes blocks of them.
+  std::vector<AggregateOrder> order;  ///< of the values
+  Value parameter;                    ///< the fraction of a quantile, what stands between texts; else NULL
   SqlType type;
   int position = -1;
 };
@@ -133,6 +142,13 @@ struct Query {
   /// The output, not one of the visible ones, that says how often each row stands in the result; -1: once. Then the
   /// block is grouped by all its visible outputs, has no order or limit, and is a derived table.
   int repeat = -1;
+  /// What becomes of rows that are equal in the first `fold_keys` outputs, which order_by begins with, see
+  /// vm::Section::fold; kCountStar: all stay. Then the block is a derived table without grouping or limit.
+  AggregateFunction fold = AggregateFunction::kCountStar;
+  int fold_keys = 0;
+  bool fold_distinct = false;
+  Value fold_parameter;
+  bool folds() const { return fold != AggregateFunction::kCountStar; }
   /// Levels of nesting inside, each at most a level of a bound tree's recursions. Of the binder alone.
   int height = 0;
 };

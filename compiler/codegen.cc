@@ -15,6 +15,7 @@
 
 #include "compiler/block_generator.h"
 #include "compiler/copy_sections.h"
+#include "compiler/fold_aggregates.h"
 
 namespace tessera {
 
@@ -69,6 +70,12 @@ Status BlockGenerator::Block() {
   last.limit = q_.limit;
   last.offset = q_.offset;
   last.repeat = q_.repeat;
+  if (q_.folds()) {
+    last.keys = q_.fold_keys;
+    last.fold = FoldOf(q_.fold);
+    last.fold_distinct = q_.fold_distinct;
+    if (!q_.fold_parameter.null) last.fold_constant = constants_.Add(q_.fold_parameter);
+  }
   return Status::Ok();
 }
 

@@ -4,6 +4,7 @@
 
 #include "compiler/binder.h"
 #include "compiler/codegen.h"
+#include "compiler/fold_aggregates.h"
 #include "compiler/parser.h"
 #include "compiler/plan_text.h"
 #include "compiler/planner.h"
@@ -19,6 +20,7 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   if (c.statement.query == nullptr) return c;
   Query& query = *c.statement.query;
   TESSERA_TRY(Unnest(&query));
+  FoldAggregates(&query);
   Simplify(&query);
   TESSERA_ASSIGN(const Plan plan, MakePlan(query, options));
   TESSERA_ASSIGN(Code code, Generate(plan));

@@ -15,7 +15,8 @@ using vm::Section;
 /// The column of the source that each column of the section copies; empty if it does anything else.
 std::vector<int32_t> CopiedColumns(const Section& s) {
   if (s.source_kind != Section::Source::kSection || s.sink != Section::Sink::kRows || !s.order.empty() ||
-      s.limit >= 0 || s.offset > 0 || s.append_to >= 0 || s.repeat >= 0 || s.code.size() != 2 * s.columns.size() + 2)
+      s.limit >= 0 || s.offset > 0 || s.append_to >= 0 || s.repeat >= 0 || s.fold != Section::Fold::kNone ||
+      s.code.size() != 2 * s.columns.size() + 2)
     return {};
   std::vector<int32_t> columns(s.columns.size(), -1);
   for (size_t i = 0; i < s.columns.size(); ++i) {

@@ -229,6 +229,7 @@ Status AddDomain(const Query& block, Query* s, int position, std::vector<ExprPtr
   for (ExprPtr& e : s->group_by) Substitute(&e, below);
   for (Aggregate& a : s->aggregates) {
     if (a.argument != nullptr) Substitute(&a.argument, below);
+    for (AggregateOrder& o : a.order) Substitute(&o.expr, below);
   }
   for (ExprPtr& e : s->having) Substitute(&e, above);
   for (Output& o : s->outputs) s->grouped ? Substitute(&o.expr, above) : Substitute(&o.expr, below);

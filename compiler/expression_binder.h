@@ -168,6 +168,14 @@ class ExpressionBinder {
   Result<ExprPtr> BindAggregate(std::string_view name, const ParseNode& node);
   Result<ExprPtr> AddAggregate(AggregateFunction function, ExprPtr argument, bool distinct, const SqlType& type,
                                int position);
+  /// By the standard an aggregate over outer columns only belongs to the block that has those columns.
+  static Status RefuseOuterColumnsOnly(const Expr& argument, int position);
+  /// The keys of ORDER BY in an aggregate.
+  Result<std::vector<AggregateOrder>> BindAggregateOrder(const ParseNode& list);
+  /// An aggregate of StateRule::kValues; `condition` is that of FILTER, or nullptr.
+  Result<ExprPtr> BindOrdered(std::string_view name, const ParseNode& node, std::vector<ExprPtr> args,
+                              std::vector<AggregateOrder> order, ExprPtr condition, int position);
+  Result<ExprPtr> AddOrdered(Aggregate a);
   Result<ExprPtr> BindExtract(std::string_view field, int field_position, const ParseNode& argument, int position);
   /// ROUND, and TRUNC of exact numbers.
   Result<ExprPtr> BindRound(Function function, std::vector<ExprPtr> args, const SqlType& type, int position);
@@ -225,6 +233,9 @@ class ExpressionBinder {
   bool in_aggregate_ = false;
   int may_skip_ = 0;  ///< above 0 inside operands that may not be evaluated for a row
 };
+
+/// Whether an aggregate of that name needs all values of a group in order.
+bool IsOrderedAggregate(std::string_view name);
 
 /// What a comparison with a constant becomes when the constant takes the other side's type.
 struct AlignedConstant {

@@ -130,7 +130,7 @@ Function Negated(Function f);
 
 // ---- Aggregates
 
-enum class StateRule : uint8_t { kArgument, kSum, kCount, kWords };
+enum class StateRule : uint8_t { kArgument, kSum, kCount, kWords, kValues };
 enum class FinalRule : uint8_t {
   kState,
   kSum,

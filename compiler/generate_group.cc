@@ -32,6 +32,7 @@ SqlType WordType(vm::AccumulatorSpec word) {
 SqlType StateType(AggregateFunction function, const SqlType& argument) {
   switch (Info(function).state) {
     case StateRule::kArgument:
+    case StateRule::kValues:  // not here any more
       return argument;
     case StateRule::kSum:
       return argument.IsFloat() ? SqlType::Of(TypeId::kDouble) : SqlType::Decimal(38, argument.scale);

@@ -41,6 +41,10 @@ class BlockPrinter {
       Line(depth++, "Limit" + (q_.limit >= 0 ? fmt::format(" {}", q_.limit) : "") +
                         (q_.offset > 0 ? fmt::format(" offset {}", q_.offset) : ""));
     }
+    if (q_.folds()) {
+      Line(depth++, fmt::format("Fold rows in order: {} by {} {}", Info(q_.fold).text, q_.fold_keys,
+                                q_.fold_keys == 1 ? "key" : "keys"));
+    }
     if (!q_.order_by.empty()) Line(depth++, "Sort by " + SortKeys());
     if (q_.distinct) Line(depth++, "Distinct");
     if (q_.repeat >= 0) Line(depth++, "Repeat rows by their counts");

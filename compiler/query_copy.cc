@@ -50,6 +50,8 @@ std::unique_ptr<Query> CopyQuery(const Query& from) {
     b.function = a.function;
     if (a.argument != nullptr) b.argument = a.argument->Clone();
     b.distinct = a.distinct;
+    for (const AggregateOrder& o : a.order) b.order.push_back({o.expr->Clone(), o.descending, o.nulls_first});
+    b.parameter = a.parameter;
     b.type = a.type;
     b.position = a.position;
     q->aggregates.push_back(std::move(b));
@@ -62,6 +64,10 @@ std::unique_ptr<Query> CopyQuery(const Query& from) {
   q->limit = from.limit;
   q->offset = from.offset;
   q->repeat = from.repeat;
+  q->fold = from.fold;
+  q->fold_keys = from.fold_keys;
+  q->fold_distinct = from.fold_distinct;
+  q->fold_parameter = from.fold_parameter;
   for (const auto& more : from.union_all) q->union_all.push_back(CopyQuery(*more));
   return q;
 }

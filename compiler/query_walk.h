@@ -20,6 +20,7 @@ void ForEachRoot(Q& q, F f) {
   for (auto& e : q.group_by) f(e);
   for (auto& a : q.aggregates) {
     if (a.argument != nullptr) f(a.argument);
+    for (auto& o : a.order) f(o.expr);
   }
   for (auto& e : q.having) f(e);
   for (auto& o : q.outputs) f(o.expr);

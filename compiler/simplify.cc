@@ -48,7 +48,8 @@ void ReduceOuterJoins(Query* query) {
 
 /// Whether the block gives one row for each row of its joins: no grouping, DISTINCT, order or limit.
 bool OnlyFilters(const Query& q) {
-  return !q.grouped && !q.distinct && q.limit < 0 && q.offset == 0 && q.order_by.empty() && q.union_all.empty();
+  return !q.grouped && !q.distinct && q.limit < 0 && q.offset == 0 && q.order_by.empty() && q.union_all.empty() &&
+         !q.folds();
 }
 
 /// How often the block reads column `column` of relation `r`.
@@ -177,7 +178,7 @@ void PruneOutputs(Query* query, std::set<const Query*>* done) {
     Relation& relation = query->relations[r];
     Query* inner = relation.query.get();
     if (inner == nullptr) continue;
-    bool all = inner->distinct || relation.query.use_count() > 1;  // others may read other outputs
+    bool all = inner->distinct || inner->folds() || relation.query.use_count() > 1;  // others may read other outputs
     for (const auto& more : inner->union_all) all = all || more->distinct;
     if (!all) {
       std::set<int> keep = used[r];

@@ -39,6 +39,7 @@ class Unnester {
     for (ExprPtr& e : q_.group_by) TESSERA_TRY(Replace(&e));
     for (Aggregate& a : q_.aggregates) {
       if (a.argument != nullptr) TESSERA_TRY(Replace(&a.argument));
+      for (AggregateOrder& o : a.order) TESSERA_TRY(Replace(&o.expr));
     }
     for (Output& o : q_.outputs) TESSERA_TRY(Replace(&o.expr));
     return Status::Ok();

@@ -238,6 +238,9 @@ class AnyProgram {
       s->offset = Number<int64_t>();
       s->append_to = Number<int32_t>();
       s->repeat = Number<int32_t>();
+      s->fold = static_cast<Section::Fold>(random_() % 8);
+      s->fold_distinct = Bool();
+      s->fold_constant = Number<int32_t>();
       s->label = Text();
     });
     List(&p.columns, [&](ResultColumn* c) { *c = {Text(), Type()}; });
@@ -325,7 +328,7 @@ TEST(ProgramBytes, EveryBitCounts) {
 
 TEST(ProgramBytes, AHugeCountAllocatesNothing) {
   // A list of 2^32 - 1 constants in a program of 12 bytes.
-  std::string body("TESP\x04\0\0\0\xFF\xFF\xFF\xFF", 12);
+  std::string body("TESP\x05\0\0\0\xFF\xFF\xFF\xFF", 12);
   ExpectRefused(WithChecksum(body), "ends early");
 }
 
@@ -435,6 +438,25 @@ struct Refusal {
 Instruction& At(Program& p, int address) { return p.sections[kScan].code[static_cast<size_t>(address)]; }
 Section& Scan(Program& p) { return p.sections[kScan]; }
 Section& Result_(Program& p) { return p.sections[kResult]; }
+/// A section of rows (integer, text) that the last one reads, folded by its first column.
+Section& Folded(Program& p, Section::Fold fold) {
+  Section s = Result_(p);
+  s.columns = s.registers = {kBigint, kText};
+  s.slots.clear();
+  s.source_kind = Section::Source::kOneRow;
+  s.code = {Make(Opcode::Emit), Make(Opcode::End)};
+  s.order = {{0}};
+  s.limit = -1;
+  s.offset = 0;
+  s.keys = 1;
+  s.fold = fold;
+  p.sections.insert(p.sections.end() - 1, s);
+  return p.sections[p.sections.size() - 2];
+}
+int32_t AddFloat(Program& p, double v) {
+  p.constants.push_back(Value::Float(SqlType::Of(TypeId::kDouble), v));
+  return static_cast<int32_t>(p.constants.size()) - 1;
+}
 /// The scan becomes just this code between two bookends: rows of one BIGINT register.
 void Code(Program& p, std::vector<Instruction> code) {
   Section& s = Scan(p);
@@ -656,6 +678,15 @@ const std::vector<Refusal>& Refusals() {
       {"groups that are repeated", [](P p) { p.sections[kBuild].repeat = 0; }, "how often its rows stand"},
       {"the last section's rows repeated", [](P p) { Result_(p).repeat = 0; }, "how often its rows stand"},
       {"rows of a table repeated", [](P p) { Scan(p).repeat = 0; }, "how often its rows stand"},
+      {"groups that are folded", [](P p) { p.sections[kBuild].fold = Section::Fold::kFirst; }, "a fold of rows"},
+      {"the last section's rows folded", [](P p) { Result_(p).fold = Section::Fold::kMode; }, "a fold of rows"},
+      {"a fold that there is not", [](P p) { Folded(p, static_cast<Section::Fold>(9)); }, "a fold of rows"},
+      {"a fold without a value", [](P p) { Folded(p, Section::Fold::kFirst).keys = 2; }, "a fold of rows"},
+      {"a fold with another order", [](P p) { Folded(p, Section::Fold::kFirst).order = {{1}, {0}}; }, "the order of a fold"},
+      {"a fold with a constant too many", [](P p) { Folded(p, Section::Fold::kFirst).fold_constant = 0; }, "constant of a fold"},
+      {"a quantile without a fraction", [](P p) { Folded(p, Section::Fold::kQuantile); }, "constant of a fold"},
+      {"a quantile of more than all", [](P p) { Folded(p, Section::Fold::kQuantile).fold_constant = AddFloat(p, 1.5); }, "constant of a fold"},
+      {"a quantile between texts", [](P p) { Folded(p, Section::Fold::kBetween).fold_constant = AddFloat(p, 0.5); }, "class of a fold"},
       {"an unknown strategy", [](P p) { p.joins[0].strategy = static_cast<JoinStrategy>(4); }, "strategy of a join table"},
       {"a grid with keys", [](P p) { p.joins[0].strategy = JoinStrategy::kGrid; }, "with keys"},
       {"a dp of one row a key", [](P p) { Grid(p, {}); p.joins[0] = {true, kBuild, JoinStrategy::kDp}; }, "with keys"},

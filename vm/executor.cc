@@ -11,6 +11,7 @@
 #include "base/temporary_memory.h"
 #include "base/thread_pool.h"
 #include "tablet/file_mapping.h"
+#include "vm/fold_rows.h"
 #include "vm/row_set.h"
 #include "vm/run/device_sections.h"
 #include "vm/run/host_sections.h"
@@ -119,6 +120,10 @@ class Run {
         RepeatRows(s.repeat, &rows);
         return Status::Ok();
       }));
+      stats.rows_out = rows.rows;
+    }
+    if (s.fold != Section::Fold::kNone) {
+      TESSERA_TRY(Caught([&] { return FoldRows(s, state_.program.constants, &state_.strings, &rows); }));
       stats.rows_out = rows.rows;
     }
     TESSERA_TRY(Caught([&] {

@@ -81,6 +81,7 @@ class Finder {
     } else if (s.sink != Section::Sink::kRows) {
       return Fate::kUsed;
     }
+    if (s.fold != Section::Fold::kNone && column <= s.keys) return Fate::kUsed;
     for (const SortKey& key : s.order) {
       if (key.column == column) fate = Fate::kSorted;
     }

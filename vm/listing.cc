@@ -43,6 +43,12 @@ class SectionListing {
         break;
     }
     if (s_.repeat >= 0) out += fmt::format(", each r{} times", s_.repeat);
+    if (s_.fold != Section::Fold::kNone) {
+      constexpr const char* kFolds[] = {"", "first", "mode", "quantile", "quantile between", "join"};
+      out += fmt::format(", {}{} of r{} by {} keys", kFolds[static_cast<size_t>(s_.fold)],
+                         s_.fold_distinct ? " of distinct values" : "", s_.keys, s_.keys);
+      if (s_.fold_constant >= 0) out += " with " + ConstantText(p_, s_.fold_constant);
+    }
     if (s_.append_to >= 0) out += fmt::format(" behind those of section {}", s_.append_to);
     for (size_t i = 0; i < s_.order.size(); ++i) {
       const SortKey& k = s_.order[i];

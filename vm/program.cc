@@ -16,7 +16,7 @@ namespace tessera::vm {
 namespace {
 
 constexpr uint32_t kMagic = 0x50534554;  // "TESP"
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 
 static_assert(std::endian::native == std::endian::little, "programs travel little endian");
 
@@ -172,6 +172,9 @@ void Fields(A& a, Section& s) {
   a.Number(s.offset);
   a.Number(s.append_to);
   a.Number(s.repeat);
+  a.Number(s.fold);
+  a.Number(s.fold_distinct);
+  a.Number(s.fold_constant);
   a.Text(s.label);
 }
 template <class A>

@@ -225,6 +225,29 @@ class Verifier {
     return Status::Ok();
   }
 
+  Status CheckFold(const Section& s) {
+    const auto keys = static_cast<size_t>(s.keys);
+    const bool plain = s.sink == Section::Sink::kRows && s.limit == -1 && s.offset == 0 && s.append_to == -1 &&
+                       s.repeat == -1 && section_ + 1 < static_cast<int>(p_.sections.size());
+    if (!plain || s.fold > Section::Fold::kJoin || keys >= s.columns.size() || s.order.size() < keys)
+      return Fail("a fold of rows");
+    for (size_t k = 0; k < keys; ++k) {
+      if (s.order[k].column != static_cast<int32_t>(k)) return Fail("the order of a fold");
+    }
+    const AccumulatorSpec value = ClassOf(s.columns[keys]);
+    if (s.fold == Section::Fold::kFirst || s.fold == Section::Fold::kMode)
+      return s.fold_constant == -1 ? Status::Ok() : Fail("constant of a fold");
+    if (!InRange(s.fold_constant, p_.constants)) return Fail("constant of a fold");
+    const Value& v = p_.constants[static_cast<size_t>(s.fold_constant)];
+    const bool joins = s.fold == Section::Fold::kJoin;
+    const bool fits =
+        joins ? v.type.id == TypeId::kText : v.type.storage() == StorageClass::kFloat && v.f64 >= 0 && v.f64 <= 1;
+    if (v.null || !fits) return Fail("constant of a fold");
+    if (joins && value != AccumulatorSpec::T) return Fail("class of a fold");
+    if (s.fold == Section::Fold::kBetween && value != AccumulatorSpec::F) return Fail("class of a fold");
+    return Status::Ok();
+  }
+
   Status CheckSink(const Section& s) {
     if (s.keys < 0 || s.keys > kMaxKeys || static_cast<size_t>(s.keys) > s.columns.size())
       return Fail("number of keys");
@@ -252,7 +275,7 @@ class Verifier {
       const Section& first = p_.sections[static_cast<size_t>(s.append_to)];
       const bool plain = s.order.empty() && s.limit == -1 && s.offset == 0;
       if (!plain || section_ + 1 == static_cast<int>(p_.sections.size()) || first.sink != Section::Sink::kRows ||
-          first.columns.size() != s.columns.size()) {
+          first.fold != Section::Fold::kNone || first.columns.size() != s.columns.size()) {
         return Fail("what its rows are appended to");
       }
       for (size_t i = 0; i < s.columns.size(); ++i) {
@@ -264,6 +287,7 @@ class Verifier {
       }
     }
     if (s.repeat != -1) TESSERA_TRY(CheckRepeat(s));
+    if (s.fold != Section::Fold::kNone) TESSERA_TRY(CheckFold(s));
     if (s.sink == Section::Sink::kMap && s.columns.size() > 1) return Fail("a map has one value");
     if (s.sink == Section::Sink::kMap && !s.columns.empty() && IsWide(s.columns[0]))
       return Fail("a map of wide values");

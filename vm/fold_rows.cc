@@ -1,0 +1,152 @@
+#include "vm/fold_rows.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "base/interrupt.h"
+#include "base/memory_budget.h"
+#include "vm/lane_error.h"
+#include "vm/meaning.h"
+#include "vm/text_functions.h"
+
+namespace tessera::vm {
+namespace {
+
+bool IsNull(const RowColumn& c, size_t row) { return !c.null.empty() && c.null[row] != 0; }
+
+/// Whether two rows of a column are equal, or both NULL.
+bool Same(const RowColumn& c, size_t a, size_t b) {
+  if (IsNull(c, a) || IsNull(c, b)) return IsNull(c, a) == IsNull(c, b);
+  if (c.type.storage() == StorageClass::kFloat)
+    return meaning::FilterEqF::Apply(std::bit_cast<double>(c.low[a]), std::bit_cast<double>(c.low[b]));
+  return c.low[a] == c.low[b] && (c.high.empty() || c.high[a] == c.high[b]);
+}
+
+void Copy(RowColumn* c, size_t to, size_t from) {
+  c->low[to] = c->low[from];
+  if (!c->high.empty()) c->high[to] = c->high[from];
+  if (!c->null.empty()) c->null[to] = c->null[from];
+}
+
+/// One section's fold of one group after the other.
+class Folder {
+ public:
+  Folder(const Section& section, const std::vector<Value>& constants, StringPool* strings, RowColumn* values)
+      : section_(section), strings_(*strings), values_(*values) {
+    if (section.fold_constant >= 0) constant_ = &constants[static_cast<size_t>(section.fold_constant)];
+  }
+
+  /// Puts the value of rows [first, end) into row `to`, at most `first`.
+  Status Put(size_t first, size_t end, size_t to) {
+    if (section_.fold == Section::Fold::kFirst) {
+      Copy(&values_, to, first);
+      return Status::Ok();
+    }
+    counted_.clear();
+    for (size_t i = first; i < end; ++i) {
+      if (IsNull(values_, i)) continue;
+      if (section_.fold_distinct && !counted_.empty() && Same(values_, counted_.back(), i)) continue;
+      counted_.push_back(i);
+    }
+    if (counted_.empty()) {
+      Copy(&values_, to, first);  // they all are NULL
+      return Status::Ok();
+    }
+    const auto n = counted_.size();
+    switch (section_.fold) {
+      case Section::Fold::kMode:
+        Copy(&values_, to, Longest());
+        break;
+      case Section::Fold::kQuantile: {
+        const double place = std::ceil(constant_->f64 * static_cast<double>(n));
+        Copy(&values_, to, counted_[std::clamp<size_t>(static_cast<size_t>(place), 1, n) - 1]);
+        break;
+      }
+      case Section::Fold::kBetween: {
+        const double place = constant_->f64 * static_cast<double>(n - 1);
+        const auto below = std::min(static_cast<size_t>(place), n - 1), above = std::min(below + 1, n - 1);
+        const double fraction = place - static_cast<double>(below);
+        const auto value = [&](size_t i) { return std::bit_cast<double>(values_.low[counted_[i]]); };
+        const double low = value(below);
+        const double between = fraction == 0 ? low : low + fraction * (value(above) - low);
+        Copy(&values_, to, counted_[below]);
+        values_.low[to] = std::bit_cast<int64_t>(between);
+        break;
+      }
+      default:
+        return Join(to);
+    }
+    return Status::Ok();
+  }
+
+ private:
+  /// A row of the longest run of equal values, the first one of several.
+  size_t Longest() const {
+    size_t best = counted_[0], most = 0, begin = 0;
+    for (size_t i = 1; i <= counted_.size(); ++i) {
+      if (i < counted_.size() && Same(values_, counted_[begin], counted_[i])) continue;
+      if (i - begin > most) {
+        most = i - begin;
+        best = counted_[begin];
+      }
+      begin = i;
+    }
+    return best;
+  }
+
+  Status Join(size_t to) {
+    text_.clear();
+    for (const size_t i : counted_) {
+      if (i != counted_[0]) text_ += constant_->text;
+      text_ += strings_.Get(values_.low[i]);
+      if (text_.size() > static_cast<size_t>(kMostTextBytes)) return LaneErrorStatus(LaneError::kTextTooLong, {});
+    }
+    Copy(&values_, to, counted_[0]);
+    values_.low[to] = strings_.Intern(text_);
+    return Status::Ok();
+  }
+
+  const Section& section_;
+  StringPool& strings_;
+  RowColumn& values_;
+  const Value* constant_ = nullptr;
+  std::vector<size_t> counted_;  // rows of the group whose values count
+  std::string text_;
+};
+
+}  // namespace
+
+Status FoldRows(const Section& section, const std::vector<Value>& constants, StringPool* strings, RowSet* rows) {
+  const MemoryPurpose purpose("values of groups");
+  if (rows->rows == 0) return Status::Ok();  // another rank has them: there may be no columns
+  const auto keys = static_cast<size_t>(section.keys);
+  std::vector<RowColumn>& columns = rows->columns;
+  Folder folder(section, constants, strings, &columns[keys]);
+  size_t groups = 0;
+  for (size_t first = 0, end; first < rows->rows; first = end, ++groups) {
+    const auto differ = [&](size_t row) {
+      for (size_t k = 0; k < keys; ++k) {
+        if (!Same(columns[k], first, row)) return true;
+      }
+      return false;
+    };
+    for (end = first + 1; end < rows->rows && !differ(end); ++end) ThrowIfInterrupted(end);
+    ThrowIfInterrupted(groups);
+    TESSERA_TRY(folder.Put(first, end, groups));
+    for (size_t c = 0; c < columns.size(); ++c) {
+      if (c != keys) Copy(&columns[c], groups, first);
+    }
+  }
+  for (RowColumn& c : columns) {
+    c.low.resize(groups);
+    if (!c.high.empty()) c.high.resize(groups);
+    if (!c.null.empty()) c.null.resize(groups);
+  }
+  rows->rows = groups;
+  return Status::Ok();
+}
+
+}  // namespace tessera::vm
