@@ -45,6 +45,28 @@ Status NoFunction(const std::string& signature, int position, std::string hint) 
   return SqlError("function " + signature + " does not exist", position, std::move(hint));
 }
 
+/// Functions that other engines have and that take or give arrays, maps or JSON; what to write instead, or "".
+struct NestedFunction {
+  std::string_view name;
+  const char* hint;
+};
+constexpr NestedFunction kNestedFunctions[] = {
+    {"array_agg", "string_agg gives one text."},
+    {"list", "string_agg gives one text."},
+    {"histogram", "GROUP BY the values and count them."},
+    {"unnest", "VALUES makes rows."},
+    {"json_agg", ""},
+    {"jsonb_agg", ""},
+    {"json_object_agg", ""},
+    {"regexp_match", "regexp_substr gives a match or a group of it."},
+    {"regexp_extract_all", "regexp_substr(x, y, 1, n) gives the n-th match."},
+    {"regexp_split_to_array", "split_part gives one part."},
+    {"regexp_split_to_table", "split_part gives one part."},
+    {"string_to_array", "split_part gives one part."},
+    {"string_split", "split_part gives one part."},
+    {"str_split", "split_part gives one part."},
+};
+
 constexpr const char* kCastHint =
     "No function matches the given name and argument types. You might need to add explicit type casts.";
 
@@ -65,6 +87,10 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   if (node.Get(Field::k_over) != nullptr) return Unsupported("window functions are not supported", position);
   if (node.Get(Field::k_func_variadic) != nullptr) return Unsupported("VARIADIC is not supported", position);
   if (IsAggregateName(name)) return BindAggregate(name, node);
+  for (const NestedFunction& f : kNestedFunctions) {
+    if (f.name == name)
+      return Unsupported(std::string(name) + " is not supported: there are no arrays, maps and JSON", position, f.hint);
+  }
   for (const auto& [field, what] : {std::pair{Field::k_agg_star, "*"},
                                     {Field::k_agg_distinct, "DISTINCT"},
                                     {Field::k_agg_order, "ORDER BY"},
