@@ -376,7 +376,8 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
     return NoFunction(Signature(name, args), position, kCastHint);
   }
   const AggregateInfo& info = Info(rule->function);
-  if (rule->function == AggregateFunction::kCount && name != "count") {
+  if (name == "approx_count_distinct") distinct = true;
+  if (name == "count_if" || name == "countif") {
     // count_if counts the rows where it is TRUE.
     const SqlType one = kInteger;
     TESSERA_ASSIGN(argument,
