@@ -671,6 +671,11 @@ Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::stri
   return {};
 }
 
+Status Catalog::DeleteTablets(int64_t table_id) {
+  Statement tablets(this, "DELETE FROM tablets WHERE table_id = ?");
+  return tablets.Bind(table_id).Run();
+}
+
 Status Catalog::DeleteTable(int64_t table_id) {
   Statement columns(this, "DELETE FROM columns WHERE table_id = ?");
   TESSERA_TRY(columns.Bind(table_id).Run());
@@ -686,7 +691,8 @@ Result<Durability> Catalog::Commit(Transaction* transaction, const CatalogConten
   return transaction->CommitChange(checksum);
 }
 
-Result<Durability> Catalog::InsertTable(const CatalogContents& state, const TableSchema& schema) {
+Result<Durability> Catalog::InsertTable(const CatalogContents& state, const TableSchema& schema,
+                                        const TableRecord* replaced) {
   TableRecord table;
   table.id = state.next_table_id;
   table.version = 1;
@@ -695,9 +701,14 @@ Result<Durability> Catalog::InsertTable(const CatalogContents& state, const Tabl
   table.checksum = TableChecksum(table);
   CatalogContents after = state;
   ++after.next_table_id;
+  if (replaced != nullptr) std::erase_if(after.tables, [&](const auto& t) { return t->id == replaced->id; });
   after.tables.push_back(std::make_shared<const TableRecord>(table));
   Transaction transaction(this);
   TESSERA_TRY(transaction.Begin("BEGIN IMMEDIATE"));
+  if (replaced != nullptr) {
+    TESSERA_TRY(DeleteTablets(replaced->id));
+    TESSERA_TRY(DeleteTable(replaced->id));
+  }
   TESSERA_TRY(WriteTable(table, {}));
   return Commit(&transaction, after);
 }
@@ -707,8 +718,7 @@ Result<Durability> Catalog::DropTable(const CatalogContents& state, const TableR
   std::erase_if(after.tables, [&](const auto& t) { return t->id == table.id; });
   Transaction transaction(this);
   TESSERA_TRY(transaction.Begin("BEGIN IMMEDIATE"));
-  Statement tablets(this, "DELETE FROM tablets WHERE table_id = ?");
-  TESSERA_TRY(tablets.Bind(table.id).Run());
+  TESSERA_TRY(DeleteTablets(table.id));
   TESSERA_TRY(DeleteTable(table.id));
   return Commit(&transaction, after);
 }

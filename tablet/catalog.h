@@ -82,7 +82,7 @@ class Catalog {
 
   // Transactions. `state` is what Load() returned under the writer lock that is still held. After an error the change
   // was not made, unless the message says that this cannot be known.
-  Result<Durability> InsertTable(const CatalogContents& state, const TableSchema& schema);
+  Result<Durability> InsertTable(const CatalogContents& state, const TableSchema& schema, const TableRecord* replaced);
   Result<Durability> DropTable(const CatalogContents& state, const TableRecord& table);
   /// Replaces a table's record by `after` (its version and checksum are set here) and its sketches, one per column.
   Result<Durability> UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
@@ -107,6 +107,7 @@ class Catalog {
   Result<CatalogContents> LoadInTransaction(const CatalogContents* before);
   Result<std::shared_ptr<const TableRecord>> LoadTable(TableRecord table, int64_t next_tablet_id);
   Status WriteTable(const TableRecord& table, const std::vector<std::string>& sketches);
+  Status DeleteTablets(int64_t table_id);
   Status DeleteTable(int64_t table_id);
   Result<Durability> Commit(Transaction* transaction, const CatalogContents& after);
 

@@ -26,9 +26,14 @@ class DirectoryDatabase final : public Database {
     if (write.contents.Find(schema.name) != nullptr) {
       return if_not_exists ? Status() : SqlError("table \"" + schema.name + "\" already exists");
     }
-    TableSchema stored = schema;
-    for (int column : stored.primary_key) stored.columns[static_cast<size_t>(column)].not_null = true;
-    return directory_->InsertTable(write, stored);
+    return Insert(write, schema, nullptr);
+  }
+
+  Status ReplaceTable(const TableSchema& schema) override {
+    TESSERA_TRY(CheckSchema(schema));
+    TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
+    const std::shared_ptr<const TableRecord> replaced = write.contents.Find(schema.name);
+    return Insert(write, schema, replaced.get());
   }
 
   Status DropTable(const std::string& name, bool if_exists) override {
@@ -54,6 +59,11 @@ class DirectoryDatabase final : public Database {
   }
 
  private:
+  Status Insert(const DatabaseDirectory::Write& write, TableSchema schema, const TableRecord* replaced) {
+    for (int column : schema.primary_key) schema.columns[static_cast<size_t>(column)].not_null = true;
+    return directory_->InsertTable(write, schema, replaced);
+  }
+
   const std::shared_ptr<DatabaseDirectory> directory_;
 };
 

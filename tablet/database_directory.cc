@@ -249,9 +249,9 @@ Result<DatabaseDirectory::Write> DatabaseDirectory::BeginWrite() {
   return Write{std::move(lock), contents_};
 }
 
-Status DatabaseDirectory::InsertTable(const Write& write, const TableSchema& schema) {
+Status DatabaseDirectory::InsertTable(const Write& write, const TableSchema& schema, const TableRecord* replaced) {
   std::lock_guard guard(mutex_);
-  const Result<Durability> committed = catalog_->InsertTable(write.contents, schema);
+  const Result<Durability> committed = catalog_->InsertTable(write.contents, schema, replaced);
   AfterCommit(committed);
   return committed.status();
 }

@@ -205,6 +205,8 @@ class Database {
   // The writers below take the database's exclusive writer lock. If another process holds it, they wait up to
   // `SetLockTimeout` and then fail with kBusy, naming the process that holds it.
   virtual Status CreateTable(const TableSchema& schema, bool if_not_exists) = 0;
+  /// In place of the table of that name, if there is one, in one commit.
+  virtual Status ReplaceTable(const TableSchema& schema) = 0;
   virtual Status DropTable(const std::string& name, bool if_exists) = 0;
   virtual Result<std::unique_ptr<TableWriter>> Write(const std::string& table) = 0;
   /// COPY table FROM file: all rows or none. Returns the rows added. Errors name file, line, column and text.
