@@ -347,17 +347,21 @@ Result<ExprPtr> ExpressionBinder::Comparison(Function function, ExprPtr left, Ex
 Result<ExprPtr> ExpressionBinder::BindIn(const ParseNode& node) {
   const int position = node.location();
   const ParseNode* rows = node.Get(Field::k_rexpr);
+  const bool in = node.Get(Field::k_name)->first()->Text(Field::k_sval) == "=";
   TESSERA_ASSIGN(ExprPtr x, Bind(*node.Get(Field::k_lexpr)));
   const ParseNode* items = rows->Is(Tag::kList) ? rows->Get(Field::k_items) : rows;
+  // Nothing is in an empty list, not even NULL.
+  if (FindMark(*context_, Dialect::Mark::Kind::kEmptyList, items->first()->location()) != nullptr)
+    return MakeBoolean(!in, position);
   std::vector<ExprPtr> list;
   list.reserve(items->size());
   for (const ParseNode& item : *items) {
     TESSERA_ASSIGN(ExprPtr e, Bind(item));
     list.push_back(std::move(e));
   }
-  TESSERA_ASSIGN(ExprPtr in, InList(std::move(x), std::move(list), position));
-  if (node.Get(Field::k_name)->first()->Text(Field::k_sval) == "=") return in;
-  return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(in))));
+  TESSERA_ASSIGN(ExprPtr is, InList(std::move(x), std::move(list), position));
+  if (in) return is;
+  return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(is))));
 }
 
 Result<ExprPtr> ExpressionBinder::InList(ExprPtr x, std::vector<ExprPtr> list, int position) {

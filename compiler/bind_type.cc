@@ -143,6 +143,8 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
 Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
   const ParseNode& type_name = *node.Get(Field::k_typeName);
   const int position = node.location() >= 0 ? node.location() : type_name.location();
+  if (FindMark(*context_, Dialect::Mark::Kind::kTryCast, node.location()) != nullptr)
+    return Unsupported("TRY_CAST is not supported", position, "Write CASE WHEN ... THEN CAST(...) END.");
   TESSERA_ASSIGN(const SqlType type, BindType(type_name, type_name.location()));
   TESSERA_ASSIGN(ExprPtr e, Bind(*node.Get(Field::k_arg)));
   if (type.id == TypeId::kInterval) return BindInterval(type_name, std::move(e));

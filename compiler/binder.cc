@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "compiler/catalog_query.h"
 #include "compiler/copy_binder.h"
 #include "compiler/expression_binder.h"
 #include "compiler/fold.h"
@@ -13,66 +14,10 @@
 #include "compiler/sql_scanner.h"
 #include "compiler/statement_option.h"
 #include "compiler/table_binder.h"
+#include "compiler/unsupported_statement.h"
 
 namespace tessera {
 namespace {
-
-/// The name of an unsupported statement, for the error.
-std::string StatementName(std::string_view tag) {
-  struct Row {
-    std::string_view tag, name;
-  };
-  constexpr Row kRows[] = {
-      {"UpdateStmt", "UPDATE"},
-      {"DeleteStmt", "DELETE"},
-      {"MergeStmt", "MERGE"},
-      {"TruncateStmt", "TRUNCATE"},
-      {"TransactionStmt", "a transaction (BEGIN, COMMIT, ROLLBACK)"},
-      {"CreateTableAsStmt", "CREATE TABLE AS"},
-      {"ViewStmt", "CREATE VIEW"},
-      {"IndexStmt", "CREATE INDEX"},
-      {"AlterTableStmt", "ALTER TABLE"},
-      {"RenameStmt", "ALTER ... RENAME"},
-      {"CreateSchemaStmt", "CREATE SCHEMA"},
-      {"CreateSeqStmt", "CREATE SEQUENCE"},
-      {"CreateFunctionStmt", "CREATE FUNCTION"},
-      {"CreatedbStmt", "CREATE DATABASE"},
-      {"DropdbStmt", "DROP DATABASE"},
-      {"CreateTrigStmt", "CREATE TRIGGER"},
-      {"CreateExtensionStmt", "CREATE EXTENSION"},
-      {"CreateDomainStmt", "CREATE DOMAIN"},
-      {"CreateEnumStmt", "CREATE TYPE"},
-      {"CompositeTypeStmt", "CREATE TYPE"},
-      {"DefineStmt", "this CREATE statement"},
-      {"VacuumStmt", "VACUUM and ANALYZE"},
-      {"PrepareStmt", "PREPARE"},
-      {"ExecuteStmt", "EXECUTE"},
-      {"DeallocateStmt", "DEALLOCATE"},
-      {"DeclareCursorStmt", "DECLARE CURSOR"},
-      {"FetchStmt", "FETCH"},
-      {"ClosePortalStmt", "CLOSE"},
-      {"LockStmt", "LOCK"},
-      {"GrantStmt", "GRANT and REVOKE"},
-      {"GrantRoleStmt", "GRANT and REVOKE"},
-      {"CreateRoleStmt", "CREATE ROLE"},
-      {"CommentStmt", "COMMENT"},
-      {"ListenStmt", "LISTEN"},
-      {"NotifyStmt", "NOTIFY"},
-      {"UnlistenStmt", "UNLISTEN"},
-      {"DiscardStmt", "DISCARD"},
-      {"CheckPointStmt", "CHECKPOINT"},
-      {"ReindexStmt", "REINDEX"},
-      {"ClusterStmt", "CLUSTER"},
-      {"CallStmt", "CALL"},
-      {"DoStmt", "DO"},
-      {"LoadStmt", "LOAD"},
-      {"RefreshMatViewStmt", "REFRESH MATERIALIZED VIEW"},
-  };
-  for (const Row& row : kRows) {
-    if (row.tag == tag) return std::string(row.name);
-  }
-  return "this statement (" + std::string(tag) + ")";
-}
 
 /// The position of the statement's first word.
 int FirstWord(std::string_view sql) {
@@ -137,11 +82,12 @@ Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const
   return value;
 }
 
-Status BindValues(const ParseNode& lists, std::string_view sql, const std::vector<int>& columns, bool named,
-                  Statement* out) {
+Status BindValues(const ParseNode& lists, std::string_view sql, const Dialect& dialect, const std::vector<int>& columns,
+                  bool named, Statement* out) {
   const TableSchema& schema = out->target->schema;
   BindContext context;
   context.sql = sql;
+  context.dialect = &dialect;
   std::vector<Relation> no_relations;
   context.relations = &no_relations;
   ExpressionBinder binder(&context, nullptr, Clause::kValues);
@@ -182,7 +128,8 @@ Status BindValues(const ParseNode& lists, std::string_view sql, const std::vecto
   return {};
 }
 
-Status BindInsert(const ParseNode& insert, std::string_view sql, const Snapshot& snapshot, Statement* out) {
+Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                  Statement* out) {
   out->kind = Statement::Kind::kInsert;
   const ParseNode& relation = *insert.Get(Field::k_relation);
   if (insert.Get(Field::k_withClause) != nullptr)
@@ -201,9 +148,9 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Snapshot&
   const bool plain = select->Get(Field::k_sortClause) == nullptr && select->Get(Field::k_limitCount) == nullptr &&
                      select->Get(Field::k_limitOffset) == nullptr && select->Get(Field::k_withClause) == nullptr;
   const bool named = insert.Get(Field::k_cols) != nullptr;
-  if (values != nullptr && plain) return BindValues(*values, sql, columns, named, out);
+  if (values != nullptr && plain) return BindValues(*values, sql, dialect, columns, named, out);
 
-  TESSERA_ASSIGN(out->query, BindQuery(*select, sql, snapshot));
+  TESSERA_ASSIGN(out->query, BindQuery(*select, sql, dialect, snapshot));
   const auto count = static_cast<size_t>(out->query->visible);
   if (count > columns.size()) {
     return SqlError("INSERT has more expressions than target columns",
@@ -249,13 +196,17 @@ Status BindSet(const ParseNode& set, std::string_view sql, Statement* out) {
   return {};
 }
 
-Status BindStatement(const ParseNode& node, std::string_view sql, const Snapshot& snapshot, Statement* out);
+Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                     Statement* out);
 
-Status BindExplain(const ParseNode& explain, std::string_view sql, const Snapshot& snapshot, Statement* out) {
-  bool analyze = false;
+Status BindExplain(const ParseNode& explain, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                   Statement* out) {
+  bool analyze = false, summarize = false;
   if (const ParseNode* options = explain.Get(Field::k_options)) {
     for (const ParseNode& option : *options) {
       const std::string_view name = option.Text(Field::k_defname);
+      summarize = name == "summarize";  // what SUMMARIZE becomes, see dialect.cc
+      if (summarize) break;
       if (name != "analyze")
         return Unsupported("EXPLAIN option \"" + std::string(name) + "\" is not supported", option.location());
       TESSERA_ASSIGN(analyze, BooleanOption(option));
@@ -266,38 +217,46 @@ Status BindExplain(const ParseNode& explain, std::string_view sql, const Snapsho
     return Unsupported("EXPLAIN of this statement is not supported", FirstWord(sql),
                        "EXPLAIN takes SELECT and INSERT ... SELECT.");
   }
-  TESSERA_TRY(BindStatement(inner, sql, snapshot, out));
+  TESSERA_TRY(BindStatement(inner, sql, dialect, snapshot, out));
+  if (summarize && inner.Is(Tag::kSelectStmt)) {
+    out->query = SummarizeQuery(std::move(out->query));
+    return {};
+  }
   if (out->query == nullptr) return Unsupported("EXPLAIN of INSERT ... VALUES is not supported", FirstWord(sql));
   out->explain = true;
   out->explain_analyze = analyze;
   return {};
 }
 
-Status BindStatement(const ParseNode& node, std::string_view sql, const Snapshot& snapshot, Statement* out) {
+Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                     Statement* out) {
   switch (node.tag()) {
     case Tag::kSelectStmt: {
       out->kind = Statement::Kind::kSelect;
-      TESSERA_ASSIGN(out->query, BindQuery(node, sql, snapshot));
+      TESSERA_ASSIGN(out->query, BindQuery(node, sql, dialect, snapshot));
       return {};
     }
     case Tag::kInsertStmt:
-      return BindInsert(node, sql, snapshot, out);
+      return BindInsert(node, sql, dialect, snapshot, out);
     case Tag::kCreateStmt:
-      return BindCreateTable(node, sql, snapshot, out);
+      return BindCreateTable(node, sql, dialect, snapshot, out);
     case Tag::kDropStmt:
       return BindDropTable(node, FirstWord(sql), snapshot, out);
+    case Tag::kIndexStmt:
+      return BindCreateIndex(node, FirstWord(sql), snapshot, out);
     case Tag::kCopyStmt:
-      return BindCopy(node, sql, snapshot, FirstWord(sql), out);
+      return BindCopy(node, sql, dialect, snapshot, FirstWord(sql), out);
     case Tag::kVariableSetStmt:
       return BindSet(node, sql, out);
     case Tag::kVariableShowStmt:
-      out->kind = Statement::Kind::kShow;
       out->setting = node.Text(Field::k_name);
+      out->kind = out->setting == "tables" ? Statement::Kind::kSelect : Statement::Kind::kShow;
+      if (out->setting == "tables") out->query = TablesQuery(snapshot);
       return {};
     case Tag::kExplainStmt:
-      return BindExplain(node, sql, snapshot, out);
+      return BindExplain(node, sql, dialect, snapshot, out);
     default:
-      return Unsupported(StatementName(node.text()) + " is not supported", FirstWord(sql));
+      return UnsupportedStatement(node.text(), FirstWord(sql));
   }
 }
 
@@ -305,7 +264,8 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Snapshot
 
 Result<Statement> Bind(const ParsedStatement& parsed, std::string_view sql, const Snapshot& snapshot) {
   Statement statement;
-  TESSERA_TRY(BindStatement(*parsed.statement, sql, snapshot, &statement));
+  TESSERA_TRY(BindStatement(*parsed.statement, sql, parsed.dialect, snapshot, &statement));
+  if (parsed.dialect.describe) statement.query = DescribeQuery(*statement.query);
   return statement;
 }
 

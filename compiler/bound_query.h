@@ -154,7 +154,7 @@ struct Query {
 };
 
 struct Statement {
-  enum class Kind : uint8_t { kSelect, kInsert, kCreateTable, kDropTable, kCopyFrom, kCopyTo, kSet, kShow };
+  enum class Kind : uint8_t { kSelect, kInsert, kCreateTable, kDropTable, kCopyFrom, kCopyTo, kSet, kShow, kNotice };
   Kind kind = Kind::kSelect;
   bool explain = false;  ///< kSelect and kInsert ... SELECT only
   bool explain_analyze = false;
@@ -164,13 +164,16 @@ struct Statement {
 
   std::string table;                        ///< kInsert, kCreateTable, kDropTable, kCopyFrom
   std::shared_ptr<const TableInfo> target;  ///< kInsert, kCopyFrom
-  RowBatch values;         ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
-  TableSchema schema;      ///< kCreateTable
-  bool if_exists = false;  ///< DROP TABLE IF EXISTS, CREATE TABLE IF NOT EXISTS
+  RowBatch values;          ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
+  TableSchema schema;       ///< kCreateTable
+  bool if_exists = false;   ///< DROP TABLE IF EXISTS, CREATE TABLE IF NOT EXISTS
+  bool or_replace = false;  ///< CREATE OR REPLACE TABLE
 
   std::string file;  ///< kCopyFrom, kCopyTo; "" is standard input or output
   CopyFromOptions copy_from;
   CopyToOptions copy_to;
+
+  std::string notice;  ///< kNotice: there is nothing to do but to say so
 
   std::string setting, value;  ///< SET setting = value (value as written, unquoted); SHOW setting
 };

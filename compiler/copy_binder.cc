@@ -116,7 +116,8 @@ std::unique_ptr<Query> ScanQuery(std::shared_ptr<const TableInfo> table, const s
 
 }  // namespace
 
-Status BindCopy(const ParseNode& copy, std::string_view sql, const Snapshot& snapshot, int position, Statement* out) {
+Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                int position, Statement* out) {
   const bool is_from = copy.Get(Field::k_is_from) != nullptr;
   out->kind = is_from ? Statement::Kind::kCopyFrom : Statement::Kind::kCopyTo;
   if (copy.Get(Field::k_is_program) != nullptr)
@@ -170,7 +171,7 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Snapshot& sna
   const ParseNode& query = *copy.Get(Field::k_query);
   if (!query.Is(Tag::kSelectStmt))
     return Unsupported("COPY of a statement other than SELECT is not supported", position);
-  TESSERA_ASSIGN(out->query, BindQuery(query, sql, snapshot));
+  TESSERA_ASSIGN(out->query, BindQuery(query, sql, dialect, snapshot));
   return {};
 }
 

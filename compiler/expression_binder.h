@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "compiler/bound_query.h"
+#include "compiler/dialect.h"
 #include "compiler/expr_builder.h"
 #include "compiler/parse_tree.h"
 #include "compiler/type_rules.h"
@@ -74,6 +75,7 @@ int64_t MicrosecondsNow();
 /// What all expressions of one query block share while they are bound.
 struct BindContext {
   std::string_view sql;
+  const Dialect* dialect = nullptr;        ///< nullptr: there are no marks
   const Snapshot* snapshot = nullptr;      ///< nullptr: no subqueries
   const CteScope* ctes = nullptr;          ///< queries of WITH that a subquery may name
   const BindContext* outer = nullptr;      ///< the block around this one, if it is a subquery
@@ -86,6 +88,11 @@ struct BindContext {
   int deepest = 0;                  ///< the most that `nesting` was, in blocks inside of this one, too
   int64_t copied = 0;               ///< nodes made by copying operands, see ExpressionBinder::Copy
 };
+
+/// The mark of a parse tree's node at `position`, or nullptr.
+inline const Dialect::Mark* FindMark(const BindContext& context, Dialect::Mark::Kind kind, int position) {
+  return context.dialect != nullptr ? context.dialect->Find(kind, position) : nullptr;
+}
 
 class ExpressionBinder {
  public:

@@ -76,6 +76,7 @@ Result<int> FromBinder::PushRelation(Relation relation, int position) {
 Status FromBinder::AddRelation(Relation relation, const std::string& table, const ParseNode* alias, int position,
                                NameScope* scope) {
   if (alias != nullptr) relation.alias = alias->Text(Field::k_aliasname);
+  if (relation.alias == kNoAlias) relation.alias.clear();
   const size_t count = relation.column_names.size();
   if (const ParseNode* names = alias != nullptr ? alias->Get(Field::k_colnames) : nullptr) {
     size_t i = 0;

@@ -48,48 +48,69 @@ Status ReplaceIn(const Query& query, ExprPtr* e) {
   return {};
 }
 
+/// A key of GROUP BY.
+Result<ExprPtr> BindKey(const ParseNode& node, QueryBlock* block) {
+  const Query& query = *block->query;
+  if (node.Is(Tag::kGroupingSet)) {
+    if (node.Text(Field::k_kind) == "GROUPING_SET_EMPTY") {
+      return Unsupported("GROUP BY () is not supported", node.location(), "Leave out GROUP BY.");
+    }
+    return Unsupported("GROUPING SETS, ROLLUP and CUBE are not supported", node.location());
+  }
+  TESSERA_ASSIGN(int output, OutputByPosition(node, *block, "GROUP BY"));
+  std::string_view name;
+  if (output < 0 && IsBareName(node, &name)) {
+    // As in PostgreSQL a column of FROM comes before an output of that name.
+    const auto same = [&](const ScopeColumn& c) { return c.name == name; };
+    if (std::none_of(block->scope.columns.begin(), block->scope.columns.end(), same)) {
+      TESSERA_ASSIGN(output, OutputByName(node, *block, "GROUP BY"));
+    }
+  }
+  if (query.group_by.size() >= kMaxItems) {
+    return Unsupported("GROUP BY of more than 4096 expressions is not supported", node.location());
+  }
+  ExprPtr key;
+  if (output >= 0) {
+    const Expr& e = *query.outputs[static_cast<size_t>(output)].expr;
+    if (HasAggregate(e)) return SqlError("aggregate functions are not allowed in GROUP BY", node.location());
+    key = e.Clone();
+  } else {
+    ExpressionBinder binder(&block->context, &block->scope, Clause::kGroupBy);
+    TESSERA_ASSIGN(key, binder.BindTyped(node));
+  }
+  if (key->type.id == TypeId::kInterval) return Unsupported("GROUP BY of an INTERVAL is not supported", key->position);
+  return ExpressionBinder::Resolve(std::move(key), SqlType::Text());
+}
+
+/// A key that is there already is none.
+void AddKey(ExprPtr key, Query* query, std::vector<ExprPtr>* constants) {
+  if (IsConstant(*key)) {
+    constants->push_back(std::move(key));
+    return;
+  }
+  const auto same = [&](const ExprPtr& k) { return k->SameAs(*key); };
+  if (std::none_of(query->group_by.begin(), query->group_by.end(), same)) query->group_by.push_back(std::move(key));
+}
+
 }  // namespace
+
+bool IsGroupByAll(const ParseNode& list, const QueryBlock& block) {
+  return FindMark(block.context, Dialect::Mark::Kind::kAll, list.first()->location()) != nullptr;
+}
 
 Status BindGroupBy(const ParseNode& list, QueryBlock* block) {
   Query& query = *block->query;
   std::vector<ExprPtr> constants;
-  for (const ParseNode& node : list) {
-    if (node.Is(Tag::kGroupingSet)) {
-      if (node.Text(Field::k_kind) == "GROUPING_SET_EMPTY") {
-        return Unsupported("GROUP BY () is not supported", node.location(), "Leave out GROUP BY.");
-      }
-      return Unsupported("GROUPING SETS, ROLLUP and CUBE are not supported", node.location());
+  if (IsGroupByAll(list, *block)) {
+    for (int i = 0; i < query.visible; ++i) {
+      const Expr& e = *query.outputs[static_cast<size_t>(i)].expr;
+      if (!HasAggregate(e)) AddKey(e.Clone(), &query, &constants);
     }
-    TESSERA_ASSIGN(int output, OutputByPosition(node, *block, "GROUP BY"));
-    std::string_view name;
-    if (output < 0 && IsBareName(node, &name)) {
-      // As in PostgreSQL a column of FROM comes before an output of that name.
-      const auto same = [&](const ScopeColumn& c) { return c.name == name; };
-      if (std::none_of(block->scope.columns.begin(), block->scope.columns.end(), same)) {
-        TESSERA_ASSIGN(output, OutputByName(node, *block, "GROUP BY"));
-      }
+  } else {
+    for (const ParseNode& node : list) {
+      TESSERA_ASSIGN(ExprPtr key, BindKey(node, block));
+      AddKey(std::move(key), &query, &constants);
     }
-    if (query.group_by.size() >= kMaxItems) {
-      return Unsupported("GROUP BY of more than 4096 expressions is not supported", node.location());
-    }
-    ExprPtr key;
-    if (output >= 0) {
-      const Expr& e = *query.outputs[static_cast<size_t>(output)].expr;
-      if (HasAggregate(e)) return SqlError("aggregate functions are not allowed in GROUP BY", node.location());
-      key = e.Clone();
-    } else {
-      ExpressionBinder binder(&block->context, &block->scope, Clause::kGroupBy);
-      TESSERA_ASSIGN(key, binder.BindTyped(node));
-    }
-    if (key->type.id == TypeId::kInterval)
-      return Unsupported("GROUP BY of an INTERVAL is not supported", key->position);
-    TESSERA_ASSIGN(key, ExpressionBinder::Resolve(std::move(key), SqlType::Text()));
-    if (IsConstant(*key)) {
-      constants.push_back(std::move(key));
-      continue;
-    }
-    const auto same = [&](const ExprPtr& k) { return k->SameAs(*key); };
-    if (std::none_of(query.group_by.begin(), query.group_by.end(), same)) query.group_by.push_back(std::move(key));
   }
   // A constant key adds no groups and is dropped, unless it is the only key: then there is a group only if there is a
   // row.

@@ -12,6 +12,9 @@ namespace tessera {
 /// Makes Query::group_by. The select list is bound before, because a key may be the number or the name of an output.
 Status BindGroupBy(const ParseNode& list, QueryBlock* block);
 
+/// Whether the list is that of GROUP BY ALL, all outputs without aggregates. There may be none.
+bool IsGroupByAll(const ParseNode& list, const QueryBlock& block);
+
 /// Makes Query::having.
 Status BindHaving(const ParseNode& having, QueryBlock* block);
 

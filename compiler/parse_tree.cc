@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/interrupt.h"
+#include "compiler/dialect.h"
 
 namespace tessera {
 namespace {
@@ -155,7 +156,7 @@ ParseNode* ParseTree::NewNode() {
   return &blocks_.back()[used_++];
 }
 
-Result<ParseTree> ParseTree::Build(std::shared_ptr<char> json) {
+Result<ParseTree> ParseTree::Build(std::shared_ptr<char> json, const DialectText& source) {
   const Status broken(ErrorCode::kInternal, "the parser returned a tree that cannot be read");
   ParseTree tree;
   tree.json_ = std::move(json);
@@ -190,7 +191,7 @@ Result<ParseTree> ParseTree::Build(std::shared_ptr<char> json) {
       if (negative) ++p;
       int32_t v = 0;
       while (*p >= '0' && *p <= '9') v = v * 10 + (*p++ - '0');
-      open.back().node->location_ = negative ? -1 : v;
+      open.back().node->location_ = negative ? -1 : source.ToOriginal(v);
     } else if (*p == '{' || *p == '[') {
       const bool is_list = *p++ == '[';
       ParseNode* node = tree.NewNode();

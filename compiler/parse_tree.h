@@ -18,6 +18,8 @@
 
 namespace tessera {
 
+class DialectText;
+
 enum class Tag : uint8_t {
   kNone,   ///< a list, a plain value, or an object without a tag (its field implies what it is)
   kOther,  ///< a tag that the binder does not know: ParseNode::text() has its name
@@ -99,8 +101,9 @@ class ParseNode {
 
 class ParseTree {
  public:
-  /// Builds the tree of `json`, which it changes and keeps. Errors: kInternal if it is not JSON.
-  static Result<ParseTree> Build(std::shared_ptr<char> json);
+  /// Builds the tree of `json`, which it changes and keeps. Locations are those of the user's text, which the parser
+  /// saw as `source`. Errors: kInternal if it is not JSON.
+  static Result<ParseTree> Build(std::shared_ptr<char> json, const DialectText& source);
   const ParseNode& root() const { return *root_; }
 
  private:

@@ -124,6 +124,9 @@ class ParserThread {
   std::shared_ptr<Job> job_;  // under way
 };
 
+/// Derived tables of a statement that may have no name. Each is a parse more.
+constexpr int kMostUnnamed = 64;
+
 /// libpg_query counts characters from 1; 0 is no position.
 int ByteOffset(std::string_view sql, int cursorpos) {
   if (cursorpos <= 0) return -1;
@@ -169,6 +172,34 @@ int EndOfInput(std::string_view sql) {
   return static_cast<int>(end);
 }
 
+Result<PgQueryParseResult> RunParser(const std::string& text) {
+  if (text.size() <= kShortStatement) return pg_query_parse(text.c_str());
+  TESSERA_TRY(RefuseSlowText(text));
+  return ParserThread::Get().Parse(text);
+}
+
+/// Our error of the grammar's, which is at `position` of `sql`.
+Status ErrorOf(const PgQueryError& error, std::string_view sql, int position) {
+  std::string message = error.message;
+  if (message.starts_with("memory exhausted")) {
+    // The grammar's own limit, YYMAXDEPTH, is 10,000 symbols; a level takes a few of them.
+    return NestedTooDeeply(position);
+  }
+  // It quotes the word where it stopped. That may be a text of a megabyte.
+  constexpr size_t kLongestMessage = 200;
+  if (message.size() > kLongestMessage) {
+    size_t cut = kLongestMessage;
+    while (cut > 0 && (static_cast<unsigned char>(message[cut]) & 0xC0) == 0x80) --cut;
+    message.resize(cut);
+    message += "...";
+  }
+  if (message.ends_with("at end of input")) return SqlError(std::move(message), EndOfInput(sql));
+  if (message.starts_with("LIMIT #,# syntax")) {
+    return Unsupported("LIMIT offset, count is not supported", position, "Write LIMIT count OFFSET offset.");
+  }
+  return SqlError(std::move(message), position);
+}
+
 }  // namespace
 
 Status NestedTooDeeply(int position) {
@@ -187,41 +218,27 @@ Result<ParsedStatement> Parse(std::string_view sql) {
   if (const size_t bad = FindInvalidUtf8(sql); bad != std::string_view::npos) {
     return SqlError("statement is not valid UTF-8", static_cast<int>(bad));
   }
-  const std::string text(sql);  // NUL-terminated
-  PgQueryParseResult parsed;
-  if (text.size() <= kShortStatement) {
-    parsed = pg_query_parse(text.c_str());
-  } else {
-    TESSERA_TRY(RefuseSlowText(sql));
-    TESSERA_ASSIGN(parsed, ParserThread::Get().Parse(text));
+  TESSERA_ASSIGN(DialectText text, DialectText::Read(sql));
+  std::shared_ptr<char> json;
+  for (int named = 0;; ++named) {
+    PgQueryParseResult parsed;
+    TESSERA_ASSIGN(parsed, RunParser(text.text()));
+    json = std::shared_ptr<char>(parsed.parse_tree, [parsed](char*) { pg_query_free_parse_result(parsed); });
+    if (parsed.error == nullptr) break;
+    // The grammar alone knows where a subquery is a derived table.
+    const int position = text.ToOriginal(ByteOffset(text.text(), parsed.error->cursorpos));
+    if (std::string_view(parsed.error->message).ends_with(" in FROM must have an alias") && named < kMostUnnamed &&
+        text.NameDerivedTable(position))
+      continue;
+    return ErrorOf(*parsed.error, sql, position);
   }
-  const auto release = [parsed](char*) { pg_query_free_parse_result(parsed); };
-  std::shared_ptr<char> json(parsed.parse_tree, release);
-  if (parsed.error != nullptr) {
-    const int position = ByteOffset(sql, parsed.error->cursorpos);
-    std::string message = parsed.error->message;
-    if (message.starts_with("memory exhausted")) {
-      // The grammar's own limit, YYMAXDEPTH, is 10,000 symbols; a level takes a few of them.
-      return NestedTooDeeply(position);
-    }
-    // It quotes the word where it stopped. That may be a text of a megabyte.
-    constexpr size_t kLongestMessage = 200;
-    if (message.size() > kLongestMessage) {
-      size_t cut = kLongestMessage;
-      while (cut > 0 && (static_cast<unsigned char>(message[cut]) & 0xC0) == 0x80) --cut;
-      message.resize(cut);
-      message += "...";
-    }
-    if (message.ends_with("at end of input")) return SqlError(std::move(message), EndOfInput(sql));
-    return SqlError(std::move(message), position);
-  }
-  TESSERA_ASSIGN(ParseTree tree, ParseTree::Build(std::move(json)));
+  TESSERA_ASSIGN(ParseTree tree, ParseTree::Build(std::move(json), text));
   const ParseNode* statements = tree.root().Get(Field::k_stmts);
   if (statements == nullptr || statements->first() == nullptr) return SqlError("no statement");
   const ParseNode* first = statements->first();
   if (first->next() != nullptr) {
     // The location is where the text after the semicolon starts: skip blanks.
-    size_t second = static_cast<size_t>(first->next()->Number(Field::k_stmt_location));
+    auto second = static_cast<size_t>(text.ToOriginal(static_cast<int>(first->next()->Number(Field::k_stmt_location))));
     while (second + 1 < sql.size() && std::strchr(" \t\r\n", sql[second]) != nullptr) ++second;
     return SqlError("only one statement is expected here", static_cast<int>(second));
   }
@@ -229,6 +246,7 @@ Result<ParsedStatement> Parse(std::string_view sql) {
   result.statement = first->Get(Field::k_stmt);
   if (result.statement == nullptr) return SqlError("no statement");
   result.tree = std::move(tree);
+  result.dialect = std::move(text.dialect);
   return result;
 }
 

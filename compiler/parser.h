@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "compiler/dialect.h"
 #include "compiler/parse_tree.h"
 
 namespace tessera {
@@ -18,13 +19,16 @@ inline constexpr size_t kMaxStatementBytes = size_t{4} << 20;
 /// MiB.
 inline constexpr int kMaxNesting = 1000;
 
-/// The statement in `sql`: the tagged node (Tag::kSelectStmt, ...) and the tree that owns it.
+/// The statement in `sql`: the tagged node (Tag::kSelectStmt, ...) and the tree that owns it. Its positions are offsets
+/// in the user's text.
 struct ParsedStatement {
   ParseTree tree;
   const ParseNode* statement = nullptr;
+  Dialect dialect;
 };
 
-/// Errors: kSql with a position, in PostgreSQL's words ("syntax error at or near "form""); "no statement".
+/// Reads the forms of other engines first, see dialect.h. Errors: kSql with a position, in PostgreSQL's words ("syntax
+/// error at or near "form""); "no statement".
 Result<ParsedStatement> Parse(std::string_view sql);
 
 /// The error of a statement with more than kMaxNesting levels.

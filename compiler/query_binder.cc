@@ -88,6 +88,14 @@ Status RefuseOrderBy(const ParseNode& node, const QueryBlock& block, const char*
                       : "Perhaps you meant column \"" + nearest + "\".");
 }
 
+/// A key for an output that is not a constant, unless there is one.
+void AddOrderKey(OrderKey key, int output, Query* query) {
+  if (IsConstant(*query->outputs[static_cast<size_t>(output)].expr)) return;
+  key.output = output;
+  const auto same = [&](const OrderKey& k) { return k.output == output; };
+  if (std::none_of(query->order_by.begin(), query->order_by.end(), same)) query->order_by.push_back(key);
+}
+
 /// `operation`: the set operation that the block is, or nullptr.
 Status BindOrderBy(const ParseNode& list, const char* operation, QueryBlock* block) {
   Query& query = *block->query;
@@ -101,6 +109,10 @@ Status BindOrderBy(const ParseNode& list, const char* operation, QueryBlock* blo
     key.descending = sort.Text(Field::k_sortby_dir) == "SORTBY_DESC";
     const std::string_view nulls = sort.Text(Field::k_sortby_nulls);
     key.nulls_first = nulls == "SORTBY_NULLS_FIRST" || (key.descending && nulls != "SORTBY_NULLS_LAST");
+    if (FindMark(block->context, Dialect::Mark::Kind::kAll, node.location()) != nullptr) {
+      for (int i = 0; i < query.visible; ++i) AddOrderKey(key, i, &query);
+      continue;
+    }
     // As in PostgreSQL an output of that name has precedence over a column of FROM.
     TESSERA_ASSIGN(int output, OutputByPosition(node, *block, "ORDER BY"));
     if (output < 0) {
@@ -124,10 +136,7 @@ Status BindOrderBy(const ParseNode& list, const char* operation, QueryBlock* blo
         query.outputs.push_back({std::move(e), ""});
       }
     }
-    if (IsConstant(*query.outputs[static_cast<size_t>(output)].expr)) continue;
-    key.output = output;
-    const auto same = [&](const OrderKey& k) { return k.output == output; };
-    if (std::none_of(query.order_by.begin(), query.order_by.end(), same)) query.order_by.push_back(key);
+    AddOrderKey(key, output, &query);
   }
   return {};
 }
@@ -172,7 +181,7 @@ Status BindSelect(const ParseNode& select, QueryBlock* block) {
   }
   const ParseNode* group = select.Get(Field::k_groupClause);
   const ParseNode* having = select.Get(Field::k_havingClause);
-  block->context.has_group_by = group != nullptr;
+  block->context.has_group_by = group != nullptr && !IsGroupByAll(*group, *block);
   TESSERA_TRY(BindTargets(select, block));
   query.distinct = select.Get(Field::k_distinctClause) != nullptr;
   if (group != nullptr) TESSERA_TRY(BindGroupBy(*group, block));
@@ -197,8 +206,9 @@ Status BindClauses(const ParseNode& select, QueryBlock* block) {
 
 }  // namespace
 
-Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_view sql, const Snapshot& snapshot) {
-  QueryBlock block(sql, snapshot);
+Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_view sql, const Dialect& dialect,
+                                         const Snapshot& snapshot) {
+  QueryBlock block(sql, &dialect, snapshot);
   TESSERA_TRY(BindClauses(select, &block));
   return block.Take();
 }

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "compiler/bound_query.h"
+#include "compiler/dialect.h"
 #include "compiler/parse_tree.h"
 #include "tablet/tablet.h"
 
@@ -17,7 +18,8 @@ struct BindContext;
 struct NameScope;
 
 /// The query block of a SelectStmt node.
-Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_view sql, const Snapshot& snapshot);
+Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_view sql, const Dialect& dialect,
+                                         const Snapshot& snapshot);
 
 /// The query block of a subquery in an expression of the block `outer`, whose names `scope` resolves (nullptr: there
 /// are none). The subquery may refer to columns of `outer` and of blocks around that, as Expr::Kind::kOuter.

@@ -20,8 +20,9 @@ Status Enclose(const Query& query, BindContext* context, int position) {
   return context->deepest > kMaxNesting ? NestedTooDeeply(position) : Status::Ok();
 }
 
-QueryBlock::QueryBlock(std::string_view sql, const Snapshot& snapshot) {
+QueryBlock::QueryBlock(std::string_view sql, const Dialect* dialect, const Snapshot& snapshot) {
   context.sql = sql;
+  context.dialect = dialect;
   context.snapshot = &snapshot;
   context.relations = &query->relations;
   context.aggregates = &query->aggregates;
@@ -29,7 +30,7 @@ QueryBlock::QueryBlock(std::string_view sql, const Snapshot& snapshot) {
 }
 
 QueryBlock::QueryBlock(const BindContext& outer, const NameScope* outer_scope)
-    : QueryBlock(outer.sql, *outer.snapshot) {
+    : QueryBlock(outer.sql, outer.dialect, *outer.snapshot) {
   context.outer = &outer;
   context.outer_scope = outer_scope;
   context.now = outer.now;

@@ -33,7 +33,7 @@ Status Enclose(const Query& query, BindContext* context, int position);
 
 struct QueryBlock {
   /// The outermost block of a statement.
-  QueryBlock(std::string_view sql, const Snapshot& snapshot);
+  QueryBlock(std::string_view sql, const Dialect* dialect, const Snapshot& snapshot);
   /// A block inside `outer`. `outer_scope`: what names of `outer` mean in it, or nullptr if it sees none.
   QueryBlock(const BindContext& outer, const NameScope* outer_scope);
   QueryBlock(const QueryBlock&) = delete;

@@ -1,5 +1,7 @@
 #include "compiler/select_list.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,27 +13,72 @@
 namespace tessera {
 namespace {
 
-Status AddStar(const ParseNode& fields, int position, QueryBlock* block) {
-  std::vector<Output>& outputs = block->query->outputs;
-  ExpressionBinder binder(&block->context, &block->scope, Clause::kSelect);
+/// Whether an output of the select list is one of a star's REPLACE.
+bool IsReplacement(const ParseNode& target, const Dialect::Mark& star) {
+  return target.location() >= star.replaced_begin && target.location() < star.replaced_end;
+}
+
+/// The columns that a star stands for.
+Result<const std::vector<ScopeColumn>*> ColumnsOfStar(const ParseNode& fields, int position, const QueryBlock& block) {
+  const NameScope& scope = block.scope;
   if (fields.size() == 1) {
-    if (block->scope.variables.empty()) return SqlError("SELECT * with no tables specified is not valid", position);
-    for (const ScopeColumn& c : block->scope.columns)
-      outputs.push_back({binder.Column(c.relation, c.column, position), c.name});
-    return {};
+    if (scope.variables.empty()) return SqlError("SELECT * with no tables specified is not valid", position);
+    return &scope.columns;
   }
   if (fields.size() > 2) return Unsupported("a name with more than two parts is not supported", position);
   const std::string_view alias = fields.first()->Text(Field::k_sval);
   std::vector<std::string_view> aliases;
-  for (const RangeVariable& v : block->scope.variables) {
+  for (const RangeVariable& v : scope.variables) {
     aliases.push_back(v.alias);
-    if (v.alias != alias) continue;
-    for (const ScopeColumn& c : v.columns) outputs.push_back({binder.Column(c.relation, c.column, position), c.name});
-    return {};
+    if (v.alias == alias) return &v.columns;
   }
   const std::string nearest = NearestName(alias, aliases);
   return SqlError("missing FROM-clause entry for table \"" + std::string(alias) + "\"", position,
                   nearest.empty() ? "" : "Perhaps you meant table \"" + nearest + "\".");
+}
+
+/// `name` in `clause` of a star is none of its columns.
+Status NotInStar(std::string_view name, const char* clause, int position, const std::vector<ScopeColumn>& columns) {
+  std::vector<std::string_view> names;
+  for (const ScopeColumn& c : columns) names.push_back(c.name);
+  const std::string nearest = NearestName(name, names);
+  return SqlError("column \"" + std::string(name) + "\" in " + clause + " is not a column of *", position,
+                  nearest.empty() || nearest == name ? "" : "Perhaps you meant column \"" + nearest + "\".");
+}
+
+/// `mark`: its EXCLUDE and REPLACE, or nullptr. The outputs that REPLACE names follow `target`.
+Status AddStar(const ParseNode& target, const Dialect::Mark* mark, QueryBlock* block) {
+  const ParseNode& star = *target.Get(Field::k_val);
+  const int position = star.location();
+  TESSERA_ASSIGN(const std::vector<ScopeColumn>* columns, ColumnsOfStar(*star.Get(Field::k_fields), position, *block));
+  std::vector<Output>& outputs = block->query->outputs;
+  ExpressionBinder binder(&block->context, &block->scope, Clause::kSelect);
+  const auto first = static_cast<std::ptrdiff_t>(outputs.size());
+  for (const ScopeColumn& c : *columns) outputs.push_back({binder.Column(c.relation, c.column, position), c.name});
+  if (mark == nullptr) return {};
+  for (const Dialect::Name& name : mark->excluded) {
+    const auto removed =
+        std::remove_if(outputs.begin() + first, outputs.end(), [&](const Output& o) { return o.name == name.text; });
+    if (removed == outputs.end()) return NotInStar(name.text, "EXCLUDE", name.position, *columns);
+    outputs.erase(removed, outputs.end());
+  }
+  for (const ParseNode* t = target.next(); t != nullptr && IsReplacement(*t, *mark); t = t->next()) {
+    if (t->Get(Field::k_name) == nullptr) {
+      return SqlError("an expression of REPLACE has no name of a column", t->location(),
+                      "Write * REPLACE (a + 1 AS a).");
+    }
+    const std::string name(t->Text(Field::k_name));
+    TESSERA_ASSIGN(const ExprPtr e, binder.BindTyped(*t->Get(Field::k_val)));
+    if (e->type.id == TypeId::kInterval) return Unsupported("a column of type INTERVAL is not supported", e->position);
+    bool found = false;
+    for (size_t i = static_cast<size_t>(first); i < outputs.size(); ++i) {
+      if (outputs[i].name != name) continue;
+      outputs[i].expr = e->Clone();
+      found = true;
+    }
+    if (!found) return NotInStar(name, "REPLACE", t->location(), *columns);
+  }
+  return {};
 }
 
 Status AddOutput(const ParseNode& target, QueryBlock* block) {
@@ -40,7 +87,9 @@ Status AddOutput(const ParseNode& target, QueryBlock* block) {
     const ParseNode* fields = value.Get(Field::k_fields);
     const ParseNode* last = fields->first();
     while (last->next() != nullptr) last = last->next();
-    if (last->Is(Tag::kA_Star)) return AddStar(*fields, value.location(), block);
+    if (last->Is(Tag::kA_Star)) {
+      return AddStar(target, FindMark(block->context, Dialect::Mark::Kind::kStar, value.location()), block);
+    }
   }
   ExpressionBinder binder(&block->context, &block->scope, Clause::kSelect);
   TESSERA_ASSIGN(ExprPtr e, block->keeps_literals ? binder.Bind(value) : binder.BindTyped(value));
@@ -74,7 +123,11 @@ Status BindTargets(const ParseNode& select, QueryBlock* block) {
   const ParseNode* targets = select.Get(Field::k_targetList);
   if (targets == nullptr)
     return SqlError("SELECT without columns is not valid", FindKeyword(block->context.sql, 0, "select"));
+  const Dialect::Mark* star = nullptr;  // the last one
   for (const ParseNode& target : *targets) {
+    if (star != nullptr && IsReplacement(target, *star)) continue;  // bound with its star
+    const ParseNode& value = *target.Get(Field::k_val);
+    if (const auto* mark = FindMark(block->context, Dialect::Mark::Kind::kStar, value.location())) star = mark;
     TESSERA_TRY(AddOutput(target, block));
     if (query.outputs.size() > kMaxItems) {
       return Unsupported("a result of more than 4096 columns is not supported", target.location());

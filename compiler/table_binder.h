@@ -9,12 +9,14 @@
 
 #include "base/status.h"
 #include "compiler/bound_query.h"
+#include "compiler/dialect.h"
 #include "compiler/parse_tree.h"
 #include "tablet/tablet.h"
 
 namespace tessera {
 
-Status BindCreateTable(const ParseNode& create, std::string_view sql, const Snapshot& snapshot, Statement* out);
+Status BindCreateTable(const ParseNode& create, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                       Statement* out);
 /// `position` is where the statement starts, because the tree has no positions of the names.
 Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapshot, Statement* out);
 
@@ -28,5 +30,8 @@ Result<int> FindTableColumn(const TableInfo& table, std::string_view name, int p
 /// for each column of the target, in its order and of its types; missing ones are NULL. Outputs that ORDER BY needs
 /// stay. Errors: a type that cannot be stored.
 Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>& columns);
+
+/// CREATE INDEX, which has no effect. Errors: UNIQUE, which would have one; an unknown table or column.
+Status BindCreateIndex(const ParseNode& create, int position, const Snapshot& snapshot, Statement* out);
 
 }  // namespace tessera

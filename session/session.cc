@@ -127,7 +127,8 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     case Statement::Kind::kCreateTable: {
       TableSchema schema = s.schema;
       if (schema.tablet_rows == 0) schema.tablet_rows = static_cast<uint32_t>(state->settings.tablet_rows);
-      TESSERA_TRY(state->database->CreateTable(schema, s.if_exists));
+      TESSERA_TRY(s.or_replace ? state->database->ReplaceTable(schema)
+                               : state->database->CreateTable(schema, s.if_exists));
       return out->Done("CREATE TABLE");
     }
     case Statement::Kind::kDropTable:
@@ -140,6 +141,8 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     case Statement::Kind::kSet:
       TESSERA_TRY(Set(state, s.setting, s.value));
       return out->Done("SET");
+    case Statement::Kind::kNotice:
+      return out->Done(s.notice);
     case Statement::Kind::kShow:
       return Show(state, s.setting, out);
   }

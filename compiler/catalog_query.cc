@@ -1,0 +1,136 @@
+#include "compiler/catalog_query.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/expr_builder.h"
+#include "compiler/expression_binder.h"
+#include "compiler/query_copy.h"
+#include "compiler/subquery_expr.h"
+
+namespace tessera {
+namespace {
+
+using TextRow = std::vector<std::string>;
+
+const SqlType kNumber = SqlType::Of(TypeId::kInteger), kBigint = SqlType::Of(TypeId::kBigint),
+              kDouble = SqlType::Of(TypeId::kDouble);
+
+/// The rows of `all`, whose last output numbers them, in that order and without it.
+std::unique_ptr<Query> InOrder(std::shared_ptr<Query> all) {
+  auto query = std::make_unique<Query>();
+  query->relations.push_back(DerivedTable(std::move(all)));
+  query->relations[0].alias = "rows";
+  const Relation& relation = query->relations[0];
+  for (size_t c = 0; c < relation.column_types.size(); ++c) {
+    query->outputs.push_back(
+        {MakeColumn(0, static_cast<int>(c), relation.column_types[c], true, -1), relation.column_names[c]});
+  }
+  query->visible = static_cast<int>(query->outputs.size()) - 1;
+  query->order_by.push_back({query->visible, false, false});
+  return query;
+}
+
+/// A query of rows of texts, in their order.
+std::unique_ptr<Query> TextRows(const TextRow& names, const std::vector<TextRow>& rows) {
+  std::shared_ptr<Query> all;
+  // Without rows there is one that no row passes.
+  for (size_t r = 0; r < std::max<size_t>(rows.size(), 1); ++r) {
+    auto row = std::make_unique<Query>();
+    for (size_t c = 0; c < names.size(); ++c)
+      row->outputs.push_back({MakeConstant(Value::Text(rows.empty() ? "" : rows[r][c]), -1), names[c]});
+    row->outputs.push_back({MakeConstant(Value::Int(kNumber, static_cast<int64_t>(r)), -1), "row"});
+    row->visible = static_cast<int>(row->outputs.size());
+    if (all == nullptr) {
+      all = std::move(row);
+    } else {
+      all->union_all.push_back(std::move(row));
+    }
+  }
+  auto query = InOrder(std::move(all));
+  if (rows.empty()) query->conjuncts.push_back(MakeBoolean(false, -1));
+  return query;
+}
+
+}  // namespace
+
+std::unique_ptr<Query> DescribeQuery(const Query& query) {
+  std::vector<TextRow> rows;
+  for (int i = 0; i < query.visible; ++i) {
+    const Output& o = query.outputs[static_cast<size_t>(i)];
+    bool null = true;
+    std::string key;
+    const Relation* relation = nullptr;
+    if (o.expr->kind == Expr::Kind::kColumn) relation = &query.relations[static_cast<size_t>(o.expr->relation)];
+    if (relation != nullptr && relation->table != nullptr && relation->join == JoinKind::kInner) {
+      const TableSchema& schema = relation->table->schema;
+      null = !schema.columns[static_cast<size_t>(o.expr->column)].not_null;
+      if (std::count(schema.primary_key.begin(), schema.primary_key.end(), o.expr->column) > 0) key = "PRIMARY KEY";
+    }
+    rows.push_back({o.name, o.expr->type.ToString(), null ? "YES" : "NO", key});
+  }
+  return TextRows({"column_name", "column_type", "null", "key"}, rows);
+}
+
+std::unique_ptr<Query> SummarizeQuery(std::unique_ptr<Query> query) {
+  // One row of all aggregates, which is read once for each column.
+  auto groups = std::make_shared<Query>();
+  groups->relations.push_back(DerivedTable(std::move(query)));
+  groups->relations[0].alias = "rows";
+  groups->grouped = true;
+  const Relation& rows = groups->relations[0];
+  const auto add = [&](AggregateFunction function, ExprPtr argument, const SqlType& type, bool distinct) {
+    Aggregate a;
+    a.function = function;
+    a.argument = std::move(argument);
+    a.distinct = distinct;
+    a.type = type;
+    const auto number = static_cast<int>(groups->aggregates.size());
+    groups->aggregates.push_back(std::move(a));
+    groups->outputs.push_back({MakeLeaf(Expr::Kind::kAggregate, number, type, true), "aggregate"});
+    return MakeColumn(0, number, type, true, -1);
+  };
+  const ExprPtr all = add(AggregateFunction::kCountStar, nullptr, kBigint, false);
+  std::vector<std::unique_ptr<Query>> arms;
+  for (size_t c = 0; c < rows.column_types.size(); ++c) {
+    const SqlType type = rows.column_types[c];
+    const ExprPtr x =
+        MakeColumn(0, static_cast<int>(c), type, ExpressionBinder::IsNullable(rows, static_cast<int>(c)), -1);
+    const auto moment = [&](AggregateFunction f) {
+      return type.IsNumeric() ? add(f, MakeCast(x->Clone(), kDouble), kDouble, false) : MakeNull(kDouble, -1);
+    };
+    auto arm = std::make_unique<Query>();
+    const auto put = [&](const char* name, ExprPtr e) { arm->outputs.push_back({std::move(e), name}); };
+    put("column_name", MakeConstant(Value::Text(rows.column_names[c]), -1));
+    put("column_type", MakeConstant(Value::Text(type.ToString()), -1));
+    put("min", MakeCast(add(AggregateFunction::kMin, x->Clone(), type, false), SqlType::Text()));
+    put("max", MakeCast(add(AggregateFunction::kMax, x->Clone(), type, false), SqlType::Text()));
+    put("unique", add(AggregateFunction::kCount, x->Clone(), kBigint, true));
+    put("avg", moment(AggregateFunction::kAvg));
+    put("std", moment(AggregateFunction::kStddevSamp));
+    const ExprPtr present = add(AggregateFunction::kCount, x->Clone(), kBigint, false);
+    put("count", present->Clone());
+    put("nulls", MakeFunction(Function::kSub, kBigint, -1, ExprList(all->Clone(), present->Clone())));
+    put("column", MakeConstant(Value::Int(kNumber, static_cast<int64_t>(c)), -1));
+    arm->visible = static_cast<int>(arm->outputs.size());
+    arms.push_back(std::move(arm));
+  }
+  groups->visible = static_cast<int>(groups->outputs.size());
+  for (auto& arm : arms) {
+    arm->relations.push_back(DerivedTable(groups));
+    arm->relations[0].alias = "groups";
+  }
+  std::shared_ptr<Query> first = std::move(arms[0]);
+  for (size_t c = 1; c < arms.size(); ++c) first->union_all.push_back(std::move(arms[c]));
+  return InOrder(std::move(first));
+}
+
+std::unique_ptr<Query> TablesQuery(const Snapshot& snapshot) {
+  std::vector<TextRow> rows;
+  for (const auto& table : snapshot.tables) rows.push_back({table->schema.name});
+  return TextRows({"name"}, rows);
+}
+
+}  // namespace tessera

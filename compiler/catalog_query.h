@@ -1,0 +1,24 @@
+// DESCRIBE, SUMMARIZE and SHOW TABLES -> Query. Private to compiler/.
+//
+// Start at: DescribeQuery. Pure functions; any thread.
+#pragma once
+
+#include <memory>
+
+#include "compiler/bound_query.h"
+#include "tablet/tablet.h"
+
+namespace tessera {
+
+/// A row for each column of the result of `query`: its name, its type, whether it may be NULL, and its part in the
+/// primary key.
+std::unique_ptr<Query> DescribeQuery(const Query& query);
+
+/// A row for each column of the result of `query`: name, type, least and greatest value as texts, number of different
+/// values, mean, standard deviation, number of values, number of NULLs.
+std::unique_ptr<Query> SummarizeQuery(std::unique_ptr<Query> query);
+
+/// A row for each table: its name.
+std::unique_ptr<Query> TablesQuery(const Snapshot& snapshot);
+
+}  // namespace tessera

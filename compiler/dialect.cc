@@ -1,0 +1,508 @@
+#include "compiler/dialect.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "compiler/sql_scanner.h"
+#include "compiler/unsupported_statement.h"
+
+namespace tessera {
+namespace {
+
+enum class Keyword : uint8_t {
+  kNone,
+  kAll,
+  kAnalyze,
+  kAs,
+  kAsc,
+  kBy,
+  kCreate,
+  kDesc,
+  kDescribe,
+  kDistinct,
+  kExcept,
+  kExclude,
+  kExplain,
+  kFetch,
+  kFor,
+  kFrom,
+  kGroup,
+  kHaving,
+  kIn,
+  kInsert,
+  kIntersect,
+  kLimit,
+  kNulls,
+  kOffset,
+  kOr,
+  kOrder,
+  kReplace,
+  kSelect,
+  kSummarize,
+  kTable,
+  kTrim,
+  kTryCast,
+  kUnion,
+  kValues,
+  kWhere,
+  kWindow,
+  kWith,
+};
+
+struct KeywordRow {
+  std::string_view word;
+  Keyword keyword;
+};
+constexpr KeywordRow kKeywords[] = {
+    {"all", Keyword::kAll},
+    {"analyze", Keyword::kAnalyze},
+    {"as", Keyword::kAs},
+    {"asc", Keyword::kAsc},
+    {"by", Keyword::kBy},
+    {"create", Keyword::kCreate},
+    {"desc", Keyword::kDesc},
+    {"describe", Keyword::kDescribe},
+    {"distinct", Keyword::kDistinct},
+    {"except", Keyword::kExcept},
+    {"exclude", Keyword::kExclude},
+    {"explain", Keyword::kExplain},
+    {"fetch", Keyword::kFetch},
+    {"for", Keyword::kFor},
+    {"from", Keyword::kFrom},
+    {"group", Keyword::kGroup},
+    {"having", Keyword::kHaving},
+    {"in", Keyword::kIn},
+    {"insert", Keyword::kInsert},
+    {"intersect", Keyword::kIntersect},
+    {"limit", Keyword::kLimit},
+    {"nulls", Keyword::kNulls},
+    {"offset", Keyword::kOffset},
+    {"or", Keyword::kOr},
+    {"order", Keyword::kOrder},
+    {"replace", Keyword::kReplace},
+    {"select", Keyword::kSelect},
+    {"summarize", Keyword::kSummarize},
+    {"table", Keyword::kTable},
+    {"trim", Keyword::kTrim},
+    {"try_cast", Keyword::kTryCast},
+    {"union", Keyword::kUnion},
+    {"values", Keyword::kValues},
+    {"where", Keyword::kWhere},
+    {"window", Keyword::kWindow},
+    {"with", Keyword::kWith},
+};
+
+char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+/// Where the words of a letter begin in kKeywords, which is sorted.
+constexpr auto kFirstOfLetter = [] {
+  std::array<uint8_t, 27> first{};
+  for (size_t letter = 0; letter < 27; ++letter) {
+    for (const KeywordRow& row : kKeywords) first[letter] += static_cast<size_t>(row.word[0] - 'a') < letter;
+  }
+  return first;
+}();
+
+Keyword FindWord(std::string_view word) {
+  const auto letter = static_cast<size_t>(Lower(word[0]) - 'a');
+  if (letter >= 26) return Keyword::kNone;
+  for (size_t i = kFirstOfLetter[letter]; i < kFirstOfLetter[letter + 1]; ++i) {
+    const std::string_view k = kKeywords[i].word;
+    if (k.size() == word.size() &&
+        std::equal(word.begin(), word.end(), k.begin(), [](char a, char b) { return Lower(a) == b; })) {
+      return kKeywords[i].keyword;
+    }
+  }
+  return Keyword::kNone;
+}
+
+bool IsSetOperation(Keyword k) { return k == Keyword::kUnion || k == Keyword::kIntersect || k == Keyword::kExcept; }
+
+/// Words that end a clause before them.
+bool BeginsClause(Keyword k) {
+  switch (k) {
+    case Keyword::kFrom:
+    case Keyword::kWhere:
+    case Keyword::kGroup:
+    case Keyword::kHaving:
+    case Keyword::kWindow:
+    case Keyword::kOrder:
+    case Keyword::kLimit:
+    case Keyword::kOffset:
+    case Keyword::kFetch:
+    case Keyword::kFor:
+      return true;
+    default:
+      return IsSetOperation(k);
+  }
+}
+
+/// Levels of parentheses at which a query may begin with FROM.
+constexpr size_t kDeepest = 1000;
+
+}  // namespace
+
+/// Looks at each token once, with the tokens around it, and notes what is to be edited.
+class DialectReader {
+ public:
+  DialectReader(std::string_view sql, DialectText* out) : sql_(sql), out_(*out) {}
+
+  Status Read() {
+    Scan();
+    if (tokens_.size() == 1) return {};
+    TESSERA_TRY(ReadFirstWords());
+    levels_.push_back({});
+    for (i_ = 0; tokens_[i_].kind != Token::Kind::kEnd; ++i_) TESSERA_TRY(ReadToken());
+    while (!levels_.empty()) {
+      EndQuery();
+      levels_.pop_back();
+    }
+    return {};
+  }
+
+ private:
+  struct Lexeme {
+    uint32_t begin = 0, end = 0;
+    Token::Kind kind = Token::Kind::kEnd;
+    Keyword keyword = Keyword::kNone;  ///< of a word that is not a name for its place
+    char symbol = 0;
+  };
+  static constexpr size_t kNothing = ~size_t{0};
+
+  /// What is known of the query in one pair of parentheses.
+  struct Level {
+    bool with = false;
+    bool begun = false;            ///< a SELECT, FROM or another word of a query was read
+    size_t from_first = kNothing;  ///< the FROM that it begins with
+    size_t select = kNothing;      ///< the SELECT that follows that
+    size_t select_end = kNothing;  ///< the end of its list
+  };
+
+  void Scan() {
+    tokens_.reserve(sql_.size() / 4 + 8);
+    for (Token t = NextToken(sql_, 0);; t = NextToken(sql_, t.end)) {
+      if (t.kind == Token::Kind::kSpace) continue;
+      Lexeme l{static_cast<uint32_t>(t.begin), static_cast<uint32_t>(t.end), t.kind, Keyword::kNone, 0};
+      if (t.kind == Token::Kind::kSymbol) l.symbol = sql_[t.begin];
+      // After a point or AS any word is a name.
+      if (t.kind == Token::Kind::kWord &&
+          (tokens_.empty() || (tokens_.back().symbol != '.' && tokens_.back().keyword != Keyword::kAs))) {
+        l.keyword = FindWord(sql_.substr(t.begin, t.end - t.begin));
+      }
+      tokens_.push_back(l);
+      if (t.kind == Token::Kind::kEnd) return;
+    }
+  }
+
+  /// The token `by` places from the one being read; an end beyond either end.
+  const Lexeme& At(int by) const {
+    static const Lexeme none;
+    const size_t k = i_ + static_cast<size_t>(by);
+    return k < tokens_.size() ? tokens_[k] : none;
+  }
+  static bool IsName(const Lexeme& l, std::string_view sql) {
+    return l.kind == Token::Kind::kWord || (l.kind == Token::Kind::kQuoted && sql[l.begin] == '"');
+  }
+  /// As the grammar folds it.
+  std::string NameOf(const Lexeme& l) const {
+    std::string name;
+    if (!IsName(l, sql_)) return name;
+    if (l.kind == Token::Kind::kWord) {
+      for (size_t k = l.begin; k < l.end; ++k) name.push_back(Lower(sql_[k]));
+      return name;
+    }
+    for (size_t k = l.begin + 1; k + 1 < l.end; ++k) {
+      name.push_back(sql_[k]);
+      if (sql_[k] == '"') ++k;  // doubled
+    }
+    return name;
+  }
+  Dialect::Mark* AddMark(Dialect::Mark::Kind kind, size_t position) {
+    out_.dialect.marks.push_back({kind, static_cast<int>(position), {}, 0, 0});
+    return &out_.dialect.marks.back();
+  }
+  void Replace(size_t begin, size_t end, std::string text) {
+    out_.edits_.push_back({begin, end, std::move(text), 0, 0});
+  }
+
+  Status ReadFirstWords() {
+    const auto word = [&](size_t n) { return n < tokens_.size() ? tokens_[n].keyword : Keyword::kNone; };
+    if (word(0) == Keyword::kCreate && word(1) == Keyword::kOr && word(2) == Keyword::kReplace &&
+        word(3) == Keyword::kTable) {
+      out_.dialect.or_replace = true;
+      Replace(tokens_[1].begin, tokens_[2].end, "");
+    }
+    const auto text = [&](size_t n) { return n < tokens_.size() ? NameOf(tokens_[n]) : std::string(); };
+    if (tokens_[0].kind == Token::Kind::kWord) {
+      std::optional<Status> refused = ForeignStatement(text(0), text(1), static_cast<int>(tokens_[0].begin));
+      if (refused) return *std::move(refused);
+    }
+    const bool summarize = word(0) == Keyword::kSummarize;
+    if (summarize || word(0) == Keyword::kDescribe || word(0) == Keyword::kDesc) {
+      out_.dialect.describe = !summarize;
+      const bool is_query = word(1) == Keyword::kSelect || word(1) == Keyword::kWith || word(1) == Keyword::kValues ||
+                            word(1) == Keyword::kTable || word(1) == Keyword::kFrom || tokens_[1].symbol == '(';
+      std::string words = summarize ? "EXPLAIN (SUMMARIZE)" : "";
+      if (!is_query) words += summarize ? " TABLE" : "TABLE";
+      Replace(tokens_[0].begin, tokens_[0].end, std::move(words));
+    }
+    return {};
+  }
+
+  Status ReadToken() {
+    const Lexeme& t = tokens_[i_];
+    if (t.symbol == '(') {
+      levels_.push_back({});
+      return {};
+    }
+    if (t.symbol == ';') {
+      EndQuery();
+      levels_.back() = {};
+      return {};
+    }
+    if (t.symbol == ')') {
+      if (At(-1).symbol == '(' && At(-2).keyword == Keyword::kIn) {
+        AddMark(Dialect::Mark::Kind::kEmptyList, t.begin);
+        Replace(t.begin, t.begin, "NULL");
+      }
+      EndQuery();
+      levels_.back() = {};
+      if (levels_.size() > 1) levels_.pop_back();
+      return {};
+    }
+    if (t.keyword == Keyword::kNone) return {};
+    if (t.keyword == Keyword::kFrom && At(-1).keyword == Keyword::kDistinct) return {};  // IS DISTINCT FROM
+    Level& level = levels_.back();
+    // Each of these words is reserved: behind a comma they are errors in the grammar.
+    if (BeginsClause(t.keyword) && At(-1).symbol == ',' && level.begun) Replace(At(-1).begin, At(-1).end, "");
+    if (BeginsClause(t.keyword) && level.select != kNothing) level.select_end = std::min(level.select_end, i_);
+    switch (t.keyword) {
+      case Keyword::kWith:
+        level.with = level.with || !level.begun;
+        break;
+      case Keyword::kSelect:
+        if (level.from_first != kNothing && level.select == kNothing) level.select = i_;
+        level.begun = true;
+        break;
+      case Keyword::kFrom:
+        if (!level.begun && BeginsQuery()) level.from_first = i_;
+        level.begun = true;
+        break;
+      case Keyword::kUnion:
+      case Keyword::kIntersect:
+      case Keyword::kExcept:
+        EndQuery();
+        level = {};
+        break;
+      case Keyword::kAll:
+        ReadAll();
+        break;
+      case Keyword::kTryCast:
+        if (At(1).symbol != '(') break;
+        AddMark(Dialect::Mark::Kind::kTryCast, t.begin);
+        Replace(t.begin, t.end, "CAST");
+        break;
+      case Keyword::kExclude:
+      case Keyword::kReplace:
+        if (At(-1).symbol == '*') return ReadStar();
+        break;
+      default:
+        break;
+    }
+    return {};
+  }
+
+  /// Whether a query may begin at the token being read, the first word of a query at its level.
+  bool BeginsQuery() const {
+    if (levels_.size() > kDeepest) return false;
+    const Lexeme& before = At(-1);
+    switch (before.keyword) {
+      case Keyword::kExplain:
+      case Keyword::kAnalyze:
+      case Keyword::kDescribe:
+      case Keyword::kDesc:
+      case Keyword::kSummarize:
+      case Keyword::kUnion:
+      case Keyword::kIntersect:
+      case Keyword::kExcept:
+        return true;
+      case Keyword::kAll:
+      case Keyword::kDistinct:
+        return IsSetOperation(At(-2).keyword);
+      default:
+        break;
+    }
+    if (before.symbol == ';') return true;
+    if (before.symbol == '(') return At(-2).keyword != Keyword::kTrim;
+    if (before.symbol == ')' && levels_.back().with) return true;
+    if (levels_.size() > 1) return false;
+    // INSERT INTO t (a) FROM s; EXPLAIN (ANALYZE) FROM t
+    return i_ == 0 || tokens_[0].keyword == Keyword::kInsert ||
+           (tokens_[0].keyword == Keyword::kExplain && before.symbol == ')');
+  }
+
+  /// At the end of a query: no comma is left there, and one that begins with FROM gets its SELECT in front.
+  void EndQuery() {
+    const Level& level = levels_.back();
+    if (level.begun && At(-1).symbol == ',') Replace(At(-1).begin, At(-1).end, "");
+    if (level.from_first == kNothing) return;
+    const size_t at = tokens_[level.from_first].begin;
+    if (level.select == kNothing) {
+      Replace(at, at, "SELECT * ");
+      return;
+    }
+    const size_t begin = tokens_[level.select].begin;
+    // What ends the list is the token being read or one before it.
+    const size_t end = tokens_[std::min(level.select_end, i_) - 1].end;
+    out_.edits_.push_back({at, at, "", begin, end});
+    Replace(begin, end, " ");
+  }
+
+  /// GROUP BY ALL and ORDER BY ALL. GROUP BY ALL a, b is the grammar's own.
+  void ReadAll() {
+    if (At(-1).keyword != Keyword::kBy) return;
+    const bool order = At(-2).keyword == Keyword::kOrder;
+    if (!order && At(-2).keyword != Keyword::kGroup) return;
+    const Lexeme& next = At(1);
+    const bool ends = next.kind == Token::Kind::kEnd || next.symbol == ')' || next.symbol == ';' ||
+                      (BeginsClause(next.keyword) && next.keyword != Keyword::kFrom);
+    const bool directed =
+        order && (next.keyword == Keyword::kAsc || next.keyword == Keyword::kDesc || next.keyword == Keyword::kNulls);
+    if (!ends && !directed) return;
+    AddMark(Dialect::Mark::Kind::kAll, At(0).begin);
+    Replace(At(0).begin, At(0).end, "\"all\"");
+  }
+
+  /// EXCLUDE or REPLACE behind a star. (a * exclude (b) is a product with a function.)
+  Status ReadStar() {
+    size_t star = i_ - 1;
+    const Lexeme& before = star > 0 ? tokens_[star - 1] : tokens_.back();
+    if (before.symbol == '.') {
+      while (star >= 2 && tokens_[star - 1].symbol == '.' && IsName(tokens_[star - 2], sql_)) star -= 2;
+    } else if (before.symbol != ',' && before.keyword != Keyword::kSelect && before.keyword != Keyword::kDistinct &&
+               before.keyword != Keyword::kAll) {
+      return {};
+    }
+    Dialect::Mark& mark = *AddMark(Dialect::Mark::Kind::kStar, tokens_[star].begin);
+    if (At(0).keyword == Keyword::kExclude) {
+      const size_t begin = At(0).begin;
+      const bool list = At(1).symbol == '(';
+      if (list) ++i_;
+      const auto expect = [&](bool is) {
+        return is ? Status::Ok()
+                  : SqlError("EXCLUDE takes names of columns", static_cast<int>(At(0).begin),
+                             "Write * EXCLUDE (a, b).");
+      };
+      while (true) {
+        ++i_;
+        TESSERA_TRY(expect(IsName(At(0), sql_)));
+        mark.excluded.push_back({NameOf(At(0)), static_cast<int>(At(0).begin)});
+        if (!list) break;
+        ++i_;
+        if (At(0).symbol == ')') break;
+        TESSERA_TRY(expect(At(0).symbol == ','));
+      }
+      Replace(begin, At(0).end, "");
+      if (At(1).keyword != Keyword::kReplace) return {};
+      ++i_;
+    }
+    // REPLACE (x AS a, ...): what is in the parentheses becomes outputs behind the star.
+    if (At(1).symbol != '(' || At(2).symbol == ')') {
+      return SqlError("REPLACE takes expressions and names of columns", static_cast<int>(At(1).begin),
+                      "Write * REPLACE (a + 1 AS a).");
+    }
+    size_t close = i_ + 1;
+    for (int depth = 0; tokens_[close].kind != Token::Kind::kEnd; ++close) {
+      if (tokens_[close].symbol == '(') ++depth;
+      if (tokens_[close].symbol == ')' && --depth == 0) break;
+    }
+    if (tokens_[close].kind == Token::Kind::kEnd) return {};  // the grammar's error
+    mark.replaced_begin = static_cast<int>(At(1).end);
+    mark.replaced_end = static_cast<int>(tokens_[close].begin);
+    Replace(At(0).begin, At(1).end, ",");
+    Replace(tokens_[close].begin, tokens_[close].end, "");
+    // The list is read on as a part of this level; its end, left out, closes a level that is opened for it.
+    ++i_;
+    levels_.push_back({});
+    levels_.back().begun = true;
+    return {};
+  }
+
+  const std::string_view sql_;
+  DialectText& out_;
+  std::vector<Lexeme> tokens_;  ///< the last is an end
+  std::vector<Level> levels_;
+  size_t i_ = 0;  ///< of the token being read
+};
+
+Result<DialectText> DialectText::Read(std::string_view sql) {
+  DialectText out;
+  out.sql_ = sql;
+  DialectReader reader(sql, &out);
+  TESSERA_TRY(reader.Read());
+  out.Apply();
+  return out;
+}
+
+void DialectText::Append(std::string_view text, size_t original, bool copied) {
+  if (text.empty()) return;
+  pieces_.push_back({text_.size(), original, copied});
+  text_.append(text);
+}
+
+void DialectText::Apply() {
+  text_.clear();
+  pieces_.clear();
+  if (edits_.empty()) {
+    text_ = sql_;
+    return;
+  }
+  std::stable_sort(edits_.begin(), edits_.end(), [](const Edit& a, const Edit& b) { return a.begin < b.begin; });
+  Emit(0, sql_.size(), nullptr);
+}
+
+/// `cut`: the edit of this part that does not apply here, because the part is put where it moves.
+void DialectText::Emit(size_t begin, size_t end, const Edit* cut) {
+  auto e = std::lower_bound(edits_.begin(), edits_.end(), begin, [](const Edit& a, size_t at) { return a.begin < at; });
+  for (; e != edits_.end() && e->begin < end + (end == sql_.size()); ++e) {
+    const bool moved = cut != nullptr && e->begin == cut->from && e->end == cut->to;
+    if (e->begin < begin || moved) continue;  // inside what moved
+    Append(sql_.substr(begin, e->begin - begin), begin, true);
+    Append(e->text, e->begin, false);
+    if (e->to > e->from) {
+      Emit(e->from, e->to, &*e);
+      Append(" ", e->begin, false);
+    }
+    begin = e->end;
+  }
+  Append(sql_.substr(begin, end - begin), begin, true);
+}
+
+int DialectText::ToOriginal(int offset) const {
+  if (offset < 0 || pieces_.empty()) return offset;
+  const auto at = static_cast<size_t>(offset);
+  auto p = std::upper_bound(pieces_.begin(), pieces_.end(), at, [](size_t x, const Piece& q) { return x < q.begin; });
+  if (p == pieces_.begin()) return 0;
+  --p;
+  return static_cast<int>(p->original + (p->copied ? at - p->begin : 0));
+}
+
+bool DialectText::NameDerivedTable(int position) {
+  if (position < 0) return false;
+  int depth = 0;
+  for (Token t = NextToken(sql_, static_cast<size_t>(position)); t.kind != Token::Kind::kEnd;
+       t = NextToken(sql_, t.end)) {
+    if (t.kind != Token::Kind::kSymbol) continue;
+    if (sql_[t.begin] == '(') ++depth;
+    if (sql_[t.begin] != ')' || --depth > 0) continue;
+    if (depth < 0) return false;
+    edits_.push_back({t.end, t.end, " AS \"" + std::string(kNoAlias) + "\"", 0, 0});
+    Apply();
+    return true;
+  }
+  return false;
+}
+
+}  // namespace tessera

@@ -1,0 +1,93 @@
+// What other engines write and PostgreSQL's grammar lacks -> text that the grammar takes, and marks for the binder.
+// Private to compiler/.
+//
+// Works on tokens. Offsets of the new text are mapped back, so that all after the parser sees offsets in the user's
+// text only: those of the parse tree and of the marks. A text that has none of these forms is not copied; reading its
+// tokens takes some 6 us per KB.
+//
+// Start at: DialectText::Read. One thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace tessera {
+
+/// What the parse tree of the new text does not say.
+struct Dialect {
+  struct Name {
+    std::string text;
+    int position = -1;
+  };
+  struct Mark {
+    enum class Kind : uint8_t {
+      kAll,        ///< the name stands for ALL of GROUP BY ALL and ORDER BY ALL
+      kEmptyList,  ///< the NULL stands for the list of IN ()
+      kTryCast,    ///< the CAST is a TRY_CAST
+      kStar,       ///< the * has EXCLUDE or REPLACE
+    };
+    Kind kind = Kind::kAll;
+    int position = -1;  ///< of the parse tree's node
+    std::vector<Name> excluded;
+    /// Outputs of the select list that begin here and before `replaced_end` replace columns of the star.
+    int replaced_begin = 0, replaced_end = 0;
+  };
+
+  const Mark* Find(Mark::Kind kind, int position) const {
+    auto m =
+        std::lower_bound(marks.begin(), marks.end(), position, [](const Mark& a, int at) { return a.position < at; });
+    while (m != marks.end() && m->position == position && m->kind != kind) ++m;
+    return m != marks.end() && m->position == position ? &*m : nullptr;
+  }
+
+  bool describe = false;    ///< DESCRIBE: the statement is the query to describe
+  bool or_replace = false;  ///< CREATE OR REPLACE
+  std::vector<Mark> marks;  ///< sorted by position: a statement may have a million
+};
+
+/// A statement's text as the grammar takes it.
+class DialectText {
+ public:
+  /// Errors: a statement of another engine, with what to write instead; EXCLUDE without names.
+  static Result<DialectText> Read(std::string_view sql);
+
+  const std::string& text() const { return text_; }
+  /// The offset in the user's text; of what was put in, where it was put.
+  int ToOriginal(int offset) const;
+  /// Names the derived table that begins at `position` of the user's text. False if that cannot be.
+  bool NameDerivedTable(int position);
+
+  Dialect dialect;
+
+ private:
+  friend class DialectReader;
+  struct Edit {
+    size_t begin = 0, end = 0;  ///< what is left out of the user's text
+    std::string text;           ///< what is put there
+    size_t from = 0, to = 0;    ///< and then this part of the user's text, if it is not empty
+  };
+  /// Characters of the new text that are those of the user's, or came from an edit.
+  struct Piece {
+    size_t begin = 0, original = 0;
+    bool copied = false;
+  };
+  void Apply();
+  void Emit(size_t begin, size_t end, const Edit* cut);
+  void Append(std::string_view text, size_t original, bool copied);
+
+  std::string_view sql_;
+  std::vector<Edit> edits_;  ///< sorted by begin
+  std::string text_;
+  std::vector<Piece> pieces_;  ///< empty: the text is the user's
+};
+
+/// The alias that a derived table without one gets for the grammar. No name can be empty, so this one is as good: a
+/// control character.
+inline constexpr std::string_view kNoAlias = "\x01";
+
+}  // namespace tessera

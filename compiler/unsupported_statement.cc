@@ -1,0 +1,119 @@
+#include "compiler/unsupported_statement.h"
+
+#include <string>
+
+namespace tessera {
+namespace {
+
+constexpr const char* kRewrite =
+    "Make a new table: CREATE TABLE ..., INSERT INTO ... SELECT ..., then drop the old one.";
+constexpr const char* kOneDatabase = "A session has one database, the directory that tessera is started with.";
+constexpr const char* kCommits = "Each statement is a transaction of its own.";
+constexpr const char* kNoUsers = "There are no users: who may read the directory may read the tables.";
+constexpr const char* kNoServer = "There are no other sessions to talk to.";
+constexpr const char* kNoExtensions = "There are no extensions.";
+
+struct Known {
+  std::string_view tag;  ///< libpg_query's
+  const char* name;
+  const char* hint;
+};
+constexpr Known kKnown[] = {
+    {"UpdateStmt", "UPDATE", kRewrite},
+    {"DeleteStmt", "DELETE", kRewrite},
+    {"MergeStmt", "MERGE", kRewrite},
+    {"TruncateStmt", "TRUNCATE", "Write CREATE OR REPLACE TABLE, or DROP TABLE and CREATE TABLE."},
+    {"TransactionStmt", "BEGIN, COMMIT or ROLLBACK", kCommits},
+    {"CreateTableAsStmt", "CREATE TABLE AS", "Write CREATE TABLE t (...), then INSERT INTO t SELECT ..."},
+    {"ViewStmt", "CREATE VIEW", "Write WITH v AS (SELECT ...) in front of each query."},
+    {"AlterTableStmt", "ALTER TABLE", kRewrite},
+    {"RenameStmt", "ALTER ... RENAME", kRewrite},
+    {"CreateSchemaStmt", "CREATE SCHEMA", "There is one schema; names of tables stand alone."},
+    {"CreateSeqStmt", "CREATE SEQUENCE", ""},
+    {"CreateFunctionStmt", "CREATE FUNCTION", ""},
+    {"CreatedbStmt", "CREATE DATABASE", kOneDatabase},
+    {"DropdbStmt", "DROP DATABASE", kOneDatabase},
+    {"CreateTrigStmt", "CREATE TRIGGER", ""},
+    {"CreateExtensionStmt", "CREATE EXTENSION", kNoExtensions},
+    {"CreateDomainStmt", "CREATE DOMAIN", ""},
+    {"CreateEnumStmt", "CREATE TYPE", "TEXT is stored by dictionary."},
+    {"CompositeTypeStmt", "CREATE TYPE", ""},
+    {"DefineStmt", "this CREATE statement", ""},
+    {"VacuumStmt", "VACUUM or ANALYZE", "Nothing is to be done: each load keeps the statistics."},
+    {"PrepareStmt", "PREPARE", "Compiling a query takes less than a millisecond."},
+    {"ExecuteStmt", "EXECUTE", ""},
+    {"DeallocateStmt", "DEALLOCATE", ""},
+    {"DeclareCursorStmt", "DECLARE CURSOR", ""},
+    {"FetchStmt", "FETCH", ""},
+    {"ClosePortalStmt", "CLOSE", ""},
+    {"LockStmt", "LOCK", kCommits},
+    {"GrantStmt", "GRANT or REVOKE", kNoUsers},
+    {"GrantRoleStmt", "GRANT or REVOKE", kNoUsers},
+    {"CreateRoleStmt", "CREATE ROLE", kNoUsers},
+    {"CommentStmt", "COMMENT", ""},
+    {"ListenStmt", "LISTEN", kNoServer},
+    {"NotifyStmt", "NOTIFY", kNoServer},
+    {"UnlistenStmt", "UNLISTEN", kNoServer},
+    {"DiscardStmt", "DISCARD", ""},
+    {"CheckPointStmt", "CHECKPOINT", "Each statement is on disk when it ends."},
+    {"ReindexStmt", "REINDEX", "There are no indexes."},
+    {"ClusterStmt", "CLUSTER", "Load the rows in the wanted order: INSERT INTO ... SELECT ... ORDER BY."},
+    {"CallStmt", "CALL", ""},
+    {"DoStmt", "DO", ""},
+    {"LoadStmt", "LOAD", kNoExtensions},
+    {"RefreshMatViewStmt", "REFRESH MATERIALIZED VIEW", ""},
+};
+
+struct Foreign {
+  std::string_view first, second;  ///< second: "" is any word
+  const char* name;
+  const char* hint;
+};
+constexpr Foreign kForeign[] = {
+    {"pragma", "", "PRAGMA",
+     "SHOW ALL lists the settings and SET name = value changes one; SHOW TABLES and DESCRIBE t show the tables."},
+    {"attach", "", "ATTACH", kOneDatabase},
+    {"detach", "", "DETACH", kOneDatabase},
+    {"use", "", "USE", kOneDatabase},
+    {"install", "", "INSTALL", kNoExtensions},
+    {"pivot", "", "PIVOT", "Write an aggregate for each column: sum(x) FILTER (WHERE c = 1)."},
+    {"unpivot", "", "UNPIVOT", "Write a UNION ALL of the columns."},
+    {"export", "", "EXPORT DATABASE", "Write COPY t TO 'file' for each table."},
+    {"import", "database", "IMPORT DATABASE", "Write CREATE TABLE and COPY t FROM 'file' for each table."},
+    {"replace", "into", "REPLACE INTO", kRewrite},
+    {"upsert", "", "UPSERT", kRewrite},
+    {"insert", "or", "INSERT OR REPLACE or IGNORE", kRewrite},
+    {"insert", "overwrite", "INSERT OVERWRITE", "Write CREATE OR REPLACE TABLE, then INSERT INTO."},
+    {"rename", "", "RENAME", kRewrite},
+    {"optimize", "", "OPTIMIZE", "Nothing is to be done: each load keeps the tablets in order."},
+    {"create", "macro", "CREATE MACRO", ""},
+    {"create", "secret", "CREATE SECRET", ""},
+    {"show", "columns", "SHOW COLUMNS", "Write DESCRIBE t."},
+    {"show", "databases", "SHOW DATABASES", kOneDatabase},
+    {"show", "schemas", "SHOW SCHEMAS", "There is one schema; SHOW TABLES lists its tables."},
+    {"show", "create", "SHOW CREATE TABLE", "Write DESCRIBE t, or .schema t in the shell."},
+    {"show", "index", "SHOW INDEX", "There are no indexes."},
+    {"show", "indexes", "SHOW INDEXES", "There are no indexes."},
+};
+
+Status Refused(std::string_view name, const char* hint, int position) {
+  return Unsupported(std::string(name) + " is not supported", position, hint);
+}
+
+}  // namespace
+
+Status UnsupportedStatement(std::string_view tag, int position) {
+  for (const Known& k : kKnown) {
+    if (k.tag == tag) return Refused(k.name, k.hint, position);
+  }
+  return Refused("this statement (" + std::string(tag) + ")", "", position);
+}
+
+std::optional<Status> ForeignStatement(std::string_view first, std::string_view second, int position) {
+  for (const Foreign& f : kForeign) {
+    if (f.first == first && (f.second.empty() || f.second == second)) return Refused(f.name, f.hint, position);
+  }
+  return std::nullopt;
+}
+
+}  // namespace tessera

@@ -1,0 +1,21 @@
+// Statements that other engines have and Tessera does not: what they are called and what to write instead. Private to
+// compiler/.
+//
+// Start at: UnsupportedStatement. Pure functions; any thread.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace tessera {
+
+/// The error of a statement that the grammar knows, by the tag of its node.
+Status UnsupportedStatement(std::string_view tag, int position);
+
+/// The error of a statement that the grammar does not know, by its first two words in lower case; nullopt if it is
+/// nothing that is known.
+std::optional<Status> ForeignStatement(std::string_view first, std::string_view second, int position);
+
+}  // namespace tessera
