@@ -178,7 +178,7 @@ Status ExpressionBinder::ApplyOperandRule(OperandRule rule, ExprPtr* left, ExprP
 Result<ExprPtr> ExpressionBinder::Prefix(std::string_view symbol, ExprPtr operand, int position) {
   TESSERA_ASSIGN(operand, Resolve(std::move(operand), SqlType::Of(TypeId::kDouble)));
   const bool is_number = (ClassOf(operand->type) & kClassNumber) != 0;
-  if (symbol == "+" && is_number) return operand;
+  if (symbol == "+" && (is_number || operand->type.id == TypeId::kText)) return operand;  // of a text as in SQLite
   const std::optional<Function> function = FindPrefix(symbol, operand->type);
   if (!function) {
     return SqlError("operator does not exist: " + std::string(symbol) + " " + operand->type.ToString(), position,
@@ -282,6 +282,10 @@ Result<ExprPtr> ExpressionBinder::BindOperator(const ParseNode& node) {
     TESSERA_ASSIGN(ExprPtr operand, Bind(*r));
     return Prefix(symbol, std::move(operand), position);
   }
+  if (l->Is(Tag::kRowExpr) && r->Is(Tag::kSubLink) && r->Text(Field::k_subLinkType) == "EXPR_SUBLINK" &&
+      context_->snapshot != nullptr && clause_ != Clause::kLimit && clause_ != Clause::kOffset)
+    return BindRowSubquery(*l, symbol, *r, position);
+  if (l->Is(Tag::kRowExpr) && r->Is(Tag::kRowExpr)) return BindRowComparison(*l, symbol, *r, position);
   TESSERA_ASSIGN(ExprPtr left, Bind(*l));
   TESSERA_ASSIGN(ExprPtr right, Bind(*r));
   if (symbol == "~" || symbol == "~*" || symbol == "!~" || symbol == "!~*")
@@ -347,9 +351,14 @@ Result<ExprPtr> ExpressionBinder::Comparison(Function function, ExprPtr left, Ex
 Result<ExprPtr> ExpressionBinder::BindIn(const ParseNode& node) {
   const int position = node.location();
   const ParseNode* rows = node.Get(Field::k_rexpr);
-  const bool in = node.Get(Field::k_name)->first()->Text(Field::k_sval) == "=";
-  TESSERA_ASSIGN(ExprPtr x, Bind(*node.Get(Field::k_lexpr)));
   const ParseNode* items = rows->Is(Tag::kList) ? rows->Get(Field::k_items) : rows;
+  const bool in = node.Get(Field::k_name)->first()->Text(Field::k_sval) == "=";
+  if (node.Get(Field::k_lexpr)->Is(Tag::kRowExpr)) {
+    TESSERA_ASSIGN(ExprPtr is, BindRowIn(*node.Get(Field::k_lexpr), *items, position));
+    if (in) return is;
+    return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(is))));
+  }
+  TESSERA_ASSIGN(ExprPtr x, Bind(*node.Get(Field::k_lexpr)));
   // Nothing is in an empty list, not even NULL.
   if (FindMark(*context_, Dialect::Mark::Kind::kEmptyList, items->first()->location()) != nullptr)
     return MakeBoolean(!in, position);

@@ -4,6 +4,7 @@
 #include "compiler/expression_binder.h"
 #include "compiler/fold.h"
 #include "compiler/query_binder.h"
+#include "compiler/subquery_expr.h"
 
 namespace tessera {
 namespace {
@@ -19,20 +20,6 @@ constexpr ComparisonName kComparisons[] = {
     {"<", Function::kLt, Function::kGe},  {"<=", Function::kLe, Function::kGt}, {">", Function::kGt, Function::kLe},
     {">=", Function::kGe, Function::kLt},
 };
-
-ExprPtr MakeSubquery(Subquery::Kind kind, std::shared_ptr<Query> query, const SqlType& type, bool nullable,
-                     int position, std::vector<ExprPtr> args) {
-  auto e = std::make_unique<Expr>();
-  e->kind = Expr::Kind::kSubquery;
-  e->type = type;
-  e->nullable = nullable;
-  e->position = position;
-  e->args = std::move(args);
-  e->subquery = std::make_shared<Subquery>();
-  e->subquery->kind = kind;
-  e->subquery->query = std::move(query);
-  return e;
-}
 
 }  // namespace
 

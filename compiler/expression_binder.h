@@ -170,6 +170,16 @@ class ExpressionBinder {
   Result<ExprPtr> BindSubquery(const ParseNode& node);
   Result<ExprPtr> BindAny(const ParseNode& node, std::shared_ptr<Query> query);
 
+  // bind_row.cc
+  Result<std::vector<ExprPtr>> BindRowItems(const ParseNode& row);
+  Result<ExprPtr> CompareRows(std::string_view symbol, std::vector<ExprPtr> left, std::vector<ExprPtr> right,
+                              int position);
+  Result<ExprPtr> BindRowComparison(const ParseNode& left, std::string_view symbol, const ParseNode& right,
+                                    int position);
+  Result<ExprPtr> BindRowIn(const ParseNode& row, const ParseNode& items, int position);
+  Result<ExprPtr> BindRowSubquery(const ParseNode& row, std::string_view symbol, const ParseNode& subquery,
+                                  int position);
+
   // bind_function.cc
   Result<ExprPtr> BindFunction(const ParseNode& node);
   Result<ExprPtr> BindAggregate(std::string_view name, const ParseNode& node);

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "compiler/expr_builder.h"
 
@@ -23,6 +24,21 @@ inline ExprPtr MakeLeaf(Expr::Kind kind, int index, const SqlType& type, bool nu
   e->index = index;
   e->type = type;
   e->nullable = nullable;
+  return e;
+}
+
+/// A subquery in an expression.
+inline ExprPtr MakeSubquery(Subquery::Kind kind, std::shared_ptr<Query> query, const SqlType& type, bool nullable,
+                            int position, std::vector<ExprPtr> args) {
+  auto e = std::make_unique<Expr>();
+  e->kind = Expr::Kind::kSubquery;
+  e->type = type;
+  e->nullable = nullable;
+  e->position = position;
+  e->args = std::move(args);
+  e->subquery = std::make_shared<Subquery>();
+  e->subquery->kind = kind;
+  e->subquery->query = std::move(query);
   return e;
 }
 
