@@ -64,7 +64,6 @@ std::string FeatureName(const ParseNode& node) {
       {"A_Indirection", "a subscript or field selection"},
       {"CollateClause", "COLLATE"},
       {"ParamRef", "a parameter"},
-      {"GroupingFunc", "GROUPING"},
       {"XmlExpr", "XML"},
       {"XmlSerialize", "XML"},
       {"CurrentOfExpr", "CURRENT OF"},
@@ -133,6 +132,8 @@ Result<ExprPtr> ExpressionBinder::BindNode(const ParseNode& node) {
       return BindSubquery(node);
     case Tag::kSQLValueFunction:
       return BindMoment(node);
+    case Tag::kGroupingFunc:
+      return BindGrouping(node);
     default:
       return NotSupported(node);
   }
@@ -183,7 +184,8 @@ bool ExpressionBinder::IsNullable(const Relation& r, int column) {
 
 ExprPtr ExpressionBinder::Column(int relation, int column, int position) const {
   const Relation& r = (*context_->relations)[static_cast<size_t>(relation)];
-  return MakeColumn(relation, column, r.column_types[static_cast<size_t>(column)], IsNullable(r, column), position);
+  const bool nullable = IsNullable(r, column) || (context_->grouping != nullptr && context_->grouping->used);
+  return MakeColumn(relation, column, r.column_types[static_cast<size_t>(column)], nullable, position);
 }
 
 Status ExpressionBinder::ColumnNotFound(std::string_view qualifier, std::string_view name, int position) const {

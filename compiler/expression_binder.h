@@ -72,6 +72,14 @@ enum class DateUnit : uint8_t {
 /// Microseconds from 1970-01-01 to now, in UTC: the TIMESTAMP of now().
 int64_t MicrosecondsNow();
 
+/// GROUPING SETS, ROLLUP and CUBE of a block while it is bound, see grouping_sets.h.
+struct GroupingSets {
+  bool used = false;                   ///< keys may be NULL where a set leaves them out
+  std::vector<std::vector<int>> sets;  ///< numbers of the keys of each
+  std::vector<std::vector<ExprPtr>>
+      calls;  ///< arguments of each GROUPING(), which is kGroup with index -1 - its number
+};
+
 /// What all expressions of one query block share while they are bound.
 struct BindContext {
   std::string_view sql;
@@ -82,11 +90,12 @@ struct BindContext {
   const NameScope* outer_scope = nullptr;  ///< what names mean in that block
   std::vector<Relation>* relations = nullptr;
   std::vector<Aggregate>* aggregates = nullptr;
-  bool has_group_by = false;        ///< without it an aggregate may be over no rows, and so NULL
-  int64_t now = MicrosecondsNow();  ///< of the statement: one value, however often it asks
-  int nesting = 0;                  ///< levels around what is being bound
-  int deepest = 0;                  ///< the most that `nesting` was, in blocks inside of this one, too
-  int64_t copied = 0;               ///< nodes made by copying operands, see ExpressionBinder::Copy
+  GroupingSets* grouping = nullptr;  ///< nullptr: no block with GROUP BY
+  bool has_group_by = false;         ///< without it an aggregate may be over no rows, and so NULL
+  int64_t now = MicrosecondsNow();   ///< of the statement: one value, however often it asks
+  int nesting = 0;                   ///< levels around what is being bound
+  int deepest = 0;                   ///< the most that `nesting` was, in blocks inside of this one, too
+  int64_t copied = 0;                ///< nodes made by copying operands, see ExpressionBinder::Copy
 };
 
 /// The mark of a parse tree's node at `position`, or nullptr.
@@ -236,6 +245,9 @@ class ExpressionBinder {
   Result<ExprPtr> AddNumber(Function function, ExprPtr moment, ExprPtr number, int position);
   Result<ExprPtr> SecondsToMoment(ExprPtr seconds, int position);
   Result<ExprPtr> Difference(ExprPtr x, ExprPtr y, int position);
+
+  // grouping_sets.cc
+  Result<ExprPtr> BindGrouping(const ParseNode& node);
 
   // bind_type.cc
   Result<ExprPtr> BindCast(const ParseNode& node);

@@ -48,15 +48,20 @@ Status ReplaceIn(const Query& query, ExprPtr* e) {
   return {};
 }
 
-/// A key of GROUP BY.
-Result<ExprPtr> BindKey(const ParseNode& node, QueryBlock* block) {
-  const Query& query = *block->query;
-  if (node.Is(Tag::kGroupingSet)) {
-    if (node.Text(Field::k_kind) == "GROUPING_SET_EMPTY") {
-      return Unsupported("GROUP BY () is not supported", node.location(), "Leave out GROUP BY.");
-    }
-    return Unsupported("GROUPING SETS, ROLLUP and CUBE are not supported", node.location());
+/// A key that is there already is none.
+void AddKey(ExprPtr key, Query* query, std::vector<ExprPtr>* constants) {
+  if (IsConstant(*key)) {
+    constants->push_back(std::move(key));
+    return;
   }
+  const auto same = [&](const ExprPtr& k) { return k->SameAs(*key); };
+  if (std::none_of(query->group_by.begin(), query->group_by.end(), same)) query->group_by.push_back(std::move(key));
+}
+
+}  // namespace
+
+Result<ExprPtr> BindGroupKey(const ParseNode& node, QueryBlock* block) {
+  const Query& query = *block->query;
   TESSERA_ASSIGN(int output, OutputByPosition(node, *block, "GROUP BY"));
   std::string_view name;
   if (output < 0 && IsBareName(node, &name)) {
@@ -82,18 +87,6 @@ Result<ExprPtr> BindKey(const ParseNode& node, QueryBlock* block) {
   return ExpressionBinder::Resolve(std::move(key), SqlType::Text());
 }
 
-/// A key that is there already is none.
-void AddKey(ExprPtr key, Query* query, std::vector<ExprPtr>* constants) {
-  if (IsConstant(*key)) {
-    constants->push_back(std::move(key));
-    return;
-  }
-  const auto same = [&](const ExprPtr& k) { return k->SameAs(*key); };
-  if (std::none_of(query->group_by.begin(), query->group_by.end(), same)) query->group_by.push_back(std::move(key));
-}
-
-}  // namespace
-
 bool IsGroupByAll(const ParseNode& list, const QueryBlock& block) {
   return FindMark(block.context, Dialect::Mark::Kind::kAll, list.first()->location()) != nullptr;
 }
@@ -108,7 +101,7 @@ Status BindGroupBy(const ParseNode& list, QueryBlock* block) {
     }
   } else {
     for (const ParseNode& node : list) {
-      TESSERA_ASSIGN(ExprPtr key, BindKey(node, block));
+      TESSERA_ASSIGN(ExprPtr key, BindGroupKey(node, block));
       AddKey(std::move(key), &query, &constants);
     }
   }

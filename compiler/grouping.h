@@ -15,6 +15,9 @@ Status BindGroupBy(const ParseNode& list, QueryBlock* block);
 /// Whether the list is that of GROUP BY ALL, all outputs without aggregates. There may be none.
 bool IsGroupByAll(const ParseNode& list, const QueryBlock& block);
 
+/// A key of GROUP BY: an expression, or the number or the name of an output.
+Result<ExprPtr> BindGroupKey(const ParseNode& node, QueryBlock* block);
+
 /// Makes Query::having.
 Status BindHaving(const ParseNode& having, QueryBlock* block);
 

@@ -10,6 +10,7 @@
 #include "compiler/fold.h"
 #include "compiler/from_binder.h"
 #include "compiler/grouping.h"
+#include "compiler/grouping_sets.h"
 #include "compiler/nearest_name.h"
 #include "compiler/parser.h"
 #include "compiler/query_block.h"
@@ -35,8 +36,6 @@ Status RefuseUnsupported(const ParseNode& select, std::string_view sql) {
   }
   if (select.Text(Field::k_limitOption) == "LIMIT_OPTION_WITH_TIES")
     return Unsupported("WITH TIES is not supported", keyword("fetch"));
-  if (select.Get(Field::k_groupDistinct) != nullptr)
-    return Unsupported("GROUP BY DISTINCT is not supported", keyword("group"));
   return {};
 }
 
@@ -181,10 +180,15 @@ Status BindSelect(const ParseNode& select, QueryBlock* block) {
   }
   const ParseNode* group = select.Get(Field::k_groupClause);
   const ParseNode* having = select.Get(Field::k_havingClause);
-  block->context.has_group_by = group != nullptr && !IsGroupByAll(*group, *block);
+  block->grouping.used = group != nullptr && HasGroupingSets(*group);
+  block->context.has_group_by = group != nullptr && !block->grouping.used && !IsGroupByAll(*group, *block);
   TESSERA_TRY(BindTargets(select, block));
   query.distinct = select.Get(Field::k_distinctClause) != nullptr;
-  if (group != nullptr) TESSERA_TRY(BindGroupBy(*group, block));
+  if (block->grouping.used) {
+    TESSERA_TRY(BindGroupingSets(*group, select.Get(Field::k_groupDistinct) != nullptr, block));
+  } else if (group != nullptr) {
+    TESSERA_TRY(BindGroupBy(*group, block));
+  }
   if (having != nullptr) TESSERA_TRY(BindHaving(*having, block));
   query.grouped = group != nullptr || having != nullptr;
   return {};
@@ -201,7 +205,8 @@ Status BindClauses(const ParseNode& select, QueryBlock* block) {
   TESSERA_TRY(BindLimit(select, block));
   if (operation != nullptr) return {};
   query.grouped = query.grouped || !query.aggregates.empty();
-  return ReplaceGrouped(&query);
+  TESSERA_TRY(ReplaceGrouped(&query));
+  return ExpandGroupingSets(block);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ QueryBlock::QueryBlock(std::string_view sql, const Dialect* dialect, const Snaps
   context.relations = &query->relations;
   context.aggregates = &query->aggregates;
   context.ctes = &ctes;
+  context.grouping = &grouping;
 }
 
 QueryBlock::QueryBlock(const BindContext& outer, const NameScope* outer_scope)

@@ -46,6 +46,7 @@ struct QueryBlock {
   BindContext context;  ///< points into `query` and `ctes`
   NameScope scope;      ///< what names mean in its clauses
   CteScope ctes;
+  GroupingSets grouping;
   /// It is an arm of a set operation: outputs that are literals without a type keep none. See ExpressionBinder.
   bool keeps_literals = false;
 

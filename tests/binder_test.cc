@@ -687,7 +687,6 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"WITH RECURSIVE q AS (SELECT 1) SELECT * FROM q", "WITH RECURSIVE", "RECURSIVE"},
       {"SELECT row_number() OVER () FROM t", "window functions", "row_number"},
       {"SELECT DISTINCT ON (i) i FROM t", "DISTINCT ON", "DISTINCT"},
-      {"SELECT i FROM t GROUP BY ROLLUP (i)", "GROUPING SETS, ROLLUP and CUBE", "ROLLUP"},
       {"SELECT i FROM t FOR UPDATE", "FOR UPDATE and FOR SHARE", "FOR UPDATE"},
       {"SELECT i FROM t TABLESAMPLE system (10)", "TABLESAMPLE", "system"},
       {"SELECT i INTO z FROM t", "SELECT INTO", "INTO"},
