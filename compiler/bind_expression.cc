@@ -50,6 +50,10 @@ Result<Value> NumberLiteral(std::string_view text) {
     }
   }
   Value value = DecimalLiteral(text);
+  if (value.type.id == TypeId::kDouble && text.find('.') == std::string_view::npos) {
+    return SqlError("number " + std::string(text.substr(0, 40)) + " is out of range: more than 38 digits", -1,
+                    "With an exponent, 1e40, it is a DOUBLE PRECISION.");
+  }
   if (value.null) return SqlError("number " + std::string(text.substr(0, 40)) + " is out of range");
   return value;
 }

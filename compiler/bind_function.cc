@@ -1,7 +1,9 @@
 // Binding function calls and aggregates.
 #include <algorithm>
 #include <string>
+#include <utility>
 
+#include "compiler/correlation.h"
 #include "compiler/expression_binder.h"
 #include "compiler/fold.h"
 #include "compiler/nearest_name.h"
@@ -275,6 +277,10 @@ Result<ExprPtr> ExpressionBinder::BindConcat(std::vector<ExprPtr> args, int posi
 Status ExpressionBinder::RefuseOuterColumnsOnly(const Expr& argument, int position) {
   const auto outward = [](const Expr& e, auto& self) -> int {  // 0: no columns; 1: only outer ones; 2: own ones
     int found = e.kind == Expr::Kind::kOuter ? 1 : (e.kind == Expr::Kind::kColumn ? 2 : 0);
+    if (e.kind == Expr::Kind::kSubquery) {
+      ForEachOuter(std::as_const(*e.subquery->query), 0,
+                   [&](const Expr& outer, int depth) { found = std::max(found, outer.index > depth + 1 ? 1 : 2); });
+    }
     for (const ExprPtr& a : e.args) found = std::max(found, self(*a, self));
     return found;
   };

@@ -2,6 +2,7 @@
 // The result is checked against the range of its type, as in the machine, so the two agree.
 #include "compiler/evaluate.h"
 
+#include <cmath>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -308,7 +309,11 @@ Result<Value> EvaluateCast(const Value& v, const SqlType& type) {
   }
   if (from.id == TypeId::kText) return ParseValue(v.text, type);
   if (from.IsFloat()) {
-    if (type.IsFloat()) return FloatValue(type, v.f64);
+    if (type.IsFloat()) {
+      Value to = FloatValue(type, v.f64);
+      if (std::isinf(to.f64) && !std::isinf(v.f64)) return SqlError("REAL out of range: overflow");
+      return to;
+    }
     if (type.id == TypeId::kDecimal) {
       const double scaled = meaning::MulF::Apply(v.f64, DoublePowerOf10(type.scale), lane);
       return Narrow(type, meaning::FToW::Apply(scaled, lane), lane);
