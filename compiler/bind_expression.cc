@@ -263,7 +263,7 @@ Result<ExprPtr> ExpressionBinder::BindColumn(const ParseNode& node) {
     TESSERA_ASSIGN(const ScopeColumn* found, FindIn(*scope_, qualifier, name, position, &qualifier_found));
     if (found != nullptr) return Column(found->relation, found->column, position);
   }
-  if (count == 1 && outputs_ != nullptr && !in_aggregate_) {
+  if (count == 1 && outputs_ != nullptr && !in_aggregate_ && !in_window_) {
     for (const Output& o : *outputs_) {
       if (o.name == name) return Copy(*o.expr);
     }

@@ -8,6 +8,7 @@
 #include "compiler/fold.h"
 #include "compiler/nearest_name.h"
 #include "compiler/statement_option.h"
+#include "compiler/window_call.h"
 
 namespace tessera {
 namespace {
@@ -86,7 +87,7 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
     name = n.Text(Field::k_sval);
   }
   if (names->size() > (system ? 2 : 1)) return Unsupported("a function name with a schema is not supported", position);
-  if (node.Get(Field::k_over) != nullptr) return Unsupported("window functions are not supported", position);
+  if (node.Get(Field::k_over) != nullptr) return BindWindow(name, node);
   if (node.Get(Field::k_func_variadic) != nullptr) return Unsupported("VARIADIC is not supported", position);
   if (IsAggregateName(name)) return BindAggregate(name, node);
   for (const NestedFunction& f : kNestedFunctions) {
@@ -144,6 +145,8 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   FunctionRule rule;
   switch (FindFunction(name, types, &rule)) {
     case FunctionMatch::kNoSuchName: {
+      if (IsWindowFunctionName(name))
+        return SqlError("window function " + std::string(name) + " requires an OVER clause", position);
       const std::string nearest = NearestName(name, FunctionNames());
       return NoFunction(Signature(name, args), position,
                         nearest.empty() ? "" : "Perhaps you meant function \"" + nearest + "\".");
@@ -318,6 +321,16 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
   }
   if (place != nullptr) return SqlError("aggregate functions are not allowed in " + std::string(place), position);
   if (in_aggregate_) return SqlError("aggregate function calls cannot be nested", position);
+  in_aggregate_ = true;
+  TESSERA_ASSIGN(AggregateCall call, BindAggregateCall(name, node));
+  in_aggregate_ = false;
+  if (call.ordered != nullptr) return std::move(call.ordered);
+  return AddAggregate(call.function, std::move(call.argument), call.distinct, call.type, position);
+}
+
+Result<ExpressionBinder::AggregateCall> ExpressionBinder::BindAggregateCall(std::string_view name,
+                                                                            const ParseNode& node) {
+  const int position = node.location();
   const bool within_group = node.Get(Field::k_agg_within_group) != nullptr;
   const ParseNode* list = node.Get(Field::k_args);
   const ParseNode* filter = node.Get(Field::k_agg_filter);
@@ -329,7 +342,6 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
     return name == "count" ? SqlError("count(*) must be used to call a parameterless aggregate function", position)
                            : NoFunction(std::string(name) + "()", position, {});
   }
-  in_aggregate_ = true;
   ExprPtr condition;
   if (filter != nullptr) {
     TESSERA_ASSIGN(condition, BindBoolean(*filter, "argument of FILTER"));
@@ -345,10 +357,7 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
     return SqlError(std::string(name) + " is not an ordered-set aggregate, so it cannot have WITHIN GROUP", position);
   ExprPtr argument;
   if (star) {
-    if (condition == nullptr) {
-      in_aggregate_ = false;
-      return AddAggregate(AggregateFunction::kCountStar, nullptr, false, bigint, position);
-    }
+    if (condition == nullptr) return AggregateCall{AggregateFunction::kCountStar, nullptr, false, bigint, nullptr};
     argument = MakeConstant(Value::Int(kInteger, 1), position);
   } else {
     std::vector<ExprPtr> args;
@@ -358,8 +367,10 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
     }
     if (ordered) {
       if (condition != nullptr) --may_skip_;
-      in_aggregate_ = false;
-      return BindOrdered(name, node, std::move(args), std::move(order), std::move(condition), position);
+      AggregateCall call;
+      TESSERA_ASSIGN(call.ordered,
+                     BindOrdered(name, node, std::move(args), std::move(order), std::move(condition), position));
+      return call;
     }
     if (args.size() != 1) return NoFunction(Signature(name, args), position, kCastHint);
     argument = std::move(args[0]);
@@ -373,8 +384,7 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
                    Folded(MakeFunction(Function::kCase, type, position,
                                        ExprList(std::move(condition), std::move(argument), MakeNull(type, position)))));
   }
-  in_aggregate_ = false;
-  TESSERA_TRY(RefuseOuterColumnsOnly(*argument, position));
+  if (in_aggregate_) TESSERA_TRY(RefuseOuterColumnsOnly(*argument, position));
   const std::optional<AggregateRule> rule = FindAggregate(name, argument->type);
   if (!rule) {
     std::vector<ExprPtr> args;
@@ -396,9 +406,9 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
   }
   if (info.ignores_duplicates) distinct = false;
   if (rule->function == AggregateFunction::kCount && !distinct && !argument->nullable) {
-    return AddAggregate(AggregateFunction::kCountStar, nullptr, false, bigint, position);
+    return AggregateCall{AggregateFunction::kCountStar, nullptr, false, bigint, nullptr};
   }
-  return AddAggregate(rule->function, std::move(argument), distinct, rule->result, position);
+  return AggregateCall{rule->function, std::move(argument), distinct, rule->result, nullptr};
 }
 
 Result<ExprPtr> ExpressionBinder::AddAggregate(AggregateFunction function, ExprPtr argument, bool distinct,

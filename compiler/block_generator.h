@@ -29,6 +29,12 @@ struct Assembly {
 /// Columns of relations: (relation, column).
 using ColumnSet = std::set<std::pair<int, int>>;
 
+/// The type of the column that holds the state of an aggregate; of a state of several words the first column's.
+SqlType StateType(AggregateFunction function, const SqlType& argument);
+
+/// How many of the outputs a section emits: all but the windows.
+inline size_t EmittedOutputs(const Query& q) { return q.outputs.size() - q.windows.size(); }
+
 class BlockGenerator {
  public:
   BlockGenerator(const Plan& plan, Assembly* assembly)
@@ -114,6 +120,10 @@ class BlockGenerator {
   Status GroupBy(const std::vector<const Expr*>& keys, SectionBuilder* b);
   /// HAVING and the outputs over the groups of the section before.
   Status AboveGroups(const std::vector<AggregateColumns>& columns);
+
+  // ---- generate_window.cc
+  /// Adds the windows to the section that has made the rows; the values of aggregates are computed in one more section.
+  Status Windows();
 
   struct Loop {
     vm::Opcode next;

@@ -23,6 +23,7 @@
 #include "tablet/row_batch.h"
 #include "tablet/tablet.h"
 #include "tablet/types.h"
+#include "vm/window_spec.h"
 
 namespace tessera {
 
@@ -52,6 +53,7 @@ struct Expr {
     kFunction,   ///< `function` of `args`
     kGroup,      ///< above the grouping: value of group_by[index]
     kAggregate,  ///< above the grouping: value of aggregates[index]
+    kWindow,     ///< an output alone: value of windows[index]; until SplitWindows, that window call of the block
     kOuter,      ///< column `column` of relation `relation` of the block `index` levels out; not after Unnest
     kSubquery,   ///< value of `subquery`; not after Unnest
   };
@@ -118,6 +120,17 @@ struct OrderKey {
   bool nulls_first = false;  ///< NULL is the largest value unless told otherwise: first in DESC, last in ASC
 };
 
+/// A window function over the rows of a block. Numbers of columns, here and in `frame`, are those of outputs.
+struct Window {
+  vm::WindowFunction function = vm::WindowFunction::kRowNumber;
+  AggregateFunction aggregate = AggregateFunction::kCountStar;  ///< kAggregate
+  int value = -1, count = -1, fallback = -1;                    ///< arguments as in vm::WindowSpec
+  int64_t number = 1;
+  int partition_keys = 0, order_keys = 0;  ///< leading entries of Query::order_by: its PARTITION BY, its ORDER BY
+  vm::WindowFrame frame;
+  SqlType type;
+};
+
 struct Output {
   ExprPtr expr;
   std::string name;
@@ -149,6 +162,9 @@ struct Query {
   bool fold_distinct = false;
   Value fold_parameter;
   bool folds() const { return fold != AggregateFunction::kCountStar; }
+  /// Computed of the rows in the order of `order_by`. The last outputs are these, each once and in this order. Then there
+  /// is no DISTINCT and no limit, and the block is a derived table: see split_windows.h.
+  std::vector<Window> windows;
   /// Levels of nesting inside, each at most a level of a bound tree's recursions. Of the binder alone.
   int height = 0;
 };

@@ -5,6 +5,7 @@
 //   scan driver, probe ... -> Group | Emit     a grid of sorted sides builds the driver, too, and scans its rows
 //   groups -> HAVING, outputs -> Emit          if grouped; twice Group if an aggregate is DISTINCT
 //   rows -> Group -> Emit                      if DISTINCT
+//   rows in order, windows -> rows             if it has window functions, and again if some of them are aggregates
 //   one row: values, Emit, values, Emit ...    VALUES, and arms of UNION ALL without FROM
 //
 // Blocks of derived tables come first, each once; then their rows are scanned like a table.
@@ -76,7 +77,7 @@ Status BlockGenerator::Block() {
     last.fold_distinct = q_.fold_distinct;
     if (!q_.fold_parameter.null) last.fold_constant = constants_.Add(q_.fold_parameter);
   }
-  return Status::Ok();
+  return q_.windows.empty() ? Status::Ok() : Windows();
 }
 
 Status BlockGenerator::GenerateRowsOf(const Plan& plan) {
@@ -121,7 +122,7 @@ Status BlockGenerator::Finish(SectionBuilder* b, double rows) {
 Status BlockGenerator::Ungrouped() {
   PipelineScope scope(q_, plan_.driver);
   SectionBuilder b(program_, &constants_, &scope);
-  for (const Output& o : q_.outputs) b.section.registers.push_back(o.expr->type);
+  for (size_t i = 0; i < EmittedOutputs(q_); ++i) b.section.registers.push_back(q_.outputs[i].expr->type);
   b.section.columns = b.section.registers;
   TESSERA_TRY(Front(&b, &scope));
   TESSERA_TRY(Outputs(q_, &b));
@@ -151,7 +152,7 @@ Status BlockGenerator::RowsOfValues(const std::vector<const Plan*>& blocks, size
 }
 
 Status BlockGenerator::Outputs(const Query& q, SectionBuilder* b) {
-  for (size_t i = 0; i < q.outputs.size(); ++i) {
+  for (size_t i = 0; i < EmittedOutputs(q); ++i) {
     TESSERA_TRY(b->Value(*q.outputs[i].expr));
     b->Store(static_cast<int>(i));
   }

@@ -16,7 +16,7 @@ using vm::Section;
 std::vector<int32_t> CopiedColumns(const Section& s) {
   if (s.source_kind != Section::Source::kSection || s.sink != Section::Sink::kRows || !s.order.empty() ||
       s.limit >= 0 || s.offset > 0 || s.append_to >= 0 || s.repeat >= 0 || s.fold != Section::Fold::kNone ||
-      s.code.size() != 2 * s.columns.size() + 2)
+      !s.windows.empty() || s.code.size() != 2 * s.columns.size() + 2)
     return {};
   std::vector<int32_t> columns(s.columns.size(), -1);
   for (size_t i = 0; i < s.columns.size(); ++i) {

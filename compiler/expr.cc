@@ -198,6 +198,9 @@ void Print(const Expr& e, const Names& names, int outer, std::string* out) {
     case Expr::Kind::kAggregate:
       out->append("aggregate " + std::to_string(e.index));
       break;
+    case Expr::Kind::kWindow:
+      out->append("window " + std::to_string(e.index));
+      break;
     case Expr::Kind::kOuter:
     case Expr::Kind::kSubquery:
       out->append("subquery");
@@ -279,6 +282,7 @@ bool Expr::SameAs(const Expr& other) const {
       return relation == other.relation && column == other.column;
     case Kind::kGroup:
     case Kind::kAggregate:
+    case Kind::kWindow:
       return index == other.index;
     case Kind::kOuter:
       return relation == other.relation && column == other.column && index == other.index;

@@ -51,6 +51,7 @@ struct NameScope {
 };
 
 struct CteScope;
+struct WindowCall;
 
 /// Units of DATE_TRUNC and DATE_DIFF, by their length.
 enum class DateUnit : uint8_t {
@@ -90,12 +91,14 @@ struct BindContext {
   const NameScope* outer_scope = nullptr;  ///< what names mean in that block
   std::vector<Relation>* relations = nullptr;
   std::vector<Aggregate>* aggregates = nullptr;
-  GroupingSets* grouping = nullptr;  ///< nullptr: no block with GROUP BY
-  bool has_group_by = false;         ///< without it an aggregate may be over no rows, and so NULL
-  int64_t now = MicrosecondsNow();   ///< of the statement: one value, however often it asks
-  int nesting = 0;                   ///< levels around what is being bound
-  int deepest = 0;                   ///< the most that `nesting` was, in blocks inside of this one, too
-  int64_t copied = 0;                ///< nodes made by copying operands, see ExpressionBinder::Copy
+  std::vector<WindowCall>* windows = nullptr;
+  const ParseNode* window_clause = nullptr;  ///< its WINDOW, or nullptr
+  GroupingSets* grouping = nullptr;          ///< nullptr: no block with GROUP BY
+  bool has_group_by = false;                 ///< without it an aggregate may be over no rows, and so NULL
+  int64_t now = MicrosecondsNow();           ///< of the statement: one value, however often it asks
+  int nesting = 0;                           ///< levels around what is being bound
+  int deepest = 0;                           ///< the most that `nesting` was, in blocks inside of this one, too
+  int64_t copied = 0;                        ///< nodes made by copying operands, see ExpressionBinder::Copy
 };
 
 /// The mark of a parse tree's node at `position`, or nullptr.
@@ -117,6 +120,9 @@ class ExpressionBinder {
   Result<ExprPtr> BindBoolean(const ParseNode& node, const char* what);
   /// Output columns by name that are tried when no column fits: ORDER BY, HAVING.
   void SetOutputs(const std::vector<Output>* outputs) { outputs_ = outputs; }
+
+  /// Binds the windows that WINDOW names, whether calls name them or not.
+  Status CheckWindowClause();
 
   // ---- Types; statements use these, too
   /// An untyped constant gets `type`, and a quoted literal is read as that type. Other expressions stay.
@@ -192,6 +198,15 @@ class ExpressionBinder {
   // bind_function.cc
   Result<ExprPtr> BindFunction(const ParseNode& node);
   Result<ExprPtr> BindAggregate(std::string_view name, const ParseNode& node);
+  /// The aggregate that a call names, with its argument as the aggregate takes it; nullptr for count(*).
+  struct AggregateCall {
+    AggregateFunction function = AggregateFunction::kCountStar;
+    ExprPtr argument;
+    bool distinct = false;
+    SqlType type;
+    ExprPtr ordered = nullptr;  ///< an aggregate over all values in order, as a whole; then the others do not count
+  };
+  Result<AggregateCall> BindAggregateCall(std::string_view name, const ParseNode& node);
   Result<ExprPtr> AddAggregate(AggregateFunction function, ExprPtr argument, bool distinct, const SqlType& type,
                                int position);
   /// By the standard an aggregate over outer columns only belongs to the block that has those columns.
@@ -206,6 +221,18 @@ class ExpressionBinder {
   /// ROUND, and TRUNC of exact numbers.
   Result<ExprPtr> BindRound(Function function, std::vector<ExprPtr> args, const SqlType& type, int position);
   Result<ExprPtr> BindConcat(std::vector<ExprPtr> args, int position);
+
+  // bind_window.cc
+  Result<ExprPtr> BindWindow(std::string_view name, const ParseNode& node);
+  Status BindWindowArguments(std::string_view name, const ParseNode& node, WindowCall* call);
+  /// PARTITION BY, ORDER BY and the frame of OVER, or of an entry of WINDOW.
+  Status BindWindowDefinition(const ParseNode& definition, WindowCall* call);
+  /// The entry of WINDOW of that name, before the entry `before`.
+  Result<const ParseNode*> FindWindow(std::string_view name, const ParseNode* before, int position) const;
+  Result<ExprPtr> BindWindowKey(const ParseNode& node);
+  Status BindFrame(const ParseNode& definition, WindowCall* call);
+  Result<int64_t> BindFrameCount(const ParseNode& node, const char* mode, const char* which);
+  Result<ExprPtr> BindFrameRange(const ParseNode& node, const char* which, bool preceding, const WindowCall& call);
 
   // bind_composed.cc
   /// A call that is made of other functions, see the SYNTAX rows of functions.def; nullptr if there is none of that name
@@ -260,6 +287,7 @@ class ExpressionBinder {
   Clause clause_;
   const std::vector<Output>* outputs_ = nullptr;
   bool in_aggregate_ = false;
+  bool in_window_ = false;
   int may_skip_ = 0;  ///< above 0 inside operands that may not be evaluated for a row
 };
 

@@ -16,34 +16,6 @@ namespace {
 /// DISTINCT changes nothing for MIN and MAX.
 bool NeedsDistinct(const Aggregate& a) { return a.distinct && !Info(a.function).ignores_duplicates; }
 
-/// The type of a column that holds one word of a state of several, or a partial one of that class.
-SqlType WordType(vm::AccumulatorSpec word) {
-  switch (word) {
-    case vm::AccumulatorSpec::F:
-      return SqlType::Of(TypeId::kDouble);
-    case vm::AccumulatorSpec::W:
-      return SqlType::Decimal(38, 0);
-    default:
-      return SqlType::Of(TypeId::kBigint);
-  }
-}
-
-/// The type of the column that holds the state of an aggregate; of a state of several words the first column's.
-SqlType StateType(AggregateFunction function, const SqlType& argument) {
-  switch (Info(function).state) {
-    case StateRule::kArgument:
-    case StateRule::kValues:  // not here any more
-      return argument;
-    case StateRule::kSum:
-      return argument.IsFloat() ? SqlType::Of(TypeId::kDouble) : SqlType::Decimal(38, argument.scale);
-    case StateRule::kWords:
-      return WordType(vm::ColumnClasses(Info(function).opcodes.For(argument.storage())).front());
-    case StateRule::kCount:
-      break;
-  }
-  return SqlType::Of(TypeId::kBigint);
-}
-
 /// Adds an aggregate fed by `op` to the section, once.
 int AddAggregate(Section* s, Opcode op, const SqlType& type, const Expr* argument,
                  std::vector<const Expr*>* arguments) {
@@ -111,7 +83,7 @@ void SetColumns(Section* s, const std::vector<const Expr*>& keys, std::vector<Ag
   for (const Expr* k : keys) s->columns.push_back(k->type);
   for (const vm::AggregateSpec& a : s->aggregates) {
     s->columns.push_back(a.type);
-    for (const vm::AccumulatorSpec word : vm::ColumnClasses(a.op).subspan(1)) s->columns.push_back(WordType(word));
+    for (const vm::AccumulatorSpec word : vm::ColumnClasses(a.op).subspan(1)) s->columns.push_back(vm::WordType(word));
   }
   const std::vector<size_t> columns = vm::AggregateColumns(*s);
   for (AggregateColumns& l : *lowered) {
@@ -121,6 +93,21 @@ void SetColumns(Section* s, const std::vector<const Expr*>& keys, std::vector<Ag
 }
 
 }  // namespace
+
+SqlType StateType(AggregateFunction function, const SqlType& argument) {
+  switch (Info(function).state) {
+    case StateRule::kArgument:
+    case StateRule::kValues:  // not here any more
+      return argument;
+    case StateRule::kSum:
+      return argument.IsFloat() ? SqlType::Of(TypeId::kDouble) : SqlType::Decimal(38, argument.scale);
+    case StateRule::kWords:
+      return vm::WordType(vm::ColumnClasses(Info(function).opcodes.For(argument.storage())).front());
+    case StateRule::kCount:
+      break;
+  }
+  return SqlType::Of(TypeId::kBigint);
+}
 
 bool BlockGenerator::HasDistinctAggregate() const {
   return std::any_of(q_.aggregates.begin(), q_.aggregates.end(), [](const Aggregate& a) { return NeedsDistinct(a); });
@@ -301,7 +288,7 @@ Status BlockGenerator::AboveGroups(const std::vector<AggregateColumns>& lowered)
   b.section.source_kind = Section::Source::kSection;
   b.section.source = source;
   b.section.label = "groups";
-  for (const Output& o : q_.outputs) b.section.registers.push_back(o.expr->type);
+  for (size_t i = 0; i < EmittedOutputs(q_); ++i) b.section.registers.push_back(q_.outputs[i].expr->type);
   b.section.columns = b.section.registers;
   for (const ExprPtr& h : q_.having) TESSERA_TRY(b.Keep(*h));
   TESSERA_TRY(Outputs(q_, &b));

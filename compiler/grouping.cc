@@ -17,11 +17,16 @@ bool HasAggregate(const Expr& e) {
          std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return HasAggregate(*a); });
 }
 
+bool HasWindow(const Expr& e) {
+  return e.kind == Expr::Kind::kWindow ||
+         std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return HasWindow(*a); });
+}
+
 /// Replaces keys and aggregates in an expression above the grouping by those of the groups.
 Status ReplaceIn(const Query& query, ExprPtr* e) {
   Expr& x = **e;
   if (x.kind == Expr::Kind::kConstant || x.kind == Expr::Kind::kAggregate || x.kind == Expr::Kind::kGroup ||
-      x.kind == Expr::Kind::kOuter) {
+      x.kind == Expr::Kind::kWindow || x.kind == Expr::Kind::kOuter) {
     return {};
   }
   for (size_t i = 0; i < query.group_by.size(); ++i) {
@@ -78,6 +83,7 @@ Result<ExprPtr> BindGroupKey(const ParseNode& node, QueryBlock* block) {
   if (output >= 0) {
     const Expr& e = *query.outputs[static_cast<size_t>(output)].expr;
     if (HasAggregate(e)) return SqlError("aggregate functions are not allowed in GROUP BY", node.location());
+    if (HasWindow(e)) return SqlError("window functions are not allowed in GROUP BY", node.location());
     key = e.Clone();
   } else {
     ExpressionBinder binder(&block->context, &block->scope, Clause::kGroupBy);
@@ -97,7 +103,7 @@ Status BindGroupBy(const ParseNode& list, QueryBlock* block) {
   if (IsGroupByAll(list, *block)) {
     for (int i = 0; i < query.visible; ++i) {
       const Expr& e = *query.outputs[static_cast<size_t>(i)].expr;
-      if (!HasAggregate(e)) AddKey(e.Clone(), &query, &constants);
+      if (!HasAggregate(e) && !HasWindow(e)) AddKey(e.Clone(), &query, &constants);
     }
   } else {
     for (const ParseNode& node : list) {
@@ -116,13 +122,21 @@ Status BindHaving(const ParseNode& having, QueryBlock* block) {
   ExpressionBinder binder(&block->context, &block->scope, Clause::kHaving);
   binder.SetOutputs(&query.outputs);
   TESSERA_ASSIGN(ExprPtr condition, binder.BindBoolean(having, "argument of HAVING"));
+  if (HasWindow(*condition)) return SqlError("window functions are not allowed in HAVING", condition->position);
   query.having.push_back(std::move(condition));
   return {};
 }
 
-Status ReplaceGrouped(Query* query) {
+Status ReplaceGrouped(Query* query, std::vector<WindowCall>* windows) {
   if (!query->grouped) return {};
   for (Output& o : query->outputs) TESSERA_TRY(ReplaceIn(*query, &o.expr));
+  Status status;
+  for (WindowCall& w : *windows) {
+    ForEachExpr(w, [&](ExprPtr& e) {
+      if (status.ok()) status = ReplaceIn(*query, &e);
+    });
+  }
+  TESSERA_TRY(status);
   // Split only then: a part may change where only "is true" matters, and would no longer be the key that it names.
   std::vector<ExprPtr> having = std::move(query->having);
   query->having.clear();

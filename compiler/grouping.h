@@ -21,8 +21,8 @@ Result<ExprPtr> BindGroupKey(const ParseNode& node, QueryBlock* block);
 /// Makes Query::having.
 Status BindHaving(const ParseNode& having, QueryBlock* block);
 
-/// Makes the outputs and having of a grouped query expressions over kGroup and kAggregate. Errors: a column that is
+/// Makes the outputs, the having and the window calls of a grouped query expressions over kGroup and kAggregate. Errors: a column that is
 /// neither grouped by nor aggregated.
-Status ReplaceGrouped(Query* query);
+Status ReplaceGrouped(Query* query, std::vector<WindowCall>* windows);
 
 }  // namespace tessera

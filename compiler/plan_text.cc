@@ -45,6 +45,7 @@ class BlockPrinter {
       Line(depth++, fmt::format("Fold rows in order: {} by {} {}", Info(q_.fold).text, q_.fold_keys,
                                 q_.fold_keys == 1 ? "key" : "keys"));
     }
+    if (!q_.windows.empty()) Line(depth++, "Window " + WindowList());
     if (!q_.order_by.empty()) Line(depth++, "Sort by " + SortKeys());
     if (q_.distinct) Line(depth++, "Distinct");
     if (q_.repeat >= 0) Line(depth++, "Repeat rows by their counts");
@@ -94,13 +95,29 @@ class BlockPrinter {
     return s;
   }
 
-  std::string SortKeys() const {
+  std::string SortKeys() const { return SortKeys(0, q_.order_by.size()); }
+  std::string SortKeys(size_t from, size_t to) const {
     std::string keys;
-    for (const OrderKey& k : q_.order_by) {
+    for (size_t i = from; i < to; ++i) {
+      const OrderKey& k = q_.order_by[i];
       keys +=
           (keys.empty() ? "" : ", ") + q_.outputs[static_cast<size_t>(k.output)].name + (k.descending ? " desc" : "");
     }
     return keys;
+  }
+
+  /// "rank() over (partition by t.a order by t.b), ..."
+  std::string WindowList() const {
+    std::string list;
+    for (const Output& o : q_.outputs) {
+      if (o.expr->kind != Expr::Kind::kWindow) continue;
+      const Window& w = q_.windows[static_cast<size_t>(o.expr->index)];
+      const auto keys = static_cast<size_t>(w.partition_keys), end = keys + static_cast<size_t>(w.order_keys);
+      std::string over = keys == 0 ? "" : "partition by " + SortKeys(0, keys);
+      if (end > keys) over += (over.empty() ? "order by " : " order by ") + SortKeys(keys, end);
+      list += (list.empty() ? "" : ", ") + o.name + " over (" + over + ")";
+    }
+    return list;
   }
 
   std::string Grouping() const {

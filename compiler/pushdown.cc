@@ -31,10 +31,25 @@ void BelowGrouping(const Query& q, ExprPtr* e) {
   });
 }
 
-/// Whether conditions on the rows of the block may be tested before they are made: no LIMIT has chosen among them.
+/// Whether conditions on the rows of the block may be tested before they are made: no LIMIT has chosen among them, and no
+/// window has seen them.
 bool TakesConditions(const Query& q) {
-  if (q.limit >= 0 || q.offset > 0) return false;
+  if (!q.windows.empty() || q.limit >= 0 || q.offset > 0) return false;
   return std::all_of(q.union_all.begin(), q.union_all.end(), [](const auto& more) { return TakesConditions(*more); });
+}
+
+/// Whether all windows of the block see the same rows of those that are left if the condition, over its outputs, is tested
+/// before: it is on columns of PARTITION BY alone.
+bool KeepsPartitions(const Query& q, const Expr& e) {
+  int keys = static_cast<int>(q.order_by.size());
+  for (const Window& w : q.windows) keys = std::min(keys, w.partition_keys);
+  bool keeps = true;
+  ForEachColumn(e, [&](const Expr& c) {
+    bool is_key = false;
+    for (int k = 0; k < keys; ++k) is_key |= q.order_by[static_cast<size_t>(k)].output == c.column;
+    keeps &= is_key;
+  });
+  return keeps;
 }
 
 bool IsTooHigh(const Query& q, const Expr& e) {
@@ -63,12 +78,14 @@ void AddCondition(Query* q, const Expr& condition) {
 void MoveConditions(Query* q, size_t r) {
   Relation& relation = q->relations[r];
   Query* const inner = relation.query.get();
-  if (!TakesConditions(*inner)) return;
+  const bool has_windows = !inner->windows.empty();  // then there is no limit, nor a block behind it
+  if (!has_windows && !TakesConditions(*inner)) return;
   std::vector<ExprPtr>* const from = relation.join == JoinKind::kInner ? &q->conjuncts : &relation.on;
   const auto moves = [&](const Expr& e) {
     bool mark = false;
     ForEachColumn(e, [&](const Expr& c) { mark |= c.column == kMarkColumn; });
-    return RelationsOf(e) == uint64_t{1} << r && !mark && !IsTooHigh(*inner, e);
+    return RelationsOf(e) == uint64_t{1} << r && !mark && !IsTooHigh(*inner, e) &&
+           (!has_windows || KeepsPartitions(*inner, e));
   };
   std::vector<ExprPtr> left;
   for (ExprPtr& e : *from) {

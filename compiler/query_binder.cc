@@ -16,6 +16,7 @@
 #include "compiler/query_block.h"
 #include "compiler/select_list.h"
 #include "compiler/set_operation.h"
+#include "compiler/split_windows.h"
 #include "compiler/sql_scanner.h"
 
 namespace tessera {
@@ -25,7 +26,6 @@ Status RefuseUnsupported(const ParseNode& select, std::string_view sql) {
   // Clauses have no position in the tree, so their keyword is searched.
   const auto keyword = [&](std::string_view word) { return FindKeyword(sql, 0, word); };
   if (select.Get(Field::k_intoClause) != nullptr) return Unsupported("SELECT INTO is not supported", keyword("into"));
-  if (select.Get(Field::k_windowClause) != nullptr) return Unsupported("WINDOW is not supported", keyword("window"));
   if (select.Get(Field::k_lockingClause) != nullptr) {
     return Unsupported("FOR UPDATE and FOR SHARE are not supported", keyword("for"));
   }
@@ -182,6 +182,7 @@ Status BindSelect(const ParseNode& select, QueryBlock* block) {
   const ParseNode* having = select.Get(Field::k_havingClause);
   block->grouping.used = group != nullptr && HasGroupingSets(*group);
   block->context.has_group_by = group != nullptr && !block->grouping.used && !IsGroupByAll(*group, *block);
+  block->context.window_clause = select.Get(Field::k_windowClause);
   TESSERA_TRY(BindTargets(select, block));
   query.distinct = select.Get(Field::k_distinctClause) != nullptr;
   if (block->grouping.used) {
@@ -191,7 +192,7 @@ Status BindSelect(const ParseNode& select, QueryBlock* block) {
   }
   if (having != nullptr) TESSERA_TRY(BindHaving(*having, block));
   query.grouped = group != nullptr || having != nullptr;
-  return {};
+  return ExpressionBinder(&block->context, &block->scope, Clause::kSelect).CheckWindowClause();
 }
 
 /// Binds the clauses of `select` into `block`.
@@ -205,8 +206,13 @@ Status BindClauses(const ParseNode& select, QueryBlock* block) {
   TESSERA_TRY(BindLimit(select, block));
   if (operation != nullptr) return {};
   query.grouped = query.grouped || !query.aggregates.empty();
-  TESSERA_TRY(ReplaceGrouped(&query));
-  return ExpandGroupingSets(block);
+  TESSERA_TRY(ReplaceGrouped(&query, &block->windows));
+  if (!block->windows.empty() && (block->grouping.used || !block->grouping.calls.empty())) {
+    return Unsupported("a window function beside GROUPING SETS, ROLLUP, CUBE or GROUPING is not supported",
+                       block->windows[0].position, "Put the grouping into a derived table.");
+  }
+  TESSERA_TRY(ExpandGroupingSets(block));
+  return SplitWindows(block);
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ QueryBlock::QueryBlock(std::string_view sql, const Dialect* dialect, const Snaps
   context.snapshot = &snapshot;
   context.relations = &query->relations;
   context.aggregates = &query->aggregates;
+  context.windows = &windows;
   context.ctes = &ctes;
   context.grouping = &grouping;
 }

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "compiler/bound_query.h"
 #include "compiler/expression_binder.h"
+#include "compiler/window_call.h"
 #include "tablet/tablet.h"
 
 namespace tessera {
@@ -47,6 +48,7 @@ struct QueryBlock {
   NameScope scope;      ///< what names mean in its clauses
   CteScope ctes;
   GroupingSets grouping;
+  std::vector<WindowCall> windows;
   /// It is an arm of a set operation: outputs that are literals without a type keep none. See ExpressionBinder.
   bool keeps_literals = false;
 

@@ -68,6 +68,7 @@ std::unique_ptr<Query> CopyQuery(const Query& from) {
   q->fold_keys = from.fold_keys;
   q->fold_distinct = from.fold_distinct;
   q->fold_parameter = from.fold_parameter;
+  q->windows = from.windows;
   for (const auto& more : from.union_all) q->union_all.push_back(CopyQuery(*more));
   return q;
 }

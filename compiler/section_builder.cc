@@ -56,6 +56,7 @@ bool SectionBuilder::FindOperand(const Expr& e, Operand* o) {
       return scope_->Find(e, this, o);
     case Expr::Kind::kFunction:
       return scope_->FindComputed(e, this, o);
+    case Expr::Kind::kWindow:
     case Expr::Kind::kOuter:
     case Expr::Kind::kSubquery:
       return false;

@@ -46,10 +46,10 @@ void ReduceOuterJoins(Query* query) {
   }
 }
 
-/// Whether the block gives one row for each row of its joins: no grouping, DISTINCT, order or limit.
+/// Whether the block gives one row for each row of its joins, alone: no grouping, DISTINCT, windows, order or limit.
 bool OnlyFilters(const Query& q) {
   return !q.grouped && !q.distinct && q.limit < 0 && q.offset == 0 && q.order_by.empty() && q.union_all.empty() &&
-         !q.folds();
+         !q.folds() && q.windows.empty();
 }
 
 /// How often the block reads column `column` of relation `r`.
@@ -164,6 +164,34 @@ void SinkConditions(Query* query, std::set<const Query*>* done) {
   for (const auto& more : query->union_all) SinkConditions(more.get(), done);
 }
 
+/// Adds the outputs that the block's windows read.
+void KeepOfWindows(const Query& q, std::set<int>* keep) {
+  const std::set<int> used = *keep;
+  for (const int i : used) {
+    const Expr& e = *q.outputs[static_cast<size_t>(i)].expr;
+    if (e.kind != Expr::Kind::kWindow) continue;
+    const Window& w = q.windows[static_cast<size_t>(e.index)];
+    for (const int c : {w.value, w.count, w.fallback, w.frame.key, w.frame.start_column, w.frame.end_column}) {
+      if (c >= 0) keep->insert(c);
+    }
+  }
+}
+
+/// The outputs of the block have become fewer. Windows that are left out go; the others read columns at their `place`.
+void PruneWindows(const std::vector<int>& place, Query* q) {
+  std::vector<Window> windows;
+  for (Output& o : q->outputs) {
+    if (o.expr->kind != Expr::Kind::kWindow) continue;
+    Window w = q->windows[static_cast<size_t>(o.expr->index)];
+    for (int* c : {&w.value, &w.count, &w.fallback, &w.frame.key, &w.frame.start_column, &w.frame.end_column}) {
+      if (*c >= 0) *c = place[static_cast<size_t>(*c)];
+    }
+    o.expr->index = static_cast<int>(windows.size());
+    windows.push_back(w);
+  }
+  q->windows = std::move(windows);
+}
+
 /// Removes unused outputs of derived tables.
 void PruneOutputs(Query* query, std::set<const Query*>* done) {
   if (!done->insert(query).second) return;
@@ -182,6 +210,12 @@ void PruneOutputs(Query* query, std::set<const Query*>* done) {
     for (const auto& more : inner->union_all) all = all || more->distinct;
     if (!all) {
       std::set<int> keep = used[r];
+      KeepOfWindows(*inner, &keep);
+      const auto is_window = [&](int i) {
+        return inner->outputs[static_cast<size_t>(i)].expr->kind == Expr::Kind::kWindow;
+      };
+      // (The order of a block with windows is theirs alone.)
+      if (!inner->windows.empty() && std::none_of(keep.begin(), keep.end(), is_window)) inner->order_by.clear();
       for (const OrderKey& k : inner->order_by) keep.insert(k.output);
       if (inner->repeat >= 0) keep.insert(inner->repeat);
       if (keep.empty()) keep.insert(0);  // one column is needed to count rows
@@ -199,6 +233,7 @@ void PruneOutputs(Query* query, std::set<const Query*>* done) {
       prune(inner);
       inner->visible = visible;
       for (OrderKey& k : inner->order_by) k.output = place[static_cast<size_t>(k.output)];
+      if (!inner->windows.empty()) PruneWindows(place, inner);
       if (inner->repeat >= 0) inner->repeat = place[static_cast<size_t>(inner->repeat)];
       for (const auto& more : inner->union_all) {
         prune(more.get());

@@ -71,6 +71,7 @@ ValueRange ExprRanges::Range(const Expr& e) const {
     case Expr::Kind::kGroup:
     case Expr::Kind::kAggregate:
       return Cut(scope_.Range(e), e.type);
+    case Expr::Kind::kWindow:
     case Expr::Kind::kOuter:
     case Expr::Kind::kSubquery:
       return {};

@@ -4,7 +4,7 @@
 //
 //   sql_md FILE
 //
-// The tables come from vm/types.def, compiler/functions.def and session/settings.def. A result or a class of types that
+// The tables come from vm/types.def, compiler/functions.def, vm/window_functions.def and session/settings.def. A result or a class of types that
 // is new there does not compile until it has its words here.
 #include <fmt/format.h>
 
@@ -252,6 +252,22 @@ std::string Aggregates() {
   return out;
 }
 
+std::string WindowFunctions() {
+  struct Row {
+    const char *usage, *result, *description;
+    bool of_value;
+  };
+  constexpr Row kRows[] = {
+#define WINDOW_FUNCTION(Name, name, Least, Most, Argument, Result, Usage, Description) \
+  {Usage, kResult##Result, Description, std::string_view(#Argument) == "Value"},
+#include "vm/window_functions.def"
+  };
+  std::string out = "| function | result | |\n|---|---|---|\n";
+  for (const Row& row : kRows)
+    out += fmt::format("| `{}` | {} | {} |\n", row.usage, row.of_value ? "type of x" : row.result, row.description);
+  return out;
+}
+
 std::string Casts() {
   struct Row {
     const char *from, *to, *context;
@@ -282,9 +298,9 @@ std::string SettingTable() {
 /// The document with its tables made anew; "" after a message if a table has no end or is not known.
 std::string Document(std::istream& in) {
   const std::map<std::string, std::string (*)()> tables = {
-      {"types", TypeNames},     {"operators", Operators},  {"comparisons", Comparisons},
-      {"functions", Functions}, {"fields", Fields},        {"aggregates", Aggregates},
-      {"casts", Casts},         {"settings", SettingTable}};
+      {"types", TypeNames},         {"operators", Operators}, {"comparisons", Comparisons},
+      {"functions", Functions},     {"fields", Fields},       {"aggregates", Aggregates},
+      {"windows", WindowFunctions}, {"casts", Casts},         {"settings", SettingTable}};
   std::string out, table;
   size_t made = 0;
   for (std::string line; std::getline(in, line);) {

@@ -241,6 +241,22 @@ class AnyProgram {
       s->fold = static_cast<Section::Fold>(random_() % 8);
       s->fold_distinct = Bool();
       s->fold_constant = Number<int32_t>();
+      List(&s->windows, [&](WindowSpec* w) {
+        w->function = static_cast<WindowFunction>(Number<uint8_t>());
+        w->aggregate = static_cast<Opcode>(Number<uint16_t>());
+        w->type = Type();
+        for (int32_t* n : {&w->partition_keys, &w->order_keys, &w->value, &w->count, &w->fallback, &w->frame.key,
+                           &w->frame.start_column, &w->frame.end_column}) {
+          *n = Number<int32_t>();
+        }
+        w->number = Number<int64_t>();
+        w->frame.mode = static_cast<WindowFrame::Mode>(Number<uint8_t>());
+        w->frame.start = static_cast<WindowFrame::Bound>(Number<uint8_t>());
+        w->frame.end = static_cast<WindowFrame::Bound>(Number<uint8_t>());
+        w->frame.exclusion = static_cast<WindowFrame::Exclusion>(Number<uint8_t>());
+        w->frame.start_offset = Number<int64_t>();
+        w->frame.end_offset = Number<int64_t>();
+      });
       s->label = Text();
     });
     List(&p.columns, [&](ResultColumn* c) { *c = {Text(), Type()}; });
@@ -328,7 +344,7 @@ TEST(ProgramBytes, EveryBitCounts) {
 
 TEST(ProgramBytes, AHugeCountAllocatesNothing) {
   // A list of 2^32 - 1 constants in a program of 12 bytes.
-  std::string body("TESP\x05\0\0\0\xFF\xFF\xFF\xFF", 12);
+  std::string body("TESP\x06\0\0\0\xFF\xFF\xFF\xFF", 12);
   ExpectRefused(WithChecksum(body), "ends early");
 }
 
@@ -483,6 +499,36 @@ void ScanJoin(Program& p) {
   Scan(p).source_kind = Section::Source::kJoin;
   Scan(p).source = 0;
   Scan(p).slots.resize(2);
+}
+/// The result's rows get a window, the sum of the first column, and a section that reads them becomes the last.
+WindowSpec& Window(Program& p) {
+  Section& s = Result_(p);
+  s.limit = -1;
+  s.offset = 0;
+  WindowSpec w;
+  w.function = WindowFunction::kAggregate;
+  w.aggregate = Opcode::SumI;
+  w.type = SqlType::Decimal(38, 0);
+  w.partition_keys = w.order_keys = 1;
+  w.value = 0;
+  s.windows = {w};
+  Section reader;
+  reader.source_kind = Section::Source::kSection;
+  reader.source = kResult;
+  const auto number = static_cast<int32_t>(s.columns.size());
+  reader.slots = {{number, w.type, -1}};
+  reader.registers = reader.columns = {w.type};
+  reader.code = {Make(Opcode::LoadW, 0, Slot(0)), Make(Opcode::StoreW, 0, 0), Make(Opcode::Emit), Make(Opcode::End)};
+  p.sections.push_back(reader);
+  p.columns = {{"sum", w.type}};
+  return Result_(p).windows[0];
+}
+/// The same, with a RANGE of values of the first column.
+WindowFrame& Range(Program& p) {
+  WindowFrame& f = Window(p).frame;
+  f.start = WindowFrame::Bound::kPreceding;
+  f.key = f.start_column = 0;
+  return f;
 }
 const Instruction kLoadInteger = Make(Opcode::Load, 0, Slot(0)), kLoadText = Make(Opcode::Load, 0, Slot(1)),
                   kLoadDouble = Make(Opcode::Load, 0, Slot(2)), kLoadWide = Make(Opcode::LoadW, 0, Slot(3));
@@ -687,6 +733,48 @@ const std::vector<Refusal>& Refusals() {
       {"a quantile without a fraction", [](P p) { Folded(p, Section::Fold::kQuantile); }, "constant of a fold"},
       {"a quantile of more than all", [](P p) { Folded(p, Section::Fold::kQuantile).fold_constant = AddFloat(p, 1.5); }, "constant of a fold"},
       {"a quantile between texts", [](P p) { Folded(p, Section::Fold::kBetween).fold_constant = AddFloat(p, 0.5); }, "class of a fold"},
+      {"windows of groups", [](P p) { Window(p); p.sections[kScan].windows = Result_(p).windows; }, "windows of such rows"},
+      {"windows of the last section", [](P p) { Window(p); p.sections.pop_back(); p.columns.clear(); }, "windows of such rows"},
+      {"windows before a limit", [](P p) { Window(p); Result_(p).limit = 1; }, "windows of such rows"},
+      {"windows behind an offset", [](P p) { Window(p); Result_(p).offset = 1; }, "windows of such rows"},
+      {"windows in the order of 251 keys", [](P p) { Window(p); Result_(p).order.resize(251); }, "windows of such rows"},
+      {"a window that is not read as it is", [](P p) { Window(p); p.sections.back().slots[0].type = kBigint; }, "does not fit its source section"},
+      {"a column behind the windows", [](P p) { Window(p); ++p.sections.back().slots[0].column; }, "does not fit its source section"},
+      {"an unknown window function", [](P p) { Window(p).function = static_cast<WindowFunction>(12); }, "function of a window"},
+      {"a window without a type", [](P p) { Window(p).type.id = TypeId::kNull; }, "function of a window"},
+      {"a partition by -1 keys", [](P p) { Window(p).partition_keys = -1; }, "keys of a window"},
+      {"peers by -1 keys", [](P p) { Window(p).order_keys = -1; }, "keys of a window"},
+      {"peers by a third key", [](P p) { Window(p).order_keys = 2; }, "keys of a window"},
+      {"more keys than an integer has", [](P p) { WindowSpec& w = Window(p); w.partition_keys = w.order_keys = INT32_MAX; }, "keys of a window"},
+      {"an aggregate that is none", [](P p) { Window(p).aggregate = Opcode::AddI; }, "aggregate of a window"},
+      {"an aggregate of an unknown opcode", [](P p) { Window(p).aggregate = Opcode::kCount; }, "aggregate of a window"},
+      {"a sum of a text", [](P p) { Window(p).value = 1; }, "argument of a window"},
+      {"a sum of nothing", [](P p) { Window(p).value = -1; }, "argument of a window"},
+      {"a sum of a column that is not there", [](P p) { Window(p).value = 5; }, "argument of a window"},
+      {"a count of rows of a column", [](P p) { Window(p).aggregate = Opcode::CountRows; }, "argument of a window"},
+      {"a rank of a column", [](P p) { Window(p).function = WindowFunction::kRank; }, "argument of a window"},
+      {"a narrow sum", [](P p) { Window(p).type = kBigint; }, "type of a window"},
+      {"a rank in 128 bits", [](P p) { WindowSpec& w = Window(p); w.function = WindowFunction::kRank; w.value = -1; }, "type of a window"},
+      {"the value before of no column", [](P p) { WindowSpec& w = Window(p); w.function = WindowFunction::kLag; w.value = -1; }, "type of a window"},
+      {"the text before as a number", [](P p) { WindowSpec& w = Window(p); w.function = WindowFunction::kLag; w.value = 1; }, "type of a window"},
+      {"a sum with a number", [](P p) { Window(p).count = 0; }, "number of a window"},
+      {"the value so many rows before as a text says", [](P p) { WindowSpec& w = Window(p); w.function = WindowFunction::kLag; w.type = kBigint; w.count = 1; }, "number of a window"},
+      {"a sum with a fallback", [](P p) { Window(p).fallback = 0; }, "fallback of a window"},
+      {"a text in place of a number before", [](P p) { WindowSpec& w = Window(p); w.function = WindowFunction::kLag; w.type = kBigint; w.fallback = 1; }, "fallback of a window"},
+      {"an unknown mode", [](P p) { Window(p).frame.mode = static_cast<WindowFrame::Mode>(3); }, "frame of a window"},
+      {"an unknown exclusion", [](P p) { Window(p).frame.exclusion = static_cast<WindowFrame::Exclusion>(4); }, "frame of a window"},
+      {"a frame from the last row", [](P p) { Window(p).frame.start = WindowFrame::Bound::kUnboundedFollowing; }, "frame of a window"},
+      {"a frame to the first row", [](P p) { Window(p).frame.end = WindowFrame::Bound::kUnboundedPreceding; }, "frame of a window"},
+      {"an unknown bound", [](P p) { Window(p).frame.end = static_cast<WindowFrame::Bound>(5); }, "frame of a window"},
+      {"a frame of -1 rows", [](P p) { Window(p).frame.start_offset = -1; }, "frame of a window"},
+      {"a frame to -1 rows", [](P p) { Window(p).frame.end_offset = -1; }, "frame of a window"},
+      {"a range without a bound", [](P p) { Range(p).start_column = -1; }, "range of a window"},
+      {"a range without a key", [](P p) { Range(p).key = -1; }, "range of a window"},
+      {"a range of a text", [](P p) { WindowFrame& f = Range(p); f.key = f.start_column = 1; }, "range of a window"},
+      {"a range of two classes", [](P p) { Range(p).key = 3; }, "range of a window"},
+      {"a range by two keys", [](P p) { Range(p); Result_(p).windows[0].partition_keys = 0; Result_(p).windows[0].order_keys = 2; }, "range of a window"},
+      {"a key without a range", [](P p) { Window(p).frame.key = 0; }, "range of a window"},
+      {"a bound without a range", [](P p) { Range(p).end_column = 0; }, "range of a window"},
       {"an unknown strategy", [](P p) { p.joins[0].strategy = static_cast<JoinStrategy>(4); }, "strategy of a join table"},
       {"a grid with keys", [](P p) { p.joins[0].strategy = JoinStrategy::kGrid; }, "with keys"},
       {"a dp of one row a key", [](P p) { Grid(p, {}); p.joins[0] = {true, kBuild, JoinStrategy::kDp}; }, "with keys"},
@@ -747,6 +835,17 @@ TEST(Verify, AcceptsAValidProgram) {
   p.joins[0].order = 0;
   ScanJoin(p);
   EXPECT_TRUE(Verify(p).ok()) << Verify(p).message();
+}
+
+TEST(Verify, AcceptsWindows) {
+  Program p = Valid();
+  Window(p);
+  EXPECT_TRUE(Verify(p).ok()) << Verify(p).message();
+  p = Valid();
+  Range(p);
+  EXPECT_TRUE(Verify(p).ok()) << Verify(p).message();
+  EXPECT_NE(Listing(p).find("window SumI(r0) of 1 + 1 keys, range from r0 to current"), std::string::npos)
+      << Listing(p);
 }
 
 TEST(Verify, RefusesWithTheReason) {

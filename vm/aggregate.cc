@@ -14,6 +14,17 @@ std::span<const AccumulatorSpec> ColumnClasses(Opcode aggregate) {
   return classes;
 }
 
+SqlType WordType(AccumulatorSpec word) {
+  switch (word) {
+    case AccumulatorSpec::F:
+      return SqlType::Of(TypeId::kDouble);
+    case AccumulatorSpec::W:
+      return SqlType::Decimal(38, 0);
+    default:
+      return SqlType::Of(TypeId::kBigint);
+  }
+}
+
 std::vector<size_t> AggregateColumns(const Section& section) {
   std::vector<size_t> first = {static_cast<size_t>(section.keys)};
   for (const AggregateSpec& a : section.aggregates) first.push_back(first.back() + ColumnClasses(a.op).size());

@@ -20,6 +20,7 @@
 #include "vm/run/run_state.h"
 #include "vm/run/shared_section.h"
 #include "vm/vm.h"
+#include "vm/window.h"
 
 namespace tessera::vm {
 namespace {
@@ -126,6 +127,8 @@ class Run {
       TESSERA_TRY(Caught([&] { return FoldRows(s, state_.program.constants, &state_.strings, &rows); }));
       stats.rows_out = rows.rows;
     }
+    if (!s.windows.empty() && state_.IsMaster())
+      TESSERA_TRY(Caught([&] { return AddWindows(s, state_.strings, state_.pool, &rows); }));
     TESSERA_TRY(Caught([&] {
       if (s.sink == Section::Sink::kJoin) return KeepJoin(s, std::move(rows));
       KeepRows(number, std::move(rows));

@@ -55,6 +55,7 @@ class SectionListing {
       out += fmt::format("{}r{}{}{}", i == 0 ? ", order by " : ", ", k.column, k.descending ? " desc" : "",
                          k.nulls_first != k.descending ? (k.nulls_first ? " nulls first" : " nulls last") : "");
     }
+    for (const WindowSpec& w : s_.windows) out += "\n--   window " + Window(w);
     if (s_.limit >= 0) out += fmt::format(", limit {}", s_.limit);
     if (s_.offset > 0) out += fmt::format(", offset {}", s_.offset);
     out += "\naddr  opcode           p1    p2         p3         p4         comment\n";
@@ -81,6 +82,33 @@ class SectionListing {
   }
 
  private:
+  /// "aggregate SumI(r2) of 1 + 1 keys, rows from 2 preceding to current row".
+  static std::string Window(const WindowSpec& w) {
+    std::string out = w.function == WindowFunction::kAggregate ? Info(w.aggregate).name : NameOf(w.function);
+    std::string arguments;
+    const auto add = [&](const std::string& text) { arguments += (arguments.empty() ? "" : ", ") + text; };
+    if (w.value >= 0) add(fmt::format("r{}", w.value));
+    const bool counts = w.function == WindowFunction::kNtile || w.function == WindowFunction::kLag ||
+                        w.function == WindowFunction::kLead || w.function == WindowFunction::kNthValue;
+    if (counts) add(w.count >= 0 ? fmt::format("r{}", w.count) : fmt::format("{}", w.number));
+    if (w.fallback >= 0) add(fmt::format("r{}", w.fallback));
+    out += fmt::format("({}) of {} + {} keys", arguments, w.partition_keys, w.order_keys);
+    if (!HasFrame(w.function)) return out;
+    static constexpr const char* kModes[] = {"rows", "range", "groups"};
+    static constexpr const char* kExclusions[] = {"", " without the row", " without peers and the row",
+                                                  " without peers"};
+    const WindowFrame& f = w.frame;
+    return out + fmt::format(", {} from {} to {}{}", kModes[static_cast<int>(f.mode)],
+                             Bound(f, f.start, f.start_offset, f.start_column),
+                             Bound(f, f.end, f.end_offset, f.end_column), kExclusions[static_cast<int>(f.exclusion)]);
+  }
+  static std::string Bound(const WindowFrame& f, WindowFrame::Bound b, int64_t offset, int32_t column) {
+    static constexpr const char* kBounds[] = {"the first", " preceding", "current", " following", "the last"};
+    const char* const text = kBounds[static_cast<int>(b)];
+    if (!HasOffset(b)) return text;
+    return f.mode == WindowFrame::Mode::kRange ? fmt::format("r{}", column) : fmt::format("{}{}", offset, text);
+  }
+
   /// ", sorted by r1, grid": what a listing says about a join table where it is built.
   std::string Table(int32_t join) const {
     const JoinSpec& t = p_.joins[static_cast<size_t>(join)];

@@ -62,19 +62,20 @@ its items. There is no padding.
 
 | what | fields |
 |---|---|
-| the string | magic word `TESP` (4), version 5 (4), program, XXH3-64 checksum of all before it (8) |
+| the string | magic word `TESP` (4), version 6 (4), program, XXH3-64 checksum of all before it (8) |
 | program | list of constants, list of tables, list of join tables, list of sections, list of result columns |
 | type | id (1), precision (1), scale (1), length (4) |
 | constant | type, NULL (1), integer (8), double (8), wide (16), text |
 | table | id (8), name |
 | join table | unique (1), section that builds it (4), strategy (1), column by which it is sorted (4) |
 | result column | name, type |
-| section | source kind (1), source (4), sink (1), join table (4), list of slots, list of predicates, list of register types, mask registers (4), list of instructions, list of column types, list of aggregates, keys (4), list of sort keys, limit (8), offset (8), section whose rows come first (4), column that repeats rows (4), fold (1), of distinct values (1), constant of the fold (4), label |
+| section | source kind (1), source (4), sink (1), join table (4), list of slots, list of predicates, list of register types, mask registers (4), list of instructions, list of column types, list of aggregates, keys (4), list of sort keys, limit (8), offset (8), section whose rows come first (4), column that repeats rows (4), fold (1), of distinct values (1), constant of the fold (4), list of windows, label |
 | slot | column (4), type, map (4) |
 | predicate | kind (1), negated (1), low inclusive (1), high inclusive (1), slot (4), low (4), high (4), map (4), join table (4), list of constants (4 each) |
 | instruction | opcode (2), p1 (2), p2 (4), p3 (4), p4 (4) |
 | aggregate | opcode (2), type |
 | sort key | column (4), descending (1), NULLs first (1) |
+| window | function (1), aggregate opcode (2), type, partition keys (4), order keys (4), value (4), count (4), number (8), fallback (4), frame mode (1), start (1), end (1), exclusion (1), start offset (8), end offset (8), key (4), start column (4), end column (4) |
 
 Opcodes are numbered from 0 in the order below. `Program::Parse` refuses bytes that are not such a string, `Verify` refuses a
 program that an interpreter must not run.

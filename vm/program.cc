@@ -16,7 +16,7 @@ namespace tessera::vm {
 namespace {
 
 constexpr uint32_t kMagic = 0x50534554;  // "TESP"
-constexpr uint32_t kVersion = 5;
+constexpr uint32_t kVersion = 6;
 
 static_assert(std::endian::native == std::endian::little, "programs travel little endian");
 
@@ -154,6 +154,27 @@ void Fields(A& a, SortKey& k) {
   a.Number(k.nulls_first);
 }
 template <class A>
+void Fields(A& a, WindowSpec& w) {
+  a.Number(w.function);
+  a.Number(w.aggregate);
+  Fields(a, w.type);
+  a.Number(w.partition_keys);
+  a.Number(w.order_keys);
+  a.Number(w.value);
+  a.Number(w.count);
+  a.Number(w.number);
+  a.Number(w.fallback);
+  a.Number(w.frame.mode);
+  a.Number(w.frame.start);
+  a.Number(w.frame.end);
+  a.Number(w.frame.exclusion);
+  a.Number(w.frame.start_offset);
+  a.Number(w.frame.end_offset);
+  a.Number(w.frame.key);
+  a.Number(w.frame.start_column);
+  a.Number(w.frame.end_column);
+}
+template <class A>
 void Fields(A& a, Section& s) {
   a.Number(s.source_kind);
   a.Number(s.source);
@@ -175,6 +196,7 @@ void Fields(A& a, Section& s) {
   a.Number(s.fold);
   a.Number(s.fold_distinct);
   a.Number(s.fold_constant);
+  List(a, s.windows);
   a.Text(s.label);
 }
 template <class A>

@@ -19,6 +19,7 @@
 #include "tablet/row_batch.h"
 #include "tablet/types.h"
 #include "vm/opcode.h"
+#include "vm/window_spec.h"
 
 namespace tessera::vm {
 
@@ -74,6 +75,7 @@ inline constexpr int kMaxMasks = 64;            ///< mask registers per section
 inline constexpr int kMaxConstants = 32768;
 inline constexpr int kMaxJoins = 64;
 inline constexpr int kMaxKeys = 64;
+inline constexpr int kMaxWindowKeys = 250;  ///< entries of the order of a section with windows
 
 /// A column that a section reads.
 struct Slot {
@@ -172,7 +174,10 @@ struct Section {
   Fold fold = Fold::kNone;
   bool fold_distinct = false;  ///< of equal neighbours one counts
   int32_t fold_constant = -1;  ///< kQuantile, kBetween: DOUBLE, 0 to 1; kJoin: TEXT; else -1
-  std::string label;           ///< for EXPLAIN: "scan lineorder"
+  /// What is computed of the rows once they are in order; each adds columns behind `columns`. Then the sink is kRows,
+  /// there is no limit, nothing is appended or repeated, and this is not the last section.
+  std::vector<WindowSpec> windows;
+  std::string label;  ///< for EXPLAIN: "scan lineorder"
   friend bool operator==(const Section&, const Section&) = default;
 };
 

@@ -13,6 +13,7 @@
 #include "vm/math_meaning.h"
 #include "vm/program.h"
 #include "vm/regex.h"
+#include "vm/window.h"
 
 namespace tessera::vm {
 
@@ -153,9 +154,8 @@ class Verifier {
       }
     }
     if (s.source_kind == Section::Source::kSection) {
-      const Section& from = p_.sections[static_cast<size_t>(s.source)];
-      if (!InRange(slot.column, from.columns) ||
-          from.columns[static_cast<size_t>(slot.column)].storage() != slot.type.storage()) {
+      const std::vector<SqlType> from = TypesOfRows(p_.sections[static_cast<size_t>(s.source)]);
+      if (!InRange(slot.column, from) || from[static_cast<size_t>(slot.column)].storage() != slot.type.storage()) {
         return Fail("a slot does not fit its source section");
       }
     }
@@ -248,6 +248,77 @@ class Verifier {
     return Status::Ok();
   }
 
+  Status CheckWindows(const Section& s) {
+    if (s.windows.empty()) return Status::Ok();
+    const bool plain = s.sink == Section::Sink::kRows && s.limit == -1 && s.offset == 0 && s.append_to == -1 &&
+                       s.repeat == -1 && s.fold == Section::Fold::kNone &&
+                       section_ + 1 < static_cast<int>(p_.sections.size());
+    if (!plain || s.order.size() > kMaxWindowKeys || s.windows.size() > kMaxSlots) return Fail("windows of such rows");
+    for (const Section& other : p_.sections) {
+      if (other.append_to == section_) return Fail("windows of such rows");
+    }
+    for (const WindowSpec& w : s.windows) TESSERA_TRY(CheckWindow(s, w));
+    return Status::Ok();
+  }
+
+  Status CheckWindow(const Section& s, const WindowSpec& w) {
+    using F = WindowFunction;
+    if (w.function > F::kAggregate || !IsValueType(w.type)) return Fail("function of a window");
+    const auto keys = static_cast<int64_t>(s.order.size());
+    if (w.partition_keys < 0 || w.order_keys < 0 || int64_t{w.partition_keys} + w.order_keys > keys)
+      return Fail("keys of a window");
+    // The class of a column of the emitted row; None if it is not there.
+    const auto column = [&](int32_t c) {
+      return InRange(c, s.columns) ? ClassOf(s.columns[static_cast<size_t>(c)]) : AccumulatorSpec::None;
+    };
+    const bool is_aggregate = w.function == F::kAggregate, shifts = w.function == F::kLag || w.function == F::kLead;
+    const bool counts = shifts || w.function == F::kNtile || w.function == F::kNthValue;
+    const bool of_value =
+        shifts || w.function == F::kFirstValue || w.function == F::kLastValue || w.function == F::kNthValue;
+    AccumulatorSpec type = ClassOf(SqlType::Of(TypeId::kBigint));
+    if (w.function == F::kPercentRank || w.function == F::kCumeDist) type = AccumulatorSpec::F;
+    if (of_value) type = column(w.value);
+    if (is_aggregate) {
+      const std::span<const AccumulatorSpec> classes = ColumnClasses(w.aggregate);
+      if (classes.empty()) return Fail("aggregate of a window");
+      type = classes.front();
+      const AccumulatorSpec takes = Info(w.aggregate).in;
+      const bool fits = takes == AccumulatorSpec::None ? w.value == -1
+                        : takes == AccumulatorSpec::X  ? IsNarrow(column(w.value))
+                                                       : column(w.value) == takes;
+      if (!fits) return Fail("argument of a window");
+    } else if (!of_value && w.value != -1) {
+      return Fail("argument of a window");
+    }
+    if (type == AccumulatorSpec::None || ClassOf(w.type) != type) return Fail("type of a window");
+    if (w.count != -1 && (!counts || column(w.count) != AccumulatorSpec::I)) return Fail("number of a window");
+    if (w.fallback != -1 && (!shifts || column(w.fallback) != type)) return Fail("fallback of a window");
+    return CheckFrame(s, w);
+  }
+
+  Status CheckFrame(const Section& s, const WindowSpec& w) {
+    using Bound = WindowFrame::Bound;
+    const WindowFrame& f = w.frame;
+    if (f.mode > WindowFrame::Mode::kGroups || f.exclusion > WindowFrame::Exclusion::kTies ||
+        f.start > Bound::kFollowing || f.end > Bound::kUnboundedFollowing || f.end == Bound::kUnboundedPreceding ||
+        f.start_offset < 0 || f.end_offset < 0) {
+      return Fail("frame of a window");
+    }
+    const bool range = f.mode == WindowFrame::Mode::kRange;
+    const bool from = range && HasOffset(f.start), to = range && HasOffset(f.end);
+    const auto fits = [&](int32_t c, bool wanted) {
+      if (!wanted) return c == -1;
+      return InRange(c, s.columns) && InRange(f.key, s.columns) &&
+             ClassOf(s.columns[static_cast<size_t>(c)]) == ClassOf(s.columns[static_cast<size_t>(f.key)]) &&
+             ClassOf(s.columns[static_cast<size_t>(c)]) != AccumulatorSpec::T;
+    };
+    if (!fits(f.key, from || to) || !fits(f.start_column, from) || !fits(f.end_column, to) ||
+        ((from || to) && w.order_keys != 1)) {
+      return Fail("range of a window");
+    }
+    return Status::Ok();
+  }
+
   Status CheckSink(const Section& s) {
     if (s.keys < 0 || s.keys > kMaxKeys || static_cast<size_t>(s.keys) > s.columns.size())
       return Fail("number of keys");
@@ -288,6 +359,7 @@ class Verifier {
     }
     if (s.repeat != -1) TESSERA_TRY(CheckRepeat(s));
     if (s.fold != Section::Fold::kNone) TESSERA_TRY(CheckFold(s));
+    TESSERA_TRY(CheckWindows(s));
     if (s.sink == Section::Sink::kMap && s.columns.size() > 1) return Fail("a map has one value");
     if (s.sink == Section::Sink::kMap && !s.columns.empty() && IsWide(s.columns[0]))
       return Fail("a map of wide values");

@@ -152,7 +152,7 @@ bool Placement::AreReadOnDevice(int section) const {
   const Section& source = state_.section(section);
   // (People expect SELECT * FROM (... ORDER BY ...) to keep the order, and the device's rows come in any.)
   if (!OnDevice(section) || source.sink == Section::Sink::kJoin || source.append_to >= 0 || source.repeat >= 0 ||
-      source.fold != Section::Fold::kNone || source.columns.empty() || !source.order.empty())
+      source.fold != Section::Fold::kNone || !source.windows.empty() || source.columns.empty() || !source.order.empty())
     return false;
   bool any = false;
   for (size_t i = 0; i < on_device_.size(); ++i) {

@@ -1,0 +1,66 @@
+// Windows as a program has them: what is computed of each row and the rows around it, once the rows of a section are in
+// order. Part of vm/program.h.
+//
+// Start at: WindowSpec. Plain data.
+#pragma once
+
+#include <cstdint>
+
+#include "tablet/types.h"
+#include "vm/opcode.h"
+
+namespace tessera::vm {
+
+enum class WindowFunction : uint8_t {
+#define WINDOW_FUNCTION(Name, ...) k##Name,
+#include "vm/window_functions.def"
+  kAggregate,  ///< of the rows of the frame, by an opcode
+};
+
+/// Which rows of its partition a row's frame has. The default is SQL's.
+struct WindowFrame {
+  enum class Mode : uint8_t {
+    kRows,    ///< offsets count rows
+    kRange,   ///< offsets are differences of the value ordered by
+    kGroups,  ///< offsets count groups of peers
+  };
+  enum class Bound : uint8_t { kUnboundedPreceding, kPreceding, kCurrentRow, kFollowing, kUnboundedFollowing };
+  enum class Exclusion : uint8_t { kNone, kCurrentRow, kGroup, kTies };
+  Mode mode = Mode::kRange;
+  Bound start = Bound::kUnboundedPreceding, end = Bound::kCurrentRow;
+  Exclusion exclusion = Exclusion::kNone;
+  int64_t start_offset = 0, end_offset = 0;  ///< kRows, kGroups with kPreceding or kFollowing
+  // kRange with kPreceding or kFollowing: columns of the emitted row, else -1. The frame has the rows whose `key`, the
+  // value ordered by, lies between the values that the bounds' columns have in the row.
+  int32_t key = -1, start_column = -1, end_column = -1;
+  friend bool operator==(const WindowFrame&, const WindowFrame&) = default;
+};
+
+/// Whether that bound is an offset from the row.
+constexpr bool HasOffset(WindowFrame::Bound b) {
+  return b == WindowFrame::Bound::kPreceding || b == WindowFrame::Bound::kFollowing;
+}
+
+/// Columns are those of the emitted row.
+struct WindowSpec {
+  WindowFunction function = WindowFunction::kRowNumber;
+  Opcode aggregate = Opcode::CountRows;  ///< kAggregate: the opcode that folds the values of `value`
+  SqlType type;                          ///< of the (first) column that it adds; an aggregate adds its state's columns
+  // Leading entries of Section::order: the rows that are equal in the first ones are a partition, and those of them that
+  // are equal in the next ones, too, are peers.
+  int32_t partition_keys = 0, order_keys = 0;
+  int32_t value = -1;  ///< the argument; -1: there is none
+  int32_t count = -1;  ///< n of ntile, lag, lead, nth_value; -1: it is `number`
+  int64_t number = 1;
+  int32_t fallback = -1;  ///< lag, lead: the value where there is no such row; -1: NULL
+  WindowFrame frame;
+  friend bool operator==(const WindowSpec&, const WindowSpec&) = default;
+};
+
+/// Whether the function reads the rows of the frame.
+constexpr bool HasFrame(WindowFunction f) { return f >= WindowFunction::kFirstValue; }
+
+/// The name in SQL; "aggregate" of kAggregate.
+const char* NameOf(WindowFunction function);
+
+}  // namespace tessera::vm
