@@ -19,17 +19,25 @@ namespace {
 constexpr uint64_t kSign = uint64_t{1} << 63;
 /// From this number of rows on, several threads sort.
 constexpr size_t kSharedRows = 1 << 17;
+/// From this number of rows on, keys of few bits are sorted digit by digit.
+constexpr size_t kDigitRows = 1 << 14;
+/// Bits of a digit at most: the places of all its values fit the cache.
+constexpr uint32_t kDigitBits = 11;
 /// Rows that are sorted, merged or looked at between two questions whether to stop: some 50 ms of sorting.
 constexpr size_t kUninterrupted = 1 << 19;
 
 /// Calls f(i) for each i < rows, until the statement is cancelled.
 template <class F>
-void EachRow(size_t rows, const F& f) {
-  for (size_t begin = 0; begin < rows; begin += kUninterrupted) {
+void EachRow(size_t first, size_t last, const F& f) {
+  for (size_t begin = first; begin < last; begin += kUninterrupted) {
     ThrowIfInterrupted();
-    const size_t end = std::min(rows, begin + kUninterrupted);
+    const size_t end = std::min(last, begin + kUninterrupted);
     for (size_t i = begin; i < end; ++i) f(i);
   }
+}
+template <class F>
+void EachRow(size_t rows, const F& f) {
+  EachRow(0, rows, f);
 }
 
 /// One number per row, in the order of the column's values. The numbers of NULLs have no meaning. REQUIRES: not wide.
@@ -140,6 +148,43 @@ Status Sort(ThreadPool* pool, const Less& less, std::vector<T>* items) {
   return Status::Ok();
 }
 
+/// Sorts numbers by their bits [low, low + bits), which are in use up to the highest; equal ones keep their order. Each
+/// digit, the lowest first, takes a pass over all numbers. (10 M numbers of 38 bits: a fifth of the time of Sort.)
+Status SortByDigits(ThreadPool* pool, uint32_t low, uint32_t bits, std::vector<uint64_t>* items) {
+  const size_t n = items->size(), parts = n < kSharedRows ? 1 : Workers(pool);
+  const uint32_t passes = (bits + kDigitBits - 1) / kDigitBits, width = passes == 0 ? 0 : (bits + passes - 1) / passes;
+  const uint64_t mask = (uint64_t{1} << width) - 1;
+  const auto begin = [&](size_t part) { return n * part / parts; };
+  std::vector<uint64_t> other(n);
+  std::vector<std::vector<size_t>> places(parts, std::vector<size_t>(size_t{1} << width));
+  for (uint32_t pass = 0; pass < passes; ++pass) {
+    const uint32_t shift = low + pass * width;
+    const auto each_part = [&](const std::function<Status(size_t)>& f) {
+      return ForEach(parts == 1 ? nullptr : pool, parts, f);
+    };
+    TESSERA_TRY(each_part([&](size_t p) {
+      std::vector<size_t>& count = places[p];
+      std::fill(count.begin(), count.end(), 0);
+      EachRow(begin(p), begin(p + 1), [&](size_t i) { ++count[(*items)[i] >> shift & mask]; });
+      return Status::Ok();
+    }));
+    size_t place = 0;
+    for (uint64_t digit = 0; digit <= mask; ++digit) {
+      for (std::vector<size_t>& count : places) place += std::exchange(count[digit], place);
+    }
+    TESSERA_TRY(each_part([&](size_t p) {
+      std::vector<size_t>& next = places[p];
+      EachRow(begin(p), begin(p + 1), [&](size_t i) {
+        const uint64_t v = (*items)[i];
+        other[next[v >> shift & mask]++] = v;
+      });
+      return Status::Ok();
+    }));
+    items->swap(other);
+  }
+  return Status::Ok();
+}
+
 /// Sorts the first `count` items to the front and drops the others.
 template <class T, class Less>
 Status SortFirst(size_t count, ThreadPool* pool, const Less& less, std::vector<T>* items) {
@@ -230,7 +275,15 @@ void SortKeys::AppendColumn(const SortKey& key, const StringPool& strings, const
 Result<std::vector<uint32_t>> SortKeys::First(size_t count, ThreadPool* pool) const {
   std::vector<uint32_t> order(rows_);
   std::iota(order.begin(), order.end(), 0u);
-  if (width_ == 1) {
+  const auto row_bits = static_cast<uint32_t>(std::bit_width(rows_));
+  if (width_ == 1 && rows_ >= kDigitRows && count >= rows_ / 4 && row_bits <= free_bits_) {
+    // The row fits beside its key.
+    std::vector<uint64_t> packed(rows_);
+    EachRow(rows_, [&](size_t i) { packed[i] = words_[i] >> (free_bits_ - row_bits) | i; });
+    TESSERA_TRY(SortByDigits(pool, row_bits, 64 - free_bits_, &packed));
+    const uint64_t mask = (uint64_t{1} << row_bits) - 1;
+    EachRow(count, [&](size_t i) { order[i] = static_cast<uint32_t>(packed[i] & mask); });
+  } else if (width_ == 1) {
     // Sorting numbers beside their rows is several times as fast as sorting rows whose numbers are fetched from
     // elsewhere.
     std::vector<std::pair<uint64_t, uint32_t>> keyed(rows_);
