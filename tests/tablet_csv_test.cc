@@ -113,7 +113,7 @@ class TabletCsv : public ::testing::Test {
       TableSchema schema;
       schema.name = "t";
       schema.columns = {{"a", kInteger, false}, {"b", SqlType::Text(), false}};
-      EXPECT_TRUE(directory->InsertTable(directory->BeginWrite().value(), schema).ok());
+      EXPECT_TRUE(directory->InsertTable(directory->BeginWrite().value(), schema, nullptr).ok());
     }
     Status Run(const std::string& file, const CopyFromOptions& options, size_t block_bytes) {
       TESSERA_ASSIGN(CsvFile csv, CsvFile::Open(file));
