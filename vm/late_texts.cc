@@ -119,21 +119,22 @@ HandedOn FindHandedOn(const Program& program, const std::function<bool(int, int)
       const Fate fate = finder.OfSlot(number, i);
       slots[i] = fate == Fate::kHandedOn || (fate == Fate::kSorted && nearly_unique(s.source, slot.column));
     }
-    // A column has what is copied to its register from such slots and columns.
+    // A column has what is copied to its register from such slots and columns. (What windows add is no such column.)
+    const auto is_late = [&](int section, size_t column) {
+      const std::vector<bool>& late = out.columns[static_cast<size_t>(section)];
+      return column < late.size() && late[column];
+    };
+    const auto builder_of = [&](int join) { return program.joins[static_cast<size_t>(join)].section; };
     const auto may_be_late = [&](const Operand& o) {
       if (o.kind == OperandKind::kPayload) {
-        const Section& builder = program.sections[static_cast<size_t>(program.joins[o.table].section)];
-        const auto column = static_cast<size_t>(builder.keys) + o.index;
-        return static_cast<bool>(out.columns[static_cast<size_t>(program.joins[o.table].section)][column]);
+        const int builder = builder_of(o.table);
+        return is_late(builder, static_cast<size_t>(program.sections[static_cast<size_t>(builder)].keys) + o.index);
       }
       if (o.kind != OperandKind::kSlot) return false;
       const auto column = static_cast<size_t>(s.slots[o.index].column);
       if (s.source_kind == Section::Source::kTable) return static_cast<bool>(slots[o.index]);
-      if (s.source_kind == Section::Source::kSection)
-        return static_cast<bool>(out.columns[static_cast<size_t>(s.source)][column]);
-      if (s.source_kind != Section::Source::kJoin) return false;
-      return static_cast<bool>(
-          out.columns[static_cast<size_t>(program.joins[static_cast<size_t>(s.source)].section)][column]);
+      if (s.source_kind == Section::Source::kSection) return is_late(s.source, column);
+      return s.source_kind == Section::Source::kJoin && is_late(builder_of(s.source), column);
     };
     for (const uint32_t r : finder.Copies(number, may_be_late).value_or(std::vector<uint32_t>()))
       if (r < columns.size()) columns[r] = true;
