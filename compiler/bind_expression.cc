@@ -10,6 +10,7 @@
 #include "compiler/fold.h"
 #include "compiler/nearest_name.h"
 #include "compiler/parser.h"
+#include "compiler/window_call.h"
 
 namespace tessera {
 namespace {
@@ -263,9 +264,11 @@ Result<ExprPtr> ExpressionBinder::BindColumn(const ParseNode& node) {
     TESSERA_ASSIGN(const ScopeColumn* found, FindIn(*scope_, qualifier, name, position, &qualifier_found));
     if (found != nullptr) return Column(found->relation, found->column, position);
   }
-  if (count == 1 && outputs_ != nullptr && !in_aggregate_ && !in_window_) {
+  if (count == 1 && outputs_ != nullptr && !in_aggregate_ && (!in_window_ || clause_ == Clause::kQualify)) {
     for (const Output& o : *outputs_) {
-      if (o.name == name) return Copy(*o.expr);
+      if (o.name != name) continue;
+      if (in_window_ && HasWindow(*o.expr)) return SqlError("window function calls cannot be nested", position);
+      return Copy(*o.expr);
     }
   }
   if (count == 1 || !qualifier_found) {

@@ -316,6 +316,7 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
       break;
     case Clause::kSelect:
     case Clause::kHaving:
+    case Clause::kQualify:
     case Clause::kOrderBy:
       break;
   }

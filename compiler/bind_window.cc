@@ -75,6 +75,7 @@ const char* ClauseName(Clause clause) {
     case Clause::kOffset:
       return "OFFSET";
     case Clause::kSelect:
+    case Clause::kQualify:
     case Clause::kOrderBy:
       break;
   }
@@ -92,6 +93,11 @@ bool IsNegative(const Value& v) {
 }  // namespace
 
 bool IsWindowFunctionName(std::string_view name) { return FindWindowFunction(name).has_value(); }
+
+bool HasWindow(const Expr& e) {
+  return e.kind == Expr::Kind::kWindow ||
+         std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return HasWindow(*a); });
+}
 
 bool WindowCall::SameAs(const WindowCall& other) const {
   if (function != other.function || aggregate != other.aggregate || number != other.number || frame != other.frame ||
@@ -231,7 +237,7 @@ Result<const ParseNode*> ExpressionBinder::FindWindow(std::string_view name, con
                                                       int position) const {
   if (context_->window_clause != nullptr) {
     for (const ParseNode& w : *context_->window_clause) {
-      if (&w == before) break;
+      if (&w == before || &w == context_->qualify) break;
       if (w.Text(Field::k_name) == name) return &w;
     }
   }
@@ -242,6 +248,7 @@ Status ExpressionBinder::CheckWindowClause() {
   if (context_->window_clause == nullptr) return {};
   in_window_ = true;
   for (const ParseNode& w : *context_->window_clause) {
+    if (&w == context_->qualify) break;
     const std::string_view name = w.Text(Field::k_name);
     for (const ParseNode& earlier : *context_->window_clause) {
       if (&earlier == &w) break;

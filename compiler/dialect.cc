@@ -38,6 +38,7 @@ enum class Keyword : uint8_t {
   kOffset,
   kOr,
   kOrder,
+  kQualify,
   kReplace,
   kSelect,
   kSummarize,
@@ -81,6 +82,7 @@ constexpr KeywordRow kKeywords[] = {
     {"offset", Keyword::kOffset},
     {"or", Keyword::kOr},
     {"order", Keyword::kOrder},
+    {"qualify", Keyword::kQualify},
     {"replace", Keyword::kReplace},
     {"select", Keyword::kSelect},
     {"summarize", Keyword::kSummarize},
@@ -128,6 +130,7 @@ bool BeginsClause(Keyword k) {
     case Keyword::kGroup:
     case Keyword::kHaving:
     case Keyword::kWindow:
+    case Keyword::kQualify:
     case Keyword::kOrder:
     case Keyword::kLimit:
     case Keyword::kOffset:
@@ -178,6 +181,9 @@ class DialectReader {
     size_t from_first = kNothing;  ///< the FROM that it begins with
     size_t select = kNothing;      ///< the SELECT that follows that
     size_t select_end = kNothing;  ///< the end of its list
+    bool window = false;           ///< a WINDOW was read
+    bool ordered = false;          ///< an ORDER BY or LIMIT was read
+    bool qualify = false;          ///< the tokens being read are the condition of QUALIFY
   };
 
   void Scan() {
@@ -191,9 +197,26 @@ class DialectReader {
           (tokens_.empty() || (tokens_.back().symbol != '.' && tokens_.back().keyword != Keyword::kAs))) {
         l.keyword = FindWord(sql_.substr(t.begin, t.end - t.begin));
       }
+      if (!tokens_.empty() && tokens_.back().keyword == Keyword::kQualify && !BeginsCondition(l))
+        tokens_.back().keyword = Keyword::kNone;
+      if (l.keyword == Keyword::kQualify && !EndsOperand(tokens_)) l.keyword = Keyword::kNone;
       tokens_.push_back(l);
       if (t.kind == Token::Kind::kEnd) return;
     }
+  }
+
+  /// QUALIFY is the clause, and no name, between what may end the clause before it and what may begin a condition.
+  static bool EndsOperand(const std::vector<Lexeme>& before) {
+    if (before.empty()) return false;
+    const Lexeme& l = before.back();
+    if (l.kind == Token::Kind::kSymbol) return l.symbol == ')' || l.symbol == ']' || l.symbol == '*';
+    return l.keyword == Keyword::kNone || l.keyword == Keyword::kAll;
+  }
+  static bool BeginsCondition(const Lexeme& l) {
+    if (l.kind == Token::Kind::kSymbol) return l.symbol == '(' || l.symbol == '+' || l.symbol == '-';
+    const bool is_function =
+        l.keyword == Keyword::kTryCast || l.keyword == Keyword::kReplace || l.keyword == Keyword::kTrim;
+    return l.kind != Token::Kind::kEnd && (l.keyword == Keyword::kNone || is_function);
   }
 
   /// The token `by` places from the one being read; an end beyond either end.
@@ -278,6 +301,7 @@ class DialectReader {
     // Each of these words is reserved: behind a comma they are errors in the grammar.
     if (BeginsClause(t.keyword) && At(-1).symbol == ',' && level.begun) Replace(At(-1).begin, At(-1).end, "");
     if (BeginsClause(t.keyword) && level.select != kNothing) level.select_end = std::min(level.select_end, i_);
+    if (BeginsClause(t.keyword)) EndQualify();
     switch (t.keyword) {
       case Keyword::kWith:
         level.with = level.with || !level.begun;
@@ -296,6 +320,17 @@ class DialectReader {
         EndQuery();
         level = {};
         break;
+      case Keyword::kWindow:
+        level.window = true;
+        break;
+      case Keyword::kOrder:
+      case Keyword::kLimit:
+      case Keyword::kOffset:
+      case Keyword::kFetch:
+        level.ordered = true;
+        break;
+      case Keyword::kQualify:
+        return ReadQualify();
       case Keyword::kAll:
         ReadAll();
         break;
@@ -345,6 +380,7 @@ class DialectReader {
 
   /// At the end of a query: no comma is left there, and one that begins with FROM gets its SELECT in front.
   void EndQuery() {
+    EndQualify();
     const Level& level = levels_.back();
     if (level.begun && At(-1).symbol == ',') Replace(At(-1).begin, At(-1).end, "");
     if (level.from_first == kNothing) return;
@@ -358,6 +394,22 @@ class DialectReader {
     const size_t end = tokens_[std::min(level.select_end, i_) - 1].end;
     out_.edits_.push_back({at, at, "", begin, end});
     Replace(begin, end, " ");
+  }
+
+  /// QUALIFY condition, which stands behind WINDOW, becomes a window with an empty name.
+  Status ReadQualify() {
+    Level& level = levels_.back();
+    if (!level.begun) return {};
+    if (level.ordered) return SqlError("QUALIFY stands before ORDER BY and LIMIT", static_cast<int>(At(0).begin));
+    AddMark(Dialect::Mark::Kind::kQualify, At(0).begin);
+    Replace(At(0).begin, At(0).end,
+            (level.window ? ", \"" : "WINDOW \"") + std::string(kNoAlias) + "\" AS (PARTITION BY");
+    level.window = level.qualify = true;
+    return {};
+  }
+  void EndQualify() {
+    if (levels_.back().qualify) Replace(At(-1).end, At(-1).end, ")");
+    levels_.back().qualify = false;
   }
 
   /// GROUP BY ALL and ORDER BY ALL. GROUP BY ALL a, b is the grammar's own.

@@ -30,6 +30,7 @@ struct Dialect {
       kEmptyList,  ///< the NULL stands for the list of IN ()
       kTryCast,    ///< the CAST is a TRY_CAST
       kStar,       ///< the * has EXCLUDE or REPLACE
+      kQualify,    ///< the last window of WINDOW is the condition of QUALIFY, in its PARTITION BY
     };
     Kind kind = Kind::kAll;
     int position = -1;  ///< of the parse tree's node

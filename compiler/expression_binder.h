@@ -27,7 +27,7 @@ namespace tessera {
 inline constexpr size_t kMaxItems = 4096;
 
 /// Where an expression stands: decides what it may hold and how errors name the clause.
-enum class Clause : uint8_t { kSelect, kWhere, kOn, kGroupBy, kHaving, kOrderBy, kValues, kLimit, kOffset };
+enum class Clause : uint8_t { kSelect, kWhere, kOn, kGroupBy, kHaving, kQualify, kOrderBy, kValues, kLimit, kOffset };
 
 /// A column that a name may mean.
 struct ScopeColumn {
@@ -93,6 +93,7 @@ struct BindContext {
   std::vector<Aggregate>* aggregates = nullptr;
   std::vector<WindowCall>* windows = nullptr;
   const ParseNode* window_clause = nullptr;  ///< its WINDOW, or nullptr
+  const ParseNode* qualify = nullptr;        ///< the last entry of that, if it is the condition of QUALIFY
   GroupingSets* grouping = nullptr;          ///< nullptr: no block with GROUP BY
   bool has_group_by = false;                 ///< without it an aggregate may be over no rows, and so NULL
   int64_t now = MicrosecondsNow();           ///< of the statement: one value, however often it asks

@@ -8,6 +8,7 @@
 #include "compiler/expr_builder.h"
 #include "compiler/expression_binder.h"
 #include "compiler/select_list.h"
+#include "compiler/window_call.h"
 
 namespace tessera {
 namespace {
@@ -15,11 +16,6 @@ namespace {
 bool HasAggregate(const Expr& e) {
   return e.kind == Expr::Kind::kAggregate ||
          std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return HasAggregate(*a); });
-}
-
-bool HasWindow(const Expr& e) {
-  return e.kind == Expr::Kind::kWindow ||
-         std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return HasWindow(*a); });
 }
 
 /// Replaces keys and aggregates in an expression above the grouping by those of the groups.
@@ -127,11 +123,13 @@ Status BindHaving(const ParseNode& having, QueryBlock* block) {
   return {};
 }
 
-Status ReplaceGrouped(Query* query, std::vector<WindowCall>* windows) {
+Status ReplaceGrouped(QueryBlock* block) {
+  Query* const query = block->query.get();
   if (!query->grouped) return {};
   for (Output& o : query->outputs) TESSERA_TRY(ReplaceIn(*query, &o.expr));
+  if (block->qualify != nullptr) TESSERA_TRY(ReplaceIn(*query, &block->qualify));
   Status status;
-  for (WindowCall& w : *windows) {
+  for (WindowCall& w : block->windows) {
     ForEachExpr(w, [&](ExprPtr& e) {
       if (status.ok()) status = ReplaceIn(*query, &e);
     });

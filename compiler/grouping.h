@@ -21,8 +21,8 @@ Result<ExprPtr> BindGroupKey(const ParseNode& node, QueryBlock* block);
 /// Makes Query::having.
 Status BindHaving(const ParseNode& having, QueryBlock* block);
 
-/// Makes the outputs, the having and the window calls of a grouped query expressions over kGroup and kAggregate. Errors: a column that is
-/// neither grouped by nor aggregated.
-Status ReplaceGrouped(Query* query, std::vector<WindowCall>* windows);
+/// Makes what stands above the grouping of a grouped block (outputs, HAVING, QUALIFY, window calls) expressions over
+/// kGroup and kAggregate. Errors: a column that is neither grouped by nor aggregated.
+Status ReplaceGrouped(QueryBlock* block);
 
 }  // namespace tessera

@@ -335,7 +335,8 @@ Status ExpandGroupingSets(QueryBlock* block) {
 Result<ExprPtr> ExpressionBinder::BindGrouping(const ParseNode& node) {
   const int position = node.location();
   GroupingSets* const sets = context_->grouping;
-  const bool above = clause_ == Clause::kSelect || clause_ == Clause::kHaving || clause_ == Clause::kOrderBy;
+  const bool above = clause_ == Clause::kSelect || clause_ == Clause::kHaving || clause_ == Clause::kQualify ||
+                     clause_ == Clause::kOrderBy;
   if (sets == nullptr || !above || in_aggregate_)
     return SqlError("GROUPING stands in the select list, HAVING or ORDER BY of a query with GROUP BY only", position);
   std::vector<ExprPtr> arguments;

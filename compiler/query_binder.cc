@@ -169,6 +169,17 @@ Status BindLimit(const ParseNode& select, QueryBlock* block) {
   return {};
 }
 
+Status BindQualify(QueryBlock* block) {
+  const ParseNode& list = *block->context.qualify->Get(Field::k_partitionClause);
+  if (list.size() > 1) return SqlError("QUALIFY takes one condition", list.first()->next()->FirstLocation());
+  ExpressionBinder binder(&block->context, &block->scope, Clause::kQualify);
+  binder.SetOutputs(&block->query->outputs);
+  TESSERA_ASSIGN(block->qualify, binder.BindBoolean(*list.first(), "argument of QUALIFY"));
+  if (!block->windows.empty()) return {};
+  return SqlError("QUALIFY without a window function", block->context.qualify->location(),
+                  "At least one window function must stand in the select list or in QUALIFY; others filter by WHERE.");
+}
+
 /// Binds the clauses of a SELECT between its WITH and its ORDER BY.
 Status BindSelect(const ParseNode& select, QueryBlock* block) {
   Query& query = *block->query;
@@ -182,7 +193,12 @@ Status BindSelect(const ParseNode& select, QueryBlock* block) {
   const ParseNode* having = select.Get(Field::k_havingClause);
   block->grouping.used = group != nullptr && HasGroupingSets(*group);
   block->context.has_group_by = group != nullptr && !block->grouping.used && !IsGroupByAll(*group, *block);
-  block->context.window_clause = select.Get(Field::k_windowClause);
+  if (const ParseNode* windows = select.Get(Field::k_windowClause)) {
+    block->context.window_clause = windows;
+    for (const ParseNode& w : *windows) {
+      if (FindMark(block->context, Dialect::Mark::Kind::kQualify, w.location()) != nullptr) block->context.qualify = &w;
+    }
+  }
   TESSERA_TRY(BindTargets(select, block));
   query.distinct = select.Get(Field::k_distinctClause) != nullptr;
   if (block->grouping.used) {
@@ -192,6 +208,7 @@ Status BindSelect(const ParseNode& select, QueryBlock* block) {
   }
   if (having != nullptr) TESSERA_TRY(BindHaving(*having, block));
   query.grouped = group != nullptr || having != nullptr;
+  if (block->context.qualify != nullptr) TESSERA_TRY(BindQualify(block));
   return ExpressionBinder(&block->context, &block->scope, Clause::kSelect).CheckWindowClause();
 }
 
@@ -206,7 +223,7 @@ Status BindClauses(const ParseNode& select, QueryBlock* block) {
   TESSERA_TRY(BindLimit(select, block));
   if (operation != nullptr) return {};
   query.grouped = query.grouped || !query.aggregates.empty();
-  TESSERA_TRY(ReplaceGrouped(&query, &block->windows));
+  TESSERA_TRY(ReplaceGrouped(block));
   if (!block->windows.empty() && (block->grouping.used || !block->grouping.calls.empty())) {
     return Unsupported("a window function beside GROUPING SETS, ROLLUP, CUBE or GROUPING is not supported",
                        block->windows[0].position, "Put the grouping into a derived table.");

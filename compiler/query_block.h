@@ -49,6 +49,7 @@ struct QueryBlock {
   CteScope ctes;
   GroupingSets grouping;
   std::vector<WindowCall> windows;
+  ExprPtr qualify;  ///< the condition of QUALIFY, over what the outputs are over; or nullptr
   /// It is an arm of a set operation: outputs that are literals without a type keep none. See ExpressionBinder.
   bool keeps_literals = false;
 

@@ -22,11 +22,6 @@ constexpr size_t kMaxSorts = 64;
 /// Levels that a block counts as, as QueryBlock's.
 constexpr int kBlockLevels = 4;
 
-bool HasWindow(const Expr& e) {
-  return e.kind == Expr::Kind::kWindow ||
-         std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return HasWindow(*a); });
-}
-
 /// Windows that are computed in one order of the rows.
 struct Sort {
   std::vector<const WindowKey*> keys;  ///< those of PARTITION BY first
@@ -69,6 +64,7 @@ class WindowSplitter {
 
     // First the columns are numbered, because the windows come behind all of them.
     for (const Output& o : q_.outputs) Collect(*o.expr);
+    if (block_.qualify != nullptr) Collect(*block_.qualify);
     for (const WindowCall& c : calls_) ForEachExpr(c, [&](const ExprPtr& e) { ColumnOf(*e); });
     for (const auto& keys : partitions_) {
       for (const WindowKey& k : keys) ColumnOf(*k.expr);
@@ -85,6 +81,10 @@ class WindowSplitter {
       AddWindows(sorts_[s], rows.get());
     }
     for (Output& o : q_.outputs) Replace(place, &o.expr);
+    if (block_.qualify != nullptr) {
+      Replace(place, &block_.qualify);
+      SplitConjuncts(std::move(block_.qualify), &q_.conjuncts);
+    }
     q_.relations.push_back(Derived(std::move(rows)));
     return {};
   }
@@ -99,6 +99,7 @@ class WindowSplitter {
       for (const ExprPtr& a : e.args) self(*a, self);
     };
     for (const WindowCall& c : calls_) ForEachExpr(c, [&](const ExprPtr& e) { look(*e, look); });
+    if (block_.qualify != nullptr) look(*block_.qualify, look);
     if (outward) {
       return Unsupported("a query with window functions that refers to a column of an enclosing query is not supported",
                          calls_[0].position, "Join with a derived table that has the window functions.");

@@ -42,6 +42,9 @@ void ForEachExpr(Call& call, F f) {
   for (auto& k : call.order_by) f(k.expr);
 }
 
+/// Whether a window call of its block is in the expression.
+bool HasWindow(const Expr& e);
+
 /// Whether it is the name of a window function that is no aggregate.
 bool IsWindowFunctionName(std::string_view name);
 

@@ -20,7 +20,8 @@ TEST(DialectText, LeavesAloneWhatTheGrammarHas) {
        {"SELECT a, b FROM t WHERE a IN (1, 2) ORDER BY b DESC", "SELECT ALL a FROM t GROUP BY ALL a, b",
         "SELECT trim(FROM ' x '), extract(year FROM d) FROM t", "SELECT a.from, b AS select FROM t",
         "SELECT a IS DISTINCT FROM b FROM t", "DELETE FROM t", "SELECT a * exclude (b), replace FROM t",
-        "SELECT 'FROM t SELECT', \"exclude\", $$ IN () $$ /* IN () */ -- IN ()\n", "COPY t FROM 'x'", "", ";", "(",
+        "SELECT 'FROM t SELECT', \"exclude\", $$ IN () $$ /* IN () */ -- IN ()\n", "COPY t FROM 'x'",
+        "SELECT qualify, a qualify FROM t qualify WHERE qualify.a = (qualify)", "SELECT 1 FROM qualify", "", ";", "(",
         ")"}) {
     EXPECT_EQ(Rewritten(sql), sql);
   }
@@ -34,6 +35,10 @@ TEST(DialectText, PutsWhatTheGrammarTakes) {
   EXPECT_EQ(Rewritten("FROM t SELECT a, WHERE b;"), "SELECT a FROM t   WHERE b;");
   EXPECT_EQ(Rewritten("SELECT (FROM t SELECT a) UNION FROM u"), "SELECT (SELECT a FROM t  ) UNION SELECT * FROM u");
   EXPECT_EQ(Rewritten("SELECT a, FROM t ORDER BY ALL"), "SELECT a FROM t ORDER BY \"all\"");
+  EXPECT_EQ(Rewritten("SELECT a FROM t QUALIFY b IN () ORDER BY a"),
+            "SELECT a FROM t WINDOW \"\x01\" AS (PARTITION BY b IN (NULL)) ORDER BY a");
+  EXPECT_EQ(Rewritten("FROM t WINDOW w AS () QUALIFY (b)"),
+            "SELECT * FROM t WINDOW w AS () , \"\x01\" AS (PARTITION BY (b))");
   EXPECT_EQ(Rewritten("CREATE OR REPLACE TABLE t (a INT)"), "CREATE  TABLE t (a INT)");
   EXPECT_EQ(Rewritten("describe t"), "TABLE t");
   EXPECT_EQ(Rewritten("EXPLAIN FROM t"), "EXPLAIN SELECT * FROM t");
@@ -71,6 +76,9 @@ TEST_F(DialectTest, CaretsStandInTheUsersText) {
            "SELECT * EXCLUDE (s) REPLACE (i + zz AS i) FROM t",
            "SELECT * REPLACE (i + 1 AS i, b AS b), zz FROM t",
            "SELECT i, zz, FROM t",
+           "SELECT i FROM t QUALIFY zz = row_number() OVER ()",
+           "FROM t QUALIFY i = row_number() OVER () LIMIT zz",
+           "FROM t SELECT * EXCLUDE (s) QUALIFY rank() OVER () IN () ORDER BY zz",
            "SELECT i, FROM t WHERE zz",
            "FROM t WHERE zz = 1",
            "FROM t SELECT zz",
