@@ -3,6 +3,7 @@
 #include "compiler/query_binder.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "compiler/set_operation.h"
 #include "compiler/split_windows.h"
 #include "compiler/sql_scanner.h"
+#include "vm/program.h"
 
 namespace tessera {
 namespace {
@@ -29,13 +31,6 @@ Status RefuseUnsupported(const ParseNode& select, std::string_view sql) {
   if (select.Get(Field::k_lockingClause) != nullptr) {
     return Unsupported("FOR UPDATE and FOR SHARE are not supported", keyword("for"));
   }
-  if (const ParseNode* distinct = select.Get(Field::k_distinctClause)) {
-    const ParseNode* first = distinct->first();
-    if (first != nullptr && first->tag() != Tag::kNone)
-      return Unsupported("DISTINCT ON is not supported", keyword("distinct"));
-  }
-  if (select.Text(Field::k_limitOption) == "LIMIT_OPTION_WITH_TIES")
-    return Unsupported("WITH TIES is not supported", keyword("fetch"));
   return {};
 }
 
@@ -95,7 +90,32 @@ void AddOrderKey(OrderKey key, int output, Query* query) {
   if (std::none_of(query->order_by.begin(), query->order_by.end(), same)) query->order_by.push_back(key);
 }
 
+/// The output that an expression of ORDER BY or DISTINCT ON means, which may be a new one; -1 if it is a constant.
 /// `operation`: the set operation that the block is, or nullptr.
+Result<int> OutputOf(const ParseNode& node, const char* clause, const char* operation, QueryBlock* block) {
+  Query& query = *block->query;
+  // As in PostgreSQL an output of that name has precedence over a column of FROM.
+  TESSERA_ASSIGN(int output, OutputByPosition(node, *block, clause));
+  if (output < 0) {
+    TESSERA_ASSIGN(output, OutputByName(node, *block, clause));
+  }
+  if (output >= 0) return output;
+  if (operation != nullptr) return RefuseOrderBy(node, *block, operation);
+  ExpressionBinder binder(&block->context, &block->scope, Clause::kOrderBy);
+  binder.SetOutputs(&query.outputs);
+  TESSERA_ASSIGN(ExprPtr e, binder.BindTyped(node));
+  if (IsConstant(*e)) return -1;
+  for (size_t i = 0; i < query.outputs.size(); ++i) {
+    if (query.outputs[i].expr->SameAs(*e)) return static_cast<int>(i);
+  }
+  if (query.distinct) {
+    return SqlError("for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+                    node.location() >= 0 ? node.location() : e->position);
+  }
+  query.outputs.push_back({std::move(e), ""});
+  return static_cast<int>(query.outputs.size()) - 1;
+}
+
 Status BindOrderBy(const ParseNode& list, const char* operation, QueryBlock* block) {
   Query& query = *block->query;
   for (const ParseNode& sort : list) {
@@ -112,32 +132,59 @@ Status BindOrderBy(const ParseNode& list, const char* operation, QueryBlock* blo
       for (int i = 0; i < query.visible; ++i) AddOrderKey(key, i, &query);
       continue;
     }
-    // As in PostgreSQL an output of that name has precedence over a column of FROM.
-    TESSERA_ASSIGN(int output, OutputByPosition(node, *block, "ORDER BY"));
-    if (output < 0) {
-      TESSERA_ASSIGN(output, OutputByName(node, *block, "ORDER BY"));
-    }
-    if (output < 0 && operation != nullptr) return RefuseOrderBy(node, *block, operation);
-    if (output < 0) {
-      ExpressionBinder binder(&block->context, &block->scope, Clause::kOrderBy);
-      binder.SetOutputs(&query.outputs);
-      TESSERA_ASSIGN(ExprPtr e, binder.BindTyped(node));
-      if (IsConstant(*e)) continue;  // a constant orders nothing
-      for (size_t i = 0; i < query.outputs.size() && output < 0; ++i) {
-        if (query.outputs[i].expr->SameAs(*e)) output = static_cast<int>(i);
-      }
-      if (output < 0) {
-        if (query.distinct) {
-          return SqlError("for SELECT DISTINCT, ORDER BY expressions must appear in select list",
-                          node.location() >= 0 ? node.location() : e->position);
-        }
-        output = static_cast<int>(query.outputs.size());
-        query.outputs.push_back({std::move(e), ""});
-      }
-    }
+    TESSERA_ASSIGN(const int output, OutputOf(node, "ORDER BY", operation, block));
+    if (output < 0) continue;  // a constant orders nothing
     AddOrderKey(key, output, &query);
   }
   return {};
+}
+
+/// The list of DISTINCT ON, or nullptr.
+const ParseNode* DistinctOn(const ParseNode& select) {
+  const ParseNode* const list = select.Get(Field::k_distinctClause);
+  return list != nullptr && list->first() != nullptr && list->first()->tag() != Tag::kNone ? list : nullptr;
+}
+
+/// DISTINCT ON keeps the first row of each partition. Errors: ORDER BY does not begin with its expressions.
+Result<RowRanking> BindDistinctOn(const ParseNode& list, QueryBlock* block) {
+  const Query& query = *block->query;
+  std::vector<int> on;
+  for (const ParseNode& node : list) {
+    TESSERA_ASSIGN(const int output, OutputOf(node, "DISTINCT ON", nullptr, block));
+    const bool varies = output >= 0 && !IsConstant(*query.outputs[static_cast<size_t>(output)].expr);
+    if (varies && std::find(on.begin(), on.end(), output) == on.end()) on.push_back(output);
+  }
+  RowRanking r;
+  r.position = list.first()->FirstLocation();
+  r.order = query.order_by;
+  const auto is_on = [&](const OrderKey& k) { return std::find(on.begin(), on.end(), k.output) != on.end(); };
+  const auto rest = std::find_if_not(r.order.begin(), r.order.end(), is_on);
+  const auto ordered = static_cast<size_t>(rest - r.order.begin());
+  if (rest != r.order.end() && (ordered < on.size() || std::any_of(rest, r.order.end(), is_on))) {
+    return SqlError("SELECT DISTINCT ON expressions must match initial ORDER BY expressions", r.position,
+                    "ORDER BY them first; what follows says which row of each is kept.");
+  }
+  for (const int output : on) {
+    const auto same = [&](const OrderKey& k) { return k.output == output; };
+    if (std::none_of(r.order.begin(), r.order.end(), same)) r.order.push_back({output, false, false});
+  }
+  r.partition_keys = static_cast<int>(on.size());
+  if (r.order.size() > vm::kMaxKeys)
+    return Unsupported("DISTINCT ON and ORDER BY of more than 64 columns are not supported", r.position);
+  return r;
+}
+
+/// WITH TIES keeps the rows whose rank is one of LIMIT's.
+Status KeepTies(int position, QueryBlock* block) {
+  Query& query = *block->query;
+  if (query.limit < 0) return {};
+  RowRanking r;
+  r.function = vm::WindowFunction::kRank;
+  r.order = query.order_by;
+  r.most = query.limit == 0 ? 0 : query.limit + std::min(query.offset, INT64_MAX - query.limit);
+  r.position = position;
+  query.limit = -1;
+  return KeepRanked(std::move(r), block);
 }
 
 /// The number of rows of LIMIT or OFFSET; -1 if it is NULL.
@@ -200,7 +247,7 @@ Status BindSelect(const ParseNode& select, QueryBlock* block) {
     }
   }
   TESSERA_TRY(BindTargets(select, block));
-  query.distinct = select.Get(Field::k_distinctClause) != nullptr;
+  query.distinct = select.Get(Field::k_distinctClause) != nullptr && DistinctOn(select) == nullptr;
   if (block->grouping.used) {
     TESSERA_TRY(BindGroupingSets(*group, select.Get(Field::k_groupDistinct) != nullptr, block));
   } else if (group != nullptr) {
@@ -212,16 +259,9 @@ Status BindSelect(const ParseNode& select, QueryBlock* block) {
   return ExpressionBinder(&block->context, &block->scope, Clause::kSelect).CheckWindowClause();
 }
 
-/// Binds the clauses of `select` into `block`.
-Status BindClauses(const ParseNode& select, QueryBlock* block) {
+/// Makes blocks of what is above the rows of a SELECT: its grouping, windows.
+Status SplitBlock(QueryBlock* block) {
   Query& query = *block->query;
-  TESSERA_TRY(RefuseUnsupported(select, block->context.sql));
-  if (const ParseNode* with = select.Get(Field::k_withClause)) TESSERA_TRY(BindWith(*with, block));
-  const char* const operation = SetOperationName(select);
-  TESSERA_TRY(operation != nullptr ? BindSetOperation(select, block) : BindSelect(select, block));
-  if (const ParseNode* sort = select.Get(Field::k_sortClause)) TESSERA_TRY(BindOrderBy(*sort, operation, block));
-  TESSERA_TRY(BindLimit(select, block));
-  if (operation != nullptr) return {};
   query.grouped = query.grouped || !query.aggregates.empty();
   TESSERA_TRY(ReplaceGrouped(block));
   if (!block->windows.empty() && (block->grouping.used || !block->grouping.calls.empty())) {
@@ -230,6 +270,25 @@ Status BindClauses(const ParseNode& select, QueryBlock* block) {
   }
   TESSERA_TRY(ExpandGroupingSets(block));
   return SplitWindows(block);
+}
+
+/// Binds the clauses of `select` into `block`.
+Status BindClauses(const ParseNode& select, QueryBlock* block) {
+  TESSERA_TRY(RefuseUnsupported(select, block->context.sql));
+  if (const ParseNode* with = select.Get(Field::k_withClause)) TESSERA_TRY(BindWith(*with, block));
+  const char* const operation = SetOperationName(select);
+  TESSERA_TRY(operation != nullptr ? BindSetOperation(select, block) : BindSelect(select, block));
+  if (const ParseNode* sort = select.Get(Field::k_sortClause)) TESSERA_TRY(BindOrderBy(*sort, operation, block));
+  TESSERA_TRY(BindLimit(select, block));
+  RowRanking first_rows;
+  const ParseNode* const on = DistinctOn(select);
+  if (on != nullptr) {
+    TESSERA_ASSIGN(first_rows, BindDistinctOn(*on, block));
+  }
+  if (operation == nullptr) TESSERA_TRY(SplitBlock(block));
+  if (on != nullptr) TESSERA_TRY(KeepRanked(std::move(first_rows), block));
+  if (select.Text(Field::k_limitOption) != "LIMIT_OPTION_WITH_TIES") return {};
+  return KeepTies(select.Get(Field::k_limitCount)->FirstLocation(), block);
 }
 
 }  // namespace
@@ -250,7 +309,8 @@ Result<std::unique_ptr<Query>> BindQueryBlock(const ParseNode& select, BindConte
 
 Result<std::unique_ptr<Query>> BindArmBlock(const ParseNode& select, BindContext* outer) {
   QueryBlock block(*outer, nullptr);
-  block.keeps_literals = select.Get(Field::k_distinctClause) == nullptr;
+  block.keeps_literals =
+      select.Get(Field::k_distinctClause) == nullptr && select.Text(Field::k_limitOption) != "LIMIT_OPTION_WITH_TIES";
   TESSERA_TRY(BindClauses(select, &block));
   outer->deepest = std::max(outer->deepest, block.context.deepest);
   return block.Take();

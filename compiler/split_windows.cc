@@ -1,6 +1,8 @@
 #include "compiler/split_windows.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -21,6 +23,25 @@ namespace {
 constexpr size_t kMaxSorts = 64;
 /// Levels that a block counts as, as QueryBlock's.
 constexpr int kBlockLevels = 4;
+
+Relation Derived(std::shared_ptr<Query> rows) {
+  rows->visible = static_cast<int>(rows->outputs.size());
+  Relation relation = DerivedTable(std::move(rows));
+  relation.alias = "window";
+  return relation;
+}
+
+/// A block that has all columns of another one.
+std::shared_ptr<Query> ReaderOf(std::shared_ptr<Query> rows) {
+  auto reader = std::make_shared<Query>();
+  for (size_t i = 0; i < rows->outputs.size(); ++i) {
+    const Output& o = rows->outputs[i];
+    reader->outputs.push_back(
+        {MakeColumn(0, static_cast<int>(i), o.expr->type, o.expr->nullable, o.expr->position), o.name});
+  }
+  reader->relations.push_back(Derived(std::move(rows)));
+  return reader;
+}
 
 /// Windows that are computed in one order of the rows.
 struct Sort {
@@ -222,25 +243,6 @@ class WindowSplitter {
     for (ExprPtr& a : x.args) Replace(place, &a);
   }
 
-  static Relation Derived(std::shared_ptr<Query> rows) {
-    rows->visible = static_cast<int>(rows->outputs.size());
-    Relation relation = DerivedTable(std::move(rows));
-    relation.alias = "window";
-    return relation;
-  }
-
-  /// A block that has all columns of another one.
-  static std::shared_ptr<Query> ReaderOf(std::shared_ptr<Query> rows) {
-    auto reader = std::make_shared<Query>();
-    for (size_t i = 0; i < rows->outputs.size(); ++i) {
-      const Output& o = rows->outputs[i];
-      reader->outputs.push_back(
-          {MakeColumn(0, static_cast<int>(i), o.expr->type, o.expr->nullable, o.expr->position), o.name});
-    }
-    reader->relations.push_back(Derived(std::move(rows)));
-    return reader;
-  }
-
   void AddWindows(const Sort& sort, Query* rows) {
     std::vector<Output> windows;
     for (const WindowKey* k : sort.keys) rows->order_by.push_back({ColumnOf(*k->expr), k->descending, k->nulls_first});
@@ -286,5 +288,43 @@ class WindowSplitter {
 }  // namespace
 
 Status SplitWindows(QueryBlock* block) { return block->windows.empty() ? Status::Ok() : WindowSplitter(block).Split(); }
+
+Status KeepRanked(RowRanking ranking, QueryBlock* block) {
+  Query& q = *block->query;
+  if (RefersOutward(q)) {
+    return Unsupported(
+        "DISTINCT ON or WITH TIES in a query that refers to a column of an enclosing query is not supported",
+        ranking.position, "Join with a derived table that has it.");
+  }
+  block->context.deepest += 2 * kBlockLevels;
+  if (block->context.deepest > kMaxNesting) return NestedTooDeeply(ranking.position);
+  const int visible = q.visible;
+  std::vector<OrderKey> order = std::exchange(q.order_by, {});
+  const int64_t limit = std::exchange(q.limit, -1), offset = std::exchange(q.offset, 0);
+  const auto outputs = static_cast<std::ptrdiff_t>(q.outputs.size());
+
+  std::shared_ptr<Query> rows = ReaderOf(std::make_shared<Query>(std::move(q)));
+  const SqlType bigint = SqlType::Of(TypeId::kBigint);
+  Window w;
+  w.function = ranking.function;
+  w.partition_keys = ranking.partition_keys;
+  w.order_keys = static_cast<int>(ranking.order.size()) - ranking.partition_keys;
+  w.type = bigint;
+  rows->order_by = std::move(ranking.order);
+  rows->windows.push_back(w);
+  rows->outputs.push_back(
+      {MakeLeaf(Expr::Kind::kWindow, 0, bigint, false), vm::NameOf(w.function) + std::string("()")});
+
+  q = std::move(*ReaderOf(std::move(rows)));
+  ExprPtr number = std::move(q.outputs.back().expr);
+  q.outputs.erase(q.outputs.begin() + outputs, q.outputs.end());
+  q.conjuncts.push_back(MakeFunction(Function::kLe, SqlType::Of(TypeId::kBoolean), -1,
+                                     ExprList(std::move(number), MakeConstant(Value::Int(bigint, ranking.most), -1))));
+  q.visible = visible;
+  q.order_by = std::move(order);
+  q.limit = limit;
+  q.offset = offset;
+  return {};
+}
 
 }  // namespace tessera

@@ -688,7 +688,6 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"SELECT * FROM generate_series(1, 2)", "a function in FROM", "generate_series"},
       {"WITH RECURSIVE q AS (SELECT 1) SELECT * FROM q", "WITH RECURSIVE", "RECURSIVE"},
       {"SELECT first_value(INTERVAL '1 day') OVER () FROM t", "first_value of an INTERVAL", "first_value"},
-      {"SELECT DISTINCT ON (i) i FROM t", "DISTINCT ON", "DISTINCT"},
       {"SELECT i FROM t FOR UPDATE", "FOR UPDATE and FOR SHARE", "FOR UPDATE"},
       {"SELECT i FROM t TABLESAMPLE system (10)", "TABLESAMPLE", "system"},
       {"SELECT i INTO z FROM t", "SELECT INTO", "INTO"},
