@@ -149,8 +149,8 @@ include tests/cuda_emulator/emulator.mk
 
 # ---- Targets that people call ---------------------------------------------------------------------------------------
 
-.PHONY: all programs tests torture-programs emulated demo demo-tpch test test-run test-gpu bench-ssb bench-tpch demo-ssb-run demo-tpch-run \
-        bench-ssb-run bench-tpch-run bench-join bench-join-run \
+.PHONY: all programs tests torture-programs emulated demo demo-tpch test test-run test-gpu bench-ssb bench-tpch bench-sql demo-ssb-run demo-tpch-run \
+        bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
         bench-ranks bench-ranks-run asan tsan torture torture-run fuzz fuzz-run format format-check \
         opcodes sql-reference help clean requirements FORCE
 
@@ -200,9 +200,13 @@ bench-ssb:  ##measure The Star Schema Benchmark: DEVICE=host|auto|gpu SCALE=1 CS
 bench-tpch:  ##measure TPC-H beside DuckDB: DEVICE=host|auto|gpu SCALE=1 RUNS=7 THREADS=n CSV=file; see bench/queries.sh
 	@$(if $(NOBUILD),,tests/setup build bench)
 	@$(MAKE) --no-print-directory bench-tpch-run
+bench-sql:  ##measure Windows, sets, medians, texts, beside DuckDB: as bench-tpch; SCALE=1 has 10 million rows
+	@$(if $(NOBUILD),,tests/setup build bench)
+	@$(MAKE) --no-print-directory bench-sql-run
 bench-ssb-run: $(call QueryPrograms,ssb)
 bench-tpch-run: $(call QueryPrograms,tpch)
-bench-ssb-run bench-tpch-run: bench-%-run:
+bench-sql-run: $(call QueryPrograms,sql)
+bench-ssb-run bench-tpch-run bench-sql-run: bench-%-run:
 	@bench/queries.sh $* bench $(B) $(SCALE) $(DEVICE) $(CSV)
 
 bench-join:  ##measure Joins: PARTS="theta wisconsin fk skew" DEVICE=host|gpu CSV=file; see bench/join.py
@@ -262,7 +266,7 @@ Tessera
 endef
 
 # Shown once, by the make that builds.
-BANNER_GOALS := all programs tests demo-ssb-run demo-tpch-run test-run torture-run test-gpu bench-ssb-run bench-tpch-run bench-join-run bench-ranks-run
+BANNER_GOALS := all programs tests demo-ssb-run demo-tpch-run test-run torture-run test-gpu bench-ssb-run bench-tpch-run bench-sql-run bench-join-run bench-ranks-run
 ifneq ($(filter $(BANNER_GOALS),$(or $(MAKECMDGOALS),all)),)
 ifeq ($(NOBUILD),)
 $(info $(BANNER))

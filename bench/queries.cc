@@ -1,7 +1,8 @@
-// The program `queries_bench`: the thirteen queries of the Star Schema Benchmark and one scan, or the 22 of TPC-H, on a
-// loaded database (bench/queries.sh makes it). `make demo`, `make bench-ssb` and their like for TPC-H run it.
+// The program `queries_bench`: the thirteen queries of the Star Schema Benchmark and one scan, the 22 of TPC-H, or those of
+// data_gen/sql on windows, sets, medians and texts, on a loaded database (bench/queries.sh makes it). `make demo`, `make
+// bench-ssb` and their like run it.
 //
-//   queries_bench --benchmark ssb|tpch --database DIR [--device host|auto|gpu] [--threads N] [--runs N] [--csv FILE]
+//   queries_bench --benchmark ssb|tpch|sql --database DIR [--device host|auto|gpu] [--threads N] [--runs N] [--csv FILE]
 //             [--scale S]                             of the data: a parameter of TPC-H's q11
 //             [--queries "q1 q2"]                     only these
 //             [--limit SECONDS]                       of a query (default 60); one that takes longer is left there
@@ -60,6 +61,12 @@ const Benchmark kBenchmarks[] = {
     {"tpch",
      {"q1",  "q2",  "q3",  "q4",  "q5",  "q6",  "q7",  "q8",  "q9",  "q10", "q11",
       "q12", "q13", "q14", "q15", "q16", "q17", "q18", "q19", "q20", "q21", "q22"},
+     "",
+     1,
+     1},
+    {"sql",
+     {"w1", "w2", "w3", "w4", "w5", "w6", "w7", "w8", "w9", "w10", "s1", "s2",
+      "s3", "m1", "m2", "m3", "m4", "m5", "f1", "f2", "f3", "f4",  "f5", "f6"},
      "",
      1,
      1},
@@ -458,7 +465,7 @@ int RunBench(int argc, char** argv) {
     switch (c) {
       case 'B':
         options.benchmark = std::ranges::find(kBenchmarks, value, &Benchmark::name);
-        if (options.benchmark == std::end(kBenchmarks)) return Usage("--benchmark is ssb or tpch");
+        if (options.benchmark == std::end(kBenchmarks)) return Usage("--benchmark is ssb, tpch or sql");
         break;
       case 'a':
         options.data = value;

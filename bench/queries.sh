@@ -1,9 +1,9 @@
 #!/bin/bash
 # The queries of a benchmark with the programs of BUILD_DIR: makes data and database if they are missing, then runs.
 #
-#   bench/queries.sh ssb|tpch demo  BUILD_DIR SCALE                         the queries, once each, with their first rows
-#   bench/queries.sh ssb|tpch bench BUILD_DIR SCALE host|auto|gpu [CSV]     the table of measurements
-#   bench/queries.sh ssb|tpch prepare BUILD_DIR SCALE                       data and database; prints the latter's directory
+#   bench/queries.sh ssb|tpch|sql demo  BUILD_DIR SCALE                       the queries, once each, with their first rows
+#   bench/queries.sh ssb|tpch|sql bench BUILD_DIR SCALE host|auto|gpu [CSV]   the table of measurements
+#   bench/queries.sh ssb|tpch|sql prepare BUILD_DIR SCALE                     data and database; prints the latter's directory
 #
 # auto is what a user has, gpu refuses what a GPU cannot run. Beside DuckDB if a python3 has it (on PYTHONPATH, or in
 # BUILD_DIR/venv); the Star Schema Benchmark only on the host.
@@ -39,8 +39,9 @@ case $benchmark in
     tables=(region nation supplier customer part partsupp orders lineitem)
     [[ -z ${TEXT:-} ]] || generator+=(--text "$TEXT")
     ;;
+  sql) tables=(events) ;;
   *)
-    echo "bench/queries.sh: ssb or tpch, not '$benchmark'" >&2
+    echo "bench/queries.sh: ssb, tpch or sql, not '$benchmark'" >&2
     exit 2
     ;;
 esac
@@ -91,7 +92,7 @@ case $mode in
     [[ -z ${MEMORY:-} ]] || arguments+=(--set "memory_limit=$MEMORY")
     [[ -z ${TIGHT:-} ]] || arguments+=(--tight "$TIGHT")
     [[ -z ${GPU_MEMORY:-} ]] || arguments+=(--gpu-memory "$GPU_MEMORY")
-    if [[ ${DUCKDB:-} != no && ($device == host || $benchmark == tpch) ]]; then
+    if [[ ${DUCKDB:-} != no && ($device == host || $benchmark != ssb) ]]; then
       for python in python3 "$build/venv/bin/python"; do
         if command -v "$python" >/dev/null && "$python" -c 'import duckdb' 2>/dev/null; then
           arguments+=(--duckdb "$python")

@@ -1,0 +1,1 @@
+SELECT max(regexp_replace(url, '[0-9]+@', '#')) FROM events;

@@ -1,0 +1,1 @@
+SELECT sum(length(upper(url))), max(replace(url, 'host', 'server')) FROM events;

@@ -1,0 +1,1 @@
+SELECT median(score) FROM events;

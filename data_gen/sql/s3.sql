@@ -1,0 +1,4 @@
+SELECT count(*) FROM (
+  SELECT session, kind FROM events WHERE event % 2 = 0
+  EXCEPT ALL
+  SELECT session, kind FROM events WHERE event % 2 = 1) AS q;
