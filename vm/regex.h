@@ -49,10 +49,10 @@ class Regex {
   void Replace(std::string_view s, std::string_view replacement, bool all, std::string* out, Lane& lane) const;
 
  private:
-  /// Calls `f` for one match after the other, with `groups` groups, until it gives false. Behind an empty match the next
-  /// begins a character later, as in PostgreSQL.
-  void ForMatches(std::string_view s, int groups,
-                  const std::function<bool(const std::vector<std::string_view>&)>& f) const;
+  /// Calls `f` for one match after the other until it gives false, with a function that gives a group's part, of the
+  /// first `groups`. Behind an empty match the next begins a character later, as in PostgreSQL.
+  template <class F>
+  void ForMatches(std::string_view s, int groups, F f) const;
 
   std::unique_ptr<re2::RE2> regex_;
   std::string error_;
