@@ -3,9 +3,9 @@
 #include "vm/dictionary.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -14,77 +14,50 @@
 namespace tessera::vm {
 namespace {
 
-/// Whether a section over entries works if an entry's value is its place in the chunk. Equality of text is that of
-/// identifiers: nothing may compare an entry itself, only what an opcode has made of it.
-bool ReadsEntriesByPlace(const Section& s) {
-  const bool compares = std::any_of(s.code.begin(), s.code.end(), [](const Instruction& in) {
-    return in.op == Opcode::FilterEqT || in.op == Opcode::FilterNeT;
-  });
-  if (!compares) return true;
-  for (size_t i = 0; i < s.code.size(); ++i) {
-    bool reads_entry = false;
-    ForEachOperand(s.code[i], [&](const Operand& o) { reads_entry |= o.kind == OperandKind::kSlot; });
-    if (!reads_entry) continue;
-    const Opcode next = s.code[i].op == Opcode::Load && i + 1 < s.code.size() ? s.code[i + 1].op : Opcode::End;
-    const Shape shape = Info(next).shape;
-    if (shape != Shape::TextUnary && shape != Shape::TextCut && shape != Shape::TextSubstring &&
-        shape != Shape::TextNumber && shape != Shape::TextReplace && shape != Shape::TextPad &&
-        shape != Shape::TextPart && shape != Shape::RegexPart && shape != Shape::RegexReplace) {
-      return false;
-    }
-  }
-  return true;
-}
-
 // A tablet of 65,536 rows is work for sixteen threads, and a part takes longer than to hand it out.
 constexpr uint32_t kEntriesPerPart = 2 * kTileRows;
 
-/// Runs a dictionary section over parts of a chunk. One thread at a time.
-class EntryMachine {
- public:
-  EntryMachine(const Program& program, int section, const Chunk& chunk, StringPool* strings)
-      : chunk_(chunk),
-        strings_(strings),
-        // An identifier takes longer than most functions of an entry.
-        by_place_(ReadsEntriesByPlace(program.sections[static_cast<size_t>(section)])),
-        no_joins_(program.joins.size()),
-        machine_(program, section, no_joins_, strings) {
-    machine_.ReadEntriesOf(&chunk);
-    encoded_.slots.resize(1);
-    encoded_.slots[0].decode = Decode::kRaw;
-    encoded_.slots[0].width = 8;
-    encoded_.slots[0].codes = reinterpret_cast<const uint8_t*>(values_.data());
-  }
-
-  /// REQUIRES: at most kEntriesPerPart entries.
-  Status Run(uint32_t first, uint32_t end, DictionaryMap* map) {
-    if (by_place_) {
-      for (uint32_t i = first; i < end; ++i) values_[i - first] = TileMachine::kFirstEntry + i;
-    } else {
-      InternEntries(chunk_, first, end, strings_, values_.data());
-    }
-    encoded_.rows = end - first;
-    TileSinks sinks;
-    sinks.map = map;
-    sinks.map_first = first;
-    for (uint32_t row = 0; row < encoded_.rows; row += kTileRows) {
-      const uint32_t rows = std::min<uint32_t>(kTileRows, encoded_.rows - row);
-      TESSERA_TRY(machine_.RunTile(encoded_, row, static_cast<int>(rows), sinks));
-    }
-    return Status::Ok();
-  }
-
- private:
-  const Chunk& chunk_;
-  StringPool* const strings_;
-  const bool by_place_;
-  const std::vector<std::unique_ptr<JoinIndex>> no_joins_;
-  std::array<int64_t, kEntriesPerPart> values_;
-  TabletEncoding encoded_;
-  TileMachine machine_;
-};
-
 }  // namespace
+
+EntryMachine::EntryMachine(const Program& program, int section, StringPool* strings)
+    : strings_(*strings),
+      columns_(program.sections[static_cast<size_t>(section)].columns),
+      by_place_(FindTextUses(program.sections[static_cast<size_t>(section)]).slots[0]),
+      no_joins_(program.joins.size()),
+      encoded_(std::make_unique<TabletEncoding>()),
+      machine_(std::make_unique<TileMachine>(program, section, no_joins_, strings)) {
+  encoded_->slots.resize(1);
+  encoded_->chunks.resize(1);
+  encoded_->slots[0].decode = Decode::kRaw;
+  encoded_->slots[0].width = 8;
+}
+EntryMachine::~EntryMachine() = default;
+
+Status EntryMachine::Run(const Chunk& chunk, std::span<const uint32_t> entries) {
+  const size_t n = entries.size();
+  values_.kept.assign(n, 0);
+  if (!columns_.empty()) {
+    values_.values.resize(n);
+    values_.null.assign(n, 1);
+  }
+  if (n == 0) return Status::Ok();
+  inputs_.resize(n);
+  if (by_place_) {
+    for (size_t i = 0; i < n; ++i) inputs_[i] = TileMachine::EntryValue(0, entries[i]);
+  } else {
+    std::vector<std::string_view> texts(n);
+    for (size_t i = 0; i < n; ++i) texts[i] = chunk.Entry(entries[i]);
+    strings_.Intern(texts, inputs_.data());
+  }
+  encoded_->rows = static_cast<uint32_t>(n);
+  encoded_->chunks[0] = &chunk;
+  encoded_->slots[0].codes = reinterpret_cast<const uint8_t*>(inputs_.data());
+  TileSinks sinks;
+  sinks.map = &values_;
+  return machine_->RunTile(*encoded_, 0, static_cast<int>(n), sinks);
+}
+
+std::string_view EntryMachine::Text(size_t i) const { return machine_->Text(values_.values[i]); }
 
 void InternEntries(const Chunk& chunk, uint32_t first, uint32_t end, StringPool* strings, int64_t* ids) {
   std::vector<std::string_view> texts;
@@ -136,11 +109,24 @@ Result<DictionaryMap> MapDictionary(const Program& program, int section, const C
   };
   const Status status = ForEntries(chunk.entries, loop, [&](uint32_t first, uint32_t end) {
     std::unique_ptr<EntryMachine> machine = take_machine();
-    if (machine == nullptr) machine = std::make_unique<EntryMachine>(program, section, chunk, strings);
-    TESSERA_TRY(machine->Run(first, end, &map));
-    for (uint32_t i = first; gives_text && i < end; ++i) {  // an entry may be the value of the section
-      if (map.null[i] == 0 && map.values[i] >= TileMachine::kFirstEntry)
-        map.values[i] = strings->Intern(chunk.Entry(static_cast<uint32_t>(map.values[i] - TileMachine::kFirstEntry)));
+    if (machine == nullptr) machine = std::make_unique<EntryMachine>(program, section, strings);
+    std::vector<uint32_t> entries;
+    std::vector<std::string_view> texts;
+    for (uint32_t at = first; at < end; at += kTileRows) {
+      entries.resize(std::min<uint32_t>(kTileRows, end - at));
+      std::iota(entries.begin(), entries.end(), at);
+      TESSERA_TRY(machine->Run(chunk, entries));
+      const DictionaryMap& made = machine->values();
+      std::copy(made.kept.begin(), made.kept.end(), map.kept.begin() + at);
+      if (s.columns.empty()) continue;
+      std::copy(made.null.begin(), made.null.end(), map.null.begin() + at);
+      if (!gives_text) {
+        std::copy(made.values.begin(), made.values.end(), map.values.begin() + at);
+        continue;
+      }
+      texts.resize(entries.size());
+      for (size_t i = 0; i < texts.size(); ++i) texts[i] = made.null[i] != 0 ? std::string_view() : machine->Text(i);
+      strings->Intern(texts, map.values.data() + at);
     }
     const std::lock_guard<std::mutex> lock(mutex);
     idle.push_back(std::move(machine));

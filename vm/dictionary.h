@@ -4,11 +4,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/shared_loops.h"
 #include "base/status.h"
 #include "tablet/tablet.h"
+#include "vm/join_index.h"
 #include "vm/program.h"
 #include "vm/string_pool.h"
 
@@ -19,6 +23,32 @@ struct DictionaryMap {
   std::vector<int64_t> values;  ///< the value that Emit gave, if the section emits one
   std::vector<uint8_t> null;    ///< 1 where the value is NULL or the entry did not reach Emit
   std::vector<uint8_t> kept;    ///< 1 where the entry reached Emit
+};
+
+class TileMachine;
+struct TabletEncoding;
+
+/// A host interpreter of a dictionary section, for entries of any chunk. One thread at a time.
+class EntryMachine {
+ public:
+  EntryMachine(const Program& program, int section, StringPool* strings);
+  ~EntryMachine();
+
+  /// Makes the values of these entries of the chunk. REQUIRES: at most kTileRows. Errors: those of its opcodes.
+  Status Run(const Chunk& chunk, std::span<const uint32_t> entries);
+  /// One item per entry of the last run; Text(i) is what a value of class TEXT stands for, until the next one.
+  const DictionaryMap& values() const { return values_; }
+  std::string_view Text(size_t i) const;
+
+ private:
+  StringPool& strings_;
+  const std::vector<SqlType>& columns_;
+  const bool by_place_;  ///< its entries need no identifiers, which take longer than most functions of an entry
+  const std::vector<std::unique_ptr<JoinIndex>> no_joins_;
+  std::vector<int64_t> inputs_;
+  DictionaryMap values_;
+  std::unique_ptr<TabletEncoding> encoded_;
+  std::unique_ptr<TileMachine> machine_;
 };
 
 /// `loop`: as in ForEntries.

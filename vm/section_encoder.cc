@@ -364,8 +364,8 @@ class PredicateEncoder {
   TabletEncoding* out_;
 };
 
-/// In dictionaries with more entries than this, an entry gets its identifier when a row first needs it: a filter may
-/// leave few of a million entries, and an identifier takes 0.2 us.
+/// In dictionaries with more entries than this, the value of an entry is found when a row first needs it, or it is not
+/// kept at all: a filter may leave few of a million entries, and an identifier takes 0.2 us.
 constexpr uint32_t kLazyEntries = 4096;
 
 /// Whether the chunk's entries are worth the way to a device, and can be tested there.
@@ -408,12 +408,13 @@ std::vector<bool> SlotsReadAsValues(const Section& section) {
 }
 
 SectionEncoder::SectionEncoder(const Program& program, int section, StringPool* strings,
-                               const std::vector<KeyRange>& key_ranges, bool lazy_maps)
+                               const std::vector<KeyRange>& key_ranges, bool lazy)
     : program_(program),
       section_(program.sections[static_cast<size_t>(section)]),
       strings_(strings),
       key_ranges_(key_ranges),
-      lazy_maps_(lazy_maps) {
+      lazy_(lazy) {
+  if (lazy) uses_ = FindTextUses(section_);
   const std::vector<bool> values = SlotsReadAsValues(section_);
   for (size_t i = 0; i < section_.slots.size(); ++i) {
     const Slot& slot = section_.slots[i];
@@ -474,6 +475,12 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, con
     if (b->row_codes) b->width = 4;
     return Status::Ok();
   }
+  if (lazy_ && chunk.entries > kLazyEntries) {
+    const bool differ = uint64_t{chunk.entries} * 2 >= chunk.rows;
+    if (slot.map < 0 && uses_.slots[number]) b->texts = TextForm::kEntries;
+    if (slot.map >= 0 && differ && !uses_.loops) b->texts = TextForm::kComputed;
+    if (b->texts != TextForm::kMap) return Status::Ok();
+  }
   // One entry more than there are codes, because a NULL code may index it.
   b->map_entries = uint64_t{chunk.entries} + 1;
   if (like != nullptr && like->slots[number].map != nullptr && SameDictionary(*like->chunks[number], chunk)) {
@@ -496,8 +503,8 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, con
       std::copy(made.null.begin(), made.null.end(), map_null);
       b->map_null = map_null;
     }
-  } else if (lazy_maps_ && chunk.entries > kLazyEntries) {
-    b->lazy_map = true;
+  } else if (lazy_ && chunk.entries > kLazyEntries) {
+    b->texts = TextForm::kLazyMap;
   } else {
     TESSERA_TRY(ForEntries(chunk.entries, loop, [&](uint32_t first, uint32_t end) {
       InternEntries(chunk, first, end, strings_, map + first);

@@ -16,6 +16,7 @@
 #include "vm/program.h"
 #include "vm/string_pool.h"
 #include "vm/tablet_encoding.h"
+#include "vm/text_uses.h"
 
 namespace tessera::vm {
 
@@ -49,12 +50,12 @@ bool SameDictionary(const Chunk& a, const Chunk& b);
 std::vector<bool> SlotsReadAsValues(const Section& section);
 
 /// Encodes the tablets of a table for section `section` of `program`, in any order and from any thread. All arguments
-/// must outlive it. `key_ranges` has one entry per join table (may be empty). `lazy_maps`: an entry of a large
-/// dictionary gets its identifier when a row first needs it, see SlotEncoding::lazy_map.
+/// must outlive it. `key_ranges` has one entry per join table (may be empty). `lazy`: for the host, which finds the
+/// values of large dictionaries when a row needs them, see TextForm.
 class SectionEncoder {
  public:
   SectionEncoder(const Program& program, int section, StringPool* strings, const std::vector<KeyRange>& key_ranges,
-                 bool lazy_maps = false);
+                 bool lazy = false);
 
   /// Predicates on texts that the device decides from the entries of a chunk: numbers of Section::predicates, of kind
   /// kMapped. Chunks qualify if they are plain, have many entries, none longer than kLongestOnDevice bytes, and all
@@ -100,7 +101,8 @@ class SectionEncoder {
   const Section& section_;
   StringPool* const strings_;
   const std::vector<KeyRange>& key_ranges_;
-  const bool lazy_maps_;
+  const bool lazy_;
+  TextUses uses_;  ///< if lazy_
   struct SlotUse {
     StorageClass storage;  ///< what chunks have to be
     bool repeated;         ///< an earlier slot reads the same column

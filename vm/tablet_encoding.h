@@ -20,6 +20,14 @@ enum class Decode : uint8_t {
   kRaw,       ///< the 8 bytes are the value, or its lower half: an intermediate result, with null_bytes
 };
 
+/// Where kMap and kMapRow find the value of an entry. Devices know kMap only.
+enum class TextForm : uint8_t {
+  kMap,       ///< in the map
+  kLazyMap,   ///< the map holds 1 + identifier, or 0 for an entry that was not needed yet
+  kEntries,   ///< the text itself is in the chunk; the value only says which (TileMachine::Text)
+  kComputed,  ///< the slot's dictionary section is run for the rows that are needed
+};
+
 /// A column slot in one tablet.
 struct SlotEncoding {
   const uint8_t* codes = nullptr;       ///< `width` bytes a row; nullptr for kConstant and kMapRow
@@ -36,8 +44,8 @@ struct SlotEncoding {
   bool wide = false;  ///< the value has 128 bits
   bool has_null_code = false;
   bool all_null = false;
-  bool row_codes = false;  ///< a row's code is its number in the tablet: `codes` is nullptr (devices only)
-  bool lazy_map = false;   ///< map holds 1 + identifier, or 0 for an entry that was not needed yet (host only)
+  bool row_codes = false;           ///< a row's code is its number in the tablet: `codes` is nullptr (devices only)
+  TextForm texts = TextForm::kMap;  ///< kMap, kMapRow
 
   /// Whether any row can be NULL.
   bool MayBeNull() const { return all_null || has_null_code || null_bytes != nullptr || map_null != nullptr; }

@@ -45,6 +45,7 @@ TileMachine::TileMachine(const Program& program, int section, const std::vector<
       section_(program.sections[static_cast<size_t>(section)]),
       joins_(joins),
       strings_(strings),
+      uses_(FindTextUses(section_)),
       join_before_(JoinsBefore(section_)) {
   bool wide = false;
   registers_.resize(section_.registers.size());
@@ -104,6 +105,8 @@ TileMachine::TileMachine(const Program& program, int section, const std::vector<
   scratch_ = std::make_unique_for_overwrite<Scratch[]>(3);
   memset(a_, 0, sizeof a_);
 }
+
+TileMachine::~TileMachine() = default;
 
 // ---- The mask -------------------------------------------------------------------------------------------------------
 
@@ -214,6 +217,10 @@ Status TileMachine::RunTile(const TabletEncoding& tablet, uint32_t first, int ro
   sinks_ = sinks;
   SetMaskToAll();
   for (Register& r : registers_) r.may_be_null = false;
+  if (!made_.empty()) {
+    made_.clear();
+    made_bytes_.release();
+  }
   next_ = 0;
   if (counts_cycles_) last_cycle_ = __builtin_ia32_rdtsc();
   return Interpret();

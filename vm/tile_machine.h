@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <memory_resource>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +30,7 @@
 #include "vm/regex.h"
 #include "vm/section_encoder.h"
 #include "vm/string_pool.h"
+#include "vm/text_uses.h"
 #include "vm/top_rows.h"
 
 namespace tessera::vm {
@@ -40,7 +42,7 @@ struct TileSinks {
   RowSet* rows = nullptr;        ///< kRows and kJoin
   GroupTable* groups = nullptr;  ///< kGroups
   DictionaryMap* map = nullptr;  ///< kMap
-  uint32_t map_first = 0;        ///< the entry that row 0 is
+  uint32_t map_first = 0;        ///< the entry that row 0 is; a text may be a value of this tile
 };
 
 class TileMachine {
@@ -48,6 +50,7 @@ class TileMachine {
   /// `joins`: one per join table of the program, finished before the section runs; may hold nullptr for others.
   TileMachine(const Program& program, int section, const std::vector<std::unique_ptr<JoinIndex>>& joins,
               StringPool* strings);
+  ~TileMachine();
   TileMachine(const TileMachine&) = delete;
   TileMachine& operator=(const TileMachine&) = delete;
 
@@ -63,10 +66,14 @@ class TileMachine {
   void SuspendAt(size_t rows) { suspend_at_ = rows; }
   bool suspended() const { return suspended_; }
   Status ResumeTile(const TileSinks& sinks);
-  /// From here on the text value kFirstEntry + i is entry i of the chunk, so that entries need no identifiers of the
-  /// pool. REQUIRES: the section does not compare such a value for equality (see MapDictionary).
-  void ReadEntriesOf(const Chunk* chunk) { entries_ = chunk; }
-  static constexpr int64_t kFirstEntry = int64_t{1} << 62;
+  /// A text value is an identifier of the pool, or, where it is only read (text_uses.h): from kFirstMade on the number
+  /// of a text that this tile has made, from kFirstEntry on an entry of a slot's chunk.
+  static constexpr int64_t kFirstMade = int64_t{1} << 61, kFirstEntry = int64_t{1} << 62;
+  static int64_t EntryValue(size_t slot, uint64_t entry) {
+    return kFirstEntry + static_cast<int64_t>(uint64_t{slot} << 32 | entry);
+  }
+  /// The text of a value, valid until the next tile.
+  std::string_view Text(int64_t value) const { return value < kFirstMade ? strings_->Get(value) : TextHere(value); }
   /// A flag that ends a tile with kCancelled: one tile of a nested-loop join of large tables can take minutes. May be
   /// nullptr.
   void StopOn(const std::atomic<bool>* cancel) { cancel_ = cancel; }
@@ -143,11 +150,18 @@ class TileMachine {
   void Keep(F f);
   void MaskChanged();
   void SetMaskToAll();
+  std::string_view TextHere(int64_t value) const;
   int64_t Intern(std::string_view text);
-  /// The text of a value: a string of the pool, or an entry.
-  std::string_view Text(int64_t value) const {
-    return value < kFirstEntry ? strings_->Get(value) : entries_->Entry(static_cast<uint32_t>(value - kFirstEntry));
+  /// The value of a text that the current instruction has made.
+  int64_t MadeText(std::string_view text) { return uses_.results[Current()] ? KeepMade(text) : Intern(text); }
+  /// The same, of a part of another value's text.
+  int64_t PartOfText(std::string_view text) { return uses_.results[Current()] ? NoteMade(text) : Intern(text); }
+  int64_t KeepMade(std::string_view text);
+  int64_t NoteMade(std::string_view text) {
+    made_.push_back(text);
+    return kFirstMade + static_cast<int64_t>(made_.size() - 1);
   }
+  size_t Current() const { return static_cast<size_t>(next_ - 1); }
   void NoteError(LaneError error) {
     if (error_ == LaneError::kNone) error_ = error;
   }
@@ -157,6 +171,8 @@ class TileMachine {
   Source<int64_t> FetchSlot(int slot, int scratch);
   /// The identifier of an entry of a slot with a lazy map.
   int64_t AskMap(int slot, uint64_t entry);
+  /// Slots of form kComputed.
+  Source<int64_t> ComputeSlot(int slot, int scratch);
   Source<int128_t> FetchWideSlot(int slot);
   template <class Code, class Convert>
   void DecodeSlot(const SlotEncoding& b, int64_t* out, Convert convert);
@@ -326,7 +342,10 @@ class TileMachine {
   const Section& section_;
   const std::vector<std::unique_ptr<JoinIndex>>& joins_;
   StringPool* strings_;
-  const Chunk* entries_ = nullptr;
+  const TextUses uses_;
+  std::vector<std::string_view> made_;  ///< the texts that this tile has made
+  std::pmr::monotonic_buffer_resource made_bytes_;
+  std::map<int, std::unique_ptr<EntryMachine>> computed_;  ///< by slot
   struct Interned {
     std::string_view text;
     uint64_t start = 0;  ///< FirstBytes(text)

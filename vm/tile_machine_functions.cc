@@ -12,6 +12,70 @@
 
 namespace tessera::vm {
 
+std::string_view TileMachine::TextHere(int64_t value) const {
+  // A row that holds no value may hold one of an earlier tile.
+  if (value < kFirstEntry) {
+    const auto number = static_cast<size_t>(value - kFirstMade);
+    return number < made_.size() ? made_[number] : std::string_view();
+  }
+  const auto place = static_cast<uint64_t>(value - kFirstEntry);
+  const size_t slot = place >> 32;
+  const auto entry = static_cast<uint32_t>(place);
+  if (slot >= tablet_->chunks.size() || entry >= tablet_->chunks[slot]->entries) return {};
+  return tablet_->chunks[slot]->Entry(entry);
+}
+
+int64_t TileMachine::KeepMade(std::string_view text) {
+  if (text.empty()) return NoteMade({});
+  char* const bytes = static_cast<char*>(made_bytes_.allocate(text.size(), 1));
+  memcpy(bytes, text.data(), text.size());
+  return NoteMade({bytes, text.size()});
+}
+
+TileMachine::Source<int64_t> TileMachine::ComputeSlot(int slot, int scratch) {
+  const auto number = static_cast<size_t>(slot);
+  const SlotEncoding& b = tablet_->slots[number];
+  const Chunk& chunk = *tablet_->chunks[number];
+  std::unique_ptr<EntryMachine>& machine = computed_[slot];
+  const int map = section_.slots[number].map;
+  if (machine == nullptr) machine = std::make_unique<EntryMachine>(program_, map, strings_);
+  Scratch& s = scratch_[scratch];
+  std::array<uint32_t, kTileRows> entries;
+  std::array<uint16_t, kTileRows> rows;
+  uint32_t count = 0;
+  const auto note = [&](int i, uint64_t entry) {
+    entries[count] = static_cast<uint32_t>(entry);
+    rows[count++] = static_cast<uint16_t>(i);
+  };
+  memset(s.null, 1, static_cast<size_t>(n_));
+  if (b.decode == Decode::kMapRow) {
+    ForOnlyLive([&](int i) {
+      const uint64_t row = first_ + static_cast<uint32_t>(i);
+      if (b.null_bytes == nullptr || b.null_bytes[row] == 0) note(i, row);
+    });
+  } else {
+    const auto by_code = [&]<class Code>(Code) {
+      const Code* codes = reinterpret_cast<const Code*>(b.codes) + first_;
+      ForOnlyLive([&](int i) {
+        if (!b.has_null_code || codes[i] != static_cast<Code>(b.null_code)) note(i, codes[i]);
+      });
+    };
+    b.width == 1 ? by_code(uint8_t{}) : b.width == 2 ? by_code(uint16_t{}) : by_code(uint32_t{});
+  }
+  if (const Status status = machine->Run(chunk, {entries.data(), count}); !status.ok()) {
+    text_error_ = status;
+    NoteError(LaneError::kBadText);
+  }
+  const bool is_text = section_.slots[number].type.id == TypeId::kText;
+  const DictionaryMap& values = machine->values();
+  for (uint32_t k = 0; k < count; ++k) {
+    if ((s.null[rows[k]] = values.null[k]) != 0) continue;
+    int64_t& to = s.narrow[rows[k]];
+    to = !is_text ? values.values[k] : uses_.slots[number] ? KeepMade(machine->Text(k)) : Intern(machine->Text(k));
+  }
+  return {s.narrow, s.null, false, false};
+}
+
 template <class M, class B, class C>
 void TileMachine::TextOfOperands(const Instruction& in) {
   constexpr bool kThird = !std::is_void_v<C>;
@@ -45,7 +109,7 @@ void TileMachine::TextOfOperands(const Instruction& in) {
       }
       if (lane.error != LaneError::kNone) return NoteError(lane.error);
       last = a_[i];
-      last_result = Intern(text_);
+      last_result = MadeText(text_);
     }
     a_[i] = last_result;
   });
@@ -96,7 +160,7 @@ void TileMachine::RunApart(const Instruction& in) {
       ForOnlyLive([&](int i) {
         if (a_may_be_null_ && a_null_[i] != 0) return;
         if (M::Apply(regex, Text(a_[i]), in.p3, in.p4, &text_)) {
-          a_[i] = Intern(text_);
+          a_[i] = MadeText(text_);
         } else {
           NullsA()[i] = 1;
         }
@@ -111,12 +175,12 @@ void TileMachine::RunApart(const Instruction& in) {
       Lane lane;
       M::Apply(regex, s, replacement, in.p4 != 0, &text_, lane);
       if (lane.error != LaneError::kNone) NoteError(lane.error);
-      return Intern(lane.error == LaneError::kNone ? std::string_view(text_) : std::string_view());
+      return MadeText(lane.error == LaneError::kNone ? std::string_view(text_) : std::string_view());
     });
   } else if constexpr (kShape == Shape::TextUnary) {
     MapText([&](std::string_view s) {
       M::Apply(s, &text_);
-      return Intern(text_);
+      return MadeText(text_);
     });
   } else if constexpr (kShape == Shape::TextLength) {
     MapText([](std::string_view s) { return M::Apply(s); });
@@ -126,7 +190,7 @@ void TileMachine::RunApart(const Instruction& in) {
       Lane lane;
       M::Apply(a_[i], &text_, lane);
       if (lane.error != LaneError::kNone) return NoteError(lane.error);
-      a_[i] = Intern(text_);
+      a_[i] = MadeText(text_);
     });
   } else if constexpr (kShape == Shape::UnaryField) {
     ForOnlyLive([&](int i) {

@@ -153,10 +153,9 @@ void TileMachine::DoFoldText(const Instruction& in) {
   ForOnlyLive([&](int i) {
     if (a_may_be_null_ && a_null_[i] != 0) return;
     const size_t g = section_.keys == 0 ? 0 : group_[static_cast<size_t>(i)];
-    if (states.seen[g] != 0 &&
-        (states.narrow[g] == a_[i] || !M::Better(strings_->Get(a_[i]), strings_->Get(states.narrow[g]))))
+    if (states.seen[g] != 0 && (states.narrow[g] == a_[i] || !M::Better(Text(a_[i]), strings_->Get(states.narrow[g]))))
       return;
-    states.narrow[g] = a_[i];
+    states.narrow[g] = a_[i] < kFirstMade ? a_[i] : strings_->Intern(Text(a_[i]));
     states.seen[g] = 1;
   });
 }

@@ -33,6 +33,7 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
     s.narrow[0] = static_cast<int64_t>(b.base);
     return {s.narrow, nullptr, true, b.all_null};
   }
+  if (b.texts == TextForm::kComputed) return ComputeSlot(slot, scratch);
   auto by_width = [&](auto convert) {
     switch (b.width) {
       case 1:
@@ -75,7 +76,12 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
       });
       break;
     case Decode::kMap: {
-      if (b.lazy_map) {
+      if (b.texts == TextForm::kEntries) {
+        const auto first = static_cast<uint64_t>(EntryValue(static_cast<size_t>(slot), 0));
+        by_width([first](uint64_t c) { return static_cast<int64_t>(first + c); });
+        break;
+      }
+      if (b.texts == TextForm::kLazyMap) {
         by_width_of_live([&](uint64_t c) { return b.has_null_code && c == b.null_code ? 0 : AskMap(slot, c); });
         break;
       }
@@ -89,7 +95,12 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
       break;
     }
     case Decode::kMapRow:
-      if (b.lazy_map) {
+      if (b.texts == TextForm::kEntries) {
+        const int64_t first = EntryValue(static_cast<size_t>(slot), first_);
+        ForLive([&](int i) { s.narrow[i] = first + i; });
+        break;
+      }
+      if (b.texts == TextForm::kLazyMap) {
         ForOnlyLive([&](int i) {
           const uint64_t row = first_ + static_cast<uint32_t>(i);
           s.narrow[i] = b.null_bytes != nullptr && b.null_bytes[row] != 0 ? 0 : AskMap(slot, row);

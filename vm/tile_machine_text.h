@@ -64,12 +64,12 @@ void TileMachine::DoTextUnary(const Instruction& in) {
   if constexpr (kApart<M>) return DoApart(in);
   MapText([&](std::string_view s) {
     M::Apply(s, &text_);
-    return Intern(text_);
+    return MadeText(text_);
   });
 }
 template <class M>
 void TileMachine::DoTextCut(const Instruction& in) {
-  MapText([&](std::string_view s) { return Intern(s.substr(0, CharacterOffset(s, in.p3))); });
+  MapText([&](std::string_view s) { return PartOfText(s.substr(0, CharacterOffset(s, in.p3))); });
 }
 template <class M>
 void TileMachine::DoTextLength(const Instruction& in) {
@@ -86,7 +86,7 @@ void TileMachine::DoTextConcat(const Instruction& in) {
     if (a_may_be_null_ && a_null_[i] != 0) return;
     text_ = Text(a_[i]);
     text_ += Text(s.values[s.one ? 0 : i]);
-    a_[i] = Intern(text_);
+    a_[i] = MadeText(text_);
   });
 }
 
@@ -103,7 +103,7 @@ void TileMachine::DoTextSubstring(const Instruction& in) {
     if (a_may_be_null_ && a_null_[i] != 0) return;
     const int64_t count = bounded ? length.values[length.one ? 0 : i] : 0;
     if (count < 0) return NoteError(LaneError::kNegativeLength);
-    a_[i] = Intern(Substring(Text(a_[i]), from.values[from.one ? 0 : i], bounded, count));
+    a_[i] = PartOfText(Substring(Text(a_[i]), from.values[from.one ? 0 : i], bounded, count));
   });
 }
 
@@ -127,7 +127,7 @@ void TileMachine::DoToText(const Instruction& in) {
     } else {
       v.i64 = a_[i];
     }
-    a_[i] = Intern(ToText(v));
+    a_[i] = MadeText(ToText(v));
   });
 }
 
