@@ -89,7 +89,7 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   if (names->size() > (system ? 2 : 1)) return Unsupported("a function name with a schema is not supported", position);
   if (node.Get(Field::k_over) != nullptr) return BindWindow(name, node);
   if (node.Get(Field::k_func_variadic) != nullptr) return Unsupported("VARIADIC is not supported", position);
-  if (IsAggregateName(name)) return BindAggregate(name, node);
+  if (IsAggregateName(name) || IsStatisticName(name)) return BindAggregate(name, node);
   for (const NestedFunction& f : kNestedFunctions) {
     if (f.name == name)
       return Unsupported(std::string(name) + " is not supported: there are no arrays, maps and JSON", position, f.hint);
@@ -323,6 +323,16 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
   if (place != nullptr) return SqlError("aggregate functions are not allowed in " + std::string(place), position);
   if (in_aggregate_) return SqlError("aggregate function calls cannot be nested", position);
   in_aggregate_ = true;
+  if (IsStatisticName(name)) {
+    const auto leaf = [&](AggregateFunction f, ExprPtr argument, const SqlType& type) {
+      const bool rows = f == AggregateFunction::kCount && !argument->nullable;
+      return AddAggregate(rows ? AggregateFunction::kCountStar : f, rows ? nullptr : std::move(argument), false, type,
+                          position);
+    };
+    TESSERA_ASSIGN(ExprPtr e, BindStatistic(name, node, leaf));
+    in_aggregate_ = false;
+    return e;
+  }
   TESSERA_ASSIGN(AggregateCall call, BindAggregateCall(name, node));
   in_aggregate_ = false;
   if (call.ordered != nullptr) return std::move(call.ordered);

@@ -126,7 +126,8 @@ Result<ExprPtr> ExpressionBinder::BindWindow(std::string_view name, const ParseN
   if (in_window_) return SqlError("window function calls cannot be nested", position);
   if (context_->windows == nullptr) return SqlError("window functions are not allowed here", position);
   const std::optional<WindowFunction> function = FindWindowFunction(name);
-  if (!function && !IsAggregateName(name)) {
+  const bool statistic = IsStatisticName(name);
+  if (!function && !statistic && !IsAggregateName(name)) {
     return SqlError("OVER specified, but " + text + " is not a window function nor an aggregate function", position);
   }
   if (!function && IsOrderedAggregate(name))
@@ -145,6 +146,19 @@ Result<ExprPtr> ExpressionBinder::BindWindow(std::string_view name, const ParseN
   if (function) {
     call.function = *function;
     TESSERA_TRY(BindWindowArguments(name, node, &call));
+  } else if (statistic) {
+    const auto leaf = [&](AggregateFunction f, ExprPtr argument, const SqlType& type) {
+      WindowCall part;
+      part.position = position;
+      part.aggregate = f;
+      part.value = std::move(argument);
+      part.type = type;
+      part.nullable = !Info(f).zero_if_empty;
+      return AddWindow(std::move(part), node);
+    };
+    TESSERA_ASSIGN(ExprPtr e, BindStatistic(name, node, leaf));
+    in_window_ = false;
+    return e;
   } else {
     TESSERA_ASSIGN(AggregateCall aggregate, BindAggregateCall(name, node));
     call.aggregate = aggregate.function;
@@ -152,12 +166,18 @@ Result<ExprPtr> ExpressionBinder::BindWindow(std::string_view name, const ParseN
     call.type = aggregate.type;
     call.nullable = !Info(aggregate.function).zero_if_empty;
   }
+  TESSERA_ASSIGN(ExprPtr e, AddWindow(std::move(call), node));
+  in_window_ = false;
+  return e;
+}
+
+Result<ExprPtr> ExpressionBinder::AddWindow(WindowCall call, const ParseNode& node) {
+  const int position = call.position;
   const ParseNode* over = node.Get(Field::k_over);
   if (over->Get(Field::k_name) != nullptr) {
     TESSERA_ASSIGN(over, FindWindow(over->Text(Field::k_name), nullptr, over->location()));
   }
   TESSERA_TRY(BindWindowDefinition(*over, &call));
-  in_window_ = false;
   if (!vm::HasFrame(call.function)) {
     call.frame = {};
     for (ExprPtr* e : {&call.range_key, &call.range_start, &call.range_end}) e->reset();

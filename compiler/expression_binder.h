@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -225,6 +226,8 @@ class ExpressionBinder {
 
   // bind_window.cc
   Result<ExprPtr> BindWindow(std::string_view name, const ParseNode& node);
+  /// The call with the window of its node, added to the block.
+  Result<ExprPtr> AddWindow(WindowCall call, const ParseNode& node);
   Status BindWindowArguments(std::string_view name, const ParseNode& node, WindowCall* call);
   /// PARTITION BY, ORDER BY and the frame of OVER, or of an entry of WINDOW.
   Status BindWindowDefinition(const ParseNode& definition, WindowCall* call);
@@ -273,6 +276,12 @@ class ExpressionBinder {
   Result<ExprPtr> AddNumber(Function function, ExprPtr moment, ExprPtr number, int position);
   Result<ExprPtr> SecondsToMoment(ExprPtr seconds, int position);
   Result<ExprPtr> Difference(ExprPtr x, ExprPtr y, int position);
+
+  // bind_statistics.cc
+  /// Adds an aggregate to the block, or a window: what it gives there.
+  using AggregateLeaf = std::function<Result<ExprPtr>(AggregateFunction, ExprPtr argument, const SqlType& result)>;
+  /// An aggregate that is made of others. REQUIRES: IsStatisticName(name).
+  Result<ExprPtr> BindStatistic(std::string_view name, const ParseNode& node, const AggregateLeaf& leaf);
 
   // grouping_sets.cc
   Result<ExprPtr> BindGrouping(const ParseNode& node);

@@ -136,6 +136,7 @@ enum class FinalRule : uint8_t {
   kSum,
   kCount,
   kQuotient,
+  kDeviations,
   kSampleVariance,
   kPopulationVariance,
   kSampleDeviation,

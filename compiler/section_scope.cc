@@ -118,6 +118,9 @@ Status GroupScope::Compute(const Expr& leaf, SectionBuilder* b) {
       b->Load(Slot(l.value, b), type);
       if (IsWide(type) && !IsWide(leaf.type)) b->Narrow();
       return Status::Ok();
+    case FinalRule::kDeviations:
+      b->Load(Slot(l.value + 2, b), columns_[static_cast<size_t>(l.value) + 2]);
+      return Status::Ok();
     case FinalRule::kSampleVariance:
     case FinalRule::kPopulationVariance:
     case FinalRule::kSampleDeviation:

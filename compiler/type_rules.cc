@@ -93,6 +93,11 @@ constexpr std::string_view kSyntaxNames[] = {
 #include "compiler/functions.def"
 };
 
+constexpr std::string_view kStatisticNames[] = {
+#define STATISTIC(name, ...) name,
+#include "compiler/functions.def"
+};
+
 constexpr std::string_view kFields[] = {
 #define DATE_FIELD(Name, name, Description) name,
 #include "compiler/functions.def"
@@ -295,6 +300,7 @@ const std::vector<std::string_view>& FunctionNames() {
     for (const AggregateRow& row : kAggregates) {
       for (const AggregateCallRow& call : row.calls) all.push_back(call.name);
     }
+    all.insert(all.end(), std::begin(kStatisticNames), std::end(kStatisticNames));
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
     if (all.front().empty()) all.erase(all.begin());
@@ -330,6 +336,10 @@ TypeClass AggregateArgumentClass(std::string_view name) {
     }
   }
   return static_cast<TypeClass>(all);
+}
+
+bool IsStatisticName(std::string_view name) {
+  return std::find(std::begin(kStatisticNames), std::end(kStatisticNames), name) != std::end(kStatisticNames);
 }
 
 std::optional<AggregateRule> FindAggregate(std::string_view name, const SqlType& argument) {

@@ -82,6 +82,8 @@ struct AggregateRule {
 /// The class of types that the argument of aggregate `name` may have; kClassNone if there is no such aggregate.
 TypeClass AggregateArgumentClass(std::string_view name);
 inline bool IsAggregateName(std::string_view name) { return AggregateArgumentClass(name) != kClassNone; }
+/// Whether it is an aggregate that the binder makes of others.
+bool IsStatisticName(std::string_view name);
 std::optional<AggregateRule> FindAggregate(std::string_view name, const SqlType& argument);
 
 enum class CastContext : uint8_t { kImplicit, kAssignment, kExplicit, kNone };

@@ -243,12 +243,16 @@ std::string Aggregates() {
   std::string out = "| aggregate | result | |\n|---|---|---|\n";
   for (const Row& row : rows) {
     const char* description = row.description;
-    if (row.calls.empty()) out += fmt::format("| `{}(*)` | {} | {} |\n", row.text, kResultBigint, description);
+    if (row.calls.empty() && *description != 0)
+      out += fmt::format("| `{}(*)` | {} | {} |\n", row.text, kResultBigint, description);
     for (const Call& call : row.calls) {
       out += fmt::format("| `{}`({}) | {} | {} |\n", call.name, call.argument, call.result, description);
       description = "";
     }
   }
+#define STATISTIC(name, Arguments, Result, Description) \
+  out += fmt::format("| `{}`({}) | {} | {} |\n", name, Arguments, Result, Description);
+#include "compiler/functions.def"
   return out;
 }
 

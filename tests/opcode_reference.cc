@@ -265,6 +265,12 @@ void Reference::FinishGroups(const Section& s, Machine* m, size_t number) {
       } else {
         c.v[g] = counts ? state.count : op == Opcode::SumF ? AsBits(static_cast<double>(state.sum)) : state.v;
       }
+      if (op == Opcode::ProductF) {
+        long double product = 1;
+        for (const double v : state.values) product *= static_cast<long double>(v);
+        c.v[g] = AsBits(static_cast<double>(product));
+        c.slack.push_back(static_cast<double>(1e-9L * std::fabs(product)) + 1e-300);
+      }
       if (op == Opcode::SumF) c.slack.push_back(1e-9 * state.absolute);
       if (op == Opcode::MinF || op == Opcode::MaxF) c.slack.push_back(0);  // which of the two zeros is not fixed
     }

@@ -527,6 +527,7 @@ bool Reference::Aggregate(Opcode op, State* s, const Machine& m, size_t i) {
         s->absolute += std::fabs(AsDouble(a));
       }
       return true;
+    case Opcode::ProductF:
     case Opcode::MomentsF:
       if (!null) s->values.push_back(AsDouble(a));
       return true;

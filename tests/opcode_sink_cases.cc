@@ -94,6 +94,11 @@ void Walk::GroupCase(const std::string& name, const std::vector<SqlType>& keys, 
     m.Load(kDouble, Operand::Slot(m.Slot(finite, SqlType::Of(TypeId::kReal))));
     aggregate(Opcode::SumF, kDouble);
     aggregate(Opcode::MomentsF, kBigint);
+    if (host) {  // of numbers that do not grow: an infinite product depends on the order
+      const auto bound = [&](double v) { return Operand::Constant(AddConstant(&p, Value::Float(kDouble, v))).Pack(); };
+      m.Op(Opcode::ClampF, 0, bound(-1), bound(1));
+      aggregate(Opcode::ProductF, kDouble);
+    }
     m.Load(kWide, Operand::Slot(m.Slot(any_wide, kWide)));
     aggregate(Opcode::MinW, kWide);
     aggregate(Opcode::MaxW, kWide);

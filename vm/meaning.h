@@ -688,6 +688,14 @@ struct SumF {
   static TESSERA_HD void Apply(State& s, double v, Lane&) { s += v; }
   static TESSERA_HD void Merge(State& s, State o, Lane&) { s += o; }
 };
+struct ProductF {
+  using Type = double;
+  using State = double;
+  static constexpr GroupState kGroupState = GroupState::kLocked;
+  static TESSERA_HD State Identity() { return 1; }
+  static TESSERA_HD void Apply(State& s, double v, Lane&) { s *= v; }
+  static TESSERA_HD void Merge(State& s, State o, Lane&) { s *= o; }
+};
 struct SumW {
   using Type = int128_t;
   using State = int128_t;
