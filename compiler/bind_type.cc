@@ -143,8 +143,7 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
 Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
   const ParseNode& type_name = *node.Get(Field::k_typeName);
   const int position = node.location() >= 0 ? node.location() : type_name.location();
-  if (FindMark(*context_, Dialect::Mark::Kind::kTryCast, node.location()) != nullptr)
-    return Unsupported("TRY_CAST is not supported", position, "Write CASE WHEN ... THEN CAST(...) END.");
+  const bool tries = FindMark(*context_, Dialect::Mark::Kind::kTryCast, node.location()) != nullptr;
   TESSERA_ASSIGN(const SqlType type, BindType(type_name, type_name.location()));
   TESSERA_ASSIGN(ExprPtr e, Bind(*node.Get(Field::k_arg)));
   if (type.id == TypeId::kInterval) return BindInterval(type_name, std::move(e));
@@ -152,12 +151,15 @@ Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
     // A literal is read as the type without its length; then CAST cuts it.
     SqlType plain = type;
     plain.length = 0;
-    TESSERA_ASSIGN(e, Resolve(std::move(e), plain));
+    Result<ExprPtr> value = Resolve(std::move(e), plain);
+    if (!value.ok()) return tries ? Result<ExprPtr>(MakeNull(type, position)) : value.status();
+    e = std::move(value).value();
   }
   if (e->type == type || (!IsConstant(*e) && e->type.id == TypeId::kText && IsFreeWidening(e->type, type))) return e;
   if (FindCast(e->type, type) == CastContext::kNone) {
     return SqlError("cannot cast type " + e->type.ToString() + " to " + type.ToString(), position);
   }
+  if (tries) return BindTryCast(std::move(e), type, position);
   ExprPtr cast = MakeCast(std::move(e), type);
   cast->position = position;
   return Folded(std::move(cast));

@@ -112,7 +112,10 @@ Status ConversionGenerator::Cast(const Expr& e) {
   }
   if (from.id == TypeId::kText) {
     TESSERA_TRY(b_->Value(a));
-    b_->Emit(IsWide(to) ? Opcode::TToW : to.IsFloat() ? Opcode::TToF : Opcode::TToI, 0, 0, vm::PackType(to));
+    b_->Emit(IsWide(to)     ? Opcode::TToW
+             : to.IsFloat() ? Opcode::TToF
+                            : Opcode::TToI,
+             0, 0, vm::PackType(to), e.function == Function::kTryCast ? 1 : 0);
     return Status::Ok();
   }
   if (to.id == TypeId::kBoolean && from.id != TypeId::kBoolean) {

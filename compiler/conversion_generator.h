@@ -13,7 +13,7 @@ class ConversionGenerator {
  public:
   explicit ConversionGenerator(SectionBuilder* builder) : b_(builder) {}
 
-  /// kCast.
+  /// kCast; kTryCast of a text.
   Status Cast(const Expr& e);
   /// kRound, kFloor, kCeil.
   Status Round(const Expr& e);

@@ -359,8 +359,11 @@ Result<Value> EvaluateFunction(Function function, const SqlType& type, DateField
     }
     case Translation::kRounding:
       return Rounding(function, type, args);
-    case Translation::kCast:
-      return EvaluateCast(a, type);
+    case Translation::kCast: {
+      Result<Value> value = EvaluateCast(a, type);
+      if (!value.ok() && function == Function::kTryCast) return Value::Null(type);
+      return value;
+    }
     case Translation::kSubstring:
       return Substring(type, args);
     case Translation::kExtract:

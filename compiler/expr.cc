@@ -112,7 +112,8 @@ void PrintOwn(const Expr& e, const Names& names, std::string* out) {
       out->append(" END");
       break;
     case Function::kCast:
-      out->append("CAST(");
+    case Function::kTryCast:
+      out->append(e.function == Function::kCast ? "CAST(" : "TRY_CAST(");
       Print(*e.args[0], names, 0, out);
       out->append(" AS ");
       out->append(e.type.ToString());

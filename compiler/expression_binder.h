@@ -289,6 +289,10 @@ class ExpressionBinder {
   // bind_type.cc
   Result<ExprPtr> BindCast(const ParseNode& node);
 
+  // bind_try_cast.cc
+  /// REQUIRES: x has a type, and there is a cast from it.
+  Result<ExprPtr> BindTryCast(ExprPtr x, const SqlType& type, int position);
+
   // bind_interval.cc
   Result<ExprPtr> BindInterval(const ParseNode& type_name, ExprPtr text);
 

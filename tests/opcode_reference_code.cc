@@ -421,6 +421,10 @@ void Reference::RunCode(const Section& s, Machine* m, size_t n, std::vector<uint
           Scalar r;
           const Fate fate = FromTextOf(type, texts_->Get(m->a[i]), &r);
           if (fate == Fate::kUnknownOpcode) return unknown();
+          if (fate != Fate::kValue && in.p4 != 0) {
+            (in.op == Opcode::TToW ? m->w_null : m->a_null)[i] = 1;
+            return;
+          }
           if (fate != Fate::kValue) return misfit(i, fate);
           if (in.op == Opcode::TToW) {
             m->w[i] = r.w;

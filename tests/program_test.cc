@@ -690,6 +690,7 @@ const std::vector<Refusal>& Refusals() {
       {"a text of length -1", [](P p) { Code(p, {kLoadText, Make(Opcode::CutT, 0, 0, -1)}); }, "length"},
       {"an integer as the text of a double", [](P p) { Code(p, {kLoadInteger, Make(Opcode::IToT, 0, 0, PackType(kDouble))}); }, "type in p3"},
       {"text as an integer of wide type", [](P p) { Code(p, {kLoadText, Make(Opcode::TToI, 0, 0, PackType(kWide))}); }, "type in p3"},
+      {"text tried twice", [](P p) { Code(p, {kLoadText, Make(Opcode::TToI, 0, 0, PackType(kBigint), 2)}); }, "bad text"},
       {"text as a value of no type", [](P p) { Code(p, {kLoadText, Make(Opcode::TToI, 0, 0, 0)}); }, "type in p3"},
       // Jumps
       {"a jump to itself", [](P p) { Code(p, {Make(Opcode::SkipIfNone, 0, 0)}); }, "backwards"},

@@ -134,15 +134,13 @@ void TileMachine::DoToText(const Instruction& in) {
 template <class M>
 void TileMachine::DoFromText(const Instruction& in) {
   constexpr bool kWide = std::is_same_v<M, meaning::TToW>;
-  if constexpr (kWide) {
-    w_may_be_null_ = a_may_be_null_;
-    if (a_may_be_null_) memcpy(w_null_.data(), a_null_, static_cast<size_t>(n_));
-  }
   const SqlType type = UnpackType(in.p3);
   ForOnlyLive([&](int i) {
     if (a_may_be_null_ && a_null_[i] != 0) return;
     Result<Value> v = ParseValue(Text(a_[i]), type);
-    if (!v.ok()) {
+    if (!v.ok() && in.p4 != 0) {
+      NullsA()[i] = 1;
+    } else if (!v.ok()) {
       if (error_ == LaneError::kNone) text_error_ = v.status();
       NoteError(LaneError::kBadText);
     } else if constexpr (kWide) {
@@ -151,6 +149,10 @@ void TileMachine::DoFromText(const Instruction& in) {
       a_[i] = std::is_same_v<M, meaning::TToF> ? std::bit_cast<int64_t>(v->f64) : v->i64;
     }
   });
+  if constexpr (kWide) {
+    w_may_be_null_ = a_may_be_null_;
+    if (a_may_be_null_) memcpy(w_null_.data(), a_null_, static_cast<size_t>(n_));
+  }
 }
 
 }  // namespace tessera::vm

@@ -569,6 +569,7 @@ class Verifier {
           SqlType t = UnpackType(in.p3);
           AccumulatorSpec want = info.shape == Shape::ToText ? info.in : info.out;
           if (!IsValueType(t) || ClassOf(t) != want) return Fail("type in p3");
+          if (info.shape == Shape::FromText && in.p4 != 0 && in.p4 != 1) return Fail("what becomes of bad text");
           break;
         }
         case Shape::Like:
