@@ -29,7 +29,7 @@ endif
 # ---- What there is --------------------------------------------------------------------------------------------------
 
 # One run of the preprocessor answers for the compiler and every header. (\043 is a number sign.)
-HEADERS := pg_query.h re2/re2.h sqlite3.h fmt/core.h xxhash.h histedit.h gtest/gtest.h boost/context/fiber.hpp
+HEADERS := pg_query.h re2/re2.h utf8proc.h sqlite3.h fmt/core.h xxhash.h histedit.h gtest/gtest.h boost/context/fiber.hpp
 FOUND := $(if $(NOBUILD),,$(shell { printf '\043if __GNUC__ >= 12 || __clang_major__ >= 14\ngcc\n\043endif\n'; \
   printf '\043if __has_include(<%s>)\n%s\n\043endif\n' $(foreach h,$(HEADERS),$h $h); } | \
   $(CXX) -std=c++20 -x c++ -E -P - 2>/dev/null))
@@ -55,6 +55,7 @@ MPICXX := $(if $(MPICXX_FOUND),$(shell printf '\043if __has_include(<mpi.h>)\n$(
 MISSING := $(strip $(if $(call Has,gcc),,g++) \
   $(if $(and $(call Has,pg_query.h),$(call HasLibrary,pg_query.a)),,libpg-query-dev) \
   $(if $(and $(call Has,re2/re2.h),$(call HasLibrary,re2.a)),,libre2-dev) \
+  $(if $(and $(call Has,utf8proc.h),$(call HasLibrary,utf8proc.a)),,libutf8proc-dev) \
   $(if $(and $(call Has,sqlite3.h),$(call HasLibrary,sqlite3.so)),,libsqlite3-dev) \
   $(if $(call Has,fmt/core.h),,libfmt-dev) $(if $(call Has,xxhash.h),,libxxhash-dev) \
   $(if $(and $(call Has,histedit.h),$(call HasLibrary,edit.so)),,libedit-dev))
@@ -80,9 +81,9 @@ ifneq ($(SANITIZE),)
 CXXFLAGS := $(subst -O3,-O1,$(CXXFLAGS)) -g -fno-omit-frame-pointer -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -Wno-maybe-uninitialized
 LDFLAGS += -fsanitize=$(SANITIZE)
 endif
-# libpg_query and RE2 are static, because few machines have them. The former's archive exports functions of an old xxhash; ours is inlined
+# libpg_query, RE2 and utf8proc are static, because few machines have them. The former's archive exports functions of an old xxhash; ours is inlined
 # from the header (XXH_INLINE_ALL), so the two never meet.
-LIBS := -lsqlite3 -l:libpg_query.a -l:libre2.a -ledit -ldl
+LIBS := -lsqlite3 -l:libpg_query.a -l:libre2.a -l:libutf8proc.a -ledit -ldl
 # The kernels' host side alone sees CUDA's headers, so that with and without a toolkit the rest is the same objects; and
 # campaigns that call CUDA themselves.
 GPU_TORTURE_SOURCES := tests/torture/cuda_calls.cc tests/torture/gpu_neighbour.cc
@@ -254,6 +255,7 @@ Tessera
   compiler       $(if $(call Has,gcc),g++ $(GXX_VERSION),NOT FOUND: g++ 12 or later; sudo apt-get install g++)$(CACHED)
   libpg_query    $(call OrMissing,libpg-query-dev)
   RE2            $(call OrMissing,libre2-dev)
+  utf8proc       $(call OrMissing,libutf8proc-dev)
   SQLite         $(call OrMissing,libsqlite3-dev)
   libedit        $(call OrMissing,libedit-dev)
   fmt            $(call OrMissing,libfmt-dev)

@@ -237,11 +237,26 @@ Fate TextUnary(Opcode op, const std::string& s, std::string* out) {
     for (const std::string& c : characters) *out += c;
     return Fate::kValue;
   }
-  if (op == Opcode::InitcapT) {
-    const auto in_word = [](char c) { return std::isalnum(static_cast<uint8_t>(c)) != 0 || (c & 0x80) != 0; };
-    for (size_t i = 0; i < s.size(); ++i) {
-      const auto c = static_cast<uint8_t>(s[i]);
-      if (c < 0x80) (*out)[i] = static_cast<char>(i > 0 && in_word(s[i - 1]) ? std::tolower(c) : std::toupper(c));
+  if (op == Opcode::UpperT || op == Opcode::LowerT || op == Opcode::InitcapT) {
+    // Of the characters that the walk has, ASCII and Latin-1 have two cases. Its others are of three bytes and no words.
+    const auto second = [](const std::string& c) { return static_cast<uint8_t>(c[1]); };
+    const auto latin = [&](const std::string& c) {  // a letter but for the signs of multiplication and division
+      return c.size() == 2 && c[0] == '\xC3' && second(c) != 0x97 && second(c) != 0xB7;
+    };
+    bool inside = false;
+    out->clear();
+    for (std::string c : Characters(s)) {
+      const bool upper = op == Opcode::UpperT || (op == Opcode::InitcapT && !inside);
+      if (c.size() == 1) {
+        const auto byte = static_cast<uint8_t>(c[0]);
+        inside = std::isalnum(byte) != 0;
+        c[0] = static_cast<char>(upper ? std::toupper(byte) : std::tolower(byte));
+      } else {
+        inside = latin(c) || c.size() == 3;
+        if (latin(c) && upper && second(c) >= 0xA0 && second(c) != 0xBF) c[1] = static_cast<char>(second(c) - 0x20);
+        if (latin(c) && !upper && second(c) < 0x9F) c[1] = static_cast<char>(second(c) + 0x20);
+      }
+      *out += c;
     }
     return Fate::kValue;
   }
@@ -251,13 +266,6 @@ Fate TextUnary(Opcode op, const std::string& s, std::string* out) {
   }
   const bool left = op == Opcode::TrimT || op == Opcode::TrimLeftT,
              right = op == Opcode::TrimT || op == Opcode::TrimRightT;
-  if (op == Opcode::UpperT || op == Opcode::LowerT) {
-    for (char& c : *out) {
-      if (op == Opcode::UpperT && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-      if (op == Opcode::LowerT && c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    }
-    return Fate::kValue;
-  }
   if (!left && !right) return Fate::kUnknownOpcode;
   while (left && !out->empty() && out->front() == ' ') out->erase(0, 1);
   while (right && !out->empty() && out->back() == ' ') out->pop_back();

@@ -1,5 +1,7 @@
 #include "vm/text_functions.h"
 
+#include <utf8proc.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -95,6 +97,29 @@ void DigestBlock(const char* block, std::array<uint32_t, 4>* state) {
   (*state)[3] += d;
 }
 
+/// Appends f(character) for each character of well-formed UTF-8. A byte that is none stays as it is.
+template <class F>
+void MapCharacters(std::string_view s, std::string* out, F f) {
+  out->clear();
+  while (!s.empty()) {
+    int32_t c = 0;
+    const utf8proc_ssize_t size = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(s.data()),
+                                                   static_cast<utf8proc_ssize_t>(s.size()), &c);
+    if (size <= 0) {
+      out->push_back(s[0]);
+      s.remove_prefix(1);
+      continue;
+    }
+    std::array<utf8proc_uint8_t, 4> bytes;
+    const utf8proc_ssize_t written = utf8proc_encode_char(f(c), bytes.data());
+    out->append(reinterpret_cast<const char*>(bytes.data()), static_cast<size_t>(written));
+    s.remove_prefix(static_cast<size_t>(size));
+  }
+}
+
+/// By Unicode, and in PostgreSQL, the upper case of a sharp s is two letters, so it stays as it is; utf8proc has a capital.
+int32_t ToUpper(int32_t c) { return c == 0xDF ? c : utf8proc_toupper(c); }
+
 }  // namespace
 
 namespace meaning {
@@ -108,16 +133,18 @@ void ReverseT::Apply(std::string_view s, std::string* out) {
   }
 }
 
+void MapLetters(std::string_view s, bool upper, std::string* out) {
+  MapCharacters(s, out, upper ? ToUpper : utf8proc_tolower);
+}
+
 void InitcapT::Apply(std::string_view s, std::string* out) {
-  out->assign(s);
-  bool inside = false;  // of a word
-  for (char& c : *out) {
-    const bool upper = c >= 'A' && c <= 'Z', lower = c >= 'a' && c <= 'z';
-    if (inside && upper) c = static_cast<char>(c + 32);
-    if (!inside && lower) c = static_cast<char>(c - 32);
-    // Bytes beyond ASCII are letters.
-    inside = upper || lower || (c >= '0' && c <= '9') || static_cast<unsigned char>(c) >= 0x80;
-  }
+  bool inside = false;  // of a word: letters, their marks, and numbers
+  MapCharacters(s, out, [&](int32_t c) {
+    const int32_t mapped = inside ? utf8proc_tolower(c) : ToUpper(c);
+    const utf8proc_category_t category = utf8proc_category(c);
+    inside = category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NO;
+    return mapped;
+  });
 }
 
 void Md5T::Apply(std::string_view s, std::string* out) {

@@ -1,5 +1,5 @@
 // What the opcodes of text functions with code of their own mean for one row: a part of text_meaning.h. They work on the
-// characters of UTF-8, and as PostgreSQL's functions of these names do, except that only ASCII letters have a case. Text
+// characters of UTF-8, and as PostgreSQL's functions of these names do; letters have the case of Unicode (utf8proc). Text
 // that is not UTF-8 gives some text, never a read outside of it. Any thread.
 //
 // Start at: meaning::ReplaceT.

@@ -98,11 +98,19 @@ inline bool LikeMatches(std::string_view s, std::string_view p) {
 
 namespace meaning {
 
-inline void MapAscii(std::string_view s, char first, char last, int shift, std::string* out) {
+/// Letters in lower or upper case, character by character (utf8proc).
+void MapLetters(std::string_view s, bool upper, std::string* out);
+/// The same, where a text is ASCII without that.
+inline void MapCase(std::string_view s, bool upper, std::string* out) {
+  const char first = upper ? 'a' : 'A', last = upper ? 'z' : 'Z';
+  const char shift = upper ? -32 : 32;
+  char all = 0;
   out->assign(s);
   for (char& c : *out) {
+    all = static_cast<char>(all | c);
     if (c >= first && c <= last) c = static_cast<char>(c + shift);
   }
+  if ((all & '\x80') != 0) MapLetters(s, upper, out);
 }
 inline std::string_view TrimStart(std::string_view s) {
   size_t i = s.find_first_not_of(' ');
@@ -111,10 +119,10 @@ inline std::string_view TrimStart(std::string_view s) {
 inline std::string_view TrimEnd(std::string_view s) { return s.substr(0, s.find_last_not_of(' ') + 1); }
 
 struct UpperT {
-  static void Apply(std::string_view s, std::string* out) { MapAscii(s, 'a', 'z', -32, out); }
+  static void Apply(std::string_view s, std::string* out) { MapCase(s, true, out); }
 };
 struct LowerT {
-  static void Apply(std::string_view s, std::string* out) { MapAscii(s, 'A', 'Z', 32, out); }
+  static void Apply(std::string_view s, std::string* out) { MapCase(s, false, out); }
 };
 struct TrimT {
   static void Apply(std::string_view s, std::string* out) { out->assign(TrimEnd(TrimStart(s))); }
