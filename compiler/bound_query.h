@@ -153,7 +153,7 @@ struct Query {
   /// order or a limit, and this block is a derived table.
   std::vector<std::unique_ptr<Query>> union_all;
   /// The output, not one of the visible ones, that says how often each row stands in the result; -1: once. Then the
-  /// block is grouped by all its visible outputs, has no order or limit, and is a derived table.
+  /// block is grouped by all its visible outputs, or is one row, has no order or limit, and is a derived table.
   int repeat = -1;
   /// What becomes of rows that are equal in the first `fold_keys` outputs, which order_by begins with, see
   /// vm::Section::fold; kCountStar: all stay. Then the block is a derived table without grouping or limit.

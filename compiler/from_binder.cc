@@ -62,7 +62,7 @@ Status FromBinder::BindItem(const ParseNode& item, NameScope* scope) {
     return status.ok() && alias != nullptr ? RenameJoin(*alias, PositionOf(item), scope) : status;
   }
   const int position = item.FirstLocation();
-  if (item.Is(Tag::kRangeFunction)) return Unsupported("a function in FROM is not supported", position);
+  if (item.Is(Tag::kRangeFunction)) return BindSeries(item, scope);
   if (item.text() == "RangeTableSample") return Unsupported("TABLESAMPLE is not supported", position);
   return Unsupported("this form of FROM (" + std::string(item.text()) + ") is not supported", position);
 }

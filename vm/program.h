@@ -157,8 +157,8 @@ struct Section {
   /// JOIN.
   int32_t append_to = -1;
   /// A column of 64-bit integers that says how often each row stands once the section has run. Then the sink is kRows,
-  /// the source is another section's rows, there is no order and no limit, nothing is appended, and this is not the last
-  /// section. -1: each row once. Used for INTERSECT ALL and EXCEPT ALL.
+  /// the source is another section's rows or one row, there is no order and no limit, nothing is appended, and this is
+  /// not the last section. -1: each row once. Used for INTERSECT ALL, EXCEPT ALL and generate_series.
   int32_t repeat = -1;
   /// What becomes, once the rows are in order, of those that are equal in the first `keys` columns: one of them, with the
   /// fold of their values in column `keys`. Then the sink is kRows, the order begins with the keys, there is no limit,

@@ -216,8 +216,8 @@ class Verifier {
 
   Status CheckRepeat(const Section& s) {
     const bool plain = s.sink == Section::Sink::kRows && s.order.empty() && s.limit == -1 && s.offset == 0;
-    const bool inside =
-        s.source_kind == Section::Source::kSection && section_ + 1 < static_cast<int>(p_.sections.size());
+    const bool made = s.source_kind == Section::Source::kSection || s.source_kind == Section::Source::kOneRow;
+    const bool inside = made && section_ + 1 < static_cast<int>(p_.sections.size());
     if (!plain || !inside || s.append_to != -1 || !InRange(s.repeat, s.columns) ||
         s.columns[static_cast<size_t>(s.repeat)].storage() != StorageClass::kInt) {
       return Fail("how often its rows stand");

@@ -1,0 +1,198 @@
+// Binding generate_series and range in FROM: one row, repeated, numbered by a window, and a value computed from the
+// number. So every interpreter has them, and they take as much memory as any intermediate result of as many rows.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "compiler/expression_binder.h"
+#include "compiler/from_binder.h"
+#include "compiler/query_copy.h"
+#include "compiler/subquery_expr.h"
+#include "vm/meaning.h"
+
+namespace tessera {
+namespace {
+
+const SqlType kInteger = SqlType::Of(TypeId::kInteger);
+const SqlType kBigint = SqlType::Of(TypeId::kBigint);
+const SqlType kTimestamp = SqlType::Of(TypeId::kTimestamp);
+
+/// As of any result.
+constexpr int128_t kMostRows = (int64_t{1} << 32) - 2;
+
+/// The values start, start + step, ... up to stop, or before it.
+struct Series {
+  int64_t start = 0, step = 1;
+  SqlType type = kInteger;
+  bool months = false;  ///< of the step; then of 28 days at least
+  int128_t rows = 0;
+  /// Steps of months: a day that a month lacks stays cut, so from row `first` on the values count from another start.
+  struct Piece {
+    int64_t first, start;
+  };
+  std::vector<Piece> pieces;
+
+  void Count(int64_t stop, bool inclusive) {
+    if ((step > 0) != (stop > start) && stop != start) return;
+    const int128_t distance = static_cast<int128_t>(stop) - start;
+    rows = distance / step + (distance % step != 0 || inclusive ? 1 : 0);
+  }
+  void CountMonths(int64_t stop, bool inclusive) {
+    int64_t x = start;
+    pieces.push_back({0, start});
+    const auto before = [&] { return step > 0 ? x < stop : x > stop; };
+    for (; before() || (inclusive && x == stop); ++rows) {
+      const Piece& p = pieces.back();
+      const auto number = static_cast<int64_t>(rows);
+      vm::Lane lane;
+      if (number > p.first && vm::meaning::AddMonthsT::Apply(p.start, (number - p.first) * step, lane) != x)
+        pieces.push_back({number, x});
+      x = vm::meaning::AddMonthsT::Apply(x, step, lane);
+      if (lane.error != vm::LaneError::kNone) {  // the last one of the calendar
+        ++rows;
+        return;
+      }
+    }
+  }
+};
+
+ExprPtr Integer(int64_t v) { return MakeConstant(Value::Int(kBigint, v), -1); }
+
+ExprPtr Call(Function f, const SqlType& type, ExprPtr a, ExprPtr b) {
+  return MakeFunction(f, type, -1, ExprList(std::move(a), std::move(b)));
+}
+
+/// The value of a row. `number`: of the row, from 1.
+ExprPtr ValueOf(const Series& s, const Expr& number) {
+  const auto from = [&](int64_t first, int64_t start) {
+    ExprPtr steps = Call(Function::kSub, kBigint, number.Clone(), Integer(first + 1));
+    if (s.step != 1) steps = Call(Function::kMul, kBigint, std::move(steps), Integer(s.step));
+    if (s.type.id != TypeId::kTimestamp)
+      return MakeCast(Call(Function::kAdd, kBigint, Integer(start), std::move(steps)), s.type);
+    ExprPtr moment = MakeConstant(Value::Int(kTimestamp, start), -1);
+    return Call(s.months ? Function::kAddMonths : Function::kAddMicros, kTimestamp, std::move(moment),
+                std::move(steps));
+  };
+  if (s.pieces.size() < 2) return from(0, s.start);
+  std::vector<ExprPtr> branches;
+  for (size_t i = 0; i < s.pieces.size(); ++i) {
+    if (i + 1 < s.pieces.size()) {
+      branches.push_back(
+          Call(Function::kLe, SqlType::Of(TypeId::kBoolean), number.Clone(), Integer(s.pieces[i + 1].first)));
+    }
+    branches.push_back(from(s.pieces[i].first, s.pieces[i].start));
+  }
+  return MakeFunction(Function::kCase, s.type, -1, std::move(branches));
+}
+
+}  // namespace
+
+Status FromBinder::BindSeries(const ParseNode& item, NameScope* scope) {
+  const int at = item.FirstLocation();
+  const ParseNode* list = item.Get(Field::k_functions);
+  // A list for each function: its call, and definitions of columns.
+  const ParseNode* parts = list != nullptr && list->size() == 1 ? list->first()->Get(Field::k_items) : nullptr;
+  const ParseNode* call = parts != nullptr ? parts->first() : nullptr;
+  if (item.Get(Field::k_is_rowsfrom) != nullptr || call == nullptr || !call->Is(Tag::kFuncCall))
+    return Unsupported("this function in FROM is not supported", at, "generate_series and range are.");
+  std::string name;
+  for (const ParseNode& n : *call->Get(Field::k_funcname)) name = n.Text(Field::k_sval);
+  const int position = call->location();
+  const bool inclusive = name == "generate_series";
+  if (!inclusive && name != "range") {
+    return Unsupported("function " + name + " in FROM is not supported", position,
+                       name == "unnest" ? "VALUES makes rows." : "generate_series and range are.");
+  }
+  if (item.Get(Field::k_coldeflist) != nullptr)
+    return SqlError("a column definition list is only allowed for functions returning \"record\"", position);
+
+  std::vector<ExprPtr> args;
+  ExpressionBinder binder(&context_, nullptr, Clause::kValues);
+  if (const ParseNode* nodes = call->Get(Field::k_args)) {
+    for (const ParseNode& node : *nodes) {
+      TESSERA_ASSIGN(ExprPtr e, binder.Bind(node));
+      TESSERA_ASSIGN(e, ExpressionBinder::Resolve(std::move(e), args.size() < 2 && nodes->size() == 3 &&
+                                                                        !args.empty() && !args[0]->type.IsInteger()
+                                                                    ? args[0]->type
+                                                                    : kInteger));
+      if (!IsConstant(*e)) {
+        return Unsupported(name + " of what is not a constant is not supported", position,
+                           "Take a longer series, and a condition in WHERE.");
+      }
+      args.push_back(std::move(e));
+    }
+  }
+  if (args.size() == 1 && !inclusive) args.insert(args.begin(), MakeConstant(Value::Int(kInteger, 0), position));
+  if (args.size() < 2 || args.size() > 3)
+    return SqlError("function " + name + " does not take " + std::to_string(args.size()) + " arguments", position,
+                    "It takes a start, a stop and a step.");
+  const auto is_moment = [](const Expr& e) { return (ClassOf(e.type) & kClassDateTime) != 0; };
+  const bool integers = std::all_of(args.begin(), args.end(), [](const ExprPtr& e) { return e->type.IsInteger(); });
+  const bool moments =
+      args.size() == 3 && is_moment(*args[0]) && is_moment(*args[1]) && args[2]->type.id == TypeId::kInterval;
+  if (!integers && !moments) {
+    return SqlError(name + " takes integers, or two moments and an INTERVAL", position,
+                    "Such as " + name + "(DATE '2024-01-01', DATE '2024-12-31', INTERVAL '1 day').");
+  }
+
+  Series s;
+  for (int i = 0; i < 2; ++i) {
+    ExprPtr& e = args[static_cast<size_t>(i)];
+    if (integers && e->type.id == TypeId::kBigint) s.type = kBigint;
+    if (moments) {
+      TESSERA_ASSIGN(e, binder.Coerce(std::move(e), kTimestamp, CastContext::kImplicit));
+      s.type = kTimestamp;
+    }
+  }
+  const bool null = std::any_of(args.begin(), args.end(), [](const ExprPtr& e) { return e->constant.null; });
+  if (!null) {
+    s.start = args[0]->constant.i64;
+    if (integers && args.size() == 3) s.step = args[2]->constant.i64;
+    if (moments) {
+      const Span span = SpanOf(args[2]->constant);
+      s.months = span.months != 0;
+      const int128_t micros = static_cast<int128_t>(span.days) * vm::kMicrosPerDay + span.micros;
+      if (s.months && micros != 0)
+        return Unsupported("a step of months and days is not supported", args[2]->position, "Take one of them.");
+      if (micros > INT64_MAX || micros < INT64_MIN) return SqlError("interval out of range", args[2]->position);
+      s.step = s.months ? span.months : static_cast<int64_t>(micros);
+    }
+    if (s.step == 0) return SqlError("step size cannot equal zero", args.back()->position);
+    s.months ? s.CountMonths(args[1]->constant.i64, inclusive) : s.Count(args[1]->constant.i64, inclusive);
+    if (s.rows > kMostRows) {
+      return Unsupported(name + " of more than 4294967294 rows is not supported", position,
+                         "Is the step as it should be?");
+    }
+  }
+
+  auto one = std::make_shared<Query>();
+  one->outputs.push_back({MakeConstant(Value::Int(kInteger, 1), -1), "one"});
+  one->outputs.push_back({Integer(static_cast<int64_t>(s.rows)), "times"});
+  one->visible = 1;
+  one->repeat = 1;
+  auto numbered = std::make_shared<Query>();
+  Window window;
+  window.function = vm::WindowFunction::kRowNumber;
+  window.type = kBigint;
+  numbered->relations.push_back(DerivedTable(std::move(one)));
+  numbered->relations.back().alias = name;
+  numbered->outputs.push_back({MakeColumn(0, 0, kInteger, false, -1), "one"});
+  numbered->outputs.push_back({MakeLeaf(Expr::Kind::kWindow, 0, kBigint, false), "number"});
+  numbered->windows.push_back(window);
+  numbered->visible = 2;
+  auto values = std::make_shared<Query>();
+  values->relations.push_back(DerivedTable(std::move(numbered)));
+  values->relations.back().alias = name;
+  const ExprPtr number = MakeColumn(0, 1, kBigint, false, position);
+  const ParseNode* alias = item.Get(Field::k_alias);
+  // As in PostgreSQL the one column is called like the table.
+  const std::string column(alias != nullptr ? alias->Text(Field::k_aliasname) : std::string_view(name));
+  values->outputs.push_back({ValueOf(s, *number), column});
+  if (item.Get(Field::k_ordinality) != nullptr) values->outputs.push_back({number->Clone(), "ordinality"});
+  values->visible = static_cast<int>(values->outputs.size());
+  Relation relation = DerivedTable(std::move(values));
+  relation.alias = name;
+  return AddRelation(std::move(relation), "", alias, position, scope);
+}
+
+}  // namespace tessera
