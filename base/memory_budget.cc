@@ -7,7 +7,8 @@
 // and take 500 ms with huge pages.
 //
 // Smaller blocks stay with the process when they are freed. Otherwise each section would get its interpreter state of
-// 200 KB from the system: a query such as SSB q2.1 would have 29 page faults instead of 5.
+// 200 KB from the system: a query such as SSB q2.1 would have 29 page faults instead of 5. Larger ones stay up to a part
+// of the memory limit (spare_blocks.h).
 
 #include "base/memory_budget.h"
 
@@ -23,6 +24,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/spare_blocks.h"
 #include "base/temporary_memory.h"
 
 #if defined(__has_feature)
@@ -127,7 +129,21 @@ constexpr int kKept = 64 << 20;
 [[maybe_unused]] const bool kept =
     mallopt(M_MMAP_THRESHOLD, static_cast<int>(kLarge)) == 1 && mallopt(M_TRIM_THRESHOLD, kKept) == 1;
 
+/// Freed blocks of kLeastSpare and more stay with the process, up to this part of the limit; none do without a limit.
+constexpr uint64_t kSpareShare = 8;
+
+uint64_t MostSpare() {
+  const uint64_t most = limit.load(std::memory_order_relaxed);
+  return most == UINT64_MAX ? 0 : most / kSpareShare;
+}
+
 void* Allocate(std::size_t bytes, std::size_t alignment) {
+  if (bytes >= kLeastSpare) {
+    const std::size_t needed = bytes < kLarge ? alignment : std::max(alignment, kHugePage);
+    if (void* const spare = TakeSpare(bytes, needed); spare != nullptr) return spare;
+    const uint64_t most = limit.load(std::memory_order_relaxed);
+    TrimSpares(most - std::min(most, MemoryUsed() + bytes));
+  }
   if (bytes < kLarge) {
     if (bytes == 0) bytes = 1;
     if (alignment <= alignof(std::max_align_t)) return std::malloc(bytes);
@@ -190,6 +206,10 @@ void* AllocateAndCount(std::size_t bytes, std::size_t alignment) {
       }
       return block;
     }
+    if (SpareBytes() > 0) {
+      TrimSpares(0);
+      continue;
+    }
     const std::new_handler handler = std::get_new_handler();
     if (handler == nullptr) throw std::bad_alloc();
     handler();
@@ -198,8 +218,9 @@ void* AllocateAndCount(std::size_t bytes, std::size_t alignment) {
 
 void FreeAndCount(void* block) noexcept {
   if (block == nullptr || UnmapTemporary(block)) return;
-  Count(-static_cast<int64_t>(malloc_usable_size(block)));
-  std::free(block);
+  const size_t bytes = malloc_usable_size(block);
+  Count(-static_cast<int64_t>(bytes));
+  if (!KeepSpare(block, bytes, MostSpare())) std::free(block);
 }
 
 }  // namespace
