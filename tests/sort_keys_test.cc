@@ -75,7 +75,7 @@ class SortKeysTest : public ::testing::Test {
   }
 
   void Check(const std::vector<SortKey>& order, const RowSet& rows) {
-    const SortKeys keys(order, strings_, rows);
+    const SortKeys keys = *SortKeys::Make(order, strings_, rows);
     std::vector<uint32_t> want(rows.rows);
     for (uint32_t i = 0; i < rows.rows; ++i) want[i] = i;
     std::sort(want.begin(), want.end(), [&](uint32_t a, uint32_t b) { return Before(order, strings_, rows, a, b); });
@@ -132,12 +132,15 @@ TEST_F(SortKeysTest, SeveralThreads) {
       Column(SqlType::Of(TypeId::kBigint), std::vector<int64_t>{INT64_MIN, 5, INT64_MAX}, rows.rows, false));
   for (const std::vector<SortKey>& order :
        {std::vector<SortKey>{{0, true, false}}, std::vector<SortKey>{{0, false, true}, {1, true, false}}}) {
-    const SortKeys keys(order, strings_, rows);
+    const SortKeys keys = *SortKeys::Make(order, strings_, rows);
     const std::vector<uint32_t> want = *keys.First(rows.rows);
+    EXPECT_TRUE(std::is_sorted(want.begin(), want.end(),
+                               [&](uint32_t a, uint32_t b) { return Before(order, strings_, rows, a, b); }));
     for (const int threads : {2, 3, 4, 7}) {
       ThreadPool pool(threads);
-      EXPECT_EQ(*keys.First(rows.rows, &pool), want);
-      EXPECT_EQ(*keys.First(200000, &pool), std::vector<uint32_t>(want.begin(), want.begin() + 200000));
+      const SortKeys shared = *SortKeys::Make(order, strings_, rows, &pool);
+      EXPECT_EQ(*shared.First(rows.rows), want);
+      EXPECT_EQ(*shared.First(200000), std::vector<uint32_t>(want.begin(), want.begin() + 200000));
     }
   }
 }

@@ -53,6 +53,36 @@ void AppendRows(RowSet* to, RowSet&& from) {
   to->rows += from.rows;
 }
 
+Status AppendAll(RowSet* to, std::vector<RowSet> from, ThreadPool* pool) {
+  std::erase_if(from, [](const RowSet& r) { return r.rows == 0; });
+  size_t rows = to->rows;
+  for (const RowSet& r : from) rows += r.rows;
+  if (rows < kManyRows || from.size() == 1) {
+    for (RowSet& r : from) AppendRows(to, std::move(r));
+    return Status::Ok();
+  }
+  TESSERA_TRY(ForEach(pool, to->columns.size(), [&](size_t c) {
+    RowColumn& t = to->columns[c];
+    const bool nulls =
+        !t.null.empty() || std::ranges::any_of(from, [&](const RowSet& r) { return !r.columns[c].null.empty(); });
+    t.low.reserve(rows);
+    if (IsWide(t.type)) t.high.reserve(rows);
+    if (nulls) t.null.reserve(rows);
+    if (nulls) t.null.resize(to->rows);
+    for (RowSet& r : from) {
+      ThrowIfInterrupted();
+      RowColumn f = std::move(r.columns[c]);  // its memory goes as soon as it has been copied
+      t.low.insert(t.low.end(), f.low.begin(), f.low.end());
+      t.high.insert(t.high.end(), f.high.begin(), f.high.end());
+      if (nulls) f.null.resize(r.rows);
+      t.null.insert(t.null.end(), f.null.begin(), f.null.end());
+    }
+    return Status::Ok();
+  }));
+  to->rows = rows;
+  return Status::Ok();
+}
+
 void AppendRange(RowSet* to, const RowSet& from, size_t first, size_t count) {
   const auto begin = static_cast<ptrdiff_t>(first), end = static_cast<ptrdiff_t>(first + count);
   for (size_t i = 0; i < to->columns.size(); ++i) {
@@ -229,7 +259,8 @@ Status OrderAndLimit(const Section& section, const StringPool& strings, ThreadPo
                       InterruptibleLess(RowLess(section, strings, *rows)));
     order.resize(end);
   } else {
-    TESSERA_ASSIGN(order, SortKeys(section.order, strings, *rows).First(end, pool));
+    TESSERA_ASSIGN(const SortKeys keys, SortKeys::Make(section.order, strings, *rows, pool));
+    TESSERA_ASSIGN(order, keys.First(end));
   }
   order.erase(order.begin(), order.begin() + static_cast<ptrdiff_t>(first));
   return Reorder(order, pool, rows);
@@ -260,8 +291,8 @@ Section WithoutOffset(const Section& section) {
 
 Status SortRows(int column, const StringPool& strings, ThreadPool* pool, RowSet* rows) {
   const MemoryPurpose purpose("sorting");
-  TESSERA_ASSIGN(const std::vector<uint32_t> order,
-                 SortKeys({{column, false, false}}, strings, *rows).First(rows->rows, pool));
+  TESSERA_ASSIGN(const SortKeys keys, SortKeys::Make({{column, false, false}}, strings, *rows, pool));
+  TESSERA_ASSIGN(const std::vector<uint32_t> order, keys.First(rows->rows));
   return Reorder(order, pool, rows);
 }
 

@@ -17,6 +17,9 @@ namespace tessera::vm {
 RowSet MakeRowSet(const std::vector<SqlType>& types);
 /// Appends the rows of `from`, which has the same columns.
 void AppendRows(RowSet* to, RowSet&& from);
+/// Appends the rows of all of `from`, one after the other. Uses the threads of `pool`, if not nullptr, for many rows.
+/// Errors: kResource, out of memory.
+Status AppendAll(RowSet* to, std::vector<RowSet> from, ThreadPool* pool);
 /// Appends rows [first, first + count) of `from`, which has the same columns.
 void AppendRange(RowSet* to, const RowSet& from, size_t first, size_t count);
 /// Each row stands as often as its value in `column`, an integer, says; never, if that is less than 1.

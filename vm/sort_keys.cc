@@ -40,67 +40,66 @@ void EachRow(size_t rows, const F& f) {
   EachRow(0, rows, f);
 }
 
-/// One number per row, in the order of the column's values. The numbers of NULLs have no meaning. REQUIRES: not wide.
-std::vector<uint64_t> OrderedNumbers(const RowColumn& c, const StringPool& strings, size_t rows) {
-  std::vector<uint64_t> out(rows);
-  switch (c.type.storage()) {
-    case StorageClass::kInt:
-      EachRow(rows, [&](size_t i) { out[i] = static_cast<uint64_t>(c.low[i]) ^ kSign; });
-      break;
-    case StorageClass::kFloat:
+bool IsNull(const RowColumn& c, size_t i) { return !c.null.empty() && c.null[i] != 0; }
+
+/// The ranks of a column's strings, by identifier.
+class TextRanks {
+ public:
+  TextRanks(const RowColumn& c, const StringPool& strings, size_t rows) {
+    // If identifiers lie close together, which is usual, an array has the rank of each.
+    int64_t greatest = -1;
+    least_ = INT64_MAX;
+    EachRow(rows, [&](size_t i) {
+      if (IsNull(c, i)) return;
+      least_ = std::min(least_, c.low[i]);
+      greatest = std::max(greatest, c.low[i]);
+    });
+    const uint64_t span = least_ > greatest ? 0 : static_cast<uint64_t>(greatest) - static_cast<uint64_t>(least_) + 1;
+    close_ = span <= 16 * rows + 1024;
+    ranks_.resize(close_ ? span : 0);
+    if (close_) {
       EachRow(rows, [&](size_t i) {
-        const double v = std::bit_cast<double>(c.low[i]);
-        out[i] = v != v ? kOrderedNaN : OrderedFloat(v + 0.0);  // adding 0.0 turns -0.0 into 0.0
+        if (!IsNull(c, i)) ranks_[static_cast<size_t>(c.low[i] - least_)] = 1;
       });
-      break;
-    case StorageClass::kText: {
-      // Strings by identifier. If identifiers lie close together, which is usual, an array has the rank of each.
-      const auto is_null = [&](size_t i) { return !c.null.empty() && c.null[i] != 0; };
-      int64_t least = INT64_MAX, greatest = -1;
-      EachRow(rows, [&](size_t i) {
-        if (is_null(i)) return;
-        least = std::min(least, c.low[i]);
-        greatest = std::max(greatest, c.low[i]);
-      });
-      const uint64_t span = least > greatest ? 0 : static_cast<uint64_t>(greatest) - static_cast<uint64_t>(least) + 1;
-      const bool close = span <= 16 * rows + 1024;
-      std::vector<int64_t> ids;
-      std::vector<uint32_t> ranks(close ? span : 0);
-      if (close) {
-        EachRow(rows, [&](size_t i) {
-          if (!is_null(i)) ranks[static_cast<size_t>(c.low[i] - least)] = 1;
-        });
-        for (uint64_t at = 0; at < span; ++at) {
-          if (ranks[at] != 0) ids.push_back(least + static_cast<int64_t>(at));
-        }
-      } else {
-        EachRow(rows, [&](size_t i) {
-          if (!is_null(i)) ids.push_back(c.low[i]);
-        });
-        std::sort(ids.begin(), ids.end(), InterruptibleLess(std::less<>()));
-        ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-        ranks.resize(ids.size());
+      for (uint64_t at = 0; at < span; ++at) {
+        if (ranks_[at] != 0) ids_.push_back(least_ + static_cast<int64_t>(at));
       }
-      std::vector<std::pair<std::string_view, uint32_t>> sorted;  // with the index in `ranks`
-      sorted.reserve(ids.size());
-      for (const int64_t id : ids) {
-        ThrowIfInterrupted(sorted.size());
-        sorted.emplace_back(strings.Get(id),
-                            static_cast<uint32_t>(close ? static_cast<size_t>(id - least) : sorted.size()));
-      }
-      std::sort(sorted.begin(), sorted.end(), InterruptibleLess(std::less<>()));
-      for (size_t r = 0; r < sorted.size(); ++r) ranks[sorted[r].second] = static_cast<uint32_t>(r);
+    } else {
       EachRow(rows, [&](size_t i) {
-        if (is_null(i)) return;
-        const auto place = close ? c.low[i] - least : std::lower_bound(ids.begin(), ids.end(), c.low[i]) - ids.begin();
-        out[i] = ranks[static_cast<size_t>(place)];
+        if (!IsNull(c, i)) ids_.push_back(c.low[i]);
       });
-      break;
+      std::sort(ids_.begin(), ids_.end(), InterruptibleLess(std::less<>()));
+      ids_.erase(std::unique(ids_.begin(), ids_.end()), ids_.end());
+      ranks_.resize(ids_.size());
     }
-    case StorageClass::kWide:
-      break;
+    std::vector<std::pair<std::string_view, uint32_t>> sorted;  // with the index in `ranks_`
+    sorted.reserve(ids_.size());
+    for (const int64_t id : ids_) {
+      ThrowIfInterrupted(sorted.size());
+      sorted.emplace_back(strings.Get(id), static_cast<uint32_t>(Place(id, sorted.size())));
+    }
+    std::sort(sorted.begin(), sorted.end(), InterruptibleLess(std::less<>()));
+    for (size_t r = 0; r < sorted.size(); ++r) ranks_[sorted[r].second] = static_cast<uint32_t>(r);
   }
-  return out;
+
+  /// REQUIRES: the column has the identifier.
+  uint64_t operator()(int64_t id) const {
+    const auto search = [&] { return std::lower_bound(ids_.begin(), ids_.end(), id) - ids_.begin(); };
+    return ranks_[Place(id, close_ ? 0 : static_cast<size_t>(search()))];
+  }
+
+ private:
+  size_t Place(int64_t id, size_t in_ids) const { return close_ ? static_cast<size_t>(id - least_) : in_ids; }
+
+  bool close_ = true;
+  int64_t least_ = 0;
+  std::vector<int64_t> ids_;  // in order
+  std::vector<uint32_t> ranks_;
+};
+
+uint64_t NumberOfFloat(int64_t bits) {
+  const double v = std::bit_cast<double>(bits);
+  return v != v ? kOrderedNaN : OrderedFloat(v + 0.0);  // adding 0.0 turns -0.0 into 0.0
 }
 
 /// How many of the first `count` items of two sorted ranges together come from the first range.
@@ -148,14 +147,24 @@ Status Sort(ThreadPool* pool, const Less& less, std::vector<T>* items) {
   return Status::Ok();
 }
 
-/// Sorts numbers by their bits [low, low + bits), which are in use up to the highest; equal ones keep their order. Each
-/// digit, the lowest first, takes a pass over all numbers. (10 M numbers of 38 bits: a fifth of the time of Sort.)
-Status SortByDigits(ThreadPool* pool, uint32_t low, uint32_t bits, std::vector<uint64_t>* items) {
+struct Keyed {
+  uint64_t key;
+  uint32_t row;
+  friend bool operator<(const Keyed& a, const Keyed& b) { return a.key != b.key ? a.key < b.key : a.row < b.row; }
+};
+uint64_t KeyOf(uint64_t item) { return item; }
+uint64_t KeyOf(const Keyed& item) { return item.key; }
+
+/// Sorts items by bits [low, high) of their keys; equal ones keep their order. Each digit, the lowest first, takes a pass
+/// over all items, unless they all have the same. (10 M numbers of 38 bits: a fifth of the time of Sort.)
+template <class T>
+Status SortByDigits(ThreadPool* pool, uint32_t low, uint32_t high, std::vector<T>* items) {
   const size_t n = items->size(), parts = n < kSharedRows ? 1 : Workers(pool);
-  const uint32_t passes = (bits + kDigitBits - 1) / kDigitBits, width = passes == 0 ? 0 : (bits + passes - 1) / passes;
+  const uint32_t bits = high - low, passes = (bits + kDigitBits - 1) / kDigitBits;
+  const uint32_t width = passes == 0 ? 0 : (bits + passes - 1) / passes;
   const uint64_t mask = (uint64_t{1} << width) - 1;
   const auto begin = [&](size_t part) { return n * part / parts; };
-  std::vector<uint64_t> other(n);
+  std::vector<T> other;
   std::vector<std::vector<size_t>> places(parts, std::vector<size_t>(size_t{1} << width));
   for (uint32_t pass = 0; pass < passes; ++pass) {
     const uint32_t shift = low + pass * width;
@@ -165,18 +174,22 @@ Status SortByDigits(ThreadPool* pool, uint32_t low, uint32_t bits, std::vector<u
     TESSERA_TRY(each_part([&](size_t p) {
       std::vector<size_t>& count = places[p];
       std::fill(count.begin(), count.end(), 0);
-      EachRow(begin(p), begin(p + 1), [&](size_t i) { ++count[(*items)[i] >> shift & mask]; });
+      EachRow(begin(p), begin(p + 1), [&](size_t i) { ++count[KeyOf((*items)[i]) >> shift & mask]; });
       return Status::Ok();
     }));
-    size_t place = 0;
+    size_t place = 0, most = 0;
     for (uint64_t digit = 0; digit <= mask; ++digit) {
+      const size_t before = place;
       for (std::vector<size_t>& count : places) place += std::exchange(count[digit], place);
+      most = std::max(most, place - before);
     }
+    if (most == n) continue;
+    other.resize(n);
     TESSERA_TRY(each_part([&](size_t p) {
       std::vector<size_t>& next = places[p];
       EachRow(begin(p), begin(p + 1), [&](size_t i) {
-        const uint64_t v = (*items)[i];
-        other[next[v >> shift & mask]++] = v;
+        const T item = (*items)[i];
+        other[next[KeyOf(item) >> shift & mask]++] = item;
       });
       return Status::Ok();
     }));
@@ -209,90 +222,132 @@ Status SortFirst(size_t count, ThreadPool* pool, const Less& less, std::vector<T
 
 }  // namespace
 
-SortKeys::SortKeys(const std::vector<SortKey>& order, const StringPool& strings, const RowSet& rows)
-    : rows_(rows.rows) {
-  for (const SortKey& key : order) AppendColumn(key, strings, rows.columns[static_cast<size_t>(key.column)]);
+Result<SortKeys> SortKeys::Make(const std::vector<SortKey>& order, const StringPool& strings, const RowSet& rows,
+                                ThreadPool* pool) {
+  SortKeys keys(rows.rows, pool);
+  for (const SortKey& key : order)
+    TESSERA_TRY(keys.AppendColumn(key, strings, rows.columns[static_cast<size_t>(key.column)]));
+  return keys;
 }
 
-void SortKeys::Append(const std::vector<uint64_t>& values, uint64_t last) {
-  const uint32_t bits = static_cast<uint32_t>(std::bit_width(last));
-  if (bits > free_bits_) {
-    std::vector<uint64_t> wider(rows_ * (width_ + 1));
+template <class F>
+Status SortKeys::ForParts(const F& f) const {
+  const size_t parts = Parts();
+  return ForEach(parts == 1 ? nullptr : pool_, parts, [&](size_t part) {
+    f(part, rows_ * part / parts, rows_ * (part + 1) / parts);
+    return Status::Ok();
+  });
+}
+
+size_t SortKeys::Parts() const { return rows_ < kSharedRows ? 1 : Workers(pool_); }
+
+void SortKeys::MakeRoom(uint32_t bits) {
+  if (bits <= free_bits_) return;
+  std::vector<uint64_t> wider(rows_ * (width_ + 1));
+  if (width_ > 0)
     EachRow(rows_, [&](size_t i) { std::copy_n(words_.data() + i * width_, width_, wider.data() + i * (width_ + 1)); });
-    words_ = std::move(wider);
-    ++width_;
-    free_bits_ = 64;
-  }
-  if (bits == 0) return;
+  words_ = std::move(wider);
+  ++width_;
+  free_bits_ = 64;
+}
+
+template <class F>
+Status SortKeys::Append(uint64_t last, const F& value) {
+  const uint32_t bits = static_cast<uint32_t>(std::bit_width(last));
+  MakeRoom(bits);
+  if (bits == 0) return Status::Ok();
   free_bits_ -= bits;
-  EachRow(rows_, [&](size_t i) { words_[i * width_ + width_ - 1] |= values[i] << free_bits_; });
+  return ForParts([&](size_t, size_t begin, size_t end) {
+    uint64_t* const words = words_.data() + width_ - 1;
+    EachRow(begin, end, [&](size_t i) { words[i * width_] |= value(i) << free_bits_; });
+  });
 }
 
-void SortKeys::AppendColumn(const SortKey& key, const StringPool& strings, const RowColumn& c) {
-  const auto is_null = [&](size_t i) { return !c.null.empty() && c.null[i] != 0; };
-  const bool has_nulls = std::find(c.null.begin(), c.null.end(), uint8_t{1}) != c.null.end();
-  // Moves numbers to 0 .. last, in the direction of the order.
-  const auto append = [&](std::vector<uint64_t> numbers, bool with_nulls) {
+template <class F>
+Status SortKeys::AppendNumbers(const SortKey& key, const RowColumn& c, bool with_nulls, const F& number) {
+  struct Range {
     uint64_t least = UINT64_MAX, greatest = 0;
-    EachRow(rows_, [&](size_t i) {
-      if (is_null(i)) return;
-      least = std::min(least, numbers[i]);
-      greatest = std::max(greatest, numbers[i]);
-    });
-    if (least > greatest) least = greatest = 0;  // all are NULL
-    uint64_t last = greatest - least;
-    // NULL is one number more, or a column of its own if no number is left.
-    const bool apart = with_nulls && last == UINT64_MAX;
-    if (apart) {
-      std::vector<uint64_t> nulls(rows_);
-      EachRow(rows_, [&](size_t i) { nulls[i] = is_null(i) != key.nulls_first ? 1 : 0; });
-      Append(nulls, 1);
-    }
-    const uint64_t first = with_nulls && !apart && key.nulls_first ? 1 : 0;
-    if (with_nulls && !apart) ++last;
-    const uint64_t null_number = first != 0 || apart ? 0 : last;
-    EachRow(rows_, [&](size_t i) {
-      if (is_null(i)) {
-        numbers[i] = null_number;
-      } else {
-        numbers[i] = (key.descending ? greatest - numbers[i] : numbers[i] - least) + first;
-      }
-    });
-    Append(numbers, last);
   };
-  if (IsWide(c.type)) {
-    std::vector<uint64_t> upper(rows_);
-    EachRow(rows_, [&](size_t i) { upper[i] = static_cast<uint64_t>(c.high[i]) ^ kSign; });
-    append(std::move(upper), has_nulls);
-    std::vector<uint64_t> lower(rows_);
-    EachRow(rows_, [&](size_t i) { lower[i] = static_cast<uint64_t>(c.low[i]); });
-    append(std::move(lower), false);
-    return;
+  std::vector<Range> ranges(Parts());
+  TESSERA_TRY(ForParts([&](size_t part, size_t begin, size_t end) {
+    Range range;
+    EachRow(begin, end, [&](size_t i) {
+      if (IsNull(c, i)) return;
+      const uint64_t v = number(i);
+      range.least = std::min(range.least, v);
+      range.greatest = std::max(range.greatest, v);
+    });
+    ranges[part] = range;
+  }));
+  uint64_t least = UINT64_MAX, greatest = 0;
+  for (const Range& r : ranges) {
+    least = std::min(least, r.least);
+    greatest = std::max(greatest, r.greatest);
   }
-  append(OrderedNumbers(c, strings, rows_), has_nulls);
+  if (least > greatest) least = greatest = 0;  // all are NULL
+  // Moves numbers to 0 .. last, in the direction of the order.
+  uint64_t last = greatest - least;
+  // NULL is one number more, or a column of its own if no number is left.
+  const bool apart = with_nulls && last == UINT64_MAX;
+  if (apart) TESSERA_TRY(Append(1, [&](size_t i) { return uint64_t{IsNull(c, i) != key.nulls_first}; }));
+  const uint64_t first = with_nulls && !apart && key.nulls_first ? 1 : 0;
+  if (with_nulls && !apart) ++last;
+  const uint64_t null_number = first != 0 || apart ? 0 : last;
+  return Append(last, [&](size_t i) {
+    if (IsNull(c, i)) return null_number;
+    return (key.descending ? greatest - number(i) : number(i) - least) + first;
+  });
 }
 
-Result<std::vector<uint32_t>> SortKeys::First(size_t count, ThreadPool* pool) const {
+Status SortKeys::AppendColumn(const SortKey& key, const StringPool& strings, const RowColumn& c) {
+  const bool has_nulls = std::find(c.null.begin(), c.null.end(), uint8_t{1}) != c.null.end();
+  switch (c.type.storage()) {
+    case StorageClass::kInt:
+      return AppendNumbers(key, c, has_nulls, [&](size_t i) { return static_cast<uint64_t>(c.low[i]) ^ kSign; });
+    case StorageClass::kFloat:
+      return AppendNumbers(key, c, has_nulls, [&](size_t i) { return NumberOfFloat(c.low[i]); });
+    case StorageClass::kText: {
+      const TextRanks ranks(c, strings, rows_);
+      return AppendNumbers(key, c, has_nulls, [&](size_t i) { return ranks(c.low[i]); });
+    }
+    case StorageClass::kWide:
+      TESSERA_TRY(AppendNumbers(key, c, has_nulls, [&](size_t i) { return static_cast<uint64_t>(c.high[i]) ^ kSign; }));
+      return AppendNumbers(key, c, false, [&](size_t i) { return static_cast<uint64_t>(c.low[i]); });
+  }
+  return Status::Ok();
+}
+
+Result<std::vector<uint32_t>> SortKeys::First(size_t count) const {
   std::vector<uint32_t> order(rows_);
-  std::iota(order.begin(), order.end(), 0u);
+  const bool by_digits = width_ > 0 && rows_ >= kDigitRows && count >= rows_ / 4;
   const auto row_bits = static_cast<uint32_t>(std::bit_width(rows_));
-  if (width_ == 1 && rows_ >= kDigitRows && count >= rows_ / 4 && row_bits <= free_bits_) {
+  if (by_digits && width_ == 1 && row_bits <= free_bits_) {
     // The row fits beside its key.
     std::vector<uint64_t> packed(rows_);
-    EachRow(rows_, [&](size_t i) { packed[i] = words_[i] >> (free_bits_ - row_bits) | i; });
-    TESSERA_TRY(SortByDigits(pool, row_bits, 64 - free_bits_, &packed));
+    TESSERA_TRY(ForParts([&](size_t, size_t begin, size_t end) {
+      EachRow(begin, end, [&](size_t i) { packed[i] = words_[i] >> (free_bits_ - row_bits) | i; });
+    }));
+    TESSERA_TRY(SortByDigits(pool_, row_bits, row_bits + 64 - free_bits_, &packed));
     const uint64_t mask = (uint64_t{1} << row_bits) - 1;
     EachRow(count, [&](size_t i) { order[i] = static_cast<uint32_t>(packed[i] & mask); });
-  } else if (width_ == 1) {
+  } else if (width_ == 1 || by_digits) {
     // Sorting numbers beside their rows is several times as fast as sorting rows whose numbers are fetched from
     // elsewhere.
-    std::vector<std::pair<uint64_t, uint32_t>> keyed(rows_);
-    EachRow(rows_, [&](size_t i) { keyed[i] = {words_[i], static_cast<uint32_t>(i)}; });
-    TESSERA_TRY(SortFirst(count, pool, std::less<>(), &keyed));
-    EachRow(count, [&](size_t i) { order[i] = keyed[i].second; });
-  } else if (width_ > 1) {
-    TESSERA_TRY(SortFirst(
-        count, pool, [this](uint32_t a, uint32_t b) { return Less(a, b); }, &order));
+    std::vector<Keyed> keyed(rows_);
+    EachRow(rows_, [&](size_t i) { keyed[i].row = static_cast<uint32_t>(i); });
+    for (uint32_t w = width_; w-- > 0;) {  // the last word first: those before it keep its order where they are equal
+      TESSERA_TRY(ForParts([&](size_t, size_t begin, size_t end) {
+        EachRow(begin, end, [&](size_t i) { keyed[i].key = words_[keyed[i].row * size_t{width_} + w]; });
+      }));
+      TESSERA_TRY(by_digits ? SortByDigits(pool_, w + 1 == width_ ? free_bits_ : 0, 64, &keyed)
+                            : SortFirst(count, pool_, std::less<>(), &keyed));
+    }
+    EachRow(count, [&](size_t i) { order[i] = keyed[i].row; });
+  } else {
+    std::iota(order.begin(), order.end(), 0u);
+    if (width_ > 1)
+      TESSERA_TRY(SortFirst(
+          count, pool_, [this](uint32_t a, uint32_t b) { return Less(a, b); }, &order));
   }
   order.resize(count);
   return order;

@@ -22,8 +22,10 @@ namespace tessera::vm {
 
 class SortKeys {
  public:
-  /// Makes the keys of all rows. REQUIRES: fewer than 2^32 rows.
-  SortKeys(const std::vector<SortKey>& order, const StringPool& strings, const RowSet& rows);
+  /// Makes the keys of all rows. Uses the threads of `pool`, if not nullptr, for many rows, here and later. REQUIRES:
+  /// fewer than 2^32 rows. Errors: kResource, out of memory.
+  static Result<SortKeys> Make(const std::vector<SortKey>& order, const StringPool& strings, const RowSet& rows,
+                               ThreadPool* pool = nullptr);
 
   /// Whether row a comes before row b. Of equal rows the one with the lower number comes first.
   bool Less(uint32_t a, uint32_t b) const {
@@ -34,16 +36,28 @@ class SortKeys {
     }
     return a < b;
   }
-  /// The numbers of the first `count` rows in order. Uses the threads of `pool`, if not nullptr, for many rows. Errors:
-  /// kResource, out of memory.
-  Result<std::vector<uint32_t>> First(size_t count, ThreadPool* pool = nullptr) const;
+  /// The numbers of the first `count` rows in order. Errors: kResource, out of memory.
+  Result<std::vector<uint32_t>> First(size_t count) const;
 
  private:
-  /// Appends a column's values, numbers from 0 to `last`, at the low end of each row's words.
-  void Append(const std::vector<uint64_t>& values, uint64_t last);
-  void AppendColumn(const SortKey& key, const StringPool& strings, const RowColumn& column);
+  SortKeys(size_t rows, ThreadPool* pool) : rows_(rows), pool_(pool) {}
 
-  const size_t rows_;
+  /// Calls f(part, begin, end) for parts of the rows, by threads if there are many rows.
+  template <class F>
+  Status ForParts(const F& f) const;
+  size_t Parts() const;
+  /// So many bits at the low end of each row's words, in one of them.
+  void MakeRoom(uint32_t bits);
+  /// Appends value(i) of each row i, from 0 to `last`.
+  template <class F>
+  Status Append(uint64_t last, const F& value);
+  /// Appends a column whose values are in the order of number(i), which is asked for rows that are not NULL.
+  template <class F>
+  Status AppendNumbers(const SortKey& key, const RowColumn& column, bool with_nulls, const F& number);
+  Status AppendColumn(const SortKey& key, const StringPool& strings, const RowColumn& column);
+
+  size_t rows_;
+  ThreadPool* pool_;
   uint32_t width_ = 0;      ///< words of a row
   uint32_t free_bits_ = 0;  ///< of a row's last word
   std::vector<uint64_t> words_;

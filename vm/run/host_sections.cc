@@ -159,9 +159,9 @@ Status RunAllUnits(RunState* state, Scan* scan, RowSet* rows) {
     const size_t end = std::min(scan->units.size(), begin + kWindowUnits);
     std::deque<UnitOutput> units(end - begin);
     TESSERA_TRY(RunUnits(state, scan, {begin, end, WantedRows(s, rows->rows)}, &units));
-    for (UnitOutput& u : units) {
-      if (u.rows.rows > 0) AppendRows(rows, std::move(u.rows));
-    }
+    std::vector<RowSet> made;
+    for (UnitOutput& u : units) made.push_back(std::move(u.rows));
+    TESSERA_TRY(AppendAll(rows, std::move(made), state->pool));
     begin = end;
   } while (begin < scan->units.size() && WantedRows(s, rows->rows) > 0);
   return Status::Ok();
