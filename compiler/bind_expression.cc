@@ -294,6 +294,14 @@ Result<ExprPtr> ExpressionBinder::BindColumn(const ParseNode& node) {
                           "\", but it cannot be referenced from this part of the query.");
     }
   }
+  for (const BindContext* block = context_->outer; block != nullptr; block = block->outer) {
+    for (const Relation& relation : *block->relations) {
+      if (relation.alias != first) continue;
+      return SqlError(
+          "invalid reference to FROM-clause entry for table \"" + std::string(first) + "\"", position,
+          "A derived table sees the tables before it as LATERAL (SELECT ...), joined by an inner or LEFT JOIN.");
+    }
+  }
   const std::string nearest = NearestName(first, aliases);
   return SqlError("missing FROM-clause entry for table \"" + std::string(first) + "\"", position,
                   nearest.empty() ? "" : "Perhaps you meant table \"" + nearest + "\".");

@@ -52,8 +52,9 @@ Status RefuseSubqueries(const std::vector<ExprPtr>& condition, const char* join)
 }  // namespace
 
 Result<int> FromBinder::AddSide(std::shared_ptr<Query> query, NameScope* scope, int position) {
-  TESSERA_TRY(RefuseOuterColumns(*query, "a side of an outer join", position));
+  const bool correlated = RefersOutward(*query);
   Relation relation = DerivedTable(std::move(query));
+  relation.correlated = correlated;
   for (const RangeVariable& v : scope->variables) relation.alias += (relation.alias.empty() ? "" : "+") + v.alias;
   return PushRelation(std::move(relation), position);
 }
@@ -100,7 +101,9 @@ Status FromBinder::BindJoin(const ParseNode& join, NameScope* scope) {
   NameScope left, right;
   TESSERA_TRY(right_join ? BindSide(left_item, &left) : BindItem(left_item, &left));
   const int after_left = static_cast<int>(query_.relations.size());
+  if (!right_join) before_.push_back(&left);
   TESSERA_TRY(type == "JOIN_LEFT" ? BindSide(right_item, &right) : BindItem(right_item, &right));
+  if (!right_join) before_.pop_back();
   const int after_right = static_cast<int>(query_.relations.size());
   std::vector<ExprPtr> condition;
   TESSERA_TRY(JoinCondition(join, left, right, right_join, &condition, scope));
@@ -158,7 +161,8 @@ Status FromBinder::FilterBySubqueries(int filled, const char* join, std::vector<
         {MakeColumn(0, column, derived.column_types[c], nullable, position), derived.column_names[c]});
   }
   filter->visible = static_cast<int>(filter->outputs.size());
-  TESSERA_TRY(RefuseOuterColumns(*filter, "a filter of a side of an outer join", position));
+  if (filter->relations[0].correlated) MoveInward(filter->relations[0].query.get(), 1);
+  derived.correlated = RefersOutward(*filter);
   derived.query = std::move(filter);
   query_.relations[static_cast<size_t>(filled)] = std::move(derived);
   return {};

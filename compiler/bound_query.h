@@ -95,6 +95,8 @@ struct Relation {
   std::vector<ExprPtr> on;  ///< not kInner: a conjunction over this relation and others
   bool unique = false;      ///< not kInner: proved that at most one row matches
   bool single = false;      ///< kLeft: a second match of a row is an error (a scalar subquery)
+  /// The derived table has kOuter columns: of its own block (LATERAL) or of blocks around that. Not after Unnest.
+  bool correlated = false;
 };
 
 /// A key of ORDER BY inside an aggregate.

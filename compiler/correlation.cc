@@ -1,6 +1,7 @@
 #include "compiler/correlation.h"
 
 #include <algorithm>
+#include <set>
 
 namespace tessera {
 
@@ -28,6 +29,19 @@ const Expr* FindSubquery(const Expr& e) {
     if (const Expr* found = FindSubquery(*a)) return found;
   }
   return nullptr;
+}
+
+bool RefersToNext(const Query& query) {
+  bool found = false;
+  ForEachOuter(query, 0, [&](const Expr& e, int depth) { found = found || e.index == depth + 1; });
+  return found;
+}
+
+void MoveInward(Query* query, int levels) {
+  std::set<Expr*> moved;  // copies of an expression share a subquery
+  ForEachOuter(*query, 0, [&](Expr& e, int) {
+    if (moved.insert(&e).second) e.index += levels;
+  });
 }
 
 bool RefersOutward(const Query& query) {

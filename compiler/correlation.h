@@ -11,7 +11,7 @@
 namespace tessera {
 
 /// Calls f(Expr&, depth) for every column of a block around `q`, where depth is how many blocks lie between. Subqueries
-/// inside are searched; derived tables are not, because the binder refuses such columns there.
+/// and correlated derived tables inside are searched.
 template <class Q, class F>
 void ForEachOuter(Q& q, int depth, const F& f) {
   const auto walk = [&](auto& self, auto& e) -> void {
@@ -20,11 +20,20 @@ void ForEachOuter(Q& q, int depth, const F& f) {
     for (auto& a : e.args) self(self, *a);
   };
   ForEachRoot(q, [&](auto& e) { walk(walk, *e); });
+  for (auto& r : q.relations) {
+    if (r.correlated) ForEachOuter(*r.query, depth + 1, f);
+  }
   for (auto& more : q.union_all) ForEachOuter(*more, depth, f);
 }
 
 /// Whether the block, or a subquery in it, refers to a column of a block around it.
 bool RefersOutward(const Query& query);
+
+/// Whether it refers to a column of the block around it, not only to blocks around that.
+bool RefersToNext(const Query& query);
+
+/// `query` comes `levels` blocks further in: its columns of blocks around it are that much further out.
+void MoveInward(Query* query, int levels);
 
 /// Whether the expression itself holds a column of a block around it, or of its own block.
 bool HasOuter(const Expr& e);

@@ -6,7 +6,8 @@
 // Kim, "On Optimizing an SQL-like Nested Query", TODS 1982, with the outer join of later corrections). Otherwise the
 // subquery is run for all values that the outer columns take. It gets one more relation with those values (its
 // "domain"), and its columns become outputs to join by (T. Neumann, A. Kemper, "Unnesting Arbitrary Queries", BTW
-// 2015).
+// 2015). So do those of derived tables inside. Windows are then partitioned by these columns, too, and LIMIT becomes a
+// filter by the number of a row among those of one value.
 //
 // Start at: Decorrelate. Pure functions; any thread.
 #pragma once
@@ -31,13 +32,15 @@ struct IndependentQuery {
 };
 
 /// Makes `subquery` of `block` independent, with all of its visible outputs in IndependentQuery::outputs. Errors:
-/// kUnsupported, naming what cannot be decorrelated.
-Result<IndependentQuery> Decorrelate(const Query& block, std::unique_ptr<Query> subquery, int position);
+/// kUnsupported, naming what cannot be decorrelated. `own_outputs`: output i is output i of the query.
+Result<IndependentQuery> Decorrelate(const Query& block, std::unique_ptr<Query> subquery, int position,
+                                     bool own_outputs = false);
 
 /// Adds to `subquery` the relation of all values that its outer columns take in `block`, and replaces them by its
 /// columns. These columns also become outputs and keys of the grouping, and `on` gets the conditions that they equal
-/// the columns of a row of the block. Errors as above.
-Status AddDomain(const Query& block, Query* subquery, int position, std::vector<ExprPtr>* on);
+/// the columns of a row of the block. They come behind the visible outputs, which keep their numbers. `one_row`: a
+/// grouping without keys has a row for each of the values, even if it has no rows. Errors as above.
+Status AddDomain(const Query& block, Query* subquery, int position, std::vector<ExprPtr>* on, bool one_row);
 
 /// Turns an expression of the subquery into one of the block: outer columns become columns of the block, or outer
 /// columns that are one block nearer.

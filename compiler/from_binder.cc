@@ -4,10 +4,10 @@
 #include <string>
 #include <utility>
 
+#include "compiler/correlation.h"
 #include "compiler/parser.h"
 #include "compiler/query_binder.h"
 #include "compiler/query_copy.h"
-#include "compiler/sql_scanner.h"
 #include "compiler/table_binder.h"
 
 namespace tessera {
@@ -38,6 +38,7 @@ int PositionOf(const ParseNode& item) { return item.Is(Tag::kRangeVar) ? item.lo
 
 Status FromBinder::Bind(const ParseNode& list) {
   NameScope& scope = block_.scope;
+  before_.push_back(&scope);
   for (const ParseNode& item : list) {
     NameScope one;
     TESSERA_TRY(BindItem(item, &one));
@@ -128,15 +129,22 @@ Status FromBinder::BindTable(const ParseNode& item, NameScope* scope) {
 
 Status FromBinder::BindDerived(const ParseNode& item, NameScope* scope) {
   const int position = item.FirstLocation();
-  if (item.Get(Field::k_lateral) != nullptr) {
-    return Unsupported("a LATERAL subquery is not supported", FindKeyword(context_.sql, 0, "lateral"));
-  }
   if (context_.nesting > kMaxNesting) return NestedTooDeeply(position);
-  // Inside, the other tables of FROM are not visible. Those of the blocks around this one are, only so that they can be
-  // refused by name.
-  TESSERA_ASSIGN(std::shared_ptr<Query> query, BindQueryBlock(*item.Get(Field::k_subquery), &context_, nullptr));
-  TESSERA_TRY(RefuseOuterColumns(*query, "a derived table", position));
-  return AddRelation(DerivedTable(std::move(query)), "", item.Get(Field::k_alias), position, scope);
+  // Inside, the other tables of FROM are not visible without LATERAL, but those of the blocks around this one are.
+  const bool lateral = item.Get(Field::k_lateral) != nullptr;
+  NameScope visible;
+  if (lateral) {
+    for (const NameScope* part : before_) {
+      visible.columns.insert(visible.columns.end(), part->columns.begin(), part->columns.end());
+      TESSERA_TRY(AddVariables(*part, &visible));
+    }
+  }
+  TESSERA_ASSIGN(std::shared_ptr<Query> query,
+                 BindQueryBlock(*item.Get(Field::k_subquery), &context_, lateral ? &visible : nullptr));
+  const bool correlated = RefersOutward(*query);
+  Relation relation = DerivedTable(std::move(query));
+  relation.correlated = correlated;
+  return AddRelation(std::move(relation), "", item.Get(Field::k_alias), position, scope);
 }
 
 }  // namespace tessera

@@ -54,7 +54,8 @@ class FromBinder {
   QueryBlock& block_;
   BindContext& context_;
   Query& query_;
-  size_t joins_ = 0;  ///< around the item that is being bound; each adds a relation to the block
+  std::vector<const NameScope*> before_;  ///< what LATERAL sees: items and sides of joins before that being bound
+  size_t joins_ = 0;                      ///< around the item that is being bound; each adds a relation to the block
 };
 
 /// Adds the names of a part of FROM to `scope`. Errors: a name that is there twice.

@@ -15,6 +15,7 @@
 #include "compiler/nearest_name.h"
 #include "compiler/parser.h"
 #include "compiler/query_block.h"
+#include "compiler/ranked_rows.h"
 #include "compiler/select_list.h"
 #include "compiler/set_operation.h"
 #include "compiler/split_windows.h"
@@ -154,14 +155,14 @@ Result<RowRanking> BindDistinctOn(const ParseNode& list, QueryBlock* block) {
     const bool varies = output >= 0 && !IsConstant(*query.outputs[static_cast<size_t>(output)].expr);
     if (varies && std::find(on.begin(), on.end(), output) == on.end()) on.push_back(output);
   }
+  const int position = list.first()->FirstLocation();
   RowRanking r;
-  r.position = list.first()->FirstLocation();
   r.order = query.order_by;
   const auto is_on = [&](const OrderKey& k) { return std::find(on.begin(), on.end(), k.output) != on.end(); };
   const auto rest = std::find_if_not(r.order.begin(), r.order.end(), is_on);
   const auto ordered = static_cast<size_t>(rest - r.order.begin());
   if (rest != r.order.end() && (ordered < on.size() || std::any_of(rest, r.order.end(), is_on))) {
-    return SqlError("SELECT DISTINCT ON expressions must match initial ORDER BY expressions", r.position,
+    return SqlError("SELECT DISTINCT ON expressions must match initial ORDER BY expressions", position,
                     "ORDER BY them first; what follows says which row of each is kept.");
   }
   for (const int output : on) {
@@ -170,21 +171,25 @@ Result<RowRanking> BindDistinctOn(const ParseNode& list, QueryBlock* block) {
   }
   r.partition_keys = static_cast<int>(on.size());
   if (r.order.size() > vm::kMaxKeys)
-    return Unsupported("DISTINCT ON and ORDER BY of more than 64 columns are not supported", r.position);
+    return Unsupported("DISTINCT ON and ORDER BY of more than 64 columns are not supported", position);
   return r;
 }
 
 /// WITH TIES keeps the rows whose rank is one of LIMIT's.
-Status KeepTies(int position, QueryBlock* block) {
-  Query& query = *block->query;
-  if (query.limit < 0) return {};
+RowRanking Ties(const Query& query) {
   RowRanking r;
   r.function = vm::WindowFunction::kRank;
   r.order = query.order_by;
   r.most = query.limit == 0 ? 0 : query.limit + std::min(query.offset, INT64_MAX - query.limit);
-  r.position = position;
-  query.limit = -1;
-  return KeepRanked(std::move(r), block);
+  return r;
+}
+
+/// Leaves out rows of the split block by their number.
+Status KeepRows(RowRanking ranking, int position, QueryBlock* block) {
+  block->context.deepest += 2 * kWindowLevels;
+  if (block->context.deepest > kMaxNesting) return NestedTooDeeply(position);
+  KeepRanked(std::move(ranking), block->query.get());
+  return {};
 }
 
 /// The number of rows of LIMIT or OFFSET; -1 if it is NULL.
@@ -286,9 +291,12 @@ Status BindClauses(const ParseNode& select, QueryBlock* block) {
     TESSERA_ASSIGN(first_rows, BindDistinctOn(*on, block));
   }
   if (operation == nullptr) TESSERA_TRY(SplitBlock(block));
-  if (on != nullptr) TESSERA_TRY(KeepRanked(std::move(first_rows), block));
-  if (select.Text(Field::k_limitOption) != "LIMIT_OPTION_WITH_TIES") return {};
-  return KeepTies(select.Get(Field::k_limitCount)->FirstLocation(), block);
+  if (on != nullptr) TESSERA_TRY(KeepRows(std::move(first_rows), on->first()->FirstLocation(), block));
+  Query& query = *block->query;
+  if (select.Text(Field::k_limitOption) != "LIMIT_OPTION_WITH_TIES" || query.limit < 0) return {};
+  RowRanking ties = Ties(query);
+  query.limit = -1;
+  return KeepRows(std::move(ties), select.Get(Field::k_limitCount)->FirstLocation(), block);
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ Relation CopySource(const Relation& from) {
   r.query = from.query;
   r.column_names = from.column_names;
   r.column_types = from.column_types;
+  r.correlated = from.correlated;
   return r;
 }
 
@@ -36,7 +37,10 @@ Relation CopyRelation(const Relation& from) {
 
 std::unique_ptr<Query> CopyQuery(const Query& from) {
   auto q = std::make_unique<Query>();
-  for (const Relation& r : from.relations) q->relations.push_back(CopyRelation(r));
+  for (const Relation& r : from.relations) {
+    q->relations.push_back(CopyRelation(r));
+    if (r.correlated) q->relations.back().query = CopyQuery(*r.query);
+  }
   const auto copy = [](const std::vector<ExprPtr>& list) {
     std::vector<ExprPtr> out;
     for (const ExprPtr& e : list) out.push_back(e->Clone());

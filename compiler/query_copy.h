@@ -18,7 +18,7 @@ Relation CopySource(const Relation& from);
 /// The same, joined in the same way as `from`.
 Relation CopyRelation(const Relation& from);
 
-/// A copy of the block; derived tables are shared, so that they run once.
+/// A copy of the block; derived tables are shared, so that they run once, but for correlated ones.
 std::unique_ptr<Query> CopyQuery(const Query& from);
 
 }  // namespace tessera

@@ -68,7 +68,7 @@ class SetOperationBinder {
     } else {
       auto groups = std::make_shared<Query>();
       Repeat(std::move(rows), groups.get());
-      Read(DerivedTable(std::move(groups)), false, block_.query.get());
+      Read(Inside(std::move(groups)), false, block_.query.get());
     }
     return {};
   }
@@ -98,7 +98,8 @@ class SetOperationBinder {
     const int position = select.FirstLocation();
     if (block_.context.nesting > kMaxNesting) return NestedTooDeeply(position);
     TESSERA_ASSIGN(std::unique_ptr<Query> query, BindArmBlock(select, &block_.context));
-    return AddArm(std::move(query), is_first, position);
+    arms_.push_back({std::move(query), is_first, position});
+    return {};
   }
 
   /// The rows of VALUES, each an arm.
@@ -110,20 +111,8 @@ class SetOperationBinder {
       TESSERA_ASSIGN(std::unique_ptr<Query> row, BindRowBlock(items, &block_.context));
       if (arms_.size() > before && row->visible != arms_.back().query->visible)
         return SqlError("VALUES lists must all be the same length", items.FirstLocation());
-      TESSERA_TRY(AddArm(std::move(row), is_first, items.FirstLocation()));
+      arms_.push_back({std::move(row), is_first, items.FirstLocation()});
     }
-    return {};
-  }
-
-  Status AddArm(std::unique_ptr<Query> query, bool is_first, int position) {
-    const Expr* outer = nullptr;
-    ForEachOuter(*query, 0, [&](const Expr& e, int) { outer = outer == nullptr ? &e : outer; });
-    if (outer != nullptr) {
-      return Unsupported(std::string(name_) + " over a column of an enclosing query is not supported",
-                         outer->position >= 0 ? outer->position : position,
-                         "Make a subquery of each arm: EXISTS (...) OR EXISTS (...), x IN (...) OR x IN (...).");
-    }
-    arms_.push_back({std::move(query), is_first, position});
     return {};
   }
 
@@ -191,7 +180,7 @@ class SetOperationBinder {
     // LIMIT chooses among the rows as they are, and casts may make values equal that differ for DISTINCT.
     if (HasBounds(*arm->query) || (arm->query->distinct && !same)) {
       auto outside = std::make_unique<Query>();
-      Read(DerivedTable(std::move(arm->query)), false, outside.get());
+      Read(Inside(std::move(arm->query)), false, outside.get());
       arm->query = std::move(outside);
     }
     ExpressionBinder binder(&block_.context, nullptr, Clause::kSelect);
@@ -220,6 +209,16 @@ class SetOperationBinder {
     Relation relation = DerivedTable(std::move(rows));
     // An arm's own type may be a narrower one that the machine holds in the same way: Coerce makes no cast of it.
     std::copy(types_.begin(), types_.end(), relation.column_types.begin());
+    relation.correlated = RefersOutward(*relation.query);
+    return relation;
+  }
+
+  /// A relation over a query that stands one block further in than it was bound.
+  static Relation Inside(std::shared_ptr<Query> query) {
+    MoveInward(query.get(), 1);
+    const bool correlated = RefersOutward(*query);
+    Relation relation = DerivedTable(std::move(query));
+    relation.correlated = correlated;
     return relation;
   }
 

@@ -69,8 +69,11 @@ Result<std::shared_ptr<Query>> SplitGrouping(Query* q) {
   for (ExprPtr& e : q->conjuncts) move(&e);
   for (Output& o : q->outputs) move(&o.expr);
   TESSERA_TRY(error);
+  MoveInward(core.get(), 1);
+  const bool correlated = RefersOutward(*core);
   Relation relation = DerivedTable(core);
   relation.alias = "groups";
+  relation.correlated = correlated;
   q->relations.push_back(std::move(relation));
   return core;
 }

@@ -1,8 +1,6 @@
 #include "compiler/split_windows.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -12,7 +10,7 @@
 #include "compiler/correlation.h"
 #include "compiler/expr_builder.h"
 #include "compiler/parser.h"
-#include "compiler/query_copy.h"
+#include "compiler/ranked_rows.h"
 #include "compiler/subquery_expr.h"
 #include "vm/window_spec.h"
 
@@ -21,27 +19,6 @@ namespace {
 
 /// Blocks of one chain. Each sorts all rows.
 constexpr size_t kMaxSorts = 64;
-/// Levels that a block counts as, as QueryBlock's.
-constexpr int kBlockLevels = 4;
-
-Relation Derived(std::shared_ptr<Query> rows) {
-  rows->visible = static_cast<int>(rows->outputs.size());
-  Relation relation = DerivedTable(std::move(rows));
-  relation.alias = "window";
-  return relation;
-}
-
-/// A block that has all columns of another one.
-std::shared_ptr<Query> ReaderOf(std::shared_ptr<Query> rows) {
-  auto reader = std::make_shared<Query>();
-  for (size_t i = 0; i < rows->outputs.size(); ++i) {
-    const Output& o = rows->outputs[i];
-    reader->outputs.push_back(
-        {MakeColumn(0, static_cast<int>(i), o.expr->type, o.expr->nullable, o.expr->position), o.name});
-  }
-  reader->relations.push_back(Derived(std::move(rows)));
-  return reader;
-}
 
 /// Windows that are computed in one order of the rows.
 struct Sort {
@@ -54,14 +31,14 @@ class WindowSplitter {
   explicit WindowSplitter(QueryBlock* block) : block_(*block), q_(*block->query), calls_(block->windows) {}
 
   Status Split() {
-    TESSERA_TRY(RefuseOuter());
+    TESSERA_TRY(RefuseCompared());
     for (WindowCall& c : calls_) {
       partitions_.emplace_back();
       for (ExprPtr& e : c.partition_by) partitions_.back().push_back({std::move(e), false, false});
       c.partition_by.clear();
     }
     TESSERA_TRY(FindSorts());
-    block_.context.deepest += kBlockLevels * static_cast<int>(sorts_.size());
+    block_.context.deepest += kWindowLevels * static_cast<int>(sorts_.size());
     if (block_.context.deepest > kMaxNesting) return NestedTooDeeply(calls_[0].position);
 
     auto rows = std::make_shared<Query>();
@@ -106,25 +83,16 @@ class WindowSplitter {
       Replace(place, &block_.qualify);
       SplitConjuncts(std::move(block_.qualify), &q_.conjuncts);
     }
-    q_.relations.push_back(Derived(std::move(rows)));
+    q_.relations.push_back(WindowedTable(std::move(rows)));
+    if (RefersOutward(*rows_)) {
+      MoveInward(rows_, static_cast<int>(sorts_.size()));
+      for (Query* b = &q_; b != rows_; b = b->relations[0].query.get()) b->relations[0].correlated = true;
+    }
     return {};
   }
 
  private:
-  Status RefuseOuter() const {
-    bool outward = RefersOutward(q_);
-    const auto look = [&](const Expr& e, auto& self) -> void {
-      outward = outward || e.kind == Expr::Kind::kOuter;
-      if (e.kind == Expr::Kind::kSubquery)
-        ForEachOuter(*e.subquery->query, 1, [&](const Expr&, int) { outward = true; });
-      for (const ExprPtr& a : e.args) self(*a, self);
-    };
-    for (const WindowCall& c : calls_) ForEachExpr(c, [&](const ExprPtr& e) { look(*e, look); });
-    if (block_.qualify != nullptr) look(*block_.qualify, look);
-    if (outward) {
-      return Unsupported("a query with window functions that refers to a column of an enclosing query is not supported",
-                         calls_[0].position, "Join with a derived table that has the window functions.");
-    }
+  Status RefuseCompared() const {
     const auto compared = [](const Expr& e, auto& self) -> const Expr* {
       if (e.kind == Expr::Kind::kSubquery && HasWindow(e) && RefersOutward(*e.subquery->query)) return &e;
       for (const ExprPtr& a : e.args) {
@@ -288,43 +256,5 @@ class WindowSplitter {
 }  // namespace
 
 Status SplitWindows(QueryBlock* block) { return block->windows.empty() ? Status::Ok() : WindowSplitter(block).Split(); }
-
-Status KeepRanked(RowRanking ranking, QueryBlock* block) {
-  Query& q = *block->query;
-  if (RefersOutward(q)) {
-    return Unsupported(
-        "DISTINCT ON or WITH TIES in a query that refers to a column of an enclosing query is not supported",
-        ranking.position, "Join with a derived table that has it.");
-  }
-  block->context.deepest += 2 * kBlockLevels;
-  if (block->context.deepest > kMaxNesting) return NestedTooDeeply(ranking.position);
-  const int visible = q.visible;
-  std::vector<OrderKey> order = std::exchange(q.order_by, {});
-  const int64_t limit = std::exchange(q.limit, -1), offset = std::exchange(q.offset, 0);
-  const auto outputs = static_cast<std::ptrdiff_t>(q.outputs.size());
-
-  std::shared_ptr<Query> rows = ReaderOf(std::make_shared<Query>(std::move(q)));
-  const SqlType bigint = SqlType::Of(TypeId::kBigint);
-  Window w;
-  w.function = ranking.function;
-  w.partition_keys = ranking.partition_keys;
-  w.order_keys = static_cast<int>(ranking.order.size()) - ranking.partition_keys;
-  w.type = bigint;
-  rows->order_by = std::move(ranking.order);
-  rows->windows.push_back(w);
-  rows->outputs.push_back(
-      {MakeLeaf(Expr::Kind::kWindow, 0, bigint, false), vm::NameOf(w.function) + std::string("()")});
-
-  q = std::move(*ReaderOf(std::move(rows)));
-  ExprPtr number = std::move(q.outputs.back().expr);
-  q.outputs.erase(q.outputs.begin() + outputs, q.outputs.end());
-  q.conjuncts.push_back(MakeFunction(Function::kLe, SqlType::Of(TypeId::kBoolean), -1,
-                                     ExprList(std::move(number), MakeConstant(Value::Int(bigint, ranking.most), -1))));
-  q.visible = visible;
-  q.order_by = std::move(order);
-  q.limit = limit;
-  q.offset = offset;
-  return {};
-}
 
 }  // namespace tessera

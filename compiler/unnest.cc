@@ -24,6 +24,9 @@ class Unnester {
 
   Status Run() {
     const size_t given = q_.relations.size();
+    for (size_t r = 0; r < given; ++r) {
+      if (q_.relations[r].correlated) TESSERA_TRY(Lateral(r));
+    }
     std::vector<ExprPtr> conjuncts = std::move(q_.conjuncts);
     q_.conjuncts.clear();
     // Conditions without subqueries first: they bound the values for which subqueries are run.
@@ -46,6 +49,31 @@ class Unnester {
   }
 
  private:
+  /// A derived table that refers to columns of its own block is joined by the conditions that make it independent.
+  Status Lateral(size_t r) {
+    const Query& query = *q_.relations[r].query;
+    if (!RefersToNext(query)) return Status::Ok();
+    int position = -1;
+    ForEachOuter(query, 0, [&](const Expr& e, int) { position = position < 0 ? e.position : position; });
+    TESSERA_ASSIGN(IndependentQuery i, Decorrelate(q_, CopyQuery(query), position, true));
+    Relation& relation = q_.relations[r];
+    for (size_t c = relation.column_names.size(); c < static_cast<size_t>(i.query->visible); ++c) {
+      relation.column_names.push_back(i.query->outputs[c].name);
+      relation.column_types.push_back(i.query->outputs[c].expr->type);
+    }
+    relation.query = std::move(i.query);
+    relation.correlated = false;
+    std::vector<ExprPtr>& on = relation.join == JoinKind::kInner ? q_.conjuncts : relation.on;
+    for (ExprPtr& e : i.on) {
+      Substitute(&e, [&](const Expr& x) -> ExprPtr {
+        if (!IsSubqueryOutput(x)) return nullptr;
+        return MakeColumn(static_cast<int>(r), x.column, x.type, x.nullable, x.position);
+      });
+      SplitConjuncts(std::move(e), &on);
+    }
+    return Status::Ok();
+  }
+
   Status Conjunct(ExprPtr e) {
     bool truth = true;
     while (IsFunction(*e, Function::kNot)) {
@@ -278,10 +306,6 @@ class Unnester {
         // The select list of EXISTS does not matter. Without it a plain scan can be joined as a stored table.
         if (s.kind == Subquery::Kind::kExists && !copy->grouped && copy->union_all.empty()) copy->visible = 0;
       }
-      if (copy->grouped && copy->group_by.empty()) {
-        return CannotDecorrelate("HAVING, or a row of aggregates, and no GROUP BY", position,
-                                 "Compare with the subquery itself: x = (SELECT ...).");
-      }
       TESSERA_ASSIGN(i, Decorrelate(q_, std::move(copy), position));
     }
     for (ExprPtr& e : match) {
@@ -308,27 +332,27 @@ class Unnester {
       r.single = !r.unique;
       return placed.Column(0, query.outputs[0].expr->type, position);
     }
-    if (query.limit >= 0 || query.offset > 0) {
-      if (!(aggregate && query.limit > 0 && query.offset == 0)) {
-        return CannotDecorrelate("LIMIT or OFFSET", position, "Use min or max where one of several rows is wanted.");
-      }
-    }
     auto copy = CopyQuery(query);
-    copy->order_by.clear();
-    copy->outputs.resize(static_cast<size_t>(copy->visible));
-    copy->limit = -1;
-    if (aggregate) return ScalarAggregate(std::move(copy), position);
+    if (aggregate && query.limit > 0 && query.offset == 0) copy->limit = -1;
+    const bool bounded = copy->limit >= 0 || copy->offset > 0;
+    if (!bounded) {
+      copy->order_by.clear();
+      copy->outputs.resize(static_cast<size_t>(copy->visible));
+    }
+    if (aggregate && !bounded) return ScalarAggregate(std::move(copy), position);
     // The value must come from a row of the subquery: a constant would have a value even without a row.
     const bool bare = copy->outputs[0].expr->kind == Expr::Kind::kColumn;
     const bool outward = HasOuter(*copy->outputs[0].expr);
-    if (!bare && outward && !copy->grouped) {
+    if (!bare && outward && !copy->grouped && !bounded) {
       copy->outputs.push_back({MakeBoolean(true, position), ""});
       copy->visible = 2;
     }
     const bool marked = copy->visible == 2;
     TESSERA_ASSIGN(IndependentQuery i, Decorrelate(q_, std::move(copy), position));
     TESSERA_ASSIGN(const Placed placed, Place(JoinKind::kLeft, std::move(i.query), std::move(i.on), position));
-    q_.relations[static_cast<size_t>(placed.relation)].single = true;
+    const bool one = query.limit == 0 || query.limit == 1;
+    (one ? q_.relations[static_cast<size_t>(placed.relation)].unique
+         : q_.relations[static_cast<size_t>(placed.relation)].single) = true;
     ExprPtr value = placed.Resolve(std::move(i.outputs[0]));
     if (!marked) return value;
     ExprPtr there = MakeTest(Function::kIsNotNull, placed.Resolve(std::move(i.outputs[1])));
@@ -374,7 +398,7 @@ class Unnester {
       }
     } else {
       for (ExprPtr& e : correlated) s->conjuncts.push_back(std::move(e));
-      TESSERA_TRY(AddDomain(q_, s.get(), position, &on));
+      TESSERA_TRY(AddDomain(q_, s.get(), position, &on, false));
     }
     const int keys = static_cast<int>(s->outputs.size());
     for (size_t a = 0; a < s->aggregates.size(); ++a) {
@@ -486,6 +510,7 @@ class Unnester {
 Status UnnestBlock(Query* query) {
   bool any = false;
   ForEachRoot(*query, [&](const ExprPtr& e) { any = any || FindSubquery(*e) != nullptr; });
+  for (const Relation& r : query->relations) any = any || (r.correlated && RefersToNext(*r.query));
   if (!any) return Status::Ok();
   bool above = false;
   for (const ExprPtr& e : query->having) above = above || FindSubquery(*e) != nullptr;

@@ -1,0 +1,69 @@
+#include "compiler/ranked_rows.h"
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "compiler/correlation.h"
+#include "compiler/expr_builder.h"
+#include "compiler/query_copy.h"
+#include "compiler/subquery_expr.h"
+#include "vm/window_spec.h"
+
+namespace tessera {
+
+Relation WindowedTable(std::shared_ptr<Query> rows) {
+  rows->visible = static_cast<int>(rows->outputs.size());
+  const bool correlated = RefersOutward(*rows);
+  Relation relation = DerivedTable(std::move(rows));
+  relation.alias = "window";
+  relation.correlated = correlated;
+  return relation;
+}
+
+std::shared_ptr<Query> ReaderOf(std::shared_ptr<Query> rows) {
+  auto reader = std::make_shared<Query>();
+  for (size_t i = 0; i < rows->outputs.size(); ++i) {
+    const Output& o = rows->outputs[i];
+    reader->outputs.push_back(
+        {MakeColumn(0, static_cast<int>(i), o.expr->type, o.expr->nullable, o.expr->position), o.name});
+  }
+  reader->relations.push_back(WindowedTable(std::move(rows)));
+  return reader;
+}
+
+void KeepRanked(RowRanking ranking, Query* q) {
+  const int visible = q->visible;
+  std::vector<OrderKey> order = std::exchange(q->order_by, {});
+  const int64_t limit = std::exchange(q->limit, -1), offset = std::exchange(q->offset, 0);
+  const auto outputs = static_cast<std::ptrdiff_t>(q->outputs.size());
+  MoveInward(q, 2);
+
+  std::shared_ptr<Query> rows = ReaderOf(std::make_shared<Query>(std::move(*q)));
+  const SqlType bigint = SqlType::Of(TypeId::kBigint);
+  Window w;
+  w.function = ranking.function;
+  w.partition_keys = ranking.partition_keys;
+  w.order_keys = static_cast<int>(ranking.order.size()) - ranking.partition_keys;
+  w.type = bigint;
+  rows->order_by = std::move(ranking.order);
+  rows->windows.push_back(w);
+  rows->outputs.push_back(
+      {MakeLeaf(Expr::Kind::kWindow, 0, bigint, false), vm::NameOf(w.function) + std::string("()")});
+
+  *q = std::move(*ReaderOf(std::move(rows)));
+  const ExprPtr number = std::move(q->outputs.back().expr);
+  q->outputs.erase(q->outputs.begin() + outputs, q->outputs.end());
+  const auto compare = [&](Function function, int64_t bound) {
+    q->conjuncts.push_back(MakeFunction(function, SqlType::Of(TypeId::kBoolean), -1,
+                                        ExprList(number->Clone(), MakeConstant(Value::Int(bigint, bound), -1))));
+  };
+  compare(Function::kLe, ranking.most);
+  if (ranking.least > 1) compare(Function::kGe, ranking.least);
+  q->visible = visible;
+  q->order_by = std::move(order);
+  q->limit = limit;
+  q->offset = offset;
+}
+
+}  // namespace tessera
