@@ -66,12 +66,18 @@ TileMachine::Source<int64_t> TileMachine::ComputeSlot(int slot, int scratch) {
     text_error_ = status;
     NoteError(LaneError::kBadText);
   }
-  const bool is_text = section_.slots[number].type.id == TypeId::kText;
   const DictionaryMap& values = machine->values();
+  const bool is_text = section_.slots[number].type.id == TypeId::kText;
+  std::array<int64_t, kTileRows> identifiers;
+  if (is_text && !uses_.slots[number]) {
+    std::array<std::string_view, kTileRows> texts;
+    for (uint32_t k = 0; k < count; ++k) texts[k] = values.null[k] != 0 ? std::string_view() : machine->Text(k);
+    strings_->Intern({texts.data(), count}, identifiers.data());
+  }
   for (uint32_t k = 0; k < count; ++k) {
     if ((s.null[rows[k]] = values.null[k]) != 0) continue;
     int64_t& to = s.narrow[rows[k]];
-    to = !is_text ? values.values[k] : uses_.slots[number] ? KeepMade(machine->Text(k)) : Intern(machine->Text(k));
+    to = !is_text ? values.values[k] : uses_.slots[number] ? KeepMade(machine->Text(k)) : identifiers[k];
   }
   return {s.narrow, s.null, false, false};
 }
