@@ -287,11 +287,10 @@ Status BindGroupingSets(const ParseNode& list, bool distinct, QueryBlock* block)
   return {};
 }
 
-Status ExpandGroupingSets(QueryBlock* block) {
-  GroupingSets& grouping = block->grouping;
+Status ExpandGroupingSets(const GroupingSets& grouping, Query* query) {
   const bool one = grouping.sets.size() < 2;
   if (one && grouping.calls.empty()) return {};
-  Query& q = *block->query;
+  Query& q = *query;
   TESSERA_ASSIGN(const std::vector<std::vector<int>> calls, KeysOfCalls(grouping, q));
   // GROUPING comes behind the aggregates.
   const auto above = static_cast<int>(q.aggregates.size());

@@ -19,8 +19,8 @@ bool HasGroupingSets(const ParseNode& list);
 /// Makes Query::group_by and the sets of `list`. `distinct`: GROUP BY DISTINCT, each set once.
 Status BindGroupingSets(const ParseNode& list, bool distinct, QueryBlock* block);
 
-/// Rewrites a block whose clauses are all bound, if it has sets or calls of GROUPING. Errors: an argument of GROUPING
+/// Rewrites a query whose clauses are all bound, if it has sets or calls of GROUPING. Errors: an argument of GROUPING
 /// that is no key.
-Status ExpandGroupingSets(QueryBlock* block);
+Status ExpandGroupingSets(const GroupingSets& grouping, Query* query);
 
 }  // namespace tessera

@@ -269,11 +269,7 @@ Status SplitBlock(QueryBlock* block) {
   Query& query = *block->query;
   query.grouped = query.grouped || !query.aggregates.empty();
   TESSERA_TRY(ReplaceGrouped(block));
-  if (!block->windows.empty() && (block->grouping.used || !block->grouping.calls.empty())) {
-    return Unsupported("a window function beside GROUPING SETS, ROLLUP, CUBE or GROUPING is not supported",
-                       block->windows[0].position, "Put the grouping into a derived table.");
-  }
-  TESSERA_TRY(ExpandGroupingSets(block));
+  if (block->windows.empty()) return ExpandGroupingSets(block->grouping, &query);
   return SplitWindows(block);
 }
 

@@ -9,6 +9,7 @@
 
 #include "compiler/correlation.h"
 #include "compiler/expr_builder.h"
+#include "compiler/grouping_sets.h"
 #include "compiler/parser.h"
 #include "compiler/ranked_rows.h"
 #include "compiler/subquery_expr.h"
@@ -84,6 +85,7 @@ class WindowSplitter {
       SplitConjuncts(std::move(block_.qualify), &q_.conjuncts);
     }
     q_.relations.push_back(WindowedTable(std::move(rows)));
+    TESSERA_TRY(ExpandGroupingSets(block_.grouping, rows_));
     if (RefersOutward(*rows_)) {
       MoveInward(rows_, static_cast<int>(sorts_.size()));
       for (Query* b = &q_; b != rows_; b = b->relations[0].query.get()) b->relations[0].correlated = true;
@@ -165,6 +167,7 @@ class WindowSplitter {
   // ---- Blocks
 
   std::string NameOf(const Expr& e) const {
+    if (e.kind == Expr::Kind::kGroup && e.index < 0) return "grouping";
     if (e.kind == Expr::Kind::kGroup) return rows_->group_by[static_cast<size_t>(e.index)]->ToString(names_);
     return e.ToString(names_);
   }
