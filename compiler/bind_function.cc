@@ -345,13 +345,12 @@ Result<ExpressionBinder::AggregateCall> ExpressionBinder::BindAggregateCall(std:
   const bool within_group = node.Get(Field::k_agg_within_group) != nullptr;
   const ParseNode* list = node.Get(Field::k_args);
   const ParseNode* filter = node.Get(Field::k_agg_filter);
-  const bool star = node.Get(Field::k_agg_star) != nullptr;
+  const bool star = node.Get(Field::k_agg_star) != nullptr || (name == "count" && list == nullptr && !within_group);
   bool distinct = node.Get(Field::k_agg_distinct) != nullptr;
   const SqlType bigint = SqlType::Of(TypeId::kBigint);
   if (star && name != "count") return NoFunction(std::string(name) + "(*)", position, {});
   if (!star && list == nullptr && !within_group) {
-    return name == "count" ? SqlError("count(*) must be used to call a parameterless aggregate function", position)
-                           : NoFunction(std::string(name) + "()", position, {});
+    return NoFunction(std::string(name) + "()", position, {});
   }
   ExprPtr condition;
   if (filter != nullptr) {

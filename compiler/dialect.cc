@@ -27,12 +27,14 @@ enum class Keyword : uint8_t {
   kExplain,
   kFetch,
   kFor,
+  kForeign,  ///< may begin a form of another engine, see ForeignForm
   kFrom,
   kGroup,
   kHaving,
   kIn,
   kInsert,
   kIntersect,
+  kInterval,
   kLimit,
   kNulls,
   kOffset,
@@ -59,8 +61,10 @@ struct KeywordRow {
 constexpr KeywordRow kKeywords[] = {
     {"all", Keyword::kAll},
     {"analyze", Keyword::kAnalyze},
+    {"anti", Keyword::kForeign},
     {"as", Keyword::kAs},
     {"asc", Keyword::kAsc},
+    {"asof", Keyword::kForeign},
     {"by", Keyword::kBy},
     {"create", Keyword::kCreate},
     {"desc", Keyword::kDesc},
@@ -72,24 +76,36 @@ constexpr KeywordRow kKeywords[] = {
     {"fetch", Keyword::kFetch},
     {"for", Keyword::kFor},
     {"from", Keyword::kFrom},
+    {"glob", Keyword::kForeign},
     {"group", Keyword::kGroup},
     {"having", Keyword::kHaving},
+    {"ignore", Keyword::kForeign},
     {"in", Keyword::kIn},
     {"insert", Keyword::kInsert},
     {"intersect", Keyword::kIntersect},
+    {"interval", Keyword::kInterval},
     {"limit", Keyword::kLimit},
     {"nulls", Keyword::kNulls},
     {"offset", Keyword::kOffset},
     {"or", Keyword::kOr},
     {"order", Keyword::kOrder},
+    {"pivot", Keyword::kForeign},
+    {"positional", Keyword::kForeign},
     {"qualify", Keyword::kQualify},
+    {"regexp", Keyword::kForeign},
     {"replace", Keyword::kReplace},
+    {"respect", Keyword::kForeign},
+    {"rlike", Keyword::kForeign},
     {"select", Keyword::kSelect},
+    {"semi", Keyword::kForeign},
     {"summarize", Keyword::kSummarize},
     {"table", Keyword::kTable},
+    {"top", Keyword::kForeign},
     {"trim", Keyword::kTrim},
     {"try_cast", Keyword::kTryCast},
     {"union", Keyword::kUnion},
+    {"unpivot", Keyword::kForeign},
+    {"using", Keyword::kForeign},
     {"values", Keyword::kValues},
     {"where", Keyword::kWhere},
     {"window", Keyword::kWindow},
@@ -119,6 +135,9 @@ Keyword FindWord(std::string_view word) {
   }
   return Keyword::kNone;
 }
+
+/// Words that are names wherever the grammar takes one.
+bool IsName(Keyword k) { return k == Keyword::kNone || k == Keyword::kForeign || k == Keyword::kInterval; }
 
 bool IsSetOperation(Keyword k) { return k == Keyword::kUnion || k == Keyword::kIntersect || k == Keyword::kExcept; }
 
@@ -199,24 +218,24 @@ class DialectReader {
       }
       if (!tokens_.empty() && tokens_.back().keyword == Keyword::kQualify && !BeginsCondition(l))
         tokens_.back().keyword = Keyword::kNone;
-      if (l.keyword == Keyword::kQualify && !EndsOperand(tokens_)) l.keyword = Keyword::kNone;
+      if (l.keyword == Keyword::kQualify && (tokens_.empty() || !EndsOperand(tokens_.back())))
+        l.keyword = Keyword::kNone;
       tokens_.push_back(l);
       if (t.kind == Token::Kind::kEnd) return;
     }
   }
 
   /// QUALIFY is the clause, and no name, between what may end the clause before it and what may begin a condition.
-  static bool EndsOperand(const std::vector<Lexeme>& before) {
-    if (before.empty()) return false;
-    const Lexeme& l = before.back();
+  static bool EndsOperand(const Lexeme& l) {
+    if (l.kind == Token::Kind::kEnd) return false;
     if (l.kind == Token::Kind::kSymbol) return l.symbol == ')' || l.symbol == ']' || l.symbol == '*';
-    return l.keyword == Keyword::kNone || l.keyword == Keyword::kAll;
+    return tessera::IsName(l.keyword) || l.keyword == Keyword::kAll;
   }
   static bool BeginsCondition(const Lexeme& l) {
     if (l.kind == Token::Kind::kSymbol) return l.symbol == '(' || l.symbol == '+' || l.symbol == '-';
     const bool is_function =
         l.keyword == Keyword::kTryCast || l.keyword == Keyword::kReplace || l.keyword == Keyword::kTrim;
-    return l.kind != Token::Kind::kEnd && (l.keyword == Keyword::kNone || is_function);
+    return l.kind != Token::Kind::kEnd && (tessera::IsName(l.keyword) || is_function);
   }
 
   /// The token `by` places from the one being read; an end beyond either end.
@@ -295,6 +314,7 @@ class DialectReader {
       if (levels_.size() > 1) levels_.pop_back();
       return {};
     }
+    if (t.kind == Token::Kind::kSymbol) return ReadSymbol();
     if (t.keyword == Keyword::kNone) return {};
     if (t.keyword == Keyword::kFrom && At(-1).keyword == Keyword::kDistinct) return {};  // IS DISTINCT FROM
     Level& level = levels_.back();
@@ -312,6 +332,10 @@ class DialectReader {
         break;
       case Keyword::kFrom:
         if (!level.begun && BeginsQuery()) level.from_first = i_;
+        if ((level.begun || level.from_first == i_) && At(1).kind == Token::Kind::kQuoted && sql_[At(1).begin] != '"') {
+          return Unsupported("a file in FROM is not supported", static_cast<int>(At(1).begin),
+                             "Load it: CREATE TABLE t (...), then COPY t FROM 'file' (FORMAT csv, HEADER true).");
+        }
         level.begun = true;
         break;
       case Keyword::kUnion:
@@ -319,12 +343,30 @@ class DialectReader {
       case Keyword::kExcept:
         EndQuery();
         level = {};
+        if (At(At(1).keyword == Keyword::kAll ? 2 : 1).keyword == Keyword::kBy) {
+          return Unsupported("UNION BY NAME is not supported", static_cast<int>(t.begin),
+                             "Name the columns of all arms in the same order.");
+        }
+        break;
+      case Keyword::kForeign: {
+        std::optional<Status> refused =
+            ForeignForm(NameOf(t), Following(), EndsOperand(At(-1)), static_cast<int>(t.begin));
+        if (refused) return *std::move(refused);
+        break;
+      }
+      case Keyword::kInterval:
+        ReadInterval();
         break;
       case Keyword::kWindow:
         level.window = true;
         break;
-      case Keyword::kOrder:
       case Keyword::kLimit:
+        if (At(1).kind == Token::Kind::kNumber && At(2).symbol == '%' && !BeginsCondition(At(3))) {
+          return Unsupported("LIMIT of a percentage is not supported", static_cast<int>(At(1).begin),
+                             "Write a number of rows.");
+        }
+        [[fallthrough]];
+      case Keyword::kOrder:
       case Keyword::kOffset:
       case Keyword::kFetch:
         level.ordered = true;
@@ -410,6 +452,35 @@ class DialectReader {
   void EndQualify() {
     if (levels_.back().qualify) Replace(At(-1).end, At(-1).end, ")");
     levels_.back().qualify = false;
+  }
+
+  /// x == y; lists and structs.
+  Status ReadSymbol() {
+    const Lexeme& t = At(0);
+    const int position = static_cast<int>(t.begin);
+    if (t.symbol == '=' && At(1).symbol == '=' && At(1).begin == t.end) {
+      const bool longer = At(-1).end == t.begin && At(-1).kind == Token::Kind::kSymbol &&
+                          std::string_view("<>!=~@#&|+-*/^%").find(At(-1).symbol) != std::string_view::npos;
+      if (!longer) Replace(At(1).begin, At(1).end, "");
+    }
+    if (t.symbol == '[' && !EndsOperand(At(-1)))
+      return Unsupported("a list is not supported: there are no arrays", position, "Write x IN (1, 2, 3) to compare.");
+    if (t.symbol == '{') return Unsupported("a struct is not supported", position, "Write its fields as columns.");
+    return {};
+  }
+
+  /// INTERVAL 7 DAY: the grammar takes a text only.
+  void ReadInterval() {
+    if (At(1).kind != Token::Kind::kNumber || At(2).kind != Token::Kind::kWord) return;
+    const std::string_view number = sql_.substr(At(1).begin, At(1).end - At(1).begin);
+    Replace(At(1).begin, At(2).end, "'" + std::string(number) + " " + NameOf(At(2)) + "'");
+  }
+
+  /// The next token for ForeignForm.
+  std::string Following() const {
+    if (At(1).kind == Token::Kind::kNumber) return "1";
+    if (At(1).kind == Token::Kind::kQuoted) return "'";
+    return At(1).symbol != 0 ? std::string(1, At(1).symbol) : NameOf(At(1));
   }
 
   /// GROUP BY ALL and ORDER BY ALL. GROUP BY ALL a, b is the grammar's own.

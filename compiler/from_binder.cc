@@ -64,7 +64,8 @@ Status FromBinder::BindItem(const ParseNode& item, NameScope* scope) {
   }
   const int position = item.FirstLocation();
   if (item.Is(Tag::kRangeFunction)) return BindSeries(item, scope);
-  if (item.text() == "RangeTableSample") return Unsupported("TABLESAMPLE is not supported", position);
+  if (item.text() == "RangeTableSample")
+    return Unsupported("TABLESAMPLE is not supported", position, "Filter by a column instead: id % 10 = 0.");
   return Unsupported("this form of FROM (" + std::string(item.text()) + ") is not supported", position);
 }
 

@@ -11,6 +11,7 @@ constexpr const char* kOneDatabase = "A session has one database, the directory 
 constexpr const char* kCommits = "Each statement is a transaction of its own.";
 constexpr const char* kNoUsers = "There are no users: who may read the directory may read the tables.";
 constexpr const char* kNoServer = "There are no other sessions to talk to.";
+constexpr const char* kByHand = "Write an aggregate for each column: sum(x) FILTER (WHERE c = 1).";
 constexpr const char* kNoExtensions = "There are no extensions.";
 
 struct Known {
@@ -76,8 +77,8 @@ constexpr Foreign kForeign[] = {
     {"detach", "", "DETACH", kOneDatabase},
     {"use", "", "USE", kOneDatabase},
     {"install", "", "INSTALL", kNoExtensions},
-    {"pivot", "", "PIVOT", "Write an aggregate for each column: sum(x) FILTER (WHERE c = 1)."},
-    {"unpivot", "", "UNPIVOT", "Write a UNION ALL of the columns."},
+    {"pivot", "", "PIVOT", kByHand},
+    {"unpivot", "", "UNPIVOT", "Write CROSS JOIN LATERAL (VALUES ('a', a), ('b', b)) AS u (name, value)."},
     {"export", "", "EXPORT DATABASE", "Write COPY t TO 'file' for each table."},
     {"import", "database", "IMPORT DATABASE", "Write CREATE TABLE and COPY t FROM 'file' for each table."},
     {"replace", "into", "REPLACE INTO", kRewrite},
@@ -96,6 +97,33 @@ constexpr Foreign kForeign[] = {
     {"show", "indexes", "SHOW INDEXES", "There are no indexes."},
 };
 
+constexpr const char* kByRegex = "Write x ~ 'expression'.";
+constexpr const char* kAsOf =
+    "Write JOIN LATERAL (SELECT ... WHERE u.time <= t.time ORDER BY u.time DESC LIMIT 1) AS q ON true.";
+
+struct ForeignWords {
+  std::string_view word, next;  ///< as ForeignForm takes them
+  bool behind_operand;
+  const char* name;
+  const char* hint;
+};
+constexpr ForeignWords kForeignForms[] = {
+    {"semi", "join", true, "SEMI JOIN", "Write WHERE EXISTS (SELECT ...) or x IN (SELECT ...)."},
+    {"anti", "join", true, "ANTI JOIN", "Write WHERE NOT EXISTS (SELECT ...)."},
+    {"asof", "join", true, "ASOF JOIN", kAsOf},
+    {"asof", "left", true, "ASOF JOIN", kAsOf},
+    {"positional", "join", true, "POSITIONAL JOIN", "Join by row_number() OVER (ORDER BY ...)."},
+    {"using", "sample", true, "USING SAMPLE", "Filter by a column instead: id % 10 = 0."},
+    {"ignore", "nulls", true, "IGNORE NULLS", ""},
+    {"respect", "nulls", true, "RESPECT NULLS", "Leave it out: NULLs are respected."},
+    {"pivot", "(", true, "PIVOT", kByHand},
+    {"unpivot", "(", true, "UNPIVOT", "Write CROSS JOIN LATERAL (VALUES ('a', a), ('b', b)) AS u (name, value)."},
+    {"glob", "'", true, "GLOB", "Write LIKE: % is any text and _ any character."},
+    {"regexp", "'", true, "REGEXP", kByRegex},
+    {"rlike", "'", true, "RLIKE", kByRegex},
+    {"top", "1", false, "SELECT TOP", "Write LIMIT n at the end of the query."},
+};
+
 Status Refused(std::string_view name, const char* hint, int position) {
   return Unsupported(std::string(name) + " is not supported", position, hint);
 }
@@ -107,6 +135,14 @@ Status UnsupportedStatement(std::string_view tag, int position) {
     if (k.tag == tag) return Refused(k.name, k.hint, position);
   }
   return Refused("this statement (" + std::string(tag) + ")", "", position);
+}
+
+std::optional<Status> ForeignForm(std::string_view word, std::string_view next, bool behind_operand, int position) {
+  for (const ForeignWords& f : kForeignForms) {
+    if (f.word == word && f.next == next && f.behind_operand == behind_operand)
+      return Refused(f.name, f.hint, position);
+  }
+  return std::nullopt;
 }
 
 std::optional<Status> ForeignStatement(std::string_view first, std::string_view second, int position) {

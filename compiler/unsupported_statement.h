@@ -18,4 +18,9 @@ Status UnsupportedStatement(std::string_view tag, int position);
 /// nothing that is known.
 std::optional<Status> ForeignStatement(std::string_view first, std::string_view second, int position);
 
+/// The error of a form inside of a statement that the grammar does not know, by its first word and the next token: a
+/// word in lower case, "1" for a number, "'" for a quoted text, or a symbol. `behind_operand`: a name, a closing
+/// parenthesis or a constant stands before it. nullopt if it is nothing that is known.
+std::optional<Status> ForeignForm(std::string_view word, std::string_view next, bool behind_operand, int position);
+
 }  // namespace tessera

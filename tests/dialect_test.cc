@@ -21,6 +21,8 @@ TEST(DialectText, LeavesAloneWhatTheGrammarHas) {
         "SELECT trim(FROM ' x '), extract(year FROM d) FROM t", "SELECT a.from, b AS select FROM t",
         "SELECT a IS DISTINCT FROM b FROM t", "DELETE FROM t", "SELECT a * exclude (b), replace FROM t",
         "SELECT 'FROM t SELECT', \"exclude\", $$ IN () $$ /* IN () */ -- IN ()\n", "COPY t FROM 'x'",
+        "SELECT top, anti AS semi, glob FROM positional semi, asof", "SELECT a[1], ARRAY[2], b <== c, interval",
+        "COPY t FROM 'x'", "SELECT substring('a' FROM 'b'), 10 % 3 LIMIT 10 % 3",
         "SELECT qualify, a qualify FROM t qualify WHERE qualify.a = (qualify)", "SELECT 1 FROM qualify", "", ";", "(",
         ")"}) {
     EXPECT_EQ(Rewritten(sql), sql);
@@ -39,6 +41,8 @@ TEST(DialectText, PutsWhatTheGrammarTakes) {
             "SELECT a FROM t WINDOW \"\x01\" AS (PARTITION BY b IN (NULL)) ORDER BY a");
   EXPECT_EQ(Rewritten("FROM t WINDOW w AS () QUALIFY (b)"),
             "SELECT * FROM t WINDOW w AS () , \"\x01\" AS (PARTITION BY (b))");
+  EXPECT_EQ(Rewritten("SELECT a==b, c >= d, e = -1"), "SELECT a=b, c >= d, e = -1");
+  EXPECT_EQ(Rewritten("SELECT INTERVAL 7 DAY + interval '1' day"), "SELECT INTERVAL '7 day' + interval '1' day");
   EXPECT_EQ(Rewritten("CREATE OR REPLACE TABLE t (a INT)"), "CREATE  TABLE t (a INT)");
   EXPECT_EQ(Rewritten("describe t"), "TABLE t");
   EXPECT_EQ(Rewritten("EXPLAIN FROM t"), "EXPLAIN SELECT * FROM t");
@@ -76,6 +80,8 @@ TEST_F(DialectTest, CaretsStandInTheUsersText) {
            "SELECT * EXCLUDE (s) REPLACE (i + zz AS i) FROM t",
            "SELECT * REPLACE (i + 1 AS i, b AS b), zz FROM t",
            "SELECT i, zz, FROM t",
+           "SELECT i FROM t WHERE i == 1 AND zz == 2",
+           "SELECT INTERVAL 1 DAY + zz FROM t",
            "SELECT i FROM t QUALIFY zz = row_number() OVER ()",
            "FROM t QUALIFY i = row_number() OVER () LIMIT zz",
            "FROM t SELECT * EXCLUDE (s) QUALIFY rank() OVER () IN () ORDER BY zz",
