@@ -247,6 +247,26 @@ Result<ExprPtr> ExpressionBinder::FindOuter(std::string_view qualifier, std::str
   return ExprPtr();
 }
 
+Result<ExprPtr> ExpressionBinder::FindOutput(std::string_view name, int position) {
+  if (outputs_ != nullptr && !in_aggregate_) {
+    for (const Output& o : *outputs_) {
+      if (o.name != name) continue;
+      if (in_window_ && HasWindow(*o.expr)) return SqlError("window function calls cannot be nested", position);
+      return Copy(*o.expr);
+    }
+  }
+  if (clause_ != Clause::kWhere || context_->targets == nullptr) return ExprPtr();
+  std::vector<const ParseNode*>& active = context_->in_targets;
+  for (const ParseNode& t : *context_->targets) {
+    if (t.Text(Field::k_name) != name || std::find(active.begin(), active.end(), &t) != active.end()) continue;
+    active.push_back(&t);
+    Result<ExprPtr> e = Bind(*t.Get(Field::k_val));
+    active.pop_back();
+    return e.ok() ? Copy(**e) : std::move(e);
+  }
+  return ExprPtr();
+}
+
 Result<ExprPtr> ExpressionBinder::BindColumn(const ParseNode& node) {
   const int position = node.location();
   const ParseNode* fields = node.Get(Field::k_fields);
@@ -264,16 +284,17 @@ Result<ExprPtr> ExpressionBinder::BindColumn(const ParseNode& node) {
     TESSERA_ASSIGN(const ScopeColumn* found, FindIn(*scope_, qualifier, name, position, &qualifier_found));
     if (found != nullptr) return Column(found->relation, found->column, position);
   }
-  if (count == 1 && outputs_ != nullptr && !in_aggregate_ && (!in_window_ || clause_ == Clause::kQualify)) {
-    for (const Output& o : *outputs_) {
-      if (o.name != name) continue;
-      if (in_window_ && HasWindow(*o.expr)) return SqlError("window function calls cannot be nested", position);
-      return Copy(*o.expr);
-    }
+  if (count == 1 && clause_ != Clause::kSelect && (!in_window_ || clause_ == Clause::kQualify)) {
+    TESSERA_ASSIGN(ExprPtr output, FindOutput(name, position));
+    if (output != nullptr) return output;
   }
   if (count == 1 || !qualifier_found) {
     TESSERA_ASSIGN(ExprPtr outer, FindOuter(qualifier, name, position));
     if (outer != nullptr) return outer;
+  }
+  if (count == 1 && (clause_ == Clause::kSelect || clause_ == Clause::kWhere)) {
+    TESSERA_ASSIGN(ExprPtr output, FindOutput(name, position));
+    if (output != nullptr) return output;
   }
   if (qualifier_found) return ColumnNotFound(qualifier, name, position);
 

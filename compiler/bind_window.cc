@@ -121,7 +121,8 @@ Result<ExprPtr> ExpressionBinder::BindWindow(std::string_view name, const ParseN
   const int position = node.location();
   const std::string text(name);
   if (const char* const clause = ClauseName(clause_))
-    return SqlError("window functions are not allowed in " + std::string(clause), position);
+    return SqlError("window functions are not allowed in " + std::string(clause), position,
+                    clause_ == Clause::kWhere || clause_ == Clause::kHaving ? "QUALIFY filters by them." : "");
   if (in_aggregate_) return SqlError("aggregate function calls cannot contain window function calls", position);
   if (in_window_) return SqlError("window function calls cannot be nested", position);
   if (context_->windows == nullptr) return SqlError("window functions are not allowed here", position);

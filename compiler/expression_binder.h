@@ -93,6 +93,8 @@ struct BindContext {
   std::vector<Relation>* relations = nullptr;
   std::vector<Aggregate>* aggregates = nullptr;
   std::vector<WindowCall>* windows = nullptr;
+  const ParseNode* targets = nullptr;        ///< the select list, whose names WHERE may use
+  std::vector<const ParseNode*> in_targets;  ///< those of it that are being bound for that
   const ParseNode* window_clause = nullptr;  ///< its WINDOW, or nullptr
   const ParseNode* qualify = nullptr;        ///< the last entry of that, if it is the condition of QUALIFY
   GroupingSets* grouping = nullptr;          ///< nullptr: no block with GROUP BY
@@ -120,7 +122,8 @@ class ExpressionBinder {
   Result<ExprPtr> BindTyped(const ParseNode& node);
   /// The same as a BOOLEAN; `what` for the error: "argument of WHERE".
   Result<ExprPtr> BindBoolean(const ParseNode& node, const char* what);
-  /// Output columns by name that are tried when no column fits: ORDER BY, HAVING.
+  /// Output columns by name that are tried when no column fits: ORDER BY, HAVING, QUALIFY; in SELECT those before, when
+  /// no column of a block around fits either.
   void SetOutputs(const std::vector<Output>* outputs) { outputs_ = outputs; }
 
   /// Binds the windows that WINDOW names, whether calls name them or not.
@@ -160,6 +163,8 @@ class ExpressionBinder {
                                            int position, bool* qualifier_found);
   /// The same, in the blocks around this one; nullptr if there is none.
   Result<ExprPtr> FindOuter(std::string_view qualifier, std::string_view name, int position) const;
+  /// What an output of that name stands for, in the select list behind it and in WHERE; nullptr if there is none.
+  Result<ExprPtr> FindOutput(std::string_view name, int position);
   Status ColumnNotFound(std::string_view qualifier, std::string_view name, int position) const;
   Status NotSupported(const ParseNode& node) const;
   Result<ExprPtr> MakeCase(std::vector<ExprPtr> args, int position);

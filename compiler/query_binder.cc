@@ -236,6 +236,7 @@ Status BindQualify(QueryBlock* block) {
 Status BindSelect(const ParseNode& select, QueryBlock* block) {
   Query& query = *block->query;
   if (const ParseNode* from = select.Get(Field::k_fromClause)) TESSERA_TRY(FromBinder(block).Bind(*from));
+  block->context.targets = select.Get(Field::k_targetList);
   if (const ParseNode* where = select.Get(Field::k_whereClause)) {
     ExpressionBinder binder(&block->context, &block->scope, Clause::kWhere);
     TESSERA_ASSIGN(ExprPtr condition, binder.BindBoolean(*where, "argument of WHERE"));

@@ -92,6 +92,7 @@ Status AddOutput(const ParseNode& target, QueryBlock* block) {
     }
   }
   ExpressionBinder binder(&block->context, &block->scope, Clause::kSelect);
+  binder.SetOutputs(&block->query->outputs);
   TESSERA_ASSIGN(ExprPtr e, block->keeps_literals ? binder.Bind(value) : binder.BindTyped(value));
   if (e->type.id == TypeId::kInterval) return Unsupported("a column of type INTERVAL is not supported", e->position);
   std::string name(target.Text(Field::k_name));
