@@ -65,7 +65,6 @@ std::string FeatureName(const ParseNode& node) {
     std::string_view tag, feature;
   };
   constexpr Row kRows[] = {
-      {"A_ArrayExpr", "ARRAY"},
       {"A_Indirection", "a subscript or field selection"},
       {"CollateClause", "COLLATE"},
       {"ParamRef", "a parameter"},
@@ -76,6 +75,7 @@ std::string FeatureName(const ParseNode& node) {
       {"JsonObjectConstructor", "JSON"},
   };
   if (node.Is(Tag::kRowExpr)) return "a row value";
+  if (node.Is(Tag::kA_ArrayExpr)) return "ARRAY";
   if (node.Is(Tag::kSetToDefault)) return "DEFAULT here";
   if (node.Is(Tag::kA_Star)) return "* here";
   if (node.Is(Tag::kSQLValueFunction)) {

@@ -199,6 +199,11 @@ Result<ExprPtr> ExpressionBinder::Less(ExprPtr x, int sign, int position) {
 }
 
 Result<ExprPtr> ExpressionBinder::Infix(std::string_view symbol, ExprPtr left, ExprPtr right, int position) {
+  if (symbol == "~" || symbol == "~*" || symbol == "!~" || symbol == "!~*")
+    return BindRegexOperator(symbol, std::move(left), std::move(right), position);
+  Function comparison;
+  if (FindComparisonFunction(symbol, &comparison))
+    return Comparison(comparison, std::move(left), std::move(right), position);
   if (IsUntyped(*left) || IsUntyped(*right)) {
     // As in PostgreSQL: an untyped constant first takes the type of the other operand. Two untyped constants are texts
     // for || and otherwise numbers.
@@ -267,8 +272,8 @@ Result<ExprPtr> ExpressionBinder::BindOperator(const ParseNode& node) {
   if (kind == "AEXPR_DISTINCT" || kind == "AEXPR_NOT_DISTINCT") return BindDistinct(node);
   if (kind == "AEXPR_NULLIF") return BindNullIf(node);
   if (kind != "AEXPR_OP") {
+    if (kind == "AEXPR_OP_ANY" || kind == "AEXPR_OP_ALL") return BindAnyOfArray(node);
     const char* feature = "this operator";
-    if (kind == "AEXPR_OP_ANY" || kind == "AEXPR_OP_ALL") feature = "ANY or ALL of an array";
     if (kind.starts_with("AEXPR_BETWEEN_SYM") || kind.starts_with("AEXPR_NOT_BETWEEN_SYM"))
       feature = "BETWEEN SYMMETRIC";
     return Unsupported(std::string(feature) + " is not supported", position);
@@ -288,11 +293,6 @@ Result<ExprPtr> ExpressionBinder::BindOperator(const ParseNode& node) {
   if (l->Is(Tag::kRowExpr) && r->Is(Tag::kRowExpr)) return BindRowComparison(*l, symbol, *r, position);
   TESSERA_ASSIGN(ExprPtr left, Bind(*l));
   TESSERA_ASSIGN(ExprPtr right, Bind(*r));
-  if (symbol == "~" || symbol == "~*" || symbol == "!~" || symbol == "!~*")
-    return BindRegexOperator(symbol, std::move(left), std::move(right), position);
-  Function comparison;
-  if (FindComparisonFunction(symbol, &comparison))
-    return Comparison(comparison, std::move(left), std::move(right), position);
   return Infix(symbol, std::move(left), std::move(right), position);
 }
 
@@ -556,12 +556,49 @@ bool IsPlainText(std::string_view pattern, std::string* out) {
 }  // namespace
 
 Result<ExprPtr> ExpressionBinder::BindLike(const ParseNode& node) {
-  const int position = node.location();
-  const std::string_view symbol = node.Get(Field::k_name)->first()->Text(Field::k_sval);
-  const bool negated = symbol[0] == '!';
-  const bool ignore_case = node.Text(Field::k_kind) == "AEXPR_ILIKE";
   TESSERA_ASSIGN(ExprPtr x, BindTyped(*node.Get(Field::k_lexpr)));
-  const ParseNode* pattern_node = node.Get(Field::k_rexpr);
+  return Like(node.Get(Field::k_name)->first()->Text(Field::k_sval), std::move(x), node.Get(Field::k_rexpr),
+              node.location());
+}
+
+Result<ExprPtr> ExpressionBinder::BindAnyOfArray(const ParseNode& node) {
+  const int position = node.location();
+  const ParseNode& array = *node.Get(Field::k_rexpr);
+  const std::string_view symbol = node.Get(Field::k_name)->first()->Text(Field::k_sval);
+  const bool all = node.Text(Field::k_kind) == "AEXPR_OP_ALL";
+  const bool like = symbol.find("~~") != std::string_view::npos;
+  if (!array.Is(Tag::kA_ArrayExpr)) {
+    return Unsupported("ANY or ALL of an array that is not written as ARRAY[...] is not supported", position,
+                       "Write x = ANY (ARRAY[1, 2]) or x IN (1, 2).");
+  }
+  const ParseNode* const elements = array.Get(Field::k_elements);
+  TESSERA_ASSIGN(ExprPtr x, like ? BindTyped(*node.Get(Field::k_lexpr)) : Bind(*node.Get(Field::k_lexpr)));
+  if (elements == nullptr) return MakeBoolean(all, position);
+  std::vector<ExprPtr> parts;
+  for (const ParseNode& element : *elements) {
+    ExprPtr part;
+    if (!like) {
+      TESSERA_ASSIGN(part, Bind(element));
+    }
+    if (symbol != "=" || all) {
+      TESSERA_ASSIGN(ExprPtr copy, Copy(*x));
+      TESSERA_ASSIGN(part, like ? Like(symbol, std::move(copy), &element, position)
+                                : Infix(symbol, std::move(copy), std::move(part), position));
+      TESSERA_ASSIGN(part, Resolve(std::move(part), kBoolean));
+      if (part->type.id != TypeId::kBoolean)
+        return SqlError("op ANY/ALL (array) requires operator to yield boolean", position);
+    }
+    parts.push_back(std::move(part));
+  }
+  if (symbol == "=" && !all) return InList(std::move(x), std::move(parts), position);
+  if (parts.size() == 1) return std::move(parts[0]);
+  return Folded(MakeFunction(all ? Function::kAnd : Function::kOr, kBoolean, position, std::move(parts)));
+}
+
+Result<ExprPtr> ExpressionBinder::Like(std::string_view symbol, ExprPtr x, const ParseNode* pattern_node,
+                                       int position) {
+  const bool negated = symbol[0] == '!';
+  const bool ignore_case = symbol.back() == '*';
   std::string escape = "\\";
   if (pattern_node->Is(Tag::kFuncCall)) {
     const ParseNode* name = pattern_node->Get(Field::k_funcname);

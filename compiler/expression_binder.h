@@ -184,6 +184,9 @@ class ExpressionBinder {
   Result<ExprPtr> InList(ExprPtr x, std::vector<ExprPtr> list, int position);
   Result<ExprPtr> BindBetween(const ParseNode& node);
   Result<ExprPtr> BindLike(const ParseNode& node);
+  Result<ExprPtr> Like(std::string_view symbol, ExprPtr x, const ParseNode* pattern_node, int position);
+  /// x = ANY (ARRAY[...]), x LIKE ALL (ARRAY[...]).
+  Result<ExprPtr> BindAnyOfArray(const ParseNode& node);
   Result<ExprPtr> BindDistinct(const ParseNode& node);
   Result<ExprPtr> BindNullIf(const ParseNode& node);
   Status ApplyOperandRule(OperandRule rule, ExprPtr* left, ExprPtr* right);

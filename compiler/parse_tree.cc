@@ -60,8 +60,8 @@ const WordTable<256>& Tags() {
   static const WordTable<256> table(kTagWords);
   return table;
 }
-const WordTable<512>& Fields() {
-  static const WordTable<512> table(kFieldWords);
+const WordTable<1024>& Fields() {
+  static const WordTable<1024> table(kFieldWords);
   return table;
 }
 
