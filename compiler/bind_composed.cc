@@ -188,7 +188,10 @@ Result<ExprPtr> ExpressionBinder::BindConcatWithSeparator(std::vector<ExprPtr> a
 
 Result<ExprPtr> ExpressionBinder::Moment(TypeId type, int position) const {
   const int64_t day = vm::FloorDiv(context_->now, vm::kMicrosPerDay);
-  return MakeConstant(Value::Int(SqlType::Of(type), type == TypeId::kDate ? day : context_->now), position);
+  const int64_t value = type == TypeId::kDate   ? day
+                        : type == TypeId::kTime ? vm::FloorMod(context_->now, vm::kMicrosPerDay)
+                                                : context_->now;
+  return MakeConstant(Value::Int(SqlType::Of(type), value), position);
 }
 
 Result<ExprPtr> ExpressionBinder::BindMoment(const ParseNode& node) {
@@ -197,6 +200,7 @@ Result<ExprPtr> ExpressionBinder::BindMoment(const ParseNode& node) {
   if (op == "SVFOP_CURRENT_TIMESTAMP" || op == "SVFOP_LOCALTIMESTAMP") {
     return Moment(TypeId::kTimestamp, node.location());
   }
+  if (op == "SVFOP_CURRENT_TIME" || op == "SVFOP_LOCALTIME") return Moment(TypeId::kTime, node.location());
   return NotSupported(node);
 }
 

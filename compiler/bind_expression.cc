@@ -81,6 +81,7 @@ std::string FeatureName(const ParseNode& node) {
   if (node.Is(Tag::kSQLValueFunction)) {
     std::string_view op = node.Text(Field::k_op);
     if (op.starts_with("SVFOP_")) op.remove_prefix(6);
+    if (op.ends_with("_N")) op.remove_suffix(2);  // with a number of digits
     return std::string(op);
   }
   for (const Row& row : kRows) {

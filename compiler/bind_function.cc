@@ -204,9 +204,20 @@ Result<ExprPtr> ExpressionBinder::BindExtract(std::string_view field, int field_
                     nearest.empty() ? "" : "Perhaps you meant \"" + nearest + "\".");
   }
   TESSERA_ASSIGN(ExprPtr x, BindTyped(argument));
+  if (x->type.id == TypeId::kTime) {
+    constexpr std::string_view kOfTime[] = {"hour", "minute", "second", "milliseconds", "microseconds", "epoch"};
+    if (std::find(std::begin(kOfTime), std::end(kOfTime), name) == std::end(kOfTime)) {
+      return SqlError("unit \"" + name + "\" not supported for type TIME", field_position,
+                      "A TIME has hours, minutes and seconds.");
+    }
+    // It is that time of the first day.
+    const SqlType timestamp = SqlType::Of(TypeId::kTimestamp);
+    TESSERA_ASSIGN(
+        x, AddNumber(Function::kAddMicros, MakeConstant(Value::Int(timestamp, 0), position), std::move(x), position));
+  }
   if ((ClassOf(x->type) & kClassDateTime) == 0) {
     return SqlError("function extract(" + name + " from " + x->type.ToString() + ") does not exist", position,
-                    "EXTRACT takes a DATE or a TIMESTAMP.");
+                    "EXTRACT takes a DATE, a TIMESTAMP or a TIME.");
   }
   if (!part) return BindMadeField(name, std::move(x), position);
   const bool fraction = *part == DateField::kSecond && x->type.id == TypeId::kTimestamp;

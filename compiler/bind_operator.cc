@@ -148,6 +148,9 @@ Status ExpressionBinder::ApplyOperandRule(OperandRule rule, ExprPtr* left, ExprP
     }
     case OperandRule::kTimestamps:
       return both(SqlType::Of(TypeId::kTimestamp));
+    case OperandRule::kMoment:
+      if ((*left)->type.id == TypeId::kTime) std::swap(*left, *right);
+      return cast(left, SqlType::Of(TypeId::kTimestamp));
     case OperandRule::kTexts: {
       if ((*left)->type.id != TypeId::kText) TESSERA_TRY(cast(left, SqlType::Text()));
       if ((*right)->type.id != TypeId::kText) TESSERA_TRY(cast(right, SqlType::Text()));
@@ -226,7 +229,8 @@ Result<ExprPtr> ExpressionBinder::Infix(std::string_view symbol, ExprPtr left, E
     return AddSpan(std::move(left), span, symbol == "-", position);
   }
   Result<SqlType> type = ResultOfOperator(*rule, AsDecimal(left->type), AsDecimal(right->type));
-  if (rule->operands == OperandRule::kAsIs || rule->operands == OperandRule::kSwapped) {
+  if (rule->operands == OperandRule::kAsIs || rule->operands == OperandRule::kSwapped ||
+      rule->operands == OperandRule::kMoment) {
     type = ResultOfOperator(*rule, left->type, right->type);
   }
   if (!type.ok()) return type.status().At(position);
@@ -242,6 +246,16 @@ Result<ExprPtr> ExpressionBinder::AddSpan(ExprPtr moment, const Value& interval,
   if (interval.null) return MakeNull(moment->type, position);
   Span span = SpanOf(interval);
   if (negative) span = {-span.months, -span.days, -span.micros};
+  if (moment->type.id == TypeId::kTime) {
+    // Around the clock; months and days do not count, as in PostgreSQL.
+    const SqlType time = moment->type, bigint = SqlType::Of(TypeId::kBigint);
+    const auto number = [&](int64_t v) { return MakeConstant(Value::Int(bigint, v), position); };
+    TESSERA_ASSIGN(
+        ExprPtr sum,
+        Folded(MakeFunction(Function::kAdd, bigint, position,
+                            ExprList(std::move(moment), number(vm::FloorMod(span.micros, vm::kMicrosPerDay))))));
+    return Folded(MakeFunction(Function::kMod, time, position, ExprList(std::move(sum), number(vm::kMicrosPerDay))));
+  }
   const auto add = [&](Function f, const SqlType& type, TypeId amount_type, int64_t amount) -> Status {
     ExprPtr constant = MakeConstant(Value::Int(SqlType::Of(amount_type), amount), position);
     Result<ExprPtr> r = Folded(MakeFunction(f, type, position, ExprList(std::move(moment), std::move(constant))));

@@ -67,7 +67,6 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
       std::string_view name, spelled;
     };
     constexpr Row kKnown[] = {{"timestamptz", "TIMESTAMP WITH TIME ZONE"},
-                              {"time", "TIME"},
                               {"timetz", "TIME WITH TIME ZONE"},
                               {"bit", "BIT"},
                               {"varbit", "BIT VARYING"},
@@ -79,7 +78,6 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
                               {"bigserial", "BIGSERIAL"},
                               {"money", "MONEY"},
                               {"xml", "XML"},
-                              {"hugeint", "HUGEINT"},
                               {"tinyint", "TINYINT"},
                               {"blob", "BLOB"},
                               {"char", "\"char\""}};
@@ -105,6 +103,10 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
   const std::string spelled = SqlType::Of(*id).ToString();
   switch (*id) {
     case TypeId::kDecimal: {
+      if (name == "hugeint" || name == "int128") {
+        if (!numbers.empty()) return SqlError("type modifier is not allowed for type HUGEINT", position);
+        return SqlType::Decimal(38, 0);
+      }
       if (numbers.size() > 2) return SqlError("invalid type modifier of DECIMAL", position);
       const int64_t precision = numbers.empty() ? 18 : numbers[0];
       const int64_t scale = numbers.empty() ? 3 : (numbers.size() > 1 ? numbers[1] : 0);

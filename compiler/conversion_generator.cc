@@ -175,6 +175,17 @@ Status ConversionGenerator::Cast(const Expr& e) {
     b_->Emit(Opcode::FloorDivI, 0, Operand::Constant(b_->constants()->Int(vm::kMicrosPerDay)).Pack());
     return Status::Ok();
   }
+  if (to.id == TypeId::kTime && from.id == TypeId::kTimestamp) {
+    TESSERA_TRY(b_->Value(a));
+    const int32_t day = Operand::Constant(b_->constants()->Int(vm::kMicrosPerDay)).Pack();
+    const int r = b_->NewRegister(from);
+    b_->Store(r);
+    b_->Emit(Opcode::FloorDivI, 0, day);
+    b_->Emit(Opcode::MulI, 0, day);
+    b_->Emit(Opcode::RSubI, 0, Operand::Register(r).Pack());
+    b_->FreeRegister(r);
+    return Status::Ok();
+  }
   // Integers and decimals of any scale.
   const int digits = static_cast<int>(to.scale) - static_cast<int>(from.scale);
   ValueRange range = b_->Range(a);

@@ -330,6 +330,8 @@ Result<Value> EvaluateCast(const Value& v, const SqlType& type) {
   }
   if (type.id == TypeId::kBoolean) return Value::Int(type, x != 0 ? 1 : 0);
   if (from.id == TypeId::kDate && type.id == TypeId::kTimestamp) return Narrow(type, x * vm::kMicrosPerDay, lane);
+  if (from.id == TypeId::kTimestamp && type.id == TypeId::kTime)
+    return Value::Int(type, vm::FloorMod(v.i64, vm::kMicrosPerDay));
   if (from.id == TypeId::kTimestamp && type.id == TypeId::kDate) {
     return Narrow(type, meaning::FloorDivW::Apply(x, vm::kMicrosPerDay, lane), lane);
   }

@@ -72,9 +72,11 @@ void PrintConstant(const Value& v, std::string* out) {
     out->append("INTERVAL");
     return;
   }
-  const bool quoted = id == TypeId::kText || id == TypeId::kDate || id == TypeId::kTimestamp || id == TypeId::kNull;
+  const bool quoted = id == TypeId::kText || id == TypeId::kDate || id == TypeId::kTimestamp || id == TypeId::kTime ||
+                      id == TypeId::kNull;
   if (id == TypeId::kDate) out->append("DATE ");
   if (id == TypeId::kTimestamp) out->append("TIMESTAMP ");
+  if (id == TypeId::kTime) out->append("TIME ");
   const std::string text = id == TypeId::kNull ? v.text : ToText(v);
   if (!quoted) {
     out->append(text);

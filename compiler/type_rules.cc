@@ -26,6 +26,7 @@ enum class ResultRule : uint8_t {
   kReal,
   kDouble,
   kDate,
+  kTimestamp,
   kText,
 };
 
@@ -162,6 +163,8 @@ SqlType ResultOfOne(ResultRule rule, const SqlType& type) {
       return SqlType::Of(TypeId::kDouble);
     case ResultRule::kDate:
       return SqlType::Of(TypeId::kDate);
+    case ResultRule::kTimestamp:
+      return SqlType::Of(TypeId::kTimestamp);
     case ResultRule::kText:
       return SqlType::Text();
     default:  // kFirst; kRounded depends on the number of digits, which the binder knows
@@ -195,6 +198,8 @@ TypeClass ClassOf(const SqlType& type) {
       return kClassText;
     case TypeId::kInterval:
       return kClassInterval;
+    case TypeId::kTime:
+      return kClassTime;
   }
   return kClassNone;
 }
@@ -434,6 +439,8 @@ IntegerRange RangeOf(const SqlType& type) {
       return {vm::kFirstDay, vm::kLastDay};
     case TypeId::kTimestamp:
       return {vm::kFirstDay * vm::kMicrosPerDay, (vm::kLastDay + 1) * vm::kMicrosPerDay - 1};
+    case TypeId::kTime:
+      return {0, vm::kMicrosPerDay - 1};
     case TypeId::kDecimal: {
       const int128_t bound = PowerOf10(type.precision) - 1;
       return {-bound, bound};

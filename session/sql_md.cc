@@ -34,6 +34,7 @@ constexpr const char* kClassNumber = "number";
 constexpr const char* kClassDate = "DATE";
 constexpr const char* kClassTimestamp = "TIMESTAMP";
 constexpr const char* kClassDateTime = "DATE or TIMESTAMP";
+constexpr const char* kClassTime = "TIME";
 constexpr const char* kClassText = "text";
 constexpr const char* kClassInterval = "INTERVAL";
 
@@ -50,6 +51,7 @@ constexpr const char* kResultInteger = "INTEGER";
 constexpr const char* kResultReal = "REAL";
 constexpr const char* kResultDouble = "DOUBLE PRECISION";
 constexpr const char* kResultDate = "DATE";
+constexpr const char* kResultTimestamp = "TIMESTAMP";
 constexpr const char* kResultText = "TEXT";
 
 constexpr const char* kOperandsAsIs = "";
@@ -57,6 +59,7 @@ constexpr const char* kOperandsSameScale = "get one scale";
 constexpr const char* kOperandsDecimals = "become DECIMAL";
 constexpr const char* kOperandsDoubles = "become DOUBLE PRECISION";
 constexpr const char* kOperandsTimestamps = "become TIMESTAMP";
+constexpr const char* kOperandsMoment = "become TIMESTAMP and microseconds";
 constexpr const char* kOperandsTexts = "become TEXT";
 constexpr const char* kOperandsSwapped = "";
 constexpr const char* kOperandsSpan = "months, then days, then microseconds are added";
@@ -74,6 +77,7 @@ constexpr const char* kTypeDouble = "DOUBLE PRECISION";
 constexpr const char* kTypeDecimal = "DECIMAL(p,s)";
 constexpr const char* kTypeDate = "DATE";
 constexpr const char* kTypeTimestamp = "TIMESTAMP";
+constexpr const char* kTypeTime = "TIME";
 constexpr const char* kTypeText = "TEXT, VARCHAR(n)";
 constexpr const char* kTypeInterval = "INTERVAL (constants only)";
 

@@ -408,6 +408,8 @@ void CsvParser::ParseColumn(const Fields& fields, size_t field, ColumnVector* ou
       return ParseFixed(fields, field, ParseDate, out, bad);
     case TypeId::kTimestamp:
       return ParseFixed(fields, field, ParseTimestamp, out, bad);
+    case TypeId::kTime:
+      return ParseFixed(fields, field, ParseTime, out, bad);
     default:
       return ParseText(fields, field, out, bad);
   }

@@ -63,22 +63,15 @@ void AppendDate(int64_t days, std::string* out) {
   AppendPadded(static_cast<unsigned>(date.day()), 2, out);
 }
 
-void AppendTimestamp(int64_t v, std::string* out) {
-  int64_t days = v / kMicrosecondsADay;
-  int64_t rest = v % kMicrosecondsADay;
-  if (rest < 0) {
-    rest += kMicrosecondsADay;
-    --days;
-  }
-  AppendDate(days, out);
-  out->push_back(' ');
-  const int64_t seconds = rest / 1000000;
+/// Of microseconds since midnight.
+void AppendTime(int64_t v, std::string* out) {
+  const int64_t seconds = v / 1000000;
   AppendPadded(seconds / 3600, 2, out);
   out->push_back(':');
   AppendPadded(seconds / 60 % 60, 2, out);
   out->push_back(':');
   AppendPadded(seconds % 60, 2, out);
-  int64_t fraction = rest % 1000000;
+  int64_t fraction = v % 1000000;
   if (fraction != 0) {
     int digits = 6;
     while (fraction % 10 == 0) {
@@ -88,6 +81,18 @@ void AppendTimestamp(int64_t v, std::string* out) {
     out->push_back('.');
     AppendPadded(fraction, digits, out);
   }
+}
+
+void AppendTimestamp(int64_t v, std::string* out) {
+  int64_t days = v / kMicrosecondsADay;
+  int64_t rest = v % kMicrosecondsADay;
+  if (rest < 0) {
+    rest += kMicrosecondsADay;
+    --days;
+  }
+  AppendDate(days, out);
+  out->push_back(' ');
+  AppendTime(rest, out);
 }
 
 /// The fewest digits that read back as the same number; fixed notation where PostgreSQL uses it (exponents -4 to
@@ -128,6 +133,9 @@ void AppendFixed(const SqlType& type, int64_t v, std::string* out) {
       break;
     case TypeId::kTimestamp:
       AppendTimestamp(v, out);
+      break;
+    case TypeId::kTime:
+      AppendTime(v, out);
       break;
     default:
       AppendInteger(v, out);
@@ -304,6 +312,9 @@ Result<Value> ParseValue(std::string_view text, const SqlType& type) {
       break;
     case TypeId::kTimestamp:
       error = ParseTimestamp(trimmed, &value.i64);
+      break;
+    case TypeId::kTime:
+      error = ParseTime(trimmed, &value.i64);
       break;
     case TypeId::kText:
       error = CheckText(text, type);

@@ -29,6 +29,8 @@ std::string SqlType::ToString() const {
       return length > 0 ? "VARCHAR(" + std::to_string(length) + ")" : "TEXT";
     case TypeId::kInterval:
       return "INTERVAL";
+    case TypeId::kTime:
+      return "TIME";
   }
   return "?";
 }

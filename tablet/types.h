@@ -21,11 +21,12 @@ enum class TypeId : uint8_t {
   kTimestamp,  ///< microseconds since 1970-01-01 00:00:00, no time zone
   kText,       ///< bytes of UTF-8; VARCHAR(n) and CHAR(n) are TEXT with a greatest length
   kInterval,   ///< months and microseconds; exists only as a constant beside + and -, never stored
+  kTime,       ///< microseconds since midnight, below those of a day
 };
 
 /// How the machine holds a value. One accumulator and one kind of register for each of 64 and 128 bits.
 enum class StorageClass : uint8_t {
-  kInt,    ///< int64_t: BOOLEAN, SMALLINT, INTEGER, BIGINT, DATE, TIMESTAMP, DECIMAL to 18 digits
+  kInt,    ///< int64_t: BOOLEAN, SMALLINT, INTEGER, BIGINT, DATE, TIMESTAMP, TIME, DECIMAL to 18 digits
   kFloat,  ///< double: REAL, DOUBLE PRECISION
   kWide,   ///< int128_t: DECIMAL of 19 to 38 digits, exact sums
   kText,   ///< bytes in a chunk; in a register the int64_t identifier that the query's string pool gave them

@@ -59,6 +59,37 @@ ParseError TakeDate(std::string_view* text, int64_t* days) {
   return ParseError::kNone;
 }
 
+/// HH:MM[:SS[.ffffff]] as microseconds since midnight; 23:59:59.9999999 is the next one.
+ParseError ParseTimeOfDay(std::string_view text, int64_t* out) {
+  int hour = 0, minute = 0, second = 0;
+  int64_t microseconds = 0;
+  if (!TakeNumber(&text, 1, 2, &hour) || !TakeCharacter(&text, ':') || !TakeNumber(&text, 2, 2, &minute))
+    return ParseError::kSyntax;
+  if (TakeCharacter(&text, ':')) {
+    if (!TakeNumber(&text, 2, 2, &second)) return ParseError::kSyntax;
+    if (TakeCharacter(&text, '.')) {
+      int64_t unit = 100000;
+      bool round_up = false;
+      size_t digits = 0;
+      for (; digits < text.size() && IsDigit(text[digits]); ++digits) {
+        if (digits < 6) {
+          microseconds += (text[digits] - '0') * unit;
+          unit /= 10;
+        } else if (digits == 6) {
+          round_up = text[digits] >= '5';
+        }
+      }
+      if (digits == 0) return ParseError::kSyntax;
+      text.remove_prefix(digits);
+      microseconds += round_up;
+    }
+  }
+  if (!text.empty()) return ParseError::kSyntax;
+  if (hour > 23 || minute > 59 || second > 59) return ParseError::kRange;
+  *out = ((int64_t{hour} * 60 + minute) * 60 + second) * 1000000 + microseconds;
+  return ParseError::kNone;
+}
+
 template <class Float>
 ParseError ParseFloat(std::string_view text, Float* out) {
   bool negative = false;
@@ -232,41 +263,28 @@ ParseError ParseDate(std::string_view text, int64_t* out) {
 }
 
 ParseError ParseTimestamp(std::string_view text, int64_t* out) {
-  int64_t days = 0;
+  int64_t days = 0, time = 0;
   const ParseError date_error = TakeDate(&text, &days);
   if (date_error == ParseError::kSyntax) return date_error;
-  int hour = 0, minute = 0, second = 0;
-  int64_t microseconds = 0;
+  ParseError time_error = ParseError::kNone;
   if (!text.empty()) {
     if (text[0] != ' ' && text[0] != 'T' && text[0] != 't') return ParseError::kSyntax;
     text.remove_prefix(1);
-    if (!TakeNumber(&text, 1, 2, &hour) || !TakeCharacter(&text, ':') || !TakeNumber(&text, 2, 2, &minute)) {
-      return ParseError::kSyntax;
-    }
-    if (TakeCharacter(&text, ':')) {
-      if (!TakeNumber(&text, 2, 2, &second)) return ParseError::kSyntax;
-      if (TakeCharacter(&text, '.')) {
-        int64_t unit = 100000;
-        bool round_up = false;
-        size_t digits = 0;
-        for (; digits < text.size() && IsDigit(text[digits]); ++digits) {
-          if (digits < 6) {
-            microseconds += (text[digits] - '0') * unit;
-            unit /= 10;
-          } else if (digits == 6) {
-            round_up = text[digits] >= '5';
-          }
-        }
-        if (digits == 0) return ParseError::kSyntax;
-        text.remove_prefix(digits);
-        microseconds += round_up;
-      }
-    }
-    if (!text.empty()) return ParseError::kSyntax;
+    time_error = ParseTimeOfDay(text, &time);
+    if (time_error == ParseError::kSyntax) return time_error;
   }
   if (date_error != ParseError::kNone) return date_error;
-  if (hour > 23 || minute > 59 || second > 59) return ParseError::kRange;
-  *out = (((days * 24 + hour) * 60 + minute) * 60 + second) * 1000000 + microseconds;
+  if (time_error != ParseError::kNone) return time_error;
+  *out = days * 86400 * 1000000 + time;
+  return ParseError::kNone;
+}
+
+ParseError ParseTime(std::string_view text, int64_t* out) {
+  int64_t time = 0;
+  const ParseError error = ParseTimeOfDay(text, &time);
+  if (error != ParseError::kNone) return error;
+  if (time >= int64_t{86400} * 1000000) return ParseError::kRange;  // rounded up to the next day
+  *out = time;
   return ParseError::kNone;
 }
 

@@ -79,6 +79,9 @@ ParseError ParseDate(std::string_view text, int64_t* out);
 /// round.
 ParseError ParseTimestamp(std::string_view text, int64_t* out);
 
+/// HH:MM[:SS[.ffffff]] as microseconds since midnight; further digits round, and the next midnight is out of range.
+ParseError ParseTime(std::string_view text, int64_t* out);
+
 /// Well-formed UTF-8 without NUL bytes, `type.length` characters at most if that is not 0.
 ParseError CheckText(std::string_view text, const SqlType& type);
 
