@@ -94,6 +94,10 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
     if (f.name == name)
       return Unsupported(std::string(name) + " is not supported: there are no arrays, maps and JSON", position, f.hint);
   }
+  if (name == "generate_series") {
+    return Unsupported("generate_series outside of FROM is not supported", position,
+                       "SELECT i FROM generate_series(...) AS i.");
+  }
   for (const auto& [field, what] : {std::pair{Field::k_agg_star, "*"},
                                     {Field::k_agg_distinct, "DISTINCT"},
                                     {Field::k_agg_order, "ORDER BY"},

@@ -65,6 +65,8 @@ ExprPtr Call(Function f, const SqlType& type, ExprPtr a, ExprPtr b) {
 /// The value of a row. `number`: of the row, from 1.
 ExprPtr ValueOf(const Series& s, const Expr& number) {
   const auto from = [&](int64_t first, int64_t start) {
+    if (s.type.id != TypeId::kTimestamp && s.step == 1 && start > INT64_MIN)
+      return MakeCast(Call(Function::kAdd, kBigint, number.Clone(), Integer(start - 1)), s.type);
     ExprPtr steps = Call(Function::kSub, kBigint, number.Clone(), Integer(first + 1));
     if (s.step != 1) steps = Call(Function::kMul, kBigint, std::move(steps), Integer(s.step));
     if (s.type.id != TypeId::kTimestamp)

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "compiler/expr_builder.h"
 #include "compiler/join_order.h"
 #include "compiler/join_strategy.h"
 #include "compiler/selectivity.h"
@@ -28,6 +29,8 @@ class Planner {
     if (KeysAreConditions(options_)) {  // a block's rows do not depend on how its joins find pairs
       plan.result_rows = EstimateMade(q, OrderJoins(q, PlanOptions{}, derived).joined_rows);
     }
+    if (q.repeat >= 0 && IsConstant(*q.outputs[static_cast<size_t>(q.repeat)].expr))  // a series
+      plan.result_rows *= static_cast<double>(q.outputs[static_cast<size_t>(q.repeat)].expr->constant.i64);
     for (const auto& more : q.union_all) {
       plan.union_all.push_back(std::make_unique<Plan>(Order(*more)));
       plan.result_rows += plan.union_all.back()->result_rows;
