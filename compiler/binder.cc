@@ -15,6 +15,7 @@
 #include "compiler/statement_option.h"
 #include "compiler/table_binder.h"
 #include "compiler/unsupported_statement.h"
+#include "tablet/schema_check.h"
 
 namespace tessera {
 namespace {
@@ -53,35 +54,6 @@ Result<std::vector<int>> InsertColumns(const ParseNode& insert, const TableInfo&
   return columns;
 }
 
-/// Converts a value of VALUES to the column's type.
-Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const ColumnSchema& column) {
-  if (node.Is(Tag::kSetToDefault)) return Value::Null(column.type);  // no column has another default
-  TESSERA_ASSIGN(ExprPtr e, binder->Bind(node));
-  const int position = e->position;
-  const bool untyped = e->type.id == TypeId::kNull;
-  if (!untyped && FindCast(e->type, column.type) > CastContext::kAssignment) {
-    return SqlError("column \"" + column.name + "\" is of type " + column.type.ToString() +
-                        " but expression is of type " + e->type.ToString(),
-                    position, "You will need to rewrite or cast the expression.");
-  }
-  if (!IsConstant(*e))
-    return Unsupported("VALUES with an expression that is not a constant is not supported", position);
-  // Text that is longer than VARCHAR(n) is an error here; CAST would cut it. A text literal is read as the column's
-  // type.
-  if (!e->constant.null && (untyped || (e->type.id == TypeId::kText && column.type.id == TypeId::kText))) {
-    Result<Value> value = ParseValue(e->constant.text, column.type);
-    if (!value.ok()) return value.status().At(position);
-    return value;
-  }
-  if (e->constant.null) return Value::Null(column.type);
-  SqlType type = column.type;
-  if (type.id == TypeId::kText) type.length = 0;
-  Result<Value> value = EvaluateCast(e->constant, type);
-  if (!value.ok()) return value.status().At(position);
-  if (type.id == TypeId::kText) return ParseValue(value->text, column.type);
-  return value;
-}
-
 Status BindValues(const ParseNode& lists, std::string_view sql, const Dialect& dialect, const std::vector<int>& columns,
                   bool named, Statement* out) {
   const TableSchema& schema = out->target->schema;
@@ -95,7 +67,7 @@ Status BindValues(const ParseNode& lists, std::string_view sql, const Dialect& d
   RowBatch& batch = out->values;
   batch.columns.resize(schema.columns.size());
   for (size_t c = 0; c < schema.columns.size(); ++c) batch.columns[c].type = schema.columns[c].type;
-  // For each column, the position of its value in the list; -1: NULL.
+  // The others get their defaults.
   std::vector<bool> given(schema.columns.size());
   size_t width = 0;
   for (const ParseNode& list : lists) {
@@ -121,7 +93,7 @@ Status BindValues(const ParseNode& lists, std::string_view sql, const Dialect& d
       batch.columns[c].Append(value);
     }
     for (size_t c = 0; c < given.size(); ++c) {
-      if (!given[c]) batch.columns[c].Append(Value::Null(schema.columns[c].type));
+      if (!given[c]) batch.columns[c].Append(DefaultOf(schema.columns[c]));
     }
     ++batch.rows;
   }
@@ -143,7 +115,14 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
   out->table = out->target->schema.name;
   TESSERA_ASSIGN(const std::vector<int> columns, InsertColumns(insert, *out->target));
   const ParseNode* select = insert.Get(Field::k_selectStmt);
-  if (select == nullptr) return Unsupported("DEFAULT VALUES is not supported", relation.location());
+  if (select == nullptr) {  // DEFAULT VALUES
+    for (const ColumnSchema& column : out->target->schema.columns) {
+      out->values.columns.emplace_back().type = column.type;
+      out->values.columns.back().Append(DefaultOf(column));
+    }
+    out->values.rows = 1;
+    return {};
+  }
   const ParseNode* values = select->Get(Field::k_valuesLists);
   const bool plain = select->Get(Field::k_sortClause) == nullptr && select->Get(Field::k_limitCount) == nullptr &&
                      select->Get(Field::k_limitOffset) == nullptr && select->Get(Field::k_withClause) == nullptr;

@@ -61,17 +61,18 @@ std::unique_ptr<Query> DescribeQuery(const Query& query) {
   for (int i = 0; i < query.visible; ++i) {
     const Output& o = query.outputs[static_cast<size_t>(i)];
     bool null = true;
-    std::string key;
+    std::string key, value;
     const Relation* relation = nullptr;
     if (o.expr->kind == Expr::Kind::kColumn) relation = &query.relations[static_cast<size_t>(o.expr->relation)];
     if (relation != nullptr && relation->table != nullptr && relation->join == JoinKind::kInner) {
       const TableSchema& schema = relation->table->schema;
       null = !schema.columns[static_cast<size_t>(o.expr->column)].not_null;
       if (std::count(schema.primary_key.begin(), schema.primary_key.end(), o.expr->column) > 0) key = "PRIMARY KEY";
+      value = schema.columns[static_cast<size_t>(o.expr->column)].default_text.value_or("");
     }
-    rows.push_back({o.name, o.expr->type.ToString(), null ? "YES" : "NO", key});
+    rows.push_back({o.name, o.expr->type.ToString(), null ? "YES" : "NO", key, value});
   }
-  return TextRows({"column_name", "column_type", "null", "key"}, rows);
+  return TextRows({"column_name", "column_type", "null", "key", "default"}, rows);
 }
 
 std::unique_ptr<Query> SummarizeQuery(std::unique_ptr<Query> query) {

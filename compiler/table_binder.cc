@@ -1,12 +1,15 @@
 #include "compiler/table_binder.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
+#include "compiler/evaluate.h"
 #include "compiler/expression_binder.h"
 #include "compiler/fold.h"
 #include "compiler/nearest_name.h"
+#include "tablet/schema_check.h"
 #include "tablet/tablet_format.h"
 
 namespace tessera {
@@ -35,8 +38,7 @@ std::string UnsupportedConstraint(std::string_view type) {
   struct Row {
     std::string_view type, name;
   };
-  constexpr Row kRows[] = {{"CONSTR_DEFAULT", "DEFAULT"},
-                           {"CONSTR_CHECK", "CHECK"},
+  constexpr Row kRows[] = {{"CONSTR_CHECK", "CHECK"},
                            {"CONSTR_UNIQUE", "UNIQUE"},
                            {"CONSTR_FOREIGN", "FOREIGN KEY"},
                            {"CONSTR_IDENTITY", "GENERATED AS IDENTITY"},
@@ -45,7 +47,8 @@ std::string UnsupportedConstraint(std::string_view type) {
   for (const Row& row : kRows) {
     if (row.type == type) return std::string(row.name);
   }
-  if (type == "CONSTR_NOTNULL" || type == "CONSTR_NULL" || type == "CONSTR_PRIMARY") return {};
+  if (type == "CONSTR_NOTNULL" || type == "CONSTR_NULL" || type == "CONSTR_PRIMARY" || type == "CONSTR_DEFAULT")
+    return {};
   return "this constraint (" + std::string(type) + ")";
 }
 
@@ -80,6 +83,7 @@ class TableBinder {
         if (const std::string name = UnsupportedConstraint(kind); !name.empty()) {
           return Unsupported(name + " is not supported", c.location());
         }
+        if (kind == "CONSTR_DEFAULT") TESSERA_TRY(SetDefault(c));
         bool& not_null = schema_->columns.back().not_null;
         if (kind == "CONSTR_NULL") is_null = true;
         if (kind == "CONSTR_NOTNULL") not_null = true;
@@ -115,6 +119,30 @@ class TableBinder {
   }
 
  private:
+  /// Of the last column.
+  Status SetDefault(const ParseNode& constraint) {
+    ColumnSchema& column = schema_->columns.back();
+    const ParseNode& expression = *constraint.Get(Field::k_raw_expr);
+    const int position = constraint.location();
+    if (column.default_text)
+      return SqlError("multiple default values specified for column \"" + column.name + "\"", position);
+    std::vector<Relation> no_relations;
+    context_.relations = &no_relations;
+    std::array<std::string, 2> texts;  // now, and in a century, another month and another time of the day
+    bool null = false;
+    for (std::string& text : texts) {
+      ExpressionBinder binder(&context_, nullptr, Clause::kValues);
+      TESSERA_ASSIGN(const Value value, InsertValue(&binder, expression, column));
+      null = value.null;
+      if (!value.null) text = ToText(value);
+      context_.now += int64_t{40'000} * 86'400'000'000 + 3'661'000'001;
+    }
+    if (texts[0] != texts[1])
+      return Unsupported("a DEFAULT that depends on the time of the statement is not supported", position);
+    if (!null) column.default_text = texts[0];
+    return Status::Ok();
+  }
+
   Status SetPrimaryKey(const std::vector<int>& key, int position) {
     if (!schema_->primary_key.empty()) {
       return SqlError("multiple primary keys for table \"" + schema_->name + "\" are not allowed", position);
@@ -234,6 +262,34 @@ Status BindCreateIndex(const ParseNode& create, int position, const Snapshot& sn
   return {};
 }
 
+Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const ColumnSchema& column) {
+  if (node.Is(Tag::kSetToDefault)) return DefaultOf(column);
+  TESSERA_ASSIGN(ExprPtr e, binder->Bind(node));
+  const int position = e->position;
+  const bool untyped = e->type.id == TypeId::kNull;
+  if (!untyped && FindCast(e->type, column.type) > CastContext::kAssignment) {
+    return SqlError("column \"" + column.name + "\" is of type " + column.type.ToString() +
+                        " but expression is of type " + e->type.ToString(),
+                    position, "You will need to rewrite or cast the expression.");
+  }
+  if (!IsConstant(*e))
+    return Unsupported("VALUES with an expression that is not a constant is not supported", position);
+  // Text that is longer than VARCHAR(n) is an error here; CAST would cut it. A text literal is read as the column's
+  // type.
+  if (!e->constant.null && (untyped || (e->type.id == TypeId::kText && column.type.id == TypeId::kText))) {
+    Result<Value> value = ParseValue(e->constant.text, column.type);
+    if (!value.ok()) return value.status().At(position);
+    return value;
+  }
+  if (e->constant.null) return Value::Null(column.type);
+  SqlType type = column.type;
+  if (type.id == TypeId::kText) type.length = 0;
+  Result<Value> value = EvaluateCast(e->constant, type);
+  if (!value.ok()) return value.status().At(position);
+  if (type.id == TypeId::kText) return ParseValue(value->text, column.type);
+  return value;
+}
+
 Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>& columns) {
   BindContext context;
   context.relations = &query->relations;
@@ -286,7 +342,7 @@ Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>&
   }
   for (size_t c = 0; c < count; ++c) {
     if (fitted[c].expr == nullptr)
-      fitted[c] = {MakeNull(target.schema.columns[c].type, -1), target.schema.columns[c].name};
+      fitted[c] = {MakeConstant(DefaultOf(target.schema.columns[c]), -1), target.schema.columns[c].name};
   }
   for (OrderKey& k : query->order_by) k.output = place[static_cast<size_t>(k.output)];
   for (Output& h : hidden) fitted.push_back(std::move(h));

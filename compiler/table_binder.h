@@ -15,6 +15,8 @@
 
 namespace tessera {
 
+class ExpressionBinder;
+
 Status BindCreateTable(const ParseNode& create, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
                        Statement* out);
 /// `position` is where the statement starts, because the tree has no positions of the names.
@@ -26,8 +28,11 @@ Status TableNotFound(std::string_view name, int position, const Snapshot& snapsh
 /// The column `name` of the table, or an error with a hint.
 Result<int> FindTableColumn(const TableInfo& table, std::string_view name, int position);
 
+/// An expression of VALUES or DEFAULT as a value of the column's type. Errors: it is not a constant, or not of that type.
+Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const ColumnSchema& column);
+
 /// The visible outputs of `query` are for the columns `columns` of `target`, in this order. Replaces them by one output
-/// for each column of the target, in its order and of its types; missing ones are NULL. Outputs that ORDER BY needs
+/// for each column of the target, in its order and of its types; missing ones are their defaults. Outputs that ORDER BY needs
 /// stay. Errors: a type that cannot be stored.
 Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>& columns);
 

@@ -45,6 +45,7 @@ std::string CreateTableText(const TableSchema& schema) {
   for (size_t i = 0; i < schema.columns.size(); ++i) {
     const ColumnSchema& column = schema.columns[i];
     out += "  " + QuotedName(column.name) + " " + column.type.ToString() + (column.not_null ? " NOT NULL" : "");
+    if (column.default_text) out += " DEFAULT " + QuotedText(*column.default_text);
     out += i + 1 < schema.columns.size() || !schema.primary_key.empty() ? ",\n" : "\n";
   }
   if (!schema.primary_key.empty()) {

@@ -27,7 +27,8 @@ namespace tessera {
 namespace {
 
 constexpr int kApplicationId = 0x54534352;  // "TSCR"
-constexpr int kUserVersion = 1;
+/// Without and with the table of defaults, which is made with the first one.
+constexpr int kUserVersion = 1, kVersionWithDefaults = 2;
 /// Of tables, tablets and versions: whoever counts on from here does not come to the end of an int64_t.
 constexpr int64_t kGreatestId = int64_t{1} << 62;
 constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
@@ -77,6 +78,14 @@ CREATE TABLE tablets (
   UNIQUE (table_id, position)
 );
 )";
+constexpr char kDefaultsSchema[] = R"(
+CREATE TABLE defaults (
+  table_id  INTEGER NOT NULL REFERENCES tables (id),
+  position  INTEGER NOT NULL,
+  value     TEXT NOT NULL,
+  PRIMARY KEY (table_id, position)
+);
+)";
 
 /// The bytes that a checksum of the catalog covers: integers as 8 bytes, texts after their length.
 class CheckedBytes {
@@ -120,6 +129,12 @@ uint64_t TableChecksum(const TableRecord& table) {
     bytes.Add(statistics.null_count);
     bytes.Add(statistics.distinct);
     bytes.Add(statistics.encoded_bytes);
+  }
+  for (size_t c = 0; c < table.schema.columns.size(); ++c) {
+    const ColumnSchema& column = table.schema.columns[c];
+    if (!column.default_text) continue;
+    bytes.Add(static_cast<int64_t>(c));
+    bytes.Add(std::string_view(*column.default_text));
   }
   bytes.Add(static_cast<int64_t>(table.schema.primary_key.size()));
   for (int column : table.schema.primary_key) bytes.Add(int64_t{column});
@@ -441,11 +456,11 @@ Result<Catalog::State> Catalog::Check() {
     if (application == 0 && version == 0 && pages == 0) return State::kEmpty;
     return Corrupt("it is not a database of this program");
   }
-  if (version != kUserVersion) {
+  if (version != kUserVersion && version != kVersionWithDefaults) {
     return Status(ErrorCode::kCorrupt,
                   "database \"" + name_ + "\" has format version " + std::to_string(version) +
-                      ", this program reads version " + std::to_string(kUserVersion),
-                  version > kUserVersion ? "Use the newer program that wrote it." : "");
+                      ", this program reads version " + std::to_string(kVersionWithDefaults),
+                  version > kVersionWithDefaults ? "Use the newer program that wrote it." : "");
   }
   // Another schema could make a SELECT or an INSERT run expressions of its own.
   Statement query(this, "SELECT type, sql FROM sqlite_schema");
@@ -453,7 +468,9 @@ Result<Catalog::State> Catalog::Check() {
     TESSERA_ASSIGN(bool row, query.Step());
     if (!row) break;
     const bool index = query.Text(0) == "index" && query.IsNull(1);
-    if (!index && std::string_view(kSchema).find(query.Text(1) + ";\n") == std::string_view::npos) {
+    const std::string sql = query.Text(1) + ";\n";
+    if (!index && std::string_view(kSchema).find(sql) == std::string_view::npos &&
+        std::string_view(kDefaultsSchema).find(sql) == std::string_view::npos) {
       return Corrupt("it has tables that are not this program's");
     }
   }
@@ -542,7 +559,7 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
   if (DatabaseChecksum(contents) != checksum) return Corrupt("the checksum of the tables is wrong");
   // SQLite's indexes say so already, but they are the file's too.
   std::unordered_set<int64_t> tables, tablets;
-  int64_t columns = 0;
+  int64_t columns = 0, defaults = 0;
   for (size_t t = 0; t < contents.tables.size(); ++t) {
     const TableRecord& table = *contents.tables[t];
     const bool same_name = t > 0 && contents.tables[t - 1]->schema.name == table.schema.name;
@@ -551,12 +568,18 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
       if (!tablets.insert(tablet.id).second) return Corrupt("two tablets are one");
     }
     columns += static_cast<int64_t>(table.schema.columns.size());
+    for (const ColumnSchema& column : table.schema.columns) defaults += column.default_text ? 1 : 0;
   }
   // Rows of a table that is not there would become those of the next one that gets its number.
   TESSERA_ASSIGN(const int64_t all_columns, QueryInteger("SELECT count(*) FROM columns NOT INDEXED"));
   TESSERA_ASSIGN(const int64_t all_tablets, QueryInteger("SELECT count(*) FROM tablets NOT INDEXED"));
-  if (all_columns != columns || all_tablets != static_cast<int64_t>(tablets.size())) {
-    return Corrupt("it has columns or tablets of a table that is missing");
+  TESSERA_ASSIGN(const bool has_defaults, HasDefaults());
+  int64_t all_defaults = 0;
+  if (has_defaults) {
+    TESSERA_ASSIGN(all_defaults, QueryInteger("SELECT count(*) FROM defaults NOT INDEXED"));
+  }
+  if (all_defaults != defaults || all_columns != columns || all_tablets != static_cast<int64_t>(tablets.size())) {
+    return Corrupt("it has columns, defaults or tablets of a table that is missing");
   }
   return contents;
 }
@@ -593,6 +616,18 @@ Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table,
       if (!query.wrong().empty()) return Corrupt(query.wrong() + " of column " + std::to_string(number + 1) + of_table);
       table.schema.columns.push_back(std::move(column));
       table.statistics.push_back(statistics);
+    }
+  }
+  TESSERA_ASSIGN(const bool has_defaults, HasDefaults());
+  if (has_defaults) {
+    Statement query(this, "SELECT position, value FROM defaults WHERE table_id = ? ORDER BY position");
+    query.Bind(table.id);
+    for (;;) {
+      TESSERA_ASSIGN(bool row, query.Step());
+      if (!row) break;
+      const int64_t column = query.Integer(0, 0, static_cast<int64_t>(table.schema.columns.size()) - 1);
+      if (!query.wrong().empty()) return Corrupt(query.wrong() + " of a default" + of_table);
+      table.schema.columns[static_cast<size_t>(column)].default_text = query.Text(1);
     }
   }
   std::sort(key.begin(), key.end());
@@ -668,7 +703,24 @@ Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::stri
     }
     TESSERA_TRY(insert_column.Run());
   }
+  for (size_t c = 0; c < table.schema.columns.size(); ++c) {
+    const ColumnSchema& column = table.schema.columns[c];
+    if (!column.default_text) continue;
+    TESSERA_ASSIGN(const bool has_defaults, HasDefaults());
+    if (!has_defaults) {
+      TESSERA_TRY(Execute(kDefaultsSchema));
+      TESSERA_TRY(Execute(("PRAGMA user_version = " + std::to_string(kVersionWithDefaults)).c_str()));
+    }
+    Statement insert_default(this, "INSERT INTO defaults VALUES (?, ?, ?)");
+    TESSERA_TRY(
+        insert_default.Bind(table.id).Bind(static_cast<int64_t>(c)).Bind(std::string_view(*column.default_text)).Run());
+  }
   return {};
+}
+
+Result<bool> Catalog::HasDefaults() {
+  TESSERA_ASSIGN(const int64_t tables, QueryInteger("SELECT count(*) FROM sqlite_schema WHERE name = 'defaults'"));
+  return tables != 0;
 }
 
 Status Catalog::DeleteTablets(int64_t table_id) {
@@ -679,6 +731,11 @@ Status Catalog::DeleteTablets(int64_t table_id) {
 Status Catalog::DeleteTable(int64_t table_id) {
   Statement columns(this, "DELETE FROM columns WHERE table_id = ?");
   TESSERA_TRY(columns.Bind(table_id).Run());
+  TESSERA_ASSIGN(const bool has_defaults, HasDefaults());
+  if (has_defaults) {
+    Statement defaults(this, "DELETE FROM defaults WHERE table_id = ?");
+    TESSERA_TRY(defaults.Bind(table_id).Run());
+  }
   Statement table(this, "DELETE FROM tables WHERE id = ?");
   return table.Bind(table_id).Run();
 }

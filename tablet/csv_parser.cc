@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstring>
 
+#include "tablet/schema_check.h"
 #include "tablet/utf8.h"
 
 namespace tessera {
@@ -432,16 +433,11 @@ ParsedBlock CsvParser::Parse(const CsvBlock& block) const {
     ParseColumn(fields, field, &result.batch.columns[static_cast<size_t>(columns_[field])], &bad);
   }
   for (int c : absent_columns_) {
+    const ColumnSchema& schema = schema_.columns[static_cast<size_t>(c)];
+    const Value value = DefaultOf(schema);
     ColumnVector& column = result.batch.columns[static_cast<size_t>(c)];
-    if (schema_.columns[static_cast<size_t>(c)].not_null && bad.rows > 0) bad.Set(0, c, true, ParseError::kNone, {});
-    column.null.assign(bad.rows, 1);
-    if (column.type.storage() == StorageClass::kText) {
-      column.offsets.assign(bad.rows + 1, 0);
-    } else if (IsWide(column.type)) {
-      column.wide.assign(bad.rows, 0);
-    } else {
-      column.fixed.assign(bad.rows, 0);
-    }
+    if (value.null && schema.not_null && bad.rows > 0) bad.Set(0, c, true, ParseError::kNone, {});
+    for (size_t row = 0; row < bad.rows; ++row) column.Append(value);
   }
   result.batch.rows = bad.rows;
   if (bad.column >= 0) {

@@ -47,6 +47,8 @@ Status CheckSchema(const TableSchema& schema) {
     }
     if (!names.insert(column.name).second) return SqlError("column " + quoted + " is specified twice");
     if (!IsStorable(column.type)) return SqlError("column " + quoted + " cannot have type " + column.type.ToString());
+    if (column.default_text && !ParseValue(*column.default_text, column.type).ok())
+      return SqlError("column " + quoted + " has a DEFAULT that is no " + column.type.ToString());
   }
   std::set<int> key;
   for (int column : schema.primary_key) {
@@ -55,6 +57,12 @@ Status CheckSchema(const TableSchema& schema) {
     }
   }
   return {};
+}
+
+Value DefaultOf(const ColumnSchema& column) {
+  if (!column.default_text) return Value::Null(column.type);
+  Result<Value> value = ParseValue(*column.default_text, column.type);
+  return value.ok() ? std::move(value).value() : Value::Null(column.type);
 }
 
 StoredRange StoredRangeOf(const SqlType& type) {

@@ -13,6 +13,9 @@ namespace tessera {
 /// kSql, naming the first thing that no table can have.
 Status CheckSchema(const TableSchema& schema);
 
+/// The value of a column that a row is stored without. REQUIRES: a schema that CheckSchema passed.
+Value DefaultOf(const ColumnSchema& column);
+
 struct StoredRange {
   int128_t least = 0, greatest = 0;
 };

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -117,6 +118,8 @@ struct ColumnSchema {
   std::string name;
   SqlType type;
   bool not_null = false;
+  /// What a row gets that is stored without a value for the column, as text of its type; without it NULL.
+  std::optional<std::string> default_text = {};
 };
 
 struct TableSchema {

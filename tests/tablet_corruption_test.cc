@@ -250,12 +250,12 @@ TEST_F(TabletCorruption, CatalogsOfOtherPrograms) {
   execute(path + "/catalog.sqlite", "CREATE TABLE t (a)");
   EXPECT_EQ(message(OpenMode::kReadWrite),
             "catalog \"" + path + "/catalog.sqlite\" is corrupt: it is not a database of this program");
-  execute(database_ + "/catalog.sqlite", "PRAGMA user_version = 2");
+  execute(database_ + "/catalog.sqlite", "PRAGMA user_version = 3");
   const auto newer = Database::Open(database_, OpenMode::kReadOnly);
   ASSERT_FALSE(newer.ok());
   EXPECT_EQ(newer.status().code(), ErrorCode::kCorrupt);
   EXPECT_EQ(newer.status().message(),
-            "database \"" + database_ + "\" has format version 2, this program reads version 1");
+            "database \"" + database_ + "\" has format version 3, this program reads version 2");
   EXPECT_EQ(newer.status().hint(), "Use the newer program that wrote it.");
 }
 

@@ -148,6 +148,42 @@ TEST_F(TabletDatabase, CreateWriteReadDrop) {
   EXPECT_EQ(database->Write("t").status().message(), "table \"t\" does not exist");
 }
 
+TEST_F(TabletDatabase, DefaultsSurviveAReopen) {
+  const auto catalog = [&](const char* sql) {  // the first value, or the changes
+    sqlite3* db = nullptr;
+    EXPECT_EQ(sqlite3_open(Path("d/catalog.sqlite").c_str(), &db), SQLITE_OK);
+    sqlite3_stmt* statement = nullptr;
+    EXPECT_EQ(sqlite3_prepare_v2(db, sql, -1, &statement, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+    const int value = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int(statement, 0) : sqlite3_changes(db);
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return value;
+  };
+  auto database = Open(Path("d"));
+  ASSERT_OK(database->CreateTable(NumbersSchema("plain"), false));
+  EXPECT_EQ(catalog("PRAGMA user_version"), 1) << "older programs read it";
+  TableSchema schema = NumbersSchema("t");
+  schema.columns[1].default_text = "x";
+  EXPECT_EQ(database->CreateTable(schema, false).message(), "column \"v\" has a DEFAULT that is no INTEGER");
+  schema.columns[1].default_text = "-42";
+  ASSERT_OK(database->CreateTable(schema, false));
+  EXPECT_EQ(catalog("PRAGMA user_version"), 2);
+  ASSERT_OK(Insert(database.get(), "t", Numbers(1, 10)));
+  auto again = Open(Path("d"));
+  const auto table = Table(again.get(), "t");
+  EXPECT_EQ(table->schema.columns[1].default_text, "-42");
+  EXPECT_EQ(table->schema.columns[0].default_text, std::nullopt);
+  EXPECT_EQ(catalog("SELECT count(*) FROM defaults"), 1);
+  EXPECT_EQ(catalog("UPDATE defaults SET value = '43'"), 1);
+  const auto damaged = Database::Open(Path("d"), OpenMode::kReadOnly);
+  const Status status = damaged.ok() ? (*damaged)->Read().status() : damaged.status();
+  EXPECT_NE(status.message().find("wrong checksum"), std::string::npos) << status.message();
+  EXPECT_EQ(catalog("UPDATE defaults SET value = '-42'"), 1);
+  ASSERT_OK(again->DropTable("t", false));
+  EXPECT_EQ(catalog("SELECT count(*) FROM defaults"), 0);
+  EXPECT_NE(Table(again.get(), "plain"), nullptr);
+}
+
 TEST_F(TabletDatabase, IdentifiersAreNeverReused) {
   auto database = Open(Path("d"));
   int64_t last = 0;
