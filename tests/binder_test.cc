@@ -715,7 +715,7 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"ALTER TABLE t ADD COLUMN z INT", "ALTER TABLE", "ALTER"},
       {"DROP VIEW t", "DROP VIEW", "DROP"},
       {"CREATE TEMP TABLE z (a INT)", "a temporary table", "z (a"},
-      {"CREATE TABLE z (a DATE DEFAULT current_date)", "a DEFAULT that depends on the time", "DEFAULT"},
+      {"CREATE TABLE z (a DATE DEFAULT current_date)", "a DEFAULT that depends on the time of the statement", "DEFAULT"},
       {"CREATE TABLE z (a INT CHECK (a > 1))", "CHECK", "CHECK"},
       {"CREATE TABLE z (a INT REFERENCES t (i))", "FOREIGN KEY", "REFERENCES"},
       {"CREATE TABLE z (a INT[])", "array types", "INT[]"},
