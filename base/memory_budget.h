@@ -6,6 +6,8 @@
 // Large blocks that would bring the process near the limit lie in temporary files instead and do not count
 // (temporary_memory.h). So a query that needs more memory than it has becomes slower, and ends only where the disk does.
 //
+// Large blocks that were freed stay with the process and do not count either (spare_blocks.h).
+//
 // Each thread counts for itself and adds to the total every kFlushBytes, so the total is right to that much a thread.
 //
 // With a sanitizer nothing is counted, because its own operator new stays: MemoryIsCounted().

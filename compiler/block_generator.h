@@ -23,6 +23,7 @@ struct Assembly {
   std::unique_ptr<vm::Program> program = std::make_unique<vm::Program>();
   ConstantPool constants{program.get()};
   std::map<const Plan*, int> sections;  ///< the section that makes the rows of a block
+  std::map<const Query*, int> working;  ///< of recursions: the section whose rows a working table stands for
   std::vector<double> estimates;        ///< per section, see Code
 };
 

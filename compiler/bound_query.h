@@ -154,6 +154,10 @@ struct Query {
   /// Blocks whose rows follow this block's, with outputs of the same types. Then neither this block nor those have an
   /// order or a limit, and this block is a derived table.
   std::vector<std::unique_ptr<Query>> union_all;
+  /// WITH RECURSIVE: union_all is the step, which is made again of the rows that it made last, until it makes none; they
+  /// are those of this block in `working`, with DISTINCT each row once. Then this block is a derived table.
+  std::shared_ptr<Query> working;
+  bool is_working = false;  ///< it is that of another block: one row of NULLs, which stands for those
   /// The output, not one of the visible ones, that says how often each row stands in the result; -1: once. Then the
   /// block is grouped by all its visible outputs, or is one row, has no order or limit, and is a derived table.
   int repeat = -1;

@@ -29,7 +29,7 @@ Result<int> BlockGenerator::Run() {
   for (const auto& more : plan_.union_all) blocks.push_back(more.get());
   int rows = -1;
   for (size_t i = 0; i < blocks.size();) {
-    if (blocks.size() > 1 && IsRowOfValues(*blocks[i])) {
+    if (blocks.size() > 1 && plan_.query->working == nullptr && IsRowOfValues(*blocks[i])) {
       TESSERA_TRY(RowsOfValues(blocks, &i));
     } else {
       TESSERA_TRY(BlockGenerator(*blocks[i++], &assembly_).Block());
@@ -39,8 +39,15 @@ Result<int> BlockGenerator::Run() {
       return Unsupported("the statement needs more pipelines than the machine runs", -1,
                          "Store the rows of a part of it in a table.");
     }
-    program_->sections.back().append_to = rows;
+    vm::Section& made = program_->sections.back();
+    if (i > 1 && plan_.query->working != nullptr) {
+      made.again = rows;
+      made.again_distinct = plan_.query->distinct;
+    } else {
+      made.append_to = rows;
+    }
     rows = static_cast<int>(program_->sections.size()) - 1;
+    if (plan_.query->working != nullptr) assembly_.working[plan_.query->working.get()] = rows;
   }
   return rows;
 }
@@ -81,6 +88,7 @@ Status BlockGenerator::Block() {
 }
 
 Status BlockGenerator::GenerateRowsOf(const Plan& plan) {
+  if (plan.query->is_working) assembly_.sections[&plan] = assembly_.working.at(plan.query);
   if (assembly_.sections.contains(&plan)) return Status::Ok();
   TESSERA_ASSIGN(const int section, BlockGenerator(plan, &assembly_).Run());
   assembly_.sections[&plan] = section;

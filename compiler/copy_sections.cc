@@ -15,8 +15,8 @@ using vm::Section;
 /// The column of the source that each column of the section copies; empty if it does anything else.
 std::vector<int32_t> CopiedColumns(const Section& s) {
   if (s.source_kind != Section::Source::kSection || s.sink != Section::Sink::kRows || !s.order.empty() ||
-      s.limit >= 0 || s.offset > 0 || s.append_to >= 0 || s.repeat >= 0 || s.fold != Section::Fold::kNone ||
-      !s.windows.empty() || s.code.size() != 2 * s.columns.size() + 2)
+      s.limit >= 0 || s.offset > 0 || s.append_to >= 0 || s.again >= 0 || s.repeat >= 0 ||
+      s.fold != Section::Fold::kNone || !s.windows.empty() || s.code.size() != 2 * s.columns.size() + 2)
     return {};
   std::vector<int32_t> columns(s.columns.size(), -1);
   for (size_t i = 0; i < s.columns.size(); ++i) {
@@ -51,6 +51,7 @@ void Erase(vm::Program* program, int32_t number) {
   for (Section& s : program->sections) {
     if (s.source_kind == Section::Source::kSection) move_up(&s.source);
     move_up(&s.append_to);
+    move_up(&s.again);
     for (vm::Slot& slot : s.slots) move_up(&slot.map);
     for (vm::Predicate& predicate : s.predicates) move_up(&predicate.map);
   }
@@ -63,7 +64,7 @@ void RemoveCopies(vm::Program* program, std::vector<double>* estimates) {
   for (int32_t i = static_cast<int32_t>(program->sections.size()) - 2; i >= 0; --i) {
     const std::vector<int32_t> columns = CopiedColumns(program->sections[static_cast<size_t>(i)]);
     const bool appended_to = std::any_of(program->sections.begin(), program->sections.end(),
-                                         [&](const Section& s) { return s.append_to == i; });
+                                         [&](const Section& s) { return s.append_to == i || s.again == i; });
     if (columns.empty() || appended_to) continue;
     ReadSource(program, i, columns);
     Erase(program, i);

@@ -37,6 +37,7 @@ class BlockPrinter {
   }
 
   void Print(int depth) {
+    if (q_.is_working) return Line(depth, "Rows of the last turn");
     if (q_.limit >= 0 || q_.offset > 0) {
       Line(depth++, "Limit" + (q_.limit >= 0 ? fmt::format(" {}", q_.limit) : "") +
                         (q_.offset > 0 ? fmt::format(" offset {}", q_.offset) : ""));
@@ -160,7 +161,7 @@ class BlockPrinter {
     std::vector<const Plan*> blocks = {inside};
     for (const auto& more : inside->union_all) blocks.push_back(more.get());
     for (size_t i = 0; i < blocks.size();) {
-      if (i > 0) Line(indent + 1, "Union all");
+      if (i > 0) Line(indent + 1, inside->query->working != nullptr ? "Again, until there are no rows" : "Union all");
       const int depth = indent + (i == 0 ? 1 : 2);
       size_t end = i;  // of rows of values, which are made together
       while (end < blocks.size() && IsRowOfValues(*blocks[end])) ++end;

@@ -13,6 +13,9 @@
 namespace tessera {
 namespace {
 
+/// How many turns a recursion is expected to take.
+constexpr double kTurns = 10;
+
 class Planner {
  public:
   explicit Planner(const PlanOptions& options) : options_(options) {}
@@ -35,6 +38,7 @@ class Planner {
       plan.union_all.push_back(std::make_unique<Plan>(Order(*more)));
       plan.result_rows += plan.union_all.back()->result_rows;
     }
+    if (q.working != nullptr) plan.result_rows *= kTurns;
     if (q.limit >= 0) plan.result_rows = std::min(plan.result_rows, static_cast<double>(q.limit));
     plan.derived = std::move(derived);
     return plan;

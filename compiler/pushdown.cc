@@ -34,7 +34,7 @@ void BelowGrouping(const Query& q, ExprPtr* e) {
 /// Whether conditions on the rows of the block may be tested before they are made: no LIMIT has chosen among them, and no
 /// window has seen them.
 bool TakesConditions(const Query& q) {
-  if (!q.windows.empty() || q.limit >= 0 || q.offset > 0) return false;
+  if (!q.windows.empty() || q.limit >= 0 || q.offset > 0 || q.working != nullptr || q.is_working) return false;
   return std::all_of(q.union_all.begin(), q.union_all.end(), [](const auto& more) { return TakesConditions(*more); });
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "compiler/bind_recursive.h"
 #include "compiler/expression_binder.h"
 #include "compiler/fold.h"
 #include "compiler/from_binder.h"
@@ -36,9 +37,7 @@ Status RefuseUnsupported(const ParseNode& select, std::string_view sql) {
 }
 
 Status BindWith(const ParseNode& with, QueryBlock* block) {
-  if (with.Get(Field::k_recursive) != nullptr) {
-    return Unsupported("WITH RECURSIVE is not supported", FindKeyword(block->context.sql, 0, "recursive"));
-  }
+  const bool recursive = with.Get(Field::k_recursive) != nullptr;
   for (const ParseNode& node : *with.Get(Field::k_ctes)) {
     const int position = node.location();
     CteScope::Cte cte;
@@ -50,18 +49,23 @@ Status BindWith(const ParseNode& with, QueryBlock* block) {
     if (!body.Is(Tag::kSelectStmt))
       return Unsupported("WITH of a statement other than SELECT is not supported", position);
     if (block->context.nesting > kMaxNesting) return NestedTooDeeply(position);
-    TESSERA_ASSIGN(cte.query, BindQueryBlock(body, &block->context, nullptr));
-    TESSERA_TRY(RefuseOuterColumns(*cte.query, "a query of WITH", position));
-    for (int i = 0; i < cte.query->visible; ++i) cte.columns.push_back(cte.query->outputs[static_cast<size_t>(i)].name);
     if (const ParseNode* names = node.Get(Field::k_aliascolnames)) {
-      if (names->size() > cte.columns.size()) {
-        return SqlError("WITH query \"" + name + "\" has " + std::to_string(cte.columns.size()) +
-                            " columns available but " + std::to_string(names->size()) + " columns specified",
-                        position);
-      }
-      size_t i = 0;
-      for (const ParseNode& n : *names) cte.columns[i++] = n.Text(Field::k_sval);
+      for (const ParseNode& n : *names) cte.columns.emplace_back(n.Text(Field::k_sval));
     }
+    const size_t named = cte.columns.size();
+    if (recursive && ReadsTable(body, name)) {
+      TESSERA_ASSIGN(cte.query, BindRecursive(body, name, position, &cte.columns, block));
+    } else {
+      TESSERA_ASSIGN(cte.query, BindQueryBlock(body, &block->context, nullptr));
+      TESSERA_TRY(RefuseOuterColumns(*cte.query, "a query of WITH", position));
+    }
+    const auto width = static_cast<size_t>(cte.query->visible);
+    if (named > width) {
+      return SqlError("WITH query \"" + name + "\" has " + std::to_string(width) + " columns available but " +
+                          std::to_string(named) + " columns specified",
+                      position);
+    }
+    for (size_t i = cte.columns.size(); i < width; ++i) cte.columns.push_back(cte.query->outputs[i].name);
     block->ctes.queries.emplace(name, std::move(cte));
   }
   return {};

@@ -67,6 +67,8 @@ std::unique_ptr<Query> CopyQuery(const Query& from) {
   q->order_by = from.order_by;
   q->limit = from.limit;
   q->offset = from.offset;
+  q->working = from.working;
+  q->is_working = from.is_working;
   q->repeat = from.repeat;
   q->fold = from.fold;
   q->fold_keys = from.fold_keys;

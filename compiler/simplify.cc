@@ -207,6 +207,7 @@ void PruneOutputs(Query* query, std::set<const Query*>* done) {
     Query* inner = relation.query.get();
     if (inner == nullptr) continue;
     bool all = inner->distinct || inner->folds() || relation.query.use_count() > 1;  // others may read other outputs
+    all = all || inner->working != nullptr || inner->is_working;
     for (const auto& more : inner->union_all) all = all || more->distinct;
     if (!all) {
       std::set<int> keep = used[r];

@@ -685,7 +685,6 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"SELECT i FROM t WHERE (i, s) < ALL (SELECT 1, 2)", "a row value with this operator", "(i, s)"},
       {"SELECT * FROM t FULL JOIN u ON t.i IN (SELECT 1)", "a subquery in the condition of a FULL JOIN", "IN (SELECT"},
       {"SELECT * FROM unnest(1, 2)", "function unnest in FROM", "unnest"},
-      {"WITH RECURSIVE q AS (SELECT 1) SELECT * FROM q", "WITH RECURSIVE", "RECURSIVE"},
       {"SELECT first_value(INTERVAL '1 day') OVER () FROM t", "first_value of an INTERVAL", "first_value"},
       {"SELECT i FROM t FOR UPDATE", "FOR UPDATE and FOR SHARE", "FOR UPDATE"},
       {"SELECT i FROM t TABLESAMPLE system (10)", "TABLESAMPLE", "system"},

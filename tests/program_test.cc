@@ -241,6 +241,8 @@ class AnyProgram {
       s->fold = static_cast<Section::Fold>(random_() % 8);
       s->fold_distinct = Bool();
       s->fold_constant = Number<int32_t>();
+      s->again = Number<int32_t>();
+      s->again_distinct = Bool();
       List(&s->windows, [&](WindowSpec* w) {
         w->function = static_cast<WindowFunction>(Number<uint8_t>());
         w->aggregate = static_cast<Opcode>(Number<uint16_t>());
@@ -344,7 +346,7 @@ TEST(ProgramBytes, EveryBitCounts) {
 
 TEST(ProgramBytes, AHugeCountAllocatesNothing) {
   // A list of 2^32 - 1 constants in a program of 12 bytes.
-  std::string body("TESP\x06\0\0\0\xFF\xFF\xFF\xFF", 12);
+  std::string body("TESP\x07\0\0\0\xFF\xFF\xFF\xFF", 12);
   ExpectRefused(WithChecksum(body), "ends early");
 }
 
@@ -522,6 +524,34 @@ WindowSpec& Window(Program& p) {
   p.sections.push_back(reader);
   p.columns = {{"sum", w.type}};
   return Result_(p).windows[0];
+}
+/// The rows of section `source`, as they are.
+Section ReaderOf(const Program& p, int32_t source) {
+  Section reader;
+  reader.source_kind = Section::Source::kSection;
+  reader.source = source;
+  reader.columns = reader.registers = p.sections[static_cast<size_t>(source)].columns;
+  for (int32_t i = 0; i < static_cast<int32_t>(reader.columns.size()); ++i) {
+    const bool wide = IsWide(reader.columns[static_cast<size_t>(i)]);
+    reader.slots.push_back({i, reader.columns[static_cast<size_t>(i)], -1});
+    reader.code.push_back(Make(wide ? Opcode::LoadW : Opcode::Load, 0, Slot(i)));
+    reader.code.push_back(Make(wide ? Opcode::StoreW : Opcode::Store, 0, i));
+  }
+  reader.code.push_back(Make(Opcode::Emit));
+  reader.code.push_back(Make(Opcode::End));
+  return reader;
+}
+
+/// The result's rows, then turns that replace them, then a reader of all. Returns the section of the turns.
+Section& Turns(Program& p) {
+  Section& first = Result_(p);
+  first.limit = -1;
+  first.offset = 0;
+  first.order.clear();
+  p.sections.push_back(ReaderOf(p, kResult));
+  p.sections.back().again = kResult;
+  p.sections.push_back(ReaderOf(p, kResult + 1));
+  return p.sections[kResult + 1];
 }
 /// The same, with a RANGE of values of the first column.
 WindowFrame& Range(Program& p) {
@@ -734,6 +764,13 @@ const std::vector<Refusal>& Refusals() {
       {"a quantile without a fraction", [](P p) { Folded(p, Section::Fold::kQuantile); }, "constant of a fold"},
       {"a quantile of more than all", [](P p) { Folded(p, Section::Fold::kQuantile).fold_constant = AddFloat(p, 1.5); }, "constant of a fold"},
       {"a quantile between texts", [](P p) { Folded(p, Section::Fold::kBetween).fold_constant = AddFloat(p, 0.5); }, "class of a fold"},
+      {"groups that run again", [](P p) { p.sections[kBuild].again = kScan; }, "what it runs again"},
+      {"the last section running again", [](P p) { Result_(p).again = kScan; }, "what it runs again"},
+      {"a section running again by itself", [](P p) { Turns(p).again = kResult + 1; }, "what it runs again"},
+      {"turns that are sorted", [](P p) { Turns(p).order = {{0}}; }, "what it runs again"},
+      {"turns that replace groups", [](P p) { Turns(p).again = kScan; }, "the rows that it replaces"},
+      {"turns with a column too many", [](P p) { Turns(p).columns.push_back(kBigint); }, "columns without registers"},
+      {"turns whose rows are read outside", [](P p) { Turns(p); p.sections.back().source = kResult; }, "rows that are replaced are read"},
       {"windows of groups", [](P p) { Window(p); p.sections[kScan].windows = Result_(p).windows; }, "windows of such rows"},
       {"windows of the last section", [](P p) { Window(p); p.sections.pop_back(); p.columns.clear(); }, "windows of such rows"},
       {"windows before a limit", [](P p) { Window(p); Result_(p).limit = 1; }, "windows of such rows"},

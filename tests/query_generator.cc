@@ -301,6 +301,13 @@ Piece Both(Kind kind, const char* format, const Piece& a, const Piece& b) {
   return p;
 }
 
+/// upper or lower. SQLite's know ASCII only; of the words' other letters one has another case.
+Piece Cased(bool upper, const Piece& a) {
+  Piece p = Both(Kind::kText, upper ? "upper({})" : "lower({})", a);
+  p.theirs = fmt::format(fmt::runtime(upper ? "replace({}, 'ö', 'Ö')" : "replace({}, 'Ö', 'ö')"), p.theirs);
+  return p;
+}
+
 /// SQLite's key of ORDER BY. A COLLATE reaches everything around it: it stands at the top only.
 std::string OrderKey(const Piece& p, const std::string& theirs) {
   if (p.kind == Kind::kBool) return "likely(" + theirs + ")";
@@ -760,7 +767,7 @@ Piece QueryGenerator::MakeText(int depth) {
       return Both(Kind::kText, "({} || {})", a, MakeText(depth - 1));
     }
     case 2:
-      return Both(Kind::kText, Chance(50) ? "upper({})" : "lower({})", MakeText(depth - 1));
+      return Cased(Chance(50), MakeText(depth - 1));
     case 3: {
       const char* const functions[] = {"trim({})", "ltrim({})", "rtrim({})"};
       return Both(Kind::kText, functions[Below(3)], MakeText(depth - 1));

@@ -16,6 +16,7 @@
 #include "vm/run/device_sections.h"
 #include "vm/run/host_sections.h"
 #include "vm/run/placement.h"
+#include "vm/run/recursion.h"
 #include "vm/run/row_stream.h"
 #include "vm/run/run_state.h"
 #include "vm/run/shared_section.h"
@@ -32,6 +33,7 @@ class Run {
         placement_(state_),
         host_(&state_, &placement_),
         device_(&state_, &placement_),
+        recursions_(&state_),
         statistics_(statistics),
         readers_(program.sections.size()) {
     for (const Section& s : program.sections) {
@@ -81,6 +83,7 @@ class Run {
     for (size_t i = 0; i < state_.program.sections.size(); ++i) {
       const Section& s = state_.program.sections[i];
       if (s.source_kind == Section::Source::kDictionary || state_.built_on_device[i]) continue;
+      if (recursions_.IsLeftOut(static_cast<int>(i))) continue;
       if (state_.IsCollective(s)) {
         status = exchange->Agree(status);
         if (!status.ok()) return status;
@@ -89,6 +92,14 @@ class Run {
         status = RunSection(static_cast<int>(i), consume);
         // Rows made of a file that went away are wrong, and so is an error.
         if (Status intact = Intact(); !intact.ok()) status = std::move(intact);
+      }
+      if (s.again >= 0 && exchange != nullptr) {
+        if (!status.ok()) exchange->Stop();
+        TESSERA_TRY(exchange->Agree(status));
+      }
+      if (s.again >= 0 && status.ok()) {
+        TESSERA_ASSIGN(const bool more, recursions_.EndTurn(static_cast<int>(i)));
+        if (more) i = static_cast<size_t>(s.again);
       }
       if (status.ok()) continue;
       if (exchange == nullptr) return status;
@@ -134,7 +145,7 @@ class Run {
       KeepRows(number, std::move(rows));
       return Status::Ok();
     }));
-    NoteRead(s);
+    NoteRead(number);
     stats.milliseconds = MillisecondsSince(start) - consumed;
     const bool shared = state_.IsShared(s);
     if (!shared && state_.IsMaster())
@@ -215,7 +226,9 @@ class Run {
   }
 
   /// The section has read its source. Rows that nobody reads any more go.
-  void NoteRead(const Section& s) {
+  void NoteRead(int number) {
+    const Section& s = state_.section(number);
+    if (recursions_.IsInside(number)) return;
     if (s.source_kind != Section::Source::kSection || --readers_[static_cast<size_t>(s.source)] > 0) return;
     state_.result(s.source) = RowSet{};
     state_.was_dropped[static_cast<size_t>(s.source)] = true;
@@ -228,7 +241,7 @@ class Run {
     Status status = device_.BuildJoins(number, &built);
     if (!status.ok()) return placement_.FallBackToHost(status);
     for (SectionStatistics& stats : built) {
-      NoteRead(state_.section(stats.section));
+      NoteRead(stats.section);
       Record(std::move(stats));
     }
     return Status::Ok();
@@ -264,13 +277,22 @@ class Run {
       mine.bytes_transferred += stats.bytes_transferred;
       mine.transfer += stats.transfer_milliseconds;
     }
-    if (statistics_ != nullptr) statistics_->sections.push_back(std::move(stats));
+    if (statistics_ == nullptr) return;
+    std::vector<SectionStatistics>& all = statistics_->sections;
+    const auto earlier =
+        std::find_if(all.begin(), all.end(), [&](const auto& e) { return e.section == stats.section; });
+    if (earlier == all.end()) return all.push_back(std::move(stats));
+    // A turn of a recursion.
+    earlier->rows_in += stats.rows_in;
+    earlier->rows_out += stats.rows_out;
+    earlier->milliseconds += stats.milliseconds;
   }
 
   RunState state_;
   Placement placement_;
   HostSections host_;
   DeviceSections device_;
+  Recursions recursions_;
   RunStatistics* const statistics_;
   std::vector<int> readers_;  // by section: how many have yet to read its result
 };

@@ -173,24 +173,37 @@ Status GroupTable::Merge(const RowSet& rows) {
   std::vector<int64_t> words(static_cast<size_t>(words_));
   for (size_t r = 0; r < rows.rows; ++r) {
     ThrowIfInterrupted(r);
-    uint32_t g = 0;
-    if (section_.keys > 0) {
-      size_t word = 0;
-      uint64_t nulls = 0, hash = kHashSeed;
-      for (int k = 0; k < section_.keys; ++k) {
-        const RowColumn& c = rows.columns[static_cast<size_t>(k)];
-        const bool null = !c.null.empty() && c.null[r] != 0;
-        nulls |= uint64_t{null} << k;
-        words[word++] = null ? 0 : c.low[r];
-        if (IsWide(c.type)) words[word++] = null ? 0 : c.high[r];
-      }
-      words[word] = static_cast<int64_t>(nulls);
-      for (int64_t w : words) hash = HashWord(hash, w);
-      g = FindOrMake(words.data(), hash);
-    }
+    const uint32_t g = section_.keys > 0 ? GroupOf(rows, r, &words) : 0;
     TESSERA_TRY(MergeStates(g, states, static_cast<uint32_t>(r)));
   }
   return Status::Ok();
+}
+
+uint32_t GroupTable::GroupOf(const RowSet& rows, size_t r, std::vector<int64_t>* words) {
+  size_t word = 0;
+  uint64_t nulls = 0, hash = kHashSeed;
+  for (int k = 0; k < section_.keys; ++k) {
+    const RowColumn& c = rows.columns[static_cast<size_t>(k)];
+    const bool null = !c.null.empty() && c.null[r] != 0;
+    nulls |= uint64_t{null} << k;
+    (*words)[word++] = null ? 0 : c.low[r];
+    if (IsWide(c.type)) (*words)[word++] = null ? 0 : c.high[r];
+  }
+  (*words)[word] = static_cast<int64_t>(nulls);
+  for (int64_t w : *words) hash = HashWord(hash, w);
+  return FindOrMake(words->data(), hash);
+}
+
+std::vector<uint8_t> GroupTable::AddKeys(const RowSet& rows) {
+  std::vector<uint8_t> is_new(rows.rows);
+  std::vector<int64_t> words(static_cast<size_t>(words_));
+  for (size_t r = 0; r < rows.rows; ++r) {
+    ThrowIfInterrupted(r);
+    const size_t before = groups_;
+    (void)GroupOf(rows, r, &words);
+    is_new[r] = groups_ > before ? 1 : 0;
+  }
+  return is_new;
 }
 
 RowSet GroupTable::Rows() const {

@@ -103,6 +103,8 @@ class GroupTable {
   /// Takes in groups that other tables of the same section, on other ranks or a GPU, gave as Rows(): a group may come
   /// several times.
   Status Merge(const RowSet& rows);
+  /// Finds the groups of rows of keys alone. Returns 1 for each row that made a new one.
+  std::vector<uint8_t> AddKeys(const RowSet& rows);
   /// Columns: keys, then aggregates (AggregateColumns). An aggregate that saw no value is NULL, but for counts.
   RowSet Rows() const;
 
@@ -120,6 +122,8 @@ class GroupTable {
   /// Memory for so many groups at once: pages that nobody writes to cost nothing, copies of all groups do.
   void Reserve(size_t groups);
   uint32_t MakeGroup(const int64_t* words);
+  /// The group of row r, whose first columns are the keys.
+  uint32_t GroupOf(const RowSet& rows, size_t r, std::vector<int64_t>* words);
   /// Adds the states of others' group `from` to those of group g.
   Status MergeStates(uint32_t g, const std::vector<AggregateStates>& others, uint32_t from);
   void Grow();

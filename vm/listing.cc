@@ -50,6 +50,10 @@ class SectionListing {
                          s_.fold_distinct ? " of distinct values" : "", s_.keys, s_.keys);
       if (s_.fold_constant >= 0) out += " with " + ConstantText(p_, s_.fold_constant);
     }
+    if (s_.again >= 0) {
+      out += fmt::format("{}, again from section {} on until there are none",
+                         s_.again_distinct ? " not seen before" : "", s_.again + 1);
+    }
     if (s_.append_to >= 0) out += fmt::format(" behind those of section {}", s_.append_to);
     for (size_t i = 0; i < s_.order.size(); ++i) {
       const SortKey& k = s_.order[i];

@@ -248,6 +248,30 @@ class Verifier {
     return Status::Ok();
   }
 
+  Status CheckAgain(const Section& s) {
+    const bool plain = s.sink == Section::Sink::kRows && s.order.empty() && s.limit == -1 && s.offset == 0 &&
+                       s.append_to == -1 && s.repeat == -1 && s.fold == Section::Fold::kNone && s.windows.empty() &&
+                       section_ + 1 < static_cast<int>(p_.sections.size());
+    if (!plain || s.again < 0 || s.again >= section_) return Fail("what it runs again");
+    const Section& first = p_.sections[static_cast<size_t>(s.again)];
+    const bool rows = first.sink == Section::Sink::kRows && first.windows.empty() && first.again == -1;
+    if (!rows || first.columns.size() != s.columns.size() || (s.again_distinct && s.columns.size() > kMaxKeys))
+      return Fail("the rows that it replaces");
+    for (size_t i = 0; i < s.columns.size(); ++i) {
+      if (first.columns[i].storage() != s.columns[i].storage()) return Fail("types of the rows that it replaces");
+    }
+    for (int i = 0; i < static_cast<int>(p_.sections.size()); ++i) {
+      const Section& other = p_.sections[static_cast<size_t>(i)];
+      const bool inside = i > s.again && i <= section_;
+      const bool reads = other.source_kind == Section::Source::kSection && other.source == s.again;
+      if ((reads && !inside) || other.append_to == s.again || other.append_to == section_)
+        return Fail("rows that are replaced are read");
+      // Loops lie in each other, or one behind the other.
+      if (i != section_ && other.again != -1 && inside && other.again <= s.again) return Fail("loops that overlap");
+    }
+    return Status::Ok();
+  }
+
   Status CheckWindows(const Section& s) {
     if (s.windows.empty()) return Status::Ok();
     const bool plain = s.sink == Section::Sink::kRows && s.limit == -1 && s.offset == 0 && s.append_to == -1 &&
@@ -360,6 +384,7 @@ class Verifier {
     if (s.repeat != -1) TESSERA_TRY(CheckRepeat(s));
     if (s.fold != Section::Fold::kNone) TESSERA_TRY(CheckFold(s));
     TESSERA_TRY(CheckWindows(s));
+    if (s.again != -1) TESSERA_TRY(CheckAgain(s));
     if (s.sink == Section::Sink::kMap && s.columns.size() > 1) return Fail("a map has one value");
     if (s.sink == Section::Sink::kMap && !s.columns.empty() && IsWide(s.columns[0]))
       return Fail("a map of wide values");

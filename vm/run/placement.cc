@@ -86,7 +86,8 @@ Status Placement::PlaceSection(size_t number, bool all_have_device) {
   const Section& s = state_.program.sections[number];
   const bool of_join = s.source_kind == Section::Source::kJoin, of_rows = s.source_kind == Section::Source::kSection;
   on_device_[number] = false;
-  if (s.source_kind == Section::Source::kOneRow || s.source_kind == Section::Source::kDictionary || barred_[number])
+  if (s.source_kind == Section::Source::kOneRow || s.source_kind == Section::Source::kDictionary || barred_[number] ||
+      RunsAgain(number))
     return Status::Ok();
   Status can = ProbesBy(s, JoinStrategy::kLoop) ? RefuseStrategy("loop", "it runs on the host only")
                                                 : options.gpu->CanRun(state_.program, static_cast<int>(number));
@@ -126,6 +127,15 @@ bool Placement::ReadsLargeDictionaries(size_t number) const {
       entries += columns[static_cast<size_t>(s.slots[i].column)].distinct;
   }
   return entries > kMostEntriesOnDevice;
+}
+
+/// Sections of a recursion have few rows a turn.
+bool Placement::RunsAgain(size_t number) const {
+  for (size_t i = number; i < on_device_.size(); ++i) {
+    const int32_t first = state_.program.sections[i].again;
+    if (first >= 0 && static_cast<size_t>(first) < number) return true;
+  }
+  return false;
 }
 
 bool Placement::ProbesBy(const Section& s, JoinStrategy strategy) const {

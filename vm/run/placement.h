@@ -38,6 +38,7 @@ class Placement {
   bool BarReaders();
   /// Whether the section reads values of TEXT columns that have very many different entries.
   bool ReadsLargeDictionaries(size_t number) const;
+  bool RunsAgain(size_t number) const;
   bool ProbesBy(const Section& s, JoinStrategy strategy) const;
 
   const RunState& state_;
