@@ -52,4 +52,5 @@ $(EMULATED_TESTS:%=$(B)/emulated/%): $(B)/emulated/%: $(B)/obj/tests/%.cc.o $(B)
 $(B)/emulated/tessera_mpi.so: $(MPI_OBJECT)
 	@mkdir -p $(@D); ln -f $< $@
 
--include $(EMULATED_SOURCES:%=$(B)/emulated/obj/%.d)
+# (With NOCUDA=1 the kernels' host side is not among the Makefile's own sources.)
+-include $(EMULATED_SOURCES:%=$(B)/emulated/obj/%.d) $(patsubst %,$(B)/obj/%.d,$(wildcard $(KERNEL_FOLDERS:%=%/*.cc)))
