@@ -54,7 +54,10 @@ std::string UnsupportedConstraint(std::string_view type) {
 
 class TableBinder {
  public:
-  TableBinder(std::string_view sql, TableSchema* schema) : schema_(schema) { context_.sql = sql; }
+  TableBinder(std::string_view sql, TableSchema* schema) : schema_(schema) {
+    context_.sql = sql;
+    context_.relations = &no_relations_;
+  }
 
   Status AddColumn(const ParseNode& definition) {
     const int position = definition.location();
@@ -126,8 +129,6 @@ class TableBinder {
     const int position = constraint.location();
     if (column.default_text)
       return SqlError("multiple default values specified for column \"" + column.name + "\"", position);
-    std::vector<Relation> no_relations;
-    context_.relations = &no_relations;
     std::array<std::string, 2> texts;  // now, and in a century, another month and another time of the day
     bool null = false;
     for (std::string& text : texts) {
@@ -153,6 +154,7 @@ class TableBinder {
   }
 
   TableSchema* schema_;
+  const std::vector<Relation> no_relations_;
   BindContext context_;
 };
 
