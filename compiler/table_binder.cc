@@ -154,7 +154,7 @@ class TableBinder {
   }
 
   TableSchema* schema_;
-  const std::vector<Relation> no_relations_;
+  std::vector<Relation> no_relations_;  ///< stays empty: a DEFAULT has no columns to speak of
   BindContext context_;
 };
 
