@@ -114,7 +114,7 @@ AlignedConstant AlignConstant(Function f, const SqlType& type, const Value& cons
   }
   if (x == kClassDate && c == kClassTimestamp) return AlignUnits(f, type, constant.i64, vm::kMicrosPerDay, 1);
   if (x == kClassTimestamp && c == kClassDate) return AlignUnits(f, type, constant.i64, 1, vm::kMicrosPerDay);
-  if (x == c && (x & (kClassText | kClassBoolean | kClassDate | kClassTimestamp)) != 0)
+  if (x == c && (x & (kClassText | kClassBoolean | kClassDate | kClassTimestamp | kClassTime | kClassUuid)) != 0)
     return {Kind::kExact, f, constant};
   return {};
 }

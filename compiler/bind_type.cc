@@ -73,7 +73,6 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
                               {"bytea", "BYTEA"},
                               {"json", "JSON"},
                               {"jsonb", "JSONB"},
-                              {"uuid", "UUID"},
                               {"serial", "SERIAL"},
                               {"bigserial", "BIGSERIAL"},
                               {"money", "MONEY"},

@@ -72,11 +72,8 @@ void PrintConstant(const Value& v, std::string* out) {
     out->append("INTERVAL");
     return;
   }
-  const bool quoted = id == TypeId::kText || id == TypeId::kDate || id == TypeId::kTimestamp || id == TypeId::kTime ||
-                      id == TypeId::kNull;
-  if (id == TypeId::kDate) out->append("DATE ");
-  if (id == TypeId::kTimestamp) out->append("TIMESTAMP ");
-  if (id == TypeId::kTime) out->append("TIME ");
+  const bool quoted = v.type.IsQuoted();
+  if (quoted && id != TypeId::kText && id != TypeId::kNull) out->append(v.type.ToString() + " ");
   const std::string text = id == TypeId::kNull ? v.text : ToText(v);
   if (!quoted) {
     out->append(text);

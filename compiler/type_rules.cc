@@ -200,6 +200,8 @@ TypeClass ClassOf(const SqlType& type) {
       return kClassInterval;
     case TypeId::kTime:
       return kClassTime;
+    case TypeId::kUuid:
+      return kClassUuid;
   }
   return kClassNone;
 }
@@ -441,6 +443,8 @@ IntegerRange RangeOf(const SqlType& type) {
       return {vm::kFirstDay * vm::kMicrosPerDay, (vm::kLastDay + 1) * vm::kMicrosPerDay - 1};
     case TypeId::kTime:
       return {0, vm::kMicrosPerDay - 1};
+    case TypeId::kUuid:
+      return {kInt128Min, kInt128Max};
     case TypeId::kDecimal: {
       const int128_t bound = PowerOf10(type.precision) - 1;
       return {-bound, bound};

@@ -33,13 +33,24 @@ enum TypeClass : uint16_t {
   kClassNumber = kClassExact | kClassFloat,
   kClassDateTime = kClassDate | kClassTimestamp,
   kClassTime = 1 << 9,
-  kClassAny = 0x2FF,  ///< all that can be stored: not INTERVAL
+  kClassUuid = 1 << 10,
+  kClassAny = 0x6FF,  ///< all that can be stored: not INTERVAL
 };
 
 /// The class of one type; kClassNone for a type that is not known yet (NULL, a quoted literal).
 TypeClass ClassOf(const SqlType& type);
 
-enum class OperandRule : uint8_t { kAsIs, kSameScale, kDecimals, kDoubles, kTimestamps, kMoment, kTexts, kSwapped, kSpan };
+enum class OperandRule : uint8_t {
+  kAsIs,
+  kSameScale,
+  kDecimals,
+  kDoubles,
+  kTimestamps,
+  kMoment,
+  kTexts,
+  kSwapped,
+  kSpan
+};
 
 struct OperatorRule {
   Function function;

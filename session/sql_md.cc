@@ -35,6 +35,7 @@ constexpr const char* kClassDate = "DATE";
 constexpr const char* kClassTimestamp = "TIMESTAMP";
 constexpr const char* kClassDateTime = "DATE or TIMESTAMP";
 constexpr const char* kClassTime = "TIME";
+constexpr const char* kClassUuid = "UUID";
 constexpr const char* kClassText = "text";
 constexpr const char* kClassInterval = "INTERVAL";
 
@@ -78,6 +79,7 @@ constexpr const char* kTypeDecimal = "DECIMAL(p,s)";
 constexpr const char* kTypeDate = "DATE";
 constexpr const char* kTypeTimestamp = "TIMESTAMP";
 constexpr const char* kTypeTime = "TIME";
+constexpr const char* kTypeUuid = "UUID";
 constexpr const char* kTypeText = "TEXT, VARCHAR(n)";
 constexpr const char* kTypeInterval = "INTERVAL (constants only)";
 

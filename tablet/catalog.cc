@@ -166,10 +166,18 @@ uint64_t DatabaseChecksum(const CatalogContents& contents) {
 std::string ToDecimal(int128_t v) { return ToText(Value::Wide(SqlType::Decimal(38, 0), v)); }
 
 bool FromDecimal(std::string_view text, int128_t* out) {
-  Result<Value> value = ParseValue(text, SqlType::Decimal(38, 0));
-  if (!value.ok()) return false;
-  *out = value->wide;
-  return true;
+  const bool negative = text.starts_with('-');
+  if (negative) text.remove_prefix(1);
+  int128_t value = 0;
+  bool overflow = text.empty();
+  for (char c : text) {
+    if (c < '0' || c > '9') return false;
+    overflow |= __builtin_mul_overflow(value, int128_t{10}, &value);
+    // Toward the sign, as the least number has no positive one.
+    overflow |= __builtin_add_overflow(value, int128_t{negative ? '0' - c : c - '0'}, &value);
+  }
+  *out = value;
+  return !overflow;
 }
 
 /// What the statistics of a table say must be possible: plans, and on a GPU the sizes of tables, are made from them.

@@ -242,6 +242,18 @@ void WriteWideCodes(std::span<const ColumnPiece> pieces, int128_t base, Code nul
   });
 }
 
+/// The greatest number below max that is no value.
+int128_t UnusedBelow(std::span<const ColumnPiece> pieces, int128_t max) {
+  // Of as many numbers as rows one is free, as max is one of the values.
+  const uint32_t rows = CountRows(pieces);
+  std::vector<bool> used(rows);
+  ForEachWide(pieces, [&](size_t, const int128_t* value) {
+    if (value != nullptr && *value < max && *value >= max - rows) used[static_cast<size_t>(max - 1 - *value)] = true;
+  });
+  const auto free = std::find(used.begin(), used.end(), false);
+  return max - 1 - (free - used.begin());
+}
+
 void EncodeWide(std::span<const ColumnPiece> pieces, EncodedChunk* out) {
   ChunkDescriptor& d = out->descriptor;
   const uint32_t rows = CountRows(pieces);
@@ -276,8 +288,7 @@ void EncodeWide(std::span<const ColumnPiece> pieces, EncodedChunk* out) {
   d.width = static_cast<uint8_t>(width <= 8 ? width : 16);
   if (d.width == 16) {
     d.base = 0;
-    // A decimal has 38 digits at most, so max + 1 does not overflow.
-    if (d.has_nulls != 0) d.null_code_wide = max + 1;
+    if (d.has_nulls != 0) d.null_code_wide = max < kInt128Max ? max + 1 : UnusedBelow(pieces, max);
   } else if (d.has_nulls != 0) {
     d.null_code = static_cast<uint64_t>(span) + 1;
   }

@@ -335,7 +335,10 @@ void CsvParser::ParseWide(const Fields& fields, size_t field, ColumnVector* out,
       out->null[row] = 1;
       continue;
     }
-    const ParseError error = ParseDecimal(TrimBlanks(text), schema.type.precision, schema.type.scale, &out->wide[row]);
+    const std::string_view trimmed = TrimBlanks(text);
+    const ParseError error = schema.type.id == TypeId::kUuid
+                                 ? ParseUuid(trimmed, &out->wide[row])
+                                 : ParseDecimal(trimmed, schema.type.precision, schema.type.scale, &out->wide[row]);
     if (error != ParseError::kNone) return bad->Set(row, column, false, error, text);
   }
 }
@@ -411,6 +414,8 @@ void CsvParser::ParseColumn(const Fields& fields, size_t field, ColumnVector* ou
       return ParseFixed(fields, field, ParseTimestamp, out, bad);
     case TypeId::kTime:
       return ParseFixed(fields, field, ParseTime, out, bad);
+    case TypeId::kUuid:
+      return ParseWide(fields, field, out, bad);
     default:
       return ParseText(fields, field, out, bad);
   }

@@ -95,6 +95,19 @@ void AppendTimestamp(int64_t v, std::string* out) {
   AppendTime(rest, out);
 }
 
+void AppendUuid(int128_t v, std::string* out) {
+  const uint128_t bits = static_cast<uint128_t>(v) ^ uint128_t { 1 } << 127;
+  for (int digit = 0; digit < 32; ++digit) {
+    if (digit == 8 || digit == 12 || digit == 16 || digit == 20) out->push_back('-');
+    out->push_back("0123456789abcdef"[static_cast<unsigned>(bits >> (124 - 4 * digit)) & 15]);
+  }
+}
+
+void AppendWide(const SqlType& type, int128_t v, std::string* out) {
+  if (type.id == TypeId::kUuid) return AppendUuid(v, out);
+  AppendDecimal(v, type.scale, out);
+}
+
 /// The fewest digits that read back as the same number; fixed notation where PostgreSQL uses it (exponents -4 to
 /// `fixed_below` - 1), scientific elsewhere.
 template <class Float>
@@ -246,7 +259,7 @@ void AppendText(const ColumnVector& column, size_t row, std::string* out) {
       out->append(column.Text(row));
       break;
     case StorageClass::kWide:
-      AppendDecimal(column.wide[row], column.type.scale, out);
+      AppendWide(column.type, column.wide[row], out);
       break;
     case StorageClass::kFloat:
       AppendFloatOfType(column.type, column.Float(row), out);
@@ -264,7 +277,7 @@ std::string ToText(const Value& v) {
     case StorageClass::kText:
       return v.text;
     case StorageClass::kWide:
-      AppendDecimal(v.wide, v.type.scale, &out);
+      AppendWide(v.type, v.wide, &out);
       break;
     case StorageClass::kFloat:
       AppendFloatOfType(v.type, v.f64, &out);
@@ -315,6 +328,9 @@ Result<Value> ParseValue(std::string_view text, const SqlType& type) {
       break;
     case TypeId::kTime:
       error = ParseTime(trimmed, &value.i64);
+      break;
+    case TypeId::kUuid:
+      error = ParseUuid(trimmed, &value.wide);
       break;
     case TypeId::kText:
       error = CheckText(text, type);

@@ -31,6 +31,8 @@ std::string SqlType::ToString() const {
       return "INTERVAL";
     case TypeId::kTime:
       return "TIME";
+    case TypeId::kUuid:
+      return "UUID";
   }
   return "?";
 }

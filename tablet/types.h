@@ -22,13 +22,14 @@ enum class TypeId : uint8_t {
   kText,       ///< bytes of UTF-8; VARCHAR(n) and CHAR(n) are TEXT with a greatest length
   kInterval,   ///< months and microseconds; exists only as a constant beside + and -, never stored
   kTime,       ///< microseconds since midnight, below those of a day
+  kUuid,       ///< 128 bits, the highest one inverted: signed numbers are in the order of the unsigned bytes
 };
 
 /// How the machine holds a value. One accumulator and one kind of register for each of 64 and 128 bits.
 enum class StorageClass : uint8_t {
   kInt,    ///< int64_t: BOOLEAN, SMALLINT, INTEGER, BIGINT, DATE, TIMESTAMP, TIME, DECIMAL to 18 digits
   kFloat,  ///< double: REAL, DOUBLE PRECISION
-  kWide,   ///< int128_t: DECIMAL of 19 to 38 digits, exact sums
+  kWide,   ///< int128_t: DECIMAL of 19 to 38 digits, exact sums, UUID
   kText,   ///< bytes in a chunk; in a register the int64_t identifier that the query's string pool gave them
 };
 
@@ -49,6 +50,8 @@ struct SqlType {
         return StorageClass::kText;
       case TypeId::kDecimal:
         return precision > 18 ? StorageClass::kWide : StorageClass::kInt;
+      case TypeId::kUuid:
+        return StorageClass::kWide;
       default:
         return StorageClass::kInt;
     }
@@ -56,6 +59,9 @@ struct SqlType {
   bool IsInteger() const { return id == TypeId::kSmallint || id == TypeId::kInteger || id == TypeId::kBigint; }
   bool IsFloat() const { return id == TypeId::kReal || id == TypeId::kDouble; }
   bool IsNumeric() const { return IsInteger() || IsFloat() || id == TypeId::kDecimal; }
+
+  /// Whether its values stand in quotes: as literals, in EXPLAIN, in JSON.
+  bool IsQuoted() const { return !IsNumeric() && id != TypeId::kBoolean; }
 
   /// As SQL spells it: "DECIMAL(12,2)", "VARCHAR(10)", "DOUBLE PRECISION".
   std::string ToString() const;

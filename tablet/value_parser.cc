@@ -288,6 +288,22 @@ ParseError ParseTime(std::string_view text, int64_t* out) {
   return ParseError::kNone;
 }
 
+ParseError ParseUuid(std::string_view text, int128_t* out) {
+  if (text.size() >= 2 && text.front() == '{' && text.back() == '}') text = text.substr(1, text.size() - 2);
+  uint128_t value = 0;
+  for (int digits = 0; digits < 32; ++digits) {
+    if (digits > 0 && digits % 4 == 0) TakeCharacter(&text, '-');
+    if (text.empty()) return ParseError::kSyntax;
+    const char c = LowerCase(text.front());
+    if (!IsDigit(c) && (c < 'a' || c > 'f')) return ParseError::kSyntax;
+    value = value << 4 | static_cast<unsigned>(IsDigit(c) ? c - '0' : c - 'a' + 10);
+    text.remove_prefix(1);
+  }
+  if (!text.empty()) return ParseError::kSyntax;
+  *out = static_cast<int128_t>(value ^ uint128_t{1} << 127);
+  return ParseError::kNone;
+}
+
 ParseError CheckText(std::string_view text, const SqlType& type) {
   size_t characters = text.size();
   if (!IsAscii(text)) {

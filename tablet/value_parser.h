@@ -82,6 +82,10 @@ ParseError ParseTimestamp(std::string_view text, int64_t* out);
 /// HH:MM[:SS[.ffffff]] as microseconds since midnight; further digits round, and the next midnight is out of range.
 ParseError ParseTime(std::string_view text, int64_t* out);
 
+/// A UUID as PostgreSQL takes it: 32 hexadecimal digits, between groups of four perhaps a hyphen, around all perhaps
+/// braces.
+ParseError ParseUuid(std::string_view text, int128_t* out);
+
 /// Well-formed UTF-8 without NUL bytes, `type.length` characters at most if that is not 0.
 ParseError CheckText(std::string_view text, const SqlType& type);
 

@@ -329,6 +329,18 @@ TEST(TabletChunk, WideDecimals) {
   }
 }
 
+TEST(TabletChunk, AllBitsOfUuids) {
+  const SqlType type = SqlType::Of(TypeId::kUuid);
+  CheckAll(type, [&](size_t row) {
+    return Value::Wide(type, Make128(static_cast<int64_t>(Mix(row)), static_cast<int64_t>(Mix(row + 1))));
+  });
+  // The greatest value leaves no number behind it for NULL, and of those before it some are taken.
+  CheckAll(type, [&](size_t row) { return Value::Wide(type, row % 5 == 0 ? kInt128Min : kInt128Max - row % 3); });
+  CheckAll(type, [&](size_t row) {
+    return Value::Wide(type, row == 0 ? kInt128Min : kInt128Max - static_cast<int64_t>(row));
+  });
+}
+
 TEST(TabletChunk, Text) {
   const SqlType type = SqlType::Text();
   auto numbered = [&](uint64_t n) { return Value::Text(std::string(n % 9, 'x') + std::to_string(n)); };

@@ -430,6 +430,9 @@ TEST_F(TabletDatabase, PrimaryKeysOfEveryType) {
       {SqlType::Decimal(10, 2), {"1.00", "2.00"}},
       {SqlType::Of(TypeId::kDate), {"1998-01-01", "2000-01-01"}},
       {SqlType::Of(TypeId::kTimestamp), {"1998-01-01 00:00:00", "2000-01-01 00:00:00.5"}},
+      {SqlType::Of(TypeId::kUuid),
+       {"00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff",
+        "7fffffff-ffff-ffff-ffff-ffffffffffff"}},
       {SqlType::Text(), {"", "a", "aa"}},
   };
   int number = 0;
@@ -754,6 +757,8 @@ TEST_F(TabletDatabase, AllTypesSurviveAReopen) {
       {SqlType::Decimal(38, 10), "1234567890123456789012345678.0123456789"},
       {SqlType::Of(TypeId::kDate), "1998-12-01"},
       {SqlType::Of(TypeId::kTimestamp), "1998-12-01 01:02:03.5"},
+      {SqlType::Of(TypeId::kUuid), "ffffffff-ffff-ffff-ffff-ffffffffffff"},
+      {SqlType::Of(TypeId::kUuid), "00000000-0000-0000-0000-000000000000"},
       {SqlType::Text(), "text"},
       {SqlType::Text(7), "varchar"}};
   TableSchema schema;

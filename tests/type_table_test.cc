@@ -146,12 +146,20 @@ flag: - - - - - - - - - - BOOLEAN
 
 /// A type of each class.
 const std::vector<SqlType>& AllTypes() {
-  static const std::vector<SqlType> types = {
-      SqlType::Of(TypeId::kBoolean),   SqlType::Of(TypeId::kSmallint), SqlType::Of(TypeId::kInteger),
-      SqlType::Of(TypeId::kBigint),    SqlType::Decimal(9, 2),         SqlType::Decimal(30, 4),
-      SqlType::Of(TypeId::kReal),      SqlType::Of(TypeId::kDouble),   SqlType::Of(TypeId::kDate),
-      SqlType::Of(TypeId::kTimestamp), SqlType::Of(TypeId::kTime),     SqlType::Text(),
-      SqlType::Of(TypeId::kInterval)};
+  static const std::vector<SqlType> types = {SqlType::Of(TypeId::kBoolean),
+                                             SqlType::Of(TypeId::kSmallint),
+                                             SqlType::Of(TypeId::kInteger),
+                                             SqlType::Of(TypeId::kBigint),
+                                             SqlType::Decimal(9, 2),
+                                             SqlType::Decimal(30, 4),
+                                             SqlType::Of(TypeId::kReal),
+                                             SqlType::Of(TypeId::kDouble),
+                                             SqlType::Of(TypeId::kDate),
+                                             SqlType::Of(TypeId::kTimestamp),
+                                             SqlType::Of(TypeId::kTime),
+                                             SqlType::Of(TypeId::kUuid),
+                                             SqlType::Text(),
+                                             SqlType::Of(TypeId::kInterval)};
   return types;
 }
 

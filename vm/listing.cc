@@ -17,9 +17,7 @@ std::string ConstantText(const Program& p, int32_t i) {
   if (v.null) return "NULL";
   std::string text = ToText(v);
   if (text.size() > 24) text = text.substr(0, 21) + "...";
-  const bool quoted = v.type.id == TypeId::kText || v.type.id == TypeId::kDate || v.type.id == TypeId::kTimestamp ||
-                      v.type.id == TypeId::kTime;
-  return quoted ? "'" + text + "'" : text;
+  return v.type.IsQuoted() ? "'" + text + "'" : text;
 }
 
 class SectionListing {

@@ -18,7 +18,7 @@
 namespace tessera::vm {
 
 bool IsValueType(const SqlType& t) {
-  if (t.id == TypeId::kNull || (t.id > TypeId::kText && t.id != TypeId::kTime)) return false;
+  if (t.id == TypeId::kNull || t.id > TypeId::kUuid || t.id == TypeId::kInterval) return false;
   if (t.id == TypeId::kDecimal) return t.precision >= 1 && t.precision <= 38 && t.scale <= t.precision;
   return true;
 }
