@@ -260,6 +260,7 @@ Tessera
   libedit        $(call OrMissing,libedit-dev)
   fmt            $(call OrMissing,libfmt-dev)
   xxhash         $(call OrMissing,libxxhash-dev)
+  tz database    $(if $(wildcard /usr/share/zoneinfo/Etc/UTC),found,not found: sudo apt-get install tzdata (for time zones))
   GoogleTest     $(call OrMissing,libgtest-dev)
   Boost.Context  $(call OrMissing,libboost-context-dev)
   CUDA toolkit   $(or $(CUDA_FOUND),not $(if $(NOCUDA),wanted,found): host only. $(CUDA_HINT))

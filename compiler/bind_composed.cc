@@ -33,13 +33,13 @@ Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vecto
   if (name == "concat_ws" && a.size() > 1) return BindConcatWithSeparator(std::move(a), position);
   if (a.empty()) {
     if (name == "pi") return MakeConstant(Value::Float(kDouble, kPi), position);
-    if (name == "now") return Moment(TypeId::kTimestamp, position);
+    if (name == "now") return Moment(TypeId::kTimestampTz, position);
     if (name == "today") return Moment(TypeId::kDate, position);
   }
   if (a.size() == 1) {
     if (name == "last_day") {
       TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), SqlType::Of(TypeId::kDate)));
-      if ((ClassOf(a[0]->type) & kClassDateTime) == 0) return ExprPtr();
+      if ((ClassOf(a[0]->type) & kClassMoment) == 0) return ExprPtr();
       return BindLastDay(std::move(a[0]), position);
     }
     const bool of_number = name == "sign" || name == "degrees" || name == "radians";
@@ -187,19 +187,19 @@ Result<ExprPtr> ExpressionBinder::BindConcatWithSeparator(std::vector<ExprPtr> a
 // ---- The moment of the statement
 
 Result<ExprPtr> ExpressionBinder::Moment(TypeId type, int position) const {
-  const int64_t day = vm::FloorDiv(context_->now, vm::kMicrosPerDay);
-  const int64_t value = type == TypeId::kDate   ? day
-                        : type == TypeId::kTime ? vm::FloorMod(context_->now, vm::kMicrosPerDay)
-                                                : context_->now;
+  const TimeZone* const zone = ZoneOf(*context_);
+  const int64_t local = zone != nullptr && type != TypeId::kTimestampTz ? zone->LocalOf(context_->now) : context_->now;
+  const int64_t value = type == TypeId::kDate   ? vm::FloorDiv(local, vm::kMicrosPerDay)
+                        : type == TypeId::kTime ? vm::FloorMod(local, vm::kMicrosPerDay)
+                                                : local;
   return MakeConstant(Value::Int(SqlType::Of(type), value), position);
 }
 
 Result<ExprPtr> ExpressionBinder::BindMoment(const ParseNode& node) {
   const std::string_view op = node.Text(Field::k_op);
   if (op == "SVFOP_CURRENT_DATE") return Moment(TypeId::kDate, node.location());
-  if (op == "SVFOP_CURRENT_TIMESTAMP" || op == "SVFOP_LOCALTIMESTAMP") {
-    return Moment(TypeId::kTimestamp, node.location());
-  }
+  if (op == "SVFOP_CURRENT_TIMESTAMP") return Moment(TypeId::kTimestampTz, node.location());
+  if (op == "SVFOP_LOCALTIMESTAMP") return Moment(TypeId::kTimestamp, node.location());
   if (op == "SVFOP_CURRENT_TIME" || op == "SVFOP_LOCALTIME") return Moment(TypeId::kTime, node.location());
   return NotSupported(node);
 }

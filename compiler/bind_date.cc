@@ -18,6 +18,7 @@ const SqlType kBigint = SqlType::Of(TypeId::kBigint);
 const SqlType kDate = SqlType::Of(TypeId::kDate);
 const SqlType kTimestamp = SqlType::Of(TypeId::kTimestamp);
 const SqlType kDouble = SqlType::Of(TypeId::kDouble);
+const SqlType kTimestampTz = SqlType::Of(TypeId::kTimestampTz);
 
 struct UnitName {
   std::string_view name;
@@ -202,17 +203,77 @@ Result<ExprPtr> ExpressionBinder::BindMadeField(std::string_view field, ExprPtr 
   return WithNumber("/", std::move(year), years, position);
 }
 
+Result<ExprPtr> ExpressionBinder::BeginInZone(DateUnit unit, ExprPtr moment, const TimeZone& zone, int position) {
+  TESSERA_ASSIGN(ExprPtr again, Copy(*moment));
+  TESSERA_ASSIGN(ExprPtr local, InZone(Function::kLocalTime, kTimestamp, std::move(again), zone));
+  if (unit >= DateUnit::kDay) {
+    TESSERA_ASSIGN(local, BeginOf(unit, std::move(local), position));
+    return InZone(Function::kMomentOfLocal, kTimestampTz, std::move(local), zone);
+  }
+  // Of an hour that comes twice it is the one that the moment lies in.
+  TESSERA_ASSIGN(ExprPtr same, Copy(*local));
+  TESSERA_ASSIGN(ExprPtr begin, BeginOf(unit, std::move(same), position));
+  TESSERA_ASSIGN(ExprPtr back, Difference(std::move(begin), std::move(local), position));
+  return AddNumber(Function::kAddMicros, std::move(moment), std::move(back), position);
+}
+
 // ---- DATE_TRUNC, DATE_DIFF, LAST_DAY
 
 Result<ExprPtr> ExpressionBinder::BindDateTrunc(const ParseNode& arguments, int position) {
   TESSERA_ASSIGN(const DateUnit unit, BindUnit(*arguments.first(), "DATE_TRUNC"));
   TESSERA_ASSIGN(ExprPtr x, Bind(*arguments.first()->next()));
-  TESSERA_ASSIGN(x, Resolve(std::move(x), kTimestamp));
+  const ParseNode* const name = arguments.first()->next()->next();
+  TESSERA_ASSIGN(x, Resolve(std::move(x), name != nullptr ? kTimestampTz : kTimestamp));
+  if (x->type.id == TypeId::kTimestampTz) {
+    const TimeZone* in = zone();
+    if (name != nullptr) {
+      TESSERA_ASSIGN(in, BindZone(*name));
+    }
+    if (in != nullptr && !in->IsUtc()) return BeginInZone(unit, std::move(x), *in, position);
+    const SqlType type = x->type;
+    TESSERA_ASSIGN(x, BeginOf(unit, MakeCast(std::move(x), kTimestamp), position));
+    return Folded(MakeCast(std::move(x), type));
+  }
+  if (name != nullptr) {
+    return Unsupported("DATE_TRUNC in a time zone takes a TIMESTAMP WITH TIME ZONE only", position,
+                       "Cast it, or leave the time zone out.");
+  }
   if (!IsMoment(*x)) {
     return SqlError("function date_trunc(unknown, " + x->type.ToString() + ") does not exist", position,
                     "DATE_TRUNC takes a DATE or a TIMESTAMP.");
   }
   return BeginOf(unit, std::move(x), position);
+}
+
+// ---- AT TIME ZONE
+
+Result<const TimeZone*> ExpressionBinder::BindZone(const ParseNode& node) {
+  TESSERA_ASSIGN(ExprPtr name, Bind(node));
+  const int position = name->position;
+  if (name->type.id == TypeId::kInterval)
+    return Unsupported("a time zone that is an INTERVAL is not supported", position, "Write its name.");
+  if (!IsConstant(*name) || name->constant.null || (name->type.id != TypeId::kText && name->type.id != TypeId::kNull))
+    return Unsupported("a time zone that is not a constant text is not supported", position);
+  Result<const TimeZone*> zone = FindTimeZone(name->constant.text);
+  if (!zone.ok()) return zone.status().At(position);
+  return zone;
+}
+
+Result<ExprPtr> ExpressionBinder::BindAtTimeZone(const ParseNode& arguments, int position) {
+  TESSERA_ASSIGN(const TimeZone* const zone, BindZone(*arguments.first()));
+  TESSERA_ASSIGN(ExprPtr x, Bind(*arguments.first()->next()));
+  TESSERA_ASSIGN(x, Resolve(std::move(x), kTimestampTz));
+  if (x->type.id == TypeId::kDate) {
+    TESSERA_ASSIGN(x, Cast(std::move(x), kTimestampTz));
+  }
+  if (!x->type.IsTimestamp()) {
+    return SqlError("function timezone(text, " + x->type.ToString() + ") does not exist", position,
+                    "AT TIME ZONE takes a DATE or a TIMESTAMP with or without time zone.");
+  }
+  const bool local = x->type.id == TypeId::kTimestampTz;
+  const SqlType type = local ? kTimestamp : kTimestampTz;
+  if (zone->IsUtc()) return Folded(MakeCast(std::move(x), type));
+  return InZone(local ? Function::kLocalTime : Function::kMomentOfLocal, type, std::move(x), *zone);
 }
 
 Result<ExprPtr> ExpressionBinder::BindDateDiff(const ParseNode& arguments, int position) {
@@ -223,13 +284,13 @@ Result<ExprPtr> ExpressionBinder::BindDateDiff(const ParseNode& arguments, int p
   TESSERA_ASSIGN(of[1], Bind(*first.next()));
   for (ExprPtr& x : of) {
     TESSERA_ASSIGN(x, Resolve(std::move(x), kTimestamp));
-    if (!IsMoment(*x)) {
+    if ((ClassOf(x->type) & kClassMoment) == 0) {
       return SqlError(
           "function date_diff(unknown, " + of[0]->type.ToString() + ", " + of[1]->type.ToString() + ") does not exist",
           position, "DATE_DIFF takes dates or timestamps.");
     }
     const SqlType type = unit >= DateUnit::kDay ? kDate : kTimestamp;
-    TESSERA_ASSIGN(x, Folded(MakeCast(std::move(x), type)));
+    TESSERA_ASSIGN(x, Cast(std::move(x), type));
   }
   // Each as a number of units; the difference counts the boundaries between them.
   int64_t per_unit = 1;
@@ -282,7 +343,7 @@ Result<ExprPtr> ExpressionBinder::BindDateDiff(const ParseNode& arguments, int p
 }
 
 Result<ExprPtr> ExpressionBinder::BindLastDay(ExprPtr x, int position) {
-  TESSERA_ASSIGN(x, Folded(MakeCast(std::move(x), kDate)));
+  TESSERA_ASSIGN(x, Cast(std::move(x), kDate));
   TESSERA_ASSIGN(ExprPtr begin, BeginOfDays(DateUnit::kMonth, std::move(x), position));
   TESSERA_ASSIGN(ExprPtr next, AddNumber(Function::kAddMonths, std::move(begin),
                                          MakeConstant(Value::Int(kBigint, 1), position), position));

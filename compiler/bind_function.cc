@@ -108,7 +108,6 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
                       position);
     }
   }
-  if (system && name == "timezone") return Unsupported("AT TIME ZONE is not supported", position);
   const ParseNode* list = node.Get(Field::k_args);
   const size_t count = list != nullptr ? list->size() : 0;
   if ((name == "extract" || name == "date_part") && count == 2) {
@@ -117,7 +116,8 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
     if (literal == nullptr) return Unsupported("EXTRACT of a field that is not a constant is not supported", position);
     return BindExtract(literal->Text(Field::k_sval), field.location(), *list->first()->next(), position);
   }
-  if (name == "date_trunc" && count == 2) return BindDateTrunc(*list, position);
+  if (name == "timezone" && count == 2) return BindAtTimeZone(*list, position);
+  if (name == "date_trunc" && (count == 2 || count == 3)) return BindDateTrunc(*list, position);
   if ((name == "date_diff" || name == "datediff") && count == 3) return BindDateDiff(*list, position);
   if (count == 1 && (FindDateField(name) || IsMadeField(name)))
     return BindExtract(name, position, *list->first(), position);
@@ -218,6 +218,15 @@ Result<ExprPtr> ExpressionBinder::BindExtract(std::string_view field, int field_
     const SqlType timestamp = SqlType::Of(TypeId::kTimestamp);
     TESSERA_ASSIGN(
         x, AddNumber(Function::kAddMicros, MakeConstant(Value::Int(timestamp, 0), position), std::move(x), position));
+  }
+  if (x->type.id == TypeId::kTimestampTz) {
+    // Seconds since 1970 are those of UTC, other fields those of the session's time zone.
+    const SqlType timestamp = SqlType::Of(TypeId::kTimestamp);
+    if (part == DateField::kEpoch) {
+      x = MakeCast(std::move(x), timestamp);
+    } else {
+      TESSERA_ASSIGN(x, Cast(std::move(x), timestamp));
+    }
   }
   if ((ClassOf(x->type) & kClassDateTime) == 0) {
     return SqlError("function extract(" + name + " from " + x->type.ToString() + ") does not exist", position,

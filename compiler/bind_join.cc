@@ -284,10 +284,10 @@ Status FromBinder::BindFullJoin(const ParseNode& join, NameScope* scope) {
     if (!type)
       return SqlError("the types of column \"" + l.name + "\" in USING cannot be matched",
                       PositionOf(*join.Get(Field::k_rarg)));
-    TESSERA_ASSIGN(b, Fold(MakeCast(std::move(b), *type), false));
+    TESSERA_ASSIGN(b, columns.Cast(std::move(b), *type));
     second->outputs.push_back({b->Clone(), l.name});
     ExprPtr test = MakeFunction(Function::kIsNotNull, SqlType::Of(TypeId::kBoolean), -1, ExprList(a->Clone()));
-    TESSERA_ASSIGN(a, Fold(MakeCast(std::move(a), *type), false));
+    TESSERA_ASSIGN(a, columns.Cast(std::move(a), *type));
     TESSERA_ASSIGN(test, Fold(std::move(test), false));
     TESSERA_ASSIGN(
         ExprPtr either,

@@ -114,7 +114,8 @@ AlignedConstant AlignConstant(Function f, const SqlType& type, const Value& cons
   }
   if (x == kClassDate && c == kClassTimestamp) return AlignUnits(f, type, constant.i64, vm::kMicrosPerDay, 1);
   if (x == kClassTimestamp && c == kClassDate) return AlignUnits(f, type, constant.i64, 1, vm::kMicrosPerDay);
-  if (x == c && (x & (kClassText | kClassBoolean | kClassDate | kClassTimestamp | kClassTime | kClassUuid)) != 0)
+  if (x == c && (x & (kClassText | kClassBoolean | kClassDate | kClassTimestamp | kClassTimestampTz | kClassTime |
+                      kClassUuid)) != 0)
     return {Kind::kExact, f, constant};
   return {};
 }
@@ -123,7 +124,7 @@ AlignedConstant AlignConstant(Function f, const SqlType& type, const Value& cons
 
 Status ExpressionBinder::ApplyOperandRule(OperandRule rule, ExprPtr* left, ExprPtr* right) {
   const auto cast = [&](ExprPtr* e, const SqlType& type) -> Status {
-    Result<ExprPtr> r = Folded(MakeCast(std::move(*e), type));
+    Result<ExprPtr> r = Cast(std::move(*e), type);
     if (!r.ok()) return r.status();
     *e = std::move(r).value();
     return {};
@@ -148,6 +149,8 @@ Status ExpressionBinder::ApplyOperandRule(OperandRule rule, ExprPtr* left, ExprP
     }
     case OperandRule::kTimestamps:
       return both(SqlType::Of(TypeId::kTimestamp));
+    case OperandRule::kMoments:
+      return both(SqlType::Of(TypeId::kTimestampTz));
     case OperandRule::kMoment:
       if ((*left)->type.id == TypeId::kTime) std::swap(*left, *right);
       return cast(left, SqlType::Of(TypeId::kTimestamp));
@@ -256,6 +259,16 @@ Result<ExprPtr> ExpressionBinder::AddSpan(ExprPtr moment, const Value& interval,
                             ExprList(std::move(moment), number(vm::FloorMod(span.micros, vm::kMicrosPerDay))))));
     return Folded(MakeFunction(Function::kMod, time, position, ExprList(std::move(sum), number(vm::kMicrosPerDay))));
   }
+  if (const TimeZone* const zone = ZoneOf(*context_);
+      zone != nullptr && moment->type.id == TypeId::kTimestampTz && (span.months != 0 || span.days != 0)) {
+    // Months and days by the calendar of the time zone: a day may have 23 hours.
+    TESSERA_ASSIGN(moment, Cast(std::move(moment), timestamp));
+    Span days = span;
+    days.micros = 0;
+    TESSERA_ASSIGN(moment, AddSpan(std::move(moment), IntervalOf(days), false, position));
+    TESSERA_ASSIGN(moment, Cast(std::move(moment), SqlType::Of(TypeId::kTimestampTz)));
+    span.months = span.days = 0;
+  }
   const auto add = [&](Function f, const SqlType& type, TypeId amount_type, int64_t amount) -> Status {
     ExprPtr constant = MakeConstant(Value::Int(SqlType::Of(amount_type), amount), position);
     Result<ExprPtr> r = Folded(MakeFunction(f, type, position, ExprList(std::move(moment), std::move(constant))));
@@ -272,7 +285,7 @@ Result<ExprPtr> ExpressionBinder::AddSpan(ExprPtr moment, const Value& interval,
     TESSERA_ASSIGN(moment, Folded(MakeCast(std::move(moment), timestamp)));
   }
   const int64_t micros = span.days * vm::kMicrosPerDay + span.micros;
-  if (micros != 0) TESSERA_TRY(add(Function::kAddMicros, timestamp, TypeId::kBigint, micros));
+  if (micros != 0) TESSERA_TRY(add(Function::kAddMicros, moment->type, TypeId::kBigint, micros));
   return moment;
 }
 
@@ -336,6 +349,13 @@ Result<ExprPtr> ExpressionBinder::Comparison(Function function, ExprPtr left, Ex
   if (IsConstant(*left) && !IsConstant(*right)) {
     std::swap(left, right);
     function = Mirrored(function);
+  }
+  if (rule == OperandRule::kMoments && IsConstant(*right) && !IsConstant(*left)) {
+    // A column that is a TIMESTAMPTZ, or is one of UTC, stays as it is.
+    const SqlType type = left->type.id == TypeId::kTimestampTz ? left->type : SqlType::Of(TypeId::kTimestamp);
+    if (left->type.id == TypeId::kTimestampTz || ZoneOf(*context_) == nullptr) {
+      TESSERA_ASSIGN(right, Cast(std::move(right), type));
+    }
   }
   if (IsConstant(*right) && !IsConstant(*left)) {
     AlignedConstant aligned = AlignConstant(function, left->type, right->constant);

@@ -113,10 +113,10 @@ Status FromBinder::BindSeries(const ParseNode& item, NameScope* scope) {
   if (const ParseNode* nodes = call->Get(Field::k_args)) {
     for (const ParseNode& node : *nodes) {
       TESSERA_ASSIGN(ExprPtr e, binder.Bind(node));
-      TESSERA_ASSIGN(e, ExpressionBinder::Resolve(std::move(e), args.size() < 2 && nodes->size() == 3 &&
-                                                                        !args.empty() && !args[0]->type.IsInteger()
-                                                                    ? args[0]->type
-                                                                    : kInteger));
+      TESSERA_ASSIGN(e, binder.Resolve(std::move(e), args.size() < 2 && nodes->size() == 3 && !args.empty() &&
+                                                             !args[0]->type.IsInteger()
+                                                         ? args[0]->type
+                                                         : kInteger));
       if (!IsConstant(*e)) {
         return Unsupported(name + " of what is not a constant is not supported", position,
                            "Take a longer series, and a condition in WHERE.");

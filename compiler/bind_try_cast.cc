@@ -15,9 +15,16 @@ const SqlType kDouble = SqlType::Of(TypeId::kDouble);
 Result<ExprPtr> ExpressionBinder::BindTryCast(ExprPtr e, const SqlType& type, int position) {
   const SqlType from = e->type;
   if (IsConstant(*e)) {
-    Result<Value> value = EvaluateCast(e->constant, type);
-    return value.ok() ? MakeConstant(std::move(value).value(), position) : MakeNull(type, position);
+    Result<ExprPtr> value = Cast(std::move(e), type);
+    return value.ok() ? std::move(value) : MakeNull(type, position);
   }
+  if (const TimeZone* const zone = ZoneOf(*context_); zone != nullptr && type.id == TypeId::kTimestampTz) {
+    if (from.id != TypeId::kText) return Cast(std::move(e), type);
+    std::vector<ExprPtr> args = ExprList(std::move(e), MakeConstant(Value::Text(zone->name()), position),
+                                         MakeConstant(Value::Int(kBoolean, 1), position));
+    return Folded(MakeFunction(Function::kZonedMoment, type, position, std::move(args)));
+  }
+  if (from.id == TypeId::kTimestampTz) return Cast(std::move(e), type);
   if (from.id == TypeId::kText && type.id != TypeId::kText)
     return Folded(MakeFunction(Function::kTryCast, type, position, ExprList(std::move(e))));
 

@@ -23,7 +23,7 @@ bool IsFreeWidening(const SqlType& from, const SqlType& to) {
 
 }  // namespace
 
-Result<ExprPtr> ExpressionBinder::Resolve(ExprPtr e, const SqlType& type) {
+Result<ExprPtr> ExpressionBinder::Resolve(ExprPtr e, const SqlType& type, const TimeZone* zone) {
   if (!IsUntyped(*e)) return e;
   if (e->constant.null) return MakeNull(type, e->position);
   const int position = e->position;
@@ -32,7 +32,7 @@ Result<ExprPtr> ExpressionBinder::Resolve(ExprPtr e, const SqlType& type) {
     if (!span.ok()) return span.status().At(position);
     return MakeConstant(IntervalOf(*span), position);
   }
-  Result<Value> value = ParseValue(e->constant.text, type);
+  Result<Value> value = ParseValue(e->constant.text, type, zone);
   if (!value.ok()) return value.status().At(position);
   return MakeConstant(std::move(value).value(), position);
 }
@@ -44,6 +44,30 @@ Result<ExprPtr> ExpressionBinder::Coerce(ExprPtr e, const SqlType& type, CastCon
   if (!IsConstant(*e) && IsFreeWidening(e->type, type)) return e;
   if (FindCast(e->type, type) > allowed) {
     return SqlError("cannot cast type " + e->type.ToString() + " to " + type.ToString(), e->position);
+  }
+  return Cast(std::move(e), type);
+}
+
+Result<ExprPtr> ExpressionBinder::InZone(Function function, const SqlType& type, ExprPtr x,
+                                         const TimeZone& zone) const {
+  const int position = x->position;
+  ExprPtr name = MakeConstant(Value::Text(zone.name()), position);
+  return Folded(MakeFunction(function, type, position, ExprList(std::move(x), std::move(name))));
+}
+
+Result<ExprPtr> ExpressionBinder::Cast(ExprPtr e, const SqlType& type) const {
+  const TimeZone* const zone = this->zone();
+  const bool from = e->type.id == TypeId::kTimestampTz, to = type.id == TypeId::kTimestampTz;
+  if (zone != nullptr && from != to && e->type.id != TypeId::kNull) {
+    const SqlType timestamp = SqlType::Of(TypeId::kTimestamp);
+    if (to && e->type.id == TypeId::kText) return InZone(Function::kZonedMoment, type, std::move(e), *zone);
+    if (to) {
+      TESSERA_ASSIGN(e, Folded(MakeCast(std::move(e), timestamp)));
+      return InZone(Function::kMomentOfLocal, type, std::move(e), *zone);
+    }
+    const bool text = type.id == TypeId::kText;
+    TESSERA_ASSIGN(e, InZone(text ? Function::kZonedText : Function::kLocalTime, text ? SqlType::Text() : timestamp,
+                             std::move(e), *zone));
   }
   return Folded(MakeCast(std::move(e), type));
 }
@@ -66,8 +90,7 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
     struct Row {
       std::string_view name, spelled;
     };
-    constexpr Row kKnown[] = {{"timestamptz", "TIMESTAMP WITH TIME ZONE"},
-                              {"timetz", "TIME WITH TIME ZONE"},
+    constexpr Row kKnown[] = {{"timetz", "TIME WITH TIME ZONE"},
                               {"bit", "BIT"},
                               {"varbit", "BIT VARYING"},
                               {"bytea", "BYTEA"},
@@ -130,6 +153,7 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
       return SqlType::Text(static_cast<int32_t>(numbers[0]));
     }
     case TypeId::kTimestamp:
+    case TypeId::kTimestampTz:
       if (!numbers.empty() && numbers[0] != 6) {
         return Unsupported("TIMESTAMP(" + std::to_string(numbers[0]) + ") is not supported", position,
                            "TIMESTAMP has 6 digits.");
@@ -161,9 +185,8 @@ Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
     return SqlError("cannot cast type " + e->type.ToString() + " to " + type.ToString(), position);
   }
   if (tries) return BindTryCast(std::move(e), type, position);
-  ExprPtr cast = MakeCast(std::move(e), type);
-  cast->position = position;
-  return Folded(std::move(cast));
+  e->position = position;
+  return Cast(std::move(e), type);
 }
 
 }  // namespace tessera

@@ -422,7 +422,7 @@ Result<ExprPtr> ExpressionBinder::BindFrameRange(const ParseNode& node, const ch
   if (HasColumn(*e) || HasOuter(*e)) return SqlError("argument of RANGE must not contain variables", position);
   if (!IsConstant(*e)) return Unsupported("an offset of RANGE that is not a constant is not supported", position);
   const SqlType& key = by.expr->type;
-  const bool is_moment = key.id == TypeId::kDate || key.id == TypeId::kTimestamp;
+  const bool is_moment = key.id == TypeId::kDate || key.IsTimestamp();
   if (!is_moment && !key.IsNumeric()) {
     return SqlError("RANGE with offset PRECEDING/FOLLOWING is not supported for column type " + key.ToString(),
                     position);

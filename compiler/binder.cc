@@ -140,7 +140,7 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
     for (size_t i = 0; i < count; ++i) extra = extra->next();
     return SqlError("INSERT has more target columns than expressions", extra->location());
   }
-  return FitToTable(out->query.get(), *out->target, columns);
+  return FitToTable(out->query.get(), *out->target, columns, dialect);
 }
 
 // ---- SET, SHOW, EXPLAIN

@@ -15,7 +15,8 @@ namespace tessera {
 
 Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options) {
   Compiled c;
-  TESSERA_ASSIGN(const ParsedStatement parsed, Parse(sql));
+  TESSERA_ASSIGN(ParsedStatement parsed, Parse(sql));
+  parsed.dialect.zone = options.zone;
   TESSERA_ASSIGN(c.statement, Bind(parsed, sql, snapshot));
   if (c.statement.query == nullptr) return c;
   Query& query = *c.statement.query;

@@ -165,17 +165,17 @@ Status ConversionGenerator::Cast(const Expr& e) {
     }
     return Status::Ok();
   }
-  if (to.id == TypeId::kTimestamp && from.id == TypeId::kDate) {
+  if (to.IsTimestamp() && from.id == TypeId::kDate) {
     TESSERA_TRY(b_->Value(a));
     b_->Emit(Opcode::MulI, 0, Operand::Constant(b_->constants()->Int(vm::kMicrosPerDay)).Pack());
     return Status::Ok();
   }
-  if (to.id == TypeId::kDate && from.id == TypeId::kTimestamp) {
+  if (to.id == TypeId::kDate && from.IsTimestamp()) {
     TESSERA_TRY(b_->Value(a));
     b_->Emit(Opcode::FloorDivI, 0, Operand::Constant(b_->constants()->Int(vm::kMicrosPerDay)).Pack());
     return Status::Ok();
   }
-  if (to.id == TypeId::kTime && from.id == TypeId::kTimestamp) {
+  if (to.id == TypeId::kTime && from.IsTimestamp()) {
     TESSERA_TRY(b_->Value(a));
     const int32_t day = Operand::Constant(b_->constants()->Int(vm::kMicrosPerDay)).Pack();
     const int r = b_->NewRegister(from);

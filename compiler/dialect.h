@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/time_zone.h"
 
 namespace tessera {
 
@@ -46,9 +47,10 @@ struct Dialect {
     return m != marks.end() && m->position == position ? &*m : nullptr;
   }
 
-  bool describe = false;    ///< DESCRIBE: the statement is the query to describe
-  bool or_replace = false;  ///< CREATE OR REPLACE
-  std::vector<Mark> marks;  ///< sorted by position: a statement may have a million
+  const TimeZone* zone = nullptr;  ///< the session's: that of texts which do not say their own; nullptr: UTC
+  bool describe = false;           ///< DESCRIBE: the statement is the query to describe
+  bool or_replace = false;         ///< CREATE OR REPLACE
+  std::vector<Mark> marks;         ///< sorted by position: a statement may have a million
 };
 
 /// A statement's text as the grammar takes it.

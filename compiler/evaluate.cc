@@ -261,6 +261,29 @@ Result<Value> ByRegex(Function function, const SqlType& type, std::span<const Ex
   }
 }
 
+/// REQUIRES: the second argument is the name of a time zone.
+Result<Value> InZone(Function function, const SqlType& type, std::span<const ExprPtr> args) {
+  TESSERA_ASSIGN(const TimeZone* const zone, FindTimeZone(args[1]->constant.text));
+  const Value& a = args[0]->constant;
+  Lane lane;
+  switch (function) {
+    case Function::kLocalTime:
+      return Narrow(type, meaning::ZoneLocalI::Apply(*zone, a.i64, lane), lane);
+    case Function::kMomentOfLocal:
+      return Narrow(type, meaning::ZoneMomentI::Apply(*zone, a.i64, lane), lane);
+    case Function::kZonedText: {
+      Value result = Value::Text({});
+      meaning::ZoneTextT::Apply(*zone, a.i64, &result.text);
+      return result;
+    }
+    default: {
+      const Result<int64_t> moment = meaning::ZoneParseT::Apply(*zone, a.text);
+      if (moment.ok()) return Value::Int(type, *moment);
+      return args.size() > 2 ? Result<Value>(Value::Null(type)) : moment.status();
+    }
+  }
+}
+
 bool IsEqual(const Value& a, const Value& b) {
   switch (a.type.storage()) {
     case StorageClass::kFloat:
@@ -329,10 +352,9 @@ Result<Value> EvaluateCast(const Value& v, const SqlType& type) {
     return FloatValue(type, from.scale > 0 ? meaning::DivF::Apply(d, DoublePowerOf10(from.scale), lane) : d);
   }
   if (type.id == TypeId::kBoolean) return Value::Int(type, x != 0 ? 1 : 0);
-  if (from.id == TypeId::kDate && type.id == TypeId::kTimestamp) return Narrow(type, x * vm::kMicrosPerDay, lane);
-  if (from.id == TypeId::kTimestamp && type.id == TypeId::kTime)
-    return Value::Int(type, vm::FloorMod(v.i64, vm::kMicrosPerDay));
-  if (from.id == TypeId::kTimestamp && type.id == TypeId::kDate) {
+  if (from.id == TypeId::kDate && type.IsTimestamp()) return Narrow(type, x * vm::kMicrosPerDay, lane);
+  if (from.IsTimestamp() && type.id == TypeId::kTime) return Value::Int(type, vm::FloorMod(v.i64, vm::kMicrosPerDay));
+  if (from.IsTimestamp() && type.id == TypeId::kDate) {
     return Narrow(type, meaning::FloorDivW::Apply(x, vm::kMicrosPerDay, lane), lane);
   }
   return Narrow(type, Rescale(x, from.scale, type.scale, lane), lane);
@@ -382,6 +404,8 @@ Result<Value> EvaluateFunction(Function function, const SqlType& type, DateField
       if (function == Function::kRegexMatch)
         return Value::Int(type, vm::Regex(args[1]->constant.text).Matches(a.text) ? 1 : 0);
       return Value::Int(type, vm::LikeMatches(a.text, args[1]->constant.text) ? 1 : 0);
+    case Translation::kZone:
+      return InZone(function, type, args);
     case Translation::kRegex:
       return ByRegex(function, type, args);
     case Translation::kJunction:

@@ -105,6 +105,11 @@ struct BindContext {
   int64_t copied = 0;                        ///< nodes made by copying operands, see ExpressionBinder::Copy
 };
 
+/// The session's time zone; nullptr: UTC.
+inline const TimeZone* ZoneOf(const BindContext& context) {
+  return context.dialect != nullptr ? context.dialect->zone : nullptr;
+}
+
 /// The mark of a parse tree's node at `position`, or nullptr.
 inline const Dialect::Mark* FindMark(const BindContext& context, Dialect::Mark::Kind kind, int position) {
   return context.dialect != nullptr ? context.dialect->Find(kind, position) : nullptr;
@@ -126,14 +131,20 @@ class ExpressionBinder {
   /// no column of a block around fits either.
   void SetOutputs(const std::vector<Output>* outputs) { outputs_ = outputs; }
 
+  /// The session's time zone; nullptr: UTC.
+  const TimeZone* zone() const { return ZoneOf(*context_); }
+
   /// Binds the windows that WINDOW names, whether calls name them or not.
   Status CheckWindowClause();
 
   // ---- Types; statements use these, too
   /// An untyped constant gets `type`, and a quoted literal is read as that type. Other expressions stay.
-  static Result<ExprPtr> Resolve(ExprPtr e, const SqlType& type);
+  Result<ExprPtr> Resolve(ExprPtr e, const SqlType& type) const { return Resolve(std::move(e), type, zone()); }
+  static Result<ExprPtr> Resolve(ExprPtr e, const SqlType& type, const TimeZone* zone);
   /// e as `type`, if the context allows that cast. Errors: kSql "... cannot be cast ..." at its position.
   Result<ExprPtr> Coerce(ExprPtr e, const SqlType& type, CastContext allowed);
+  /// e as `type`, whatever the context; between a TIMESTAMP WITH TIME ZONE and another type by the session's time zone.
+  Result<ExprPtr> Cast(ExprPtr e, const SqlType& type) const;
   /// A TypeName node. Errors: unknown type, wrong lengths.
   Result<SqlType> BindType(const ParseNode& type_name, int position);
   /// a = b and other comparisons. Both sides may be untyped.
@@ -258,6 +269,11 @@ class ExpressionBinder {
   Result<ExprPtr> BindConcatWithSeparator(std::vector<ExprPtr> args, int position);
   /// CURRENT_DATE and its kin.
   Result<ExprPtr> BindMoment(const ParseNode& node);
+  Result<const TimeZone*> BindZone(const ParseNode& node);
+  Result<ExprPtr> BeginInZone(DateUnit unit, ExprPtr moment, const TimeZone& zone, int position);
+  Result<ExprPtr> BindAtTimeZone(const ParseNode& arguments, int position);
+  /// A function of x and a time zone.
+  Result<ExprPtr> InZone(Function function, const SqlType& type, ExprPtr x, const TimeZone& zone) const;
   Result<ExprPtr> Moment(TypeId type, int position) const;
 
   // bind_regex.cc

@@ -46,6 +46,7 @@ enum class Translation : uint8_t {
   kMath,
   kCharacter,
   kRegex,
+  kZone,
   // Conditions: they narrow the mask, and their value is made from that.
   kComparison,
   kJunction,

@@ -86,7 +86,7 @@ Result<ExprPtr> BindGroupKey(const ParseNode& node, QueryBlock* block) {
     TESSERA_ASSIGN(key, binder.BindTyped(node));
   }
   if (key->type.id == TypeId::kInterval) return Unsupported("GROUP BY of an INTERVAL is not supported", key->position);
-  return ExpressionBinder::Resolve(std::move(key), SqlType::Text());
+  return ExpressionBinder::Resolve(std::move(key), SqlType::Text(), nullptr);
 }
 
 bool IsGroupByAll(const ParseNode& list, const QueryBlock& block) {

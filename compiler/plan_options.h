@@ -1,9 +1,11 @@
-// What the planner may choose. The session sets it with SET.
+// What the planner may choose, and what else a session's SET says of compiling.
 //
 // Start at: PlanOptions. Plain data.
 #pragma once
 
 #include <cstdint>
+
+#include "tablet/time_zone.h"
 
 namespace tessera {
 
@@ -20,6 +22,7 @@ struct PlanOptions {
   JoinChoice join = JoinChoice::kAuto;
   /// Sort the sides of a grid, so that column ranges show which of its units have no match.
   bool grid_pruning = true;
+  const TimeZone* zone = nullptr;  ///< the session's time zone; nullptr: UTC
 };
 
 }  // namespace tessera

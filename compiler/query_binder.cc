@@ -202,7 +202,7 @@ Result<int64_t> BindCount(const ParseNode& node, Clause clause, QueryBlock* bloc
   ExpressionBinder binder(&block->context, block->query->relations.empty() ? nullptr : &block->scope, clause);
   TESSERA_ASSIGN(ExprPtr e, binder.Bind(node));
   const SqlType bigint = SqlType::Of(TypeId::kBigint);
-  TESSERA_ASSIGN(e, ExpressionBinder::Resolve(std::move(e), bigint));
+  TESSERA_ASSIGN(e, ExpressionBinder::Resolve(std::move(e), bigint, nullptr));
   if (!IsConstant(*e)) return SqlError("argument of " + name + " must be a constant", e->position);
   if (e->constant.null) return -1;
   if (!e->type.IsNumeric())

@@ -174,7 +174,7 @@ class SetOperationBinder {
     bool same = true;
     for (size_t c = 0; c < width_; ++c) {
       ExprPtr& e = arm->query->outputs[c].expr;
-      TESSERA_ASSIGN(e, ExpressionBinder::Resolve(std::move(e), types_[c]));
+      TESSERA_ASSIGN(e, ExpressionBinder::Resolve(std::move(e), types_[c], ZoneOf(block_.context)));
       same = same && e->type == types_[c];
     }
     // LIMIT chooses among the rows as they are, and casts may make values equal that differ for DISTINCT.

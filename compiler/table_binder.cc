@@ -279,21 +279,21 @@ Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const
   // Text that is longer than VARCHAR(n) is an error here; CAST would cut it. A text literal is read as the column's
   // type.
   if (!e->constant.null && (untyped || (e->type.id == TypeId::kText && column.type.id == TypeId::kText))) {
-    Result<Value> value = ParseValue(e->constant.text, column.type);
+    Result<Value> value = ParseValue(e->constant.text, column.type, binder->zone());
     if (!value.ok()) return value.status().At(position);
     return value;
   }
   if (e->constant.null) return Value::Null(column.type);
   SqlType type = column.type;
   if (type.id == TypeId::kText) type.length = 0;
-  Result<Value> value = EvaluateCast(e->constant, type);
-  if (!value.ok()) return value.status().At(position);
-  if (type.id == TypeId::kText) return ParseValue(value->text, column.type);
-  return value;
+  TESSERA_ASSIGN(e, binder->Cast(std::move(e), type));
+  if (type.id == TypeId::kText) return ParseValue(e->constant.text, column.type);
+  return std::move(e->constant);
 }
 
-Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>& columns) {
+Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>& columns, const Dialect& dialect) {
   BindContext context;
+  context.dialect = &dialect;
   context.relations = &query->relations;
   ExpressionBinder binder(&context, nullptr, Clause::kSelect);
   const size_t count = target.schema.columns.size();
@@ -334,7 +334,7 @@ Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>&
                          "Cast in the select list.");
     }
     if (!same) {
-      TESSERA_ASSIGN(old.expr, Fold(MakeCast(std::move(old.expr), type), false));
+      TESSERA_ASSIGN(old.expr, binder.Cast(std::move(old.expr), type));
     }
     fitted[to] = {std::move(old.expr), column.name};
   }

@@ -34,7 +34,7 @@ Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const
 /// The visible outputs of `query` are for the columns `columns` of `target`, in this order. Replaces them by one output
 /// for each column of the target, in its order and of its types; missing ones are their defaults. Outputs that ORDER BY needs
 /// stay. Errors: a type that cannot be stored.
-Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>& columns);
+Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>& columns, const Dialect& dialect);
 
 /// CREATE INDEX, which has no effect. Errors: UNIQUE, which would have one; an unknown table or column.
 Status BindCreateIndex(const ParseNode& create, int position, const Snapshot& snapshot, Statement* out);

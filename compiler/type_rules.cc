@@ -202,6 +202,8 @@ TypeClass ClassOf(const SqlType& type) {
       return kClassTime;
     case TypeId::kUuid:
       return kClassUuid;
+    case TypeId::kTimestampTz:
+      return kClassTimestampTz;
   }
   return kClassNone;
 }
@@ -426,6 +428,7 @@ std::optional<SqlType> UnifyTypes(const SqlType& a, const SqlType& b) {
   }
   if (Fits(x, kClassNumber) && Fits(y, kClassNumber)) return SqlType::Of(TypeId::kDouble);
   if (Fits(x, kClassDateTime) && Fits(y, kClassDateTime)) return SqlType::Of(TypeId::kTimestamp);
+  if (Fits(x, kClassMoment) && Fits(y, kClassMoment)) return SqlType::Of(TypeId::kTimestampTz);
   return std::nullopt;
 }
 
@@ -440,6 +443,7 @@ IntegerRange RangeOf(const SqlType& type) {
     case TypeId::kDate:
       return {vm::kFirstDay, vm::kLastDay};
     case TypeId::kTimestamp:
+    case TypeId::kTimestampTz:
       return {vm::kFirstDay * vm::kMicrosPerDay, (vm::kLastDay + 1) * vm::kMicrosPerDay - 1};
     case TypeId::kTime:
       return {0, vm::kMicrosPerDay - 1};

@@ -34,7 +34,9 @@ enum TypeClass : uint16_t {
   kClassDateTime = kClassDate | kClassTimestamp,
   kClassTime = 1 << 9,
   kClassUuid = 1 << 10,
-  kClassAny = 0x6FF,  ///< all that can be stored: not INTERVAL
+  kClassTimestampTz = 1 << 11,
+  kClassMoment = kClassDateTime | kClassTimestampTz,
+  kClassAny = 0xEFF,  ///< all that can be stored: not INTERVAL
 };
 
 /// The class of one type; kClassNone for a type that is not known yet (NULL, a quoted literal).
@@ -46,6 +48,7 @@ enum class OperandRule : uint8_t {
   kDecimals,
   kDoubles,
   kTimestamps,
+  kMoments,
   kMoment,
   kTexts,
   kSwapped,

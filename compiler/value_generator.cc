@@ -56,7 +56,7 @@ Status ValueGenerator::Value(const Expr& e) {
     case Translation::kExtract:
       return Extract(e);
     case Translation::kAddMonths: {
-      const bool timestamp = e.args[0]->type.id == TypeId::kTimestamp;
+      const bool timestamp = e.args[0]->type.IsTimestamp();
       return Operands(*e.args[0], *e.args[1], false, timestamp ? Opcode::AddMonthsT : Opcode::AddMonthsD, kNoOpcode);
     }
     case Translation::kMath:
@@ -64,6 +64,11 @@ Status ValueGenerator::Value(const Expr& e) {
     case Translation::kCharacter:
       TESSERA_TRY(Value(*e.args[0]));
       b_->Emit(Opcode::ChrT, 0, 0, vm::PackType(e.args[0]->type));
+      return Status::Ok();
+    case Translation::kZone:
+      TESSERA_TRY(Value(*e.args[0]));
+      b_->Emit(Info(e.function).opcodes.For(e.args[0]->type.storage()), 0, b_->constants()->Add(e.args[1]->constant),
+               e.args.size() > 2 ? 1 : 0);
       return Status::Ok();
     case Translation::kRegex: {
       const auto constant = [&](size_t i) {
@@ -200,7 +205,7 @@ Status ValueGenerator::Math(const Expr& e) {
 
 Status ValueGenerator::Extract(const Expr& e) {
   const Expr& a = *e.args[0];
-  const bool timestamp = a.type.id == TypeId::kTimestamp;
+  const bool timestamp = a.type.IsTimestamp();
   TESSERA_TRY(Value(a));
   if (timestamp && (e.field == DateField::kSecond || e.field == DateField::kEpoch) && e.type.IsFloat()) {
     // Seconds with their fraction.

@@ -92,7 +92,7 @@ ValueRange ExprRanges::Range(const Expr& e) const {
     case RangeRule::kCast: {
       const Expr& a = *e.args[0];
       if (a.type.storage() != StorageClass::kInt && !IsWide(a.type)) break;
-      if (e.type.id == TypeId::kTimestamp || a.type.id == TypeId::kTimestamp || e.type.id == TypeId::kBoolean) break;
+      if (e.type.IsTimestamp() || a.type.IsTimestamp() || e.type.id == TypeId::kBoolean) break;
       const int up = static_cast<int>(e.type.scale) - static_cast<int>(a.type.scale);
       r = Range(a);
       if (up > 0) r = Product(r, {PowerOf10(up), PowerOf10(up)});
@@ -152,7 +152,7 @@ bool ExprRanges::CanFail(const Expr& e) const {
       if (from.id == TypeId::kText || e.type.id == TypeId::kText) return true;
       if (from.id == TypeId::kNull || e.type.id == TypeId::kBoolean || e.type.IsFloat()) return false;
       if (from.IsFloat()) return true;
-      if ((from.id == TypeId::kTimestamp) != (e.type.id == TypeId::kTimestamp)) return false;  // one is a DATE
+      if (from.IsTimestamp() != e.type.IsTimestamp()) return false;  // one is a DATE
       const int up = static_cast<int>(e.type.scale) - static_cast<int>(from.scale);
       const ValueRange r = Range(*e.args[0]);
       if (up < 0) return !fits({r.low / PowerOf10(-up) - 1, r.high / PowerOf10(-up) + 1});
@@ -171,7 +171,7 @@ bool ExprRanges::IsNoOp(const Expr& e) const {
   if (from.IsFloat() || to.IsFloat()) return from.IsFloat() && to.id == TypeId::kDouble;
   if (from.storage() != StorageClass::kInt || to.storage() != StorageClass::kInt || from.scale != to.scale)
     return false;
-  if (to.id == TypeId::kBoolean || (from.id == TypeId::kTimestamp) != (to.id == TypeId::kTimestamp)) return false;
+  if (to.id == TypeId::kBoolean || from.IsTimestamp() != to.IsTimestamp()) return false;
   return !CanFail(e);
 }
 

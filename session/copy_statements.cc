@@ -11,6 +11,7 @@ namespace tessera {
 Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* out) {
   CopyFromOptions options = statement.copy_from;
   options.threads = state->threads();
+  options.zone = state->settings.timezone;
   options.cancel = &state->cancel;
   std::string file = statement.file;
   TemporaryFile spool;

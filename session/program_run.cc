@@ -111,6 +111,7 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
   double print = 0;
   const auto timed_consume = [&](RowBatch&& batch) {
     const auto start = Clock::now();
+    for (ColumnVector& c : batch.columns) c.zone = state->settings.timezone;
     Status consumed = consume(std::move(batch));
     print += MillisecondsSince(start);
     return consumed;

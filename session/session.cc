@@ -84,7 +84,8 @@ class Session::Impl {
   Status Run(std::string_view sql, ResultWriter* out) {
     TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, state_.database->Read());
     const auto start = Clock::now();
-    const PlanOptions plan_options{state_.settings.join_strategy, state_.settings.grid_pruning};
+    const PlanOptions plan_options{state_.settings.join_strategy, state_.settings.grid_pruning,
+                                   state_.settings.timezone};
     TESSERA_ASSIGN(Compiled compiled, Compile(sql, *snapshot, plan_options));
     Timing& timing = state_.timing;
     timing.compile = MillisecondsSince(start);

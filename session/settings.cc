@@ -72,6 +72,15 @@ Status SetSwitch(const char* name, const std::string& value, bool* field) {
   return Status::Ok();
 }
 
+Status SetZone(const char* name, const std::string& value, const TimeZone** field) {
+  const Result<const TimeZone*> zone = FindTimeZone(value);
+  if (!zone.ok()) return InvalidValue(name, value, zone.status().hint());
+  *field = (*zone)->IsUtc() ? nullptr : *zone;
+  return Status::Ok();
+}
+
+std::string ZoneText(const TimeZone* zone) { return zone != nullptr ? zone->name() : "UTC"; }
+
 std::string RangeText(int64_t least, int64_t greatest) {
   return greatest >= INT32_MAX ? fmt::format("{} or more", least) : fmt::format("{} to {}", least, greatest);
 }
@@ -112,6 +121,15 @@ constexpr Setting kSettings[] = {
    [] { return std::string("on, off"); },                                                   \
    [](const Settings& s) { return std::string(s.name ? "on" : "off"); },                    \
    [](Settings* s, const std::string& value) { return SetSwitch(#name, value, &s->name); }, \
+   [](Settings* s) { s->name = Settings().name; }},
+#define TESSERA_ZONE_SETTING(name, ranks, description)                                    \
+  {#name,                                                                                 \
+   description,                                                                           \
+   description,                                                                           \
+   RanksLearn::k##ranks,                                                                  \
+   [] { return std::string("UTC or a name of the tz database"); },                        \
+   [](const Settings& s) { return ZoneText(s.name); },                                    \
+   [](Settings* s, const std::string& value) { return SetZone(#name, value, &s->name); }, \
    [](Settings* s) { s->name = Settings().name; }},
 #include "session/settings.def"
 };

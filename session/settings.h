@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "compiler/plan_options.h"
 #include "session/session.h"
+#include "tablet/time_zone.h"
 #include "vm/vm.h"
 
 namespace tessera {
@@ -24,6 +25,7 @@ struct Settings {
 #define TESSERA_SIZE_SETTING(name, default_value, least, ranks, description) int64_t name = default_value;
 #define TESSERA_CHOICE_SETTING(name, type, default_value, values, ranks, description) type name = type::default_value;
 #define TESSERA_SWITCH_SETTING(name, default_value, ranks, description) bool name = default_value;
+#define TESSERA_ZONE_SETTING(name, ranks, description) const TimeZone* name = nullptr;  // UTC
 #include "session/settings.def"
 };
 

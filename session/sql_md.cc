@@ -36,6 +36,8 @@ constexpr const char* kClassTimestamp = "TIMESTAMP";
 constexpr const char* kClassDateTime = "DATE or TIMESTAMP";
 constexpr const char* kClassTime = "TIME";
 constexpr const char* kClassUuid = "UUID";
+constexpr const char* kClassTimestampTz = "TIMESTAMPTZ";
+constexpr const char* kClassMoment = "DATE, TIMESTAMP or TIMESTAMPTZ";
 constexpr const char* kClassText = "text";
 constexpr const char* kClassInterval = "INTERVAL";
 
@@ -60,6 +62,7 @@ constexpr const char* kOperandsSameScale = "get one scale";
 constexpr const char* kOperandsDecimals = "become DECIMAL";
 constexpr const char* kOperandsDoubles = "become DOUBLE PRECISION";
 constexpr const char* kOperandsTimestamps = "become TIMESTAMP";
+constexpr const char* kOperandsMoments = "become TIMESTAMPTZ";
 constexpr const char* kOperandsMoment = "become TIMESTAMP and microseconds";
 constexpr const char* kOperandsTexts = "become TEXT";
 constexpr const char* kOperandsSwapped = "";
@@ -80,6 +83,7 @@ constexpr const char* kTypeDate = "DATE";
 constexpr const char* kTypeTimestamp = "TIMESTAMP";
 constexpr const char* kTypeTime = "TIME";
 constexpr const char* kTypeUuid = "UUID";
+constexpr const char* kTypeTimestampTz = "TIMESTAMP WITH TIME ZONE";
 constexpr const char* kTypeText = "TEXT, VARCHAR(n)";
 constexpr const char* kTypeInterval = "INTERVAL (constants only)";
 

@@ -414,6 +414,10 @@ void CsvParser::ParseColumn(const Fields& fields, size_t field, ColumnVector* ou
       return ParseFixed(fields, field, ParseTimestamp, out, bad);
     case TypeId::kTime:
       return ParseFixed(fields, field, ParseTime, out, bad);
+    case TypeId::kTimestampTz:
+      return ParseFixed(
+          fields, field,
+          [zone = options_.zone](std::string_view text, int64_t* v) { return ParseMoment(text, zone, v); }, out, bad);
     case TypeId::kUuid:
       return ParseWide(fields, field, out, bad);
     default:

@@ -108,6 +108,23 @@ void AppendWide(const SqlType& type, int128_t v, std::string* out) {
   AppendDecimal(v, type.scale, out);
 }
 
+void AppendMoment(int64_t v, const TimeZone* zone, std::string* out) {
+  const int64_t local = zone != nullptr ? zone->LocalOf(v) : v;
+  AppendTimestamp(local, out);
+  int64_t seconds = (local - v) / 1000000;
+  out->push_back(seconds < 0 ? '-' : '+');
+  seconds = std::abs(seconds);
+  AppendPadded(seconds / 3600, 2, out);
+  if (seconds % 3600 != 0) {
+    out->push_back(':');
+    AppendPadded(seconds / 60 % 60, 2, out);
+  }
+  if (seconds % 60 != 0) {
+    out->push_back(':');
+    AppendPadded(seconds % 60, 2, out);
+  }
+}
+
 /// The fewest digits that read back as the same number; fixed notation where PostgreSQL uses it (exponents -4 to
 /// `fixed_below` - 1), scientific elsewhere.
 template <class Float>
@@ -133,7 +150,7 @@ void AppendFloat(Float v, int fixed_below, std::string* out) {
   out->append(buffer, result.ptr);
 }
 
-void AppendFixed(const SqlType& type, int64_t v, std::string* out) {
+void AppendFixed(const SqlType& type, int64_t v, const TimeZone* zone, std::string* out) {
   switch (type.id) {
     case TypeId::kBoolean:
       out->append(v != 0 ? "true" : "false");
@@ -146,6 +163,9 @@ void AppendFixed(const SqlType& type, int64_t v, std::string* out) {
       break;
     case TypeId::kTimestamp:
       AppendTimestamp(v, out);
+      break;
+    case TypeId::kTimestampTz:
+      AppendMoment(v, zone, out);
       break;
     case TypeId::kTime:
       AppendTime(v, out);
@@ -265,12 +285,12 @@ void AppendText(const ColumnVector& column, size_t row, std::string* out) {
       AppendFloatOfType(column.type, column.Float(row), out);
       break;
     case StorageClass::kInt:
-      AppendFixed(column.type, column.fixed[row], out);
+      AppendFixed(column.type, column.fixed[row], column.zone, out);
       break;
   }
 }
 
-std::string ToText(const Value& v) {
+std::string ToText(const Value& v, const TimeZone* zone) {
   std::string out;
   if (v.null) return out;
   switch (v.type.storage()) {
@@ -283,13 +303,13 @@ std::string ToText(const Value& v) {
       AppendFloatOfType(v.type, v.f64, &out);
       break;
     case StorageClass::kInt:
-      AppendFixed(v.type, v.i64, &out);
+      AppendFixed(v.type, v.i64, zone, &out);
       break;
   }
   return out;
 }
 
-Result<Value> ParseValue(std::string_view text, const SqlType& type) {
+Result<Value> ParseValue(std::string_view text, const SqlType& type, const TimeZone* zone) {
   Value value = Value::Null(type);
   value.null = false;
   const std::string_view trimmed = TrimBlanks(text);
@@ -328,6 +348,9 @@ Result<Value> ParseValue(std::string_view text, const SqlType& type) {
       break;
     case TypeId::kTime:
       error = ParseTime(trimmed, &value.i64);
+      break;
+    case TypeId::kTimestampTz:
+      error = ParseMoment(trimmed, zone, &value.i64);
       break;
     case TypeId::kUuid:
       error = ParseUuid(trimmed, &value.wide);

@@ -11,6 +11,7 @@
 
 #include "base/int128.h"
 #include "base/status.h"
+#include "tablet/time_zone.h"
 #include "tablet/types.h"
 
 namespace tessera {
@@ -34,11 +35,12 @@ struct Value {
 /// A column of decoded values. Exactly one of `fixed`, `wide` and `bytes`/`offsets` is used, by type.storage().
 struct ColumnVector {
   SqlType type;
-  std::vector<uint8_t> null;      ///< 1 for NULL, one byte a row; empty if no row is NULL
-  std::vector<int64_t> fixed;     ///< kInt: the value; kFloat: the bits of the double (std::bit_cast)
-  std::vector<int128_t> wide;     ///< kWide
-  std::vector<uint64_t> offsets;  ///< kText: rows + 1 offsets into `bytes`, the first is 0 (empty vector if no rows)
-  std::string bytes;              ///< kText
+  std::vector<uint8_t> null;       ///< 1 for NULL, one byte a row; empty if no row is NULL
+  std::vector<int64_t> fixed;      ///< kInt: the value; kFloat: the bits of the double (std::bit_cast)
+  std::vector<int128_t> wide;      ///< kWide
+  std::vector<uint64_t> offsets;   ///< kText: rows + 1 offsets into `bytes`, the first is 0 (empty vector if no rows)
+  std::string bytes;               ///< kText
+  const TimeZone* zone = nullptr;  ///< in which TIMESTAMP WITH TIME ZONE is shown; nullptr: UTC
 
   bool IsNull(size_t row) const { return !null.empty() && null[row] != 0; }
   double Float(size_t row) const { return std::bit_cast<double>(fixed[row]); }
@@ -62,11 +64,11 @@ struct RowBatch {
 /// Appends the value in row `row` as SQL text ("12.50", "1998-12-01", "t"/"f" as "true"/"false", shortest round trip
 /// for floats, "NaN", "Infinity"). Nothing is appended for NULL.
 void AppendText(const ColumnVector& column, size_t row, std::string* out);
-std::string ToText(const Value& v);
+std::string ToText(const Value& v, const TimeZone* zone = nullptr);
 
 /// Parses `text` as a value of `type` as a literal or CSV field of it would be written; surrounding blanks are accepted
 /// for all but TEXT. Errors: kSql, "invalid input syntax for type integer: "abc"", out of range, too long for
-/// VARCHAR(n).
-Result<Value> ParseValue(std::string_view text, const SqlType& type);
+/// VARCHAR(n). `zone`: of a moment that does not say its own; nullptr: UTC.
+Result<Value> ParseValue(std::string_view text, const SqlType& type, const TimeZone* zone = nullptr);
 
 }  // namespace tessera

@@ -19,7 +19,7 @@ std::string WhyNotAName(const std::string& name) {
 }
 
 bool IsStorable(const SqlType& type) {
-  if (type.id <= TypeId::kNull || type.id > TypeId::kUuid || type.id == TypeId::kInterval) return false;
+  if (type.id <= TypeId::kNull || type.id > TypeId::kTimestampTz || type.id == TypeId::kInterval) return false;
   if (type.length < 0 || (type.length != 0 && type.id != TypeId::kText)) return false;
   if (type.id == TypeId::kDecimal) return type.precision >= 1 && type.precision <= 38 && type.scale <= type.precision;
   return type.precision == 0 && type.scale == 0;

@@ -175,7 +175,8 @@ struct CopyFromOptions {
   std::string null_string;  ///< an unquoted field equal to this is NULL
   char quote = '"';
   char escape = '"';
-  std::vector<int> columns;  ///< column numbers in the order of the fields; empty: all. Others become NULL.
+  std::vector<int> columns;        ///< column numbers in the order of the fields; empty: all. Others become NULL.
+  const TimeZone* zone = nullptr;  ///< of moments that do not say their own; nullptr: UTC
   int threads = 1;
   /// Set by another thread to stop; the copy then ends with kCancelled and changes nothing. May be nullptr.
   const std::atomic<bool>* cancel = nullptr;

@@ -33,6 +33,8 @@ std::string SqlType::ToString() const {
       return "TIME";
     case TypeId::kUuid:
       return "UUID";
+    case TypeId::kTimestampTz:
+      return "TIMESTAMP WITH TIME ZONE";
   }
   return "?";
 }

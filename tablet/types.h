@@ -9,25 +9,26 @@
 namespace tessera {
 
 enum class TypeId : uint8_t {
-  kNull,       ///< the type of a bare NULL before the binder gives it one; never stored
-  kBoolean,    ///< 0 or 1
-  kSmallint,   ///< 16 bits
-  kInteger,    ///< 32 bits
-  kBigint,     ///< 64 bits
-  kReal,       ///< IEEE single; in registers a double that holds a single's value
-  kDouble,     ///< IEEE double
-  kDecimal,    ///< DECIMAL(precision, scale): the integer value * 10^scale
-  kDate,       ///< days since 1970-01-01 (proleptic Gregorian)
-  kTimestamp,  ///< microseconds since 1970-01-01 00:00:00, no time zone
-  kText,       ///< bytes of UTF-8; VARCHAR(n) and CHAR(n) are TEXT with a greatest length
-  kInterval,   ///< months and microseconds; exists only as a constant beside + and -, never stored
-  kTime,       ///< microseconds since midnight, below those of a day
-  kUuid,       ///< 128 bits, the highest one inverted: signed numbers are in the order of the unsigned bytes
+  kNull,         ///< the type of a bare NULL before the binder gives it one; never stored
+  kBoolean,      ///< 0 or 1
+  kSmallint,     ///< 16 bits
+  kInteger,      ///< 32 bits
+  kBigint,       ///< 64 bits
+  kReal,         ///< IEEE single; in registers a double that holds a single's value
+  kDouble,       ///< IEEE double
+  kDecimal,      ///< DECIMAL(precision, scale): the integer value * 10^scale
+  kDate,         ///< days since 1970-01-01 (proleptic Gregorian)
+  kTimestamp,    ///< microseconds since 1970-01-01 00:00:00, no time zone
+  kText,         ///< bytes of UTF-8; VARCHAR(n) and CHAR(n) are TEXT with a greatest length
+  kInterval,     ///< months and microseconds; exists only as a constant beside + and -, never stored
+  kTime,         ///< microseconds since midnight, below those of a day
+  kUuid,         ///< 128 bits, the highest one inverted: signed numbers are in the order of the unsigned bytes
+  kTimestampTz,  ///< TIMESTAMP WITH TIME ZONE: a moment, microseconds since 1970-01-01 00:00:00 UTC
 };
 
 /// How the machine holds a value. One accumulator and one kind of register for each of 64 and 128 bits.
 enum class StorageClass : uint8_t {
-  kInt,    ///< int64_t: BOOLEAN, SMALLINT, INTEGER, BIGINT, DATE, TIMESTAMP, TIME, DECIMAL to 18 digits
+  kInt,  ///< int64_t: BOOLEAN, SMALLINT, INTEGER, BIGINT, DATE, TIMESTAMP with and without zone, TIME, DECIMAL to 18 digits
   kFloat,  ///< double: REAL, DOUBLE PRECISION
   kWide,   ///< int128_t: DECIMAL of 19 to 38 digits, exact sums, UUID
   kText,   ///< bytes in a chunk; in a register the int64_t identifier that the query's string pool gave them
@@ -60,6 +61,7 @@ struct SqlType {
   bool IsFloat() const { return id == TypeId::kReal || id == TypeId::kDouble; }
   bool IsNumeric() const { return IsInteger() || IsFloat() || id == TypeId::kDecimal; }
 
+  bool IsTimestamp() const { return id == TypeId::kTimestamp || id == TypeId::kTimestampTz; }
   /// Whether its values stand in quotes: as literals, in EXPLAIN, in JSON.
   bool IsQuoted() const { return !IsNumeric() && id != TypeId::kBoolean; }
 

@@ -17,8 +17,6 @@ namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-char LowerCase(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 /// `word` is in lower case.
 bool EqualsIgnoringCase(std::string_view text, std::string_view word) {
   return text.size() == word.size() &&
@@ -276,6 +274,46 @@ ParseError ParseTimestamp(std::string_view text, int64_t* out) {
   if (date_error != ParseError::kNone) return date_error;
   if (time_error != ParseError::kNone) return time_error;
   *out = days * 86400 * 1000000 + time;
+  return ParseError::kNone;
+}
+
+ParseError ParseMoment(std::string_view text, const TimeZone* zone, int64_t* out) {
+  // The zone begins behind the digits of the time: at a sign, a letter or a blank.
+  const size_t time = text.find(':');
+  size_t end = time == std::string_view::npos ? text.find_first_of(" +Zz") : time;
+  while (end < text.size() && (IsDigit(text[end]) || text[end] == ':' || text[end] == '.')) ++end;
+  end = std::min(end, text.size());
+  int64_t local = 0;
+  const ParseError error = ParseTimestamp(text.substr(0, end), &local);
+  if (error != ParseError::kNone) return error;
+  std::string_view rest = TrimBlanks(text.substr(end));
+  if (rest.empty()) {
+    *out = zone != nullptr ? zone->MomentOf(local) : local;
+    return ParseError::kNone;
+  }
+  if (rest == "Z" || rest == "z") {
+    *out = local;
+    return ParseError::kNone;
+  }
+  if (rest[0] != '+' && rest[0] != '-') {
+    const Result<const TimeZone*> named = FindTimeZone(rest);
+    if (!named.ok()) return ParseError::kSyntax;
+    *out = (*named)->MomentOf(local);
+    return ParseError::kNone;
+  }
+  const bool west = rest[0] == '-';
+  rest.remove_prefix(1);
+  int hours = 0, minutes = 0, seconds = 0;
+  if (!TakeNumber(&rest, 1, 2, &hours)) return ParseError::kSyntax;
+  if (!rest.empty()) {
+    TakeCharacter(&rest, ':');
+    if (!TakeNumber(&rest, 2, 2, &minutes)) return ParseError::kSyntax;
+    if (TakeCharacter(&rest, ':') && !TakeNumber(&rest, 2, 2, &seconds)) return ParseError::kSyntax;
+    if (!rest.empty()) return ParseError::kSyntax;
+  }
+  if (hours > 15 || minutes > 59 || seconds > 59) return ParseError::kRange;
+  const int64_t ahead = ((int64_t{hours} * 60 + minutes) * 60 + seconds) * 1000000;
+  *out = west ? local + ahead : local - ahead;
   return ParseError::kNone;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/int128.h"
 #include "base/status.h"
+#include "tablet/time_zone.h"
 #include "tablet/types.h"
 
 namespace tessera {
@@ -34,6 +35,8 @@ inline std::string_view TrimBlanks(std::string_view text) {
   while (!text.empty() && IsBlank(text.back())) text.remove_suffix(1);
   return text;
 }
+
+inline char LowerCase(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 /// Integers of 19 digits and more, where 64 bits can overflow.
 ParseError ParseLongInteger(std::string_view digits, bool negative, int64_t least, int64_t greatest, int64_t* out);
@@ -81,6 +84,9 @@ ParseError ParseTimestamp(std::string_view text, int64_t* out);
 
 /// HH:MM[:SS[.ffffff]] as microseconds since midnight; further digits round, and the next midnight is out of range.
 ParseError ParseTime(std::string_view text, int64_t* out);
+
+/// A timestamp, and behind it perhaps a time zone: Z, +hh[[:]mm[:ss]] or a name; else it is one of `zone`, nullptr: UTC.
+ParseError ParseMoment(std::string_view text, const TimeZone* zone, int64_t* out);
 
 /// A UUID as PostgreSQL takes it: 32 hexadecimal digits, between groups of four perhaps a hyphen, around all perhaps
 /// braces.

@@ -251,13 +251,18 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
   // Texts of other lengths than a few characters would fill the memory.
   const bool lengthens = op == Opcode::RepeatT || info.shape == Shape::TextPad;
   const bool counts = substring || info.shape == Shape::TextNumber || info.shape == Shape::TextPad;
-  const std::vector<std::string>* const strings = info.shape == Shape::FromText ? &NumberStrings() : nullptr;
+  const std::vector<std::string>* const strings =
+      info.shape == Shape::FromText || op == Opcode::ZoneParseT ? &NumberStrings() : nullptr;
 
   // `type` and `form` are the operand's, or the accumulator's if there is no operand. Months, places and lengths are
   // small most of the time.
   const bool months = op == Opcode::AddMonthsD || op == Opcode::AddMonthsT;
   const SqlType b_type = type;
-  const SqlType a_type = info.shape == Shape::ToText ? UnpackType(variant) : has_operand ? TypeFor(c, op) : type;
+  const bool moments = info.shape == Shape::Zone && c == AccumulatorSpec::I;
+  const SqlType a_type = info.shape == Shape::ToText ? UnpackType(variant)
+                         : moments                   ? SqlType::Of(TypeId::kTimestamp)
+                         : has_operand               ? TypeFor(c, op)
+                                                     : type;
   const Form a_form = has_operand || a_type != type ? Pick(random_, FormsOf(a_type)) : form;
   Form b_form = form;
   if (lengthens && form.chunk.encoding == Encoding::kConstant) {
@@ -451,6 +456,12 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
       }
       break;
     }
+    case Shape::Zone: {
+      static constexpr const char* kZones[] = {"UTC", "Europe/Berlin", "America/New_York"};
+      p2 = AddConstant(&p, Value::Text(kZones[variant]));
+      p3 = op == Opcode::ZoneParseT ? static_cast<int32_t>(Turn(2)) : 0;
+      break;
+    }
     case Shape::RegexReplace: {
       static const std::vector<std::string> replacements = {"", "<\\&>", "\\1-\\1", "\\\\", "\xC3\xA9", "\\7\\"};
       p2 = AddConstant(&p, Value::Text(RegexPatterns()[static_cast<size_t>(variant) % RegexPatterns().size()]));
@@ -503,6 +514,9 @@ std::vector<int32_t> VariantsOf(Opcode op) {
       break;
     case Shape::TextCut:
       out = {0, 1, 2, 5, 100, INT32_MAX};
+      break;
+    case Shape::Zone:
+      out = {0, 1, 2};
       break;
     case Shape::TextSubstring:
       out = {0, 1};
@@ -624,6 +638,7 @@ void Walk::WalkOpcode(Opcode op) {
     case Shape::TextPad:
     case Shape::TextPart:
     case Shape::RegexPart:
+    case Shape::Zone:
     case Shape::RegexReplace:
     case Shape::TextConcat:
     case Shape::TextSubstring:

@@ -78,6 +78,9 @@ Fate TextOfOperands(Opcode op, const std::string& s, const TextOperand& b, const
 Fate CharacterOf(int64_t code, std::string* out);
 Fate ToTextOf(const SqlType& type, const Scalar& in, std::string* out);
 
+/// A moment and a time zone, as the C library knows it: another moment in `v`, or `text`; or the moment of `text`.
+Fate InZone(Opcode op, const std::string& zone, int64_t* v, std::string* text);
+
 /// Reads the forms of text that the walk writes: "-12", " 12.345 ", "1998-12-01", "1998-12-01 10:11:12.5", "true",
 /// "1e5", "NaN".
 Fate FromTextOf(const SqlType& type, const std::string& text, Scalar* out);

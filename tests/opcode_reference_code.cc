@@ -369,6 +369,23 @@ void Reference::RunCode(const Section& s, Machine* m, size_t n, std::vector<uint
         });
         break;
       }
+      case Shape::Zone: {
+        const std::string& zone = p_.constants[static_cast<size_t>(in.p2)].text;
+        each([&](size_t i) {
+          if (m->a_null[i] != 0) return;
+          std::string text = info.in == AccumulatorSpec::T ? texts_->Get(m->a[i]) : std::string();
+          const Fate fate = InZone(in.op, zone, &m->a[i], &text);
+          if (fate == Fate::kUnknownOpcode) return unknown();
+          if (fate == Fate::kError && in.p3 != 0) {
+            m->a_null[i] = 1;
+          } else if (fate != Fate::kValue) {
+            misfit(i, fate);
+          } else if (info.out == AccumulatorSpec::T) {
+            m->a[i] = texts_->Number(text);
+          }
+        });
+        break;
+      }
       case Shape::TextConcat: {
         if (in.op != Opcode::ConcatT) return unknown();
         const View b = Fetch(m, in.p2, 0);

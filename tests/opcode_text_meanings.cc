@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
+#include <mutex>
 #include <regex>
 #include <string>
 #include <string_view>
@@ -431,6 +433,70 @@ Fate FromTextOf(const SqlType& type, const std::string& text, Scalar* out) {
       if (!date)
         out->v = out->v * kDayMicros + (hour * int64_t{3600} + minute * 60) * 1000000 + std::llround(second * 1e6);
       return Fate::kValue;
+    }
+    default:
+      return Fate::kUnknownOpcode;
+  }
+}
+
+namespace {
+
+/// Seconds that the zone is ahead of UTC.
+int64_t AheadAt(const std::string& zone, int64_t seconds) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  static std::string last;
+  if (zone != last) {
+    setenv("TZ", zone.c_str(), 1);
+    tzset();
+    last = zone;
+  }
+  const time_t t = seconds;
+  tm clock = {};
+  localtime_r(&t, &clock);
+  return clock.tm_gmtoff;
+}
+
+}  // namespace
+
+Fate InZone(Opcode op, const std::string& zone, int64_t* v, std::string* text) {
+  const auto exists = [](int64_t at) {
+    const int64_t day = FloorOf(at, kDayMicros);
+    return day >= kYear1 && day <= kYear9999;
+  };
+  const auto moment_of = [&](int64_t local) {
+    const int64_t seconds = FloorOf(local, 1000000);
+    const int64_t earlier = AheadAt(zone, seconds - 86400), later = AheadAt(zone, seconds + 86400);
+    const bool is_later = AheadAt(zone, seconds - later) == later;
+    return local - (is_later ? later : earlier) * 1000000;
+  };
+  if (op == Opcode::ZoneParseT) {
+    Scalar local;
+    Fate fate = FromTextOf(SqlType::Of(TypeId::kTimestamp), *text, &local);
+    if (fate != Fate::kValue) {
+      fate = FromTextOf(SqlType::Of(TypeId::kDate), *text, &local);
+      local.v *= kDayMicros;
+    }
+    *v = fate == Fate::kValue ? moment_of(local.v) : 0;
+    return fate;
+  }
+  // (A moment near the ends of the calendar has a day beyond them there, or the other way round.)
+  if (!exists(*v)) return op == Opcode::ZoneTextT ? Fate::kUnspecified : Fate::kError;
+  const int64_t ahead = AheadAt(zone, FloorOf(*v, 1000000));
+  switch (op) {
+    case Opcode::ZoneLocalI:
+      *v += ahead * 1000000;
+      return exists(*v) ? Fate::kValue : Fate::kError;
+    case Opcode::ZoneMomentI:
+      *v = moment_of(*v);
+      return exists(*v) ? Fate::kValue : Fate::kError;
+    case Opcode::ZoneTextT: {
+      const Fate fate = ToTextOf(SqlType::Of(TypeId::kTimestamp), {*v + ahead * 1000000, 0}, text);
+      const int64_t size = ahead < 0 ? -ahead : ahead;
+      *text += fmt::format("{}{:02}", ahead < 0 ? '-' : '+', size / 3600);
+      if (size % 3600 != 0) *text += fmt::format(":{:02}", size / 60 % 60);
+      if (size % 60 != 0) *text += fmt::format(":{:02}", size % 60);
+      return fate;
     }
     default:
       return Fate::kUnknownOpcode;

@@ -375,7 +375,7 @@ TEST(OpcodeTable, IsComplete) {
     }
     // P1 has 16 bits: no packed operand or constant fits it.
     for (OperandSpec wide : {OperandSpec::Src, OperandSpec::SrcW, OperandSpec::SrcInt, OperandSpec::Addr,
-                             OperandSpec::Const, OperandSpec::ConstW}) {
+                             OperandSpec::Const, OperandSpec::ConstW, OperandSpec::ConstT}) {
       EXPECT_NE(info.p[0], wide) << info.name;
     }
   }

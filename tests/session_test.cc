@@ -176,8 +176,7 @@ class RecordingCluster final : public Cluster {
     for (const uint64_t value :
          {uint64_t{query.use_gpu}, uint64_t{query.gpu_required}, static_cast<uint64_t>(query.threads),
           query.settings.replicate_below, query.settings.broadcast_limit, query.settings.memory_limit,
-          query.settings.temp_file_limit,
-          query.settings.rank_timeout, query.settings.scatter_memory,
+          query.settings.temp_file_limit, query.settings.rank_timeout, query.settings.scatter_memory,
           static_cast<uint64_t>(options.join_partitioning)}) {
       told.settings += std::to_string(value) + " ";
     }
@@ -205,7 +204,9 @@ void CheckSetting(const std::string& name, const std::string& value, RanksLearn 
   const auto show = [&] { return Answer(session.get(), "SHOW " + name); };
   const auto tell = [&] {
     // Grids, pruned or not, and loops are different programs for it.
-    Answer(session.get(), "SELECT count(*) FROM t a, t b WHERE a.x < b.x AND a.x > b.x - 3");
+    Answer(session.get(),
+           "SELECT count(*) FROM t a, t b WHERE a.x < b.x AND a.x > b.x - 3 AND "
+           "(DATE '2024-01-01' + a.x)::timestamptz > '2024-01-01'");
     return cluster.told;
   };
   const std::string shown = show();
@@ -253,6 +254,9 @@ TEST(Session, EachSettingIsSetShownResetAndTold) {
   ++rows;
 #define TESSERA_SWITCH_SETTING(name, default_value, ranks, description)                 \
   CheckSetting(#name, (default_value) ? "off" : "on", RanksLearn::k##ranks, "neither"); \
+  ++rows;
+#define TESSERA_ZONE_SETTING(name, ranks, description)                              \
+  CheckSetting(#name, "Europe/Berlin", RanksLearn::k##ranks, "Middle Earth/Shire"); \
   ++rows;
 #include "session/settings.def"
   EXPECT_EQ(rows, AllSettings().size());

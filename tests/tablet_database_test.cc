@@ -758,6 +758,7 @@ TEST_F(TabletDatabase, AllTypesSurviveAReopen) {
       {SqlType::Of(TypeId::kDate), "1998-12-01"},
       {SqlType::Of(TypeId::kTimestamp), "1998-12-01 01:02:03.5"},
       {SqlType::Of(TypeId::kUuid), "ffffffff-ffff-ffff-ffff-ffffffffffff"},
+      {SqlType::Of(TypeId::kTimestampTz), "1998-12-01 01:02:03.5+00"},
       {SqlType::Of(TypeId::kUuid), "00000000-0000-0000-0000-000000000000"},
       {SqlType::Text(), "text"},
       {SqlType::Text(7), "varchar"}};

@@ -158,6 +158,7 @@ const std::vector<SqlType>& AllTypes() {
                                              SqlType::Of(TypeId::kTimestamp),
                                              SqlType::Of(TypeId::kTime),
                                              SqlType::Of(TypeId::kUuid),
+                                             SqlType::Of(TypeId::kTimestampTz),
                                              SqlType::Text(),
                                              SqlType::Of(TypeId::kInterval)};
   return types;

@@ -231,6 +231,7 @@ class Damage {
         return static_cast<int32_t>(Below(s.code.size() + 1));
       case OperandSpec::Const:
       case OperandSpec::ConstW:
+      case OperandSpec::ConstT:
         return static_cast<int32_t>(Below(p.constants.size() + 1));
       case OperandSpec::Int:
         return Number();

@@ -158,6 +158,7 @@ class SectionListing {
         return fmt::format("a{}", v);
       case OperandSpec::Const:
       case OperandSpec::ConstW:
+      case OperandSpec::ConstT:
         return fmt::format("#{}", v);
       case OperandSpec::Addr:
       case OperandSpec::Int:
@@ -219,6 +220,7 @@ class SectionListing {
       }
       case OperandSpec::Const:
       case OperandSpec::ConstW:
+      case OperandSpec::ConstT:
         return ConstantText(p_, v);
       case OperandSpec::Pred:
         return PredicateText(v);

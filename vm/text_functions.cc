@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 
+#include "tablet/row_batch.h"
 #include "vm/text_meaning.h"
 
 namespace tessera::vm {
@@ -277,6 +278,37 @@ void SplitPartT::Apply(std::string_view s, std::string_view delimiter, int64_t n
     begin = at + delimiter.size();
   }
   out->assign(s.substr(begin, s.find(delimiter, begin) - begin));
+}
+
+// ---- Zone
+
+namespace {
+
+constexpr int64_t kFirstMoment = kFirstDay * kMicrosPerDay, kLastMoment = (kLastDay + 1) * kMicrosPerDay - 1;
+
+bool IsMoment(int64_t v) { return v >= kFirstMoment && v <= kLastMoment; }
+
+}  // namespace
+
+int64_t ZoneLocalI::Apply(const TimeZone& zone, int64_t moment, Lane& lane) {
+  const int64_t local = IsMoment(moment) ? zone.LocalOf(moment) : INT64_MAX;
+  if (!IsMoment(local)) lane.error = LaneError::kDateRange;
+  return local;
+}
+
+int64_t ZoneMomentI::Apply(const TimeZone& zone, int64_t local, Lane& lane) {
+  const int64_t moment = IsMoment(local) ? zone.MomentOf(local) : INT64_MAX;
+  if (!IsMoment(moment)) lane.error = LaneError::kDateRange;
+  return moment;
+}
+
+void ZoneTextT::Apply(const TimeZone& zone, int64_t moment, std::string* out) {
+  *out = ToText(Value::Int(SqlType::Of(TypeId::kTimestampTz), moment), IsMoment(moment) ? &zone : nullptr);
+}
+
+Result<int64_t> ZoneParseT::Apply(const TimeZone& zone, std::string_view text) {
+  TESSERA_ASSIGN(const Value value, ParseValue(text, SqlType::Of(TypeId::kTimestampTz), &zone));
+  return value.i64;
 }
 
 }  // namespace meaning

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/status.h"
+#include "tablet/time_zone.h"
 #include "vm/meaning.h"
 
 namespace tessera::vm {
@@ -19,6 +21,20 @@ inline constexpr int64_t kMostTextBytes = (int64_t{1} << 30) - 1;
 namespace meaning {
 
 // kApart: an opcode of a shape that others have, too, whose loop is in tile_machine_functions.cc.
+
+// ---- Zone. What is no timestamp of the years 1 to 9999 is an error
+struct ZoneLocalI {
+  static int64_t Apply(const TimeZone& zone, int64_t moment, Lane& lane);
+};
+struct ZoneMomentI {
+  static int64_t Apply(const TimeZone& zone, int64_t local, Lane& lane);
+};
+struct ZoneTextT {
+  static void Apply(const TimeZone& zone, int64_t moment, std::string* out);
+};
+struct ZoneParseT {
+  static Result<int64_t> Apply(const TimeZone& zone, std::string_view text);
+};
 
 // ---- TextUnary
 struct ReverseT {

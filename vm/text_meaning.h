@@ -11,6 +11,7 @@
 //   TextCompare  bool Apply(std::string_view a, std::string_view b)
 //   Like         kNegated; LikeMatches(text, pattern)
 //   RegexPart, RegexReplace: regex.h
+//   Zone         int64_t Apply(const TimeZone&, int64_t, Lane&), or from a text or to one: text_functions.h
 // What takes more than a few lines is in text_functions.cc. The other text shapes have one opcode each (or one per
 // class) and call the functions below.
 #pragma once

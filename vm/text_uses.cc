@@ -22,6 +22,7 @@ bool OnlyReads(Shape shape) {
     case Shape::RegexPart:
     case Shape::RegexReplace:
     case Shape::FromText:
+    case Shape::Zone:
     case Shape::Like:
     case Shape::FoldText:  // it keeps the best text, and asks for the identifier of that one
     case Shape::CountValues:

@@ -280,6 +280,10 @@ class TileMachine {
     DoApart(in);
   }
   template <class M>
+  void DoZone(const Instruction& in) {
+    DoApart(in);
+  }
+  template <class M>
   void DoRegexReplace(const Instruction& in) {
     DoApart(in);
   }

@@ -183,6 +183,29 @@ void TileMachine::RunApart(const Instruction& in) {
       if (lane.error != LaneError::kNone) NoteError(lane.error);
       return MadeText(lane.error == LaneError::kNone ? std::string_view(text_) : std::string_view());
     });
+  } else if constexpr (kShape == Shape::Zone) {
+    const TimeZone& zone = **FindTimeZone(program_.constants[static_cast<size_t>(in.p2)].text);
+    ForOnlyLive([&](int i) {
+      if (a_may_be_null_ && a_null_[i] != 0) return;
+      if constexpr (std::is_same_v<M, meaning::ZoneTextT>) {
+        M::Apply(zone, a_[i], &text_);
+        a_[i] = MadeText(text_);
+      } else if constexpr (std::is_same_v<M, meaning::ZoneParseT>) {
+        const Result<int64_t> moment = M::Apply(zone, Text(a_[i]));
+        if (moment.ok()) {
+          a_[i] = *moment;
+        } else if (in.p3 != 0) {
+          NullsA()[i] = 1;
+        } else {
+          if (error_ == LaneError::kNone) text_error_ = moment.status();
+          NoteError(LaneError::kBadText);
+        }
+      } else {
+        Lane lane;
+        a_[i] = M::Apply(zone, a_[i], lane);
+        if (lane.error != LaneError::kNone) NoteError(lane.error);
+      }
+    });
   } else if constexpr (kShape == Shape::TextUnary) {
     MapText([&](std::string_view s) {
       M::Apply(s, &text_);
@@ -224,7 +247,7 @@ void TileMachine::DoApart(const Instruction& in) {
     constexpr bool kOnlyApart = kShape == Shape::TextNumber || kShape == Shape::TextFind ||
                                 kShape == Shape::TextReplace || kShape == Shape::TextPad || kShape == Shape::TextPart ||
                                 kShape == Shape::BinaryField || kShape == Shape::RegexPart ||
-                                kShape == Shape::RegexReplace;
+                                kShape == Shape::RegexReplace || kShape == Shape::Zone;
     if constexpr (kOnlyApart || kApart<M>) RunApart<M, kShape>(in);
   };
   switch (in.op) {

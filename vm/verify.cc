@@ -18,7 +18,7 @@
 namespace tessera::vm {
 
 bool IsValueType(const SqlType& t) {
-  if (t.id == TypeId::kNull || t.id > TypeId::kUuid || t.id == TypeId::kInterval) return false;
+  if (t.id == TypeId::kNull || t.id > TypeId::kTimestampTz || t.id == TypeId::kInterval) return false;
   if (t.id == TypeId::kDecimal) return t.precision >= 1 && t.precision <= 38 && t.scale <= t.precision;
   return true;
 }
@@ -516,6 +516,10 @@ class Verifier {
             good = InRange(v, p_.constants) && ClassOf(p_.constants[static_cast<size_t>(v)].type) == operand_class &&
                    !p_.constants[static_cast<size_t>(v)].null;
             break;
+          case OperandSpec::ConstT:
+            good = InRange(v, p_.constants) && p_.constants[static_cast<size_t>(v)].type.id == TypeId::kText &&
+                   !p_.constants[static_cast<size_t>(v)].null;
+            break;
           case OperandSpec::ConstW:
             good = InRange(v, p_.constants) &&
                    ClassOf(p_.constants[static_cast<size_t>(v)].type) == AccumulatorSpec::W &&
@@ -607,6 +611,10 @@ class Verifier {
           TESSERA_TRY(CheckRegex(in.p2, in.p3));
           break;
         }
+        case Shape::Zone:
+          if (in.p3 != 0 && (in.p3 != 1 || in.op != Opcode::ZoneParseT)) return Fail("what becomes of bad text");
+          if (!FindTimeZone(p_.constants[static_cast<size_t>(in.p2)].text).ok()) return Fail("time zone");
+          break;
         case Shape::RegexReplace:
           if (in.p4 != 0 && in.p4 != 1) return Fail("how many matches");
           TESSERA_TRY(CheckRegex(in.p2, 0));

@@ -278,6 +278,7 @@ class Lowerer {
         case vm::OperandSpec::RegW:
         case vm::OperandSpec::Const:
         case vm::OperandSpec::ConstW:
+        case vm::OperandSpec::ConstT:
         case vm::OperandSpec::SrcInt:
           assert(false);
           break;
