@@ -66,7 +66,9 @@ TEST_F(StatementTest, CreateTableTypes) {
   EXPECT_EQ(Columns("CREATE TABLE z (a VARCHAR(0))"), "length for type VARCHAR must be at least 1");
   EXPECT_EQ(Columns("CREATE TABLE z (a VARCHAR(10485761))"), "length for type VARCHAR cannot exceed 10485760");
   EXPECT_EQ(Columns("CREATE TABLE z (a TEXT(5))"), "type modifier is not allowed for type TEXT");
-  EXPECT_EQ(Columns("CREATE TABLE z (a TIMESTAMPTZ)"), "type TIMESTAMP WITH TIME ZONE is not supported");
+  EXPECT_EQ(Columns("CREATE TABLE z (a TIMESTAMPTZ, b TIMESTAMP WITH TIME ZONE, c UUID)"),
+            "a TIMESTAMP WITH TIME ZONE, b TIMESTAMP WITH TIME ZONE, c UUID");
+  EXPECT_EQ(Columns("CREATE TABLE z (a TIMETZ)"), "type TIME WITH TIME ZONE is not supported");
   EXPECT_EQ(Columns("CREATE TABLE z (a INTERVAL)"), "a column of type INTERVAL is not supported");
 }
 
