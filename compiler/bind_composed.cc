@@ -3,7 +3,10 @@
 #include <limits>
 #include <string>
 
+#include "base/version.h"
 #include "compiler/expression_binder.h"
+#include "compiler/random_calls.h"
+#include "vm/format.h"
 #include "vm/meaning.h"
 
 namespace tessera {
@@ -34,9 +37,16 @@ Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vecto
   if (a.empty()) {
     if (name == "pi") return MakeConstant(Value::Float(kDouble, kPi), position);
     if (name == "now") return Moment(TypeId::kTimestampTz, position);
+    if (name == "random") return MakeRandom(position, 0);
+    if (name == "version") return MakeConstant(Value::Text(std::string("Tessera ") + kVersion), position);
     if (name == "today") return Moment(TypeId::kDate, position);
   }
   if (a.size() == 1) {
+    if (name == "setseed") return BindSetSeed(std::move(a[0]), position);
+    if (name == "dayname" || name == "monthname") {
+      ExprPtr format = MakeConstant(Value::Text(name == "dayname" ? "%A" : "%B"), position);
+      return BindFormat(name, std::move(a[0]), std::move(format), position);
+    }
     if (name == "last_day") {
       TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), SqlType::Of(TypeId::kDate)));
       if ((ClassOf(a[0]->type) & kClassMoment) == 0) return ExprPtr();
@@ -52,6 +62,11 @@ Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vecto
     return Infix(name == "degrees" ? "/" : "*", std::move(x), std::move(unit), position);
   }
   if (a.size() == 2) {
+    if (name == "to_char") return BindFormat(name, std::move(a[0]), std::move(a[1]), position);
+    if (name == "strftime") {
+      const bool format_first = (ClassOf(a[1]->type) & (kClassMoment | kClassTime)) != 0;
+      return BindFormat(name, std::move(a[format_first ? 1 : 0]), std::move(a[format_first ? 0 : 1]), position);
+    }
     if (name == "mod") return Infix("%", std::move(a[0]), std::move(a[1]), position);
     if (name == "div") {
       TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), kInteger));
@@ -182,6 +197,50 @@ Result<ExprPtr> ExpressionBinder::BindConcatWithSeparator(std::vector<ExprPtr> a
   if (!nullable) return rest;
   return Folded(MakeFunction(Function::kCase, text, position,
                              ExprList(std::move(present), std::move(rest), MakeNull(text, position))));
+}
+
+// ---- Formats
+
+/// TO_CHAR(x, format); STRFTIME and its kin.
+Result<ExprPtr> ExpressionBinder::BindFormat(std::string_view name, ExprPtr x, ExprPtr format, int position) {
+  const bool to_char = name == "to_char";
+  const SqlType timestamp = SqlType::Of(TypeId::kTimestamp), text = SqlType::Text();
+  TESSERA_ASSIGN(x, Resolve(std::move(x), timestamp));
+  TESSERA_ASSIGN(format, Resolve(std::move(format), text));
+  if (x->type.id == TypeId::kTimestampTz) {
+    TESSERA_ASSIGN(x, Cast(std::move(x), timestamp));
+  }
+  if (!vm::IsFormatted(x->type) || (x->type.IsNumeric() && !to_char) || format->type.id != TypeId::kText) {
+    return SqlError("function " + std::string(name) + "(" + x->type.ToString() + ", " + format->type.ToString() +
+                        ") does not exist",
+                    position,
+                    to_char ? "to_char takes a number, a date, a time or a timestamp, and a format."
+                            : std::string(name) + " takes a date, a time or a timestamp.");
+  }
+  if (!IsConstant(*format))
+    return Unsupported(std::string(name) + " with a format that is not a constant is not supported", format->position);
+  if (format->constant.null) return MakeNull(text, position);
+  const auto language = to_char ? vm::Format::Language::kToChar : vm::Format::Language::kStrftime;
+  const vm::Format read(format->constant.text, x->type, language);
+  if (!read.error().empty()) return SqlError(read.error(), format->position);
+  ExprPtr number = MakeConstant(Value::Int(kInteger, static_cast<int>(language)), position);
+  return Folded(
+      MakeFunction(Function::kFormat, text, position, ExprList(std::move(x), std::move(format), std::move(number))));
+}
+
+// ---- Random numbers
+
+Result<ExprPtr> ExpressionBinder::BindSetSeed(ExprPtr x, int position) {
+  TESSERA_ASSIGN(x, Resolve(std::move(x), kDouble));
+  if (!IsNumber(*x)) return SqlError("function setseed(" + x->type.ToString() + ") does not exist", position);
+  if (!IsConstant(*x)) return Unsupported("setseed of a value that is not a constant is not supported", x->position);
+  TESSERA_ASSIGN(x, Folded(MakeCast(std::move(x), kDouble)));
+  if (x->constant.null) return MakeNull(SqlType::Text(), position);
+  if (!(x->constant.f64 >= -1 && x->constant.f64 <= 1))
+    return SqlError("setseed parameter " + ToText(x->constant) + " is out of allowed range [-1,1]", x->position);
+  ExprPtr e = MakeFunction(Function::kSetSeed, SqlType::Text(), position, ExprList(std::move(x)));
+  e->nullable = true;
+  return e;
 }
 
 // ---- The moment of the statement

@@ -119,11 +119,19 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   if (name == "timezone" && count == 2) return BindAtTimeZone(*list, position);
   if (name == "date_trunc" && (count == 2 || count == 3)) return BindDateTrunc(*list, position);
   if ((name == "date_diff" || name == "datediff") && count == 3) return BindDateDiff(*list, position);
+  constexpr std::pair<std::string_view, std::string_view> kFieldNames[] = {{"dayofweek", "dow"},
+                                                                           {"weekday", "dow"},
+                                                                           {"dayofmonth", "day"},
+                                                                           {"dayofyear", "doy"},
+                                                                           {"weekofyear", "week"}};
+  for (const auto& [other, field] : kFieldNames) {
+    if (count == 1 && name == other) return BindExtract(field, position, *list->first(), position);
+  }
   if (count == 1 && (FindDateField(name) || IsMadeField(name)))
     return BindExtract(name, position, *list->first(), position);
 
   if ((name == "iif" || name == "if") && count == 3) return BindIf(*list, position);
-  if (name == "ifnull" && count == 2) return BindCoalesce(node);
+  if ((name == "ifnull" || name == "nvl") && count == 2) return BindCoalesce(node);
 
   std::vector<ExprPtr> args;
   if (list != nullptr) {

@@ -185,6 +185,10 @@ Result<ExprPtr> ExpressionBinder::Prefix(std::string_view symbol, ExprPtr operan
   TESSERA_ASSIGN(operand, Resolve(std::move(operand), SqlType::Of(TypeId::kDouble)));
   const bool is_number = (ClassOf(operand->type) & kClassNumber) != 0;
   if (symbol == "+" && (is_number || operand->type.id == TypeId::kText)) return operand;  // of a text as in SQLite
+  if (symbol == "~" && operand->type.IsInteger()) {
+    ExprPtr all_bits = MakeConstant(Value::Int(SqlType::Of(TypeId::kSmallint), -1), position);
+    return Infix("#", std::move(operand), std::move(all_bits), position);
+  }
   const std::optional<Function> function = FindPrefix(symbol, operand->type);
   if (!function) {
     return SqlError("operator does not exist: " + std::string(symbol) + " " + operand->type.ToString(), position,

@@ -127,9 +127,17 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
   const bool plain = select->Get(Field::k_sortClause) == nullptr && select->Get(Field::k_limitCount) == nullptr &&
                      select->Get(Field::k_limitOffset) == nullptr && select->Get(Field::k_withClause) == nullptr;
   const bool named = insert.Get(Field::k_cols) != nullptr;
-  if (values != nullptr && plain) return BindValues(*values, sql, dialect, columns, named, out);
-
-  TESSERA_ASSIGN(out->query, BindQuery(*select, sql, dialect, snapshot));
+  if (values != nullptr && plain) {
+    const Status status = BindValues(*values, sql, dialect, columns, named, out);
+    if (status.ok() || status.code() != ErrorCode::kUnsupported) return status;
+    // What is not constant, as random() or a subquery, is computed as a query.
+    Result<std::unique_ptr<Query>> query = BindQuery(*select, sql, dialect, snapshot);
+    if (!query.ok()) return status;
+    out->values = {};
+    out->query = std::move(query).value();
+  } else {
+    TESSERA_ASSIGN(out->query, BindQuery(*select, sql, dialect, snapshot));
+  }
   const auto count = static_cast<size_t>(out->query->visible);
   if (count > columns.size()) {
     return SqlError("INSERT has more expressions than target columns",

@@ -13,7 +13,8 @@
 
 namespace tessera {
 
-Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options) {
+Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options,
+                         RandomState* random) {
   Compiled c;
   TESSERA_ASSIGN(ParsedStatement parsed, Parse(sql));
   parsed.dialect.zone = options.zone;
@@ -21,6 +22,8 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   if (c.statement.query == nullptr) return c;
   Query& query = *c.statement.query;
   TESSERA_TRY(Unnest(&query));
+  RandomState unshared;
+  SeedCalls(&query, random != nullptr ? random : &unshared);
   FoldAggregates(&query);
   Simplify(&query);
   TESSERA_ASSIGN(const Plan plan, MakePlan(query, options));

@@ -27,6 +27,7 @@
 #include "base/status.h"
 #include "compiler/bound_query.h"
 #include "compiler/plan_options.h"
+#include "compiler/random_calls.h"
 #include "compiler/sql_scanner.h"
 #include "tablet/tablet.h"
 #include "vm/vm.h"
@@ -43,7 +44,9 @@ struct Compiled {
 
 /// Compiles one statement against `snapshot`. Errors carry a position in `sql`; see FormatError. Throws Interruption
 /// (base/interrupt.h) if the thread's statement is cancelled.
-Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options = {});
+/// `random`: the session's sequence of random numbers, which goes on; nullptr: one that begins here.
+Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options = {},
+                         RandomState* random = nullptr);
 
 /// A piece of a script.
 struct StatementText {

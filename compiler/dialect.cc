@@ -463,6 +463,17 @@ class DialectReader {
                           std::string_view("<>!=~@#&|+-*/^%").find(At(-1).symbol) != std::string_view::npos;
       if (!longer) Replace(At(1).begin, At(1).end, "");
     }
+    if ((t.symbol == '/' || t.symbol == '*') && At(1).symbol == t.symbol && At(1).begin == t.end) {
+      // Of other operators than the grammar's own it takes all to bind alike.
+      const bool longer = [&] {
+        for (const Lexeme& other : {At(-1), At(2)}) {
+          const bool beside = other.end == t.begin || other.begin == At(1).end;
+          if (beside && std::string_view("<>!=~@#&|/*^%`?").find(other.symbol) != std::string_view::npos) return true;
+        }
+        return false;
+      }();
+      if (!longer) Replace(t.begin, At(1).end, t.symbol == '/' ? "/" : "^");
+    }
     if (t.symbol == '[' && !EndsOperand(At(-1)))
       return Unsupported("a list is not supported: there are no arrays", position, "Write x IN (1, 2, 3) to compare.");
     if (t.symbol == '{') return Unsupported("a struct is not supported", position, "Write its fields as columns.");

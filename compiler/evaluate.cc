@@ -9,6 +9,7 @@
 
 #include "compiler/expr_builder.h"
 #include "compiler/type_rules.h"
+#include "vm/format.h"
 #include "vm/lane_error.h"
 #include "vm/math_meaning.h"
 #include "vm/meaning.h"
@@ -408,8 +409,15 @@ Result<Value> EvaluateFunction(Function function, const SqlType& type, DateField
       return InZone(function, type, args);
     case Translation::kRegex:
       return ByRegex(function, type, args);
+    case Translation::kFormat: {
+      const auto language = static_cast<vm::Format::Language>(args[2]->constant.i64);
+      Value result = Value::Text({});
+      vm::Format(args[1]->constant.text, a.type, language).Append(a, &result.text);
+      return result;
+    }
     case Translation::kJunction:
     case Translation::kCase:
+    case Translation::kRandom:
       break;  // Fold takes them apart without this
   }
   return Status(ErrorCode::kInternal, "a function of constants cannot be folded");

@@ -267,6 +267,8 @@ class ExpressionBinder {
   /// STARTS_WITH, ENDS_WITH and CONTAINS.
   Result<ExprPtr> BindPartOf(std::string_view name, ExprPtr x, ExprPtr part, int position);
   Result<ExprPtr> BindConcatWithSeparator(std::vector<ExprPtr> args, int position);
+  Result<ExprPtr> BindFormat(std::string_view name, ExprPtr x, ExprPtr format, int position);
+  Result<ExprPtr> BindSetSeed(ExprPtr x, int position);
   /// CURRENT_DATE and its kin.
   Result<ExprPtr> BindMoment(const ParseNode& node);
   Result<const TimeZone*> BindZone(const ParseNode& node);

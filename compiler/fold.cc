@@ -77,7 +77,7 @@ Result<ExprPtr> Fold(ExprPtr e, bool may_skip) {
   }
   // One NULL operand makes the result NULL, whatever the others are.
   if (null && Info(e->function).IsStrict()) return MakeNull(e->type, e->position);
-  if (!constant) return e;
+  if (!constant || Info(e->function).translation == Translation::kRandom) return e;
   Result<Value> value = EvaluateFunction(e->function, e->type, e->field, e->args);
   if (value.ok()) return MakeConstant(std::move(value).value(), e->position);
   if (may_skip) return e;

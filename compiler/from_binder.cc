@@ -8,6 +8,7 @@
 #include "compiler/parser.h"
 #include "compiler/query_binder.h"
 #include "compiler/query_copy.h"
+#include "compiler/random_calls.h"
 #include "compiler/table_binder.h"
 
 namespace tessera {
@@ -18,6 +19,20 @@ constexpr size_t kMaxRelations = 64;
 
 Status TooManyTables(int position) {
   return Unsupported("a query of more than " + std::to_string(kMaxRelations) + " tables is not supported", position);
+}
+
+Relation StoredTable(std::shared_ptr<const TableInfo> table) {
+  Relation relation;
+  relation.alias = table->schema.name;
+  const size_t count = table->schema.columns.size();
+  relation.column_names.reserve(count);
+  relation.column_types.reserve(count);
+  for (const ColumnSchema& c : table->schema.columns) {
+    relation.column_names.push_back(c.name);
+    relation.column_types.push_back(c.type);
+  }
+  relation.table = std::move(table);
+  return relation;
 }
 
 }  // namespace
@@ -64,8 +79,7 @@ Status FromBinder::BindItem(const ParseNode& item, NameScope* scope) {
   }
   const int position = item.FirstLocation();
   if (item.Is(Tag::kRangeFunction)) return BindSeries(item, scope);
-  if (item.text() == "RangeTableSample")
-    return Unsupported("TABLESAMPLE is not supported", position, "Filter by a column instead: id % 10 = 0.");
+  if (item.Is(Tag::kRangeTableSample)) return BindSample(item, scope);
   return Unsupported("this form of FROM (" + std::string(item.text()) + ") is not supported", position);
 }
 
@@ -114,18 +128,56 @@ Status FromBinder::BindTable(const ParseNode& item, NameScope* scope) {
     }
   }
   TESSERA_ASSIGN(std::shared_ptr<const TableInfo> table, FindTable(item, *context_.snapshot));
-  Relation relation;
-  relation.alias = table->schema.name;
-  const size_t count = table->schema.columns.size();
-  relation.column_names.reserve(count);
-  relation.column_types.reserve(count);
-  for (const ColumnSchema& c : table->schema.columns) {
-    relation.column_names.push_back(c.name);
-    relation.column_types.push_back(c.type);
-  }
   const std::string stored = table->schema.name;
-  relation.table = std::move(table);
-  return AddRelation(std::move(relation), stored, item.Get(Field::k_alias), item.location(), scope);
+  return AddRelation(StoredTable(std::move(table)), stored, item.Get(Field::k_alias), item.location(), scope);
+}
+
+/// A derived table of the rows that a random number chooses: of each row, or of each 2,048 rows.
+Status FromBinder::BindSample(const ParseNode& item, NameScope* scope) {
+  const int position = item.location();
+  const ParseNode& source = *item.Get(Field::k_relation);
+  const std::string method(item.Get(Field::k_method)->first()->Text(Field::k_sval));
+  if (method != "bernoulli" && method != "system") {
+    return Unsupported("TABLESAMPLE " + method + " is not supported", position,
+                       "Methods are BERNOULLI, which chooses rows, and SYSTEM, which chooses blocks of rows.");
+  }
+  const auto number = [&](const ParseNode& node, const char* what) -> Result<double> {
+    ExpressionBinder binder(&context_, nullptr, Clause::kLimit);
+    TESSERA_ASSIGN(ExprPtr e, binder.Bind(node));
+    TESSERA_ASSIGN(e, binder.Coerce(std::move(e), SqlType::Of(TypeId::kDouble), CastContext::kImplicit));
+    if (!IsConstant(*e))
+      return Unsupported(std::string(what) + " that is not a constant is not supported", e->position);
+    if (e->constant.null) return SqlError(std::string(what) + " must not be NULL", e->position);
+    return e->constant.f64;
+  };
+  const ParseNode& args = *item.Get(Field::k_args);
+  if (args.size() != 1) return SqlError("TABLESAMPLE " + method + " takes one percentage", position);
+  TESSERA_ASSIGN(const double percent, number(*args.first(), "the percentage of TABLESAMPLE"));
+  if (!(percent >= 0 && percent <= 100))
+    return SqlError("sample percentage must be between 0 and 100", args.first()->FirstLocation());
+  const int shift = method == "system" ? 11 : 0;
+  ExprPtr chance = MakeRandom(position, shift);
+  if (const ParseNode* repeatable = item.Get(Field::k_repeatable)) {
+    TESSERA_ASSIGN(const double seed, number(*repeatable, "the seed of REPEATABLE"));
+    chance = MakeRepeatable(SeedOf(seed), position, shift);
+  }
+
+  TESSERA_ASSIGN(std::shared_ptr<const TableInfo> table, FindTable(source, *context_.snapshot));
+  const std::string stored = table->schema.name;
+  auto rows = std::make_shared<Query>();
+  rows->relations.push_back(StoredTable(std::move(table)));
+  BindContext inside;
+  inside.relations = &rows->relations;
+  const ExpressionBinder columns(&inside, nullptr, Clause::kSelect);
+  for (const std::string& name : rows->relations[0].column_names)
+    rows->outputs.push_back({columns.Column(0, static_cast<int>(rows->outputs.size()), -1), name});
+  rows->visible = static_cast<int>(rows->outputs.size());
+  ExprPtr limit = MakeConstant(Value::Float(SqlType::Of(TypeId::kDouble), percent / 100), position);
+  rows->conjuncts.push_back(MakeFunction(Function::kLt, SqlType::Of(TypeId::kBoolean), position,
+                                         ExprList(std::move(chance), std::move(limit))));
+  Relation relation = DerivedTable(std::move(rows));
+  relation.alias = stored;
+  return AddRelation(std::move(relation), stored, source.Get(Field::k_alias), source.location(), scope);
 }
 
 Status FromBinder::BindDerived(const ParseNode& item, NameScope* scope) {

@@ -26,6 +26,8 @@ class FromBinder {
   Status BindItem(const ParseNode& item, NameScope* scope);
   Status BindTable(const ParseNode& item, NameScope* scope);
   Status BindDerived(const ParseNode& item, NameScope* scope);
+  /// TABLESAMPLE.
+  Status BindSample(const ParseNode& item, NameScope* scope);
   /// bind_series.cc: a call of generate_series or range.
   Status BindSeries(const ParseNode& item, NameScope* scope);
   /// Adds a relation under its alias and its columns' names; `alias` is an Alias node or nullptr.

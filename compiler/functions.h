@@ -47,6 +47,8 @@ enum class Translation : uint8_t {
   kCharacter,
   kRegex,
   kZone,
+  kFormat,
+  kRandom,
   // Conditions: they narrow the mask, and their value is made from that.
   kComparison,
   kJunction,

@@ -67,8 +67,8 @@ class Hoister {
       known.relations |= of_argument.relations;
       known.movable &= of_argument.movable;
     }
-    known.movable =
-        known.movable && e.type.storage() != StorageClass::kText && e.column != kMarkColumn && !machine_.CanFail(e);
+    known.movable = known.movable && e.type.storage() != StorageClass::kText && e.column != kMarkColumn &&
+                    Info(e.function).translation != Translation::kRandom && !machine_.CanFail(e);
     return known;
   }
 

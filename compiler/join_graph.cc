@@ -48,7 +48,7 @@ JoinGraph::JoinGraph(const Query& q, const PlanOptions& options, const DerivedPl
   for (const ExprPtr& c : q.conjuncts) AddConjunct(*c);
   for (const auto& members : classes_) key_sides_.emplace_back(RelationsOf(members), RelationsOf(members));
   for (const Predicate& p : predicates_) {
-    if (!IsFunction(*p.expr, Function::kEq)) continue;
+    if (!IsFunction(*p.expr, Function::kEq) || IsVolatile(*p.expr)) continue;
     const RelationSet left = RelationsOf(*p.expr->args[0]), right = RelationsOf(*p.expr->args[1]);
     if (left != 0 && right != 0 && (left & right) == 0) key_sides_.emplace_back(left, right);
   }
@@ -57,7 +57,7 @@ JoinGraph::JoinGraph(const Query& q, const PlanOptions& options, const DerivedPl
     for (const ExprPtr& e : relation.on) {
       const RelationSet set = RelationsOf(*e);
       // A part of ON on this relation alone filters its scan.
-      if (IsSubset(set, SetOf(r))) filters_[r].push_back(e.get());
+      if (IsSubset(set, SetOf(r)) && !IsVolatile(*e)) filters_[r].push_back(e.get());
       needed_[r] |= set & ~SetOf(r);
     }
     size_[r] = relation.table != nullptr ? static_cast<double>(relation.table->rows) : derived[r]->result_rows;
@@ -66,12 +66,14 @@ JoinGraph::JoinGraph(const Query& q, const PlanOptions& options, const DerivedPl
 }
 
 void JoinGraph::AddConjunct(const Expr& e) {
-  const RelationSet set = RelationsOf(e);
+  // A value of its own for each row of the block: it is tested behind all joins.
+  const bool is_volatile = IsVolatile(e) && n_ > 0;
+  const RelationSet set = is_volatile ? ~RelationSet{0} >> (64 - n_) : RelationsOf(e);
   if (set == 0) {
     constants_.push_back(&e);
   } else if (IsSingle(set) && IsInner(static_cast<size_t>(__builtin_ctzll(set)))) {
     filters_[static_cast<size_t>(__builtin_ctzll(set))].push_back(&e);
-  } else if (keys_are_conditions_ || !AddToClasses(e)) {
+  } else if (is_volatile || keys_are_conditions_ || !AddToClasses(e)) {
     predicates_.push_back({&e, set});
   }
 }
@@ -158,7 +160,7 @@ JoinStep JoinGraph::Step(RelationSet joined, int probing, RelationSet side, int 
   }
   if (!inner) {
     for (const ExprPtr& e : relation.on) {
-      if (IsSubset(RelationsOf(*e), side) || add_key(*e)) continue;
+      if ((IsSubset(RelationsOf(*e), side) && !IsVolatile(*e)) || add_key(*e)) continue;
       step.match.push_back(e.get());
       *fraction *= Selectivity(q_, *e);
     }
@@ -216,7 +218,7 @@ double JoinGraph::RowsWith(RelationSet joined, double rows, size_t r, bool* uniq
 }
 
 bool JoinGraph::AddKey(const Expr& e, RelationSet joined, RelationSet side, JoinStep* step) const {
-  if (!IsFunction(e, Function::kEq)) return false;
+  if (!IsFunction(e, Function::kEq) || IsVolatile(e)) return false;
   for (size_t k = 0; k < 2; ++k) {
     const Expr& build = *e.args[k];
     const Expr& probe = *e.args[1 - k];

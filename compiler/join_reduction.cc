@@ -168,6 +168,7 @@ class SideRestriction {
 }  // namespace
 
 void RestrictSides(const JoinGraph& graph, Plan* plan) {
+  if (HasVolatile(*plan->query)) return;
   SideRestriction(graph, plan).Restrict(plan->driver, &plan->joins);
 }
 

@@ -80,11 +80,12 @@ void MoveConditions(Query* q, size_t r) {
   Query* const inner = relation.query.get();
   const bool has_windows = !inner->windows.empty();  // then there is no limit, nor a block behind it
   if (!has_windows && !TakesConditions(*inner)) return;
+  if (HasVolatile(*inner)) return;
   std::vector<ExprPtr>* const from = relation.join == JoinKind::kInner ? &q->conjuncts : &relation.on;
   const auto moves = [&](const Expr& e) {
     bool mark = false;
     ForEachColumn(e, [&](const Expr& c) { mark |= c.column == kMarkColumn; });
-    return RelationsOf(e) == uint64_t{1} << r && !mark && !IsTooHigh(*inner, e) &&
+    return RelationsOf(e) == uint64_t{1} << r && !mark && !IsVolatile(e) && !IsTooHigh(*inner, e) &&
            (!has_windows || KeepsPartitions(*inner, e));
   };
   std::vector<ExprPtr> left;
@@ -181,6 +182,7 @@ const Expr* LookedUpBy(const Query& q, size_t r, int i) {
 void RestrictGroups(Query* q, size_t r) {
   Query& inner = *q->relations[r].query;
   if (!inner.grouped || inner.group_by.empty() || !inner.union_all.empty() || !TakesConditions(inner)) return;
+  if (HasVolatile(*q) || HasVolatile(inner)) return;
   const Restrictions restrictions(*q);
   Restriction best;
   const Expr* key = nullptr;  // of the groups
@@ -222,7 +224,7 @@ void HavingToWhere(Query* q) {
   if (!q->grouped || q->group_by.empty()) return;
   std::vector<ExprPtr> having;
   for (ExprPtr& e : q->having) {
-    if (!HasNone(*e, Expr::Kind::kAggregate) || HasNone(*e, Expr::Kind::kGroup)) {
+    if (!HasNone(*e, Expr::Kind::kAggregate) || HasNone(*e, Expr::Kind::kGroup) || IsVolatile(*e)) {
       having.push_back(std::move(e));
       continue;
     }

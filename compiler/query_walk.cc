@@ -13,6 +13,17 @@ uint64_t RelationsOf(const Expr& e) {
   return set;
 }
 
+bool IsVolatile(const Expr& e) {
+  if (e.kind == Expr::Kind::kFunction && Info(e.function).translation == Translation::kRandom) return true;
+  return std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return IsVolatile(*a); });
+}
+
+bool HasVolatile(const Query& q) {
+  bool found = false;
+  ForEachRoot(q, [&](const ExprPtr& e) { found = found || IsVolatile(*e); });
+  return found;
+}
+
 bool IsColumnTest(const Expr& e) {
   if (e.kind != Expr::Kind::kFunction) return e.kind == Expr::Kind::kColumn;
   if (e.function == Function::kAnd || e.function == Function::kOr || e.function == Function::kNot) {

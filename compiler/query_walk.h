@@ -39,6 +39,12 @@ uint64_t RelationsOf(const Expr& e);
 /// Whether `e` compares bare columns with constants or with each other: a test of encoded values, which cannot fail.
 bool IsColumnTest(const Expr& e);
 
+/// Whether `e` has a value of its own in each row, even if the row has no columns (random()). Then it is computed once,
+/// where the query has it.
+bool IsVolatile(const Expr& e);
+/// Whether an expression of the block itself is.
+bool HasVolatile(const Query& q);
+
 /// Levels of `e`: 1 for a leaf.
 int HeightOf(const Expr& e);
 

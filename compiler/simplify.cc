@@ -72,6 +72,8 @@ bool MergeDerivedTable(Query* query, size_t r) {
   const auto is_inner = [](const Relation& i) { return i.join == JoinKind::kInner; };
   if (std::none_of(inner.relations.begin(), inner.relations.end(), is_inner)) return false;
   if (q.relations.size() + inner.relations.size() > 64) return false;
+  // Joins would give such a value to several rows, or another one to each of them.
+  if (HasVolatile(inner) && q.relations.size() + inner.relations.size() > 2) return false;
   for (size_t i = 0; i < inner.outputs.size(); ++i) {
     const Expr& e = *inner.outputs[i].expr;
     // So that an expression is still computed once, and nested expressions do not grow.

@@ -80,6 +80,30 @@ Status ValueGenerator::Value(const Expr& e) {
       b_->Emit(Info(e.function).opcodes.text, 0, constant(1), constant(2), constant(3));
       return Status::Ok();
     }
+    case Translation::kFormat: {
+      const SqlType& type = e.args[0]->type;
+      TESSERA_TRY(Value(*e.args[0]));
+      b_->Emit(IsWide(type)     ? Opcode::FormatW
+               : type.IsFloat() ? Opcode::FormatF
+                                : Opcode::FormatI,
+               0, b_->constants()->Add(e.args[1]->constant), vm::PackType(type),
+               static_cast<int32_t>(e.args[2]->constant.i64));
+      return Status::Ok();
+    }
+    case Translation::kRandom: {
+      if (e.function == Function::kSetSeed) {
+        b_->LoadConstant(tessera::Value::Null(e.type));
+        return Status::Ok();
+      }
+      const auto constant = [&](size_t i) {
+        return Operand::Constant(b_->constants()->Int(e.args[i]->constant.i64)).Pack();
+      };
+      b_->Emit(Opcode::PlaceI);
+      if (e.args[1]->constant.i64 > 0) b_->Emit(Opcode::ShiftRightI, 0, constant(1));
+      b_->Emit(Opcode::XorI, 0, constant(0));
+      b_->Emit(Opcode::RandomF);
+      return Status::Ok();
+    }
     case Translation::kComparison:
     case Translation::kJunction:
     case Translation::kNegation:

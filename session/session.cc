@@ -86,7 +86,7 @@ class Session::Impl {
     const auto start = Clock::now();
     const PlanOptions plan_options{state_.settings.join_strategy, state_.settings.grid_pruning,
                                    state_.settings.timezone};
-    TESSERA_ASSIGN(Compiled compiled, Compile(sql, *snapshot, plan_options));
+    TESSERA_ASSIGN(Compiled compiled, Compile(sql, *snapshot, plan_options, &state_.random));
     Timing& timing = state_.timing;
     timing.compile = MillisecondsSince(start);
     if (state_.cancel) return Cancelled();

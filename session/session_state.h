@@ -6,7 +6,9 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <random>
 
+#include "compiler/random_calls.h"
 #include "mpi/rank_gpu.h"
 #include "session/session.h"
 #include "session/settings.h"
@@ -34,6 +36,7 @@ struct SessionState {
   std::unique_ptr<vm::Executor> executor;      ///< made by the first query, and anew when the number of threads changes
   RankGpu gpu;                                 ///< opened by the first query that may use it
   std::function<void(const Progress&)> progress;
+  RandomState random{std::random_device()(), 0};
   // Of the running or the last statement:
   Timing timing;
   vm::RunStatistics statistics;

@@ -10,7 +10,7 @@
 #include "compiler/nearest_name.h"
 #include "shell/schema_text.h"
 #include "shell/statistics_text.h"
-#include "shell/version.h"
+#include "base/version.h"
 
 namespace tessera {
 namespace {

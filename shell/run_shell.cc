@@ -11,7 +11,7 @@
 #include "shell/command_line.h"
 #include "shell/exit_status.h"
 #include "shell/shell.h"
-#include "shell/version.h"
+#include "base/version.h"
 
 namespace tessera {
 namespace {

@@ -15,7 +15,7 @@
 #include "shell/interrupts.h"
 #include "shell/line_editor.h"
 #include "shell/statistics_text.h"
-#include "shell/version.h"
+#include "base/version.h"
 #include "tablet/io_error.h"
 
 namespace tessera {

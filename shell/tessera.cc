@@ -15,7 +15,7 @@
 #include "shell/exit_status.h"
 #include "shell/interrupts.h"
 #include "shell/run_shell.h"
-#include "shell/version.h"
+#include "base/version.h"
 
 namespace {
 

@@ -680,14 +680,14 @@ TEST_F(BindTest, SetOperationsOfManyColumns) {
 TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
   const UnsupportedCase cases[] = {
       {"SELECT i FROM t LIMIT (SELECT 1)", "a subquery in LIMIT", "(SELECT 1)"},
-      {"INSERT INTO u (x) VALUES ((SELECT 1))", "a subquery in VALUES", "(SELECT 1)"},
+      {"INSERT INTO u (x) VALUES (DEFAULT), ((SELECT 1))", "a subquery in VALUES", "(SELECT 1)"},
       {"SELECT ARRAY(SELECT 1)", "ARRAY of a subquery", "ARRAY"},
       {"SELECT i FROM t WHERE (i, s) < ALL (SELECT 1, 2)", "a row value with this operator", "(i, s)"},
       {"SELECT * FROM t FULL JOIN u ON t.i IN (SELECT 1)", "a subquery in the condition of a FULL JOIN", "IN (SELECT"},
       {"SELECT * FROM unnest(1, 2)", "function unnest in FROM", "unnest"},
       {"SELECT first_value(INTERVAL '1 day') OVER () FROM t", "first_value of an INTERVAL", "first_value"},
       {"SELECT i FROM t FOR UPDATE", "FOR UPDATE and FOR SHARE", "FOR UPDATE"},
-      {"SELECT i FROM t TABLESAMPLE system (10)", "TABLESAMPLE", "system"},
+      {"SELECT i FROM t TABLESAMPLE reservoir (10)", "TABLESAMPLE reservoir", "reservoir"},
       {"SELECT i INTO z FROM t", "SELECT INTO", "INTO"},
       {"SELECT $1", "a parameter", "$1"},
       {"SELECT ARRAY[1]", "ARRAY", "ARRAY"},

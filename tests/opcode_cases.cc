@@ -427,6 +427,11 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
     case Shape::FromText:
       p3 = variant;
       break;
+    case Shape::Format:
+      p3 = variant;
+      p4 = UnpackType(variant).IsNumeric() ? 0 : static_cast<int32_t>(Turn(2));
+      p2 = AddConstant(&p, Value::Text(FormatFor(UnpackType(variant), p4)));
+      break;
     case Shape::Check: {
       Value low = RandomConstant(AnyType(c), nullptr), high = RandomConstant(AnyType(c), nullptr);
       if (c == AccumulatorSpec::W ? low.wide > high.wide : low.i64 > high.i64) std::swap(low, high);
@@ -527,10 +532,11 @@ std::vector<int32_t> VariantsOf(Opcode op) {
       out.clear();
       for (int32_t i = 0; i < 23; ++i) out.push_back(i);
       break;
+    case Shape::Format:
     case Shape::ToText:
     case Shape::FromText: {
       out.clear();
-      const AccumulatorSpec c = info.shape == Shape::ToText ? info.in : info.out;
+      const AccumulatorSpec c = info.shape == Shape::FromText ? info.out : info.in;
       std::vector<SqlType> types;
       if (c == AccumulatorSpec::W) {
         types = {SqlType::Decimal(38, 0), SqlType::Decimal(38, 10), SqlType::Decimal(19, 2)};
@@ -544,7 +550,9 @@ std::vector<int32_t> VariantsOf(Opcode op) {
         types.push_back(SqlType::Decimal(9, 2));
         types.push_back(SqlType::Decimal(5, 0));
       }
-      for (const SqlType& t : types) out.push_back(PackType(t));
+      for (const SqlType& t : types) {
+        if (info.shape != Shape::Format || t.id != TypeId::kBoolean) out.push_back(PackType(t));
+      }
       break;
     }
     default:
@@ -644,6 +652,8 @@ void Walk::WalkOpcode(Opcode op) {
     case Shape::TextSubstring:
     case Shape::ToText:
     case Shape::FromText:
+    case Shape::Place:
+    case Shape::Format:
       break;
   }
   // X stands for the three narrow classes, before (tests) or after (loads).

@@ -166,6 +166,26 @@ Fate BinaryI(Opcode op, int64_t a, int64_t b, int64_t* out) {
       const uint64_t divisor = std::gcd(a < 0 ? 0 - x : x, b < 0 ? 0 - y : y);
       return checked(__builtin_add_overflow(divisor, uint64_t{0}, out));
     }
+    case Opcode::AndI:
+    case Opcode::OrI:
+    case Opcode::XorI:
+      *out = 0;
+      for (int bit = 0; bit < 64; ++bit) {
+        const int ones = static_cast<int>((x >> bit & 1) + (y >> bit & 1));
+        const bool set = op == Opcode::AndI ? ones == 2 : op == Opcode::OrI ? ones > 0 : ones == 1;
+        if (set) *out |= static_cast<int64_t>(uint64_t{1} << bit);
+      }
+      return Fate::kValue;
+    case Opcode::ShiftLeftI: {
+      int128_t v = a;
+      for (int64_t i = 0; i < b && v <= INT64_MAX && v >= INT64_MIN && v != 0; ++i) v *= 2;
+      *out = static_cast<int64_t>(v);
+      return checked(b < 0 || v != *out);
+    }
+    case Opcode::ShiftRightI:
+      *out = a;
+      for (int64_t i = 0; i < b && i < 64; ++i) *out = FloorOf(*out, 2);
+      return checked(b < 0);
     case Opcode::AddMonthsD:
       return MonthsLater(a, b, out);
     case Opcode::AddMonthsT: {
@@ -270,6 +290,14 @@ Fate UnaryAny(Opcode op, const Scalar& in, Scalar* out) {
     case Opcode::AbsI:
       out->v = in.v < 0 ? -static_cast<int64_t>(static_cast<uint64_t>(in.v) + (in.v == kLeast ? 1 : 0)) : in.v;
       return in.v == kLeast ? Fate::kError : Fate::kValue;
+    case Opcode::RandomF: {
+      constexpr uint128_t kWord = uint128_t{1} << 64;
+      uint128_t z = (static_cast<uint64_t>(in.v) + uint128_t{11400714819323198485u}) % kWord;
+      z = ((z ^ z / (uint128_t{1} << 30)) * 13787848793156543929u) % kWord;
+      z = ((z ^ z / (uint128_t{1} << 27)) * 10723151780598845931u) % kWord;
+      z ^= z / (uint128_t{1} << 31);
+      return gives(std::ldexp(static_cast<double>(static_cast<uint64_t>(z / 2048)), -53));
+    }
     case Opcode::NegF:
       out->v = in.v ^ kLeast;
       return Fate::kValue;

@@ -80,6 +80,9 @@ Fate ToTextOf(const SqlType& type, const Scalar& in, std::string* out);
 
 /// A moment and a time zone, as the C library knows it: another moment in `v`, or `text`; or the moment of `text`.
 Fate InZone(Opcode op, const std::string& zone, int64_t* v, std::string* text);
+/// The format that the walk gives FormatI, FormatF and FormatW for values of a type, and what they make of one.
+std::string FormatFor(const SqlType& type, int language);
+Fate FormatOf(const SqlType& type, const Scalar& in, std::string* out);
 
 /// Reads the forms of text that the walk writes: "-12", " 12.345 ", "1998-12-01", "1998-12-01 10:11:12.5", "true",
 /// "1e5", "NaN".

@@ -429,6 +429,24 @@ void Reference::RunCode(const Section& s, Machine* m, size_t n, std::vector<uint
         });
         break;
       }
+      case Shape::Place:
+        each([&](size_t i) {
+          m->a[i] = static_cast<int64_t>(i);
+          m->a_null[i] = 0;
+        });
+        break;
+      case Shape::Format: {
+        const SqlType type = UnpackType(in.p3);
+        if (in.op != Opcode::FormatI && in.op != Opcode::FormatF && in.op != Opcode::FormatW) return unknown();
+        each([&](size_t i) {
+          m->a_null[i] = in.op == Opcode::FormatW ? m->w_null[i] : m->a_null[i];
+          if (m->a_null[i] != 0) return;
+          std::string r;
+          if (const Fate fate = FormatOf(type, {m->a[i], m->w[i]}, &r); fate != Fate::kValue) return misfit(i, fate);
+          m->a[i] = texts_->Number(r);
+        });
+        break;
+      }
       case Shape::FromText: {
         if (in.op != Opcode::TToI && in.op != Opcode::TToF && in.op != Opcode::TToW) return unknown();
         const SqlType type = UnpackType(in.p3);
@@ -557,6 +575,15 @@ bool Reference::Aggregate(Opcode op, State* s, const Machine& m, size_t i) {
       return true;
     case Opcode::MaxI:
       take(a > s->v);
+      return true;
+    case Opcode::BitAndI:
+      if (!null) s->v = first ? a : ~(~a | ~s->v);
+      return true;
+    case Opcode::BitOrI:
+      if (!null) s->v = first ? a : ~(~a & ~s->v);
+      return true;
+    case Opcode::BitXorI:
+      if (!null) s->v = first ? a : (a | s->v) & ~(a & s->v);
       return true;
     case Opcode::MinW:
       take(w < s->w);

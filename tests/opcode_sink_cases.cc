@@ -86,6 +86,11 @@ void Walk::GroupCase(const std::string& name, const std::vector<SqlType>& keys, 
   aggregate(Opcode::Count, kBigint);
   aggregate(Opcode::MinI, kBigint);
   aggregate(Opcode::MaxI, kBigint);
+  if (host) {
+    aggregate(Opcode::BitAndI, kBigint);
+    aggregate(Opcode::BitOrI, kBigint);
+    aggregate(Opcode::BitXorI, kBigint);
+  }
   if (!small_aggregates) {
     m.Load(kDouble, Operand::Slot(m.Slot(any_double, kDouble)));
     aggregate(Opcode::MinF, kDouble);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <mutex>
@@ -349,6 +350,53 @@ Fate ToTextOf(const SqlType& type, const Scalar& in, std::string* out) {
     default:
       *out = std::to_string(in.v);
       break;
+  }
+  return Fate::kValue;
+}
+
+std::string FormatFor(const SqlType& type, int language) {
+  if (type.IsFloat()) return "9.999EEEE";
+  if (type.IsNumeric()) return "S9,999" + std::string(34, '9') + "0.000";
+  return language == 0 ? "YYYY-MM-DD" : "%Y-%m-%d";
+}
+
+Fate FormatOf(const SqlType& type, const Scalar& in, std::string* out) {
+  if (type.IsFloat()) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%s%.3e", std::signbit(AsDouble(in.v)) ? "" : " ", AsDouble(in.v));
+    *out = std::isfinite(AsDouble(in.v)) ? text : " #.#######";
+    return Fate::kValue;
+  }
+  std::string text;
+  if (const Fate fate = ToTextOf(type, in, &text); fate != Fate::kValue) return fate;
+  if (!type.IsNumeric()) {
+    *out = text.substr(0, 10);
+    return Fate::kValue;
+  }
+  // 39 digits before the point, three behind it.
+  bool negative = text[0] == '-';
+  if (negative) text.erase(0, 1);
+  size_t point = text.find('.');
+  if (point == std::string::npos) {
+    point = text.size();
+    text += '.';
+  }
+  text.append(4, '0');
+  const bool up = text[point + 4] >= '5';
+  text.resize(point + 4);
+  for (size_t i = text.size(); up && i-- > 0;) {
+    if (text[i] == '.') continue;
+    text[i] = text[i] == '9' ? '0' : static_cast<char>(text[i] + 1);
+    if (text[i] != '0') break;
+    if (i == 0) text.insert(0, "1");
+  }
+  if (text.find_first_not_of("0.") == std::string::npos) negative = false;
+  const size_t digits = text.find('.');
+  const std::string sign = negative ? "-" : "+";
+  if (digits < 39) {
+    *out = std::string(39 - digits, ' ') + " " + sign + text;
+  } else {
+    *out = sign + text.substr(0, 1) + "," + text.substr(1);
   }
   return Fate::kValue;
 }

@@ -169,7 +169,7 @@ TEST(TypeRulesTest, EachOperatorRowIsReached) {
 #define TESSERA_OPERATOR(symbol, left, right, function, operands, result) ++rows;
 #include "vm/types.def"
   std::set<int> reached;
-  for (const char* symbol : {"+", "-", "*", "/", "%", "^", "||"}) {
+  for (const char* symbol : {"+", "-", "*", "/", "%", "^", "&", "|", "#", "<<", ">>", "||"}) {
     for (const SqlType& l : AllTypes()) {
       for (const SqlType& r : AllTypes()) {
         if (const auto rule = FindOperator(symbol, l, r)) reached.insert(rule->row);

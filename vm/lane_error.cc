@@ -59,6 +59,8 @@ Status LaneErrorStatus(LaneError error, const Instruction& in) {
                       "Characters have the numbers 1 to 1114111 (10FFFF), without 55296 to 57343.");
     case LaneError::kNoDate:
       return SqlError("date field value out of range", -1, "make_date takes a year from 1 to 9999, a month and a day.");
+    case LaneError::kNegativeShift:
+      return SqlError("negative number of bits to shift by", -1, "x << -n is x >> n.");
   }
   return {ErrorCode::kInternal, "an instruction failed without a reason"};
 }

@@ -59,6 +59,7 @@ enum class LaneError : uint8_t {
   kFieldZero,       ///< SPLIT_PART for field 0
   kNoCharacter,     ///< CHR of a number that is no character's
   kNoDate,          ///< MAKE_DATE of numbers that are no date's
+  kNegativeShift,   ///< << or >> by a negative number of bits
 };
 
 /// What Apply may say besides its result.
@@ -495,6 +496,20 @@ TESSERA_BINARY(GcdI, int64_t, {
   if (x > static_cast<uint64_t>(kInt64Max)) lane.error = LaneError::kOverflow;
   return static_cast<int64_t>(x);
 })
+TESSERA_BINARY(AndI, int64_t, { return a & b; })
+TESSERA_BINARY(OrI, int64_t, { return a | b; })
+TESSERA_BINARY(XorI, int64_t, { return a ^ b; })
+TESSERA_BINARY(ShiftLeftI, int64_t, {
+  if (b < 0) lane.error = LaneError::kNegativeShift;
+  if (b < 0 || a == 0) return 0;
+  const int64_t shifted = b > 63 ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << b);
+  if (b > 63 || shifted >> b != a) lane.error = LaneError::kOverflow;
+  return shifted;
+})
+TESSERA_BINARY(ShiftRightI, int64_t, {
+  if (b < 0) lane.error = LaneError::kNegativeShift;
+  return b < 0 ? 0 : a >> (b > 63 ? 63 : b);
+})
 TESSERA_BINARY(AddMonthsD, int64_t, { return AddMonths(a, b, lane); })
 TESSERA_BINARY(AddMonthsT, int64_t, {
   int64_t day = FloorDiv(a, kMicrosPerDay);
@@ -578,6 +593,13 @@ TESSERA_UNARY(AbsW, int128_t, int128_t, {
   return a < 0 ? WrapSub(int128_t{0}, a) : a;
 })
 TESSERA_UNARY(IToF, int64_t, double, { return static_cast<double>(a); })
+TESSERA_UNARY(RandomF, int64_t, double, {
+  // Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators (2014), the mixing function of SplitMix64.
+  uint64_t bits = static_cast<uint64_t>(a) + 0x9E3779B97F4A7C15;
+  bits = (bits ^ bits >> 30) * 0xBF58476D1CE4E5B9;
+  bits = (bits ^ bits >> 27) * 0x94D049BB133111EB;
+  return static_cast<double>((bits ^ bits >> 31) >> 11) * 0x1p-53;
+})
 TESSERA_UNARY(FToI, double, int64_t, {
   double r = rint(a);
   bool fits = r >= -9223372036854775808.0 && r < 9223372036854775808.0;
@@ -696,6 +718,19 @@ struct ProductF {
   static TESSERA_HD void Apply(State& s, double v, Lane&) { s *= v; }
   static TESSERA_HD void Merge(State& s, State o, Lane&) { s *= o; }
 };
+#define TESSERA_BITS(Name, First, Of)                                        \
+  struct Name {                                                              \
+    using Type = int64_t;                                                    \
+    using State = int64_t;                                                   \
+    static constexpr GroupState kGroupState = GroupState::kLocked;           \
+    static TESSERA_HD State Identity() { return First; }                     \
+    static TESSERA_HD void Apply(State& s, int64_t v, Lane&) { s = s Of v; } \
+    static TESSERA_HD void Merge(State& s, State o, Lane&) { s = s Of o; }   \
+  };
+TESSERA_BITS(BitAndI, -1, &)
+TESSERA_BITS(BitOrI, 0, |)
+TESSERA_BITS(BitXorI, 0, ^)
+#undef TESSERA_BITS
 struct SumW {
   using Type = int128_t;
   using State = int128_t;
@@ -769,6 +804,7 @@ struct ProbeOuter {};
 struct NextOuter {};
 struct FilterMatched {};
 struct RefuseMatch {};
+struct PlaceI {};
 struct Build {};
 struct Group {};
 struct CountRows {

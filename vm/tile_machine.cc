@@ -67,6 +67,7 @@ TileMachine::TileMachine(const Program& program, int section, const std::vector<
     const OpcodeInfo& info = Info(in.op);
     wide |= info.in == AccumulatorSpec::W || info.out == AccumulatorSpec::W;
     const bool probe = info.role == Role::Probe;
+    if (probe) probed_.push_back(in.p1);
     if (probe && in.p3 == 0) crossed_[in.p1].end = static_cast<uint32_t>(joins[in.p1]->rows().rows);
     if (probe && in.p3 > 0) cursors_[in.p1].resize(kTileRows, kNoRow);
     if (info.shape == Shape::ProbeOuter) outer_[in.p1] = 1;

@@ -23,6 +23,7 @@
 #include "base/int128.h"
 #include "base/status.h"
 #include "vm/dictionary.h"
+#include "vm/format.h"
 #include "vm/group_table.h"
 #include "vm/join_index.h"
 #include "vm/meaning.h"
@@ -74,6 +75,8 @@ class TileMachine {
   }
   /// The text of a value, valid until the next tile.
   std::string_view Text(int64_t value) const { return value < kFirstMade ? strings_->Get(value) : TextHere(value); }
+  /// The number of the first row of the next tiles' tablet in its source, for PlaceI.
+  void StartAt(uint64_t row) { row_before_ = row; }
   /// A flag that ends a tile with kCancelled: one tile of a nested-loop join of large tables can take minutes. May be
   /// nullptr.
   void StopOn(const std::atomic<bool>* cancel) { cancel_ = cancel; }
@@ -289,12 +292,22 @@ class TileMachine {
   }
   /// The regular expression of a constant, compiled when it is first asked for.
   const Regex& RegexOf(int32_t constant);
+  /// The format of the current instruction, likewise.
+  const Format& FormatOf(const Instruction& in);
   template <class M>
   void DoTextConcat(const Instruction& in);
   template <class M>
   void DoTextSubstring(const Instruction& in);
   template <class M>
   void DoToText(const Instruction& in);
+  template <class M>
+  void DoFormat(const Instruction& in) {
+    DoApart(in);
+  }
+  template <class M>
+  void DoPlace(const Instruction& in) {
+    DoApart(in);
+  }
   template <class M>
   void DoFromText(const Instruction& in);
   template <class M>
@@ -376,6 +389,7 @@ class TileMachine {
   uint64_t many_hashes_[kTileRows];
   uint16_t many_rows_[kTileRows];
   TileSinks sinks_;
+  uint64_t row_before_ = 0;
   uint32_t first_ = 0;
   int n_ = 0;
 
@@ -401,7 +415,9 @@ class TileMachine {
   std::vector<uint32_t> group_;       // per row: ordinal in the group table
   std::vector<int64_t> constants_;    // narrow constants; text interned
   std::vector<uint8_t> constant_null_;
-  std::map<int32_t, Regex> regexes_;  // by constant
+  std::map<int32_t, Regex> regexes_;   // by constant
+  std::map<int32_t, Format> formats_;  // by address
+  std::vector<int32_t> probed_;        // join tables, in the order of the code
 
   int live_ = 0;
   bool sparse_ = false;

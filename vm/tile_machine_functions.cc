@@ -125,6 +125,12 @@ const Regex& TileMachine::RegexOf(int32_t constant) {
   return regexes_.try_emplace(constant, program_.constants[static_cast<size_t>(constant)].text).first->second;
 }
 
+const Format& TileMachine::FormatOf(const Instruction& in) {
+  const std::string& text = program_.constants[static_cast<size_t>(in.p2)].text;
+  const auto language = static_cast<Format::Language>(in.p4);
+  return formats_.try_emplace(static_cast<int32_t>(Current()), text, UnpackType(in.p3), language).first->second;
+}
+
 template <class M, Shape kShape>
 void TileMachine::RunApart(const Instruction& in) {
   const auto is_null = [](const Source<int64_t>& s, int i) {
@@ -221,6 +227,41 @@ void TileMachine::RunApart(const Instruction& in) {
       if (lane.error != LaneError::kNone) return NoteError(lane.error);
       a_[i] = MadeText(text_);
     });
+  } else if constexpr (kShape == Shape::Place) {
+    a_may_be_null_ = false;
+    const uint64_t first = row_before_ + first_;
+    ForLive([&](int i) { a_[i] = static_cast<int64_t>(first + static_cast<uint64_t>(i)); });
+    for (const int32_t join : probed_) {
+      const std::vector<uint32_t>& cursor = cursors_[static_cast<size_t>(join)];
+      const uint32_t at = crossed_[static_cast<size_t>(join)].at;
+      ForLive([&](int i) {
+        const uint64_t row = cursor.empty() ? at : cursor[static_cast<size_t>(i)];
+        a_[i] = static_cast<int64_t>(static_cast<uint64_t>(a_[i]) * 0x2545F4914F6CDD1D + row + 1);
+      });
+    }
+  } else if constexpr (kShape == Shape::Format) {
+    constexpr bool kWide = std::is_same_v<M, meaning::FormatW>;
+    constexpr bool kFloat = std::is_same_v<M, meaning::FormatF>;
+    const Format& format = FormatOf(in);
+    if constexpr (kWide) {
+      a_may_be_null_ = w_may_be_null_;
+      if (w_may_be_null_) memcpy(a_null_, w_null_.data(), static_cast<size_t>(n_));
+    }
+    Value v = Value::Null(UnpackType(in.p3));
+    v.null = false;
+    ForOnlyLive([&](int i) {
+      if (a_may_be_null_ && a_null_[i] != 0) return;
+      if constexpr (kWide) {
+        v.wide = w_[static_cast<size_t>(i)];
+      } else if constexpr (kFloat) {
+        v.f64 = std::bit_cast<double>(a_[i]);
+      } else {
+        v.i64 = a_[i];
+      }
+      text_.clear();
+      format.Append(v, &text_);
+      a_[i] = MadeText(text_);
+    });
   } else if constexpr (kShape == Shape::UnaryField) {
     ForOnlyLive([&](int i) {
       if (a_may_be_null_ && a_null_[i] != 0) return;
@@ -248,6 +289,7 @@ void TileMachine::DoApart(const Instruction& in) {
                                 kShape == Shape::TextReplace || kShape == Shape::TextPad || kShape == Shape::TextPart ||
                                 kShape == Shape::BinaryField || kShape == Shape::RegexPart ||
                                 kShape == Shape::RegexReplace || kShape == Shape::Zone;
+                                kShape == Shape::RegexReplace || kShape == Shape::Place || kShape == Shape::Format;
     if constexpr (kOnlyApart || kApart<M>) RunApart<M, kShape>(in);
   };
   switch (in.op) {

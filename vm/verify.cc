@@ -10,6 +10,7 @@
 #include <map>
 
 #include "vm/aggregate.h"
+#include "vm/format.h"
 #include "vm/math_meaning.h"
 #include "vm/program.h"
 #include "vm/regex.h"
@@ -599,6 +600,16 @@ class Verifier {
           AccumulatorSpec want = info.shape == Shape::ToText ? info.in : info.out;
           if (!IsValueType(t) || ClassOf(t) != want) return Fail("type in p3");
           if (info.shape == Shape::FromText && in.p4 != 0 && in.p4 != 1) return Fail("what becomes of bad text");
+          break;
+        }
+        case Shape::Format: {
+          const SqlType t = UnpackType(in.p3);
+          if (!IsFormatted(t) || ClassOf(t) != info.in) return Fail("type in p3");
+          if (in.p4 != 0 && in.p4 != 1) return Fail("language of the format");
+          const auto language = static_cast<Format::Language>(in.p4);
+          if (language == Format::Language::kStrftime && t.IsNumeric()) return Fail("language of the format");
+          if (!Format(p_.constants[static_cast<size_t>(in.p2)].text, t, language).error().empty())
+            return Fail("format");
           break;
         }
         case Shape::Like:

@@ -101,6 +101,7 @@ Status Recursions::TakeRows(int number, uint64_t* rows) {
 
 Result<bool> Recursions::EndTurn(int number) {
   uint64_t rows = 0;
+  ++state_.turns;
   Exchange* const exchange = state_.options.exchange;
   Status status = state_.IsMaster() ? Caught([&] { return TakeRows(number, &rows); }) : Status::Ok();
   if (exchange != nullptr) {

@@ -38,6 +38,7 @@ struct RunState {
   HandedOn handed_on;                 ///< empty: everything runs on the host
   LateTexts late_texts;
   RankStatistics mine;
+  uint64_t turns = 0;  ///< of recursions that have ended
 
   const Section& section(int number) const { return program.sections[static_cast<size_t>(number)]; }
   const JoinSpec& join(int number) const { return program.joins[static_cast<size_t>(number)]; }

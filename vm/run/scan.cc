@@ -85,6 +85,7 @@ void FindRanges(const RunState& state, Scan* scan) {
 Status PrepareScan(RunState* state, int number, Scan* scan) {
   const Section& s = state->section(number);
   scan->number = number;
+  scan->place = state->turns << 40;
   scan->counts.joined = std::make_unique<TileMachine::JoinCounter[]>(state->program.joins.size());
   scan->top = std::make_unique<TopRows>(s);
   ScanUnits& units = scan->units;
@@ -99,7 +100,12 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
         std::make_unique<SectionEncoder>(state->program, number, &state->strings, state->joins.key_ranges(), true);
     scan->tablets = std::vector<LazyTablet>(scan->table->tablets.size());
     std::vector<uint32_t> rows;
-    for (const auto& tablet : scan->table->tablets) rows.push_back(tablet->rows());
+    uint64_t first = 0;
+    for (const auto& tablet : scan->table->tablets) {
+      rows.push_back(tablet->rows());
+      scan->first_rows.push_back(first);
+      first += tablet->rows();
+    }
     CutSource(s, Portion(*scan->table, state->options.exchange), rows, &units);
     return Status::Ok();
   }

@@ -200,6 +200,7 @@ class UnitRunner {
     }
     if (state_.options.exchange != nullptr)
       machine->StopIf([this, worker, asked = 0]() mutable { return StoppedInTile(worker, &asked); });
+    machine->StartAt(scan_.first_rows.empty() ? scan_.place : scan_.place + scan_.first_rows[block.tablet]);
     const uint64_t first_cycle = state_.options.profile ? __builtin_ia32_rdtsc() : 0;
     for (; at < block.rows; at += kTileRows) {
       TESSERA_TRY(CheckCancelled(worker, at));

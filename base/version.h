@@ -1,4 +1,4 @@
-// The version that `tessera --version` prints.
+// The version that `tessera --version` and version() give.
 #pragma once
 
 namespace tessera {

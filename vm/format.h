@@ -1,0 +1,121 @@
+// Numbers, dates and times as text by a format: TO_CHAR in the language of PostgreSQL and STRFTIME in that of C, as DuckDB
+// has it. What the opcodes of shape Format mean for a row. Names of months and days are English.
+//
+// Start at: Format. Immutable; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tablet/row_batch.h"
+#include "tablet/types.h"
+
+namespace tessera::vm {
+
+/// A longer format is an error.
+inline constexpr size_t kMostFormatBytes = 1 << 12;
+
+/// Whether values of the type have formats.
+inline bool IsFormatted(const SqlType& type) {
+  return type.IsNumeric() || type.id == TypeId::kDate || type.id == TypeId::kTimestamp || type.id == TypeId::kTime;
+}
+
+class Format {
+ public:
+  enum class Language : uint8_t { kToChar, kStrftime };
+
+  /// REQUIRES: IsFormatted(type); kStrftime: it is no number.
+  Format(std::string_view text, const SqlType& type, Language language);
+
+  /// Why the text is no format for such values; "" if it is one. REQUIRES for what follows: it is.
+  const std::string& error() const { return error_; }
+  /// Appends a value of the type that is not NULL.
+  void Append(const Value& v, std::string* out) const;
+
+ private:
+  /// What stands for a part of a moment, in either language.
+  enum class Part : uint8_t {
+    kYear,
+    kYearWithComma,
+    kIsoYear,
+    kCentury,
+    kEra,
+    kQuarter,
+    kMonth,
+    kMonthName,
+    kMonthShort,
+    kRoman,
+    kDay,
+    kDayOfYear,
+    kIsoDayOfYear,
+    kDayName,
+    kDayShort,
+    kDayOfWeek,  // Sunday is 1
+    kIsoDay,     // Monday is 1
+    kSundayIs0,
+    kWeekOfMonth,
+    kWeekOfYear,  // the first begins with January 1
+    kIsoWeek,
+    kWeekOfSundays,
+    kWeekOfMondays,
+    kJulian,
+    kHour24,
+    kHour12,
+    kNoon,
+    kMinute,
+    kSecond,
+    kFraction,  // `digits` of the microseconds
+    kNanoseconds,
+    kSecondOfDay,
+  };
+  enum class Letters : uint8_t { kAsIs, kUpper, kLower };
+  struct Piece {
+    enum class Kind : uint8_t {
+      kText,
+      kPart,
+      // Of numbers:
+      kNine,
+      kZero,
+      kPoint,
+      kComma,
+      kMinus,
+      kPlus,
+      kSign,
+      kOrdinal,
+      kRomanNumber,
+      kCurrency,
+    };
+    Kind kind = Kind::kText;
+    std::string text;  // kText; else of the dotted and the undotted forms of AM and BC
+    Part part = Part::kYear;
+    Letters letters = Letters::kAsIs;
+    uint8_t digits = 0;  // at least so many, by zeros before them; of kFraction so many
+    uint8_t last = 0;    // the last so many digits of the number only; 0: all
+    bool padded = true;  // names have blanks behind them
+    char ordinal = 0;    // 't' or 'T': followed by th and its kin
+  };
+
+  void ReadStrftime(std::string_view text);
+  void ReadMoment(std::string_view text);
+  void ReadNumber(std::string_view text);
+  void AddText(std::string_view text);
+  void AddPart(Part part, int digits, bool padded, Letters letters = Letters::kAsIs);
+  void AppendPart(const Piece& piece, int64_t micros, std::string* out) const;
+  void AppendNumber(const Value& v, std::string* out) const;
+  void AppendExponent(const Value& v, std::string* out) const;
+
+  const SqlType type_;
+  std::string error_;
+  std::vector<Piece> pieces_;
+  // Of numbers:
+  int before_ = 0, behind_ = 0;       // digits before and behind the point
+  int shift_ = 0;                     // digits behind V: the value is multiplied by so many tens
+  int zero_from_ = -1, zero_to_ = 0;  // digits that a 0 asks for: from the first 0 to the last
+  bool fill_ = false, exponent_ = false, brackets_ = false, roman_ = false, point_ = false;
+  enum class SignPlace : uint8_t { kBefore, kBehind, kApart } sign_place_ = SignPlace::kBefore;
+  bool always_sign_ = false;  // S: + and -
+};
+
+}  // namespace tessera::vm
