@@ -119,11 +119,8 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   if (name == "timezone" && count == 2) return BindAtTimeZone(*list, position);
   if (name == "date_trunc" && (count == 2 || count == 3)) return BindDateTrunc(*list, position);
   if ((name == "date_diff" || name == "datediff") && count == 3) return BindDateDiff(*list, position);
-  constexpr std::pair<std::string_view, std::string_view> kFieldNames[] = {{"dayofweek", "dow"},
-                                                                           {"weekday", "dow"},
-                                                                           {"dayofmonth", "day"},
-                                                                           {"dayofyear", "doy"},
-                                                                           {"weekofyear", "week"}};
+  constexpr std::pair<std::string_view, std::string_view> kFieldNames[] = {
+      {"dayofweek", "dow"}, {"weekday", "dow"}, {"dayofmonth", "day"}, {"dayofyear", "doy"}, {"weekofyear", "week"}};
   for (const auto& [other, field] : kFieldNames) {
     if (count == 1 && name == other) return BindExtract(field, position, *list->first(), position);
   }
@@ -345,6 +342,9 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
       break;
     case Clause::kOffset:
       place = "OFFSET";
+      break;
+    case Clause::kConstraint:
+      place = "CHECK and GENERATED";
       break;
     case Clause::kSelect:
     case Clause::kHaving:

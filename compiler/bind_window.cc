@@ -74,6 +74,8 @@ const char* ClauseName(Clause clause) {
       return "LIMIT";
     case Clause::kOffset:
       return "OFFSET";
+    case Clause::kConstraint:
+      return "CHECK and GENERATED";
     case Clause::kSelect:
     case Clause::kQualify:
     case Clause::kOrderBy:

@@ -11,6 +11,7 @@
 #include "compiler/fold.h"
 #include "compiler/parser.h"
 #include "compiler/query_binder.h"
+#include "compiler/row_rules.h"
 #include "compiler/sql_scanner.h"
 #include "compiler/statement_option.h"
 #include "compiler/table_binder.h"
@@ -54,6 +55,11 @@ Result<std::vector<int>> InsertColumns(const ParseNode& insert, const TableInfo&
   return columns;
 }
 
+Status GivenToGenerated(const ColumnSchema& column, int position) {
+  return SqlError("cannot insert a non-DEFAULT value into column \"" + column.name + "\"", position,
+                  "It is a generated column: leave it out.");
+}
+
 Status BindValues(const ParseNode& lists, std::string_view sql, const Dialect& dialect, const std::vector<int>& columns,
                   bool named, Statement* out) {
   const TableSchema& schema = out->target->schema;
@@ -89,6 +95,8 @@ Status BindValues(const ParseNode& lists, std::string_view sql, const Dialect& d
     size_t i = 0;
     for (const ParseNode& item : *items) {
       const auto c = static_cast<size_t>(columns[i++]);
+      if (schema.columns[c].generated_text && !item.Is(Tag::kSetToDefault))
+        return GivenToGenerated(schema.columns[c], item.FirstLocation());
       TESSERA_ASSIGN(const Value value, InsertValue(&binder, item, schema.columns[c]));
       batch.columns[c].Append(value);
     }
@@ -113,6 +121,7 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
   }
   TESSERA_ASSIGN(out->target, FindTable(relation, snapshot));
   out->table = out->target->schema.name;
+  TESSERA_ASSIGN(out->rules, MakeRowRules(out->target->schema));
   TESSERA_ASSIGN(const std::vector<int> columns, InsertColumns(insert, *out->target));
   const ParseNode* select = insert.Get(Field::k_selectStmt);
   if (select == nullptr) {  // DEFAULT VALUES
@@ -147,6 +156,10 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
     const ParseNode* extra = insert.Get(Field::k_cols)->first();
     for (size_t i = 0; i < count; ++i) extra = extra->next();
     return SqlError("INSERT has more target columns than expressions", extra->location());
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const ColumnSchema& column = out->target->schema.columns[static_cast<size_t>(columns[i])];
+    if (column.generated_text) return GivenToGenerated(column, out->query->outputs[i].expr->position);
   }
   return FitToTable(out->query.get(), *out->target, columns, dialect);
 }

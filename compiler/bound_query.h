@@ -187,6 +187,7 @@ struct Statement {
   std::string table;                        ///< kInsert, kCreateTable, kDropTable, kCopyFrom
   std::shared_ptr<const TableInfo> target;  ///< kInsert, kCopyFrom
   RowBatch values;          ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
+  RowRules rules;           ///< kInsert; empty if the target has none
   TableSchema schema;       ///< kCreateTable
   bool if_exists = false;   ///< DROP TABLE IF EXISTS, CREATE TABLE IF NOT EXISTS
   bool or_replace = false;  ///< CREATE OR REPLACE TABLE

@@ -7,6 +7,7 @@
 
 #include "compiler/expression_binder.h"
 #include "compiler/query_binder.h"
+#include "compiler/row_rules.h"
 #include "compiler/sql_scanner.h"
 #include "compiler/statement_option.h"
 #include "compiler/table_binder.h"
@@ -143,11 +144,21 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
         if (std::find(columns.begin(), columns.end(), column) != columns.end()) {
           return SqlError("column \"" + std::string(name) + "\" specified more than once", at);
         }
+        if (is_from && out->target->schema.columns[static_cast<size_t>(column)].generated_text)
+          return SqlError("column \"" + std::string(name) + "\" is a generated column", at, "COPY computes it.");
         columns.push_back(column);
       }
+    } else {
+      // As in PostgreSQL, without the generated ones.
+      const std::vector<ColumnSchema>& all = out->target->schema.columns;
+      for (size_t c = 0; c < all.size(); ++c) {
+        if (!all[c].generated_text) columns.push_back(static_cast<int>(c));
+      }
+      if (columns.size() == all.size()) columns.clear();
     }
   }
   if (is_from) {
+    TESSERA_ASSIGN(out->copy_from.rules, MakeRowRules(out->target->schema));
     out->copy_from.delimiter = format.delimiter;
     out->copy_from.header = format.header;
     out->copy_from.null_string = format.null_string;

@@ -28,7 +28,19 @@ namespace tessera {
 inline constexpr size_t kMaxItems = 4096;
 
 /// Where an expression stands: decides what it may hold and how errors name the clause.
-enum class Clause : uint8_t { kSelect, kWhere, kOn, kGroupBy, kHaving, kQualify, kOrderBy, kValues, kLimit, kOffset };
+enum class Clause : uint8_t {
+  kSelect,
+  kWhere,
+  kOn,
+  kGroupBy,
+  kHaving,
+  kQualify,
+  kOrderBy,
+  kValues,
+  kLimit,
+  kOffset,
+  kConstraint,  ///< CHECK, GENERATED
+};
 
 /// A column that a name may mean.
 struct ScopeColumn {

@@ -9,6 +9,8 @@
 #include "compiler/expression_binder.h"
 #include "compiler/fold.h"
 #include "compiler/nearest_name.h"
+#include "compiler/row_rules.h"
+#include "compiler/sql_scanner.h"
 #include "tablet/schema_check.h"
 #include "tablet/tablet_format.h"
 
@@ -38,17 +40,14 @@ std::string UnsupportedConstraint(std::string_view type) {
   struct Row {
     std::string_view type, name;
   };
-  constexpr Row kRows[] = {{"CONSTR_CHECK", "CHECK"},
-                           {"CONSTR_UNIQUE", "UNIQUE"},
-                           {"CONSTR_FOREIGN", "FOREIGN KEY"},
-                           {"CONSTR_IDENTITY", "GENERATED AS IDENTITY"},
-                           {"CONSTR_GENERATED", "GENERATED ALWAYS AS"},
-                           {"CONSTR_EXCLUSION", "EXCLUDE"}};
+  constexpr Row kRows[] = {
+      {"CONSTR_FOREIGN", "FOREIGN KEY"}, {"CONSTR_IDENTITY", "GENERATED AS IDENTITY"}, {"CONSTR_EXCLUSION", "EXCLUDE"}};
   for (const Row& row : kRows) {
     if (row.type == type) return std::string(row.name);
   }
-  if (type == "CONSTR_NOTNULL" || type == "CONSTR_NULL" || type == "CONSTR_PRIMARY" || type == "CONSTR_DEFAULT")
-    return {};
+  constexpr std::string_view kKnown[] = {"CONSTR_NOTNULL", "CONSTR_NULL",   "CONSTR_PRIMARY",  "CONSTR_DEFAULT",
+                                         "CONSTR_CHECK",   "CONSTR_UNIQUE", "CONSTR_GENERATED"};
+  if (std::find(std::begin(kKnown), std::end(kKnown), type) != std::end(kKnown)) return {};
   return "this constraint (" + std::string(type) + ")";
 }
 
@@ -93,8 +92,10 @@ class TableBinder {
         if (is_null && not_null) {
           return SqlError("conflicting NULL/NOT NULL declarations for column \"" + column.name + "\"", c.location());
         }
-        if (kind == "CONSTR_PRIMARY")
-          TESSERA_TRY(SetPrimaryKey({static_cast<int>(schema_->columns.size()) - 1}, c.location()));
+        const int number = static_cast<int>(schema_->columns.size()) - 1;
+        if (kind == "CONSTR_PRIMARY") TESSERA_TRY(SetPrimaryKey({number}, c.location()));
+        if (kind == "CONSTR_UNIQUE") TESSERA_TRY(AddUnique(c, {number}));
+        if (kind == "CONSTR_CHECK" || kind == "CONSTR_GENERATED") expressions_.push_back({&c, number});
       }
     }
     return {};
@@ -106,22 +107,106 @@ class TableBinder {
     const int position = constraint.location();
     if (const std::string name = UnsupportedConstraint(kind); !name.empty())
       return Unsupported(name + " is not supported", position);
+    if (kind == "CONSTR_CHECK") {
+      expressions_.push_back({&constraint, -1});
+      return {};
+    }
     std::vector<int> key;
     const ParseNode* keys = constraint.Get(Field::k_keys);
-    if (kind != "CONSTR_PRIMARY" || keys == nullptr) return Unsupported("this constraint is not supported", position);
+    const bool unique = kind == "CONSTR_UNIQUE";
+    if ((kind != "CONSTR_PRIMARY" && !unique) || keys == nullptr)
+      return Unsupported("this constraint is not supported", position);
     for (const ParseNode& k : *keys) {
       const std::string_view name = k.Text(Field::k_sval);
       const int column = schema_->Find(name);
       if (column < 0) return SqlError("column \"" + std::string(name) + "\" named in key does not exist", position);
       if (std::find(key.begin(), key.end(), column) != key.end()) {
-        return SqlError("column \"" + std::string(name) + "\" appears twice in primary key constraint", position);
+        return SqlError("column \"" + std::string(name) + "\" appears twice in " + (unique ? "unique" : "primary key") +
+                            " constraint",
+                        position);
       }
       key.push_back(column);
     }
-    return SetPrimaryKey(key, position);
+    return unique ? AddUnique(constraint, std::move(key)) : SetPrimaryKey(key, position);
+  }
+
+  /// CHECK and GENERATED: all columns are known.
+  Status AddExpressions(const Dialect& dialect) {
+    for (const auto& [constraint, column] : expressions_) {
+      if (constraint->Text(Field::k_contype) != "CONSTR_GENERATED") continue;
+      ColumnSchema& generated = schema_->columns[static_cast<size_t>(column)];
+      if (generated.default_text) {
+        return SqlError("both default and generation expression specified for column \"" + generated.name + "\"",
+                        constraint->location());
+      }
+      if (generated.generated_text) {
+        return SqlError("multiple generation clauses specified for column \"" + generated.name + "\"",
+                        constraint->location());
+      }
+      generated.generated_text = ExpressionTextOf(*constraint);
+    }
+    for (const auto& [constraint, column] : expressions_) {
+      const ParseNode& expression = *constraint->Get(Field::k_raw_expr);
+      const bool generated = constraint->Text(Field::k_contype) == "CONSTR_GENERATED";
+      const ColumnSchema* of = generated ? &schema_->columns[static_cast<size_t>(column)] : nullptr;
+      TESSERA_TRY(CheckRowExpression(expression, context_.sql, dialect, *schema_, of));
+      if (generated) continue;
+      std::vector<int> named = {column};
+      if (column < 0) {
+        TESSERA_ASSIGN(named, ColumnsOfRowExpression(expression, context_.sql, dialect, *schema_));
+        if (named.size() != 1) named.clear();
+      }
+      TESSERA_ASSIGN(std::string name, NameOf(*constraint, named, "check"));
+      schema_->checks.push_back({std::move(name), ExpressionTextOf(*constraint)});
+    }
+    return {};
   }
 
  private:
+  /// The constraint's own name, or one as PostgreSQL makes it: table_column_check, with a number if that is taken.
+  Result<std::string> NameOf(const ParseNode& constraint, const std::vector<int>& columns, const char* kind) {
+    const auto taken = [&](const std::string& name) {
+      const auto same = [&](const auto& other) { return other.name == name; };
+      return std::any_of(schema_->checks.begin(), schema_->checks.end(), same) ||
+             std::any_of(schema_->unique_keys.begin(), schema_->unique_keys.end(), same);
+    };
+    std::string name(constraint.Text(Field::k_conname));
+    if (!name.empty()) {
+      if (taken(name)) return SqlError("constraint \"" + name + "\" already exists", constraint.location());
+      return name;
+    }
+    name = schema_->name;
+    for (const int c : columns) name += "_" + schema_->columns[static_cast<size_t>(c)].name;
+    name += std::string("_") + kind;
+    const std::string base = name;
+    for (int i = 1; taken(name); ++i) name = base + std::to_string(i);
+    return name;
+  }
+
+  Status AddUnique(const ParseNode& constraint, std::vector<int> columns) {
+    const int position = constraint.location();
+    if (constraint.Get(Field::k_nulls_not_distinct) != nullptr)
+      return Unsupported("UNIQUE NULLS NOT DISTINCT is not supported", position, "Declare the columns NOT NULL.");
+    if (constraint.Get(Field::k_deferrable) != nullptr)
+      return Unsupported("a constraint that is DEFERRABLE is not supported", position);
+    TESSERA_ASSIGN(std::string name, NameOf(constraint, columns, "key"));
+    schema_->unique_keys.push_back({std::move(name), std::move(columns)});
+    return {};
+  }
+
+  /// The text between the parentheses of CHECK (...) or AS (...).
+  std::string ExpressionTextOf(const ParseNode& constraint) const {
+    const std::string_view sql = context_.sql;
+    size_t begin = 0, depth = 0;
+    for (Token t = NextToken(sql, static_cast<size_t>(constraint.location())); t.kind != Token::Kind::kEnd;
+         t = NextToken(sql, t.end)) {
+      if (t.kind != Token::Kind::kSymbol) continue;
+      if (sql[t.begin] == '(' && depth++ == 0) begin = t.end;
+      if (sql[t.begin] == ')' && --depth == 0) return std::string(sql.substr(begin, t.begin - begin));
+    }
+    return {};
+  }
+
   /// Of the last column.
   Status SetDefault(const ParseNode& constraint) {
     ColumnSchema& column = schema_->columns.back();
@@ -153,6 +238,8 @@ class TableBinder {
     return {};
   }
 
+  /// CHECK and GENERATED, and the column that has each; -1: the table.
+  std::vector<std::pair<const ParseNode*, int>> expressions_;
   TableSchema* schema_;
   std::vector<Relation> no_relations_;  ///< stays empty: a DEFAULT has no columns to speak of
   BindContext context_;
@@ -226,6 +313,7 @@ Status BindCreateTable(const ParseNode& create, std::string_view sql, const Dial
   for (const ParseNode& e : *elements) {
     if (e.Is(Tag::kConstraint)) TESSERA_TRY(binder.AddConstraint(e));
   }
+  TESSERA_TRY(binder.AddExpressions(dialect));
   if (out->schema.columns.empty())
     return SqlError("table \"" + out->table + "\" must have at least one column", position);
   if (const ParseNode* options = create.Get(Field::k_options)) TESSERA_TRY(BindTableOptions(*options, &out->schema));

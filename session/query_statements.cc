@@ -60,7 +60,13 @@ Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& sna
   }
   uint64_t rows = 0;
   auto append = [&](const RowBatch& batch) -> Status {
-    TESSERA_TRY(writer->Append(batch, rows + 1));
+    if (s.rules) {
+      RowBatch ruled = batch;
+      TESSERA_TRY(s.rules(&ruled, rows + 1));
+      TESSERA_TRY(writer->Append(ruled, rows + 1));
+    } else {
+      TESSERA_TRY(writer->Append(batch, rows + 1));
+    }
     rows += batch.rows;
     return Status::Ok();
   };

@@ -44,18 +44,23 @@ std::string CreateTableText(const TableSchema& schema) {
   std::string out = "CREATE TABLE " + QuotedName(schema.name) + " (\n";
   for (size_t i = 0; i < schema.columns.size(); ++i) {
     const ColumnSchema& column = schema.columns[i];
-    out += "  " + QuotedName(column.name) + " " + column.type.ToString() + (column.not_null ? " NOT NULL" : "");
+    out += (i == 0 ? "  " : ",\n  ") + QuotedName(column.name) + " " + column.type.ToString() +
+           (column.not_null ? " NOT NULL" : "");
     if (column.default_text) out += " DEFAULT " + QuotedText(*column.default_text);
-    out += i + 1 < schema.columns.size() || !schema.primary_key.empty() ? ",\n" : "\n";
+    if (column.generated_text) out += " GENERATED ALWAYS AS (" + *column.generated_text + ") STORED";
   }
-  if (!schema.primary_key.empty()) {
-    out += "  PRIMARY KEY (";
-    for (size_t i = 0; i < schema.primary_key.size(); ++i) {
-      out += (i == 0 ? "" : ", ") + QuotedName(schema.columns[static_cast<size_t>(schema.primary_key[i])].name);
-    }
-    out += ")\n";
-  }
-  out += ")";
+  const auto names = [&](const std::vector<int>& columns) {
+    std::string list;
+    for (const int c : columns)
+      list += (list.empty() ? "" : ", ") + QuotedName(schema.columns[static_cast<size_t>(c)].name);
+    return "(" + list + ")";
+  };
+  if (!schema.primary_key.empty()) out += ",\n  PRIMARY KEY " + names(schema.primary_key);
+  for (const UniqueKey& key : schema.unique_keys)
+    out += ",\n  CONSTRAINT " + QuotedName(key.name) + " UNIQUE " + names(key.columns);
+  for (const CheckConstraint& check : schema.checks)
+    out += ",\n  CONSTRAINT " + QuotedName(check.name) + " CHECK (" + check.text + ")";
+  out += "\n)";
   if (schema.tablet_rows > 0) out += " WITH (tablet_rows = " + std::to_string(schema.tablet_rows) + ")";
   return out + ";\n";
 }

@@ -15,6 +15,7 @@
 #include <unordered_set>
 
 #include "base/interrupt.h"
+#include "tablet/constraint_row.h"
 #include "tablet/regular_file.h"
 #include "tablet/schema_check.h"
 #include "tablet/tablet_format.h"
@@ -27,8 +28,8 @@ namespace tessera {
 namespace {
 
 constexpr int kApplicationId = 0x54534352;  // "TSCR"
-/// Without and with the table of defaults, which is made with the first one.
-constexpr int kUserVersion = 1, kVersionWithDefaults = 2;
+/// Without and with the table of defaults, and with that of constraints. Each is made with the first entry.
+constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3;
 /// Of tables, tablets and versions: whoever counts on from here does not come to the end of an int64_t.
 constexpr int64_t kGreatestId = int64_t{1} << 62;
 constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
@@ -87,6 +88,17 @@ CREATE TABLE defaults (
 );
 )";
 
+constexpr char kConstraintsSchema[] = R"(
+CREATE TABLE constraints (
+  table_id  INTEGER NOT NULL REFERENCES tables (id),
+  position  INTEGER NOT NULL,
+  kind      TEXT NOT NULL,
+  name      TEXT NOT NULL,
+  value     TEXT NOT NULL,
+  PRIMARY KEY (table_id, position)
+);
+)";
+
 /// The bytes that a checksum of the catalog covers: integers as 8 bytes, texts after their length.
 class CheckedBytes {
  public:
@@ -135,6 +147,9 @@ uint64_t TableChecksum(const TableRecord& table) {
     if (!column.default_text) continue;
     bytes.Add(static_cast<int64_t>(c));
     bytes.Add(std::string_view(*column.default_text));
+  }
+  for (const ConstraintRow& row : ConstraintsOf(table.schema)) {
+    for (const std::string* text : {&row.kind, &row.name, &row.value}) bytes.Add(std::string_view(*text));
   }
   bytes.Add(static_cast<int64_t>(table.schema.primary_key.size()));
   for (int column : table.schema.primary_key) bytes.Add(int64_t{column});
@@ -464,11 +479,11 @@ Result<Catalog::State> Catalog::Check() {
     if (application == 0 && version == 0 && pages == 0) return State::kEmpty;
     return Corrupt("it is not a database of this program");
   }
-  if (version != kUserVersion && version != kVersionWithDefaults) {
+  if (version < kUserVersion || version > kVersionWithConstraints) {
     return Status(ErrorCode::kCorrupt,
                   "database \"" + name_ + "\" has format version " + std::to_string(version) +
-                      ", this program reads version " + std::to_string(kVersionWithDefaults),
-                  version > kVersionWithDefaults ? "Use the newer program that wrote it." : "");
+                      ", this program reads version " + std::to_string(kVersionWithConstraints),
+                  version > kVersionWithConstraints ? "Use the newer program that wrote it." : "");
   }
   // Another schema could make a SELECT or an INSERT run expressions of its own.
   Statement query(this, "SELECT type, sql FROM sqlite_schema");
@@ -567,7 +582,7 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
   if (DatabaseChecksum(contents) != checksum) return Corrupt("the checksum of the tables is wrong");
   // SQLite's indexes say so already, but they are the file's too.
   std::unordered_set<int64_t> tables, tablets;
-  int64_t columns = 0, defaults = 0;
+  int64_t columns = 0, defaults = 0, constraints = 0;
   for (size_t t = 0; t < contents.tables.size(); ++t) {
     const TableRecord& table = *contents.tables[t];
     const bool same_name = t > 0 && contents.tables[t - 1]->schema.name == table.schema.name;
@@ -577,17 +592,23 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
     }
     columns += static_cast<int64_t>(table.schema.columns.size());
     for (const ColumnSchema& column : table.schema.columns) defaults += column.default_text ? 1 : 0;
+    constraints += static_cast<int64_t>(ConstraintsOf(table.schema).size());
   }
   // Rows of a table that is not there would become those of the next one that gets its number.
   TESSERA_ASSIGN(const int64_t all_columns, QueryInteger("SELECT count(*) FROM columns NOT INDEXED"));
   TESSERA_ASSIGN(const int64_t all_tablets, QueryInteger("SELECT count(*) FROM tablets NOT INDEXED"));
-  TESSERA_ASSIGN(const bool has_defaults, HasDefaults());
-  int64_t all_defaults = 0;
+  TESSERA_ASSIGN(const bool has_defaults, HasTable("defaults"));
+  int64_t all_defaults = 0, all_constraints = 0;
   if (has_defaults) {
     TESSERA_ASSIGN(all_defaults, QueryInteger("SELECT count(*) FROM defaults NOT INDEXED"));
   }
-  if (all_defaults != defaults || all_columns != columns || all_tablets != static_cast<int64_t>(tablets.size())) {
-    return Corrupt("it has columns, defaults or tablets of a table that is missing");
+  TESSERA_ASSIGN(const bool has_constraints, HasTable("constraints"));
+  if (has_constraints) {
+    TESSERA_ASSIGN(all_constraints, QueryInteger("SELECT count(*) FROM constraints NOT INDEXED"));
+  }
+  if (all_constraints != constraints || all_defaults != defaults || all_columns != columns ||
+      all_tablets != static_cast<int64_t>(tablets.size())) {
+    return Corrupt("it has columns, defaults, constraints or tablets of a table that is missing");
   }
   return contents;
 }
@@ -626,7 +647,7 @@ Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table,
       table.statistics.push_back(statistics);
     }
   }
-  TESSERA_ASSIGN(const bool has_defaults, HasDefaults());
+  TESSERA_ASSIGN(const bool has_defaults, HasTable("defaults"));
   if (has_defaults) {
     Statement query(this, "SELECT position, value FROM defaults WHERE table_id = ? ORDER BY position");
     query.Bind(table.id);
@@ -636,6 +657,17 @@ Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table,
       const int64_t column = query.Integer(0, 0, static_cast<int64_t>(table.schema.columns.size()) - 1);
       if (!query.wrong().empty()) return Corrupt(query.wrong() + " of a default" + of_table);
       table.schema.columns[static_cast<size_t>(column)].default_text = query.Text(1);
+    }
+  }
+  TESSERA_ASSIGN(const bool has_constraints, HasTable("constraints"));
+  if (has_constraints) {
+    Statement query(this, "SELECT kind, name, value FROM constraints WHERE table_id = ? ORDER BY position");
+    query.Bind(table.id);
+    for (;;) {
+      TESSERA_ASSIGN(bool row, query.Step());
+      if (!row) break;
+      if (!AddConstraint({query.Text(0), query.Text(1), query.Text(2)}, &table.schema))
+        return Corrupt("a wrong constraint" + of_table);
     }
   }
   std::sort(key.begin(), key.end());
@@ -714,20 +746,40 @@ Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::stri
   for (size_t c = 0; c < table.schema.columns.size(); ++c) {
     const ColumnSchema& column = table.schema.columns[c];
     if (!column.default_text) continue;
-    TESSERA_ASSIGN(const bool has_defaults, HasDefaults());
+    TESSERA_ASSIGN(const bool has_defaults, HasTable("defaults"));
     if (!has_defaults) {
       TESSERA_TRY(Execute(kDefaultsSchema));
-      TESSERA_TRY(Execute(("PRAGMA user_version = " + std::to_string(kVersionWithDefaults)).c_str()));
+      TESSERA_TRY(RaiseVersion(kVersionWithDefaults));
     }
     Statement insert_default(this, "INSERT INTO defaults VALUES (?, ?, ?)");
     TESSERA_TRY(
         insert_default.Bind(table.id).Bind(static_cast<int64_t>(c)).Bind(std::string_view(*column.default_text)).Run());
   }
+  const std::vector<ConstraintRow> constraints = ConstraintsOf(table.schema);
+  if (constraints.empty()) return {};
+  TESSERA_ASSIGN(const bool has_constraints, HasTable("constraints"));
+  if (!has_constraints) {
+    TESSERA_TRY(Execute(kConstraintsSchema));
+    TESSERA_TRY(RaiseVersion(kVersionWithConstraints));
+  }
+  Statement insert_constraint(this, "INSERT INTO constraints VALUES (?, ?, ?, ?, ?)");
+  for (size_t i = 0; i < constraints.size(); ++i) {
+    insert_constraint.Bind(table.id).Bind(static_cast<int64_t>(i));
+    for (const std::string* text : {&constraints[i].kind, &constraints[i].name, &constraints[i].value})
+      insert_constraint.Bind(std::string_view(*text));
+    TESSERA_TRY(insert_constraint.Run());
+  }
   return {};
 }
 
-Result<bool> Catalog::HasDefaults() {
-  TESSERA_ASSIGN(const int64_t tables, QueryInteger("SELECT count(*) FROM sqlite_schema WHERE name = 'defaults'"));
+Status Catalog::RaiseVersion(int version) {
+  TESSERA_ASSIGN(const int64_t before, QueryInteger("PRAGMA user_version"));
+  return before >= version ? Status::Ok() : Execute(("PRAGMA user_version = " + std::to_string(version)).c_str());
+}
+
+Result<bool> Catalog::HasTable(const char* name) {
+  const std::string sql = "SELECT count(*) FROM sqlite_schema WHERE name = '" + std::string(name) + "'";
+  TESSERA_ASSIGN(const int64_t tables, QueryInteger(sql.c_str()));
   return tables != 0;
 }
 
@@ -739,10 +791,15 @@ Status Catalog::DeleteTablets(int64_t table_id) {
 Status Catalog::DeleteTable(int64_t table_id) {
   Statement columns(this, "DELETE FROM columns WHERE table_id = ?");
   TESSERA_TRY(columns.Bind(table_id).Run());
-  TESSERA_ASSIGN(const bool has_defaults, HasDefaults());
+  TESSERA_ASSIGN(const bool has_defaults, HasTable("defaults"));
   if (has_defaults) {
     Statement defaults(this, "DELETE FROM defaults WHERE table_id = ?");
     TESSERA_TRY(defaults.Bind(table_id).Run());
+  }
+  TESSERA_ASSIGN(const bool has_constraints, HasTable("constraints"));
+  if (has_constraints) {
+    Statement constraints(this, "DELETE FROM constraints WHERE table_id = ?");
+    TESSERA_TRY(constraints.Bind(table_id).Run());
   }
   Statement table(this, "DELETE FROM tables WHERE id = ?");
   return table.Bind(table_id).Run();

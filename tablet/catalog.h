@@ -103,8 +103,10 @@ class Catalog {
   Result<int64_t> QueryInteger(const char* sql);
   /// Whether SQLite may have to undo a transaction of a process that died.
   Result<bool> HasJournal() const;
-  /// Whether the table of defaults is there.
-  Result<bool> HasDefaults();
+  /// Whether the table of defaults or that of constraints is there.
+  Result<bool> HasTable(const char* name);
+  /// So that programs that do not know what is new refuse the catalog.
+  Status RaiseVersion(int version);
   Status Corrupt(const std::string& reason) const;
   Result<CatalogContents> LoadInTransaction(const CatalogContents* before);
   Result<std::shared_ptr<const TableRecord>> LoadTable(TableRecord table, int64_t next_tablet_id);

@@ -117,6 +117,15 @@ class CsvLoad {
       ++delivered_;
       line_ += next.parsed.lines;
       bytes_done_ += next.bytes;
+      if (options_.rules) {
+        const Status status = options_.rules(&next.parsed.batch, load_->rows_added() + 1);
+        if (!status.ok()) {
+          StopLocked(status.code() == ErrorCode::kConstraint
+                         ? Status(status.code(), QuoteForMessage(file_.path()) + ": " + status.message())
+                         : status);
+          return;
+        }
+      }
       if (Status status = load_->Add(std::move(next.parsed.batch)); !status.ok()) {
         StopLocked(status);
         return;

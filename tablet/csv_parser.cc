@@ -445,7 +445,8 @@ ParsedBlock CsvParser::Parse(const CsvBlock& block) const {
     const ColumnSchema& schema = schema_.columns[static_cast<size_t>(c)];
     const Value value = DefaultOf(schema);
     ColumnVector& column = result.batch.columns[static_cast<size_t>(c)];
-    if (value.null && schema.not_null && bad.rows > 0) bad.Set(0, c, true, ParseError::kNone, {});
+    if (value.null && schema.not_null && !schema.generated_text && bad.rows > 0)
+      bad.Set(0, c, true, ParseError::kNone, {});
     for (size_t row = 0; row < bad.rows; ++row) column.Append(value);
   }
   result.batch.rows = bad.rows;

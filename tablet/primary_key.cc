@@ -21,12 +21,21 @@ Status Cancelled(const std::atomic<bool>* cancel) {
 
 class KeyCheck {
  public:
-  KeyCheck(const TableSchema& schema, const std::atomic<bool>* cancel, const PrimaryKeyLimits& limits)
-      : schema_(schema), key_(schema.primary_key), cancel_(cancel), limits_(limits) {}
+  /// `unique`: nullptr for the primary key.
+  KeyCheck(const TableSchema& schema, const UniqueKey* unique, const std::atomic<bool>* cancel,
+           const PrimaryKeyLimits& limits)
+      : schema_(schema),
+        unique_(unique),
+        key_(unique != nullptr ? unique->columns : schema.primary_key),
+        cancel_(cancel),
+        limits_(limits) {}
 
   Status Run(const TabletFiles& old_tablets, const TabletFiles& new_tablets) {
     new_tablets_ = new_tablets;
     TESSERA_TRY(FindRanges());
+    for (size_t part = 0; part < key_.size(); ++part) {
+      if (HasRange(part) && ranges_[part].min > ranges_[part].max) return {};  // nothing but NULLs
+    }
     for (const auto& tablet : old_tablets) {
       TESSERA_ASSIGN(const bool overlaps, Overlaps(*tablet));
       if (overlaps) old_tablets_.push_back(tablet);
@@ -57,6 +66,7 @@ class KeyCheck {
       for (size_t part = 0; part < key_.size(); ++part) {
         if (!HasRange(part)) continue;
         TESSERA_ASSIGN(const Chunk* chunk, tablet->Describe(key_[part]));
+        if (chunk->min > chunk->max) continue;
         ranges_[part].min = std::min(ranges_[part].min, chunk->min);
         ranges_[part].max = std::max(ranges_[part].max, chunk->max);
       }
@@ -105,8 +115,21 @@ class KeyCheck {
       names += schema_.columns[static_cast<size_t>(key_[part])].name;
       values += ToText(DecodeValue(*chunks[part], row));
     }
-    return {ErrorCode::kConstraint,
-            "duplicate key value violates primary key of \"" + schema_.name + "\": (" + names + ")=(" + values + ")"};
+    const std::string rule = unique_ == nullptr
+                                 ? "primary key of \"" + schema_.name + "\""
+                                 : "unique constraint \"" + unique_->name + "\" of \"" + schema_.name + "\"";
+    return {ErrorCode::kConstraint, "duplicate key value violates " + rule + ": (" + names + ")=(" + values + ")"};
+  }
+
+  /// Rows with a NULL in the key, which equal no row; empty if there are none.
+  std::vector<bool> RowsWithNull(const KeyChunks& chunks, uint32_t rows) const {
+    std::vector<bool> has;
+    for (const Chunk* chunk : chunks) {
+      if (unique_ == nullptr || chunk->null_count == 0) continue;
+      has.resize(rows);
+      for (uint32_t row = 0; row < rows; ++row) has[row] = has[row] || DecodeValue(*chunk, row).null;
+    }
+    return has;
   }
 
   Status RunBitmap(uint64_t possible_keys) {
@@ -118,9 +141,10 @@ class KeyCheck {
         TESSERA_ASSIGN(const KeyChunks chunks, ChunksOf(*tablet));
         numbers.assign(tablet->rows(), 0);
         for (size_t part = 0; part < key_.size(); ++part) NumberKeys(*chunks[part], ranges_[part], &numbers);
+        const std::vector<bool> with_null = RowsWithNull(chunks, tablet->rows());
         for (uint32_t row = 0; row < numbers.size(); ++row) {
           const uint64_t number = numbers[row];
-          if (number == kOutside) continue;
+          if (number == kOutside || (!with_null.empty() && with_null[row])) continue;
           uint64_t& word = bits[number / 64];
           const uint64_t bit = uint64_t{1} << (number % 64);
           if ((word & bit) != 0) return Duplicate(chunks, row);
@@ -216,8 +240,10 @@ class KeyCheck {
         TESSERA_ASSIGN(const KeyChunks chunks, ChunksOf(*tablets[t]));
         if (is_new) new_chunks[t] = chunks;
         HashKeys(chunks, tablets[t]->rows(), &hashes);
+        const std::vector<bool> with_null = RowsWithNull(chunks, tablets[t]->rows());
         for (uint32_t row = 0; row < hashes.size(); ++row) {
           const uint64_t hash = hashes[row];
+          if (!with_null.empty() && with_null[row]) continue;
           if (passes > 1 && (hash >> 32) % passes != pass) continue;
           size_t slot = hash & (slots.size() - 1);
           for (; slots[slot].tablet != UINT32_MAX; slot = (slot + 1) & (slots.size() - 1)) {
@@ -247,6 +273,7 @@ class KeyCheck {
   }
 
   const TableSchema& schema_;
+  const UniqueKey* const unique_;
   const std::vector<int>& key_;
   const std::atomic<bool>* const cancel_;
   const PrimaryKeyLimits limits_;
@@ -258,9 +285,13 @@ class KeyCheck {
 
 }  // namespace
 
-Status CheckPrimaryKey(const TableSchema& schema, const TabletFiles& old_tablets, const TabletFiles& new_tablets,
-                       const std::atomic<bool>* cancel, const PrimaryKeyLimits& limits) {
-  const Status checked = KeyCheck(schema, cancel, limits).Run(old_tablets, new_tablets);
+Status CheckKeys(const TableSchema& schema, const TabletFiles& old_tablets, const TabletFiles& new_tablets,
+                 const std::atomic<bool>* cancel, const PrimaryKeyLimits& limits) {
+  Status checked;
+  if (!schema.primary_key.empty()) checked = KeyCheck(schema, nullptr, cancel, limits).Run(old_tablets, new_tablets);
+  for (const UniqueKey& unique : schema.unique_keys) {
+    if (checked.ok()) checked = KeyCheck(schema, &unique, cancel, limits).Run(old_tablets, new_tablets);
+  }
   for (const TabletFiles* tablets : {&old_tablets, &new_tablets}) {
     for (const auto& tablet : *tablets) TESSERA_TRY(tablet->Intact());
   }

@@ -1,11 +1,11 @@
-// Uniqueness of primary keys.
+// Uniqueness of primary keys and UNIQUE.
 //
 // New rows are checked among themselves and against the rows the table had, which are taken to be unique. Integer keys
 // whose values are dense enough go into a bitmap (one bit for each possible key, 1 GiB at most); other keys into a hash
 // table of the new rows, 32 bytes a row, in as many passes as keep it below 1 GiB. Old rows are only streamed past it,
 // and only from tablets whose key ranges overlap those of the new rows.
 //
-// Start at: CheckPrimaryKey. Any thread.
+// Start at: CheckKeys. Any thread.
 #pragma once
 
 #include <atomic>
@@ -26,8 +26,8 @@ struct PrimaryKeyLimits {
 };
 
 /// Errors: kConstraint, `duplicate key value violates primary key of "t": (k)=(5)`; kCancelled; those of
-/// Tablet::Chunk(). `cancel` may be nullptr. REQUIRES: schema.primary_key is not empty and its columns have no NULLs.
-Status CheckPrimaryKey(const TableSchema& schema, const TabletFiles& old_tablets, const TabletFiles& new_tablets,
-                       const std::atomic<bool>* cancel, const PrimaryKeyLimits& limits = {});
+/// Tablet::Chunk(). `cancel` may be nullptr. REQUIRES: the columns of schema.primary_key have no NULLs.
+Status CheckKeys(const TableSchema& schema, const TabletFiles& old_tablets, const TabletFiles& new_tablets,
+                 const std::atomic<bool>* cancel, const PrimaryKeyLimits& limits = {});
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 // The rules of names, types and keys.
 #include "tablet/schema_check.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -55,6 +56,19 @@ Status CheckSchema(const TableSchema& schema) {
     if (column < 0 || static_cast<size_t>(column) >= schema.columns.size() || !key.insert(column).second) {
       return SqlError("the primary key of " + table + " names a column twice or one that is not there");
     }
+  }
+  std::set<std::string_view> constraints;
+  for (const CheckConstraint& check : schema.checks) {
+    if (!constraints.insert(check.name).second)
+      return SqlError("constraint " + QuoteForMessage(check.name) + " of " + table + " is specified twice");
+  }
+  for (const UniqueKey& unique : schema.unique_keys) {
+    std::set<int> columns(unique.columns.begin(), unique.columns.end());
+    const bool known = std::all_of(unique.columns.begin(), unique.columns.end(), [&](int column) {
+      return column >= 0 && static_cast<size_t>(column) < schema.columns.size();
+    });
+    if (columns.empty() || columns.size() != unique.columns.size() || !known || !constraints.insert(unique.name).second)
+      return SqlError("the unique constraint " + QuoteForMessage(unique.name) + " of " + table + " is not well formed");
   }
   return {};
 }

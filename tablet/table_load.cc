@@ -328,7 +328,7 @@ Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
 }
 
 Status TableLoad::CheckKey(const TableRecord& after) const {
-  if (after.schema.primary_key.empty()) return {};
+  if (after.schema.primary_key.empty() && after.schema.unique_keys.empty()) return {};
   auto types = std::make_shared<TabletFile::Types>();
   for (const ColumnSchema& column : after.schema.columns) types->push_back(column.type);
   TabletFiles old_tablets, new_tablets;
@@ -338,7 +338,7 @@ Status TableLoad::CheckKey(const TableRecord& after) const {
                                                       directory_->IdentityOf(write_->contents, after, after.tablets[t]),
                                                       types));
   }
-  return CheckPrimaryKey(after.schema, old_tablets, new_tablets, cancel_);
+  return CheckKeys(after.schema, old_tablets, new_tablets, cancel_);
 }
 
 Status TableLoad::Commit() {

@@ -120,6 +120,20 @@ struct ColumnSchema {
   bool not_null = false;
   /// What a row gets that is stored without a value for the column, as text of its type; without it NULL.
   std::optional<std::string> default_text = {};
+  /// GENERATED ALWAYS AS (text) STORED: an expression of SQL over the other columns, which gives its value.
+  std::optional<std::string> generated_text = {};
+};
+
+/// An expression of SQL that is not false for any row.
+struct CheckConstraint {
+  std::string name;
+  std::string text;
+};
+
+/// No two rows are equal in these columns; rows with a NULL in one of them are equal to none.
+struct UniqueKey {
+  std::string name;
+  std::vector<int> columns;
 };
 
 struct TableSchema {
@@ -127,6 +141,8 @@ struct TableSchema {
   std::vector<ColumnSchema> columns;
   std::vector<int> primary_key;  ///< column numbers; empty if none. Its columns are NOT NULL.
   uint32_t tablet_rows = 0;      ///< WITH (tablet_rows = N), 1 .. 2^20; 0: chosen at the first load
+  std::vector<CheckConstraint> checks = {};
+  std::vector<UniqueKey> unique_keys = {};
 
   /// Column number, or -1.
   int Find(std::string_view column) const;
@@ -165,9 +181,13 @@ class TableWriter {
   /// Errors: kConstraint naming column and value; `first_row` (from 1) is the number that the message gives the batch's
   /// first row, as "row n".
   virtual Status Append(const RowBatch& batch, uint64_t first_row) = 0;
-  /// Checks PRIMARY KEY, writes and syncs what is left, commits one catalog transaction.
+  /// Checks PRIMARY KEY and UNIQUE, writes and syncs what is left, commits one catalog transaction.
   virtual Status Commit() = 0;
 };
+
+/// Computes the generated columns of new rows and tests their CHECK constraints: what needs SQL's expressions. The second
+/// argument is the number of the first row, from 1, for messages. Errors: kConstraint.
+using RowRules = std::function<Status(RowBatch*, uint64_t)>;
 
 struct CopyFromOptions {
   char delimiter = ',';
@@ -182,6 +202,7 @@ struct CopyFromOptions {
   const std::atomic<bool>* cancel = nullptr;
   /// Called with (bytes done, bytes in all), from any thread, often. May be empty.
   std::function<void(uint64_t, uint64_t)> progress;
+  RowRules rules;  ///< for each batch, one after the other, before it is added; empty: there are none
 };
 
 struct CopyToOptions {

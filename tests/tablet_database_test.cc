@@ -528,12 +528,12 @@ TEST_F(TabletDatabase, PrimaryKeyInSeveralPasses) {
       limits.hashed_rows = hashed_rows;
       // All new; half of it old.
       const tessera::TabletFiles first(files.begin(), files.begin() + 5), second(files.begin() + 5, files.end());
-      EXPECT_EQ(CheckPrimaryKey(keyed, {}, files, nullptr, limits).ok(), duplicate < 0);
+      EXPECT_EQ(CheckKeys(keyed, {}, files, nullptr, limits).ok(), duplicate < 0);
       // Row 777 is old, so it meets only duplicates that are new.
-      EXPECT_EQ(CheckPrimaryKey(keyed, first, second, nullptr, limits).ok(), duplicate < 2500);
+      EXPECT_EQ(CheckKeys(keyed, first, second, nullptr, limits).ok(), duplicate < 2500);
     }
     const std::atomic<bool> cancel{true};
-    EXPECT_EQ(CheckPrimaryKey(keyed, {}, files, &cancel).code(), ErrorCode::kCancelled);
+    EXPECT_EQ(CheckKeys(keyed, {}, files, &cancel).code(), ErrorCode::kCancelled);
   }
 }
 

@@ -288,8 +288,8 @@ void TileMachine::DoApart(const Instruction& in) {
     constexpr bool kOnlyApart = kShape == Shape::TextNumber || kShape == Shape::TextFind ||
                                 kShape == Shape::TextReplace || kShape == Shape::TextPad || kShape == Shape::TextPart ||
                                 kShape == Shape::BinaryField || kShape == Shape::RegexPart ||
-                                kShape == Shape::RegexReplace || kShape == Shape::Zone;
-                                kShape == Shape::RegexReplace || kShape == Shape::Place || kShape == Shape::Format;
+                                kShape == Shape::RegexReplace || kShape == Shape::Zone || kShape == Shape::Place ||
+                                kShape == Shape::Format;
     if constexpr (kOnlyApart || kApart<M>) RunApart<M, kShape>(in);
   };
   switch (in.op) {

@@ -1,0 +1,30 @@
+// CHECK constraints and generated columns: expressions over one row of a table, which the schema has as text. They are
+// bound once for a statement and computed row by row on the host, as constants are folded, before rows are stored.
+//
+// Start at: MakeRowRules. Private to compiler/. Pure functions; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/bound_query.h"
+#include "compiler/dialect.h"
+#include "compiler/parse_tree.h"
+
+namespace tessera {
+
+/// The expression of a CHECK in CREATE TABLE, as BOOLEAN, or that of a generated column in its type. Errors: subqueries,
+/// aggregates, random() and now(); a generated column that refers to another.
+Status CheckRowExpression(const ParseNode& node, std::string_view sql, const Dialect& dialect,
+                          const TableSchema& schema, const ColumnSchema* generated);
+
+/// The columns that the expression names.
+Result<std::vector<int>> ColumnsOfRowExpression(const ParseNode& node, std::string_view sql, const Dialect& dialect,
+                                                const TableSchema& schema);
+
+/// The rules of a table; empty if it has none. Errors: a text that is no expression, which another version stored.
+Result<RowRules> MakeRowRules(const TableSchema& schema);
+
+}  // namespace tessera
