@@ -150,6 +150,7 @@ bool ExprRanges::CanFail(const Expr& e) const {
     case ErrorRule::kCast: {
       const SqlType& from = e.args[0]->type;
       if (from.id == TypeId::kText || e.type.id == TypeId::kText) return true;
+      if (from.id == TypeId::kDouble && e.type.id == TypeId::kReal) return true;
       if (from.id == TypeId::kNull || e.type.id == TypeId::kBoolean || e.type.IsFloat()) return false;
       if (from.IsFloat()) return true;
       if (from.IsTimestamp() != e.type.IsTimestamp()) return false;  // one is a DATE
