@@ -29,7 +29,7 @@ endif
 # ---- What there is --------------------------------------------------------------------------------------------------
 
 # One run of the preprocessor answers for the compiler and every header. (\043 is a number sign.)
-HEADERS := pg_query.h re2/re2.h utf8proc.h sqlite3.h fmt/core.h xxhash.h histedit.h gtest/gtest.h boost/context/fiber.hpp
+HEADERS := pg_query.h re2/re2.h utf8proc.h zstd.h sqlite3.h fmt/core.h xxhash.h histedit.h gtest/gtest.h boost/context/fiber.hpp
 FOUND := $(if $(NOBUILD),,$(shell { printf '\043if __GNUC__ >= 12 || __clang_major__ >= 14\ngcc\n\043endif\n'; \
   printf '\043if __has_include(<%s>)\n%s\n\043endif\n' $(foreach h,$(HEADERS),$h $h); } | \
   $(CXX) -std=c++20 -x c++ -E -P - 2>/dev/null))
@@ -56,6 +56,7 @@ MISSING := $(strip $(if $(call Has,gcc),,g++) \
   $(if $(and $(call Has,pg_query.h),$(call HasLibrary,pg_query.a)),,libpg-query-dev) \
   $(if $(and $(call Has,re2/re2.h),$(call HasLibrary,re2.a)),,libre2-dev) \
   $(if $(and $(call Has,utf8proc.h),$(call HasLibrary,utf8proc.a)),,libutf8proc-dev) \
+  $(if $(and $(call Has,zstd.h),$(call HasLibrary,zstd.a)),,libzstd-dev) \
   $(if $(and $(call Has,sqlite3.h),$(call HasLibrary,sqlite3.so)),,libsqlite3-dev) \
   $(if $(call Has,fmt/core.h),,libfmt-dev) $(if $(call Has,xxhash.h),,libxxhash-dev) \
   $(if $(and $(call Has,histedit.h),$(call HasLibrary,edit.so)),,libedit-dev))
@@ -83,7 +84,7 @@ LDFLAGS += -fsanitize=$(SANITIZE)
 endif
 # libpg_query, RE2 and utf8proc are static, because few machines have them. The former's archive exports functions of an old xxhash; ours is inlined
 # from the header (XXH_INLINE_ALL), so the two never meet.
-LIBS := -lsqlite3 -l:libpg_query.a -l:libre2.a -l:libutf8proc.a -ledit -ldl
+LIBS := -lsqlite3 -l:libpg_query.a -l:libre2.a -l:libutf8proc.a -l:libzstd.a -ledit -ldl
 # The kernels' host side alone sees CUDA's headers, so that with and without a toolkit the rest is the same objects; and
 # campaigns that call CUDA themselves.
 GPU_TORTURE_SOURCES := tests/torture/cuda_calls.cc tests/torture/gpu_neighbour.cc
@@ -97,7 +98,7 @@ CCACHE := $(shell command -v ccache 2>/dev/null)
 
 KERNEL_FOLDERS := kernels $(wildcard kernels/*/)
 KERNEL_FOLDERS := $(KERNEL_FOLDERS:%/=%)
-FOLDERS := base tablet compiler vm vm/run $(KERNEL_FOLDERS) session shell data_gen data_gen/ssb mpi
+FOLDERS := base tablet tablet/schemes compiler vm vm/run $(KERNEL_FOLDERS) session shell data_gen data_gen/ssb mpi
 SOURCES := $(filter-out $(EXCLUDE),$(wildcard $(FOLDERS:%=%/*.cc)))
 ifneq ($(NVCC),)
 SOURCES := $(filter-out kernels/no_gpu.cc,$(SOURCES))
@@ -256,6 +257,7 @@ Tessera
   libpg_query    $(call OrMissing,libpg-query-dev)
   RE2            $(call OrMissing,libre2-dev)
   utf8proc       $(call OrMissing,libutf8proc-dev)
+  zstd           $(call OrMissing,libzstd-dev)
   SQLite         $(call OrMissing,libsqlite3-dev)
   libedit        $(call OrMissing,libedit-dev)
   fmt            $(call OrMissing,libfmt-dev)

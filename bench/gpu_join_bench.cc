@@ -117,7 +117,9 @@ class BenchTablet final : public Tablet {
     memcpy(data_[c].get() + row * width, &value, width);
   }
   uint32_t rows() const override { return rows_; }
-  Result<const tessera::Chunk*> Chunk(int column) const override { return &chunks_[static_cast<size_t>(column)]; }
+  Result<ChunkPointer> Chunk(int column) const override {
+    return ChunkPointer(ChunkPointer(), &chunks_[static_cast<size_t>(column)]);
+  }
   std::string path() const override { return "in memory"; }
 
  private:

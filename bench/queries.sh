@@ -19,6 +19,7 @@
 #     GPU_MEMORY=      MiB
 #     TEXT=            MiB of text of which TPC-H's comments are pieces: see tpch_gen --help
 #     DUCKDB=no        without DuckDB
+#     COMPRESSION=     none, speed, balanced, ratio: a database of its own, stored with this setting
 #
 # Data go to BUILD_DIR/<benchmark>/<scale>/ (text, and DuckDB's file) and BUILD_DIR/<benchmark>/<scale>.tessera. A run that
 # was stopped half-way leaves files whose names end in .part; the next run replaces them.
@@ -52,7 +53,7 @@ recipe="${TEXT:-} $(cat "data_gen/${benchmark}_gen.cc" data_gen/tpch_text.cc dat
 
 prepare() {  # prepare SCALE: sets `data` and `database`
   data=$build/$benchmark/$1
-  database=$build/$benchmark/$1.tessera
+  database=$build/$benchmark/$1${COMPRESSION:+-$COMPRESSION}.tessera
   if [[ ! -e $data/recipe || $(<"$data/recipe") != "$recipe" ]]; then
     echo "Generating scale $1 into $data" >&2
     rm -rf "$data" "$data.part" "$database"
@@ -65,6 +66,7 @@ prepare() {  # prepare SCALE: sets `data` and `database`
     echo "Loading it into $database" >&2
     rm -rf "$database" "$database.part"
     {
+      [[ -z ${COMPRESSION:-} ]] || echo "SET compression = $COMPRESSION;"
       cat "$schema"
       local table
       for table in "${tables[@]}"; do

@@ -88,7 +88,7 @@ class ScanTablet final : public Tablet {
     }
   }
   uint32_t rows() const override { return rows_; }
-  Result<const tessera::Chunk*> Chunk(int column) const override { return &chunks_[column]; }
+  Result<ChunkPointer> Chunk(int column) const override { return ChunkPointer(ChunkPointer(), &chunks_[column]); }
   std::string path() const override { return "in memory"; }
 
  private:

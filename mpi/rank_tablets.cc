@@ -21,7 +21,7 @@ class AbsentTablet final : public Tablet {
  public:
   explicit AbsentTablet(const TabletIdentity& identity) : identity_(identity) {}
   uint32_t rows() const override { return identity_.rows; }
-  Result<const tessera::Chunk*> Chunk(int) const override {
+  Result<ChunkPointer> Chunk(int) const override {
     return Status(ErrorCode::kInternal, "tablet " + std::to_string(identity_.tablet_id) + " was not sent to this rank");
   }
   std::string path() const override { return "tablet " + std::to_string(identity_.tablet_id); }

@@ -16,6 +16,7 @@ Status SessionState::ChangeSettings(const Settings& changed) {
   SetMemoryLimit(memory_limit());
   SetTemporaryLimit(static_cast<uint64_t>(settings.temp_file_limit));
   database->SetLockTimeout(static_cast<int>(settings.lock_timeout));
+  database->SetCompression(settings.compression);
   return Status::Ok();
 }
 

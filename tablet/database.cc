@@ -18,6 +18,7 @@ class DirectoryDatabase final : public Database {
   const std::string& directory() const override { return directory_->name(); }
   Result<std::shared_ptr<const Snapshot>> Read() override { return directory_->Read(); }
   void SetLockTimeout(int milliseconds) override { directory_->SetLockTimeout(milliseconds); }
+  void SetCompression(CompressionGoal goal) override { directory_->SetCompression(goal); }
   std::string TakeWarning() override { return directory_->TakeWarning(); }
 
   Status CreateTable(const TableSchema& schema, bool if_not_exists) override {

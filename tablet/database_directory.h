@@ -36,6 +36,9 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   /// False for a temporary database: nobody reads it after a crash, so nothing waits for the disk.
   bool durable() const { return !temporary_; }
   void SetLockTimeout(int milliseconds);
+  /// Of the tablets that are written from now on.
+  void SetCompression(CompressionGoal goal) { compression_ = goal; }
+  CompressionGoal compression() const { return compression_; }
 
   Result<std::shared_ptr<const Snapshot>> Read();
 
@@ -81,6 +84,7 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   OpenMode mode_ = OpenMode::kReadOnly;
   bool temporary_ = false;
   std::atomic<int> lock_timeout_ms_{5000};
+  std::atomic<CompressionGoal> compression_{CompressionGoal::kBalanced};
   std::shared_ptr<ReaderLock> reader_lock_;
 
   std::mutex mutex_;  ///< guards what follows

@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-using KeyChunks = std::vector<const Chunk*>;
+using KeyChunks = std::vector<ChunkPointer>;
 
 Status Cancelled(const std::atomic<bool>* cancel) {
   if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) return {ErrorCode::kCancelled, "cancelled"};
@@ -99,8 +99,8 @@ class KeyCheck {
   Result<KeyChunks> ChunksOf(const TabletFile& tablet) const {
     KeyChunks chunks;
     for (int column : key_) {
-      TESSERA_ASSIGN(const Chunk* chunk, tablet.Chunk(column));
-      chunks.push_back(chunk);
+      TESSERA_ASSIGN(ChunkPointer chunk, tablet.Chunk(column));
+      chunks.push_back(std::move(chunk));
     }
     return chunks;
   }
@@ -172,7 +172,7 @@ class KeyCheck {
   void HashKeys(const KeyChunks& chunks, uint32_t rows, std::vector<uint64_t>* hashes) const {
     hashes->assign(rows, 0);
     std::vector<uint64_t> entry_hashes;
-    for (const Chunk* chunk : chunks) {
+    for (const ChunkPointer& chunk : chunks) {
       const bool text = chunk->type.storage() == StorageClass::kText;
       if (text) {
         entry_hashes.resize(chunk->entries);

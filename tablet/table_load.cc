@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tablet/chunk_decoder.h"
+#include "tablet/packed_chunk.h"
 #include "tablet/primary_key.h"
 #include "tablet/schema_check.h"
 #include "tablet/utf8.h"
@@ -124,7 +125,7 @@ Status TableLoad::TakeLastTablet() {
   RowBatch batch;
   batch.rows = last.rows();
   for (size_t c = 0; c < types->size(); ++c) {
-    TESSERA_ASSIGN(const Chunk* chunk, last.Chunk(static_cast<int>(c)));
+    TESSERA_ASSIGN(const ChunkPointer chunk, last.Chunk(static_cast<int>(c)));
     ColumnVector column;
     column.type = (*types)[c];
     DecodeChunk(*chunk, 0, chunk->rows, &column);
@@ -240,7 +241,9 @@ Status TableLoad::RunTask(const Task& task) {
   for (const Piece& piece : job->pieces) {
     pieces.push_back({&piece.batch->columns[task.column], piece.begin, piece.rows});
   }
-  job->chunks[task.column] = EncodeChunk(table_->schema.columns[task.column].type, pieces);
+  EncodedChunk& chunk = job->chunks[task.column];
+  chunk = EncodeChunk(table_->schema.columns[task.column].type, pieces);
+  PackChunk(directory_->compression(), &chunk);
   // The last to finish sees the chunks of the others: acquire and release.
   if (job->columns_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return {};
   job->pieces.clear();

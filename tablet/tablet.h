@@ -37,6 +37,14 @@ enum class Encoding : uint8_t {
   kPlain,       ///< TEXT, nearly unique: no code stream, the code of a row is its row number; entries in row order
 };
 
+/// What packing is for: SET compression.
+enum class CompressionGoal : uint8_t {
+  kNone,      ///< codes of whole bytes, read in place
+  kSpeed,     ///< what unpacks as fast as memory is read
+  kBalanced,  ///< what pays as soon as a disk or a link is read
+  kRatio,     ///< the fewest bytes
+};
+
 /// A verified, decoded-on-the-fly view of one chunk. Streams start on 128 bytes and are zero-padded to 128, so that a
 /// bulk copy of a last partial tile may be rounded up inside the padding. Pointers live as long as the Tablet.
 struct Chunk {
@@ -53,9 +61,12 @@ struct Chunk {
   /// Least and greatest value that is not NULL: kInt and kWide the integer, kFloat the ordered form, kText codes of the
   /// dictionary (0 and entries - 1; for kPlain not meaningful). min > max if every row is NULL.
   int128_t min = 0, max = -1;
-  const uint8_t* codes = nullptr;  ///< rows codes of `width` bytes, little endian; nullptr if width is 0
-  uint64_t codes_bytes = 0;        ///< with padding
-  uint32_t entries = 0;            ///< TEXT: dictionary entries (kDictionary), rows (kPlain), 1 or 0 (kConstant)
+  const uint8_t* codes = nullptr;         ///< rows codes of `width` bytes, little endian; nullptr if width is 0
+  uint64_t codes_bytes = 0;               ///< with padding, unpacked
+  const uint8_t* packed_codes = nullptr;  ///< if they are stored packed: the packed stream (schemes/packed_stream.h)
+  uint64_t packed_bytes = 0;              ///< of it
+  bool packed_entries = false;  ///< entries or NULL bytes are packed, and what points to them is not to be read
+  uint32_t entries = 0;         ///< TEXT: dictionary entries (kDictionary), rows (kPlain), 1 or 0 (kConstant)
   const uint64_t* entry_offsets = nullptr;  ///< TEXT: entries + 1 offsets into entry_bytes
   const char* entry_bytes = nullptr;
   uint64_t text_bytes = 0;  ///< TEXT: bytes of all entries
@@ -74,14 +85,21 @@ struct Chunk {
   uint64_t encoded_bytes = 0;
 };
 
+/// A chunk, and what it was unpacked to, if it was: that may go when the last pointer does. Otherwise the chunk lives as
+/// long as the tablet.
+using ChunkPointer = std::shared_ptr<const Chunk>;
+
 /// One tablet, open for reading.
 class Tablet {
  public:
   virtual ~Tablet() = default;
   /// Rows: at least 1.
   virtual uint32_t rows() const = 0;
-  /// Chunk of column `column`; its checksum is verified the first time. Errors: kCorrupt, kIo, with the file's name.
-  virtual Result<const tessera::Chunk*> Chunk(int column) const = 0;
+  /// Chunk of column `column`; its checksum is verified the first time, and packed streams are unpacked. Errors: kCorrupt,
+  /// kIo, with the file's name.
+  virtual Result<ChunkPointer> Chunk(int column) const = 0;
+  /// The same, but codes that are packed may not be unpacked: Chunk::codes is nullptr then.
+  virtual Result<ChunkPointer> PackedChunk(int column) const { return Chunk(column); }
   /// kCorrupt if chunks that were handed out may have turned into zeros since. What was read of them counts only after
   /// this was asked.
   virtual Status Intact() const { return {}; }
@@ -238,6 +256,8 @@ class Database {
   virtual Result<uint64_t> CopyFrom(const std::string& table, const std::string& file,
                                     const CopyFromOptions& options) = 0;
   virtual void SetLockTimeout(int milliseconds) = 0;
+  /// How the tablets are packed that are written from now on.
+  virtual void SetCompression(CompressionGoal goal) = 0;
   /// What is in doubt about the changes since the last call, for the user; empty if nothing is. After the commit of a
   /// change nothing makes it an error any more: whoever repeated it would make it twice.
   virtual std::string TakeWarning() = 0;

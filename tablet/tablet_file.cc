@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "tablet/io_error.h"
+#include "tablet/packed_chunk.h"
 #include "tablet/regular_file.h"
 #include "tablet/schema_check.h"
 
@@ -95,8 +96,14 @@ const char* CheckEntries(const Chunk& chunk, uint64_t entry_bytes, uint64_t* lon
 
 }  // namespace
 
-const char* CheckDescriptor(const ChunkDescriptor& d, const SqlType& type, uint32_t rows, uint64_t offset,
-                            uint64_t file_bytes) {
+const char* CheckDescriptor(const ChunkDescriptor& d, const SqlType& type, uint32_t version, uint32_t rows,
+                            uint64_t offset, uint64_t file_bytes) {
+  if (d.packed >> kStreams != 0 || (d.packed != 0 && version < kPackedTabletVersion)) return "unknown packed streams";
+  // (No frame of zstd unpacks to more than that; somebody will make room for so many bytes.)
+  constexpr uint64_t kGreatestRatio = 65536;
+  if ((d.text_bytes != 0) != IsPacked(d, kEntryBytes) || d.text_bytes / kGreatestRatio > d.streams[kEntryBytes].bytes) {
+    return "a wrong size of texts";
+  }
   if (d.type != static_cast<uint8_t>(type.id) || d.precision != type.precision || d.scale != type.scale ||
       d.length != type.length) {
     return "the column's type is not the catalog's";
@@ -152,6 +159,11 @@ const char* CheckDescriptor(const ChunkDescriptor& d, const SqlType& type, uint3
   // Offsets are checked one by one against the only layout there is; nothing can overflow, each is at most file_bytes.
   const uint64_t start = offset;
   for (int s = 0; s < kStreams; ++s) {
+    if (IsPacked(d, static_cast<Stream>(s))) {
+      // What is in them is checked when they are unpacked.
+      if (bytes[s] == 0 || d.width == 16) return "a packed stream that the encoding does not have";
+      bytes[s] = d.streams[s].bytes;
+    }
     if (d.streams[s].offset != offset || d.streams[s].bytes != bytes[s] || bytes[s] > file_bytes - offset) {
       return "a stream lies outside the file or its chunk";
     }
@@ -177,29 +189,40 @@ Chunk ViewChunk(const ChunkDescriptor& d, uint32_t rows, const uint8_t* file) {
   chunk.max = d.max;
   chunk.entries = d.entries;
   chunk.encoded_bytes = d.bytes;
+  chunk.packed_entries = d.packed >> kEntryOffsets != 0;
   if (d.width != 0) {
-    chunk.codes = file + d.streams[kCodes].offset;
-    chunk.codes_bytes = AlignToStream(d.streams[kCodes].bytes);
+    const uint8_t* const codes = file + d.streams[kCodes].offset;
+    (IsPacked(d, kCodes) ? chunk.packed_codes : chunk.codes) = codes;
+    chunk.packed_bytes = IsPacked(d, kCodes) ? d.streams[kCodes].bytes : 0;
+    chunk.codes_bytes = AlignToStream(uint64_t{rows} * d.width);
   }
   if (d.streams[kEntryOffsets].bytes != 0) {
     chunk.entry_offsets = reinterpret_cast<const uint64_t*>(file + d.streams[kEntryOffsets].offset);
     chunk.entry_bytes = reinterpret_cast<const char*>(file + d.streams[kEntryBytes].offset);
-    chunk.text_bytes = d.streams[kEntryBytes].bytes;
+    chunk.text_bytes = UnpackedBytes(d, rows, kEntryBytes);
   }
   if (d.streams[kNullBytes].bytes != 0) chunk.null_bytes = file + d.streams[kNullBytes].offset;
   return chunk;
 }
 
-const char* CheckStreams(const ChunkDescriptor& descriptor, const uint8_t* file, Chunk* checked) {
-  const Chunk& chunk = *checked;
+const char* CheckChecksum(const ChunkDescriptor& descriptor, const uint8_t* file) {
   if (XXH3_64bits(file + descriptor.streams[0].offset, descriptor.bytes) != descriptor.checksum) {
     return "the chunk's checksum is wrong";
   }
+  return nullptr;
+}
+
+const char* CheckStreams(const ChunkDescriptor& descriptor, const uint8_t* file, Chunk* chunk) {
+  const char* const reason = CheckChecksum(descriptor, file);
+  return reason != nullptr ? reason : CheckContents(chunk);
+}
+
+const char* CheckContents(Chunk* checked) {
+  const Chunk& chunk = *checked;
   uint32_t nulls = chunk.null_count;
   bool in_range = true;
   if (chunk.entry_offsets != nullptr) {
-    if (const char* reason = CheckEntries(chunk, descriptor.streams[kEntryBytes].bytes, &checked->longest_entry))
-      return reason;
+    if (const char* reason = CheckEntries(chunk, chunk.text_bytes, &checked->longest_entry)) return reason;
   }
   const uint64_t greatest = chunk.encoding == Encoding::kDictionary
                                 ? chunk.entries - 1
@@ -268,7 +291,9 @@ std::vector<uint8_t> BuildTabletHeader(std::vector<EncodedChunk>* chunks, Tablet
   }
   TabletHeader h{};
   h.magic = kTabletMagic;
-  h.version = kTabletVersion;
+  const bool packed = std::any_of(chunks->begin(), chunks->end(),
+                                  [](const EncodedChunk& chunk) { return chunk.descriptor.packed != 0; });
+  h.version = packed ? kPackedTabletVersion : kTabletVersion;
   h.columns = static_cast<uint32_t>(chunks->size());
   memcpy(h.database, identity->database.data(), sizeof h.database);
   h.table_id = identity->table_id;
@@ -328,6 +353,10 @@ TabletFile::TabletFile(std::string path, const TabletIdentity& identity, std::sh
       mapping_(mapping) {}
 
 TabletFile::~TabletFile() {
+  for (const UnpackedColumn& of : unpacked_) {
+    ForgetUnpacked(of.whole.lock());
+    ForgetUnpacked(of.entries.lock());
+  }
   if (given_) munmap(const_cast<uint8_t*>(mapping_), identity_.file_bytes);
 }
 
@@ -379,9 +408,9 @@ Status TabletFile::Open() const {
     TabletHeader h;
     memcpy(&h, file, sizeof h);
     if (h.magic != kTabletMagic) return Corrupt("it does not begin as a tablet does");
-    if (h.version != kTabletVersion) {
+    if (h.version < kTabletVersion || h.version > kPackedTabletVersion) {
       return Corrupt("it has format version " + std::to_string(h.version) + ", this program reads version " +
-                     std::to_string(kTabletVersion));
+                     std::to_string(kPackedTabletVersion) + " and older ones");
     }
     const uint64_t checksum = HeaderChecksum(file, header_bytes);
     if (checksum != h.checksum) return Corrupt("the header's checksum is wrong");
@@ -396,7 +425,8 @@ Status TabletFile::Open() const {
     for (size_t c = 0; c < columns; ++c) {
       ChunkDescriptor d;
       memcpy(&d, file + sizeof(TabletHeader) + c * sizeof d, sizeof d);
-      if (const char* reason = CheckDescriptor(d, (*types_)[c], identity_.rows, offset, identity_.file_bytes)) {
+      if (const char* reason =
+              CheckDescriptor(d, (*types_)[c], h.version, identity_.rows, offset, identity_.file_bytes)) {
         return Corrupt("column " + std::to_string(c + 1) + ": " + reason);
       }
       offset += d.bytes;
@@ -418,32 +448,77 @@ Status TabletFile::Open() const {
   return {};
 }
 
-Status TabletFile::Verify(int column) const {
+ChunkDescriptor TabletFile::DescriptorOf(int column) const {
   ChunkDescriptor d;
   memcpy(&d, mapping_ + sizeof(TabletHeader) + static_cast<size_t>(column) * sizeof d, sizeof d);
+  return d;
+}
+
+Status TabletFile::Verify(int column) const {
+  const ChunkDescriptor d = DescriptorOf(column);
   if (d.bytes == 0) return {};
   const uint64_t start = d.streams[0].offset;
   // One request for the whole chunk: page faults one by one would read it in pieces of 128 KiB.
   const uint64_t page = start & ~uint64_t{4095};
   (void)madvise(const_cast<uint8_t*>(mapping_) + page, start + d.bytes - page, MADV_WILLNEED);
-  if (const char* reason = CheckStreams(d, mapping_, &chunks_[static_cast<size_t>(column)])) {
-    return Corrupt("column " + std::to_string(column + 1) + ": " + reason);
+  tessera::Chunk* const chunk = &chunks_[static_cast<size_t>(column)];
+  const char* reason = CheckChecksum(d, mapping_);
+  if (reason == nullptr && d.packed == 0) reason = CheckContents(chunk);
+  // What is packed is checked as what it unpacks to, which is likely to be wanted next.
+  if (reason == nullptr && d.packed != 0) {
+    const auto unpacked = std::make_shared<UnpackedChunk>(UnpackedRoom(d, identity_.rows, true), *chunk);
+    reason = UnpackChunk(d, mapping_, true, unpacked->streams.get(), &unpacked->chunk);
+    if (reason == nullptr) reason = CheckContents(&unpacked->chunk);
+    if (reason == nullptr) {
+      chunk->longest_entry = unpacked->chunk.longest_entry;
+      if (unpacked_.empty()) unpacked_.resize(types_->size());
+      unpacked_[static_cast<size_t>(column)].whole = unpacked;
+      KeepUnpacked(unpacked);
+    }
   }
+  if (reason != nullptr) return Corrupt("column " + std::to_string(column + 1) + ": " + reason);
   return {};
 }
 
-Result<const tessera::Chunk*> TabletFile::Chunk(int column) const {
+Result<ChunkPointer> TabletFile::Chunk(int column) const { return Find(column, true); }
+
+Result<ChunkPointer> TabletFile::PackedChunk(int column) const { return Find(column, false); }
+
+Result<ChunkPointer> TabletFile::Find(int column, bool codes) const {
   assert(column >= 0 && static_cast<size_t>(column) < types_->size());
   TESSERA_TRY(Intact());
   std::atomic<const tessera::Chunk*>& verified = verified_[static_cast<size_t>(column)];
-  if (const tessera::Chunk* chunk = verified.load(std::memory_order_acquire)) return chunk;
-  std::lock_guard lock(mutex_);
-  if (const tessera::Chunk* chunk = verified.load(std::memory_order_relaxed)) return chunk;
-  TESSERA_TRY(Open());
-  TESSERA_TRY(Verify(column));
-  const tessera::Chunk* chunk = &chunks_[static_cast<size_t>(column)];
-  verified.store(chunk, std::memory_order_release);
-  return chunk;
+  const tessera::Chunk* chunk = verified.load(std::memory_order_acquire);
+  if (chunk == nullptr || IsToUnpack(*chunk, codes)) {
+    std::lock_guard lock(mutex_);
+    chunk = verified.load(std::memory_order_relaxed);
+    if (chunk == nullptr) {
+      TESSERA_TRY(Open());
+      TESSERA_TRY(Verify(column));
+      chunk = &chunks_[static_cast<size_t>(column)];
+      verified.store(chunk, std::memory_order_release);
+    }
+    if (IsToUnpack(*chunk, codes)) return Unpacked(column, codes);
+  }
+  return ChunkPointer(ChunkPointer(), chunk);
+}
+
+Result<ChunkPointer> TabletFile::Unpacked(int column, bool codes) const {
+  const ChunkDescriptor d = DescriptorOf(column);
+  UnpackedColumn& of = unpacked_[static_cast<size_t>(column)];
+  const bool has_whole = !of.whole.expired();
+  std::weak_ptr<UnpackedChunk>& place = codes || has_whole ? of.whole : of.entries;
+  std::shared_ptr<UnpackedChunk> unpacked = place.lock();
+  if (unpacked == nullptr) {
+    unpacked =
+        std::make_shared<UnpackedChunk>(UnpackedRoom(d, identity_.rows, codes), chunks_[static_cast<size_t>(column)]);
+    if (const char* reason = UnpackChunk(d, mapping_, codes, unpacked->streams.get(), &unpacked->chunk)) {
+      return Corrupt("column " + std::to_string(column + 1) + ": " + reason);
+    }
+    place = unpacked;
+  }
+  KeepUnpacked(unpacked);
+  return ChunkPointer(unpacked, &unpacked->chunk);
 }
 
 Result<const tessera::Chunk*> TabletFile::Describe(int column) const {

@@ -15,6 +15,7 @@
 #include "tablet/file_mapping.h"
 #include "tablet/tablet.h"
 #include "tablet/tablet_format.h"
+#include "tablet/unpacked_chunks.h"
 
 namespace tessera {
 
@@ -49,7 +50,8 @@ class TabletFile final : public Tablet {
   TabletFile& operator=(const TabletFile&) = delete;
 
   uint32_t rows() const override { return identity_.rows; }
-  Result<const tessera::Chunk*> Chunk(int column) const override;
+  Result<ChunkPointer> Chunk(int column) const override;
+  Result<ChunkPointer> PackedChunk(int column) const override;
   std::string path() const override { return path_; }
   Status Intact() const override;
 
@@ -62,7 +64,14 @@ class TabletFile final : public Tablet {
   Status Open() const;  // REQUIRES: mutex_ held
   Status Map() const;   // REQUIRES: mutex_ held
   Status Corrupt(const std::string& reason) const;
-  Status Verify(int column) const;
+  Status Verify(int column) const;  // REQUIRES: mutex_ held
+  ChunkDescriptor DescriptorOf(int column) const;
+  /// Whether a verified chunk has packed streams that somebody wants unpacked, with or without the codes.
+  static bool IsToUnpack(const tessera::Chunk& chunk, bool codes) {
+    return (codes && chunk.packed_codes != nullptr) || chunk.packed_entries;
+  }
+  Result<ChunkPointer> Find(int column, bool codes) const;
+  Result<ChunkPointer> Unpacked(int column, bool codes) const;  // REQUIRES: mutex_ held, the chunk is verified
 
   const std::string path_;
   const TabletIdentity identity_;
@@ -76,6 +85,10 @@ class TabletFile final : public Tablet {
   mutable FileMapping file_;
   mutable const uint8_t* mapping_;              ///< file_'s, or the given one
   mutable std::vector<tessera::Chunk> chunks_;  ///< set once, by Open()
+  struct UnpackedColumn {
+    std::weak_ptr<UnpackedChunk> whole, entries;  ///< entries: without the codes
+  };
+  mutable std::vector<UnpackedColumn> unpacked_;  ///< by column; empty until one has packed streams
 };
 
 }  // namespace tessera

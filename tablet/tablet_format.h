@@ -15,7 +15,8 @@ namespace tessera {
 static_assert(std::endian::native == std::endian::little, "tablet files are read in place");
 
 inline constexpr uint64_t kTabletMagic = 0x0A54454C42415454u;  // the bytes "TTABLET\n"
-inline constexpr uint32_t kTabletVersion = 1;
+/// Of files without packed streams, and of others. Programs before compression read the former.
+inline constexpr uint32_t kTabletVersion = 1, kPackedTabletVersion = 2;
 /// Streams start on this many bytes and are zero-padded to it, so that a bulk copy may be rounded up.
 inline constexpr uint64_t kStreamAlignment = 128;
 inline constexpr uint32_t kGreatestTabletRows = 1u << 20;
@@ -53,11 +54,11 @@ struct ChunkDescriptor {
   uint8_t type;  ///< TypeId
   uint8_t precision;
   uint8_t scale;
-  uint8_t encoding;    ///< Encoding
-  uint8_t width;       ///< bytes a code
-  uint8_t has_nulls;   ///< 0 or 1
-  uint16_t reserved0;  ///< 0
-  int32_t length;      ///< VARCHAR(length)
+  uint8_t encoding;   ///< Encoding
+  uint8_t width;      ///< bytes a code
+  uint8_t has_nulls;  ///< 0 or 1
+  uint16_t packed;    ///< version 2: bit s says that stream s is packed; else 0
+  int32_t length;     ///< VARCHAR(length)
   uint32_t null_count;
   uint32_t entries;
   uint32_t reserved1;  ///< 0
@@ -67,9 +68,10 @@ struct ChunkDescriptor {
   int128_t min;
   int128_t max;
   StreamExtent streams[kStreams];
-  uint64_t bytes;         ///< of all streams with padding; they lie behind one another from streams[0].offset
-  uint64_t checksum;      ///< XXH3-64 of these bytes
-  uint8_t reserved2[16];  ///< 0
+  uint64_t bytes;        ///< of all streams with padding; they lie behind one another from streams[0].offset
+  uint64_t checksum;     ///< XXH3-64 of these bytes
+  uint64_t text_bytes;   ///< of entry_bytes unpacked, if these are packed; else 0
+  uint8_t reserved2[8];  ///< 0
 };
 static_assert(sizeof(ChunkDescriptor) == 192);
 static_assert(offsetof(ChunkDescriptor, null_code_wide) == 32);
@@ -80,16 +82,23 @@ static_assert(offsetof(ChunkDescriptor, checksum) == 168);
 static_assert(static_cast<int>(TypeId::kBoolean) == 1 && static_cast<int>(TypeId::kText) == 10);
 static_assert(static_cast<int>(Encoding::kConstant) == 0 && static_cast<int>(Encoding::kPlain) == 3);
 
-/// Why a descriptor cannot be right; nullptr if it can. `file_bytes` bounds the streams, which must start at `offset`.
-const char* CheckDescriptor(const ChunkDescriptor& descriptor, const SqlType& type, uint32_t rows, uint64_t offset,
-                            uint64_t file_bytes);
+inline bool IsPacked(const ChunkDescriptor& d, Stream s) { return (d.packed >> s & 1) != 0; }
 
-/// The chunk that a descriptor describes; `file` is where offset 0 of its streams lies. REQUIRES: CheckDescriptor().
+/// Why a descriptor cannot be right; nullptr if it can. `version`: the file's. `file_bytes` bounds the streams, which
+/// must start at `offset`.
+const char* CheckDescriptor(const ChunkDescriptor& descriptor, const SqlType& type, uint32_t version, uint32_t rows,
+                            uint64_t offset, uint64_t file_bytes);
+
+/// The chunk that a descriptor describes; `file` is where offset 0 of its streams lies. Packed streams are as they lie
+/// there: UnpackChunk() comes next. REQUIRES: CheckDescriptor().
 Chunk ViewChunk(const ChunkDescriptor& descriptor, uint32_t rows, const uint8_t* file);
 
 /// Why the streams of a chunk contradict its descriptor (a code without meaning, offsets out of order, a wrong NULL
 /// count); nullptr if they do not. Reads every byte of the streams. `chunk` is ViewChunk() of the descriptor; sets its
 /// longest_entry.
 const char* CheckStreams(const ChunkDescriptor& descriptor, const uint8_t* file, Chunk* chunk);
+/// The parts of it: whether the bytes are those that were written, and what they say once they are unpacked.
+const char* CheckChecksum(const ChunkDescriptor& descriptor, const uint8_t* file);
+const char* CheckContents(Chunk* chunk);
 
 }  // namespace tessera

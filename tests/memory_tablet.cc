@@ -307,11 +307,11 @@ Result<std::shared_ptr<const MemoryTablet>> MemoryTablet::Make(const std::vector
   return std::shared_ptr<const MemoryTablet>(std::move(tablet));
 }
 
-Result<const Chunk*> MemoryTablet::Chunk(int column) const {
+Result<ChunkPointer> MemoryTablet::Chunk(int column) const {
   if (column < 0 || static_cast<size_t>(column) >= chunks_.size()) {
     return Status(ErrorCode::kCorrupt, path_ + ": no column " + std::to_string(column));
   }
-  return &chunks_[static_cast<size_t>(column)]->chunk;
+  return ChunkPointer(ChunkPointer(), &chunks_[static_cast<size_t>(column)]->chunk);
 }
 
 Result<std::shared_ptr<const TableInfo>> MakeMemoryTable(int64_t id, std::string name,
@@ -336,7 +336,7 @@ Result<std::shared_ptr<const TableInfo>> MakeMemoryTable(int64_t id, std::string
     TESSERA_ASSIGN(auto made, MemoryTablet::Make(vectors, forms, begin,
                                                  static_cast<uint32_t>(std::min<size_t>(tablet_rows, rows - begin))));
     for (size_t c = 0; c < columns.size(); ++c) {
-      TESSERA_ASSIGN(const Chunk* chunk, made->Chunk(static_cast<int>(c)));
+      TESSERA_ASSIGN(const ChunkPointer chunk, made->Chunk(static_cast<int>(c)));
       ColumnStatistics& s = table->statistics[c];
       s.null_count += chunk->null_count;
       s.encoded_bytes += chunk->encoded_bytes;

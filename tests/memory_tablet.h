@@ -59,7 +59,7 @@ class MemoryTablet final : public Tablet {
                                                           uint32_t rows);
   ~MemoryTablet() override;
   uint32_t rows() const override { return rows_; }
-  Result<const tessera::Chunk*> Chunk(int column) const override;
+  Result<ChunkPointer> Chunk(int column) const override;
   std::string path() const override { return path_; }  ///< unique in the process
 
  private:

@@ -178,7 +178,7 @@ Result<std::string> ContentsOf(Database* database) {
               range(s.max) + std::to_string(s.has_range) + " " + std::to_string(s.null_count) + " " +
               std::to_string(s.distinct) + " " + std::to_string(s.encoded_bytes) + "\n";
       for (const auto& tablet : table->tablets) {
-        TESSERA_ASSIGN(const Chunk* const chunk, tablet->Chunk(static_cast<int>(c)));
+        TESSERA_ASSIGN(const ChunkPointer chunk, tablet->Chunk(static_cast<int>(c)));
         ColumnVector values;
         values.type = column.type;
         DecodeChunk(*chunk, 0, chunk->rows, &values);

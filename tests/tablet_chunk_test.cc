@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <random>
@@ -15,6 +16,7 @@
 #include "tablet/chunk_encoder.h"
 #include "tablet/distinct_count.h"
 #include "tablet/ordered_float.h"
+#include "tablet/packed_chunk.h"
 #include "tablet/tablet_file.h"
 #include "tablet/tablet_format.h"
 
@@ -53,7 +55,7 @@ struct Encoded {
     file.insert(file.end(), chunks[0].streams.begin(), chunks[0].streams.end());
     EXPECT_EQ(file.size(), identity.file_bytes);
     const ChunkDescriptor& d = chunks[0].descriptor;
-    const char* reason = CheckDescriptor(d, type, identity.rows, header_bytes, file.size());
+    const char* reason = CheckDescriptor(d, type, kTabletVersion, identity.rows, header_bytes, file.size());
     EXPECT_EQ(reason, nullptr) << reason;
     view = ViewChunk(d, identity.rows, file.data());
     reason = CheckStreams(d, file.data(), &view);
@@ -69,6 +71,46 @@ struct Encoded {
     EXPECT_EQ(end, file.size());
     EXPECT_EQ(view.encoded_bytes, end - header_bytes);
     EXPECT_EQ(view.codes_bytes, AlignToStream(uint64_t{view.rows} * view.width));
+    for (const CompressionGoal goal : {CompressionGoal::kSpeed, CompressionGoal::kBalanced, CompressionGoal::kRatio}) {
+      ExpectUnpacksToTheSame(type, goal);
+    }
+  }
+
+ private:
+  /// A packed chunk unpacks to the very bytes.
+  void ExpectUnpacksToTheSame(const SqlType& type, CompressionGoal goal) const {
+    std::vector<EncodedChunk> chunks{chunk};
+    PackChunk(goal, &chunks[0]);
+    if (chunks[0].descriptor.packed == 0) return;
+    SCOPED_TRACE("goal " + std::to_string(static_cast<int>(goal)));
+    EXPECT_LT(chunks[0].descriptor.bytes, chunk.descriptor.bytes);
+    TabletIdentity identity;
+    identity.rows = view.rows;
+    std::vector<uint8_t> packed_file = BuildTabletHeader(&chunks, &identity);
+    const uint64_t header_bytes = packed_file.size();
+    packed_file.insert(packed_file.end(), chunks[0].streams.begin(), chunks[0].streams.end());
+    const ChunkDescriptor& d = chunks[0].descriptor;
+    EXPECT_NE(CheckDescriptor(d, type, kTabletVersion, view.rows, header_bytes, packed_file.size()), nullptr)
+        << "an old program must refuse it";
+    const char* reason = CheckDescriptor(d, type, kPackedTabletVersion, view.rows, header_bytes, packed_file.size());
+    ASSERT_EQ(reason, nullptr) << reason;
+    Chunk unpacked = ViewChunk(d, view.rows, packed_file.data());
+    ASSERT_EQ(CheckChecksum(d, packed_file.data()), nullptr);
+    std::vector<uint8_t> room(UnpackedRoom(d, view.rows, true));
+    reason = UnpackChunk(d, packed_file.data(), true, room.data(), &unpacked);
+    ASSERT_EQ(reason, nullptr) << reason;
+    reason = CheckContents(&unpacked);
+    ASSERT_EQ(reason, nullptr) << reason;
+    EXPECT_NE(DescribeChunk(d, view.rows, packed_file.data()), "");
+    const auto same = [](const void* a, const void* b, uint64_t bytes) {
+      return (a == nullptr) == (b == nullptr) && (bytes == 0 || a == nullptr || memcmp(a, b, bytes) == 0);
+    };
+    EXPECT_TRUE(same(view.codes, unpacked.codes, view.codes_bytes));
+    EXPECT_TRUE(same(view.entry_offsets, unpacked.entry_offsets, (uint64_t{view.entries} + 1) * sizeof(uint64_t)));
+    EXPECT_EQ(view.text_bytes, unpacked.text_bytes);
+    EXPECT_TRUE(same(view.entry_bytes, unpacked.entry_bytes, view.text_bytes));
+    EXPECT_TRUE(same(view.null_bytes, unpacked.null_bytes, view.rows));
+    EXPECT_EQ(view.longest_entry, unpacked.longest_entry);
   }
 };
 
@@ -216,6 +258,26 @@ TEST(TabletChunk, WidthIsTheLeastThatHoldsValuesAndNull) {
     EXPECT_EQ(encoded.view.null_code, c.null_code);
     EXPECT_EQ(encoded.view.encoding, Encoding::kFrame);
   }
+}
+
+TEST(TabletChunk, StreamsArePackedWhereThatPays) {
+  const SqlType type = SqlType::Of(TypeId::kInteger), text = SqlType::Text();
+  const auto packed = [](const SqlType& of, const ColumnVector& column, CompressionGoal goal) {
+    EncodedChunk chunk = Encoded(of, column).chunk;
+    PackChunk(goal, &chunk);
+    return chunk.descriptor.packed;
+  };
+  const ColumnVector hundreds =
+      MakeColumn(type, 50'000, [&](size_t row) { return Value::Int(type, static_cast<int64_t>(Mix(row) % 200)); });
+  EXPECT_EQ(packed(type, hundreds, CompressionGoal::kBalanced), 0) << "8 of 8 bits";
+  const ColumnVector runs =
+      MakeColumn(type, 50'000, [&](size_t row) { return Value::Int(type, static_cast<int64_t>(row / 50)); });
+  EXPECT_EQ(packed(type, runs, CompressionGoal::kNone), 0);
+  EXPECT_EQ(packed(type, runs, CompressionGoal::kBalanced), 1 << kCodes);
+  const ColumnVector sentences = MakeColumn(
+      text, 50'000, [&](size_t row) { return Value::Text("the text of row number " + std::to_string(row)); });
+  EXPECT_EQ(packed(text, sentences, CompressionGoal::kSpeed), 1 << kEntryOffsets);
+  EXPECT_EQ(packed(text, sentences, CompressionGoal::kRatio), 1 << kEntryOffsets | 1 << kEntryBytes);
 }
 
 TEST(TabletChunk, FullRangeOfBigintWithNulls) {
@@ -448,7 +510,7 @@ TEST(TabletChunk, DescriptorsThatCannotBeRightAreRefused) {
   ChunkDescriptor good;
   memcpy(&good, encoded.file.data() + sizeof(TabletHeader), sizeof good);
   const uint64_t start = good.streams[0].offset;
-  ASSERT_EQ(CheckDescriptor(good, type, 1000, start, encoded.file.size()), nullptr);
+  ASSERT_EQ(CheckDescriptor(good, type, kTabletVersion, 1000, start, encoded.file.size()), nullptr);
   const std::vector<std::function<void(ChunkDescriptor*)>> damages = {
       [](auto* d) { d->type = 3; },
       [](auto* d) { d->length = 5; },
@@ -472,7 +534,7 @@ TEST(TabletChunk, DescriptorsThatCannotBeRightAreRefused) {
   for (size_t i = 0; i < damages.size(); ++i) {
     ChunkDescriptor bad = good;
     damages[i](&bad);
-    EXPECT_NE(CheckDescriptor(bad, type, 1000, start, encoded.file.size()), nullptr) << "damage " << i;
+    EXPECT_NE(CheckDescriptor(bad, type, kTabletVersion, 1000, start, encoded.file.size()), nullptr) << "damage " << i;
   }
   // Streams with a right checksum but wrong contents: a code beyond the dictionary, offsets out of order.
   std::vector<uint8_t> file = encoded.file;

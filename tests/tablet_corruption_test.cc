@@ -156,9 +156,10 @@ TEST_F(TabletCorruption, TabletsOfOthersAreRefused) {
   WriteNewFile(TabletPath(1), ReadWholeFile(TabletPath(2)));
   EXPECT_NE(reason().find("is corrupt"), std::string::npos) << reason();
   std::string newer = mine;
-  newer[8] = 2;
+  newer[8] = 3;
   WriteNewFile(TabletPath(1), newer);
-  EXPECT_NE(reason().find("it has format version 2, this program reads version 1"), std::string::npos) << reason();
+  EXPECT_NE(reason().find("it has format version 3, this program reads version 2 and older ones"), std::string::npos)
+      << reason();
   WriteNewFile(TabletPath(1), "not a tablet");
   EXPECT_NE(reason().find("it has 12 bytes instead of"), std::string::npos) << reason();
   fs::remove(TabletPath(1));

@@ -222,7 +222,7 @@ TEST_F(TabletHostile, ATabletThatIsCutWhileItIsMappedIsAnError) {
     const auto snapshot = (*database)->Read();
     ASSERT_TRUE(snapshot.ok());
     const Tablet& tablet = *(*snapshot)->Find("t")->tablets[0];
-    std::vector<const Chunk*> chunks;
+    std::vector<ChunkPointer> chunks;
     for (size_t c = 0; c < types.size(); ++c) {
       const auto chunk = tablet.Chunk(static_cast<int>(c));
       ASSERT_TRUE(chunk.ok()) << chunk.status().message();

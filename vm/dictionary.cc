@@ -50,7 +50,7 @@ Status EntryMachine::Run(const Chunk& chunk, std::span<const uint32_t> entries) 
     strings_.Intern(texts, inputs_.data());
   }
   encoded_->rows = static_cast<uint32_t>(n);
-  encoded_->chunks[0] = &chunk;
+  encoded_->chunks[0] = ChunkPointer(ChunkPointer(), &chunk);
   encoded_->slots[0].codes = reinterpret_cast<const uint8_t*>(inputs_.data());
   TileSinks sinks;
   sinks.map = &values_;

@@ -142,12 +142,12 @@ HandedOn FindHandedOn(const Program& program, const std::function<bool(int, int)
   return out;
 }
 
-int64_t LateTexts::Add(const Chunk& chunk) {
+int64_t LateTexts::Add(const ChunkPointer& chunk) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto [at, is_new] = numbers_.try_emplace(&chunk, next_);
+  const auto [at, is_new] = numbers_.try_emplace(chunk.get(), next_);
   if (is_new) {
-    chunks_.emplace(next_, &chunk);
-    next_ += chunk.entries;
+    chunks_.emplace(next_, chunk);
+    next_ += chunk->entries;
   }
   return at->second;
 }

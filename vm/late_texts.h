@@ -36,8 +36,9 @@ class LateTexts {
   /// A chunk with fewer entries has identifiers for all of them sooner.
   static constexpr uint32_t kLeastEntries = 4096;
 
-  /// The number of the chunk's first entry; those of the others follow. The chunk must outlive this.
-  int64_t Add(const Chunk& chunk);
+  /// The number of the chunk's first entry; those of the others follow. The chunk is kept, but its tablet must outlive
+  /// this.
+  int64_t Add(const ChunkPointer& chunk);
   /// Puts identifiers in the place of numbers, in the TEXT columns of rows that have come to the host. `pool`: may be
   /// nullptr.
   Status Resolve(StringPool* strings, ThreadPool* pool, RowSet* rows) const;
@@ -52,7 +53,7 @@ class LateTexts {
 
   mutable std::mutex mutex_;
   std::map<const Chunk*, int64_t> numbers_;
-  std::map<int64_t, const Chunk*> chunks_;  ///< by the number of the first entry
+  std::map<int64_t, ChunkPointer> chunks_;  ///< by the number of the first entry
   int64_t next_ = kFirst;
 };
 

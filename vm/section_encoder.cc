@@ -469,7 +469,7 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, con
   if (!slots_[number].value || b->all_null) return Status::Ok();
   if (late_ != nullptr && (*handed_on_)[number] && chunk.entries >= LateTexts::kLeastEntries) {
     b->decode = Decode::kFrame;
-    b->base = static_cast<uint64_t>(late_->Add(chunk));
+    b->base = static_cast<uint64_t>(late_->Add(out->chunks[number]));
     b->base_high = 0;
     b->row_codes = chunk.encoding == Encoding::kPlain;
     if (b->row_codes) b->width = 4;
@@ -524,6 +524,7 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, con
 }
 
 Status SectionEncoder::EncodePredicates(const TabletEncoding* like, const LoopRunner& loop, TabletEncoding* out) const {
+  out->predicates.resize(section_.predicates.size());
   for (size_t i = 0; i < section_.predicates.size(); ++i) {
     const Predicate& p = section_.predicates[i];
     const size_t slot = static_cast<size_t>(p.slot);
@@ -570,29 +571,39 @@ Result<TabletEncoding> SectionEncoder::Encode(const Tablet& tablet, const Tablet
   out.rows = tablet.rows();
   out.chunks.resize(s.slots.size());
   for (size_t i = 0; i < s.slots.size(); ++i) {
-    TESSERA_ASSIGN(const Chunk* chunk, tablet.Chunk(s.slots[i].column));
+    TESSERA_ASSIGN(ChunkPointer chunk, tablet.PackedChunk(s.slots[i].column));
     if (chunk->type.storage() != slots_[i].storage)
       return Status(ErrorCode::kCorrupt, "a chunk of " + tablet.path() + " has another type than the catalog says");
-    out.chunks[i] = chunk;
     if (!slots_[i].repeated) out.encoded_bytes += chunk->encoded_bytes;
+    out.chunks[i] = std::move(chunk);
   }
-  TESSERA_TRY(EncodeAll(like, loop, &out));
+  const auto unpack = [&](size_t slot) -> Status {
+    if (out.chunks[slot]->width == 0 || out.chunks[slot]->codes != nullptr) return Status::Ok();
+    TESSERA_ASSIGN(out.chunks[slot], tablet.Chunk(s.slots[slot].column));
+    return Status::Ok();
+  };
+  // Lists of numbers test some chunks row by row. Everything else about a predicate is known without the codes.
+  for (const Predicate& p : s.predicates) {
+    if (p.kind == Predicate::Kind::kIn) TESSERA_TRY(unpack(static_cast<size_t>(p.slot)));
+  }
+  TESSERA_TRY(EncodePredicates(like, loop, &out));
+  if (out.skip) return out;
+  for (size_t i = 0; i < s.slots.size() && !leave_packed_; ++i) TESSERA_TRY(unpack(i));
+  TESSERA_TRY(EncodeSlots(like, loop, &out));
   return out;
 }
 
-Result<TabletEncoding> SectionEncoder::EncodeChunks(uint32_t rows, const std::vector<const Chunk*>& chunks,
+Result<TabletEncoding> SectionEncoder::EncodeChunks(uint32_t rows, std::vector<ChunkPointer> chunks,
                                                     const TabletEncoding& like) const {
   TabletEncoding out;
   out.rows = rows;
-  out.chunks = chunks;
-  TESSERA_TRY(EncodeAll(&like, {}, &out));
+  out.chunks = std::move(chunks);
+  TESSERA_TRY(EncodePredicates(&like, {}, &out));
+  if (!out.skip) TESSERA_TRY(EncodeSlots(&like, {}, &out));
   return out;
 }
 
-Status SectionEncoder::EncodeAll(const TabletEncoding* like, const LoopRunner& loop, TabletEncoding* out) const {
-  out->predicates.resize(section_.predicates.size());
-  TESSERA_TRY(EncodePredicates(like, loop, out));
-  if (out->skip) return Status::Ok();
+Status SectionEncoder::EncodeSlots(const TabletEncoding* like, const LoopRunner& loop, TabletEncoding* out) const {
   out->slots.resize(section_.slots.size());
   for (size_t i = 0; i < section_.slots.size(); ++i) TESSERA_TRY(EncodeSlot(i, like, loop, out));
   return Status::Ok();

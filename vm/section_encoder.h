@@ -28,7 +28,7 @@ struct TabletEncoding {
   std::vector<SlotEncoding> slots;            ///< one per Section::slots
   std::vector<PredicateEncoding> predicates;  ///< one per Section::predicates
   /// The chunk of each slot, for moving its streams to a device; nullptr for intermediate results.
-  std::vector<const Chunk*> chunks;
+  std::vector<ChunkPointer> chunks;
   uint64_t encoded_bytes = 0;  ///< of the chunks of all slots
   /// Owns the maps and sets; tablets with the same dictionary may share it.
   std::vector<std::shared_ptr<uint8_t[]>> storage;
@@ -71,6 +71,8 @@ class SectionEncoder {
     handed_on_ = slots;
     late_ = late;
   }
+  /// Codes that are stored packed go to the device as they are.
+  void LeavePacked() { leave_packed_ = true; }
   /// Whether there are such slots.
   bool hands_on() const {
     return handed_on_ != nullptr && std::find(handed_on_->begin(), handed_on_->end(), true) != handed_on_->end();
@@ -84,14 +86,14 @@ class SectionEncoder {
   /// Encodes rows collected from encoded tablets: one chunk for each slot, with or without codes. The chunks must
   /// outlive the result. `like`: one of these tablets. REQUIRES: text chunks have the dictionaries of `like`; no chunk
   /// has NULL bytes; lists of numbers test chunks of at most 2 bytes a code (others are tested row by row).
-  Result<TabletEncoding> EncodeChunks(uint32_t rows, const std::vector<const Chunk*>& chunks,
+  Result<TabletEncoding> EncodeChunks(uint32_t rows, std::vector<ChunkPointer> chunks,
                                       const TabletEncoding& like) const;
   /// Encodes the key ranges of a tablet that was encoded before all of key_ranges were known.
   Status EncodeKeyRanges(TabletEncoding* encoded) const;
 
  private:
-  /// Encodes from out->chunks.
-  Status EncodeAll(const TabletEncoding* like, const LoopRunner& loop, TabletEncoding* out) const;
+  // Both from out->chunks.
+  Status EncodeSlots(const TabletEncoding* like, const LoopRunner& loop, TabletEncoding* out) const;
   Status EncodePredicates(const TabletEncoding* like, const LoopRunner& loop, TabletEncoding* out) const;
   /// Whether the predicates leave no row.
   bool LeavesNone(const TabletEncoding& encoded) const;
@@ -109,6 +111,7 @@ class SectionEncoder {
     bool value;            ///< read as a value, not only through predicates: only these need a TEXT map
   };
   std::vector<SlotUse> slots_;
+  bool leave_packed_ = false;
   std::vector<size_t> on_device_;
   uint64_t most_text_bytes_ = 0;
   const std::vector<bool>* handed_on_ = nullptr;  ///< by slot; nullptr: none

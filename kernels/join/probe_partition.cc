@@ -254,7 +254,7 @@ Result<ProbePartition> PlanProbePartition(const ProbePartitionQuestion& q) {
     p.bytes += tile_rows * chunk.width;
   }
   if (p.bytes > q.room) return none;
-  std::vector<const Chunk*> chunks;
+  std::vector<ChunkPointer> chunks;
   for (size_t i = 0; i < slots; ++i) {
     Chunk& chunk = p.chunks[i];
     if (chunk.width == 0) {  // nobody reads it
@@ -262,9 +262,9 @@ Result<ProbePartition> PlanProbePartition(const ProbePartitionQuestion& q) {
       chunk.rows = radix.rows;
       chunk.max = 0;
     }
-    chunks.push_back(&chunk);
+    chunks.emplace_back(ChunkPointer(), &chunk);
   }
-  TESSERA_ASSIGN(p.encoded, q.encoder.EncodeChunks(radix.rows, chunks, *q.tablets[0]));
+  TESSERA_ASSIGN(p.encoded, q.encoder.EncodeChunks(radix.rows, std::move(chunks), *q.tablets[0]));
   const bool by_row = std::any_of(p.encoded.predicates.begin(), p.encoded.predicates.end(),
                                   [](const vm::PredicateEncoding& b) { return b.by_row; });
   if (p.encoded.skip || by_row) return none;

@@ -87,6 +87,23 @@ Status ColumnCache::Copy(const Part& part, Staging* staging) {
   return Status::Ok();
 }
 
+Status ColumnCache::Unpack(Unpacking* unpacking) {
+  const uint64_t arrived = (unpacking->plan.packed_bytes + 255) / 256 * 256;
+  CUDA_TRY(StartUnpack(unpacking->plan, unpacking->memory, unpacking->out, unpacking->memory + arrived, stream_));
+  Free(unpacking);
+  return Status::Ok();
+}
+
+void ColumnCache::Free(Unpacking* unpacking) {
+  if (unpacking->memory != nullptr) IgnoreError(cudaFreeAsync(std::exchange(unpacking->memory, nullptr), stream_));
+}
+
+void ColumnCache::GiveBack(Copies* copies) {
+  for (const auto& unpacking : copies->unpackings) Free(unpacking.get());
+  copies->unpackings.clear();
+  claimed_ -= std::exchange(copies->claimed, 0);
+}
+
 void ColumnCache::NoteIssued(Copies* copies, const Status& status) {
   if (copies->error.ok()) copies->error = status;
   if (--copies->left > 0) return;
@@ -94,6 +111,9 @@ void ColumnCache::NoteIssued(Copies* copies, const Status& status) {
     CUDA_TRY(cudaEventRecord(copies->done, stream_));
     return Status::Ok();
   };
+  for (const auto& unpacking : copies->unpackings) {
+    if (copies->error.ok()) copies->error = Unpack(unpacking.get());
+  }
   if (copies->error.ok()) copies->error = record();
   const auto now = std::chrono::steady_clock::now();
   copies->milliseconds =
@@ -145,14 +165,19 @@ Result<std::shared_ptr<ColumnCache::Copies>> ColumnCache::StartCopies(int thread
   CUDA_TRY(cudaEventCreateWithFlags(&copies->done, cudaEventDisableTiming));
   std::vector<Part> parts;
   uint64_t total = 0;
-  for (const Pending& p : pending_) {
-    for (uint64_t at = 0; at < p.piece->bytes; at += kStagingBytes) {
-      const uint64_t padded = std::min(kStagingBytes, p.piece->bytes - at);
+  for (Pending& p : pending_) {
+    const uint64_t all = p.unpacking != nullptr ? p.bytes : p.piece->bytes;
+    uint8_t* const to = p.unpacking != nullptr ? p.unpacking->memory : p.piece->data;
+    for (uint64_t at = 0; at < all; at += kStagingBytes) {
+      const uint64_t padded = std::min(kStagingBytes, all - at);
       const uint64_t bytes = std::min(padded, p.bytes - std::min(at, p.bytes));
-      parts.push_back({p.piece->data + at, p.from + at, bytes, padded, copies});
+      parts.push_back({to + at, p.from + at, bytes, padded, copies});
     }
-    total += p.piece->bytes;
+    total += all;
     copies->pieces.push_back(p.piece);
+    if (p.unpacking == nullptr) continue;
+    copies->claimed += p.unpacking->bytes;
+    copies->unpackings.push_back(std::move(p.unpacking));
   }
   pending_.clear();
   copies->left = parts.size();
@@ -187,6 +212,7 @@ Status ColumnCache::Finish(std::shared_ptr<Copies>* copies, cudaStream_t stream,
     std::unique_lock<std::mutex> lock(mutex_);
     issued_.wait(lock, [&] { return finished->left == 0; });
   }
+  GiveBack(finished.get());
   if (!finished->error.ok()) {
     Forget(&finished->pieces);
     return finished->error;
@@ -206,7 +232,12 @@ void ColumnCache::Forget(std::vector<std::list<Piece>::iterator>* pieces) {
 
 void ColumnCache::Abandon(std::shared_ptr<Copies>* copies) {
   std::vector<std::list<Piece>::iterator> gone;
-  for (const Pending& p : pending_) gone.push_back(p.piece);
+  for (const Pending& p : pending_) {
+    gone.push_back(p.piece);
+    if (p.unpacking == nullptr) continue;
+    claimed_ -= p.unpacking->bytes;
+    Free(p.unpacking.get());
+  }
   pending_.clear();
   const std::shared_ptr<Copies> abandoned = std::exchange(*copies, nullptr);
   if (abandoned != nullptr) {
@@ -215,6 +246,7 @@ void ColumnCache::Abandon(std::shared_ptr<Copies>* copies) {
     if (left > 0) abandoned->error = Cancelled();
     abandoned->left -= left;
     issued_.wait(lock, [&] { return abandoned->left == 0; });
+    GiveBack(abandoned.get());
     if (!abandoned->error.ok()) gone.insert(gone.end(), abandoned->pieces.begin(), abandoned->pieces.end());
   }
   Forget(&gone);
@@ -243,34 +275,74 @@ Result<ColumnCache::TabletPieces*> ColumnCache::Find(const std::shared_ptr<const
   return of;
 }
 
+Result<uint8_t*> ColumnCache::Allocate(uint64_t bytes) {
+  void* memory = nullptr;
+  cudaError_t error = cudaMallocFromPoolAsync(&memory, bytes, pool_, stream_);
+  if (error == cudaErrorMemoryAllocation) {  // others use the device as well: live with less
+    cudaGetLastError();
+    budget_ = claimed_ + std::max<uint64_t>(bytes_ / 2, bytes);
+    TESSERA_TRY(MakeRoom(bytes));
+    CUDA_TRY(cudaStreamSynchronize(stream_));
+    CUDA_TRY(cudaMemPoolTrimTo(pool_, 0));
+    error = cudaMallocFromPoolAsync(&memory, bytes, pool_, stream_);
+  }
+  if (error != cudaSuccess) return CudaStatus(error, "cudaMallocFromPoolAsync", __FILE__, __LINE__);
+  return static_cast<uint8_t*>(memory);
+}
+
+Result<bool> ColumnCache::AddPiece(TabletPieces* of, size_t place, uint64_t bytes, uint64_t extra) {
+  if (place >= of->pieces.size()) of->pieces.resize(place + 1);
+  if (Piece* const piece = of->pieces[place]; piece != nullptr) {
+    pieces_.splice(pieces_.begin(), pieces_, piece->self);
+    return false;
+  }
+  const uint64_t padded = (bytes + 127) / 128 * 128;
+  TESSERA_TRY(MakeRoom(padded + extra));
+  TESSERA_ASSIGN(uint8_t* const memory, Allocate(padded));
+  pieces_.push_front({of, place, memory, padded});
+  Piece* const piece = of->pieces[place] = &pieces_.front();
+  piece->self = pieces_.begin();
+  bytes_ += padded;
+  return true;
+}
+
 Result<const uint8_t*> ColumnCache::Fetch(TabletPieces* of, int column, Stream stream, const uint8_t* data,
                                           uint64_t bytes, std::vector<Piece*>* pinned, uint64_t* copied) {
   const size_t place = kStreams * static_cast<size_t>(column) + static_cast<size_t>(stream);
-  if (place >= of->pieces.size()) of->pieces.resize(place + 1);
-  Piece* piece = of->pieces[place];
-  if (piece == nullptr) {
-    const uint64_t padded = (bytes + 127) / 128 * 128;
-    TESSERA_TRY(MakeRoom(padded));
-    void* memory = nullptr;
-    cudaError_t error = cudaMallocFromPoolAsync(&memory, padded, pool_, stream_);
-    if (error == cudaErrorMemoryAllocation) {  // others use the device as well: live with less
-      cudaGetLastError();
-      budget_ = claimed_ + std::max<uint64_t>(bytes_ / 2, padded);
-      TESSERA_TRY(MakeRoom(padded));
-      CUDA_TRY(cudaStreamSynchronize(stream_));
-      CUDA_TRY(cudaMemPoolTrimTo(pool_, 0));
-      error = cudaMallocFromPoolAsync(&memory, padded, pool_, stream_);
-    }
-    if (error != cudaSuccess) return CudaStatus(error, "cudaMallocFromPoolAsync", __FILE__, __LINE__);
-    pieces_.push_front({of, place, static_cast<uint8_t*>(memory), padded});
-    piece = of->pieces[place] = &pieces_.front();
-    piece->self = pieces_.begin();
-    bytes_ += padded;
+  TESSERA_ASSIGN(const bool is_new, AddPiece(of, place, bytes, 0));
+  Piece* const piece = of->pieces[place];
+  if (is_new) {
     pending_.push_back({piece->self, data, bytes});
     *copied += bytes;
-  } else {
-    pieces_.splice(pieces_.begin(), pieces_, piece->self);
   }
+  ++piece->pins;
+  pinned->push_back(piece);
+  return static_cast<const uint8_t*>(piece->data);
+}
+
+Result<const uint8_t*> ColumnCache::FetchPacked(TabletPieces* of, int column, const Chunk& chunk,
+                                                std::vector<Piece*>* pinned, uint64_t* copied) {
+  const size_t place = kStreams * static_cast<size_t>(column) + static_cast<size_t>(Stream::kCodes);
+  if (place >= of->pieces.size() || of->pieces[place] == nullptr) {
+    auto unpacking = std::make_unique<Unpacking>();
+    TESSERA_ASSIGN(unpacking->plan, PlanUnpack(chunk));
+    const uint64_t arriving = (chunk.packed_bytes + 255) / 256 * 256;
+    unpacking->bytes = arriving + unpacking->plan.scratch_bytes;
+    TESSERA_TRY(AddPiece(of, place, chunk.codes_bytes, unpacking->bytes).status());
+    const auto piece = of->pieces[place]->self;
+    unpacking->out = piece->data;
+    Result<uint8_t*> memory = Allocate(unpacking->bytes);
+    if (!memory.ok()) {
+      TESSERA_TRY(Drop(piece));
+      return memory.status();
+    }
+    unpacking->memory = *memory;
+    claimed_ += unpacking->bytes;
+    pending_.push_back({piece, chunk.packed_codes, chunk.packed_bytes, std::move(unpacking)});
+    *copied += chunk.packed_bytes;
+  }
+  Piece* const piece = of->pieces[place];
+  pieces_.splice(pieces_.begin(), pieces_, piece->self);
   ++piece->pins;
   pinned->push_back(piece);
   return static_cast<const uint8_t*>(piece->data);

@@ -26,6 +26,7 @@
 
 #include "base/status.h"
 #include "kernels/memory/cuda_memory.h"
+#include "kernels/unpack/unpack.h"
 #include "tablet/tablet.h"
 
 namespace tessera::kernels {
@@ -58,6 +59,9 @@ class ColumnCache {
   /// yet. The piece is pinned. `*copied` grows by the bytes that will travel.
   Result<const uint8_t*> Fetch(TabletPieces* of, int column, Stream stream, const uint8_t* data, uint64_t bytes,
                                std::vector<Piece*>* pinned, uint64_t* copied);
+  /// The same for the codes of a chunk that are stored packed: they travel as they are and are unpacked on the device.
+  Result<const uint8_t*> FetchPacked(TabletPieces* of, int column, const Chunk& chunk, std::vector<Piece*>* pinned,
+                                     uint64_t* copied);
   /// Starts the copies of all pieces fetched since the last call: if there is much to do, on up to `threads` threads,
   /// behind those that were started before. The streams have to stay until Finish or Abandon.
   Result<std::shared_ptr<Copies>> StartCopies(int threads);
@@ -94,10 +98,18 @@ class ColumnCache {
   /// Several threads copy from this many bytes on.
   static constexpr uint64_t kSharedCopy = uint64_t{16} << 20;
 
+  /// Where packed codes arrive, and what unpacking them needs; given back to the pool behind the last kernel.
+  struct Unpacking {
+    UnpackPlan plan;
+    uint8_t* memory = nullptr;  ///< the packed stream, then scratch
+    uint64_t bytes = 0;
+    uint8_t* out = nullptr;
+  };
   struct Pending {
     std::list<Piece>::iterator piece;
     const uint8_t* from;
     uint64_t bytes;
+    std::unique_ptr<Unpacking> unpacking = nullptr;  ///< nullptr: copied to the piece itself
   };
   /// What one buffer holds of a stream: `padded` bytes on the device, zeros behind the first `bytes`.
   struct Part {
@@ -126,7 +138,14 @@ class ColumnCache {
   Status DropAll(TabletPieces* of);
   /// Frees pieces until `bytes` more fit, or nothing unpinned is left.
   Status MakeRoom(uint64_t bytes);
+  /// Makes a piece, pinned by nobody, the most recently used; false: it was there. Its memory and `extra` bytes fit then.
+  Result<bool> AddPiece(TabletPieces* of, size_t place, uint64_t bytes, uint64_t extra);
+  Result<uint8_t*> Allocate(uint64_t bytes);
   Status Copy(const Part& part, Staging* staging);
+  Status Unpack(Unpacking* unpacking);
+  /// What was not unpacked, and what unpacking has claimed.
+  void GiveBack(Copies* copies);
+  void Free(Unpacking* unpacking);
   /// What a thread of the cache does until the end.
   void CopyParts(Staging* staging);
   void StartThreads(size_t wanted);
@@ -171,8 +190,10 @@ struct ColumnCache::Copies {
   Copies& operator=(const Copies&) = delete;
 
   std::vector<std::list<Piece>::iterator> pieces;
-  size_t left = 0;  ///< parts that are not yet on their way
-  Status error;     ///< the first one
+  std::vector<std::unique_ptr<Unpacking>> unpackings;
+  uint64_t claimed = 0;  ///< bytes of their memory
+  size_t left = 0;       ///< parts that are not yet on their way
+  Status error;          ///< the first one
   cudaEvent_t done = nullptr;
   std::chrono::steady_clock::time_point started = {};
   double milliseconds = 0;  ///< until the last was on its way, beside what other copies took

@@ -61,6 +61,7 @@ TabletsAhead EncodeAhead(const GpuDevice& gpu, const vm::SectionContext& context
                          const std::vector<vm::KeyRange>& key_ranges) {
   vm::SectionEncoder encoder(*context.program, context.section, context.strings, key_ranges);
   const vm::Section& section = context.program->sections[static_cast<size_t>(context.section)];
+  encoder.LeavePacked();
   encoder.LeaveToDevice(TextTests(*context.program, section).predicates(), MostTextBytes(gpu));
   HandTextsOn(context, &encoder);
   TabletsAhead ahead{context.section, context.table, {}};
@@ -85,6 +86,7 @@ TabletFeed::TabletFeed(GpuDevice* gpu, const vm::SectionContext& context, const 
       lowered_(lowered),
       encoder_(*context.program, context.section, context.strings, key_ranges),
       rows_(rows) {
+  encoder_.LeavePacked();
   encoder_.LeaveToDevice(lowered.text_tests.predicates(), MostTextBytes(*gpu));
   HandTextsOn(context, &encoder_);
 }
@@ -251,6 +253,8 @@ Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
     const Chunk& chunk = *encoded.chunks[i];
     if (encoded.slots[i].row_codes && !encoded.slots[i].all_null) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.RowNumbers());
+    } else if (needs_[i].codes && chunk.packed_codes != nullptr) {
+      TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.FetchPacked(pieces, column, chunk, &batch->pinned, &copied_));
     } else if (needs_[i].codes) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kCodes, chunk.codes,
                                                                chunk.codes_bytes, &batch->pinned, &copied_));
@@ -291,7 +295,7 @@ void TabletFeed::CollectRows(TabletBatch* batch) {
     chunk.rows = encoded.rows;
     chunk.min = column.low;
     chunk.max = column.high;
-    encoded.chunks.push_back(&chunk);
+    encoded.chunks.emplace_back(ChunkPointer(), &chunk);
     vm::SlotEncoding b;
     b.decode = vm::Decode::kRaw;
     b.width = 8;

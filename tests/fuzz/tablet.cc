@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   if (header.rows == 0 || header.rows > kGreatestTabletRows || !CheckSchema(schema).ok()) return -1;
   header.magic = kTabletMagic;
-  header.version = kTabletVersion;
+  header.version = kPackedTabletVersion;
   header.header_bytes = header_bytes;
   header.file_bytes = size;
   header.checksum = 0;

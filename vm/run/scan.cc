@@ -107,6 +107,9 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
       first += tablet->rows();
     }
     CutSource(s, Portion(*scan->table, state->options.exchange), rows, &units);
+    // (A grid comes back to each tablet for every range, up to its end.)
+    for (size_t u = 0; u < units.size() && units.grid < 0; ++u)
+      ++scan->tablets[units.blocks[units.At(u).block].tablet].units_left;
     return Status::Ok();
   }
   scan->tablets = std::vector<LazyTablet>(1);

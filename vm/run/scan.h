@@ -88,6 +88,7 @@ struct GridPruning {
 /// A tablet's encoding, made once, by the first worker that needs it. Others that need it help (Scan::loops).
 struct LazyTablet {
   std::atomic<bool> begun{false}, done{false};
+  std::atomic<uint64_t> units_left{0};  ///< of this process, if this is no grid; after the last its chunks go
   Status status;
   TabletEncoding encoded;
 };

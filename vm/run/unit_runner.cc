@@ -147,6 +147,8 @@ class UnitRunner {
       if (unit.IsFirstOfBlock()) scan_.counts.rows_in += block.rows;
     }
     if (output != nullptr) output->done = true;
+    // What packed chunks were unpacked to may go.
+    if (scan_.table != nullptr && scan_.units.grid < 0 && --tablet.units_left == 0) tablet.encoded.chunks.clear();
     const size_t finished = window_.begin + ++done_;
     if (state_.options.progress)
       state_.options.progress(static_cast<double>(finished) / static_cast<double>(scan_.units.size()));

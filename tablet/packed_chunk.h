@@ -1,0 +1,35 @@
+// Chunks whose streams are packed by trees of schemes (schemes/), and back. A packed chunk unpacks to the very streams
+// that chunk_encoder.h made, so whoever reads chunks sees no difference.
+//
+// Start at: PackChunk, UnpackChunk. Pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tablet/chunk_encoder.h"
+#include "tablet/schemes/scheme_planner.h"
+#include "tablet/tablet.h"
+#include "tablet/tablet_format.h"
+
+namespace tessera {
+
+/// Packs the streams for which that pays. Streams of less than a kilobyte stay as they are.
+void PackChunk(CompressionGoal goal, EncodedChunk* chunk);
+
+/// Bytes that stream `s` has unpacked. REQUIRES: CheckDescriptor().
+uint64_t UnpackedBytes(const ChunkDescriptor& descriptor, uint32_t rows, Stream s);
+
+/// Unpacks the packed streams of a chunk (all, or all but its codes) behind one another into `out`, each from a multiple
+/// of kStreamAlignment on and padded to it with zeros, and points `chunk` there; returns why it cannot be done, or
+/// nullptr. `chunk` is ViewChunk() of the descriptor; `out` has UnpackedRoom() bytes.
+const char* UnpackChunk(const ChunkDescriptor& descriptor, const uint8_t* file, bool codes, uint8_t* out, Chunk* chunk);
+uint64_t UnpackedRoom(const ChunkDescriptor& descriptor, uint32_t rows, bool codes);
+
+/// What the codes of a chunk of floating-point numbers are.
+ScaledCodes ScaledCodesOf(const ChunkDescriptor& descriptor);
+
+/// The encoding of a chunk and the schemes of its streams, for people: "FOR, NS7", "DICT, [NS1 | ZSTD]".
+std::string DescribeChunk(const ChunkDescriptor& descriptor, uint32_t rows, const uint8_t* file);
+
+}  // namespace tessera

@@ -1,0 +1,80 @@
+// A compressed stream: the tree of schemes that made it, and their bytes. FORMAT.md gives every byte.
+//
+// Whoever reads one that a stranger may have written asks ParsePackedStream first; unpacking then checks what depends on
+// values (numbers of dictionary entries, sums of run lengths), and never reads or writes out of bounds.
+//
+// Start at: PackIntegers, PackBytes, ParsePackedStream, UnpackStream. Pure functions; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tablet/schemes/scheme.h"
+
+namespace tessera {
+
+/// First bytes of a packed stream; `nodes` PackedNodes follow, parents before children, then their payloads in the same
+/// order, each of a multiple of 8 bytes.
+struct PackedHeader {
+  uint32_t nodes;
+  uint32_t reserved;  ///< 0
+  uint64_t bytes;     ///< of all
+};
+static_assert(sizeof(PackedHeader) == 16);
+
+struct PackedNode {
+  uint8_t scheme;     ///< Scheme
+  uint8_t bits;       ///< kNs: of a value; kScale: the power of ten
+  uint16_t reserved;  ///< 0
+  uint32_t values;    ///< of the stream that this is made from; kZstd: 0
+  uint64_t
+      parameter;    ///< kFor: base; kDelta: first value; kRle: runs; kDict, kBitmap: different values; kSep: divisor;
+                    ///< kScale: least value (signed); kNsv: bytes of the values; kZstd: bytes unpacked
+  uint64_t null;    ///< kScale: what stands for NULL in the child, UINT64_MAX if there are none; otherwise 0
+  uint64_t offset;  ///< of the payload, from the header
+  uint64_t bytes;   ///< of the payload
+};
+static_assert(sizeof(PackedNode) == 40);
+
+/// For kScale: what codes of floating-point numbers are, see Chunk.
+struct ScaledCodes {
+  uint64_t base = 0;       ///< code = ordered form - base
+  uint64_t null_code = 0;  ///< if the chunk has NULLs
+  bool has_nulls = false;
+  bool single = false;  ///< REAL
+};
+
+/// `values` by the schemes of `tree`; nullopt if they cannot be (NSV above 32 bits, more than 64 bitmaps, numbers that
+/// are no decimals). `scaled`: for a tree that begins with kScale, else nullptr.
+std::optional<std::vector<uint8_t>> PackIntegers(std::span<const uint64_t> values, const SchemeTree& tree,
+                                                 const ScaledCodes* scaled);
+/// Bytes by kZstd.
+std::vector<uint8_t> PackBytes(std::span<const uint8_t> bytes, int level);
+
+/// The numbers that kScale stores for codes: value times 10^`power`, each a whole number of at most 2^53 that gives the
+/// same value back; NULLs `*null`. nullopt if there is another number among them.
+std::optional<std::vector<uint64_t>> ScaleCodes(std::span<const uint64_t> codes, int power, const ScaledCodes& scaled,
+                                                int64_t* least, uint64_t* null);
+
+/// A copy of a stream's nodes, parents before children: what was checked must not change in a file that others can cut.
+using PackedTree = std::vector<PackedNode>;
+
+/// Reads the nodes of a packed stream of `bytes` bytes and makes sure that they are one tree, that each stream has as
+/// many values as its parent says, and that payloads lie where they must. Returns why not, or nullptr.
+/// `values`: what the stream unpacks to; `width`: bytes of a value, 0 for bytes by kZstd. `scaled`: kScale is allowed.
+const char* ParsePackedStream(const uint8_t* stream, uint64_t bytes, uint64_t values, int width, bool scaled,
+                              PackedTree* tree);
+
+/// Unpacks to integers of `width` bytes (1, 2, 4, 8; 0: bytes). Returns why it cannot be done, or nullptr. Values that do
+/// not fit into the width lose their upper bits. `tree`: what ParsePackedStream() gave with the same arguments.
+const char* UnpackStream(const uint8_t* stream, const PackedTree& tree, int width, const ScaledCodes* scaled,
+                         uint8_t* out);
+
+/// Which schemes a tree has, with the bits of NS: "RLE, [[DELTA, NS3] | NS4]".
+std::string DescribePackedTree(const PackedTree& tree);
+
+}  // namespace tessera

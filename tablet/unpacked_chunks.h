@@ -1,0 +1,43 @@
+// What packed chunks were unpacked to, kept for the next statement: up to a quarter of the memory limit, and the least
+// recently used go first. Whoever holds a ChunkPointer keeps its chunk beyond that.
+//
+// Start at: KeepUnpacked. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+#include "tablet/tablet.h"
+
+namespace tessera {
+
+/// The streams of a chunk that had been packed, and the chunk that points to them, and to the tablet for the others.
+struct UnpackedChunk {
+  UnpackedChunk(uint64_t room, const Chunk& packed)
+      : bytes(room), streams(static_cast<uint8_t*>(::operator new[](room, kAlignment))), chunk(packed) {
+    chunk.packed_entries = false;
+  }
+  UnpackedChunk(const UnpackedChunk&) = delete;
+  UnpackedChunk& operator=(const UnpackedChunk&) = delete;
+
+  static constexpr std::align_val_t kAlignment{128};
+  struct Free {
+    void operator()(uint8_t* p) const { ::operator delete[](p, kAlignment); }
+  };
+  const uint64_t bytes;
+  const std::unique_ptr<uint8_t[], Free> streams;
+  Chunk chunk;
+};
+
+/// It was used just now. Others may go.
+void KeepUnpacked(const std::shared_ptr<UnpackedChunk>& chunk);
+/// Nobody will ask for it again; may be nullptr.
+void ForgetUnpacked(const std::shared_ptr<UnpackedChunk>& chunk);
+/// Lets chunks go that nobody holds, until those that are kept have at most so many bytes.
+void TrimUnpacked(uint64_t bytes);
+/// Bytes of the chunks that are kept.
+uint64_t UnpackedBytesKept();
+
+}  // namespace tessera
