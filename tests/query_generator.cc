@@ -1614,9 +1614,224 @@ DifferentialQuery QueryGenerator::OfSetOperation() {
   return q;
 }
 
+// ---- Windows
+
+bool QueryGenerator::WindowCall(const std::vector<Piece>& outputs, Piece* call) {
+  const auto any = [&]() -> const Piece& { return outputs[Below(outputs.size())]; };
+  const Piece x = any();
+  std::string partition_ours, partition_theirs, order_ours, order_theirs;
+  if (Chance(70)) {
+    const Piece& key = any();
+    partition_ours = "PARTITION BY " + key.ours + " ";
+    partition_theirs = "PARTITION BY " + key.theirs + " ";
+  }
+  const auto add_key = [&](const Piece& key) {
+    const bool descending = Chance(40), first = Chance(50);
+    const std::string comma = order_ours.empty() ? "ORDER BY " : ", ";
+    const char* direction = descending ? " DESC" : "";
+    const char* nulls = first ? " NULLS FIRST" : " NULLS LAST";
+    order_ours += comma + key.ours + direction + nulls;
+    order_theirs += comma + OrderKey(key, key.theirs) + direction + nulls;
+  };
+  const bool total = Chance(65);
+  std::vector<size_t> keys(outputs.size());
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = i;
+  for (size_t i = 0; i + 1 < keys.size(); ++i) std::swap(keys[i], keys[i + Below(keys.size() - i)]);
+  const size_t partial = total ? keys.size() : Below(std::min<size_t>(keys.size(), 2) + 1);
+  for (size_t i = 0; i < partial; ++i) add_key(outputs[keys[i]]);
+
+  // The frame.
+  std::string frame;
+  // (Beyond the ends of BIGINT it is an error in Tessera.)
+  const bool one_number = partial == 1 && outputs[keys[0]].kind == Kind::kInt && outputs[keys[0]].bound < 1e15;
+  const bool framed = Chance(60);
+  if (framed) {
+    const int mode = total ? static_cast<int>(Below(3)) : partial == 0 ? 1 : 1 + static_cast<int>(Below(2));
+    static constexpr const char* kModes[] = {"ROWS", "RANGE", "GROUPS"};
+    const bool offsets = mode == 0 || (mode == 1 ? one_number : partial > 0);
+    // Bounds from the first row of the partition to the last.
+    const auto bound = [&](int at, int n) -> std::string {
+      static constexpr const char* kBounds[] = {"UNBOUNDED PRECEDING", "PRECEDING", "CURRENT ROW", "FOLLOWING",
+                                                "UNBOUNDED FOLLOWING"};
+      return at % 2 == 1 ? fmt::format("{} {}", n, kBounds[at]) : kBounds[at];
+    };
+    const auto some = [&](int low, int high) {
+      int at = Between(low, high);
+      while (!offsets && at % 2 == 1) at = Between(low, high);
+      return at;
+    };
+    const int start = some(0, 3), end = some(std::max(start, 1), 4);
+    const int n = Between(0, 4);
+    const int m = start != end ? Between(0, 4) : start == 1 ? Between(0, n) : Between(n, n + 3);
+    frame = fmt::format(" {} BETWEEN {} AND {}", kModes[mode], bound(start, n), bound(end, m));
+    static constexpr const char* kExclusions[] = {"", " EXCLUDE CURRENT ROW", " EXCLUDE GROUP", " EXCLUDE TIES"};
+    frame += kExclusions[Chance(40) ? 1 + Below(3) : 0];
+  }
+  Piece p;
+  p.width = 64;
+  p.bound = kMostRows;
+  bool takes_frame = true;
+  std::string ours, theirs;
+  const auto of_value = [&](const char* format) {
+    p = x;
+    p.constant = false;
+    ours = fmt::format(fmt::runtime(format), x.ours);
+    theirs = fmt::format(fmt::runtime(format), x.theirs);
+  };
+  switch (Below(total ? 15 : 9)) {
+    case 0:
+      ours = theirs = Chance(50) ? "rank()" : "dense_rank()";
+      break;
+    case 1:
+      ours = theirs = Chance(50) ? "percent_rank()" : "cume_dist()";
+      p.kind = Kind::kDouble;
+      p.bits = -1;
+      p.bound = 1;
+      break;
+    case 2:
+      ours = theirs = "count(*)";
+      break;
+    case 3:
+      of_value("count({})");
+      p = Piece{};
+      p.width = 64;
+      p.bound = kMostRows;
+      break;
+    case 4:
+    case 5: {
+      const bool sums = x.kind == Kind::kDouble ? x.bits >= 0 && x.bound * kMostRows * std::exp2(x.bits) < kExact
+                                                : x.bound * kMostRows < kLargest;
+      if ((x.kind != Kind::kInt && x.kind != Kind::kDecimal && x.kind != Kind::kDouble) || !sums) return false;
+      of_value("sum({})");
+      p.single = false;
+      p.width = 64;
+      p.bound = x.bound * kMostRows;
+      p.precision = 38;
+      break;
+    }
+    case 6:
+      if (x.kind != Kind::kInt || x.bound * kMostRows >= kExact) return false;
+      of_value("avg({})");
+      p.kind = Kind::kDouble;
+      p.bits = -1;
+      p.bound = std::max(1.0, x.bound);
+      break;
+    case 7:
+    case 8:
+      if (x.kind == Kind::kHuge) return false;
+      of_value(Chance(50) ? "min({})" : "max({})");
+      break;
+    // From here on a row depends on the order of those beside it.
+    case 9:
+      ours = theirs = "row_number()";
+      break;
+    case 10:
+      ours = theirs = fmt::format("ntile({})", Between(1, 9));
+      p.width = 32;
+      break;
+    case 11:
+    case 12:
+      of_value(Chance(50) ? "lag({})" : "lead({}, 2)");
+      break;
+    case 13:
+      of_value(Chance(50) ? "first_value({})" : "last_value({})");
+      break;
+    default:
+      of_value("nth_value({}, 2)");
+      break;
+  }
+  const bool ranks = ours.ends_with("rank()") || ours == "cume_dist()" || ours == "row_number()" ||
+                     ours.starts_with("ntile") || ours.starts_with("lag") || ours.starts_with("lead");
+  takes_frame = !ranks;
+  if (!takes_frame) frame.clear();
+  // It tells rows apart. (SQLite's min and max over some frames do not look at it.)
+  if (!total && takes_frame && Chance(20) && (ours.starts_with("count") || ours.starts_with("sum"))) {
+    const Piece f = Predicate(1);
+    ours += " FILTER (WHERE " + f.ours + ")";
+    theirs += " FILTER (WHERE " + f.theirs + ")";
+  }
+  p.constant = false;
+  p.ours = fmt::format("{} OVER ({}{}{})", ours, partition_ours, order_ours, frame);
+  p.theirs = fmt::format("{} OVER ({}{}{})", theirs, partition_theirs, order_theirs, frame);
+  *call = p;
+  return true;
+}
+
+DifferentialQuery QueryGenerator::Windowed() {
+  DifferentialQuery q;
+  q.shape = "windows";
+  const auto exact = [](const Piece& p) { return !p.constant && (p.kind != Kind::kDouble || p.bits >= 0); };
+  const int n = Between(1, 4);
+  for (int tries = 0; static_cast<int>(q.outputs.size()) < n && tries < 50; ++tries) {
+    const Piece p = Make(AnyKind(), Chance(70) ? 0 : 1);
+    if (exact(p)) q.outputs.push_back(p);
+  }
+  if (q.outputs.empty()) return Plain();
+  const std::vector<Piece> below = q.outputs;
+  const int calls = Between(1, 3);
+  for (int tries = 0, made = 0; made < calls && tries < 50; ++tries) {
+    Piece call;
+    if (!WindowCall(below, &call)) continue;
+    q.outputs.push_back(call);
+    ++made;
+  }
+  std::string list_ours, list_theirs, where_theirs;
+  for (size_t i = 0; i < q.outputs.size(); ++i) {
+    list_ours += fmt::format("{}{} AS c{}", i == 0 ? "" : ", ", q.outputs[i].ours, i);
+    list_theirs += fmt::format("{}{} AS c{}", i == 0 ? "" : ", ", q.outputs[i].theirs, i);
+  }
+  const std::string where_ours = Where(&where_theirs);
+  q.ours = "SELECT " + list_ours + " FROM " + from_ours_ + where_ours;
+  q.theirs = "SELECT " + list_theirs + " FROM " + from_theirs_ + where_theirs;
+  if (Chance(40)) {
+    // A filter around it, which may pass the windows.
+    const size_t i = Below(q.outputs.size());
+    const bool small = q.outputs[i].kind == Kind::kInt;
+    const std::string filter = small && Chance(70) ? fmt::format("c{} {} {}", i, Chance(50) ? "<=" : "=", Between(0, 6))
+                                                   : fmt::format("c{} IS {}NULL", i, Chance(60) ? "NOT " : "");
+    q.ours = "SELECT * FROM (" + q.ours + ") AS w WHERE " + filter;
+    q.theirs = "SELECT * FROM (" + q.theirs + ") AS w WHERE " + filter;
+    return q;
+  }
+  // By the outputs alone: rows that are equal in those below may have the windows' values in any order.
+  AddOrder(&q, true, &q.ours, &q.theirs);
+  return q;
+}
+
+// ---- WITH RECURSIVE
+
+DifferentialQuery QueryGenerator::Recursive() {
+  DifferentialQuery q;
+  q.shape = "recursive";
+  const bool all = Chance(50), joins = Chance(40), from_table = Chance(50);
+  const int depth = joins ? Between(1, 3) : Between(1, 12), modulus = Between(2, 40);
+  std::string first = fmt::format("SELECT 0, {}", Between(0, 50));
+  if (from_table) first = fmt::format("SELECT 0, CAST(id AS {{}}) FROM dims WHERE id < {}", Between(0, 8));
+  std::string step = fmt::format("SELECT r.n + 1, (r.v * {} + r.n + {}) % {} FROM r", Between(0, 5),
+                                 joins ? "s.g" : std::to_string(Between(0, 9)), modulus);
+  if (joins) step += fmt::format(" JOIN small AS s ON s.g {} r.v % 6", Chance(50) ? "=" : ">=");
+  step += fmt::format(" WHERE r.n < {}", depth);
+  const bool grouped = Chance(40);
+  Piece number;
+  number.width = 64;
+  number.bound = 1e9;
+  q.outputs.assign(grouped ? 3 : 2, number);
+  std::string body = grouped ? "SELECT v, count(*), max(n) FROM r GROUP BY v" : "SELECT n, v FROM r";
+  if (!grouped && Chance(50)) body += fmt::format(" WHERE v {} {}", Chance(50) ? "<" : ">=", Between(0, modulus));
+  const auto text = [&](const char* type) {
+    return fmt::format("WITH RECURSIVE r(n, v) AS ({} UNION {}{}) {}", fmt::format(fmt::runtime(first), type),
+                       all ? "ALL " : "", step, body);
+  };
+  q.ours = text("INTEGER");
+  q.theirs = text("INTEGER");
+  return q;
+}
+
 DifferentialQuery QueryGenerator::Next() {
   if (Chance(15)) return OfSetOperation();
+  if (Chance(4)) return Recursive();
   MakeFrom();
+  if (Chance(25)) return Windowed();
   return Chance(52) ? Plain() : Grouped();
 }
 

@@ -36,6 +36,9 @@
 // | SUM of no rows     | NULL                       | NULL                                                            |
 // | OFFSET alone       | OFFSET n                   | LIMIT -1 OFFSET n                                               |
 // | set operations     | INTERSECT first            | from left to right: each one over SELECT * FROM (...)           |
+// | windows            | peers are told apart by    | the same: without that the order of peers is left to chance, and |
+// |                    | all outputs, or make no    | only functions are generated that do not depend on it           |
+// |                    | difference                 |                                                                 |
 // | INTERSECT ALL ...  | INTERSECT ALL, EXCEPT ALL  | INTERSECT, EXCEPT, with row_number() of equal rows              |
 //
 // The functions named here are registered by differential_test.cc.
@@ -172,6 +175,12 @@ class QueryGenerator {
   /// Its columns are `name`0, `name`1, ...
   Arm SetOperation(char name);
   DifferentialQuery OfSetOperation();
+
+  /// A window function over outputs of a block; false: what was drawn is none.
+  bool WindowCall(const std::vector<Piece>& outputs, Piece* call);
+  DifferentialQuery Windowed();
+  /// WITH RECURSIVE over integers.
+  DifferentialQuery Recursive();
 
   DifferentialQuery Plain();
   DifferentialQuery Grouped();
