@@ -493,7 +493,8 @@ Result<Catalog::State> Catalog::Check() {
     const bool index = query.Text(0) == "index" && query.IsNull(1);
     const std::string sql = query.Text(1) + ";\n";
     if (!index && std::string_view(kSchema).find(sql) == std::string_view::npos &&
-        std::string_view(kDefaultsSchema).find(sql) == std::string_view::npos) {
+        std::string_view(kDefaultsSchema).find(sql) == std::string_view::npos &&
+        std::string_view(kConstraintsSchema).find(sql) == std::string_view::npos) {
       return Corrupt("it has tables that are not this program's");
     }
   }

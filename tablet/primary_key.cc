@@ -124,7 +124,7 @@ class KeyCheck {
   /// Rows with a NULL in the key, which equal no row; empty if there are none.
   std::vector<bool> RowsWithNull(const KeyChunks& chunks, uint32_t rows) const {
     std::vector<bool> has;
-    for (const Chunk* chunk : chunks) {
+    for (const auto& chunk : chunks) {
       if (unique_ == nullptr || chunk->null_count == 0) continue;
       has.resize(rows);
       for (uint32_t row = 0; row < rows; ++row) has[row] = has[row] || DecodeValue(*chunk, row).null;
