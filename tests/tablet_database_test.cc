@@ -184,6 +184,31 @@ TEST_F(TabletDatabase, DefaultsSurviveAReopen) {
   EXPECT_NE(Table(again.get(), "plain"), nullptr);
 }
 
+TEST_F(TabletDatabase, ConstraintsAreKept) {
+  auto database = Open(Path("d"));
+  TableSchema schema = NumbersSchema("t");
+  schema.checks = {{"positive", "v > 0"}, {"odd \"name\"", "v <> ')'"}};
+  schema.unique_keys = {{"both", {1, 0}}, {"one", {1}}};
+  schema.columns[1].generated_text = "i * 2";
+  ASSERT_OK(database->CreateTable(schema, false));
+  const auto again = Open(Path("d"));
+  const TableSchema& kept = Table(again.get(), "t")->schema;
+  ASSERT_EQ(kept.checks.size(), 2u);
+  EXPECT_EQ(kept.checks[0].name, "positive");
+  EXPECT_EQ(kept.checks[1].text, "v <> ')'");
+  ASSERT_EQ(kept.unique_keys.size(), 2u);
+  EXPECT_EQ(kept.unique_keys[0].columns, (std::vector<int>{1, 0}));
+  EXPECT_EQ(kept.unique_keys[1].name, "one");
+  EXPECT_EQ(kept.columns[1].generated_text, "i * 2");
+  EXPECT_EQ(kept.columns[0].generated_text, std::nullopt);
+  schema.unique_keys[0].columns = {1, 1};
+  schema.name = "u";
+  EXPECT_FALSE(database->CreateTable(schema, false).ok());
+  ASSERT_OK(again->DropTable("t", false));
+  const auto empty = Open(Path("d"));
+  EXPECT_EQ(Table(empty.get(), "t"), nullptr);
+}
+
 TEST_F(TabletDatabase, IdentifiersAreNeverReused) {
   auto database = Open(Path("d"));
   int64_t last = 0;
