@@ -454,7 +454,25 @@ ChunkDescriptor TabletFile::DescriptorOf(int column) const {
   return d;
 }
 
-Status TabletFile::Verify(int column) const {
+namespace {
+
+/// Memory for what is unpacked only to be checked. It stays with the thread: pages that are new each time would cost
+/// more than unpacking.
+uint8_t* RoomForChecks(uint64_t bytes) {
+  thread_local std::unique_ptr<uint8_t[], UnpackedChunk::Free> room;
+  thread_local uint64_t size = 0;
+  if (size < bytes) {
+    size = 0;
+    room.reset();
+    room.reset(static_cast<uint8_t*>(::operator new[](bytes, UnpackedChunk::kAlignment)));
+    size = bytes;
+  }
+  return room.get();
+}
+
+}  // namespace
+
+Status TabletFile::Verify(int column, bool codes) const {
   const ChunkDescriptor d = DescriptorOf(column);
   if (d.bytes == 0) return {};
   const uint64_t start = d.streams[0].offset;
@@ -464,16 +482,23 @@ Status TabletFile::Verify(int column) const {
   tessera::Chunk* const chunk = &chunks_[static_cast<size_t>(column)];
   const char* reason = CheckChecksum(d, mapping_);
   if (reason == nullptr && d.packed == 0) reason = CheckContents(chunk);
-  // What is packed is checked as what it unpacks to, which is likely to be wanted next.
+  // What is packed is checked as what it unpacks to, which is kept if it is wanted.
   if (reason == nullptr && d.packed != 0) {
-    const auto unpacked = std::make_shared<UnpackedChunk>(UnpackedRoom(d, identity_.rows, true), *chunk);
-    reason = UnpackChunk(d, mapping_, true, unpacked->streams.get(), &unpacked->chunk);
-    if (reason == nullptr) reason = CheckContents(&unpacked->chunk);
+    const uint64_t room = UnpackedRoom(d, identity_.rows, true);
+    std::shared_ptr<UnpackedChunk> kept;
+    if (codes || d.width == 0) kept = std::make_shared<UnpackedChunk>(room, *chunk);
+    tessera::Chunk checked = *chunk;
+    reason = UnpackChunk(d, mapping_, true, kept != nullptr ? kept->streams.get() : RoomForChecks(room), &checked);
+    if (reason == nullptr) reason = CheckContents(&checked);
     if (reason == nullptr) {
-      chunk->longest_entry = unpacked->chunk.longest_entry;
+      chunk->longest_entry = checked.longest_entry;
       if (unpacked_.empty()) unpacked_.resize(types_->size());
-      unpacked_[static_cast<size_t>(column)].whole = unpacked;
-      KeepUnpacked(unpacked);
+      if (kept != nullptr) {
+        checked.packed_entries = false;
+        kept->chunk = checked;
+        unpacked_[static_cast<size_t>(column)].whole = kept;
+        KeepUnpacked(kept);
+      }
     }
   }
   if (reason != nullptr) return Corrupt("column " + std::to_string(column + 1) + ": " + reason);
@@ -494,7 +519,7 @@ Result<ChunkPointer> TabletFile::Find(int column, bool codes) const {
     chunk = verified.load(std::memory_order_relaxed);
     if (chunk == nullptr) {
       TESSERA_TRY(Open());
-      TESSERA_TRY(Verify(column));
+      TESSERA_TRY(Verify(column, codes));
       chunk = &chunks_[static_cast<size_t>(column)];
       verified.store(chunk, std::memory_order_release);
     }

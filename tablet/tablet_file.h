@@ -64,7 +64,8 @@ class TabletFile final : public Tablet {
   Status Open() const;  // REQUIRES: mutex_ held
   Status Map() const;   // REQUIRES: mutex_ held
   Status Corrupt(const std::string& reason) const;
-  Status Verify(int column) const;  // REQUIRES: mutex_ held
+  /// `codes`: whether somebody wants them unpacked. REQUIRES: mutex_ held.
+  Status Verify(int column, bool codes) const;
   ChunkDescriptor DescriptorOf(int column) const;
   /// Whether a verified chunk has packed streams that somebody wants unpacked, with or without the codes.
   static bool IsToUnpack(const tessera::Chunk& chunk, bool codes) {

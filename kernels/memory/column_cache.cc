@@ -101,20 +101,28 @@ void ColumnCache::Free(Unpacking* unpacking) {
 void ColumnCache::GiveBack(Copies* copies) {
   for (const auto& unpacking : copies->unpackings) Free(unpacking.get());
   copies->unpackings.clear();
-  claimed_ -= std::exchange(copies->claimed, 0);
+  unpacking_bytes_ -= std::exchange(copies->unpacking_bytes, 0);
 }
 
-void ColumnCache::NoteIssued(Copies* copies, const Status& status) {
+void ColumnCache::NoteIssued(std::unique_lock<std::mutex>* lock, Copies* copies, const Status& status) {
   if (copies->error.ok()) copies->error = status;
-  if (--copies->left > 0) return;
-  const auto record = [&]() -> Status {
+  if (copies->left > 1) {
+    --copies->left;
+    return;
+  }
+  // The last one: nobody else touches these copies until `left` is 0, so others may copy while kernels are started.
+  const auto unpack = [&]() -> Status {
+    for (const auto& unpacking : copies->unpackings) TESSERA_TRY(Unpack(unpacking.get()));
     CUDA_TRY(cudaEventRecord(copies->done, stream_));
     return Status::Ok();
   };
-  for (const auto& unpacking : copies->unpackings) {
-    if (copies->error.ok()) copies->error = Unpack(unpacking.get());
+  if (copies->error.ok()) {
+    lock->unlock();
+    const Status unpacked = Caught(unpack);
+    lock->lock();
+    copies->error = unpacked;
   }
-  if (copies->error.ok()) copies->error = record();
+  copies->left = 0;
   const auto now = std::chrono::steady_clock::now();
   copies->milliseconds =
       std::chrono::duration<double, std::milli>(now - std::max(copies->started, last_issued_)).count();
@@ -144,7 +152,7 @@ void ColumnCache::CopyParts(Staging* staging) {
       }
       lock.lock();
     }
-    NoteIssued(part.copies.get(), status);
+    NoteIssued(&lock, part.copies.get(), status);
   }
 }
 
@@ -176,7 +184,7 @@ Result<std::shared_ptr<ColumnCache::Copies>> ColumnCache::StartCopies(int thread
     total += all;
     copies->pieces.push_back(p.piece);
     if (p.unpacking == nullptr) continue;
-    copies->claimed += p.unpacking->bytes;
+    copies->unpacking_bytes += p.unpacking->bytes;
     copies->unpackings.push_back(std::move(p.unpacking));
   }
   pending_.clear();
@@ -187,8 +195,8 @@ Result<std::shared_ptr<ColumnCache::Copies>> ColumnCache::StartCopies(int thread
     Status status;
     for (const Part& part : parts) {
       if (status.ok()) status = Copy(part, &own_);
-      std::lock_guard<std::mutex> lock(mutex_);
-      NoteIssued(copies.get(), status);
+      std::unique_lock<std::mutex> lock(mutex_);
+      NoteIssued(&lock, copies.get(), status);
     }
     return copies;
   }
@@ -235,7 +243,7 @@ void ColumnCache::Abandon(std::shared_ptr<Copies>* copies) {
   for (const Pending& p : pending_) {
     gone.push_back(p.piece);
     if (p.unpacking == nullptr) continue;
-    claimed_ -= p.unpacking->bytes;
+    unpacking_bytes_ -= p.unpacking->bytes;
     Free(p.unpacking.get());
   }
   pending_.clear();
@@ -290,14 +298,14 @@ Result<uint8_t*> ColumnCache::Allocate(uint64_t bytes) {
   return static_cast<uint8_t*>(memory);
 }
 
-Result<bool> ColumnCache::AddPiece(TabletPieces* of, size_t place, uint64_t bytes, uint64_t extra) {
+Result<bool> ColumnCache::AddPiece(TabletPieces* of, size_t place, uint64_t bytes) {
   if (place >= of->pieces.size()) of->pieces.resize(place + 1);
   if (Piece* const piece = of->pieces[place]; piece != nullptr) {
     pieces_.splice(pieces_.begin(), pieces_, piece->self);
     return false;
   }
   const uint64_t padded = (bytes + 127) / 128 * 128;
-  TESSERA_TRY(MakeRoom(padded + extra));
+  TESSERA_TRY(MakeRoom(padded));
   TESSERA_ASSIGN(uint8_t* const memory, Allocate(padded));
   pieces_.push_front({of, place, memory, padded});
   Piece* const piece = of->pieces[place] = &pieces_.front();
@@ -309,7 +317,7 @@ Result<bool> ColumnCache::AddPiece(TabletPieces* of, size_t place, uint64_t byte
 Result<const uint8_t*> ColumnCache::Fetch(TabletPieces* of, int column, Stream stream, const uint8_t* data,
                                           uint64_t bytes, std::vector<Piece*>* pinned, uint64_t* copied) {
   const size_t place = kStreams * static_cast<size_t>(column) + static_cast<size_t>(stream);
-  TESSERA_ASSIGN(const bool is_new, AddPiece(of, place, bytes, 0));
+  TESSERA_ASSIGN(const bool is_new, AddPiece(of, place, bytes));
   Piece* const piece = of->pieces[place];
   if (is_new) {
     pending_.push_back({piece->self, data, bytes});
@@ -328,7 +336,7 @@ Result<const uint8_t*> ColumnCache::FetchPacked(TabletPieces* of, int column, co
     TESSERA_ASSIGN(unpacking->plan, PlanUnpack(chunk));
     const uint64_t arriving = (chunk.packed_bytes + 255) / 256 * 256;
     unpacking->bytes = arriving + unpacking->plan.scratch_bytes;
-    TESSERA_TRY(AddPiece(of, place, chunk.codes_bytes, unpacking->bytes).status());
+    TESSERA_TRY(AddPiece(of, place, chunk.codes_bytes).status());
     const auto piece = of->pieces[place]->self;
     unpacking->out = piece->data;
     Result<uint8_t*> memory = Allocate(unpacking->bytes);
@@ -337,7 +345,7 @@ Result<const uint8_t*> ColumnCache::FetchPacked(TabletPieces* of, int column, co
       return memory.status();
     }
     unpacking->memory = *memory;
-    claimed_ += unpacking->bytes;
+    unpacking_bytes_ += unpacking->bytes;
     pending_.push_back({piece, chunk.packed_codes, chunk.packed_bytes, std::move(unpacking)});
     *copied += chunk.packed_bytes;
   }

@@ -62,6 +62,9 @@ class ColumnCache {
   /// The same for the codes of a chunk that are stored packed: they travel as they are and are unpacked on the device.
   Result<const uint8_t*> FetchPacked(TabletPieces* of, int column, const Chunk& chunk, std::vector<Piece*>* pinned,
                                      uint64_t* copied);
+  /// Whether so much memory is in use for unpacking that copies should be finished before others are started. This
+  /// memory is soon given back, so it does not push columns out: it comes on top of the budget.
+  bool IsUnpackingMuch() const { return unpacking_bytes_ > budget_ / kUnpackingShare; }
   /// Starts the copies of all pieces fetched since the last call: if there is much to do, on up to `threads` threads,
   /// behind those that were started before. The streams have to stay until Finish or Abandon.
   Result<std::shared_ptr<Copies>> StartCopies(int threads);
@@ -97,6 +100,8 @@ class ColumnCache {
   static constexpr size_t kMostThreads = 12, kBuffersEach = 2;
   /// Several threads copy from this many bytes on.
   static constexpr uint64_t kSharedCopy = uint64_t{16} << 20;
+  /// See IsUnpackingMuch.
+  static constexpr uint64_t kUnpackingShare = 8;
 
   /// Where packed codes arrive, and what unpacking them needs; given back to the pool behind the last kernel.
   struct Unpacking {
@@ -138,23 +143,23 @@ class ColumnCache {
   Status DropAll(TabletPieces* of);
   /// Frees pieces until `bytes` more fit, or nothing unpinned is left.
   Status MakeRoom(uint64_t bytes);
-  /// Makes a piece, pinned by nobody, the most recently used; false: it was there. Its memory and `extra` bytes fit then.
-  Result<bool> AddPiece(TabletPieces* of, size_t place, uint64_t bytes, uint64_t extra);
+  /// Makes a piece, pinned by nobody, the most recently used; false: it was there.
+  Result<bool> AddPiece(TabletPieces* of, size_t place, uint64_t bytes);
   Result<uint8_t*> Allocate(uint64_t bytes);
   Status Copy(const Part& part, Staging* staging);
   Status Unpack(Unpacking* unpacking);
-  /// What was not unpacked, and what unpacking has claimed.
+  /// What was not unpacked, and the memory that unpacking took.
   void GiveBack(Copies* copies);
   void Free(Unpacking* unpacking);
   /// What a thread of the cache does until the end.
   void CopyParts(Staging* staging);
   void StartThreads(size_t wanted);
-  /// One of the copies is on its way, or has failed. REQUIRES: mutex_ is held.
-  void NoteIssued(Copies* copies, const Status& status);
+  /// One of the copies is on its way, or has failed. REQUIRES: `lock` holds mutex_.
+  void NoteIssued(std::unique_lock<std::mutex>* lock, Copies* copies, const Status& status);
   /// The pieces' bytes never came.
   static void Forget(std::vector<std::list<Piece>::iterator>* pieces);
 
-  uint64_t whole_budget_ = 0, budget_ = 0, bytes_ = 0, claimed_ = 0;
+  uint64_t whole_budget_ = 0, budget_ = 0, bytes_ = 0, claimed_ = 0, unpacking_bytes_ = 0;
   cudaStream_t stream_ = nullptr;
   cudaMemPool_t pool_ = nullptr;
   int device_ = 0;
@@ -191,9 +196,9 @@ struct ColumnCache::Copies {
 
   std::vector<std::list<Piece>::iterator> pieces;
   std::vector<std::unique_ptr<Unpacking>> unpackings;
-  uint64_t claimed = 0;  ///< bytes of their memory
-  size_t left = 0;       ///< parts that are not yet on their way
-  Status error;          ///< the first one
+  uint64_t unpacking_bytes = 0;  ///< of their memory
+  size_t left = 0;               ///< parts that are not yet on their way
+  Status error;                  ///< the first one
   cudaEvent_t done = nullptr;
   std::chrono::steady_clock::time_point started = {};
   double milliseconds = 0;  ///< until the last was on its way, beside what other copies took

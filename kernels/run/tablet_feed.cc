@@ -159,6 +159,10 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
   while (!AtEnd() && copied_ < kCopiedPerLaunch) {
     if (context_.cancel != nullptr && context_.cancel->load(std::memory_order_relaxed)) return Cancelled();
     if (rows + table.tablets[next_]->rows() > kRowsPerLaunch) break;
+    if (gpu_.cache.IsUnpackingMuch()) {
+      if (!batch->tablets.empty()) break;
+      if (others_under_way) return false;
+    }
     tessera::Result<vm::TabletEncoding>& result =
         Encode(next_, batch->tablets.empty() ? nullptr : &batch->tablets.back());
     TESSERA_TRY(result.status());

@@ -53,4 +53,4 @@ $(B)/emulated/tessera_mpi.so: $(MPI_OBJECT)
 	@mkdir -p $(@D); ln -f $< $@
 
 # (With NOCUDA=1 the kernels' host side is not among the Makefile's own sources.)
--include $(EMULATED_SOURCES:%=$(B)/emulated/obj/%.d) $(patsubst %,$(B)/obj/%.d,$(wildcard $(KERNEL_FOLDERS:%=%/*.cc)))
+-include $(EMULATED_SOURCES:%=$(B)/emulated/obj/%.d) $(B)/obj/tests/torture/cuda_calls.cc.d $(patsubst %,$(B)/obj/%.d,$(wildcard $(KERNEL_FOLDERS:%=%/*.cc)))
