@@ -24,6 +24,7 @@
 namespace tessera {
 namespace {
 
+constexpr char kLost[] = "it became shorter while it was read, or the disk cannot read it";
 constexpr char kPrefix[] = "tablet-";
 constexpr char kSuffix[] = ".bin";
 constexpr size_t kNameDigits = 20;
@@ -368,7 +369,7 @@ Status TabletFile::Corrupt(const std::string& reason) const {
 Status TabletFile::Intact() const {
   if (!FileMapping::any_lost()) return {};
   std::lock_guard lock(mutex_);
-  return file_.lost() ? Corrupt("it became shorter while it was read, or the disk cannot read it") : Status();
+  return file_.lost() ? Corrupt(kLost) : Status();
 }
 
 Status TabletFile::Map() const {
@@ -540,6 +541,8 @@ Result<ChunkPointer> TabletFile::Unpacked(int column, bool codes) const {
     if (const char* reason = UnpackChunk(d, mapping_, codes, unpacked->streams.get(), &unpacked->chunk)) {
       return Corrupt("column " + std::to_string(column + 1) + ": " + reason);
     }
+    // Zeros in the place of the file's bytes may be codes without meaning.
+    if (FileMapping::any_lost() && file_.lost()) return Corrupt(kLost);
     place = unpacked;
   }
   KeepUnpacked(unpacked);

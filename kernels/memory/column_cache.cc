@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/background_thread.h"
+#include "tablet/file_mapping.h"
 
 namespace tessera::kernels {
 
@@ -88,6 +89,11 @@ Status ColumnCache::Copy(const Part& part, Staging* staging) {
 }
 
 Status ColumnCache::Unpack(Unpacking* unpacking) {
+  // Zeros in the place of a file's bytes may be numbers behind the end of a dictionary.
+  if (FileMapping::any_lost()) {
+    return {ErrorCode::kCorrupt, "a tablet file became shorter while it was read, or the disk cannot read it",
+            "Restore the file from a copy, or drop the table and load it again."};
+  }
   const uint64_t arrived = (unpacking->plan.packed_bytes + 255) / 256 * 256;
   CUDA_TRY(StartUnpack(unpacking->plan, unpacking->memory, unpacking->out, unpacking->memory + arrived, stream_));
   Free(unpacking);

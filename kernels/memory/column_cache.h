@@ -101,7 +101,7 @@ class ColumnCache {
   /// Several threads copy from this many bytes on.
   static constexpr uint64_t kSharedCopy = uint64_t{16} << 20;
   /// See IsUnpackingMuch.
-  static constexpr uint64_t kUnpackingShare = 8;
+  static constexpr uint64_t kUnpackingShare = 4;
 
   /// Where packed codes arrive, and what unpacking them needs; given back to the pool behind the last kernel.
   struct Unpacking {

@@ -7,6 +7,7 @@
 
 #include "base/shared_loops.h"
 #include "base/thread_pool.h"
+#include "tablet/file_mapping.h"
 
 namespace tessera::kernels {
 namespace {
@@ -61,7 +62,7 @@ TabletsAhead EncodeAhead(const GpuDevice& gpu, const vm::SectionContext& context
                          const std::vector<vm::KeyRange>& key_ranges) {
   vm::SectionEncoder encoder(*context.program, context.section, context.strings, key_ranges);
   const vm::Section& section = context.program->sections[static_cast<size_t>(context.section)];
-  encoder.LeavePacked();
+  if (!FileMapping::any_lost()) encoder.LeavePacked();
   encoder.LeaveToDevice(TextTests(*context.program, section).predicates(), MostTextBytes(gpu));
   HandTextsOn(context, &encoder);
   TabletsAhead ahead{context.section, context.table, {}};
@@ -86,7 +87,7 @@ TabletFeed::TabletFeed(GpuDevice* gpu, const vm::SectionContext& context, const 
       lowered_(lowered),
       encoder_(*context.program, context.section, context.strings, key_ranges),
       rows_(rows) {
-  encoder_.LeavePacked();
+  if (!FileMapping::any_lost()) encoder_.LeavePacked();
   encoder_.LeaveToDevice(lowered.text_tests.predicates(), MostTextBytes(*gpu));
   HandTextsOn(context, &encoder_);
 }
@@ -257,7 +258,8 @@ Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
     const Chunk& chunk = *encoded.chunks[i];
     if (encoded.slots[i].row_codes && !encoded.slots[i].all_null) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.RowNumbers());
-    } else if (needs_[i].codes && chunk.packed_codes != nullptr) {
+    } else if (needs_[i].codes && chunk.packed_codes != nullptr &&
+               !(chunk.codes != nullptr && FileMapping::any_lost())) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.FetchPacked(pieces, column, chunk, &batch->pinned, &copied_));
     } else if (needs_[i].codes) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kCodes, chunk.codes,

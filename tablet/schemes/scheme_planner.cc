@@ -24,7 +24,7 @@ struct Weights {
 
 const Weights& WeightsOf(CompressionGoal goal) {
   static constexpr Weights kWeights[] = {
-      {0, 0, 0, 1, 0}, {2, 0.5, 8192, 0.3, 0}, {4, 0.05, 16384, 0.15, 1}, {kDeepestTree, 0.0005, 65536, 0.02, 9}};
+      {0, 0, 0, 1, 0}, {2, 0.5, 8192, 0.3, 0}, {4, 0.05, 16384, 0.4, 1}, {kDeepestTree, 0.0005, 65536, 0.02, 9}};
   return kWeights[static_cast<int>(goal)];
 }
 
