@@ -175,7 +175,7 @@ class KeyCheck {
     for (const ChunkPointer& chunk : chunks) {
       const bool text = chunk->type.storage() == StorageClass::kText;
       if (text) {
-        entry_hashes.resize(chunk->entries);
+        entry_hashes.resize(size_t{chunk->entries} + 1);  // the last one for NULL's code, which is left out later
         for (uint32_t e = 0; e < chunk->entries; ++e) entry_hashes[e] = HashBytes(chunk->Entry(e));
       }
       for (uint32_t row = 0; row < rows; ++row) {
