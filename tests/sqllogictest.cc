@@ -173,8 +173,10 @@ class FileRun {
       return;
     }
     for (const vm::RankStatistics& rank : session_->last_statistics().ranks) {
-      totals_.rank_rows.resize(session_->last_statistics().ranks.size());
-      totals_.rank_rows[static_cast<size_t>(rank.rank)] += rank.rows_scanned;
+      // (Of a statement that the master ran alone there is one.)
+      const size_t r = static_cast<size_t>(rank.rank);
+      totals_.rank_rows.resize(std::max(totals_.rank_rows.size(), r + 1));
+      totals_.rank_rows[r] += rank.rows_scanned;
     }
     if (record.kind == LogicRecord::Kind::kStatement && record.expect_error) {
       if (status.ok()) {
