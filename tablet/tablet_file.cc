@@ -213,11 +213,6 @@ const char* CheckChecksum(const ChunkDescriptor& descriptor, const uint8_t* file
   return nullptr;
 }
 
-const char* CheckStreams(const ChunkDescriptor& descriptor, const uint8_t* file, Chunk* chunk) {
-  const char* const reason = CheckChecksum(descriptor, file);
-  return reason != nullptr ? reason : CheckContents(chunk);
-}
-
 const char* CheckContents(Chunk* checked) {
   const Chunk& chunk = *checked;
   uint32_t nulls = chunk.null_count;
@@ -532,9 +527,8 @@ Result<ChunkPointer> TabletFile::Find(int column, bool codes) const {
 Result<ChunkPointer> TabletFile::Unpacked(int column, bool codes) const {
   const ChunkDescriptor d = DescriptorOf(column);
   UnpackedColumn& of = unpacked_[static_cast<size_t>(column)];
-  const bool has_whole = !of.whole.expired();
-  std::weak_ptr<UnpackedChunk>& place = codes || has_whole ? of.whole : of.entries;
-  std::shared_ptr<UnpackedChunk> unpacked = place.lock();
+  std::shared_ptr<UnpackedChunk> unpacked = of.whole.lock();
+  if (unpacked == nullptr && !codes) unpacked = of.entries.lock();
   if (unpacked == nullptr) {
     unpacked =
         std::make_shared<UnpackedChunk>(UnpackedRoom(d, identity_.rows, codes), chunks_[static_cast<size_t>(column)]);
@@ -543,7 +537,7 @@ Result<ChunkPointer> TabletFile::Unpacked(int column, bool codes) const {
     }
     // Zeros in the place of the file's bytes may be codes without meaning.
     if (FileMapping::any_lost() && file_.lost()) return Corrupt(kLost);
-    place = unpacked;
+    (codes ? of.whole : of.entries) = unpacked;
   }
   KeepUnpacked(unpacked);
   return ChunkPointer(unpacked, &unpacked->chunk);

@@ -93,12 +93,10 @@ const char* CheckDescriptor(const ChunkDescriptor& descriptor, const SqlType& ty
 /// there: UnpackChunk() comes next. REQUIRES: CheckDescriptor().
 Chunk ViewChunk(const ChunkDescriptor& descriptor, uint32_t rows, const uint8_t* file);
 
-/// Why the streams of a chunk contradict its descriptor (a code without meaning, offsets out of order, a wrong NULL
-/// count); nullptr if they do not. Reads every byte of the streams. `chunk` is ViewChunk() of the descriptor; sets its
-/// longest_entry.
-const char* CheckStreams(const ChunkDescriptor& descriptor, const uint8_t* file, Chunk* chunk);
-/// The parts of it: whether the bytes are those that were written, and what they say once they are unpacked.
+/// Why the bytes of a chunk's streams are not those that were written; nullptr if they are.
 const char* CheckChecksum(const ChunkDescriptor& descriptor, const uint8_t* file);
+/// Why the streams of a chunk, unpacked, contradict its descriptor (a code without meaning, offsets out of order, a wrong
+/// NULL count); nullptr if they do not. Reads every byte of them; sets the chunk's longest_entry.
 const char* CheckContents(Chunk* chunk);
 
 }  // namespace tessera

@@ -14,11 +14,13 @@ namespace {
 constexpr uint64_t kShareOfMemory = 4;
 
 class KeptChunks {
+  using Chunks = std::list<std::shared_ptr<UnpackedChunk>>;
+
  public:
   void Keep(const std::shared_ptr<UnpackedChunk>& chunk) {
     const uint64_t limit = MemoryLimit();
     const uint64_t most = (limit == UINT64_MAX ? UsableMemory() : limit) / kShareOfMemory;
-    std::list<std::shared_ptr<UnpackedChunk>> gone;  // freed without the lock
+    Chunks gone;  // freed without the lock
     std::lock_guard lock(mutex_);
     const auto [place, is_new] = places_.try_emplace(chunk.get());
     if (is_new) {
@@ -32,26 +34,13 @@ class KeptChunks {
   }
 
   void Forget(const UnpackedChunk* chunk) {
-    std::list<std::shared_ptr<UnpackedChunk>> gone;
+    Chunks gone;
     std::lock_guard lock(mutex_);
     const auto place = places_.find(chunk);
     if (place != places_.end()) Drop(place->second, &gone);
   }
 
-  void Trim(uint64_t bytes) {
-    std::list<std::shared_ptr<UnpackedChunk>> gone;
-    std::lock_guard lock(mutex_);
-    Trim(bytes, &gone);
-  }
-
-  uint64_t bytes() {
-    std::lock_guard lock(mutex_);
-    return bytes_;
-  }
-
  private:
-  using Chunks = std::list<std::shared_ptr<UnpackedChunk>>;
-
   void Trim(uint64_t bytes, Chunks* gone) {
     for (auto c = chunks_.end(); c != chunks_.begin() && bytes_ > bytes;) {
       --c;
@@ -87,7 +76,5 @@ void KeepUnpacked(const std::shared_ptr<UnpackedChunk>& chunk) { Kept().Keep(chu
 void ForgetUnpacked(const std::shared_ptr<UnpackedChunk>& chunk) {
   if (chunk != nullptr) Kept().Forget(chunk.get());
 }
-void TrimUnpacked(uint64_t bytes) { Kept().Trim(bytes); }
-uint64_t UnpackedBytesKept() { return Kept().bytes(); }
 
 }  // namespace tessera

@@ -35,9 +35,5 @@ struct UnpackedChunk {
 void KeepUnpacked(const std::shared_ptr<UnpackedChunk>& chunk);
 /// Nobody will ask for it again; may be nullptr.
 void ForgetUnpacked(const std::shared_ptr<UnpackedChunk>& chunk);
-/// Lets chunks go that nobody holds, until those that are kept have at most so many bytes.
-void TrimUnpacked(uint64_t bytes);
-/// Bytes of the chunks that are kept.
-uint64_t UnpackedBytesKept();
 
 }  // namespace tessera

@@ -71,12 +71,12 @@ class SectionEncoder {
     handed_on_ = slots;
     late_ = late;
   }
-  /// Codes that are stored packed go to the device as they are.
-  void LeavePacked() { leave_packed_ = true; }
   /// Whether there are such slots.
   bool hands_on() const {
     return handed_on_ != nullptr && std::find(handed_on_->begin(), handed_on_->end(), true) != handed_on_->end();
   }
+  /// Codes that are stored packed go to the device as they are.
+  void LeavePacked() { leave_packed_ = true; }
 
   /// `like`: a tablet encoded before; may be nullptr. Its maps and sets are reused where the dictionaries are the same,
   /// which is so in most tablets of a table. Errors: those of Tablet::Chunk and of the dictionary sections.

@@ -345,7 +345,9 @@ Result<const uint8_t*> ColumnCache::FetchPacked(TabletPieces* of, int column, co
     TESSERA_TRY(AddPiece(of, place, chunk.codes_bytes).status());
     const auto piece = of->pieces[place]->self;
     unpacking->out = piece->data;
+    ++piece->pins;  // to find memory may drop pieces
     Result<uint8_t*> memory = Allocate(unpacking->bytes);
+    --piece->pins;
     if (!memory.ok()) {
       TESSERA_TRY(Drop(piece));
       return memory.status();

@@ -133,28 +133,18 @@ class Packer {
     for (const uint64_t value : values) base = std::min(base, static_cast<int64_t>(value));
     if (values.empty()) base = 0;
     nodes_[at].parameter = static_cast<uint64_t>(base);
-    Values codes(values.size());
-    for (size_t i = 0; i < values.size(); ++i) codes[i] = values[i] - static_cast<uint64_t>(base);
-    return Add(codes, tree.children[0]);
+    return Add(LessBase(values, static_cast<uint64_t>(base)), tree.children[0]);
   }
 
   bool AddDelta(size_t at, std::span<const uint64_t> values, const SchemeTree& tree) {
     if (values.empty()) return Add(values, tree.children[0]);
     nodes_[at].parameter = values[0];
-    Values deltas(values.size() - 1);
-    for (size_t i = 0; i < deltas.size(); ++i) deltas[i] = values[i + 1] - values[i];
-    return Add(deltas, tree.children[0]);
+    return Add(DeltasOf(values), tree.children[0]);
   }
 
   bool AddRle(size_t at, std::span<const uint64_t> values, const SchemeTree& tree) {
     Values runs, lengths;
-    for (size_t i = 0; i < values.size();) {
-      size_t end = i + 1;
-      while (end < values.size() && values[end] == values[i]) ++end;
-      runs.push_back(values[i]);
-      lengths.push_back(end - i - 1);
-      i = end;
-    }
+    SplitRuns(values, &runs, &lengths);
     if (runs.empty()) return false;
     nodes_[at].parameter = runs.size();
     return Add(runs, tree.children[0]) && Add(lengths, tree.children[1]);
@@ -200,11 +190,8 @@ class Packer {
     const uint64_t divisor = tree.parameter;
     if (divisor == 0) return false;
     nodes_[at].parameter = divisor;
-    Values quotients(values.size()), remainders(values.size());
-    for (size_t i = 0; i < values.size(); ++i) {
-      quotients[i] = values[i] / divisor;
-      remainders[i] = values[i] - quotients[i] * divisor;
-    }
+    Values quotients, remainders;
+    Separate(values, divisor, &quotients, &remainders);
     return Add(quotients, tree.children[0]) && Add(remainders, tree.children[1]);
   }
 
@@ -524,6 +511,38 @@ std::string Describe(const PackedNode** node) {
 }
 
 }  // namespace
+
+void SplitRuns(std::span<const uint64_t> values, std::vector<uint64_t>* runs, std::vector<uint64_t>* lengths) {
+  for (size_t i = 0; i < values.size();) {
+    size_t end = i + 1;
+    while (end < values.size() && values[end] == values[i]) ++end;
+    runs->push_back(values[i]);
+    lengths->push_back(end - i - 1);
+    i = end;
+  }
+}
+
+void Separate(std::span<const uint64_t> values, uint64_t divisor, std::vector<uint64_t>* quotients,
+              std::vector<uint64_t>* remainders) {
+  quotients->resize(values.size());
+  remainders->resize(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    (*quotients)[i] = values[i] / divisor;
+    (*remainders)[i] = values[i] % divisor;
+  }
+}
+
+std::vector<uint64_t> LessBase(std::span<const uint64_t> values, uint64_t base) {
+  std::vector<uint64_t> out(values.size());
+  for (size_t i = 0; i < values.size(); ++i) out[i] = values[i] - base;
+  return out;
+}
+
+std::vector<uint64_t> DeltasOf(std::span<const uint64_t> values) {
+  std::vector<uint64_t> out(values.size() - 1);
+  for (size_t i = 0; i < out.size(); ++i) out[i] = values[i + 1] - values[i];
+  return out;
+}
 
 std::optional<std::vector<uint64_t>> ScaleCodes(std::span<const uint64_t> codes, int power, const ScaledCodes& scaled,
                                                 int64_t* least, uint64_t* null) {

@@ -48,6 +48,18 @@ struct ScaledCodes {
   bool single = false;  ///< REAL
 };
 
+// What a scheme makes of a stream: the same for packing it and for planning.
+
+/// kRle: the values of the runs, and their lengths less 1.
+void SplitRuns(std::span<const uint64_t> values, std::vector<uint64_t>* runs, std::vector<uint64_t>* lengths);
+/// kSep. REQUIRES: divisor > 0.
+void Separate(std::span<const uint64_t> values, uint64_t divisor, std::vector<uint64_t>* quotients,
+              std::vector<uint64_t>* remainders);
+/// kFor: each value less `base`.
+std::vector<uint64_t> LessBase(std::span<const uint64_t> values, uint64_t base);
+/// kDelta. REQUIRES: there are values.
+std::vector<uint64_t> DeltasOf(std::span<const uint64_t> values);
+
 /// `values` by the schemes of `tree`; nullopt if they cannot be (NSV above 32 bits, more than 64 bitmaps, numbers that
 /// are no decimals). `scaled`: for a tree that begins with kScale, else nullptr.
 std::optional<std::vector<uint8_t>> PackIntegers(std::span<const uint64_t> values, const SchemeTree& tree,

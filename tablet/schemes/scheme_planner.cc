@@ -92,8 +92,7 @@ class Planner {
     const int depth = static_cast<int>(above.size()) + 1;
     if (depth < weights_.depth) {
       if (last != Scheme::kFor && BitsOf(p.span()) < bits) {
-        Values codes(values.size());
-        for (size_t i = 0; i < values.size(); ++i) codes[i] = values[i] - static_cast<uint64_t>(p.least);
+        const Values codes = LessBase(values, static_cast<uint64_t>(p.least));
         Add(Scheme::kFor, 0, {Best(codes, scale, distinct, above, Scheme::kFor)}, {1}, &plans);
       }
       if (p.divisor > 1 && !has(Scheme::kSep) && p.least >= 0 && static_cast<uint64_t>(p.least) % p.divisor == 0) {
@@ -140,11 +139,8 @@ class Planner {
 
   void AddSep(std::span<const uint64_t> values, double scale, uint64_t divisor, const std::vector<Scheme>& above,
               std::vector<SchemePlan>* plans) {
-    Values quotients(values.size()), remainders(values.size());
-    for (size_t i = 0; i < values.size(); ++i) {
-      quotients[i] = values[i] / divisor;
-      remainders[i] = values[i] % divisor;
-    }
+    Values quotients, remainders;
+    Separate(values, divisor, &quotients, &remainders);
     Add(Scheme::kSep, divisor,
         {Best(quotients, scale, 0, above, Scheme::kSep), Best(remainders, scale, 0, above, Scheme::kSep)}, {1, 1},
         plans);
@@ -153,13 +149,7 @@ class Planner {
   void AddRle(std::span<const uint64_t> values, double scale, const std::vector<Scheme>& above,
               std::vector<SchemePlan>* plans) {
     Values runs, lengths;
-    for (size_t i = 0; i < values.size();) {
-      size_t end = i + 1;
-      while (end < values.size() && values[end] == values[i]) ++end;
-      runs.push_back(values[i]);
-      lengths.push_back(end - i - 1);
-      i = end;
-    }
+    SplitRuns(values, &runs, &lengths);
     const double share = static_cast<double>(runs.size()) / static_cast<double>(values.size());
     Add(Scheme::kRle, 0, {Best(runs, scale, 0, above, Scheme::kRle), Best(lengths, scale, 0, above, Scheme::kRle)},
         {share, share}, plans);
@@ -167,12 +157,11 @@ class Planner {
 
   void AddDelta(std::span<const uint64_t> values, double scale, const Properties& p, const std::vector<Scheme>& above,
                 std::vector<SchemePlan>* plans) {
-    Values deltas(values.size() - 1);
+    const Values deltas = DeltasOf(values);
     int64_t least = INT64_MAX, greatest = INT64_MIN;
-    for (size_t i = 0; i < deltas.size(); ++i) {
-      deltas[i] = values[i + 1] - values[i];
-      least = std::min(least, static_cast<int64_t>(deltas[i]));
-      greatest = std::max(greatest, static_cast<int64_t>(deltas[i]));
+    for (const uint64_t delta : deltas) {
+      least = std::min(least, static_cast<int64_t>(delta));
+      greatest = std::max(greatest, static_cast<int64_t>(delta));
     }
     if (BitsOf(static_cast<uint64_t>(greatest) - static_cast<uint64_t>(least)) >= BitsOf(p.span())) return;
     Add(Scheme::kDelta, 0, {Best(deltas, scale, 0, above, Scheme::kDelta)}, {1}, plans);
