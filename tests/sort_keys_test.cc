@@ -76,12 +76,13 @@ class SortKeysTest : public ::testing::Test {
 
   void Check(const std::vector<SortKey>& order, const RowSet& rows) {
     const SortKeys keys = *SortKeys::Make(order, strings_, rows);
-    std::vector<uint32_t> want(rows.rows);
+    UninitializedVector<uint32_t> want(rows.rows);
     for (uint32_t i = 0; i < rows.rows; ++i) want[i] = i;
     std::sort(want.begin(), want.end(), [&](uint32_t a, uint32_t b) { return Before(order, strings_, rows, a, b); });
     EXPECT_EQ(*keys.First(rows.rows), want);
     for (const size_t count : {rows.rows / 10, rows.rows / 2}) {
-      EXPECT_EQ(*keys.First(count), std::vector<uint32_t>(want.begin(), want.begin() + static_cast<ptrdiff_t>(count)));
+      EXPECT_EQ(*keys.First(count),
+                UninitializedVector<uint32_t>(want.begin(), want.begin() + static_cast<ptrdiff_t>(count)));
     }
     for (uint32_t i = 0; i + 1 < rows.rows; ++i) {
       EXPECT_TRUE(keys.Less(want[i], want[i + 1]));
@@ -133,14 +134,14 @@ TEST_F(SortKeysTest, SeveralThreads) {
   for (const std::vector<SortKey>& order :
        {std::vector<SortKey>{{0, true, false}}, std::vector<SortKey>{{0, false, true}, {1, true, false}}}) {
     const SortKeys keys = *SortKeys::Make(order, strings_, rows);
-    const std::vector<uint32_t> want = *keys.First(rows.rows);
+    const UninitializedVector<uint32_t> want = *keys.First(rows.rows);
     EXPECT_TRUE(std::is_sorted(want.begin(), want.end(),
                                [&](uint32_t a, uint32_t b) { return Before(order, strings_, rows, a, b); }));
     for (const int threads : {2, 3, 4, 7}) {
       ThreadPool pool(threads);
       const SortKeys shared = *SortKeys::Make(order, strings_, rows, &pool);
       EXPECT_EQ(*shared.First(rows.rows), want);
-      EXPECT_EQ(*shared.First(200000), std::vector<uint32_t>(want.begin(), want.begin() + 200000));
+      EXPECT_EQ(*shared.First(200000), UninitializedVector<uint32_t>(want.begin(), want.begin() + 200000));
     }
   }
 }

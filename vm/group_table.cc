@@ -17,6 +17,9 @@ namespace {
 /// step, whose branch nobody can predict.
 constexpr size_t kRoomyTable = 4096;
 
+/// Groups whose states are merged aggregate by aggregate: their numbers stay in the L1 cache.
+constexpr size_t kMergedTogether = 1024;
+
 /// Of GroupTable::table_.
 uint64_t Entry(uint64_t hash, uint64_t group) { return hash >> 32 << 32 | (group + 1); }
 
@@ -28,36 +31,30 @@ GroupTable::GroupTable(const Section& section, const StringPool* strings) : sect
   for (int k = 0; k < section.keys; ++k) words_ += IsWide(section.columns[static_cast<size_t>(k)]) ? 2 : 1;
   if (section.keys > 0) ++words_;
   for (const AggregateSpec& a : section.aggregates) {
-    aggregates_.emplace_back();
-    aggregates_.back().op = a.op;
+    arrays_.aggregates.emplace_back();
+    arrays_.aggregates.back().op = a.op;
   }
-  if (section.keys == 0) MakeGroup(nullptr);  // an aggregate without GROUP BY has its one row even of no input
+  if (section.keys > 0) return;
+  groups_ = 1;  // an aggregate without GROUP BY has its one row even of no input
+  MakeStates();
 }
 
-uint32_t GroupTable::MakeGroup(const int64_t* words) {
-  const uint32_t g = static_cast<uint32_t>(groups_++);
-  if (words_ > 0) keys_.insert(keys_.end(), words, words + words_);
-  for (AggregateStates& s : aggregates_) {
+void GroupTable::MakeStates() {
+  for (AggregateStates& s : arrays_.aggregates) {
     if (IsCount(s.op)) {
-      s.narrow.push_back(0);
-    } else if (Info(s.op).shape == Shape::FoldText) {
-      s.narrow.push_back(0);
-      s.seen.push_back(0);
-    } else {
-      WithFold(s.op, [&]<class M>() {
-        s.Resize<typename M::State>(groups_);
-        s.Set(g, M::Identity());
-      });
-      s.seen.push_back(0);
+      s.narrow.resize(groups_);
+      continue;
     }
+    if (Info(s.op).shape == Shape::FoldText) s.narrow.resize(groups_);
+    WithFold(s.op, [&]<class M>() { s.Resize<typename M::State>(groups_, M::Identity()); });
+    s.seen.resize(groups_);
   }
-  return g;
 }
 
 void GroupTable::Reserve(size_t groups) {
-  keys_.reserve(groups * static_cast<size_t>(words_));
-  hashes_.reserve(groups);
-  for (AggregateStates& s : aggregates_) {
+  arrays_.keys.reserve(groups * static_cast<size_t>(words_));
+  arrays_.hashes.reserve(groups);
+  for (AggregateStates& s : arrays_.aggregates) {
     if (!s.narrow.empty()) s.narrow.reserve(groups);
     if (!s.wide.empty()) s.wide.reserve(groups);
     if (!s.words.empty()) s.words.reserve(groups * (s.words.size() / std::max<size_t>(groups_, 1)));
@@ -65,14 +62,23 @@ void GroupTable::Reserve(size_t groups) {
   }
 }
 
+void GroupTable::Clear() {
+  GroupTable empty(section_, strings_);
+  std::swap(arrays_, empty.arrays_);
+  std::swap(table_, empty.table_);
+  groups_ = 0;
+  sought_ = 0;
+  ++generation_;
+}
+
 void GroupTable::Grow() {
   table_.assign(std::max<size_t>(256, table_.size() * 2), 0);
   for (size_t g = 0; g < groups_; ++g) {
     ThrowIfInterrupted(g);
-    if (g + kAhead < groups_) PrefetchEntry(hashes_[g + kAhead]);
-    size_t at = hashes_[g] & (table_.size() - 1);
+    if (g + kAhead < groups_) PrefetchEntry(arrays_.hashes[g + kAhead]);
+    size_t at = arrays_.hashes[g] & (table_.size() - 1);
     while (table_[at] != 0) at = (at + 1) & (table_.size() - 1);
-    table_[at] = Entry(hashes_[g], g);
+    table_[at] = Entry(arrays_.hashes[g], g);
   }
 }
 
@@ -82,67 +88,67 @@ uint32_t GroupTable::FindOrMake(const int64_t* words, uint64_t hash) {
   while (table_[at] != 0) {
     const uint32_t g = static_cast<uint32_t>(table_[at]) - 1;
     if ((table_[at] ^ hash) >> 32 == 0 &&
-        SameWords(words, keys_.data() + static_cast<size_t>(g) * static_cast<size_t>(words_), words_))
+        SameWords(words, arrays_.keys.data() + static_cast<size_t>(g) * static_cast<size_t>(words_), words_))
       return g;
     at = (at + 1) & (table_.size() - 1);
   }
-  hashes_.push_back(hash);
-  const uint32_t g = MakeGroup(words);
-  table_[at] = Entry(hash, g);
-  return g;
+  arrays_.hashes.push_back(hash);
+  arrays_.keys.insert(arrays_.keys.end(), words, words + words_);
+  table_[at] = Entry(hash, groups_);
+  return static_cast<uint32_t>(groups_++);
 }
 
 Status GroupTable::Merge(const GroupTable& other) {
-  if (section_.keys == 0) return MergeStates(0, other.aggregates_, 0);
+  const uint32_t only = 0;
+  if (section_.keys == 0) return MergeStates(other.arrays_.aggregates, 0, 1, &only);
   Reserve(groups_ + other.groups_);
-  Status status;
-  FindOrMakeMany(other.keys_.data(), other.hashes_.data(), other.groups_, [&](size_t h, uint32_t g) {
-    ThrowIfInterrupted(h);
-    if (status.ok()) status = MergeStates(g, other.aggregates_, static_cast<uint32_t>(h));
-  });
-  return status;
+  return Merge(other.arrays_, 0, other.groups_);
 }
 
-Status GroupTable::MergePartition(const GroupTable& other, uint32_t part, uint32_t parts) {
-  std::vector<uint32_t> of_part;
-  of_part.reserve(other.groups_ / parts * 5 / 4);
-  for (size_t h = 0; h < other.groups_; ++h) {
-    ThrowIfInterrupted(h);
-    if ((other.hashes_[h] >> 58) % parts == part) of_part.push_back(static_cast<uint32_t>(h));
+Status GroupTable::Merge(const GroupArrays& from, size_t begin, size_t end) {
+  uint32_t groups[kMergedTogether];
+  while (begin < end) {
+    ThrowIfInterrupted();
+    const size_t n = std::min(end - begin, kMergedTogether);
+    FindOrMakeMany(from.keys.data() + begin * static_cast<size_t>(words_), from.hashes.data() + begin, n,
+                   [&](size_t i, uint32_t g) { groups[i] = g; });
+    MakeStates();
+    TESSERA_TRY(MergeStates(from.aggregates, begin, n, groups));
+    begin += n;
   }
-  Reserve(groups_ + of_part.size());
-  Status status;
-  size_t merged = 0;
-  const auto merge = [&](size_t h, uint32_t g) {
-    ThrowIfInterrupted(merged++);
-    if (status.ok()) status = MergeStates(g, other.aggregates_, static_cast<uint32_t>(h));
-  };
-  FindOrMakeSome(
-      other.keys_.data(), other.hashes_.data(), of_part.size(), [&](size_t i) { return of_part[i]; }, merge);
-  return status;
+  return Status::Ok();
 }
 
-Status GroupTable::MergeStates(uint32_t g, const std::vector<AggregateStates>& others, uint32_t from) {
-  for (size_t a = 0; a < aggregates_.size(); ++a) {
-    AggregateStates& to = aggregates_[a];
+Status GroupTable::MergeStates(const std::vector<AggregateStates>& others, size_t begin, size_t n,
+                               const uint32_t* groups) {
+  for (size_t a = 0; a < arrays_.aggregates.size(); ++a) {
+    AggregateStates& to = arrays_.aggregates[a];
     const AggregateStates& s = others[a];
     if (IsCount(to.op)) {
-      to.narrow[g] += s.narrow[from];
-    } else if (s.seen[from] != 0) {
-      Lane lane;
-      WithFold(to.op, [&]<class M>() {
-        using State = typename M::State;
-        State state = to.Get<State>(g);
-        M::Merge(state, s.Get<State>(from), lane);
-        to.Set(g, state);
-      });
-      WithFoldText(to.op, [&]<class M>() {
-        if (to.seen[g] == 0 || M::Better(strings_->Get(s.narrow[from]), strings_->Get(to.narrow[g])))
-          to.narrow[g] = s.narrow[from];
-      });
-      to.seen[g] = 1;
-      if (lane.error != LaneError::kNone) return LaneErrorStatus(lane.error, {});
+      for (size_t i = 0; i < n; ++i) to.narrow[groups[i]] += s.narrow[begin + i];
+      continue;
     }
+    Lane lane;
+    WithFold(to.op, [&]<class M>() {
+      using State = typename M::State;
+      for (size_t i = 0; i < n; ++i) {
+        if (s.seen[begin + i] == 0) continue;
+        State state = to.Get<State>(groups[i]);
+        M::Merge(state, s.Get<State>(begin + i), lane);
+        to.Set(groups[i], state);
+      }
+    });
+    WithFoldText(to.op, [&]<class M>() {
+      for (size_t i = 0; i < n; ++i) {
+        const int64_t theirs = s.narrow[begin + i], mine = to.narrow[groups[i]];
+        if (s.seen[begin + i] == 0) continue;
+        if (to.seen[groups[i]] == 0 || M::Better(strings_->Get(theirs), strings_->Get(mine)))
+          to.narrow[groups[i]] = theirs;
+        to.seen[groups[i]] = 1;  // (a group may come twice)
+      }
+    });
+    for (size_t i = 0; i < n; ++i) to.seen[groups[i]] |= s.seen[begin + i];
+    if (lane.error != LaneError::kNone) return LaneErrorStatus(lane.error, {});
   }
   return Status::Ok();
 }
@@ -151,10 +157,10 @@ Status GroupTable::Merge(const RowSet& rows) {
   // States and final values are the same but for NULL, which is a state that has seen nothing.
   std::vector<AggregateStates> states;
   const std::vector<size_t> columns = AggregateColumns(section_);
-  for (size_t a = 0; a < aggregates_.size(); ++a) {
+  for (size_t a = 0; a < arrays_.aggregates.size(); ++a) {
     const RowColumn* c = rows.columns.data() + columns[a];
     AggregateStates& s = states.emplace_back();
-    s.op = aggregates_[a].op;
+    s.op = arrays_.aggregates[a].op;
     if (columns[a + 1] == columns[a] + 1) {
       if (IsWide(c->type)) {
         for (size_t r = 0; r < rows.rows; ++r) s.wide.push_back(Make128(c->high[r], c->low[r]));
@@ -171,10 +177,13 @@ Status GroupTable::Merge(const RowSet& rows) {
     for (size_t r = 0; r < c->null.size(); ++r) s.seen[r] = c->null[r] == 0 ? 1 : 0;
   }
   std::vector<int64_t> words(static_cast<size_t>(words_));
-  for (size_t r = 0; r < rows.rows; ++r) {
-    ThrowIfInterrupted(r);
-    const uint32_t g = section_.keys > 0 ? GroupOf(rows, r, &words) : 0;
-    TESSERA_TRY(MergeStates(g, states, static_cast<uint32_t>(r)));
+  uint32_t groups[kMergedTogether];
+  for (size_t begin = 0; begin < rows.rows; begin += kMergedTogether) {
+    ThrowIfInterrupted();
+    const size_t n = std::min(rows.rows - begin, kMergedTogether);
+    for (size_t i = 0; i < n; ++i) groups[i] = section_.keys > 0 ? GroupOf(rows, begin + i, &words) : 0;
+    MakeStates();
+    TESSERA_TRY(MergeStates(states, begin, n, groups));
   }
   return Status::Ok();
 }
@@ -217,7 +226,7 @@ RowSet GroupTable::Rows() const {
     if (wide) c.high.reserve(groups_);
     for (size_t g = 0; g < groups_; ++g) {
       ThrowIfInterrupted(g);
-      const int64_t* words = keys_.data() + g * static_cast<size_t>(words_);
+      const int64_t* words = arrays_.keys.data() + g * static_cast<size_t>(words_);
       c.low.push_back(words[word]);
       if (wide) c.high.push_back(words[word + 1]);
       if ((words[words_ - 1] >> k & 1) != 0) {
@@ -228,8 +237,8 @@ RowSet GroupTable::Rows() const {
     word += wide ? 2 : 1;
   }
   const std::vector<size_t> columns = AggregateColumns(section_);
-  for (size_t a = 0; a < aggregates_.size(); ++a) {
-    const AggregateStates& s = aggregates_[a];
+  for (size_t a = 0; a < arrays_.aggregates.size(); ++a) {
+    const AggregateStates& s = arrays_.aggregates[a];
     const bool nulls = !IsCount(s.op) && std::find(s.seen.begin(), s.seen.end(), uint8_t{0}) != s.seen.end();
     const size_t count = columns[a + 1] - columns[a];
     for (size_t k = 0; k < count; ++k) {

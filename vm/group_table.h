@@ -45,15 +45,18 @@ struct AggregateStates {
       ToWords(state, words.data() + g * kStateWords<State>);
     }
   }
-  /// Room for the states of `groups` groups.
+  /// The states of `groups` groups; `first` is that of new ones.
   template <class State>
-  void Resize(size_t groups) {
+  void Resize(size_t groups, const State& first) {
     if constexpr (std::is_same_v<State, int128_t>) {
-      wide.resize(groups);
+      wide.resize(groups, first);
     } else if constexpr (kStateWords<State> == 1) {
-      narrow.resize(groups);
+      narrow.resize(groups, std::bit_cast<int64_t>(first));
     } else {
-      words.resize(groups * kStateWords<State>);
+      constexpr size_t kWords = kStateWords<State>;
+      const size_t before = words.size() / kWords;
+      words.resize(groups * kWords);
+      for (size_t g = before; g < groups; ++g) ToWords(first, words.data() + g * kWords);
     }
   }
 };
@@ -66,40 +69,49 @@ inline bool SameWords(const int64_t* a, const int64_t* b, int words) {
   return true;
 }
 
+/// Groups by number.
+struct GroupArrays {
+  std::vector<int64_t> keys;     ///< groups x words
+  std::vector<uint64_t> hashes;  ///< of tables with keys
+  std::vector<AggregateStates> aggregates;
+};
+
 class GroupTable {
  public:
   GroupTable(const Section& section, const StringPool* strings);
 
   /// Key words of a group: per key its value (two words if wide; 0 if NULL); the last word has a bit per NULL key.
   int words() const { return words_; }
-  /// The group with these words, made if it is new.
+  /// The group with these words, made if it is new. Its states are there after MakeStates.
   uint32_t FindOrMake(const int64_t* words, uint64_t hash);
   /// The same for `n` groups' words, one behind the other: group(i, g) gets each. Where the table has outgrown the
   /// caches this is several times as fast, because memory is asked for what is needed some groups later.
   template <class F>
   void FindOrMakeMany(const int64_t* words, const uint64_t* hashes, size_t n, F group) {
-    FindOrMakeSome(
-        words, hashes, n, [](size_t i) { return i; }, group);
-  }
-  /// The same for the groups with the numbers which(0) to which(n - 1).
-  template <class Which, class F>
-  void FindOrMakeSome(const int64_t* words, const uint64_t* hashes, size_t n, Which which, F group) {
-    for (size_t i = 0; i < std::min(n, 2 * kAhead); ++i) PrefetchEntry(hashes[which(i)]);
+    sought_ += n;
+    for (size_t i = 0; i < std::min(n, 2 * kAhead); ++i) PrefetchEntry(hashes[i]);
     for (size_t i = 0; i < n; ++i) {
-      if (i + 2 * kAhead < n) PrefetchEntry(hashes[which(i + 2 * kAhead)]);
-      if (i + kAhead < n) PrefetchKeys(hashes[which(i + kAhead)]);
-      const size_t h = which(i);
-      group(h, FindOrMake(words + h * static_cast<size_t>(words_), hashes[h]));
+      if (i + 2 * kAhead < n) PrefetchEntry(hashes[i + 2 * kAhead]);
+      if (i + kAhead < n) PrefetchKeys(hashes[i + kAhead]);
+      group(i, FindOrMake(words + i * static_cast<size_t>(words_), hashes[i]));
     }
   }
+  /// Gives all groups their states. REQUIRES: before states are read or changed.
+  void MakeStates();
   size_t groups() const { return groups_; }
-  std::vector<AggregateStates>& aggregates() { return aggregates_; }
+  /// How many words FindOrMakeMany was asked for.
+  uint64_t sought() const { return sought_; }
+  std::vector<AggregateStates>& aggregates() { return arrays_.aggregates; }
+  const GroupArrays& arrays() const { return arrays_; }
+  /// No groups, and no memory for them. REQUIRES: there are keys.
+  void Clear();
+  /// Counts the calls of Clear: groups have other numbers then.
+  uint32_t generation() const { return generation_; }
 
   /// Takes in the groups of another table of the same section. Errors: an exact sum that overflows.
   Status Merge(const GroupTable& other);
-  /// The same for one of `parts` parts, a power of two up to 64, of its groups: all tables have a group in the same
-  /// part.
-  Status MergePartition(const GroupTable& other, uint32_t part, uint32_t parts);
+  /// The same for groups [begin, end) of a table of the same section.
+  Status Merge(const GroupArrays& from, size_t begin, size_t end);
   /// Takes in groups that other tables of the same section, on other ranks or a GPU, gave as Rows(): a group may come
   /// several times.
   Status Merge(const RowSet& rows);
@@ -117,26 +129,25 @@ class GroupTable {
   void PrefetchKeys(uint64_t hash) const {
     if (table_.empty()) return;
     const uint64_t group = table_[hash & (table_.size() - 1)] & UINT32_MAX;
-    if (group != 0) __builtin_prefetch(keys_.data() + (group - 1) * static_cast<uint64_t>(words_));
+    if (group != 0) __builtin_prefetch(arrays_.keys.data() + (group - 1) * static_cast<uint64_t>(words_));
   }
   /// Memory for so many groups at once: pages that nobody writes to cost nothing, copies of all groups do.
   void Reserve(size_t groups);
-  uint32_t MakeGroup(const int64_t* words);
   /// The group of row r, whose first columns are the keys.
   uint32_t GroupOf(const RowSet& rows, size_t r, std::vector<int64_t>* words);
-  /// Adds the states of others' group `from` to those of group g.
-  Status MergeStates(uint32_t g, const std::vector<AggregateStates>& others, uint32_t from);
+  /// Adds others' states [begin, begin + n) to those of groups[0 .. n).
+  Status MergeStates(const std::vector<AggregateStates>& others, size_t begin, size_t n, const uint32_t* groups);
   void Grow();
 
   const Section& section_;
   const StringPool* strings_;
   int words_ = 0;
   size_t groups_ = 0;
-  std::vector<int64_t> keys_;     // groups x words
-  std::vector<uint64_t> hashes_;  // per group
+  GroupArrays arrays_;  // (states of as many groups as MakeStates has seen)
   /// Upper half of the hash, then group + 1; 0 if free. A power of two, at most half full; small: a quarter.
   std::vector<uint64_t> table_;
-  std::vector<AggregateStates> aggregates_;
+  uint64_t sought_ = 0;
+  uint32_t generation_ = 0;
 };
 
 }  // namespace tessera::vm

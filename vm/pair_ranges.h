@@ -179,6 +179,8 @@ TESSERA_HD double Single(double v) {
   return static_cast<double>(FromOrderedFloat32(OrderedFloat32(static_cast<float>(v))));
 }
 
+TESSERA_HD bool IsFinite(double v) { return v - v == 0; }
+
 /// The caller checks for the least BIGINT, which has no absolute value.
 TESSERA_HD KnownRange Absolute(const KnownRange& a) {
   if (a.unknown || HasNoValue(a) || a.low >= 0) return a;
@@ -404,6 +406,8 @@ TESSERA_HD Coverage TryRanges(const RangeStep* steps, int count, const KnownRang
         a = range::Absolute(a);
         break;
       case Opcode::SingleF:
+        may_fail |= mask != Coverage::kNone && !range::HasNoValue(a) &&
+                    (a.unknown || !range::IsFinite(range::Single(a.low)) || !range::IsFinite(range::Single(a.high)));
         if (!a.unknown) {
           a.low = range::Single(a.low);
           a.high = range::Single(a.high);

@@ -57,7 +57,7 @@ Status AppendAll(RowSet* to, std::vector<RowSet> from, ThreadPool* pool) {
   std::erase_if(from, [](const RowSet& r) { return r.rows == 0; });
   size_t rows = to->rows;
   for (const RowSet& r : from) rows += r.rows;
-  if (rows < kManyRows || from.size() == 1) {
+  if (rows < kManyRows || (from.size() == 1 && to->rows == 0)) {
     for (RowSet& r : from) AppendRows(to, std::move(r));
     return Status::Ok();
   }
@@ -180,17 +180,6 @@ int CompareValues(const RowColumn& c, size_t a, size_t b, const StringPool& stri
   return 0;
 }
 
-template <class T>
-void Permute(std::vector<T>* v, const std::vector<uint32_t>& order) {
-  if (v->empty()) return;
-  std::vector<T> out(order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    ThrowIfInterrupted(i);
-    out[i] = (*v)[order[i]];
-  }
-  *v = std::move(out);
-}
-
 /// Whether row a comes before row b by the section's keys, or by row number if these are equal.
 class RowLess {
  public:
@@ -224,16 +213,48 @@ std::pair<size_t, size_t> Bounds(const Section& section, size_t n) {
   return {first, std::min<uint64_t>(n, first + static_cast<uint64_t>(std::min<int64_t>(section.limit, INT64_MAX / 2)))};
 }
 
-Status Reorder(const std::vector<uint32_t>& order, ThreadPool* pool, RowSet* rows) {
+/// The values of the rows order[begin .. end).
+template <class T>
+void Permute(const std::vector<T>& from, const UninitializedVector<uint32_t>& order, size_t begin, size_t end,
+             std::vector<T>* to) {
+  if (from.empty()) return;
+  for (size_t i = begin; i < end; ++i) {
+    ThrowIfInterrupted(i);
+    (*to)[i] = from[order[i]];
+  }
+}
+
+Status Reorder(const UninitializedVector<uint32_t>& order, ThreadPool* pool, RowSet* rows) {
+  const size_t n = order.size();
   // (Waking threads for a few rows takes longer than moving them.)
-  TESSERA_TRY(ForEach(order.size() < kManyRows ? nullptr : pool, 3 * rows->columns.size(), [&](size_t job) {
-    RowColumn& c = rows->columns[job / 3];
-    if (job % 3 == 0) Permute(&c.low, order);
-    if (job % 3 == 1) Permute(&c.high, order);
-    if (job % 3 == 2) Permute(&c.null, order);
-    return Status::Ok();
-  }));
-  rows->rows = order.size();
+  ThreadPool* const shared = n < kManyRows ? nullptr : pool;
+  const size_t parts = (n + kManyRows - 1) / kManyRows;
+  // As many columns at a time as there are threads: each of them takes its memory twice.
+  const size_t together = shared == nullptr ? 1 : Workers(pool);
+  std::vector<RowColumn> ordered(rows->columns.size());
+  for (size_t first = 0; first < ordered.size(); first += together) {
+    const size_t columns = std::min(together, ordered.size() - first);
+    TESSERA_TRY(ForEach(shared, columns, [&](size_t job) {
+      const RowColumn& from = rows->columns[first + job];
+      RowColumn& to = ordered[first + job];
+      to.type = from.type;
+      if (!from.low.empty()) to.low.resize(n);
+      if (!from.high.empty()) to.high.resize(n);
+      if (!from.null.empty()) to.null.resize(n);
+      return Status::Ok();
+    }));
+    TESSERA_TRY(ForEach(shared, parts * columns, [&](size_t job) {
+      const RowColumn& from = rows->columns[first + job / parts];
+      RowColumn& to = ordered[first + job / parts];
+      const size_t begin = job % parts * kManyRows, end = std::min(n, begin + kManyRows);
+      Permute(from.low, order, begin, end, &to.low);
+      Permute(from.high, order, begin, end, &to.high);
+      Permute(from.null, order, begin, end, &to.null);
+      return Status::Ok();
+    }));
+    for (size_t c = first; c < first + columns; ++c) rows->columns[c] = std::move(ordered[c]);
+  }
+  rows->rows = n;
   return Status::Ok();
 }
 
@@ -247,7 +268,7 @@ Status OrderAndLimit(const Section& section, const StringPool& strings, ThreadPo
     return Status::Ok();
   }
   const auto [first, end] = Bounds(section, n);
-  std::vector<uint32_t> order;
+  UninitializedVector<uint32_t> order;
   const bool by_text = std::any_of(section.order.begin(), section.order.end(), [&](const SortKey& k) {
     return rows->columns[static_cast<size_t>(k.column)].type.storage() == StorageClass::kText;
   });
@@ -292,7 +313,7 @@ Section WithoutOffset(const Section& section) {
 Status SortRows(int column, const StringPool& strings, ThreadPool* pool, RowSet* rows) {
   const MemoryPurpose purpose("sorting");
   TESSERA_ASSIGN(const SortKeys keys, SortKeys::Make({{column, false, false}}, strings, *rows, pool));
-  TESSERA_ASSIGN(const std::vector<uint32_t> order, keys.First(rows->rows));
+  TESSERA_ASSIGN(const UninitializedVector<uint32_t> order, keys.First(rows->rows));
   return Reorder(order, pool, rows);
 }
 
@@ -335,7 +356,7 @@ std::vector<MergeRange> CutRuns(const MergeRange& all, size_t parts, const RowLe
 }
 
 /// Merges one range. Its rows that are between `first` and `end` of the result go to `order`, which begins at `first`.
-void Merge(MergeRange part, const RowLess& less, size_t first, size_t end, std::vector<uint32_t>* order) {
+void Merge(MergeRange part, const RowLess& less, size_t first, size_t end, UninitializedVector<uint32_t>* order) {
   // A heap of the runs' next rows.
   const auto later = [&](size_t a, size_t b) { return less(part.at[b], part.at[a]); };
   std::vector<size_t> heap;
@@ -370,7 +391,7 @@ Status MergeRuns(const Section& section, const std::vector<size_t>& starts, cons
   // (More ranges than threads: they differ in length, and those behind LIMIT have no rows.)
   const size_t most = pool == nullptr ? 1 : 4 * Workers(pool);
   const std::vector<MergeRange> parts = CutRuns(all, std::clamp<size_t>(end / kMergedRows, 1, most), less);
-  std::vector<uint32_t> order(end - first);
+  UninitializedVector<uint32_t> order(end - first);
   TESSERA_TRY(ForEach(pool, parts.size(), [&, first = first, end = end](size_t p) {
     Merge(parts[p], less, first, end, &order);
     return Status::Ok();

@@ -118,8 +118,9 @@ size_t FromFirst(std::span<const T> a, std::span<const T> b, size_t count, const
 }
 
 /// Sorts all items: runs, which are then merged two by two. Threads share the pieces of both, and each piece is short.
-template <class T, class Less>
-Status Sort(ThreadPool* pool, const Less& less, std::vector<T>* items) {
+template <class Items, class Less>
+Status Sort(ThreadPool* pool, const Less& less, Items* items) {
+  using T = typename Items::value_type;
   const size_t n = items->size();
   size_t runs = n < kSharedRows ? 1 : std::bit_floor(Workers(pool));
   while (n / runs > kUninterrupted) runs *= 2;
@@ -128,7 +129,7 @@ Status Sort(ThreadPool* pool, const Less& less, std::vector<T>* items) {
     std::sort(items->data() + begin(r), items->data() + begin(r + 1), less);
     return Status::Ok();
   }));
-  std::vector<T> merged(runs > 1 ? n : 0);
+  Items merged(runs > 1 ? n : 0);
   for (size_t each = 1; each < runs; each *= 2) {
     const size_t pairs = runs / (2 * each), pieces = std::max<size_t>(1, n / pairs / kUninterrupted * 2);
     TESSERA_TRY(ForEach(pool, pairs * pieces, [&](size_t job) {
@@ -158,13 +159,13 @@ uint64_t KeyOf(const Keyed& item) { return item.key; }
 /// Sorts items by bits [low, high) of their keys; equal ones keep their order. Each digit, the lowest first, takes a pass
 /// over all items, unless they all have the same. (10 M numbers of 38 bits: a fifth of the time of Sort.)
 template <class T>
-Status SortByDigits(ThreadPool* pool, uint32_t low, uint32_t high, std::vector<T>* items) {
+Status SortByDigits(ThreadPool* pool, uint32_t low, uint32_t high, UninitializedVector<T>* items) {
   const size_t n = items->size(), parts = n < kSharedRows ? 1 : Workers(pool);
   const uint32_t bits = high - low, passes = (bits + kDigitBits - 1) / kDigitBits;
   const uint32_t width = passes == 0 ? 0 : (bits + passes - 1) / passes;
   const uint64_t mask = (uint64_t{1} << width) - 1;
   const auto begin = [&](size_t part) { return n * part / parts; };
-  std::vector<T> other;
+  UninitializedVector<T> other;
   std::vector<std::vector<size_t>> places(parts, std::vector<size_t>(size_t{1} << width));
   for (uint32_t pass = 0; pass < passes; ++pass) {
     const uint32_t shift = low + pass * width;
@@ -199,8 +200,8 @@ Status SortByDigits(ThreadPool* pool, uint32_t low, uint32_t high, std::vector<T
 }
 
 /// Sorts the first `count` items to the front and drops the others.
-template <class T, class Less>
-Status SortFirst(size_t count, ThreadPool* pool, const Less& less, std::vector<T>* items) {
+template <class Items, class Less>
+Status SortFirst(size_t count, ThreadPool* pool, const Less& less, Items* items) {
   const size_t n = items->size();
   if (count < n / 4) {
     // A heap of the first so far, the last of them on top.
@@ -241,20 +242,26 @@ Status SortKeys::ForParts(const F& f) const {
 
 size_t SortKeys::Parts() const { return rows_ < kSharedRows ? 1 : Workers(pool_); }
 
-void SortKeys::MakeRoom(uint32_t bits) {
-  if (bits <= free_bits_) return;
-  std::vector<uint64_t> wider(rows_ * (width_ + 1));
-  if (width_ > 0)
-    EachRow(rows_, [&](size_t i) { std::copy_n(words_.data() + i * width_, width_, wider.data() + i * (width_ + 1)); });
+Status SortKeys::MakeRoom(uint32_t bits) {
+  if (bits <= free_bits_) return Status::Ok();
+  UninitializedVector<uint64_t> wider(rows_ * (width_ + 1));
+  TESSERA_TRY(ForParts([&](size_t, size_t begin, size_t end) {
+    EachRow(begin, end, [&](size_t i) {
+      uint64_t* const to = wider.data() + i * (width_ + 1);
+      for (uint32_t w = 0; w < width_; ++w) to[w] = words_[i * width_ + w];
+      to[width_] = 0;
+    });
+  }));
   words_ = std::move(wider);
   ++width_;
   free_bits_ = 64;
+  return Status::Ok();
 }
 
 template <class F>
 Status SortKeys::Append(uint64_t last, const F& value) {
   const uint32_t bits = static_cast<uint32_t>(std::bit_width(last));
-  MakeRoom(bits);
+  TESSERA_TRY(MakeRoom(bits));
   if (bits == 0) return Status::Ok();
   free_bits_ -= bits;
   return ForParts([&](size_t, size_t begin, size_t end) {
@@ -317,24 +324,28 @@ Status SortKeys::AppendColumn(const SortKey& key, const StringPool& strings, con
   return Status::Ok();
 }
 
-Result<std::vector<uint32_t>> SortKeys::First(size_t count) const {
-  std::vector<uint32_t> order(rows_);
+Result<UninitializedVector<uint32_t>> SortKeys::First(size_t count) const {
+  UninitializedVector<uint32_t> order(rows_);
   const bool by_digits = width_ > 0 && rows_ >= kDigitRows && count >= rows_ / 4;
   const auto row_bits = static_cast<uint32_t>(std::bit_width(rows_));
   if (by_digits && width_ == 1 && row_bits <= free_bits_) {
     // The row fits beside its key.
-    std::vector<uint64_t> packed(rows_);
+    UninitializedVector<uint64_t> packed(rows_);
     TESSERA_TRY(ForParts([&](size_t, size_t begin, size_t end) {
       EachRow(begin, end, [&](size_t i) { packed[i] = words_[i] >> (free_bits_ - row_bits) | i; });
     }));
     TESSERA_TRY(SortByDigits(pool_, row_bits, row_bits + 64 - free_bits_, &packed));
     const uint64_t mask = (uint64_t{1} << row_bits) - 1;
-    EachRow(count, [&](size_t i) { order[i] = static_cast<uint32_t>(packed[i] & mask); });
+    TESSERA_TRY(ForParts([&](size_t, size_t begin, size_t end) {
+      EachRow(begin, std::min(end, count), [&](size_t i) { order[i] = static_cast<uint32_t>(packed[i] & mask); });
+    }));
   } else if (width_ == 1 || by_digits) {
     // Sorting numbers beside their rows is several times as fast as sorting rows whose numbers are fetched from
     // elsewhere.
-    std::vector<Keyed> keyed(rows_);
-    EachRow(rows_, [&](size_t i) { keyed[i].row = static_cast<uint32_t>(i); });
+    UninitializedVector<Keyed> keyed(rows_);
+    TESSERA_TRY(ForParts([&](size_t, size_t begin, size_t end) {
+      EachRow(begin, end, [&](size_t i) { keyed[i].row = static_cast<uint32_t>(i); });
+    }));
     for (uint32_t w = width_; w-- > 0;) {  // the last word first: those before it keep its order where they are equal
       TESSERA_TRY(ForParts([&](size_t, size_t begin, size_t end) {
         EachRow(begin, end, [&](size_t i) { keyed[i].key = words_[keyed[i].row * size_t{width_} + w]; });
@@ -342,7 +353,9 @@ Result<std::vector<uint32_t>> SortKeys::First(size_t count) const {
       TESSERA_TRY(by_digits ? SortByDigits(pool_, w + 1 == width_ ? free_bits_ : 0, 64, &keyed)
                             : SortFirst(count, pool_, std::less<>(), &keyed));
     }
-    EachRow(count, [&](size_t i) { order[i] = keyed[i].row; });
+    TESSERA_TRY(ForParts([&](size_t, size_t begin, size_t end) {
+      EachRow(begin, std::min(end, count), [&](size_t i) { order[i] = keyed[i].row; });
+    }));
   } else {
     std::iota(order.begin(), order.end(), 0u);
     if (width_ > 1)

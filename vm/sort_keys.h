@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/uninitialized.h"
 #include "vm/program.h"
 #include "vm/string_pool.h"
 #include "vm/vm.h"
@@ -37,7 +38,7 @@ class SortKeys {
     return a < b;
   }
   /// The numbers of the first `count` rows in order. Errors: kResource, out of memory.
-  Result<std::vector<uint32_t>> First(size_t count) const;
+  Result<UninitializedVector<uint32_t>> First(size_t count) const;
 
  private:
   SortKeys(size_t rows, ThreadPool* pool) : rows_(rows), pool_(pool) {}
@@ -47,7 +48,7 @@ class SortKeys {
   Status ForParts(const F& f) const;
   size_t Parts() const;
   /// So many bits at the low end of each row's words, in one of them.
-  void MakeRoom(uint32_t bits);
+  Status MakeRoom(uint32_t bits);
   /// Appends value(i) of each row i, from 0 to `last`.
   template <class F>
   Status Append(uint64_t last, const F& value);
@@ -60,7 +61,7 @@ class SortKeys {
   ThreadPool* pool_;
   uint32_t width_ = 0;      ///< words of a row
   uint32_t free_bits_ = 0;  ///< of a row's last word
-  std::vector<uint64_t> words_;
+  UninitializedVector<uint64_t> words_;
 };
 
 }  // namespace tessera::vm

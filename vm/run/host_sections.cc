@@ -3,7 +3,6 @@
 #include "vm/run/host_sections.h"
 
 #include <algorithm>
-#include <bit>
 #include <deque>
 
 #include "base/memory_budget.h"
@@ -12,36 +11,8 @@
 namespace tessera::vm {
 namespace {
 
-/// From this number of groups on, counted over all workers, several threads merge them.
-constexpr size_t kManyMergedGroups = 1 << 16;
 /// Rows that a unit of a stream may hold before it waits for the consumer.
 constexpr size_t kStreamRows = 1 << 18;
-
-/// The groups of all workers, merged. Many groups are merged partition by partition, by all threads. (32 M rows in 13.8
-/// M groups by 16 threads: 1.4 s; with one thread that merges: 6.2 s.)
-Result<RowSet> MergedGroups(RunState* state, Scan* scan) {
-  const MemoryPurpose purpose("grouping");
-  size_t groups = 0;
-  for (const auto& g : scan->groups) groups += g->groups();
-  const Section& s = state->section(scan->number);
-  if (s.keys == 0 || scan->groups.size() == 1 || groups < kManyMergedGroups) {
-    TESSERA_TRY(MergeWorkers(scan));
-    return scan->groups[0]->Rows();
-  }
-  const size_t partitions = std::min<size_t>(64, std::bit_ceil(scan->groups.size()));
-  std::vector<RowSet> merged(partitions);
-  const auto merge = [&](size_t partition) {
-    GroupTable table(s, &state->strings);
-    for (const auto& g : scan->groups)
-      TESSERA_TRY(table.MergePartition(*g, static_cast<uint32_t>(partition), static_cast<uint32_t>(partitions)));
-    merged[partition] = table.Rows();
-    return Status::Ok();
-  };
-  TESSERA_TRY(ForEach(state->pool, partitions, merge));
-  RowSet all = std::move(merged[0]);
-  for (size_t p = 1; p < partitions; ++p) AppendRows(&all, std::move(merged[p]));
-  return all;
-}
 
 /// Hands the rows of the first units to the stream and drops the units that are done. Returns how many it dropped.
 Result<size_t> TakeRows(const Section& s, std::deque<UnitOutput>* units, RowStream* stream) {
@@ -87,7 +58,7 @@ Result<RowSet> HostSections::Run(int number, SectionStatistics* stats) {
   Status status = RunAllUnits(&state_, &scan, &all);
   AddScan(scan, &state_, stats);
   if (!status.ok()) return status;
-  if (s.sink == Section::Sink::kGroups) return MergedGroups(&state_, &scan);
+  if (s.sink == Section::Sink::kGroups) return MergeGroups(s, &state_.strings, state_.pool, scan.groups);
   if (s.sink == Section::Sink::kRows) TESSERA_TRY(OrderAndLimit(s, state_.strings, state_.pool, &all));
   return all;
 }
@@ -164,11 +135,6 @@ Status RunAllUnits(RunState* state, Scan* scan, RowSet* rows) {
     TESSERA_TRY(AppendAll(rows, std::move(made), state->pool));
     begin = end;
   } while (begin < scan->units.size() && WantedRows(s, rows->rows) > 0);
-  return Status::Ok();
-}
-
-Status MergeWorkers(Scan* scan) {
-  for (size_t w = 1; w < scan->groups.size(); ++w) TESSERA_TRY(scan->groups[0]->Merge(*scan->groups[w]));
   return Status::Ok();
 }
 

@@ -39,8 +39,6 @@ Status OrderJoin(const RunState& state, const Section& s, RowSet* rows);
 
 /// Runs all units. kGroups: into scan->groups; otherwise their rows are appended to `rows`, in the order of the units.
 Status RunAllUnits(RunState* state, Scan* scan, RowSet* rows);
-/// Merges the groups of all workers into those of the first.
-Status MergeWorkers(Scan* scan);
 /// How many more rows a section needs when it has made `made`. UINT64_MAX: all, for instance without LIMIT.
 uint64_t WantedRows(const Section& s, uint64_t made);
 /// Number of units of a stream that run at a time: enough for all threads, but few, so that few rows are held.

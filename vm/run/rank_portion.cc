@@ -102,8 +102,8 @@ Status RankPortion::MakeGroups(std::unique_ptr<GroupTable>* groups) {
   Status status = RunAllUnits(&state_, &scan_, nullptr);
   AddStatistics();
   TESSERA_TRY(status);
-  TESSERA_TRY(MergeWorkers(&scan_));
-  *groups = std::move(scan_.groups[0]);
+  TESSERA_TRY(MergeIntoFirst(scan_.groups));
+  *groups = std::make_unique<GroupTable>(std::move(scan_.groups[0]->table));
   return Status::Ok();
 }
 

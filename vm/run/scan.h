@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/shared_loops.h"
-#include "vm/group_table.h"
+#include "vm/group_partitions.h"
 #include "vm/pair_ranges.h"
 #include "vm/run/run_state.h"
 #include "vm/section_encoder.h"
@@ -115,7 +115,7 @@ struct Scan {
   SharedLoops loops;                                   ///< over the texts of tablets that are being encoded
   std::unique_ptr<TopRows> top;                        ///< of ORDER BY and LIMIT
   std::vector<std::unique_ptr<TileMachine>> machines;  ///< one per worker, or nullptr
-  std::vector<std::unique_ptr<GroupTable>> groups;     ///< kGroups: one per worker
+  std::vector<std::unique_ptr<WorkerGroups>> groups;   ///< kGroups: one per worker
   ScanCounts counts;
 };
 

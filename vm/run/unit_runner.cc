@@ -108,7 +108,7 @@ class UnitRunner {
   /// Takes units until there are none left, or until `stop_` is set.
   void Work(size_t worker) {
     if (IsGrouped() && scan_.groups[worker] == nullptr)
-      scan_.groups[worker] = std::make_unique<GroupTable>(section_, &state_.strings);
+      scan_.groups[worker] = std::make_unique<WorkerGroups>(section_, &state_.strings, scan_.groups.size());
     while (!stop_.load(std::memory_order_relaxed)) {
       // The first unit runs in any case, because the consumer waits for it.
       const bool full = window_.streams() && held_ + scan_.counts.rows_out - made_before_ >= kStreamAllRows;
@@ -184,7 +184,7 @@ class UnitRunner {
     uint32_t at = 0;
     uint64_t rows_before = 0;
     if (output == nullptr) {
-      sinks.groups = scan_.groups[worker].get();
+      sinks.groups = &scan_.groups[worker]->table;
     } else {
       sinks.rows = &output->rows;
       at = output->at;
@@ -209,6 +209,7 @@ class UnitRunner {
       const int rows = static_cast<int>(std::min<uint32_t>(kTileRows, block.rows - at));
       TESSERA_TRY(machine->suspended() ? machine->ResumeTile(sinks)
                                        : machine->RunTile(tablet, block.first + at, rows, sinks));
+      if (output == nullptr) TESSERA_TRY(scan_.groups[worker]->AfterTile());
       if (output != nullptr) TESSERA_TRY(scan_.top->Cut(at + kTileRows >= block.rows, state_.strings, &output->rows));
       if (machine->suspended()) {
         output->at = at;

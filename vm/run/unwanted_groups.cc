@@ -12,7 +12,7 @@ namespace {
 /// The value of an integer constant, of either width.
 std::optional<int128_t> IntegerOf(const Program& program, int32_t constant) {
   const Value& v = program.constants[static_cast<size_t>(constant)];
-  if (v.null || v.type.IsFloat() || v.type.id == TypeId::kText) return std::nullopt;
+  if (v.null || v.type.IsFloat() || v.type.storage() == StorageClass::kText) return std::nullopt;
   return IsWide(v.type) ? v.wide : static_cast<int128_t>(v.i64);
 }
 std::optional<int128_t> IntegerOfOperand(const Program& program, int32_t packed) {
