@@ -19,6 +19,8 @@
 #include "kernels/run/join_build.h"
 #include "kernels/run/kept_results.h"
 #include "kernels/run/section_run.h"
+#include "kernels/window/device_windows.h"
+#include "vm/window.h"
 
 namespace tessera {
 namespace kernels {
@@ -69,7 +71,12 @@ class GpuRun final : public vm::DeviceRun {
     if (!keep) return run.Result();
     vm::RowSet none;
     none.rows = made.rows();
-    TESSERA_TRY(results_->Keep(context.section, ColumnsOf(*context.program, context.section), &made));
+    const std::vector<SqlType> columns = ColumnsOf(*context.program, context.section);
+    if (context.append_to >= 0) {
+      TESSERA_ASSIGN(const bool appended, results_->PutBefore(context.append_to, columns, &made));
+      if (!appended) return DownloadRows(&gpu_, columns, made, made.rows());
+    }
+    TESSERA_TRY(results_->Keep(context.section, columns, &made));
     return none;
   }
 
@@ -114,8 +121,8 @@ class GpuRun final : public vm::DeviceRun {
   }
 
  private:
-  static const std::vector<SqlType>& ColumnsOf(const vm::Program& program, int section) {
-    return program.sections[static_cast<size_t>(section)].columns;
+  static std::vector<SqlType> ColumnsOf(const vm::Program& program, int section) {
+    return vm::TypesOfRows(program.sections[static_cast<size_t>(section)]);
   }
   /// What a section reads that scans no stored table. REQUIRES: it is here.
   RowSource RowsOf(const vm::Program& program, int section) const {
@@ -188,6 +195,9 @@ class GpuBackend final : public Gpu {
     return bandwidth_;
   }
   Status CanRun(const vm::Program& program, int section) const override { return CanLower(program, section); }
+  bool HasWindows(const vm::Program& program, int section) const override {
+    return kernels::HasWindows(program.sections[static_cast<size_t>(section)]);
+  }
   std::unique_ptr<vm::DeviceRun> Begin() override { return std::make_unique<GpuRun>(&gpu_); }
 
  private:

@@ -141,6 +141,7 @@ class FalseDevice final : public vm::SectionBackend {
     if (section == script_.refused) return Unsupported("this section");
     return Status::Ok();
   }
+  bool HasWindows(const Program&, int) const override { return false; }
   std::unique_ptr<vm::DeviceRun> Begin() override { return std::make_unique<FalseRun>(&script_); }
 
  private:

@@ -197,6 +197,31 @@ TEST_F(GpuMemory, ColumnsStream) {
   EXPECT_LE(gpu->memory().cached_bytes, gpu->memory().budget_bytes);
 }
 
+/// Rows in order, their windows, and arms behind each other: with room on the device, with room for some of it, and without.
+TEST_F(GpuMemory, WindowsAndSetOperations) {
+  for (const uint64_t budget : {kBudget, 16 * kBudget, 64 * kBudget}) {
+    const std::unique_ptr<Gpu> gpu = Open(budget);
+    for (const char* sql : {
+             "SELECT sum(r), sum(s), max(l) FROM (SELECT row_number() OVER w AS r, sum(x) OVER (w ROWS 20 PRECEDING) "
+             "AS s, "
+             "lag(g) OVER w AS l FROM f WINDOW w AS (PARTITION BY k ORDER BY g, x, n)) z",
+             "SELECT n, sum(d), max(m) FROM (SELECT n, dense_rank() OVER (PARTITION BY n ORDER BY x) AS d, "
+             "min(x) OVER (PARTITION BY n ORDER BY g, x ROWS BETWEEN 5 PRECEDING AND 9 FOLLOWING) AS m FROM f) z GROUP "
+             "BY "
+             "n",
+             "SELECT count(*), sum(g % 1000003) FROM (SELECT g, n FROM f UNION SELECT k, n FROM e) z",
+             "SELECT count(*), sum(k % 1000003) FROM (SELECT k FROM f INTERSECT SELECT k FROM e) z",
+             "SELECT count(*), count(s) FROM (SELECT s, n FROM f WHERE x > 0 EXCEPT SELECT s, 1 FROM t) z",
+             "SELECT count(*), sum(x) FROM (SELECT x FROM f UNION ALL SELECT y FROM e WHERE y < -2000 UNION ALL SELECT "
+             "y FROM e) z",
+         }) {
+      const Answer answer = Run(sql, gpu.get());
+      Same(sql, answer);
+      EXPECT_TRUE(answer.on_gpu) << sql;
+    }
+  }
+}
+
 TEST_F(GpuMemory, GroupTablesGoToTheHost) {
   const std::unique_ptr<Gpu> gpu = Open(kBudget);
   for (const char* sql : {

@@ -138,12 +138,12 @@ class Run {
       TESSERA_TRY(Caught([&] { return FoldRows(s, state_.program.constants, &state_.strings, &rows); }));
       stats.rows_out = rows.rows;
     }
-    if (!s.windows.empty() && state_.IsMaster())
+    const bool has_windows = device_.Keeps(number) || rows.columns.size() > s.columns.size();
+    if (!s.windows.empty() && !has_windows && state_.IsMaster())
       TESSERA_TRY(Caught([&] { return AddWindows(s, state_.strings, state_.pool, &rows); }));
     TESSERA_TRY(Caught([&] {
       if (s.sink == Section::Sink::kJoin) return KeepJoin(s, std::move(rows));
-      KeepRows(number, std::move(rows));
-      return Status::Ok();
+      return KeepRows(number, std::move(rows));
     }));
     NoteRead(number);
     stats.milliseconds = MillisecondsSince(start) - consumed;
@@ -258,14 +258,21 @@ class Run {
   }
 
   /// Keeps rows for the sections that read them, or for the result.
-  void KeepRows(int number, RowSet rows) {
+  Status KeepRows(int number, RowSet rows) {
     const Section& s = state_.section(number);
-    if (s.append_to >= 0 && state_.IsMaster()) {
+    if (s.append_to >= 0 && state_.IsMaster() && !device_.Keeps(number)) {
+      if (device_.Keeps(s.append_to)) {
+        TESSERA_ASSIGN(state_.result(s.append_to), device_.Fetch(s.append_to));
+        device_.Drop(s.append_to);
+      }
       RowSet first = std::move(state_.result(s.append_to));
-      AppendRows(&first, std::move(rows));
+      std::vector<RowSet> behind;
+      behind.push_back(std::move(rows));
+      TESSERA_TRY(AppendAll(&first, std::move(behind), state_.pool));
       rows = std::move(first);
     }
     state_.result(number) = std::move(rows);
+    return Status::Ok();
   }
 
   void Record(SectionStatistics stats) {

@@ -87,6 +87,7 @@ class Finder {
     }
     for (size_t r = section + 1; r < program_.sections.size() && fate != Fate::kUsed; ++r) {
       const Section& reader = program_.sections[r];
+      if (reader.append_to == static_cast<int32_t>(section)) fate = Worse(fate, OfColumn(r, column));
       for (uint16_t i = 0; i < reader.slots.size() && read_by(reader); ++i) {
         if (reader.slots[i].column == column) fate = Worse(fate, OfSlot(r, i));
       }
@@ -115,7 +116,8 @@ HandedOn FindHandedOn(const Program& program, const std::function<bool(int, int)
     if (s.sink != Section::Sink::kRows && s.sink != Section::Sink::kJoin) continue;
     for (uint16_t i = 0; i < s.slots.size(); ++i) {
       const Slot& slot = s.slots[i];
-      if (s.source_kind != Section::Source::kTable || slot.type.id != TypeId::kText || slot.map >= 0) continue;
+      if (s.source_kind != Section::Source::kTable || slot.type.storage() != StorageClass::kText || slot.map >= 0)
+        continue;
       const Fate fate = finder.OfSlot(number, i);
       slots[i] = fate == Fate::kHandedOn || (fate == Fate::kSorted && nearly_unique(s.source, slot.column));
     }
@@ -138,6 +140,9 @@ HandedOn FindHandedOn(const Program& program, const std::function<bool(int, int)
     };
     for (const uint32_t r : finder.Copies(number, may_be_late).value_or(std::vector<uint32_t>()))
       if (r < columns.size()) columns[r] = true;
+    for (size_t i = 0; s.append_to >= 0 && i < columns.size(); ++i) {
+      if (is_late(s.append_to, i)) columns[i] = true;
+    }
   }
   return out;
 }
@@ -180,7 +185,7 @@ Status LateTexts::Resolve(StringPool* strings, ThreadPool* pool, std::span<int64
 
 Status LateTexts::Resolve(StringPool* strings, ThreadPool* pool, RowSet* rows) const {
   for (RowColumn& c : rows->columns) {
-    if (c.type.id == TypeId::kText) TESSERA_TRY(Resolve(strings, pool, c.low));
+    if (c.type.storage() == StorageClass::kText) TESSERA_TRY(Resolve(strings, pool, c.low));
   }
   return Status::Ok();
 }

@@ -87,26 +87,35 @@ std::vector<SqlType> TypesOfRows(const Section& section) {
 Status AddWindows(const Section& section, const StringPool& strings, ThreadPool* pool, RowSet* rows) {
   const MemoryPurpose purpose("window functions");
   const size_t n = rows->rows;
+  ThreadPool* const shared = n < kTurnRows ? nullptr : pool;
   OrderedRows ordered{section, *rows, {}};
   TESSERA_TRY(FindDifferences(pool, &ordered));
-  std::vector<RowColumn> added;
+  const std::vector<SqlType> types = TypesOfRows(section);
+  std::vector<RowColumn> added(types.size() - section.columns.size());
+  TESSERA_TRY(ForEach(shared, 2 * added.size(), [&](size_t job) {
+    RowColumn& c = added[job / 2];
+    if (job % 2 == 0) {
+      c.type = types[section.columns.size() + job / 2];
+      c.low.resize(n);
+      c.null.resize(n);
+    } else if (IsWide(types[section.columns.size() + job / 2])) {
+      c.high.resize(n);
+    }
+    return Status::Ok();
+  }));
+  size_t first = 0;
   for (const WindowSpec& w : section.windows) {
-    std::vector<RowColumn> out;
-    for (const SqlType& type : TypesOf(w)) {
-      RowColumn c{type, std::vector<int64_t>(n), {}, std::vector<uint8_t>(n)};
-      if (IsWide(type)) c.high.resize(n);
-      out.push_back(std::move(c));
-    }
-    const WindowTask task{ordered, w, strings, out};
+    const size_t columns = TypesOf(w).size();
+    const WindowTask task{ordered, w, strings, std::span(added).subspan(first, columns)};
     const std::vector<size_t> begins = CutAtPartitions(ordered, w.partition_keys);
-    TESSERA_TRY(ForEach(n < kTurnRows ? nullptr : pool, begins.size() - 1,
+    TESSERA_TRY(ForEach(shared, begins.size() - 1,
                         [&](size_t turn) { return EvaluateWindow(task, begins[turn], begins[turn + 1]); }));
-    for (RowColumn& c : out) {
-      if (std::find(c.null.begin(), c.null.end(), uint8_t{1}) == c.null.end()) c.null = {};
-      added.push_back(std::move(c));
-    }
+    first += columns;
   }
-  for (RowColumn& c : added) rows->columns.push_back(std::move(c));
+  for (RowColumn& c : added) {
+    if (std::find(c.null.begin(), c.null.end(), uint8_t{1}) == c.null.end()) c.null = {};
+    rows->columns.push_back(std::move(c));
+  }
   return Status::Ok();
 }
 

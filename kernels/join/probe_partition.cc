@@ -54,7 +54,7 @@ class ColumnUnion {
 
   bool Find(Chunk* out) {
     const Chunk& first = ChunkOf(0);
-    text_ = first.type.id == TypeId::kText;
+    text_ = first.type.storage() == StorageClass::kText;
     uint64_t nulls = 0, rows = 0;
     int128_t low = kInt128Max, high = kInt128Min;
     for (size_t t = 0; t < q_.tablets.size(); ++t) {
@@ -176,7 +176,7 @@ int Choose(const ProbePartitionQuestion& q) {
     const std::vector<uint32_t>& keys = q.lowered.probe_slots[l.join];
     const bool numbers = std::all_of(keys.begin(), keys.end(), [&](uint32_t slot) {
       const SqlType& type = q.tablets[0]->chunks[slot]->type;
-      return type.storage() == StorageClass::kInt && type.id != TypeId::kText;
+      return type.storage() == StorageClass::kInt;
     });
     if (keys.empty() || !numbers || record.probe == ProbeKind::kNestedLoop) continue;
     const JoinShape& shape = *q.joins[l.join];

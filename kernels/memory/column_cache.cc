@@ -18,9 +18,13 @@ ColumnCache::~ColumnCache() {
   more_.notify_all();
   for (std::thread& t : threads_) t.join();
   for (Piece& p : pieces_) IgnoreError(cudaFreeAsync(p.data, stream_));
-  if (stream_ != nullptr) IgnoreError(cudaStreamSynchronize(stream_));
+  for (cudaStream_t s : {stream_, unpack_stream_}) {
+    if (s != nullptr) IgnoreError(cudaStreamSynchronize(s));
+  }
   if (pool_ != nullptr) IgnoreError(cudaMemPoolDestroy(pool_));
-  if (stream_ != nullptr) IgnoreError(cudaStreamDestroy(stream_));
+  for (cudaStream_t s : {stream_, unpack_stream_}) {
+    if (s != nullptr) IgnoreError(cudaStreamDestroy(s));
+  }
 }
 
 Status ColumnCache::Open(uint64_t budget_bytes) {
@@ -33,7 +37,9 @@ Status ColumnCache::Open(uint64_t budget_bytes) {
   if (pool_ == nullptr) CUDA_TRY(cudaMemPoolCreate(&pool_, &props));  // an earlier call may have come so far
   uint64_t keep = UINT64_MAX;                                         // what is freed stays with the pool
   CUDA_TRY(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep));
-  if (stream_ == nullptr) CUDA_TRY(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  for (cudaStream_t* s : {&stream_, &unpack_stream_}) {
+    if (*s == nullptr) CUDA_TRY(cudaStreamCreateWithFlags(s, cudaStreamNonBlocking));
+  }
   return Status::Ok();
 }
 
@@ -95,17 +101,21 @@ Status ColumnCache::Unpack(Unpacking* unpacking) {
             "Restore the file from a copy, or drop the table and load it again."};
   }
   const uint64_t arrived = (unpacking->plan.packed_bytes + 255) / 256 * 256;
-  CUDA_TRY(StartUnpack(unpacking->plan, unpacking->memory, unpacking->out, unpacking->memory + arrived, stream_));
-  Free(unpacking);
+  CUDA_TRY(
+      StartUnpack(unpacking->plan, unpacking->memory, unpacking->out, unpacking->memory + arrived, unpack_stream_));
+  Free(unpacking, unpack_stream_);
   return Status::Ok();
 }
 
-void ColumnCache::Free(Unpacking* unpacking) {
-  if (unpacking->memory != nullptr) IgnoreError(cudaFreeAsync(std::exchange(unpacking->memory, nullptr), stream_));
+void ColumnCache::Free(Unpacking* unpacking, cudaStream_t behind) {
+  if (unpacking->memory != nullptr) IgnoreError(cudaFreeAsync(std::exchange(unpacking->memory, nullptr), behind));
 }
 
+/// What is unpacked and read by no launch may be dropped at once, on the stream of the copies.
+void ColumnCache::WaitForUnpacking() { IgnoreError(cudaStreamSynchronize(unpack_stream_)); }
+
 void ColumnCache::GiveBack(Copies* copies) {
-  for (const auto& unpacking : copies->unpackings) Free(unpacking.get());
+  for (const auto& unpacking : copies->unpackings) Free(unpacking.get(), stream_);
   copies->unpackings.clear();
   unpacking_bytes_ -= std::exchange(copies->unpacking_bytes, 0);
 }
@@ -118,8 +128,12 @@ void ColumnCache::NoteIssued(std::unique_lock<std::mutex>* lock, Copies* copies,
   }
   // The last one: nobody else touches these copies until `left` is 0, so others may copy while kernels are started.
   const auto unpack = [&]() -> Status {
-    for (const auto& unpacking : copies->unpackings) TESSERA_TRY(Unpack(unpacking.get()));
     CUDA_TRY(cudaEventRecord(copies->done, stream_));
+    if (copies->unpackings.empty()) return Status::Ok();
+    // On a stream of its own, so that the next copies do not wait.
+    CUDA_TRY(cudaStreamWaitEvent(unpack_stream_, copies->done, 0));
+    for (const auto& unpacking : copies->unpackings) TESSERA_TRY(Unpack(unpacking.get()));
+    CUDA_TRY(cudaEventRecord(copies->done, unpack_stream_));
     return Status::Ok();
   };
   if (copies->error.ok()) {
@@ -228,6 +242,7 @@ Status ColumnCache::Finish(std::shared_ptr<Copies>* copies, cudaStream_t stream,
   }
   GiveBack(finished.get());
   if (!finished->error.ok()) {
+    WaitForUnpacking();
     Forget(&finished->pieces);
     return finished->error;
   }
@@ -250,7 +265,7 @@ void ColumnCache::Abandon(std::shared_ptr<Copies>* copies) {
     gone.push_back(p.piece);
     if (p.unpacking == nullptr) continue;
     unpacking_bytes_ -= p.unpacking->bytes;
-    Free(p.unpacking.get());
+    Free(p.unpacking.get(), stream_);
   }
   pending_.clear();
   const std::shared_ptr<Copies> abandoned = std::exchange(*copies, nullptr);
@@ -260,6 +275,7 @@ void ColumnCache::Abandon(std::shared_ptr<Copies>* copies) {
     if (left > 0) abandoned->error = Cancelled();
     abandoned->left -= left;
     issued_.wait(lock, [&] { return abandoned->left == 0; });
+    WaitForUnpacking();
     GiveBack(abandoned.get());
     if (!abandoned->error.ok()) gone.insert(gone.end(), abandoned->pieces.begin(), abandoned->pieces.end());
   }
@@ -376,6 +392,7 @@ Status ColumnCache::Clear() {
     p = next;
   }
   CUDA_TRY(cudaStreamSynchronize(stream_));
+  CUDA_TRY(cudaStreamSynchronize(unpack_stream_));
   CUDA_TRY(cudaMemPoolTrimTo(pool_, 0));
   return Status::Ok();
 }

@@ -150,7 +150,9 @@ class ColumnCache {
   Status Unpack(Unpacking* unpacking);
   /// What was not unpacked, and the memory that unpacking took.
   void GiveBack(Copies* copies);
-  void Free(Unpacking* unpacking);
+  void WaitForUnpacking();
+  /// `behind`: the stream of what uses the memory last.
+  void Free(Unpacking* unpacking, cudaStream_t behind);
   /// What a thread of the cache does until the end.
   void CopyParts(Staging* staging);
   void StartThreads(size_t wanted);
@@ -160,7 +162,8 @@ class ColumnCache {
   static void Forget(std::vector<std::list<Piece>::iterator>* pieces);
 
   uint64_t whole_budget_ = 0, budget_ = 0, bytes_ = 0, claimed_ = 0, unpacking_bytes_ = 0;
-  cudaStream_t stream_ = nullptr;
+  cudaStream_t stream_ = nullptr;         ///< of copies
+  cudaStream_t unpack_stream_ = nullptr;  ///< of the kernels that unpack what came
   cudaMemPool_t pool_ = nullptr;
   int device_ = 0;
   Staging own_;  // of the caller

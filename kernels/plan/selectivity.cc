@@ -29,9 +29,10 @@ double PassingShare(const vm::PredicateEncoding& p, const Chunk& chunk) {
     case Kind::kSet: {
       if (p.on_device) return static_cast<double>(p.share);
       const uint64_t n =
-          p.by_row ? std::min<uint64_t>(chunk.rows, 4096)
-                   : std::min<uint64_t>(chunk.type.id == TypeId::kText ? chunk.entries : static_cast<uint64_t>(values),
-                                        65536);
+          p.by_row
+              ? std::min<uint64_t>(chunk.rows, 4096)
+              : std::min<uint64_t>(
+                    chunk.type.storage() == StorageClass::kText ? chunk.entries : static_cast<uint64_t>(values), 65536);
       selectivity = static_cast<double>(std::count_if(p.set, p.set + n, [](uint8_t b) { return b != 0; })) /
                     static_cast<double>(std::max<uint64_t>(n, 1));
       break;

@@ -222,6 +222,7 @@ cudaError_t StartGather(const RowColumns& from, const RowColumns& to, uint32_t c
   if (rows == 0 || columns == 0) return cudaSuccess;
   const dim3 grid(Blocks(rows), columns), null_grid(Blocks(rows), null_columns);
   Gather<uint64_t><<<grid, kBlock, 0, stream>>>(from.low, to.low, from.capacity, to.capacity, order, rows);
+  if (null_columns == 0) return cudaGetLastError();
   Gather<uint8_t><<<null_grid, kBlock, 0, stream>>>(from.null, to.null, from.capacity, to.capacity, order, rows);
   return cudaGetLastError();
 }

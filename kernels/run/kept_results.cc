@@ -27,6 +27,26 @@ Status KeptResults::Keep(int section, const std::vector<SqlType>& columns, Devic
   return Status::Ok();
 }
 
+tessera::Result<bool> KeptResults::PutBefore(int before, const std::vector<SqlType>& columns, DeviceRows* rows) {
+  const DeviceRows& first = results_.at(before).rows;
+  const uint64_t count = first.rows() + rows->rows();
+  DeviceRows all;
+  if (count > kMostKeptRows || !all.TryAllocate(&gpu_, columns, count)) return false;
+  const auto all_columns = static_cast<uint32_t>(columns.size() + CountWide(columns));
+  const auto nulls = static_cast<uint32_t>(columns.size());
+  uint64_t at = 0;
+  for (const DeviceRows* from : {&first, static_cast<const DeviceRows*>(rows)}) {
+    const RowColumns to = all.columns();
+    CUDA_TRY(StartGather(from->columns(), {to.low + at, to.null + at, to.capacity}, all_columns, nulls, nullptr,
+                         static_cast<uint32_t>(from->rows()), gpu_.stream));
+    at += from->rows();
+  }
+  all.set_rows(count);
+  swap(all, *rows);
+  Drop(before);
+  return true;
+}
+
 Status KeptResults::Put(int section, const std::vector<SqlType>& columns, const vm::RowSet& rows) {
   DeviceRows there;
   TESSERA_TRY(UploadRows(&gpu_, columns, rows, 0, rows.rows, &there));

@@ -15,9 +15,11 @@
 
 namespace tessera::kernels {
 
-/// Whether so many rows stay, if there is room for them: no more than one launch takes.
+/// No more rows than one launch takes stay.
+inline constexpr uint64_t kMostKeptRows = uint64_t{1} << 31;
+/// Whether so many rows stay, if there is room for them.
 inline bool Stay(const vm::SectionContext& context, uint64_t rows) {
-  return rows >= context.keep_from && rows <= uint64_t{1} << 31;
+  return rows > 0 && rows >= context.keep_from && rows <= kMostKeptRows;
 }
 
 /// Rows that a section can read: where their columns are, and what is known of these.
@@ -32,7 +34,10 @@ class KeptResults {
 
   /// Keeps the rows that a section made, which are taken from *rows.
   Status Keep(int section, const std::vector<SqlType>& columns, DeviceRows* rows);
-  /// The same for rows of the host.
+  /// Puts the rows of another section, which has columns of the same classes, before *rows and forgets them. false:
+  /// there is no room. REQUIRES: Has(before).
+  tessera::Result<bool> PutBefore(int before, const std::vector<SqlType>& columns, DeviceRows* rows);
+  /// The same as Keep for rows of the host.
   Status Put(int section, const std::vector<SqlType>& columns, const vm::RowSet& rows);
   bool Has(int section) const { return results_.contains(section); }
   /// REQUIRES, as Fetch: Has(section).

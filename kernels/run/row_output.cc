@@ -6,8 +6,10 @@
 
 #include "base/thread_pool.h"
 #include "kernels/run/kept_results.h"
+#include "kernels/window/device_windows.h"
 #include "vm/late_texts.h"
 #include "vm/row_set.h"
+#include "vm/window.h"
 
 namespace tessera::kernels {
 namespace {
@@ -45,12 +47,6 @@ uint64_t Wanted(const Section& s) {
   return static_cast<uint64_t>(s.limit) + static_cast<uint64_t>(s.offset);
 }
 
-vm::RowSet Empty(const Section& s) {
-  vm::RowSet rows;
-  for (const SqlType& t : s.columns) rows.columns.push_back({t, {}, {}, {}});
-  return rows;
-}
-
 /// Room for more values. reserve gives no more than it is asked for, so doubling is up to us.
 template <class T>
 void ReserveMore(uint64_t n, std::vector<T>* values) {
@@ -64,12 +60,16 @@ RowOutput::RowOutput(GpuDevice* gpu, const vm::SectionContext& context)
     : gpu_(*gpu),
       context_(context),
       section_(context.program->sections[static_cast<size_t>(context.section)]),
-      columns_(section_.columns.size()),
-      wide_(static_cast<uint64_t>(std::count_if(section_.columns.begin(), section_.columns.end(), IsWide))),
-      row_bytes_(std::max<uint64_t>(1, columns_ * 9 + wide_ * 8)),
-      keep_(Wanted(section_)),
-      result_(Empty(section_)),
-      piece_(Empty(section_)) {
+      keep_(Wanted(section_)) {
+  SetColumns(section_.columns);
+}
+
+void RowOutput::SetColumns(const std::vector<SqlType>& types) {
+  columns_ = types.size();
+  wide_ = CountWide(types);
+  row_bytes_ = std::max<uint64_t>(1, RowBytes(types));
+  result_ = vm::MakeRowSet(types);
+  piece_ = vm::MakeRowSet(types);
   output_.columns = static_cast<uint32_t>(columns_);
 }
 
@@ -103,12 +103,16 @@ Status RowOutput::Grow(uint64_t rows, uint64_t capacity) {
   CUDA_TRY(StartGather({output_.low, output_.null, output_.capacity}, larger.columns(),
                        static_cast<uint32_t>(columns_ + wide_), static_cast<uint32_t>(columns_), nullptr,
                        static_cast<uint32_t>(rows), gpu_.stream));
-  swap(larger, rows_);
+  Use(&larger);
+  return Status::Ok();
+}
+
+void RowOutput::Use(DeviceRows* rows) {
+  swap(*rows, rows_);
   output_.capacity = static_cast<uint32_t>(rows_.capacity());
   output_.low = rows_.low(0);
   output_.high = rows_.high(0);
   output_.null = rows_.null(0);
-  return Status::Ok();
 }
 
 Status RowOutput::MakeRoom(uint64_t* rows, uint64_t wanted) {
@@ -309,9 +313,55 @@ Status RowOutput::KeepBest(uint64_t* rows, const uint32_t* order) {
   return Status::Ok();
 }
 
+// ---- Windows --------------------------------------------------------------------------------------------------------
+
+Status RowOutput::AddWindows(uint64_t rows) {
+  if (rows == 0 || drained_ > 0 || result_.rows > 0 || why_host_ != nullptr) return Status::Ok();
+  const uint32_t* order = nullptr;
+  TESSERA_ASSIGN(const bool sorted, Sort(rows, rows, &order));
+  if (!sorted) return Status::Ok();
+  const std::vector<SqlType> types = vm::TypesOfRows(section_);
+  DeviceRows ordered;
+  Status status = GatherOrdered(static_cast<uint32_t>(rows), order, types, &ordered);
+  scratch_.Free();
+  tessera::Result<bool> added = false;
+  if (status.ok()) {
+    CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
+    added = kernels::AddWindows(&gpu_, section_, ordered);
+    status = added.status();
+  }
+  if (!status.ok()) return status.code() == ErrorCode::kResource ? Status::Ok() : status;
+  if (!*added) return Status::Ok();
+  CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  float milliseconds = 0;
+  CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu_.begin, gpu_.end));
+  context_.statistics->kernel_milliseconds += static_cast<double>(milliseconds);
+  SetColumns(types);
+  Use(&ordered);
+  has_windows_ = true;
+  return Status::Ok();
+}
+
+Status RowOutput::GatherOrdered(uint32_t rows, const uint32_t* order, const std::vector<SqlType>& types,
+                                DeviceRows* ordered) {
+  TESSERA_TRY(ordered->Allocate(&gpu_, types, rows));
+  ordered->set_rows(rows);
+  CUDA_TRY(StartGather({output_.low, output_.null, output_.capacity}, ordered->columns(),
+                       static_cast<uint32_t>(columns_), static_cast<uint32_t>(columns_), order, rows, gpu_.stream));
+  CUDA_TRY(StartGather({output_.high, nullptr, output_.capacity}, {ordered->high(0), nullptr, ordered->capacity()},
+                       static_cast<uint32_t>(wide_), 0, order, rows, gpu_.stream));
+  return Status::Ok();
+}
+
 // ---- To the host ----------------------------------------------------------------------------------------------------
 
 tessera::Result<bool> RowOutput::MoveTo(uint64_t rows, DeviceRows* kept) {
+  if (has_windows_ && Stay(context_, rows)) {
+    swap(rows_, *kept);
+    return true;
+  }
+  if (!section_.windows.empty()) return false;
   const uint64_t skipped = std::min(rows, static_cast<uint64_t>(section_.offset));
   const uint64_t count = std::min(rows, keep_) - skipped;
   DeviceRows there;
@@ -325,7 +375,7 @@ tessera::Result<bool> RowOutput::MoveTo(uint64_t rows, DeviceRows* kept) {
 }
 
 tessera::Result<vm::RowSet> RowOutput::Finish(uint64_t rows) {
-  if (section_.order.empty()) {
+  if (section_.order.empty() || has_windows_) {
     TESSERA_TRY(Deliver(nullptr, rows));
     return std::move(result_);
   }
@@ -351,7 +401,7 @@ tessera::Result<vm::RowSet> RowOutput::Finish(uint64_t rows) {
   }
   if (!context_.take_rows) return std::move(result_);
   TESSERA_TRY(context_.take_rows(&result_));
-  return Empty(section_);
+  return vm::MakeRowSet(section_.columns);
 }
 
 Status RowOutput::Drain(const uint32_t* order, uint64_t rows,
@@ -457,10 +507,11 @@ void RowOutput::Append(const RowColumns& from, uint64_t rows, vm::RowSet* to) co
 }
 
 std::string RowOutput::Describe() const {
-  if (section_.order.empty()) return "";
+  if (section_.order.empty()) return has_windows_ ? "windows added" : "";
   if (why_host_ != nullptr) return std::string("ordered on the host: ") + why_host_;
   std::string out = "ordered by " + std::to_string(key_bits_) + " bits";
   if (cuts_ > 0) out += ", cut to " + std::to_string(keep_) + " rows " + std::to_string(cuts_ + 1) + " times";
+  if (has_windows_) out += ", windows added";
   if (!runs_.empty()) out += " in " + std::to_string(runs_.size()) + " runs that the host merged";
   return out;
 }

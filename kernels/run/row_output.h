@@ -42,8 +42,12 @@ class RowOutput {
   /// The first *rows rows of the output are there, and `wanted` more did not fit: makes room for them. *rows becomes
   /// the number of rows that are still there.
   Status MakeRoom(uint64_t* rows, uint64_t wanted);
+  /// No more rows come. Puts them in order and adds the columns of the section's windows, unless the host has to: some rows
+  /// are there, there is no room, or a row is an error.
+  Status AddWindows(uint64_t rows);
   /// No more rows come. Moves those within the section's OFFSET and LIMIT to *kept. false: some have left the device,
-  /// they are few, or there is no room; they are to be finished then. REQUIRES: the section has no order.
+  /// they are few, or there is no room; they are to be finished then. REQUIRES: the section has no order, or its windows
+  /// were added if that was possible.
   tessera::Result<bool> MoveTo(uint64_t rows, DeviceRows* kept);
   /// No more rows come. What the section's DeviceRun::RunSection returns.
   tessera::Result<vm::RowSet> Finish(uint64_t rows);
@@ -52,8 +56,14 @@ class RowOutput {
 
  private:
   /// Whether rows stay in the output, which grows: they are ordered, or other sections read them on the device.
-  bool stays() const { return !section_.order.empty() || context_.keep_from != UINT64_MAX; }
+  bool stays() const { return !section_.order.empty() || context_.keep_from != UINT64_MAX || context_.add_windows; }
+  /// The columns that rows have from here on. REQUIRES: none has left the device.
+  void SetColumns(const std::vector<SqlType>& types);
+  /// Rows with those columns and those of the windows, in order. Errors: kResource, there is no room.
+  Status GatherOrdered(uint32_t rows, const uint32_t* order, const std::vector<SqlType>& types, DeviceRows* ordered);
   Status Reserve(uint64_t rows);
+  /// Makes *rows the output.
+  void Use(DeviceRows* rows);
   /// Moves the output to a larger place. Errors: kResource, there is none.
   Status Grow(uint64_t rows, uint64_t capacity);
 
@@ -83,8 +93,8 @@ class RowOutput {
   GpuDevice& gpu_;
   const vm::SectionContext context_;
   const vm::Section& section_;
-  const uint64_t columns_, wide_;
-  const uint64_t row_bytes_;
+  uint64_t columns_ = 0, wide_ = 0;
+  uint64_t row_bytes_ = 0;
   const uint64_t keep_;  ///< rows that are wanted; UINT64_MAX: all
   Output output_;
   DeviceRows rows_;         ///< the output, once it has grown
@@ -93,6 +103,7 @@ class RowOutput {
   vm::TextRanks texts_;
   vm::RowSet result_, piece_;       ///< all rows; those that take_rows is given at a time
   std::vector<size_t> runs_;        ///< first rows of the sorted runs in result_
+  bool has_windows_ = false;        ///< rows are in order and have the columns of windows
   const char* why_host_ = nullptr;  ///< why the host sorts; nullptr: it does not
   uint32_t cuts_ = 0;               ///< to the best rows, before the last one
   uint32_t key_bits_ = 0;           ///< of the latest sort

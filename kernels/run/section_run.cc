@@ -46,7 +46,7 @@ Status SectionRun::AllTablets() {
     TESSERA_TRY(StartPass(pass));
     TESSERA_TRY(RunPass());
   }
-  return Status::Ok();
+  return sink_.End();
 }
 
 Status SectionRun::StartPass(uint64_t pass) {

@@ -73,18 +73,27 @@ Status SectionSink::MakeRoom(uint64_t wanted) {
   return is_build() ? build_.Grow(wanted, &rows_used_) : row_output_.MakeRoom(&rows_used_, wanted);
 }
 
+Status SectionSink::End() { return context_.add_windows ? row_output_.AddWindows(rows_used_) : Status::Ok(); }
+
 tessera::Result<bool> SectionSink::MoveTo(DeviceRows* rows) {
   if (has_groups()) return Stay(context_, groups_.used()) ? groups_.MoveTo(rows) : false;
-  return has_totals() ? false : row_output_.MoveTo(rows_used_, rows);
+  if (has_totals()) return false;
+  TESSERA_ASSIGN(const bool moved, row_output_.MoveTo(rows_used_, rows));
+  if (moved) DescribeRows();
+  return moved;
+}
+
+void SectionSink::DescribeRows() const {
+  std::string& plan = context_.statistics->device_plan;
+  const std::string order = row_output_.Describe();
+  if (!plan.empty() && !order.empty()) plan += ", " + order;
 }
 
 tessera::Result<vm::RowSet> SectionSink::Rows() {
   if (has_groups()) return groups_.Rows();
   if (has_totals()) return totals_.Rows();
   TESSERA_ASSIGN(vm::RowSet rows, row_output_.Finish(rows_used_));
-  std::string& plan = context_.statistics->device_plan;
-  const std::string order = row_output_.Describe();
-  if (!plan.empty() && !order.empty()) plan += ", " + order;
+  DescribeRows();
   return rows;
 }
 

@@ -58,6 +58,8 @@ class SectionSink {
   Status FinishBuild() { return build_.Finish(rows_used_); }
   /// Room for `rows` rows of a join table.
   Status AllocateBuild(uint64_t rows) { return build_.Allocate(rows, rows_used_); }
+  /// No more comes. REQUIRES: before MoveTo and Rows; the section builds no join table.
+  Status End();
   /// All that came, if it is much and there is room for it on the device. false: it is still here. REQUIRES, as Rows:
   /// the section builds no join table.
   tessera::Result<bool> MoveTo(DeviceRows* rows);
@@ -65,6 +67,9 @@ class SectionSink {
   tessera::Result<vm::RowSet> Rows();
 
  private:
+  /// For EXPLAIN ANALYZE: how the rows were ordered.
+  void DescribeRows() const;
+
   GpuDevice& gpu_;
   const vm::SectionContext& context_;
   const vm::Section& section_;

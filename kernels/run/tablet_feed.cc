@@ -125,8 +125,9 @@ tessera::Result<vm::TabletEncoding>& TabletFeed::Encode(size_t number, const vm:
   SharedLoops loops;
   const LoopRunner loop = [&](size_t n, const std::function<Status(size_t)>& f) { return loops.Run(n, f); };
   std::atomic<size_t> encoding{workers};
-  const bool texts = std::any_of(section_.slots.begin(), section_.slots.end(),
-                                 [](const vm::Slot& s) { return s.map >= 0 || s.type.id == TypeId::kText; });
+  const bool texts = std::any_of(section_.slots.begin(), section_.slots.end(), [](const vm::Slot& s) {
+    return s.map >= 0 || s.type.storage() == StorageClass::kText;
+  });
   const Status status = context_.pool->Run(texts ? Threads(context_) : static_cast<int>(workers), [&](int worker) {
     const size_t w = static_cast<size_t>(worker);
     const vm::TabletEncoding* as = nullptr;
@@ -217,7 +218,9 @@ Status TabletFeed::StartCopies(TabletBatch* batch) {
 void TabletFeed::NoteKeys(const vm::TabletEncoding& encoded) {
   if (section_.sink != vm::Section::Sink::kJoin || lowered_.first_build_key < 0) return;
   const Chunk& chunk = *encoded.chunks[static_cast<size_t>(lowered_.first_build_key)];
-  if (chunk.type.id == TypeId::kText || chunk.min > chunk.max || chunk.min < INT64_MIN || chunk.max > INT64_MAX) return;
+  if (chunk.type.storage() == StorageClass::kText || chunk.min > chunk.max || chunk.min < INT64_MIN ||
+      chunk.max > INT64_MAX)
+    return;
   const int64_t low = static_cast<int64_t>(chunk.min), high = static_cast<int64_t>(chunk.max);
   source_keys_ = {true, source_keys_.known ? std::min(source_keys_.low, low) : low,
                   source_keys_.known ? std::max(source_keys_.high, high) : high};

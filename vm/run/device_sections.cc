@@ -20,8 +20,15 @@ bool DeviceSections::Takes(int number) const {
 Result<RowSet> DeviceSections::Run(int number, const TableInfo* table, SectionStatistics* stats) {
   TESSERA_TRY(PutSource(number));
   SectionContext context = ContextOf(number, table, stats);
-  if (state_.options.exchange == nullptr && placement_.AreReadOnDevice(number))
-    context.keep_from = state_.options.gpu_keep_from;
+  const int append_to = state_.section(number).append_to;
+  if (state_.options.exchange == nullptr && placement_.AreReadOnDevice(number)) {
+    if (append_to < 0) context.keep_from = state_.options.gpu_keep_from;
+    if (append_to >= 0 && Keeps(append_to)) {
+      context.keep_from = 0;
+      context.append_to = append_to;
+    }
+  }
+  context.add_windows = placement_.AddsWindows(number);
   TESSERA_ASSIGN(RowSet rows, run_->RunSection(context));
   TESSERA_TRY(Resolve(&rows));
   return rows;

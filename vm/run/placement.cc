@@ -123,7 +123,8 @@ bool Placement::ReadsLargeDictionaries(size_t number) const {
   const std::vector<bool> values = SlotsReadAsValues(s);
   uint64_t entries = 0;
   for (size_t i = 0; i < s.slots.size(); ++i) {
-    if (values[i] && s.slots[i].type.id == TypeId::kText && s.slots[i].map < 0 && !state_.handed_on.slots[number][i])
+    if (values[i] && s.slots[i].type.storage() == StorageClass::kText && s.slots[i].map < 0 &&
+        !state_.handed_on.slots[number][i])
       entries += columns[static_cast<size_t>(s.slots[i].column)].distinct;
   }
   return entries > kMostEntriesOnDevice;
@@ -158,18 +159,30 @@ bool Placement::IsUsedOnHost(int join) const {
   return false;
 }
 
-bool Placement::AreReadOnDevice(int section) const {
-  const Section& source = state_.section(section);
+bool Placement::AddsWindows(int section) const {
+  return OnDevice(section) && !state_.section(section).windows.empty() && state_.options.exchange == nullptr &&
+         state_.options.gpu->HasWindows(state_.program, section);
+}
+
+bool Placement::MayStay(int section) const {
+  const Section& s = state_.section(section);
   // (People expect SELECT * FROM (... ORDER BY ...) to keep the order, and the device's rows come in any.)
-  if (!OnDevice(section) || source.sink == Section::Sink::kJoin || source.append_to >= 0 || source.repeat >= 0 ||
-      source.fold != Section::Fold::kNone || !source.windows.empty() || source.columns.empty() || !source.order.empty())
-    return false;
+  const bool in_any_order = s.windows.empty() ? s.order.empty() : AddsWindows(section);
+  return OnDevice(section) && s.sink != Section::Sink::kJoin && s.repeat < 0 && s.again < 0 &&
+         s.fold == Section::Fold::kNone && !s.columns.empty() && in_any_order &&
+         (s.append_to < 0 || MayStay(s.append_to));
+}
+
+bool Placement::AreReadOnDevice(int section) const {
+  if (!MayStay(section)) return false;
   bool any = false;
   for (size_t i = 0; i < on_device_.size(); ++i) {
     const Section& s = state_.program.sections[i];
-    if (s.append_to == section) return false;
-    if (s.source_kind != Section::Source::kSection || s.source != section) continue;
-    if (!on_device_[i]) return false;
+    const bool reads = s.source_kind == Section::Source::kSection && s.source == section;
+    if (!reads && s.append_to != section && s.again != section) continue;
+    // Rows that others are appended to are read as those.
+    if (!on_device_[i] || s.again == section || (s.append_to == section && !AreReadOnDevice(static_cast<int>(i))))
+      return false;
     any = true;
   }
   return any;

@@ -20,6 +20,8 @@ class Placement {
   /// Whether a section placed there probes the join table or scans it.
   bool IsUsedOnDevice(int join) const;
   bool IsUsedOnHost(int join) const;
+  /// Whether the device adds the columns of the section's windows. (With other ranks the master does, from all their rows.)
+  bool AddsWindows(int section) const;
   /// Whether the rows of a section that the device runs are read there, by all sections that read them.
   bool AreReadOnDevice(int section) const;
   /// `first` builds a join table on the device. Returns it and the following sections that can build theirs at the same
@@ -34,6 +36,8 @@ class Placement {
  private:
   Status Place();
   Status PlaceSection(size_t number, bool all_have_device);
+  /// Whether the section's rows, which the device makes, can stay there.
+  bool MayStay(int section) const;
   /// Keeps the sections on the host that read rows which the device will not have. true: there were some.
   bool BarReaders();
   /// Whether the section reads values of TEXT columns that have very many different entries.
