@@ -6,8 +6,10 @@
 #include "base/version.h"
 #include "compiler/expression_binder.h"
 #include "compiler/random_calls.h"
+#include "compiler/statement_option.h"
 #include "vm/format.h"
 #include "vm/meaning.h"
+#include "vm/text_functions.h"
 
 namespace tessera {
 namespace {
@@ -28,6 +30,24 @@ int64_t MicrosecondsNow() {
   return duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
 }
 
+/// encode(bytes, form) and decode(text, form). Without a value: the first argument has another type.
+Result<ExprPtr> ExpressionBinder::BindByteForm(std::string_view name, std::vector<ExprPtr>* args, int position) {
+  ExprPtr &x = (*args)[0], &form = (*args)[1];
+  const SqlType bytes = SqlType::Of(TypeId::kBytea), text = SqlType::Text();
+  const bool encodes = name == "encode";
+  TESSERA_ASSIGN(x, Resolve(std::move(x), encodes ? bytes : text));
+  if (x->type.id != (encodes ? TypeId::kBytea : TypeId::kText)) return ExprPtr();
+  const std::string spelled = IsConstant(*form) && !form->constant.null ? LowerCase(form->constant.text) : "";
+  if (spelled != "hex" && spelled != "base64") {
+    return Unsupported(std::string(name) + " with another form than 'hex' and 'base64' is not supported",
+                       form->position);
+  }
+  const int64_t number = spelled == "hex" ? vm::meaning::kHexForm : vm::meaning::kBase64Form;
+  form = MakeConstant(Value::Int(kInteger, number), form->position);
+  return Folded(MakeFunction(encodes ? Function::kEncode : Function::kDecode, encodes ? text : bytes, position,
+                             std::move(*args)));
+}
+
 Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vector<ExprPtr>* args, int position) {
   std::vector<ExprPtr>& a = *args;
   if (name.starts_with("regexp_") || (name == "substring" && a.size() == 2))
@@ -38,9 +58,11 @@ Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vecto
     if (name == "pi") return MakeConstant(Value::Float(kDouble, kPi), position);
     if (name == "now") return Moment(TypeId::kTimestampTz, position);
     if (name == "random") return MakeRandom(position, 0);
+    if (name == "gen_random_uuid" || name == "uuid") return MakeRandomUuid(position);
     if (name == "version") return MakeConstant(Value::Text(std::string("Tessera ") + kVersion), position);
     if (name == "today") return Moment(TypeId::kDate, position);
   }
+  if (name == "age" && (a.size() == 1 || a.size() == 2)) return BindAge(args, position);
   if (a.size() == 1) {
     if (name == "setseed") return BindSetSeed(std::move(a[0]), position);
     if (name == "dayname" || name == "monthname") {
@@ -51,6 +73,10 @@ Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vecto
       TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), SqlType::Of(TypeId::kDate)));
       if ((ClassOf(a[0]->type) & kClassMoment) == 0) return ExprPtr();
       return BindLastDay(std::move(a[0]), position);
+    }
+    if (name == "to_timestamp") {
+      TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), kDouble));
+      return IsNumber(*a[0]) ? BindEpoch(std::move(a[0]), position) : Result<ExprPtr>(ExprPtr());
     }
     const bool of_number = name == "sign" || name == "degrees" || name == "radians";
     if (!of_number) return ExprPtr();
@@ -67,6 +93,9 @@ Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vecto
       const bool format_first = (ClassOf(a[1]->type) & (kClassMoment | kClassTime)) != 0;
       return BindFormat(name, std::move(a[format_first ? 1 : 0]), std::move(a[format_first ? 0 : 1]), position);
     }
+    if (name == "to_date" || name == "to_timestamp" || name.ends_with("strptime"))
+      return BindTextMoment(name, std::move(a[0]), std::move(a[1]), position);
+    if (name == "encode" || name == "decode") return BindByteForm(name, args, position);
     if (name == "mod") return Infix("%", std::move(a[0]), std::move(a[1]), position);
     if (name == "div") {
       TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), kInteger));

@@ -26,8 +26,8 @@ int64_t CountNodes(const Expr& e) {
   return n;
 }
 
-/// The type of a number with a decimal point: as many digits as are written.
-Value DecimalLiteral(std::string_view text) {
+/// A number with as many digits as are written. Errors: more than DECIMAL has.
+Result<Value> DecimalLiteral(std::string_view text) {
   std::string_view digits = text;
   if (!digits.empty() && digits[0] == '-') digits.remove_prefix(1);
   const size_t point = digits.find('.');
@@ -35,10 +35,13 @@ Value DecimalLiteral(std::string_view text) {
   const std::string_view fraction = point == std::string_view::npos ? std::string_view() : digits.substr(point + 1);
   while (!whole.empty() && whole[0] == '0') whole.remove_prefix(1);
   const size_t precision = std::max<size_t>(1, whole.size() + fraction.size());
-  SqlType type = SqlType::Of(TypeId::kDouble);  // more digits than DECIMAL has
-  if (precision <= 38) type = SqlType::Decimal(static_cast<int>(precision), static_cast<int>(fraction.size()));
-  Result<Value> value = ParseValue(text, type);
-  return value.ok() ? std::move(value).value() : Value::Null(type);
+  if (precision > 38) {
+    const bool is_long = text.size() > 40;
+    return SqlError(
+        "number " + std::string(text.substr(0, 40)) + (is_long ? "..." : "") + " is out of range: more than 38 digits",
+        -1, "With an exponent, 1.5e0, it is a DOUBLE PRECISION.");
+  }
+  return ParseValue(text, SqlType::Decimal(static_cast<int>(precision), static_cast<int>(fraction.size())));
 }
 
 /// A number that is not a small integer.
@@ -50,13 +53,7 @@ Result<Value> NumberLiteral(std::string_view text) {
       if (value.ok()) return value;
     }
   }
-  Value value = DecimalLiteral(text);
-  if (value.type.id == TypeId::kDouble && text.find('.') == std::string_view::npos) {
-    return SqlError("number " + std::string(text.substr(0, 40)) + " is out of range: more than 38 digits", -1,
-                    "With an exponent, 1e40, it is a DOUBLE PRECISION.");
-  }
-  if (value.null) return SqlError("number " + std::string(text.substr(0, 40)) + " is out of range");
-  return value;
+  return DecimalLiteral(text);
 }
 
 /// The SQL name of a node that cannot be bound, for the error.
@@ -442,9 +439,6 @@ Status ExpressionBinder::Unify(std::vector<ExprPtr*> branches, const char* what,
           (*b)->position);
     }
     common = *both;
-  }
-  if (common.id == TypeId::kInterval) {
-    return Unsupported("an INTERVAL that is not a constant is not supported", (*branches[0])->position);
   }
   if (common.id == TypeId::kNull) common = SqlType::Text();
   // If all are literals, or a literal is longer than VARCHAR(n), the common type has no length.

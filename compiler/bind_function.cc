@@ -1,5 +1,7 @@
 // Binding function calls and aggregates.
 #include <algorithm>
+#include <climits>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -8,6 +10,7 @@
 #include "compiler/fold.h"
 #include "compiler/nearest_name.h"
 #include "compiler/statement_option.h"
+#include "compiler/subquery_expr.h"
 #include "compiler/window_call.h"
 
 namespace tessera {
@@ -88,6 +91,8 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   }
   if (names->size() > (system ? 2 : 1)) return Unsupported("a function name with a schema is not supported", position);
   if (node.Get(Field::k_over) != nullptr) return BindWindow(name, node);
+  if (FindMark(*context_, Dialect::Mark::Kind::kIgnoreNulls, position) != nullptr)
+    return SqlError("IGNORE NULLS stands in a window function only", position, "Write OVER (...) behind the call.");
   if (node.Get(Field::k_func_variadic) != nullptr) return Unsupported("VARIADIC is not supported", position);
   if (IsAggregateName(name) || IsStatisticName(name)) return BindAggregate(name, node);
   for (const NestedFunction& f : kNestedFunctions) {
@@ -140,13 +145,10 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   }
   TESSERA_ASSIGN(ExprPtr composed, BindComposed(name, &args, position));
   if (composed != nullptr) return composed;
-  if (system && args.size() == 2 && (name == "btrim" || name == "ltrim" || name == "rtrim")) {
+  if (args.size() == 2 && (name == "btrim" || name == "ltrim" || name == "rtrim" || name == "trim")) {
     // TRIM(BOTH ' ' FROM x) names the default.
-    if (IsConstant(*args[1]) && args[1]->constant.text == " ") {
-      args.pop_back();
-    } else {
-      return Unsupported("TRIM of other characters than blanks is not supported", position);
-    }
+    if (!IsConstant(*args[1]) || args[1]->constant.text != " ") return BindTrim(name, std::move(args), position);
+    args.pop_back();
   }
 
   std::vector<SqlType> types;
@@ -213,6 +215,7 @@ Result<ExprPtr> ExpressionBinder::BindExtract(std::string_view field, int field_
                     nearest.empty() ? "" : "Perhaps you meant \"" + nearest + "\".");
   }
   TESSERA_ASSIGN(ExprPtr x, BindTyped(argument));
+  if (x->type.id == TypeId::kInterval) return BindIntervalField(name, *x, position);
   if (x->type.id == TypeId::kTime) {
     constexpr std::string_view kOfTime[] = {"hour", "minute", "second", "milliseconds", "microseconds", "epoch"};
     if (std::find(std::begin(kOfTime), std::end(kOfTime), name) == std::end(kOfTime)) {
@@ -306,55 +309,69 @@ Result<ExprPtr> ExpressionBinder::BindConcat(std::vector<ExprPtr> args, int posi
 
 // ---- Aggregates
 
-Status ExpressionBinder::RefuseOuterColumnsOnly(const Expr& argument, int position) {
-  const auto outward = [](const Expr& e, auto& self) -> int {  // 0: no columns; 1: only outer ones; 2: own ones
-    int found = e.kind == Expr::Kind::kOuter ? 1 : (e.kind == Expr::Kind::kColumn ? 2 : 0);
+int ExpressionBinder::LevelsOut(const std::vector<Expr*>& arguments) {
+  int least = INT_MAX;
+  const auto walk = [&](const Expr& e, auto& self) -> void {
+    if (e.kind == Expr::Kind::kColumn && e.relation != kSubqueryColumn) least = 0;
+    if (e.kind == Expr::Kind::kOuter) least = std::min(least, e.index);
     if (e.kind == Expr::Kind::kSubquery) {
       ForEachOuter(std::as_const(*e.subquery->query), 0,
-                   [&](const Expr& outer, int depth) { found = std::max(found, outer.index > depth + 1 ? 1 : 2); });
+                   [&](const Expr& outer, int depth) { least = std::min(least, outer.index - depth - 1); });
     }
-    for (const ExprPtr& a : e.args) found = std::max(found, self(*a, self));
-    return found;
+    for (const ExprPtr& a : e.args) self(*a, self);
   };
-  if (outward(argument, outward) != 1) return Status::Ok();
-  return Unsupported("an aggregate over columns of an enclosing query only is not supported", position,
-                     "Compute it in that query.");
+  for (const Expr* e : arguments) {
+    if (e != nullptr) walk(*e, walk);
+  }
+  return least == INT_MAX ? 0 : least;
+}
+
+Result<const BindContext*> ExpressionBinder::BlockOf(const std::vector<Expr*>& arguments, int position,
+                                                     int* levels) const {
+  *levels = LevelsOut(arguments);
+  const BindContext* block = context_;
+  const char* place = clause_ == Clause::kHaving ? nullptr : ClauseName(clause_);
+  if (*levels == 0 && in_aggregate_ > 1) place = kInAggregate;
+  for (int i = 0; i < *levels; ++i) {
+    block = block->outer;
+    place = block->no_aggregates;
+  }
+  if (place == kInAggregate) return SqlError("aggregate function calls cannot be nested", position);
+  if (place != nullptr) return SqlError("aggregate functions are not allowed in " + std::string(place), position);
+  if (block->aggregates == nullptr) return SqlError("aggregate functions are not allowed here", position);
+  if (*levels == 0) return block;
+  std::set<const Subquery*> moved;  // copies of an expression share a subquery
+  const auto walk = [&](Expr& e, auto& self) -> void {
+    if (e.kind == Expr::Kind::kOuter) {
+      e.index -= *levels;
+      if (e.index == 0) e.kind = Expr::Kind::kColumn;
+    }
+    if (e.kind == Expr::Kind::kSubquery && moved.insert(e.subquery.get()).second)
+      MoveInward(e.subquery->query.get(), -*levels);
+    for (const ExprPtr& a : e.args) self(*a, self);
+  };
+  for (Expr* e : arguments) {
+    if (e != nullptr) walk(*e, walk);
+  }
+  return block;
+}
+
+ExprPtr ExpressionBinder::AggregateValue(size_t index, int levels, const SqlType& type, bool nullable, int position) {
+  const auto number = static_cast<int>(index);
+  if (levels == 0) {
+    ExprPtr e = MakeLeaf(Expr::Kind::kAggregate, number, type, nullable);
+    e->position = position;
+    return e;
+  }
+  ExprPtr e = MakeColumn(kOuterAggregate, number, type, nullable, position);
+  e->kind = Expr::Kind::kOuter;
+  e->index = levels;
+  return e;
 }
 
 Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const ParseNode& node) {
   const int position = node.location();
-  const char* place = nullptr;
-  switch (clause_) {
-    case Clause::kWhere:
-      place = "WHERE";
-      break;
-    case Clause::kOn:
-      place = "JOIN conditions";
-      break;
-    case Clause::kGroupBy:
-      place = "GROUP BY";
-      break;
-    case Clause::kValues:
-      place = "VALUES";
-      break;
-    case Clause::kLimit:
-      place = "LIMIT";
-      break;
-    case Clause::kOffset:
-      place = "OFFSET";
-      break;
-    case Clause::kConstraint:
-      place = "CHECK and GENERATED";
-      break;
-    case Clause::kSelect:
-    case Clause::kHaving:
-    case Clause::kQualify:
-    case Clause::kOrderBy:
-      break;
-  }
-  if (place != nullptr) return SqlError("aggregate functions are not allowed in " + std::string(place), position);
-  if (in_aggregate_) return SqlError("aggregate function calls cannot be nested", position);
-  in_aggregate_ = true;
+  ++in_aggregate_;
   if (IsStatisticName(name)) {
     const auto leaf = [&](AggregateFunction f, ExprPtr argument, const SqlType& type) {
       const bool rows = f == AggregateFunction::kCount && !argument->nullable;
@@ -362,13 +379,16 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
                           position);
     };
     TESSERA_ASSIGN(ExprPtr e, BindStatistic(name, node, leaf));
-    in_aggregate_ = false;
+    --in_aggregate_;
     return e;
   }
   TESSERA_ASSIGN(AggregateCall call, BindAggregateCall(name, node));
-  in_aggregate_ = false;
-  if (call.ordered != nullptr) return std::move(call.ordered);
-  return AddAggregate(call.function, std::move(call.argument), call.distinct, call.type, position);
+  ExprPtr e = std::move(call.ordered);
+  if (e == nullptr) {
+    TESSERA_ASSIGN(e, AddAggregate(call.function, std::move(call.argument), call.distinct, call.type, position));
+  }
+  --in_aggregate_;
+  return e;
 }
 
 Result<ExpressionBinder::AggregateCall> ExpressionBinder::BindAggregateCall(std::string_view name,
@@ -426,7 +446,16 @@ Result<ExpressionBinder::AggregateCall> ExpressionBinder::BindAggregateCall(std:
                    Folded(MakeFunction(Function::kCase, type, position,
                                        ExprList(std::move(condition), std::move(argument), MakeNull(type, position)))));
   }
-  if (in_aggregate_) TESSERA_TRY(RefuseOuterColumnsOnly(*argument, position));
+  if (argument->type.id == TypeId::kInterval) {
+    if (name == "sum" || name == "avg") {
+      if (!in_aggregate_ || distinct)
+        return Unsupported(std::string(name) + " of INTERVAL with OVER or DISTINCT is not supported", position);
+      AggregateCall call;
+      TESSERA_ASSIGN(call.ordered, BindIntervalSum(name == "avg", std::move(argument), position));
+      return call;
+    }
+    if (distinct || name == "approx_count_distinct") argument = OrderedForm(std::move(argument));
+  }
   const std::optional<AggregateRule> rule = FindAggregate(name, argument->type);
   if (!rule) {
     std::vector<ExprPtr> args;
@@ -447,7 +476,8 @@ Result<ExpressionBinder::AggregateCall> ExpressionBinder::BindAggregateCall(std:
     TESSERA_ASSIGN(argument, Folded(MakeCast(std::move(argument), kDouble)));
   }
   if (info.ignores_duplicates) distinct = false;
-  if (rule->function == AggregateFunction::kCount && !distinct && !argument->nullable) {
+  if (rule->function == AggregateFunction::kCount && !distinct && !argument->nullable &&
+      LevelsOut({argument.get()}) == 0) {
     return AggregateCall{AggregateFunction::kCountStar, nullptr, false, bigint, nullptr};
   }
   return AggregateCall{rule->function, std::move(argument), distinct, rule->result, nullptr};
@@ -455,10 +485,11 @@ Result<ExpressionBinder::AggregateCall> ExpressionBinder::BindAggregateCall(std:
 
 Result<ExprPtr> ExpressionBinder::AddAggregate(AggregateFunction function, ExprPtr argument, bool distinct,
                                                const SqlType& type, int position) {
-  if (context_->aggregates == nullptr) return SqlError("aggregate functions are not allowed here", position);
   const AggregateInfo& info = Info(function);
-  const bool nullable = !info.zero_if_empty && (argument->nullable || !context_->has_group_by || info.NeedsTwoValues());
-  std::vector<Aggregate>& all = *context_->aggregates;
+  int levels = 0;
+  TESSERA_ASSIGN(const BindContext* const block, BlockOf({argument.get()}, position, &levels));
+  const bool nullable = !info.zero_if_empty && (argument->nullable || !block->has_group_by || info.NeedsTwoValues());
+  std::vector<Aggregate>& all = *block->aggregates;
   size_t index = 0;
   for (; index < all.size(); ++index) {
     const Aggregate& a = all[index];
@@ -475,13 +506,7 @@ Result<ExprPtr> ExpressionBinder::AddAggregate(AggregateFunction function, ExprP
     a.position = position;
     all.push_back(std::move(a));
   }
-  auto e = std::make_unique<Expr>();
-  e->kind = Expr::Kind::kAggregate;
-  e->type = type;
-  e->nullable = nullable;
-  e->position = position;
-  e->index = static_cast<int>(index);
-  return e;
+  return AggregateValue(index, levels, type, nullable, position);
 }
 
 }  // namespace tessera

@@ -1,148 +1,36 @@
 // Intervals: their text, their constants, INTERVAL '90' day.
-#include <cmath>
 #include <string>
 
 #include "compiler/expression_binder.h"
+#include "compiler/fold.h"
 #include "compiler/statement_option.h"
-#include "tablet/value_parser.h"
+#include "compiler/type_rules.h"
+#include "tablet/interval.h"
 #include "vm/meaning.h"
 
 namespace tessera {
 namespace {
 
+const SqlType kInterval = SqlType::Of(TypeId::kInterval);
+const SqlType kBigint = SqlType::Of(TypeId::kBigint);
+const SqlType kDouble = SqlType::Of(TypeId::kDouble);
+const SqlType kTimestamp = SqlType::Of(TypeId::kTimestamp);
+
 bool IsUntyped(const Expr& e) { return e.type.id == TypeId::kNull; }
 
 }  // namespace
 
-Span SpanOf(const Value& interval) {
-  const int64_t packed = Low64(interval.wide);
-  return {packed >> 32, static_cast<int32_t>(packed & 0xFFFFFFFF), interval.i64};
-}
+Value IntervalOf(const Interval& v) { return Value::Wide(kInterval, PackInterval(v)); }
 
-Value IntervalOf(const Span& span) {
-  Value v = Value::Int(SqlType::Of(TypeId::kInterval), span.micros);
-  v.wide = span.months * (int64_t{1} << 32) + static_cast<int64_t>(static_cast<uint32_t>(span.days));
-  return v;
-}
-
-namespace {
-
-struct IntervalUnit {
-  std::string_view name;  ///< singular; a plural s is accepted
-  int64_t months, days, micros;
-};
-constexpr IntervalUnit kIntervalUnits[] = {
-    {"microsecond", 0, 0, 1},
-    {"millisecond", 0, 0, 1000},
-    {"second", 0, 0, 1'000'000},
-    {"sec", 0, 0, 1'000'000},
-    {"minute", 0, 0, 60'000'000},
-    {"min", 0, 0, 60'000'000},
-    {"hour", 0, 0, 3'600'000'000},
-    {"day", 0, 1, 0},
-    {"week", 0, 7, 0},
-    {"month", 1, 0, 0},
-    {"mon", 1, 0, 0},
-    {"quarter", 3, 0, 0},
-    {"year", 12, 0, 0},
-    {"decade", 120, 0, 0},
-    {"century", 1200, 0, 0},
-};
-
-/// hh:mm[:ss[.f]] as microseconds.
-bool ParseClock(std::string_view text, double* micros) {
-  double parts[3] = {0, 0, 0};
-  int n = 0;
-  while (n < 3) {
-    const size_t colon = text.find(':');
-    const std::string_view part = text.substr(0, colon);
-    double v = 0;
-    if (ParseDouble(part, &v) != ParseError::kNone || v < 0 || (n > 0 && v >= 60)) return false;
-    parts[n++] = v;
-    if (colon == std::string_view::npos) break;
-    text.remove_prefix(colon + 1);
-    if (n == 3) return false;
-  }
-  *micros = ((parts[0] * 60 + parts[1]) * 60 + parts[2]) * 1e6;
-  return n > 1;
-}
-
-}  // namespace
-
-Result<Span> ParseInterval(std::string_view text, std::string_view field) {
-  const Status bad = SqlError("invalid input syntax for type interval: \"" + std::string(text.substr(0, 60)) + "\"");
-  double months = 0, days = 0, micros = 0;
-  bool ago = false, any = false;
-  size_t i = 0;
-  const auto word = [&] {
-    while (i < text.size() && IsBlank(text[i])) ++i;
-    const size_t begin = i;
-    while (i < text.size() && !IsBlank(text[i])) ++i;
-    return text.substr(begin, i - begin);
-  };
-  std::string_view w = word();
-  while (!w.empty()) {
-    // A number and its unit, with or without blanks between them: "3 months", "3months", "12:30", "-1 day".
-    const std::string lower = LowerCase(w);
-    if (lower == "ago" && any) {
-      ago = true;
-      w = word();
-      if (!w.empty()) return bad;
-      break;
-    }
-    size_t digits = 0;
-    if (digits < w.size() && (w[0] == '-' || w[0] == '+')) ++digits;
-    while (digits < w.size() && ((w[digits] >= '0' && w[digits] <= '9') || w[digits] == '.' || w[digits] == ':'))
-      ++digits;
-    std::string_view number = w.substr(0, digits);
-    std::string unit = LowerCase(w.substr(digits));
-    const bool negative = number.starts_with('-');
-    if (number.starts_with('-') || number.starts_with('+')) number.remove_prefix(1);
-    if (number.empty()) return bad;
-    const double sign = negative ? -1 : 1;
-    w = word();
-    if (number.find(':') != std::string_view::npos) {
-      double clock = 0;
-      if (!unit.empty() || !ParseClock(number, &clock)) return bad;
-      micros += sign * clock;
-      any = true;
-      continue;
-    }
-    double v = 0;
-    if (ParseDouble(number, &v) != ParseError::kNone) return bad;
-    if (unit.empty() && !w.empty()) {
-      const bool is_unit = (w[0] >= 'a' && w[0] <= 'z') || (w[0] >= 'A' && w[0] <= 'Z');
-      if (is_unit && LowerCase(w) != "ago") {
-        unit = LowerCase(w);
-        w = word();
-      }
-    }
-    if (unit.empty()) unit = field.empty() ? "second" : LowerCase(field);
-    if (unit == "centuries") unit = "century";
-    const IntervalUnit* found = nullptr;
-    for (const IntervalUnit& u : kIntervalUnits) {
-      if (unit == u.name ||
-          (unit.size() == u.name.size() + 1 && unit.back() == 's' && std::string_view(unit).starts_with(u.name)))
-        found = &u;
-    }
-    if (found == nullptr) return bad;
-    months += sign * v * static_cast<double>(found->months);
-    days += sign * v * static_cast<double>(found->days);
-    micros += sign * v * static_cast<double>(found->micros);
-    any = true;
-  }
-  if (!any) return bad;
-  // Half a month is no definite number of days.
-  if (months != std::floor(months)) return bad;
-  const double whole_days = std::trunc(days);
-  micros = std::nearbyint(micros + (days - whole_days) * static_cast<double>(vm::kMicrosPerDay));
-  // Far beyond the years 1 to 9999, and small enough that nothing overflows.
-  if (std::fabs(months) > 120000 || std::fabs(whole_days) > 4e6 || std::fabs(micros) > 4e17) {
-    return SqlError("interval out of range: \"" + std::string(text.substr(0, 60)) + "\"");
-  }
-  const double direction = ago ? -1 : 1;
-  return Span{static_cast<int64_t>(direction * months), static_cast<int64_t>(direction * whole_days),
-              static_cast<int64_t>(direction * micros)};
+ExprPtr OrderedForm(ExprPtr e) {
+  if (e->type.id != TypeId::kInterval) return e;
+  const int position = e->position;
+  const SqlType wide = SqlType::Decimal(38, 0);
+  ExprPtr unit = MakeConstant(Value::Wide(wide, int128_t{1} << kLengthShift), position);
+  ExprPtr length = MakeFunction(Function::kIntervalLength, wide, position, ExprList(std::move(e), std::move(unit)));
+  const int at = length->position;
+  Result<ExprPtr> folded = Fold(std::move(length), false);
+  return folded.ok() ? std::move(folded).value() : MakeNull(wide, at);
 }
 
 Result<ExprPtr> ExpressionBinder::BindInterval(const ParseNode& type_name, ExprPtr text) {
@@ -182,10 +70,155 @@ Result<ExprPtr> ExpressionBinder::BindInterval(const ParseNode& type_name, ExprP
   const bool is_text =
       IsConstant(*text) && (IsUntyped(*text) || text->type.id == TypeId::kText) && !text->constant.null;
   if (text->type.id == TypeId::kInterval) return text;
-  if (!is_text) return Unsupported("an INTERVAL that is not a constant is not supported", position);
-  Result<Span> span = ParseInterval(text->constant.text, field);
-  if (!span.ok()) return span.status().At(position);
-  return MakeConstant(IntervalOf(*span), position);
+  if (is_text) {
+    Result<Interval> interval = ParseInterval(text->constant.text, field);
+    if (!interval.ok()) return interval.status().At(position);
+    return MakeConstant(IntervalOf(*interval), position);
+  }
+  if (text->type.id != TypeId::kText)
+    return SqlError("cannot cast type " + text->type.ToString() + " to INTERVAL", position);
+  if (!field.empty())
+    return Unsupported("INTERVAL with a field of a text that is not a constant is not supported", position);
+  return Folded(MakeCast(std::move(text), kInterval));
+}
+
+// ---- Arithmetic
+
+Result<ExprPtr> ExpressionBinder::Part(Function part, const Expr& interval, int position) {
+  TESSERA_ASSIGN(ExprPtr x, Copy(interval));
+  return Folded(MakeFunction(part, kBigint, position, ExprList(std::move(x))));
+}
+
+Result<ExprPtr> ExpressionBinder::BindIntervalArithmetic(Function function, ExprPtr left, ExprPtr right, int position) {
+  if (function == Function::kTimesInterval || function == Function::kByInterval) {
+    // The number comes first.
+    if (left->type.id == TypeId::kInterval) std::swap(left, right);
+    TESSERA_ASSIGN(left, Folded(MakeCast(std::move(left), kDouble)));
+  }
+  return Folded(MakeFunction(function, kInterval, position, ExprList(std::move(left), std::move(right))));
+}
+
+Result<ExprPtr> ExpressionBinder::AddInterval(ExprPtr moment, ExprPtr interval, bool negative, int position) {
+  if (moment->type.id == TypeId::kTime) {
+    const SqlType time = moment->type;
+    TESSERA_ASSIGN(ExprPtr micros, Part(Function::kIntervalMicros, *interval, position));
+    // Around the clock: the remainder, made positive.
+    TESSERA_ASSIGN(micros, WithNumber("%", std::move(micros), vm::kMicrosPerDay, position));
+    TESSERA_ASSIGN(micros, Less(std::move(micros), negative ? -1 : 1, position));
+    TESSERA_ASSIGN(micros, WithNumber("+", std::move(micros), vm::kMicrosPerDay, position));
+    TESSERA_ASSIGN(ExprPtr sum, Folded(MakeFunction(Function::kAdd, kBigint, position,
+                                                    ExprList(std::move(moment), std::move(micros)))));
+    ExprPtr day = MakeConstant(Value::Int(kBigint, vm::kMicrosPerDay), position);
+    return Folded(MakeFunction(Function::kMod, time, position, ExprList(std::move(sum), std::move(day))));
+  }
+  const Function function = negative ? Function::kMomentDifference : Function::kMomentSum;
+  if (moment->type.id == TypeId::kDate) {
+    TESSERA_ASSIGN(moment, Folded(MakeCast(std::move(moment), kTimestamp)));
+  }
+  const SqlType type = moment->type;
+  if (type.id != TypeId::kTimestampTz || zone() == nullptr)
+    return Folded(MakeFunction(function, type, position, ExprList(std::move(moment), std::move(interval))));
+  // Months and days by the calendar of the time zone, then the microseconds.
+  TESSERA_ASSIGN(ExprPtr months, Part(Function::kIntervalMonths, *interval, position));
+  TESSERA_ASSIGN(ExprPtr days, Part(Function::kIntervalDays, *interval, position));
+  TESSERA_ASSIGN(ExprPtr micros, Part(Function::kIntervalMicros, *interval, position));
+  ExprPtr none = MakeConstant(Value::Int(kBigint, 0), position);
+  TESSERA_ASSIGN(ExprPtr calendar, Folded(MakeFunction(Function::kMakeInterval, kInterval, position,
+                                                       ExprList(std::move(months), std::move(days), std::move(none)))));
+  TESSERA_ASSIGN(moment, Cast(std::move(moment), kTimestamp));
+  TESSERA_ASSIGN(
+      moment, Folded(MakeFunction(function, kTimestamp, position, ExprList(std::move(moment), std::move(calendar)))));
+  TESSERA_ASSIGN(moment, Cast(std::move(moment), type));
+  TESSERA_ASSIGN(micros, Less(std::move(micros), negative ? -1 : 1, position));
+  return AddNumber(Function::kAddMicros, std::move(moment), std::move(micros), position);
+}
+
+Result<ExprPtr> ExpressionBinder::BindAge(std::vector<ExprPtr>* args, int position) {
+  for (ExprPtr& a : *args) {
+    TESSERA_ASSIGN(a, Resolve(std::move(a), kTimestamp));
+    if ((ClassOf(a->type) & kClassMoment) == 0) return ExprPtr();
+    TESSERA_ASSIGN(a, Cast(std::move(a), kTimestamp));
+  }
+  if (args->size() == 1) {
+    TESSERA_ASSIGN(ExprPtr today, Moment(TypeId::kDate, position));
+    TESSERA_ASSIGN(today, Cast(std::move(today), kTimestamp));
+    args->insert(args->begin(), std::move(today));
+  }
+  return Folded(MakeFunction(Function::kAge, kInterval, position, std::move(*args)));
+}
+
+/// A field of an interval. Years, months and what is made of them come from its months, hours and less from its
+/// microseconds, each with its sign.
+Result<ExprPtr> ExpressionBinder::BindIntervalField(std::string_view field, const Expr& interval, int position) {
+  const auto of = [&](Function part, int64_t divisor, int64_t modulus) -> Result<ExprPtr> {
+    TESSERA_ASSIGN(ExprPtr x, Part(part, interval, position));
+    if (divisor != 1) {
+      TESSERA_ASSIGN(x, WithNumber("/", std::move(x), divisor, position));
+    }
+    if (modulus == 0) return x;
+    return WithNumber("%", std::move(x), modulus, position);
+  };
+  const auto seconds = [&](ExprPtr micros, double unit) {
+    return Infix("/", std::move(micros), MakeConstant(Value::Float(kDouble, unit), position), position);
+  };
+  struct Row {
+    std::string_view name;
+    Function part;
+    int64_t divisor, modulus;
+  };
+  constexpr Row kRows[] = {
+      {"millennium", Function::kIntervalMonths, 12000, 0},
+      {"century", Function::kIntervalMonths, 1200, 0},
+      {"decade", Function::kIntervalMonths, 120, 0},
+      {"year", Function::kIntervalMonths, 12, 0},
+      {"month", Function::kIntervalMonths, 1, 12},
+      {"day", Function::kIntervalDays, 1, 0},
+      {"hour", Function::kIntervalMicros, 3'600'000'000, 0},
+      {"minute", Function::kIntervalMicros, 60'000'000, 60},
+      {"microseconds", Function::kIntervalMicros, 1, 60'000'000},
+  };
+  for (const Row& row : kRows) {
+    if (row.name == field) return of(row.part, row.divisor, row.modulus);
+  }
+  if (field == "quarter") {
+    TESSERA_ASSIGN(ExprPtr month, of(Function::kIntervalMonths, 1, 12));
+    TESSERA_ASSIGN(month, WithNumber("/", std::move(month), 3, position));
+    return WithNumber("+", std::move(month), 1, position);
+  }
+  if (field == "second" || field == "milliseconds") {
+    TESSERA_ASSIGN(ExprPtr micros, of(Function::kIntervalMicros, 1, 60'000'000));
+    return seconds(std::move(micros), field == "second" ? 1e6 : 1e3);
+  }
+  if (field == "epoch") {
+    // As PostgreSQL: years of 365.25 days, months of 30.
+    TESSERA_ASSIGN(ExprPtr sum, of(Function::kIntervalMonths, 12, 0));
+    TESSERA_ASSIGN(sum, WithNumber("*", std::move(sum), 31'557'600, position));
+    TESSERA_ASSIGN(ExprPtr months, of(Function::kIntervalMonths, 1, 12));
+    TESSERA_ASSIGN(months, WithNumber("*", std::move(months), 2'592'000, position));
+    TESSERA_ASSIGN(ExprPtr days, of(Function::kIntervalDays, 1, 0));
+    TESSERA_ASSIGN(days, WithNumber("*", std::move(days), 86'400, position));
+    TESSERA_ASSIGN(sum, Infix("+", std::move(sum), std::move(months), position));
+    TESSERA_ASSIGN(sum, Infix("+", std::move(sum), std::move(days), position));
+    TESSERA_ASSIGN(ExprPtr micros, of(Function::kIntervalMicros, 1, 0));
+    TESSERA_ASSIGN(micros, seconds(std::move(micros), 1e6));
+    return Infix("+", std::move(sum), std::move(micros), position);
+  }
+  return SqlError("unit \"" + std::string(field) + "\" not supported for type INTERVAL", position,
+                  "An INTERVAL has years, months, days, hours, minutes and seconds.");
+}
+
+/// Sum and mean of intervals: part by part.
+Result<ExprPtr> ExpressionBinder::BindIntervalSum(bool mean, ExprPtr interval, int position) {
+  std::vector<ExprPtr> parts;
+  for (const Function part : {Function::kIntervalMonths, Function::kIntervalDays, Function::kIntervalMicros}) {
+    TESSERA_ASSIGN(ExprPtr x, Part(part, *interval, position));
+    TESSERA_ASSIGN(x, AddAggregate(AggregateFunction::kSum, std::move(x), false, kBigint, position));
+    parts.push_back(std::move(x));
+  }
+  ExprPtr sum = MakeFunction(Function::kMakeInterval, kInterval, position, std::move(parts));
+  if (!mean) return sum;
+  TESSERA_ASSIGN(ExprPtr count, AddAggregate(AggregateFunction::kCount, std::move(interval), false, kBigint, position));
+  return BindIntervalArithmetic(Function::kByInterval, std::move(sum), std::move(count), position);
 }
 
 }  // namespace tessera

@@ -115,7 +115,7 @@ AlignedConstant AlignConstant(Function f, const SqlType& type, const Value& cons
   if (x == kClassDate && c == kClassTimestamp) return AlignUnits(f, type, constant.i64, vm::kMicrosPerDay, 1);
   if (x == kClassTimestamp && c == kClassDate) return AlignUnits(f, type, constant.i64, 1, vm::kMicrosPerDay);
   if (x == c && (x & (kClassText | kClassBoolean | kClassDate | kClassTimestamp | kClassTimestampTz | kClassTime |
-                      kClassUuid)) != 0)
+                      kClassUuid | kClassBytea)) != 0)
     return {Kind::kExact, f, constant};
   return {};
 }
@@ -149,6 +149,12 @@ Status ExpressionBinder::ApplyOperandRule(OperandRule rule, ExprPtr* left, ExprP
     }
     case OperandRule::kTimestamps:
       return both(SqlType::Of(TypeId::kTimestamp));
+    case OperandRule::kParts:
+      return {};
+    case OperandRule::kLengths:
+      *left = OrderedForm(std::move(*left));
+      *right = OrderedForm(std::move(*right));
+      return {};
     case OperandRule::kMoments:
       return both(SqlType::Of(TypeId::kTimestampTz));
     case OperandRule::kMoment:
@@ -194,6 +200,8 @@ Result<ExprPtr> ExpressionBinder::Prefix(std::string_view symbol, ExprPtr operan
     return SqlError("operator does not exist: " + std::string(symbol) + " " + operand->type.ToString(), position,
                     "No operator matches the given argument type. You might need to add an explicit type cast.");
   }
+  if (operand->type.id == TypeId::kInterval)
+    return BindIntervalArithmetic(*function, MakeConstant(IntervalOf({}), position), std::move(operand), position);
   if (Info(*function).translation == Translation::kMath) {
     TESSERA_ASSIGN(operand, Folded(MakeCast(std::move(operand), SqlType::Of(TypeId::kDouble))));
   }
@@ -219,10 +227,15 @@ Result<ExprPtr> ExpressionBinder::Infix(std::string_view symbol, ExprPtr left, E
     // for || and otherwise numbers.
     SqlType type = !IsUntyped(*left) ? left->type : right->type;
     if (type.id == TypeId::kNull) type = symbol == "||" ? SqlType::Text() : SqlType::Of(TypeId::kInteger);
-    if (symbol == "||") type = SqlType::Text();
-    // A literal beside a decimal keeps its own digits; beside an interval it is a moment.
+    if (symbol == "||" && type.id != TypeId::kBytea) type = SqlType::Text();
+    // A literal beside a decimal keeps its own digits; beside an interval it is one, or a moment.
     if (type.id == TypeId::kDecimal) type = SqlType::Decimal(38, std::max<int>(type.scale, 6));
-    if (type.id == TypeId::kInterval) type = SqlType::Of(TypeId::kTimestamp);
+    if (type.id == TypeId::kInterval) {
+      const std::string& text = (IsUntyped(*left) ? left : right)->constant.text;
+      const SqlType timestamp = SqlType::Of(TypeId::kTimestamp);
+      if (symbol == "*" || symbol == "/") type = SqlType::Of(TypeId::kDouble);
+      if (type.id == TypeId::kInterval && !ParseInterval(text).ok()) type = timestamp;
+    }
     type.length = 0;
     TESSERA_ASSIGN(left, Resolve(std::move(left), type));
     TESSERA_ASSIGN(right, Resolve(std::move(right), type));
@@ -231,10 +244,12 @@ Result<ExprPtr> ExpressionBinder::Infix(std::string_view symbol, ExprPtr left, E
   if (!rule) return NoOperator(symbol, left->type, right->type, position);
   if (rule->operands == OperandRule::kSpan) {
     if (left->type.id == TypeId::kInterval) std::swap(left, right);
-    if (!IsConstant(*right)) return Unsupported("an INTERVAL that is not a constant is not supported", right->position);
+    if (!IsConstant(*right)) return AddInterval(std::move(left), std::move(right), symbol == "-", position);
     const Value span = right->constant;
     return AddSpan(std::move(left), span, symbol == "-", position);
   }
+  if (rule->operands == OperandRule::kParts)
+    return BindIntervalArithmetic(rule->function, std::move(left), std::move(right), position);
   Result<SqlType> type = ResultOfOperator(*rule, AsDecimal(left->type), AsDecimal(right->type));
   if (rule->operands == OperandRule::kAsIs || rule->operands == OperandRule::kSwapped ||
       rule->operands == OperandRule::kMoment) {
@@ -251,7 +266,7 @@ Result<ExprPtr> ExpressionBinder::Infix(std::string_view symbol, ExprPtr left, E
 Result<ExprPtr> ExpressionBinder::AddSpan(ExprPtr moment, const Value& interval, bool negative, int position) {
   const SqlType date = SqlType::Of(TypeId::kDate), timestamp = SqlType::Of(TypeId::kTimestamp);
   if (interval.null) return MakeNull(moment->type, position);
-  Span span = SpanOf(interval);
+  Interval span = UnpackInterval(interval.wide);
   if (negative) span = {-span.months, -span.days, -span.micros};
   if (moment->type.id == TypeId::kTime) {
     // Around the clock; months and days do not count, as in PostgreSQL.
@@ -267,7 +282,7 @@ Result<ExprPtr> ExpressionBinder::AddSpan(ExprPtr moment, const Value& interval,
       zone != nullptr && moment->type.id == TypeId::kTimestampTz && (span.months != 0 || span.days != 0)) {
     // Months and days by the calendar of the time zone: a day may have 23 hours.
     TESSERA_ASSIGN(moment, Cast(std::move(moment), timestamp));
-    Span days = span;
+    Interval days = span;
     days.micros = 0;
     TESSERA_ASSIGN(moment, AddSpan(std::move(moment), IntervalOf(days), false, position));
     TESSERA_ASSIGN(moment, Cast(std::move(moment), SqlType::Of(TypeId::kTimestampTz)));
@@ -655,8 +670,21 @@ Result<ExprPtr> ExpressionBinder::Like(std::string_view symbol, ExprPtr x, const
   if (x->type.id != TypeId::kText || pattern->type.id != TypeId::kText) {
     return NoOperator(negated ? "NOT LIKE" : "LIKE", x->type, pattern->type, position);
   }
-  if (!IsConstant(*pattern))
-    return Unsupported("LIKE with a pattern that is not a constant is not supported", pattern->position);
+  if (!IsConstant(*pattern)) {
+    if (escape != "\\") {
+      return Unsupported("LIKE with ESCAPE and a pattern that is not a constant is not supported", pattern->position,
+                         "A backslash escapes % and _ without ESCAPE.");
+    }
+    const SqlType integer = SqlType::Of(TypeId::kInteger);
+    for (ExprPtr* e : {&x, &pattern}) {
+      if (!ignore_case) continue;
+      TESSERA_ASSIGN(*e, Folded(MakeFunction(Function::kLower, SqlType::Text(), position, ExprList(std::move(*e)))));
+    }
+    TESSERA_ASSIGN(ExprPtr match, Folded(MakeFunction(Function::kLikeText, integer, position,
+                                                      ExprList(std::move(x), std::move(pattern)))));
+    return Comparison(negated ? Function::kEq : Function::kNe, std::move(match),
+                      MakeConstant(Value::Int(integer, 0), position), position);
+  }
   if (pattern->constant.null) return MakeNull(kBoolean, position);
   Result<std::string> normal = NormalizePattern(pattern->constant.text, escape);
   if (!normal.ok()) return normal.status().At(pattern->position);

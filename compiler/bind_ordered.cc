@@ -44,8 +44,7 @@ Result<std::vector<AggregateOrder>> ExpressionBinder::BindAggregateOrder(const P
     const std::string_view nulls = sort.Text(Field::k_sortby_nulls);
     key.nulls_first = nulls == "SORTBY_NULLS_FIRST" || (key.descending && nulls != "SORTBY_NULLS_LAST");
     TESSERA_ASSIGN(key.expr, BindTyped(node));
-    if (key.expr->type.id == TypeId::kInterval)
-      return Unsupported("ORDER BY of an INTERVAL is not supported", key.expr->position);
+    key.expr = OrderedForm(std::move(key.expr));
     order.push_back(std::move(key));
   }
   return order;
@@ -72,6 +71,8 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
     if (!percentile && name != "mode")
       return SqlError(called + " is not an ordered-set aggregate, so it cannot have WITHIN GROUP", position);
     if (order.size() != 1) return SqlError(called + " takes one expression in WITHIN GROUP", position);
+    if (IsFunction(*order[0].expr, Function::kIntervalLength))
+      return Unsupported(called + " of INTERVAL is not supported", position);
     by_value.descending = order[0].descending;
     args.insert(args.begin(), std::move(order[0].expr));
     order.clear();
@@ -93,6 +94,8 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
   const std::optional<AggregateRule> rule = FindAggregate(name, value->type);
   if (!rule)
     return SqlError("function " + called + "(" + value->type.ToString() + ") does not exist", position, kCastHint);
+  if (value->type.id == TypeId::kInterval && (quantile || function == AggregateFunction::kMode))
+    return Unsupported(called + " of INTERVAL is not supported", position);
   a.type = rule->result;
   if (function == AggregateFunction::kMedian) a.parameter = Value::Float(kDouble, 0.5);
   if (quantile || joins) {
@@ -119,6 +122,7 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
   if (extreme) {
     AggregateOrder by;
     TESSERA_ASSIGN(by.expr, Resolve(std::move(args[1]), SqlType::Text()));
+    by.expr = OrderedForm(std::move(by.expr));
     by.descending = name == "arg_max" || name == "max_by";
     order.clear();
     for (const Expr* e : {value.get(), by.expr.get()}) {
@@ -170,15 +174,17 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
     order.push_back(std::move(by_value));
   }
   if (TakesRow(function)) a.distinct = false;
-  TESSERA_TRY(RefuseOuterColumnsOnly(*value, position));
   a.order = std::move(order);
   a.argument = std::move(value);
   return AddOrdered(std::move(a));
 }
 
 Result<ExprPtr> ExpressionBinder::AddOrdered(Aggregate a) {
-  if (context_->aggregates == nullptr) return SqlError("aggregate functions are not allowed here", a.position);
-  std::vector<Aggregate>& all = *context_->aggregates;
+  std::vector<Expr*> arguments = {a.argument.get()};
+  for (const AggregateOrder& o : a.order) arguments.push_back(o.expr.get());
+  int levels = 0;
+  TESSERA_ASSIGN(const BindContext* const block, BlockOf(arguments, a.position, &levels));
+  std::vector<Aggregate>& all = *block->aggregates;
   const auto same = [&](const Aggregate& b) {
     return b.function == a.function && b.distinct == a.distinct && b.argument->SameAs(*a.argument) &&
            b.parameter.null == a.parameter.null && b.parameter.f64 == a.parameter.f64 &&
@@ -186,12 +192,7 @@ Result<ExprPtr> ExpressionBinder::AddOrdered(Aggregate a) {
   };
   size_t index = 0;
   while (index < all.size() && !same(all[index])) ++index;
-  auto e = std::make_unique<Expr>();
-  e->kind = Expr::Kind::kAggregate;
-  e->type = a.type;
-  e->nullable = true;
-  e->position = a.position;
-  e->index = static_cast<int>(index);
+  ExprPtr e = AggregateValue(index, levels, a.type, true, a.position);
   if (index == all.size()) {
     if (index == kMaxItems) return Unsupported("more than 4096 aggregates in one SELECT are not supported", a.position);
     all.push_back(std::move(a));

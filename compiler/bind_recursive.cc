@@ -89,6 +89,10 @@ Result<std::unique_ptr<Query>> BindRecursive(const ParseNode& body, const std::s
   const auto width = static_cast<size_t>(first->visible);
   for (size_t c = columns->size(); c < width; ++c) columns->push_back(first->outputs[c].name);
   const bool distinct = body.Get(Field::k_all) == nullptr;
+  for (const Output& o : first->outputs) {
+    if (distinct && o.expr->type.id == TypeId::kInterval)
+      return Unsupported("UNION of INTERVAL is not supported", position, "UNION ALL, and GROUP BY around it.");
+  }
   if (distinct && width > vm::kMaxKeys)
     return Unsupported("UNION of more than 64 columns is not supported", position, "UNION ALL has no such limit.");
 

@@ -1,6 +1,7 @@
 // Binding regular expressions: operators, SIMILAR TO and functions. A pattern is a constant that RE2 has tried; flags stand
 // at its head, as (?i).
 #include <algorithm>
+#include <cctype>
 #include <string>
 
 #include "compiler/expression_binder.h"
@@ -183,6 +184,33 @@ Result<ExprPtr> ExpressionBinder::BindSimilar(const ParseNode& node) {
   TESSERA_ASSIGN(ExprPtr match, BindMatch(std::move(x), std::move(pattern), position));
   if (!negated) return match;
   return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(match))));
+}
+
+Result<ExprPtr> ExpressionBinder::BindTrim(std::string_view name, std::vector<ExprPtr> args, int position) {
+  for (ExprPtr& a : args) {
+    TESSERA_ASSIGN(a, Resolve(std::move(a), SqlType::Text()));
+    if (a->type.id != TypeId::kText) {
+      return SqlError("function " + std::string(name) + "(" + args[0]->type.ToString() + ", " +
+                          args[1]->type.ToString() + ") does not exist",
+                      position, "TRIM takes texts.");
+    }
+  }
+  if (!IsConstant(*args[1]))
+    return Unsupported("TRIM of characters that are not constants is not supported", args[1]->position);
+  if (args[1]->constant.null) return MakeNull(SqlType::Text(), position);
+  if (args[1]->constant.text.empty()) return std::move(args[0]);
+  std::string one_of = "[";
+  for (const char c : args[1]->constant.text) {
+    if (c > 0 && c < 127 && c != ' ' && !std::isalnum(c)) one_of += '\\';
+    one_of += c;
+  }
+  one_of += "]+";
+  const std::string at_start = "\\A" + one_of, at_end = one_of + "\\z";
+  std::string pattern = name == "ltrim" ? at_start : name == "rtrim" ? at_end : at_start + "|" + at_end;
+  TESSERA_TRY(TryRegex(pattern, args[1]->position));
+  return Folded(MakeFunction(Function::kRegexReplace, SqlType::Text(), position,
+                             ExprList(std::move(args[0]), MakeConstant(Value::Text(std::move(pattern)), position),
+                                      MakeConstant(Value::Text(""), position), Number(1, position))));
 }
 
 Result<ExprPtr> ExpressionBinder::BindRegexFunction(std::string_view name, std::vector<ExprPtr>* args, int position) {

@@ -151,7 +151,7 @@ Status FromBinder::BindSeries(const ParseNode& item, NameScope* scope) {
     s.start = args[0]->constant.i64;
     if (integers && args.size() == 3) s.step = args[2]->constant.i64;
     if (moments) {
-      const Span span = SpanOf(args[2]->constant);
+      const Interval span = UnpackInterval(args[2]->constant.wide);
       s.months = span.months != 0;
       const int128_t micros = static_cast<int128_t>(span.days) * vm::kMicrosPerDay + span.micros;
       if (s.months && micros != 0)

@@ -77,7 +77,10 @@ Result<ExprPtr> ExpressionBinder::BindStatistic(std::string_view name, const Par
       return SqlError("function " + called + " takes numbers, not " + a->type.ToString(), a->position,
                       "You might need to add explicit type casts.");
     }
-    TESSERA_TRY(RefuseOuterColumnsOnly(*a, position));
+    if (wanted > 1 && in_aggregate_ > 0 && LevelsOut({a.get()}) > 0) {
+      return Unsupported(called + " of columns of an enclosing query is not supported", position,
+                         "Compute it in that query.");
+    }
     TESSERA_ASSIGN(a, Folded(MakeCast(std::move(a), kDouble)));
     if (!a->nullable || wanted == 1) continue;
     TESSERA_ASSIGN(ExprPtr again, Copy(*a));

@@ -35,7 +35,12 @@ Result<ExprPtr> ExpressionBinder::BindSubquery(const ParseNode& node) {
     return Unsupported("a subquery in " + std::string(place) + " is not supported", position,
                        clause_ == Clause::kValues ? "Write INSERT INTO ... SELECT." : "");
   }
-  TESSERA_ASSIGN(std::shared_ptr<Query> query, BindQueryBlock(*node.Get(Field::k_subselect), context_, scope_));
+  const char* const around = std::exchange(context_->no_aggregates, in_aggregate_ > 0            ? kInAggregate
+                                                                    : clause_ == Clause::kHaving ? nullptr
+                                                                                                 : ClauseName(clause_));
+  Result<std::unique_ptr<Query>> bound = BindQueryBlock(*node.Get(Field::k_subselect), context_, scope_);
+  context_->no_aggregates = around;
+  TESSERA_ASSIGN(std::shared_ptr<Query> query, std::move(bound));
   if (type == "EXISTS_SUBLINK") {
     return MakeSubquery(Subquery::Kind::kExists, std::move(query), kBoolean, false, position, {});
   }

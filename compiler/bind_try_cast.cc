@@ -25,6 +25,8 @@ Result<ExprPtr> ExpressionBinder::BindTryCast(ExprPtr e, const SqlType& type, in
     return Folded(MakeFunction(Function::kZonedMoment, type, position, std::move(args)));
   }
   if (from.id == TypeId::kTimestampTz) return Cast(std::move(e), type);
+  if (from.id == TypeId::kText && type.id == TypeId::kBytea)
+    return Unsupported("TRY_CAST to BYTEA of a text that is not a constant is not supported", position);
   if (from.id == TypeId::kText && type.id != TypeId::kText)
     return Folded(MakeFunction(Function::kTryCast, type, position, ExprList(std::move(e))));
 

@@ -28,9 +28,9 @@ Result<ExprPtr> ExpressionBinder::Resolve(ExprPtr e, const SqlType& type, const 
   if (e->constant.null) return MakeNull(type, e->position);
   const int position = e->position;
   if (type.id == TypeId::kInterval) {
-    Result<Span> span = ParseInterval(e->constant.text, {});
-    if (!span.ok()) return span.status().At(position);
-    return MakeConstant(IntervalOf(*span), position);
+    Result<Interval> interval = ParseInterval(e->constant.text);
+    if (!interval.ok()) return interval.status().At(position);
+    return MakeConstant(IntervalOf(*interval), position);
   }
   Result<Value> value = ParseValue(e->constant.text, type, zone);
   if (!value.ok()) return value.status().At(position);
@@ -93,7 +93,6 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
     constexpr Row kKnown[] = {{"timetz", "TIME WITH TIME ZONE"},
                               {"bit", "BIT"},
                               {"varbit", "BIT VARYING"},
-                              {"bytea", "BYTEA"},
                               {"json", "JSON"},
                               {"jsonb", "JSONB"},
                               {"serial", "SERIAL"},
@@ -101,7 +100,6 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
                               {"money", "MONEY"},
                               {"xml", "XML"},
                               {"tinyint", "TINYINT"},
-                              {"blob", "BLOB"},
                               {"char", "\"char\""}};
     for (const Row& row : kKnown) {
       if (row.name == name) return Unsupported("type " + std::string(row.spelled) + " is not supported", position);
@@ -171,7 +169,10 @@ Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
   const bool tries = FindMark(*context_, Dialect::Mark::Kind::kTryCast, node.location()) != nullptr;
   TESSERA_ASSIGN(const SqlType type, BindType(type_name, type_name.location()));
   TESSERA_ASSIGN(ExprPtr e, Bind(*node.Get(Field::k_arg)));
-  if (type.id == TypeId::kInterval) return BindInterval(type_name, std::move(e));
+  if (type.id == TypeId::kInterval && (!tries || IsConstant(*e))) {
+    Result<ExprPtr> interval = BindInterval(type_name, std::move(e));
+    return interval.ok() || !tries ? std::move(interval) : MakeNull(type, position);
+  }
   if (IsUntyped(*e)) {
     // A literal is read as the type without its length; then CAST cuts it.
     SqlType plain = type;

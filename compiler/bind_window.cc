@@ -58,6 +58,10 @@ std::optional<WindowFunction> FindWindowFunction(std::string_view name) {
 
 bool SameOrNone(const ExprPtr& a, const ExprPtr& b) { return a == nullptr || b == nullptr ? a == b : a->SameAs(*b); }
 
+bool IsNegative(const Value& v) { return v.type.IsFloat() ? v.f64 < 0 : IsWide(v.type) ? v.wide < 0 : v.i64 < 0; }
+
+}  // namespace
+
 const char* ClauseName(Clause clause) {
   switch (clause) {
     case Clause::kWhere:
@@ -84,16 +88,6 @@ const char* ClauseName(Clause clause) {
   return nullptr;
 }
 
-bool IsNegative(const Value& v) {
-  if (v.type.id == TypeId::kInterval) {
-    const Span s = SpanOf(v);
-    return (s.months * 30 + s.days) * int64_t{86'400'000'000} + s.micros < 0;
-  }
-  return v.type.IsFloat() ? v.f64 < 0 : IsWide(v.type) ? v.wide < 0 : v.i64 < 0;
-}
-
-}  // namespace
-
 bool IsWindowFunctionName(std::string_view name) { return FindWindowFunction(name).has_value(); }
 
 bool HasWindow(const Expr& e) {
@@ -102,9 +96,9 @@ bool HasWindow(const Expr& e) {
 }
 
 bool WindowCall::SameAs(const WindowCall& other) const {
-  if (function != other.function || aggregate != other.aggregate || number != other.number || frame != other.frame ||
-      type != other.type || partition_by.size() != other.partition_by.size() ||
-      order_by.size() != other.order_by.size()) {
+  if (function != other.function || aggregate != other.aggregate || number != other.number ||
+      ignore_nulls != other.ignore_nulls || frame != other.frame || type != other.type ||
+      partition_by.size() != other.partition_by.size() || order_by.size() != other.order_by.size()) {
     return false;
   }
   for (size_t i = 0; i < partition_by.size(); ++i) {
@@ -146,6 +140,12 @@ Result<ExprPtr> ExpressionBinder::BindWindow(std::string_view name, const ParseN
   WindowCall call;
   call.position = position;
   in_window_ = true;
+  call.ignore_nulls = FindMark(*context_, Dialect::Mark::Kind::kIgnoreNulls, position) != nullptr;
+  if (call.ignore_nulls &&
+      (!function || kFunctions[static_cast<size_t>(*function)].argument != WindowFunctionRow::Argument::kValue)) {
+    return SqlError(text + " does not take IGNORE NULLS", position,
+                    "lag, lead, first_value, last_value and nth_value do; aggregates leave out NULLs anyway.");
+  }
   if (function) {
     call.function = *function;
     TESSERA_TRY(BindWindowArguments(name, node, &call));
@@ -251,8 +251,6 @@ Status ExpressionBinder::BindWindowArguments(std::string_view name, const ParseN
   }
   TESSERA_ASSIGN(call->value, Resolve(std::move(call->value), SqlType::Text()));
   call->type = call->value->type;
-  if (call->type.id == TypeId::kInterval)
-    return Unsupported(std::string(name) + " of an INTERVAL is not supported", position);
   return {};
 }
 
@@ -287,8 +285,7 @@ Status ExpressionBinder::CheckWindowClause() {
 
 Result<ExprPtr> ExpressionBinder::BindWindowKey(const ParseNode& node) {
   TESSERA_ASSIGN(ExprPtr e, BindTyped(node));
-  if (e->type.id == TypeId::kInterval) return Unsupported("a window over an INTERVAL is not supported", e->position);
-  return e;
+  return OrderedForm(std::move(e));
 }
 
 Status ExpressionBinder::BindWindowDefinition(const ParseNode& definition, WindowCall* call) {
@@ -420,11 +417,11 @@ Result<ExprPtr> ExpressionBinder::BindFrameRange(const ParseNode& node, const ch
   const WindowKey& by = call.order_by[0];
   TESSERA_ASSIGN(ExprPtr e, Bind(node));
   const int position = e->position;
-  TESSERA_ASSIGN(e, Resolve(std::move(e), by.expr->type));
+  const SqlType key = IsFunction(*by.expr, Function::kIntervalLength) ? SqlType::Of(TypeId::kInterval) : by.expr->type;
+  const bool is_moment = key.id == TypeId::kDate || key.IsTimestamp();
+  TESSERA_ASSIGN(e, Resolve(std::move(e), is_moment ? SqlType::Of(TypeId::kInterval) : key));
   if (HasColumn(*e) || HasOuter(*e)) return SqlError("argument of RANGE must not contain variables", position);
   if (!IsConstant(*e)) return Unsupported("an offset of RANGE that is not a constant is not supported", position);
-  const SqlType& key = by.expr->type;
-  const bool is_moment = key.id == TypeId::kDate || key.IsTimestamp();
   if (!is_moment && !key.IsNumeric()) {
     return SqlError("RANGE with offset PRECEDING/FOLLOWING is not supported for column type " + key.ToString(),
                     position);

@@ -136,16 +136,22 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
   const bool plain = select->Get(Field::k_sortClause) == nullptr && select->Get(Field::k_limitCount) == nullptr &&
                      select->Get(Field::k_limitOffset) == nullptr && select->Get(Field::k_withClause) == nullptr;
   const bool named = insert.Get(Field::k_cols) != nullptr;
+  std::vector<SqlType> types;
+  for (const int c : columns) {
+    types.push_back(out->target->schema.columns[static_cast<size_t>(c)].type);
+    // A text that is too long is an error when it is stored; a literal of that type would be cut.
+    if (types.back().id == TypeId::kText) types.back().length = 0;
+  }
   if (values != nullptr && plain) {
     const Status status = BindValues(*values, sql, dialect, columns, named, out);
     if (status.ok() || status.code() != ErrorCode::kUnsupported) return status;
     // What is not constant, as random() or a subquery, is computed as a query.
-    Result<std::unique_ptr<Query>> query = BindQuery(*select, sql, dialect, snapshot);
+    Result<std::unique_ptr<Query>> query = BindQuery(*select, sql, dialect, snapshot, &types);
     if (!query.ok()) return status;
     out->values = {};
     out->query = std::move(query).value();
   } else {
-    TESSERA_ASSIGN(out->query, BindQuery(*select, sql, dialect, snapshot));
+    TESSERA_ASSIGN(out->query, BindQuery(*select, sql, dialect, snapshot, &types));
   }
   const auto count = static_cast<size_t>(out->query->visible);
   if (count > columns.size()) {
@@ -240,6 +246,8 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
       return BindInsert(node, sql, dialect, snapshot, out);
     case Tag::kCreateStmt:
       return BindCreateTable(node, sql, dialect, snapshot, out);
+    case Tag::kCreateTableAsStmt:
+      return BindCreateTableAs(node, sql, dialect, snapshot, out);
     case Tag::kDropStmt:
       return BindDropTable(node, FirstWord(sql), snapshot, out);
     case Tag::kIndexStmt:

@@ -43,6 +43,8 @@ struct Subquery {
 };
 /// Expr::relation of the output of a Subquery of kind kAny, until Unnest gives it a relation.
 inline constexpr int kSubqueryColumn = -1;
+/// Expr::relation of a kOuter that is the value of aggregates[column] of that block, until SplitGrouping.
+inline constexpr int kOuterAggregate = -2;
 /// Expr::column of the BOOLEAN that a relation joined by JoinKind::kMark adds.
 inline constexpr int kMarkColumn = -1;
 
@@ -128,6 +130,7 @@ struct Window {
   AggregateFunction aggregate = AggregateFunction::kCountStar;  ///< kAggregate
   int value = -1, count = -1, fallback = -1;                    ///< arguments as in vm::WindowSpec
   int64_t number = 1;
+  bool ignore_nulls = false;
   int partition_keys = 0, order_keys = 0;  ///< leading entries of Query::order_by: its PARTITION BY, its ORDER BY
   vm::WindowFrame frame;
   SqlType type;
@@ -181,8 +184,9 @@ struct Statement {
   bool explain = false;  ///< kSelect and kInsert ... SELECT only
   bool explain_analyze = false;
 
-  std::unique_ptr<Query>
-      query;  ///< kSelect; kInsert from SELECT; kCopyTo (table or query): its outputs have the target's types
+  /// kSelect; kInsert from SELECT; kCreateTable AS SELECT, which stores the visible outputs; kCopyTo (table or query): its
+  /// outputs have the target's types.
+  std::unique_ptr<Query> query;
 
   std::string table;                        ///< kInsert, kCreateTable, kDropTable, kCopyFrom
   std::shared_ptr<const TableInfo> target;  ///< kInsert, kCopyFrom

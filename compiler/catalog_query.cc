@@ -108,7 +108,7 @@ std::unique_ptr<Query> SummarizeQuery(std::unique_ptr<Query> query) {
     put("column_type", MakeConstant(Value::Text(type.ToString()), -1));
     put("min", MakeCast(add(AggregateFunction::kMin, x->Clone(), type, false), SqlType::Text()));
     put("max", MakeCast(add(AggregateFunction::kMax, x->Clone(), type, false), SqlType::Text()));
-    put("unique", add(AggregateFunction::kCount, x->Clone(), kBigint, true));
+    put("unique", add(AggregateFunction::kCount, OrderedForm(x->Clone()), kBigint, true));
     put("avg", moment(AggregateFunction::kAvg));
     put("std", moment(AggregateFunction::kStddevSamp));
     const ExprPtr present = add(AggregateFunction::kCount, x->Clone(), kBigint, false);

@@ -23,6 +23,7 @@ int ConstantPool::Add(const Value& v) {
         key.append(reinterpret_cast<const char*>(&v.wide), 16);
         break;
       case StorageClass::kText:
+        key += static_cast<char>(v.type.id);
         key += v.text;
         break;
     }

@@ -2,11 +2,11 @@
 #include "compiler/conversion_generator.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "compiler/expr_builder.h"
 #include "compiler/value_generator.h"
 #include "vm/meaning.h"
+#include "vm/text_functions.h"
 
 namespace tessera {
 
@@ -95,30 +95,6 @@ Status ConversionGenerator::Round(const Expr& e) {
   return Status::Ok();
 }
 
-/// A = REAL of the DOUBLE A; an error where that is infinite and the DOUBLE is not.
-void ConversionGenerator::ToReal() {
-  const SqlType real = SqlType::Of(TypeId::kReal), bigint = SqlType::Of(TypeId::kBigint);
-  const int32_t infinity = Operand::Constant(b_->constants()->Float(std::numeric_limits<double>::infinity())).Pack();
-  const int wide = b_->NewRegister(SqlType::Of(TypeId::kDouble)), single = b_->NewRegister(real), all = b_->NewMask();
-  b_->Store(wide);
-  b_->Emit(Opcode::SingleF);
-  b_->Store(single);
-  b_->Emit(Opcode::AbsF);
-  b_->Emit(Opcode::MaskSave, all);
-  b_->Emit(Opcode::FilterEqF, 0, infinity);
-  b_->Load(Operand::Register(wide), SqlType::Of(TypeId::kDouble));
-  b_->Emit(Opcode::AbsF);
-  b_->Emit(Opcode::FilterNeF, 0, infinity);
-  b_->LoadConstant(tessera::Value::Int(bigint, 1));
-  const int32_t zero = b_->constants()->Int(0);
-  b_->Emit(Opcode::CheckI, 0, zero, zero, vm::PackType(real));
-  b_->Emit(Opcode::MaskLoad, all);
-  b_->Load(Operand::Register(single), real);
-  b_->FreeRegister(wide);
-  b_->FreeRegister(single);
-  b_->FreeMask(all);
-}
-
 Status ConversionGenerator::Cast(const Expr& e) {
   const Expr& a = *e.args[0];
   const SqlType from = a.type, to = e.type;
@@ -128,7 +104,9 @@ Status ConversionGenerator::Cast(const Expr& e) {
   }
   if (to.id == TypeId::kText) {
     TESSERA_TRY(b_->Value(a));
-    if (from.id != TypeId::kText) {
+    if (from.id == TypeId::kBytea) {
+      b_->Emit(Opcode::EncodeT, 0, Operand::Constant(b_->constants()->Int(vm::meaning::kByteaForm)).Pack());
+    } else if (from.id != TypeId::kText) {
       b_->Emit(IsWide(from) ? Opcode::WToT : from.IsFloat() ? Opcode::FToT : Opcode::IToT, 0, 0, vm::PackType(from));
     }
     if (to.length > 0 && (from.id != TypeId::kText || from.length == 0 || from.length > to.length))
@@ -137,6 +115,10 @@ Status ConversionGenerator::Cast(const Expr& e) {
   }
   if (from.id == TypeId::kText) {
     TESSERA_TRY(b_->Value(a));
+    if (to.id == TypeId::kBytea) {
+      b_->Emit(Opcode::DecodeT, 0, Operand::Constant(b_->constants()->Int(vm::meaning::kByteaForm)).Pack());
+      return Status::Ok();
+    }
     b_->Emit(IsWide(to)     ? Opcode::TToW
              : to.IsFloat() ? Opcode::TToF
                             : Opcode::TToI,
@@ -162,7 +144,7 @@ Status ConversionGenerator::Cast(const Expr& e) {
   }
   if (from.IsFloat() && to.IsFloat()) {
     TESSERA_TRY(b_->Value(a));
-    if (to.id == TypeId::kReal && from.id != TypeId::kReal) ToReal();
+    if (to.id == TypeId::kReal && from.id != TypeId::kReal) b_->Emit(Opcode::SingleF);
     return Status::Ok();
   }
   if (to.IsFloat()) {

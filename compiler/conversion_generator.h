@@ -22,8 +22,6 @@ class ConversionGenerator {
   /// Multiplies the accumulator by 10^digits, or divides by 10^-digits rounding half away from zero; `range` follows.
   void ScaleBy(int digits, bool wide, ValueRange* range);
 
-  void ToReal();
-
   SectionBuilder* b_;
 };
 

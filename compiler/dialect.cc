@@ -100,6 +100,7 @@ constexpr KeywordRow kKeywords[] = {
     {"semi", Keyword::kForeign},
     {"summarize", Keyword::kSummarize},
     {"table", Keyword::kTable},
+    {"tablesample", Keyword::kForeign},
     {"top", Keyword::kForeign},
     {"trim", Keyword::kTrim},
     {"try_cast", Keyword::kTryCast},
@@ -203,6 +204,9 @@ class DialectReader {
     bool window = false;           ///< a WINDOW was read
     bool ordered = false;          ///< an ORDER BY or LIMIT was read
     bool qualify = false;          ///< the tokens being read are the condition of QUALIFY
+    size_t open = kNothing;        ///< its parenthesis
+    size_t from = kNothing;        ///< its FROM
+    size_t from_end = kNothing;    ///< the end of that clause
   };
 
   void Scan() {
@@ -281,6 +285,11 @@ class DialectReader {
       std::optional<Status> refused = ForeignStatement(text(0), text(1), static_cast<int>(tokens_[0].begin));
       if (refused) return *std::move(refused);
     }
+    const bool alone = tokens_.size() == 2 || tokens_[1].symbol == ';';
+    if (alone && word(0) == Keyword::kDescribe) {
+      Replace(tokens_[0].begin, tokens_[0].end, "SHOW TABLES");
+      return {};
+    }
     const bool summarize = word(0) == Keyword::kSummarize;
     if (summarize || word(0) == Keyword::kDescribe || word(0) == Keyword::kDesc) {
       out_.dialect.describe = !summarize;
@@ -297,6 +306,7 @@ class DialectReader {
     const Lexeme& t = tokens_[i_];
     if (t.symbol == '(') {
       levels_.push_back({});
+      levels_.back().open = i_;
       return {};
     }
     if (t.symbol == ';') {
@@ -310,6 +320,7 @@ class DialectReader {
         Replace(t.begin, t.begin, "NULL");
       }
       EndQuery();
+      closed_ = levels_.back().open;
       levels_.back() = {};
       if (levels_.size() > 1) levels_.pop_back();
       return {};
@@ -322,12 +333,14 @@ class DialectReader {
     if (BeginsClause(t.keyword) && At(-1).symbol == ',' && level.begun) Replace(At(-1).begin, At(-1).end, "");
     if (BeginsClause(t.keyword) && level.select != kNothing) level.select_end = std::min(level.select_end, i_);
     if (BeginsClause(t.keyword)) EndQualify();
+    if (BeginsClause(t.keyword) && level.from != kNothing) level.from_end = std::min(level.from_end, i_);
     switch (t.keyword) {
       case Keyword::kWith:
         level.with = level.with || !level.begun;
         break;
       case Keyword::kSelect:
         if (level.from_first != kNothing && level.select == kNothing) level.select = i_;
+        if (level.from != kNothing) level.from_end = std::min(level.from_end, i_);
         level.begun = true;
         break;
       case Keyword::kFrom:
@@ -337,6 +350,8 @@ class DialectReader {
                              "Load it: CREATE TABLE t (...), then COPY t FROM 'file' (FORMAT csv, HEADER true).");
         }
         level.begun = true;
+        level.from = i_;
+        level.from_end = kNothing;
         break;
       case Keyword::kUnion:
       case Keyword::kIntersect:
@@ -349,6 +364,9 @@ class DialectReader {
         }
         break;
       case Keyword::kForeign: {
+        if (At(1).keyword == Keyword::kNulls && EndsOperand(At(-1)) && ReadNulls()) break;
+        if (NameOf(t) == "using" && NameOf(At(1)) == "sample" && EndsOperand(At(-1))) return ReadUsingSample();
+        if (NameOf(t) == "tablesample") return ReadTableSample();
         std::optional<Status> refused =
             ForeignForm(NameOf(t), Following(), EndsOperand(At(-1)), static_cast<int>(t.begin));
         if (refused) return *std::move(refused);
@@ -361,9 +379,9 @@ class DialectReader {
         level.window = true;
         break;
       case Keyword::kLimit:
-        if (At(1).kind == Token::Kind::kNumber && At(2).symbol == '%' && !BeginsCondition(At(3))) {
-          return Unsupported("LIMIT of a percentage is not supported", static_cast<int>(At(1).begin),
-                             "Write a number of rows.");
+        if (IsPercent(i_ + 1)) {
+          AddMark(Dialect::Mark::Kind::kPercent, At(1).begin);
+          Replace(At(2).begin, At(2).end, "");
         }
         [[fallthrough]];
       case Keyword::kOrder:
@@ -487,6 +505,112 @@ class DialectReader {
     Replace(At(1).begin, At(2).end, "'" + std::string(number) + " " + NameOf(At(2)) + "'");
   }
 
+  // ---- IGNORE NULLS, samples
+
+  /// IGNORE NULLS or RESPECT NULLS at the end of a call's arguments, or behind the call.
+  bool ReadNulls() {
+    const bool outside = At(-1).symbol == ')' && NameOf(At(2)) == "over", inside = At(2).symbol == ')';
+    const size_t open = outside ? closed_ : levels_.back().open;
+    if (!(inside || outside) || open == kNothing || open == 0 || !IsName(tokens_[open - 1], sql_)) return false;
+    if (NameOf(At(0)) == "ignore") AddMark(Dialect::Mark::Kind::kIgnoreNulls, tokens_[open - 1].begin);
+    Replace(At(0).begin, At(1).end, "");
+    return true;
+  }
+
+  /// A number, and % or PERCENT.
+  bool IsPercent(size_t at) const {
+    if (at + 1 >= tokens_.size() || tokens_[at].kind != Token::Kind::kNumber) return false;
+    const Lexeme& sign = tokens_[at + 1];
+    if (NameOf(sign) == "percent") return true;
+    return sign.symbol == '%' && (at + 2 >= tokens_.size() || !BeginsCondition(tokens_[at + 2]));
+  }
+  /// A number with a point. (The binder reads a 0 from the user's text, where an edit has no place of its own.)
+  std::string TextOf(const Lexeme& l) const {
+    std::string text(sql_.substr(l.begin, l.end - l.begin));
+    return text.find_first_not_of("0123456789") == std::string::npos ? text + ".0" : text;
+  }
+
+  Status NoSample(const Lexeme& at) const {
+    return Unsupported("a sample of a number of rows is not supported", static_cast<int>(at.begin),
+                       "Write a percentage, 10%, or ORDER BY random() LIMIT n.");
+  }
+
+  /// TABLESAMPLE 10%, TABLESAMPLE BERNOULLI (10%), which the grammar takes as BERNOULLI (10).
+  Status ReadTableSample() {
+    const bool named = At(1).kind == Token::Kind::kWord && At(2).symbol == '(';
+    const size_t number = i_ + (named ? 3 : 1);
+    if (!named && At(1).kind != Token::Kind::kNumber) return {};
+    if (NameOf(At(1)) == "reservoir" || (!named && !IsPercent(number))) return NoSample(At(1));
+    if (!IsPercent(number))
+      return NameOf(tokens_[std::min(number + 1, tokens_.size() - 1)]) == "rows" ? NoSample(At(1)) : Status();
+    if (named) {
+      Replace(tokens_[number + 1].begin, tokens_[number + 1].end, "");
+    } else {
+      Replace(At(1).begin, At(2).end, "SYSTEM (" + TextOf(At(1)) + ")");
+    }
+    return {};
+  }
+
+  /// USING SAMPLE, which stands behind the other clauses, moves behind the only table of FROM as TABLESAMPLE.
+  Status ReadUsingSample() {
+    const size_t begin = i_;
+    const auto position = [&](size_t at) { return static_cast<int>(tokens_[std::min(at, tokens_.size() - 1)].begin); };
+    const auto wrong = [&](size_t at) {
+      return SqlError("USING SAMPLE takes a percentage", position(at),
+                      "USING SAMPLE 10%, USING SAMPLE bernoulli(10%).");
+    };
+    size_t at = i_ + 2;
+    std::string method = "SYSTEM";
+    const bool named = At(2).kind == Token::Kind::kWord && At(3).symbol == '(';
+    if (named) {
+      method = NameOf(At(2));
+      at += 2;
+    }
+    const auto is_percentage = [&](size_t k) {
+      return IsPercent(k) ||
+             (k + 1 < tokens_.size() && tokens_[k].kind == Token::Kind::kNumber && tokens_[k + 1].symbol == '%');
+    };
+    if (method == "reservoir" ||
+        (tokens_[std::min(at, tokens_.size() - 1)].kind == Token::Kind::kNumber && !is_percentage(at)))
+      return NoSample(At(2));
+    if (!is_percentage(at)) return wrong(at);
+    const std::string percent = TextOf(tokens_[at]);
+    at += 2;
+    const auto is = [&](size_t k, char symbol) { return k < tokens_.size() && tokens_[k].symbol == symbol; };
+    std::string seed;
+    if (named) {
+      if (!is(at++, ')')) return wrong(at);
+    } else if (is(at, '(') && at + 1 < tokens_.size() && tokens_[at + 1].kind == Token::Kind::kWord) {
+      method = NameOf(tokens_[at + 1]);
+      at += 2;
+      if (is(at, ',') && at + 1 < tokens_.size()) {
+        seed = TextOf(tokens_[at + 1]);
+        at += 2;
+      }
+      if (!is(at++, ')')) return wrong(at);
+    }
+    if (at + 3 < tokens_.size() && NameOf(tokens_[at]) == "repeatable" && is(at + 1, '(') && is(at + 3, ')')) {
+      seed = TextOf(tokens_[at + 2]);
+      at += 4;
+    }
+    const Level& level = levels_.back();
+    const size_t end = std::min(level.from_end, begin);
+    const bool one =
+        level.from != kNothing && std::all_of(tokens_.begin() + static_cast<std::ptrdiff_t>(level.from) + 1,
+                                              tokens_.begin() + static_cast<std::ptrdiff_t>(end),
+                                              [&](const Lexeme& l) { return IsName(l, sql_) && NameOf(l) != "join"; });
+    if (!one || end - level.from > 4) {
+      return Unsupported("USING SAMPLE of other than one table is not supported", position(begin),
+                         "Write FROM t TABLESAMPLE BERNOULLI (10).");
+    }
+    const size_t behind = tokens_[end - 1].end;
+    Replace(behind, behind,
+            " TABLESAMPLE " + method + " (" + percent + ")" + (seed.empty() ? "" : " REPEATABLE (" + seed + ")"));
+    Replace(tokens_[begin].begin, tokens_[at - 1].end, "");
+    i_ = at - 1;
+    return {};
+  }
+
   /// The next token for ForeignForm.
   std::string Following() const {
     if (At(1).kind == Token::Kind::kNumber) return "1";
@@ -568,7 +692,8 @@ class DialectReader {
   DialectText& out_;
   std::vector<Lexeme> tokens_;  ///< the last is an end
   std::vector<Level> levels_;
-  size_t i_ = 0;  ///< of the token being read
+  size_t i_ = 0;              ///< of the token being read
+  size_t closed_ = kNothing;  ///< where the parentheses that were closed last begin
 };
 
 Result<DialectText> DialectText::Read(std::string_view sql) {
@@ -576,6 +701,9 @@ Result<DialectText> DialectText::Read(std::string_view sql) {
   out.sql_ = sql;
   DialectReader reader(sql, &out);
   TESSERA_TRY(reader.Read());
+  const auto before = [](const Dialect::Mark& a, const Dialect::Mark& b) { return a.position < b.position; };
+  if (!std::is_sorted(out.dialect.marks.begin(), out.dialect.marks.end(), before))
+    std::stable_sort(out.dialect.marks.begin(), out.dialect.marks.end(), before);
   out.Apply();
   return out;
 }

@@ -27,11 +27,13 @@ struct Dialect {
   };
   struct Mark {
     enum class Kind : uint8_t {
-      kAll,        ///< the name stands for ALL of GROUP BY ALL and ORDER BY ALL
-      kEmptyList,  ///< the NULL stands for the list of IN ()
-      kTryCast,    ///< the CAST is a TRY_CAST
-      kStar,       ///< the * has EXCLUDE or REPLACE
-      kQualify,    ///< the last window of WINDOW is the condition of QUALIFY, in its PARTITION BY
+      kAll,          ///< the name stands for ALL of GROUP BY ALL and ORDER BY ALL
+      kEmptyList,    ///< the NULL stands for the list of IN ()
+      kTryCast,      ///< the CAST is a TRY_CAST
+      kStar,         ///< the * has EXCLUDE or REPLACE
+      kIgnoreNulls,  ///< the call has IGNORE NULLS
+      kPercent,      ///< the number of LIMIT is a percentage
+      kQualify,      ///< the last window of WINDOW is the condition of QUALIFY, in its PARTITION BY
     };
     Kind kind = Kind::kAll;
     int position = -1;  ///< of the parse tree's node

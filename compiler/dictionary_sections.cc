@@ -74,7 +74,7 @@ bool DictionarySections::Serve(const Expr& e, const Expr** column) const {
     case Expr::Kind::kConstant:
       return !e.constant.null;
     case Expr::Kind::kColumn:
-      if (e.type.id != TypeId::kText || b_->scope()->TableSlot(e, b_) < 0) return false;
+      if (e.type.storage() != StorageClass::kText || b_->scope()->TableSlot(e, b_) < 0) return false;
       if (*column == nullptr) *column = &e;
       return (*column)->relation == e.relation && (*column)->column == e.column;
     case Expr::Kind::kFunction:

@@ -43,10 +43,11 @@ Result<Value> Narrow(const SqlType& type, int128_t v, Lane lane) {
 }
 
 /// A double as REAL or DOUBLE PRECISION.
-Value FloatValue(const SqlType& type, double v, Lane lane = {}) {
+Result<Value> FloatValue(const SqlType& type, double v, Lane lane = {}) {
   if (lane.null) return Value::Null(type);
-  Lane none;
-  return Value::Float(type, type.id == TypeId::kReal ? meaning::SingleF::Apply(v, none) : v);
+  if (type.id == TypeId::kReal) v = meaning::SingleF::Apply(v, lane);
+  if (lane.error == LaneError::kRealOverflow) return ErrorOf(lane.error, type);
+  return Value::Float(type, v);
 }
 
 double DoublePowerOf10(int n) {
@@ -224,8 +225,8 @@ Result<Value> Substring(const SqlType& type, std::span<const ExprPtr> args) {
   const bool has_length = args.size() > 2;
   const int64_t length = has_length ? args[2]->constant.i64 : 0;
   if (length < 0) return ErrorOf(LaneError::kNegativeLength, type);
-  Value result =
-      Value::Text(std::string(vm::Substring(args[0]->constant.text, args[1]->constant.i64, has_length, length)));
+  const auto piece = type.id == TypeId::kBytea ? vm::Subbytes : vm::Substring;
+  Value result = Value::Text(std::string(piece(args[0]->constant.text, args[1]->constant.i64, has_length, length)));
   result.type = type;
   return result;
 }
@@ -285,6 +286,42 @@ Result<Value> InZone(Function function, const SqlType& type, std::span<const Exp
   }
 }
 
+/// An opcode of an interval or to one, by the signature of its meaning.
+template <class R, class... T, class F>
+Result<Value> CallInOrder(F apply, const SqlType& type, std::span<const ExprPtr> args) {
+  Lane lane;
+  const R r = [&]<size_t... k>(std::index_sequence<k...>) { return apply(As<T>(args[k]->constant)..., lane); }
+  (std::index_sequence_for<T...>());
+  return ResultOf(type, r, lane);
+}
+
+Result<Value> OfInterval(Function function, const SqlType& type, std::span<const ExprPtr> args) {
+  switch (Info(function).opcodes.For(args[0]->constant.type.storage())) {
+#define TESSERA_CASE(Name, R, ...) \
+  case Opcode::Name:               \
+    return CallInOrder<R, __VA_ARGS__>(&meaning::Name::Apply, type, args);
+    TESSERA_CASE(AddIntervalW, int128_t, int128_t, int128_t)
+    TESSERA_CASE(SubIntervalW, int128_t, int128_t, int128_t)
+    TESSERA_CASE(FloorDivW, int128_t, int128_t, int128_t)
+    TESSERA_CASE(AddIntervalT, int64_t, int64_t, int128_t)
+    TESSERA_CASE(SubIntervalT, int64_t, int64_t, int128_t)
+    TESSERA_CASE(BetweenT, int128_t, int64_t, int64_t)
+    TESSERA_CASE(AgeT, int128_t, int64_t, int64_t)
+    TESSERA_CASE(TimesIntervalF, int128_t, double, int128_t)
+    TESSERA_CASE(ByIntervalF, int128_t, double, int128_t)
+    TESSERA_CASE(MakeIntervalI, int128_t, int64_t, int64_t, int64_t)
+    TESSERA_CASE(IntervalMonthsW, int64_t, int128_t)
+    TESSERA_CASE(IntervalDaysW, int64_t, int128_t)
+    TESSERA_CASE(IntervalMicrosW, int64_t, int128_t)
+    TESSERA_CASE(JustifyHoursW, int128_t, int128_t)
+    TESSERA_CASE(JustifyDaysW, int128_t, int128_t)
+    TESSERA_CASE(JustifyIntervalW, int128_t, int128_t)
+#undef TESSERA_CASE
+    default:
+      return Status(ErrorCode::kInternal, "a function of intervals has no value for constants");
+  }
+}
+
 bool IsEqual(const Value& a, const Value& b) {
   switch (a.type.storage()) {
     case StorageClass::kFloat:
@@ -333,11 +370,7 @@ Result<Value> EvaluateCast(const Value& v, const SqlType& type) {
   }
   if (from.id == TypeId::kText) return ParseValue(v.text, type);
   if (from.IsFloat()) {
-    if (type.IsFloat()) {
-      Value to = FloatValue(type, v.f64);
-      if (std::isinf(to.f64) && !std::isinf(v.f64)) return SqlError("REAL out of range: overflow");
-      return to;
-    }
+    if (type.IsFloat()) return FloatValue(type, v.f64);
     if (type.id == TypeId::kDecimal) {
       const double scaled = meaning::MulF::Apply(v.f64, DoublePowerOf10(type.scale), lane);
       return Narrow(type, meaning::FToW::Apply(scaled, lane), lane);
@@ -405,6 +438,8 @@ Result<Value> EvaluateFunction(Function function, const SqlType& type, DateField
       if (function == Function::kRegexMatch)
         return Value::Int(type, vm::Regex(args[1]->constant.text).Matches(a.text) ? 1 : 0);
       return Value::Int(type, vm::LikeMatches(a.text, args[1]->constant.text) ? 1 : 0);
+    case Translation::kInterval:
+      return OfInterval(function, type, args);
     case Translation::kZone:
       return InZone(function, type, args);
     case Translation::kRegex:

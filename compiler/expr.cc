@@ -68,10 +68,6 @@ void PrintConstant(const Value& v, std::string* out) {
     return;
   }
   const TypeId id = v.type.id;
-  if (id == TypeId::kInterval) {
-    out->append("INTERVAL");
-    return;
-  }
   const bool quoted = v.type.IsQuoted();
   if (quoted && id != TypeId::kText && id != TypeId::kNull) out->append(v.type.ToString() + " ");
   const std::string text = id == TypeId::kNull ? v.text : ToText(v);

@@ -20,6 +20,7 @@
 #include "compiler/expr_builder.h"
 #include "compiler/parse_tree.h"
 #include "compiler/type_rules.h"
+#include "tablet/interval.h"
 
 namespace tessera {
 
@@ -110,6 +111,7 @@ struct BindContext {
   const ParseNode* window_clause = nullptr;  ///< its WINDOW, or nullptr
   const ParseNode* qualify = nullptr;        ///< the last entry of that, if it is the condition of QUALIFY
   GroupingSets* grouping = nullptr;          ///< nullptr: no block with GROUP BY
+  const char* no_aggregates = "FROM";        ///< where the subquery that is being bound stands, if none may; or nullptr
   bool has_group_by = false;                 ///< without it an aggregate may be over no rows, and so NULL
   int64_t now = MicrosecondsNow();           ///< of the statement: one value, however often it asks
   int nesting = 0;                           ///< levels around what is being bound
@@ -126,6 +128,12 @@ inline const TimeZone* ZoneOf(const BindContext& context) {
 inline const Dialect::Mark* FindMark(const BindContext& context, Dialect::Mark::Kind kind, int position) {
   return context.dialect != nullptr ? context.dialect->Find(kind, position) : nullptr;
 }
+
+/// In place of a clause: inside of an aggregate.
+inline constexpr const char* kInAggregate = "an aggregate";
+
+/// How errors name the clause, if no window function may stand there; else nullptr.
+const char* ClauseName(Clause clause);
 
 class ExpressionBinder {
  public:
@@ -242,8 +250,13 @@ class ExpressionBinder {
   Result<AggregateCall> BindAggregateCall(std::string_view name, const ParseNode& node);
   Result<ExprPtr> AddAggregate(AggregateFunction function, ExprPtr argument, bool distinct, const SqlType& type,
                                int position);
-  /// By the standard an aggregate over outer columns only belongs to the block that has those columns.
-  static Status RefuseOuterColumnsOnly(const Expr& argument, int position);
+  /// By the standard an aggregate over outer columns only belongs to the innermost block that has one of them: that
+  /// block, and `arguments` as they are there. `levels`: how far out it is. Errors: no aggregate may stand there.
+  Result<const BindContext*> BlockOf(const std::vector<Expr*>& arguments, int position, int* levels) const;
+  /// How many blocks out the innermost one is that has a column in one of these; 0 if none has columns.
+  static int LevelsOut(const std::vector<Expr*>& arguments);
+  /// The value of an aggregate of the block so many levels out.
+  static ExprPtr AggregateValue(size_t index, int levels, const SqlType& type, bool nullable, int position);
   /// The keys of ORDER BY in an aggregate.
   Result<std::vector<AggregateOrder>> BindAggregateOrder(const ParseNode& list);
   /// An aggregate of StateRule::kValues; `condition` is that of FILTER, or nullptr.
@@ -280,9 +293,24 @@ class ExpressionBinder {
   Result<ExprPtr> BindPartOf(std::string_view name, ExprPtr x, ExprPtr part, int position);
   Result<ExprPtr> BindConcatWithSeparator(std::vector<ExprPtr> args, int position);
   Result<ExprPtr> BindFormat(std::string_view name, ExprPtr x, ExprPtr format, int position);
+  Result<ExprPtr> BindByteForm(std::string_view name, std::vector<ExprPtr>* args, int position);
   Result<ExprPtr> BindSetSeed(ExprPtr x, int position);
+  // bind_text_moment.cc
+  /// TO_TIMESTAMP of seconds since 1970.
+  Result<ExprPtr> BindEpoch(ExprPtr seconds, int position);
+  /// STRPTIME, TRY_STRPTIME, TO_DATE and TO_TIMESTAMP of texts.
+  Result<ExprPtr> BindTextMoment(std::string_view name, ExprPtr x, ExprPtr format, int position);
+  // bind_composed.cc
   /// CURRENT_DATE and its kin.
   Result<ExprPtr> BindMoment(const ParseNode& node);
+  // bind_interval.cc
+  Result<ExprPtr> Part(Function part, const Expr& interval, int position);
+  Result<ExprPtr> BindIntervalArithmetic(Function function, ExprPtr left, ExprPtr right, int position);
+  /// moment + interval, or -; a DATE becomes a TIMESTAMP.
+  Result<ExprPtr> AddInterval(ExprPtr moment, ExprPtr interval, bool negative, int position);
+  Result<ExprPtr> BindAge(std::vector<ExprPtr>* args, int position);
+  Result<ExprPtr> BindIntervalField(std::string_view field, const Expr& interval, int position);
+  Result<ExprPtr> BindIntervalSum(bool mean, ExprPtr interval, int position);
   Result<const TimeZone*> BindZone(const ParseNode& node);
   Result<ExprPtr> BeginInZone(DateUnit unit, ExprPtr moment, const TimeZone& zone, int position);
   Result<ExprPtr> BindAtTimeZone(const ParseNode& arguments, int position);
@@ -294,6 +322,8 @@ class ExpressionBinder {
   /// ~, ~*, !~ and !~*.
   Result<ExprPtr> BindRegexOperator(std::string_view symbol, ExprPtr x, ExprPtr pattern, int position);
   Result<ExprPtr> BindSimilar(const ParseNode& node);
+  /// TRIM and its kin of other characters than blanks: (x, characters).
+  Result<ExprPtr> BindTrim(std::string_view name, std::vector<ExprPtr> args, int position);
   /// REGEXP_... and SUBSTRING(x FROM pattern); nullptr if there is none for such arguments.
   Result<ExprPtr> BindRegexFunction(std::string_view name, std::vector<ExprPtr>* args, int position);
   Result<ExprPtr> BindMatch(ExprPtr x, ExprPtr pattern, int position);
@@ -338,7 +368,7 @@ class ExpressionBinder {
   const NameScope* scope_;
   Clause clause_;
   const std::vector<Output>* outputs_ = nullptr;
-  bool in_aggregate_ = false;
+  int in_aggregate_ = 0;  ///< levels of aggregates around
   bool in_window_ = false;
   int may_skip_ = 0;  ///< above 0 inside operands that may not be evaluated for a row
 };
@@ -360,15 +390,10 @@ struct AlignedConstant {
 /// REQUIRES: both types are known, and the constant is not NULL. See types.def, "Comparisons".
 AlignedConstant AlignConstant(Function function, const SqlType& type, const Value& constant);
 
-/// Months, days and microseconds of a kInterval constant.
-struct Span {
-  int64_t months = 0, days = 0, micros = 0;
-};
-Span SpanOf(const Value& interval);
-Value IntervalOf(const Span& span);
-/// "3 months", "1 year 2 days ago", "12:30:00"; `field` is the word after the literal, as in INTERVAL '90' day ("" if
-/// none). Errors: kSql.
-Result<Span> ParseInterval(std::string_view text, std::string_view field);
+Value IntervalOf(const Interval& v);
+
+/// What `e` is ordered, compared and grouped by: of an INTERVAL its length, of others itself.
+ExprPtr OrderedForm(ExprPtr e);
 
 /// Splits a conjunction: appends to `out` what must be true. TRUE is dropped; FALSE and NULL become one FALSE.
 void SplitConjuncts(ExprPtr e, std::vector<ExprPtr>* out);

@@ -49,6 +49,7 @@ enum class Translation : uint8_t {
   kZone,
   kFormat,
   kRandom,
+  kInterval,
   // Conditions: they narrow the mask, and their value is made from that.
   kComparison,
   kJunction,

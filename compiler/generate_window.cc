@@ -64,6 +64,7 @@ Status BlockGenerator::Windows() {
     spec.count = w.count;
     spec.number = w.number;
     spec.fallback = w.fallback;
+    spec.ignore_nulls = w.ignore_nulls;
     spec.frame = w.frame;
     if (w.function != WindowFunction::kAggregate) {
       add_column(columns.Add(spec), q_.outputs[i]);

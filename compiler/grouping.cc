@@ -19,7 +19,7 @@ bool HasAggregate(const Expr& e) {
 }
 
 /// Replaces keys and aggregates in an expression above the grouping by those of the groups.
-Status ReplaceIn(const Query& query, ExprPtr* e) {
+Status ReplaceIn(Query& query, ExprPtr* e) {
   Expr& x = **e;
   if (x.kind == Expr::Kind::kConstant || x.kind == Expr::Kind::kAggregate || x.kind == Expr::Kind::kGroup ||
       x.kind == Expr::Kind::kWindow || x.kind == Expr::Kind::kOuter) {
@@ -35,6 +35,27 @@ Status ReplaceIn(const Query& query, ExprPtr* e) {
       group->position = x.position;
       group->index = static_cast<int>(i);
       *e = std::move(group);
+      return {};
+    }
+  }
+  if (x.type.id == TypeId::kInterval && !HasAggregate(x)) {
+    // Intervals of one length are one group; it shows one of them.
+    const ExprPtr length = OrderedForm(x.Clone());
+    const auto same = [&](const ExprPtr& key) { return key->SameAs(*length); };
+    if (std::any_of(query.group_by.begin(), query.group_by.end(), same)) {
+      Aggregate least;
+      least.function = AggregateFunction::kMin;
+      least.type = x.type;
+      least.position = x.position;
+      auto leaf = std::make_unique<Expr>();
+      leaf->kind = Expr::Kind::kAggregate;
+      leaf->type = x.type;
+      leaf->nullable = x.nullable;
+      leaf->position = x.position;
+      leaf->index = static_cast<int>(query.aggregates.size());
+      least.argument = std::move(*e);
+      query.aggregates.push_back(std::move(least));
+      *e = std::move(leaf);
       return {};
     }
   }
@@ -85,8 +106,8 @@ Result<ExprPtr> BindGroupKey(const ParseNode& node, QueryBlock* block) {
     ExpressionBinder binder(&block->context, &block->scope, Clause::kGroupBy);
     TESSERA_ASSIGN(key, binder.BindTyped(node));
   }
-  if (key->type.id == TypeId::kInterval) return Unsupported("GROUP BY of an INTERVAL is not supported", key->position);
-  return ExpressionBinder::Resolve(std::move(key), SqlType::Text(), nullptr);
+  TESSERA_ASSIGN(key, ExpressionBinder::Resolve(std::move(key), SqlType::Text(), nullptr));
+  return OrderedForm(std::move(key));
 }
 
 bool IsGroupByAll(const ParseNode& list, const QueryBlock& block) {
@@ -99,7 +120,7 @@ Status BindGroupBy(const ParseNode& list, QueryBlock* block) {
   if (IsGroupByAll(list, *block)) {
     for (int i = 0; i < query.visible; ++i) {
       const Expr& e = *query.outputs[static_cast<size_t>(i)].expr;
-      if (!HasAggregate(e) && !HasWindow(e)) AddKey(e.Clone(), &query, &constants);
+      if (!HasAggregate(e) && !HasWindow(e)) AddKey(OrderedForm(e.Clone()), &query, &constants);
     }
   } else {
     for (const ParseNode& node : list) {

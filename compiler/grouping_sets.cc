@@ -119,6 +119,8 @@ class SetBinder {
 
   Result<int> BindKey(const ParseNode& node) {
     TESSERA_ASSIGN(ExprPtr key, BindGroupKey(node, &block_));
+    if (IsFunction(*key, Function::kIntervalLength))
+      return Unsupported("an INTERVAL in GROUPING SETS, ROLLUP and CUBE is not supported", key->position);
     std::vector<ExprPtr>& keys = block_.query->group_by;
     const auto same = std::find_if(keys.begin(), keys.end(), [&](const ExprPtr& k) { return k->SameAs(*key); });
     const auto number = static_cast<int>(same - keys.begin());

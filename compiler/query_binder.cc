@@ -121,6 +121,14 @@ Result<int> OutputOf(const ParseNode& node, const char* clause, const char* oper
   return static_cast<int>(query.outputs.size()) - 1;
 }
 
+/// The output by which rows are ordered where they are ordered by `output`: of an INTERVAL its length, behind the others.
+int OrderedOutput(int output, Query* query) {
+  const Expr& e = *query->outputs[static_cast<size_t>(output)].expr;
+  if (e.type.id != TypeId::kInterval) return output;
+  query->outputs.push_back({OrderedForm(e.Clone()), ""});
+  return static_cast<int>(query->outputs.size()) - 1;
+}
+
 Status BindOrderBy(const ParseNode& list, const char* operation, QueryBlock* block) {
   Query& query = *block->query;
   for (const ParseNode& sort : list) {
@@ -134,12 +142,12 @@ Status BindOrderBy(const ParseNode& list, const char* operation, QueryBlock* blo
     const std::string_view nulls = sort.Text(Field::k_sortby_nulls);
     key.nulls_first = nulls == "SORTBY_NULLS_FIRST" || (key.descending && nulls != "SORTBY_NULLS_LAST");
     if (FindMark(block->context, Dialect::Mark::Kind::kAll, node.location()) != nullptr) {
-      for (int i = 0; i < query.visible; ++i) AddOrderKey(key, i, &query);
+      for (int i = 0; i < query.visible; ++i) AddOrderKey(key, OrderedOutput(i, &query), &query);
       continue;
     }
     TESSERA_ASSIGN(const int output, OutputOf(node, "ORDER BY", operation, block));
     if (output < 0) continue;  // a constant orders nothing
-    AddOrderKey(key, output, &query);
+    AddOrderKey(key, operation == nullptr ? OrderedOutput(output, &query) : output, &query);
   }
   return {};
 }
@@ -156,6 +164,8 @@ Result<RowRanking> BindDistinctOn(const ParseNode& list, QueryBlock* block) {
   std::vector<int> on;
   for (const ParseNode& node : list) {
     TESSERA_ASSIGN(const int output, OutputOf(node, "DISTINCT ON", nullptr, block));
+    if (output >= 0 && query.outputs[static_cast<size_t>(output)].expr->type.id == TypeId::kInterval)
+      return Unsupported("DISTINCT ON of an INTERVAL is not supported", node.FirstLocation());
     const bool varies = output >= 0 && !IsConstant(*query.outputs[static_cast<size_t>(output)].expr);
     if (varies && std::find(on.begin(), on.end(), output) == on.end()) on.push_back(output);
   }
@@ -188,6 +198,20 @@ RowRanking Ties(const Query& query) {
   return r;
 }
 
+/// LIMIT n % keeps the first rows, up to n percent of all.
+RowRanking FirstPercent(const Query& query, double percent) {
+  RowRanking r;
+  r.order = query.order_by;
+  r.most = query.offset;
+  r.percent = percent;
+  return r;
+}
+
+/// The number is that of LIMIT n %.
+bool IsPercentage(const ParseNode& number, const BindContext& context) {
+  return FindMark(context, Dialect::Mark::Kind::kPercent, number.location()) != nullptr;
+}
+
 /// Leaves out rows of the split block by their number.
 Status KeepRows(RowRanking ranking, int position, QueryBlock* block) {
   block->context.deepest += 2 * kWindowLevels;
@@ -215,7 +239,15 @@ Result<int64_t> BindCount(const ParseNode& node, Clause clause, QueryBlock* bloc
 
 Status BindLimit(const ParseNode& select, QueryBlock* block) {
   Query& query = *block->query;
-  if (const ParseNode* limit = select.Get(Field::k_limitCount)) {
+  if (const ParseNode* limit = select.Get(Field::k_limitCount);
+      limit != nullptr && IsPercentage(*limit, block->context)) {
+    ExpressionBinder binder(&block->context, nullptr, Clause::kLimit);
+    TESSERA_ASSIGN(ExprPtr e, binder.Bind(*limit));
+    TESSERA_ASSIGN(e, binder.Coerce(std::move(e), SqlType::Of(TypeId::kDouble), CastContext::kImplicit));
+    if (!IsConstant(*e) || !(e->constant.f64 >= 0 && e->constant.f64 <= 100))
+      return SqlError("LIMIT takes a percentage from 0 to 100", limit->location());
+    block->limit_percent = e->constant.f64;
+  } else if (limit != nullptr) {
     TESSERA_ASSIGN(query.limit, BindCount(*limit, Clause::kLimit, block));
   }
   if (const ParseNode* offset = select.Get(Field::k_limitOffset)) {
@@ -258,6 +290,11 @@ Status BindSelect(const ParseNode& select, QueryBlock* block) {
   }
   TESSERA_TRY(BindTargets(select, block));
   query.distinct = select.Get(Field::k_distinctClause) != nullptr && DistinctOn(select) == nullptr;
+  for (int i = 0; query.distinct && i < query.visible; ++i) {
+    const Expr& e = *query.outputs[static_cast<size_t>(i)].expr;
+    if (e.type.id == TypeId::kInterval)
+      return Unsupported("DISTINCT of an INTERVAL is not supported", e.position, "GROUP BY gives one of each length.");
+  }
   if (block->grouping.used) {
     TESSERA_TRY(BindGroupingSets(*group, select.Get(Field::k_groupDistinct) != nullptr, block));
   } else if (group != nullptr) {
@@ -294,6 +331,9 @@ Status BindClauses(const ParseNode& select, QueryBlock* block) {
   if (operation == nullptr) TESSERA_TRY(SplitBlock(block));
   if (on != nullptr) TESSERA_TRY(KeepRows(std::move(first_rows), on->first()->FirstLocation(), block));
   Query& query = *block->query;
+  if (block->limit_percent >= 0) {
+    return KeepRows(FirstPercent(query, block->limit_percent), select.Get(Field::k_limitCount)->FirstLocation(), block);
+  }
   if (select.Text(Field::k_limitOption) != "LIMIT_OPTION_WITH_TIES" || query.limit < 0) return {};
   RowRanking ties = Ties(query);
   query.limit = -1;
@@ -303,8 +343,9 @@ Status BindClauses(const ParseNode& select, QueryBlock* block) {
 }  // namespace
 
 Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_view sql, const Dialect& dialect,
-                                         const Snapshot& snapshot) {
+                                         const Snapshot& snapshot, const std::vector<SqlType>* literal_types) {
   QueryBlock block(sql, &dialect, snapshot);
+  block.literal_types = literal_types;
   TESSERA_TRY(BindClauses(select, &block));
   return block.Take();
 }
@@ -318,8 +359,10 @@ Result<std::unique_ptr<Query>> BindQueryBlock(const ParseNode& select, BindConte
 
 Result<std::unique_ptr<Query>> BindArmBlock(const ParseNode& select, BindContext* outer) {
   QueryBlock block(*outer, nullptr);
-  block.keeps_literals =
-      select.Get(Field::k_distinctClause) == nullptr && select.Text(Field::k_limitOption) != "LIMIT_OPTION_WITH_TIES";
+  const ParseNode* const limit = select.Get(Field::k_limitCount);
+  block.keeps_literals = select.Get(Field::k_distinctClause) == nullptr &&
+                         select.Text(Field::k_limitOption) != "LIMIT_OPTION_WITH_TIES" &&
+                         (limit == nullptr || !IsPercentage(*limit, block.context));
   TESSERA_TRY(BindClauses(select, &block));
   outer->deepest = std::max(outer->deepest, block.context.deepest);
   return block.Take();

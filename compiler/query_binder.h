@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "compiler/bound_query.h"
@@ -17,9 +18,9 @@ namespace tessera {
 struct BindContext;
 struct NameScope;
 
-/// The query block of a SelectStmt node.
+/// The query block of a SelectStmt node. `literal_types`: see QueryBlock.
 Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_view sql, const Dialect& dialect,
-                                         const Snapshot& snapshot);
+                                         const Snapshot& snapshot, const std::vector<SqlType>* literal_types = nullptr);
 
 /// The query block of a subquery in an expression of the block `outer`, whose names `scope` resolves (nullptr: there
 /// are none). The subquery may refer to columns of `outer` and of blocks around that, as Expr::Kind::kOuter.

@@ -45,6 +45,11 @@ std::unique_ptr<Query> QueryBlock::Take() {
   return std::move(query);
 }
 
+SqlType LiteralType(const QueryBlock& block, size_t number) {
+  const std::vector<SqlType>* const types = block.literal_types;
+  return types != nullptr && number < types->size() ? (*types)[number] : SqlType::Text();
+}
+
 Status RefuseOuterColumns(const Query& query, const char* what, int position) {
   if (!RefersOutward(query)) return {};
   return Unsupported(std::string(what) + " that refers to a column of an enclosing query is not supported", position,

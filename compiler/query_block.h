@@ -50,12 +50,18 @@ struct QueryBlock {
   GroupingSets grouping;
   std::vector<WindowCall> windows;
   ExprPtr qualify;  ///< the condition of QUALIFY, over what the outputs are over; or nullptr
+  /// Types for outputs that are literals without one, by number: of the columns that INSERT puts them into. nullptr: TEXT.
+  const std::vector<SqlType>* literal_types = nullptr;
+  double limit_percent = -1;  ///< LIMIT n %; -1: there is none
   /// It is an arm of a set operation: outputs that are literals without a type keep none. See ExpressionBinder.
   bool keeps_literals = false;
 
  private:
   int base_ = 0;  ///< BindContext::nesting at its start
 };
+
+/// The type of output `number` if it is a literal that has none.
+SqlType LiteralType(const QueryBlock& block, size_t number);
 
 /// Refuses a query that refers to a column of a block around it and cannot be decorrelated. `what` names it in the
 /// error: "a derived table".

@@ -1,6 +1,7 @@
 #include "compiler/random_calls.h"
 
 #include <bit>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -81,6 +82,17 @@ uint64_t SeedOf(double x) { return Mix(std::bit_cast<uint64_t>(x + 0.0) + 0x9E37
 
 ExprPtr MakeRandom(int position, int shift) {
   return MakeCall(static_cast<uint64_t>(position < 0 ? 0 : position), position, shift);
+}
+ExprPtr MakeRandomUuid(int position) {
+  std::random_device device;
+  const auto seed = [&] {
+    const uint64_t high = device();
+    return MakeConstant(Value::Int(SqlType::Of(TypeId::kBigint), static_cast<int64_t>(high << 32 | device())),
+                        position);
+  };
+  ExprPtr e = MakeFunction(Function::kRandomUuid, SqlType::Of(TypeId::kUuid), position, ExprList(seed(), seed()));
+  e->nullable = false;
+  return e;
 }
 ExprPtr MakeRepeatable(uint64_t seed, int position, int shift) { return MakeCall(seed | kSeeded, position, shift); }
 

@@ -21,6 +21,8 @@ uint64_t SeedOf(double x);
 
 /// A call of random(). `shift`: rows whose places differ in the last so many bits alone get the same number.
 ExprPtr MakeRandom(int position, int shift);
+/// A call of gen_random_uuid(), with 128 bits of the system's as its seed.
+ExprPtr MakeRandomUuid(int position);
 /// The same numbers in every statement.
 ExprPtr MakeRepeatable(uint64_t seed, int position, int shift);
 

@@ -50,15 +50,37 @@ void KeepRanked(RowRanking ranking, Query* q) {
   rows->windows.push_back(w);
   rows->outputs.push_back(
       {MakeLeaf(Expr::Kind::kWindow, 0, bigint, false), vm::NameOf(w.function) + std::string("()")});
+  const bool counts = ranking.percent >= 0;
+  if (counts) {
+    Window all;
+    all.function = vm::WindowFunction::kAggregate;
+    all.type = bigint;
+    rows->windows.push_back(all);
+    rows->outputs.push_back({MakeLeaf(Expr::Kind::kWindow, 1, bigint, false), "count(*)"});
+  }
 
   *q = std::move(*ReaderOf(std::move(rows)));
-  const ExprPtr number = std::move(q->outputs.back().expr);
+  const ExprPtr number = std::move(q->outputs[static_cast<size_t>(outputs)].expr);
+  ExprPtr count = counts ? std::move(q->outputs.back().expr) : nullptr;
   q->outputs.erase(q->outputs.begin() + outputs, q->outputs.end());
   const auto compare = [&](Function function, int64_t bound) {
     q->conjuncts.push_back(MakeFunction(function, SqlType::Of(TypeId::kBoolean), -1,
                                         ExprList(number->Clone(), MakeConstant(Value::Int(bigint, bound), -1))));
   };
-  compare(Function::kLe, ranking.most);
+  if (counts) {
+    // (number - most) * 100 <= count * percent, in doubles, which hold whole percentages exactly.
+    const SqlType real = SqlType::Of(TypeId::kDouble);
+    const auto term = [&](Function f, ExprPtr x, double y) {
+      return MakeFunction(f, real, -1, ExprList(std::move(x), MakeConstant(Value::Float(real, y), -1)));
+    };
+    ExprPtr before = term(Function::kSub, MakeCast(number->Clone(), real), static_cast<double>(ranking.most));
+    q->conjuncts.push_back(
+        MakeFunction(Function::kLe, SqlType::Of(TypeId::kBoolean), -1,
+                     ExprList(term(Function::kMul, std::move(before), 100),
+                              term(Function::kMul, MakeCast(std::move(count), real), ranking.percent))));
+  } else {
+    compare(Function::kLe, ranking.most);
+  }
   if (ranking.least > 1) compare(Function::kGe, ranking.least);
   q->visible = visible;
   q->order_by = std::move(order);

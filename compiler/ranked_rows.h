@@ -25,6 +25,7 @@ struct RowRanking {
   std::vector<OrderKey> order;
   int partition_keys = 0;       ///< leading entries of `order`
   int64_t least = 1, most = 1;  ///< rows with another number are left out
+  double percent = -1;          ///< not -1: `most` is before the first row that is left out by so many percent of all
 };
 
 /// Leaves out rows of the block, before its ORDER BY and LIMIT; two levels are added.

@@ -69,7 +69,6 @@ Status AddStar(const ParseNode& target, const Dialect::Mark* mark, QueryBlock* b
     }
     const std::string name(t->Text(Field::k_name));
     TESSERA_ASSIGN(const ExprPtr e, binder.BindTyped(*t->Get(Field::k_val)));
-    if (e->type.id == TypeId::kInterval) return Unsupported("a column of type INTERVAL is not supported", e->position);
     bool found = false;
     for (size_t i = static_cast<size_t>(first); i < outputs.size(); ++i) {
       if (outputs[i].name != name) continue;
@@ -93,8 +92,11 @@ Status AddOutput(const ParseNode& target, QueryBlock* block) {
   }
   ExpressionBinder binder(&block->context, &block->scope, Clause::kSelect);
   binder.SetOutputs(&block->query->outputs);
-  TESSERA_ASSIGN(ExprPtr e, block->keeps_literals ? binder.Bind(value) : binder.BindTyped(value));
-  if (e->type.id == TypeId::kInterval) return Unsupported("a column of type INTERVAL is not supported", e->position);
+  const size_t number = block->query->outputs.size();
+  TESSERA_ASSIGN(ExprPtr e, binder.Bind(value));
+  if (!block->keeps_literals) {
+    TESSERA_ASSIGN(e, binder.Resolve(std::move(e), LiteralType(*block, number)));
+  }
   std::string name(target.Text(Field::k_name));
   if (target.Get(Field::k_name) == nullptr) {
     if (value.Is(Tag::kColumnRef)) {
@@ -145,7 +147,6 @@ Status BindRow(const ParseNode& items, QueryBlock* block) {
     if (query.outputs.size() >= kMaxItems)
       return Unsupported("a result of more than 4096 columns is not supported", item.location());
     TESSERA_ASSIGN(ExprPtr e, binder.Bind(item));
-    if (e->type.id == TypeId::kInterval) return Unsupported("a column of type INTERVAL is not supported", e->position);
     query.outputs.push_back({std::move(e), "column" + std::to_string(query.outputs.size() + 1)});
   }
   query.visible = static_cast<int>(query.outputs.size());

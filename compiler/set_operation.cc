@@ -162,9 +162,13 @@ class SetOperationBinder {
       same = same && e.type == arms_[0].query->outputs[c].expr->type;
     }
     if (common.id == TypeId::kNull) {
-      common = SqlType::Text();
+      common = LiteralType(block_, c);
     } else if (common.id == TypeId::kText && !same) {
       common.length = 0;
+    }
+    if (common.id == TypeId::kInterval && (op_ != "SETOP_UNION" || !IsAll(select_))) {
+      return Unsupported(std::string(name_) + " of INTERVAL is not supported", arms_[0].position,
+                         "UNION ALL, and GROUP BY around it.");
     }
     types_.push_back(common);
     return {};

@@ -1,5 +1,6 @@
 #include "compiler/split_grouping.h"
 
+#include <set>
 #include <utility>
 
 #include "compiler/correlation.h"
@@ -39,6 +40,7 @@ Result<std::shared_ptr<Query>> SplitGrouping(Query* q) {
   q->having.clear();
 
   Status error;
+  std::set<Expr*> moved;  // copies of an expression share a subquery
   const auto move = [&](ExprPtr* root) {
     Substitute(root, [&](const Expr& x) -> ExprPtr {
       if (x.kind == Expr::Kind::kGroup) return MakeColumn(0, x.index, x.type, x.nullable, x.position);
@@ -49,7 +51,12 @@ Result<std::shared_ptr<Query>> SplitGrouping(Query* q) {
       for (const ExprPtr& a : e.args) self(*a, self);
       if (e.kind != Expr::Kind::kSubquery) return;
       ForEachOuter(*e.subquery->query, 0, [&](Expr& outer, int depth) {
-        if (outer.index != depth + 1 || !error.ok()) return;
+        if (outer.index != depth + 1 || !error.ok() || !moved.insert(&outer).second) return;
+        if (outer.relation == kOuterAggregate) {
+          outer.relation = 0;
+          outer.column += keys;
+          return;
+        }
         for (int i = 0; i < keys; ++i) {
           const Expr& key = *core->group_by[static_cast<size_t>(i)];
           if (key.kind != Expr::Kind::kColumn || key.relation != outer.relation || key.column != outer.column) continue;

@@ -226,6 +226,7 @@ class WindowSplitter {
       w.count = ColumnOf(call.count);
       w.fallback = ColumnOf(call.fallback);
       w.number = call.number;
+      w.ignore_nulls = call.ignore_nulls;
       w.partition_keys = static_cast<int>(partitions_[c].size());
       w.order_keys = static_cast<int>(call.order_by.size());
       w.frame = call.frame;
@@ -244,7 +245,11 @@ class WindowSplitter {
   std::string TextOf(const WindowCall& call) const {
     const bool aggregate = call.function == vm::WindowFunction::kAggregate;
     std::string text = aggregate ? Info(call.aggregate).text : vm::NameOf(call.function);
-    return text + "(" + (call.value != nullptr ? NameOf(*call.value) : aggregate ? "*" : "") + ")";
+    return text + "(" +
+           (call.value != nullptr ? NameOf(*call.value)
+            : aggregate           ? "*"
+                                  : "") +
+           (call.ignore_nulls ? " ignore nulls)" : ")");
   }
 
   QueryBlock& block_;

@@ -9,6 +9,7 @@
 #include "compiler/expression_binder.h"
 #include "compiler/fold.h"
 #include "compiler/nearest_name.h"
+#include "compiler/query_binder.h"
 #include "compiler/row_rules.h"
 #include "compiler/sql_scanner.h"
 #include "tablet/schema_check.h"
@@ -75,8 +76,8 @@ class TableBinder {
     if (definition.Get(Field::k_collClause) != nullptr) return Unsupported("COLLATE is not supported", position);
     ExpressionBinder types(&context_, nullptr, Clause::kValues);
     TESSERA_ASSIGN(column.type, types.BindType(*type, type->location()));
-    if (column.type.id == TypeId::kInterval)
-      return Unsupported("a column of type INTERVAL is not supported", type->location());
+    if (column.type.id == TypeId::kInterval && type->Get(Field::k_typmods) != nullptr)
+      return Unsupported("a column of type INTERVAL with fields is not supported", type->location(), "Write INTERVAL.");
     bool is_null = false;
     schema_->columns.push_back(column);
     if (const ParseNode* constraints = definition.Get(Field::k_constraints)) {
@@ -183,6 +184,15 @@ class TableBinder {
     return name;
   }
 
+  /// Keys are compared bit by bit, and intervals of one length may have different ones.
+  Status RefuseIntervals(const std::vector<int>& key, const char* what, int position) const {
+    for (int c : key) {
+      if (schema_->columns[static_cast<size_t>(c)].type.id == TypeId::kInterval)
+        return Unsupported(std::string(what) + " of an INTERVAL is not supported", position);
+    }
+    return Status::Ok();
+  }
+
   Status AddUnique(const ParseNode& constraint, std::vector<int> columns) {
     const int position = constraint.location();
     if (constraint.Get(Field::k_nulls_not_distinct) != nullptr)
@@ -190,6 +200,7 @@ class TableBinder {
     if (constraint.Get(Field::k_deferrable) != nullptr)
       return Unsupported("a constraint that is DEFERRABLE is not supported", position);
     TESSERA_ASSIGN(std::string name, NameOf(constraint, columns, "key"));
+    TESSERA_TRY(RefuseIntervals(columns, "UNIQUE", position));
     schema_->unique_keys.push_back({std::move(name), std::move(columns)});
     return {};
   }
@@ -233,6 +244,7 @@ class TableBinder {
     if (!schema_->primary_key.empty()) {
       return SqlError("multiple primary keys for table \"" + schema_->name + "\" are not allowed", position);
     }
+    TESSERA_TRY(RefuseIntervals(key, "PRIMARY KEY", position));
     schema_->primary_key = key;
     for (int c : key) schema_->columns[static_cast<size_t>(c)].not_null = true;
     return {};
@@ -247,19 +259,35 @@ class TableBinder {
 
 }  // namespace
 
+namespace {
+constexpr const char* kCatalogHint = "SHOW TABLES lists the tables, DESCRIBE t the columns of one.";
+
+/// The one schema is "main", as in DuckDB and SQLite, and "public", as in PostgreSQL.
+Status CheckSchemaName(const ParseNode& range_var) {
+  const std::string_view schema = range_var.Text(Field::k_schemaname);
+  const bool has_catalog = range_var.Get(Field::k_catalogname) != nullptr;
+  if (!has_catalog && (schema.empty() || schema == "main" || schema == "public")) return {};
+  const bool is_catalog = schema == "information_schema" || schema == "pg_catalog";
+  return Unsupported("a table name with a schema is not supported", range_var.location(),
+                     is_catalog ? kCatalogHint : "There is one schema, main or public; names of tables stand alone.");
+}
+
+}  // namespace
+
 Status TableNotFound(std::string_view name, int position, const Snapshot& snapshot) {
   std::vector<std::string_view> names;
   for (const auto& t : snapshot.tables) names.push_back(t->schema.name);
   const std::string nearest = NearestName(name, names);
+  const bool is_catalog = name.starts_with("sqlite_") || name.starts_with("pg_") || name.starts_with("duckdb_");
   return SqlError("table \"" + std::string(name) + "\" does not exist", position,
-                  nearest.empty() ? "" : "Perhaps you meant table \"" + nearest + "\".");
+                  is_catalog        ? kCatalogHint
+                  : nearest.empty() ? ""
+                                    : "Perhaps you meant table \"" + nearest + "\".");
 }
 
 Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, const Snapshot& snapshot) {
   const std::string_view name = range_var.Text(Field::k_relname);
-  if (range_var.Get(Field::k_schemaname) != nullptr || range_var.Get(Field::k_catalogname) != nullptr) {
-    return Unsupported("a table name with a schema is not supported", range_var.location());
-  }
+  TESSERA_TRY(CheckSchemaName(range_var));
   std::shared_ptr<const TableInfo> table = snapshot.Find(name);
   if (table == nullptr) return TableNotFound(name, range_var.location(), snapshot);
   return table;
@@ -275,30 +303,40 @@ Result<int> FindTableColumn(const TableInfo& table, std::string_view name, int p
                   position, nearest.empty() ? "" : "Perhaps you meant column \"" + nearest + "\".");
 }
 
-Status BindCreateTable(const ParseNode& create, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
-                       Statement* out) {
+namespace {
+
+/// The name of a new table, and what is in its place.
+Status BindNewTable(const ParseNode& relation, bool if_not_exists, const Dialect& dialect, const Snapshot& snapshot,
+                    Statement* out) {
   out->kind = Statement::Kind::kCreateTable;
-  const ParseNode& relation = *create.Get(Field::k_relation);
   const int position = relation.location();
-  if (relation.Get(Field::k_schemaname) != nullptr || relation.Get(Field::k_catalogname) != nullptr) {
-    return Unsupported("a table name with a schema is not supported", position);
-  }
+  TESSERA_TRY(CheckSchemaName(relation));
   const std::string_view persistence = relation.Text(Field::k_relpersistence);
   if (persistence == "t") return Unsupported("a temporary table is not supported", position);
   if (persistence == "u") return Unsupported("an unlogged table is not supported", position);
-  if (create.Get(Field::k_inhRelations) != nullptr) return Unsupported("INHERITS is not supported", position);
-  if (create.Get(Field::k_partspec) != nullptr) return Unsupported("PARTITION BY is not supported", position);
-  if (create.Get(Field::k_ofTypename) != nullptr) return Unsupported("CREATE TABLE OF is not supported", position);
-  if (create.Get(Field::k_tablespacename) != nullptr) return Unsupported("TABLESPACE is not supported", position);
-  if (create.Text(Field::k_oncommit) != "ONCOMMIT_NOOP") return Unsupported("ON COMMIT is not supported", position);
   out->table = relation.Text(Field::k_relname);
   out->schema.name = out->table;
-  out->if_exists = create.Get(Field::k_if_not_exists) != nullptr;
+  out->if_exists = if_not_exists;
   out->or_replace = dialect.or_replace;
   if (out->or_replace && out->if_exists)
     return SqlError("CREATE OR REPLACE TABLE with IF NOT EXISTS is not valid", position, "Leave out one of them.");
   if (!out->if_exists && !out->or_replace && snapshot.Find(out->table) != nullptr)
     return SqlError("table \"" + out->table + "\" already exists", position);
+  return {};
+}
+
+}  // namespace
+
+Status BindCreateTable(const ParseNode& create, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                       Statement* out) {
+  const ParseNode& relation = *create.Get(Field::k_relation);
+  const int position = relation.location();
+  TESSERA_TRY(BindNewTable(relation, create.Get(Field::k_if_not_exists) != nullptr, dialect, snapshot, out));
+  if (create.Get(Field::k_inhRelations) != nullptr) return Unsupported("INHERITS is not supported", position);
+  if (create.Get(Field::k_partspec) != nullptr) return Unsupported("PARTITION BY is not supported", position);
+  if (create.Get(Field::k_ofTypename) != nullptr) return Unsupported("CREATE TABLE OF is not supported", position);
+  if (create.Get(Field::k_tablespacename) != nullptr) return Unsupported("TABLESPACE is not supported", position);
+  if (create.Text(Field::k_oncommit) != "ONCOMMIT_NOOP") return Unsupported("ON COMMIT is not supported", position);
 
   TableBinder binder(sql, &out->schema);
   const ParseNode* elements = create.Get(Field::k_tableElts);
@@ -317,6 +355,50 @@ Status BindCreateTable(const ParseNode& create, std::string_view sql, const Dial
   if (out->schema.columns.empty())
     return SqlError("table \"" + out->table + "\" must have at least one column", position);
   if (const ParseNode* options = create.Get(Field::k_options)) TESSERA_TRY(BindTableOptions(*options, &out->schema));
+  return {};
+}
+
+Status BindCreateTableAs(const ParseNode& create, std::string_view sql, const Dialect& dialect,
+                         const Snapshot& snapshot, Statement* out) {
+  const ParseNode& into = *create.Get(Field::k_into);
+  const ParseNode& relation = *into.Get(Field::k_rel);
+  const int position = relation.location();
+  if (create.Text(Field::k_objtype) != "OBJECT_TABLE")
+    return Unsupported("CREATE MATERIALIZED VIEW is not supported", position, "Write CREATE TABLE ... AS SELECT.");
+  const ParseNode& select = *create.Get(Field::k_query);
+  if (!select.Is(Tag::kSelectStmt))
+    return Unsupported("CREATE TABLE AS of a statement other than SELECT is not supported", position);
+  TESSERA_TRY(BindNewTable(relation, create.Get(Field::k_if_not_exists) != nullptr, dialect, snapshot, out));
+  if (into.Get(Field::k_tableSpaceName) != nullptr) return Unsupported("TABLESPACE is not supported", position);
+  if (into.Text(Field::k_onCommit) != "ONCOMMIT_NOOP") return Unsupported("ON COMMIT is not supported", position);
+  TESSERA_ASSIGN(std::unique_ptr<Query> query, BindQuery(select, sql, dialect, snapshot));
+  const auto count = static_cast<size_t>(query->visible);
+  const ParseNode* name = nullptr;
+  if (const ParseNode* names = into.Get(Field::k_colNames)) {
+    if (names->size() > count) {
+      return SqlError("too many column names were specified: the query has " + std::to_string(count) + " columns",
+                      position);
+    }
+    name = names->first();
+  }
+  for (size_t i = 0; i < count; ++i) {
+    Output& o = query->outputs[i];
+    if (name != nullptr) {
+      o.name = name->Text(Field::k_sval);
+      name = name->next();
+    }
+    ColumnSchema& column = out->schema.columns.emplace_back();
+    column.name = o.name;
+    column.type = o.expr->type;
+    const auto same = [&](const ColumnSchema& c) { return &c != &column && c.name == o.name; };
+    if (std::any_of(out->schema.columns.begin(), out->schema.columns.end(), same)) {
+      return SqlError("column \"" + o.name + "\" specified more than once", o.expr->position,
+                      "Name it in the query: SELECT x AS name.");
+    }
+  }
+  if (const ParseNode* options = into.Get(Field::k_options)) TESSERA_TRY(BindTableOptions(*options, &out->schema));
+  const bool is_there = out->if_exists && snapshot.Find(out->table) != nullptr;
+  if (!is_there && into.Get(Field::k_skipData) == nullptr) out->query = std::move(query);
   return {};
 }
 

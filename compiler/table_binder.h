@@ -19,6 +19,9 @@ class ExpressionBinder;
 
 Status BindCreateTable(const ParseNode& create, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
                        Statement* out);
+/// The table is made of the outputs of Statement::query, which there is none of if nothing is to be stored.
+Status BindCreateTableAs(const ParseNode& create, std::string_view sql, const Dialect& dialect,
+                         const Snapshot& snapshot, Statement* out);
 /// `position` is where the statement starts, because the tree has no positions of the names.
 Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapshot, Statement* out);
 

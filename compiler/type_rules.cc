@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "tablet/interval.h"
 #include "vm/meaning.h"
 
 namespace tessera {
@@ -28,6 +29,8 @@ enum class ResultRule : uint8_t {
   kDate,
   kTimestamp,
   kText,
+  kInterval,
+  kBytea,
 };
 
 struct OperatorRow {
@@ -167,6 +170,10 @@ SqlType ResultOfOne(ResultRule rule, const SqlType& type) {
       return SqlType::Of(TypeId::kTimestamp);
     case ResultRule::kText:
       return SqlType::Text();
+    case ResultRule::kBytea:
+      return SqlType::Of(TypeId::kBytea);
+    case ResultRule::kInterval:
+      return SqlType::Of(TypeId::kInterval);
     default:  // kFirst; kRounded depends on the number of digits, which the binder knows
       return type;
   }
@@ -202,6 +209,8 @@ TypeClass ClassOf(const SqlType& type) {
       return kClassTime;
     case TypeId::kUuid:
       return kClassUuid;
+    case TypeId::kBytea:
+      return kClassBytea;
     case TypeId::kTimestampTz:
       return kClassTimestampTz;
   }
@@ -449,6 +458,8 @@ IntegerRange RangeOf(const SqlType& type) {
       return {0, vm::kMicrosPerDay - 1};
     case TypeId::kUuid:
       return {kInt128Min, kInt128Max};
+    case TypeId::kInterval:
+      return {-kIntervalBound, kIntervalBound};
     case TypeId::kDecimal: {
       const int128_t bound = PowerOf10(type.precision) - 1;
       return {-bound, bound};

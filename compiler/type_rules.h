@@ -36,7 +36,8 @@ enum TypeClass : uint16_t {
   kClassUuid = 1 << 10,
   kClassTimestampTz = 1 << 11,
   kClassMoment = kClassDateTime | kClassTimestampTz,
-  kClassAny = 0xEFF,  ///< all that can be stored: not INTERVAL
+  kClassBytea = 1 << 12,
+  kClassAny = 0x1FFF,
 };
 
 /// The class of one type; kClassNone for a type that is not known yet (NULL, a quoted literal).
@@ -49,6 +50,8 @@ enum class OperandRule : uint8_t {
   kDoubles,
   kTimestamps,
   kMoments,
+  kLengths,
+  kParts,
   kMoment,
   kTexts,
   kSwapped,

@@ -52,7 +52,7 @@ Status ValueGenerator::Value(const Expr& e) {
     case Translation::kCast:
       return ConversionGenerator(b_).Cast(e);
     case Translation::kSubstring:
-      return WithOperands(e, false, Opcode::SubstringT);
+      return WithOperands(e, false, e.type.id == TypeId::kBytea ? Opcode::SubbytesT : Opcode::SubstringT);
     case Translation::kExtract:
       return Extract(e);
     case Translation::kAddMonths: {
@@ -65,6 +65,8 @@ Status ValueGenerator::Value(const Expr& e) {
       TESSERA_TRY(Value(*e.args[0]));
       b_->Emit(Opcode::ChrT, 0, 0, vm::PackType(e.args[0]->type));
       return Status::Ok();
+    case Translation::kInterval:
+      return Interval(e);
     case Translation::kZone:
       TESSERA_TRY(Value(*e.args[0]));
       b_->Emit(Info(e.function).opcodes.For(e.args[0]->type.storage()), 0, b_->constants()->Add(e.args[1]->constant),
@@ -99,6 +101,10 @@ Status ValueGenerator::Value(const Expr& e) {
         return Operand::Constant(b_->constants()->Int(e.args[i]->constant.i64)).Pack();
       };
       b_->Emit(Opcode::PlaceI);
+      if (e.function == Function::kRandomUuid) {
+        b_->Emit(Opcode::RandomUuidI, 0, constant(0), constant(1));
+        return Status::Ok();
+      }
       if (e.args[1]->constant.i64 > 0) b_->Emit(Opcode::ShiftRightI, 0, constant(1));
       b_->Emit(Opcode::XorI, 0, constant(0));
       b_->Emit(Opcode::RandomF);
@@ -224,6 +230,29 @@ Status ValueGenerator::Math(const Expr& e) {
   TESSERA_TRY(Value(*e.args[0]));
   b_->Emit(op, 0, o.Pack(), function);
   if (scratch >= 0) b_->FreeRegister(scratch);
+  return Status::Ok();
+}
+
+Status ValueGenerator::Interval(const Expr& e) {
+  const Opcode op = Info(e.function).opcodes.For(e.args[0]->type.storage());
+  int32_t operands[2] = {0, 0};
+  std::vector<int> scratch;
+  for (size_t k = 1; k < e.args.size(); ++k) {
+    const Expr& a = *e.args[k];
+    Operand o;
+    if (!b_->FindOperand(a, &o) ||
+        (o.kind == OperandKind::kPayload && vm::Info(op).p[k] == vm::OperandSpec::SrcPlain)) {
+      TESSERA_TRY(Value(a));
+      const int r = b_->NewRegister(a.type);
+      b_->Store(r);
+      scratch.push_back(r);
+      o = Operand::Register(r);
+    }
+    operands[k - 1] = o.Pack();
+  }
+  TESSERA_TRY(Value(*e.args[0]));
+  b_->Emit(op, 0, operands[0], operands[1]);
+  for (int r : scratch) b_->FreeRegister(r);
   return Status::Ok();
 }
 

@@ -32,6 +32,7 @@ class ValueGenerator {
   Status WithOperands(const Expr& e, bool wide, vm::Opcode op);
   /// A function of doubles from vm/math_functions.def.
   Status Math(const Expr& e);
+  Status Interval(const Expr& e);
   Status Extract(const Expr& e);
   Status Case(const Expr& e);
 

@@ -144,7 +144,8 @@ bool ExprRanges::CanFail(const Expr& e) const {
     case ErrorRule::kNever:
       return false;
     case ErrorRule::kOutOfRange:
-      return !e.type.IsFloat() && !fits(ExactRange(e));
+      if (e.type.IsFloat()) return e.type.id == TypeId::kReal && e.args.size() > 1;
+      return !fits(ExactRange(e));
     case ErrorRule::kIfExact:
       return !e.type.IsFloat();
     case ErrorRule::kCast: {

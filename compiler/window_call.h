@@ -21,6 +21,7 @@ struct WindowCall {
   AggregateFunction aggregate = AggregateFunction::kCountStar;
   ExprPtr value, count, fallback;  ///< arguments as in vm::WindowSpec; nullptr: there is none
   int64_t number = 1;
+  bool ignore_nulls = false;
   std::vector<ExprPtr> partition_by;  ///< no duplicates
   std::vector<WindowKey> order_by;
   vm::WindowFrame frame;                      ///< but for its columns, which are:

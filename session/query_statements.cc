@@ -49,15 +49,11 @@ Status Select(SessionState* state, const Compiled& compiled, const Snapshot& sna
   return rows.End();
 }
 
-Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot) {
+namespace {
+
+/// The rows of the statement into `writer`, and Commit().
+Status WriteRows(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, TableWriter* writer) {
   const Statement& s = compiled.statement;
-  TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, state->database->Write(s.table));
-  // The snapshot is older than the lock: the table may have become another one in between.
-  TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, state->database->Read());
-  const std::shared_ptr<const TableInfo> table = now->Find(s.table);
-  if (table == nullptr || table->id != s.target->id) {
-    return {ErrorCode::kBusy, "table \"" + s.table + "\" was replaced by another process", "Run the statement again."};
-  }
   uint64_t rows = 0;
   auto append = [&](const RowBatch& batch) -> Status {
     if (s.rules) {
@@ -80,6 +76,30 @@ Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& sna
   TESSERA_TRY(writer->Commit());
   state->timing.rows = rows;
   return Status::Ok();
+}
+
+}  // namespace
+
+Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot) {
+  const Statement& s = compiled.statement;
+  TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, state->database->Write(s.table));
+  // The snapshot is older than the lock: the table may have become another one in between.
+  TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, state->database->Read());
+  const std::shared_ptr<const TableInfo> table = now->Find(s.table);
+  if (table == nullptr || table->id != s.target->id) {
+    return {ErrorCode::kBusy, "table \"" + s.table + "\" was replaced by another process", "Run the statement again."};
+  }
+  return WriteRows(state, compiled, snapshot, writer.get());
+}
+
+Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot) {
+  const Statement& s = compiled.statement;
+  TableSchema schema = s.schema;
+  if (schema.tablet_rows == 0) schema.tablet_rows = static_cast<uint32_t>(state->settings.tablet_rows);
+  if (compiled.program == nullptr)
+    return s.or_replace ? state->database->ReplaceTable(schema) : state->database->CreateTable(schema, s.if_exists);
+  TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, state->database->WriteNew(schema, s.or_replace));
+  return WriteRows(state, compiled, snapshot, writer.get());
 }
 
 Status Explain(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {

@@ -126,11 +126,11 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
       return out->Done(tag);
     }
     case Statement::Kind::kCreateTable: {
-      TableSchema schema = s.schema;
-      if (schema.tablet_rows == 0) schema.tablet_rows = static_cast<uint32_t>(state->settings.tablet_rows);
-      TESSERA_TRY(s.or_replace ? state->database->ReplaceTable(schema)
-                               : state->database->CreateTable(schema, s.if_exists));
-      return out->Done("CREATE TABLE");
+      std::string tag = "CREATE TABLE";
+      tag.reserve(kTagBytes);
+      TESSERA_TRY(CreateTable(state, compiled, snapshot));
+      if (compiled.program != nullptr) tag = fmt::format("SELECT {}", state->timing.rows);
+      return out->Done(tag);
     }
     case Statement::Kind::kDropTable:
       TESSERA_TRY(state->database->DropTable(s.table, s.if_exists));

@@ -36,6 +36,7 @@ constexpr const char* kClassTimestamp = "TIMESTAMP";
 constexpr const char* kClassDateTime = "DATE or TIMESTAMP";
 constexpr const char* kClassTime = "TIME";
 constexpr const char* kClassUuid = "UUID";
+constexpr const char* kClassBytea = "BYTEA";
 constexpr const char* kClassTimestampTz = "TIMESTAMPTZ";
 constexpr const char* kClassMoment = "DATE, TIMESTAMP or TIMESTAMPTZ";
 constexpr const char* kClassText = "text";
@@ -56,6 +57,8 @@ constexpr const char* kResultDouble = "DOUBLE PRECISION";
 constexpr const char* kResultDate = "DATE";
 constexpr const char* kResultTimestamp = "TIMESTAMP";
 constexpr const char* kResultText = "TEXT";
+constexpr const char* kResultInterval = "INTERVAL";
+constexpr const char* kResultBytea = "BYTEA";
 
 constexpr const char* kOperandsAsIs = "";
 constexpr const char* kOperandsSameScale = "get one scale";
@@ -63,6 +66,8 @@ constexpr const char* kOperandsDecimals = "become DECIMAL";
 constexpr const char* kOperandsDoubles = "become DOUBLE PRECISION";
 constexpr const char* kOperandsTimestamps = "become TIMESTAMP";
 constexpr const char* kOperandsMoments = "become TIMESTAMPTZ";
+constexpr const char* kOperandsLengths = "by length, with 30 days a month";
+constexpr const char* kOperandsParts = "part by part";
 constexpr const char* kOperandsMoment = "become TIMESTAMP and microseconds";
 constexpr const char* kOperandsTexts = "become TEXT";
 constexpr const char* kOperandsSwapped = "";
@@ -83,9 +88,10 @@ constexpr const char* kTypeDate = "DATE";
 constexpr const char* kTypeTimestamp = "TIMESTAMP";
 constexpr const char* kTypeTime = "TIME";
 constexpr const char* kTypeUuid = "UUID";
+constexpr const char* kTypeBytea = "BYTEA";
 constexpr const char* kTypeTimestampTz = "TIMESTAMP WITH TIME ZONE";
 constexpr const char* kTypeText = "TEXT, VARCHAR(n)";
-constexpr const char* kTypeInterval = "INTERVAL (constants only)";
+constexpr const char* kTypeInterval = "INTERVAL";
 
 /// `|` would end a cell of the table.
 std::string Cell(std::string_view text) {

@@ -26,6 +26,7 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
 Status Select(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
 /// Returns nothing to a writer, so that EXPLAIN ANALYZE can run it as well.
 Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
+Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
 Status Explain(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
 
 // copy_statements.cc

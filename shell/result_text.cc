@@ -80,7 +80,7 @@ class CsvText final : public TextWriter {
         if (i > 0) buffer_ += ',';
         if (column.IsNull(row)) {
           buffer_ += null_text_;
-        } else if (column.type.storage() == StorageClass::kText) {
+        } else if (column.type.id == TypeId::kText) {
           Field(column.Text(row));
         } else if (null_text_.empty()) {
           AppendText(column, row, &buffer_);  // numbers and dates need no quotes
@@ -149,8 +149,12 @@ class JsonText final : public TextWriter {
   void AppendValue(const ColumnVector& column, size_t row) {
     if (column.IsNull(row)) {
       buffer_ += "null";
-    } else if (column.type.storage() == StorageClass::kText) {
+    } else if (column.type.id == TypeId::kText) {
       Quote(column.Text(row), &buffer_);
+    } else if (column.type.id == TypeId::kBytea) {
+      std::string text;
+      AppendText(column, row, &text);
+      Quote(text, &buffer_);
     } else if (column.type.IsNumeric() && !(column.type.IsFloat() && !std::isfinite(column.Float(row)))) {
       AppendText(column, row, &buffer_);
     } else if (column.type.id == TypeId::kBoolean) {

@@ -218,12 +218,6 @@ bool NameLess(const std::shared_ptr<const TableRecord>& a, std::string_view b) {
 
 }  // namespace
 
-uint64_t TableRecord::rows() const {
-  uint64_t sum = 0;
-  for (const TabletRecord& tablet : tablets) sum += tablet.rows;
-  return sum;
-}
-
 std::shared_ptr<const TableRecord> CatalogContents::Find(std::string_view name) const {
   const auto at = std::lower_bound(tables.begin(), tables.end(), name, NameLess);
   return at != tables.end() && (*at)->schema.name == name ? *at : nullptr;
@@ -814,16 +808,13 @@ Result<Durability> Catalog::Commit(Transaction* transaction, const CatalogConten
   return transaction->CommitChange(checksum);
 }
 
-Result<Durability> Catalog::InsertTable(const CatalogContents& state, const TableSchema& schema,
-                                        const TableRecord* replaced) {
-  TableRecord table;
-  table.id = state.next_table_id;
+Result<Durability> Catalog::InsertTable(const CatalogContents& state, TableRecord table, const TableRecord* replaced,
+                                        const std::vector<std::string>& sketches, int64_t next_tablet_id) {
   table.version = 1;
-  table.schema = schema;
-  table.statistics.resize(schema.columns.size());
   table.checksum = TableChecksum(table);
   CatalogContents after = state;
-  ++after.next_table_id;
+  after.next_table_id = table.id + 1;
+  after.next_tablet_id = next_tablet_id;
   if (replaced != nullptr) std::erase_if(after.tables, [&](const auto& t) { return t->id == replaced->id; });
   after.tables.push_back(std::make_shared<const TableRecord>(table));
   Transaction transaction(this);
@@ -832,7 +823,8 @@ Result<Durability> Catalog::InsertTable(const CatalogContents& state, const Tabl
     TESSERA_TRY(DeleteTablets(replaced->id));
     TESSERA_TRY(DeleteTable(replaced->id));
   }
-  TESSERA_TRY(WriteTable(table, {}));
+  TESSERA_TRY(WriteTable(table, sketches));
+  TESSERA_TRY(InsertTablets(table, 0));
   return Commit(&transaction, after);
 }
 
@@ -844,6 +836,22 @@ Result<Durability> Catalog::DropTable(const CatalogContents& state, const TableR
   TESSERA_TRY(DeleteTablets(table.id));
   TESSERA_TRY(DeleteTable(table.id));
   return Commit(&transaction, after);
+}
+
+/// The tablets of the table from number `first` on.
+Status Catalog::InsertTablets(const TableRecord& table, size_t first) {
+  Statement insert(this, "INSERT INTO tablets VALUES (?, ?, ?, ?, ?, ?)");
+  for (size_t t = first; t < table.tablets.size(); ++t) {
+    const TabletRecord& tablet = table.tablets[t];
+    TESSERA_TRY(insert.Bind(tablet.id)
+                    .Bind(table.id)
+                    .Bind(static_cast<int64_t>(t))
+                    .Bind(int64_t{tablet.rows})
+                    .Bind(tablet.file_bytes)
+                    .Bind(tablet.header_checksum)
+                    .Run());
+  }
+  return {};
 }
 
 Result<Durability> Catalog::UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
@@ -867,17 +875,7 @@ Result<Durability> Catalog::UpdateTable(const CatalogContents& state, const Tabl
   }
   Statement remove(this, "DELETE FROM tablets WHERE table_id = ? AND position >= ?");
   TESSERA_TRY(remove.Bind(after.id).Bind(static_cast<int64_t>(same)).Run());
-  Statement insert(this, "INSERT INTO tablets VALUES (?, ?, ?, ?, ?, ?)");
-  for (size_t t = same; t < after.tablets.size(); ++t) {
-    const TabletRecord& tablet = after.tablets[t];
-    TESSERA_TRY(insert.Bind(tablet.id)
-                    .Bind(after.id)
-                    .Bind(static_cast<int64_t>(t))
-                    .Bind(int64_t{tablet.rows})
-                    .Bind(tablet.file_bytes)
-                    .Bind(tablet.header_checksum)
-                    .Run());
-  }
+  TESSERA_TRY(InsertTablets(after, same));
   return Commit(&transaction, contents);
 }
 

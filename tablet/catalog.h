@@ -37,7 +37,11 @@ struct TableRecord {
   std::vector<TabletRecord> tablets;  ///< in the order of the rows
   uint64_t checksum = 0;              ///< of all the above
 
-  uint64_t rows() const;
+  uint64_t rows() const {
+    uint64_t sum = 0;
+    for (const TabletRecord& tablet : tablets) sum += tablet.rows;
+    return sum;
+  }
 };
 
 struct CatalogContents {
@@ -48,6 +52,15 @@ struct CatalogContents {
 
   std::shared_ptr<const TableRecord> Find(std::string_view name) const;
 };
+
+/// The record of a new table of that schema, without rows.
+inline TableRecord NewTable(const CatalogContents& contents, const TableSchema& schema) {
+  TableRecord table;
+  table.id = contents.next_table_id;
+  table.schema = schema;
+  table.statistics.resize(schema.columns.size());
+  return table;
+}
 
 /// Of a change that was made.
 enum class Durability {
@@ -82,7 +95,10 @@ class Catalog {
 
   // Transactions. `state` is what Load() returned under the writer lock that is still held. After an error the change
   // was not made, unless the message says that this cannot be known.
-  Result<Durability> InsertTable(const CatalogContents& state, const TableSchema& schema, const TableRecord* replaced);
+  /// Adds `table` (its version and checksum are set here), in place of `replaced` if that is not nullptr. `sketches` and
+  /// `next_tablet_id` as in UpdateTable; a table without rows has no sketches.
+  Result<Durability> InsertTable(const CatalogContents& state, TableRecord table, const TableRecord* replaced,
+                                 const std::vector<std::string>& sketches, int64_t next_tablet_id);
   Result<Durability> DropTable(const CatalogContents& state, const TableRecord& table);
   /// Replaces a table's record by `after` (its version and checksum are set here) and its sketches, one per column.
   Result<Durability> UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
@@ -111,6 +127,7 @@ class Catalog {
   Result<CatalogContents> LoadInTransaction(const CatalogContents* before);
   Result<std::shared_ptr<const TableRecord>> LoadTable(TableRecord table, int64_t next_tablet_id);
   Status WriteTable(const TableRecord& table, const std::vector<std::string>& sketches);
+  Status InsertTablets(const TableRecord& table, size_t first);
   Status DeleteTablets(int64_t table_id);
   Status DeleteTable(int64_t table_id);
   Result<Durability> Commit(Transaction* transaction, const CatalogContents& after);

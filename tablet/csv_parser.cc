@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstring>
 
+#include "tablet/interval.h"
 #include "tablet/schema_check.h"
 #include "tablet/utf8.h"
 
@@ -336,9 +337,19 @@ void CsvParser::ParseWide(const Fields& fields, size_t field, ColumnVector* out,
       continue;
     }
     const std::string_view trimmed = TrimBlanks(text);
-    const ParseError error = schema.type.id == TypeId::kUuid
-                                 ? ParseUuid(trimmed, &out->wide[row])
-                                 : ParseDecimal(trimmed, schema.type.precision, schema.type.scale, &out->wide[row]);
+    ParseError error = ParseError::kNone;
+    if (schema.type.id == TypeId::kInterval) {
+      const Result<Interval> interval = ParseInterval(trimmed);
+      if (interval.ok()) {
+        out->wide[row] = PackInterval(*interval);
+      } else {
+        error = ParseError::kSyntax;
+      }
+    } else {
+      error = schema.type.id == TypeId::kUuid
+                  ? ParseUuid(trimmed, &out->wide[row])
+                  : ParseDecimal(trimmed, schema.type.precision, schema.type.scale, &out->wide[row]);
+    }
     if (error != ParseError::kNone) return bad->Set(row, column, false, error, text);
   }
 }
@@ -358,11 +369,14 @@ void CsvParser::ParseText(const Fields& fields, size_t field, ColumnVector* out,
       if (out->null.empty()) out->null.resize(bad->rows);
       out->null[row] = 1;
     } else {
-      if (!plain || text.size() > greatest) {
-        const ParseError error = CheckText(text, schema.type);
-        if (error != ParseError::kNone) return bad->Set(row, column, false, error, text);
+      ParseError error = ParseError::kNone;
+      if (schema.type.id == TypeId::kBytea) {
+        error = ParseBytea(text, &out->bytes);
+      } else {
+        if (!plain || text.size() > greatest) error = CheckText(text, schema.type);
+        if (error == ParseError::kNone) out->bytes.append(text);
       }
-      out->bytes.append(text);
+      if (error != ParseError::kNone) return bad->Set(row, column, false, error, text);
     }
     out->offsets[row + 1] = out->bytes.size();
   }
@@ -419,6 +433,7 @@ void CsvParser::ParseColumn(const Fields& fields, size_t field, ColumnVector* ou
           fields, field,
           [zone = options_.zone](std::string_view text, int64_t* v) { return ParseMoment(text, zone, v); }, out, bad);
     case TypeId::kUuid:
+    case TypeId::kInterval:
       return ParseWide(fields, field, out, bad);
     default:
       return ParseText(fields, field, out, bad);

@@ -49,6 +49,12 @@ class DirectoryDatabase final : public Database {
     return MakeTableWriter(std::move(load));
   }
 
+  Result<std::unique_ptr<TableWriter>> WriteNew(const TableSchema& schema, bool replace) override {
+    TESSERA_TRY(CheckSchema(schema));
+    TESSERA_ASSIGN(std::unique_ptr<TableLoad> load, TableLoad::BeginNew(directory_, schema, replace, nullptr));
+    return MakeTableWriter(std::move(load));
+  }
+
   Result<uint64_t> CopyFrom(const std::string& table, const std::string& file,
                             const CopyFromOptions& options) override {
     // The file first: a wrong name should not wait for the lock.
@@ -62,7 +68,8 @@ class DirectoryDatabase final : public Database {
  private:
   Status Insert(const DatabaseDirectory::Write& write, TableSchema schema, const TableRecord* replaced) {
     for (int column : schema.primary_key) schema.columns[static_cast<size_t>(column)].not_null = true;
-    return directory_->InsertTable(write, schema, replaced);
+    return directory_->InsertTable(write, NewTable(write.contents, schema), replaced, {},
+                                   write.contents.next_tablet_id);
   }
 
   const std::shared_ptr<DatabaseDirectory> directory_;

@@ -249,9 +249,11 @@ Result<DatabaseDirectory::Write> DatabaseDirectory::BeginWrite() {
   return Write{std::move(lock), contents_};
 }
 
-Status DatabaseDirectory::InsertTable(const Write& write, const TableSchema& schema, const TableRecord* replaced) {
+Status DatabaseDirectory::InsertTable(const Write& write, TableRecord table, const TableRecord* replaced,
+                                      const std::vector<std::string>& sketches, int64_t next_tablet_id) {
   std::lock_guard guard(mutex_);
-  const Result<Durability> committed = catalog_->InsertTable(write.contents, schema, replaced);
+  const Result<Durability> committed =
+      catalog_->InsertTable(write.contents, std::move(table), replaced, sketches, next_tablet_id);
   AfterCommit(committed);
   return committed.status();
 }

@@ -52,7 +52,8 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   // The catalog's transactions; each ends with the removal of files that no table has any more. After an error the
   // change was not made, unless the message says that this cannot be known.
   /// `replaced`: the table whose place it takes; nullptr: none.
-  Status InsertTable(const Write& write, const TableSchema& schema, const TableRecord* replaced);
+  Status InsertTable(const Write& write, TableRecord table, const TableRecord* replaced,
+                     const std::vector<std::string>& sketches, int64_t next_tablet_id);
   Status DropTable(const Write& write, const TableRecord& table);
   Status UpdateTable(const Write& write, const TableRecord& before, TableRecord after,
                      const std::vector<std::string>& sketches, int64_t next_tablet_id);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "tablet/interval.h"
 #include "tablet/value_parser.h"
 
 namespace tessera {
@@ -105,6 +106,7 @@ void AppendUuid(int128_t v, std::string* out) {
 
 void AppendWide(const SqlType& type, int128_t v, std::string* out) {
   if (type.id == TypeId::kUuid) return AppendUuid(v, out);
+  if (type.id == TypeId::kInterval) return AppendInterval(UnpackInterval(v), out);
   AppendDecimal(v, type.scale, out);
 }
 
@@ -276,7 +278,11 @@ void AppendText(const ColumnVector& column, size_t row, std::string* out) {
   if (column.IsNull(row)) return;
   switch (column.type.storage()) {
     case StorageClass::kText:
-      out->append(column.Text(row));
+      if (column.type.id == TypeId::kBytea) {
+        AppendBytea(column.Text(row), out);
+      } else {
+        out->append(column.Text(row));
+      }
       break;
     case StorageClass::kWide:
       AppendWide(column.type, column.wide[row], out);
@@ -295,7 +301,9 @@ std::string ToText(const Value& v, const TimeZone* zone) {
   if (v.null) return out;
   switch (v.type.storage()) {
     case StorageClass::kText:
-      return v.text;
+      if (v.type.id != TypeId::kBytea) return v.text;
+      AppendBytea(v.text, &out);
+      break;
     case StorageClass::kWide:
       AppendWide(v.type, v.wide, &out);
       break;
@@ -359,8 +367,15 @@ Result<Value> ParseValue(std::string_view text, const SqlType& type, const TimeZ
       error = CheckText(text, type);
       if (error == ParseError::kNone) value.text.assign(text);
       break;
+    case TypeId::kBytea:
+      error = ParseBytea(text, &value.text);
+      break;
+    case TypeId::kInterval: {
+      TESSERA_ASSIGN(const Interval interval, ParseInterval(trimmed));
+      value.wide = PackInterval(interval);
+      break;
+    }
     case TypeId::kNull:
-    case TypeId::kInterval:
       return Status(ErrorCode::kInternal, "no literal of type " + type.ToString() + " is parsed here");
   }
   if (error != ParseError::kNone) return ParseFailure(error, text, type);

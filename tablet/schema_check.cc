@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "tablet/interval.h"
 #include "tablet/tablet_format.h"
 #include "tablet/utf8.h"
 
@@ -20,7 +21,7 @@ std::string WhyNotAName(const std::string& name) {
 }
 
 bool IsStorable(const SqlType& type) {
-  if (type.id <= TypeId::kNull || type.id > TypeId::kTimestampTz || type.id == TypeId::kInterval) return false;
+  if (type.id <= TypeId::kNull || type.id > TypeId::kBytea) return false;
   if (type.length < 0 || (type.length != 0 && type.id != TypeId::kText)) return false;
   if (type.id == TypeId::kDecimal) return type.precision >= 1 && type.precision <= 38 && type.scale <= type.precision;
   return type.precision == 0 && type.scale == 0;
@@ -97,6 +98,8 @@ StoredRange StoredRangeOf(const SqlType& type) {
     }
     case TypeId::kTime:
       return {0, int64_t{86400} * 1000000 - 1};
+    case TypeId::kInterval:
+      return {-kIntervalBound, kIntervalBound};
     case TypeId::kUuid:
       return {kInt128Min, kInt128Max};
     default:  // what a date or a timestamp may be is the business of its functions

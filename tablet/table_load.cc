@@ -48,6 +48,19 @@ Result<std::unique_ptr<TableLoad>> TableLoad::Begin(std::shared_ptr<DatabaseDire
   return std::unique_ptr<TableLoad>(new TableLoad(std::move(directory), std::move(write), std::move(record), cancel));
 }
 
+Result<std::unique_ptr<TableLoad>> TableLoad::BeginNew(std::shared_ptr<DatabaseDirectory> directory,
+                                                       const TableSchema& schema, bool replace,
+                                                       const std::atomic<bool>* cancel) {
+  TESSERA_ASSIGN(DatabaseDirectory::Write write, directory->BeginWrite());
+  std::shared_ptr<const TableRecord> replaced = write.contents.Find(schema.name);
+  if (replaced != nullptr && !replace) return SqlError("table \"" + schema.name + "\" already exists");
+  auto record = std::make_shared<const TableRecord>(NewTable(write.contents, schema));
+  std::unique_ptr<TableLoad> load(new TableLoad(std::move(directory), std::move(write), std::move(record), cancel));
+  load->is_new_ = true;
+  load->replaced_ = std::move(replaced);
+  return load;
+}
+
 TableLoad::TableLoad(std::shared_ptr<DatabaseDirectory> directory, DatabaseDirectory::Write write,
                      std::shared_ptr<const TableRecord> table, const std::atomic<bool>* cancel)
     : directory_(std::move(directory)),
@@ -298,7 +311,10 @@ Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
   after.tablets.resize(kept_tablets_);
   after.tablets.insert(after.tablets.end(), records_.begin(), records_.end());
   const uint64_t rows = after.rows();
-  TESSERA_ASSIGN(const std::vector<std::string> old_sketches, directory_->Sketches(*table_));
+  std::vector<std::string> old_sketches(after.statistics.size());
+  if (!is_new_) {
+    TESSERA_ASSIGN(old_sketches, directory_->Sketches(*table_));
+  }
   for (size_t c = 0; c < after.statistics.size(); ++c) {
     ColumnStatistics& s = after.statistics[c];
     s.null_count += nulls_[c];
@@ -347,8 +363,11 @@ Status TableLoad::CheckKey(const TableRecord& after) const {
 Status TableLoad::Commit() {
   TESSERA_TRY(status());
   if (rows_added_ == 0) {
+    const Status status =
+        is_new_ ? directory_->InsertTable(*write_, *table_, replaced_.get(), {}, write_->contents.next_tablet_id)
+                : Status();
     write_->lock = WriterLock();
-    return {};
+    return status;
   }
   EndOfRows();
   for (;;) {
@@ -367,7 +386,9 @@ Status TableLoad::Commit() {
   TESSERA_TRY(status());
   const int64_t next_tablet_id = write_->contents.next_tablet_id + static_cast<int64_t>(tablets_cut_);
   committing_ = true;
-  const Status committed = directory_->UpdateTable(*write_, *table_, std::move(after), sketches, next_tablet_id);
+  const Status committed =
+      is_new_ ? directory_->InsertTable(*write_, std::move(after), replaced_.get(), sketches, next_tablet_id)
+              : directory_->UpdateTable(*write_, *table_, std::move(after), sketches, next_tablet_id);
   write_->lock = WriterLock();
   return committed;
 }

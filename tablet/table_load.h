@@ -39,6 +39,11 @@ class TableLoad {
   /// Takes the writer lock. Errors: kSql if there is no such table; kBusy. `cancel` may be nullptr.
   static Result<std::unique_ptr<TableLoad>> Begin(std::shared_ptr<DatabaseDirectory> directory,
                                                   const std::string& table, const std::atomic<bool>* cancel);
+  /// The rows of a new table, which is there with them from Commit() on, and without any if there are none. `replace`: it
+  /// takes the place of the table of that name, if there is one. Errors: kSql if there is one otherwise; kBusy.
+  static Result<std::unique_ptr<TableLoad>> BeginNew(std::shared_ptr<DatabaseDirectory> directory,
+                                                     const TableSchema& schema, bool replace,
+                                                     const std::atomic<bool>* cancel);
   /// Discards everything unless Commit() succeeded. REQUIRES: no thread is in RunTask().
   ~TableLoad();
 
@@ -95,6 +100,8 @@ class TableLoad {
   std::optional<DatabaseDirectory::Write> write_;  ///< gone after Commit()
   const std::shared_ptr<const TableRecord> table_;
   const std::atomic<bool>* const cancel_;
+  bool is_new_ = false;                          ///< the catalog does not have the table yet
+  std::shared_ptr<const TableRecord> replaced_;  ///< the table whose place a new one takes, or nullptr
 
   // Of the thread that adds rows.
   bool started_ = false;

@@ -252,6 +252,8 @@ class Database {
   virtual Status ReplaceTable(const TableSchema& schema) = 0;
   virtual Status DropTable(const std::string& name, bool if_exists) = 0;
   virtual Result<std::unique_ptr<TableWriter>> Write(const std::string& table) = 0;
+  /// A new table with its rows, in one commit: as CreateTable() or, if `replace`, ReplaceTable() and Write().
+  virtual Result<std::unique_ptr<TableWriter>> WriteNew(const TableSchema& schema, bool replace) = 0;
   /// COPY table FROM file: all rows or none. Returns the rows added. Errors name file, line, column and text.
   virtual Result<uint64_t> CopyFrom(const std::string& table, const std::string& file,
                                     const CopyFromOptions& options) = 0;

@@ -35,6 +35,8 @@ std::string SqlType::ToString() const {
       return "UUID";
     case TypeId::kTimestampTz:
       return "TIMESTAMP WITH TIME ZONE";
+    case TypeId::kBytea:
+      return "BYTEA";
   }
   return "?";
 }

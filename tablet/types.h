@@ -20,18 +20,19 @@ enum class TypeId : uint8_t {
   kDate,         ///< days since 1970-01-01 (proleptic Gregorian)
   kTimestamp,    ///< microseconds since 1970-01-01 00:00:00, no time zone
   kText,         ///< bytes of UTF-8; VARCHAR(n) and CHAR(n) are TEXT with a greatest length
-  kInterval,     ///< months and microseconds; exists only as a constant beside + and -, never stored
+  kInterval,     ///< 128 bits: its length, then months and days (tablet/interval.h)
   kTime,         ///< microseconds since midnight, below those of a day
   kUuid,         ///< 128 bits, the highest one inverted: signed numbers are in the order of the unsigned bytes
   kTimestampTz,  ///< TIMESTAMP WITH TIME ZONE: a moment, microseconds since 1970-01-01 00:00:00 UTC
+  kBytea,        ///< any bytes
 };
 
 /// How the machine holds a value. One accumulator and one kind of register for each of 64 and 128 bits.
 enum class StorageClass : uint8_t {
   kInt,  ///< int64_t: BOOLEAN, SMALLINT, INTEGER, BIGINT, DATE, TIMESTAMP with and without zone, TIME, DECIMAL to 18 digits
   kFloat,  ///< double: REAL, DOUBLE PRECISION
-  kWide,   ///< int128_t: DECIMAL of 19 to 38 digits, exact sums, UUID
-  kText,   ///< bytes in a chunk; in a register the int64_t identifier that the query's string pool gave them
+  kWide,   ///< int128_t: DECIMAL of 19 to 38 digits, exact sums, UUID, INTERVAL
+  kText,  ///< TEXT and BYTEA: bytes in a chunk; in a register the int64_t identifier that the query's string pool gave them
 };
 
 struct SqlType {
@@ -48,10 +49,12 @@ struct SqlType {
       case TypeId::kDouble:
         return StorageClass::kFloat;
       case TypeId::kText:
+      case TypeId::kBytea:
         return StorageClass::kText;
       case TypeId::kDecimal:
         return precision > 18 ? StorageClass::kWide : StorageClass::kInt;
       case TypeId::kUuid:
+      case TypeId::kInterval:
         return StorageClass::kWide;
       default:
         return StorageClass::kInt;

@@ -343,6 +343,7 @@ ParseError ParseUuid(std::string_view text, int128_t* out) {
 }
 
 ParseError CheckText(std::string_view text, const SqlType& type) {
+  if (type.id == TypeId::kBytea) return ParseError::kNone;
   size_t characters = text.size();
   if (!IsAscii(text)) {
     if (FindInvalidUtf8(text) != std::string_view::npos) return ParseError::kEncoding;
@@ -351,6 +352,57 @@ ParseError CheckText(std::string_view text, const SqlType& type) {
   if (memchr(text.data(), 0, text.size()) != nullptr) return ParseError::kNul;
   if (type.length > 0 && characters > static_cast<size_t>(type.length)) return ParseError::kTooLong;
   return ParseError::kNone;
+}
+
+bool AppendFromHex(std::string_view digits, std::string* out) {
+  int high = -1;
+  for (char c : digits) {
+    c = LowerCase(c);
+    const bool is_digit = IsDigit(c);
+    if (!is_digit && (c < 'a' || c > 'f')) {
+      if (high >= 0 || !IsBlank(c)) return false;
+      continue;
+    }
+    const int value = is_digit ? c - '0' : c - 'a' + 10;
+    if (high >= 0) out->push_back(static_cast<char>(high << 4 | value));
+    high = high >= 0 ? -1 : value;
+  }
+  return high < 0;
+}
+
+void AppendHex(std::string_view bytes, std::string* out) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  for (char c : bytes) {
+    out->push_back(kDigits[static_cast<unsigned char>(c) >> 4]);
+    out->push_back(kDigits[static_cast<unsigned char>(c) & 15]);
+  }
+}
+
+ParseError ParseBytea(std::string_view text, std::string* out) {
+  if (text.starts_with("\\x")) return AppendFromHex(text.substr(2), out) ? ParseError::kNone : ParseError::kSyntax;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\') {
+      out->push_back(text[i]);
+      continue;
+    }
+    const std::string_view rest = text.substr(i + 1);
+    const auto octal = [&](size_t k, char most) { return k < rest.size() && rest[k] >= '0' && rest[k] <= most; };
+    if (octal(0, '3') && octal(1, '7') && octal(2, '7')) {
+      out->push_back(static_cast<char>((rest[0] - '0') << 6 | (rest[1] - '0') << 3 | (rest[2] - '0')));
+      i += 3;
+    } else if (rest.starts_with('\\')) {
+      out->push_back('\\');
+      i += 1;
+    } else {
+      return ParseError::kSyntax;
+    }
+  }
+  return ParseError::kNone;
+}
+
+void AppendBytea(std::string_view bytes, std::string* out) {
+  out->append("\\x");
+  AppendHex(bytes, out);
 }
 
 }  // namespace tessera

@@ -95,4 +95,12 @@ ParseError ParseUuid(std::string_view text, int128_t* out);
 /// Well-formed UTF-8 without NUL bytes, `type.length` characters at most if that is not 0.
 ParseError CheckText(std::string_view text, const SqlType& type);
 
+/// The bytes of \x and pairs of hexadecimal digits; of another text its bytes, where \\ is \ and \ooo an octal number.
+ParseError ParseBytea(std::string_view text, std::string* out);
+/// \x and the digits.
+void AppendBytea(std::string_view bytes, std::string* out);
+/// Pairs of hexadecimal digits, with blanks between them. false: something else.
+bool AppendFromHex(std::string_view digits, std::string* out);
+void AppendHex(std::string_view bytes, std::string* out);
+
 }  // namespace tessera

@@ -21,7 +21,8 @@ TEST_F(BindTest, TypesOfLiterals) {
   // 39 digits: more than DECIMAL has.
   EXPECT_EQ(Constant("123456789012345678901234567890123456789"),
             "number 123456789012345678901234567890123456789 is out of range: more than 38 digits");
-  EXPECT_EQ(Constant("123456789012345678901234567890123456789."), "1.2345678901234568e+38 : DOUBLE PRECISION");
+  EXPECT_EQ(Constant("123456789012345678901234567890123456789."),
+            "number 123456789012345678901234567890123456789. is out of range: more than 38 digits");
   EXPECT_EQ(Constant("true"), "true : BOOLEAN");
   EXPECT_EQ(Constant("'it''s'"), "'it''s' : TEXT");
   EXPECT_EQ(Constant("NULL"), "NULL : TEXT?");
@@ -186,11 +187,10 @@ TEST_F(BindTest, DatesFold) {
   EXPECT_EQ(Constant("date '9999-12-31' + 1"), "date out of range");
   EXPECT_EQ(Constant("date '9999-12-31' + interval '1 month'"), "date out of range: years 1 to 9999");
   EXPECT_EQ(Constant("date '2000-01-01' + interval '1 blink'"), "invalid input syntax for type interval: \"1 blink\"");
-  EXPECT_EQ(Constant("date '2000-01-01' + interval '0.5 months'"),
-            "invalid input syntax for type interval: \"0.5 months\"");
+  EXPECT_EQ(Constant("date '2000-01-01' + interval '0.5 months'"), Constant("date '2000-01-16'"));
   EXPECT_EQ(Expression("case when i = 1 then interval '1 day' end + day"),
-            "an INTERVAL that is not a constant is not supported");
-  EXPECT_EQ(Constant("interval '1 day'"), "a column of type INTERVAL is not supported");
+            "CAST(t.day AS TIMESTAMP) + CASE WHEN t.i = 1 THEN INTERVAL '1 day' END : TIMESTAMP?");
+  EXPECT_EQ(Constant("interval '1 day'"), "INTERVAL '1 day' : INTERVAL");
 }
 
 TEST_F(BindTest, WhatMightNotBeEvaluatedDoesNotFail) {
@@ -364,7 +364,7 @@ TEST_F(BindTest, BetweenLikeIsAndTheirKin) {
   EXPECT_EQ(Where("v not like 'a_'"), "NOT t.v LIKE 'a_'");
   EXPECT_EQ(Where("v like 'a\\_b'"), "t.v = 'a_b'");
   EXPECT_EQ(Where("v ilike 'A%'"), "lower(t.v) LIKE 'a%'");
-  EXPECT_EQ(Where("v like txt"), "LIKE with a pattern that is not a constant is not supported");
+  EXPECT_EQ(Where("v like txt"), "like(t.v, t.txt) <> 0");
   EXPECT_EQ(Where("i like 'a'"), "operator does not exist: INTEGER LIKE TEXT");
   EXPECT_EQ(Where("flag is true"), "t.flag");
   EXPECT_EQ(Where("flag is not true"), "CASE WHEN t.flag THEN false ELSE true END");
@@ -685,9 +685,9 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"SELECT i FROM t WHERE (i, s) < ALL (SELECT 1, 2)", "a row value with this operator", "(i, s)"},
       {"SELECT * FROM t FULL JOIN u ON t.i IN (SELECT 1)", "a subquery in the condition of a FULL JOIN", "IN (SELECT"},
       {"SELECT * FROM unnest(1, 2)", "function unnest in FROM", "unnest"},
-      {"SELECT first_value(INTERVAL '1 day') OVER () FROM t", "first_value of an INTERVAL", "first_value"},
+      {"SELECT sum(INTERVAL '1 day') OVER () FROM t", "sum of INTERVAL with OVER or DISTINCT", "sum"},
       {"SELECT i FROM t FOR UPDATE", "FOR UPDATE and FOR SHARE", "FOR UPDATE"},
-      {"SELECT i FROM t TABLESAMPLE reservoir (10)", "TABLESAMPLE reservoir", "reservoir"},
+      {"SELECT i FROM t TABLESAMPLE reservoir (10)", "a sample of a number of rows", "reservoir"},
       {"SELECT i INTO z FROM t", "SELECT INTO", "INTO"},
       {"SELECT $1", "a parameter", "$1"},
       {"SELECT ARRAY[1]", "ARRAY", "ARRAY"},
@@ -696,7 +696,7 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"SELECT v COLLATE \"C\" FROM t", "COLLATE", "COLLATE"},
       {"SELECT moment AT TIME ZONE v FROM t", "a time zone that is not a constant text", "v FROM"},
       {"SELECT current_time(3)", "CURRENT_TIME", "current_time"},
-      {"SELECT i FROM public.t", "a table name with a schema", "public"},
+      {"SELECT i FROM other.t", "a table name with a schema", "other"},
       {"SELECT i::timetz FROM t", "type TIME WITH TIME ZONE", "timetz"},
       {"UPDATE t SET i = 1", "UPDATE", "UPDATE"},
       {"  DELETE FROM t", "DELETE", "DELETE"},
@@ -710,7 +710,7 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"INSERT OR REPLACE INTO t VALUES (1)", "INSERT OR REPLACE or IGNORE", "INSERT"},
       {"SHOW COLUMNS FROM t", "SHOW COLUMNS", "SHOW"},
       {"SELECT i FROM t LIMIT 2, 3", "LIMIT offset, count", "LIMIT"},
-      {"CREATE TABLE z AS SELECT 1", "CREATE TABLE AS", "CREATE"},
+      {"CREATE MATERIALIZED VIEW z AS SELECT 1", "CREATE MATERIALIZED VIEW", "z AS"},
       {"ALTER TABLE t ADD COLUMN z INT", "ALTER TABLE", "ALTER"},
       {"DROP VIEW t", "DROP VIEW", "DROP"},
       {"CREATE TEMP TABLE z (a INT)", "a temporary table", "z (a"},

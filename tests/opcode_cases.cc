@@ -180,6 +180,7 @@ SqlType Walk::TypeFor(AccumulatorSpec c, Opcode op) {
   }
   if (op == Opcode::DatePartD || op == Opcode::AddMonthsD) return SqlType::Of(TypeId::kDate);
   if (op == Opcode::DatePartT || op == Opcode::AddMonthsT) return SqlType::Of(TypeId::kTimestamp);
+  if (Info(op).shape == Shape::AddInterval || Info(op).shape == Shape::Between) return SqlType::Of(TypeId::kTimestamp);
   static const std::vector<SqlType> types = {kBigint,
                                              kBigint,
                                              SqlType::Of(TypeId::kInteger),
@@ -391,7 +392,7 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
     p2 = operand(b_column, b_type, 0).Pack();
     if (substring) p3 = variant == 1 && kind != Kind::kPayload ? -1 : operand(length_column, kBigint, 1).Pack();
   }
-  if (info.shape == Shape::Ternary) {
+  if (info.shape == Shape::Ternary || info.shape == Shape::MakeWide) {
     const Operand slot = Operand::Slot(slot_of(a_column, a_type));
     const Value v = Turn(5) == 0 ? Value::Null(b_type) : RandomConstant(b_type, nullptr);
     const int turn = static_cast<int>(Turn(3));
@@ -573,6 +574,10 @@ void Walk::WalkOperands(Opcode op, AccumulatorSpec c) {
   std::vector<SqlType> types;
   if (info.p[1] == OperandSpec::SrcInt || op == Opcode::AddMonthsD || op == Opcode::AddMonthsT) {
     types = {kBigint};
+  } else if (info.shape == Shape::AddInterval || info.shape == Shape::IntervalTimes) {
+    types = {kWide};
+  } else if (info.shape == Shape::Between) {
+    types = {SqlType::Of(TypeId::kTimestamp)};
   } else if (!has_operand && (op == Opcode::DatePartD || op == Opcode::DatePartT)) {
     types = {TypeFor(c, op)};
   } else if (c == AccumulatorSpec::F) {
@@ -646,6 +651,10 @@ void Walk::WalkOpcode(Opcode op) {
     case Shape::TextPad:
     case Shape::TextPart:
     case Shape::RegexPart:
+    case Shape::AddInterval:
+    case Shape::Between:
+    case Shape::IntervalTimes:
+    case Shape::MakeWide:
     case Shape::Zone:
     case Shape::RegexReplace:
     case Shape::TextConcat:

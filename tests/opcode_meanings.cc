@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -251,7 +252,7 @@ Fate BinaryW(Opcode op, int128_t a, int128_t b, int128_t* out) {
       return Fate::kValue;
     }
     default:
-      return Fate::kUnknownOpcode;
+      return OfTwoIntervals(op, a, b, out);
   }
 }
 
@@ -280,6 +281,18 @@ Fate TernaryAny(Opcode op, int64_t a, int64_t b, int64_t c, int64_t* out) {
   }
 }
 
+namespace {
+
+uint64_t SplitMix(int64_t v) {
+  constexpr uint128_t kWord = uint128_t{1} << 64;
+  uint128_t z = (static_cast<uint64_t>(v) + uint128_t{11400714819323198485u}) % kWord;
+  z = ((z ^ z / (uint128_t{1} << 30)) * 13787848793156543929u) % kWord;
+  z = ((z ^ z / (uint128_t{1} << 27)) * 10723151780598845931u) % kWord;
+  return static_cast<uint64_t>(z ^ z / (uint128_t{1} << 31));
+}
+
+}  // namespace
+
 Fate UnaryAny(Opcode op, const Scalar& in, Scalar* out) {
   const double f = AsDouble(in.v);
   auto gives = [&](double r) {
@@ -291,12 +304,7 @@ Fate UnaryAny(Opcode op, const Scalar& in, Scalar* out) {
       out->v = in.v < 0 ? -static_cast<int64_t>(static_cast<uint64_t>(in.v) + (in.v == kLeast ? 1 : 0)) : in.v;
       return in.v == kLeast ? Fate::kError : Fate::kValue;
     case Opcode::RandomF: {
-      constexpr uint128_t kWord = uint128_t{1} << 64;
-      uint128_t z = (static_cast<uint64_t>(in.v) + uint128_t{11400714819323198485u}) % kWord;
-      z = ((z ^ z / (uint128_t{1} << 30)) * 13787848793156543929u) % kWord;
-      z = ((z ^ z / (uint128_t{1} << 27)) * 10723151780598845931u) % kWord;
-      z ^= z / (uint128_t{1} << 31);
-      return gives(std::ldexp(static_cast<double>(static_cast<uint64_t>(z / 2048)), -53));
+      return gives(std::ldexp(static_cast<double>(SplitMix(in.v) / 2048), -53));
     }
     case Opcode::NegF:
       out->v = in.v ^ kLeast;
@@ -319,6 +327,7 @@ Fate UnaryAny(Opcode op, const Scalar& in, Scalar* out) {
     }
     case Opcode::SingleF: {
       volatile float single = static_cast<float>(f);
+      if (std::isinf(single) && !std::isinf(f)) return Fate::kError;
       return gives(single);
     }
     case Opcode::CanonF:
@@ -355,7 +364,7 @@ Fate UnaryAny(Opcode op, const Scalar& in, Scalar* out) {
       return Fate::kValue;
     }
     default:
-      return Fate::kUnknownOpcode;
+      return IntervalToAny(op, in.w, out);
   }
 }
 
@@ -398,6 +407,7 @@ Fate BinaryField(Opcode op, int64_t a, int64_t b, int field, int64_t* out) {
       r = std::pow(x, y);
       if (std::isnan(r) && !std::isnan(x) && !std::isnan(y)) return Fate::kError;
       if (std::isinf(r) && std::isfinite(x) && std::isfinite(y)) return Fate::kError;
+      if (x == 0 && y < 0) return Fate::kError;  // minus infinity, too
       break;
     case 1:
       r = std::atan2(x, y);
@@ -486,6 +496,195 @@ std::optional<bool> Compares(Opcode op, int order) {
       return order >= 0;
     default:
       return std::nullopt;
+  }
+}
+
+// ---- Intervals ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr int128_t kTwo21 = 1 << 21, kTwo25 = 1 << 25, kTwo26 = 1 << 26, kTwo48 = int128_t{1} << 48,
+                   kMostTime = (int128_t{1} << 62) - 1, kDayLength = int128_t{24} * 3600 * 1000000;
+
+struct Parts {
+  int128_t months = 0, days = 0, micros = 0;
+};
+
+int128_t FloorWide(int128_t a, int128_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+
+Parts PartsOf(int128_t v) {
+  const int128_t length = FloorWide(v, kTwo48), rest = v - length * kTwo48;
+  Parts p{rest / kTwo26 - kTwo21, rest % kTwo26 - kTwo25, 0};
+  p.micros = std::clamp(length - (p.months * 30 + p.days) * kDayLength, -kMostTime, kMostTime);
+  return p;
+}
+
+Fate Packed(const Parts& p, int128_t* out) {
+  const auto within = [](int128_t v, int128_t most) { return v <= most && v >= -most; };
+  if (!within(p.months, kTwo21 - 1) || !within(p.days, kTwo25 - 1) || !within(p.micros, kMostTime)) return Fate::kError;
+  *out = ((p.months * 30 + p.days) * kDayLength + p.micros) * kTwo48 + (p.months + kTwo21) * kTwo26 + p.days + kTwo25;
+  return Fate::kValue;
+}
+
+struct Calendar {
+  int64_t year = 0, month = 0, day = 0, micros = 0, length = 0;  ///< length: days of the month
+};
+Calendar CalendarOf(int64_t moment) {
+  using namespace std::chrono;
+  const int64_t days = FloorOf(moment, static_cast<int64_t>(kDayLength));
+  const year_month_day date{sys_days(std::chrono::days(days))};
+  const year_month_day_last last{date.year(), month_day_last(date.month())};
+  return {int{date.year()}, unsigned{date.month()}, unsigned{date.day()},
+          moment - days * static_cast<int64_t>(kDayLength), unsigned{last.day()}};
+}
+
+/// What is left of v / unit, towards 0.
+int128_t Carried(int128_t* v, int128_t unit) {
+  const int128_t whole = *v / unit;
+  *v -= whole * unit;
+  return whole;
+}
+
+/// Gives the part the sign of the next one.
+void Align(int128_t* part, int128_t unit, int128_t* next) {
+  const int sign = *next > 0 && *part < 0 ? 1 : *next < 0 && *part > 0 ? -1 : 0;
+  *part += sign * unit;
+  *next -= sign;
+}
+
+}  // namespace
+
+Fate IntervalToAny(Opcode op, int128_t v, Scalar* out) {
+  Parts p = PartsOf(v);
+  switch (op) {
+    case Opcode::IntervalMonthsW:
+      out->v = static_cast<int64_t>(p.months);
+      return Fate::kValue;
+    case Opcode::IntervalDaysW:
+      out->v = static_cast<int64_t>(p.days);
+      return Fate::kValue;
+    case Opcode::IntervalMicrosW:
+      out->v = static_cast<int64_t>(p.micros);
+      return Fate::kValue;
+    case Opcode::JustifyHoursW:
+      p.days += Carried(&p.micros, kDayLength);
+      Align(&p.micros, kDayLength, &p.days);
+      return Packed(p, &out->w);
+    case Opcode::JustifyDaysW:
+      p.months += Carried(&p.days, 30);
+      Align(&p.days, 30, &p.months);
+      return Packed(p, &out->w);
+    case Opcode::JustifyIntervalW: {
+      p.days += Carried(&p.micros, kDayLength);
+      p.months += Carried(&p.days, 30);
+      const int128_t below = p.days * kDayLength + p.micros;
+      if (p.months > 0 && below < 0 && (p.days < 0 || p.days == 0)) {
+        p.days += 30;
+        p.months -= 1;
+      } else if (p.months < 0 && below > 0 && (p.days > 0 || p.days == 0)) {
+        p.days -= 30;
+        p.months += 1;
+      }
+      Align(&p.micros, kDayLength, &p.days);
+      return Packed(p, &out->w);
+    }
+    default:
+      return Fate::kUnknownOpcode;
+  }
+}
+
+Fate OfTwoIntervals(Opcode op, int128_t a, int128_t b, int128_t* out) {
+  if (op != Opcode::AddIntervalW && op != Opcode::SubIntervalW) return Fate::kUnknownOpcode;
+  const int sign = op == Opcode::SubIntervalW ? -1 : 1;
+  const Parts x = PartsOf(a), y = PartsOf(b);
+  return Packed({x.months + sign * y.months, x.days + sign * y.days, x.micros + sign * y.micros}, out);
+}
+
+Fate OfInterval(Opcode op, int64_t a, const Scalar& b, int64_t c, Scalar* out) {
+  if (op == Opcode::RandomUuidI) {
+    // In hexadecimal digits from the left: digit 12 is 4, digit 16 is 8 to b.
+    std::string digits = fmt::format("{:016x}{:016x}", SplitMix(a ^ b.v), SplitMix(a ^ c));
+    digits[12] = '4';
+    digits[16] = "89ab"[std::stoi(digits.substr(16, 1), nullptr, 16) % 4];
+    digits[0] = fmt::format("{:x}", (std::stoi(digits.substr(0, 1), nullptr, 16) + 8) % 16)[0];
+    uint128_t bits = 0;
+    for (const char digit : digits) bits = bits * 16 + std::stoul(std::string(1, digit), nullptr, 16);
+    out->w = static_cast<int128_t>(bits);
+    return Fate::kValue;
+  }
+  const auto exists = [](int128_t v) { return v >= -62135596800000000 && v < 253402300800000000; };
+  if ((op == Opcode::BetweenT || op == Opcode::AgeT) && !exists(b.v)) return Fate::kError;
+  const bool of_moment =
+      op == Opcode::BetweenT || op == Opcode::AgeT || op == Opcode::AddIntervalT || op == Opcode::SubIntervalT;
+  if (of_moment && !exists(a)) return Fate::kError;
+  switch (op) {
+    case Opcode::AddIntervalT:
+    case Opcode::SubIntervalT: {
+      const int sign = op == Opcode::SubIntervalT ? -1 : 1;
+      const Parts p = PartsOf(b.w);
+      Calendar at = CalendarOf(a);
+      const int128_t months = at.year * 12 + at.month - 1 + sign * p.months;
+      const int128_t year = FloorWide(months, 12);
+      if (year < 1 || year > 9999) return Fate::kError;
+      using namespace std::chrono;
+      const std::chrono::year y(static_cast<int>(year));
+      const std::chrono::month m(static_cast<unsigned>(months - year * 12 + 1));
+      const year_month_day_last last{y, month_day_last(m)};
+      const auto day = std::min<int64_t>(at.day, unsigned{last.day()});
+      const sys_days date{y / m / static_cast<int>(day)};
+      const int128_t sum = (date.time_since_epoch().count() + sign * p.days) * kDayLength + at.micros + sign * p.micros;
+      if (!exists(sum)) return Fate::kError;
+      out->v = static_cast<int64_t>(sum);
+      return Fate::kValue;
+    }
+    case Opcode::BetweenT: {
+      Parts p{0, 0, static_cast<int128_t>(a) - b.v};
+      p.days = Carried(&p.micros, kDayLength);
+      return Packed(p, &out->w);
+    }
+    case Opcode::AgeT: {
+      const int sign = a < b.v ? -1 : 1;
+      const Calendar x = CalendarOf(std::max(a, b.v)), y = CalendarOf(std::min(a, b.v));
+      int128_t months = (x.year * 12 + x.month) - (y.year * 12 + y.month);
+      int128_t micros = x.micros - y.micros, days = x.day - y.day;
+      if (micros < 0) micros += kDayLength, days -= 1;
+      for (; days < 0; days += y.length) months -= 1;
+      return Packed({sign * months, sign * days, sign * micros}, &out->w);
+    }
+    case Opcode::TimesIntervalF:
+    case Opcode::ByIntervalF: {
+      const double factor = AsDouble(a);
+      const bool divides = op == Opcode::ByIntervalF;
+      if (divides && factor == 0) return Fate::kNull;
+      const Parts p = PartsOf(b.w);
+      const auto scaled = [&](int128_t v) {
+        const auto x = static_cast<double>(static_cast<int64_t>(v));
+        return divides ? x / factor : x * factor;
+      };
+      const auto six = [](double v) { return std::nearbyint(v * 1e6) / 1e6; };
+      const double months = scaled(p.months), days = scaled(p.days), micros = scaled(p.micros);
+      double month_part, day_part, carry_part;
+      const double month_rest = std::modf(months, &month_part), day_rest = std::modf(days, &day_part);
+      const double carried = six(month_rest * 30);
+      std::modf(carried, &carry_part);
+      double seconds = six((day_rest + carried - carry_part) * 86400);
+      double all_days = day_part + carry_part;
+      if (std::abs(seconds) >= 86400) {
+        all_days += std::trunc(seconds / 86400);
+        seconds -= std::trunc(seconds / 86400) * 86400;
+      }
+      const double all_micros = std::nearbyint(micros + seconds * 1e6);
+      for (const double v : {month_part, all_days, all_micros}) {
+        if (!(std::abs(v) < 1e30)) return Fate::kError;
+      }
+      return Packed(
+          {static_cast<int128_t>(month_part), static_cast<int128_t>(all_days), static_cast<int128_t>(all_micros)},
+          &out->w);
+    }
+    case Opcode::MakeIntervalI:
+      return Packed({a, b.v, c}, &out->w);
+    default:
+      return Fate::kUnknownOpcode;
   }
 }
 

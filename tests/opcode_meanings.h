@@ -45,6 +45,12 @@ Fate BinaryField(Opcode op, int64_t a, int64_t b, int field, int64_t* out);
 /// How many functions of one operand MathF has; those of MathPairF follow.
 inline constexpr int kMathNames = 16;
 
+/// Intervals, whose 128 bits are w: one more operand of AddInterval, Between and IntervalTimes, two of MakeWide.
+Fate OfInterval(Opcode op, int64_t a, const Scalar& b, int64_t c, Scalar* out);
+/// Opcodes of shapes Unary and Binary.
+Fate IntervalToAny(Opcode op, int128_t v, Scalar* out);
+Fate OfTwoIntervals(Opcode op, int128_t a, int128_t b, int128_t* out);
+
 /// The comparison of an opcode, from the order of its operands; nullopt: not a comparison that is known here.
 std::optional<bool> Compares(Opcode op, int order);
 

@@ -369,6 +369,32 @@ void Reference::RunCode(const Section& s, Machine* m, size_t n, std::vector<uint
         });
         break;
       }
+      case Shape::AddInterval:
+      case Shape::Between:
+      case Shape::IntervalTimes:
+      case Shape::MakeWide: {
+        const bool third = info.shape == Shape::MakeWide;
+        const View b = Fetch(m, in.p2, 0), c = third ? Fetch(m, in.p3, 1) : View{};
+        const bool wide = info.shape == Shape::AddInterval || info.shape == Shape::IntervalTimes;
+        each([&](size_t i) {
+          if (b.Null(i) || (third && c.Null(i))) m->a_null[i] = 1;
+          if (m->a_null[i] == 0) {
+            Scalar r;
+            const Fate fate =
+                OfInterval(in.op, m->a[i], wide ? Scalar{0, b.W(i)} : Scalar{b.V(i), 0}, third ? c.V(i) : 0, &r);
+            if (fate == Fate::kUnknownOpcode) return unknown();
+            if (fate == Fate::kError) return misfit(i, fate);
+            if (fate == Fate::kNull) m->a_null[i] = 1;
+            if (info.out == AccumulatorSpec::W) {
+              m->w[i] = r.w;
+            } else {
+              m->a[i] = r.v;
+            }
+          }
+          if (info.out == AccumulatorSpec::W) m->w_null[i] = m->a_null[i];
+        });
+        break;
+      }
       case Shape::Zone: {
         const std::string& zone = p_.constants[static_cast<size_t>(in.p2)].text;
         each([&](size_t i) {
@@ -396,14 +422,18 @@ void Reference::RunCode(const Section& s, Machine* m, size_t n, std::vector<uint
         break;
       }
       case Shape::TextSubstring: {
-        if (in.op != Opcode::SubstringT) return unknown();
+        if (in.op != Opcode::SubstringT && in.op != Opcode::SubbytesT) return unknown();
         const View from = Fetch(m, in.p2, 0);
         const View length = in.p3 == -1 ? View{} : Fetch(m, in.p3, 1);
         each([&](size_t i) {
           if (from.Null(i) || (in.p3 != -1 && length.Null(i))) m->a_null[i] = 1;
           if (m->a_null[i] != 0) return;
           if (in.p3 != -1 && length.V(i) < 0) return misfit(i, Fate::kError);
-          const std::vector<std::string> c = Characters(texts_->Get(m->a[i]));
+          std::vector<std::string> c;
+          if (in.op == Opcode::SubstringT) c = Characters(texts_->Get(m->a[i]));
+          if (in.op == Opcode::SubbytesT) {
+            for (char byte : texts_->Get(m->a[i])) c.emplace_back(1, byte);
+          }
           const int128_t first = from.V(i);
           const int128_t end = in.p3 == -1 ? kInt128Max : first + length.V(i);
           std::string r;

@@ -126,10 +126,64 @@ Fate OfRegex(Opcode op, const std::string& s, const std::string& pattern, const 
   }
 }
 
+namespace {
+
+constexpr std::string_view kSymbols = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Bit by bit.
+std::string Base64Of(const std::string& s) {
+  std::string out;
+  for (size_t bit = 0; bit < s.size() * 8; bit += 6) {
+    size_t value = 0;
+    for (size_t k = bit; k < bit + 6; ++k)
+      value = value * 2 + (k / 8 < s.size() ? static_cast<uint8_t>(s[k / 8]) >> (7 - k % 8) & 1U : 0U);
+    out += kSymbols[value];
+  }
+  while (out.size() % 4 != 0) out += '=';
+  for (size_t line = 1; line * 57 <= s.size(); ++line) out.insert(line * 77 - 1, 1, '\n');
+  return out;
+}
+
+/// What EncodeT makes the text of, by trying: of bytes it is known how many there are.
+bool BytesOf(const std::string& text, int64_t form, std::string* out) {
+  std::string s;
+  for (char c : text) {
+    if (form != 0 && std::isspace(static_cast<unsigned char>(c)) != 0) continue;
+    s += c;
+  }
+  if (form == 2) {
+    if (s.size() % 4 != 0) return false;
+    std::string bits;
+    for (char c : s) {
+      const size_t value = kSymbols.find(c);
+      for (size_t k = 32; value < 64 && k > 0; k /= 2) bits += (value & k) != 0 ? '1' : '0';
+    }
+    for (size_t i = 0; i + 8 <= bits.size(); i += 8)
+      *out += static_cast<char>(std::stoi(bits.substr(i, 8), nullptr, 2));
+    const size_t end = s.find('=');
+    const bool ended = end == std::string::npos || (s.size() - end <= 2 && s.substr(end).find_first_not_of('=') > 2);
+    return ended && s.find_first_not_of(std::string(kSymbols) + "=") == std::string::npos;
+  }
+  if (form == 0 && !s.starts_with("\\x")) {
+    *out = s;
+    return s.find('\\') == std::string::npos;  // (the walk's texts have no octal numbers)
+  }
+  if (form == 0) s = s.substr(2);
+  if (s.size() % 2 != 0 || s.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) return false;
+  for (size_t i = 0; i < s.size(); i += 2) *out += static_cast<char>(std::stoi(s.substr(i, 2), nullptr, 16));
+  return true;
+}
+
+}  // namespace
+
 Fate TextLength(Opcode op, const std::string& s, int64_t* out) {
   const std::vector<std::string> characters = Characters(s);
   if (op == Opcode::LengthT) {
     *out = static_cast<int64_t>(characters.size());
+    return Fate::kValue;
+  }
+  if (op == Opcode::OctetLengthT) {
+    *out = static_cast<int64_t>(s.size());
     return Fate::kValue;
   }
   if (op != Opcode::AsciiT) return Fate::kUnknownOpcode;
@@ -157,6 +211,25 @@ Fate CharacterOf(int64_t code, std::string* out) {
   return Fate::kValue;
 }
 
+/// By trying all lengths for each %. The walk's texts are short.
+bool IsLike(const std::string& s, size_t i, const std::string& pattern, size_t k) {
+  if (k == pattern.size()) return i == s.size();
+  if (pattern[k] == '%') {
+    for (size_t j = i; j <= s.size(); ++j) {
+      if (IsLike(s, j, pattern, k + 1)) return true;
+    }
+    return false;
+  }
+  if (i == s.size()) return false;
+  if (pattern[k] == '_') {
+    size_t end = i + 1;
+    while (end < s.size() && (s[end] & 0xC0) == 0x80) ++end;
+    return IsLike(s, end, pattern, k + 1);
+  }
+  if (pattern[k] == '\\' && k + 1 < pattern.size()) ++k;
+  return s[i] == pattern[k] && IsLike(s, i + 1, pattern, k + 1);
+}
+
 Fate TextOfOperands(Opcode op, const std::string& s, const TextOperand& b, const TextOperand& c, std::string* out,
                     int64_t* number) {
   const std::vector<std::string> characters = Characters(s);
@@ -175,6 +248,16 @@ Fate TextOfOperands(Opcode op, const std::string& s, const TextOperand& b, const
       if (static_cast<int128_t>(s.size()) * b.v > kLongest) return Fate::kError;
       for (int64_t i = 0; i < b.v && !s.empty(); ++i) *out += s;
       return Fate::kValue;
+    case Opcode::EncodeT:
+      if (b.v == 2) {
+        *out = Base64Of(s);
+        return Fate::kValue;
+      }
+      if (b.v == 0) *out = "\\x";
+      for (char byte : s) *out += fmt::format("{:02x}", static_cast<uint8_t>(byte));
+      return Fate::kValue;
+    case Opcode::DecodeT:
+      return BytesOf(s, b.v, out) ? Fate::kValue : Fate::kError;
     case Opcode::PositionT: {
       const std::vector<std::string> part = Characters(b.text);
       *number = 0;
@@ -184,6 +267,9 @@ Fate TextOfOperands(Opcode op, const std::string& s, const TextOperand& b, const
       }
       return Fate::kValue;
     }
+    case Opcode::LikeT:
+      *number = IsLike(s, 0, b.text, 0) ? 1 : 0;
+      return Fate::kValue;
     case Opcode::ReplaceT:
       for (size_t i = 0; i < s.size();) {
         const bool found = !b.text.empty() && s.compare(i, b.text.size(), b.text) == 0;

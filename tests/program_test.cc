@@ -346,7 +346,7 @@ TEST(ProgramBytes, EveryBitCounts) {
 
 TEST(ProgramBytes, AHugeCountAllocatesNothing) {
   // A list of 2^32 - 1 constants in a program of 12 bytes.
-  std::string body("TESP\x07\0\0\0\xFF\xFF\xFF\xFF", 12);
+  std::string body("TESP\x08\0\0\0\xFF\xFF\xFF\xFF", 12);
   ExpectRefused(WithChecksum(body), "ends early");
 }
 
@@ -572,7 +572,7 @@ const std::vector<Refusal>& Refusals() {
       {"too many constants", [](P p) { p.constants.resize(kMaxConstants + 1, Value::Int(kBigint, 0)); }, "number of constants"},
       {"too many join tables", [](P p) { p.joins.resize(kMaxJoins + 1); }, "number of join tables"},
       {"a constant without a type", [](P p) { p.constants[0].type = SqlType::Of(TypeId::kNull); }, "type of a constant"},
-      {"an interval constant", [](P p) { p.constants[0].type = SqlType::Of(TypeId::kInterval); }, "type of a constant"},
+      {"a constant of no type", [](P p) { p.constants[0].type = SqlType::Of(static_cast<TypeId>(99)); }, "type of a constant"},
       {"an unknown type", [](P p) { p.constants[0].type.id = static_cast<TypeId>(200); }, "type of a constant"},
       {"a decimal of no digits", [](P p) { p.constants[3].type.precision = 0; }, "type of a constant"},
       {"a decimal of 39 digits", [](P p) { p.constants[3].type.precision = 39; }, "type of a constant"},
@@ -616,7 +616,7 @@ const std::vector<Refusal>& Refusals() {
       {"an End before the end", [](P p) { At(p, kSecondFilter) = Make(Opcode::End); }, "End before the end"},
       // Types
       {"a register without a type", [](P p) { Scan(p).registers[2].id = TypeId::kNull; }, "type of a register"},
-      {"a column without a type", [](P p) { Scan(p).columns[0].id = TypeId::kInterval; }, "type of a column"},
+      {"a column without a type", [](P p) { Scan(p).columns[0].id = TypeId::kNull; }, "type of a column"},
       {"a slot without a type", [](P p) { Scan(p).slots[2].type.id = TypeId::kNull; }, "a slot"},
       {"a slot of column -1", [](P p) { Scan(p).slots[2].column = -1; }, "a slot"},
       {"a mapped slot of a result", [](P p) { Result_(p).slots[1].map = kDictionary; }, "mapped slot of no stored table"},

@@ -1616,7 +1616,7 @@ DifferentialQuery QueryGenerator::OfSetOperation() {
 
 // ---- Windows
 
-bool QueryGenerator::WindowCall(const std::vector<Piece>& outputs, Piece* call) {
+bool QueryGenerator::WindowCall(const std::vector<Piece>& outputs, Piece* call, bool* numbers_peers) {
   const auto any = [&]() -> const Piece& { return outputs[Below(outputs.size())]; };
   const Piece x = any();
   std::string partition_ours, partition_theirs, order_ours, order_theirs;
@@ -1642,11 +1642,13 @@ bool QueryGenerator::WindowCall(const std::vector<Piece>& outputs, Piece* call) 
 
   // The frame.
   std::string frame;
+  bool by_rows = false;
   // (Beyond the ends of BIGINT it is an error in Tessera.)
   const bool one_number = partial == 1 && outputs[keys[0]].kind == Kind::kInt && outputs[keys[0]].bound < 1e15;
   const bool framed = Chance(60);
   if (framed) {
     const int mode = total ? static_cast<int>(Below(3)) : partial == 0 ? 1 : 1 + static_cast<int>(Below(2));
+    by_rows = mode == 0;
     static constexpr const char* kModes[] = {"ROWS", "RANGE", "GROUPS"};
     const bool offsets = mode == 0 || (mode == 1 ? one_number : partial > 0);
     // Bounds from the first row of the partition to the last.
@@ -1743,6 +1745,7 @@ bool QueryGenerator::WindowCall(const std::vector<Piece>& outputs, Piece* call) 
   const bool ranks = ours.ends_with("rank()") || ours == "cume_dist()" || ours == "row_number()" ||
                      ours.starts_with("ntile") || ours.starts_with("lag") || ours.starts_with("lead");
   takes_frame = !ranks;
+  *numbers_peers = takes_frame ? by_rows : !ours.ends_with("rank()") && ours != "cume_dist()";
   if (!takes_frame) frame.clear();
   // It tells rows apart. (SQLite's min and max over some frames do not look at it.)
   if (!total && takes_frame && Chance(20) && (ours.starts_with("count") || ours.starts_with("sum"))) {
@@ -1769,9 +1772,13 @@ DifferentialQuery QueryGenerator::Windowed() {
   if (q.outputs.empty()) return Plain();
   const std::vector<Piece> below = q.outputs;
   const int calls = Between(1, 3);
+  bool numbered = false;
   for (int tries = 0, made = 0; made < calls && tries < 50; ++tries) {
     Piece call;
-    if (!WindowCall(below, &call)) continue;
+    bool numbers_peers = false;
+    // (Two of them may take rows that are equal in all outputs in different orders.)
+    if (!WindowCall(below, &call, &numbers_peers) || (numbered && numbers_peers)) continue;
+    numbered |= numbers_peers;
     q.outputs.push_back(call);
     ++made;
   }

@@ -37,8 +37,8 @@
 // | OFFSET alone       | OFFSET n                   | LIMIT -1 OFFSET n                                               |
 // | set operations     | INTERSECT first            | from left to right: each one over SELECT * FROM (...)           |
 // | windows            | peers are told apart by    | the same: without that the order of peers is left to chance, and |
-// |                    | all outputs, or make no    | only functions are generated that do not depend on it           |
-// |                    | difference                 |                                                                 |
+// |                    | all outputs, or make no    | only functions are generated that do not depend on it; one of   |
+// |                    | difference                 | a query may number rows that are equal in all outputs           |
 // | INTERSECT ALL ...  | INTERSECT ALL, EXCEPT ALL  | INTERSECT, EXCEPT, with row_number() of equal rows              |
 //
 // The functions named here are registered by differential_test.cc.
@@ -176,8 +176,9 @@ class QueryGenerator {
   Arm SetOperation(char name);
   DifferentialQuery OfSetOperation();
 
-  /// A window function over outputs of a block; false: what was drawn is none.
-  bool WindowCall(const std::vector<Piece>& outputs, Piece* call);
+  /// A window function over outputs of a block; false: what was drawn is none. `numbers_peers`: its values differ between
+  /// rows that are equal in all outputs.
+  bool WindowCall(const std::vector<Piece>& outputs, Piece* call, bool* numbers_peers);
   DifferentialQuery Windowed();
   /// WITH RECURSIVE over integers.
   DifferentialQuery Recursive();

@@ -113,7 +113,9 @@ class TabletCsv : public ::testing::Test {
       TableSchema schema;
       schema.name = "t";
       schema.columns = {{"a", kInteger, false}, {"b", SqlType::Text(), false}};
-      EXPECT_TRUE(directory->InsertTable(directory->BeginWrite().value(), schema, nullptr).ok());
+      const DatabaseDirectory::Write write = directory->BeginWrite().value();
+      const int64_t next = write.contents.next_tablet_id;
+      EXPECT_TRUE(directory->InsertTable(write, NewTable(write.contents, schema), nullptr, {}, next).ok());
     }
     Status Run(const std::string& file, const CopyFromOptions& options, size_t block_bytes) {
       TESSERA_ASSIGN(CsvFile csv, CsvFile::Open(file));

@@ -53,8 +53,8 @@ d: DECIMAL(13,2) DECIMAL(13,2) DECIMAL(22,2) DECIMAL(13,2) DECIMAL(31,4) DOUBLE 
 w: DECIMAL(31,4) DECIMAL(31,4) DECIMAL(31,4) DECIMAL(31,4) DECIMAL(31,4) DOUBLE DOUBLE - - - -
 r: DOUBLE DOUBLE DOUBLE DOUBLE DOUBLE REAL DOUBLE - - - -
 f: DOUBLE DOUBLE DOUBLE DOUBLE DOUBLE DOUBLE DOUBLE - - - -
-day: DATE DATE DATE - - - - INTEGER - - -
-moment: - - - - - - - - - - -
+day: DATE DATE DATE - - - - INTEGER INTERVAL - -
+moment: - - - - - - - INTERVAL INTERVAL - -
 v: - - - - - - - - - - -
 flag: - - - - - - - - - - -
 )");
@@ -159,6 +159,7 @@ const std::vector<SqlType>& AllTypes() {
                                              SqlType::Of(TypeId::kTime),
                                              SqlType::Of(TypeId::kUuid),
                                              SqlType::Of(TypeId::kTimestampTz),
+                                             SqlType::Of(TypeId::kBytea),
                                              SqlType::Text(),
                                              SqlType::Of(TypeId::kInterval)};
   return types;

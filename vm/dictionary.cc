@@ -95,7 +95,7 @@ Result<DictionaryMap> MapDictionary(const Program& program, int section, const C
     map.values.resize(chunk.entries);
     map.null.assign(chunk.entries, 1);
   }
-  const bool gives_text = !s.columns.empty() && s.columns[0].id == TypeId::kText;
+  const bool gives_text = !s.columns.empty() && s.columns[0].storage() == StorageClass::kText;
   std::mutex mutex;
   std::vector<std::unique_ptr<EntryMachine>> idle;
   const auto take_machine = [&] {

@@ -22,6 +22,35 @@ inline bool IsFormatted(const SqlType& type) {
   return type.IsNumeric() || type.id == TypeId::kDate || type.id == TypeId::kTimestamp || type.id == TypeId::kTime;
 }
 
+/// How texts in a format are read.
+struct FormatPattern {
+  /// What a group of the regular expression matches.
+  enum class Group : uint8_t {
+    kYear,
+    kShortYear,  ///< its last two digits
+    kMonth,
+    kMonthName,
+    kDay,
+    kHour,
+    kHour12,
+    kNoon,  ///< AM or PM
+    kMinute,
+    kSecond,
+    kFraction,
+  };
+  std::string error;          ///< why no text can be read by it; "": none
+  std::string regex;          ///< from the beginning of a text
+  std::vector<Group> groups;  ///< of the first group, of the second ...
+
+  /// The number of the group, from 0; -1: there is none.
+  int Find(Group g) const {
+    for (size_t i = 0; i < groups.size(); ++i) {
+      if (groups[i] == g) return static_cast<int>(i);
+    }
+    return -1;
+  }
+};
+
 class Format {
  public:
   enum class Language : uint8_t { kToChar, kStrftime };
@@ -33,6 +62,8 @@ class Format {
   const std::string& error() const { return error_; }
   /// Appends a value of the type that is not NULL.
   void Append(const Value& v, std::string* out) const;
+  /// Of texts in the format, in the language that it was read in. REQUIRES: the type is a moment's.
+  FormatPattern Pattern(Language language) const;
 
  private:
   /// What stands for a part of a moment, in either language.

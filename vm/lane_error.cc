@@ -57,8 +57,15 @@ Status LaneErrorStatus(LaneError error, const Instruction& in) {
     case LaneError::kNoCharacter:
       return SqlError("requested character is not valid", -1,
                       "Characters have the numbers 1 to 1114111 (10FFFF), without 55296 to 57343.");
+    case LaneError::kIntervalRange:
+      return SqlError("interval out of range");
+    case LaneError::kNoBytes:
+      return SqlError("invalid input syntax for type BYTEA", -1,
+                      "Bytes are \\x and pairs of hexadecimal digits; decode takes 'hex' and 'base64'.");
     case LaneError::kNoDate:
       return SqlError("date field value out of range", -1, "make_date takes a year from 1 to 9999, a month and a day.");
+    case LaneError::kRealOverflow:
+      return SqlError("REAL out of range: overflow", -1, "Cast an operand to DOUBLE PRECISION for a wider range.");
     case LaneError::kNegativeShift:
       return SqlError("negative number of bits to shift by", -1, "x << -n is x >> n.");
   }

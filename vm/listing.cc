@@ -95,7 +95,8 @@ class SectionListing {
                         w.function == WindowFunction::kLead || w.function == WindowFunction::kNthValue;
     if (counts) add(w.count >= 0 ? fmt::format("r{}", w.count) : fmt::format("{}", w.number));
     if (w.fallback >= 0) add(fmt::format("r{}", w.fallback));
-    out += fmt::format("({}) of {} + {} keys", arguments, w.partition_keys, w.order_keys);
+    out += fmt::format("({}){} of {} + {} keys", arguments, w.ignore_nulls ? " ignoring NULLs" : "", w.partition_keys,
+                       w.order_keys);
     if (!HasFrame(w.function)) return out;
     static constexpr const char* kModes[] = {"rows", "range", "groups"};
     static constexpr const char* kExclusions[] = {"", " without the row", " without peers and the row",

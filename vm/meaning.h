@@ -60,6 +60,9 @@ enum class LaneError : uint8_t {
   kNoCharacter,     ///< CHR of a number that is no character's
   kNoDate,          ///< MAKE_DATE of numbers that are no date's
   kNegativeShift,   ///< << or >> by a negative number of bits
+  kIntervalRange,   ///< an interval that 128 bits do not hold
+  kRealOverflow,    ///< a REAL that is infinite, made of what is not
+  kNoBytes,         ///< a text that is not one of bytes
 };
 
 /// What Apply may say besides its result.
@@ -586,7 +589,11 @@ TESSERA_UNARY(RoundF, double, double, { return rint(a); })
 TESSERA_UNARY(FloorF, double, double, { return floor(a); })
 TESSERA_UNARY(CeilF, double, double, { return ceil(a); })
 TESSERA_UNARY(SqrtF, double, double, { return sqrt(a); })
-TESSERA_UNARY(SingleF, double, double, { return static_cast<double>(static_cast<float>(a)); })
+TESSERA_UNARY(SingleF, double, double, {
+  const auto single = static_cast<double>(static_cast<float>(a));
+  if (single - single != 0 && a - a == 0) lane.error = LaneError::kRealOverflow;
+  return single;
+})
 TESSERA_UNARY(CanonF, double, double, { return a != a ? FromOrderedFloat(kOrderedNaN) : a + 0.0; })
 TESSERA_UNARY(AbsW, int128_t, int128_t, {
   if (a == kInt128Min) lane.error = LaneError::kWideOverflow;
@@ -756,8 +763,7 @@ TESSERA_EXTREME(MinW, int128_t, kLocked, kInt128Max, v < s)
 TESSERA_EXTREME(MaxW, int128_t, kLocked, kInt128Min, v > s)
 #undef TESSERA_EXTREME
 
-/// Count, mean and M2, the sum of squared differences from the mean. A sum of squares would lose all digits where the mean
-/// is large against the differences.
+/// Count, mean and M2: the sum of squared differences from the mean, because one of squares may lose all digits.
 struct MomentsF {
   using Type = double;
   struct State {

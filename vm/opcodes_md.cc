@@ -62,7 +62,7 @@ its items. There is no padding.
 
 | what | fields |
 |---|---|
-| the string | magic word `TESP` (4), version 6 (4), program, XXH3-64 checksum of all before it (8) |
+| the string | magic word `TESP` (4), version 8 (4), program, XXH3-64 checksum of all before it (8) |
 | program | list of constants, list of tables, list of join tables, list of sections, list of result columns |
 | type | id (1), precision (1), scale (1), length (4) |
 | constant | type, NULL (1), integer (8), double (8), wide (16), text |
@@ -75,7 +75,7 @@ its items. There is no padding.
 | instruction | opcode (2), p1 (2), p2 (4), p3 (4), p4 (4) |
 | aggregate | opcode (2), type |
 | sort key | column (4), descending (1), NULLs first (1) |
-| window | function (1), aggregate opcode (2), type, partition keys (4), order keys (4), value (4), count (4), number (8), fallback (4), frame mode (1), start (1), end (1), exclusion (1), start offset (8), end offset (8), key (4), start column (4), end column (4) |
+| window | function (1), aggregate opcode (2), type, partition keys (4), order keys (4), value (4), count (4), number (8), fallback (4), NULLs ignored (1), frame mode (1), start (1), end (1), exclusion (1), start offset (8), end offset (8), key (4), start column (4), end column (4) |
 
 Opcodes are numbered from 0 in the order below. `Program::Parse` refuses bytes that are not such a string, `Verify` refuses a
 program that an interpreter must not run.

@@ -16,7 +16,7 @@ namespace tessera::vm {
 namespace {
 
 constexpr uint32_t kMagic = 0x50534554;  // "TESP"
-constexpr uint32_t kVersion = 7;
+constexpr uint32_t kVersion = 8;
 
 static_assert(std::endian::native == std::endian::little, "programs travel little endian");
 
@@ -164,6 +164,7 @@ void Fields(A& a, WindowSpec& w) {
   a.Number(w.count);
   a.Number(w.number);
   a.Number(w.fallback);
+  a.Number(w.ignore_nulls);
   a.Number(w.frame.mode);
   a.Number(w.frame.start);
   a.Number(w.frame.end);

@@ -92,7 +92,7 @@ class PredicateEncoder {
       if (join >= key_ranges_.size() || !key_ranges_[join].known) return Constant(b, true);
       return Range(b, {key_ranges_[join].low, key_ranges_[join].high}, false);
     }
-    if (chunk_.type.id == TypeId::kText) return Text(b, p);
+    if (chunk_.type.storage() == StorageClass::kText) return Text(b, p);
     if (p.kind == Predicate::Kind::kRange) return Range(b, NumberInterval(program_, p, chunk_.type), p.negated);
     return In(b, p);
   }
@@ -149,7 +149,7 @@ class PredicateEncoder {
 
   /// The code of a value within [min, max].
   int128_t CodeOf(int128_t value) const {
-    if (chunk_.type.id == TypeId::kText) return value;
+    if (chunk_.type.storage() == StorageClass::kText) return value;
     if (chunk_.width == 16) return WrapSub128(value, chunk_.base);
     return static_cast<int128_t>(static_cast<uint64_t>(Low64(value)) - static_cast<uint64_t>(Low64(chunk_.base)));
   }
@@ -371,8 +371,8 @@ constexpr uint32_t kLazyEntries = 4096;
 /// Whether the chunk's entries are worth the way to a device, and can be tested there.
 bool IsLeftToDevice(const Chunk& chunk) {
   constexpr uint32_t kManyEntries = 4096;
-  return chunk.type.id == TypeId::kText && chunk.encoding == Encoding::kPlain && chunk.entries >= kManyEntries &&
-         chunk.longest_entry <= kLongestOnDevice;
+  return chunk.type.storage() == StorageClass::kText && chunk.encoding == Encoding::kPlain &&
+         chunk.entries >= kManyEntries && chunk.longest_entry <= kLongestOnDevice;
 }
 
 /// Makes a tablet share the storage of another tablet's map or set.
@@ -449,7 +449,7 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, con
     b->null_code = chunk.width == 16 ? static_cast<uint64_t>(Low64(chunk.null_code_wide)) : chunk.null_code;
     b->null_code_high = chunk.width == 16 ? High64(chunk.null_code_wide) : 0;
   }
-  if (chunk.type.id != TypeId::kText) {
+  if (chunk.type.storage() != StorageClass::kText) {
     const bool single = chunk.type.id == TypeId::kReal, floats = chunk.type.IsFloat();
     if (chunk.width == 0) {
       b->decode = Decode::kConstant;
@@ -529,7 +529,7 @@ Status SectionEncoder::EncodePredicates(const TabletEncoding* like, const LoopRu
     const Predicate& p = section_.predicates[i];
     const size_t slot = static_cast<size_t>(p.slot);
     const Chunk& chunk = *out->chunks[slot];
-    if (like != nullptr && chunk.type.id == TypeId::kText && EncodesAlike(*like->chunks[slot], chunk) &&
+    if (like != nullptr && chunk.type.storage() == StorageClass::kText && EncodesAlike(*like->chunks[slot], chunk) &&
         !like->predicates[i].by_row) {
       out->predicates[i] = like->predicates[i];
       if (out->predicates[i].set != nullptr) ShareStorage(out->predicates[i].set, *like, out);

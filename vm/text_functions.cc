@@ -10,10 +10,13 @@
 #include <string>
 
 #include "tablet/row_batch.h"
+#include "tablet/value_parser.h"
 #include "vm/text_meaning.h"
 
 namespace tessera::vm {
 namespace {
+
+constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// The first character of a text that is not empty.
 std::string_view FirstCharacter(std::string_view s) {
@@ -209,10 +212,56 @@ void RepeatT::Apply(std::string_view s, int64_t n, std::string* out, Lane& lane)
   for (int64_t i = 0; i < n; ++i) out->append(s);
 }
 
+void EncodeT::Apply(std::string_view s, int64_t n, std::string* out, Lane&) {
+  out->clear();
+  if (n == kByteaForm) return AppendBytea(s, out);
+  if (n != kBase64Form) return AppendHex(s, out);
+  constexpr size_t kLine = 57;  // bytes of a line of 76 characters, which ends with a line feed: as PostgreSQL
+  for (size_t i = 0; i < s.size(); i += 3) {
+    uint32_t bits = 0;
+    for (size_t k = 0; k < 3; ++k) bits = bits << 8 | (i + k < s.size() ? static_cast<unsigned char>(s[i + k]) : 0);
+    for (size_t k = 0; k < 4; ++k) out->push_back(i + k > s.size() ? '=' : kBase64[bits >> (18 - 6 * k) & 63]);
+    if (i + 3 <= s.size() && (i + 3) % kLine == 0) out->push_back('\n');
+  }
+}
+
+namespace {
+
+/// Blanks between the symbols are passed over; = ends a text whose bytes are not threes.
+bool FromBase64(std::string_view s, std::string* out) {
+  uint32_t bits = 0;
+  int symbols = 0, ends = 0;
+  for (const char c : s) {
+    if (IsBlank(c)) continue;
+    const size_t value = c == '=' ? 0 : kBase64.find(c);
+    if (value == std::string_view::npos || (c != '=' && ends > 0)) return false;
+    ends += c == '=' ? 1 : 0;
+    bits = bits << 6 | static_cast<uint32_t>(value);
+    if (++symbols < 4) continue;
+    if (ends > 2) return false;
+    for (int k = 0; k < 3 - ends; ++k) out->push_back(static_cast<char>(bits >> (16 - 8 * k)));
+    bits = 0;
+    symbols = ends > 0 ? 4 : 0;  // nothing may follow
+  }
+  return symbols == 0 || (symbols == 4 && ends > 0);
+}
+
+}  // namespace
+
+void DecodeT::Apply(std::string_view s, int64_t n, std::string* out, Lane& lane) {
+  out->clear();
+  const bool good = n == kByteaForm    ? ParseBytea(s, out) == ParseError::kNone
+                    : n == kBase64Form ? FromBase64(s, out)
+                                       : AppendFromHex(s, out);
+  if (!good) lane.error = LaneError::kNoBytes;
+}
+
 int64_t PositionT::Apply(std::string_view s, std::string_view part) {
   const size_t at = s.find(part);
   return at == std::string_view::npos ? 0 : CharacterCount(s.substr(0, at)) + 1;
 }
+
+int64_t LikeT::Apply(std::string_view s, std::string_view pattern) { return LikeMatches(s, pattern) ? 1 : 0; }
 
 void ReplaceT::Apply(std::string_view s, std::string_view from, std::string_view to, std::string* out, Lane& lane) {
   out->clear();
@@ -281,14 +330,6 @@ void SplitPartT::Apply(std::string_view s, std::string_view delimiter, int64_t n
 }
 
 // ---- Zone
-
-namespace {
-
-constexpr int64_t kFirstMoment = kFirstDay * kMicrosPerDay, kLastMoment = (kLastDay + 1) * kMicrosPerDay - 1;
-
-bool IsMoment(int64_t v) { return v >= kFirstMoment && v <= kLastMoment; }
-
-}  // namespace
 
 int64_t ZoneLocalI::Apply(const TimeZone& zone, int64_t moment, Lane& lane) {
   const int64_t local = IsMoment(moment) ? zone.LocalOf(moment) : INT64_MAX;

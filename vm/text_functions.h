@@ -75,10 +75,23 @@ struct RightT {
 struct RepeatT {
   static void Apply(std::string_view s, int64_t n, std::string* out, Lane& lane);
 };
+/// Bytes as a text and back; n is a form.
+enum ByteForm : int64_t { kByteaForm = 0, kHexForm = 1, kBase64Form = 2 };
+struct EncodeT {
+  static void Apply(std::string_view s, int64_t n, std::string* out, Lane& lane);
+};
+struct DecodeT {
+  static void Apply(std::string_view s, int64_t n, std::string* out, Lane& lane);
+};
 
-// ---- TextFind: the character of s at which `part` first begins, from 1; 0 if nowhere
+// ---- TextFind
+/// The character of s at which `part` first begins, from 1; 0 if nowhere.
 struct PositionT {
   static int64_t Apply(std::string_view s, std::string_view part);
+};
+/// 1 if s is LIKE `pattern`, else 0.
+struct LikeT {
+  static int64_t Apply(std::string_view s, std::string_view pattern);
 };
 
 // ---- TextReplace

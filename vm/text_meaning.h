@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#include "vm/interval_meaning.h"
 #include "vm/like.h"
 #include "vm/opcode.h"
 #include "vm/regex.h"
@@ -54,6 +55,15 @@ inline std::string_view Substring(std::string_view s, int64_t from, bool has_len
   size_t a = CharacterOffset(s, from - 1);
   std::string_view rest = s.substr(a);
   return rest.substr(0, end == INT64_MAX ? rest.size() : CharacterOffset(rest, end - from));
+}
+
+/// The same, in bytes.
+inline std::string_view Subbytes(std::string_view s, int64_t from, bool has_length, int64_t length) {
+  int64_t end = INT64_MAX;
+  if (has_length && __builtin_add_overflow(from, length, &end)) end = INT64_MAX;
+  if (from < 1) from = 1;
+  if (end <= from || static_cast<uint64_t>(from) > s.size()) return {};
+  return s.substr(static_cast<size_t>(from - 1), static_cast<size_t>(end - from));
 }
 
 /// LIKE: % any characters, _ one character, \ quotes the next byte.
@@ -137,6 +147,9 @@ struct TrimRightT {
 struct LengthT {
   static int64_t Apply(std::string_view s) { return CharacterCount(s); }
 };
+struct OctetLengthT {
+  static int64_t Apply(std::string_view s) { return static_cast<int64_t>(s.size()); }
+};
 struct FilterLtT {
   static bool Apply(std::string_view a, std::string_view b) { return a < b; }
 };
@@ -163,7 +176,16 @@ struct MaxT {
 };
 struct CutT {};
 struct ConcatT {};
-struct SubstringT {};
+struct SubstringT {
+  static std::string_view Apply(std::string_view s, int64_t from, bool bounded, int64_t length) {
+    return Substring(s, from, bounded, length);
+  }
+};
+struct SubbytesT {
+  static std::string_view Apply(std::string_view s, int64_t from, bool bounded, int64_t length) {
+    return Subbytes(s, from, bounded, length);
+  }
+};
 struct IToT {};
 struct FToT {};
 struct WToT {};

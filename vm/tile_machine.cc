@@ -65,7 +65,7 @@ TileMachine::TileMachine(const Program& program, int section, const std::vector<
   outer_.resize(program.joins.size());
   for (const Instruction& in : section_.code) {
     const OpcodeInfo& info = Info(in.op);
-    wide |= info.in == AccumulatorSpec::W || info.out == AccumulatorSpec::W;
+    wide |= info.in == AccumulatorSpec::W || info.out == AccumulatorSpec::W || info.p[1] == OperandSpec::SrcW;
     const bool probe = info.role == Role::Probe;
     if (probe) probed_.push_back(in.p1);
     if (probe && in.p3 == 0) crossed_[in.p1].end = static_cast<uint32_t>(joins[in.p1]->rows().rows);
@@ -235,6 +235,7 @@ Status TileMachine::ResumeTile(const TileSinks& sinks) {
 
 // For tile_machine_functions.cc.
 template TileMachine::Source<int64_t> TileMachine::Fetch<int64_t>(int32_t packed, int scratch);
+template TileMachine::Source<int128_t> TileMachine::Fetch<int128_t>(int32_t packed, int scratch);
 
 /// From instruction next_ on. Accumulators are dead where a loop starts, so the rest of the machine is all that a tile
 /// which was suspended there needs.

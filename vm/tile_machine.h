@@ -283,6 +283,22 @@ class TileMachine {
     DoApart(in);
   }
   template <class M>
+  void DoAddInterval(const Instruction& in) {
+    DoApart(in);
+  }
+  template <class M>
+  void DoBetween(const Instruction& in) {
+    DoApart(in);
+  }
+  template <class M>
+  void DoIntervalTimes(const Instruction& in) {
+    DoApart(in);
+  }
+  template <class M>
+  void DoMakeWide(const Instruction& in) {
+    DoApart(in);
+  }
+  template <class M>
   void DoZone(const Instruction& in) {
     DoApart(in);
   }
@@ -290,6 +306,7 @@ class TileMachine {
   void DoRegexReplace(const Instruction& in) {
     DoApart(in);
   }
+  void NullsOfW();
   /// The regular expression of a constant, compiled when it is first asked for.
   const Regex& RegexOf(int32_t constant);
   /// The format of the current instruction, likewise.
@@ -385,6 +402,7 @@ class TileMachine {
   static constexpr size_t kRecentGroups = size_t{1} << kRecentBits;
   std::vector<RecentGroup> recent_;
   const GroupTable* recent_of_ = nullptr;
+  uint32_t recent_generation_ = 0;
   std::vector<int64_t> many_keys_;  // of the tile's live rows, as the next two
   uint64_t many_hashes_[kTileRows];
   uint16_t many_rows_[kTileRows];

@@ -67,7 +67,7 @@ TileMachine::Source<int64_t> TileMachine::ComputeSlot(int slot, int scratch) {
     NoteError(LaneError::kBadText);
   }
   const DictionaryMap& values = machine->values();
-  const bool is_text = section_.slots[number].type.id == TypeId::kText;
+  const bool is_text = section_.slots[number].type.storage() == StorageClass::kText;
   std::array<int64_t, kTileRows> identifiers;
   if (is_text && !uses_.slots[number]) {
     std::array<std::string_view, kTileRows> texts;
@@ -189,6 +189,39 @@ void TileMachine::RunApart(const Instruction& in) {
       if (lane.error != LaneError::kNone) NoteError(lane.error);
       return MadeText(lane.error == LaneError::kNone ? std::string_view(text_) : std::string_view());
     });
+  } else if constexpr (kShape == Shape::AddInterval || kShape == Shape::IntervalTimes) {
+    const Source<int128_t> b = Fetch<int128_t>(in.p2, 0);
+    constexpr bool kMakesInterval = kShape == Shape::IntervalTimes;
+    ForOnlyLive([&](int i) {
+      if (b.one ? b.one_null : b.nulls != nullptr && b.nulls[i] != 0) NullsA()[i] = 1;
+      if (a_may_be_null_ && a_null_[i] != 0) return;
+      const int128_t interval = b.values[b.one ? 0 : i];
+      Lane lane;
+      if constexpr (kMakesInterval) {
+        w_[static_cast<size_t>(i)] = M::Apply(std::bit_cast<double>(a_[i]), interval, lane);
+      } else {
+        a_[i] = M::Apply(a_[i], interval, lane);
+      }
+      if (lane.null) NullsA()[i] = 1;
+      if (lane.error != LaneError::kNone) NoteError(lane.error);
+    });
+    if constexpr (kMakesInterval) NullsOfW();
+  } else if constexpr (kShape == Shape::Between || kShape == Shape::MakeWide) {
+    const Source<int64_t> b = Fetch<int64_t>(in.p2, 0);
+    Source<int64_t> c{nullptr, nullptr, true, false};
+    if constexpr (kShape == Shape::MakeWide) c = Fetch<int64_t>(in.p3, 1);
+    ForOnlyLive([&](int i) {
+      if (is_null(b, i) || is_null(c, i)) NullsA()[i] = 1;
+      if (a_may_be_null_ && a_null_[i] != 0) return;
+      Lane lane;
+      if constexpr (kShape == Shape::MakeWide) {
+        w_[static_cast<size_t>(i)] = M::Apply(a_[i], value(b, i), value(c, i), lane);
+      } else {
+        w_[static_cast<size_t>(i)] = M::Apply(a_[i], value(b, i), lane);
+      }
+      if (lane.error != LaneError::kNone) NoteError(lane.error);
+    });
+    NullsOfW();
   } else if constexpr (kShape == Shape::Zone) {
     const TimeZone& zone = **FindTimeZone(program_.constants[static_cast<size_t>(in.p2)].text);
     ForOnlyLive([&](int i) {
@@ -283,13 +316,20 @@ void TileMachine::RunApart(const Instruction& in) {
   }
 }
 
+/// W is NULL where A is.
+void TileMachine::NullsOfW() {
+  w_may_be_null_ = a_may_be_null_;
+  if (a_may_be_null_) memcpy(w_null_.data(), a_null_, static_cast<size_t>(n_));
+}
+
 void TileMachine::DoApart(const Instruction& in) {
   const auto run = [&]<class M, Shape kShape>() {
     constexpr bool kOnlyApart = kShape == Shape::TextNumber || kShape == Shape::TextFind ||
                                 kShape == Shape::TextReplace || kShape == Shape::TextPad || kShape == Shape::TextPart ||
                                 kShape == Shape::BinaryField || kShape == Shape::RegexPart ||
                                 kShape == Shape::RegexReplace || kShape == Shape::Zone || kShape == Shape::Place ||
-                                kShape == Shape::Format;
+                                kShape == Shape::Format || kShape == Shape::AddInterval || kShape == Shape::Between ||
+                                kShape == Shape::IntervalTimes || kShape == Shape::MakeWide;
     if constexpr (kOnlyApart || kApart<M>) RunApart<M, kShape>(in);
   };
   switch (in.op) {

@@ -22,9 +22,11 @@ void TileMachine::DoGroup(const Instruction& in) {
   bool any = false;
   if (table.groups() >= kManyGroups) return FindManyGroups(in, &table);
   const bool remembers = words <= 3;  // one or two words of keys, and the NULL bits
-  if (remembers && recent_of_ != &table) {
-    recent_.assign(kRecentGroups, {});
+  if (recent_of_ != &table || recent_generation_ != table.generation()) {
+    if (remembers) recent_.assign(kRecentGroups, {});
+    std::fill(group_.begin(), group_.end(), 0u);  // stale groups may be no more
     recent_of_ = &table;
+    recent_generation_ = table.generation();
   }
   WithKeyWords(in, section_.columns, [&](int i, int64_t* key, uint64_t nulls) {
     key[words - 1] = static_cast<int64_t>(nulls);
@@ -51,6 +53,7 @@ void TileMachine::DoGroup(const Instruction& in) {
     for (int w = 0; w < words; ++w) last[w] = key[w];
     any = true;
   });
+  table.MakeStates();
 }
 
 void TileMachine::FindManyGroups(const Instruction& in, GroupTable* table) {
@@ -68,6 +71,7 @@ void TileMachine::FindManyGroups(const Instruction& in, GroupTable* table) {
     many_rows_[n++] = static_cast<uint16_t>(i);
   });
   table->FindOrMakeMany(many_keys_.data(), many_hashes_, n, [&](size_t k, uint32_t g) { group_[many_rows_[k]] = g; });
+  table->MakeStates();
 }
 
 template <class M>

@@ -103,7 +103,7 @@ void TileMachine::DoTextSubstring(const Instruction& in) {
     if (a_may_be_null_ && a_null_[i] != 0) return;
     const int64_t count = bounded ? length.values[length.one ? 0 : i] : 0;
     if (count < 0) return NoteError(LaneError::kNegativeLength);
-    a_[i] = PartOfText(Substring(Text(a_[i]), from.values[from.one ? 0 : i], bounded, count));
+    a_[i] = PartOfText(M::Apply(Text(a_[i]), from.values[from.one ? 0 : i], bounded, count));
   });
 }
 

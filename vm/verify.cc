@@ -19,7 +19,7 @@
 namespace tessera::vm {
 
 bool IsValueType(const SqlType& t) {
-  if (t.id == TypeId::kNull || t.id > TypeId::kTimestampTz || t.id == TypeId::kInterval) return false;
+  if (t.id == TypeId::kNull || t.id > TypeId::kBytea) return false;
   if (t.id == TypeId::kDecimal) return t.precision >= 1 && t.precision <= 38 && t.scale <= t.precision;
   return true;
 }
@@ -120,8 +120,8 @@ class Verifier {
     }
     if (s.source_kind == Section::Source::kJoin) TESSERA_TRY(CheckJoin(s.source));
     if (s.source_kind == Section::Source::kOneRow && !s.slots.empty()) return Fail("one row has no columns");
-    if (dictionary && (s.slots.size() != 1 || s.slots[0].column != 0 || s.slots[0].type.id != TypeId::kText ||
-                       s.slots[0].map != -1)) {
+    if (dictionary && (s.slots.size() != 1 || s.slots[0].column != 0 ||
+                       s.slots[0].type.storage() != StorageClass::kText || s.slots[0].map != -1)) {
       return Fail("slots of a dictionary section");
     }
     for (const SqlType& t : s.registers) {
@@ -189,7 +189,7 @@ class Verifier {
         }
         break;
       case Predicate::Kind::kMapped:
-        if (slot.type.id != TypeId::kText) return Fail("a mapped predicate on a column that is not TEXT");
+        if (slot.type.storage() != StorageClass::kText) return Fail("a mapped predicate on a column that is not TEXT");
         TESSERA_TRY(CheckMap(pred.map));
         break;
       case Predicate::Kind::kKeyRange:
@@ -318,6 +318,7 @@ class Verifier {
     if (type == AccumulatorSpec::None || ClassOf(w.type) != type) return Fail("type of a window");
     if (w.count != -1 && (!counts || column(w.count) != AccumulatorSpec::I)) return Fail("number of a window");
     if (w.fallback != -1 && (!shifts || column(w.fallback) != type)) return Fail("fallback of a window");
+    if (w.ignore_nulls && (!of_value || w.function == WindowFunction::kAggregate)) return Fail("NULLs of a window");
     return CheckFrame(s, w);
   }
 

@@ -120,8 +120,12 @@ struct SectionContext {
   /// kGroups: what nobody reads. A group to which any of these applies may be left out of the result.
   std::vector<UnwantedGroups> unwanted = {};
   /// So many rows or groups, or more, can stay on the device, where the sections that read them run. UINT64_MAX: none;
-  /// so it is for a section with an order.
+  /// so it is for a section with an order that is not for its windows.
   uint64_t keep_from = UINT64_MAX;
+  /// The section, whose rows the device keeps, behind which these rows are to be kept: it is forgotten then. -1: none.
+  int append_to = -1;
+  /// Add the columns of the section's windows: SectionBackend::HasWindows, and all of its rows are made here.
+  bool add_windows = false;
   /// Texts that are only handed on, and where these come from. nullptr: there are none. The caller resolves the rows that
   /// it gets.
   const HandedOn* handed_on = nullptr;
@@ -144,14 +148,17 @@ class DeviceRun {
   /// keys there is exactly one group.
   ///
   /// If the device keeps the rows (SectionContext::keep_from, Keeps), these are only those within OFFSET and LIMIT, and the
-  /// result has their number and no columns.
+  /// result has their number, without those before them (append_to), and no columns.
+  ///
+  /// SectionContext::add_windows: rows that the device keeps have the columns of TypesOfRows (vm/window.h). Those that it
+  /// returns have them, or, if it turned out that the host has to add them, Section::columns only.
   ///
   /// REQUIRES: the join tables that it probes have been built or put. Errors: kUnsupported, kResource: the device turned
   /// out to be unable to run the section; the host can.
   virtual Result<RowSet> RunSection(const SectionContext& context) = 0;
   /// Whether the device has the rows of a section, for others to read.
   virtual bool Keeps(int section) const = 0;
-  /// Takes the rows of a section that were made elsewhere. Errors: as RunSection.
+  /// Takes the rows of a section that were made elsewhere, those of its windows included. Errors: as RunSection.
   virtual Status PutRows(const Program& program, int section, const RowSet& rows) = 0;
   /// Copies the rows of a section to the host. REQUIRES: Keeps(section).
   virtual Result<RowSet> FetchRows(const Program& program, int section) = 0;
@@ -175,6 +182,8 @@ class SectionBackend {
   virtual ~SectionBackend() = default;
   /// OK, or kUnsupported with the reason why this section cannot run here.
   virtual Status CanRun(const Program& program, int section) const = 0;
+  /// Whether it can add the columns of the section's windows.
+  virtual bool HasWindows(const Program& program, int section) const = 0;
   /// Starts a run, which must not outlive the device.
   virtual std::unique_ptr<DeviceRun> Begin() = 0;
 };

@@ -52,7 +52,8 @@ struct WindowSpec {
   int32_t value = -1;  ///< the argument; -1: there is none
   int32_t count = -1;  ///< n of ntile, lag, lead, nth_value; -1: it is `number`
   int64_t number = 1;
-  int32_t fallback = -1;  ///< lag, lead: the value where there is no such row; -1: NULL
+  int32_t fallback = -1;      ///< lag, lead: the value where there is no such row; -1: NULL
+  bool ignore_nulls = false;  ///< functions of a value: rows where it is NULL do not count
   WindowFrame frame;
   friend bool operator==(const WindowSpec&, const WindowSpec&) = default;
 };

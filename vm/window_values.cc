@@ -45,10 +45,12 @@ class Evaluation {
         return EachPartition(begin, end, [&](RowRange p) { return Ntile(p); });
       case WindowFunction::kLag:
       case WindowFunction::kLead:
+        FindValues(begin, end);
         return EachPartition(begin, end, [&](RowRange p) { return Shift(p); });
       case WindowFunction::kFirstValue:
       case WindowFunction::kLastValue:
       case WindowFunction::kNthValue:
+        FindValues(begin, end);
         return EachFrame(begin, end, [&](size_t i, const Frames& f) { return ValueOfFrame(i, f); });
       case WindowFunction::kAggregate:
         break;
@@ -152,8 +154,9 @@ class Evaluation {
       }
       const bool before = back == (n >= 0);
       const uint64_t distance = n < 0 ? 0 - static_cast<uint64_t>(n) : static_cast<uint64_t>(n);
-      if (distance <= (before ? i - p.begin : p.end - i - 1)) {
-        SetFrom(i, value, before ? i - distance : i + distance);
+      size_t from = 0;
+      if (FindRow(p, i, before, distance, &from)) {
+        SetFrom(i, value, from);
       } else if (fallback != nullptr) {
         SetFrom(i, *fallback, i);
       } else {
@@ -161,6 +164,51 @@ class Evaluation {
       }
     }
     return Status::Ok();
+  }
+
+  /// The row of the partition that is so many rows before or behind `row`, of those that count; false: there is none.
+  bool FindRow(RowRange p, size_t row, bool before, uint64_t distance, size_t* from) const {
+    if (valued_.empty()) {
+      *from = before ? row - distance : row + distance;
+      return distance <= (before ? row - p.begin : p.end - row - 1);
+    }
+    const RowRange values = ValuesIn(p), own = ValuesIn({row, row + 1});
+    if (distance > (before ? own.begin - values.begin : values.end - own.end)) return false;
+    *from = distance == 0 ? row : valued_[before ? own.begin - distance : own.end + distance - 1];
+    return true;
+  }
+
+  // ---- IGNORE NULLS: the same functions over the rows whose value is not NULL
+
+  /// Numbers these rows, if they are others than all.
+  void FindValues(size_t begin, size_t end) {
+    const std::vector<uint8_t>& null = rows_.column(w_.value).null;
+    if (!w_.ignore_nulls || null.empty()) return;
+    begin_ = begin;
+    valued_before_.reserve(end - begin + 1);
+    for (size_t i = begin; i < end; ++i) {
+      ThrowIfInterrupted(i);
+      valued_before_.push_back(valued_.size());
+      if (null[i] == 0) valued_.push_back(i);
+    }
+    valued_before_.push_back(valued_.size());
+    valued_.push_back(end);  // so that it is not empty
+  }
+  RowRange ValuesIn(RowRange rows) const {
+    return {valued_before_[rows.begin - begin_], valued_before_[rows.end - begin_]};
+  }
+
+  /// The value number `at`, from 0, of the frame, or the last one.
+  void SetValueOfFrame(size_t row, const Frames& f, uint64_t at, bool last) {
+    const RowRange before = ValuesIn(f.before), after = ValuesIn(f.after);
+    const RowRange own = f.own ? ValuesIn({row, row + 1}) : RowRange();
+    const size_t size = before.size() + own.size() + after.size();
+    if (last) at = size - 1;
+    if (size == 0 || at >= size) return SetNull(row);
+    for (const RowRange& r : {before, own, after}) {
+      if (at < r.size()) return SetFrom(row, rows_.column(w_.value), valued_[r.begin + at]);
+      at -= r.size();
+    }
   }
 
   /// FIRST_VALUE, LAST_VALUE and NTH_VALUE.
@@ -175,6 +223,10 @@ class Evaluation {
     }
     const size_t size = f.size();
     auto at = static_cast<uint64_t>(n) - 1;
+    if (!valued_.empty()) {
+      SetValueOfFrame(row, f, at, w_.function == WindowFunction::kLastValue);
+      return Status::Ok();
+    }
     if (w_.function == WindowFunction::kLastValue) at = size - 1;
     if (size == 0 || at >= size) {
       SetNull(row);
@@ -274,6 +326,9 @@ class Evaluation {
   const WindowSpec& w_;
   const StringPool& strings_;
   const std::span<RowColumn> out_;
+  size_t begin_ = 0;                   ///< the first row of those that are evaluated
+  std::vector<size_t> valued_before_;  ///< per row from there, and at the end: how many values there are before it
+  std::vector<size_t> valued_;         ///< the rows with values, and the end; empty: all rows count
 };
 
 }  // namespace
