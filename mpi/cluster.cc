@@ -221,7 +221,7 @@ class RankCluster final : public Cluster {
     SendCommand(command);
     watch_->SetTimeout(std::chrono::milliseconds(query.settings.rank_timeout));
 
-    exchange_.Begin(number_, query.settings.replicate_below, BroadcastLimit(query.settings), options.cancel);
+    exchange_.Begin(number_, LimitsOf(query.settings), options.cancel);
     vm::RunStatistics mine;
     uint64_t rows_out = 0;
     Status consumed;
@@ -259,7 +259,7 @@ class RankCluster final : public Cluster {
 
   /// OK, or one rank's error, the same on all ranks. REQUIRES: no program runs.
   Status AgreeNow(const Status& mine) {
-    exchange_.Begin(++number_, 0, 0, nullptr);
+    exchange_.Begin(++number_, {}, nullptr);
     Status status = exchange_.Agree(mine);
     exchange_.End();
     return status;
@@ -286,8 +286,9 @@ class RankCluster final : public Cluster {
     return Status::Ok();
   }
 
-  uint64_t BroadcastLimit(const ClusterSettings& settings) const {
-    return settings.broadcast_limit != 0 ? settings.broadcast_limit : least_room_;
+  ExchangeLimits LimitsOf(const ClusterSettings& settings) const {
+    return {settings.replicate_below, settings.broadcast_limit != 0 ? settings.broadcast_limit : least_room_,
+            settings.exchange_above};
   }
 
   /// The other side of the master's Run().
@@ -301,7 +302,7 @@ class RankCluster final : public Cluster {
     const int threads = command.threads != 0 ? command.threads : default_threads_;
     SetMemoryLimit(settings.memory_limit != 0 ? settings.memory_limit : default_memory_limit_);
     SetTemporaryLimit(settings.temp_file_limit);
-    exchange_.Begin(number_, settings.replicate_below, BroadcastLimit(settings), &interrupted);
+    exchange_.Begin(number_, LimitsOf(settings), &interrupted);
 
     vm::RunStatistics statistics;
     std::vector<WantedTablet> wanted;

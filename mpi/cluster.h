@@ -21,6 +21,7 @@ namespace tessera {
 struct ClusterSettings {
   uint64_t replicate_below = 0;  ///< tables with fewer encoded bytes are on every rank; 0: none
   uint64_t broadcast_limit = 0;  ///< bytes of a join's build side; 0: what the smallest rank has room for
+  uint64_t exchange_above = 0;   ///< rows of an intermediate result that go to the master
   uint64_t memory_limit = 0;     ///< bytes that the rank may allocate; 0: what it was given in Serve
   uint64_t temp_file_limit = 0;  ///< bytes of temporary files that the rank may use beside them
   /// Bytes of received tablets that are kept in memory, the rest on local scratch; 0: half the rank's memory.

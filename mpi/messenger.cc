@@ -19,6 +19,7 @@ void Messenger::Sleep(const std::function<bool()>& done, std::chrono::microsecon
   std::chrono::microseconds pause(5);
   while (!done()) {
     if (while_waiting_) while_waiting_();
+    if (!posted_.empty()) SendPosted();
     std::this_thread::sleep_for(pause);
     pause = std::min(pause + pause / 4 + std::chrono::microseconds(1), greatest);
   }
@@ -53,6 +54,39 @@ void Messenger::Send(int to, int tag, std::string message, bool wait) {
     under_way_.push_back({transport_->Send(to, tag, kept->data() + at, bytes, !wait), kept});
   }
   if (wait) Retire(0);
+}
+
+void Messenger::SendPosted() {
+  while (!under_way_.empty() && transport_->Done(&under_way_.front().request)) under_way_.pop_front();
+  while (!posted_.empty() && under_way_.size() < kPiecesUnderWay) {
+    Posted& next = posted_.front();
+    const size_t bytes = std::min(kGreatestMessage, next.message->size() - next.at);
+    under_way_.push_back(
+        {transport_->Send(next.to, next.tag, next.message->data() + next.at, bytes, false), next.message});
+    next.at += bytes;
+    if (next.at == next.message->size()) posted_.pop_front();
+  }
+}
+
+/// Rank r sends to r + 1, r + 2 ... and receives from r - 1, r - 2 ..., so the first message that a rank waits for is the
+/// first of its sender, and none waits in a circle.
+std::vector<Bytes> Messenger::AllToAllBytes(int tag, std::vector<std::string> messages) {
+  const int n = ranks();
+  for (int k = 1; k < n; ++k) {
+    const int to = (rank() + k) % n;
+    std::string& message = messages[static_cast<size_t>(to)];
+    bytes_sent_ += message.size();
+    posted_.push_back({to, tag, std::make_shared<const std::string>(std::move(message)), 0});
+  }
+  SendPosted();
+  std::vector<Bytes> out(static_cast<size_t>(n));
+  for (int k = 1; k < n; ++k) {
+    const int from = (rank() + n - k) % n;
+    out[static_cast<size_t>(from)] = Receive(from, tag);
+  }
+  WaitUntil([&] { return posted_.empty(); });
+  Retire(0);
+  return out;
 }
 
 Bytes Messenger::Receive(int from, int tag) {

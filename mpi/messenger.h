@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "mpi/transport.h"
@@ -42,6 +43,7 @@ class Messenger {
   void WaitUntil(F done, std::chrono::microseconds greatest = std::chrono::microseconds(200)) {
     for (int i = 0; i < kSpins; ++i) {
       if (done()) return;
+      if (!posted_.empty()) SendPosted();
     }
     Sleep(done, greatest);
   }
@@ -57,6 +59,9 @@ class Messenger {
   void Send(int to, int tag, std::string message, bool wait);
   /// A message of such a Send. One whose length is wrong ends the job, here and below.
   Bytes Receive(int from, int tag);
+  /// From every rank to every other: messages[r] goes to rank r, and what came from rank r is the result's entry r. What
+  /// a rank has for itself stays where it is. All ranks send and receive at the same time.
+  std::vector<Bytes> AllToAllBytes(int tag, std::vector<std::string> messages);
   /// From `root` to all: `message` is read on `root` and set on the others.
   void BroadcastBytes(int root, std::string* message);
   /// The same, for a wait that may be long: for the next command.
@@ -92,6 +97,12 @@ class Messenger {
     Transport::Request request;
     std::shared_ptr<const std::string> message;  ///< kept until the piece is gone
   };
+  /// A message whose pieces from `at` on have not been sent. They are while this rank waits for something else.
+  struct Posted {
+    int to, tag;
+    std::shared_ptr<const std::string> message;
+    size_t at;
+  };
 
   void Sleep(const std::function<bool()>& done, std::chrono::microseconds greatest);
   void CheckSize(int from, uint64_t size) {
@@ -103,9 +114,11 @@ class Messenger {
   /// Room for the first `needed` bytes of the message, which is out->size long, or says so.
   static void MakeRoom(Bytes* out, size_t* room, size_t needed);
   void Retire(size_t most);
+  void SendPosted();
 
   Transport* transport_;
   std::deque<Piece> under_way_;
+  std::deque<Posted> posted_;
   std::function<void()> while_waiting_;
   uint64_t bytes_sent_ = 0, bytes_received_ = 0;
 };

@@ -29,11 +29,9 @@ class MpiExchange::Timer {
   const Clock::time_point start_ = Clock::now();
 };
 
-void MpiExchange::Begin(uint64_t number, uint64_t replicate_below, uint64_t broadcast_limit,
-                        const std::atomic<bool>* cancel) {
+void MpiExchange::Begin(uint64_t number, const ExchangeLimits& limits, const std::atomic<bool>* cancel) {
   number_ = number;
-  replicate_below_ = replicate_below;
-  broadcast_limit_ = broadcast_limit;
+  limits_ = limits;
   cancel_ = cancel;
   gather_milliseconds_ = 0;
   stop_sent_ = false;
@@ -92,6 +90,27 @@ Result<std::vector<vm::Shipment>> MpiExchange::AllGather(vm::Shipment mine, cons
     }
   }
   return all;
+}
+
+Result<std::vector<vm::Shipment>> MpiExchange::AllToAll(std::vector<vm::Shipment> mine,
+                                                        const std::vector<SqlType>& types, vm::StringPool* strings) {
+  const Timer timer(&gather_milliseconds_);
+  const auto own = static_cast<size_t>(rank());
+  std::vector<std::string> messages(mine.size());
+  for (size_t r = 0; r < mine.size(); ++r) {
+    if (r == own) continue;
+    WireWriter out(true);
+    WriteShipment(mine[r], *strings, &out);
+    messages[r] = out.Take();
+    mine[r] = vm::Shipment{};
+  }
+  std::vector<Bytes> came = messenger_.AllToAllBytes(kTagRows, std::move(messages));
+  for (size_t r = 0; r < came.size(); ++r) {
+    if (r == own) continue;
+    TESSERA_ASSIGN(mine[r], ReadShipment(came[r].view(), types, strings));
+    came[r] = Bytes{};
+  }
+  return mine;
 }
 
 Result<vm::RowSet> MpiExchange::Broadcast(vm::RowSet mine, const std::vector<SqlType>& types, vm::StringPool* strings) {

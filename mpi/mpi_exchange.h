@@ -12,23 +12,31 @@
 
 namespace tessera {
 
+/// What decides how rows travel, see vm::Exchange.
+struct ExchangeLimits {
+  uint64_t replicate_below = 0, broadcast_limit = 0, exchange_above = 0;
+};
+
 class MpiExchange final : public vm::Exchange {
  public:
   explicit MpiExchange(Messenger* messenger) : messenger_(*messenger) {}
 
   /// A program starts. `cancel` may be nullptr. Every wait watches it, and it stops the other ranks, too.
-  void Begin(uint64_t number, uint64_t replicate_below, uint64_t broadcast_limit, const std::atomic<bool>* cancel);
+  void Begin(uint64_t number, const ExchangeLimits& limits, const std::atomic<bool>* cancel);
   void End();
   double gather_milliseconds() const { return gather_milliseconds_; }
 
   int rank() const override { return messenger_.rank(); }
   int ranks() const override { return messenger_.ranks(); }
-  uint64_t replicate_below() const override { return replicate_below_; }
-  uint64_t broadcast_limit() const override { return broadcast_limit_; }
+  uint64_t replicate_below() const override { return limits_.replicate_below; }
+  uint64_t broadcast_limit() const override { return limits_.broadcast_limit; }
+  uint64_t exchange_above() const override { return limits_.exchange_above; }
   Status Agree(const Status& mine) override;
   Result<uint64_t> Sum(uint64_t mine) override;
   Result<std::vector<vm::Shipment>> AllGather(vm::Shipment mine, const std::vector<SqlType>& types,
                                               vm::StringPool* strings) override;
+  Result<std::vector<vm::Shipment>> AllToAll(std::vector<vm::Shipment> mine, const std::vector<SqlType>& types,
+                                             vm::StringPool* strings) override;
   Result<vm::RowSet> Broadcast(vm::RowSet mine, const std::vector<SqlType>& types, vm::StringPool* strings) override;
   Status Send(int to, Result<vm::Shipment> shipment, const vm::StringPool& strings, bool wait) override;
   Result<vm::Shipment> Receive(int from, const std::vector<SqlType>& types, vm::StringPool* strings) override;
@@ -40,7 +48,7 @@ class MpiExchange final : public vm::Exchange {
 
   Messenger& messenger_;
   uint64_t number_ = 0;
-  uint64_t replicate_below_ = 0, broadcast_limit_ = 0;
+  ExchangeLimits limits_;
   const std::atomic<bool>* cancel_ = nullptr;
   double gather_milliseconds_ = 0;
   uint64_t latest_stop_ = 0;  ///< the greatest number of a program that another rank has stopped

@@ -19,8 +19,8 @@ void MergeMax(const T& theirs, bool, T* out) {
   *out = std::max(*out, theirs);
 }
 void MergeAny(bool theirs, bool, bool* out) { *out |= theirs; }
-void MergeRows(uint64_t theirs, bool builds_join, uint64_t* out) {
-  if (builds_join) *out += theirs;
+void MergeRows(uint64_t theirs, bool each_has_some, uint64_t* out) {
+  if (each_has_some) *out += theirs;
 }
 void MergeJoins(const std::vector<vm::JoinedRows>& theirs, bool, std::vector<vm::JoinedRows>* out) {
   if (out->size() != theirs.size()) out->clear();
@@ -49,7 +49,8 @@ bool WasIdle(const vm::SectionStatistics& rank) {
 }  // namespace
 
 void MergeSection(const vm::SectionStatistics& theirs, bool builds_join, vm::SectionStatistics* out) {
-#define STATISTIC(Merging, Type, Name) Merge##Merging(theirs.Name, builds_join, &out->Name);
+  const bool each_has_some = builds_join || theirs.distributed;
+#define STATISTIC(Merging, Type, Name) Merge##Merging(theirs.Name, each_has_some, &out->Name);
 #include "vm/section_statistics.def"
 #undef STATISTIC
 }
@@ -60,7 +61,6 @@ vm::RunStatistics MergeStatistics(const vm::Program& program, const Snapshot& sn
   for (const vm::RunStatistics& rank : all) out.ranks.push_back(rank.mine);
   for (vm::SectionStatistics& section : out.sections) {
     const vm::Section& s = program.sections[static_cast<size_t>(section.section)];
-    if (!vm::SharedByRanks(s)) continue;
     const bool all_rows = s.limit < 0 || s.sink != vm::Section::Sink::kRows;
     const bool for_everyone = all_rows && TabletsOf(program, snapshot, s) >= all.size();
     for (size_t r = 0; r < all.size(); ++r) {

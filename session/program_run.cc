@@ -73,6 +73,7 @@ ClusterSettings ClusterSettingsOf(const Settings& settings) {
   ClusterSettings out;
   out.replicate_below = static_cast<uint64_t>(settings.replicate_below);
   out.broadcast_limit = static_cast<uint64_t>(settings.broadcast_limit);
+  out.exchange_above = static_cast<uint64_t>(settings.exchange_above);
   out.memory_limit = static_cast<uint64_t>(settings.memory_limit);
   out.temp_file_limit = static_cast<uint64_t>(settings.temp_file_limit);
   out.scatter_memory = static_cast<uint64_t>(settings.scatter_memory);

@@ -92,6 +92,11 @@ std::string StatisticsText(const Analysis& analysis) {
       }
       out += "\n";
     }
+    if (s.distributed) {
+      out += fmt::format("{}: its rows stay on the ranks", s.label);
+      if (s.rows_exchanged > 0) out += fmt::format("; {} went to the rank of their key", s.rows_exchanged);
+      out += "\n";
+    }
     if (s.join_passes > 0) out += fmt::format("{}: {} passes, join tables in parts\n", s.label, s.join_passes);
     if (s.group_spills > 0) {
       out += fmt::format("{}: the group table was full {} times and sent {} groups to the host\n", s.label,

@@ -8,6 +8,7 @@ Closes with the line "N passed, N failed". Without MPI in the build, that tesser
 
 import glob
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -346,6 +347,20 @@ def test_received_tablets_beyond_the_budget_go_to_scratch():
     at = lines[0].index("bytes_scattered")
     sent = [int(line[at]) for line in lines[1:]]
     check(sent[0] == sent[1] + sent[2] > 0 and sent[3:] == [0, 0, 0], "sent again:", sent)
+
+
+def test_results_stay_distributed():
+    directory = database("distributed", rows=3000)
+    query = ("SELECT count(*), sum(n), max(first) FROM (SELECT a, count(*) AS n, min(place) AS first FROM "
+             "(SELECT a, row_number() OVER (PARTITION BY a % 700 ORDER BY c) AS place FROM t) x GROUP BY a) y")
+    alone = run([TESSERA, directory, "-c", query]).stdout
+    for above, stays in ((0, True), (2999, True), (3000, False)):
+        script = f"SET replicate_below = 0; SET exchange_above = {above}; EXPLAIN ANALYZE {query}; {query}"
+        done = run(mpirun(3, directory, "-c", script))
+        check(done.stdout.endswith(alone), done.stdout, done.stderr)
+        sections = re.findall(r"its rows stay on the ranks; (\d+) went to the rank of their key", done.stdout)
+        check((len(sections) > 0) == stays, above, done.stdout)
+        check(all(0 < int(n) < 3000 for n in sections), done.stdout)
 
 
 def test_build_side_beyond_the_budget():

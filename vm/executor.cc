@@ -127,7 +127,7 @@ class Run {
     SectionStatistics stats = state_.StartStatistics(number);
     double consumed = 0;
     TESSERA_ASSIGN(RowSet rows, RowsOf(number, consume, &stats, &consumed));
-    if (s.repeat >= 0) {
+    if (s.repeat >= 0 && rows.rows > 0) {
       TESSERA_TRY(Caught([&] {
         RepeatRows(s.repeat, &rows);
         return Status::Ok();
@@ -139,7 +139,7 @@ class Run {
       stats.rows_out = rows.rows;
     }
     const bool has_windows = device_.Keeps(number) || rows.columns.size() > s.columns.size();
-    if (!s.windows.empty() && !has_windows && state_.IsMaster())
+    if (!s.windows.empty() && !has_windows && (state_.IsMaster() || state_.distributed[static_cast<size_t>(number)]))
       TESSERA_TRY(Caught([&] { return AddWindows(s, state_.strings, state_.pool, &rows); }));
     TESSERA_TRY(Caught([&] {
       if (s.sink == Section::Sink::kJoin) return KeepJoin(s, std::move(rows));
@@ -260,12 +260,17 @@ class Run {
   /// Keeps rows for the sections that read them, or for the result.
   Status KeepRows(int number, RowSet rows) {
     const Section& s = state_.section(number);
-    if (s.append_to >= 0 && state_.IsMaster() && !device_.Keeps(number)) {
+    const auto at = static_cast<size_t>(number);
+    // Rows that the master alone has are distributed rows of which the others have none.
+    if (s.append_to >= 0 && state_.distributed[static_cast<size_t>(s.append_to)]) state_.distributed[at] = true;
+    if (state_.distributed[at] && rows.columns.empty()) rows = MakeRowSet(TypesOfRows(s));
+    if (s.append_to >= 0 && (state_.IsMaster() || state_.distributed[at]) && !device_.Keeps(number)) {
       if (device_.Keeps(s.append_to)) {
         TESSERA_ASSIGN(state_.result(s.append_to), device_.Fetch(s.append_to));
         device_.Drop(s.append_to);
       }
       RowSet first = std::move(state_.result(s.append_to));
+      if (first.columns.empty()) first = MakeRowSet(TypesOfRows(s));
       std::vector<RowSet> behind;
       behind.push_back(std::move(rows));
       TESSERA_TRY(AppendAll(&first, std::move(behind), state_.pool));

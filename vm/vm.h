@@ -215,6 +215,8 @@ class Exchange {
   virtual uint64_t replicate_below() const = 0;
   /// The greatest size of a join's build side that a rank has room for, in bytes.
   virtual uint64_t broadcast_limit() const = 0;
+  /// Intermediate results of more rows than this stay distributed over the ranks; smaller ones go to the master.
+  virtual uint64_t exchange_above() const = 0;
 
   /// All ranks. OK if all are OK; else the same error everywhere, naming the lowest rank that failed by itself.
   virtual Status Agree(const Status& mine) = 0;
@@ -224,6 +226,9 @@ class Exchange {
   /// columns: rows of others are refused. Errors: kCorrupt.
   virtual Result<std::vector<Shipment>> AllGather(Shipment mine, const std::vector<SqlType>& types,
                                                   StringPool* strings) = 0;
+  /// All ranks: mine[r] goes to rank r. Returns what came, by rank; this rank's own stays as it is. Errors: kCorrupt.
+  virtual Result<std::vector<Shipment>> AllToAll(std::vector<Shipment> mine, const std::vector<SqlType>& types,
+                                                 StringPool* strings) = 0;
   /// All ranks: the master's rows become everybody's.
   virtual Result<RowSet> Broadcast(RowSet mine, const std::vector<SqlType>& types, StringPool* strings) = 0;
   /// One shipment, or the reason why there is none, from one rank to another. Send may return before the shipment has
@@ -251,8 +256,14 @@ struct RunOptions {
 };
 
 /// Whether every rank runs its portion of the section: of a stored table, or of the rows of a join table, which every
-/// rank has. Other sections run on the master alone.
+/// rank has. Sections over results that are distributed are shared, too; others run on the master alone.
 bool SharedByRanks(const Section& section);
+/// By section: whether its rows may stay distributed over the ranks that made them, because those that read them need
+/// not see them all together.
+std::vector<bool> MayStayDistributed(const Program& program);
+/// The columns of a section's rows by which they are exchanged, so that one rank can finish the rows with equal values
+/// without the others': keys of groups and of folds, PARTITION BY of windows. Empty: only one rank can.
+std::vector<int32_t> ExchangeKeys(const Section& section);
 /// The join table that a section probes as a grid: its rows are cut into ranges, as the source's rows are cut into
 /// tiles. -1: none.
 int GridOf(const Program& program, const Section& section);

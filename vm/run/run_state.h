@@ -23,6 +23,8 @@ struct RunState {
         pool(threads),
         results(p.sections.size()),
         joins(p.joins.size()),
+        may_stay_distributed(o.exchange == nullptr ? std::vector<bool>() : MayStayDistributed(p)),
+        distributed(p.sections.size()),
         built_on_device(p.sections.size()),
         was_dropped(p.sections.size()) {}
 
@@ -33,9 +35,11 @@ struct RunState {
   std::vector<const TableInfo*> tables;  ///< by number in the program
   std::vector<RowSet> results;           ///< by section: its rows, until they have been read
   HostJoins joins;
-  std::vector<bool> built_on_device;  ///< by section: its join table is on the device
-  std::vector<bool> was_dropped;      ///< by section: its rows have been read for the last time
-  HandedOn handed_on;                 ///< empty: everything runs on the host
+  std::vector<bool> may_stay_distributed;  ///< by section, of ranks
+  std::vector<bool> distributed;           ///< by section: every rank has some of its rows; the same on all ranks
+  std::vector<bool> built_on_device;       ///< by section: its join table is on the device
+  std::vector<bool> was_dropped;           ///< by section: its rows have been read for the last time
+  HandedOn handed_on;                      ///< empty: everything runs on the host
   LateTexts late_texts;
   RankStatistics mine;
   uint64_t turns = 0;  ///< of recursions that have ended
@@ -54,7 +58,11 @@ struct RunState {
   /// Whether this process has the results: it runs alone, or as rank 0.
   bool IsMaster() const { return options.exchange == nullptr || options.exchange->rank() == 0; }
   /// Whether every rank runs its portion of the section.
-  bool IsShared(const Section& s) const { return options.exchange != nullptr && SharedByRanks(s); }
+  bool IsShared(const Section& s) const {
+    if (options.exchange == nullptr) return false;
+    return SharedByRanks(s) ||
+           (s.source_kind == Section::Source::kSection && distributed[static_cast<size_t>(s.source)]);
+  }
   /// Whether every rank takes part in the section, if only by receiving its rows.
   bool IsCollective(const Section& s) const {
     return IsShared(s) || (options.exchange != nullptr && s.sink == Section::Sink::kJoin);

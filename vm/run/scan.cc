@@ -42,10 +42,10 @@ void CutTablet(const Portion& portion, uint32_t block_rows, size_t tablet, uint3
   }
 }
 
-/// Cuts the source. `rows`: the rows of each of its tablets.
-void CutSource(const Section& s, const Portion& portion, const std::vector<uint32_t>& rows, ScanUnits* units) {
+/// Cuts the source. `rows`: the rows of each of its tablets. `next`: the number of its first block.
+void CutSource(const Section& s, const Portion& portion, const std::vector<uint32_t>& rows, uint64_t next,
+               ScanUnits* units) {
   const uint32_t block_rows = ComparesPairs(s) ? kTileRows : portion.unit_rows();
-  uint64_t next = 0;
   for (size_t t = 0; t < rows.size(); ++t) CutTablet(portion, block_rows, t, rows[t], &next, &units->blocks);
   units->first = portion.first_unit();
   units->step = portion.unit_step();
@@ -106,7 +106,7 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
       scan->first_rows.push_back(first);
       first += tablet->rows();
     }
-    CutSource(s, Portion(*scan->table, state->options.exchange), rows, &units);
+    CutSource(s, Portion(*scan->table, state->options.exchange), rows, 0, &units);
     // (A grid comes back to each tablet for every range, up to its end.)
     for (size_t u = 0; u < units.size() && units.grid < 0; ++u)
       ++scan->tablets[units.blocks[units.At(u).block].tablet].units_left;
@@ -122,8 +122,11 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
       return {ErrorCode::kResource, "an intermediate result has more than 2^32 rows"};
     encoded = EncodeRows(s, from);
   }
-  // Every rank has the rows of a join table; only the master has those of a section.
-  CutSource(s, Portion(state->IsShared(s) ? state->options.exchange : nullptr), {encoded.rows}, &units);
+  // Every rank has the rows of a join table. Those of a section are the rank's own.
+  const Exchange* const exchange = state->options.exchange;
+  const bool replicated = s.source_kind == Section::Source::kJoin;
+  const uint64_t first = exchange == nullptr || replicated ? 0 : static_cast<uint64_t>(exchange->rank()) << 32;
+  CutSource(s, Portion(replicated ? exchange : nullptr), {encoded.rows}, first, &units);
   FindRanges(*state, scan);
   return Status::Ok();
 }

@@ -112,8 +112,8 @@ struct Scan {
   std::vector<LazyTablet> tablets;
   std::vector<uint64_t> first_rows;  ///< of stored tables: the number of each tablet's first row
   uint64_t place = 0;                ///< what is added to rows' numbers, so that turns of a recursion differ
-  SharedLoops loops;                                   ///< over the texts of tablets that are being encoded
-  std::unique_ptr<TopRows> top;                        ///< of ORDER BY and LIMIT
+  SharedLoops loops;                 ///< over the texts of tablets that are being encoded
+  std::unique_ptr<TopRows> top;      ///< of ORDER BY and LIMIT
   std::vector<std::unique_ptr<TileMachine>> machines;  ///< one per worker, or nullptr
   std::vector<std::unique_ptr<WorkerGroups>> groups;   ///< kGroups: one per worker
   ScanCounts counts;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "vm/row_set.h"
 #include "vm/run/host_sections.h"
+#include "vm/run/key_exchange.h"
 
 namespace tessera::vm {
 namespace {
@@ -59,7 +60,15 @@ Status SharedSection::OwnError(const Status& status) const {
   return status;
 }
 
-/// Merges up a binary tree: in round k, ranks whose lowest set bit is bit k send to the rank without that bit.
+Result<bool> SharedSection::StaysDistributed(uint64_t rows) {
+  if (!state_.may_stay_distributed[static_cast<size_t>(number_)]) return false;
+  TESSERA_ASSIGN(const uint64_t all, exchange_.Sum(rows));
+  const bool stays = all > exchange_.exchange_above();
+  state_.distributed[static_cast<size_t>(number_)] = stays;
+  stats_->distributed = stays;
+  return stays;
+}
+
 Result<RowSet> SharedSection::MergeGroups() {
   const auto start = Clock::now();
   std::unique_ptr<GroupTable> groups;
@@ -67,6 +76,32 @@ Result<RowSet> SharedSection::MergeGroups() {
   state_.mine.execute += MillisecondsSince(start);
   if (!status.ok()) exchange_.Stop();
   if (status.ok()) stats_->rows_out = groups->groups();
+  TESSERA_ASSIGN(const bool stays, StaysDistributed(status.ok() ? groups->groups() : 0));
+  if (!stays) return MergeUpTree(std::move(status), std::move(groups));
+  Result<RowSet> mine = Caught([&]() -> Result<RowSet> {
+    TESSERA_TRY(status);
+    return groups->Rows();
+  });
+  groups.reset();
+  return ExchangeGroups(std::move(mine));
+}
+
+Result<RowSet> SharedSection::ExchangeGroups(Result<RowSet> mine) {
+  TESSERA_ASSIGN(const RowSet partial,
+                 ExchangeByKey(&state_, std::move(mine), section_.columns, ExchangeKeys(section_), stats_));
+  const auto start = Clock::now();
+  Result<RowSet> rows = Caught([&]() -> Result<RowSet> {
+    GroupTable groups(section_, &state_.strings);
+    TESSERA_TRY(groups.Merge(partial));
+    return groups.Rows();
+  });
+  state_.mine.merge += MillisecondsSince(start);
+  if (rows.ok()) stats_->rows_out = rows->rows;
+  return rows;
+}
+
+/// In round k, ranks whose lowest set bit is bit k send to the rank without that bit.
+Result<RowSet> SharedSection::MergeUpTree(Status status, std::unique_ptr<GroupTable> groups) {
   const int rank = exchange_.rank();
   for (int bit = 1; bit < exchange_.ranks(); bit <<= 1) {
     if ((rank & bit) != 0) {
@@ -137,8 +172,14 @@ Status SharedSection::GatherAtMaster(Result<Shipment> mine, const std::vector<Sq
 
 /// Brings all rows to the master, in the order in which one process would make them.
 Result<RowSet> SharedSection::GatherRows() {
+  Result<Shipment> mine = portion_.All();
+  TESSERA_ASSIGN(const bool stays, StaysDistributed(mine.ok() ? mine->rows.rows : 0));
+  if (stays) {
+    TESSERA_TRY(exchange_.Agree(mine.status()));
+    return std::move(mine->rows);
+  }
   std::vector<Shipment> all;
-  TESSERA_TRY(GatherAtMaster(portion_.All(), section_.columns, &all));
+  TESSERA_TRY(GatherAtMaster(std::move(mine), section_.columns, &all));
   if (all.empty()) return RowSet{};
   const auto start = Clock::now();
   RowSet rows;
@@ -158,6 +199,8 @@ Result<RowSet> SharedSection::GatherOrderedRows() {
   s.order.push_back({static_cast<int32_t>(s.columns.size()), false, false});
   s.columns.push_back(SqlType::Of(TypeId::kBigint));
   Result<Shipment> mine = portion_.All();
+  TESSERA_ASSIGN(const bool stays, StaysDistributed(mine.ok() ? mine->rows.rows : 0));
+  if (stays) return ExchangeOrderedRows(std::move(mine), s);
   if (mine.ok()) {
     const auto start = Clock::now();
     const Status sorted = Caught([&] {
@@ -187,6 +230,22 @@ Result<RowSet> SharedSection::GatherOrderedRows() {
   state_.mine.merge += MillisecondsSince(start);
   stats_->rows_out = rows.rows;
   return rows;
+}
+
+Result<RowSet> SharedSection::ExchangeOrderedRows(Result<Shipment> mine, const Section& with_unit) {
+  Result<RowSet> rows = Caught([&]() -> Result<RowSet> {
+    TESSERA_TRY(mine.status());
+    AppendUnitColumn(&*mine);
+    return std::move(mine->rows);
+  });
+  TESSERA_ASSIGN(RowSet came,
+                 ExchangeByKey(&state_, std::move(rows), with_unit.columns, ExchangeKeys(section_), stats_));
+  const auto start = Clock::now();
+  TESSERA_TRY(Caught([&] { return OrderAndLimit(with_unit, state_.strings, state_.pool, &came); }));
+  came.columns.pop_back();
+  state_.mine.merge += MillisecondsSince(start);
+  stats_->rows_out = came.rows;
+  return came;
 }
 
 Result<RowSet> SharedSection::StreamOut() {

@@ -1,5 +1,5 @@
 // A section that all ranks share: each runs its portion, then the results are put together at the master (join tables:
-// on every rank). The messages are in mpi/PROTOCOL.md. Private to vm/.
+// on every rank), or stay distributed, exchanged by key where one rank must have all rows with equal values. The messages are in mpi/PROTOCOL.md. Private to vm/.
 //
 // Start at: SharedSection::Run. The thread of the run. REQUIRES: there are ranks (RunOptions::exchange).
 #pragma once
@@ -21,10 +21,17 @@ class SharedSection {
   Result<RowSet> Run(const RowConsumer& consume);
 
  private:
+  /// Whether the ranks keep what they have made, so many rows of this rank's among them; the same on all ranks.
+  Result<bool> StaysDistributed(uint64_t rows);
   Result<RowSet> MergeGroups();
+  Result<RowSet> ExchangeGroups(Result<RowSet> mine);
+  /// Merges groups up a binary tree; they end at the master.
+  Result<RowSet> MergeUpTree(Status status, std::unique_ptr<GroupTable> groups);
   Result<RowSet> GatherJoin();
   Result<RowSet> GatherRows();
   Result<RowSet> GatherOrderedRows();
+  /// Every rank gets all rows with equal keys, in the section's order.
+  Result<RowSet> ExchangeOrderedRows(Result<Shipment> mine, const Section& with_unit);
   /// Sends all ranks' shipments to the master. `all`, by rank, stays empty on other ranks, and if any rank failed.
   Status GatherAtMaster(Result<Shipment> mine, const std::vector<SqlType>& types, std::vector<Shipment>* all);
   Result<RowSet> StreamOut();

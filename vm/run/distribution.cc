@@ -1,0 +1,58 @@
+// Which results stay distributed over ranks, and by which columns their rows are exchanged.
+
+#include <algorithm>
+
+#include "vm/vm.h"
+
+namespace tessera::vm {
+namespace {
+
+/// Whether the section's rows get numbers, which must differ on all ranks and be those of one process.
+bool NumbersRows(const Section& s) {
+  return std::any_of(s.code.begin(), s.code.end(), [](const Instruction& in) { return in.op == Opcode::PlaceI; });
+}
+
+/// Whether ranks make rows of it that need not meet at the master: all of them, in any order, or by key.
+bool MakesDistributedRows(const Section& s) {
+  if (s.sink == Section::Sink::kGroups) return s.keys > 0;
+  if (s.sink != Section::Sink::kRows || s.limit >= 0 || s.offset > 0) return false;
+  const bool together = !s.order.empty() || !s.windows.empty() || s.fold != Section::Fold::kNone;
+  return !together || !ExchangeKeys(s).empty();
+}
+
+}  // namespace
+
+std::vector<int32_t> ExchangeKeys(const Section& s) {
+  std::vector<int32_t> keys;
+  if (s.sink == Section::Sink::kGroups) {
+    for (int32_t k = 0; k < s.keys; ++k) keys.push_back(k);
+    return keys;
+  }
+  size_t leading = s.fold != Section::Fold::kNone ? static_cast<size_t>(s.keys) : 0;
+  if (!s.windows.empty()) leading = s.order.size();
+  for (const WindowSpec& w : s.windows) leading = std::min(leading, static_cast<size_t>(w.partition_keys));
+  for (size_t k = 0; k < leading; ++k) keys.push_back(s.order[k].column);
+  return keys;
+}
+
+std::vector<bool> MayStayDistributed(const Program& program) {
+  const size_t n = program.sections.size();
+  std::vector<bool> recursive(n);  // a recursion's turns are the master's, and so are the rows that they read
+  for (size_t i = 0; i < n; ++i) {
+    const int32_t again = program.sections[i].again;
+    if (again >= 0) std::fill(recursive.begin() + again, recursive.begin() + static_cast<ptrdiff_t>(i) + 1, true);
+  }
+  std::vector<bool> may(n);             // leave its rows distributed
+  std::vector<bool> readable(n, true);  // by all that read them
+  for (size_t i = n; i-- > 0;) {
+    const Section& s = program.sections[i];
+    readable[i] = readable[i] && !recursive[i] && i + 1 < n;
+    may[i] = readable[i] && MakesDistributedRows(s);
+    if (s.source_kind == Section::Source::kSection && (recursive[i] || NumbersRows(s)))
+      readable[static_cast<size_t>(s.source)] = false;
+    if (s.append_to >= 0 && !readable[i]) readable[static_cast<size_t>(s.append_to)] = false;
+  }
+  return may;
+}
+
+}  // namespace tessera::vm

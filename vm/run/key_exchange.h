@@ -1,0 +1,20 @@
+// Rows on their way to the rank of their key. Private to vm/.
+//
+// Start at: ExchangeByKey. The thread of the run; all ranks.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "vm/run/run_state.h"
+
+namespace tessera::vm {
+
+/// Sends each row to the rank that has the rows with equal values in `keys`, and returns those of this rank: the rows of
+/// rank 0 first, each rank's in their order. Equal are values that GROUP BY takes for equal, on any rank and in columns
+/// of 64 or 128 bits. `mine`: an error ends the exchange on all ranks before a row is sent.
+Result<RowSet> ExchangeByKey(RunState* state, Result<RowSet> mine, const std::vector<SqlType>& types,
+                             const std::vector<int32_t>& keys, SectionStatistics* stats);
+
+}  // namespace tessera::vm
