@@ -97,12 +97,14 @@ class Lines final : public ResultWriter {
 };
 
 const char* const kQueries[] = {
-    "SELECT b, count(*), sum(a), max(d) FROM t GROUP BY b",
+    "SELECT b, count(*), sum(a), max(d) FROM t GROUP BY b ORDER BY b",
     "SELECT a, b, d FROM t WHERE a % 3 = 0",
     "SELECT a, b FROM t ORDER BY b, a DESC LIMIT 7",
-    "SELECT x.b, count(*) FROM t x JOIN t y ON x.b = y.b GROUP BY x.b",
+    "SELECT x.b, count(*) FROM t x JOIN t y ON x.b = y.b GROUP BY x.b ORDER BY x.b",
     "SELECT count(*) FROM t x, t y WHERE x.a < y.a",
     "SELECT a FROM t LIMIT 3",
+    "SELECT count(*), max(n) FROM (SELECT b, a % 10 AS k, count(*) AS n FROM t GROUP BY b, a % 10) g WHERE n > 1",
+    "SELECT sum(p) FROM (SELECT row_number() OVER (PARTITION BY b ORDER BY a) AS p FROM t) w",
 };
 
 /// All rows of the queries from number `first` on, and the errors, by one session.
@@ -119,6 +121,7 @@ std::string Answers(Cluster* cluster, const std::string& directory, bool scatter
   std::string out;
   Lines lines(&out);
   (void)(*session)->Execute("SET replicate_below = 0", &lines);
+  (void)(*session)->Execute("SET exchange_above = 10", &lines);
   for (size_t q = 0; q < 2; ++q) {
     const Status status = (*session)->Execute(kQueries[(first + q) % std::size(kQueries)], &lines);
     if (!status.ok()) out += status.message() + "\n";
