@@ -1,6 +1,7 @@
 #include "compiler/bind_recursive.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
@@ -63,6 +64,15 @@ Status GiveTypes(const Query& first, const std::string& name, int position, Quer
 }  // namespace
 
 bool ReadsTable(const ParseNode& body, std::string_view name) {
+  if (body.Is(Tag::kSelectStmt)) {
+    // Its own WITH may give the name another meaning.
+    if (const ParseNode* with = body.Get(Field::k_withClause)) {
+      for (const ParseNode& cte : *with->Get(Field::k_ctes)) {
+        if (cte.Text(Field::k_ctename) == name)
+          return with->Get(Field::k_recursive) == nullptr && ReadsTable(*cte.Get(Field::k_ctequery), name);
+      }
+    }
+  }
   if (body.Is(Tag::kRangeVar) && body.Get(Field::k_schemaname) == nullptr && body.Text(Field::k_relname) == name)
     return true;
   for (const ParseNode& n : body) {
@@ -74,16 +84,27 @@ bool ReadsTable(const ParseNode& body, std::string_view name) {
 Result<std::unique_ptr<Query>> BindRecursive(const ParseNode& body, const std::string& name, int position,
                                              std::vector<std::string>* columns, QueryBlock* block) {
   const ParseNode *const left = body.Get(Field::k_larg), *const right = body.Get(Field::k_rarg);
+  const ParseNode* const with = body.Get(Field::k_withClause);
+  if (with != nullptr && ReadsTable(*with, name)) {
+    return Unsupported("a WITH inside recursive query \"" + name + "\" that reads it is not supported", position,
+                       "Write it as (WITH ... SELECT ...) behind UNION.");
+  }
   if (body.Text(Field::k_op) != "SETOP_UNION" || ReadsTable(*left, name) || !ReadsTable(*right, name)) {
     return SqlError("recursive query \"" + name + "\" is not of the form: first rows UNION [ALL] rows made of them",
                     position);
   }
-  for (const Field f : {Field::k_sortClause, Field::k_limitCount, Field::k_limitOffset, Field::k_withClause}) {
-    if (body.Get(f) == nullptr) continue;
-    return Unsupported("WITH, ORDER BY and LIMIT of a recursive query are not supported", position,
-                       "Put them into the query that reads it.");
+  if (const ParseNode* sort = body.Get(Field::k_sortClause)) {
+    return Unsupported("ORDER BY of a recursive query is not supported", sort->FirstLocation(),
+                       "Put it into the query that reads \"" + name + "\".");
   }
-  TESSERA_ASSIGN(std::unique_ptr<Query> first, BindQueryBlock(*left, &block->context, nullptr));
+  QueryBlock around(block->context, nullptr);  // of its WITH and its LIMIT
+  if (with != nullptr) TESSERA_TRY(BindWith(*with, &around));
+  TESSERA_TRY(BindLimit(body, &around));
+  if (around.limit_percent >= 0) {
+    return Unsupported("LIMIT of a recursive query by a percentage is not supported", position,
+                       "Put it into the query that reads \"" + name + "\".");
+  }
+  TESSERA_ASSIGN(std::unique_ptr<Query> first, BindQueryBlock(*left, &around.context, nullptr));
   TESSERA_TRY(RefuseOuterColumns(*first, "a query of WITH", position));
   first = Reader(std::move(first));
   const auto width = static_cast<size_t>(first->visible);
@@ -98,10 +119,8 @@ Result<std::unique_ptr<Query>> BindRecursive(const ParseNode& body, const std::s
 
   // The name means the rows of the last turn, as long as the step is bound.
   std::shared_ptr<Query> working = WorkingTable(*first);
-  block->ctes.queries[name] = {working, *columns};
-  Result<std::unique_ptr<Query>> bound = BindQueryBlock(*right, &block->context, nullptr);
-  block->ctes.queries.erase(name);
-  TESSERA_ASSIGN(std::unique_ptr<Query> step, std::move(bound));
+  around.ctes.queries[name] = {working, *columns};
+  TESSERA_ASSIGN(std::unique_ptr<Query> step, BindQueryBlock(*right, &around.context, nullptr));
   TESSERA_TRY(RefuseOuterColumns(*step, "a query of WITH", position));
   if (static_cast<size_t>(step->visible) != width) {
     return SqlError("each arm of UNION must have the same number of columns: " + std::to_string(width) + " and " +
@@ -109,12 +128,20 @@ Result<std::unique_ptr<Query>> BindRecursive(const ParseNode& body, const std::s
                     right->FirstLocation());
   }
   step = Reader(std::move(step));
-  TESSERA_TRY(GiveTypes(*first, name, position, block, step.get()));
+  TESSERA_TRY(GiveTypes(*first, name, position, &around, step.get()));
   first->distinct = step->distinct = distinct;
   first->height = std::max(first->height, step->height) + kLevels;
   first->working = std::move(working);
   first->union_all.push_back(std::move(step));
-  return first;
+  block->context.deepest = std::max(block->context.deepest, around.context.deepest);
+  const int64_t limit = around.query->limit, offset = around.query->offset;
+  if (limit < 0 && offset == 0) return first;
+  if (limit >= 0 && limit <= INT64_MAX - offset) first->turn_limit = limit + offset;
+  std::unique_ptr<Query> kept = Reader(std::move(first));
+  kept->limit = limit;
+  kept->offset = offset;
+  kept->height += kLevels;
+  return kept;
 }
 
 }  // namespace tessera

@@ -43,6 +43,7 @@ Result<int> BlockGenerator::Run() {
     if (i > 1 && plan_.query->working != nullptr) {
       made.again = rows;
       made.again_distinct = plan_.query->distinct;
+      made.again_limit = plan_.query->turn_limit;
     } else {
       made.append_to = rows;
     }

@@ -36,41 +36,6 @@ Status RefuseUnsupported(const ParseNode& select, std::string_view sql) {
   return {};
 }
 
-Status BindWith(const ParseNode& with, QueryBlock* block) {
-  const bool recursive = with.Get(Field::k_recursive) != nullptr;
-  for (const ParseNode& node : *with.Get(Field::k_ctes)) {
-    const int position = node.location();
-    CteScope::Cte cte;
-    const std::string name(node.Text(Field::k_ctename));
-    if (block->ctes.queries.contains(name)) {
-      return SqlError("WITH query name \"" + name + "\" specified more than once", position);
-    }
-    const ParseNode& body = *node.Get(Field::k_ctequery);
-    if (!body.Is(Tag::kSelectStmt))
-      return Unsupported("WITH of a statement other than SELECT is not supported", position);
-    if (block->context.nesting > kMaxNesting) return NestedTooDeeply(position);
-    if (const ParseNode* names = node.Get(Field::k_aliascolnames)) {
-      for (const ParseNode& n : *names) cte.columns.emplace_back(n.Text(Field::k_sval));
-    }
-    const size_t named = cte.columns.size();
-    if (recursive && ReadsTable(body, name)) {
-      TESSERA_ASSIGN(cte.query, BindRecursive(body, name, position, &cte.columns, block));
-    } else {
-      TESSERA_ASSIGN(cte.query, BindQueryBlock(body, &block->context, nullptr));
-      TESSERA_TRY(RefuseOuterColumns(*cte.query, "a query of WITH", position));
-    }
-    const auto width = static_cast<size_t>(cte.query->visible);
-    if (named > width) {
-      return SqlError("WITH query \"" + name + "\" has " + std::to_string(width) + " columns available but " +
-                          std::to_string(named) + " columns specified",
-                      position);
-    }
-    for (size_t i = cte.columns.size(); i < width; ++i) cte.columns.push_back(cte.query->outputs[i].name);
-    block->ctes.queries.emplace(name, std::move(cte));
-  }
-  return {};
-}
-
 /// ORDER BY of a set operation takes its columns only, because an expression would have to be that of one arm.
 Status RefuseOrderBy(const ParseNode& node, const QueryBlock& block, const char* operation) {
   std::string_view name;
@@ -237,26 +202,6 @@ Result<int64_t> BindCount(const ParseNode& node, Clause clause, QueryBlock* bloc
   return v->i64;
 }
 
-Status BindLimit(const ParseNode& select, QueryBlock* block) {
-  Query& query = *block->query;
-  if (const ParseNode* limit = select.Get(Field::k_limitCount);
-      limit != nullptr && IsPercentage(*limit, block->context)) {
-    ExpressionBinder binder(&block->context, nullptr, Clause::kLimit);
-    TESSERA_ASSIGN(ExprPtr e, binder.Bind(*limit));
-    TESSERA_ASSIGN(e, binder.Coerce(std::move(e), SqlType::Of(TypeId::kDouble), CastContext::kImplicit));
-    if (!IsConstant(*e) || !(e->constant.f64 >= 0 && e->constant.f64 <= 100))
-      return SqlError("LIMIT takes a percentage from 0 to 100", limit->location());
-    block->limit_percent = e->constant.f64;
-  } else if (limit != nullptr) {
-    TESSERA_ASSIGN(query.limit, BindCount(*limit, Clause::kLimit, block));
-  }
-  if (const ParseNode* offset = select.Get(Field::k_limitOffset)) {
-    TESSERA_ASSIGN(const int64_t n, BindCount(*offset, Clause::kOffset, block));
-    query.offset = std::max<int64_t>(n, 0);
-  }
-  return {};
-}
-
 Status BindQualify(QueryBlock* block) {
   const ParseNode& list = *block->context.qualify->Get(Field::k_partitionClause);
   if (list.size() > 1) return SqlError("QUALIFY takes one condition", list.first()->next()->FirstLocation());
@@ -341,6 +286,61 @@ Status BindClauses(const ParseNode& select, QueryBlock* block) {
 }
 
 }  // namespace
+
+Status BindWith(const ParseNode& with, QueryBlock* block) {
+  const bool recursive = with.Get(Field::k_recursive) != nullptr;
+  for (const ParseNode& node : *with.Get(Field::k_ctes)) {
+    const int position = node.location();
+    CteScope::Cte cte;
+    const std::string name(node.Text(Field::k_ctename));
+    if (block->ctes.queries.contains(name)) {
+      return SqlError("WITH query name \"" + name + "\" specified more than once", position);
+    }
+    const ParseNode& body = *node.Get(Field::k_ctequery);
+    if (!body.Is(Tag::kSelectStmt))
+      return Unsupported("WITH of a statement other than SELECT is not supported", position);
+    if (block->context.nesting > kMaxNesting) return NestedTooDeeply(position);
+    if (const ParseNode* names = node.Get(Field::k_aliascolnames)) {
+      for (const ParseNode& n : *names) cte.columns.emplace_back(n.Text(Field::k_sval));
+    }
+    const size_t named = cte.columns.size();
+    if (recursive && ReadsTable(body, name)) {
+      TESSERA_ASSIGN(cte.query, BindRecursive(body, name, position, &cte.columns, block));
+    } else {
+      TESSERA_ASSIGN(cte.query, BindQueryBlock(body, &block->context, nullptr));
+      TESSERA_TRY(RefuseOuterColumns(*cte.query, "a query of WITH", position));
+    }
+    const auto width = static_cast<size_t>(cte.query->visible);
+    if (named > width) {
+      return SqlError("WITH query \"" + name + "\" has " + std::to_string(width) + " columns available but " +
+                          std::to_string(named) + " columns specified",
+                      position);
+    }
+    for (size_t i = cte.columns.size(); i < width; ++i) cte.columns.push_back(cte.query->outputs[i].name);
+    block->ctes.queries.emplace(name, std::move(cte));
+  }
+  return {};
+}
+
+Status BindLimit(const ParseNode& select, QueryBlock* block) {
+  Query& query = *block->query;
+  if (const ParseNode* limit = select.Get(Field::k_limitCount);
+      limit != nullptr && IsPercentage(*limit, block->context)) {
+    ExpressionBinder binder(&block->context, nullptr, Clause::kLimit);
+    TESSERA_ASSIGN(ExprPtr e, binder.Bind(*limit));
+    TESSERA_ASSIGN(e, binder.Coerce(std::move(e), SqlType::Of(TypeId::kDouble), CastContext::kImplicit));
+    if (!IsConstant(*e) || !(e->constant.f64 >= 0 && e->constant.f64 <= 100))
+      return SqlError("LIMIT takes a percentage from 0 to 100", limit->location());
+    block->limit_percent = e->constant.f64;
+  } else if (limit != nullptr) {
+    TESSERA_ASSIGN(query.limit, BindCount(*limit, Clause::kLimit, block));
+  }
+  if (const ParseNode* offset = select.Get(Field::k_limitOffset)) {
+    TESSERA_ASSIGN(const int64_t n, BindCount(*offset, Clause::kOffset, block));
+    query.offset = std::max<int64_t>(n, 0);
+  }
+  return {};
+}
 
 Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_view sql, const Dialect& dialect,
                                          const Snapshot& snapshot, const std::vector<SqlType>* literal_types) {

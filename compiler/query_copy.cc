@@ -69,6 +69,7 @@ std::unique_ptr<Query> CopyQuery(const Query& from) {
   q->offset = from.offset;
   q->working = from.working;
   q->is_working = from.is_working;
+  q->turn_limit = from.turn_limit;
   q->repeat = from.repeat;
   q->fold = from.fold;
   q->fold_keys = from.fold_keys;

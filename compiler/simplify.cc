@@ -1,6 +1,7 @@
 #include "compiler/simplify.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <utility>
@@ -264,13 +265,31 @@ void PruneOutputs(Query* query, std::set<const Query*>* done) {
   for (const auto& more : query->union_all) PruneOutputs(more.get(), done);
 }
 
+/// A recursion ends once it has the rows that its only reader takes. (It may not end otherwise.)
+void LimitTurns(Query* query, std::set<const Query*>* done) {
+  if (!done->insert(query).second) return;
+  for (const Relation& r : query->relations) {
+    if (r.query != nullptr) LimitTurns(r.query.get(), done);
+  }
+  for (const auto& more : query->union_all) LimitTurns(more.get(), done);
+  const Query& q = *query;
+  const bool takes_first = q.relations.size() == 1 && q.conjuncts.empty() && !q.grouped && !q.distinct &&
+                           q.order_by.empty() && q.windows.empty() && q.limit >= 0 && q.limit <= INT64_MAX - q.offset;
+  if (!takes_first || q.relations[0].query == nullptr || q.relations[0].query.use_count() > 1) return;
+  Query& inner = *q.relations[0].query;
+  if (inner.working == nullptr) return;
+  const int64_t rows = q.limit + q.offset;
+  inner.turn_limit = inner.turn_limit < 0 ? rows : std::min(inner.turn_limit, rows);
+}
+
 }  // namespace
 
 void Simplify(Query* query) {
-  std::set<const Query*> rewritten, sunk, pruned;
+  std::set<const Query*> rewritten, sunk, pruned, limited;
   Rewrite(query, &rewritten);
   SinkConditions(query, &sunk);
   PruneOutputs(query, &pruned);
+  LimitTurns(query, &limited);
 }
 
 }  // namespace tessera

@@ -243,6 +243,7 @@ class AnyProgram {
       s->fold_constant = Number<int32_t>();
       s->again = Number<int32_t>();
       s->again_distinct = Bool();
+      s->again_limit = Number<int64_t>();
       List(&s->windows, [&](WindowSpec* w) {
         w->function = static_cast<WindowFunction>(Number<uint8_t>());
         w->aggregate = static_cast<Opcode>(Number<uint16_t>());
@@ -767,6 +768,7 @@ const std::vector<Refusal>& Refusals() {
       {"groups that run again", [](P p) { p.sections[kBuild].again = kScan; }, "what it runs again"},
       {"the last section running again", [](P p) { Result_(p).again = kScan; }, "what it runs again"},
       {"a section running again by itself", [](P p) { Turns(p).again = kResult + 1; }, "what it runs again"},
+      {"turns up to -2 rows", [](P p) { Turns(p).again_limit = -2; }, "what it runs again"},
       {"turns that are sorted", [](P p) { Turns(p).order = {{0}}; }, "what it runs again"},
       {"turns that replace groups", [](P p) { Turns(p).again = kScan; }, "the rows that it replaces"},
       {"turns with a column too many", [](P p) { Turns(p).columns.push_back(kBigint); }, "columns without registers"},

@@ -49,8 +49,8 @@ class SectionListing {
       if (s_.fold_constant >= 0) out += " with " + ConstantText(p_, s_.fold_constant);
     }
     if (s_.again >= 0) {
-      out += fmt::format("{}, again from section {} on until there are none",
-                         s_.again_distinct ? " not seen before" : "", s_.again + 1);
+      out += fmt::format("{}, again from section {} on until there are {}", s_.again_distinct ? " not seen before" : "",
+                         s_.again + 1, s_.again_limit < 0 ? "none" : fmt::format("none or {} in all", s_.again_limit));
     }
     if (s_.append_to >= 0) out += fmt::format(" behind those of section {}", s_.append_to);
     for (size_t i = 0; i < s_.order.size(); ++i) {

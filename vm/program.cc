@@ -16,7 +16,7 @@ namespace tessera::vm {
 namespace {
 
 constexpr uint32_t kMagic = 0x50534554;  // "TESP"
-constexpr uint32_t kVersion = 8;
+constexpr uint32_t kVersion = 9;
 
 static_assert(std::endian::native == std::endian::little, "programs travel little endian");
 
@@ -199,6 +199,7 @@ void Fields(A& a, Section& s) {
   a.Number(s.fold_constant);
   a.Number(s.again);
   a.Number(s.again_distinct);
+  a.Number(s.again_limit);
   List(a, s.windows);
   a.Text(s.label);
 }

@@ -180,6 +180,8 @@ struct Section {
   /// not appended or repeated, and is not the last. That one is read by sections between them only. -1: it runs once.
   int32_t again = -1;
   bool again_distinct = false;
+  int64_t again_limit =
+      -1;  ///< with so many rows in all there is no other turn, and rows beyond are left out; -1: none
   /// What is computed of the rows once they are in order; each adds columns behind `columns`. Then the sink is kRows,
   /// there is no limit, nothing is appended or repeated, and this is not the last section.
   std::vector<WindowSpec> windows;

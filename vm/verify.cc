@@ -253,7 +253,7 @@ class Verifier {
     const bool plain = s.sink == Section::Sink::kRows && s.order.empty() && s.limit == -1 && s.offset == 0 &&
                        s.append_to == -1 && s.repeat == -1 && s.fold == Section::Fold::kNone && s.windows.empty() &&
                        section_ + 1 < static_cast<int>(p_.sections.size());
-    if (!plain || s.again < 0 || s.again >= section_) return Fail("what it runs again");
+    if (!plain || s.again < 0 || s.again >= section_ || s.again_limit < -1) return Fail("what it runs again");
     const Section& first = p_.sections[static_cast<size_t>(s.again)];
     const bool rows = first.sink == Section::Sink::kRows && first.windows.empty() && first.again == -1;
     if (!rows || first.columns.size() != s.columns.size() || (s.again_distinct && s.columns.size() > kMaxKeys))

@@ -26,6 +26,15 @@ void KeepRows(const std::vector<uint8_t>& kept, RowSet* rows) {
   rows->rows = static_cast<size_t>(std::count(kept.begin(), kept.end(), uint8_t{1}));
 }
 
+void KeepFirst(size_t count, RowSet* rows) {
+  for (RowColumn& c : rows->columns) {
+    c.low.resize(count);
+    if (!c.high.empty()) c.high.resize(count);
+    if (!c.null.empty()) c.null.resize(count);
+  }
+  rows->rows = count;
+}
+
 }  // namespace
 
 Recursions::Recursions(RunState* state)
@@ -93,6 +102,11 @@ Status Recursions::TakeRows(int number, uint64_t* rows) {
   if (turns.seen) KeepRows(turns.seen->AddKeys(made), &made);
   AppendRange(&turns.all, made, 0, made.rows);
   *rows = made.rows;
+  const auto most = static_cast<uint64_t>(s.again_limit);
+  if (s.again_limit >= 0 && turns.all.rows >= most) {
+    KeepFirst(most, &turns.all);
+    *rows = 0;
+  }
   before = std::move(made);
   made = RowSet{};
   if (*rows == 0) made = std::move(turns.all);
