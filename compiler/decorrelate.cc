@@ -52,26 +52,21 @@ void AppendSame(ExprPtr a, ExprPtr b, std::vector<ExprPtr>* on) {
   on->push_back(MakeFunction(Function::kEq, kBoolean, -1, ExprList(std::move(a), std::move(b))));
 }
 
-/// The columns of the block around it that `s` refers to, as columns of that block, each once.
-Result<std::vector<ExprPtr>> OuterColumns(const Query& s) {
+/// The columns of the block around it that `s` refers to, as columns of that block, each once. (Those of blocks further
+/// out stay, until the block itself is unnested.)
+std::vector<ExprPtr> OuterColumns(const Query& s) {
   std::vector<ExprPtr> columns;  // of the block
-  Status error;
   ForEachOuter(s, 0, [&](const Expr& e, int depth) {
-    if (!error.ok()) return;
-    if (e.index > depth + 1) {
-      error = CannotDecorrelate("a column from two levels out", e.position,
-                                "Join with that table in the subquery between.");
-      return;
-    }
+    if (e.index > depth + 1) return;
     ExprPtr c = MakeColumn(e.relation, e.column, e.type, e.nullable, e.position);
     const auto same = [&](const ExprPtr& other) { return other->SameAs(*c); };
     if (std::none_of(columns.begin(), columns.end(), same)) columns.push_back(std::move(c));
   });
-  TESSERA_TRY(error);
   return columns;
 }
 
-/// All values that `columns` of the block take: their relations, filtered by the conditions on these relations alone.
+/// All values that `columns` of the block take: their relations, filtered by the conditions on these relations alone. It
+/// stands in the place of the block; what it refers to outward are columns of the blocks around that.
 Result<std::shared_ptr<Query>> MakeDomain(const Query& block, const std::vector<ExprPtr>& columns, int position) {
   auto domain = std::make_shared<Query>();
   std::map<int, int> place;  // relation of the block -> of the domain
@@ -86,18 +81,13 @@ Result<std::shared_ptr<Query>> MakeDomain(const Query& block, const std::vector<
   for (const ExprPtr& c : columns) add(*c, add);
   for (size_t i = 0; i < relations.size(); ++i) {
     const Relation& from = block.relations[static_cast<size_t>(relations[i])];
-    for (const ExprPtr& e : from.on) {
-      if (HasOuter(*e)) {
-        return CannotDecorrelate("a column that an outer join fills by a condition on an enclosing query", position,
-                                 "Put the outer join into a derived table.");
-      }
-      add(*e, add);
-    }
-    if (from.correlated) {
-      return CannotDecorrelate("a column of a derived table that itself refers to an enclosing query", position,
+    for (const ExprPtr& e : from.on) add(*e, add);
+    if (from.correlated && RefersToNext(*from.query)) {
+      return CannotDecorrelate("a column of a derived table that itself refers to tables beside it", position,
                                "Join with the table in the subquery itself.");
     }
     domain->relations.push_back(CopyRelation(from));
+    if (from.correlated) domain->relations.back().query = CopyQuery(*from.query);
   }
   const auto renumber = [&](const Expr& x) -> ExprPtr {
     if (x.kind != Expr::Kind::kColumn) return nullptr;
@@ -178,7 +168,7 @@ class DomainPusher {
       TESSERA_TRY(CheckKeys(s->order_by.size()));
     }
     for (const auto& more : s->union_all) TESSERA_TRY(Push(more.get(), level, one_row).status());
-    if (fills) FillGroups(s);
+    if (fills) FillGroups(level, s);
     if (s->limit >= 0 || s->offset > 0) TESSERA_TRY(Bound(s, first));
     return first;
   }
@@ -191,6 +181,20 @@ class DomainPusher {
       return MakeColumn(relation, column + static_cast<int>(i), like.type, like.nullable, like.position);
     }
   };
+
+  /// The domain as a derived table of a block that is so many levels inside the block of the columns.
+  Relation Domain(int level) const {
+    const bool correlated = RefersOutward(*domain_);
+    std::shared_ptr<Query> query = domain_;
+    if (correlated) {
+      query = CopyQuery(*domain_);
+      MoveInward(query.get(), level + 1);
+    }
+    Relation relation = DerivedTable(std::move(query));
+    relation.alias = "domain";
+    relation.correlated = correlated;
+    return relation;
+  }
 
   static bool IsOuter(const Expr& x, int level) { return x.kind == Expr::Kind::kOuter && x.index == level; }
   size_t Number(const Expr& x) const {
@@ -236,9 +240,7 @@ class DomainPusher {
       if (s->relations.size() >= 64)
         return Unsupported("a query of more than 64 tables and subqueries is not supported", position_);
       own.relation = static_cast<int>(s->relations.size());
-      Relation relation = DerivedTable(domain_);
-      relation.alias = "domain";
-      s->relations.push_back(std::move(relation));
+      s->relations.push_back(Domain(level));
     }
     for (const auto& [r, first] : others) {
       Relation& relation = s->relations[r];
@@ -259,12 +261,10 @@ class DomainPusher {
 
   /// A grouping whose keys are the domain's columns alone has no group for values
   /// without rows: they are brought back.
-  void FillGroups(Query* s) const {
+  void FillGroups(int level, Query* s) const {
     const size_t keys = columns_.size();
     auto filled = std::make_unique<Query>();
-    Relation all = DerivedTable(domain_);
-    all.alias = "domain";
-    filled->relations.push_back(std::move(all));
+    filled->relations.push_back(Domain(level));
     filled->visible = s->visible;
     filled->order_by = std::move(s->order_by);
     filled->distinct = std::exchange(s->distinct, false);
@@ -408,7 +408,14 @@ Result<IndependentQuery> Decorrelate(const Query& block, std::unique_ptr<Query> 
 }
 
 Status AddDomain(const Query& block, Query* s, int position, std::vector<ExprPtr>* on, bool one_row) {
-  TESSERA_ASSIGN(const std::vector<ExprPtr> columns, OuterColumns(*s));
+  const std::vector<ExprPtr> columns = OuterColumns(*s);
+  if (columns.empty()) {
+    if (s->outputs.empty()) {
+      s->outputs.push_back({MakeConstant(Value::Int(SqlType::Of(TypeId::kInteger), 1), -1), "one"});
+      s->visible = 1;
+    }
+    return Status::Ok();
+  }
   TESSERA_ASSIGN(std::shared_ptr<Query> domain, MakeDomain(block, columns, position));
   TESSERA_ASSIGN(const int first, DomainPusher(columns, std::move(domain), position).Push(s, 1, one_row));
   for (size_t i = 0; i < columns.size(); ++i) {

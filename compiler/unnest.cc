@@ -61,8 +61,8 @@ class Unnester {
       relation.column_names.push_back(i.query->outputs[c].name);
       relation.column_types.push_back(i.query->outputs[c].expr->type);
     }
+    relation.correlated = RefersOutward(*i.query);
     relation.query = std::move(i.query);
-    relation.correlated = false;
     std::vector<ExprPtr>& on = relation.join == JoinKind::kInner ? q_.conjuncts : relation.on;
     for (ExprPtr& e : i.on) {
       Substitute(&e, [&](const Expr& x) -> ExprPtr {
@@ -471,7 +471,7 @@ class Unnester {
     if (q_.relations.size() >= 64)
       return Unsupported("a query of more than 64 tables and subqueries is not supported", position);
     const bool plain = !query->grouped && !query->distinct && query->limit < 0 && query->offset == 0 &&
-                       query->union_all.empty() && query->relations.size() == 1 &&
+                       query->union_all.empty() && query->relations.size() == 1 && !RefersOutward(*query) &&
                        query->relations[0].join == JoinKind::kInner && query->relations[0].table != nullptr &&
                        std::all_of(query->outputs.begin(), query->outputs.end(),
                                    [](const Output& o) { return o.expr->kind == Expr::Kind::kColumn; });
@@ -489,8 +489,10 @@ class Unnester {
         });
       }
     } else {
+      const bool correlated = RefersOutward(*query);
       relation = DerivedTable(std::move(query));
       relation.alias = "subquery";
+      relation.correlated = correlated;
     }
     relation.join = kind;
     const bool nullable = placed.nullable;
