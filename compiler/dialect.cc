@@ -162,6 +162,12 @@ bool BeginsClause(Keyword k) {
   }
 }
 
+/// Words that a query begins with.
+bool IsQueryWord(Keyword k) {
+  return k == Keyword::kSelect || k == Keyword::kWith || k == Keyword::kValues || k == Keyword::kTable ||
+         k == Keyword::kFrom;
+}
+
 /// Levels of parentheses at which a query may begin with FROM.
 constexpr size_t kDeepest = 1000;
 
@@ -205,6 +211,7 @@ class DialectReader {
     bool ordered = false;          ///< an ORDER BY or LIMIT was read
     bool qualify = false;          ///< the tokens being read are the condition of QUALIFY
     size_t open = kNothing;        ///< its parenthesis
+    std::string_view described;    ///< it is that of a DESCRIBE or SUMMARIZE: the alias that says so
     size_t from = kNothing;        ///< its FROM
     size_t from_end = kNothing;    ///< the end of that clause
   };
@@ -293,8 +300,7 @@ class DialectReader {
     const bool summarize = word(0) == Keyword::kSummarize;
     if (summarize || word(0) == Keyword::kDescribe || word(0) == Keyword::kDesc) {
       out_.dialect.describe = !summarize;
-      const bool is_query = word(1) == Keyword::kSelect || word(1) == Keyword::kWith || word(1) == Keyword::kValues ||
-                            word(1) == Keyword::kTable || word(1) == Keyword::kFrom || tokens_[1].symbol == '(';
+      const bool is_query = IsQueryWord(word(1)) || tokens_[1].symbol == '(';
       std::string words = summarize ? "EXPLAIN (SUMMARIZE)" : "";
       if (!is_query) words += summarize ? " TABLE" : "TABLE";
       Replace(tokens_[0].begin, tokens_[0].end, std::move(words));
@@ -302,11 +308,23 @@ class DialectReader {
     return {};
   }
 
+  /// FROM (DESCRIBE ...) becomes FROM (SELECT * FROM (...) AS kDescribed), and SUMMARIZE likewise.
+  void ReadDescribed() {
+    const Lexeme &before = At(-1), &word = At(1), &next = At(2);
+    if (before.keyword != Keyword::kFrom && before.symbol != ',' && NameOf(before) != "join") return;
+    if (word.keyword != Keyword::kDescribe && word.keyword != Keyword::kSummarize) return;
+    const bool is_query = IsQueryWord(next.keyword) || next.symbol == '(';
+    if (!is_query && !IsName(next, sql_)) return;
+    levels_.back().described = word.keyword == Keyword::kDescribe ? kDescribed : kSummarized;
+    Replace(word.begin, word.end, is_query ? "SELECT * FROM (" : "SELECT * FROM (TABLE ");
+  }
+
   Status ReadToken() {
     const Lexeme& t = tokens_[i_];
     if (t.symbol == '(') {
       levels_.push_back({});
       levels_.back().open = i_;
+      ReadDescribed();
       return {};
     }
     if (t.symbol == ';') {
@@ -320,6 +338,8 @@ class DialectReader {
         Replace(t.begin, t.begin, "NULL");
       }
       EndQuery();
+      if (!levels_.back().described.empty())
+        Replace(t.begin, t.begin, ") AS \"" + std::string(levels_.back().described) + "\"");
       closed_ = levels_.back().open;
       levels_.back() = {};
       if (levels_.size() > 1) levels_.pop_back();
@@ -530,24 +550,35 @@ class DialectReader {
     return text.find_first_not_of("0123456789") == std::string::npos ? text + ".0" : text;
   }
 
-  Status NoSample(const Lexeme& at) const {
-    return Unsupported("a sample of a number of rows is not supported", static_cast<int>(at.begin),
-                       "Write a percentage, 10%, or ORDER BY random() LIMIT n.");
-  }
-
-  /// TABLESAMPLE 10%, TABLESAMPLE BERNOULLI (10%), which the grammar takes as BERNOULLI (10).
-  Status ReadTableSample() {
-    const bool named = At(1).kind == Token::Kind::kWord && At(2).symbol == '(';
-    const size_t number = i_ + (named ? 3 : 1);
-    if (!named && At(1).kind != Token::Kind::kNumber) return {};
-    if (NameOf(At(1)) == "reservoir" || (!named && !IsPercent(number))) return NoSample(At(1));
-    if (!IsPercent(number))
-      return NameOf(tokens_[std::min(number + 1, tokens_.size() - 1)]) == "rows" ? NoSample(At(1)) : Status();
-    if (named) {
-      Replace(tokens_[number + 1].begin, tokens_[number + 1].end, "");
-    } else {
-      Replace(At(1).begin, At(2).end, "SYSTEM (" + TextOf(At(1)) + ")");
+  /// A method and what it counts: the grammar knows percentages, the binder also rows.
+  Status CheckSample(const std::string& method, bool percent, size_t at) const {
+    const auto position = static_cast<int>(tokens_[std::min(at, tokens_.size() - 1)].begin);
+    if (method == "reservoir" && percent) {
+      return Unsupported("a RESERVOIR sample of a percentage is not supported", position,
+                         "BERNOULLI and SYSTEM take a percentage, RESERVOIR a number of rows.");
     }
+    if (method != "reservoir" && !percent)
+      return SqlError("a sample by " + method + " takes a percentage", position, "RESERVOIR takes a number of rows.");
+    return {};
+  }
+  bool IsRows(size_t at) const { return at < tokens_.size() && NameOf(tokens_[at]) == "rows"; }
+
+  /// TABLESAMPLE 10%, 10 ROWS, BERNOULLI (10%), RESERVOIR (10 ROWS), which become SYSTEM (10) and so on.
+  Status ReadTableSample() {
+    const bool named = At(1).kind == Token::Kind::kWord && At(2).symbol == '(', open = At(1).symbol == '(';
+    const size_t number = i_ + (named ? 3 : open ? 2 : 1);
+    if (number >= tokens_.size() || tokens_[number].kind != Token::Kind::kNumber) return {};
+    const bool percent = IsPercent(number), rows = IsRows(number + 1);
+    if (named) {
+      if (!percent && !rows) return {};
+      TESSERA_TRY(CheckSample(NameOf(At(1)), percent, number));
+      Replace(tokens_[number + 1].begin, tokens_[number + 1].end, "");
+      return {};
+    }
+    const size_t end = number + (percent || rows ? 1 : 0) + (open ? 1 : 0);
+    if (open && (end >= tokens_.size() || tokens_[end].symbol != ')')) return {};
+    Replace(At(1).begin, tokens_[end].end, (percent ? "SYSTEM (" : "RESERVOIR (") + TextOf(tokens_[number]) + ")");
+    if (open) i_ = end;
     return {};
   }
 
@@ -556,11 +587,11 @@ class DialectReader {
     const size_t begin = i_;
     const auto position = [&](size_t at) { return static_cast<int>(tokens_[std::min(at, tokens_.size() - 1)].begin); };
     const auto wrong = [&](size_t at) {
-      return SqlError("USING SAMPLE takes a percentage", position(at),
-                      "USING SAMPLE 10%, USING SAMPLE bernoulli(10%).");
+      return SqlError("USING SAMPLE takes a percentage or a number of rows", position(at),
+                      "USING SAMPLE 10%, USING SAMPLE bernoulli(10%), USING SAMPLE 100 ROWS.");
     };
     size_t at = i_ + 2;
-    std::string method = "SYSTEM";
+    std::string method;
     const bool named = At(2).kind == Token::Kind::kWord && At(3).symbol == '(';
     if (named) {
       method = NameOf(At(2));
@@ -570,12 +601,10 @@ class DialectReader {
       return IsPercent(k) ||
              (k + 1 < tokens_.size() && tokens_[k].kind == Token::Kind::kNumber && tokens_[k + 1].symbol == '%');
     };
-    if (method == "reservoir" ||
-        (tokens_[std::min(at, tokens_.size() - 1)].kind == Token::Kind::kNumber && !is_percentage(at)))
-      return NoSample(At(2));
-    if (!is_percentage(at)) return wrong(at);
-    const std::string percent = TextOf(tokens_[at]);
-    at += 2;
+    if (at >= tokens_.size() || tokens_[at].kind != Token::Kind::kNumber) return wrong(at);
+    const size_t number = at;
+    const bool percent = is_percentage(number);
+    at += percent || IsRows(number + 1) ? 2 : 1;
     const auto is = [&](size_t k, char symbol) { return k < tokens_.size() && tokens_[k].symbol == symbol; };
     std::string seed;
     if (named) {
@@ -593,6 +622,8 @@ class DialectReader {
       seed = TextOf(tokens_[at + 2]);
       at += 4;
     }
+    if (method.empty()) method = percent ? "system" : "reservoir";
+    TESSERA_TRY(CheckSample(method, percent, number));
     const Level& level = levels_.back();
     const size_t end = std::min(level.from_end, begin);
     const bool one =
@@ -605,7 +636,8 @@ class DialectReader {
     }
     const size_t behind = tokens_[end - 1].end;
     Replace(behind, behind,
-            " TABLESAMPLE " + method + " (" + percent + ")" + (seed.empty() ? "" : " REPEATABLE (" + seed + ")"));
+            " TABLESAMPLE " + method + " (" + TextOf(tokens_[number]) + ")" +
+                (seed.empty() ? "" : " REPEATABLE (" + seed + ")"));
     Replace(tokens_[begin].begin, tokens_[at - 1].end, "");
     i_ = at - 1;
     return {};

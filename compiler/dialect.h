@@ -94,5 +94,7 @@ class DialectText {
 /// The alias that a derived table without one gets for the grammar. No name can be empty, so this one is as good: a
 /// control character.
 inline constexpr std::string_view kNoAlias = "\x01";
+/// The aliases of a query that DESCRIBE and SUMMARIZE in FROM are about.
+inline constexpr std::string_view kDescribed = "\x02", kSummarized = "\x03";
 
 }  // namespace tessera

@@ -1,9 +1,11 @@
 #include "compiler/from_binder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
+#include "compiler/catalog_query.h"
 #include "compiler/correlation.h"
 #include "compiler/parser.h"
 #include "compiler/query_binder.h"
@@ -16,6 +18,9 @@ namespace {
 
 /// The planner keeps sets of relations in 64 bits.
 constexpr size_t kMaxRelations = 64;
+
+/// Rows that a sample may be of: whole numbers that a double holds.
+constexpr double kMostSampled = 1e15;
 
 Status TooManyTables(int position) {
   return Unsupported("a query of more than " + std::to_string(kMaxRelations) + " tables is not supported", position);
@@ -92,7 +97,8 @@ Result<int> FromBinder::PushRelation(Relation relation, int position) {
 Status FromBinder::AddRelation(Relation relation, const std::string& table, const ParseNode* alias, int position,
                                NameScope* scope) {
   if (alias != nullptr) relation.alias = alias->Text(Field::k_aliasname);
-  if (relation.alias == kNoAlias) relation.alias.clear();
+  if (relation.alias == kNoAlias || relation.alias == kDescribed || relation.alias == kSummarized)
+    relation.alias.clear();
   const size_t count = relation.column_names.size();
   if (const ParseNode* names = alias != nullptr ? alias->Get(Field::k_colnames) : nullptr) {
     size_t i = 0;
@@ -137,9 +143,12 @@ Status FromBinder::BindSample(const ParseNode& item, NameScope* scope) {
   const int position = item.location();
   const ParseNode& source = *item.Get(Field::k_relation);
   const std::string method(item.Get(Field::k_method)->first()->Text(Field::k_sval));
-  if (method != "bernoulli" && method != "system") {
-    return Unsupported("TABLESAMPLE " + method + " is not supported", position,
-                       "Methods are BERNOULLI, which chooses rows, and SYSTEM, which chooses blocks of rows.");
+  const bool counts = method == "reservoir";
+  if (!counts && method != "bernoulli" && method != "system") {
+    return Unsupported(
+        "TABLESAMPLE " + method + " is not supported", position,
+        "Methods are BERNOULLI, which chooses rows, SYSTEM, which chooses blocks of rows, and RESERVOIR, "
+        "which takes a number of rows.");
   }
   const auto number = [&](const ParseNode& node, const char* what) -> Result<double> {
     ExpressionBinder binder(&context_, nullptr, Clause::kLimit);
@@ -151,9 +160,13 @@ Status FromBinder::BindSample(const ParseNode& item, NameScope* scope) {
     return e->constant.f64;
   };
   const ParseNode& args = *item.Get(Field::k_args);
-  if (args.size() != 1) return SqlError("TABLESAMPLE " + method + " takes one percentage", position);
-  TESSERA_ASSIGN(const double percent, number(*args.first(), "the percentage of TABLESAMPLE"));
-  if (!(percent >= 0 && percent <= 100))
+  const std::string what = counts ? "number of rows" : "percentage";
+  if (args.size() != 1) return SqlError("TABLESAMPLE " + method + " takes one " + what, position);
+  TESSERA_ASSIGN(const double percent, number(*args.first(), ("the " + what + " of TABLESAMPLE").c_str()));
+  if (counts && !(percent >= 0 && percent <= kMostSampled && percent == std::floor(percent))) {
+    return SqlError("sample size must be a whole number of rows, from 0 to 10^15", args.first()->FirstLocation());
+  }
+  if (!counts && !(percent >= 0 && percent <= 100))
     return SqlError("sample percentage must be between 0 and 100", args.first()->FirstLocation());
   const int shift = method == "system" ? 11 : 0;
   ExprPtr chance = MakeRandom(position, shift);
@@ -172,6 +185,14 @@ Status FromBinder::BindSample(const ParseNode& item, NameScope* scope) {
   for (const std::string& name : rows->relations[0].column_names)
     rows->outputs.push_back({columns.Column(0, static_cast<int>(rows->outputs.size()), -1), name});
   rows->visible = static_cast<int>(rows->outputs.size());
+  if (counts) {  // the rows with the least random numbers
+    rows->order_by.push_back({rows->visible, false, false});
+    rows->outputs.push_back({std::move(chance), "chance"});
+    rows->limit = static_cast<int64_t>(percent);
+    Relation relation = DerivedTable(std::move(rows));
+    relation.alias = stored;
+    return AddRelation(std::move(relation), stored, source.Get(Field::k_alias), source.location(), scope);
+  }
   ExprPtr limit = MakeConstant(Value::Float(SqlType::Of(TypeId::kDouble), percent / 100), position);
   rows->conjuncts.push_back(MakeFunction(Function::kLt, SqlType::Of(TypeId::kBoolean), position,
                                          ExprList(std::move(chance), std::move(limit))));
@@ -194,10 +215,17 @@ Status FromBinder::BindDerived(const ParseNode& item, NameScope* scope) {
   }
   TESSERA_ASSIGN(std::shared_ptr<Query> query,
                  BindQueryBlock(*item.Get(Field::k_subquery), &context_, lateral ? &visible : nullptr));
+  const ParseNode* const alias = item.Get(Field::k_alias);
+  const std::string_view name = alias == nullptr ? std::string_view() : alias->Text(Field::k_aliasname);
+  if (name == kDescribed) query = DescribeQuery(*query);
+  if (name == kSummarized) {
+    TESSERA_TRY(RefuseOuterColumns(*query, "SUMMARIZE", position));
+    query = SummarizeQuery(CopyQuery(*query));
+  }
   const bool correlated = RefersOutward(*query);
   Relation relation = DerivedTable(std::move(query));
   relation.correlated = correlated;
-  return AddRelation(std::move(relation), "", item.Get(Field::k_alias), position, scope);
+  return AddRelation(std::move(relation), "", alias, position, scope);
 }
 
 }  // namespace tessera
