@@ -2,6 +2,7 @@
 #include <string>
 
 #include "compiler/expression_binder.h"
+#include "compiler/window_call.h"
 
 namespace tessera {
 namespace {
@@ -15,6 +16,8 @@ constexpr const char* kCastHint =
 /// Whether the rows without a value have a say, because it is that of one row.
 bool TakesRow(AggregateFunction f) { return f == AggregateFunction::kFirstValue; }
 
+}  // namespace
+
 bool SameOrder(const std::vector<AggregateOrder>& a, const std::vector<AggregateOrder>& b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -23,8 +26,6 @@ bool SameOrder(const std::vector<AggregateOrder>& a, const std::vector<Aggregate
   }
   return true;
 }
-
-}  // namespace
 
 bool IsOrderedAggregate(std::string_view name) {
   const std::optional<AggregateRule> rule = FindAggregate(name, kDouble);
@@ -119,6 +120,7 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
   }
 
   // Whose value it is.
+  const bool filters = condition != nullptr, ordered = !order.empty();
   if (extreme) {
     AggregateOrder by;
     TESSERA_ASSIGN(by.expr, Resolve(std::move(args[1]), SqlType::Text()));
@@ -176,7 +178,25 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
   if (TakesRow(function)) a.distinct = false;
   a.order = std::move(order);
   a.argument = std::move(value);
-  return AddOrdered(std::move(a));
+  if (in_aggregate_ > 0) return AddOrdered(std::move(a));
+
+  // As a window function.
+  WindowCall call;
+  call.function = vm::WindowFunction::kFold;
+  if (a.order.empty() && TakesRow(function)) {
+    call.function = last ? vm::WindowFunction::kLastValue : vm::WindowFunction::kFirstValue;
+  } else if (last && filters && !ordered) {
+    return Unsupported("last with FILTER and OVER but without ORDER BY is not supported", position,
+                       "last(x ORDER BY y) FILTER (...) OVER (...)");
+  }
+  call.aggregate = function;
+  call.value = std::move(a.argument);
+  call.distinct = a.distinct;
+  call.value_order = std::move(a.order);
+  call.parameter = std::move(a.parameter);
+  call.type = a.type;
+  call.position = position;
+  return AddWindow(std::move(call), node);
 }
 
 Result<ExprPtr> ExpressionBinder::AddOrdered(Aggregate a) {

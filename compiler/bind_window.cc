@@ -97,7 +97,9 @@ bool HasWindow(const Expr& e) {
 
 bool WindowCall::SameAs(const WindowCall& other) const {
   if (function != other.function || aggregate != other.aggregate || number != other.number ||
-      ignore_nulls != other.ignore_nulls || frame != other.frame || type != other.type ||
+      ignore_nulls != other.ignore_nulls || distinct != other.distinct || !SameOrder(value_order, other.value_order) ||
+      parameter.null != other.parameter.null || parameter.f64 != other.parameter.f64 ||
+      parameter.text != other.parameter.text || frame != other.frame || type != other.type ||
       partition_by.size() != other.partition_by.size() || order_by.size() != other.order_by.size()) {
     return false;
   }
@@ -127,14 +129,12 @@ Result<ExprPtr> ExpressionBinder::BindWindow(std::string_view name, const ParseN
   if (!function && !statistic && !IsAggregateName(name)) {
     return SqlError("OVER specified, but " + text + " is not a window function nor an aggregate function", position);
   }
-  if (!function && IsOrderedAggregate(name))
-    return Unsupported(text + " as a window function is not supported", position);
-  if (node.Get(Field::k_agg_distinct) != nullptr)
-    return Unsupported("DISTINCT is not implemented for window functions", position);
-  if (node.Get(Field::k_agg_within_group) != nullptr)
-    return Unsupported("OVER is not supported for ordered-set aggregate " + text, position);
-  if (node.Get(Field::k_agg_order) != nullptr)
-    return Unsupported("aggregate ORDER BY is not implemented for window functions", position);
+  if (function && node.Get(Field::k_agg_distinct) != nullptr)
+    return Unsupported("DISTINCT is not implemented for non-aggregate window functions", position);
+  if (function && node.Get(Field::k_agg_order) != nullptr) {
+    return Unsupported("ORDER BY inside non-aggregate window functions is not implemented", position,
+                       "The order of OVER (ORDER BY ...) says which row is the first.");
+  }
   if (function && node.Get(Field::k_agg_filter) != nullptr)
     return Unsupported("FILTER is not implemented for non-aggregate window functions", position);
   WindowCall call;
@@ -164,8 +164,13 @@ Result<ExprPtr> ExpressionBinder::BindWindow(std::string_view name, const ParseN
     return e;
   } else {
     TESSERA_ASSIGN(AggregateCall aggregate, BindAggregateCall(name, node));
+    if (aggregate.ordered != nullptr) {
+      in_window_ = false;
+      return std::move(aggregate.ordered);
+    }
     call.aggregate = aggregate.function;
     call.value = std::move(aggregate.argument);
+    call.distinct = aggregate.distinct;
     call.type = aggregate.type;
     call.nullable = !Info(aggregate.function).zero_if_empty;
   }

@@ -127,10 +127,13 @@ struct OrderKey {
 /// A window function over the rows of a block. Numbers of columns, here and in `frame`, are those of outputs.
 struct Window {
   vm::WindowFunction function = vm::WindowFunction::kRowNumber;
-  AggregateFunction aggregate = AggregateFunction::kCountStar;  ///< kAggregate
+  AggregateFunction aggregate = AggregateFunction::kCountStar;  ///< kAggregate, kFold
   int value = -1, count = -1, fallback = -1;                    ///< arguments as in vm::WindowSpec
   int64_t number = 1;
   bool ignore_nulls = false;
+  bool distinct = false;
+  std::vector<OrderKey> value_order;       ///< kFold: of the values in a frame
+  Value parameter;                         ///< kFold: as in Aggregate
   int partition_keys = 0, order_keys = 0;  ///< leading entries of Query::order_by: its PARTITION BY, its ORDER BY
   vm::WindowFrame frame;
   SqlType type;

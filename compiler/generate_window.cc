@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "compiler/block_generator.h"
+#include "compiler/fold_aggregates.h"
 #include "compiler/subquery_expr.h"
 #include "vm/window.h"
 
@@ -66,6 +67,12 @@ Status BlockGenerator::Windows() {
     spec.fallback = w.fallback;
     spec.ignore_nulls = w.ignore_nulls;
     spec.frame = w.frame;
+    spec.distinct = w.distinct;
+    if (w.function == WindowFunction::kFold) {
+      spec.fold = FoldOf(w.aggregate);
+      for (const OrderKey& k : w.value_order) spec.order.push_back({k.output, k.descending, k.nulls_first});
+      if (!w.parameter.null) spec.fold_constant = constants_.Add(w.parameter);
+    }
     if (w.function != WindowFunction::kAggregate) {
       add_column(columns.Add(spec), q_.outputs[i]);
       continue;

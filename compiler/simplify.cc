@@ -167,6 +167,15 @@ void SinkConditions(Query* query, std::set<const Query*>* done) {
   for (const auto& more : query->union_all) SinkConditions(more.get(), done);
 }
 
+/// Calls f for the number of each output that the window reads, but for those of its order.
+template <class W, class F>
+void ForEachOutput(W& w, F f) {
+  for (auto* c : {&w.value, &w.count, &w.fallback, &w.frame.key, &w.frame.start_column, &w.frame.end_column}) {
+    if (*c >= 0) f(*c);
+  }
+  for (auto& k : w.value_order) f(k.output);
+}
+
 /// Adds the outputs that the block's windows read.
 void KeepOfWindows(const Query& q, std::set<int>* keep) {
   const std::set<int> used = *keep;
@@ -174,9 +183,7 @@ void KeepOfWindows(const Query& q, std::set<int>* keep) {
     const Expr& e = *q.outputs[static_cast<size_t>(i)].expr;
     if (e.kind != Expr::Kind::kWindow) continue;
     const Window& w = q.windows[static_cast<size_t>(e.index)];
-    for (const int c : {w.value, w.count, w.fallback, w.frame.key, w.frame.start_column, w.frame.end_column}) {
-      if (c >= 0) keep->insert(c);
-    }
+    ForEachOutput(w, [&](int c) { keep->insert(c); });
   }
 }
 
@@ -186,9 +193,7 @@ void PruneWindows(const std::vector<int>& place, Query* q) {
   for (Output& o : q->outputs) {
     if (o.expr->kind != Expr::Kind::kWindow) continue;
     Window w = q->windows[static_cast<size_t>(o.expr->index)];
-    for (int* c : {&w.value, &w.count, &w.fallback, &w.frame.key, &w.frame.start_column, &w.frame.end_column}) {
-      if (*c >= 0) *c = place[static_cast<size_t>(*c)];
-    }
+    ForEachOutput(w, [&](int& c) { c = place[static_cast<size_t>(c)]; });
     o.expr->index = static_cast<int>(windows.size());
     windows.push_back(w);
   }

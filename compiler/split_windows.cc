@@ -227,6 +227,10 @@ class WindowSplitter {
       w.fallback = ColumnOf(call.fallback);
       w.number = call.number;
       w.ignore_nulls = call.ignore_nulls;
+      w.distinct = call.distinct;
+      for (const AggregateOrder& k : call.value_order)
+        w.value_order.push_back({ColumnOf(*k.expr), k.descending, k.nulls_first});
+      w.parameter = call.parameter;
       w.partition_keys = static_cast<int>(partitions_[c].size());
       w.order_keys = static_cast<int>(call.order_by.size());
       w.frame = call.frame;
@@ -243,9 +247,9 @@ class WindowSplitter {
   }
 
   std::string TextOf(const WindowCall& call) const {
-    const bool aggregate = call.function == vm::WindowFunction::kAggregate;
+    const bool aggregate = call.function >= vm::WindowFunction::kAggregate;
     std::string text = aggregate ? Info(call.aggregate).text : vm::NameOf(call.function);
-    return text + "(" +
+    return text + (call.distinct ? "(distinct " : "(") +
            (call.value != nullptr ? NameOf(*call.value)
             : aggregate           ? "*"
                                   : "") +

@@ -22,7 +22,10 @@ struct WindowCall {
   ExprPtr value, count, fallback;  ///< arguments as in vm::WindowSpec; nullptr: there is none
   int64_t number = 1;
   bool ignore_nulls = false;
-  std::vector<ExprPtr> partition_by;  ///< no duplicates
+  bool distinct = false;
+  std::vector<AggregateOrder> value_order;  ///< kFold
+  Value parameter;                          ///< kFold
+  std::vector<ExprPtr> partition_by;        ///< no duplicates
   std::vector<WindowKey> order_by;
   vm::WindowFrame frame;                      ///< but for its columns, which are:
   ExprPtr range_key, range_start, range_end;  ///< all of one type; nullptr: there is none
@@ -41,7 +44,10 @@ void ForEachExpr(Call& call, F f) {
   }
   for (auto& e : call.partition_by) f(e);
   for (auto& k : call.order_by) f(k.expr);
+  for (auto& k : call.value_order) f(k.expr);
 }
+
+bool SameOrder(const std::vector<AggregateOrder>& a, const std::vector<AggregateOrder>& b);
 
 /// Whether a window call of its block is in the expression.
 bool HasWindow(const Expr& e);

@@ -687,7 +687,7 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"SELECT * FROM unnest(1, 2)", "function unnest in FROM", "unnest"},
       {"SELECT sum(INTERVAL '1 day') OVER () FROM t", "sum of INTERVAL with OVER or DISTINCT", "sum"},
       {"SELECT i FROM t FOR UPDATE", "FOR UPDATE and FOR SHARE", "FOR UPDATE"},
-      {"SELECT i FROM t TABLESAMPLE reservoir (10)", "a sample of a number of rows", "reservoir"},
+      {"SELECT i FROM t TABLESAMPLE reservoir (10%)", "a RESERVOIR sample of a percentage", "10%"},
       {"SELECT i INTO z FROM t", "SELECT INTO", "INTO"},
       {"SELECT $1", "a parameter", "$1"},
       {"SELECT ARRAY[1]", "ARRAY", "ARRAY"},

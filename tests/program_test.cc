@@ -259,6 +259,11 @@ class AnyProgram {
         w->frame.exclusion = static_cast<WindowFrame::Exclusion>(Number<uint8_t>());
         w->frame.start_offset = Number<int64_t>();
         w->frame.end_offset = Number<int64_t>();
+        w->ignore_nulls = Bool();
+        w->distinct = Bool();
+        w->fold = static_cast<tessera::vm::Fold>(random_() % 8);
+        w->fold_constant = Number<int32_t>();
+        List(&w->order, [&](SortKey* k) { *k = {Number<int32_t>(), Bool(), Bool()}; });
       });
       s->label = Text();
     });
@@ -347,7 +352,7 @@ TEST(ProgramBytes, EveryBitCounts) {
 
 TEST(ProgramBytes, AHugeCountAllocatesNothing) {
   // A list of 2^32 - 1 constants in a program of 12 bytes.
-  std::string body("TESP\x08\0\0\0\xFF\xFF\xFF\xFF", 12);
+  std::string body("TESP\x09\0\0\0\xFF\xFF\xFF\xFF", 12);
   ExpectRefused(WithChecksum(body), "ends early");
 }
 
@@ -780,7 +785,7 @@ const std::vector<Refusal>& Refusals() {
       {"windows in the order of 251 keys", [](P p) { Window(p); Result_(p).order.resize(251); }, "windows of such rows"},
       {"a window that is not read as it is", [](P p) { Window(p); p.sections.back().slots[0].type = kBigint; }, "does not fit its source section"},
       {"a column behind the windows", [](P p) { Window(p); ++p.sections.back().slots[0].column; }, "does not fit its source section"},
-      {"an unknown window function", [](P p) { Window(p).function = static_cast<WindowFunction>(12); }, "function of a window"},
+      {"an unknown window function", [](P p) { Window(p).function = static_cast<WindowFunction>(13); }, "function of a window"},
       {"a window without a type", [](P p) { Window(p).type.id = TypeId::kNull; }, "function of a window"},
       {"a partition by -1 keys", [](P p) { Window(p).partition_keys = -1; }, "keys of a window"},
       {"peers by -1 keys", [](P p) { Window(p).order_keys = -1; }, "keys of a window"},
@@ -801,6 +806,13 @@ const std::vector<Refusal>& Refusals() {
       {"the value so many rows before as a text says", [](P p) { WindowSpec& w = Window(p); w.function = WindowFunction::kLag; w.type = kBigint; w.count = 1; }, "number of a window"},
       {"a sum with a fallback", [](P p) { Window(p).fallback = 0; }, "fallback of a window"},
       {"a text in place of a number before", [](P p) { WindowSpec& w = Window(p); w.function = WindowFunction::kLag; w.type = kBigint; w.fallback = 1; }, "fallback of a window"},
+      {"an aggregate with a fold", [](P p) { Window(p).fold = Section::Fold::kFirst; }, "fold of a window"},
+      {"an aggregate with an order of values", [](P p) { Window(p).order = {{0}}; }, "fold of a window"},
+      {"a fold of no kind", [](P p) { WindowSpec& w = Window(p); w.function = WindowFunction::kFold; w.type = kBigint; }, "fold of a window"},
+      {"a fold in the order of a column that is not there", [](P p) { WindowSpec& w = Window(p); w.function = WindowFunction::kFold; w.type = kBigint; w.fold = Section::Fold::kFirst; w.order = {{9}}; }, "order of a window's values"},
+      {"a mode in another order", [](P p) { WindowSpec& w = Window(p); w.function = WindowFunction::kFold; w.type = kBigint; w.fold = Section::Fold::kMode; w.order = {{1}}; }, "order of a window's values"},
+      {"a quantile over rows without a fraction", [](P p) { WindowSpec& w = Window(p); w.function = WindowFunction::kFold; w.type = kBigint; w.fold = Section::Fold::kQuantile; w.order = {{0}}; }, "constant of a fold"},
+      {"different values of no column", [](P p) { WindowSpec& w = Window(p); w.aggregate = Opcode::CountRows; w.value = -1; w.type = kBigint; w.distinct = true; }, "different values of a window"},
       {"an unknown mode", [](P p) { Window(p).frame.mode = static_cast<WindowFrame::Mode>(3); }, "frame of a window"},
       {"an unknown exclusion", [](P p) { Window(p).frame.exclusion = static_cast<WindowFrame::Exclusion>(4); }, "frame of a window"},
       {"a frame from the last row", [](P p) { Window(p).frame.start = WindowFrame::Bound::kUnboundedFollowing; }, "frame of a window"},

@@ -140,7 +140,7 @@ class Run {
     }
     const bool has_windows = device_.Keeps(number) || rows.columns.size() > s.columns.size();
     if (!s.windows.empty() && !has_windows && (state_.IsMaster() || state_.distributed[static_cast<size_t>(number)]))
-      TESSERA_TRY(Caught([&] { return AddWindows(s, state_.strings, state_.pool, &rows); }));
+      TESSERA_TRY(Caught([&] { return AddWindows(s, state_.program.constants, &state_.strings, state_.pool, &rows); }));
     TESSERA_TRY(Caught([&] {
       if (s.sink == Section::Sink::kJoin) return KeepJoin(s, std::move(rows));
       return KeepRows(number, std::move(rows));

@@ -43,7 +43,6 @@ class SectionListing {
     }
     if (s_.repeat >= 0) out += fmt::format(", each r{} times", s_.repeat);
     if (s_.fold != Section::Fold::kNone) {
-      constexpr const char* kFolds[] = {"", "first", "mode", "quantile", "quantile between", "join"};
       out += fmt::format(", {}{} of r{} by {} keys", kFolds[static_cast<size_t>(s_.fold)],
                          s_.fold_distinct ? " of distinct values" : "", s_.keys, s_.keys);
       if (s_.fold_constant >= 0) out += " with " + ConstantText(p_, s_.fold_constant);
@@ -58,7 +57,10 @@ class SectionListing {
       out += fmt::format("{}r{}{}{}", i == 0 ? ", order by " : ", ", k.column, k.descending ? " desc" : "",
                          k.nulls_first != k.descending ? (k.nulls_first ? " nulls first" : " nulls last") : "");
     }
-    for (const WindowSpec& w : s_.windows) out += "\n--   window " + Window(w);
+    for (const WindowSpec& w : s_.windows) {
+      out += "\n--   window " + Window(w);
+      if (w.fold_constant >= 0) out += " with " + ConstantText(p_, w.fold_constant);
+    }
     if (s_.limit >= 0) out += fmt::format(", limit {}", s_.limit);
     if (s_.offset > 0) out += fmt::format(", offset {}", s_.offset);
     out += "\naddr  opcode           p1    p2         p3         p4         comment\n";
@@ -85,16 +87,26 @@ class SectionListing {
   }
 
  private:
+  static constexpr const char* kFolds[] = {"", "first", "mode", "quantile", "quantile between", "join"};
+
   /// "aggregate SumI(r2) of 1 + 1 keys, rows from 2 preceding to current row".
   static std::string Window(const WindowSpec& w) {
-    std::string out = w.function == WindowFunction::kAggregate ? Info(w.aggregate).name : NameOf(w.function);
-    std::string arguments;
-    const auto add = [&](const std::string& text) { arguments += (arguments.empty() ? "" : ", ") + text; };
+    std::string out = w.function == WindowFunction::kAggregate ? Info(w.aggregate).name
+                      : w.function == WindowFunction::kFold    ? kFolds[static_cast<size_t>(w.fold)]
+                                                               : NameOf(w.function);
+    std::string arguments = w.distinct ? "distinct" : "";
+    const auto add = [&](const std::string& text) {
+      arguments += (arguments.empty() ? "" : w.distinct ? " " : ", ") + text;
+    };
     if (w.value >= 0) add(fmt::format("r{}", w.value));
     const bool counts = w.function == WindowFunction::kNtile || w.function == WindowFunction::kLag ||
                         w.function == WindowFunction::kLead || w.function == WindowFunction::kNthValue;
     if (counts) add(w.count >= 0 ? fmt::format("r{}", w.count) : fmt::format("{}", w.number));
     if (w.fallback >= 0) add(fmt::format("r{}", w.fallback));
+    for (size_t i = 0; i < w.order.size(); ++i) {
+      arguments +=
+          fmt::format("{}r{}{}", i == 0 ? " order by " : ", ", w.order[i].column, w.order[i].descending ? " desc" : "");
+    }
     out += fmt::format("({}){} of {} + {} keys", arguments, w.ignore_nulls ? " ignoring NULLs" : "", w.partition_keys,
                        w.order_keys);
     if (!HasFrame(w.function)) return out;

@@ -75,7 +75,7 @@ its items. There is no padding.
 | instruction | opcode (2), p1 (2), p2 (4), p3 (4), p4 (4) |
 | aggregate | opcode (2), type |
 | sort key | column (4), descending (1), NULLs first (1) |
-| window | function (1), aggregate opcode (2), type, partition keys (4), order keys (4), value (4), count (4), number (8), fallback (4), NULLs ignored (1), frame mode (1), start (1), end (1), exclusion (1), start offset (8), end offset (8), key (4), start column (4), end column (4) |
+| window | function (1), aggregate opcode (2), type, partition keys (4), order keys (4), value (4), count (4), number (8), fallback (4), NULLs ignored (1), distinct (1), fold (1), constant of the fold (4), list of sort keys of its values, frame mode (1), start (1), end (1), exclusion (1), start offset (8), end offset (8), key (4), start column (4), end column (4) |
 
 Opcodes are numbered from 0 in the order below. `Program::Parse` refuses bytes that are not such a string, `Verify` refuses a
 program that an interpreter must not run.

@@ -165,6 +165,10 @@ void Fields(A& a, WindowSpec& w) {
   a.Number(w.number);
   a.Number(w.fallback);
   a.Number(w.ignore_nulls);
+  a.Number(w.distinct);
+  a.Number(w.fold);
+  a.Number(w.fold_constant);
+  List(a, w.order);
   a.Number(w.frame.mode);
   a.Number(w.frame.start);
   a.Number(w.frame.end);

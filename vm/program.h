@@ -116,12 +116,6 @@ struct AggregateSpec {
   friend bool operator==(const AggregateSpec&, const AggregateSpec&) = default;
 };
 
-struct SortKey {
-  int32_t column = 0;  ///< of the emitted row
-  bool descending = false, nulls_first = false;
-  friend bool operator==(const SortKey&, const SortKey&) = default;
-};
-
 struct Section {
   enum class Source : uint8_t {
     kTable,       ///< stored table tables[source]
@@ -163,14 +157,7 @@ struct Section {
   /// What becomes, once the rows are in order, of those that are equal in the first `keys` columns: one of them, with the
   /// fold of their values in column `keys`. Then the sink is kRows, the order begins with the keys, there is no limit,
   /// nothing is appended, and this is not the last section. NULLs do not count, except in kFirst.
-  enum class Fold : uint8_t {
-    kNone,      ///< all rows stay
-    kFirst,     ///< the value of the first row
-    kMode,      ///< the value of the longest run of equal ones
-    kQuantile,  ///< the value at the fraction `fold_constant` of their number
-    kBetween,   ///< class F: the same, between the two values there
-    kJoin,      ///< TEXT: all values, `fold_constant` between them
-  };
+  using Fold = tessera::vm::Fold;
   Fold fold = Fold::kNone;
   bool fold_distinct = false;  ///< of equal neighbours one counts
   int32_t fold_constant = -1;  ///< kQuantile, kBetween: DOUBLE, 0 to 1; kJoin: TEXT; else -1

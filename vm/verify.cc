@@ -235,17 +235,20 @@ class Verifier {
     for (size_t k = 0; k < keys; ++k) {
       if (s.order[k].column != static_cast<int32_t>(k)) return Fail("the order of a fold");
     }
-    const AccumulatorSpec value = ClassOf(s.columns[keys]);
-    if (s.fold == Section::Fold::kFirst || s.fold == Section::Fold::kMode)
-      return s.fold_constant == -1 ? Status::Ok() : Fail("constant of a fold");
-    if (!InRange(s.fold_constant, p_.constants)) return Fail("constant of a fold");
-    const Value& v = p_.constants[static_cast<size_t>(s.fold_constant)];
-    const bool joins = s.fold == Section::Fold::kJoin;
+    return CheckFoldOf(ClassOf(s.columns[keys]), s.fold, s.fold_constant);
+  }
+
+  /// The constant of a fold, and the class of the values.
+  Status CheckFoldOf(AccumulatorSpec value, Fold fold, int32_t constant) {
+    if (fold == Fold::kFirst || fold == Fold::kMode) return constant == -1 ? Status::Ok() : Fail("constant of a fold");
+    if (!InRange(constant, p_.constants)) return Fail("constant of a fold");
+    const Value& v = p_.constants[static_cast<size_t>(constant)];
+    const bool joins = fold == Fold::kJoin;
     const bool fits =
         joins ? v.type.id == TypeId::kText : v.type.storage() == StorageClass::kFloat && v.f64 >= 0 && v.f64 <= 1;
     if (v.null || !fits) return Fail("constant of a fold");
     if (joins && value != AccumulatorSpec::T) return Fail("class of a fold");
-    if (s.fold == Section::Fold::kBetween && value != AccumulatorSpec::F) return Fail("class of a fold");
+    if (fold == Fold::kBetween && value != AccumulatorSpec::F) return Fail("class of a fold");
     return Status::Ok();
   }
 
@@ -288,7 +291,7 @@ class Verifier {
 
   Status CheckWindow(const Section& s, const WindowSpec& w) {
     using F = WindowFunction;
-    if (w.function > F::kAggregate || !IsValueType(w.type)) return Fail("function of a window");
+    if (w.function > F::kFold || !IsValueType(w.type)) return Fail("function of a window");
     const auto keys = static_cast<int64_t>(s.order.size());
     if (w.partition_keys < 0 || w.order_keys < 0 || int64_t{w.partition_keys} + w.order_keys > keys)
       return Fail("keys of a window");
@@ -296,10 +299,11 @@ class Verifier {
     const auto column = [&](int32_t c) {
       return InRange(c, s.columns) ? ClassOf(s.columns[static_cast<size_t>(c)]) : AccumulatorSpec::None;
     };
-    const bool is_aggregate = w.function == F::kAggregate, shifts = w.function == F::kLag || w.function == F::kLead;
+    const bool is_aggregate = w.function == F::kAggregate, folds = w.function == F::kFold;
+    const bool shifts = w.function == F::kLag || w.function == F::kLead;
     const bool counts = shifts || w.function == F::kNtile || w.function == F::kNthValue;
     const bool of_value =
-        shifts || w.function == F::kFirstValue || w.function == F::kLastValue || w.function == F::kNthValue;
+        folds || shifts || w.function == F::kFirstValue || w.function == F::kLastValue || w.function == F::kNthValue;
     AccumulatorSpec type = ClassOf(SqlType::Of(TypeId::kBigint));
     if (w.function == F::kPercentRank || w.function == F::kCumeDist) type = AccumulatorSpec::F;
     if (of_value) type = column(w.value);
@@ -318,7 +322,19 @@ class Verifier {
     if (type == AccumulatorSpec::None || ClassOf(w.type) != type) return Fail("type of a window");
     if (w.count != -1 && (!counts || column(w.count) != AccumulatorSpec::I)) return Fail("number of a window");
     if (w.fallback != -1 && (!shifts || column(w.fallback) != type)) return Fail("fallback of a window");
-    if (w.ignore_nulls && (!of_value || w.function == WindowFunction::kAggregate)) return Fail("NULLs of a window");
+    if (w.ignore_nulls && (!of_value || folds)) return Fail("NULLs of a window");
+    if (w.distinct && !folds && (!is_aggregate || w.value == -1 || Info(w.aggregate).in == AccumulatorSpec::T))
+      return Fail("different values of a window");
+    if (folds != (w.fold != Fold::kNone) || (!folds && (w.fold_constant != -1 || !w.order.empty())) ||
+        w.fold > Fold::kJoin || w.order.size() > kMaxWindowKeys) {
+      return Fail("fold of a window");
+    }
+    for (const SortKey& k : w.order) {
+      if (!InRange(k.column, s.columns)) return Fail("order of a window's values");
+    }
+    if (folds && (w.distinct || w.fold == Fold::kMode) && (w.order.empty() || w.order[0].column != w.value))
+      return Fail("order of a window's values");
+    if (folds) TESSERA_TRY(CheckFoldOf(type, w.fold, w.fold_constant));
     return CheckFrame(s, w);
   }
 

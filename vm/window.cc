@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "base/interrupt.h"
 #include "base/memory_budget.h"
 #include "base/thread_pool.h"
 #include "vm/aggregate.h"
 #include "vm/meaning.h"
+#include "vm/sort_keys.h"
 #include "vm/window_values.h"
 
 namespace tessera::vm {
@@ -64,7 +66,7 @@ const char* NameOf(WindowFunction function) {
   static constexpr const char* kNames[] = {
 #define WINDOW_FUNCTION(Name, name, ...) name,
 #include "vm/window_functions.def"
-      "aggregate"};
+      "aggregate", "fold"};
   return kNames[static_cast<size_t>(function)];
 }
 
@@ -84,7 +86,8 @@ std::vector<SqlType> TypesOfRows(const Section& section) {
   return types;
 }
 
-Status AddWindows(const Section& section, const StringPool& strings, ThreadPool* pool, RowSet* rows) {
+Status AddWindows(const Section& section, const std::vector<Value>& constants, StringPool* strings, ThreadPool* pool,
+                  RowSet* rows) {
   const MemoryPurpose purpose("window functions");
   const size_t n = rows->rows;
   ThreadPool* const shared = n < kTurnRows ? nullptr : pool;
@@ -106,7 +109,15 @@ Status AddWindows(const Section& section, const StringPool& strings, ThreadPool*
   size_t first = 0;
   for (const WindowSpec& w : section.windows) {
     const size_t columns = TypesOf(w).size();
-    const WindowTask task{ordered, w, strings, std::span(added).subspan(first, columns)};
+    WindowTask task{ordered, w, *strings, std::span(added).subspan(first, columns)};
+    if (w.fold_constant >= 0) task.constant = &constants[static_cast<size_t>(w.fold_constant)];
+    std::optional<SortKeys> order;
+    if (OrdersValues(w) && (w.distinct || !w.order.empty())) {
+      const std::vector<SortKey> by_value = {{w.value}};
+      TESSERA_ASSIGN(order,
+                     SortKeys::Make(w.function == WindowFunction::kFold ? w.order : by_value, *strings, *rows, shared));
+      task.order = &*order;
+    }
     const std::vector<size_t> begins = CutAtPartitions(ordered, w.partition_keys);
     TESSERA_TRY(ForEach(shared, begins.size() - 1,
                         [&](size_t turn) { return EvaluateWindow(task, begins[turn], begins[turn + 1]); }));

@@ -23,8 +23,9 @@ std::vector<SqlType> TypesOf(const WindowSpec& window);
 /// The types of the section's rows as others read them: Section::columns, and what its windows add.
 std::vector<SqlType> TypesOfRows(const Section& section);
 
-/// Adds the columns of the section's windows. REQUIRES: the rows are in the section's order. Errors: kSql (ntile of 0),
-/// kResource.
-Status AddWindows(const Section& section, const StringPool& strings, ThreadPool* pool, RowSet* rows);
+/// Adds the columns of the section's windows. REQUIRES: the rows are in the section's order. Errors: kSql (ntile of 0, a
+/// text of 2^30 bytes), kResource.
+Status AddWindows(const Section& section, const std::vector<Value>& constants, StringPool* strings, ThreadPool* pool,
+                  RowSet* rows);
 
 }  // namespace tessera::vm

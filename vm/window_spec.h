@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "tablet/types.h"
 #include "vm/opcode.h"
@@ -15,6 +16,23 @@ enum class WindowFunction : uint8_t {
 #define WINDOW_FUNCTION(Name, ...) k##Name,
 #include "vm/window_functions.def"
   kAggregate,  ///< of the rows of the frame, by an opcode
+  kFold,       ///< of the values of the frame's rows, in an order of their own
+};
+
+struct SortKey {
+  int32_t column = 0;  ///< of the emitted row
+  bool descending = false, nulls_first = false;
+  friend bool operator==(const SortKey&, const SortKey&) = default;
+};
+
+/// What becomes of values in order. NULLs do not count, except in kFirst.
+enum class Fold : uint8_t {
+  kNone,      ///< they all stay
+  kFirst,     ///< the first one
+  kMode,      ///< that of the longest run of equal ones
+  kQuantile,  ///< that at a fraction, a constant, of their number
+  kBetween,   ///< class F: the same, between the two values there
+  kJoin,      ///< TEXT: all values, a constant between them
 };
 
 /// Which rows of its partition a row's frame has. The default is SQL's.
@@ -52,8 +70,14 @@ struct WindowSpec {
   int32_t value = -1;  ///< the argument; -1: there is none
   int32_t count = -1;  ///< n of ntile, lag, lead, nth_value; -1: it is `number`
   int64_t number = 1;
-  int32_t fallback = -1;      ///< lag, lead: the value where there is no such row; -1: NULL
-  bool ignore_nulls = false;  ///< functions of a value: rows where it is NULL do not count
+  int32_t fallback = -1;       ///< lag, lead: the value where there is no such row; -1: NULL
+  bool ignore_nulls = false;   ///< functions of a value: rows where it is NULL do not count
+  bool distinct = false;       ///< kAggregate, kFold: of equal values one counts
+  Fold fold = Fold::kNone;     ///< kFold
+  int32_t fold_constant = -1;  ///< kQuantile, kBetween: DOUBLE, 0 to 1; kJoin: TEXT; else -1
+  /// kFold: the order of the values; of equal ones the row that comes first. It begins with `value` if equal values have
+  /// to be found: `distinct`, kMode.
+  std::vector<SortKey> order;
   WindowFrame frame;
   friend bool operator==(const WindowSpec&, const WindowSpec&) = default;
 };

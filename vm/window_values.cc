@@ -53,6 +53,7 @@ class Evaluation {
         FindValues(begin, end);
         return EachFrame(begin, end, [&](size_t i, const Frames& f) { return ValueOfFrame(i, f); });
       case WindowFunction::kAggregate:
+      case WindowFunction::kFold:  // EvaluateBags
         break;
     }
     return Aggregate(begin, end);
@@ -333,6 +334,8 @@ class Evaluation {
 
 }  // namespace
 
-Status EvaluateWindow(const WindowTask& task, size_t begin, size_t end) { return Evaluation(task).Run(begin, end); }
+Status EvaluateWindow(const WindowTask& task, size_t begin, size_t end) {
+  return OrdersValues(task.window) ? EvaluateBags(task, begin, end) : Evaluation(task).Run(begin, end);
+}
 
 }  // namespace tessera::vm

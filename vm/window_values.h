@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/status.h"
+#include "vm/sort_keys.h"
 #include "vm/string_pool.h"
 #include "vm/window_frames.h"
 
@@ -15,11 +16,20 @@ namespace tessera::vm {
 struct WindowTask {
   const OrderedRows& rows;
   const WindowSpec& window;
-  const StringPool& strings;
-  std::span<RowColumn> out;  ///< of as many rows; `null` has a byte for each, 0
+  StringPool& strings;
+  std::span<RowColumn> out;         ///< of as many rows; `null` has a byte for each, 0
+  const Value* constant = nullptr;  ///< of WindowSpec::fold_constant
+  const SortKeys* order = nullptr;  ///< OrdersValues: of all rows, by the order of the values
 };
+
+/// Whether the values of a frame are looked at in an order of their own, see vm/window_bag.h.
+inline bool OrdersValues(const WindowSpec& window) {
+  return window.function == WindowFunction::kFold || window.distinct;
+}
 
 /// Evaluates the window for all partitions of rows [begin, end), which begins and ends with one. Errors: kSql.
 Status EvaluateWindow(const WindowTask& task, size_t begin, size_t end);
+/// The same. REQUIRES: OrdersValues.
+Status EvaluateBags(const WindowTask& task, size_t begin, size_t end);
 
 }  // namespace tessera::vm
