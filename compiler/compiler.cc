@@ -4,6 +4,7 @@
 
 #include "compiler/binder.h"
 #include "compiler/codegen.h"
+#include "compiler/exchange_joins.h"
 #include "compiler/fold_aggregates.h"
 #include "compiler/parser.h"
 #include "compiler/plan_text.h"
@@ -29,6 +30,7 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   TESSERA_ASSIGN(const Plan plan, MakePlan(query, options));
   TESSERA_ASSIGN(Code code, Generate(plan));
   TESSERA_TRY(vm::Verify(*code.program));
+  ExchangeJoins(snapshot, options, &code);
   c.program = std::move(code.program);
   c.estimates = std::move(code.estimates);
   if (c.statement.explain) c.plan = PlanText(plan);

@@ -18,11 +18,18 @@ enum class JoinChoice : uint8_t {
   kLoop,  ///< all joins compare all pairs, row by row of the build side, on the host
 };
 
+/// SET join_exchange: whether both sides of a join go to the ranks of their keys, or the build side to all.
+enum class ExchangeChoice : uint8_t { kAuto, kOff, kOn };
+
 struct PlanOptions {
   JoinChoice join = JoinChoice::kAuto;
   /// Sort the sides of a grid, so that column ranges show which of its units have no match.
   bool grid_pruning = true;
   const TimeZone* zone = nullptr;  ///< the session's time zone; nullptr: UTC
+  int ranks = 1;                   ///< that run the program
+  ExchangeChoice join_exchange = ExchangeChoice::kAuto;
+  /// Bytes of a build side that a rank has room for, and from which on an exchange is considered where it has.
+  uint64_t broadcast_bytes = UINT64_MAX, exchange_bytes = UINT64_MAX;
 };
 
 }  // namespace tessera

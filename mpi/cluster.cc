@@ -111,6 +111,7 @@ class RankCluster final : public Cluster {
   int local_rank() const override { return transport_->local_rank(); }
   int local_ranks() const override { return transport_->local_ranks(); }
   const Status& ready() const override { return ready_; }
+  uint64_t least_room() const override { return least_room_; }
 
   // ---- Ranks that serve ---------------------------------------------------------------------------------------------
 

@@ -67,6 +67,9 @@ class Cluster {
 
   // REQUIRES, for all below: rank() == 0.
 
+  /// Bytes that every rank has for a join's build side, unless a setting says otherwise.
+  virtual uint64_t least_room() const = 0;
+
   /// Tells all ranks the directory of the tablets. Tablets are sent to all ranks if `scatter`, and to ranks that do not
   /// see the directory if it is `temporary`. Errors: kIo, naming a rank that does not see it.
   virtual Status OpenDatabase(const std::string& directory, bool temporary, bool scatter) = 0;

@@ -75,6 +75,11 @@ Result<uint64_t> MpiExchange::Sum(uint64_t mine) {
   return static_cast<uint64_t>(messenger_.Sum(static_cast<int64_t>(mine)));
 }
 
+Result<int64_t> MpiExchange::Minimum(int64_t mine) {
+  const Timer timer(&gather_milliseconds_);
+  return messenger_.Minimum(mine);
+}
+
 Result<std::vector<vm::Shipment>> MpiExchange::AllGather(vm::Shipment mine, const std::vector<SqlType>& types,
                                                          vm::StringPool* strings) {
   const Timer timer(&gather_milliseconds_);

@@ -33,6 +33,7 @@ class MpiExchange final : public vm::Exchange {
   uint64_t exchange_above() const override { return limits_.exchange_above; }
   Status Agree(const Status& mine) override;
   Result<uint64_t> Sum(uint64_t mine) override;
+  Result<int64_t> Minimum(int64_t mine) override;
   Result<std::vector<vm::Shipment>> AllGather(vm::Shipment mine, const std::vector<SqlType>& types,
                                               vm::StringPool* strings) override;
   Result<std::vector<vm::Shipment>> AllToAll(std::vector<vm::Shipment> mine, const std::vector<SqlType>& types,

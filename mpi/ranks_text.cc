@@ -16,7 +16,9 @@ struct Described {
 
   /// Whether it reads rows that ranks may have kept.
   bool ReadsDistributed() const {
-    return section.source_kind == vm::Section::Source::kSection && may_stay[static_cast<size_t>(section.source)];
+    if (section.source_kind != vm::Section::Source::kSection) return false;
+    const auto source = static_cast<size_t>(section.source);
+    return may_stay[source] || program.sections[source].by_key;
   }
 };
 
@@ -38,6 +40,7 @@ std::string SourceText(const Described& d, const Snapshot& snapshot, int ranks, 
 /// Where the rows go that a section makes.
 std::string SinkText(const Described& d, const ClusterSettings& settings) {
   const vm::Section& s = d.section;
+  if (s.by_key) return "; rows exchanged by key";
   if (s.sink == vm::Section::Sink::kJoin) return "; build side broadcast to all";
   if (!vm::SharedByRanks(s) && !d.ReadsDistributed()) return "";
   const std::string more = ", more than " + std::to_string(settings.exchange_above);

@@ -13,6 +13,9 @@ namespace {
 /// compares some 10^9 pairs a second.
 constexpr uint64_t kGpuMinPairs = uint64_t{1} << 30;
 
+/// Build sides of fewer bytes are on every rank before the other side's rows would have come.
+constexpr uint64_t kExchangeBytes = uint64_t{32} << 20;
+
 /// Rows of table `number` of the program.
 uint64_t TableRows(const vm::Program& program, const Snapshot& snapshot, int32_t number) {
   const std::shared_ptr<const TableInfo> table = snapshot.Find(program.tables[static_cast<size_t>(number)].name);
@@ -78,6 +81,19 @@ ClusterSettings ClusterSettingsOf(const Settings& settings) {
   out.temp_file_limit = static_cast<uint64_t>(settings.temp_file_limit);
   out.scatter_memory = static_cast<uint64_t>(settings.scatter_memory);
   out.rank_timeout = static_cast<uint64_t>(settings.rank_timeout);
+  return out;
+}
+
+PlanOptions PlanOptionsOf(const SessionState& state) {
+  const Settings& settings = state.settings;
+  PlanOptions out{settings.join_strategy, settings.grid_pruning, settings.timezone};
+  if (state.cluster == nullptr) return out;
+  out.ranks = state.cluster->ranks();
+  out.join_exchange = settings.join_exchange;
+  out.broadcast_bytes =
+      settings.broadcast_limit != 0 ? static_cast<uint64_t>(settings.broadcast_limit) : state.cluster->least_room();
+  // (With GPUs the other side's rows would leave them.)
+  if (settings.device == DeviceChoice::kHost || GpuCount() == 0) out.exchange_bytes = kExchangeBytes;
   return out;
 }
 

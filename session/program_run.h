@@ -12,6 +12,8 @@
 
 namespace tessera {
 
+/// What the settings, and the ranks if there are any, mean for the compiler.
+PlanOptions PlanOptionsOf(const SessionState& state);
 /// Runs the program and hands its rows to `consume`. Fills the state's timing and statistics; with `profile` also those of
 /// single joins.
 Status RunProgram(SessionState* state, const vm::Program& program, const Snapshot& snapshot,

@@ -16,6 +16,7 @@
 #include "session/processors.h"
 #include "session/session_state.h"
 #include "session/statement_timer.h"
+#include "session/program_run.h"
 #include "session/statements.h"
 
 namespace tessera {
@@ -84,9 +85,7 @@ class Session::Impl {
   Status Run(std::string_view sql, ResultWriter* out) {
     TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, state_.database->Read());
     const auto start = Clock::now();
-    const PlanOptions plan_options{state_.settings.join_strategy, state_.settings.grid_pruning,
-                                   state_.settings.timezone};
-    TESSERA_ASSIGN(Compiled compiled, Compile(sql, *snapshot, plan_options, &state_.random));
+    TESSERA_ASSIGN(Compiled compiled, Compile(sql, *snapshot, PlanOptionsOf(state_), &state_.random));
     Timing& timing = state_.timing;
     timing.compile = MillisecondsSince(start);
     if (state_.cancel) return Cancelled();

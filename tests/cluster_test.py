@@ -365,8 +365,11 @@ def test_results_stay_distributed():
 
 def test_build_side_beyond_the_budget():
     directory = database("join")
-    done = run(mpirun(2, directory, "-c", "SET broadcast_limit = 100; SELECT count(*) FROM t x, t y WHERE x.a = y.a"))
-    check_one_error(done, "exchanged by key")
+    query = "SET broadcast_limit = 100; SELECT count(*), sum(x.a + y.a) FROM t x, t y WHERE x.a = y.a"
+    done = run(mpirun(2, directory, "-c", query))
+    check(done.stdout.endswith("100,9900\n"), done.stdout, done.stderr)
+    done = run(mpirun(2, directory, "-c", "SET join_exchange = off; " + query))
+    check_one_error(done, "SET join_exchange = on", "100 rows")
 
 
 def test_a_rank_out_of_memory():

@@ -15,6 +15,7 @@
 #include "vm/row_set.h"
 #include "vm/run/device_sections.h"
 #include "vm/run/host_sections.h"
+#include "vm/run/key_exchange.h"
 #include "vm/run/placement.h"
 #include "vm/run/recursion.h"
 #include "vm/run/row_stream.h"
@@ -164,7 +165,11 @@ class Run {
       return Stream(number, consume, stats, consumed);
     Result<RowSet> rows = RowSet{};
     if (state_.IsMaster()) rows = RunHere(number, stats);
-    if (state_.IsCollective(s)) {
+    if (s.by_key && state_.options.exchange != nullptr) {
+      if (!state_.IsMaster()) rows = MakeRowSet(s.columns);
+      rows = ExchangeByKey(&state_, std::move(rows), s.columns, ExchangeKeys(s), stats);
+      state_.distributed[static_cast<size_t>(number)] = true;
+    } else if (state_.IsCollective(s)) {
       TESSERA_TRY(state_.options.exchange->Agree(rows.status()));
       rows = state_.options.exchange->Broadcast(std::move(*rows), s.columns, &state_.strings);
     }
@@ -249,12 +254,29 @@ class Run {
 
   /// Keeps a join table for the sections that probe it or scan it.
   Status KeepJoin(const Section& s, RowSet rows) {
+    Exchange* const exchange = state_.options.exchange;
+    if (s.by_key && exchange != nullptr) {
+      TESSERA_TRY(exchange->Agree(Caught([&] { return host_.IndexJoin(s, std::move(rows)); })));
+      return AgreeOnKeyRange(s.join);
+    }
     TESSERA_TRY(OrderJoin(state_, s, &rows));
     if (placement_.IsUsedOnDevice(s.join)) {
       const Status put = device_.PutJoin(s, rows);
       if (!put.ok()) TESSERA_TRY(placement_.FallBackToHost(put));
     }
     return host_.IndexJoin(s, std::move(rows));
+  }
+
+  /// Each rank has some of the rows; scans leave out what no rank's keys can match.
+  Status AgreeOnKeyRange(int join) {
+    KeyRange range = state_.joins.key_ranges()[static_cast<size_t>(join)];
+    if (!range.known) return Status::Ok();  // by their type, so on no rank
+    const bool empty = range.low > range.high;
+    TESSERA_ASSIGN(range.low, state_.options.exchange->Minimum(empty ? INT64_MAX : range.low));
+    TESSERA_ASSIGN(const int64_t high, state_.options.exchange->Minimum(empty ? INT64_MAX : ~range.high));
+    range.high = ~high;
+    state_.joins.SetKeyRange(join, range);
+    return Status::Ok();
   }
 
   /// Keeps rows for the sections that read them, or for the result.

@@ -205,6 +205,7 @@ void Fields(A& a, Section& s) {
   a.Number(s.again_distinct);
   a.Number(s.again_limit);
   List(a, s.windows);
+  a.Number(s.by_key);
   a.Text(s.label);
 }
 template <class A>

@@ -172,6 +172,10 @@ struct Section {
   /// What is computed of the rows once they are in order; each adds columns behind `columns`. Then the sink is kRows,
   /// there is no limit, nothing is appended or repeated, and this is not the last section.
   std::vector<WindowSpec> windows;
+  /// Ranks exchange the rows by their first `keys` columns, however few: a join table's, or, with sink kRows, those that
+  /// probe it. Then there are keys; with sink kRows there is no order, limit, fold or windows, nothing is appended or
+  /// repeated, and this is not the last section. One process does nothing else for it.
+  bool by_key = false;
   std::string label;  ///< for EXPLAIN: "scan lineorder"
   friend bool operator==(const Section&, const Section&) = default;
 };

@@ -226,6 +226,17 @@ class Verifier {
     return Status::Ok();
   }
 
+  Status CheckByKey(const Section& s) {
+    if (s.sink == Section::Sink::kJoin) return s.keys > 0 ? Status::Ok() : Fail("rows exchanged without a key");
+    const bool plain = s.order.empty() && s.limit == -1 && s.offset == 0 && s.append_to == -1 && s.repeat == -1 &&
+                       s.fold == Section::Fold::kNone && s.windows.empty() && s.again == -1;
+    if (s.sink != Section::Sink::kRows || s.keys == 0 || !plain ||
+        section_ + 1 == static_cast<int>(p_.sections.size())) {
+      return Fail("rows that are exchanged");
+    }
+    return Status::Ok();
+  }
+
   Status CheckFold(const Section& s) {
     const auto keys = static_cast<size_t>(s.keys);
     const bool plain = s.sink == Section::Sink::kRows && s.limit == -1 && s.offset == 0 && s.append_to == -1 &&
@@ -400,6 +411,7 @@ class Verifier {
       }
     }
     if (s.repeat != -1) TESSERA_TRY(CheckRepeat(s));
+    if (s.by_key) TESSERA_TRY(CheckByKey(s));
     if (s.fold != Section::Fold::kNone) TESSERA_TRY(CheckFold(s));
     TESSERA_TRY(CheckWindows(s));
     if (s.again != -1) TESSERA_TRY(CheckAgain(s));

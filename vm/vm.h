@@ -222,6 +222,8 @@ class Exchange {
   virtual Status Agree(const Status& mine) = 0;
   /// All ranks: the sum of all ranks' values.
   virtual Result<uint64_t> Sum(uint64_t mine) = 0;
+  /// All ranks: the least of all ranks' values.
+  virtual Result<int64_t> Minimum(int64_t mine) = 0;
   /// All ranks: everybody's shipment, by rank. Text is interned into `strings`. Here and below, `types` are those of the
   /// columns: rows of others are refused. Errors: kCorrupt.
   virtual Result<std::vector<Shipment>> AllGather(Shipment mine, const std::vector<SqlType>& types,
@@ -258,6 +260,8 @@ struct RunOptions {
 /// Whether every rank runs its portion of the section: of a stored table, or of the rows of a join table, which every
 /// rank has. Sections over results that are distributed are shared, too; others run on the master alone.
 bool SharedByRanks(const Section& section);
+/// Bytes of memory that a row of the join table takes which the section builds, its place in the index included.
+uint64_t BuildRowBytes(const Section& section);
 /// By section: whether its rows may stay distributed over the ranks that made them, because those that read them need
 /// not see them all together.
 std::vector<bool> MayStayDistributed(const Program& program);

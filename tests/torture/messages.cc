@@ -122,6 +122,7 @@ std::string Answers(Cluster* cluster, const std::string& directory, bool scatter
   Lines lines(&out);
   (void)(*session)->Execute("SET replicate_below = 0", &lines);
   (void)(*session)->Execute("SET exchange_above = 10", &lines);
+  if (first % 2 == 0) (void)(*session)->Execute("SET join_exchange = on", &lines);
   for (size_t q = 0; q < 2; ++q) {
     const Status status = (*session)->Execute(kQueries[(first + q) % std::size(kQueries)], &lines);
     if (!status.ok()) out += status.message() + "\n";

@@ -1,4 +1,4 @@
-// Which results stay distributed over ranks, and by which columns their rows are exchanged.
+// Which results stay distributed over ranks, and by which columns their rows are exchanged; what a build side takes.
 
 #include <algorithm>
 
@@ -24,7 +24,7 @@ bool MakesDistributedRows(const Section& s) {
 
 std::vector<int32_t> ExchangeKeys(const Section& s) {
   std::vector<int32_t> keys;
-  if (s.sink == Section::Sink::kGroups) {
+  if (s.sink == Section::Sink::kGroups || s.by_key) {
     for (int32_t k = 0; k < s.keys; ++k) keys.push_back(k);
     return keys;
   }
@@ -33,6 +33,13 @@ std::vector<int32_t> ExchangeKeys(const Section& s) {
   for (const WindowSpec& w : s.windows) leading = std::min(leading, static_cast<size_t>(w.partition_keys));
   for (size_t k = 0; k < leading; ++k) keys.push_back(s.order[k].column);
   return keys;
+}
+
+uint64_t BuildRowBytes(const Section& section) {
+  constexpr uint64_t kIndexBytes = 16;  // its slot in the index and its link in a chain
+  uint64_t bytes = kIndexBytes;
+  for (const SqlType& type : section.columns) bytes += IsWide(type) ? 16 : 8;
+  return bytes;
 }
 
 std::vector<bool> MayStayDistributed(const Program& program) {

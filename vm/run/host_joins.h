@@ -28,6 +28,8 @@ class HostJoins {
     indexes_[static_cast<size_t>(join)] = std::move(index);
     return Status::Ok();
   }
+  /// What predicates take for the least and greatest key, if other ranks have rows, too.
+  void SetKeyRange(int join, const KeyRange& range) { key_ranges_[static_cast<size_t>(join)] = range; }
   /// Keeps the rows of a join table that is probed elsewhere, until Index. (An index of a hundred rows whose keys lie far
   /// apart takes 2 ms.)
   void Keep(int join, RowSet rows, int keys) { kept_[static_cast<size_t>(join)] = {std::move(rows), keys}; }

@@ -86,8 +86,14 @@ Status Placement::PlaceSection(size_t number, bool all_have_device) {
   const Section& s = state_.program.sections[number];
   const bool of_join = s.source_kind == Section::Source::kJoin, of_rows = s.source_kind == Section::Source::kSection;
   on_device_[number] = false;
-  if (s.source_kind == Section::Source::kOneRow || s.source_kind == Section::Source::kDictionary || barred_[number] ||
-      RunsAgain(number))
+  // A device knows the keys of the join tables that it has; of exchanged ones every rank's host has a share.
+  const auto of_exchanged = [&](const Predicate& p) {
+    return p.join >= 0 && state_.section(state_.join(p.join).section).by_key;
+  };
+  const bool exchanges = options.exchange != nullptr && ((s.by_key && s.sink == Section::Sink::kJoin) ||
+                                                         std::ranges::any_of(s.predicates, of_exchanged));
+  if (exchanges || s.source_kind == Section::Source::kOneRow || s.source_kind == Section::Source::kDictionary ||
+      barred_[number] || RunsAgain(number))
     return Status::Ok();
   Status can = ProbesBy(s, JoinStrategy::kLoop) ? RefuseStrategy("loop", "it runs on the host only")
                                                 : options.gpu->CanRun(state_.program, static_cast<int>(number));

@@ -13,8 +13,8 @@
 namespace tessera::vm {
 namespace {
 
-/// Memory of a row of a join table besides its columns: its slot in the index and its link in a chain.
-constexpr uint64_t kIndexBytesPerRow = 16;
+/// Units of a rank's portion whose rows are exchanged at a time: a million source rows.
+constexpr size_t kRoundUnits = 16;
 
 /// The stream of one rank's shipments at the master, and how much of it has been consumed.
 struct IncomingRows {
@@ -47,6 +47,7 @@ SharedSection::SharedSection(RunState* state, DeviceSections* device, int number
       portion_(state, device, number, stats) {}
 
 Result<RowSet> SharedSection::Run(const RowConsumer& consume) {
+  if (section_.by_key) return ExchangeRows();
   if (section_.sink == Section::Sink::kGroups) return MergeGroups();
   if (section_.sink == Section::Sink::kJoin) return GatherJoin();
   if (!section_.order.empty()) return GatherOrderedRows();
@@ -129,18 +130,50 @@ Result<RowSet> SharedSection::MergeUpTree(Status status, std::unique_ptr<GroupTa
   return Caught([&]() -> Result<RowSet> { return groups->Rows(); });
 }
 
+/// In rounds, so that a rank holds little beside what it keeps.
+Result<RowSet> SharedSection::ExchangeRows() {
+  RowSet all = MakeRowSet(section_.columns);
+  bool made_all = false;
+  for (uint64_t open = 1; open > 0;) {
+    Result<RowSet> made = MakeRowSet(section_.columns);
+    if (!made_all) {
+      Result<Shipment> next = portion_.Next(kRoundUnits);
+      made_all = !next.ok() || next->last;
+      if (next.ok()) {
+        made = std::move(next->rows);
+      } else {
+        exchange_.Stop();
+        made = next.status();
+      }
+    }
+    TESSERA_ASSIGN(RowSet came,
+                   ExchangeByKey(&state_, std::move(made), section_.columns, ExchangeKeys(section_), stats_));
+    TESSERA_TRY(exchange_.Agree(Caught([&] {
+      std::vector<RowSet> more;
+      more.push_back(std::move(came));
+      return AppendAll(&all, std::move(more), state_.pool);
+    })));
+    TESSERA_ASSIGN(open, exchange_.Sum(made_all ? 0 : 1));
+  }
+  portion_.AddStatistics();
+  stats_->rows_out = all.rows;
+  stats_->distributed = true;
+  state_.distributed[static_cast<size_t>(number_)] = true;
+  return all;
+}
+
 /// Gives every rank all rows of the build side.
 Result<RowSet> SharedSection::GatherJoin() {
   Result<Shipment> mine = portion_.All();
   TESSERA_TRY(exchange_.Agree(mine.ok() ? Status::Ok() : OwnError(mine.status())));
   TESSERA_ASSIGN(const uint64_t rows, exchange_.Sum(mine->rows.rows));
-  const uint64_t bytes = rows * (section_.columns.size() * sizeof(int64_t) + kIndexBytesPerRow);
+  const uint64_t bytes = rows * BuildRowBytes(section_);
   if (bytes > exchange_.broadcast_limit()) {
-    return Unsupported("the build side of a join has " + std::to_string(rows) +
-                           " rows, more than a rank has room for, and rows cannot be exchanged by key yet",
-                       -1,
-                       "Filter it, swap the tables of the join, or SET broadcast_limit to more than " +
-                           std::to_string(bytes) + " bytes.");
+    return Unsupported(
+        "the build side of a join has " + std::to_string(rows) + " rows, more than a rank has room for", -1,
+        "SET join_exchange = on sends both sides to the ranks of their keys, so that each holds a share; or "
+        "SET broadcast_limit to more than " +
+            std::to_string(bytes) + " bytes.");
   }
   TESSERA_ASSIGN(std::vector<Shipment> all, exchange_.AllGather(std::move(*mine), section_.columns, &state_.strings));
   const auto start = Clock::now();

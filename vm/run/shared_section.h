@@ -27,6 +27,8 @@ class SharedSection {
   Result<RowSet> ExchangeGroups(Result<RowSet> mine);
   /// Merges groups up a binary tree; they end at the master.
   Result<RowSet> MergeUpTree(Status status, std::unique_ptr<GroupTable> groups);
+  /// Every rank gets the rows of its keys.
+  Result<RowSet> ExchangeRows();
   Result<RowSet> GatherJoin();
   Result<RowSet> GatherRows();
   Result<RowSet> GatherOrderedRows();
