@@ -243,7 +243,7 @@ TEST(Wire, StatisticsComeBack) {
   s.mine.rank = 3;
   s.mine.gather = 1.5;
   s.sections.push_back(
-      {1,  "scan t", true, 10,  9,   8,  7, 6, 5, 4, 13, "lean kernel", 12, 11, 3, {{"scan u", 80}, {"scan v", 70}},
+      {1,  "scan t", true, 10,  9, true, 18,   8,  7, 6, 5, 4, 13, "lean kernel", 12, 11, 3, {{"scan u", 80}, {"scan v", 70}},
        17, 16,       15,   4.5, 3.5, 2.5});
   vm::RunStatistics r;
   EXPECT_TRUE(ReadMessage(WriteMessage(s), &r).ok());
@@ -251,6 +251,8 @@ TEST(Wire, StatisticsComeBack) {
   EXPECT_EQ(r.mine.gather, 1.5);
   ASSERT_EQ(r.sections.size(), 1u);
   EXPECT_EQ(r.sections[0].label, "scan t");
+  EXPECT_TRUE(r.sections[0].distributed);
+  EXPECT_EQ(r.sections[0].rows_exchanged, 18u);
   EXPECT_EQ(r.sections[0].bytes_transferred, 5u);
   EXPECT_EQ(r.sections[0].bytes_staged, 4u);
   EXPECT_EQ(r.sections[0].bytes_on_demand, 13u);

@@ -176,31 +176,45 @@ Status GroupTable::Merge(const RowSet& rows) {
     s.seen.assign(rows.rows, 1);
     for (size_t r = 0; r < c->null.size(); ++r) s.seen[r] = c->null[r] == 0 ? 1 : 0;
   }
-  std::vector<int64_t> words(static_cast<size_t>(words_));
-  uint32_t groups[kMergedTogether];
+  const auto width = static_cast<size_t>(words_);
+  std::vector<int64_t> words(kMergedTogether * width);
+  uint64_t hashes[kMergedTogether];
+  uint32_t groups[kMergedTogether] = {};
   for (size_t begin = 0; begin < rows.rows; begin += kMergedTogether) {
     ThrowIfInterrupted();
     const size_t n = std::min(rows.rows - begin, kMergedTogether);
-    for (size_t i = 0; i < n; ++i) groups[i] = section_.keys > 0 ? GroupOf(rows, begin + i, &words) : 0;
+    if (section_.keys > 0) {
+      KeysOf(rows, begin, n, words.data(), hashes);
+      FindOrMakeMany(words.data(), hashes, n, [&](size_t i, uint32_t g) { groups[i] = g; });
+    }
     MakeStates();
     TESSERA_TRY(MergeStates(states, begin, n, groups));
   }
   return Status::Ok();
 }
 
-uint32_t GroupTable::GroupOf(const RowSet& rows, size_t r, std::vector<int64_t>* words) {
+void GroupTable::KeysOf(const RowSet& rows, size_t begin, size_t n, int64_t* words, uint64_t* hashes) const {
+  const auto width = static_cast<size_t>(words_);
+  std::fill_n(words, n * width, 0);
   size_t word = 0;
-  uint64_t nulls = 0, hash = kHashSeed;
   for (int k = 0; k < section_.keys; ++k) {
     const RowColumn& c = rows.columns[static_cast<size_t>(k)];
-    const bool null = !c.null.empty() && c.null[r] != 0;
-    nulls |= uint64_t{null} << k;
-    (*words)[word++] = null ? 0 : c.low[r];
-    if (IsWide(c.type)) (*words)[word++] = null ? 0 : c.high[r];
+    const bool wide = IsWide(c.type);
+    for (size_t i = 0; i < n; ++i) {
+      const size_t r = begin + i;
+      if (!c.null.empty() && c.null[r] != 0) {
+        words[i * width + width - 1] |= int64_t{1} << k;
+        continue;
+      }
+      words[i * width + word] = c.low[r];
+      if (wide) words[i * width + word + 1] = c.high[r];
+    }
+    word += wide ? 2 : 1;
   }
-  (*words)[word] = static_cast<int64_t>(nulls);
-  for (int64_t w : *words) hash = HashWord(hash, w);
-  return FindOrMake(words->data(), hash);
+  for (size_t i = 0; i < n; ++i) {
+    hashes[i] = kHashSeed;
+    for (size_t w = 0; w < width; ++w) hashes[i] = HashWord(hashes[i], words[i * width + w]);
+  }
 }
 
 std::vector<uint8_t> GroupTable::AddKeys(const RowSet& rows) {
@@ -209,7 +223,9 @@ std::vector<uint8_t> GroupTable::AddKeys(const RowSet& rows) {
   for (size_t r = 0; r < rows.rows; ++r) {
     ThrowIfInterrupted(r);
     const size_t before = groups_;
-    (void)GroupOf(rows, r, &words);
+    uint64_t hash = 0;
+    KeysOf(rows, r, 1, words.data(), &hash);
+    (void)FindOrMake(words.data(), hash);
     is_new[r] = groups_ > before ? 1 : 0;
   }
   return is_new;

@@ -133,8 +133,8 @@ class GroupTable {
   }
   /// Memory for so many groups at once: pages that nobody writes to cost nothing, copies of all groups do.
   void Reserve(size_t groups);
-  /// The group of row r, whose first columns are the keys.
-  uint32_t GroupOf(const RowSet& rows, size_t r, std::vector<int64_t>* words);
+  /// The key words of rows [begin, begin + n), whose first columns are the keys, one behind the other, and their hashes.
+  void KeysOf(const RowSet& rows, size_t begin, size_t n, int64_t* words, uint64_t* hashes) const;
   /// Adds others' states [begin, begin + n) to those of groups[0 .. n).
   Status MergeStates(const std::vector<AggregateStates>& others, size_t begin, size_t n, const uint32_t* groups);
   void Grow();
