@@ -5,6 +5,7 @@
 // host_sections, device_sections, and shared_section for what ranks do together.
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/memory_budget.h"
@@ -89,6 +90,11 @@ class Run {
         status = exchange->Agree(status);
         if (!status.ok()) return status;
       }
+      if (Feeds(i)) {
+        state_.fed[i] = {true, device_.Takes(static_cast<int>(i)) ? &device_ : nullptr};
+        state_.distributed[i] = true;
+        continue;
+      }
       if (status.ok()) {
         status = RunSection(static_cast<int>(i), consume);
         // Rows made of a file that went away are wrong, and so is an error.
@@ -107,6 +113,16 @@ class Run {
       exchange->Stop();
     }
     return exchange == nullptr ? Status::Ok() : exchange->Agree(status);
+  }
+
+  /// Whether the section behind takes the rows of section i as they are exchanged. One that streams to the master cannot:
+  /// it waits for single ranks.
+  bool Feeds(size_t i) const {
+    const Section& s = state_.program.sections[i];
+    if (!s.by_key || s.sink != Section::Sink::kRows || !state_.IsShared(s)) return false;
+    const Section& next = state_.program.sections[i + 1];
+    return !(state_.IsLast(static_cast<int>(i) + 1) && next.order.empty() && next.sink == Section::Sink::kRows) &&
+           next.source_kind == Section::Source::kSection && next.source == static_cast<int32_t>(i) && readers_[i] == 1;
   }
 
   Status Intact() const {
@@ -148,6 +164,10 @@ class Run {
     }));
     NoteRead(number);
     stats.milliseconds = MillisecondsSince(start) - consumed;
+    for (SectionStatistics& fed : std::exchange(state_.finished, {})) {
+      stats.milliseconds -= fed.milliseconds;
+      Record(std::move(fed));
+    }
     const bool shared = state_.IsShared(s);
     if (!shared && state_.IsMaster())
       (state_.options.exchange == nullptr ? state_.mine.execute : state_.mine.merge) += stats.milliseconds;

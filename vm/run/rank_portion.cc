@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "vm/row_set.h"
+#include "vm/run/exchanged_rows.h"
 #include "vm/run/host_sections.h"
 #include "vm/run/portion.h"
 #include "vm/run/unit_runner.h"
@@ -15,6 +16,12 @@ namespace tessera::vm {
 
 RankPortion::RankPortion(RunState* state, DeviceSections* device, int number, SectionStatistics* stats)
     : state_(*state), device_(device), number_(number), section_(state->section(number)), stats_(stats) {
+  if (section_.source_kind == Section::Source::kSection && state->fed[static_cast<size_t>(section_.source)].is_fed) {
+    feed_stats_ = state->StartStatistics(section_.source);
+    feed_ = std::make_unique<ExchangedRows>(state, state->fed[static_cast<size_t>(section_.source)].device,
+                                            section_.source, &feed_stats_);
+    state->result(section_.source) = MakeRowSet(state->section(section_.source).columns);
+  }
   if (device_ == nullptr) {
     status_ = Caught([&] { return PrepareScan(state, number, &scan_); });
     return;
@@ -32,7 +39,38 @@ RankPortion::RankPortion(RunState* state, DeviceSections* device, int number, Se
   }
 }
 
+RankPortion::~RankPortion() = default;
+
+Status RankPortion::Renew(bool* last) {
+  RowSet& source = state_.result(section_.source);
+  source = RowSet{};
+  TESSERA_ASSIGN(source, feed_->Next(last));
+  feed_rows_ += source.rows;
+  if (!*last) return Status::Ok();
+  feed_stats_.rows_out = feed_rows_;
+  state_.finished.push_back(feed_stats_);
+  return Status::Ok();
+}
+
+Result<Shipment> RankPortion::NextOfFeed() {
+  bool last = false;
+  TESSERA_TRY(Renew(&last));
+  const auto start = Clock::now();
+  Result<Shipment> out = Caught([&]() -> Result<Shipment> {
+    TESSERA_TRY(RenewSource(&state_, &scan_));
+    next_ = 0;
+    return NextOfHost(SIZE_MAX);
+  });
+  state_.mine.execute += MillisecondsSince(start);
+  if (!out.ok()) return last ? out.status() : feed_->Fail(out.status());
+  out->last = last;
+  out->through = last ? UINT64_MAX : 0;
+  stats_->rows_out += out->rows.rows;
+  return out;
+}
+
 Result<Shipment> RankPortion::Next(size_t window) {
+  if (feed_ != nullptr) return status_.ok() ? NextOfFeed() : feed_->Fail(status_);
   TESSERA_TRY(status_);
   const auto start = Clock::now();
   TESSERA_ASSIGN(Shipment out, Caught([&] { return on_device() ? NextOfDevice(window) : NextOfHost(window); }));
@@ -82,6 +120,17 @@ Result<Shipment> RankPortion::NextOfHost(size_t window) {
 
 Result<Shipment> RankPortion::All() {
   Result<Shipment> all = Next(SIZE_MAX / kUnitRows);
+  while (all.ok() && !all->last) {
+    Result<Shipment> next = Next(SIZE_MAX / kUnitRows);
+    if (!next.ok()) {
+      all = next.status();
+      break;
+    }
+    all->units.insert(all->units.end(), next->units.begin(), next->units.end());
+    AppendRows(&all->rows, std::move(next->rows));
+    all->last = next->last;
+    all->through = next->through;
+  }
   AddStatistics();
   if (!all.ok()) state_.options.exchange->Stop();
   return all;
@@ -93,17 +142,29 @@ Status RankPortion::Groups(std::unique_ptr<GroupTable>* groups) {
 
 Status RankPortion::MakeGroups(std::unique_ptr<GroupTable>* groups) {
   *groups = std::make_unique<GroupTable>(section_, &state_.strings);
-  TESSERA_TRY(status_);
+  if (!status_.ok()) return feed_ != nullptr ? feed_->Fail(status_) : status_;
   if (on_device()) {
     if (tablets_.tablets.empty()) return Status::Ok();
     TESSERA_ASSIGN(const RowSet rows, device_->Run(number_, &tablets_, stats_));
     return (*groups)->Merge(rows);
   }
-  Status status = RunAllUnits(&state_, &scan_, nullptr);
+  Status status = feed_ != nullptr ? GroupFeed() : RunAllUnits(&state_, &scan_, nullptr);
   AddStatistics();
   TESSERA_TRY(status);
   TESSERA_TRY(MergeIntoFirst(scan_.groups));
   *groups = std::make_unique<GroupTable>(std::move(scan_.groups[0]->table));
+  return Status::Ok();
+}
+
+Status RankPortion::GroupFeed() {
+  for (bool last = false; !last;) {
+    TESSERA_TRY(Renew(&last));
+    const Status status = Caught([&] {
+      TESSERA_TRY(RenewSource(&state_, &scan_));
+      return RunAllUnits(&state_, &scan_, nullptr);
+    });
+    if (!status.ok()) return last ? status : feed_->Fail(status);
+  }
   return Status::Ok();
 }
 

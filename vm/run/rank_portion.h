@@ -3,6 +3,8 @@
 // Start at: RankPortion. The thread of the run.
 #pragma once
 
+#include <memory>
+
 #include "base/status.h"
 #include "vm/run/device_sections.h"
 #include "vm/run/run_state.h"
@@ -10,14 +12,18 @@
 
 namespace tessera::vm {
 
+class ExchangedRows;
+
 class RankPortion {
  public:
   /// `device`: nullptr if the section runs on the host. An error during preparation is returned only when rows are
   /// asked for, because the rank must take part in the exchange in any case.
   RankPortion(RunState* state, DeviceSections* device, int number, SectionStatistics* stats);
+  ~RankPortion();
 
   bool on_device() const { return device_ != nullptr; }
-  /// The next rows of the portion. Not to be called after an error or the last shipment.
+  /// The next rows of the portion. Not to be called after an error or the last shipment. Where the source is fed
+  /// (RunState::fed): those of the next round, and so all ranks make as many calls.
   Result<Shipment> Next(size_t window);
   /// All rows of the portion. Stops the other ranks if there is an error.
   Result<Shipment> All();
@@ -28,6 +34,10 @@ class RankPortion {
 
  private:
   Status MakeGroups(std::unique_ptr<GroupTable>* groups);
+  /// Brings the rows of the next round and cuts them. `last`: no round follows.
+  Status Renew(bool* last);
+  Result<Shipment> NextOfFeed();
+  Status GroupFeed();
   Result<Shipment> NextOfDevice(size_t window);
   Result<Shipment> NextOfHost(size_t window);
 
@@ -36,9 +46,12 @@ class RankPortion {
   const int number_;
   const Section& section_;
   SectionStatistics* const stats_;
-  Status status_;      ///< the error, if there are no rows
-  Scan scan_;          ///< host
-  TableInfo tablets_;  ///< device: the table with this rank's tablets
+  Status status_;                        ///< the error, if there are no rows
+  Scan scan_;                            ///< host
+  std::unique_ptr<ExchangedRows> feed_;  ///< of its source, or nullptr
+  SectionStatistics feed_stats_;
+  uint64_t feed_rows_ = 0;  ///< that have come
+  TableInfo tablets_;       ///< device: the table with this rank's tablets
   RowSet device_rows_;
   size_t next_ = 0;    ///< unit, or row of device_rows_
   uint64_t made_ = 0;  ///< rows, by the host

@@ -16,6 +16,14 @@
 
 namespace tessera::vm {
 
+class DeviceSections;
+
+/// A section whose rows the section behind it takes round by round as ranks exchange them: it does not run by itself.
+struct Fed {
+  bool is_fed = false;
+  DeviceSections* device = nullptr;  ///< that runs it; nullptr: the host
+};
+
 struct RunState {
   RunState(const Program& p, const RunOptions& o, ThreadPool* threads)
       : program(p),
@@ -25,6 +33,7 @@ struct RunState {
         joins(p.joins.size()),
         may_stay_distributed(o.exchange == nullptr ? std::vector<bool>() : MayStayDistributed(p)),
         distributed(p.sections.size()),
+        fed(p.sections.size()),
         built_on_device(p.sections.size()),
         was_dropped(p.sections.size()) {}
 
@@ -35,11 +44,13 @@ struct RunState {
   std::vector<const TableInfo*> tables;  ///< by number in the program
   std::vector<RowSet> results;           ///< by section: its rows, until they have been read
   HostJoins joins;
-  std::vector<bool> may_stay_distributed;  ///< by section, of ranks
-  std::vector<bool> distributed;           ///< by section: every rank has some of its rows; the same on all ranks
-  std::vector<bool> built_on_device;       ///< by section: its join table is on the device
-  std::vector<bool> was_dropped;           ///< by section: its rows have been read for the last time
-  HandedOn handed_on;                      ///< empty: everything runs on the host
+  std::vector<bool> may_stay_distributed;   ///< by section, of ranks
+  std::vector<bool> distributed;            ///< by section: every rank has some of its rows; the same on all ranks
+  std::vector<Fed> fed;                     ///< by section
+  std::vector<bool> built_on_device;        ///< by section: its join table is on the device
+  std::vector<bool> was_dropped;            ///< by section: its rows have been read for the last time
+  HandedOn handed_on;                       ///< empty: everything runs on the host
+  std::vector<SectionStatistics> finished;  ///< of fed sections
   LateTexts late_texts;
   RankStatistics mine;
   uint64_t turns = 0;  ///< of recursions that have ended

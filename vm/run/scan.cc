@@ -112,6 +112,13 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
       ++scan->tablets[units.blocks[units.At(u).block].tablet].units_left;
     return Status::Ok();
   }
+  return RenewSource(state, scan);
+}
+
+Status RenewSource(RunState* state, Scan* scan) {
+  const Section& s = state->section(scan->number);
+  scan->machines.clear();
+  scan->units.blocks.clear();
   scan->tablets = std::vector<LazyTablet>(1);
   TabletEncoding& encoded = scan->tablets[0].encoded;
   encoded.rows = 1;
@@ -126,7 +133,8 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
   const Exchange* const exchange = state->options.exchange;
   const bool replicated = s.source_kind == Section::Source::kJoin;
   const uint64_t first = exchange == nullptr || replicated ? 0 : static_cast<uint64_t>(exchange->rank()) << 32;
-  CutSource(s, Portion(replicated ? exchange : nullptr), {encoded.rows}, first, &units);
+  CutSource(s, Portion(replicated ? exchange : nullptr), {encoded.rows}, first + scan->next_block, &scan->units);
+  scan->next_block += scan->units.blocks.size();
   FindRanges(*state, scan);
   return Status::Ok();
 }

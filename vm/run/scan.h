@@ -111,6 +111,7 @@ struct Scan {
   std::unique_ptr<SectionEncoder> encoder;  ///< of stored tables
   std::vector<LazyTablet> tablets;
   std::vector<uint64_t> first_rows;  ///< of stored tables: the number of each tablet's first row
+  uint64_t next_block = 0;           ///< the number of the next block, if the source comes in rounds
   uint64_t place = 0;                ///< what is added to rows' numbers, so that turns of a recursion differ
   SharedLoops loops;                 ///< over the texts of tablets that are being encoded
   std::unique_ptr<TopRows> top;      ///< of ORDER BY and LIMIT
@@ -122,6 +123,9 @@ struct Scan {
 /// Cuts the source of a section into units and keeps those of this rank. REQUIRES: all that the section reads and
 /// probes is there. Errors: kResource, too many rows.
 Status PrepareScan(RunState* state, int number, Scan* scan);
+
+/// Cuts the rows that the section's source has now, in place of those of the round before. Errors: as PrepareScan.
+Status RenewSource(RunState* state, Scan* scan);
 
 /// Copies the counts of a scan to the section's statistics, and adds what this process read to its own.
 void AddScan(const Scan& scan, RunState* state, SectionStatistics* stats);

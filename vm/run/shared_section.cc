@@ -6,15 +6,14 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/memory_budget.h"
 #include "vm/row_set.h"
+#include "vm/run/exchanged_rows.h"
 #include "vm/run/host_sections.h"
 #include "vm/run/key_exchange.h"
 
 namespace tessera::vm {
 namespace {
-
-/// Units of a rank's portion whose rows are exchanged at a time: a million source rows.
-constexpr size_t kRoundUnits = 16;
 
 /// The stream of one rank's shipments at the master, and how much of it has been consumed.
 struct IncomingRows {
@@ -44,10 +43,12 @@ SharedSection::SharedSection(RunState* state, DeviceSections* device, int number
       number_(number),
       stats_(stats),
       exchange_(*state->options.exchange),
-      portion_(state, device, number, stats) {}
+      portion_device_(device) {
+  if (!section_.by_key) portion_.emplace(state, device, number, stats);
+}
 
 Result<RowSet> SharedSection::Run(const RowConsumer& consume) {
-  if (section_.by_key) return ExchangeRows();
+  if (section_.by_key) return KeepExchangedRows();
   if (section_.sink == Section::Sink::kGroups) return MergeGroups();
   if (section_.sink == Section::Sink::kJoin) return GatherJoin();
   if (!section_.order.empty()) return GatherOrderedRows();
@@ -73,7 +74,7 @@ Result<bool> SharedSection::StaysDistributed(uint64_t rows) {
 Result<RowSet> SharedSection::MergeGroups() {
   const auto start = Clock::now();
   std::unique_ptr<GroupTable> groups;
-  Status status = portion_.Groups(&groups);
+  Status status = portion_->Groups(&groups);
   state_.mine.execute += MillisecondsSince(start);
   if (!status.ok()) exchange_.Stop();
   if (status.ok()) stats_->rows_out = groups->groups();
@@ -131,40 +132,27 @@ Result<RowSet> SharedSection::MergeUpTree(Status status, std::unique_ptr<GroupTa
 }
 
 /// In rounds, so that a rank holds little beside what it keeps.
-Result<RowSet> SharedSection::ExchangeRows() {
+Result<RowSet> SharedSection::KeepExchangedRows() {
+  ExchangedRows rows(&state_, portion_device_, number_, stats_);
+  const MemoryPurpose purpose("rows of a join");
   RowSet all = MakeRowSet(section_.columns);
-  bool made_all = false;
-  for (uint64_t open = 1; open > 0;) {
-    Result<RowSet> made = MakeRowSet(section_.columns);
-    if (!made_all) {
-      Result<Shipment> next = portion_.Next(kRoundUnits);
-      made_all = !next.ok() || next->last;
-      if (next.ok()) {
-        made = std::move(next->rows);
-      } else {
-        exchange_.Stop();
-        made = next.status();
-      }
-    }
-    TESSERA_ASSIGN(RowSet came,
-                   ExchangeByKey(&state_, std::move(made), section_.columns, ExchangeKeys(section_), stats_));
-    TESSERA_TRY(exchange_.Agree(Caught([&] {
+  for (bool last = false; !last;) {
+    TESSERA_ASSIGN(RowSet came, rows.Next(&last));
+    const Status kept = Caught([&] {
       std::vector<RowSet> more;
       more.push_back(std::move(came));
       return AppendAll(&all, std::move(more), state_.pool);
-    })));
-    TESSERA_ASSIGN(open, exchange_.Sum(made_all ? 0 : 1));
+    });
+    if (!kept.ok()) return last ? kept : rows.Fail(kept);
   }
-  portion_.AddStatistics();
   stats_->rows_out = all.rows;
-  stats_->distributed = true;
   state_.distributed[static_cast<size_t>(number_)] = true;
   return all;
 }
 
 /// Gives every rank all rows of the build side.
 Result<RowSet> SharedSection::GatherJoin() {
-  Result<Shipment> mine = portion_.All();
+  Result<Shipment> mine = portion_->All();
   TESSERA_TRY(exchange_.Agree(mine.ok() ? Status::Ok() : OwnError(mine.status())));
   TESSERA_ASSIGN(const uint64_t rows, exchange_.Sum(mine->rows.rows));
   const uint64_t bytes = rows * BuildRowBytes(section_);
@@ -205,7 +193,7 @@ Status SharedSection::GatherAtMaster(Result<Shipment> mine, const std::vector<Sq
 
 /// Brings all rows to the master, in the order in which one process would make them.
 Result<RowSet> SharedSection::GatherRows() {
-  Result<Shipment> mine = portion_.All();
+  Result<Shipment> mine = portion_->All();
   TESSERA_ASSIGN(const bool stays, StaysDistributed(mine.ok() ? mine->rows.rows : 0));
   if (stays) {
     TESSERA_TRY(exchange_.Agree(mine.status()));
@@ -231,7 +219,7 @@ Result<RowSet> SharedSection::GatherOrderedRows() {
   Section s = section_;
   s.order.push_back({static_cast<int32_t>(s.columns.size()), false, false});
   s.columns.push_back(SqlType::Of(TypeId::kBigint));
-  Result<Shipment> mine = portion_.All();
+  Result<Shipment> mine = portion_->All();
   TESSERA_ASSIGN(const bool stays, StaysDistributed(mine.ok() ? mine->rows.rows : 0));
   if (stays) return ExchangeOrderedRows(std::move(mine), s);
   if (mine.ok()) {
@@ -239,8 +227,8 @@ Result<RowSet> SharedSection::GatherOrderedRows() {
     const Status sorted = Caught([&] {
       AppendUnitColumn(&*mine);
       // (Rows of a GPU are in order already, and belong to one unit.)
-      return portion_.on_device() ? Status::Ok()
-                                  : OrderAndLimit(WithoutOffset(s), state_.strings, state_.pool, &mine->rows);
+      return portion_->on_device() ? Status::Ok()
+                                   : OrderAndLimit(WithoutOffset(s), state_.strings, state_.pool, &mine->rows);
     });
     if (!sorted.ok()) mine = sorted;
     state_.mine.execute += MillisecondsSince(start);
@@ -284,12 +272,12 @@ Result<RowSet> SharedSection::ExchangeOrderedRows(Result<Shipment> mine, const S
 Result<RowSet> SharedSection::StreamOut() {
   Status status;
   for (bool last = false; !last;) {
-    Result<Shipment> next = portion_.Next(StreamWindow(state_));
+    Result<Shipment> next = portion_->Next(StreamWindow(state_));
     status = next.status();
     last = !next.ok() || next->last;
     TESSERA_TRY(exchange_.Send(0, std::move(next), state_.strings, last));
   }
-  portion_.AddStatistics();
+  portion_->AddStatistics();
   TESSERA_TRY(OwnError(status));
   return RowSet{};
 }
@@ -306,7 +294,7 @@ Result<RowSet> SharedSection::StreamIn(const RowConsumer& consume) {
     IncomingRows& i = from[rank];
     if (i.IsDone()) break;
     if (i.IsConsumed()) {
-      Result<Shipment> next = rank == 0 ? portion_.Next(StreamWindow(state_))
+      Result<Shipment> next = rank == 0 ? portion_->Next(StreamWindow(state_))
                                         : exchange_.Receive(static_cast<int>(rank), section_.columns, &state_.strings);
       if (next.ok()) {
         i = IncomingRows{std::move(*next)};
@@ -331,7 +319,7 @@ Result<RowSet> SharedSection::StreamIn(const RowConsumer& consume) {
       from[r].shipment.last = !rest.ok() || rest->last;
     }
   }
-  portion_.AddStatistics();
+  portion_->AddStatistics();
   stats_->rows_out = stream.streamed();
   TESSERA_TRY(OwnError(status));
   return MakeRowSet(section_.columns);

@@ -4,6 +4,8 @@
 // Start at: SharedSection::Run. The thread of the run. REQUIRES: there are ranks (RunOptions::exchange).
 #pragma once
 
+#include <optional>
+
 #include "base/status.h"
 #include "vm/run/rank_portion.h"
 #include "vm/run/row_stream.h"
@@ -28,7 +30,7 @@ class SharedSection {
   /// Merges groups up a binary tree; they end at the master.
   Result<RowSet> MergeUpTree(Status status, std::unique_ptr<GroupTable> groups);
   /// Every rank gets the rows of its keys.
-  Result<RowSet> ExchangeRows();
+  Result<RowSet> KeepExchangedRows();
   Result<RowSet> GatherJoin();
   Result<RowSet> GatherRows();
   Result<RowSet> GatherOrderedRows();
@@ -46,7 +48,8 @@ class SharedSection {
   const int number_;
   SectionStatistics* const stats_;
   Exchange& exchange_;
-  RankPortion portion_;
+  DeviceSections* const portion_device_;
+  std::optional<RankPortion> portion_;  ///< unless its rows are exchanged in rounds
 };
 
 }  // namespace tessera::vm

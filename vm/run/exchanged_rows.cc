@@ -1,0 +1,51 @@
+#include "vm/run/exchanged_rows.h"
+
+#include "base/clock.h"
+#include "vm/row_set.h"
+#include "vm/run/key_exchange.h"
+
+namespace tessera::vm {
+namespace {
+
+/// Units of a rank's portion whose rows are exchanged in a round: a million source rows.
+constexpr size_t kRoundUnits = 16;
+
+}  // namespace
+
+ExchangedRows::ExchangedRows(RunState* state, DeviceSections* device, int number, SectionStatistics* stats)
+    : state_(*state),
+      section_(state->section(number)),
+      stats_(stats),
+      exchange_(*state->options.exchange),
+      portion_(state, device, number, stats) {
+  stats_->distributed = true;
+}
+
+Result<RowSet> ExchangedRows::Next(bool* last) {
+  const auto start = Clock::now();
+  Result<RowSet> made = MakeRowSet(section_.columns);
+  if (!made_all_) {
+    Result<Shipment> next = portion_.Next(kRoundUnits);
+    made_all_ = !next.ok() || next->last;
+    if (next.ok()) {
+      made = std::move(next->rows);
+    } else {
+      exchange_.Stop();
+      made = next.status();
+    }
+  }
+  TESSERA_ASSIGN(RowSet came,
+                 ExchangeByKey(&state_, std::move(made), section_.columns, ExchangeKeys(section_), stats_));
+  TESSERA_ASSIGN(const uint64_t open, exchange_.Sum(made_all_ ? 0 : 1));
+  *last = open == 0;
+  if (*last) portion_.AddStatistics();
+  stats_->milliseconds += MillisecondsSince(start);
+  return came;
+}
+
+Status ExchangedRows::Fail(const Status& status) {
+  exchange_.Stop();
+  return exchange_.Agree(status);
+}
+
+}  // namespace tessera::vm
