@@ -369,10 +369,10 @@ Status ExpressionBinder::BindFrame(const ParseNode& definition, WindowCall* call
   if (f.mode != WindowFrame::Mode::kRange) {
     const char* const mode = f.mode == WindowFrame::Mode::kRows ? "ROWS" : "GROUPS";
     if (start != nullptr) {
-      TESSERA_ASSIGN(f.start_offset, BindFrameCount(*start, mode, "starting"));
+      TESSERA_ASSIGN(call->range_start, BindFrameCount(*start, mode, "starting", &f.start_offset));
     }
     if (end != nullptr) {
-      TESSERA_ASSIGN(f.end_offset, BindFrameCount(*end, mode, "ending"));
+      TESSERA_ASSIGN(call->range_end, BindFrameCount(*end, mode, "ending", &f.end_offset));
     }
     return {};
   }
@@ -398,22 +398,21 @@ Status ExpressionBinder::BindFrame(const ParseNode& definition, WindowCall* call
   return {};
 }
 
-/// The offset of ROWS or GROUPS.
-Result<int64_t> ExpressionBinder::BindFrameCount(const ParseNode& node, const char* mode, const char* which) {
+/// The offset of ROWS or GROUPS: nullptr and `count` if it is a constant.
+Result<ExprPtr> ExpressionBinder::BindFrameCount(const ParseNode& node, const char* mode, const char* which,
+                                                 int64_t* count) {
   TESSERA_ASSIGN(ExprPtr e, Bind(node));
   TESSERA_ASSIGN(e, Resolve(std::move(e), kBigint));
-  if (HasColumn(*e) || HasOuter(*e))
-    return SqlError("argument of " + std::string(mode) + " must not contain variables", e->position);
-  if (!IsConstant(*e))
-    return Unsupported("an offset of " + std::string(mode) + " that is not a constant is not supported", e->position);
   if (!e->type.IsInteger()) {
     return SqlError("argument of " + std::string(mode) + " must be type bigint, not type " + e->type.ToString(),
                     e->position);
   }
+  if (!IsConstant(*e)) return Coerce(std::move(e), kBigint, CastContext::kExplicit);
   const std::string offset = "frame " + std::string(which) + " offset must not be ";
   if (e->constant.null) return SqlError(offset + "null", e->position);
   if (e->constant.i64 < 0) return SqlError(offset + "negative", e->position);
-  return e->constant.i64;
+  *count = e->constant.i64;
+  return ExprPtr();
 }
 
 /// The value at which a RANGE ends: that of ORDER BY, less or more by the offset.

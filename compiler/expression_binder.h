@@ -219,6 +219,8 @@ class ExpressionBinder {
   /// x = ANY (ARRAY[...]), x LIKE ALL (ARRAY[...]).
   Result<ExprPtr> BindAnyOfArray(const ParseNode& node);
   Result<ExprPtr> BindDistinct(const ParseNode& node);
+  /// a IS DISTINCT FROM b; `negated`: IS NOT.
+  Result<ExprPtr> Distinct(ExprPtr a, ExprPtr b, bool negated, int position);
   Result<ExprPtr> BindNullIf(const ParseNode& node);
   Status ApplyOperandRule(OperandRule rule, ExprPtr* left, ExprPtr* right);
 
@@ -232,6 +234,7 @@ class ExpressionBinder {
                               int position);
   Result<ExprPtr> BindRowComparison(const ParseNode& left, std::string_view symbol, const ParseNode& right,
                                     int position);
+  Result<ExprPtr> BindRowDistinct(const ParseNode& left, const ParseNode& right, bool negated, int position);
   Result<ExprPtr> BindRowIn(const ParseNode& row, const ParseNode& items, int position);
   Result<ExprPtr> BindRowSubquery(const ParseNode& row, std::string_view symbol, const ParseNode& subquery,
                                   int position);
@@ -279,7 +282,7 @@ class ExpressionBinder {
   Result<const ParseNode*> FindWindow(std::string_view name, const ParseNode* before, int position) const;
   Result<ExprPtr> BindWindowKey(const ParseNode& node);
   Status BindFrame(const ParseNode& definition, WindowCall* call);
-  Result<int64_t> BindFrameCount(const ParseNode& node, const char* mode, const char* which);
+  Result<ExprPtr> BindFrameCount(const ParseNode& node, const char* mode, const char* which, int64_t* count);
   Result<ExprPtr> BindFrameRange(const ParseNode& node, const char* which, bool preceding, const WindowCall& call);
 
   // bind_composed.cc

@@ -28,7 +28,7 @@ struct WindowCall {
   std::vector<ExprPtr> partition_by;        ///< no duplicates
   std::vector<WindowKey> order_by;
   vm::WindowFrame frame;                      ///< but for its columns, which are:
-  ExprPtr range_key, range_start, range_end;  ///< all of one type; nullptr: there is none
+  ExprPtr range_key, range_start, range_end;  ///< all of one type, or counts of rows or groups; nullptr: none
   SqlType type;
   bool nullable = true;
   int position = -1;

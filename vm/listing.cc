@@ -122,7 +122,8 @@ class SectionListing {
     static constexpr const char* kBounds[] = {"the first", " preceding", "current", " following", "the last"};
     const char* const text = kBounds[static_cast<int>(b)];
     if (!HasOffset(b)) return text;
-    return f.mode == WindowFrame::Mode::kRange ? fmt::format("r{}", column) : fmt::format("{}{}", offset, text);
+    if (f.mode == WindowFrame::Mode::kRange) return fmt::format("r{}", column);
+    return (column >= 0 ? fmt::format("r{}", column) : fmt::format("{}", offset)) + text;
   }
 
   /// ", sorted by r1, grid": what a listing says about a join table where it is built.

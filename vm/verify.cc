@@ -365,6 +365,11 @@ class Verifier {
              ClassOf(s.columns[static_cast<size_t>(c)]) == ClassOf(s.columns[static_cast<size_t>(f.key)]) &&
              ClassOf(s.columns[static_cast<size_t>(c)]) != AccumulatorSpec::T;
     };
+    const auto counts = [&](WindowFrame::Bound b, int32_t c) {
+      return c == -1 || (HasOffset(b) && InRange(c, s.columns) &&
+                         ClassOf(s.columns[static_cast<size_t>(c)]) == AccumulatorSpec::I);
+    };
+    if (!range && f.key == -1 && counts(f.start, f.start_column) && counts(f.end, f.end_column)) return Status::Ok();
     if (!fits(f.key, from || to) || !fits(f.start_column, from) || !fits(f.end_column, to) ||
         ((from || to) && w.order_keys != 1)) {
       return Fail("range of a window");

@@ -7,6 +7,7 @@
 // Start at: SlidingFold. One thread.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <type_traits>
 #include <vector>
@@ -74,6 +75,8 @@ class SlidingFold {
   /// `null`: of the column's rows; empty if none is NULL.
   SlidingFold(Fold* fold, const std::vector<uint8_t>& null) : fold_(*fold), null_(null) {}
 
+  /// The range is empty, at the begin of the partition.
+  void Enter(RowRange partition) { Reset(partition.begin); }
   /// The range is empty, and begins at `row`.
   void Reset(size_t row) {
     rows_ = {row, row};
@@ -139,6 +142,49 @@ class SlidingFold {
   size_t middle_ = 0, first_begin_ = 0;
   std::vector<State> first_;  ///< state of rows [first_begin_ + i, middle_)
   State second_{};            ///< of rows [middle_, end), or of all if rows can be taken out
+};
+
+/// The same over ranges that may move back: a tree of the states of the partition's rows.
+template <class Fold>
+class RangeFold {
+ public:
+  using State = typename Fold::State;
+  RangeFold(Fold* fold, const std::vector<uint8_t>& null) : fold_(*fold), null_(null) {}
+
+  void Enter(RowRange partition) {
+    begin_ = partition.begin;
+    leaves_ = std::bit_ceil(std::max<size_t>(partition.size(), 1));
+    states_.assign(2 * leaves_, fold_.Identity());
+    values_before_.assign(1, 0);
+    for (size_t i = 0; i < partition.size(); ++i) {
+      ThrowIfInterrupted(i);
+      const bool counts = null_.empty() || null_[begin_ + i] == 0;
+      if (counts) fold_.Add(states_[leaves_ + i], begin_ + i);
+      values_before_.push_back(values_before_.back() + (counts ? 1 : 0));
+    }
+    for (size_t i = leaves_; i-- > 1;) {
+      ThrowIfInterrupted(i);
+      states_[i] = states_[2 * i];
+      fold_.Merge(states_[i], states_[2 * i + 1]);
+    }
+  }
+  void MoveTo(RowRange rows) { rows_ = {rows.begin - begin_, rows.end - begin_}; }
+  size_t values() const { return rows_.size() == 0 ? 0 : values_before_[rows_.end] - values_before_[rows_.begin]; }
+  /// Adds the range to a state.
+  void MergeTo(State* s) {
+    for (size_t low = rows_.begin + leaves_, high = rows_.end + leaves_; low < high; low /= 2, high /= 2) {
+      if (low % 2 == 1) fold_.Merge(*s, states_[low++]);
+      if (high % 2 == 1) fold_.Merge(*s, states_[--high]);
+    }
+  }
+
+ private:
+  Fold& fold_;
+  const std::vector<uint8_t>& null_;
+  RowRange rows_;  ///< from the partition's begin
+  size_t begin_ = 0, leaves_ = 1;
+  std::vector<State> states_;  ///< by node: 1 is the root, the children of i are 2 i and 2 i + 1
+  std::vector<size_t> values_before_;
 };
 
 }  // namespace tessera::vm

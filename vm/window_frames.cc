@@ -68,8 +68,18 @@ void Frames::MoveTo(size_t row) {
   own = frame_.exclusion == WindowFrame::Exclusion::kTies && start <= row && row < end;
 }
 
+size_t Frames::Offset(size_t row, int64_t offset, int32_t column, const char* null, const char* negative) {
+  if (column < 0 || frame_.mode == Mode::kRange) return static_cast<size_t>(offset);
+  const RowColumn& c = rows_.column(column);
+  const bool is_null = !c.null.empty() && c.null[row] != 0;
+  if (!is_null && c.low[row] >= 0) return static_cast<size_t>(c.low[row]);
+  wrong_offset_ = is_null ? null : negative;
+  return 0;
+}
+
 size_t Frames::Start(size_t row) {
-  const auto offset = static_cast<size_t>(frame_.start_offset);
+  const size_t offset = Offset(row, frame_.start_offset, frame_.start_column, "frame starting offset must not be null",
+                               "frame starting offset must not be negative");
   const bool forward = frame_.start == Bound::kFollowing;
   switch (frame_.start) {
     case Bound::kCurrentRow:
@@ -99,7 +109,8 @@ size_t Frames::Start(size_t row) {
 }
 
 size_t Frames::End(size_t row) {
-  const auto offset = static_cast<size_t>(frame_.end_offset);
+  const size_t offset = Offset(row, frame_.end_offset, frame_.end_column, "frame ending offset must not be null",
+                               "frame ending offset must not be negative");
   const bool forward = frame_.end == Bound::kFollowing;
   switch (frame_.end) {
     case Bound::kCurrentRow:

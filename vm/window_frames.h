@@ -1,4 +1,5 @@
-// The frame of each row of a partition, from the first row to the last. All bounds only move on. What EXCLUDE leaves out
+// The frame of each row of a partition, from the first row to the last. All bounds only move on, but with offsets that are
+// columns. What EXCLUDE leaves out
 // is a hole, so that a frame is two ranges, and for EXCLUDE TIES the row itself between them. Private to vm/.
 //
 // Start at: Frames::Enter, MoveTo. One thread.
@@ -49,18 +50,23 @@ class Frames {
   RowRange before, after;
   bool own = false;
 
+  /// An offset that was NULL or negative, in words; nullptr: there was none.
+  const char* wrong_offset() const { return wrong_offset_; }
   bool excludes() const { return frame_.exclusion != WindowFrame::Exclusion::kNone; }
   size_t size() const { return before.size() + after.size() + (own ? 1 : 0); }
 
  private:
   size_t Start(size_t row);
   size_t End(size_t row);
+  /// The offset of a bound in the row.
+  size_t Offset(size_t row, int64_t offset, int32_t column, const char* null, const char* negative);
   bool HasNoKey(size_t row) const { return !key_->null.empty() && key_->null[row] != 0; }
 
   const OrderedRows& rows_;
   const WindowFrame& frame_;
   const int32_t peer_keys_;  ///< rows that are equal in so many entries of the order are peers
   const RowColumn* key_ = nullptr;
+  const char* wrong_offset_ = nullptr;
   bool descending_ = false;  ///< the order of `key_`
   bool counts_groups_ = false;
   RowRange partition_, peers_;

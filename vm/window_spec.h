@@ -48,11 +48,17 @@ struct WindowFrame {
   Bound start = Bound::kUnboundedPreceding, end = Bound::kCurrentRow;
   Exclusion exclusion = Exclusion::kNone;
   int64_t start_offset = 0, end_offset = 0;  ///< kRows, kGroups with kPreceding or kFollowing
-  // kRange with kPreceding or kFollowing: columns of the emitted row, else -1. The frame has the rows whose `key`, the
-  // value ordered by, lies between the values that the bounds' columns have in the row.
+  // With kPreceding or kFollowing, columns of the emitted row, else -1. kRange: the frame has the rows whose `key`, the
+  // value ordered by, lies between the values that the bounds' columns have in the row. kRows, kGroups: the offset, if it
+  // is not the same in all rows.
   int32_t key = -1, start_column = -1, end_column = -1;
   friend bool operator==(const WindowFrame&, const WindowFrame&) = default;
 };
+
+/// Whether the bounds may move back from one row to the next.
+constexpr bool MayMoveBack(const WindowFrame& f) {
+  return f.mode != WindowFrame::Mode::kRange && (f.start_column >= 0 || f.end_column >= 0);
+}
 
 /// Whether that bound is an offset from the row.
 constexpr bool HasOffset(WindowFrame::Bound b) {

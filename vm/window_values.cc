@@ -94,6 +94,7 @@ class Evaluation {
       for (size_t i = p.begin; i < p.end; ++i) {
         ThrowIfInterrupted(i);
         frames.MoveTo(i);
+        if (frames.wrong_offset() != nullptr) return SqlError(frames.wrong_offset());
         TESSERA_TRY(f(i, frames));
       }
       return Status::Ok();
@@ -275,17 +276,24 @@ class Evaluation {
 
   template <class F>
   Status Fold(F fold, size_t begin, size_t end) {
+    return MayMoveBack(w_.frame) ? FoldBy<RangeFold<F>>(std::move(fold), begin, end)
+                                 : FoldBy<SlidingFold<F>>(std::move(fold), begin, end);
+  }
+
+  template <class Range, class F>
+  Status FoldBy(F fold, size_t begin, size_t end) {
     using State = typename F::State;
     const std::vector<uint8_t>& null = rows_.column(w_.value).null;
     Frames frames(rows_, w_);
-    SlidingFold<F> before(&fold, null), after(&fold, null);
+    Range before(&fold, null), after(&fold, null);
     return EachPartition(begin, end, [&](RowRange p) {
       frames.Enter(p.begin, p.end);
-      before.Reset(p.begin);
-      after.Reset(p.begin);
+      before.Enter(p);
+      if (frames.excludes()) after.Enter(p);
       for (size_t i = p.begin; i < p.end; ++i) {
         ThrowIfInterrupted(i);
         frames.MoveTo(i);
+        if (frames.wrong_offset() != nullptr) return SqlError(frames.wrong_offset());
         State s = fold.Identity();
         before.MoveTo(frames.before);
         before.MergeTo(&s);

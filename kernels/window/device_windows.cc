@@ -161,7 +161,7 @@ bool HasWindows(const Section& section) {
     return column >= 0 && section.columns[static_cast<size_t>(column)].storage() == StorageClass::kText;
   };
   return std::all_of(section.windows.begin(), section.windows.end(), [&](const WindowSpec& w) {
-    if (w.function == WindowFunction::kFold || w.distinct) return false;
+    if (w.function == WindowFunction::kFold || w.distinct || vm::MayMoveBack(w.frame)) return false;
     if (w.function == WindowFunction::kNtile) return w.count < 0 && w.number > 0;
     if (w.function != WindowFunction::kAggregate) return !is_text(w.value) && !w.ignore_nulls;
     return vm::Info(w.aggregate).role == vm::Role::Count || HasFoldTree(w.aggregate);
