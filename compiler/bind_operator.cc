@@ -314,15 +314,14 @@ Result<ExprPtr> ExpressionBinder::BindOperator(const ParseNode& node) {
   if (kind == "AEXPR_IN") return BindIn(node);
   if (kind == "AEXPR_LIKE" || kind == "AEXPR_ILIKE") return BindLike(node);
   if (kind == "AEXPR_SIMILAR") return BindSimilar(node);
-  if (kind == "AEXPR_BETWEEN" || kind == "AEXPR_NOT_BETWEEN") return BindBetween(node);
+  if (kind == "AEXPR_BETWEEN" || kind == "AEXPR_NOT_BETWEEN" || kind == "AEXPR_BETWEEN_SYM" ||
+      kind == "AEXPR_NOT_BETWEEN_SYM")
+    return BindBetween(node);
   if (kind == "AEXPR_DISTINCT" || kind == "AEXPR_NOT_DISTINCT") return BindDistinct(node);
   if (kind == "AEXPR_NULLIF") return BindNullIf(node);
   if (kind != "AEXPR_OP") {
     if (kind == "AEXPR_OP_ANY" || kind == "AEXPR_OP_ALL") return BindAnyOfArray(node);
-    const char* feature = "this operator";
-    if (kind.starts_with("AEXPR_BETWEEN_SYM") || kind.starts_with("AEXPR_NOT_BETWEEN_SYM"))
-      feature = "BETWEEN SYMMETRIC";
-    return Unsupported(std::string(feature) + " is not supported", position);
+    return Unsupported("this operator is not supported", position);
   }
   const ParseNode* name = node.Get(Field::k_name);
   if (name->size() > 1) return Unsupported("OPERATOR(schema.name) is not supported", position);
@@ -504,21 +503,38 @@ Result<ExprPtr> ExpressionBinder::BindBetween(const ParseNode& node) {
     TESSERA_ASSIGN(
         x, Resolve(std::move(x), !IsUntyped(*low) ? low->type : (!IsUntyped(*high) ? high->type : SqlType::Text())));
   }
-  TESSERA_ASSIGN(ExprPtr again, Copy(*x));
-  TESSERA_ASSIGN(ExprPtr from, Comparison(Function::kGe, std::move(x), std::move(low), position));
-  TESSERA_ASSIGN(ExprPtr to, Comparison(Function::kLe, std::move(again), std::move(high), position));
+  const auto between = [&](const Expr& value, const Expr& least, const Expr& most) -> Result<ExprPtr> {
+    TESSERA_ASSIGN(ExprPtr a, Copy(value));
+    TESSERA_ASSIGN(ExprPtr b, Copy(value));
+    TESSERA_ASSIGN(ExprPtr l, Copy(least));
+    TESSERA_ASSIGN(ExprPtr m, Copy(most));
+    TESSERA_ASSIGN(ExprPtr from, Comparison(Function::kGe, std::move(a), std::move(l), position));
+    TESSERA_ASSIGN(ExprPtr to, Comparison(Function::kLe, std::move(b), std::move(m), position));
+    return Folded(MakeFunction(Function::kAnd, kBoolean, position, ExprList(std::move(from), std::move(to))));
+  };
+  TESSERA_ASSIGN(ExprPtr both, between(*x, *low, *high));
+  const std::string_view kind = node.Text(Field::k_kind);
+  if (kind.ends_with("_SYM")) {  // SYMMETRIC: the bounds may also be the other way round
+    TESSERA_ASSIGN(ExprPtr other, between(*x, *high, *low));
+    TESSERA_ASSIGN(
+        both, Folded(MakeFunction(Function::kOr, kBoolean, position, ExprList(std::move(both), std::move(other)))));
+  }
   --may_skip_;
-  TESSERA_ASSIGN(ExprPtr both,
-                 Folded(MakeFunction(Function::kAnd, kBoolean, position, ExprList(std::move(from), std::move(to)))));
-  if (node.Text(Field::k_kind) == "AEXPR_BETWEEN") return both;
+  if (!kind.starts_with("AEXPR_NOT")) return both;
   return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(both))));
 }
 
 Result<ExprPtr> ExpressionBinder::BindDistinct(const ParseNode& node) {
   const int position = node.location();
   const bool negated = node.Text(Field::k_kind) == "AEXPR_NOT_DISTINCT";
-  TESSERA_ASSIGN(ExprPtr a, Bind(*node.Get(Field::k_lexpr)));
-  TESSERA_ASSIGN(ExprPtr b, Bind(*node.Get(Field::k_rexpr)));
+  const ParseNode &left = *node.Get(Field::k_lexpr), &right = *node.Get(Field::k_rexpr);
+  if (left.Is(Tag::kRowExpr) && right.Is(Tag::kRowExpr)) return BindRowDistinct(left, right, negated, position);
+  TESSERA_ASSIGN(ExprPtr a, Bind(left));
+  TESSERA_ASSIGN(ExprPtr b, Bind(right));
+  return Distinct(std::move(a), std::move(b), negated, position);
+}
+
+Result<ExprPtr> ExpressionBinder::Distinct(ExprPtr a, ExprPtr b, bool negated, int position) {
   if (IsUntyped(*a) && !IsUntyped(*b)) std::swap(a, b);
   if (IsUntyped(*a)) {
     TESSERA_ASSIGN(a, Resolve(std::move(a), SqlType::Text()));

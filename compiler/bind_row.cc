@@ -98,6 +98,21 @@ Result<ExprPtr> ExpressionBinder::BindRowComparison(const ParseNode& left, std::
   return CompareRows(symbol, std::move(l), std::move(r), position);
 }
 
+/// (a, b) IS DISTINCT FROM (c, d): one of the columns is.
+Result<ExprPtr> ExpressionBinder::BindRowDistinct(const ParseNode& left, const ParseNode& right, bool negated,
+                                                  int position) {
+  TESSERA_ASSIGN(std::vector<ExprPtr> l, BindRowItems(left));
+  TESSERA_ASSIGN(std::vector<ExprPtr> r, BindRowItems(right));
+  if (l.size() != r.size()) return SqlError("unequal number of entries in row expressions", position);
+  std::vector<ExprPtr> all;
+  for (size_t i = 0; i < l.size(); ++i) {
+    TESSERA_ASSIGN(ExprPtr e, Distinct(std::move(l[i]), std::move(r[i]), negated, position));
+    all.push_back(std::move(e));
+  }
+  if (all.size() == 1) return std::move(all[0]);
+  return Folded(MakeFunction(negated ? Function::kAnd : Function::kOr, kBoolean, position, std::move(all)));
+}
+
 /// x IN (y, z) of rows: x = y OR x = z.
 Result<ExprPtr> ExpressionBinder::BindRowIn(const ParseNode& row, const ParseNode& items, int position) {
   TESSERA_ASSIGN(const std::vector<ExprPtr> x, BindRowItems(row));
