@@ -1,6 +1,7 @@
 // JOIN: its condition, the names that it defines, and the sides of outer joins.
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -38,15 +39,31 @@ void MoveTo(int r, NameScope* scope) {
   }
 }
 
-/// Refuses subqueries in the condition of an outer join, because their relations would have to be joined before it.
-Status RefuseSubqueries(const std::vector<ExprPtr>& condition, const char* join) {
-  for (const ExprPtr& e : condition) {
-    if (const Expr* subquery = FindSubquery(*e)) {
-      return Unsupported("a subquery in the condition of a " + std::string(join) + " is not supported",
-                         subquery->position, "Join with a derived table that has the result of the subquery.");
+/// A condition of a block becomes one of a derived table in the place of relation `filled`, which has that relation alone:
+/// columns of the others are now those of the block around it.
+void MoveToFilter(int filled, Expr* condition) {
+  std::set<Expr*> moved;  // copies of an expression share a subquery
+  const auto move = [&](Expr& x, bool of_block) {
+    if (!moved.insert(&x).second) return;
+    if (of_block && x.relation == filled) {
+      x.relation = 0;
+      return;
     }
-  }
-  return {};
+    x.kind = Expr::Kind::kOuter;
+    ++x.index;
+  };
+  const auto walk = [&](Expr& e, auto& self) -> void {
+    for (const ExprPtr& a : e.args) self(*a, self);
+    if (e.kind == Expr::Kind::kColumn && e.relation != kSubqueryColumn) {
+      e.index = 0;
+      move(e, true);
+    } else if (e.kind == Expr::Kind::kOuter) {
+      move(e, false);
+    } else if (e.kind == Expr::Kind::kSubquery) {
+      ForEachOuter(*e.subquery->query, 0, [&](Expr& x, int depth) { move(x, x.index == depth + 1); });
+    }
+  };
+  walk(*condition, walk);
 }
 
 }  // namespace
@@ -112,14 +129,14 @@ Status FromBinder::BindJoin(const ParseNode& join, NameScope* scope) {
     return {};
   }
   const int filled = (right_join ? after_left : after_right) - 1;
-  TESSERA_TRY(FilterBySubqueries(filled, right_join ? "RIGHT JOIN" : "LEFT JOIN", &condition));
+  FilterBySubqueries(filled, &query_, &condition);
   Relation& relation = query_.relations[static_cast<size_t>(filled)];
   relation.join = JoinKind::kLeft;
   relation.on = std::move(condition);
   return {};
 }
 
-Status FromBinder::FilterBySubqueries(int filled, const char* join, std::vector<ExprPtr>* condition) {
+void FromBinder::FilterBySubqueries(int filled, Query* block, std::vector<ExprPtr>* condition) {
   auto filter = std::make_shared<Query>();
   std::vector<ExprPtr> rest;
   for (ExprPtr& e : *condition) {
@@ -135,19 +152,12 @@ Status FromBinder::FilterBySubqueries(int filled, const char* join, std::vector<
       };
       look(*e, look);
     }
-    if (inside && is_other) {
-      return Unsupported(
-          "a subquery in a condition of a " + std::string(join) + " on both of its sides is not supported",
-          subquery->position, "Join with a derived table that has the result of the subquery.");
-    }
-    is_filled = is_filled && !is_other;
-    (is_filled ? filter->conjuncts : rest).push_back(std::move(e));
+    (inside || (is_filled && !is_other) ? filter->conjuncts : rest).push_back(std::move(e));
   }
   *condition = std::move(rest);
-  if (filter->conjuncts.empty()) return {};
-  // A condition on the filled side alone is a filter of that side.
-  Relation& relation = query_.relations[static_cast<size_t>(filled)];
-  for (ExprPtr& e : filter->conjuncts) ForEachColumnOfBlock(*e, [](Expr& c) { c.relation = 0; });
+  if (filter->conjuncts.empty()) return;
+  Relation& relation = block->relations[static_cast<size_t>(filled)];
+  for (ExprPtr& e : filter->conjuncts) MoveToFilter(filled, e.get());
   const int position = filter->conjuncts[0]->position;
   Relation derived;
   derived.alias = relation.alias;
@@ -164,8 +174,7 @@ Status FromBinder::FilterBySubqueries(int filled, const char* join, std::vector<
   if (filter->relations[0].correlated) MoveInward(filter->relations[0].query.get(), 1);
   derived.correlated = RefersOutward(*filter);
   derived.query = std::move(filter);
-  query_.relations[static_cast<size_t>(filled)] = std::move(derived);
-  return {};
+  block->relations[static_cast<size_t>(filled)] = std::move(derived);
 }
 
 Status FromBinder::JoinCondition(const ParseNode& join, const NameScope& left, const NameScope& right, bool from_right,
@@ -246,14 +255,20 @@ Status FromBinder::BindFullJoin(const ParseNode& join, NameScope* scope) {
   TESSERA_TRY(inside.BindSide(*join.Get(Field::k_rarg), &right));
   std::vector<ExprPtr> condition;
   TESSERA_TRY(inside.JoinCondition(join, left, right, false, &condition, &both));
-  TESSERA_TRY(RefuseSubqueries(condition, "FULL JOIN"));
   Query& first = *full.query;
   // The left side is relation 0, the right side relation 1, in both halves.
   auto second = std::make_unique<Query>();
   second->relations.push_back(CopySource(first.relations[0]));
   second->relations.push_back(CopySource(first.relations[1]));
+  for (Relation& r : second->relations) {
+    if (r.correlated) r.query = CopyWithSubqueries(*r.query);
+  }
+  std::vector<ExprPtr> matches;
+  for (const ExprPtr& e : condition) matches.push_back(CopyWithSubqueries(*e));
+  FilterBySubqueries(0, second.get(), &matches);
   second->relations[0].join = JoinKind::kAnti;
-  for (const ExprPtr& e : condition) second->relations[0].on.push_back(e->Clone());
+  second->relations[0].on = std::move(matches);
+  FilterBySubqueries(1, &first, &condition);
   first.relations[1].join = JoinKind::kLeft;
   first.relations[1].on = std::move(condition);
 

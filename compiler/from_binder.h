@@ -49,9 +49,9 @@ class FromBinder {
   Status JoinCondition(const ParseNode& join, const NameScope& left, const NameScope& right, bool from_right,
                        std::vector<ExprPtr>* condition, NameScope* scope);
   Status BindFullJoin(const ParseNode& join, NameScope* scope);
-  /// Takes conditions with subqueries that read only the filled side of an outer join out of `condition`, and makes
-  /// them a filter of that side. Errors: such a condition over both sides.
-  Status FilterBySubqueries(int filled, const char* join, std::vector<ExprPtr>* condition);
+  /// Takes conditions with subqueries that need a row of relation `filled` of the block out of `condition`, that of its
+  /// join, and makes them a filter of that relation, which becomes a derived table. It may refer to the other relations.
+  static void FilterBySubqueries(int filled, Query* block, std::vector<ExprPtr>* condition);
 
   QueryBlock& block_;
   BindContext& context_;

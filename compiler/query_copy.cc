@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/query_walk.h"
+
 namespace tessera {
 
 Relation DerivedTable(std::shared_ptr<Query> query) {
@@ -78,6 +80,42 @@ std::unique_ptr<Query> CopyQuery(const Query& from) {
   q->windows = from.windows;
   for (const auto& more : from.union_all) q->union_all.push_back(CopyQuery(*more));
   return q;
+}
+
+namespace {
+
+void OwnSubqueries(Expr* e);
+
+/// Gives the block, a copy, subqueries of its own.
+void OwnSubqueries(Query* q) {
+  ForEachRoot(*q, [](ExprPtr& e) { OwnSubqueries(e.get()); });
+  for (Relation& r : q->relations) {
+    if (r.correlated) OwnSubqueries(r.query.get());
+  }
+  for (const auto& more : q->union_all) OwnSubqueries(more.get());
+}
+
+void OwnSubqueries(Expr* e) {
+  for (const ExprPtr& a : e->args) OwnSubqueries(a.get());
+  if (e->kind != Expr::Kind::kSubquery) return;
+  auto own = std::make_shared<Subquery>();
+  own->kind = e->subquery->kind;
+  own->query = CopyWithSubqueries(*e->subquery->query);
+  e->subquery = std::move(own);
+}
+
+}  // namespace
+
+std::unique_ptr<Query> CopyWithSubqueries(const Query& from) {
+  std::unique_ptr<Query> q = CopyQuery(from);
+  OwnSubqueries(q.get());
+  return q;
+}
+
+ExprPtr CopyWithSubqueries(const Expr& from) {
+  ExprPtr e = from.Clone();
+  OwnSubqueries(e.get());
+  return e;
 }
 
 }  // namespace tessera

@@ -21,4 +21,9 @@ Relation CopyRelation(const Relation& from);
 /// A copy of the block; derived tables are shared, so that they run once, but for correlated ones.
 std::unique_ptr<Query> CopyQuery(const Query& from);
 
+/// The same, where subqueries in expressions are copied, too, so that what the copy refers to outward is its own.
+std::unique_ptr<Query> CopyWithSubqueries(const Query& from);
+/// A copy of an expression, with its subqueries.
+ExprPtr CopyWithSubqueries(const Expr& from);
+
 }  // namespace tessera
