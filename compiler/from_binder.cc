@@ -123,11 +123,19 @@ Status FromBinder::AddRelation(Relation relation, const std::string& table, cons
 Status FromBinder::BindTable(const ParseNode& item, NameScope* scope) {
   const std::string_view name = item.Text(Field::k_relname);
   if (item.Get(Field::k_schemaname) == nullptr) {
-    for (const CteScope* level = &block_.ctes; level != nullptr; level = level->outer) {
+    int levels = 0;  // this block is inside that of the WITH
+    for (const CteScope* level = &block_.ctes; level != nullptr; level = level->outer, ++levels) {
       const auto cte = level->queries.find(name);
       if (cte == level->queries.end()) continue;
       TESSERA_TRY(Enclose(*cte->second.query, &context_, item.location()));
-      Relation relation = DerivedTable(cte->second.query);
+      std::shared_ptr<Query> query = cte->second.query;
+      const bool correlated = RefersOutward(*query);
+      if (correlated) {  // it is run for each row of a query around that of the WITH, so it is a query of its own here
+        query = CopyWithSubqueries(*query);
+        MoveInward(query.get(), levels);
+      }
+      Relation relation = DerivedTable(std::move(query));
+      relation.correlated = correlated;
       relation.alias = cte->first;
       relation.column_names = cte->second.columns;
       return AddRelation(std::move(relation), cte->first, item.Get(Field::k_alias), item.location(), scope);

@@ -308,7 +308,6 @@ Status BindWith(const ParseNode& with, QueryBlock* block) {
       TESSERA_ASSIGN(cte.query, BindRecursive(body, name, position, &cte.columns, block));
     } else {
       TESSERA_ASSIGN(cte.query, BindQueryBlock(body, &block->context, nullptr));
-      TESSERA_TRY(RefuseOuterColumns(*cte.query, "a query of WITH", position));
     }
     const auto width = static_cast<size_t>(cte.query->visible);
     if (named > width) {
