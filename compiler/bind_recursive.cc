@@ -100,6 +100,10 @@ Result<std::unique_ptr<Query>> BindRecursive(const ParseNode& body, const std::s
   QueryBlock around(block->context, nullptr);  // of its WITH and its LIMIT
   if (with != nullptr) TESSERA_TRY(BindWith(*with, &around));
   TESSERA_TRY(BindLimit(body, &around));
+  if (around.limit != nullptr || around.offset != nullptr) {
+    return Unsupported("LIMIT of a recursive query by a subquery is not supported", position,
+                       "Put it into the query that reads \"" + name + "\".");
+  }
   if (around.limit_percent >= 0) {
     return Unsupported("LIMIT of a recursive query by a percentage is not supported", position,
                        "Put it into the query that reads \"" + name + "\".");

@@ -27,11 +27,8 @@ Result<ExprPtr> ExpressionBinder::BindSubquery(const ParseNode& node) {
   const int position = node.location();
   const std::string_view type = node.Text(Field::k_subLinkType);
   if (type == "ARRAY_SUBLINK") return Unsupported("ARRAY of a subquery is not supported", position);
-  if (context_->snapshot == nullptr || clause_ == Clause::kLimit || clause_ == Clause::kOffset) {
-    const char* place = clause_ == Clause::kLimit        ? "LIMIT"
-                        : clause_ == Clause::kOffset     ? "OFFSET"
-                        : clause_ == Clause::kConstraint ? "CHECK and GENERATED"
-                                                         : "VALUES";
+  if (context_->snapshot == nullptr) {
+    const char* place = clause_ == Clause::kConstraint ? "CHECK and GENERATED" : "VALUES";
     return Unsupported("a subquery in " + std::string(place) + " is not supported", position,
                        clause_ == Clause::kValues ? "Write INSERT INTO ... SELECT." : "");
   }

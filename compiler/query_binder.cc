@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "compiler/bind_recursive.h"
+#include "compiler/correlation.h"
 #include "compiler/expression_binder.h"
 #include "compiler/fold.h"
 #include "compiler/from_binder.h"
@@ -172,6 +173,20 @@ RowRanking FirstPercent(const Query& query, double percent) {
   return r;
 }
 
+/// LIMIT and OFFSET that are known only when the query runs.
+RowRanking Counted(QueryBlock* block) {
+  Query& query = *block->query;
+  const auto constant = [](int64_t n) { return MakeConstant(Value::Int(SqlType::Of(TypeId::kBigint), n), -1); };
+  RowRanking r;
+  r.order = query.order_by;
+  r.skipped = std::move(block->offset);
+  r.taken = std::move(block->limit);
+  const int64_t offset = std::exchange(query.offset, 0), limit = std::exchange(query.limit, -1);
+  if (r.skipped == nullptr && offset > 0) r.skipped = constant(offset);
+  if (r.taken == nullptr && limit >= 0) r.taken = constant(limit);
+  return r;
+}
+
 /// The number is that of LIMIT n %.
 bool IsPercentage(const ParseNode& number, const BindContext& context) {
   return FindMark(context, Dialect::Mark::Kind::kPercent, number.location()) != nullptr;
@@ -185,17 +200,23 @@ Status KeepRows(RowRanking ranking, int position, QueryBlock* block) {
   return {};
 }
 
-/// The number of rows of LIMIT or OFFSET; -1 if it is NULL.
-Result<int64_t> BindCount(const ParseNode& node, Clause clause, QueryBlock* block) {
+/// The number of rows of LIMIT or OFFSET; -1 if it is NULL, or if it is `varying`.
+Result<int64_t> BindCount(const ParseNode& node, Clause clause, QueryBlock* block, ExprPtr* varying) {
   const std::string name = clause == Clause::kLimit ? "LIMIT" : "OFFSET";
   ExpressionBinder binder(&block->context, block->query->relations.empty() ? nullptr : &block->scope, clause);
   TESSERA_ASSIGN(ExprPtr e, binder.Bind(node));
   const SqlType bigint = SqlType::Of(TypeId::kBigint);
   TESSERA_ASSIGN(e, ExpressionBinder::Resolve(std::move(e), bigint, nullptr));
-  if (!IsConstant(*e)) return SqlError("argument of " + name + " must be a constant", e->position);
-  if (e->constant.null) return -1;
+  bool varies = !IsConstant(*e) && FindSubquery(*e) == nullptr;
+  ForEachColumnOfBlock(*e, [&](const Expr&) { varies = true; });
+  if (varies) return SqlError("argument of " + name + " must be a constant", e->position);
+  if (IsConstant(*e) && e->constant.null) return -1;
   if (!e->type.IsNumeric())
     return SqlError("argument of " + name + " must be type BIGINT, not type " + e->type.ToString(), e->position);
+  if (!IsConstant(*e)) {
+    TESSERA_ASSIGN(*varying, binder.Coerce(std::move(e), bigint, CastContext::kExplicit));
+    return -1;
+  }
   Result<Value> v = EvaluateCast(e->constant, bigint);
   if (!v.ok()) return v.status().At(e->position);
   if (v->i64 < 0) return SqlError(name + " must not be negative", e->position);
@@ -277,12 +298,20 @@ Status BindClauses(const ParseNode& select, QueryBlock* block) {
   if (on != nullptr) TESSERA_TRY(KeepRows(std::move(first_rows), on->first()->FirstLocation(), block));
   Query& query = *block->query;
   if (block->limit_percent >= 0) {
+    if (block->offset != nullptr)
+      return Unsupported("OFFSET of a subquery beside a percentage is not supported", block->offset->position);
     return KeepRows(FirstPercent(query, block->limit_percent), select.Get(Field::k_limitCount)->FirstLocation(), block);
   }
-  if (select.Text(Field::k_limitOption) != "LIMIT_OPTION_WITH_TIES" || query.limit < 0) return {};
-  RowRanking ties = Ties(query);
+  const bool ties = select.Text(Field::k_limitOption) == "LIMIT_OPTION_WITH_TIES";
+  if (block->limit != nullptr || block->offset != nullptr) {
+    const ParseNode& count = *select.Get(block->limit != nullptr ? Field::k_limitCount : Field::k_limitOffset);
+    if (ties) return Unsupported("WITH TIES with a subquery is not supported", count.FirstLocation());
+    return KeepRows(Counted(block), count.FirstLocation(), block);
+  }
+  if (!ties || query.limit < 0) return {};
+  RowRanking first = Ties(query);
   query.limit = -1;
-  return KeepRows(std::move(ties), select.Get(Field::k_limitCount)->FirstLocation(), block);
+  return KeepRows(std::move(first), select.Get(Field::k_limitCount)->FirstLocation(), block);
 }
 
 }  // namespace
@@ -332,14 +361,26 @@ Status BindLimit(const ParseNode& select, QueryBlock* block) {
       return SqlError("LIMIT takes a percentage from 0 to 100", limit->location());
     block->limit_percent = e->constant.f64;
   } else if (limit != nullptr) {
-    TESSERA_ASSIGN(query.limit, BindCount(*limit, Clause::kLimit, block));
+    TESSERA_ASSIGN(query.limit, BindCount(*limit, Clause::kLimit, block, &block->limit));
   }
   if (const ParseNode* offset = select.Get(Field::k_limitOffset)) {
-    TESSERA_ASSIGN(const int64_t n, BindCount(*offset, Clause::kOffset, block));
+    TESSERA_ASSIGN(const int64_t n, BindCount(*offset, Clause::kOffset, block, &block->offset));
     query.offset = std::max<int64_t>(n, 0);
   }
   return {};
 }
+
+namespace {
+
+bool HasSubquery(const ParseNode* node) {
+  if (node == nullptr || node->Is(Tag::kSubLink)) return node != nullptr;
+  for (const ParseNode& n : *node) {
+    if (HasSubquery(&n)) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_view sql, const Dialect& dialect,
                                          const Snapshot& snapshot, const std::vector<SqlType>* literal_types) {
@@ -361,7 +402,8 @@ Result<std::unique_ptr<Query>> BindArmBlock(const ParseNode& select, BindContext
   const ParseNode* const limit = select.Get(Field::k_limitCount);
   block.keeps_literals = select.Get(Field::k_distinctClause) == nullptr &&
                          select.Text(Field::k_limitOption) != "LIMIT_OPTION_WITH_TIES" &&
-                         (limit == nullptr || !IsPercentage(*limit, block.context));
+                         (limit == nullptr || !IsPercentage(*limit, block.context)) && !HasSubquery(limit) &&
+                         !HasSubquery(select.Get(Field::k_limitOffset));
   TESSERA_TRY(BindClauses(select, &block));
   outer->deepest = std::max(outer->deepest, block.context.deepest);
   return block.Take();

@@ -32,6 +32,31 @@ std::shared_ptr<Query> ReaderOf(std::shared_ptr<Query> rows) {
   return reader;
 }
 
+namespace {
+
+/// The conditions of RowRanking::skipped and taken.
+void KeepCounted(const Expr& number, RowRanking ranking, std::vector<ExprPtr>* conjuncts) {
+  const SqlType bigint = SqlType::Of(TypeId::kBigint), boolean = SqlType::Of(TypeId::kBoolean);
+  const auto unless_null = [](ExprPtr x, ExprPtr value, ExprPtr other) {
+    const SqlType type = value->type;
+    return MakeFunction(Function::kCase, type, -1,
+                        ExprList(MakeTest(Function::kIsNotNull, std::move(x)), std::move(value), std::move(other)));
+  };
+  ExprPtr place = number.Clone();  // among the rows that are not skipped
+  if (ranking.skipped != nullptr) {
+    ExprPtr skipped =
+        unless_null(ranking.skipped->Clone(), ranking.skipped->Clone(), MakeConstant(Value::Int(bigint, 0), -1));
+    place = MakeFunction(Function::kSub, bigint, -1, ExprList(std::move(place), std::move(skipped)));
+    conjuncts->push_back(
+        MakeFunction(Function::kGt, boolean, -1, ExprList(place->Clone(), MakeConstant(Value::Int(bigint, 0), -1))));
+  }
+  if (ranking.taken == nullptr) return;
+  ExprPtr few = MakeFunction(Function::kLe, boolean, -1, ExprList(std::move(place), ranking.taken->Clone()));
+  conjuncts->push_back(unless_null(std::move(ranking.taken), std::move(few), MakeBoolean(true, -1)));
+}
+
+}  // namespace
+
 void KeepRanked(RowRanking ranking, Query* q) {
   const int visible = q->visible;
   std::vector<OrderKey> order = std::exchange(q->order_by, {});
@@ -78,6 +103,8 @@ void KeepRanked(RowRanking ranking, Query* q) {
         MakeFunction(Function::kLe, SqlType::Of(TypeId::kBoolean), -1,
                      ExprList(term(Function::kMul, std::move(before), 100),
                               term(Function::kMul, MakeCast(std::move(count), real), ranking.percent))));
+  } else if (ranking.skipped != nullptr || ranking.taken != nullptr) {
+    KeepCounted(*number, std::move(ranking), &q->conjuncts);
   } else {
     compare(Function::kLe, ranking.most);
   }

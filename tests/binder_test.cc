@@ -679,11 +679,9 @@ TEST_F(BindTest, SetOperationsOfManyColumns) {
 
 TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
   const UnsupportedCase cases[] = {
-      {"SELECT i FROM t LIMIT (SELECT 1)", "a subquery in LIMIT", "(SELECT 1)"},
       {"INSERT INTO u (x) VALUES (DEFAULT), ((SELECT 1))", "a subquery in VALUES", "(SELECT 1)"},
       {"SELECT ARRAY(SELECT 1)", "ARRAY of a subquery", "ARRAY"},
       {"SELECT i FROM t WHERE (i, s) < ALL (SELECT 1, 2)", "a row value with this operator", "(i, s)"},
-      {"SELECT * FROM t FULL JOIN u ON t.i IN (SELECT 1)", "a subquery in the condition of a FULL JOIN", "IN (SELECT"},
       {"SELECT * FROM unnest(1, 2)", "function unnest in FROM", "unnest"},
       {"SELECT sum(INTERVAL '1 day') OVER () FROM t", "sum of INTERVAL with OVER or DISTINCT", "sum"},
       {"SELECT i FROM t FOR UPDATE", "FOR UPDATE and FOR SHARE", "FOR UPDATE"},
@@ -692,7 +690,6 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"SELECT $1", "a parameter", "$1"},
       {"SELECT ARRAY[1]", "ARRAY", "ARRAY"},
       {"SELECT (1, 2) = 3", "a row value", "(1, 2)"},
-      {"SELECT i BETWEEN SYMMETRIC 1 AND 2 FROM t", "BETWEEN SYMMETRIC", "BETWEEN"},
       {"SELECT v COLLATE \"C\" FROM t", "COLLATE", "COLLATE"},
       {"SELECT moment AT TIME ZONE v FROM t", "a time zone that is not a constant text", "v FROM"},
       {"SELECT current_time(3)", "CURRENT_TIME", "current_time"},
