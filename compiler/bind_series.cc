@@ -4,8 +4,10 @@
 #include <string>
 #include <utility>
 
+#include "compiler/correlation.h"
 #include "compiler/expression_binder.h"
 #include "compiler/from_binder.h"
+#include "compiler/parser.h"
 #include "compiler/query_copy.h"
 #include "compiler/subquery_expr.h"
 #include "vm/meaning.h"
@@ -17,6 +19,8 @@ const SqlType kInteger = SqlType::Of(TypeId::kInteger);
 const SqlType kBigint = SqlType::Of(TypeId::kBigint);
 const SqlType kTimestamp = SqlType::Of(TypeId::kTimestamp);
 
+/// Levels of nesting that the blocks of a series count as, as QueryBlock's.
+constexpr int kSeriesLevels = 12;
 /// As of any result.
 constexpr int128_t kMostRows = (int64_t{1} << 32) - 2;
 
@@ -87,7 +91,85 @@ ExprPtr ValueOf(const Series& s, const Expr& number) {
   return MakeFunction(Function::kCase, s.type, -1, std::move(branches));
 }
 
+/// How many integers there are from `start` up to `stop`, or before it. NULL gives none.
+ExprPtr CountOf(const Expr& start, const Expr& stop, const Expr& step, bool inclusive) {
+  const SqlType boolean = SqlType::Of(TypeId::kBoolean);
+  const auto test = [&](Function f, const Expr& a, ExprPtr b) { return Call(f, boolean, a.Clone(), std::move(b)); };
+  const auto arm = [&](bool up, ExprPtr count) {
+    const Function before = inclusive ? (up ? Function::kLe : Function::kGe) : (up ? Function::kLt : Function::kGt);
+    ExprPtr goes = Call(Function::kAnd, boolean, test(up ? Function::kGt : Function::kLt, step, Integer(0)),
+                        test(before, start, stop.Clone()));
+    return std::pair(std::move(goes), std::move(count));
+  };
+  const auto count = [&](int64_t less) {
+    ExprPtr distance = Call(Function::kSub, kBigint, stop.Clone(), start.Clone());
+    if (less != 0) distance = Call(Function::kSub, kBigint, std::move(distance), Integer(less));
+    ExprPtr steps = Call(Function::kDiv, kBigint, std::move(distance), step.Clone());
+    return Call(Function::kAdd, kBigint, std::move(steps), Integer(1));
+  };
+  auto [up, up_count] = arm(true, count(inclusive ? 0 : 1));
+  auto [down, down_count] = arm(false, count(inclusive ? 0 : -1));
+  std::vector<ExprPtr> branches = ExprList(std::move(up), std::move(up_count), std::move(down));
+  branches.push_back(std::move(down_count));
+  branches.push_back(Integer(0));
+  return MakeFunction(Function::kCase, kBigint, -1, std::move(branches));
+}
+
+/// The rows of `one`, each as often as its last output says, with their columns, and behind these their number.
+std::shared_ptr<Query> Numbered(std::shared_ptr<Query> one, const std::string& name) {
+  one->repeat = one->visible;
+  auto numbered = std::make_shared<Query>();
+  Window window;
+  window.function = vm::WindowFunction::kRowNumber;
+  window.type = kBigint;
+  for (int i = 0; i < one->visible; ++i) {
+    const Expr& e = *one->outputs[static_cast<size_t>(i)].expr;
+    numbered->outputs.push_back({MakeColumn(0, i, e.type, e.nullable, -1), one->outputs[static_cast<size_t>(i)].name});
+  }
+  numbered->outputs.push_back({MakeLeaf(Expr::Kind::kWindow, 0, kBigint, false), "number"});
+  numbered->windows.push_back(window);
+  numbered->visible = one->visible + 1;
+  const bool correlated = RefersOutward(*one);
+  numbered->relations.push_back(DerivedTable(std::move(one)));
+  numbered->relations.back().alias = name;
+  numbered->relations.back().correlated = correlated;
+  return numbered;
+}
+
 }  // namespace
+
+Result<ExprPtr> FromBinder::VaryingSeries(std::vector<ExprPtr> args, bool inclusive, const std::string& name,
+                                          int position, Query* values) {
+  const bool big = std::any_of(args.begin(), args.end() - (args.size() == 3 ? 1 : 0),
+                               [](const ExprPtr& e) { return e->type.id == TypeId::kBigint; });
+  ExpressionBinder binder(&context_, nullptr, Clause::kValues);
+  if (args.size() == 2) args.push_back(Integer(1));
+  for (ExprPtr& e : args) {
+    if (!e->type.IsInteger()) {
+      return Unsupported(name + " of what is not a constant takes integers only", position,
+                         "Add the integers to the moment: d + i * INTERVAL '1 day'.");
+    }
+    TESSERA_ASSIGN(e, binder.Coerce(std::move(e), kBigint, CastContext::kExplicit));
+  }
+  if (IsConstant(*args[2]) && !args[2]->constant.null && args[2]->constant.i64 == 0)
+    return SqlError("step size cannot equal zero", args[2]->position);
+  auto one = std::make_shared<Query>();
+  ExprPtr times = CountOf(*args[0], *args[1], *args[2], inclusive);
+  one->outputs.push_back({std::move(args[0]), "start"});
+  one->outputs.push_back({std::move(args[2]), "step"});
+  one->outputs.push_back({std::move(times), "times"});
+  one->visible = 2;
+  MoveInward(one.get(), 2);
+  std::shared_ptr<Query> numbered = Numbered(std::move(one), name);
+  const bool correlated = RefersOutward(*numbered);
+  values->relations.push_back(DerivedTable(std::move(numbered)));
+  values->relations.back().alias = name;
+  values->relations.back().correlated = correlated;
+  const auto column = [&](int i) { return MakeColumn(0, i, kBigint, i < 2, position); };
+  ExprPtr steps = Call(Function::kMul, kBigint, Call(Function::kSub, kBigint, column(2), Integer(1)), column(1));
+  ExprPtr value = Call(Function::kAdd, kBigint, column(0), std::move(steps));
+  return big ? std::move(value) : MakeCast(std::move(value), kInteger);
+}
 
 Status FromBinder::BindSeries(const ParseNode& item, NameScope* scope) {
   const int at = item.FirstLocation();
@@ -109,7 +191,16 @@ Status FromBinder::BindSeries(const ParseNode& item, NameScope* scope) {
     return SqlError("a column definition list is only allowed for functions returning \"record\"", position);
 
   std::vector<ExprPtr> args;
-  ExpressionBinder binder(&context_, nullptr, Clause::kValues);
+  // A function in FROM sees the tables before it.
+  NameScope visible;
+  for (const NameScope* part : before_) {
+    visible.columns.insert(visible.columns.end(), part->columns.begin(), part->columns.end());
+    TESSERA_TRY(AddVariables(*part, &visible));
+  }
+  if (context_.nesting > kMaxNesting) return NestedTooDeeply(position);
+  QueryBlock inside(context_, &visible);
+  ExpressionBinder binder(&inside.context, &inside.scope, Clause::kValues);
+  bool varies = false;
   if (const ParseNode* nodes = call->Get(Field::k_args)) {
     for (const ParseNode& node : *nodes) {
       TESSERA_ASSIGN(ExprPtr e, binder.Bind(node));
@@ -117,10 +208,7 @@ Status FromBinder::BindSeries(const ParseNode& item, NameScope* scope) {
                                                              !args[0]->type.IsInteger()
                                                          ? args[0]->type
                                                          : kInteger));
-      if (!IsConstant(*e)) {
-        return Unsupported(name + " of what is not a constant is not supported", position,
-                           "Take a longer series, and a condition in WHERE.");
-      }
+      varies = varies || !IsConstant(*e);
       args.push_back(std::move(e));
     }
   }
@@ -128,6 +216,26 @@ Status FromBinder::BindSeries(const ParseNode& item, NameScope* scope) {
   if (args.size() < 2 || args.size() > 3)
     return SqlError("function " + name + " does not take " + std::to_string(args.size()) + " arguments", position,
                     "It takes a start, a stop and a step.");
+  const ParseNode* alias = item.Get(Field::k_alias);
+  // As in PostgreSQL the one column is called like the table.
+  const std::string column(alias != nullptr ? alias->Text(Field::k_aliasname) : std::string_view(name));
+  const auto add = [&](std::shared_ptr<Query> values, ExprPtr value, ExprPtr number) {
+    values->outputs.push_back({std::move(value), column});
+    if (item.Get(Field::k_ordinality) != nullptr) values->outputs.push_back({std::move(number), "ordinality"});
+    values->visible = static_cast<int>(values->outputs.size());
+    const bool correlated = RefersOutward(*values);
+    Relation relation = DerivedTable(std::move(values));
+    relation.alias = name;
+    relation.correlated = correlated;
+    return AddRelation(std::move(relation), "", alias, position, scope);
+  };
+  auto values = std::make_shared<Query>();
+  if (varies) {
+    TESSERA_ASSIGN(ExprPtr value, VaryingSeries(std::move(args), inclusive, name, position, values.get()));
+    context_.deepest = std::max(context_.deepest, inside.context.deepest + kSeriesLevels);
+    if (context_.deepest > kMaxNesting) return NestedTooDeeply(position);
+    return add(std::move(values), std::move(value), MakeColumn(0, 2, kBigint, false, position));
+  }
   const auto is_moment = [](const Expr& e) { return (ClassOf(e.type) & kClassDateTime) != 0; };
   const bool integers = std::all_of(args.begin(), args.end(), [](const ExprPtr& e) { return e->type.IsInteger(); });
   const bool moments =
@@ -171,30 +279,10 @@ Status FromBinder::BindSeries(const ParseNode& item, NameScope* scope) {
   one->outputs.push_back({MakeConstant(Value::Int(kInteger, 1), -1), "one"});
   one->outputs.push_back({Integer(static_cast<int64_t>(s.rows)), "times"});
   one->visible = 1;
-  one->repeat = 1;
-  auto numbered = std::make_shared<Query>();
-  Window window;
-  window.function = vm::WindowFunction::kRowNumber;
-  window.type = kBigint;
-  numbered->relations.push_back(DerivedTable(std::move(one)));
-  numbered->relations.back().alias = name;
-  numbered->outputs.push_back({MakeColumn(0, 0, kInteger, false, -1), "one"});
-  numbered->outputs.push_back({MakeLeaf(Expr::Kind::kWindow, 0, kBigint, false), "number"});
-  numbered->windows.push_back(window);
-  numbered->visible = 2;
-  auto values = std::make_shared<Query>();
-  values->relations.push_back(DerivedTable(std::move(numbered)));
+  values->relations.push_back(DerivedTable(Numbered(std::move(one), name)));
   values->relations.back().alias = name;
   const ExprPtr number = MakeColumn(0, 1, kBigint, false, position);
-  const ParseNode* alias = item.Get(Field::k_alias);
-  // As in PostgreSQL the one column is called like the table.
-  const std::string column(alias != nullptr ? alias->Text(Field::k_aliasname) : std::string_view(name));
-  values->outputs.push_back({ValueOf(s, *number), column});
-  if (item.Get(Field::k_ordinality) != nullptr) values->outputs.push_back({number->Clone(), "ordinality"});
-  values->visible = static_cast<int>(values->outputs.size());
-  Relation relation = DerivedTable(std::move(values));
-  relation.alias = name;
-  return AddRelation(std::move(relation), "", alias, position, scope);
+  return add(std::move(values), ValueOf(s, *number), number->Clone());
 }
 
 }  // namespace tessera

@@ -50,7 +50,7 @@ void ReduceOuterJoins(Query* query) {
 /// Whether the block gives one row for each row of its joins, alone: no grouping, DISTINCT, windows, order or limit.
 bool OnlyFilters(const Query& q) {
   return !q.grouped && !q.distinct && q.limit < 0 && q.offset == 0 && q.order_by.empty() && q.union_all.empty() &&
-         !q.folds() && q.windows.empty();
+         !q.folds() && q.windows.empty() && q.repeat < 0;
 }
 
 /// How often the block reads column `column` of relation `r`.
