@@ -401,8 +401,11 @@ Result<ExprPtr> ExpressionBinder::BindLogic(const ParseNode& node) {
 }
 
 Result<ExprPtr> ExpressionBinder::BindNullTest(const ParseNode& node) {
-  TESSERA_ASSIGN(ExprPtr x, BindTyped(*node.Get(Field::k_arg)));
   const bool is_null = node.Text(Field::k_nulltesttype) == "IS_NULL";
+  const ParseNode& arg = *node.Get(Field::k_arg);
+  if (arg.Is(Tag::kRowExpr))
+    return BindRowNullTest(arg, is_null ? Function::kIsNull : Function::kIsNotNull, node.location());
+  TESSERA_ASSIGN(ExprPtr x, BindTyped(arg));
   return Folded(MakeFunction(is_null ? Function::kIsNull : Function::kIsNotNull, kBoolean, node.location(),
                              ExprList(std::move(x))));
 }

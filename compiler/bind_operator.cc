@@ -493,12 +493,35 @@ Result<ExprPtr> ExpressionBinder::InList(ExprPtr x, std::vector<ExprPtr> list, i
 
 Result<ExprPtr> ExpressionBinder::BindBetween(const ParseNode& node) {
   const int position = node.location();
-  TESSERA_ASSIGN(ExprPtr x, Bind(*node.Get(Field::k_lexpr)));
+  const std::string_view kind = node.Text(Field::k_kind);
   const ParseNode* bounds = node.Get(Field::k_rexpr);
   if (bounds->Is(Tag::kList)) bounds = bounds->Get(Field::k_items);
+  const ParseNode &tested = *node.Get(Field::k_lexpr), &first = *bounds->first(), &second = *first.next();
+  const bool rows = tested.Is(Tag::kRowExpr) && first.Is(Tag::kRowExpr) && second.Is(Tag::kRowExpr);
   ++may_skip_;
-  TESSERA_ASSIGN(ExprPtr low, Bind(*bounds->first()));
-  TESSERA_ASSIGN(ExprPtr high, Bind(*bounds->first()->next()));
+  ExprPtr both, other;  // other: SYMMETRIC, with the bounds the other way round
+  if (rows) {
+    TESSERA_ASSIGN(both, BindRowBetween(tested, first, second, position));
+    if (kind.ends_with("_SYM")) {
+      TESSERA_ASSIGN(other, BindRowBetween(tested, second, first, position));
+    }
+  } else {
+    TESSERA_TRY(BindValueBetween(tested, first, second, position, &both, kind.ends_with("_SYM") ? &other : nullptr));
+  }
+  --may_skip_;
+  if (other != nullptr) {
+    TESSERA_ASSIGN(
+        both, Folded(MakeFunction(Function::kOr, kBoolean, position, ExprList(std::move(both), std::move(other)))));
+  }
+  if (!kind.starts_with("AEXPR_NOT")) return both;
+  return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(both))));
+}
+
+Status ExpressionBinder::BindValueBetween(const ParseNode& tested, const ParseNode& first, const ParseNode& second,
+                                          int position, ExprPtr* both, ExprPtr* other) {
+  TESSERA_ASSIGN(ExprPtr x, Bind(tested));
+  TESSERA_ASSIGN(ExprPtr low, Bind(first));
+  TESSERA_ASSIGN(ExprPtr high, Bind(second));
   if (IsUntyped(*x)) {
     TESSERA_ASSIGN(
         x, Resolve(std::move(x), !IsUntyped(*low) ? low->type : (!IsUntyped(*high) ? high->type : SqlType::Text())));
@@ -512,16 +535,11 @@ Result<ExprPtr> ExpressionBinder::BindBetween(const ParseNode& node) {
     TESSERA_ASSIGN(ExprPtr to, Comparison(Function::kLe, std::move(b), std::move(m), position));
     return Folded(MakeFunction(Function::kAnd, kBoolean, position, ExprList(std::move(from), std::move(to))));
   };
-  TESSERA_ASSIGN(ExprPtr both, between(*x, *low, *high));
-  const std::string_view kind = node.Text(Field::k_kind);
-  if (kind.ends_with("_SYM")) {  // SYMMETRIC: the bounds may also be the other way round
-    TESSERA_ASSIGN(ExprPtr other, between(*x, *high, *low));
-    TESSERA_ASSIGN(
-        both, Folded(MakeFunction(Function::kOr, kBoolean, position, ExprList(std::move(both), std::move(other)))));
+  TESSERA_ASSIGN(*both, between(*x, *low, *high));
+  if (other != nullptr) {
+    TESSERA_ASSIGN(*other, between(*x, *high, *low));
   }
-  --may_skip_;
-  if (!kind.starts_with("AEXPR_NOT")) return both;
-  return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(both))));
+  return {};
 }
 
 Result<ExprPtr> ExpressionBinder::BindDistinct(const ParseNode& node) {

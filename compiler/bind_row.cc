@@ -57,6 +57,25 @@ Result<std::vector<ExprPtr>> ExpressionBinder::BindRowItems(const ParseNode& row
   return items;
 }
 
+/// A row IS NULL if all of its values are, and IS NOT NULL if none is.
+Result<ExprPtr> ExpressionBinder::BindRowNullTest(const ParseNode& row, Function test, int position) {
+  TESSERA_ASSIGN(std::vector<ExprPtr> items, BindRowItems(row));
+  for (ExprPtr& e : items) {
+    TESSERA_ASSIGN(e, Resolve(std::move(e), SqlType::Text()));
+    TESSERA_ASSIGN(e, Folded(MakeFunction(test, kBoolean, position, ExprList(std::move(e)))));
+  }
+  if (items.size() == 1) return std::move(items[0]);
+  return Folded(MakeFunction(Function::kAnd, kBoolean, position, std::move(items)));
+}
+
+/// (a, b) BETWEEN (c, d) AND (e, f).
+Result<ExprPtr> ExpressionBinder::BindRowBetween(const ParseNode& row, const ParseNode& low, const ParseNode& high,
+                                                 int position) {
+  TESSERA_ASSIGN(ExprPtr from, BindRowComparison(row, ">=", low, position));
+  TESSERA_ASSIGN(ExprPtr to, BindRowComparison(row, "<=", high, position));
+  return Folded(MakeFunction(Function::kAnd, kBoolean, position, ExprList(std::move(from), std::move(to))));
+}
+
 /// Rows are compared column by column, up to the first that differs or is NULL: (a, b) < (c, d) is
 /// a < c OR (a = c AND b < d).
 Result<ExprPtr> ExpressionBinder::CompareRows(std::string_view symbol, std::vector<ExprPtr> left,

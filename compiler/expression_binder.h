@@ -214,6 +214,9 @@ class ExpressionBinder {
   Result<ExprPtr> BindIn(const ParseNode& node);
   Result<ExprPtr> InList(ExprPtr x, std::vector<ExprPtr> list, int position);
   Result<ExprPtr> BindBetween(const ParseNode& node);
+  /// x >= low AND x <= high; `other`, if not nullptr: with the bounds exchanged.
+  Status BindValueBetween(const ParseNode& tested, const ParseNode& first, const ParseNode& second, int position,
+                          ExprPtr* both, ExprPtr* other);
   Result<ExprPtr> BindLike(const ParseNode& node);
   Result<ExprPtr> Like(std::string_view symbol, ExprPtr x, const ParseNode* pattern_node, int position);
   /// x = ANY (ARRAY[...]), x LIKE ALL (ARRAY[...]).
@@ -234,6 +237,8 @@ class ExpressionBinder {
                               int position);
   Result<ExprPtr> BindRowComparison(const ParseNode& left, std::string_view symbol, const ParseNode& right,
                                     int position);
+  Result<ExprPtr> BindRowNullTest(const ParseNode& row, Function test, int position);
+  Result<ExprPtr> BindRowBetween(const ParseNode& row, const ParseNode& low, const ParseNode& high, int position);
   Result<ExprPtr> BindRowDistinct(const ParseNode& left, const ParseNode& right, bool negated, int position);
   Result<ExprPtr> BindRowIn(const ParseNode& row, const ParseNode& items, int position);
   Result<ExprPtr> BindRowSubquery(const ParseNode& row, std::string_view symbol, const ParseNode& subquery,
