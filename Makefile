@@ -153,7 +153,7 @@ include tests/cuda_emulator/emulator.mk
 
 .PHONY: all programs tests torture-programs emulated demo demo-tpch test test-run test-gpu bench-ssb bench-tpch bench-sql demo-ssb-run demo-tpch-run \
         bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
-        bench-ranks bench-ranks-run asan tsan torture torture-run fuzz fuzz-run format format-check \
+        bench-ranks bench-ranks-run bench-scaling bench-scaling-run asan tsan torture torture-run fuzz fuzz-run format format-check \
         opcodes sql-reference help clean requirements FORCE
 
 all: programs torture-programs $(if $(MISSING_TEST),,tests emulated)  ##build Everything that can be built here, into build/ (the default)
@@ -222,6 +222,12 @@ bench-ranks:  ##measure Ranks on this machine: PARTS="ssb master gather" RANKS="
 bench-ranks-run: $(if $(NOBUILD),,$(B)/tessera $(B)/ssb_gen $(B)/join_gen $(MPI_OBJECT))
 	@PARTS='$(PARTS)' DEVICE='$(DEVICE)' SCALE='$(SCALE)' CSV='$(CSV)' bench/ranks.py $(B)
 
+bench-scaling:  ##measure A scaling experiment: SUITES="select join ssb tpch" RANKS="1 2" MODE=strong|weak; see bench/scaling/README.md
+	@$(if $(NOBUILD),,tests/setup build ranks)
+	@$(MAKE) --no-print-directory bench-scaling-run
+bench-scaling-run: $(if $(NOBUILD),,$(B)/tessera $(B)/ssb_gen $(B)/tpch_gen $(B)/join_gen $(MPI_OBJECT))
+	@SUITES='$(SUITES)' RANKS='$(RANKS)' MODE='$(MODE)' DEVICE='$(DEVICE)' SCALE='$(SCALE)' bench/scaling/scaling.py $(B)
+
 FORMATTED = $(wildcard $(foreach f,$(FOLDERS) tests tests/torture tests/fuzz tests/cuda_emulator tests/cuda_emulator/kernels/device bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
 format:  ##maintain Format all C++ and CUDA sources with clang-format
 	@clang-format -i --style=file $(FORMATTED)
@@ -271,7 +277,7 @@ Tessera
 endef
 
 # Shown once, by the make that builds.
-BANNER_GOALS := all programs tests demo-ssb-run demo-tpch-run test-run torture-run test-gpu bench-ssb-run bench-tpch-run bench-sql-run bench-join-run bench-ranks-run
+BANNER_GOALS := all programs tests demo-ssb-run demo-tpch-run test-run torture-run test-gpu bench-ssb-run bench-tpch-run bench-sql-run bench-join-run bench-ranks-run bench-scaling-run
 ifneq ($(filter $(BANNER_GOALS),$(or $(MAKECMDGOALS),all)),)
 ifeq ($(NOBUILD),)
 $(info $(BANNER))

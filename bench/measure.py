@@ -176,7 +176,7 @@ class Table:
     def __init__(self, title, *columns):
         self.columns = columns
         print(f"\n{title}\n")
-        print("  ".join(name.ljust(width) if width < 0 else name.rjust(width) for name, width in self._widths()))
+        print("  ".join(name.ljust(-width) if width < 0 else name.rjust(width) for name, width in self._widths()))
         sys.stdout.flush()
 
     def _widths(self):

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""A scaling experiment: suites of queries on one rank and on more, to CSV files, plots and a prediction.
+
+    bench/scaling/scaling.py BUILD_DIR           (make bench-scaling)
+
+Environment variables choose what to do. Their defaults:
+
+    SUITES="select join ssb tpch"
+    RANKS="1 2"            the first is what the others are compared with
+    MODE=strong            or weak: data grow with the ranks
+    SCALE=1                of SSB and TPC-H
+    ROWS=8000000           of the table of the SELECT suite
+    PAIRS="1x2 2x2 2x3 2x4 3x4 2x7 4x4"   tablets of the two sides of the JOIN suite
+    TABLET=5000            rows of such a tablet
+    DEVICE=host            or gpu, auto
+    THREADS=1              of each rank
+    RUNS=5                 runs of a query in a job, after one that warms up and does not count
+    ROUNDS=3               jobs with each number of ranks, in turn, so that other load on the machine hits all of them
+    SLOTS=                 ranks that can work side by side; default: processors over threads
+    MPIRUN="mpirun --oversubscribe --bind-to none"    on a cluster "mpirun --hostfile FILE --map-by ppr:1:node" or "srun --mpi=pmix"
+    SETTINGS="replicate_below=0"
+    OUT=BUILD_DIR/bench/scaling           runs.csv, medians.csv, prediction.csv and SVG files
+
+Every job begins with all of its queries once: a first run opens files, starts threads and wakes a GPU, and a cold one rank
+beside two warm ones looks like magic. README.md in this folder says how to read what comes out.
+"""
+
+import csv
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.dirname(HERE), HERE]
+
+import model  # noqa: E402
+import plot  # noqa: E402
+from join import THETA  # noqa: E402
+from measure import ROOT, CsvFile, OtherLoad, Table, environment, generate, median  # noqa: E402
+
+PARTS = ["compile_ms", "scatter_ms", "execute_ms", "gather_ms", "merge_ms", "print_ms"]
+
+# Five shapes, each on integers and on floats: after the queries of the papers on VMs for GPUs, counted.
+SHAPES = [("two filters", "count(*), sum(id)", "uniform{0} > 60 AND normal{0}5 < 0"),
+          ("sum of two", "count(*), sum(uniform{0} + normal{0}5)", "uniform{0} + normal{0}20 > 10"),
+          ("one of two", "count(*), max(normal{0}20)", "normal{0}20 + 40 > uniform{0} - 10 OR normal{0}5 > 5"),
+          ("aggregates", "sum(uniform{0}), avg(normal{0}5), min(normal{0}20)", "normal{0}5 BETWEEN -5 AND 5"),
+          ("few rows", "count(*), avg(uniform{0})", "uniform{0} > 95 AND normal{0}5 > 3")]
+
+
+def fail(text):
+    sys.exit("bench/scaling: " + text)
+
+
+class Suite:
+    """Queries over one database: [(name, text)]. `empty` reads a table and no row of it."""
+
+    def __init__(self, name, database, queries, empty):
+        self.name, self.database, self.queries = name, database, queries
+        self.empty = f"SELECT count(*) FROM {empty} < 0"
+
+
+class Scaling:
+    def __init__(self, build):
+        self.build = build
+        self.device, self.threads = environment("DEVICE", "host"), environment("THREADS", "1")
+        self.runs, self.rounds = int(environment("RUNS", "5")), int(environment("ROUNDS", "3"))
+        self.ranks = [int(n) for n in environment("RANKS", "1 2").split()]
+        self.weak = environment("MODE", "strong") == "weak"
+        self.slots = int(environment("SLOTS", "0")) or max(1, os.cpu_count() // int(self.threads))
+        self.launcher = shlex.split(environment("MPIRUN", "mpirun --oversubscribe --bind-to none"))
+        self.settings = [f"SET {s.replace('=', ' = ')};" for s in environment("SETTINGS", "replicate_below=0").split()]
+        self.out = environment("OUT", os.path.join(build, "bench", "scaling"))
+        os.makedirs(self.out, exist_ok=True)
+        if os.geteuid() == 0:  # mpirun refuses root unless it is told twice
+            os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        version = subprocess.run([self.program(), "--version"], capture_output=True, text=True).stdout.strip()
+        self.about = {"host": os.uname().nodename, "device": self.device, "threads": self.threads, "version": version,
+                      "mode": "weak" if self.weak else "strong"}
+        columns = ["suite", "query", "ranks", *self.about]
+        self.all = CsvFile(os.path.join(self.out, "runs.csv"), [*columns, "round", "run", "rank", "total_ms", *PARTS,
+                                                                "bytes_sent", "bytes_received", "rows_scanned", "memory_peak"])
+        self.medians = CsvFile(os.path.join(self.out, "medians.csv"),
+                               [*columns, "ms", "low_ms", "high_ms", "speedup", "efficiency"])
+
+    def program(self):
+        return os.path.join(self.build, "tessera")
+
+    # ---- Data and queries
+
+    def suite(self, name, times):
+        """The suite with data for `times` ranks, if data grow."""
+        return getattr(self, "suite_" + name)(times if self.weak else 1)
+
+    def suite_select(self, times):
+        rows = int(environment("ROWS", "8000000")) * times
+        _, database = generate(self.build, f"scaling-select-{rows}", "join_gen", ["--build", "1000", "--probe", str(rows)])
+        queries = [(f"{shape}, {kind}", f"SELECT {what.format(letter)} FROM s WHERE {where.format(letter)}")
+                   for letter, kind in (("i", "integers"), ("f", "floats")) for shape, what, where in SHAPES]
+        return Suite("select", database, queries, "s WHERE id")
+
+    def suite_join(self, times):
+        tablet = int(environment("TABLET", "5000"))
+        pairs = [[int(n) for n in pair.split("x")] for pair in environment("PAIRS", "1x2 2x2 2x3 2x4 3x4 2x7 4x4").split()]
+        rows = tablet * times * max(n for pair in pairs for n in pair)
+        copies = [f"CREATE TABLE {table}{n} AS SELECT * FROM {table} WHERE id <= {n * tablet * times}"
+                  for table, side in (("r", 0), ("s", 1)) for n in sorted({pair[side] for pair in pairs})]
+        _, database = generate(self.build, f"scaling-join-{rows}-{tablet}", "join_gen",
+                               ["--build", str(rows), "--probe", str(rows)],
+                               [f"SET tablet_rows = {tablet}", *copies])
+        queries = [(f"{a}x{b} {name}", f"SELECT {what} FROM r{a} r, s{b} s WHERE {where}")
+                   for a, b in pairs for name, what, where in THETA]
+        return Suite("join", database, queries, "s WHERE id")
+
+    def prepared(self, kind, times):
+        scale = environment("SCALE", "1")
+        scale = str(float(scale) * times) if times > 1 else scale
+        done = subprocess.run(["bench/queries.sh", kind, "prepare", self.build, scale.removesuffix(".0")], cwd=ROOT,
+                              check=True, stdout=subprocess.PIPE, text=True)
+        return os.path.join(ROOT, done.stdout.strip())
+
+    def files(self, kind):
+        folder = os.path.join(ROOT, "data_gen", kind)
+        names = [f[:-4] for f in os.listdir(folder) if f.startswith("q") and f.endswith(".sql")]
+        names.sort(key=lambda name: [int(n) for n in name[1:].split(".")])
+        return [(name, open(os.path.join(folder, name + ".sql")).read().strip().rstrip(";")) for name in names]
+
+    def suite_ssb(self, times):
+        return Suite("ssb", self.prepared("ssb", times), self.files("ssb"), "lineorder WHERE lo_orderkey")
+
+    def suite_tpch(self, times):
+        return Suite("tpch", self.prepared("tpch", times), self.files("tpch"), "lineitem WHERE l_orderkey")
+
+    # ---- Runs
+
+    def job(self, ranks, suite):
+        """Runs every query once and then `runs` times. Returns for each run {rank: {column: value}}, by query."""
+        texts = [("(empty)", suite.empty), *suite.queries]
+        with tempfile.TemporaryDirectory() as scratch:
+            script, statistics = os.path.join(scratch, "q.sql"), os.path.join(scratch, "statistics")
+            with open(script, "w") as out:
+                out.write("\n".join([*self.settings, *(text + ";" for _, text in texts),
+                                     *(text + ";" for _, text in texts for _ in range(self.runs))]))
+            command = [*self.launcher, "-n", str(ranks), self.program(), "-csv", "-readonly", "-bail", "--device", self.device,
+                       "--threads", self.threads, "--stats-file", statistics, "-f", script, suite.database]
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  text=True)
+            if done.returncode != 0:
+                fail(f"{suite.name} on {ranks} ranks: status {done.returncode}\n{done.stderr}")
+            with open(statistics, newline="") as file:
+                lines = list(csv.DictReader(file))
+        statements = {}
+        for line in lines:
+            values = {name: float(value) for name, value in line.items()}
+            statements.setdefault(int(values["statement"]), {})[int(values["rank"])] = values
+        found = [statements[n] for n in sorted(statements)][len(texts):]
+        if len(found) != len(texts) * self.runs:
+            fail(f"statistics of {len(found)} statements, not {len(texts) * self.runs}")
+        return {name: found[i * self.runs:(i + 1) * self.runs] for i, (name, _) in enumerate(texts)}
+
+    def run(self, name):
+        load = OtherLoad()
+        suites = {n: self.suite(name, n) for n in self.ranks}
+        runs = {n: {} for n in self.ranks}  # by ranks and query: [{rank: statistics}]
+        for round_ in range(self.rounds):
+            for n in self.ranks:
+                for query, found in self.job(n, suites[n]).items():
+                    runs[n].setdefault(query, []).extend(found)
+                    for number, run in enumerate(found):
+                        for rank, values in run.items():
+                            self.all.row(suite=name, query=query, ranks=n, round=round_, run=number, **self.about, **{
+                                k: v for k, v in values.items() if k in self.all.columns})
+        self.report(name, runs)
+        print("\n" + load.text())
+
+    def report(self, name, runs):
+        base = self.ranks[0]
+        columns = [(f"{n} ranks ms" if n > 1 else "1 rank ms", 10) for n in self.ranks]
+        columns += [(f"{'efficiency' if self.weak else 'speed-up'} {n}", 12) for n in self.ranks[1:]]
+        columns += [(f"predicted {n} ms", 15) for n in self.ranks[1:]]
+        table = Table(f"{name}, {self.about['mode']} scaling, {self.device}, {self.threads} thread(s) a rank", ("query", -24),
+                      *columns)
+        totals = {n: {q: [run[0]["total_ms"] for run in found] for q, found in runs[n].items()} for n in self.ranks}
+        ms = {n: {q: median(t) for q, t in totals[n].items()} for n in self.ranks}
+        fitted = model.fit(runs, self.ranks, self.slots, self.weak)
+        queries = [q for q in runs[base] if q != "(empty)"]
+        for n in self.ranks:
+            ms[n]["sum"] = sum(ms[n][q] for q in queries)
+        for query in ["(empty)", *queries, "sum"]:
+            predicted = [sum(fitted[q].at(n) for q in queries) if query == "sum" else fitted[query].at(n)
+                         for n in self.ranks[1:]]
+            table.row(query, *[ms[n][query] for n in self.ranks], *[ms[base][query] / ms[n][query] for n in self.ranks[1:]],
+                      *predicted)
+            for n in self.ranks:
+                speedup = ms[base][query] / ms[n][query]
+                low, high = (min(totals[n][query]), max(totals[n][query])) if query != "sum" else ("", "")
+                self.medians.row(suite=name, query=query, ranks=n, ms=ms[n][query], low_ms=low, high_ms=high, **self.about,
+                                 speedup=speedup, efficiency=speedup if self.weak else speedup * base / n)
+        file = os.path.join(self.out, f"{name}-")
+        spread = {n: plot.spread([totals[base][q] for q in queries], [totals[n][q] for q in queries]) for n in self.ranks}
+        plot.curve(file + "speedup.svg", f"{name}: " + ("efficiency" if self.weak else "speed-up"), spread,
+                   (lambda n: 1) if self.weak else (lambda n: n / base))
+        shares = {n: {part: sum(median([run[0][part] for run in runs[n][q]]) for q in queries) for part in PARTS}
+                  for n in self.ranks}
+        for n in self.ranks:
+            shares[n]["other"] = max(0.0, ms[n]["sum"] - sum(shares[n].values()))
+        plot.stacks(file + "breakdown.svg", f"{name}: milliseconds of rank 0", shares)
+        self.predict(name, fitted, queries)
+
+    def predict(self, name, fitted, queries):
+        """The curve up to 1,024 ranks, if there were as many slots."""
+        with open(os.path.join(self.out, f"{name}-prediction.csv"), "w", newline="") as out:
+            writer = csv.writer(out, lineterminator="\n")
+            writer.writerow(["query", "once_ms", "shared_ms", "message_ms", "bytes_from_a_rank", "bends_at",
+                             *[f"ranks_{2 ** k}_ms" for k in range(11)]])
+            for query in queries:
+                m = fitted[query]
+                writer.writerow([query, *(f"{v:.4f}" for v in (m.once, m.shared, m.message)), int(m.bytes), m.bend(),
+                                 *(f"{m.at(2 ** k, 2 ** k):.4f}" for k in range(11))])
+        plot.curve(os.path.join(self.out, f"{name}-prediction.svg"), f"{name}: predicted speed-up of the sum",
+                   {2 ** k: (model.speedup([fitted[q] for q in queries], 2 ** k),) * 3 for k in range(11)}, lambda n: n)
+        slowest = max(queries, key=lambda q: fitted[q].at(1, 1))
+        print(f"\n{name}: {fitted[slowest].advice(slowest)}")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    if not os.path.exists(os.path.join(sys.argv[1], "tessera_mpi.so")):
+        fail("this build has no MPI: sudo apt-get install libopenmpi-dev openmpi-bin, then make")
+    scaling = Scaling(sys.argv[1])
+    suites = environment("SUITES", "select join ssb tpch").split()
+    for name in suites:
+        if not hasattr(scaling, "suite_" + name):
+            fail(f"SUITES has select, join, ssb and tpch, not '{name}'")
+    for name in suites:
+        scaling.run(name)
+    print(f"\nFiles are in {scaling.out}")
+
+
+if __name__ == "__main__":
+    main()
