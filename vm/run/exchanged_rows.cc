@@ -1,5 +1,7 @@
 #include "vm/run/exchanged_rows.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "vm/row_set.h"
 #include "vm/run/key_exchange.h"
@@ -7,8 +9,9 @@
 namespace tessera::vm {
 namespace {
 
-/// Units of a rank's portion whose rows are exchanged in a round: a million source rows.
-constexpr size_t kRoundUnits = 16;
+/// Units of a rank's portion whose rows are exchanged in a round, at least: a quarter of a million source rows, so that a
+/// rank holds little beside the join table, and a round takes long beside its messages.
+constexpr size_t kRoundUnits = 4;
 
 }  // namespace
 
@@ -25,7 +28,8 @@ Result<RowSet> ExchangedRows::Next(bool* last) {
   const auto start = Clock::now();
   Result<RowSet> made = MakeRowSet(section_.columns);
   if (!made_all_) {
-    Result<Shipment> next = portion_.Next(kRoundUnits);
+    const size_t threads = static_cast<size_t>(state_.pool->threads());
+    Result<Shipment> next = portion_.Next(std::max(kRoundUnits, 2 * threads));
     made_all_ = !next.ok() || next->last;
     if (next.ok()) {
       made = std::move(next->rows);
