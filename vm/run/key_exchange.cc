@@ -40,71 +40,79 @@ uint64_t HashValue(const RowColumn& c, size_t row, uint64_t hash, const StringPo
   return hash;
 }
 
-/// The rank of each row [begin, end). The group tables of that rank use other bits of their hash.
-void FindRanks(const RowSet& rows, const std::vector<int32_t>& keys, uint64_t ranks, const StringPool& strings,
-               size_t begin, size_t end, std::vector<uint32_t>* out) {
+struct KeyHash {
+  const std::vector<int32_t>& keys;
+  const StringPool& strings;
+  uint64_t seed;
+};
+
+/// The part of each row [begin, end).
+void FindParts(const KeyHash& by, const RowSet& rows, uint64_t parts, size_t begin, size_t end,
+               std::vector<uint32_t>* out) {
   for (size_t r = begin; r < end; ++r) {
     ThrowIfInterrupted(r);
-    uint64_t hash = ~kHashSeed;
-    for (const int32_t k : keys) {
+    uint64_t hash = by.seed;
+    for (const int32_t k : by.keys) {
       const RowColumn& c = rows.columns[static_cast<size_t>(k)];
       const bool null = !c.null.empty() && c.null[r] != 0;
-      hash = null ? HashWord(hash, -1) : HashValue(c, r, hash, strings);
+      hash = null ? HashWord(hash, -1) : HashValue(c, r, hash, by.strings);
     }
-    (*out)[r] = static_cast<uint32_t>((hash * kHashSeed >> 32) * ranks >> 32);
+    (*out)[r] = static_cast<uint32_t>((hash * kHashSeed >> 32) * parts >> 32);
   }
 }
 
-/// Appends the values of the rows to those of their ranks.
+/// Appends the values of the rows to those of their parts.
 template <class T>
-void Deal(const std::vector<T>& values, const std::vector<uint32_t>& ranks, const std::vector<size_t>& counts,
+void Deal(const std::vector<T>& values, const std::vector<uint32_t>& parts, const std::vector<size_t>& counts,
           std::span<std::vector<T>*> to) {
   if (values.empty()) return;
-  for (size_t r = 0; r < to.size(); ++r) to[r]->reserve(counts[r]);
+  for (size_t p = 0; p < to.size(); ++p) to[p]->reserve(counts[p]);
   for (size_t i = 0; i < values.size(); ++i) {
     ThrowIfInterrupted(i);
-    to[ranks[i]]->push_back(values[i]);
+    to[parts[i]]->push_back(values[i]);
   }
 }
 
-/// The rows, cut by the ranks that they go to.
-Result<std::vector<Shipment>> CutByKey(const RunState& state, RowSet rows, const std::vector<SqlType>& types,
-                                       const std::vector<int32_t>& keys) {
-  const MemoryPurpose purpose("rows for other ranks");
-  const auto n = static_cast<size_t>(state.options.exchange->ranks());
-  std::vector<uint32_t> ranks(rows.rows);
+}  // namespace
+
+Result<std::vector<RowSet>> CutByKey(const RunState& state, RowSet rows, const std::vector<SqlType>& types,
+                                     const std::vector<int32_t>& keys, size_t parts, uint64_t seed) {
+  const MemoryPurpose purpose("rows of keys");
+  std::vector<RowSet> out(parts);
+  if (parts == 1) {
+    out[0] = std::move(rows);
+    return out;
+  }
+  std::vector<uint32_t> part(rows.rows);
   ThreadPool* const shared = rows.rows < kTurnRows ? nullptr : state.pool;
   TESSERA_TRY(ForEach(shared, (rows.rows + kTurnRows - 1) / kTurnRows, [&](size_t turn) {
     const size_t begin = turn * kTurnRows;
-    FindRanks(rows, keys, n, state.strings, begin, std::min(rows.rows, begin + kTurnRows), &ranks);
+    FindParts({keys, state.strings, seed}, rows, parts, begin, std::min(rows.rows, begin + kTurnRows), &part);
     return Status::Ok();
   }));
-  std::vector<size_t> counts(n);
-  for (const uint32_t rank : ranks) ++counts[rank];
-  std::vector<Shipment> out(n);
-  for (size_t r = 0; r < n; ++r) {
-    out[r].rows = MakeRowSet(types);
-    out[r].rows.rows = counts[r];
+  std::vector<size_t> counts(parts);
+  for (const uint32_t p : part) ++counts[p];
+  for (size_t p = 0; p < parts; ++p) {
+    out[p] = MakeRowSet(types);
+    out[p].rows = counts[p];
   }
   TESSERA_TRY(ForEach(shared, rows.columns.size(), [&](size_t column) {
     const RowColumn from = std::move(rows.columns[column]);  // its memory goes as soon as it has been dealt
-    std::vector<std::vector<int64_t>*> low(n), high(n);
-    std::vector<std::vector<uint8_t>*> null(n);
-    for (size_t r = 0; r < n; ++r) {
-      RowColumn& to = out[r].rows.columns[column];
-      low[r] = &to.low;
-      high[r] = &to.high;
-      null[r] = &to.null;
+    std::vector<std::vector<int64_t>*> low(parts), high(parts);
+    std::vector<std::vector<uint8_t>*> null(parts);
+    for (size_t p = 0; p < parts; ++p) {
+      RowColumn& to = out[p].columns[column];
+      low[p] = &to.low;
+      high[p] = &to.high;
+      null[p] = &to.null;
     }
-    Deal<int64_t>(from.low, ranks, counts, low);
-    Deal<int64_t>(from.high, ranks, counts, high);
-    Deal<uint8_t>(from.null, ranks, counts, null);
+    Deal<int64_t>(from.low, part, counts, low);
+    Deal<int64_t>(from.high, part, counts, high);
+    Deal<uint8_t>(from.null, part, counts, null);
     return Status::Ok();
   }));
   return out;
 }
-
-}  // namespace
 
 Result<RowSet> ExchangeByKey(RunState* state, Result<RowSet> mine, const std::vector<SqlType>& types,
                              const std::vector<int32_t>& keys, SectionStatistics* stats) {
@@ -113,7 +121,11 @@ Result<RowSet> ExchangeByKey(RunState* state, Result<RowSet> mine, const std::ve
   const size_t made = mine.ok() ? mine->rows : 0;
   Result<std::vector<Shipment>> cut = Caught([&]() -> Result<std::vector<Shipment>> {
     TESSERA_TRY(mine.status());
-    return CutByKey(*state, std::move(*mine), types, keys);
+    const auto ranks = static_cast<size_t>(exchange.ranks());
+    TESSERA_ASSIGN(std::vector<RowSet> rows, CutByKey(*state, std::move(*mine), types, keys, ranks, kRankSeed));
+    std::vector<Shipment> shipments(ranks);
+    for (size_t r = 0; r < ranks; ++r) shipments[r].rows = std::move(rows[r]);
+    return shipments;
   });
   state->mine.execute += MillisecondsSince(begin);
   TESSERA_TRY(exchange.Agree(cut.status()));

@@ -11,9 +11,16 @@
 
 namespace tessera::vm {
 
+/// Seeds of CutByKey: the parts of one are spread over those of the other.
+inline constexpr uint64_t kRankSeed = 0x51ED270B9F1D3A2Du, kThreadSeed = 0xA24BAED4963EE407u;
+
+/// The rows in `parts` parts, such that rows with equal values in `keys` are in one. Equal are values that GROUP BY takes
+/// for equal, on any rank and in columns of 64 or 128 bits. Errors: kResource, out of memory.
+Result<std::vector<RowSet>> CutByKey(const RunState& state, RowSet rows, const std::vector<SqlType>& types,
+                                     const std::vector<int32_t>& keys, size_t parts, uint64_t seed);
+
 /// Sends each row to the rank that has the rows with equal values in `keys`, and returns those of this rank: the rows of
-/// rank 0 first, each rank's in their order. Equal are values that GROUP BY takes for equal, on any rank and in columns
-/// of 64 or 128 bits. `mine`: an error ends the exchange on all ranks before a row is sent.
+/// rank 0 first, each rank's in their order. `mine`: an error ends the exchange on all ranks before a row is sent.
 Result<RowSet> ExchangeByKey(RunState* state, Result<RowSet> mine, const std::vector<SqlType>& types,
                              const std::vector<int32_t>& keys, SectionStatistics* stats);
 

@@ -136,24 +136,37 @@ Result<Shipment> RankPortion::All() {
   return all;
 }
 
-Status RankPortion::Groups(std::unique_ptr<GroupTable>* groups) {
-  return Caught([&] { return MakeGroups(groups); });
-}
-
-Status RankPortion::MakeGroups(std::unique_ptr<GroupTable>* groups) {
-  *groups = std::make_unique<GroupTable>(section_, &state_.strings);
+Status RankPortion::FindGroups() {
   if (!status_.ok()) return feed_ != nullptr ? feed_->Fail(status_) : status_;
   if (on_device()) {
     if (tablets_.tablets.empty()) return Status::Ok();
-    TESSERA_ASSIGN(const RowSet rows, device_->Run(number_, &tablets_, stats_));
-    return (*groups)->Merge(rows);
+    TESSERA_ASSIGN(device_rows_, device_->Run(number_, &tablets_, stats_));
+    return Status::Ok();
   }
   Status status = feed_ != nullptr ? GroupFeed() : RunAllUnits(&state_, &scan_, nullptr);
   AddStatistics();
-  TESSERA_TRY(status);
+  return status;
+}
+
+uint64_t RankPortion::groups() const {
+  uint64_t groups = device_rows_.rows;
+  for (const std::unique_ptr<WorkerGroups>& worker : scan_.groups) groups += worker == nullptr ? 0 : worker->groups();
+  return groups;
+}
+
+Result<std::unique_ptr<GroupTable>> RankPortion::Groups() {
+  if (on_device()) {
+    auto groups = std::make_unique<GroupTable>(section_, &state_.strings);
+    if (device_rows_.rows > 0) TESSERA_TRY(groups->Merge(device_rows_));
+    return groups;
+  }
   TESSERA_TRY(MergeIntoFirst(scan_.groups));
-  *groups = std::make_unique<GroupTable>(std::move(scan_.groups[0]->table));
-  return Status::Ok();
+  return std::make_unique<GroupTable>(std::move(scan_.groups[0]->table));
+}
+
+Result<RowSet> RankPortion::GroupRows() {
+  if (on_device()) return std::move(device_rows_);
+  return MergeGroups(section_, &state_.strings, state_.pool, scan_.groups);
 }
 
 Status RankPortion::GroupFeed() {

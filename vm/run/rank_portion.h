@@ -27,13 +27,18 @@ class RankPortion {
   Result<Shipment> Next(size_t window);
   /// All rows of the portion. Stops the other ranks if there is an error.
   Result<Shipment> All();
-  /// All groups of the portion. After an error `groups` has no meaning.
-  Status Groups(std::unique_ptr<GroupTable>* groups);
+  /// Finds the groups of the portion. REQUIRES, here and below: the section makes groups.
+  Status FindGroups();
+  /// How many were found, at most. REQUIRES, here and below: FindGroups succeeded.
+  uint64_t groups() const;
+  /// All of them in one table.
+  Result<std::unique_ptr<GroupTable>> Groups();
+  /// All of them as rows, made by all threads.
+  Result<RowSet> GroupRows();
   /// Adds what the host has scanned to the statistics.
   void AddStatistics();
 
  private:
-  Status MakeGroups(std::unique_ptr<GroupTable>* groups);
   /// Brings the rows of the next round and cuts them. `last`: no round follows.
   Status Renew(bool* last);
   Result<Shipment> NextOfFeed();

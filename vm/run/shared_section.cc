@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/memory_budget.h"
+#include "base/thread_pool.h"
 #include "vm/row_set.h"
 #include "vm/run/exchanged_rows.h"
 #include "vm/run/host_sections.h"
@@ -14,6 +15,9 @@
 
 namespace tessera::vm {
 namespace {
+
+/// Groups that are worth the threads' waking.
+constexpr size_t kManyGroups = 1 << 16;
 
 /// The stream of one rank's shipments at the master, and how much of it has been consumed.
 struct IncomingRows {
@@ -73,37 +77,57 @@ Result<bool> SharedSection::StaysDistributed(uint64_t rows) {
 
 Result<RowSet> SharedSection::MergeGroups() {
   const auto start = Clock::now();
-  std::unique_ptr<GroupTable> groups;
-  Status status = portion_->Groups(&groups);
+  Status status = Caught([&] { return portion_->FindGroups(); });
   state_.mine.execute += MillisecondsSince(start);
   if (!status.ok()) exchange_.Stop();
-  if (status.ok()) stats_->rows_out = groups->groups();
-  TESSERA_ASSIGN(const bool stays, StaysDistributed(status.ok() ? groups->groups() : 0));
-  if (!stays) return MergeUpTree(std::move(status), std::move(groups));
-  Result<RowSet> mine = Caught([&]() -> Result<RowSet> {
+  TESSERA_ASSIGN(const bool stays, StaysDistributed(status.ok() ? portion_->groups() : 0));
+  if (!stays) return MergeUpTree(std::move(status));
+  return ExchangeGroups(Caught([&]() -> Result<RowSet> {
     TESSERA_TRY(status);
-    return groups->Rows();
-  });
-  groups.reset();
-  return ExchangeGroups(std::move(mine));
+    return portion_->GroupRows();
+  }));
 }
 
 Result<RowSet> SharedSection::ExchangeGroups(Result<RowSet> mine) {
-  TESSERA_ASSIGN(const RowSet partial,
+  TESSERA_ASSIGN(RowSet partial,
                  ExchangeByKey(&state_, std::move(mine), section_.columns, ExchangeKeys(section_), stats_));
   const auto start = Clock::now();
-  Result<RowSet> rows = Caught([&]() -> Result<RowSet> {
-    GroupTable groups(section_, &state_.strings);
-    TESSERA_TRY(groups.Merge(partial));
-    return groups.Rows();
-  });
+  Result<RowSet> rows = Caught([&] { return MergePartialGroups(std::move(partial)); });
   state_.mine.merge += MillisecondsSince(start);
   if (rows.ok()) stats_->rows_out = rows->rows;
   return rows;
 }
 
+/// Each thread merges the groups of some keys.
+Result<RowSet> SharedSection::MergePartialGroups(RowSet partial) {
+  const size_t parts = partial.rows < kManyGroups ? 1 : Workers(state_.pool);
+  TESSERA_ASSIGN(std::vector<RowSet> cut,
+                 CutByKey(state_, std::move(partial), section_.columns, ExchangeKeys(section_), parts, kThreadSeed));
+  const auto merge = [&](size_t part) {
+    GroupTable groups(section_, &state_.strings);
+    TESSERA_TRY(groups.Merge(cut[part]));
+    cut[part] = groups.Rows();
+    return Status::Ok();
+  };
+  TESSERA_TRY(ForEach(parts == 1 ? nullptr : state_.pool, parts, merge));
+  RowSet out = MakeRowSet(section_.columns);
+  TESSERA_TRY(AppendAll(&out, std::move(cut), state_.pool));
+  return out;
+}
+
 /// In round k, ranks whose lowest set bit is bit k send to the rank without that bit.
-Result<RowSet> SharedSection::MergeUpTree(Status status, std::unique_ptr<GroupTable> groups) {
+Result<RowSet> SharedSection::MergeUpTree(Status status) {
+  std::unique_ptr<GroupTable> groups;
+  if (status.ok()) {
+    const auto start = Clock::now();
+    status = Caught([&] {
+      TESSERA_ASSIGN(groups, portion_->Groups());
+      stats_->rows_out = groups->groups();
+      return Status::Ok();
+    });
+    state_.mine.execute += MillisecondsSince(start);
+    if (!status.ok()) exchange_.Stop();
+  }
   const int rank = exchange_.rank();
   for (int bit = 1; bit < exchange_.ranks(); bit <<= 1) {
     if ((rank & bit) != 0) {

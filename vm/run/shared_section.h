@@ -28,7 +28,8 @@ class SharedSection {
   Result<RowSet> MergeGroups();
   Result<RowSet> ExchangeGroups(Result<RowSet> mine);
   /// Merges groups up a binary tree; they end at the master.
-  Result<RowSet> MergeUpTree(Status status, std::unique_ptr<GroupTable> groups);
+  Result<RowSet> MergeUpTree(Status status);
+  Result<RowSet> MergePartialGroups(RowSet partial);
   /// Every rank gets the rows of its keys.
   Result<RowSet> KeepExchangedRows();
   Result<RowSet> GatherJoin();
