@@ -24,8 +24,13 @@ class Unnester {
 
   Status Run() {
     const size_t given = q_.relations.size();
+    // The relations come first: the values of outer columns are made of them, with their conditions of ON. Subqueries in
+    // such a condition do not refer to the relation itself: the binder makes them a filter of it.
     for (size_t r = 0; r < given; ++r) {
       if (q_.relations[r].correlated) TESSERA_TRY(Lateral(r));
+      std::vector<ExprPtr> on = std::move(q_.relations[r].on);
+      for (ExprPtr& e : on) TESSERA_TRY(Replace(&e));
+      q_.relations[r].on = std::move(on);
     }
     std::vector<ExprPtr> conjuncts = std::move(q_.conjuncts);
     q_.conjuncts.clear();
@@ -33,12 +38,6 @@ class Unnester {
     std::stable_partition(conjuncts.begin(), conjuncts.end(),
                           [](const ExprPtr& e) { return FindSubquery(*e) == nullptr; });
     for (ExprPtr& e : conjuncts) TESSERA_TRY(Conjunct(std::move(e)));
-    // Subqueries in a condition of ON do not refer to the relation itself: the binder checks that.
-    for (size_t r = 0; r < given; ++r) {
-      std::vector<ExprPtr> on = std::move(q_.relations[r].on);
-      for (ExprPtr& e : on) TESSERA_TRY(Replace(&e));
-      q_.relations[r].on = std::move(on);
-    }
     for (ExprPtr& e : q_.group_by) TESSERA_TRY(Replace(&e));
     for (Aggregate& a : q_.aggregates) {
       if (a.argument != nullptr) TESSERA_TRY(Replace(&a.argument));
