@@ -1,4 +1,5 @@
 // Binding calls that are made of other functions: what SQL has names for and the machine needs no opcodes for.
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <string>
@@ -38,11 +39,16 @@ Result<ExprPtr> ExpressionBinder::BindByteForm(std::string_view name, std::vecto
   TESSERA_ASSIGN(x, Resolve(std::move(x), encodes ? bytes : text));
   if (x->type.id != (encodes ? TypeId::kBytea : TypeId::kText)) return ExprPtr();
   const std::string spelled = IsConstant(*form) && !form->constant.null ? LowerCase(form->constant.text) : "";
-  if (spelled != "hex" && spelled != "base64") {
-    return Unsupported(std::string(name) + " with another form than 'hex' and 'base64' is not supported",
-                       form->position);
+  if (!IsConstant(*form))
+    return Unsupported(std::string(name) + " with a form that is not a constant is not supported", form->position);
+  if (form->constant.null) return MakeNull(encodes ? text : bytes, position);
+  if (spelled != "hex" && spelled != "base64" && spelled != "escape") {
+    return SqlError("unrecognized encoding: \"" + form->constant.text + "\"", form->position,
+                    "It is 'hex', 'base64' or 'escape'.");
   }
-  const int64_t number = spelled == "hex" ? vm::meaning::kHexForm : vm::meaning::kBase64Form;
+  const int64_t number = spelled == "hex"      ? vm::meaning::kHexForm
+                         : spelled == "base64" ? vm::meaning::kBase64Form
+                                               : vm::meaning::kEscapeForm;
   form = MakeConstant(Value::Int(kInteger, number), form->position);
   return Folded(MakeFunction(encodes ? Function::kEncode : Function::kDecode, encodes ? text : bytes, position,
                              std::move(*args)));
@@ -56,7 +62,9 @@ Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vecto
   if (name == "concat_ws" && a.size() > 1) return BindConcatWithSeparator(std::move(a), position);
   if (a.empty()) {
     if (name == "pi") return MakeConstant(Value::Float(kDouble, kPi), position);
-    if (name == "now") return Moment(TypeId::kTimestampTz, position);
+    constexpr std::string_view kNow[] = {"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"};
+    if (std::find(std::begin(kNow), std::end(kNow), name) != std::end(kNow))
+      return Moment(TypeId::kTimestampTz, position);
     if (name == "random") return MakeRandom(position, 0);
     if (name == "gen_random_uuid" || name == "uuid") return MakeRandomUuid(position);
     if (name == "version") return MakeConstant(Value::Text(std::string("Tessera ") + kVersion), position);
@@ -79,7 +87,7 @@ Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vecto
       return IsNumber(*a[0]) ? BindEpoch(std::move(a[0]), position) : Result<ExprPtr>(ExprPtr());
     }
     const bool of_number = name == "sign" || name == "degrees" || name == "radians";
-    if (!of_number) return ExprPtr();
+    if (!of_number) return BindMade(name, args, position);
     TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), kDouble));
     if (!IsNumber(*a[0])) return ExprPtr();
     if (name == "sign") return BindSign(std::move(a[0]), position);
@@ -95,6 +103,8 @@ Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vecto
     }
     if (name == "to_date" || name == "to_timestamp" || name.ends_with("strptime"))
       return BindTextMoment(name, std::move(a[0]), std::move(a[1]), position);
+    if (name == "date_add" && a[1]->type.id == TypeId::kInterval)
+      return Infix("+", std::move(a[0]), std::move(a[1]), position);
     if (name == "encode" || name == "decode") return BindByteForm(name, args, position);
     if (name == "mod") return Infix("%", std::move(a[0]), std::move(a[1]), position);
     if (name == "div") {
@@ -110,7 +120,7 @@ Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vecto
       return BindPartOf(name, std::move(a[0]), std::move(a[1]), position);
     }
   }
-  return ExprPtr();
+  return BindMade(name, args, position);
 }
 
 Result<ExprPtr> ExpressionBinder::BindIf(const ParseNode& arguments, int position) {

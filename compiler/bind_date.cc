@@ -234,13 +234,14 @@ Result<ExprPtr> ExpressionBinder::BindDateTrunc(const ParseNode& arguments, int 
     TESSERA_ASSIGN(x, BeginOf(unit, MakeCast(std::move(x), kTimestamp), position));
     return Folded(MakeCast(std::move(x), type));
   }
+  if (x->type.id == TypeId::kInterval && name == nullptr) return BeginOfInterval(unit, *x, position);
   if (name != nullptr) {
     return Unsupported("DATE_TRUNC in a time zone takes a TIMESTAMP WITH TIME ZONE only", position,
                        "Cast it, or leave the time zone out.");
   }
   if (!IsMoment(*x)) {
     return SqlError("function date_trunc(unknown, " + x->type.ToString() + ") does not exist", position,
-                    "DATE_TRUNC takes a DATE or a TIMESTAMP.");
+                    "DATE_TRUNC takes a DATE, a TIMESTAMP or an INTERVAL.");
   }
   return BeginOf(unit, std::move(x), position);
 }

@@ -191,7 +191,16 @@ ExprPtr ExpressionBinder::Column(int relation, int column, int position) const {
   return MakeColumn(relation, column, r.column_types[static_cast<size_t>(column)], nullable, position);
 }
 
+const Dialect& ExpressionBinder::dialect() const {
+  static const Dialect none;
+  return context_->dialect != nullptr ? *context_->dialect : none;
+}
+
 Status ExpressionBinder::ColumnNotFound(std::string_view qualifier, std::string_view name, int position) const {
+  if (clause_ == Clause::kDefault) {
+    return SqlError("cannot use column reference in DEFAULT expression", position,
+                    "GENERATED ALWAYS AS (...) STORED computes a column from others.");
+  }
   std::string message = "column \"";
   if (!qualifier.empty()) message.append(qualifier).append(".");
   message.append(name).append("\" does not exist");

@@ -59,7 +59,6 @@ struct NestedFunction {
 constexpr NestedFunction kNestedFunctions[] = {
     {"array_agg", "string_agg gives one text."},
     {"list", "string_agg gives one text."},
-    {"histogram", "GROUP BY the values and count them."},
     {"unnest", "VALUES makes rows."},
     {"json_agg", ""},
     {"jsonb_agg", ""},
@@ -135,10 +134,12 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   if ((name == "iif" || name == "if") && count == 3) return BindIf(*list, position);
   if ((name == "ifnull" || name == "nvl") && count == 2) return BindCoalesce(node);
 
+  if (name == "make_interval") return BindMakeInterval(list, position);
+
   std::vector<ExprPtr> args;
   if (list != nullptr) {
     for (const ParseNode& child : *list) {
-      if (child.text() == "NamedArgExpr") return Unsupported("named arguments are not supported", child.location());
+      if (child.Is(Tag::kNamedArgExpr)) return Unsupported("named arguments are not supported", child.location());
       TESSERA_ASSIGN(ExprPtr e, Bind(child));
       args.push_back(std::move(e));
     }
@@ -448,10 +449,19 @@ Result<ExpressionBinder::AggregateCall> ExpressionBinder::BindAggregateCall(std:
   }
   if (argument->type.id == TypeId::kInterval) {
     if (name == "sum" || name == "avg") {
-      if (!in_aggregate_ || distinct)
-        return Unsupported(std::string(name) + " of INTERVAL with OVER or DISTINCT is not supported", position);
+      if (distinct) return Unsupported(std::string(name) + " of DISTINCT intervals is not supported", position);
+      const AggregateLeaf leaf = [&](AggregateFunction f, ExprPtr part, const SqlType& type) -> Result<ExprPtr> {
+        if (in_aggregate_) return AddAggregate(f, std::move(part), false, type, position);
+        WindowCall window;
+        window.position = position;
+        window.aggregate = f;
+        window.value = std::move(part);
+        window.type = type;
+        window.nullable = !Info(f).zero_if_empty;
+        return AddWindow(std::move(window), node);
+      };
       AggregateCall call;
-      TESSERA_ASSIGN(call.ordered, BindIntervalSum(name == "avg", std::move(argument), position));
+      TESSERA_ASSIGN(call.ordered, BindIntervalSum(name == "avg", std::move(argument), leaf, position));
       return call;
     }
     if (distinct || name == "approx_count_distinct") argument = OrderedForm(std::move(argument));

@@ -208,16 +208,17 @@ Result<ExprPtr> ExpressionBinder::BindIntervalField(std::string_view field, cons
 }
 
 /// Sum and mean of intervals: part by part.
-Result<ExprPtr> ExpressionBinder::BindIntervalSum(bool mean, ExprPtr interval, int position) {
+Result<ExprPtr> ExpressionBinder::BindIntervalSum(bool mean, ExprPtr interval, const AggregateLeaf& leaf,
+                                                  int position) {
   std::vector<ExprPtr> parts;
   for (const Function part : {Function::kIntervalMonths, Function::kIntervalDays, Function::kIntervalMicros}) {
     TESSERA_ASSIGN(ExprPtr x, Part(part, *interval, position));
-    TESSERA_ASSIGN(x, AddAggregate(AggregateFunction::kSum, std::move(x), false, kBigint, position));
+    TESSERA_ASSIGN(x, leaf(AggregateFunction::kSum, std::move(x), kBigint));
     parts.push_back(std::move(x));
   }
   ExprPtr sum = MakeFunction(Function::kMakeInterval, kInterval, position, std::move(parts));
   if (!mean) return sum;
-  TESSERA_ASSIGN(ExprPtr count, AddAggregate(AggregateFunction::kCount, std::move(interval), false, kBigint, position));
+  TESSERA_ASSIGN(ExprPtr count, leaf(AggregateFunction::kCount, std::move(interval), kBigint));
   return BindIntervalArithmetic(Function::kByInterval, std::move(sum), std::move(count), position);
 }
 

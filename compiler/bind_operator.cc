@@ -219,6 +219,12 @@ Result<ExprPtr> ExpressionBinder::Less(ExprPtr x, int sign, int position) {
 Result<ExprPtr> ExpressionBinder::Infix(std::string_view symbol, ExprPtr left, ExprPtr right, int position) {
   if (symbol == "~" || symbol == "~*" || symbol == "!~" || symbol == "!~*")
     return BindRegexOperator(symbol, std::move(left), std::move(right), position);
+  if (symbol == "^@") {
+    TESSERA_ASSIGN(left, Resolve(std::move(left), SqlType::Text()));
+    TESSERA_ASSIGN(right, Resolve(std::move(right), SqlType::Text()));
+    if (left->type.id == TypeId::kText && right->type.id == TypeId::kText)
+      return BindPartOf("starts_with", std::move(left), std::move(right), position);
+  }
   Function comparison;
   if (FindComparisonFunction(symbol, &comparison))
     return Comparison(comparison, std::move(left), std::move(right), position);
@@ -236,7 +242,7 @@ Result<ExprPtr> ExpressionBinder::Infix(std::string_view symbol, ExprPtr left, E
       if (symbol == "*" || symbol == "/") type = SqlType::Of(TypeId::kDouble);
       if (type.id == TypeId::kInterval && !ParseInterval(text).ok()) type = timestamp;
     }
-    type.length = 0;
+    if (type.id == TypeId::kText) type.length = 0;
     TESSERA_ASSIGN(left, Resolve(std::move(left), type));
     TESSERA_ASSIGN(right, Resolve(std::move(right), type));
   }
@@ -350,7 +356,7 @@ Result<ExprPtr> ExpressionBinder::Comparison(Function function, ExprPtr left, Ex
   } else if (IsUntyped(*left) || IsUntyped(*right)) {
     ExprPtr& literal = IsUntyped(*left) ? left : right;
     SqlType type = IsUntyped(*left) ? right->type : left->type;
-    type.length = 0;
+    if (type.id == TypeId::kText) type.length = 0;
     // Beside a decimal a literal keeps all its digits: 1.234 is no DECIMAL(5,2).
     if (type.id == TypeId::kDecimal && !literal->constant.null) {
       const std::string& text = literal->constant.text;
@@ -439,7 +445,7 @@ Result<ExprPtr> ExpressionBinder::InList(ExprPtr x, std::vector<ExprPtr> list, i
     bool aligned = true;
     bool null = false;
     SqlType element = x->type;
-    element.length = 0;
+    if (element.id == TypeId::kText) element.length = 0;
     for (ExprPtr& e : list) {
       if (IsUntyped(*e) && element.id != TypeId::kDecimal) {
         TESSERA_ASSIGN(e, Resolve(std::move(e), element));
@@ -597,7 +603,7 @@ Result<ExprPtr> ExpressionBinder::BindNullIf(const ParseNode& node) {
   TESSERA_ASSIGN(ExprPtr b, Bind(*node.Get(Field::k_rexpr)));
   if (IsUntyped(*a)) {
     SqlType type = IsUntyped(*b) ? SqlType::Text() : b->type;
-    type.length = 0;  // the literal may be longer than the column
+    if (type.id == TypeId::kText) type.length = 0;  // the literal may be longer than the column
     TESSERA_ASSIGN(a, Resolve(std::move(a), type));
   }
   const SqlType type = a->type;

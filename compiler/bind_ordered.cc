@@ -72,8 +72,7 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
     if (!percentile && name != "mode")
       return SqlError(called + " is not an ordered-set aggregate, so it cannot have WITHIN GROUP", position);
     if (order.size() != 1) return SqlError(called + " takes one expression in WITHIN GROUP", position);
-    if (IsFunction(*order[0].expr, Function::kIntervalLength))
-      return Unsupported(called + " of INTERVAL is not supported", position);
+    if (IsFunction(*order[0].expr, Function::kIntervalLength)) order[0].expr = std::move(order[0].expr->args[0]);
     by_value.descending = order[0].descending;
     args.insert(args.begin(), std::move(order[0].expr));
     order.clear();
@@ -92,10 +91,18 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
     TESSERA_ASSIGN(value,
                    Resolve(std::move(value), AggregateArgumentClass(name) == kClassNumber ? kDouble : SqlType::Text()));
   }
+  // Between two moments there are others.
+  const bool between = function == AggregateFunction::kMedian || function == AggregateFunction::kQuantileBetween;
+  SqlType moment;
+  if (between && (ClassOf(value->type) & kClassMoment) != 0) {
+    moment = SqlType::Of(value->type.id == TypeId::kTimestampTz ? TypeId::kTimestampTz : TypeId::kTimestamp);
+    TESSERA_ASSIGN(value, Cast(std::move(value), moment));
+    TESSERA_ASSIGN(value, Difference(std::move(value), MakeConstant(Value::Int(moment, 0), position), position));
+  }
   const std::optional<AggregateRule> rule = FindAggregate(name, value->type);
   if (!rule)
     return SqlError("function " + called + "(" + value->type.ToString() + ") does not exist", position, kCastHint);
-  if (value->type.id == TypeId::kInterval && (quantile || function == AggregateFunction::kMode))
+  if (value->type.id == TypeId::kInterval && function == AggregateFunction::kMode)
     return Unsupported(called + " of INTERVAL is not supported", position);
   a.type = rule->result;
   if (function == AggregateFunction::kMedian) a.parameter = Value::Float(kDouble, 0.5);
@@ -115,8 +122,17 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
     if (!joins && !(a.parameter.f64 >= 0 && a.parameter.f64 <= 1))
       return SqlError("percentile value " + ToText(a.parameter) + " is not between 0 and 1", parameter->position);
   }
+  // HISTOGRAM shows texts, in the order of the values.
+  const bool counts = function == AggregateFunction::kHistogram;
+  if (counts && in_aggregate_ == 0)
+    return Unsupported(called + " as a window function is not supported", position, "GROUP BY the partition's columns.");
+  ExprPtr original;
+  if (counts) {
+    TESSERA_ASSIGN(original, Copy(*value));
+    original = OrderedForm(std::move(original));
+  }
   if (!(value->type == a.type)) {
-    TESSERA_ASSIGN(value, Folded(MakeCast(std::move(value), a.type)));
+    TESSERA_ASSIGN(value, Cast(std::move(value), a.type));
   }
 
   // Whose value it is.
@@ -171,14 +187,22 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
       order.clear();  // such an aggregate has an order of its own
     }
     if (!order.empty()) by_value.descending = order[0].descending;
-    by_value.expr = value->Clone();
+    by_value.expr = counts ? std::move(original) : OrderedForm(value->Clone());
     order.clear();
     order.push_back(std::move(by_value));
   }
   if (TakesRow(function)) a.distinct = false;
   a.order = std::move(order);
   a.argument = std::move(value);
-  if (in_aggregate_ > 0) return AddOrdered(std::move(a));
+  const auto moment_of = [&](ExprPtr e) -> Result<ExprPtr> {
+    if (moment.id == TypeId::kNull) return e;
+    TESSERA_ASSIGN(e, Folded(MakeCast(std::move(e), SqlType::Of(TypeId::kBigint))));
+    return AddNumber(Function::kAddMicros, MakeConstant(Value::Int(moment, 0), position), std::move(e), position);
+  };
+  if (in_aggregate_ > 0) {
+    TESSERA_ASSIGN(ExprPtr e, AddOrdered(std::move(a)));
+    return moment_of(std::move(e));
+  }
 
   // As a window function.
   WindowCall call;
@@ -196,7 +220,8 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
   call.parameter = std::move(a.parameter);
   call.type = a.type;
   call.position = position;
-  return AddWindow(std::move(call), node);
+  TESSERA_ASSIGN(ExprPtr e, AddWindow(std::move(call), node));
+  return moment_of(std::move(e));
 }
 
 Result<ExprPtr> ExpressionBinder::AddOrdered(Aggregate a) {

@@ -1,5 +1,5 @@
-// Binding regular expressions: operators, SIMILAR TO and functions. A pattern is a constant that RE2 has tried; flags stand
-// at its head, as (?i).
+// Binding regular expressions: operators, SIMILAR TO and functions. A pattern is a constant that RE2 has tried, or rows have
+// theirs, which is tried when they run; flags stand at its head, as (?i).
 #include <algorithm>
 #include <cctype>
 #include <string>
@@ -125,8 +125,9 @@ Result<std::string> SimilarAsRegex(std::string_view pattern, std::string_view es
 
 ExprPtr Number(int64_t v, int position) { return MakeConstant(Value::Int(kInteger, v), position); }
 
-Status NotConstant(const Expr& pattern) {
-  return Unsupported("a regular expression that is not a constant is not supported", pattern.position);
+Status NotConstant(const Expr& pattern, std::string_view form) {
+  return Unsupported(std::string(form) + " with a pattern that is not a constant is not supported", pattern.position,
+                     "~, regexp_like, regexp_substr, regexp_extract and regexp_replace take such patterns.");
 }
 
 }  // namespace
@@ -141,6 +142,72 @@ Result<ExprPtr> ExpressionBinder::BindMatch(ExprPtr x, ExprPtr pattern, int posi
                              ExprList(std::move(x), std::move(pattern))));
 }
 
+/// `before` || pattern || `behind`.
+Result<ExprPtr> ExpressionBinder::Around(const std::string& before, ExprPtr pattern, const std::string& behind,
+                                         int position) {
+  for (const bool front : {true, false}) {
+    const std::string& part = front ? before : behind;
+    if (part.empty()) continue;
+    ExprPtr text = MakeConstant(Value::Text(part), position);
+    if (front) std::swap(text, pattern);
+    TESSERA_ASSIGN(pattern, Infix("||", std::move(pattern), std::move(text), position));
+  }
+  return pattern;
+}
+
+/// x ~ pattern, of a pattern that rows have; or not.
+Result<ExprPtr> ExpressionBinder::MatchesPattern(ExprPtr x, ExprPtr pattern, bool negated, int position) {
+  TESSERA_ASSIGN(ExprPtr match, Folded(MakeFunction(Function::kRegexHas, kInteger, position,
+                                                    ExprList(std::move(x), std::move(pattern)))));
+  return Comparison(negated ? Function::kEq : Function::kNe, std::move(match), Number(0, position), position);
+}
+
+Result<ExprPtr> ExpressionBinder::BindRegexOfRows(std::string_view name, std::vector<ExprPtr> a, size_t flags_at,
+                                                  int position) {
+  const bool full = name == "regexp_full_match", replace = name == "regexp_replace";
+  const bool substr = name == "regexp_substr" || name == "substring", extract = name == "regexp_extract";
+  if (name == "regexp_count" || name == "regexp_instr") return NotConstant(*a[1], name);
+  Flags flags;
+  for (size_t i = 2; i < a.size(); ++i) {
+    if (replace && i == 2) continue;
+    if (!IsConstant(*a[i])) {
+      return Unsupported(std::string(name) + " with an argument of its own for each row is not supported",
+                         a[i]->position, "Text, pattern and replacement may be other than constants.");
+    }
+    if (a[i]->constant.null) return MakeNull(replace || substr || extract ? SqlType::Text() : kBoolean, position);
+    if (i == flags_at) TESSERA_TRY(ReadFlags(*a[i], name, replace, &flags));
+  }
+  ExprPtr x = std::move(a[0]), pattern = std::move(a[1]);
+  TESSERA_ASSIGN(pattern,
+                 Around(WithFlags(full ? "\\A(?:" : "", flags), std::move(pattern), full ? ")\\z" : "", position));
+  if (replace) {
+    return Folded(MakeFunction(flags.all ? Function::kRegexAll : Function::kRegexFirst, SqlType::Text(), position,
+                               ExprList(std::move(x), std::move(pattern), std::move(a[2]))));
+  }
+  if (!substr && !extract) return MatchesPattern(std::move(x), std::move(pattern), false, position);
+  int64_t group = 0;
+  if (extract && a.size() > 2) group = a[2]->constant.i64;
+  for (size_t i = 2; substr && i < a.size(); ++i) {
+    if (i != flags_at && a[i]->constant.i64 != (i == 5 ? 0 : 1)) {
+      return Unsupported(
+          "regexp_substr of another match than the first, or of a group, is not supported with a pattern "
+          "that is not a constant",
+          a[i]->position, extract ? "" : "regexp_extract(x, y, n) gives a group.");
+    }
+  }
+  const auto part = [&](ExprPtr of, ExprPtr by) {
+    return Folded(MakeFunction(Function::kRegexGroup, SqlType::Text(), position,
+                               ExprList(std::move(of), std::move(by), Number(group, position))));
+  };
+  if (extract) return part(std::move(x), std::move(pattern));
+  TESSERA_ASSIGN(ExprPtr same, Copy(*x));
+  TESSERA_ASSIGN(ExprPtr again, Copy(*pattern));
+  TESSERA_ASSIGN(ExprPtr matches, MatchesPattern(std::move(same), std::move(again), false, position));
+  TESSERA_ASSIGN(ExprPtr found, part(std::move(x), std::move(pattern)));
+  return Folded(MakeFunction(Function::kCase, SqlType::Text(), position,
+                             ExprList(std::move(matches), std::move(found), MakeNull(SqlType::Text(), position))));
+}
+
 Result<ExprPtr> ExpressionBinder::BindRegexOperator(std::string_view symbol, ExprPtr x, ExprPtr pattern, int position) {
   TESSERA_ASSIGN(x, Resolve(std::move(x), SqlType::Text()));
   TESSERA_ASSIGN(pattern, Resolve(std::move(pattern), SqlType::Text()));
@@ -149,7 +216,10 @@ Result<ExprPtr> ExpressionBinder::BindRegexOperator(std::string_view symbol, Exp
         "operator does not exist: " + x->type.ToString() + " " + std::string(symbol) + " " + pattern->type.ToString(),
         position, "Regular expressions are for texts. You might need to add explicit type casts.");
   }
-  if (!IsConstant(*pattern)) return NotConstant(*pattern);
+  if (!IsConstant(*pattern)) {
+    TESSERA_ASSIGN(pattern, Around(symbol.ends_with('*') ? "(?i)" : "", std::move(pattern), "", position));
+    return MatchesPattern(std::move(x), std::move(pattern), symbol[0] == '!', position);
+  }
   if (pattern->constant.null) return MakeNull(kBoolean, position);
   pattern->constant.text = WithFlags(std::move(pattern->constant.text), {.ignore_case = symbol.ends_with('*')});
   TESSERA_ASSIGN(ExprPtr match, BindMatch(std::move(x), std::move(pattern), position));
@@ -176,7 +246,7 @@ Result<ExprPtr> ExpressionBinder::BindSimilar(const ParseNode& node) {
   if (x->type.id != TypeId::kText || pattern->type.id != TypeId::kText)
     return SqlError("operator does not exist: " + x->type.ToString() + " SIMILAR TO " + pattern->type.ToString(),
                     position);
-  if (!IsConstant(*pattern)) return NotConstant(*pattern);
+  if (!IsConstant(*pattern)) return NotConstant(*pattern, "SIMILAR TO");
   if (pattern->constant.null) return MakeNull(kBoolean, position);
   Result<std::string> regex = SimilarAsRegex(pattern->constant.text, escape);
   if (!regex.ok()) return regex.status().At(pattern->position);
@@ -224,8 +294,7 @@ Result<ExprPtr> ExpressionBinder::BindRegexFunction(std::string_view name, std::
   const size_t least = replace ? 3 : 2;
   const size_t most = std::max({least, flags_at + 1, group_at + 1});
   if (!(flags_at > 0 || place || substring) || a.size() < least || a.size() > most) return ExprPtr();
-  if (substring && (IsConstant(*a[1]) ? a[1]->type.id != TypeId::kText && a[1]->type.id != TypeId::kNull : true))
-    return ExprPtr();
+  if (substring && a[1]->type.id != TypeId::kText && a[1]->type.id != TypeId::kNull) return ExprPtr();
 
   for (size_t i = 0; i < a.size(); ++i) {
     const bool number = i == start_at || i == match_at || i == group_at;
@@ -235,7 +304,8 @@ Result<ExprPtr> ExpressionBinder::BindRegexFunction(std::string_view name, std::
   }
   const SqlType type = matches || full ? kBoolean : count || place ? kInteger : SqlType::Text();
   for (size_t i = 1; i < a.size(); ++i) {
-    if (i == 1 && !IsConstant(*a[i])) return NotConstant(*a[i]);
+    if ((i == 1 || (replace && i == 2)) && !IsConstant(*a[i]))
+      return BindRegexOfRows(name, std::move(a), flags_at, position);
     if (!IsConstant(*a[i])) {
       return Unsupported(std::string(name) + " with an argument of its own for each row is not supported",
                          a[i]->position, "Only its first argument may be other than a constant.");

@@ -28,7 +28,9 @@ Result<ExprPtr> ExpressionBinder::BindSubquery(const ParseNode& node) {
   const std::string_view type = node.Text(Field::k_subLinkType);
   if (type == "ARRAY_SUBLINK") return Unsupported("ARRAY of a subquery is not supported", position);
   if (context_->snapshot == nullptr) {
-    const char* place = clause_ == Clause::kConstraint ? "CHECK and GENERATED" : "VALUES";
+    const char* place = clause_ == Clause::kConstraint ? "CHECK and GENERATED"
+                        : clause_ == Clause::kDefault  ? "DEFAULT"
+                                                       : "VALUES";
     return Unsupported("a subquery in " + std::string(place) + " is not supported", position,
                        clause_ == Clause::kValues ? "Write INSERT INTO ... SELECT." : "");
   }

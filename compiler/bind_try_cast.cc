@@ -10,6 +10,9 @@ namespace {
 const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
 const SqlType kDouble = SqlType::Of(TypeId::kDouble);
 
+/// What ParseBytea takes: \x and pairs of hexadecimal digits, or bytes, where \\ is one and \ooo an octal number.
+constexpr const char* kByteaPattern = R"(\A(?:\\x(?:\s*[0-9A-Fa-f]{2})*\s*|(?:[^\\]|\\\\|\\[0-3][0-7][0-7])*)\z)";
+
 }  // namespace
 
 Result<ExprPtr> ExpressionBinder::BindTryCast(ExprPtr e, const SqlType& type, int position) {
@@ -25,8 +28,27 @@ Result<ExprPtr> ExpressionBinder::BindTryCast(ExprPtr e, const SqlType& type, in
     return Folded(MakeFunction(Function::kZonedMoment, type, position, std::move(args)));
   }
   if (from.id == TypeId::kTimestampTz) return Cast(std::move(e), type);
-  if (from.id == TypeId::kText && type.id == TypeId::kBytea)
-    return Unsupported("TRY_CAST to BYTEA of a text that is not a constant is not supported", position);
+  if (from.id == TypeId::kText && (type.id == TypeId::kBytea || type.id == TypeId::kEnum)) {
+    // CASE WHEN the text is one of the type THEN CAST(x) END.
+    ExprPtr good;
+    TESSERA_ASSIGN(ExprPtr x, Copy(*e));
+    if (type.id == TypeId::kBytea) {
+      ExprPtr pattern = MakeConstant(Value::Text(kByteaPattern), position);
+      TESSERA_ASSIGN(good, BindMatch(std::move(x), std::move(pattern), position));
+    } else {
+      std::vector<ExprPtr> labels;
+      for (const std::string& label : EnumOf(type).labels) labels.push_back(MakeConstant(Value::Text(label), position));
+      if (labels.empty()) return MakeNull(type, position);
+      TESSERA_ASSIGN(good, InList(std::move(x), std::move(labels), position));
+    }
+    ++may_skip_;
+    ExprPtr value = MakeCast(std::move(e), type);
+    value->position = position;
+    TESSERA_ASSIGN(value, Folded(std::move(value)));
+    --may_skip_;
+    return Folded(MakeFunction(Function::kCase, type, position,
+                               ExprList(std::move(good), std::move(value), MakeNull(type, position))));
+  }
   if (from.id == TypeId::kText && type.id != TypeId::kText)
     return Folded(MakeFunction(Function::kTryCast, type, position, ExprList(std::move(e))));
 

@@ -86,6 +86,17 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
   if (type_name.Get(Field::k_setof) != nullptr) return Unsupported("SETOF is not supported", position);
 
   const std::optional<TypeId> id = FindTypeName(name);
+  const std::vector<EnumType>* const types = context_->dialect != nullptr ? context_->dialect->types : nullptr;
+  std::vector<std::string_view> names_known = TypeNames();
+  for (const EnumType& type : types != nullptr ? *types : std::vector<EnumType>()) {
+    if (id || type.name != name) {
+      names_known.push_back(type.name);
+      continue;
+    }
+    if (type_name.Get(Field::k_typmods) != nullptr)
+      return SqlError("type modifier is not allowed for type " + type.name, position);
+    return EnumSqlType(type);
+  }
   if (!id) {
     struct Row {
       std::string_view name, spelled;
@@ -104,7 +115,7 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
     for (const Row& row : kKnown) {
       if (row.name == name) return Unsupported("type " + std::string(row.spelled) + " is not supported", position);
     }
-    const std::string nearest = NearestName(name, TypeNames());
+    const std::string nearest = NearestName(name, names_known);
     return SqlError("type \"" + std::string(name) + "\" does not exist", position,
                     nearest.empty() ? "" : "Perhaps you meant type \"" + nearest + "\".");
   }
@@ -176,7 +187,7 @@ Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
   if (IsUntyped(*e)) {
     // A literal is read as the type without its length; then CAST cuts it.
     SqlType plain = type;
-    plain.length = 0;
+    if (plain.id == TypeId::kText) plain.length = 0;
     Result<ExprPtr> value = Resolve(std::move(e), plain);
     if (!value.ok()) return tries ? Result<ExprPtr>(MakeNull(type, position)) : value.status();
     e = std::move(value).value();

@@ -80,6 +80,8 @@ const char* ClauseName(Clause clause) {
       return "OFFSET";
     case Clause::kConstraint:
       return "CHECK and GENERATED";
+    case Clause::kDefault:
+      return "DEFAULT expressions";
     case Clause::kSelect:
     case Clause::kQualify:
     case Clause::kOrderBy:

@@ -15,6 +15,7 @@
 #include "compiler/sql_scanner.h"
 #include "compiler/statement_option.h"
 #include "compiler/table_binder.h"
+#include "compiler/type_binder.h"
 #include "compiler/unsupported_statement.h"
 #include "tablet/schema_check.h"
 
@@ -121,10 +122,15 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
   }
   TESSERA_ASSIGN(out->target, FindTable(relation, snapshot));
   out->table = out->target->schema.name;
-  TESSERA_ASSIGN(out->rules, MakeRowRules(out->target->schema));
   TESSERA_ASSIGN(const std::vector<int> columns, InsertColumns(insert, *out->target));
+  // `count`: of these columns the rows have values for the first so many.
+  const auto make_rules = [&](size_t count) -> Status {
+    TESSERA_ASSIGN(out->rules, MakeRowRules(out->target->schema, {columns.data(), count}, dialect));
+    return Status::Ok();
+  };
   const ParseNode* select = insert.Get(Field::k_selectStmt);
   if (select == nullptr) {  // DEFAULT VALUES
+    TESSERA_TRY(make_rules(0));
     for (const ColumnSchema& column : out->target->schema.columns) {
       out->values.columns.emplace_back().type = column.type;
       out->values.columns.back().Append(DefaultOf(column));
@@ -144,7 +150,11 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
   }
   if (values != nullptr && plain) {
     const Status status = BindValues(*values, sql, dialect, columns, named, out);
-    if (status.ok() || status.code() != ErrorCode::kUnsupported) return status;
+    if (status.ok()) {
+      const ParseNode& first = *values->first();
+      return make_rules((first.Is(Tag::kList) ? first.Get(Field::k_items) : &first)->size());
+    }
+    if (status.code() != ErrorCode::kUnsupported) return status;
     // What is not constant, as random() or a subquery, is computed as a query.
     Result<std::unique_ptr<Query>> query = BindQuery(*select, sql, dialect, snapshot, &types);
     if (!query.ok()) return status;
@@ -167,6 +177,7 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
     const ColumnSchema& column = out->target->schema.columns[static_cast<size_t>(columns[i])];
     if (column.generated_text) return GivenToGenerated(column, out->query->outputs[i].expr->position);
   }
+  TESSERA_TRY(make_rules(count));
   return FitToTable(out->query.get(), *out->target, columns, dialect);
 }
 
@@ -249,7 +260,10 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
     case Tag::kCreateTableAsStmt:
       return BindCreateTableAs(node, sql, dialect, snapshot, out);
     case Tag::kDropStmt:
+      if (node.Text(Field::k_removeType) == "OBJECT_TYPE") return BindDropType(node, FirstWord(sql), snapshot, out);
       return BindDropTable(node, FirstWord(sql), snapshot, out);
+    case Tag::kCreateEnumStmt:
+      return BindCreateType(node, FirstWord(sql), snapshot, out);
     case Tag::kIndexStmt:
       return BindCreateIndex(node, FirstWord(sql), snapshot, out);
     case Tag::kCopyStmt:

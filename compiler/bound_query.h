@@ -183,7 +183,19 @@ struct Query {
 };
 
 struct Statement {
-  enum class Kind : uint8_t { kSelect, kInsert, kCreateTable, kDropTable, kCopyFrom, kCopyTo, kSet, kShow, kNotice };
+  enum class Kind : uint8_t {
+    kSelect,
+    kInsert,
+    kCreateTable,
+    kDropTable,
+    kCopyFrom,
+    kCopyTo,
+    kSet,
+    kShow,
+    kNotice,
+    kCreateType,
+    kDropType
+  };
   Kind kind = Kind::kSelect;
   bool explain = false;  ///< kSelect and kInsert ... SELECT only
   bool explain_analyze = false;
@@ -197,7 +209,8 @@ struct Statement {
   RowBatch values;          ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
   RowRules rules;           ///< kInsert; empty if the target has none
   TableSchema schema;       ///< kCreateTable
-  bool if_exists = false;   ///< DROP TABLE IF EXISTS, CREATE TABLE IF NOT EXISTS
+  EnumType type;            ///< kCreateType; kDropType: its name
+  bool if_exists = false;   ///< DROP TABLE and TYPE IF EXISTS, CREATE TABLE IF NOT EXISTS
   bool or_replace = false;  ///< CREATE OR REPLACE TABLE
 
   std::string file;  ///< kCopyFrom, kCopyTo; "" is standard input or output

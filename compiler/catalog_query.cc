@@ -68,7 +68,8 @@ std::unique_ptr<Query> DescribeQuery(const Query& query) {
       const TableSchema& schema = relation->table->schema;
       null = !schema.columns[static_cast<size_t>(o.expr->column)].not_null;
       if (std::count(schema.primary_key.begin(), schema.primary_key.end(), o.expr->column) > 0) key = "PRIMARY KEY";
-      value = schema.columns[static_cast<size_t>(o.expr->column)].default_text.value_or("");
+      const ColumnSchema& column = schema.columns[static_cast<size_t>(o.expr->column)];
+      value = column.default_text.value_or(column.default_expression.value_or(""));
     }
     rows.push_back({o.name, o.expr->type.ToString(), null ? "YES" : "NO", key, value});
   }

@@ -19,6 +19,7 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   Compiled c;
   TESSERA_ASSIGN(ParsedStatement parsed, Parse(sql));
   parsed.dialect.zone = options.zone;
+  parsed.dialect.types = &snapshot.types;
   TESSERA_ASSIGN(c.statement, Bind(parsed, sql, snapshot));
   if (c.statement.query == nullptr) return c;
   Query& query = *c.statement.query;

@@ -5,6 +5,7 @@
 
 #include "compiler/expr_builder.h"
 #include "compiler/value_generator.h"
+#include "tablet/enum_type.h"
 #include "vm/meaning.h"
 #include "vm/text_functions.h"
 
@@ -95,6 +96,22 @@ Status ConversionGenerator::Round(const Expr& e) {
   return Status::Ok();
 }
 
+/// The label of a place, a field of the text of all: the type's name is the first.
+Status ConversionGenerator::Label(const Expr& e) {
+  const EnumType& type = EnumOf(e.args[0]->type);
+  TESSERA_TRY(b_->Value(*e.args[0]));
+  b_->Emit(Opcode::AddI, 0, Operand::Constant(b_->constants()->Int(2)).Pack());
+  const int place = b_->NewRegister(SqlType::Of(TypeId::kBigint));
+  b_->Store(place);
+  b_->LoadConstant(tessera::Value::Text(EnumText(type)));
+  const tessera::Value separator = tessera::Value::Text(std::string(1, kLabelSeparator));
+  b_->Emit(Opcode::SplitPartT, 0, Operand::Constant(b_->constants()->Add(separator)).Pack(),
+           Operand::Register(place).Pack());
+  b_->FreeRegister(place);
+  if (e.type.length > 0) b_->Emit(Opcode::CutT, 0, 0, e.type.length);
+  return Status::Ok();
+}
+
 Status ConversionGenerator::Cast(const Expr& e) {
   const Expr& a = *e.args[0];
   const SqlType from = a.type, to = e.type;
@@ -102,6 +119,7 @@ Status ConversionGenerator::Cast(const Expr& e) {
     b_->LoadConstant(tessera::Value::Null(to));
     return Status::Ok();
   }
+  if (from.id == TypeId::kEnum && to.id == TypeId::kText) return Label(e);
   if (to.id == TypeId::kText) {
     TESSERA_TRY(b_->Value(a));
     if (from.id == TypeId::kBytea) {
@@ -115,6 +133,11 @@ Status ConversionGenerator::Cast(const Expr& e) {
   }
   if (from.id == TypeId::kText) {
     TESSERA_TRY(b_->Value(a));
+    if (to.id == TypeId::kEnum) {
+      const tessera::Value list = tessera::Value::Text(EnumText(EnumOf(to)));
+      b_->Emit(Opcode::LabelT, 0, Operand::Constant(b_->constants()->Add(list)).Pack());
+      return Status::Ok();
+    }
     if (to.id == TypeId::kBytea) {
       b_->Emit(Opcode::DecodeT, 0, Operand::Constant(b_->constants()->Int(vm::meaning::kByteaForm)).Pack());
       return Status::Ok();

@@ -15,6 +15,8 @@ class ConversionGenerator {
 
   /// kCast; kTryCast of a text.
   Status Cast(const Expr& e);
+  /// The text of an ENUM.
+  Status Label(const Expr& e);
   /// kRound, kFloor, kCeil.
   Status Round(const Expr& e);
 

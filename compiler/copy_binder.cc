@@ -158,7 +158,10 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
     }
   }
   if (is_from) {
-    TESSERA_ASSIGN(out->copy_from.rules, MakeRowRules(out->target->schema));
+    std::vector<int> given = columns;
+    for (int c = 0; columns.empty() && c < static_cast<int>(out->target->schema.columns.size()); ++c)
+      given.push_back(c);
+    TESSERA_ASSIGN(out->copy_from.rules, MakeRowRules(out->target->schema, given, dialect));
     out->copy_from.delimiter = format.delimiter;
     out->copy_from.header = format.header;
     out->copy_from.null_string = format.null_string;

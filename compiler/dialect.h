@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/enum_type.h"
 #include "tablet/time_zone.h"
 
 namespace tessera {
@@ -50,9 +51,10 @@ struct Dialect {
   }
 
   const TimeZone* zone = nullptr;  ///< the session's: that of texts which do not say their own; nullptr: UTC
-  bool describe = false;           ///< DESCRIBE: the statement is the query to describe
-  bool or_replace = false;         ///< CREATE OR REPLACE
-  std::vector<Mark> marks;         ///< sorted by position: a statement may have a million
+  const std::vector<EnumType>* types = nullptr;  ///< those of CREATE TYPE; nullptr: there are none
+  bool describe = false;                         ///< DESCRIBE: the statement is the query to describe
+  bool or_replace = false;                       ///< CREATE OR REPLACE
+  std::vector<Mark> marks;                       ///< sorted by position: a statement may have a million
 };
 
 /// A statement's text as the grammar takes it.

@@ -122,6 +122,20 @@ Result<Value> Call(int64_t (*apply)(std::string_view, std::string_view), const S
                    std::span<const ExprPtr> a) {
   return Value::Int(type, apply(a[0]->constant.text, a[1]->constant.text));
 }
+Result<Value> Call(Result<int64_t> (*apply)(std::string_view, std::string_view), const SqlType& type,
+                   std::span<const ExprPtr> a) {
+  TESSERA_ASSIGN(const int64_t found, apply(a[0]->constant.text, a[1]->constant.text));
+  return Value::Int(type, found);
+}
+/// Of a regular expression that is not a constant where the program runs.
+template <class Third>
+Result<Value> Call(Status (*apply)(std::string_view, std::string_view, Third, std::string*), const SqlType& type,
+                   std::span<const ExprPtr> a) {
+  Value result = Value::Text({});
+  TESSERA_TRY(apply(a[0]->constant.text, a[1]->constant.text, As<Third>(a[2]->constant), &result.text));
+  result.type = type;
+  return result;
+}
 /// Texts of one to three arguments that may fail.
 template <class... T, class F>
 Result<Value> CallForText(F apply, const SqlType& type, std::span<const ExprPtr> a) {

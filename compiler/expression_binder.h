@@ -41,6 +41,7 @@ enum class Clause : uint8_t {
   kLimit,
   kOffset,
   kConstraint,  ///< CHECK, GENERATED
+  kDefault,
 };
 
 /// A column that a name may mean.
@@ -153,6 +154,7 @@ class ExpressionBinder {
 
   /// The session's time zone; nullptr: UTC.
   const TimeZone* zone() const { return ZoneOf(*context_); }
+  const Dialect& dialect() const;
 
   /// Binds the windows that WINDOW names, whether calls name them or not.
   Status CheckWindowClause();
@@ -244,6 +246,8 @@ class ExpressionBinder {
   Result<ExprPtr> BindRowSubquery(const ParseNode& row, std::string_view symbol, const ParseNode& subquery,
                                   int position);
 
+  /// Adds an aggregate to the block, or a window: what it gives there.
+  using AggregateLeaf = std::function<Result<ExprPtr>(AggregateFunction, ExprPtr argument, const SqlType& result)>;
   // bind_function.cc
   Result<ExprPtr> BindFunction(const ParseNode& node);
   Result<ExprPtr> BindAggregate(std::string_view name, const ParseNode& node);
@@ -318,7 +322,8 @@ class ExpressionBinder {
   Result<ExprPtr> AddInterval(ExprPtr moment, ExprPtr interval, bool negative, int position);
   Result<ExprPtr> BindAge(std::vector<ExprPtr>* args, int position);
   Result<ExprPtr> BindIntervalField(std::string_view field, const Expr& interval, int position);
-  Result<ExprPtr> BindIntervalSum(bool mean, ExprPtr interval, int position);
+  /// The parts of SUM and AVG of intervals are aggregates of the block, or windows.
+  Result<ExprPtr> BindIntervalSum(bool mean, ExprPtr interval, const AggregateLeaf& leaf, int position);
   Result<const TimeZone*> BindZone(const ParseNode& node);
   Result<ExprPtr> BeginInZone(DateUnit unit, ExprPtr moment, const TimeZone& zone, int position);
   Result<ExprPtr> BindAtTimeZone(const ParseNode& arguments, int position);
@@ -335,6 +340,22 @@ class ExpressionBinder {
   /// REGEXP_... and SUBSTRING(x FROM pattern); nullptr if there is none for such arguments.
   Result<ExprPtr> BindRegexFunction(std::string_view name, std::vector<ExprPtr>* args, int position);
   Result<ExprPtr> BindMatch(ExprPtr x, ExprPtr pattern, int position);
+
+  /// regexp_... of a pattern, or a replacement, that rows have.
+  Result<ExprPtr> BindRegexOfRows(std::string_view name, std::vector<ExprPtr> args, size_t flags_at, int position);
+  Result<ExprPtr> Around(const std::string& before, ExprPtr pattern, const std::string& behind, int position);
+  Result<ExprPtr> MatchesPattern(ExprPtr x, ExprPtr pattern, bool negated, int position);
+
+  // bind_made.cc
+  /// WIDTH_BUCKET, MAKE_INTERVAL, DATE_BIN and others that are made of several functions; as BindComposed.
+  Result<ExprPtr> BindMade(std::string_view name, std::vector<ExprPtr>* args, int position);
+  Result<ExprPtr> BindWidthBucket(std::vector<ExprPtr> args, int position);
+  Result<ExprPtr> BindMakeInterval(const ParseNode* list, int position);
+  Result<ExprPtr> BindMakeTime(std::vector<ExprPtr> args, int position);
+  Result<ExprPtr> BindDateBin(std::string_view name, std::vector<ExprPtr> args, int position);
+  /// DATE_TRUNC of an interval.
+  Result<ExprPtr> BeginOfInterval(DateUnit unit, const Expr& interval, int position);
+  Result<ExprPtr> Micros(ExprPtr seconds, int position);
 
   // bind_date.cc
   Result<ExprPtr> BindDateTrunc(const ParseNode& arguments, int position);
@@ -354,8 +375,6 @@ class ExpressionBinder {
   Result<ExprPtr> Difference(ExprPtr x, ExprPtr y, int position);
 
   // bind_statistics.cc
-  /// Adds an aggregate to the block, or a window: what it gives there.
-  using AggregateLeaf = std::function<Result<ExprPtr>(AggregateFunction, ExprPtr argument, const SqlType& result)>;
   /// An aggregate that is made of others. REQUIRES: IsStatisticName(name).
   Result<ExprPtr> BindStatistic(std::string_view name, const ParseNode& node, const AggregateLeaf& leaf);
 

@@ -178,6 +178,8 @@ vm::Section::Fold FoldOf(AggregateFunction function) {
       return vm::Section::Fold::kBetween;
     case AggregateFunction::kStringAgg:
       return vm::Section::Fold::kJoin;
+    case AggregateFunction::kHistogram:
+      return vm::Section::Fold::kCounts;
     default:
       return vm::Section::Fold::kNone;
   }

@@ -8,6 +8,7 @@
 #include "compiler/expr_builder.h"
 #include "compiler/expression_binder.h"
 #include "compiler/select_list.h"
+#include "compiler/subquery_expr.h"
 #include "compiler/window_call.h"
 
 namespace tessera {
@@ -19,7 +20,8 @@ bool HasAggregate(const Expr& e) {
 }
 
 /// Replaces keys and aggregates in an expression above the grouping by those of the groups.
-Status ReplaceIn(Query& query, ExprPtr* e) {
+/// `sets`: there are GROUPING SETS, whose keys may be NULL where a set leaves them out.
+Status ReplaceIn(Query& query, bool sets, ExprPtr* e) {
   Expr& x = **e;
   if (x.kind == Expr::Kind::kConstant || x.kind == Expr::Kind::kAggregate || x.kind == Expr::Kind::kGroup ||
       x.kind == Expr::Kind::kWindow || x.kind == Expr::Kind::kOuter) {
@@ -42,7 +44,8 @@ Status ReplaceIn(Query& query, ExprPtr* e) {
     // Intervals of one length are one group; it shows one of them.
     const ExprPtr length = OrderedForm(x.Clone());
     const auto same = [&](const ExprPtr& key) { return key->SameAs(*length); };
-    if (std::any_of(query.group_by.begin(), query.group_by.end(), same)) {
+    const auto at = std::find_if(query.group_by.begin(), query.group_by.end(), same);
+    if (at != query.group_by.end()) {
       Aggregate least;
       least.function = AggregateFunction::kMin;
       least.type = x.type;
@@ -56,6 +59,13 @@ Status ReplaceIn(Query& query, ExprPtr* e) {
       least.argument = std::move(*e);
       query.aggregates.push_back(std::move(least));
       *e = std::move(leaf);
+      if (!sets) return {};
+      const SqlType type = (*e)->type, boolean = SqlType::Of(TypeId::kBoolean);
+      const int position = (*e)->position;
+      ExprPtr key = MakeLeaf(Expr::Kind::kGroup, static_cast<int>(at - query.group_by.begin()), (*at)->type, true);
+      ExprPtr left_out = MakeFunction(Function::kIsNull, boolean, position, ExprList(std::move(key)));
+      *e = MakeFunction(Function::kCase, type, position,
+                        ExprList(std::move(left_out), MakeNull(type, position), std::move(*e)));
       return {};
     }
   }
@@ -66,7 +76,7 @@ Status ReplaceIn(Query& query, ExprPtr* e) {
                         "\" must appear in the GROUP BY clause or be used in an aggregate function",
                     x.position);
   }
-  for (ExprPtr& a : x.args) TESSERA_TRY(ReplaceIn(query, &a));
+  for (ExprPtr& a : x.args) TESSERA_TRY(ReplaceIn(query, sets, &a));
   return {};
 }
 
@@ -147,12 +157,13 @@ Status BindHaving(const ParseNode& having, QueryBlock* block) {
 Status ReplaceGrouped(QueryBlock* block) {
   Query* const query = block->query.get();
   if (!query->grouped) return {};
-  for (Output& o : query->outputs) TESSERA_TRY(ReplaceIn(*query, &o.expr));
-  if (block->qualify != nullptr) TESSERA_TRY(ReplaceIn(*query, &block->qualify));
+  const bool sets = block->grouping.used;
+  for (Output& o : query->outputs) TESSERA_TRY(ReplaceIn(*query, sets, &o.expr));
+  if (block->qualify != nullptr) TESSERA_TRY(ReplaceIn(*query, sets, &block->qualify));
   Status status;
   for (WindowCall& w : block->windows) {
     ForEachExpr(w, [&](ExprPtr& e) {
-      if (status.ok()) status = ReplaceIn(*query, &e);
+      if (status.ok()) status = ReplaceIn(*query, sets, &e);
     });
   }
   TESSERA_TRY(status);
@@ -160,7 +171,7 @@ Status ReplaceGrouped(QueryBlock* block) {
   std::vector<ExprPtr> having = std::move(query->having);
   query->having.clear();
   for (ExprPtr& h : having) {
-    TESSERA_TRY(ReplaceIn(*query, &h));
+    TESSERA_TRY(ReplaceIn(*query, sets, &h));
     SplitConjuncts(std::move(h), &query->having);
   }
   return {};

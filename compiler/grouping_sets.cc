@@ -119,8 +119,6 @@ class SetBinder {
 
   Result<int> BindKey(const ParseNode& node) {
     TESSERA_ASSIGN(ExprPtr key, BindGroupKey(node, &block_));
-    if (IsFunction(*key, Function::kIntervalLength))
-      return Unsupported("an INTERVAL in GROUPING SETS, ROLLUP and CUBE is not supported", key->position);
     std::vector<ExprPtr>& keys = block_.query->group_by;
     const auto same = std::find_if(keys.begin(), keys.end(), [&](const ExprPtr& k) { return k->SameAs(*key); });
     const auto number = static_cast<int>(same - keys.begin());
@@ -343,7 +341,7 @@ Result<ExprPtr> ExpressionBinder::BindGrouping(const ParseNode& node) {
   std::vector<ExprPtr> arguments;
   for (const ParseNode& child : *node.Get(Field::k_args)) {
     TESSERA_ASSIGN(ExprPtr e, Bind(child));
-    arguments.push_back(std::move(e));
+    arguments.push_back(OrderedForm(std::move(e)));
   }
   if (arguments.size() > kMostArguments) return SqlError("GROUPING must have fewer than 32 arguments", position);
   const auto same = [&](const std::vector<ExprPtr>& call) {

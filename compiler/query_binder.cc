@@ -91,7 +91,11 @@ Result<int> OutputOf(const ParseNode& node, const char* clause, const char* oper
 int OrderedOutput(int output, Query* query) {
   const Expr& e = *query->outputs[static_cast<size_t>(output)].expr;
   if (e.type.id != TypeId::kInterval) return output;
-  query->outputs.push_back({OrderedForm(e.Clone()), ""});
+  ExprPtr length = OrderedForm(e.Clone());
+  for (size_t i = 0; i < query->outputs.size(); ++i) {
+    if (query->outputs[i].expr->SameAs(*length)) return static_cast<int>(i);
+  }
+  query->outputs.push_back({std::move(length), ""});
   return static_cast<int>(query->outputs.size()) - 1;
 }
 
@@ -126,12 +130,11 @@ const ParseNode* DistinctOn(const ParseNode& select) {
 
 /// DISTINCT ON keeps the first row of each partition. Errors: ORDER BY does not begin with its expressions.
 Result<RowRanking> BindDistinctOn(const ParseNode& list, QueryBlock* block) {
-  const Query& query = *block->query;
+  Query& query = *block->query;
   std::vector<int> on;
   for (const ParseNode& node : list) {
-    TESSERA_ASSIGN(const int output, OutputOf(node, "DISTINCT ON", nullptr, block));
-    if (output >= 0 && query.outputs[static_cast<size_t>(output)].expr->type.id == TypeId::kInterval)
-      return Unsupported("DISTINCT ON of an INTERVAL is not supported", node.FirstLocation());
+    TESSERA_ASSIGN(int output, OutputOf(node, "DISTINCT ON", nullptr, block));
+    if (output >= 0) output = OrderedOutput(output, &query);
     const bool varies = output >= 0 && !IsConstant(*query.outputs[static_cast<size_t>(output)].expr);
     if (varies && std::find(on.begin(), on.end(), output) == on.end()) on.push_back(output);
   }
@@ -152,6 +155,27 @@ Result<RowRanking> BindDistinctOn(const ParseNode& list, QueryBlock* block) {
   r.partition_keys = static_cast<int>(on.size());
   if (r.order.size() > vm::kMaxKeys)
     return Unsupported("DISTINCT ON and ORDER BY of more than 64 columns are not supported", position);
+  return r;
+}
+
+/// Whether DISTINCT must look at lengths: then it keeps the first row of each.
+bool IsDistinctByLength(const Query& query) {
+  const auto is_interval = [](const Output& o) { return o.expr->type.id == TypeId::kInterval; };
+  return query.distinct && std::any_of(query.outputs.begin(), query.outputs.begin() + query.visible, is_interval);
+}
+
+Result<RowRanking> DistinctRows(int position, Query* query) {
+  RowRanking r;
+  r.order = query->order_by;
+  for (int i = 0; i < query->visible; ++i) {
+    if (IsConstant(*query->outputs[static_cast<size_t>(i)].expr)) continue;
+    const int output = OrderedOutput(i, query);
+    const auto same = [&](const OrderKey& k) { return k.output == output; };
+    if (std::none_of(r.order.begin(), r.order.end(), same)) r.order.push_back({output, false, false});
+  }
+  r.partition_keys = static_cast<int>(r.order.size());
+  query->distinct = false;
+  if (r.order.size() > vm::kMaxKeys) return Unsupported("DISTINCT of more than 64 columns is not supported", position);
   return r;
 }
 
@@ -256,11 +280,6 @@ Status BindSelect(const ParseNode& select, QueryBlock* block) {
   }
   TESSERA_TRY(BindTargets(select, block));
   query.distinct = select.Get(Field::k_distinctClause) != nullptr && DistinctOn(select) == nullptr;
-  for (int i = 0; query.distinct && i < query.visible; ++i) {
-    const Expr& e = *query.outputs[static_cast<size_t>(i)].expr;
-    if (e.type.id == TypeId::kInterval)
-      return Unsupported("DISTINCT of an INTERVAL is not supported", e.position, "GROUP BY gives one of each length.");
-  }
   if (block->grouping.used) {
     TESSERA_TRY(BindGroupingSets(*group, select.Get(Field::k_groupDistinct) != nullptr, block));
   } else if (group != nullptr) {
@@ -294,7 +313,12 @@ Status BindClauses(const ParseNode& select, QueryBlock* block) {
   if (on != nullptr) {
     TESSERA_ASSIGN(first_rows, BindDistinctOn(*on, block));
   }
+  const bool by_length = operation == nullptr && IsDistinctByLength(*block->query);
+  if (by_length) {
+    TESSERA_ASSIGN(first_rows, DistinctRows(select.FirstLocation(), block->query.get()));
+  }
   if (operation == nullptr) TESSERA_TRY(SplitBlock(block));
+  if (by_length) TESSERA_TRY(KeepRows(std::move(first_rows), select.FirstLocation(), block));
   if (on != nullptr) TESSERA_TRY(KeepRows(std::move(first_rows), on->first()->FirstLocation(), block));
   Query& query = *block->query;
   if (block->limit_percent >= 0) {

@@ -166,10 +166,6 @@ class SetOperationBinder {
     } else if (common.id == TypeId::kText && !same) {
       common.length = 0;
     }
-    if (common.id == TypeId::kInterval && (op_ != "SETOP_UNION" || !IsAll(select_))) {
-      return Unsupported(std::string(name_) + " of INTERVAL is not supported", arms_[0].position,
-                         "UNION ALL, and GROUP BY around it.");
-    }
     types_.push_back(common);
     return {};
   }
@@ -238,7 +234,18 @@ class SetOperationBinder {
       const auto column = static_cast<int>(i);
       const int position = r.query->outputs[i].expr->position;
       ExprPtr e = MakeColumn(0, column, r.column_types[i], ExpressionBinder::IsNullable(r, column), position);
-      if (distinct) {
+      if (distinct && e->type.id == TypeId::kInterval) {
+        // Intervals of one length are one row, which shows one of them.
+        Aggregate least;
+        least.function = AggregateFunction::kMin;
+        least.type = e->type;
+        least.argument = e->Clone();
+        ExprPtr one =
+            MakeLeaf(Expr::Kind::kAggregate, static_cast<int>(reader->aggregates.size()), e->type, e->nullable);
+        one->position = position;
+        reader->aggregates.push_back(std::move(least));
+        reader->group_by.push_back(OrderedForm(std::exchange(e, std::move(one))));
+      } else if (distinct) {
         ExprPtr key = MakeLeaf(Expr::Kind::kGroup, column, e->type, e->nullable);
         key->position = position;
         reader->group_by.push_back(std::exchange(e, std::move(key)));

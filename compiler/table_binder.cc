@@ -1,7 +1,6 @@
 #include "compiler/table_binder.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "compiler/sql_scanner.h"
 #include "tablet/schema_check.h"
 #include "tablet/tablet_format.h"
+#include "tablet/value_parser.h"
 
 namespace tessera {
 namespace {
@@ -54,8 +54,9 @@ std::string UnsupportedConstraint(std::string_view type) {
 
 class TableBinder {
  public:
-  TableBinder(std::string_view sql, TableSchema* schema) : schema_(schema) {
+  TableBinder(std::string_view sql, const Dialect& dialect, TableSchema* schema) : schema_(schema) {
     context_.sql = sql;
+    context_.dialect = &dialect;
     context_.relations = &no_relations_;
   }
 
@@ -132,11 +133,12 @@ class TableBinder {
   }
 
   /// CHECK and GENERATED: all columns are known.
-  Status AddExpressions(const Dialect& dialect) {
+  Status AddExpressions() {
+    const Dialect& dialect = *context_.dialect;
     for (const auto& [constraint, column] : expressions_) {
       if (constraint->Text(Field::k_contype) != "CONSTR_GENERATED") continue;
       ColumnSchema& generated = schema_->columns[static_cast<size_t>(column)];
-      if (generated.default_text) {
+      if (generated.HasDefault()) {
         return SqlError("both default and generation expression specified for column \"" + generated.name + "\"",
                         constraint->location());
       }
@@ -218,26 +220,37 @@ class TableBinder {
     return {};
   }
 
-  /// Of the last column.
+  /// Of the last column: a constant as text of its type, or what each row computes.
   Status SetDefault(const ParseNode& constraint) {
     ColumnSchema& column = schema_->columns.back();
     const ParseNode& expression = *constraint.Get(Field::k_raw_expr);
     const int position = constraint.location();
-    if (column.default_text)
+    if (column.HasDefault())
       return SqlError("multiple default values specified for column \"" + column.name + "\"", position);
-    std::array<std::string, 2> texts;  // now, and in a century, another month and another time of the day
-    bool null = false;
-    for (std::string& text : texts) {
-      ExpressionBinder binder(&context_, nullptr, Clause::kValues);
-      TESSERA_ASSIGN(const Value value, InsertValue(&binder, expression, column));
-      null = value.null;
-      if (!value.null) text = ToText(value);
-      context_.now += int64_t{40'000} * 86'400'000'000 + 3'661'000'001;
+    ExpressionBinder binder(&context_, nullptr, Clause::kDefault);
+    TESSERA_ASSIGN(const bool varies, CheckDefault(&binder, expression, column, context_.sql, *context_.dialect));
+    if (varies) {
+      column.default_expression = DefaultTextOf(constraint);
+      return Status::Ok();
     }
-    if (texts[0] != texts[1])
-      return Unsupported("a DEFAULT that depends on the time of the statement is not supported", position);
-    if (!null) column.default_text = texts[0];
+    TESSERA_ASSIGN(const Value value, InsertValue(&binder, expression, column));
+    if (!value.null) column.default_text = ToText(value);
     return Status::Ok();
+  }
+
+  /// The text between DEFAULT and the next constraint, the next column or the end.
+  std::string DefaultTextOf(const ParseNode& constraint) const {
+    const std::string_view sql = context_.sql;
+    Token t = NextToken(sql, static_cast<size_t>(constraint.location()));
+    const size_t begin = t.end;
+    size_t end = constraint.next() != nullptr ? static_cast<size_t>(constraint.next()->location()) : sql.size();
+    int depth = 0;
+    for (t = NextToken(sql, begin); t.kind != Token::Kind::kEnd && t.begin < end; t = NextToken(sql, t.end)) {
+      if (t.kind != Token::Kind::kSymbol) continue;
+      if (sql[t.begin] == '(') ++depth;
+      if ((sql[t.begin] == ')' && depth-- == 0) || (sql[t.begin] == ',' && depth == 0)) end = t.begin;
+    }
+    return std::string(TrimBlanks(sql.substr(begin, end - begin)));
   }
 
   Status SetPrimaryKey(const std::vector<int>& key, int position) {
@@ -338,7 +351,7 @@ Status BindCreateTable(const ParseNode& create, std::string_view sql, const Dial
   if (create.Get(Field::k_tablespacename) != nullptr) return Unsupported("TABLESPACE is not supported", position);
   if (create.Text(Field::k_oncommit) != "ONCOMMIT_NOOP") return Unsupported("ON COMMIT is not supported", position);
 
-  TableBinder binder(sql, &out->schema);
+  TableBinder binder(sql, dialect, &out->schema);
   const ParseNode* elements = create.Get(Field::k_tableElts);
   if (elements == nullptr) return SqlError("table \"" + out->table + "\" must have at least one column", position);
   for (const ParseNode& e : *elements) {
@@ -351,7 +364,7 @@ Status BindCreateTable(const ParseNode& create, std::string_view sql, const Dial
   for (const ParseNode& e : *elements) {
     if (e.Is(Tag::kConstraint)) TESSERA_TRY(binder.AddConstraint(e));
   }
-  TESSERA_TRY(binder.AddExpressions(dialect));
+  TESSERA_TRY(binder.AddExpressions());
   if (out->schema.columns.empty())
     return SqlError("table \"" + out->table + "\" must have at least one column", position);
   if (const ParseNode* options = create.Get(Field::k_options)) TESSERA_TRY(BindTableOptions(*options, &out->schema));
@@ -435,7 +448,7 @@ Status BindCreateIndex(const ParseNode& create, int position, const Snapshot& sn
 }
 
 Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const ColumnSchema& column) {
-  if (node.Is(Tag::kSetToDefault)) return DefaultOf(column);
+  if (node.Is(Tag::kSetToDefault)) return DefaultValue(column, binder->dialect());
   TESSERA_ASSIGN(ExprPtr e, binder->Bind(node));
   const int position = e->position;
   const bool untyped = e->type.id == TypeId::kNull;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "tablet/enum_type.h"
 #include "tablet/interval.h"
 #include "vm/meaning.h"
 
@@ -213,6 +214,8 @@ TypeClass ClassOf(const SqlType& type) {
       return kClassBytea;
     case TypeId::kTimestampTz:
       return kClassTimestampTz;
+    case TypeId::kEnum:
+      return kClassEnum;
   }
   return kClassNone;
 }
@@ -265,6 +268,7 @@ std::optional<Function> FindPrefix(std::string_view symbol, const SqlType& opera
 
 std::optional<OperandRule> FindComparison(const SqlType& left, const SqlType& right) {
   const TypeClass l = ClassOf(left), r = ClassOf(right);
+  if (l == kClassEnum && r == kClassEnum && left != right) return std::nullopt;
   for (const ComparisonRow& row : kComparisons) {
     if (Fits(l, row.left) && Fits(r, row.right)) return row.operands;
   }
@@ -460,6 +464,8 @@ IntegerRange RangeOf(const SqlType& type) {
       return {kInt128Min, kInt128Max};
     case TypeId::kInterval:
       return {-kIntervalBound, kIntervalBound};
+    case TypeId::kEnum:
+      return {0, static_cast<int64_t>(kMostLabels) - 1};
     case TypeId::kDecimal: {
       const int128_t bound = PowerOf10(type.precision) - 1;
       return {-bound, bound};

@@ -37,7 +37,8 @@ enum TypeClass : uint16_t {
   kClassTimestampTz = 1 << 11,
   kClassMoment = kClassDateTime | kClassTimestampTz,
   kClassBytea = 1 << 12,
-  kClassAny = 0x1FFF,
+  kClassEnum = 1 << 13,
+  kClassAny = 0x3FFF,
 };
 
 /// The class of one type; kClassNone for a type that is not known yet (NULL, a quoted literal).

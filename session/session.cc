@@ -134,6 +134,12 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     case Statement::Kind::kDropTable:
       TESSERA_TRY(state->database->DropTable(s.table, s.if_exists));
       return out->Done("DROP TABLE");
+    case Statement::Kind::kCreateType:
+      TESSERA_TRY(state->database->CreateType(s.type));
+      return out->Done("CREATE TYPE");
+    case Statement::Kind::kDropType:
+      TESSERA_TRY(state->database->DropType(s.type.name, s.if_exists));
+      return out->Done("DROP TYPE");
     case Statement::Kind::kCopyFrom:
       return CopyFrom(state, s, out);
     case Statement::Kind::kCopyTo:

@@ -41,6 +41,7 @@ constexpr const char* kClassTimestampTz = "TIMESTAMPTZ";
 constexpr const char* kClassMoment = "DATE, TIMESTAMP or TIMESTAMPTZ";
 constexpr const char* kClassText = "text";
 constexpr const char* kClassInterval = "INTERVAL";
+constexpr const char* kClassEnum = "ENUM";
 
 constexpr const char* kResultWider = "the wider integer type";
 constexpr const char* kResultDecimalSum = "DECIMAL(max(p1-s1, p2-s2) + s + 1, s), s = max(s1, s2)";

@@ -47,6 +47,7 @@ std::string CreateTableText(const TableSchema& schema) {
     out += (i == 0 ? "  " : ",\n  ") + QuotedName(column.name) + " " + column.type.ToString() +
            (column.not_null ? " NOT NULL" : "");
     if (column.default_text) out += " DEFAULT " + QuotedText(*column.default_text);
+    if (column.default_expression) out += " DEFAULT " + *column.default_expression;
     if (column.generated_text) out += " GENERATED ALWAYS AS (" + *column.generated_text + ") STORED";
   }
   const auto names = [&](const std::vector<int>& columns) {

@@ -16,6 +16,7 @@
 
 #include "base/interrupt.h"
 #include "tablet/constraint_row.h"
+#include "tablet/enum_type.h"
 #include "tablet/regular_file.h"
 #include "tablet/schema_check.h"
 #include "tablet/tablet_format.h"
@@ -28,8 +29,9 @@ namespace tessera {
 namespace {
 
 constexpr int kApplicationId = 0x54534352;  // "TSCR"
-/// Without and with the table of defaults, and with that of constraints. Each is made with the first entry.
-constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3;
+/// Without and with the table of defaults, with that of constraints, and with types or what is computed for each row. Each
+/// is made with the first entry.
+constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3, kVersionWithTypes = 4;
 /// Of tables, tablets and versions: whoever counts on from here does not come to the end of an int64_t.
 constexpr int64_t kGreatestId = int64_t{1} << 62;
 constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
@@ -99,6 +101,13 @@ CREATE TABLE constraints (
 );
 )";
 
+constexpr char kTypesSchema[] = R"(
+CREATE TABLE types (
+  name    TEXT PRIMARY KEY,
+  labels  TEXT NOT NULL
+);
+)";
+
 /// The bytes that a checksum of the catalog covers: integers as 8 bytes, texts after their length.
 class CheckedBytes {
  public:
@@ -133,7 +142,7 @@ uint64_t TableChecksum(const TableRecord& table) {
     bytes.Add(static_cast<int64_t>(column.type.id));
     bytes.Add(int64_t{column.type.precision});
     bytes.Add(int64_t{column.type.scale});
-    bytes.Add(int64_t{column.type.length});
+    bytes.Add(int64_t{StoredLength(column.type)});
     bytes.Add(int64_t{column.not_null});
     bytes.Add(int64_t{statistics.has_range});
     bytes.Add(statistics.has_range ? statistics.min : int128_t{0});
@@ -175,6 +184,7 @@ uint64_t DatabaseChecksum(const CatalogContents& contents) {
     bytes.Add(table->id);
     bytes.Add(table->checksum);
   }
+  for (const EnumType& type : contents.types) bytes.Add(std::string_view(EnumText(type)));
   return bytes.Checksum();
 }
 
@@ -473,11 +483,11 @@ Result<Catalog::State> Catalog::Check() {
     if (application == 0 && version == 0 && pages == 0) return State::kEmpty;
     return Corrupt("it is not a database of this program");
   }
-  if (version < kUserVersion || version > kVersionWithConstraints) {
+  if (version < kUserVersion || version > kVersionWithTypes) {
     return Status(ErrorCode::kCorrupt,
                   "database \"" + name_ + "\" has format version " + std::to_string(version) +
-                      ", this program reads version " + std::to_string(kVersionWithConstraints),
-                  version > kVersionWithConstraints ? "Use the newer program that wrote it." : "");
+                      ", this program reads version " + std::to_string(kVersionWithTypes),
+                  version > kVersionWithTypes ? "Use the newer program that wrote it." : "");
   }
   // Another schema could make a SELECT or an INSERT run expressions of its own.
   Statement query(this, "SELECT type, sql FROM sqlite_schema");
@@ -488,7 +498,8 @@ Result<Catalog::State> Catalog::Check() {
     const std::string sql = query.Text(1) + ";\n";
     if (!index && std::string_view(kSchema).find(sql) == std::string_view::npos &&
         std::string_view(kDefaultsSchema).find(sql) == std::string_view::npos &&
-        std::string_view(kConstraintsSchema).find(sql) == std::string_view::npos) {
+        std::string_view(kConstraintsSchema).find(sql) == std::string_view::npos &&
+        std::string_view(kTypesSchema).find(sql) == std::string_view::npos) {
       return Corrupt("it has tables that are not this program's");
     }
   }
@@ -574,6 +585,7 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
   }
   std::sort(contents.tables.begin(), contents.tables.end(),
             [](const auto& a, const auto& b) { return a->schema.name < b->schema.name; });
+  TESSERA_TRY(LoadTypes(&contents.types));
   if (DatabaseChecksum(contents) != checksum) return Corrupt("the checksum of the tables is wrong");
   // SQLite's indexes say so already, but they are the file's too.
   std::unordered_set<int64_t> tables, tablets;
@@ -606,6 +618,22 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
     return Corrupt("it has columns, defaults, constraints or tablets of a table that is missing");
   }
   return contents;
+}
+
+Status Catalog::LoadTypes(std::vector<EnumType>* types) {
+  TESSERA_ASSIGN(const bool has_types, HasTable("types"));
+  if (!has_types) return Status::Ok();
+  Statement query(this, "SELECT name, labels FROM types NOT INDEXED");
+  for (;;) {
+    TESSERA_ASSIGN(bool row, query.Step());
+    if (!row) break;
+    EnumType type;
+    if (!ReadEnum(query.Text(1), &type) || type.name != query.Text(0)) return Corrupt("a damaged type");
+    types->push_back(std::move(type));
+  }
+  if (!query.wrong().empty()) return Corrupt("a type has " + query.wrong());
+  std::sort(types->begin(), types->end(), [](const EnumType& a, const EnumType& b) { return a.name < b.name; });
+  return Status::Ok();
 }
 
 Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table, int64_t next_tablet_id) {
@@ -716,7 +744,7 @@ Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::stri
         .Bind(static_cast<int64_t>(column.type.id))
         .Bind(int64_t{column.type.precision})
         .Bind(int64_t{column.type.scale})
-        .Bind(int64_t{column.type.length})
+        .Bind(int64_t{StoredLength(column.type)})
         .Bind(int64_t{column.not_null});
     const auto& key = table.schema.primary_key;
     const auto position = std::find(key.begin(), key.end(), static_cast<int>(c));
@@ -757,6 +785,8 @@ Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::stri
     TESSERA_TRY(Execute(kConstraintsSchema));
     TESSERA_TRY(RaiseVersion(kVersionWithConstraints));
   }
+  const auto is_newer = [](const ConstraintRow& row) { return row.kind == "default" || row.kind == "enum"; };
+  if (std::any_of(constraints.begin(), constraints.end(), is_newer)) TESSERA_TRY(RaiseVersion(kVersionWithTypes));
   Statement insert_constraint(this, "INSERT INTO constraints VALUES (?, ?, ?, ?, ?)");
   for (size_t i = 0; i < constraints.size(); ++i) {
     insert_constraint.Bind(table.id).Bind(static_cast<int64_t>(i));
@@ -810,6 +840,12 @@ Result<Durability> Catalog::Commit(Transaction* transaction, const CatalogConten
 
 Result<Durability> Catalog::InsertTable(const CatalogContents& state, TableRecord table, const TableRecord* replaced,
                                         const std::vector<std::string>& sketches, int64_t next_tablet_id) {
+  for (const ColumnSchema& column : table.schema.columns) {
+    // Another process may have dropped it since the statement was compiled.
+    if (column.type.id != TypeId::kEnum) continue;
+    if (std::find(state.types.begin(), state.types.end(), EnumOf(column.type)) == state.types.end())
+      return SqlError("type \"" + column.type.ToString() + "\" does not exist");
+  }
   table.version = 1;
   table.checksum = TableChecksum(table);
   CatalogContents after = state;
@@ -835,6 +871,23 @@ Result<Durability> Catalog::DropTable(const CatalogContents& state, const TableR
   TESSERA_TRY(transaction.Begin("BEGIN IMMEDIATE"));
   TESSERA_TRY(DeleteTablets(table.id));
   TESSERA_TRY(DeleteTable(table.id));
+  return Commit(&transaction, after);
+}
+
+Result<Durability> Catalog::SetTypes(const CatalogContents& state, std::vector<EnumType> types) {
+  CatalogContents after = state;
+  after.types = std::move(types);
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.Begin("BEGIN IMMEDIATE"));
+  TESSERA_ASSIGN(const bool has_types, HasTable("types"));
+  if (!has_types) {
+    TESSERA_TRY(Execute(kTypesSchema));
+    TESSERA_TRY(RaiseVersion(kVersionWithTypes));
+  }
+  TESSERA_TRY(Execute("DELETE FROM types"));
+  Statement insert(this, "INSERT INTO types VALUES (?, ?)");
+  for (const EnumType& type : after.types)
+    TESSERA_TRY(insert.Bind(std::string_view(type.name)).Bind(std::string_view(EnumText(type))).Run());
   return Commit(&transaction, after);
 }
 

@@ -49,6 +49,7 @@ struct CatalogContents {
   int64_t next_table_id = 1;
   int64_t next_tablet_id = 1;
   std::vector<std::shared_ptr<const TableRecord>> tables;  ///< by name
+  std::vector<EnumType> types;                             ///< by name
 
   std::shared_ptr<const TableRecord> Find(std::string_view name) const;
 };
@@ -100,6 +101,8 @@ class Catalog {
   Result<Durability> InsertTable(const CatalogContents& state, TableRecord table, const TableRecord* replaced,
                                  const std::vector<std::string>& sketches, int64_t next_tablet_id);
   Result<Durability> DropTable(const CatalogContents& state, const TableRecord& table);
+  /// The types are `types` from now on.
+  Result<Durability> SetTypes(const CatalogContents& state, std::vector<EnumType> types);
   /// Replaces a table's record by `after` (its version and checksum are set here) and its sketches, one per column.
   Result<Durability> UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
                                  const std::vector<std::string>& sketches, int64_t next_tablet_id);
@@ -125,6 +128,7 @@ class Catalog {
   Status RaiseVersion(int version);
   Status Corrupt(const std::string& reason) const;
   Result<CatalogContents> LoadInTransaction(const CatalogContents* before);
+  Status LoadTypes(std::vector<EnumType>* types);
   Result<std::shared_ptr<const TableRecord>> LoadTable(TableRecord table, int64_t next_tablet_id);
   Status WriteTable(const TableRecord& table, const std::vector<std::string>& sketches);
   Status InsertTablets(const TableRecord& table, size_t first);

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <string_view>
 
+#include "tablet/enum_type.h"
 #include "tablet/ordered_float.h"
 
 namespace tessera {
@@ -528,7 +529,7 @@ EncodedChunk EncodeChunk(const SqlType& type, std::span<const ColumnPiece> piece
   out.descriptor.type = static_cast<uint8_t>(type.id);
   out.descriptor.precision = type.precision;
   out.descriptor.scale = type.scale;
-  out.descriptor.length = type.length;
+  out.descriptor.length = StoredLength(type);
   switch (type.storage()) {
     case StorageClass::kInt:
       EncodeFixed<IntegerKey>(pieces, &out);

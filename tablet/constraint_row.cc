@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "tablet/enum_type.h"
+
 namespace tessera {
 
 std::vector<ConstraintRow> ConstraintsOf(const TableSchema& schema) {
@@ -19,6 +21,10 @@ std::vector<ConstraintRow> ConstraintsOf(const TableSchema& schema) {
   for (size_t column = 0; column < schema.columns.size(); ++column) {
     if (const auto& text = schema.columns[column].generated_text)
       rows.push_back({"generated", std::to_string(column), *text});
+    if (const auto& text = schema.columns[column].default_expression)
+      rows.push_back({"default", std::to_string(column), *text});
+    if (const SqlType& type = schema.columns[column].type; type.id == TypeId::kEnum)
+      rows.push_back({"enum", std::to_string(column), EnumText(EnumOf(type))});
   }
   return rows;
 }
@@ -32,10 +38,16 @@ bool AddConstraint(const ConstraintRow& row, TableSchema* schema) {
     schema->checks.push_back({row.name, row.value});
     return true;
   }
-  if (row.kind == "generated") {
-    int column = -1;
-    if (!number(row.name, &column)) return false;
-    schema->columns[static_cast<size_t>(column)].generated_text = row.value;
+  if (row.kind == "generated" || row.kind == "default" || row.kind == "enum") {
+    int number_of = -1;
+    if (!number(row.name, &number_of)) return false;
+    ColumnSchema& column = schema->columns[static_cast<size_t>(number_of)];
+    EnumType type;
+    if (row.kind == "generated") column.generated_text = row.value;
+    if (row.kind == "default") column.default_expression = row.value;
+    if (row.kind != "enum") return true;
+    if (column.type.id != TypeId::kEnum || !ReadEnum(row.value, &type)) return false;
+    column.type = EnumSqlType(type);
     return true;
   }
   if (row.kind != "unique") return false;

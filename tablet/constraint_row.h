@@ -1,4 +1,4 @@
-// CHECK, UNIQUE and GENERATED of a table as the catalog keeps them: see FORMAT.md. Private to tablet/.
+// CHECK, UNIQUE, GENERATED, DEFAULT of each row and the ENUM types of a table as the catalog keeps them: see FORMAT.md. Private to tablet/.
 //
 // Start at: ConstraintsOf. Pure functions; any thread.
 #pragma once

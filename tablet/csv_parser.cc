@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstring>
 
+#include "tablet/enum_type.h"
 #include "tablet/interval.h"
 #include "tablet/schema_check.h"
 #include "tablet/utf8.h"
@@ -432,6 +433,15 @@ void CsvParser::ParseColumn(const Fields& fields, size_t field, ColumnVector* ou
       return ParseFixed(
           fields, field,
           [zone = options_.zone](std::string_view text, int64_t* v) { return ParseMoment(text, zone, v); }, out, bad);
+    case TypeId::kEnum:
+      return ParseFixed(
+          fields, field,
+          [&labels = EnumOf(type).labels](std::string_view text, int64_t* v) {
+            const auto at = std::find(labels.begin(), labels.end(), text);
+            *v = at - labels.begin();
+            return at != labels.end() ? ParseError::kNone : ParseError::kSyntax;
+          },
+          out, bad);
     case TypeId::kUuid:
     case TypeId::kInterval:
       return ParseWide(fields, field, out, bad);
@@ -460,7 +470,7 @@ ParsedBlock CsvParser::Parse(const CsvBlock& block) const {
     const ColumnSchema& schema = schema_.columns[static_cast<size_t>(c)];
     const Value value = DefaultOf(schema);
     ColumnVector& column = result.batch.columns[static_cast<size_t>(c)];
-    if (value.null && schema.not_null && !schema.generated_text && bad.rows > 0)
+    if (value.null && schema.not_null && !schema.generated_text && !schema.default_expression && bad.rows > 0)
       bad.Set(0, c, true, ParseError::kNone, {});
     for (size_t row = 0; row < bad.rows; ++row) column.Append(value);
   }

@@ -11,6 +11,8 @@
 namespace tessera {
 namespace {
 
+bool TypeLess(const EnumType& type, const std::string& name) { return type.name < name; }
+
 class DirectoryDatabase final : public Database {
  public:
   explicit DirectoryDatabase(std::shared_ptr<DatabaseDirectory> directory) : directory_(std::move(directory)) {}
@@ -42,6 +44,34 @@ class DirectoryDatabase final : public Database {
     const std::shared_ptr<const TableRecord> table = write.contents.Find(name);
     if (table == nullptr) return if_exists ? Status() : SqlError("table \"" + name + "\" does not exist");
     return directory_->DropTable(write, *table);
+  }
+
+  Status CreateType(const EnumType& type) override {
+    TESSERA_TRY(CheckType(type));
+    TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
+    std::vector<EnumType> types = write.contents.types;
+    const auto at = std::lower_bound(types.begin(), types.end(), type.name, TypeLess);
+    if (at != types.end() && at->name == type.name) return SqlError("type \"" + type.name + "\" already exists");
+    types.insert(at, type);
+    return directory_->SetTypes(write, std::move(types));
+  }
+
+  Status DropType(const std::string& name, bool if_exists) override {
+    TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
+    std::vector<EnumType> types = write.contents.types;
+    const auto at = std::lower_bound(types.begin(), types.end(), name, TypeLess);
+    if (at == types.end() || at->name != name)
+      return if_exists ? Status() : SqlError("type \"" + name + "\" does not exist");
+    for (const auto& table : write.contents.tables) {
+      for (const ColumnSchema& column : table->schema.columns) {
+        if (column.type.id != TypeId::kEnum || EnumOf(column.type).name != name) continue;
+        return SqlError("cannot drop type " + name + ": column \"" + column.name + "\" of table \"" +
+                            table->schema.name + "\" has it",
+                        -1, "Drop the table first.");
+      }
+    }
+    types.erase(at);
+    return directory_->SetTypes(write, std::move(types));
   }
 
   Result<std::unique_ptr<TableWriter>> Write(const std::string& table) override {

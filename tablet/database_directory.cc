@@ -232,6 +232,7 @@ Result<std::shared_ptr<const Snapshot>> DatabaseDirectory::Read() {
     held->infos.push_back(info);
     tables->tables.push_back(std::shared_ptr<const TableInfo>(held, info.get()));
   }
+  tables->types = contents_.types;
   snapshot_ = tables;
   return std::shared_ptr<const Snapshot>(std::move(tables));
 }
@@ -261,6 +262,13 @@ Status DatabaseDirectory::InsertTable(const Write& write, TableRecord table, con
 Status DatabaseDirectory::DropTable(const Write& write, const TableRecord& table) {
   std::lock_guard guard(mutex_);
   const Result<Durability> committed = catalog_->DropTable(write.contents, table);
+  AfterCommit(committed);
+  return committed.status();
+}
+
+Status DatabaseDirectory::SetTypes(const Write& write, std::vector<EnumType> types) {
+  std::lock_guard guard(mutex_);
+  const Result<Durability> committed = catalog_->SetTypes(write.contents, std::move(types));
   AfterCommit(committed);
   return committed.status();
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "tablet/enum_type.h"
 #include "tablet/interval.h"
 #include "tablet/value_parser.h"
 
@@ -172,6 +173,11 @@ void AppendFixed(const SqlType& type, int64_t v, const TimeZone* zone, std::stri
     case TypeId::kTime:
       AppendTime(v, out);
       break;
+    case TypeId::kEnum: {
+      const std::vector<std::string>& labels = EnumOf(type).labels;
+      if (v >= 0 && static_cast<size_t>(v) < labels.size()) out->append(labels[static_cast<size_t>(v)]);
+      break;
+    }
     default:
       AppendInteger(v, out);
       break;
@@ -373,6 +379,10 @@ Result<Value> ParseValue(std::string_view text, const SqlType& type, const TimeZ
     case TypeId::kInterval: {
       TESSERA_ASSIGN(const Interval interval, ParseInterval(trimmed));
       value.wide = PackInterval(interval);
+      break;
+    }
+    case TypeId::kEnum: {
+      TESSERA_ASSIGN(value.i64, PlaceOfLabel(EnumOf(type), text));
       break;
     }
     case TypeId::kNull:

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "tablet/enum_type.h"
 #include "tablet/interval.h"
 #include "tablet/tablet_format.h"
 #include "tablet/utf8.h"
@@ -21,7 +22,8 @@ std::string WhyNotAName(const std::string& name) {
 }
 
 bool IsStorable(const SqlType& type) {
-  if (type.id <= TypeId::kNull || type.id > TypeId::kBytea) return false;
+  if (type.id <= TypeId::kNull || type.id > TypeId::kEnum) return false;
+  if (type.id == TypeId::kEnum) return !EnumOf(type).name.empty();
   if (type.length < 0 || (type.length != 0 && type.id != TypeId::kText)) return false;
   if (type.id == TypeId::kDecimal) return type.precision >= 1 && type.precision <= 38 && type.scale <= type.precision;
   return type.precision == 0 && type.scale == 0;
@@ -74,6 +76,24 @@ Status CheckSchema(const TableSchema& schema) {
   return {};
 }
 
+Status CheckType(const EnumType& type) {
+  if (const std::string why = WhyNotAName(type.name); !why.empty()) return SqlError("a type " + why);
+  if (type.labels.size() > kMostLabels)
+    return SqlError("an ENUM has at most " + std::to_string(kMostLabels) + " values");
+  const auto is_control = [](char c) { return c >= 0 && c < ' '; };
+  std::set<std::string_view> labels;
+  for (const std::string& label : type.labels) {
+    const std::string quoted = QuoteForMessage(label);
+    if (label.size() > kMostLabelBytes)
+      return SqlError("invalid enum label " + quoted, -1,
+                      "It has at most " + std::to_string(kMostLabelBytes) + " bytes.");
+    if (FindInvalidUtf8(label) != std::string_view::npos || std::any_of(label.begin(), label.end(), is_control))
+      return SqlError("invalid enum label " + quoted, -1, "It is UTF-8 without control characters.");
+    if (!labels.insert(label).second) return SqlError("enum label " + quoted + " is used more than once");
+  }
+  return {};
+}
+
 Value DefaultOf(const ColumnSchema& column) {
   if (!column.default_text) return Value::Null(column.type);
   Result<Value> value = ParseValue(*column.default_text, column.type);
@@ -96,6 +116,8 @@ StoredRange StoredRangeOf(const SqlType& type) {
       const int128_t end = PowerOf10(type.precision);
       return {1 - end, end - 1};
     }
+    case TypeId::kEnum:
+      return {0, static_cast<int64_t>(kMostLabels) - 1};
     case TypeId::kTime:
       return {0, int64_t{86400} * 1000000 - 1};
     case TypeId::kInterval:

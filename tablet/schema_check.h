@@ -13,6 +13,9 @@ namespace tessera {
 /// kSql, naming the first thing that no table can have.
 Status CheckSchema(const TableSchema& schema);
 
+/// The rules of a type: a name; labels that differ, of at most 255 bytes of UTF-8 without control characters.
+Status CheckType(const EnumType& type);
+
 /// The value of a column that a row is stored without. REQUIRES: a schema that CheckSchema passed.
 Value DefaultOf(const ColumnSchema& column);
 

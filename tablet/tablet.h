@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/enum_type.h"
 #include "tablet/ordered_float.h"
 #include "tablet/row_batch.h"
 #include "tablet/types.h"
@@ -138,8 +139,12 @@ struct ColumnSchema {
   bool not_null = false;
   /// What a row gets that is stored without a value for the column, as text of its type; without it NULL.
   std::optional<std::string> default_text = {};
+  /// The same as an expression of SQL that each row computes anew: it depends on time or chance.
+  std::optional<std::string> default_expression = {};
   /// GENERATED ALWAYS AS (text) STORED: an expression of SQL over the other columns, which gives its value.
   std::optional<std::string> generated_text = {};
+
+  bool HasDefault() const { return default_text || default_expression; }
 };
 
 /// An expression of SQL that is not false for any row.
@@ -187,6 +192,7 @@ struct TableInfo {
 class Snapshot {
  public:
   std::vector<std::shared_ptr<const TableInfo>> tables;  ///< sorted by name
+  std::vector<EnumType> types;                           ///< sorted by name
   /// nullptr if there is none. Names are as PostgreSQL folds them (the parser lower-cases unquoted names).
   std::shared_ptr<const TableInfo> Find(std::string_view name) const;
 };
@@ -251,6 +257,9 @@ class Database {
   /// In place of the table of that name, if there is one, in one commit.
   virtual Status ReplaceTable(const TableSchema& schema) = 0;
   virtual Status DropTable(const std::string& name, bool if_exists) = 0;
+  virtual Status CreateType(const EnumType& type) = 0;
+  /// Errors: a column has the type.
+  virtual Status DropType(const std::string& name, bool if_exists) = 0;
   virtual Result<std::unique_ptr<TableWriter>> Write(const std::string& table) = 0;
   /// A new table with its rows, in one commit: as CreateTable() or, if `replace`, ReplaceTable() and Write().
   virtual Result<std::unique_ptr<TableWriter>> WriteNew(const TableSchema& schema, bool replace) = 0;

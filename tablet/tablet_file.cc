@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "tablet/enum_type.h"
 #include "tablet/io_error.h"
 #include "tablet/packed_chunk.h"
 #include "tablet/regular_file.h"
@@ -106,7 +107,7 @@ const char* CheckDescriptor(const ChunkDescriptor& d, const SqlType& type, uint3
     return "a wrong size of texts";
   }
   if (d.type != static_cast<uint8_t>(type.id) || d.precision != type.precision || d.scale != type.scale ||
-      d.length != type.length) {
+      d.length != StoredLength(type)) {
     return "the column's type is not the catalog's";
   }
   if (d.encoding > static_cast<uint8_t>(Encoding::kPlain)) return "unknown encoding";

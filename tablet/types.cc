@@ -1,6 +1,8 @@
 // How a type is spelled.
 #include "tablet/types.h"
 
+#include "tablet/enum_type.h"
+
 namespace tessera {
 
 std::string SqlType::ToString() const {
@@ -37,6 +39,8 @@ std::string SqlType::ToString() const {
       return "TIMESTAMP WITH TIME ZONE";
     case TypeId::kBytea:
       return "BYTEA";
+    case TypeId::kEnum:
+      return EnumOf(*this).name;
   }
   return "?";
 }

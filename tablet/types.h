@@ -25,11 +25,12 @@ enum class TypeId : uint8_t {
   kUuid,         ///< 128 bits, the highest one inverted: signed numbers are in the order of the unsigned bytes
   kTimestampTz,  ///< TIMESTAMP WITH TIME ZONE: a moment, microseconds since 1970-01-01 00:00:00 UTC
   kBytea,        ///< any bytes
+  kEnum,         ///< the place of a label (tablet/enum_type.h)
 };
 
 /// How the machine holds a value. One accumulator and one kind of register for each of 64 and 128 bits.
 enum class StorageClass : uint8_t {
-  kInt,  ///< int64_t: BOOLEAN, SMALLINT, INTEGER, BIGINT, DATE, TIMESTAMP with and without zone, TIME, DECIMAL to 18 digits
+  kInt,  ///< int64_t: BOOLEAN, SMALLINT, INTEGER, BIGINT, DATE, TIMESTAMP with and without zone, TIME, ENUM, DECIMAL to 18 digits
   kFloat,  ///< double: REAL, DOUBLE PRECISION
   kWide,   ///< int128_t: DECIMAL of 19 to 38 digits, exact sums, UUID, INTERVAL
   kText,  ///< TEXT and BYTEA: bytes in a chunk; in a register the int64_t identifier that the query's string pool gave them
@@ -39,7 +40,8 @@ struct SqlType {
   TypeId id = TypeId::kNull;
   uint8_t precision = 0;  ///< DECIMAL: 1..38, else 0
   uint8_t scale = 0;      ///< DECIMAL: 0..precision, else 0
-  int32_t length = 0;     ///< TEXT: greatest length in characters (VARCHAR(n), CHAR(n)); 0 if unlimited
+  int32_t length =
+      0;  ///< TEXT: greatest length in characters (VARCHAR(n), CHAR(n)); 0 if unlimited. ENUM: the type's number
 
   friend bool operator==(const SqlType&, const SqlType&) = default;
 

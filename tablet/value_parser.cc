@@ -10,6 +10,7 @@
 #include <limits>
 #include <string>
 
+#include "tablet/enum_type.h"
 #include "tablet/utf8.h"
 
 namespace tessera {
@@ -132,6 +133,7 @@ Status ParseFailure(ParseError error, std::string_view text, const SqlType& type
     case ParseError::kNone:
       break;
     case ParseError::kSyntax:
+      if (type.id == TypeId::kEnum) return PlaceOfLabel(EnumOf(type), text).status();
       return SqlError("invalid input syntax for type " + LowerCaseName(type) + ": " + quoted);
     case ParseError::kRange:
       return SqlError("value " + quoted + " is out of range for type " + LowerCaseName(type));
@@ -378,8 +380,7 @@ void AppendHex(std::string_view bytes, std::string* out) {
   }
 }
 
-ParseError ParseBytea(std::string_view text, std::string* out) {
-  if (text.starts_with("\\x")) return AppendFromHex(text.substr(2), out) ? ParseError::kNone : ParseError::kSyntax;
+bool AppendFromEscape(std::string_view text, std::string* out) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '\\') {
       out->push_back(text[i]);
@@ -394,10 +395,15 @@ ParseError ParseBytea(std::string_view text, std::string* out) {
       out->push_back('\\');
       i += 1;
     } else {
-      return ParseError::kSyntax;
+      return false;
     }
   }
-  return ParseError::kNone;
+  return true;
+}
+
+ParseError ParseBytea(std::string_view text, std::string* out) {
+  const bool good = text.starts_with("\\x") ? AppendFromHex(text.substr(2), out) : AppendFromEscape(text, out);
+  return good ? ParseError::kNone : ParseError::kSyntax;
 }
 
 void AppendBytea(std::string_view bytes, std::string* out) {

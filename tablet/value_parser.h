@@ -99,6 +99,8 @@ ParseError CheckText(std::string_view text, const SqlType& type);
 ParseError ParseBytea(std::string_view text, std::string* out);
 /// \x and the digits.
 void AppendBytea(std::string_view bytes, std::string* out);
+/// Bytes, where \\ is \ and \ooo an octal number. false: a \ is followed by something else.
+bool AppendFromEscape(std::string_view text, std::string* out);
 /// Pairs of hexadecimal digits, with blanks between them. false: something else.
 bool AppendFromHex(std::string_view digits, std::string* out);
 void AppendHex(std::string_view bytes, std::string* out);

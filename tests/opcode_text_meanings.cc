@@ -114,8 +114,10 @@ Fate OfRegex(Opcode op, const std::string& s, const std::string& pattern, const 
         for (size_t i = 0; i < replacement.size(); ++i) {
           const char next = replacement[i] == '\\' && i + 1 < replacement.size() ? replacement[++i] : 0;
           if (next == 0 || next == '\\') *out += replacement[i];
+          const bool group = next >= '0' && next <= '9';
           if (next == '&') *out += part(m, 0);
-          if (next >= '1' && next <= '9') *out += part(m, static_cast<size_t>(next - '0'));
+          if (group) *out += part(m, static_cast<size_t>(next - '0'));
+          if (next != 0 && next != '\\' && next != '&' && !group) *out += std::string("\\") + next;
         }
       }
       *out += piece(copied, characters.size() - copied);
@@ -148,7 +150,7 @@ std::string Base64Of(const std::string& s) {
 bool BytesOf(const std::string& text, int64_t form, std::string* out) {
   std::string s;
   for (char c : text) {
-    if (form != 0 && std::isspace(static_cast<unsigned char>(c)) != 0) continue;
+    if (form != 0 && form != 3 && std::isspace(static_cast<unsigned char>(c)) != 0) continue;
     s += c;
   }
   if (form == 2) {
@@ -164,7 +166,7 @@ bool BytesOf(const std::string& text, int64_t form, std::string* out) {
     const bool ended = end == std::string::npos || (s.size() - end <= 2 && s.substr(end).find_first_not_of('=') > 2);
     return ended && s.find_first_not_of(std::string(kSymbols) + "=") == std::string::npos;
   }
-  if (form == 0 && !s.starts_with("\\x")) {
+  if (form == 3 || (form == 0 && !s.starts_with("\\x"))) {
     *out = s;
     return s.find('\\') == std::string::npos;  // (the walk's texts have no octal numbers)
   }
@@ -230,6 +232,31 @@ bool IsLike(const std::string& s, size_t i, const std::string& pattern, size_t k
   return s[i] == pattern[k] && IsLike(s, i + 1, pattern, k + 1);
 }
 
+namespace {
+
+/// Opcodes of regular expressions that rows have, by those with constants.
+Fate OfRowsRegex(Opcode op, const std::string& s, const std::string& pattern, const TextOperand& c, std::string* out,
+                 int64_t* number) {
+  try {
+    std::wstring groups;
+    for (char byte : pattern) groups += static_cast<wchar_t>(static_cast<uint8_t>(byte) < 128 ? byte : 'x');
+    const auto count = static_cast<int64_t>(std::wregex(groups).mark_count());
+    switch (op) {
+      case Opcode::RegexMatchT:
+        return OfRegex(Opcode::FilterRegex, s, pattern, "", {0, 0}, out, number);
+      case Opcode::RegexGroupT:
+        if (c.v < 0 || c.v > count) return Fate::kError;
+        return OfRegex(Opcode::RegexPartT, s, pattern, "", {static_cast<int32_t>(c.v), 0}, out, number);
+      default:
+        return OfRegex(Opcode::RegexReplaceT, s, pattern, c.text, {0, op == Opcode::RegexAllT ? 1 : 0}, out, number);
+    }
+  } catch (const std::regex_error&) {
+    return Fate::kError;
+  }
+}
+
+}  // namespace
+
 Fate TextOfOperands(Opcode op, const std::string& s, const TextOperand& b, const TextOperand& c, std::string* out,
                     int64_t* number) {
   const std::vector<std::string> characters = Characters(s);
@@ -253,6 +280,13 @@ Fate TextOfOperands(Opcode op, const std::string& s, const TextOperand& b, const
         *out = Base64Of(s);
         return Fate::kValue;
       }
+      if (b.v == 3) {
+        for (char byte : s) {
+          const auto code = static_cast<uint8_t>(byte);
+          *out += code == 0 || code > 127 ? fmt::format("\\{:03o}", code) : std::string(byte == '\\' ? 2 : 1, byte);
+        }
+        return Fate::kValue;
+      }
       if (b.v == 0) *out = "\\x";
       for (char byte : s) *out += fmt::format("{:02x}", static_cast<uint8_t>(byte));
       return Fate::kValue;
@@ -265,6 +299,18 @@ Fate TextOfOperands(Opcode op, const std::string& s, const TextOperand& b, const
         if (std::equal(part.begin(), part.end(), characters.begin() + static_cast<int64_t>(i)))
           *number = static_cast<int64_t>(i) + 1;
       }
+      return Fate::kValue;
+    }
+    case Opcode::RegexMatchT:
+    case Opcode::RegexGroupT:
+    case Opcode::RegexFirstT:
+    case Opcode::RegexAllT:
+      return OfRowsRegex(op, s, b.text, c, out, number);
+    case Opcode::LabelT: {
+      const std::string list = b.text + '\x1F', label = '\x1F' + s + '\x1F';
+      const size_t at = s.find('\x1F') == std::string::npos ? list.find(label) : std::string::npos;
+      if (at == std::string::npos) return Fate::kError;
+      *number = std::count(list.begin(), list.begin() + static_cast<int64_t>(at), '\x1F');
       return Fate::kValue;
     }
     case Opcode::LikeT:

@@ -184,6 +184,42 @@ TEST_F(TabletDatabase, DefaultsSurviveAReopen) {
   EXPECT_NE(Table(again.get(), "plain"), nullptr);
 }
 
+TEST_F(TabletDatabase, TypesAreKept) {
+  auto database = Open(Path("d"));
+  const auto names = [&](const std::unique_ptr<Database>& d) {
+    std::string all;
+    const auto snapshot = d->Read().value();
+    for (const EnumType& type : snapshot->types) all += EnumText(type) + ";";
+    return all;
+  };
+  ASSERT_OK(database->CreateType({"size", {"S", "M", ""}}));
+  ASSERT_OK(database->CreateType({"mood", {"sad", "it's"}}));
+  ASSERT_OK(database->CreateType({"none", {}}));
+  EXPECT_EQ(database->CreateType({"mood", {}}).message(), "type \"mood\" already exists");
+  EXPECT_EQ(database->CreateType({"", {}}).message(), "a type needs a name");
+  EXPECT_EQ(database->CreateType({"x", {"a", "a"}}).message(), "enum label \"a\" is used more than once");
+  EXPECT_EQ(database->CreateType({"x", {"a\x1F"}}).code(), ErrorCode::kSql);
+  EXPECT_EQ(database->CreateType({"x", {std::string(256, 'a')}}).code(), ErrorCode::kSql);
+  auto again = Open(Path("d"));
+  EXPECT_EQ(names(again), "mood\x1Fsad\x1Fit's;none;size\x1FS\x1FM\x1F;");
+  TableSchema schema = NumbersSchema("t");
+  schema.columns[1].type = EnumSqlType({"mood", {"sad", "it's"}});
+  schema.columns[1].default_expression = "now()";
+  ASSERT_OK(again->CreateTable(schema, false));
+  EXPECT_EQ(database->DropType("mood", false).message(),
+            "cannot drop type mood: column \"v\" of table \"t\" has it");
+  const TableSchema& kept = Table(database.get(), "t")->schema;
+  EXPECT_EQ(kept.columns[1].type, schema.columns[1].type);
+  EXPECT_EQ(kept.columns[1].default_expression, "now()");
+  EXPECT_EQ(EnumOf(kept.columns[1].type).labels, (std::vector<std::string>{"sad", "it's"}));
+  ASSERT_OK(database->DropType("size", false));
+  EXPECT_EQ(database->DropType("size", false).message(), "type \"size\" does not exist");
+  ASSERT_OK(database->DropType("size", true));
+  ASSERT_OK(database->DropTable("t", false));
+  ASSERT_OK(database->DropType("mood", false));
+  EXPECT_EQ(names(again), "none;");
+}
+
 TEST_F(TabletDatabase, ConstraintsAreKept) {
   auto database = Open(Path("d"));
   TableSchema schema = NumbersSchema("t");
@@ -771,6 +807,7 @@ TEST_F(TabletDatabase, UnchangedTabletsKeepTheirObjects) {
 }
 
 TEST_F(TabletDatabase, AllTypesSurviveAReopen) {
+  const EnumType kMood = {"mood", {"sad", "ok"}};
   const std::vector<std::pair<SqlType, const char*>> types = {
       {SqlType::Of(TypeId::kBoolean), "true"},
       {SqlType::Of(TypeId::kSmallint), "-5"},
@@ -787,6 +824,7 @@ TEST_F(TabletDatabase, AllTypesSurviveAReopen) {
       {SqlType::Of(TypeId::kInterval), "-1 years -2 mons +3 days -04:05:06.5"},
       {SqlType::Of(TypeId::kUuid), "00000000-0000-0000-0000-000000000000"},
       {SqlType::Of(TypeId::kBytea), "\\x00ff5c"},
+      {EnumSqlType(kMood), "ok"},
       {SqlType::Text(), "text"},
       {SqlType::Text(7), "varchar"}};
   TableSchema schema;
@@ -805,6 +843,8 @@ TEST_F(TabletDatabase, AllTypesSurviveAReopen) {
   }
   {
     auto database = Open(Path("d"));
+    EXPECT_EQ(database->CreateTable(schema, false).message(), "type \"mood\" does not exist");
+    ASSERT_OK(database->CreateType(kMood));
     ASSERT_OK(database->CreateTable(schema, false));
     ASSERT_OK(Insert(database.get(), schema.name, batch));
   }

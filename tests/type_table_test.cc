@@ -161,7 +161,8 @@ const std::vector<SqlType>& AllTypes() {
                                              SqlType::Of(TypeId::kTimestampTz),
                                              SqlType::Of(TypeId::kBytea),
                                              SqlType::Text(),
-                                             SqlType::Of(TypeId::kInterval)};
+                                             SqlType::Of(TypeId::kInterval),
+                                             EnumSqlType({"mood", {"sad", "ok"}})};
   return types;
 }
 

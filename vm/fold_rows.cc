@@ -76,6 +76,8 @@ class Folder {
         values_.low[to] = std::bit_cast<int64_t>(between);
         break;
       }
+      case Section::Fold::kCounts:
+        return Counts(to);
       default:
         return Join(to);
     }
@@ -104,6 +106,22 @@ class Folder {
       text_ += strings_.Get(values_.low[i]);
       if (text_.size() > static_cast<size_t>(kMostTextBytes)) return LaneErrorStatus(LaneError::kTextTooLong, {});
     }
+    Copy(&values_, to, counted_[0]);
+    values_.low[to] = strings_.Intern(text_);
+    return Status::Ok();
+  }
+
+  /// Equal values follow each other.
+  Status Counts(size_t to) {
+    text_ = "{";
+    for (size_t begin = 0, end; begin < counted_.size(); begin = end) {
+      for (end = begin + 1; end < counted_.size() && Same(values_, counted_[begin], counted_[end]);) ++end;
+      if (begin > 0) text_ += ", ";
+      text_ += strings_.Get(values_.low[counted_[begin]]);
+      text_ += "=" + std::to_string(end - begin);
+      if (text_.size() > static_cast<size_t>(kMostTextBytes)) return LaneErrorStatus(LaneError::kTextTooLong, {});
+    }
+    text_ += "}";
     Copy(&values_, to, counted_[0]);
     values_.low[to] = strings_.Intern(text_);
     return Status::Ok();

@@ -61,7 +61,7 @@ Status LaneErrorStatus(LaneError error, const Instruction& in) {
       return SqlError("interval out of range");
     case LaneError::kNoBytes:
       return SqlError("invalid input syntax for type BYTEA", -1,
-                      "Bytes are \\x and pairs of hexadecimal digits; decode takes 'hex' and 'base64'.");
+                      "Bytes are \\x and pairs of hexadecimal digits; decode takes 'hex', 'base64' and 'escape'.");
     case LaneError::kNoDate:
       return SqlError("date field value out of range", -1, "make_date takes a year from 1 to 9999, a month and a day.");
     case LaneError::kRealOverflow:

@@ -87,7 +87,7 @@ class SectionListing {
   }
 
  private:
-  static constexpr const char* kFolds[] = {"", "first", "mode", "quantile", "quantile between", "join"};
+  static constexpr const char* kFolds[] = {"", "first", "mode", "quantile", "quantile between", "join", "counts"};
 
   /// "aggregate SumI(r2) of 1 + 1 keys, rows from 2 preceding to current row".
   static std::string Window(const WindowSpec& w) {

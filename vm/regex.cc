@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "base/interrupt.h"
+#include "tablet/utf8.h"
+#include "vm/lane_error.h"
 #include "vm/text_meaning.h"
 
 namespace tessera::vm {
@@ -129,7 +133,62 @@ void Regex::Replace(std::string_view s, std::string_view replacement, bool all, 
   if (out->size() > static_cast<size_t>(kMostTextBytes)) lane.error = LaneError::kTextTooLong;
 }
 
+namespace {
+
+/// The pattern's expression, which this thread keeps: rows have few different ones.
+Result<const Regex*> RegexOf(std::string_view pattern) {
+  constexpr size_t kMost = 256;
+  thread_local std::map<std::string, Regex, std::less<>> known;
+  thread_local const std::pair<const std::string, Regex>* last = nullptr;
+  if (last != nullptr && last->first == pattern) return &last->second;
+  auto at = known.find(pattern);
+  if (at == known.end()) {
+    Regex regex(pattern);
+    if (!regex.error().empty()) {
+      return SqlError("invalid regular expression: " + regex.error(), -1,
+                      "The pattern of a row is " + QuoteForMessage(pattern) + ". The syntax is that of RE2.");
+    }
+    last = nullptr;
+    if (known.size() == kMost) known.clear();
+    at = known.emplace(std::string(pattern), std::move(regex)).first;
+  }
+  last = &*at;
+  return &at->second;
+}
+
+Status ReplaceMatches(std::string_view s, std::string_view pattern, std::string_view replacement, bool all,
+                      std::string* out) {
+  TESSERA_ASSIGN(const Regex* const regex, RegexOf(pattern));
+  Lane lane;
+  regex->Replace(s, replacement, all, out, lane);
+  return lane.error == LaneError::kNone ? Status::Ok() : LaneErrorStatus(lane.error, {});
+}
+
+}  // namespace
+
 namespace meaning {
+
+Result<int64_t> RegexMatchT::Apply(std::string_view s, std::string_view pattern) {
+  TESSERA_ASSIGN(const Regex* const regex, RegexOf(pattern));
+  return regex->Matches(s) ? 1 : 0;
+}
+Status RegexGroupT::Apply(std::string_view s, std::string_view pattern, int64_t group, std::string* out) {
+  TESSERA_ASSIGN(const Regex* const regex, RegexOf(pattern));
+  if (group < 0 || group > regex->groups()) {
+    return SqlError("the regular expression " + QuoteForMessage(pattern) + " has no group " + std::to_string(group), -1,
+                    "It has " + std::to_string(regex->groups()) + ".");
+  }
+  std::string_view part;
+  out->assign(regex->Find(s, static_cast<int>(group), 1, &part) ? part : std::string_view(""));
+  return Status::Ok();
+}
+Status RegexFirstT::Apply(std::string_view s, std::string_view pattern, std::string_view replacement,
+                          std::string* out) {
+  return ReplaceMatches(s, pattern, replacement, false, out);
+}
+Status RegexAllT::Apply(std::string_view s, std::string_view pattern, std::string_view replacement, std::string* out) {
+  return ReplaceMatches(s, pattern, replacement, true, out);
+}
 
 bool RegexPartT::Apply(const Regex& regex, std::string_view s, int group, int number, std::string* out) {
   std::string_view part;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "vm/meaning.h"
 
 namespace re2 {
@@ -86,6 +87,22 @@ struct RegexPlaceT {
 struct RegexReplaceT {
   static void Apply(const Regex& regex, std::string_view s, std::string_view replacement, bool all, std::string* out,
                     Lane& lane);
+};
+
+// ---- Of a pattern that rows have: an error that names it if it is no regular expression
+/// 1 if s has a match, else 0.
+struct RegexMatchT {
+  static Result<int64_t> Apply(std::string_view s, std::string_view pattern);
+};
+/// A group of the first match; "" if there is none. An error if the pattern has no such group.
+struct RegexGroupT {
+  static Status Apply(std::string_view s, std::string_view pattern, int64_t group, std::string* out);
+};
+struct RegexFirstT {
+  static Status Apply(std::string_view s, std::string_view pattern, std::string_view replacement, std::string* out);
+};
+struct RegexAllT {
+  static Status Apply(std::string_view s, std::string_view pattern, std::string_view replacement, std::string* out);
 };
 
 }  // namespace meaning

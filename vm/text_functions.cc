@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 
+#include "tablet/enum_type.h"
 #include "tablet/row_batch.h"
 #include "tablet/value_parser.h"
 #include "vm/text_meaning.h"
@@ -212,9 +213,28 @@ void RepeatT::Apply(std::string_view s, int64_t n, std::string* out, Lane& lane)
   for (int64_t i = 0; i < n; ++i) out->append(s);
 }
 
+namespace {
+
+/// Zeros and bytes beyond ASCII as octal numbers, \ as \\: as PostgreSQL.
+void Escape(std::string_view s, std::string* out) {
+  for (const char c : s) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte == 0 || byte > 127) {
+      out->push_back('\\');
+      for (const int shift : {6, 3, 0}) out->push_back(static_cast<char>('0' + (byte >> shift & 7)));
+    } else {
+      if (c == '\\') out->push_back(c);
+      out->push_back(c);
+    }
+  }
+}
+
+}  // namespace
+
 void EncodeT::Apply(std::string_view s, int64_t n, std::string* out, Lane&) {
   out->clear();
   if (n == kByteaForm) return AppendBytea(s, out);
+  if (n == kEscapeForm) return Escape(s, out);
   if (n != kBase64Form) return AppendHex(s, out);
   constexpr size_t kLine = 57;  // bytes of a line of 76 characters, which ends with a line feed: as PostgreSQL
   for (size_t i = 0; i < s.size(); i += 3) {
@@ -252,6 +272,7 @@ void DecodeT::Apply(std::string_view s, int64_t n, std::string* out, Lane& lane)
   out->clear();
   const bool good = n == kByteaForm    ? ParseBytea(s, out) == ParseError::kNone
                     : n == kBase64Form ? FromBase64(s, out)
+                    : n == kEscapeForm ? AppendFromEscape(s, out)
                                        : AppendFromHex(s, out);
   if (!good) lane.error = LaneError::kNoBytes;
 }
@@ -262,6 +283,8 @@ int64_t PositionT::Apply(std::string_view s, std::string_view part) {
 }
 
 int64_t LikeT::Apply(std::string_view s, std::string_view pattern) { return LikeMatches(s, pattern) ? 1 : 0; }
+
+Result<int64_t> LabelT::Apply(std::string_view s, std::string_view list) { return PlaceOfLabel(list, s); }
 
 void ReplaceT::Apply(std::string_view s, std::string_view from, std::string_view to, std::string* out, Lane& lane) {
   out->clear();

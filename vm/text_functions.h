@@ -76,7 +76,7 @@ struct RepeatT {
   static void Apply(std::string_view s, int64_t n, std::string* out, Lane& lane);
 };
 /// Bytes as a text and back; n is a form.
-enum ByteForm : int64_t { kByteaForm = 0, kHexForm = 1, kBase64Form = 2 };
+enum ByteForm : int64_t { kByteaForm = 0, kHexForm = 1, kBase64Form = 2, kEscapeForm = 3 };
 struct EncodeT {
   static void Apply(std::string_view s, int64_t n, std::string* out, Lane& lane);
 };
@@ -92,6 +92,11 @@ struct PositionT {
 /// 1 if s is LIKE `pattern`, else 0.
 struct LikeT {
   static int64_t Apply(std::string_view s, std::string_view pattern);
+};
+
+/// The place of a label in a list of them, see tablet/enum_type.h. An error that lists them if it is none.
+struct LabelT {
+  static Result<int64_t> Apply(std::string_view s, std::string_view list);
 };
 
 // ---- TextReplace

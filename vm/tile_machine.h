@@ -309,6 +309,8 @@ class TileMachine {
   void NullsOfW();
   /// The regular expression of a constant, compiled when it is first asked for.
   const Regex& RegexOf(int32_t constant);
+  /// False for an error of a row, which is noted.
+  bool Succeeds(const Status& status);
   /// The format of the current instruction, likewise.
   const Format& FormatOf(const Instruction& in);
   template <class M>

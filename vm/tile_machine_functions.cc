@@ -99,6 +99,16 @@ void TileMachine::TextOfOperands(const Instruction& in) {
       return Text(v);
     }
   };
+  const auto make = [&](auto... arguments) {
+    if constexpr (requires { M::Apply(arguments..., &text_); }) {
+      return Succeeds(M::Apply(arguments..., &text_));
+    } else {
+      Lane lane;
+      M::Apply(arguments..., &text_, lane);
+      if (lane.error != LaneError::kNone) NoteError(lane.error);
+      return lane.error == LaneError::kNone;
+    }
+  };
   // Neighbouring rows often hold the same string.
   const bool constant = b.one && c.one;
   int64_t last = -1, last_result = 0;
@@ -106,19 +116,25 @@ void TileMachine::TextOfOperands(const Instruction& in) {
     if (is_null(b, i) || is_null(c, i)) NullsA()[i] = 1;
     if (a_may_be_null_ && a_null_[i] != 0) return;
     if (!constant || a_[i] != last) {
-      Lane lane;
+      bool made;
       if constexpr (kThird) {
-        M::Apply(Text(a_[i]), argument(std::type_identity<B>(), b, i), argument(std::type_identity<C>(), c, i), &text_,
-                 lane);
+        made = make(Text(a_[i]), argument(std::type_identity<B>(), b, i), argument(std::type_identity<C>(), c, i));
       } else {
-        M::Apply(Text(a_[i]), argument(std::type_identity<B>(), b, i), &text_, lane);
+        made = make(Text(a_[i]), argument(std::type_identity<B>(), b, i));
       }
-      if (lane.error != LaneError::kNone) return NoteError(lane.error);
+      if (!made) return;
       last = a_[i];
       last_result = MadeText(text_);
     }
     a_[i] = last_result;
   });
+}
+
+bool TileMachine::Succeeds(const Status& status) {
+  if (status.ok()) return true;
+  if (error_ == LaneError::kNone) text_error_ = status;
+  NoteError(LaneError::kBadText);
+  return false;
 }
 
 const Regex& TileMachine::RegexOf(int32_t constant) {
@@ -150,7 +166,12 @@ void TileMachine::RunApart(const Instruction& in) {
     ForOnlyLive([&](int i) {
       if (is_null(b, i)) NullsA()[i] = 1;
       if (a_may_be_null_ && a_null_[i] != 0) return;
-      a_[i] = M::Apply(Text(a_[i]), Text(value(b, i)));
+      const auto found = M::Apply(Text(a_[i]), Text(value(b, i)));
+      if constexpr (std::is_same_v<decltype(found), const int64_t>) {
+        a_[i] = found;
+      } else if (Succeeds(found.status())) {
+        a_[i] = *found;
+      }
     });
   } else if constexpr (kShape == Shape::Like) {
     const Regex& regex = RegexOf(in.p2);
@@ -231,13 +252,10 @@ void TileMachine::RunApart(const Instruction& in) {
         a_[i] = MadeText(text_);
       } else if constexpr (std::is_same_v<M, meaning::ZoneParseT>) {
         const Result<int64_t> moment = M::Apply(zone, Text(a_[i]));
-        if (moment.ok()) {
-          a_[i] = *moment;
-        } else if (in.p3 != 0) {
+        if (!moment.ok() && in.p3 != 0) {
           NullsA()[i] = 1;
-        } else {
-          if (error_ == LaneError::kNone) text_error_ = moment.status();
-          NoteError(LaneError::kBadText);
+        } else if (Succeeds(moment.status())) {
+          a_[i] = *moment;
         }
       } else {
         Lane lane;

@@ -19,7 +19,7 @@
 namespace tessera::vm {
 
 bool IsValueType(const SqlType& t) {
-  if (t.id == TypeId::kNull || t.id > TypeId::kBytea) return false;
+  if (t.id == TypeId::kNull || t.id > TypeId::kEnum) return false;
   if (t.id == TypeId::kDecimal) return t.precision >= 1 && t.precision <= 38 && t.scale <= t.precision;
   return true;
 }
@@ -241,7 +241,7 @@ class Verifier {
     const auto keys = static_cast<size_t>(s.keys);
     const bool plain = s.sink == Section::Sink::kRows && s.limit == -1 && s.offset == 0 && s.append_to == -1 &&
                        s.repeat == -1 && section_ + 1 < static_cast<int>(p_.sections.size());
-    if (!plain || s.fold > Section::Fold::kJoin || keys >= s.columns.size() || s.order.size() < keys)
+    if (!plain || s.fold > Section::Fold::kCounts || keys >= s.columns.size() || s.order.size() < keys)
       return Fail("a fold of rows");
     for (size_t k = 0; k < keys; ++k) {
       if (s.order[k].column != static_cast<int32_t>(k)) return Fail("the order of a fold");
@@ -251,7 +251,9 @@ class Verifier {
 
   /// The constant of a fold, and the class of the values.
   Status CheckFoldOf(AccumulatorSpec value, Fold fold, int32_t constant) {
-    if (fold == Fold::kFirst || fold == Fold::kMode) return constant == -1 ? Status::Ok() : Fail("constant of a fold");
+    if (fold == Fold::kCounts && value != AccumulatorSpec::T) return Fail("class of a fold");
+    if (fold == Fold::kFirst || fold == Fold::kMode || fold == Fold::kCounts)
+      return constant == -1 ? Status::Ok() : Fail("constant of a fold");
     if (!InRange(constant, p_.constants)) return Fail("constant of a fold");
     const Value& v = p_.constants[static_cast<size_t>(constant)];
     const bool joins = fold == Fold::kJoin;

@@ -33,6 +33,7 @@ enum class Fold : uint8_t {
   kQuantile,  ///< that at a fraction, a constant, of their number
   kBetween,   ///< class F: the same, between the two values there
   kJoin,      ///< TEXT: all values, a constant between them
+  kCounts,    ///< TEXT: each run of equal values and its length, as {a=2, b=1}; of sections only
 };
 
 /// Which rows of its partition a row's frame has. The default is SQL's.
