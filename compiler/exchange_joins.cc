@@ -28,10 +28,12 @@ bool IsPartOfRecursion(const Program& program, size_t section) {
 /// Cuts one section before one of its probes.
 class Cut {
  public:
-  Cut(const Program& program, size_t number, size_t probe)
+  /// `behind_saves`: cuts before the masks that are saved right before the probe: all rows are live there.
+  Cut(const Program& program, size_t number, size_t probe, bool behind_saves)
       : program_(program), whole_(program.sections[number]), number_(number), probe_(probe), begin_(probe) {
-    // (A LEFT JOIN with conditions clears a mask first.)
-    while (begin_ > 0 && at(begin_ - 1).op == Opcode::MaskClear) --begin_;
+    // (A LEFT JOIN with conditions clears a mask first; an anti join saves one.)
+    const auto belongs = [&](Opcode op) { return op == Opcode::MaskClear || (behind_saves && op == Opcode::MaskSave); };
+    while (begin_ > 0 && belongs(at(begin_ - 1).op)) --begin_;
   }
 
   /// False if the section cannot be cut there: more than rows passes the place.
@@ -245,14 +247,16 @@ void ExchangeJoin(int join, Code* code) {
       code->program->sections.size() == vm::kMaxSections || !FindProbe(*code->program, join, &number, &probe))
     return;
   Program changed = *code->program;
-  Cut cut(*code->program, number, probe);
-  if (!cut.Make()) return;
-  changed.sections[number] = std::move(cut.second);
+  Cut cut(*code->program, number, probe, false), earlier(*code->program, number, probe, true);
+  const bool is_cut = cut.Make();
+  if (!is_cut && !earlier.Make()) return;
+  Cut& made = is_cut ? cut : earlier;
+  changed.sections[number] = std::move(made.second);
   // (The second part reads the first, which takes its place: that reference does not move.)
   changed.sections[number].source_kind = Section::Source::kTable;
   MakeRoomFor(number, &changed);
   changed.sections[number].source_kind = Section::Source::kSection;
-  changed.sections.insert(changed.sections.begin() + static_cast<ptrdiff_t>(number), std::move(cut.first));
+  changed.sections.insert(changed.sections.begin() + static_cast<ptrdiff_t>(number), std::move(made.first));
   changed.sections[static_cast<size_t>(changed.joins[j].section)].by_key = true;
   if (!Verify(changed).ok()) return;  // an accumulator lives across the probe
   *code->program = std::move(changed);
