@@ -10,6 +10,8 @@
 //   TESSERA_SEED=N             another series
 //   TESSERA_ONLY=N             only query N of the series, shown with its results
 //   TESSERA_TEST_DEVICE=gpu    what the kernels can run runs on the GPU
+//   TESSERA_SCRIPTS=DIR        also writes the tables and queries of each world to files there, for other engines:
+//                              tests/differential_engines.py
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -23,6 +25,7 @@
 #include <cmath>
 #include <condition_variable>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -415,7 +418,22 @@ uint64_t Number(const char* name, uint64_t otherwise) {
   return n;
 }
 
-void LoadWorld(const World& world, Session* session, Sqlite* sqlite) {
+/// A file to which lines are written, if there is a directory for it and it has a name.
+class Script {
+ public:
+  explicit Script(const std::string& name) {
+    if (const char* directory = getenv("TESSERA_SCRIPTS"); directory != nullptr && !name.empty())
+      file_.open(std::string(directory) + "/" + name);
+  }
+  void Line(const std::string& line) {
+    if (file_.is_open()) file_ << line << "\n";
+  }
+
+ private:
+  std::ofstream file_;
+};
+
+void LoadWorld(const World& world, Session* session, Sqlite* sqlite, Script* script) {
   for (const WorldTable& table : world.tables) {
     std::string ours = "CREATE TABLE " + table.name + " (", theirs = ours;
     for (size_t c = 0; c < table.columns.size(); ++c) {
@@ -425,6 +443,7 @@ void LoadWorld(const World& world, Session* session, Sqlite* sqlite) {
       if (table.columns[c].name == table.primary_key) ours += " PRIMARY KEY";
     }
     MustRun(session, ours + ")");
+    script->Line(ours + ");");
     sqlite->Execute(theirs + ")");
     if (table.rows == 0) continue;
     ours = theirs = "INSERT INTO " + table.name + " VALUES ";
@@ -437,6 +456,7 @@ void LoadWorld(const World& world, Session* session, Sqlite* sqlite) {
       }
     }
     MustRun(session, ours + ")");
+    script->Line(ours + ");");
     sqlite->Execute(theirs + ")");
   }
 }
@@ -507,7 +527,9 @@ class Differential {
     tablet_rows_ = tablet_rows;
     MustRun(session_, fmt::format("SET tablet_rows = {}", tablet_rows));
     const World world = MakeWorld(seed_ * 1000 + number, factor);
-    LoadWorld(world, session_, sqlite_);
+    Script tables(fmt::format("world{}.sql", number)), queries(fmt::format("world{}.queries", number));
+    queries_ = &queries;
+    LoadWorld(world, session_, sqlite_, &tables);
     for (uint64_t i = first; i < end && failures_ < kMostFailures; ++i) {
       if (only_ != UINT64_MAX && i != only_) continue;
       RunOne(world, i);
@@ -563,6 +585,8 @@ class Differential {
     if (only_ != UINT64_MAX) {
       fmt::print("{}\n{}\nTessera\n{}SQLite\n{}", q.ours, q.theirs, Shown(ours.rows), Shown(theirs));
     }
+    // How rows are compared: in order, all of them, or as so many of those without LIMIT.
+    queries_->Line(fmt::format("{}\t{}\t{}", number, q.ordered ? "ordered" : q.limit < 0 ? "all" : "some", q.ours));
     ++compared_;
     with_rows_ += ours.rows.empty() ? 0 : 1;
     ++shapes_[insert ? "insert" : q.shape];
@@ -627,6 +651,7 @@ class Differential {
   const uint64_t only_, seed_;
   Session* session_ = nullptr;
   Sqlite* sqlite_ = nullptr;
+  Script* queries_ = nullptr;
   int tablet_rows_ = 0;
   uint64_t number_ = 0;
   int failures_ = 0;
@@ -1014,7 +1039,8 @@ TEST_F(DifferentialTest, WrongStatementsGiveErrors) {
   // Few rows: a mutation that loses its join condition must not give very many pairs.
   for (WorldTable& table : world.tables) table.rows = std::min<size_t>(table.rows, 4);
   Sqlite sqlite;
-  LoadWorld(world, session.get(), &sqlite);
+  Script none("");
+  LoadWorld(world, session.get(), &sqlite, &none);
   Watchdog watchdog(session.get(), 20);
   const uint64_t seed = Number("TESSERA_SEED", 1), cases = std::max<uint64_t>(1000, Number("TESSERA_QUERIES", 0) / 4);
   uint64_t errors = 0, rows = 0;
