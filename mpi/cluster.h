@@ -43,6 +43,9 @@ struct ClusterQuery {
 
 class Transport;
 
+/// Whether mpirun or srun has started this process as a rank.
+bool HasLauncher();
+
 class Cluster {
  public:
   /// Under a launcher: joins the other ranks. Without one: nullptr, and MPI is not touched. Errors: kUnsupported, MPI

@@ -7,11 +7,16 @@
 #include <cstdlib>
 #include <string>
 
+#include "mpi/cluster.h"
+
 namespace tessera {
 
+bool HasLauncher() {
+  return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr;
+}
+
 Result<std::unique_ptr<Transport>> OpenTransport() {
-  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr && std::getenv("PMIX_RANK") == nullptr)
-    return std::unique_ptr<Transport>();
+  if (!HasLauncher()) return std::unique_ptr<Transport>();
   std::string path(4096, 0);
   const ssize_t n = readlink("/proc/self/exe", path.data(), path.size());
   path.resize(n > 0 ? static_cast<size_t>(n) : 0);

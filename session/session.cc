@@ -14,9 +14,9 @@
 #include "compiler/compiler.h"
 #include "mpi/cluster.h"
 #include "session/processors.h"
+#include "session/program_run.h"
 #include "session/session_state.h"
 #include "session/statement_timer.h"
-#include "session/program_run.h"
 #include "session/statements.h"
 
 namespace tessera {
@@ -215,9 +215,11 @@ std::vector<std::string> Session::Devices() {
 
 std::string Session::DeviceDescription() const {
   const SessionState& state = impl_->state();
-  const std::string host = HostText(state.threads());
-  if (state.settings.device == DeviceChoice::kHost || state.gpu.get() == nullptr) return host;
-  return GpuText(*state.gpu.get()) + "; " + host;
+  const bool ranks = state.cluster != nullptr && state.cluster->ranks() > 1;
+  std::string text = ranks ? fmt::format("{} ranks; of rank 0: ", state.cluster->ranks()) : std::string();
+  if (state.settings.device != DeviceChoice::kHost && state.gpu.get() != nullptr)
+    text += GpuText(*state.gpu.get()) + "; ";
+  return text + HostText(state.threads());
 }
 
 }  // namespace tessera

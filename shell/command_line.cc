@@ -2,6 +2,7 @@
 
 #include <getopt.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -19,10 +20,12 @@ enum Option : int {
   kOptionFormat,
   kOptionGpuMemory,
   kOptionHelp,
+  kOptionHostfile,
   kOptionJson,
   kOptionLine,
   kOptionMarkdown,
   kOptionMemory,
+  kOptionRanks,
   kOptionReadOnly,
   kOptionScatter,
   kOptionStats,
@@ -32,7 +35,7 @@ enum Option : int {
   kOptionVersion,
 };
 
-constexpr std::array<option, 22> kOptions = {{{"bail", no_argument, nullptr, kOptionBail},
+constexpr std::array<option, 24> kOptions = {{{"bail", no_argument, nullptr, kOptionBail},
                                               {"box", no_argument, nullptr, kOptionBox},
                                               {"command", required_argument, nullptr, 'c'},
                                               {"csv", no_argument, nullptr, kOptionCsv},
@@ -41,10 +44,12 @@ constexpr std::array<option, 22> kOptions = {{{"bail", no_argument, nullptr, kOp
                                               {"format", required_argument, nullptr, kOptionFormat},
                                               {"gpu-memory", required_argument, nullptr, kOptionGpuMemory},
                                               {"help", no_argument, nullptr, kOptionHelp},
+                                              {"hostfile", required_argument, nullptr, kOptionHostfile},
                                               {"json", no_argument, nullptr, kOptionJson},
                                               {"line", no_argument, nullptr, kOptionLine},
                                               {"markdown", no_argument, nullptr, kOptionMarkdown},
                                               {"memory", required_argument, nullptr, kOptionMemory},
+                                              {"ranks", required_argument, nullptr, kOptionRanks},
                                               {"readonly", no_argument, nullptr, kOptionReadOnly},
                                               {"scatter", no_argument, nullptr, kOptionScatter},
                                               {"stats", required_argument, nullptr, kOptionStats},
@@ -62,6 +67,14 @@ Result<uint64_t> Size(const char* name, const char* text) {
   const std::optional<uint64_t> bytes = ParseSize(text);
   if (bytes && *bytes > 0) return *bytes;
   return Usage(std::string(name) + " takes bytes, or a number with kb, mb, gb or tb: not \"" + text + "\"");
+}
+
+Result<int> Count(const char* name, std::string_view text, int most) {
+  int n = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error == std::errc{} && end == text.data() + text.size() && n >= 1 && n <= most) return n;
+  return Usage(std::string(name) + " takes a number from 1 to " + std::to_string(most) + ": not \"" +
+               std::string(text) + "\"");
 }
 
 Status UnknownOption(const char* argument) {
@@ -82,8 +95,9 @@ Status UnknownOption(const char* argument) {
 Result<CommandLine> ParseCommandLine(int argc, char** argv) {
   CommandLine line;
   opterr = 0;
+  optind = 0;  // from the start, whatever was read before
   for (;;) {
-    const int at = optind;
+    const int at = std::max(1, optind);
     const int c = getopt_long_only(argc, argv, ":c:f:h", kOptions.data(), nullptr);
     if (c < 0) break;
     switch (c) {
@@ -125,14 +139,16 @@ Result<CommandLine> ParseCommandLine(int argc, char** argv) {
         break;
       }
       case kOptionThreads: {
-        const std::string_view text = optarg;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), line.session.threads);
-        if (error != std::errc{} || end != text.data() + text.size() || line.session.threads < 1 ||
-            line.session.threads > 1024) {
-          return Usage("--threads takes a number from 1 to 1024: not \"" + std::string(text) + "\"");
-        }
+        TESSERA_ASSIGN(line.session.threads, Count("--threads", optarg, 1024));
         break;
       }
+      case kOptionRanks: {
+        TESSERA_ASSIGN(line.ranks, Count("--ranks", optarg, 65'536));
+        break;
+      }
+      case kOptionHostfile:
+        line.hostfile = optarg;
+        break;
       case kOptionGpuMemory: {
         TESSERA_ASSIGN(line.session.gpu_memory, Size("--gpu-memory", optarg));
         break;
@@ -179,6 +195,7 @@ Result<CommandLine> ParseCommandLine(int argc, char** argv) {
     return Usage("only one database directory can be opened; \"" + std::string(argv[optind]) +
                  "\" is one too many (statements are given with -c)");
   }
+  if (!line.hostfile.empty() && line.ranks == 0) return Usage("--hostfile says where ranks run; --ranks N how many");
   return line;
 }
 
@@ -200,7 +217,9 @@ are read from standard input, with editing and history if that is a terminal.
   --timer           print the time of each statement
   --stats F         csv or json: for each statement and rank, rows, bytes and where the time went
   --stats-file FILE write them to FILE instead of standard error
-  --scatter         under mpirun: send the other ranks their tablets, even if they see the directory
+  --ranks N         run on N ranks, started by mpirun (with a terminal for rank 0)
+  --hostfile FILE   the machines of the ranks, as mpirun takes it (default: this one)
+  --scatter         on ranks: send the other ranks their tablets, even if they see the directory
   --bail            stop at the first error
   --readonly        open the database for reading only
   --version, --help

@@ -28,6 +28,8 @@ struct CommandLine {
   std::optional<StatisticsFormat> statistics;  ///< nullopt: none
   std::string statistics_file;                 ///< "": standard error
   bool bail = false;
+  int ranks = 0;                         ///< to start; 0: one process, or those that there are
+  std::string hostfile;                  ///< of mpirun; "": all ranks on this machine
   std::vector<CommandLineInput> inputs;  ///< -c and -f in their order; none: standard input
   bool help = false;
   bool version = false;

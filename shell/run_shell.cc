@@ -8,10 +8,12 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/version.h"
+#include "mpi/cluster.h"
 #include "shell/command_line.h"
 #include "shell/exit_status.h"
+#include "shell/ranks_launcher.h"
 #include "shell/shell.h"
-#include "base/version.h"
 
 namespace tessera {
 namespace {
@@ -43,8 +45,13 @@ int Run(int argc, char** argv, Cluster* cluster) {
   }
   line->session.standard_input_is_free = !line->inputs.empty();
   line->session.cluster = cluster;
+  if (cluster != nullptr && line->ranks != 0 && line->ranks != cluster->ranks()) {
+    fmt::print(stderr, "tessera: --ranks {}, but mpirun started {}; leave --ranks out\n", line->ranks,
+               cluster->ranks());
+    return kExitUsage;
+  }
   // mpirun gives rank 0 a terminal of its own for standard output, wherever that goes in the end.
-  if (cluster != nullptr && !line->format) line->format = ResultFormat::kCsv;
+  if (cluster != nullptr && !line->format && !IsControllingTerminal(STDOUT_FILENO)) line->format = ResultFormat::kCsv;
   Result<std::unique_ptr<Session>> session = Session::Open(line->session);
   if (!session.ok()) {
     PrintError(session.status());

@@ -10,12 +10,13 @@
 #include <cstdio>
 
 #include "base/memory_budget.h"
+#include "base/version.h"
 #include "mpi/cluster.h"
 #include "session/processors.h"
 #include "shell/exit_status.h"
 #include "shell/interrupts.h"
+#include "shell/ranks_launcher.h"
 #include "shell/run_shell.h"
-#include "base/version.h"
 
 namespace {
 
@@ -27,21 +28,31 @@ void KeepStandardDescriptorsTaken() {
   }
 }
 
+int Fail(const tessera::Status& why) {
+  fmt::print(stderr, "tessera: {}\n{}\n", why.message(), why.hint());
+  return tessera::kExitUsage;
+}
+
 int Run(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  if (const tessera::Status started = tessera::StartRanks(argc, argv); !started.ok()) return Fail(started);
   tessera::Result<std::unique_ptr<tessera::Cluster>> joined = tessera::Cluster::Join(tessera::kVersion);
   const tessera::Status& ready = joined.ok() && *joined != nullptr ? (*joined)->ready() : joined.status();
   if (!ready.ok()) {
     // Every rank knows it; rank 0 says it.
-    if (!joined.ok() || (*joined)->rank() == 0) fmt::print(stderr, "tessera: {}\n{}\n", ready.message(), ready.hint());
-    return tessera::kExitUsage;
+    return !joined.ok() || (*joined)->rank() == 0 ? Fail(ready) : tessera::kExitUsage;
   }
   const std::unique_ptr<tessera::Cluster> cluster = std::move(*joined);
   if (cluster != nullptr && cluster->rank() != 0) {
     tessera::SetMemoryLimit(tessera::MemoryOfRank(cluster->local_ranks()));
     return cluster->Serve(tessera::ProcessorsOfRank(cluster->local_ranks()));
   }
-  const int status = tessera::RunShell(argc, argv, cluster.get());
+  int status = tessera::kExitUsage;
+  {
+    tessera::LentTerminal terminal;
+    const tessera::Status taken = terminal.Take();
+    status = taken.ok() ? tessera::RunShell(argc, argv, cluster.get()) : Fail(taken);
+  }
   if (cluster != nullptr) cluster->Leave(status);
   // The session is closed and its temporary files are gone: now the signal that ended the batch may end the process.
   if (const int signal = tessera::PendingInterrupt(); signal != 0) tessera::DieOf(signal);

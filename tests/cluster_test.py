@@ -16,6 +16,8 @@ import sys
 import tempfile
 import time
 
+from terminal import Terminal
+
 BUILD = os.path.abspath(sys.argv[1])
 TESSERA = os.path.join(BUILD, "tessera")
 WORK = tempfile.mkdtemp(prefix="tessera_cluster_test.")
@@ -478,6 +480,92 @@ def test_idle_ranks_take_no_core():
     check(job.process.wait(timeout=20) == 0, "status")
     # Two ranks wait for the next statement, looking for it 1000 times a second each.
     check(used < 0.5, f"three idle ranks used {used:.2f} s of CPU in 2 s")
+
+
+# ---- A shell over ranks -----------------------------------------------------------------------------------------------
+
+def shell_over(ranks, directory):
+    """`tessera --ranks N` at a terminal of its own."""
+    return Terminal([TESSERA, "--ranks", str(ranks), directory], dict(ENVIRONMENT, TERM="vt100", HOME=WORK))
+
+
+def check_nobody_is_left(directory):
+    deadline = time.time() + 10
+    while processes(directory) and time.time() < deadline:
+        time.sleep(0.05)
+    check(not processes(directory), "processes are left:", processes(directory))
+
+
+def test_a_shell_over_ranks():
+    directory = database("shell", rows=3000)
+    shell = shell_over(3, directory)
+    check("3 ranks" in shell.expect_prompt(), "the greeting does not say how many ranks")
+    shell.type("SELECT max(a) AS most FROM t;\n")
+    shell.expect("│ 2999 │")
+    shell.expect_prompt()
+    shell.type(LONG + ";\n")
+    time.sleep(1)
+    shell.type("\x03")  # Ctrl-C ends the statement, not the job
+    shell.expect("canceling statement due to user request")
+    shell.expect_prompt()
+    shell.type("\x1a")  # Ctrl-Z would stop rank 0 where nobody continues it
+    shell.type("SELECT nothing;\n")
+    shell.expect('column "nothing" does not exist')
+    shell.expect_prompt()
+    shell.type("SELECT count(*) + 1 AS more FROM t;\n")
+    shell.expect("│ 3001 │")
+    shell.expect_prompt()
+    shell.type(".quit\n")
+    check(shell.leave() == 0, "status")
+    shell.close()
+    check_nobody_is_left(directory)
+
+
+def test_a_shell_over_ranks_gives_the_terminal_back():
+    script = f"{TESSERA} --ranks 2 {database('given_back')} -c 'SELECT count(*) AS n FROM t'; read line; echo got $line"
+    shell = Terminal(["/bin/sh", "-c", script], dict(ENVIRONMENT, TERM="vt100"))
+    shell.expect("│ 100 │")
+    shell.type("a line\n")
+    shell.expect("got a line")
+    check(shell.leave() == 0, "status")
+    shell.close()
+
+
+def test_the_terminal_of_a_shell_over_ranks_goes_away():
+    directory = database("hung_up", rows=3000)
+    shell = shell_over(2, directory)
+    shell.expect_prompt()
+    shell.type(LONG + ";\n")
+    time.sleep(1)
+    check(len(processes(directory)) == 2, "the ranks are not there")
+    shell.hang_up()
+    check_nobody_is_left(directory)
+    shell.close()
+
+
+def test_a_shell_over_ranks_loses_a_rank():
+    directory = database("shell_loses")
+    shell = shell_over(3, directory)
+    shell.expect_prompt()
+    os.kill(processes(directory)[1], signal.SIGKILL)
+    shell.expect("signal 9")
+    check(shell.leave() == 137, "status")
+    shell.close()
+    check_nobody_is_left(directory)
+
+
+def test_the_option_ranks():
+    directory = database("option")
+    for done in (run([TESSERA, "--ranks", "2", directory, "-c", "SELECT sum(a) AS s FROM t"]),
+                 run([TESSERA, "--ranks=2", directory], text="SELECT sum(a) AS s FROM t")):
+        check((done.returncode, done.stdout) == (0, "s\n4950\n"), done)
+    done = run([TESSERA, "--ranks", "2", "--stats", "json", directory, "-c", "SELECT sum(a) FROM t"])
+    check('"rank":1,' in done.stderr and '"rank":2,' not in done.stderr, done.stderr)
+    check_one_error(run([TESSERA, "--ranks", "none"]), "--ranks takes a number")
+    check_one_error(run([TESSERA, "--hostfile", "hosts"]), "--ranks N")
+    check_one_error(run([TESSERA, "--ranks", "2", "--hostfile", os.path.join(WORK, "no_hosts")]), "could not open the hostfile")
+    check_one_error(run(["/usr/bin/env", "PATH=/nonexistent", TESSERA, "--ranks", "2"]), "could not start mpirun", "Open MPI")
+    check_one_error(run(mpirun(3, "--ranks", "2", directory)), "--ranks 2, but mpirun started 3")
 
 
 # ---- ------------------------------------------------------------------------------------------------------------------

@@ -7,22 +7,19 @@ Closes with "N passed, N failed".
 """
 
 import contextlib
-import fcntl
 import json
 import os
-import pty
 import re
 import resource
-import select
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 import traceback
+
+from terminal import Terminal as AnyTerminal
 
 PROGRAM = os.path.abspath(os.path.join(sys.argv[1], "tessera"))
 CTRL_C, CTRL_D = b"\x03", b"\x04"
@@ -82,70 +79,12 @@ def read(name):
         return file.read()
 
 
-class Terminal:
-    """tessera on a pseudo terminal. `screen` is all that came since the last expect()."""
+class Terminal(AnyTerminal):
+    """tessera on a pseudo terminal."""
 
     def __init__(self, *arguments, columns=100, **environment):
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.environ.update({"HOME": os.getcwd(), "TERM": "vt100", "LC_ALL": "C.UTF-8", **environment})
-            os.execv(PROGRAM, [PROGRAM, *arguments])
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-        self.screen = ""
-
-    def type(self, keys):
-        os.write(self.fd, keys if isinstance(keys, bytes) else keys.encode())
-
-    def expect(self, pattern, timeout=30):
-        """Waits until the pattern is on the screen; returns what was there up to its end."""
-        end = time.monotonic() + timeout
-        while True:
-            match = re.search(pattern, self.screen)
-            if match:
-                seen, self.screen = self.screen[: match.end()], self.screen[match.end() :]
-                return seen
-            if not self._read(end - time.monotonic()):
-                raise Failure(f"{pattern!r} did not come; the screen: {self.screen!r}")
-
-    def expect_prompt(self):
-        """The prompt, and the editor behind it: libedit prints the prompt first and takes the terminal over then. A key
-        that means something to the editor, as Ctrl-D does, is lost in between."""
-        self.expect(PROMPT)
-        end = time.monotonic() + 30
-        while termios.tcgetattr(self.fd)[3] & termios.ICANON:
-            if time.monotonic() > end:
-                raise Failure("the editor does not take the terminal over")
-            time.sleep(0.001)
-
-    def _read(self, timeout):
-        if timeout <= 0 or not select.select([self.fd], [], [], timeout)[0]:
-            return False
-        try:
-            data = os.read(self.fd, 65536)
-        except OSError:
-            return False
-        self.screen += data.decode(errors="replace")
-        return bool(data)
-
-    def leave(self, timeout=30):
-        """Waits for the end; returns the exit status."""
-        end = time.monotonic() + timeout
-        while time.monotonic() < end:
-            self._read(0.05)
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.pid = 0
-                return os.waitstatus_to_exitcode(status)
-        raise Failure(f"it does not end; the screen: {self.screen!r}")
-
-    def close(self):
-        if self.pid:
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-        os.close(self.fd)
-
-
-PROMPT = r"tessera> $"
+        environment = dict(os.environ, HOME=os.getcwd(), TERM="vt100", LC_ALL="C.UTF-8", **environment)
+        super().__init__([PROGRAM, *arguments], environment, columns)
 
 
 # ---- Options and exit statuses --------------------------------------------------------------------------------------
