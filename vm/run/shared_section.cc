@@ -66,6 +66,10 @@ Status SharedSection::OwnError(const Status& status) const {
   return status;
 }
 
+/// What a rank keeps if the master has the rows, or if another rank failed. In the second case the master's sections go
+/// on with it until the ranks agree on the error.
+RowSet SharedSection::NoRows() const { return state_.IsMaster() ? MakeRowSet(section_.columns) : RowSet{}; }
+
 Result<bool> SharedSection::StaysDistributed(uint64_t rows) {
   if (!state_.may_stay_distributed[static_cast<size_t>(number_)]) return false;
   TESSERA_ASSIGN(const uint64_t all, exchange_.Sum(rows));
@@ -150,7 +154,7 @@ Result<RowSet> SharedSection::MergeUpTree(Status status) {
     }
   }
   TESSERA_TRY(OwnError(status));
-  if (!state_.IsMaster()) return RowSet{};
+  if (!state_.IsMaster() || !status.ok()) return NoRows();
   stats_->rows_out = groups->groups();
   return Caught([&]() -> Result<RowSet> { return groups->Rows(); });
 }
@@ -225,7 +229,7 @@ Result<RowSet> SharedSection::GatherRows() {
   }
   std::vector<Shipment> all;
   TESSERA_TRY(GatherAtMaster(std::move(mine), section_.columns, &all));
-  if (all.empty()) return RowSet{};
+  if (all.empty()) return NoRows();
   const auto start = Clock::now();
   RowSet rows;
   TESSERA_TRY(Caught([&] {
@@ -259,7 +263,7 @@ Result<RowSet> SharedSection::GatherOrderedRows() {
   }
   std::vector<Shipment> all;
   TESSERA_TRY(GatherAtMaster(std::move(mine), s.columns, &all));
-  if (all.empty()) return RowSet{};
+  if (all.empty()) return NoRows();
   const auto start = Clock::now();
   RowSet rows = MakeRowSet(s.columns);
   TESSERA_TRY(Caught([&] {

@@ -41,6 +41,7 @@ class SharedSection {
   Status GatherAtMaster(Result<Shipment> mine, const std::vector<SqlType>& types, std::vector<Shipment>* all);
   Result<RowSet> StreamOut();
   Result<RowSet> StreamIn(const RowConsumer& consume);
+  RowSet NoRows() const;
   /// OK for a rank that stopped because another rank told it to: that one reports the error.
   Status OwnError(const Status& status) const;
 
