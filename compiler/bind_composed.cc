@@ -246,21 +246,28 @@ Result<ExprPtr> ExpressionBinder::BindFormat(std::string_view name, ExprPtr x, E
   const SqlType timestamp = SqlType::Of(TypeId::kTimestamp), text = SqlType::Text();
   TESSERA_ASSIGN(x, Resolve(std::move(x), timestamp));
   TESSERA_ASSIGN(format, Resolve(std::move(format), text));
-  if (x->type.id == TypeId::kTimestampTz) {
-    TESSERA_ASSIGN(x, Cast(std::move(x), timestamp));
-  }
-  if (!vm::IsFormatted(x->type) || (x->type.IsNumeric() && !to_char) || format->type.id != TypeId::kText) {
+  const bool zoned = x->type.id == TypeId::kTimestampTz, interval = x->type.id == TypeId::kInterval;
+  if (!vm::IsFormatted(x->type) || ((x->type.IsNumeric() || interval) && !to_char) ||
+      format->type.id != TypeId::kText) {
     return SqlError("function " + std::string(name) + "(" + x->type.ToString() + ", " + format->type.ToString() +
                         ") does not exist",
                     position,
-                    to_char ? "to_char takes a number, a date, a time or a timestamp, and a format."
+                    to_char ? "to_char takes a number, a date, a time, a timestamp or an interval, and a format."
                             : std::string(name) + " takes a date, a time or a timestamp.");
   }
   if (!IsConstant(*format))
     return Unsupported(std::string(name) + " with a format that is not a constant is not supported", format->position);
   if (format->constant.null) return MakeNull(text, position);
   const auto language = to_char ? vm::Format::Language::kToChar : vm::Format::Language::kStrftime;
-  const vm::Format read(format->constant.text, x->type, language);
+  const vm::Format read(format->constant.text, zoned ? timestamp : x->type, language);
+  if (zoned && read.HasZone()) {
+    const std::string clocks = zone() == nullptr ? "UTC" : zone()->name();
+    format->constant.text = clocks + vm::Format::kZoneEnd + format->constant.text;
+    const vm::Format with_zone(format->constant.text, x->type, language);
+    if (!with_zone.error().empty()) return SqlError(with_zone.error(), format->position);
+  } else if (zoned) {
+    TESSERA_ASSIGN(x, Cast(std::move(x), timestamp));
+  }
   if (!read.error().empty()) return SqlError(read.error(), format->position);
   ExprPtr number = MakeConstant(Value::Int(kInteger, static_cast<int>(language)), position);
   return Folded(

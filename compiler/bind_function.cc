@@ -89,15 +89,20 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
     name = n.Text(Field::k_sval);
   }
   if (names->size() > (system ? 2 : 1)) return Unsupported("a function name with a schema is not supported", position);
+  if (node.Get(Field::k_agg_within_group) != nullptr && IsHypotheticalName(name)) return BindHypothetical(name, node);
+  for (const NestedFunction& f : kNestedFunctions) {
+    if (f.name == name)
+      return Unsupported(std::string(name) + " is not supported: there are no arrays, maps and JSON", position, f.hint);
+  }
+  if (name == "columns") {
+    return Unsupported("COLUMNS(...) is not supported", position,
+                       "Write the columns, or * with EXCLUDE, REPLACE and RENAME.");
+  }
   if (node.Get(Field::k_over) != nullptr) return BindWindow(name, node);
   if (FindMark(*context_, Dialect::Mark::Kind::kIgnoreNulls, position) != nullptr)
     return SqlError("IGNORE NULLS stands in a window function only", position, "Write OVER (...) behind the call.");
   if (node.Get(Field::k_func_variadic) != nullptr) return Unsupported("VARIADIC is not supported", position);
   if (IsAggregateName(name) || IsStatisticName(name)) return BindAggregate(name, node);
-  for (const NestedFunction& f : kNestedFunctions) {
-    if (f.name == name)
-      return Unsupported(std::string(name) + " is not supported: there are no arrays, maps and JSON", position, f.hint);
-  }
   if (name == "generate_series") {
     return Unsupported("generate_series outside of FROM is not supported", position,
                        "SELECT i FROM generate_series(...) AS i.");
@@ -424,9 +429,15 @@ Result<ExpressionBinder::AggregateCall> ExpressionBinder::BindAggregateCall(std:
     argument = MakeConstant(Value::Int(kInteger, 1), position);
   } else {
     std::vector<ExprPtr> args;
+    const bool counts = name == "count" || name == "approx_count_distinct";
     for (const ParseNode* child = list == nullptr ? nullptr : list->first(); child != nullptr; child = child->next()) {
-      TESSERA_ASSIGN(ExprPtr e, Bind(*child));
+      const bool row = counts && child->Is(Tag::kRowExpr);
+      TESSERA_ASSIGN(ExprPtr e, row ? BindCountedRow(*child, distinct || name != "count") : Bind(*child));
       args.push_back(std::move(e));
+    }
+    if (counts && distinct && args.size() > 1) {
+      return Unsupported("count(DISTINCT ...) of several values is not supported", position,
+                         "Write count(DISTINCT (x, y)).");
     }
     if (ordered) {
       if (condition != nullptr) --may_skip_;

@@ -8,6 +8,7 @@
 #include "compiler/fold.h"
 #include "compiler/functions.h"
 #include "vm/meaning.h"
+#include "vm/regex.h"
 #include "vm/text_meaning.h"
 
 namespace tessera {
@@ -617,25 +618,6 @@ Result<ExprPtr> ExpressionBinder::BindNullIf(const ParseNode& node) {
 
 namespace {
 
-/// The pattern with its escape character `escape` ("" for none) replaced by '\'. Errors: kSql if it ends with the
-/// escape.
-Result<std::string> NormalizePattern(std::string_view pattern, std::string_view escape) {
-  std::string out;
-  size_t i = 0;
-  while (i < pattern.size()) {
-    if (!escape.empty() && pattern.substr(i).starts_with(escape)) {
-      i += escape.size();
-      if (i >= pattern.size()) return SqlError("LIKE pattern must not end with escape character");
-      out.push_back('\\');
-      out.push_back(pattern[i++]);
-    } else {
-      if (pattern[i] == '\\') out.push_back('\\');
-      out.push_back(pattern[i++]);
-    }
-  }
-  return out;
-}
-
 /// True if the pattern has no wildcard; `out` is then the text that it matches.
 bool IsPlainText(std::string_view pattern, std::string* out) {
   for (size_t i = 0; i < pattern.size(); ++i) {
@@ -692,29 +674,30 @@ Result<ExprPtr> ExpressionBinder::Like(std::string_view symbol, ExprPtr x, const
                                        int position) {
   const bool negated = symbol[0] == '!';
   const bool ignore_case = symbol.back() == '*';
-  std::string escape = "\\";
+  ExprPtr escape;
   if (pattern_node->Is(Tag::kFuncCall)) {
     const ParseNode* name = pattern_node->Get(Field::k_funcname);
     if (name->size() == 2 && name->first()->next()->Text(Field::k_sval) == "like_escape") {
       const ParseNode* args = pattern_node->Get(Field::k_args);
-      TESSERA_ASSIGN(ExprPtr e, BindTyped(*args->first()->next()));
-      if (!IsConstant(*e) || e->constant.null || e->type.id != TypeId::kText ||
-          vm::CharacterCount(e->constant.text) > 1) {
-        return SqlError("invalid escape string", e->position, "Escape string must be empty or one character.");
-      }
-      escape = e->constant.text;
+      TESSERA_ASSIGN(escape, BindTyped(*args->first()->next()));
       pattern_node = args->first();
     }
   }
-  TESSERA_ASSIGN(ExprPtr pattern, BindTyped(*pattern_node));
-  if (x->type.id != TypeId::kText || pattern->type.id != TypeId::kText) {
+  const bool bytes = x->type.id == TypeId::kBytea && !ignore_case;
+  const SqlType type = bytes ? x->type : SqlType::Text();
+  TESSERA_ASSIGN(ExprPtr pattern, Bind(*pattern_node));
+  TESSERA_ASSIGN(pattern, Resolve(std::move(pattern), type));
+  if (x->type.id != type.id || pattern->type.id != type.id)
     return NoOperator(negated ? "NOT LIKE" : "LIKE", x->type, pattern->type, position);
+  if (bytes && (!IsConstant(*pattern) || pattern->constant.text.find('_') != std::string::npos)) {
+    return Unsupported("LIKE of BYTEA with _ or with a pattern that is not a constant is not supported",
+                       pattern->position, "substring(x, 1, n) = y compares bytes; encode(x, 'hex') gives a text.");
+  }
+  // (A pattern of rows without ESCAPE is in that form.)
+  if (IsConstant(*pattern) || escape != nullptr) {
+    TESSERA_ASSIGN(pattern, InForm(vm::kLikePattern, std::move(pattern), std::move(escape)));
   }
   if (!IsConstant(*pattern)) {
-    if (escape != "\\") {
-      return Unsupported("LIKE with ESCAPE and a pattern that is not a constant is not supported", pattern->position,
-                         "A backslash escapes % and _ without ESCAPE.");
-    }
     const SqlType integer = SqlType::Of(TypeId::kInteger);
     for (ExprPtr* e : {&x, &pattern}) {
       if (!ignore_case) continue;
@@ -726,9 +709,7 @@ Result<ExprPtr> ExpressionBinder::Like(std::string_view symbol, ExprPtr x, const
                       MakeConstant(Value::Int(integer, 0), position), position);
   }
   if (pattern->constant.null) return MakeNull(kBoolean, position);
-  Result<std::string> normal = NormalizePattern(pattern->constant.text, escape);
-  if (!normal.ok()) return normal.status().At(pattern->position);
-  std::string text = std::move(normal).value();
+  std::string text = pattern->constant.text;
   if (ignore_case) {
     TESSERA_ASSIGN(x, Folded(MakeFunction(Function::kLower, SqlType::Text(), position, ExprList(std::move(x)))));
     std::string lower;
@@ -736,12 +717,13 @@ Result<ExprPtr> ExpressionBinder::Like(std::string_view symbol, ExprPtr x, const
     text = lower;
   }
   std::string plain;
-  ExprPtr like;
+  ExprPtr like, value = MakeConstant(Value::Text({}), pattern->position);
   if (IsPlainText(text, &plain)) {
-    ExprPtr value = MakeConstant(Value::Text(std::move(plain)), pattern->position);
+    value->constant.text = std::move(plain);
+    value->type = value->constant.type = type;
     TESSERA_ASSIGN(like, Comparison(Function::kEq, std::move(x), std::move(value), position));
   } else {
-    ExprPtr value = MakeConstant(Value::Text(std::move(text)), pattern->position);
+    value->constant.text = std::move(text);
     TESSERA_ASSIGN(like,
                    Folded(MakeFunction(Function::kLike, kBoolean, position, ExprList(std::move(x), std::move(value)))));
   }

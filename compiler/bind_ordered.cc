@@ -99,11 +99,10 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
     TESSERA_ASSIGN(value, Cast(std::move(value), moment));
     TESSERA_ASSIGN(value, Difference(std::move(value), MakeConstant(Value::Int(moment, 0), position), position));
   }
-  const std::optional<AggregateRule> rule = FindAggregate(name, value->type);
+  std::optional<AggregateRule> rule = FindAggregate(name, value->type);
+  if (between && value->type.id == TypeId::kInterval) rule = AggregateRule{function, value->type};
   if (!rule)
     return SqlError("function " + called + "(" + value->type.ToString() + ") does not exist", position, kCastHint);
-  if (value->type.id == TypeId::kInterval && function == AggregateFunction::kMode)
-    return Unsupported(called + " of INTERVAL is not supported", position);
   a.type = rule->result;
   if (function == AggregateFunction::kMedian) a.parameter = Value::Float(kDouble, 0.5);
   if (quantile || joins) {
@@ -125,7 +124,8 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
   // HISTOGRAM shows texts, in the order of the values.
   const bool counts = function == AggregateFunction::kHistogram;
   if (counts && in_aggregate_ == 0)
-    return Unsupported(called + " as a window function is not supported", position, "GROUP BY the partition's columns.");
+    return Unsupported(called + " as a window function is not supported", position,
+                       "GROUP BY the partition's columns.");
   ExprPtr original;
   if (counts) {
     TESSERA_ASSIGN(original, Copy(*value));
@@ -180,14 +180,14 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
     }
   }
   if (!TakesRow(function) && (!joins || a.distinct)) {
-    if (!order.empty() && (order.size() > 1 || !order[0].expr->SameAs(*value))) {
+    if (!order.empty() && (order.size() > 1 || !order[0].expr->SameAs(*OrderedForm(value->Clone())))) {
       if (joins) {
         return SqlError("in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list", position);
       }
       order.clear();  // such an aggregate has an order of its own
     }
     if (!order.empty()) by_value.descending = order[0].descending;
-    by_value.expr = counts ? std::move(original) : OrderedForm(value->Clone());
+    by_value.expr = counts ? std::move(original) : value->Clone();  // (intervals are in order as they are stored)
     order.clear();
     order.push_back(std::move(by_value));
   }

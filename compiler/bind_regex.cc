@@ -5,6 +5,7 @@
 #include <string>
 
 #include "compiler/expression_binder.h"
+#include "vm/regex.h"
 #include "vm/text_meaning.h"
 
 namespace tessera {
@@ -80,55 +81,12 @@ bool AsLike(std::string_view regex, std::string* like) {
   return true;
 }
 
-/// A pattern of SIMILAR TO as a regular expression. Errors: kSql.
-Result<std::string> SimilarAsRegex(std::string_view pattern, std::string_view escape) {
-  std::string out = "\\A(?:";
-  bool in_class = false;
-  const auto quote = [&](std::string_view c) {
-    if (c.size() == 1 && std::string_view("\\^$.|?*+()[]{}").find(c[0]) != std::string_view::npos) out.push_back('\\');
-    out.append(c);
-  };
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    const char c = pattern[i];
-    if (!escape.empty() && pattern.substr(i).starts_with(escape)) {
-      i += escape.size();
-      if (i >= pattern.size()) return SqlError("SIMILAR TO pattern must not end with escape character");
-      if (pattern[i] == '"') return Unsupported("parts between escaped quotes in SIMILAR TO are not supported", -1);
-      quote(pattern.substr(i, 1));
-    } else if (in_class) {
-      if (c == ']') in_class = false;
-      if (c == '\\' || c == '[') out.push_back('\\');
-      out.push_back(c);
-    } else if (c == '[') {
-      // A bracket right at the head, or behind a ^, is a character of the class.
-      in_class = true;
-      out.push_back(c);
-      if (pattern.substr(i + 1).starts_with('^')) out.push_back(pattern[++i]);
-      if (pattern.substr(i + 1).starts_with(']')) {
-        out += "\\]";
-        ++i;
-      }
-    } else if (c == '%') {
-      out += ".*";
-    } else if (c == '_') {
-      out += ".";
-    } else if (c == '(') {
-      out += "(?:";
-    } else if (c == '^' || c == '$' || c == '.' || c == '\\') {
-      quote(pattern.substr(i, 1));
-    } else {
-      out.push_back(c);
-    }
-  }
-  return out + ")\\z";
+Status LaterCharacter(const Expr& start, std::string_view function) {
+  return Unsupported(std::string(function) + " from a later character on is not supported", start.position,
+                     "substr(x, n) is.");
 }
 
 ExprPtr Number(int64_t v, int position) { return MakeConstant(Value::Int(kInteger, v), position); }
-
-Status NotConstant(const Expr& pattern, std::string_view form) {
-  return Unsupported(std::string(form) + " with a pattern that is not a constant is not supported", pattern.position,
-                     "~, regexp_like, regexp_substr, regexp_extract and regexp_replace take such patterns.");
-}
 
 }  // namespace
 
@@ -166,7 +124,7 @@ Result<ExprPtr> ExpressionBinder::BindRegexOfRows(std::string_view name, std::ve
                                                   int position) {
   const bool full = name == "regexp_full_match", replace = name == "regexp_replace";
   const bool substr = name == "regexp_substr" || name == "substring", extract = name == "regexp_extract";
-  if (name == "regexp_count" || name == "regexp_instr") return NotConstant(*a[1], name);
+  const bool count = name == "regexp_count", counts = count || name == "regexp_instr";
   Flags flags;
   for (size_t i = 2; i < a.size(); ++i) {
     if (replace && i == 2) continue;
@@ -174,8 +132,10 @@ Result<ExprPtr> ExpressionBinder::BindRegexOfRows(std::string_view name, std::ve
       return Unsupported(std::string(name) + " with an argument of its own for each row is not supported",
                          a[i]->position, "Text, pattern and replacement may be other than constants.");
     }
-    if (a[i]->constant.null) return MakeNull(replace || substr || extract ? SqlType::Text() : kBoolean, position);
+    if (a[i]->constant.null)
+      return MakeNull(replace || substr || extract ? SqlType::Text() : counts ? kInteger : kBoolean, position);
     if (i == flags_at) TESSERA_TRY(ReadFlags(*a[i], name, replace, &flags));
+    if (count && i == 2 && a[i]->constant.i64 != 1) return LaterCharacter(*a[i], name);
   }
   ExprPtr x = std::move(a[0]), pattern = std::move(a[1]);
   TESSERA_ASSIGN(pattern,
@@ -183,6 +143,10 @@ Result<ExprPtr> ExpressionBinder::BindRegexOfRows(std::string_view name, std::ve
   if (replace) {
     return Folded(MakeFunction(flags.all ? Function::kRegexAll : Function::kRegexFirst, SqlType::Text(), position,
                                ExprList(std::move(x), std::move(pattern), std::move(a[2]))));
+  }
+  if (counts) {
+    return Folded(MakeFunction(count ? Function::kRegexTimes : Function::kRegexBegin, kInteger, position,
+                               ExprList(std::move(x), std::move(pattern))));
   }
   if (!substr && !extract) return MatchesPattern(std::move(x), std::move(pattern), false, position);
   int64_t group = 0;
@@ -234,26 +198,39 @@ Result<ExprPtr> ExpressionBinder::BindSimilar(const ParseNode& node) {
   // The parser writes SIMILAR_TO_ESCAPE(pattern [, escape]).
   const ParseNode& pattern_node = *node.Get(Field::k_rexpr)->Get(Field::k_args)->first();
   TESSERA_ASSIGN(ExprPtr pattern, BindTyped(pattern_node));
-  std::string escape = "\\";
+  ExprPtr escape;
   if (pattern_node.next() != nullptr) {
-    TESSERA_ASSIGN(ExprPtr e, BindTyped(*pattern_node.next()));
-    if (!IsConstant(*e) || e->constant.null || e->type.id != TypeId::kText ||
-        vm::CharacterCount(e->constant.text) > 1) {
-      return SqlError("invalid escape string", e->position, "Escape string must be empty or one character.");
-    }
-    escape = e->constant.text;
+    TESSERA_ASSIGN(escape, BindTyped(*pattern_node.next()));
   }
   if (x->type.id != TypeId::kText || pattern->type.id != TypeId::kText)
     return SqlError("operator does not exist: " + x->type.ToString() + " SIMILAR TO " + pattern->type.ToString(),
                     position);
-  if (!IsConstant(*pattern)) return NotConstant(*pattern, "SIMILAR TO");
+  TESSERA_ASSIGN(pattern, InForm(vm::kSimilarRegex, std::move(pattern), std::move(escape)));
+  if (!IsConstant(*pattern)) return MatchesPattern(std::move(x), std::move(pattern), negated, position);
   if (pattern->constant.null) return MakeNull(kBoolean, position);
-  Result<std::string> regex = SimilarAsRegex(pattern->constant.text, escape);
-  if (!regex.ok()) return regex.status().At(pattern->position);
-  pattern->constant.text = std::move(regex).value();
   TESSERA_ASSIGN(ExprPtr match, BindMatch(std::move(x), std::move(pattern), position));
   if (!negated) return match;
   return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(match))));
+}
+
+/// The pattern with an escape, a backslash if that is nullptr, in another form.
+Result<ExprPtr> ExpressionBinder::InForm(int64_t form, ExprPtr pattern, ExprPtr escape) {
+  const int position = pattern->position;
+  if (escape == nullptr) escape = MakeConstant(Value::Text("\\"), position);
+  const bool wrong = escape->type.id != TypeId::kText ||
+                     (IsConstant(*escape) && (escape->constant.null || vm::CharacterCount(escape->constant.text) > 1));
+  if (wrong)
+    return SqlError("invalid escape string", escape->position, "Escape string must be empty or one character.");
+  if (IsConstant(*pattern) && IsConstant(*escape)) {
+    if (pattern->constant.null) return pattern;
+    std::string text;
+    const Status status = vm::RewritePattern(pattern->constant.text, escape->constant.text, form, &text);
+    if (!status.ok()) return status.At(position);
+    pattern->constant.text = std::move(text);
+    return pattern;
+  }
+  return Folded(MakeFunction(Function::kPattern, SqlType::Text(), position,
+                             ExprList(std::move(pattern), std::move(escape), Number(form, position))));
 }
 
 Result<ExprPtr> ExpressionBinder::BindTrim(std::string_view name, std::vector<ExprPtr> args, int position) {
@@ -315,9 +292,7 @@ Result<ExprPtr> ExpressionBinder::BindRegexFunction(std::string_view name, std::
   const auto number = [&](size_t at, int64_t otherwise) {
     return at == 0 || at >= a.size() ? otherwise : a[at]->constant.i64;
   };
-  if (number(start_at, 1) != 1)
-    return Unsupported(std::string(name) + " from a later character on is not supported", a[start_at]->position,
-                       "substr(x, n) is.");
+  if (number(start_at, 1) != 1) return LaterCharacter(*a[start_at], name);
   Flags flags;
   if (flags_at > 0 && flags_at < a.size()) TESSERA_TRY(ReadFlags(*a[flags_at], name, replace, &flags));
 

@@ -385,11 +385,11 @@ Status ExpressionBinder::BindFrame(const ParseNode& definition, WindowCall* call
   }
   SqlType type = call->order_by[0].expr->type;
   if (start != nullptr) {
-    TESSERA_ASSIGN(call->range_start, BindFrameRange(*start, "starting", f.start == Bound::kPreceding, *call));
+    TESSERA_ASSIGN(call->range_start, BindFrameRange(*start, "starting", f.start == Bound::kPreceding, call));
     type = *UnifyTypes(type, call->range_start->type);
   }
   if (end != nullptr) {
-    TESSERA_ASSIGN(call->range_end, BindFrameRange(*end, "ending", f.end == Bound::kPreceding, *call));
+    TESSERA_ASSIGN(call->range_end, BindFrameRange(*end, "ending", f.end == Bound::kPreceding, call));
     type = *UnifyTypes(type, call->range_end->type);
   }
   TESSERA_ASSIGN(call->range_key, Copy(*call->order_by[0].expr));
@@ -419,26 +419,30 @@ Result<ExprPtr> ExpressionBinder::BindFrameCount(const ParseNode& node, const ch
 
 /// The value at which a RANGE ends: that of ORDER BY, less or more by the offset.
 Result<ExprPtr> ExpressionBinder::BindFrameRange(const ParseNode& node, const char* which, bool preceding,
-                                                 const WindowCall& call) {
-  const WindowKey& by = call.order_by[0];
+                                                 WindowCall* call) {
+  const WindowKey& by = call->order_by[0];
   TESSERA_ASSIGN(ExprPtr e, Bind(node));
   const int position = e->position;
   const SqlType key = IsFunction(*by.expr, Function::kIntervalLength) ? SqlType::Of(TypeId::kInterval) : by.expr->type;
   const bool is_moment = key.id == TypeId::kDate || key.IsTimestamp();
   TESSERA_ASSIGN(e, Resolve(std::move(e), is_moment ? SqlType::Of(TypeId::kInterval) : key));
-  if (HasColumn(*e) || HasOuter(*e)) return SqlError("argument of RANGE must not contain variables", position);
-  if (!IsConstant(*e)) return Unsupported("an offset of RANGE that is not a constant is not supported", position);
-  if (!is_moment && !key.IsNumeric()) {
+  const bool is_interval = key.id == TypeId::kInterval;
+  if (!is_moment && !is_interval && !key.IsNumeric()) {
     return SqlError("RANGE with offset PRECEDING/FOLLOWING is not supported for column type " + key.ToString(),
                     position);
   }
-  if (is_moment ? e->type.id != TypeId::kInterval : !e->type.IsNumeric()) {
+  if (is_moment || is_interval ? e->type.id != TypeId::kInterval : !e->type.IsNumeric()) {
     return SqlError("RANGE with offset PRECEDING/FOLLOWING is not supported for column type " + key.ToString() +
                         " and offset type " + e->type.ToString(),
-                    position, is_moment ? "Write INTERVAL '1 day'." : "");
+                    position, is_moment || is_interval ? "Write INTERVAL '1 day'." : "");
   }
-  if (e->constant.null) return SqlError("frame " + std::string(which) + " offset must not be null", position);
-  if (IsNegative(e->constant)) return SqlError("invalid preceding or following size in window function", position);
+  if (IsConstant(*e)) {
+    if (e->constant.null) return SqlError("frame " + std::string(which) + " offset must not be null", position);
+    if (IsNegative(e->constant)) return SqlError("invalid preceding or following size in window function", position);
+  } else {
+    call->frame.varies = true;
+  }
+  if (is_interval) e = OrderedForm(std::move(e));  // as the key is
   TESSERA_ASSIGN(ExprPtr from, Copy(*by.expr));
   if (key.IsInteger()) {
     TESSERA_ASSIGN(from, Coerce(std::move(from), kBigint, CastContext::kExplicit));

@@ -41,6 +41,7 @@ enum class Keyword : uint8_t {
   kOr,
   kOrder,
   kQualify,
+  kRename,
   kReplace,
   kSelect,
   kSummarize,
@@ -93,6 +94,7 @@ constexpr KeywordRow kKeywords[] = {
     {"positional", Keyword::kForeign},
     {"qualify", Keyword::kQualify},
     {"regexp", Keyword::kForeign},
+    {"rename", Keyword::kRename},
     {"replace", Keyword::kReplace},
     {"respect", Keyword::kForeign},
     {"rlike", Keyword::kForeign},
@@ -138,7 +140,9 @@ Keyword FindWord(std::string_view word) {
 }
 
 /// Words that are names wherever the grammar takes one.
-bool IsName(Keyword k) { return k == Keyword::kNone || k == Keyword::kForeign || k == Keyword::kInterval; }
+bool IsName(Keyword k) {
+  return k == Keyword::kNone || k == Keyword::kForeign || k == Keyword::kInterval || k == Keyword::kRename;
+}
 
 bool IsSetOperation(Keyword k) { return k == Keyword::kUnion || k == Keyword::kIntersect || k == Keyword::kExcept; }
 
@@ -420,6 +424,7 @@ class DialectReader {
         Replace(t.begin, t.end, "CAST");
         break;
       case Keyword::kExclude:
+      case Keyword::kRename:
       case Keyword::kReplace:
         if (At(-1).symbol == '*') return ReadStar();
         break;
@@ -665,7 +670,40 @@ class DialectReader {
     Replace(At(0).begin, At(0).end, "\"all\"");
   }
 
-  /// EXCLUDE or REPLACE behind a star. (a * exclude (b) is a product with a function.)
+  /// RENAME (a AS b, ...), or RENAME a AS b.
+  Status ReadRename(Dialect::Mark* mark) {
+    const size_t begin = At(0).begin;
+    const bool list = At(1).symbol == '(';
+    if (list) ++i_;
+    const auto expect = [&](bool is) {
+      return is ? Status::Ok()
+                : SqlError("RENAME takes names of columns and new names", static_cast<int>(At(0).begin),
+                           "Write * RENAME (a AS b).");
+    };
+    while (true) {
+      ++i_;
+      TESSERA_TRY(expect(IsName(At(0), sql_)));
+      const Dialect::Name from = {NameOf(At(0)), static_cast<int>(At(0).begin)};
+      ++i_;
+      TESSERA_TRY(expect(At(0).keyword == Keyword::kAs));
+      ++i_;
+      TESSERA_TRY(expect(IsName(At(0), sql_)));
+      mark->renamed.emplace_back(from, NameOf(At(0)));
+      if (!list) break;
+      ++i_;
+      if (At(0).symbol == ')') break;
+      TESSERA_TRY(expect(At(0).symbol == ','));
+    }
+    Replace(begin, At(0).end, "");
+    if (At(1).keyword == Keyword::kReplace) {
+      ++i_;
+      return SqlError("RENAME before REPLACE is not supported", static_cast<int>(At(0).begin),
+                      "Write the renamed columns as outputs of their own: * EXCLUDE (a), a AS b.");
+    }
+    return {};
+  }
+
+  /// EXCLUDE, RENAME or REPLACE behind a star. (a * exclude (b) is a product with a function.)
   Status ReadStar() {
     size_t star = i_ - 1;
     const Lexeme& before = star > 0 ? tokens_[star - 1] : tokens_.back();
@@ -695,9 +733,10 @@ class DialectReader {
         TESSERA_TRY(expect(At(0).symbol == ','));
       }
       Replace(begin, At(0).end, "");
-      if (At(1).keyword != Keyword::kReplace) return {};
+      if (At(1).keyword != Keyword::kReplace && At(1).keyword != Keyword::kRename) return {};
       ++i_;
     }
+    if (At(0).keyword == Keyword::kRename) return ReadRename(&mark);
     // REPLACE (x AS a, ...): what is in the parentheses becomes outputs behind the star.
     if (At(1).symbol != '(' || At(2).symbol == ')') {
       return SqlError("REPLACE takes expressions and names of columns", static_cast<int>(At(1).begin),

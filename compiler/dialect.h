@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -31,7 +32,7 @@ struct Dialect {
       kAll,          ///< the name stands for ALL of GROUP BY ALL and ORDER BY ALL
       kEmptyList,    ///< the NULL stands for the list of IN ()
       kTryCast,      ///< the CAST is a TRY_CAST
-      kStar,         ///< the * has EXCLUDE or REPLACE
+      kStar,         ///< the * has EXCLUDE, RENAME or REPLACE
       kIgnoreNulls,  ///< the call has IGNORE NULLS
       kPercent,      ///< the number of LIMIT is a percentage
       kQualify,      ///< the last window of WINDOW is the condition of QUALIFY, in its PARTITION BY
@@ -41,6 +42,7 @@ struct Dialect {
     std::vector<Name> excluded;
     /// Outputs of the select list that begin here and before `replaced_end` replace columns of the star.
     int replaced_begin = 0, replaced_end = 0;
+    std::vector<std::pair<Name, std::string>> renamed = {};
   };
 
   const Mark* Find(Mark::Kind kind, int position) const {

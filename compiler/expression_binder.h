@@ -292,7 +292,7 @@ class ExpressionBinder {
   Result<ExprPtr> BindWindowKey(const ParseNode& node);
   Status BindFrame(const ParseNode& definition, WindowCall* call);
   Result<ExprPtr> BindFrameCount(const ParseNode& node, const char* mode, const char* which, int64_t* count);
-  Result<ExprPtr> BindFrameRange(const ParseNode& node, const char* which, bool preceding, const WindowCall& call);
+  Result<ExprPtr> BindFrameRange(const ParseNode& node, const char* which, bool preceding, WindowCall* call);
 
   // bind_composed.cc
   /// A call that is made of other functions, see the SYNTAX rows of functions.def; nullptr if there is none of that name
@@ -344,6 +344,7 @@ class ExpressionBinder {
   /// regexp_... of a pattern, or a replacement, that rows have.
   Result<ExprPtr> BindRegexOfRows(std::string_view name, std::vector<ExprPtr> args, size_t flags_at, int position);
   Result<ExprPtr> Around(const std::string& before, ExprPtr pattern, const std::string& behind, int position);
+  Result<ExprPtr> InForm(int64_t form, ExprPtr pattern, ExprPtr escape);
   Result<ExprPtr> MatchesPattern(ExprPtr x, ExprPtr pattern, bool negated, int position);
 
   // bind_made.cc
@@ -378,6 +379,15 @@ class ExpressionBinder {
   /// An aggregate that is made of others. REQUIRES: IsStatisticName(name).
   Result<ExprPtr> BindStatistic(std::string_view name, const ParseNode& node, const AggregateLeaf& leaf);
 
+  // bind_row_aggregate.cc
+  /// rank(x) WITHIN GROUP (ORDER BY y) and its kin. REQUIRES: IsHypotheticalName(name), WITHIN GROUP.
+  Result<ExprPtr> BindHypothetical(std::string_view name, const ParseNode& node);
+  Result<ExprPtr> PlaceBeside(const AggregateOrder& key, const Expr& x, bool peer, int position);
+  /// The argument of count((x, y)).
+  Result<ExprPtr> BindCountedRow(const ParseNode& row, bool distinct);
+  Result<ExprPtr> RowKey(std::vector<ExprPtr> items, int position);
+  Result<ExprPtr> Only(ExprPtr condition, ExprPtr value, int position);
+
   // grouping_sets.cc
   Result<ExprPtr> BindGrouping(const ParseNode& node);
 
@@ -399,6 +409,9 @@ class ExpressionBinder {
   bool in_window_ = false;
   int may_skip_ = 0;  ///< above 0 inside operands that may not be evaluated for a row
 };
+
+/// Whether the window function of that name is an aggregate, too, with WITHIN GROUP.
+bool IsHypotheticalName(std::string_view name);
 
 /// Whether an aggregate of that name needs all values of a group in order.
 bool IsOrderedAggregate(std::string_view name);

@@ -46,7 +46,7 @@ Status NotInStar(std::string_view name, const char* clause, int position, const 
                   nearest.empty() || nearest == name ? "" : "Perhaps you meant column \"" + nearest + "\".");
 }
 
-/// `mark`: its EXCLUDE and REPLACE, or nullptr. The outputs that REPLACE names follow `target`.
+/// `mark`: its EXCLUDE, RENAME and REPLACE, or nullptr. The outputs that REPLACE names follow `target`.
 Status AddStar(const ParseNode& target, const Dialect::Mark* mark, QueryBlock* block) {
   const ParseNode& star = *target.Get(Field::k_val);
   const int position = star.location();
@@ -61,6 +61,15 @@ Status AddStar(const ParseNode& target, const Dialect::Mark* mark, QueryBlock* b
         std::remove_if(outputs.begin() + first, outputs.end(), [&](const Output& o) { return o.name == name.text; });
     if (removed == outputs.end()) return NotInStar(name.text, "EXCLUDE", name.position, *columns);
     outputs.erase(removed, outputs.end());
+  }
+  for (const auto& [from, to] : mark->renamed) {
+    bool found = false;
+    for (size_t i = static_cast<size_t>(first); i < outputs.size(); ++i) {
+      if (outputs[i].name != from.text) continue;
+      outputs[i].name = to;
+      found = true;
+    }
+    if (!found) return NotInStar(from.text, "RENAME", from.position, *columns);
   }
   for (const ParseNode* t = target.next(); t != nullptr && IsReplacement(*t, *mark); t = t->next()) {
     if (t->Get(Field::k_name) == nullptr) {

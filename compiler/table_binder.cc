@@ -186,15 +186,6 @@ class TableBinder {
     return name;
   }
 
-  /// Keys are compared bit by bit, and intervals of one length may have different ones.
-  Status RefuseIntervals(const std::vector<int>& key, const char* what, int position) const {
-    for (int c : key) {
-      if (schema_->columns[static_cast<size_t>(c)].type.id == TypeId::kInterval)
-        return Unsupported(std::string(what) + " of an INTERVAL is not supported", position);
-    }
-    return Status::Ok();
-  }
-
   Status AddUnique(const ParseNode& constraint, std::vector<int> columns) {
     const int position = constraint.location();
     if (constraint.Get(Field::k_nulls_not_distinct) != nullptr)
@@ -202,7 +193,6 @@ class TableBinder {
     if (constraint.Get(Field::k_deferrable) != nullptr)
       return Unsupported("a constraint that is DEFERRABLE is not supported", position);
     TESSERA_ASSIGN(std::string name, NameOf(constraint, columns, "key"));
-    TESSERA_TRY(RefuseIntervals(columns, "UNIQUE", position));
     schema_->unique_keys.push_back({std::move(name), std::move(columns)});
     return {};
   }
@@ -257,7 +247,6 @@ class TableBinder {
     if (!schema_->primary_key.empty()) {
       return SqlError("multiple primary keys for table \"" + schema_->name + "\" are not allowed", position);
     }
-    TESSERA_TRY(RefuseIntervals(key, "PRIMARY KEY", position));
     schema_->primary_key = key;
     for (int c : key) schema_->columns[static_cast<size_t>(c)].not_null = true;
     return {};

@@ -116,7 +116,7 @@ Interval UnpackInterval(int128_t v) {
   Interval out;
   out.days = static_cast<int64_t>(low & ((uint64_t{1} << 26) - 1)) - (kMostDays + 1);
   out.months = static_cast<int64_t>(low >> 26 & ((uint64_t{1} << 22) - 1)) - (kMostMonths + 1);
-  const int128_t micros = (v >> kLengthShift) - LengthOf(out);
+  const int128_t micros = LengthOfPacked(v) - LengthOf(out);
   out.micros = micros > kMostMicros ? kMostMicros : micros < -kMostMicros ? -kMostMicros : static_cast<int64_t>(micros);
   return out;
 }
@@ -271,6 +271,12 @@ bool MultiplyInterval(const Interval& a, double factor, bool divide, Interval* o
     rest_seconds = std::fmod(rest_seconds, 86400);
   }
   return Take(std::trunc(months), whole_days, std::rint(times(a.micros) + rest_seconds * 1e6), out);
+}
+
+bool BetweenIntervals(const Interval& a, const Interval& b, double fraction, Interval* out) {
+  Interval difference;
+  return AddIntervals(b, a, -1, &difference) && MultiplyInterval(difference, fraction, false, &difference) &&
+         AddIntervals(a, difference, 1, out);
 }
 
 Interval Between(int64_t x, int64_t y) {

@@ -49,6 +49,9 @@ inline int128_t PackInterval(const Interval& v) {
   return LengthOf(v) * (int128_t{1} << kLengthShift) + ((v.months + kMostMonths + 1) << 26) + (v.days + kMostDays + 1);
 }
 
+/// The length of what PackInterval gave: the same of intervals that are equal.
+inline int128_t LengthOfPacked(int128_t v) { return v >> kLengthShift; }
+
 /// The other way round. Of a number that is no interval, some interval.
 Interval UnpackInterval(int128_t v);
 
@@ -64,6 +67,8 @@ Result<Interval> ParseInterval(std::string_view text, std::string_view unit = {}
 bool AddIntervals(const Interval& a, const Interval& b, int sign, Interval* out);
 /// Parts that are not whole go on to the next: half a month is 15 days, half a day 12 hours. `divide`: by the factor.
 bool MultiplyInterval(const Interval& a, double factor, bool divide, Interval* out);
+/// a + fraction * (b - a).
+bool BetweenIntervals(const Interval& a, const Interval& b, double fraction, Interval* out);
 /// x - y in days and microseconds. Both are timestamps.
 Interval Between(int64_t x, int64_t y);
 /// x - y in years, months, days and microseconds, as one would count them by the calendar.

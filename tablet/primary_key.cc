@@ -7,6 +7,7 @@
 
 #include "tablet/chunk_decoder.h"
 #include "tablet/distinct_count.h"
+#include "tablet/interval.h"
 #include "tablet/ordered_float.h"
 
 namespace tessera {
@@ -79,7 +80,8 @@ class KeyCheck {
       // Ordered forms of -0.0 and 0.0 differ although the numbers do not: floats are always looked at.
       if (!HasRange(part) || TypeOf(part).storage() == StorageClass::kFloat) continue;
       TESSERA_ASSIGN(const Chunk* chunk, tablet.Describe(key_[part]));
-      if (chunk->max < ranges_[part].min || chunk->min > ranges_[part].max) return false;
+      const auto place = [&](int128_t v) { return TypeOf(part).id == TypeId::kInterval ? LengthOfPacked(v) : v; };
+      if (place(chunk->max) < place(ranges_[part].min) || place(chunk->min) > place(ranges_[part].max)) return false;
     }
     return true;
   }
@@ -183,7 +185,7 @@ class KeyCheck {
         if (text) {
           hash = entry_hashes[CodeAt(*chunk, row)];
         } else if (IsWide(chunk->type)) {
-          hash = HashWide(DecodeValue(*chunk, row).wide);
+          hash = HashWide(WideKey(*chunk, row));
         } else {
           hash = HashInteger(NormalisedKey(*chunk, row));
         }
@@ -201,6 +203,12 @@ class KeyCheck {
     return key;
   }
 
+  /// The number; of an interval its length.
+  static int128_t WideKey(const Chunk& chunk, uint32_t row) {
+    const int128_t v = DecodeValue(chunk, row).wide;
+    return chunk.type.id == TypeId::kInterval ? LengthOfPacked(v) : v;
+  }
+
   static bool Equal(const KeyChunks& a, uint32_t row_a, const KeyChunks& b, uint32_t row_b) {
     for (size_t part = 0; part < a.size(); ++part) {
       switch (a[part]->type.storage()) {
@@ -211,7 +219,7 @@ class KeyCheck {
           break;
         }
         case StorageClass::kWide:
-          if (DecodeValue(*a[part], row_a).wide != DecodeValue(*b[part], row_b).wide) return false;
+          if (WideKey(*a[part], row_a) != WideKey(*b[part], row_b)) return false;
           break;
         default:
           if (NormalisedKey(*a[part], row_a) != NormalisedKey(*b[part], row_b)) return false;

@@ -382,7 +382,10 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
     }
     Value v = RandomConstant(operand_type, strings);
     if (op == Opcode::LabelT) v = Value::Text("type\x1F" "a\x1F" "abc\x1F\x1F" "MFGR#12");
-    if (op == Opcode::RegexMatchT || op == Opcode::RegexGroupT || op == Opcode::RegexFirstT || op == Opcode::RegexAllT)
+    constexpr Opcode kOfRegex[] = {Opcode::RegexMatchT, Opcode::RegexGroupT, Opcode::RegexFirstT,
+                                   Opcode::RegexAllT,   Opcode::RegexTimesT, Opcode::RegexBeginT};
+    if (op == Opcode::PatternT) v = Value::Text(Turn(4) == 0 ? "" : Turn(2) == 0 ? "\\" : "a");
+    if (std::find(std::begin(kOfRegex), std::end(kOfRegex), op) != std::end(kOfRegex))
       v = Value::Text(Pick(random_, RegexPatterns()));
     if (counts) v = Value::Int(kBigint, static_cast<int64_t>(Below(random_, 12)) - 2);
     if (counts && Turn(7) == 0) v = Value::Int(kBigint, Turn(2) == 0 ? INT64_MAX : INT64_MIN);

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <map>
 #include <mutex>
 #include <regex>
 #include <string>
@@ -239,11 +240,15 @@ Fate OfRowsRegex(Opcode op, const std::string& s, const std::string& pattern, co
                  int64_t* number) {
   try {
     std::wstring groups;
-    for (char byte : pattern) groups += static_cast<wchar_t>(static_cast<uint8_t>(byte) < 128 ? byte : 'x');
+    for (char byte : pattern) groups += static_cast<wchar_t>(static_cast<uint8_t>(byte));
     const auto count = static_cast<int64_t>(std::wregex(groups).mark_count());
     switch (op) {
       case Opcode::RegexMatchT:
         return OfRegex(Opcode::FilterRegex, s, pattern, "", {0, 0}, out, number);
+      case Opcode::RegexTimesT:
+        return OfRegex(Opcode::RegexCountT, s, pattern, "", {0, 0}, out, number);
+      case Opcode::RegexBeginT:
+        return OfRegex(Opcode::RegexPlaceT, s, pattern, "", {0, 0}, out, number);
       case Opcode::RegexGroupT:
         if (c.v < 0 || c.v > count) return Fate::kError;
         return OfRegex(Opcode::RegexPartT, s, pattern, "", {static_cast<int32_t>(c.v), 0}, out, number);
@@ -253,6 +258,43 @@ Fate OfRowsRegex(Opcode op, const std::string& s, const std::string& pattern, co
   } catch (const std::regex_error&) {
     return Fate::kError;
   }
+}
+
+/// A pattern of LIKE or SIMILAR TO: what each character becomes, by whether it is escaped or in a class.
+Fate PatternInForm(const std::vector<std::string>& pattern, const std::string& escape, int64_t form, std::string* out) {
+  if (Characters(escape).size() > 1) return Fate::kError;
+  static const std::map<std::string, std::string> special = {
+      {"%", ".*"}, {"_", "."}, {"(", "(?:"}, {"^", "\\^"}, {"$", "\\$"}, {".", "\\."}, {"\\", "\\\\"}};
+  const std::string quoted = "\\^$.|?*+()[]{}";
+  std::string made;
+  int in_class = 0;  // characters of the class up to here, with its bracket
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    std::string c = pattern[i];
+    const bool escaped = !escape.empty() && c == escape;
+    if (escaped) {
+      if (++i == pattern.size()) return Fate::kError;
+      c = pattern[i];
+      if (form != 0 && c == "\"") return Fate::kError;
+    }
+    if (form == 0) {
+      made += (escaped || c == "\\" ? "\\" : "") + c;
+    } else if (escaped) {
+      made += (quoted.find(c) != std::string::npos ? "\\" : "") + c;
+      if (in_class > 0) in_class = 3;
+    } else if (in_class > 0) {
+      const bool first = in_class == 1 || (in_class == 2 && pattern[i - 1] == "^");
+      ++in_class;
+      if (c == "]" && !first) in_class = 0;
+      made += (c == "\\" || c == "[" || (c == "]" && first) ? "\\" : "") + c;
+    } else if (c == "[") {
+      made += c;
+      in_class = 1;
+    } else {
+      made += special.contains(c) ? special.at(c) : c;
+    }
+  }
+  *out = form == 0 ? made : "\\A(?:" + made + ")\\z";
+  return Fate::kValue;
 }
 
 }  // namespace
@@ -301,7 +343,11 @@ Fate TextOfOperands(Opcode op, const std::string& s, const TextOperand& b, const
       }
       return Fate::kValue;
     }
+    case Opcode::PatternT:
+      return PatternInForm(characters, b.text, c.v, out);
     case Opcode::RegexMatchT:
+    case Opcode::RegexTimesT:
+    case Opcode::RegexBeginT:
     case Opcode::RegexGroupT:
     case Opcode::RegexFirstT:
     case Opcode::RegexAllT:

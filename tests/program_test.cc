@@ -825,6 +825,7 @@ const std::vector<Refusal>& Refusals() {
       {"a range of a text", [](P p) { WindowFrame& f = Range(p); f.key = f.start_column = 1; }, "range of a window"},
       {"a range of two classes", [](P p) { Range(p).key = 3; }, "range of a window"},
       {"a range by two keys", [](P p) { Range(p); Result_(p).windows[0].partition_keys = 0; Result_(p).windows[0].order_keys = 2; }, "range of a window"},
+      {"rows whose offsets vary", [](P p) { WindowFrame& f = Window(p).frame; f.mode = WindowFrame::Mode::kRows; f.varies = true; }, "frame of a window"},
       {"a key without a range", [](P p) { Window(p).frame.key = 0; }, "range of a window"},
       {"a bound without a range", [](P p) { Range(p).end_column = 0; }, "range of a window"},
       {"an unknown strategy", [](P p) { p.joins[0].strategy = static_cast<JoinStrategy>(4); }, "strategy of a join table"},

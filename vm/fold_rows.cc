@@ -6,8 +6,10 @@
 #include <optional>
 #include <string>
 
+#include "base/int128.h"
 #include "base/interrupt.h"
 #include "base/memory_budget.h"
+#include "vm/interval_meaning.h"
 #include "vm/lane_error.h"
 #include "vm/meaning.h"
 #include "vm/text_functions.h"
@@ -17,11 +19,14 @@ namespace {
 
 bool IsNull(const RowColumn& c, size_t row) { return !c.null.empty() && c.null[row] != 0; }
 
+int128_t Wide(const RowColumn& c, size_t row) { return Make128(c.high[row], c.low[row]); }
+
 /// Whether two rows of a column are equal, or both NULL.
 bool Same(const RowColumn& c, size_t a, size_t b) {
   if (IsNull(c, a) || IsNull(c, b)) return IsNull(c, a) == IsNull(c, b);
   if (c.type.storage() == StorageClass::kFloat)
     return meaning::FilterEqF::Apply(std::bit_cast<double>(c.low[a]), std::bit_cast<double>(c.low[b]));
+  if (c.type.id == TypeId::kInterval) return LengthOfPacked(Wide(c, a)) == LengthOfPacked(Wide(c, b));
   return c.low[a] == c.low[b] && (c.high.empty() || c.high[a] == c.high[b]);
 }
 
@@ -69,6 +74,16 @@ class Folder {
         const double place = constant_->f64 * static_cast<double>(n - 1);
         const auto below = std::min(static_cast<size_t>(place), n - 1), above = std::min(below + 1, n - 1);
         const double fraction = place - static_cast<double>(below);
+        if (values_.type.id == TypeId::kInterval) {
+          Lane lane;
+          const int128_t between =
+              meaning::IntervalAt(Wide(values_, counted_[below]), Wide(values_, counted_[above]), fraction, lane);
+          if (lane.error != LaneError::kNone) return LaneErrorStatus(lane.error, {});
+          Copy(&values_, to, counted_[below]);
+          values_.low[to] = Low64(between);
+          values_.high[to] = High64(between);
+          break;
+        }
         const auto value = [&](size_t i) { return std::bit_cast<double>(values_.low[counted_[i]]); };
         const double low = value(below);
         const double between = fraction == 0 ? low : low + fraction * (value(above) - low);

@@ -111,6 +111,16 @@ Digits DigitsOf(double v, int behind) {
 }  // namespace
 
 Format::Format(std::string_view text, const SqlType& type, Language language) : type_(type) {
+  if (type.id == TypeId::kTimestampTz) {
+    const size_t end = text.find(kZoneEnd);
+    const Result<const TimeZone*> zone = FindTimeZone(text.substr(0, end));
+    if (end == std::string_view::npos || !zone.ok()) {
+      error_ = "a format without a time zone";
+      return;
+    }
+    zone_ = *zone;
+    text.remove_prefix(end + 1);
+  }
   if (text.size() > kMostFormatBytes) {
     error_ = fmt::format("a format has at most {} bytes", kMostFormatBytes);
   } else if (language == Language::kStrftime) {
@@ -119,6 +129,12 @@ Format::Format(std::string_view text, const SqlType& type, Language language) : 
     ReadNumber(text);
   } else {
     ReadMoment(text);
+  }
+  for (const Piece& p : pieces_) {
+    if (type.id == TypeId::kInterval && p.kind == Piece::Kind::kPart && !IsOfInterval(p.part) && error_.empty())
+      error_ = "invalid format for an interval: it has no date, so no names, eras, weeks of ISO and time zones";
+    if (zone_ != nullptr && !zone_->IsUtc() && p.kind == Piece::Kind::kPart && p.part == Part::kZoneName)
+      error_ = "TZ in a format is not supported but in UTC; TZH, TZM and OF are";
   }
 }
 
@@ -234,6 +250,9 @@ void Format::ReadMoment(std::string_view text) {
       {"WW", Part::kWeekOfYear, 2},
       {"W", Part::kWeekOfMonth, 0},
       {"CC", Part::kCentury, 2},
+      {"TZH", Part::kZoneHours, 2},
+      {"TZM", Part::kZoneMinutes, 2},
+      {"OF", Part::kOffset, 2},
       {"J", Part::kJulian, 0},
       {"Q", Part::kQuarter, 0},
   };
@@ -258,6 +277,7 @@ void Format::ReadMoment(std::string_view text) {
       {"a.d.", Part::kEra, Letters::kLower},        {"b.c.", Part::kEra, Letters::kLower},
       {"AD", Part::kEra, Letters::kUpper},          {"BC", Part::kEra, Letters::kUpper},
       {"ad", Part::kEra, Letters::kLower},          {"bc", Part::kEra, Letters::kLower},
+      {"TZ", Part::kZoneName, Letters::kUpper},     {"tz", Part::kZoneName, Letters::kLower},
   };
   while (!text.empty()) {
     if (StartsWithWord(text, "FX")) {
@@ -267,13 +287,10 @@ void Format::ReadMoment(std::string_view text) {
     std::string_view rest = text;
     bool fill = false;
     for (; StartsWithWord(rest, "FM") || StartsWithWord(rest, "TM"); rest.remove_prefix(2)) fill = true;
-    for (const char* zone : {"TZH", "TZM", "TZ", "OF"}) {
-      if (!StartsWithWord(rest, zone)) continue;
-      error_ = fmt::format("{} in a format: a moment has no time zone", zone);
-      return;
-    }
-    const auto name =
-        std::find_if(std::begin(kNames), std::end(kNames), [&](const Name& r) { return rest.starts_with(r.word); });
+    const auto name = std::find_if(std::begin(kNames), std::end(kNames), [&](const Name& r) {
+      const bool zone = r.part == Part::kZoneName && (StartsWithWord(rest, "TZH") || StartsWithWord(rest, "TZM"));
+      return !zone && rest.starts_with(r.word);
+    });
     const auto row =
         std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return StartsWithWord(rest, r.word); });
     if (name != std::end(kNames)) {
@@ -397,11 +414,8 @@ void Format::AppendPart(const Piece& piece, int64_t micros, std::string* out) co
     case Part::kHour12:
       number = hour % 12 == 0 ? 12 : hour % 12;
       break;
-    case Part::kNoon: {
-      constexpr const char* kNoons[] = {"AM", "PM", "A.M.", "P.M."};
-      name = kNoons[(hour < 12 ? 0 : 1) + (piece.text.empty() ? 0 : 2)];
-      break;
-    }
+    case Part::kNoon:
+      return AppendNoon(piece, hour >= 12, out);
     case Part::kMinute:
       number = in_day / 60'000'000 % 60;
       break;
@@ -418,18 +432,63 @@ void Format::AppendPart(const Piece& piece, int64_t micros, std::string* out) co
     case Part::kSecondOfDay:
       number = in_day / 1'000'000;
       break;
+    case Part::kZoneName:
+    case Part::kZoneHours:
+    case Part::kZoneMinutes:
+    case Part::kOffset:
+      return;  // AppendZone
   }
   if (name.data() != nullptr) {
     *out += piece.letters == Letters::kAsIs ? std::string(name) : InCase(name, piece.letters == Letters::kUpper);
     if (piece.padded && name.size() < width) out->append(width - name.size(), ' ');
     return;
   }
+  AppendDigits(piece, number, out);
+}
+
+void Format::AppendNoon(const Piece& piece, bool after, std::string* out) {
+  constexpr const char* kNoons[] = {"AM", "PM", "A.M.", "P.M."};
+  const std::string name = kNoons[(after ? 1 : 0) + (piece.text.empty() ? 0 : 2)];
+  *out += piece.letters == Letters::kAsIs ? name : InCase(name, piece.letters == Letters::kUpper);
+}
+
+void Format::AppendDigits(const Piece& piece, int64_t number, std::string* out) {
+  const bool negative = number < 0;
   int64_t unit = 1;
   for (int i = 0; i < piece.last; ++i) unit *= 10;
   if (piece.last > 0) number %= unit;
-  const std::string digits = fmt::format("{:0{}}", number, std::max<int>(1, piece.digits));
+  // Of an interval's negative parts; as PostgreSQL, which leaves room for the sign in these.
+  const bool room = (piece.part == Part::kYear && piece.last != 1) || piece.part == Part::kCentury ||
+                    piece.part == Part::kMonth || piece.part == Part::kHour24 || piece.part == Part::kHour12 ||
+                    piece.part == Part::kMinute || piece.part == Part::kSecond;
+  const std::string digits = fmt::format("{:0{}}", number, std::max<int>(1, piece.digits) + (negative && room ? 1 : 0));
   *out += digits;
   if (piece.ordinal != 0) *out += OrdinalOf(digits, piece.ordinal);
+}
+
+bool Format::HasZone() const {
+  return std::any_of(pieces_.begin(), pieces_.end(),
+                     [](const Piece& p) { return p.kind == Piece::Kind::kPart && p.part >= Part::kZoneName; });
+}
+
+/// `offset`: seconds that the clocks are ahead of UTC.
+void Format::AppendZone(const Piece& piece, int64_t offset, std::string* out) const {
+  const int64_t minutes = (offset < 0 ? -offset : offset) / 60;
+  const char sign = offset < 0 ? '-' : '+';
+  switch (piece.part) {
+    case Part::kZoneName:
+      if (zone_ != nullptr) *out += InCase(zone_->name(), piece.letters == Letters::kUpper);
+      break;
+    case Part::kZoneHours:
+      *out += fmt::format("{}{:02}", sign, minutes / 60);
+      break;
+    case Part::kZoneMinutes:
+      *out += fmt::format("{:02}", minutes % 60);
+      break;
+    default:
+      *out += fmt::format("{}{:02}", sign, minutes / 60);
+      if (minutes % 60 != 0) *out += fmt::format(":{:02}", minutes % 60);
+  }
 }
 
 // ---- Numbers --------------------------------------------------------------------------------------------------------
@@ -673,13 +732,20 @@ void Format::AppendNumber(const Value& v, std::string* out) const {
 
 void Format::Append(const Value& v, std::string* out) const {
   if (type_.IsNumeric()) return AppendNumber(v, out);
+  if (type_.id == TypeId::kInterval) return AppendInterval(UnpackInterval(v.wide), out);
   // (No date lies beyond, but any program may say that a number is one.)
   const int64_t unit = type_.id == TypeId::kDate ? 1 : kMicrosPerDay;
   const int64_t value = std::clamp(v.i64, kFirstDay * unit, (kLastDay + 1) * unit - 1);
-  const int64_t micros = type_.id == TypeId::kDate ? value * kMicrosPerDay : value;
+  int64_t micros = type_.id == TypeId::kDate ? value * kMicrosPerDay : value, offset = 0;
+  if (zone_ != nullptr) {
+    offset = zone_->OffsetAt(FloorDiv(micros, 1'000'000));
+    micros += offset * 1'000'000;
+  }
   for (const Piece& piece : pieces_) {
     if (piece.kind == Piece::Kind::kText) {
       *out += piece.text;
+    } else if (piece.part >= Part::kZoneName) {
+      AppendZone(piece, offset, out);
     } else {
       AppendPart(piece, micros, out);
     }

@@ -1,4 +1,4 @@
-// Numbers, dates and times as text by a format: TO_CHAR in the language of PostgreSQL and STRFTIME in that of C, as DuckDB
+// Numbers, dates, times and intervals as text by a format: TO_CHAR in the language of PostgreSQL and STRFTIME in that of C, as DuckDB
 // has it. What the opcodes of shape Format mean for a row. Names of months and days are English.
 //
 // Start at: Format. Immutable; any thread.
@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "tablet/interval.h"
 #include "tablet/row_batch.h"
+#include "tablet/time_zone.h"
 #include "tablet/types.h"
 
 namespace tessera::vm {
@@ -19,7 +21,8 @@ inline constexpr size_t kMostFormatBytes = 1 << 12;
 
 /// Whether values of the type have formats.
 inline bool IsFormatted(const SqlType& type) {
-  return type.IsNumeric() || type.id == TypeId::kDate || type.id == TypeId::kTimestamp || type.id == TypeId::kTime;
+  return type.IsNumeric() || type.id == TypeId::kDate || type.IsTimestamp() || type.id == TypeId::kTime ||
+         type.id == TypeId::kInterval;
 }
 
 /// How texts in a format are read.
@@ -54,12 +57,16 @@ struct FormatPattern {
 class Format {
  public:
   enum class Language : uint8_t { kToChar, kStrftime };
+  static constexpr char kZoneEnd = '\x1F';
 
-  /// REQUIRES: IsFormatted(type); kStrftime: it is no number.
+  /// Of TIMESTAMP WITH TIME ZONE the name of a time zone and kZoneEnd stand before the format.
+  /// REQUIRES: IsFormatted(type); kStrftime: it is no number and no interval.
   Format(std::string_view text, const SqlType& type, Language language);
 
   /// Why the text is no format for such values; "" if it is one. REQUIRES for what follows: it is.
   const std::string& error() const { return error_; }
+  /// Whether it shows how far the clocks are from UTC.
+  bool HasZone() const;
   /// Appends a value of the type that is not NULL.
   void Append(const Value& v, std::string* out) const;
   /// Of texts in the format, in the language that it was read in. REQUIRES: the type is a moment's.
@@ -100,6 +107,10 @@ class Format {
     kFraction,  // `digits` of the microseconds
     kNanoseconds,
     kSecondOfDay,
+    kZoneName,     // TZ
+    kZoneHours,    // TZH
+    kZoneMinutes,  // TZM
+    kOffset,       // OF
   };
   enum class Letters : uint8_t { kAsIs, kUpper, kLower };
   struct Piece {
@@ -134,10 +145,16 @@ class Format {
   void AddText(std::string_view text);
   void AddPart(Part part, int digits, bool padded, Letters letters = Letters::kAsIs);
   void AppendPart(const Piece& piece, int64_t micros, std::string* out) const;
+  static bool IsOfInterval(Part part);
+  static void AppendNoon(const Piece& piece, bool after, std::string* out);
+  static void AppendDigits(const Piece& piece, int64_t number, std::string* out);
+  void AppendZone(const Piece& piece, int64_t offset, std::string* out) const;
+  void AppendInterval(const Interval& v, std::string* out) const;
   void AppendNumber(const Value& v, std::string* out) const;
   void AppendExponent(const Value& v, std::string* out) const;
 
   const SqlType type_;
+  const TimeZone* zone_ = nullptr;
   std::string error_;
   std::vector<Piece> pieces_;
   // Of numbers:

@@ -99,6 +99,14 @@ struct IntervalProduct {
 struct TimesIntervalF : IntervalProduct<false> {};
 struct ByIntervalF : IntervalProduct<true> {};
 
+/// The interval at that fraction of the way from one to another, as PERCENTILE_CONT has it.
+inline int128_t IntervalAt(int128_t low, int128_t high, double fraction, Lane& lane) {
+  if (fraction == 0) return low;
+  Interval r;
+  const bool held = BetweenIntervals(UnpackInterval(low), UnpackInterval(high), fraction, &r);
+  return HeldInterval(held, r, lane);
+}
+
 struct MakeIntervalI {
   static int128_t Apply(int64_t months, int64_t days, int64_t micros, Lane& lane) {
     return HeldInterval(HoldsInterval(months, days, micros), {months, days, micros}, lane);

@@ -178,6 +178,7 @@ void Fields(A& a, WindowSpec& w) {
   a.Number(w.frame.key);
   a.Number(w.frame.start_column);
   a.Number(w.frame.end_column);
+  a.Number(w.frame.varies);
 }
 template <class A>
 void Fields(A& a, Section& s) {

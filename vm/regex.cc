@@ -135,6 +135,80 @@ void Regex::Replace(std::string_view s, std::string_view replacement, bool all, 
 
 namespace {
 
+Status EndsWithEscape(const char* form) {
+  return SqlError(std::string(form) + " pattern must not end with escape character");
+}
+
+/// With a backslash as the escape character.
+Status RewriteLike(std::string_view pattern, std::string_view escape, std::string* out) {
+  for (size_t i = 0; i < pattern.size();) {
+    if (!escape.empty() && pattern.substr(i).starts_with(escape)) {
+      i += escape.size();
+      if (i >= pattern.size()) return EndsWithEscape("LIKE");
+      out->push_back('\\');
+    } else if (pattern[i] == '\\') {
+      out->push_back('\\');
+    }
+    out->push_back(pattern[i++]);
+  }
+  return Status::Ok();
+}
+
+/// As a regular expression that matches all of a text.
+Status RewriteSimilar(std::string_view pattern, std::string_view escape, std::string* out) {
+  bool in_class = false;
+  const auto quote = [&](char c) {
+    if (std::string_view("\\^$.|?*+()[]{}").find(c) != std::string_view::npos) out->push_back('\\');
+    out->push_back(c);
+  };
+  *out = "\\A(?:";
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    if (!escape.empty() && pattern.substr(i).starts_with(escape)) {
+      i += escape.size();
+      if (i >= pattern.size()) return EndsWithEscape("SIMILAR TO");
+      if (pattern[i] == '"') return SqlError("parts between escaped quotes in SIMILAR TO are not supported");
+      quote(pattern[i]);
+    } else if (in_class) {
+      if (c == ']') in_class = false;
+      if (c == '\\' || c == '[') out->push_back('\\');
+      out->push_back(c);
+    } else if (c == '[') {
+      // A bracket right at the head, or behind a ^, is a character of the class.
+      in_class = true;
+      out->push_back(c);
+      if (pattern.substr(i + 1).starts_with('^')) out->push_back(pattern[++i]);
+      if (pattern.substr(i + 1).starts_with(']')) {
+        *out += "\\]";
+        ++i;
+      }
+    } else if (c == '%') {
+      *out += ".*";
+    } else if (c == '_') {
+      *out += ".";
+    } else if (c == '(') {
+      *out += "(?:";
+    } else if (c == '^' || c == '$' || c == '.' || c == '\\') {
+      quote(c);
+    } else {
+      out->push_back(c);
+    }
+  }
+  *out += ")\\z";
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status RewritePattern(std::string_view pattern, std::string_view escape, int64_t form, std::string* out) {
+  if (CharacterCount(escape) > 1)
+    return SqlError("invalid escape string", -1, "Escape string must be empty or one character.");
+  out->clear();
+  return form == kLikePattern ? RewriteLike(pattern, escape, out) : RewriteSimilar(pattern, escape, out);
+}
+
+namespace {
+
 /// The pattern's expression, which this thread keeps: rows have few different ones.
 Result<const Regex*> RegexOf(std::string_view pattern) {
   constexpr size_t kMost = 256;
@@ -171,6 +245,17 @@ namespace meaning {
 Result<int64_t> RegexMatchT::Apply(std::string_view s, std::string_view pattern) {
   TESSERA_ASSIGN(const Regex* const regex, RegexOf(pattern));
   return regex->Matches(s) ? 1 : 0;
+}
+Result<int64_t> RegexTimesT::Apply(std::string_view s, std::string_view pattern) {
+  TESSERA_ASSIGN(const Regex* const regex, RegexOf(pattern));
+  return regex->Count(s);
+}
+Result<int64_t> RegexBeginT::Apply(std::string_view s, std::string_view pattern) {
+  TESSERA_ASSIGN(const Regex* const regex, RegexOf(pattern));
+  return regex->Place(s);
+}
+Status PatternT::Apply(std::string_view pattern, std::string_view escape, int64_t form, std::string* out) {
+  return RewritePattern(pattern, escape, form, out);
 }
 Status RegexGroupT::Apply(std::string_view s, std::string_view pattern, int64_t group, std::string* out) {
   TESSERA_ASSIGN(const Regex* const regex, RegexOf(pattern));

@@ -25,6 +25,13 @@ namespace tessera::vm {
 /// A longer expression is an error.
 inline constexpr size_t kMostRegexBytes = 1 << 16;
 
+/// What a pattern of LIKE or SIMILAR TO with an escape character, "" for none, becomes.
+enum PatternForm : int64_t {
+  kLikePattern = 0,   ///< of LIKE, with a backslash as the escape
+  kSimilarRegex = 1,  ///< of SIMILAR TO, as a regular expression
+};
+Status RewritePattern(std::string_view pattern, std::string_view escape, int64_t form, std::string* out);
+
 class Regex {
  public:
   explicit Regex(std::string_view pattern);
@@ -93,6 +100,18 @@ struct RegexReplaceT {
 /// 1 if s has a match, else 0.
 struct RegexMatchT {
   static Result<int64_t> Apply(std::string_view s, std::string_view pattern);
+};
+/// Number of matches.
+struct RegexTimesT {
+  static Result<int64_t> Apply(std::string_view s, std::string_view pattern);
+};
+/// The character at which the first match begins; 0 if there is none.
+struct RegexBeginT {
+  static Result<int64_t> Apply(std::string_view s, std::string_view pattern);
+};
+/// A pattern with an escape character in another form.
+struct PatternT {
+  static Status Apply(std::string_view pattern, std::string_view escape, int64_t form, std::string* out);
 };
 /// A group of the first match; "" if there is none. An error if the pattern has no such group.
 struct RegexGroupT {

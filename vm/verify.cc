@@ -246,11 +246,12 @@ class Verifier {
     for (size_t k = 0; k < keys; ++k) {
       if (s.order[k].column != static_cast<int32_t>(k)) return Fail("the order of a fold");
     }
-    return CheckFoldOf(ClassOf(s.columns[keys]), s.fold, s.fold_constant);
+    return CheckFoldOf(s.columns[keys], s.fold, s.fold_constant);
   }
 
   /// The constant of a fold, and the class of the values.
-  Status CheckFoldOf(AccumulatorSpec value, Fold fold, int32_t constant) {
+  Status CheckFoldOf(const SqlType& type, Fold fold, int32_t constant) {
+    const AccumulatorSpec value = ClassOf(type);
     if (fold == Fold::kCounts && value != AccumulatorSpec::T) return Fail("class of a fold");
     if (fold == Fold::kFirst || fold == Fold::kMode || fold == Fold::kCounts)
       return constant == -1 ? Status::Ok() : Fail("constant of a fold");
@@ -261,7 +262,8 @@ class Verifier {
         joins ? v.type.id == TypeId::kText : v.type.storage() == StorageClass::kFloat && v.f64 >= 0 && v.f64 <= 1;
     if (v.null || !fits) return Fail("constant of a fold");
     if (joins && value != AccumulatorSpec::T) return Fail("class of a fold");
-    if (fold == Fold::kBetween && value != AccumulatorSpec::F) return Fail("class of a fold");
+    if (fold == Fold::kBetween && value != AccumulatorSpec::F && type.id != TypeId::kInterval)
+      return Fail("class of a fold");
     return Status::Ok();
   }
 
@@ -347,7 +349,7 @@ class Verifier {
     }
     if (folds && (w.distinct || w.fold == Fold::kMode) && (w.order.empty() || w.order[0].column != w.value))
       return Fail("order of a window's values");
-    if (folds) TESSERA_TRY(CheckFoldOf(type, w.fold, w.fold_constant));
+    if (folds) TESSERA_TRY(CheckFoldOf(w.type, w.fold, w.fold_constant));
     return CheckFrame(s, w);
   }
 
@@ -356,7 +358,7 @@ class Verifier {
     const WindowFrame& f = w.frame;
     if (f.mode > WindowFrame::Mode::kGroups || f.exclusion > WindowFrame::Exclusion::kTies ||
         f.start > Bound::kFollowing || f.end > Bound::kUnboundedFollowing || f.end == Bound::kUnboundedPreceding ||
-        f.start_offset < 0 || f.end_offset < 0) {
+        f.start_offset < 0 || f.end_offset < 0 || (f.varies && f.mode != WindowFrame::Mode::kRange)) {
       return Fail("frame of a window");
     }
     const bool range = f.mode == WindowFrame::Mode::kRange;
@@ -643,7 +645,8 @@ class Verifier {
           if (!IsFormatted(t) || ClassOf(t) != info.in) return Fail("type in p3");
           if (in.p4 != 0 && in.p4 != 1) return Fail("language of the format");
           const auto language = static_cast<Format::Language>(in.p4);
-          if (language == Format::Language::kStrftime && t.IsNumeric()) return Fail("language of the format");
+          if (language == Format::Language::kStrftime && (t.IsNumeric() || t.id == TypeId::kInterval))
+            return Fail("language of the format");
           if (!Format(p_.constants[static_cast<size_t>(in.p2)].text, t, language).error().empty())
             return Fail("format");
           break;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "vm/aggregate.h"
+#include "vm/interval_meaning.h"
 #include "vm/lane_error.h"
 #include "vm/text_functions.h"
 #include "vm/window_fold.h"
@@ -79,10 +80,13 @@ class BagEvaluation {
   static bool IsNull(const RowColumn& c, size_t row) { return !c.null.empty() && c.null[row] != 0; }
   bool Counts(size_t row) const { return w_.fold == tessera::vm::Fold::kFirst || !IsNull(value_, row); }
 
+  int128_t Wide(size_t row) const { return Make128(value_.high[row], value_.low[row]); }
+
   bool IsSameValue(size_t a, size_t b) const {
     if (IsNull(value_, a) || IsNull(value_, b)) return IsNull(value_, a) == IsNull(value_, b);
     if (value_.type.storage() == StorageClass::kFloat)
       return FloatEqual(std::bit_cast<double>(value_.low[a]), std::bit_cast<double>(value_.low[b]));
+    if (value_.type.id == TypeId::kInterval) return LengthOfPacked(Wide(a)) == LengthOfPacked(Wide(b));
     return value_.low[a] == value_.low[b] && (value_.high.empty() || value_.high[a] == value_.high[b]);
   }
 
@@ -189,6 +193,14 @@ class BagEvaluation {
         const double place = task_.constant->f64 * static_cast<double>(n - 1);
         const auto below = std::min(static_cast<size_t>(place), n - 1), above = std::min(below + 1, n - 1);
         const double fraction = place - static_cast<double>(below);
+        if (value_.type.id == TypeId::kInterval) {
+          Lane lane;
+          const int128_t between = meaning::IntervalAt(Wide(RowOf(below)), Wide(RowOf(above)), fraction, lane);
+          if (lane.error != LaneError::kNone) return LaneErrorStatus(lane.error, {});
+          SetState(row, between);
+          out_[0].null[row] = 0;
+          break;
+        }
         const auto value = [&](size_t k) { return std::bit_cast<double>(value_.low[RowOf(k)]); };
         const double low = value(below);
         const double between = fraction == 0 ? low : low + fraction * (value(above) - low);

@@ -25,6 +25,25 @@ bool IsLess(const RowColumn& a, size_t a_row, const RowColumn& b, size_t b_row) 
   }
 }
 
+/// The first row for which `is` does not hold. It holds for all rows before it, and for none behind.
+template <class F>
+size_t FirstNot(RowRange rows, const F& is) {
+  while (rows.begin < rows.end) {
+    const size_t middle = rows.begin + rows.size() / 2;
+    if (is(middle)) {
+      rows.begin = middle + 1;
+    } else {
+      rows.end = middle;
+    }
+  }
+  return rows.begin;
+}
+
+constexpr const char* kStartNull = "frame starting offset must not be null";
+constexpr const char* kStartNegative = "frame starting offset must not be negative";
+constexpr const char* kEndNull = "frame ending offset must not be null";
+constexpr const char* kEndNegative = "frame ending offset must not be negative";
+
 }  // namespace
 
 Frames::Frames(const OrderedRows& rows, const WindowSpec& window)
@@ -77,9 +96,21 @@ size_t Frames::Offset(size_t row, int64_t offset, int32_t column, const char* nu
   return 0;
 }
 
+bool Frames::ComesBefore(const RowColumn& a, size_t i, const RowColumn& b, size_t j) const {
+  return descending_ ? IsLess(b, j, a, i) : IsLess(a, i, b, j);
+}
+
+bool Frames::IsOffset(size_t row, const RowColumn& bound, bool forward, const char* null, const char* negative) {
+  if (!bound.null.empty() && bound.null[row] != 0) {
+    wrong_offset_ = null;
+  } else if (forward ? ComesBefore(bound, row, *key_, row) : ComesBefore(*key_, row, bound, row)) {
+    wrong_offset_ = negative;
+  }
+  return wrong_offset_ == nullptr;
+}
+
 size_t Frames::Start(size_t row) {
-  const size_t offset = Offset(row, frame_.start_offset, frame_.start_column, "frame starting offset must not be null",
-                               "frame starting offset must not be negative");
+  const size_t offset = Offset(row, frame_.start_offset, frame_.start_column, kStartNull, kStartNegative);
   const bool forward = frame_.start == Bound::kFollowing;
   switch (frame_.start) {
     case Bound::kCurrentRow:
@@ -102,15 +133,15 @@ size_t Frames::Start(size_t row) {
   }
   if (HasNoKey(row)) return peers_.begin;
   const RowColumn& bound = rows_.column(frame_.start_column);
-  while (range_start_ < keyed_.end &&
-         (descending_ ? IsLess(bound, row, *key_, range_start_) : IsLess(*key_, range_start_, bound, row)))
-    ++range_start_;
+  const auto is_before = [&](size_t i) { return ComesBefore(*key_, i, bound, row); };
+  if (frame_.varies)
+    return IsOffset(row, bound, forward, kStartNull, kStartNegative) ? FirstNot(keyed_, is_before) : row;
+  while (range_start_ < keyed_.end && is_before(range_start_)) ++range_start_;
   return range_start_;
 }
 
 size_t Frames::End(size_t row) {
-  const size_t offset = Offset(row, frame_.end_offset, frame_.end_column, "frame ending offset must not be null",
-                               "frame ending offset must not be negative");
+  const size_t offset = Offset(row, frame_.end_offset, frame_.end_column, kEndNull, kEndNegative);
   const bool forward = frame_.end == Bound::kFollowing;
   switch (frame_.end) {
     case Bound::kCurrentRow:
@@ -135,9 +166,9 @@ size_t Frames::End(size_t row) {
   }
   if (HasNoKey(row)) return peers_.end;
   const RowColumn& bound = rows_.column(frame_.end_column);
-  while (range_end_ < keyed_.end &&
-         !(descending_ ? IsLess(*key_, range_end_, bound, row) : IsLess(bound, row, *key_, range_end_)))
-    ++range_end_;
+  const auto is_in = [&](size_t i) { return !ComesBefore(bound, row, *key_, i); };
+  if (frame_.varies) return IsOffset(row, bound, forward, kEndNull, kEndNegative) ? FirstNot(keyed_, is_in) : row;
+  while (range_end_ < keyed_.end && is_in(range_end_)) ++range_end_;
   return range_end_;
 }
 

@@ -61,6 +61,10 @@ class Frames {
   /// The offset of a bound in the row.
   size_t Offset(size_t row, int64_t offset, int32_t column, const char* null, const char* negative);
   bool HasNoKey(size_t row) const { return !key_->null.empty() && key_->null[row] != 0; }
+  /// Whether the value of `a` in row i comes before that of `b` in row j, in the order of the keys.
+  bool ComesBefore(const RowColumn& a, size_t i, const RowColumn& b, size_t j) const;
+  /// RANGE with offsets that vary: checks that the bound lies where its offset, which must not be negative, puts it.
+  bool IsOffset(size_t row, const RowColumn& bound, bool forward, const char* null, const char* negative);
 
   const OrderedRows& rows_;
   const WindowFrame& frame_;

@@ -31,7 +31,7 @@ enum class Fold : uint8_t {
   kFirst,     ///< the first one
   kMode,      ///< that of the longest run of equal ones
   kQuantile,  ///< that at a fraction, a constant, of their number
-  kBetween,   ///< class F: the same, between the two values there
+  kBetween,   ///< class F, INTERVAL: the same, between the two values there
   kJoin,      ///< TEXT: all values, a constant between them
   kCounts,    ///< TEXT: each run of equal values and its length, as {a=2, b=1}; of sections only
 };
@@ -53,12 +53,13 @@ struct WindowFrame {
   // value ordered by, lies between the values that the bounds' columns have in the row. kRows, kGroups: the offset, if it
   // is not the same in all rows.
   int32_t key = -1, start_column = -1, end_column = -1;
+  bool varies = false;  ///< kRange: the offset is not the same in all rows
   friend bool operator==(const WindowFrame&, const WindowFrame&) = default;
 };
 
 /// Whether the bounds may move back from one row to the next.
 constexpr bool MayMoveBack(const WindowFrame& f) {
-  return f.mode != WindowFrame::Mode::kRange && (f.start_column >= 0 || f.end_column >= 0);
+  return f.mode == WindowFrame::Mode::kRange ? f.varies : f.start_column >= 0 || f.end_column >= 0;
 }
 
 /// Whether that bound is an offset from the row.
