@@ -32,6 +32,7 @@ import tempfile
 from measure import ROOT, CsvFile, OtherLoad, Table, environment, generate, median
 
 QUERIES = ["q1.1", "q1.2", "q1.3", "q2.1", "q2.2", "q2.3", "q3.1", "q3.2", "q3.3", "q3.4", "q4.1", "q4.2", "q4.3"]
+NUMBERS = ["total_ms", "compile_ms", "merge_ms", "print_ms", "gather_ms", "bytes_received"]
 
 
 def text_of(query):
@@ -64,8 +65,8 @@ class Bench:
             if done.returncode != 0:
                 sys.exit(f"bench/ranks.py: {ranks} ranks: status {done.returncode}\n{done.stderr}")
             with open(statistics, newline="") as file:
-                master = [row for row in csv.DictReader(file) if row["rank"] == "0"]
-        return [{name: float(value) for name, value in row.items()} for row in master]
+                master = [row for row in csv.DictReader(file) if row["rank"] == "0" and row["section"] == ""]
+        return [{name: float(row[name]) for name in NUMBERS} for row in master]
 
     def ssb_runs(self, ranks, database):
         """The statistics of each query's hot runs."""

@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/memory_budget.h"
+#include "base/phase_clock.h"
 #include "base/temporary_memory.h"
 #include "mpi/messages.h"
 #include "mpi/messenger.h"
@@ -176,7 +177,7 @@ class RankCluster final : public Cluster {
           (void)OpenOnAll(Rest<OpenCommand>(&in));  // the master reports the error
           break;
         case Command::kRun:
-          ServeRun(&in);
+          ServeRun(&in, message.size());
           break;
         case Command::kClose:
           (void)Rest<CloseCommand>(&in);
@@ -207,32 +208,21 @@ class RankCluster final : public Cluster {
 
   Status RunOnAll(const ClusterQuery& query, vm::Executor* executor, vm::RunOptions options,
                   const vm::RowConsumer& consume, vm::RunStatistics* statistics) {
-    const auto start = Clock::now();
-    RunCommand command;
-    command.number = ++number_;
-    command.program = query.program->Serialize();
-    command.threads = query.threads;
-    command.use_gpu = query.use_gpu;
-    command.gpu_required = query.gpu_required;
-    command.profile = options.profile;
-    command.join_partitioning = options.join_partitioning;
-    command.gpu_memory = query.gpu_memory;
-    command.settings = query.settings;
-    TESSERA_ASSIGN(command.tables, DescribeTables(*query.program, *query.snapshot));
-    SendCommand(command);
+    if (PhaseClock* const clock = PhaseClock::current(); clock != nullptr)
+      clock->Reserve(query.program->sections.size(), static_cast<size_t>(ranks()));
+    TESSERA_TRY(SendProgram(query, options));
     watch_->SetTimeout(std::chrono::milliseconds(query.settings.rank_timeout));
 
     exchange_.Begin(number_, LimitsOf(query.settings), options.cancel);
     vm::RunStatistics mine;
     uint64_t rows_out = 0;
     Status consumed;
-    double scatter = 0;
     uint64_t scattered = 0;
     Status status = exchange_.Agree(Status::Ok());  // the others have the program and the tables
-    if (status.ok()) {
-      const auto scatter_start = Clock::now();
-      if (scattered_) status = exchange_.Agree(Scatter(query, &scattered));
-      scatter = MillisecondsSince(scatter_start);
+    const int64_t agreed = PhaseClock::Nanoseconds(Clock::now());
+    if (status.ok() && scattered_) {
+      const PhaseScope phase(Phase::kScatter);
+      status = exchange_.Agree(Scatter(query, &scattered));
     }
     if (status.ok()) {
       options.exchange = &exchange_;
@@ -247,15 +237,30 @@ class RankCluster final : public Cluster {
     }
     exchange_.End();
     mine.mine.rows_out = rows_out;
-    mine.mine.scatter = scatter;
     mine.mine.bytes_scattered = scattered;
-    mine.mine.gather = exchange_.gather_milliseconds();
-    mine.mine.total = MillisecondsSince(start);
-    CountBytes(&mine.mine);
+    mine.mine.agreed = agreed;
     const Status collected = CollectStatistics(query, std::move(mine), statistics);
     if (status.ok()) status = collected;
     // An error of the consumer is an error of the statement, not of a rank.
     return consumed.ok() ? status : consumed;
+  }
+
+  Status SendProgram(const ClusterQuery& query, const vm::RunOptions& options) {
+    const PhaseScope phase(Phase::kCompile);
+    RunCommand command;
+    command.number = ++number_;
+    command.program = query.program->Serialize();
+    command.threads = query.threads;
+    command.use_gpu = query.use_gpu;
+    command.gpu_required = query.gpu_required;
+    command.profile = options.profile;
+    command.trace = query.trace;
+    command.join_partitioning = options.join_partitioning;
+    command.gpu_memory = query.gpu_memory;
+    command.settings = query.settings;
+    TESSERA_ASSIGN(command.tables, DescribeTables(*query.program, *query.snapshot));
+    SendCommand(command);
+    return Status::Ok();
   }
 
   /// OK, or one rank's error, the same on all ranks. REQUIRES: no program runs.
@@ -293,10 +298,14 @@ class RankCluster final : public Cluster {
   }
 
   /// The other side of the master's Run().
-  void ServeRun(WireReader* in) {
+  void ServeRun(WireReader* in, size_t bytes) {
     const auto start = Clock::now();
+    PhaseClock clock(Phase::kCompile);
+    clock.Reserve(0, static_cast<size_t>(ranks()));
+    clock.CountReceived(0, bytes);
     RunCommand command;
     Fields(*in, command);
+    if (command.trace) clock.KeepSpans();
     number_ = command.number;
     const ClusterSettings& settings = command.settings;
     if (!in->failed()) watch_->SetTimeout(std::chrono::milliseconds(settings.rank_timeout));
@@ -324,12 +333,11 @@ class RankCluster final : public Cluster {
       return Status::Ok();
     };
     Status status = prepare();
-    const double compile = MillisecondsSince(start);
     status = exchange_.Agree(status);
-    double scatter = 0;
+    const int64_t agreed = PhaseClock::Nanoseconds(Clock::now());
     uint64_t scattered = 0;
     if (status.ok() && scattered_) {
-      const auto scatter_start = Clock::now();
+      const PhaseScope phase(Phase::kScatter);
       std::vector<uint8_t*> rooms;
       status = exchange_.Agree(ReceiveTablets(settings, wanted, &rooms, &scattered));
       for (size_t i = 0; i < rooms.size(); ++i) {
@@ -341,12 +349,12 @@ class RankCluster final : public Cluster {
         auto& table = const_cast<TableInfo&>(*snapshot->tables[wanted[i].table]);
         table.tablets[wanted[i].tablet] = tablets_.Keep(wanted[i].identity, rooms[i]);
       }
-      scatter = MillisecondsSince(scatter_start);
     }
     if (status.ok()) {
       options.exchange = &exchange_;
       options.cancel = &interrupted;
       options.gpu = command.use_gpu ? gpu_.get() : nullptr;
+      if (options.gpu != nullptr) options.gpu_name = gpu_.get()->info().name;
       options.gpu_required = command.gpu_required;
       options.profile = command.profile;
       options.join_partitioning = command.join_partitioning;
@@ -356,22 +364,12 @@ class RankCluster final : public Cluster {
     exchange_.End();
     vm::RankStatistics& mine = statistics.mine;
     mine.rank = rank();
-    mine.compile = compile;
-    mine.scatter = scatter;
     mine.bytes_scattered = scattered;
-    mine.gather = exchange_.gather_milliseconds();
-    mine.total = MillisecondsSince(start);
+    mine.agreed = agreed;
     for (const vm::SectionStatistics& s : statistics.sections) mine.rows_out += s.rows_out;
-    CountBytes(&mine);
+    TakeAccounts(&clock, &mine);
+    mine.total = MillisecondsSince(start);
     messenger_.Send(0, kTagStatistics, WriteMessage(statistics, true), true);
-  }
-
-  /// Since the last call.
-  void CountBytes(vm::RankStatistics* mine) {
-    mine->bytes_sent = messenger_.bytes_sent() - sent_;
-    mine->bytes_received = messenger_.bytes_received() - received_;
-    sent_ = messenger_.bytes_sent();
-    received_ = messenger_.bytes_received();
   }
 
   // ---- Tablets from the master --------------------------------------------------------------------------------------
@@ -458,6 +456,7 @@ class RankCluster final : public Cluster {
   // ---- Statistics ---------------------------------------------------------------------------------------------------
 
   Status CollectStatistics(const ClusterQuery& query, vm::RunStatistics mine, vm::RunStatistics* out) {
+    const PhaseScope phase(Phase::kGather);
     std::vector<vm::RunStatistics> all;
     all.push_back(std::move(mine));
     Status status;
@@ -481,7 +480,6 @@ class RankCluster final : public Cluster {
   uint64_t default_memory_limit_ = UINT64_MAX;
   bool scattered_ = false;
   uint64_t least_room_ = 0;
-  uint64_t sent_ = 0, received_ = 0;
   RankTablets tablets_;
   std::unique_ptr<vm::Executor> executor_;
   RankGpu gpu_;

@@ -38,6 +38,7 @@ struct ClusterQuery {
   bool use_gpu = false;
   bool gpu_required = false;
   uint64_t gpu_memory = 0;
+  bool trace = false;  ///< ranks report their spans, too
   ClusterSettings settings;
 };
 

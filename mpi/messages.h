@@ -76,6 +76,7 @@ struct RunCommand {
   int32_t threads = 0;  ///< of each rank; 0: what each was given in Serve
   bool use_gpu = false, gpu_required = false;
   bool profile = false;
+  bool trace = false;
   vm::JoinPartitioning join_partitioning = vm::JoinPartitioning::kAuto;
   uint64_t gpu_memory = 0;
   ClusterSettings settings;
@@ -90,6 +91,7 @@ void Fields(A& a, RunCommand& m) {
   a.Number(m.use_gpu);
   a.Number(m.gpu_required);
   a.Number(m.profile);
+  a.Number(m.trace);
   a.Number(m.join_partitioning);
   a.Require(m.join_partitioning <= vm::JoinPartitioning::kOff);
   a.Number(m.gpu_memory);
@@ -193,10 +195,36 @@ void Fields(A& a, vm::SectionStatistics& s) {
 #include "vm/section_statistics.def"
 #undef STATISTIC
 }
+template <class A>
+void Fields(A& a, Account& account) {
+  a.Number(account.nanoseconds);
+  a.Vector(account.traffic);
+}
+template <class A>
+void Fields(A& a, vm::SectionAccount& s) {
+  a.Number(s.section);
+  for (uint64_t* n : {&s.rows_in, &s.rows_out, &s.tablets, &s.bytes_read}) a.Number(*n);
+  Fields(a, s.account);
+}
+template <class A>
+void Fields(A& a, vm::RankStatistics& r) {
+  a.Number(r.rank);
+  a.Number(r.threads);
+  a.Text(r.host);
+  a.Text(r.device);
+  for (uint64_t* n : {&r.rows_scanned, &r.rows_out, &r.tablets, &r.bytes_read, &r.bytes_transferred, &r.bytes_sent,
+                      &r.bytes_received, &r.bytes_scattered, &r.memory_peak, &r.temporary_peak})
+    a.Number(*n);
+  for (double* ms : {&r.total, &r.read_work, &r.transfer_work, &r.kernel_work}) a.Number(*ms);
+  Fields(a, r.account);
+  List(a, r.sections);
+  a.Vector(r.spans);
+  a.Number(r.agreed);
+}
 /// A rank's own; `ranks` and `idle_portions` are the master's to find.
 template <class A>
 void Fields(A& a, vm::RunStatistics& s) {
-  a.Number(s.mine);
+  Fields(a, s.mine);
   List(a, s.sections);
 }
 

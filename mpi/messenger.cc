@@ -40,30 +40,40 @@ void Messenger::Die(const Status& reason) {
 
 void Messenger::Retire(size_t most) {
   while (under_way_.size() > most) {
-    Wait(under_way_.front().request);
+    if (under_way_.front().is_first) {
+      WaitForRanks(under_way_.front().request);
+    } else {
+      Wait(under_way_.front().request);
+    }
     under_way_.pop_front();
   }
 }
 
 void Messenger::Send(int to, int tag, std::string message, bool wait) {
-  bytes_sent_ += message.size();
+  if (tag != kTagStatistics) CountSent(to, message.size());
   const auto kept = std::make_shared<const std::string>(std::move(message));
-  for (size_t at = 0; at < kept->size(); at += kGreatestMessage) {
+  for (size_t at = 0; at < kept->size(); at += PieceBytes(kept->size(), at)) {
     Retire(kPiecesUnderWay - 1);
-    const size_t bytes = std::min(kGreatestMessage, kept->size() - at);
-    under_way_.push_back({transport_->Send(to, tag, kept->data() + at, bytes, !wait), kept});
+    SendPiece(to, tag, kept, at, !wait);
   }
   if (wait) Retire(0);
+}
+
+/// A first piece of more is sent synchronously, because it says when the receiver is there.
+void Messenger::SendPiece(int to, int tag, const std::shared_ptr<const std::string>& message, size_t at,
+                          bool synchronous) {
+  const size_t bytes = PieceBytes(message->size(), at);
+  const bool is_first = at == 0;
+  synchronous |= is_first && bytes < message->size();
+  under_way_.push_back({transport_->Send(to, tag, message->data() + at, bytes, synchronous), message, is_first});
 }
 
 void Messenger::SendPosted() {
   while (!under_way_.empty() && transport_->Done(&under_way_.front().request)) under_way_.pop_front();
   while (!posted_.empty() && under_way_.size() < kPiecesUnderWay) {
     Posted& next = posted_.front();
-    const size_t bytes = std::min(kGreatestMessage, next.message->size() - next.at);
-    under_way_.push_back(
-        {transport_->Send(next.to, next.tag, next.message->data() + next.at, bytes, false), next.message});
-    next.at += bytes;
+    SendPiece(next.to, next.tag, next.message, next.at, false);
+    next.at += PieceBytes(next.message->size(), next.at);
     if (next.at == next.message->size()) posted_.pop_front();
   }
 }
@@ -75,7 +85,7 @@ std::vector<Bytes> Messenger::AllToAllBytes(int tag, std::vector<std::string> me
   for (int k = 1; k < n; ++k) {
     const int to = (rank() + k) % n;
     std::string& message = messages[static_cast<size_t>(to)];
-    bytes_sent_ += message.size();
+    CountSent(to, message.size());
     posted_.push_back({to, tag, std::make_shared<const std::string>(std::move(message)), 0});
   }
   SendPosted();
@@ -92,14 +102,18 @@ std::vector<Bytes> Messenger::AllToAllBytes(int tag, std::vector<std::string> me
 Bytes Messenger::Receive(int from, int tag) {
   size_t first = 0;
   int source = from;
-  WaitUntil([&] { return transport_->Probe(from, tag, &first, &source); });
+  {
+    const PhaseScope phase(Phase::kWait);
+    WaitUntil([&] { return transport_->Probe(from, tag, &first, &source); });
+  }
   uint64_t size = 0;
-  if (first < sizeof size || first > kGreatestMessage) Die(Damaged(source));
+  if (first < sizeof size || first > kFirstPiece) Die(Damaged(source));
   auto piece = std::make_unique_for_overwrite<char[]>(first);
   Wait(transport_->Receive(source, tag, piece.get(), first));
   memcpy(&size, piece.get(), sizeof size);
   CheckSize(source, size);
-  if (first != std::min<uint64_t>(kGreatestMessage, size + sizeof size)) Die(Damaged(source));
+  const uint64_t framed = size + sizeof size;
+  if (first != PieceBytes(framed, 0)) Die(Damaged(source));
   Bytes out{{}, size};
   size_t at = first - sizeof size, room = 0;
   MakeRoom(&out, &room, at);
@@ -122,7 +136,7 @@ Bytes Messenger::Receive(int from, int tag) {
     if (Wait(pieces.front().request) != pieces.front().bytes) Die(Damaged(source));
     pieces.pop_front();
   }
-  bytes_received_ += size;
+  if (tag != kTagStatistics) CountReceived(source, framed);
   return out;
 }
 
@@ -140,17 +154,24 @@ void Messenger::BroadcastPieces(int root, size_t bytes, const std::function<char
     const size_t piece = std::min(kGreatestCollective, bytes - at);
     Wait(transport_->Broadcast(root, room(at + piece) + at, piece));
   }
-  (rank() == root ? bytes_sent_ : bytes_received_) += bytes;
+}
+
+void Messenger::CountBroadcast(int root, uint64_t bytes) const {
+  if (rank() != root) return CountReceived(root, bytes);
+  for (int r = 0; r < ranks(); ++r) {
+    if (r != root) CountSent(r, bytes);
+  }
 }
 
 void Messenger::BroadcastBytes(int root, std::string* message) {
   uint64_t size = message->size();
-  Wait(transport_->Broadcast(root, &size, sizeof size));
+  WaitForRanks(transport_->Broadcast(root, &size, sizeof size));
   BroadcastText(root, size, message);
 }
 
 void Messenger::BroadcastText(int root, uint64_t size, std::string* message) {
   CheckSize(root, size);
+  CountBroadcast(root, size);
   BroadcastPieces(root, size, [&](size_t bytes) {
     message->resize(std::max(bytes, message->size()));
     return message->data();
@@ -170,16 +191,17 @@ std::vector<Bytes> Messenger::AllGatherBytes(const std::string& mine) {
   const size_t n = static_cast<size_t>(ranks());
   std::vector<uint64_t> sizes(n);
   const uint64_t size = mine.size();
-  Wait(transport_->AllGather(&size, sizeof size, sizes.data()));
+  WaitForRanks(transport_->AllGather(&size, sizeof size, sizes.data()));
   std::vector<Bytes> out(n);
   uint64_t total = 0;
   if (sizes[static_cast<size_t>(rank())] != size) Die(Damaged(rank()));
   for (size_t r = 0; r < n; ++r) {
     CheckSize(static_cast<int>(r), sizes[r]);
     total += sizes[r];
+    if (static_cast<int>(r) == rank()) continue;
+    CountSent(static_cast<int>(r), size);
+    CountReceived(static_cast<int>(r), sizes[r]);
   }
-  bytes_sent_ += size;
-  bytes_received_ += total - size;
   if (total <= kGreatestCollective) {
     std::vector<int> counts(n), starts(n);
     int at = 0;
@@ -211,13 +233,13 @@ std::vector<Bytes> Messenger::AllGatherBytes(const std::string& mine) {
 
 int64_t Messenger::Minimum(int64_t value) {
   int64_t least = value;
-  Wait(transport_->Minimum(&least));
+  WaitForRanks(transport_->Minimum(&least));
   if (least > value) Die(Damaged(-1));
   return least;
 }
 
 int64_t Messenger::Sum(int64_t value) {
-  Wait(transport_->Sum(&value));
+  WaitForRanks(transport_->Sum(&value));
   return value;
 }
 

@@ -5,6 +5,7 @@
 
 #include <sys/prctl.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/phase_clock.h"
 #include "base/status.h"
 #include "mpi/transport.h"
 
@@ -53,8 +55,15 @@ class Messenger {
     WaitUntil([&] { return transport_->Done(&request, &bytes); });
     return bytes;
   }
+  /// For an operation of few bytes on all ranks: it takes as long as the last of them.
+  void WaitForRanks(Transport::Request request) {
+    const PhaseScope phase(Phase::kWait);
+    Wait(request);
+  }
 
-  /// Sends a message (of a framed WireWriter), in pieces of kGreatestMessage. Returns when few pieces are under way; if
+  // Until another rank is there, the thread is in Phase::kWait; while bytes move, in the phase of the caller.
+
+  /// Sends a message (of a framed WireWriter), in pieces. Returns when few pieces are under way; if
   /// `wait`, when none is.
   void Send(int to, int tag, std::string message, bool wait);
   /// A message of such a Send. One whose length is wrong ends the job, here and below.
@@ -79,15 +88,14 @@ class Messenger {
   /// kCorrupt: what rank `from` sent is no message, or none that was due; from < 0: one of the ranks.
   static Status Damaged(int from);
 
-  uint64_t bytes_sent() const { return bytes_sent_; }
-  uint64_t bytes_received() const { return bytes_received_; }
-
  private:
   static constexpr int kSpins = 200;
   /// What is longer has a damaged length.
   static constexpr uint64_t kGreatestSize = uint64_t{1} << 40;
   /// Memory for more is taken as the bytes come.
   static constexpr size_t kRoomAtOnce = size_t{1} << 30;
+  /// The first piece of a message: as soon as it has gone, the receiver is there.
+  static constexpr size_t kFirstPiece = size_t{64} << 10;
   /// Pieces under way from this rank: enough to keep a link busy, few enough to need little memory.
   static constexpr size_t kPiecesUnderWay = 4;
   /// Broadcasts and gathers count their bytes in an int.
@@ -96,6 +104,7 @@ class Messenger {
   struct Piece {
     Transport::Request request;
     std::shared_ptr<const std::string> message;  ///< kept until the piece is gone
+    bool is_first = false;                       ///< of its message
   };
   /// A message whose pieces from `at` on have not been sent. They are while this rank waits for something else.
   struct Posted {
@@ -104,6 +113,12 @@ class Messenger {
     size_t at;
   };
 
+  /// Bytes of the piece at `at` of a message of `size` bytes, its frame included.
+  static size_t PieceBytes(uint64_t size, uint64_t at) {
+    return static_cast<size_t>(std::min<uint64_t>(at == 0 ? kFirstPiece : kGreatestMessage, size - at));
+  }
+  void SendPiece(int to, int tag, const std::shared_ptr<const std::string>& message, size_t at, bool synchronous);
+  void CountBroadcast(int root, uint64_t bytes) const;
   void Sleep(const std::function<bool()>& done, std::chrono::microseconds greatest);
   void CheckSize(int from, uint64_t size) {
     if (size > kGreatestSize) Die(Damaged(from));
@@ -120,7 +135,6 @@ class Messenger {
   std::deque<Piece> under_way_;
   std::deque<Posted> posted_;
   std::function<void()> while_waiting_;
-  uint64_t bytes_sent_ = 0, bytes_received_ = 0;
 };
 
 }  // namespace tessera

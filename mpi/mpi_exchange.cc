@@ -1,8 +1,8 @@
 #include "mpi/mpi_exchange.h"
 
-#include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/memory_budget.h"
+#include "base/phase_clock.h"
 #include "mpi/messages.h"
 
 namespace tessera {
@@ -11,29 +11,27 @@ namespace {
 /// The error if a shipment did not come. The sender's own error is reported when the ranks agree.
 Status OtherRankFailed() { return {ErrorCode::kCancelled, "another rank failed"}; }
 
-}  // namespace
-
-class MpiExchange::Timer {
+/// From here to its end, messages are packed, moved and unpacked.
+class MessageScope {
  public:
-  explicit Timer(double* sum) : sum_(sum) {}
-  ~Timer() { *sum_ += MillisecondsSince(start_); }
-  Timer(const Timer&) = delete;
-  Timer& operator=(const Timer&) = delete;
+  explicit MessageScope(Phase phase) : phase_(phase) {}
+  MessageScope(const MessageScope&) = delete;
+  MessageScope& operator=(const MessageScope&) = delete;
 
  private:
-  double* sum_;
   // A message that is half written or half read would be the end of the job: what it takes is counted, and the next
   // step that needs memory has the error.
   const WithoutMemoryLimit without_limit_;
   const InterruptScope without_interrupts_{nullptr};
-  const Clock::time_point start_ = Clock::now();
+  const PhaseScope phase_;
 };
+
+}  // namespace
 
 void MpiExchange::Begin(uint64_t number, const ExchangeLimits& limits, const std::atomic<bool>* cancel) {
   number_ = number;
   limits_ = limits;
   cancel_ = cancel;
-  gather_milliseconds_ = 0;
   stop_sent_ = false;
   agreed_ = Status::Ok();
   messenger_.SetWhileWaiting([this] {
@@ -45,7 +43,7 @@ void MpiExchange::End() { messenger_.SetWhileWaiting({}); }
 
 Status MpiExchange::Agree(const Status& mine) {
   if (!agreed_.ok()) return agreed_;
-  const Timer timer(&gather_milliseconds_);
+  const MessageScope scope(Phase::kWait);
   // The least number wins: errors before cancellations, because errors on other ranks cause those, and lower ranks
   // before higher ones.
   int64_t vote = INT64_MAX;
@@ -71,18 +69,18 @@ Status MpiExchange::Agree(const Status& mine) {
 }
 
 Result<uint64_t> MpiExchange::Sum(uint64_t mine) {
-  const Timer timer(&gather_milliseconds_);
+  const MessageScope scope(Phase::kWait);
   return static_cast<uint64_t>(messenger_.Sum(static_cast<int64_t>(mine)));
 }
 
 Result<int64_t> MpiExchange::Minimum(int64_t mine) {
-  const Timer timer(&gather_milliseconds_);
+  const MessageScope scope(Phase::kWait);
   return messenger_.Minimum(mine);
 }
 
 Result<std::vector<vm::Shipment>> MpiExchange::AllGather(vm::Shipment mine, const std::vector<SqlType>& types,
                                                          vm::StringPool* strings) {
-  const Timer timer(&gather_milliseconds_);
+  const MessageScope scope(Phase::kExchange);
   WireWriter out;
   WriteShipment(mine, *strings, &out);
   const std::vector<Bytes> messages = messenger_.AllGatherBytes(out.Take());
@@ -99,7 +97,7 @@ Result<std::vector<vm::Shipment>> MpiExchange::AllGather(vm::Shipment mine, cons
 
 Result<std::vector<vm::Shipment>> MpiExchange::AllToAll(std::vector<vm::Shipment> mine,
                                                         const std::vector<SqlType>& types, vm::StringPool* strings) {
-  const Timer timer(&gather_milliseconds_);
+  const MessageScope scope(Phase::kExchange);
   const auto own = static_cast<size_t>(rank());
   std::vector<std::string> messages(mine.size());
   for (size_t r = 0; r < mine.size(); ++r) {
@@ -119,7 +117,7 @@ Result<std::vector<vm::Shipment>> MpiExchange::AllToAll(std::vector<vm::Shipment
 }
 
 Result<vm::RowSet> MpiExchange::Broadcast(vm::RowSet mine, const std::vector<SqlType>& types, vm::StringPool* strings) {
-  const Timer timer(&gather_milliseconds_);
+  const MessageScope scope(Phase::kExchange);
   std::string message;
   vm::Shipment shipment;
   if (rank() == 0) {
@@ -135,7 +133,7 @@ Result<vm::RowSet> MpiExchange::Broadcast(vm::RowSet mine, const std::vector<Sql
 }
 
 Status MpiExchange::Send(int to, Result<vm::Shipment> shipment, const vm::StringPool& strings, bool wait) {
-  const Timer timer(&gather_milliseconds_);
+  const MessageScope scope(Phase::kGather);
   WireWriter out(true);
   out.Number(shipment.ok());
   if (shipment.ok()) WriteShipment(*shipment, strings, &out);
@@ -144,7 +142,7 @@ Status MpiExchange::Send(int to, Result<vm::Shipment> shipment, const vm::String
 }
 
 Result<vm::Shipment> MpiExchange::Receive(int from, const std::vector<SqlType>& types, vm::StringPool* strings) {
-  const Timer timer(&gather_milliseconds_);
+  const MessageScope scope(Phase::kGather);
   const Bytes message = messenger_.Receive(from, kTagRows);
   if (message.size == 1 && message.data[0] == 0) return OtherRankFailed();
   if (message.size == 0 || message.data[0] != 1) messenger_.Die(messenger_.Damaged(from));

@@ -24,7 +24,6 @@ class MpiExchange final : public vm::Exchange {
   /// A program starts. `cancel` may be nullptr. Every wait watches it, and it stops the other ranks, too.
   void Begin(uint64_t number, const ExchangeLimits& limits, const std::atomic<bool>* cancel);
   void End();
-  double gather_milliseconds() const { return gather_milliseconds_; }
 
   int rank() const override { return messenger_.rank(); }
   int ranks() const override { return messenger_.ranks(); }
@@ -45,13 +44,10 @@ class MpiExchange final : public vm::Exchange {
   bool Stopped() override;
 
  private:
-  class Timer;
-
   Messenger& messenger_;
   uint64_t number_ = 0;
   ExchangeLimits limits_;
   const std::atomic<bool>* cancel_ = nullptr;
-  double gather_milliseconds_ = 0;
   uint64_t latest_stop_ = 0;  ///< the greatest number of a program that another rank has stopped
   bool stop_sent_ = false;
   Status agreed_;  ///< the error that all ranks have agreed on; then the program is over, and it is not sent again

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "base/clock.h"
-
 namespace tessera {
 namespace {
 
@@ -65,6 +63,7 @@ Status RunOnRanks(SessionState* state, const vm::Program& program, const Snapsho
   query.threads = static_cast<int>(state->settings.threads);
   query.use_gpu = UseGpu(*state, program, snapshot);
   query.gpu_required = options.gpu_required;
+  query.trace = state->options.trace;
   query.gpu_memory = state->options.gpu_memory;
   query.settings = ClusterSettingsOf(state->settings);
   return state->cluster->Run(query, state->executor.get(), options, consume, &state->statistics);
@@ -114,6 +113,7 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
     Status opened = state->OpenGpu();
     if (!opened.ok() && options.gpu_required) return opened;
     options.gpu = state->gpu.get();
+    if (options.gpu != nullptr) options.gpu_name = state->gpu.get()->info().name;
   }
   if (state->progress) {
     // The executor tells a fraction. It is shown as rows of the largest table, which is where the time goes.
@@ -125,20 +125,14 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
       state->progress({"query", static_cast<uint64_t>(done * static_cast<double>(rows)), rows, ProgressUnit::kRows});
     };
   }
-  double print = 0;
-  const auto timed_consume = [&](RowBatch&& batch) {
-    const auto start = Clock::now();
+  const auto consume_in_zone = [&](RowBatch&& batch) {
     for (ColumnVector& c : batch.columns) c.zone = state->settings.timezone;
-    Status consumed = consume(std::move(batch));
-    print += MillisecondsSince(start);
-    return consumed;
+    return consume(std::move(batch));
   };
   vm::RunStatistics* const statistics = &state->statistics;
   Status status = state->cluster != nullptr && ReadsTables(program)
-                      ? RunOnRanks(state, program, snapshot, options, timed_consume)
-                      : state->executor->Run(program, snapshot, options, timed_consume, statistics);
-  statistics->mine.print = print;
-  if (!statistics->ranks.empty()) statistics->ranks[0].print = print;
+                      ? RunOnRanks(state, program, snapshot, options, consume_in_zone)
+                      : state->executor->Run(program, snapshot, options, consume_in_zone, statistics);
   for (const vm::SectionStatistics& section : statistics->sections) {
     state->timing.kernel += section.kernel_milliseconds;
     state->timing.bytes_read += section.bytes_read;

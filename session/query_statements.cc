@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/phase_clock.h"
 #include "mpi/cluster.h"
 #include "session/program_run.h"
 #include "session/statements.h"
@@ -46,6 +47,7 @@ Status Select(SessionState* state, const Compiled& compiled, const Snapshot& sna
   TESSERA_TRY(
       RunProgram(state, *compiled.program, snapshot, [&](RowBatch&& batch) { return rows.Rows(std::move(batch)); }));
   state->timing.rows = rows.rows();
+  const PhaseScope phase(Phase::kPrint);
   return rows.End();
 }
 
@@ -73,6 +75,7 @@ Status WriteRows(SessionState* state, const Compiled& compiled, const Snapshot& 
     TESSERA_TRY(append(s.values));
   }
   if (state->cancel) return Cancelled();
+  const PhaseScope phase(Phase::kPrint);
   TESSERA_TRY(writer->Commit());
   state->timing.rows = rows;
   return Status::Ok();
@@ -128,6 +131,8 @@ Status Explain(SessionState* state, const Compiled& compiled, const Snapshot& sn
     if (measured.ok()) bandwidth = *measured;
   }
   TESSERA_TRY(out->Text(text));
+  if (PhaseClock* const clock = PhaseClock::current(); clock != nullptr && !state->statistics.ranks.empty())
+    TakeAccounts(clock, &state->statistics.ranks[0]);
   return out->Analyzed({&state->statistics, &compiled.estimates, &state->timing, bandwidth});
 }
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/memory_budget.h"
+#include "base/phase_clock.h"
 #include "compiler/compiler.h"
 #include "mpi/cluster.h"
 #include "session/processors.h"
@@ -53,8 +54,11 @@ class Session::Impl {
     state_.cancel = false;
     running_ = true;
     state_.timing = Timing{};
+    state_.is_query = false;
     state_.statistics = vm::RunStatistics{};
     const auto start = Clock::now();
+    PhaseClock clock(Phase::kCompile);
+    if (state_.options.trace) clock.KeepSpans();
     StatementTimer timer;
     Status status = timer.Start(state_.settings.statement_timeout, &state_.cancel);
     if (status.ok()) {
@@ -66,7 +70,9 @@ class Session::Impl {
       }
     }
     const bool timed_out = timer.Stop();
+    FinishStatistics(&clock);
     state_.timing.total = MillisecondsSince(start);
+    if (!state_.statistics.ranks.empty()) state_.statistics.ranks[0].total = state_.timing.total;
     running_ = false;
     if (status.ok() || status.code() != ErrorCode::kCancelled) return status;
     // One text, whoever noticed the flag.
@@ -82,6 +88,16 @@ class Session::Impl {
   SessionState& state() { return state_; }
 
  private:
+  /// The master's part of them ends with the statement.
+  void FinishStatistics(PhaseClock* clock) {
+    vm::RunStatistics& statistics = state_.statistics;
+    if (statistics.ranks.empty()) {
+      statistics.mine.rows_out = state_.timing.rows;
+      statistics.ranks.push_back(statistics.mine);
+    }
+    TakeAccounts(clock, &statistics.ranks[0]);
+  }
+
   Status Run(std::string_view sql, ResultWriter* out) {
     TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, state_.database->Read());
     const auto start = Clock::now();
@@ -89,18 +105,11 @@ class Session::Impl {
     Timing& timing = state_.timing;
     timing.compile = MillisecondsSince(start);
     if (state_.cancel) return Cancelled();
+    state_.is_query = compiled.statement.kind == Statement::Kind::kSelect;
     const auto execution = Clock::now();
+    const PhaseScope phase(Phase::kExecute);
     Status status = RunStatement(&state_, compiled, *snapshot, out);
     timing.execute = MillisecondsSince(execution);
-    vm::RunStatistics& statistics = state_.statistics;
-    statistics.mine.compile = timing.compile;
-    if (statistics.ranks.empty()) {
-      statistics.mine.rows_out = timing.rows;
-      statistics.mine.total = timing.compile + timing.execute;
-      statistics.ranks.push_back(statistics.mine);
-    } else {
-      statistics.ranks[0].compile = timing.compile;
-    }
     return status;
   }
 
@@ -187,6 +196,7 @@ void Session::SetProgress(std::function<void(const Progress&)> progress) {
 }
 
 const Timing& Session::last_timing() const { return impl_->state().timing; }
+bool Session::last_was_query() const { return impl_->state().is_query; }
 const vm::RunStatistics& Session::last_statistics() const { return impl_->state().statistics; }
 DeviceChoice Session::device() const { return impl_->state().settings.device; }
 int Session::threads() const { return impl_->state().threads(); }

@@ -42,6 +42,7 @@ struct SessionOptions {
   uint64_t memory_limit = 0;   ///< bytes that the process may allocate; 0: 80 % of what it may use
   uint64_t gpu_memory = 0;     ///< bytes; 0: most of what the device has free
   Cluster* cluster = nullptr;  ///< this is rank 0 of it; nullptr: one process. It outlives the session.
+  bool trace = false;          ///< keep the spans of each statement's phases, on all ranks
   bool scatter = false;        ///< ranks get their tablets from this one, even if they see the directory
   /// Whether COPY ... FROM STDIN may read standard input: not if the statements themselves come from there.
   bool standard_input_is_free = false;
@@ -108,6 +109,8 @@ class Session {
   void SetProgress(std::function<void(const Progress&)> progress);
 
   const Timing& last_timing() const;
+  /// Whether it was a query, which can be run again and changes nothing.
+  bool last_was_query() const;
   const vm::RunStatistics& last_statistics() const;
 
   DeviceChoice device() const;

@@ -39,6 +39,7 @@ struct SessionState {
   RandomState random{std::random_device()(), 0};
   // Of the running or the last statement:
   Timing timing;
+  bool is_query = false;
   vm::RunStatistics statistics;
   std::atomic<bool> cancel{false};  ///< also set by signal handlers
 };

@@ -8,14 +8,16 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <utility>
 
+#include "base/version.h"
 #include "compiler/compiler.h"
 #include "shell/dot_commands.h"
 #include "shell/exit_status.h"
 #include "shell/interrupts.h"
 #include "shell/line_editor.h"
+#include "shell/statement_name.h"
 #include "shell/statistics_text.h"
-#include "base/version.h"
 #include "tablet/io_error.h"
 
 namespace tessera {
@@ -185,16 +187,22 @@ void Shell::RunBuffer(Script* script) {
   const std::string text = std::move(script->buffer);
   script->buffer.clear();
   script->end = {};
+  size_t end = 0;  // of the statement before
   for (const StatementText& statement : SplitStatements(text)) {
     if (!Continues()) return;
-    RunStatement(statement.sql, script->buffer_line + statement.line - 1, *script);
+    NameInComment(std::string_view(text).substr(end, statement.offset - end), &script->next);
+    end = statement.offset + statement.sql.size();
+    std::string name = std::exchange(script->next, {});
+    if (name.empty()) name = NameOfScript(script->name);
+    RunStatement(statement.sql, script->buffer_line + statement.line - 1, *script, std::move(name));
     if (interactive_ && PendingInterrupt() != 0) return;  // Ctrl-C means the rest of the line too
   }
+  NameInComment(std::string_view(text).substr(end), &script->next);
 }
 
 // ---- Running --------------------------------------------------------------------------------------------------------
 
-void Shell::RunStatement(std::string_view sql, int line, const Script& script) {
+void Shell::RunStatement(std::string_view sql, int line, const Script& script, std::string name) {
   if (settings_.echo) {
     Status echoed = output_.Write(std::string(sql) + ";\n");
     if (!echoed.ok()) {
@@ -202,11 +210,11 @@ void Shell::RunStatement(std::string_view sql, int line, const Script& script) {
       return;
     }
   }
-  Status status = Execute(sql);
+  Status status = Execute(sql, std::move(name));
   if (!status.ok()) ReportError(status, sql, line, script);
 }
 
-Status Shell::Execute(std::string_view sql) {
+Status Shell::Execute(std::string_view sql, std::string name) {
   progress_.Start();
   const auto sink = [this](std::string_view text) {
     progress_.Finish();
@@ -223,7 +231,7 @@ Status Shell::Execute(std::string_view sql) {
   if (const std::string warning = session_->database().TakeWarning(); !warning.empty()) Message("WARNING:  " + warning);
   if (settings_.timer) ReportTiming();
   ++statements_;
-  if (line_.statistics) ReportStatistics();
+  if (line_.statistics) ReportStatistics({statements_, std::move(name), 1});
   return status;
 }
 
@@ -268,8 +276,8 @@ void Shell::ReportTiming() const {
   Message(text);
 }
 
-void Shell::ReportStatistics() {
-  std::string text = RankStatisticsText(*line_.statistics, statements_, session_->last_statistics());
+void Shell::ReportStatistics(const StatementRun& run) {
+  std::string text = RankStatisticsText(*line_.statistics, run, session_->last_statistics());
   if (line_.statistics_file.empty()) {
     if (statements_ == 1) text = RankStatisticsHeader(*line_.statistics) + text;
     if (!text.empty()) Message(text.substr(0, text.size() - 1));

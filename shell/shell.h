@@ -56,6 +56,7 @@ class Shell {
     int buffer_line = 1;  ///< line on which `buffer` starts
     std::string buffer;   ///< lines that do not make a whole statement yet
     ScriptEnd end;        ///< of the buffer
+    std::string next;     ///< the name of the next statement, if a comment says it
   };
 
   void RunText(std::string_view text, const std::string& name);
@@ -71,16 +72,16 @@ class Shell {
   /// Runs what is left at the end of a script.
   void TakeEnd(Script* script);
   void RunBuffer(Script* script);
-  void RunStatement(std::string_view sql, int line, const Script& script);
+  void RunStatement(std::string_view sql, int line, const Script& script, std::string name);
   void RunDotCommand(std::string_view text, const Script& script);
   /// Runs SQL that a dot command made; its errors are told without a place.
-  Status Execute(std::string_view sql);
+  Status Execute(std::string_view sql, std::string name = {});
 
   /// Whether to go on: not after .quit, an interrupt, an error with -bail, or when nobody reads the results.
   bool Continues() const;
   void ReportError(const Status& error, std::string_view sql, int line, const Script& script);
   void ReportTiming() const;
-  void ReportStatistics();
+  void ReportStatistics(const StatementRun& run);
   ResultTextOptions TextOptions() const;
   /// Prints a message to standard error, ending the line.
   static void Message(const std::string& text);

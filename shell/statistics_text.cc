@@ -44,6 +44,64 @@ std::string TableText(const std::vector<std::vector<std::string>>& rows) {
   return out;
 }
 
+/// The ranks that worked on a section, or on the whole statement.
+class RankTimes {
+ public:
+  void Add(int rank, const Account& account) {
+    const double busy = account.BusyMilliseconds();
+    if (busy < kNothing) return;
+    if (ranks_ == 0 || busy < fastest_.ms) fastest_ = {rank, busy};
+    if (ranks_ == 0 || busy > slowest_.ms) slowest_ = {rank, busy};
+    ++ranks_;
+    busy_ += busy;
+    wait_ += account.Milliseconds(Phase::kWait);
+    bytes_ += account.AllTraffic().sent;
+  }
+  int ranks() const { return ranks_; }
+
+  std::vector<std::string> Row(const std::string& label) const {
+    const auto of = [](const One& one) { return fmt::format("{:.3f} (rank {})", one.ms, one.rank); };
+    return {std::to_string(ranks_),
+            of(fastest_),
+            of(slowest_),
+            fmt::format("{:.3f}", busy_ / ranks_),
+            fmt::format("{:.3f}", wait_ / ranks_),
+            BytesText(static_cast<double>(bytes_)),
+            label};
+  }
+
+ private:
+  /// Milliseconds of a rank that has no part in a section but to go on to the next.
+  static constexpr double kNothing = 0.0005;
+  struct One {
+    int rank = 0;
+    double ms = 0;
+  };
+  One fastest_, slowest_;
+  int ranks_ = 0;
+  double busy_ = 0, wait_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+/// How the ranks shared the time of each section: what it took them but for waiting for each other.
+std::string RanksTable(const vm::RunStatistics& statistics) {
+  std::vector<std::vector<std::string>> table = {
+      {"ranks", "fastest ms", "slowest ms", "mean ms", "mean wait ms", "sent", "section"}};
+  for (const vm::SectionStatistics& s : statistics.sections) {
+    RankTimes times;
+    for (const vm::RankStatistics& rank : statistics.ranks) {
+      for (const vm::SectionAccount& account : rank.sections) {
+        if (account.section == s.section) times.Add(rank.rank, account.account);
+      }
+    }
+    if (times.ranks() > 0) table.push_back(times.Row(s.label));
+  }
+  RankTimes all;
+  for (const vm::RankStatistics& rank : statistics.ranks) all.Add(rank.rank, rank.account);
+  if (all.ranks() > 0) table.push_back(all.Row("all, compiling included"));
+  return TableText(table);
+}
+
 }  // namespace
 
 std::string StatisticsText(const Analysis& analysis) {
@@ -82,6 +140,7 @@ std::string StatisticsText(const Analysis& analysis) {
     table.push_back(std::move(row));
   }
   std::string out = TableText(table);
+  if (statistics.ranks.size() > 1) out += "\n" + RanksTable(statistics) + "\n";
   for (const vm::SectionStatistics& s : statistics.sections) {
     if (!s.device_plan.empty()) out += fmt::format("{}: {}\n", s.label, s.device_plan);
     if (!s.joined.empty()) {

@@ -6,6 +6,7 @@
 Closes with the line "N passed, N failed". Without MPI in the build, that tessera says so is all there is to test.
 """
 
+import csv
 import glob
 import os
 import re
@@ -156,9 +157,7 @@ def test_small_tables_are_shared_by_tiles():
     stats = os.path.join(WORK, "tiles.stats")
     done = run(mpirun(4, directory, "--stats-file", stats, "-c", "SELECT count(*), sum(a) FROM t"))
     check(done.stdout == "count(*),sum(a)\n20000,199990000\n", done.stdout, done.stderr)
-    lines = [line.split(",") for line in open(stats).read().splitlines()]
-    at = lines[0].index("rows_scanned")
-    scanned = [int(line[at]) for line in lines[1:]]
+    scanned = [int(line["rows_scanned"]) for line in csv.DictReader(open(stats)) if line["section"] == ""]
     check(len(scanned) == 4 and min(scanned) > 0 and sum(scanned) == 20000, scanned)
 
 
@@ -167,11 +166,105 @@ def test_statistics_of_every_rank():
     for form in ("csv", "json"):
         done = run(mpirun(3, directory, "--stats", form, "-c", "SET replicate_below = 0; SELECT b, sum(a) FROM t GROUP BY b"))
         lines = [line for line in done.stderr.splitlines() if line.count(",") > 10]
-        check(len(lines) == (4 if form == "csv" else 3), done.stderr)
-        check(form == "csv" or '"rows_scanned":35,' in lines[0], lines)
+        if form == "csv":
+            check([line["rank"] for line in csv.DictReader(lines) if line["section"] == ""] == ["0", "1", "2"], done.stderr)
+            continue
+        lines = [line for line in lines if '"section":null' in line]
+        check(len(lines) == 3 and '"rows_scanned":35,' in lines[0], done.stderr)
     # Rows that are streamed count as the result's, like any.
     done = run(mpirun(3, directory, "--stats", "json", "-c", "SET replicate_below = 0; SELECT a FROM t"))
     check('"rank":0,"rows_scanned":35,"rows_out":100,' in done.stderr, done.stderr)
+
+
+PHASES = ["compile", "scatter", "read", "transfer", "kernel", "execute", "exchange", "wait", "gather", "merge", "print"]
+
+
+def add_up(line, total):
+    """Whether the phases of a line are its total, to 2 % or 50 us."""
+    return abs(sum(float(line[p + "_ms"]) for p in PHASES) - total) <= max(0.02 * total, 0.05)
+
+
+def test_phases_add_up():
+    directory = database("phases", rows=20000, tablet_rows=1000)
+    script = os.path.join(WORK, "phases.sql")
+    with open(script, "w") as out:
+        out.write("""SET replicate_below = 0; SET exchange_above = 0; SET join_exchange = on;
+            -- name: many
+            SELECT x.a, count(*), sum(y.c), max(y.b) FROM t x JOIN t y ON x.a = y.a GROUP BY x.a ORDER BY x.a;
+            -- name: few
+            SELECT x.b, count(*), sum(y.c) FROM t x JOIN t y ON x.a = y.a GROUP BY x.b ORDER BY x.b;
+            SELECT a, rank() OVER (PARTITION BY b ORDER BY c) FROM t ORDER BY a LIMIT 5;
+            CREATE TABLE copy AS SELECT a + 1 AS a FROM t; DROP TABLE copy;""")
+    for ranks in (1, 2, 3):
+        stats = os.path.join(WORK, "phases.stats")
+        start = time.monotonic()
+        done = run(mpirun(ranks, directory, "--threads", "1", "--stats-file", stats, "-f", script))
+        wall = (time.monotonic() - start) * 1e3
+        check(done.returncode == 0, done.stderr)
+        lines = list(csv.DictReader(open(stats)))
+        whole = [line for line in lines if line["section"] == ""]
+        check(len(whole) == 4 * ranks, whole)
+        check(sum(float(line["total_ms"]) for line in whole if line["rank"] == "0") < wall, whole)
+        for line in lines:
+            check(add_up(line, float(line["total_ms"])), line)
+            check(all(float(line[p + "_ms"]) >= 0 for p in PHASES), line)
+            check(line["host"] == os.uname().nodename and line["device"] == "host" and line["threads"] == "1", line)
+            check(line["version"] in run([TESSERA, "--version"]).stdout, line)
+        for line in whole:
+            sections = [s for s in lines if s["section"] != "" and (s["statement"], s["rank"]) == (line["statement"], line["rank"])]
+            check(len(sections) > 0, line)
+            check(sum(float(s["total_ms"]) for s in sections) <= float(line["total_ms"]) + 0.05, line, sections)
+            check(float(line["read_ms"]) > 0 and float(line["execute_ms"]) > 0, line)
+        for name, numbers in (("many", {"4"}), ("few", {"5"}), ("phases", {"6", "7"})):
+            check({line["statement"] for line in whole if line["name"] == name} == numbers, name, whole)
+        # Only the master compiles a text and prints; ranks wait for each other.
+        check(all((float(line["print_ms"]) > 0) == (line["rank"] == "0") for line in whole), whole)
+        check(all((float(line["wait_ms"]) > 0) == (ranks > 1) for line in whole), whole)
+        check(all((float(line["exchange_ms"]) > 0) == (ranks > 1) for line in whole if line["name"] == "many"), whole)
+
+        # What one rank has sent to another is what that one has received of it.
+        def partners(line, column):
+            return {int(pair.split(":")[0]): int(pair.split(":")[1]) for pair in line[column].split()}
+        for number in {line["statement"] for line in whole}:
+            of = {int(line["rank"]): line for line in whole if line["statement"] == number}
+            for a in of:
+                sent = partners(of[a], "sent_to")
+                check(sum(sent.values()) == int(of[a]["bytes_sent"]), of[a])
+                check(all(partners(of[b], "received_from").get(a, 0) == sent.get(b, 0) for b in of if b != a), of)
+                check(ranks == 1 or len(sent) > 0, of[a])
+
+
+def test_waiting_is_not_communication():
+    """A rank that comes late makes the others wait; it does not make their messages slow."""
+    directory = database("late", rows=200000, tablet_rows=50000)
+    # All rows that take long are in the tablets of rank 1.
+    query = ("SET replicate_below = 0; SELECT count(*) FROM t WHERE a / 50000 % 2 = 1 AND "
+             "length(repeat(b || a, 200)) > 0 AND length(repeat(b || c, 200)) > 0")
+    stats = os.path.join(WORK, "late.stats")
+    done = run(mpirun(2, directory, "--threads", "1", "--stats-file", stats, "-c", query))
+    check(done.stdout == "count(*)\n100000\n", done.stdout, done.stderr)
+    first, second = [line for line in csv.DictReader(open(stats)) if line["section"] == ""]
+    late = float(second["execute_ms"]) - float(first["execute_ms"])
+    check(late > 5, first, second)
+    check(float(first["wait_ms"]) > late / 2, first, second)
+    check(float(first["gather_ms"]) + float(first["exchange_ms"]) < late / 4, first, second)
+
+
+def test_explain_analyze_compares_ranks():
+    directory = database("compare", rows=20000, tablet_rows=1000)
+    query = "SET replicate_below = 0; EXPLAIN ANALYZE SELECT b, sum(a) FROM t GROUP BY b ORDER BY b"
+    done = run(mpirun(3, directory, "-c", query))
+    found = re.search(r"ranks +fastest ms +slowest ms +mean ms +mean wait ms +sent +section\n[- ]+\n((?:.+\n)+)", done.stdout)
+    check(found, done.stdout, done.stderr)
+    rows = [re.fullmatch(r"(\d) +([\d.]+) \(rank (\d)\) +([\d.]+) \(rank (\d)\) +([\d.]+) +([\d.]+) +[\d.]+ [KM]?B +(.+)", row)
+            for row in found[1].splitlines()]
+    check(all(rows), found[1])
+    check(rows[0][1] == "3" and rows[0][8] == "scan t" and rows[-1][8].startswith("all"), found[1])
+    for row in rows:
+        check(float(row[2]) <= float(row[6]) <= float(row[4]), row[0])
+        check(row[1] == "1" or row[3] != row[5], row[0])
+    done = run([TESSERA, directory, "-c", query])
+    check("fastest" not in done.stdout and done.returncode == 0, done.stdout)
 
 
 def test_explain_says_how_ranks_share():
@@ -350,9 +443,7 @@ def test_received_tablets_beyond_the_budget_go_to_scratch():
     done = run(mpirun(3, directory, "--scatter", "--stats-file", stats, "-c",
                       "SET replicate_below = 0; SET scatter_memory = 1; SELECT sum(a) FROM t; SELECT sum(c) FROM t"))
     check("4950" in done.stdout and "2475" in done.stdout, done.stdout, done.stderr)
-    lines = [line.split(",") for line in open(stats).read().splitlines()]
-    at = lines[0].index("bytes_scattered")
-    sent = [int(line[at]) for line in lines[1:]]
+    sent = [int(line["bytes_scattered"]) for line in csv.DictReader(open(stats)) if line["section"] == ""]
     check(sent[0] == sent[1] + sent[2] > 0 and sent[3:] == [0, 0, 0], "sent again:", sent)
 
 

@@ -267,6 +267,8 @@ std::vector<std::string> ValidFeeds() {
   for (size_t i = 0; i < statistics.sections.size(); ++i) statistics.sections[i].section = static_cast<int>(i);
   statistics.sections[0].label = "scan t";
   statistics.sections.back().joined = {{"scan t", 10, 1.5}};
+  statistics.mine.account.traffic.resize(3);
+  statistics.mine.sections = {{0, 5, 4, 1, 9, statistics.mine.account}};
   out.push_back(OfKind(kStatistics, WriteMessage(statistics)));
 
   WireWriter framed(true);

@@ -177,7 +177,7 @@ TEST(Wire, ACountThatTheMessageCannotHoldAllocatesNothing) {
   s.sections.resize(1);
   std::string bytes = WriteMessage(s);
   const uint64_t many = bytes.size();  // of sections, which take more than a byte each
-  memcpy(bytes.data() + sizeof(vm::RankStatistics), &many, sizeof many);
+  memcpy(bytes.data() + WriteMessage(s.mine).size(), &many, sizeof many);
   vm::RunStatistics r;
   EXPECT_FALSE(ReadMessage(bytes, &r).ok());
   EXPECT_TRUE(r.sections.empty());
@@ -241,14 +241,33 @@ TEST(Wire, StatusesComeBack) {
 TEST(Wire, StatisticsComeBack) {
   vm::RunStatistics s;
   s.mine.rank = 3;
-  s.mine.gather = 1.5;
+  s.mine.host = "node7";
+  s.mine.bytes_sent = 12;
+  s.mine.kernel_work = 1.5;
+  s.mine.account.nanoseconds.back() = 5;
+  s.mine.account.traffic = {{1, 2}, {3, 4}};
+  s.mine.sections = {{1, 10, 9, 8, 7, s.mine.account}, {2, 0, 0, 0, 0, {}}};
+  s.mine.spans = {{100, 200, 1, Phase::kRead, 0, 1}};
+  s.mine.agreed = 150;
   s.sections.push_back(
       {1,  "scan t", true, 10,  9, true, 18,   8,  7, 6, 5, 4, 13, "lean kernel", 12, 11, 3, {{"scan u", 80}, {"scan v", 70}},
        17, 16,       15,   4.5, 3.5, 2.5});
   vm::RunStatistics r;
   EXPECT_TRUE(ReadMessage(WriteMessage(s), &r).ok());
   EXPECT_EQ(r.mine.rank, 3);
-  EXPECT_EQ(r.mine.gather, 1.5);
+  EXPECT_EQ(r.mine.host, "node7");
+  EXPECT_EQ(r.mine.bytes_sent, 12u);
+  EXPECT_EQ(r.mine.kernel_work, 1.5);
+  EXPECT_EQ(r.mine.account.nanoseconds, s.mine.account.nanoseconds);
+  EXPECT_EQ(r.mine.account.traffic[1].received, 4u);
+  ASSERT_EQ(r.mine.sections.size(), 2u);
+  EXPECT_EQ(r.mine.sections[0].bytes_read, 7u);
+  EXPECT_EQ(r.mine.sections[0].account.traffic[1].sent, 3u);
+  EXPECT_EQ(r.mine.sections[1].section, 2);
+  ASSERT_EQ(r.mine.spans.size(), 1u);
+  EXPECT_EQ(r.mine.spans[0].end, 200);
+  EXPECT_EQ(r.mine.spans[0].phase, Phase::kRead);
+  EXPECT_EQ(r.mine.agreed, 150);
   ASSERT_EQ(r.sections.size(), 1u);
   EXPECT_EQ(r.sections[0].label, "scan t");
   EXPECT_TRUE(r.sections[0].distributed);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/host_name.h"
 #include "base/memory_budget.h"
 #include "base/temporary_memory.h"
 #include "base/thread_pool.h"
@@ -46,12 +47,21 @@ class Run {
   Status Execute(const Snapshot& snapshot, const RowConsumer& consume) {
     ResetMemoryPeak();
     ResetTemporaryPeak();
+    const PhaseScope phase(Phase::kExecute);
+    const Exchange* const exchange = state_.options.exchange;
+    if (PhaseClock* const clock = PhaseClock::current(); clock != nullptr)
+      clock->Reserve(state_.program.sections.size(), exchange == nullptr ? 0 : static_cast<size_t>(exchange->ranks()));
+    state_.mine.threads = state_.pool->threads();
+    state_.mine.host = HostName();
+    state_.mine.device = "host";
+    if (statistics_ != nullptr) statistics_->mine = state_.mine;  // if it fails
     TESSERA_TRY(FindTables(snapshot));
     TESSERA_TRY(RunSections(consume));
     state_.mine.memory_peak = MemoryPeak();
     state_.mine.temporary_peak = TemporaryPeak();
-    if (statistics_ != nullptr) statistics_->mine = state_.mine;
+    if (statistics_ != nullptr) FinishStatistics();
     if (!state_.IsMaster()) return Status::Ok();
+    const SectionScope last(static_cast<int>(state_.program.sections.size()) - 1);
     Section unbounded;  // the bounds have been applied
     unbounded.columns = state_.program.sections.back().columns;
     RowStream stream(state_, unbounded, consume);
@@ -86,6 +96,7 @@ class Run {
       const Section& s = state_.program.sections[i];
       if (s.source_kind == Section::Source::kDictionary || state_.built_on_device[i]) continue;
       if (recursions_.IsLeftOut(static_cast<int>(i))) continue;
+      const SectionScope scope(static_cast<int>(i));
       if (state_.IsCollective(s)) {
         status = exchange->Agree(status);
         if (!status.ok()) return status;
@@ -141,6 +152,8 @@ class Run {
       if (!built.ok() || placement_.OnDevice(number)) return built;
     }
     const auto start = Clock::now();
+    const bool shared = state_.IsShared(s);
+    const PhaseScope phase(shared || state_.options.exchange == nullptr ? Phase::kExecute : Phase::kMerge);
     SectionStatistics stats = state_.StartStatistics(number);
     double consumed = 0;
     TESSERA_ASSIGN(RowSet rows, RowsOf(number, consume, &stats, &consumed));
@@ -168,9 +181,6 @@ class Run {
       stats.milliseconds -= fed.milliseconds;
       Record(std::move(fed));
     }
-    const bool shared = state_.IsShared(s);
-    if (!shared && state_.IsMaster())
-      (state_.options.exchange == nullptr ? state_.mine.execute : state_.mine.merge) += stats.milliseconds;
     if (shared || state_.IsMaster()) Record(std::move(stats));
     return Status::Ok();
   }
@@ -322,6 +332,23 @@ class Run {
     return Status::Ok();
   }
 
+  /// What this rank did, section by section.
+  void FinishStatistics() {
+    for (size_t i = 0; i < state_.program.sections.size(); ++i) {
+      SectionAccount& account = state_.mine.sections.emplace_back();
+      account.section = static_cast<int>(i);
+      for (const SectionStatistics& s : statistics_->sections) {
+        if (s.section != account.section) continue;
+        account.rows_in = s.rows_in;
+        account.rows_out = s.rows_out;
+        account.tablets = s.tablets;
+        account.bytes_read = s.bytes_read;
+        if (s.on_gpu) state_.mine.device = state_.options.gpu_name;
+      }
+    }
+    statistics_->mine = state_.mine;
+  }
+
   void Record(SectionStatistics stats) {
     if (state_.section(stats.section).source_kind == Section::Source::kTable) {
       RankStatistics& mine = state_.mine;
@@ -329,8 +356,9 @@ class Run {
       mine.tablets += stats.tablets;
       mine.bytes_read += stats.bytes_read;
       mine.bytes_transferred += stats.bytes_transferred;
-      mine.transfer += stats.transfer_milliseconds;
     }
+    state_.mine.transfer_work += stats.transfer_milliseconds;
+    state_.mine.kernel_work += stats.kernel_milliseconds;
     if (statistics_ == nullptr) return;
     std::vector<SectionStatistics>& all = statistics_->sections;
     const auto earlier =
@@ -352,6 +380,15 @@ class Run {
 };
 
 }  // namespace
+
+void TakeAccounts(PhaseClock* clock, RankStatistics* rank) {
+  for (SectionAccount& s : rank->sections) s.account = clock->Of(s.section);
+  rank->account = clock->All();
+  rank->spans = clock->spans();
+  const Traffic traffic = rank->account.AllTraffic();
+  rank->bytes_sent = traffic.sent;
+  rank->bytes_received = traffic.received;
+}
 
 class Executor::Impl {
  public:

@@ -19,6 +19,11 @@ def steps(ranks):
     return math.ceil(math.log2(ranks)) if ranks > 1 else 0
 
 
+def moving(run):
+    """Milliseconds in which bytes moved between ranks, waiting not counted."""
+    return run["gather_ms"] + run["exchange_ms"]
+
+
 class Query:
     def __init__(self, once, shared, message, received, rate, slots, weak):
         self.once, self.shared, self.message, self.bytes = once, shared, message, received
@@ -54,8 +59,8 @@ def fit(runs, ranks, slots, weak):
 
     more = of(last, "(empty)", "total_ms") - of(first, "(empty)", "total_ms")
     message = max(0.0, more) / max(1, steps(last) - steps(first))
-    rates = [run[0]["bytes_received"] / run[0]["gather_ms"] for found in runs[last].values() for run in found
-             if run[0]["bytes_received"] > 1e6 and run[0]["gather_ms"] > 0]
+    rates = [run[0]["bytes_received"] / moving(run[0]) for found in runs[last].values() for run in found
+             if run[0]["bytes_received"] > 1e6 and moving(run[0]) > 0]
     rate = max(rates, default=NOTHING_RECEIVED)
     out = {}
     for query in runs[first]:

@@ -6,7 +6,8 @@ Start at: curve, stacks.
 import math
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 640, 400, 60, 45, 40, 150
-COLOURS = ["#4878a8", "#a0b8d0", "#d08848", "#78a058", "#b06078", "#8870a8", "#909090", "#404040"]
+COLOURS = ["#4878a8", "#a0b8d0", "#d08848", "#78a058", "#b06078", "#8870a8", "#909090", "#404040", "#c8a040", "#50a0a0",
+           "#c06040", "#c0c0c0"]
 
 
 def spread(base, now):

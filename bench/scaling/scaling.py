@@ -40,7 +40,10 @@ import plot  # noqa: E402
 from join import THETA  # noqa: E402
 from measure import ROOT, CsvFile, OtherLoad, Table, environment, generate, median  # noqa: E402
 
-PARTS = ["compile_ms", "scatter_ms", "execute_ms", "gather_ms", "merge_ms", "print_ms"]
+PARTS = [part + "_ms" for part in ("compile", "scatter", "read", "transfer", "kernel", "execute", "exchange", "wait", "gather",
+                                   "merge", "print")]
+
+NUMBERS = ["statement", "rank", "total_ms", *PARTS, "bytes_sent", "bytes_received", "rows_scanned", "memory_peak"]
 
 # Five shapes, each on integers and on floats: after the queries of the papers on VMs for GPUs, counted.
 SHAPES = [("two filters", "count(*), sum(id)", "uniform{0} > 60 AND normal{0}5 < 0"),
@@ -150,10 +153,10 @@ class Scaling:
             if done.returncode != 0:
                 fail(f"{suite.name} on {ranks} ranks: status {done.returncode}\n{done.stderr}")
             with open(statistics, newline="") as file:
-                lines = list(csv.DictReader(file))
+                lines = [line for line in csv.DictReader(file) if line["section"] == ""]
         statements = {}
         for line in lines:
-            values = {name: float(value) for name, value in line.items()}
+            values = {name: float(line[name]) for name in NUMBERS}
             statements.setdefault(int(values["statement"]), {})[int(values["rank"])] = values
         found = [statements[n] for n in sorted(statements)][len(texts):]
         if len(found) != len(texts) * self.runs:

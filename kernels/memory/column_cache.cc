@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/background_thread.h"
+#include "base/phase_clock.h"
 #include "tablet/file_mapping.h"
 
 namespace tessera::kernels {
@@ -237,6 +238,7 @@ Status ColumnCache::Finish(std::shared_ptr<Copies>* copies, cudaStream_t stream,
   const std::shared_ptr<Copies> finished = std::exchange(*copies, nullptr);
   if (finished == nullptr) return Status::Ok();
   {
+    const PhaseScope phase(Phase::kTransfer);
     std::unique_lock<std::mutex> lock(mutex_);
     issued_.wait(lock, [&] { return finished->left == 0; });
   }

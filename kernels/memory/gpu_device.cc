@@ -5,6 +5,8 @@
 #include <numeric>
 #include <thread>
 
+#include "base/phase_clock.h"
+
 namespace tessera::kernels {
 namespace {
 
@@ -63,6 +65,7 @@ Status GpuDevice::SendStop(uint32_t* stop) {
 }
 
 Status GpuDevice::WaitForStream(uint32_t* stop, const std::atomic<bool>* cancel) {
+  const PhaseScope phase(Phase::kKernel);
   const auto start = std::chrono::steady_clock::now();
   auto cancelled = [&] { return cancel != nullptr && cancel->load(std::memory_order_relaxed); };
   bool stop_sent = false;

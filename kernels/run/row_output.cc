@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/phase_clock.h"
 #include "base/thread_pool.h"
 #include "kernels/run/kept_results.h"
 #include "kernels/window/device_windows.h"
@@ -290,6 +291,7 @@ Status RowOutput::SortRanked(uint32_t rows, uint64_t wanted, const uint32_t** or
     TESSERA_TRY(sort(selected.As<uint32_t>(), count));
   }
   CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
+  const PhaseScope phase(Phase::kKernel);
   CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
   float milliseconds = 0;
   CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu_.begin, gpu_.end));
@@ -333,6 +335,7 @@ Status RowOutput::AddWindows(uint64_t rows) {
   if (!status.ok()) return status.code() == ErrorCode::kResource ? Status::Ok() : status;
   if (!*added) return Status::Ok();
   CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
+  const PhaseScope phase(Phase::kKernel);
   CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
   float milliseconds = 0;
   CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu_.begin, gpu_.end));

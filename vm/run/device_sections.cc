@@ -81,7 +81,6 @@ Status DeviceSections::BuildJoins(int first, std::vector<SectionStatistics>* bui
   const double milliseconds = MillisecondsSince(start);
   double kernels = 0;
   for (const SectionStatistics& s : stats) kernels += s.kernel_milliseconds;
-  state_.mine.execute += milliseconds;
   for (SectionStatistics& s : stats) {
     s.milliseconds = kernels > 0 ? milliseconds * s.kernel_milliseconds / kernels
                                  : milliseconds / static_cast<double>(numbers.size());

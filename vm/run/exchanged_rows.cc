@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/phase_clock.h"
 #include "vm/row_set.h"
 #include "vm/run/key_exchange.h"
 
@@ -17,6 +18,7 @@ constexpr size_t kRoundUnits = 4;
 
 ExchangedRows::ExchangedRows(RunState* state, DeviceSections* device, int number, SectionStatistics* stats)
     : state_(*state),
+      number_(number),
       section_(state->section(number)),
       stats_(stats),
       exchange_(*state->options.exchange),
@@ -25,6 +27,7 @@ ExchangedRows::ExchangedRows(RunState* state, DeviceSections* device, int number
 }
 
 Result<RowSet> ExchangedRows::Next(bool* last) {
+  const SectionScope scope(number_);
   const auto start = Clock::now();
   Result<RowSet> made = MakeRowSet(section_.columns);
   if (!made_all_) {

@@ -23,6 +23,7 @@ class ExchangedRows {
 
  private:
   RunState& state_;
+  const int number_;
   const Section& section_;
   SectionStatistics* const stats_;
   Exchange& exchange_;

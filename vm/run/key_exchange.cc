@@ -7,9 +7,9 @@
 #include <span>
 #include <string_view>
 
-#include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/memory_budget.h"
+#include "base/phase_clock.h"
 #include "base/thread_pool.h"
 #include "tablet/ordered_float.h"
 #include "vm/row_set.h"
@@ -117,7 +117,6 @@ Result<std::vector<RowSet>> CutByKey(const RunState& state, RowSet rows, const s
 Result<RowSet> ExchangeByKey(RunState* state, Result<RowSet> mine, const std::vector<SqlType>& types,
                              const std::vector<int32_t>& keys, SectionStatistics* stats) {
   Exchange& exchange = *state->options.exchange;
-  const auto begin = Clock::now();
   const size_t made = mine.ok() ? mine->rows : 0;
   Result<std::vector<Shipment>> cut = Caught([&]() -> Result<std::vector<Shipment>> {
     TESSERA_TRY(mine.status());
@@ -127,18 +126,16 @@ Result<RowSet> ExchangeByKey(RunState* state, Result<RowSet> mine, const std::ve
     for (size_t r = 0; r < ranks; ++r) shipments[r].rows = std::move(rows[r]);
     return shipments;
   });
-  state->mine.execute += MillisecondsSince(begin);
   TESSERA_TRY(exchange.Agree(cut.status()));
   stats->rows_exchanged += made - (*cut)[static_cast<size_t>(exchange.rank())].rows.rows;
   TESSERA_ASSIGN(std::vector<Shipment> all, exchange.AllToAll(std::move(*cut), types, &state->strings));
-  const auto start = Clock::now();
+  const PhaseScope phase(Phase::kMerge);
   RowSet out = MakeRowSet(types);
   TESSERA_TRY(Caught([&] {
     std::vector<RowSet> rows;
     for (Shipment& shipment : all) rows.push_back(std::move(shipment.rows));
     return AppendAll(&out, std::move(rows), state->pool);
   }));
-  state->mine.merge += MillisecondsSince(start);
   return out;
 }
 

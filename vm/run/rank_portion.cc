@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <deque>
 
-#include "base/clock.h"
 #include "vm/row_set.h"
 #include "vm/run/exchanged_rows.h"
 #include "vm/run/host_sections.h"
@@ -55,13 +54,11 @@ Status RankPortion::Renew(bool* last) {
 Result<Shipment> RankPortion::NextOfFeed() {
   bool last = false;
   TESSERA_TRY(Renew(&last));
-  const auto start = Clock::now();
   Result<Shipment> out = Caught([&]() -> Result<Shipment> {
     TESSERA_TRY(RenewSource(&state_, &scan_));
     next_ = 0;
     return NextOfHost(SIZE_MAX);
   });
-  state_.mine.execute += MillisecondsSince(start);
   if (!out.ok()) return last ? out.status() : feed_->Fail(out.status());
   out->last = last;
   out->through = last ? UINT64_MAX : 0;
@@ -72,9 +69,7 @@ Result<Shipment> RankPortion::NextOfFeed() {
 Result<Shipment> RankPortion::Next(size_t window) {
   if (feed_ != nullptr) return status_.ok() ? NextOfFeed() : feed_->Fail(status_);
   TESSERA_TRY(status_);
-  const auto start = Clock::now();
   TESSERA_ASSIGN(Shipment out, Caught([&] { return on_device() ? NextOfDevice(window) : NextOfHost(window); }));
-  state_.mine.execute += MillisecondsSince(start);
   stats_->rows_out += out.rows.rows;
   return out;
 }

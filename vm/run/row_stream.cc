@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/phase_clock.h"
 
 namespace tessera::vm {
 
@@ -37,6 +38,7 @@ Status RowStream::Flush() {
 }
 
 Status RowStream::Forward(const RowSet& rows, size_t first, size_t count) {
+  const PhaseScope phase(Phase::kPrint);
   const auto start = Clock::now();
   for (size_t at = 0; at < count; at += kBatchRows) {
     if (state_.IsCancelled()) return Cancelled();

@@ -166,7 +166,7 @@ void AddScan(const Scan& scan, RunState* state, SectionStatistics* stats) {
       stats->bytes_read += encoded.encoded_bytes;
     }
   }
-  state->mine.read += static_cast<double>(counts.read_nanoseconds) * 1e-6;
+  state->mine.read_work += static_cast<double>(counts.read_nanoseconds) * 1e-6;
 }
 
 }  // namespace tessera::vm

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
-#include "base/clock.h"
 #include "base/memory_budget.h"
+#include "base/phase_clock.h"
 #include "base/thread_pool.h"
 #include "vm/row_set.h"
 #include "vm/run/exchanged_rows.h"
@@ -80,9 +80,7 @@ Result<bool> SharedSection::StaysDistributed(uint64_t rows) {
 }
 
 Result<RowSet> SharedSection::MergeGroups() {
-  const auto start = Clock::now();
   Status status = Caught([&] { return portion_->FindGroups(); });
-  state_.mine.execute += MillisecondsSince(start);
   if (!status.ok()) exchange_.Stop();
   TESSERA_ASSIGN(const bool stays, StaysDistributed(status.ok() ? portion_->groups() : 0));
   if (!stays) return MergeUpTree(std::move(status));
@@ -95,9 +93,8 @@ Result<RowSet> SharedSection::MergeGroups() {
 Result<RowSet> SharedSection::ExchangeGroups(Result<RowSet> mine) {
   TESSERA_ASSIGN(RowSet partial,
                  ExchangeByKey(&state_, std::move(mine), section_.columns, ExchangeKeys(section_), stats_));
-  const auto start = Clock::now();
+  const PhaseScope phase(Phase::kMerge);
   Result<RowSet> rows = Caught([&] { return MergePartialGroups(std::move(partial)); });
-  state_.mine.merge += MillisecondsSince(start);
   if (rows.ok()) stats_->rows_out = rows->rows;
   return rows;
 }
@@ -123,13 +120,11 @@ Result<RowSet> SharedSection::MergePartialGroups(RowSet partial) {
 Result<RowSet> SharedSection::MergeUpTree(Status status) {
   std::unique_ptr<GroupTable> groups;
   if (status.ok()) {
-    const auto start = Clock::now();
     status = Caught([&] {
       TESSERA_ASSIGN(groups, portion_->Groups());
       stats_->rows_out = groups->groups();
       return Status::Ok();
     });
-    state_.mine.execute += MillisecondsSince(start);
     if (!status.ok()) exchange_.Stop();
   }
   const int rank = exchange_.rank();
@@ -147,10 +142,9 @@ Result<RowSet> SharedSection::MergeUpTree(Status status) {
     }
     if (rank + bit < exchange_.ranks()) {
       Result<Shipment> theirs = exchange_.Receive(rank + bit, section_.columns, &state_.strings);
-      const auto merge = Clock::now();
+      const PhaseScope phase(Phase::kMerge);
       if (status.ok() && !theirs.ok()) status = theirs.status();
       if (status.ok()) status = Caught([&] { return groups->Merge(theirs->rows); });
-      state_.mine.merge += MillisecondsSince(merge);
     }
   }
   TESSERA_TRY(OwnError(status));
@@ -192,9 +186,8 @@ Result<RowSet> SharedSection::GatherJoin() {
             std::to_string(bytes) + " bytes.");
   }
   TESSERA_ASSIGN(std::vector<Shipment> all, exchange_.AllGather(std::move(*mine), section_.columns, &state_.strings));
-  const auto start = Clock::now();
+  const PhaseScope phase(Phase::kMerge);
   Result<RowSet> together = Caught([&]() -> Result<RowSet> { return InUnitOrder(section_, std::move(all)); });
-  state_.mine.merge += MillisecondsSince(start);
   return together;
 }
 
@@ -230,13 +223,12 @@ Result<RowSet> SharedSection::GatherRows() {
   std::vector<Shipment> all;
   TESSERA_TRY(GatherAtMaster(std::move(mine), section_.columns, &all));
   if (all.empty()) return NoRows();
-  const auto start = Clock::now();
+  const PhaseScope phase(Phase::kMerge);
   RowSet rows;
   TESSERA_TRY(Caught([&] {
     rows = InUnitOrder(section_, std::move(all));
     return OrderAndLimit(section_, state_.strings, state_.pool, &rows);
   }));
-  state_.mine.merge += MillisecondsSince(start);
   stats_->rows_out = rows.rows;
   return rows;
 }
@@ -251,7 +243,6 @@ Result<RowSet> SharedSection::GatherOrderedRows() {
   TESSERA_ASSIGN(const bool stays, StaysDistributed(mine.ok() ? mine->rows.rows : 0));
   if (stays) return ExchangeOrderedRows(std::move(mine), s);
   if (mine.ok()) {
-    const auto start = Clock::now();
     const Status sorted = Caught([&] {
       AppendUnitColumn(&*mine);
       // (Rows of a GPU are in order already, and belong to one unit.)
@@ -259,12 +250,11 @@ Result<RowSet> SharedSection::GatherOrderedRows() {
                                    : OrderAndLimit(WithoutOffset(s), state_.strings, state_.pool, &mine->rows);
     });
     if (!sorted.ok()) mine = sorted;
-    state_.mine.execute += MillisecondsSince(start);
   }
   std::vector<Shipment> all;
   TESSERA_TRY(GatherAtMaster(std::move(mine), s.columns, &all));
   if (all.empty()) return NoRows();
-  const auto start = Clock::now();
+  const PhaseScope phase(Phase::kMerge);
   RowSet rows = MakeRowSet(s.columns);
   TESSERA_TRY(Caught([&] {
     std::vector<size_t> starts;
@@ -276,7 +266,6 @@ Result<RowSet> SharedSection::GatherOrderedRows() {
     return MergeRuns(s, starts, state_.strings, state_.pool, &rows);
   }));
   rows.columns.pop_back();
-  state_.mine.merge += MillisecondsSince(start);
   stats_->rows_out = rows.rows;
   return rows;
 }
@@ -289,10 +278,9 @@ Result<RowSet> SharedSection::ExchangeOrderedRows(Result<Shipment> mine, const S
   });
   TESSERA_ASSIGN(RowSet came,
                  ExchangeByKey(&state_, std::move(rows), with_unit.columns, ExchangeKeys(section_), stats_));
-  const auto start = Clock::now();
+  const PhaseScope phase(Phase::kMerge);
   TESSERA_TRY(Caught([&] { return OrderAndLimit(with_unit, state_.strings, state_.pool, &came); }));
   came.columns.pop_back();
-  state_.mine.merge += MillisecondsSince(start);
   stats_->rows_out = came.rows;
   return came;
 }

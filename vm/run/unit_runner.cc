@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory_budget.h"
+#include "base/phase_clock.h"
 #include "vm/row_set.h"
 
 namespace tessera::vm {
@@ -130,8 +131,7 @@ class UnitRunner {
     if (output != nullptr && output->MustWait()) return Status::Ok();
     LazyTablet& tablet = scan_.tablets[block.tablet];
     if (scan_.table != nullptr) {
-      if (!tablet.begun.exchange(true)) Encode(*scan_.table->tablets[block.tablet], &tablet);
-      if (!tablet.done) scan_.loops.HelpUntil([&] { return tablet.done.load(); });
+      if (!tablet.done) Read(*scan_.table->tablets[block.tablet], &tablet);
       TESSERA_TRY(tablet.status);
     }
     if (IsWanted(tablet.encoded)) {
@@ -155,6 +155,12 @@ class UnitRunner {
     return Status::Ok();
   }
 
+  /// Encodes the tablet, or helps the worker that has begun.
+  void Read(const Tablet& from, LazyTablet* to) {
+    const PhaseScope phase(Phase::kRead);
+    if (!to->begun.exchange(true)) Encode(from, to);
+    if (!to->done) scan_.loops.HelpUntil([&] { return to->done.load(); });
+  }
   void Encode(const Tablet& from, LazyTablet* to) {
     const auto start = Clock::now();
     const LoopRunner loop = [&](size_t n, const std::function<Status(size_t)>& f) { return scan_.loops.Run(n, f); };
