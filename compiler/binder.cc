@@ -178,7 +178,9 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
     if (column.generated_text) return GivenToGenerated(column, out->query->outputs[i].expr->position);
   }
   TESSERA_TRY(make_rules(count));
-  return FitToTable(out->query.get(), *out->target, columns, dialect);
+  TESSERA_TRY(FitToTable(out->query.get(), *out->target, columns, dialect));
+  out->query = Clustered(std::move(out->query), out->target->schema);
+  return {};
 }
 
 // ---- SET, SHOW, EXPLAIN
@@ -262,6 +264,9 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
     case Tag::kDropStmt:
       if (node.Text(Field::k_removeType) == "OBJECT_TYPE") return BindDropType(node, FirstWord(sql), snapshot, out);
       return BindDropTable(node, FirstWord(sql), snapshot, out);
+    case Tag::kVacuumStmt:
+      if (node.Get(Field::k_is_vacuumcmd) == nullptr) return UnsupportedStatement("AnalyzeStmt", FirstWord(sql));
+      return BindVacuum(node, FirstWord(sql), snapshot, out);
     case Tag::kCreateEnumStmt:
       return BindCreateType(node, FirstWord(sql), snapshot, out);
     case Tag::kIndexStmt:

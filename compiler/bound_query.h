@@ -194,7 +194,8 @@ struct Statement {
     kShow,
     kNotice,
     kCreateType,
-    kDropType
+    kDropType,
+    kVacuum
   };
   Kind kind = Kind::kSelect;
   bool explain = false;  ///< kSelect and kInsert ... SELECT only
@@ -219,7 +220,9 @@ struct Statement {
 
   std::string notice;  ///< kNotice: there is nothing to do but to say so
 
-  std::string setting, value;  ///< SET setting = value (value as written, unquoted); SHOW setting
+  /// SET setting = value (value as written, unquoted); SHOW setting. kVacuum: the value of compression, "": the session's.
+  std::string setting, value;
+  std::vector<std::string> tables;  ///< kVacuum: what is written anew
 };
 
 }  // namespace tessera

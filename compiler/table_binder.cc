@@ -5,12 +5,15 @@
 #include <utility>
 
 #include "compiler/evaluate.h"
+#include "compiler/expr_builder.h"
 #include "compiler/expression_binder.h"
 #include "compiler/fold.h"
 #include "compiler/nearest_name.h"
 #include "compiler/query_binder.h"
+#include "compiler/query_copy.h"
 #include "compiler/row_rules.h"
 #include "compiler/sql_scanner.h"
+#include "compiler/statement_option.h"
 #include "tablet/schema_check.h"
 #include "tablet/tablet_format.h"
 #include "tablet/value_parser.h"
@@ -18,12 +21,40 @@
 namespace tessera {
 namespace {
 
+/// The columns that a text names, with commas between.
+Status BindClusterBy(const ParseNode& option, TableSchema* schema) {
+  const std::string text = OptionText(option);
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    std::string name = text.substr(begin, end - begin);
+    begin = end + 1;
+    name.erase(0, name.find_first_not_of(' '));
+    name.erase(name.find_last_not_of(' ') + 1);
+    const int column = schema->Find(name);
+    if (column < 0) {
+      return SqlError("cluster_by names column \"" + name + "\", which table \"" + schema->name + "\" does not have",
+                      option.location(), "Write cluster_by = a, or cluster_by = 'a, b' for several columns.");
+    }
+    if (schema->columns[static_cast<size_t>(column)].generated_text)
+      return Unsupported("cluster_by of a generated column is not supported", option.location());
+    if (std::ranges::count(schema->cluster_by, column) > 0)
+      return SqlError("cluster_by names column \"" + name + "\" twice", option.location());
+    schema->cluster_by.push_back(column);
+  }
+  return {};
+}
+
 Status BindTableOptions(const ParseNode& options, TableSchema* schema) {
   for (const ParseNode& option : options) {
     const std::string_view name = option.Text(Field::k_defname);
+    if (name == "cluster_by") {
+      if (!schema->cluster_by.empty()) return SqlError("cluster_by is given twice", option.location());
+      TESSERA_TRY(BindClusterBy(option, schema));
+      continue;
+    }
     if (name != "tablet_rows") {
       return SqlError("unrecognized parameter \"" + std::string(name) + "\"", option.location(),
-                      "The only one is tablet_rows.");
+                      "There are tablet_rows and cluster_by.");
     }
     const ParseNode* arg = option.Get(Field::k_arg);
     const int64_t rows = arg != nullptr && arg->Is(Tag::kInteger) ? arg->Number(Field::k_ival) : 0;
@@ -400,8 +431,23 @@ Status BindCreateTableAs(const ParseNode& create, std::string_view sql, const Di
   }
   if (const ParseNode* options = into.Get(Field::k_options)) TESSERA_TRY(BindTableOptions(*options, &out->schema));
   const bool is_there = out->if_exists && snapshot.Find(out->table) != nullptr;
-  if (!is_there && into.Get(Field::k_skipData) == nullptr) out->query = std::move(query);
+  if (!is_there && into.Get(Field::k_skipData) == nullptr) out->query = Clustered(std::move(query), out->schema);
   return {};
+}
+
+std::unique_ptr<Query> Clustered(std::unique_ptr<Query> rows, const TableSchema& schema) {
+  if (schema.cluster_by.empty()) return rows;
+  auto query = std::make_unique<Query>();
+  query->relations.push_back(DerivedTable(std::move(rows)));
+  query->relations[0].alias = "rows";
+  const Relation& relation = query->relations[0];
+  for (size_t c = 0; c < relation.column_types.size(); ++c) {
+    query->outputs.push_back(
+        {MakeColumn(0, static_cast<int>(c), relation.column_types[c], true, -1), relation.column_names[c]});
+  }
+  query->visible = static_cast<int>(query->outputs.size());
+  for (const int column : schema.cluster_by) query->order_by.push_back({column, false, false});
+  return query;
 }
 
 Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapshot, Statement* out) {
@@ -419,6 +465,32 @@ Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapsh
   out->table = names->first()->Text(Field::k_sval);
   out->if_exists = drop.Get(Field::k_missing_ok) != nullptr;
   if (!out->if_exists && snapshot.Find(out->table) == nullptr) return TableNotFound(out->table, -1, snapshot);
+  return {};
+}
+
+Status BindVacuum(const ParseNode& vacuum, int position, const Snapshot& snapshot, Statement* out) {
+  out->kind = Statement::Kind::kVacuum;
+  if (const ParseNode* options = vacuum.Get(Field::k_options)) {
+    for (const ParseNode& option : *options) {
+      const std::string_view name = option.Text(Field::k_defname);
+      if (name == "compression") {
+        out->value = OptionText(option);
+      } else if (name != "full" && name != "analyze" && name != "verbose" && name != "freeze") {
+        return SqlError("unrecognized VACUUM option \"" + std::string(name) + "\"", option.location(),
+                        "There is compression: VACUUM (compression ratio) t.");
+      }
+    }
+  }
+  if (const ParseNode* tables = vacuum.Get(Field::k_rels)) {
+    for (const ParseNode& entry : *tables) {
+      if (entry.Get(Field::k_va_cols) != nullptr)
+        return Unsupported("VACUUM of columns is not supported", position, "Name the table alone.");
+      TESSERA_ASSIGN(const std::shared_ptr<const TableInfo> table, FindTable(*entry.Get(Field::k_relation), snapshot));
+      out->tables.push_back(table->schema.name);
+    }
+    return {};
+  }
+  for (const auto& table : snapshot.tables) out->tables.push_back(table->schema.name);
   return {};
 }
 

@@ -40,7 +40,7 @@ constexpr Known kKnown[] = {
     {"CreateRangeStmt", "CREATE TYPE of ranges", "CREATE TYPE t AS ENUM ('a', 'b') is."},
     {"AlterEnumStmt", "ALTER TYPE", "Make a new type and a new table with it."},
     {"DefineStmt", "this CREATE statement", ""},
-    {"VacuumStmt", "VACUUM or ANALYZE", "Nothing is to be done: each load keeps the statistics."},
+    {"AnalyzeStmt", "ANALYZE", "Nothing is to be done: each load keeps the statistics."},
     {"PrepareStmt", "PREPARE", "Compiling a query takes less than a millisecond."},
     {"ExecuteStmt", "EXECUTE", ""},
     {"DeallocateStmt", "DEALLOCATE", ""},

@@ -158,6 +158,9 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
       return out->Done("SET");
     case Statement::Kind::kNotice:
       return out->Done(s.notice);
+    case Statement::Kind::kVacuum:
+      TESSERA_TRY(Vacuum(state, s.tables, s.value));
+      return out->Done("VACUUM");
     case Statement::Kind::kShow:
       return Show(state, s.setting, out);
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "compiler/compiler.h"
@@ -28,6 +29,11 @@ Status Select(SessionState* state, const Compiled& compiled, const Snapshot& sna
 Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
 Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
 Status Explain(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
+
+// vacuum_statement.cc
+/// Writes the tables anew, each in one commit: in the order of cluster_by, packed for `compression` ("": for what the
+/// session's setting says). Errors: no such table; `compression` is none of the setting's values.
+Status Vacuum(SessionState* state, const std::vector<std::string>& tables, const std::string& compression);
 
 // copy_statements.cc
 Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* out);

@@ -62,8 +62,15 @@ std::string CreateTableText(const TableSchema& schema) {
   for (const CheckConstraint& check : schema.checks)
     out += ",\n  CONSTRAINT " + QuotedName(check.name) + " CHECK (" + check.text + ")";
   out += "\n)";
-  if (schema.tablet_rows > 0) out += " WITH (tablet_rows = " + std::to_string(schema.tablet_rows) + ")";
-  return out + ";\n";
+  std::string options;
+  if (schema.tablet_rows > 0) options = "tablet_rows = " + std::to_string(schema.tablet_rows);
+  if (!schema.cluster_by.empty()) {
+    std::string columns;
+    for (const int c : schema.cluster_by)
+      columns += (columns.empty() ? "" : ", ") + schema.columns[static_cast<size_t>(c)].name;
+    options += (options.empty() ? "cluster_by = " : ", cluster_by = ") + QuotedText(columns);
+  }
+  return out + (options.empty() ? "" : " WITH (" + options + ")") + ";\n";
 }
 
 }  // namespace tessera

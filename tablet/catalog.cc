@@ -29,9 +29,10 @@ namespace tessera {
 namespace {
 
 constexpr int kApplicationId = 0x54534352;  // "TSCR"
-/// Without and with the table of defaults, with that of constraints, and with types or what is computed for each row. Each
-/// is made with the first entry.
-constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3, kVersionWithTypes = 4;
+/// Without and with the table of defaults, with that of constraints, with types or what is computed for each row, and with
+/// clustered tables. Each is made with the first entry.
+constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3, kVersionWithTypes = 4,
+              kVersionWithClusters = 5, kNewestVersion = kVersionWithClusters;
 /// Of tables, tablets and versions: whoever counts on from here does not come to the end of an int64_t.
 constexpr int64_t kGreatestId = int64_t{1} << 62;
 constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
@@ -483,11 +484,11 @@ Result<Catalog::State> Catalog::Check() {
     if (application == 0 && version == 0 && pages == 0) return State::kEmpty;
     return Corrupt("it is not a database of this program");
   }
-  if (version < kUserVersion || version > kVersionWithTypes) {
+  if (version < kUserVersion || version > kNewestVersion) {
     return Status(ErrorCode::kCorrupt,
                   "database \"" + name_ + "\" has format version " + std::to_string(version) +
-                      ", this program reads version " + std::to_string(kVersionWithTypes),
-                  version > kVersionWithTypes ? "Use the newer program that wrote it." : "");
+                      ", this program reads version " + std::to_string(kNewestVersion),
+                  version > kNewestVersion ? "Use the newer program that wrote it." : "");
   }
   // Another schema could make a SELECT or an INSERT run expressions of its own.
   Statement query(this, "SELECT type, sql FROM sqlite_schema");
@@ -787,6 +788,7 @@ Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::stri
   }
   const auto is_newer = [](const ConstraintRow& row) { return row.kind == "default" || row.kind == "enum"; };
   if (std::any_of(constraints.begin(), constraints.end(), is_newer)) TESSERA_TRY(RaiseVersion(kVersionWithTypes));
+  if (!table.schema.cluster_by.empty()) TESSERA_TRY(RaiseVersion(kVersionWithClusters));
   Statement insert_constraint(this, "INSERT INTO constraints VALUES (?, ?, ?, ?, ?)");
   for (size_t i = 0; i < constraints.size(); ++i) {
     insert_constraint.Bind(table.id).Bind(static_cast<int64_t>(i));

@@ -9,15 +9,21 @@
 #include "tablet/enum_type.h"
 
 namespace tessera {
+namespace {
+
+/// With blanks between.
+std::string NumbersText(const std::vector<int>& numbers) {
+  std::string text;
+  for (const int n : numbers) text += (text.empty() ? "" : " ") + std::to_string(n);
+  return text;
+}
+
+}  // namespace
 
 std::vector<ConstraintRow> ConstraintsOf(const TableSchema& schema) {
   std::vector<ConstraintRow> rows;
   for (const CheckConstraint& check : schema.checks) rows.push_back({"check", check.name, check.text});
-  for (const UniqueKey& key : schema.unique_keys) {
-    std::string columns;
-    for (const int column : key.columns) columns += (columns.empty() ? "" : " ") + std::to_string(column);
-    rows.push_back({"unique", key.name, columns});
-  }
+  for (const UniqueKey& key : schema.unique_keys) rows.push_back({"unique", key.name, NumbersText(key.columns)});
   for (size_t column = 0; column < schema.columns.size(); ++column) {
     if (const auto& text = schema.columns[column].generated_text)
       rows.push_back({"generated", std::to_string(column), *text});
@@ -26,6 +32,7 @@ std::vector<ConstraintRow> ConstraintsOf(const TableSchema& schema) {
     if (const SqlType& type = schema.columns[column].type; type.id == TypeId::kEnum)
       rows.push_back({"enum", std::to_string(column), EnumText(EnumOf(type))});
   }
+  if (!schema.cluster_by.empty()) rows.push_back({"cluster", "", NumbersText(schema.cluster_by)});
   return rows;
 }
 bool AddConstraint(const ConstraintRow& row, TableSchema* schema) {
@@ -50,16 +57,21 @@ bool AddConstraint(const ConstraintRow& row, TableSchema* schema) {
     column.type = EnumSqlType(type);
     return true;
   }
-  if (row.kind != "unique") return false;
-  UniqueKey key{row.name, {}};
+  if (row.kind != "unique" && row.kind != "cluster") return false;
+  std::vector<int> columns;
   for (std::string_view rest = row.value; !rest.empty();) {
     const size_t end = std::min(rest.find(' '), rest.size());
     int column = -1;
     if (!number(rest.substr(0, end), &column)) return false;
-    key.columns.push_back(column);
+    columns.push_back(column);
     rest.remove_prefix(std::min(rest.size(), end + 1));
   }
-  schema->unique_keys.push_back(std::move(key));
+  if (row.kind == "unique") {
+    schema->unique_keys.push_back({row.name, std::move(columns)});
+    return true;
+  }
+  if (columns.empty() || !schema->cluster_by.empty()) return false;
+  schema->cluster_by = std::move(columns);
   return true;
 }
 

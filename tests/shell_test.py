@@ -149,6 +149,27 @@ def test_database_directory_lasts():
     equal(run("-c", "SELECT 1 AS a", "db", status=0).out, "a\n1\n")  # the directory may come last
 
 
+def test_vacuum_sorts_and_packs():
+    def rows():
+        return run("db", "--device", "host", "-c", "SELECT a FROM t", status=0).out.split()[1:]
+
+    def size():
+        return sum(os.path.getsize(os.path.join(folder, f)) for folder, _, files in os.walk("db") for f in files)
+
+    write("t.csv", "".join(f"{i * 7919 % 100000},{i % 10}\n" for i in range(100000)))
+    run("db", "-c", "CREATE TABLE t (a INTEGER, b BIGINT) WITH (cluster_by = a); SET compression = none; COPY t FROM 't.csv'",
+        status=0)
+    loaded, before = rows(), size()
+    holds(loaded != sorted(loaded, key=int), "COPY keeps the order of the file")
+    run("db", "-c", "VACUUM (compression ratio) t", status=0)
+    equal(rows(), sorted(loaded, key=int))
+    holds(size() < before / 2, f"{size()} bytes, not less than half of {before}")
+    # What INSERT ... SELECT adds is sorted, too, behind what is there.
+    run("db", "-c", "INSERT INTO t SELECT 2 - x, 0 FROM generate_series(1, 3) AS s(x)", status=0)
+    equal(rows()[-3:], ["-1", "0", "1"])
+    holds("cluster_by = 'a'" in run("db", "-c", ".schema", status=0).out)
+
+
 def test_without_directory_nothing_is_left():
     os.mkdir("tmp")
     run(

@@ -251,12 +251,12 @@ TEST_F(TabletCorruption, CatalogsOfOtherPrograms) {
   execute(path + "/catalog.sqlite", "CREATE TABLE t (a)");
   EXPECT_EQ(message(OpenMode::kReadWrite),
             "catalog \"" + path + "/catalog.sqlite\" is corrupt: it is not a database of this program");
-  execute(database_ + "/catalog.sqlite", "PRAGMA user_version = 4");
+  execute(database_ + "/catalog.sqlite", "PRAGMA user_version = 99");
   const auto newer = Database::Open(database_, OpenMode::kReadOnly);
   ASSERT_FALSE(newer.ok());
   EXPECT_EQ(newer.status().code(), ErrorCode::kCorrupt);
   EXPECT_EQ(newer.status().message(),
-            "database \"" + database_ + "\" has format version 4, this program reads version 3");
+            "database \"" + database_ + "\" has format version 99, this program reads version 5");
   EXPECT_EQ(newer.status().hint(), "Use the newer program that wrote it.");
 }
 

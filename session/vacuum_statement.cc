@@ -1,0 +1,73 @@
+// VACUUM: tables written anew.
+
+#include "session/program_run.h"
+#include "session/statements.h"
+
+namespace tessera {
+namespace {
+
+/// What a statement changes of the session, and changes back when it ends.
+class SettingsScope {
+ public:
+  explicit SettingsScope(SessionState* state) : state_(*state), saved_(state->settings) {}
+  ~SettingsScope() {
+    state_.settings = saved_;
+    state_.database->SetCompression(saved_.compression);
+  }
+  SettingsScope(const SettingsScope&) = delete;
+  SettingsScope& operator=(const SettingsScope&) = delete;
+
+ private:
+  SessionState& state_;
+  const Settings saved_;
+};
+
+std::string Quoted(const std::string& name) {
+  std::string out = "\"";
+  for (const char c : name) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + '"';
+}
+
+/// All rows in the order in which they are to be kept.
+std::string RowsOf(const TableSchema& schema) {
+  std::string sql = "SELECT * FROM " + Quoted(schema.name);
+  for (const int column : schema.cluster_by)
+    sql += (column == schema.cluster_by[0] ? " ORDER BY " : ", ") +
+           Quoted(schema.columns[static_cast<size_t>(column)].name);
+  return sql;
+}
+
+Status VacuumTable(SessionState* state, const std::string& name) {
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> before, state->database->Read());
+  const std::shared_ptr<const TableInfo> table = before->Find(name);
+  if (table == nullptr) return SqlError("table \"" + name + "\" does not exist");
+  TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, state->database->WriteNew(table->schema, true));
+  // The lock is held from here on: these are the rows that are replaced.
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->database->Read());
+  if (const auto held = now->Find(name); held == nullptr || held->id != table->id)
+    return {ErrorCode::kBusy, "table \"" + name + "\" was replaced by another process", "Run the statement again."};
+  TESSERA_ASSIGN(const Compiled rows, Compile(RowsOf(table->schema), *now, PlanOptionsOf(*state)));
+  uint64_t written = 0;
+  const auto append = [&](RowBatch&& batch) -> Status {
+    TESSERA_TRY(writer->Append(batch, written + 1));
+    written += batch.rows;
+    return Status::Ok();
+  };
+  TESSERA_TRY(RunProgram(state, *rows.program, *now, append));
+  if (state->cancel) return Cancelled();
+  TESSERA_TRY(writer->Commit());
+  state->timing.rows += written;
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status Vacuum(SessionState* state, const std::vector<std::string>& tables, const std::string& compression) {
+  const SettingsScope scope(state);
+  if (!compression.empty()) TESSERA_TRY(Set(state, "compression", compression));
+  state->settings.device = DeviceChoice::kHost;  // a GPU's rows come in any order
+  for (const std::string& table : tables) TESSERA_TRY(VacuumTable(state, table));
+  return Status::Ok();
+}
+
+}  // namespace tessera
