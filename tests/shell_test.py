@@ -167,7 +167,7 @@ def test_vacuum_sorts_and_packs():
     # What INSERT ... SELECT adds is sorted, too, behind what is there.
     run("db", "-c", "INSERT INTO t SELECT 2 - x, 0 FROM generate_series(1, 3) AS s(x)", status=0)
     equal(rows()[-3:], ["-1", "0", "1"])
-    holds("cluster_by = 'a'" in run("db", "-c", ".schema", status=0).out)
+    holds("cluster_by = 'a'" in run("db", "-c", ".schema", status=0).out, "the table knows its order")
 
 
 def test_without_directory_nothing_is_left():
