@@ -105,7 +105,7 @@ class Session::Impl {
     Timing& timing = state_.timing;
     timing.compile = MillisecondsSince(start);
     if (state_.cancel) return Cancelled();
-    state_.is_query = compiled.statement.kind == Statement::Kind::kSelect;
+    state_.is_query = compiled.statement.kind == Statement::Kind::kSelect && !compiled.statement.explain;
     const auto execution = Clock::now();
     const PhaseScope phase(Phase::kExecute);
     Status status = RunStatement(&state_, compiled, *snapshot, out);

@@ -27,15 +27,18 @@ enum Option : int {
   kOptionMemory,
   kOptionRanks,
   kOptionReadOnly,
+  kOptionRepeat,
   kOptionScatter,
   kOptionStats,
   kOptionStatsFile,
   kOptionThreads,
   kOptionTimer,
+  kOptionTrace,
   kOptionVersion,
+  kOptionWarmup,
 };
 
-constexpr std::array<option, 24> kOptions = {{{"bail", no_argument, nullptr, kOptionBail},
+constexpr std::array<option, 27> kOptions = {{{"bail", no_argument, nullptr, kOptionBail},
                                               {"box", no_argument, nullptr, kOptionBox},
                                               {"command", required_argument, nullptr, 'c'},
                                               {"csv", no_argument, nullptr, kOptionCsv},
@@ -51,12 +54,15 @@ constexpr std::array<option, 24> kOptions = {{{"bail", no_argument, nullptr, kOp
                                               {"memory", required_argument, nullptr, kOptionMemory},
                                               {"ranks", required_argument, nullptr, kOptionRanks},
                                               {"readonly", no_argument, nullptr, kOptionReadOnly},
+                                              {"repeat", required_argument, nullptr, kOptionRepeat},
                                               {"scatter", no_argument, nullptr, kOptionScatter},
                                               {"stats", required_argument, nullptr, kOptionStats},
                                               {"stats-file", required_argument, nullptr, kOptionStatsFile},
                                               {"threads", required_argument, nullptr, kOptionThreads},
                                               {"timer", no_argument, nullptr, kOptionTimer},
+                                              {"trace", required_argument, nullptr, kOptionTrace},
                                               {"version", no_argument, nullptr, kOptionVersion},
+                                              {"warmup", required_argument, nullptr, kOptionWarmup},
                                               {nullptr, 0, nullptr, 0},
                                               {nullptr, 0, nullptr, 0}}};
 
@@ -69,12 +75,14 @@ Result<uint64_t> Size(const char* name, const char* text) {
   return Usage(std::string(name) + " takes bytes, or a number with kb, mb, gb or tb: not \"" + text + "\"");
 }
 
-Result<int> Count(const char* name, std::string_view text, int most) {
+constexpr int kMostRuns = 1'000'000;
+
+Result<int> Count(const char* name, std::string_view text, int least, int most) {
   int n = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error == std::errc{} && end == text.data() + text.size() && n >= 1 && n <= most) return n;
-  return Usage(std::string(name) + " takes a number from 1 to " + std::to_string(most) + ": not \"" +
-               std::string(text) + "\"");
+  if (error == std::errc{} && end == text.data() + text.size() && n >= least && n <= most) return n;
+  return Usage(std::string(name) + " takes a number from " + std::to_string(least) + " to " + std::to_string(most) +
+               ": not \"" + std::string(text) + "\"");
 }
 
 Status UnknownOption(const char* argument) {
@@ -139,11 +147,11 @@ Result<CommandLine> ParseCommandLine(int argc, char** argv) {
         break;
       }
       case kOptionThreads: {
-        TESSERA_ASSIGN(line.session.threads, Count("--threads", optarg, 1024));
+        TESSERA_ASSIGN(line.session.threads, Count("--threads", optarg, 1, 1024));
         break;
       }
       case kOptionRanks: {
-        TESSERA_ASSIGN(line.ranks, Count("--ranks", optarg, 65'536));
+        TESSERA_ASSIGN(line.ranks, Count("--ranks", optarg, 1, 65'536));
         break;
       }
       case kOptionHostfile:
@@ -159,6 +167,18 @@ Result<CommandLine> ParseCommandLine(int argc, char** argv) {
       }
       case kOptionReadOnly:
         line.session.mode = OpenMode::kReadOnly;
+        break;
+      case kOptionRepeat: {
+        TESSERA_ASSIGN(line.repeat, Count("--repeat", optarg, 1, kMostRuns));
+        break;
+      }
+      case kOptionWarmup: {
+        TESSERA_ASSIGN(line.warmup, Count("--warmup", optarg, 0, kMostRuns));
+        break;
+      }
+      case kOptionTrace:
+        line.trace_file = optarg;
+        line.session.trace = true;
         break;
       case kOptionScatter:
         line.session.scatter = true;
@@ -217,6 +237,9 @@ are read from standard input, with editing and history if that is a terminal.
   --timer           print the time of each statement
   --stats F         csv or json: for each statement and rank, rows, bytes and where the time went
   --stats-file FILE write them to FILE instead of standard error
+  --trace FILE      write a timeline of all ranks, which https://ui.perfetto.dev opens
+  --repeat N        run each query N times; the first run prints its result
+  --warmup N        run each query N times before, which --stats, --timer and --trace leave out
   --ranks N         run on N ranks, started by mpirun (with a terminal for rank 0)
   --hostfile FILE   the machines of the ranks, as mpirun takes it (default: this one)
   --scatter         on ranks: send the other ranks their tablets, even if they see the directory

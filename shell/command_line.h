@@ -27,6 +27,8 @@ struct CommandLine {
   bool timer = false;
   std::optional<StatisticsFormat> statistics;  ///< nullopt: none
   std::string statistics_file;                 ///< "": standard error
+  std::string trace_file;                      ///< "": none
+  int repeat = 1, warmup = 0;                  ///< runs of each query that count; runs before them
   bool bail = false;
   int ranks = 0;                         ///< to start; 0: one process, or those that there are
   std::string hostfile;                  ///< of mpirun; "": all ranks on this machine

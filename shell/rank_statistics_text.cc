@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/version.h"
+#include "shell/json_quotes.h"
 
 namespace tessera {
 namespace {
@@ -72,18 +73,16 @@ std::vector<Field> Fields(const StatementRun& run, const vm::RankStatistics& r, 
   return fields;
 }
 
-std::string InQuotes(const std::string& text, StatisticsFormat format) {
+std::string InCsvQuotes(const std::string& text) {
   std::string out = "\"";
-  for (const char c : text) {
-    if (format == StatisticsFormat::kCsv) {
-      out += c == '"' ? "\"\"" : std::string(1, c);
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
-    }
-  }
+  for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
   return out + "\"";
+}
+
+std::string InJsonQuotes(const std::string& text) {
+  std::string out;
+  AppendInJsonQuotes(text, &out);
+  return out;
 }
 
 std::string CsvText(const Field& field) {
@@ -93,7 +92,7 @@ std::string CsvText(const Field& field) {
     return out;
   }
   const bool quoted = field.text.find_first_of(",\"\r\n") != std::string::npos;
-  return quoted ? InQuotes(field.text, StatisticsFormat::kCsv) : field.text;
+  return quoted ? InCsvQuotes(field.text) : field.text;
 }
 
 std::string JsonText(const Field& field) {
@@ -101,7 +100,7 @@ std::string JsonText(const Field& field) {
     case Field::Kind::kNumber:
       return field.text;
     case Field::Kind::kText:
-      return InQuotes(field.text, StatisticsFormat::kJson);
+      return InJsonQuotes(field.text);
     case Field::Kind::kNothing:
       return "null";
     case Field::Kind::kTraffic:

@@ -8,6 +8,7 @@
 #include <deque>
 
 #include "shell/display_width.h"
+#include "shell/json_quotes.h"
 #include "shell/statistics_text.h"
 
 namespace tessera {
@@ -120,7 +121,7 @@ class JsonText final : public TextWriter {
   Status Begin(const std::vector<vm::ResultColumn>& columns) override {
     for (const vm::ResultColumn& c : columns) {
       std::string key;
-      Quote(c.name, &key);
+      AppendInJsonQuotes(c.name, &key);
       keys_.push_back(key + ':');
     }
     buffer_ += '[';
@@ -150,11 +151,11 @@ class JsonText final : public TextWriter {
     if (column.IsNull(row)) {
       buffer_ += "null";
     } else if (column.type.id == TypeId::kText) {
-      Quote(column.Text(row), &buffer_);
+      AppendInJsonQuotes(column.Text(row), &buffer_);
     } else if (column.type.id == TypeId::kBytea) {
       std::string text;
       AppendText(column, row, &text);
-      Quote(text, &buffer_);
+      AppendInJsonQuotes(text, &buffer_);
     } else if (column.type.IsNumeric() && !(column.type.IsFloat() && !std::isfinite(column.Float(row)))) {
       AppendText(column, row, &buffer_);
     } else if (column.type.id == TypeId::kBoolean) {
@@ -164,31 +165,6 @@ class JsonText final : public TextWriter {
       AppendText(column, row, &buffer_);
       buffer_ += '"';
     }
-  }
-
-  static void Quote(std::string_view text, std::string* out) {
-    *out += '"';
-    for (std::string_view rest = text; !rest.empty();) {
-      const std::string_view before = rest;
-      const char32_t c = NextCharacter(&rest);
-      if (c == '"' || c == '\\') {
-        *out += '\\';
-        *out += static_cast<char>(c);
-      } else if (c == '\n') {
-        *out += "\\n";
-      } else if (c == '\t') {
-        *out += "\\t";
-      } else if (c == '\r') {
-        *out += "\\r";
-      } else if (c < 0x20) {
-        *out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-      } else if (c == 0xFFFD) {
-        *out += "\xEF\xBF\xBD";
-      } else {
-        *out += before.substr(0, before.size() - rest.size());
-      }
-    }
-    *out += '"';
   }
 
   std::vector<std::string> keys_;

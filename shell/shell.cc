@@ -35,7 +35,7 @@ std::string HomeFile(const char* name) {
 
 }  // namespace
 
-Shell::Shell(Session* session, const CommandLine& line) : session_(session), line_(line) {
+Shell::Shell(Session* session, const CommandLine& line) : session_(session), line_(line), reports_(line) {
   settings_.format = line.format;
   settings_.timer = line.timer;
   settings_.bail = line.bail;
@@ -67,6 +67,10 @@ int Shell::Run() {
     }
   }
   StopWatchingInterrupts();
+  if (const Status written = reports_.End(); !written.ok()) {
+    Message(written.message());
+    file_failed_ = true;
+  }
   if (output_.reader_gone()) return kExitOk;  // `| head` has seen what it wanted
   if (output_.failed()) return kExitUsage;
   if (quit_status_ >= 0) return quit_status_;
@@ -194,7 +198,7 @@ void Shell::RunBuffer(Script* script) {
     end = statement.offset + statement.sql.size();
     std::string name = std::exchange(script->next, {});
     if (name.empty()) name = NameOfScript(script->name);
-    RunStatement(statement.sql, script->buffer_line + statement.line - 1, *script, std::move(name));
+    RunStatement(statement.sql, script->buffer_line + statement.line - 1, *script, name);
     if (interactive_ && PendingInterrupt() != 0) return;  // Ctrl-C means the rest of the line too
   }
   NameInComment(std::string_view(text).substr(end), &script->next);
@@ -202,7 +206,7 @@ void Shell::RunBuffer(Script* script) {
 
 // ---- Running --------------------------------------------------------------------------------------------------------
 
-void Shell::RunStatement(std::string_view sql, int line, const Script& script, std::string name) {
+void Shell::RunStatement(std::string_view sql, int line, const Script& script, const std::string& name) {
   if (settings_.echo) {
     Status echoed = output_.Write(std::string(sql) + ";\n");
     if (!echoed.ok()) {
@@ -210,15 +214,29 @@ void Shell::RunStatement(std::string_view sql, int line, const Script& script, s
       return;
     }
   }
-  Status status = Execute(sql, std::move(name));
+  Status status = Execute(sql, name);
   if (!status.ok()) ReportError(status, sql, line, script);
 }
 
-Status Shell::Execute(std::string_view sql, std::string name) {
+Status Shell::Execute(std::string_view sql, const std::string& name) {
+  ++statements_;
+  for (int run = 1 - line_.warmup; run <= line_.repeat; ++run) {
+    Status status = ExecuteOnce(sql, run == 1 - line_.warmup);
+    const bool repeats = status.ok() && session_->last_was_query();
+    if (run > 0 || !repeats) {
+      if (settings_.timer) ReportTiming();
+      Report({statements_, name, static_cast<uint64_t>(std::max(run, 1))});
+    }
+    if (!repeats || !Continues()) return status;
+  }
+  return Status::Ok();
+}
+
+Status Shell::ExecuteOnce(std::string_view sql, bool prints) {
   progress_.Start();
-  const auto sink = [this](std::string_view text) {
+  const auto sink = [&](std::string_view text) {
     progress_.Finish();
-    return output_.Write(text);
+    return prints ? output_.Write(text) : Status::Ok();
   };
   const auto done = [this](const std::string& command_tag) {
     progress_.Finish();
@@ -229,9 +247,6 @@ Status Shell::Execute(std::string_view sql, std::string name) {
   progress_.Finish();
   output_.StatementDone();
   if (const std::string warning = session_->database().TakeWarning(); !warning.empty()) Message("WARNING:  " + warning);
-  if (settings_.timer) ReportTiming();
-  ++statements_;
-  if (line_.statistics) ReportStatistics({statements_, std::move(name), 1});
   return status;
 }
 
@@ -276,22 +291,10 @@ void Shell::ReportTiming() const {
   Message(text);
 }
 
-void Shell::ReportStatistics(const StatementRun& run) {
-  std::string text = RankStatisticsText(*line_.statistics, run, session_->last_statistics());
-  if (line_.statistics_file.empty()) {
-    if (statements_ == 1) text = RankStatisticsHeader(*line_.statistics) + text;
-    if (!text.empty()) Message(text.substr(0, text.size() - 1));
-    return;
-  }
-  const int fd = open(line_.statistics_file.c_str(),
-                      O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (statements_ == 1 ? O_TRUNC : 0), 0666);
-  if (statements_ == 1) text = RankStatisticsHeader(*line_.statistics) + text;
-  const bool written = fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const int error = errno;
-  if (fd >= 0) close(fd);
-  if (written) return;
-  Message(IoError("could not write", line_.statistics_file, error).message());
-  line_.statistics.reset();
+void Shell::Report(const StatementRun& run) {
+  const Status written = reports_.Add(run, session_->last_statistics());
+  if (written.ok()) return;
+  Message(written.message());
   file_failed_ = true;
 }
 

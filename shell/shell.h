@@ -16,6 +16,7 @@
 #include "shell/command_line.h"
 #include "shell/result_output.h"
 #include "shell/result_text.h"
+#include "shell/run_reports.h"
 #include "shell/statement_progress.h"
 
 namespace tessera {
@@ -72,16 +73,18 @@ class Shell {
   /// Runs what is left at the end of a script.
   void TakeEnd(Script* script);
   void RunBuffer(Script* script);
-  void RunStatement(std::string_view sql, int line, const Script& script, std::string name);
+  void RunStatement(std::string_view sql, int line, const Script& script, const std::string& name);
   void RunDotCommand(std::string_view text, const Script& script);
-  /// Runs SQL that a dot command made; its errors are told without a place.
-  Status Execute(std::string_view sql, std::string name = {});
+  /// Runs SQL, a query as often as --repeat and --warmup say. (Errors of what a dot command made are told without a place.)
+  Status Execute(std::string_view sql, const std::string& name = {});
+  /// Runs SQL once.
+  Status ExecuteOnce(std::string_view sql, bool prints);
 
   /// Whether to go on: not after .quit, an interrupt, an error with -bail, or when nobody reads the results.
   bool Continues() const;
   void ReportError(const Status& error, std::string_view sql, int line, const Script& script);
   void ReportTiming() const;
-  void ReportStatistics(const StatementRun& run);
+  void Report(const StatementRun& run);
   ResultTextOptions TextOptions() const;
   /// Prints a message to standard error, ending the line.
   static void Message(const std::string& text);
@@ -97,7 +100,8 @@ class Shell {
   bool quit_ = false;
   int quit_status_ = -1;     ///< of .quit N; -1 if not given
   uint64_t statements_ = 0;  ///< run, for --stats
-  int read_depth_ = 0;       ///< of .read
+  RunReports reports_;
+  int read_depth_ = 0;  ///< of .read
 };
 
 }  // namespace tessera

@@ -8,6 +8,7 @@ Closes with the line "N passed, N failed". Without MPI in the build, that tesser
 
 import csv
 import glob
+import json
 import os
 import re
 import shutil
@@ -232,6 +233,47 @@ def test_phases_add_up():
                 check(sum(sent.values()) == int(of[a]["bytes_sent"]), of[a])
                 check(all(partners(of[b], "received_from").get(a, 0) == sent.get(b, 0) for b in of if b != a), of)
                 check(ranks == 1 or len(sent) > 0, of[a])
+
+
+def test_trace():
+    """Spans nest, lie within their statement, and are the phases of the statistics."""
+    directory = database("trace", rows=20000, tablet_rows=1000)
+    trace, stats = os.path.join(WORK, "trace.json"), os.path.join(WORK, "trace.stats")
+    done = run(mpirun(3, directory, "--threads", "1", "--trace", trace, "--stats", "json", "--stats-file", stats, "-c",
+                      "SET replicate_below = 0; SET exchange_above = 0;\n-- name: \"quoted\"\n"
+                      "SELECT x.a, count(*) FROM t x JOIN t y ON x.a = y.a GROUP BY x.a ORDER BY x.a; SELECT sum(a) FROM t"))
+    check(done.returncode == 0, done.stderr)
+    events = json.load(open(trace))
+    check({e["args"]["name"] for e in events if e.get("name") == "process_name"} ==
+          {f"rank {r}, {os.uname().nodename}" for r in range(3)}, events)
+    lines = [json.loads(line) for line in open(stats)]
+    spans = [e for e in events if e["ph"] == "X"]
+    check({e["tid"] for e in spans} == {0}, "rows of GPUs without one")
+    statements = [e for e in spans if "args" in e]
+    check(sorted((e["args"]["statement"], e["pid"]) for e in statements) == [(n, r) for n in (3, 4) for r in range(3)], statements)
+    check({e["name"] for e in statements} == {'"quoted"', "statement 4"}, statements)
+    slack = 0.002  # microseconds, of rounding
+    for rank in range(3):
+        open_spans, own = [], [e for e in spans if e["pid"] == rank]
+        for e in own:
+            while open_spans and e["ts"] >= open_spans[-1]["ts"] + open_spans[-1]["dur"] - slack:
+                open_spans.pop()
+            if open_spans:
+                check(e["ts"] + e["dur"] <= open_spans[-1]["ts"] + open_spans[-1]["dur"] + slack, "overlap:", e, open_spans[-1])
+            else:
+                check("args" in e, "outside of a statement:", e)
+            open_spans.append(e)
+        for s in [e for e in own if "args" in e]:
+            # A rank starts after the master and ends before it: they are on one machine.
+            of = next(e for e in statements if e["pid"] == 0 and e["args"] == s["args"])
+            check(of["ts"] - slack <= s["ts"] and s["ts"] + s["dur"] <= of["ts"] + of["dur"] + slack, s, of)
+            line = next(l for l in lines if l["section"] is None and (l["statement"], l["rank"]) == (s["args"]["statement"], rank))
+            inside = [e for e in own if s["ts"] - slack <= e["ts"] and e["ts"] + e["dur"] <= s["ts"] + s["dur"] + slack]
+            for phase in PHASES:
+                ms = sum(e["dur"] for e in inside if e["name"] == phase) * 1e-3
+                check(abs(ms - line[phase + "_ms"]) < 0.05, phase, ms, line)
+            check(abs(s["dur"] * 1e-3 - line["total_ms"]) < max(0.05, 0.02 * line["total_ms"]), s, line)
+            check(any(e["name"].startswith("scan t") for e in inside), inside)
 
 
 def test_waiting_is_not_communication():

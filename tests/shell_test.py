@@ -674,6 +674,56 @@ def test_interrupt_of_what_waits_for_others():
     holds("canceling statement due to statement timeout" in said, said)
 
 
+def statistics_of(text):
+    """The lines of whole statements."""
+    return [line for line in map(json.loads, text.splitlines()) if line["section"] is None]
+
+
+def test_repeat_and_warmup():
+    script = "CREATE TABLE numbers (x INTEGER);\nINSERT INTO numbers SELECT 7;\n-- name: the query\nSELECT x FROM numbers;\n" \
+        "EXPLAIN SELECT x FROM numbers; SELECT 2147483647 + x FROM numbers; SELECT 2 AS two"
+    write("repeat.sql", script)
+    answer = run("--repeat", "3", "--warmup", "2", "--stats-file", "repeat.stats", "--stats", "json", "-csv", "-f", "repeat.sql", status=1)
+    # What is no query runs once, and results are printed once.
+    equal(answer.out.count("x\n7\n"), 1, answer)
+    holds(answer.out.endswith("two\n2\n"), answer)
+    equal(answer.err.count("out of range"), 1, answer)
+    lines = statistics_of(read("repeat.stats"))
+    equal([(line["name"], line["run"]) for line in lines if line["statement"] == 3], [("the query", n) for n in (1, 2, 3)])
+    equal([line["run"] for line in lines if line["statement"] == 2], [1])
+    equal([(line["name"], line["run"]) for line in lines if line["statement"] == 6], [("repeat", n) for n in (1, 2, 3)])
+    holds(all(abs(line["total_ms"] - sum(line[p + "_ms"] for p in PHASES)) < max(0.05, 0.02 * line["total_ms"]) for line in lines),
+          lines)
+    # Of all runs, or only of those that count.
+    equal(run("--repeat", "4", "--timer", "-c", "SELECT 1", status=0).err.count("Time: "), 4)
+    equal(run("--warmup", "4", "--timer", "-c", "SELECT 1", status=0).err.count("Time: "), 1)
+    equal(run("--repeat", "4", "-c", "SELECT count(*) FROM generate_series(1, 5)", status=0).out, "count(*)\n5\n")
+    run("--repeat", "0", "-c", "SELECT 1", status=2)
+    run("--repeat", "many", "-c", "SELECT 1", status=2)
+    run("--warmup", "0", "-c", "SELECT 1", status=0)
+    run("--warmup", "-1", "-c", "SELECT 1", status=2)
+
+
+PHASES = ["compile", "scatter", "read", "transfer", "kernel", "execute", "exchange", "wait", "gather", "merge", "print"]
+
+
+def test_trace():
+    run("--trace", "one.json", "--warmup", "1", "--repeat", "2", "-c",
+        "CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 10000) s(g); SELECT a % 3, count(*) FROM t GROUP BY 1 ORDER BY 1",
+        status=0)
+    events = json.loads(read("one.json"))
+    equal({event["pid"] for event in events}, {0})
+    statements = [event for event in events if "args" in event and "statement" in event["args"]]
+    equal([(event["args"]["statement"], event["args"]["run"]) for event in statements], [(1, 1), (2, 1), (2, 2)])
+    equal(statements[0]["ts"], 0)
+    holds("print" in {event["name"] for event in events}, events)
+    # Nothing ran: an empty timeline is one, too.
+    run("--trace", "none.json", "-c", "CREATE TABLE t (a INTEGER)", status=0)
+    equal(json.loads(read("none.json")), [])
+    answer = run("--trace", "absent/t.json", "-c", "SELECT 1 AS one", status=2)
+    holds("absent/t.json" in answer.err and answer.out == "one\n1\n", answer)
+
+
 def test_statement_timeout():
     run("db", "-c", SLOW_TABLE, status=0)
     answer = run("db", "-c", "SET statement_timeout = 200", "-c", SLOW_QUERY, "-c", "SELECT 1 AS one", status=1)
