@@ -8,6 +8,7 @@
 #include "compiler/expression_binder.h"
 #include "compiler/random_calls.h"
 #include "compiler/statement_option.h"
+#include "tablet/value_parser.h"
 #include "vm/format.h"
 #include "vm/meaning.h"
 #include "vm/text_functions.h"
@@ -101,6 +102,7 @@ Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vecto
       const bool format_first = (ClassOf(a[1]->type) & (kClassMoment | kClassTime)) != 0;
       return BindFormat(name, std::move(a[format_first ? 1 : 0]), std::move(a[format_first ? 0 : 1]), position);
     }
+    if (name == "to_number") return BindTextNumber(std::move(a[0]), std::move(a[1]), position);
     if (name == "to_date" || name == "to_timestamp" || name.ends_with("strptime"))
       return BindTextMoment(name, std::move(a[0]), std::move(a[1]), position);
     if (name == "date_add" && a[1]->type.id == TypeId::kInterval)
@@ -298,6 +300,20 @@ Result<ExprPtr> ExpressionBinder::Moment(TypeId type, int position) const {
                         : type == TypeId::kTime ? vm::FloorMod(local, vm::kMicrosPerDay)
                                                 : local;
   return MakeConstant(Value::Int(SqlType::Of(type), value), position);
+}
+
+Result<ExprPtr> ExpressionBinder::BindNamedMoment(std::string_view text, const SqlType& type, int position) const {
+  const bool time = type.id == TypeId::kTime;
+  if (type.id != TypeId::kDate && !type.IsTimestamp() && !time) return ExprPtr();
+  const std::string name = LowerCase(TrimBlanks(text));
+  if (name == "now") return Moment(type.id, position);
+  if (time) return ExprPtr();
+  if (name == "epoch") return MakeConstant(Value::Int(type, 0), position);
+  const int days = name == "yesterday" ? -1 : name == "tomorrow" ? 1 : 0;
+  if (days == 0 && name != "today") return ExprPtr();
+  TESSERA_ASSIGN(ExprPtr day, Moment(TypeId::kDate, position));
+  day->constant.i64 += days;
+  return type.id == TypeId::kDate ? std::move(day) : Cast(std::move(day), type);
 }
 
 Result<ExprPtr> ExpressionBinder::BindMoment(const ParseNode& node) {

@@ -90,6 +90,7 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   }
   if (names->size() > (system ? 2 : 1)) return Unsupported("a function name with a schema is not supported", position);
   if (node.Get(Field::k_agg_within_group) != nullptr && IsHypotheticalName(name)) return BindHypothetical(name, node);
+  if (name.starts_with("json")) return Unsupported(std::string(name) + " is not supported: there is no JSON", position);
   for (const NestedFunction& f : kNestedFunctions) {
     if (f.name == name)
       return Unsupported(std::string(name) + " is not supported: there are no arrays, maps and JSON", position, f.hint);
@@ -460,19 +461,21 @@ Result<ExpressionBinder::AggregateCall> ExpressionBinder::BindAggregateCall(std:
   }
   if (argument->type.id == TypeId::kInterval) {
     if (name == "sum" || name == "avg") {
-      if (distinct) return Unsupported(std::string(name) + " of DISTINCT intervals is not supported", position);
       const AggregateLeaf leaf = [&](AggregateFunction f, ExprPtr part, const SqlType& type) -> Result<ExprPtr> {
-        if (in_aggregate_) return AddAggregate(f, std::move(part), false, type, position);
+        if (in_aggregate_) return AddAggregate(f, std::move(part), distinct, type, position);
         WindowCall window;
         window.position = position;
         window.aggregate = f;
+        window.distinct = distinct;
         window.value = std::move(part);
         window.type = type;
         window.nullable = !Info(f).zero_if_empty;
         return AddWindow(std::move(window), node);
       };
       AggregateCall call;
-      TESSERA_ASSIGN(call.ordered, BindIntervalSum(name == "avg", std::move(argument), leaf, position));
+      const bool mean = name == "avg";
+      TESSERA_ASSIGN(call.ordered, distinct ? BindDifferentIntervalsSum(mean, std::move(argument), leaf, position)
+                                            : BindIntervalSum(mean, std::move(argument), leaf, position));
       return call;
     }
     if (distinct || name == "approx_count_distinct") argument = OrderedForm(std::move(argument));

@@ -222,4 +222,21 @@ Result<ExprPtr> ExpressionBinder::BindIntervalSum(bool mean, ExprPtr interval, c
   return BindIntervalArithmetic(Function::kByInterval, std::move(sum), std::move(count), position);
 }
 
+/// The same with DISTINCT: of lengths, because intervals of one length are one value, shown as justify_interval shows it.
+Result<ExprPtr> ExpressionBinder::BindDifferentIntervalsSum(bool mean, ExprPtr interval, const AggregateLeaf& leaf,
+                                                            int position) {
+  ExprPtr length = OrderedForm(std::move(interval));
+  TESSERA_ASSIGN(ExprPtr again, Copy(*length));
+  TESSERA_ASSIGN(ExprPtr micros, leaf(AggregateFunction::kSum, std::move(length), SqlType::Decimal(38, 0)));
+  TESSERA_ASSIGN(micros, Folded(MakeCast(std::move(micros), kBigint)));
+  ExprPtr months = MakeConstant(Value::Int(kBigint, 0), position), days = months->Clone();
+  ExprPtr sum = MakeFunction(Function::kMakeInterval, kInterval, position,
+                             ExprList(std::move(months), std::move(days), std::move(micros)));
+  if (mean) {
+    TESSERA_ASSIGN(ExprPtr count, leaf(AggregateFunction::kCount, std::move(again), kBigint));
+    TESSERA_ASSIGN(sum, BindIntervalArithmetic(Function::kByInterval, std::move(sum), std::move(count), position));
+  }
+  return Folded(MakeFunction(Function::kJustifyInterval, kInterval, position, ExprList(std::move(sum))));
+}
+
 }  // namespace tessera

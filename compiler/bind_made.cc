@@ -4,6 +4,8 @@
 #include <string>
 
 #include "compiler/expression_binder.h"
+#include "compiler/statement_option.h"
+#include "tablet/enum_type.h"
 #include "tablet/time_zone.h"
 #include "vm/meaning.h"
 
@@ -24,6 +26,24 @@ const SqlType kInterval = SqlType::Of(TypeId::kInterval);
 constexpr int64_t kHour = 3'600'000'000, kMinute = 60'000'000, kSecond = 1'000'000;
 
 bool IsNumber(const Expr& e) { return (ClassOf(e.type) & kClassNumber) != 0; }
+
+/// The labels as PostgreSQL shows an array of them: {sad,"so so",ok}.
+std::string LabelList(const EnumType& type) {
+  std::string out = "{";
+  for (const std::string& label : type.labels) {
+    if (out.size() > 1) out += ",";
+    const bool quoted =
+        label.empty() || LowerCase(label) == "null" || label.find_first_of("{},\"\\ \t\n\v\f\r") != std::string::npos;
+    if (quoted) out += '"';
+    for (const char c : label) {
+      if (c == '"' || c == '\\') out += '\\';
+      out += c;
+    }
+    if (quoted) out += '"';
+  }
+  return out + "}";
+}
+
 ExprPtr Number(int64_t v, int position) { return MakeConstant(Value::Int(kBigint, v), position); }
 
 }  // namespace
@@ -53,6 +73,13 @@ Result<ExprPtr> ExpressionBinder::BindMade(std::string_view name, std::vector<Ex
   if ((name == "typeof" || name == "pg_typeof") && a.size() == 1) {
     const bool unknown = a[0]->type.id == TypeId::kNull;
     return MakeConstant(Value::Text(unknown ? "unknown" : a[0]->type.ToString()), position);
+  }
+  if (name.starts_with("enum_") && a.size() == 1 && a[0]->type.id == TypeId::kEnum) {
+    const SqlType type = a[0]->type;
+    const auto last = static_cast<int64_t>(EnumOf(type).labels.size()) - 1;
+    if (name == "enum_range") return MakeConstant(Value::Text(LabelList(EnumOf(type))), position);
+    if (name == "enum_first" || name == "enum_last")
+      return MakeConstant(Value::Int(type, name == "enum_first" ? 0 : last), position);
   }
   if (name == "lcm" && a.size() == 2) {
     TESSERA_ASSIGN(const bool fits, resolve({kInteger, kInteger}));

@@ -1,4 +1,4 @@
-// Binding functions that read moments from texts by a format: STRPTIME, TO_DATE, TO_TIMESTAMP. The format becomes a
+// Binding functions that read moments and numbers from texts by a format: STRPTIME, TO_DATE, TO_TIMESTAMP, TO_NUMBER. The format becomes a
 // regular expression; what its groups match becomes a text in the form that a cast reads.
 #include <string>
 #include <utility>
@@ -163,6 +163,47 @@ Result<ExprPtr> ExpressionBinder::BindTextMoment(std::string_view name, ExprPtr 
   TESSERA_ASSIGN(text,
                  call(Function::kCase, kText, ExprList(std::move(matches), std::move(text), std::move(otherwise))));
   return may_fail ? Cast(std::move(text), type) : BindTryCast(std::move(text), type, position);
+}
+
+/// TO_NUMBER(x, format): as many digits before and behind the point as the format has. What is no digit, point or sign
+/// is passed over, as commas and currencies are.
+Result<ExprPtr> ExpressionBinder::BindTextNumber(ExprPtr x, ExprPtr format, int position) {
+  TESSERA_ASSIGN(x, Resolve(std::move(x), kText));
+  TESSERA_ASSIGN(format, Resolve(std::move(format), kText));
+  if (x->type.id != TypeId::kText || format->type.id != TypeId::kText) {
+    return SqlError("function to_number(" + x->type.ToString() + ", " + format->type.ToString() + ") does not exist",
+                    position, "It takes a text and a format.");
+  }
+  if (!IsConstant(*format))
+    return Unsupported("to_number with a format that is not a constant is not supported", format->position);
+  if (format->constant.null) return MakeNull(SqlType::Decimal(18, 3), position);
+  const vm::Format read(format->constant.text, SqlType::Decimal(38, 0), vm::Format::Language::kToChar);
+  if (!read.error().empty()) return SqlError(read.error(), format->position);
+  int before = 0, behind = 0;
+  if (!read.CountDigits(&before, &behind) || before + behind > 38) {
+    return Unsupported(
+        "a format of to_number without digits, with EEEE, RN or V, or with more than 38 digits is not supported",
+        format->position, "to_number(x, '999G999D99')");
+  }
+  const auto replaced = [&](ExprPtr text, std::string regex, std::string with) {
+    return Folded(MakeFunction(Function::kRegexReplace, kText, position,
+                               ExprList(std::move(text), TextConstant(std::move(regex), position),
+                                        TextConstant(std::move(with), position), IntegerConstant(1, position))));
+  };
+  // A sign may stand at either end; < is that of <12>.
+  TESSERA_ASSIGN(ExprPtr again, Copy(*x));
+  TESSERA_ASSIGN(ExprPtr negative, BindMatch(std::move(again), TextConstant("[-<]", position), position));
+  TESSERA_ASSIGN(ExprPtr digits, replaced(std::move(x), "[^0-9.]", ""));
+  const std::string whole = "([0-9]{0," + std::to_string(before) + "})[0-9]*";
+  const std::string fraction = behind == 0 ? "" : "(?:\\.([0-9]{0," + std::to_string(behind) + "}))?";
+  TESSERA_ASSIGN(digits,
+                 replaced(std::move(digits), "\\A" + whole + fraction + ".*\\z", behind == 0 ? "\\1" : "\\1.\\2"));
+  const SqlType type = SqlType::Decimal(before + behind, behind);
+  TESSERA_ASSIGN(ExprPtr number, Cast(std::move(digits), type));
+  TESSERA_ASSIGN(ExprPtr same, Copy(*number));
+  TESSERA_ASSIGN(same, Folded(MakeFunction(Function::kNeg, type, position, ExprList(std::move(same)))));
+  return Folded(
+      MakeFunction(Function::kCase, type, position, ExprList(std::move(negative), std::move(same), std::move(number))));
 }
 
 }  // namespace tessera

@@ -184,6 +184,10 @@ Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
     Result<ExprPtr> interval = BindInterval(type_name, std::move(e));
     return interval.ok() || !tries ? std::move(interval) : MakeNull(type, position);
   }
+  if (IsUntyped(*e) && !e->constant.null) {
+    TESSERA_ASSIGN(ExprPtr moment, BindNamedMoment(e->constant.text, type, position));
+    if (moment != nullptr) return moment;
+  }
   if (IsUntyped(*e)) {
     // A literal is read as the type without its length; then CAST cuts it.
     SqlType plain = type;

@@ -304,6 +304,7 @@ class ExpressionBinder {
   /// STARTS_WITH, ENDS_WITH and CONTAINS.
   Result<ExprPtr> BindPartOf(std::string_view name, ExprPtr x, ExprPtr part, int position);
   Result<ExprPtr> BindConcatWithSeparator(std::vector<ExprPtr> args, int position);
+  Result<ExprPtr> BindTextNumber(ExprPtr x, ExprPtr format, int position);
   Result<ExprPtr> BindFormat(std::string_view name, ExprPtr x, ExprPtr format, int position);
   Result<ExprPtr> BindByteForm(std::string_view name, std::vector<ExprPtr>* args, int position);
   Result<ExprPtr> BindSetSeed(ExprPtr x, int position);
@@ -323,6 +324,7 @@ class ExpressionBinder {
   Result<ExprPtr> BindAge(std::vector<ExprPtr>* args, int position);
   Result<ExprPtr> BindIntervalField(std::string_view field, const Expr& interval, int position);
   /// The parts of SUM and AVG of intervals are aggregates of the block, or windows.
+  Result<ExprPtr> BindDifferentIntervalsSum(bool mean, ExprPtr interval, const AggregateLeaf& leaf, int position);
   Result<ExprPtr> BindIntervalSum(bool mean, ExprPtr interval, const AggregateLeaf& leaf, int position);
   Result<const TimeZone*> BindZone(const ParseNode& node);
   Result<ExprPtr> BeginInZone(DateUnit unit, ExprPtr moment, const TimeZone& zone, int position);
@@ -330,6 +332,8 @@ class ExpressionBinder {
   /// A function of x and a time zone.
   Result<ExprPtr> InZone(Function function, const SqlType& type, ExprPtr x, const TimeZone& zone) const;
   Result<ExprPtr> Moment(TypeId type, int position) const;
+  /// DATE 'yesterday' and its kin; nullptr if the text is none of these names, or the type no moment.
+  Result<ExprPtr> BindNamedMoment(std::string_view text, const SqlType& type, int position) const;
 
   // bind_regex.cc
   /// ~, ~*, !~ and !~*.

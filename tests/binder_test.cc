@@ -683,7 +683,6 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"SELECT ARRAY(SELECT 1)", "ARRAY of a subquery", "ARRAY"},
       {"SELECT i FROM t WHERE (i, s) < ALL (SELECT 1, 2)", "a row value with this operator", "(i, s)"},
       {"SELECT * FROM unnest(1, 2)", "function unnest in FROM", "unnest"},
-      {"SELECT sum(DISTINCT INTERVAL '1 day') FROM t", "sum of DISTINCT intervals", "sum"},
       {"SELECT i FROM t FOR UPDATE", "FOR UPDATE and FOR SHARE", "FOR UPDATE"},
       {"SELECT i FROM t TABLESAMPLE reservoir (10%)", "a RESERVOIR sample of a percentage", "10%"},
       {"SELECT i INTO z FROM t", "SELECT INTO", "INTO"},

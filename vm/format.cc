@@ -577,6 +577,12 @@ void Format::ReadNumber(std::string_view text) {
   if (before_ + behind_ > kMostDigits) error_ = fmt::format("a format has at most {} digits", kMostDigits);
 }
 
+bool Format::CountDigits(int* before, int* behind) const {
+  *before = before_;
+  *behind = behind_;
+  return before_ + behind_ > 0 && !exponent_ && !roman_ && shift_ == 0;
+}
+
 void Format::AppendExponent(const Value& v, std::string* out) const {
   std::string text;
   if (type_.IsFloat()) {

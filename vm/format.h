@@ -67,6 +67,8 @@ class Format {
   const std::string& error() const { return error_; }
   /// Whether it shows how far the clocks are from UTC.
   bool HasZone() const;
+  /// The digits before and behind the point that numbers have; false if it has none, or is a form that none are read in.
+  bool CountDigits(int* before, int* behind) const;
   /// Appends a value of the type that is not NULL.
   void Append(const Value& v, std::string* out) const;
   /// Of texts in the format, in the language that it was read in. REQUIRES: the type is a moment's.
