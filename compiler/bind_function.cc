@@ -59,17 +59,18 @@ struct NestedFunction {
 constexpr NestedFunction kNestedFunctions[] = {
     {"array_agg", "string_agg gives one text."},
     {"list", "string_agg gives one text."},
-    {"unnest", "VALUES makes rows."},
+    {"unnest", "In FROM it is: SELECT u FROM t, unnest(string_to_array(x, ',')) AS u."},
     {"json_agg", ""},
     {"jsonb_agg", ""},
     {"json_object_agg", ""},
     {"regexp_match", "regexp_substr gives a match or a group of it."},
     {"regexp_extract_all", "regexp_substr(x, y, 1, n) gives the n-th match."},
     {"regexp_split_to_array", "split_part gives one part."},
-    {"regexp_split_to_table", "split_part gives one part."},
-    {"string_to_array", "split_part gives one part."},
-    {"string_split", "split_part gives one part."},
-    {"str_split", "split_part gives one part."},
+    {"regexp_split_to_table", "In FROM it is: SELECT u FROM t, regexp_split_to_table(x, ',') AS u."},
+    {"string_to_table", "In FROM it is: SELECT u FROM t, string_to_table(x, ',') AS u."},
+    {"string_to_array", "split_part gives one part; in FROM, unnest(string_to_array(x, ',')) gives a row of each."},
+    {"string_split", "split_part gives one part; in FROM, unnest(string_split(x, ',')) gives a row of each."},
+    {"str_split", "split_part gives one part; in FROM, unnest(str_split(x, ',')) gives a row of each."},
 };
 
 constexpr const char* kCastHint =

@@ -115,8 +115,9 @@ ExprPtr CountOf(const Expr& start, const Expr& stop, const Expr& step, bool incl
   return MakeFunction(Function::kCase, kBigint, -1, std::move(branches));
 }
 
-/// The rows of `one`, each as often as its last output says, with their columns, and behind these their number.
-std::shared_ptr<Query> Numbered(std::shared_ptr<Query> one, const std::string& name) {
+}  // namespace
+
+std::shared_ptr<Query> NumberedRows(std::shared_ptr<Query> one, const std::string& name) {
   one->repeat = one->visible;
   auto numbered = std::make_shared<Query>();
   Window window;
@@ -135,8 +136,6 @@ std::shared_ptr<Query> Numbered(std::shared_ptr<Query> one, const std::string& n
   numbered->relations.back().correlated = correlated;
   return numbered;
 }
-
-}  // namespace
 
 Result<ExprPtr> FromBinder::VaryingSeries(std::vector<ExprPtr> args, bool inclusive, const std::string& name,
                                           int position, Query* values) {
@@ -160,7 +159,7 @@ Result<ExprPtr> FromBinder::VaryingSeries(std::vector<ExprPtr> args, bool inclus
   one->outputs.push_back({std::move(times), "times"});
   one->visible = 2;
   MoveInward(one.get(), 2);
-  std::shared_ptr<Query> numbered = Numbered(std::move(one), name);
+  std::shared_ptr<Query> numbered = NumberedRows(std::move(one), name);
   const bool correlated = RefersOutward(*numbered);
   values->relations.push_back(DerivedTable(std::move(numbered)));
   values->relations.back().alias = name;
@@ -169,6 +168,29 @@ Result<ExprPtr> FromBinder::VaryingSeries(std::vector<ExprPtr> args, bool inclus
   ExprPtr steps = Call(Function::kMul, kBigint, Call(Function::kSub, kBigint, column(2), Integer(1)), column(1));
   ExprPtr value = Call(Function::kAdd, kBigint, column(0), std::move(steps));
   return big ? std::move(value) : MakeCast(std::move(value), kInteger);
+}
+
+Status FromBinder::AddVisible(NameScope* visible) const {
+  for (const NameScope* part : before_) {
+    visible->columns.insert(visible->columns.end(), part->columns.begin(), part->columns.end());
+    TESSERA_TRY(AddVariables(*part, visible));
+  }
+  return {};
+}
+
+Status FromBinder::AddValues(const ParseNode& item, const std::string& name, int position,
+                             std::shared_ptr<Query> values, ExprPtr value, ExprPtr number, NameScope* scope) {
+  const ParseNode* alias = item.Get(Field::k_alias);
+  // As in PostgreSQL the one column is called like the table.
+  const std::string column(alias != nullptr ? alias->Text(Field::k_aliasname) : std::string_view(name));
+  values->outputs.push_back({std::move(value), column});
+  if (item.Get(Field::k_ordinality) != nullptr) values->outputs.push_back({std::move(number), "ordinality"});
+  values->visible = static_cast<int>(values->outputs.size());
+  const bool correlated = RefersOutward(*values);
+  Relation relation = DerivedTable(std::move(values));
+  relation.alias = name;
+  relation.correlated = correlated;
+  return AddRelation(std::move(relation), "", alias, position, scope);
 }
 
 Status FromBinder::BindSeries(const ParseNode& item, NameScope* scope) {
@@ -182,21 +204,18 @@ Status FromBinder::BindSeries(const ParseNode& item, NameScope* scope) {
   std::string name;
   for (const ParseNode& n : *call->Get(Field::k_funcname)) name = n.Text(Field::k_sval);
   const int position = call->location();
+  if (item.Get(Field::k_coldeflist) != nullptr)
+    return SqlError("a column definition list is only allowed for functions returning \"record\"", position);
+  if (IsUnnested(name)) return BindUnnest(item, *call, name, scope);
   const bool inclusive = name == "generate_series";
   if (!inclusive && name != "range") {
     return Unsupported("function " + name + " in FROM is not supported", position,
-                       name == "unnest" ? "VALUES makes rows." : "generate_series and range are.");
+                       "generate_series, range, string_to_table and unnest are.");
   }
-  if (item.Get(Field::k_coldeflist) != nullptr)
-    return SqlError("a column definition list is only allowed for functions returning \"record\"", position);
 
   std::vector<ExprPtr> args;
-  // A function in FROM sees the tables before it.
   NameScope visible;
-  for (const NameScope* part : before_) {
-    visible.columns.insert(visible.columns.end(), part->columns.begin(), part->columns.end());
-    TESSERA_TRY(AddVariables(*part, &visible));
-  }
+  TESSERA_TRY(AddVisible(&visible));
   if (context_.nesting > kMaxNesting) return NestedTooDeeply(position);
   QueryBlock inside(context_, &visible);
   ExpressionBinder binder(&inside.context, &inside.scope, Clause::kValues);
@@ -216,18 +235,8 @@ Status FromBinder::BindSeries(const ParseNode& item, NameScope* scope) {
   if (args.size() < 2 || args.size() > 3)
     return SqlError("function " + name + " does not take " + std::to_string(args.size()) + " arguments", position,
                     "It takes a start, a stop and a step.");
-  const ParseNode* alias = item.Get(Field::k_alias);
-  // As in PostgreSQL the one column is called like the table.
-  const std::string column(alias != nullptr ? alias->Text(Field::k_aliasname) : std::string_view(name));
   const auto add = [&](std::shared_ptr<Query> values, ExprPtr value, ExprPtr number) {
-    values->outputs.push_back({std::move(value), column});
-    if (item.Get(Field::k_ordinality) != nullptr) values->outputs.push_back({std::move(number), "ordinality"});
-    values->visible = static_cast<int>(values->outputs.size());
-    const bool correlated = RefersOutward(*values);
-    Relation relation = DerivedTable(std::move(values));
-    relation.alias = name;
-    relation.correlated = correlated;
-    return AddRelation(std::move(relation), "", alias, position, scope);
+    return AddValues(item, name, position, std::move(values), std::move(value), std::move(number), scope);
   };
   auto values = std::make_shared<Query>();
   if (varies) {
@@ -279,7 +288,7 @@ Status FromBinder::BindSeries(const ParseNode& item, NameScope* scope) {
   one->outputs.push_back({MakeConstant(Value::Int(kInteger, 1), -1), "one"});
   one->outputs.push_back({Integer(static_cast<int64_t>(s.rows)), "times"});
   one->visible = 1;
-  values->relations.push_back(DerivedTable(Numbered(std::move(one), name)));
+  values->relations.push_back(DerivedTable(NumberedRows(std::move(one), name)));
   values->relations.back().alias = name;
   const ExprPtr number = MakeColumn(0, 1, kBigint, false, position);
   return add(std::move(values), ValueOf(s, *number), number->Clone());

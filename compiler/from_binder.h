@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -34,6 +35,13 @@ class FromBinder {
   /// whose column 2 is the row's number.
   Result<ExprPtr> VaryingSeries(std::vector<ExprPtr> args, bool inclusive, const std::string& name, int position,
                                 Query* values);
+  /// bind_unnest.cc: a call of a function that makes rows of a list.
+  Status BindUnnest(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope);
+  /// What a function in FROM sees: the tables before it.
+  Status AddVisible(NameScope* visible) const;
+  /// Adds the rows of a function. `number`: the value of WITH ORDINALITY.
+  Status AddValues(const ParseNode& item, const std::string& name, int position, std::shared_ptr<Query> values,
+                   ExprPtr value, ExprPtr number, NameScope* scope);
   /// Adds a relation under its alias and its columns' names; `alias` is an Alias node or nullptr.
   Status AddRelation(Relation relation, const std::string& table, const ParseNode* alias, int position,
                      NameScope* scope);
@@ -66,6 +74,11 @@ class FromBinder {
 
 /// Adds the names of a part of FROM to `scope`. Errors: a name that is there twice.
 Status AddVariables(const NameScope& part, NameScope* scope);
+
+/// The rows of `one`, each as often as its last output says, with their columns, and behind these their number.
+std::shared_ptr<Query> NumberedRows(std::shared_ptr<Query> one, const std::string& name);
+/// Whether a function of that name in FROM makes rows of a list.
+bool IsUnnested(std::string_view name);
 
 /// The byte offset of a FROM item, or of the first node in it that has one.
 int PositionOf(const ParseNode& item);
