@@ -18,127 +18,11 @@ import sys
 import tempfile
 import time
 
+from rank_jobs import (BUILD, ENVIRONMENT, LIMIT, LONG, QUERIES, TESSERA, WORK, Job, another_disk, check, check_one_error,
+                       database, has_mpi, mpirun, processes, run, run_tests)
 from terminal import Terminal
 
-BUILD = os.path.abspath(sys.argv[1])
-TESSERA = os.path.join(BUILD, "tessera")
-WORK = tempfile.mkdtemp(prefix="tessera_cluster_test.")
-ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", TMPDIR=WORK,
-                   OMPI_MCA_orte_tmpdir_base="/tmp",
-                   # A library is loaded before a sanitizer's here: see blind().
-                   ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0")
-LIMIT = 120  # seconds; what takes so long hangs
-# About a minute on one rank, and nothing that a LIMIT or an index could shorten.
-LONG = "SELECT count(*) FROM t a, t b, t c, t d WHERE a.a + b.a < c.a * d.a"
-
-
-def mpirun(ranks, *arguments, wrap=()):
-    return ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(ranks), *wrap, TESSERA, *arguments]
-
-
-def run(command, text=None):
-    done = subprocess.run(command, env=ENVIRONMENT, input=text, capture_output=True, text=True, timeout=LIMIT,
-                          stdin=subprocess.DEVNULL if text is None else None)
-    done.own = [line for line in done.stderr.splitlines() if "ERROR" in line or line.startswith("tessera:")]
-    return done
-
-
-def database(name, rows=100, tablet_rows=7):
-    """A table t(a INTEGER, b TEXT, c DOUBLE PRECISION), and as many rows of it."""
-    directory = os.path.join(WORK, name)
-    data = os.path.join(WORK, name + ".csv")
-    with open(data, "w") as out:
-        out.writelines(f"{i},v{i % 5},{i * 0.5}\n" for i in range(rows))
-    check(run([TESSERA, directory, "-c",
-               f"CREATE TABLE t (a INTEGER, b TEXT, c DOUBLE PRECISION) WITH (tablet_rows = {tablet_rows});"
-               f"COPY t FROM '{data}'"]).returncode == 0, "the database cannot be made")
-    return directory
-
-
-def check(condition, *what):
-    if not condition:
-        raise AssertionError(" ".join(str(w) for w in what))
-
-
-def check_one_error(done, *parts):
-    """One message with all of the parts, and a status that is not 0."""
-    check(done.returncode != 0, "status 0", done.stdout, done.stderr)
-    check(len(done.own) == 1, "not one message:", done.stderr)
-    for part in parts:
-        check(part in done.stderr, repr(part), "is not in", done.stderr)
-
-
-def processes(directory):
-    """Numbers of the tessera processes that have the directory on their command line, by rank."""
-    found = {}
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            command = open(f"/proc/{name}/cmdline").read().split("\0")
-            environment = open(f"/proc/{name}/environ").read().split("\0")
-        except OSError:
-            continue
-        if command[0] == TESSERA and directory in command:
-            rank = [v for v in environment if v.startswith("OMPI_COMM_WORLD_RANK=")]
-            if rank:
-                found[int(rank[0].split("=")[1])] = int(name)
-    return found
-
-
-class Job:
-    """A job whose statements come through a pipe that stays open."""
-
-    def __init__(self, ranks, directory, statements, *arguments):
-        self.directory = directory
-        self.messages = tempfile.TemporaryFile("w+", dir=WORK)  # a pipe that nobody reads would hold the job up
-        self.process = subprocess.Popen(mpirun(ranks, directory, *arguments), env=ENVIRONMENT, stdin=subprocess.PIPE,
-                                        stdout=subprocess.DEVNULL, stderr=self.messages, text=True)
-        self.process.stdin.write(statements)
-        self.process.stdin.flush()
-        deadline = time.time() + 30
-        while len(processes(directory)) < ranks and time.time() < deadline:
-            time.sleep(0.05)
-        time.sleep(1.5)  # until they have met and are at work, or wait for it
-        self.ranks = processes(directory)
-        check(len(self.ranks) == ranks, "the ranks do not start")
-
-    def check_ends(self, seconds):
-        start = time.time()
-        try:
-            self.process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            for process in self.ranks.values():
-                os.kill(process, signal.SIGKILL)
-            self.process.kill()
-            raise AssertionError(f"the job is still there after {seconds} s")
-        took = time.time() - start
-        deadline = time.time() + 1
-        while processes(self.directory) and time.time() < deadline:
-            time.sleep(0.05)
-        check(not processes(self.directory), "processes are left:", processes(self.directory))
-        check(self.process.returncode != 0, "status 0")
-        self.messages.seek(0)
-        return took, self.messages.read()
-
-
 # ---- Right answers ----------------------------------------------------------------------------------------------------
-
-QUERIES = """SET replicate_below = 0;
-SELECT count(*), sum(a), min(b), max(c) FROM t;
-SELECT b, count(*), sum(c) FROM t GROUP BY b ORDER BY b;
-SELECT a, b FROM t WHERE a % 10 = 3;
-SELECT a FROM t LIMIT 5 OFFSET 3;
-SELECT a FROM t ORDER BY c DESC LIMIT 4;
-SELECT a FROM t ORDER BY b, c DESC OFFSET 90;
-SELECT x.a, y.b FROM t x, t y WHERE x.a = y.a AND x.a < 4;
-SELECT count(*) FROM t x, t y WHERE x.b = y.b AND x.a < y.a;
-SELECT b, count(DISTINCT a) FROM t GROUP BY b HAVING count(*) > 1 ORDER BY b;
-SELECT DISTINCT b FROM t ORDER BY b;
-SELECT count(*) FROM t WHERE a < 0;
-SELECT a FROM t WHERE a < 0 LIMIT 0;
-"""
-
 
 def test_the_rows_of_one_process():
     directory = database("same")
@@ -441,37 +325,14 @@ def test_directory_that_is_not_there():
     check(done.returncode == 3 and len(done.own) == 1, done.returncode, done.stderr)
 
 
-def blind():
-    """A library that hides the database from the rank that loads it."""
-    source, library = os.path.join(WORK, "blind.c"), os.path.join(WORK, "blind.so")
-    open(source, "w").write(r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
-static int hidden(const char* path) { return strstr(path, "/private/") != 0; }
-int access(const char* path, int mode) {
-  if (hidden(path)) return errno = ENOENT, -1;
-  return ((int (*)(const char*, int))dlsym(RTLD_NEXT, "access"))(path, mode);
-}
-int open(const char* path, int flags, ...) {
-  if (hidden(path)) return errno = ENOENT, -1;
-  return ((int (*)(const char*, int, int))dlsym(RTLD_NEXT, "open"))(path, flags, 0600);
-}
-""")
-    subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True)
-    return library
-
-
 def test_a_rank_that_does_not_see_the_directory():
     os.makedirs(os.path.join(WORK, "private"))
     directory = database("private/db")
+    hidden = another_disk(os.path.join(WORK, "private"), "/nowhere")
 
     def job(*options):
         end = [TESSERA, directory, *options, "-c", "SET replicate_below = 0; SELECT sum(a), max(b) FROM t"]
-        return run(["mpirun", "--oversubscribe", "-np", "2", *end, ":", "-np", "1", "-x", "LD_PRELOAD=" + blind(), *end])
+        return run(["mpirun", "--oversubscribe", "-np", "2", *end, ":", "-np", "1", "-x", "LD_PRELOAD=" + hidden, *end])
     done = job()
     check_one_error(done, "rank 2: ", "--scatter")
     check(done.returncode == 3, done.returncode)
@@ -718,24 +579,10 @@ def test_without_mpi():
 
 
 def main():
-    only = sys.argv[2:]
-    tests = [f for name, f in globals().items() if name.startswith("test_") and (not only or name in only)]
-    if shutil.which("mpirun") is None or not os.path.exists(os.path.join(BUILD, "tessera_mpi.so")):
-        print("no MPI in this build: only that is tested")
-        tests = [test_without_mpi]
-    passed = failed = 0
-    for test in tests:
-        start = time.time()
-        try:
-            test()
-            passed += 1
-            print(f"ok      {test.__name__} {time.time() - start:.1f} s", flush=True)
-        except (AssertionError, subprocess.TimeoutExpired, OSError, ValueError, LookupError) as error:
-            failed += 1
-            print(f"FAILED {test.__name__}: {type(error).__name__}: {error}", flush=True)
-    shutil.rmtree(WORK, ignore_errors=True)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    if has_mpi():
+        return run_tests([f for name, f in globals().items() if name.startswith("test_")])
+    print("no MPI in this build: only that is tested")
+    return run_tests([test_without_mpi])
 
 
 sys.exit(main())
