@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/host_name.h"
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"
 #include "base/temporary_memory.h"
@@ -46,6 +48,9 @@ struct Hello {
   uint64_t reserved[2] = {};
 };
 static_assert(sizeof(Hello) == 64);
+
+/// Bytes of the name of a node as ranks tell it each other; a longer one is cut.
+constexpr size_t kNodeName = 64;
 
 /// It may fill the field.
 std::string VersionOf(const Hello& hello) { return {hello.version, strnlen(hello.version, sizeof hello.version)}; }
@@ -96,6 +101,7 @@ class RankCluster final : public Cluster {
     }
     left_ = !ready_.ok();
     if (ready_.ok()) {
+      LearnNodes();
       const std::chrono::milliseconds timeout(ClusterSettings().rank_timeout);
       watch_ = std::make_unique<RankWatch>(&messenger_, timeout, rank() == 0 ? nullptr : &interrupted_by);
     }
@@ -111,6 +117,7 @@ class RankCluster final : public Cluster {
   int ranks() const override { return transport_->ranks(); }
   int local_rank() const override { return transport_->local_rank(); }
   int local_ranks() const override { return transport_->local_ranks(); }
+  const std::vector<std::string>& nodes() const override { return nodes_; }
   const Status& ready() const override { return ready_; }
   uint64_t least_room() const override { return least_room_; }
 
@@ -164,6 +171,14 @@ class RankCluster final : public Cluster {
   }
 
  private:
+  void LearnNodes() {
+    std::array<char, kNodeName> mine{};
+    HostName().copy(mine.data(), mine.size() - 1);
+    std::vector<std::array<char, kNodeName>> all(static_cast<size_t>(ranks()));
+    messenger_.Wait(transport_->AllGather(mine.data(), mine.size(), all.data()));
+    for (const auto& name : all) nodes_.emplace_back(name.data(), strnlen(name.data(), name.size()));
+  }
+
   /// Until the master leaves; returns with which status.
   int ServeCommands() {
     for (;;) {
@@ -474,6 +489,7 @@ class RankCluster final : public Cluster {
   Messenger messenger_;
   MpiExchange exchange_;
   Status ready_;
+  std::vector<std::string> nodes_;  ///< of the ranks
   bool left_ = false;
   uint64_t number_ = 0;      ///< of the program that runs, the same on all ranks
   int default_threads_ = 1;  ///< of a rank that serves

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "tablet/tablet.h"
@@ -61,6 +62,8 @@ class Cluster {
   virtual int ranks() const = 0;
   virtual int local_rank() const = 0;  ///< among the ranks of this node; its GPU is local_rank() modulo the devices
   virtual int local_ranks() const = 0;
+  /// The name of each rank's node.
+  virtual const std::vector<std::string>& nodes() const = 0;
   /// OK if all ranks run the same build; otherwise the reason, the same on all ranks, and then nothing below may be
   /// called.
   virtual const Status& ready() const = 0;
@@ -88,7 +91,8 @@ class Cluster {
 /// Whether the program reads a stored table; only then it is worth running on many ranks.
 bool ReadsTables(const vm::Program& program);
 
-/// For EXPLAIN: how each section runs on `ranks` ranks.
-std::string RanksText(const vm::Program& program, const Snapshot& snapshot, int ranks, const ClusterSettings& settings);
+/// For EXPLAIN: where the ranks are, and how each section runs on them. `nodes`: as Cluster::nodes().
+std::string RanksText(const vm::Program& program, const Snapshot& snapshot, const std::vector<std::string>& nodes,
+                      const ClusterSettings& settings);
 
 }  // namespace tessera

@@ -1,6 +1,8 @@
 // What EXPLAIN says of ranks.
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "mpi/cluster.h"
 
@@ -54,6 +56,26 @@ std::string SinkText(const Described& d, const ClusterSettings& settings) {
   return "; rows gathered at the master" + (d.may_stay[d.number] ? more + " stay on their ranks" : "");
 }
 
+/// " on 2 nodes: 0-3 on a, 4-7 on b"; nothing if there is one node.
+std::string NodesText(const std::vector<std::string>& nodes) {
+  std::vector<std::string> ranges;  // of the ranks of a node, by node in the order of their first ranks
+  std::map<std::string, size_t> numbers;
+  for (size_t first = 0, end = 0; first < nodes.size(); first = end) {
+    while (end < nodes.size() && nodes[end] == nodes[first]) ++end;
+    const auto [at, is_new] = numbers.emplace(nodes[first], ranges.size());
+    if (is_new) ranges.emplace_back();
+    std::string& of_node = ranges[at->second];
+    of_node += (is_new ? "" : " ") + std::to_string(first);
+    if (end - first > 1) of_node += "-" + std::to_string(end - 1);
+  }
+  if (ranges.size() < 2) return "";
+  for (const auto& [node, number] : numbers) ranges[number] += " on " + node;
+  std::string out = " on " + std::to_string(ranges.size()) + " nodes";
+  const char* before = ": ";
+  for (const std::string& node : ranges) out += std::exchange(before, ", ") + node;
+  return out;
+}
+
 }  // namespace
 
 bool ReadsTables(const vm::Program& program) {
@@ -61,9 +83,10 @@ bool ReadsTables(const vm::Program& program) {
                      [](const vm::Section& s) { return s.source_kind == vm::Section::Source::kTable; });
 }
 
-std::string RanksText(const vm::Program& program, const Snapshot& snapshot, int ranks,
+std::string RanksText(const vm::Program& program, const Snapshot& snapshot, const std::vector<std::string>& nodes,
                       const ClusterSettings& settings) {
-  std::string out = std::to_string(ranks) + " ranks\n";
+  const int ranks = static_cast<int>(nodes.size());
+  std::string out = std::to_string(ranks) + " ranks" + NodesText(nodes) + "\n";
   const std::vector<bool> may_stay = vm::MayStayDistributed(program);
   for (size_t i = 0; i < program.sections.size(); ++i) {
     const vm::Section& s = program.sections[i];

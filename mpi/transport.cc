@@ -7,13 +7,22 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/host_name.h"
 #include "mpi/cluster.h"
 
 namespace tessera {
+namespace {
 
-bool HasLauncher() {
-  return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr;
+/// "rank 1 on node7: ", as the launcher says it.
+std::string ThisRank() {
+  const char* rank = std::getenv("PMIX_RANK");
+  if (rank == nullptr) rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  return rank == nullptr ? "" : std::string("rank ") + rank + " on " + HostName() + ": ";
 }
+
+}  // namespace
+
+bool HasLauncher() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr; }
 
 Result<std::unique_ptr<Transport>> OpenTransport() {
   if (!HasLauncher()) return std::unique_ptr<Transport>();
@@ -27,8 +36,9 @@ Result<std::unique_ptr<Transport>> OpenTransport() {
   if (open == nullptr) {
     const char* const reason = dlerror();
     return Status(ErrorCode::kUnsupported,
-                  std::string("started by mpirun or srun, but without MPI: ") + (reason != nullptr ? reason : path),
-                  "Install Open MPI (libopenmpi-dev, openmpi-bin) and build Tessera again.");
+                  ThisRank() + "started by mpirun or srun, but without MPI: " + (reason != nullptr ? reason : path),
+                  "Install Open MPI (libopenmpi-dev, openmpi-bin), build Tessera again, and keep tessera_mpi.so beside "
+                  "tessera on every node.");
   }
   return std::unique_ptr<Transport>(reinterpret_cast<Transport* (*)()>(open)());
 }

@@ -110,7 +110,7 @@ Status Explain(SessionState* state, const Compiled& compiled, const Snapshot& sn
   if (!text.empty() && text.back() != '\n') text += '\n';
   if (compiled.program != nullptr) text += "\n" + vm::Listing(*compiled.program);
   if (compiled.program != nullptr && state->cluster != nullptr && ReadsTables(*compiled.program)) {
-    text += "\n" + RanksText(*compiled.program, snapshot, state->cluster->ranks(), ClusterSettingsOf(state->settings));
+    text += "\n" + RanksText(*compiled.program, snapshot, state->cluster->nodes(), ClusterSettingsOf(state->settings));
   }
   if (!compiled.statement.explain_analyze) return out->Text(text);
   if (compiled.statement.kind == Statement::Kind::kInsert) {

@@ -20,6 +20,7 @@ class AloneCluster final : public Cluster {
   int ranks() const override { return 3; }
   int local_rank() const override { return 0; }
   int local_ranks() const override { return 1; }
+  const std::vector<std::string>& nodes() const override { return nodes_; }
   const Status& ready() const override { return ready_; }
   uint64_t least_room() const override { return uint64_t{1} << 30; }
   int Serve(int) override { return 0; }
@@ -35,6 +36,7 @@ class AloneCluster final : public Cluster {
   vm::Program last;
 
  private:
+  std::vector<std::string> nodes_{"here", "here", "here"};
   Status ready_;
 };
 

@@ -165,6 +165,7 @@ class RecordingCluster final : public Cluster {
   int ranks() const override { return 2; }
   int local_rank() const override { return 0; }
   int local_ranks() const override { return 1; }
+  const std::vector<std::string>& nodes() const override { return nodes_; }
   const Status& ready() const override { return ready_; }
   uint64_t least_room() const override { return uint64_t{1} << 30; }
   int Serve(int) override { return 0; }
@@ -188,6 +189,7 @@ class RecordingCluster final : public Cluster {
   Told told;
 
  private:
+  std::vector<std::string> nodes_{"here", "here"};
   Status ready_;
 };
 

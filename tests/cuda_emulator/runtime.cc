@@ -1,7 +1,9 @@
 #include "runtime.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -39,6 +41,17 @@ cudaError_t Return(cudaError_t error) {
   if (error != cudaSuccess) last_error = error;
   return error;
 }
+
+/// TESSERA_EMULATED_GPUS, for tests of which one a rank takes; they share what is here. If there are several a process
+/// says which it takes first.
+int DeviceCount() {
+  static const int count = [] {
+    const char* const text = std::getenv("TESSERA_EMULATED_GPUS");
+    return text == nullptr ? 1 : std::max(1, std::atoi(text));
+  }();
+  return count;
+}
+thread_local int current_device = 0;
 
 // ---- Grids
 
@@ -337,14 +350,20 @@ const char* cudaGetErrorString(cudaError_t error) {
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = DeviceCount();
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = current_device;
   return cudaSuccess;
 }
-cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= DeviceCount()) return Return(cudaErrorInvalidDevice);
+  current_device = device;
+  static std::once_flag said;
+  if (DeviceCount() > 1) std::call_once(said, [&] { fprintf(stderr, "emulated GPU %d\n", device); });
+  return cudaSuccess;
+}
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   *p = {};
   std::strncpy(p->name, "emulated GPU", sizeof(p->name) - 1);
