@@ -20,11 +20,24 @@ std::string ThisRank() {
   return rank == nullptr ? "" : std::string("rank ") + rank + " on " + HostName() + ": ";
 }
 
+/// As many as srun started together; 0 without srun.
+int TasksOfStep() {
+  const char* const tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  return tasks != nullptr ? std::atoi(tasks) : 0;
+}
+
 }  // namespace
 
 bool HasLauncher() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr; }
 
 Result<std::unique_ptr<Transport>> OpenTransport() {
+  if (!HasLauncher() && TasksOfStep() > 1) {
+    return Status(
+        ErrorCode::kUnsupported,
+        "srun started " + std::to_string(TasksOfStep()) +
+            " tasks without PMIx: each would run all statements by itself",
+        "Say srun --mpi=pmix. (To start them as single processes all the same: env -u SLURM_STEP_NUM_TASKS.)");
+  }
   if (!HasLauncher()) return std::unique_ptr<Transport>();
   std::string path(4096, 0);
   const ssize_t n = readlink("/proc/self/exe", path.data(), path.size());
