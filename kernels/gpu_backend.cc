@@ -133,7 +133,10 @@ class GpuRun final : public vm::DeviceRun {
   }
   Status Begin(const vm::Program& program) {
     TESSERA_TRY(gpu_.Open());
-    if (!begun_) gpu_.cache.Renew();
+    if (!begun_) {
+      gpu_.cache.Renew();
+      TESSERA_TRY(gpu_.SetClock());
+    }
     begun_ = true;
     joins_->Resize(program.joins.size());
     return Status::Ok();

@@ -89,6 +89,7 @@ struct Answer {
   Status status;
   std::vector<std::string> rows;  ///< sorted
   uint64_t passes = 0, spills = 0, child_grids = 0;
+  double kernel_milliseconds = 0;
   std::vector<vm::JoinedRows> joined;  ///< of the section that has most of them
   bool on_gpu = true;                  ///< all scans of stored tables
   bool by_place = false;               ///< some section's rows were sorted by a join table's slots
@@ -137,6 +138,7 @@ class GpuMemory : public ::testing::Test {
       answer.passes = std::max(answer.passes, s.join_passes);
       answer.spills += s.group_spills;
       answer.child_grids += s.child_grids;
+      answer.kernel_milliseconds += s.kernel_milliseconds;
       if (s.joined.size() > answer.joined.size()) answer.joined = s.joined;
       answer.on_gpu &= s.on_gpu || s.tablets == 0;
       answer.by_place |= s.device_plan.find("partitions by the slots of") != std::string::npos;
@@ -281,6 +283,37 @@ TEST_F(GpuMemory, PartsAndGroupsTogether) {
     Same(sql, answer);
     EXPECT_GT(answer.passes, 1u) << sql;
     EXPECT_GT(answer.spills, 0u) << sql;
+  }
+}
+
+/// Each launch is a span of the statement, on the device's clock.
+TEST_F(GpuMemory, KernelsAreOnTheTimeline) {
+  const std::unique_ptr<Gpu> gpu = Open(uint64_t{64} << 20);
+  for (const char* sql : {"SELECT count(*), sum(f.x) FROM f JOIN d ON f.k = d.k WHERE f.x > 0",
+                          "SELECT f.x FROM f JOIN d ON f.k = d.k WHERE f.x > 0 ORDER BY f.x, f.k LIMIT 10"}) {
+    PhaseClock clock(Phase::kExecute);
+    clock.KeepSpans();
+    const int64_t start = PhaseClock::Nanoseconds(Clock::now());
+    const Answer answer = Run(sql, gpu.get());
+    ASSERT_TRUE(answer.status.ok()) << answer.status.message();
+    const Account all = clock.All();
+    const int64_t end = PhaseClock::Nanoseconds(Clock::now());
+    EXPECT_GT(all.Milliseconds(Phase::kKernel), 0);
+    // The clocks are set on a machine that has other things to do, too.
+    constexpr int64_t kSlack = 100'000'000;
+    double milliseconds = 0;
+    int64_t last = start - kSlack;
+    for (const PhaseSpan& span : clock.spans()) {
+      if (span.track == 0) continue;
+      EXPECT_EQ(span.phase, Phase::kKernel);
+      EXPECT_GE(span.section, 0);
+      EXPECT_GE(span.begin, last) << "launches of one stream overlap";
+      last = span.end - 1000;
+      EXPECT_LT(span.end, end + kSlack);
+      milliseconds += static_cast<double>(span.end - span.begin) * 1e-6;
+    }
+    EXPECT_GT(milliseconds, 0);
+    EXPECT_NEAR(milliseconds, answer.kernel_milliseconds, 1e-3 + 1e-3 * milliseconds);
   }
 }
 

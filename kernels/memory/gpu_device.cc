@@ -27,7 +27,7 @@ GpuDevice::~GpuDevice() {
   IgnoreError(cudaSetDevice(ordinal_));
   FreeSpare();
   IgnoreError(cudaStreamSynchronize(stream));
-  for (cudaEvent_t e : {begin, end}) {
+  for (cudaEvent_t e : {begin, end, zero_}) {
     if (e != nullptr) IgnoreError(cudaEventDestroy(e));
   }
   for (cudaStream_t s : {stream, cancel_stream_}) {
@@ -44,7 +44,7 @@ Status GpuDevice::Open() {
   for (cudaStream_t* s : {&stream, &cancel_stream_}) {
     if (*s == nullptr) CUDA_TRY(cudaStreamCreateWithFlags(s, cudaStreamNonBlocking));
   }
-  for (cudaEvent_t* e : {&begin, &end}) {
+  for (cudaEvent_t* e : {&begin, &end, &zero_}) {
     if (*e == nullptr) CUDA_TRY(cudaEventCreate(e));
   }
   for (const void* kernel : kernels_) {
@@ -62,6 +62,29 @@ Status GpuDevice::SendStop(uint32_t* stop) {
   CUDA_TRY(cudaMemcpyAsync(stop, one_.As<void>(), sizeof(uint32_t), cudaMemcpyHostToDevice, cancel_stream_));
   CUDA_TRY(cudaStreamSynchronize(cancel_stream_));
   return Status::Ok();
+}
+
+Status GpuDevice::SetClock() {
+  zero_nanoseconds_ = 0;
+  const PhaseClock* const clock = PhaseClock::current();
+  if (clock == nullptr || !clock->keeps_spans()) return Status::Ok();
+  const int64_t before = PhaseClock::Nanoseconds(Clock::now());
+  CUDA_TRY(cudaEventRecord(zero_, stream));
+  CUDA_TRY(cudaEventSynchronize(zero_));
+  zero_nanoseconds_ = before + (PhaseClock::Nanoseconds(Clock::now()) - before) / 2;
+  return Status::Ok();
+}
+
+tessera::Result<double> GpuDevice::KernelMilliseconds() {
+  float milliseconds = 0, since_zero = 0;
+  CUDA_TRY(cudaEventElapsedTime(&milliseconds, begin, end));
+  PhaseClock* const clock = PhaseClock::current();
+  if (clock != nullptr && zero_nanoseconds_ != 0) {
+    CUDA_TRY(cudaEventElapsedTime(&since_zero, zero_, begin));
+    const int64_t start = zero_nanoseconds_ + static_cast<int64_t>(static_cast<double>(since_zero) * 1e6);
+    clock->AddSpan(Phase::kKernel, 1, start, start + static_cast<int64_t>(static_cast<double>(milliseconds) * 1e6));
+  }
+  return static_cast<double>(milliseconds);
 }
 
 Status GpuDevice::WaitForStream(uint32_t* stop, const std::atomic<bool>* cancel) {

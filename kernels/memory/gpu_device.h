@@ -45,6 +45,11 @@ class GpuDevice {
   Status SendStop(uint32_t* stop);
   /// Waits for the stream. If `cancel` becomes true, sets `stop` of the launch and returns kCancelled.
   Status WaitForStream(uint32_t* stop, const std::atomic<bool>* cancel);
+  /// If the statement of this thread keeps its spans: finds out how far the device's clock is from the host's, to some 10
+  /// microseconds.
+  Status SetClock();
+  /// Milliseconds from `begin` to `end`, on the device's clock: of kernels, which become a span of the statement.
+  tessera::Result<double> KernelMilliseconds();
   /// Room in `buffer`, counted against the budget. Cached columns go for it if need be. What was in the buffer is lost
   /// if it has to grow.
   Status ReserveEvicting(DeviceBuffer* buffer, size_t bytes);
@@ -99,6 +104,8 @@ class GpuDevice {
   const GpuOptions options_;
   const std::vector<const void*> kernels_;
   bool open_ = false;
+  cudaEvent_t zero_ = nullptr;  ///< of SetClock, at `zero_nanoseconds_` of the host's clock
+  int64_t zero_nanoseconds_ = 0;
   cudaStream_t cancel_stream_ = nullptr;
   std::vector<std::unique_ptr<Arena>> arenas_;
   std::map<std::pair<const void*, uint32_t>, int> blocks_;  ///< by kernel and bytes of shared memory

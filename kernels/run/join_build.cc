@@ -55,8 +55,7 @@ Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results
   CUDA_TRY(StartSmallCopies({{states, device_states, n * sizeof(BuildState)}}, gpu->stream));
   meanwhile();
   TESSERA_TRY(gpu->WaitForStream(&device_states[n - 1].control.stop, contexts[0].cancel));
-  float milliseconds = 0;
-  CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu->begin, gpu->end));
+  TESSERA_ASSIGN(const double milliseconds, gpu->KernelMilliseconds());
   uint64_t rows_in = 0;
   for (const vm::SectionContext& c : contexts) rows_in += c.statistics->rows_in;
   TableBatch batch;
@@ -67,9 +66,8 @@ Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results
     BuildRows& rows = run.build_rows();
     c.statistics->rows_out = rows.count();
     // They ran as one: each gets its part of the time by the rows that it read.
-    c.statistics->kernel_milliseconds = static_cast<double>(milliseconds) *
-                                        static_cast<double>(c.statistics->rows_in + 1) /
-                                        static_cast<double>(rows_in + n);
+    c.statistics->kernel_milliseconds =
+        milliseconds * static_cast<double>(c.statistics->rows_in + 1) / static_cast<double>(rows_in + n);
     run.AddJoinStatistics();
     const int join = SectionOf(c).join;
     const uint64_t source_rows = c.table != nullptr ? c.table->rows : c.statistics->rows_in;

@@ -99,9 +99,8 @@ Status Launcher::StartKernel(Batch* batch) {
 
 Status Launcher::Wait() {
   TESSERA_TRY(gpu_.WaitForStream(&launched_->stop, context_.cancel));
-  float milliseconds = 0;
-  CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu_.begin, gpu_.end));
-  context_.statistics->kernel_milliseconds += static_cast<double>(milliseconds);
+  TESSERA_ASSIGN(const double milliseconds, gpu_.KernelMilliseconds());
+  context_.statistics->kernel_milliseconds += milliseconds;
   return Status::Ok();
 }
 

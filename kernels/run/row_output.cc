@@ -293,9 +293,8 @@ Status RowOutput::SortRanked(uint32_t rows, uint64_t wanted, const uint32_t** or
   CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
   const PhaseScope phase(Phase::kKernel);
   CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
-  float milliseconds = 0;
-  CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu_.begin, gpu_.end));
-  context_.statistics->kernel_milliseconds += static_cast<double>(milliseconds);
+  TESSERA_ASSIGN(const double milliseconds, gpu_.KernelMilliseconds());
+  context_.statistics->kernel_milliseconds += milliseconds;
   return Status::Ok();
 }
 
@@ -337,9 +336,8 @@ Status RowOutput::AddWindows(uint64_t rows) {
   CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
   const PhaseScope phase(Phase::kKernel);
   CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
-  float milliseconds = 0;
-  CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu_.begin, gpu_.end));
-  context_.statistics->kernel_milliseconds += static_cast<double>(milliseconds);
+  TESSERA_ASSIGN(const double milliseconds, gpu_.KernelMilliseconds());
+  context_.statistics->kernel_milliseconds += milliseconds;
   SetColumns(types);
   Use(&ordered);
   has_windows_ = true;
