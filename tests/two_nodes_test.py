@@ -80,6 +80,17 @@ def test_the_rows_of_one_process():
             os.remove(LOGINS)
 
 
+def test_the_option_hostfile():
+    """Ranks fill the slots of one node after the other. What mpirun is not told it takes from the environment."""
+    settings = {"plm_rsh_agent": remote_shell(), "oob_tcp_if_include": "lo", "btl_tcp_if_include": "lo"}
+    command = ["env", *(f"OMPI_MCA_{name}={value}" for name, value in settings.items()), TESSERA, "--ranks", "4", "--hostfile", HOSTS,
+               database("hostfile"), "-c"]
+    done = run([*command, "EXPLAIN SELECT sum(a) FROM t"])
+    check(f"4 ranks on 2 nodes: 0-2 on {os.uname().nodename}, 3 on second\n" in done.stdout, done.stdout, done.stderr)
+    done = run([*command, SUM])
+    check(done.stdout == "sum(a),max(b)\n4950,v4\n", done.stdout, done.stderr)
+
+
 def test_gpus_by_local_rank():
     emulated = os.path.join(BUILD, "emulated", "tessera")
     if not os.path.exists(emulated):
