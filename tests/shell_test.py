@@ -22,6 +22,7 @@ import traceback
 from terminal import Terminal as AnyTerminal
 
 PROGRAM = os.path.abspath(os.path.join(sys.argv[1], "tessera"))
+HERE = os.path.dirname(os.path.abspath(__file__))
 CTRL_C, CTRL_D = b"\x03", b"\x04"
 
 # Counts 2^51 pairs: ends only when it is cancelled.
@@ -705,6 +706,18 @@ def test_repeat_and_warmup():
 
 
 PHASES = ["compile", "scatter", "read", "transfer", "kernel", "execute", "exchange", "wait", "gather", "merge", "print"]
+
+
+def test_statistics_are_documented():
+    """Every column of --stats, and every phase, is in shell/STATISTICS.md."""
+    header = run("--stats", "csv", "-c", "SELECT 1", status=0).err.splitlines()[0].split(",")
+    with open(os.path.join(HERE, "..", "shell", "STATISTICS.md"), encoding="utf-8") as file:
+        words = set(re.findall(r"`([a-z_]+)`", file.read()))
+    phases = [name[:-3] for name in header if name.endswith("_ms") and not name.endswith("_work_ms") and name != "total_ms"]
+    equal(phases, PHASES)
+    missing = [name for name in header if name not in words and name[:-3] not in phases]
+    equal(missing, [])
+    equal([phase for phase in phases if phase not in words], [])
 
 
 def test_trace():
