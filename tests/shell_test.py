@@ -711,7 +711,7 @@ PHASES = ["compile", "scatter", "read", "transfer", "kernel", "execute", "exchan
 def test_statistics_are_documented():
     """Every column of --stats, and every phase, is in shell/STATISTICS.md."""
     header = run("--stats", "csv", "-c", "SELECT 1", status=0).err.splitlines()[0].split(",")
-    with open(os.path.join(HERE, "..", "shell", "STATISTICS.md"), encoding="utf-8") as file:
+    with open(os.path.join(HERE, "../shell/STATISTICS.md"), encoding="utf-8") as file:
         words = set(re.findall(r"`([a-z_]+)`", file.read()))
     phases = [name[:-3] for name in header if name.endswith("_ms") and not name.endswith("_work_ms") and name != "total_ms"]
     equal(phases, PHASES)
