@@ -199,7 +199,7 @@ class TwoNodeJob(Job):
         check(open(f"/proc/{self.daemon}/comm").read() == "orted\n", "the parent of rank 1 is not its node's daemon")
 
     def signal_second_node(self, number):
-        for process in (self.ranks[1], self.daemon):
+        for process in (self.daemon, self.ranks[1]):  # else the daemon may say that the rank has ended
             try:
                 os.kill(process, number)
             except ProcessLookupError:
