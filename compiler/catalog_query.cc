@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "compiler/expr_builder.h"
 #include "compiler/expression_binder.h"
 #include "compiler/query_copy.h"
@@ -14,6 +15,7 @@ namespace tessera {
 namespace {
 
 using TextRow = std::vector<std::string>;
+using ValueRow = std::vector<Value>;
 
 const SqlType kNumber = SqlType::Of(TypeId::kInteger), kBigint = SqlType::Of(TypeId::kBigint),
               kDouble = SqlType::Of(TypeId::kDouble);
@@ -33,14 +35,15 @@ std::unique_ptr<Query> InOrder(std::shared_ptr<Query> all) {
   return query;
 }
 
-/// A query of rows of texts, in their order.
-std::unique_ptr<Query> TextRows(const TextRow& names, const std::vector<TextRow>& rows) {
+/// A query of rows of such values, in their order.
+std::unique_ptr<Query> ConstantRows(const TextRow& names, const std::vector<SqlType>& types,
+                                    const std::vector<ValueRow>& rows) {
   std::shared_ptr<Query> all;
   // Without rows there is one that no row passes.
   for (size_t r = 0; r < std::max<size_t>(rows.size(), 1); ++r) {
     auto row = std::make_unique<Query>();
     for (size_t c = 0; c < names.size(); ++c)
-      row->outputs.push_back({MakeConstant(Value::Text(rows.empty() ? "" : rows[r][c]), -1), names[c]});
+      row->outputs.push_back({MakeConstant(rows.empty() ? Value::Null(types[c]) : rows[r][c], -1), names[c]});
     row->outputs.push_back({MakeConstant(Value::Int(kNumber, static_cast<int64_t>(r)), -1), "row"});
     row->visible = static_cast<int>(row->outputs.size());
     if (all == nullptr) {
@@ -52,6 +55,15 @@ std::unique_ptr<Query> TextRows(const TextRow& names, const std::vector<TextRow>
   auto query = InOrder(std::move(all));
   if (rows.empty()) query->conjuncts.push_back(MakeBoolean(false, -1));
   return query;
+}
+
+std::unique_ptr<Query> TextRows(const TextRow& names, const std::vector<TextRow>& rows) {
+  std::vector<ValueRow> values;
+  for (const TextRow& row : rows) {
+    values.emplace_back();
+    for (const std::string& text : row) values.back().push_back(Value::Text(text));
+  }
+  return ConstantRows(names, std::vector<SqlType>(names.size(), SqlType::Text()), values);
 }
 
 }  // namespace
@@ -127,6 +139,25 @@ std::unique_ptr<Query> SummarizeQuery(std::unique_ptr<Query> query) {
   std::shared_ptr<Query> first = std::move(arms[0]);
   for (size_t c = 1; c < arms.size(); ++c) first->union_all.push_back(std::move(arms[c]));
   return InOrder(std::move(first));
+}
+
+Result<std::unique_ptr<Query>> ChunksQuery(const TableInfo& table) {
+  const TextRow names = {"column_name", "tablet",       "row_count", "null_count", "schemes",
+                         "plain_bytes", "stored_bytes", "min",       "max"};
+  const SqlType text = SqlType::Text();
+  const auto text_of = [&](const Value& v) { return v.null ? Value::Null(text) : Value::Text(ToText(v)); };
+  const auto number = [](uint64_t n) { return Value::Int(kBigint, static_cast<int64_t>(n)); };
+  std::vector<ValueRow> rows;
+  for (size_t c = 0; c < table.schema.columns.size(); ++c) {
+    for (size_t t = 0; t < table.tablets.size(); ++t) {
+      ThrowIfInterrupted();
+      TESSERA_ASSIGN(const ChunkStorage chunk, table.tablets[t]->StorageOf(static_cast<int>(c)));
+      rows.push_back({Value::Text(table.schema.columns[c].name), number(t), number(table.tablets[t]->rows()),
+                      number(chunk.nulls), Value::Text(chunk.schemes), number(chunk.plain_bytes),
+                      number(chunk.stored_bytes), text_of(chunk.min), text_of(chunk.max)});
+    }
+  }
+  return ConstantRows(names, {text, kBigint, kBigint, kBigint, text, kBigint, kBigint, text, text}, rows);
 }
 
 std::unique_ptr<Query> TablesQuery(const Snapshot& snapshot) {

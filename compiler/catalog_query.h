@@ -1,4 +1,4 @@
-// DESCRIBE, SUMMARIZE and SHOW TABLES -> Query. Private to compiler/.
+// DESCRIBE, SUMMARIZE, SHOW TABLES and tessera_chunks() -> Query. Private to compiler/.
 //
 // Start at: DescribeQuery. Pure functions; any thread.
 #pragma once
@@ -17,6 +17,9 @@ std::unique_ptr<Query> DescribeQuery(const Query& query);
 /// A row for each column of the result of `query`: name, type, least and greatest value as texts, number of different
 /// values, mean, standard deviation, number of values, number of NULLs.
 std::unique_ptr<Query> SummarizeQuery(std::unique_ptr<Query> query);
+
+/// A row for each column of each tablet of the table: how its values are stored, see ChunkStorage. Errors: of reading.
+Result<std::unique_ptr<Query>> ChunksQuery(const TableInfo& table);
 
 /// A row for each table: its name.
 std::unique_ptr<Query> TablesQuery(const Snapshot& snapshot);

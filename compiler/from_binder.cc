@@ -236,4 +236,18 @@ Status FromBinder::BindDerived(const ParseNode& item, NameScope* scope) {
   return AddRelation(std::move(relation), "", alias, position, scope);
 }
 
+Status FromBinder::BindChunks(const ParseNode& call, const ParseNode* alias, NameScope* scope) {
+  const ParseNode* const args = call.Get(Field::k_args);
+  const ParseNode* const name = args != nullptr && args->size() == 1 ? args->first()->Get(Field::k_sval) : nullptr;
+  if (name == nullptr)
+    return SqlError("tessera_chunks takes the name of a table", call.location(), "Write tessera_chunks('table').");
+  const std::string_view text = name->Text(Field::k_sval);
+  const std::shared_ptr<const TableInfo> table = context_.snapshot->Find(text);
+  if (table == nullptr) return TableNotFound(text, args->first()->location(), *context_.snapshot);
+  TESSERA_ASSIGN(std::shared_ptr<Query> query, ChunksQuery(*table));
+  Relation relation = DerivedTable(std::move(query));
+  relation.alias = "tessera_chunks";
+  return AddRelation(std::move(relation), "", alias, call.location(), scope);
+}
+
 }  // namespace tessera

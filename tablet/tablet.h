@@ -90,6 +90,15 @@ struct Chunk {
 /// long as the tablet.
 using ChunkPointer = std::shared_ptr<const Chunk>;
 
+/// How a chunk is stored, for people.
+struct ChunkStorage {
+  std::string schemes;        ///< "FOR, NS7", "DICT, [ZSTD | NS8]"
+  uint64_t plain_bytes = 0;   ///< of its streams, as compression none stores them
+  uint64_t stored_bytes = 0;  ///< of them as they are
+  uint64_t nulls = 0;
+  Value min, max;  ///< NULL if every row is, and for nearly unique texts
+};
+
 /// One tablet, open for reading.
 class Tablet {
  public:
@@ -101,6 +110,8 @@ class Tablet {
   virtual Result<ChunkPointer> Chunk(int column) const = 0;
   /// The same, but codes that are packed may not be unpacked: Chunk::codes is nullptr then.
   virtual Result<ChunkPointer> PackedChunk(int column) const { return Chunk(column); }
+  /// Errors: as Chunk(), and kUnsupported of a tablet that is no file of this process.
+  virtual Result<ChunkStorage> StorageOf(int column) const;
   /// kCorrupt if chunks that were handed out may have turned into zeros since. What was read of them counts only after
   /// this was asked.
   virtual Status Intact() const { return {}; }

@@ -552,6 +552,48 @@ Result<const tessera::Chunk*> TabletFile::Describe(int column) const {
   return static_cast<const tessera::Chunk*>(&chunks_[static_cast<size_t>(column)]);
 }
 
+namespace {
+
+/// What Chunk::min and Chunk::max mean.
+Value ValueOf(const Chunk& chunk, int128_t v) {
+  if (chunk.min > chunk.max || (chunk.type.storage() == StorageClass::kText && chunk.encoding == Encoding::kPlain))
+    return Value::Null(chunk.type);
+  switch (chunk.type.storage()) {
+    case StorageClass::kInt:
+      return Value::Int(chunk.type, static_cast<int64_t>(v));
+    case StorageClass::kWide:
+      return Value::Wide(chunk.type, v);
+    case StorageClass::kFloat:
+      return Value::Float(chunk.type, chunk.type.id == TypeId::kReal
+                                          ? static_cast<double>(FromOrderedFloat32(static_cast<uint32_t>(v)))
+                                          : FromOrderedFloat(static_cast<uint64_t>(v)));
+    case StorageClass::kText:
+      return Value::Text(std::string(chunk.Entry(static_cast<uint32_t>(v))));
+  }
+  return Value::Null(chunk.type);
+}
+
+}  // namespace
+
+Result<ChunkStorage> Tablet::StorageOf(int) const {
+  return Unsupported("tablet \"" + path() + "\" is not a file of this process");
+}
+
+Result<ChunkStorage> TabletFile::StorageOf(int column) const {
+  // (Entries are read for the least and the greatest one.)
+  TESSERA_ASSIGN(const ChunkPointer chunk, PackedChunk(column));
+  const ChunkDescriptor d = DescriptorOf(column);
+  ChunkStorage out;
+  out.schemes = DescribeChunk(d, identity_.rows, mapping_);
+  for (int s = 0; s < kStreams; ++s) out.plain_bytes += UnpackedBytes(d, identity_.rows, static_cast<Stream>(s));
+  out.stored_bytes = chunk->encoded_bytes;
+  out.nulls = chunk->null_count;
+  out.min = ValueOf(*chunk, chunk->min);
+  out.max = ValueOf(*chunk, chunk->max);
+  TESSERA_TRY(Intact());
+  return out;
+}
+
 const TabletIdentity* IdentityOf(const Tablet& tablet) {
   const auto* file = dynamic_cast<const TabletFile*>(&tablet);
   return file != nullptr ? &file->identity() : nullptr;

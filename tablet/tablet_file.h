@@ -52,6 +52,7 @@ class TabletFile final : public Tablet {
   uint32_t rows() const override { return identity_.rows; }
   Result<ChunkPointer> Chunk(int column) const override;
   Result<ChunkPointer> PackedChunk(int column) const override;
+  Result<ChunkStorage> StorageOf(int column) const override;
   std::string path() const override { return path_; }
   Status Intact() const override;
 
