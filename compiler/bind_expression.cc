@@ -117,6 +117,8 @@ Result<ExprPtr> ExpressionBinder::BindNode(const ParseNode& node) {
       return BindOperator(node);
     case Tag::kBoolExpr:
       return BindLogic(node);
+    case Tag::kA_Indirection:
+      return BindElement(node);
     case Tag::kFuncCall:
       return BindFunction(node);
     case Tag::kTypeCast:

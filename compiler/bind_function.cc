@@ -96,6 +96,11 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
     if (f.name == name)
       return Unsupported(std::string(name) + " is not supported: there are no arrays, maps and JSON", position, f.hint);
   }
+  for (const char* of_lists : {"array_", "list_", "map_", "struct_"}) {
+    if (name.starts_with(of_lists))
+      return Unsupported(std::string(name) + " is not supported: there are no arrays, maps and JSON", position,
+                         name == "array_to_string" ? "string_agg(x, ',') gives one text of a group." : "");
+  }
   if (name == "columns") {
     return Unsupported("COLUMNS(...) is not supported", position,
                        "Write the columns, or * with EXCLUDE, REPLACE and RENAME.");

@@ -1,6 +1,7 @@
 // Binding functions of numbers and moments that are made of several others: WIDTH_BUCKET, MAKE_INTERVAL, MAKE_TIME and its
 // kin, DATE_BIN, DATE_TRUNC of an interval.
 #include <array>
+#include <limits>
 #include <string>
 
 #include "compiler/expression_binder.h"
@@ -96,6 +97,19 @@ Result<ExprPtr> ExpressionBinder::BindMade(std::string_view name, std::vector<Ex
     ExprPtr zero = MakeConstant(Value::Int(type, 0), position);
     return Folded(
         MakeFunction(Function::kCase, type, position, ExprList(std::move(none), std::move(zero), std::move(x))));
+  }
+  if ((name == "isnan" || name == "isinf" || name == "isfinite") && a.size() == 1) {
+    TESSERA_ASSIGN(const bool fits, resolve({kDouble}));
+    if (!fits) return ExprPtr();
+    const bool nan = name == "isnan";
+    TESSERA_ASSIGN(ExprPtr x, Folded(MakeCast(std::move(a[0]), kDouble)));
+    if (!nan) {
+      TESSERA_ASSIGN(x, Folded(MakeFunction(Function::kAbs, kDouble, position, ExprList(std::move(x)))));
+    }
+    // (NaN is greater than infinity.)
+    const double beside = nan ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
+    return Comparison(name == "isfinite" ? Function::kLt : Function::kEq, std::move(x),
+                      MakeConstant(Value::Float(kDouble, beside), position), position);
   }
   if (name == "bit_length" && a.size() == 1) {
     TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), kText));

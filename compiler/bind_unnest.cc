@@ -56,7 +56,8 @@ Result<ExprPtr> Call(Function f, const SqlType& type, std::vector<ExprPtr> args)
   return Fold(MakeFunction(f, type, position, std::move(args)), false);
 }
 
-/// How many parts `x` has between `delimiter`s; NULL has none.
+}  // namespace
+
 Result<ExprPtr> CountParts(const Expr& x, const Expr& delimiter, bool empty_is_none) {
   const int position = x.position;
   TESSERA_ASSIGN(ExprPtr rest,
@@ -85,8 +86,6 @@ Result<ExprPtr> CountParts(const Expr& x, const Expr& delimiter, bool empty_is_n
   TESSERA_ASSIGN(ExprPtr parts, Call(Function::kCase, kInteger, std::move(branches)));
   return Fold(MakeCast(std::move(parts), kBigint), false);
 }
-
-}  // namespace
 
 bool IsUnnested(std::string_view name) {
   return name == "unnest" || name == "string_to_table" || name == "regexp_split_to_table";

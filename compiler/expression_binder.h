@@ -383,6 +383,10 @@ class ExpressionBinder {
   /// An aggregate that is made of others. REQUIRES: IsStatisticName(name).
   Result<ExprPtr> BindStatistic(std::string_view name, const ParseNode& node, const AggregateLeaf& leaf);
 
+  // bind_element.cc
+  /// (string_to_array(x, y))[n] and its kin.
+  Result<ExprPtr> BindElement(const ParseNode& node);
+
   // bind_row_aggregate.cc
   /// rank(x) WITHIN GROUP (ORDER BY y) and its kin. REQUIRES: IsHypotheticalName(name), WITHIN GROUP.
   Result<ExprPtr> BindHypothetical(std::string_view name, const ParseNode& node);

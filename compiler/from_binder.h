@@ -79,6 +79,8 @@ Status AddVariables(const NameScope& part, NameScope* scope);
 
 /// The rows of `one`, each as often as its last output says, with their columns, and behind these their number.
 std::shared_ptr<Query> NumberedRows(std::shared_ptr<Query> one, const std::string& name);
+/// How many parts the text `x` has between `delimiter`s, BIGINT; NULL has none.
+Result<ExprPtr> CountParts(const Expr& x, const Expr& delimiter, bool empty_is_none);
 /// Whether a function of that name in FROM makes rows of a list.
 bool IsUnnested(std::string_view name);
 
