@@ -1,4 +1,5 @@
 // Binding names of types, casts, and constants whose type depends on where they stand.
+#include <span>
 #include <string>
 
 #include "compiler/expression_binder.h"
@@ -88,7 +89,8 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
   const std::optional<TypeId> id = FindTypeName(name);
   const std::vector<EnumType>* const types = context_->dialect != nullptr ? context_->dialect->types : nullptr;
   std::vector<std::string_view> names_known = TypeNames();
-  for (const EnumType& type : types != nullptr ? *types : std::vector<EnumType>()) {
+  // (A span, because a copy of the types would be gone before names_known, which refers to their names.)
+  for (const EnumType& type : types != nullptr ? std::span<const EnumType>(*types) : std::span<const EnumType>()) {
     if (id || type.name != name) {
       names_known.push_back(type.name);
       continue;
