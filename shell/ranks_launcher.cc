@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "mpi/cluster.h"
@@ -46,6 +47,9 @@ std::vector<std::string> MpirunArguments(const CommandLine& line, bool lent) {
     arguments.push_back("--oversubscribe");  // whoever says how many wants as many
   } else {
     arguments.insert(arguments.end(), {"--hostfile", line.hostfile});
+    // A node that is gone is noticed within ten seconds; without these mpirun waits for its daemon.
+    for (const auto& [option, value] : {std::pair("time", "5"), std::pair("intvl", "2"), std::pair("probes", "3")})
+      arguments.insert(arguments.end(), {"--mca", std::string("oob_tcp_keepalive_") + option, value});
   }
   if (lent) arguments.insert(arguments.end(), {"-x", kLent});
   return arguments;
