@@ -131,7 +131,7 @@ inline const Dialect::Mark* FindMark(const BindContext& context, Dialect::Mark::
 }
 
 /// In place of a clause: inside of an aggregate.
-inline constexpr const char* kInAggregate = "an aggregate";
+inline constexpr char kInAggregate[] = "an aggregate";
 
 /// How errors name the clause, if no window function may stand there; else nullptr.
 const char* ClauseName(Clause clause);
