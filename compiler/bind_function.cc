@@ -469,14 +469,7 @@ Result<ExpressionBinder::AggregateCall> ExpressionBinder::BindAggregateCall(std:
     if (name == "sum" || name == "avg") {
       const AggregateLeaf leaf = [&](AggregateFunction f, ExprPtr part, const SqlType& type) -> Result<ExprPtr> {
         if (in_aggregate_) return AddAggregate(f, std::move(part), distinct, type, position);
-        WindowCall window;
-        window.position = position;
-        window.aggregate = f;
-        window.distinct = distinct;
-        window.value = std::move(part);
-        window.type = type;
-        window.nullable = !Info(f).zero_if_empty;
-        return AddWindow(std::move(window), node);
+        return AddWindow(f, std::move(part), distinct, type, position, node);
       };
       AggregateCall call;
       const bool mean = name == "avg";

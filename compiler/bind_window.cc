@@ -153,13 +153,7 @@ Result<ExprPtr> ExpressionBinder::BindWindow(std::string_view name, const ParseN
     TESSERA_TRY(BindWindowArguments(name, node, &call));
   } else if (statistic) {
     const auto leaf = [&](AggregateFunction f, ExprPtr argument, const SqlType& type) {
-      WindowCall part;
-      part.position = position;
-      part.aggregate = f;
-      part.value = std::move(argument);
-      part.type = type;
-      part.nullable = !Info(f).zero_if_empty;
-      return AddWindow(std::move(part), node);
+      return AddWindow(f, std::move(argument), false, type, position, node);
     };
     TESSERA_ASSIGN(ExprPtr e, BindStatistic(name, node, leaf));
     in_window_ = false;
@@ -179,6 +173,18 @@ Result<ExprPtr> ExpressionBinder::BindWindow(std::string_view name, const ParseN
   TESSERA_ASSIGN(ExprPtr e, AddWindow(std::move(call), node));
   in_window_ = false;
   return e;
+}
+
+Result<ExprPtr> ExpressionBinder::AddWindow(AggregateFunction f, ExprPtr value, bool distinct, const SqlType& type,
+                                            int position, const ParseNode& node) {
+  WindowCall call;
+  call.position = position;
+  call.aggregate = f;
+  call.distinct = distinct;
+  call.value = std::move(value);
+  call.type = type;
+  call.nullable = !Info(f).zero_if_empty;
+  return AddWindow(std::move(call), node);
 }
 
 Result<ExprPtr> ExpressionBinder::AddWindow(WindowCall call, const ParseNode& node) {

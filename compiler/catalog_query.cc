@@ -22,15 +22,8 @@ const SqlType kNumber = SqlType::Of(TypeId::kInteger), kBigint = SqlType::Of(Typ
 
 /// The rows of `all`, whose last output numbers them, in that order and without it.
 std::unique_ptr<Query> InOrder(std::shared_ptr<Query> all) {
-  auto query = std::make_unique<Query>();
-  query->relations.push_back(DerivedTable(std::move(all)));
-  query->relations[0].alias = "rows";
-  const Relation& relation = query->relations[0];
-  for (size_t c = 0; c < relation.column_types.size(); ++c) {
-    query->outputs.push_back(
-        {MakeColumn(0, static_cast<int>(c), relation.column_types[c], true, -1), relation.column_names[c]});
-  }
-  query->visible = static_cast<int>(query->outputs.size()) - 1;
+  std::unique_ptr<Query> query = SelectAll(std::move(all));
+  --query->visible;
   query->order_by.push_back({query->visible, false, false});
   return query;
 }

@@ -284,6 +284,9 @@ class ExpressionBinder {
   Result<ExprPtr> BindWindow(std::string_view name, const ParseNode& node);
   /// The call with the window of its node, added to the block.
   Result<ExprPtr> AddWindow(WindowCall call, const ParseNode& node);
+  /// An aggregate over the window of the node.
+  Result<ExprPtr> AddWindow(AggregateFunction f, ExprPtr value, bool distinct, const SqlType& type, int position,
+                            const ParseNode& node);
   Status BindWindowArguments(std::string_view name, const ParseNode& node, WindowCall* call);
   /// PARTITION BY, ORDER BY and the frame of OVER, or of an entry of WINDOW.
   Status BindWindowDefinition(const ParseNode& definition, WindowCall* call);

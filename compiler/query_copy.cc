@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/expr_builder.h"
 #include "compiler/query_walk.h"
 
 namespace tessera {
@@ -15,6 +16,19 @@ Relation DerivedTable(std::shared_ptr<Query> query) {
   }
   r.query = std::move(query);
   return r;
+}
+
+std::unique_ptr<Query> SelectAll(std::shared_ptr<Query> rows) {
+  auto query = std::make_unique<Query>();
+  query->relations.push_back(DerivedTable(std::move(rows)));
+  query->relations[0].alias = "rows";
+  const Relation& relation = query->relations[0];
+  for (size_t c = 0; c < relation.column_types.size(); ++c) {
+    query->outputs.push_back(
+        {MakeColumn(0, static_cast<int>(c), relation.column_types[c], true, -1), relation.column_names[c]});
+  }
+  query->visible = static_cast<int>(query->outputs.size());
+  return query;
 }
 
 Relation CopySource(const Relation& from) {

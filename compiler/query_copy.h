@@ -12,6 +12,9 @@ namespace tessera {
 /// A relation over the visible outputs of a query. It has no alias.
 Relation DerivedTable(std::shared_ptr<Query> query);
 
+/// A query of all visible outputs of another, under the same names.
+std::unique_ptr<Query> SelectAll(std::shared_ptr<Query> rows);
+
 /// A second relation with the same rows and the same alias, joined by an inner join.
 Relation CopySource(const Relation& from);
 

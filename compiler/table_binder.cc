@@ -437,15 +437,7 @@ Status BindCreateTableAs(const ParseNode& create, std::string_view sql, const Di
 
 std::unique_ptr<Query> Clustered(std::unique_ptr<Query> rows, const TableSchema& schema) {
   if (schema.cluster_by.empty()) return rows;
-  auto query = std::make_unique<Query>();
-  query->relations.push_back(DerivedTable(std::move(rows)));
-  query->relations[0].alias = "rows";
-  const Relation& relation = query->relations[0];
-  for (size_t c = 0; c < relation.column_types.size(); ++c) {
-    query->outputs.push_back(
-        {MakeColumn(0, static_cast<int>(c), relation.column_types[c], true, -1), relation.column_names[c]});
-  }
-  query->visible = static_cast<int>(query->outputs.size());
+  std::unique_ptr<Query> query = SelectAll(std::move(rows));
   for (const int column : schema.cluster_by) query->order_by.push_back({column, false, false});
   return query;
 }

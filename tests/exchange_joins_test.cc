@@ -7,37 +7,22 @@
 
 #include "mpi/cluster.h"
 #include "session/session.h"
+#include "tests/lone_cluster.h"
 #include "tests/session_answer.h"
 #include "vm/program.h"
 
 namespace tessera {
 namespace {
 
-/// Says that there are three ranks, runs every program alone, and keeps it.
-class AloneCluster final : public Cluster {
+/// Keeps each program.
+class AloneCluster final : public LoneCluster {
  public:
-  int rank() const override { return 0; }
-  int ranks() const override { return 3; }
-  int local_rank() const override { return 0; }
-  int local_ranks() const override { return 1; }
-  const std::vector<std::string>& nodes() const override { return nodes_; }
-  const Status& ready() const override { return ready_; }
-  uint64_t least_room() const override { return uint64_t{1} << 30; }
-  int Serve(int) override { return 0; }
-  Status OpenDatabase(const std::string&, bool, bool) override { return Status::Ok(); }
-  void CloseDatabase() override {}
-  Status Run(const ClusterQuery& query, vm::Executor* executor, vm::RunOptions options, const vm::RowConsumer& consume,
-             vm::RunStatistics* statistics) override {
-    last = *query.program;
-    return executor->Run(*query.program, *query.snapshot, options, consume, statistics);
-  }
-  void Leave(int) override {}
+  AloneCluster() : LoneCluster(3) {}
 
   vm::Program last;
 
- private:
-  std::vector<std::string> nodes_{"here", "here", "here"};
-  Status ready_;
+ protected:
+  void Tell(const ClusterQuery& query, const vm::RunOptions&) override { last = *query.program; }
 };
 
 class ExchangeJoins : public ::testing::Test {

@@ -16,6 +16,7 @@
 #include "shell/display_width.h"
 #include "shell/result_text.h"
 #include "shell/statistics_text.h"
+#include "tests/lone_cluster.h"
 #include "tests/session_answer.h"
 
 namespace tessera {
@@ -158,21 +159,15 @@ struct Told {
   std::string settings;
 };
 
-/// Rank 0 of two ranks. The other does not exist: what it would be told is kept.
-class RecordingCluster final : public Cluster {
+/// Keeps what the other rank would be told.
+class RecordingCluster final : public LoneCluster {
  public:
-  int rank() const override { return 0; }
-  int ranks() const override { return 2; }
-  int local_rank() const override { return 0; }
-  int local_ranks() const override { return 1; }
-  const std::vector<std::string>& nodes() const override { return nodes_; }
-  const Status& ready() const override { return ready_; }
-  uint64_t least_room() const override { return uint64_t{1} << 30; }
-  int Serve(int) override { return 0; }
-  Status OpenDatabase(const std::string&, bool, bool) override { return Status::Ok(); }
-  void CloseDatabase() override {}
-  Status Run(const ClusterQuery& query, vm::Executor* executor, vm::RunOptions options, const vm::RowConsumer& consume,
-             vm::RunStatistics* statistics) override {
+  RecordingCluster() : LoneCluster(2) {}
+
+  Told told;
+
+ protected:
+  void Tell(const ClusterQuery& query, const vm::RunOptions& options) override {
     told.program = query.program->Serialize();
     told.settings.clear();
     for (const uint64_t value :
@@ -182,15 +177,7 @@ class RecordingCluster final : public Cluster {
           static_cast<uint64_t>(options.join_partitioning)}) {
       told.settings += std::to_string(value) + " ";
     }
-    return executor->Run(*query.program, *query.snapshot, options, consume, statistics);
   }
-  void Leave(int) override {}
-
-  Told told;
-
- private:
-  std::vector<std::string> nodes_{"here", "here"};
-  Status ready_;
 };
 
 /// SET, SHOW, RESET of one setting, and how ranks learn of it. `value` is not its default.
