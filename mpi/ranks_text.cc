@@ -42,6 +42,7 @@ std::string SourceText(const Described& d, const Snapshot& snapshot, int ranks, 
 /// Where the rows go that a section makes.
 std::string SinkText(const Described& d, const ClusterSettings& settings) {
   const vm::Section& s = d.section;
+  if (s.by_key && s.sink == vm::Section::Sink::kRows) return "; rows exchanged by key, those of heavy keys spread";
   if (s.by_key) return "; rows exchanged by key";
   if (s.sink == vm::Section::Sink::kJoin) return "; build side broadcast to all";
   if (!vm::SharedByRanks(s) && !d.ReadsDistributed()) return "";

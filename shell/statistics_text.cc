@@ -154,6 +154,7 @@ std::string StatisticsText(const Analysis& analysis) {
     if (s.distributed) {
       out += fmt::format("{}: its rows stay on the ranks", s.label);
       if (s.rows_exchanged > 0) out += fmt::format("; {} went to the rank of their key", s.rows_exchanged);
+      if (s.heavy_keys > 0) out += fmt::format("; heavy keys: {}, their rows spread", s.heavy_keys);
       out += "\n";
     }
     if (s.join_passes > 0) out += fmt::format("{}: {} passes, join tables in parts\n", s.label, s.join_passes);

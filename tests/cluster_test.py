@@ -364,6 +364,36 @@ def test_results_stay_distributed():
         check(all(0 < int(n) < 3000 for n in sections), done.stdout)
 
 
+def test_heavy_keys_are_spread():
+    directory = os.path.join(WORK, "heavy")
+    check(run([TESSERA, directory, "-c", """
+        CREATE TABLE often (k INTEGER, x BIGINT) WITH (tablet_rows = 1000);
+        CREATE TABLE once (k INTEGER, y BIGINT) WITH (tablet_rows = 1000);
+        INSERT INTO often SELECT CASE WHEN g % 2 = 0 THEN 7 WHEN g % 4 = 1 THEN NULL ELSE g END, g
+        FROM generate_series(1, 60000) s(g);
+        INSERT INTO once SELECT g, g FROM generate_series(1, 60000) s(g)"""]).returncode == 0, "no database")
+    # The table with the greatest number of rows drives; a filter that drops none makes the other one smaller.
+    heavy_probes = "SELECT count(*), count(y), sum(x + y) FROM often {} JOIN (SELECT * FROM once WHERE y > -1) o ON often.k = o.k"
+    heavy_builds = "SELECT count(*), sum(x + y) FROM once JOIN (SELECT * FROM often WHERE x < 40000) o ON once.k = o.k"
+    for query, keys, label in ((heavy_probes.format(""), 1, "often"), (heavy_probes.format("LEFT"), 2, "often"),
+                               (heavy_builds, 1, "often"),
+                               ("SELECT count(*) FROM once WHERE NOT EXISTS (SELECT 1 FROM often WHERE x < 40000 AND k = once.k)", 0, "often")):
+        alone = run([TESSERA, directory, "-c", query]).stdout
+        for ranks in (2, 4):
+            stats = os.path.join(WORK, "heavy.stats")
+            done = run(mpirun(ranks, directory, "--stats-file", stats, "-c",
+                              "SET threads = 1; SET replicate_below = 0; SET join_exchange = on;"
+                              f"EXPLAIN ANALYZE {query}; {query}"))
+            check(done.stdout.endswith(alone), query, alone, done.stdout, done.stderr)
+            found = re.findall(r"heavy keys: (\d+), their rows spread", done.stdout)
+            check(found == [str(keys)] * (keys > 0), query, "heavy keys:", found, done.stdout)
+            if keys == 0:
+                continue
+            made = [int(line["rows_out"]) for line in csv.DictReader(open(stats))
+                    if line["label"] == "scan " + label and line["section"] != ""][-ranks:]
+            check(len(made) == ranks and max(made) < 1.2 * sum(made) / ranks, query, "rows by rank:", made)
+
+
 def test_build_side_beyond_the_budget():
     directory = database("join")
     query = "SET broadcast_limit = 100; SELECT count(*), sum(x.a + y.a) FROM t x, t y WHERE x.a = y.a"

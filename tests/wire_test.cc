@@ -250,7 +250,7 @@ TEST(Wire, StatisticsComeBack) {
   s.mine.spans = {{100, 200, 1, Phase::kRead, 0, 1}};
   s.mine.agreed = 150;
   s.sections.push_back(
-      {1,  "scan t", true, 10,  9, true, 18,   8,  7, 6, 5, 4, 13, "lean kernel", 12, 11, 3, {{"scan u", 80}, {"scan v", 70}},
+      {1,  "scan t", true, 10,  9, true, 18, 2, 8,  7, 6, 5, 4, 13, "lean kernel", 12, 11, 3, {{"scan u", 80}, {"scan v", 70}},
        17, 16,       15,   4.5, 3.5, 2.5});
   vm::RunStatistics r;
   EXPECT_TRUE(ReadMessage(WriteMessage(s), &r).ok());
@@ -272,6 +272,7 @@ TEST(Wire, StatisticsComeBack) {
   EXPECT_EQ(r.sections[0].label, "scan t");
   EXPECT_TRUE(r.sections[0].distributed);
   EXPECT_EQ(r.sections[0].rows_exchanged, 18u);
+  EXPECT_EQ(r.sections[0].heavy_keys, 2u);
   EXPECT_EQ(r.sections[0].bytes_transferred, 5u);
   EXPECT_EQ(r.sections[0].bytes_staged, 4u);
   EXPECT_EQ(r.sections[0].bytes_on_demand, 13u);

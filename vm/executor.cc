@@ -16,8 +16,8 @@
 #include "vm/fold_rows.h"
 #include "vm/row_set.h"
 #include "vm/run/device_sections.h"
+#include "vm/run/heavy_keys.h"
 #include "vm/run/host_sections.h"
-#include "vm/run/key_exchange.h"
 #include "vm/run/placement.h"
 #include "vm/run/recursion.h"
 #include "vm/run/row_stream.h"
@@ -197,7 +197,7 @@ class Run {
     if (state_.IsMaster()) rows = RunHere(number, stats);
     if (s.by_key && state_.options.exchange != nullptr) {
       if (!state_.IsMaster()) rows = MakeRowSet(s.columns);
-      rows = ExchangeByKey(&state_, std::move(rows), s.columns, ExchangeKeys(s), stats);
+      rows = ExchangeJoinRows(&state_, number, 1, std::move(rows), stats);
       state_.distributed[static_cast<size_t>(number)] = true;
     } else if (state_.IsCollective(s)) {
       TESSERA_TRY(state_.options.exchange->Agree(rows.status()));
@@ -286,7 +286,14 @@ class Run {
   Status KeepJoin(const Section& s, RowSet rows) {
     Exchange* const exchange = state_.options.exchange;
     if (s.by_key && exchange != nullptr) {
-      TESSERA_TRY(exchange->Agree(Caught([&] { return host_.IndexJoin(s, std::move(rows)); })));
+      // It may get rows of other ranks before it is probed.
+      const bool later = ProbingSection(state_.program, s.join) >= 0;
+      TESSERA_TRY(exchange->Agree(Caught([&] {
+        if (!later) return host_.IndexJoin(s, std::move(rows));
+        state_.joins.SetKeyRange(s.join, JoinIndex::RangeOf(rows, s.keys));
+        state_.joins.Keep(s.join, std::move(rows), s.keys);
+        return Status::Ok();
+      })));
       return AgreeOnKeyRange(s.join);
     }
     TESSERA_TRY(OrderJoin(state_, s, &rows));

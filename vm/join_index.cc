@@ -16,6 +16,16 @@ Status JoinIndex::CheckRows(const RowSet& rows) {
           "Filter it, or swap the tables of the join."};
 }
 
+KeyRange JoinIndex::RangeOf(const RowSet& rows, int keys) {
+  const StorageClass storage = keys == 1 ? rows.columns[0].type.storage() : StorageClass::kWide;
+  KeyRange range{storage == StorageClass::kInt, 0, -1};
+  if (rows.rows == 0 || (storage != StorageClass::kInt && storage != StorageClass::kText)) return range;
+  const auto [least, greatest] = std::minmax_element(rows.columns[0].low.begin(), rows.columns[0].low.end());
+  range.low = *least;
+  range.high = *greatest;
+  return range;
+}
+
 Status JoinIndex::Finish(RowSet rows, int keys) {
   const MemoryPurpose purpose("a join table");
   TESSERA_TRY(CheckRows(rows));
@@ -39,12 +49,7 @@ Status JoinIndex::Finish(RowSet rows, int keys) {
   const StorageClass storage = keys == 1 ? rows_.columns[0].type.storage() : StorageClass::kWide;
   if (storage == StorageClass::kInt || storage == StorageClass::kText) {
     const std::vector<int64_t>& key = rows_.columns[0].low;
-    range_ = {storage == StorageClass::kInt, 0, -1};
-    if (n > 0) {
-      const auto [least, greatest] = std::minmax_element(key.begin(), key.end());
-      range_.low = *least;
-      range_.high = *greatest;
-    }
+    range_ = RangeOf(rows_, keys);
     const uint64_t span = n == 0 ? 0 : static_cast<uint64_t>(range_.high) - static_cast<uint64_t>(range_.low);
     // Four bytes per key value: worth it if the array is small, or not much larger than a hash table of the same rows.
     if (n == 0 || span < std::max<uint64_t>(uint64_t{8} * n, 1 << 22)) {

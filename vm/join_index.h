@@ -24,7 +24,12 @@ class JoinIndex {
   /// Errors: as CheckRows.
   Status Finish(RowSet rows, int keys);
 
+  /// What key_range() would be.
+  static KeyRange RangeOf(const RowSet& rows, int keys);
+
   const RowSet& rows() const { return rows_; }
+  /// Takes the rows away; nothing else may be asked then.
+  RowSet Release() { return std::move(rows_); }
   KeyRange key_range() const { return range_; }
 
   bool direct() const { return direct_; }

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/phase_clock.h"
 #include "vm/row_set.h"
-#include "vm/run/key_exchange.h"
+#include "vm/run/heavy_keys.h"
 
 namespace tessera::vm {
 namespace {
@@ -41,8 +41,7 @@ Result<RowSet> ExchangedRows::Next(bool* last) {
       made = next.status();
     }
   }
-  TESSERA_ASSIGN(RowSet came,
-                 ExchangeByKey(&state_, std::move(made), section_.columns, ExchangeKeys(section_), stats_));
+  TESSERA_ASSIGN(RowSet came, ExchangeJoinRows(&state_, number_, ++round_, std::move(made), stats_));
   TESSERA_ASSIGN(const uint64_t open, exchange_.Sum(made_all_ ? 0 : 1));
   *last = open == 0;
   if (*last) portion_.AddStatistics();

@@ -29,6 +29,7 @@ class ExchangedRows {
   Exchange& exchange_;
   RankPortion portion_;
   bool made_all_ = false;  ///< by this rank
+  uint64_t round_ = 0;     ///< the last one
 };
 
 }  // namespace tessera::vm

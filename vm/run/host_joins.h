@@ -41,6 +41,14 @@ class HostJoins {
     kept.reset();
     return Add(join, std::move(rows.rows), rows.keys);
   }
+  /// The rows of a join table, which is not there any more. REQUIRES: Has(join).
+  RowSet Take(int join) {
+    std::optional<Kept>& kept = kept_[static_cast<size_t>(join)];
+    RowSet rows = kept ? std::move(kept->rows) : indexes_[static_cast<size_t>(join)]->Release();
+    kept.reset();
+    indexes_[static_cast<size_t>(join)].reset();
+    return rows;
+  }
   bool Has(int join) const {
     return indexes_[static_cast<size_t>(join)] != nullptr || kept_[static_cast<size_t>(join)];
   }

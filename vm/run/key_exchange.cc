@@ -40,24 +40,38 @@ uint64_t HashValue(const RowColumn& c, size_t row, uint64_t hash, const StringPo
   return hash;
 }
 
-struct KeyHash {
+/// By what rows are cut.
+struct Cut {
   const std::vector<int32_t>& keys;
   const StringPool& strings;
   uint64_t seed;
+  size_t parts;
+  const KeyRoutes* routes;  ///< nullptr: none
+  size_t own;               ///< this rank's part, if there are routes
 };
 
+/// The part of a row whose key has this hash; `parts`: all of them.
+size_t PartOf(const Cut& by, uint64_t hash, size_t row) {
+  if (by.routes != nullptr) {
+    switch (by.routes->Of(hash)) {
+      case KeyRoute::kOwner:
+        break;
+      case KeyRoute::kStay:
+        return by.own;
+      case KeyRoute::kDeal:
+        return (row + by.own) % by.parts;
+      case KeyRoute::kAll:
+        return by.parts;
+    }
+  }
+  return static_cast<size_t>((hash * kHashSeed >> 32) * by.parts >> 32);
+}
+
 /// The part of each row [begin, end).
-void FindParts(const KeyHash& by, const RowSet& rows, uint64_t parts, size_t begin, size_t end,
-               std::vector<uint32_t>* out) {
+void FindParts(const Cut& by, const RowSet& rows, size_t begin, size_t end, std::vector<uint32_t>* out) {
   for (size_t r = begin; r < end; ++r) {
     ThrowIfInterrupted(r);
-    uint64_t hash = by.seed;
-    for (const int32_t k : by.keys) {
-      const RowColumn& c = rows.columns[static_cast<size_t>(k)];
-      const bool null = !c.null.empty() && c.null[r] != 0;
-      hash = null ? HashWord(hash, -1) : HashValue(c, r, hash, by.strings);
-    }
-    (*out)[r] = static_cast<uint32_t>((hash * kHashSeed >> 32) * parts >> 32);
+    (*out)[r] = static_cast<uint32_t>(PartOf(by, HashOfKeys(rows, r, by.keys, by.strings, by.seed), r));
   }
 }
 
@@ -73,21 +87,17 @@ void Deal(const std::vector<T>& values, const std::vector<uint32_t>& parts, cons
   }
 }
 
-}  // namespace
-
-Result<std::vector<RowSet>> CutByKey(const RunState& state, RowSet rows, const std::vector<SqlType>& types,
-                                     const std::vector<int32_t>& keys, size_t parts, uint64_t seed) {
+/// Cuts the rows. With routes there is a part more: of the rows that belong to all parts.
+Result<std::vector<RowSet>> CutRows(const RunState& state, RowSet rows, const std::vector<SqlType>& types,
+                                    const Cut& by) {
   const MemoryPurpose purpose("rows of keys");
+  const size_t parts = by.parts + (by.routes == nullptr ? 0 : 1);
   std::vector<RowSet> out(parts);
-  if (parts == 1) {
-    out[0] = std::move(rows);
-    return out;
-  }
   std::vector<uint32_t> part(rows.rows);
   ThreadPool* const shared = rows.rows < kTurnRows ? nullptr : state.pool;
   TESSERA_TRY(ForEach(shared, (rows.rows + kTurnRows - 1) / kTurnRows, [&](size_t turn) {
     const size_t begin = turn * kTurnRows;
-    FindParts({keys, state.strings, seed}, rows, parts, begin, std::min(rows.rows, begin + kTurnRows), &part);
+    FindParts(by, rows, begin, std::min(rows.rows, begin + kTurnRows), &part);
     return Status::Ok();
   }));
   std::vector<size_t> counts(parts);
@@ -114,20 +124,45 @@ Result<std::vector<RowSet>> CutByKey(const RunState& state, RowSet rows, const s
   return out;
 }
 
+}  // namespace
+
+uint64_t HashOfKeys(const RowSet& rows, size_t row, std::span<const int32_t> keys, const StringPool& strings,
+                    uint64_t seed) {
+  uint64_t hash = seed;
+  for (const int32_t k : keys) {
+    const RowColumn& c = rows.columns[static_cast<size_t>(k)];
+    const bool null = !c.null.empty() && c.null[row] != 0;
+    hash = null ? HashWord(hash, -1) : HashValue(c, row, hash, strings);
+  }
+  return hash;
+}
+
+Result<std::vector<RowSet>> CutByKey(const RunState& state, RowSet rows, const std::vector<SqlType>& types,
+                                     const std::vector<int32_t>& keys, size_t parts, uint64_t seed) {
+  if (parts > 1) return CutRows(state, std::move(rows), types, {keys, state.strings, seed, parts, nullptr, 0});
+  std::vector<RowSet> out;
+  out.push_back(std::move(rows));
+  return out;
+}
+
 Result<RowSet> ExchangeByKey(RunState* state, Result<RowSet> mine, const std::vector<SqlType>& types,
-                             const std::vector<int32_t>& keys, SectionStatistics* stats) {
+                             const std::vector<int32_t>& keys, SectionStatistics* stats, const KeyRoutes* routes) {
   Exchange& exchange = *state->options.exchange;
-  const size_t made = mine.ok() ? mine->rows : 0;
   Result<std::vector<Shipment>> cut = Caught([&]() -> Result<std::vector<Shipment>> {
     TESSERA_TRY(mine.status());
-    const auto ranks = static_cast<size_t>(exchange.ranks());
-    TESSERA_ASSIGN(std::vector<RowSet> rows, CutByKey(*state, std::move(*mine), types, keys, ranks, kRankSeed));
+    const auto ranks = static_cast<size_t>(exchange.ranks()), own = static_cast<size_t>(exchange.rank());
+    if (routes != nullptr && routes->empty()) routes = nullptr;
+    TESSERA_ASSIGN(std::vector<RowSet> rows,
+                   CutRows(*state, std::move(*mine), types, {keys, state->strings, kRankSeed, ranks, routes, own}));
+    for (size_t r = 0; r < ranks && routes != nullptr; ++r) AppendRange(&rows[r], rows.back(), 0, rows.back().rows);
     std::vector<Shipment> shipments(ranks);
     for (size_t r = 0; r < ranks; ++r) shipments[r].rows = std::move(rows[r]);
     return shipments;
   });
   TESSERA_TRY(exchange.Agree(cut.status()));
-  stats->rows_exchanged += made - (*cut)[static_cast<size_t>(exchange.rank())].rows.rows;
+  for (size_t r = 0; r < cut->size(); ++r) {
+    if (r != static_cast<size_t>(exchange.rank())) stats->rows_exchanged += (*cut)[r].rows.rows;
+  }
   TESSERA_ASSIGN(std::vector<Shipment> all, exchange.AllToAll(std::move(*cut), types, &state->strings));
   const PhaseScope phase(Phase::kMerge);
   RowSet out = MakeRowSet(types);

@@ -11,6 +11,7 @@
 #include "vm/late_texts.h"
 #include "vm/program.h"
 #include "vm/run/host_joins.h"
+#include "vm/run/key_routes.h"
 #include "vm/string_pool.h"
 #include "vm/vm.h"
 
@@ -31,6 +32,7 @@ struct RunState {
         pool(threads),
         results(p.sections.size()),
         joins(p.joins.size()),
+        routes(p.joins.size()),
         may_stay_distributed(o.exchange == nullptr ? std::vector<bool>() : MayStayDistributed(p)),
         distributed(p.sections.size()),
         fed(p.sections.size()),
@@ -44,6 +46,7 @@ struct RunState {
   std::vector<const TableInfo*> tables;  ///< by number in the program
   std::vector<RowSet> results;           ///< by section: its rows, until they have been read
   HostJoins joins;
+  std::vector<JoinRoutes> routes;           ///< by join, of ranks
   std::vector<bool> may_stay_distributed;   ///< by section, of ranks
   std::vector<bool> distributed;            ///< by section: every rank has some of its rows; the same on all ranks
   std::vector<Fed> fed;                     ///< by section
