@@ -283,7 +283,7 @@ Status ValueGenerator::Extract(const Expr& e) {
 Status ValueGenerator::Case(const Expr& e) {
   const Expr& otherwise = *e.args.back();
   // An ELSE that cannot fail is computed first, for all rows. Then no mask of the rows that are left is needed.
-  const bool otherwise_first = !b_->CanFail(otherwise);
+  const bool otherwise_first = !b_->ranges().CanFailAnywhere(otherwise);
   const bool one = otherwise_first && e.args.size() == 3;
   const int result = b_->NewRegister(e.type), entry = b_->NewMask(), taken = one ? -1 : b_->NewMask();
   if (otherwise_first) {

@@ -135,6 +135,10 @@ ValueRange ExprRanges::ExactRange(const Expr& e) const {
   return RangeOfType(e.type);
 }
 
+bool ExprRanges::CanFailAnywhere(const Expr& e) const {
+  return CanFail(e) || std::any_of(e.args.begin(), e.args.end(), [&](const ExprPtr& a) { return CanFailAnywhere(*a); });
+}
+
 bool ExprRanges::CanFail(const Expr& e) const {
   if (e.kind != Expr::Kind::kFunction)
     return e.kind != Expr::Kind::kConstant && e.kind != Expr::Kind::kColumn && e.kind != Expr::Kind::kGroup;

@@ -40,6 +40,8 @@ class ExprRanges {
   ValueRange ExactRange(const Expr& e) const;
   /// Whether the instructions of `e`, without those of its arguments, may raise an error. True if nothing is known.
   bool CanFail(const Expr& e) const;
+  /// The same of `e` with its arguments.
+  bool CanFailAnywhere(const Expr& e) const;
   /// Whether `e` is a cast between types that the machine holds in the same way, so that it needs no instructions.
   bool IsNoOp(const Expr& e) const;
 
