@@ -36,6 +36,10 @@ SqlType StateType(AggregateFunction function, const SqlType& argument);
 /// How many of the outputs a section emits: all but the windows.
 inline size_t EmittedOutputs(const Query& q) { return q.outputs.size() - q.windows.size(); }
 
+/// In which order the arguments of aggregates are computed, by number: each behind those that are a part of it. So the
+/// value is at hand where a CASE would compute it for some rows only. May hold nullptr, which comes in its place.
+std::vector<size_t> FeedingOrder(const std::vector<const Expr*>& arguments);
+
 class BlockGenerator {
  public:
   BlockGenerator(const Plan& plan, Assembly* assembly)
@@ -86,6 +90,9 @@ class BlockGenerator {
   bool MakesSameTable(const JoinStep& a, const JoinStep& b) const;
   /// The section that fills the join table of a step, and before it those of its own joins.
   Status BuildSide(const JoinStep& j);
+  /// Tells the section which expressions it is going to evaluate: those of joins, then keys, then other values.
+  void AnnounceJoined(SectionBuilder* b) const;
+  static void AnnounceJoins(const std::vector<JoinStep>& joins, SectionBuilder* b);
   /// The front of the pipeline: scan, filters, probes. Loops over several matches are left open; CloseLoops ends them.
   Status Front(SectionBuilder* b, PipelineScope* scope);
   void ScanDriver(SectionBuilder* b, PipelineScope* scope);

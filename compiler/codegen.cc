@@ -133,6 +133,7 @@ Status BlockGenerator::Ungrouped() {
   SectionBuilder b(program_, &constants_, &scope);
   for (size_t i = 0; i < EmittedOutputs(q_); ++i) b.section.registers.push_back(q_.outputs[i].expr->type);
   b.section.columns = b.section.registers;
+  AnnounceJoined(&b);
   TESSERA_TRY(Front(&b, &scope));
   TESSERA_TRY(Outputs(q_, &b));
   CloseLoops(&b);
@@ -162,8 +163,7 @@ Status BlockGenerator::RowsOfValues(const std::vector<const Plan*>& blocks, size
 
 Status BlockGenerator::Outputs(const Query& q, SectionBuilder* b) {
   for (size_t i = 0; i < EmittedOutputs(q); ++i) {
-    TESSERA_TRY(b->Value(*q.outputs[i].expr));
-    b->Store(static_cast<int>(i));
+    TESSERA_TRY(b->ValueIn(*q.outputs[i].expr, static_cast<int>(i)));
   }
   b->Emit(Opcode::Emit);
   return Status::Ok();

@@ -59,14 +59,21 @@ AggregateColumns Lower(const Aggregate& a, SectionBuilder* b, std::vector<const 
   return l;
 }
 
+/// Whether `part` is an argument somewhere in `e`.
+bool HasPart(const Expr& e, const Expr& part) {
+  return std::any_of(e.args.begin(), e.args.end(),
+                     [&](const ExprPtr& a) { return a->SameAs(part) || HasPart(*a, part); });
+}
+
 /// The instructions that feed the section's aggregates; one load serves all aggregates over the same argument.
 Status FeedAggregates(SectionBuilder* b, const std::vector<const Expr*>& arguments) {
   std::vector<bool> fed(arguments.size());
-  for (size_t i = 0; i < arguments.size(); ++i) {
+  for (const size_t i : FeedingOrder(arguments)) {
     if (fed[i]) continue;
     const bool narrow = FeedsNarrow(*b, b->section.aggregates[i].op, arguments[i]);
     if (arguments[i] != nullptr) TESSERA_TRY(narrow ? b->NarrowValue(*arguments[i]) : b->Value(*arguments[i]));
-    for (size_t k = i; k < arguments.size(); ++k) {
+    for (size_t k = 0; k < arguments.size(); ++k) {
+      if (fed[k]) continue;
       const bool same = arguments[k] == nullptr ? arguments[i] == nullptr
                                                 : arguments[i] != nullptr && arguments[k]->SameAs(*arguments[i]);
       if (!same || FeedsNarrow(*b, b->section.aggregates[k].op, arguments[k]) != narrow) continue;
@@ -93,6 +100,18 @@ void SetColumns(Section* s, const std::vector<const Expr*>& keys, std::vector<Ag
 }
 
 }  // namespace
+
+std::vector<size_t> FeedingOrder(const std::vector<const Expr*>& arguments) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const auto whole = std::find_if(order.begin(), order.end(), [&](size_t k) {
+      return arguments[i] != nullptr && arguments[i]->kind == Expr::Kind::kFunction && arguments[k] != nullptr &&
+             HasPart(*arguments[k], *arguments[i]);
+    });
+    order.insert(whole, i);
+  }
+  return order;
+}
 
 SqlType StateType(AggregateFunction function, const SqlType& argument) {
   switch (Info(function).state) {
@@ -136,6 +155,7 @@ Status BlockGenerator::GroupedDirectly() {
   PipelineScope scope(q_, plan_.driver);
   SectionBuilder b(program_, &constants_, &scope);
   b.section.sink = Section::Sink::kGroups;
+  AnnounceJoined(&b);
   TESSERA_TRY(Front(&b, &scope));
   const std::vector<const Expr*> keys = GroupKeys();
   TESSERA_TRY(GroupBy(keys, &b));
@@ -162,6 +182,7 @@ Status BlockGenerator::GroupedTwice() {
   PipelineScope scope(q_, plan_.driver);
   SectionBuilder b(program_, &constants_, &scope);
   b.section.sink = Section::Sink::kGroups;
+  AnnounceJoined(&b);
   TESSERA_TRY(Front(&b, &scope));
   const int first_register = static_cast<int>(b.section.registers.size());
   for (const Expr* k : keys) b.section.registers.push_back(k->type);
@@ -290,6 +311,8 @@ Status BlockGenerator::AboveGroups(const std::vector<AggregateColumns>& lowered)
   b.section.label = "groups";
   for (size_t i = 0; i < EmittedOutputs(q_); ++i) b.section.registers.push_back(q_.outputs[i].expr->type);
   b.section.columns = b.section.registers;
+  for (const ExprPtr& h : q_.having) b.WillKeep(*h);
+  for (size_t i = 0; i < EmittedOutputs(q_); ++i) b.WillEvaluate(*q_.outputs[i].expr);
   for (const ExprPtr& h : q_.having) TESSERA_TRY(b.Keep(*h));
   TESSERA_TRY(Outputs(q_, &b));
   return Finish(&b, q_.having.empty() ? plan_.made_rows : -1);

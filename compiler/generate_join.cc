@@ -82,7 +82,11 @@ Status BlockGenerator::BuildSide(const JoinStep& j) {
   for (const Expr* e : ComputedOf(j.relation)) b.section.registers.push_back(e->type);
   for (const auto& [column, number] : payload) b.section.registers.push_back(TypeOf(column));
   b.section.columns = b.section.registers;
-  for (const Expr* f : plan_.filters[static_cast<size_t>(j.relation)]) TESSERA_TRY(b.Keep(*f));
+  const std::vector<const Expr*>& filters = plan_.filters[static_cast<size_t>(j.relation)];
+  for (const Expr* f : filters) b.WillKeep(*f);
+  AnnounceJoins(j.joins, &b);
+  for (const Expr* k : j.build_keys) b.WillEvaluate(*k);
+  for (const Expr* f : filters) TESSERA_TRY(b.Keep(*f));
   TESSERA_TRY(Joins(j.joins, &b, &scope));
   for (size_t k = 0; k < j.build_keys.size(); ++k) {
     TESSERA_TRY(b.Key(*j.build_keys[k]));
@@ -121,6 +125,30 @@ Status BlockGenerator::BuildSide(const JoinStep& j) {
 SqlType BlockGenerator::TypeOf(const std::pair<int, int>& column) const {
   if (column.second == kMarkColumn) return SqlType::Of(TypeId::kBoolean);
   return q_.relations[static_cast<size_t>(column.first)].column_types[static_cast<size_t>(column.second)];
+}
+
+/// (What `match` reads is left out: it is mostly gone when the loop that looks for a match has ended.)
+void BlockGenerator::AnnounceJoined(SectionBuilder* b) const {
+  for (const Expr* c : plan_.constants) b->WillKeep(*c);
+  if (plan_.driver >= 0 && !plan_.build_driver) {
+    for (const Expr* f : plan_.filters[static_cast<size_t>(plan_.driver)]) b->WillKeep(*f);
+  }
+  AnnounceJoins(plan_.joins, b);
+  for (const ExprPtr& e : q_.group_by) b->WillEvaluate(*e);
+  std::vector<const Expr*> arguments;  // each once, as they are fed
+  for (const Aggregate& a : q_.aggregates) {
+    if (a.argument != nullptr && FindSame(arguments, *a.argument) < 0) arguments.push_back(a.argument.get());
+  }
+  for (const size_t i : FeedingOrder(arguments)) b->WillEvaluate(*arguments[i]);
+  if (q_.grouped) return;
+  for (size_t i = 0; i < EmittedOutputs(q_); ++i) b->WillEvaluate(*q_.outputs[i].expr);
+}
+
+void BlockGenerator::AnnounceJoins(const std::vector<JoinStep>& joins, SectionBuilder* b) {
+  for (const JoinStep& j : joins) {
+    for (const Expr* e : j.probe_keys) b->WillEvaluate(*e);
+    for (const Expr* e : j.residuals) b->WillKeep(*e);
+  }
 }
 
 Status BlockGenerator::Front(SectionBuilder* b, PipelineScope* scope) {
@@ -339,8 +367,13 @@ Status BlockGenerator::KeysInRegisters(const std::vector<const Expr*>& keys, Sec
   const int first = static_cast<int>(b->section.registers.size());
   for (const Expr* k : keys) b->section.registers.push_back(k->type);
   for (size_t i = 0; i < keys.size(); ++i) {
+    const int r = first + static_cast<int>(i);
+    if (!keys[i]->type.IsFloat()) {
+      TESSERA_TRY(b->ValueIn(*keys[i], r));
+      continue;
+    }
     TESSERA_TRY(b->Key(*keys[i]));
-    b->Store(first + static_cast<int>(i));
+    b->Store(r);
   }
   *operand = Operand::Register(first).Pack();
   return Status::Ok();

@@ -68,7 +68,7 @@ class Hoister {
       known.movable &= of_argument.movable;
     }
     known.movable = known.movable && e.type.storage() != StorageClass::kText && e.column != kMarkColumn &&
-                    Info(e.function).translation != Translation::kRandom && !machine_.CanFail(e);
+                    Info(e.function).translation != Translation::kRandom && !machine_.ranges().CanFail(e);
     return known;
   }
 

@@ -28,6 +28,11 @@ Status SectionBuilder::WideValue(const Expr& e) {
 }
 
 Status SectionBuilder::NarrowValue(const Expr& e) {
+  if (e.kind == Expr::Kind::kConstant && e.type.id == TypeId::kDecimal && IsWide(e.type)) {
+    const SqlType bigint = SqlType::Of(TypeId::kBigint);
+    LoadConstant(e.constant.null ? tessera::Value::Null(bigint) : tessera::Value::Int(bigint, Low64(e.constant.wide)));
+    return Status::Ok();
+  }
   TESSERA_TRY(Value(e));
   if (!IsWide(e.type)) return Status::Ok();
   if (section.code.back().op == Opcode::IToW) {  // it was computed in A
@@ -44,7 +49,52 @@ Status SectionBuilder::Key(const Expr& e) {
   return Status::Ok();
 }
 
-bool SectionBuilder::FindOperand(const Expr& e, Operand* o) {
+Status SectionBuilder::ValueIn(const Expr& e, int r) {
+  const int number = common_.ClassOf(e);
+  Operand o;
+  if (number < 0 || FindOperand(e, &o)) {
+    TESSERA_TRY(Value(e));
+    Store(r);
+    return Status::Ok();
+  }
+  TESSERA_TRY(ValueGenerator(this).Compute(e));
+  Store(r);
+  kept_[number] = {r, masks_.current()};
+  return Status::Ok();
+}
+
+void SectionBuilder::KeepValue(const Expr& e, int from) {
+  // More registers than these would lie beyond the caches of a core, and in device memory on a GPU.
+  constexpr size_t kMostKept = 16;
+  const int number = common_.ClassOf(e);
+  if (number < 0 || kept_.size() >= kMostKept) return;
+  int cost = 0;
+  for (size_t i = static_cast<size_t>(from); i < section.code.size(); ++i) {
+    const vm::OpcodeInfo& info = vm::Info(section.code[i].op);
+    cost += info.loop == vm::Loop::Long || info.tier == vm::Tier::Host ? 4 : 1;
+  }
+  // To store it costs one instruction; so does to load it, if it is not an operand.
+  if ((common_.Uses(number) - 1) * (cost - 1) < 2) return;
+  const bool widened = section.code.back().op == Opcode::IToW;  // it was computed in A, where it takes half the room
+  if (widened) section.code.pop_back();
+  const int r = NewRegister(widened ? SqlType::Of(TypeId::kBigint) : e.type);
+  Store(r);
+  if (widened) Widen();
+  kept_[number] = {r, masks_.current()};
+}
+
+int SectionBuilder::KeptIn(const Expr& e) const {
+  if (kept_.empty()) return -1;
+  const auto found = kept_.find(common_.ClassOf(e));
+  return found == kept_.end() || !masks_.IsWithin(found->second.mask) ? -1 : found->second.reg;
+}
+
+bool SectionBuilder::FindOperand(const Expr& e, bool wide, Operand* o) {
+  if (const int r = KeptIn(e); r >= 0 && wide == IsWide(section.registers[static_cast<size_t>(r)])) {
+    *o = Operand::Register(r);
+    return true;
+  }
+  if (wide != IsWide(e.type)) return false;
   switch (e.kind) {
     case Expr::Kind::kConstant:
       *o = Operand::Constant(
@@ -72,6 +122,7 @@ int SectionBuilder::Emit(Opcode op, int p1, int32_t p2, int32_t p3, int32_t p4) 
     ++filter_uses_[static_cast<size_t>(p1)];
   }
   section.code.push_back({op, static_cast<uint16_t>(p1), p2, p3, p4});
+  masks_.Follow(section.code.back());
   return static_cast<int>(section.code.size()) - 1;
 }
 

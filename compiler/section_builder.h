@@ -7,11 +7,13 @@
 // Start at: SectionBuilder::Value, SectionBuilder::Keep. Owned by one thread.
 #pragma once
 
+#include <unordered_map>
 #include <vector>
 
 #include "base/int128.h"
 #include "base/status.h"
 #include "compiler/bound_query.h"
+#include "compiler/common_subexpressions.h"
 #include "compiler/constant_pool.h"
 #include "compiler/scope.h"
 #include "compiler/value_range.h"
@@ -42,10 +44,22 @@ class SectionBuilder {
   /// Leaves the value of a group key or join key: like Value, but floats become canonical.
   Status Key(const Expr& e);
   /// The operand that holds `e`; false if `e` must be computed.
-  bool FindOperand(const Expr& e, vm::Operand* o);
+  bool FindOperand(const Expr& e, vm::Operand* o) { return FindOperand(e, IsWide(e.type), o); }
+  /// The same for the value of `e` in 128 bits if `wide`, else in 64 bits.
+  bool FindOperand(const Expr& e, bool wide, vm::Operand* o);
+  /// Puts the value of `e` into register `r`, which nobody else writes.
+  Status ValueIn(const Expr& e, int r);
+
+  // ---- Common subexpressions
+  /// Says that the section is going to evaluate an expression. Callers do so in the order of evaluation, before they
+  /// emit code.
+  void WillEvaluate(const Expr& e) { common_.AddValue(e, ranges()); }
+  void WillKeep(const Expr& e) { common_.AddCondition(e, true, ranges()); }
+  /// Keeps the value of `e`, which the code from `from` on has left in its accumulator, if it is needed again and not
+  /// cheaper to compute than to keep.
+  void KeepValue(const Expr& e, int from);
 
   ValueRange Range(const Expr& e) const { return ranges().Range(e); }
-  bool CanFail(const Expr& e) const { return ranges().CanFail(e); }
   bool IsNoOp(const Expr& e) const { return ranges().IsNoOp(e); }
 
   // ---- Instructions
@@ -84,6 +98,17 @@ class SectionBuilder {
   Scope* scope_;
   std::vector<int> free_registers_, free_masks_;
   std::vector<int> filter_uses_;  ///< how many Filter instructions there are for each predicate
+
+  /// The register that has the values of a class of common subexpressions, for the rows of a mask.
+  struct Kept {
+    int reg = -1, mask = 0;
+  };
+  /// That register, if the live rows are among those; -1.
+  int KeptIn(const Expr& e) const;
+
+  CommonSubexpressions common_;
+  MaskTree masks_;
+  std::unordered_map<int, Kept> kept_;  ///< by class
 };
 
 }  // namespace tessera

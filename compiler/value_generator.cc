@@ -31,6 +31,18 @@ Status ValueGenerator::Value(const Expr& e) {
     b_->Load(o, e.type);
     return Status::Ok();
   }
+  if (IsWide(e.type) && b_->FindOperand(e, false, &o)) {
+    b_->Load(o, SqlType::Of(TypeId::kBigint));
+    b_->Widen();
+    return Status::Ok();
+  }
+  const int from = b_->next();
+  TESSERA_TRY(Compute(e));
+  b_->KeepValue(e, from);
+  return Status::Ok();
+}
+
+Status ValueGenerator::Compute(const Expr& e) {
   if (e.kind != Expr::Kind::kFunction) return b_->scope()->Compute(e, b_);
   const Expr* column = nullptr;
   if (!IsWide(e.type) && DictionarySections(b_).Serve(e, &column)) {
@@ -123,7 +135,7 @@ Status ValueGenerator::Value(const Expr& e) {
 
 Status ValueGenerator::Operands(const Expr& left, const Expr& right, bool wide, Opcode op, Opcode reversed) {
   auto compute = [&](const Expr& e) { return wide ? b_->WideValue(e) : b_->NarrowValue(e); };
-  auto simple = [&](const Expr& e, Operand* o) { return wide == IsWide(e.type) && b_->FindOperand(e, o); };
+  auto simple = [&](const Expr& e, Operand* o) { return b_->FindOperand(e, wide, o); };
   Operand o;
   if (simple(right, &o)) {
     TESSERA_TRY(compute(left));
@@ -151,7 +163,7 @@ Status ValueGenerator::WithOperands(const Expr& e, bool wide, Opcode op) {
   for (size_t k = 1; k < e.args.size(); ++k) {
     const Expr& a = *e.args[k];
     Operand o;
-    const bool found = wide == IsWide(a.type) && b_->FindOperand(a, &o);
+    const bool found = b_->FindOperand(a, wide, &o);
     const bool fits = o.kind != OperandKind::kPayload || vm::Info(op).p[k] != vm::OperandSpec::SrcPlain;
     if (!found || !fits) {
       TESSERA_TRY(compute(a));
@@ -285,9 +297,13 @@ Status ValueGenerator::Case(const Expr& e) {
   // An ELSE that cannot fail is computed first, for all rows. Then no mask of the rows that are left is needed.
   const bool otherwise_first = !b_->ranges().CanFailAnywhere(otherwise);
   const bool one = otherwise_first && e.args.size() == 3;
-  const int result = b_->NewRegister(e.type), entry = b_->NewMask(), taken = one ? -1 : b_->NewMask();
+  // Of exact numbers the range of the branches, not their type, decides between 64 and 128 bits.
+  const bool wide = IsWide(e.type) && (e.type.id != TypeId::kDecimal || !b_->Range(e).Fits64());
+  const SqlType type = TypeIn(wide, e.type);
+  auto compute = [&](const Expr& branch) { return wide ? b_->WideValue(branch) : b_->NarrowValue(branch); };
+  const int result = b_->NewRegister(type), entry = b_->NewMask(), taken = one ? -1 : b_->NewMask();
   if (otherwise_first) {
-    TESSERA_TRY(Value(otherwise));
+    TESSERA_TRY(compute(otherwise));
     b_->Store(result);
   }
   b_->Emit(Opcode::MaskSave, entry);
@@ -299,17 +315,18 @@ Status ValueGenerator::Case(const Expr& e) {
     }
     TESSERA_TRY(b_->Keep(*e.args[i]));
     if (!one) b_->Emit(Opcode::MaskOr, taken);
-    TESSERA_TRY(Value(*e.args[i + 1]));
+    TESSERA_TRY(compute(*e.args[i + 1]));
     b_->Store(result);
   }
   b_->Emit(Opcode::MaskLoad, entry);
   if (!otherwise_first) {
     b_->Emit(Opcode::MaskAndNot, taken);
-    TESSERA_TRY(Value(otherwise));
+    TESSERA_TRY(compute(otherwise));
     b_->Store(result);
     b_->Emit(Opcode::MaskLoad, entry);
   }
-  b_->Load(Operand::Register(result), e.type);
+  b_->Load(Operand::Register(result), type);
+  if (!wide && IsWide(e.type)) b_->Widen();
   b_->FreeRegister(result);
   b_->FreeMask(entry);
   if (!one) b_->FreeMask(taken);

@@ -16,6 +16,8 @@ class ValueGenerator {
 
   /// Leaves the value of `e` in accumulator A, or W if its type is wide.
   Status Value(const Expr& e);
+  /// The same without a look whether it is at hand or must be kept.
+  Status Compute(const Expr& e);
   /// A condition as a BOOLEAN value: 1 where it is true, 0 where it is false, NULL elsewhere.
   Status Truth(const Expr& e);
   /// Accumulator = left op right, in A, or in W if `wide`. `reversed` is the operation with its operands swapped, or
