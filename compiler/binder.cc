@@ -179,7 +179,6 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
   }
   TESSERA_TRY(make_rules(count));
   TESSERA_TRY(FitToTable(out->query.get(), *out->target, columns, dialect));
-  out->query = Clustered(std::move(out->query), out->target->schema);
   return {};
 }
 

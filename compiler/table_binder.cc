@@ -431,15 +431,8 @@ Status BindCreateTableAs(const ParseNode& create, std::string_view sql, const Di
   }
   if (const ParseNode* options = into.Get(Field::k_options)) TESSERA_TRY(BindTableOptions(*options, &out->schema));
   const bool is_there = out->if_exists && snapshot.Find(out->table) != nullptr;
-  if (!is_there && into.Get(Field::k_skipData) == nullptr) out->query = Clustered(std::move(query), out->schema);
+  if (!is_there && into.Get(Field::k_skipData) == nullptr) out->query = std::move(query);
   return {};
-}
-
-std::unique_ptr<Query> Clustered(std::unique_ptr<Query> rows, const TableSchema& schema) {
-  if (schema.cluster_by.empty()) return rows;
-  std::unique_ptr<Query> query = SelectAll(std::move(rows));
-  for (const int column : schema.cluster_by) query->order_by.push_back({column, false, false});
-  return query;
 }
 
 Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapshot, Statement* out) {

@@ -39,9 +39,6 @@ Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const
 /// stay. Errors: a type that cannot be stored.
 Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>& columns, const Dialect& dialect);
 
-/// The query in the order in which the table keeps its rows. Its outputs are the table's columns.
-std::unique_ptr<Query> Clustered(std::unique_ptr<Query> rows, const TableSchema& schema);
-
 /// VACUUM of some tables, or of all. Errors: an unknown table or option.
 Status BindVacuum(const ParseNode& vacuum, int position, const Snapshot& snapshot, Statement* out);
 

@@ -28,15 +28,6 @@ std::string Quoted(const std::string& name) {
   return out + '"';
 }
 
-/// All rows in the order in which they are to be kept.
-std::string RowsOf(const TableSchema& schema) {
-  std::string sql = "SELECT * FROM " + Quoted(schema.name);
-  for (const int column : schema.cluster_by)
-    sql += (column == schema.cluster_by[0] ? " ORDER BY " : ", ") +
-           Quoted(schema.columns[static_cast<size_t>(column)].name);
-  return sql;
-}
-
 Status VacuumTable(SessionState* state, const std::string& name) {
   TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> before, state->database->Read());
   const std::shared_ptr<const TableInfo> table = before->Find(name);
@@ -46,7 +37,7 @@ Status VacuumTable(SessionState* state, const std::string& name) {
   TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->database->Read());
   if (const auto held = now->Find(name); held == nullptr || held->id != table->id)
     return {ErrorCode::kBusy, "table \"" + name + "\" was replaced by another process", "Run the statement again."};
-  TESSERA_ASSIGN(const Compiled rows, Compile(RowsOf(table->schema), *now, PlanOptionsOf(*state)));
+  TESSERA_ASSIGN(const Compiled rows, Compile("SELECT * FROM " + Quoted(name), *now, PlanOptionsOf(*state)));
   uint64_t written = 0;
   const auto append = [&](RowBatch&& batch) -> Status {
     TESSERA_TRY(writer->Append(batch, written + 1));

@@ -23,13 +23,17 @@ constexpr uint64_t kBufferedBytes = uint64_t{256} << 20;
 /// Smaller batches are collected into one of this many rows: kept one by one they would take kilobytes a row.
 constexpr size_t kSmallBatchRows = 4096;
 
-uint64_t BytesOf(const RowBatch& batch) {
-  uint64_t bytes = 0;
-  for (const ColumnVector& c : batch.columns) {
-    bytes += c.null.size() + c.fixed.size() * sizeof(int64_t) + c.wide.size() * sizeof(int128_t) +
-             c.offsets.size() * sizeof(uint64_t) + c.bytes.size();
+/// Pieces with fewer rows than this on average are copied together before they are encoded.
+constexpr size_t kShortPiece = 64;
+
+/// The rows of all pieces as one.
+ColumnVector Together(const std::vector<ColumnPiece>& pieces) {
+  ColumnVector all;
+  all.type = pieces[0].column->type;
+  for (const ColumnPiece& piece : pieces) {
+    for (size_t row = piece.begin; row < piece.begin + piece.rows; ++row) all.AppendFrom(*piece.column, row);
   }
-  return bytes;
+  return all;
 }
 
 }  // namespace
@@ -76,6 +80,7 @@ TableLoad::TableLoad(std::shared_ptr<DatabaseDirectory> directory, DatabaseDirec
   min_.assign(columns, kInt128Max);
   max_.assign(columns, kInt128Min);
   distinct_.resize(columns);
+  if (!table_->schema.cluster_by.empty()) clustered_.emplace(table_->schema.cluster_by);
 }
 
 TableLoad::~TableLoad() {
@@ -104,7 +109,9 @@ void TableLoad::Fail(const Status& status) {
   std::lock_guard lock(mutex_);
   if (status_.ok()) status_ = status;
   tasks_.clear();
+  merge_ = Merge::kNone;
   tablet_done_.notify_all();
+  merged_.notify_all();
 }
 
 Status TableLoad::status() const {
@@ -117,7 +124,7 @@ Status TableLoad::status() const {
 
 size_t TableLoad::waiting_tasks() const {
   std::lock_guard lock(mutex_);
-  return tasks_.size();
+  return tasks_.size() + (merge_ == Merge::kNone ? 0 : 1);
 }
 
 size_t TableLoad::unfinished_tablets() const {
@@ -154,6 +161,7 @@ Status TableLoad::TakeLastTablet() {
 }
 
 void TableLoad::AddPiece(RowBatch batch) {
+  if (clustered_) return AddToRun(batch);
   if (batch.rows < kSmallBatchRows) {
     if (small_.columns.empty()) {
       small_ = std::move(batch);
@@ -166,17 +174,32 @@ void TableLoad::AddPiece(RowBatch batch) {
   }
   FlushSmallBatches();
   const size_t rows = batch.rows;
-  pending_rows_ += rows;
   pending_bytes_ += BytesOf(batch);
-  pending_.push_back({std::make_shared<const RowBatch>(std::move(batch)), 0, rows});
+  Pend({std::make_shared<const RowBatch>(std::move(batch)), 0, rows});
+}
+
+void TableLoad::Pend(Piece piece) {
+  pending_rows_ += piece.rows;
+  pending_.push_back(std::move(piece));
+}
+
+void TableLoad::AddToRun(const RowBatch& batch) {
+  if (std::shared_ptr<RowBatch> full = clustered_->Add(batch)) SortLater(std::move(full));
+}
+
+void TableLoad::SortLater(std::shared_ptr<RowBatch> run) {
+  std::lock_guard lock(mutex_);
+  if (!status_.ok()) return;
+  ++unfinished_;
+  ++unsorted_;
+  tasks_.push_back({nullptr, 0, std::move(run)});
 }
 
 void TableLoad::FlushSmallBatches() {
   if (small_.rows == 0) return;
   const size_t rows = small_.rows;
-  pending_rows_ += rows;
   pending_bytes_ += BytesOf(small_);
-  pending_.push_back({std::make_shared<const RowBatch>(std::exchange(small_, {})), 0, rows});
+  Pend({std::make_shared<const RowBatch>(std::exchange(small_, {})), 0, rows});
 }
 
 Status TableLoad::Add(RowBatch batch) {
@@ -188,6 +211,7 @@ Status TableLoad::Add(RowBatch batch) {
   }
   rows_added_ += batch.rows;
   AddPiece(std::move(batch));
+  if (clustered_) return {};
   if (tablet_rows_ == 0) {
     if (expected_rows_ != 0) {
       tablet_rows_ = ChooseTabletRows(replaced_rows_ + std::max(expected_rows_, rows_added_));
@@ -226,18 +250,50 @@ void TableLoad::CutTablets(bool all) {
 }
 
 void TableLoad::EndOfRows() {
+  if (clustered_) {
+    if (ended_) return;
+    ended_ = true;
+    if (std::shared_ptr<RowBatch> last = clustered_->End()) SortLater(std::move(last));
+    if (tablet_rows_ == 0) tablet_rows_ = ChooseTabletRows(clustered_->rows());
+    std::lock_guard lock(mutex_);
+    if (!status_.ok() || clustered_->rows() == 0) return;
+    ++unfinished_;
+    merge_ = unsorted_ == 0 ? Merge::kReady : Merge::kSorting;
+    return;
+  }
   FlushSmallBatches();
   if (tablet_rows_ == 0) tablet_rows_ = ChooseTabletRows(pending_rows_);
   CutTablets(true);
 }
 
+void TableLoad::MergeTablet() {
+  const std::vector<Piece> pieces = clustered_->Take(tablet_rows_);
+  for (const Piece& piece : pieces) Pend(piece);
+  CutTablets(true);
+  std::lock_guard lock(mutex_);
+  if (!status_.ok()) return;
+  merge_ = pieces.empty() ? Merge::kNone : Merge::kReady;
+  if (pieces.empty()) {
+    --unfinished_;
+    tablet_done_.notify_all();
+  }
+  merged_.notify_all();
+}
+
 bool TableLoad::RunTask() {
   Task task;
   {
-    std::lock_guard lock(mutex_);
-    if (tasks_.empty()) return false;
-    task = std::move(tasks_.front());
-    tasks_.pop_front();
+    std::unique_lock lock(mutex_);
+    // (What others sort or merge makes tasks for this thread.)
+    merged_.wait(lock, [&] { return !tasks_.empty() || merge_ == Merge::kNone || merge_ == Merge::kReady; });
+    if (!tasks_.empty()) {
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    } else if (merge_ == Merge::kReady) {
+      merge_ = Merge::kRunning;
+    } else {
+      return false;
+    }
   }
   try {
     if (Status status = RunTask(task); !status.ok()) Fail(status);
@@ -250,9 +306,28 @@ bool TableLoad::RunTask() {
 Status TableLoad::RunTask(const Task& task) {
   TabletJob* const job = task.job.get();
   if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) return Cancelled();
+  if (task.run != nullptr) {
+    clustered_->Sort(task.run.get());
+    std::lock_guard lock(mutex_);
+    --unfinished_;
+    --unsorted_;
+    if (merge_ == Merge::kSorting && unsorted_ == 0) merge_ = Merge::kReady;
+    tablet_done_.notify_all();
+    merged_.notify_all();
+    return {};
+  }
+  if (job == nullptr) {
+    MergeTablet();
+    return {};
+  }
   std::vector<ColumnPiece> pieces;
   for (const Piece& piece : job->pieces) {
     pieces.push_back({&piece.batch->columns[task.column], piece.begin, piece.rows});
+  }
+  ColumnVector together;
+  if (pieces.size() > 1 && job->rows / pieces.size() < kShortPiece) {
+    together = Together(pieces);
+    pieces = {{&together, 0, job->rows}};
   }
   EncodedChunk& chunk = job->chunks[task.column];
   chunk = EncodeChunk(table_->schema.columns[task.column].type, pieces);

@@ -8,6 +8,9 @@
 // The table's last tablet, if it is not full, is read back and becomes the first rows of the load: all tablets but the
 // last are always full.
 //
+// WITH (cluster_by = ...) the rows of the load are sorted before tablets are made of them: sorting a run of them is a
+// task, and behind the last row so is merging the rows of the next tablet, one thread at a time (clustered_rows.h).
+//
 // Start at: TableLoad::Begin. Add and Commit: one thread at a time; RunTask: any thread at any time before Commit()
 // returns.
 #pragma once
@@ -23,6 +26,7 @@
 #include <vector>
 
 #include "tablet/chunk_encoder.h"
+#include "tablet/clustered_rows.h"
 #include "tablet/database_directory.h"
 #include "tablet/distinct_count.h"
 #include "tablet/file_syncer.h"
@@ -55,20 +59,17 @@ class TableLoad {
   /// No more rows come: the last tablet is cut too, for RunTask(). Commit() does it where the caller did not.
   void EndOfRows();
   uint64_t rows_added() const { return rows_added_; }
-  /// Encodes a column of a full tablet; false if there is none at the moment.
+  /// Encodes a column of a full tablet, or sorts or merges rows; false if there is nothing to do at the moment. Waits
+  /// while another thread merges rows.
   bool RunTask();
-  /// Tasks that wait for a thread.
+  /// Tasks that wait for a thread, or will when what runs now is done.
   size_t waiting_tasks() const;
-  /// Full tablets that are not written yet.
+  /// Full tablets that are not written yet, and runs of rows that are not sorted yet.
   size_t unfinished_tablets() const;
   Status Commit();
 
  private:
-  struct Piece {
-    std::shared_ptr<const RowBatch> batch;
-    size_t begin = 0;
-    size_t rows = 0;
-  };
+  using Piece = ClusteredRows::Piece;
   struct TabletJob {
     size_t number = 0;  ///< among the new tablets
     uint32_t rows = 0;
@@ -79,12 +80,19 @@ class TableLoad {
   struct Task {
     std::shared_ptr<TabletJob> job;
     size_t column = 0;
+    std::shared_ptr<RowBatch> run = nullptr;  ///< to be sorted, instead of encoding
   };
+  /// Where rows that are sorted are on their way to tablets.
+  enum class Merge : uint8_t { kNone, kSorting, kReady, kRunning };
 
   TableLoad(std::shared_ptr<DatabaseDirectory> directory, DatabaseDirectory::Write write,
             std::shared_ptr<const TableRecord> table, const std::atomic<bool>* cancel);
   Status TakeLastTablet();
   void AddPiece(RowBatch batch);
+  void AddToRun(const RowBatch& batch);
+  void SortLater(std::shared_ptr<RowBatch> run);
+  void MergeTablet();
+  void Pend(Piece piece);
   void FlushSmallBatches();
   void CutTablets(bool all);
   Status RunTask(const Task& task);
@@ -104,23 +112,26 @@ class TableLoad {
   std::shared_ptr<const TableRecord> replaced_;  ///< the table whose place a new one takes, or nullptr
 
   // Of the thread that adds rows.
-  bool started_ = false;
+  bool started_ = false, ended_ = false;
   uint64_t expected_rows_ = 0;
   uint32_t tablet_rows_;                                   ///< 0 while it is not chosen
   size_t kept_tablets_;                                    ///< tablets of the table before the load that stay
   uint64_t replaced_rows_ = 0;                             ///< of the last tablet, which is written anew
   std::vector<uint64_t> replaced_nulls_, replaced_bytes_;  ///< of its columns; empty if there is none
   uint64_t rows_added_ = 0;
-  RowBatch small_;  ///< rows of small batches, collected
+  std::optional<ClusteredRows> clustered_;  ///< from the last row on, of the thread that merges
+  RowBatch small_;                          ///< rows of small batches, collected
   std::deque<Piece> pending_;
   uint64_t pending_rows_ = 0;
   uint64_t pending_bytes_ = 0;
   size_t tablets_cut_ = 0;
 
   mutable std::mutex mutex_;
-  std::condition_variable tablet_done_;
+  std::condition_variable tablet_done_, merged_;
   std::deque<Task> tasks_;
-  size_t unfinished_ = 0;
+  size_t unfinished_ = 0;  ///< tablets, runs, and a merge that goes on
+  size_t unsorted_ = 0;    ///< runs
+  Merge merge_ = Merge::kNone;
   Status status_;
   std::vector<TabletRecord> records_;  ///< of the new tablets
   std::vector<uint64_t> nulls_, bytes_;

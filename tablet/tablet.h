@@ -177,7 +177,7 @@ struct TableSchema {
   uint32_t tablet_rows = 0;      ///< WITH (tablet_rows = N), 1 .. 2^20; 0: chosen at the first load
   std::vector<CheckConstraint> checks = {};
   std::vector<UniqueKey> unique_keys = {};
-  /// WITH (cluster_by = ...): the columns that INSERT ... SELECT, CREATE TABLE AS and VACUUM sort rows by; empty: none.
+  /// WITH (cluster_by = ...): the columns by which each load sorts its rows; empty: none.
   std::vector<int> cluster_by = {};
 
   /// Column number, or -1.
