@@ -70,18 +70,10 @@ std::optional<std::vector<uint8_t>> PackStream(const EncodedChunk& chunk, Stream
   const std::optional<ScaledCodes> scaled = s == kCodes && IsFloat(d) ? std::optional(ScaledCodesOf(d)) : std::nullopt;
   const uint64_t distinct = s != kCodes ? 0 : d.entries != 0 ? d.entries : chunk.distinct.Estimate();
   const std::vector<SchemePlan> plans = PlanIntegers(values, distinct, scaled ? &*scaled : nullptr, goal);
-  // The sample may be unlike the rest, so that the best plan turns out to be worse than the next, or impossible.
-  std::optional<std::vector<uint8_t>> best;
-  for (size_t i = 0; i < std::min<size_t>(plans.size(), 2); ++i) {
-    std::optional<std::vector<uint8_t>> packed = PackIntegers(values, plans[i].tree, scaled ? &*scaled : nullptr);
-    if (!packed) continue;
-    const bool as_expected = static_cast<double>(packed->size()) <= 1.05 * plans[i].bytes + 4096;
-    if (!best || packed->size() < best->size()) best = std::move(packed);
-    if (as_expected) break;
-  }
+  std::optional<PackedPlan> best = PackByPlan(values, plans, scaled ? &*scaled : nullptr, goal);
   const double most = (1 - LeastSaving(goal)) * static_cast<double>(bytes);
-  if (best && static_cast<double>(best->size()) > most) best.reset();
-  return best;
+  if (!best || static_cast<double>(best->bytes.size()) > most) return std::nullopt;
+  return std::move(best->bytes);
 }
 
 }  // namespace

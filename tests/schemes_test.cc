@@ -15,6 +15,7 @@
 #include "tablet/schemes/bit_packing.h"
 #include "tablet/schemes/packed_stream.h"
 #include "tablet/schemes/scheme_planner.h"
+#include "tablet/schemes/unpack_cost.h"
 
 namespace tessera {
 namespace {
@@ -254,6 +255,62 @@ TEST(SchemePlanner, DecimalsInFloatingPoint) {
   const Values codes =
       Make(50'000, [&](size_t i) { return OrderedFloat(static_cast<double>(i * 7 % 30'011) / 100) - scaled.base; });
   EXPECT_EQ(Best(codes, CompressionGoal::kBalanced, &scaled).substr(0, 5), "SCALE");
+}
+
+TEST(SchemePlanner, FindsUpperPartsThatRepeat) {
+  // Dates of the lines of an order: close to one another, in no order.
+  std::mt19937_64 random(8);
+  uint64_t day = 0;
+  const Values dates = Make(100'000, [&](size_t i) {
+    if (i % 5 == 0) day = random() % 2400;
+    return day / 16 * 16 + random() % 16;
+  });
+  const std::vector<SchemePlan> plans = PlanIntegers(dates, 2400, nullptr, CompressionGoal::kRatio);
+  EXPECT_NE(plans.front().tree.ToString().find("SEP, [[RLE"), std::string::npos) << plans.front().tree.ToString();
+  EXPECT_LT(PackIntegers(dates, plans.front().tree, nullptr)->size(), PackIntegers(dates, Ns(), nullptr)->size() * 6 / 10);
+}
+
+TEST(SchemePlanner, FindsStepsThatAreFew) {
+  const Values values = Make(100'000, [](size_t i) { return i % 10 * 100'000 + i / 10; });
+  const std::vector<SchemePlan> plans = PlanIntegers(values, values.size(), nullptr, CompressionGoal::kRatio);
+  EXPECT_EQ(plans.front().tree.ToString().substr(0, 5), "DELTA") << plans.front().tree.ToString();
+  EXPECT_LT(PackIntegers(values, plans.front().tree, nullptr)->size(), 13'000u);
+}
+
+TEST(SchemePlanner, PacksAnotherPlanIfTheFirstIsWorseThanItSays) {
+  const Values values = Make(50'000, [](size_t i) { return i * i % 1000; });
+  const std::vector<SchemePlan> plans{
+      {Tree(Scheme::kDelta, {Tree(Scheme::kNsv)}), 10, 1}, {Tree(Scheme::kRle, {Ns(), Ns()}), 12, 1}, {Ns(), 12, 1}};
+  const auto ratio = PackByPlan(values, plans, nullptr, CompressionGoal::kRatio);
+  ASSERT_TRUE(ratio.has_value()) << "differences below 0 are no NSV";
+  EXPECT_EQ(ratio->plan, 2u);
+  EXPECT_EQ(ratio->bytes, *PackIntegers(values, Ns(), nullptr));
+  const auto balanced = PackByPlan(values, plans, nullptr, CompressionGoal::kBalanced);
+  ASSERT_TRUE(balanced.has_value());
+  EXPECT_EQ(balanced->plan, 1u) << "two are tried, of which one cannot be had";
+  EXPECT_FALSE(PackByPlan(values, {plans[0]}, nullptr, CompressionGoal::kRatio).has_value());
+}
+
+TEST(UnpackCost, CountsEveryNode) {
+  const Values values = Make(10'000, [](size_t i) { return i / 20; });
+  const auto cost = [&](const SchemeTree& tree) {
+    const auto packed = PackIntegers(values, tree, nullptr);
+    PackedTree nodes;
+    EXPECT_EQ(ParsePackedStream(packed->data(), packed->size(), values.size(), 4, false, &nodes), nullptr);
+    return UnpackNanoseconds(nodes, 4);
+  };
+  const SchemeTree delta = Tree(Scheme::kDelta, {Ns()});
+  EXPECT_GT(cost(Ns()), 0);
+  EXPECT_GT(cost(delta), cost(Ns()));
+  EXPECT_GT(cost(Tree(Scheme::kRle, {delta, Ns()})), cost(Tree(Scheme::kRle, {Ns(), Ns()})));
+  EXPECT_LT(cost(Tree(Scheme::kRle, {delta, Ns()})), cost(Tree(Scheme::kDelta, {delta}))) << "few runs";
+  for (int s = 0; s < kSchemes; ++s) {
+    const Scheme scheme = static_cast<Scheme>(s);
+    EXPECT_GT(NodeNanoseconds(scheme, 1000, 10, 4), 0) << NameOf(scheme);
+    EXPECT_GE(NodeNanoseconds(scheme, 1000, 1e6, 4), NodeNanoseconds(scheme, 1000, 10, 4)) << NameOf(scheme);
+  }
+  EXPECT_GT(UnpackSpeed(), 0);
+  EXPECT_EQ(UnpackSpeed(), UnpackSpeed()) << "measured once";
 }
 
 /// The best of all trees up to a depth, by the bytes that they take.

@@ -265,12 +265,19 @@ class Unpacker {
     UnpackBits(payload, node.values, 2, 1, lengths.data());
     const uint8_t* in = payload + PackedWords(node.values, 2) * 8;
     const uint8_t* const end = in + node.parameter;
-    for (size_t i = 0; i < lengths.size(); ++i) {
+    size_t i = 0;
+    // Without a branch on the length while 4 bytes can be read, which is all but the last three values.
+    static constexpr uint32_t kMasks[] = {0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF};
+    for (; i < lengths.size() && end - in >= 4; in += lengths[i++]) {
+      uint32_t value;
+      memcpy(&value, in, sizeof value);
+      out[i] = static_cast<Value>(value & kMasks[lengths[i]]);
+    }
+    for (; i < lengths.size(); in += lengths[i++]) {
       if (lengths[i] > end - in) return "values of more bytes than there are";
       uint32_t value = 0;
       memcpy(&value, in, lengths[i]);
       out[i] = static_cast<Value>(value);
-      in += lengths[i];
     }
     return in == end ? nullptr : "values of fewer bytes than there are";
   }

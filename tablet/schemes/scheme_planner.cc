@@ -1,10 +1,12 @@
 #include "tablet/schemes/scheme_planner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
 #include "tablet/schemes/bit_packing.h"
+#include "tablet/schemes/unpack_cost.h"
 
 namespace tessera {
 namespace {
@@ -12,6 +14,8 @@ namespace {
 using Values = std::vector<uint64_t>;
 
 constexpr double kNodeBytes = sizeof(PackedNode);
+/// The part of the bits at which SharedUpperBits() may leave a stream.
+constexpr double kLeastShared = 0.97;
 
 /// What a goal asks for.
 struct Weights {
@@ -20,20 +24,23 @@ struct Weights {
   size_t sample;              ///< values looked at
   double least_saving;
   int text_level;
+  bool tries;  ///< packs what is close to the best as well
 };
 
 const Weights& WeightsOf(CompressionGoal goal) {
-  static constexpr Weights kWeights[] = {
-      {0, 0, 0, 1, 0}, {2, 0.5, 8192, 0.3, 0}, {4, 0.05, 16384, 0.4, 1}, {kDeepestTree, 0.0005, 65536, 0.02, 9}};
+  static constexpr Weights kWeights[] = {{0, 0, 0, 1, 0, false},
+                                         {2, 0.5, 8192, 0.3, 0, false},
+                                         {4, 0.05, 16384, 0.4, 1, false},
+                                         {kDeepestTree, 0.0005, 32768, 0.02, 9, true}};
   return kWeights[static_cast<int>(goal)];
 }
 
-/// Nanoseconds a value, of one scheme without those below it, on one core of 2020 or so (bench/compression.cc measures
-/// them).
-double NanosecondsOf(Scheme scheme) {
-  static constexpr double kNanoseconds[kSchemes] = {0.4, 3.0, 0.3, 0.8, 0.6, 1.2, 2.0, 1.5, 4.0, 1.0};
-  return kNanoseconds[static_cast<int>(scheme)];
-}
+/// For the cost of dictionaries. (Those of all candidates have the same width, and it matters little.)
+constexpr int kWidth = 4;
+/// Candidates that the sample takes for less than so much worse than the best are packed as well to see, if the goal is to
+/// save bytes.
+constexpr double kClose = 1.25;
+constexpr size_t kMostTried = 3;
 
 /// What the rules ask of a stream.
 struct Properties {
@@ -44,6 +51,61 @@ struct Properties {
   uint64_t divisor = 0;  ///< of all differences from the least value
 
   uint64_t span() const { return static_cast<uint64_t>(greatest_signed) - static_cast<uint64_t>(least); }
+};
+
+/// The different values of a sample, by a hash table, because sorting the sample would take most of the planner's time.
+class DifferentValues {
+ public:
+  explicit DifferentValues(std::span<const uint64_t> values) : slots_(1024) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      const uint64_t value = values[i];
+      if (i > 0 && value == values[i - 1]) continue;
+      Slot& slot = Find(value);
+      if (slot.used) continue;
+      slot = {value, 0, true};
+      if (++count_ * 2 > slots_.size()) Grow();
+    }
+  }
+  size_t size() const { return count_; }
+
+  /// In ascending order; NumberOf() counts in it then.
+  Values Sort() {
+    Values different;
+    different.reserve(count_);
+    for (const Slot& slot : slots_) {
+      if (slot.used) different.push_back(slot.value);
+    }
+    std::sort(different.begin(), different.end());
+    for (size_t i = 0; i < different.size(); ++i) Find(different[i]).number = static_cast<uint32_t>(i);
+    return different;
+  }
+  uint64_t NumberOf(uint64_t value) { return Find(value).number; }
+
+ private:
+  struct Slot {
+    uint64_t value;
+    uint32_t number;
+    bool used;
+  };
+
+  void Grow() {
+    std::vector<Slot> smaller(slots_.size() * 2);
+    smaller.swap(slots_);
+    --shift_;
+    for (const Slot& slot : smaller) {
+      if (slot.used) Find(slot.value) = slot;
+    }
+  }
+
+  Slot& Find(uint64_t value) {
+    size_t at = (value * 0x9E3779B97F4A7C15u) >> shift_;
+    while (slots_[at].used && slots_[at].value != value) at = (at + 1) & (slots_.size() - 1);
+    return slots_[at];
+  }
+
+  std::vector<Slot> slots_;
+  int shift_ = 54;  ///< leaves as many upper bits of a hash as slots need
+  size_t count_ = 0;
 };
 
 Properties PropertiesOf(std::span<const uint64_t> values) {
@@ -57,9 +119,7 @@ Properties PropertiesOf(std::span<const uint64_t> values) {
   for (size_t i = 0; i < values.size() && p.divisor != 1; ++i) {
     p.divisor = std::gcd(p.divisor, values[i] - static_cast<uint64_t>(p.least));
   }
-  Values sorted(values.begin(), values.end());
-  std::sort(sorted.begin(), sorted.end());
-  p.distinct = static_cast<size_t>(std::unique(sorted.begin(), sorted.end()) - sorted.begin());
+  p.distinct = DifferentValues(values).size();
   return p;
 }
 
@@ -83,28 +143,32 @@ class Planner {
     const auto has = [&](Scheme scheme) { return std::find(above.begin(), above.end(), scheme) != above.end(); };
     const Scheme last = above.empty() ? Scheme::kNs : above.back();
     const int bits = BitsOf(p.greatest);
-    plans.push_back({SchemeTree::Leaf(Scheme::kNs), rows * bits / 8 + kNodeBytes, NanosecondsOf(Scheme::kNs)});
+    plans.push_back({SchemeTree::Leaf(Scheme::kNs), rows * bits / 8 + kNodeBytes, CostOf(Scheme::kNs, rows, 0)});
     if (p.greatest <= UINT32_MAX && bits > 8) {
       double bytes = 0;
       for (const uint64_t value : values) bytes += 0.25 + std::max(1, (BitsOf(value) + 7) / 8);
-      plans.push_back({SchemeTree::Leaf(Scheme::kNsv), bytes * scale + kNodeBytes, NanosecondsOf(Scheme::kNsv)});
+      plans.push_back({SchemeTree::Leaf(Scheme::kNsv), bytes * scale + kNodeBytes, CostOf(Scheme::kNsv, rows, 0)});
     }
     const int depth = static_cast<int>(above.size()) + 1;
     if (depth < weights_.depth) {
       if (last != Scheme::kFor && BitsOf(p.span()) < bits) {
         const Values codes = LessBase(values, static_cast<uint64_t>(p.least));
-        Add(Scheme::kFor, 0, {Best(codes, scale, distinct, above, Scheme::kFor)}, {1}, &plans);
+        Add(Scheme::kFor, 0, {Best(codes, scale, distinct, above, Scheme::kFor)}, {1}, CostOf(Scheme::kFor, rows, 0),
+            &plans);
       }
       if (p.divisor > 1 && !has(Scheme::kSep) && p.least >= 0 && static_cast<uint64_t>(p.least) % p.divisor == 0) {
         AddSep(values, scale, p.divisor, above, &plans);
+      }
+      if (depth <= 2 && !has(Scheme::kSep) && weights_.depth > 4) {
+        const int low = SharedUpperBits(values, bits);
+        if (low > 0) AddUpperBits(values, scale, low, above, &plans);
       }
       if (!has(Scheme::kRle) && p.runs * 2 <= values.size()) AddRle(values, scale, above, &plans);
       // Differences of differences are for straight lines: the differences are one run then.
       if (!has(Scheme::kDelta) && last != Scheme::kDict && values.size() > 1 && p.distinct > 2) {
         AddDelta(values, scale, p, above, &plans);
       }
-      if (!has(Scheme::kDict) && distinct * 4 <= static_cast<uint64_t>(rows) && BitsOf(distinct) < BitsOf(p.span()) &&
-          last != Scheme::kDelta) {
+      if (!has(Scheme::kDict) && distinct * 4 <= static_cast<uint64_t>(rows) && BitsOf(distinct) < BitsOf(p.span())) {
         AddDict(values, scale, distinct, above, &plans);
       }
     }
@@ -125,10 +189,37 @@ class Planner {
     return Plan(values, scale, distinct, path).front();
   }
 
-  /// `shares`: values of the child for each one of this stream.
+  /// Nanoseconds a value of `rows`.
+  static double CostOf(Scheme scheme, double rows, double inner) {
+    return NodeNanoseconds(scheme, rows, inner, kWidth) / rows;
+  }
+
+  /// How many lower bits SEP takes from values so that the upper ones have runs, 0 if that is no good: for values that
+  /// come close to one another but in no order, as the dates of an order's lines.
+  static int SharedUpperBits(std::span<const uint64_t> values, int bits) {
+    // Where two neighbours differ in bit b - 1 but in none above, a run ends for fewer than b lower bits.
+    size_t highest[65] = {};
+    for (size_t i = 1; i < values.size(); ++i) ++highest[BitsOf(values[i] ^ values[i - 1])];
+    const double all = static_cast<double>(values.size());
+    double least = kLeastShared * all * bits;
+    int best = 0;
+    double runs = 1;
+    for (int low = bits - 1; low > 0; --low) {
+      runs += static_cast<double>(highest[low + 1]);
+      const double length_bits = std::log2(all / runs) + 2;
+      const double bits_of_all = all * low + runs * (bits - low + length_bits);
+      if (bits_of_all < least) {
+        least = bits_of_all;
+        best = low;
+      }
+    }
+    return best;
+  }
+
+  /// `shares`: values of the child for each one of this stream; `cost`: nanoseconds a value, without the children.
   static void Add(Scheme scheme, uint64_t parameter, std::vector<SchemePlan> children,
-                  const std::vector<double>& shares, std::vector<SchemePlan>* plans) {
-    SchemePlan plan{{scheme, parameter, {}}, kNodeBytes, NanosecondsOf(scheme)};
+                  const std::vector<double>& shares, double cost, std::vector<SchemePlan>* plans) {
+    SchemePlan plan{{scheme, parameter, {}}, kNodeBytes, cost};
     for (size_t i = 0; i < children.size(); ++i) {
       plan.bytes += children[i].bytes;
       plan.nanoseconds += children[i].nanoseconds * shares[i];
@@ -143,7 +234,18 @@ class Planner {
     Separate(values, divisor, &quotients, &remainders);
     Add(Scheme::kSep, divisor,
         {Best(quotients, scale, 0, above, Scheme::kSep), Best(remainders, scale, 0, above, Scheme::kSep)}, {1, 1},
-        plans);
+        CostOf(Scheme::kSep, 1, 0), plans);
+  }
+
+  void AddUpperBits(std::span<const uint64_t> values, double scale, int low, const std::vector<Scheme>& above,
+                    std::vector<SchemePlan>* plans) {
+    Values upper(values.size());
+    for (size_t i = 0; i < values.size(); ++i) upper[i] = values[i] >> low;
+    // The lower bits are in no order.
+    const double rows = static_cast<double>(values.size()) * scale;
+    SchemePlan lower{SchemeTree::Leaf(Scheme::kNs), rows * low / 8 + kNodeBytes, CostOf(Scheme::kNs, rows, 0)};
+    Add(Scheme::kSep, uint64_t{1} << low, {Best(upper, scale, 0, above, Scheme::kSep), std::move(lower)}, {1, 1},
+        CostOf(Scheme::kSep, 1, 0), plans);
   }
 
   void AddRle(std::span<const uint64_t> values, double scale, const std::vector<Scheme>& above,
@@ -152,7 +254,7 @@ class Planner {
     SplitRuns(values, &runs, &lengths);
     const double share = static_cast<double>(runs.size()) / static_cast<double>(values.size());
     Add(Scheme::kRle, 0, {Best(runs, scale, 0, above, Scheme::kRle), Best(lengths, scale, 0, above, Scheme::kRle)},
-        {share, share}, plans);
+        {share, share}, CostOf(Scheme::kRle, 1, share), plans);
   }
 
   void AddDelta(std::span<const uint64_t> values, double scale, const Properties& p, const std::vector<Scheme>& above,
@@ -163,27 +265,26 @@ class Planner {
       least = std::min(least, static_cast<int64_t>(delta));
       greatest = std::max(greatest, static_cast<int64_t>(delta));
     }
-    if (BitsOf(static_cast<uint64_t>(greatest) - static_cast<uint64_t>(least)) >= BitsOf(p.span())) return;
-    Add(Scheme::kDelta, 0, {Best(deltas, scale, 0, above, Scheme::kDelta)}, {1}, plans);
+    const bool narrow = BitsOf(static_cast<uint64_t>(greatest) - static_cast<uint64_t>(least)) < BitsOf(p.span());
+    // Steps that are as far apart as the values, but always the same few, are for a dictionary.
+    if (!narrow && (weights_.depth <= 4 || DifferentValues(deltas).size() * 4 > deltas.size())) return;
+    Add(Scheme::kDelta, 0, {Best(deltas, scale, 0, above, Scheme::kDelta)}, {1}, CostOf(Scheme::kDelta, 1, 0), plans);
   }
 
   void AddDict(std::span<const uint64_t> values, double scale, uint64_t distinct, const std::vector<Scheme>& above,
                std::vector<SchemePlan>* plans) {
-    Values different(values.begin(), values.end());
-    std::sort(different.begin(), different.end());
-    different.erase(std::unique(different.begin(), different.end()), different.end());
+    DifferentValues numbers_of(values);
+    const Values different = numbers_of.Sort();
     Values rows(values.size());
-    for (size_t i = 0; i < values.size(); ++i) {
-      rows[i] =
-          static_cast<uint64_t>(std::lower_bound(different.begin(), different.end(), values[i]) - different.begin());
-    }
+    for (size_t i = 0; i < values.size(); ++i) rows[i] = numbers_of.NumberOf(values[i]);
     const double entries_scale = static_cast<double>(distinct) / static_cast<double>(different.size());
     SchemePlan dictionary = Best(different, entries_scale, distinct, above, Scheme::kDict);
     SchemePlan numbers = Best(rows, scale, distinct, above, Scheme::kDict);
     if (numbers.tree.scheme == Scheme::kNs) {
       numbers.bytes = static_cast<double>(rows.size()) * scale * BitsOf(distinct - 1) / 8 + kNodeBytes;
     }
-    Add(Scheme::kDict, 0, {std::move(dictionary), std::move(numbers)}, {0, 1}, plans);
+    Add(Scheme::kDict, 0, {std::move(dictionary), std::move(numbers)}, {0, 1},
+        CostOf(Scheme::kDict, static_cast<double>(values.size()), static_cast<double>(distinct)), plans);
   }
 
   const Weights& weights_;
@@ -191,6 +292,9 @@ class Planner {
 
 }  // namespace
 
+double ScoreOf(CompressionGoal goal, double bytes, double nanoseconds) {
+  return bytes + nanoseconds * WeightsOf(goal).bytes_a_nanosecond;
+}
 double LeastSaving(CompressionGoal goal) { return WeightsOf(goal).least_saving; }
 int TextLevel(CompressionGoal goal) { return WeightsOf(goal).text_level; }
 
@@ -213,7 +317,7 @@ std::vector<SchemePlan> PlanIntegers(std::span<const uint64_t> values, uint64_t 
       SchemePlan child = planner.Plan(*numbers, scale, distinct, {Scheme::kScale}).front();
       SchemePlan plan{{Scheme::kScale, static_cast<uint64_t>(power), {}},
                       child.bytes,
-                      child.nanoseconds + NanosecondsOf(Scheme::kScale)};
+                      child.nanoseconds + NodeNanoseconds(Scheme::kScale, 1, 0, kWidth)};
       plan.tree.children.push_back(std::move(child.tree));
       plans.push_back(std::move(plan));
       const double rows = static_cast<double>(values.size());
@@ -224,6 +328,22 @@ std::vector<SchemePlan> PlanIntegers(std::span<const uint64_t> values, uint64_t 
     }
   }
   return plans;
+}
+
+std::optional<PackedPlan> PackByPlan(std::span<const uint64_t> values, const std::vector<SchemePlan>& plans,
+                                     const ScaledCodes* scaled, CompressionGoal goal) {
+  // The sample may be unlike the rest, so that the best plan turns out to be worse than the next, or impossible.
+  const bool tries = WeightsOf(goal).tries;
+  std::optional<PackedPlan> best;
+  for (size_t i = 0; i < std::min<size_t>(plans.size(), tries ? kMostTried : 2); ++i) {
+    if (best && plans[i].bytes > kClose * static_cast<double>(best->bytes.size())) break;
+    std::optional<std::vector<uint8_t>> packed = PackIntegers(values, plans[i].tree, scaled);
+    if (!packed) continue;
+    const double bytes = static_cast<double>(packed->size());
+    if (!best || bytes < static_cast<double>(best->bytes.size())) best = {std::move(*packed), i};
+    if (bytes <= (tries ? 1.01 : 1.05) * plans[i].bytes + (tries ? 512 : 4096)) break;
+  }
+  return best;
 }
 
 }  // namespace tessera

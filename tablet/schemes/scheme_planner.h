@@ -3,10 +3,11 @@
 // candidates are estimated on a sample of adjacent values and ranked by the bytes they take and the time that unpacking
 // them takes, which the goal weighs.
 //
-// Start at: PlanIntegers. Pure functions; any thread.
+// Start at: PlanIntegers, PackByPlan. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,7 @@ namespace tessera {
 struct SchemePlan {
   SchemeTree tree;
   double bytes = 0;        ///< expected for the whole stream
-  double nanoseconds = 0;  ///< expected to unpack a value, on one core
+  double nanoseconds = 0;  ///< expected to unpack a value, on the machine of unpack_cost.h
 };
 
 /// Trees for a stream of integers, the best one first; the first is what the goal wants, the others are what was
@@ -28,6 +29,19 @@ struct SchemePlan {
 /// floating-point numbers. Empty for kNone.
 std::vector<SchemePlan> PlanIntegers(std::span<const uint64_t> values, uint64_t distinct, const ScaledCodes* scaled,
                                      CompressionGoal goal);
+
+/// What a goal ranks by, less is better: bytes, and nanoseconds to unpack all on the machine of unpack_cost.h.
+double ScoreOf(CompressionGoal goal, double bytes, double nanoseconds);
+
+struct PackedPlan {
+  std::vector<uint8_t> bytes;
+  size_t plan = 0;  ///< which one it was
+};
+
+/// Packs `values` by the first of `plans`, or by another one of the first that takes less; for kRatio those that are close
+/// to the first are tried, otherwise one if the first is not as expected. nullopt if none of them can be had.
+std::optional<PackedPlan> PackByPlan(std::span<const uint64_t> values, const std::vector<SchemePlan>& plans,
+                                     const ScaledCodes* scaled, CompressionGoal goal);
 
 /// The part of its bytes that a stream has to save to be packed at all.
 double LeastSaving(CompressionGoal goal);
