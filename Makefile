@@ -7,7 +7,7 @@
 #
 # Variables: B=dir (build folder), CUDA_ARCHS="90 100", NOCUDA=1 (as if there were no toolkit), NOBUILD=1 (run what is
 # in build/ as it is: for a machine to which only the binaries were carried), SCALE=1, DEVICE=host|auto|gpu, CSV=file,
-# PARTS="a b", RUNS=7, THREADS=n, SECONDS=300, EXCLUDE="a.cc b.cc".
+# PARTS="a b", RUNS=7, THREADS=n, SECONDS=300, SEED=1, EXCLUDE="a.cc b.cc".
 SHELL := /bin/bash
 .SUFFIXES:
 .DELETE_ON_ERROR:
@@ -18,6 +18,7 @@ CXX := g++
 SCALE ?= 1
 DEVICE ?= host
 SECONDS ?= 300
+SEED ?= 1
 
 # As many jobs as cores unless the caller said how many.
 ifeq ($(MAKELEVEL),0)
@@ -153,7 +154,7 @@ include tests/cuda_emulator/emulator.mk
 
 .PHONY: all programs tests torture-programs emulated demo demo-tpch test test-run test-gpu bench-ssb bench-tpch bench-sql demo-ssb-run demo-tpch-run \
         bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
-        bench-ranks bench-ranks-run bench-scaling bench-scaling-run asan tsan torture torture-run fuzz fuzz-run format format-check \
+        bench-ranks bench-ranks-run bench-scaling bench-scaling-run asan tsan torture torture-run fuzz fuzz-run fuzz-tablets format format-check \
         opcodes sql-reference help clean requirements FORCE
 
 all: programs torture-programs $(if $(MISSING_TEST),,tests emulated)  ##build Everything that can be built here, into build/ (the default)
@@ -190,6 +191,9 @@ torture:  ##test The campaigns of tests/torture, SECONDS=300 each
 	@$(MAKE) --no-print-directory torture-run
 torture-run: $(if $(NOBUILD),,torture-programs programs $(filter %/torture_cuda_calls,$(EMULATED)))
 	@SECONDS_EACH=$(SECONDS) tests/run torture $(B)
+fuzz-tablets:  ##test Packed tablet files of a stranger under the address and undefined-behaviour sanitizers, SECONDS=300
+	@$(MAKE) --no-print-directory B=$(B)/asan SANITIZE=address,undefined NOCUDA=1 $(B)/asan/torture_packed_trees
+	@$(B)/asan/torture_packed_trees --seconds $(SECONDS) --seed $(SEED)
 fuzz:  ##test The fuzz targets of tests/fuzz under clang's libFuzzer, SECONDS=300 each, in build/fuzz
 	@tests/setup build fuzz
 	@$(MAKE) --no-print-directory B=$(B)/fuzz CXX=clang++ SANITIZE=address,undefined,fuzzer-no-link NOCUDA=1 fuzz-run

@@ -153,6 +153,7 @@ const char* CheckDescriptor(const ChunkDescriptor& d, const SqlType& type, uint3
       bytes[kNullBytes] = d.has_nulls != 0 ? rows : 0;
       break;
   }
+  if (text && (d.min != 0 || d.max != static_cast<int128_t>(d.entries) - 1)) return "a wrong range";
   if (!text && all_null != (d.min > d.max)) return "a wrong range";
   if (!text && !all_null) {
     const StoredRange range = StoredRangeOf(type);
@@ -416,6 +417,8 @@ Status TabletFile::Open() const {
         h.file_bytes != identity_.file_bytes || h.rows != identity_.rows || checksum != identity_.header_checksum) {
       return Corrupt("it is another tablet than the catalog means");
     }
+    // (Constant columns would have as many rows as they say.)
+    if (h.rows == 0 || h.rows > kGreatestTabletRows) return Corrupt("it has " + std::to_string(h.rows) + " rows");
     uint64_t offset = header_bytes;
     std::vector<tessera::Chunk> chunks;
     chunks.reserve(columns);

@@ -143,6 +143,44 @@ TEST_F(TabletCorruption, DescriptorsWithARightChecksumCannotCrashEither) {
   EXPECT_GT(opened, 600) << "most chunks of each file are untouched";
 }
 
+TEST_F(TabletCorruption, RangesOfTextsAndNumbersOfRowsThatLieAreRefused) {
+  const std::string bytes = ReadWholeFile(TabletPath(1));
+  TabletHeader header;
+  memcpy(&header, bytes.data(), sizeof header);
+  const auto types = std::make_shared<TabletFile::Types>(SampleTypes());
+  const auto open = [&](std::vector<EncodedChunk> chunks, uint32_t rows, int column) {
+    TabletIdentity identity;
+    memcpy(identity.database.data(), header.database, sizeof header.database);
+    identity.table_id = header.table_id;
+    identity.tablet_id = header.tablet_id;
+    identity.rows = rows;
+    const std::vector<uint8_t> head = BuildTabletHeader(&chunks, &identity);
+    const std::string path = directory_ + "/crafted";
+    Result<int> fd = WriteTabletFile(path, head, chunks);
+    EXPECT_TRUE(fd.ok());
+    close(*fd);
+    return TabletFile(path, identity, types).StorageOf(column).status();
+  };
+  int texts = 0;
+  for (size_t c = 0; c < types->size(); ++c) {
+    if ((*types)[c].storage() != StorageClass::kText) continue;
+    ++texts;
+    for (const int128_t off : {-1, 1, 1 << 20}) {
+      std::vector<EncodedChunk> chunks = ChunksOfTablet(bytes);
+      ChunkDescriptor& d = chunks[c].descriptor;
+      EXPECT_TRUE(open(chunks, header.rows, static_cast<int>(c)).ok());
+      d.max += off;
+      EXPECT_NE(open(chunks, header.rows, static_cast<int>(c)).message().find("a wrong range"), std::string::npos);
+      d.max -= off;
+      d.min += off;
+      EXPECT_NE(open(chunks, header.rows, static_cast<int>(c)).message().find("a wrong range"), std::string::npos);
+    }
+  }
+  EXPECT_GT(texts, 1);
+  const Status status = open(ChunksOfTablet(bytes), kGreatestTabletRows + 1, 0);
+  EXPECT_NE(status.message().find("it has 1048577 rows"), std::string::npos) << status.message();
+}
+
 TEST_F(TabletCorruption, TabletsOfOthersAreRefused) {
   ASSERT_TRUE(FillSampleDatabase(directory_ + "/other", 1).ok());
   const std::string mine = ReadWholeFile(TabletPath(1));
