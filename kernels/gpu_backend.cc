@@ -16,6 +16,7 @@
 #include "kernels/memory/cuda_memory.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/plan/lower.h"
+#include "kernels/ranks/rank_links.h"
 #include "kernels/run/join_build.h"
 #include "kernels/run/kept_results.h"
 #include "kernels/run/section_run.h"
@@ -45,11 +46,15 @@ class ProfilerRange {
 
 class GpuRun final : public vm::DeviceRun {
  public:
-  explicit GpuRun(GpuDevice* gpu)
-      : gpu_(*gpu), joins_(std::make_unique<DeviceJoins>(gpu)), results_(std::make_unique<KeptResults>(gpu)) {}
+  GpuRun(GpuDevice* gpu, RankLinks* links)
+      : gpu_(*gpu),
+        links_(*links),
+        joins_(std::make_unique<DeviceJoins>(gpu)),
+        results_(std::make_unique<KeptResults>(gpu)) {}
   ~GpuRun() override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     if (gpu_.is_open()) (void)gpu_.Open();  // makes the device current
+    running_.reset();
     results_.reset();
     joins_.reset();
   }
@@ -57,27 +62,37 @@ class GpuRun final : public vm::DeviceRun {
   Result<vm::RowSet> RunSection(const vm::SectionContext& context) override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     const ProfilerRange range(context.statistics->label);
-    TESSERA_TRY(CanLower(*context.program, context.section));
-    TESSERA_TRY(Begin(*context.program));
-    const RowSource rows = RowsOf(*context.program, context.section);
-    SectionRun run(&gpu_, context, joins_.get(), context.table == nullptr ? &rows : nullptr);
-    const bool in_parts = joins_->AnyInParts();
-    if (ahead_.section == context.section && ahead_.table == context.table && !in_parts)
-      TESSERA_TRY(run.UseTablets(std::move(ahead_)));
-    ahead_ = {};
+    TESSERA_TRY(Start(context));
+    const std::unique_ptr<Running> run = std::move(running_);
+    if (Status status = run->section.AllTablets(); !status.ok()) return Abandon(run->section.launched(), status);
+    return Take(context, &run->section);
+  }
+
+  Result<uint64_t> FindGroups(const vm::SectionContext& context) override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    const ProfilerRange range(context.statistics->label);
+    TESSERA_TRY(Start(context));
+    SectionRun& run = running_->section;
+    run.groups().set_parts();
     if (Status status = run.AllTablets(); !status.ok()) return Abandon(run.launched(), status);
-    DeviceRows made;
-    TESSERA_ASSIGN(const bool keep, run.MoveTo(&made));
-    if (!keep) return run.Result();
-    vm::RowSet none;
-    none.rows = made.rows();
-    const std::vector<SqlType> columns = ColumnsOf(*context.program, context.section);
-    if (context.append_to >= 0) {
-      TESSERA_ASSIGN(const bool appended, results_->PutBefore(context.append_to, columns, &made));
-      if (!appended) return DownloadRows(&gpu_, columns, made, made.rows());
-    }
-    TESSERA_TRY(results_->Keep(context.section, columns, &made));
-    return none;
+    return run.groups().used();
+  }
+
+  bool CanExchangeGroups(int ranks) const override { return running_->section.groups().CanExchange(ranks); }
+
+  Result<uint64_t> ExchangeGroups(const Status& mine, vm::Exchange* exchange) override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    TESSERA_TRY(links_.Connect(mine, gpu_.ordinal(), exchange));
+    TESSERA_TRY(running_->section.groups().Exchange(&links_, exchange, mine));
+    running_->context.statistics->device_plan += ", groups exchanged by " + links_.name();
+    return running_->section.groups().used();
+  }
+
+  Result<vm::RowSet> TakeGroups(bool keep) override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    TESSERA_TRY(gpu_.Open());
+    const std::unique_ptr<Running> run = std::move(running_);
+    return keep ? Take(run->context, &run->section) : run->section.Result();
   }
 
   bool Keeps(int section) const override { return results_->Has(section); }
@@ -104,9 +119,16 @@ class GpuRun final : public vm::DeviceRun {
   Status BuildJoins(const std::vector<vm::SectionContext>& contexts) override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     const ProfilerRange range("build join tables");
-    for (const vm::SectionContext& c : contexts) TESSERA_TRY(CanLower(*c.program, c.section));
-    TESSERA_TRY(Begin(*contexts[0].program));
-    Status status = kernels::BuildJoins(&gpu_, joins_.get(), *results_, contexts, [&] {
+    vm::Exchange* exchange = nullptr;
+    for (const vm::SectionContext& c : contexts) {
+      if (c.exchange != nullptr) exchange = c.exchange;
+    }
+    const Status begun = [&]() -> Status {
+      for (const vm::SectionContext& c : contexts) TESSERA_TRY(CanLower(*c.program, c.section));
+      return Begin(*contexts[0].program);
+    }();
+    TESSERA_TRY(exchange != nullptr ? links_.Connect(begun, gpu_.ordinal(), exchange) : begun);
+    Status status = kernels::BuildJoins(&gpu_, joins_.get(), *results_, &links_, contexts, [&] {
       if (next_.program != nullptr) ahead_ = EncodeAhead(gpu_, next_, joins_->key_ranges());
     });
     next_ = {};
@@ -121,6 +143,42 @@ class GpuRun final : public vm::DeviceRun {
   }
 
  private:
+  /// A section under way. It refers to what it reads.
+  struct Running {
+    Running(GpuDevice* gpu, const vm::SectionContext& of, DeviceJoins* joins, RowSource source)
+        : context(of), rows(std::move(source)), section(gpu, of, joins, of.table == nullptr ? &rows : nullptr) {}
+    const vm::SectionContext context;
+    const RowSource rows;
+    SectionRun section;
+  };
+
+  /// Prepares a section to run.
+  Status Start(const vm::SectionContext& context) {
+    running_.reset();
+    TESSERA_TRY(CanLower(*context.program, context.section));
+    TESSERA_TRY(Begin(*context.program));
+    running_ = std::make_unique<Running>(&gpu_, context, joins_.get(), RowsOf(*context.program, context.section));
+    const bool in_parts = joins_->AnyInParts();
+    TabletsAhead ahead = std::exchange(ahead_, {});
+    if (ahead.section == context.section && ahead.table == context.table && !in_parts)
+      return running_->section.UseTablets(std::move(ahead));
+    return Status::Ok();
+  }
+  /// The result of a section that has run, or its number of rows if the device keeps them.
+  Result<vm::RowSet> Take(const vm::SectionContext& context, SectionRun* run) {
+    DeviceRows made;
+    TESSERA_ASSIGN(const bool keep, run->MoveTo(&made));
+    if (!keep) return run->Result();
+    vm::RowSet none;
+    none.rows = made.rows();
+    const std::vector<SqlType> columns = ColumnsOf(*context.program, context.section);
+    if (context.append_to >= 0) {
+      TESSERA_ASSIGN(const bool appended, results_->PutBefore(context.append_to, columns, &made));
+      if (!appended) return DownloadRows(&gpu_, columns, made, made.rows());
+    }
+    TESSERA_TRY(results_->Keep(context.section, columns, &made));
+    return none;
+  }
   static std::vector<SqlType> ColumnsOf(const vm::Program& program, int section) {
     return vm::TypesOfRows(program.sections[static_cast<size_t>(section)]);
   }
@@ -149,10 +207,12 @@ class GpuRun final : public vm::DeviceRun {
   }
 
   GpuDevice& gpu_;
+  RankLinks& links_;
   std::unique_ptr<DeviceJoins> joins_;
   std::unique_ptr<KeptResults> results_;
   vm::SectionContext next_;  ///< without a program: not known
   TabletsAhead ahead_;
+  std::unique_ptr<Running> running_;  ///< from FindGroups to TakeGroups
   bool begun_ = false;
 };
 
@@ -201,10 +261,11 @@ class GpuBackend final : public Gpu {
   bool HasWindows(const vm::Program& program, int section) const override {
     return kernels::HasWindows(program.sections[static_cast<size_t>(section)]);
   }
-  std::unique_ptr<vm::DeviceRun> Begin() override { return std::make_unique<GpuRun>(&gpu_); }
+  std::unique_ptr<vm::DeviceRun> Begin() override { return std::make_unique<GpuRun>(&gpu_, &links_); }
 
  private:
   mutable GpuDevice gpu_;
+  RankLinks links_;
   double bandwidth_ = 0;  ///< 0: not yet measured
 };
 

@@ -99,6 +99,74 @@ std::vector<Bytes> Messenger::AllToAllBytes(int tag, std::vector<std::string> me
   return out;
 }
 
+namespace {
+
+/// The bytes between this rank and another, in one direction.
+struct Stream {
+  int rank = 0;
+  uint64_t bytes = 0, at = 0;  ///< all of them; those that are under way or gone
+  struct Piece {
+    Transport::Request request;
+    uint64_t at;
+    size_t bytes;
+  };
+  std::deque<Piece> under_way = {};
+
+  bool IsDone() const { return at == bytes && under_way.empty(); }
+  bool MayStart() const { return at < bytes && under_way.size() < vm::ByteMover::kUnderWay; }
+};
+
+}  // namespace
+
+void Messenger::MoveBytes(int tag, const std::vector<uint64_t>& outgoing, const std::vector<uint64_t>& incoming,
+                          vm::ByteMover* mover) {
+  static_assert(vm::ByteMover::kPieceBytes <= kGreatestMessage);
+  std::vector<Stream> out, in;
+  const int n = ranks();
+  for (int k = 1; k < n; ++k) {
+    const int to = (rank() + k) % n, from = (rank() + n - k) % n;
+    out.push_back({to, outgoing[static_cast<size_t>(to)]});
+    in.push_back({from, incoming[static_cast<size_t>(from)]});
+    CountSent(to, out.back().bytes);
+    CountReceived(from, in.back().bytes);
+  }
+  const auto start = [&](Stream* s, const auto& request) {
+    const auto bytes = static_cast<size_t>(std::min<uint64_t>(vm::ByteMover::kPieceBytes, s->bytes - s->at));
+    s->under_way.push_back({request(s->at, bytes), s->at, bytes});
+    s->at += bytes;
+  };
+  // true: something has moved on, or nothing is left.
+  const auto step = [&] {
+    bool moved = false, done = true;
+    for (Stream& s : in) {
+      for (; s.MayStart(); moved = true)
+        start(&s, [&](uint64_t at, size_t bytes) {
+          return transport_->Receive(s.rank, tag, mover->Room(s.rank, at, bytes), bytes);
+        });
+      size_t came = 0;
+      for (; !s.under_way.empty() && transport_->Done(&s.under_way.front().request, &came); moved = true) {
+        const Stream::Piece piece = s.under_way.front();
+        if (came != piece.bytes) Die(Damaged(s.rank));
+        s.under_way.pop_front();
+        mover->Arrived(s.rank, piece.at, piece.bytes);
+      }
+      done = done && s.IsDone();
+    }
+    for (Stream& s : out) {
+      for (; !s.under_way.empty() && transport_->Done(&s.under_way.front().request); moved = true)
+        s.under_way.pop_front();
+      for (; s.MayStart(); moved = true)
+        start(&s, [&](uint64_t at, size_t bytes) {
+          return transport_->Send(s.rank, tag, mover->Outgoing(s.rank, at, bytes), bytes, false);
+        });
+      done = done && s.IsDone();
+    }
+    return moved || done;
+  };
+  const auto is_done = [](const Stream& s) { return s.IsDone(); };
+  while (!std::all_of(in.begin(), in.end(), is_done) || !std::all_of(out.begin(), out.end(), is_done)) WaitUntil(step);
+}
+
 Bytes Messenger::Receive(int from, int tag) {
   size_t first = 0;
   int source = from;

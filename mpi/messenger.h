@@ -19,10 +19,11 @@
 #include "base/phase_clock.h"
 #include "base/status.h"
 #include "mpi/transport.h"
+#include "vm/vm.h"
 
 namespace tessera {
 
-enum MessageTag : int { kTagRows = 1, kTagStop, kTagStatistics, kTagWanted, kTagTablet, kTagAlive };
+enum MessageTag : int { kTagRows = 1, kTagStop, kTagStatistics, kTagWanted, kTagTablet, kTagAlive, kTagBytes };
 
 /// Bytes that were received.
 struct Bytes {
@@ -71,6 +72,9 @@ class Messenger {
   /// From every rank to every other: messages[r] goes to rank r, and what came from rank r is the result's entry r. What
   /// a rank has for itself stays where it is. All ranks send and receive at the same time.
   std::vector<Bytes> AllToAllBytes(int tag, std::vector<std::string> messages);
+  /// outgoing[r] bytes to rank r and incoming[r] from there, piece by piece, with all ranks at the same time.
+  void MoveBytes(int tag, const std::vector<uint64_t>& outgoing, const std::vector<uint64_t>& incoming,
+                 vm::ByteMover* mover);
   /// From `root` to all: `message` is read on `root` and set on the others.
   void BroadcastBytes(int root, std::string* message);
   /// The same, for a wait that may be long: for the next command.

@@ -116,6 +116,19 @@ Result<std::vector<vm::Shipment>> MpiExchange::AllToAll(std::vector<vm::Shipment
   return mine;
 }
 
+Result<std::vector<std::string>> MpiExchange::AllGatherBytes(const std::string& mine) {
+  const MessageScope scope(Phase::kExchange);
+  std::vector<std::string> all;
+  for (const Bytes& bytes : messenger_.AllGatherBytes(mine)) all.emplace_back(bytes.view());
+  return all;
+}
+
+void MpiExchange::MoveBytes(const std::vector<uint64_t>& outgoing, const std::vector<uint64_t>& incoming,
+                            vm::ByteMover* mover) {
+  const MessageScope scope(Phase::kExchange);
+  messenger_.MoveBytes(kTagBytes, outgoing, incoming, mover);
+}
+
 Result<vm::RowSet> MpiExchange::Broadcast(vm::RowSet mine, const std::vector<SqlType>& types, vm::StringPool* strings) {
   const MessageScope scope(Phase::kExchange);
   std::string message;

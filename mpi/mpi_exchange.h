@@ -37,6 +37,9 @@ class MpiExchange final : public vm::Exchange {
                                               vm::StringPool* strings) override;
   Result<std::vector<vm::Shipment>> AllToAll(std::vector<vm::Shipment> mine, const std::vector<SqlType>& types,
                                              vm::StringPool* strings) override;
+  Result<std::vector<std::string>> AllGatherBytes(const std::string& mine) override;
+  void MoveBytes(const std::vector<uint64_t>& outgoing, const std::vector<uint64_t>& incoming,
+                 vm::ByteMover* mover) override;
   Result<vm::RowSet> Broadcast(vm::RowSet mine, const std::vector<SqlType>& types, vm::StringPool* strings) override;
   Status Send(int to, Result<vm::Shipment> shipment, const vm::StringPool& strings, bool wait) override;
   Result<vm::Shipment> Receive(int from, const std::vector<SqlType>& types, vm::StringPool* strings) override;

@@ -71,6 +71,14 @@ class FalseRun final : public vm::DeviceRun {
     }
     return all;
   }
+  // (For ranks alone, and here are none.)
+  Result<uint64_t> FindGroups(const SectionContext& c) override {
+    Wrong("FindGroups without ranks", c.section);
+    return GiveUp();
+  }
+  bool CanExchangeGroups(int) const override { return false; }
+  Result<uint64_t> ExchangeGroups(const Status&, vm::Exchange*) override { return GiveUp(); }
+  Result<vm::RowSet> TakeGroups(bool) override { return GiveUp(); }
   Status BuildJoins(const std::vector<SectionContext>& contexts) override {
     ++script_.builds;
     std::vector<int> joins;

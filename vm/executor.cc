@@ -190,7 +190,11 @@ class Run {
   Result<RowSet> RowsOf(int number, const RowConsumer& consume, SectionStatistics* stats, double* consumed) {
     const Section& s = state_.section(number);
     const bool on_device = device_.Takes(number);
-    if (state_.IsShared(s)) return SharedSection(&state_, on_device ? &device_ : nullptr, number, stats).Run(consume);
+    if (state_.IsShared(s)) {
+      const Status ready = on_device ? Status::Ok() : Caught([&] { return FetchSource(s); });
+      return SharedSection(&state_, on_device ? &device_ : nullptr, ready, placement_.OnDevice(number), number, stats)
+          .Run(consume);
+    }
     if (state_.IsLast(number) && state_.options.exchange == nullptr && (on_device || s.order.empty()))
       return Stream(number, consume, stats, consumed);
     Result<RowSet> rows = RowSet{};
@@ -214,7 +218,7 @@ class Run {
   Result<RowSet> RunOnDeviceOrHost(int number, SectionStatistics* stats) {
     const Section& s = state_.section(number);
     if (device_.Takes(number)) {
-      Result<RowSet> rows = device_.Run(number, state_.SourceTable(s), stats);
+      Result<RowSet> rows = device_.Run(number, stats);
       if (rows.ok() && s.sink == Section::Sink::kRows && !device_.Keeps(number)) ApplyBounds(s, &*rows);
       if (rows.ok()) return rows;
       TESSERA_TRY(placement_.FallBackToHost(rows.status()));

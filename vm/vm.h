@@ -116,6 +116,7 @@ struct UnwantedGroups {
 };
 
 class LateTexts;
+class Exchange;
 struct HandedOn;
 
 /// What a section needs besides the program.
@@ -142,6 +143,9 @@ struct SectionContext {
   int append_to = -1;
   /// Add the columns of the section's windows: SectionBackend::HasWindows, and all of its rows are made here.
   bool add_windows = false;
+  /// kJoin: the other ranks, which build the table at the same time, each from its rows: it has the rows of all, in any
+  /// order. nullptr: it has these rows alone.
+  Exchange* exchange = nullptr;
   /// Texts that are only handed on, and where these come from. nullptr: there are none. The caller resolves the rows that
   /// it gets.
   const HandedOn* handed_on = nullptr;
@@ -172,6 +176,18 @@ class DeviceRun {
   /// REQUIRES: the join tables that it probes have been built or put. Errors: kUnsupported, kResource: the device turned
   /// out to be unable to run the section; the host can.
   virtual Result<RowSet> RunSection(const SectionContext& context) = 0;
+  /// With other ranks: finds the groups of a section with sink kGroups and keys, and leaves them on the device until
+  /// TakeGroups or the next section. Returns how many there are. Groups of other ranks may have the same keys, so
+  /// SectionContext::unwanted is left alone until ExchangeGroups.
+  virtual Result<uint64_t> FindGroups(const SectionContext& context) = 0;
+  /// Whether they can go to the ranks of their keys, from device to device. REQUIRES, here and below: FindGroups, of the
+  /// latest section.
+  virtual bool CanExchangeGroups(int ranks) const = 0;
+  /// All ranks: each gets all groups with its keys, which become one for each key. Returns how many these are. `mine`: an
+  /// error ends the exchange on all ranks before anything is sent.
+  virtual Result<uint64_t> ExchangeGroups(const Status& mine, Exchange* exchange) = 0;
+  /// The result of RunSection. `keep`: the device may keep it, as SectionContext::keep_from says.
+  virtual Result<RowSet> TakeGroups(bool keep) = 0;
   /// Whether the device has the rows of a section, for others to read.
   virtual bool Keeps(int section) const = 0;
   /// Takes the rows of a section that were made elsewhere, those of its windows included. Errors: as RunSection.
@@ -184,7 +200,8 @@ class DeviceRun {
   /// join tables can be done while they are built. (Its statistics are not used.)
   virtual void Expect(const SectionContext& next) { (void)next; }
   /// Runs sections with sink kJoin that do not need each other's tables, over stored tables and rows that the device
-  /// keeps. Errors: as RunSection.
+  /// keeps. Errors: as RunSection. If one has SectionContext::exchange, all ranks call this, and the error of one is that
+  /// of all.
   virtual Status BuildJoins(const std::vector<SectionContext>& contexts) = 0;
   /// Takes a join table whose rows (keys, none NULL, then payload) were made elsewhere, from a table of `source_rows`
   /// rows.
@@ -219,6 +236,22 @@ struct Shipment {
   bool last = true;             ///< in a stream: nothing follows
 };
 
+/// Bytes on their way between ranks: where this rank's are, and where those of others go. They travel in pieces, in order,
+/// kUnderWay of them at a time between two ranks. Nothing fails on the way, because the other ranks wait: whoever has no
+/// bytes sends others, and says so afterwards.
+class ByteMover {
+ public:
+  static constexpr size_t kPieceBytes = size_t{4} << 20;
+  static constexpr int kUnderWay = 2;
+  virtual ~ByteMover() = default;
+  /// The bytes from `at` on of those for rank `to`, which stay until the piece kUnderWay behind it is asked for.
+  virtual const void* Outgoing(int to, uint64_t at, size_t bytes) = 0;
+  /// Room for the bytes from `at` on of those from rank `from`.
+  virtual void* Room(int from, uint64_t at, size_t bytes) = 0;
+  /// They are there, and their room may be used again.
+  virtual void Arrived(int from, uint64_t at, size_t bytes) = 0;
+};
+
 /// The messages between ranks that run one program together (mpi/PROTOCOL.md). All ranks run the same sections in the
 /// same order. So a call that involves all ranks is made by all of them, in the same order, even by those that have
 /// failed. Called from the thread of Executor::Run.
@@ -247,6 +280,11 @@ class Exchange {
   /// All ranks: mine[r] goes to rank r. Returns what came, by rank; this rank's own stays as it is. Errors: kCorrupt.
   virtual Result<std::vector<Shipment>> AllToAll(std::vector<Shipment> mine, const std::vector<SqlType>& types,
                                                  StringPool* strings) = 0;
+  /// All ranks: everybody's bytes, by rank.
+  virtual Result<std::vector<std::string>> AllGatherBytes(const std::string& mine) = 0;
+  /// All ranks: outgoing[r] bytes go to rank r and incoming[r] come from there, as both ranks know.
+  virtual void MoveBytes(const std::vector<uint64_t>& outgoing, const std::vector<uint64_t>& incoming,
+                         ByteMover* mover) = 0;
   /// All ranks: the master's rows become everybody's.
   virtual Result<RowSet> Broadcast(RowSet mine, const std::vector<SqlType>& types, StringPool* strings) = 0;
   /// One shipment, or the reason why there is none, from one rank to another. Send may return before the shipment has

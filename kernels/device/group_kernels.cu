@@ -1,5 +1,6 @@
 // Group tables between launches of the VM kernel.
 
+#include "kernels/device/add_states.cuh"
 #include "kernels/device/aggregate_state.cuh"
 #include "kernels/device/group_table.cuh"
 #include "kernels/launch/vm_kernel.h"
@@ -46,41 +47,6 @@ __global__ void ClearDirectGroups(const __grid_constant__ Launch launch) {
   for (uint32_t w = 0; w < launch.groups.state_words; ++w) state[w] = launch.groups.initial_state[w];
 }
 
-/// Adds one state of an aggregate to another. No other thread has this group.
-template <class M>
-__device__ __forceinline__ void AddState(const uint64_t* from, uint64_t* to) {
-  constexpr GroupState kKept = M::kGroupState;
-  const long long mine = static_cast<long long>(*from), there = static_cast<long long>(*to);
-  if constexpr (kKept == GroupState::kCount) {
-    *to += *from;
-  } else if constexpr (kKept == GroupState::kHalves) {
-    to[0] += from[0];
-    to[1] += from[1];
-  } else if constexpr (kKept == GroupState::kFloatSum) {
-    *to = static_cast<uint64_t>(__double_as_longlong(__longlong_as_double(mine) + __longlong_as_double(there)));
-  } else if constexpr (kKept == GroupState::kLeast) {
-    *to = static_cast<uint64_t>(min(mine, there));
-  } else if constexpr (kKept == GroupState::kGreatest) {
-    *to = static_cast<uint64_t>(max(mine, there));
-  } else if constexpr (kKept == GroupState::kLeastFloat) {
-    *to = min(*from, *to);
-  } else if constexpr (kKept == GroupState::kGreatestFloat) {
-    *to = max(*from, *to);
-  } else {
-    static_assert(vm::PrivateStateBytes(kKept) == 0);  // groups with these are not numbered by their keys: PlanDirect
-  }
-}
-
-/// The same for all aggregates of a group.
-__device__ __forceinline__ void AddGroup(const Launch& launch, const uint64_t* from, uint64_t* to) {
-  const uint32_t seen_words = (launch.aggregates + 63) / 64;
-  for (uint32_t w = 0; w < seen_words; ++w) to[w] |= from[w];
-  for (uint32_t k = 0; k < launch.aggregates; ++k) {
-    const DeviceInstruction& fold = launch.folds[k];
-    vm::WithAggregate(fold.head.op, [&]<class M>() { AddState<M>(from + fold.state, to + fold.state); });
-  }
-}
-
 /// Enters the groups that a launch has numbered by their keys into the table, which may have groups already.
 __global__ void EnterDirectGroups(const __grid_constant__ Launch launch, const DeviceGroups table) {
   const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
@@ -98,7 +64,12 @@ __global__ void EnterDirectGroups(const __grid_constant__ Launch launch, const D
       }
       to = table.states + static_cast<uint64_t>(ordinal) * table.state_words;
     }
-    AddGroup(launch, launch.groups.states + static_cast<uint64_t>(copy) * table.state_words, to);
+    AddStates(
+        launch.aggregates,
+        [&](uint32_t k) {
+          return StateAt{launch.folds[k].head.op, launch.folds[k].state};
+        },
+        launch.groups.states + static_cast<uint64_t>(copy) * table.state_words, to);
   }
 }
 

@@ -36,6 +36,7 @@ class GpuDevice {
   GpuDevice(const GpuDevice&) = delete;
   GpuDevice& operator=(const GpuDevice&) = delete;
 
+  int ordinal() const { return ordinal_; }
   bool is_open() const { return open_; }
   /// Makes the device current; the first time also the context and what every run needs. REQUIRES: `mutex` is held, as
   /// for all functions below.

@@ -55,7 +55,12 @@ Status BuildRows::Finish(uint64_t used) {
     rows_.set_rows(used);
     return Status::Ok();
   }
-  TESSERA_TRY(Drain(used));
+  rows_.set_rows(used);
+  return MoveToHost();
+}
+
+Status BuildRows::MoveToHost() {
+  TESSERA_TRY(Drain(rows_.rows()));
   DeviceRows none;
   swap(none, rows_);
   return Status::Ok();

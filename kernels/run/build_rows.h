@@ -39,6 +39,9 @@ class BuildRows {
   /// No more rows come; `used` are on the device.
   Status Finish(uint64_t used);
 
+  /// All rows, piece by piece, as on_host() has them.
+  Status MoveToHost();
+
   DeviceRows& on_device() { return rows_; }
   /// REQUIRES: Finish, as for what follows. All rows, piece by piece, if they did not fit the device; else empty.
   std::vector<vm::RowSet>& on_host() { return host_rows_; }

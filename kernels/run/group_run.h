@@ -12,6 +12,7 @@
 #include "kernels/memory/run_buffer.h"
 #include "kernels/memory/small_copies.h"
 #include "kernels/plan/launch_plan.h"
+#include "kernels/ranks/rank_links.h"
 #include "kernels/run/group_store.h"
 #include "vm/vm.h"
 
@@ -50,6 +51,12 @@ class GroupRun {
   Status Grow(bool* spilled);
   /// Carries the lower parts of sums over to the upper ones, if a row can reach the sink more than once.
   Status NormaliseRepeats();
+  /// Groups of other ranks may have the same keys, until Exchange.
+  void set_parts() { store_.set_parts(true); }
+  /// Whether they can go to the ranks of their keys. REQUIRES, as Exchange: no launch is under way.
+  bool CanExchange(int ranks) const;
+  /// As ExchangeGroups (ranks/exchange_groups.h).
+  Status Exchange(RankLinks* links, vm::Exchange* exchange, Status mine);
   /// As GroupStore::MoveTo. REQUIRES, as Rows: no launch is under way.
   tessera::Result<bool> MoveTo(DeviceRows* rows);
   /// All groups.
@@ -60,6 +67,7 @@ class GroupRun {
   static bool AreFar(const Launch& launch) { return launch.direct && launch.private_groups == 0; }
 
   GpuDevice& gpu_;
+  const vm::Section& section_;
   const LoweredProgram& lowered_;
   GroupStore store_;
   RunBuffer direct_;  ///< of the launch: states, then touched

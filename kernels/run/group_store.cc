@@ -299,6 +299,15 @@ Status GroupStore::Grow() {
   }
 }
 
+Status GroupStore::Empty(uint64_t groups) {
+  if (groups >= kMaxGroups)
+    return {ErrorCode::kResource, "a rank has too many groups for its GPU", "Use --device host."};
+  used_ = 0;
+  for (RunBuffer* buffer : {&slots_, &records_, &states_}) buffer->Free();
+  held_ = 0;
+  return Allocate(std::max(groups, kLeastGroups));
+}
+
 Status GroupStore::Reserve(uint64_t groups) {
   if (groups <= table_.max_groups) return Status::Ok();
   if (groups < kMaxGroups && BytesFor(groups) + records_.bytes() + states_.bytes() <= Budget()) {
@@ -357,7 +366,7 @@ Status GroupStore::Normalise() {
 
 Status GroupStore::LeaveOutUnwanted() {
   const GroupTests tests = GroupTestsOf(context_.unwanted, ValuesOf(section_, lowered_));
-  if (tests.count == 0 || used_ == 0) return Status::Ok();
+  if (parts_ || tests.count == 0 || used_ == 0) return Status::Ok();
   // Nobody looks for a key any more: the slots, 16 bytes a group, have room for the list of groups and its length.
   uint32_t* const count = slots_.As<uint32_t>();
   uint32_t* const list = count + 1;

@@ -74,6 +74,12 @@ class GroupStore {
   uint64_t spills() const { return spills_; }
   /// Groups that the table will have room for when it has grown.
   uint64_t Limit() const;
+  /// Forgets all groups and makes room for `groups`.
+  Status Empty(uint64_t groups);
+  /// Whether all groups are in the device's table.
+  bool AllHere() const { return host_ == nullptr; }
+  /// Whether other ranks may have groups with the same keys. Then none is left out because nobody wants it.
+  void set_parts(bool parts) { parts_ = parts; }
   /// Carries the lower parts of sums over to the upper ones.
   Status Normalise();
   /// All groups as rows that stay on the device, if they are many and there is room. false: they are still here.
@@ -108,6 +114,7 @@ class GroupStore {
   RunBuffer slots_, records_, states_;
   uint64_t held_ = 0;   ///< bytes of these
   bool whole_ = false;  ///< all of them belong together; not so when a larger table could not be allocated
+  bool parts_ = false;
   uint32_t used_ = 0;
   uint64_t spills_ = 0;
   std::unique_ptr<HostGroups> host_;  ///< nullptr: nothing was sent there

@@ -2,10 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "kernels/ranks/gather_rows.h"
+#include "kernels/ranks/rank_texts.h"
 #include "kernels/run/section_run.h"
+#include "vm/late_texts.h"
+#include "vm/row_set.h"
 
 namespace tessera::kernels {
 namespace {
@@ -27,58 +33,234 @@ Status ClearBuildStates(GpuDevice* gpu, size_t count) {
   return Status::Ok();
 }
 
-}  // namespace
+/// The join tables of one call, on their way.
+class Build {
+ public:
+  Build(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results, const std::vector<vm::SectionContext>& contexts)
+      : gpu_(*gpu), joins_(*joins), results_(results), contexts_(contexts), source_rows_(contexts.size()) {
+    const auto has = std::ranges::find_if(contexts, [](const vm::SectionContext& c) { return c.exchange != nullptr; });
+    if (has != contexts.end()) exchange_ = has->exchange;
+    for (size_t i = 0; i < contexts.size(); ++i)
+      source_rows_[i] = contexts[i].table != nullptr ? contexts[i].table->rows : 0;
+  }
 
-Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results,
-                  const std::vector<vm::SectionContext>& contexts, const std::function<void()>& meanwhile) {
-  const size_t n = contexts.size();
-  const vm::Program& program = *contexts[0].program;
-  joins->SetPartitioning(contexts[0].join_partitioning);
-  TESSERA_TRY(ClearBuildStates(gpu, n));
-  BuildState* const states = gpu->host_build_states.As<BuildState>();
-  BuildState* const device_states = gpu->build_states.As<BuildState>();
-  CUDA_TRY(cudaEventRecord(gpu->begin, gpu->stream));
-  std::vector<std::unique_ptr<SectionRun>> runs;
+  vm::Exchange* exchange() const { return exchange_; }
+  /// This rank's rows.
+  Status MakeRows(const std::function<void()>& meanwhile);
+  /// The rows of all ranks, where a section has SectionContext::exchange. `mine`: of MakeRows. All ranks.
+  Status Gather(RankLinks* links, const Status& mine);
+  /// The tables of the rows.
+  Status Fill();
+
+ private:
+  /// What ranks tell each other of a table.
+  struct Share {
+    uint64_t rows = 0, source_rows = 0;
+    uint64_t on_host = 0;     ///< 1: they outgrew the device
+    uint64_t texts = 0;       ///< identifiers of texts that this rank has given
+    uint64_t most_bytes = 0;  ///< that the rows of all tables may have here
+  };
+
+  bool IsGathered(size_t i) const { return contexts_[i].exchange != nullptr; }
+  /// Whether its rows have texts; and such as stand for entries of this rank's chunks.
+  bool HasTexts(size_t i) const {
+    return std::ranges::any_of(ColumnsOf(i), [](const SqlType& t) { return t.storage() == StorageClass::kText; });
+  }
+  bool HasLateTexts(size_t i) const {
+    if (contexts_[i].handed_on == nullptr || contexts_[i].handed_on->columns.empty()) return false;
+    const std::vector<bool>& late = contexts_[i].handed_on->columns[static_cast<size_t>(contexts_[i].section)];
+    return std::ranges::find(late, true) != late.end();
+  }
+  const std::vector<SqlType>& ColumnsOf(size_t i) const { return SectionOf(contexts_[i]).columns; }
+  BuildState* states() const { return gpu_.host_build_states.As<BuildState>(); }
+  BuildState* device_states() const { return gpu_.build_states.As<BuildState>(); }
+  tessera::Result<std::vector<std::vector<Share>>> TellShares();
+  /// By way of the hosts: a table that has no room on some rank's device.
+  Status GatherOnHost(size_t i);
+  /// Finds what is known of the columns of gathered rows.
+  Status SummarizeGathered();
+
+  GpuDevice& gpu_;
+  DeviceJoins& joins_;
+  const KeptResults& results_;
+  const std::vector<vm::SectionContext>& contexts_;
+  vm::Exchange* exchange_ = nullptr;
+  std::vector<std::unique_ptr<SectionRun>> runs_;
+  std::vector<uint64_t> source_rows_;
+  std::map<size_t, vm::RowSet> from_hosts_;  ///< gathered there
+  TableBatch batch_;
+};
+
+Status Build::MakeRows(const std::function<void()>& meanwhile) {
+  const size_t n = contexts_.size();
+  TESSERA_TRY(ClearBuildStates(&gpu_, n));
+  CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
   std::vector<RowsToSummarize> to_summarize;
   for (size_t i = 0; i < n; ++i) {
-    const vm::Section& section = SectionOf(contexts[i]);
+    const vm::Section& section = SectionOf(contexts_[i]);
     const bool of_table = section.source_kind == vm::Section::Source::kTable;
-    runs.push_back(std::make_unique<SectionRun>(
-        gpu, contexts[i], joins, of_table ? nullptr : &results.source(section.source), static_cast<int>(i)));
-    TESSERA_TRY(runs[i]->StartBuild());
+    runs_.push_back(std::make_unique<SectionRun>(
+        &gpu_, contexts_[i], &joins_, of_table ? nullptr : &results_.source(section.source), static_cast<int>(i)));
+    TESSERA_TRY(runs_[i]->StartBuild());
+    if (IsGathered(i)) continue;
     to_summarize.push_back(
-        ToSummarize(runs[i]->build_rows().on_device(), section.columns.size(), device_states[i].columns));
-    to_summarize.back().control = &device_states[i].control;  // it may not have run yet
+        ToSummarize(runs_[i]->build_rows().on_device(), section.columns.size(), device_states()[i].columns));
+    to_summarize.back().control = &device_states()[i].control;  // it may not have run yet
   }
-  CUDA_TRY(StartSummarize(to_summarize.data(), n, gpu->stream));
-  CUDA_TRY(cudaEventRecord(gpu->end, gpu->stream));
-  CUDA_TRY(StartSmallCopies({{states, device_states, n * sizeof(BuildState)}}, gpu->stream));
+  if (!to_summarize.empty()) CUDA_TRY(StartSummarize(to_summarize.data(), to_summarize.size(), gpu_.stream));
+  CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
+  CUDA_TRY(StartSmallCopies({{states(), device_states(), n * sizeof(BuildState)}}, gpu_.stream));
   meanwhile();
-  TESSERA_TRY(gpu->WaitForStream(&device_states[n - 1].control.stop, contexts[0].cancel));
-  TESSERA_ASSIGN(const double milliseconds, gpu->KernelMilliseconds());
+  TESSERA_TRY(gpu_.WaitForStream(&device_states()[n - 1].control.stop, contexts_[0].cancel));
+  TESSERA_ASSIGN(const double milliseconds, gpu_.KernelMilliseconds());
   uint64_t rows_in = 0;
-  for (const vm::SectionContext& c : contexts) rows_in += c.statistics->rows_in;
-  TableBatch batch;
+  for (const vm::SectionContext& c : contexts_) rows_in += c.statistics->rows_in;
   for (size_t i = 0; i < n; ++i) {
-    const vm::SectionContext& c = contexts[i];
-    SectionRun& run = *runs[i];
-    TESSERA_TRY(run.FinishBuild());
-    BuildRows& rows = run.build_rows();
-    c.statistics->rows_out = rows.count();
+    const vm::SectionContext& c = contexts_[i];
+    TESSERA_TRY(runs_[i]->FinishBuild());
+    c.statistics->rows_out = runs_[i]->build_rows().count();
     // They ran as one: each gets its part of the time by the rows that it read.
     c.statistics->kernel_milliseconds =
         milliseconds * static_cast<double>(c.statistics->rows_in + 1) / static_cast<double>(rows_in + n);
-    run.AddJoinStatistics();
-    const int join = SectionOf(c).join;
-    const uint64_t source_rows = c.table != nullptr ? c.table->rows : c.statistics->rows_in;
+    runs_[i]->AddJoinStatistics();
+    if (c.table == nullptr) source_rows_[i] = c.statistics->rows_in;
+  }
+  return Status::Ok();
+}
+
+tessera::Result<std::vector<std::vector<Build::Share>>> Build::TellShares() {
+  std::vector<Share> mine(contexts_.size());
+  for (size_t i = 0; i < contexts_.size(); ++i) {
+    BuildRows& rows = runs_[i]->build_rows();
+    mine[i] = {rows.count(), source_rows_[i], rows.on_host().empty() ? 0u : 1u, contexts_[i].strings->count(),
+               joins_.MostRowBytes()};
+  }
+  const size_t bytes = mine.size() * sizeof(Share);
+  TESSERA_ASSIGN(const std::vector<std::string> all,
+                 exchange_->AllGatherBytes({reinterpret_cast<const char*>(mine.data()), bytes}));
+  std::vector<std::vector<Share>> shares;
+  for (const std::string& bytes_of_rank : all) {
+    if (bytes_of_rank.size() != bytes) return Status(ErrorCode::kCorrupt, "what a rank says of its rows is damaged");
+    memcpy(shares.emplace_back(mine.size()).data(), bytes_of_rank.data(), bytes);
+  }
+  return shares;
+}
+
+Status Build::Gather(RankLinks* links, const Status& mine) {
+  TESSERA_TRY(exchange_->Agree(mine));
+  TESSERA_ASSIGN(const std::vector<std::vector<Share>> shares, TellShares());
+  uint64_t room = UINT64_MAX;
+  for (const std::vector<Share>& of_rank : shares) room = std::min(room, of_rank[0].most_bytes);
+  std::vector<RowsToGather> gathered;
+  std::vector<size_t> on_device, on_host;
+  bool texts = false;
+  for (size_t i = 0; i < contexts_.size(); ++i) {
+    if (!IsGathered(i)) continue;
+    BuildRows& rows = runs_[i]->build_rows();
+    RowsToGather& table = gathered.emplace_back();
+    table.columns = &ColumnsOf(i);
+    table.rows = &rows.on_device();
+    uint64_t total = 0;
+    bool fits = true;
+    source_rows_[i] = 0;
+    for (const std::vector<Share>& of_rank : shares) {
+      table.counts.push_back(of_rank[i].rows);
+      total += of_rank[i].rows;
+      source_rows_[i] += of_rank[i].source_rows;
+      fits = fits && of_rank[i].on_host == 0;
+      if (HasTexts(i)) fits = fits && of_rank[i].texts <= RankTexts::kMostTexts;
+    }
+    const uint64_t bytes = total * rows.row_bytes();
+    if (fits && bytes <= room && total < UINT32_MAX && !HasLateTexts(i)) {
+      room -= bytes;
+      texts = texts || HasTexts(i);
+      on_device.push_back(i);
+      continue;
+    }
+    gathered.pop_back();
+    on_host.push_back(i);
+  }
+  if (!gathered.empty()) {
+    RankTexts of_ranks;
+    Status told;
+    if (texts) told = of_ranks.Tell(exchange_, contexts_[0].strings);
+    TESSERA_TRY(GatherRows(&gpu_, links, exchange_, told, &gathered));
+    for (const RowsToGather& table : gathered)
+      if (texts) TESSERA_TRY(of_ranks.Translate(&gpu_, table, static_cast<size_t>(exchange_->rank())));
+    TESSERA_TRY(SummarizeGathered());
+    for (const size_t i : on_device) contexts_[i].statistics->device_plan += ", rows of all ranks by " + links->name();
+  }
+  for (const size_t i : on_host) TESSERA_TRY(GatherOnHost(i));
+  return Status::Ok();
+}
+
+Status Build::SummarizeGathered() {
+  std::vector<RowsToSummarize> to_summarize;
+  for (size_t i = 0; i < contexts_.size(); ++i) {
+    if (IsGathered(i))
+      to_summarize.push_back(
+          ToSummarize(runs_[i]->build_rows().on_device(), ColumnsOf(i).size(), device_states()[i].columns));
+  }
+  CUDA_TRY(StartSummarize(to_summarize.data(), to_summarize.size(), gpu_.stream));
+  CUDA_TRY(StartSmallCopies({{states(), device_states(), contexts_.size() * sizeof(BuildState)}}, gpu_.stream));
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  return Status::Ok();
+}
+
+Status Build::GatherOnHost(size_t i) {
+  BuildRows& rows = runs_[i]->build_rows();
+  vm::Shipment mine;
+  const Status moved = Caught([&]() -> Status {
+    const vm::SectionContext& c = contexts_[i];
+    TESSERA_TRY(rows.MoveToHost());
+    mine.rows = vm::MakeRowSet(ColumnsOf(i));
+    TESSERA_TRY(vm::AppendAll(&mine.rows, std::move(rows.on_host()), c.pool));
+    return c.late_texts == nullptr ? Status::Ok() : c.late_texts->Resolve(c.strings, c.pool, &mine.rows);
+  });
+  TESSERA_TRY(exchange_->Agree(moved));
+  TESSERA_ASSIGN(std::vector<vm::Shipment> all,
+                 exchange_->AllGather(std::move(mine), ColumnsOf(i), contexts_[i].strings));
+  return Caught([&] {
+    std::vector<vm::RowSet> sets;
+    for (vm::Shipment& shipment : all) sets.push_back(std::move(shipment.rows));
+    from_hosts_[i] = vm::MakeRowSet(ColumnsOf(i));
+    return vm::AppendAll(&from_hosts_[i], std::move(sets), contexts_[i].pool);
+  });
+}
+
+Status Build::Fill() {
+  const vm::Program& program = *contexts_[0].program;
+  for (size_t i = 0; i < contexts_.size(); ++i) {
+    BuildRows& rows = runs_[i]->build_rows();
+    const int join = SectionOf(contexts_[i]).join;
+    if (from_hosts_.contains(i)) continue;
     if (rows.on_host().empty()) {
-      TESSERA_TRY(
-          joins->LayOut(program, {join, &rows.on_device(), states[i].columns, source_rows, run.source_keys()}, &batch));
+      TESSERA_TRY(joins_.LayOut(
+          program, {join, &rows.on_device(), states()[i].columns, source_rows_[i], runs_[i]->source_keys()}, &batch_));
     } else {
-      batch.on_host.push_back({join, source_rows, std::move(rows.on_host())});
+      batch_.on_host.push_back({join, source_rows_[i], std::move(rows.on_host())});
     }
   }
-  return joins->FillTables(program, &batch, contexts[0].pool);
+  TESSERA_TRY(joins_.FillTables(program, &batch_, contexts_[0].pool));
+  for (const auto& [i, rows] : from_hosts_)
+    TESSERA_TRY(
+        joins_.Put(program, SectionOf(contexts_[i]).join, rows, source_rows_[i], contexts_[i].join_partitioning));
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results, RankLinks* links,
+                  const std::vector<vm::SectionContext>& contexts, const std::function<void()>& meanwhile) {
+  joins->SetPartitioning(contexts[0].join_partitioning);
+  Build build(gpu, joins, results, contexts);
+  const Status made = build.MakeRows(meanwhile);
+  if (build.exchange() != nullptr) {
+    TESSERA_TRY(build.Gather(links, made));
+  } else {
+    TESSERA_TRY(made);
+  }
+  return build.Fill();
 }
 
 }  // namespace tessera::kernels

@@ -9,15 +9,16 @@
 #include "base/status.h"
 #include "kernels/join/device_joins.h"
 #include "kernels/memory/gpu_device.h"
+#include "kernels/ranks/rank_links.h"
 #include "kernels/run/kept_results.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {
 
 /// Builds the tables of sections that do not need each other's, over stored tables and over `results`. `meanwhile` is
-/// called while the device makes their rows. Errors: those of the sections; kUnsupported, kResource: a table cannot be
+/// called while the device makes their rows. `links`: where ranks build together, connected. Errors: those of the sections; kUnsupported, kResource: a table cannot be
 /// here.
-Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results,
+Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results, RankLinks* links,
                   const std::vector<vm::SectionContext>& contexts, const std::function<void()>& meanwhile);
 
 }  // namespace tessera::kernels

@@ -46,6 +46,9 @@ class SectionRun {
   /// The same, before Result: leaves it on the device if SectionContext::keep_from says so and there is room.
   tessera::Result<bool> MoveTo(DeviceRows* rows);
 
+  /// The groups, after AllTablets. REQUIRES: the section makes some, with keys.
+  GroupRun& groups() { return sink_.groups(); }
+
   /// The rows of a join table: in one launch that this does not wait for, if all of them fit, else as AllTablets does.
   Status StartBuild();
   /// The launch of StartBuild is done and its counters are back.

@@ -5,7 +5,7 @@
 
 EMULATOR := tests/cuda_emulator
 # What the emulator compiles anew: the kernels and itself. The rest are the library's own objects.
-EMULATED_SOURCES := $(wildcard $(KERNEL_FOLDERS:%=%/*.cu) $(EMULATOR)/*.cc)
+EMULATED_SOURCES := $(wildcard $(KERNEL_FOLDERS:%=%/*.cu)) $(EMULATOR)/block.cc $(EMULATOR)/runtime.cc
 EMULATED_OBJECTS := $(EMULATED_SOURCES:%=$(B)/emulated/obj/%.o) \
   $(patsubst %,$(B)/obj/%.o,$(filter-out kernels/no_gpu.cc,$(wildcard $(KERNEL_FOLDERS:%=%/*.cc)))) \
   $(filter-out $(B)/obj/kernels/% $(B)/obj/device_link.o,$(LIBRARY_OBJECTS))
@@ -14,7 +14,7 @@ EMULATED_TESTS := $(patsubst tests/%.cc,%,$(shell grep -lE 'TESSERA_TEST_DEVICE|
 # (Not with a sanitizer: the thread sanitizer would have to be told of each change of fibers, and the kernels wrap around in
 # signed arithmetic here and there, as a device does.)
 ifeq ($(SANITIZE)$(if $(CUDA_HOME),,none),)
-EMULATED = $(if $(MISSING_TEST)$(MISSING_EMULATOR),,$(addprefix $(B)/emulated/,tessera sqllogictest torture_cuda_calls $(EMULATED_TESTS) $(MPI_OBJECT:$(B)/%=%)))
+EMULATED = $(if $(MISSING_TEST)$(MISSING_EMULATOR),,$(addprefix $(B)/emulated/,tessera sqllogictest torture_cuda_calls nccl.so $(EMULATED_TESTS) $(MPI_OBJECT:$(B)/%=%)))
 endif
 
 # Memory of the device has no types, and shared memory starts as the block left it. Warnings are nvcc's to give: it sees
@@ -47,6 +47,11 @@ $(B)/emulated/torture_cuda_calls: $(B)/obj/tests/torture/cuda_calls.cc.o $(TORTU
 	@$(call EmulatedLink,$^)
 $(EMULATED_TESTS:%=$(B)/emulated/%): $(B)/emulated/%: $(B)/obj/tests/%.cc.o $(B)/libtests.a $(B)/emulated/libtessera.a
 	@$(call EmulatedLink,$^ -lgtest_main -lgtest)
+
+# Ranks with emulated GPUs exchange by an NCCL of their own, which waits for the program's streams.
+EMULATED_LIBS += -Wl,--export-dynamic-symbol=cudaStreamSynchronize
+$(B)/emulated/nccl.so: $(EMULATOR)/nccl.cc $(B)/cxx_flags
+	@mkdir -p $(@D); echo "  link  $@"; $(CXX) $(CPPFLAGS) $(CXXFLAGS) -fPIC -shared -o $@ $<
 
 # The programs load it from beside them.
 $(B)/emulated/tessera_mpi.so: $(MPI_OBJECT)

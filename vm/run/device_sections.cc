@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "vm/run/portion.h"
 #include "vm/run/unwanted_groups.h"
 
 namespace tessera::vm {
@@ -17,12 +18,39 @@ bool DeviceSections::Takes(int number) const {
                      [&](const Instruction& in) { return Probes(in) && !state_.joins.Has(in.p1); });
 }
 
-Result<RowSet> DeviceSections::Run(int number, const TableInfo* table, SectionStatistics* stats) {
+bool DeviceSections::Gathers(const Section& s) const {
+  const Exchange* const exchange = state_.options.exchange;
+  if (exchange == nullptr || s.sink != Section::Sink::kJoin) return false;
+  // A table that is on every rank is read there by each.
+  return s.source_kind != Section::Source::kTable || Portion(*state_.SourceTable(s), exchange).by_tablet();
+}
+
+const TableInfo* DeviceSections::TableOf(int number) {
+  const Section& s = state_.section(number);
+  const TableInfo* const table = state_.SourceTable(s);
+  const Exchange* const exchange = state_.options.exchange;
+  const bool builds_alone = s.sink == Section::Sink::kJoin && !Gathers(s);
+  if (exchange == nullptr || table == nullptr || builds_alone) return table;
+  const auto [at, is_new] = portions_.try_emplace(number);
+  TableInfo& portion = at->second;
+  if (!is_new) return &portion;
+  portion.id = table->id;
+  portion.schema = table->schema;
+  portion.statistics = table->statistics;
+  for (size_t t = static_cast<size_t>(exchange->rank()); t < table->tablets.size();
+       t += static_cast<size_t>(exchange->ranks())) {
+    portion.tablets.push_back(table->tablets[t]);
+    portion.rows += table->tablets[t]->rows();
+  }
+  return &portion;
+}
+
+Result<RowSet> DeviceSections::Run(int number, SectionStatistics* stats) {
   TESSERA_TRY(PutSource(number));
-  SectionContext context = ContextOf(number, table, stats);
+  SectionContext context = ContextOf(number, stats);
   const int append_to = state_.section(number).append_to;
-  if (state_.options.exchange == nullptr && placement_.AreReadOnDevice(number)) {
-    if (append_to < 0) context.keep_from = state_.options.gpu_keep_from;
+  if (placement_.AreReadOnDevice(number)) {
+    if (append_to < 0) context.keep_from = KeepFrom(number);
     if (append_to >= 0 && Keeps(append_to)) {
       context.keep_from = 0;
       context.append_to = append_to;
@@ -30,6 +58,28 @@ Result<RowSet> DeviceSections::Run(int number, const TableInfo* table, SectionSt
   }
   context.add_windows = placement_.AddsWindows(number);
   TESSERA_ASSIGN(RowSet rows, run_->RunSection(context));
+  TESSERA_TRY(Resolve(&rows));
+  return rows;
+}
+
+/// Of rows that stay distributed each rank keeps its own, however few.
+uint64_t DeviceSections::KeepFrom(int number) const {
+  if (state_.options.exchange == nullptr) return state_.options.gpu_keep_from;
+  const bool may_stay =
+      state_.IsShared(state_.section(number)) && state_.may_stay_distributed[static_cast<size_t>(number)];
+  return may_stay ? 1 : UINT64_MAX;
+}
+
+Result<uint64_t> DeviceSections::FindGroups(int number, SectionStatistics* stats) {
+  TESSERA_TRY(PutSource(number));
+  SectionContext context = ContextOf(number, stats);
+  if (placement_.AreReadOnDevice(number)) context.keep_from = KeepFrom(number);
+  context.unwanted = FindUnwanted(state_.program, number);
+  return run_->FindGroups(context);
+}
+
+Result<RowSet> DeviceSections::TakeGroups(bool exchanged) {
+  TESSERA_ASSIGN(RowSet rows, run_->TakeGroups(exchanged));
   TESSERA_TRY(Resolve(&rows));
   return rows;
 }
@@ -52,7 +102,7 @@ Status DeviceSections::PutSource(int number) {
 
 Status DeviceSections::Stream(int number, RowStream* stream, SectionStatistics* stats) {
   TESSERA_TRY(PutSource(number));
-  SectionContext context = ContextOf(number, state_.SourceTable(state_.section(number)), stats);
+  SectionContext context = ContextOf(number, stats);
   context.take_rows = [&](RowSet* rows) -> Status {
     TESSERA_TRY(Resolve(rows));
     return stream->Add(*rows, 0, rows->rows);
@@ -67,15 +117,25 @@ Status DeviceSections::BuildJoins(int first, std::vector<SectionStatistics>* bui
   std::vector<SectionStatistics> stats;
   for (const int number : numbers) stats.push_back(state_.StartStatistics(number));
   std::vector<SectionContext> contexts;
-  for (const int number : numbers) TESSERA_TRY(PutSource(number));
-  for (size_t k = 0; k < numbers.size(); ++k)
-    contexts.push_back(ContextOf(numbers[k], state_.SourceTable(state_.section(numbers[k])), &stats[k]));
+  const auto reads_rows = [&](int number) { return state_.section(number).source_kind == Section::Source::kSection; };
+  Status put;
+  for (const int number : numbers) {
+    if (put.ok()) put = PutSource(number);
+  }
+  Exchange* const exchange = state_.options.exchange;
+  // Ranks that build together must not wait for one that could not begin.
+  if (exchange != nullptr && std::ranges::any_of(numbers, reads_rows)) put = exchange->Agree(put);
+  TESSERA_TRY(put);
+  for (size_t k = 0; k < numbers.size(); ++k) {
+    contexts.push_back(ContextOf(numbers[k], &stats[k]));
+    if (Gathers(state_.section(numbers[k]))) contexts.back().exchange = exchange;
+  }
   SectionStatistics unused;
   if (next < state_.program.sections.size() && state_.options.exchange == nullptr) {
     const Section& s = state_.program.sections[next];
     const int number = static_cast<int>(next);
     if (placement_.OnDevice(number) && s.sink != Section::Sink::kJoin && state_.SourceTable(s) != nullptr)
-      run_->Expect(ContextOf(number, state_.SourceTable(s), &unused));
+      run_->Expect(ContextOf(number, &unused));
   }
   TESSERA_TRY(run_->BuildJoins(contexts));
   const double milliseconds = MillisecondsSince(start);
@@ -96,12 +156,12 @@ Status DeviceSections::PutJoin(const Section& s, const RowSet& rows) {
                        state_.options.join_partitioning);
 }
 
-SectionContext DeviceSections::ContextOf(int number, const TableInfo* table, SectionStatistics* stats) {
+SectionContext DeviceSections::ContextOf(int number, SectionStatistics* stats) {
   stats->on_gpu = true;
   SectionContext context;
   context.program = &state_.program;
   context.section = number;
-  context.table = table;
+  context.table = TableOf(number);
   context.strings = &state_.strings;
   context.cancel = state_.options.cancel;
   context.statistics = stats;

@@ -3,6 +3,7 @@
 // Start at: DeviceSections::Run. The thread of the run. REQUIRES, for everything: RunOptions::gpu is not nullptr.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -30,11 +31,19 @@ class DeviceSections {
     if (run_ != nullptr) run_->DropRows(number);
   }
 
-  /// Runs the section over a table, which may be a rank's portion of its source. nullptr: over rows. The device may keep
-  /// what it makes, see DeviceRun::RunSection. REQUIRES, as Stream: Takes(number). Errors: as DeviceRun::RunSection.
-  Result<RowSet> Run(int number, const TableInfo* table, SectionStatistics* stats);
+  /// The table that the section scans, or this rank's portion of it. nullptr: it reads rows.
+  const TableInfo* TableOf(int number);
+  /// Runs the section over its table or rows. The device may keep what it makes, see DeviceRun::RunSection. REQUIRES, as
+  /// Stream: Takes(number). Errors: as DeviceRun::RunSection.
+  Result<RowSet> Run(int number, SectionStatistics* stats);
   /// The same, but the rows go to `stream`, in the device's order or that of ORDER BY.
   Status Stream(int number, RowStream* stream, SectionStatistics* stats);
+  /// With other ranks, for groups with keys: as the functions of DeviceRun with these names.
+  Result<uint64_t> FindGroups(int number, SectionStatistics* stats);
+  bool CanExchangeGroups() const { return run_->CanExchangeGroups(state_.options.exchange->ranks()); }
+  Result<uint64_t> ExchangeGroups(const Status& mine) { return run_->ExchangeGroups(mine, state_.options.exchange); }
+  /// `exchanged`: they are whole.
+  Result<RowSet> TakeGroups(bool exchanged);
   /// Builds the join table of section `first` together with those of the following sections, see
   /// Placement::BuiltTogether. `built` gets the statistics of each. Errors: as DeviceRun::BuildJoins.
   Status BuildJoins(int first, std::vector<SectionStatistics>* built);
@@ -46,11 +55,16 @@ class DeviceSections {
   Status PutSource(int number);
   /// Gives texts that were handed on their identifiers.
   Status Resolve(RowSet* rows) const;
-  SectionContext ContextOf(int number, const TableInfo* table, SectionStatistics* stats);
+  SectionContext ContextOf(int number, SectionStatistics* stats);
+  /// Whether a join table is made of the rows of all ranks, which build it together.
+  bool Gathers(const Section& s) const;
+  /// SectionContext::keep_from of a section whose readers are on the device.
+  uint64_t KeepFrom(int number) const;
 
   RunState& state_;
   const Placement& placement_;
   const std::unique_ptr<DeviceRun> run_;  // nullptr: everything runs on the host
+  std::map<int, TableInfo> portions_;     // by section: the table with this rank's tablets
 };
 
 }  // namespace tessera::vm

@@ -22,7 +22,7 @@ ExchangedRows::ExchangedRows(RunState* state, DeviceSections* device, int number
       section_(state->section(number)),
       stats_(stats),
       exchange_(*state->options.exchange),
-      portion_(state, device, number, stats) {
+      portion_(state, device, Status::Ok(), number, stats) {
   stats_->distributed = true;
 }
 

@@ -98,25 +98,27 @@ Status Placement::PlaceSection(size_t number, bool all_have_device) {
   Status can = ProbesBy(s, JoinStrategy::kLoop) ? RefuseStrategy("loop", "it runs on the host only")
                                                 : options.gpu->CanRun(state_.program, static_cast<int>(number));
   if (of_join || of_rows) {
-    // (Ranks share sections over join tables on the host, and the master runs those over other rows there.)
+    // (Ranks share sections over join tables on the host.)
     const bool cheap = options.gpu_required || !LocksGroups(s);
     const bool builds = s.sink == Section::Sink::kJoin;
     const bool wanted = !builds || (of_rows && IsUsedOnDevice(s.join) && !IsUsedOnHost(s.join));
-    on_device_[number] = can.ok() && cheap && wanted && options.exchange == nullptr;
+    const bool together = of_rows && all_have_device;
+    on_device_[number] = can.ok() && cheap && wanted && (options.exchange == nullptr || together);
     return of_join && options.gpu_required ? can : Status::Ok();
   }
   const Portion portion(*state_.SourceTable(s), options.exchange);
   if (s.sink == Section::Sink::kJoin) {
     // If every rank has the table, each builds the whole join table by itself: for a GPU this is faster than exchanging
-    // the rows. Otherwise the ranks exchange the rows, and then the device gets them.
-    const bool alone = options.exchange == nullptr || (all_have_device && !portion.by_tablet());
+    // the rows. Otherwise each makes its rows, and the devices exchange them.
+    const bool together = options.exchange == nullptr || all_have_device;
     const bool cheap = options.gpu_required || !ReadsLargeDictionaries(number);
-    on_device_[number] = can.ok() && alone && cheap && IsUsedOnDevice(s.join) && !IsUsedOnHost(s.join);
+    on_device_[number] = can.ok() && together && cheap && IsUsedOnDevice(s.join) && !IsUsedOnHost(s.join);
     return Status::Ok();
   }
   // A GPU takes whole tablets. All ranks must share the table in the same way, and perhaps some have no GPU.
   const bool costly = ReadsLargeDictionaries(number) || LocksGroups(s);
-  if ((!portion.by_tablet() || costly) && !options.gpu_required) return Status::Ok();
+  const bool in_tablets = portion.by_tablet() || (all_have_device && ProbesBy(s, JoinStrategy::kDp));
+  if ((!in_tablets || costly) && !options.gpu_required) return Status::Ok();
   on_device_[number] = can.ok();
   return options.gpu_required ? can : Status::Ok();
 }
@@ -174,17 +176,19 @@ bool Placement::MayStay(int section) const {
   const Section& s = state_.section(section);
   // (People expect SELECT * FROM (... ORDER BY ...) to keep the order, and the device's rows come in any.)
   const bool in_any_order = s.windows.empty() ? s.order.empty() : AddsWindows(section);
-  return OnDevice(section) && s.sink != Section::Sink::kJoin && s.repeat < 0 && s.again < 0 &&
+  return OnDevice(section) && s.sink != Section::Sink::kJoin && !s.by_key && s.repeat < 0 && s.again < 0 &&
          s.fold == Section::Fold::kNone && !s.columns.empty() && in_any_order &&
          (s.append_to < 0 || MayStay(s.append_to));
 }
 
 bool Placement::AreReadOnDevice(int section) const {
   if (!MayStay(section)) return false;
+  if (state_.section(section).append_to >= 0 && state_.options.exchange != nullptr) return false;
   bool any = false;
   for (size_t i = 0; i < on_device_.size(); ++i) {
     const Section& s = state_.program.sections[i];
     const bool reads = s.source_kind == Section::Source::kSection && s.source == section;
+    if (s.append_to == section && state_.options.exchange != nullptr) return false;  // (the hosts put rows together)
     if (!reads && s.append_to != section && s.again != section) continue;
     // Rows that others are appended to are read as those.
     if (!on_device_[i] || s.again == section || (s.append_to == section && !AreReadOnDevice(static_cast<int>(i))))

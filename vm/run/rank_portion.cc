@@ -13,7 +13,8 @@
 
 namespace tessera::vm {
 
-RankPortion::RankPortion(RunState* state, DeviceSections* device, int number, SectionStatistics* stats)
+RankPortion::RankPortion(RunState* state, DeviceSections* device, const Status& ready, int number,
+                         SectionStatistics* stats)
     : state_(*state), device_(device), number_(number), section_(state->section(number)), stats_(stats) {
   if (section_.source_kind == Section::Source::kSection && state->fed[static_cast<size_t>(section_.source)].is_fed) {
     feed_stats_ = state->StartStatistics(section_.source);
@@ -21,21 +22,9 @@ RankPortion::RankPortion(RunState* state, DeviceSections* device, int number, Se
                                             section_.source, &feed_stats_);
     state->result(section_.source) = MakeRowSet(state->section(section_.source).columns);
   }
-  if (device_ == nullptr) {
-    status_ = Caught([&] { return PrepareScan(state, number, &scan_); });
-    return;
-  }
+  status_ = ready;
   device_rows_ = MakeRowSet(section_.columns);  // all there is if this rank has no tablet
-  const TableInfo& table = *state->SourceTable(section_);
-  tablets_.id = table.id;
-  tablets_.schema = table.schema;
-  tablets_.statistics = table.statistics;
-  const Exchange& exchange = *state->options.exchange;
-  for (size_t t = static_cast<size_t>(exchange.rank()); t < table.tablets.size();
-       t += static_cast<size_t>(exchange.ranks())) {
-    tablets_.tablets.push_back(table.tablets[t]);
-    tablets_.rows += table.tablets[t]->rows();
-  }
+  if (device_ == nullptr && status_.ok()) status_ = Caught([&] { return PrepareScan(state, number, &scan_); });
 }
 
 RankPortion::~RankPortion() = default;
@@ -74,9 +63,20 @@ Result<Shipment> RankPortion::Next(size_t window) {
   return out;
 }
 
+/// Whether this rank has something to run the section over.
+bool RankPortion::HasSource() const {
+  const TableInfo* const table = device_->TableOf(number_);
+  return table == nullptr || !table->tablets.empty();
+}
+
 Result<Shipment> RankPortion::NextOfDevice(size_t window) {
-  if (next_ == 0 && !tablets_.tablets.empty()) {
-    TESSERA_ASSIGN(device_rows_, device_->Run(number_, &tablets_, stats_));
+  if (next_ == 0 && HasSource()) {
+    TESSERA_ASSIGN(device_rows_, device_->Run(number_, stats_));
+  }
+  if (is_kept()) {
+    Shipment kept;
+    kept.rows.rows = device_rows_.rows;
+    return kept;
   }
   Shipment out;
   out.rows = MakeRowSet(section_.columns);
@@ -131,11 +131,22 @@ Result<Shipment> RankPortion::All() {
   return all;
 }
 
+Status RankPortion::Fetch(Shipment* all) {
+  TESSERA_ASSIGN(all->rows, device_->Fetch(number_));
+  device_->Drop(number_);
+  all->units = {{static_cast<uint64_t>(state_.options.exchange->rank()), all->rows.rows}};
+  return Status::Ok();
+}
+
 Status RankPortion::FindGroups() {
   if (!status_.ok()) return feed_ != nullptr ? feed_->Fail(status_) : status_;
   if (on_device()) {
-    if (tablets_.tablets.empty()) return Status::Ok();
-    TESSERA_ASSIGN(device_rows_, device_->Run(number_, &tablets_, stats_));
+    if (section_.keys > 0) {
+      TESSERA_ASSIGN(device_groups_, device_->FindGroups(number_, stats_));
+      has_device_groups_ = true;
+    } else if (HasSource()) {
+      TESSERA_ASSIGN(device_rows_, device_->Run(number_, stats_));
+    }
     return Status::Ok();
   }
   Status status = feed_ != nullptr ? GroupFeed() : RunAllUnits(&state_, &scan_, nullptr);
@@ -144,7 +155,7 @@ Status RankPortion::FindGroups() {
 }
 
 uint64_t RankPortion::groups() const {
-  uint64_t groups = device_rows_.rows;
+  uint64_t groups = device_groups_ + device_rows_.rows;
   for (const std::unique_ptr<WorkerGroups>& worker : scan_.groups) groups += worker == nullptr ? 0 : worker->groups();
   return groups;
 }
@@ -152,7 +163,8 @@ uint64_t RankPortion::groups() const {
 Result<std::unique_ptr<GroupTable>> RankPortion::Groups() {
   if (on_device()) {
     auto groups = std::make_unique<GroupTable>(section_, &state_.strings);
-    if (device_rows_.rows > 0) TESSERA_TRY(groups->Merge(device_rows_));
+    TESSERA_ASSIGN(const RowSet rows, GroupRows());
+    if (rows.rows > 0) TESSERA_TRY(groups->Merge(rows));
     return groups;
   }
   TESSERA_TRY(MergeIntoFirst(scan_.groups));
@@ -160,8 +172,18 @@ Result<std::unique_ptr<GroupTable>> RankPortion::Groups() {
 }
 
 Result<RowSet> RankPortion::GroupRows() {
+  if (has_device_groups_) return device_->TakeGroups(false);
   if (on_device()) return std::move(device_rows_);
   return MergeGroups(section_, &state_.strings, state_.pool, scan_.groups);
+}
+
+Result<RowSet> RankPortion::ExchangeGroups(const Status& mine) {
+  const uint64_t before = device_groups_;
+  TESSERA_ASSIGN(stats_->rows_out, device_->ExchangeGroups(mine));
+  stats_->rows_exchanged += before - before / static_cast<uint64_t>(state_.options.exchange->ranks());
+  TESSERA_ASSIGN(RowSet rows, device_->TakeGroups(true));
+  stats_->rows_out = rows.rows;
+  return is_kept() ? RowSet{} : std::move(rows);
 }
 
 Status RankPortion::GroupFeed() {

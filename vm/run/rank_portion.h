@@ -18,10 +18,15 @@ class RankPortion {
  public:
   /// `device`: nullptr if the section runs on the host. An error during preparation is returned only when rows are
   /// asked for, because the rank must take part in the exchange in any case.
-  RankPortion(RunState* state, DeviceSections* device, int number, SectionStatistics* stats);
+  /// `ready`: an error that this rank has met before.
+  RankPortion(RunState* state, DeviceSections* device, const Status& ready, int number, SectionStatistics* stats);
   ~RankPortion();
 
   bool on_device() const { return device_ != nullptr; }
+  /// Whether the rows are on the device: then a shipment has their number and no columns.
+  bool is_kept() const { return on_device() && device_->Keeps(number_); }
+  /// Brings such rows to the host.
+  Status Fetch(Shipment* all);
   /// The next rows of the portion. Not to be called after an error or the last shipment. Where the source is fed
   /// (RunState::fed): those of the next round, and so all ranks make as many calls.
   Result<Shipment> Next(size_t window);
@@ -35,6 +40,10 @@ class RankPortion {
   Result<std::unique_ptr<GroupTable>> Groups();
   /// All of them as rows, made by all threads.
   Result<RowSet> GroupRows();
+  /// Whether they can go from device to device.
+  bool CanExchangeGroups() const { return has_device_groups_ && device_->CanExchangeGroups(); }
+  /// All ranks, if all can: the groups of this rank's keys, which the device may keep. `mine`: as ExchangeByKey.
+  Result<RowSet> ExchangeGroups(const Status& mine);
   /// Adds what the host has scanned to the statistics.
   void AddStatistics();
 
@@ -43,6 +52,7 @@ class RankPortion {
   Status Renew(bool* last);
   Result<Shipment> NextOfFeed();
   Status GroupFeed();
+  bool HasSource() const;
   Result<Shipment> NextOfDevice(size_t window);
   Result<Shipment> NextOfHost(size_t window);
 
@@ -56,8 +66,9 @@ class RankPortion {
   std::unique_ptr<ExchangedRows> feed_;  ///< of its source, or nullptr
   SectionStatistics feed_stats_;
   uint64_t feed_rows_ = 0;  ///< that have come
-  TableInfo tablets_;       ///< device: the table with this rank's tablets
   RowSet device_rows_;
+  bool has_device_groups_ = false;  ///< the device has found groups, which are to be taken
+  uint64_t device_groups_ = 0;
   size_t next_ = 0;    ///< unit, or row of device_rows_
   uint64_t made_ = 0;  ///< rows, by the host
 };

@@ -19,6 +19,9 @@ namespace {
 /// Groups that are worth the threads' waking.
 constexpr size_t kManyGroups = 1 << 16;
 
+/// Rows on devices stay there from so much fewer on: they are exchanged, and read again, many times as fast.
+constexpr uint64_t kDeviceShare = 16;
+
 /// The stream of one rank's shipments at the master, and how much of it has been consumed.
 struct IncomingRows {
   Shipment shipment;
@@ -41,14 +44,16 @@ size_t NextRank(const std::vector<IncomingRows>& from) {
 
 }  // namespace
 
-SharedSection::SharedSection(RunState* state, DeviceSections* device, int number, SectionStatistics* stats)
+SharedSection::SharedSection(RunState* state, DeviceSections* device, const Status& ready, bool on_devices, int number,
+                             SectionStatistics* stats)
     : state_(*state),
       section_(state->section(number)),
       number_(number),
       stats_(stats),
       exchange_(*state->options.exchange),
-      portion_device_(device) {
-  if (!section_.by_key) portion_.emplace(state, device, number, stats);
+      portion_device_(device),
+      on_devices_(on_devices) {
+  if (!section_.by_key) portion_.emplace(state, device, ready, number, stats);
 }
 
 Result<RowSet> SharedSection::Run(const RowConsumer& consume) {
@@ -73,7 +78,7 @@ RowSet SharedSection::NoRows() const { return state_.IsMaster() ? MakeRowSet(sec
 Result<bool> SharedSection::StaysDistributed(uint64_t rows) {
   if (!state_.may_stay_distributed[static_cast<size_t>(number_)]) return false;
   TESSERA_ASSIGN(const uint64_t all, exchange_.Sum(rows));
-  const bool stays = all > exchange_.exchange_above();
+  const bool stays = all > exchange_.exchange_above() / (on_devices_ ? kDeviceShare : 1);
   state_.distributed[static_cast<size_t>(number_)] = stays;
   stats_->distributed = stays;
   return stays;
@@ -84,15 +89,20 @@ Result<RowSet> SharedSection::MergeGroups() {
   if (!status.ok()) exchange_.Stop();
   TESSERA_ASSIGN(const bool stays, StaysDistributed(status.ok() ? portion_->groups() : 0));
   if (!stays) return MergeUpTree(std::move(status));
-  return ExchangeGroups(Caught([&]() -> Result<RowSet> {
-    TESSERA_TRY(status);
-    return portion_->GroupRows();
-  }));
+  return ExchangeGroups(status);
 }
 
-Result<RowSet> SharedSection::ExchangeGroups(Result<RowSet> mine) {
+Result<RowSet> SharedSection::ExchangeGroups(const Status& mine) {
+  if (on_devices_) {
+    TESSERA_ASSIGN(const uint64_t can, exchange_.Sum(mine.ok() && portion_->CanExchangeGroups() ? 1 : 0));
+    if (can == static_cast<uint64_t>(exchange_.ranks())) return portion_->ExchangeGroups(mine);
+  }
+  Result<RowSet> groups = Caught([&]() -> Result<RowSet> {
+    TESSERA_TRY(mine);
+    return portion_->GroupRows();
+  });
   TESSERA_ASSIGN(RowSet partial,
-                 ExchangeByKey(&state_, std::move(mine), section_.columns, ExchangeKeys(section_), stats_));
+                 ExchangeByKey(&state_, std::move(groups), section_.columns, ExchangeKeys(section_), stats_));
   const PhaseScope phase(Phase::kMerge);
   Result<RowSet> rows = Caught([&] { return MergePartialGroups(std::move(partial)); });
   if (rows.ok()) stats_->rows_out = rows->rows;
@@ -218,7 +228,10 @@ Result<RowSet> SharedSection::GatherRows() {
   TESSERA_ASSIGN(const bool stays, StaysDistributed(mine.ok() ? mine->rows.rows : 0));
   if (stays) {
     TESSERA_TRY(exchange_.Agree(mine.status()));
-    return std::move(mine->rows);
+    return portion_->is_kept() ? RowSet{} : std::move(mine->rows);
+  }
+  if (mine.ok() && portion_->is_kept()) {
+    if (const Status fetched = Caught([&] { return portion_->Fetch(&*mine); }); !fetched.ok()) mine = fetched;
   }
   std::vector<Shipment> all;
   TESSERA_TRY(GatherAtMaster(std::move(mine), section_.columns, &all));

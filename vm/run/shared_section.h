@@ -15,8 +15,10 @@ namespace tessera::vm {
 
 class SharedSection {
  public:
-  /// `device`: nullptr if it runs on the host.
-  SharedSection(RunState* state, DeviceSections* device, int number, SectionStatistics* stats);
+  /// `device`: nullptr if it runs on the host. `ready`: an error that this rank has met before. `on_devices`: it was
+  /// placed on the devices of all ranks, although some may have too few rows.
+  SharedSection(RunState* state, DeviceSections* device, const Status& ready, bool on_devices, int number,
+                SectionStatistics* stats);
 
   /// Rows of a result without order go to `consume` as they come. Errors are those of this rank only. Even then all
   /// messages of the section have been sent and received; the other ranks learn of the error at the next Agree.
@@ -26,7 +28,7 @@ class SharedSection {
   /// Whether the ranks keep what they have made, so many rows of this rank's among them; the same on all ranks.
   Result<bool> StaysDistributed(uint64_t rows);
   Result<RowSet> MergeGroups();
-  Result<RowSet> ExchangeGroups(Result<RowSet> mine);
+  Result<RowSet> ExchangeGroups(const Status& mine);
   /// Merges groups up a binary tree; they end at the master.
   Result<RowSet> MergeUpTree(Status status);
   Result<RowSet> MergePartialGroups(RowSet partial);
@@ -51,6 +53,7 @@ class SharedSection {
   SectionStatistics* const stats_;
   Exchange& exchange_;
   DeviceSections* const portion_device_;
+  const bool on_devices_;
   std::optional<RankPortion> portion_;  ///< unless its rows are exchanged in rounds
 };
 
