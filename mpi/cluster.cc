@@ -27,6 +27,7 @@
 #include "mpi/messenger.h"
 #include "mpi/mpi_exchange.h"
 #include "mpi/rank_gpu.h"
+#include "mpi/rank_load.h"
 #include "mpi/rank_statistics.h"
 #include "mpi/rank_tablets.h"
 #include "mpi/rank_watch.h"
@@ -164,6 +165,15 @@ class RankCluster final : public Cluster {
     }
   }
 
+  Result<bool> Load(const ClusterLoad& load, CsvFile csv, TableLoad* own) override {
+    if (scattered_) return false;
+    try {
+      return LoadOnAll(load, std::move(csv), own);
+    } catch (...) {
+      messenger_.Die(StatusOfException());
+    }
+  }
+
   void Leave(int status) override {
     if (left_) return;
     left_ = true;
@@ -197,6 +207,9 @@ class RankCluster final : public Cluster {
         case Command::kClose:
           (void)Rest<CloseCommand>(&in);
           tablets_.Open("", false);
+          break;
+        case Command::kLoad:
+          ServeLoad(Rest<LoadCommand>(&in));
           break;
         case Command::kLeave:
           return Rest<LeaveCommand>(&in).status;
@@ -301,6 +314,7 @@ class RankCluster final : public Cluster {
     TESSERA_TRY(AgreeNow(status));
     scattered_ = scatter;
     tablets_.Open(directory, scatter);
+    directory_ = directory;
     // The room that every rank has.
     const int64_t room = static_cast<int64_t>(UsableMemory() / static_cast<uint64_t>(transport_->local_ranks()) / 4);
     least_room_ = static_cast<uint64_t>(messenger_.Minimum(room));
@@ -310,6 +324,11 @@ class RankCluster final : public Cluster {
   ExchangeLimits LimitsOf(const ClusterSettings& settings) const {
     return {settings.replicate_below, settings.broadcast_limit != 0 ? settings.broadcast_limit : least_room_,
             settings.exchange_above};
+  }
+
+  void ApplyLimits(const ClusterSettings& settings) const {
+    SetMemoryLimit(settings.memory_limit != 0 ? settings.memory_limit : default_memory_limit_);
+    SetTemporaryLimit(settings.temp_file_limit);
   }
 
   /// The other side of the master's Run().
@@ -325,8 +344,7 @@ class RankCluster final : public Cluster {
     const ClusterSettings& settings = command.settings;
     if (!in->failed()) watch_->SetTimeout(std::chrono::milliseconds(settings.rank_timeout));
     const int threads = command.threads != 0 ? command.threads : default_threads_;
-    SetMemoryLimit(settings.memory_limit != 0 ? settings.memory_limit : default_memory_limit_);
-    SetTemporaryLimit(settings.temp_file_limit);
+    ApplyLimits(settings);
     exchange_.Begin(number_, LimitsOf(settings), &interrupted);
 
     vm::RunStatistics statistics;
@@ -385,6 +403,71 @@ class RankCluster final : public Cluster {
     TakeAccounts(&clock, &mine);
     mine.total = MillisecondsSince(start);
     messenger_.Send(0, kTagStatistics, WriteMessage(statistics, true), true);
+  }
+
+  // ---- Loads --------------------------------------------------------------------------------------------------------
+
+  Result<bool> LoadOnAll(const ClusterLoad& load, CsvFile csv, TableLoad* own) {
+    LoadCommand command;
+    command.number = ++number_;
+    command.load = *load.load;
+    if (command.load.options.zone != nullptr) command.zone = command.load.options.zone->name();
+    command.threads = load.threads;
+    command.settings = load.settings;
+    SendCommand(command);
+    watch_->SetTimeout(std::chrono::milliseconds(load.settings.rank_timeout));
+    exchange_.Begin(number_, {}, load.load->options.cancel);
+    Result<bool> loaded = LoadShares(*load.load, std::move(csv), own);
+    exchange_.End();
+    return loaded;
+  }
+
+  Result<bool> LoadShares(const SharedLoad& load, CsvFile csv, TableLoad* own) {
+    RankLoad shares(&messenger_, &exchange_, load, load.options.cancel);
+    if (!shares.CanStart(&csv)) return false;
+    TESSERA_TRY(shares.Plan(csv));
+    own->SettleTabletRows(shares.rows());
+    TESSERA_TRY(shares.Make(std::move(csv), own));
+    for (int r = 1; r < ranks(); ++r) {
+      const Bytes message = messenger_.Receive(r, kTagLoaded);
+      LoadedMessage loaded;
+      // Nobody but this rank knows now which files the load has.
+      if (!ReadMessage(message.view(), &loaded).ok() || !shares.AreOf(r, loaded.tablets)) {
+        messenger_.Die(Messenger::Damaged(r));
+      }
+      own->Adopt(load.target.load, std::move(loaded.tablets));
+    }
+    return true;
+  }
+
+  /// The other side of the master's Load().
+  void ServeLoad(LoadCommand command) {
+    number_ = command.number;
+    watch_->SetTimeout(std::chrono::milliseconds(command.settings.rank_timeout));
+    ApplyLimits(command.settings);
+    SharedLoad& load = command.load;
+    load.target.directory = directory_;
+    load.options.threads = command.threads != 0 ? command.threads : default_threads_;
+    bool sees = true;
+    if (!command.zone.empty()) {
+      const Result<const TimeZone*> zone = FindTimeZone(command.zone);
+      sees = zone.ok();
+      if (sees) load.options.zone = *zone;
+    }
+    Result<CsvFile> csv = CsvFile::Open(load.file);
+    exchange_.Begin(number_, {}, &interrupted);
+    RankLoad shares(&messenger_, &exchange_, load, &interrupted);
+    if (shares.CanStart(sees && csv.ok() ? &*csv : nullptr) && shares.Plan(*csv).ok()) {
+      TabletTarget target = load.target;
+      target.first_tablet_id += static_cast<int64_t>(shares.FirstTablet(rank()));
+      TabletCutter cutter(std::move(target), load.schema, shares.tablet_rows(), &interrupted);
+      // (The master reports the error.)
+      if (shares.Make(std::move(*csv), &cutter).ok()) {
+        messenger_.Send(0, kTagLoaded, WriteMessage(LoadedMessage{cutter.made()}, true), true);
+        cutter.Release();
+      }
+    }
+    exchange_.End();
   }
 
   // ---- Tablets from the master --------------------------------------------------------------------------------------
@@ -495,6 +578,7 @@ class RankCluster final : public Cluster {
   int default_threads_ = 1;  ///< of a rank that serves
   uint64_t default_memory_limit_ = UINT64_MAX;
   bool scattered_ = false;
+  std::string directory_;  ///< of the database
   uint64_t least_room_ = 0;
   RankTablets tablets_;
   std::unique_ptr<vm::Executor> executor_;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/shared_load.h"
 #include "tablet/tablet.h"
 #include "vm/vm.h"
 
@@ -40,6 +41,13 @@ struct ClusterQuery {
   bool gpu_required = false;
   uint64_t gpu_memory = 0;
   bool trace = false;  ///< ranks report their spans, too
+  ClusterSettings settings;
+};
+
+/// What the other ranks need to know of a COPY besides the load.
+struct ClusterLoad {
+  const SharedLoad* load = nullptr;
+  int threads = 0;  ///< as ClusterQuery::threads
   ClusterSettings settings;
 };
 
@@ -84,6 +92,8 @@ class Cluster {
   /// Runs the program on all ranks; as Executor::Run. `statistics` gets those of all ranks.
   virtual Status Run(const ClusterQuery& query, vm::Executor* executor, vm::RunOptions options,
                      const vm::RowConsumer& consume, vm::RunStatistics* statistics) = 0;
+  /// As LoadRanks::Load. REQUIRES: the database of OpenDatabase.
+  virtual Result<bool> Load(const ClusterLoad& load, CsvFile csv, TableLoad* own) = 0;
   /// All ranks end with this exit status.
   virtual void Leave(int status) = 0;
 };

@@ -12,6 +12,10 @@
 #include "base/status.h"
 #include "mpi/cluster.h"
 #include "mpi/wire.h"
+#include "tablet/csv_shares.h"
+#include "tablet/enum_type.h"
+#include "tablet/schema_check.h"
+#include "tablet/shared_load.h"
 #include "tablet/tablet.h"
 #include "vm/string_pool.h"
 #include "vm/vm.h"
@@ -21,7 +25,7 @@ namespace tessera {
 // ---- Commands of the master -----------------------------------------------------------------------------------------
 
 /// The first four bytes of a command.
-enum class Command : uint32_t { kOpen = 1, kRun, kClose, kLeave };
+enum class Command : uint32_t { kOpen = 1, kRun, kClose, kLeave, kLoad };
 
 struct OpenCommand {
   static constexpr Command kCommand = Command::kOpen;
@@ -115,6 +119,71 @@ void Fields(A& a, LeaveCommand& m) {
   a.Number(m.status);
 }
 
+/// A COPY that all ranks share.
+struct LoadCommand {
+  static constexpr Command kCommand = Command::kLoad;
+  uint64_t number = 0;  ///< as a program's
+  SharedLoad load;   ///< its directory is each rank's own; the options without `zone`, `threads` and what cannot travel
+  std::string zone;  ///< empty: UTC
+  int32_t threads = 0;  ///< of each rank; 0: what each was given in Serve
+  ClusterSettings settings;
+};
+template <class A>
+void Fields(A& a, ColumnSchema& m) {
+  a.Text(m.name);
+  a.Number(m.type);
+  // The number of an ENUM is the process's own.
+  std::string labels;
+  if (!A::kReads && m.type.id == TypeId::kEnum) labels = EnumText(EnumOf(m.type));
+  a.Text(labels);
+  if (A::kReads && m.type.id == TypeId::kEnum) {
+    EnumType type;
+    a.Require(ReadEnum(labels, &type) && CheckType(type).ok());
+    if (!a.failed()) m.type = EnumSqlType(type);
+  }
+  a.Number(m.not_null);
+  bool has_default = m.default_text.has_value();
+  std::string default_text = m.default_text.value_or("");
+  a.Number(has_default);
+  a.Text(default_text);
+  if (A::kReads && has_default) m.default_text = std::move(default_text);
+}
+template <class A>
+void Fields(A& a, LoadCommand& m) {
+  a.Number(m.number);
+  TabletTarget& target = m.load.target;
+  a.Text(target.load);
+  a.Require(!target.load.empty() && target.load.find('/') == std::string::npos);
+  a.Number(target.durable);
+  a.Number(target.compression);
+  a.Require(target.compression <= CompressionGoal::kRatio);
+  a.Number(target.database);
+  a.Number(target.table_id);
+  a.Number(target.first_tablet_id);
+  a.Text(m.load.schema.name);
+  List(a, m.load.schema.columns);
+  if (A::kReads && !a.failed()) a.Require(CheckSchema(m.load.schema).ok());
+  a.Number(m.load.short_rows);
+  a.Number(m.load.tablet_rows);
+  a.Require(m.load.tablet_rows <= kGreatestTabletRows && m.load.short_rows < kGreatestTabletRows);
+  a.Require(m.load.tablet_rows == 0 || m.load.short_rows < m.load.tablet_rows);
+  a.Text(m.load.file);
+  a.Number(m.load.file_bytes);
+  a.Require(m.load.file_bytes <= INT64_MAX);
+  a.Number(m.load.file_written);
+  CopyFromOptions& options = m.load.options;
+  a.Number(options.header);
+  for (char* c : {&options.delimiter, &options.quote, &options.escape}) a.Number(*c);
+  a.Require(options.quote == options.escape);
+  a.Text(options.null_string);
+  a.Vector(options.columns);
+  a.Text(m.zone);
+  a.Number(m.threads);
+  a.Require(m.threads >= 0 && m.threads <= kGreatestThreads);
+  a.Number(m.settings);
+  a.Require(m.settings.rank_timeout <= INT32_MAX);
+}
+
 /// The bytes of a command, its number first.
 template <class M>
 std::string WriteCommand(const M& command) {
@@ -137,6 +206,40 @@ struct WantedMessage {
 template <class A>
 void Fields(A& a, WantedMessage& m) {
   a.Vector(m.tablets);
+}
+
+/// What a rank has counted of a CSV file.
+struct CountsMessage {
+  std::vector<CsvCount> counts;
+};
+template <class A>
+void Fields(A& a, CountsMessage& m) {
+  a.Vector(m.counts);
+}
+
+/// The tablets that a rank has made of its share of a load.
+struct LoadedMessage {
+  NewTablets tablets;
+};
+template <class A>
+void Fields(A& a, LoadedMessage& m) {
+  NewTablets& t = m.tablets;
+  a.Number(t.rows_added);
+  a.Vector(t.records);
+  a.Vector(t.nulls);
+  a.Vector(t.bytes);
+  a.Vector(t.min);
+  a.Vector(t.max);
+  const size_t columns = t.nulls.size();
+  a.Require(t.bytes.size() == columns && t.min.size() == columns && t.max.size() == columns);
+  a.Length(t.distinct, sizeof(uint64_t));
+  a.Require(t.distinct.size() == columns);
+  for (DistinctCount& distinct : t.distinct) {
+    std::string bytes;
+    if (!A::kReads) bytes = distinct.Serialize();
+    a.Text(bytes);
+    if (A::kReads && !a.failed()) a.Require(distinct.Deserialize(bytes));
+  }
 }
 
 template <class A>

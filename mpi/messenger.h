@@ -23,7 +23,16 @@
 
 namespace tessera {
 
-enum MessageTag : int { kTagRows = 1, kTagStop, kTagStatistics, kTagWanted, kTagTablet, kTagAlive, kTagBytes };
+enum MessageTag : int {
+  kTagRows = 1,
+  kTagStop,
+  kTagStatistics,
+  kTagWanted,
+  kTagTablet,
+  kTagAlive,
+  kTagLoaded,
+  kTagBytes
+};
 
 /// Bytes that were received.
 struct Bytes {

@@ -168,6 +168,10 @@ Result<vm::Shipment> MpiExchange::Receive(int from, const std::vector<SqlType>& 
 void MpiExchange::Stop() {
   if (stop_sent_) return;
   stop_sent_ = true;
+  SendStop(0);
+}
+
+void MpiExchange::SendStop(int first) {
   // Earlier stops have been received long ago, or are in the receivers' buffers: eight bytes each.
   while (!stops_.empty()) {
     bool done = true;
@@ -177,7 +181,7 @@ void MpiExchange::Stop() {
   }
   StopMessage& message = stops_.emplace_back();
   message.number = number_;
-  for (int r = 0; r < ranks(); ++r) {
+  for (int r = first; r < ranks(); ++r) {
     if (r != rank())
       message.requests.push_back(
           messenger_.transport().Send(r, kTagStop, &message.number, sizeof message.number, false));

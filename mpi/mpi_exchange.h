@@ -45,8 +45,12 @@ class MpiExchange final : public vm::Exchange {
   Result<vm::Shipment> Receive(int from, const std::vector<SqlType>& types, vm::StringPool* strings) override;
   void Stop() override;
   bool Stopped() override;
+  /// For an error after which only the ranks behind this one need not go on: an earlier rank's would come first.
+  void StopLater() { SendStop(rank() + 1); }
 
  private:
+  void SendStop(int first);
+
   Messenger& messenger_;
   uint64_t number_ = 0;
   ExchangeLimits limits_;

@@ -5,8 +5,30 @@
 #include "session/program_run.h"
 #include "session/standard_streams.h"
 #include "session/statements.h"
+#include "tablet/shared_load.h"
 
 namespace tessera {
+namespace {
+
+/// The other ranks, with this session's settings.
+class SessionRanks final : public LoadRanks {
+ public:
+  explicit SessionRanks(const SessionState& state) : state_(state) {}
+
+  Result<bool> Load(const SharedLoad& load, CsvFile csv, TableLoad* own) override {
+    if (load.file_bytes <= static_cast<uint64_t>(state_.settings.share_copy_above)) return false;
+    ClusterLoad shared;
+    shared.load = &load;
+    shared.threads = static_cast<int>(state_.settings.threads);
+    shared.settings = ClusterSettingsOf(state_.settings);
+    return state_.cluster->Load(shared, std::move(csv), own);
+  }
+
+ private:
+  const SessionState& state_;
+};
+
+}  // namespace
 
 Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* out) {
   CopyFromOptions options = statement.copy_from;
@@ -28,6 +50,8 @@ Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* o
       state->progress({what.c_str(), done, all, ProgressUnit::kBytes});
     };
   }
+  SessionRanks ranks(*state);
+  if (state->cluster != nullptr && !statement.file.empty()) options.ranks = &ranks;
   std::string tag;
   tag.reserve(kTagBytes);
   Result<uint64_t> rows = state->database->CopyFrom(statement.table, file, options);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -56,7 +57,10 @@ Result<CsvFile> CsvFile::Open(const std::string& path) {
   struct stat info;
   if (fstat(csv.file_.get(), &info) != 0) return IoError("cannot read", path, errno);
   if (S_ISDIR(info.st_mode)) return IoError("cannot read", path, EISDIR);
-  if (S_ISREG(info.st_mode)) csv.size_ = static_cast<uint64_t>(info.st_size);
+  if (S_ISREG(info.st_mode)) {
+    csv.size_ = static_cast<uint64_t>(info.st_size);
+    csv.written_ = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+  }
   (void)posix_fadvise(csv.file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   return csv;
 }
@@ -65,6 +69,27 @@ void CsvFile::Configure(const CopyFromOptions& options, size_t block_bytes) {
   quote_ = options.quote;
   escape_ = options.escape;
   block_bytes_ = block_bytes;
+}
+
+Status CsvFile::Limit(uint64_t begin, uint64_t end, uint64_t line) {
+  if (lseek(file_.get(), static_cast<off_t>(begin), SEEK_SET) < 0) return IoError("cannot read", path_, errno);
+  size_ = left_ = end - begin;
+  at_start_ = begin == 0;
+  first_line_ = line;
+  return {};
+}
+
+Status CsvFile::ReadAt(uint64_t offset, char* to, size_t bytes) const {
+  while (bytes > 0) {
+    const ssize_t got = pread(file_.get(), to, bytes, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return IoError("cannot read", path_, errno);
+    if (got == 0) return {ErrorCode::kIo, "\"" + path_ + "\" has changed while it was read"};
+    offset += static_cast<uint64_t>(got);
+    to += got;
+    bytes -= static_cast<size_t>(got);
+  }
+  return {};
 }
 
 /// Continues from the state at `begin`. Returns the position behind the last line feed outside quotes, or kNone.
@@ -129,8 +154,9 @@ Status CsvFile::CheckText(const char* text, size_t size) const {
 }
 
 Status CsvFile::Read(CsvBlock* block) {
-  const bool first = blocks_ == 0;
+  const bool first = blocks_ == 0 && at_start_;
   block->number = blocks_++;
+  block->starts_file = first;
   block->size = 0;
   block->unterminated = false;
   block->bytes.clear();
@@ -150,13 +176,15 @@ Status CsvFile::Read(CsvBlock* block) {
       }
       bytes.resize(bytes.size() + used);
     }
-    const ssize_t got = ReadInterruptible(file_.get(), bytes.data() + used, bytes.size() - kCsvSlack - used);
+    const size_t room = std::min<uint64_t>(bytes.size() - kCsvSlack - used, left_);
+    const ssize_t got = room == 0 ? 0 : ReadInterruptible(file_.get(), bytes.data() + used, room);
     if (got < 0) return IoError("cannot read", path_, errno);
     if (got == 0) {
       end_ = true;
       break;
     }
     bytes_read_ += static_cast<uint64_t>(got);
+    left_ -= static_cast<uint64_t>(got);
     size_t size = static_cast<size_t>(got);
     if (lines_end_in_returns_) size = returns_.Replace(bytes.data() + used, size, quote_, escape_);
     used += size;

@@ -25,7 +25,8 @@ namespace tessera {
 inline constexpr size_t kCsvSlack = 64;
 
 struct CsvBlock {
-  uint64_t number = 0;        ///< of the block in the file
+  uint64_t number = 0;        ///< of the block, from 0
+  bool starts_file = false;   ///< it is the first of the file, with its header
   std::vector<char> bytes;    ///< the text and kCsvSlack bytes
   size_t size = 0;            ///< of the text: whole records, each with its line feed; 0 at the end of the file
   bool unterminated = false;  ///< the last record ends inside quotes, at the end of the file
@@ -50,12 +51,21 @@ class CsvFile {
 
   /// Sets the block size (tests make it small) and what a quote is. Before the first Read().
   void Configure(const CopyFromOptions& options, size_t block_bytes);
+  /// Only bytes begin .. end - 1 are read, which are whole records; `line` is the number of the first line, from 1.
+  /// Before the first Read(). Errors: kIo.
+  Status Limit(uint64_t begin, uint64_t end, uint64_t line);
   /// The next block. Errors: kIo; kUnsupported if the file is none of text, but compressed or UTF-16, for example.
   Status Read(CsvBlock* block);
 
+  /// Bytes at a place, wherever Read() is; any thread. Errors: kIo; also if the file has become shorter.
+  Status ReadAt(uint64_t offset, char* to, size_t bytes) const;
+
   const std::string& path() const { return path_; }
-  /// 0 if it is not known (a pipe).
+  /// Of what will be read; 0 if it is not known (a pipe).
   uint64_t size() const { return size_; }
+  /// When the file was written last, in nanoseconds since 1970; 0 if it is a pipe.
+  int64_t written() const { return written_; }
+  uint64_t first_line() const { return first_line_; }
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
@@ -67,6 +77,10 @@ class CsvFile {
   std::string path_;
   FileDescriptor file_;
   uint64_t size_ = 0;
+  int64_t written_ = 0;
+  uint64_t first_line_ = 1;
+  bool at_start_ = true;        ///< the first block is that of the file
+  uint64_t left_ = UINT64_MAX;  ///< bytes that may still be read
   uint64_t bytes_read_ = 0;
   uint64_t blocks_ = 0;
   size_t block_bytes_ = 0;

@@ -18,13 +18,13 @@ namespace {
 
 class CsvLoad {
  public:
-  CsvLoad(CsvFile file, const CsvParser& parser, const CopyFromOptions& options, TableLoad* load)
+  CsvLoad(CsvFile file, const CsvParser& parser, const CopyFromOptions& options, TabletCutter* load)
       : file_(std::move(file)),
         parser_(parser),
         options_(options),
         load_(load),
         threads_(std::clamp(options.threads, 1, 256)),
-        line_(1) {}
+        line_(file_.first_line()) {}
 
   Status Run() {
     const MemoryPurpose purpose("the load");
@@ -177,7 +177,7 @@ class CsvLoad {
 
   const CsvParser& parser_;
   const CopyFromOptions& options_;
-  TableLoad* const load_;
+  TabletCutter* const load_;
   const int threads_;
 
   std::mutex mutex_;
@@ -196,7 +196,7 @@ class CsvLoad {
 
 }  // namespace
 
-Status LoadCsv(CsvFile file, const CopyFromOptions& options, TableLoad* load, size_t block_bytes) {
+Status LoadCsv(CsvFile file, const CopyFromOptions& options, TabletCutter* load, size_t block_bytes) {
   TESSERA_ASSIGN(const CsvParser parser, CsvParser::Create(load->schema(), options));
   file.Configure(options, block_bytes);
   return CsvLoad(std::move(file), parser, options, load).Run();

@@ -4,15 +4,15 @@
 #pragma once
 
 #include "tablet/csv_file.h"
-#include "tablet/table_load.h"
+#include "tablet/tablet_cutter.h"
 
 namespace tessera {
 
 /// Small enough for a core's second-level cache, large enough to make the hand-over between threads cheap.
 inline constexpr size_t kCsvBlockBytes = size_t{1} << 20;
 
-/// Adds all records of `file` to `load`, on `options.threads` threads, and encodes them; does not commit. Of several
+/// Adds all records of `file` to `load`, on `options.threads` threads, and encodes them; does not finish the load. Of several
 /// errors the first in the file is returned, whatever thread met it when.
-Status LoadCsv(CsvFile file, const CopyFromOptions& options, TableLoad* load, size_t block_bytes = kCsvBlockBytes);
+Status LoadCsv(CsvFile file, const CopyFromOptions& options, TabletCutter* load, size_t block_bytes = kCsvBlockBytes);
 
 }  // namespace tessera

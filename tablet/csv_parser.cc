@@ -1,14 +1,11 @@
 // Indexing and column-wise parsing.
 #include "tablet/csv_parser.h"
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
+#include "tablet/csv_bytes.h"
 #include "tablet/enum_type.h"
 #include "tablet/interval.h"
 #include "tablet/schema_check.h"
@@ -19,49 +16,6 @@ namespace {
 
 /// Set in a field's end if that is a line feed, which ends the record.
 constexpr uint32_t kRecordEnd = 1u << 31;
-
-/// Bit i of the result: the parity of bits 0..i.
-uint64_t PrefixParity(uint64_t bits) {
-  for (int shift = 1; shift < 64; shift *= 2) bits ^= bits << shift;
-  return bits;
-}
-
-/// One bit for each of 64 bytes.
-struct ByteMasks {
-  uint64_t delimiters, lines, returns, quotes, zeros, high;
-};
-
-#if defined(__AVX2__)
-uint64_t Compare(__m256i low, __m256i high, char c) {
-  const __m256i wanted = _mm256_set1_epi8(c);
-  const auto a = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(low, wanted)));
-  const auto b = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(high, wanted)));
-  return a | (uint64_t{b} << 32);
-}
-
-ByteMasks FindBytes(const char* text, char delimiter, char quote) {
-  const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(text));
-  const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(text + 32));
-  const uint64_t sign = static_cast<uint32_t>(_mm256_movemask_epi8(low)) |
-                        (uint64_t{static_cast<uint32_t>(_mm256_movemask_epi8(high))} << 32);
-  return {Compare(low, high, delimiter), Compare(low, high, '\n'), Compare(low, high, '\r'),
-          Compare(low, high, quote),     Compare(low, high, '\0'), sign};
-}
-#else
-ByteMasks FindBytes(const char* text, char delimiter, char quote) {
-  ByteMasks masks{};
-  for (int i = 0; i < 64; ++i) {
-    const uint64_t bit = uint64_t{1} << i;
-    if (text[i] == delimiter) masks.delimiters |= bit;
-    if (text[i] == '\n') masks.lines |= bit;
-    if (text[i] == '\r') masks.returns |= bit;
-    if (text[i] == quote) masks.quotes |= bit;
-    if (text[i] == '\0') masks.zeros |= bit;
-    if (static_cast<signed char>(text[i]) < 0) masks.high |= bit;
-  }
-  return masks;
-}
-#endif
 
 uint64_t CountLines(const char* text, size_t size) {
   return static_cast<uint64_t>(std::count(text, text + size, '\n'));
@@ -244,7 +198,7 @@ void CsvParser::FindRecords(const CsvBlock& block, Index* index, std::optional<C
   const char* const text = block.bytes.data();
   const std::vector<uint32_t>& ends = index->field_ends;
   const size_t fields = columns_.size();
-  bool skip = options_.header && block.number == 0;
+  bool skip = options_.header && block.starts_file;
   size_t at = 0;
   index->first_fields.reserve(ends.size() / fields + 1);
   while (at < ends.size()) {
@@ -453,7 +407,7 @@ void CsvParser::ParseColumn(const Fields& fields, size_t field, ColumnVector* ou
 ParsedBlock CsvParser::Parse(const CsvBlock& block) const {
   ParsedBlock result;
   Index index;
-  if (block.number == 0 && block.size >= 3 && memcmp(block.bytes.data(), "\xEF\xBB\xBF", 3) == 0) index.start = 3;
+  if (block.starts_file && block.size >= 3 && memcmp(block.bytes.data(), "\xEF\xBB\xBF", 3) == 0) index.start = 3;
   FindFieldEnds(block, &index);
   FindRecords(block, &index, &result.error);
   result.lines = CountLines(block.bytes.data(), block.size);

@@ -4,6 +4,7 @@
 #include "tablet/csv_load.h"
 #include "tablet/database_directory.h"
 #include "tablet/schema_check.h"
+#include "tablet/shared_load.h"
 #include "tablet/table_load.h"
 #include "tablet/table_writer.h"
 #include "tablet/tablet.h"
@@ -90,9 +91,10 @@ class DirectoryDatabase final : public Database {
     // The file first: a wrong name should not wait for the lock.
     TESSERA_ASSIGN(CsvFile csv, CsvFile::Open(file));
     TESSERA_ASSIGN(std::unique_ptr<TableLoad> load, TableLoad::Begin(directory_, table, options.cancel));
-    TESSERA_TRY(LoadCsv(std::move(csv), options, load.get()));
+    TESSERA_ASSIGN(const bool shared, LoadWithRanks(file, options, load.get()));
+    if (!shared) TESSERA_TRY(LoadCsv(std::move(csv), options, load.get()));
     TESSERA_TRY(load->Commit());
-    return load->rows_added();
+    return load->rows_loaded();
   }
 
  private:

@@ -19,9 +19,6 @@
 
 namespace tessera {
 
-/// Prefix of files that are being written; what is left of them belongs to a process that died.
-inline constexpr char kTemporaryPrefix[] = "writing-";
-
 class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory> {
  public:
   /// As Database::Open().

@@ -17,6 +17,7 @@ constexpr std::chrono::milliseconds kCancelInterval{20};
 
 Status FileSyncer::SyncAndRename(const File& file) const {
   if (durable_ && fsync(file.descriptor.get()) != 0) return IoError("cannot sync", file.temporary_path, errno);
+  if (file.final_path.empty()) return {};
   if (rename(file.temporary_path.c_str(), file.final_path.c_str()) != 0) {
     return IoError("cannot rename", file.temporary_path, errno);
   }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/background_thread.h"
+#include "base/interrupt.h"
 #include "base/status.h"
 #include "tablet/directory_lock.h"
 
@@ -18,12 +19,13 @@ namespace tessera {
 /// Syncs written files and gives them their final names.
 class FileSyncer {
  public:
-  /// `durable` false: only renames. `cancel` (may be nullptr) ends the waiting of Add() and Finish().
+  /// `durable` false: only renames. `cancel` (may be nullptr) ends the waiting of Add() and Finish(), and so does an
+  /// interruption of their thread.
   FileSyncer(bool durable, const std::atomic<bool>* cancel) : durable_(durable), cancel_(cancel) {}
   ~FileSyncer() { Abandon(); }
 
-  /// Takes over a file that is written. Waits while many files wait already: the memory that holds their dirty pages is
-  /// not free either.
+  /// Takes over a file that is written. An empty `final_path`: it keeps its name. Waits while many files wait already:
+  /// the memory that holds their dirty pages is not free either.
   void Add(FileDescriptor file, std::string temporary_path, std::string final_path);
   /// Waits until all files have their names. The first error of any; kCancelled.
   Status Finish();
@@ -37,7 +39,7 @@ class FileSyncer {
     std::string final_path;
   };
   Status Run();
-  bool Cancelled() const { return cancel_ != nullptr && cancel_->load(std::memory_order_relaxed); }
+  bool Cancelled() const { return Interrupted() || (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)); }
   Status SyncAndRename(const File& file) const;
 
   const bool durable_;

@@ -226,6 +226,8 @@ class TableWriter {
 /// argument is the number of the first row, from 1, for messages. Errors: kConstraint.
 using RowRules = std::function<Status(RowBatch*, uint64_t)>;
 
+class LoadRanks;
+
 struct CopyFromOptions {
   char delimiter = ',';
   bool header = false;
@@ -239,7 +241,8 @@ struct CopyFromOptions {
   const std::atomic<bool>* cancel = nullptr;
   /// Called with (bytes done, bytes in all), from any thread, often. May be empty.
   std::function<void(uint64_t, uint64_t)> progress;
-  RowRules rules;  ///< for each batch, one after the other, before it is added; empty: there are none
+  RowRules rules;              ///< for each batch, one after the other, before it is added; empty: there are none
+  LoadRanks* ranks = nullptr;  ///< processes that may take part (shared_load.h); nullptr: there are no others
 };
 
 struct CopyToOptions {

@@ -23,6 +23,8 @@ using DatabaseId = std::array<uint8_t, 16>;
 
 /// "tablet-00000000000000000042.bin"
 std::string TabletFileName(int64_t tablet_id);
+/// Prefix of files that are being written; what is left of them belongs to a process that died.
+inline constexpr char kTemporaryPrefix[] = "writing-";
 /// The number in such a name, or -1.
 int64_t TabletIdOfFileName(const std::string& name);
 

@@ -226,6 +226,163 @@ def test_copy_to_and_scatter_of_new_tablets():
     check(len(open(out).readlines()) == 200, "COPY TO")
 
 
+# ---- COPY that all ranks share ----------------------------------------------------------------------------------------
+
+def load_file(name, rows, bad=()):
+    """A CSV file with a head, texts of two lines, quotes and NULLs. In the records of `bad` the number is none."""
+    path = os.path.join(WORK, name + ".csv")
+    with open(path, "w", newline="") as out:
+        out.write("a,b,c\n")
+        for i in range(rows):
+            text = f'"two\nlines ""{i}"""' if i % 5 == 1 else "" if i % 7 == 2 else f"text {i % 100}"
+            out.write(f"{'none' if i in bad else i},{text},{i * 0.5}\n")
+    return path
+
+
+LOAD_TABLE = ("CREATE TABLE IF NOT EXISTS u (a INTEGER{}, b TEXT, c DOUBLE PRECISION DEFAULT 1.5) WITH (tablet_rows = 100);"
+              "SET share_copy_above = 0; SET replicate_below = 0; ")
+
+
+def files_of(directory):
+    return sorted(name for name in os.listdir(directory) if name.startswith(("tablet-", "writing-")))
+
+
+def table_of(directory):
+    """What one process reads of u, and the sizes of its tablets."""
+    rows = run([TESSERA, "-csv", directory, "-c", "SELECT * FROM u; SELECT count(*), count(b), sum(a) FROM u"])
+    return rows.stdout + rows.stderr, [os.path.getsize(os.path.join(directory, name)) for name in files_of(directory)]
+
+
+def slow_disk(rank, seconds):
+    """A library for processes under mpirun: on that rank, to sync a file takes so long."""
+    name = os.path.join(WORK, f"slow{rank}_{seconds}")
+    with open(name + ".c", "w") as out:
+        out.write(f"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int fsync(int file) {{
+  const char* rank = getenv("OMPI_COMM_WORLD_RANK");
+  if (rank != NULL && strcmp(rank, "{rank}") == 0) sleep({seconds});
+  return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(file);
+}}
+""")
+    subprocess.run(["gcc", "-shared", "-fPIC", name + ".c", "-o", name + ".so", "-ldl"], check=True)
+    return name + ".so"
+
+
+def test_copy_is_shared_by_all_ranks():
+    path = load_file("shared", 12345)
+    twice = f"COPY u FROM '{path}' (HEADER); INSERT INTO u VALUES (-1, 'between', 0);" * 2
+    swapped = f"COPY u (a, b, c) FROM '{path}' (HEADER, NULL 'text 9')"
+    alone = os.path.join(WORK, "shared_alone")
+    check(run([TESSERA, alone, "-c", LOAD_TABLE.format("") + twice + swapped]).returncode == 0, "alone")
+    for ranks in (1, 2, 3, 7):
+        directory = os.path.join(WORK, f"shared_{ranks}")
+        done = run(mpirun(ranks, directory, "-c", LOAD_TABLE.format("") + twice + swapped + "; SELECT count(*), sum(a) FROM u"))
+        check(done.returncode == 0, ranks, done.stderr)
+        check(done.stdout.endswith(f"{3 * 12345 + 2},{3 * sum(range(12345)) - 2}\n"), done.stdout)
+        check(table_of(directory) == table_of(alone), ranks, "ranks make another table")
+
+
+def test_copy_of_few_rows():
+    for rows in (0, 1, 99, 100, 101, 250):
+        path = load_file("few", rows)
+        directory = os.path.join(WORK, f"few_{rows}")
+        done = run(mpirun(3, directory, "-c", LOAD_TABLE.format("") + f"COPY u FROM '{path}' (HEADER); SELECT count(*) FROM u"))
+        check(done.stdout.splitlines()[-1] == str(rows) and done.returncode == 0, rows, done.stdout, done.stderr)
+
+
+def test_errors_of_a_copy_on_ranks():
+    directory = os.path.join(WORK, "load_errors")
+    good = load_file("good", 1000)
+    check(run([TESSERA, directory, "-c", LOAD_TABLE.format(" PRIMARY KEY") + f"COPY u FROM '{good}' (HEADER)"]).returncode == 0, "no table")
+    before, files = table_of(directory), files_of(directory)
+
+    def fails(path, *parts):
+        for ranks in (2, 3, 7):
+            done = run(mpirun(ranks, directory, "-c", LOAD_TABLE.format("") + f"COPY u FROM '{path}' (HEADER)"))
+            check_one_error(done, *[part.format(rank=ranks - 1) for part in parts])
+            check(files_of(directory) == files, "files are left:", files_of(directory))
+        check(table_of(directory) == before, "the table has changed")
+
+    # (Each fifth record has two lines; the first line is the head.)
+    line = 2 + 11990 + 11990 // 5
+    fails(load_file("bad_end", 12000, bad=(11990,)), "rank {rank}: ", f'bad_end.csv", line {line}, column "a": invalid')
+    # Of several errors the first in the file, whichever rank is faster.
+    fails(load_file("bad_often", 12000, bad=range(3, 12000, 500)), "rank 0: ", 'bad_often.csv", line 6, column "a"')
+    with open(load_file("open_quote", 12000), "a") as out:
+        out.write('12000,"open,1\n')
+    fails(os.path.join(WORK, "open_quote.csv"), "rank {rank}: ", f"line {2 + 12000 + 12000 // 5}", "unterminated quoted field")
+    # All ranks' rows are compared with each other and with those that were there.
+    fails(load_file("again", 12000), "duplicate key")
+
+
+def test_copy_falls_back_to_one_rank():
+    path = os.path.join(WORK, "fall.csv")
+    with open(path, "w") as out:
+        out.writelines(f"{i},{'none' if i == 2900 else i}\n" for i in range(3000))
+    tables = {"checked": "(a INTEGER, b INTEGER CHECK (b >= 0)) WITH (tablet_rows = 100)",
+              "made": "(a INTEGER, b INTEGER, c INTEGER GENERATED ALWAYS AS (a + b) STORED) WITH (tablet_rows = 100)",
+              "sorted": "(a INTEGER, b INTEGER) WITH (tablet_rows = 100, cluster_by = b)",
+              "plain": "(a INTEGER, b INTEGER) WITH (tablet_rows = 100)"}
+    for table, columns in tables.items():
+        options = "NULL 'none'" + (", ESCAPE '\\'" if table == "plain" else "")
+        names = "(a, b)" if table == "made" else ""
+        done = run(mpirun(3, os.path.join(WORK, "fall"), "-c",
+                          f"SET share_copy_above = 0; CREATE TABLE {table} {columns}; COPY {table} {names} FROM '{path}' ({options});"
+                          f"SELECT count(*), sum(b) FROM {table}; COPY {table} {names} FROM '{path}' (ESCAPE '\\')"))
+        check("3000," + str(sum(range(3000)) - 2900) in done.stdout, table, done.stdout, done.stderr)
+        check_one_error(done, "line 2901")
+        check("rank " not in done.stderr, "a rank other than the master:", done.stderr)
+
+
+def test_copy_where_a_rank_sees_other_files():
+    os.makedirs(os.path.join(WORK, "own/data"))
+    path = load_file("own/data/file", 3000, bad=(2990,))
+    hidden = another_disk(os.path.join(WORK, "own"), "/nowhere")
+    for copy, directory in ((path, os.path.join(WORK, "own_data")), (load_file("own_open", 3000, bad=(2990,)), os.path.join(WORK, "own/db"))):
+        end = [TESSERA, directory, "-c", LOAD_TABLE.format("") + f"COPY u FROM '{copy}' (HEADER)"]
+        if directory.endswith("db"):
+            end[2:2] = ["--scatter"]
+        done = run(["mpirun", "--oversubscribe", "-np", "2", *end, ":", "-np", "1", "-x", "LD_PRELOAD=" + hidden, *end])
+        check_one_error(done, f"line {2 + 2990 + 2990 // 5}")
+        check("rank " not in done.stderr, done.stderr)
+        check(files_of(directory) == [], files_of(directory))
+
+
+def test_a_copy_that_loses_a_rank_leaves_the_old_table():
+    directory = os.path.join(WORK, "lost")
+    path = load_file("lost", 12000)
+    check(run([TESSERA, directory, "-c", LOAD_TABLE.format("") + "INSERT INTO u VALUES (1, 'old', 1)"]).returncode == 0, "no table")
+    before = table_of(directory)
+    library = slow_disk(1, 20)
+    for rank, end in ((1, signal.SIGKILL), (0, signal.SIGKILL), (2, signal.SIGTERM)):
+        job = Job(3, directory, LOAD_TABLE.format("") + f"COPY u FROM '{path}' (HEADER);\n",
+                  launch=lambda ranks, *arguments: mpirun(ranks, *arguments, wrap=("env", "LD_PRELOAD=" + library)))
+        check(any(name.startswith("writing-") for name in files_of(directory)), "nothing is written:", files_of(directory))
+        os.kill(job.ranks[rank], end)
+        job.check_ends(8)
+        check(table_of(directory)[0] == before[0], "the table has changed")
+        # The next writer removes what no table has.
+        done = run([TESSERA, directory, "-c", "CREATE TABLE v (a INTEGER); DROP TABLE v"])
+        check(done.returncode == 0 and table_of(directory) == before, done.stderr, files_of(directory))
+
+
+def test_a_copy_on_ranks_is_canceled():
+    directory = os.path.join(WORK, "canceled")
+    path = load_file("canceled", 12000)
+    for rank in (0, 1):
+        start = time.time()
+        done = run(mpirun(3, directory, "-c", LOAD_TABLE.format("") + f"SET statement_timeout = 1000; COPY u FROM '{path}' (HEADER);"
+                          "SET statement_timeout = 0; SELECT count(*) FROM u", wrap=("env", "LD_PRELOAD=" + slow_disk(rank, 2))))
+        check_one_error(done, "canceling statement due to statement timeout")
+        check(done.stdout.splitlines()[-1] == "0" and files_of(directory) == [], done.stdout, files_of(directory))
+        check(time.time() - start < 10, "took", time.time() - start)
+
+
 # ---- Failures -----------------------------------------------------------------------------------------------------------
 
 def statuses(ranks, *arguments):

@@ -17,7 +17,21 @@
 namespace tessera::test {
 namespace {
 
-enum Kind : uint8_t { kShipment, kTables, kRun, kOpen, kLeave, kWanted, kStatus, kStatistics, kPieces, kKinds };
+enum Kind : uint8_t {
+  kShipment,
+  kTables,
+  kRun,
+  kOpen,
+  kLeave,
+  kWanted,
+  kStatus,
+  kStatistics,
+  kPieces,
+  kLoad,
+  kCounts,
+  kLoaded,
+  kKinds
+};
 
 std::string OfKind(Kind kind, const std::string& bytes) { return static_cast<char>(kind) + bytes; }
 
@@ -257,6 +271,22 @@ std::vector<std::string> ValidFeeds() {
   open.directory = "/data/db";
   out.push_back(OfKind(kOpen, WriteMessage(open)));
   out.push_back(OfKind(kLeave, WriteMessage(LeaveCommand{2})));
+  LoadCommand load;
+  load.load.target.load = "0123456789abcdef";
+  load.load.schema.name = "t";
+  load.load.schema.columns = {{"a", SqlType::Of(TypeId::kBigint), true}, {"b", SqlType::Text(), false, "x"}};
+  load.load.schema.columns.push_back({"c", EnumSqlType({"mood", {"good", "bad"}})});
+  load.load.file = "/data/t.csv";
+  load.load.options.columns = {1, 0};
+  out.push_back(OfKind(kLoad, WriteMessage(load)));
+  out.push_back(OfKind(kCounts, WriteMessage(CountsMessage{{{3, 2, 1}, {1, 1, 0}}})));
+  LoadedMessage loaded;
+  loaded.tablets.records = {{7, 100, 4096, 1}, {8, 50, 4096, 2}};
+  loaded.tablets.nulls = loaded.tablets.bytes = {1, 2};
+  loaded.tablets.min = loaded.tablets.max = {3, 4};
+  loaded.tablets.distinct.resize(2);
+  loaded.tablets.distinct[0].Add(5);
+  out.push_back(OfKind(kLoaded, WriteMessage(loaded)));
   WantedMessage wanted;
   wanted.tablets.resize(3);
   out.push_back(OfKind(kWanted, WriteMessage(wanted)));
@@ -315,6 +345,18 @@ bool Feed(std::string_view feed) {
     }
     case kStatus: {
       Status message;
+      return ReadMessage(bytes, &message).ok();
+    }
+    case kLoad: {
+      LoadCommand message;
+      return ReadMessage(bytes, &message).ok();
+    }
+    case kCounts: {
+      CountsMessage message;
+      return ReadMessage(bytes, &message).ok();
+    }
+    case kLoaded: {
+      LoadedMessage message;
       return ReadMessage(bytes, &message).ok();
     }
     case kStatistics:

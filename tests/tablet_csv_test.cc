@@ -15,6 +15,7 @@
 
 #include "tablet/chunk_decoder.h"
 #include "tablet/csv_load.h"
+#include "tablet/table_load.h"
 #include "tablet/tablet.h"
 
 namespace tessera {

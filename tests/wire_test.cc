@@ -249,9 +249,31 @@ TEST(Wire, StatisticsComeBack) {
   s.mine.sections = {{1, 10, 9, 8, 7, s.mine.account}, {2, 0, 0, 0, 0, {}}};
   s.mine.spans = {{100, 200, 1, Phase::kRead, 0, 1}};
   s.mine.agreed = 150;
-  s.sections.push_back(
-      {1,  "scan t", true, 10,  9, true, 18, 2, 8,  7, 6, 5, 4, 13, "lean kernel", 12, 11, 3, {{"scan u", 80}, {"scan v", 70}},
-       17, 16,       15,   4.5, 3.5, 2.5});
+  s.sections.push_back({1,
+                        "scan t",
+                        true,
+                        10,
+                        9,
+                        true,
+                        18,
+                        2,
+                        8,
+                        7,
+                        6,
+                        5,
+                        4,
+                        13,
+                        "lean kernel",
+                        12,
+                        11,
+                        3,
+                        {{"scan u", 80}, {"scan v", 70}},
+                        17,
+                        16,
+                        15,
+                        4.5,
+                        3.5,
+                        2.5});
   vm::RunStatistics r;
   EXPECT_TRUE(ReadMessage(WriteMessage(s), &r).ok());
   EXPECT_EQ(r.mine.rank, 3);
@@ -342,6 +364,71 @@ TEST(Wire, StatisticsOfRanksAreMerged) {
   none.joined.clear();
   MergeSection(none, true, &s);
   EXPECT_TRUE(s.joined.empty());
+}
+
+TEST(Wire, LoadsComeBackOrAreRefused) {
+  LoadCommand command;
+  command.number = 7;
+  command.zone = "Europe/Berlin";
+  command.threads = 2;
+  command.settings.memory_limit = 6;
+  SharedLoad& load = command.load;
+  load.target.load = "name";
+  load.target.durable = false;
+  load.target.compression = CompressionGoal::kRatio;
+  load.target.table_id = 5;
+  load.target.first_tablet_id = 6;
+  load.schema.name = "t";
+  load.schema.columns = {{"a", SqlType::Of(TypeId::kBigint), true},
+                         {"b", SqlType::Text(), false, "x"},
+                         {"c", EnumSqlType({"mood", {"good", "bad"}})}};
+  load.short_rows = 3;
+  load.tablet_rows = 100;
+  load.file = "file";
+  load.file_bytes = 1000;
+  load.file_written = -1;
+  load.options.header = true;
+  load.options.delimiter = '|';
+  load.options.quote = load.options.escape = '\'';
+  load.options.null_string = "none";
+  load.options.columns = {2, 0};
+  const std::string bytes = WriteMessage(command);
+  LoadCommand r;
+  ASSERT_TRUE(ReadMessage(bytes, &r).ok());
+  EXPECT_EQ(WriteMessage(r), bytes);
+  EXPECT_EQ(r.load.schema.columns[2].type, load.schema.columns[2].type);
+  EXPECT_EQ(r.load.schema.columns[1].default_text, "x");
+  EXPECT_EQ(r.load.options.columns, load.options.columns);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(ReadMessage(std::string_view(bytes).substr(0, size), &r).ok()) << size;
+  }
+  const auto refused = [&](auto change) {
+    LoadCommand changed = command;
+    change(&changed.load);
+    LoadCommand read;
+    return !ReadMessage(WriteMessage(changed), &read).ok();
+  };
+  EXPECT_FALSE(refused([](SharedLoad*) {}));
+  EXPECT_TRUE(refused([](SharedLoad* l) { l->target.load = "../name"; }));
+  EXPECT_TRUE(refused([](SharedLoad* l) { l->target.load = ""; }));
+  EXPECT_TRUE(refused([](SharedLoad* l) { l->schema.columns.clear(); }));
+  EXPECT_TRUE(refused([](SharedLoad* l) { l->schema.columns[0].type.id = static_cast<TypeId>(200); }));
+  EXPECT_TRUE(refused([](SharedLoad* l) { l->short_rows = 100; }));
+  EXPECT_TRUE(refused([](SharedLoad* l) { l->tablet_rows = 2 << 20; }));
+  EXPECT_TRUE(refused([](SharedLoad* l) { l->options.escape = '#'; }));
+
+  LoadedMessage loaded, back;
+  loaded.tablets.rows_added = 4;
+  loaded.tablets.records = {{7, 4, 4096, 1}};
+  loaded.tablets.nulls = loaded.tablets.bytes = {1};
+  loaded.tablets.min = loaded.tablets.max = {3};
+  loaded.tablets.distinct.resize(1);
+  for (uint64_t hash = 1; hash < 3000; ++hash) loaded.tablets.distinct[0].Add(hash * 0x9E3779B97F4A7C15);
+  ASSERT_TRUE(ReadMessage(WriteMessage(loaded), &back).ok());
+  EXPECT_EQ(WriteMessage(back), WriteMessage(loaded));
+  EXPECT_EQ(back.tablets.distinct[0].Estimate(), loaded.tablets.distinct[0].Estimate());
+  loaded.tablets.max.clear();
+  EXPECT_FALSE(ReadMessage(WriteMessage(loaded), &back).ok());
 }
 
 TEST(Wire, CommandsComeBackOrAreRefused) {
