@@ -39,12 +39,25 @@ std::string SourceText(const Described& d, const Snapshot& snapshot, int ranks, 
   return by_tablets ? "shared by tablets" : "on every rank, shared by tiles";
 }
 
+/// What happens instead to a join table that has no room on every rank.
+std::string BroadcastText(const Described& d, const ClusterSettings& settings) {
+  const int join = d.section.join;
+  if (!vm::MayBeInShares(d.program, join)) return "";
+  const bool is_source = std::any_of(d.program.sections.begin(), d.program.sections.end(), [&](const vm::Section& s) {
+    return s.source_kind == vm::Section::Source::kJoin && s.source == join;
+  });
+  const std::string size = settings.broadcast_limit == 0
+                               ? "than has room there"
+                               : "than " + std::to_string(settings.broadcast_limit) + " bytes";
+  return (is_source ? ", more " + size + " stay on their ranks" : ", more " + size + " in pieces");
+}
+
 /// Where the rows go that a section makes.
 std::string SinkText(const Described& d, const ClusterSettings& settings) {
   const vm::Section& s = d.section;
   if (s.by_key && s.sink == vm::Section::Sink::kRows) return "; rows exchanged by key, those of heavy keys spread";
   if (s.by_key) return "; rows exchanged by key";
-  if (s.sink == vm::Section::Sink::kJoin) return "; build side broadcast to all";
+  if (s.sink == vm::Section::Sink::kJoin) return "; build side broadcast to all" + BroadcastText(d, settings);
   if (!vm::SharedByRanks(s) && !d.ReadsDistributed()) return "";
   const std::string more = ", more than " + std::to_string(settings.exchange_above);
   const std::string exchanged = d.may_stay[d.number] ? more + " exchanged by key" : "";

@@ -560,6 +560,31 @@ def test_build_side_beyond_the_budget():
     check_one_error(done, "SET join_exchange = on", "100 rows")
 
 
+def test_products_beyond_the_budget_come_in_pieces():
+    """What tests/sql/product_shares.test cannot: what EXPLAIN says, errors in the middle, and joins that need all rows."""
+    directory = database("pieces", rows=3000, tablet_rows=100)
+    limit = "SET replicate_below = 0; SET broadcast_limit = 4000; "
+    product = "SELECT count(*), sum(x.a - y.a), min(y.b) FROM t x, t y WHERE x.a < y.a AND y.c < 100"
+    alone = run([TESSERA, directory, "-c", product]).stdout
+    for strategy, parts in (("auto", ("broadcast to all, more than 4000 bytes in pieces",)),
+                            ("grid", ("broadcast to all, more than 4000 bytes in pieces", "more than 4000 bytes stay on their ranks"))):
+        for ranks in (2, 3, 7):
+            done = run(mpirun(ranks, directory, "-c", f"SET join_strategy = {strategy}; {limit}{product}; EXPLAIN {product}"))
+            check(done.stdout.startswith(alone), strategy, ranks, done.stdout, done.stderr)
+            check(all(part in done.stdout for part in parts), done.stdout)
+    # One rank fails in one of the rounds, and the session goes on.
+    done = run(mpirun(3, directory, "-c", limit + "SELECT sum(2147483647 + (CASE WHEN x.a = 7 AND y.a = 2500 THEN 1 ELSE 0 END))"
+                      " FROM t x, t y WHERE x.a < y.a; SELECT count(*) FROM t"))
+    check_one_error(done, "rank ", "out of range")
+    check("3000" in done.stdout, done.stdout)
+    # A row without a match is known as such only when it has seen all of them.
+    for join in ("SELECT count(*) FROM t x LEFT JOIN t y ON x.a < y.a AND y.c < 100",
+                 "SELECT count(*) FROM t x WHERE NOT EXISTS (SELECT 1 FROM t y WHERE x.a < y.a AND y.c * 2 < x.c + 100)"):
+        done = run(mpirun(3, directory, "-c", limit + join + "; SELECT count(*) FROM t"))
+        check_one_error(done, "the build side of a join has", "broadcast_limit")
+        check("3000" in done.stdout, done.stdout)
+
+
 def test_a_rank_out_of_memory():
     directory = database("memory", rows=5000)
     # Ten million groups; 400 MB are enough to start, and to answer something smaller.

@@ -90,7 +90,12 @@ class Run {
           const TableInfo& t = *state_.tables[static_cast<size_t>(table)];
           return 2 * t.statistics[static_cast<size_t>(column)].distinct >= t.rows;
         });
-      return placement_.Choose();
+      TESSERA_TRY(placement_.Choose());
+      for (size_t j = 0; j < state_.program.joins.size() && exchange != nullptr; ++j) {
+        const int join = static_cast<int>(j);
+        state_.may_be_in_shares[j] = MayBeInShares(state_.program, join) && !placement_.IsUsedOnDevice(join);
+      }
+      return Status::Ok();
     });
     for (size_t i = 0; i < state_.program.sections.size(); ++i) {
       const Section& s = state_.program.sections[i];

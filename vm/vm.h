@@ -323,6 +323,12 @@ std::vector<bool> MayStayDistributed(const Program& program);
 /// The columns of a section's rows by which they are exchanged, so that one rank can finish the rows with equal values
 /// without the others': keys of groups and of folds, PARTITION BY of windows. Empty: only one rank can.
 std::vector<int32_t> ExchangeKeys(const Section& section);
+/// Whether the section's probe at instruction `probe` is an inner join: each row goes on once for each of its matches, and
+/// that is all that depends on them.
+bool IsInnerLoop(const Section& section, size_t probe);
+/// Whether ranks may keep the rows of the join table that they have made, if these have no room on every rank: the table
+/// has no keys, and one section reads it, as its source or by an inner join. There the rows come to all in pieces.
+bool MayBeInShares(const Program& program, int join);
 /// The join table that a section probes as a grid: its rows are cut into ranges, as the source's rows are cut into
 /// tiles. -1: none.
 int GridOf(const Program& program, const Section& section);

@@ -62,4 +62,37 @@ std::vector<bool> MayStayDistributed(const Program& program) {
   return may;
 }
 
+/// `Probe`, and a loop whose mask nothing else changes. (Where one match is enough there is no loop, or its body drops
+/// rows from the mask.)
+bool IsInnerLoop(const Section& s, size_t probe) {
+  const Instruction& in = s.code[probe];
+  if (in.op != Opcode::Probe || probe + 1 >= s.code.size() || s.code[probe + 1].op != Opcode::MaskSave) return false;
+  const uint16_t mask = s.code[probe + 1].p1;
+  for (size_t i = probe + 2; i < s.code.size(); ++i) {
+    const Instruction& next = s.code[i];
+    if (Info(next.op).role == Role::Mask && next.p1 == mask) return false;
+    if (Info(next.op).role != Role::Next || next.p1 != in.p1) continue;
+    return next.op == Opcode::Next && static_cast<size_t>(next.p2) == probe + 2 &&
+           static_cast<size_t>(next.p3) == static_cast<size_t>(mask);
+  }
+  return false;
+}
+
+bool MayBeInShares(const Program& program, int join) {
+  int readers = 0;
+  for (const Section& s : program.sections) {
+    if (s.again >= 0) return false;  // (Turns of a recursion would bring all pieces again.)
+    bool reads = s.source_kind == Section::Source::kJoin && s.source == join;
+    for (size_t i = 0; i < s.code.size(); ++i) {
+      if (!Probes(s.code[i]) || s.code[i].p1 != join) continue;
+      // The rows that probe must be on all ranks, too, and wait for every piece.
+      if (reads || s.code[i].p3 != 0 || s.by_key || !SharedByRanks(s) || !IsInnerLoop(s, i)) return false;
+      reads = true;
+    }
+    if (reads && s.by_key) return false;
+    readers += reads;
+  }
+  return readers == 1;
+}
+
 }  // namespace tessera::vm

@@ -43,22 +43,6 @@ size_t FirstProbe(const Section& s) {
   return found == s.code.end() ? SIZE_MAX : static_cast<size_t>(found - s.code.begin());
 }
 
-/// Whether each row goes on once for each of its matches, and that is all that depends on them: `Probe`, and a loop whose
-/// mask nothing else changes. (Where one match is enough there is no loop, or its body drops rows from the mask.)
-bool IsInnerLoop(const Section& s, size_t probe) {
-  const Instruction& in = s.code[probe];
-  if (in.op != Opcode::Probe || probe + 1 >= s.code.size() || s.code[probe + 1].op != Opcode::MaskSave) return false;
-  const uint16_t mask = s.code[probe + 1].p1;
-  for (size_t i = probe + 2; i < s.code.size(); ++i) {
-    const Instruction& next = s.code[i];
-    if (Info(next.op).role == Role::Mask && next.p1 == mask) return false;
-    if (Info(next.op).role != Role::Next || next.p1 != in.p1) continue;
-    return next.op == Opcode::Next && static_cast<size_t>(next.p2) == probe + 2 &&
-           static_cast<size_t>(next.p3) == static_cast<size_t>(mask);
-  }
-  return false;
-}
-
 /// One side of an exchanged join.
 struct Side {
   int join = -1;  ///< -1: rows of this section are not spread

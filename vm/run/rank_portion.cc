@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "vm/row_set.h"
+#include "vm/run/build_pieces.h"
 #include "vm/run/exchanged_rows.h"
 #include "vm/run/host_sections.h"
 #include "vm/run/portion.h"
@@ -23,13 +24,19 @@ RankPortion::RankPortion(RunState* state, DeviceSections* device, const Status& 
     state->result(section_.source) = MakeRowSet(state->section(section_.source).columns);
   }
   status_ = ready;
+  if (device_ == nullptr) pieces_ = BuildPieces::Of(state, number);
   device_rows_ = MakeRowSet(section_.columns);  // all there is if this rank has no tablet
-  if (device_ == nullptr && status_.ok()) status_ = Caught([&] { return PrepareScan(state, number, &scan_); });
+  if (device_ != nullptr || !status_.ok()) return;
+  status_ = Caught([&] {
+    if (pieces_ != nullptr) TESSERA_TRY(pieces_->Begin());
+    return PrepareScan(state, number, &scan_);
+  });
 }
 
 RankPortion::~RankPortion() = default;
 
 Status RankPortion::Renew(bool* last) {
+  if (pieces_ != nullptr) return pieces_->Next(last);
   RowSet& source = state_.result(section_.source);
   source = RowSet{};
   TESSERA_ASSIGN(source, feed_->Next(last));
@@ -40,15 +47,34 @@ Status RankPortion::Renew(bool* last) {
   return Status::Ok();
 }
 
-Result<Shipment> RankPortion::NextOfFeed() {
+Status RankPortion::Recut() {
+  if (pieces_ == nullptr) return RenewSource(&state_, &scan_);
+  RenewJoin(&state_, &scan_);
+  return Status::Ok();
+}
+
+Status RankPortion::Fail(const Status& status) {
+  return pieces_ != nullptr ? pieces_->Fail(status) : feed_->Fail(status);
+}
+
+Result<Shipment> RankPortion::NextOfRound() {
   bool last = false;
   TESSERA_TRY(Renew(&last));
   Result<Shipment> out = Caught([&]() -> Result<Shipment> {
-    TESSERA_TRY(RenewSource(&state_, &scan_));
+    TESSERA_TRY(Recut());
     next_ = 0;
     return NextOfHost(SIZE_MAX);
   });
-  if (!out.ok()) return last ? out.status() : feed_->Fail(out.status());
+  if (!out.ok()) return last ? out.status() : Fail(out.status());
+  if (pieces_ != nullptr) {
+    // The source's units come again in each round: what they make of a piece is one unit, the first pieces' first.
+    const Exchange& exchange = *state_.options.exchange;
+    const auto ranks = static_cast<uint64_t>(exchange.ranks());
+    out->units.clear();
+    if (out->rows.rows > 0)
+      out->units.push_back({round_ * ranks + static_cast<uint64_t>(exchange.rank()), out->rows.rows});
+    ++round_;
+  }
   out->last = last;
   out->through = last ? UINT64_MAX : 0;
   stats_->rows_out += out->rows.rows;
@@ -56,7 +82,7 @@ Result<Shipment> RankPortion::NextOfFeed() {
 }
 
 Result<Shipment> RankPortion::Next(size_t window) {
-  if (feed_ != nullptr) return status_.ok() ? NextOfFeed() : feed_->Fail(status_);
+  if (in_rounds()) return status_.ok() ? NextOfRound() : Fail(status_);
   TESSERA_TRY(status_);
   TESSERA_ASSIGN(Shipment out, Caught([&] { return on_device() ? NextOfDevice(window) : NextOfHost(window); }));
   stats_->rows_out += out.rows.rows;
@@ -139,7 +165,7 @@ Status RankPortion::Fetch(Shipment* all) {
 }
 
 Status RankPortion::FindGroups() {
-  if (!status_.ok()) return feed_ != nullptr ? feed_->Fail(status_) : status_;
+  if (!status_.ok()) return in_rounds() ? Fail(status_) : status_;
   if (on_device()) {
     if (section_.keys > 0) {
       TESSERA_ASSIGN(device_groups_, device_->FindGroups(number_, stats_));
@@ -149,7 +175,7 @@ Status RankPortion::FindGroups() {
     }
     return Status::Ok();
   }
-  Status status = feed_ != nullptr ? GroupFeed() : RunAllUnits(&state_, &scan_, nullptr);
+  Status status = in_rounds() ? GroupRounds() : RunAllUnits(&state_, &scan_, nullptr);
   AddStatistics();
   return status;
 }
@@ -186,14 +212,14 @@ Result<RowSet> RankPortion::ExchangeGroups(const Status& mine) {
   return is_kept() ? RowSet{} : std::move(rows);
 }
 
-Status RankPortion::GroupFeed() {
+Status RankPortion::GroupRounds() {
   for (bool last = false; !last;) {
     TESSERA_TRY(Renew(&last));
     const Status status = Caught([&] {
-      TESSERA_TRY(RenewSource(&state_, &scan_));
+      TESSERA_TRY(Recut());
       return RunAllUnits(&state_, &scan_, nullptr);
     });
-    if (!status.ok()) return last ? status : feed_->Fail(status);
+    if (!status.ok()) return last ? status : Fail(status);
   }
   return Status::Ok();
 }

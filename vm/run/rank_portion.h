@@ -12,6 +12,7 @@
 
 namespace tessera::vm {
 
+class BuildPieces;
 class ExchangedRows;
 
 class RankPortion {
@@ -27,8 +28,10 @@ class RankPortion {
   bool is_kept() const { return on_device() && device_->Keeps(number_); }
   /// Brings such rows to the host.
   Status Fetch(Shipment* all);
-  /// The next rows of the portion. Not to be called after an error or the last shipment. Where the source is fed
-  /// (RunState::fed): those of the next round, and so all ranks make as many calls.
+  /// Whether what it reads comes in rounds, in which all ranks take part.
+  bool in_rounds() const { return feed_ != nullptr || pieces_ != nullptr; }
+  /// The next rows of the portion. Not to be called after an error or the last shipment. If in_rounds(): those of the
+  /// next round, and so all ranks make as many calls.
   Result<Shipment> Next(size_t window);
   /// All rows of the portion. Stops the other ranks if there is an error.
   Result<Shipment> All();
@@ -48,10 +51,14 @@ class RankPortion {
   void AddStatistics();
 
  private:
-  /// Brings the rows of the next round and cuts them. `last`: no round follows.
+  /// Brings the rows of the next round. `last`: no round follows.
   Status Renew(bool* last);
-  Result<Shipment> NextOfFeed();
-  Status GroupFeed();
+  /// Cuts them.
+  Status Recut();
+  /// In place of Renew, if this rank has failed.
+  Status Fail(const Status& status);
+  Result<Shipment> NextOfRound();
+  Status GroupRounds();
   bool HasSource() const;
   Result<Shipment> NextOfDevice(size_t window);
   Result<Shipment> NextOfHost(size_t window);
@@ -64,6 +71,8 @@ class RankPortion {
   Status status_;                        ///< the error, if there are no rows
   Scan scan_;                            ///< host
   std::unique_ptr<ExchangedRows> feed_;  ///< of its source, or nullptr
+  std::unique_ptr<BuildPieces> pieces_;  ///< of a join table, or nullptr
+  uint64_t round_ = 0;                   ///< of pieces_
   SectionStatistics feed_stats_;
   uint64_t feed_rows_ = 0;  ///< that have come
   RowSet device_rows_;

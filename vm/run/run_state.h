@@ -33,6 +33,8 @@ struct RunState {
         results(p.sections.size()),
         joins(p.joins.size()),
         routes(p.joins.size()),
+        may_be_in_shares(p.joins.size()),
+        in_shares(p.joins.size()),
         may_stay_distributed(o.exchange == nullptr ? std::vector<bool>() : MayStayDistributed(p)),
         distributed(p.sections.size()),
         fed(p.sections.size()),
@@ -47,6 +49,8 @@ struct RunState {
   std::vector<RowSet> results;           ///< by section: its rows, until they have been read
   HostJoins joins;
   std::vector<JoinRoutes> routes;           ///< by join, of ranks
+  std::vector<bool> may_be_in_shares;       ///< by join, of ranks: MayBeInShares, and the host reads it
+  std::vector<bool> in_shares;              ///< by join: every rank has the rows that it made; the same on all ranks
   std::vector<bool> may_stay_distributed;   ///< by section, of ranks
   std::vector<bool> distributed;            ///< by section: every rank has some of its rows; the same on all ranks
   std::vector<Fed> fed;                     ///< by section

@@ -62,6 +62,22 @@ std::vector<KnownRange> RangesOf(const RangeProgram& program, RangeSource source
   return out;
 }
 
+/// Cuts the rows of the join table that the section probes as a grid.
+void CutGrid(const RunState& state, ScanUnits* units) {
+  if (units->grid < 0) return;
+  units->grid_rows = static_cast<uint32_t>(state.joins.rows(units->grid).rows);
+  units->ranges = std::max<uint64_t>(1, (uint64_t{units->grid_rows} + kRangeRows - 1) / kRangeRows);
+}
+
+/// No tablet of the stored table is encoded.
+void BeginTablets(Scan* scan) {
+  scan->tablets = std::vector<LazyTablet>(scan->table->tablets.size());
+  const ScanUnits& units = scan->units;
+  // (A grid comes back to each tablet for every range, up to its end.)
+  for (size_t u = 0; u < units.size() && units.grid < 0; ++u)
+    ++scan->tablets[units.blocks[units.At(u).block].tablet].units_left;
+}
+
 /// Finds the value ranges of a grid's blocks and row ranges, if both sides are sorted; otherwise they would prune
 /// hardly anything.
 void FindRanges(const RunState& state, Scan* scan) {
@@ -90,15 +106,11 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
   scan->top = std::make_unique<TopRows>(s);
   ScanUnits& units = scan->units;
   units.grid = GridOf(state->program, s);
-  if (units.grid >= 0) {
-    units.grid_rows = static_cast<uint32_t>(state->joins.rows(units.grid).rows);
-    units.ranges = std::max<uint64_t>(1, (uint64_t{units.grid_rows} + kRangeRows - 1) / kRangeRows);
-  }
+  CutGrid(*state, &units);
   if (s.source_kind == Section::Source::kTable) {
     scan->table = state->SourceTable(s);
     scan->encoder =
         std::make_unique<SectionEncoder>(state->program, number, &state->strings, state->joins.key_ranges(), true);
-    scan->tablets = std::vector<LazyTablet>(scan->table->tablets.size());
     std::vector<uint32_t> rows;
     uint64_t first = 0;
     for (const auto& tablet : scan->table->tablets) {
@@ -107,9 +119,7 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
       first += tablet->rows();
     }
     CutSource(s, Portion(*scan->table, state->options.exchange), rows, 0, &units);
-    // (A grid comes back to each tablet for every range, up to its end.)
-    for (size_t u = 0; u < units.size() && units.grid < 0; ++u)
-      ++scan->tablets[units.blocks[units.At(u).block].tablet].units_left;
+    BeginTablets(scan);
     return Status::Ok();
   }
   return RenewSource(state, scan);
@@ -129,14 +139,23 @@ Status RenewSource(RunState* state, Scan* scan) {
       return {ErrorCode::kResource, "an intermediate result has more than 2^32 rows"};
     encoded = EncodeRows(s, from);
   }
-  // Every rank has the rows of a join table. Those of a section are the rank's own.
+  // Every rank has the rows of a join table, unless each has its share. Those of a section are the rank's own.
   const Exchange* const exchange = state->options.exchange;
-  const bool replicated = s.source_kind == Section::Source::kJoin;
+  const bool replicated = s.source_kind == Section::Source::kJoin && !state->in_shares[static_cast<size_t>(s.source)];
   const uint64_t first = exchange == nullptr || replicated ? 0 : static_cast<uint64_t>(exchange->rank()) << 32;
   CutSource(s, Portion(replicated ? exchange : nullptr), {encoded.rows}, first + scan->next_block, &scan->units);
   scan->next_block += scan->units.blocks.size();
   FindRanges(*state, scan);
   return Status::Ok();
+}
+
+void RenewJoin(RunState* state, Scan* scan) {
+  scan->counted = scan->counts.rows_in > 0;
+  scan->machines.clear();
+  CutGrid(*state, &scan->units);
+  if (scan->table != nullptr) return BeginTablets(scan);
+  scan->pruning = GridPruning();
+  FindRanges(*state, scan);
 }
 
 void AddScan(const Scan& scan, RunState* state, SectionStatistics* stats) {

@@ -112,6 +112,7 @@ struct Scan {
   std::vector<LazyTablet> tablets;
   std::vector<uint64_t> first_rows;  ///< of stored tables: the number of each tablet's first row
   uint64_t next_block = 0;           ///< the number of the next block, if the source comes in rounds
+  bool counted = false;              ///< the source's rows have been, in an earlier round
   uint64_t place = 0;                ///< what is added to rows' numbers, so that turns of a recursion differ
   SharedLoops loops;                 ///< over the texts of tablets that are being encoded
   std::unique_ptr<TopRows> top;      ///< of ORDER BY and LIMIT
@@ -126,6 +127,9 @@ Status PrepareScan(RunState* state, int number, Scan* scan);
 
 /// Cuts the rows that the section's source has now, in place of those of the round before. Errors: as PrepareScan.
 Status RenewSource(RunState* state, Scan* scan);
+
+/// Begins the source anew, for other rows of a join table that the section probes.
+void RenewJoin(RunState* state, Scan* scan);
 
 /// Copies the counts of a scan to the section's statistics, and adds what this process read to its own.
 void AddScan(const Scan& scan, RunState* state, SectionStatistics* stats);

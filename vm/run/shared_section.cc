@@ -9,6 +9,7 @@
 #include "base/phase_clock.h"
 #include "base/thread_pool.h"
 #include "vm/row_set.h"
+#include "vm/run/build_pieces.h"
 #include "vm/run/exchanged_rows.h"
 #include "vm/run/host_sections.h"
 #include "vm/run/key_exchange.h"
@@ -61,7 +62,8 @@ Result<RowSet> SharedSection::Run(const RowConsumer& consume) {
   if (section_.sink == Section::Sink::kGroups) return MergeGroups();
   if (section_.sink == Section::Sink::kJoin) return GatherJoin();
   if (!section_.order.empty()) return GatherOrderedRows();
-  if (!state_.IsLast(number_)) return GatherRows();
+  // (A stream waits for single ranks, and rounds for all.)
+  if (!state_.IsLast(number_) || portion_->in_rounds()) return GatherRows();
   return state_.IsMaster() ? StreamIn(consume) : StreamOut();
 }
 
@@ -189,6 +191,7 @@ Result<RowSet> SharedSection::GatherJoin() {
   TESSERA_ASSIGN(const uint64_t rows, exchange_.Sum(mine->rows.rows));
   const uint64_t bytes = rows * BuildRowBytes(section_);
   if (bytes > exchange_.broadcast_limit()) {
+    if (StaysInShares(&state_, section_.join)) return std::move(mine->rows);
     return Unsupported(
         "the build side of a join has " + std::to_string(rows) + " rows, more than a rank has room for", -1,
         "SET join_exchange = on sends both sides to the ranks of their keys, so that each holds a share; or "

@@ -144,7 +144,7 @@ class UnitRunner {
         if (output != nullptr && output->suspended != nullptr) return Status::Ok();
         scan_.counts.pairs += pairs;
       }
-      if (unit.IsFirstOfBlock()) scan_.counts.rows_in += block.rows;
+      if (unit.IsFirstOfBlock() && !scan_.counted) scan_.counts.rows_in += block.rows;
     }
     if (output != nullptr) output->done = true;
     // What packed chunks were unpacked to may go.
