@@ -6,8 +6,8 @@
 # appear: hardly a source file is named here.
 #
 # Variables: B=dir (build folder), CUDA_ARCHS="90 100", NOCUDA=1 (as if there were no toolkit), NOBUILD=1 (run what is
-# in build/ as it is: for a machine to which only the binaries were carried), SCALE=1, DEVICE=host|auto|gpu, CSV=file,
-# PARTS="a b", RUNS=7, THREADS=n, SECONDS=300, SEED=1, EXCLUDE="a.cc b.cc".
+# in build/ as it is: for a machine to which only the binaries were carried), SCALE=1, DEVICE=host|auto|gpu|each,
+# CSV=file, PARTS="a b", RUNS=7, THREADS=n, SECONDS=300, SEED=1, EXCLUDE="a.cc b.cc".
 SHELL := /bin/bash
 .SUFFIXES:
 .DELETE_ON_ERROR:
@@ -200,10 +200,10 @@ fuzz:  ##test The fuzz targets of tests/fuzz under clang's libFuzzer, SECONDS=30
 fuzz-run: $(FUZZ_SOURCES:tests/fuzz/%.cc=$(B)/%)
 	@SECONDS_EACH=$(SECONDS) tests/run fuzz $(B)
 
-bench-ssb:  ##measure The Star Schema Benchmark: DEVICE=host|auto|gpu SCALE=1 CSV=file; on the host beside DuckDB
+bench-ssb:  ##measure The Star Schema Benchmark: DEVICE=host|auto|gpu|each SCALE=1 CSV=file; on the host beside DuckDB
 	@$(if $(NOBUILD),,tests/setup build $(if $(filter host,$(DEVICE)),bench))
 	@$(MAKE) --no-print-directory bench-ssb-run
-bench-tpch:  ##measure TPC-H beside DuckDB: DEVICE=host|auto|gpu SCALE=1 RUNS=7 THREADS=n CSV=file; see bench/queries.sh
+bench-tpch:  ##measure TPC-H beside DuckDB: DEVICE=host|auto|gpu|each SCALE=1 RUNS=7 THREADS=n CSV=file; see bench/queries.sh
 	@$(if $(NOBUILD),,tests/setup build bench)
 	@$(MAKE) --no-print-directory bench-tpch-run
 bench-sql:  ##measure Windows, sets, medians, texts, beside DuckDB: as bench-tpch; SCALE=1 has 10 million rows

@@ -11,6 +11,8 @@
 //             [--shell PROGRAM --small-database DIR]  memory and start of whole processes
 //   queries_bench --tight N --benchmark ... as above
 //             each query with the memory that it likes, and with an Nth of that as memory_limit
+//   queries_bench --each-device --benchmark ... as above
+//             each query with device host, gpu and auto in turn, and whether auto is as fast as the better of the two
 //   queries_bench --demo --benchmark ssb|tpch --database DIR [--threads N]    each query once, with its first rows
 //
 // ms is the median of the hot runs, from SQL text to the last row. With DuckDB, runs alternate between the two, so that
@@ -26,6 +28,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -78,7 +81,7 @@ constexpr double kProcessLimit = 50;
 struct Options {
   SessionOptions session;
   const Benchmark* benchmark = nullptr;
-  bool demo = false;
+  bool demo = false, each_device = false;
   int runs = 7, limit = 60, tight = 0;
   double scale = 1;
   std::vector<std::string> queries, settings;
@@ -413,6 +416,89 @@ Status Tight(Session* session, const Options& options) {
   return Status::Ok();
 }
 
+constexpr const char* kDevices[] = {"host", "gpu", "auto"};
+constexpr size_t kAuto = 2;
+
+/// What one query takes on each device.
+struct DeviceTimes {
+  std::string query;
+  std::optional<double> ms[std::size(kDevices)];  ///< nothing where the device refuses the query
+  std::string refused;                            ///< why; "" if none does
+
+  /// How long `auto` may take.
+  double Limit() const {
+    constexpr double kFactor = 1.1, kMore = 0.2;
+    return kFactor * std::min(ms[0].value_or(HUGE_VAL), ms[1].value_or(HUGE_VAL)) + kMore;
+  }
+  bool Met() const { return ms[kAuto].has_value() && *ms[kAuto] <= Limit(); }
+};
+
+/// The devices take turns, so that other load on the machine hits all of them. Errors: they have different rows.
+Result<DeviceTimes> MeasureDevices(Session* session, const Options& options, const std::string& query) {
+  DeviceTimes times{query, {}, ""};
+  TESSERA_ASSIGN(const std::string sql, QueryText(options, query));
+  std::optional<Answer> first;
+  bool answers[std::size(kDevices)] = {};
+  for (size_t d = 0; d < std::size(kDevices); ++d) {
+    TESSERA_TRY(Set(session, "device", kDevices[d]));
+    AnswerWriter writer;
+    const Status status = Execute(session, sql, &writer);
+    if (answers[d] = status.ok(); !answers[d]) {
+      times.refused = fmt::format("{}: {}", kDevices[d], Reason(options, status));
+      continue;
+    }
+    if (!first) first = writer.answer;
+    if (const std::optional<std::string> difference = Difference(writer.answer, *first))
+      return Status(ErrorCode::kInternal,
+                    fmt::format("{} has other rows with device {}: {}", query, kDevices[d], *difference));
+  }
+  std::vector<double> ms[std::size(kDevices)];
+  for (int run = 0; run < options.runs; ++run) {
+    for (size_t d = 0; d < std::size(kDevices); ++d) {
+      if (!answers[d]) continue;
+      TESSERA_TRY(Set(session, "device", kDevices[d]));
+      RowCounter rows;
+      TESSERA_TRY(Execute(session, sql, &rows));
+      ms[d].push_back(session->last_timing().total);
+    }
+  }
+  for (size_t d = 0; d < std::size(kDevices); ++d) {
+    if (answers[d]) times.ms[d] = Median(ms[d]);
+  }
+  return times;
+}
+
+/// Whether device auto is at most a tenth and 0.2 ms slower than the better of host and gpu, query by query.
+Status EachDevice(Session* session, const Options& options) {
+  TESSERA_TRY(Set(session, "device", "auto"));
+  fmt::print("{}; {} runs\n\nquery     host ms     gpu ms    auto ms   limit ms\n", session->DeviceDescription(),
+             options.runs);
+  std::ofstream csv;
+  if (!options.csv.empty()) csv.open(options.csv);
+  csv << "query,host_ms,gpu_ms,auto_ms,limit_ms,met\n";
+  double sums[std::size(kDevices)] = {};
+  size_t met = 0;
+  for (const std::string& query : options.queries) {
+    TESSERA_ASSIGN(const DeviceTimes times, MeasureDevices(session, options, query));
+    std::string row;
+    for (size_t d = 0; d < std::size(kDevices); ++d) {
+      row += fmt::format(" {:>10}", times.ms[d] ? fmt::format("{:.3f}", *times.ms[d]) : "-");
+      sums[d] += times.ms[d].value_or(0);
+    }
+    met += times.Met() ? 1 : 0;
+    fmt::print("{:<6}{} {:>10.3f}  {}{}\n", query, row, times.Limit(), Verdict(times.Met()),
+               times.refused.empty() ? "" : "; " + times.refused);
+    fflush(stdout);
+    const auto cell = [](const std::optional<double>& value) { return value ? fmt::format("{:.4f}", *value) : ""; };
+    csv << fmt::format("{},{},{},{},{:.4f},{}\n", query, cell(times.ms[0]), cell(times.ms[1]), cell(times.ms[2]),
+                       times.Limit(), times.Met() ? 1 : 0);
+  }
+  fmt::print("sum   {:>11.3f}{:>11.3f}{:>11.3f}\n\nauto is within the limit in {} of {} queries\n", sums[0], sums[1],
+             sums[2], met, options.queries.size());
+  if (!options.csv.empty() && !csv.flush()) return {ErrorCode::kIo, "could not write \"" + options.csv + "\""};
+  return Status::Ok();
+}
+
 int Usage(const std::string& message) {
   fmt::print(stderr, "queries_bench: {}\nThe options are at the head of bench/queries.cc.\n", message);
   return 2;
@@ -431,6 +517,7 @@ Status Run(Options options) {
     TESSERA_TRY(Set(session.get(), setting.substr(0, equals), setting.substr(equals + 1)));
   }
   if (options.tight > 0) return Tight(session.get(), options);
+  if (options.each_device) return EachDevice(session.get(), options);
   return options.demo ? Demo(session.get(), options) : Bench(session.get(), options);
 }
 
@@ -445,6 +532,7 @@ int RunBench(int argc, char** argv) {
                           {"demo", no_argument, nullptr, 'e'},
                           {"device", required_argument, nullptr, 'd'},
                           {"duckdb", required_argument, nullptr, 'u'},
+                          {"each-device", no_argument, nullptr, 'E'},
                           {"gpu-memory", required_argument, nullptr, 'g'},
                           {"limit", required_argument, nullptr, 'l'},
                           {"queries", required_argument, nullptr, 'q'},
@@ -484,6 +572,9 @@ int RunBench(int argc, char** argv) {
         break;
       case 'e':
         options.demo = true;
+        break;
+      case 'E':
+        options.each_device = true;
         break;
       case 'f':
         if (!number(&options.scale)) return Usage("--scale takes a number");
@@ -528,7 +619,7 @@ int RunBench(int argc, char** argv) {
   }
   if (optind != argc || options.benchmark == nullptr || options.session.directory.empty())
     return Usage("--benchmark and --database are needed");
-  if (options.demo) options.session.device = DeviceChoice::kAuto;
+  if (options.demo || options.each_device) options.session.device = DeviceChoice::kAuto;
   std::signal(SIGPIPE, SIG_IGN);  // DuckDB's end of the pipe may close
   const Status status = Run(std::move(options));
   if (status.ok()) return 0;

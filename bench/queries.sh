@@ -1,11 +1,12 @@
 #!/bin/bash
 # The queries of a benchmark with the programs of BUILD_DIR: makes data and database if they are missing, then runs.
 #
-#   bench/queries.sh ssb|tpch|sql demo  BUILD_DIR SCALE                       the queries, once each, with their first rows
-#   bench/queries.sh ssb|tpch|sql bench BUILD_DIR SCALE host|auto|gpu [CSV]   the table of measurements
-#   bench/queries.sh ssb|tpch|sql prepare BUILD_DIR SCALE                     data and database; prints the latter's directory
+#   bench/queries.sh ssb|tpch|sql demo  BUILD_DIR SCALE                            the queries, once each, with their first rows
+#   bench/queries.sh ssb|tpch|sql bench BUILD_DIR SCALE host|auto|gpu|each [CSV]   the table of measurements
+#   bench/queries.sh ssb|tpch|sql prepare BUILD_DIR SCALE                          data and database; prints the latter's directory
 #
-# auto is what a user has, gpu refuses what a GPU cannot run. Beside DuckDB if a python3 has it (on PYTHONPATH, or in
+# auto is what a user has, gpu refuses what a GPU cannot run. each: host, gpu and auto in turn, and whether auto is as
+# fast as the better of the two, without DuckDB. Beside DuckDB if a python3 has it (on PYTHONPATH, or in
 # BUILD_DIR/venv); the Star Schema Benchmark only on the host.
 #
 # Environment variables:
@@ -88,8 +89,14 @@ case $mode in
     echo "$database"
     ;;
   bench)
-    arguments=(--benchmark "$benchmark" --scale "$scale" --threads "$threads" --runs "${RUNS:-7}" --device "$device"
+    arguments=(--benchmark "$benchmark" --scale "$scale" --threads "$threads" --runs "${RUNS:-7}"
       --limit "${LIMIT:-60}" --queries "${PARTS:-}")
+    if [[ $device == each ]]; then
+      arguments+=(--each-device)
+      DUCKDB=no
+    else
+      arguments+=(--device "$device")
+    fi
     [[ -z $csv ]] || arguments+=(--csv "$csv")
     [[ -z ${MEMORY:-} ]] || arguments+=(--set "memory_limit=$MEMORY")
     [[ -z ${TIGHT:-} ]] || arguments+=(--tight "$TIGHT")
