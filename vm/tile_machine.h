@@ -405,7 +405,8 @@ class TileMachine {
   std::vector<RecentGroup> recent_;
   const GroupTable* recent_of_ = nullptr;
   uint32_t recent_generation_ = 0;
-  std::vector<int64_t> many_keys_;  // of the tile's live rows, as the next two
+  // Keys of the tile's live rows that are looked up in a hash table, and those rows.
+  std::vector<int64_t> many_keys_;
   uint64_t many_hashes_[kTileRows];
   uint16_t many_rows_[kTileRows];
   TileSinks sinks_;

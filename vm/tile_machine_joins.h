@@ -83,7 +83,11 @@ void TileMachine::DoProbe(const Instruction& in) {
         const uint64_t where = in_table ? at : 0;
         return in_table & ((present[where / 64] >> (where % 64) & 1) != 0);
       });
-      ForOnlyLive([&](int i) { cursor[i] = heads[static_cast<uint64_t>(s.values[i]) - base]; });
+      if (heads == nullptr) {
+        std::fill_n(cursor, n_, 0);
+      } else {
+        ForOnlyLive([&](int i) { cursor[i] = heads[static_cast<uint64_t>(s.values[i]) - base]; });
+      }
     } else {
       Keep([&](int i) {
         const uint64_t at = static_cast<uint64_t>(s.values[i]) - base;
@@ -96,12 +100,18 @@ void TileMachine::DoProbe(const Instruction& in) {
     return;
   }
   const Section& builder = program_.sections[static_cast<size_t>(program_.joins[in.p1].section)];
-  const int words = join.words();
+  const auto words = static_cast<size_t>(join.words());
+  size_t n = 0;
+  many_keys_.resize(std::max(many_keys_.size(), kTileRows * words));
   WithKeyWords(in, builder.columns, [&](int i, const int64_t* key, uint64_t nulls) {
+    cursor[i] = kNoRow;
     uint64_t hash = kHashSeed;
-    for (int w = 0; w < words; ++w) hash = HashWord(hash, key[w]);
-    cursor[i] = nulls != 0 ? kNoRow : join.FirstHashed(key, hash);
+    for (size_t w = 0; w < words; ++w) hash = HashWord(hash, many_keys_[n * words + w] = key[w]);
+    many_hashes_[n] = hash;
+    many_rows_[n] = static_cast<uint16_t>(i);
+    n += nulls == 0 ? 1 : 0;
   });
+  join.FindHashed(many_keys_.data(), many_hashes_, n, [&](size_t k, uint32_t row) { cursor[many_rows_[k]] = row; });
   Keep([&](int i) { return (mask_[i] != 0) & (cursor[i] != kNoRow); });
 }
 

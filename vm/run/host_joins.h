@@ -17,13 +17,18 @@ namespace tessera::vm {
 
 class HostJoins {
  public:
-  /// `joins`: number of join tables of the program. None is there yet.
-  explicit HostJoins(size_t joins) : indexes_(joins), key_ranges_(joins), kept_(joins) {}
+  /// None of the program's join tables is there yet. `pool`: makes the indexes.
+  HostJoins(const Program& program, ThreadPool* pool)
+      : program_(program),
+        pool_(pool),
+        indexes_(program.joins.size()),
+        key_ranges_(program.joins.size()),
+        kept_(program.joins.size()) {}
 
   /// Indexes the rows of a join table, whose first `keys` columns are the keys. Errors: kResource, too many rows.
   Status Add(int join, RowSet rows, int keys) {
     auto index = std::make_unique<JoinIndex>();
-    TESSERA_TRY(index->Finish(std::move(rows), keys));
+    TESSERA_TRY(index->Finish(std::move(rows), keys, JoinIndex::OnlyKeysMatter(program_, join), pool_));
     key_ranges_[static_cast<size_t>(join)] = index->key_range();
     indexes_[static_cast<size_t>(join)] = std::move(index);
     return Status::Ok();
@@ -65,6 +70,8 @@ class HostJoins {
     int keys = 0;
   };
 
+  const Program& program_;
+  ThreadPool* const pool_;
   std::vector<std::unique_ptr<JoinIndex>> indexes_;
   std::vector<KeyRange> key_ranges_;
   std::vector<std::optional<Kept>> kept_;

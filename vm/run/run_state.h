@@ -31,7 +31,7 @@ struct RunState {
         options(o),
         pool(threads),
         results(p.sections.size()),
-        joins(p.joins.size()),
+        joins(p, threads),
         routes(p.joins.size()),
         may_be_in_shares(p.joins.size()),
         in_shares(p.joins.size()),
