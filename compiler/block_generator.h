@@ -92,12 +92,19 @@ class BlockGenerator {
   Status BuildSide(const JoinStep& j);
   /// Tells the section which expressions it is going to evaluate: those of joins, then keys, then other values.
   void AnnounceJoined(SectionBuilder* b) const;
-  static void AnnounceJoins(const std::vector<JoinStep>& joins, SectionBuilder* b);
+  /// The filters of a pipeline's driver by when they are tested: before its joins, and behind the first of them.
+  struct DriverFilters {
+    std::vector<const Expr*> first, late;
+  };
+  /// A filter that reads several columns of each row is late where it costs less to look into the first join table first.
+  DriverFilters FiltersOf(int driver, const std::vector<JoinStep>& joins) const;
+  static void AnnouncePipeline(const DriverFilters& filters, const std::vector<JoinStep>& joins, SectionBuilder* b);
   /// The front of the pipeline: scan, filters, probes. Loops over several matches are left open; CloseLoops ends them.
   Status Front(SectionBuilder* b, PipelineScope* scope);
   void ScanDriver(SectionBuilder* b, PipelineScope* scope);
-  /// Probes the join tables of a pipeline, one after another.
-  Status Joins(const std::vector<JoinStep>& joins, SectionBuilder* b, PipelineScope* scope);
+  /// Probes the join tables of a pipeline, one after another. `late`: filters behind the first of them.
+  Status Joins(const std::vector<JoinStep>& joins, const std::vector<const Expr*>& late, SectionBuilder* b,
+               PipelineScope* scope);
   void FilterByKeyRanges(const std::vector<JoinStep>& joins, SectionBuilder* b, PipelineScope* scope);
   /// Puts what the grid needs of the driver's rows into registers.
   Status ComputeOfDriver(SectionBuilder* b, PipelineScope* scope);

@@ -2,6 +2,9 @@
 #include <algorithm>
 
 #include "compiler/block_generator.h"
+#include "compiler/join_cost.h"
+#include "compiler/query_walk.h"
+#include "compiler/selectivity.h"
 
 namespace tessera {
 
@@ -82,12 +85,11 @@ Status BlockGenerator::BuildSide(const JoinStep& j) {
   for (const Expr* e : ComputedOf(j.relation)) b.section.registers.push_back(e->type);
   for (const auto& [column, number] : payload) b.section.registers.push_back(TypeOf(column));
   b.section.columns = b.section.registers;
-  const std::vector<const Expr*>& filters = plan_.filters[static_cast<size_t>(j.relation)];
-  for (const Expr* f : filters) b.WillKeep(*f);
-  AnnounceJoins(j.joins, &b);
+  const DriverFilters filters = FiltersOf(j.relation, j.joins);
+  AnnouncePipeline(filters, j.joins, &b);
   for (const Expr* k : j.build_keys) b.WillEvaluate(*k);
-  for (const Expr* f : filters) TESSERA_TRY(b.Keep(*f));
-  TESSERA_TRY(Joins(j.joins, &b, &scope));
+  for (const Expr* f : filters.first) TESSERA_TRY(b.Keep(*f));
+  TESSERA_TRY(Joins(j.joins, filters.late, &b, &scope));
   for (size_t k = 0; k < j.build_keys.size(); ++k) {
     TESSERA_TRY(b.Key(*j.build_keys[k]));
     b.Store(static_cast<int>(k));
@@ -130,10 +132,8 @@ SqlType BlockGenerator::TypeOf(const std::pair<int, int>& column) const {
 /// (What `match` reads is left out: it is mostly gone when the loop that looks for a match has ended.)
 void BlockGenerator::AnnounceJoined(SectionBuilder* b) const {
   for (const Expr* c : plan_.constants) b->WillKeep(*c);
-  if (plan_.driver >= 0 && !plan_.build_driver) {
-    for (const Expr* f : plan_.filters[static_cast<size_t>(plan_.driver)]) b->WillKeep(*f);
-  }
-  AnnounceJoins(plan_.joins, b);
+  const bool scanned = plan_.driver >= 0 && !plan_.build_driver;
+  AnnouncePipeline(scanned ? FiltersOf(plan_.driver, plan_.joins) : DriverFilters(), plan_.joins, b);
   for (const ExprPtr& e : q_.group_by) b->WillEvaluate(*e);
   std::vector<const Expr*> arguments;  // each once, as they are fed
   for (const Aggregate& a : q_.aggregates) {
@@ -144,33 +144,63 @@ void BlockGenerator::AnnounceJoined(SectionBuilder* b) const {
   for (size_t i = 0; i < EmittedOutputs(q_); ++i) b->WillEvaluate(*q_.outputs[i].expr);
 }
 
-void BlockGenerator::AnnounceJoins(const std::vector<JoinStep>& joins, SectionBuilder* b) {
-  for (const JoinStep& j : joins) {
-    for (const Expr* e : j.probe_keys) b->WillEvaluate(*e);
-    for (const Expr* e : j.residuals) b->WillKeep(*e);
+void BlockGenerator::AnnouncePipeline(const DriverFilters& filters, const std::vector<JoinStep>& joins,
+                                      SectionBuilder* b) {
+  for (const Expr* f : filters.first) b->WillKeep(*f);
+  for (size_t i = 0; i < joins.size(); ++i) {
+    for (const Expr* e : joins[i].probe_keys) b->WillEvaluate(*e);
+    for (const Expr* e : joins[i].residuals) b->WillKeep(*e);
+    if (i > 0) continue;
+    for (const Expr* f : filters.late) b->WillKeep(*f);
   }
+}
+
+/// (A condition on one column is tested on its codes, or on its dictionary's entries. One on several decodes each of them,
+/// which costs about as much as to look a key up in a small table.)
+BlockGenerator::DriverFilters BlockGenerator::FiltersOf(int driver, const std::vector<JoinStep>& joins) const {
+  DriverFilters filters;
+  filters.first = plan_.filters[static_cast<size_t>(driver)];
+  if (joins.empty()) return filters;
+  const JoinStep& j = joins[0];
+  const bool semi = j.kind == JoinKind::kSemi && j.match.empty();
+  const bool by_column = j.probe_keys.size() == 1 && j.probe_keys[0]->kind == Expr::Kind::kColumn;
+  if (!by_column || !(semi || (j.kind == JoinKind::kInner && j.unique))) return filters;
+  const double look = CostOfTable(j.side_rows).probe * (semi ? kBitsCost : 1);
+  const double found = j.rows / std::max(plan_.rows[static_cast<size_t>(driver)], 1.0);
+  const auto is_first = [&](const Expr* f) {
+    ColumnSet columns;
+    ForEachColumn(*f, [&](const Expr& c) { columns.emplace(c.relation, c.column); });
+    const auto test = static_cast<double>(columns.size());
+    return columns.size() < 2 || test + Selectivity(q_, *f) * look <= look + found * test;
+  };
+  const auto begin = std::stable_partition(filters.first.begin(), filters.first.end(), is_first);
+  filters.late.assign(begin, filters.first.end());
+  filters.first.erase(begin, filters.first.end());
+  return filters;
 }
 
 Status BlockGenerator::Front(SectionBuilder* b, PipelineScope* scope) {
   ScanDriver(b, scope);
   for (const Expr* c : plan_.constants) TESSERA_TRY(b->Keep(*c));
   const bool scanned = plan_.driver >= 0 && !plan_.build_driver;  // false: another section scans and stores it
-  if (scanned) {
-    for (const Expr* f : plan_.filters[static_cast<size_t>(plan_.driver)]) TESSERA_TRY(b->Keep(*f));
-  }
+  const DriverFilters filters = scanned ? FiltersOf(plan_.driver, plan_.joins) : DriverFilters();
+  for (const Expr* f : filters.first) TESSERA_TRY(b->Keep(*f));
   if (scanned && !ComputedOf(plan_.driver).empty()) {
     if (!b->section.code.empty()) skips_.push_back(b->Emit(Opcode::SkipIfNone));
     TESSERA_TRY(ComputeOfDriver(b, scope));
   }
-  return Joins(plan_.joins, b, scope);
+  return Joins(plan_.joins, filters.late, b, scope);
 }
 
-Status BlockGenerator::Joins(const std::vector<JoinStep>& joins, SectionBuilder* b, PipelineScope* scope) {
+Status BlockGenerator::Joins(const std::vector<JoinStep>& joins, const std::vector<const Expr*>& late,
+                             SectionBuilder* b, PipelineScope* scope) {
   FilterByKeyRanges(joins, b, scope);
   bool narrowed = !b->section.code.empty();
   for (const JoinStep& j : joins) {
     TESSERA_TRY(Join(j, narrowed, b, scope));
     narrowed = true;
+    if (&j != &joins[0]) continue;
+    for (const Expr* f : late) TESSERA_TRY(b->Keep(*f));
   }
   if (narrowed) skips_.push_back(b->Emit(Opcode::SkipIfNone));
   return Status::Ok();

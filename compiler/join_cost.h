@@ -21,6 +21,9 @@ inline constexpr TableCost kTableCosts[] = {
     {std::numeric_limits<double>::infinity(), 8, 20},
 };
 
+/// A table of keys alone, which are numbers, is a set of bits. It costs this part of a table with rows.
+inline constexpr double kBitsCost = 0.5;
+
 /// For a join table of so many rows.
 inline const TableCost& CostOfTable(double rows) {
   const TableCost* c = kTableCosts;

@@ -14,8 +14,8 @@ namespace {
 
 /// A semi join must save more than this share of what the side costs: estimates are rough.
 constexpr double kWorthIt = 0.5;
-/// A table of keys alone costs this part of a table with rows; to look up several keys costs this times one.
-constexpr double kBitsCost = 0.5, kManyKeys = 1.5;
+/// To look up several keys costs this times one.
+constexpr double kManyKeys = 1.5;
 
 /// Pipelines that give keys have at most so many joins, and a block has at most so many restricted sides: what is run
 /// once more should be small, and the machine has room for a few hundred sections.

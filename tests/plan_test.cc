@@ -192,6 +192,23 @@ TEST_F(PlanTest, RowsAreDroppedBeforeTheyLookIntoALargeSide) {
                   "Build: Scan part where part.size = 3", "Build: Hash join (unique key) on pair.part = part.id"}));
 }
 
+TEST_F(PlanTest, ConditionsOnSeveralColumnsComeBehindAJoinThatLeavesFewRows) {
+  // The instructions of the section that scans item, without operands.
+  const auto order = [&](const std::string& where) {
+    const std::string listing = Answer("EXPLAIN SELECT sum(n) FROM item, orders WHERE orders = id AND " + where);
+    const size_t begin = listing.find("scan item -> groups"), compare = listing.find("FilterGtI", begin);
+    const size_t probe = listing.find("\n", listing.find(" Probe ", begin));
+    EXPECT_NE(compare, std::string::npos) << listing;
+    EXPECT_NE(probe, std::string::npos) << listing;
+    return probe < compare ? "probe, compare" : "compare, probe";
+  };
+  EXPECT_STREQ(order("day = 3 AND part > n"), "probe, compare");
+  // Most rows find their order, so that it is better to compare first.
+  EXPECT_STREQ(order("day < 90 AND part > n"), "compare, probe");
+  EXPECT_EQ(Answer("SELECT sum(n) AS s FROM item, orders WHERE orders = id AND day = 3 AND part > n"),
+            Answer("SELECT sum(CASE WHEN part > n THEN n END) AS s FROM item, orders WHERE orders = id AND day = 3"));
+}
+
 TEST_F(PlanTest, TextIsReadAfterTheLimit) {
   const std::string query =
       "SELECT customer.id, customer.name, nation.name, sum(price) AS s FROM orders, customer, nation WHERE customer = "

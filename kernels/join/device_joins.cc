@@ -1,5 +1,6 @@
 #include "kernels/join/device_joins.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/join/order_rows.h"
@@ -11,6 +12,14 @@ uint64_t RoundUp(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
 const vm::Section& BuilderOf(const vm::Program& program, int join) {
   return program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(join)].section)];
+}
+
+/// Whether some section goes over all rows that have a key.
+bool HasLoop(const vm::Program& program, int join) {
+  return std::ranges::any_of(program.sections, [&](const vm::Section& s) {
+    return std::ranges::any_of(
+        s.code, [&](const vm::Instruction& in) { return vm::Info(in.op).role == vm::Role::Next && in.p1 == join; });
+  });
 }
 
 /// Whether some section keeps rows without a match in the table.
@@ -119,9 +128,9 @@ Result<TableLayout> DeviceJoins::MakeTable(const vm::Program& program, const Bui
   if (info.order >= 0) {
     TESSERA_TRY(SortTableRows(&gpu_, builder.columns, static_cast<size_t>(info.order), built.summaries, &table->rows));
   }
-  const bool outer = HasOuterProbe(program, built.join);
+  const bool outer = HasOuterProbe(program, built.join), loop = HasLoop(program, built.join);
   const auto lay_out = [&] {
-    return LayOutTable(table.get(), builder, info.unique, outer, built.summaries, direct_bytes());
+    return LayOutTable(table.get(), builder, {info.unique, outer, loop}, built.summaries, direct_bytes());
   };
   TESSERA_ASSIGN(TableLayout layout, lay_out());
   TESSERA_ASSIGN(const bool by_slot, OrderRowsBySlots(&gpu_, builder, built.summaries, partitioning_, table.get()));

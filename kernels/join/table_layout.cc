@@ -119,16 +119,23 @@ void LayOutFields(const JoinShape& shape, JoinBuild* build) {
   }
 }
 
+uint64_t BitsBytes(const JoinRecord& record) {
+  return record.last < kMostSlots ? RoundUp(record.last / 8 + 1, 16) : UINT64_MAX;
+}
+
+/// What tables may take that are addressed directly.
+uint64_t MostBytes(uint64_t rows, uint64_t direct_bytes) { return std::max(direct_bytes, rows * kDirectBytesPerRow); }
+
 /// Chooses how slots are addressed: a bitmap alone, values by the number of the keys, or a hash table.
 Status ChooseSlots(bool bits_are_enough, uint64_t value_width, uint64_t rows, uint64_t direct_bytes,
                    TableLayout* layout) {
   JoinRecord& record = layout->table->shape.record;
   const bool few = record.last < kMostSlots;
-  const uint64_t bits_bytes = few ? RoundUp(record.last / 8 + 1, 16) : UINT64_MAX;
+  const uint64_t bits_bytes = BitsBytes(record);
   const uint64_t value_bytes = few ? (record.last + 1) * value_width : UINT64_MAX;
-  const uint64_t most = std::max(direct_bytes, rows * kDirectBytesPerRow);
+  const uint64_t most = MostBytes(rows, direct_bytes);
   bool with_bits = false;
-  if (few && bits_are_enough && bits_bytes <= most) {
+  if (bits_are_enough) {
     record.probe = ProbeKind::kBits;
     with_bits = true;
   } else if (few && value_bytes <= most) {
@@ -159,7 +166,7 @@ Status ChooseSlots(bool bits_are_enough, uint64_t value_width, uint64_t rows, ui
 
 }  // namespace
 
-Result<TableLayout> LayOutTable(DeviceTable* table, const vm::Section& builder, bool unique, bool outer,
+Result<TableLayout> LayOutTable(DeviceTable* table, const vm::Section& builder, const TableUse& use,
                                 const ColumnSummary* summaries, uint64_t direct_bytes) {
   JoinShape& shape = table->shape;
   JoinRecord& record = shape.record;
@@ -170,16 +177,19 @@ Result<TableLayout> LayOutTable(DeviceTable* table, const vm::Section& builder, 
   layout.build.rows = record.rows = static_cast<uint32_t>(n);
   layout.build.keys = static_cast<uint32_t>(keys);
   record.keys = static_cast<uint8_t>(keys);
-  const uint32_t bits = LayOutPayload(builder, table->rows, unique, outer, summaries, &shape);
+  if (keys > 0) TESSERA_TRY(LayOutKeys(table->rows, keys, summaries, &record, &layout.build));
+  // Bits do not mind that a key comes twice.
+  const bool asks_for_keys = keys > 0 && builder.columns.size() == keys && !use.outer && (use.unique || !use.loop);
+  const bool bits_are_enough = asks_for_keys && BitsBytes(record) <= MostBytes(n, direct_bytes);
+  const bool one_row = use.unique || bits_are_enough;
+  const uint32_t bits = LayOutPayload(builder, table->rows, one_row, use.outer, summaries, &shape);
   if (keys == 0) {
     record.probe = ProbeKind::kNestedLoop;
     layout.build.rows = 0;
     return layout;
   }
-  TESSERA_TRY(LayOutKeys(table->rows, keys, summaries, &record, &layout.build));
-  if (!unique) layout.next = std::max<uint64_t>(n, 1) * 4;
+  if (!one_row) layout.next = std::max<uint64_t>(n, 1) * 4;
   LayOutFields(shape, &layout.build);
-  const bool bits_are_enough = unique && !outer && shape.payload.empty();
   const uint64_t value_width = !shape.packed ? 4 : bits <= 8 ? 1 : bits <= 16 ? 2 : 4;
   TESSERA_TRY(ChooseSlots(bits_are_enough, value_width, n, direct_bytes, &layout));
   return layout;

@@ -31,11 +31,16 @@ struct TableLayout {
   uint64_t bytes() const { return bits + values + next; }
 };
 
-/// Lays out table->rows, whose columns are summarised in `summaries` (of the first kMaxSummaries). `unique`: no two
-/// rows have the same keys. `outer`: some section keeps rows without a match, which then point at no row.
-/// `direct_bytes`: as MostDirectBytes gives it. Errors: kUnsupported, keys of more than 64 bits; kResource, too many
-/// rows.
-Result<TableLayout> LayOutTable(DeviceTable* table, const vm::Section& builder, bool unique, bool outer,
+/// What the sections of a program ask of a join table.
+struct TableUse {
+  bool unique = false;  ///< no two rows have the same keys
+  bool outer = false;   ///< some section keeps rows without a match, which then point at no row
+  bool loop = false;    ///< some section goes over all rows that have a key
+};
+
+/// Lays out table->rows, whose columns are summarised in `summaries` (of the first kMaxSummaries). `direct_bytes`: as
+/// MostDirectBytes gives it. Errors: kUnsupported, keys of more than 64 bits; kResource, too many rows.
+Result<TableLayout> LayOutTable(DeviceTable* table, const vm::Section& builder, const TableUse& use,
                                 const ColumnSummary* summaries, uint64_t direct_bytes);
 
 /// The work of StartSummarize for rows that are all there: of their first kMaxSummaries columns.
