@@ -59,12 +59,12 @@ Status WorkerGroups::AfterTile() {
     stays_ = true;
     return BringBack();
   }
-  PutAside();
+  PutAside(kPutAside);
   most_ = kPutAside;
   return Status::Ok();
 }
 
-void WorkerGroups::PutAside() {
+void WorkerGroups::PutAside(size_t room) {
   const GroupArrays& from = table.arrays();
   const size_t n = table.groups();
   if (n == 0) return;
@@ -84,7 +84,13 @@ void WorkerGroups::PutAside() {
   }
   aside_ += n;
   runs_.push_back(std::move(run));
-  table.Clear();
+  table.Clear(room);
+}
+
+size_t WorkerGroups::GroupsOf(size_t begin, size_t end) const {
+  size_t n = 0;
+  for (const auto& run : runs_) n += run->begin[end] - run->begin[begin];
+  return n;
 }
 
 Status WorkerGroups::MergePartition(size_t partition, GroupTable* to) const {
@@ -121,7 +127,7 @@ Result<RowSet> MergeGroups(const Section& section, const StringPool* strings, Th
     return workers[0]->table.Rows();
   }
   TESSERA_TRY(ForEach(pool, workers.size(), [&](size_t w) {
-    workers[w]->PutAside();
+    workers[w]->PutAside(0);
     return Status::Ok();
   }));
   const size_t merges = std::clamp<size_t>(std::bit_floor(groups / kMergedTogether), 1, kGroupPartitions);
@@ -129,6 +135,9 @@ Result<RowSet> MergeGroups(const Section& section, const StringPool* strings, Th
   std::vector<RowSet> merged(merges);
   const auto merge = [&](size_t number) {
     GroupTable table(section, strings);
+    size_t most = 0;
+    for (const auto& w : workers) most += w->GroupsOf(number * each, (number + 1) * each);
+    table.MakeRoom(most);
     for (size_t partition = number * each; partition < (number + 1) * each; ++partition) {
       for (const auto& w : workers) TESSERA_TRY(w->MergePartition(partition, &table));
     }

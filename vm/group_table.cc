@@ -3,6 +3,7 @@
 #include "vm/group_table.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/interrupt.h"
@@ -62,13 +63,24 @@ void GroupTable::Reserve(size_t groups) {
   }
 }
 
-void GroupTable::Clear() {
+void GroupTable::Clear(size_t room) {
   GroupTable empty(section_, strings_);
   std::swap(arrays_, empty.arrays_);
-  std::swap(table_, empty.table_);
   groups_ = 0;
   sought_ = 0;
   ++generation_;
+  MakeRoom(room);
+}
+
+void GroupTable::MakeRoom(size_t groups) {
+  arrays_.keys.reserve(groups * static_cast<size_t>(words_));
+  arrays_.hashes.reserve(groups);
+  const size_t entries = std::bit_ceil(2 * (groups + 1));
+  if (table_.size() == entries) {
+    std::fill(table_.begin(), table_.end(), 0);
+  } else {
+    table_ = std::vector<uint64_t>(entries);
+  }
 }
 
 void GroupTable::Grow() {

@@ -103,8 +103,10 @@ class GroupTable {
   uint64_t sought() const { return sought_; }
   std::vector<AggregateStates>& aggregates() { return arrays_.aggregates; }
   const GroupArrays& arrays() const { return arrays_; }
-  /// No groups, and no memory for them. REQUIRES: there are keys.
-  void Clear();
+  /// No groups, and memory for `room` of them. REQUIRES: there are keys.
+  void Clear(size_t room);
+  /// Memory for so many groups, which then come without copies of those before. REQUIRES: there are keys, and no groups.
+  void MakeRoom(size_t groups);
   /// Counts the calls of Clear: groups have other numbers then.
   uint32_t generation() const { return generation_; }
 

@@ -14,15 +14,15 @@
 namespace tessera::vm {
 namespace {
 
-/// Fewer rows are indexed by one thread, in one go.
-constexpr size_t kSharedRows = 1 << 16;
+/// Fewer rows are indexed in one go, and so are those of few slots where there is one thread only.
+constexpr size_t kSharedRows = 1 << 16, kCachedSlots = 1 << 18;
 /// Slots of a part: their heads, 256 KB, stay in a core's cache while they are filled. There are at most so many parts,
 /// because a core writes to so many places at a time.
 constexpr int kPartBits = 16;
 constexpr size_t kMostParts = 256;
-/// Close keys are addressed directly: with 4 bytes for each key value, worth it if these are not many more than a hash
-/// table of the same rows would take, and with a bit for each. Or if the array is small.
-constexpr uint64_t kHeadsPerRow = 8, kBitsPerRow = 128, kSmallSpan = 1 << 22;
+/// Key values for each row, up to which an array of 4 bytes for each is not much larger than a hash table of the same
+/// rows, and bits are no larger. Or so many in all: small arrays.
+constexpr uint64_t kHeadsPerRow = 8, kBitsPerRow = 128, kSmallHeads = 1 << 22, kSmallBits = 1 << 26;
 
 }  // namespace
 
@@ -33,8 +33,9 @@ class JoinIndex::Filling {
   Filling(JoinIndex* index, bool only_keys, ThreadPool* pool)
       : index_(*index), n_(index->rows_.rows), only_keys_(only_keys), pool_(pool) {}
 
-  /// A bit for each key value, from `low` on.
-  Status SetBits(const int64_t* keys, uint64_t low) {
+  /// A bit for each key value, from `low` to low + span.
+  Status SetBits(const int64_t* keys, uint64_t low, uint64_t span) {
+    index_.present_.resize(span / 64 + 1);
     const size_t chunks = n_ < kSharedRows || Workers(pool_) == 1 ? 1 : 4 * Workers(pool_);
     return ForEach(pool_, chunks, [&](size_t c) {
       // Keys often come in order: a word of bits is kept while they stay in it.
@@ -73,12 +74,15 @@ class JoinIndex::Filling {
       const auto begin = index_.heads_.begin();
       std::fill(begin + static_cast<ptrdiff_t>(p * part), begin + static_cast<ptrdiff_t>(End(p, part)), kNoRow);
     };
-    if (n_ < kSharedRows) {
+    if (n_ < kSharedRows || (Workers(pool_) == 1 && slots <= kCachedSlots)) {
       TESSERA_TRY(ForEach(pool_, parts, [&](size_t p) {
         clear(p);
         return Status::Ok();
       }));
-      for (size_t row = n_; row-- > 0;) InsertAnywhere(static_cast<uint32_t>(row), home(row));
+      for (size_t row = n_; row-- > 0;) {
+        ThrowIfInterrupted(row);
+        InsertAnywhere(static_cast<uint32_t>(row), home(row));
+      }
       return Status::Ok();
     }
     TESSERA_TRY(SortByPart(bits, parts, home));
@@ -157,7 +161,6 @@ class JoinIndex::Filling {
       uint32_t& head = index_.heads_[at];
       if (head == kNoRow) {
         head = row;
-        if (!index_.present_.empty()) index_.present_[at / 64] |= uint64_t{1} << (at % 64);
         return true;
       }
       if (!index_.direct_ && !SameKey(row, head)) continue;
@@ -227,17 +230,20 @@ Status JoinIndex::Finish(RowSet rows, int keys, bool only_keys, ThreadPool* pool
   Filling filling(this, only_keys, pool);
   if (storage == StorageClass::kInt || storage == StorageClass::kText) {
     range_ = RangeOf(rows_, keys);
+    if (n == 0) {
+      direct_ = true;
+      return Status::Ok();
+    }
     const auto low = static_cast<uint64_t>(range_.low);
     const uint64_t span = static_cast<uint64_t>(range_.high) - low;
-    direct_ = n == 0 || span < std::max((only_keys ? kBitsPerRow : kHeadsPerRow) * n, kSmallSpan);
-    if (n == 0) return Status::Ok();
-    if (direct_) {
-      direct_size_ = span + 1;
-      if (only_keys || span / 4 > n) present_.resize(span / 64 + 1);
-      const int64_t* const key = word_columns_[0];
-      if (only_keys) return filling.SetBits(key, low);
-      return filling.Run(span + 1, [=](size_t row) { return static_cast<uint64_t>(key[row]) - low; });
-    }
+    const bool has_heads = span < std::max(kHeadsPerRow * n, kSmallHeads);
+    const bool has_bits = span < std::max(kBitsPerRow * n, kSmallBits) && (only_keys || !has_heads || span / 4 > n);
+    direct_ = has_heads || (only_keys && has_bits);
+    if (direct_) direct_size_ = span + 1;
+    const int64_t* const key = word_columns_[0];
+    if (has_bits) TESSERA_TRY(filling.SetBits(key, low, span));
+    if (only_keys && has_bits) return Status::Ok();
+    if (has_heads) return filling.Run(span + 1, [=](size_t row) { return static_cast<uint64_t>(key[row]) - low; });
   }
   const size_t slots = std::bit_ceil(std::max<size_t>(16, 2 * n));
   return filling.Run(slots, [&](size_t row) {

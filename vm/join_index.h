@@ -1,9 +1,9 @@
 // A join table on the host: the rows that Build collected and an index over their keys. Private to vm/.
 //
 // One integer or text key whose values lie close together addresses its rows directly (slot: key - least key); other
-// keys are hashed, with linear probing. Rows with the same key form a chain in the order of rows. Where it only matters
-// whether a key is there, as in IN and EXISTS, close keys are a set of bits, and no row is found. REQUIRES: Finish before
-// any probe; then it is read-only.
+// keys are hashed, with linear probing. Rows with the same key form a chain in the order of rows. A set of bits says which
+// keys are there, unless they lie too far apart. Where nothing else matters, as in IN and EXISTS, no row is found.
+// REQUIRES: Finish before any probe; then it is read-only.
 #pragma once
 
 #include <cstdint>
@@ -53,9 +53,9 @@ class JoinIndex {
   const uint32_t* direct_heads() const { return heads_.data(); }
   uint64_t direct_size() const { return direct_size_; }
   int64_t direct_base() const { return range_.low; }
-  /// One bit per key value, or nullptr if most values have a row. Probes of a sparse table test these bits first,
-  /// because they are 32 times smaller than the heads and stay in cache (SSB q2.1 on two cores: 55 ms without, see
-  /// bench/README.md).
+  /// One bit per key value from key_range().low on, or nullptr: keys that lie too far apart, or most values have a row.
+  /// Probes test these bits first, because they are 32 times smaller than the heads, and stay in cache (SSB q2.1 on two
+  /// cores: 55 ms without, see bench/README.md).
   const uint64_t* present() const { return present_.empty() ? nullptr : present_.data(); }
 
   /// For the keys with `n` rows' words, one behind the other, gives found(i, row) the first row with the key, or kNoRow.

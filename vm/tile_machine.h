@@ -329,6 +329,8 @@ class TileMachine {
   }
   template <class M>
   void DoFromText(const Instruction& in);
+  void KeepPresent(const Source<int64_t>& s, const JoinIndex& join);
+  void FindDirect(const Source<int64_t>& s, const JoinIndex& join, uint32_t* cursor);
   template <class M>
   void DoProbe(const Instruction& in);
   template <class M>

@@ -58,19 +58,25 @@ void TileMachine::DoGroup(const Instruction& in) {
 
 void TileMachine::FindManyGroups(const Instruction& in, GroupTable* table) {
   const size_t words = static_cast<size_t>(table->words());
-  many_keys_.resize(kTileRows * words);
-  size_t n = 0;
+  many_keys_.resize(std::max(many_keys_.size(), kTileRows * words));
+  size_t n = 0, more = 0;
+  uint16_t repeated[kTileRows];  // rows with the key of the row before, which group_ has the number of
   WithKeyWords(in, section_.columns, [&](int i, int64_t* key, uint64_t nulls) {
     key[words - 1] = static_cast<int64_t>(nulls);
-    uint64_t hash = kHashSeed;
-    for (size_t w = 0; w < words; ++w) {
-      hash = HashWord(hash, key[w]);
-      many_keys_[n * words + w] = key[w];
+    int64_t* const to = many_keys_.data() + n * words;
+    // Sorted data gives runs of one group.
+    if (n > 0 && SameWords(key, to - words, table->words())) {
+      group_[static_cast<size_t>(i)] = many_rows_[n - 1];
+      repeated[more++] = static_cast<uint16_t>(i);
+      return;
     }
+    uint64_t hash = kHashSeed;
+    for (size_t w = 0; w < words; ++w) hash = HashWord(hash, to[w] = key[w]);
     many_hashes_[n] = hash;
     many_rows_[n++] = static_cast<uint16_t>(i);
   });
   table->FindOrMakeMany(many_keys_.data(), many_hashes_, n, [&](size_t k, uint32_t g) { group_[many_rows_[k]] = g; });
+  for (size_t k = 0; k < more; ++k) group_[repeated[k]] = group_[group_[repeated[k]]];
   table->MakeStates();
 }
 

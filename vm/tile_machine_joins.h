@@ -51,6 +51,47 @@ void TileMachine::WithKeyWords(const Instruction& in, const std::vector<SqlType>
   });
 }
 
+/// Drops rows whose key has no bit. Without a branch: a dead row or a key out of range reads bit 0 and is masked off.
+void TileMachine::KeepPresent(const Source<int64_t>& s, const JoinIndex& join) {
+  if (s.one) return;
+  const uint64_t* const present = join.present();
+  const auto low = static_cast<uint64_t>(join.key_range().low);
+  const uint64_t size = static_cast<uint64_t>(join.key_range().high) - low + 1;
+  Keep([&](int i) {
+    const uint64_t at = static_cast<uint64_t>(s.values[i]) - low;
+    const bool in_range = (at < size) & (mask_[i] != 0) & (s.nulls == nullptr || s.nulls[i] == 0);
+    const uint64_t where = in_range ? at : 0;
+    return in_range & ((present[where / 64] >> (where % 64) & 1) != 0);
+  });
+}
+
+/// Lets the cursors of live rows point at the first row with their key.
+void TileMachine::FindDirect(const Source<int64_t>& s, const JoinIndex& join, uint32_t* cursor) {
+  const uint64_t size = join.direct_size();
+  if (s.one || size == 0) {
+    const uint32_t row = s.one && !s.one_null ? join.FirstDirect(s.values[0]) : kNoRow;
+    ForLive([&](int i) { cursor[i] = row; });
+    if (row == kNoRow) Keep([](int) { return false; });
+    return;
+  }
+  const uint32_t* heads = join.direct_heads();
+  const uint64_t base = static_cast<uint64_t>(join.direct_base());
+  if (!join.has_rows()) {
+    std::fill_n(cursor, n_, 0);
+  } else if (join.present() != nullptr) {
+    ForOnlyLive([&](int i) { cursor[i] = heads[static_cast<uint64_t>(s.values[i]) - base]; });
+  } else {
+    // Without a branch: a dead row or a key out of range reads entry 0 and is masked off.
+    Keep([&](int i) {
+      const uint64_t at = static_cast<uint64_t>(s.values[i]) - base;
+      const bool in_table = (at < size) & (mask_[i] != 0) & (s.nulls == nullptr || s.nulls[i] == 0);
+      const uint32_t row = heads[in_table ? at : 0];
+      cursor[i] = row;
+      return in_table & (row != kNoRow);
+    });
+  }
+}
+
 template <class M>
 void TileMachine::DoProbe(const Instruction& in) {
   const JoinIndex& join = *joins_[in.p1];
@@ -61,43 +102,10 @@ void TileMachine::DoProbe(const Instruction& in) {
     if (rows.at == kNoRow) Keep([](int) { return false; });
     return;
   }
-  if (join.direct()) {
+  if (join.direct() || join.present() != nullptr) {
     const Source<int64_t> s = Fetch<int64_t>(in.p2, 0);
-    const uint64_t size = join.direct_size();
-    if (s.one || size == 0) {
-      const uint32_t row = s.one && !s.one_null ? join.FirstDirect(s.values[0]) : kNoRow;
-      ForLive([&](int i) { cursor[i] = row; });
-      if (row == kNoRow) Keep([](int) { return false; });
-      return;
-    }
-    const uint32_t* heads = join.direct_heads();
-    const uint64_t base = static_cast<uint64_t>(join.direct_base());
-    // Without a branch: a dead row or a key out of range reads entry 0 and is masked off.
-    auto inside = [&](int i, uint64_t at) {
-      return (at < size) & (mask_[i] != 0) & (s.nulls == nullptr || s.nulls[i] == 0);
-    };
-    if (const uint64_t* present = join.present()) {
-      Keep([&](int i) {
-        const uint64_t at = static_cast<uint64_t>(s.values[i]) - base;
-        const bool in_table = inside(i, at);
-        const uint64_t where = in_table ? at : 0;
-        return in_table & ((present[where / 64] >> (where % 64) & 1) != 0);
-      });
-      if (heads == nullptr) {
-        std::fill_n(cursor, n_, 0);
-      } else {
-        ForOnlyLive([&](int i) { cursor[i] = heads[static_cast<uint64_t>(s.values[i]) - base]; });
-      }
-    } else {
-      Keep([&](int i) {
-        const uint64_t at = static_cast<uint64_t>(s.values[i]) - base;
-        const bool in_table = inside(i, at);
-        const uint32_t row = heads[in_table ? at : 0];
-        cursor[i] = row;
-        return in_table & (row != kNoRow);
-      });
-    }
-    return;
+    if (join.present() != nullptr) KeepPresent(s, join);
+    if (join.direct()) return FindDirect(s, join, cursor);
   }
   const Section& builder = program_.sections[static_cast<size_t>(program_.joins[in.p1].section)];
   const auto words = static_cast<size_t>(join.words());
