@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,8 @@ inline size_t EmittedOutputs(const Query& q) { return q.outputs.size() - q.windo
 std::vector<size_t> FeedingOrder(const std::vector<const Expr*>& arguments);
 
 class BlockGenerator {
+  using Steps = std::span<const JoinStep>;
+
  public:
   BlockGenerator(const Plan& plan, Assembly* assembly)
       : q_(*plan.query),
@@ -83,6 +86,7 @@ class BlockGenerator {
   void NoteColumns(const Expr& e, ColumnSet* needed) const;
   PayloadColumns NumberPayload(const JoinStep& j, const ColumnSet& needed) const;
   SqlType TypeOf(const std::pair<int, int>& column) const;
+  Expr LeafOf(const std::pair<int, int>& column) const;
   const std::vector<const Expr*>& ComputedOf(int relation) const {
     return plan_.computed[static_cast<size_t>(relation)];
   }
@@ -90,6 +94,14 @@ class BlockGenerator {
   bool MakesSameTable(const JoinStep& a, const JoinStep& b) const;
   /// The section that fills the join table of a step, and before it those of its own joins.
   Status BuildSide(const JoinStep& j);
+  Status FillTable(const JoinStep& j);
+  /// The sections that build the sides of a pipeline; and, behind the first `stored` of them, one that stores its rows.
+  Status Sides(int driver, Steps joins, size_t stored);
+  Status StoreRows(int driver, Steps joins);
+  /// Numbers the columns that are stored of what the pipeline needs.
+  void NumberStored(int driver, Steps joins, size_t stored, ColumnSet needed);
+  /// The section scans stored rows.
+  void ScanStored(int driver, SectionBuilder* b, PipelineScope* scope);
   /// Tells the section which expressions it is going to evaluate: those of joins, then keys, then other values.
   void AnnounceJoined(SectionBuilder* b) const;
   /// The filters of a pipeline's driver by when they are tested: before its joins, and behind the first of them.
@@ -97,15 +109,14 @@ class BlockGenerator {
     std::vector<const Expr*> first, late;
   };
   /// A filter that reads several columns of each row is late where it costs less to look into the first join table first.
-  DriverFilters FiltersOf(int driver, const std::vector<JoinStep>& joins) const;
-  static void AnnouncePipeline(const DriverFilters& filters, const std::vector<JoinStep>& joins, SectionBuilder* b);
+  DriverFilters FiltersOf(int driver, Steps joins) const;
+  static void AnnouncePipeline(const DriverFilters& filters, Steps joins, SectionBuilder* b);
   /// The front of the pipeline: scan, filters, probes. Loops over several matches are left open; CloseLoops ends them.
   Status Front(SectionBuilder* b, PipelineScope* scope);
   void ScanDriver(SectionBuilder* b, PipelineScope* scope);
   /// Probes the join tables of a pipeline, one after another. `late`: filters behind the first of them.
-  Status Joins(const std::vector<JoinStep>& joins, const std::vector<const Expr*>& late, SectionBuilder* b,
-               PipelineScope* scope);
-  void FilterByKeyRanges(const std::vector<JoinStep>& joins, SectionBuilder* b, PipelineScope* scope);
+  Status Joins(Steps joins, const std::vector<const Expr*>& late, SectionBuilder* b, PipelineScope* scope);
+  void FilterByKeyRanges(Steps joins, SectionBuilder* b, PipelineScope* scope);
   /// Puts what the grid needs of the driver's rows into registers.
   Status ComputeOfDriver(SectionBuilder* b, PipelineScope* scope);
   /// Probes the join table of a step and tests the predicates that can be tested then. `narrowed`: earlier steps may
@@ -154,6 +165,11 @@ class BlockGenerator {
   JoinStep driver_;  ///< Plan::build_driver: the join table of the driver's rows, which no section probes
   std::map<const JoinStep*, PayloadColumns> payload_;
   std::map<const JoinStep*, int> join_of_;  ///< the join table of a step
+  struct StoredRows {
+    int section = -1;
+    PayloadColumns columns;
+  };
+  std::map<int, StoredRows> stored_;  ///< by the relation that drives their pipeline
   std::vector<Loop> loops_;
   std::vector<int> skips_;  ///< SkipIfNone instructions whose target is not known yet
 };

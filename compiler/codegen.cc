@@ -61,7 +61,7 @@ Status BlockGenerator::Block() {
     if (derived != nullptr) TESSERA_TRY(GenerateRowsOf(*derived));
   }
   FindNeededColumns();
-  for (const JoinStep& j : plan_.joins) TESSERA_TRY(BuildSide(j));
+  TESSERA_TRY(Sides(plan_.driver, plan_.joins, plan_.stored));
   if (plan_.build_driver) {  // a join table that no section probes
     driver_.side_rows = plan_.rows[static_cast<size_t>(plan_.driver)];
     driver_.build_order = plan_.joins[0].probe_order;

@@ -16,6 +16,7 @@ void BlockGenerator::FindNeededColumns() {
   ColumnSet needed;
   ForEachJoinedRoot(plan_, [&](const Expr& e, bool) { NoteColumns(e, &needed); });
   NumberPayloads(plan_.joins, needed);
+  NumberStored(plan_.driver, plan_.joins, plan_.stored, needed);
   driver_.relation = plan_.driver;
   if (plan_.build_driver) payload_[&driver_] = NumberPayload(driver_, needed);
 }
@@ -29,6 +30,25 @@ void BlockGenerator::NumberPayloads(const std::vector<JoinStep>& joins, const Co
     for (const Expr* e : j.build_keys) NoteColumns(*e, &inside);
     ForEachJoinRoot(j.joins, [&](const Expr& e, bool) { NoteColumns(e, &inside); });
     NumberPayloads(j.joins, inside);
+    NumberStored(j.relation, j.joins, j.stored, inside);
+  }
+}
+
+void BlockGenerator::NumberStored(int driver, Steps joins, size_t stored, ColumnSet needed) {
+  if (stored == 0) return;
+  for (const JoinStep& j : joins.subspan(stored)) {
+    for (const JoinStep& semi : j.joins) {
+      if (!semi.of_stored || semi.relation != driver) continue;
+      for (const Expr* key : semi.build_keys) NoteColumns(*key, &needed);
+    }
+  }
+  std::set<int> relations = {driver};
+  for (const JoinStep& j : joins.first(stored)) {
+    if (!OnlyFilters(j.kind)) ForEachRelation(j, [&](int r) { relations.insert(r); });
+  }
+  PayloadColumns& columns = stored_[driver].columns;
+  for (const auto& column : needed) {
+    if (relations.contains(column.first)) columns.emplace(column, static_cast<int>(columns.size()));
   }
 }
 
@@ -73,10 +93,56 @@ Status BlockGenerator::BuildSide(const JoinStep& j) {
     join_of_[&j] = join;
     return Status::Ok();
   }
-  for (const JoinStep& inside : j.joins) TESSERA_TRY(BuildSide(inside));
+  if (!j.of_stored) TESSERA_TRY(Sides(j.relation, j.joins, j.stored));
+  return FillTable(j);
+}
+
+Status BlockGenerator::Sides(int driver, Steps joins, size_t stored) {
+  for (size_t i = 0; i < joins.size(); ++i) {
+    if (i == stored && stored > 0) TESSERA_TRY(StoreRows(driver, joins.first(stored)));
+    TESSERA_TRY(BuildSide(joins[i]));
+  }
+  return Status::Ok();
+}
+
+Status BlockGenerator::StoreRows(int driver, Steps joins) {
+  PipelineScope scope(q_, driver);
+  SectionBuilder b(program_, &constants_, &scope);
+  SetSource(driver, &b.section);
+  StoredRows& stored = stored_.at(driver);
+  b.section.registers.resize(stored.columns.size());
+  for (const auto& [column, number] : stored.columns) b.section.registers[static_cast<size_t>(number)] = TypeOf(column);
+  b.section.columns = b.section.registers;
+  const DriverFilters filters = FiltersOf(driver, joins);
+  AnnouncePipeline(filters, joins, &b);
+  for (const Expr* f : filters.first) TESSERA_TRY(b.Keep(*f));
+  TESSERA_TRY(Joins(joins, filters.late, &b, &scope));
+  for (const auto& [column, number] : stored.columns) TESSERA_TRY(b.ValueIn(LeafOf(column), number));
+  b.Emit(Opcode::Emit);
+  CloseLoops(&b);
+  TESSERA_TRY(Finish(&b, joins.back().rows));
+  stored.section = static_cast<int>(program_->sections.size()) - 1;
+  return Status::Ok();
+}
+
+void BlockGenerator::ScanStored(int driver, SectionBuilder* b, PipelineScope* scope) {
+  const StoredRows& stored = stored_.at(driver);
+  b->section.source_kind = Section::Source::kSection;
+  b->section.source = stored.section;
+  b->section.label = "stored rows of " + ScanLabel(driver).substr(ScanLabel(driver).find(' ') + 1);
+  scope->ScanStored(&stored.columns);
+}
+
+Status BlockGenerator::FillTable(const JoinStep& j) {
   PipelineScope scope(q_, j.relation);
   SectionBuilder b(program_, &constants_, &scope);
-  SetSource(j.relation, &b.section);
+  const bool goes_on = j.of_stored || j.stored > 0;  // with stored rows
+  if (goes_on) {
+    ScanStored(j.relation, &b, &scope);
+  } else {
+    SetSource(j.relation, &b.section);
+  }
+  const Steps joins = j.of_stored ? Steps() : Steps(j.joins).subspan(j.stored);
   b.section.sink = Section::Sink::kJoin;
   b.section.keys = static_cast<int32_t>(j.build_keys.size());
   // Registers r0 ..: keys, then payload.
@@ -85,22 +151,17 @@ Status BlockGenerator::BuildSide(const JoinStep& j) {
   for (const Expr* e : ComputedOf(j.relation)) b.section.registers.push_back(e->type);
   for (const auto& [column, number] : payload) b.section.registers.push_back(TypeOf(column));
   b.section.columns = b.section.registers;
-  const DriverFilters filters = FiltersOf(j.relation, j.joins);
-  AnnouncePipeline(filters, j.joins, &b);
+  const DriverFilters filters = goes_on ? DriverFilters() : FiltersOf(j.relation, joins);
+  AnnouncePipeline(filters, joins, &b);
   for (const Expr* k : j.build_keys) b.WillEvaluate(*k);
   for (const Expr* f : filters.first) TESSERA_TRY(b.Keep(*f));
-  TESSERA_TRY(Joins(j.joins, filters.late, &b, &scope));
+  TESSERA_TRY(Joins(joins, filters.late, &b, &scope));
   for (size_t k = 0; k < j.build_keys.size(); ++k) {
     TESSERA_TRY(b.Key(*j.build_keys[k]));
     b.Store(static_cast<int>(k));
   }
   for (const auto& [column, number] : payload) {
-    Expr leaf;
-    leaf.kind = Expr::Kind::kColumn;
-    leaf.relation = column.first;
-    leaf.column = column.second;
-    leaf.type = TypeOf(column);
-    TESSERA_TRY(b.Value(leaf));
+    TESSERA_TRY(b.Value(LeafOf(column)));
     b.Store(b.section.keys + number);
   }
   const std::vector<const Expr*>& computed = ComputedOf(j.relation);
@@ -129,11 +190,21 @@ SqlType BlockGenerator::TypeOf(const std::pair<int, int>& column) const {
   return q_.relations[static_cast<size_t>(column.first)].column_types[static_cast<size_t>(column.second)];
 }
 
+Expr BlockGenerator::LeafOf(const std::pair<int, int>& column) const {
+  Expr leaf;
+  leaf.kind = Expr::Kind::kColumn;
+  leaf.relation = column.first;
+  leaf.column = column.second;
+  leaf.type = TypeOf(column);
+  return leaf;
+}
+
 /// (What `match` reads is left out: it is mostly gone when the loop that looks for a match has ended.)
 void BlockGenerator::AnnounceJoined(SectionBuilder* b) const {
   for (const Expr* c : plan_.constants) b->WillKeep(*c);
-  const bool scanned = plan_.driver >= 0 && !plan_.build_driver;
-  AnnouncePipeline(scanned ? FiltersOf(plan_.driver, plan_.joins) : DriverFilters(), plan_.joins, b);
+  const bool scanned = plan_.driver >= 0 && !plan_.build_driver && plan_.stored == 0;
+  AnnouncePipeline(scanned ? FiltersOf(plan_.driver, plan_.joins) : DriverFilters(),
+                   Steps(plan_.joins).subspan(plan_.stored), b);
   for (const ExprPtr& e : q_.group_by) b->WillEvaluate(*e);
   std::vector<const Expr*> arguments;  // each once, as they are fed
   for (const Aggregate& a : q_.aggregates) {
@@ -144,8 +215,7 @@ void BlockGenerator::AnnounceJoined(SectionBuilder* b) const {
   for (size_t i = 0; i < EmittedOutputs(q_); ++i) b->WillEvaluate(*q_.outputs[i].expr);
 }
 
-void BlockGenerator::AnnouncePipeline(const DriverFilters& filters, const std::vector<JoinStep>& joins,
-                                      SectionBuilder* b) {
+void BlockGenerator::AnnouncePipeline(const DriverFilters& filters, Steps joins, SectionBuilder* b) {
   for (const Expr* f : filters.first) b->WillKeep(*f);
   for (size_t i = 0; i < joins.size(); ++i) {
     for (const Expr* e : joins[i].probe_keys) b->WillEvaluate(*e);
@@ -157,7 +227,7 @@ void BlockGenerator::AnnouncePipeline(const DriverFilters& filters, const std::v
 
 /// (A condition on one column is tested on its codes, or on its dictionary's entries. One on several decodes each of them,
 /// which costs about as much as to look a key up in a small table.)
-BlockGenerator::DriverFilters BlockGenerator::FiltersOf(int driver, const std::vector<JoinStep>& joins) const {
+BlockGenerator::DriverFilters BlockGenerator::FiltersOf(int driver, Steps joins) const {
   DriverFilters filters;
   filters.first = plan_.filters[static_cast<size_t>(driver)];
   if (joins.empty()) return filters;
@@ -182,18 +252,19 @@ BlockGenerator::DriverFilters BlockGenerator::FiltersOf(int driver, const std::v
 Status BlockGenerator::Front(SectionBuilder* b, PipelineScope* scope) {
   ScanDriver(b, scope);
   for (const Expr* c : plan_.constants) TESSERA_TRY(b->Keep(*c));
-  const bool scanned = plan_.driver >= 0 && !plan_.build_driver;  // false: another section scans and stores it
+  // false: another section scans and stores it
+  const bool scanned = plan_.driver >= 0 && !plan_.build_driver && plan_.stored == 0;
   const DriverFilters filters = scanned ? FiltersOf(plan_.driver, plan_.joins) : DriverFilters();
   for (const Expr* f : filters.first) TESSERA_TRY(b->Keep(*f));
   if (scanned && !ComputedOf(plan_.driver).empty()) {
     if (!b->section.code.empty()) skips_.push_back(b->Emit(Opcode::SkipIfNone));
     TESSERA_TRY(ComputeOfDriver(b, scope));
   }
-  return Joins(plan_.joins, filters.late, b, scope);
+  return Joins(Steps(plan_.joins).subspan(plan_.stored), filters.late, b, scope);
 }
 
-Status BlockGenerator::Joins(const std::vector<JoinStep>& joins, const std::vector<const Expr*>& late,
-                             SectionBuilder* b, PipelineScope* scope) {
+Status BlockGenerator::Joins(Steps joins, const std::vector<const Expr*>& late, SectionBuilder* b,
+                             PipelineScope* scope) {
   FilterByKeyRanges(joins, b, scope);
   bool narrowed = !b->section.code.empty();
   for (const JoinStep& j : joins) {
@@ -218,6 +289,8 @@ void BlockGenerator::ScanDriver(SectionBuilder* b, PipelineScope* scope) {
     s.label = "rows of " + (r.alias.empty() ? "a derived table" : r.alias);
     scope->ScanPayload(&payload_[&driver_]);
     scope->ScanComputed(&ComputedOf(plan_.driver));
+  } else if (plan_.stored > 0) {
+    ScanStored(plan_.driver, b, scope);
   } else {
     SetSource(plan_.driver, &s);
   }
@@ -225,7 +298,7 @@ void BlockGenerator::ScanDriver(SectionBuilder* b, PipelineScope* scope) {
 
 /// The invisible join: the keys of a filtered build side bound the foreign key. So whole tablets, and most rows of the
 /// others, fail a range test on the encoded column and are never probed.
-void BlockGenerator::FilterByKeyRanges(const std::vector<JoinStep>& joins, SectionBuilder* b, PipelineScope* scope) {
+void BlockGenerator::FilterByKeyRanges(Steps joins, SectionBuilder* b, PipelineScope* scope) {
   Section& s = b->section;
   for (const JoinStep& j : joins) {
     if (!j.filtered || j.probe_keys.size() != 1) continue;

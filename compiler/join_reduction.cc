@@ -16,6 +16,8 @@ namespace {
 constexpr double kWorthIt = 0.5;
 /// To look up several keys costs this times one.
 constexpr double kManyKeys = 1.5;
+/// To store a row and to scan it twice.
+constexpr double kStoreCost = 8;
 
 /// Pipelines that give keys have at most so many joins, and a block has at most so many restricted sides: what is run
 /// once more should be small, and the machine has room for a few hundred sections.
@@ -39,21 +41,24 @@ struct Keys {
 
 class SideRestriction {
  public:
-  SideRestriction(const JoinGraph& graph, Plan* plan) : graph_(graph), plan_(*plan) {}
+  SideRestriction(const JoinGraph& graph, const PlanOptions& options, Plan* plan)
+      : graph_(graph), options_(options), plan_(*plan) {}
 
   /// The sides of a pipeline, and what is inside them. Keys come from the pipeline as it was, so that what is copied does
   /// not hold copies itself.
-  void Restrict(int driver, std::vector<JoinStep>* joins) {
+  void Restrict(int driver, std::vector<JoinStep>* joins, size_t* stored) {
     const std::vector<JoinStep> original = *joins;
     for (size_t i = 0; i < joins->size(); ++i) {
       JoinStep& step = (*joins)[i];
-      Restrict(step.relation, &step.joins);
-      RestrictSide(driver, original, i, &step);
+      Restrict(step.relation, &step.joins, &step.stored);
+      RestrictSide(driver, original, i, &step, stored);
     }
     for (size_t i = joins->size(); i-- > 0;) {
       const double rows = i == 0 ? graph_.filtered_rows(static_cast<size_t>(driver)) : (*joins)[i - 1].rows;
-      if (std::optional<JoinStep> semi = FilterBefore(original[i], rows))
-        joins->insert(joins->begin() + static_cast<std::ptrdiff_t>(i), std::move(*semi));
+      std::optional<JoinStep> semi = FilterBefore(original[i], rows);
+      if (!semi) continue;
+      joins->insert(joins->begin() + static_cast<std::ptrdiff_t>(i), std::move(*semi));
+      *stored += i < *stored ? 1 : 0;
     }
   }
 
@@ -84,7 +89,8 @@ class SideRestriction {
     return best;
   }
 
-  void RestrictSide(int driver, const std::vector<JoinStep>& joins, size_t number, JoinStep* restricted) {
+  void RestrictSide(int driver, const std::vector<JoinStep>& joins, size_t number, JoinStep* restricted,
+                    size_t* stored) {
     JoinStep& side = *restricted;
     double best_cost = kWorthIt * SideCost(side, side.side_rows);
     Keys best;
@@ -110,6 +116,10 @@ class SideRestriction {
     if (best_key == nullptr || restricted_ == kMostSides) return;
     ++restricted_;
     JoinStep semi;
+    if (best.driver == driver && (*stored == 0 || *stored == best.joins.size()) && IsWorthStoring(best)) {
+      *stored = best.joins.size();
+      semi.of_stored = true;
+    }
     semi.relation = best.driver;
     semi.joins = std::move(best.joins);
     semi.kind = JoinKind::kSemi;
@@ -121,6 +131,14 @@ class SideRestriction {
     side.joins.insert(side.joins.begin(), std::move(semi));
     side.side_rows = best_left;
     side.filtered = true;
+  }
+
+  /// Whether the rows of a start of the pipeline are better stored than made twice. (Ranks make their own part of them
+  /// twice rather than exchange them.)
+  bool IsWorthStoring(const Keys& keys) const {
+    const bool plain = std::ranges::all_of(
+        keys.joins, [](const JoinStep& j) { return j.kind == JoinKind::kInner || OnlyFilters(j.kind); });
+    return options_.ranks == 1 && plain && !keys.joins.empty() && kStoreCost * keys.rows < keys.cost;
   }
 
   static double SideCost(const JoinStep& side, double rows) {
@@ -161,15 +179,16 @@ class SideRestriction {
   }
 
   const JoinGraph& graph_;
+  const PlanOptions& options_;
   const Plan& plan_;
   size_t restricted_ = 0;
 };
 
 }  // namespace
 
-void RestrictSides(const JoinGraph& graph, Plan* plan) {
+void RestrictSides(const JoinGraph& graph, const PlanOptions& options, Plan* plan) {
   if (HasVolatile(*plan->query)) return;
-  SideRestriction(graph, plan).Restrict(plan->driver, &plan->joins);
+  SideRestriction(graph, options, plan).Restrict(plan->driver, &plan->joins, &plan->stored);
 }
 
 }  // namespace tessera

@@ -31,6 +31,10 @@ struct JoinStep {
   /// the two sides are sorted; nullptr: neither side is sorted.
   const Expr* probe_order = nullptr;
   const Expr* build_order = nullptr;
+  /// The rows of so many of `joins` are stored, because other sides need their keys, and scanned by the rest. 0: none.
+  size_t stored = 0;
+  /// The side is what the pipeline of its relation stores, so that `joins` are not made again.
+  bool of_stored = false;
   bool filtered = false;  ///< the build side is filtered, so that its keys may span less than the probing column
   double side_rows = 0;   ///< estimate of the rows of the join table
   double rows = 0;        ///< estimate after this join
@@ -60,6 +64,7 @@ struct Plan {
   std::vector<std::vector<const Expr*>> computed;
   std::vector<double> rows;  ///< per relation: estimate after its filters
   std::vector<JoinStep> joins;
+  size_t stored = 0;       ///< as JoinStep::stored
   double joined_rows = 1;  ///< estimate of the rows after all joins
   double made_rows = 1;    ///< estimate of the rows or groups made from them, before LIMIT and UNION ALL
   /// Estimate of the rows of the result, UNION ALL and LIMIT included; the same under each join strategy.

@@ -58,31 +58,38 @@ class BlockPrinter {
       Line(depth++, Grouping());
     }
     if (plan_.driver < 0) {
-      const int inside = PrintJoins(depth, "", plan_.joins);
+      const int inside = PrintJoins(depth, "", plan_.joins, 0);
       Line(inside, plan_.constants.empty() ? "One row" : "One row where " + List(plan_.constants, " and "));
       PrintSides(inside, plan_.joins);
     } else {
-      PrintPipeline(depth, "", plan_.build_driver ? "Store: " : "", plan_.driver, plan_.joins);
+      PrintPipeline(depth, "", plan_.build_driver ? "Store: " : "", plan_.driver, plan_.joins, plan_.stored);
     }
   }
 
  private:
   /// `prefix` comes before its last join or, without joins, before its scan; `of_scan` before its scan.
   void PrintPipeline(int depth, const std::string& prefix, const std::string& of_scan, int driver,
-                     const std::vector<JoinStep>& joins) {
-    const int inside = PrintJoins(depth, prefix, joins);
+                     const std::vector<JoinStep>& joins, size_t stored) {
+    const int inside = PrintJoins(depth, prefix, joins, stored);
     Scan(inside, (joins.empty() ? prefix : "") + of_scan, driver);
     PrintSides(inside, joins);
   }
 
   /// The joins, the last one first, each one level deeper. Returns the depth of what comes below them.
-  int PrintJoins(int depth, std::string prefix, const std::vector<JoinStep>& joins) {
-    for (size_t i = joins.size(); i-- > 0; prefix.clear()) Line(depth++, prefix + Join(joins[i]));
+  int PrintJoins(int depth, std::string prefix, const std::vector<JoinStep>& joins, size_t stored) {
+    for (size_t i = joins.size(); i-- > 0; prefix.clear())
+      Line(depth++, prefix + (i + 1 == stored ? "Store: " : "") + Join(joins[i]));
     return depth;
   }
 
   void PrintSides(int depth, const std::vector<JoinStep>& joins) {
-    for (const JoinStep& j : joins) PrintPipeline(depth--, "Build: ", "", j.relation, j.joins);
+    for (const JoinStep& j : joins) {
+      if (j.of_stored) {
+        Line(depth--, "Build: Stored rows of " + NameOf(j.relation) + RowsText(j.side_rows));
+      } else {
+        PrintPipeline(depth--, "Build: ", "", j.relation, j.joins, j.stored);
+      }
+    }
   }
 
   void Line(int indent, const std::string& text) {
@@ -146,11 +153,15 @@ class BlockPrinter {
     return text + RowsText(j.rows);
   }
 
-  void Scan(int indent, const std::string& prefix, int r) {
+  /// "lineitem l1"
+  std::string NameOf(int r) const {
     const Relation& relation = q_.relations[static_cast<size_t>(r)];
     const std::string& table = relation.table == nullptr ? relation.alias : relation.table->schema.name;
-    std::string text =
-        "Scan " + (table.empty() ? "derived table" : table) + (table == relation.alias ? "" : " " + relation.alias);
+    return (table.empty() ? "derived table" : table) + (table == relation.alias ? "" : " " + relation.alias);
+  }
+
+  void Scan(int indent, const std::string& prefix, int r) {
+    std::string text = "Scan " + NameOf(r);
     const auto& filters = plan_.filters[static_cast<size_t>(r)];
     std::vector<const Expr*> tested = filters;
     if (r == plan_.driver) tested.insert(tested.begin(), plan_.constants.begin(), plan_.constants.end());

@@ -13,7 +13,12 @@ bool PipelineScope::Find(const Expr& leaf, SectionBuilder* b, Operand* operand) 
     *operand = Operand::Register(mark->second);
     return true;
   }
-  if (leaf.relation == scanned_) {
+  if (stored_ != nullptr) {
+    if (const auto column = stored_->find({leaf.relation, leaf.column}); column != stored_->end()) {
+      *operand = Operand::Slot(SlotOf(column->second, leaf.type, b));
+      return true;
+    }
+  } else if (leaf.relation == scanned_) {
     *operand = Operand::Slot(SlotOf(leaf, b));
     return true;
   }
@@ -42,7 +47,8 @@ bool PipelineScope::FindComputed(const Expr& e, SectionBuilder* b, Operand* oper
 
 int PipelineScope::TableSlot(const Expr& column, SectionBuilder* b) {
   const bool stored = column.kind == Expr::Kind::kColumn && column.relation == scanned_ &&
-                      scanned_payload_ == nullptr && q_.relations[static_cast<size_t>(scanned_)].table != nullptr;
+                      scanned_payload_ == nullptr && stored_ == nullptr &&
+                      q_.relations[static_cast<size_t>(scanned_)].table != nullptr;
   return stored ? SlotOf(column, b) : -1;
 }
 

@@ -26,6 +26,8 @@ class PipelineScope : public Scope {
 
   /// The rows scanned are those of a join table whose columns are numbered by `payload`.
   void ScanPayload(const PayloadColumns* payload) { scanned_payload_ = payload; }
+  /// The rows scanned are stored ones, of several relations; their columns are numbered by `columns`.
+  void ScanStored(const PayloadColumns* columns) { stored_ = columns; }
   /// From here on columns of `relation` are payload columns of join table `join`, numbered by `payload`.
   void AddJoin(int relation, int join, const PayloadColumns* payload) { joined_[relation] = {join, payload}; }
   /// From here on the values of `list`, computed of the scanned relation, are the first columns of its join table.
@@ -56,6 +58,7 @@ class PipelineScope : public Scope {
   const Query& q_;
   int scanned_;
   const PayloadColumns* scanned_payload_ = nullptr;
+  const PayloadColumns* stored_ = nullptr;
   std::map<int, Joined> joined_;
   std::map<int, int> marks_;  ///< relation -> register
   std::vector<Computed> computed_;

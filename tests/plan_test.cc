@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -175,6 +176,27 @@ TEST_F(PlanTest, LargeSidesAreRestrictedToKeysThatAreLookedUp) {
       Has(query, {"Hash semi join on o.id = i.orders", "Scan orders o", "Build: Hash semi join on i.orders = o.id",
                   "Scan item i", "Build: Scan orders o where o.day = 3"}));
   EXPECT_EQ(Answer(query), "count(*)\n100\n");
+}
+
+TEST_F(PlanTest, RowsWhoseKeysRestrictALargeSideAreMadeOnce) {
+  const std::string query =
+      "SELECT count(*) AS c FROM orders o, customer WHERE customer = customer.id AND nation = 3 AND EXISTS (SELECT * "
+      "FROM "
+      "item a WHERE a.orders = o.id AND a.part < o.day) AND NOT EXISTS (SELECT * FROM item b WHERE b.orders = o.id AND "
+      "b.part > o.day + 400)";
+  EXPECT_TRUE(
+      Has(query, {"Hash anti join on o.id = b.orders", "Hash semi join on o.id = a.orders",
+                  "Store: Hash join (unique key) on o.customer = customer.id", "Scan orders o",
+                  "Build: Hash semi join on a.orders = o.id", "Scan item a", "Build: Stored rows of orders o",
+                  "Build: Hash semi join on b.orders = o.id", "Scan item b", "Build: Stored rows of orders o"}));
+  const std::vector<std::string> sections = SectionsOf(query);
+  EXPECT_EQ(std::count(sections.begin(), sections.end(), "scan orders o -> rows"), 1);
+  EXPECT_EQ(std::count(sections.begin(), sections.end(), "stored rows of orders o -> groups of 0 keys"), 1);
+  EXPECT_EQ(
+      Answer(query),
+      Answer("SELECT count(*) AS c FROM orders o WHERE customer IN (SELECT id FROM customer WHERE nation = 3) AND "
+             "(SELECT min(part) FROM item WHERE orders = o.id) < day AND NOT (SELECT max(part) FROM item WHERE "
+             "orders = o.id) > day + 400"));
 }
 
 TEST_F(PlanTest, RowsAreDroppedBeforeTheyLookIntoALargeSide) {

@@ -54,12 +54,15 @@ void TileMachine::WithKeyWords(const Instruction& in, const std::vector<SqlType>
 /// Drops rows whose key has no bit. Without a branch: a dead row or a key out of range reads bit 0 and is masked off.
 void TileMachine::KeepPresent(const Source<int64_t>& s, const JoinIndex& join) {
   if (s.one) return;
+  // (Copies, because a store to the mask might change what is behind a reference.)
+  const int64_t* const values = s.values;
+  const uint8_t* const nulls = s.nulls;
   const uint64_t* const present = join.present();
   const auto low = static_cast<uint64_t>(join.key_range().low);
   const uint64_t size = static_cast<uint64_t>(join.key_range().high) - low + 1;
-  Keep([&](int i) {
-    const uint64_t at = static_cast<uint64_t>(s.values[i]) - low;
-    const bool in_range = (at < size) & (mask_[i] != 0) & (s.nulls == nullptr || s.nulls[i] == 0);
+  Keep([=, this](int i) {
+    const uint64_t at = static_cast<uint64_t>(values[i]) - low;
+    const bool in_range = (at < size) & (mask_[i] != 0) & (nulls == nullptr || nulls[i] == 0);
     const uint64_t where = in_range ? at : 0;
     return in_range & ((present[where / 64] >> (where % 64) & 1) != 0);
   });
@@ -74,17 +77,19 @@ void TileMachine::FindDirect(const Source<int64_t>& s, const JoinIndex& join, ui
     if (row == kNoRow) Keep([](int) { return false; });
     return;
   }
-  const uint32_t* heads = join.direct_heads();
-  const uint64_t base = static_cast<uint64_t>(join.direct_base());
+  const int64_t* const values = s.values;
+  const uint8_t* const nulls = s.nulls;
+  const uint32_t* const heads = join.direct_heads();
+  const auto base = static_cast<uint64_t>(join.direct_base());
   if (!join.has_rows()) {
     std::fill_n(cursor, n_, 0);
   } else if (join.present() != nullptr) {
-    ForOnlyLive([&](int i) { cursor[i] = heads[static_cast<uint64_t>(s.values[i]) - base]; });
+    ForOnlyLive([=](int i) { cursor[i] = heads[static_cast<uint64_t>(values[i]) - base]; });
   } else {
     // Without a branch: a dead row or a key out of range reads entry 0 and is masked off.
-    Keep([&](int i) {
-      const uint64_t at = static_cast<uint64_t>(s.values[i]) - base;
-      const bool in_table = (at < size) & (mask_[i] != 0) & (s.nulls == nullptr || s.nulls[i] == 0);
+    Keep([=, this](int i) {
+      const uint64_t at = static_cast<uint64_t>(values[i]) - base;
+      const bool in_table = (at < size) & (mask_[i] != 0) & (nulls == nullptr || nulls[i] == 0);
       const uint32_t row = heads[in_table ? at : 0];
       cursor[i] = row;
       return in_table & (row != kNoRow);
