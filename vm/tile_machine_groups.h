@@ -28,7 +28,8 @@ void TileMachine::DoGroup(const Instruction& in) {
     recent_of_ = &table;
     recent_generation_ = table.generation();
   }
-  WithKeyWords(in, section_.columns, [&](int i, int64_t* key, uint64_t nulls) {
+  // (Always inlined: as a call for each row, TPC-H q1 took 6 % longer.)
+  const auto find = [&](int i, int64_t* key, uint64_t nulls) __attribute__((always_inline)) {
     key[words - 1] = static_cast<int64_t>(nulls);
     if (remembers && nulls == 0) {
       const int64_t second = words == 3 ? key[1] : 0;
@@ -52,7 +53,8 @@ void TileMachine::DoGroup(const Instruction& in) {
     last_group = group_[static_cast<size_t>(i)] = table.FindOrMake(key, hash);
     for (int w = 0; w < words; ++w) last[w] = key[w];
     any = true;
-  });
+  };
+  WithKeyWords(in, section_.columns, find);
   table.MakeStates();
 }
 
