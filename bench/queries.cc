@@ -470,9 +470,7 @@ Result<DeviceTimes> MeasureDevices(Session* session, const Options& options, con
 
 /// Whether device auto is at most a tenth and 0.2 ms slower than the better of host and gpu, query by query.
 Status EachDevice(Session* session, const Options& options) {
-  TESSERA_TRY(Set(session, "device", "auto"));
-  fmt::print("{}; {} runs\n\nquery     host ms     gpu ms    auto ms   limit ms\n", session->DeviceDescription(),
-             options.runs);
+  fmt::print("{} runs on each device\n\nquery     host ms     gpu ms    auto ms   limit ms\n", options.runs);
   std::ofstream csv;
   if (!options.csv.empty()) csv.open(options.csv);
   csv << "query,host_ms,gpu_ms,auto_ms,limit_ms,met\n";
@@ -493,8 +491,9 @@ Status EachDevice(Session* session, const Options& options) {
     csv << fmt::format("{},{},{},{},{:.4f},{}\n", query, cell(times.ms[0]), cell(times.ms[1]), cell(times.ms[2]),
                        times.Limit(), times.Met() ? 1 : 0);
   }
-  fmt::print("sum   {:>11.3f}{:>11.3f}{:>11.3f}\n\nauto is within the limit in {} of {} queries\n", sums[0], sums[1],
-             sums[2], met, options.queries.size());
+  TESSERA_TRY(Set(session, "device", "auto"));
+  fmt::print("sum   {:>11.3f}{:>11.3f}{:>11.3f}\n\nauto is within the limit in {} of {} queries; {}\n", sums[0],
+             sums[1], sums[2], met, options.queries.size(), session->DeviceDescription());
   if (!options.csv.empty() && !csv.flush()) return {ErrorCode::kIo, "could not write \"" + options.csv + "\""};
   return Status::Ok();
 }
