@@ -356,8 +356,8 @@ class RankCluster final : public Cluster {
       TESSERA_TRY(in->End());
       TESSERA_ASSIGN(program, vm::Program::Parse(command.program));
       TESSERA_TRY(vm::Verify(program));
-      TESSERA_ASSIGN(snapshot,
-                     tablets_.Update(command.tables, program, rank(), ranks(), settings.replicate_below, &wanted));
+      TESSERA_ASSIGN(snapshot, tablets_.Update(command.tables, program,
+                                               {rank(), ranks(), settings.replicate_below, command.use_gpu}, &wanted));
       if (command.use_gpu) {
         Status opened = gpu_.Open(local_rank(), command.gpu_memory);
         if (!opened.ok() && command.gpu_required) return opened;

@@ -12,6 +12,7 @@
 
 #include "mpi/messenger.h"
 #include "vm/program.h"
+#include "vm/tablet_shares.h"
 
 namespace tessera {
 namespace {
@@ -21,6 +22,7 @@ class AbsentTablet final : public Tablet {
  public:
   explicit AbsentTablet(const TabletIdentity& identity) : identity_(identity) {}
   uint32_t rows() const override { return identity_.rows; }
+  uint64_t weight() const override { return identity_.file_bytes; }
   Result<ChunkPointer> Chunk(int) const override {
     return Status(ErrorCode::kInternal, "tablet " + std::to_string(identity_.tablet_id) + " was not sent to this rank");
   }
@@ -56,6 +58,21 @@ bool Describes(const TablesMessage& message, const vm::Program& program) {
     return std::all_of(s.slots.begin(), s.slots.end(),
                        [&](const vm::Slot& slot) { return static_cast<size_t>(slot.column) < columns; });
   });
+}
+
+/// Which tablets of the table the rank scans, at least in part.
+std::vector<bool> TabletsOf(const TableInfo& table, const RankShare& share) {
+  const bool by_tablets = vm::SharedByTablets(table, share.ranks, share.replicate_below);
+  std::vector<bool> out(table.tablets.size(), !by_tablets);
+  if (!by_tablets) return out;
+  // (Ranks that may use GPUs learn only later whether there is one.)
+  for (const bool whole : {false, true}) {
+    if (whole && !share.use_gpu) break;
+    for (const vm::TabletPart& part : vm::ShareTablets(table, share.ranks, whole)) {
+      if (part.rank == share.rank) out[part.tablet] = true;
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -94,8 +111,7 @@ void RankTablets::Open(std::string directory, bool scattered) {
 }
 
 Result<std::shared_ptr<const Snapshot>> RankTablets::Update(const TablesMessage& message, const vm::Program& program,
-                                                            int rank, int ranks, uint64_t replicate_below,
-                                                            std::vector<WantedTablet>* wanted) {
+                                                            const RankShare& share, std::vector<WantedTablet>* wanted) {
   if (!Describes(message, program)) return Messenger::Damaged(0);
   const std::vector<int64_t>& alive = message.alive;
   std::erase_if(tables_, [&](const auto& t) { return std::find(alive.begin(), alive.end(), t.first) == alive.end(); });
@@ -127,12 +143,15 @@ Result<std::shared_ptr<const Snapshot>> RankTablets::Update(const TablesMessage&
       info->tablets.push_back(std::move(tablet));
     }
     known.tablets = std::move(kept);
-    const bool by_tablets = vm::SharedByTablets(*info, ranks, replicate_below);
+    std::vector<size_t> lacking;
     for (size_t i = 0; i < table.tablets.size(); ++i) {
       if (info->tablets[i] != nullptr) continue;
-      if (!by_tablets || i % static_cast<size_t>(ranks) == static_cast<size_t>(rank))
-        wanted->push_back({table.tablets[i], snapshot->tables.size(), i});
+      lacking.push_back(i);
       info->tablets[i] = std::make_shared<AbsentTablet>(table.tablets[i]);
+    }
+    const std::vector<bool> needed = TabletsOf(*info, share);
+    for (const size_t i : lacking) {
+      if (needed[i]) wanted->push_back({table.tablets[i], snapshot->tables.size(), i});
     }
     snapshot->tables.push_back(std::move(info));
   }

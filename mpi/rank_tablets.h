@@ -22,6 +22,13 @@ inline constexpr uint64_t kGreatestTablet = uint64_t{1} << 46;
 /// What other ranks need to know of the tables that the program reads. Errors: kSql, a table is not in the snapshot.
 Result<TablesMessage> DescribeTables(const vm::Program& program, const Snapshot& snapshot);
 
+/// What decides which tablets a rank needs.
+struct RankShare {
+  int rank = 0, ranks = 1;
+  uint64_t replicate_below = 0;
+  bool use_gpu = false;  ///< sections may run on GPUs, which take whole tablets
+};
+
 class RankTablets {
  public:
   /// Begins anew with this directory: forgets all tables and tablets.
@@ -29,9 +36,8 @@ class RankTablets {
   /// Makes the snapshot for the executor from the master's message. `wanted` gets the tablets of this rank's portion
   /// that are not here yet, in the order of their tables in the program and of their places in these. Keep must add them
   /// before a program runs. Errors: kCorrupt, the message does not say what the (verified) program needs to know.
-  Result<std::shared_ptr<const Snapshot>> Update(const TablesMessage& message, const vm::Program& program, int rank,
-                                                 int ranks, uint64_t replicate_below,
-                                                 std::vector<WantedTablet>* wanted);
+  Result<std::shared_ptr<const Snapshot>> Update(const TablesMessage& message, const vm::Program& program,
+                                                 const RankShare& share, std::vector<WantedTablet>* wanted);
   /// Room for a tablet's bytes: in memory up to `memory` bytes in all, otherwise in a file without a name. Errors:
   /// kResource.
   Result<uint8_t*> MakeRoom(const TabletIdentity& identity, uint64_t memory);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "mpi/cluster.h"
+#include "vm/tablet_shares.h"
 
 namespace tessera {
 namespace {

@@ -105,6 +105,8 @@ class Tablet {
   virtual ~Tablet() = default;
   /// Rows: at least 1.
   virtual uint32_t rows() const = 0;
+  /// How much of its table's work it is: the bytes of its file, or its rows if it is none.
+  virtual uint64_t weight() const { return rows(); }
   /// Chunk of column `column`; its checksum is verified the first time, and packed streams are unpacked. Errors: kCorrupt,
   /// kIo, with the file's name.
   virtual Result<ChunkPointer> Chunk(int column) const = 0;

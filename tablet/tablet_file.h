@@ -52,6 +52,7 @@ class TabletFile final : public Tablet {
   TabletFile& operator=(const TabletFile&) = delete;
 
   uint32_t rows() const override { return identity_.rows; }
+  uint64_t weight() const override { return identity_.file_bytes; }
   Result<ChunkPointer> Chunk(int column) const override;
   Result<ChunkPointer> PackedChunk(int column) const override;
   Result<ChunkStorage> StorageOf(int column) const override;

@@ -46,6 +46,27 @@ def test_small_tables_are_shared_by_tiles():
     check(len(scanned) == 4 and min(scanned) > 0 and sum(scanned) == 20000, scanned)
 
 
+def test_tablets_are_shared_by_bytes():
+    directory = database("uneven", rows=6 * 65536, tablet_rows=65536)
+    query = "SELECT count(*), sum(a), min(b) FROM t"
+    ordered = "SELECT a, b FROM t WHERE a % 30011 = 7"
+    alone = [run([TESSERA, directory, "-c", sql]).stdout for sql in (query, ordered)]
+    for ranks, most in ((4, 1.01), (2, 1.01), (5, 1.05)):
+        for options in ([], ["--scatter"]):
+            stats = os.path.join(WORK, "uneven.stats")
+            done = run(mpirun(ranks, directory, *options, "--stats-file", stats, "-c",
+                              f"SET replicate_below = 0; {query}; {ordered}"))
+            check(done.stdout == "".join(alone), ranks, options, done.stdout, "instead of", alone, done.stderr)
+            lines = [line for line in csv.DictReader(open(stats)) if line["section"] == ""][:ranks]
+            scanned = [int(line["rows_scanned"]) for line in lines]
+            check(sum(scanned) == 6 * 65536 and max(scanned) <= most * sum(scanned) / ranks, ranks, options, scanned)
+            if options:
+                # What is cut goes to each rank that scans some of it, and nothing else goes twice.
+                sent = int(lines[0]["bytes_scattered"])
+                all_bytes = sum(map(os.path.getsize, glob.glob(directory + "/tablet-*")))
+                check(0 < sent < (ranks - 1 + 4) / 6 * all_bytes, ranks, sent, all_bytes)
+
+
 def test_statistics_of_every_rank():
     directory = database("stats")
     for form in ("csv", "json"):

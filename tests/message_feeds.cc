@@ -137,7 +137,7 @@ bool UseTables(const TablesMessage& message, const vm::Program& program) {
     RankTablets tablets;
     tablets.Open("/nonexistent", scattered);
     std::vector<WantedTablet> wanted;
-    const auto snapshot = tablets.Update(message, program, 1, 3, 0, &wanted);
+    const auto snapshot = tablets.Update(message, program, {1, 3, 0, scattered}, &wanted);
     all = all && snapshot.ok();
     if (!snapshot.ok()) continue;
     vm::Executor executor(1);

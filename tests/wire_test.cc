@@ -213,7 +213,7 @@ TEST(Wire, RanksKnowOfATableWhatTheMasterKnows) {
   RankTablets tablets;
   tablets.Open((*database)->directory(), false);
   std::vector<WantedTablet> wanted;
-  const auto theirs = tablets.Update(received, *compiled->program, 1, 2, 0, &wanted);
+  const auto theirs = tablets.Update(received, *compiled->program, {1, 2, 0, false}, &wanted);
   ASSERT_TRUE(theirs.ok());
   const std::vector<ColumnStatistics>& expected = (*masters)->Find("t")->statistics;
   const std::vector<ColumnStatistics>& known = (*theirs)->Find("t")->statistics;

@@ -95,6 +95,7 @@ class Run {
         const int join = static_cast<int>(j);
         state_.may_be_in_shares[j] = MayBeInShares(state_.program, join) && !placement_.IsUsedOnDevice(join);
       }
+      state_.whole_tablets = placement_.AnyRankHasDevice();
       return Status::Ok();
     });
     for (size_t i = 0; i < state_.program.sections.size(); ++i) {
@@ -422,12 +423,6 @@ int GridOf(const Program& program, const Section& section) {
     return IsGrid(program.joins[in.p1].strategy) ? in.p1 : -1;  // a grid is the first join
   }
   return -1;
-}
-
-bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below) {
-  uint64_t bytes = 0;
-  for (const ColumnStatistics& c : table.statistics) bytes += c.encoded_bytes;
-  return table.tablets.size() >= static_cast<size_t>(ranks) && bytes >= replicate_below;
 }
 
 Executor::Executor(int threads) : impl_(std::make_unique<Impl>(threads)) {}

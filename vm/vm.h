@@ -332,10 +332,6 @@ bool MayBeInShares(const Program& program, int join);
 /// The join table that a section probes as a grid: its rows are cut into ranges, as the source's rows are cut into
 /// tiles. -1: none.
 int GridOf(const Program& program, const Section& section);
-/// How ranks share a stored table: whole tablets in turn, tablet i to rank i modulo `ranks`; or, if there are too few
-/// of them or the table has fewer encoded bytes than `replicate_below`, every rank has all of it and scans some of its
-/// tiles.
-bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below);
 
 /// Takes result rows, batch by batch, in order. An error ends the run and is returned by it.
 using RowConsumer = std::function<Status(RowBatch&&)>;

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "vm/run/portion.h"
 #include "vm/run/unwanted_groups.h"
+#include "vm/tablet_shares.h"
 
 namespace tessera::vm {
 
@@ -22,7 +22,8 @@ bool DeviceSections::Gathers(const Section& s) const {
   const Exchange* const exchange = state_.options.exchange;
   if (exchange == nullptr || s.sink != Section::Sink::kJoin) return false;
   // A table that is on every rank is read there by each.
-  return s.source_kind != Section::Source::kTable || Portion(*state_.SourceTable(s), exchange).by_tablet();
+  return s.source_kind != Section::Source::kTable ||
+         SharedByTablets(*state_.SourceTable(s), exchange->ranks(), exchange->replicate_below());
 }
 
 const TableInfo* DeviceSections::TableOf(int number) {
@@ -37,10 +38,10 @@ const TableInfo* DeviceSections::TableOf(int number) {
   portion.id = table->id;
   portion.schema = table->schema;
   portion.statistics = table->statistics;
-  for (size_t t = static_cast<size_t>(exchange->rank()); t < table->tablets.size();
-       t += static_cast<size_t>(exchange->ranks())) {
-    portion.tablets.push_back(table->tablets[t]);
-    portion.rows += table->tablets[t]->rows();
+  for (const TabletPart& part : ShareTablets(*table, exchange->ranks(), true)) {
+    if (part.rank != exchange->rank()) continue;
+    portion.tablets.push_back(table->tablets[part.tablet]);
+    portion.rows += part.rows;
   }
   return &portion;
 }

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "vm/aggregate.h"
-#include "vm/run/portion.h"
 #include "vm/section_encoder.h"
+#include "vm/tablet_shares.h"
 
 namespace tessera::vm {
 namespace {
@@ -61,6 +61,7 @@ Status Placement::Place() {
   if (Exchange* const exchange = state_.options.exchange; exchange != nullptr) {
     TESSERA_ASSIGN(const uint64_t devices, exchange->Sum(all_have_device ? 1 : 0));
     all_have_device = devices == static_cast<uint64_t>(exchange->ranks());
+    any_has_device_ = devices > 0;
   }
   if (state_.options.gpu == nullptr) return Status::Ok();
   barred_.assign(on_device_.size(), false);
@@ -106,7 +107,9 @@ Status Placement::PlaceSection(size_t number, bool all_have_device) {
     on_device_[number] = can.ok() && cheap && wanted && (options.exchange == nullptr || together);
     return of_join && options.gpu_required ? can : Status::Ok();
   }
-  const Portion portion(*state_.SourceTable(s), options.exchange);
+  const bool by_tablets =
+      options.exchange == nullptr ||
+      SharedByTablets(*state_.SourceTable(s), options.exchange->ranks(), options.exchange->replicate_below());
   if (s.sink == Section::Sink::kJoin) {
     // If every rank has the table, each builds the whole join table by itself: for a GPU this is faster than exchanging
     // the rows. Otherwise each makes its rows, and the devices exchange them.
@@ -117,7 +120,7 @@ Status Placement::PlaceSection(size_t number, bool all_have_device) {
   }
   // A GPU takes whole tablets. All ranks must share the table in the same way, and perhaps some have no GPU.
   const bool costly = ReadsLargeDictionaries(number) || LocksGroups(s);
-  const bool in_tablets = portion.by_tablet() || (all_have_device && ProbesBy(s, JoinStrategy::kDp));
+  const bool in_tablets = by_tablets || (all_have_device && ProbesBy(s, JoinStrategy::kDp));
   if ((!in_tablets || costly) && !options.gpu_required) return Status::Ok();
   on_device_[number] = can.ok();
   return options.gpu_required ? can : Status::Ok();

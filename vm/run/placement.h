@@ -17,6 +17,8 @@ class Placement {
   /// Decides for all sections. All ranks get the same result. Errors: a section cannot run where it must.
   Status Choose();
   bool OnDevice(int section) const { return on_device_[static_cast<size_t>(section)]; }
+  /// Whether this rank or another one has a device; the same on all ranks.
+  bool AnyRankHasDevice() const { return any_has_device_; }
   /// Whether a section placed there probes the join table or scans it.
   bool IsUsedOnDevice(int join) const;
   bool IsUsedOnHost(int join) const;
@@ -46,6 +48,7 @@ class Placement {
   bool ProbesBy(const Section& s, JoinStrategy strategy) const;
 
   const RunState& state_;
+  bool any_has_device_ = false;
   std::vector<bool> on_device_;  ///< by section
   std::vector<bool> barred_;     ///< by section: it reads rows that the device will not have
 };

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "tablet/tablet.h"
+#include "vm/tablet_shares.h"
 #include "vm/tile_machine.h"
 #include "vm/vm.h"
 
@@ -16,38 +18,47 @@ namespace tessera::vm {
 /// the same time. A multiple of kTileRows.
 inline constexpr uint32_t kUnitRows = 1 << 16;
 
-/// Tablets are assigned round robin, so that each is read by one rank. A table with too few tablets for that, or one
-/// that every rank has, is shared by units, which are made small enough to give every rank some.
+/// A stored table is shared by tablets (vm/tablet_shares.h). One with too few of them, or one that every rank has, is
+/// shared by units, which are made small enough to give every rank some.
 class Portion {
  public:
-  /// For a stored table. `exchange`: nullptr if this process runs alone.
-  Portion(const TableInfo& table, const Exchange* exchange) {
+  /// For a stored table. `exchange`: nullptr if this process runs alone. `whole`: tablets are not cut.
+  Portion(const TableInfo& table, const Exchange* exchange, bool whole) {
     if (exchange == nullptr) return;
-    rank_ = static_cast<uint64_t>(exchange->rank());
-    ranks_ = static_cast<uint64_t>(exchange->ranks());
-    by_tablet_ = SharedByTablets(table, exchange->ranks(), exchange->replicate_below());
-    if (by_tablet_) return;
+    if (SharedByTablets(table, exchange->ranks(), exchange->replicate_below())) {
+      by_tablets_ = true;
+      for (const TabletPart& part : ShareTablets(table, exchange->ranks(), whole)) {
+        if (part.rank == exchange->rank()) parts_.push_back(part);
+      }
+      return;
+    }
+    ShareUnits(*exchange);
     const uint64_t tiles = (table.rows + kTileRows - 1) / kTileRows;
-    const uint64_t tiles_each = std::clamp<uint64_t>(tiles / ranks_, 1, kUnitRows / kTileRows);
+    const uint64_t tiles_each = std::clamp<uint64_t>(tiles / step_, 1, kUnitRows / kTileRows);
     unit_rows_ = static_cast<uint32_t>(tiles_each) * kTileRows;
   }
   /// For rows that every rank has. `exchange`: nullptr if this rank runs all of them.
-  explicit Portion(const Exchange* exchange) : by_tablet_(exchange == nullptr) {
-    if (exchange == nullptr) return;
-    rank_ = static_cast<uint64_t>(exchange->rank());
-    ranks_ = static_cast<uint64_t>(exchange->ranks());
+  explicit Portion(const Exchange* exchange) {
+    if (exchange != nullptr) ShareUnits(*exchange);
   }
 
-  bool by_tablet() const { return by_tablet_; }
-  bool HasTablet(size_t tablet) const { return !by_tablet_ || tablet % ranks_ == rank_; }
+  bool by_tablets() const { return by_tablets_; }
+  /// If by tablets: those of this rank, in the order of the rows.
+  const std::vector<TabletPart>& parts() const { return parts_; }
   uint32_t unit_rows() const { return unit_rows_; }
-  /// If not by tablet: the first unit of this rank, and the distance from one of its units to the next.
-  uint64_t first_unit() const { return by_tablet_ ? 0 : rank_; }
-  uint64_t unit_step() const { return by_tablet_ ? 1 : ranks_; }
+  /// If not by tablets: the first unit of this rank, and the distance from one of its units to the next.
+  uint64_t first_unit() const { return first_; }
+  uint64_t unit_step() const { return step_; }
 
  private:
-  uint64_t rank_ = 0, ranks_ = 1;
-  bool by_tablet_ = true;
+  void ShareUnits(const Exchange& exchange) {
+    first_ = static_cast<uint64_t>(exchange.rank());
+    step_ = static_cast<uint64_t>(exchange.ranks());
+  }
+
+  bool by_tablets_ = false;
+  std::vector<TabletPart> parts_;
+  uint64_t first_ = 0, step_ = 1;
   uint32_t unit_rows_ = kUnitRows;
 };
 

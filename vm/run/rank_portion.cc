@@ -11,6 +11,7 @@
 #include "vm/run/host_sections.h"
 #include "vm/run/portion.h"
 #include "vm/run/unit_runner.h"
+#include "vm/tablet_shares.h"
 
 namespace tessera::vm {
 

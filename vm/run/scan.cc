@@ -32,23 +32,29 @@ TabletEncoding EncodeRows(const Section& s, const RowSet& rows) {
   return out;
 }
 
-/// Adds the blocks of one tablet that have units of this rank. `next`: the number of the next block of the source.
-void CutTablet(const Portion& portion, uint32_t block_rows, size_t tablet, uint32_t rows, uint64_t* next,
-               std::vector<Block>* blocks) {
-  for (uint32_t first = 0; first < rows; ++*next) {
-    const uint32_t count = std::min(block_rows, rows - first);
-    if (portion.HasTablet(tablet)) blocks->push_back({*next, tablet, first, count});
-    first += count;
+/// Adds the blocks of some rows of a tablet. `tile`: the number of the tablet's first tile.
+void CutRows(const TabletPart& part, uint32_t block_rows, uint64_t tile, std::vector<Block>* blocks) {
+  for (uint32_t at = 0; at < part.rows;) {
+    const uint32_t first = part.first + at, count = std::min(block_rows, part.rows - at);
+    blocks->push_back({tile + first / kTileRows, part.tablet, first, count});
+    at += count;
   }
 }
 
-/// Cuts the source. `rows`: the rows of each of its tablets. `next`: the number of its first block.
-void CutSource(const Section& s, const Portion& portion, const std::vector<uint32_t>& rows, uint64_t next,
-               ScanUnits* units) {
+/// Cuts the source. `rows`: the rows of each of its tablets. `tile`: the number of its first tile. Returns that behind
+/// its last. A block has the number of its first tile, for ranks may cut a tablet anywhere between tiles.
+uint64_t CutSource(const Section& s, const Portion& portion, const std::vector<uint32_t>& rows, uint64_t tile,
+                   ScanUnits* units) {
   const uint32_t block_rows = ComparesPairs(s) ? kTileRows : portion.unit_rows();
-  for (size_t t = 0; t < rows.size(); ++t) CutTablet(portion, block_rows, t, rows[t], &next, &units->blocks);
+  auto part = portion.parts().begin();
+  for (size_t t = 0; t < rows.size(); ++t) {
+    if (!portion.by_tablets()) CutRows({t, 0, rows[t]}, block_rows, tile, &units->blocks);
+    for (; part != portion.parts().end() && part->tablet == t; ++part) CutRows(*part, block_rows, tile, &units->blocks);
+    tile += (uint64_t{rows[t]} + kTileRows - 1) / kTileRows;
+  }
   units->first = portion.first_unit();
   units->step = portion.unit_step();
+  return tile;
 }
 
 /// The ranges of the columns that the steps read, over rows [first, first + count).
@@ -118,7 +124,7 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
       scan->first_rows.push_back(first);
       first += tablet->rows();
     }
-    CutSource(s, Portion(*scan->table, state->options.exchange), rows, 0, &units);
+    CutSource(s, Portion(*scan->table, state->options.exchange, state->whole_tablets), rows, 0, &units);
     BeginTablets(scan);
     return Status::Ok();
   }
@@ -143,8 +149,9 @@ Status RenewSource(RunState* state, Scan* scan) {
   const Exchange* const exchange = state->options.exchange;
   const bool replicated = s.source_kind == Section::Source::kJoin && !state->in_shares[static_cast<size_t>(s.source)];
   const uint64_t first = exchange == nullptr || replicated ? 0 : static_cast<uint64_t>(exchange->rank()) << 32;
-  CutSource(s, Portion(replicated ? exchange : nullptr), {encoded.rows}, first + scan->next_block, &scan->units);
-  scan->next_block += scan->units.blocks.size();
+  scan->next_tile =
+      CutSource(s, Portion(replicated ? exchange : nullptr), {encoded.rows}, first + scan->next_tile, &scan->units) -
+      first;
   FindRanges(*state, scan);
   return Status::Ok();
 }

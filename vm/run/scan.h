@@ -22,14 +22,14 @@ inline constexpr uint32_t kRangeRows = 512;
 
 /// A piece of a source: some rows of one tablet (or of the one intermediate result).
 struct Block {
-  uint64_t number;  ///< among all blocks of the source, on all ranks
+  uint64_t number;  ///< that of its first tile among all tiles of the source, on all ranks
   size_t tablet;
   uint32_t first, rows;
 };
 
 /// What a worker takes: a block, or, in a grid, a block and a range of the join table's rows.
 struct Unit {
-  uint64_t number;  ///< among all units of the section, on all ranks
+  uint64_t number;  ///< unlike that of any other unit of the section, on all ranks; in the order of the rows
   size_t block;     ///< index in ScanUnits::blocks
   uint32_t range_first, range_end;
 
@@ -111,7 +111,7 @@ struct Scan {
   std::unique_ptr<SectionEncoder> encoder;  ///< of stored tables
   std::vector<LazyTablet> tablets;
   std::vector<uint64_t> first_rows;  ///< of stored tables: the number of each tablet's first row
-  uint64_t next_block = 0;           ///< the number of the next block, if the source comes in rounds
+  uint64_t next_tile = 0;            ///< the number of the next tile, if the source comes in rounds
   bool counted = false;              ///< the source's rows have been, in an earlier round
   uint64_t place = 0;                ///< what is added to rows' numbers, so that turns of a recursion differ
   SharedLoops loops;                 ///< over the texts of tablets that are being encoded

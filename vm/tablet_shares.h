@@ -1,0 +1,33 @@
+// Which rank scans which rows of a stored table: the only place that knows, and equal on all ranks, so that each row is
+// scanned once.
+//
+// Start at: ShareTablets. Pure functions; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tablet/tablet.h"
+
+namespace tessera::vm {
+
+/// Whether `ranks` ranks share the table by tablets. If it has too few of them, or fewer encoded
+/// bytes than `replicate_below`, every rank has all of it and scans some of its units.
+bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below);
+
+/// Rows [first, first + rows) of a tablet, and the rank that scans them.
+struct TabletPart {
+  size_t tablet = 0;
+  uint32_t first = 0, rows = 0;
+  int rank = 0;
+  friend bool operator==(const TabletPart&, const TabletPart&) = default;
+};
+
+/// All rows of the table, in their order. Ranks get about equally many bytes, and tablets that stand beside each other
+/// go to different ranks, because a condition on a column that rows are sorted by leaves such out together. `whole`:
+/// tablets are not cut, for a GPU takes whole ones. Otherwise, where ranks would get too different shares, some tablets
+/// are cut at tiles.
+std::vector<TabletPart> ShareTablets(const TableInfo& table, int ranks, bool whole);
+
+}  // namespace tessera::vm
