@@ -154,7 +154,8 @@ include tests/cuda_emulator/emulator.mk
 
 .PHONY: all programs tests torture-programs emulated demo demo-tpch test test-run test-gpu bench-ssb bench-tpch bench-sql demo-ssb-run demo-tpch-run \
         bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
-        bench-ranks bench-ranks-run bench-scaling bench-scaling-run asan tsan torture torture-run fuzz fuzz-run fuzz-tablets format format-check \
+        bench-ranks bench-ranks-run bench-scaling bench-scaling-run \
+        bench-compression bench-compression-run asan tsan torture torture-run fuzz fuzz-run fuzz-tablets format format-check \
         opcodes sql-reference help clean requirements FORCE
 
 all: programs torture-programs $(if $(MISSING_TEST),,tests emulated)  ##build Everything that can be built here, into build/ (the default)
@@ -232,6 +233,12 @@ bench-scaling:  ##measure A scaling experiment: SUITES="select join ssb tpch" RA
 bench-scaling-run: $(if $(NOBUILD),,$(B)/tessera $(B)/ssb_gen $(B)/tpch_gen $(B)/join_gen $(MPI_OBJECT))
 	@SUITES='$(SUITES)' RANKS='$(RANKS)' MODE='$(MODE)' DEVICE='$(DEVICE)' SCALE='$(SCALE)' bench/scaling/scaling.py $(B)
 
+bench-compression:  ##measure Schemes, the planner, zstd and gzip on TPC-H's columns: SCALE=0.1 CSV=file; see bench/compression.py
+	@$(if $(NOBUILD),,tests/setup build)
+	@$(MAKE) --no-print-directory bench-compression-run
+bench-compression-run: $(if $(NOBUILD),,$(B)/tessera $(B)/tpch_gen $(B)/compression_bench)
+	@PARTS='$(PARTS)' CSV='$(CSV)' SCALE='$(if $(filter command line environment,$(origin SCALE)),$(SCALE),0.1)' bench/compression.py $(B)
+
 FORMATTED = $(wildcard $(foreach f,$(FOLDERS) tests tests/torture tests/fuzz tests/cuda_emulator tests/cuda_emulator/kernels/device bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
 format:  ##maintain Format all C++ and CUDA sources with clang-format
 	@clang-format -i --style=file $(FORMATTED)
@@ -248,7 +255,7 @@ GROUPS := build:Build try:Try test:Test measure:Measure maintain:Maintain
 help:  ##build This list
 	@$(foreach g,$(GROUPS),printf '\n%s\n' $(word 2,$(subst :, ,$g)); \
 	  sed -nE 's/^([a-z-]+):.*##$(firstword $(subst :, ,$g)) (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | \
-	  while IFS=$$'\t' read -r t d; do printf '%-16s%s\n' "$$t" "$$d"; done; )
+	  while IFS=$$'\t' read -r t d; do printf '%-18s%s\n' "$$t" "$$d"; done; )
 	@printf '\nVariables: B, CUDA_ARCHS, NOCUDA=1, NOBUILD=1, SCALE, DEVICE, CSV, PARTS, RUNS, THREADS; see the head of the Makefile.\n'
 
 # ---- Banner and requirements ----------------------------------------------------------------------------------------
@@ -281,7 +288,7 @@ Tessera
 endef
 
 # Shown once, by the make that builds.
-BANNER_GOALS := all programs tests demo-ssb-run demo-tpch-run test-run torture-run test-gpu bench-ssb-run bench-tpch-run bench-sql-run bench-join-run bench-ranks-run bench-scaling-run
+BANNER_GOALS := all programs tests demo-ssb-run demo-tpch-run test-run torture-run test-gpu bench-ssb-run bench-tpch-run bench-sql-run bench-join-run bench-ranks-run bench-scaling-run bench-compression-run
 ifneq ($(filter $(BANNER_GOALS),$(or $(MAKECMDGOALS),all)),)
 ifeq ($(NOBUILD),)
 $(info $(BANNER))

@@ -20,6 +20,7 @@
 #include "kernels/run/join_build.h"
 #include "kernels/run/kept_results.h"
 #include "kernels/run/section_run.h"
+#include "kernels/unpack/measure_unpack.h"
 #include "kernels/window/device_windows.h"
 #include "vm/window.h"
 
@@ -256,6 +257,11 @@ class GpuBackend final : public Gpu {
     }
     bandwidth_ = 2.0 * static_cast<double>(kBytes) / (static_cast<double>(best) / 1e3);
     return bandwidth_;
+  }
+  Result<double> MeasureUnpack(const Chunk& chunk, std::vector<uint8_t>* codes) override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    TESSERA_TRY(gpu_.Open());
+    return kernels::MeasureUnpack(chunk, &gpu_, codes);
   }
   Status CanRun(const vm::Program& program, int section) const override { return CanLower(program, section); }
   bool HasWindows(const vm::Program& program, int section) const override {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "vm/vm.h"
@@ -50,6 +51,9 @@ class Gpu : public vm::SectionBackend {
   /// Bytes per second of a large copy within the device, counting those read and those written: what a scan is measured
   /// against. Measured the first time.
   virtual Result<double> MeasureBandwidth() = 0;
+  /// Milliseconds that kernels take to unpack the packed codes of a chunk, when many chunks are unpacked one behind the
+  /// other, and what they made. REQUIRES: the codes are packed, and verified.
+  virtual Result<double> MeasureUnpack(const Chunk& chunk, std::vector<uint8_t>* codes) = 0;
 };
 
 }  // namespace tessera

@@ -10,10 +10,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include "compiler/compiler.h"
 #include "kernels/kernels.h"
+#include "tablet/schemes/packed_stream.h"
 #include "tests/memory_tablet.h"
 #include "vm/vm.h"
 
@@ -197,6 +199,33 @@ TEST_F(GpuMemory, ColumnsStream) {
   }
   EXPECT_GT(cancelled, 0);
   EXPECT_LE(gpu->memory().cached_bytes, gpu->memory().budget_bytes);
+}
+
+/// What is measured unpacks to the values that were packed.
+TEST_F(GpuMemory, UnpackingIsMeasured) {
+  std::vector<uint64_t> values(5000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = i / 7 * 3 + 100000;
+  const SchemeTree ns = SchemeTree::Leaf(Scheme::kNs);
+  const SchemeTree tree{Scheme::kRle, 0, {{Scheme::kDelta, 0, {ns}}, ns}};
+  const std::vector<uint8_t> packed = *PackIntegers(values, tree, nullptr);
+  Chunk chunk;
+  chunk.type = SqlType::Of(TypeId::kInteger);
+  chunk.width = 4;
+  chunk.rows = static_cast<uint32_t>(values.size());
+  chunk.codes_bytes = (values.size() * 4 + 127) / 128 * 128;
+  chunk.packed_codes = packed.data();
+  chunk.packed_bytes = packed.size();
+  const std::unique_ptr<Gpu> gpu = Open(0);
+  std::vector<uint8_t> codes;
+  const Result<double> milliseconds = gpu->MeasureUnpack(chunk, &codes);
+  ASSERT_TRUE(milliseconds.ok()) << milliseconds.status().message();
+  EXPECT_GT(*milliseconds, 0);
+  ASSERT_EQ(codes.size(), values.size() * 4);
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint32_t code;
+    memcpy(&code, codes.data() + 4 * i, sizeof code);
+    ASSERT_EQ(code, values[i]) << i;
+  }
 }
 
 /// Rows in order, their windows, and arms behind each other: with room on the device, with room for some of it, and without.

@@ -1,6 +1,6 @@
-"""Plots as SVG, without a library: a curve with error bars and the ideal line, and stacked bars.
+"""Plots as SVG, without a library: a curve with error bars and the ideal line, stacked bars, bars side by side, lines.
 
-Start at: curve, stacks.
+Start at: curve, stacks, bars, lines.
 """
 
 import math
@@ -23,9 +23,11 @@ def spread(base, now):
 
 
 class Svg:
-    def __init__(self, title):
-        self.parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" '
-                      'font-size="12">', f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+    def __init__(self, title, width=WIDTH, below=0):
+        """`below`: more height under the plot."""
+        height = HEIGHT + below
+        self.parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
+                      'font-size="12">', f'<rect width="{width}" height="{height}" fill="white"/>',
                       f'<text x="{LEFT}" y="22" font-size="15">{title}</text>']
 
     def line(self, x1, y1, x2, y2, colour="#404040", dash=""):
@@ -34,6 +36,16 @@ class Svg:
 
     def text(self, x, y, text, anchor="middle"):
         self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>')
+
+    def slanted(self, x, y, text):
+        """Text that ends at (x, y) and rises to it."""
+        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="end" transform="rotate(-50 {x:.1f} {y:.1f})">{text}</text>')
+
+    def legend(self, left, names):
+        """The names of colours, one under the other."""
+        for i, (name, colour) in enumerate(names):
+            self.box(left, TOP + 18 * i, 10, 10, colour)
+            self.text(left + 17, TOP + 9 + 18 * i, name, "start")
 
     def box(self, x, y, width, height, colour):
         self.parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}"/>')
@@ -54,16 +66,16 @@ def ticks(greatest):
     return [i * step for i in range(int(greatest / step) + 1)]
 
 
-def axes(svg, greatest):
-    """The frame; returns the place of a value on the upright axis."""
+def axes(svg, greatest, label="ranks", right=WIDTH - RIGHT):
+    """The frame up to `right`; returns the place of a value on the upright axis."""
     def y(value):
         return HEIGHT - BOTTOM - value / greatest * (HEIGHT - BOTTOM - TOP)
     for tick in ticks(greatest):
-        svg.line(LEFT, y(tick), WIDTH - RIGHT, y(tick), "#e0e0e0")
+        svg.line(LEFT, y(tick), right, y(tick), "#e0e0e0")
         svg.text(LEFT - 6, y(tick) + 4, f"{tick:g}", "end")
     svg.line(LEFT, TOP, LEFT, HEIGHT - BOTTOM)
-    svg.line(LEFT, HEIGHT - BOTTOM, WIDTH - RIGHT, HEIGHT - BOTTOM)
-    svg.text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "ranks")
+    svg.line(LEFT, HEIGHT - BOTTOM, right, HEIGHT - BOTTOM)
+    svg.text((LEFT + right) / 2, HEIGHT - 8, label)
     return y
 
 
@@ -88,9 +100,7 @@ def curve(path, title, points, ideal):
         svg.line(x[n], y(least), x[n], y(greatest), COLOURS[0])
         svg.dot(x[n], y(middle), COLOURS[0])
         svg.text(x[n], HEIGHT - BOTTOM + 16, str(n))
-    for i, (name, colour) in enumerate((("measured", COLOURS[0]), ("ideal", "#909090"))):
-        svg.box(WIDTH - RIGHT + 15, TOP + 18 * i, 10, 10, colour)
-        svg.text(WIDTH - RIGHT + 32, TOP + 9 + 18 * i, name, "start")
+    svg.legend(WIDTH - RIGHT + 15, (("measured", COLOURS[0]), ("ideal", "#909090")))
     svg.save(path)
 
 
@@ -106,7 +116,41 @@ def stacks(path, title, shares):
             svg.box(left, y(below + value), 0.6 * width, y(below) - y(below + value), colour)
             below += value
         svg.text(left + 0.3 * width, HEIGHT - BOTTOM + 16, str(n))
-    for i, (name, colour) in enumerate(zip(shares[numbers[0]], COLOURS)):
-        svg.box(WIDTH - RIGHT + 15, TOP + 18 * i, 10, 10, colour)
-        svg.text(WIDTH - RIGHT + 32, TOP + 9 + 18 * i, name.removesuffix("_ms"), "start")
+    svg.legend(WIDTH - RIGHT + 15, zip((name.removesuffix("_ms") for name in shares[numbers[0]]), COLOURS))
+    svg.save(path)
+
+
+def bars(path, title, groups):
+    """`groups`: by name {series: value}; a group may lack some of the series of the first one."""
+    names = list(dict.fromkeys(name for group in groups.values() for name in group))
+    colours = dict(zip(names, COLOURS))
+    each = max(8, min(24, 900 // (len(groups) * (len(names) + 1))))  # of a bar
+    right = LEFT + each * (len(names) + 1) * len(groups) + 10
+    svg = Svg(title, right + RIGHT, 90)
+    y = axes(svg, 1.05 * max(value for group in groups.values() for value in group.values()), "", right)
+    for i, (group, values) in enumerate(groups.items()):
+        left = LEFT + 5 + each * (len(names) + 1) * i
+        for j, name in enumerate(names):
+            if name in values:
+                svg.box(left + each * j, y(values[name]), each - 1, y(0) - y(values[name]), colours[name])
+        svg.slanted(left + each * len(names) / 2 + 4, HEIGHT - BOTTOM + 14, group)
+    svg.legend(right + 15, colours.items())
+    svg.save(path)
+
+
+def lines(path, title, label, series, name_of=str):
+    """`series`: by name {x: y}; the places of x are by its logarithm, `name_of` it is what stands below."""
+    svg = Svg(title)
+    numbers = sorted({x for points in series.values() for x in points})
+    x = places(numbers)
+    y = axes(svg, 1.05 * max(value for points in series.values() for value in points.values()), label)
+    for points, colour in zip(series.values(), COLOURS):
+        there = sorted(points)
+        for a, b in zip(there, there[1:]):
+            svg.line(x[a], y(points[a]), x[b], y(points[b]), colour)
+        for n in there:
+            svg.dot(x[n], y(points[n]), colour)
+    for n in numbers:
+        svg.text(x[n], HEIGHT - BOTTOM + 16, name_of(n))
+    svg.legend(WIDTH - RIGHT + 15, zip(series, COLOURS))
     svg.save(path)

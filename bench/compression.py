@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""What compression makes of the columns of TPC-H's lineitem and part: each scheme, the planner, all trees, zstd and gzip.
+
+    bench/compression.py BUILD_DIR           (make bench-compression)
+
+Environment variables choose what to do. Their defaults:
+
+    SCALE=0.1              of TPC-H
+    COLUMNS=               "l_partkey p_type": only these
+    PARTS="columns costs"
+    CSV=                   a file for all figures
+    OUT=BUILD_DIR/bench/compression       ratio.svg, encode.svg, decode.svg
+
+columns: build/compression_bench says at its head what a line is. Ratio: bytes as stored to those of plain values. GB/s: of
+what unpacking makes, on one core. Estimated and measured: milliseconds to unpack the column.
+costs: what the planner's table of costs says of each scheme, for this machine's speed, beside what it takes here.
+"""
+
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+
+import plot
+from measure import ROOT, CsvFile, OtherLoad, Table, environment, median
+
+PLANS = ["speed", "balanced", "ratio", "search", "zstd", "gzip"]
+SCHEMES = ["NS", "NSV", "FOR", "DELTA", "RLE", "DICT", "BITMAP", "SEP", "SCALE"]
+COLUMNS = ["column", "plan", "tree", "values", "raw_bytes", "unpacked_bytes", "bytes", "encode_ms", "decode_ms", "estimated_ms",
+           "gpu_ms"]
+GZIP_LEVEL = 6  # the program's own
+
+
+def rate(unpacked_bytes, ms):
+    """GB/s; None where nothing was done."""
+    return unpacked_bytes / ms * 1e-6 if ms > 0 < unpacked_bytes else None
+
+
+class Compression:
+    def __init__(self, build):
+        self.build = build
+        self.scale = environment("SCALE", "0.1")
+        self.program = os.path.join(build, "compression_bench")
+        self.out = environment("OUT", os.path.join(build, "bench", "compression"))
+        os.makedirs(self.out, exist_ok=True)
+        self.csv = CsvFile(environment("CSV", ""), COLUMNS)
+        self.rows = []
+
+    def lines(self, *arguments):
+        """The lines of CSV that the program prints, as they come."""
+        process = subprocess.Popen([self.program, *arguments], stdout=subprocess.PIPE, text=True)
+        yield from csv.DictReader(process.stdout)
+        if process.wait() != 0:
+            sys.exit(f"bench/compression.py: compression_bench: status {process.returncode}")
+
+    def columns(self):
+        prepared = subprocess.run(["bench/queries.sh", "tpch", "prepare", self.build, self.scale], cwd=ROOT, check=True,
+                                  stdout=subprocess.PIPE, text=True)
+        database = os.path.join(ROOT, prepared.stdout.strip())
+        self.table = Table(f"TPC-H scale {self.scale}, one core", ("column", -18), ("plan", -8), ("ratio %", 7), ("encode GB/s", 11),
+                           ("decode GB/s", 11), ("estimated ms", 12), ("measured ms", 11), ("GPU GB/s", 8), ("tree", -20))
+        with tempfile.TemporaryDirectory() as scratch:
+            for line in self.lines("--database", database, "--raw", scratch, "--columns", environment("COLUMNS", "")):
+                row = {name: line[name] if name in COLUMNS[:3] else float(line[name]) for name in COLUMNS}
+                self.show(row)
+                if row["plan"] == "zstd":  # the last one of a column
+                    raw = os.path.join(scratch, row["column"])
+                    self.show(self.gzip(row, raw))
+                    os.remove(raw)
+        self.beside_search()
+        self.estimates()
+        self.plots()
+
+    def gzip(self, row, raw):
+        with open(raw, "rb") as file:
+            plain = file.read()
+        start = time.perf_counter()
+        packed = zlib.compress(plain, GZIP_LEVEL)
+        between = time.perf_counter()
+        if zlib.decompress(packed) != plain:
+            sys.exit("bench/compression.py: zlib gives other bytes back")
+        end = time.perf_counter()
+        return row | {"plan": "gzip", "tree": f"level {GZIP_LEVEL}", "bytes": len(packed), "encode_ms": (between - start) * 1e3,
+                      "decode_ms": (end - between) * 1e3}
+
+    def show(self, row):
+        self.rows.append(row)
+        self.csv.row(**row)
+        estimated = row["estimated_ms"] > 0
+        self.table.row(row["column"], row["plan"], 100 * row["bytes"] / row["raw_bytes"], rate(row["unpacked_bytes"], row["encode_ms"]),
+                       rate(row["unpacked_bytes"], row["decode_ms"]), row["estimated_ms"] if estimated else None,
+                       row["decode_ms"] if row["decode_ms"] > 0 else None, rate(row["unpacked_bytes"], row["gpu_ms"]), row["tree"])
+
+    def beside_search(self):
+        """The planner's bytes beside those of the best of all trees."""
+        found = {row["column"]: row["bytes"] for row in self.rows if row["plan"] == "search"}
+        more = {row["column"]: row["bytes"] / found[row["column"]] - 1 for row in self.rows
+                if row["plan"] == "ratio" and row["column"] in found}
+        if more:
+            worst = max(more, key=more.get)
+            print(f"\nThe planner, by ratio, beside all trees to depth 3, {len(more)} columns: at most {100 * more[worst]:+.1f} % "
+                  f"({worst}), at least {100 * min(more.values()):+.1f} %, median {100 * median(more.values()):+.1f} %")
+
+    def estimates(self):
+        """How far the estimated costs are from the measured ones."""
+        factors = sorted(row["estimated_ms"] / row["decode_ms"] for row in self.rows if row["estimated_ms"] > 0 < row["decode_ms"])
+        if factors:
+            tenth = len(factors) // 10
+            print(f"estimated to measured, {len(factors)} trees: median {median(factors):.2f}, eight of ten between "
+                  f"{factors[tenth]:.2f} and {factors[-1 - tenth]:.2f}")
+
+    def plots(self):
+        def by_column(plans, value):
+            groups = {}
+            for row in self.rows:
+                if row["plan"] in plans and value(row) is not None:
+                    groups.setdefault(row["column"], {})[row["plan"]] = value(row)
+            return groups
+        for name, plans, title, value in (
+                ("ratio", PLANS, "Stored, in % of plain values", lambda r: 100 * r["bytes"] / r["raw_bytes"]),
+                ("schemes", SCHEMES, "Single schemes: stored, in % of plain values", lambda r: 100 * r["bytes"] / r["raw_bytes"]),
+                ("encode", PLANS[1:], "Encoded, GB/s of one core", lambda r: rate(r["unpacked_bytes"], r["encode_ms"])),
+                ("decode", PLANS, "Decoded, GB/s of one core", lambda r: rate(r["unpacked_bytes"], r["decode_ms"]))):
+            groups = by_column(plans, value)
+            if groups:
+                plot.bars(os.path.join(self.out, name + ".svg"), title, groups)
+        print(f"plots: {self.out}")
+
+    def costs(self):
+        table = Table("ns a value, without the streams below", ("scheme", -16), ("measured", 8), ("table", 8), ("ratio", 6))
+        for line in self.lines("--costs"):
+            measured, expected = float(line["measured_ns"]), float(line["table_ns"])
+            table.row(line["scheme"], measured, expected, measured / expected)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    bench = Compression(sys.argv[1])
+    parts = environment("PARTS", "columns costs").split()
+    for part in parts:
+        if part not in ("columns", "costs"):
+            sys.exit(f"bench/compression.py: PARTS has columns and costs, not '{part}'")
+    for part in parts:
+        load = OtherLoad()
+        getattr(bench, part)()
+        print("\n" + load.text())
+
+
+if __name__ == "__main__":
+    main()
