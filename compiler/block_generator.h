@@ -26,6 +26,7 @@ struct Assembly {
   std::map<const Plan*, int> sections;  ///< the section that makes the rows of a block
   std::map<const Query*, int> working;  ///< of recursions: the section whose rows a working table stands for
   std::vector<double> estimates;        ///< per section, see Code
+  bool key_ranges = true;               ///< see PlanOptions::invisible_join
 };
 
 /// Columns of relations: (relation, column).

@@ -200,8 +200,9 @@ Status BlockGenerator::Distinct() {
   return Status::Ok();
 }
 
-Result<Code> Generate(const Plan& plan) {
+Result<Code> Generate(const Plan& plan, const PlanOptions& options) {
   Assembly assembly;
+  assembly.key_ranges = options.invisible_join;
   TESSERA_TRY(BlockGenerator(plan, &assembly).Run().status());
   const Query& query = *plan.query;
   for (int i = 0; i < query.visible; ++i) {

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "compiler/plan.h"
+#include "compiler/plan_options.h"
 #include "vm/program.h"
 
 namespace tessera {
@@ -18,6 +19,6 @@ struct Code {
 };
 
 /// The program that answers the query of `plan`. Errors: kUnsupported, the query needs more than the machine has.
-Result<Code> Generate(const Plan& plan);
+Result<Code> Generate(const Plan& plan, const PlanOptions& options);
 
 }  // namespace tessera

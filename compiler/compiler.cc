@@ -29,7 +29,7 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   FoldAggregates(&query);
   Simplify(&query);
   TESSERA_ASSIGN(const Plan plan, MakePlan(query, options));
-  TESSERA_ASSIGN(Code code, Generate(plan));
+  TESSERA_ASSIGN(Code code, Generate(plan, options));
   TESSERA_TRY(vm::Verify(*code.program));
   ExchangeJoins(snapshot, options, &code);
   c.program = std::move(code.program);

@@ -299,6 +299,7 @@ void BlockGenerator::ScanDriver(SectionBuilder* b, PipelineScope* scope) {
 /// The invisible join: the keys of a filtered build side bound the foreign key. So whole tablets, and most rows of the
 /// others, fail a range test on the encoded column and are never probed.
 void BlockGenerator::FilterByKeyRanges(Steps joins, SectionBuilder* b, PipelineScope* scope) {
+  if (!assembly_.key_ranges) return;
   Section& s = b->section;
   for (const JoinStep& j : joins) {
     if (!j.filtered || j.probe_keys.size() != 1) continue;

@@ -30,6 +30,8 @@ struct PlanOptions {
   ExchangeChoice join_exchange = ExchangeChoice::kAuto;
   /// Bytes of a build side that a rank has room for, and from which on an exchange is considered where it has.
   uint64_t broadcast_bytes = UINT64_MAX, exchange_bytes = UINT64_MAX;
+  /// Whether the keys of a filtered build side bound the foreign key that is scanned.
+  bool invisible_join = true;
 };
 
 }  // namespace tessera

@@ -86,6 +86,7 @@ ClusterSettings ClusterSettingsOf(const Settings& settings) {
 PlanOptions PlanOptionsOf(const SessionState& state) {
   const Settings& settings = state.settings;
   PlanOptions out{settings.join_strategy, settings.grid_pruning, settings.timezone};
+  out.invisible_join = settings.invisible_join;
   if (state.cluster == nullptr) return out;
   out.ranks = state.cluster->ranks();
   out.join_exchange = settings.join_exchange;
