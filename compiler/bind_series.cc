@@ -208,6 +208,7 @@ Status FromBinder::BindSeries(const ParseNode& item, NameScope* scope) {
     return SqlError("a column definition list is only allowed for functions returning \"record\"", position);
   if (IsUnnested(name)) return BindUnnest(item, *call, name, scope);
   if (name == "tessera_chunks") return BindChunks(*call, item.Get(Field::k_alias), scope);
+  if (name == "tessera_cache") return BindCache(*call, item.Get(Field::k_alias), scope);
   const bool inclusive = name == "generate_series";
   if (!inclusive && name != "range") {
     return Unsupported("function " + name + " in FROM is not supported", position,

@@ -1,6 +1,7 @@
 #include "compiler/catalog_query.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -151,6 +152,44 @@ Result<std::unique_ptr<Query>> ChunksQuery(const TableInfo& table) {
     }
   }
   return ConstantRows(names, {text, kBigint, kBigint, kBigint, text, kBigint, kBigint, text, text}, rows);
+}
+
+std::unique_ptr<Query> CacheQuery(const Snapshot& snapshot, const std::vector<CacheReport>& caches) {
+  const TextRow names = {"cache",  "table_name", "column_name", "bytes", "hits",
+                         "misses", "evictions",  "bytes_in",    "budget"};
+  const SqlType text = SqlType::Text();
+  const auto number = [](uint64_t n) { return Value::Int(kBigint, static_cast<int64_t>(n)); };
+  const Value no_name = Value::Null(text), no_number = Value::Null(kBigint);
+  struct Held {
+    uint64_t bytes = 0, hits = 0;
+  };
+  std::map<const Tablet*, const TableInfo*> tables;
+  for (const auto& table : snapshot.tables) {
+    for (const auto& tablet : table->tablets) tables[tablet.get()] = table.get();
+  }
+  std::vector<ValueRow> rows;
+  for (const CacheReport& cache : caches) {
+    const Value name = Value::Text(cache.name);
+    rows.push_back({name, no_name, no_name, number(cache.bytes), number(cache.hits), number(cache.misses),
+                    number(cache.evictions), number(cache.bytes_in),
+                    cache.budget == 0 ? no_number : number(cache.budget)});
+    std::map<std::pair<std::string, int>, Held> columns;
+    for (const CachedColumn& column : cache.columns) {
+      // (Tablets of a table that was dropped or replaced may still be there.)
+      const auto table = tables.find(column.tablet.get());
+      if (table == tables.end()) continue;
+      Held& held = columns[{table->second->schema.name, column.column}];
+      held.bytes += column.bytes;
+      held.hits += column.hits;
+    }
+    for (const auto& [column, held] : columns) {
+      const TableSchema& schema = snapshot.Find(column.first)->schema;
+      rows.push_back({name, Value::Text(column.first),
+                      Value::Text(schema.columns[static_cast<size_t>(column.second)].name), number(held.bytes),
+                      number(held.hits), no_number, no_number, no_number, no_number});
+    }
+  }
+  return ConstantRows(names, {text, text, text, kBigint, kBigint, kBigint, kBigint, kBigint, kBigint}, rows);
 }
 
 std::unique_ptr<Query> TablesQuery(const Snapshot& snapshot) {

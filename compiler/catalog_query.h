@@ -1,11 +1,13 @@
-// DESCRIBE, SUMMARIZE, SHOW TABLES and tessera_chunks() -> Query. Private to compiler/.
+// DESCRIBE, SUMMARIZE, SHOW TABLES, tessera_chunks() and tessera_cache() -> Query. Private to compiler/.
 //
 // Start at: DescribeQuery. Pure functions; any thread.
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "compiler/bound_query.h"
+#include "tablet/cache_report.h"
 #include "tablet/tablet.h"
 
 namespace tessera {
@@ -20,6 +22,9 @@ std::unique_ptr<Query> SummarizeQuery(std::unique_ptr<Query> query);
 
 /// A row for each column of each tablet of the table: how its values are stored, see ChunkStorage. Errors: of reading.
 Result<std::unique_ptr<Query>> ChunksQuery(const TableInfo& table);
+
+/// For each cache a row of what it has done, and one for each column of a table of which it holds something.
+std::unique_ptr<Query> CacheQuery(const Snapshot& snapshot, const std::vector<CacheReport>& caches);
 
 /// A row for each table: its name.
 std::unique_ptr<Query> TablesQuery(const Snapshot& snapshot);

@@ -20,6 +20,7 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   TESSERA_ASSIGN(ParsedStatement parsed, Parse(sql));
   parsed.dialect.zone = options.zone;
   parsed.dialect.types = &snapshot.types;
+  if (options.caches) parsed.dialect.caches = &options.caches;
   TESSERA_ASSIGN(c.statement, Bind(parsed, sql, snapshot));
   if (c.statement.query == nullptr) return c;
   Query& query = *c.statement.query;

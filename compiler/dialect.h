@@ -10,12 +10,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/cache_report.h"
 #include "tablet/enum_type.h"
 #include "tablet/time_zone.h"
 
@@ -54,9 +56,11 @@ struct Dialect {
 
   const TimeZone* zone = nullptr;  ///< the session's: that of texts which do not say their own; nullptr: UTC
   const std::vector<EnumType>* types = nullptr;  ///< those of CREATE TYPE; nullptr: there are none
-  bool describe = false;                         ///< DESCRIBE: the statement is the query to describe
-  bool or_replace = false;                       ///< CREATE OR REPLACE
-  std::vector<Mark> marks;                       ///< sorted by position: a statement may have a million
+  /// See PlanOptions; nullptr: there is nothing to show.
+  const std::function<std::vector<CacheReport>()>* caches = nullptr;
+  bool describe = false;    ///< DESCRIBE: the statement is the query to describe
+  bool or_replace = false;  ///< CREATE OR REPLACE
+  std::vector<Mark> marks;  ///< sorted by position: a statement may have a million
 };
 
 /// A statement's text as the grammar takes it.

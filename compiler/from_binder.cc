@@ -250,4 +250,15 @@ Status FromBinder::BindChunks(const ParseNode& call, const ParseNode* alias, Nam
   return AddRelation(std::move(relation), "", alias, call.location(), scope);
 }
 
+Status FromBinder::BindCache(const ParseNode& call, const ParseNode* alias, NameScope* scope) {
+  if (call.Get(Field::k_args) != nullptr)
+    return SqlError("tessera_cache takes no argument", call.location(), "Write tessera_cache().");
+  std::vector<CacheReport> caches;
+  if (context_.dialect != nullptr && context_.dialect->caches != nullptr) caches = (*context_.dialect->caches)();
+  std::shared_ptr<Query> query = CacheQuery(*context_.snapshot, caches);
+  Relation relation = DerivedTable(std::move(query));
+  relation.alias = "tessera_cache";
+  return AddRelation(std::move(relation), "", alias, call.location(), scope);
+}
+
 }  // namespace tessera

@@ -33,6 +33,8 @@ class FromBinder {
   Status BindSeries(const ParseNode& item, NameScope* scope);
   /// tessera_chunks('table')
   Status BindChunks(const ParseNode& call, const ParseNode* alias, NameScope* scope);
+  /// tessera_cache()
+  Status BindCache(const ParseNode& call, const ParseNode* alias, NameScope* scope);
   /// The value of a row of a series of integers that are not all constants; `values` gets the relation that it is over,
   /// whose column 2 is the row's number.
   Result<ExprPtr> VaryingSeries(std::vector<ExprPtr> args, bool inclusive, const std::string& name, int position,

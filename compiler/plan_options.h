@@ -4,7 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <vector>
 
+#include "tablet/cache_report.h"
 #include "tablet/time_zone.h"
 
 namespace tessera {
@@ -32,6 +35,8 @@ struct PlanOptions {
   uint64_t broadcast_bytes = UINT64_MAX, exchange_bytes = UINT64_MAX;
   /// Whether the keys of a filtered build side bound the foreign key that is scanned.
   bool invisible_join = true;
+  /// What tessera_cache() shows; empty: there is nothing to show.
+  std::function<std::vector<CacheReport>()> caches = {};
 };
 
 }  // namespace tessera

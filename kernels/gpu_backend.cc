@@ -229,6 +229,16 @@ class GpuBackend final : public Gpu {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     return {gpu_.cache.bytes(), gpu_.is_open() ? gpu_.cache.budget() : 0};
   }
+  CacheReport Cache() const override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    return gpu_.cache.Report();
+  }
+  Status SetTransfer(Transfer transfer, uint64_t piece_bytes) override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    if (!gpu_.cache.SetTransfer(transfer, piece_bytes) || !gpu_.is_open()) return Status::Ok();
+    TESSERA_TRY(gpu_.Open());
+    return gpu_.cache.Clear();
+  }
   Status DropCache() override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     if (!gpu_.is_open()) return Status::Ok();

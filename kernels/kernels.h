@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/cache_report.h"
 #include "vm/vm.h"
 
 namespace tessera {
@@ -21,6 +22,17 @@ struct GpuOptions {
   /// when the GPU is first used.
   uint64_t memory_bytes = 0;
 };
+
+/// SET transfer: how columns come to a GPU.
+enum class Transfer : uint8_t {
+  kStream,    ///< through pinned memory that threads fill, beside kernels
+  kSync,      ///< through pinned memory, piece by piece: each arrives before the next one is copied, and no kernel runs
+  kZeroCopy,  ///< they stay in pinned memory, and kernels read it over the link; packed ones are copied as by kStream
+  kPageable,  ///< from memory that is not pinned, which CUDA copies by way of its own
+};
+/// Bytes of a piece: 4 MiB is where a pinned copy reaches 96 % of the link's rate.
+inline constexpr uint64_t kTransferPiece = uint64_t{4} << 20, kLeastTransferPiece = uint64_t{64} << 10,
+                          kGreatestTransferPiece = uint64_t{64} << 20;
 
 struct GpuInfo {
   std::string name;           ///< "NVIDIA H100 80GB HBM3"
@@ -46,8 +58,13 @@ class Gpu : public vm::SectionBackend {
 
   virtual const GpuInfo& info() const = 0;
   virtual GpuMemory memory() const = 0;
+  /// What the cache of columns holds, and what it has done.
+  virtual CacheReport Cache() const = 0;
   /// Forgets all cached columns.
   virtual Status DropCache() = 0;
+  /// How columns come here from now on, in pieces of up to `piece_bytes` (0: kTransferPiece). A change forgets the cached
+  /// ones, so that what is measured next is what was asked for.
+  virtual Status SetTransfer(Transfer transfer, uint64_t piece_bytes) = 0;
   /// Bytes per second of a large copy within the device, counting those read and those written: what a scan is measured
   /// against. Measured the first time.
   virtual Result<double> MeasureBandwidth() = 0;

@@ -285,6 +285,8 @@ class RankCluster final : public Cluster {
     command.trace = query.trace;
     command.join_partitioning = options.join_partitioning;
     command.gpu_memory = query.gpu_memory;
+    command.transfer = query.transfer;
+    command.transfer_piece = query.transfer_piece;
     command.settings = query.settings;
     TESSERA_ASSIGN(command.tables, DescribeTables(*query.program, *query.snapshot));
     SendCommand(command);
@@ -361,6 +363,7 @@ class RankCluster final : public Cluster {
       if (command.use_gpu) {
         Status opened = gpu_.Open(local_rank(), command.gpu_memory);
         if (!opened.ok() && command.gpu_required) return opened;
+        if (opened.ok()) TESSERA_TRY(gpu_.get()->SetTransfer(command.transfer, command.transfer_piece));
       }
       if (executor_ == nullptr || executor_->threads() != threads) executor_ = std::make_unique<vm::Executor>(threads);
       return Status::Ok();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "kernels/kernels.h"
 #include "tablet/shared_load.h"
 #include "tablet/tablet.h"
 #include "vm/vm.h"
@@ -40,6 +41,8 @@ struct ClusterQuery {
   bool use_gpu = false;
   bool gpu_required = false;
   uint64_t gpu_memory = 0;
+  Transfer transfer = Transfer::kStream;  ///< how columns come to each rank's GPU, and bytes of them at a time
+  uint64_t transfer_piece = 0;
   bool trace = false;  ///< ranks report their spans, too
   ClusterSettings settings;
 };

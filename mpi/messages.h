@@ -83,6 +83,8 @@ struct RunCommand {
   bool trace = false;
   vm::JoinPartitioning join_partitioning = vm::JoinPartitioning::kAuto;
   uint64_t gpu_memory = 0;
+  Transfer transfer = Transfer::kStream;
+  uint64_t transfer_piece = 0;
   ClusterSettings settings;
   TablesMessage tables;
 };
@@ -99,6 +101,9 @@ void Fields(A& a, RunCommand& m) {
   a.Number(m.join_partitioning);
   a.Require(m.join_partitioning <= vm::JoinPartitioning::kOff);
   a.Number(m.gpu_memory);
+  a.Number(m.transfer);
+  a.Require(m.transfer <= Transfer::kPageable);
+  a.Number(m.transfer_piece);
   a.Number(m.settings);
   a.Require(m.settings.rank_timeout <= INT32_MAX);
   Fields(a, m.tables);

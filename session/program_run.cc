@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tablet/unpacked_chunks.h"
+
 namespace tessera {
 namespace {
 
@@ -65,6 +67,8 @@ Status RunOnRanks(SessionState* state, const vm::Program& program, const Snapsho
   query.gpu_required = options.gpu_required;
   query.trace = state->options.trace;
   query.gpu_memory = state->options.gpu_memory;
+  query.transfer = state->settings.transfer;
+  query.transfer_piece = static_cast<uint64_t>(state->settings.transfer_piece);
   query.settings = ClusterSettingsOf(state->settings);
   return state->cluster->Run(query, state->executor.get(), options, consume, &state->statistics);
 }
@@ -87,6 +91,11 @@ PlanOptions PlanOptionsOf(const SessionState& state) {
   const Settings& settings = state.settings;
   PlanOptions out{settings.join_strategy, settings.grid_pruning, settings.timezone};
   out.invisible_join = settings.invisible_join;
+  out.caches = [&state] {
+    std::vector<CacheReport> caches = {UnpackedReport()};
+    if (state.gpu.get() != nullptr) caches.push_back(state.gpu.get()->Cache());
+    return caches;
+  };
   if (state.cluster == nullptr) return out;
   out.ranks = state.cluster->ranks();
   out.join_exchange = settings.join_exchange;
@@ -114,7 +123,11 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
     Status opened = state->OpenGpu();
     if (!opened.ok() && options.gpu_required) return opened;
     options.gpu = state->gpu.get();
-    if (options.gpu != nullptr) options.gpu_name = state->gpu.get()->info().name;
+    if (options.gpu != nullptr) {
+      options.gpu_name = state->gpu.get()->info().name;
+      TESSERA_TRY(state->gpu.get()->SetTransfer(state->settings.transfer,
+                                                static_cast<uint64_t>(state->settings.transfer_piece)));
+    }
   }
   if (state->progress) {
     // The executor tells a fraction. It is shown as rows of the largest table, which is where the time goes.

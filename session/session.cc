@@ -19,6 +19,7 @@
 #include "session/session_state.h"
 #include "session/statement_timer.h"
 #include "session/statements.h"
+#include "tablet/unpacked_chunks.h"
 
 namespace tessera {
 
@@ -210,6 +211,12 @@ Status Session::SetDevice(DeviceChoice device) {
   Settings settings = impl_->state().settings;
   settings.device = device;
   return impl_->state().ChangeSettings(settings);
+}
+
+Status Session::DropCaches() {
+  DropUnpacked();
+  Gpu* const gpu = impl_->state().gpu.get();
+  return gpu != nullptr ? gpu->DropCache() : Status::Ok();
 }
 
 std::string Session::GpuMemoryDescription() const {

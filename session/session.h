@@ -120,6 +120,8 @@ class Session {
   std::string DeviceDescription() const;
   /// One line for each thing that queries can run on: the host, the GPU or why there is none. Makes a CUDA context.
   std::vector<std::string> Devices();
+  /// Forgets the columns that the caches of this process hold.
+  Status DropCaches();
   /// One line on the memory of the GPU; empty if no query has used one.
   std::string GpuMemoryDescription() const;
   Result<std::shared_ptr<const Snapshot>> Tables();

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "compiler/plan_options.h"
+#include "kernels/kernels.h"
 #include "session/session.h"
 #include "tablet/time_zone.h"
 #include "vm/vm.h"

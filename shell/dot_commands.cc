@@ -94,6 +94,8 @@ const std::vector<DotCommands::Command>& DotCommands::Commands() {
   constexpr size_t kAny = SIZE_MAX;
   static const std::vector<Command> commands = {
       {"bail", "on|off", 0, 1, &DotCommands::Bail, "Stop a script at its first error"},
+      {"cache", "[clear]", 0, 1, &DotCommands::Cache,
+       "Show what the caches of columns hold and have done, or forget what they hold"},
       {"device", "[auto|host|gpu]", 0, 1, &DotCommands::Device, "Show or choose where queries run"},
       {"devices", "", 0, 0, &DotCommands::Devices, "Show the processors and GPUs that queries can run on"},
       {"echo", "on|off", 0, 1, &DotCommands::Echo, "Print statements before they run"},
@@ -180,6 +182,12 @@ Status DotCommands::Headers(const Arguments& arguments) {
 Status DotCommands::Timer(const Arguments& arguments) {
   if (arguments.empty()) return Print(fmt::format("timer is {}\n", OnOff(shell_->settings_.timer)));
   return Switch(arguments[0], &shell_->settings_.timer);
+}
+
+Status DotCommands::Cache(const Arguments& arguments) {
+  if (arguments.empty()) return shell_->Execute("SELECT * FROM tessera_cache()");
+  if (arguments[0] != "clear") return SqlError("\"" + arguments[0] + "\" is not clear", -1, "Usage: .cache [clear]");
+  return shell_->session_->DropCaches();
 }
 
 Status DotCommands::Device(const Arguments& arguments) {

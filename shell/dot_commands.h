@@ -26,6 +26,7 @@ class DotCommands {
   static const std::vector<Command>& Commands();
 
   Status Bail(const Arguments& arguments);
+  Status Cache(const Arguments& arguments);
   Status Device(const Arguments& arguments);
   Status Devices(const Arguments& arguments);
   Status Echo(const Arguments& arguments);

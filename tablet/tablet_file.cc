@@ -486,7 +486,7 @@ Status TabletFile::Verify(int column, bool codes) const {
   if (reason == nullptr && d.packed != 0) {
     const uint64_t room = UnpackedRoom(d, identity_.rows, true);
     std::shared_ptr<UnpackedChunk> kept;
-    if (codes || d.width == 0) kept = std::make_shared<UnpackedChunk>(room, *chunk);
+    if (codes || d.width == 0) kept = std::make_shared<UnpackedChunk>(room, *chunk, weak_from_this(), column);
     tessera::Chunk checked = *chunk;
     reason = UnpackChunk(d, mapping_, true, kept != nullptr ? kept->streams.get() : RoomForChecks(room), &checked);
     if (reason == nullptr) reason = CheckContents(&checked);
@@ -534,8 +534,8 @@ Result<ChunkPointer> TabletFile::Unpacked(int column, bool codes) const {
   std::shared_ptr<UnpackedChunk> unpacked = of.whole.lock();
   if (unpacked == nullptr && !codes) unpacked = of.entries.lock();
   if (unpacked == nullptr) {
-    unpacked =
-        std::make_shared<UnpackedChunk>(UnpackedRoom(d, identity_.rows, codes), chunks_[static_cast<size_t>(column)]);
+    unpacked = std::make_shared<UnpackedChunk>(UnpackedRoom(d, identity_.rows, codes),
+                                               chunks_[static_cast<size_t>(column)], weak_from_this(), column);
     if (const char* reason = UnpackChunk(d, mapping_, codes, unpacked->streams.get(), &unpacked->chunk)) {
       return Corrupt("column " + std::to_string(column + 1) + ": " + reason);
     }

@@ -41,7 +41,7 @@ Result<int> WriteTabletFile(const std::string& path, const std::vector<uint8_t>&
 /// If the file shrinks after it was opened (no process of ours does that), or the disk cannot read it, chunks may turn
 /// into zeros. Whoever has read chunks asks Intact() before the values are used for good. An error stays until the
 /// object is gone: somebody may hold what was read.
-class TabletFile final : public Tablet {
+class TabletFile final : public Tablet, public std::enable_shared_from_this<TabletFile> {
  public:
   using Types = std::vector<SqlType>;
   /// `mapping`: the file's bytes if they are mapped already, else nullptr.

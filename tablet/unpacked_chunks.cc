@@ -13,24 +13,37 @@ namespace {
 
 constexpr uint64_t kShareOfMemory = 4;
 
+/// Bytes that may be kept.
+uint64_t Budget() {
+  const uint64_t limit = MemoryLimit();
+  return (limit == UINT64_MAX ? UsableMemory() : limit) / kShareOfMemory;
+}
+
 class KeptChunks {
-  using Chunks = std::list<std::shared_ptr<UnpackedChunk>>;
+  struct Kept {
+    std::shared_ptr<UnpackedChunk> chunk;
+    uint64_t hits = 0;
+  };
+  using Chunks = std::list<Kept>;
 
  public:
   void Keep(const std::shared_ptr<UnpackedChunk>& chunk) {
-    const uint64_t limit = MemoryLimit();
-    const uint64_t most = (limit == UINT64_MAX ? UsableMemory() : limit) / kShareOfMemory;
+    const uint64_t most = Budget();
     Chunks gone;  // freed without the lock
     std::lock_guard lock(mutex_);
     const auto [place, is_new] = places_.try_emplace(chunk.get());
     if (is_new) {
-      chunks_.push_front(chunk);
+      chunks_.push_front({chunk});
       place->second = chunks_.begin();
-      bytes_ += chunk->bytes;
+      counts_.bytes += chunk->bytes;
+      counts_.bytes_in += chunk->bytes;
+      ++counts_.misses;
     } else {
       chunks_.splice(chunks_.begin(), chunks_, place->second);
+      ++place->second->hits;
+      ++counts_.hits;
     }
-    Trim(most, &gone);
+    counts_.evictions += Trim(most, &gone);
   }
 
   void Forget(const UnpackedChunk* chunk) {
@@ -40,41 +53,65 @@ class KeptChunks {
     if (place != places_.end()) Drop(place->second, &gone);
   }
 
+  CacheReport Report() {
+    std::lock_guard lock(mutex_);
+    CacheReport report = counts_;
+    report.name = "host";
+    report.budget = Budget();
+    for (const Kept& kept : chunks_) {
+      const std::shared_ptr<const Tablet> tablet = kept.chunk->tablet.lock();
+      if (tablet != nullptr) report.columns.push_back({tablet, kept.chunk->column, kept.chunk->bytes, kept.hits});
+    }
+    return report;
+  }
+
+  void DropAll() {
+    Chunks gone;
+    std::lock_guard lock(mutex_);
+    Trim(0, &gone);
+  }
+
  private:
-  void Trim(uint64_t bytes, Chunks* gone) {
-    for (auto c = chunks_.end(); c != chunks_.begin() && bytes_ > bytes;) {
+  /// Returns how many went.
+  uint64_t Trim(uint64_t bytes, Chunks* gone) {
+    uint64_t dropped = 0;
+    for (auto c = chunks_.end(); c != chunks_.begin() && counts_.bytes > bytes;) {
       --c;
       // (A chunk that somebody holds would not give its memory back.)
-      if (c->use_count() > 1) continue;
+      if (c->chunk.use_count() > 1) continue;
       const auto next = std::next(c);
       Drop(c, gone);
+      ++dropped;
       c = next;
     }
+    return dropped;
   }
 
   void Drop(Chunks::iterator chunk, Chunks* gone) {
-    bytes_ -= (*chunk)->bytes;
-    places_.erase(chunk->get());
+    counts_.bytes -= chunk->chunk->bytes;
+    places_.erase(chunk->chunk.get());
     gone->splice(gone->begin(), chunks_, chunk);
   }
 
   std::mutex mutex_;
   Chunks chunks_;  ///< most recently used first
   std::unordered_map<const UnpackedChunk*, Chunks::iterator> places_;
-  uint64_t bytes_ = 0;
+  CacheReport counts_;  ///< without columns
 };
 
 /// Never destroyed: tablets may be, after main() has returned.
-KeptChunks& Kept() {
+KeptChunks& AllKept() {
   static KeptChunks* const kept = new KeptChunks;
   return *kept;
 }
 
 }  // namespace
 
-void KeepUnpacked(const std::shared_ptr<UnpackedChunk>& chunk) { Kept().Keep(chunk); }
+void KeepUnpacked(const std::shared_ptr<UnpackedChunk>& chunk) { AllKept().Keep(chunk); }
 void ForgetUnpacked(const std::shared_ptr<UnpackedChunk>& chunk) {
-  if (chunk != nullptr) Kept().Forget(chunk.get());
+  if (chunk != nullptr) AllKept().Forget(chunk.get());
 }
+CacheReport UnpackedReport() { return AllKept().Report(); }
+void DropUnpacked() { AllKept().DropAll(); }
 
 }  // namespace tessera

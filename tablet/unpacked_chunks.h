@@ -8,15 +8,22 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <utility>
 
+#include "tablet/cache_report.h"
 #include "tablet/tablet.h"
 
 namespace tessera {
 
 /// The streams of a chunk that had been packed, and the chunk that points to them, and to the tablet for the others.
 struct UnpackedChunk {
-  UnpackedChunk(uint64_t room, const Chunk& packed)
-      : bytes(room), streams(static_cast<uint8_t*>(::operator new[](room, kAlignment))), chunk(packed) {
+  /// `of`: column `column` of this tablet, for the report.
+  UnpackedChunk(uint64_t room, const Chunk& packed, std::weak_ptr<const Tablet> of, int of_column)
+      : bytes(room),
+        streams(static_cast<uint8_t*>(::operator new[](room, kAlignment))),
+        chunk(packed),
+        tablet(std::move(of)),
+        column(of_column) {
     chunk.packed_entries = false;
   }
   UnpackedChunk(const UnpackedChunk&) = delete;
@@ -29,11 +36,16 @@ struct UnpackedChunk {
   const uint64_t bytes;
   const std::unique_ptr<uint8_t[], Free> streams;
   Chunk chunk;
+  const std::weak_ptr<const Tablet> tablet;
+  const int column;
 };
 
 /// It was used just now. Others may go.
 void KeepUnpacked(const std::shared_ptr<UnpackedChunk>& chunk);
 /// Nobody will ask for it again; may be nullptr.
 void ForgetUnpacked(const std::shared_ptr<UnpackedChunk>& chunk);
+CacheReport UnpackedReport();
+/// Forgets all that nobody holds.
+void DropUnpacked();
 
 }  // namespace tessera

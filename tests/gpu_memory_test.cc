@@ -201,6 +201,56 @@ TEST_F(GpuMemory, ColumnsStream) {
   EXPECT_LE(gpu->memory().cached_bytes, gpu->memory().budget_bytes);
 }
 
+/// However columns come, with room for all of them and without.
+TEST_F(GpuMemory, EveryTransfer) {
+  std::vector<std::pair<const char*, ColumnVector>> columns;
+  columns.emplace_back("a", Integers(300000, Sparse));
+  columns.emplace_back("b", Integers(
+                                300000, [](uint64_t i) { return static_cast<int64_t>(Mix(i) % 200); }, 7));
+  snapshot_ = MakeSnapshot({Table(1, "w", std::move(columns))});
+  const char* sql = "SELECT count(*), count(b), sum(a % 1000003), sum(b), min(a) FROM w WHERE a % 3 <> 1";
+  for (const uint64_t budget : {kBudget, 16 * kBudget}) {
+    const std::unique_ptr<Gpu> gpu = Open(budget);
+    for (const Transfer transfer :
+         {Transfer::kStream, Transfer::kSync, Transfer::kZeroCopy, Transfer::kPageable, Transfer::kStream}) {
+      SCOPED_TRACE(static_cast<int>(transfer));
+      ASSERT_TRUE(gpu->SetTransfer(transfer, kLeastTransferPiece).ok());
+      EXPECT_TRUE(gpu->Cache().columns.empty()) << "a change forgets what was there";
+      const CacheReport before = gpu->Cache();
+      Same(sql, Run(sql, gpu.get()));
+      const CacheReport cold = gpu->Cache();
+      EXPECT_GT(cold.misses, before.misses);
+      EXPECT_EQ(cold.hits, before.hits);
+      EXPECT_GE(cold.bytes_in - before.bytes_in, 300000u * 8);
+      Same(sql, Run(sql, gpu.get()));
+      const CacheReport hot = gpu->Cache();
+      EXPECT_LE(hot.bytes, hot.budget);
+      uint64_t bytes = 0, hits = 0;
+      for (const CachedColumn& column : hot.columns) {
+        EXPECT_GE(column.column, 0);
+        EXPECT_LE(column.column, 1);
+        bytes += column.bytes;
+        hits += column.hits;
+      }
+      EXPECT_EQ(bytes, hot.bytes);
+      if (budget == kBudget) {
+        EXPECT_GT(hot.evictions, before.evictions);
+        EXPECT_GT(hot.bytes_in, cold.bytes_in);
+      } else {
+        EXPECT_EQ(hot.evictions, before.evictions);
+        EXPECT_EQ(hot.misses, cold.misses);
+        EXPECT_EQ(hot.bytes_in, cold.bytes_in);
+        EXPECT_EQ(hot.hits - cold.hits, cold.misses - before.misses);
+        EXPECT_EQ(hits, hot.hits - cold.hits);
+      }
+      ASSERT_TRUE(gpu->SetTransfer(transfer, kLeastTransferPiece).ok());
+      EXPECT_EQ(gpu->Cache().bytes, hot.bytes) << "nothing changed";
+    }
+    ASSERT_TRUE(gpu->DropCache().ok());
+    EXPECT_EQ(gpu->Cache().bytes, 0u);
+  }
+}
+
 /// What is measured unpacks to the values that were packed.
 TEST_F(GpuMemory, UnpackingIsMeasured) {
   std::vector<uint64_t> values(5000);

@@ -164,6 +164,7 @@ TEST(Wire, EnumeratorsAndNumbersOutOfRangeAreRefused) {
   };
   EXPECT_FALSE(refused([](RunCommand*) {}));
   EXPECT_TRUE(refused([](RunCommand* c) { c->join_partitioning = static_cast<vm::JoinPartitioning>(3); }));
+  EXPECT_TRUE(refused([](RunCommand* c) { c->transfer = static_cast<Transfer>(4); }));
   EXPECT_TRUE(refused([](RunCommand* c) { c->threads = -1; }));
   EXPECT_TRUE(refused([](RunCommand* c) { c->threads = 1 << 30; }));
   EXPECT_TRUE(refused([](RunCommand* c) { c->settings.rank_timeout = UINT64_MAX; }));
@@ -439,6 +440,8 @@ TEST(Wire, CommandsComeBackOrAreRefused) {
   command.gpu_required = command.profile = true;
   command.join_partitioning = vm::JoinPartitioning::kOff;
   command.gpu_memory = 1 << 30;
+  command.transfer = Transfer::kZeroCopy;
+  command.transfer_piece = 1 << 20;
   command.settings.memory_limit = 6;
   command.settings.scatter_memory = 5;
   command.settings.temp_file_limit = 4;
@@ -463,6 +466,8 @@ TEST(Wire, CommandsComeBackOrAreRefused) {
   EXPECT_TRUE(r.profile);
   EXPECT_EQ(r.join_partitioning, vm::JoinPartitioning::kOff);
   EXPECT_EQ(r.gpu_memory, uint64_t{1} << 30);
+  EXPECT_EQ(r.transfer, Transfer::kZeroCopy);
+  EXPECT_EQ(r.transfer_piece, uint64_t{1} << 20);
   EXPECT_EQ(r.settings.memory_limit, 6u);
   EXPECT_EQ(r.settings.scatter_memory, 5u);
   EXPECT_EQ(r.settings.temp_file_limit, 4u);

@@ -18,7 +18,8 @@ ColumnCache::~ColumnCache() {
   }
   more_.notify_all();
   for (std::thread& t : threads_) t.join();
-  for (Piece& p : pieces_) IgnoreError(cudaFreeAsync(p.data, stream_));
+  for (Piece& p : pieces_) IgnoreError(p.on_host ? cudaFreeHost(p.data) : cudaFreeAsync(p.data, stream_));
+  FreeSpareOnHost();
   for (cudaStream_t s : {stream_, unpack_stream_}) {
     if (s != nullptr) IgnoreError(cudaStreamSynchronize(s));
   }
@@ -44,8 +45,40 @@ Status ColumnCache::Open(uint64_t budget_bytes) {
   return Status::Ok();
 }
 
+bool ColumnCache::SetTransfer(Transfer transfer, uint64_t piece_bytes) {
+  if (piece_bytes == 0) piece_bytes = kTransferPiece;
+  piece_bytes = std::clamp(piece_bytes, kLeastTransferPiece, kGreatestTransferPiece) / 4096 * 4096;
+  if (transfer == transfer_ && piece_bytes == piece_bytes_) return false;
+  transfer_ = transfer;
+  piece_bytes_ = piece_bytes;
+  return true;
+}
+
+CacheReport ColumnCache::Report() const {
+  CacheReport report{"gpu", bytes_, budget_, hits_, misses_, evictions_, bytes_in_, {}};
+  for (const auto& [address, of] : tablets_) {
+    const std::shared_ptr<const Tablet> tablet = of.tablet.lock();
+    for (size_t place = 0; tablet != nullptr && place < of.pieces.size(); ++place) {
+      const Piece* const piece = of.pieces[place];
+      if (piece == nullptr) continue;
+      const int column = static_cast<int>(place / kStreams);
+      std::vector<CachedColumn>& columns = report.columns;
+      const bool another_stream =
+          !columns.empty() && columns.back().tablet == tablet && columns.back().column == column;
+      if (!another_stream) columns.push_back({tablet, column, 0, 0});
+      columns.back().bytes += piece->bytes;
+      columns.back().hits += piece->hits;
+    }
+  }
+  return report;
+}
+
 Status ColumnCache::Drop(std::list<Piece>::iterator piece) {
-  IgnoreError(cudaFreeAsync(piece->data, stream_));
+  if (piece->on_host) {
+    spare_on_host_.emplace(piece->bytes, piece->data);
+  } else {
+    IgnoreError(cudaFreeAsync(piece->data, stream_));
+  }
   bytes_ -= piece->bytes;
   if (piece->of != nullptr) piece->of->pieces[piece->place] = nullptr;
   pieces_.erase(piece);
@@ -75,6 +108,7 @@ Status ColumnCache::MakeRoom(uint64_t bytes) {
     if (p->pins != 0) continue;
     auto after = std::next(p);
     TESSERA_TRY(Drop(p));
+    ++evictions_;
     p = after;
   }
   return Status::Ok();
@@ -83,15 +117,26 @@ Status ColumnCache::MakeRoom(uint64_t bytes) {
 // ---- Copies
 
 Status ColumnCache::Copy(const Part& part, Staging* staging) {
+  if (part.to_host) {
+    memcpy(part.to, part.from, part.bytes);
+    memset(part.to + part.bytes, 0, part.padded - part.bytes);
+    return Status::Ok();
+  }
+  if (transfer_ == Transfer::kPageable) {
+    CUDA_TRY(cudaMemcpyAsync(part.to, part.from, part.bytes, cudaMemcpyHostToDevice, stream_));
+    CUDA_TRY(cudaMemsetAsync(part.to + part.bytes, 0, part.padded - part.bytes, stream_));
+    return Status::Ok();
+  }
   const size_t i = staging->next++ % kBuffersEach;
   PinnedBuffer& buffer = staging->buffers[i];
-  TESSERA_TRY(buffer.Reserve(kStagingBytes));
+  TESSERA_TRY(buffer.Reserve(piece_bytes_));
   if (staging->free[i] == nullptr) CUDA_TRY(cudaEventCreateWithFlags(&staging->free[i], cudaEventDisableTiming));
   CUDA_TRY(cudaEventSynchronize(staging->free[i]));
   memcpy(buffer.As<uint8_t>(), part.from, part.bytes);
   memset(buffer.As<uint8_t>() + part.bytes, 0, part.padded - part.bytes);
   CUDA_TRY(cudaMemcpyAsync(part.to, buffer.As<uint8_t>(), part.padded, cudaMemcpyHostToDevice, stream_));
   CUDA_TRY(cudaEventRecord(staging->free[i], stream_));
+  if (transfer_ == Transfer::kSync) CUDA_TRY(cudaStreamSynchronize(stream_));
   return Status::Ok();
 }
 
@@ -190,6 +235,7 @@ void ColumnCache::StartThreads(size_t wanted) {
 
 Result<std::shared_ptr<ColumnCache::Copies>> ColumnCache::StartCopies(int threads) {
   if (pending_.empty()) return std::shared_ptr<Copies>();
+  if (transfer_ == Transfer::kSync) TESSERA_TRY(WaitForReaders());
   auto copies = std::make_shared<Copies>();
   CUDA_TRY(cudaEventCreateWithFlags(&copies->done, cudaEventDisableTiming));
   std::vector<Part> parts;
@@ -197,11 +243,13 @@ Result<std::shared_ptr<ColumnCache::Copies>> ColumnCache::StartCopies(int thread
   for (Pending& p : pending_) {
     const uint64_t all = p.unpacking != nullptr ? p.bytes : p.piece->bytes;
     uint8_t* const to = p.unpacking != nullptr ? p.unpacking->memory : p.piece->data;
-    for (uint64_t at = 0; at < all; at += kStagingBytes) {
-      const uint64_t padded = std::min(kStagingBytes, all - at);
+    const bool to_host = p.unpacking == nullptr && p.piece->on_host;
+    for (uint64_t at = 0; at < all; at += piece_bytes_) {
+      const uint64_t padded = std::min(piece_bytes_, all - at);
       const uint64_t bytes = std::min(padded, p.bytes - std::min(at, p.bytes));
-      parts.push_back({to + at, p.from + at, bytes, padded, copies});
+      parts.push_back({to + at, p.from + at, bytes, padded, to_host, copies});
     }
+    bytes_in_ += p.bytes;
     total += all;
     copies->pieces.push_back(p.piece);
     if (p.unpacking == nullptr) continue;
@@ -211,6 +259,7 @@ Result<std::shared_ptr<ColumnCache::Copies>> ColumnCache::StartCopies(int thread
   pending_.clear();
   copies->left = parts.size();
   copies->started = std::chrono::steady_clock::now();
+  if (transfer_ == Transfer::kSync || transfer_ == Transfer::kPageable) threads = 1;
   if (threads > 1 && total >= kSharedCopy) StartThreads(std::min(kMostThreads, static_cast<size_t>(threads)));
   if (threads <= 1 || total < kSharedCopy || threads_.empty()) {
     Status status;
@@ -227,6 +276,11 @@ Result<std::shared_ptr<ColumnCache::Copies>> ColumnCache::StartCopies(int thread
   }
   more_.notify_all();
   return copies;
+}
+
+Status ColumnCache::WaitForReaders() {
+  if (readers_ != nullptr) CUDA_TRY(cudaStreamSynchronize(readers_));
+  return Status::Ok();
 }
 
 bool ColumnCache::AreIssued(const std::shared_ptr<Copies>& copies) {
@@ -249,6 +303,7 @@ Status ColumnCache::Finish(std::shared_ptr<Copies>* copies, cudaStream_t stream,
     return finished->error;
   }
   *milliseconds += finished->milliseconds;
+  readers_ = stream;
   CUDA_TRY(cudaStreamWaitEvent(stream, finished->done, 0));
   return Status::Ok();
 }
@@ -322,16 +377,37 @@ Result<uint8_t*> ColumnCache::Allocate(uint64_t bytes) {
   return static_cast<uint8_t*>(memory);
 }
 
-Result<bool> ColumnCache::AddPiece(TabletPieces* of, size_t place, uint64_t bytes) {
+Result<uint8_t*> ColumnCache::AllocateOnHost(uint64_t bytes) {
+  const auto spare = spare_on_host_.lower_bound(bytes);
+  if (spare != spare_on_host_.end() && spare->first == bytes) {
+    uint8_t* const memory = spare->second;
+    spare_on_host_.erase(spare);
+    return memory;
+  }
+  FreeSpareOnHost();
+  void* memory = nullptr;
+  CUDA_TRY(cudaHostAlloc(&memory, bytes, cudaHostAllocMapped | cudaHostAllocPortable));
+  return static_cast<uint8_t*>(memory);
+}
+
+void ColumnCache::FreeSpareOnHost() {
+  for (const auto& [bytes, memory] : spare_on_host_) IgnoreError(cudaFreeHost(memory));
+  spare_on_host_.clear();
+}
+
+Result<bool> ColumnCache::AddPiece(TabletPieces* of, size_t place, uint64_t bytes, bool on_host) {
   if (place >= of->pieces.size()) of->pieces.resize(place + 1);
   if (Piece* const piece = of->pieces[place]; piece != nullptr) {
     pieces_.splice(pieces_.begin(), pieces_, piece->self);
+    ++piece->hits;
+    ++hits_;
     return false;
   }
   const uint64_t padded = (bytes + 127) / 128 * 128;
   TESSERA_TRY(MakeRoom(padded));
-  TESSERA_ASSIGN(uint8_t* const memory, Allocate(padded));
-  pieces_.push_front({of, place, memory, padded});
+  TESSERA_ASSIGN(uint8_t* const memory, on_host ? AllocateOnHost(padded) : Allocate(padded));
+  ++misses_;
+  pieces_.push_front({of, place, memory, padded, on_host});
   Piece* const piece = of->pieces[place] = &pieces_.front();
   piece->self = pieces_.begin();
   bytes_ += padded;
@@ -341,7 +417,7 @@ Result<bool> ColumnCache::AddPiece(TabletPieces* of, size_t place, uint64_t byte
 Result<const uint8_t*> ColumnCache::Fetch(TabletPieces* of, int column, Stream stream, const uint8_t* data,
                                           uint64_t bytes, std::vector<Piece*>* pinned, uint64_t* copied) {
   const size_t place = kStreams * static_cast<size_t>(column) + static_cast<size_t>(stream);
-  TESSERA_ASSIGN(const bool is_new, AddPiece(of, place, bytes));
+  TESSERA_ASSIGN(const bool is_new, AddPiece(of, place, bytes, transfer_ == Transfer::kZeroCopy));
   Piece* const piece = of->pieces[place];
   if (is_new) {
     pending_.push_back({piece->self, data, bytes});
@@ -360,7 +436,7 @@ Result<const uint8_t*> ColumnCache::FetchPacked(TabletPieces* of, int column, co
     TESSERA_ASSIGN(unpacking->plan, PlanUnpack(chunk));
     const uint64_t arriving = (chunk.packed_bytes + 255) / 256 * 256;
     unpacking->bytes = arriving + unpacking->plan.scratch_bytes;
-    TESSERA_TRY(AddPiece(of, place, chunk.codes_bytes).status());
+    TESSERA_TRY(AddPiece(of, place, chunk.codes_bytes, false).status());
     const auto piece = of->pieces[place]->self;
     unpacking->out = piece->data;
     ++piece->pins;  // to find memory may drop pieces
@@ -374,9 +450,10 @@ Result<const uint8_t*> ColumnCache::FetchPacked(TabletPieces* of, int column, co
     unpacking_bytes_ += unpacking->bytes;
     pending_.push_back({piece, chunk.packed_codes, chunk.packed_bytes, std::move(unpacking)});
     *copied += chunk.packed_bytes;
+  } else {
+    TESSERA_TRY(AddPiece(of, place, chunk.codes_bytes, false).status());
   }
   Piece* const piece = of->pieces[place];
-  pieces_.splice(pieces_.begin(), pieces_, piece->self);
   ++piece->pins;
   pinned->push_back(piece);
   return static_cast<const uint8_t*>(piece->data);
@@ -396,6 +473,7 @@ Status ColumnCache::Clear() {
   CUDA_TRY(cudaStreamSynchronize(stream_));
   CUDA_TRY(cudaStreamSynchronize(unpack_stream_));
   CUDA_TRY(cudaMemPoolTrimTo(pool_, 0));
+  FreeSpareOnHost();
   return Status::Ok();
 }
 

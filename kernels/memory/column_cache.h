@@ -5,7 +5,7 @@
 // of one tablet. The cache does not keep tablets alive: pieces of tablets that are gone are dropped at the next sweep.
 //
 // Copies go through pinned buffers, which threads of the cache fill. Twelve threads move 5 GB a second each while
-// copies from the buffers go on, which is what the link takes.
+// copies from the buffers go on, which is what the link takes. Other ways (Transfer) are there to be compared with that.
 //
 // Start at: Fetch, StartCopies, Finish. One owner at a time.
 #pragma once
@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <deque>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -25,6 +26,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "kernels/kernels.h"
 #include "kernels/memory/cuda_memory.h"
 #include "kernels/unpack/unpack.h"
 #include "tablet/tablet.h"
@@ -50,8 +52,12 @@ class ColumnCache {
   ColumnCache(const ColumnCache&) = delete;
   ColumnCache& operator=(const ColumnCache&) = delete;
 
-  /// Makes streams and staging buffers. REQUIRES: the device is current, as for all functions below.
+  /// Makes streams and staging buffers. REQUIRES: the device is current, as for all functions below but Report.
   Status Open(uint64_t budget_bytes);
+  /// How columns come, and bytes of a piece. true: that has changed, and the caller should clear the cache. May be called
+  /// before Open. REQUIRES: no copies are under way.
+  bool SetTransfer(Transfer transfer, uint64_t piece_bytes);
+  CacheReport Report() const;
 
   /// Where Fetch looks for the tablet's pieces. Valid as long as the tablet.
   Result<TabletPieces*> Find(const std::shared_ptr<const Tablet>& tablet);
@@ -95,8 +101,6 @@ class ColumnCache {
   uint64_t budget() const { return budget_; }
 
  private:
-  /// 4 MiB is where a pinned copy reaches 96 % of the link's rate.
-  static constexpr uint64_t kStagingBytes = uint64_t{4} << 20;
   static constexpr size_t kMostThreads = 12, kBuffersEach = 2;
   /// Several threads copy from this many bytes on.
   static constexpr uint64_t kSharedCopy = uint64_t{16} << 20;
@@ -116,11 +120,12 @@ class ColumnCache {
     uint64_t bytes;
     std::unique_ptr<Unpacking> unpacking = nullptr;  ///< nullptr: copied to the piece itself
   };
-  /// What one buffer holds of a stream: `padded` bytes on the device, zeros behind the first `bytes`.
+  /// What one buffer holds of a stream: `padded` bytes at the place where it goes, zeros behind the first `bytes`.
   struct Part {
     uint8_t* to;
     const uint8_t* from;
     uint64_t bytes, padded;
+    bool to_host;  ///< pinned memory
     std::shared_ptr<Copies> copies;
   };
   /// Pinned memory of a thread that copies, used in turn; `free` comes when a copy has left the buffer.
@@ -143,9 +148,13 @@ class ColumnCache {
   Status DropAll(TabletPieces* of);
   /// Frees pieces until `bytes` more fit, or nothing unpinned is left.
   Status MakeRoom(uint64_t bytes);
-  /// Makes a piece, pinned by nobody, the most recently used; false: it was there.
-  Result<bool> AddPiece(TabletPieces* of, size_t place, uint64_t bytes);
+  /// Makes a piece, pinned by nobody, the most recently used; false: it was there. `on_host`: in pinned memory.
+  Result<bool> AddPiece(TabletPieces* of, size_t place, uint64_t bytes, bool on_host);
   Result<uint8_t*> Allocate(uint64_t bytes);
+  Result<uint8_t*> AllocateOnHost(uint64_t bytes);
+  void FreeSpareOnHost();
+  /// Nothing is copied while the kernels that read these columns run.
+  Status WaitForReaders();
   Status Copy(const Part& part, Staging* staging);
   Status Unpack(Unpacking* unpacking);
   /// What was not unpacked, and the memory that unpacking took.
@@ -161,7 +170,11 @@ class ColumnCache {
   /// The pieces' bytes never came.
   static void Forget(std::vector<std::list<Piece>::iterator>* pieces);
 
+  Transfer transfer_ = Transfer::kStream;
+  uint64_t piece_bytes_ = kTransferPiece;
   uint64_t whole_budget_ = 0, budget_ = 0, bytes_ = 0, claimed_ = 0, unpacking_bytes_ = 0;
+  uint64_t hits_ = 0, misses_ = 0, evictions_ = 0, bytes_in_ = 0;
+  cudaStream_t readers_ = nullptr;        ///< the stream of the kernels that read what was copied; nullptr: none has
   cudaStream_t stream_ = nullptr;         ///< of copies
   cudaStream_t unpack_stream_ = nullptr;  ///< of the kernels that unpack what came
   cudaMemPool_t pool_ = nullptr;
@@ -176,7 +189,8 @@ class ColumnCache {
   std::chrono::steady_clock::time_point last_issued_ = {};
   bool stop_ = false;
   // Of the owner again.
-  std::list<Piece> pieces_;  // most recently used first
+  std::list<Piece> pieces_;                          // most recently used first
+  std::multimap<uint64_t, uint8_t*> spare_on_host_;  // by bytes: pinned memory takes CUDA a millisecond
   std::unordered_map<const Tablet*, TabletPieces> tablets_;
 };
 
@@ -185,6 +199,8 @@ struct ColumnCache::Piece {
   size_t place;      ///< in of->pieces
   uint8_t* data = nullptr;
   uint64_t bytes = 0;
+  bool on_host = false;  ///< `data` is pinned memory, which kernels can read at the same address
+  uint64_t hits = 0;
   int pins = 0;
   std::list<Piece>::iterator self = {};
 };
