@@ -155,7 +155,7 @@ include tests/cuda_emulator/emulator.mk
 .PHONY: all programs tests torture-programs emulated demo demo-tpch test test-run test-gpu bench-ssb bench-tpch bench-sql demo-ssb-run demo-tpch-run \
         bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
         bench-ranks bench-ranks-run bench-scaling bench-scaling-run \
-        bench-compression bench-compression-run asan tsan torture torture-run fuzz fuzz-run fuzz-tablets format format-check \
+        bench-compression bench-compression-run bench-stream bench-stream-run bench-model bench-model-run asan tsan torture torture-run fuzz fuzz-run fuzz-tablets format format-check \
         opcodes sql-reference help clean requirements FORCE
 
 all: programs torture-programs $(if $(MISSING_TEST),,tests emulated)  ##build Everything that can be built here, into build/ (the default)
@@ -239,6 +239,17 @@ bench-compression:  ##measure Schemes, the planner, zstd and gzip on TPC-H's col
 bench-compression-run: $(if $(NOBUILD),,$(B)/tessera $(B)/tpch_gen $(B)/compression_bench)
 	@PARTS='$(PARTS)' CSV='$(CSV)' SCALE='$(if $(filter command line environment,$(origin SCALE)),$(SCALE),0.1)' bench/compression.py $(B)
 
+bench-stream:  ##measure Columns on their way to a GPU: PARTS="pieces widths" CSV=file; see bench/stream.py
+	@$(if $(NOBUILD),,tests/setup build)
+	@$(MAKE) --no-print-directory bench-stream-run
+bench-stream-run: $(if $(NOBUILD),,$(B)/tessera $(B)/transfer_bench)
+	@PARTS='$(PARTS)' CSV='$(CSV)' bench/stream.py $(B)
+bench-model:  ##measure SSB on a GPU by SET transfer and invisible_join, and a cost model: SCALE=1 CSV=file; see bench/model.py
+	@$(if $(NOBUILD),,tests/setup build)
+	@$(MAKE) --no-print-directory bench-model-run
+bench-model-run: $(if $(NOBUILD),,$(B)/tessera $(B)/ssb_gen $(B)/transfer_bench)
+	@PARTS='$(PARTS)' CSV='$(CSV)' SCALE='$(SCALE)' bench/model.py $(B)
+
 FORMATTED = $(wildcard $(foreach f,$(FOLDERS) tests tests/torture tests/fuzz tests/cuda_emulator tests/cuda_emulator/kernels/device bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
 format:  ##maintain Format all C++ and CUDA sources with clang-format
 	@clang-format -i --style=file $(FORMATTED)
@@ -288,7 +299,7 @@ Tessera
 endef
 
 # Shown once, by the make that builds.
-BANNER_GOALS := all programs tests demo-ssb-run demo-tpch-run test-run torture-run test-gpu bench-ssb-run bench-tpch-run bench-sql-run bench-join-run bench-ranks-run bench-scaling-run bench-compression-run
+BANNER_GOALS := all programs tests demo-ssb-run demo-tpch-run test-run torture-run test-gpu bench-ssb-run bench-tpch-run bench-sql-run bench-join-run bench-ranks-run bench-scaling-run bench-compression-run bench-stream-run bench-model-run
 ifneq ($(filter $(BANNER_GOALS),$(or $(MAKECMDGOALS),all)),)
 ifeq ($(NOBUILD),)
 $(info $(BANNER))

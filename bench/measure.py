@@ -34,9 +34,9 @@ class Session:
 
     END = re.compile(r"^tessera \d+\.\d+")  # what .version prints
 
-    def __init__(self, build, database, device="host", threads=1, limit=60.0):
+    def __init__(self, build, database, device="host", threads=1, limit=60.0, options=()):
         self.command = [os.path.join(build, "tessera"), "-csv", "--timer", "--device", device, "--threads", str(threads),
-                        "-readonly", database]
+                        *options, "-readonly", database]
         self.limit = limit
         self.settings = []  # statements for a new process
         self.process = None
@@ -57,15 +57,25 @@ class Session:
         self.process.wait()
         self.process = None
 
+    def forget_columns(self):
+        """So that the next query finds no column in a cache."""
+        self._start()
+        lines = self._lines(".cache clear\n")
+        if lines:
+            raise Failed(" ".join(lines))
+
+    def _start(self):
+        if self.process is not None:
+            return
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.pending = b""
+        self._lines(".headers off\n")
+        for setting in self.settings:
+            self._lines(setting + ";\n")
+
     def run(self, sql):
         """The answer. Raises Failed with the error in one line."""
-        if self.process is None:
-            self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                            stderr=subprocess.STDOUT)
-            self.pending = b""
-            self._lines(".headers off\n")
-            for setting in self.settings:
-                self._lines(setting + ";\n")
+        self._start()
         lines = self._lines(sql + ";\n")
         errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
         if errors:
@@ -107,6 +117,16 @@ def hot_runs(first_ms, runs):
     return max(1, min(runs, int(10_000 / max(first_ms, 0.001))))
 
 
+def measure_cold(session, sql, runs):
+    """The same, with no column in a cache when a run begins; the first run reads the files and does not count."""
+    first = session.run(sql)
+    answers = []
+    for _ in range(hot_runs(first.ms, runs)):
+        session.forget_columns()
+        answers.append(session.run(sql))
+    return first.rows, median([a.ms for a in answers]), median([a.kernel_ms for a in answers])
+
+
 def measure(session, sql, runs):
     """The rows, and the medians of hot runs: (rows, ms, kernel_ms)."""
     first = session.run(sql)
@@ -124,6 +144,10 @@ class Section:
         self.rows_in, self.rows_out = int(cells["rows in"]), int(cells["rows out"])
         self.ms, self.kernel_ms = float(cells["ms"]), float(cells.get("kernel ms") or 0)
         self.bytes = size(cells["bytes"])
+        # Of a GPU: bytes that crossed the link, that the kernel read whole, and where rows needed them.
+        self.transferred, self.staged, self.on_demand = (
+            size(cells.get(name, "").lstrip("~") or "0 B") for name in ("transferred", "staged", "on demand"))
+        self.joined = []  # rows behind each of its joins, in their order
 
 
 class Analysis:
@@ -143,6 +167,11 @@ class Analysis:
             if line[:6].rstrip() not in ("gpu", "host"):
                 break
             self.sections.append(Section(dict(zip(names, (line[a:b].strip() for a, b in spans)))))
+        for section in self.sections:
+            head = section.label + ": rows behind its joins: "
+            for line in lines:
+                if line.startswith(head):
+                    section.joined = [int(n) for n in re.findall(r"(\d+) \(", line[len(head):])]
         products = [m for m in map(self.PAIRS.search, lines) if m]
         self.tested, self.left_out, self.child_grids = (sum(int(m[i] or 0) for m in products) for i in (1, 2, 3))
         self.bytes = sum(section.bytes for section in self.sections)

@@ -15,6 +15,7 @@
 #include "kernels/launch/vm_kernel.h"
 #include "kernels/memory/cuda_memory.h"
 #include "kernels/memory/gpu_device.h"
+#include "kernels/memory/measure_transfer.h"
 #include "kernels/plan/lower.h"
 #include "kernels/ranks/rank_links.h"
 #include "kernels/run/join_build.h"
@@ -267,6 +268,11 @@ class GpuBackend final : public Gpu {
     }
     bandwidth_ = 2.0 * static_cast<double>(kBytes) / (static_cast<double>(best) / 1e3);
     return bandwidth_;
+  }
+  Result<double> MeasureTransfer(const TransferCase& way) override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    TESSERA_TRY(gpu_.Open());
+    return kernels::MeasureTransfer(way, &gpu_);
   }
   Result<double> MeasureUnpack(const Chunk& chunk, std::vector<uint8_t>* codes) override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);

@@ -34,6 +34,13 @@ enum class Transfer : uint8_t {
 inline constexpr uint64_t kTransferPiece = uint64_t{4} << 20, kLeastTransferPiece = uint64_t{64} << 10,
                           kGreatestTransferPiece = uint64_t{64} << 20;
 
+/// What MeasureTransfer moves.
+struct TransferCase {
+  Transfer transfer = Transfer::kStream;
+  uint64_t piece_bytes = kTransferPiece, bytes = 0;
+  bool scanned = false;  ///< a kernel reads each piece; kZeroCopy: always
+};
+
 struct GpuInfo {
   std::string name;           ///< "NVIDIA H100 80GB HBM3"
   uint64_t memory_bytes = 0;  ///< of the device
@@ -68,6 +75,8 @@ class Gpu : public vm::SectionBackend {
   /// Bytes per second of a large copy within the device, counting those read and those written: what a scan is measured
   /// against. Measured the first time.
   virtual Result<double> MeasureBandwidth() = 0;
+  /// Bytes per second in which memory of the host comes here; the least time of some rounds.
+  virtual Result<double> MeasureTransfer(const TransferCase& way) = 0;
   /// Milliseconds that kernels take to unpack the packed codes of a chunk, when many chunks are unpacked one behind the
   /// other, and what they made. REQUIRES: the codes are packed, and verified.
   virtual Result<double> MeasureUnpack(const Chunk& chunk, std::vector<uint8_t>* codes) = 0;

@@ -251,6 +251,18 @@ TEST_F(GpuMemory, EveryTransfer) {
   }
 }
 
+/// (MeasureTransfer fails if a kernel reads other bytes than were there.)
+TEST_F(GpuMemory, TransfersAreMeasured) {
+  const std::unique_ptr<Gpu> gpu = Open(0);
+  for (const Transfer transfer : {Transfer::kStream, Transfer::kSync, Transfer::kZeroCopy, Transfer::kPageable}) {
+    for (const bool scanned : {false, true}) {
+      const Result<double> rate = gpu->MeasureTransfer({transfer, 64 << 10, 200000, scanned});
+      ASSERT_TRUE(rate.ok()) << rate.status().message();
+      EXPECT_GT(*rate, 0);
+    }
+  }
+}
+
 /// What is measured unpacks to the values that were packed.
 TEST_F(GpuMemory, UnpackingIsMeasured) {
   std::vector<uint64_t> values(5000);

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Columns on their way to a GPU, after NEC's paper on streaming compressed columns: pieces, ways, bytes a value.
+
+    bench/stream.py BUILD_DIR           (make bench-stream)
+
+Environment variables choose what to do. Their defaults:
+
+    PARTS="pieces widths"
+    ROWS=100000000         values of a column
+    PIECES="65536 262144 1048576 4194304 16777216 67108864"
+    RUNS=5                 runs of a query, after one that reads the files
+    THREADS=               of the host; by default all processors
+    GPU_MEMORY=            budget on the GPU, as --gpu-memory takes it
+    CSV=                   a file for all figures
+    OUT=BUILD_DIR/bench/stream            pieces.svg, widths.svg
+
+pieces: build/transfer_bench, which has neither SQL nor tablets: what a copy in pieces of that size moves (transfer), with a
+kernel behind each piece (sync_total), beside the next one (stream_total), from memory that is not pinned, and read by the
+kernel over the link; beside it Tessera's own scan of a column of 4 bytes in pieces of that size, streamed and piece by piece.
+widths: a scan of a column of random values of 4, 3, 2 and 1 bytes: the host with one thread and with all, the GPU with each
+SET transfer, without a column in its cache, and with all of them there. The column of 3 bytes is packed, the others are not.
+"""
+
+import csv
+import os
+import subprocess
+import sys
+
+import plot
+from measure import (ROOT, CsvFile, Failed, OtherLoad, Session, Table, environment, measure, measure_cold, same)
+
+WAYS = ["transfer", "sync_total", "stream_total", "pageable_total", "zerocopy_total"]
+TRANSFERS = ["stream", "sync", "pageable", "zerocopy"]
+WIDTHS = [4, 3, 2, 1]
+BATCH = 10_000_000  # rows of an INSERT
+# Numbers in no order of 0, 1, 2 ...; a product, because multiples of a constant have differences that compress.
+MIXED = "SELECT (y % 46337) * (y / 46337 % 46349) + y AS x FROM (SELECT i * 2654435761 % 4294967291 AS y FROM range({}, {}) AS r(i)) a"
+
+
+def label_of(piece):
+    return f"{piece >> 20} MiB" if piece >= 1 << 20 else f"{piece >> 10} KiB"
+
+
+class Stream:
+    def __init__(self, build):
+        self.build = build
+        self.rows = int(environment("ROWS", "100000000"))
+        self.pieces = [int(p) for p in environment("PIECES", "65536 262144 1048576 4194304 16777216 67108864").split()]
+        self.runs = int(environment("RUNS", "5"))
+        self.threads = environment("THREADS", str(os.cpu_count()))
+        memory = environment("GPU_MEMORY", "")
+        self.gpu_options = ["--gpu-memory", memory] if memory else []
+        self.out = environment("OUT", os.path.join(build, "bench", "stream"))
+        os.makedirs(self.out, exist_ok=True)
+        self.csv = CsvFile(environment("CSV", ""), ["part", "name", "piece", "width", "ms", "gb_per_s", "values_per_s"])
+
+    def database(self):
+        """A table for each width, made once."""
+        database = os.path.join(self.build, "bench", f"stream-{self.rows}.tessera")
+        if os.path.isdir(database):
+            return database
+        print(f"Making {self.rows:,} rows for each width", file=sys.stderr)
+        script = []
+        for width in WIDTHS:
+            script += [f"SET compression = {'ratio' if width == 3 else 'none'};", f"CREATE TABLE v{width} (v BIGINT NOT NULL);"]
+            for first in range(0, self.rows, BATCH):
+                last = min(self.rows, first + BATCH)
+                script.append(f"INSERT INTO v{width} SELECT x % {256 ** width - 1} FROM ({MIXED.format(first, last)}) b;")
+        part = database + ".part"
+        os.makedirs(os.path.dirname(part), exist_ok=True)
+        subprocess.run(["rm", "-rf", part], check=True)
+        done = subprocess.run([os.path.join(self.build, "tessera"), "-bail", "--device", "host", part], input="\n".join(script),
+                              text=True, stdout=subprocess.DEVNULL)
+        if done.returncode != 0:
+            sys.exit(f"bench/stream.py: status {done.returncode}")
+        os.rename(part, database)
+        return database
+
+    def session(self, device, threads):
+        return Session(self.build, self.database(), device, threads, 600, self.gpu_options if device == "gpu" else ())
+
+    @staticmethod
+    def query(width):
+        return f"SELECT count(*), sum(v) FROM v{width} WHERE v < {256 ** width // 2}"
+
+    def record(self, **values):
+        self.csv.row(**values)
+
+    def pieces_part(self):
+        command = [os.path.join(self.build, "transfer_bench"), "--bytes", str(4 * self.rows), "--pieces",
+                   " ".join(map(str, self.pieces))]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            sys.exit(f"bench/stream.py: transfer_bench: status {done.returncode}")
+        rates = {(row["way"], int(row["piece"])): float(row["gb_per_s"]) for row in csv.DictReader(done.stdout.splitlines())}
+        session = self.session("gpu", self.threads)
+        print(f"A copy on the device reads and writes {rates['device', 0]:,.0f} GB/s.")
+        table = Table(f"{4 * self.rows / 1e6:,.0f} MB in pieces, GB/s", ("piece", -8), *((way, 8) for way in WAYS), ("Tessera sync", 12),
+                      ("Tessera stream", 14))
+        own = {}
+        for piece in self.pieces:
+            session.run(f"SET transfer_piece = {piece}")
+            for transfer in ("sync", "stream"):
+                session.run(f"SET transfer = {transfer}")
+                _, ms, _ = measure_cold(session, self.query(4), self.runs)
+                own[transfer, piece] = 4 * self.rows / ms * 1e-6
+                self.record(part="pieces", name="tessera_" + transfer, piece=piece, ms=ms, gb_per_s=own[transfer, piece])
+            table.row(label_of(piece), *(rates[way, piece] for way in WAYS), own["sync", piece], own["stream", piece])
+            for way in WAYS:
+                self.record(part="pieces", name=way, piece=piece, gb_per_s=rates[way, piece])
+        session.close()
+        best = max(rates["transfer", piece] for piece in self.pieces)
+        print(f"Tessera's best stream is {100 * max(own['stream', p] for p in self.pieces) / best:.1f} % of the best pinned copy")
+        series = {way: {piece: rates[way, piece] for piece in self.pieces} for way in WAYS}
+        series |= {f"Tessera {t}": {piece: own[t, piece] for piece in self.pieces} for t in ("sync", "stream")}
+        plot.lines(os.path.join(self.out, "pieces.svg"), "GB/s by size of a piece", "piece", series, label_of)
+
+    def widths_part(self):
+        names = ["host, 1 thread", f"host, {self.threads} threads", *(f"GPU, {t}" for t in TRANSFERS), "GPU, cached"]
+        table = Table(f"{self.rows:,} values, M values/s", ("bytes a value", -13), *((name, 8) for name in names))
+        sessions = {names[0]: self.session("host", 1), names[1]: self.session("host", self.threads),
+                    "gpu": self.session("gpu", self.threads)}
+        groups = {}
+        for width in WIDTHS:
+            sql = self.query(width)
+            rates, expected = [], None
+            for name in names:
+                session = sessions.get(name) or sessions["gpu"]
+                if name == "GPU, cached":
+                    session.run("SET transfer = stream")
+                    rows, ms, _ = measure(session, sql, self.runs)
+                elif name == "GPU, zerocopy":  # what kernels read is in pinned memory before the first run that counts
+                    session.run("SET transfer = zerocopy")
+                    rows, ms, _ = measure(session, sql, self.runs)
+                elif session is sessions["gpu"]:
+                    session.run(f"SET transfer = {name.removeprefix('GPU, ')}")
+                    rows, ms, _ = measure_cold(session, sql, self.runs)
+                else:
+                    rows, ms, _ = measure(session, sql, self.runs)
+                if expected is not None and not same(expected, rows):
+                    raise Failed(f"{sql}: {name} gives {rows}, not {expected}")
+                expected = rows
+                rates.append(self.rows / ms * 1e-3)
+                self.record(part="widths", name=name, width=width, ms=ms, gb_per_s=width * self.rows / ms * 1e-6,
+                            values_per_s=self.rows / ms * 1e3)
+            table.row(str(width), *rates)
+            groups[f"{width} bytes"] = dict(zip(names, rates))
+        for session in sessions.values():
+            session.close()
+        plot.bars(os.path.join(self.out, "widths.svg"), "M values/s by bytes of a value", groups)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    os.chdir(ROOT)
+    bench = Stream(os.path.abspath(sys.argv[1]))
+    parts = environment("PARTS", "pieces widths").split()
+    for part in parts:
+        if part not in ("pieces", "widths"):
+            sys.exit(f"bench/stream.py: PARTS has pieces and widths, not '{part}'")
+    for part in parts:
+        load = OtherLoad()
+        try:
+            getattr(bench, part + "_part")()
+        except Failed as failed:
+            sys.exit(f"bench/stream.py: {failed}")
+        print("\n" + load.text())
+
+
+if __name__ == "__main__":
+    main()

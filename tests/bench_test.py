@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""The benchmark scripts on columns and streams run to their ends, on tiny data: bench/compression.py on the host, bench/stream.py
+and bench/model.py on the emulated GPU. What they print is no figure; that rows are equal in all ways is what they check.
+
+    tests/bench_test.py BUILD_DIR
+
+Ends with "N passed, N failed".
+"""
+
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.path.abspath(sys.argv[1])
+SCHEMES = {"NS", "NSV", "FOR", "DELTA", "RLE", "DICT"}
+GOALS = {"speed", "balanced", "ratio", "search", "zstd", "gzip"}
+WAYS = {"stream", "sync", "pageable", "zerocopy"}
+
+
+class Failure(Exception):
+    pass
+
+
+def holds(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def run(script, programs, plots, **variables):
+    """The rows of its CSV file. `programs`: {name: file}, the build folder that it sees."""
+    with tempfile.TemporaryDirectory() as build:
+        for name, file in programs.items():
+            os.symlink(os.path.join(BUILD, file), os.path.join(build, name))
+        file, out = os.path.join(build, "figures.csv"), os.path.join(build, "out")
+        environment = os.environ | variables | {"CSV": file, "OUT": out, "RUNS": "1", "THREADS": "2"}
+        done = subprocess.run([os.path.join(ROOT, "bench", script), build], env=environment, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=250)
+        holds(done.returncode == 0, done.stdout)
+        for plot in plots:
+            with open(os.path.join(out, plot + ".svg")) as svg:
+                holds(svg.read().rstrip().endswith("</svg>"), plot)
+        with open(file, newline="") as figures:
+            return list(csv.DictReader(figures))
+
+
+def emulated(*names):
+    programs = {name: os.path.join("emulated", name) for name in names}
+    return programs if all(os.path.exists(os.path.join(BUILD, file)) for file in programs.values()) else None
+
+
+def test_compression():
+    columns = "l_shipdate l_discount l_comment"
+    programs = {name: name for name in ("tessera", "tpch_gen", "compression_bench")}
+    rows = run("compression.py", programs, ["ratio", "schemes", "encode", "decode"], SCALE="0.01", COLUMNS=columns)
+    bytes_of = {(row["column"], row["plan"]): int(float(row["bytes"])) for row in rows}
+    for column in ("l_shipdate", "l_discount", "l_discount double"):
+        plans = {plan for name, plan in bytes_of if name == column}
+        wanted = GOALS | ((SCHEMES - {"NSV"}) | {"SCALE"} if column == "l_discount double" else SCHEMES)
+        holds(plans >= wanted, f"{column}: no {wanted - plans}")
+        holds(bytes_of[column, "ratio"] <= 1.05 * bytes_of[column, "search"], f"{column}: the planner's tree is worse than the best")
+        holds(bytes_of[column, "search"] <= 1.01 * min(bytes_of[column, s] for s in SCHEMES & plans), f"{column}: a scheme is better")
+    holds(("l_comment", "zstd") in bytes_of and ("l_comment", "NS") not in bytes_of, "l_comment")
+    for row in rows:
+        if row["plan"] in GOALS - {"zstd", "gzip"} | SCHEMES and float(row["unpacked_bytes"]) > 0:
+            holds(float(row["estimated_ms"]) > 0 < float(row["decode_ms"]), str(row))
+
+
+def test_stream():
+    programs = emulated("tessera", "transfer_bench")
+    if programs is None:
+        return "the emulated GPU was not built"
+    rows = run("stream.py", programs, ["pieces", "widths"], ROWS="100000", PIECES="65536 1048576")
+    pieces = {(row["name"], row["piece"]) for row in rows if row["part"] == "pieces"}
+    for name in ("transfer", "sync_total", "stream_total", "pageable_total", "zerocopy_total", "tessera_sync", "tessera_stream"):
+        holds({(name, "65536"), (name, "1048576")} <= pieces, name)
+    widths = [(row["name"], row["width"]) for row in rows if row["part"] == "widths"]
+    holds(len(widths) == len(set(widths)) == 7 * 4, str(widths))
+    holds(all(float(row["gb_per_s"]) > 0 for row in rows), "a rate is 0")
+    return None
+
+
+def test_model():
+    programs = emulated("tessera", "transfer_bench")
+    if programs is None:
+        return "the emulated GPU was not built"
+    rows = run("model.py", programs | {"ssb_gen": "ssb_gen"}, ["transfer", "invisible", "model"], SCALE="0.01")
+    for part, ways in (("transfer", WAYS | {"resident"}), ("model", {"resident", "cold"}),
+                       ("invisible", {"resident, on", "resident, off", "cold, on", "cold, off"})):
+        found = {(row["way"], row["query"]) for row in rows if row["part"] == part}
+        holds({way for way, _ in found} == ways and len(found) == 13 * len(ways), f"{part}: {found}")
+    predicted = [row for row in rows if row["part"] == "model"]
+    holds(all(float(row["predicted_ms"]) > 0 and int(row["bytes"]) > 0 for row in predicted), "a prediction is 0")
+    return None
+
+
+def main():
+    failed = passed = 0
+    for test in (test_compression, test_stream, test_model):
+        try:
+            skipped = test()
+            print(f"skipped {test.__name__}: {skipped}" if skipped else f"ok     {test.__name__}")
+            passed += not skipped
+        except (Failure, OSError, subprocess.TimeoutExpired) as failure:
+            print(f"FAILED {test.__name__}\n{failure}")
+            failed += 1
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
