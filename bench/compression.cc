@@ -15,10 +15,11 @@
 //   raw_bytes     4 of an INTEGER or DATE, 8 of a BIGINT, DECIMAL or DOUBLE, 4 and its bytes of a text
 //   unpacked_bytes, bytes    in memory; as stored
 //   estimated_ms, decode_ms  what tablet/schemes/unpack_cost.h expects, for this machine's speed; measured
-//   gpu_ms        of the kernels that unpack the codes, if there is a GPU; 0 if there is none, or nothing to do
+//   gpu_ms, gpu_percent      of the kernels that unpack the codes, and of a copy of as many bytes read and written; 0 if
+//                 there is no GPU, or nothing to do
 //
-// --raw: before the lines of a column, its values as those bytes go to a file of its name in DIR. --costs: nanoseconds that the nodes of each
-// scheme take on this machine beside those of the table.
+// --raw: before the lines of a column, its values as those bytes go to a file of its name in DIR. --costs: what
+// bench/scheme_costs.h says.
 
 #include <fmt/format.h>
 #include <getopt.h>
@@ -30,12 +31,12 @@
 #include <cstring>
 #include <functional>
 #include <optional>
-#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "bench/scheme_costs.h"
 #include "bench/scheme_search.h"
 #include "kernels/kernels.h"
 #include "tablet/chunk_decoder.h"
@@ -57,7 +58,8 @@ struct Column {
 struct Figures {
   std::string tree;
   uint64_t unpacked_bytes = 0, bytes = 0;
-  double encode_ms = 0, decode_ms = 0, estimated_ms = 0, gpu_ms = 0;
+  double encode_ms = 0, decode_ms = 0, estimated_ms = 0;
+  GpuUnpacking on_gpu;
 };
 
 /// The least time of some runs: other processes make a run longer, never shorter.
@@ -137,17 +139,6 @@ std::optional<Integers> StreamOf(const ColumnVector& column, const EncodedChunk&
   }
 }
 
-/// Milliseconds; 0 without a GPU, or if the codes are not packed.
-Result<double> GpuMilliseconds(Gpu* gpu, const Chunk& chunk, const uint8_t* expected) {
-  if (gpu == nullptr || chunk.packed_codes == nullptr) return 0.0;
-  std::vector<uint8_t> codes;
-  TESSERA_ASSIGN(const double ms, gpu->MeasureUnpack(chunk, &codes));
-  if (codes.size() != uint64_t{chunk.rows} * chunk.width || memcmp(codes.data(), expected, codes.size()) != 0) {
-    return Status(ErrorCode::kInternal, "a GPU unpacks other codes than the host");
-  }
-  return ms;
-}
-
 /// Adds what `tree` makes of a stream; false if it cannot.
 Result<bool> MeasureTree(const std::string& column, const Integers& stream, const SchemeTree& tree, Gpu* gpu,
                          const SqlType& type, Figures* figures) {
@@ -182,8 +173,8 @@ Result<bool> MeasureTree(const std::string& column, const Integers& stream, cons
   chunk.codes_bytes = AlignToStream(bytes);
   chunk.packed_codes = packed->data();
   chunk.packed_bytes = packed->size();
-  TESSERA_ASSIGN(const double gpu_ms, GpuMilliseconds(gpu, chunk, out.data()));
-  figures->gpu_ms += gpu_ms;
+  TESSERA_ASSIGN(const GpuUnpacking on_gpu, UnpackOnGpu(gpu, chunk, out.data()));
+  figures->on_gpu.Add(on_gpu);
   return true;
 }
 
@@ -270,16 +261,17 @@ Status MeasureGoal(const std::string& column, const EncodedChunk& plain, uint32_
   figures->decode_ms += LeastMilliseconds(unpack);
   TESSERA_ASSIGN(const double estimated, EstimatedMilliseconds(d, rows, file));
   figures->estimated_ms += estimated;
-  TESSERA_ASSIGN(const double gpu_ms, GpuMilliseconds(gpu, still_packed, view.codes));
-  figures->gpu_ms += gpu_ms;
+  TESSERA_ASSIGN(const GpuUnpacking on_gpu, UnpackOnGpu(gpu, still_packed, view.codes));
+  figures->on_gpu.Add(on_gpu);
   return Status::Ok();
 }
 
-void Print(const Column& column, const std::string& plan, uint64_t raw_bytes, const Figures& f) {
+void Print(const Column& column, const std::string& plan, uint64_t raw_bytes, const Figures& f, Gpu* gpu) {
   size_t values = 0;
   for (const ColumnVector& tablet : column.tablets) values += tablet.size();
-  printf("%s,%s,\"%s\",%zu,%lu,%lu,%lu,%.4f,%.4f,%.4f,%.4f\n", column.name.c_str(), plan.c_str(), f.tree.c_str(),
-         values, raw_bytes, f.unpacked_bytes, f.bytes, f.encode_ms, f.decode_ms, f.estimated_ms, f.gpu_ms);
+  printf("%s,%s,\"%s\",%zu,%lu,%lu,%lu,%.4f,%.4f,%.4f,%.4f,%.1f\n", column.name.c_str(), plan.c_str(), f.tree.c_str(),
+         values, raw_bytes, f.unpacked_bytes, f.bytes, f.encode_ms, f.decode_ms, f.estimated_ms, f.on_gpu.milliseconds,
+         f.on_gpu.PercentOfCopy(gpu));
 }
 
 Figures MeasureZstd(const std::string& raw) {
@@ -319,7 +311,7 @@ Status MeasureColumn(const Column& column, const std::string& raw_directory, Gpu
       if (!all) break;
       TESSERA_ASSIGN(all, MeasureTree(column.name, *stream, scheme.tree, gpu, column.tablets[t].type, &figures));
     }
-    if (all) Print(column, scheme.name, raw.size(), figures);
+    if (all) Print(column, scheme.name, raw.size(), figures, gpu);
   }
   std::vector<EncodedChunk> packed(chunks.size());
   static constexpr std::pair<const char*, CompressionGoal> kGoals[] = {
@@ -330,7 +322,7 @@ Status MeasureColumn(const Column& column, const std::string& raw_directory, Gpu
       TESSERA_TRY(MeasureGoal(column.name, chunks[t], static_cast<uint32_t>(column.tablets[t].size()), goal, gpu,
                               &packed[t], &figures));
     }
-    Print(column, name, raw.size(), figures);
+    Print(column, name, raw.size(), figures, gpu);
   }
   // `packed` is by ratio now. Where there are codes, those of the search take their place.
   if (chunks[0].descriptor.width != 0 && chunks[0].descriptor.width <= 8) {
@@ -348,9 +340,9 @@ Status MeasureColumn(const Column& column, const std::string& raw_directory, Gpu
       const SchemeTree tree = SearchTrees(stream.values, kSearchDepth).tree;
       TESSERA_ASSIGN(all, MeasureTree(column.name, stream, tree, gpu, column.tablets[t].type, &figures));
     }
-    if (all) Print(column, "search", raw.size(), figures);
+    if (all) Print(column, "search", raw.size(), figures, gpu);
   }
-  Print(column, "zstd", raw.size(), MeasureZstd(raw));
+  Print(column, "zstd", raw.size(), MeasureZstd(raw), gpu);
   return Status::Ok();
 }
 
@@ -397,7 +389,8 @@ Status MeasureDatabase(const std::string& directory, const std::string& wanted, 
   std::vector<std::string> names;
   std::istringstream list(wanted);
   for (std::string name; list >> name;) names.push_back(name);
-  printf("column,plan,tree,values,raw_bytes,unpacked_bytes,bytes,encode_ms,decode_ms,estimated_ms,gpu_ms\n");
+  printf(
+      "column,plan,tree,values,raw_bytes,unpacked_bytes,bytes,encode_ms,decode_ms,estimated_ms,gpu_ms,gpu_percent\n");
   for (const char* table_name : {"lineitem", "part"}) {
     const std::shared_ptr<const TableInfo> table = snapshot->Find(table_name);
     if (table == nullptr || table->rows == 0) {
@@ -415,67 +408,6 @@ Status MeasureDatabase(const std::string& directory, const std::string& wanted, 
   return Status::Ok();
 }
 
-// ---- Costs
-
-/// Nanoseconds that unpacking `values` by `tree` takes here.
-double Nanoseconds(const std::vector<uint64_t>& values, const SchemeTree& tree, PackedTree* nodes) {
-  const std::vector<uint8_t> packed = *PackIntegers(values, tree, nullptr);
-  if (ParsePackedStream(packed.data(), packed.size(), values.size(), 4, false, nodes) != nullptr) return NAN;
-  std::vector<uint32_t> out(values.size());
-  double least = INFINITY;
-  for (int i = 0; i < 30; ++i) {
-    const auto start = Clock::now();
-    if (UnpackStream(packed.data(), *nodes, 4, nullptr, reinterpret_cast<uint8_t*>(out.data())) != nullptr) return NAN;
-    least = std::min(least, MillisecondsSince(start) * 1e6);
-  }
-  return least;
-}
-
-/// What a scheme's node takes is what its tree takes, less what the leaves would take by themselves.
-void PrintCosts() {
-  constexpr size_t kValues = size_t{1} << 18;
-  std::mt19937_64 random(1);
-  const auto values_of = [&](const std::function<uint64_t(size_t)>& f) {
-    std::vector<uint64_t> values(kValues);
-    for (size_t i = 0; i < kValues; ++i) values[i] = f(i);
-    return values;
-  };
-  const SchemeTree ns = SchemeTree::Leaf(Scheme::kNs);
-  PackedTree nodes;
-  const std::vector<uint64_t> bits = values_of([&](size_t) { return random() % 8192; });
-  const double leaf = Nanoseconds(bits, ns, &nodes) / static_cast<double>(kValues);
-  struct Case {
-    const char* name;
-    SchemeTree tree;
-    std::vector<uint64_t> values;
-  };
-  const Case cases[] = {
-      {"NS, 13 bits", ns, bits},
-      {"NSV", SchemeTree::Leaf(Scheme::kNsv),
-       values_of([&](size_t) { return random() % (1u << (8 * (1 + random() % 3))); })},
-      {"FOR", {Scheme::kFor, 0, {ns}}, values_of([&](size_t) { return 1000000 + random() % 8192; })},
-      {"DELTA", {Scheme::kDelta, 0, {ns}}, values_of([](size_t i) { return i * 3; })},
-      {"RLE, runs of 4", {Scheme::kRle, 0, {ns, ns}}, values_of([](size_t i) { return i / 4 % 8192; })},
-      {"RLE, runs of 64", {Scheme::kRle, 0, {ns, ns}}, values_of([](size_t i) { return i / 64 % 8192; })},
-      {"DICT, 16", {Scheme::kDict, 0, {ns, ns}}, values_of([&](size_t) { return random() % 16 * 1000; })},
-      {"DICT, 4,096", {Scheme::kDict, 0, {ns, ns}}, values_of([&](size_t) { return random() % 4096 * 1000; })},
-      {"DICT, 65,536", {Scheme::kDict, 0, {ns, ns}}, values_of([&](size_t) { return random() % 65536 * 1000; })},
-      {"BITMAP, 4", {Scheme::kBitmap, 0, {ns}}, values_of([&](size_t) { return random() % 4; })},
-      {"BITMAP, 32", {Scheme::kBitmap, 0, {ns}}, values_of([&](size_t) { return random() % 32; })},
-      {"SEP", {Scheme::kSep, 100, {ns, ns}}, values_of([&](size_t) { return random() % 1000000; })},
-  };
-  printf("scheme,measured_ns,table_ns\n");
-  for (const Case& c : cases) {
-    const double all = Nanoseconds(c.values, c.tree, &nodes);
-    double leaves = 0;
-    for (size_t i = 1; i < nodes.size(); ++i) leaves += leaf * nodes[i].values;
-    const PackedNode& root = nodes[0];
-    const double expected =
-        NodeNanoseconds(c.tree.scheme, static_cast<double>(root.values), static_cast<double>(root.parameter), 4);
-    printf("\"%s\",%.3f,%.3f\n", c.name, (all - leaves) / kValues, expected * UnpackSpeed() / kValues);
-  }
-}
-
 int Main(int argc, char** argv) {
   const option options[] = {{"database", required_argument, nullptr, 'd'},
                             {"columns", required_argument, nullptr, 'c'},
@@ -491,11 +423,7 @@ int Main(int argc, char** argv) {
     if (o == 'r') raw = optarg;
     if (o == 'k') costs = true;
   }
-  if (costs) {
-    PrintCosts();
-    return 0;
-  }
-  if (database.empty()) {
+  if (database.empty() && !costs) {
     fprintf(stderr, "usage: compression_bench --database DIR [--columns NAMES] [--raw DIR] | --costs\n");
     return 2;
   }
@@ -509,7 +437,7 @@ int Main(int argc, char** argv) {
               rate.ok() ? *rate / 1e9 : 0);
     }
   }
-  const Status status = MeasureDatabase(database, columns, raw, gpu.get());
+  const Status status = costs ? PrintCosts(gpu.get()) : MeasureDatabase(database, columns, raw, gpu.get());
   if (status.ok()) return 0;
   fprintf(stderr, "ERROR: %s\n%s\n", status.message().c_str(), status.hint().c_str());
   return 1;

@@ -13,7 +13,8 @@ Environment variables choose what to do. Their defaults:
 
 columns: build/compression_bench says at its head what a line is. Ratio: bytes as stored to those of plain values. GB/s: of
 what unpacking makes, on one core. Estimated and measured: milliseconds to unpack the column.
-costs: what the planner's table of costs says of each scheme, for this machine's speed, beside what it takes here.
+costs: what the planner's table of costs says of each scheme, for this machine's speed, beside what it takes here, and on a GPU
+beside a copy of the bytes that are read and written.
 """
 
 import csv
@@ -30,7 +31,7 @@ from measure import ROOT, CsvFile, OtherLoad, Table, environment, median
 PLANS = ["speed", "balanced", "ratio", "search", "zstd", "gzip"]
 SCHEMES = ["NS", "NSV", "FOR", "DELTA", "RLE", "DICT", "BITMAP", "SEP", "SCALE"]
 COLUMNS = ["column", "plan", "tree", "values", "raw_bytes", "unpacked_bytes", "bytes", "encode_ms", "decode_ms", "estimated_ms",
-           "gpu_ms"]
+           "gpu_ms", "gpu_percent"]
 GZIP_LEVEL = 6  # the program's own
 
 
@@ -61,7 +62,7 @@ class Compression:
                                   stdout=subprocess.PIPE, text=True)
         database = os.path.join(ROOT, prepared.stdout.strip())
         self.table = Table(f"TPC-H scale {self.scale}, one core", ("column", -18), ("plan", -8), ("ratio %", 7), ("encode GB/s", 11),
-                           ("decode GB/s", 11), ("estimated ms", 12), ("measured ms", 11), ("GPU GB/s", 8), ("tree", -20))
+                           ("decode GB/s", 11), ("estimated ms", 12), ("measured ms", 11), ("GPU GB/s", 8), ("% of copy", 9), ("tree", -20))
         with tempfile.TemporaryDirectory() as scratch:
             for line in self.lines("--database", database, "--raw", scratch, "--columns", environment("COLUMNS", "")):
                 row = {name: line[name] if name in COLUMNS[:3] else float(line[name]) for name in COLUMNS}
@@ -92,7 +93,8 @@ class Compression:
         estimated = row["estimated_ms"] > 0
         self.table.row(row["column"], row["plan"], 100 * row["bytes"] / row["raw_bytes"], rate(row["unpacked_bytes"], row["encode_ms"]),
                        rate(row["unpacked_bytes"], row["decode_ms"]), row["estimated_ms"] if estimated else None,
-                       row["decode_ms"] if row["decode_ms"] > 0 else None, rate(row["unpacked_bytes"], row["gpu_ms"]), row["tree"])
+                       row["decode_ms"] if row["decode_ms"] > 0 else None, rate(row["unpacked_bytes"], row["gpu_ms"]),
+                       row["gpu_percent"] or None, row["tree"])
 
     def beside_search(self):
         """The planner's bytes beside those of the best of all trees."""
@@ -130,10 +132,12 @@ class Compression:
         print(f"plots: {self.out}")
 
     def costs(self):
-        table = Table("ns a value, without the streams below", ("scheme", -16), ("measured", 8), ("table", 8), ("ratio", 6))
+        table = Table("ns a value on one core, without the streams below; whole trees on the GPU, 4 MiB each", ("scheme", -16),
+                      ("measured", 8), ("table", 8), ("ratio", 6), ("GPU GB/s", 8), ("% of copy", 9))
         for line in self.lines("--costs"):
             measured, expected = float(line["measured_ns"]), float(line["table_ns"])
-            table.row(line["scheme"], measured, expected, measured / expected)
+            table.row(line["scheme"], measured, expected, measured / expected, rate(4 << 20, float(line["gpu_ms"])),
+                      float(line["gpu_percent"]) or None)
 
 
 def main():

@@ -1,0 +1,159 @@
+// What the nodes of each scheme cost on made-up streams: on one core beside the table of tablet/schemes/unpack_cost.h, and on
+// a GPU beside a copy of as many bytes. For bench/compression.cc.
+//
+// Start at: PrintCosts, UnpackOnGpu.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "kernels/kernels.h"
+#include "tablet/schemes/packed_stream.h"
+#include "tablet/schemes/unpack_cost.h"
+
+namespace tessera::bench {
+
+/// What kernels took for packed codes, and how many bytes they read (the packed ones) and wrote.
+struct GpuUnpacking {
+  double milliseconds = 0;  ///< 0: nothing was unpacked
+  double bytes = 0;
+
+  void Add(const GpuUnpacking& other) {
+    milliseconds += other.milliseconds;
+    bytes += other.bytes;
+  }
+  /// Of the rate of a copy on the device, whose bytes are read and written, too; 0 if nothing was unpacked.
+  double PercentOfCopy(Gpu* gpu) const {
+    if (gpu == nullptr || milliseconds == 0) return 0;
+    const Result<double> copy = gpu->MeasureBandwidth();  // measured once
+    return copy.ok() ? 100 * bytes / (milliseconds / 1e3) / *copy : 0;
+  }
+};
+
+/// Unpacks the packed codes of a chunk and makes sure that they are `expected`. Nothing without a GPU, or if they are not
+/// packed.
+inline Result<GpuUnpacking> UnpackOnGpu(Gpu* gpu, const Chunk& chunk, const uint8_t* expected) {
+  if (gpu == nullptr || chunk.packed_codes == nullptr) return GpuUnpacking{};
+  std::vector<uint8_t> codes;
+  TESSERA_ASSIGN(const double ms, gpu->MeasureUnpack(chunk, &codes));
+  if (codes.size() != uint64_t{chunk.rows} * chunk.width || memcmp(codes.data(), expected, codes.size()) != 0) {
+    return Status(ErrorCode::kInternal, "a GPU unpacks other codes than the host");
+  }
+  return GpuUnpacking{ms, static_cast<double>(chunk.packed_bytes + codes.size())};
+}
+
+namespace costs {
+
+/// A tablet, and what of it a core unpacks in turn: in its cache, as in a scan.
+inline constexpr size_t kRows = size_t{1} << 20, kHostRows = size_t{1} << 18;
+
+struct Case {
+  std::string name;
+  SchemeTree tree;
+  std::vector<uint64_t> values;  ///< kRows, below 2^32
+};
+
+struct Packed {
+  std::vector<uint8_t> bytes;
+  PackedTree nodes;
+  std::vector<uint32_t> out;
+};
+
+inline Result<Packed> Pack(std::span<const uint64_t> values, const SchemeTree& tree) {
+  Packed packed{*PackIntegers(values, tree, nullptr), {}, std::vector<uint32_t>(values.size())};
+  const char* const reason =
+      ParsePackedStream(packed.bytes.data(), packed.bytes.size(), values.size(), 4, false, &packed.nodes);
+  if (reason != nullptr) return Status(ErrorCode::kInternal, reason);
+  return packed;
+}
+
+/// The least time of some runs.
+inline Result<double> Nanoseconds(Packed* packed) {
+  double least = INFINITY;
+  for (int i = 0; i < 30; ++i) {
+    const auto start = Clock::now();
+    const char* const reason =
+        UnpackStream(packed->bytes.data(), packed->nodes, 4, nullptr, reinterpret_cast<uint8_t*>(packed->out.data()));
+    least = std::min(least, MillisecondsSince(start) * 1e6);
+    if (reason != nullptr) return Status(ErrorCode::kInternal, reason);
+  }
+  return least;
+}
+
+inline std::vector<Case> Cases() {
+  std::mt19937_64 random(1);
+  const auto values_of = [&](const std::function<uint64_t(size_t)>& f) {
+    std::vector<uint64_t> values(kRows);
+    for (size_t i = 0; i < kRows; ++i) values[i] = f(i);
+    return values;
+  };
+  const SchemeTree ns = SchemeTree::Leaf(Scheme::kNs);
+  const SchemeTree rle{Scheme::kRle, 0, {ns, ns}}, dict{Scheme::kDict, 0, {ns, ns}}, bitmap{Scheme::kBitmap, 0, {ns}};
+  std::vector<Case> cases = {
+      {"NS, 13 bits", ns, values_of([&](size_t) { return random() % 8192; })},
+      {"NS, 31 bits", ns, values_of([&](size_t) { return random() >> 33; })},
+      {"NSV", SchemeTree::Leaf(Scheme::kNsv),
+       values_of([&](size_t) { return random() % (1u << (8 * (1 + random() % 3))); })},
+      {"FOR", {Scheme::kFor, 0, {ns}}, values_of([&](size_t) { return 1000000 + random() % 8192; })},
+      {"DELTA", {Scheme::kDelta, 0, {ns}}, values_of([](size_t i) { return i * 3; })},
+      {"DICT, 16", dict, values_of([&](size_t) { return random() % 16 * 1000; })},
+      {"DICT, 4,096", dict, values_of([&](size_t) { return random() % 4096 * 1000; })},
+      {"DICT, 65,536", dict, values_of([&](size_t) { return random() % 65536 * 1000; })},
+      {"BITMAP, 4", bitmap, values_of([&](size_t) { return random() % 4; })},
+      {"BITMAP, 32", bitmap, values_of([&](size_t) { return random() % 32; })},
+      {"SEP", {Scheme::kSep, 100, {ns, ns}}, values_of([&](size_t) { return random() % 1000000; })},
+      {"RLE, runs of 4", rle, values_of([](size_t i) { return i / 4; })},
+  };
+  // One run is longer than the others, as in Figure 3 of the paper.
+  constexpr size_t kRun = 64;
+  for (const size_t times : {1, 10, 100, 1000}) {
+    const size_t end = kRun * times;
+    cases.push_back({"RLE, skew " + std::to_string(1.0 / static_cast<double>(times)).substr(0, 5), rle,
+                     values_of([&](size_t i) { return i < end ? 0 : 1 + (i - end) / kRun; })});
+  }
+  return cases;
+}
+
+}  // namespace costs
+
+/// A line of CSV for each case. What a scheme's node takes on a core is what its tree takes, less what the leaves would take
+/// by themselves; on the GPU it is the whole tree.
+inline Status PrintCosts(Gpu* gpu) {
+  const std::vector<costs::Case> cases = costs::Cases();
+  TESSERA_ASSIGN(costs::Packed bits, costs::Pack(std::span(cases[0].values).first(costs::kHostRows), cases[0].tree));
+  TESSERA_ASSIGN(const double leaf, costs::Nanoseconds(&bits));
+  printf("scheme,measured_ns,table_ns,gpu_ms,gpu_percent\n");
+  for (const costs::Case& c : cases) {
+    constexpr double kHostRows = costs::kHostRows;
+    TESSERA_ASSIGN(costs::Packed part, costs::Pack(std::span(c.values).first(costs::kHostRows), c.tree));
+    TESSERA_ASSIGN(double measured, costs::Nanoseconds(&part));
+    for (size_t i = 1; i < part.nodes.size(); ++i) measured -= leaf / kHostRows * part.nodes[i].values;
+    const PackedNode& root = part.nodes[0];
+    const double expected = NodeNanoseconds(c.tree.scheme, kHostRows, static_cast<double>(root.parameter), 4);
+    TESSERA_ASSIGN(costs::Packed whole, costs::Pack(c.values, c.tree));
+    TESSERA_TRY(costs::Nanoseconds(&whole).status());  // unpacks it
+    Chunk chunk;
+    chunk.type = SqlType::Of(TypeId::kBigint);
+    chunk.width = 4;
+    chunk.rows = costs::kRows;
+    chunk.codes_bytes = costs::kRows * 4;
+    chunk.packed_codes = whole.bytes.data();
+    chunk.packed_bytes = whole.bytes.size();
+    TESSERA_ASSIGN(const GpuUnpacking on_gpu,
+                   UnpackOnGpu(gpu, chunk, reinterpret_cast<const uint8_t*>(whole.out.data())));
+    printf("\"%s\",%.3f,%.3f,%.4f,%.1f\n", c.name.c_str(), measured / kHostRows, expected * UnpackSpeed() / kHostRows,
+           on_gpu.milliseconds, on_gpu.PercentOfCopy(gpu));
+  }
+  return Status::Ok();
+}
+
+}  // namespace tessera::bench
