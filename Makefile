@@ -233,11 +233,11 @@ bench-scaling:  ##measure A scaling experiment: SUITES="select join ssb tpch" RA
 bench-scaling-run: $(if $(NOBUILD),,$(B)/tessera $(B)/ssb_gen $(B)/tpch_gen $(B)/join_gen $(MPI_OBJECT))
 	@SUITES='$(SUITES)' RANKS='$(RANKS)' MODE='$(MODE)' DEVICE='$(DEVICE)' SCALE='$(SCALE)' bench/scaling/scaling.py $(B)
 
-bench-compression:  ##measure Schemes, the planner, zstd and gzip on TPC-H's columns: SCALE=0.1 CSV=file; see bench/compression.py
+bench-compression:  ##measure Schemes, the planner, zstd and gzip on TPC-H's columns: PARTS="columns costs scan" SCALE=0.1; see bench/compression.py
 	@$(if $(NOBUILD),,tests/setup build)
 	@$(MAKE) --no-print-directory bench-compression-run
 bench-compression-run: $(if $(NOBUILD),,$(B)/tessera $(B)/tpch_gen $(B)/compression_bench)
-	@PARTS='$(PARTS)' CSV='$(CSV)' SCALE='$(if $(filter command line environment,$(origin SCALE)),$(SCALE),0.1)' bench/compression.py $(B)
+	@PARTS='$(PARTS)' DEVICE='$(DEVICE)' CSV='$(CSV)' SCALE='$(if $(filter command line environment,$(origin SCALE)),$(SCALE),0.1)' bench/compression.py $(B)
 
 bench-stream:  ##measure Columns on their way to a GPU: PARTS="pieces widths" CSV=file; see bench/stream.py
 	@$(if $(NOBUILD),,tests/setup build)

@@ -7,7 +7,10 @@ Environment variables choose what to do. Their defaults:
 
     SCALE=0.1              of TPC-H
     COLUMNS=               "l_partkey p_type": only these
-    PARTS="columns costs"
+    PARTS="columns costs"  and scan
+    ROWS=200000000         of the column that scan reads
+    DEVICE=host            or gpu: scan on both
+    THREADS=  RUNS=5       of scan
     CSV=                   a file for all figures
     OUT=BUILD_DIR/bench/compression       ratio.svg, encode.svg, decode.svg
 
@@ -15,6 +18,9 @@ columns: build/compression_bench says at its head what a line is. Ratio: bytes a
 what unpacking makes, on one core. Estimated and measured: milliseconds to unpack the column.
 costs: what the planner's table of costs says of each scheme, for this machine's speed, beside what it takes here, and on a GPU
 beside a copy of the bytes that are read and written.
+scan: sorted integers, each 10 times, stored by SET compression as none, speed (RLE) and balanced (RLE with DELTA), and summed
+where they are below a bound: on the host and on the GPU, without a column in a cache (packed ones are unpacked anew) and with
+all of them.
 """
 
 import csv
@@ -26,13 +32,15 @@ import time
 import zlib
 
 import plot
-from measure import ROOT, CsvFile, OtherLoad, Table, environment, median
+from measure import ROOT, CsvFile, Failed, OtherLoad, Session, Table, environment, measure, measure_cold, median, same
 
 PLANS = ["speed", "balanced", "ratio", "search", "zstd", "gzip"]
 SCHEMES = ["NS", "NSV", "FOR", "DELTA", "RLE", "DICT", "BITMAP", "SEP", "SCALE"]
 COLUMNS = ["column", "plan", "tree", "values", "raw_bytes", "unpacked_bytes", "bytes", "encode_ms", "decode_ms", "estimated_ms",
            "gpu_ms", "gpu_percent"]
+GOALS = ["none", "speed", "balanced"]
 GZIP_LEVEL = 6  # the program's own
+BATCH = 10_000_000  # rows of an INSERT
 
 
 def rate(unpacked_bytes, ms):
@@ -47,7 +55,7 @@ class Compression:
         self.program = os.path.join(build, "compression_bench")
         self.out = environment("OUT", os.path.join(build, "bench", "compression"))
         os.makedirs(self.out, exist_ok=True)
-        self.csv = CsvFile(environment("CSV", ""), COLUMNS)
+        self.csv = CsvFile(environment("CSV", ""), [*COLUMNS, "selectivity", "way", "ms"])
         self.rows = []
 
     def lines(self, *arguments):
@@ -140,17 +148,74 @@ class Compression:
                       float(line["gpu_percent"]) or None)
 
 
+    def sorted_integers(self, rows):
+        """A database with a table for each way to store them, made once."""
+        database = os.path.join(self.build, "bench", f"sorted-{rows}.tessera")
+        if os.path.isdir(database):
+            return database
+        part = database + ".part"
+        subprocess.run(["rm", "-rf", part], check=True)
+        os.makedirs(os.path.dirname(part), exist_ok=True)
+        script = []
+        for goal in GOALS:
+            script += [f"SET compression = {goal};", f"CREATE TABLE {goal}_sorted (v INTEGER NOT NULL);"]
+            script += [f"INSERT INTO {goal}_sorted SELECT i / 10 * 3 FROM range({first}, {min(rows, first + BATCH)}) AS r(i);"
+                       for first in range(0, rows, BATCH)]
+        done = subprocess.run([os.path.join(self.build, "tessera"), "-bail", "--device", "host", part], input="\n".join(script),
+                              text=True, stdout=subprocess.DEVNULL)
+        if done.returncode != 0:
+            sys.exit(f"bench/compression.py: status {done.returncode}")
+        os.rename(part, database)
+        return database
+
+    def scan(self):
+        rows, runs = int(environment("ROWS", "200000000")), int(environment("RUNS", "5"))
+        threads = environment("THREADS", str(os.cpu_count()))
+        database = self.sorted_integers(rows)
+        ways = [("host, cold", "host", measure_cold), ("host", "host", measure)]
+        if environment("DEVICE", "host") == "gpu":
+            ways += [("GPU, cold", "gpu", measure_cold), ("GPU", "gpu", measure)]
+        sessions = {device: Session(self.build, database, device, threads, 600) for _, device, _ in ways}
+        sizes = {goal: sessions["host"].run(f"SELECT sum(stored_bytes), max(schemes) FROM tessera_chunks('{goal}_sorted')").rows[0]
+                 for goal in GOALS}
+        for goal, stored in sizes.items():
+            stored_bytes, schemes = next(csv.reader([stored]))
+            print(f"{goal}: {100 * int(stored_bytes) / (4 * rows):.2f} % of 4 bytes a value, {schemes}")
+        table = Table(f"{rows:,} sorted integers, each 10 times, {threads} threads, ms", ("selected %", -10),
+                      *((f"{goal}, {way}", 10) for goal in GOALS for way, _, _ in ways))
+        series = {f"{goal}, {way}": {} for goal in GOALS for way, _, _ in ways}
+        for percent in (10, 30, 50, 70, 90):
+            expected, times = None, []
+            for goal in GOALS:
+                sql = f"SELECT count(*), sum(v) FROM {goal}_sorted WHERE v < {rows // 10 * 3 * percent // 100}"
+                for way, device, how in ways:
+                    answer, ms, _ = how(sessions[device], sql, runs)
+                    expected = expected or answer
+                    if not same(expected, answer):
+                        sys.exit(f"bench/compression.py: {sql}: {answer}, not {expected}")
+                    times.append(ms)
+                    series[f"{goal}, {way}"][percent] = ms
+                    self.csv.row(column="sorted", plan=goal, values=rows, selectivity=percent, way=way, ms=ms)
+            table.row(str(percent), *times)
+        for session in sessions.values():
+            session.close()
+        plot.lines(os.path.join(self.out, "scan.svg"), "Sum below a bound, ms", "rows selected, %", series)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     bench = Compression(sys.argv[1])
     parts = environment("PARTS", "columns costs").split()
     for part in parts:
-        if part not in ("columns", "costs"):
-            sys.exit(f"bench/compression.py: PARTS has columns and costs, not '{part}'")
+        if part not in ("columns", "costs", "scan"):
+            sys.exit(f"bench/compression.py: PARTS has columns, costs and scan, not '{part}'")
     for part in parts:
         load = OtherLoad()
-        getattr(bench, part)()
+        try:
+            getattr(bench, part)()
+        except Failed as failed:
+            sys.exit(f"bench/compression.py: {failed}")
         print("\n" + load.text())
 
 

@@ -54,7 +54,10 @@ def emulated(*names):
 def test_compression():
     columns = "l_shipdate l_discount l_comment"
     programs = {name: name for name in ("tessera", "tpch_gen", "compression_bench")}
-    rows = run("compression.py", programs, ["ratio", "schemes", "encode", "decode"], SCALE="0.01", COLUMNS=columns)
+    rows = run("compression.py", programs, ["ratio", "schemes", "encode", "decode", "scan"], SCALE="0.01", COLUMNS=columns,
+               PARTS="columns scan", ROWS="300000")
+    holds(len([row for row in rows if row["selectivity"]]) == 5 * 3 * 2, "scan")
+    rows = [row for row in rows if not row["selectivity"]]
     bytes_of = {(row["column"], row["plan"]): int(float(row["bytes"])) for row in rows}
     for column in ("l_shipdate", "l_discount", "l_discount double"):
         plans = {plan for name, plan in bytes_of if name == column}
@@ -72,6 +75,7 @@ def test_stream():
     programs = emulated("tessera", "transfer_bench")
     if programs is None:
         return "the emulated GPU was not built"
+    run("compression.py", programs, ["scan"], PARTS="scan", DEVICE="gpu", ROWS="100000")
     rows = run("stream.py", programs, ["pieces", "widths"], ROWS="100000", PIECES="65536 1048576")
     pieces = {(row["name"], row["piece"]) for row in rows if row["part"] == "pieces"}
     for name in ("transfer", "sync_total", "stream_total", "pageable_total", "zerocopy_total", "tessera_sync", "tessera_stream"):
