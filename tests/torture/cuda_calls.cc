@@ -136,6 +136,7 @@ struct Case {
   JoinChoice strategy = JoinChoice::kAuto;
   uint64_t memory = uint64_t{256} << 20;
   vm::JoinPartitioning partitioning = vm::JoinPartitioning::kAuto;
+  Transfer transfer = Transfer::kStream;
 };
 
 const Case kCases[] = {
@@ -151,6 +152,12 @@ const Case kCases[] = {
     {"SELECT count(*), sum(x.c) FROM f x JOIN f y ON x.c = y.c", JoinChoice::kHash, uint64_t{2} << 20},
     {"SELECT count(*), sum(d.a * e.b) FROM d, e WHERE d.a < e.a", JoinChoice::kGrid},
     {"SELECT count(*) FROM d, e WHERE d.a < e.b", JoinChoice::kDp},
+    {"SELECT count(*), sum(c) FROM f WHERE b < 9", JoinChoice::kAuto, uint64_t{256} << 10, vm::JoinPartitioning::kAuto,
+     Transfer::kZeroCopy},
+    {"SELECT count(*), min(c) FROM f WHERE b < 9", JoinChoice::kAuto, uint64_t{256} << 10, vm::JoinPartitioning::kAuto,
+     Transfer::kSync},
+    {"SELECT count(*), max(c) FROM f WHERE b < 9", JoinChoice::kAuto, uint64_t{256} << 10, vm::JoinPartitioning::kAuto,
+     Transfer::kPageable},
 };
 
 std::shared_ptr<const Snapshot> Tables() {
@@ -235,7 +242,8 @@ int Trials(const Case& c, Failure how, bool required, uint64_t seed) {
       Result<std::unique_ptr<Gpu>> gpu = Gpu::Open(0, {c.memory});
       Answer first;
       if (gpu.ok()) {
-        first = Run(c, program, *snapshot, gpu->get(), required);
+        first.status = (*gpu)->SetTransfer(c.transfer, kLeastTransferPiece);
+        if (first.status.ok()) first = Run(c, program, *snapshot, gpu->get(), required);
       } else {
         first.status = gpu.status();
       }
