@@ -130,7 +130,7 @@ class GpuRun final : public vm::DeviceRun {
       return Begin(*contexts[0].program);
     }();
     TESSERA_TRY(exchange != nullptr ? links_.Connect(begun, gpu_.ordinal(), exchange) : begun);
-    Status status = kernels::BuildJoins(&gpu_, joins_.get(), *results_, &links_, contexts, [&] {
+    Status status = kernels::BuildJoins(&gpu_, joins_.get(), *results_, &links_, &texts_, contexts, [&] {
       if (next_.program != nullptr) ahead_ = EncodeAhead(gpu_, next_, joins_->key_ranges());
     });
     next_ = {};
@@ -214,6 +214,7 @@ class GpuRun final : public vm::DeviceRun {
   std::unique_ptr<KeptResults> results_;
   vm::SectionContext next_;  ///< without a program: not known
   TabletsAhead ahead_;
+  RankTexts texts_;
   std::unique_ptr<Running> running_;  ///< from FindGroups to TakeGroups
   bool begun_ = false;
 };

@@ -1,6 +1,7 @@
 #include "kernels/ranks/rank_texts.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string_view>
 
@@ -9,48 +10,83 @@
 namespace tessera::kernels {
 namespace {
 
-/// The strings of all identifiers, in order: the length of each, in 4 bytes, and its bytes.
-std::string StringsOf(const vm::StringPool& pool) {
+/// Texts as they are told: the identifier and the length, 4 bytes each, and the bytes.
+struct ToldText {
+  uint32_t id = 0, size = 0;
+};
+
+Status Damaged() { return {ErrorCode::kCorrupt, "the texts that a rank has told are damaged"}; }
+
+bool IsText(const SqlType& type) { return type.storage() == StorageClass::kText; }
+
+}  // namespace
+
+Status RankTexts::Mark(GpuDevice* gpu, const std::vector<SqlType>& columns, const DeviceRows& rows, uint64_t count) {
+  const size_t words = count / 32 + 1;
+  RunBuffer bits;
+  TESSERA_TRY(bits.Allocate(gpu, words * sizeof(uint32_t)));
+  CUDA_TRY(cudaMemsetAsync(bits.As<void>(), 0, words * sizeof(uint32_t), gpu->stream));
+  for (size_t c = 0; c < columns.size(); ++c) {
+    if (IsText(columns[c])) CUDA_TRY(StartMark(rows.low(c), rows.rows(), count, bits.As<uint32_t>(), gpu->stream));
+  }
+  std::vector<uint32_t> found(words);
+  CUDA_TRY(
+      cudaMemcpyAsync(found.data(), bits.As<void>(), words * sizeof(uint32_t), cudaMemcpyDeviceToHost, gpu->stream));
+  CUDA_TRY(cudaStreamSynchronize(gpu->stream));
+  marked_.resize(std::max(marked_.size(), words));
+  for (size_t w = 0; w < words; ++w) marked_[w] |= found[w];
+  return Status::Ok();
+}
+
+std::string RankTexts::Untold(const vm::StringPool& strings) {
   std::string out;
-  for (size_t id = 0; id < pool.count(); ++id) {
-    const std::string_view text = pool.Get(static_cast<int64_t>(id));
-    const auto size = static_cast<uint32_t>(text.size());
-    out.append(reinterpret_cast<const char*>(&size), sizeof size);
-    out.append(text);
+  told_.resize(marked_.size());
+  for (size_t w = 0; w < marked_.size(); ++w) {
+    for (uint32_t left = marked_[w] & ~told_[w]; left != 0; left &= left - 1) {
+      const auto id = static_cast<uint32_t>(32 * w) + static_cast<uint32_t>(std::countr_zero(left));
+      const std::string_view text = strings.Get(id);
+      const ToldText head{id, static_cast<uint32_t>(text.size())};
+      out.append(reinterpret_cast<const char*>(&head), sizeof head);
+      out.append(text);
+    }
+    told_[w] |= marked_[w];
   }
   return out;
 }
 
-Status Damaged() { return {ErrorCode::kCorrupt, "the texts that a rank has told are damaged"}; }
-
-Status ReadStrings(std::string_view from, std::vector<std::string_view>* out) {
-  while (!from.empty()) {
-    uint32_t size = 0;
-    if (from.size() < sizeof size) return Damaged();
-    memcpy(&size, from.data(), sizeof size);
-    from.remove_prefix(sizeof size);
-    if (from.size() < size) return Damaged();
-    out->push_back(from.substr(0, size));
-    from.remove_prefix(size);
+Status RankTexts::Learn(const std::string& told, vm::StringPool* strings, std::vector<int64_t>* ids) const {
+  std::vector<uint32_t> theirs;
+  std::vector<std::string_view> texts;
+  for (std::string_view rest = told; !rest.empty();) {
+    ToldText head;
+    if (rest.size() < sizeof head) return Damaged();
+    memcpy(&head, rest.data(), sizeof head);
+    rest.remove_prefix(sizeof head);
+    if (rest.size() < head.size || head.id > kMostTexts) return Damaged();
+    theirs.push_back(head.id);
+    texts.push_back(rest.substr(0, head.size));
+    rest.remove_prefix(head.size);
+  }
+  std::vector<int64_t> mine(texts.size());
+  strings->Intern(texts, mine.data());
+  for (size_t i = 0; i < theirs.size(); ++i) {
+    if (ids->size() <= theirs[i]) ids->resize(theirs[i] + size_t{1});
+    (*ids)[theirs[i]] = mine[i];
   }
   return Status::Ok();
 }
 
-}  // namespace
-
-Status RankTexts::Tell(vm::Exchange* exchange, vm::StringPool* strings) {
-  const tessera::Result<std::string> mine =
-      Caught([&]() -> tessera::Result<std::string> { return StringsOf(*strings); });
-  TESSERA_TRY(exchange->Agree(mine.status()));
-  TESSERA_ASSIGN(const std::vector<std::string> all, exchange->AllGatherBytes(*mine));
+Status RankTexts::Tell(const Status& mine, vm::Exchange* exchange, vm::StringPool* strings) {
+  const tessera::Result<std::string> untold = Caught([&]() -> tessera::Result<std::string> {
+    TESSERA_TRY(mine);
+    return Untold(*strings);
+  });
+  TESSERA_TRY(exchange->Agree(untold.status()));
+  TESSERA_ASSIGN(const std::vector<std::string> all, exchange->AllGatherBytes(*untold));
   return Caught([&]() -> Status {
     ids_.resize(all.size());
     for (size_t r = 0; r < all.size(); ++r) {
-      if (r == static_cast<size_t>(exchange->rank())) continue;
-      std::vector<std::string_view> texts;
-      TESSERA_TRY(ReadStrings(all[r], &texts));
-      ids_[r].resize(texts.size());
-      strings->Intern(texts, ids_[r].data());
+      if (r != static_cast<size_t>(exchange->rank())) TESSERA_TRY(Learn(all[r], strings, &ids_[r]));
     }
     return Status::Ok();
   });
@@ -67,7 +103,7 @@ Status RankTexts::Translate(GpuDevice* gpu, const RowsToGather& table, size_t ow
     if (bytes > 0)
       CUDA_TRY(cudaMemcpyAsync(ids.As<void>(), ids_[r].data(), bytes, cudaMemcpyHostToDevice, gpu->stream));
     for (size_t c = 0; c < table.columns->size(); ++c) {
-      if ((*table.columns)[c].storage() != StorageClass::kText) continue;
+      if (!IsText((*table.columns)[c])) continue;
       CUDA_TRY(
           StartTranslate(table.rows->low(c) + first, table.counts[r], ids.As<int64_t>(), ids_[r].size(), gpu->stream));
     }

@@ -1,7 +1,8 @@
 // Texts in rows that go from device to device: each rank has its own identifiers, so those that come are translated.
 // Private to kernels/.
 //
-// Start at: RankTexts::Tell, Translate. REQUIRES, of all functions: the device's mutex is held.
+// Start at: RankTexts::Mark, Tell, Translate, in this order for each exchange of a run. REQUIRES, of all functions: the
+// device's mutex is held.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,18 +21,27 @@ namespace tessera::kernels {
 
 class RankTexts {
  public:
-  /// Ranks whose pools have more identifiers do not tell each other their strings: each takes some 35 ns on every rank.
-  static constexpr uint64_t kMostTexts = 1 << 18;
+  /// Ranks with more identifiers do not tell each other their texts.
+  static constexpr uint64_t kMostTexts = 1 << 20;
 
-  /// All ranks: learns the strings of the others. Errors: those before the strings travel are of all ranks.
-  Status Tell(vm::Exchange* exchange, vm::StringPool* strings);
+  /// Notes the texts that this rank's rows have, before they go. `count`: identifiers are less.
+  Status Mark(GpuDevice* gpu, const std::vector<SqlType>& columns, const DeviceRows& rows, uint64_t count);
+  /// All ranks: each tells the texts that it has noted, unless it has told them before. `mine`: an error of this rank, which
+  /// then is that of all.
+  Status Tell(const Status& mine, vm::Exchange* exchange, vm::StringPool* strings);
   /// Gives gathered rows this rank's identifiers. `own`: this rank, whose rows come first.
   Status Translate(GpuDevice* gpu, const RowsToGather& table, size_t own) const;
 
  private:
+  std::string Untold(const vm::StringPool& strings);
+  Status Learn(const std::string& told, vm::StringPool* strings, std::vector<int64_t>* ids) const;
+
+  std::vector<uint32_t> marked_, told_;    ///< a bit for each identifier
   std::vector<std::vector<int64_t>> ids_;  ///< [rank][identifier there]
 };
 
+/// Sets the bit of each value that is less than `count`.
+cudaError_t StartMark(const uint64_t* values, uint64_t rows, uint64_t count, uint32_t* bits, cudaStream_t stream);
 /// values[i] becomes ids[values[i]]; what is no identifier, as under a NULL may be, becomes 0.
 cudaError_t StartTranslate(uint64_t* values, uint64_t rows, const int64_t* ids, uint64_t count, cudaStream_t stream);
 

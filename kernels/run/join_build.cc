@@ -36,8 +36,14 @@ Status ClearBuildStates(GpuDevice* gpu, size_t count) {
 /// The join tables of one call, on their way.
 class Build {
  public:
-  Build(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results, const std::vector<vm::SectionContext>& contexts)
-      : gpu_(*gpu), joins_(*joins), results_(results), contexts_(contexts), source_rows_(contexts.size()) {
+  Build(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results, RankTexts* texts,
+        const std::vector<vm::SectionContext>& contexts)
+      : gpu_(*gpu),
+        joins_(*joins),
+        results_(results),
+        texts_(*texts),
+        contexts_(contexts),
+        source_rows_(contexts.size()) {
     const auto has = std::ranges::find_if(contexts, [](const vm::SectionContext& c) { return c.exchange != nullptr; });
     if (has != contexts.end()) exchange_ = has->exchange;
     for (size_t i = 0; i < contexts.size(); ++i)
@@ -59,6 +65,7 @@ class Build {
     uint64_t on_host = 0;     ///< 1: they outgrew the device
     uint64_t texts = 0;       ///< identifiers of texts that this rank has given
     uint64_t most_bytes = 0;  ///< that the rows of all tables may have here
+    uint64_t failed = 0;      ///< 1: there are none
   };
 
   bool IsGathered(size_t i) const { return contexts_[i].exchange != nullptr; }
@@ -74,7 +81,8 @@ class Build {
   const std::vector<SqlType>& ColumnsOf(size_t i) const { return SectionOf(contexts_[i]).columns; }
   BuildState* states() const { return gpu_.host_build_states.As<BuildState>(); }
   BuildState* device_states() const { return gpu_.build_states.As<BuildState>(); }
-  tessera::Result<std::vector<std::vector<Share>>> TellShares();
+  /// `status`: of MakeRows.
+  tessera::Result<std::vector<std::vector<Share>>> TellShares(const Status& status);
   /// By way of the hosts: a table that has no room on some rank's device.
   Status GatherOnHost(size_t i);
   /// Finds what is known of the columns of gathered rows.
@@ -83,6 +91,7 @@ class Build {
   GpuDevice& gpu_;
   DeviceJoins& joins_;
   const KeptResults& results_;
+  RankTexts& texts_;
   const std::vector<vm::SectionContext>& contexts_;
   vm::Exchange* exchange_ = nullptr;
   std::vector<std::unique_ptr<SectionRun>> runs_;
@@ -128,12 +137,17 @@ Status Build::MakeRows(const std::function<void()>& meanwhile) {
   return Status::Ok();
 }
 
-tessera::Result<std::vector<std::vector<Build::Share>>> Build::TellShares() {
+tessera::Result<std::vector<std::vector<Build::Share>>> Build::TellShares(const Status& status) {
   std::vector<Share> mine(contexts_.size());
-  for (size_t i = 0; i < contexts_.size(); ++i) {
+  for (Share& share : mine) share.failed = status.ok() ? 0 : 1;
+  for (size_t i = 0; i < contexts_.size() && status.ok(); ++i) {
     BuildRows& rows = runs_[i]->build_rows();
-    mine[i] = {rows.count(), source_rows_[i], rows.on_host().empty() ? 0u : 1u, contexts_[i].strings->count(),
-               joins_.MostRowBytes()};
+    mine[i] = {rows.count(),
+               source_rows_[i],
+               rows.on_host().empty() ? 0u : 1u,
+               contexts_[i].strings->count(),
+               joins_.MostRowBytes(),
+               0};
   }
   const size_t bytes = mine.size() * sizeof(Share);
   TESSERA_ASSIGN(const std::vector<std::string> all,
@@ -147,8 +161,10 @@ tessera::Result<std::vector<std::vector<Build::Share>>> Build::TellShares() {
 }
 
 Status Build::Gather(RankLinks* links, const Status& mine) {
-  TESSERA_TRY(exchange_->Agree(mine));
-  TESSERA_ASSIGN(const std::vector<std::vector<Share>> shares, TellShares());
+  TESSERA_ASSIGN(const std::vector<std::vector<Share>> shares, TellShares(mine));
+  if (std::ranges::any_of(shares, [](const std::vector<Share>& of_rank) { return of_rank[0].failed != 0; }))
+    return exchange_->Agree(mine);
+  const auto own = static_cast<size_t>(exchange_->rank());
   uint64_t room = UINT64_MAX;
   for (const std::vector<Share>& of_rank : shares) room = std::min(room, of_rank[0].most_bytes);
   std::vector<RowsToGather> gathered;
@@ -181,12 +197,17 @@ Status Build::Gather(RankLinks* links, const Status& mine) {
     on_host.push_back(i);
   }
   if (!gathered.empty()) {
-    RankTexts of_ranks;
     Status told;
-    if (texts) told = of_ranks.Tell(exchange_, contexts_[0].strings);
+    if (texts) {
+      for (const size_t i : on_device) {
+        if (told.ok() && HasTexts(i))
+          told = texts_.Mark(&gpu_, ColumnsOf(i), runs_[i]->build_rows().on_device(), shares[own][i].texts);
+      }
+      told = texts_.Tell(told, exchange_, contexts_[0].strings);
+    }
     TESSERA_TRY(GatherRows(&gpu_, links, exchange_, told, &gathered));
     for (const RowsToGather& table : gathered)
-      if (texts) TESSERA_TRY(of_ranks.Translate(&gpu_, table, static_cast<size_t>(exchange_->rank())));
+      if (texts) TESSERA_TRY(texts_.Translate(&gpu_, table, own));
     TESSERA_TRY(SummarizeGathered());
     for (const size_t i : on_device) contexts_[i].statistics->device_plan += ", rows of all ranks by " + links->name();
   }
@@ -250,11 +271,11 @@ Status Build::Fill() {
 
 }  // namespace
 
-Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results, RankLinks* links,
+Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results, RankLinks* links, RankTexts* texts,
                   const std::vector<vm::SectionContext>& contexts, const std::function<void()>& meanwhile) {
   joins->SetPartitioning(contexts[0].join_partitioning);
-  Build build(gpu, joins, results, contexts);
-  const Status made = build.MakeRows(meanwhile);
+  Build build(gpu, joins, results, texts, contexts);
+  const Status made = Caught([&] { return build.MakeRows(meanwhile); });
   if (build.exchange() != nullptr) {
     TESSERA_TRY(build.Gather(links, made));
   } else {

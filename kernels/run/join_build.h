@@ -10,15 +10,16 @@
 #include "kernels/join/device_joins.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/ranks/rank_links.h"
+#include "kernels/ranks/rank_texts.h"
 #include "kernels/run/kept_results.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {
 
 /// Builds the tables of sections that do not need each other's, over stored tables and over `results`. `meanwhile` is
-/// called while the device makes their rows. `links`: where ranks build together, connected. Errors: those of the sections; kUnsupported, kResource: a table cannot be
+/// called while the device makes their rows. `links`: where ranks build together, connected; `texts`: what they know of each other's. Errors: those of the sections; kUnsupported, kResource: a table cannot be
 /// here.
-Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results, RankLinks* links,
+Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results, RankLinks* links, RankTexts* texts,
                   const std::vector<vm::SectionContext>& contexts, const std::function<void()>& meanwhile);
 
 }  // namespace tessera::kernels
