@@ -35,7 +35,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(HERE), HERE]
 
-import model  # noqa: E402
+import prediction  # noqa: E402
 import plot  # noqa: E402
 from join import THETA  # noqa: E402
 from measure import ROOT, CsvFile, OtherLoad, Table, environment, generate, median  # noqa: E402
@@ -187,7 +187,7 @@ class Scaling:
                       *columns)
         totals = {n: {q: [run[0]["total_ms"] for run in found] for q, found in runs[n].items()} for n in self.ranks}
         ms = {n: {q: median(t) for q, t in totals[n].items()} for n in self.ranks}
-        fitted = model.fit(runs, self.ranks, self.slots, self.weak)
+        fitted = prediction.fit(runs, self.ranks, self.slots, self.weak)
         queries = [q for q in runs[base] if q != "(empty)"]
         for n in self.ranks:
             ms[n]["sum"] = sum(ms[n][q] for q in queries)
@@ -223,7 +223,7 @@ class Scaling:
                 writer.writerow([query, *(f"{v:.4f}" for v in (m.once, m.shared, m.message)), int(m.bytes), m.bend(),
                                  *(f"{m.at(2 ** k, 2 ** k):.4f}" for k in range(11))])
         plot.curve(os.path.join(self.out, f"{name}-prediction.svg"), f"{name}: predicted speed-up of the sum",
-                   {2 ** k: (model.speedup([fitted[q] for q in queries], 2 ** k),) * 3 for k in range(11)}, lambda n: n)
+                   {2 ** k: (prediction.speedup([fitted[q] for q in queries], 2 ** k),) * 3 for k in range(11)}, lambda n: n)
         slowest = max(queries, key=lambda q: fitted[q].at(1, 1))
         print(f"\n{name}: {fitted[slowest].advice(slowest)}")
 
