@@ -3,6 +3,7 @@
 #include "compiler/compiler.h"
 
 #include "compiler/binder.h"
+#include "compiler/co_location.h"
 #include "compiler/codegen.h"
 #include "compiler/exchange_joins.h"
 #include "compiler/fold_aggregates.h"
@@ -32,6 +33,7 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   TESSERA_ASSIGN(const Plan plan, MakePlan(query, options));
   TESSERA_ASSIGN(Code code, Generate(plan, options));
   TESSERA_TRY(vm::Verify(*code.program));
+  if (options.ranks > 1) CoLocate(snapshot, &code);
   ExchangeJoins(snapshot, options, &code);
   c.program = std::move(code.program);
   c.estimates = std::move(code.estimates);

@@ -240,6 +240,25 @@ void MakeRoomFor(size_t number, Program* program) {
   for (vm::JoinSpec& j : program->joins) move(&j.section);
 }
 
+bool IsCoLocated(const Program& program, size_t join) {
+  return program.sections[static_cast<size_t>(program.joins[join].section)].co_located;
+}
+
+/// The rows of a section have moved, and what reads its rows: they are not where those of other tables with their keys
+/// are.
+void SeparateBehind(size_t number, Program* program) {
+  Section& moved = program->sections[number];
+  moved.co_located = false;
+  for (const Instruction& in : moved.code) {
+    if (Probes(in)) program->sections[static_cast<size_t>(program->joins[in.p1].section)].co_located = false;
+  }
+  for (size_t i = number + 1; i < program->sections.size(); ++i) {
+    const Section& s = program->sections[i];
+    if (s.source_kind == Section::Source::kSection && static_cast<size_t>(s.source) == number)
+      SeparateBehind(i, program);
+  }
+}
+
 void ExchangeJoin(int join, Code* code) {
   const auto j = static_cast<size_t>(join);
   size_t number = 0, probe = 0;
@@ -257,6 +276,7 @@ void ExchangeJoin(int join, Code* code) {
   MakeRoomFor(number, &changed);
   changed.sections[number].source_kind = Section::Source::kSection;
   changed.sections.insert(changed.sections.begin() + static_cast<ptrdiff_t>(number), std::move(made.first));
+  SeparateBehind(number + 1, &changed);
   changed.sections[static_cast<size_t>(changed.joins[j].section)].by_key = true;
   if (!Verify(changed).ok()) return;  // an accumulator lives across the probe
   *code->program = std::move(changed);
@@ -293,9 +313,16 @@ bool IsBetterExchanged(const Snapshot& snapshot, const PlanOptions& options, con
 
 void ExchangeJoins(const Snapshot& snapshot, const PlanOptions& options, Code* code) {
   if (options.ranks < 2 || options.join_exchange == ExchangeChoice::kOff) return;
-  for (int join = 0; join < static_cast<int>(code->program->joins.size()); ++join) {
-    if (options.join_exchange == ExchangeChoice::kOn || IsBetterExchanged(snapshot, options, *code, join))
-      ExchangeJoin(join, code);
+  std::vector<bool> tried(code->program->joins.size());
+  // A join may not be co-located any more when another one was exchanged.
+  for (bool again = true; std::exchange(again, false);) {
+    for (size_t join = 0; join < tried.size(); ++join) {
+      if (tried[join] || IsCoLocated(*code->program, join)) continue;
+      tried[join] = again = true;
+      const int number = static_cast<int>(join);
+      if (options.join_exchange == ExchangeChoice::kOn || IsBetterExchanged(snapshot, options, *code, number))
+        ExchangeJoin(number, code);
+    }
   }
 }
 

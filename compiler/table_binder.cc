@@ -21,25 +21,39 @@
 namespace tessera {
 namespace {
 
-/// The columns that a text names, with commas between.
-Status BindClusterBy(const ParseNode& option, TableSchema* schema) {
-  const std::string text = OptionText(option);
+/// The columns that a text names, with commas between: cluster_by and distribute_by.
+Status BindColumns(const ParseNode& option, const TableSchema& schema, std::vector<int>* columns) {
+  const std::string what(option.Text(Field::k_defname)), text = OptionText(option);
+  if (!columns->empty()) return SqlError(what + " is given twice", option.location());
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     std::string name = text.substr(begin, end - begin);
     begin = end + 1;
     name.erase(0, name.find_first_not_of(' '));
     name.erase(name.find_last_not_of(' ') + 1);
-    const int column = schema->Find(name);
+    const int column = schema.Find(name);
     if (column < 0) {
-      return SqlError("cluster_by names column \"" + name + "\", which table \"" + schema->name + "\" does not have",
-                      option.location(), "Write cluster_by = a, or cluster_by = 'a, b' for several columns.");
+      return SqlError(what + " names column \"" + name + "\", which table \"" + schema.name + "\" does not have",
+                      option.location(), "Write " + what + " = a, or " + what + " = 'a, b' for several columns.");
     }
-    if (schema->columns[static_cast<size_t>(column)].generated_text)
-      return Unsupported("cluster_by of a generated column is not supported", option.location());
-    if (std::ranges::count(schema->cluster_by, column) > 0)
-      return SqlError("cluster_by names column \"" + name + "\" twice", option.location());
-    schema->cluster_by.push_back(column);
+    if (schema.columns[static_cast<size_t>(column)].generated_text)
+      return Unsupported(what + " of a generated column is not supported", option.location());
+    if (std::ranges::count(*columns, column) > 0)
+      return SqlError(what + " names column \"" + name + "\" twice", option.location());
+    columns->push_back(column);
+  }
+  return {};
+}
+
+Status BindDistribution(const ParseNode& option, TableSchema* schema) {
+  TESSERA_TRY(BindColumns(option, *schema, &schema->distribute_by));
+  for (const int c : schema->distribute_by) {
+    const ColumnSchema& column = schema->columns[static_cast<size_t>(c)];
+    // (Equal ones may differ as they are stored.)
+    if (!column.type.IsFloat() && column.type.id != TypeId::kInterval) continue;
+    return Unsupported(
+        "distribute_by of column \"" + column.name + "\" of type " + column.type.ToString() + " is not supported",
+        option.location());
   }
   return {};
 }
@@ -48,13 +62,16 @@ Status BindTableOptions(const ParseNode& options, TableSchema* schema) {
   for (const ParseNode& option : options) {
     const std::string_view name = option.Text(Field::k_defname);
     if (name == "cluster_by") {
-      if (!schema->cluster_by.empty()) return SqlError("cluster_by is given twice", option.location());
-      TESSERA_TRY(BindClusterBy(option, schema));
+      TESSERA_TRY(BindColumns(option, *schema, &schema->cluster_by));
+      continue;
+    }
+    if (name == "distribute_by") {
+      TESSERA_TRY(BindDistribution(option, schema));
       continue;
     }
     if (name != "tablet_rows") {
       return SqlError("unrecognized parameter \"" + std::string(name) + "\"", option.location(),
-                      "There are tablet_rows and cluster_by.");
+                      "There are tablet_rows, cluster_by and distribute_by.");
     }
     const ParseNode* arg = option.Get(Field::k_arg);
     const int64_t rows = arg != nullptr && arg->Is(Tag::kInteger) ? arg->Number(Field::k_ival) : 0;

@@ -48,6 +48,7 @@ struct TableMessage {
   /// By column: what ranks decide from, all in the same way.
   std::vector<uint64_t> encoded_bytes, distinct;
   std::vector<TabletIdentity> tablets;
+  std::vector<uint8_t> buckets;  ///< by tablet; empty: the table is not distributed
 };
 template <class A>
 void Fields(A& a, TableMessage& m) {
@@ -58,6 +59,7 @@ void Fields(A& a, TableMessage& m) {
   a.Vector(m.encoded_bytes);
   a.Vector(m.distinct);
   a.Vector(m.tablets);
+  a.Vector(m.buckets);
 }
 
 struct TablesMessage {

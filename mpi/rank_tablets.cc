@@ -36,6 +36,7 @@ bool IsWellFormed(const TableMessage& table) {
   const size_t columns = table.types.size();
   if (columns == 0 || table.encoded_bytes.size() != columns || table.distinct.size() != columns) return false;
   if (!std::all_of(table.types.begin(), table.types.end(), vm::IsValueType)) return false;
+  if (!table.buckets.empty() && table.buckets.size() != table.tablets.size()) return false;
   uint64_t rows = 0;
   std::set<int64_t> tablets;
   for (const TabletIdentity& t : table.tablets) {
@@ -99,6 +100,7 @@ Result<TablesMessage> DescribeTables(const vm::Program& program, const Snapshot&
       if (identity == nullptr) return Status(ErrorCode::kInternal, "a tablet of table \"" + ref.name + "\" is no file");
       message.tablets.push_back(*identity);
     }
+    message.buckets = table.buckets;
   }
   return out;
 }
@@ -121,6 +123,7 @@ Result<std::shared_ptr<const Snapshot>> RankTablets::Update(const TablesMessage&
     info->id = table.id;
     info->schema.name = table.name;
     info->rows = table.rows;
+    info->buckets = table.buckets;
     const auto types = std::make_shared<const std::vector<SqlType>>(table.types);
     for (const SqlType& type : *types) info->schema.columns.push_back({"", type, false});
     for (size_t c = 0; c < table.types.size(); ++c) {

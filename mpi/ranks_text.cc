@@ -32,11 +32,14 @@ std::string SourceText(const Described& d, const Snapshot& snapshot, int ranks, 
   if (!vm::SharedByRanks(s)) return "on the master";
   if (vm::GridOf(d.program, s) >= 0 && s.source_kind == vm::Section::Source::kJoin)
     return "on every rank, the grid shared by tiles and ranges";
-  bool by_tablets = false;
+  bool by_tablets = false, by_buckets = false;
   for (const auto& table : snapshot.tables) {
-    if (s.source_kind == vm::Section::Source::kTable && table->id == d.program.tables[static_cast<size_t>(s.source)].id)
-      by_tablets = vm::SharedByTablets(*table, ranks, settings.replicate_below);
+    if (s.source_kind != vm::Section::Source::kTable || table->id != d.program.tables[static_cast<size_t>(s.source)].id)
+      continue;
+    by_tablets = vm::SharedByTablets(*table, ranks, settings.replicate_below);
+    by_buckets = !table->schema.distribute_by.empty();
   }
+  if (by_buckets) return "shared by buckets";
   return by_tablets ? "shared by tablets" : "on every rank, shared by tiles";
 }
 
@@ -58,10 +61,13 @@ std::string SinkText(const Described& d, const ClusterSettings& settings) {
   const vm::Section& s = d.section;
   if (s.by_key && s.sink == vm::Section::Sink::kRows) return "; rows exchanged by key, those of heavy keys spread";
   if (s.by_key) return "; rows exchanged by key";
-  if (s.sink == vm::Section::Sink::kJoin) return "; build side broadcast to all" + BroadcastText(d, settings);
+  if (s.sink == vm::Section::Sink::kJoin) {
+    return s.co_located ? "; build side co-located" : "; build side broadcast to all" + BroadcastText(d, settings);
+  }
   if (!vm::SharedByRanks(s) && !d.ReadsDistributed()) return "";
   const std::string more = ", more than " + std::to_string(settings.exchange_above);
-  const std::string exchanged = d.may_stay[d.number] ? more + " exchanged by key" : "";
+  const std::string exchanged =
+      d.may_stay[d.number] ? more + (s.co_located ? " stay, co-located" : " exchanged by key") : "";
   if (s.sink == vm::Section::Sink::kGroups) return "; partial groups merged by a tree" + exchanged;
   if (!s.order.empty()) {
     return s.limit >= 0 ? "; the first rows of each rank merged at the master"

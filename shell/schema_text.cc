@@ -64,12 +64,14 @@ std::string CreateTableText(const TableSchema& schema) {
   out += "\n)";
   std::string options;
   if (schema.tablet_rows > 0) options = "tablet_rows = " + std::to_string(schema.tablet_rows);
-  if (!schema.cluster_by.empty()) {
-    std::string columns;
-    for (const int c : schema.cluster_by)
-      columns += (columns.empty() ? "" : ", ") + schema.columns[static_cast<size_t>(c)].name;
-    options += (options.empty() ? "cluster_by = " : ", cluster_by = ") + QuotedText(columns);
-  }
+  const auto add_columns = [&](const char* option, const std::vector<int>& columns) {
+    if (columns.empty()) return;
+    std::string list;
+    for (const int c : columns) list += (list.empty() ? "" : ", ") + schema.columns[static_cast<size_t>(c)].name;
+    options += (options.empty() ? "" : ", ") + std::string(option) + " = " + QuotedText(list);
+  };
+  add_columns("cluster_by", schema.cluster_by);
+  add_columns("distribute_by", schema.distribute_by);
   return out + (options.empty() ? "" : " WITH (" + options + ")") + ";\n";
 }
 

@@ -15,6 +15,7 @@
 #include <unordered_set>
 
 #include "base/interrupt.h"
+#include "tablet/catalog_checksum.h"
 #include "tablet/constraint_row.h"
 #include "tablet/enum_type.h"
 #include "tablet/regular_file.h"
@@ -22,17 +23,14 @@
 #include "tablet/tablet_format.h"
 #include "tablet/utf8.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 namespace tessera {
 namespace {
 
 constexpr int kApplicationId = 0x54534352;  // "TSCR"
-/// Without and with the table of defaults, with that of constraints, with types or what is computed for each row, and with
-/// clustered tables. Each is made with the first entry.
+/// Without and with the table of defaults, with that of constraints, with types or what is computed for each row, with
+/// clustered tables, and with distributed ones. Each is made with the first entry.
 constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3, kVersionWithTypes = 4,
-              kVersionWithClusters = 5, kNewestVersion = kVersionWithClusters;
+              kVersionWithClusters = 5, kVersionWithBuckets = 6, kNewestVersion = kVersionWithBuckets;
 /// Of tables, tablets and versions: whoever counts on from here does not come to the end of an int64_t.
 constexpr int64_t kGreatestId = int64_t{1} << 62;
 constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
@@ -108,86 +106,6 @@ CREATE TABLE types (
   labels  TEXT NOT NULL
 );
 )";
-
-/// The bytes that a checksum of the catalog covers: integers as 8 bytes, texts after their length.
-class CheckedBytes {
- public:
-  void Add(int64_t v) { bytes_.append(reinterpret_cast<const char*>(&v), sizeof v); }
-  void Add(uint64_t v) { Add(static_cast<int64_t>(v)); }
-  void Add(int128_t v) {
-    Add(Low64(v));
-    Add(High64(v));
-  }
-  void Add(std::string_view text) {
-    Add(static_cast<int64_t>(text.size()));
-    bytes_.append(text);
-  }
-  uint64_t Checksum() const { return XXH3_64bits(bytes_.data(), bytes_.size()); }
-
- private:
-  std::string bytes_;
-};
-
-uint64_t TableChecksum(const TableRecord& table) {
-  CheckedBytes bytes;
-  bytes.Add(table.id);
-  bytes.Add(std::string_view(table.schema.name));
-  bytes.Add(table.version);
-  bytes.Add(int64_t{table.schema.tablet_rows});
-  bytes.Add(int64_t{table.tablet_rows});
-  bytes.Add(static_cast<int64_t>(table.schema.columns.size()));
-  for (size_t c = 0; c < table.schema.columns.size(); ++c) {
-    const ColumnSchema& column = table.schema.columns[c];
-    const ColumnStatistics& statistics = table.statistics[c];
-    bytes.Add(std::string_view(column.name));
-    bytes.Add(static_cast<int64_t>(column.type.id));
-    bytes.Add(int64_t{column.type.precision});
-    bytes.Add(int64_t{column.type.scale});
-    bytes.Add(int64_t{StoredLength(column.type)});
-    bytes.Add(int64_t{column.not_null});
-    bytes.Add(int64_t{statistics.has_range});
-    bytes.Add(statistics.has_range ? statistics.min : int128_t{0});
-    bytes.Add(statistics.has_range ? statistics.max : int128_t{0});
-    bytes.Add(statistics.null_count);
-    bytes.Add(statistics.distinct);
-    bytes.Add(statistics.encoded_bytes);
-  }
-  for (size_t c = 0; c < table.schema.columns.size(); ++c) {
-    const ColumnSchema& column = table.schema.columns[c];
-    if (!column.default_text) continue;
-    bytes.Add(static_cast<int64_t>(c));
-    bytes.Add(std::string_view(*column.default_text));
-  }
-  for (const ConstraintRow& row : ConstraintsOf(table.schema)) {
-    for (const std::string* text : {&row.kind, &row.name, &row.value}) bytes.Add(std::string_view(*text));
-  }
-  bytes.Add(static_cast<int64_t>(table.schema.primary_key.size()));
-  for (int column : table.schema.primary_key) bytes.Add(int64_t{column});
-  bytes.Add(static_cast<int64_t>(table.tablets.size()));
-  for (const TabletRecord& tablet : table.tablets) {
-    bytes.Add(tablet.id);
-    bytes.Add(int64_t{tablet.rows});
-    bytes.Add(tablet.file_bytes);
-    bytes.Add(tablet.header_checksum);
-  }
-  return bytes.Checksum();
-}
-
-uint64_t DatabaseChecksum(const CatalogContents& contents) {
-  CheckedBytes bytes;
-  bytes.Add(std::string_view(reinterpret_cast<const char*>(contents.database.data()), contents.database.size()));
-  bytes.Add(contents.next_table_id);
-  bytes.Add(contents.next_tablet_id);
-  std::vector<const TableRecord*> tables;
-  for (const auto& table : contents.tables) tables.push_back(table.get());
-  std::sort(tables.begin(), tables.end(), [](auto* a, auto* b) { return a->id < b->id; });
-  for (const TableRecord* table : tables) {
-    bytes.Add(table->id);
-    bytes.Add(table->checksum);
-  }
-  for (const EnumType& type : contents.types) bytes.Add(std::string_view(EnumText(type)));
-  return bytes.Checksum();
-}
 
 std::string ToDecimal(int128_t v) { return ToText(Value::Wide(SqlType::Decimal(38, 0), v)); }
 
@@ -600,7 +518,7 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
     }
     columns += static_cast<int64_t>(table.schema.columns.size());
     for (const ColumnSchema& column : table.schema.columns) defaults += column.default_text ? 1 : 0;
-    constraints += static_cast<int64_t>(ConstraintsOf(table.schema).size());
+    constraints += static_cast<int64_t>(ConstraintsOf(table).size());
   }
   // Rows of a table that is not there would become those of the next one that gets its number.
   TESSERA_ASSIGN(const int64_t all_columns, QueryInteger("SELECT count(*) FROM columns NOT INDEXED"));
@@ -684,12 +602,17 @@ Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table,
     }
   }
   TESSERA_ASSIGN(const bool has_constraints, HasTable("constraints"));
+  std::string buckets;
   if (has_constraints) {
     Statement query(this, "SELECT kind, name, value FROM constraints WHERE table_id = ? ORDER BY position");
     query.Bind(table.id);
     for (;;) {
       TESSERA_ASSIGN(bool row, query.Step());
       if (!row) break;
+      if (query.Text(0) == kBucketsRow) {
+        buckets = query.Text(2);
+        continue;
+      }
       if (!AddConstraint({query.Text(0), query.Text(1), query.Text(2)}, &table.schema))
         return Corrupt("a wrong constraint" + of_table);
     }
@@ -717,9 +640,11 @@ Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table,
     tablet.header_checksum = static_cast<uint64_t>(query.Integer(3));
     (void)query.Integer(4, number, number);
     if (!query.wrong().empty()) return Corrupt(query.wrong() + " of tablet " + std::to_string(number + 1) + of_table);
-    if (number > 0 && table.tablets.back().rows != table.tablet_rows) return Corrupt("a short tablet" + of_table);
+    if (number > 0 && table.tablets.back().rows != table.tablet_rows && table.schema.distribute_by.empty())
+      return Corrupt("a short tablet" + of_table);
     table.tablets.push_back(tablet);
   }
+  if (!SetBuckets(buckets, &table)) return Corrupt("wrong buckets of tablets" + of_table);
   if (TableChecksum(table) != table.checksum) return Corrupt("a wrong checksum" + of_table);
   if (Status status = CheckSchema(table.schema); !status.ok()) return Corrupt(status.message());
   if (Status status = CheckStatistics(table); !status.ok()) return Corrupt(status.message() + of_table);
@@ -779,7 +704,7 @@ Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::stri
     TESSERA_TRY(
         insert_default.Bind(table.id).Bind(static_cast<int64_t>(c)).Bind(std::string_view(*column.default_text)).Run());
   }
-  const std::vector<ConstraintRow> constraints = ConstraintsOf(table.schema);
+  const std::vector<ConstraintRow> constraints = ConstraintsOf(table);
   if (constraints.empty()) return {};
   TESSERA_ASSIGN(const bool has_constraints, HasTable("constraints"));
   if (!has_constraints) {
@@ -789,6 +714,7 @@ Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::stri
   const auto is_newer = [](const ConstraintRow& row) { return row.kind == "default" || row.kind == "enum"; };
   if (std::any_of(constraints.begin(), constraints.end(), is_newer)) TESSERA_TRY(RaiseVersion(kVersionWithTypes));
   if (!table.schema.cluster_by.empty()) TESSERA_TRY(RaiseVersion(kVersionWithClusters));
+  if (!table.schema.distribute_by.empty()) TESSERA_TRY(RaiseVersion(kVersionWithBuckets));
   Statement insert_constraint(this, "INSERT INTO constraints VALUES (?, ?, ?, ?, ?)");
   for (size_t i = 0; i < constraints.size(); ++i) {
     insert_constraint.Bind(table.id).Bind(static_cast<int64_t>(i));

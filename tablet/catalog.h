@@ -26,6 +26,7 @@ struct TabletRecord {
   uint32_t rows = 0;
   uint64_t file_bytes = 0;
   uint64_t header_checksum = 0;
+  uint8_t bucket = 0;  ///< of a distributed table
 };
 
 struct TableRecord {

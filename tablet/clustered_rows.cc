@@ -217,7 +217,7 @@ bool ClusteredRows::Less(const Run& a, const Run& b) const {
   return &a < &b;  // the run that came first
 }
 
-std::vector<ClusteredRows::Piece> ClusteredRows::Take(size_t rows) {
+std::vector<ClusteredRows::Piece> ClusteredRows::Take(size_t rows, bool of_one) {
   const auto later = [this](size_t a, size_t b) { return Less(runs_[b], runs_[a]); };
   if (!merging_) {
     merging_ = true;
@@ -226,11 +226,20 @@ std::vector<ClusteredRows::Piece> ClusteredRows::Take(size_t rows) {
     std::ranges::make_heap(heap_, later);
   }
   std::vector<Piece> pieces;
+  const auto first_of = [this](const Run& run, size_t row) { return run.batch->columns[columns_[0]].fixed[row]; };
+  const int64_t one = of_one && !heap_.empty() ? first_of(runs_[heap_.front()], runs_[heap_.front()].next) : 0;
   while (rows > 0 && !heap_.empty()) {
+    const Run& least = runs_[heap_.front()];
+    if (of_one && first_of(least, least.next) != one) break;
     std::ranges::pop_heap(heap_, later);
     Run& run = runs_[heap_.back()];
     const size_t begin = run.next;
-    const size_t end = begin + std::min(rows, run.batch->rows - begin);
+    size_t end = begin + std::min(rows, run.batch->rows - begin);
+    if (of_one) {
+      const auto values = run.batch->columns[columns_[0]].fixed.begin();
+      end = static_cast<size_t>(
+          std::upper_bound(values + static_cast<ptrdiff_t>(begin), values + static_cast<ptrdiff_t>(end), one) - values);
+    }
     // The second least row is in front of the heap: the run goes on until that one's turn has come.
     const Run* const second = heap_.size() > 1 ? &runs_[heap_.front()] : nullptr;
     if (second == nullptr) run.next = end;

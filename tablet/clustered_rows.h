@@ -43,8 +43,9 @@ class ClusteredRows {
   std::shared_ptr<RowBatch> End();
   /// Puts a run's rows in order.
   void Sort(RowBatch* run) const;
-  /// The next `rows` rows of all, or what is left. REQUIRES: End() was called, every run is sorted.
-  std::vector<Piece> Take(size_t rows);
+  /// The next `rows` rows of all, or what is left; `of_one`: only those that are equal in the first column, which then has
+  /// class I and no NULLs. REQUIRES: End() was called, every run is sorted.
+  std::vector<Piece> Take(size_t rows, bool of_one = false);
 
  private:
   bool Less(const Run& a, const Run& b) const;

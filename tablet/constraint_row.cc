@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tablet/buckets.h"
 #include "tablet/enum_type.h"
 
 namespace tessera {
@@ -17,6 +18,9 @@ std::string NumbersText(const std::vector<int>& numbers) {
   for (const int n : numbers) text += (text.empty() ? "" : " ") + std::to_string(n);
   return text;
 }
+
+/// The character that stands for bucket 0; the next ones stand for the others.
+constexpr char kFirstBucket = '0';
 
 }  // namespace
 
@@ -33,8 +37,30 @@ std::vector<ConstraintRow> ConstraintsOf(const TableSchema& schema) {
       rows.push_back({"enum", std::to_string(column), EnumText(EnumOf(type))});
   }
   if (!schema.cluster_by.empty()) rows.push_back({"cluster", "", NumbersText(schema.cluster_by)});
+  if (!schema.distribute_by.empty()) rows.push_back({"distribute", "", NumbersText(schema.distribute_by)});
   return rows;
 }
+
+std::vector<ConstraintRow> ConstraintsOf(const TableRecord& table) {
+  std::vector<ConstraintRow> rows = ConstraintsOf(table.schema);
+  if (table.schema.distribute_by.empty()) return rows;
+  std::string buckets;
+  for (const TabletRecord& tablet : table.tablets) buckets += static_cast<char>(kFirstBucket + tablet.bucket);
+  rows.push_back({kBucketsRow, "", std::move(buckets)});
+  return rows;
+}
+
+bool SetBuckets(std::string_view buckets, TableRecord* table) {
+  const size_t expected = table->schema.distribute_by.empty() ? 0 : table->tablets.size();
+  if (buckets.size() != expected) return false;
+  for (size_t t = 0; t < buckets.size(); ++t) {
+    const int bucket = buckets[t] - kFirstBucket;
+    if (bucket < 0 || bucket >= kBuckets) return false;
+    table->tablets[t].bucket = static_cast<uint8_t>(bucket);
+  }
+  return true;
+}
+
 bool AddConstraint(const ConstraintRow& row, TableSchema* schema) {
   const auto number = [&](std::string_view text, int* column) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *column);
@@ -57,7 +83,7 @@ bool AddConstraint(const ConstraintRow& row, TableSchema* schema) {
     column.type = EnumSqlType(type);
     return true;
   }
-  if (row.kind != "unique" && row.kind != "cluster") return false;
+  if (row.kind != "unique" && row.kind != "cluster" && row.kind != "distribute") return false;
   std::vector<int> columns;
   for (std::string_view rest = row.value; !rest.empty();) {
     const size_t end = std::min(rest.find(' '), rest.size());
@@ -70,8 +96,9 @@ bool AddConstraint(const ConstraintRow& row, TableSchema* schema) {
     schema->unique_keys.push_back({row.name, std::move(columns)});
     return true;
   }
-  if (columns.empty() || !schema->cluster_by.empty()) return false;
-  schema->cluster_by = std::move(columns);
+  std::vector<int>& list = row.kind == "cluster" ? schema->cluster_by : schema->distribute_by;
+  if (columns.empty() || !list.empty()) return false;
+  list = std::move(columns);
   return true;
 }
 

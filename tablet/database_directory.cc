@@ -199,6 +199,7 @@ std::shared_ptr<const TableInfo> DatabaseDirectory::MakeInfo(const CatalogConten
                                 ? at->second
                                 : std::make_shared<const TabletFile>(FilePath(TabletFileName(tablet.id)),
                                                                      IdentityOf(contents, *record, tablet), types));
+    if (!record->schema.distribute_by.empty()) info->buckets.push_back(tablet.bucket);
   }
   return info;
 }

@@ -11,7 +11,8 @@ namespace tessera {
 
 Result<bool> LoadWithRanks(const std::string& file, const CopyFromOptions& options, TableLoad* own) {
   const TableSchema& schema = own->schema();
-  if (options.ranks == nullptr || options.rules || !schema.cluster_by.empty()) return false;
+  if (options.ranks == nullptr || options.rules || !schema.cluster_by.empty() || !schema.distribute_by.empty())
+    return false;
   TESSERA_ASSIGN(CsvFile csv, CsvFile::Open(file));
   TESSERA_ASSIGN(const bool can, CanBeShared(csv, options));
   if (!can) return false;

@@ -37,7 +37,7 @@ class LoadRanks {
 };
 
 /// Loads the file with the others, if it is one that can be shared and the table needs nothing that one process must do:
-/// `options.rules`, or rows in an order. Returns false if not.
+/// `options.rules`, or rows in an order or in buckets. Returns false if not.
 Result<bool> LoadWithRanks(const std::string& file, const CopyFromOptions& options, TableLoad* own);
 
 }  // namespace tessera

@@ -54,9 +54,12 @@ TableLoad::TableLoad(std::shared_ptr<DatabaseDirectory> directory, DatabaseDirec
       directory_(std::move(directory)),
       write_(std::move(write)),
       table_(std::move(table)),
-      cancel_(cancel) {
+      cancel_(cancel),
+      kept_(table_->tablets.size(), true),
+      replaced_nulls_(table_->schema.columns.size()),
+      replaced_bytes_(table_->schema.columns.size()) {
   const std::vector<TabletRecord>& tablets = table_->tablets;
-  last_is_short_ = !tablets.empty() && tablets.back().rows < tablet_rows_;
+  last_is_short_ = !IsDistributed() && !tablets.empty() && tablets.back().rows < tablet_rows_;
   // A table of one short tablet is written anew as a whole, so its size is chosen again: a first INSERT of a few rows
   // must not decide how a billion that follow are stored.
   if (last_is_short_ && tablets.size() == 1 && table_->schema.tablet_rows == 0) tablet_rows_ = 0;
@@ -96,24 +99,39 @@ void TableLoad::Adopt(const std::string& load, NewTablets tablets) {
   adopted_.push_back({std::move(target), std::move(tablets)});
 }
 
-Status TableLoad::TakeLastTablet() {
-  const TabletRecord& record = table_->tablets.back();
+/// Of the buckets that have got rows, so that none has two short tablets.
+Status TableLoad::TakeShortTablets() {
+  const std::vector<TabletRecord>& tablets = table_->tablets;
+  // (A small table is written anew as a whole, as in the constructor. Otherwise the other buckets' tablets stay as they
+  // are.)
+  const bool anew = table_->schema.tablet_rows == 0 && table_->rows() < tablet_rows_;
+  for (size_t t = 0; t < tablets.size(); ++t) {
+    if (anew || (tablets[t].rows < tablet_rows_ && HasRows(tablets[t].bucket))) TESSERA_TRY(TakeBack(t));
+  }
+  if (anew) tablet_rows_ = 0;
+  return {};
+}
+
+/// Adds the rows of a tablet, which does not stay.
+Status TableLoad::TakeBack(size_t tablet) {
+  const TabletRecord& record = table_->tablets[tablet];
   auto types = std::make_shared<TabletFile::Types>();
   for (const ColumnSchema& column : table_->schema.columns) types->push_back(column.type);
-  const TabletFile last(directory_->FilePath(TabletFileName(record.id)),
+  const TabletFile file(directory_->FilePath(TabletFileName(record.id)),
                         directory_->IdentityOf(write_->contents, *table_, record), types);
   RowBatch batch;
-  batch.rows = last.rows();
+  batch.rows = file.rows();
   for (size_t c = 0; c < types->size(); ++c) {
-    TESSERA_ASSIGN(const ChunkPointer chunk, last.Chunk(static_cast<int>(c)));
+    TESSERA_ASSIGN(const ChunkPointer chunk, file.Chunk(static_cast<int>(c)));
     ColumnVector column;
     column.type = (*types)[c];
     DecodeChunk(*chunk, 0, chunk->rows, &column);
     batch.columns.push_back(std::move(column));
-    replaced_nulls_.push_back(chunk->null_count);
-    replaced_bytes_.push_back(chunk->encoded_bytes);
+    replaced_nulls_[c] += chunk->null_count;
+    replaced_bytes_[c] += chunk->encoded_bytes;
   }
-  TESSERA_TRY(last.Intact());
+  TESSERA_TRY(file.Intact());
+  kept_[tablet] = false;
   AddAgain(std::move(batch));
   return {};
 }
@@ -122,15 +140,25 @@ Status TableLoad::Add(RowBatch batch) {
   if (!started_ && batch.rows > 0) {
     TESSERA_TRY(status());
     started_ = true;
-    if (last_is_short_) TESSERA_TRY(TakeLastTablet());
+    if (last_is_short_) TESSERA_TRY(TakeBack(table_->tablets.size() - 1));
   }
   return TabletCutter::Add(std::move(batch));
+}
+
+void TableLoad::EndOfRows() {
+  if (IsDistributed() && rows_added() > 0 && !std::exchange(ended_, true)) {
+    if (const Status taken = TakeShortTablets(); !taken.ok()) return Fail(taken);
+  }
+  TabletCutter::EndOfRows();
 }
 
 Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
   TableRecord after = *table_;
   after.tablet_rows = tablet_rows_;
-  if (last_is_short_) after.tablets.pop_back();
+  after.tablets.clear();
+  for (size_t t = 0; t < kept_.size(); ++t) {
+    if (kept_[t]) after.tablets.push_back(table_->tablets[t]);
+  }
   std::vector<const NewTablets*> made{&this->made()};
   for (const Adopted& adopted : adopted_) made.push_back(&adopted.tablets);
   for (const NewTablets* tablets : made) {
@@ -143,10 +171,8 @@ Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
   }
   for (size_t c = 0; c < after.statistics.size(); ++c) {
     ColumnStatistics& s = after.statistics[c];
-    if (!replaced_nulls_.empty()) {
-      s.null_count -= replaced_nulls_[c];
-      s.encoded_bytes -= replaced_bytes_[c];
-    }
+    s.null_count -= replaced_nulls_[c];
+    s.encoded_bytes -= replaced_bytes_[c];
     const bool text = after.schema.columns[c].type.storage() == StorageClass::kText;
     for (const NewTablets* tablets : made) {
       const int128_t min = tablets->min[c], max = tablets->max[c];
@@ -178,10 +204,10 @@ Status TableLoad::CheckKey(const TableRecord& after) const {
   if (after.schema.primary_key.empty() && after.schema.unique_keys.empty()) return {};
   auto types = std::make_shared<TabletFile::Types>();
   for (const ColumnSchema& column : after.schema.columns) types->push_back(column.type);
-  const size_t kept_tablets = table_->tablets.size() - (last_is_short_ ? 1 : 0);
+  const auto kept = static_cast<size_t>(std::ranges::count(kept_, true));
   TabletFiles old_tablets, new_tablets;
   for (size_t t = 0; t < after.tablets.size(); ++t) {
-    (t < kept_tablets ? old_tablets : new_tablets)
+    (t < kept ? old_tablets : new_tablets)
         .push_back(std::make_shared<const TabletFile>(directory_->FilePath(TabletFileName(after.tablets[t].id)),
                                                       directory_->IdentityOf(write_->contents, after, after.tablets[t]),
                                                       types));

@@ -5,7 +5,7 @@
 // transaction.
 //
 // The table's last tablet, if it is not full, is read back and becomes the first rows of the load: all tablets but the
-// last are always full.
+// last are always full. Of a distributed table that is the tablet that is not full of each bucket that gets rows.
 //
 // Start at: TableLoad::Begin. Add and Commit: one thread at a time; RunTask: any thread at any time before Commit()
 // returns.
@@ -35,6 +35,7 @@ class TableLoad final : public TabletCutter {
   ~TableLoad() override;
 
   Status Add(RowBatch batch) override;
+  void EndOfRows() override;
   Status Commit();
   /// With those of other processes.
   uint64_t rows_loaded() const;
@@ -53,7 +54,8 @@ class TableLoad final : public TabletCutter {
             std::shared_ptr<const TableRecord> table, const std::atomic<bool>* cancel);
   static TabletTarget TargetOf(const DatabaseDirectory& directory, const DatabaseDirectory::Write& write,
                                const TableRecord& table);
-  Status TakeLastTablet();
+  Status TakeShortTablets();
+  Status TakeBack(size_t tablet);
   Status NameAdopted();
   Result<TableRecord> MakeRecord(std::vector<std::string>* sketches);
   Status CheckKey(const TableRecord& after) const;
@@ -65,9 +67,10 @@ class TableLoad final : public TabletCutter {
   bool is_new_ = false;                          ///< the catalog does not have the table yet
   std::shared_ptr<const TableRecord> replaced_;  ///< the table whose place a new one takes, or nullptr
 
-  bool started_ = false;
-  bool last_is_short_ = false;
-  std::vector<uint64_t> replaced_nulls_, replaced_bytes_;  ///< of the last tablet's columns, if it is written anew
+  bool started_ = false, ended_ = false;
+  bool last_is_short_ = false;                             ///< of a table that is not distributed
+  std::vector<bool> kept_;                                 ///< by tablet of the table before the load: it stays
+  std::vector<uint64_t> replaced_nulls_, replaced_bytes_;  ///< of the columns of the other tablets, written anew
   /// Of other processes, in the order of their rows.
   struct Adopted {
     TabletTarget target;

@@ -181,6 +181,8 @@ struct TableSchema {
   std::vector<UniqueKey> unique_keys = {};
   /// WITH (cluster_by = ...): the columns by which each load sorts its rows; empty: none.
   std::vector<int> cluster_by = {};
+  /// WITH (distribute_by = ...): the columns by whose values rows are cut into buckets (tablet/buckets.h); empty: none.
+  std::vector<int> distribute_by = {};
 
   /// Column number, or -1.
   int Find(std::string_view column) const;
@@ -201,6 +203,7 @@ struct TableInfo {
   uint64_t rows = 0;
   std::vector<ColumnStatistics> statistics;            ///< one per column
   std::vector<std::shared_ptr<const Tablet>> tablets;  ///< files are opened when first read
+  std::vector<uint8_t> buckets;  ///< by tablet: that of all its rows; empty: the table is not distributed
 };
 
 /// All tables at one moment.

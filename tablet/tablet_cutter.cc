@@ -64,7 +64,9 @@ TabletCutter::TabletCutter(TabletTarget target, TableSchema schema, uint32_t tab
   made_.min.assign(columns, kInt128Max);
   made_.max.assign(columns, kInt128Min);
   made_.distinct.resize(columns);
-  if (!schema_.cluster_by.empty()) clustered_.emplace(schema_.cluster_by);
+  std::vector<int> order = schema_.cluster_by;
+  if (IsDistributed()) order.insert(order.begin(), static_cast<int>(columns));  // buckets are a column behind the last
+  if (!order.empty()) clustered_.emplace(order);
 }
 
 TabletCutter::~TabletCutter() { Discard(); }
@@ -111,6 +113,7 @@ size_t TabletCutter::unfinished_tablets() const {
 }
 
 void TabletCutter::AddPiece(RowBatch batch) {
+  if (IsDistributed()) AddBuckets(&batch);
   if (clustered_) return AddToRun(batch);
   if (batch.rows < kSmallBatchRows) {
     if (small_.columns.empty()) {
@@ -126,6 +129,15 @@ void TabletCutter::AddPiece(RowBatch batch) {
   const size_t rows = batch.rows;
   pending_bytes_ += BytesOf(batch);
   Pend({std::make_shared<const RowBatch>(std::move(batch)), 0, rows});
+}
+
+void TabletCutter::AddBuckets(RowBatch* batch) {
+  const std::vector<uint8_t> buckets = BucketsOf(*batch, schema_.distribute_by);
+  ColumnVector column;
+  column.type = SqlType::Of(TypeId::kInteger);
+  column.fixed.assign(buckets.begin(), buckets.end());
+  batch->columns.push_back(std::move(column));
+  for (const uint8_t bucket : buckets) has_rows_[bucket] = true;
 }
 
 void TabletCutter::Pend(Piece piece) {
@@ -191,6 +203,8 @@ void TabletCutter::CutTablets(bool all) {
     }
     pending_rows_ -= job->rows;
     const size_t columns = schema_.columns.size();
+    if (const Piece& first = job->pieces.front(); IsDistributed())
+      job->bucket = static_cast<uint8_t>(first.batch->columns[columns].fixed[first.begin]);
     job->chunks.resize(columns);
     job->columns_left = columns;
     std::lock_guard lock(mutex_);
@@ -218,7 +232,7 @@ void TabletCutter::EndOfRows() {
 }
 
 void TabletCutter::MergeTablet() {
-  const std::vector<Piece> pieces = clustered_->Take(tablet_rows_);
+  const std::vector<Piece> pieces = clustered_->Take(tablet_rows_, IsDistributed());
   for (const Piece& piece : pieces) Pend(piece);
   CutTablets(true);
   std::lock_guard lock(mutex_);
@@ -316,7 +330,8 @@ Status TabletCutter::WriteTablet(TabletJob* job) {
   {
     std::lock_guard lock(mutex_);
     if (made_.records.size() <= job->number) made_.records.resize(job->number + 1);
-    made_.records[job->number] = {identity.tablet_id, identity.rows, identity.file_bytes, identity.header_checksum};
+    made_.records[job->number] = {identity.tablet_id, identity.rows, identity.file_bytes, identity.header_checksum,
+                                  job->bucket};
     for (size_t c = 0; c < job->chunks.size(); ++c) {
       const ChunkDescriptor& d = job->chunks[c].descriptor;
       made_.nulls[c] += d.null_count;

@@ -7,10 +7,13 @@
 // WITH (cluster_by = ...) the rows are sorted before tablets are made of them: sorting a run of them is a task, and
 // behind the last row so is merging the rows of the next tablet, one thread at a time (clustered_rows.h).
 //
+// WITH (distribute_by = ...) they are sorted by their buckets first (buckets.h), and a tablet ends with its bucket.
+//
 // Start at: Add, RunTask, Finish. Add, EndOfRows, Finish: one thread at a time; RunTask: any thread at any time before
 // Finish() returns.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -21,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "tablet/buckets.h"
 #include "tablet/catalog.h"
 #include "tablet/chunk_encoder.h"
 #include "tablet/clustered_rows.h"
@@ -79,7 +83,7 @@ class TabletCutter {
   /// Columns of the schema's storage classes, checked by the caller.
   virtual Status Add(RowBatch batch);
   /// No more rows come: the last tablet is cut too, for RunTask(). Finish() does it where the caller did not.
-  void EndOfRows();
+  virtual void EndOfRows();
   uint64_t rows_added() const { return made_.rows_added; }
   /// Encodes a column of a full tablet, or sorts or merges rows; false if there is nothing to do at the moment. Waits
   /// while another thread merges rows.
@@ -98,6 +102,10 @@ class TabletCutter {
  protected:
   /// Rows that are not counted as added: those of a tablet that is written anew.
   void AddAgain(RowBatch batch);
+  bool IsDistributed() const { return !schema_.distribute_by.empty(); }
+  /// Of a distributed table: whether rows of the bucket were added.
+  bool HasRows(uint8_t bucket) const { return has_rows_[bucket]; }
+  void Fail(const Status& status);
   Status status() const;
   size_t tablets_cut() const { return tablets_cut_; }
   /// What the destructor does, earlier: a subclass may hold a lock that must outlive the files.
@@ -111,6 +119,7 @@ class TabletCutter {
   struct TabletJob {
     size_t number = 0;  ///< among the new tablets
     uint32_t rows = 0;
+    uint8_t bucket = 0;  ///< of a distributed table
     std::vector<Piece> pieces;
     std::vector<EncodedChunk> chunks;
     std::atomic<size_t> columns_left{0};
@@ -124,6 +133,7 @@ class TabletCutter {
   enum class Merge : uint8_t { kNone, kSorting, kReady, kRunning };
 
   void AddPiece(RowBatch batch);
+  void AddBuckets(RowBatch* batch);
   void AddToRun(const RowBatch& batch);
   void SortLater(std::shared_ptr<RowBatch> run);
   void MergeTablet();
@@ -132,7 +142,6 @@ class TabletCutter {
   void CutTablets(bool all);
   Status RunTask(const Task& task);
   Status WriteTablet(TabletJob* job);
-  void Fail(const Status& status);
 
   const TableSchema schema_;
   const std::atomic<bool>* const cancel_;
@@ -142,6 +151,7 @@ class TabletCutter {
   bool ended_ = false;
   uint64_t expected_rows_ = 0;
   uint64_t rows_again_ = 0;
+  std::array<bool, kBuckets> has_rows_{};   ///< by bucket
   std::optional<ClusteredRows> clustered_;  ///< from the last row on, of the thread that merges
   RowBatch small_;                          ///< rows of small batches, collected
   std::deque<Piece> pending_;

@@ -67,6 +67,39 @@ def test_tablets_are_shared_by_bytes():
                 check(0 < sent < (ranks - 1 + 4) / 6 * all_bytes, ranks, sent, all_bytes)
 
 
+def test_distributed_tables_exchange_nothing():
+    directory = os.path.join(WORK, "buckets")
+    check(run([TESSERA, directory, "-c", """
+        CREATE TABLE a (k INTEGER, x BIGINT) WITH (distribute_by = k);
+        CREATE TABLE b (k BIGINT, y BIGINT) WITH (distribute_by = k);
+        CREATE TABLE plain (k BIGINT, y BIGINT) WITH (tablet_rows = 1000);
+        INSERT INTO a SELECT g % 9000, g FROM generate_series(1, 30000) s(g);
+        INSERT INTO b SELECT nullif(g % 7000, 5), g FROM generate_series(1, 20000) s(g);
+        INSERT INTO plain SELECT k, y FROM b"""]).returncode == 0, "no database")
+    for query, says, none in (
+            ("SELECT count(*), sum(x + y) FROM a JOIN {} ON a.k = {}.k", "build side co-located", "exchanged by key"),
+            ("SELECT count(*), sum(n), max(k) FROM (SELECT k, count(*) AS n FROM {} GROUP BY k) g", "co-located", "exchanged by key"),
+            ("SELECT count(*), sum(n) FROM (SELECT row_number() OVER (PARTITION BY k ORDER BY y) AS n FROM {}) w", "co-located",
+             "exchanged by key")):
+        alone = run([TESSERA, directory, "-c", query.format("b", "b")]).stdout
+        for ranks, options in ((2, []), (3, ["--scatter"]), (7, [])):
+            sent = []
+            for table in ("b", "plain"):
+                stats = os.path.join(WORK, "buckets.stats")
+                sql = query.format(table, table)
+                done = run(mpirun(ranks, directory, *options, "--stats-file", stats, "-c",
+                                  f"SET replicate_below = 0; SET exchange_above = 0; SET join_exchange = on; EXPLAIN {sql}; {sql}"))
+                check(done.stdout.endswith(alone), ranks, sql, alone, done.stdout, done.stderr)
+                check((says in done.stdout) == (table == "b") and (none in done.stdout) == (table != "b"), sql, done.stdout)
+                lines = [line for line in csv.DictReader(open(stats)) if line["section"] == ""][-ranks:]
+                check(all(int(line["rows_scanned"]) > 0 for line in lines), ranks, sql, lines)
+                sent.append(sum(int(line["bytes_sent"]) for line in lines))
+            check(sent[0] < sent[1] / 3, ranks, query, "bytes sent:", sent)
+    # What ranks load, one process reads.
+    done = run(mpirun(3, directory, "-c", "INSERT INTO a SELECT k, y FROM b WHERE y < 50; SELECT count(*) FROM a JOIN b ON a.k = b.k"))
+    check(done.stdout == run([TESSERA, directory, "-c", "SELECT count(*) FROM a JOIN b ON a.k = b.k"]).stdout, done.stdout, done.stderr)
+
+
 def test_statistics_of_every_rank():
     directory = database("stats")
     for form in ("csv", "json"):
@@ -348,6 +381,7 @@ def test_copy_falls_back_to_one_rank():
     tables = {"checked": "(a INTEGER, b INTEGER CHECK (b >= 0)) WITH (tablet_rows = 100)",
               "made": "(a INTEGER, b INTEGER, c INTEGER GENERATED ALWAYS AS (a + b) STORED) WITH (tablet_rows = 100)",
               "sorted": "(a INTEGER, b INTEGER) WITH (tablet_rows = 100, cluster_by = b)",
+              "cut": "(a INTEGER, b INTEGER) WITH (tablet_rows = 100, distribute_by = b)",
               "plain": "(a INTEGER, b INTEGER) WITH (tablet_rows = 100)"}
     for table, columns in tables.items():
         options = "NULL 'none'" + (", ESCAPE '\\'" if table == "plain" else "")

@@ -175,6 +175,8 @@ def test_vacuum_sorts_and_packs():
     equal(rows()[196608:196608 + 6], ["-7", "-1", "0", "1", "7", "98304"])
     equal(rows()[-1], "99999")
     holds("cluster_by = 'a'" in run("db", "-c", ".schema", status=0).out, "the table knows its order")
+    run("db", "-c", "CREATE TABLE d (a INTEGER, b BIGINT) WITH (distribute_by = 'b, a', cluster_by = a)", status=0)
+    holds("cluster_by = 'a', distribute_by = 'b, a'" in run("db", "-c", ".schema d", status=0).out, "and its buckets")
 
 
 def test_without_directory_nothing_is_left():

@@ -67,6 +67,10 @@ class TabletHostile : public ::testing::Test {
 };
 
 TEST_F(TabletHostile, NoCatalogValueIsBelieved) {
+  const std::string kConstraints =
+      "CREATE TABLE constraints (table_id INTEGER NOT NULL, position INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT "
+      "NOT "
+      "NULL, value TEXT NOT NULL); INSERT INTO constraints VALUES ";
   const std::string good = ReadWholeFile(catalog_);
   Change("SELECT 1");
   const Result<std::string> same = ContentsOf(database_, OpenMode::kReadOnly);
@@ -148,6 +152,11 @@ TEST_F(TabletHostile, NoCatalogValueIsBelieved) {
            "UPDATE tablets SET id = 5 WHERE id = 4",
            "UPDATE tablets SET id = 9223372036854775807 WHERE id = 4",
            "UPDATE tablets SET id = -4 WHERE id = 4",
+           kConstraints + "(2, 0, 'buckets', '', '0')",
+           kConstraints + "(2, 0, 'distribute', '', '0')",
+           kConstraints + "(2, 0, 'distribute', '', '1'), (2, 1, 'buckets', '', '0')",
+           kConstraints + "(2, 0, 'distribute', '', '0'), (2, 1, 'buckets', '', 'p')",
+           kConstraints + "(2, 0, 'distribute', '', '0'), (2, 1, 'buckets', '', '00')",
            "UPDATE database SET next_table_id = 9223372036854775807",
            "UPDATE database SET next_tablet_id = 9223372036854775807",
            "UPDATE database SET next_tablet_id = 4",

@@ -191,6 +191,7 @@ TEST(Wire, RanksKnowOfATableWhatTheMasterKnows) {
   TableSchema schema;
   schema.name = "t";
   schema.columns = {{"a", SqlType::Of(TypeId::kInteger), false}, {"s", SqlType::Text(), false}};
+  schema.distribute_by = {0};
   ASSERT_TRUE((*database)->CreateTable(schema, false).ok());
   Result<std::unique_ptr<TableWriter>> writer = (*database)->Write("t");
   ASSERT_TRUE(writer.ok());
@@ -224,6 +225,10 @@ TEST(Wire, RanksKnowOfATableWhatTheMasterKnows) {
     EXPECT_EQ(known[c].distinct, expected[c].distinct);
   }
   EXPECT_GE(known[1].distinct, 250u);
+  EXPECT_EQ((*theirs)->Find("t")->buckets, (*masters)->Find("t")->buckets);
+  EXPECT_EQ((*theirs)->Find("t")->buckets.size(), (*theirs)->Find("t")->tablets.size());
+  sent->tables[0].buckets.pop_back();
+  EXPECT_FALSE(tablets.Update(*sent, *compiled->program, {1, 2, 0, false}, &wanted).ok());
 }
 
 TEST(Wire, StatusesComeBack) {

@@ -16,7 +16,7 @@ namespace tessera::vm {
 namespace {
 
 constexpr uint32_t kMagic = 0x50534554;  // "TESP"
-constexpr uint32_t kVersion = 9;
+constexpr uint32_t kVersion = 10;
 
 static_assert(std::endian::native == std::endian::little, "programs travel little endian");
 
@@ -207,6 +207,7 @@ void Fields(A& a, Section& s) {
   a.Number(s.again_limit);
   List(a, s.windows);
   a.Number(s.by_key);
+  a.Number(s.co_located);
   a.Text(s.label);
 }
 template <class A>

@@ -176,6 +176,10 @@ struct Section {
   /// probe it. Then there are keys; with sink kRows there is no order, limit, fold or windows, nothing is appended or
   /// repeated, and this is not the last section. One process does nothing else for it.
   bool by_key = false;
+  /// Ranks need not exchange the rows by key, and do not: those with equal keys are on one rank, because so are those of
+  /// the stored table. With sink kJoin every rank builds a table of its own rows, for sections whose rows that probe it
+  /// are on the rank of their keys, too; otherwise there are vm::ExchangeKeys. One process does nothing else for it.
+  bool co_located = false;
   std::string label;  ///< for EXPLAIN: "scan lineorder"
   friend bool operator==(const Section&, const Section&) = default;
 };

@@ -122,6 +122,7 @@ class Dealing {
 }  // namespace
 
 bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below) {
+  if (!table.buckets.empty()) return true;
   uint64_t bytes = 0;
   for (const ColumnStatistics& c : table.statistics) bytes += c.encoded_bytes;
   return table.tablets.size() >= static_cast<size_t>(ranks) && bytes >= replicate_below;
@@ -129,6 +130,12 @@ bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below
 
 std::vector<TabletPart> ShareTablets(const TableInfo& table, int ranks, bool whole) {
   if (table.tablets.empty()) return {};
+  if (!table.buckets.empty()) {
+    std::vector<TabletPart> parts;
+    for (size_t t = 0; t < table.tablets.size(); ++t)
+      parts.push_back({t, 0, table.tablets[t]->rows(), table.buckets[t] % ranks});
+    return parts;
+  }
   const Dealing none(table, static_cast<size_t>(ranks));
   Dealing dealt = none;
   dealt.DealInTurn();

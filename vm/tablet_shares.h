@@ -12,7 +12,7 @@
 
 namespace tessera::vm {
 
-/// Whether `ranks` ranks share the table by tablets. If it has too few of them, or fewer encoded
+/// Whether `ranks` ranks share the table by tablets. If it is not distributed and has too few of them, or fewer encoded
 /// bytes than `replicate_below`, every rank has all of it and scans some of its units.
 bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below);
 
@@ -24,7 +24,8 @@ struct TabletPart {
   friend bool operator==(const TabletPart&, const TabletPart&) = default;
 };
 
-/// All rows of the table, in their order. Ranks get about equally many bytes, and tablets that stand beside each other
+/// All rows of the table, in their order. The tablets of bucket b of a distributed table go to rank b modulo `ranks`, as
+/// those of any other such table. Otherwise ranks get about equally many bytes, and tablets that stand beside each other
 /// go to different ranks, because a condition on a column that rows are sorted by leaves such out together. `whole`:
 /// tablets are not cut, for a GPU takes whole ones. Otherwise, where ranks would get too different shares, some tablets
 /// are cut at tiles.

@@ -421,6 +421,8 @@ class Verifier {
     }
     if (s.repeat != -1) TESSERA_TRY(CheckRepeat(s));
     if (s.by_key) TESSERA_TRY(CheckByKey(s));
+    const bool has_keys = s.sink == Section::Sink::kJoin ? s.keys > 0 : !ExchangeKeys(s).empty();
+    if (s.co_located && (s.by_key || !has_keys)) return Fail("rows that are not exchanged");
     if (s.fold != Section::Fold::kNone) TESSERA_TRY(CheckFold(s));
     TESSERA_TRY(CheckWindows(s));
     if (s.again != -1) TESSERA_TRY(CheckAgain(s));

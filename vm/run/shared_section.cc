@@ -60,7 +60,7 @@ SharedSection::SharedSection(RunState* state, DeviceSections* device, const Stat
 Result<RowSet> SharedSection::Run(const RowConsumer& consume) {
   if (section_.by_key) return KeepExchangedRows();
   if (section_.sink == Section::Sink::kGroups) return MergeGroups();
-  if (section_.sink == Section::Sink::kJoin) return GatherJoin();
+  if (section_.sink == Section::Sink::kJoin) return section_.co_located ? KeepOwnRows() : GatherJoin();
   if (!section_.order.empty()) return GatherOrderedRows();
   // (A stream waits for single ranks, and rounds for all.)
   if (!state_.IsLast(number_) || portion_->in_rounds()) return GatherRows();
@@ -91,7 +91,18 @@ Result<RowSet> SharedSection::MergeGroups() {
   if (!status.ok()) exchange_.Stop();
   TESSERA_ASSIGN(const bool stays, StaysDistributed(status.ok() ? portion_->groups() : 0));
   if (!stays) return MergeUpTree(std::move(status));
-  return ExchangeGroups(status);
+  return section_.co_located ? KeepOwnGroups(status) : ExchangeGroups(status);
+}
+
+/// No other rank has groups with their keys.
+Result<RowSet> SharedSection::KeepOwnGroups(const Status& mine) {
+  Result<RowSet> groups = Caught([&]() -> Result<RowSet> {
+    TESSERA_TRY(mine);
+    return portion_->GroupRows();
+  });
+  TESSERA_TRY(exchange_.Agree(groups.status()));
+  stats_->rows_out = groups->rows;
+  return groups;
 }
 
 Result<RowSet> SharedSection::ExchangeGroups(const Status& mine) {
@@ -182,6 +193,14 @@ Result<RowSet> SharedSection::KeepExchangedRows() {
   stats_->rows_out = all.rows;
   state_.distributed[static_cast<size_t>(number_)] = true;
   return all;
+}
+
+/// They are where the rows are that probe the table.
+Result<RowSet> SharedSection::KeepOwnRows() {
+  Result<Shipment> mine = portion_->All();
+  stats_->distributed = true;
+  TESSERA_TRY(OwnError(mine.status()));
+  return mine.ok() ? std::move(mine->rows) : MakeRowSet(section_.columns);
 }
 
 /// Gives every rank all rows of the build side.
@@ -292,8 +311,13 @@ Result<RowSet> SharedSection::ExchangeOrderedRows(Result<Shipment> mine, const S
     AppendUnitColumn(&*mine);
     return std::move(mine->rows);
   });
-  TESSERA_ASSIGN(RowSet came,
-                 ExchangeByKey(&state_, std::move(rows), with_unit.columns, ExchangeKeys(section_), stats_));
+  RowSet came;
+  if (section_.co_located) {
+    TESSERA_TRY(exchange_.Agree(rows.status()));
+    came = std::move(*rows);
+  } else {
+    TESSERA_ASSIGN(came, ExchangeByKey(&state_, std::move(rows), with_unit.columns, ExchangeKeys(section_), stats_));
+  }
   const PhaseScope phase(Phase::kMerge);
   TESSERA_TRY(Caught([&] { return OrderAndLimit(with_unit, state_.strings, state_.pool, &came); }));
   came.columns.pop_back();

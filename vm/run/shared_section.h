@@ -28,12 +28,14 @@ class SharedSection {
   /// Whether the ranks keep what they have made, so many rows of this rank's among them; the same on all ranks.
   Result<bool> StaysDistributed(uint64_t rows);
   Result<RowSet> MergeGroups();
+  Result<RowSet> KeepOwnGroups(const Status& mine);
   Result<RowSet> ExchangeGroups(const Status& mine);
   /// Merges groups up a binary tree; they end at the master.
   Result<RowSet> MergeUpTree(Status status);
   Result<RowSet> MergePartialGroups(RowSet partial);
   /// Every rank gets the rows of its keys.
   Result<RowSet> KeepExchangedRows();
+  Result<RowSet> KeepOwnRows();
   Result<RowSet> GatherJoin();
   Result<RowSet> GatherRows();
   Result<RowSet> GatherOrderedRows();
