@@ -244,6 +244,8 @@ class AnyProgram {
       s->again = Number<int32_t>();
       s->again_distinct = Bool();
       s->again_limit = Number<int64_t>();
+      s->by_key = Bool();
+      s->co_located = Bool();
       List(&s->windows, [&](WindowSpec* w) {
         w->function = static_cast<WindowFunction>(Number<uint8_t>());
         w->aggregate = static_cast<Opcode>(Number<uint16_t>());
@@ -770,6 +772,8 @@ const std::vector<Refusal>& Refusals() {
       {"a quantile without a fraction", [](P p) { Folded(p, Section::Fold::kQuantile); }, "constant of a fold"},
       {"a quantile of more than all", [](P p) { Folded(p, Section::Fold::kQuantile).fold_constant = AddFloat(p, 1.5); }, "constant of a fold"},
       {"a quantile between texts", [](P p) { Folded(p, Section::Fold::kBetween).fold_constant = AddFloat(p, 0.5); }, "class of a fold"},
+      {"rows on the rank of no key", [](P p) { Result_(p).co_located = true; }, "not exchanged"},
+      {"rows exchanged and not", [](P p) { p.sections[kBuild].by_key = p.sections[kBuild].co_located = true; }, "not exchanged"},
       {"groups that run again", [](P p) { p.sections[kBuild].again = kScan; }, "what it runs again"},
       {"the last section running again", [](P p) { Result_(p).again = kScan; }, "what it runs again"},
       {"a section running again by itself", [](P p) { Turns(p).again = kResult + 1; }, "what it runs again"},

@@ -421,10 +421,12 @@ class Verifier {
     }
     if (s.repeat != -1) TESSERA_TRY(CheckRepeat(s));
     if (s.by_key) TESSERA_TRY(CheckByKey(s));
-    const bool has_keys = s.sink == Section::Sink::kJoin ? s.keys > 0 : !ExchangeKeys(s).empty();
-    if (s.co_located && (s.by_key || !has_keys)) return Fail("rows that are not exchanged");
     if (s.fold != Section::Fold::kNone) TESSERA_TRY(CheckFold(s));
     TESSERA_TRY(CheckWindows(s));
+    if (s.co_located) {
+      const bool has_keys = s.sink == Section::Sink::kJoin ? s.keys > 0 : !ExchangeKeys(s).empty();
+      if (s.by_key || !has_keys) return Fail("rows that are not exchanged");
+    }
     if (s.again != -1) TESSERA_TRY(CheckAgain(s));
     if (s.sink == Section::Sink::kMap && s.columns.size() > 1) return Fail("a map has one value");
     if (s.sink == Section::Sink::kMap && !s.columns.empty() && IsWide(s.columns[0]))

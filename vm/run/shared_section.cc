@@ -23,6 +23,9 @@ constexpr size_t kManyGroups = 1 << 16;
 /// Rows on devices stay there from so much fewer on: they are exchanged, and read again, many times as fast.
 constexpr uint64_t kDeviceShare = 16;
 
+/// Units of a thread whose rows are held beside those that a join table has got: half a million source rows.
+constexpr size_t kPieceUnits = 8;
+
 /// The stream of one rank's shipments at the master, and how much of it has been consumed.
 struct IncomingRows {
   Shipment shipment;
@@ -195,12 +198,24 @@ Result<RowSet> SharedSection::KeepExchangedRows() {
   return all;
 }
 
-/// They are where the rows are that probe the table.
+/// They are where the rows are that probe the table. In pieces, so that memory grows by no more than they take.
 Result<RowSet> SharedSection::KeepOwnRows() {
-  Result<Shipment> mine = portion_->All();
   stats_->distributed = true;
-  TESSERA_TRY(OwnError(mine.status()));
-  return mine.ok() ? std::move(mine->rows) : MakeRowSet(section_.columns);
+  RowSet rows = MakeRowSet(section_.columns);
+  const Status status = Caught([&] {
+    std::vector<RowSet> made;
+    for (bool last = false; !last;) {
+      TESSERA_ASSIGN(Shipment next, portion_->Next(kPieceUnits * Workers(state_.pool)));
+      last = next.last;
+      made.push_back(std::move(next.rows));
+    }
+    return AppendAll(&rows, std::move(made), state_.pool);
+  });
+  portion_->AddStatistics();
+  if (status.ok()) return rows;
+  exchange_.Stop();
+  TESSERA_TRY(OwnError(status));
+  return MakeRowSet(section_.columns);
 }
 
 /// Gives every rank all rows of the build side.
