@@ -2,7 +2,8 @@
 """TPC-H as an SQL test: makes the tables of scale 0.01, and writes a script for sqllogictest that loads them and compares
 the 22 queries with tests/tpch_answers.txt.
 
-    tests/tpch_script.py BUILD_DIR             BUILD_DIR/tpch_test/tpch.test; no answers are computed
+    tests/tpch_script.py BUILD_DIR             BUILD_DIR/tpch_test/tpch.test, and tpch_distributed.test with the large tables
+                                               distributed by their keys; no answers are computed
     tests/tpch_script.py BUILD_DIR --record    computes the answers anew with DuckDB (the Python package), after a change of
                                                tpch_gen
 
@@ -11,12 +12,15 @@ rows, values separated by tabs, and an empty line. Decimals are texts: they must
 """
 
 import os
+import re
 import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 QUERIES = [f"q{i}" for i in range(1, 23)]
 TABLES = ["region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem"]
+KEYS = {"customer": "c_custkey", "part": "p_partkey", "partsupp": "ps_partkey", "orders": "o_orderkey",
+        "lineitem": "l_orderkey"}
 ANSWERS = os.path.join(ROOT, "tests", "tpch_answers.txt")
 
 
@@ -60,14 +64,18 @@ def main():
     if "--record" in sys.argv:
         record(data)
     answers = dict(block.split(" ", 1) for block in read(ANSWERS).split("\n\n") if block)
-    with open(os.path.join(folder, "tpch.test"), "w", encoding="utf-8") as out:
-        for table in statement(read("data_gen", "tpch", "schema.sql")).split(";"):
-            print(f"statement ok\n{table.strip()}\n", file=out)
-        for table in TABLES:
-            print(f"statement ok\nCOPY {table} FROM '{data}/{table}.tbl' (FORMAT csv, DELIMITER '|')\n", file=out)
-        for query in QUERIES:
-            types, *rows = answers[query].split("\n")
-            print(f"query {types} nosort\n{text_of(query)}\n----", *rows, "", sep="\n", file=out)
+    schema = {re.match(r"CREATE TABLE (\w+)", table.strip()).group(1): table.strip()
+              for table in statement(read("data_gen", "tpch", "schema.sql")).split(";")}
+    for name, keys in (("tpch", {}), ("tpch_distributed", KEYS)):
+        with open(os.path.join(folder, name + ".test"), "w", encoding="utf-8") as out:
+            for table, text in schema.items():
+                options = f" WITH (distribute_by = {keys[table]})" if table in keys else ""
+                print(f"statement ok\n{text}{options}\n", file=out)
+            for table in TABLES:
+                print(f"statement ok\nCOPY {table} FROM '{data}/{table}.tbl' (FORMAT csv, DELIMITER '|')\n", file=out)
+            for query in QUERIES:
+                types, *rows = answers[query].split("\n")
+                print(f"query {types} nosort\n{text_of(query)}\n----", *rows, "", sep="\n", file=out)
 
 
 main()
