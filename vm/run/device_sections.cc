@@ -20,7 +20,7 @@ bool DeviceSections::Takes(int number) const {
 
 bool DeviceSections::Gathers(const Section& s) const {
   const Exchange* const exchange = state_.options.exchange;
-  if (exchange == nullptr || s.sink != Section::Sink::kJoin) return false;
+  if (exchange == nullptr || s.sink != Section::Sink::kJoin || s.co_located) return false;
   // A table that is on every rank is read there by each.
   return s.source_kind != Section::Source::kTable ||
          SharedByTablets(*state_.SourceTable(s), exchange->ranks(), exchange->replicate_below());
@@ -30,8 +30,8 @@ const TableInfo* DeviceSections::TableOf(int number) {
   const Section& s = state_.section(number);
   const TableInfo* const table = state_.SourceTable(s);
   const Exchange* const exchange = state_.options.exchange;
-  const bool builds_alone = s.sink == Section::Sink::kJoin && !Gathers(s);
-  if (exchange == nullptr || table == nullptr || builds_alone) return table;
+  const bool reads_all = s.sink == Section::Sink::kJoin && !s.co_located && !Gathers(s);
+  if (exchange == nullptr || table == nullptr || reads_all) return table;
   const auto [at, is_new] = portions_.try_emplace(number);
   TableInfo& portion = at->second;
   if (!is_new) return &portion;
@@ -79,8 +79,8 @@ Result<uint64_t> DeviceSections::FindGroups(int number, SectionStatistics* stats
   return run_->FindGroups(context);
 }
 
-Result<RowSet> DeviceSections::TakeGroups(bool exchanged) {
-  TESSERA_ASSIGN(RowSet rows, run_->TakeGroups(exchanged));
+Result<RowSet> DeviceSections::TakeGroups(bool whole) {
+  TESSERA_ASSIGN(RowSet rows, run_->TakeGroups(whole));
   TESSERA_TRY(Resolve(&rows));
   return rows;
 }
@@ -128,8 +128,10 @@ Status DeviceSections::BuildJoins(int first, std::vector<SectionStatistics>* bui
   if (exchange != nullptr && std::ranges::any_of(numbers, reads_rows)) put = exchange->Agree(put);
   TESSERA_TRY(put);
   for (size_t k = 0; k < numbers.size(); ++k) {
+    const Section& s = state_.section(numbers[k]);
     contexts.push_back(ContextOf(numbers[k], &stats[k]));
-    if (Gathers(state_.section(numbers[k]))) contexts.back().exchange = exchange;
+    if (Gathers(s)) contexts.back().exchange = exchange;
+    stats[k].distributed = s.co_located && exchange != nullptr;
   }
   SectionStatistics unused;
   if (next < state_.program.sections.size() && state_.options.exchange == nullptr) {

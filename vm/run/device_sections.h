@@ -42,8 +42,8 @@ class DeviceSections {
   Result<uint64_t> FindGroups(int number, SectionStatistics* stats);
   bool CanExchangeGroups() const { return run_->CanExchangeGroups(state_.options.exchange->ranks()); }
   Result<uint64_t> ExchangeGroups(const Status& mine) { return run_->ExchangeGroups(mine, state_.options.exchange); }
-  /// `exchanged`: they are whole.
-  Result<RowSet> TakeGroups(bool exchanged);
+  /// `whole`: no other rank has groups with their keys, so that the device may keep them.
+  Result<RowSet> TakeGroups(bool whole);
   /// Builds the join table of section `first` together with those of the following sections, see
   /// Placement::BuiltTogether. `built` gets the statistics of each. Errors: as DeviceRun::BuildJoins.
   Status BuildJoins(int first, std::vector<SectionStatistics>* built);

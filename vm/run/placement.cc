@@ -112,7 +112,7 @@ Status Placement::PlaceSection(size_t number, bool all_have_device) {
       SharedByTablets(*state_.SourceTable(s), options.exchange->ranks(), options.exchange->replicate_below());
   if (s.sink == Section::Sink::kJoin) {
     // If every rank has the table, each builds the whole join table by itself: for a GPU this is faster than exchanging
-    // the rows. Otherwise each makes its rows, and the devices exchange them.
+    // the rows. Otherwise each makes its rows, and the devices exchange them, unless the join is co-located.
     const bool together = options.exchange == nullptr || all_have_device;
     const bool cheap = options.gpu_required || !ReadsLargeDictionaries(number);
     on_device_[number] = can.ok() && together && cheap && IsUsedOnDevice(s.join) && !IsUsedOnHost(s.join);

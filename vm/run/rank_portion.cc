@@ -208,7 +208,11 @@ Result<RowSet> RankPortion::ExchangeGroups(const Status& mine) {
   const uint64_t before = device_groups_;
   TESSERA_ASSIGN(stats_->rows_out, device_->ExchangeGroups(mine));
   stats_->rows_exchanged += before - before / static_cast<uint64_t>(state_.options.exchange->ranks());
-  TESSERA_ASSIGN(RowSet rows, device_->TakeGroups(true));
+  return OwnGroups();
+}
+
+Result<RowSet> RankPortion::OwnGroups() {
+  TESSERA_ASSIGN(RowSet rows, has_device_groups_ ? device_->TakeGroups(true) : GroupRows());
   stats_->rows_out = rows.rows;
   return is_kept() ? RowSet{} : std::move(rows);
 }

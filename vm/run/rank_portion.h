@@ -45,6 +45,8 @@ class RankPortion {
   Result<RowSet> GroupRows();
   /// Whether they can go from device to device.
   bool CanExchangeGroups() const { return has_device_groups_ && device_->CanExchangeGroups(); }
+  /// The same of groups that no other rank has; none if the device keeps them.
+  Result<RowSet> OwnGroups();
   /// All ranks, if all can: the groups of this rank's keys, which the device may keep. `mine`: as ExchangeByKey.
   Result<RowSet> ExchangeGroups(const Status& mine);
   /// Adds what the host has scanned to the statistics.

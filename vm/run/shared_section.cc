@@ -101,10 +101,9 @@ Result<RowSet> SharedSection::MergeGroups() {
 Result<RowSet> SharedSection::KeepOwnGroups(const Status& mine) {
   Result<RowSet> groups = Caught([&]() -> Result<RowSet> {
     TESSERA_TRY(mine);
-    return portion_->GroupRows();
+    return portion_->OwnGroups();
   });
   TESSERA_TRY(exchange_.Agree(groups.status()));
-  stats_->rows_out = groups->rows;
   return groups;
 }
 
