@@ -198,7 +198,8 @@ class Run {
     const bool on_device = device_.Takes(number);
     if (state_.IsShared(s)) {
       const Status ready = on_device ? Status::Ok() : Caught([&] { return FetchSource(s); });
-      return SharedSection(&state_, on_device ? &device_ : nullptr, ready, placement_.OnDevice(number), number, stats)
+      return SharedSection(&state_, on_device ? &device_ : nullptr, ready, placement_.OnAllDevices(number), number,
+                           stats)
           .Run(consume);
     }
     if (state_.IsLast(number) && state_.options.exchange == nullptr && (on_device || s.order.empty()))

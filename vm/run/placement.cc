@@ -57,17 +57,17 @@ Status Placement::Choose() {
 }
 
 Status Placement::Place() {
-  bool all_have_device = state_.options.gpu != nullptr;
+  all_have_device_ = state_.options.gpu != nullptr;
   if (Exchange* const exchange = state_.options.exchange; exchange != nullptr) {
-    TESSERA_ASSIGN(const uint64_t devices, exchange->Sum(all_have_device ? 1 : 0));
-    all_have_device = devices == static_cast<uint64_t>(exchange->ranks());
+    TESSERA_ASSIGN(const uint64_t devices, exchange->Sum(all_have_device_ ? 1 : 0));
+    all_have_device_ = devices == static_cast<uint64_t>(exchange->ranks());
     any_has_device_ = devices > 0;
   }
   if (state_.options.gpu == nullptr) return Status::Ok();
   barred_.assign(on_device_.size(), false);
   do {
     // Backwards, because a join table is built where it is probed.
-    for (size_t i = on_device_.size(); i-- > 0;) TESSERA_TRY(PlaceSection(i, all_have_device));
+    for (size_t i = on_device_.size(); i-- > 0;) TESSERA_TRY(PlaceSection(i));
   } while (BarReaders());
   return Status::Ok();
 }
@@ -82,7 +82,7 @@ bool Placement::BarReaders() {
   return any;
 }
 
-Status Placement::PlaceSection(size_t number, bool all_have_device) {
+Status Placement::PlaceSection(size_t number) {
   const RunOptions& options = state_.options;
   const Section& s = state_.program.sections[number];
   const bool of_join = s.source_kind == Section::Source::kJoin, of_rows = s.source_kind == Section::Source::kSection;
@@ -103,7 +103,7 @@ Status Placement::PlaceSection(size_t number, bool all_have_device) {
     const bool cheap = options.gpu_required || !LocksGroups(s);
     const bool builds = s.sink == Section::Sink::kJoin;
     const bool wanted = !builds || (of_rows && IsUsedOnDevice(s.join) && !IsUsedOnHost(s.join));
-    const bool together = of_rows && all_have_device;
+    const bool together = of_rows && all_have_device_;
     on_device_[number] = can.ok() && cheap && wanted && (options.exchange == nullptr || together);
     return of_join && options.gpu_required ? can : Status::Ok();
   }
@@ -113,14 +113,14 @@ Status Placement::PlaceSection(size_t number, bool all_have_device) {
   if (s.sink == Section::Sink::kJoin) {
     // If every rank has the table, each builds the whole join table by itself: for a GPU this is faster than exchanging
     // the rows. Otherwise each makes its rows, and the devices exchange them, unless the join is co-located.
-    const bool together = options.exchange == nullptr || all_have_device;
+    const bool together = options.exchange == nullptr || all_have_device_;
     const bool cheap = options.gpu_required || !ReadsLargeDictionaries(number);
     on_device_[number] = can.ok() && together && cheap && IsUsedOnDevice(s.join) && !IsUsedOnHost(s.join);
     return Status::Ok();
   }
   // A GPU takes whole tablets. All ranks must share the table in the same way, and perhaps some have no GPU.
   const bool costly = ReadsLargeDictionaries(number) || LocksGroups(s);
-  const bool in_tablets = by_tablets || (all_have_device && ProbesBy(s, JoinStrategy::kDp));
+  const bool in_tablets = by_tablets || (all_have_device_ && ProbesBy(s, JoinStrategy::kDp));
   if ((!in_tablets || costly) && !options.gpu_required) return Status::Ok();
   on_device_[number] = can.ok();
   return options.gpu_required ? can : Status::Ok();

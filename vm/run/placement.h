@@ -19,6 +19,8 @@ class Placement {
   bool OnDevice(int section) const { return on_device_[static_cast<size_t>(section)]; }
   /// Whether this rank or another one has a device; the same on all ranks.
   bool AnyRankHasDevice() const { return any_has_device_; }
+  /// Whether the section is on the devices of all ranks; the same on all ranks.
+  bool OnAllDevices(int section) const { return all_have_device_ && OnDevice(section); }
   /// Whether a section placed there probes the join table or scans it.
   bool IsUsedOnDevice(int join) const;
   bool IsUsedOnHost(int join) const;
@@ -37,7 +39,7 @@ class Placement {
 
  private:
   Status Place();
-  Status PlaceSection(size_t number, bool all_have_device);
+  Status PlaceSection(size_t number);
   /// Whether the section's rows, which the device makes, can stay there.
   bool MayStay(int section) const;
   /// Keeps the sections on the host that read rows which the device will not have. true: there were some.
@@ -49,6 +51,7 @@ class Placement {
 
   const RunState& state_;
   bool any_has_device_ = false;
+  bool all_have_device_ = false;
   std::vector<bool> on_device_;  ///< by section
   std::vector<bool> barred_;     ///< by section: it reads rows that the device will not have
 };
