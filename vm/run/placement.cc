@@ -99,12 +99,10 @@ Status Placement::PlaceSection(size_t number) {
   Status can = ProbesBy(s, JoinStrategy::kLoop) ? RefuseStrategy("loop", "it runs on the host only")
                                                 : options.gpu->CanRun(state_.program, static_cast<int>(number));
   if (of_join || of_rows) {
-    // (Ranks share sections over join tables on the host.)
     const bool cheap = options.gpu_required || !LocksGroups(s);
     const bool builds = s.sink == Section::Sink::kJoin;
     const bool wanted = !builds || (of_rows && IsUsedOnDevice(s.join) && !IsUsedOnHost(s.join));
-    const bool together = of_rows && all_have_device_;
-    on_device_[number] = can.ok() && cheap && wanted && (options.exchange == nullptr || together);
+    on_device_[number] = can.ok() && cheap && wanted && (options.exchange == nullptr || all_have_device_);
     return of_join && options.gpu_required ? can : Status::Ok();
   }
   const bool by_tablets =
