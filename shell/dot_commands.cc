@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/version.h"
 #include "compiler/nearest_name.h"
 #include "shell/schema_text.h"
 #include "shell/statistics_text.h"
-#include "base/version.h"
 
 namespace tessera {
 namespace {

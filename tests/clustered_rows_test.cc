@@ -12,8 +12,11 @@
 namespace tessera {
 namespace {
 
-const SqlType kTypes[] = {SqlType::Of(TypeId::kInteger), SqlType::Of(TypeId::kDouble), SqlType::Text(),
-                          {TypeId::kDecimal, 30, 2, 0}, SqlType::Of(TypeId::kBigint)};
+const SqlType kTypes[] = {SqlType::Of(TypeId::kInteger),
+                          SqlType::Of(TypeId::kDouble),
+                          SqlType::Text(),
+                          {TypeId::kDecimal, 30, 2, 0},
+                          SqlType::Of(TypeId::kBigint)};
 
 Value Random(const SqlType& type, int kinds, std::mt19937* random) {
   const int n = static_cast<int>((*random)() % static_cast<unsigned>(kinds)) - kinds / 2;
@@ -24,8 +27,9 @@ Value Random(const SqlType& type, int kinds, std::mt19937* random) {
     case StorageClass::kWide:
       return Value::Wide(type, static_cast<int128_t>(n) << ((*random)() % 2 * 70));
     case StorageClass::kText:
-      return Value::Text(n == 0 ? "" : std::string("same beginning").substr(0, static_cast<size_t>(std::abs(n)) % 15) +
-                                           std::to_string(n));
+      return Value::Text(n == 0 ? ""
+                                : std::string("same beginning").substr(0, static_cast<size_t>(std::abs(n)) % 15) +
+                                      std::to_string(n));
     default:
       return Value::Int(type, kinds > 1000 && n == 7 ? INT64_MAX : n == 8 ? INT64_MIN : n);
   }
@@ -75,8 +79,9 @@ TEST(ClusteredRows, ComeAsAStableSortWouldOrderThem) {
         }
         for (size_t row = 0; row < rows; ++row) {
           for (size_t c = 0; c < std::size(kTypes); ++c) {
-            const Value v = c + 1 == std::size(kTypes) && key[0] != 4 ? Value::Int(kTypes[c], static_cast<int64_t>(rows - row))
-                                                                     : Random(kTypes[c], kinds, &random);
+            const Value v = c + 1 == std::size(kTypes) && key[0] != 4
+                                ? Value::Int(kTypes[c], static_cast<int64_t>(rows - row))
+                                : Random(kTypes[c], kinds, &random);
             all.columns[c].Append(v);
             batch.columns[c].Append(v);
           }

@@ -18,7 +18,8 @@ class CommonSubexpressionsTest : public testing::Test {
     options.device = DeviceChoice::kHost;
     session_ = std::move(*Session::Open(options));
     Answer("CREATE TABLE r (a INTEGER, b BIGINT, d DATE, p DECIMAL(12,2), q DECIMAL(12,2), t TEXT)");
-    Answer("INSERT INTO r VALUES (1, 9223372036854775807, '2001-01-01', 1, 0.1, 'a'), (2, 1, '2002-02-02', 2, 0.2, 'b')");
+    Answer(
+        "INSERT INTO r VALUES (1, 9223372036854775807, '2001-01-01', 1, 0.1, 'a'), (2, 1, '2002-02-02', 2, 0.2, 'b')");
     Answer("CREATE TABLE s (a INTEGER, u TEXT)");
     Answer("INSERT INTO s VALUES (1, 'a'), (2, 'b'), (2, 'c')");
   }
@@ -56,11 +57,14 @@ TEST_F(CommonSubexpressionsTest, WhatIsCheapIsComputedAgain) {
 }
 
 TEST_F(CommonSubexpressionsTest, ABranchDoesNotServeTheRowsOfAnother) {
-  EXPECT_EQ(Count("DatePartD", "CASE WHEN a = 1 THEN extract(year FROM d) WHEN a = 2 THEN extract(year FROM d) + 1 END FROM r"),
-            2);
   EXPECT_EQ(Count("DatePartD",
-                  "count(*) FROM r WHERE (a = 1 AND extract(year FROM d) % 2 = 1) OR (a = 2 AND extract(year FROM d) % 3 = 1)"),
+                  "CASE WHEN a = 1 THEN extract(year FROM d) WHEN a = 2 THEN extract(year FROM d) + 1 END FROM r"),
             2);
+  EXPECT_EQ(
+      Count(
+          "DatePartD",
+          "count(*) FROM r WHERE (a = 1 AND extract(year FROM d) % 2 = 1) OR (a = 2 AND extract(year FROM d) % 3 = 1)"),
+      2);
   // But what the first condition of a CASE reads, all its branches have.
   EXPECT_EQ(Count("DatePartD",
                   "CASE WHEN extract(year FROM d) % 2 = 1 THEN extract(year FROM d) WHEN a = 2 THEN "

@@ -50,9 +50,8 @@ class ExchangeJoins : public ::testing::Test {
     const std::string rows = Answer(alone_.get(), sql);
     EXPECT_EQ(rows.find("ERROR"), std::string::npos) << rows;
     EXPECT_EQ(Answer(ranks_.get(), sql), rows) << sql;
-    return std::ranges::count_if(cluster_.last.sections, [](const vm::Section& s) {
-      return s.by_key && s.sink == vm::Section::Sink::kRows;
-    });
+    return std::ranges::count_if(cluster_.last.sections,
+                                 [](const vm::Section& s) { return s.by_key && s.sink == vm::Section::Sink::kRows; });
   }
 
   AloneCluster cluster_;
@@ -61,7 +60,8 @@ class ExchangeJoins : public ::testing::Test {
 
 TEST_F(ExchangeJoins, IsCutAtEachProbeByKey) {
   EXPECT_EQ(Cuts("SELECT count(*), sum(x), sum(y) FROM a JOIN b ON a.k = b.k"), 1);
-  EXPECT_EQ(Cuts("SELECT count(*), sum(a.x), sum(c.x) FROM a JOIN b ON a.k = b.k JOIN a c ON c.t = b.t WHERE c.x < 90"), 2);
+  EXPECT_EQ(Cuts("SELECT count(*), sum(a.x), sum(c.x) FROM a JOIN b ON a.k = b.k JOIN a c ON c.t = b.t WHERE c.x < 90"),
+            2);
   EXPECT_EQ(Cuts("SELECT count(*), sum(a.x + y) FROM a JOIN b ON a.k = b.k AND a.t = b.t"), 1);
 }
 
@@ -72,9 +72,10 @@ TEST_F(ExchangeJoins, OuterSemiAndAntiJoins) {
 }
 
 TEST_F(ExchangeJoins, ValuesOfBothSidesPassTheCut) {
-  EXPECT_EQ(Cuts("SELECT a.t || b.t AS both, count(*), sum(CASE WHEN x > 50 OR b.y * x < 20 THEN x ELSE 1 END), max(y * 2) "
-                 "FROM a JOIN b ON a.k = b.k WHERE a.t LIKE 't%' AND x + 1 > 5 GROUP BY 1 ORDER BY 1"),
-            1);
+  EXPECT_EQ(
+      Cuts("SELECT a.t || b.t AS both, count(*), sum(CASE WHEN x > 50 OR b.y * x < 20 THEN x ELSE 1 END), max(y * 2) "
+           "FROM a JOIN b ON a.k = b.k WHERE a.t LIKE 't%' AND x + 1 > 5 GROUP BY 1 ORDER BY 1"),
+      1);
   EXPECT_EQ(Cuts("SELECT count(*), count(a.k), count(b.k) FROM a FULL JOIN b ON a.k = b.k"), 2);
   EXPECT_EQ(Cuts("SELECT * FROM a JOIN b ON a.k = b.k AND a.k + 1 = b.k - 0 + 1 ORDER BY 2, 5, 6 LIMIT 20"), 1);
 }

@@ -381,7 +381,12 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
         break;
     }
     Value v = RandomConstant(operand_type, strings);
-    if (op == Opcode::LabelT) v = Value::Text("type\x1F" "a\x1F" "abc\x1F\x1F" "MFGR#12");
+    if (op == Opcode::LabelT)
+      v = Value::Text(
+          "type\x1F"
+          "a\x1F"
+          "abc\x1F\x1F"
+          "MFGR#12");
     constexpr Opcode kOfRegex[] = {Opcode::RegexMatchT, Opcode::RegexGroupT, Opcode::RegexFirstT,
                                    Opcode::RegexAllT,   Opcode::RegexTimesT, Opcode::RegexBeginT};
     if (op == Opcode::PatternT) v = Value::Text(Turn(4) == 0 ? "" : Turn(2) == 0 ? "\\" : "a");

@@ -263,8 +263,8 @@ Fate OfRowsRegex(Opcode op, const std::string& s, const std::string& pattern, co
 /// A pattern of LIKE or SIMILAR TO: what each character becomes, by whether it is escaped or in a class.
 Fate PatternInForm(const std::vector<std::string>& pattern, const std::string& escape, int64_t form, std::string* out) {
   if (Characters(escape).size() > 1) return Fate::kError;
-  static const std::map<std::string, std::string> special = {
-      {"%", ".*"}, {"_", "."}, {"(", "(?:"}, {"^", "\\^"}, {"$", "\\$"}, {".", "\\."}, {"\\", "\\\\"}};
+  static const std::map<std::string, std::string> special = {{"%", ".*"},  {"_", "."},   {"(", "(?:"},  {"^", "\\^"},
+                                                             {"$", "\\$"}, {".", "\\."}, {"\\", "\\\\"}};
   const std::string quoted = "\\^$.|?*+()[]{}";
   std::string made;
   int in_class = 0;  // characters of the class up to here, with its bracket

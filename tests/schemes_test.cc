@@ -267,7 +267,8 @@ TEST(SchemePlanner, FindsUpperPartsThatRepeat) {
   });
   const std::vector<SchemePlan> plans = PlanIntegers(dates, 2400, nullptr, CompressionGoal::kRatio);
   EXPECT_NE(plans.front().tree.ToString().find("SEP, [[RLE"), std::string::npos) << plans.front().tree.ToString();
-  EXPECT_LT(PackIntegers(dates, plans.front().tree, nullptr)->size(), PackIntegers(dates, Ns(), nullptr)->size() * 6 / 10);
+  EXPECT_LT(PackIntegers(dates, plans.front().tree, nullptr)->size(),
+            PackIntegers(dates, Ns(), nullptr)->size() * 6 / 10);
 }
 
 TEST(SchemePlanner, FindsStepsThatAreFew) {

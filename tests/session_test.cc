@@ -172,10 +172,10 @@ class RecordingCluster final : public LoneCluster {
     told.settings.clear();
     for (const uint64_t value :
          {uint64_t{query.use_gpu}, uint64_t{query.gpu_required}, static_cast<uint64_t>(query.threads),
-          query.settings.replicate_below, query.settings.broadcast_limit, query.settings.exchange_above, query.settings.memory_limit,
-          query.settings.temp_file_limit, query.settings.rank_timeout, query.settings.scatter_memory,
-          static_cast<uint64_t>(options.join_partitioning), static_cast<uint64_t>(query.transfer),
-          query.transfer_piece}) {
+          query.settings.replicate_below, query.settings.broadcast_limit, query.settings.exchange_above,
+          query.settings.memory_limit, query.settings.temp_file_limit, query.settings.rank_timeout,
+          query.settings.scatter_memory, static_cast<uint64_t>(options.join_partitioning),
+          static_cast<uint64_t>(query.transfer), query.transfer_piece}) {
       told.settings += std::to_string(value) + " ";
     }
   }

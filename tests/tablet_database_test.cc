@@ -206,8 +206,7 @@ TEST_F(TabletDatabase, TypesAreKept) {
   schema.columns[1].type = EnumSqlType({"mood", {"sad", "it's"}});
   schema.columns[1].default_expression = "now()";
   ASSERT_OK(again->CreateTable(schema, false));
-  EXPECT_EQ(database->DropType("mood", false).message(),
-            "cannot drop type mood: column \"v\" of table \"t\" has it");
+  EXPECT_EQ(database->DropType("mood", false).message(), "cannot drop type mood: column \"v\" of table \"t\" has it");
   const TableSchema& kept = Table(database.get(), "t")->schema;
   EXPECT_EQ(kept.columns[1].type, schema.columns[1].type);
   EXPECT_EQ(kept.columns[1].default_expression, "now()");
