@@ -34,6 +34,7 @@ void Account::Add(const Account& other) {
     traffic[r].sent += other.traffic[r].sent;
     traffic[r].received += other.traffic[r].received;
   }
+  collectives += other.collectives;
 }
 
 void PhaseClock::Reserve(size_t sections, size_t ranks) {

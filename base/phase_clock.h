@@ -39,6 +39,7 @@ struct Traffic {
 struct Account {
   std::array<int64_t, kPhases> nanoseconds{};  ///< by phase
   std::vector<Traffic> traffic;                ///< by the other rank; empty without ranks
+  uint64_t collectives = 0;                    ///< operations in which all ranks took part
 
   double Milliseconds(Phase phase) const { return static_cast<double>(nanoseconds[static_cast<size_t>(phase)]) * 1e-6; }
   /// Of all phases.
@@ -78,6 +79,7 @@ class PhaseClock {
 
   void CountSent(int to, uint64_t bytes);
   void CountReceived(int from, uint64_t bytes);
+  void CountCollective() { ++accounts_[account_].collectives; }
 
   /// From now on spans are kept, up to kMostSpans.
   void KeepSpans() { spans_.reserve(kMostSpans); }
@@ -158,6 +160,10 @@ inline void CountSent(int to, uint64_t bytes) {
 }
 inline void CountReceived(int from, uint64_t bytes) {
   if (PhaseClock* const clock = PhaseClock::current(); clock != nullptr) clock->CountReceived(from, bytes);
+}
+/// The same for an operation of all ranks.
+inline void CountCollective() {
+  if (PhaseClock* const clock = PhaseClock::current(); clock != nullptr) clock->CountCollective();
 }
 
 }  // namespace tessera

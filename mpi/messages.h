@@ -309,6 +309,7 @@ template <class A>
 void Fields(A& a, Account& account) {
   a.Number(account.nanoseconds);
   a.Vector(account.traffic);
+  a.Number(account.collectives);
 }
 template <class A>
 void Fields(A& a, vm::SectionAccount& s) {

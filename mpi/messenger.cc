@@ -220,7 +220,7 @@ void Messenger::MakeRoom(Bytes* out, size_t* room, size_t needed) {
 void Messenger::BroadcastPieces(int root, size_t bytes, const std::function<char*(size_t)>& room) {
   for (size_t at = 0; at < bytes; at += kGreatestCollective) {
     const size_t piece = std::min(kGreatestCollective, bytes - at);
-    Wait(transport_->Broadcast(root, room(at + piece) + at, piece));
+    WaitForAll(transport_->Broadcast(root, room(at + piece) + at, piece));
   }
 }
 
@@ -256,10 +256,15 @@ void Messenger::AwaitBytes(int root, std::string* message) {
 }
 
 std::vector<Bytes> Messenger::AllGatherBytes(const std::string& mine) {
-  const size_t n = static_cast<size_t>(ranks());
-  std::vector<uint64_t> sizes(n);
+  std::vector<uint64_t> sizes(static_cast<size_t>(ranks()));
   const uint64_t size = mine.size();
   WaitForRanks(transport_->AllGather(&size, sizeof size, sizes.data()));
+  return AllGatherBytes(mine, sizes);
+}
+
+std::vector<Bytes> Messenger::AllGatherBytes(const std::string& mine, const std::vector<uint64_t>& sizes) {
+  const size_t n = static_cast<size_t>(ranks());
+  const uint64_t size = mine.size();
   std::vector<Bytes> out(n);
   uint64_t total = 0;
   if (sizes[static_cast<size_t>(rank())] != size) Die(Damaged(rank()));
@@ -279,7 +284,9 @@ std::vector<Bytes> Messenger::AllGatherBytes(const std::string& mine) {
       at += counts[r];
     }
     const auto all = std::make_unique_for_overwrite<char[]>(total + 1);
-    Wait(transport_->AllGather(mine.data(), counts.data(), starts.data(), all.get()));
+    const bool equal = std::ranges::all_of(sizes, [&](uint64_t s) { return s == size; });
+    WaitForAll(equal ? transport_->AllGather(mine.data(), size, all.get())
+                     : transport_->AllGather(mine.data(), counts.data(), starts.data(), all.get()));
     for (size_t r = 0; r < n; ++r) {
       out[r] = {std::make_unique_for_overwrite<char[]>(sizes[r]), sizes[r]};
       memcpy(out[r].data.get(), all.get() + starts[r], sizes[r]);

@@ -68,6 +68,11 @@ class Messenger {
   /// For an operation of few bytes on all ranks: it takes as long as the last of them.
   void WaitForRanks(Transport::Request request) {
     const PhaseScope phase(Phase::kWait);
+    WaitForAll(request);
+  }
+  /// For any operation on all ranks.
+  void WaitForAll(Transport::Request request) {
+    CountCollective();
     Wait(request);
   }
 
@@ -89,6 +94,8 @@ class Messenger {
   /// The same, for a wait that may be long: for the next command.
   void AwaitBytes(int root, std::string* message);
   std::vector<Bytes> AllGatherBytes(const std::string& mine);
+  /// The same if all ranks know the sizes.
+  std::vector<Bytes> AllGatherBytes(const std::string& mine, const std::vector<uint64_t>& sizes);
   int64_t Minimum(int64_t value);
   int64_t Sum(int64_t value);
 

@@ -60,6 +60,7 @@ std::vector<Field> Fields(const StatementRun& run, const vm::RankStatistics& r, 
       Number("bytes_received", traffic.received),
       Partners("sent_to", account, &Traffic::sent),
       Partners("received_from", account, &Traffic::received),
+      Number("collectives", account.collectives),
       whole("bytes_scattered", r.bytes_scattered),
       whole("memory_peak", r.memory_peak),
       whole("temporary_peak", r.temporary_peak)};

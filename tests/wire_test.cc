@@ -252,6 +252,7 @@ TEST(Wire, StatisticsComeBack) {
   s.mine.kernel_work = 1.5;
   s.mine.account.nanoseconds.back() = 5;
   s.mine.account.traffic = {{1, 2}, {3, 4}};
+  s.mine.account.collectives = 6;
   s.mine.sections = {{1, 10, 9, 8, 7, s.mine.account}, {2, 0, 0, 0, 0, {}}};
   s.mine.spans = {{100, 200, 1, Phase::kRead, 0, 1}};
   s.mine.agreed = 150;
@@ -288,6 +289,7 @@ TEST(Wire, StatisticsComeBack) {
   EXPECT_EQ(r.mine.kernel_work, 1.5);
   EXPECT_EQ(r.mine.account.nanoseconds, s.mine.account.nanoseconds);
   EXPECT_EQ(r.mine.account.traffic[1].received, 4u);
+  EXPECT_EQ(r.mine.account.collectives, 6u);
   ASSERT_EQ(r.mine.sections.size(), 2u);
   EXPECT_EQ(r.mine.sections[0].bytes_read, 7u);
   EXPECT_EQ(r.mine.sections[0].account.traffic[1].sent, 3u);
