@@ -269,7 +269,7 @@ Result<Measured> RunOnGpu(Gpu* gpu, const vm::Program& program, const TableInfo&
   const auto start = Clock::now();
   vm::SectionContext build{&program, 0, &dimension, &strings, nullptr, &built, nullptr};
   build.join_partitioning = partitioning;
-  TESSERA_TRY(run->BuildJoins({build}));
+  TESSERA_TRY(run->BuildJoins({build}, Status::Ok()));
   TESSERA_TRY(run->RunSection({&program, 1, &one_row, &strings, nullptr, &first, nullptr}).status());
   out.build = MillisecondsSince(start);
   vm::SectionContext probe{&program, 1, &fact, &strings, nullptr, &probed, nullptr};

@@ -80,12 +80,19 @@ class GpuRun final : public vm::DeviceRun {
     return run.groups().used();
   }
 
-  bool CanExchangeGroups(int ranks) const override { return running_->section.groups().CanExchange(ranks); }
-
-  Result<uint64_t> ExchangeGroups(const Status& mine, vm::Exchange* exchange) override {
+  Result<vm::GroupOffer> OfferGroups(int ranks) override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
-    TESSERA_TRY(links_.Connect(mine, gpu_.ordinal(), exchange));
-    TESSERA_TRY(running_->section.groups().Exchange(&links_, exchange, mine));
+    TESSERA_TRY(gpu_.Open());
+    TESSERA_ASSIGN(vm::GroupOffer offer, running_->section.groups().Offer(&group_texts_, ranks));
+    offer.is_linked = links_.is_connected() ? 1 : 0;
+    return offer;
+  }
+
+  Result<uint64_t> ExchangeGroups(const std::vector<vm::GroupOffer>& offers, vm::Exchange* exchange) override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    if (std::ranges::any_of(offers, [](const vm::GroupOffer& o) { return o.is_linked == 0; }))
+      TESSERA_TRY(links_.Connect(gpu_.ordinal(), exchange));
+    TESSERA_TRY(running_->section.groups().Exchange(&links_, &group_texts_, exchange, offers));
     running_->context.statistics->device_plan += ", groups exchanged by " + links_.name();
     return running_->section.groups().used();
   }
@@ -118,19 +125,15 @@ class GpuRun final : public vm::DeviceRun {
 
   void Expect(const vm::SectionContext& next) override { next_ = next; }
 
-  Status BuildJoins(const std::vector<vm::SectionContext>& contexts) override {
+  Status BuildJoins(const std::vector<vm::SectionContext>& contexts, const Status& ready) override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     const ProfilerRange range("build join tables");
-    vm::Exchange* exchange = nullptr;
-    for (const vm::SectionContext& c : contexts) {
-      if (c.exchange != nullptr) exchange = c.exchange;
-    }
     const Status begun = [&]() -> Status {
+      TESSERA_TRY(ready);
       for (const vm::SectionContext& c : contexts) TESSERA_TRY(CanLower(*c.program, c.section));
       return Begin(*contexts[0].program);
     }();
-    TESSERA_TRY(exchange != nullptr ? links_.Connect(begun, gpu_.ordinal(), exchange) : begun);
-    Status status = kernels::BuildJoins(&gpu_, joins_.get(), *results_, &links_, &texts_, contexts, [&] {
+    Status status = kernels::BuildJoins(&gpu_, joins_.get(), *results_, &links_, &texts_, contexts, begun, [&] {
       if (next_.program != nullptr) ahead_ = EncodeAhead(gpu_, next_, joins_->key_ranges());
     });
     next_ = {};
@@ -215,6 +218,7 @@ class GpuRun final : public vm::DeviceRun {
   vm::SectionContext next_;  ///< without a program: not known
   TabletsAhead ahead_;
   RankTexts texts_;
+  GroupTexts group_texts_;
   std::unique_ptr<Running> running_;  ///< from FindGroups to TakeGroups
   bool begun_ = false;
 };

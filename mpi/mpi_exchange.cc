@@ -11,6 +11,8 @@ namespace {
 /// The error if a shipment did not come. The sender's own error is reported when the ranks agree.
 Status OtherRankFailed() { return {ErrorCode::kCancelled, "another rank failed"}; }
 
+constexpr size_t kFewBytes = 4096;
+
 /// From here to its end, messages are packed, moved and unpacked.
 class MessageScope {
  public:
@@ -120,6 +122,15 @@ Result<std::vector<std::string>> MpiExchange::AllGatherBytes(const std::string& 
   const MessageScope scope(Phase::kExchange);
   std::vector<std::string> all;
   for (const Bytes& bytes : messenger_.AllGatherBytes(mine)) all.emplace_back(bytes.view());
+  return all;
+}
+
+Result<std::vector<std::string>> MpiExchange::AllGatherBytes(const std::string& mine,
+                                                             const std::vector<uint64_t>& sizes) {
+  // (Few bytes take as long as the last rank.)
+  const MessageScope scope(mine.size() <= kFewBytes ? Phase::kWait : Phase::kExchange);
+  std::vector<std::string> all;
+  for (const Bytes& bytes : messenger_.AllGatherBytes(mine, sizes)) all.emplace_back(bytes.view());
   return all;
 }
 

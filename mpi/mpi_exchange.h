@@ -38,6 +38,7 @@ class MpiExchange final : public vm::Exchange {
   Result<std::vector<vm::Shipment>> AllToAll(std::vector<vm::Shipment> mine, const std::vector<SqlType>& types,
                                              vm::StringPool* strings) override;
   Result<std::vector<std::string>> AllGatherBytes(const std::string& mine) override;
+  Result<std::vector<std::string>> AllGatherBytes(const std::string& mine, const std::vector<uint64_t>& sizes) override;
   void MoveBytes(const std::vector<uint64_t>& outgoing, const std::vector<uint64_t>& incoming,
                  vm::ByteMover* mover) override;
   Result<vm::RowSet> Broadcast(vm::RowSet mine, const std::vector<SqlType>& types, vm::StringPool* strings) override;

@@ -76,10 +76,10 @@ class FalseRun final : public vm::DeviceRun {
     Wrong("FindGroups without ranks", c.section);
     return GiveUp();
   }
-  bool CanExchangeGroups(int) const override { return false; }
-  Result<uint64_t> ExchangeGroups(const Status&, vm::Exchange*) override { return GiveUp(); }
+  Result<vm::GroupOffer> OfferGroups(int) override { return GiveUp(); }
+  Result<uint64_t> ExchangeGroups(const std::vector<vm::GroupOffer>&, vm::Exchange*) override { return GiveUp(); }
   Result<vm::RowSet> TakeGroups(bool) override { return GiveUp(); }
-  Status BuildJoins(const std::vector<SectionContext>& contexts) override {
+  Status BuildJoins(const std::vector<SectionContext>& contexts, const Status&) override {
     ++script_.builds;
     std::vector<int> joins;
     for (const SectionContext& c : contexts) {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/host_name.h"
+#include "base/interrupt.h"
 #include "base/memory_budget.h"
 #include "base/temporary_memory.h"
 #include "base/thread_pool.h"
@@ -85,6 +86,9 @@ class Run {
   Status RunSections(const RowConsumer& consume) {
     Exchange* const exchange = state_.options.exchange;
     Status status = Caught([&] {
+      // What follows here decides on all ranks alike what they exchange.
+      const WithoutMemoryLimit without_limit;
+      const InterruptScope without_interrupts{nullptr};
       if (state_.options.gpu != nullptr)
         state_.handed_on = FindHandedOn(state_.program, [&](int table, int column) {
           const TableInfo& t = *state_.tables[static_cast<size_t>(table)];
@@ -109,7 +113,8 @@ class Run {
       if (s.source_kind == Section::Source::kDictionary || state_.built_on_device[i]) continue;
       if (recursions_.IsLeftOut(static_cast<int>(i))) continue;
       const SectionScope scope(static_cast<int>(i));
-      if (state_.IsCollective(s)) {
+      const bool takes_errors = TakesErrors(i);
+      if (state_.IsCollective(s) && !takes_errors) {
         status = exchange->Agree(status);
         if (!status.ok()) return status;
       }
@@ -118,8 +123,8 @@ class Run {
         state_.distributed[i] = true;
         continue;
       }
-      if (status.ok()) {
-        status = RunSection(static_cast<int>(i), consume);
+      if (status.ok() || takes_errors) {
+        status = RunSection(static_cast<int>(i), consume, status);
         // Rows made of a file that went away are wrong, and so is an error.
         if (Status intact = Intact(); !intact.ok()) status = std::move(intact);
       }
@@ -136,6 +141,17 @@ class Run {
       exchange->Stop();
     }
     return exchange == nullptr ? Status::Ok() : exchange->Agree(status);
+  }
+
+  /// Whether all ranks take part in section i even if one has failed before: what it tells or sends the others in place of
+  /// its rows is its error, so they need not agree on that before. The same on all ranks.
+  bool TakesErrors(size_t i) const {
+    const Section& s = state_.program.sections[i];
+    const int number = static_cast<int>(i);
+    if (!state_.IsCollective(s) || !placement_.OnAllDevices(number) || s.by_key || recursions_.IsInside(number))
+      return false;
+    if (s.source_kind == Section::Source::kSection && state_.fed[static_cast<size_t>(s.source)].is_fed) return false;
+    return s.sink == Section::Sink::kJoin || state_.IsShared(s);
   }
 
   /// Whether the section behind takes the rows of section i as they are exchanged. One that streams to the master cannot:
@@ -156,10 +172,11 @@ class Run {
     return Status::Ok();
   }
 
-  Status RunSection(int number, const RowConsumer& consume) {
+  /// `ready`: an error that this rank has met before, if the section TakesErrors.
+  Status RunSection(int number, const RowConsumer& consume, const Status& ready) {
     const Section& s = state_.section(number);
     if (placement_.OnDevice(number) && s.sink == Section::Sink::kJoin) {
-      const Status built = Caught([&] { return BuildOnDevice(number); });
+      const Status built = Caught([&] { return BuildOnDevice(number, ready); });
       // If the device has given up, the host builds it.
       if (!built.ok() || placement_.OnDevice(number)) return built;
     }
@@ -168,7 +185,7 @@ class Run {
     const PhaseScope phase(shared || state_.options.exchange == nullptr ? Phase::kExecute : Phase::kMerge);
     SectionStatistics stats = state_.StartStatistics(number);
     double consumed = 0;
-    TESSERA_ASSIGN(RowSet rows, RowsOf(number, consume, &stats, &consumed));
+    TESSERA_ASSIGN(RowSet rows, RowsOf(number, consume, ready, &stats, &consumed));
     if (s.repeat >= 0 && rows.rows > 0) {
       TESSERA_TRY(Caught([&] {
         RepeatRows(s.repeat, &rows);
@@ -199,12 +216,13 @@ class Run {
 
   /// Runs the section and returns the rows to keep on this rank. `consumed`: milliseconds of these that the consumer
   /// took, if rows went to it as they came.
-  Result<RowSet> RowsOf(int number, const RowConsumer& consume, SectionStatistics* stats, double* consumed) {
+  Result<RowSet> RowsOf(int number, const RowConsumer& consume, const Status& ready, SectionStatistics* stats,
+                        double* consumed) {
     const Section& s = state_.section(number);
     const bool on_device = device_.Takes(number);
     if (state_.IsShared(s)) {
-      const Status ready = on_device ? Status::Ok() : Caught([&] { return FetchSource(s); });
-      return SharedSection(&state_, on_device ? &device_ : nullptr, ready, placement_.OnAllDevices(number), number,
+      const Status fetched = on_device || !ready.ok() ? ready : Caught([&] { return FetchSource(s); });
+      return SharedSection(&state_, on_device ? &device_ : nullptr, fetched, placement_.OnAllDevices(number), number,
                            stats)
           .Run(consume);
     }
@@ -288,9 +306,9 @@ class Run {
   }
 
   /// OK if the device has built the join table, or has given up, so that the host has to build it.
-  Status BuildOnDevice(int number) {
+  Status BuildOnDevice(int number, const Status& ready) {
     std::vector<SectionStatistics> built;
-    Status status = device_.BuildJoins(number, &built);
+    Status status = device_.BuildJoins(number, ready, &built);
     if (!status.ok()) return placement_.FallBackToHost(status);
     for (SectionStatistics& stats : built) {
       NoteRead(stats.section);

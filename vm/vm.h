@@ -152,6 +152,14 @@ struct SectionContext {
   LateTexts* late_texts = nullptr;
 };
 
+/// What ranks tell each other of groups that may go from device to device.
+struct GroupOffer {
+  uint64_t groups = 0;
+  uint64_t can = 0;         ///< 1: they can
+  uint64_t is_linked = 0;   ///< 1: the rank knows the way to the other devices
+  uint64_t text_bytes = 0;  ///< that the rank has to tell before, of texts in their keys
+};
+
 /// One run of a program on a device. Join tables stay on the device from the section that builds them to the end of the
 /// run, kept rows until they are dropped.
 class DeviceRun {
@@ -180,12 +188,12 @@ class DeviceRun {
   /// TakeGroups or the next section. Returns how many there are. Groups of other ranks may have the same keys, so
   /// SectionContext::unwanted is left alone until ExchangeGroups.
   virtual Result<uint64_t> FindGroups(const SectionContext& context) = 0;
-  /// Whether they can go to the ranks of their keys, from device to device. REQUIRES, here and below: FindGroups, of the
-  /// latest section.
-  virtual bool CanExchangeGroups(int ranks) const = 0;
-  /// All ranks: each gets all groups with its keys, which become one for each key. Returns how many these are. `mine`: an
-  /// error ends the exchange on all ranks before anything is sent.
-  virtual Result<uint64_t> ExchangeGroups(const Status& mine, Exchange* exchange) = 0;
+  /// What the others must know before groups go to the ranks of their keys, from device to device. REQUIRES, here and
+  /// below: FindGroups, of the latest section.
+  virtual Result<GroupOffer> OfferGroups(int ranks) = 0;
+  /// All ranks: each gets all groups with its keys, which become one for each key. Returns how many these are. `offers`:
+  /// of all ranks, who all can.
+  virtual Result<uint64_t> ExchangeGroups(const std::vector<GroupOffer>& offers, Exchange* exchange) = 0;
   /// The result of RunSection. `keep`: the device may keep it, as SectionContext::keep_from says.
   virtual Result<RowSet> TakeGroups(bool keep) = 0;
   /// Whether the device has the rows of a section, for others to read.
@@ -201,8 +209,8 @@ class DeviceRun {
   virtual void Expect(const SectionContext& next) { (void)next; }
   /// Runs sections with sink kJoin that do not need each other's tables, over stored tables and rows that the device
   /// keeps. Errors: as RunSection. If one has SectionContext::exchange, all ranks call this, and the error of one is that
-  /// of all.
-  virtual Status BuildJoins(const std::vector<SectionContext>& contexts) = 0;
+  /// of all. `ready`: an error that this rank has met before; then nothing is built.
+  virtual Status BuildJoins(const std::vector<SectionContext>& contexts, const Status& ready) = 0;
   /// Takes a join table whose rows (keys, none NULL, then payload) were made elsewhere, from a table of `source_rows`
   /// rows.
   virtual Status PutJoin(const Program& program, int join, const RowSet& rows, uint64_t source_rows,
@@ -282,6 +290,9 @@ class Exchange {
                                                  StringPool* strings) = 0;
   /// All ranks: everybody's bytes, by rank.
   virtual Result<std::vector<std::string>> AllGatherBytes(const std::string& mine) = 0;
+  /// The same if all ranks know how many bytes come of each: in one step.
+  virtual Result<std::vector<std::string>> AllGatherBytes(const std::string& mine,
+                                                          const std::vector<uint64_t>& sizes) = 0;
   /// All ranks: outgoing[r] bytes go to rank r and incoming[r] come from there, as both ranks know.
   virtual void MoveBytes(const std::vector<uint64_t>& outgoing, const std::vector<uint64_t>& incoming,
                          ByteMover* mover) = 0;

@@ -1,13 +1,12 @@
 #include "kernels/ranks/exchange_groups.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
-#include <string>
 #include <vector>
 
 #include "kernels/ranks/group_parts.h"
 #include "vm/meaning.h"
+#include "vm/tell_ranks.h"
 
 namespace tessera::kernels {
 namespace {
@@ -22,11 +21,30 @@ AddedStates AddedStatesOf(const vm::Section& section, const LoweredProgram& lowe
   return states;
 }
 
+/// Whether other ranks' states can be added to these. (Identifiers of texts are each rank's own.)
+bool CanAddStates(const vm::Section& section, const LoweredProgram& lowered) {
+  const auto is_text = [](const SqlType& type) { return type.storage() == StorageClass::kText; };
+  if (std::any_of(section.columns.begin() + section.keys, section.columns.end(), is_text)) return false;
+  if (lowered.folds.size() > kMaxAddedStates) return false;
+  return std::all_of(section.aggregates.begin(), section.aggregates.end(), [](const vm::AggregateSpec& a) {
+    bool can = false;
+    vm::WithAggregate(a.op, [&]<class M>() { can = M::kGroupState != vm::GroupState::kLocked; });
+    return can;
+  });
+}
+
 /// Groups of all ranks on their way, and the memory that they are in.
 class GroupExchange {
  public:
-  GroupExchange(GpuDevice* gpu, size_t ranks, size_t own, GroupStore* groups)
-      : gpu_(*gpu), ranks_(ranks), own_(own), groups_(*groups), table_(groups->table()), counts_(ranks) {}
+  GroupExchange(GpuDevice* gpu, size_t ranks, size_t own, const GroupsToExchange& what)
+      : gpu_(*gpu),
+        ranks_(ranks),
+        own_(own),
+        groups_(*what.groups),
+        texts_(*what.texts),
+        text_keys_(TextKeysOf(what.section)),
+        table_(what.groups->table()),
+        counts_(ranks) {}
 
   /// How many groups each rank gets from this one.
   const std::vector<uint32_t>& counts() const { return counts_; }
@@ -54,12 +72,20 @@ class GroupExchange {
     return {buffer.records.As<uint64_t>() + first * table_.record_words,
             buffer.states.As<uint64_t>() + first * table_.state_words, n};
   }
+  GroupRecords RecordsOf(const LooseGroups& groups) const { return {groups.records, groups.n, table_.record_words}; }
+  /// This rank's groups that stay here.
+  LooseGroups Kept() const {
+    return At(sent_, std::accumulate(counts_.begin(), counts_.begin() + static_cast<ptrdiff_t>(own_), uint64_t{0}),
+              counts_[own_]);
+  }
   /// Where the groups are that go to each rank, or come from it.
   std::vector<std::vector<DeviceBytes>> Bytes(const Buffer& buffer, const std::vector<uint32_t>& counts) const;
 
   GpuDevice& gpu_;
   const size_t ranks_, own_;
   GroupStore& groups_;
+  const GroupTexts& texts_;
+  const TextKeys text_keys_;
   const DeviceGroups table_;
   std::vector<uint32_t> counts_, from_;  // by rank
   Buffer sent_, came_;
@@ -70,6 +96,7 @@ Status GroupExchange::Cut() {
   const uint64_t bytes = ranks_ * sizeof(uint32_t);
   TESSERA_TRY(counts.Allocate(&gpu_, bytes));
   TESSERA_TRY(Allocate(groups_.used(), &sent_));
+  TESSERA_TRY(texts_.ToNumbers(&gpu_, text_keys_, {table_.records, groups_.used(), table_.record_words}));
   const auto parts = static_cast<uint32_t>(ranks_);
   CUDA_TRY(cudaMemsetAsync(counts.As<void>(), 0, bytes, gpu_.stream));
   CUDA_TRY(StartCountParts(table_, groups_.used(), parts, counts.As<uint32_t>(), gpu_.stream));
@@ -113,8 +140,8 @@ Status GroupExchange::Merge(const LoweredProgram& lowered, const AddedStates& st
       cudaMemcpyAsync(control + 1, lowered.initial_state.data(), initial_bytes, cudaMemcpyHostToDevice, gpu_.stream));
   DeviceGroups table = groups_.table();
   table.initial_state = reinterpret_cast<const uint64_t*>(control + 1);
-  const uint64_t mine = std::accumulate(counts_.begin(), counts_.begin() + static_cast<ptrdiff_t>(own_), uint64_t{0});
-  CUDA_TRY(StartEnterGroups(At(sent_, mine, counts_[own_]), table, states, control, gpu_.stream));
+  TESSERA_TRY(texts_.ToIdentifiers(&gpu_, text_keys_, {RecordsOf(Kept()), RecordsOf(At(came_, 0, Sum(from_)))}));
+  CUDA_TRY(StartEnterGroups(Kept(), table, states, control, gpu_.stream));
   uint64_t first = 0;
   for (size_t r = 0; r < ranks_; first += from_[r++])  // rank by rank: a key stands once in each one's groups
     CUDA_TRY(StartEnterGroups(At(came_, first, from_[r]), table, states, control, gpu_.stream));
@@ -128,34 +155,43 @@ Status GroupExchange::Merge(const LoweredProgram& lowered, const AddedStates& st
 
 }  // namespace
 
-bool CanExchangeGroups(const vm::Section& section, const LoweredProgram& lowered) {
-  const auto is_text = [](const SqlType& type) { return type.storage() == StorageClass::kText; };
-  if (std::any_of(section.columns.begin(), section.columns.end(), is_text)) return false;
-  if (lowered.folds.size() > kMaxAddedStates) return false;
-  return std::all_of(section.aggregates.begin(), section.aggregates.end(), [](const vm::AggregateSpec& a) {
-    bool can = false;
-    vm::WithAggregate(a.op, [&]<class M>() { can = M::kGroupState != vm::GroupState::kLocked; });
-    return can;
-  });
+tessera::Result<vm::GroupOffer> OfferGroups(GpuDevice* gpu, const GroupsToExchange& what, uint64_t ranks) {
+  vm::GroupOffer offer;
+  offer.groups = what.groups->used();
+  if (ranks > kMaxParts || !what.groups->AllHere() || !CanAddStates(what.section, what.lowered)) return offer;
+  // Beside the table there are the groups that leave and those that come, and then a new table.
+  const uint64_t identifiers = what.strings->count();
+  uint64_t bytes = 4 * offer.groups * (what.lowered.record_words + what.lowered.state_words) * 8;
+  const TextKeys keys = TextKeysOf(what.section);
+  if (keys.count > 0) bytes += what.texts->MostBytes(identifiers, ranks);
+  if (bytes > gpu->Room()) return offer;
+  if (keys.count > 0) {
+    if (identifiers > GroupTexts::kMostIdentifiers) return offer;
+    const DeviceGroups& table = what.groups->table();
+    TESSERA_ASSIGN(const bool few,
+                   what.texts->Mark(gpu, keys, {table.records, offer.groups, table.record_words}, *what.strings));
+    if (!few) return offer;
+    offer.text_bytes = what.texts->untold_bytes();
+  }
+  offer.can = 1;
+  return offer;
 }
 
-Status ExchangeGroups(GpuDevice* gpu, RankLinks* links, vm::Exchange* exchange, Status mine, const vm::Section& section,
-                      const LoweredProgram& lowered, GroupStore* groups) {
+Status ExchangeGroups(GpuDevice* gpu, RankLinks* links, vm::Exchange* exchange,
+                      const std::vector<vm::GroupOffer>& offers, Status mine, const GroupsToExchange& what) {
   const auto ranks = static_cast<size_t>(exchange->ranks()), own = static_cast<size_t>(exchange->rank());
-  GroupExchange moved(gpu, ranks, own, groups);
+  GroupExchange moved(gpu, ranks, own, what);
+  std::vector<uint64_t> text_bytes;
+  for (const vm::GroupOffer& offer : offers) text_bytes.push_back(offer.text_bytes);
+  const Status told = what.texts->Tell(text_bytes, exchange, what.strings);
+  if (mine.ok()) mine = told;
   if (mine.ok()) mine = moved.Cut();
-  TESSERA_TRY(exchange->Agree(mine));
-  const size_t bytes = ranks * sizeof(uint32_t);
-  TESSERA_ASSIGN(const std::vector<std::string> all,
-                 exchange->AllGatherBytes({reinterpret_cast<const char*>(moved.counts().data()), bytes}));
-  std::vector<uint32_t> from(ranks);
-  for (size_t r = 0; r < ranks; ++r) {
-    if (all[r].size() != bytes) return {ErrorCode::kCorrupt, "what a rank says of its groups is damaged"};
-    memcpy(&from[r], all[r].data() + own * sizeof(uint32_t), sizeof(uint32_t));
-  }
+  TESSERA_ASSIGN(const std::vector<std::vector<uint32_t>> all, vm::TellRanks(exchange, mine, moved.counts()));
+  std::vector<uint32_t> from;
+  for (const std::vector<uint32_t>& of_rank : all) from.push_back(of_rank[own]);
   TESSERA_TRY(links->Agree(moved.MakeRoom(from), exchange));
   TESSERA_TRY(links->Move(moved.outgoing(), moved.incoming(), exchange, gpu->stream));
-  return moved.Merge(lowered, AddedStatesOf(section, lowered));
+  return moved.Merge(what.lowered, AddedStatesOf(what.section, what.lowered));
 }
 
 }  // namespace tessera::kernels

@@ -5,23 +5,35 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/status.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/plan/lower.h"
+#include "kernels/ranks/group_texts.h"
 #include "kernels/ranks/rank_links.h"
 #include "kernels/run/group_store.h"
+#include "vm/string_pool.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {
 
-/// Whether groups of this section mean the same on all ranks, and their states can be added. (Identifiers of texts are
-/// each rank's own.)
-bool CanExchangeGroups(const vm::Section& section, const LoweredProgram& lowered);
+/// Groups that are to be exchanged, and their texts.
+struct GroupsToExchange {
+  const vm::Section& section;
+  const LoweredProgram& lowered;
+  GroupStore* groups = nullptr;
+  GroupTexts* texts = nullptr;
+  vm::StringPool* strings = nullptr;
+};
 
-/// REQUIRES: CanExchangeGroups; all groups are in the device's table, normalised. `mine`: an error of this rank, which then
-/// is that of all.
-Status ExchangeGroups(GpuDevice* gpu, RankLinks* links, vm::Exchange* exchange, Status mine, const vm::Section& section,
-                      const LoweredProgram& lowered, GroupStore* groups);
+/// What this rank tells the others. Its groups can be exchanged if all are in the device's table, their states can be added
+/// and have no texts, those in their keys are few enough to be told, and there is room.
+tessera::Result<vm::GroupOffer> OfferGroups(GpuDevice* gpu, const GroupsToExchange& what, uint64_t ranks);
+
+/// `offers`: of all ranks. `mine`: an error of this rank, which then is that of all. REQUIRES: they all can; the groups are
+/// normalised; links are connected.
+Status ExchangeGroups(GpuDevice* gpu, RankLinks* links, vm::Exchange* exchange,
+                      const std::vector<vm::GroupOffer>& offers, Status mine, const GroupsToExchange& what);
 
 }  // namespace tessera::kernels

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/phase_clock.h"
+#include "vm/tell_ranks.h"
 
 namespace tessera::kernels {
 namespace {
@@ -16,8 +17,6 @@ struct Introduction {
   uint32_t has_nccl = 0;
   NcclId id = {};  ///< rank 0's counts
 };
-
-std::string BytesOf(const Introduction& mine) { return {reinterpret_cast<const char*>(&mine), sizeof mine}; }
 
 /// How long a rank waits for NCCL once another one has stopped the program: it may have failed before it took part.
 constexpr std::chrono::seconds kPatience(2);
@@ -98,17 +97,9 @@ void RankLinks::GiveUp() {
   name_.clear();
 }
 
-Status RankLinks::Connect(const Status& mine, int ordinal, vm::Exchange* exchange) {
-  TESSERA_TRY(exchange->Agree(mine));
-  // A rank may have opened its device anew, or be the only one that knows that NCCL has failed.
-  TESSERA_ASSIGN(const uint64_t strangers, exchange->Sum(name_.empty() ? 1 : 0));
-  if (strangers == 0) return Status::Ok();
-  GiveUp();
-  return Introduce(ordinal, exchange);
-}
-
-Status RankLinks::Introduce(int ordinal, vm::Exchange* exchange) {
+Status RankLinks::Connect(int ordinal, vm::Exchange* exchange) {
   const PhaseScope phase(Phase::kExchange);
+  GiveUp();
   Introduction own;
   cudaDeviceProp properties;
   std::string why_not;
@@ -120,12 +111,9 @@ Status RankLinks::Introduce(int ordinal, vm::Exchange* exchange) {
   }
   if (nccl_ != nullptr && exchange->rank() == 0 && nccl_->ncclGetUniqueId(&own.id) != kNcclSuccess) nccl_ = nullptr;
   own.has_nccl = nccl_ != nullptr ? 1 : 0;
-  TESSERA_ASSIGN(const std::vector<std::string> all, exchange->AllGatherBytes(BytesOf(own)));
-  std::vector<Introduction> ranks(all.size());
+  TESSERA_ASSIGN(const std::vector<Introduction> ranks, vm::TellRanks(exchange, Status::Ok(), own));
   bool all_have = true, apart = true;
-  for (size_t r = 0; r < all.size(); ++r) {
-    if (all[r].size() != sizeof own) return {ErrorCode::kCorrupt, "what a rank says of its GPU is damaged"};
-    memcpy(&ranks[r], all[r].data(), sizeof own);
+  for (size_t r = 0; r < ranks.size(); ++r) {
     all_have = all_have && ranks[r].has_nccl != 0;
     for (size_t other = 0; other < r; ++other) {
       apart = apart && memcmp(&ranks[r].device, &ranks[other].device, sizeof own.device) != 0;

@@ -30,13 +30,15 @@ class RankLinks {
   RankLinks(const RankLinks&) = delete;
   RankLinks& operator=(const RankLinks&) = delete;
 
-  /// Decides which way is taken, unless all ranks have done so before. `mine`: an error of this rank, which then is that of
-  /// all. `ordinal`: of the device, which is current.
-  Status Connect(const Status& mine, int ordinal, vm::Exchange* exchange);
+  /// Whether a way was chosen. A rank may have opened its device anew, or be the only one that knows that NCCL has failed.
+  bool is_connected() const { return !name_.empty(); }
+  /// Decides which way is taken: to be called if some rank is not connected. `ordinal`: of the device, which is current.
+  Status Connect(int ordinal, vm::Exchange* exchange);
   /// "NCCL 2.27.3", or "MPI" with the reason; empty before Connect, and once NCCL has failed.
   const std::string& name() const { return name_; }
 
-  /// Agrees that all ranks can move bytes. `mine`: as above. REQUIRES: behind Connect, right before Move.
+  /// Agrees that all ranks can move bytes. `mine`: an error of this rank, which then is that of all. REQUIRES: connected,
+  /// right before Move.
   Status Agree(Status mine, vm::Exchange* exchange);
   /// outgoing[r], one after the other, goes to rank r, and incoming[r] comes from there: as many pieces of as many bytes as
   /// that rank sends. Work on `stream` before the call comes before the bytes leave; when it returns, they have come. An
@@ -51,7 +53,6 @@ class RankLinks {
                const std::vector<std::vector<DeviceBytes>>& incoming, int own, cudaStream_t stream);
   Status Wait(vm::Exchange* exchange, cudaStream_t stream);
   Status Failed(const char* call, int result);
-  Status Introduce(int ordinal, vm::Exchange* exchange);
   /// Leaves NCCL, until the next Connect.
   void GiveUp();
 

@@ -38,20 +38,19 @@ Status RankTexts::Mark(GpuDevice* gpu, const std::vector<SqlType>& columns, cons
   return Status::Ok();
 }
 
-std::string RankTexts::Untold(const vm::StringPool& strings) {
-  std::string out;
+uint64_t RankTexts::Prepare(const vm::StringPool& strings) {
+  untold_.clear();
   told_.resize(marked_.size());
   for (size_t w = 0; w < marked_.size(); ++w) {
     for (uint32_t left = marked_[w] & ~told_[w]; left != 0; left &= left - 1) {
       const auto id = static_cast<uint32_t>(32 * w) + static_cast<uint32_t>(std::countr_zero(left));
       const std::string_view text = strings.Get(id);
       const ToldText head{id, static_cast<uint32_t>(text.size())};
-      out.append(reinterpret_cast<const char*>(&head), sizeof head);
-      out.append(text);
+      untold_.append(reinterpret_cast<const char*>(&head), sizeof head);
+      untold_.append(text);
     }
-    told_[w] |= marked_[w];
   }
-  return out;
+  return untold_.size();
 }
 
 Status RankTexts::Learn(const std::string& told, vm::StringPool* strings, std::vector<int64_t>* ids) const {
@@ -76,15 +75,12 @@ Status RankTexts::Learn(const std::string& told, vm::StringPool* strings, std::v
   return Status::Ok();
 }
 
-Status RankTexts::Tell(const Status& mine, vm::Exchange* exchange, vm::StringPool* strings) {
-  const tessera::Result<std::string> untold = Caught([&]() -> tessera::Result<std::string> {
-    TESSERA_TRY(mine);
-    return Untold(*strings);
-  });
-  TESSERA_TRY(exchange->Agree(untold.status()));
-  TESSERA_ASSIGN(const std::vector<std::string> all, exchange->AllGatherBytes(*untold));
+Status RankTexts::Tell(const std::vector<uint64_t>& bytes, vm::Exchange* exchange, vm::StringPool* strings) {
+  ids_.resize(bytes.size());
+  if (std::ranges::all_of(bytes, [](uint64_t of_rank) { return of_rank == 0; })) return Status::Ok();
+  told_ = marked_;
+  TESSERA_ASSIGN(const std::vector<std::string> all, exchange->AllGatherBytes(untold_, bytes));
   return Caught([&]() -> Status {
-    ids_.resize(all.size());
     for (size_t r = 0; r < all.size(); ++r) {
       if (r != static_cast<size_t>(exchange->rank())) TESSERA_TRY(Learn(all[r], strings, &ids_[r]));
     }

@@ -1,7 +1,7 @@
 // Texts in rows that go from device to device: each rank has its own identifiers, so those that come are translated.
 // Private to kernels/.
 //
-// Start at: RankTexts::Mark, Tell, Translate, in this order for each exchange of a run. REQUIRES, of all functions: the
+// Start at: RankTexts::Mark, Prepare, Tell, Translate, in this order for each exchange of a run. REQUIRES, of all functions: the
 // device's mutex is held.
 #pragma once
 
@@ -26,17 +26,18 @@ class RankTexts {
 
   /// Notes the texts that this rank's rows have, before they go. `count`: identifiers are less.
   Status Mark(GpuDevice* gpu, const std::vector<SqlType>& columns, const DeviceRows& rows, uint64_t count);
-  /// All ranks: each tells the texts that it has noted, unless it has told them before. `mine`: an error of this rank, which
-  /// then is that of all.
-  Status Tell(const Status& mine, vm::Exchange* exchange, vm::StringPool* strings);
+  /// Puts the texts together that were noted and not told. Returns their bytes.
+  uint64_t Prepare(const vm::StringPool& strings);
+  /// All ranks: each tells the texts that it has prepared. `bytes`: of all ranks'. An error is this rank's.
+  Status Tell(const std::vector<uint64_t>& bytes, vm::Exchange* exchange, vm::StringPool* strings);
   /// Gives gathered rows this rank's identifiers. `own`: this rank, whose rows come first.
   Status Translate(GpuDevice* gpu, const RowsToGather& table, size_t own) const;
 
  private:
-  std::string Untold(const vm::StringPool& strings);
   Status Learn(const std::string& told, vm::StringPool* strings, std::vector<int64_t>* ids) const;
 
   std::vector<uint32_t> marked_, told_;    ///< a bit for each identifier
+  std::string untold_;                     ///< prepared
   std::vector<std::vector<int64_t>> ids_;  ///< [rank][identifier there]
 };
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "kernels/launch/vm_kernel.h"
-#include "kernels/ranks/exchange_groups.h"
-#include "kernels/ranks/group_parts.h"
 
 namespace tessera::kernels {
 namespace {
@@ -18,7 +16,7 @@ constexpr uint64_t kRowsOfHalves = uint64_t{1} << 32;
 
 GroupRun::GroupRun(GpuDevice* gpu, const vm::SectionContext& context, const vm::Section& section,
                    const LoweredProgram& lowered)
-    : gpu_(*gpu), section_(section), lowered_(lowered), store_(gpu, context, section, lowered) {}
+    : gpu_(*gpu), context_(context), section_(section), lowered_(lowered), store_(gpu, context, section, lowered) {}
 
 void GroupRun::SetUsed(uint32_t groups) {
   store_.set_used(std::min(groups, max_groups()));
@@ -95,17 +93,14 @@ Status GroupRun::Grow(bool* spilled) {
 
 Status GroupRun::NormaliseRepeats() { return lowered_.repeats ? store_.Normalise() : Status::Ok(); }
 
-bool GroupRun::CanExchange(int ranks) const {
-  // Beside the table there are the groups that leave and those that come, and then a new table.
-  const uint64_t bytes = uint64_t{used()} * (lowered_.record_words + lowered_.state_words) * 8;
-  return ranks <= static_cast<int>(kMaxParts) && store_.AllHere() && CanExchangeGroups(section_, lowered_) &&
-         4 * bytes <= gpu_.Room();
+tessera::Result<vm::GroupOffer> GroupRun::Offer(GroupTexts* texts, int ranks) {
+  return OfferGroups(&gpu_, ToExchange(texts), static_cast<uint64_t>(ranks));
 }
 
-Status GroupRun::Exchange(RankLinks* links, vm::Exchange* exchange, Status mine) {
+Status GroupRun::Exchange(RankLinks* links, GroupTexts* texts, vm::Exchange* exchange,
+                          const std::vector<vm::GroupOffer>& offers) {
   eager_.n = 0;
-  if (mine.ok()) mine = store_.Normalise();
-  TESSERA_TRY(ExchangeGroups(&gpu_, links, exchange, std::move(mine), section_, lowered_, &store_));
+  TESSERA_TRY(ExchangeGroups(&gpu_, links, exchange, offers, store_.Normalise(), ToExchange(texts)));
   store_.set_parts(false);
   return Status::Ok();
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/status.h"
 #include "kernels/launch/launch.h"
@@ -12,7 +13,7 @@
 #include "kernels/memory/run_buffer.h"
 #include "kernels/memory/small_copies.h"
 #include "kernels/plan/launch_plan.h"
-#include "kernels/ranks/rank_links.h"
+#include "kernels/ranks/exchange_groups.h"
 #include "kernels/run/group_store.h"
 #include "vm/vm.h"
 
@@ -53,10 +54,11 @@ class GroupRun {
   Status NormaliseRepeats();
   /// Groups of other ranks may have the same keys, until Exchange.
   void set_parts() { store_.set_parts(true); }
-  /// Whether they can go to the ranks of their keys. REQUIRES, as Exchange: no launch is under way.
-  bool CanExchange(int ranks) const;
-  /// As ExchangeGroups (ranks/exchange_groups.h).
-  Status Exchange(RankLinks* links, vm::Exchange* exchange, Status mine);
+  /// As OfferGroups (ranks/exchange_groups.h). REQUIRES, as Exchange: no launch is under way.
+  tessera::Result<vm::GroupOffer> Offer(GroupTexts* texts, int ranks);
+  /// As ExchangeGroups there.
+  Status Exchange(RankLinks* links, GroupTexts* texts, vm::Exchange* exchange,
+                  const std::vector<vm::GroupOffer>& offers);
   /// As GroupStore::MoveTo. REQUIRES, as Rows: no launch is under way.
   tessera::Result<bool> MoveTo(DeviceRows* rows);
   /// All groups.
@@ -66,7 +68,10 @@ class GroupRun {
   /// Groups that are numbered by their keys and do not fit in shared memory.
   static bool AreFar(const Launch& launch) { return launch.direct && launch.private_groups == 0; }
 
+  GroupsToExchange ToExchange(GroupTexts* texts) { return {section_, lowered_, &store_, texts, context_.strings}; }
+
   GpuDevice& gpu_;
+  const vm::SectionContext& context_;
   const vm::Section& section_;
   const LoweredProgram& lowered_;
   GroupStore store_;

@@ -12,6 +12,7 @@
 #include "kernels/run/section_run.h"
 #include "vm/late_texts.h"
 #include "vm/row_set.h"
+#include "vm/tell_ranks.h"
 
 namespace tessera::kernels {
 namespace {
@@ -62,10 +63,12 @@ class Build {
   /// What ranks tell each other of a table.
   struct Share {
     uint64_t rows = 0, source_rows = 0;
-    uint64_t on_host = 0;     ///< 1: they outgrew the device
-    uint64_t texts = 0;       ///< identifiers of texts that this rank has given
-    uint64_t most_bytes = 0;  ///< that the rows of all tables may have here
-    uint64_t failed = 0;      ///< 1: there are none
+    uint64_t on_host = 0;  ///< 1: they outgrew the device
+    uint64_t texts = 0;    ///< identifiers of texts that this rank has given
+    // Of all tables of the rank:
+    uint64_t most_bytes = 0;  ///< that their rows may have here
+    uint64_t text_bytes = 0;  ///< that it has to tell, of texts in their rows
+    uint64_t is_linked = 0;   ///< 1: it knows the way to the other devices
   };
 
   bool IsGathered(size_t i) const { return contexts_[i].exchange != nullptr; }
@@ -82,7 +85,10 @@ class Build {
   BuildState* states() const { return gpu_.host_build_states.As<BuildState>(); }
   BuildState* device_states() const { return gpu_.build_states.As<BuildState>(); }
   /// `status`: of MakeRows.
-  tessera::Result<std::vector<std::vector<Share>>> TellShares(const Status& status);
+  tessera::Result<std::vector<std::vector<Share>>> TellShares(const RankLinks& links, const Status& status);
+  std::vector<Share> OwnShares(const RankLinks& links) const;
+  /// Finds the texts that rows have which may go from device to device. Returns the bytes of those to be told.
+  tessera::Result<uint64_t> PrepareTexts();
   /// By way of the hosts: a table that has no room on some rank's device.
   Status GatherOnHost(size_t i);
   /// Finds what is known of the columns of gathered rows.
@@ -137,36 +143,59 @@ Status Build::MakeRows(const std::function<void()>& meanwhile) {
   return Status::Ok();
 }
 
-tessera::Result<std::vector<std::vector<Build::Share>>> Build::TellShares(const Status& status) {
-  std::vector<Share> mine(contexts_.size());
-  for (Share& share : mine) share.failed = status.ok() ? 0 : 1;
-  for (size_t i = 0; i < contexts_.size() && status.ok(); ++i) {
+tessera::Result<uint64_t> Build::PrepareTexts() {
+  const vm::StringPool& strings = *contexts_[0].strings;
+  const uint64_t count = strings.count();
+  if (count > RankTexts::kMostTexts) return uint64_t{0};
+  bool any = false;
+  for (size_t i = 0; i < contexts_.size(); ++i) {
     BuildRows& rows = runs_[i]->build_rows();
-    mine[i] = {rows.count(),
-               source_rows_[i],
-               rows.on_host().empty() ? 0u : 1u,
-               contexts_[i].strings->count(),
-               joins_.MostRowBytes(),
-               0};
+    if (!IsGathered(i) || !HasTexts(i) || HasLateTexts(i) || !rows.on_host().empty()) continue;
+    TESSERA_TRY(texts_.Mark(&gpu_, ColumnsOf(i), rows.on_device(), count));
+    any = true;
   }
-  const size_t bytes = mine.size() * sizeof(Share);
-  TESSERA_ASSIGN(const std::vector<std::string> all,
-                 exchange_->AllGatherBytes({reinterpret_cast<const char*>(mine.data()), bytes}));
-  std::vector<std::vector<Share>> shares;
-  for (const std::string& bytes_of_rank : all) {
-    if (bytes_of_rank.size() != bytes) return Status(ErrorCode::kCorrupt, "what a rank says of its rows is damaged");
-    memcpy(shares.emplace_back(mine.size()).data(), bytes_of_rank.data(), bytes);
+  return any ? texts_.Prepare(strings) : 0;
+}
+
+std::vector<Build::Share> Build::OwnShares(const RankLinks& links) const {
+  std::vector<Share> mine(contexts_.size());
+  for (size_t i = 0; i < contexts_.size(); ++i) {
+    BuildRows& rows = runs_[i]->build_rows();
+    mine[i].rows = rows.count();
+    mine[i].source_rows = source_rows_[i];
+    mine[i].on_host = rows.on_host().empty() ? 0 : 1;
+    mine[i].texts = contexts_[i].strings->count();
   }
-  return shares;
+  mine[0].most_bytes = joins_.MostRowBytes();
+  mine[0].is_linked = links.is_connected() ? 1 : 0;
+  return mine;
+}
+
+tessera::Result<std::vector<std::vector<Build::Share>>> Build::TellShares(const RankLinks& links,
+                                                                          const Status& status) {
+  std::vector<Share> mine(contexts_.size());
+  const Status ready = Caught([&]() -> Status {
+    TESSERA_TRY(status);
+    TESSERA_ASSIGN(const uint64_t text_bytes, PrepareTexts());
+    mine = OwnShares(links);
+    mine[0].text_bytes = text_bytes;
+    return Status::Ok();
+  });
+  return vm::TellRanks(exchange_, ready, mine);
 }
 
 Status Build::Gather(RankLinks* links, const Status& mine) {
-  TESSERA_ASSIGN(const std::vector<std::vector<Share>> shares, TellShares(mine));
-  if (std::ranges::any_of(shares, [](const std::vector<Share>& of_rank) { return of_rank[0].failed != 0; }))
-    return exchange_->Agree(mine);
+  TESSERA_ASSIGN(const std::vector<std::vector<Share>> shares, TellShares(*links, mine));
   const auto own = static_cast<size_t>(exchange_->rank());
   uint64_t room = UINT64_MAX;
-  for (const std::vector<Share>& of_rank : shares) room = std::min(room, of_rank[0].most_bytes);
+  bool linked = true;
+  std::vector<uint64_t> text_bytes;
+  for (const std::vector<Share>& of_rank : shares) {
+    room = std::min(room, of_rank[0].most_bytes);
+    linked = linked && of_rank[0].is_linked != 0;
+    text_bytes.push_back(of_rank[0].text_bytes);
+  }
+  if (!linked) TESSERA_TRY(links->Connect(gpu_.ordinal(), exchange_));
   std::vector<RowsToGather> gathered;
   std::vector<size_t> on_device, on_host;
   bool texts = false;
@@ -197,14 +226,7 @@ Status Build::Gather(RankLinks* links, const Status& mine) {
     on_host.push_back(i);
   }
   if (!gathered.empty()) {
-    Status told;
-    if (texts) {
-      for (const size_t i : on_device) {
-        if (told.ok() && HasTexts(i))
-          told = texts_.Mark(&gpu_, ColumnsOf(i), runs_[i]->build_rows().on_device(), shares[own][i].texts);
-      }
-      told = texts_.Tell(told, exchange_, contexts_[0].strings);
-    }
+    const Status told = texts ? texts_.Tell(text_bytes, exchange_, contexts_[0].strings) : Status::Ok();
     TESSERA_TRY(GatherRows(&gpu_, links, exchange_, told, &gathered));
     for (const RowsToGather& table : gathered)
       if (texts) TESSERA_TRY(texts_.Translate(&gpu_, table, own));
@@ -272,10 +294,14 @@ Status Build::Fill() {
 }  // namespace
 
 Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results, RankLinks* links, RankTexts* texts,
-                  const std::vector<vm::SectionContext>& contexts, const std::function<void()>& meanwhile) {
-  joins->SetPartitioning(contexts[0].join_partitioning);
+                  const std::vector<vm::SectionContext>& contexts, const Status& begun,
+                  const std::function<void()>& meanwhile) {
   Build build(gpu, joins, results, texts, contexts);
-  const Status made = Caught([&] { return build.MakeRows(meanwhile); });
+  const Status made = Caught([&]() -> Status {
+    TESSERA_TRY(begun);
+    joins->SetPartitioning(contexts[0].join_partitioning);
+    return build.MakeRows(meanwhile);
+  });
   if (build.exchange() != nullptr) {
     TESSERA_TRY(build.Gather(links, made));
   } else {

@@ -17,9 +17,11 @@
 namespace tessera::kernels {
 
 /// Builds the tables of sections that do not need each other's, over stored tables and over `results`. `meanwhile` is
-/// called while the device makes their rows. `links`: where ranks build together, connected; `texts`: what they know of each other's. Errors: those of the sections; kUnsupported, kResource: a table cannot be
-/// here.
+/// called while the device makes their rows. `begun`: an error of this rank; if ranks build together it is that of all, as
+/// those are that turn up before the rows are on their way. `links`, `texts`: what they know of each other. Errors: those
+/// of the sections; kUnsupported, kResource: a table cannot be here.
 Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results, RankLinks* links, RankTexts* texts,
-                  const std::vector<vm::SectionContext>& contexts, const std::function<void()>& meanwhile);
+                  const std::vector<vm::SectionContext>& contexts, const Status& begun,
+                  const std::function<void()>& meanwhile);
 
 }  // namespace tessera::kernels

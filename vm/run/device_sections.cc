@@ -111,22 +111,19 @@ Status DeviceSections::Stream(int number, RowStream* stream, SectionStatistics* 
   return run_->RunSection(context).status();
 }
 
-Status DeviceSections::BuildJoins(int first, std::vector<SectionStatistics>* built) {
+Status DeviceSections::BuildJoins(int first, const Status& ready, std::vector<SectionStatistics>* built) {
   size_t next = 0;
   const std::vector<int> numbers = placement_.BuiltTogether(first, &next);
   const auto start = Clock::now();
   std::vector<SectionStatistics> stats;
   for (const int number : numbers) stats.push_back(state_.StartStatistics(number));
   std::vector<SectionContext> contexts;
-  const auto reads_rows = [&](int number) { return state_.section(number).source_kind == Section::Source::kSection; };
-  Status put;
+  // Ranks that build together must not wait for one that could not begin: it takes part with its error.
+  Status put = ready;
   for (const int number : numbers) {
-    if (put.ok()) put = PutSource(number);
+    if (put.ok()) put = Caught([&] { return PutSource(number); });
   }
   Exchange* const exchange = state_.options.exchange;
-  // Ranks that build together must not wait for one that could not begin.
-  if (exchange != nullptr && std::ranges::any_of(numbers, reads_rows)) put = exchange->Agree(put);
-  TESSERA_TRY(put);
   for (size_t k = 0; k < numbers.size(); ++k) {
     const Section& s = state_.section(numbers[k]);
     contexts.push_back(ContextOf(numbers[k], &stats[k]));
@@ -134,13 +131,15 @@ Status DeviceSections::BuildJoins(int first, std::vector<SectionStatistics>* bui
     stats[k].distributed = s.co_located && exchange != nullptr;
   }
   SectionStatistics unused;
-  if (next < state_.program.sections.size() && state_.options.exchange == nullptr) {
+  if (next < state_.program.sections.size() && exchange == nullptr) {
     const Section& s = state_.program.sections[next];
     const int number = static_cast<int>(next);
     if (placement_.OnDevice(number) && s.sink != Section::Sink::kJoin && state_.SourceTable(s) != nullptr)
       run_->Expect(ContextOf(number, &unused));
   }
-  TESSERA_TRY(run_->BuildJoins(contexts));
+  // Those of the other ranks that have no error go on behind all of these.
+  for (const int number : numbers) state_.built_on_device[static_cast<size_t>(number)] = exchange != nullptr;
+  TESSERA_TRY(run_->BuildJoins(contexts, put));
   const double milliseconds = MillisecondsSince(start);
   double kernels = 0;
   for (const SectionStatistics& s : stats) kernels += s.kernel_milliseconds;

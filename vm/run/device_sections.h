@@ -40,13 +40,15 @@ class DeviceSections {
   Status Stream(int number, RowStream* stream, SectionStatistics* stats);
   /// With other ranks, for groups with keys: as the functions of DeviceRun with these names.
   Result<uint64_t> FindGroups(int number, SectionStatistics* stats);
-  bool CanExchangeGroups() const { return run_->CanExchangeGroups(state_.options.exchange->ranks()); }
-  Result<uint64_t> ExchangeGroups(const Status& mine) { return run_->ExchangeGroups(mine, state_.options.exchange); }
+  Result<GroupOffer> OfferGroups() { return run_->OfferGroups(state_.options.exchange->ranks()); }
+  Result<uint64_t> ExchangeGroups(const std::vector<GroupOffer>& offers) {
+    return run_->ExchangeGroups(offers, state_.options.exchange);
+  }
   /// `whole`: no other rank has groups with their keys, so that the device may keep them.
   Result<RowSet> TakeGroups(bool whole);
   /// Builds the join table of section `first` together with those of the following sections, see
-  /// Placement::BuiltTogether. `built` gets the statistics of each. Errors: as DeviceRun::BuildJoins.
-  Status BuildJoins(int first, std::vector<SectionStatistics>* built);
+  /// Placement::BuiltTogether. `built` gets the statistics of each. `ready`, errors: as of DeviceRun::BuildJoins.
+  Status BuildJoins(int first, const Status& ready, std::vector<SectionStatistics>* built);
   /// Gives the device the rows of a join table that were made elsewhere.
   Status PutJoin(const Section& s, const RowSet& rows);
 

@@ -204,9 +204,9 @@ Result<RowSet> RankPortion::GroupRows() {
   return MergeGroups(section_, &state_.strings, state_.pool, scan_.groups);
 }
 
-Result<RowSet> RankPortion::ExchangeGroups(const Status& mine) {
+Result<RowSet> RankPortion::ExchangeGroups(const std::vector<GroupOffer>& offers) {
   const uint64_t before = device_groups_;
-  TESSERA_ASSIGN(stats_->rows_out, device_->ExchangeGroups(mine));
+  TESSERA_ASSIGN(stats_->rows_out, device_->ExchangeGroups(offers));
   stats_->rows_exchanged += before - before / static_cast<uint64_t>(state_.options.exchange->ranks());
   return OwnGroups();
 }

@@ -43,12 +43,15 @@ class RankPortion {
   Result<std::unique_ptr<GroupTable>> Groups();
   /// All of them as rows, made by all threads.
   Result<RowSet> GroupRows();
-  /// Whether they can go from device to device.
-  bool CanExchangeGroups() const { return has_device_groups_ && device_->CanExchangeGroups(); }
+  /// What the other ranks must know before they go from device to device.
+  Result<GroupOffer> OfferGroups() {
+    if (!has_device_groups_) return GroupOffer{groups()};
+    return device_->OfferGroups();
+  }
   /// The same of groups that no other rank has; none if the device keeps them.
   Result<RowSet> OwnGroups();
-  /// All ranks, if all can: the groups of this rank's keys, which the device may keep. `mine`: as ExchangeByKey.
-  Result<RowSet> ExchangeGroups(const Status& mine);
+  /// All ranks, if all can: the groups of this rank's keys, which the device may keep. `offers`: of all ranks.
+  Result<RowSet> ExchangeGroups(const std::vector<GroupOffer>& offers);
   /// Adds what the host has scanned to the statistics.
   void AddStatistics();
 

@@ -3,6 +3,7 @@
 #include "vm/run/shared_section.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "base/memory_budget.h"
@@ -13,6 +14,7 @@
 #include "vm/run/exchanged_rows.h"
 #include "vm/run/host_sections.h"
 #include "vm/run/key_exchange.h"
+#include "vm/tell_ranks.h"
 
 namespace tessera::vm {
 namespace {
@@ -80,10 +82,14 @@ Status SharedSection::OwnError(const Status& status) const {
 /// on with it until the ranks agree on the error.
 RowSet SharedSection::NoRows() const { return state_.IsMaster() ? MakeRowSet(section_.columns) : RowSet{}; }
 
-Result<bool> SharedSection::StaysDistributed(uint64_t rows) {
-  if (!state_.may_stay_distributed[static_cast<size_t>(number_)]) return false;
-  TESSERA_ASSIGN(const uint64_t all, exchange_.Sum(rows));
-  const bool stays = all > exchange_.exchange_above() / (on_devices_ ? kDeviceShare : 1);
+Result<bool> SharedSection::StaysDistributed(const Status& mine, uint64_t rows) {
+  if (!MayStayDistributed()) return false;
+  TESSERA_ASSIGN(const std::vector<uint64_t> all, TellRanks(&exchange_, mine, rows));
+  return NoteStays(std::accumulate(all.begin(), all.end(), uint64_t{0}));
+}
+
+bool SharedSection::NoteStays(uint64_t rows_of_all) {
+  const bool stays = rows_of_all > exchange_.exchange_above() / (on_devices_ ? kDeviceShare : 1);
   state_.distributed[static_cast<size_t>(number_)] = stays;
   stats_->distributed = stays;
   return stays;
@@ -92,30 +98,35 @@ Result<bool> SharedSection::StaysDistributed(uint64_t rows) {
 Result<RowSet> SharedSection::MergeGroups() {
   Status status = Caught([&] { return portion_->FindGroups(); });
   if (!status.ok()) exchange_.Stop();
-  TESSERA_ASSIGN(const bool stays, StaysDistributed(status.ok() ? portion_->groups() : 0));
+  if (on_devices_ && MayStayDistributed() && !section_.co_located) return MergeDeviceGroups(std::move(status));
+  TESSERA_ASSIGN(const bool stays, StaysDistributed(status, status.ok() ? portion_->groups() : 0));
   if (!stays) return MergeUpTree(std::move(status));
-  return section_.co_located ? KeepOwnGroups(status) : ExchangeGroups(status);
+  return section_.co_located ? KeepOwnGroups() : ExchangeGroups();
 }
 
-/// No other rank has groups with their keys.
-Result<RowSet> SharedSection::KeepOwnGroups(const Status& mine) {
-  Result<RowSet> groups = Caught([&]() -> Result<RowSet> {
-    TESSERA_TRY(mine);
-    return portion_->OwnGroups();
-  });
-  TESSERA_TRY(exchange_.Agree(groups.status()));
-  return groups;
+/// No other rank has groups with their keys. (An error is known when the ranks agree before the next section.)
+Result<RowSet> SharedSection::KeepOwnGroups() {
+  return Caught([&] { return portion_->OwnGroups(); });
 }
 
-Result<RowSet> SharedSection::ExchangeGroups(const Status& mine) {
-  if (on_devices_) {
-    TESSERA_ASSIGN(const uint64_t can, exchange_.Sum(mine.ok() && portion_->CanExchangeGroups() ? 1 : 0));
-    if (can == static_cast<uint64_t>(exchange_.ranks())) return portion_->ExchangeGroups(mine);
+Result<RowSet> SharedSection::MergeDeviceGroups(Status status) {
+  GroupOffer mine;
+  if (status.ok()) {
+    status = Caught([&]() -> Status {
+      TESSERA_ASSIGN(mine, portion_->OfferGroups());
+      return Status::Ok();
+    });
   }
-  Result<RowSet> groups = Caught([&]() -> Result<RowSet> {
-    TESSERA_TRY(mine);
-    return portion_->GroupRows();
-  });
+  TESSERA_ASSIGN(const std::vector<GroupOffer> offers, TellRanks(&exchange_, status, mine));
+  uint64_t groups = 0;
+  for (const GroupOffer& offer : offers) groups += offer.groups;
+  if (!NoteStays(groups)) return MergeUpTree(std::move(status));
+  const bool can = std::ranges::all_of(offers, [](const GroupOffer& offer) { return offer.can != 0; });
+  return can ? portion_->ExchangeGroups(offers) : ExchangeGroups();
+}
+
+Result<RowSet> SharedSection::ExchangeGroups() {
+  Result<RowSet> groups = Caught([&] { return portion_->GroupRows(); });
   TESSERA_ASSIGN(RowSet partial,
                  ExchangeByKey(&state_, std::move(groups), section_.columns, ExchangeKeys(section_), stats_));
   const PhaseScope phase(Phase::kMerge);
@@ -220,8 +231,9 @@ Result<RowSet> SharedSection::KeepOwnRows() {
 /// Gives every rank all rows of the build side.
 Result<RowSet> SharedSection::GatherJoin() {
   Result<Shipment> mine = portion_->All();
-  TESSERA_TRY(exchange_.Agree(mine.ok() ? Status::Ok() : OwnError(mine.status())));
-  TESSERA_ASSIGN(const uint64_t rows, exchange_.Sum(mine->rows.rows));
+  TESSERA_ASSIGN(const std::vector<uint64_t> of_ranks,
+                 TellRanks(&exchange_, OwnError(mine.status()), mine.ok() ? uint64_t{mine->rows.rows} : 0));
+  const uint64_t rows = std::accumulate(of_ranks.begin(), of_ranks.end(), uint64_t{0});
   const uint64_t bytes = rows * BuildRowBytes(section_);
   if (bytes > exchange_.broadcast_limit()) {
     if (StaysInShares(&state_, section_.join)) return std::move(mine->rows);
@@ -261,11 +273,8 @@ Status SharedSection::GatherAtMaster(Result<Shipment> mine, const std::vector<Sq
 /// Brings all rows to the master, in the order in which one process would make them.
 Result<RowSet> SharedSection::GatherRows() {
   Result<Shipment> mine = portion_->All();
-  TESSERA_ASSIGN(const bool stays, StaysDistributed(mine.ok() ? mine->rows.rows : 0));
-  if (stays) {
-    TESSERA_TRY(exchange_.Agree(mine.status()));
-    return portion_->is_kept() ? RowSet{} : std::move(mine->rows);
-  }
+  TESSERA_ASSIGN(const bool stays, StaysDistributed(mine.status(), mine.ok() ? mine->rows.rows : 0));
+  if (stays) return portion_->is_kept() ? RowSet{} : std::move(mine->rows);
   if (mine.ok() && portion_->is_kept()) {
     if (const Status fetched = Caught([&] { return portion_->Fetch(&*mine); }); !fetched.ok()) mine = fetched;
   }
@@ -289,7 +298,7 @@ Result<RowSet> SharedSection::GatherOrderedRows() {
   s.order.push_back({static_cast<int32_t>(s.columns.size()), false, false});
   s.columns.push_back(SqlType::Of(TypeId::kBigint));
   Result<Shipment> mine = portion_->All();
-  TESSERA_ASSIGN(const bool stays, StaysDistributed(mine.ok() ? mine->rows.rows : 0));
+  TESSERA_ASSIGN(const bool stays, StaysDistributed(mine.status(), mine.ok() ? mine->rows.rows : 0));
   if (stays) return ExchangeOrderedRows(std::move(mine), s);
   if (mine.ok()) {
     const Status sorted = Caught([&] {

@@ -25,11 +25,17 @@ class SharedSection {
   Result<RowSet> Run(const RowConsumer& consume);
 
  private:
-  /// Whether the ranks keep what they have made, so many rows of this rank's among them; the same on all ranks.
-  Result<bool> StaysDistributed(uint64_t rows);
+  /// Whether the ranks keep what they have made, so many rows of this rank's among them; the same on all ranks. `mine`: an
+  /// error of this rank, which is that of all unless its rows cannot stay.
+  Result<bool> StaysDistributed(const Status& mine, uint64_t rows);
+  bool MayStayDistributed() const { return state_.may_stay_distributed[static_cast<size_t>(number_)]; }
+  /// The same once it is known how many rows all ranks have made.
+  bool NoteStays(uint64_t rows_of_all);
   Result<RowSet> MergeGroups();
-  Result<RowSet> KeepOwnGroups(const Status& mine);
-  Result<RowSet> ExchangeGroups(const Status& mine);
+  Result<RowSet> KeepOwnGroups();
+  /// Groups of all ranks' devices.
+  Result<RowSet> MergeDeviceGroups(Status status);
+  Result<RowSet> ExchangeGroups();
   /// Merges groups up a binary tree; they end at the master.
   Result<RowSet> MergeUpTree(Status status);
   Result<RowSet> MergePartialGroups(RowSet partial);

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Ranks with a GPU each, emulated: what goes from device to device, how often all ranks wait for each other, and errors of
+one rank on its device.
+
+    tests/device_ranks_test.py BUILD_DIR
+
+Closes with the line "N passed, N failed". Without MPI or the emulated GPU in the build there is nothing to test.
+"""
+
+import csv
+import os
+import sys
+
+import rank_jobs
+from rank_jobs import BUILD, ENVIRONMENT, WORK, check, database, has_mpi, mpirun, run, run_tests
+
+EMULATED = os.path.join(BUILD, "emulated")
+SETTINGS = "SET replicate_below = 0; SET exchange_above = 0; "
+# With other devices, which ranks meet in their first statement.
+MEET = "SELECT count(*) FROM t x, t y WHERE x.a = y.a; "
+
+
+def on_devices(ranks, directory, *arguments, links="off"):
+    ENVIRONMENT["TESSERA_NCCL"] = links
+    return run(mpirun(ranks, directory, "--device", "gpu", "--threads", "1", *arguments))
+
+
+def both_links():
+    return ("off", os.path.join(EMULATED, "nccl.so"))
+
+
+def plan(directory, query, links):
+    done = on_devices(2, directory, "-c", SETTINGS + "EXPLAIN ANALYZE " + query, links=links)
+    check(done.returncode == 0, done.stderr)
+    return done.stdout
+
+
+def test_groups_by_text_go_from_device_to_device():
+    directory = database("groups")
+    for links, name in zip(both_links(), ("MPI", "NCCL")):
+        for query in ("SELECT b, count(*) FROM t GROUP BY b", "SELECT DISTINCT b, a FROM t",
+                      "SELECT count(*) FROM (SELECT b, a % 3, sum(a) AS s FROM t GROUP BY b, a % 3) g WHERE s > 20"):
+            text = plan(directory, query, links)
+            check("groups exchanged by " + name in text, query, text)
+
+
+def test_texts_are_told_once():
+    directory = database("told")
+    groups = "(SELECT b, a % {0} AS n, count(*) AS c FROM t GROUP BY b, a % {0})"
+    rows = "SELECT x.b, sum(x.c), sum(y.c) FROM {0} x, {1} y WHERE x.b = y.b AND x.n = y.n GROUP BY x.b".format(
+        groups.format(3), groups.format(4))
+    alone = run([rank_jobs.TESSERA, "-csv", directory, "--device", "gpu", "-c", rows + " ORDER BY 1"])
+    check(alone.returncode == 0, alone.stderr)
+    for ranks in (2, 3):
+        done = on_devices(ranks, directory, "-csv", "-c", SETTINGS + rows + " ORDER BY 1")
+        check(done.stdout == alone.stdout, ranks, done.stdout, "instead of", alone.stdout, done.stderr)
+
+
+def collectives(directory, query):
+    """Operations of all ranks in one statement, once they have met."""
+    stats = os.path.join(WORK, "collectives.stats")
+    if os.path.exists(stats):
+        os.remove(stats)
+    done = on_devices(2, directory, "--stats-file", stats, "-c", SETTINGS + MEET + query)
+    check(done.returncode == 0, done.stderr)
+    lines = [line for line in csv.DictReader(open(stats)) if line["section"] == "" and line["rank"] == "0"]
+    return int(lines[-1]["collectives"])
+
+
+def test_how_often_ranks_wait_for_all():
+    directory = database("collectives")
+    # By query, at most. Each has the command and the program's bytes, and three times that all are well.
+    for query, most in (
+            ("SELECT count(*) FROM t x, t y WHERE x.a = y.a", 7),
+            ("SELECT x.a % 50, count(*) FROM t x, t y WHERE x.a = y.a GROUP BY x.a % 50", 10),
+            ("SELECT b, count(*) FROM t GROUP BY b", 9),
+            ("SELECT x.b, count(*) FROM t x, t y WHERE x.a = y.a GROUP BY x.b", 11)):
+        found = collectives(directory, query)
+        print(f"{found} of {most}:", query)
+        check(0 < found <= most, found, "instead of", most, "for", query)
+
+
+def test_an_error_of_one_rank_is_that_of_all():
+    directory = database("errors")
+    # Row 16 is in the third tablet, so on rank 0 of 2; row 10 is on rank 1.
+    for row, links in ((16, "off"), (10, "off"), (16, both_links()[1]), (10, both_links()[1])):
+        fails = f"(2147483647 + (CASE WHEN a = {row} THEN 1 ELSE 0 END))"
+        bad = f"(SELECT a, b, {fails} AS n FROM t)"
+        queries = [
+            f"SELECT sum({fails}) FROM t", f"SELECT {fails} FROM t", f"SELECT {fails} FROM t ORDER BY 1",
+            # While a join table is made; while it is probed, with groups behind; while groups are made.
+            f"SELECT count(*) FROM t x, {bad} y WHERE x.a = y.a AND y.n > 0",
+            f"SELECT x.b, sum(x.n) FROM {bad} x, t y WHERE x.a = y.a GROUP BY x.b",
+            f"SELECT b, max({fails}) FROM t GROUP BY b",
+            f"SELECT count(*) FROM (SELECT b, max({fails}) AS m FROM t GROUP BY b) g, t WHERE g.b = t.b",
+            # In what reads distributed groups.
+            f"SELECT x.b, x.a + 2147483647 - {row} + 1 FROM (SELECT b, a, count(*) AS c FROM t GROUP BY b, a) x"
+            f" WHERE x.a = {row}"]
+        done = on_devices(2, directory, "-csv", "-c", SETTINGS + "; SELECT 4950; ".join(queries) + "; SELECT sum(a) FROM t",
+                          links=links)
+        errors = [line for line in done.own if "out of range" in line]
+        check(len(errors) == len(queries) == len(done.own), row, links, done.stderr)
+        check(done.stdout.count("4950") >= len(queries), "the session does not go on:", done.stdout, done.stderr)
+
+
+def main():
+    if not has_mpi() or not os.path.exists(os.path.join(EMULATED, "tessera")):
+        print("[  SKIPPED ] 1 test, listed below:\n[  SKIPPED ] device_ranks_test: no MPI or no emulated GPU in this build")
+        return 0
+    rank_jobs.TESSERA = os.path.join(EMULATED, "tessera")
+    return run_tests([f for name, f in globals().items() if name.startswith("test_")])
+
+
+sys.exit(main())
