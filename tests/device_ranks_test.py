@@ -56,6 +56,18 @@ def test_texts_are_told_once():
         check(done.stdout == alone.stdout, ranks, done.stdout, "instead of", alone.stdout, done.stderr)
 
 
+def test_very_many_texts_go_through_the_hosts():
+    directory, data = os.path.join(WORK, "many"), os.path.join(WORK, "many.csv")
+    with open(data, "w") as out:
+        out.writelines(f"{i},t{i * 7919 % 79999}\n" for i in range(80000))
+    check(run([rank_jobs.TESSERA, directory, "-c", "CREATE TABLE m (i INTEGER, s TEXT) WITH (tablet_rows = 70000);"
+               f"COPY m FROM '{data}'"]).returncode == 0, "the database cannot be made")
+    # One rank has over 2^16 of them, the other one 10,000.
+    for where, goes in (("", False), ("WHERE i % 8 = 1", True)):
+        text = plan(directory, f"SELECT count(*) FROM (SELECT s, count(*) AS c FROM m {where} GROUP BY s) g", "off")
+        check("went to the rank of their key" in text and ("groups exchanged by MPI" in text) == goes, where, text)
+
+
 def collectives(directory, query):
     """Operations of all ranks in one statement, once they have met."""
     stats = os.path.join(WORK, "collectives.stats")
