@@ -18,6 +18,7 @@
 #include "kernels/memory/measure_transfer.h"
 #include "kernels/plan/lower.h"
 #include "kernels/ranks/rank_links.h"
+#include "kernels/ranks/share_rows.h"
 #include "kernels/run/join_build.h"
 #include "kernels/run/kept_results.h"
 #include "kernels/run/section_run.h"
@@ -150,9 +151,12 @@ class GpuRun final : public vm::DeviceRun {
  private:
   /// A section under way. It refers to what it reads.
   struct Running {
-    Running(GpuDevice* gpu, const vm::SectionContext& of, DeviceJoins* joins, RowSource source)
-        : context(of), rows(std::move(source)), section(gpu, of, joins, of.table == nullptr ? &rows : nullptr) {}
+    Running(GpuDevice* gpu, const vm::SectionContext& of, DeviceJoins* joins, RowSource source, DeviceRows* copied)
+        : context(of), rows(std::move(source)), section(gpu, of, joins, of.table == nullptr ? &rows : nullptr) {
+      swap(*copied, share);
+    }
     const vm::SectionContext context;
+    DeviceRows share;  ///< where `rows` are a rank's
     const RowSource rows;
     SectionRun section;
   };
@@ -162,7 +166,9 @@ class GpuRun final : public vm::DeviceRun {
     running_.reset();
     TESSERA_TRY(CanLower(*context.program, context.section));
     TESSERA_TRY(Begin(*context.program));
-    running_ = std::make_unique<Running>(&gpu_, context, joins_.get(), RowsOf(*context.program, context.section));
+    DeviceRows share;
+    TESSERA_ASSIGN(RowSource source, RowsOf(context, &share));
+    running_ = std::make_unique<Running>(&gpu_, context, joins_.get(), std::move(source), &share);
     const bool in_parts = joins_->AnyInParts();
     TabletsAhead ahead = std::exchange(ahead_, {});
     if (ahead.section == context.section && ahead.table == context.table && !in_parts)
@@ -187,12 +193,17 @@ class GpuRun final : public vm::DeviceRun {
   static std::vector<SqlType> ColumnsOf(const vm::Program& program, int section) {
     return vm::TypesOfRows(program.sections[static_cast<size_t>(section)]);
   }
-  /// What a section reads that scans no stored table. REQUIRES: it is here.
-  RowSource RowsOf(const vm::Program& program, int section) const {
-    const vm::Section& s = program.sections[static_cast<size_t>(section)];
+  /// What a section reads that scans no stored table. `share`: the rows, where they are copied. REQUIRES: it is here.
+  Result<RowSource> RowsOf(const vm::SectionContext& context, DeviceRows* share) {
+    const vm::Program& program = *context.program;
+    const vm::Section& s = program.sections[static_cast<size_t>(context.section)];
     if (s.source_kind == vm::Section::Source::kSection) return results_->source(s.source);
-    if (s.source_kind != vm::Section::Source::kJoin) return {};
-    return {joins_->rows(s.source).rows(), joins_->shapes()[static_cast<size_t>(s.source)]->payload};
+    if (s.source_kind != vm::Section::Source::kJoin) return RowSource{};
+    const DeviceRows& rows = joins_->rows(s.source);
+    const std::vector<PayloadShape>& shapes = joins_->shapes()[static_cast<size_t>(s.source)]->payload;
+    if (context.ranks == 1) return RowSource{rows.rows(), shapes, rows.columns()};
+    return TakeShare(&gpu_, vm::KeepShare(rows.rows(), context.rank, context.ranks),
+                     ColumnsOf(program, program.joins[static_cast<size_t>(s.source)].section), rows, shapes, share);
   }
   Status Begin(const vm::Program& program) {
     TESSERA_TRY(gpu_.Open());

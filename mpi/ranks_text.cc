@@ -31,7 +31,7 @@ std::string SourceText(const Described& d, const Snapshot& snapshot, int ranks, 
   if (d.ReadsDistributed()) return "where its rows are";
   if (!vm::SharedByRanks(s)) return "on the master";
   if (vm::GridOf(d.program, s) >= 0 && s.source_kind == vm::Section::Source::kJoin)
-    return "on every rank, the grid shared by tiles and ranges";
+    return "on every rank, the grid shared by tiles and ranges (on GPUs: by pieces of these rows)";
   bool by_tablets = false, by_buckets = false;
   for (const auto& table : snapshot.tables) {
     if (s.source_kind != vm::Section::Source::kTable || table->id != d.program.tables[static_cast<size_t>(s.source)].id)

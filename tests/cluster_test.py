@@ -253,7 +253,7 @@ def test_explain_says_how_ranks_share():
     check("build side broadcast" in done.stdout and "2 ranks" in done.stdout, done.stdout)
     # A nested-loop join: the section over its grid, too, runs on all ranks. What reads a result is the master's.
     done = run(mpirun(2, directory, "-c", "SET join_strategy = grid; EXPLAIN SELECT count(*) FROM t x, t y WHERE x.a < y.a"))
-    check("on every rank, the grid shared by tiles and ranges; partial groups merged by a tree" in done.stdout, done.stdout)
+    check("on every rank, the grid shared by tiles and ranges (on GPUs: by pieces of these rows); partial groups merged by a tree" in done.stdout, done.stdout)
     check(done.stdout.count("on the master") == 1, done.stdout)
 
 
@@ -638,6 +638,28 @@ def test_products_beyond_the_budget_come_in_pieces():
         done = run(mpirun(3, directory, "-c", limit + join + "; SELECT count(*) FROM t"))
         check_one_error(done, "the build side of a join has", "broadcast_limit")
         check("3000" in done.stdout, done.stdout)
+
+
+def test_gpus_share_theta_joins():
+    """On the emulated GPU, where it was built."""
+    emulated = os.path.join(BUILD, "emulated", "tessera")
+    if not os.path.exists(emulated):
+        return
+    directory = database("theta", rows=3000, tablet_rows=1000)
+    # A table that every rank has; and one of whose tablets each rank has some.
+    for settings in ("", "SET replicate_below = 0; "):
+        for strategy in ("grid", "dp"):
+            query = "SELECT count(*), sum(x.a - y.a) FROM t x, t y WHERE x.a < y.a AND y.c < 1500"
+            alone = run([TESSERA, directory, "-c", query]).stdout
+            stats = os.path.join(WORK, "theta.stats")
+            command = mpirun(2, directory, "--device", "gpu", "--stats-file", stats, "-c",
+                             f"{settings}SET join_strategy = {strategy}; EXPLAIN ANALYZE {query}; {query}")
+            done = run([emulated if part == TESSERA else part for part in command])
+            check(done.stdout.endswith(alone), strategy, done.stdout, done.stderr)
+            check(re.search(r"\n *2 .*rows of x\n", done.stdout), "not on both ranks:", done.stdout)
+            driving = [int(line["rows_in"]) for line in csv.DictReader(open(stats))
+                       if line["label"] == "rows of x" and line["section"] != ""][-2:]
+            check(len(driving) == 2 and sum(driving) == 3000 and min(driving) > 1300, strategy, "rows by rank:", driving)
 
 
 def test_a_rank_out_of_memory():

@@ -100,12 +100,6 @@ class Run {
         state_.may_be_in_shares[j] = MayBeInShares(state_.program, join) && !placement_.IsUsedOnDevice(join);
       }
       state_.whole_tablets = placement_.AnyRankHasDevice();
-      for (size_t i = 0; i < state_.program.sections.size() && exchange != nullptr; ++i) {
-        // Devices have a join table's rows in orders of their own, so none can take a share of them. One of them is
-        // faster than all hosts.
-        state_.on_masters_device[i] = state_.program.sections[i].source_kind == Section::Source::kJoin &&
-                                      placement_.OnAllDevices(static_cast<int>(i));
-      }
       return Status::Ok();
     });
     for (size_t i = 0; i < state_.program.sections.size(); ++i) {

@@ -143,9 +143,12 @@ struct SectionContext {
   int append_to = -1;
   /// Add the columns of the section's windows: SectionBackend::HasWindows, and all of its rows are made here.
   bool add_windows = false;
-  /// kJoin: the other ranks, which build the table at the same time, each from its rows: it has the rows of all, in any
-  /// order. nullptr: it has these rows alone.
+  /// kJoin: the other ranks, which build the table at the same time, each from its rows: it has the rows of all, in the
+  /// same order on all ranks. nullptr: it has these rows alone.
   Exchange* exchange = nullptr;
+  /// A section over the rows of a join table, which so many ranks have in the same order: it runs over this one's share,
+  /// see vm/source_shares.h.
+  int rank = 0, ranks = 1;
   /// Texts that are only handed on, and where these come from. nullptr: there are none. The caller resolves the rows that
   /// it gets.
   const HandedOn* handed_on = nullptr;

@@ -38,17 +38,10 @@ bool CanPart(const vm::Program& program, int join) {
   return program.joins[static_cast<size_t>(join)].order < 0 && BuilderOf(program, join).keys > 0;
 }
 
-void DeviceJoins::Resize(size_t joins) {
-  tables_.resize(joins);
-  shapes_.resize(joins);
-  key_ranges_.resize(joins);
-  parted_.resize(joins);
-}
-
-PieceRanges DeviceJoins::Pieces(const vm::Program& program, int join, uint32_t piece_rows) const {
+PieceRanges CutPieces(const vm::Program& program, int join, uint64_t rows, uint32_t piece_rows) {
   const std::vector<SqlType>& columns = BuilderOf(program, join).columns;
   PieceRanges pieces;
-  pieces.rows = static_cast<uint32_t>(rows(join).rows());
+  pieces.rows = static_cast<uint32_t>(rows);
   pieces.piece_rows = piece_rows;
   pieces.columns = static_cast<uint32_t>(std::min<size_t>(columns.size(), kMaxRangeColumns));
   for (uint32_t c = 0; c < pieces.columns; ++c) {
@@ -57,6 +50,13 @@ PieceRanges DeviceJoins::Pieces(const vm::Program& program, int join, uint32_t p
     if (storage == StorageClass::kFloat) pieces.kinds[c] = RangeKind::kFloat;
   }
   return pieces;
+}
+
+void DeviceJoins::Resize(size_t joins) {
+  tables_.resize(joins);
+  shapes_.resize(joins);
+  key_ranges_.resize(joins);
+  parted_.resize(joins);
 }
 
 // ---- Building -------------------------------------------------------------------------------------------------------

@@ -30,6 +30,8 @@ namespace tessera::kernels {
 /// Whether rows of a join table can wait on the host and be joined partition by partition. Those of a grid join, or in
 /// order, cannot.
 bool CanPart(const vm::Program& program, int join);
+/// So many rows of a join table, cut into pieces whose ranges are to be found.
+PieceRanges CutPieces(const vm::Program& program, int join, uint64_t rows, uint32_t piece_rows);
 
 /// The rows that a section has made for a join table, on the device.
 struct BuiltRows {
@@ -66,8 +68,6 @@ class DeviceJoins {
   const std::vector<vm::KeyRange>& key_ranges() const { return key_ranges_; }
   /// The rows of a table without keys, columns in order. REQUIRES: it is here.
   const DeviceRows& rows(int join) const { return tables_[static_cast<size_t>(join)]->rows; }
-  /// ... cut into pieces whose ranges are to be found.
-  PieceRanges Pieces(const vm::Program& program, int join, uint32_t piece_rows) const;
 
   /// A table that is too large for the device, as rows on the host; nullptr if it fits. A section that probes it does
   /// so with one partition after the other.

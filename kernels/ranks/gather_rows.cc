@@ -1,6 +1,6 @@
 #include "kernels/ranks/gather_rows.h"
 
-#include <numeric>
+#include <algorithm>
 
 namespace tessera::kernels {
 namespace {
@@ -14,11 +14,16 @@ void AddBytes(const DeviceRows& rows, const std::vector<SqlType>& columns, uint6
   for (size_t c = 0; c < columns.size(); ++c) out->push_back({rows.null(c) + first, count});
 }
 
-/// Room for all rows, with this rank's in front.
-Status MakeRoom(GpuDevice* gpu, const RowsToGather& table, uint64_t total, DeviceRows* all) {
+/// Room for all rows, with this rank's in their place.
+Status MakeRoom(GpuDevice* gpu, const RowsToGather& table, size_t own, DeviceRows* all) {
+  const uint64_t before = table.RowsBefore(own), total = table.RowsBefore(table.counts.size());
   TESSERA_TRY(all->Allocate(gpu, *table.columns, std::max<uint64_t>(total, 1)));
-  TESSERA_TRY(all->CopyFrom(*table.rows, table.rows->rows(), gpu->stream));
   all->set_rows(total);
+  const auto nulls = static_cast<uint32_t>(table.columns->size());
+  const RowColumns to = all->columns();
+  CUDA_TRY(StartGather(table.rows->columns(), {to.low + before, to.null + before, to.capacity},
+                       nulls + static_cast<uint32_t>(CountWide(*table.columns)), nulls, nullptr,
+                       static_cast<uint32_t>(table.counts[own]), gpu->stream));
   return Status::Ok();
 }
 
@@ -31,13 +36,11 @@ Status GatherRows(GpuDevice* gpu, RankLinks* links, vm::Exchange* exchange, Stat
   std::vector<std::vector<DeviceBytes>> outgoing(ranks), incoming(ranks);
   for (size_t t = 0; t < tables->size() && mine.ok(); ++t) {
     const RowsToGather& table = (*tables)[t];
-    mine = MakeRoom(gpu, table, std::accumulate(table.counts.begin(), table.counts.end(), uint64_t{0}), &all[t]);
-    uint64_t at = table.counts[own];
+    mine = MakeRoom(gpu, table, own, &all[t]);
     for (size_t r = 0; r < ranks && mine.ok(); ++r) {
       if (r == own) continue;
       AddBytes(*table.rows, *table.columns, 0, table.counts[own], &outgoing[r]);
-      AddBytes(all[t], *table.columns, at, table.counts[r], &incoming[r]);
-      at += table.counts[r];
+      AddBytes(all[t], *table.columns, table.RowsBefore(r), table.counts[r], &incoming[r]);
     }
   }
   TESSERA_TRY(links->Agree(std::move(mine), exchange));

@@ -89,7 +89,6 @@ Status RankTexts::Tell(const std::vector<uint64_t>& bytes, vm::Exchange* exchang
 }
 
 Status RankTexts::Translate(GpuDevice* gpu, const RowsToGather& table, size_t own) const {
-  uint64_t first = table.counts[own];
   for (size_t r = 0; r < ids_.size(); ++r) {
     if (r == own) continue;
     RunBuffer ids;
@@ -100,10 +99,9 @@ Status RankTexts::Translate(GpuDevice* gpu, const RowsToGather& table, size_t ow
       CUDA_TRY(cudaMemcpyAsync(ids.As<void>(), ids_[r].data(), bytes, cudaMemcpyHostToDevice, gpu->stream));
     for (size_t c = 0; c < table.columns->size(); ++c) {
       if (!IsText((*table.columns)[c])) continue;
-      CUDA_TRY(
-          StartTranslate(table.rows->low(c) + first, table.counts[r], ids.As<int64_t>(), ids_[r].size(), gpu->stream));
+      CUDA_TRY(StartTranslate(table.rows->low(c) + table.RowsBefore(r), table.counts[r], ids.As<int64_t>(),
+                              ids_[r].size(), gpu->stream));
     }
-    first += table.counts[r];
   }
   return Status::Ok();
 }

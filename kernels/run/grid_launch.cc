@@ -31,8 +31,8 @@ uint64_t RangesBytes(const PieceRanges& pieces) {
 }  // namespace
 
 GridLaunch::GridLaunch(GpuDevice* gpu, const vm::SectionContext& context, const LoweredProgram& lowered,
-                       const DeviceJoins& joins)
-    : gpu_(*gpu), context_(context), lowered_(lowered), joins_(joins) {}
+                       const DeviceJoins& joins, const RowSource* rows)
+    : gpu_(*gpu), context_(context), lowered_(lowered), joins_(joins), rows_(rows) {}
 
 bool GridLaunch::WantsDp() const {
   return is_needed() &&
@@ -90,13 +90,14 @@ Status GridLaunch::FindUnits(Batch* batch) {
 
 Status GridLaunch::FindRanges(uint32_t range_rows, UnitSearch* search) {
   const int source = context_.program->sections[static_cast<size_t>(context_.section)].source;
-  search->outer = joins_.Pieces(*context_.program, source, kTileRows);
-  search->inner = joins_.Pieces(*context_.program, lowered_.grid_join, range_rows);
+  const RowColumns inner = joins_.rows(lowered_.grid_join).columns();
+  search->outer = CutPieces(*context_.program, source, rows_->rows, kTileRows);
+  search->inner = CutPieces(*context_.program, lowered_.grid_join, joins_.rows(lowered_.grid_join).rows(), range_rows);
   TESSERA_TRY(ranges_.Renew(&gpu_, RangesBytes(search->outer) + RangesBytes(search->inner)));
   search->outer.ranges = ranges_.As<vm::KnownRange>();
   search->inner.ranges = search->outer.ranges + uint64_t{search->outer.pieces()} * search->outer.columns;
-  CUDA_TRY(StartRanges(joins_.rows(source).columns(), search->outer, gpu_.stream));
-  CUDA_TRY(StartRanges(joins_.rows(lowered_.grid_join).columns(), search->inner, gpu_.stream));
+  CUDA_TRY(StartRanges(rows_->at, search->outer, gpu_.stream));
+  CUDA_TRY(StartRanges(inner, search->inner, gpu_.stream));
   return Status::Ok();
 }
 

@@ -14,14 +14,16 @@
 #include "kernels/memory/run_buffer.h"
 #include "kernels/plan/launch_plan.h"
 #include "kernels/run/batch.h"
+#include "kernels/run/kept_results.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {
 
 class GridLaunch {
  public:
-  GridLaunch(GpuDevice* gpu, const vm::SectionContext& context, const LoweredProgram& lowered,
-             const DeviceJoins& joins);
+  /// `rows`: the source, if that is no stored table.
+  GridLaunch(GpuDevice* gpu, const vm::SectionContext& context, const LoweredProgram& lowered, const DeviceJoins& joins,
+             const RowSource* rows);
 
   /// Whether the section has such a join.
   bool is_needed() const { return lowered_.grid_join >= 0; }
@@ -67,6 +69,7 @@ class GridLaunch {
   const vm::SectionContext& context_;
   const LoweredProgram& lowered_;
   const DeviceJoins& joins_;
+  const RowSource* const rows_;  ///< nullptr: the source is a stored table
   RunBuffer steps_, ranges_, units_, report_, grids_;
   BucketLaunch buckets_;      ///< dp
   bool finds_units_ = false;  ///< the device searches for the units

@@ -23,7 +23,7 @@ Status KeptResults::Keep(int section, const std::vector<SqlType>& columns, Devic
   }
   Kept& kept = results_[section];
   swap(kept.rows, *rows);
-  kept.source = {kept.rows.rows(), ShapesOf(kept.rows, columns, summaries.data())};
+  kept.source = {kept.rows.rows(), ShapesOf(kept.rows, columns, summaries.data()), kept.rows.columns()};
   return Status::Ok();
 }
 

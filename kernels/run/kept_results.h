@@ -26,6 +26,7 @@ inline bool Stay(const vm::SectionContext& context, uint64_t rows) {
 struct RowSource {
   uint64_t rows = 0;
   std::vector<PayloadShape> columns;
+  RowColumns at = {};
 };
 
 class KeptResults {

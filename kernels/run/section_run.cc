@@ -25,7 +25,7 @@ SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, Device
       lowered_(LowerProgram(*context.program, context.section, context.strings)),
       passes_(joins, context_),
       feed_(gpu, context_, lowered_, joins->key_ranges(), rows),
-      grid_(gpu, context_, lowered_, *joins),
+      grid_(gpu, context_, lowered_, *joins, rows),
       builder_(gpu, context_, lowered_, *joins, feed_.encoder(), &grid_),
       sink_(gpu, context_, lowered_, *joins),
       launcher_(gpu, context_, build, &sink_, &grid_) {}

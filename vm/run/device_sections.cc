@@ -21,9 +21,11 @@ bool DeviceSections::Takes(int number) const {
 bool DeviceSections::Gathers(const Section& s) const {
   const Exchange* const exchange = state_.options.exchange;
   if (exchange == nullptr || s.sink != Section::Sink::kJoin || s.co_located) return false;
-  // A table that is on every rank is read there by each.
+  // A table that is on every rank is read there by each, in any order. Ranks that share the rows need the same one.
+  const auto shares = [&](const Section& r) { return r.source_kind == Section::Source::kJoin && r.source == s.join; };
   return s.source_kind != Section::Source::kTable ||
-         SharedByTablets(*state_.SourceTable(s), exchange->ranks(), exchange->replicate_below());
+         SharedByTablets(*state_.SourceTable(s), exchange->ranks(), exchange->replicate_below()) ||
+         std::ranges::any_of(state_.program.sections, shares);
 }
 
 const TableInfo* DeviceSections::TableOf(int number) {
@@ -172,6 +174,10 @@ SectionContext DeviceSections::ContextOf(int number, SectionStatistics* stats) {
   context.handed_on = &state_.handed_on;
   context.late_texts = &state_.late_texts;
   context.join_partitioning = state_.options.join_partitioning;
+  if (state_.options.exchange != nullptr && state_.section(number).source_kind == Section::Source::kJoin) {
+    context.rank = state_.options.exchange->rank();
+    context.ranks = state_.options.exchange->ranks();
+  }
   // (With other ranks a group here is a part of one.)
   if (state_.section(number).sink == Section::Sink::kGroups && state_.options.exchange == nullptr)
     context.unwanted = FindUnwanted(state_.program, number);

@@ -39,7 +39,6 @@ struct RunState {
         distributed(p.sections.size()),
         fed(p.sections.size()),
         built_on_device(p.sections.size()),
-        on_masters_device(p.sections.size()),
         was_dropped(p.sections.size()) {}
 
   const Program& program;
@@ -56,7 +55,6 @@ struct RunState {
   std::vector<bool> distributed;            ///< by section: every rank has some of its rows; the same on all ranks
   std::vector<Fed> fed;                     ///< by section
   std::vector<bool> built_on_device;        ///< by section: its join table is on the device
-  std::vector<bool> on_masters_device;      ///< by section: over a join table, which all devices have; not shared
   std::vector<bool> was_dropped;            ///< by section: its rows have been read for the last time
   HandedOn handed_on;                       ///< empty: everything runs on the host
   std::vector<SectionStatistics> finished;  ///< of fed sections
@@ -80,8 +78,7 @@ struct RunState {
   bool IsMaster() const { return options.exchange == nullptr || options.exchange->rank() == 0; }
   /// Whether every rank runs its portion of the section.
   bool IsShared(const Section& s) const {
-    if (options.exchange == nullptr || on_masters_device[static_cast<size_t>(&s - program.sections.data())])
-      return false;
+    if (options.exchange == nullptr) return false;
     return SharedByRanks(s) ||
            (s.source_kind == Section::Source::kSection && distributed[static_cast<size_t>(s.source)]);
   }
