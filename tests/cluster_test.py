@@ -653,11 +653,12 @@ def test_gpus_share_theta_joins():
             alone = run([TESSERA, directory, "-c", query]).stdout
             stats = os.path.join(WORK, "theta.stats")
             command = mpirun(2, directory, "--device", "gpu", "--stats-file", stats, "-c",
-                             f"{settings}SET join_strategy = {strategy}; EXPLAIN ANALYZE {query}; {query}")
+                             f"{settings}SET join_strategy = {strategy}; EXPLAIN ANALYZE {query}; {query}",
+                             wrap=("env", f"TESSERA_NCCL={os.path.dirname(emulated)}/nccl.so"))
             done = run([emulated if part == TESSERA else part for part in command])
             check(done.stdout.endswith(alone), strategy, done.stdout, done.stderr)
             check(re.search(r"\n *2 .*rows of x\n", done.stdout), "not on both ranks:", done.stdout)
-            driving = [int(line["rows_in"]) for line in csv.DictReader(open(stats))
+            driving = [int(line["rows_scanned"]) for line in csv.DictReader(open(stats))
                        if line["label"] == "rows of x" and line["section"] != ""][-2:]
             check(len(driving) == 2 and sum(driving) == 3000 and min(driving) > 1300, strategy, "rows by rank:", driving)
 
