@@ -233,13 +233,15 @@ void ColumnCache::StartThreads(size_t wanted) {
   }
 }
 
-Result<std::shared_ptr<ColumnCache::Copies>> ColumnCache::StartCopies(int threads) {
-  if (pending_.empty()) return std::shared_ptr<Copies>();
+bool ColumnCache::HasEnoughToStart(int threads) const { return MaySpread(threads) && pending_bytes_ >= kSharedCopy; }
+
+Status ColumnCache::StartCopies(int threads, CopiesList* started) {
+  if (pending_.empty()) return Status::Ok();
   if (transfer_ == Transfer::kSync) TESSERA_TRY(WaitForReaders());
+  started->reserve(started->size() + 1);
   auto copies = std::make_shared<Copies>();
   CUDA_TRY(cudaEventCreateWithFlags(&copies->done, cudaEventDisableTiming));
   std::vector<Part> parts;
-  uint64_t total = 0;
   for (Pending& p : pending_) {
     const uint64_t all = p.unpacking != nullptr ? p.bytes : p.piece->bytes;
     uint8_t* const to = p.unpacking != nullptr ? p.unpacking->memory : p.piece->data;
@@ -250,32 +252,34 @@ Result<std::shared_ptr<ColumnCache::Copies>> ColumnCache::StartCopies(int thread
       parts.push_back({to + at, p.from + at, bytes, padded, to_host, copies});
     }
     bytes_in_ += p.bytes;
-    total += all;
     copies->pieces.push_back(p.piece);
     if (p.unpacking == nullptr) continue;
     copies->unpacking_bytes += p.unpacking->bytes;
     copies->unpackings.push_back(std::move(p.unpacking));
   }
   pending_.clear();
+  const uint64_t total = std::exchange(pending_bytes_, 0);
   copies->left = parts.size();
   copies->started = std::chrono::steady_clock::now();
-  if (transfer_ == Transfer::kSync || transfer_ == Transfer::kPageable) threads = 1;
-  if (threads > 1 && total >= kSharedCopy) StartThreads(std::min(kMostThreads, static_cast<size_t>(threads)));
-  if (threads <= 1 || total < kSharedCopy || threads_.empty()) {
+  // The rest of a batch goes the way of what was started before, so that the caller is free.
+  const bool shared = MaySpread(threads) && (total >= kSharedCopy || !started->empty());
+  started->push_back(copies);
+  if (shared) StartThreads(std::min(kMostThreads, static_cast<size_t>(threads)));
+  if (!shared || threads_.empty()) {
     Status status;
     for (const Part& part : parts) {
       if (status.ok()) status = Copy(part, &own_);
       std::unique_lock<std::mutex> lock(mutex_);
       NoteIssued(&lock, copies.get(), status);
     }
-    return copies;
+    return Status::Ok();
   }
   {
     std::lock_guard<std::mutex> lock(mutex_);
     std::move(parts.begin(), parts.end(), std::back_inserter(parts_));
   }
   more_.notify_all();
-  return copies;
+  return Status::Ok();
 }
 
 Status ColumnCache::WaitForReaders() {
@@ -283,28 +287,36 @@ Status ColumnCache::WaitForReaders() {
   return Status::Ok();
 }
 
-bool ColumnCache::AreIssued(const std::shared_ptr<Copies>& copies) {
+bool ColumnCache::AreIssued(const CopiesList& copies) {
   std::lock_guard<std::mutex> lock(mutex_);
-  return copies == nullptr || copies->left == 0;
+  return std::all_of(copies.begin(), copies.end(), [](const auto& c) { return c->left == 0; });
 }
 
-Status ColumnCache::Finish(std::shared_ptr<Copies>* copies, cudaStream_t stream, double* milliseconds) {
-  const std::shared_ptr<Copies> finished = std::exchange(*copies, nullptr);
-  if (finished == nullptr) return Status::Ok();
+Status ColumnCache::Finish(CopiesList* copies, cudaStream_t stream, double* milliseconds) {
+  Status status;
+  for (const std::shared_ptr<Copies>& c : *copies) {
+    const Status one = FinishOne(c.get(), stream, milliseconds);
+    if (status.ok()) status = one;
+  }
+  copies->clear();
+  return status;
+}
+
+Status ColumnCache::FinishOne(Copies* copies, cudaStream_t stream, double* milliseconds) {
   {
     const PhaseScope phase(Phase::kTransfer);
     std::unique_lock<std::mutex> lock(mutex_);
-    issued_.wait(lock, [&] { return finished->left == 0; });
+    issued_.wait(lock, [&] { return copies->left == 0; });
   }
-  GiveBack(finished.get());
-  if (!finished->error.ok()) {
+  GiveBack(copies);
+  if (!copies->error.ok()) {
     WaitForUnpacking();
-    Forget(&finished->pieces);
-    return finished->error;
+    Forget(&copies->pieces);
+    return copies->error;
   }
-  *milliseconds += finished->milliseconds;
+  *milliseconds += copies->milliseconds;
   readers_ = stream;
-  CUDA_TRY(cudaStreamWaitEvent(stream, finished->done, 0));
+  CUDA_TRY(cudaStreamWaitEvent(stream, copies->done, 0));
   return Status::Ok();
 }
 
@@ -316,7 +328,7 @@ void ColumnCache::Forget(std::vector<std::list<Piece>::iterator>* pieces) {
   pieces->clear();
 }
 
-void ColumnCache::Abandon(std::shared_ptr<Copies>* copies) {
+void ColumnCache::Abandon(CopiesList* copies) {
   std::vector<std::list<Piece>::iterator> gone;
   for (const Pending& p : pending_) {
     gone.push_back(p.piece);
@@ -325,8 +337,8 @@ void ColumnCache::Abandon(std::shared_ptr<Copies>* copies) {
     Free(p.unpacking.get(), stream_);
   }
   pending_.clear();
-  const std::shared_ptr<Copies> abandoned = std::exchange(*copies, nullptr);
-  if (abandoned != nullptr) {
+  pending_bytes_ = 0;
+  for (const std::shared_ptr<Copies>& abandoned : *copies) {
     std::unique_lock<std::mutex> lock(mutex_);
     const size_t left = std::erase_if(parts_, [&](const Part& part) { return part.copies == abandoned; });
     if (left > 0) abandoned->error = Cancelled();
@@ -336,6 +348,7 @@ void ColumnCache::Abandon(std::shared_ptr<Copies>* copies) {
     GiveBack(abandoned.get());
     if (!abandoned->error.ok()) gone.insert(gone.end(), abandoned->pieces.begin(), abandoned->pieces.end());
   }
+  copies->clear();
   Forget(&gone);
 }
 
@@ -421,6 +434,7 @@ Result<const uint8_t*> ColumnCache::Fetch(TabletPieces* of, int column, Stream s
   Piece* const piece = of->pieces[place];
   if (is_new) {
     pending_.push_back({piece->self, data, bytes});
+    pending_bytes_ += piece->bytes;
     *copied += bytes;
   }
   ++piece->pins;
@@ -449,6 +463,7 @@ Result<const uint8_t*> ColumnCache::FetchPacked(TabletPieces* of, int column, co
     unpacking->memory = *memory;
     unpacking_bytes_ += unpacking->bytes;
     pending_.push_back({piece, chunk.packed_codes, chunk.packed_bytes, std::move(unpacking)});
+    pending_bytes_ += chunk.packed_bytes;
     *copied += chunk.packed_bytes;
   } else {
     TESSERA_TRY(AddPiece(of, place, chunk.codes_bytes, false).status());

@@ -44,8 +44,9 @@ class ColumnCache {
     std::weak_ptr<const Tablet> tablet;  ///< an expired one's address may have been given to another tablet
     std::vector<Piece*> pieces;          ///< [column][stream]; nullptr, or behind the end: not here
   };
-  /// Copies that were started together; nullptr: none.
+  /// Copies that were started together.
   struct Copies;
+  using CopiesList = std::vector<std::shared_ptr<Copies>>;
 
   ColumnCache() = default;
   ~ColumnCache();
@@ -71,16 +72,19 @@ class ColumnCache {
   /// Whether so much memory is in use for unpacking that copies should be finished before others are started. This
   /// memory is soon given back, so it does not push columns out: it comes on top of the budget.
   bool IsUnpackingMuch() const { return unpacking_bytes_ > budget_ / kUnpackingShare; }
+  /// Whether so much has been fetched since the last StartCopies that other threads should copy it now, while the caller
+  /// fetches more. `threads`: as of StartCopies.
+  bool HasEnoughToStart(int threads) const;
   /// Starts the copies of all pieces fetched since the last call: if there is much to do, on up to `threads` threads,
-  /// behind those that were started before. The streams have to stay until Finish or Abandon.
-  Result<std::shared_ptr<Copies>> StartCopies(int threads);
+  /// behind those that were started before. The streams have to stay until Finish or Abandon. Adds to `*started`.
+  Status StartCopies(int threads, CopiesList* started);
   /// Whether Finish would return at once.
-  bool AreIssued(const std::shared_ptr<Copies>& copies);
+  bool AreIssued(const CopiesList& copies);
   /// Makes `stream` wait for these copies, once all of them are on their way. `*milliseconds` grows by the time until
-  /// then, without what the copies before them took. After an error the pieces are gone.
-  Status Finish(std::shared_ptr<Copies>* copies, cudaStream_t stream, double* milliseconds);
+  /// then, without what the copies before them took. After an error the pieces that did not come are gone.
+  Status Finish(CopiesList* copies, cudaStream_t stream, double* milliseconds);
   /// Forgets pieces that were fetched and not copied, those of `copies` among them.
-  void Abandon(std::shared_ptr<Copies>* copies);
+  void Abandon(CopiesList* copies);
   void Unpin(std::vector<Piece*>* pinned);
   /// Frees what is not pinned.
   Status Clear();
@@ -102,8 +106,8 @@ class ColumnCache {
 
  private:
   static constexpr size_t kMostThreads = 12, kBuffersEach = 2;
-  /// Several threads copy from this many bytes on.
-  static constexpr uint64_t kSharedCopy = uint64_t{16} << 20;
+  /// Several threads copy from this many bytes on. That many take a thread a millisecond, and the link a tenth of that.
+  static constexpr uint64_t kSharedCopy = uint64_t{4} << 20;
   /// See IsUnpackingMuch.
   static constexpr uint64_t kUnpackingShare = 4;
 
@@ -157,6 +161,11 @@ class ColumnCache {
   Status WaitForReaders();
   Status Copy(const Part& part, Staging* staging);
   Status Unpack(Unpacking* unpacking);
+  Status FinishOne(Copies* copies, cudaStream_t stream, double* milliseconds);
+  /// Whether copies are made by up to `threads` threads of the cache, in any order.
+  bool MaySpread(int threads) const {
+    return threads > 1 && transfer_ != Transfer::kSync && transfer_ != Transfer::kPageable;
+  }
   /// What was not unpacked, and the memory that unpacking took.
   void GiveBack(Copies* copies);
   void WaitForUnpacking();
@@ -181,6 +190,7 @@ class ColumnCache {
   int device_ = 0;
   Staging own_;  // of the caller
   std::vector<Pending> pending_;
+  uint64_t pending_bytes_ = 0;  ///< of their pieces, as they travel
   std::vector<std::thread> threads_;
   std::deque<Staging> staging_;  // of the threads
   std::mutex mutex_;             // of what follows, and of all Copies

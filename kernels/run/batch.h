@@ -42,7 +42,7 @@ struct TabletBatch {
   std::vector<const int64_t*> highs;         ///< of rows, [slot]: the upper halves of wide values; of tablets: empty
   std::vector<TextPiece> texts;              ///< by tablet and predicate
   std::vector<ColumnCache::Piece*> pinned;
-  std::shared_ptr<ColumnCache::Copies> copies;  ///< of its columns, until it starts
+  ColumnCache::CopiesList copies;  ///< of its columns, until it starts
 
   /// Forgets the tablets. What is pinned stays pinned.
   void ClearTablets() {

@@ -21,17 +21,24 @@ constexpr uint64_t kRowsPerLaunch = uint64_t{1} << 31;
 constexpr uint64_t kMovedShare = 10;
 
 /// Binding a tablet takes a microsecond, and waking threads fifty; but one that is read for the first time is checked,
-/// which takes much longer. From the first one that took so long, several threads encode, up to kMostShared tablets at a
-/// time: encoded tablets are small.
+/// which takes much longer. From the first one that took so long, several threads encode, until that is fast again.
 constexpr auto kSlowBinding = std::chrono::microseconds(100);
-constexpr size_t kMostShared = 4096, kEncoders = 6;
+/// Tablets that are encoded ahead, before there is anything to copy: encoded ones are small.
+constexpr size_t kMostAhead = 4096;
+/// Tablets that one thread binds before the copies of the first start, and that a launch makes room for at once.
+constexpr size_t kBoundTogether = 64, kExpectedTablets = 4096;
+/// What several threads read of tablets before the copies of the first start: 64 MiB are checked in some milliseconds,
+/// and keep the link busy for one.
+constexpr uint64_t kSharedBytes = uint64_t{64} << 20;
+constexpr size_t kEncoders = 6;
 
-/// Binds tablets from `first` on. true: one took so long that several threads should do it, and it was the last one.
-bool EncodeTablets(const vm::SectionEncoder& encoder, const TableInfo& table, size_t first,
+/// Binds up to `most` tablets from `first` on. true: one took so long that several threads should do it, and it was the
+/// last one.
+bool EncodeTablets(const vm::SectionEncoder& encoder, const TableInfo& table, size_t first, size_t most,
                    const vm::TabletEncoding* like, ThreadPool* pool,
                    std::vector<tessera::Result<vm::TabletEncoding>>* encoded) {
   const LoopRunner loop = [&](size_t n, const std::function<Status(size_t)>& f) { return ForEach(pool, n, f); };
-  const size_t end = std::min(table.tablets.size(), first + kMostShared);
+  const size_t end = std::min(table.tablets.size(), first + most);
   encoded->reserve(end - first);
   auto start = std::chrono::steady_clock::now();
   for (size_t i = first; i < end; ++i) {
@@ -66,7 +73,7 @@ TabletsAhead EncodeAhead(const GpuDevice& gpu, const vm::SectionContext& context
   encoder.LeaveToDevice(TextTests(*context.program, section).predicates(), MostTextBytes(gpu));
   HandTextsOn(context, &encoder);
   TabletsAhead ahead{context.section, context.table, {}};
-  ahead.slow = EncodeTablets(encoder, *context.table, 0, nullptr, context.pool, &ahead.tablets);
+  ahead.slow = EncodeTablets(encoder, *context.table, 0, kMostAhead, nullptr, context.pool, &ahead.tablets);
   return ahead;
 }
 
@@ -114,12 +121,13 @@ tessera::Result<vm::TabletEncoding>& TabletFeed::Encode(size_t number, const vm:
   if (number >= encoded_from_ && number < encoded_from_ + encoded_.size()) return encoded_[number - encoded_from_];
   encoded_.clear();
   encoded_from_ = number;
-  const size_t count = std::min(table.tablets.size() - number, kMostShared),
-               workers = std::min({static_cast<size_t>(Threads(context_)), kEncoders, count});
+  const size_t threads = std::min(static_cast<size_t>(Threads(context_)), kEncoders),
+               count = SharedTablets(number, threads), workers = std::min(threads, count);
   if (!encoding_is_slow_ || workers == 1) {
-    encoding_is_slow_ = EncodeTablets(encoder_, table, number, like, context_.pool, &encoded_);
+    encoding_is_slow_ = EncodeTablets(encoder_, table, number, kBoundTogether, like, context_.pool, &encoded_);
     return encoded_[0];
   }
+  const auto start = std::chrono::steady_clock::now();
   for (size_t i = 0; i < count; ++i) encoded_.emplace_back(Cancelled());
   // Threads beyond the encoders share what takes longest, work on texts.
   SharedLoops loops;
@@ -139,8 +147,15 @@ tessera::Result<vm::TabletEncoding>& TabletFeed::Encode(size_t number, const vm:
     loops.HelpUntil([&] { return encoding == 0; });
     return Status::Ok();
   });
+  encoding_is_slow_ = (std::chrono::steady_clock::now() - start) * workers > kSlowBinding * count;
   if (!status.ok()) encoded_[0] = status;
   return encoded_[0];
+}
+
+size_t TabletFeed::SharedTablets(size_t number, size_t workers) const {
+  const size_t left = context_.table->tablets.size() - number;
+  // (Of the first tablets nothing is known.)
+  return std::min(left, tablet_bytes_ == 0 ? workers : std::max<size_t>(workers, kSharedBytes / tablet_bytes_));
 }
 
 tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool others_under_way, TabletBatch* batch) {
@@ -151,14 +166,14 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
   }
   const TableInfo& table = *context_.table;
   vm::SectionStatistics& stats = *context_.statistics;
-  const size_t slots = section_.slots.size(), most = std::min(table.tablets.size() - next_, kMostShared);
+  const size_t slots = section_.slots.size(), most = std::min(table.tablets.size() - next_, kExpectedTablets);
   batch->tablets.reserve(most);
   batch->numbers.reserve(most);
   batch->codes.reserve(most * slots);
   batch->nulls.reserve(most * slots);
   batch->pinned.reserve(most * slots);
-  uint64_t bytes = 0, rows = 0;
-  while (!AtEnd() && copied_ < kCopiedPerLaunch) {
+  uint64_t bytes = 0, rows = 0, started = 0;
+  while (!AtEnd() && started + copied_ < kCopiedPerLaunch) {
     if (context_.cancel != nullptr && context_.cancel->load(std::memory_order_relaxed)) return Cancelled();
     if (rows + table.tablets[next_]->rows() > kRowsPerLaunch) break;
     if (gpu_.cache.IsUnpackingMuch()) {
@@ -181,6 +196,7 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
     }
     bytes += size;
     rows += encoded.rows;
+    tablet_bytes_ = encoded.encoded_bytes;
     NoteKeys(encoded);
     batch->tablets.push_back(std::move(encoded));
     batch->numbers.push_back(next_);
@@ -203,6 +219,10 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
       stats.bytes_read += batch->tablets.back().encoded_bytes;
     }
     ++next_;
+    if (gpu_.cache.HasEnoughToStart(Threads(context_))) {
+      started += copied_;
+      TESSERA_TRY(StartCopies(batch));
+    }
   }
   TESSERA_TRY(StartCopies(batch));
   return true;
@@ -210,7 +230,7 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
 
 Status TabletFeed::StartCopies(TabletBatch* batch) {
   if (copied_ == 0) return Status::Ok();
-  TESSERA_ASSIGN(batch->copies, gpu_.cache.StartCopies(Threads(context_)));
+  TESSERA_TRY(gpu_.cache.StartCopies(Threads(context_), &batch->copies));
   context_.statistics->bytes_transferred += std::exchange(copied_, 0);
   return Status::Ok();
 }

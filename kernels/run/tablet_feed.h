@@ -54,7 +54,7 @@ class TabletFeed {
   void StartPass(uint64_t pass, bool bind_again);
   /// Whether all tablets of the pass have been collected.
   bool AtEnd() const;
-  /// Collects tablets until the launch is large enough. false: the next one does not fit beside the batches that are
+  /// Collects tablets until the launch is large enough. Their copies start while others are collected. false: the next one does not fit beside the batches that are
   /// under way, and `batch` is empty; to be called again once these are finished. An empty batch at the end: the last
   /// tablets were skipped, or there are no rows.
   tessera::Result<bool> Collect(const ColumnBudget& budget, bool others_under_way, TabletBatch* batch);
@@ -78,6 +78,8 @@ class TabletFeed {
   /// Finds out which streams of the slots' chunks the section reads in this tablet, for Upload. Returns their bytes.
   uint64_t FindNeeds(const vm::TabletEncoding& encoded);
   Status Upload(size_t at, TabletBatch* batch);
+  /// Tablets from `number` on that several threads encode before the copies of the first of them start.
+  size_t SharedTablets(size_t number, size_t workers) const;
   /// Starts the copies of what was uploaded.
   Status StartCopies(TabletBatch* batch);
 
@@ -91,6 +93,7 @@ class TabletFeed {
   std::vector<tessera::Result<vm::TabletEncoding>> encoded_;  ///< tablets from encoded_from_ on, encoded together
   size_t encoded_from_ = 0;
   bool encoding_is_slow_ = false;
+  uint64_t tablet_bytes_ = 0;      ///< that the section reads of the tablet collected last
   std::vector<Needs> needs_;       ///< per slot
   uint64_t copied_ = 0;            ///< bytes whose copies are to be started
   const RowSource* const rows_;    ///< nullptr: the source is a stored table
