@@ -66,7 +66,7 @@ class KeyCheck {
       new_rows_ += tablet->rows();
       for (size_t part = 0; part < key_.size(); ++part) {
         if (!HasRange(part)) continue;
-        TESSERA_ASSIGN(const Chunk* chunk, tablet->Describe(key_[part]));
+        TESSERA_ASSIGN(const ChunkPointer chunk, tablet->Describe(key_[part]));
         if (chunk->min > chunk->max) continue;
         ranges_[part].min = std::min(ranges_[part].min, chunk->min);
         ranges_[part].max = std::max(ranges_[part].max, chunk->max);
@@ -79,7 +79,7 @@ class KeyCheck {
     for (size_t part = 0; part < key_.size(); ++part) {
       // Ordered forms of -0.0 and 0.0 differ although the numbers do not: floats are always looked at.
       if (!HasRange(part) || TypeOf(part).storage() == StorageClass::kFloat) continue;
-      TESSERA_ASSIGN(const Chunk* chunk, tablet.Describe(key_[part]));
+      TESSERA_ASSIGN(const ChunkPointer chunk, tablet.Describe(key_[part]));
       const auto place = [&](int128_t v) { return TypeOf(part).id == TypeId::kInterval ? LengthOfPacked(v) : v; };
       if (place(chunk->max) < place(ranges_[part].min) || place(chunk->min) > place(ranges_[part].max)) return false;
     }

@@ -112,6 +112,13 @@ class Tablet {
   virtual Result<ChunkPointer> Chunk(int column) const = 0;
   /// The same, but codes that are packed may not be unpacked: Chunk::codes is nullptr then.
   virtual Result<ChunkPointer> PackedChunk(int column) const { return Chunk(column); }
+  /// The chunk without what is in its streams, which are neither read nor to be read: type, encoding, counts, least and
+  /// greatest value. Errors: as Chunk().
+  virtual Result<ChunkPointer> Describe(int column) const { return Chunk(column); }
+  /// Chunk() of these columns, none of them twice, will soon be called: the disk begins to read those that have never
+  /// been read, and if `again`, also those that are no longer in memory. Without columns it begins to read what is
+  /// needed to find them. A hint: errors are left to Chunk(). Returns the bytes of the chunks.
+  virtual uint64_t Expect(const std::vector<int>& columns, bool again) const;
   /// Errors: as Chunk(), and kUnsupported of a tablet that is no file of this process.
   virtual Result<ChunkStorage> StorageOf(int column) const;
   /// kCorrupt if chunks that were handed out may have turned into zeros since. What was read of them counts only after

@@ -476,9 +476,8 @@ Status TabletFile::Verify(int column, bool codes) const {
   const ChunkDescriptor d = DescriptorOf(column);
   if (d.bytes == 0) return {};
   const uint64_t start = d.streams[0].offset;
-  // One request for the whole chunk: page faults one by one would read it in pieces of 128 KiB.
-  const uint64_t page = start & ~uint64_t{4095};
-  (void)madvise(const_cast<uint8_t*>(mapping_) + page, start + d.bytes - page, MADV_WILLNEED);
+  // Before page faults ask for it, one by one.
+  ReadSoon(start, start + d.bytes);
   tessera::Chunk* const chunk = &chunks_[static_cast<size_t>(column)];
   const char* reason = CheckChecksum(d, mapping_);
   if (reason == nullptr && d.packed == 0) reason = CheckContents(chunk);
@@ -547,12 +546,63 @@ Result<ChunkPointer> TabletFile::Unpacked(int column, bool codes) const {
   return ChunkPointer(unpacked, &unpacked->chunk);
 }
 
-Result<const tessera::Chunk*> TabletFile::Describe(int column) const {
+Result<ChunkPointer> TabletFile::Describe(int column) const {
   if (!open_.load(std::memory_order_acquire)) {
     std::lock_guard lock(mutex_);
     TESSERA_TRY(Open());
   }
-  return static_cast<const tessera::Chunk*>(&chunks_[static_cast<size_t>(column)]);
+  return ChunkPointer(ChunkPointer(), &chunks_[static_cast<size_t>(column)]);
+}
+
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+
+/// Whether the page with this byte is in memory. (Linux tells only whoever may write to the file.)
+bool IsInMemory(const uint8_t* at) {
+  uint8_t* const page = reinterpret_cast<uint8_t*>(reinterpret_cast<uintptr_t>(at) & ~uintptr_t{kPageBytes - 1});
+  unsigned char state = 0;
+  return mincore(page, kPageBytes, &state) != 0 || (state & 1) != 0;
+}
+
+}  // namespace
+
+void TabletFile::ReadSoon(uint64_t begin, uint64_t end) const {
+  // Of a longer request Linux drops what is behind the read-ahead of the device, which is 128 KiB or more.
+  constexpr uint64_t kRequest = uint64_t{128} << 10;
+  for (uint64_t at = begin & ~(kPageBytes - 1); at < end; at += kRequest)
+    (void)madvise(const_cast<uint8_t*>(mapping_) + at, std::min(kRequest, end - at), MADV_WILLNEED);
+}
+
+uint64_t TabletFile::Expect(const std::vector<int>& columns, bool again) const {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return 0;  // somebody reads it already
+  const bool opened = open_.load(std::memory_order_relaxed);
+  if (mapping_ == nullptr && !Map().ok()) return 0;
+  if (columns.empty()) {
+    if (!opened) ReadSoon(0, std::min(HeaderBytes(types_->size()), identity_.file_bytes));
+    return 0;
+  }
+  if (!Open().ok()) return 0;
+  std::vector<int> sorted = columns;
+  std::sort(sorted.begin(), sorted.end());
+  uint64_t bytes = 0, begin = 0, end = 0;  // neighbours are asked for together
+  for (const int column : sorted) {
+    const ChunkDescriptor d = DescriptorOf(column);
+    if (d.bytes == 0) continue;
+    bytes += d.bytes;
+    const uint64_t start = d.streams[0].offset;
+    const bool was_read = verified_[static_cast<size_t>(column)].load(std::memory_order_relaxed) != nullptr;
+    // (Memory is taken back page by page, but what was read together mostly goes together.)
+    if (was_read && (!again || (IsInMemory(mapping_ + start) && IsInMemory(mapping_ + start + d.bytes - 1)))) continue;
+    if (start != end) {
+      ReadSoon(begin, end);
+      begin = start;
+    }
+    end = start + d.bytes;
+  }
+  ReadSoon(begin, end);
+  return bytes;
 }
 
 namespace {
@@ -577,6 +627,8 @@ Value ValueOf(const Chunk& chunk, int128_t v) {
 }
 
 }  // namespace
+
+uint64_t Tablet::Expect(const std::vector<int>&, bool) const { return 0; }
 
 Result<ChunkStorage> Tablet::StorageOf(int) const {
   return Unsupported("tablet \"" + path() + "\" is not a file of this process");

@@ -55,13 +55,13 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
   uint64_t weight() const override { return identity_.file_bytes; }
   Result<ChunkPointer> Chunk(int column) const override;
   Result<ChunkPointer> PackedChunk(int column) const override;
+  /// (For reading min, max and counts without paging the streams in.)
+  Result<ChunkPointer> Describe(int column) const override;
+  uint64_t Expect(const std::vector<int>& columns, bool again) const override;
   Result<ChunkStorage> StorageOf(int column) const override;
   std::string path() const override { return path_; }
   Status Intact() const override;
 
-  /// The chunk with everything but the contents of its streams checked: for reading min, max and counts without paging
-  /// the streams in.
-  Result<const tessera::Chunk*> Describe(int column) const;
   const TabletIdentity& identity() const { return identity_; }
 
  private:
@@ -71,6 +71,8 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
   /// `codes`: whether somebody wants them unpacked. REQUIRES: mutex_ held.
   Status Verify(int column, bool codes) const;
   ChunkDescriptor DescriptorOf(int column) const;
+  /// The disk begins to read bytes [begin, end). REQUIRES: mapping_ is set.
+  void ReadSoon(uint64_t begin, uint64_t end) const;
   /// Whether a verified chunk has packed streams that somebody wants unpacked, with or without the codes.
   static bool IsToUnpack(const tessera::Chunk& chunk, bool codes) {
     return (codes && chunk.packed_codes != nullptr) || chunk.packed_entries;

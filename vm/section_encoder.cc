@@ -97,6 +97,24 @@ class PredicateEncoder {
     return In(b, p);
   }
 
+  /// Whether no row passes, as far as that is known without reading the chunk's streams.
+  Result<bool> RangeLeavesNone(const Predicate& p) {
+    PredicateEncoding b;
+    const bool nulls = p.kind == Predicate::Kind::kIsNull || p.kind == Predicate::Kind::kIsNotNull;
+    const bool all_null = chunk_.null_count == chunk_.rows;
+    if (p.kind == Predicate::Kind::kIn && !nulls && !all_null) {
+      if (chunk_.type.storage() == StorageClass::kText || p.negated) return false;
+      return std::none_of(p.list.begin(), p.list.end(), [&](int32_t c) {
+        const Interval i = Held(c);
+        return i.low <= i.high;
+      });
+    }
+    const bool text = chunk_.type.storage() == StorageClass::kText && p.kind != Predicate::Kind::kKeyRange;
+    if (text && !nulls && !all_null) return false;
+    TESSERA_ASSIGN(b, Encode(p));
+    return b.kind == Kind::kNone;
+  }
+
   /// A test of texts that the device makes. `share`: as in another tablet; nullptr: not known.
   Result<PredicateEncoding> OnDevice(const Predicate& p, const float* share) {
     PredicateEncoding b;
@@ -200,14 +218,18 @@ class PredicateEncoder {
     return out_->storage.back().get();
   }
 
+  /// The values of the chunk's range that are equal to a constant.
+  Interval Held(int32_t constant) const {
+    Predicate one;
+    one.low = one.high = constant;
+    const Interval i = NumberInterval(program_, one, chunk_.type);
+    return {std::max(i.low, chunk_.min), std::min(i.high, chunk_.max)};
+  }
+
   Result<PredicateEncoding> In(PredicateEncoding b, const Predicate& p) {
     std::vector<Interval> parts;
     for (int32_t c : p.list) {
-      Predicate one;
-      one.low = one.high = c;
-      Interval i = NumberInterval(program_, one, chunk_.type);
-      i.low = std::max(i.low, chunk_.min);
-      i.high = std::min(i.high, chunk_.max);
+      const Interval i = Held(c);
       if (i.low <= i.high) parts.push_back(i);
     }
     if (parts.empty()) return Range(b, {1, 0}, p.negated);
@@ -422,6 +444,7 @@ SectionEncoder::SectionEncoder(const Program& program, int section, StringPool* 
     const bool repeated =
         std::any_of(section_.slots.begin(), before, [&](const Slot& earlier) { return earlier.column == slot.column; });
     slots_.push_back({slot.map >= 0 ? StorageClass::kText : slot.type.storage(), repeated, values[i]});
+    if (!repeated) columns_.push_back(slot.column);
   }
   for (const Instruction& in : section_.code) {
     if (in.op == Opcode::SkipIfNone) continue;
@@ -564,19 +587,43 @@ Status SectionEncoder::EncodeKeyRanges(TabletEncoding* encoded) const {
   return Status::Ok();
 }
 
+Result<bool> SectionEncoder::RangesLeaveNone(const Tablet& tablet) const {
+  for (const size_t i : heads_) {
+    const Predicate& p = section_.predicates[i];
+    const size_t slot = static_cast<size_t>(p.slot);
+    TESSERA_ASSIGN(const ChunkPointer chunk, tablet.Describe(section_.slots[slot].column));
+    if (chunk->type.storage() != slots_[slot].storage) return false;  // an error, of Encode
+    PredicateEncoder encoder(program_, *chunk, strings_, key_ranges_, {}, nullptr);
+    TESSERA_ASSIGN(const bool none, encoder.RangeLeavesNone(p));
+    if (none) return true;
+  }
+  return false;
+}
+
+uint64_t SectionEncoder::Expect(const Tablet& tablet, bool again) const {
+  const Result<bool> none = RangesLeaveNone(tablet);
+  return none.ok() && !*none && !columns_.empty() ? tablet.Expect(columns_, again) : 0;
+}
+
 Result<TabletEncoding> SectionEncoder::Encode(const Tablet& tablet, const TabletEncoding* like,
                                               const LoopRunner& loop) const {
   const Section& s = section_;
   TabletEncoding out;
   out.rows = tablet.rows();
+  // A tablet that is skipped is not read, or not more of it than it takes to know that.
+  TESSERA_ASSIGN(out.skip, RangesLeaveNone(tablet));
+  if (out.skip) return out;
   out.chunks.resize(s.slots.size());
-  for (size_t i = 0; i < s.slots.size(); ++i) {
-    TESSERA_ASSIGN(ChunkPointer chunk, tablet.PackedChunk(s.slots[i].column));
-    if (chunk->type.storage() != slots_[i].storage)
-      return Status(ErrorCode::kCorrupt, "a chunk of " + tablet.path() + " has another type than the catalog says");
-    if (!slots_[i].repeated) out.encoded_bytes += chunk->encoded_bytes;
-    out.chunks[i] = std::move(chunk);
-  }
+  const auto read = [&](size_t slot) -> Status {
+    if (out.chunks[slot] != nullptr) return Status::Ok();
+    TESSERA_ASSIGN(ChunkPointer chunk, tablet.PackedChunk(s.slots[slot].column));
+    if (chunk->type.storage() != slots_[slot].storage)
+      return {ErrorCode::kCorrupt, "a chunk of " + tablet.path() + " has another type than the catalog says"};
+    if (!slots_[slot].repeated) out.encoded_bytes += chunk->encoded_bytes;
+    out.chunks[slot] = std::move(chunk);
+    return Status::Ok();
+  };
+  for (const Predicate& p : s.predicates) TESSERA_TRY(read(static_cast<size_t>(p.slot)));
   const auto unpack = [&](size_t slot) -> Status {
     if (out.chunks[slot]->width == 0 || out.chunks[slot]->codes != nullptr) return Status::Ok();
     TESSERA_ASSIGN(out.chunks[slot], tablet.Chunk(s.slots[slot].column));
@@ -588,7 +635,10 @@ Result<TabletEncoding> SectionEncoder::Encode(const Tablet& tablet, const Tablet
   }
   TESSERA_TRY(EncodePredicates(like, loop, &out));
   if (out.skip) return out;
-  for (size_t i = 0; i < s.slots.size() && !leave_packed_; ++i) TESSERA_TRY(unpack(i));
+  for (size_t i = 0; i < s.slots.size(); ++i) {
+    TESSERA_TRY(read(i));
+    if (!leave_packed_) TESSERA_TRY(unpack(i));
+  }
   TESSERA_TRY(EncodeSlots(like, loop, &out));
   return out;
 }

@@ -83,6 +83,9 @@ class SectionEncoder {
   /// `loop`: for work on many texts, see ForEntries.
   Result<TabletEncoding> Encode(const Tablet& tablet, const TabletEncoding* like = nullptr,
                                 const LoopRunner& loop = {}) const;
+  /// Encode() of this tablet will soon be called: see Tablet::Expect. Returns the bytes that it will read; 0 if the ranges
+  /// of the chunks already leave no row.
+  uint64_t Expect(const Tablet& tablet, bool again) const;
   /// Encodes rows collected from encoded tablets: one chunk for each slot, with or without codes. The chunks must
   /// outlive the result. `like`: one of these tablets. REQUIRES: text chunks have the dictionaries of `like`; no chunk
   /// has NULL bytes; lists of numbers test chunks of at most 2 bytes a code (others are tested row by row).
@@ -97,6 +100,8 @@ class SectionEncoder {
   Status EncodePredicates(const TabletEncoding* like, const LoopRunner& loop, TabletEncoding* out) const;
   /// Whether the predicates leave no row.
   bool LeavesNone(const TabletEncoding& encoded) const;
+  /// The same, as far as it is known from the ranges of the chunks, before any of them is read.
+  Result<bool> RangesLeaveNone(const Tablet& tablet) const;
   Status EncodeSlot(size_t number, const TabletEncoding* like, const LoopRunner& loop, TabletEncoding* out) const;
 
   const Program& program_;
@@ -111,6 +116,7 @@ class SectionEncoder {
     bool value;            ///< read as a value, not only through predicates: only these need a TEXT map
   };
   std::vector<SlotUse> slots_;
+  std::vector<int> columns_;  ///< of the slots, each once
   bool leave_packed_ = false;
   std::vector<size_t> on_device_;
   uint64_t most_text_bytes_ = 0;

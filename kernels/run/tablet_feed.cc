@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <numeric>
 #include <utility>
 
 #include "base/shared_loops.h"
@@ -33,15 +34,16 @@ constexpr uint64_t kSharedBytes = uint64_t{64} << 20;
 constexpr size_t kEncoders = 6;
 
 /// Binds up to `most` tablets from `first` on. true: one took so long that several threads should do it, and it was the
-/// last one.
+/// last one. `ahead` may be nullptr.
 bool EncodeTablets(const vm::SectionEncoder& encoder, const TableInfo& table, size_t first, size_t most,
-                   const vm::TabletEncoding* like, ThreadPool* pool,
+                   const vm::TabletEncoding* like, vm::ReadAhead* ahead, ThreadPool* pool,
                    std::vector<tessera::Result<vm::TabletEncoding>>* encoded) {
   const LoopRunner loop = [&](size_t n, const std::function<Status(size_t)>& f) { return ForEach(pool, n, f); };
   const size_t end = std::min(table.tablets.size(), first + most);
   encoded->reserve(end - first);
   auto start = std::chrono::steady_clock::now();
   for (size_t i = first; i < end; ++i) {
+    if (ahead != nullptr) ahead->Begin(i);
     const tessera::Result<vm::TabletEncoding>& b = encoded->emplace_back(encoder.Encode(*table.tablets[i], like, loop));
     if (b.ok() && !b->skip) like = &*b;
     const auto now = std::chrono::steady_clock::now();
@@ -73,7 +75,7 @@ TabletsAhead EncodeAhead(const GpuDevice& gpu, const vm::SectionContext& context
   encoder.LeaveToDevice(TextTests(*context.program, section).predicates(), MostTextBytes(gpu));
   HandTextsOn(context, &encoder);
   TabletsAhead ahead{context.section, context.table, {}};
-  ahead.slow = EncodeTablets(encoder, *context.table, 0, kMostAhead, nullptr, context.pool, &ahead.tablets);
+  ahead.slow = EncodeTablets(encoder, *context.table, 0, kMostAhead, nullptr, nullptr, context.pool, &ahead.tablets);
   return ahead;
 }
 
@@ -97,6 +99,11 @@ TabletFeed::TabletFeed(GpuDevice* gpu, const vm::SectionContext& context, const 
   if (!FileMapping::any_lost()) encoder_.LeavePacked();
   encoder_.LeaveToDevice(lowered.text_tests.predicates(), MostTextBytes(*gpu));
   HandTextsOn(context, &encoder_);
+  if (rows != nullptr || context.table == nullptr) return;
+  std::vector<size_t> order(context.table->tablets.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  // What has been read before may be on the device by now: nobody reads it again.
+  ahead_ = std::make_unique<vm::ReadAhead>(&encoder_, context.table, std::move(order), false);
 }
 
 Status TabletFeed::UseTablets(TabletsAhead ahead) {
@@ -124,7 +131,8 @@ tessera::Result<vm::TabletEncoding>& TabletFeed::Encode(size_t number, const vm:
   const size_t threads = std::min(static_cast<size_t>(Threads(context_)), kEncoders),
                count = SharedTablets(number, threads), workers = std::min(threads, count);
   if (!encoding_is_slow_ || workers == 1) {
-    encoding_is_slow_ = EncodeTablets(encoder_, table, number, kBoundTogether, like, context_.pool, &encoded_);
+    encoding_is_slow_ =
+        EncodeTablets(encoder_, table, number, kBoundTogether, like, ahead_.get(), context_.pool, &encoded_);
     return encoded_[0];
   }
   const auto start = std::chrono::steady_clock::now();
@@ -132,15 +140,19 @@ tessera::Result<vm::TabletEncoding>& TabletFeed::Encode(size_t number, const vm:
   // Threads beyond the encoders share what takes longest, work on texts.
   SharedLoops loops;
   const LoopRunner loop = [&](size_t n, const std::function<Status(size_t)>& f) { return loops.Run(n, f); };
-  std::atomic<size_t> encoding{workers};
+  std::atomic<size_t> encoding{workers}, taken{0};
   const bool texts = std::any_of(section_.slots.begin(), section_.slots.end(), [](const vm::Slot& s) {
     return s.map >= 0 || s.type.storage() == StorageClass::kText;
   });
   const Status status = context_.pool->Run(texts ? Threads(context_) : static_cast<int>(workers), [&](int worker) {
     const size_t w = static_cast<size_t>(worker);
-    const vm::TabletEncoding* as = nullptr;
-    for (size_t i = w * count / workers; w < workers && i < (w + 1) * count / workers; ++i) {
-      encoded_[i] = Caught([&] { return encoder_.Encode(*table.tablets[number + i], as, loop); });
+    const vm::TabletEncoding* as = like;
+    // (In order, as the disk is told.)
+    for (size_t i; w < workers && (i = taken++) < count;) {
+      encoded_[i] = Caught([&] {
+        ahead_->Begin(number + i);
+        return encoder_.Encode(*table.tablets[number + i], as, loop);
+      });
       if (encoded_[i].ok() && !encoded_[i]->skip) as = &*encoded_[i];
     }
     if (w < workers && --encoding == 0) loops.Wake();

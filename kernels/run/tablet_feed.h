@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/status.h"
@@ -14,6 +15,7 @@
 #include "kernels/plan/lower.h"
 #include "kernels/run/batch.h"
 #include "kernels/run/kept_results.h"
+#include "vm/read_ahead.h"
 #include "vm/section_encoder.h"
 #include "vm/vm.h"
 
@@ -88,6 +90,7 @@ class TabletFeed {
   const vm::Section& section_;
   const LoweredProgram& lowered_;
   vm::SectionEncoder encoder_;
+  std::unique_ptr<vm::ReadAhead> ahead_;  ///< nullptr: the source is no stored table
   bool first_pass_ = true;
   size_t next_ = 0;                                           ///< tablet to be collected
   std::vector<tessera::Result<vm::TabletEncoding>> encoded_;  ///< tablets from encoded_from_ on, encoded together

@@ -78,6 +78,7 @@ void CutGrid(const RunState& state, ScanUnits* units) {
 /// No tablet of the stored table is encoded.
 void BeginTablets(Scan* scan) {
   scan->tablets = std::vector<LazyTablet>(scan->table->tablets.size());
+  scan->ahead.reset();
   const ScanUnits& units = scan->units;
   // (A grid comes back to each tablet for every range, up to its end.)
   for (size_t u = 0; u < units.size() && units.grid < 0; ++u)

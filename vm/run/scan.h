@@ -10,6 +10,7 @@
 #include "base/shared_loops.h"
 #include "vm/group_partitions.h"
 #include "vm/pair_ranges.h"
+#include "vm/read_ahead.h"
 #include "vm/run/run_state.h"
 #include "vm/section_encoder.h"
 #include "vm/tile_machine.h"
@@ -109,6 +110,7 @@ struct Scan {
   ScanUnits units;
   GridPruning pruning;
   std::unique_ptr<SectionEncoder> encoder;  ///< of stored tables
+  std::unique_ptr<ReadAhead> ahead;         ///< of stored tables, once units have begun to run
   std::vector<LazyTablet> tablets;
   std::vector<uint64_t> first_rows;  ///< of stored tables: the number of each tablet's first row
   uint64_t next_tile = 0;            ///< the number of the next tile, if the source comes in rounds

@@ -81,6 +81,9 @@ class UnitRunner {
     const size_t workers = std::clamp<size_t>(window_.size(), 1, static_cast<size_t>(state_.pool->threads()));
     if (scan_.machines.size() < workers) scan_.machines.resize(workers);
     if (IsGrouped() && scan_.groups.size() < workers) scan_.groups.resize(workers);
+    if (scan_.table != nullptr && scan_.ahead == nullptr) {
+      scan_.ahead = std::make_unique<ReadAhead>(scan_.encoder.get(), scan_.table, TabletsInOrder(), true);
+    }
     const auto start = Clock::now();
     const MemoryPurpose purpose(IsGrouped() ? "grouping" : "holding rows");
     TESSERA_TRY(state_.pool->Run(static_cast<int>(workers), [&](int worker) {
@@ -97,6 +100,29 @@ class UnitRunner {
 
  private:
   bool IsGrouped() const { return section_.sink == Section::Sink::kGroups; }
+  bool Backwards() const { return !IsGrouped() && scan_.top->Backwards(); }
+
+  /// The tablets of this rank's units, as workers come to them.
+  std::vector<size_t> TabletsInOrder() const {
+    const ScanUnits& units = scan_.units;
+    std::vector<size_t> order;
+    std::vector<bool> known(scan_.table->tablets.size());
+    const auto add = [&](size_t block) {
+      const size_t tablet = units.blocks[block].tablet;
+      if (!known[tablet]) order.push_back(tablet);
+      known[tablet] = true;
+    };
+    if (Backwards() && units.grid < 0) {
+      for (size_t begin = 0; begin < units.size(); begin += kWindowUnits) {
+        for (size_t u = std::min(units.size(), begin + kWindowUnits); u > begin; --u) add(units.At(u - 1).block);
+      }
+    } else {
+      for (size_t b = 0; b < units.blocks.size(); ++b) {
+        if (units.HasBlock(b)) add(b);
+      }
+    }
+    return order;
+  }
 
   void Fail(size_t unit, Status status) {
     error_.Note(unit, std::move(status));
@@ -116,7 +142,7 @@ class UnitRunner {
       if (full && next_.load() > window_.begin) break;
       const size_t taken = next_.fetch_add(1);
       if (taken >= window_.end) break;
-      const size_t u = !IsGrouped() && scan_.top->Backwards() ? window_.begin + (window_.end - 1 - taken) : taken;
+      const size_t u = Backwards() ? window_.begin + (window_.end - 1 - taken) : taken;
       Status status = RunUnit(worker, u);
       if (!status.ok()) return Fail(u, std::move(status));
       NoteRun(u);
@@ -131,7 +157,7 @@ class UnitRunner {
     if (output != nullptr && output->MustWait()) return Status::Ok();
     LazyTablet& tablet = scan_.tablets[block.tablet];
     if (scan_.table != nullptr) {
-      if (!tablet.done) Read(*scan_.table->tablets[block.tablet], &tablet);
+      if (!tablet.done) Read(block.tablet, &tablet);
       TESSERA_TRY(tablet.status);
     }
     if (IsWanted(tablet.encoded)) {
@@ -156,15 +182,18 @@ class UnitRunner {
   }
 
   /// Encodes the tablet, or helps the worker that has begun.
-  void Read(const Tablet& from, LazyTablet* to) {
+  void Read(size_t number, LazyTablet* to) {
     const PhaseScope phase(Phase::kRead);
-    if (!to->begun.exchange(true)) Encode(from, to);
+    if (!to->begun.exchange(true)) Encode(number, to);
     if (!to->done) scan_.loops.HelpUntil([&] { return to->done.load(); });
   }
-  void Encode(const Tablet& from, LazyTablet* to) {
+  void Encode(size_t number, LazyTablet* to) {
     const auto start = Clock::now();
     const LoopRunner loop = [&](size_t n, const std::function<Status(size_t)>& f) { return scan_.loops.Run(n, f); };
-    Result<TabletEncoding> encoded = Caught([&] { return scan_.encoder->Encode(from, nullptr, loop); });
+    Result<TabletEncoding> encoded = Caught([&] {
+      scan_.ahead->Begin(number);
+      return scan_.encoder->Encode(*scan_.table->tablets[number], nullptr, loop);
+    });
     if (encoded.ok()) {
       to->encoded = std::move(*encoded);
     } else {
