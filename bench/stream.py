@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Columns on their way to a GPU, after NEC's paper on streaming compressed columns: pieces, ways, bytes a value.
+"""Columns on their way to a GPU, after NEC's paper on streaming compressed columns: pieces, ways, bytes a value. And from
+the disk.
 
     bench/stream.py BUILD_DIR           (make bench-stream)
 
 Environment variables choose what to do. Their defaults:
 
-    PARTS="pieces widths"
+    PARTS="pieces widths"  also: disk
     ROWS=100000000         values of a column
     PIECES="65536 262144 1048576 4194304 16777216 67108864"
     RUNS=5                 runs of a query, after one that reads the files
@@ -19,6 +20,8 @@ kernel behind each piece (sync_total), beside the next one (stream_total), from 
 kernel over the link; beside it Tessera's own scan of a column of 4 bytes in pieces of that size, streamed and piece by piece.
 widths: a scan of a column of random values of 4, 3, 2 and 1 bytes: the host with one thread and with all, the GPU with each
 SET transfer, without a column in its cache, and with all of them there. The column of 3 bytes is packed, the others are not.
+disk: a scan of a column of 4 bytes by a new process, with one thread and with all, none of whose file is in memory, beside
+the same files read by as many threads past the page cache (build/disk_bench). It needs no GPU.
 """
 
 import csv
@@ -27,7 +30,7 @@ import subprocess
 import sys
 
 import plot
-from measure import (ROOT, CsvFile, Failed, OtherLoad, Session, Table, environment, measure, measure_cold, same)
+from measure import (ROOT, CsvFile, Failed, OtherLoad, Session, Table, environment, measure, measure_cold, median, same)
 
 WAYS = ["transfer", "sync_total", "stream_total", "pageable_total", "zerocopy_total"]
 TRANSFERS = ["stream", "sync", "pageable", "zerocopy"]
@@ -54,14 +57,14 @@ class Stream:
         os.makedirs(self.out, exist_ok=True)
         self.csv = CsvFile(environment("CSV", ""), ["part", "name", "piece", "width", "ms", "gb_per_s", "values_per_s"])
 
-    def database(self):
+    def database(self, name="stream", widths=WIDTHS):
         """A table for each width, made once."""
-        database = os.path.join(self.build, "bench", f"stream-{self.rows}.tessera")
+        database = os.path.join(self.build, "bench", f"{name}-{self.rows}.tessera")
         if os.path.isdir(database):
             return database
         print(f"Making {self.rows:,} rows for each width", file=sys.stderr)
         script = []
-        for width in WIDTHS:
+        for width in widths:
             script += [f"SET compression = {'ratio' if width == 3 else 'none'};", f"CREATE TABLE v{width} (v BIGINT NOT NULL);"]
             for first in range(0, self.rows, BATCH):
                 last = min(self.rows, first + BATCH)
@@ -149,6 +152,49 @@ class Stream:
             session.close()
         plot.bars(os.path.join(self.out, "widths.svg"), "M values/s by bytes of a value", groups)
 
+    def direct_read(self, files, threads):
+        """Milliseconds that the disk takes."""
+        command = [os.path.join(self.build, "disk_bench"), "--threads", str(threads), *files]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            sys.exit(f"bench/stream.py: disk_bench: status {done.returncode}")
+        return float(next(csv.DictReader(done.stdout.splitlines()))["ms"])
+
+    def disk_part(self):
+        database = self.database("disk", [4])
+        files = sorted(os.path.join(database, name) for name in os.listdir(database) if name.startswith("tablet-"))
+        size = sum(map(os.path.getsize, files))
+        table = Table(f"{size / 1e6:,.0f} MB from the disk, medians of {self.runs} runs in turn", ("threads", 8), ("O_DIRECT ms", 12),
+                      ("GB/s", 8), ("cold scan ms", 12), ("GB/s", 8), ("% of O_DIRECT", 14), ("hot scan ms", 12))
+        expected = None
+        for threads in dict.fromkeys(["1", self.threads]):
+            times = {"direct": [], "cold": [], "hot": []}
+            for _ in range(self.runs):
+                forget_files(files)
+                times["direct"].append(self.direct_read(files, threads))
+                forget_files(files)
+                session = Session(self.build, database, "host", threads, 600)
+                for name in ("cold", "hot"):
+                    answer = session.run(self.query(4))
+                    times[name].append(answer.ms)
+                    if expected is not None and not same(expected, answer.rows):
+                        raise Failed(f"{self.query(4)}: {name} gives {answer.rows}, not {expected}")
+                    expected = answer.rows
+                session.close()
+            direct, cold, hot = (median(times[name]) for name in ("direct", "cold", "hot"))
+            table.row(int(threads), direct, size / direct * 1e-6, cold, size / cold * 1e-6, 100 * direct / cold, hot)
+            for name, ms in (("direct", direct), ("cold", cold), ("hot", hot)):
+                self.record(part="disk", name=f"{name}, {threads} threads", width=4, ms=ms, gb_per_s=size / ms * 1e-6,
+                            values_per_s=self.rows / ms * 1e3)
+
+
+def forget_files(files):
+    """So that nothing of them is in memory. REQUIRES: no process maps them."""
+    for path in files:
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())  # only what is on the disk can go
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
 
 def main():
     if len(sys.argv) != 2:
@@ -157,8 +203,8 @@ def main():
     bench = Stream(os.path.abspath(sys.argv[1]))
     parts = environment("PARTS", "pieces widths").split()
     for part in parts:
-        if part not in ("pieces", "widths"):
-            sys.exit(f"bench/stream.py: PARTS has pieces and widths, not '{part}'")
+        if part not in ("pieces", "widths", "disk"):
+            sys.exit(f"bench/stream.py: PARTS has pieces, widths and disk, not '{part}'")
     for part in parts:
         load = OtherLoad()
         try:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The benchmark scripts on columns and streams run to their ends, on tiny data: bench/compression.py on the host, bench/stream.py
-and bench/model.py on the emulated GPU. What they print is no figure; that rows are equal in all ways is what they check.
+"""The benchmark scripts on columns and streams run to their ends, on tiny data: bench/compression.py and the disk part of
+bench/stream.py on the host, the rest of it and bench/model.py on the emulated GPU. What they print is no figure; that rows are equal in all ways is what they check.
 
     tests/bench_test.py BUILD_DIR
 
@@ -86,6 +86,21 @@ def test_stream():
     return None
 
 
+def test_disk():
+    if not all(os.path.exists(os.path.join(BUILD, name)) for name in ("tessera", "disk_bench")):
+        return "the programs were not built"
+    with tempfile.NamedTemporaryFile() as file:
+        try:
+            os.close(os.open(file.name, os.O_RDONLY | os.O_DIRECT))
+        except OSError:
+            return f"no O_DIRECT in {tempfile.gettempdir()}"
+    rows = run("stream.py", {name: name for name in ("tessera", "disk_bench")}, [], ROWS="100000", PARTS="disk")
+    names = [row["name"] for row in rows]
+    holds(names == [f"{way}, {threads} threads" for threads in (1, 2) for way in ("direct", "cold", "hot")], str(names))
+    holds(all(float(row["ms"]) > 0 and float(row["gb_per_s"]) > 0 for row in rows), "a rate is 0")
+    return None
+
+
 def test_model():
     programs = emulated("tessera", "transfer_bench")
     if programs is None:
@@ -102,7 +117,7 @@ def test_model():
 
 def main():
     failed = passed = 0
-    for test in (test_compression, test_stream, test_model):
+    for test in (test_compression, test_stream, test_disk, test_model):
         try:
             skipped = test()
             print(f"skipped {test.__name__}: {skipped}" if skipped else f"ok     {test.__name__}")
