@@ -190,7 +190,7 @@ tsan:  ##test The host tests with the thread sanitizer, in build/tsan
 torture:  ##test The campaigns of tests/torture, SECONDS=300 each
 	@$(if $(NOBUILD),,tests/setup build)
 	@$(MAKE) --no-print-directory torture-run
-torture-run: $(if $(NOBUILD),,torture-programs programs $(filter %/torture_cuda_calls,$(EMULATED)))
+torture-run: $(if $(NOBUILD),,torture-programs programs $(filter $(B)/emulated/torture_%,$(EMULATED)))
 	@SECONDS_EACH=$(SECONDS) tests/run torture $(B)
 fuzz-tablets:  ##test Packed tablet files of a stranger under the address and undefined-behaviour sanitizers, SECONDS=300
 	@$(MAKE) --no-print-directory B=$(B)/asan SANITIZE=address,undefined NOCUDA=1 $(B)/asan/torture_packed_trees

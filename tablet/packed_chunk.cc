@@ -168,6 +168,11 @@ const char* UnpackChunk(const ChunkDescriptor& d, const uint8_t* file, bool code
   return nullptr;
 }
 
+const char* CheckPackedCodes(const ChunkDescriptor& d, uint32_t rows, const uint8_t* file) {
+  PackedTree tree;
+  return ParsePackedStream(file + d.streams[kCodes].offset, d.streams[kCodes].bytes, rows, d.width, IsFloat(d), &tree);
+}
+
 std::string DescribeChunk(const ChunkDescriptor& d, uint32_t rows, const uint8_t* file) {
   const auto describe = [&](Stream s) -> std::string {
     if (IsPacked(d, s)) {

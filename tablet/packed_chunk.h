@@ -26,6 +26,10 @@ uint64_t UnpackedBytes(const ChunkDescriptor& descriptor, uint32_t rows, Stream 
 const char* UnpackChunk(const ChunkDescriptor& descriptor, const uint8_t* file, bool codes, uint8_t* out, Chunk* chunk);
 uint64_t UnpackedRoom(const ChunkDescriptor& descriptor, uint32_t rows, bool codes);
 
+/// Why the packed codes of a chunk are no tree of schemes, nullptr if they are. What depends on their values is not looked
+/// at.
+const char* CheckPackedCodes(const ChunkDescriptor& descriptor, uint32_t rows, const uint8_t* file);
+
 /// What the codes of a chunk of floating-point numbers are.
 ScaledCodes ScaledCodesOf(const ChunkDescriptor& descriptor);
 

@@ -82,6 +82,10 @@ struct Chunk {
     const uint64_t begin = entry_offsets[code], end = entry_offsets[code + 1];
     return begin <= end && end <= text_bytes ? std::string_view(entry_bytes + begin, end - begin) : std::string_view();
   }
+  /// The greatest code that is not NULL. REQUIRES: width is 1 .. 8.
+  uint64_t GreatestCode() const {
+    return encoding == Encoding::kDictionary ? entries - 1 : static_cast<uint64_t>(max) - static_cast<uint64_t>(min);
+  }
   /// Bytes of all streams, as stored.
   uint64_t encoded_bytes = 0;
 };
@@ -110,8 +114,12 @@ class Tablet {
   /// Chunk of column `column`; its checksum is verified the first time, and packed streams are unpacked. Errors: kCorrupt,
   /// kIo, with the file's name.
   virtual Result<ChunkPointer> Chunk(int column) const = 0;
-  /// The same, but codes that are packed may not be unpacked: Chunk::codes is nullptr then.
+  /// The same, but codes that are packed may not be unpacked: Chunk::codes is nullptr then, and AreCodesChecked(column)
+  /// says whether they are known to unpack to what the chunk says. If they are not, whoever unpacks them looks, and either
+  /// notes that they are right or asks Chunk() for the error.
   virtual Result<ChunkPointer> PackedChunk(int column) const { return Chunk(column); }
+  virtual bool AreCodesChecked(int) const { return true; }
+  virtual void NoteCodesChecked(int) const {}
   /// The chunk without what is in its streams, which are neither read nor to be read: type, encoding, counts, least and
   /// greatest value. Errors: as Chunk().
   virtual Result<ChunkPointer> Describe(int column) const { return Chunk(column); }

@@ -215,16 +215,19 @@ const char* CheckChecksum(const ChunkDescriptor& descriptor, const uint8_t* file
   return nullptr;
 }
 
-const char* CheckContents(Chunk* checked) {
-  const Chunk& chunk = *checked;
+const char* CheckContents(Chunk* chunk) {
+  const char* const reason = CheckTexts(chunk);
+  return reason != nullptr ? reason : CheckCodes(*chunk);
+}
+
+const char* CheckTexts(Chunk* chunk) {
+  return chunk->entry_offsets == nullptr ? nullptr : CheckEntries(*chunk, chunk->text_bytes, &chunk->longest_entry);
+}
+
+const char* CheckCodes(const Chunk& chunk) {
   uint32_t nulls = chunk.null_count;
   bool in_range = true;
-  if (chunk.entry_offsets != nullptr) {
-    if (const char* reason = CheckEntries(chunk, chunk.text_bytes, &checked->longest_entry)) return reason;
-  }
-  const uint64_t greatest = chunk.encoding == Encoding::kDictionary
-                                ? chunk.entries - 1
-                                : static_cast<uint64_t>(chunk.max) - static_cast<uint64_t>(chunk.min);
+  const uint64_t greatest = chunk.GreatestCode();
   switch (chunk.width) {
     case 0:
       if (chunk.null_bytes != nullptr) {
@@ -347,6 +350,7 @@ TabletFile::TabletFile(std::string path, const TabletIdentity& identity, std::sh
       identity_(identity),
       types_(std::move(types)),
       verified_(std::make_unique<std::atomic<const tessera::Chunk*>[]>(types_->size())),
+      codes_checked_(std::make_unique<std::atomic<bool>[]>(types_->size())),
       given_(mapping != nullptr),
       mapping_(mapping) {}
 
@@ -454,24 +458,6 @@ ChunkDescriptor TabletFile::DescriptorOf(int column) const {
   return d;
 }
 
-namespace {
-
-/// Memory for what is unpacked only to be checked. It stays with the thread: pages that are new each time would cost
-/// more than unpacking.
-uint8_t* RoomForChecks(uint64_t bytes) {
-  thread_local std::unique_ptr<uint8_t[], UnpackedChunk::Free> room;
-  thread_local uint64_t size = 0;
-  if (size < bytes) {
-    size = 0;
-    room.reset();
-    room.reset(static_cast<uint8_t*>(::operator new[](bytes, UnpackedChunk::kAlignment)));
-    size = bytes;
-  }
-  return room.get();
-}
-
-}  // namespace
-
 Status TabletFile::Verify(int column, bool codes) const {
   const ChunkDescriptor d = DescriptorOf(column);
   if (d.bytes == 0) return {};
@@ -480,28 +466,39 @@ Status TabletFile::Verify(int column, bool codes) const {
   ReadSoon(start, start + d.bytes);
   tessera::Chunk* const chunk = &chunks_[static_cast<size_t>(column)];
   const char* reason = CheckChecksum(d, mapping_);
-  if (reason == nullptr && d.packed == 0) reason = CheckContents(chunk);
-  // What is packed is checked as what it unpacks to, which is kept if it is wanted.
-  if (reason == nullptr && d.packed != 0) {
-    const uint64_t room = UnpackedRoom(d, identity_.rows, true);
-    std::shared_ptr<UnpackedChunk> kept;
-    if (codes || d.width == 0) kept = std::make_shared<UnpackedChunk>(room, *chunk, weak_from_this(), column);
-    tessera::Chunk checked = *chunk;
-    reason = UnpackChunk(d, mapping_, true, kept != nullptr ? kept->streams.get() : RoomForChecks(room), &checked);
-    if (reason == nullptr) reason = CheckContents(&checked);
-    if (reason == nullptr) {
-      chunk->longest_entry = checked.longest_entry;
-      if (unpacked_.empty()) unpacked_.resize(types_->size());
-      if (kept != nullptr) {
-        checked.packed_entries = false;
-        kept->chunk = checked;
-        unpacked_[static_cast<size_t>(column)].whole = kept;
-        KeepUnpacked(kept);
-      }
-    }
+  if (reason == nullptr) {
+    reason = d.packed == 0 ? CheckContents(chunk) : VerifyPacked(column, codes || !IsPacked(d, kCodes), d, chunk);
   }
   if (reason != nullptr) return Corrupt("column " + std::to_string(column + 1) + ": " + reason);
   return {};
+}
+
+const char* TabletFile::VerifyPacked(int column, bool codes, const ChunkDescriptor& d, tessera::Chunk* chunk) const {
+  if (unpacked_.empty()) unpacked_.resize(types_->size());
+  UnpackedColumn& of = unpacked_[static_cast<size_t>(column)];
+  const uint64_t room = UnpackedRoom(d, identity_.rows, codes);
+  if (room == 0) {  // nothing but codes is packed
+    const char* const reason = CheckTexts(chunk);
+    return reason != nullptr ? reason : CheckPackedCodes(d, identity_.rows, mapping_);
+  }
+  const auto kept = std::make_shared<UnpackedChunk>(room, *chunk, weak_from_this(), column);
+  const char* reason = UnpackChunk(d, mapping_, codes, kept->streams.get(), &kept->chunk);
+  if (reason == nullptr) reason = codes ? CheckContents(&kept->chunk) : CheckTexts(&kept->chunk);
+  if (reason == nullptr && !codes) reason = CheckPackedCodes(d, identity_.rows, mapping_);
+  if (reason != nullptr) return reason;
+  chunk->longest_entry = kept->chunk.longest_entry;
+  if (codes) NoteCodesChecked(column);
+  (codes ? of.whole : of.entries) = kept;
+  KeepUnpacked(kept);
+  return nullptr;
+}
+
+bool TabletFile::AreCodesChecked(int column) const {
+  return codes_checked_[static_cast<size_t>(column)].load(std::memory_order_relaxed);
+}
+
+void TabletFile::NoteCodesChecked(int column) const {
+  codes_checked_[static_cast<size_t>(column)].store(true, std::memory_order_relaxed);
 }
 
 Result<ChunkPointer> TabletFile::Chunk(int column) const { return Find(column, true); }
@@ -535,9 +532,10 @@ Result<ChunkPointer> TabletFile::Unpacked(int column, bool codes) const {
   if (unpacked == nullptr) {
     unpacked = std::make_shared<UnpackedChunk>(UnpackedRoom(d, identity_.rows, codes),
                                                chunks_[static_cast<size_t>(column)], weak_from_this(), column);
-    if (const char* reason = UnpackChunk(d, mapping_, codes, unpacked->streams.get(), &unpacked->chunk)) {
-      return Corrupt("column " + std::to_string(column + 1) + ": " + reason);
-    }
+    const char* reason = UnpackChunk(d, mapping_, codes, unpacked->streams.get(), &unpacked->chunk);
+    if (reason == nullptr && codes && !AreCodesChecked(column)) reason = CheckCodes(unpacked->chunk);
+    if (reason != nullptr) return Corrupt("column " + std::to_string(column + 1) + ": " + reason);
+    if (codes) NoteCodesChecked(column);
     // Zeros in the place of the file's bytes may be codes without meaning.
     if (FileMapping::any_lost() && file_.lost()) return Corrupt(kLost);
     (codes ? of.whole : of.entries) = unpacked;

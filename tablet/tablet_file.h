@@ -55,6 +55,8 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
   uint64_t weight() const override { return identity_.file_bytes; }
   Result<ChunkPointer> Chunk(int column) const override;
   Result<ChunkPointer> PackedChunk(int column) const override;
+  bool AreCodesChecked(int column) const override;
+  void NoteCodesChecked(int column) const override;
   /// (For reading min, max and counts without paging the streams in.)
   Result<ChunkPointer> Describe(int column) const override;
   uint64_t Expect(const std::vector<int>& columns, bool again) const override;
@@ -70,6 +72,9 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
   Status Corrupt(const std::string& reason) const;
   /// `codes`: whether somebody wants them unpacked. REQUIRES: mutex_ held.
   Status Verify(int column, bool codes) const;
+  /// What is packed is checked as what it unpacks to, which is kept. Codes that nobody wants unpacked are left as they
+  /// are: a device unpacks and checks them faster, and a scan may skip the tablet. REQUIRES: as Verify.
+  const char* VerifyPacked(int column, bool codes, const ChunkDescriptor& d, tessera::Chunk* chunk) const;
   ChunkDescriptor DescriptorOf(int column) const;
   /// The disk begins to read bytes [begin, end). REQUIRES: mapping_ is set.
   void ReadSoon(uint64_t begin, uint64_t end) const;
@@ -86,6 +91,7 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
 
   /// Verified chunks; null until the first Chunk() of the column. Written under mutex_, read without.
   const std::unique_ptr<std::atomic<const tessera::Chunk*>[]> verified_;
+  const std::unique_ptr<std::atomic<bool>[]> codes_checked_;  ///< packed ones; the others are when they are verified
   mutable std::mutex mutex_;
   mutable std::atomic<bool> open_{false};
   const bool given_;  ///< the mapping was not made here

@@ -98,5 +98,8 @@ const char* CheckChecksum(const ChunkDescriptor& descriptor, const uint8_t* file
 /// Why the streams of a chunk, unpacked, contradict its descriptor (a code without meaning, offsets out of order, a wrong
 /// NULL count); nullptr if they do not. Reads every byte of them; sets the chunk's longest_entry.
 const char* CheckContents(Chunk* chunk);
+/// The same of its texts alone, and of all but those.
+const char* CheckTexts(Chunk* chunk);
+const char* CheckCodes(const Chunk& chunk);
 
 }  // namespace tessera

@@ -147,8 +147,11 @@ Status ColumnCache::Unpack(Unpacking* unpacking) {
             "Restore the file from a copy, or drop the table and load it again."};
   }
   const uint64_t arrived = (unpacking->plan.packed_bytes + 255) / 256 * 256;
-  CUDA_TRY(
-      StartUnpack(unpacking->plan, unpacking->memory, unpacking->out, unpacking->memory + arrived, unpack_stream_));
+  CUDA_TRY(StartUnpack(unpacking->plan, unpacking->memory, unpacking->out, unpacking->memory + arrived,
+                       unpacking->found, unpack_stream_));
+  if (unpacking->found != nullptr) {
+    CUDA_TRY(StartCheck(unpacking->plan, unpacking->out, unpacking->found, unpack_stream_));
+  }
   Free(unpacking, unpack_stream_);
   return Status::Ok();
 }
@@ -157,12 +160,52 @@ void ColumnCache::Free(Unpacking* unpacking, cudaStream_t behind) {
   if (unpacking->memory != nullptr) IgnoreError(cudaFreeAsync(std::exchange(unpacking->memory, nullptr), behind));
 }
 
+Status ColumnCache::PrepareChecks(Copies* copies) {
+  size_t unchecked = 0;
+  for (const auto& unpacking : copies->unpackings) unchecked += !unpacking->unchecked.expired();
+  if (unchecked == 0) return Status::Ok();
+  const uint64_t bytes = unchecked * sizeof(FoundCodes);
+  TESSERA_ASSIGN(uint8_t* const memory, Allocate(bytes));
+  copies->found = reinterpret_cast<FoundCodes*>(memory);
+  CUDA_TRY(cudaMemsetAsync(copies->found, 0, bytes, stream_));
+  FoundCodes* next = copies->found;
+  for (const auto& unpacking : copies->unpackings) {
+    if (!unpacking->unchecked.expired()) unpacking->found = next++;
+  }
+  return Status::Ok();
+}
+
+Status ColumnCache::Check(const Copies& copies, cudaStream_t stream) {
+  if (copies.found == nullptr) return Status::Ok();
+  std::vector<const Unpacking*> checked;
+  for (const auto& unpacking : copies.unpackings) {
+    if (unpacking->found != nullptr) checked.push_back(unpacking.get());
+  }
+  std::vector<FoundCodes> found(checked.size());
+  CUDA_TRY(cudaStreamWaitEvent(stream, copies.done, 0));
+  CUDA_TRY(
+      cudaMemcpyAsync(found.data(), copies.found, found.size() * sizeof(FoundCodes), cudaMemcpyDeviceToHost, stream));
+  CUDA_TRY(cudaStreamSynchronize(stream));
+  for (size_t i = 0; i < checked.size(); ++i) {
+    const std::shared_ptr<const Tablet> tablet = checked[i]->unchecked.lock();
+    if (tablet == nullptr) continue;
+    if (!AreRight(checked[i]->plan, found[i])) {
+      // The host says what it is.
+      TESSERA_TRY(tablet->Chunk(checked[i]->column).status());
+      return {ErrorCode::kInternal, "the GPU does not unpack \"" + tablet->path() + "\" to what the host does"};
+    }
+    tablet->NoteCodesChecked(checked[i]->column);
+  }
+  return Status::Ok();
+}
+
 /// What is unpacked and read by no launch may be dropped at once, on the stream of the copies.
 void ColumnCache::WaitForUnpacking() { IgnoreError(cudaStreamSynchronize(unpack_stream_)); }
 
 void ColumnCache::GiveBack(Copies* copies) {
   for (const auto& unpacking : copies->unpackings) Free(unpacking.get(), stream_);
   copies->unpackings.clear();
+  if (copies->found != nullptr) IgnoreError(cudaFreeAsync(std::exchange(copies->found, nullptr), unpack_stream_));
   unpacking_bytes_ -= std::exchange(copies->unpacking_bytes, 0);
 }
 
@@ -259,6 +302,11 @@ Status ColumnCache::StartCopies(int threads, CopiesList* started) {
   }
   pending_.clear();
   const uint64_t total = std::exchange(pending_bytes_, 0);
+  if (const Status status = PrepareChecks(copies.get()); !status.ok()) {
+    GiveBack(copies.get());
+    Forget(&copies->pieces);
+    return status;
+  }
   copies->left = parts.size();
   copies->started = std::chrono::steady_clock::now();
   // The rest of a batch goes the way of what was started before, so that the caller is free.
@@ -307,6 +355,8 @@ Status ColumnCache::FinishOne(Copies* copies, cudaStream_t stream, double* milli
     const PhaseScope phase(Phase::kTransfer);
     std::unique_lock<std::mutex> lock(mutex_);
     issued_.wait(lock, [&] { return copies->left == 0; });
+    lock.unlock();
+    if (copies->error.ok()) copies->error = Check(*copies, stream);
   }
   GiveBack(copies);
   if (!copies->error.ok()) {
@@ -345,8 +395,10 @@ void ColumnCache::Abandon(CopiesList* copies) {
     abandoned->left -= left;
     issued_.wait(lock, [&] { return abandoned->left == 0; });
     WaitForUnpacking();
+    const bool unchecked = abandoned->found != nullptr;
     GiveBack(abandoned.get());
-    if (!abandoned->error.ok()) gone.insert(gone.end(), abandoned->pieces.begin(), abandoned->pieces.end());
+    if (!abandoned->error.ok() || unchecked)
+      gone.insert(gone.end(), abandoned->pieces.begin(), abandoned->pieces.end());
   }
   copies->clear();
   Forget(&gone);
@@ -448,6 +500,10 @@ Result<const uint8_t*> ColumnCache::FetchPacked(TabletPieces* of, int column, co
   if (place >= of->pieces.size() || of->pieces[place] == nullptr) {
     auto unpacking = std::make_unique<Unpacking>();
     TESSERA_ASSIGN(unpacking->plan, PlanUnpack(chunk));
+    unpacking->column = column;
+    if (const auto tablet = of->tablet.lock(); tablet != nullptr && !tablet->AreCodesChecked(column)) {
+      unpacking->unchecked = tablet;
+    }
     const uint64_t arriving = (chunk.packed_bytes + 255) / 256 * 256;
     unpacking->bytes = arriving + unpacking->plan.scratch_bytes;
     TESSERA_TRY(AddPiece(of, place, chunk.codes_bytes, false).status());

@@ -81,7 +81,8 @@ class ColumnCache {
   /// Whether Finish would return at once.
   bool AreIssued(const CopiesList& copies);
   /// Makes `stream` wait for these copies, once all of them are on their way. `*milliseconds` grows by the time until
-  /// then, without what the copies before them took. After an error the pieces that did not come are gone.
+  /// then, without what the copies before them took. Waits until they have come if codes among them are unpacked for the
+  /// first time, which are checked on the device. After an error the pieces are gone.
   Status Finish(CopiesList* copies, cudaStream_t stream, double* milliseconds);
   /// Forgets pieces that were fetched and not copied, those of `copies` among them.
   void Abandon(CopiesList* copies);
@@ -117,6 +118,9 @@ class ColumnCache {
     uint8_t* memory = nullptr;  ///< the packed stream, then scratch
     uint64_t bytes = 0;
     uint8_t* out = nullptr;
+    std::weak_ptr<const Tablet> unchecked;  ///< nobody has unpacked the codes of this tablet's column before
+    int column = 0;
+    FoundCodes* found = nullptr;  ///< on the device, of Copies::found; nullptr: is not checked
   };
   struct Pending {
     std::list<Piece>::iterator piece;
@@ -166,6 +170,10 @@ class ColumnCache {
   bool MaySpread(int threads) const {
     return threads > 1 && transfer_ != Transfer::kSync && transfer_ != Transfer::kPageable;
   }
+  /// Makes room for what is found in codes that are unpacked for the first time.
+  Status PrepareChecks(Copies* copies);
+  /// Waits for that, and tells the tablets. `stream`: waits with the caller. Errors: kCorrupt.
+  Status Check(const Copies& copies, cudaStream_t stream);
   /// What was not unpacked, and the memory that unpacking took.
   void GiveBack(Copies* copies);
   void WaitForUnpacking();
@@ -226,6 +234,7 @@ struct ColumnCache::Copies {
   std::vector<std::list<Piece>::iterator> pieces;
   std::vector<std::unique_ptr<Unpacking>> unpackings;
   uint64_t unpacking_bytes = 0;  ///< of their memory
+  FoundCodes* found = nullptr;   ///< on the device, of those that are unchecked; nullptr: none is
   size_t left = 0;               ///< parts that are not yet on their way
   Status error;                  ///< the first one
   cudaEvent_t done = nullptr;

@@ -31,7 +31,6 @@ constexpr size_t kBoundTogether = 64, kExpectedTablets = 4096;
 /// What several threads read of tablets before the copies of the first start: 64 MiB are checked in some milliseconds,
 /// and keep the link busy for one.
 constexpr uint64_t kSharedBytes = uint64_t{64} << 20;
-constexpr size_t kEncoders = 6;
 
 /// Binds up to `most` tablets from `first` on. true: one took so long that several threads should do it, and it was the
 /// last one. `ahead` may be nullptr.
@@ -128,8 +127,8 @@ tessera::Result<vm::TabletEncoding>& TabletFeed::Encode(size_t number, const vm:
   if (number >= encoded_from_ && number < encoded_from_ + encoded_.size()) return encoded_[number - encoded_from_];
   encoded_.clear();
   encoded_from_ = number;
-  const size_t threads = std::min(static_cast<size_t>(Threads(context_)), kEncoders),
-               count = SharedTablets(number, threads), workers = std::min(threads, count);
+  const size_t threads = static_cast<size_t>(Threads(context_)), count = SharedTablets(number, threads),
+               workers = std::min(threads, count);
   if (!encoding_is_slow_ || workers == 1) {
     encoding_is_slow_ =
         EncodeTablets(encoder_, table, number, kBoundTogether, like, ahead_.get(), context_.pool, &encoded_);
@@ -187,7 +186,7 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
   uint64_t bytes = 0, rows = 0, started = 0;
   while (!AtEnd() && started + copied_ < kCopiedPerLaunch) {
     if (context_.cancel != nullptr && context_.cancel->load(std::memory_order_relaxed)) return Cancelled();
-    if (rows + table.tablets[next_]->rows() > kRowsPerLaunch) break;
+    if (!batch->tablets.empty() && rows + table.tablets[next_]->rows() > kRowsPerLaunch) break;
     if (gpu_.cache.IsUnpackingMuch()) {
       if (!batch->tablets.empty()) break;
       if (others_under_way) return false;

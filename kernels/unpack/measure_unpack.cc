@@ -33,7 +33,7 @@ tessera::Result<double> MeasureUnpack(const Chunk& chunk, GpuDevice* gpu, std::v
     CUDA_TRY(cudaEventRecord(gpu->begin, gpu->stream));
     for (uint64_t i = 0; i < copies; ++i) {
       CUDA_TRY(StartUnpack(plan, packed.As<uint8_t>() + i * packed_bytes, out.As<uint8_t>() + i * out_bytes,
-                           unpack_scratch.As<uint8_t>(), gpu->stream));
+                           unpack_scratch.As<uint8_t>(), nullptr, gpu->stream));
     }
     CUDA_TRY(cudaEventRecord(gpu->end, gpu->stream));
     CUDA_TRY(cudaEventSynchronize(gpu->end));

@@ -52,15 +52,30 @@ __global__ void AddToAll(uint64_t base, uint32_t values, Value* out) {
   if (i < values) out[i] = static_cast<Value>(out[i] + base);
 }
 
-/// Lengths of 2 bits each, behind them the values.
+__device__ void NoteWrong(FoundCodes* found) {
+  if (found != nullptr) atomicOr(&found->wrong, 1u);
+}
+
+/// Lengths of 2 bits each, behind them the values, which have `size` bytes.
 template <class Value>
-__global__ void GatherBytes(const uint8_t* bytes, const uint32_t* lengths, const uint32_t* starts, uint32_t values,
-                            uint64_t base, Value* out) {
+__global__ void GatherBytes(const uint8_t* bytes, uint64_t size, const uint32_t* lengths, const uint32_t* starts,
+                            uint32_t values, uint64_t base, Value* out, FoundCodes* found) {
   const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= values) return;
+  const uint32_t end = starts[i] + lengths[i];
+  if (end > size || (i == values - 1 && end != size)) NoteWrong(found);
+  if (end > size) return;
   uint32_t value = 0;
   for (uint32_t b = 0; b < lengths[i]; ++b) value |= static_cast<uint32_t>(bytes[starts[i] + b]) << (8 * b);
   out[i] = static_cast<Value>(value + base);
+}
+
+/// Each run ends behind the one before it, and the last one with the last row. (A sum that went round 2^32 is less than
+/// the one before.)
+__global__ void CheckRuns(const uint32_t* ends, uint32_t count, uint32_t rows, FoundCodes* found) {
+  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  if (ends[i] <= (i == 0 ? 0 : ends[i - 1]) || (i == count - 1 && ends[i] != rows)) NoteWrong(found);
 }
 
 /// The first run that ends behind `row`, among [low, high].
@@ -89,20 +104,61 @@ __global__ void ExpandRuns(const Value* runs, const uint32_t* ends, uint32_t cou
 }
 
 template <class Value>
-__global__ void LookUp(const Value* dictionary, const uint32_t* numbers, uint32_t values, Value* out) {
+__global__ void LookUp(const Value* dictionary, uint32_t entries, const uint32_t* numbers, uint32_t values, Value* out,
+                       FoundCodes* found) {
   const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < values) out[i] = dictionary[numbers[i]];
+  if (i >= values) return;
+  if (numbers[i] < entries) {
+    out[i] = dictionary[numbers[i]];
+  } else {
+    NoteWrong(found);
+  }
 }
 
 template <class Value>
 __global__ void FindBits(const uint64_t* bitmaps, const Value* dictionary, uint32_t entries, uint32_t values,
-                         Value* out) {
+                         Value* out, FoundCodes* found) {
   const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= values) return;
   const uint64_t words = (uint64_t{values} + 63) / 64;
+  uint32_t bits = 0;
   for (uint32_t d = 0; d < entries; ++d) {
-    if ((bitmaps[d * words + i / 64] >> (i % 64) & 1) != 0) out[i] = dictionary[d];
+    if ((bitmaps[d * words + i / 64] >> (i % 64) & 1) == 0) continue;
+    out[i] = dictionary[d];
+    ++bits;
   }
+  const bool behind = i < entries && values % 64 != 0 && bitmaps[i * words + words - 1] >> (values % 64) != 0;
+  if (bits != 1 || behind) NoteWrong(found);
+}
+
+/// A thread looks at 16 bytes.
+template <class Value>
+__global__ void CheckCodes(const Value* codes, uint32_t values, uint64_t greatest, bool has_nulls, uint64_t null_code,
+                           FoundCodes* found) {
+  constexpr uint32_t kEach = 16 / sizeof(Value);
+  const uint32_t first = (blockIdx.x * blockDim.x + threadIdx.x) * kEach;
+  uint32_t nulls = 0;
+  bool wrong = false;
+  if (first < values) {
+    union {
+      uint4 vector;
+      Value values[kEach];
+    } read;
+    // (Streams have room for whole vectors.)
+    read.vector = *reinterpret_cast<const uint4*>(codes + first);
+#pragma unroll
+    for (uint32_t i = 0; i < kEach; ++i) {
+      if (first + i >= values) continue;
+      const bool is_null = has_nulls && read.values[i] == static_cast<Value>(null_code);
+      nulls += is_null;
+      wrong |= !is_null && read.values[i] > greatest;
+    }
+  }
+  const bool any = __any_sync(~0u, wrong) != 0;
+  nulls = __reduce_add_sync(~0u, nulls);
+  if (threadIdx.x % 32 != 0) return;
+  if (any) NoteWrong(found);
+  if (nulls != 0) atomicAdd(&found->nulls, nulls);
 }
 
 template <class Value>
@@ -133,8 +189,8 @@ __global__ void ToFloatingPoint(const uint64_t* numbers, const Scale scale, uint
 /// Starts the kernels of a tree, or only counts the scratch memory that they take.
 class Starter {
  public:
-  Starter(const UnpackPlan& plan, const uint8_t* packed, uint8_t* scratch, cudaStream_t stream)
-      : plan_(plan), packed_(packed), scratch_(scratch), stream_(stream) {}
+  Starter(const UnpackPlan& plan, const uint8_t* packed, uint8_t* scratch, FoundCodes* found, cudaStream_t stream)
+      : plan_(plan), packed_(packed), scratch_(scratch), found_(found), stream_(stream) {}
 
   /// The next node and those below it; `base` is added to each value.
   template <class Value>
@@ -161,7 +217,8 @@ class Starter {
         error = Sum(false, lengths, starts, values);
         if (error == cudaSuccess && Starts(values)) {
           const uint8_t* const bytes = payload + PackedWords(values, 2) * 8;
-          GatherBytes<Value><<<blocks, kThreads, 0, stream_>>>(bytes, lengths, starts, values, base, out);
+          const uint64_t size = node.parameter;
+          GatherBytes<Value><<<blocks, kThreads, 0, stream_>>>(bytes, size, lengths, starts, values, base, out, found_);
         }
         break;
       }
@@ -249,6 +306,10 @@ class Starter {
     cudaError_t error = Next(base, runs);
     if (error == cudaSuccess) error = Next(1, ends);
     if (error == cudaSuccess) error = Sum(true, ends, ends, count);
+    if (error == cudaSuccess && Starts(count) && found_ != nullptr) {
+      CheckRuns<<<BlocksOf(count, kThreads), kThreads, 0, stream_>>>(ends, count, node.values, found_);
+      error = cudaGetLastError();
+    }
     if (error == cudaSuccess && Starts(node.values)) {
       const uint32_t blocks = BlocksOf(node.values, kRunRows);
       ExpandRuns<Value><<<blocks, kThreads, 0, stream_>>>(runs, ends, count, node.values, out);
@@ -265,7 +326,7 @@ class Starter {
     if (static_cast<Scheme>(node.scheme) == Scheme::kBitmap) {
       if (error == cudaSuccess && Starts(node.values)) {
         const uint64_t* const bitmaps = reinterpret_cast<const uint64_t*>(packed_ + node.offset);
-        FindBits<Value><<<blocks, kThreads, 0, stream_>>>(bitmaps, dictionary, entries, node.values, out);
+        FindBits<Value><<<blocks, kThreads, 0, stream_>>>(bitmaps, dictionary, entries, node.values, out, found_);
         error = cudaGetLastError();
       }
       return error;
@@ -273,7 +334,7 @@ class Starter {
     uint32_t* const numbers = Scratch<uint32_t>(node.values);
     if (error == cudaSuccess) error = Next(0, numbers);
     if (error == cudaSuccess && Starts(node.values)) {
-      LookUp<Value><<<blocks, kThreads, 0, stream_>>>(dictionary, numbers, node.values, out);
+      LookUp<Value><<<blocks, kThreads, 0, stream_>>>(dictionary, entries, numbers, node.values, out, found_);
       error = cudaGetLastError();
     }
     return error;
@@ -282,6 +343,7 @@ class Starter {
   const UnpackPlan& plan_;
   const uint8_t* const packed_;
   uint8_t* const scratch_;  ///< nullptr: count
+  FoundCodes* const found_;
   const cudaStream_t stream_;
   size_t next_ = 0;
   uint64_t used_ = 0;
@@ -300,6 +362,13 @@ cudaError_t Run(const UnpackPlan& plan, Starter* starter, uint8_t* out) {
   }
 }
 
+template <class Value>
+void Check(const UnpackPlan& plan, const uint8_t* codes, FoundCodes* found, cudaStream_t stream) {
+  const uint32_t blocks = BlocksOf(plan.rows, kThreads * (16 / sizeof(Value)));
+  CheckCodes<Value><<<blocks, kThreads, 0, stream>>>(reinterpret_cast<const Value*>(codes), plan.rows, plan.greatest,
+                                                     plan.scaled.has_nulls, plan.scaled.null_code, found);
+}
+
 }  // namespace
 
 tessera::Result<UnpackPlan> PlanUnpack(const Chunk& chunk) {
@@ -308,19 +377,39 @@ tessera::Result<UnpackPlan> PlanUnpack(const Chunk& chunk) {
   plan.rows = chunk.rows;
   plan.scaled = {static_cast<uint64_t>(chunk.base), chunk.null_code, chunk.has_nulls, chunk.type.id == TypeId::kReal};
   plan.packed_bytes = chunk.packed_bytes;
+  plan.greatest = chunk.GreatestCode();
+  plan.nulls = chunk.null_count;
   const char* const reason = ParsePackedStream(chunk.packed_codes, chunk.packed_bytes, chunk.rows, chunk.width,
                                                chunk.type.IsFloat(), &plan.tree);
   if (reason != nullptr) return Status(ErrorCode::kCorrupt, std::string("a chunk that was right has ") + reason);
-  Starter count(plan, nullptr, nullptr, nullptr);
+  Starter count(plan, nullptr, nullptr, nullptr, nullptr);
   CUDA_TRY(Run(plan, &count, nullptr));
   plan.scratch_bytes = std::max<uint64_t>(count.scratch_bytes(), kAlignment);  // 0 would be no memory at all
   return plan;
 }
 
 cudaError_t StartUnpack(const UnpackPlan& plan, const uint8_t* packed, uint8_t* out, uint8_t* scratch,
-                        cudaStream_t stream) {
-  Starter starter(plan, packed, scratch, stream);
+                        FoundCodes* found, cudaStream_t stream) {
+  Starter starter(plan, packed, scratch, found, stream);
   return Run(plan, &starter, out);
+}
+
+cudaError_t StartCheck(const UnpackPlan& plan, const uint8_t* codes, FoundCodes* found, cudaStream_t stream) {
+  switch (plan.width) {
+    case 1:
+      Check<uint8_t>(plan, codes, found, stream);
+      break;
+    case 2:
+      Check<uint16_t>(plan, codes, found, stream);
+      break;
+    case 4:
+      Check<uint32_t>(plan, codes, found, stream);
+      break;
+    default:
+      Check<uint64_t>(plan, codes, found, stream);
+      break;
+  }
+  return cudaGetLastError();
 }
 
 }  // namespace tessera::kernels

@@ -14,7 +14,7 @@ EMULATED_TESTS := $(patsubst tests/%.cc,%,$(shell grep -lE 'TESSERA_TEST_DEVICE|
 # (Not with a sanitizer: the thread sanitizer would have to be told of each change of fibers, and the kernels wrap around in
 # signed arithmetic here and there, as a device does.)
 ifeq ($(SANITIZE)$(if $(CUDA_HOME),,none),)
-EMULATED = $(if $(MISSING_TEST)$(MISSING_EMULATOR),,$(addprefix $(B)/emulated/,tessera sqllogictest torture_cuda_calls transfer_bench nccl.so $(EMULATED_TESTS) $(MPI_OBJECT:$(B)/%=%)))
+EMULATED = $(if $(MISSING_TEST)$(MISSING_EMULATOR),,$(addprefix $(B)/emulated/,tessera sqllogictest torture_cuda_calls torture_packed_trees transfer_bench nccl.so $(EMULATED_TESTS) $(MPI_OBJECT:$(B)/%=%)))
 endif
 
 # Memory of the device has no types, and shared memory starts as the block left it. Warnings are nvcc's to give: it sees
@@ -42,7 +42,7 @@ $(B)/emulated/tessera: $(B)/obj/shell/tessera.cc.o $(B)/emulated/libtessera.a
 	@$(call EmulatedLink,$^)
 $(B)/emulated/sqllogictest: $(B)/obj/tests/sqllogictest.cc.o $(PROGRAM_PARTS:%=$(B)/obj/%.o) $(B)/emulated/libtessera.a
 	@$(call EmulatedLink,$^)
-$(B)/emulated/torture_cuda_calls: $(B)/obj/tests/torture/cuda_calls.cc.o $(TORTURE_PARTS:%=$(B)/obj/%.o) $(B)/libtests.a \
+$(B)/emulated/torture_%: $(B)/obj/tests/torture/%.cc.o $(TORTURE_PARTS:%=$(B)/obj/%.o) $(B)/libtests.a \
     $(B)/emulated/libtessera.a
 	@$(call EmulatedLink,$^)
 $(B)/emulated/%_bench: $(B)/obj/bench/%.cc.o $(B)/emulated/libtessera.a
