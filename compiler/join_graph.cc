@@ -7,6 +7,7 @@
 #include "compiler/functions.h"
 #include "compiler/query_walk.h"
 #include "compiler/selectivity.h"
+#include "vm/program.h"
 
 namespace tessera {
 namespace {
@@ -98,6 +99,7 @@ bool JoinGraph::AddToClasses(const Expr& e) {
   if (right != classes_.end()) of_right = RelationsOf(*right);
   if ((left != right || left == classes_.end()) && (of_left & of_right) != 0) return false;
   if (left == classes_.end() && right == classes_.end()) {
+    if (classes_.size() == vm::kMaxKeys) return false;  // no join has more keys
     classes_.push_back({e.args[0].get(), e.args[1].get()});
   } else if (left == classes_.end()) {
     right->push_back(e.args[0].get());
@@ -144,12 +146,21 @@ JoinStep JoinGraph::Step(RelationSet joined, int probing, RelationSet side, int 
   bool lost_key = false;  // an equality became a condition, so that more than one row may be found
   *fraction = 1;
   const auto add_key = [&](const Expr& e) {
-    if (!keys_are_conditions_) return AddKey(e, joined, side, &step);
     JoinStep key;
     if (!AddKey(e, joined, side, &key)) return false;
-    lost_key = true;
-    if (inner || choice_ == JoinChoice::kLoop) return false;
-    return AddKey(e, joined, side, &step);
+    const bool condition = keys_are_conditions_ && (inner || choice_ == JoinChoice::kLoop);
+    lost_key |= keys_are_conditions_;
+    if (condition) return false;
+    for (size_t k = 0; k < step.build_keys.size(); ++k) {
+      if (step.build_keys[k]->SameAs(*key.build_keys[0]) && step.probe_keys[k]->SameAs(*key.probe_keys[0])) return true;
+    }
+    if (step.build_keys.size() == vm::kMaxKeys) {  // the rest are conditions
+      lost_key = true;
+      return false;
+    }
+    step.build_keys.push_back(key.build_keys[0]);
+    step.probe_keys.push_back(key.probe_keys[0]);
+    return true;
   };
   for (const auto& members : classes_) {
     const Expr* const probe = ColumnIn(members, joined, probing);
