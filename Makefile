@@ -152,7 +152,7 @@ include tests/cuda_emulator/emulator.mk
 
 # ---- Targets that people call ---------------------------------------------------------------------------------------
 
-.PHONY: all programs tests torture-programs emulated demo demo-tpch test test-run test-gpu bench-ssb bench-tpch bench-sql demo-ssb-run demo-tpch-run \
+.PHONY: all programs tests torture-programs emulated demo demo-tpch test test-run test-slow test-gpu bench-ssb bench-tpch bench-sql demo-ssb-run demo-tpch-run \
         bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
         bench-ranks bench-ranks-run bench-scaling bench-scaling-run \
         bench-compression bench-compression-run bench-stream bench-stream-run bench-model bench-model-run asan tsan torture torture-run fuzz fuzz-run fuzz-tablets format format-check \
@@ -181,6 +181,8 @@ test:  ##test Install what is missing, build, run every test on the host (kernel
 	@$(MAKE) --no-print-directory test-run
 test-run: $(if $(NOBUILD),,all)
 	@tests/run host $(B)
+test-slow: $(if $(NOBUILD),,all)  ##test What `make test` leaves out because it takes minutes
+	@tests/run slow $(B)
 test-gpu: $(if $(NOBUILD),,all)  ##test The tests on the GPU of this machine (NOBUILD=1: as carried here)
 	@tests/run gpu $(B)
 asan:  ##test The host tests with the address and undefined-behaviour sanitizers, in build/asan
