@@ -254,7 +254,7 @@ class GpuBackend final : public Gpu {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     if (!gpu_.cache.SetTransfer(transfer, piece_bytes) || !gpu_.is_open()) return Status::Ok();
     TESSERA_TRY(gpu_.Open());
-    return gpu_.cache.Clear();
+    return gpu_.cache.Trim();
   }
   Status DropCache() override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);

@@ -140,19 +140,14 @@ Status ColumnCache::Copy(const Part& part, Staging* staging) {
   return Status::Ok();
 }
 
-Status ColumnCache::Unpack(Unpacking* unpacking) {
+Status ColumnCache::Unpack(Copies* copies) {
   // Zeros in the place of a file's bytes may be numbers behind the end of a dictionary.
   if (FileMapping::any_lost()) {
     return {ErrorCode::kCorrupt, "a tablet file became shorter while it was read, or the disk cannot read it",
             "Restore the file from a copy, or drop the table and load it again."};
   }
-  const uint64_t arrived = (unpacking->plan.packed_bytes + 255) / 256 * 256;
-  CUDA_TRY(StartUnpack(unpacking->plan, unpacking->memory, unpacking->out, unpacking->memory + arrived,
-                       unpacking->found, unpack_stream_));
-  if (unpacking->found != nullptr) {
-    CUDA_TRY(StartCheck(unpacking->plan, unpacking->out, unpacking->found, unpack_stream_));
-  }
-  Free(unpacking, unpack_stream_);
+  CUDA_TRY(copies->batch.Start(copies->steps, unpack_stream_));
+  for (const auto& unpacking : copies->unpackings) Free(unpacking.get(), unpack_stream_);
   return Status::Ok();
 }
 
@@ -172,6 +167,19 @@ Status ColumnCache::PrepareChecks(Copies* copies) {
   for (const auto& unpacking : copies->unpackings) {
     if (!unpacking->unchecked.expired()) unpacking->found = next++;
   }
+  return Status::Ok();
+}
+
+Status ColumnCache::PrepareSteps(Copies* copies) {
+  if (copies->unpackings.empty()) return Status::Ok();
+  for (const auto& unpacking : copies->unpackings) {
+    const uint64_t arrived = (unpacking->plan.packed_bytes + 255) / 256 * 256;
+    copies->batch.Add(unpacking->plan, unpacking->memory, unpacking->out, unpacking->memory + arrived,
+                      unpacking->found);
+  }
+  const std::vector<UnpackStep>& steps = copies->batch.Finish();
+  TESSERA_ASSIGN(uint8_t* const memory, Allocate(steps.size() * sizeof(UnpackStep)));
+  copies->steps = reinterpret_cast<UnpackStep*>(memory);
   return Status::Ok();
 }
 
@@ -206,6 +214,7 @@ void ColumnCache::GiveBack(Copies* copies) {
   for (const auto& unpacking : copies->unpackings) Free(unpacking.get(), stream_);
   copies->unpackings.clear();
   if (copies->found != nullptr) IgnoreError(cudaFreeAsync(std::exchange(copies->found, nullptr), unpack_stream_));
+  if (copies->steps != nullptr) IgnoreError(cudaFreeAsync(std::exchange(copies->steps, nullptr), unpack_stream_));
   unpacking_bytes_ -= std::exchange(copies->unpacking_bytes, 0);
 }
 
@@ -221,7 +230,7 @@ void ColumnCache::NoteIssued(std::unique_lock<std::mutex>* lock, Copies* copies,
     if (copies->unpackings.empty()) return Status::Ok();
     // On a stream of its own, so that the next copies do not wait.
     CUDA_TRY(cudaStreamWaitEvent(unpack_stream_, copies->done, 0));
-    for (const auto& unpacking : copies->unpackings) TESSERA_TRY(Unpack(unpacking.get()));
+    TESSERA_TRY(Unpack(copies));
     CUDA_TRY(cudaEventRecord(copies->done, unpack_stream_));
     return Status::Ok();
   };
@@ -276,7 +285,9 @@ void ColumnCache::StartThreads(size_t wanted) {
   }
 }
 
-bool ColumnCache::HasEnoughToStart(int threads) const { return MaySpread(threads) && pending_bytes_ >= kSharedCopy; }
+bool ColumnCache::HasEnoughToStart(int threads, bool first) const {
+  return MaySpread(threads) && pending_bytes_ >= (first ? kSharedCopy : kCopiedTogether);
+}
 
 Status ColumnCache::StartCopies(int threads, CopiesList* started) {
   if (pending_.empty()) return Status::Ok();
@@ -285,27 +296,37 @@ Status ColumnCache::StartCopies(int threads, CopiesList* started) {
   auto copies = std::make_shared<Copies>();
   CUDA_TRY(cudaEventCreateWithFlags(&copies->done, cudaEventDisableTiming));
   std::vector<Part> parts;
-  for (Pending& p : pending_) {
-    const uint64_t all = p.unpacking != nullptr ? p.bytes : p.piece->bytes;
-    uint8_t* const to = p.unpacking != nullptr ? p.unpacking->memory : p.piece->data;
-    const bool to_host = p.unpacking == nullptr && p.piece->on_host;
-    for (uint64_t at = 0; at < all; at += piece_bytes_) {
-      const uint64_t padded = std::min(piece_bytes_, all - at);
-      const uint64_t bytes = std::min(padded, p.bytes - std::min(at, p.bytes));
-      parts.push_back({to + at, p.from + at, bytes, padded, to_host, copies});
+  const auto add_parts = [&](uint8_t* to, const uint8_t* from, uint64_t bytes, uint64_t padded, bool to_host) {
+    for (uint64_t at = 0; at < padded; at += piece_bytes_) {
+      const uint64_t all = std::min(piece_bytes_, padded - at);
+      parts.push_back({to + at, from + at, std::min(all, bytes - std::min(at, bytes)), all, to_host, copies});
     }
-    bytes_in_ += p.bytes;
+  };
+  for (Pending& p : pending_) {
     copies->pieces.push_back(p.piece);
-    if (p.unpacking == nullptr) continue;
+    bytes_in_ += p.bytes;
+    if (p.unpacking == nullptr) {
+      add_parts(p.piece->data, p.from, p.bytes, p.piece->bytes, p.piece->on_host);
+      continue;
+    }
+    add_parts(p.unpacking->memory, p.from, p.bytes, p.bytes, false);
     copies->unpacking_bytes += p.unpacking->bytes;
     copies->unpackings.push_back(std::move(p.unpacking));
   }
   pending_.clear();
   const uint64_t total = std::exchange(pending_bytes_, 0);
-  if (const Status status = PrepareChecks(copies.get()); !status.ok()) {
+  Status status = PrepareChecks(copies.get());
+  if (status.ok()) status = PrepareSteps(copies.get());
+  if (!status.ok()) {
     GiveBack(copies.get());
     Forget(&copies->pieces);
     return status;
+  }
+  if (copies->steps != nullptr) {
+    const std::vector<UnpackStep>& steps = copies->batch.steps();
+    const uint64_t bytes = steps.size() * sizeof(UnpackStep);
+    add_parts(reinterpret_cast<uint8_t*>(copies->steps), reinterpret_cast<const uint8_t*>(steps.data()), bytes, bytes,
+              false);
   }
   copies->left = parts.size();
   copies->started = std::chrono::steady_clock::now();
@@ -314,7 +335,6 @@ Status ColumnCache::StartCopies(int threads, CopiesList* started) {
   started->push_back(copies);
   if (shared) StartThreads(std::min(kMostThreads, static_cast<size_t>(threads)));
   if (!shared || threads_.empty()) {
-    Status status;
     for (const Part& part : parts) {
       if (status.ok()) status = Copy(part, &own_);
       std::unique_lock<std::mutex> lock(mutex_);
@@ -543,6 +563,11 @@ Status ColumnCache::Clear() {
   }
   CUDA_TRY(cudaStreamSynchronize(stream_));
   CUDA_TRY(cudaStreamSynchronize(unpack_stream_));
+  return Status::Ok();
+}
+
+Status ColumnCache::Trim() {
+  TESSERA_TRY(Clear());
   CUDA_TRY(cudaMemPoolTrimTo(pool_, 0));
   FreeSpareOnHost();
   return Status::Ok();

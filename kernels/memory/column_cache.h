@@ -74,7 +74,8 @@ class ColumnCache {
   bool IsUnpackingMuch() const { return unpacking_bytes_ > budget_ / kUnpackingShare; }
   /// Whether so much has been fetched since the last StartCopies that other threads should copy it now, while the caller
   /// fetches more. `threads`: as of StartCopies.
-  bool HasEnoughToStart(int threads) const;
+  /// `first`: nothing is under way yet.
+  bool HasEnoughToStart(int threads, bool first) const;
   /// Starts the copies of all pieces fetched since the last call: if there is much to do, on up to `threads` threads,
   /// behind those that were started before. The streams have to stay until Finish or Abandon. Adds to `*started`.
   Status StartCopies(int threads, CopiesList* started);
@@ -87,8 +88,10 @@ class ColumnCache {
   /// Forgets pieces that were fetched and not copied, those of `copies` among them.
   void Abandon(CopiesList* copies);
   void Unpin(std::vector<Piece*>* pinned);
-  /// Frees what is not pinned.
+  /// Forgets what is not pinned. Its memory stays with the pool, for the next columns.
   Status Clear();
+  /// The same, and gives the memory back to CUDA.
+  Status Trim();
 
   /// Counts `bytes` of a run's own memory against the budget; makes room for them. Errors: kResource, what is pinned
   /// leaves too little.
@@ -109,6 +112,8 @@ class ColumnCache {
   static constexpr size_t kMostThreads = 12, kBuffersEach = 2;
   /// Several threads copy from this many bytes on. That many take a thread a millisecond, and the link a tenth of that.
   static constexpr uint64_t kSharedCopy = uint64_t{4} << 20;
+  /// Copies of a launch behind the first ones: enough chunks to be unpacked in few kernels.
+  static constexpr uint64_t kCopiedTogether = uint64_t{32} << 20;
   /// See IsUnpackingMuch.
   static constexpr uint64_t kUnpackingShare = 4;
 
@@ -164,7 +169,7 @@ class ColumnCache {
   /// Nothing is copied while the kernels that read these columns run.
   Status WaitForReaders();
   Status Copy(const Part& part, Staging* staging);
-  Status Unpack(Unpacking* unpacking);
+  Status Unpack(Copies* copies);
   Status FinishOne(Copies* copies, cudaStream_t stream, double* milliseconds);
   /// Whether copies are made by up to `threads` threads of the cache, in any order.
   bool MaySpread(int threads) const {
@@ -172,7 +177,9 @@ class ColumnCache {
   }
   /// Makes room for what is found in codes that are unpacked for the first time.
   Status PrepareChecks(Copies* copies);
-  /// Waits for that, and tells the tablets. `stream`: waits with the caller. Errors: kCorrupt.
+  /// Makes the steps of unpacking, and room for them.
+  Status PrepareSteps(Copies* copies);
+  /// Waits for what was found, and tells the tablets. `stream`: waits with the caller. Errors: kCorrupt.
   Status Check(const Copies& copies, cudaStream_t stream);
   /// What was not unpacked, and the memory that unpacking took.
   void GiveBack(Copies* copies);
@@ -234,9 +241,11 @@ struct ColumnCache::Copies {
   std::vector<std::list<Piece>::iterator> pieces;
   std::vector<std::unique_ptr<Unpacking>> unpackings;
   uint64_t unpacking_bytes = 0;  ///< of their memory
-  FoundCodes* found = nullptr;   ///< on the device, of those that are unchecked; nullptr: none is
-  size_t left = 0;               ///< parts that are not yet on their way
-  Status error;                  ///< the first one
+  UnpackBatch batch;
+  UnpackStep* steps = nullptr;  ///< of the batch, on the device
+  FoundCodes* found = nullptr;  ///< on the device, of those that are unchecked; nullptr: none is
+  size_t left = 0;              ///< parts that are not yet on their way
+  Status error;                 ///< the first one
   cudaEvent_t done = nullptr;
   std::chrono::steady_clock::time_point started = {};
   double milliseconds = 0;  ///< until the last was on its way, beside what other copies took

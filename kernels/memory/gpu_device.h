@@ -64,7 +64,7 @@ class GpuDevice {
     Status status = f();
     if (status.ok() || status.code() != ErrorCode::kResource) return status;
     FreeSpare();
-    TESSERA_TRY(cache.Clear());
+    TESSERA_TRY(cache.Trim());
     return f();
   }
   /// Memory that launches and what they fill may still take. A sixteenth of the budget is left to what is small, and to

@@ -230,7 +230,7 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
       stats.bytes_read += batch->tablets.back().encoded_bytes;
     }
     ++next_;
-    if (gpu_.cache.HasEnoughToStart(Threads(context_))) {
+    if (gpu_.cache.HasEnoughToStart(Threads(context_), started == 0)) {
       started += copied_;
       TESSERA_TRY(StartCopies(batch));
     }

@@ -1,6 +1,7 @@
 #include "kernels/unpack/measure_unpack.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "kernels/memory/cuda_memory.h"
 #include "kernels/unpack/unpack.h"
@@ -10,6 +11,8 @@ namespace {
 
 /// Copies of the chunk that are unpacked in turn: together more than the L2 cache holds, so that memory is read and written.
 constexpr uint64_t kBytesInTurn = uint64_t{256} << 20, kMostInTurn = 64;
+/// Of these, so many are unpacked together, as those of a batch are.
+constexpr uint64_t kTogether = 8;
 constexpr int kRounds = 5;
 
 uint64_t Aligned(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -20,20 +23,36 @@ tessera::Result<double> MeasureUnpack(const Chunk& chunk, GpuDevice* gpu, std::v
   TESSERA_ASSIGN(const UnpackPlan plan, PlanUnpack(chunk));
   const uint64_t packed_bytes = Aligned(chunk.packed_bytes), out_bytes = Aligned(chunk.codes_bytes);
   const uint64_t copies = std::clamp<uint64_t>(kBytesInTurn / (packed_bytes + out_bytes), 1, kMostInTurn);
-  DeviceBuffer packed, out, unpack_scratch;
+  const uint64_t together = std::min(copies, kTogether), scratch_bytes = Aligned(plan.scratch_bytes);
+  DeviceBuffer packed, out, unpack_scratch, told;
   TESSERA_TRY(packed.Reserve(copies * packed_bytes));
   TESSERA_TRY(out.Reserve(copies * out_bytes));
-  TESSERA_TRY(unpack_scratch.Reserve(plan.scratch_bytes));
+  TESSERA_TRY(unpack_scratch.Reserve(together * scratch_bytes));
   for (uint64_t i = 0; i < copies; ++i) {
     CUDA_TRY(cudaMemcpyAsync(packed.As<uint8_t>() + i * packed_bytes, chunk.packed_codes, chunk.packed_bytes,
                              cudaMemcpyHostToDevice, gpu->stream));
   }
+  std::vector<UnpackBatch> batches;
+  std::vector<UnpackStep> steps;
+  std::vector<size_t> firsts;
+  for (uint64_t i = 0; i < copies; ++i) {
+    if (i % together == 0) batches.emplace_back();
+    batches.back().Add(plan, packed.As<uint8_t>() + i * packed_bytes, out.As<uint8_t>() + i * out_bytes,
+                       unpack_scratch.As<uint8_t>() + i % together * scratch_bytes, nullptr);
+  }
+  for (UnpackBatch& batch : batches) {
+    const std::vector<UnpackStep>& own = batch.Finish();
+    firsts.push_back(steps.size());
+    steps.insert(steps.end(), own.begin(), own.end());
+  }
+  TESSERA_TRY(told.Reserve(steps.size() * sizeof(UnpackStep)));
+  CUDA_TRY(cudaMemcpyAsync(told.As<void>(), steps.data(), steps.size() * sizeof(UnpackStep), cudaMemcpyHostToDevice,
+                           gpu->stream));
   float least = 0;
   for (int round = 0; round <= kRounds; ++round) {  // the first one loads the kernels
     CUDA_TRY(cudaEventRecord(gpu->begin, gpu->stream));
-    for (uint64_t i = 0; i < copies; ++i) {
-      CUDA_TRY(StartUnpack(plan, packed.As<uint8_t>() + i * packed_bytes, out.As<uint8_t>() + i * out_bytes,
-                           unpack_scratch.As<uint8_t>(), nullptr, gpu->stream));
+    for (size_t i = 0; i < batches.size(); ++i) {
+      CUDA_TRY(batches[i].Start(told.As<UnpackStep>() + firsts[i], gpu->stream));
     }
     CUDA_TRY(cudaEventRecord(gpu->end, gpu->stream));
     CUDA_TRY(cudaEventSynchronize(gpu->end));

@@ -1,6 +1,7 @@
 #include <algorithm>
-#include <cub/device/device_scan.cuh>
+#include <functional>
 #include <string>
+#include <tuple>
 
 #include "kernels/memory/cuda_memory.h"
 #include "kernels/unpack/unpack.h"
@@ -12,71 +13,129 @@ namespace {
 
 constexpr uint32_t kThreads = 256;
 constexpr uint64_t kAlignment = 256;
-/// Rows that a block of ExpandRuns writes.
-constexpr uint32_t kRunRows = 2048;
 
 uint64_t Aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 uint32_t BlocksOf(uint64_t items, uint32_t per_block) {
   return static_cast<uint32_t>((items + per_block - 1) / per_block);
 }
 
-/// A thread makes 16 bytes, so that it writes one vector.
-template <class Value>
-__global__ void UnpackWords(const uint64_t* words, uint32_t values, uint32_t bits, uint64_t base, Value* out) {
-  constexpr uint32_t kEach = 16 / sizeof(Value);
-  const uint32_t first = (blockIdx.x * blockDim.x + threadIdx.x) * kEach;
-  if (first >= values) return;
-  const uint64_t mask = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
-  union {
-    Value values[kEach];
-    uint4 vector;
-  } made;
-#pragma unroll
-  for (uint32_t i = 0; i < kEach; ++i) {
-    const uint64_t bit = uint64_t{first + i} * bits;
-    const uint32_t shift = bit % 64;
-    uint64_t value = 0;
-    if (first + i < values && bits != 0) {
-      value = words[bit / 64] >> shift;
-      if (shift + bits > 64) value |= words[bit / 64 + 1] << (64 - shift);
+/// The blocks of a launch do the steps one behind the other. Op::Run does the items from Op::kPerBlock * block on.
+template <class Op>
+__global__ void __launch_bounds__(kThreads) RunSteps(const UnpackStep* steps, uint32_t count) {
+  uint32_t low = 0, high = count - 1;
+  while (low < high) {
+    const uint32_t middle = (low + high + 1) / 2;
+    if (steps[middle].first_block <= blockIdx.x) {
+      low = middle;
+    } else {
+      high = middle - 1;
     }
-    made.values[i] = static_cast<Value>((value & mask) + base);
   }
-  // (Streams have room for whole vectors.)
-  *reinterpret_cast<uint4*>(out + first) = made.vector;
+  Op::Run(steps[low], blockIdx.x - steps[low].first_block);
 }
 
-template <class Value>
-__global__ void AddToAll(uint64_t base, uint32_t values, Value* out) {
-  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < values) out[i] = static_cast<Value>(out[i] + base);
+template <class Op>
+cudaError_t LaunchSteps(const UnpackStep* steps, uint32_t count, uint32_t blocks, cudaStream_t stream) {
+  RunSteps<Op><<<blocks, kThreads, 0, stream>>>(steps, count);
+  return cudaGetLastError();
 }
 
 __device__ void NoteWrong(FoundCodes* found) {
   if (found != nullptr) atomicOr(&found->wrong, 1u);
 }
 
-/// Lengths of 2 bits each, behind them the values, which have `size` bytes.
-template <class Value>
-__global__ void GatherBytes(const uint8_t* bytes, uint64_t size, const uint32_t* lengths, const uint32_t* starts,
-                            uint32_t values, uint64_t base, Value* out, FoundCodes* found) {
-  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= values) return;
-  const uint32_t end = starts[i] + lengths[i];
-  if (end > size || (i == values - 1 && end != size)) NoteWrong(found);
-  if (end > size) return;
-  uint32_t value = 0;
-  for (uint32_t b = 0; b < lengths[i]; ++b) value |= static_cast<uint32_t>(bytes[starts[i] + b]) << (8 * b);
-  out[i] = static_cast<Value>(value + base);
+template <class T>
+__device__ const T* In(const UnpackStep& step) {
+  return static_cast<const T*>(step.in);
 }
+template <class T>
+__device__ const T* Other(const UnpackStep& step) {
+  return static_cast<const T*>(step.other);
+}
+template <class T>
+__device__ T* Out(const UnpackStep& step) {
+  return static_cast<T*>(step.out);
+}
+
+/// Calls f for each of the items of a block, at most kPerBlock.
+constexpr uint32_t kItems = 1024;
+template <class F>
+__device__ void ForItems(const UnpackStep& step, uint32_t block, F f) {
+#pragma unroll
+  for (uint32_t k = 0; k < kItems / kThreads; ++k) {
+    const uint32_t i = block * kItems + k * kThreads + threadIdx.x;
+    if (i < step.values) f(i);
+  }
+}
+
+/// Values of `count` bits. A thread makes 16 bytes at a time, so that it writes one vector.
+template <class Value>
+struct UnpackWords {
+  static constexpr uint32_t kEach = 16 / sizeof(Value), kVectors = 2, kPerBlock = kThreads * kEach * kVectors;
+
+  static __device__ void Run(const UnpackStep& step, uint32_t block) {
+    const uint64_t* const words = In<uint64_t>(step);
+    const uint32_t bits = step.count, values = step.values;
+    const uint64_t base = step.base, mask = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+#pragma unroll
+    for (uint32_t k = 0; k < kVectors; ++k) {
+      const uint32_t first = ((block * kVectors + k) * kThreads + threadIdx.x) * kEach;
+      if (first >= values) return;
+      union {
+        Value values[kEach];
+        uint4 vector;
+      } made;
+#pragma unroll
+      for (uint32_t i = 0; i < kEach; ++i) {
+        const uint64_t bit = uint64_t{first + i} * bits;
+        const uint32_t shift = bit % 64;
+        uint64_t value = 0;
+        if (first + i < values && bits != 0) {
+          value = words[bit / 64] >> shift;
+          if (shift + bits > 64) value |= words[bit / 64 + 1] << (64 - shift);
+        }
+        made.values[i] = static_cast<Value>((value & mask) + base);
+      }
+      // (Streams have room for whole vectors.)
+      *reinterpret_cast<uint4*>(Out<Value>(step) + first) = made.vector;
+    }
+  }
+};
+
+/// Bytes at `in`, `parameter` of them; `count` lengths at `other`, and behind these the sums of those before each.
+template <class Value>
+struct GatherBytes {
+  static constexpr uint32_t kPerBlock = kItems;
+
+  static __device__ void Run(const UnpackStep& step, uint32_t block) {
+    const uint8_t* const bytes = In<uint8_t>(step);
+    const uint32_t* const lengths = Other<uint32_t>(step);
+    const uint32_t* const starts = lengths + step.count;
+    ForItems(step, block, [&](uint32_t i) {
+      const uint64_t end = uint64_t{starts[i]} + lengths[i];
+      if (end > step.parameter || (i == step.values - 1 && end != step.parameter)) NoteWrong(step.found);
+      if (end > step.parameter) return;
+      uint32_t value = 0;
+      for (uint32_t b = 0; b < lengths[i]; ++b) value |= static_cast<uint32_t>(bytes[starts[i] + b]) << (8 * b);
+      Out<Value>(step)[i] = static_cast<Value>(value + step.base);
+    });
+  }
+};
 
 /// Each run ends behind the one before it, and the last one with the last row. (A sum that went round 2^32 is less than
 /// the one before.)
-__global__ void CheckRuns(const uint32_t* ends, uint32_t count, uint32_t rows, FoundCodes* found) {
-  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  if (ends[i] <= (i == 0 ? 0 : ends[i - 1]) || (i == count - 1 && ends[i] != rows)) NoteWrong(found);
-}
+struct CheckRuns {
+  static constexpr uint32_t kPerBlock = kItems;
+
+  static __device__ void Run(const UnpackStep& step, uint32_t block) {
+    const uint32_t* const ends = In<uint32_t>(step);
+    ForItems(step, block, [&](uint32_t i) {
+      if (ends[i] <= (i == 0 ? 0 : ends[i - 1]) || (i == step.values - 1 && ends[i] != step.parameter)) {
+        NoteWrong(step.found);
+      }
+    });
+  }
+};
 
 /// The first run that ends behind `row`, among [low, high].
 __device__ uint32_t FindRun(const uint32_t* ends, uint32_t low, uint32_t high, uint32_t row) {
@@ -91,175 +150,264 @@ __device__ uint32_t FindRun(const uint32_t* ends, uint32_t low, uint32_t high, u
   return low;
 }
 
-/// Each block looks for the runs of its rows first, and each thread among these alone: so it takes as long for runs of
-/// one row as for runs of a million.
+/// Runs at `in`, the ends of `count` runs at `other`. Each block looks for the runs of its rows first, and each thread
+/// among these alone: so it takes as long for runs of one row as for runs of a million.
 template <class Value>
-__global__ void ExpandRuns(const Value* runs, const uint32_t* ends, uint32_t count, uint32_t rows, Value* out) {
-  __shared__ uint32_t shared[2];
-  const uint32_t first = blockIdx.x * kRunRows, end = min(first + kRunRows, rows);
-  if (threadIdx.x < 2) shared[threadIdx.x] = FindRun(ends, 0, count - 1, threadIdx.x == 0 ? first : end - 1);
-  __syncthreads();
-  const uint32_t low = shared[0], high = shared[1];
-  for (uint32_t row = first + threadIdx.x; row < end; row += blockDim.x) out[row] = runs[FindRun(ends, low, high, row)];
-}
+struct ExpandRuns {
+  static constexpr uint32_t kPerBlock = 2048;
 
-template <class Value>
-__global__ void LookUp(const Value* dictionary, uint32_t entries, const uint32_t* numbers, uint32_t values, Value* out,
-                       FoundCodes* found) {
-  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= values) return;
-  if (numbers[i] < entries) {
-    out[i] = dictionary[numbers[i]];
-  } else {
-    NoteWrong(found);
+  static __device__ void Run(const UnpackStep& step, uint32_t block) {
+    __shared__ uint32_t shared[2];
+    const uint32_t* const ends = Other<uint32_t>(step);
+    const uint32_t first = block * kPerBlock, end = min(first + kPerBlock, step.values);
+    if (threadIdx.x < 2) shared[threadIdx.x] = FindRun(ends, 0, step.count - 1, threadIdx.x == 0 ? first : end - 1);
+    __syncthreads();
+    const uint32_t low = shared[0], high = shared[1];
+    for (uint32_t row = first + threadIdx.x; row < end; row += kThreads)
+      Out<Value>(step)[row] = In<Value>(step)[FindRun(ends, low, high, row)];
   }
-}
-
-template <class Value>
-__global__ void FindBits(const uint64_t* bitmaps, const Value* dictionary, uint32_t entries, uint32_t values,
-                         Value* out, FoundCodes* found) {
-  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= values) return;
-  const uint64_t words = (uint64_t{values} + 63) / 64;
-  uint32_t bits = 0;
-  for (uint32_t d = 0; d < entries; ++d) {
-    if ((bitmaps[d * words + i / 64] >> (i % 64) & 1) == 0) continue;
-    out[i] = dictionary[d];
-    ++bits;
-  }
-  const bool behind = i < entries && values % 64 != 0 && bitmaps[i * words + words - 1] >> (values % 64) != 0;
-  if (bits != 1 || behind) NoteWrong(found);
-}
-
-/// A thread looks at 16 bytes.
-template <class Value>
-__global__ void CheckCodes(const Value* codes, uint32_t values, uint64_t greatest, bool has_nulls, uint64_t null_code,
-                           FoundCodes* found) {
-  constexpr uint32_t kEach = 16 / sizeof(Value);
-  const uint32_t first = (blockIdx.x * blockDim.x + threadIdx.x) * kEach;
-  uint32_t nulls = 0;
-  bool wrong = false;
-  if (first < values) {
-    union {
-      uint4 vector;
-      Value values[kEach];
-    } read;
-    // (Streams have room for whole vectors.)
-    read.vector = *reinterpret_cast<const uint4*>(codes + first);
-#pragma unroll
-    for (uint32_t i = 0; i < kEach; ++i) {
-      if (first + i >= values) continue;
-      const bool is_null = has_nulls && read.values[i] == static_cast<Value>(null_code);
-      nulls += is_null;
-      wrong |= !is_null && read.values[i] > greatest;
-    }
-  }
-  const bool any = __any_sync(~0u, wrong) != 0;
-  nulls = __reduce_add_sync(~0u, nulls);
-  if (threadIdx.x % 32 != 0) return;
-  if (any) NoteWrong(found);
-  if (nulls != 0) atomicAdd(&found->nulls, nulls);
-}
-
-template <class Value>
-__global__ void MultiplyAdd(const Value* remainders, uint64_t divisor, uint64_t base, uint32_t values, Value* out) {
-  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < values) out[i] = static_cast<Value>(uint64_t{out[i]} * divisor + remainders[i] + base);
-}
-
-struct Scale {
-  double power;
-  uint64_t least, null;
-  ScaledCodes codes;
 };
 
+/// Numbers of entries at `in`, the dictionary's `count` entries at `other`.
 template <class Value>
-__global__ void ToFloatingPoint(const uint64_t* numbers, const Scale scale, uint32_t values, Value* out) {
-  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= values) return;
-  uint64_t code = scale.codes.null_code;
-  if (numbers[i] != scale.null) {
-    const double number = static_cast<double>(static_cast<int64_t>(numbers[i] + scale.least)) / scale.power;
-    code = (scale.codes.single ? uint64_t{OrderedFloat32(static_cast<float>(number))} : OrderedFloat(number)) -
-           scale.codes.base;
+struct LookUp {
+  static constexpr uint32_t kPerBlock = kItems;
+
+  static __device__ void Run(const UnpackStep& step, uint32_t block) {
+    ForItems(step, block, [&](uint32_t i) {
+      const uint32_t number = In<uint32_t>(step)[i];
+      if (number < step.count) {
+        Out<Value>(step)[i] = Other<Value>(step)[number];
+      } else {
+        NoteWrong(step.found);
+      }
+    });
   }
-  out[i] = static_cast<Value>(code);
+};
+
+/// A bitmap for each of the dictionary's `count` entries at `in`, the entries at `other`.
+template <class Value>
+struct FindBits {
+  static constexpr uint32_t kPerBlock = kItems;
+
+  static __device__ void Run(const UnpackStep& step, uint32_t block) {
+    const uint64_t* const bitmaps = In<uint64_t>(step);
+    const uint64_t words = (uint64_t{step.values} + 63) / 64;
+    ForItems(step, block, [&](uint32_t i) {
+      uint32_t bits = 0;
+      for (uint32_t d = 0; d < step.count; ++d) {
+        if ((bitmaps[d * words + i / 64] >> (i % 64) & 1) == 0) continue;
+        Out<Value>(step)[i] = Other<Value>(step)[d];
+        ++bits;
+      }
+      const bool behind =
+          i < step.count && step.values % 64 != 0 && bitmaps[i * words + words - 1] >> (step.values % 64) != 0;
+      if (bits != 1 || behind) NoteWrong(step.found);
+    });
+  }
+};
+
+/// Quotients at `out`, which become the values; remainders at `in`, the divisor is `parameter`.
+template <class Value>
+struct MultiplyAdd {
+  static constexpr uint32_t kPerBlock = kItems;
+
+  static __device__ void Run(const UnpackStep& step, uint32_t block) {
+    ForItems(step, block, [&](uint32_t i) {
+      Value& value = Out<Value>(step)[i];
+      value = static_cast<Value>(uint64_t{value} * step.parameter + In<Value>(step)[i] + step.base);
+    });
+  }
+};
+
+/// Numbers at `in`, less `parameter`, times 10 to the `count`.
+template <class Value>
+struct ToFloatingPoint {
+  static constexpr uint32_t kPerBlock = kItems;
+
+  static __device__ void Run(const UnpackStep& step, uint32_t block) {
+    double power = 1;
+    for (uint32_t i = 0; i < step.count; ++i) power *= 10;  // exact up to 10^22
+    ForItems(step, block, [&](uint32_t i) {
+      const uint64_t scaled = In<uint64_t>(step)[i];
+      uint64_t code = step.scaled.null_code;
+      if (scaled != step.null) {
+        const double number = static_cast<double>(static_cast<int64_t>(scaled + step.parameter)) / power;
+        code = (step.scaled.single ? uint64_t{OrderedFloat32(static_cast<float>(number))} : OrderedFloat(number)) -
+               step.scaled.base;
+      }
+      Out<Value>(step)[i] = static_cast<Value>(code);
+    });
+  }
+};
+
+// Sums from the first value to each: of tiles, of the tiles before each, and within each.
+
+constexpr uint32_t kEachSummed = 8, kSummed = kThreads * kEachSummed;
+
+/// Sums of narrow values are made in 32 bits: what goes round does so in fewer bits, too.
+template <class Value>
+using SumOf = std::conditional_t<sizeof(Value) == 8, uint64_t, uint32_t>;
+
+/// The sum of `mine` of the threads before this one; `*all`: of all threads.
+template <class Sum>
+__device__ Sum SumBefore(Sum mine, Sum* all) {
+  __shared__ Sum warps[kThreads / 32];
+  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  Sum through = mine;
+  for (uint32_t n = 1; n < 32; n *= 2) {
+    const Sum other = __shfl_up_sync(~0u, through, n);
+    if (lane >= n) through += other;
+  }
+  __syncthreads();  // nobody reads what an earlier call left
+  if (lane == 31) warps[warp] = through;
+  __syncthreads();
+  Sum before = through - mine;
+  *all = 0;
+  for (uint32_t w = 0; w < kThreads / 32; ++w) {
+    if (w < warp) before += warps[w];
+    *all += warps[w];
+  }
+  return before;
 }
 
-/// Starts the kernels of a tree, or only counts the scratch memory that they take.
-class Starter {
- public:
-  Starter(const UnpackPlan& plan, const uint8_t* packed, uint8_t* scratch, FoundCodes* found, cudaStream_t stream)
-      : plan_(plan), packed_(packed), scratch_(scratch), found_(found), stream_(stream) {}
+/// The sum of each kSummed of `count` values at `in`.
+template <class Value>
+struct SumTiles {
+  static constexpr uint32_t kPerBlock = 1;
 
-  /// The next node and those below it; `base` is added to each value.
-  template <class Value>
-  cudaError_t Next(uint64_t base, Value* out) {
-    const PackedNode& node = plan_.tree[next_++];
-    const uint8_t* const payload = packed_ + node.offset;
-    const uint32_t values = node.values, blocks = BlocksOf(values, kThreads);
-    cudaError_t error = cudaSuccess;
-    switch (static_cast<Scheme>(node.scheme)) {
-      case Scheme::kNs:
-        if (Starts(values)) {
-          const uint32_t vectors = BlocksOf(values, kThreads * (16 / sizeof(Value)));
-          const uint64_t* const words = reinterpret_cast<const uint64_t*>(payload);
-          UnpackWords<Value><<<vectors, kThreads, 0, stream_>>>(words, values, node.bits, base, out);
-        }
-        break;
-      case Scheme::kNsv: {
-        uint32_t* const lengths = Scratch<uint32_t>(values);
-        uint32_t* const starts = Scratch<uint32_t>(values);
-        if (Starts(values)) {
-          const uint64_t* const words = reinterpret_cast<const uint64_t*>(payload);
-          UnpackWords<uint32_t><<<BlocksOf(values, kThreads * 4), kThreads, 0, stream_>>>(words, values, 2, 1, lengths);
-        }
-        error = Sum(false, lengths, starts, values);
-        if (error == cudaSuccess && Starts(values)) {
-          const uint8_t* const bytes = payload + PackedWords(values, 2) * 8;
-          const uint64_t size = node.parameter;
-          GatherBytes<Value><<<blocks, kThreads, 0, stream_>>>(bytes, size, lengths, starts, values, base, out, found_);
-        }
-        break;
-      }
-      case Scheme::kFor:
-        return Next(base + node.parameter, out);
-      case Scheme::kDelta:
-        return UnpackDelta(node, base, out);
-      case Scheme::kRle:
-        return UnpackRle(node, base, out);
-      case Scheme::kDict:
-      case Scheme::kBitmap:
-        return UnpackDict(node, base, out);
-      case Scheme::kSep: {
-        Value* const remainders = Scratch<Value>(values);
-        error = Next(0, out);
-        if (error == cudaSuccess) error = Next(0, remainders);
-        if (error == cudaSuccess && Starts(values)) {
-          MultiplyAdd<Value><<<blocks, kThreads, 0, stream_>>>(remainders, node.parameter, base, values, out);
-        }
-        break;
-      }
-      case Scheme::kScale: {
-        uint64_t* const numbers = Scratch<uint64_t>(values);
-        error = Next(0, numbers);
-        if (error == cudaSuccess && Starts(values)) {
-          Scale scale{1, node.parameter, node.null, plan_.scaled};
-          for (int i = 0; i < node.bits; ++i) scale.power *= 10;  // exact up to 10^22
-          ToFloatingPoint<Value><<<blocks, kThreads, 0, stream_>>>(numbers, scale, values, out);
-        }
-        break;
-      }
-      case Scheme::kZstd:
-        return cudaErrorInvalidValue;
+  static __device__ void Run(const UnpackStep& step, uint32_t block) {
+    SumOf<Value> mine = 0, all = 0;
+    for (uint32_t k = 0; k < kEachSummed; ++k) {
+      const uint32_t i = block * kSummed + k * kThreads + threadIdx.x;
+      if (i < step.count) mine += In<Value>(step)[i];
     }
-    return error != cudaSuccess || scratch_ == nullptr ? error : cudaGetLastError();
+    SumBefore(mine, &all);
+    if (threadIdx.x == 0) Out<SumOf<Value>>(step)[block] = all;
+  }
+};
+
+/// One block: each of `count` sums at `out` becomes that of those before it.
+template <class Sum>
+struct SumTilesBefore {
+  static constexpr uint32_t kPerBlock = 1;
+
+  static __device__ void Run(const UnpackStep& step, uint32_t) {
+    Sum before = 0;
+    for (uint32_t first = 0; first < step.count; first += kThreads) {
+      const uint32_t i = first + threadIdx.x;
+      Sum all = 0;
+      const Sum mine = i < step.count ? Out<Sum>(step)[i] : 0, inside = SumBefore(mine, &all);
+      if (i < step.count) Out<Sum>(step)[i] = before + inside;
+      before += all;
+    }
+  }
+};
+
+/// The sum of the values at `in`, which has `count` of them, up to each; with that itself if `parameter` is 1. `other`:
+/// the sums of the tiles before; nullptr: there is one tile.
+template <class Value>
+struct SumUp {
+  static constexpr uint32_t kPerBlock = kSummed;
+
+  static __device__ void Run(const UnpackStep& step, uint32_t block) {
+    const uint32_t first = block * kSummed + threadIdx.x * kEachSummed;
+    SumOf<Value> values[kEachSummed], mine = 0, all = 0;
+#pragma unroll
+    for (uint32_t k = 0; k < kEachSummed; ++k) {
+      values[k] = first + k < step.count ? In<Value>(step)[first + k] : 0;
+      mine += values[k];
+    }
+    SumOf<Value> sum = SumBefore(mine, &all) + static_cast<SumOf<Value>>(step.base);
+    if (step.other != nullptr) sum += Other<SumOf<Value>>(step)[block];
+    const bool inclusive = step.parameter != 0;
+#pragma unroll
+    for (uint32_t k = 0; k < kEachSummed; ++k) {
+      const SumOf<Value> before = sum;
+      sum += values[k];
+      if (first + k < step.values) Out<Value>(step)[first + k] = static_cast<Value>(inclusive ? sum : before);
+    }
+  }
+};
+
+/// Codes at `in`: those that are not NULL are at most `base`. A thread looks at 16 bytes.
+template <class Value>
+struct CheckCodes {
+  static constexpr uint32_t kEach = 16 / sizeof(Value), kPerBlock = kThreads * kEach;
+
+  static __device__ void Run(const UnpackStep& step, uint32_t block) {
+    const uint32_t first = (block * kThreads + threadIdx.x) * kEach;
+    uint32_t nulls = 0;
+    bool wrong = false;
+    if (first < step.values) {
+      union {
+        uint4 vector;
+        Value values[kEach];
+      } read;
+      // (Streams have room for whole vectors.)
+      read.vector = *reinterpret_cast<const uint4*>(In<Value>(step) + first);
+#pragma unroll
+      for (uint32_t i = 0; i < kEach; ++i) {
+        if (first + i >= step.values) continue;
+        const bool is_null = step.scaled.has_nulls && read.values[i] == static_cast<Value>(step.scaled.null_code);
+        nulls += is_null;
+        wrong |= !is_null && read.values[i] > step.base;
+      }
+    }
+    const bool any = __any_sync(~0u, wrong) != 0;
+    nulls = __reduce_add_sync(~0u, nulls);
+    if (threadIdx.x % 32 != 0) return;
+    if (any) NoteWrong(step.found);
+    if (nulls != 0) atomicAdd(&step.found->nulls, nulls);
+  }
+};
+
+}  // namespace
+
+/// The steps of a tree, or only the scratch memory that they take.
+class TreeSteps {
+ public:
+  /// `batch`: nullptr: count.
+  TreeSteps(const UnpackPlan& plan, const uint8_t* packed, uint8_t* scratch, FoundCodes* found, UnpackBatch* batch)
+      : plan_(plan), packed_(packed), scratch_(scratch), found_(found), batch_(batch) {}
+
+  template <class Value>
+  void All(uint8_t* out) {
+    const uint32_t level = Next(0, reinterpret_cast<Value*>(out));
+    if (found_ == nullptr) return;
+    UnpackStep step = Step(out, nullptr, nullptr, plan_.rows);
+    step.base = plan_.greatest;
+    step.scaled = plan_.scaled;
+    Add<CheckCodes<Value>>(level, step);
   }
 
   uint64_t scratch_bytes() const { return used_; }
+  /// Whether there is a scheme that the device does not know.
+  bool is_strange() const { return is_strange_; }
 
  private:
-  bool Starts(uint32_t values) const { return scratch_ != nullptr && values > 0; }
+  using Level = uint32_t;
+
+  UnpackStep Step(const void* in, const void* other, void* out, uint32_t values) const {
+    UnpackStep step = {};
+    step.in = in;
+    step.other = other;
+    step.out = out;
+    step.found = found_;
+    step.values = values;
+    return step;
+  }
+
+  /// Behind all steps below `level`. What it makes can be read from the level that is returned on.
+  template <class Op>
+  Level Add(Level level, const UnpackStep& step, uint32_t blocks) {
+    if (batch_ != nullptr && blocks > 0) batch_->entries_.push_back({level, &LaunchSteps<Op>, blocks, step});
+    return level + 1;
+  }
+  template <class Op>
+  Level Add(Level level, const UnpackStep& step) {
+    return Add<Op>(level, step, BlocksOf(step.values, Op::kPerBlock));
+  }
 
   /// Room for so many values and whole vectors.
   template <class Value>
@@ -270,103 +418,147 @@ class Starter {
   }
 
   template <class Value>
-  cudaError_t Sum(bool inclusive, const Value* in, Value* out, uint32_t values) {
-    size_t bytes = 0;
-    const auto run = [&](void* room) {
-      return inclusive ? cub::DeviceScan::InclusiveSum(room, bytes, in, out, values, stream_)
-                       : cub::DeviceScan::ExclusiveSum(room, bytes, in, out, values, stream_);
-    };
-    const cudaError_t error = run(nullptr);
-    uint8_t* const room = Scratch<uint8_t>(bytes);
-    return error != cudaSuccess || !Starts(values) ? error : run(room);
+  Level Words(const void* words, uint32_t bits, uint64_t base, Value* out, uint32_t values) {
+    UnpackStep step = Step(words, nullptr, out, values);
+    step.count = bits;
+    step.base = base;
+    return Add<UnpackWords<Value>>(0, step);
+  }
+
+  /// The next node and those below it; `base` is added to each value.
+  template <class Value>
+  Level Next(uint64_t base, Value* out) {
+    const PackedNode& node = plan_.tree[next_++];
+    const uint8_t* const payload = packed_ + node.offset;
+    switch (static_cast<Scheme>(node.scheme)) {
+      case Scheme::kNs:
+        return Words(payload, node.bits, base, out, node.values);
+      case Scheme::kNsv:
+        return Lengths(node, payload, base, out);
+      case Scheme::kFor:
+        return Next(base + node.parameter, out);
+      case Scheme::kDelta: {
+        Value* const deltas = Scratch<Value>(node.values);
+        const Level level = Next(0, deltas);
+        return Sum(level, false, deltas, node.values - std::min(node.values, 1u), base + node.parameter, out,
+                   node.values);
+      }
+      case Scheme::kRle:
+        return Runs(node, base, out);
+      case Scheme::kDict:
+      case Scheme::kBitmap:
+        return Dictionary(node, base, out);
+      case Scheme::kSep: {
+        Value* const remainders = Scratch<Value>(node.values);
+        const Level quotients = Next(0, out);
+        UnpackStep step = Step(remainders, nullptr, out, node.values);
+        step.parameter = node.parameter;
+        step.base = base;
+        return Add<MultiplyAdd<Value>>(std::max(quotients, Next(0, remainders)), step);
+      }
+      case Scheme::kScale: {
+        uint64_t* const numbers = Scratch<uint64_t>(node.values);
+        UnpackStep step = Step(numbers, nullptr, out, node.values);
+        step.count = node.bits;
+        step.parameter = node.parameter;
+        step.null = node.null;
+        step.scaled = plan_.scaled;
+        return Add<ToFloatingPoint<Value>>(Next(0, numbers), step);
+      }
+      case Scheme::kZstd:
+        is_strange_ = true;
+    }
+    return 0;
+  }
+
+  /// Lengths of 2 bits each, behind them the values.
+  template <class Value>
+  Level Lengths(const PackedNode& node, const uint8_t* payload, uint64_t base, Value* out) {
+    const uint32_t place = (node.values + 4) / 4 * 4;  // room for whole vectors
+    uint32_t* const lengths = Scratch<uint32_t>(2 * uint64_t{place});
+    uint32_t* const starts = lengths == nullptr ? nullptr : lengths + place;
+    const Level level =
+        Sum(Words(payload, 2, 1, lengths, node.values), false, lengths, node.values, 0, starts, node.values);
+    UnpackStep step = Step(payload + PackedWords(node.values, 2) * 8, lengths, out, node.values);
+    step.count = place;
+    step.parameter = node.parameter;
+    step.base = base;
+    return Add<GatherBytes<Value>>(level, step);
+  }
+
+  /// `base` and the sum of the values of `in` before each of `values`, or up to it.
+  template <class Value>
+  Level Sum(Level level, bool inclusive, const Value* in, uint32_t count, uint64_t base, Value* out, uint32_t values) {
+    const uint32_t tiles = BlocksOf(values, kSummed);
+    SumOf<Value>* const sums = Scratch<SumOf<Value>>(tiles);
+    if (tiles > 1) {
+      UnpackStep tile = Step(in, nullptr, sums, tiles);
+      tile.count = count;
+      level = Add<SumTiles<Value>>(level, tile);
+      UnpackStep before = Step(nullptr, nullptr, sums, 1);
+      before.count = tiles;
+      level = Add<SumTilesBefore<SumOf<Value>>>(level, before);
+    }
+    UnpackStep step = Step(in, tiles > 1 ? sums : nullptr, out, values);
+    step.count = count;
+    step.base = base;
+    step.parameter = inclusive ? 1 : 0;
+    return Add<SumUp<Value>>(level, step);
   }
 
   template <class Value>
-  cudaError_t UnpackDelta(const PackedNode& node, uint64_t base, Value* out) {
-    // The sums of the differences before each value; the last difference is followed by one that nobody adds.
-    Value* const deltas = Scratch<Value>(node.values);
-    cudaError_t error = Next(0, deltas);
-    if (error == cudaSuccess && Starts(node.values)) {
-      error = cudaMemsetAsync(deltas + node.values - 1, 0, sizeof(Value), stream_);
-    }
-    if (error == cudaSuccess) error = Sum(false, deltas, out, node.values);
-    if (error == cudaSuccess && Starts(node.values)) {
-      const uint32_t blocks = BlocksOf(node.values, kThreads);
-      AddToAll<Value><<<blocks, kThreads, 0, stream_>>>(node.parameter + base, node.values, out);
-      error = cudaGetLastError();
-    }
-    return error;
-  }
-
-  template <class Value>
-  cudaError_t UnpackRle(const PackedNode& node, uint64_t base, Value* out) {
+  Level Runs(const PackedNode& node, uint64_t base, Value* out) {
     const uint32_t count = static_cast<uint32_t>(node.parameter);
     Value* const runs = Scratch<Value>(count);
     uint32_t* const ends = Scratch<uint32_t>(count);
-    cudaError_t error = Next(base, runs);
-    if (error == cudaSuccess) error = Next(1, ends);
-    if (error == cudaSuccess) error = Sum(true, ends, ends, count);
-    if (error == cudaSuccess && Starts(count) && found_ != nullptr) {
-      CheckRuns<<<BlocksOf(count, kThreads), kThreads, 0, stream_>>>(ends, count, node.values, found_);
-      error = cudaGetLastError();
+    const Level made = Next(base, runs);
+    const Level summed = Sum(Next(1, ends), true, ends, count, 0, ends, count);
+    if (found_ != nullptr) {
+      UnpackStep check = Step(ends, nullptr, nullptr, count);
+      check.parameter = node.values;
+      Add<CheckRuns>(summed, check);
     }
-    if (error == cudaSuccess && Starts(node.values)) {
-      const uint32_t blocks = BlocksOf(node.values, kRunRows);
-      ExpandRuns<Value><<<blocks, kThreads, 0, stream_>>>(runs, ends, count, node.values, out);
-      error = cudaGetLastError();
-    }
-    return error;
+    UnpackStep step = Step(runs, ends, out, count > 0 ? node.values : 0);
+    step.count = count;
+    return Add<ExpandRuns<Value>>(std::max(made, summed), step);
   }
 
   template <class Value>
-  cudaError_t UnpackDict(const PackedNode& node, uint64_t base, Value* out) {
-    const uint32_t entries = static_cast<uint32_t>(node.parameter), blocks = BlocksOf(node.values, kThreads);
+  Level Dictionary(const PackedNode& node, uint64_t base, Value* out) {
+    const uint32_t entries = static_cast<uint32_t>(node.parameter);
     Value* const dictionary = Scratch<Value>(entries);
-    cudaError_t error = Next(base, dictionary);
-    if (static_cast<Scheme>(node.scheme) == Scheme::kBitmap) {
-      if (error == cudaSuccess && Starts(node.values)) {
-        const uint64_t* const bitmaps = reinterpret_cast<const uint64_t*>(packed_ + node.offset);
-        FindBits<Value><<<blocks, kThreads, 0, stream_>>>(bitmaps, dictionary, entries, node.values, out, found_);
-        error = cudaGetLastError();
-      }
-      return error;
-    }
+    const Level level = Next(base, dictionary);
+    UnpackStep step = Step(packed_ + node.offset, dictionary, out, node.values);
+    step.count = entries;
+    if (static_cast<Scheme>(node.scheme) == Scheme::kBitmap) return Add<FindBits<Value>>(level, step);
     uint32_t* const numbers = Scratch<uint32_t>(node.values);
-    if (error == cudaSuccess) error = Next(0, numbers);
-    if (error == cudaSuccess && Starts(node.values)) {
-      LookUp<Value><<<blocks, kThreads, 0, stream_>>>(dictionary, entries, numbers, node.values, out, found_);
-      error = cudaGetLastError();
-    }
-    return error;
+    step.in = numbers;
+    return Add<LookUp<Value>>(std::max(level, Next(0, numbers)), step);
   }
 
   const UnpackPlan& plan_;
   const uint8_t* const packed_;
-  uint8_t* const scratch_;  ///< nullptr: count
+  uint8_t* const scratch_;
   FoundCodes* const found_;
-  const cudaStream_t stream_;
+  UnpackBatch* const batch_;
   size_t next_ = 0;
   uint64_t used_ = 0;
+  bool is_strange_ = false;
 };
 
-cudaError_t Run(const UnpackPlan& plan, Starter* starter, uint8_t* out) {
-  switch (plan.width) {
-    case 1:
-      return starter->Next(0, out);
-    case 2:
-      return starter->Next(0, reinterpret_cast<uint16_t*>(out));
-    case 4:
-      return starter->Next(0, reinterpret_cast<uint32_t*>(out));
-    default:
-      return starter->Next(0, reinterpret_cast<uint64_t*>(out));
-  }
-}
+namespace {
 
-template <class Value>
-void Check(const UnpackPlan& plan, const uint8_t* codes, FoundCodes* found, cudaStream_t stream) {
-  const uint32_t blocks = BlocksOf(plan.rows, kThreads * (16 / sizeof(Value)));
-  CheckCodes<Value><<<blocks, kThreads, 0, stream>>>(reinterpret_cast<const Value*>(codes), plan.rows, plan.greatest,
-                                                     plan.scaled.has_nulls, plan.scaled.null_code, found);
+void AddTree(int width, uint8_t* out, TreeSteps* steps) {
+  switch (width) {
+    case 1:
+      return steps->All<uint8_t>(out);
+    case 2:
+      return steps->All<uint16_t>(out);
+    case 4:
+      return steps->All<uint32_t>(out);
+    default:
+      return steps->All<uint64_t>(out);
+  }
 }
 
 }  // namespace
@@ -382,34 +574,45 @@ tessera::Result<UnpackPlan> PlanUnpack(const Chunk& chunk) {
   const char* const reason = ParsePackedStream(chunk.packed_codes, chunk.packed_bytes, chunk.rows, chunk.width,
                                                chunk.type.IsFloat(), &plan.tree);
   if (reason != nullptr) return Status(ErrorCode::kCorrupt, std::string("a chunk that was right has ") + reason);
-  Starter count(plan, nullptr, nullptr, nullptr, nullptr);
-  CUDA_TRY(Run(plan, &count, nullptr));
+  TreeSteps count(plan, nullptr, nullptr, nullptr, nullptr);
+  AddTree(plan.width, nullptr, &count);
+  if (count.is_strange()) return Status(ErrorCode::kInternal, "a chunk of codes is packed as texts are");
   plan.scratch_bytes = std::max<uint64_t>(count.scratch_bytes(), kAlignment);  // 0 would be no memory at all
   return plan;
 }
 
-cudaError_t StartUnpack(const UnpackPlan& plan, const uint8_t* packed, uint8_t* out, uint8_t* scratch,
-                        FoundCodes* found, cudaStream_t stream) {
-  Starter starter(plan, packed, scratch, found, stream);
-  return Run(plan, &starter, out);
+void UnpackBatch::Add(const UnpackPlan& plan, const uint8_t* packed, uint8_t* out, uint8_t* scratch,
+                      FoundCodes* found) {
+  TreeSteps steps(plan, packed, scratch, found, this);
+  AddTree(plan.width, out, &steps);
 }
 
-cudaError_t StartCheck(const UnpackPlan& plan, const uint8_t* codes, FoundCodes* found, cudaStream_t stream) {
-  switch (plan.width) {
-    case 1:
-      Check<uint8_t>(plan, codes, found, stream);
-      break;
-    case 2:
-      Check<uint16_t>(plan, codes, found, stream);
-      break;
-    case 4:
-      Check<uint32_t>(plan, codes, found, stream);
-      break;
-    default:
-      Check<uint64_t>(plan, codes, found, stream);
-      break;
+const std::vector<UnpackStep>& UnpackBatch::Finish() {
+  std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+    return a.level != b.level ? a.level < b.level : std::less<>()(a.launch, b.launch);
+  });
+  const Entry* last = nullptr;
+  for (Entry& e : entries_) {
+    if (last == nullptr || last->level != e.level || last->launch != e.launch) {
+      groups_.push_back({e.launch, static_cast<uint32_t>(steps_.size()), 0, 0});
+    }
+    Group& group = groups_.back();
+    e.step.first_block = group.blocks;
+    group.blocks += e.blocks;
+    ++group.count;
+    steps_.push_back(e.step);
+    last = &e;
   }
-  return cudaGetLastError();
+  entries_.clear();
+  return steps_;
+}
+
+cudaError_t UnpackBatch::Start(const UnpackStep* steps, cudaStream_t stream) const {
+  for (const Group& g : groups_) {
+    if (const cudaError_t error = g.launch(steps + g.first, g.count, g.blocks, stream); error != cudaSuccess)
+      return error;
+  }
+  return cudaSuccess;
 }
 
 }  // namespace tessera::kernels

@@ -1,14 +1,17 @@
 // Packed codes (tablet/schemes/packed_stream.h) that have come to the device become codes there, so that what crosses
-// the link is what lies on disk. A scheme is a kernel or two over whole streams; the streams between them lie in scratch
-// memory. Streams that nobody has unpacked before may be anything that ParsePackedStream lets pass: the kernels stay
-// within their bounds, and count what is wrong. Private to kernels/.
+// the link is what lies on disk. A scheme is a step or two over whole streams; the streams between them lie in scratch
+// memory. To start a kernel takes the host longer than it takes the device to unpack a small chunk, and a deep tree has
+// twenty steps: so the chunks of a batch are unpacked together, and steps of one kind that do not wait for each other
+// are one launch. Streams that nobody has unpacked before may be anything that ParsePackedStream lets pass: the kernels
+// stay within their bounds, and count what is wrong. Private to kernels/.
 //
-// Start at: PlanUnpack, StartUnpack, StartCheck.
+// Start at: PlanUnpack, UnpackBatch.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "base/status.h"
 #include "tablet/schemes/packed_stream.h"
@@ -27,7 +30,7 @@ struct UnpackPlan {
   uint32_t nulls = 0;          ///< rows that are NULL
 };
 
-/// What unpacking and StartCheck found.
+/// What unpacking found.
 struct FoundCodes {
   uint32_t wrong;  ///< not 0: the stream contradicts itself, or has codes without a meaning
   uint32_t nulls;
@@ -36,14 +39,50 @@ struct FoundCodes {
 /// For the codes of a chunk whose packed_codes have the right checksum.
 tessera::Result<UnpackPlan> PlanUnpack(const Chunk& chunk);
 
-/// Unpacks `packed` to plan.rows codes at `out`, which has room for a multiple of 128 bytes. All are addresses on the
-/// device that are multiples of 128; `scratch` has plan.scratch_bytes. `found`: on the device; nullptr: the stream is
-/// known to be right.
-cudaError_t StartUnpack(const UnpackPlan& plan, const uint8_t* packed, uint8_t* out, uint8_t* scratch,
-                        FoundCodes* found, cudaStream_t stream);
+/// What a block of a kernel does a part of.
+struct UnpackStep {
+  const void* in;
+  const void* other;  ///< a second input
+  void* out;
+  FoundCodes* found;  ///< nullptr: is not checked
+  uint64_t base, parameter, null;
+  ScaledCodes scaled;
+  uint32_t values;       ///< that are made, or looked at
+  uint32_t count;        ///< of the other input, or bits of a value
+  uint32_t first_block;  ///< of the launch
+};
 
-/// Looks at the codes that were unpacked, and adds to `found`.
-cudaError_t StartCheck(const UnpackPlan& plan, const uint8_t* codes, FoundCodes* found, cudaStream_t stream);
+class UnpackBatch {
+ public:
+  /// Unpacks `packed` to plan.rows codes at `out`, which has room for a multiple of 128 bytes. All are addresses on the
+  /// device that are multiples of 128; `scratch` has plan.scratch_bytes. `found`: where to count what is wrong, also of
+  /// the codes that were made; nullptr: the stream is known to be right.
+  void Add(const UnpackPlan& plan, const uint8_t* packed, uint8_t* out, uint8_t* scratch, FoundCodes* found);
+  /// After the last Add: the steps, which have to be on the device for Start.
+  const std::vector<UnpackStep>& Finish();
+  const std::vector<UnpackStep>& steps() const { return steps_; }
+  /// `steps`: what Finish gave, on the device.
+  cudaError_t Start(const UnpackStep* steps, cudaStream_t stream) const;
+
+ private:
+  friend class TreeSteps;
+  using Launch = cudaError_t (*)(const UnpackStep* steps, uint32_t count, uint32_t blocks, cudaStream_t stream);
+  struct Entry {
+    uint32_t level;  ///< behind all steps of lower levels
+    Launch launch;
+    uint32_t blocks;
+    UnpackStep step;
+  };
+  struct Group {
+    Launch launch;
+    uint32_t first, count, blocks;
+  };
+
+  std::vector<Entry> entries_;
+  std::vector<UnpackStep> steps_;
+  std::vector<Group> groups_;
+};
+
 /// Whether the codes are those that the chunk says.
 inline bool AreRight(const UnpackPlan& plan, const FoundCodes& found) {
   return found.wrong == 0 && found.nulls == plan.nulls;
