@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,12 @@
 #include "tablet/file_mapping.h"
 
 namespace tessera::kernels {
+namespace {
+
+/// What packed codes take where they arrive.
+uint64_t ArrivingBytes(uint64_t packed_bytes) { return (packed_bytes + 255) / 256 * 256; }
+
+}  // namespace
 
 ColumnCache::~ColumnCache() {
   {
@@ -18,6 +25,7 @@ ColumnCache::~ColumnCache() {
   }
   more_.notify_all();
   for (std::thread& t : threads_) t.join();
+  FreeScratch();
   for (Piece& p : pieces_) IgnoreError(p.on_host ? cudaFreeHost(p.data) : cudaFreeAsync(p.data, stream_));
   FreeSpareOnHost();
   for (cudaStream_t s : {stream_, unpack_stream_}) {
@@ -116,15 +124,26 @@ Status ColumnCache::MakeRoom(uint64_t bytes) {
 
 // ---- Copies
 
+void ColumnCache::Gather(const std::vector<Source>& sources, uint8_t* to) {
+  for (const Source& source : sources) {
+    memcpy(to, source.from, source.bytes);
+    memset(to + source.bytes, 0, source.padded - source.bytes);
+    to += source.padded;
+  }
+}
+
 Status ColumnCache::Copy(const Part& part, Staging* staging) {
   if (part.to_host) {
-    memcpy(part.to, part.from, part.bytes);
-    memset(part.to + part.bytes, 0, part.padded - part.bytes);
+    Gather(part.sources, part.to);
     return Status::Ok();
   }
   if (transfer_ == Transfer::kPageable) {
-    CUDA_TRY(cudaMemcpyAsync(part.to, part.from, part.bytes, cudaMemcpyHostToDevice, stream_));
-    CUDA_TRY(cudaMemsetAsync(part.to + part.bytes, 0, part.padded - part.bytes, stream_));
+    uint8_t* to = part.to;
+    for (const Source& source : part.sources) {
+      CUDA_TRY(cudaMemcpyAsync(to, source.from, source.bytes, cudaMemcpyHostToDevice, stream_));
+      CUDA_TRY(cudaMemsetAsync(to + source.bytes, 0, source.padded - source.bytes, stream_));
+      to += source.padded;
+    }
     return Status::Ok();
   }
   const size_t i = staging->next++ % kBuffersEach;
@@ -132,9 +151,8 @@ Status ColumnCache::Copy(const Part& part, Staging* staging) {
   TESSERA_TRY(buffer.Reserve(piece_bytes_));
   if (staging->free[i] == nullptr) CUDA_TRY(cudaEventCreateWithFlags(&staging->free[i], cudaEventDisableTiming));
   CUDA_TRY(cudaEventSynchronize(staging->free[i]));
-  memcpy(buffer.As<uint8_t>(), part.from, part.bytes);
-  memset(buffer.As<uint8_t>() + part.bytes, 0, part.padded - part.bytes);
-  CUDA_TRY(cudaMemcpyAsync(part.to, buffer.As<uint8_t>(), part.padded, cudaMemcpyHostToDevice, stream_));
+  Gather(part.sources, buffer.As<uint8_t>());
+  CUDA_TRY(cudaMemcpyAsync(part.to, buffer.As<uint8_t>(), part.bytes, cudaMemcpyHostToDevice, stream_));
   CUDA_TRY(cudaEventRecord(staging->free[i], stream_));
   if (transfer_ == Transfer::kSync) CUDA_TRY(cudaStreamSynchronize(stream_));
   return Status::Ok();
@@ -147,12 +165,13 @@ Status ColumnCache::Unpack(Copies* copies) {
             "Restore the file from a copy, or drop the table and load it again."};
   }
   CUDA_TRY(copies->batch.Start(copies->steps, unpack_stream_));
-  for (const auto& unpacking : copies->unpackings) Free(unpacking.get(), unpack_stream_);
+  Free(&copies->slabs, unpack_stream_);
   return Status::Ok();
 }
 
-void ColumnCache::Free(Unpacking* unpacking, cudaStream_t behind) {
-  if (unpacking->memory != nullptr) IgnoreError(cudaFreeAsync(std::exchange(unpacking->memory, nullptr), behind));
+void ColumnCache::Free(std::vector<Slab>* slabs, cudaStream_t behind) {
+  for (const Slab& s : *slabs) IgnoreError(cudaFreeAsync(s.memory, behind));
+  slabs->clear();
 }
 
 Status ColumnCache::PrepareChecks(Copies* copies) {
@@ -173,8 +192,7 @@ Status ColumnCache::PrepareChecks(Copies* copies) {
 Status ColumnCache::PrepareSteps(Copies* copies) {
   if (copies->unpackings.empty()) return Status::Ok();
   for (const auto& unpacking : copies->unpackings) {
-    const uint64_t arrived = (unpacking->plan.packed_bytes + 255) / 256 * 256;
-    copies->batch.Add(unpacking->plan, unpacking->memory, unpacking->out, unpacking->memory + arrived,
+    copies->batch.Add(unpacking->plan, unpacking->packed, unpacking->out, copies->scratch.get() + unpacking->scratch_at,
                       unpacking->found);
   }
   const std::vector<UnpackStep>& steps = copies->batch.Finish();
@@ -211,11 +229,13 @@ Status ColumnCache::Check(const Copies& copies, cudaStream_t stream) {
 void ColumnCache::WaitForUnpacking() { IgnoreError(cudaStreamSynchronize(unpack_stream_)); }
 
 void ColumnCache::GiveBack(Copies* copies) {
-  for (const auto& unpacking : copies->unpackings) Free(unpacking.get(), stream_);
+  Free(&copies->slabs, stream_);
   copies->unpackings.clear();
   if (copies->found != nullptr) IgnoreError(cudaFreeAsync(std::exchange(copies->found, nullptr), unpack_stream_));
   if (copies->steps != nullptr) IgnoreError(cudaFreeAsync(std::exchange(copies->steps, nullptr), unpack_stream_));
-  unpacking_bytes_ -= std::exchange(copies->unpacking_bytes, 0);
+  arriving_bytes_ -= std::exchange(copies->arriving_bytes, 0);
+  copies->scratch.reset();
+  if (scratch_.use_count() == 1 && pending_scratch_ == 0) FreeScratch();
 }
 
 void ColumnCache::NoteIssued(std::unique_lock<std::mutex>* lock, Copies* copies, const Status& status) {
@@ -228,7 +248,8 @@ void ColumnCache::NoteIssued(std::unique_lock<std::mutex>* lock, Copies* copies,
   const auto unpack = [&]() -> Status {
     CUDA_TRY(cudaEventRecord(copies->done, stream_));
     if (copies->unpackings.empty()) return Status::Ok();
-    // On a stream of its own, so that the next copies do not wait.
+    // On a stream of its own, so that the next copies do not wait. One batch behind the other: they share scratch memory.
+    std::lock_guard<std::mutex> one(unpacking_);
     CUDA_TRY(cudaStreamWaitEvent(unpack_stream_, copies->done, 0));
     TESSERA_TRY(Unpack(copies));
     CUDA_TRY(cudaEventRecord(copies->done, unpack_stream_));
@@ -286,7 +307,44 @@ void ColumnCache::StartThreads(size_t wanted) {
 }
 
 bool ColumnCache::HasEnoughToStart(int threads, bool first) const {
-  return MaySpread(threads) && pending_bytes_ >= (first ? kSharedCopy : kCopiedTogether);
+  return (MaySpread(threads) && pending_bytes_ >= (first ? kSharedCopy : kCopiedTogether)) ||
+         pending_scratch_ > MostScratch();
+}
+
+void ColumnCache::AddParts(uint8_t* to, Source source, bool to_host, bool joins, const std::shared_ptr<Copies>& copies,
+                           std::vector<Part>* parts) const {
+  while (source.padded > 0) {
+    if (!joins || parts->back().bytes == piece_bytes_) parts->push_back({to, 0, {}, to_host, copies});
+    joins = true;
+    Part& part = parts->back();
+    const uint64_t padded = std::min(source.padded, piece_bytes_ - part.bytes), bytes = std::min(padded, source.bytes);
+    part.sources.push_back({source.from, bytes, padded});
+    part.bytes += padded;
+    to += padded;
+    source = {source.from + bytes, source.bytes - bytes, source.padded - padded};
+  }
+}
+
+std::vector<ColumnCache::Part> ColumnCache::TakePending(const std::shared_ptr<Copies>& copies) {
+  std::vector<Part> parts, plain;
+  for (Pending& p : pending_) {
+    copies->pieces.push_back(p.piece);
+    bytes_in_ += p.bytes;
+    if (p.unpacking == nullptr) {
+      AddParts(p.piece->data, {p.from, p.bytes, p.piece->bytes}, p.piece->on_host, false, copies, &plain);
+    } else {
+      const bool joins = !p.unpacking->begins_slab;
+      AddParts(p.unpacking->packed, {p.from, p.bytes, ArrivingBytes(p.bytes)}, false, joins, copies, &parts);
+      copies->unpackings.push_back(std::move(p.unpacking));
+    }
+  }
+  std::move(plain.begin(), plain.end(), std::back_inserter(parts));
+  pending_.clear();
+  pending_bytes_ = 0;
+  copies->slabs = std::exchange(pending_slabs_, {});
+  for (const Slab& slab : copies->slabs) copies->arriving_bytes += slab.bytes;
+  if (std::exchange(pending_scratch_, 0) > 0) copies->scratch = scratch_;
+  return parts;
 }
 
 Status ColumnCache::StartCopies(int threads, CopiesList* started) {
@@ -295,26 +353,8 @@ Status ColumnCache::StartCopies(int threads, CopiesList* started) {
   started->reserve(started->size() + 1);
   auto copies = std::make_shared<Copies>();
   CUDA_TRY(cudaEventCreateWithFlags(&copies->done, cudaEventDisableTiming));
-  std::vector<Part> parts;
-  const auto add_parts = [&](uint8_t* to, const uint8_t* from, uint64_t bytes, uint64_t padded, bool to_host) {
-    for (uint64_t at = 0; at < padded; at += piece_bytes_) {
-      const uint64_t all = std::min(piece_bytes_, padded - at);
-      parts.push_back({to + at, from + at, std::min(all, bytes - std::min(at, bytes)), all, to_host, copies});
-    }
-  };
-  for (Pending& p : pending_) {
-    copies->pieces.push_back(p.piece);
-    bytes_in_ += p.bytes;
-    if (p.unpacking == nullptr) {
-      add_parts(p.piece->data, p.from, p.bytes, p.piece->bytes, p.piece->on_host);
-      continue;
-    }
-    add_parts(p.unpacking->memory, p.from, p.bytes, p.bytes, false);
-    copies->unpacking_bytes += p.unpacking->bytes;
-    copies->unpackings.push_back(std::move(p.unpacking));
-  }
-  pending_.clear();
-  const uint64_t total = std::exchange(pending_bytes_, 0);
+  const uint64_t total = pending_bytes_;
+  std::vector<Part> parts = TakePending(copies);
   Status status = PrepareChecks(copies.get());
   if (status.ok()) status = PrepareSteps(copies.get());
   if (!status.ok()) {
@@ -325,8 +365,8 @@ Status ColumnCache::StartCopies(int threads, CopiesList* started) {
   if (copies->steps != nullptr) {
     const std::vector<UnpackStep>& steps = copies->batch.steps();
     const uint64_t bytes = steps.size() * sizeof(UnpackStep);
-    add_parts(reinterpret_cast<uint8_t*>(copies->steps), reinterpret_cast<const uint8_t*>(steps.data()), bytes, bytes,
-              false);
+    const Source source{reinterpret_cast<const uint8_t*>(steps.data()), bytes, bytes};
+    AddParts(reinterpret_cast<uint8_t*>(copies->steps), source, false, false, copies, &parts);
   }
   copies->left = parts.size();
   copies->started = std::chrono::steady_clock::now();
@@ -400,13 +440,11 @@ void ColumnCache::Forget(std::vector<std::list<Piece>::iterator>* pieces) {
 
 void ColumnCache::Abandon(CopiesList* copies) {
   std::vector<std::list<Piece>::iterator> gone;
-  for (const Pending& p : pending_) {
-    gone.push_back(p.piece);
-    if (p.unpacking == nullptr) continue;
-    unpacking_bytes_ -= p.unpacking->bytes;
-    Free(p.unpacking.get(), stream_);
-  }
+  for (const Pending& p : pending_) gone.push_back(p.piece);
   pending_.clear();
+  for (const Slab& slab : pending_slabs_) arriving_bytes_ -= slab.bytes;
+  Free(&pending_slabs_, stream_);
+  pending_scratch_ = 0;
   pending_bytes_ = 0;
   for (const std::shared_ptr<Copies>& abandoned : *copies) {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -460,6 +498,36 @@ Result<uint8_t*> ColumnCache::Allocate(uint64_t bytes) {
   }
   if (error != cudaSuccess) return CudaStatus(error, "cudaMallocFromPoolAsync", __FILE__, __LINE__);
   return static_cast<uint8_t*>(memory);
+}
+
+Result<uint8_t*> ColumnCache::AllocateArrival(uint64_t bytes) {
+  bytes = ArrivingBytes(bytes);
+  if (pending_slabs_.empty() || pending_slabs_.back().bytes - pending_slabs_.back().used < bytes) {
+    const uint64_t all = std::max(bytes, std::min(kSlab, budget_ / 64));
+    TESSERA_ASSIGN(uint8_t* const memory, Allocate(all));
+    pending_slabs_.push_back({memory, all, 0});
+    arriving_bytes_ += all;
+  }
+  Slab& slab = pending_slabs_.back();
+  return slab.memory + std::exchange(slab.used, slab.used + bytes);
+}
+
+Status ColumnCache::ReserveScratch(uint64_t bytes) {
+  const uint64_t needed = pending_scratch_ + (bytes + 255) / 256 * 256;
+  if (scratch_ == nullptr || scratch_bytes_ < needed) {
+    const uint64_t all = std::max(needed, MostScratch());
+    TESSERA_ASSIGN(uint8_t* const memory, Allocate(all));
+    // Behind the kernels of the batches that use it, whose last lets it go after it has started them.
+    scratch_ = {memory, [stream = unpack_stream_](uint8_t* p) { IgnoreError(cudaFreeAsync(p, stream)); }};
+    scratch_bytes_ = all;
+  }
+  pending_scratch_ = needed;
+  return Status::Ok();
+}
+
+void ColumnCache::FreeScratch() {
+  scratch_.reset();
+  scratch_bytes_ = 0;
 }
 
 Result<uint8_t*> ColumnCache::AllocateOnHost(uint64_t bytes) {
@@ -524,20 +592,23 @@ Result<const uint8_t*> ColumnCache::FetchPacked(TabletPieces* of, int column, co
     if (const auto tablet = of->tablet.lock(); tablet != nullptr && !tablet->AreCodesChecked(column)) {
       unpacking->unchecked = tablet;
     }
-    const uint64_t arriving = (chunk.packed_bytes + 255) / 256 * 256;
-    unpacking->bytes = arriving + unpacking->plan.scratch_bytes;
     TESSERA_TRY(AddPiece(of, place, chunk.codes_bytes, false).status());
     const auto piece = of->pieces[place]->self;
     unpacking->out = piece->data;
     ++piece->pins;  // to find memory may drop pieces
-    Result<uint8_t*> memory = Allocate(unpacking->bytes);
+    const auto reserve = [&]() -> Status {
+      unpacking->scratch_at = pending_scratch_;
+      TESSERA_TRY(ReserveScratch(unpacking->plan.scratch_bytes));
+      TESSERA_ASSIGN(unpacking->packed, AllocateArrival(chunk.packed_bytes));
+      unpacking->begins_slab = unpacking->packed == pending_slabs_.back().memory;
+      return Status::Ok();
+    };
+    const Status reserved = reserve();
     --piece->pins;
-    if (!memory.ok()) {
+    if (!reserved.ok()) {
       TESSERA_TRY(Drop(piece));
-      return memory.status();
+      return reserved;
     }
-    unpacking->memory = *memory;
-    unpacking_bytes_ += unpacking->bytes;
     pending_.push_back({piece, chunk.packed_codes, chunk.packed_bytes, std::move(unpacking)});
     pending_bytes_ += chunk.packed_bytes;
     *copied += chunk.packed_bytes;

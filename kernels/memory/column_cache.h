@@ -71,9 +71,9 @@ class ColumnCache {
                                      uint64_t* copied);
   /// Whether so much memory is in use for unpacking that copies should be finished before others are started. This
   /// memory is soon given back, so it does not push columns out: it comes on top of the budget.
-  bool IsUnpackingMuch() const { return unpacking_bytes_ > budget_ / kUnpackingShare; }
-  /// Whether so much has been fetched since the last StartCopies that other threads should copy it now, while the caller
-  /// fetches more. `threads`: as of StartCopies.
+  bool IsUnpackingMuch() const { return arriving_bytes_ > budget_ / kUnpackingShare; }
+  /// Whether so much has been fetched since the last StartCopies that it should be copied now, while the caller fetches
+  /// more. `threads`: as of StartCopies.
   /// `first`: nothing is under way yet.
   bool HasEnoughToStart(int threads, bool first) const;
   /// Starts the copies of all pieces fetched since the last call: if there is much to do, on up to `threads` threads,
@@ -116,12 +116,19 @@ class ColumnCache {
   static constexpr uint64_t kCopiedTogether = uint64_t{32} << 20;
   /// See IsUnpackingMuch.
   static constexpr uint64_t kUnpackingShare = 4;
+  /// Most bytes of a slab with several chunks, and of the scratch memory of a batch with several.
+  static constexpr uint64_t kSlab = uint64_t{16} << 20, kScratch = uint64_t{64} << 20;
 
-  /// Where packed codes arrive, and what unpacking them needs; given back to the pool behind the last kernel.
+  /// Memory where packed codes arrive, one chunk behind the other; given back to the pool behind the kernels of a batch.
+  struct Slab {
+    uint8_t* memory;
+    uint64_t bytes, used;
+  };
   struct Unpacking {
     UnpackPlan plan;
-    uint8_t* memory = nullptr;  ///< the packed stream, then scratch
-    uint64_t bytes = 0;
+    uint8_t* packed = nullptr;  ///< in a slab, behind the chunk that was fetched before
+    bool begins_slab = false;
+    uint64_t scratch_at = 0;  ///< in the scratch memory of the batch
     uint8_t* out = nullptr;
     std::weak_ptr<const Tablet> unchecked;  ///< nobody has unpacked the codes of this tablet's column before
     int column = 0;
@@ -133,14 +140,24 @@ class ColumnCache {
     uint64_t bytes;
     std::unique_ptr<Unpacking> unpacking = nullptr;  ///< nullptr: copied to the piece itself
   };
-  /// What one buffer holds of a stream: `padded` bytes at the place where it goes, zeros behind the first `bytes`.
-  struct Part {
-    uint8_t* to;
+  /// Bytes that follow each other at their place, `padded` of them, zeros behind the first `bytes`.
+  struct Source {
     const uint8_t* from;
     uint64_t bytes, padded;
+  };
+  /// What one buffer holds: a part of a stream, or several chunks that arrive behind each other.
+  struct Part {
+    uint8_t* to;
+    uint64_t bytes;  ///< of all sources, padded
+    std::vector<Source> sources;
     bool to_host;  ///< pinned memory
     std::shared_ptr<Copies> copies;
   };
+  /// What was fetched, in parts of at most a piece.
+  std::vector<Part> TakePending(const std::shared_ptr<Copies>& copies);
+  /// Cuts `source`, which goes to `to`. `joins`: that is behind the last part, which it may fill up.
+  void AddParts(uint8_t* to, Source source, bool to_host, bool joins, const std::shared_ptr<Copies>& copies,
+                std::vector<Part>* parts) const;
   /// Pinned memory of a thread that copies, used in turn; `free` comes when a copy has left the buffer.
   struct Staging {
     Staging() = default;
@@ -168,6 +185,7 @@ class ColumnCache {
   void FreeSpareOnHost();
   /// Nothing is copied while the kernels that read these columns run.
   Status WaitForReaders();
+  static void Gather(const std::vector<Source>& sources, uint8_t* to);
   Status Copy(const Part& part, Staging* staging);
   Status Unpack(Copies* copies);
   Status FinishOne(Copies* copies, cudaStream_t stream, double* milliseconds);
@@ -185,7 +203,12 @@ class ColumnCache {
   void GiveBack(Copies* copies);
   void WaitForUnpacking();
   /// `behind`: the stream of what uses the memory last.
-  void Free(Unpacking* unpacking, cudaStream_t behind);
+  void Free(std::vector<Slab>* slabs, cudaStream_t behind);
+  /// Room for packed codes that arrive, and for what unpacking them needs.
+  Result<uint8_t*> AllocateArrival(uint64_t bytes);
+  Status ReserveScratch(uint64_t bytes);
+  void FreeScratch();
+  uint64_t MostScratch() const { return std::min(kScratch, budget_ / 16); }
   /// What a thread of the cache does until the end.
   void CopyParts(Staging* staging);
   void StartThreads(size_t wanted);
@@ -196,7 +219,7 @@ class ColumnCache {
 
   Transfer transfer_ = Transfer::kStream;
   uint64_t piece_bytes_ = kTransferPiece;
-  uint64_t whole_budget_ = 0, budget_ = 0, bytes_ = 0, claimed_ = 0, unpacking_bytes_ = 0;
+  uint64_t whole_budget_ = 0, budget_ = 0, bytes_ = 0, claimed_ = 0, arriving_bytes_ = 0;
   uint64_t hits_ = 0, misses_ = 0, evictions_ = 0, bytes_in_ = 0;
   cudaStream_t readers_ = nullptr;        ///< the stream of the kernels that read what was copied; nullptr: none has
   cudaStream_t stream_ = nullptr;         ///< of copies
@@ -206,8 +229,13 @@ class ColumnCache {
   Staging own_;  // of the caller
   std::vector<Pending> pending_;
   uint64_t pending_bytes_ = 0;  ///< of their pieces, as they travel
+  std::vector<Slab> pending_slabs_;
+  uint64_t pending_scratch_ = 0;
+  std::shared_ptr<uint8_t> scratch_;  ///< of the next batch; those that are under way use it in turn, or one of before
+  uint64_t scratch_bytes_ = 0;
   std::vector<std::thread> threads_;
   std::deque<Staging> staging_;  // of the threads
+  std::mutex unpacking_;         // held while the kernels of a batch are put on unpack_stream_
   std::mutex mutex_;             // of what follows, and of all Copies
   std::condition_variable more_, issued_;
   std::deque<Part> parts_;  // to be copied
@@ -240,7 +268,9 @@ struct ColumnCache::Copies {
 
   std::vector<std::list<Piece>::iterator> pieces;
   std::vector<std::unique_ptr<Unpacking>> unpackings;
-  uint64_t unpacking_bytes = 0;  ///< of their memory
+  std::vector<Slab> slabs;
+  uint64_t arriving_bytes = 0;  ///< of the slabs
+  std::shared_ptr<uint8_t> scratch;
   UnpackBatch batch;
   UnpackStep* steps = nullptr;  ///< of the batch, on the device
   FoundCodes* found = nullptr;  ///< on the device, of those that are unchecked; nullptr: none is

@@ -62,7 +62,7 @@ Status SectionRun::RunPass() {
     Batch& batch = batches_[number % kBatches];
     TESSERA_ASSIGN(const bool collected, feed_.Collect(budget(), !in_flight_.empty(), &batch.input));
     if (!collected) {
-      TESSERA_TRY(FinishAll());
+      TESSERA_TRY(FinishFirst());
       continue;
     }
     if (batch.input.tablets.empty()) continue;
