@@ -311,13 +311,20 @@ bool ColumnCache::HasEnoughToStart(int threads, bool first) const {
          pending_scratch_ > MostScratch();
 }
 
+uint64_t ColumnCache::PartBytes(int threads) {
+  if (!MaySpread(threads) || piece_bytes_ < 4 * kLeastTransferPiece) return piece_bytes_;
+  std::lock_guard<std::mutex> lock(mutex_);
+  return parts_.empty() ? piece_bytes_ / 4 : piece_bytes_;
+}
+
 void ColumnCache::AddParts(uint8_t* to, Source source, bool to_host, bool joins, const std::shared_ptr<Copies>& copies,
                            std::vector<Part>* parts) const {
   while (source.padded > 0) {
-    if (!joins || parts->back().bytes == piece_bytes_) parts->push_back({to, 0, {}, to_host, copies});
+    if (!joins || parts->back().bytes == copies->part_bytes) parts->push_back({to, 0, {}, to_host, copies});
     joins = true;
     Part& part = parts->back();
-    const uint64_t padded = std::min(source.padded, piece_bytes_ - part.bytes), bytes = std::min(padded, source.bytes);
+    const uint64_t padded = std::min(source.padded, copies->part_bytes - part.bytes),
+                   bytes = std::min(padded, source.bytes);
     part.sources.push_back({source.from, bytes, padded});
     part.bytes += padded;
     to += padded;
@@ -354,6 +361,7 @@ Status ColumnCache::StartCopies(int threads, CopiesList* started) {
   auto copies = std::make_shared<Copies>();
   CUDA_TRY(cudaEventCreateWithFlags(&copies->done, cudaEventDisableTiming));
   const uint64_t total = pending_bytes_;
+  copies->part_bytes = PartBytes(threads);
   std::vector<Part> parts = TakePending(copies);
   Status status = PrepareChecks(copies.get());
   if (status.ok()) status = PrepareSteps(copies.get());

@@ -153,7 +153,10 @@ class ColumnCache {
     bool to_host;  ///< pinned memory
     std::shared_ptr<Copies> copies;
   };
-  /// What was fetched, in parts of at most a piece.
+  /// Bytes of a part: a piece, or less while nothing waits to be copied. The link idles until the first one is in pinned
+  /// memory, which takes a thread a millisecond for 4 MiB.
+  uint64_t PartBytes(int threads);
+  /// What was fetched, in parts.
   std::vector<Part> TakePending(const std::shared_ptr<Copies>& copies);
   /// Cuts `source`, which goes to `to`. `joins`: that is behind the last part, which it may fill up.
   void AddParts(uint8_t* to, Source source, bool to_host, bool joins, const std::shared_ptr<Copies>& copies,
@@ -268,6 +271,7 @@ struct ColumnCache::Copies {
 
   std::vector<std::list<Piece>::iterator> pieces;
   std::vector<std::unique_ptr<Unpacking>> unpackings;
+  uint64_t part_bytes = 0;  ///< at most
   std::vector<Slab> slabs;
   uint64_t arriving_bytes = 0;  ///< of the slabs
   std::shared_ptr<uint8_t> scratch;
