@@ -241,11 +241,11 @@ bench-compression:  ##measure Schemes, the planner, zstd and gzip on TPC-H's col
 bench-compression-run: $(if $(NOBUILD),,$(B)/tessera $(B)/tpch_gen $(B)/compression_bench)
 	@PARTS='$(PARTS)' DEVICE='$(DEVICE)' CSV='$(CSV)' SCALE='$(if $(filter command line environment,$(origin SCALE)),$(SCALE),0.1)' bench/compression.py $(B)
 
-bench-stream:  ##measure Columns on their way to a GPU: PARTS="pieces widths", PARTS=disk from the disk, CSV=file; see bench/stream.py
+bench-stream:  ##measure Columns on their way to a GPU: PARTS="pieces widths", also disk and ssb, CSV=file; see bench/stream.py
 	@$(if $(NOBUILD),,tests/setup build)
 	@$(MAKE) --no-print-directory bench-stream-run
-bench-stream-run: $(if $(NOBUILD),,$(B)/tessera $(B)/transfer_bench $(B)/disk_bench)
-	@PARTS='$(PARTS)' CSV='$(CSV)' bench/stream.py $(B)
+bench-stream-run: $(if $(NOBUILD),,$(B)/tessera $(B)/transfer_bench $(B)/disk_bench $(if $(filter ssb,$(PARTS)),$(B)/ssb_gen))
+	@PARTS='$(PARTS)' CSV='$(CSV)' SCALE='$(if $(filter file,$(origin SCALE)),,$(SCALE))' bench/stream.py $(B)
 bench-model:  ##measure SSB on a GPU by SET transfer and invisible_join, and a cost model: SCALE=1 CSV=file; see bench/model.py
 	@$(if $(NOBUILD),,tests/setup build)
 	@$(MAKE) --no-print-directory bench-model-run

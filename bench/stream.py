@@ -6,7 +6,8 @@ the disk.
 
 Environment variables choose what to do. Their defaults:
 
-    PARTS="pieces widths"  also: disk
+    PARTS="pieces widths"  also: disk, ssb
+    SCALE=20               of ssb
     ROWS=100000000         values of a column
     PIECES="65536 262144 1048576 4194304 16777216 67108864"
     RUNS=5                 runs of a query, after one that reads the files
@@ -22,6 +23,8 @@ widths: a scan of a column of random values of 4, 3, 2 and 1 bytes: the host wit
 SET transfer, without a column in its cache, and with all of them there. The column of 3 bytes is packed, the others are not.
 disk: a scan of a column of 4 bytes by a new process, with one thread and with all, none of whose file is in memory, beside
 the same files read by as many threads past the page cache (build/disk_bench). It needs no GPU.
+ssb: the Star Schema Benchmark in a GPU memory of 1 GB (GPU_MEMORY), stored by each SET compression, without a column in the cache.
+Its rate is that of the columns of lineorder, had they crossed the link with 4 bytes a value, beside a copy of pinned memory.
 """
 
 import csv
@@ -35,6 +38,8 @@ from measure import (ROOT, CsvFile, Failed, OtherLoad, Session, Table, environme
 WAYS = ["transfer", "sync_total", "stream_total", "pageable_total", "zerocopy_total"]
 TRANSFERS = ["stream", "sync", "pageable", "zerocopy"]
 WIDTHS = [4, 3, 2, 1]
+GOALS = ["none", "balanced", "ratio"]
+SSB_COLUMNS = {"q1": 4, "q2": 4, "q3": 4, "q4": 6}  # of lineorder, by flight
 BATCH = 10_000_000  # rows of an INSERT
 # Numbers in no order of 0, 1, 2 ...; a product, because multiples of a constant have differences that compress.
 MIXED = "SELECT (y % 46337) * (y / 46337 % 46349) + y AS x FROM (SELECT i * 2654435761 % 4294967291 AS y FROM range({}, {}) AS r(i)) a"
@@ -187,6 +192,53 @@ class Stream:
                 self.record(part="disk", name=f"{name}, {threads} threads", width=4, ms=ms, gb_per_s=size / ms * 1e-6,
                             values_per_s=self.rows / ms * 1e3)
 
+    def link_rate(self):
+        command = [os.path.join(self.build, "transfer_bench"), "--bytes", str(1 << 30), "--pieces", str(4 << 20)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            sys.exit(f"bench/stream.py: transfer_bench: status {done.returncode}")
+        rows = csv.DictReader(done.stdout.splitlines())
+        return next(float(row["gb_per_s"]) for row in rows if row["way"] == "transfer")
+
+    def ssb_part(self):
+        scale = environment("SCALE", "20")
+        files = sorted(name for name in os.listdir("data_gen/ssb") if name.startswith("q"))
+        queries = {name.removesuffix(".sql"): " ".join(read_lines(f"data_gen/ssb/{name}")).rstrip("; ") for name in files}
+        sessions, rows = {}, 0
+        for goal in GOALS:
+            done = subprocess.run(["bench/queries.sh", "ssb", "prepare", self.build, scale], check=True, stdout=subprocess.PIPE,
+                                  text=True, env={**os.environ, "COMPRESSION": goal})
+            options = self.gpu_options or ["--gpu-memory", "1g"]
+            sessions[goal] = Session(self.build, done.stdout.strip(), "gpu", self.threads, 600, options)
+            rows = int(sessions[goal].run("SELECT count(*) FROM lineorder").rows[0])
+        link = self.link_rate()
+        table = Table(f"SSB, scale {scale}, streamed, ms; a pinned copy moves {link:.1f} GB/s", ("query", -6), *((g, 9) for g in GOALS))
+        sums, plain = dict.fromkeys(GOALS, 0.0), 0
+        for name, sql in queries.items():
+            size = 4 * rows * SSB_COLUMNS[name[:2]]
+            plain += size
+            times, expected = [], None
+            for goal, session in sessions.items():
+                answer, ms, _ = measure_cold(session, sql, self.runs)
+                if expected is not None and not same(expected, answer):
+                    raise Failed(f"{name}: {goal} gives other rows")
+                expected = answer
+                times.append(ms)
+                sums[goal] += ms
+                self.record(part="ssb", name=f"{name} {goal}", ms=ms, gb_per_s=size / ms * 1e-6)
+            table.row(name, *times)
+        table.row("sum", *sums.values())
+        table.row("GB/s", *(plain / ms * 1e-6 for ms in sums.values()))
+        table.row("link", *(plain / ms * 1e-6 / link for ms in sums.values()))
+        for session in sessions.values():
+            session.close()
+
+
+def read_lines(path):
+    """Those that are no comments."""
+    with open(path, encoding="utf-8") as file:
+        return [line.strip() for line in file if not line.startswith("--")]
+
 
 def forget_files(files):
     """So that nothing of them is in memory. REQUIRES: no process maps them."""
@@ -203,8 +255,8 @@ def main():
     bench = Stream(os.path.abspath(sys.argv[1]))
     parts = environment("PARTS", "pieces widths").split()
     for part in parts:
-        if part not in ("pieces", "widths", "disk"):
-            sys.exit(f"bench/stream.py: PARTS has pieces, widths and disk, not '{part}'")
+        if part not in ("pieces", "widths", "disk", "ssb"):
+            sys.exit(f"bench/stream.py: PARTS has pieces, widths, disk and ssb, not '{part}'")
     for part in parts:
         load = OtherLoad()
         try:

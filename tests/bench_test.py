@@ -83,6 +83,9 @@ def test_stream():
     widths = [(row["name"], row["width"]) for row in rows if row["part"] == "widths"]
     holds(len(widths) == len(set(widths)) == 7 * 4, str(widths))
     holds(all(float(row["gb_per_s"]) > 0 for row in rows), "a rate is 0")
+    rows = run("stream.py", programs | {"ssb_gen": "ssb_gen"}, [], PARTS="ssb", SCALE="0.01", RUNS="1")
+    holds(len({row["name"] for row in rows}) == len(rows) == 13 * 3, str(rows))
+    holds(all(float(row["ms"]) > 0 for row in rows), "a time is 0")
     return None
 
 
