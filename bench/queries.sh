@@ -57,7 +57,7 @@ prepare() {  # prepare SCALE: sets `data` and `database`
   database=$build/$benchmark/$1${COMPRESSION:+-$COMPRESSION}.tessera
   if [[ ! -e $data/recipe || $(<"$data/recipe") != "$recipe" ]]; then
     echo "Generating scale $1 into $data" >&2
-    rm -rf "$data" "$data.part" "$database"
+    rm -rf "$data" "$data.part" "$data".tessera "$data"-*.tessera
     "${generator[@]}" --scale "$1" --out "$data.part" >&2
     echo "$recipe" >"$data.part/recipe"
     mv "$data.part" "$data"

@@ -23,7 +23,7 @@ widths: a scan of a column of random values of 4, 3, 2 and 1 bytes: the host wit
 SET transfer, without a column in its cache, and with all of them there. The column of 3 bytes is packed, the others are not.
 disk: a scan of a column of 4 bytes by a new process, with one thread and with all, none of whose file is in memory, beside
 the same files read by as many threads past the page cache (build/disk_bench). It needs no GPU.
-ssb: the Star Schema Benchmark in a GPU memory of 1 GB (GPU_MEMORY), stored by each SET compression, without a column in the cache.
+ssb: the Star Schema Benchmark in a GPU memory of 1 GB (GPU_MEMORY), stored as none, balanced and ratio, without a column in the cache.
 Its rate is that of the columns of lineorder, had they crossed the link with 4 bytes a value, beside a copy of pinned memory.
 """
 

@@ -25,7 +25,7 @@ ColumnCache::~ColumnCache() {
   }
   more_.notify_all();
   for (std::thread& t : threads_) t.join();
-  FreeScratch();
+  scratch_.reset();
   for (Piece& p : pieces_) IgnoreError(p.on_host ? cudaFreeHost(p.data) : cudaFreeAsync(p.data, stream_));
   FreeSpareOnHost();
   for (cudaStream_t s : {stream_, unpack_stream_}) {
@@ -225,8 +225,9 @@ Status ColumnCache::Check(const Copies& copies, cudaStream_t stream) {
   return Status::Ok();
 }
 
-/// What is unpacked and read by no launch may be dropped at once, on the stream of the copies.
-void ColumnCache::WaitForUnpacking() { IgnoreError(cudaStreamSynchronize(unpack_stream_)); }
+void ColumnCache::WaitForCopies() {
+  for (cudaStream_t s : {stream_, unpack_stream_}) IgnoreError(cudaStreamSynchronize(s));
+}
 
 void ColumnCache::GiveBack(Copies* copies) {
   Free(&copies->slabs, stream_);
@@ -235,7 +236,7 @@ void ColumnCache::GiveBack(Copies* copies) {
   if (copies->steps != nullptr) IgnoreError(cudaFreeAsync(std::exchange(copies->steps, nullptr), unpack_stream_));
   arriving_bytes_ -= std::exchange(copies->arriving_bytes, 0);
   copies->scratch.reset();
-  if (scratch_.use_count() == 1 && pending_scratch_ == 0) FreeScratch();
+  FreeUnusedScratch();
 }
 
 void ColumnCache::NoteIssued(std::unique_lock<std::mutex>* lock, Copies* copies, const Status& status) {
@@ -332,26 +333,41 @@ void ColumnCache::AddParts(uint8_t* to, Source source, bool to_host, bool joins,
   }
 }
 
-std::vector<ColumnCache::Part> ColumnCache::TakePending(const std::shared_ptr<Copies>& copies) {
-  std::vector<Part> parts, plain;
-  for (Pending& p : pending_) {
+std::vector<ColumnCache::Pending> ColumnCache::TakePending(Copies* copies) {
+  copies->pieces.reserve(pending_.size());
+  for (const Pending& p : pending_) {  // nothing fails from here on
     copies->pieces.push_back(p.piece);
     bytes_in_ += p.bytes;
-    if (p.unpacking == nullptr) {
-      AddParts(p.piece->data, {p.from, p.bytes, p.piece->bytes}, p.piece->on_host, false, copies, &plain);
-    } else {
-      const bool joins = !p.unpacking->begins_slab;
-      AddParts(p.unpacking->packed, {p.from, p.bytes, ArrivingBytes(p.bytes)}, false, joins, copies, &parts);
-      copies->unpackings.push_back(std::move(p.unpacking));
-    }
   }
-  std::move(plain.begin(), plain.end(), std::back_inserter(parts));
-  pending_.clear();
   pending_bytes_ = 0;
   copies->slabs = std::exchange(pending_slabs_, {});
   for (const Slab& slab : copies->slabs) copies->arriving_bytes += slab.bytes;
   if (std::exchange(pending_scratch_, 0) > 0) copies->scratch = scratch_;
-  return parts;
+  return std::exchange(pending_, {});
+}
+
+Status ColumnCache::MakeParts(std::vector<Pending> taken, const std::shared_ptr<Copies>& copies,
+                              std::vector<Part>* parts) {
+  for (Pending& p : taken) {
+    if (p.unpacking == nullptr) continue;
+    const bool joins = !p.unpacking->begins_slab;
+    AddParts(p.unpacking->packed, {p.from, p.bytes, ArrivingBytes(p.bytes)}, false, joins, copies, parts);
+    copies->unpackings.push_back(std::move(p.unpacking));
+    p.bytes = 0;
+  }
+  TESSERA_TRY(PrepareChecks(copies.get()));
+  TESSERA_TRY(PrepareSteps(copies.get()));
+  if (copies->steps != nullptr) {
+    const std::vector<UnpackStep>& steps = copies->batch.steps();
+    const uint64_t bytes = steps.size() * sizeof(UnpackStep);
+    const Source source{reinterpret_cast<const uint8_t*>(steps.data()), bytes, bytes};
+    AddParts(reinterpret_cast<uint8_t*>(copies->steps), source, false, false, copies, parts);
+  }
+  for (const Pending& p : taken) {
+    if (p.bytes == 0) continue;
+    AddParts(p.piece->data, {p.from, p.bytes, p.piece->bytes}, p.piece->on_host, false, copies, parts);
+  }
+  return Status::Ok();
 }
 
 Status ColumnCache::StartCopies(int threads, CopiesList* started) {
@@ -360,41 +376,38 @@ Status ColumnCache::StartCopies(int threads, CopiesList* started) {
   started->reserve(started->size() + 1);
   auto copies = std::make_shared<Copies>();
   CUDA_TRY(cudaEventCreateWithFlags(&copies->done, cudaEventDisableTiming));
-  const uint64_t total = pending_bytes_;
   copies->part_bytes = PartBytes(threads);
-  std::vector<Part> parts = TakePending(copies);
-  Status status = PrepareChecks(copies.get());
-  if (status.ok()) status = PrepareSteps(copies.get());
+  // The rest of a batch goes the way of what was started before, so that the caller is free.
+  bool shared = MaySpread(threads) && (pending_bytes_ >= kSharedCopy || !started->empty());
+  std::vector<Pending> taken = TakePending(copies.get());
+  std::vector<Part> parts;
+  Status status = Caught([&] {
+    TESSERA_TRY(MakeParts(std::move(taken), copies, &parts));
+    copies->left = parts.size();
+    copies->started = std::chrono::steady_clock::now();
+    if (shared) StartThreads(std::min(kMostThreads, static_cast<size_t>(threads)));
+    shared = shared && !threads_.empty();
+    if (!shared) return Status::Ok();
+    std::lock_guard<std::mutex> lock(mutex_);
+    parts_.insert(parts_.end(), std::move_iterator(parts.begin()), std::move_iterator(parts.end()));  // all or none
+    return Status::Ok();
+  });
   if (!status.ok()) {
+    WaitForCopies();
     GiveBack(copies.get());
     Forget(&copies->pieces);
     return status;
   }
-  if (copies->steps != nullptr) {
-    const std::vector<UnpackStep>& steps = copies->batch.steps();
-    const uint64_t bytes = steps.size() * sizeof(UnpackStep);
-    const Source source{reinterpret_cast<const uint8_t*>(steps.data()), bytes, bytes};
-    AddParts(reinterpret_cast<uint8_t*>(copies->steps), source, false, false, copies, &parts);
-  }
-  copies->left = parts.size();
-  copies->started = std::chrono::steady_clock::now();
-  // The rest of a batch goes the way of what was started before, so that the caller is free.
-  const bool shared = MaySpread(threads) && (total >= kSharedCopy || !started->empty());
   started->push_back(copies);
-  if (shared) StartThreads(std::min(kMostThreads, static_cast<size_t>(threads)));
-  if (!shared || threads_.empty()) {
-    for (const Part& part : parts) {
-      if (status.ok()) status = Copy(part, &own_);
-      std::unique_lock<std::mutex> lock(mutex_);
-      NoteIssued(&lock, copies.get(), status);
-    }
+  if (shared) {
+    more_.notify_all();
     return Status::Ok();
   }
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    std::move(parts.begin(), parts.end(), std::back_inserter(parts_));
+  for (const Part& part : parts) {
+    if (status.ok()) status = Copy(part, &own_);
+    std::unique_lock<std::mutex> lock(mutex_);
+    NoteIssued(&lock, copies.get(), status);
   }
-  more_.notify_all();
   return Status::Ok();
 }
 
@@ -426,9 +439,9 @@ Status ColumnCache::FinishOne(Copies* copies, cudaStream_t stream, double* milli
     lock.unlock();
     if (copies->error.ok()) copies->error = Check(*copies, stream);
   }
+  if (!copies->error.ok()) WaitForCopies();
   GiveBack(copies);
   if (!copies->error.ok()) {
-    WaitForUnpacking();
     Forget(&copies->pieces);
     return copies->error;
   }
@@ -460,7 +473,8 @@ void ColumnCache::Abandon(CopiesList* copies) {
     if (left > 0) abandoned->error = Cancelled();
     abandoned->left -= left;
     issued_.wait(lock, [&] { return abandoned->left == 0; });
-    WaitForUnpacking();
+    lock.unlock();
+    WaitForCopies();
     const bool unchecked = abandoned->found != nullptr;
     GiveBack(abandoned.get());
     if (!abandoned->error.ok() || unchecked)
@@ -468,6 +482,7 @@ void ColumnCache::Abandon(CopiesList* copies) {
   }
   copies->clear();
   Forget(&gone);
+  FreeUnusedScratch();
 }
 
 Status ColumnCache::Claim(uint64_t bytes) {
@@ -523,9 +538,9 @@ Result<uint8_t*> ColumnCache::AllocateArrival(uint64_t bytes) {
 Status ColumnCache::ReserveScratch(uint64_t bytes) {
   const uint64_t needed = pending_scratch_ + (bytes + 255) / 256 * 256;
   if (scratch_ == nullptr || scratch_bytes_ < needed) {
-    const uint64_t all = std::max(needed, MostScratch());
+    const uint64_t all = std::max({needed, MostScratch(), scratch_bytes_ + scratch_bytes_ / 2});
     TESSERA_ASSIGN(uint8_t* const memory, Allocate(all));
-    // Behind the kernels of the batches that use it, whose last lets it go after it has started them.
+    // Freed behind all kernels that use it: a batch gives its reference back only after its kernels were started.
     scratch_ = {memory, [stream = unpack_stream_](uint8_t* p) { IgnoreError(cudaFreeAsync(p, stream)); }};
     scratch_bytes_ = all;
   }
@@ -533,7 +548,8 @@ Status ColumnCache::ReserveScratch(uint64_t bytes) {
   return Status::Ok();
 }
 
-void ColumnCache::FreeScratch() {
+void ColumnCache::FreeUnusedScratch() {
+  if (scratch_.use_count() != 1 || pending_scratch_ != 0) return;
   scratch_.reset();
   scratch_bytes_ = 0;
 }
@@ -614,6 +630,8 @@ Result<const uint8_t*> ColumnCache::FetchPacked(TabletPieces* of, int column, co
     const Status reserved = reserve();
     --piece->pins;
     if (!reserved.ok()) {
+      pending_scratch_ = unpacking->scratch_at;
+      FreeUnusedScratch();
       TESSERA_TRY(Drop(piece));
       return reserved;
     }

@@ -71,10 +71,10 @@ class ColumnCache {
                                      uint64_t* copied);
   /// Whether so much memory is in use for unpacking that copies should be finished before others are started. This
   /// memory is soon given back, so it does not push columns out: it comes on top of the budget.
-  bool IsUnpackingMuch() const { return arriving_bytes_ > budget_ / kUnpackingShare; }
+  bool IsUnpackingMuch() const { return arriving_bytes_ + scratch_bytes_ > budget_ / kUnpackingShare; }
   /// Whether so much has been fetched since the last StartCopies that it should be copied now, while the caller fetches
   /// more. `threads`: as of StartCopies.
-  /// `first`: nothing is under way yet.
+  /// `first`: nothing of the launch is under way yet.
   bool HasEnoughToStart(int threads, bool first) const;
   /// Starts the copies of all pieces fetched since the last call: if there is much to do, on up to `threads` threads,
   /// behind those that were started before. The streams have to stay until Finish or Abandon. Adds to `*started`.
@@ -112,11 +112,11 @@ class ColumnCache {
   static constexpr size_t kMostThreads = 12, kBuffersEach = 2;
   /// Several threads copy from this many bytes on. That many take a thread a millisecond, and the link a tenth of that.
   static constexpr uint64_t kSharedCopy = uint64_t{4} << 20;
-  /// Copies of a launch behind the first ones: enough chunks to be unpacked in few kernels.
+  /// Later copies of a launch: enough chunks to be unpacked in few kernels.
   static constexpr uint64_t kCopiedTogether = uint64_t{32} << 20;
   /// See IsUnpackingMuch.
   static constexpr uint64_t kUnpackingShare = 4;
-  /// Most bytes of a slab with several chunks, and of the scratch memory of a batch with several.
+  /// Most bytes of a slab with several chunks, and of the scratch memory of a batch with several tablets.
   static constexpr uint64_t kSlab = uint64_t{16} << 20, kScratch = uint64_t{64} << 20;
 
   /// Memory where packed codes arrive, one chunk behind the other; given back to the pool behind the kernels of a batch.
@@ -156,8 +156,10 @@ class ColumnCache {
   /// Bytes of a part: a piece, or less while nothing waits to be copied. The link idles until the first one is in pinned
   /// memory, which takes a thread a millisecond for 4 MiB.
   uint64_t PartBytes(int threads);
-  /// What was fetched, in parts.
-  std::vector<Part> TakePending(const std::shared_ptr<Copies>& copies);
+  /// What was fetched becomes that of `copies`.
+  std::vector<Pending> TakePending(Copies* copies);
+  /// The parts of that, and of the steps that unpack it.
+  Status MakeParts(std::vector<Pending> taken, const std::shared_ptr<Copies>& copies, std::vector<Part>* parts);
   /// Cuts `source`, which goes to `to`. `joins`: that is behind the last part, which it may fill up.
   void AddParts(uint8_t* to, Source source, bool to_host, bool joins, const std::shared_ptr<Copies>& copies,
                 std::vector<Part>* parts) const;
@@ -204,13 +206,14 @@ class ColumnCache {
   Status Check(const Copies& copies, cudaStream_t stream);
   /// What was not unpacked, and the memory that unpacking took.
   void GiveBack(Copies* copies);
-  void WaitForUnpacking();
+  /// Until nothing writes to memory of copies: what is dropped or given back then may be another's at once.
+  void WaitForCopies();
   /// `behind`: the stream of what uses the memory last.
   void Free(std::vector<Slab>* slabs, cudaStream_t behind);
   /// Room for packed codes that arrive, and for what unpacking them needs.
   Result<uint8_t*> AllocateArrival(uint64_t bytes);
   Status ReserveScratch(uint64_t bytes);
-  void FreeScratch();
+  void FreeUnusedScratch();
   uint64_t MostScratch() const { return std::min(kScratch, budget_ / 16); }
   /// What a thread of the cache does until the end.
   void CopyParts(Staging* staging);
@@ -234,7 +237,7 @@ class ColumnCache {
   uint64_t pending_bytes_ = 0;  ///< of their pieces, as they travel
   std::vector<Slab> pending_slabs_;
   uint64_t pending_scratch_ = 0;
-  std::shared_ptr<uint8_t> scratch_;  ///< of the next batch; those that are under way use it in turn, or one of before
+  std::shared_ptr<uint8_t> scratch_;  ///< of the next batch; those that are under way use it in turn, or an earlier one
   uint64_t scratch_bytes_ = 0;
   std::vector<std::thread> threads_;
   std::deque<Staging> staging_;  // of the threads

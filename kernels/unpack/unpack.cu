@@ -19,7 +19,7 @@ uint32_t BlocksOf(uint64_t items, uint32_t per_block) {
   return static_cast<uint32_t>((items + per_block - 1) / per_block);
 }
 
-/// The blocks of a launch do the steps one behind the other. Op::Run does the items from Op::kPerBlock * block on.
+/// Consecutive ranges of blocks belong to consecutive steps. Op::Run does the items from Op::kPerBlock * block on.
 template <class Op>
 __global__ void __launch_bounds__(kThreads) RunSteps(const UnpackStep* steps, uint32_t count) {
   uint32_t low = 0, high = count - 1;

@@ -44,11 +44,12 @@ struct UnpackStep {
   const void* in;
   const void* other;  ///< a second input
   void* out;
-  FoundCodes* found;  ///< nullptr: is not checked
-  uint64_t base, parameter, null;
+  FoundCodes* found;         ///< nullptr: is not checked
+  uint64_t base;             ///< is added to each value
+  uint64_t parameter, null;  ///< as of PackedNode; of sums, 1: up to each value, 0: before it
   ScaledCodes scaled;
   uint32_t values;       ///< that are made, or looked at
-  uint32_t count;        ///< of the other input, or bits of a value
+  uint32_t count;        ///< values of the input that is not as long, or bits of a value, or its power of ten
   uint32_t first_block;  ///< of the launch
 };
 
