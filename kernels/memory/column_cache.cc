@@ -447,7 +447,10 @@ Status ColumnCache::FinishOne(Copies* copies, cudaStream_t stream, double* milli
   }
   *milliseconds += copies->milliseconds;
   readers_ = stream;
-  CUDA_TRY(cudaStreamWaitEvent(stream, copies->done, 0));
+  if (const cudaError_t error = cudaStreamWaitEvent(stream, copies->done, 0); error != cudaSuccess) {
+    WaitForCopies();  // the pieces stay, and nobody else waits for them
+    return CudaStatus(error, "cudaStreamWaitEvent", __FILE__, __LINE__);
+  }
   return Status::Ok();
 }
 

@@ -423,7 +423,13 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   if ((to_device && !memory.Holds(to, bytes, false)) || (from_device && !memory.Holds(from, bytes, false)))
     return Return(cudaErrorInvalidValue);
   const bool pinned = to_device == from_device || memory.Holds(to_device ? from : to, bytes, true);
-  Enqueue(stream, [to, from, bytes] { std::memcpy(to, from, bytes); });
+  // A test may make copies to the device as slow as these are while other processes use the link.
+  const char* const delay = to_device ? std::getenv("CUDA_EMULATOR_COPY_MICROSECONDS") : nullptr;
+  const std::chrono::microseconds slow(delay != nullptr ? std::atoi(delay) : 0);
+  Enqueue(stream, [to, from, bytes, slow] {
+    if (slow.count() > 0) std::this_thread::sleep_for(slow);
+    std::memcpy(to, from, bytes);
+  });
   if (!pinned) StreamOf(stream).Wait();  // memory that is not pinned has been read or written when the call returns
   return cudaSuccess;
 }
