@@ -146,20 +146,21 @@ JoinStep JoinGraph::Step(RelationSet joined, int probing, RelationSet side, int 
   bool lost_key = false;  // an equality became a condition, so that more than one row may be found
   *fraction = 1;
   const auto add_key = [&](const Expr& e) {
-    JoinStep key;
-    if (!AddKey(e, joined, side, &key)) return false;
-    const bool condition = keys_are_conditions_ && (inner || choice_ == JoinChoice::kLoop);
-    lost_key |= keys_are_conditions_;
-    if (condition) return false;
+    const Expr *probe = nullptr, *build = nullptr;
+    if (!IsKey(e, joined, side, &probe, &build)) return false;
+    if (keys_are_conditions_) {
+      lost_key = true;
+      if (inner || choice_ == JoinChoice::kLoop) return false;
+    }
     for (size_t k = 0; k < step.build_keys.size(); ++k) {
-      if (step.build_keys[k]->SameAs(*key.build_keys[0]) && step.probe_keys[k]->SameAs(*key.probe_keys[0])) return true;
+      if (step.build_keys[k]->SameAs(*build) && step.probe_keys[k]->SameAs(*probe)) return true;
     }
     if (step.build_keys.size() == vm::kMaxKeys) {  // the rest are conditions
       lost_key = true;
       return false;
     }
-    step.build_keys.push_back(key.build_keys[0]);
-    step.probe_keys.push_back(key.probe_keys[0]);
+    step.build_keys.push_back(build);
+    step.probe_keys.push_back(probe);
     return true;
   };
   for (const auto& members : classes_) {
@@ -228,16 +229,14 @@ double JoinGraph::RowsWith(RelationSet joined, double rows, size_t r, bool* uniq
   return after * residual;
 }
 
-bool JoinGraph::AddKey(const Expr& e, RelationSet joined, RelationSet side, JoinStep* step) const {
+bool JoinGraph::IsKey(const Expr& e, RelationSet joined, RelationSet side, const Expr** probe,
+                      const Expr** build) const {
   if (!IsFunction(e, Function::kEq) || IsVolatile(e)) return false;
   for (size_t k = 0; k < 2; ++k) {
-    const Expr& build = *e.args[k];
-    const Expr& probe = *e.args[1 - k];
-    const RelationSet of_build = RelationsOf(build), of_probe = RelationsOf(probe);
-    if (of_build == 0 || of_probe == 0 || !IsSubset(of_build, side) || !IsSubset(of_probe, joined)) continue;
-    step->build_keys.push_back(&build);
-    step->probe_keys.push_back(&probe);
-    return true;
+    *build = e.args[k].get();
+    *probe = e.args[1 - k].get();
+    const RelationSet of_build = RelationsOf(**build), of_probe = RelationsOf(**probe);
+    if (of_build != 0 && of_probe != 0 && IsSubset(of_build, side) && IsSubset(of_probe, joined)) return true;
   }
   return false;
 }

@@ -66,8 +66,8 @@ class JoinGraph {
   /// Puts the two columns into one class if `e` equates bare columns of two inner relations.
   bool AddToClasses(const Expr& e);
   void EstimateScan(size_t r);
-  /// Makes `e` a key of the step if it equates something of `joined` and something of `side`.
-  bool AddKey(const Expr& e, RelationSet joined, RelationSet side, JoinStep* step) const;
+  /// Whether `e` equates something of `joined`, `*probe`, and something of `side`, `*build`.
+  bool IsKey(const Expr& e, RelationSet joined, RelationSet side, const Expr** probe, const Expr** build) const;
   /// Whether at most one row of relation `r` has given values of `keys`.
   bool IsUnique(int r, const std::vector<const Expr*>& keys) const;
   double DistinctKeys(const std::vector<const Expr*>& keys) const;
