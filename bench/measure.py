@@ -108,6 +108,14 @@ class Session:
             lines.append(line)
 
 
+def rows_of(build, program, *arguments):
+    """What a program of the build prints as CSV."""
+    done = subprocess.run([os.path.join(build, program), *arguments], stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise Failed(f"{program}: status {done.returncode}")
+    return csv.DictReader(done.stdout.splitlines())
+
+
 def median(values):
     return statistics.median(values)
 

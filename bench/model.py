@@ -31,24 +31,19 @@ queries that are none of the 13. Nothing is fitted to the queries that are predi
 machines: a link or a memory of twice the rate.
 """
 
-import csv
 import os
 import re
 import subprocess
 import sys
 
 import plot
-from measure import (ROOT, Analysis, CsvFile, Failed, OtherLoad, Session, Table, environment, measure, measure_cold, median, same)
-from ranks import QUERIES, text_of
+from measure import (ROOT, Analysis, CsvFile, Failed, OtherLoad, Session, Table, environment, measure, measure_cold, median,
+                     rows_of, same)
+from ranks import QUERIES, statement_of
 
 TRANSFERS = ["stream", "sync", "pageable", "zerocopy"]
 PIECE = 4 << 20
 FACT = "lineorder"
-
-
-def statement_of(query):
-    lines = [line.split("--")[0] for line in text_of(query).splitlines()]
-    return " ".join(" ".join(lines).split()).rstrip(";")
 
 
 def count_of_probed(sql):
@@ -158,10 +153,7 @@ class Model:
 
     def machine(self):
         """Its rates, and what is left of calibrating queries once these are taken off."""
-        done = subprocess.run([os.path.join(self.build, "transfer_bench"), "--pieces", str(PIECE)], stdout=subprocess.PIPE, text=True)
-        if done.returncode != 0:
-            raise Failed(f"transfer_bench: status {done.returncode}")
-        rates = {row["way"]: float(row["gb_per_s"]) * 1e6 for row in csv.DictReader(done.stdout.splitlines())}
+        rates = {row["way"]: float(row["gb_per_s"]) * 1e6 for row in rows_of(self.build, "transfer_bench", "--pieces", str(PIECE))}
         machine = Machine(rates["device"], rates["stream_total"])
         one = self.measured("SELECT count(*) FROM date WHERE d_year <> 1995")
         two = self.measured("SELECT count(*) FROM date, supplier WHERE d_datekey = s_suppkey + 19920000 AND d_year <> 1995")

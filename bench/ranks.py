@@ -40,6 +40,12 @@ def text_of(query):
         return file.read()
 
 
+def statement_of(query):
+    """On one line, without comments."""
+    lines = [line.split("--")[0] for line in text_of(query).splitlines()]
+    return " ".join(" ".join(lines).split()).rstrip(";")
+
+
 class Bench:
     def __init__(self, build):
         self.build = build

@@ -27,13 +27,14 @@ ssb: the Star Schema Benchmark in a GPU memory of 1 GB (GPU_MEMORY), stored as n
 Its rate is that of the columns of lineorder, had they crossed the link with 4 bytes a value, beside a copy of pinned memory.
 """
 
-import csv
 import os
 import subprocess
 import sys
 
 import plot
-from measure import (ROOT, CsvFile, Failed, OtherLoad, Session, Table, environment, measure, measure_cold, median, same)
+from measure import (ROOT, CsvFile, Failed, OtherLoad, Session, Table, environment, measure, measure_cold, median, rows_of,
+                     same)
+from ranks import QUERIES, statement_of
 
 WAYS = ["transfer", "sync_total", "stream_total", "pageable_total", "zerocopy_total"]
 TRANSFERS = ["stream", "sync", "pageable", "zerocopy"]
@@ -95,12 +96,8 @@ class Stream:
         self.csv.row(**values)
 
     def pieces_part(self):
-        command = [os.path.join(self.build, "transfer_bench"), "--bytes", str(4 * self.rows), "--pieces",
-                   " ".join(map(str, self.pieces))]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-        if done.returncode != 0:
-            sys.exit(f"bench/stream.py: transfer_bench: status {done.returncode}")
-        rates = {(row["way"], int(row["piece"])): float(row["gb_per_s"]) for row in csv.DictReader(done.stdout.splitlines())}
+        rows = rows_of(self.build, "transfer_bench", "--bytes", str(4 * self.rows), "--pieces", " ".join(map(str, self.pieces)))
+        rates = {(row["way"], int(row["piece"])): float(row["gb_per_s"]) for row in rows}
         session = self.session("gpu", self.threads)
         print(f"A copy on the device reads and writes {rates['device', 0]:,.0f} GB/s.")
         table = Table(f"{4 * self.rows / 1e6:,.0f} MB in pieces, GB/s", ("piece", -8), *((way, 8) for way in WAYS), ("Tessera sync", 12),
@@ -159,11 +156,7 @@ class Stream:
 
     def direct_read(self, files, threads):
         """Milliseconds that the disk takes."""
-        command = [os.path.join(self.build, "disk_bench"), "--threads", str(threads), *files]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-        if done.returncode != 0:
-            sys.exit(f"bench/stream.py: disk_bench: status {done.returncode}")
-        return float(next(csv.DictReader(done.stdout.splitlines()))["ms"])
+        return float(next(rows_of(self.build, "disk_bench", "--threads", str(threads), *files))["ms"])
 
     def disk_part(self):
         database = self.database("disk", [4])
@@ -193,17 +186,11 @@ class Stream:
                             values_per_s=self.rows / ms * 1e3)
 
     def link_rate(self):
-        command = [os.path.join(self.build, "transfer_bench"), "--bytes", str(1 << 30), "--pieces", str(4 << 20)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-        if done.returncode != 0:
-            sys.exit(f"bench/stream.py: transfer_bench: status {done.returncode}")
-        rows = csv.DictReader(done.stdout.splitlines())
+        rows = rows_of(self.build, "transfer_bench", "--bytes", str(1 << 30), "--pieces", str(4 << 20))
         return next(float(row["gb_per_s"]) for row in rows if row["way"] == "transfer")
 
     def ssb_part(self):
         scale = environment("SCALE", "20")
-        files = sorted(name for name in os.listdir("data_gen/ssb") if name.startswith("q"))
-        queries = {name.removesuffix(".sql"): " ".join(read_lines(f"data_gen/ssb/{name}")).rstrip("; ") for name in files}
         sessions, rows = {}, 0
         for goal in GOALS:
             done = subprocess.run(["bench/queries.sh", "ssb", "prepare", self.build, scale], check=True, stdout=subprocess.PIPE,
@@ -214,12 +201,12 @@ class Stream:
         link = self.link_rate()
         table = Table(f"SSB, scale {scale}, streamed, ms; a pinned copy moves {link:.1f} GB/s", ("query", -6), *((g, 9) for g in GOALS))
         sums, plain = dict.fromkeys(GOALS, 0.0), 0
-        for name, sql in queries.items():
+        for name in QUERIES:
             size = 4 * rows * SSB_COLUMNS[name[:2]]
             plain += size
             times, expected = [], None
             for goal, session in sessions.items():
-                answer, ms, _ = measure_cold(session, sql, self.runs)
+                answer, ms, _ = measure_cold(session, statement_of(name), self.runs)
                 if expected is not None and not same(expected, answer):
                     raise Failed(f"{name}: {goal} gives other rows")
                 expected = answer
@@ -232,12 +219,6 @@ class Stream:
         table.row("link", *(plain / ms * 1e-6 / link for ms in sums.values()))
         for session in sessions.values():
             session.close()
-
-
-def read_lines(path):
-    """Those that are no comments."""
-    with open(path, encoding="utf-8") as file:
-        return [line.strip() for line in file if not line.startswith("--")]
 
 
 def forget_files(files):
