@@ -11,13 +11,6 @@
 #include "tablet/file_mapping.h"
 
 namespace tessera::kernels {
-namespace {
-
-/// What packed codes take where they arrive.
-uint64_t ArrivingBytes(uint64_t packed_bytes) { return (packed_bytes + 255) / 256 * 256; }
-
-}  // namespace
-
 ColumnCache::~ColumnCache() {
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -351,7 +344,7 @@ Status ColumnCache::MakeParts(std::vector<Pending> taken, const std::shared_ptr<
   for (Pending& p : taken) {
     if (p.unpacking == nullptr) continue;
     const bool joins = !p.unpacking->begins_slab;
-    AddParts(p.unpacking->packed, {p.from, p.bytes, ArrivingBytes(p.bytes)}, false, joins, copies, parts);
+    AddParts(p.unpacking->packed, {p.from, p.bytes, AlignedForUnpack(p.bytes)}, false, joins, copies, parts);
     copies->unpackings.push_back(std::move(p.unpacking));
     p.bytes = 0;
   }
@@ -527,7 +520,7 @@ Result<uint8_t*> ColumnCache::Allocate(uint64_t bytes) {
 }
 
 Result<uint8_t*> ColumnCache::AllocateArrival(uint64_t bytes) {
-  bytes = ArrivingBytes(bytes);
+  bytes = AlignedForUnpack(bytes);
   if (pending_slabs_.empty() || pending_slabs_.back().bytes - pending_slabs_.back().used < bytes) {
     const uint64_t all = std::max(bytes, std::min(kSlab, budget_ / 64));
     TESSERA_ASSIGN(uint8_t* const memory, Allocate(all));
@@ -539,7 +532,7 @@ Result<uint8_t*> ColumnCache::AllocateArrival(uint64_t bytes) {
 }
 
 Status ColumnCache::ReserveScratch(uint64_t bytes) {
-  const uint64_t needed = pending_scratch_ + (bytes + 255) / 256 * 256;
+  const uint64_t needed = pending_scratch_ + bytes;
   if (scratch_ == nullptr || scratch_bytes_ < needed) {
     const uint64_t all = std::max({needed, MostScratch(), scratch_bytes_ + scratch_bytes_ / 2});
     TESSERA_ASSIGN(uint8_t* const memory, Allocate(all));

@@ -15,15 +15,13 @@ constexpr uint64_t kBytesInTurn = uint64_t{256} << 20, kMostInTurn = 64;
 constexpr uint64_t kTogether = 8;
 constexpr int kRounds = 5;
 
-uint64_t Aligned(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
-
 }  // namespace
 
 tessera::Result<double> MeasureUnpack(const Chunk& chunk, GpuDevice* gpu, std::vector<uint8_t>* codes) {
   TESSERA_ASSIGN(const UnpackPlan plan, PlanUnpack(chunk));
-  const uint64_t packed_bytes = Aligned(chunk.packed_bytes), out_bytes = Aligned(chunk.codes_bytes);
+  const uint64_t packed_bytes = AlignedForUnpack(chunk.packed_bytes), out_bytes = AlignedForUnpack(chunk.codes_bytes);
   const uint64_t copies = std::clamp<uint64_t>(kBytesInTurn / (packed_bytes + out_bytes), 1, kMostInTurn);
-  const uint64_t together = std::min(copies, kTogether), scratch_bytes = Aligned(plan.scratch_bytes);
+  const uint64_t together = std::min(copies, kTogether), scratch_bytes = plan.scratch_bytes;
   DeviceBuffer packed, out, unpack_scratch, told;
   TESSERA_TRY(packed.Reserve(copies * packed_bytes));
   TESSERA_TRY(out.Reserve(copies * out_bytes));

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <functional>
 #include <string>
-#include <tuple>
+#include <type_traits>
 
 #include "kernels/memory/cuda_memory.h"
 #include "kernels/unpack/unpack.h"
@@ -12,9 +12,7 @@ namespace tessera::kernels {
 namespace {
 
 constexpr uint32_t kThreads = 256;
-constexpr uint64_t kAlignment = 256;
 
-uint64_t Aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 uint32_t BlocksOf(uint64_t items, uint32_t per_block) {
   return static_cast<uint32_t>((items + per_block - 1) / per_block);
 }
@@ -400,20 +398,17 @@ class TreeSteps {
 
   /// Behind all steps below `level`. What it makes can be read from the level that is returned on.
   template <class Op>
-  Level Add(Level level, const UnpackStep& step, uint32_t blocks) {
+  Level Add(Level level, const UnpackStep& step) {
+    const uint32_t blocks = BlocksOf(step.values, Op::kPerBlock);
     if (batch_ != nullptr && blocks > 0) batch_->entries_.push_back({level, &LaunchSteps<Op>, blocks, step});
     return level + 1;
-  }
-  template <class Op>
-  Level Add(Level level, const UnpackStep& step) {
-    return Add<Op>(level, step, BlocksOf(step.values, Op::kPerBlock));
   }
 
   /// Room for so many values and whole vectors.
   template <class Value>
   Value* Scratch(uint64_t values) {
     const uint64_t at = used_;
-    used_ += Aligned(values * sizeof(Value) + 16);
+    used_ += AlignedForUnpack(values * sizeof(Value) + 16);
     return scratch_ == nullptr ? nullptr : reinterpret_cast<Value*>(scratch_ + at);
   }
 
@@ -577,7 +572,7 @@ tessera::Result<UnpackPlan> PlanUnpack(const Chunk& chunk) {
   TreeSteps count(plan, nullptr, nullptr, nullptr, nullptr);
   AddTree(plan.width, nullptr, &count);
   if (count.is_strange()) return Status(ErrorCode::kInternal, "a chunk of codes is packed as texts are");
-  plan.scratch_bytes = std::max<uint64_t>(count.scratch_bytes(), kAlignment);  // 0 would be no memory at all
+  plan.scratch_bytes = std::max(count.scratch_bytes(), AlignedForUnpack(1));  // 0 would be no memory at all
   return plan;
 }
 

@@ -25,7 +25,7 @@ struct UnpackPlan {
   uint32_t rows = 0;
   ScaledCodes scaled;
   uint64_t packed_bytes = 0;
-  uint64_t scratch_bytes = 0;  ///< beside the packed stream
+  uint64_t scratch_bytes = 0;  ///< beside the packed stream; aligned
   uint64_t greatest = 0;       ///< code that is not NULL
   uint32_t nulls = 0;          ///< rows that are NULL
 };
@@ -35,6 +35,9 @@ struct FoundCodes {
   uint32_t wrong;  ///< not 0: the stream contradicts itself, or has codes without a meaning
   uint32_t nulls;
 };
+
+/// What so many bytes take between others that are read or written in vectors.
+constexpr uint64_t AlignedForUnpack(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 /// For the codes of a chunk whose packed_codes have the right checksum.
 tessera::Result<UnpackPlan> PlanUnpack(const Chunk& chunk);
