@@ -10,9 +10,9 @@
 #include <cstdio>
 
 #include "base/memory_budget.h"
+#include "base/processors.h"
 #include "base/version.h"
 #include "mpi/cluster.h"
-#include "session/processors.h"
 #include "shell/exit_status.h"
 #include "shell/interrupts.h"
 #include "shell/ranks_launcher.h"

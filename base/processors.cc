@@ -1,4 +1,4 @@
-#include "session/processors.h"
+#include "base/processors.h"
 
 #include <unistd.h>
 
@@ -25,11 +25,20 @@ int UsableProcessors() {
   return processors;
 }
 
+namespace {
+
+/// Whether the process may run on some of the node's processors only. If not, the other ranks have the same ones in mind.
+bool IsBound() { return static_cast<long>(std::thread::hardware_concurrency()) < sysconf(_SC_NPROCESSORS_ONLN); }
+
+}  // namespace
+
 int ProcessorsOfRank(int local_ranks) {
   const int usable = UsableProcessors();
-  // Not bound: the other ranks have the same ones in mind.
-  const bool bound = static_cast<long>(std::thread::hardware_concurrency()) < sysconf(_SC_NPROCESSORS_ONLN);
-  return bound ? usable : std::max(1, usable / std::max(1, local_ranks));
+  return IsBound() ? usable : std::max(1, usable / std::max(1, local_ranks));
+}
+
+bool HaveOwnProcessors(int local_ranks, int threads) {
+  return (IsBound() ? 1 : local_ranks) * threads <= UsableProcessors();
 }
 
 uint64_t MemoryOfRank(int local_ranks) {
