@@ -22,6 +22,7 @@
 #include "base/host_name.h"
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"
+#include "base/processors.h"
 #include "base/temporary_memory.h"
 #include "mpi/messages.h"
 #include "mpi/messenger.h"
@@ -240,6 +241,7 @@ class RankCluster final : public Cluster {
       clock->Reserve(query.program->sections.size(), static_cast<size_t>(ranks()));
     TESSERA_TRY(SendProgram(query, options));
     watch_->SetTimeout(std::chrono::milliseconds(query.settings.rank_timeout));
+    SetThreads(executor->threads());
 
     exchange_.Begin(number_, LimitsOf(query.settings), options.cancel);
     vm::RunStatistics mine;
@@ -323,6 +325,13 @@ class RankCluster final : public Cluster {
     return Status::Ok();
   }
 
+  /// Of the program that is about to run.
+  void SetThreads(int threads) {
+    if (threads == threads_) return;
+    threads_ = threads;
+    messenger_.SetOwnCore(HaveOwnProcessors(local_ranks(), threads));
+  }
+
   ExchangeLimits LimitsOf(const ClusterSettings& settings) const {
     return {settings.replicate_below, settings.broadcast_limit != 0 ? settings.broadcast_limit : least_room_,
             settings.exchange_above};
@@ -366,6 +375,7 @@ class RankCluster final : public Cluster {
         if (opened.ok()) TESSERA_TRY(gpu_.get()->SetTransfer(command.transfer, command.transfer_piece));
       }
       if (executor_ == nullptr || executor_->threads() != threads) executor_ = std::make_unique<vm::Executor>(threads);
+      SetThreads(threads);
       return Status::Ok();
     };
     Status status = prepare();
@@ -579,6 +589,7 @@ class RankCluster final : public Cluster {
   bool left_ = false;
   uint64_t number_ = 0;      ///< of the program that runs, the same on all ranks
   int default_threads_ = 1;  ///< of a rank that serves
+  int threads_ = 0;          ///< of the latest program
   uint64_t default_memory_limit_ = UINT64_MAX;
   bool scattered_ = false;
   std::string directory_;  ///< of the database

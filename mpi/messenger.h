@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/phase_clock.h"
 #include "base/status.h"
 #include "mpi/transport.h"
@@ -49,13 +50,18 @@ class Messenger {
   int rank() const { return transport_->rank(); }
   int ranks() const { return transport_->ranks(); }
 
-  /// Waits until `done()`. Spins for some microseconds, then sleeps, each time longer: ranks may share cores, and an
-  /// idle rank must not take any. `greatest` bounds one sleep.
+  /// Whether this rank has a core to itself while it waits, or has to leave it to others soon.
+  void SetOwnCore(bool own) { spin_ = own ? kSpinAlone : kSpin; }
+  /// Waits until `done()`. Spins for some microseconds, or milliseconds if the rank has a core to itself, and then sleeps,
+  /// each time longer: an idle rank must not take a core for good. `greatest` bounds one sleep.
   template <class F>
   void WaitUntil(F done, std::chrono::microseconds greatest = std::chrono::microseconds(200)) {
-    for (int i = 0; i < kSpins; ++i) {
-      if (done()) return;
-      if (!posted_.empty()) SendPosted();
+    for (Clock::time_point start = Clock::now(), now = start; now - start < spin_; now = Clock::now()) {
+      for (int i = 0; i < kSpins; ++i) {
+        if (done()) return;
+        if (!posted_.empty()) SendPosted();
+      }
+      if (while_waiting_) while_waiting_();
     }
     Sleep(done, greatest);
   }
@@ -109,7 +115,10 @@ class Messenger {
   static Status Damaged(int from);
 
  private:
-  static constexpr int kSpins = 200;
+  static constexpr int kSpins = 50;  ///< between two looks at the clock
+  static constexpr std::chrono::microseconds kSpin{50};
+  /// Most sections on a GPU take less. To wake up from a sleep takes a core 50 us and more.
+  static constexpr std::chrono::microseconds kSpinAlone{3000};
   /// What is longer has a damaged length.
   static constexpr uint64_t kGreatestSize = uint64_t{1} << 40;
   /// Memory for more is taken as the bytes come.
@@ -155,6 +164,7 @@ class Messenger {
   std::deque<Piece> under_way_;
   std::deque<Posted> posted_;
   std::function<void()> while_waiting_;
+  std::chrono::microseconds spin_ = kSpin;
 };
 
 }  // namespace tessera
