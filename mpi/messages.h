@@ -49,6 +49,7 @@ struct TableMessage {
   std::vector<uint64_t> encoded_bytes, distinct;
   std::vector<TabletIdentity> tablets;
   std::vector<uint8_t> buckets;  ///< by tablet; empty: the table is not distributed
+  friend bool operator==(const TableMessage&, const TableMessage&) = default;
 };
 template <class A>
 void Fields(A& a, TableMessage& m) {

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <set>
 
 #include "mpi/messenger.h"
 #include "vm/program.h"
@@ -38,13 +37,14 @@ bool IsWellFormed(const TableMessage& table) {
   if (!std::all_of(table.types.begin(), table.types.end(), vm::IsValueType)) return false;
   if (!table.buckets.empty() && table.buckets.size() != table.tablets.size()) return false;
   uint64_t rows = 0;
-  std::set<int64_t> tablets;
+  std::vector<int64_t> tablets;
   for (const TabletIdentity& t : table.tablets) {
-    if (t.table_id != table.id || !tablets.insert(t.tablet_id).second) return false;
-    if (t.rows == 0 || t.file_bytes == 0 || t.file_bytes > kGreatestTablet) return false;
+    if (t.table_id != table.id || t.rows == 0 || t.file_bytes == 0 || t.file_bytes > kGreatestTablet) return false;
+    tablets.push_back(t.tablet_id);
     rows += t.rows;
   }
-  return rows == table.rows;
+  std::ranges::sort(tablets);
+  return rows == table.rows && std::ranges::adjacent_find(tablets) == tablets.end();
 }
 
 /// Whether the message has the tables that the program reads, and these the columns.
@@ -61,11 +61,16 @@ bool Describes(const TablesMessage& message, const vm::Program& program) {
   });
 }
 
-/// Which tablets of the table the rank scans, at least in part.
-std::vector<bool> TabletsOf(const TableInfo& table, const RankShare& share) {
-  const bool by_tablets = vm::SharedByTablets(table, share.ranks, share.replicate_below);
-  std::vector<bool> out(table.tablets.size(), !by_tablets);
-  if (!by_tablets) return out;
+/// Which tablets of the program's table `number` the rank scans, at least in part.
+std::vector<bool> TabletsOf(const TableInfo& table, const vm::Program& program, size_t number, const RankShare& share) {
+  const auto reads_all = [&](const vm::Section& s) {
+    return s.source_kind == vm::Section::Source::kTable && static_cast<size_t>(s.source) == number &&
+           vm::IsReadWhole(table, s, share.replicate_below);
+  };
+  const bool all = !vm::SharedByTablets(table, share.ranks, share.replicate_below) ||
+                   (share.use_gpu && std::ranges::any_of(program.sections, reads_all));
+  std::vector<bool> out(table.tablets.size(), all);
+  if (all) return out;
   // (Ranks that may use GPUs learn only later whether there is one.)
   for (const bool whole : {false, true}) {
     if (whole && !share.use_gpu) break;
@@ -118,51 +123,59 @@ Result<std::shared_ptr<const Snapshot>> RankTablets::Update(const TablesMessage&
   const std::vector<int64_t>& alive = message.alive;
   std::erase_if(tables_, [&](const auto& t) { return std::find(alive.begin(), alive.end(), t.first) == alive.end(); });
   auto snapshot = std::make_shared<Snapshot>();
-  for (const TableMessage& table : message.tables) {
-    auto info = std::make_shared<TableInfo>();
-    info->id = table.id;
-    info->schema.name = table.name;
-    info->rows = table.rows;
-    info->buckets = table.buckets;
-    const auto types = std::make_shared<const std::vector<SqlType>>(table.types);
-    for (const SqlType& type : *types) info->schema.columns.push_back({"", type, false});
-    for (size_t c = 0; c < table.types.size(); ++c) {
-      ColumnStatistics& statistics = info->statistics.emplace_back();
-      statistics.encoded_bytes = table.encoded_bytes[c];
-      statistics.distinct = table.distinct[c];
-    }
-    Table& known = tables_[info->id];
-    known.types = types;
-    std::map<int64_t, std::shared_ptr<const Tablet>> kept;
-    for (const TabletIdentity& identity : table.tablets) {
-      const auto at = known.tablets.find(identity.tablet_id);
-      std::shared_ptr<const Tablet> tablet;
-      if (at != known.tablets.end()) {
-        tablet = at->second;
-      } else if (!scattered_) {
-        tablet = OpenTablet(directory_, identity, types);
+  for (size_t number = 0; number < message.tables.size(); ++number) {
+    const TableMessage& table = message.tables[number];
+    Table& known = tables_[table.id];
+    if (known.info == nullptr || !known.has_all || known.message != table) Learn(table, &known);
+    if (!known.has_all) {
+      const std::vector<bool> needed = TabletsOf(*known.info, program, number, share);
+      for (size_t i = 0; i < needed.size(); ++i) {
+        if (needed[i] && !known.tablets.contains(table.tablets[i].tablet_id))
+          wanted->push_back({table.tablets[i], number, i});
       }
-      if (tablet != nullptr) kept[identity.tablet_id] = tablet;
-      info->tablets.push_back(std::move(tablet));
     }
-    known.tablets = std::move(kept);
-    std::vector<size_t> lacking;
-    for (size_t i = 0; i < table.tablets.size(); ++i) {
-      if (info->tablets[i] != nullptr) continue;
-      lacking.push_back(i);
-      info->tablets[i] = std::make_shared<AbsentTablet>(table.tablets[i]);
-    }
-    const std::vector<bool> needed = TabletsOf(*info, share);
-    for (const size_t i : lacking) {
-      if (needed[i]) wanted->push_back({table.tablets[i], snapshot->tables.size(), i});
-    }
-    snapshot->tables.push_back(std::move(info));
+    snapshot->tables.push_back(known.info);
   }
   std::erase_if(in_memory_, [&](const auto& m) {
     return std::none_of(tables_.begin(), tables_.end(),
                         [&](const auto& t) { return t.second.tablets.contains(m.first); });
   });
   return std::shared_ptr<const Snapshot>(std::move(snapshot));
+}
+
+void RankTablets::Learn(const TableMessage& table, Table* known) {
+  auto info = std::make_shared<TableInfo>();
+  info->id = table.id;
+  info->schema.name = table.name;
+  info->rows = table.rows;
+  info->buckets = table.buckets;
+  known->types = std::make_shared<const std::vector<SqlType>>(table.types);
+  for (const SqlType& type : table.types) info->schema.columns.push_back({"", type, false});
+  for (size_t c = 0; c < table.types.size(); ++c) {
+    ColumnStatistics& statistics = info->statistics.emplace_back();
+    statistics.encoded_bytes = table.encoded_bytes[c];
+    statistics.distinct = table.distinct[c];
+  }
+  std::map<int64_t, std::shared_ptr<const Tablet>> kept;
+  for (const TabletIdentity& identity : table.tablets) {
+    const auto at = known->tablets.find(identity.tablet_id);
+    std::shared_ptr<const Tablet> tablet;
+    if (at != known->tablets.end()) {
+      tablet = at->second;
+    } else if (!scattered_) {
+      tablet = OpenTablet(directory_, identity, known->types);
+    }
+    if (tablet != nullptr) {
+      kept[identity.tablet_id] = tablet;
+    } else {
+      tablet = std::make_shared<AbsentTablet>(identity);
+    }
+    info->tablets.push_back(std::move(tablet));
+  }
+  known->has_all = kept.size() == table.tablets.size();
+  known->tablets = std::move(kept);
+  known->message = table;
+  known->info = std::move(info);
 }
 
 Result<uint8_t*> RankTablets::MakeRoom(const TabletIdentity& identity, uint64_t memory) {

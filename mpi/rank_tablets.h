@@ -46,9 +46,15 @@ class RankTablets {
 
  private:
   struct Table {
+    TableMessage message;                   ///< that `info` was made of
+    std::shared_ptr<const TableInfo> info;  ///< nullptr: nothing is known yet
     std::shared_ptr<const std::vector<SqlType>> types;
-    std::map<int64_t, std::shared_ptr<const Tablet>> tablets;  ///< by tablet id
+    std::map<int64_t, std::shared_ptr<const Tablet>> tablets;  ///< that are here, by tablet id
+    bool has_all = false;                                      ///< all tablets are
   };
+
+  /// Makes the table anew, with those tablets that are here.
+  void Learn(const TableMessage& table, Table* known);
 
   std::string directory_;
   bool scattered_ = false;

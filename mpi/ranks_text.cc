@@ -16,6 +16,7 @@ struct Described {
   const vm::Section& section;
   const std::vector<bool>& may_stay;  ///< vm::MayStayDistributed
   size_t number;
+  const TableInfo* table;  ///< that it scans, or nullptr
 
   /// Whether it reads rows that ranks may have kept.
   bool ReadsDistributed() const {
@@ -26,21 +27,17 @@ struct Described {
 };
 
 /// How ranks share the rows that a section reads.
-std::string SourceText(const Described& d, const Snapshot& snapshot, int ranks, const ClusterSettings& settings) {
+std::string SourceText(const Described& d, int ranks, const ClusterSettings& settings) {
   const vm::Section& s = d.section;
   if (d.ReadsDistributed()) return "where its rows are";
   if (!vm::SharedByRanks(s)) return "on the master";
   if (vm::GridOf(d.program, s) >= 0 && s.source_kind == vm::Section::Source::kJoin)
     return "on every rank, the grid shared by tiles and ranges (on GPUs: by pieces of these rows)";
-  bool by_tablets = false, by_buckets = false;
-  for (const auto& table : snapshot.tables) {
-    if (s.source_kind != vm::Section::Source::kTable || table->id != d.program.tables[static_cast<size_t>(s.source)].id)
-      continue;
-    by_tablets = vm::SharedByTablets(*table, ranks, settings.replicate_below);
-    by_buckets = !table->schema.distribute_by.empty();
-  }
-  if (by_buckets) return "shared by buckets";
-  return by_tablets ? "shared by tablets" : "on every rank, shared by tiles";
+  if (d.table == nullptr) return "on every rank, shared by tiles";
+  if (!d.table->schema.distribute_by.empty()) return "shared by buckets";
+  return vm::SharedByTablets(*d.table, ranks, settings.replicate_below)
+             ? "shared by tablets"
+             : "on every rank, shared by tiles (on GPUs: by tablets)";
 }
 
 /// What happens instead to a join table that has no room on every rank.
@@ -62,7 +59,10 @@ std::string SinkText(const Described& d, const ClusterSettings& settings) {
   if (s.by_key && s.sink == vm::Section::Sink::kRows) return "; rows exchanged by key, those of heavy keys spread";
   if (s.by_key) return "; rows exchanged by key";
   if (s.sink == vm::Section::Sink::kJoin) {
-    return s.co_located ? "; build side co-located" : "; build side broadcast to all" + BroadcastText(d, settings);
+    if (s.co_located) return "; build side co-located";
+    const bool whole = d.table != nullptr && vm::IsReadWhole(*d.table, s, settings.replicate_below);
+    return std::string("; build side broadcast to all") + (whole ? " (on GPUs: made by each)" : "") +
+           BroadcastText(d, settings);
   }
   if (!vm::SharedByRanks(s) && !d.ReadsDistributed()) return "";
   const std::string more = ", more than " + std::to_string(settings.exchange_above);
@@ -75,6 +75,14 @@ std::string SinkText(const Described& d, const ClusterSettings& settings) {
   }
   if (d.number + 1 == d.program.sections.size()) return "; rows streamed to the master";
   return "; rows gathered at the master" + (d.may_stay[d.number] ? more + " stay on their ranks" : "");
+}
+
+/// The stored table that a section scans, or nullptr.
+const TableInfo* TableOf(const vm::Program& program, const vm::Section& section, const Snapshot& snapshot) {
+  if (section.source_kind != vm::Section::Source::kTable) return nullptr;
+  const int64_t id = program.tables[static_cast<size_t>(section.source)].id;
+  const auto at = std::ranges::find_if(snapshot.tables, [&](const auto& table) { return table->id == id; });
+  return at == snapshot.tables.end() ? nullptr : at->get();
 }
 
 /// " on 2 nodes: 0-3 on a, 4-7 on b"; nothing if there is one node.
@@ -112,8 +120,8 @@ std::string RanksText(const vm::Program& program, const Snapshot& snapshot, cons
   for (size_t i = 0; i < program.sections.size(); ++i) {
     const vm::Section& s = program.sections[i];
     if (s.source_kind == vm::Section::Source::kDictionary) continue;
-    const Described d{program, s, may_stay, i};
-    out += "  section " + std::to_string(i) + " (" + s.label + "): " + SourceText(d, snapshot, ranks, settings) +
+    const Described d{program, s, may_stay, i, TableOf(program, s, snapshot)};
+    out += "  section " + std::to_string(i) + " (" + s.label + "): " + SourceText(d, ranks, settings) +
            SinkText(d, settings) + "\n";
   }
   return out;

@@ -144,6 +144,7 @@ struct TabletIdentity {
   uint32_t rows = 0;
   uint64_t file_bytes = 0;
   uint64_t header_checksum = 0;
+  friend bool operator==(const TabletIdentity&, const TabletIdentity&) = default;
 };
 
 // Tablets of a database that another process has opened, as it described them. `types` are those of all columns.

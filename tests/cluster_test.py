@@ -250,7 +250,9 @@ def test_explain_analyze_compares_ranks():
 def test_explain_says_how_ranks_share():
     directory = database("explain")
     done = run(mpirun(2, directory, "-c", "EXPLAIN SELECT x.a FROM t x, t y WHERE x.a = y.a"))
-    check("build side broadcast" in done.stdout and "2 ranks" in done.stdout, done.stdout)
+    check("build side broadcast to all (on GPUs: made by each)" in done.stdout and "2 ranks" in done.stdout, done.stdout)
+    done = run(mpirun(2, directory, "-c", "SET replicate_below = 0; EXPLAIN SELECT x.a FROM t x, t y WHERE x.a = y.a"))
+    check("build side broadcast to all\n" in done.stdout, done.stdout)
     # A nested-loop join: the section over its grid, too, runs on all ranks. What reads a result is the master's.
     done = run(mpirun(2, directory, "-c", "SET join_strategy = grid; EXPLAIN SELECT count(*) FROM t x, t y WHERE x.a < y.a"))
     check("on every rank, the grid shared by tiles and ranges (on GPUs: by pieces of these rows); partial groups merged by a tree" in done.stdout, done.stdout)

@@ -141,5 +141,31 @@ TEST(TabletShares, EveryRankHasSomeOfAnyTable) {
   }
 }
 
+TEST(TabletShares, GpusReadSmallBuildSidesWhole) {
+  TableInfo table = EqualTablets(8, 65536);
+  table.statistics.resize(3);
+  table.statistics[0].encoded_bytes = 10 << 20;
+  table.statistics[1].encoded_bytes = 5 << 20;
+  table.statistics[2].encoded_bytes = 100 << 20;
+  Section section;
+  section.sink = Section::Sink::kJoin;
+  section.slots.resize(2);
+  section.slots[0].column = 0;
+  section.slots[1].column = 1;
+  EXPECT_TRUE(IsReadWhole(table, section, 1 << 20));
+  EXPECT_FALSE(IsReadWhole(table, section, 0)) << "nothing is replicated";
+  section.co_located = true;
+  EXPECT_FALSE(IsReadWhole(table, section, 1 << 20));
+  section.co_located = false;
+  section.by_key = true;
+  EXPECT_FALSE(IsReadWhole(table, section, 1 << 20));
+  section.by_key = false;
+  section.slots[1].column = 2;
+  EXPECT_FALSE(IsReadWhole(table, section, 1 << 20)) << "large columns";
+  section.slots[1].column = 1;
+  section.sink = Section::Sink::kGroups;
+  EXPECT_FALSE(IsReadWhole(table, section, 1 << 20)) << "its rows are counted once";
+}
+
 }  // namespace
 }  // namespace tessera::vm

@@ -9,12 +9,18 @@
 #include <vector>
 
 #include "tablet/tablet.h"
+#include "vm/program.h"
 
 namespace tessera::vm {
 
 /// Whether `ranks` ranks share the table by tablets. If it is not distributed and has too few of them, or fewer encoded
 /// bytes than `replicate_below`, every rank has all of it and scans some of its units.
 bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below);
+
+/// Whether ranks with GPUs each make a join table of all rows of a stored table, in place of exchanging those that each
+/// made of its share: the columns that `section` reads are small enough for that to take less time. They need all of its
+/// tablets then.
+bool IsReadWhole(const TableInfo& table, const Section& section, uint64_t replicate_below);
 
 /// Rows [first, first + rows) of a tablet, and the rank that scans them.
 struct TabletPart {

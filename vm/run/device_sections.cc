@@ -21,11 +21,12 @@ bool DeviceSections::Takes(int number) const {
 bool DeviceSections::Gathers(const Section& s) const {
   const Exchange* const exchange = state_.options.exchange;
   if (exchange == nullptr || s.sink != Section::Sink::kJoin || s.co_located) return false;
-  // A table that is on every rank is read there by each, in any order. Ranks that share the rows need the same one.
+  // A table that is on every rank, or small, is read by each, in any order. Ranks that share the rows need the same one.
   const auto shares = [&](const Section& r) { return r.source_kind == Section::Source::kJoin && r.source == s.join; };
-  return s.source_kind != Section::Source::kTable ||
-         SharedByTablets(*state_.SourceTable(s), exchange->ranks(), exchange->replicate_below()) ||
-         std::ranges::any_of(state_.program.sections, shares);
+  if (s.source_kind != Section::Source::kTable || std::ranges::any_of(state_.program.sections, shares)) return true;
+  const TableInfo& table = *state_.SourceTable(s);
+  return SharedByTablets(table, exchange->ranks(), exchange->replicate_below()) &&
+         !IsReadWhole(table, s, exchange->replicate_below());
 }
 
 const TableInfo* DeviceSections::TableOf(int number) {
@@ -133,10 +134,11 @@ Status DeviceSections::BuildJoins(int first, const Status& ready, std::vector<Se
     stats[k].distributed = s.co_located && exchange != nullptr;
   }
   SectionStatistics unused;
-  if (next < state_.program.sections.size() && exchange == nullptr) {
+  if (next < state_.program.sections.size()) {
     const Section& s = state_.program.sections[next];
     const int number = static_cast<int>(next);
-    if (placement_.OnDevice(number) && s.sink != Section::Sink::kJoin && state_.SourceTable(s) != nullptr)
+    if (placement_.OnDevice(number) && s.sink != Section::Sink::kJoin && state_.SourceTable(s) != nullptr &&
+        !TableOf(number)->tablets.empty())
       run_->Expect(ContextOf(number, &unused));
   }
   // Those of the other ranks that have no error go on behind all of these.

@@ -105,9 +105,6 @@ Status Placement::PlaceSection(size_t number) {
     on_device_[number] = can.ok() && cheap && wanted && (options.exchange == nullptr || all_have_device_);
     return of_join && options.gpu_required ? can : Status::Ok();
   }
-  const bool by_tablets =
-      options.exchange == nullptr ||
-      SharedByTablets(*state_.SourceTable(s), options.exchange->ranks(), options.exchange->replicate_below());
   if (s.sink == Section::Sink::kJoin) {
     // If every rank has the table, each builds the whole join table by itself: for a GPU this is faster than exchanging
     // the rows. Otherwise each makes its rows, and the devices exchange them, unless the join is co-located.
@@ -116,9 +113,12 @@ Status Placement::PlaceSection(size_t number) {
     on_device_[number] = can.ok() && together && cheap && IsUsedOnDevice(s.join) && !IsUsedOnHost(s.join);
     return Status::Ok();
   }
-  // A GPU takes whole tablets. All ranks must share the table in the same way, and perhaps some have no GPU.
+  // A GPU takes whole tablets, if there are fewer than ranks, too. All ranks must share the table in the same way, and
+  // perhaps some have no GPU.
   const bool costly = ReadsLargeDictionaries(number) || LocksGroups(s);
-  const bool in_tablets = by_tablets || (all_have_device_ && ProbesBy(s, JoinStrategy::kDp));
+  const bool in_tablets =
+      options.exchange == nullptr || all_have_device_ ||
+      SharedByTablets(*state_.SourceTable(s), options.exchange->ranks(), options.exchange->replicate_below());
   if ((!in_tablets || costly) && !options.gpu_required) return Status::Ok();
   on_device_[number] = can.ok();
   return options.gpu_required ? can : Status::Ok();
