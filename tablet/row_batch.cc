@@ -34,10 +34,13 @@ void AppendDecimal(int128_t v, int scale, std::string* out) {
   char* const end = digits + sizeof digits;
   char* p = end;
   uint128_t magnitude = v < 0 ? ~static_cast<uint128_t>(v) + 1 : static_cast<uint128_t>(v);
+  // A division of 128 bits is a call.
+  for (; magnitude > UINT64_MAX; magnitude /= 10) *--p = static_cast<char>('0' + static_cast<int>(magnitude % 10));
+  auto rest = static_cast<uint64_t>(magnitude);
   do {
-    *--p = static_cast<char>('0' + static_cast<int>(magnitude % 10));
-    magnitude /= 10;
-  } while (magnitude != 0);
+    *--p = static_cast<char>('0' + static_cast<int>(rest % 10));
+    rest /= 10;
+  } while (rest != 0);
   while (end - p <= scale) *--p = '0';
   if (v < 0) out->push_back('-');
   out->append(p, end - scale);
