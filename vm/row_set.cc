@@ -320,7 +320,7 @@ Status SortRows(int column, const StringPool& strings, ThreadPool* pool, RowSet*
 namespace {
 
 /// Number of result rows that is worth a thread of its own for merging.
-constexpr size_t kMergedRows = 1 << 16;
+constexpr size_t kMergedRows = 1 << 12;
 
 /// Rows [at[r], ends[r]) of each run r; `before` rows of the result come before them.
 struct MergeRange {
