@@ -154,7 +154,7 @@ include tests/cuda_emulator/emulator.mk
 
 .PHONY: all programs tests torture-programs emulated demo demo-tpch test test-run test-slow test-gpu bench-ssb bench-tpch bench-sql demo-ssb-run demo-tpch-run \
         bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
-        bench-ranks bench-ranks-run bench-scaling bench-scaling-run \
+        bench-ranks bench-ranks-run bench-exchange bench-exchange-run bench-scaling bench-scaling-run \
         bench-compression bench-compression-run bench-stream bench-stream-run bench-model bench-model-run asan tsan torture torture-run fuzz fuzz-run fuzz-tablets format format-check \
         opcodes sql-reference help clean requirements FORCE
 
@@ -229,6 +229,12 @@ bench-ranks:  ##measure Ranks on this machine: PARTS="ssb master gather" RANKS="
 bench-ranks-run: $(if $(NOBUILD),,$(B)/tessera $(B)/ssb_gen $(B)/join_gen $(MPI_OBJECT))
 	@PARTS='$(PARTS)' DEVICE='$(DEVICE)' SCALE='$(SCALE)' CSV='$(CSV)' bench/ranks.py $(B)
 
+bench-exchange:  ##measure Rows from rank to rank, beside the links: PARTS="links all pairs" DEVICE=host|gpu RANKS=2 CSV=file; see bench/exchange.py
+	@$(if $(NOBUILD),,tests/setup build ranks)
+	@$(MAKE) --no-print-directory bench-exchange-run
+bench-exchange-run: $(if $(NOBUILD),,$(B)/tessera $(B)/join_gen $(B)/alltoall_bench $(if $(NVCC),$(B)/gpu_links_bench) $(MPI_OBJECT))
+	@PARTS='$(PARTS)' DEVICE='$(DEVICE)' CSV='$(CSV)' bench/exchange.py $(B)
+
 bench-scaling:  ##measure A scaling experiment: SUITES="select join ssb tpch" RANKS="1 2" MODE=strong|weak; see bench/scaling/README.md
 	@$(if $(NOBUILD),,tests/setup build ranks)
 	@$(MAKE) --no-print-directory bench-scaling-run
@@ -301,7 +307,7 @@ Tessera
 endef
 
 # Shown once, by the make that builds.
-BANNER_GOALS := all programs tests demo-ssb-run demo-tpch-run test-run torture-run test-gpu bench-ssb-run bench-tpch-run bench-sql-run bench-join-run bench-ranks-run bench-scaling-run bench-compression-run bench-stream-run bench-model-run
+BANNER_GOALS := all programs tests demo-ssb-run demo-tpch-run test-run torture-run test-gpu bench-ssb-run bench-tpch-run bench-sql-run bench-join-run bench-ranks-run bench-exchange-run bench-scaling-run bench-compression-run bench-stream-run bench-model-run
 ifneq ($(filter $(BANNER_GOALS),$(or $(MAKECMDGOALS),all)),)
 ifeq ($(NOBUILD),)
 $(info $(BANNER))

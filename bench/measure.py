@@ -7,9 +7,11 @@ import csv
 import os
 import re
 import select
+import shlex
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -285,6 +287,34 @@ def generate(build, name, program, arguments, statements=()):
     with open(stamp, "w") as out:
         out.write(recipe)
     return data, database
+
+
+class Ranks:
+    """Jobs on ranks of this build, started by MPIRUN. Start at: run."""
+
+    def __init__(self, build, device, threads):
+        if not os.path.exists(os.path.join(build, "tessera_mpi.so")):
+            sys.exit("this build has no MPI: sudo apt-get install libopenmpi-dev openmpi-bin, then make")
+        if os.geteuid() == 0:  # mpirun refuses root unless it is told twice
+            os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        self.launcher = shlex.split(environment("MPIRUN", "mpirun --oversubscribe --bind-to none"))
+        self.build, self.options = build, ["--device", device, "--threads", str(threads)]
+
+    def run(self, ranks, database, statements, variables=None):
+        """Runs the statements, which end in semicolons, with these environment variables. Returns the lines of --stats csv
+        that are about whole statements. Raises Failed."""
+        with tempfile.TemporaryDirectory() as scratch:
+            script, statistics_file = os.path.join(scratch, "q.sql"), os.path.join(scratch, "statistics")
+            with open(script, "w") as out:
+                out.write("\n".join(statements))
+            command = [*self.launcher, "-n", str(ranks), os.path.join(self.build, "tessera"), "-csv", "-readonly", "-bail",
+                       *self.options, "--stats-file", statistics_file, "-f", script, database]
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  text=True, env={**os.environ, **(variables or {})})
+            if done.returncode != 0:
+                raise Failed(f"{ranks} ranks: status {done.returncode}\n{done.stderr}")
+            with open(statistics_file, newline="") as file:
+                return [line for line in csv.DictReader(file) if line["section"] == ""]
 
 
 class OtherLoad:

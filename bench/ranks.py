@@ -22,14 +22,11 @@ master: the work of the master alone: compiling, merging the results of the rank
 gather: rows of two 64-bit values, all to the master, by EXPLAIN ANALYZE, which makes the rows and prints none.
 """
 
-import csv
 import os
-import shlex
 import subprocess
 import sys
-import tempfile
 
-from measure import ROOT, CsvFile, OtherLoad, Table, environment, generate, median
+from measure import ROOT, CsvFile, Failed, OtherLoad, Ranks, Table, environment, generate, median
 
 QUERIES = ["q1.1", "q1.2", "q1.3", "q2.1", "q2.2", "q2.3", "q3.1", "q3.2", "q3.3", "q3.4", "q4.1", "q4.2", "q4.3"]
 NUMBERS = ["total_ms", "compile_ms", "merge_ms", "print_ms", "gather_ms", "bytes_received"]
@@ -53,26 +50,14 @@ class Bench:
         self.threads = environment("THREADS", "1")
         self.runs = int(environment("RUNS", "7"))
         self.rounds = int(environment("ROUNDS", "3"))
-        if os.geteuid() == 0:  # mpirun refuses root unless it is told twice
-            os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-        self.launcher = shlex.split(environment("MPIRUN", "mpirun --oversubscribe --bind-to none"))
+        self.jobs = Ranks(build, self.device, self.threads)
         self.csv = CsvFile(environment("CSV", ""), ["part", "query", "ranks", "threads", "device", "ms", "speedup", "compile_ms",
                                                     "merge_ms", "print_ms", "gather_ms", "bytes_received", "rows"])
 
     def job(self, ranks, database, statements):
         """Runs the statements. Returns rank 0's {column: value}, one for each statement."""
-        with tempfile.TemporaryDirectory() as scratch:
-            script, statistics = os.path.join(scratch, "q.sql"), os.path.join(scratch, "statistics")
-            with open(script, "w") as out:
-                out.write("\n".join(statements))
-            command = [*self.launcher, "-np", str(ranks), os.path.join(self.build, "tessera"), "-csv", "-readonly", "-bail",
-                       "--device", self.device, "--threads", self.threads, "--stats-file", statistics, "-f", script, database]
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-            if done.returncode != 0:
-                sys.exit(f"bench/ranks.py: {ranks} ranks: status {done.returncode}\n{done.stderr}")
-            with open(statistics, newline="") as file:
-                master = [row for row in csv.DictReader(file) if row["rank"] == "0" and row["section"] == ""]
-        return [{name: float(row[name]) for name in NUMBERS} for row in master]
+        rows = [row for row in self.jobs.run(ranks, database, statements) if row["rank"] == "0"]
+        return [{name: float(row[name]) for name in NUMBERS} for row in rows]
 
     def ssb_runs(self, ranks, database):
         """The statistics of each query's hot runs."""
@@ -145,8 +130,6 @@ class Bench:
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    if not os.path.exists(os.path.join(sys.argv[1], "tessera_mpi.so")):
-        sys.exit("bench/ranks.py: this build has no MPI: sudo apt-get install libopenmpi-dev openmpi-bin, then make")
     bench = Bench(sys.argv[1])
     parts = environment("PARTS", "ssb master gather").split()
     for part in parts:
@@ -154,7 +137,10 @@ def main():
             sys.exit(f"bench/ranks.py: PARTS has ssb, master and gather, not '{part}'")
     for part in parts:
         load = OtherLoad()
-        getattr(bench, part)()
+        try:
+            getattr(bench, part)()
+        except Failed as error:
+            sys.exit(f"bench/ranks.py: {error}")
         print("\n" + load.text())
 
 

@@ -27,10 +27,8 @@ beside two warm ones looks like magic. README.md in this folder says how to read
 
 import csv
 import os
-import shlex
 import subprocess
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(HERE), HERE]
@@ -38,7 +36,7 @@ sys.path[:0] = [os.path.dirname(HERE), HERE]
 import prediction  # noqa: E402
 import plot  # noqa: E402
 from join import THETA  # noqa: E402
-from measure import ROOT, CsvFile, OtherLoad, Table, environment, generate, median  # noqa: E402
+from measure import ROOT, CsvFile, Failed, OtherLoad, Ranks, Table, environment, generate, median  # noqa: E402
 
 PARTS = [part + "_ms" for part in ("compile", "scatter", "read", "transfer", "kernel", "execute", "exchange", "wait", "gather",
                                    "merge", "print")]
@@ -73,13 +71,11 @@ class Scaling:
         self.ranks = [int(n) for n in environment("RANKS", "1 2").split()]
         self.weak = environment("MODE", "strong") == "weak"
         self.slots = int(environment("SLOTS", "0")) or max(1, os.cpu_count() // int(self.threads))
-        self.launcher = shlex.split(environment("MPIRUN", "mpirun --oversubscribe --bind-to none"))
+        self.jobs = Ranks(build, self.device, self.threads)
         self.settings = [f"SET {s.replace('=', ' = ')};" for s in environment("SETTINGS", "replicate_below=0").split()]
         self.out = environment("OUT", os.path.join(build, "bench", "scaling"))
         os.makedirs(self.out, exist_ok=True)
-        if os.geteuid() == 0:  # mpirun refuses root unless it is told twice
-            os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-        version = subprocess.run([self.program(), "--version"], capture_output=True, text=True).stdout.strip()
+        version = subprocess.run([os.path.join(build, "tessera"), "--version"], capture_output=True, text=True).stdout.strip()
         self.about = {"host": os.uname().nodename, "device": self.device, "threads": self.threads, "version": version,
                       "mode": "weak" if self.weak else "strong"}
         columns = ["suite", "query", "ranks", *self.about]
@@ -87,9 +83,6 @@ class Scaling:
                                                                 "bytes_sent", "bytes_received", "rows_scanned", "memory_peak"])
         self.medians = CsvFile(os.path.join(self.out, "medians.csv"),
                                [*columns, "ms", "low_ms", "high_ms", "speedup", "efficiency"])
-
-    def program(self):
-        return os.path.join(self.build, "tessera")
 
     # ---- Data and queries
 
@@ -141,19 +134,12 @@ class Scaling:
     def job(self, ranks, suite):
         """Runs every query once and then `runs` times. Returns for each run {rank: {column: value}}, by query."""
         texts = [("(empty)", suite.empty), *suite.queries]
-        with tempfile.TemporaryDirectory() as scratch:
-            script, statistics = os.path.join(scratch, "q.sql"), os.path.join(scratch, "statistics")
-            with open(script, "w") as out:
-                out.write("\n".join([*self.settings, *(text + ";" for _, text in texts),
-                                     *(text + ";" for _, text in texts for _ in range(self.runs))]))
-            command = [*self.launcher, "-n", str(ranks), self.program(), "-csv", "-readonly", "-bail", "--device", self.device,
-                       "--threads", self.threads, "--stats-file", statistics, "-f", script, suite.database]
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                  text=True)
-            if done.returncode != 0:
-                fail(f"{suite.name} on {ranks} ranks: status {done.returncode}\n{done.stderr}")
-            with open(statistics, newline="") as file:
-                lines = [line for line in csv.DictReader(file) if line["section"] == ""]
+        script = [*self.settings, *(text + ";" for _, text in texts),
+                  *(text + ";" for _, text in texts for _ in range(self.runs))]
+        try:
+            lines = self.jobs.run(ranks, suite.database, script)
+        except Failed as error:
+            fail(f"{suite.name}: {error}")
         statements = {}
         for line in lines:
             values = {name: float(line[name]) for name in NUMBERS}
@@ -231,8 +217,6 @@ class Scaling:
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    if not os.path.exists(os.path.join(sys.argv[1], "tessera_mpi.so")):
-        fail("this build has no MPI: sudo apt-get install libopenmpi-dev openmpi-bin, then make")
     scaling = Scaling(sys.argv[1])
     suites = environment("SUITES", "select join ssb tpch").split()
     for name in suites:
