@@ -14,14 +14,30 @@ Fate Worse(Fate a, Fate b) {
   return a == Fate::kSorted || b == Fate::kSorted ? Fate::kSorted : Fate::kHandedOn;
 }
 
+struct IsSlot {
+  uint16_t slot;
+  bool operator()(const Operand& o) const { return o.kind == OperandKind::kSlot && o.index == slot; }
+};
+
 class Finder {
  public:
   explicit Finder(const Program& program) : program_(program), fates_(program.sections.size()) {
     for (size_t s = 0; s < fates_.size(); ++s) fates_[s].resize(program.sections[s].columns.size());
   }
 
-  Fate OfSlot(size_t section, uint16_t slot) {
-    return OfOperand(section, [&](const Operand& o) { return o.kind == OperandKind::kSlot && o.index == slot; });
+  Fate OfSlot(size_t section, uint16_t slot) { return OfOperand(section, IsSlot{slot}); }
+
+  /// The columns of the join table's rows to which the section copies the slot, if it does nothing else with it, and drops
+  /// rows.
+  std::vector<uint32_t> CopiesToPayload(size_t section, uint16_t slot) const {
+    const Section& s = program_.sections[section];
+    const bool drops = !s.predicates.empty() || std::any_of(s.code.begin(), s.code.end(), Probes);
+    if (s.sink != Section::Sink::kJoin || s.fold != Section::Fold::kNone || !drops) return {};
+    const std::vector<uint32_t> registers = Copies(section, IsSlot{slot}).value_or(std::vector<uint32_t>());
+    const auto is_payload = [&](uint32_t r) {
+      return r < s.columns.size() && !IsKey(s, static_cast<int32_t>(r)) && !IsRead(s, r);
+    };
+    return std::all_of(registers.begin(), registers.end(), is_payload) ? registers : std::vector<uint32_t>();
   }
 
   /// The registers that operands of a section are copied to, if nothing else reads them; nothing if that is not so.
@@ -42,6 +58,17 @@ class Finder {
   }
 
  private:
+  static bool IsRead(const Section& s, uint32_t number) {
+    bool read = false;
+    for (const Instruction& in : s.code)
+      ForEachOperand(in, [&](const Operand& o) { read |= o.kind == OperandKind::kRegister && o.index == number; });
+    return read;
+  }
+  /// Whether the join table is looked up, or ordered, by the column.
+  bool IsKey(const Section& s, int32_t column) const {
+    return column < s.keys || program_.joins[static_cast<size_t>(s.join)].order == column;
+  }
+
   template <class Is>
   Fate OfOperand(size_t section, Is is) {
     const std::optional<std::vector<uint32_t>> registers = Copies(section, is);
@@ -53,12 +80,7 @@ class Finder {
 
   Fate OfRegister(size_t section, uint32_t number) {
     const Section& s = program_.sections[section];
-    if (number >= s.columns.size()) return Fate::kUsed;  // it is no column of the rows
-    for (const Instruction& in : s.code) {
-      bool read = false;
-      ForEachOperand(in, [&](const Operand& o) { read |= o.kind == OperandKind::kRegister && o.index == number; });
-      if (read) return Fate::kUsed;
-    }
+    if (number >= s.columns.size() || IsRead(s, number)) return Fate::kUsed;
     return OfColumn(section, static_cast<int32_t>(number));
   }
 
@@ -77,7 +99,7 @@ class Finder {
     };
     Fate fate = Fate::kHandedOn;
     if (s.sink == Section::Sink::kJoin) {
-      if (column < s.keys || program_.joins[static_cast<size_t>(s.join)].order == column) return Fate::kUsed;
+      if (IsKey(s, column)) return Fate::kUsed;
     } else if (s.sink != Section::Sink::kRows) {
       return Fate::kUsed;
     }
@@ -113,13 +135,18 @@ HandedOn FindHandedOn(const Program& program, const std::function<bool(int, int)
     const Section& s = program.sections[number];
     std::vector<bool>& slots = out.slots.emplace_back(s.slots.size());
     std::vector<bool>& columns = out.columns.emplace_back(s.columns.size());
+    std::vector<bool>& settled = out.settled.emplace_back(s.columns.size());
+    std::vector<bool> stay(s.slots.size());  // late beyond the section
     if (s.sink != Section::Sink::kRows && s.sink != Section::Sink::kJoin) continue;
     for (uint16_t i = 0; i < s.slots.size(); ++i) {
       const Slot& slot = s.slots[i];
       if (s.source_kind != Section::Source::kTable || slot.type.storage() != StorageClass::kText || slot.map >= 0)
         continue;
       const Fate fate = finder.OfSlot(number, i);
-      slots[i] = fate == Fate::kHandedOn || (fate == Fate::kSorted && nearly_unique(s.source, slot.column));
+      const bool unique = nearly_unique(s.source, slot.column);
+      slots[i] = stay[i] = fate == Fate::kHandedOn || (fate == Fate::kSorted && unique);
+      if (stay[i] || !unique) continue;
+      for (const uint32_t r : finder.CopiesToPayload(number, i)) slots[i] = settled[r] = true;
     }
     // A column has what is copied to its register from such slots and columns. (What windows add is no such column.)
     const auto is_late = [&](int section, size_t column) {
@@ -134,7 +161,7 @@ HandedOn FindHandedOn(const Program& program, const std::function<bool(int, int)
       }
       if (o.kind != OperandKind::kSlot) return false;
       const auto column = static_cast<size_t>(s.slots[o.index].column);
-      if (s.source_kind == Section::Source::kTable) return static_cast<bool>(slots[o.index]);
+      if (s.source_kind == Section::Source::kTable) return static_cast<bool>(stay[o.index]);
       if (s.source_kind == Section::Source::kSection) return is_late(s.source, column);
       return s.source_kind == Section::Source::kJoin && is_late(builder_of(s.source), column);
     };

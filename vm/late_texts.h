@@ -21,13 +21,15 @@
 namespace tessera::vm {
 
 /// Where a program only hands texts on: it copies them to rows, and from there to others, and does not compare, group or
-/// compute with them on the way. They may be sorted by in the end.
+/// compute with them on the way. They may be sorted by in the end. A section that builds a join table may do so by itself:
+/// then its rows get identifiers as soon as they are made, and the texts of rows that it drops are not looked at.
 struct HandedOn {
   std::vector<std::vector<bool>> slots;    ///< by section, then by slot: a TEXT column of a stored table
   std::vector<std::vector<bool>> columns;  ///< by section, then by column of its rows: may hold such texts
+  std::vector<std::vector<bool>> settled;  ///< the same: gets identifiers when the rows are made
 };
 /// `nearly_unique`: whether a column (table, column) of the program has hardly fewer texts than rows. Only then texts are
-/// left for later if something is sorted by them: otherwise to sort their few ranks is faster.
+/// left for later if something is sorted by them (otherwise to sort their few ranks is faster), or if they are settled.
 HandedOn FindHandedOn(const Program& program, const std::function<bool(int, int)>& nearly_unique);
 
 /// Any thread.

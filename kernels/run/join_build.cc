@@ -4,11 +4,13 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 
 #include "kernels/ranks/gather_rows.h"
 #include "kernels/ranks/rank_texts.h"
+#include "kernels/rows/resolve_texts.h"
 #include "kernels/run/section_run.h"
 #include "vm/late_texts.h"
 #include "vm/row_set.h"
@@ -76,9 +78,12 @@ class Build {
   bool HasTexts(size_t i) const {
     return std::ranges::any_of(ColumnsOf(i), [](const SqlType& t) { return t.storage() == StorageClass::kText; });
   }
-  bool HasLateTexts(size_t i) const {
-    if (contexts_[i].handed_on == nullptr || contexts_[i].handed_on->columns.empty()) return false;
-    const std::vector<bool>& late = contexts_[i].handed_on->columns[static_cast<size_t>(contexts_[i].section)];
+  bool HasLateTexts(size_t i) const { return Has(i, &vm::HandedOn::columns); }
+  /// Whether they stand for such until the rows are made.
+  bool HasTextsToSettle(size_t i) const { return Has(i, &vm::HandedOn::settled); }
+  bool Has(size_t i, std::vector<std::vector<bool>> vm::HandedOn::*which) const {
+    if (contexts_[i].handed_on == nullptr || (contexts_[i].handed_on->*which).empty()) return false;
+    const std::vector<bool>& late = (contexts_[i].handed_on->*which)[static_cast<size_t>(contexts_[i].section)];
     return std::ranges::find(late, true) != late.end();
   }
   const std::vector<SqlType>& ColumnsOf(size_t i) const { return SectionOf(contexts_[i]).columns; }
@@ -87,12 +92,15 @@ class Build {
   /// `status`: of MakeRows.
   tessera::Result<std::vector<std::vector<Share>>> TellShares(const RankLinks& links, const Status& status);
   std::vector<Share> OwnShares(const RankLinks& links) const;
+  /// Gives the texts identifiers of which rows have numbers for this section alone.
+  Status SettleTexts();
+  Status Settle(size_t i);
   /// Finds the texts that rows have which may go from device to device. Returns the bytes of those to be told.
   tessera::Result<uint64_t> PrepareTexts();
   /// By way of the hosts: a table that has no room on some rank's device.
   Status GatherOnHost(size_t i);
-  /// Finds what is known of the columns of gathered rows.
-  Status SummarizeGathered();
+  /// Finds what is known of the columns of rows that have come, or changed, since they were made.
+  Status Summarize(const std::vector<size_t>& tables);
 
   GpuDevice& gpu_;
   DeviceJoins& joins_;
@@ -117,7 +125,7 @@ Status Build::MakeRows(const std::function<void()>& meanwhile) {
     runs_.push_back(std::make_unique<SectionRun>(
         &gpu_, contexts_[i], &joins_, of_table ? nullptr : &results_.source(section.source), static_cast<int>(i)));
     TESSERA_TRY(runs_[i]->StartBuild());
-    if (IsGathered(i)) continue;
+    if (IsGathered(i) || HasTextsToSettle(i)) continue;
     to_summarize.push_back(
         ToSummarize(runs_[i]->build_rows().on_device(), section.columns.size(), device_states()[i].columns));
     to_summarize.back().control = &device_states()[i].control;  // it may not have run yet
@@ -139,6 +147,28 @@ Status Build::MakeRows(const std::function<void()>& meanwhile) {
         milliseconds * static_cast<double>(c.statistics->rows_in + 1) / static_cast<double>(rows_in + n);
     runs_[i]->AddJoinStatistics();
     if (c.table == nullptr) source_rows_[i] = c.statistics->rows_in;
+  }
+  return SettleTexts();
+}
+
+Status Build::SettleTexts() {
+  std::vector<size_t> settled;
+  for (size_t i = 0; i < contexts_.size(); ++i) {
+    if (!HasTextsToSettle(i)) continue;
+    TESSERA_TRY(Settle(i));
+    if (!IsGathered(i) && runs_[i]->build_rows().on_host().empty()) settled.push_back(i);
+  }
+  return settled.empty() ? Status::Ok() : Summarize(settled);
+}
+
+Status Build::Settle(size_t i) {
+  const vm::SectionContext& c = contexts_[i];
+  BuildRows& rows = runs_[i]->build_rows();
+  for (vm::RowSet& piece : rows.on_host()) TESSERA_TRY(c.late_texts->Resolve(c.strings, c.pool, &piece));
+  if (!rows.on_host().empty()) return Status::Ok();
+  const std::vector<bool>& settled = c.handed_on->settled[static_cast<size_t>(c.section)];
+  for (size_t column = 0; column < settled.size(); ++column) {
+    if (settled[column]) TESSERA_TRY(ResolveTexts(&gpu_, c, rows.on_device().low(column), rows.on_device().rows()));
   }
   return Status::Ok();
 }
@@ -230,19 +260,21 @@ Status Build::Gather(RankLinks* links, const Status& mine) {
     TESSERA_TRY(GatherRows(&gpu_, links, exchange_, told, &gathered));
     for (const RowsToGather& table : gathered)
       if (texts) TESSERA_TRY(texts_.Translate(&gpu_, table, own));
-    TESSERA_TRY(SummarizeGathered());
+    std::vector<size_t> all(contexts_.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    std::erase_if(all, [&](size_t i) { return !IsGathered(i); });
+    TESSERA_TRY(Summarize(all));
     for (const size_t i : on_device) contexts_[i].statistics->device_plan += ", rows of all ranks by " + links->name();
   }
   for (const size_t i : on_host) TESSERA_TRY(GatherOnHost(i));
   return Status::Ok();
 }
 
-Status Build::SummarizeGathered() {
+Status Build::Summarize(const std::vector<size_t>& tables) {
   std::vector<RowsToSummarize> to_summarize;
-  for (size_t i = 0; i < contexts_.size(); ++i) {
-    if (IsGathered(i))
-      to_summarize.push_back(
-          ToSummarize(runs_[i]->build_rows().on_device(), ColumnsOf(i).size(), device_states()[i].columns));
+  for (const size_t i : tables) {
+    to_summarize.push_back(
+        ToSummarize(runs_[i]->build_rows().on_device(), ColumnsOf(i).size(), device_states()[i].columns));
   }
   CUDA_TRY(StartSummarize(to_summarize.data(), to_summarize.size(), gpu_.stream));
   CUDA_TRY(StartSmallCopies({{states(), device_states(), contexts_.size() * sizeof(BuildState)}}, gpu_.stream));

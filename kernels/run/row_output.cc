@@ -6,6 +6,7 @@
 
 #include "base/phase_clock.h"
 #include "base/thread_pool.h"
+#include "kernels/rows/resolve_texts.h"
 #include "kernels/run/kept_results.h"
 #include "kernels/window/device_windows.h"
 #include "vm/late_texts.h"
@@ -215,16 +216,7 @@ Status RowOutput::ResolveTexts(size_t column, uint64_t rows) {
   if (context_.late_texts == nullptr || rows == 0 ||
       !context_.handed_on->columns[static_cast<size_t>(context_.section)][column])
     return Status::Ok();
-  const uint64_t bytes = rows * sizeof(int64_t);
-  TESSERA_TRY(gpu_.host_rows.Reserve(bytes));
-  int64_t* const values = gpu_.host_rows.As<int64_t>();
-  uint64_t* const there = output_.low + column * output_.capacity;
-  CUDA_TRY(cudaMemcpyAsync(values, there, bytes, cudaMemcpyDeviceToHost, gpu_.stream));
-  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
-  TESSERA_TRY(context_.late_texts->Resolve(context_.strings, context_.pool, {values, rows}));
-  CUDA_TRY(cudaMemcpyAsync(there, values, bytes, cudaMemcpyHostToDevice, gpu_.stream));
-  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
-  return Status::Ok();
+  return kernels::ResolveTexts(&gpu_, context_, output_.low + column * output_.capacity, rows);
 }
 
 tessera::Result<bool> RowOutput::Sort(uint64_t rows, uint64_t wanted, const uint32_t** order) {
