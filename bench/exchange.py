@@ -65,7 +65,7 @@ class Bench:
     def rate(self, database, what, statement, settings, ranks, variables=None):
         """(GB/s, MB, milliseconds of the exchange, of waiting, and in all) of the rank that is slowest."""
         statements = [f"SET {s};" for s in settings] + [statement] * (self.runs + 1)
-        lines = self.jobs.run(ranks, database, statements, variables)
+        lines, _ = self.jobs.run(ranks, database, statements, variables)
         first = max(int(line["statement"]) for line in lines) - self.runs
         found = []
         for rank in range(ranks):

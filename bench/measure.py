@@ -301,8 +301,8 @@ class Ranks:
         self.build, self.options = build, ["--device", device, "--threads", str(threads)]
 
     def run(self, ranks, database, statements, variables=None):
-        """Runs the statements, which end in semicolons, with these environment variables. Returns the lines of --stats csv
-        that are about whole statements. Raises Failed."""
+        """Runs the statements, which end in semicolons, with these environment variables. Returns the lines of --stats csv:
+        those about whole statements, and those about sections. Raises Failed."""
         with tempfile.TemporaryDirectory() as scratch:
             script, statistics_file = os.path.join(scratch, "q.sql"), os.path.join(scratch, "statistics")
             with open(script, "w") as out:
@@ -314,7 +314,8 @@ class Ranks:
             if done.returncode != 0:
                 raise Failed(f"{ranks} ranks: status {done.returncode}\n{done.stderr}")
             with open(statistics_file, newline="") as file:
-                return [line for line in csv.DictReader(file) if line["section"] == ""]
+                lines = list(csv.DictReader(file))
+            return [line for line in lines if line["section"] == ""], [line for line in lines if line["section"] != ""]
 
 
 class OtherLoad:

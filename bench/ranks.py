@@ -56,8 +56,8 @@ class Bench:
 
     def job(self, ranks, database, statements):
         """Runs the statements. Returns rank 0's {column: value}, one for each statement."""
-        rows = [row for row in self.jobs.run(ranks, database, statements) if row["rank"] == "0"]
-        return [{name: float(row[name]) for name in NUMBERS} for row in rows]
+        lines, _ = self.jobs.run(ranks, database, statements)
+        return [{name: float(row[name]) for name in NUMBERS} for row in lines if row["rank"] == "0"]
 
     def ssb_runs(self, ranks, database):
         """The statistics of each query's hot runs."""

@@ -1,39 +1,54 @@
-"""What a query's time becomes on more ranks, from what was measured on a few.
+"""What a query's time becomes on more ranks, from what was measured on one rank and on the next number of ranks.
 
-    time(N) = once + shared / min(N, slots) + ceil(log2 N) * (message + bytes / rate)
+    time(N) = once + shared / min(N, slots) + all * (1 - 1/N) + ceil(log2 N) * message
 
-once: what rank 0 alone does: compiling, merging, taking the rows. shared: the rest of the time on the first number of
-ranks. message: what an empty query costs more on the greatest number of ranks, for each step of a tree. bytes: what rank 0
-received from a rank. rate: the greatest at which rank 0 received in these runs, in bytes a millisecond.
+once: what rank 0 alone does: compiling, merging, printing, and sections over small tables, which every rank runs whole.
+shared: the rest of the time on the first number of ranks. message: what an empty query costs more on the second number of
+ranks, for each step of a tree. all: what the second number of ranks takes longer than the rest of the formula says: every
+rank gets what the others made of a build side, and builds all of it. With data that grow with the ranks, shared does not
+shrink, and what all have grows by (N - 1).
 
-Start at: fit.
+Start at: fit, alone.
 """
 
 import math
 from statistics import median
 
-NOTHING_RECEIVED = 1e6  # bytes a millisecond, where no run moved anything that could be timed
+SMALL = 1 << 21  # rows of a table that ranks do not share: GPUs of ranks build join tables of it themselves
 
 
 def steps(ranks):
     return math.ceil(math.log2(ranks)) if ranks > 1 else 0
 
 
-def moving(run):
-    """Milliseconds in which bytes moved between ranks, waiting not counted."""
-    return run["gather_ms"] + run["exchange_ms"]
+def alone(statements, sections):
+    """By statement and rank, of their lines of --stats csv: milliseconds of `once`."""
+    apart = ("compile_ms", "merge_ms", "print_ms")
+    out = {(s["statement"], s["rank"]): sum(float(s[part]) for part in apart) for s in statements}
+    for s in sections:
+        if 0 < float(s["rows_scanned"]) < SMALL and float(s["tablets"]) > 0:
+            out[s["statement"], s["rank"]] += float(s["total_ms"]) - sum(float(s[part]) for part in apart)
+    return out
+
+
+def goal(once, shared, ranks):
+    """Milliseconds: what is shared is divided, and ranks cost 0.15 ms if they are two, 0.2 if they are four."""
+    return once + shared / ranks + 0.1 + 0.05 * math.log2(ranks)
 
 
 class Query:
-    def __init__(self, once, shared, message, received, rate, slots, weak):
-        self.once, self.shared, self.message, self.bytes = once, shared, message, received
-        self.rate, self.slots, self.weak = rate, slots, weak
+    def __init__(self, once, shared, message, slots, weak):
+        self.once, self.shared, self.message = once, shared, message
+        self.all, self.slots, self.weak = 0.0, slots, weak
 
     def at(self, ranks, slots=None):
         """Milliseconds."""
         side_by_side = min(ranks, slots or self.slots)
-        work = self.shared * (ranks if self.weak else 1)
-        return self.once + work / side_by_side + steps(ranks) * (self.message + self.bytes / self.rate)
+        work = self.shared * (ranks if self.weak else 1) / side_by_side
+        return self.once + work + self.all * self.copies(ranks) + steps(ranks) * self.message
+
+    def copies(self, ranks):
+        return ranks - 1 if self.weak else 1 - 1 / ranks
 
     def bend(self):
         """The power of two of ranks from which on twice as many save less than a tenth; 1,024 if there is none below."""
@@ -45,30 +60,27 @@ class Query:
         n = self.bend()
         costs = {"what rank 0 does alone: fewer result rows, or larger data": self.once,
                  "messages: larger data for each rank": steps(2 * n) * self.message,
-                 "bytes to rank 0: filter or group before they leave a rank": steps(2 * n) * self.bytes / self.rate}
+                 "build sides that all ranks have: filter them, or distribute_by their key": self.all * self.copies(2 * n)}
         worst = max(costs, key=costs.get)
         return f"{name}, the longest, bends at {n} ranks; what limits it there is {worst}"
 
 
 def fit(runs, ranks, slots, weak):
     """Models by query. `runs`: by number of ranks and query, a list of {rank: statistics} of its runs."""
-    first, last = ranks[0], ranks[-1]
+    first, second = ranks[0], ranks[min(1, len(ranks) - 1)]
 
     def of(n, query, column):
         return median([run[0][column] for run in runs[n][query]])
 
-    more = of(last, "(empty)", "total_ms") - of(first, "(empty)", "total_ms")
-    message = max(0.0, more) / max(1, steps(last) - steps(first))
-    rates = [run[0]["bytes_received"] / moving(run[0]) for found in runs[last].values() for run in found
-             if run[0]["bytes_received"] > 1e6 and moving(run[0]) > 0]
-    rate = max(rates, default=NOTHING_RECEIVED)
+    more = of(second, "(empty)", "total_ms") - of(first, "(empty)", "total_ms")
+    message = max(0.0, more) / max(1, steps(second) - steps(first))
     out = {}
     for query in runs[first]:
-        once = sum(of(first, query, part) for part in ("compile_ms", "merge_ms", "print_ms"))
         total = of(first, query, "total_ms")
-        others = max(1, last - 1)
-        out[query] = Query(once, max(0.0, total - once) * (min(first, slots) if not weak else 1), message,
-                           of(last, query, "bytes_received") / others, rate, slots, weak)
+        once = min(total, of(first, query, "alone_ms"))
+        out[query] = model = Query(once, (total - once) * (min(first, slots) if not weak else 1), message, slots, weak)
+        if second > first:
+            model.all = max(0.0, of(second, query, "total_ms") - model.at(second)) / model.copies(second)
     return out
 
 

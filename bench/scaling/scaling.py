@@ -82,7 +82,8 @@ class Scaling:
         self.all = CsvFile(os.path.join(self.out, "runs.csv"), [*columns, "round", "run", "rank", "total_ms", *PARTS,
                                                                 "bytes_sent", "bytes_received", "rows_scanned", "memory_peak"])
         self.medians = CsvFile(os.path.join(self.out, "medians.csv"),
-                               [*columns, "ms", "low_ms", "high_ms", "speedup", "efficiency"])
+                               [*columns, "ms", "low_ms", "high_ms", "speedup", "efficiency", "s_ms", "p_ms", "goal_ms",
+                                "predicted_ms"])
 
     # ---- Data and queries
 
@@ -101,7 +102,8 @@ class Scaling:
         tablet = int(environment("TABLET", "5000"))
         pairs = [[int(n) for n in pair.split("x")] for pair in environment("PAIRS", "1x2 2x2 2x3 2x4 3x4 2x7 4x4").split()]
         rows = tablet * times * max(n for pair in pairs for n in pair)
-        copies = [f"CREATE TABLE {table}{n} AS SELECT * FROM {table} WHERE id <= {n * tablet * times}"
+        # (One side grows: with both, work would grow by the square.)
+        copies = [f"CREATE TABLE {table}{n} AS SELECT * FROM {table} WHERE id < {n * tablet * (1, times)[side]}"
                   for table, side in (("r", 0), ("s", 1)) for n in sorted({pair[side] for pair in pairs})]
         _, database = generate(self.build, f"scaling-join-{rows}-{tablet}", "join_gen",
                                ["--build", str(rows), "--probe", str(rows)],
@@ -137,12 +139,14 @@ class Scaling:
         script = [*self.settings, *(text + ";" for _, text in texts),
                   *(text + ";" for _, text in texts for _ in range(self.runs))]
         try:
-            lines = self.jobs.run(ranks, suite.database, script)
+            lines, sections = self.jobs.run(ranks, suite.database, script)
         except Failed as error:
             fail(f"{suite.name}: {error}")
+        alone = prediction.alone(lines, sections)
         statements = {}
         for line in lines:
             values = {name: float(line[name]) for name in NUMBERS}
+            values["alone_ms"] = alone[line["statement"], line["rank"]]
             statements.setdefault(int(values["statement"]), {})[int(values["rank"])] = values
         found = [statements[n] for n in sorted(statements)][len(texts):]
         if len(found) != len(texts) * self.runs:
@@ -168,7 +172,9 @@ class Scaling:
         base = self.ranks[0]
         columns = [(f"{n} ranks ms" if n > 1 else "1 rank ms", 10) for n in self.ranks]
         columns += [(f"{'efficiency' if self.weak else 'speed-up'} {n}", 12) for n in self.ranks[1:]]
-        columns += [(f"predicted {n} ms", 15) for n in self.ranks[1:]]
+        if not self.weak:
+            columns += [("s ms", 7), ("p ms", 7)] + [(f"of goal {n}", 9) for n in self.ranks[1:]]
+        columns += [(f"predicted {n} ms", 15) for n in self.ranks[2:]]
         table = Table(f"{name}, {self.about['mode']} scaling, {self.device}, {self.threads} thread(s) a rank", ("query", -24),
                       *columns)
         totals = {n: {q: [run[0]["total_ms"] for run in found] for q, found in runs[n].items()} for n in self.ranks}
@@ -178,15 +184,20 @@ class Scaling:
         for n in self.ranks:
             ms[n]["sum"] = sum(ms[n][q] for q in queries)
         for query in ["(empty)", *queries, "sum"]:
-            predicted = [sum(fitted[q].at(n) for q in queries) if query == "sum" else fitted[query].at(n)
-                         for n in self.ranks[1:]]
-            table.row(query, *[ms[n][query] for n in self.ranks], *[ms[base][query] / ms[n][query] for n in self.ranks[1:]],
-                      *predicted)
+            models = [fitted[q] for q in (queries if query == "sum" else [query])]
+            once, shared = sum(m.once for m in models), sum(m.shared for m in models)
+            goals = {n: sum(prediction.goal(m.once, m.shared, n) for m in models) for n in self.ranks[1:]}
+            predicted = {n: sum(m.at(n) for m in models) for n in self.ranks[2:]}
+            cells = [ms[n][query] for n in self.ranks] + [ms[base][query] / ms[n][query] for n in self.ranks[1:]]
+            if not self.weak:
+                cells += [once, shared] + [goals[n] / ms[n][query] for n in self.ranks[1:]]
+            table.row(query, *cells, *predicted.values())
             for n in self.ranks:
                 speedup = ms[base][query] / ms[n][query]
                 low, high = (min(totals[n][query]), max(totals[n][query])) if query != "sum" else ("", "")
                 self.medians.row(suite=name, query=query, ranks=n, ms=ms[n][query], low_ms=low, high_ms=high, **self.about,
-                                 speedup=speedup, efficiency=speedup if self.weak else speedup * base / n)
+                                 speedup=speedup, efficiency=speedup if self.weak else speedup * base / n, s_ms=once,
+                                 p_ms=shared, goal_ms="" if self.weak else goals.get(n, ""), predicted_ms=predicted.get(n, ""))
         file = os.path.join(self.out, f"{name}-")
         spread = {n: plot.spread([totals[base][q] for q in queries], [totals[n][q] for q in queries]) for n in self.ranks}
         plot.curve(file + "speedup.svg", f"{name}: " + ("efficiency" if self.weak else "speed-up"), spread,
@@ -202,11 +213,11 @@ class Scaling:
         """The curve up to 1,024 ranks, if there were as many slots."""
         with open(os.path.join(self.out, f"{name}-prediction.csv"), "w", newline="") as out:
             writer = csv.writer(out, lineterminator="\n")
-            writer.writerow(["query", "once_ms", "shared_ms", "message_ms", "bytes_from_a_rank", "bends_at",
+            writer.writerow(["query", "once_ms", "shared_ms", "message_ms", "all_ms", "bends_at",
                              *[f"ranks_{2 ** k}_ms" for k in range(11)]])
             for query in queries:
                 m = fitted[query]
-                writer.writerow([query, *(f"{v:.4f}" for v in (m.once, m.shared, m.message)), int(m.bytes), m.bend(),
+                writer.writerow([query, *(f"{v:.4f}" for v in (m.once, m.shared, m.message, m.all)), m.bend(),
                                  *(f"{m.at(2 ** k, 2 ** k):.4f}" for k in range(11))])
         plot.curve(os.path.join(self.out, f"{name}-prediction.svg"), f"{name}: predicted speed-up of the sum",
                    {2 ** k: (prediction.speedup([fitted[q] for q in queries], 2 ** k),) * 3 for k in range(11)}, lambda n: n)
