@@ -85,7 +85,7 @@ Plan OrderJoins(const Query& q, const PlanOptions& options, const DerivedPlans& 
   JoinGraph graph(q, options, derived);
   graph.TakeFilters(&plan);
   if (!KeysAreConditions(options) && SearchJoins(graph, &plan)) {
-    RestrictSides(graph, options, &plan);
+    RestrictSides(graph, &plan);
   } else {
     JoinChain(graph, options, &plan).Run();
   }

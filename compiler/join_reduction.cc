@@ -41,8 +41,7 @@ struct Keys {
 
 class SideRestriction {
  public:
-  SideRestriction(const JoinGraph& graph, const PlanOptions& options, Plan* plan)
-      : graph_(graph), options_(options), plan_(*plan) {}
+  SideRestriction(const JoinGraph& graph, Plan* plan) : graph_(graph), plan_(*plan) {}
 
   /// The sides of a pipeline, and what is inside them. Keys come from the pipeline as it was, so that what is copied does
   /// not hold copies itself.
@@ -133,12 +132,11 @@ class SideRestriction {
     side.filtered = true;
   }
 
-  /// Whether the rows of a start of the pipeline are better stored than made twice. (Ranks make their own part of them
-  /// twice rather than exchange them.)
+  /// Whether the rows of a start of the pipeline are better stored than made twice.
   bool IsWorthStoring(const Keys& keys) const {
     const bool plain = std::ranges::all_of(
         keys.joins, [](const JoinStep& j) { return j.kind == JoinKind::kInner || OnlyFilters(j.kind); });
-    return options_.ranks == 1 && plain && !keys.joins.empty() && kStoreCost * keys.rows < keys.cost;
+    return plain && !keys.joins.empty() && kStoreCost * keys.rows < keys.cost;
   }
 
   static double SideCost(const JoinStep& side, double rows) {
@@ -179,16 +177,15 @@ class SideRestriction {
   }
 
   const JoinGraph& graph_;
-  const PlanOptions& options_;
   const Plan& plan_;
   size_t restricted_ = 0;
 };
 
 }  // namespace
 
-void RestrictSides(const JoinGraph& graph, const PlanOptions& options, Plan* plan) {
+void RestrictSides(const JoinGraph& graph, Plan* plan) {
   if (HasVolatile(*plan->query)) return;
-  SideRestriction(graph, options, plan).Restrict(plan->driver, &plan->joins, &plan->stored);
+  SideRestriction(graph, plan).Restrict(plan->driver, &plan->joins, &plan->stored);
 }
 
 }  // namespace tessera

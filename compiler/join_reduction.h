@@ -15,11 +15,10 @@
 
 #include "compiler/join_graph.h"
 #include "compiler/plan.h"
-#include "compiler/plan_options.h"
 
 namespace tessera {
 
 /// Adds semi joins to the plan where they cost less than they save. REQUIRES: a plan of SearchJoins.
-void RestrictSides(const JoinGraph& graph, const PlanOptions& options, Plan* plan);
+void RestrictSides(const JoinGraph& graph, Plan* plan);
 
 }  // namespace tessera

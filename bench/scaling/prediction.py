@@ -14,7 +14,7 @@ Start at: fit, alone.
 import math
 from statistics import median
 
-SMALL = 1 << 21  # rows of a table that ranks do not share: GPUs of ranks build join tables of it themselves
+SMALL = 1 / 16  # of the rows of a query's largest scan: ranks do not share such a table, or it does not matter
 
 
 def steps(ranks):
@@ -25,9 +25,15 @@ def alone(statements, sections):
     """By statement and rank, of their lines of --stats csv: milliseconds of `once`."""
     apart = ("compile_ms", "merge_ms", "print_ms")
     out = {(s["statement"], s["rank"]): sum(float(s[part]) for part in apart) for s in statements}
-    for s in sections:
-        if 0 < float(s["rows_scanned"]) < SMALL and float(s["tablets"]) > 0:
-            out[s["statement"], s["rank"]] += float(s["total_ms"]) - sum(float(s[part]) for part in apart)
+    scans = [s for s in sections if float(s["tablets"]) > 0]
+    largest = {}
+    for s in scans:
+        key = s["statement"], s["rank"]
+        largest[key] = max(largest.get(key, 0), float(s["rows_scanned"]))
+    for s in scans:
+        key = s["statement"], s["rank"]
+        if float(s["rows_scanned"]) < SMALL * largest[key]:
+            out[key] += float(s["total_ms"]) - sum(float(s[part]) for part in apart)
     return out
 
 
