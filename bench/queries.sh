@@ -21,6 +21,7 @@
 #     TEXT=            MiB of text of which TPC-H's comments are pieces: see tpch_gen --help
 #     DUCKDB=no        without DuckDB
 #     COMPRESSION=     none, speed, balanced, ratio: a database of its own, stored with this setting
+#     DISTRIBUTED=     yes: TPC-H's orders and lineitem are distributed by the order's key, in a database of its own
 #
 # Data go to BUILD_DIR/<benchmark>/<scale>/ (text, and DuckDB's file) and BUILD_DIR/<benchmark>/<scale>.tessera. A run that
 # was stopped half-way leaves files whose names end in .part; the next run replaces them.
@@ -52,9 +53,14 @@ schema=data_gen/$benchmark/schema.sql
 # What is in a database depends on the generator and the schema: a change of either makes it stale.
 recipe="${TEXT:-} $(cat "data_gen/${benchmark}_gen.cc" data_gen/tpch_text.cc data_gen/*.h "$schema" tablet/tablet_format.h | cksum)"
 
+distributed() {  # a schema whose tables of orders are distributed
+  awk '/^CREATE TABLE orders/ {key = "o_orderkey"} /^CREATE TABLE lineitem/ {key = "l_orderkey"}
+       /^\);/ && key != "" {print ") WITH (distribute_by = \047" key "\047);"; key = ""; next} {print}'
+}
+
 prepare() {  # prepare SCALE: sets `data` and `database`
   data=$build/$benchmark/$1
-  database=$build/$benchmark/$1${COMPRESSION:+-$COMPRESSION}.tessera
+  database=$build/$benchmark/$1${COMPRESSION:+-$COMPRESSION}${DISTRIBUTED:+-distributed}.tessera
   if [[ ! -e $data/recipe || $(<"$data/recipe") != "$recipe" ]]; then
     echo "Generating scale $1 into $data" >&2
     rm -rf "$data" "$data.part" "$data".tessera "$data"-*.tessera
@@ -68,7 +74,7 @@ prepare() {  # prepare SCALE: sets `data` and `database`
     rm -rf "$database" "$database.part"
     {
       [[ -z ${COMPRESSION:-} ]] || echo "SET compression = $COMPRESSION;"
-      cat "$schema"
+      if [[ -z ${DISTRIBUTED:-} ]]; then cat "$schema"; else distributed <"$schema"; fi
       local table
       for table in "${tables[@]}"; do
         echo "COPY $table FROM '$data/$table.tbl' (FORMAT csv, DELIMITER '|');"

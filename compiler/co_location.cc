@@ -43,6 +43,20 @@ const TableInfo* TableBehind(const Snapshot& snapshot, const Program& program, c
   return TableBehind(snapshot, program, program.sections[static_cast<size_t>(s.source)]);
 }
 
+/// The distributed table whose rows a section reads: it scans the table, or plain rows that another section makes of it,
+/// and then these have to stay on their ranks: *rows is that section, else -1.
+const TableInfo* DistributedRows(const Snapshot& snapshot, const Program& program, const Section& s, int32_t* rows) {
+  *rows = -1;
+  if (s.source_kind != Section::Source::kSection) return DistributedSource(snapshot, program, s);
+  const Section& source = program.sections[static_cast<size_t>(s.source)];
+  const bool appended =
+      std::ranges::any_of(program.sections, [&](const Section& o) { return o.append_to == s.source; });
+  if (appended || !vm::MakesPlainRows(source) || !vm::MayStayDistributed(program)[static_cast<size_t>(s.source)])
+    return nullptr;
+  *rows = s.source;
+  return DistributedSource(snapshot, program, source);
+}
+
 /// Columns of the stored table behind a section.
 class Columns {
  public:
@@ -166,12 +180,15 @@ bool Meet(const std::vector<int>& a_keys, const TableSchema& a, const std::vecto
   return true;
 }
 
-/// Whether all that probe the join table do so with rows that are on the rank of the matching rows.
-bool IsCoLocated(const Snapshot& snapshot, const Program& program, int join) {
+/// Whether all that probe the join table do so with rows that are on the rank of the matching rows. `staying`: the
+/// sections whose rows have to stay on their ranks for that.
+bool IsCoLocated(const Snapshot& snapshot, const Program& program, int join, std::vector<int32_t>* staying) {
   const vm::JoinSpec& spec = program.joins[static_cast<size_t>(join)];
   const Section& builder = program.sections[static_cast<size_t>(spec.section)];
-  const TableInfo* const built = DistributedSource(snapshot, program, builder);
+  int32_t rows = -1;
+  const TableInfo* const built = DistributedRows(snapshot, program, builder, &rows);
   if (built == nullptr || builder.keys == 0 || spec.strategy != vm::JoinStrategy::kHash) return false;
+  if (rows >= 0) staying->push_back(rows);
   const std::vector<int> built_keys = Columns(program, builder).OfRegisters(builder.keys);
   for (const Section& s : program.sections) {
     if (s.source_kind == Section::Source::kJoin && s.source == join) return false;
@@ -179,9 +196,10 @@ bool IsCoLocated(const Snapshot& snapshot, const Program& program, int join) {
     for (const Instruction& in : s.code) {
       if (!Probes(in) || in.p1 != join) continue;
       probes = true;
-      const TableInfo* const probing = DistributedSource(snapshot, program, s);
+      const TableInfo* const probing = DistributedRows(snapshot, program, s, &rows);
       if (probing == nullptr || !Meet(Columns(program, s).OfKeys(in), probing->schema, built_keys, built->schema))
         return false;
+      if (rows >= 0) staying->push_back(rows);
     }
     // (A rank knows the least and greatest key of its own rows only.)
     const auto asks = [&](const vm::Predicate& p) { return p.join == join; };
@@ -202,8 +220,10 @@ bool KeepsTogether(const Snapshot& snapshot, const Program& program, const Secti
 void CoLocate(const Snapshot& snapshot, Code* code) {
   Program& program = *code->program;
   for (size_t j = 0; j < program.joins.size(); ++j) {
-    if (IsCoLocated(snapshot, program, static_cast<int>(j)))
-      program.sections[static_cast<size_t>(program.joins[j].section)].co_located = true;
+    std::vector<int32_t> staying;
+    if (!IsCoLocated(snapshot, program, static_cast<int>(j), &staying)) continue;
+    program.sections[static_cast<size_t>(program.joins[j].section)].co_located = true;
+    for (const int32_t s : staying) program.sections[static_cast<size_t>(s)].co_located = true;
   }
   for (Section& s : program.sections) {  // (those before the ones that read their rows)
     if (s.sink != Section::Sink::kJoin && KeepsTogether(snapshot, program, s)) s.co_located = true;

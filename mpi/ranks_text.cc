@@ -74,6 +74,7 @@ std::string SinkText(const Described& d, const ClusterSettings& settings) {
                         : "; sorted rows of each rank merged at the master" + exchanged;
   }
   if (d.number + 1 == d.program.sections.size()) return "; rows streamed to the master";
+  if (s.co_located) return "; rows stay on their ranks";
   return "; rows gathered at the master" + (d.may_stay[d.number] ? more + " stay on their ranks" : "");
 }
 

@@ -117,11 +117,28 @@ TEST_F(CoLocation, GroupsAndWindowsByTheKey) {
   EXPECT_EQ(Sections("SELECT k, row_number() OVER (PARTITION BY t ORDER BY x) FROM a"), "");
 }
 
+TEST_F(CoLocation, StoredRowsStayWhereTheyMeetOthers) {
+  const std::string twice = "WITH w AS (SELECT k, x, t FROM a WHERE x > 30) ";
+  EXPECT_EQ(Sections(twice + "SELECT count(*), (SELECT max(x) FROM w) FROM w JOIN b ON w.k = b.k"), "rows join");
+  EXPECT_EQ(Sections(twice + "SELECT count(*) FROM b JOIN w ON w.k = b.k WHERE (SELECT count(*) FROM w) > 3"),
+            "rows join");
+  EXPECT_EQ(Sections(twice + "SELECT count(*) FROM w JOIN w v ON w.k = v.k"), "rows join");
+  // Others need not, and those that are put together with others are on the master.
+  EXPECT_EQ(Sections(twice + "SELECT count(*), (SELECT max(x) FROM w) FROM w JOIN b ON w.t = b.t"), "");
+  EXPECT_EQ(
+      Sections(
+          "WITH w AS (SELECT k FROM a UNION ALL SELECT y FROM plain) SELECT count(*) FROM w JOIN w v ON w.k = v.k"),
+      "");
+}
+
 TEST_F(CoLocation, RowsThatWereExchangedAreElsewhere) {
   Run("SET join_exchange = on");
   EXPECT_EQ(Sections("SELECT count(*) FROM a JOIN b ON a.k = b.k"), "join");
   EXPECT_EQ(Sections("SELECT count(*) FROM a JOIN plain ON a.t = plain.t"), "!join !rows");
   EXPECT_EQ(Sections("SELECT k, count(*) FROM a WHERE t IN (SELECT t FROM plain) GROUP BY k"), "!join !rows");
+  const std::string stored = Sections(
+      "WITH w AS (SELECT a.k, x FROM a JOIN plain ON a.t = plain.t) SELECT count(*) FROM w JOIN w v ON w.k = v.k");
+  EXPECT_EQ(stored, "!join !rows !join !rows") << "what reads rows that moved";
   // Of two joins that are probed one after the other, one may be co-located only before the other is exchanged.
   const std::string both = Sections("SELECT count(*) FROM a JOIN b ON a.k = b.k JOIN plain ON a.t = plain.t");
   EXPECT_TRUE(both == "join !join !rows" || both == "!join join !rows" || both == "!join !join !rows !rows") << both;

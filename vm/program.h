@@ -178,7 +178,8 @@ struct Section {
   bool by_key = false;
   /// Ranks need not exchange the rows by key, and do not: those with equal keys are on one rank, because so are those of
   /// the stored table. With sink kJoin every rank builds a table of its own rows, for sections whose rows that probe it
-  /// are on the rank of their keys, too; otherwise there are vm::ExchangeKeys. One process does nothing else for it.
+  /// are on the rank of their keys, too. Other sections have vm::ExchangeKeys, or make rows in any order
+  /// (vm::MakesPlainRows) that stay where they are, however few. One process does nothing else for it.
   bool co_located = false;
   std::string label;  ///< for EXPLAIN: "scan lineorder"
   friend bool operator==(const Section&, const Section&) = default;

@@ -425,7 +425,7 @@ class Verifier {
     TESSERA_TRY(CheckWindows(s));
     if (s.co_located) {
       const bool has_keys = s.sink == Section::Sink::kJoin ? s.keys > 0 : !ExchangeKeys(s).empty();
-      if (s.by_key || !has_keys) return Fail("rows that are not exchanged");
+      if (s.by_key || !(has_keys || MakesPlainRows(s))) return Fail("rows that are not exchanged");
     }
     if (s.again != -1) TESSERA_TRY(CheckAgain(s));
     if (s.sink == Section::Sink::kMap && s.columns.size() > 1) return Fail("a map has one value");

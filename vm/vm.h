@@ -331,6 +331,8 @@ struct RunOptions {
 bool SharedByRanks(const Section& section);
 /// Bytes of memory that a row of the join table takes which the section builds, its place in the index included.
 uint64_t BuildRowBytes(const Section& section);
+/// Whether the section makes rows, all that there are, in any order, and nothing more is done with them.
+bool MakesPlainRows(const Section& section);
 /// By section: whether its rows may stay distributed over the ranks that made them, because those that read them need
 /// not see them all together.
 std::vector<bool> MayStayDistributed(const Program& program);

@@ -22,6 +22,11 @@ bool MakesDistributedRows(const Section& s) {
 
 }  // namespace
 
+bool MakesPlainRows(const Section& s) {
+  return s.sink == Section::Sink::kRows && s.order.empty() && s.windows.empty() && s.fold == Section::Fold::kNone &&
+         s.limit < 0 && s.offset == 0 && s.append_to < 0 && s.repeat < 0 && s.again < 0 && !s.by_key;
+}
+
 std::vector<int32_t> ExchangeKeys(const Section& s) {
   std::vector<int32_t> keys;
   if (s.sink == Section::Sink::kGroups || s.by_key) {
