@@ -1,10 +1,12 @@
 #include "compiler/join_order.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
 #include "compiler/join_reduction.h"
 #include "compiler/join_search.h"
+#include "compiler/selectivity.h"
 
 namespace tessera {
 namespace {
@@ -78,7 +80,9 @@ class JoinChain {
 
 }  // namespace
 
-Plan OrderJoins(const Query& q, const PlanOptions& options, const DerivedPlans& derived) {
+namespace {
+
+Plan Ordered(const Query& q, const PlanOptions& options, const DerivedPlans& derived) {
   Plan plan;
   plan.query = &q;
   plan.computed.resize(q.relations.size());
@@ -90,6 +94,41 @@ Plan OrderJoins(const Query& q, const PlanOptions& options, const DerivedPlans& 
     JoinChain(graph, options, &plan).Run();
   }
   return plan;
+}
+
+/// Pairs fewer than these are found soon in any way; and with more rows than these a grid's sides are costly to sort.
+constexpr double kLeastMatches = 1e6, kMostGridRows = 1 << 24;
+
+/// Whether the plan is one join of two tables, by numbers, whose rows have very many matches each.
+bool HasManyMatches(const PlanOptions& options, const Plan& plan) {
+  if (options.join != JoinChoice::kAuto || !options.grid_pruning || plan.joins.size() != 1) return false;
+  const JoinStep& step = plan.joins[0];
+  if (step.kind != JoinKind::kInner || step.build_keys.empty() || !step.joins.empty() || step.unique) return false;
+  double values = 1, probing_values = 1;
+  for (size_t k = 0; k < step.build_keys.size(); ++k) {
+    const StorageClass storage = step.build_keys[k]->type.storage();
+    const bool numbers = storage == StorageClass::kInt || storage == StorageClass::kFloat;
+    const bool columns =
+        step.build_keys[k]->kind == Expr::Kind::kColumn && step.probe_keys[k]->kind == Expr::Kind::kColumn;
+    if (!numbers || !columns || storage != step.probe_keys[k]->type.storage()) return false;
+    values *= DistinctOf(*plan.query, *step.build_keys[k]);
+    probing_values *= DistinctOf(*plan.query, *step.probe_keys[k]);
+  }
+  const double probing = plan.rows[static_cast<size_t>(plan.driver)], built = step.side_rows;
+  return built / values >= options.grid_from_matches && built + probing <= kMostGridRows &&
+         built / std::max(values, probing_values) * probing >= kLeastMatches;
+}
+
+}  // namespace
+
+Plan OrderJoins(const Query& q, const PlanOptions& options, const DerivedPlans& derived) {
+  Plan plan = Ordered(q, options, derived);
+  if (!HasManyMatches(options, plan)) return plan;
+  PlanOptions by_pairs = options;
+  by_pairs.join = JoinChoice::kGrid;
+  Plan grid = Ordered(q, by_pairs, derived);
+  grid.joined_rows = plan.joined_rows;
+  return grid;
 }
 
 }  // namespace tessera

@@ -33,6 +33,9 @@ struct PlanOptions {
   ExchangeChoice join_exchange = ExchangeChoice::kAuto;
   /// Bytes of a build side that a rank has room for, and from which on an exchange is considered where it has.
   uint64_t broadcast_bytes = UINT64_MAX, exchange_bytes = UINT64_MAX;
+  /// With so many matches for each row of two tables joined by numbers, pairs are compared side by side, as without an
+  /// equality: a hash table finds one after the other.
+  double grid_from_matches = 1024;
   /// Whether the keys of a filtered build side bound the foreign key that is scanned.
   bool invisible_join = true;
   /// What tessera_cache() shows; empty: there is nothing to show.

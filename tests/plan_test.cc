@@ -288,6 +288,25 @@ TEST_F(PlanTest, ConditionsGoIntoTheArmsOfSetOperations) {
                   {"where q.id < 5", "Limit 9", "Scan orders\n", "Scan item\n"}));
 }
 
+TEST_F(PlanTest, ManyMatchesAreComparedSideBySide) {
+  EXPECT_TRUE(Has("SELECT count(*) FROM item a, item b WHERE a.line = b.line AND a.n < b.part",
+                  {"Grid join sorted by a.line and b.line where a.line = b.line"}));
+  EXPECT_TRUE(Has("SELECT count(*) FROM item a, item b WHERE a.part = b.part", {"Hash join"})) << "200 matches";
+  EXPECT_TRUE(Has("SELECT count(*) FROM item a, item b WHERE a.line = b.line AND a.part = b.part", {"Hash join"}));
+  EXPECT_TRUE(Has("SELECT count(*) FROM item a LEFT JOIN item b ON a.line = b.line", {"Hash left join"}));
+  EXPECT_TRUE(
+      Has("SELECT count(*) FROM item a, item b, nation c WHERE a.line = b.line AND a.line = c.id", {"Hash join"}));
+  EXPECT_TRUE(Has("SELECT count(*) FROM item a, item b WHERE a.line = b.line AND a.orders < 4", {"Hash join"}))
+      << "few rows probe";
+  Answer("SET join_strategy = hash");
+  EXPECT_TRUE(Has("SELECT count(*) FROM item a, item b WHERE a.line = b.line", {"Hash join"}));
+  Answer("SET join_strategy = DEFAULT");
+  // The rows are the same.
+  EXPECT_EQ(
+      Answer("SELECT count(*), sum(a.line) FROM item a, item b WHERE a.line = b.line AND a.n < 4 AND b.orders < 99"),
+      "count(*),sum(a.line)\n3960000,5940000\n");
+}
+
 TEST_F(PlanTest, ArmsOfOneOperatorAreOneList) {
   using Sections = std::vector<std::string>;
   EXPECT_EQ(SectionsOf("SELECT x FROM digit UNION ALL SELECT id FROM nation UNION ALL SELECT day FROM orders"),
