@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <map>
 #include <string>
 
 #include "base/interrupt.h"
@@ -212,6 +213,43 @@ tessera::Result<vm::RowSet> HostGroups::Rows() {
 
 // ---- On the device --------------------------------------------------------------------------------------------------
 
+namespace {
+
+/// How many groups the section makes if all rows of its table get to them and their keys are columns of it, of which the
+/// statistics know the different values; else 0.
+uint64_t ExpectedGroups(const vm::SectionContext& context, const Section& section) {
+  if (context.table == nullptr || !section.predicates.empty()) return 0;
+  const TableInfo& table = *context.table;
+  const auto distinct = [&](const vm::Operand& o) -> double {
+    if (o.kind != vm::OperandKind::kSlot || section.slots[o.index].map >= 0) return 0;
+    return static_cast<double>(table.statistics[static_cast<size_t>(section.slots[o.index].column)].distinct);
+  };
+  std::map<int64_t, double> of_registers;
+  vm::Operand loaded;
+  for (const vm::Instruction& in : section.code) {
+    switch (vm::Info(in.op).role) {
+      case vm::Role::Mask:
+      case vm::Role::Filter:
+      case vm::Role::Probe:
+      case vm::Role::Next:
+        return 0;
+      default:
+        break;
+    }
+    if (in.op == vm::Opcode::Load || in.op == vm::Opcode::LoadW) loaded = vm::Operand::Unpack(in.p2);
+    if (in.op == vm::Opcode::Store || in.op == vm::Opcode::StoreW) of_registers[in.p2] = distinct(loaded);
+    if (in.op != vm::Opcode::Group) continue;
+    const vm::Operand first = vm::Operand::Unpack(in.p2);
+    double groups = in.p3 == 1 && first.kind == vm::OperandKind::kSlot ? distinct(first) : 1;
+    for (int32_t k = 0; k < in.p3 && first.kind == vm::OperandKind::kRegister; ++k)
+      groups *= of_registers[first.index + k];
+    return static_cast<uint64_t>(std::min(groups, static_cast<double>(table.rows)));
+  }
+  return 0;
+}
+
+}  // namespace
+
 uint64_t GroupStore::BytesFor(uint64_t groups) const {
   return (std::bit_ceil(2 * groups) + groups * (lowered_.record_words + lowered_.state_words)) * 8;
 }
@@ -228,7 +266,9 @@ Status GroupStore::Open() {
   table_.record_words = lowered_.record_words;
   table_.state_words = lowered_.state_words;
   table_.lock_word = lowered_.lock_word;
-  uint64_t groups = kFirstGroups;
+  // (Statistics may be off by some per cent.)
+  const uint64_t expected = ExpectedGroups(context_, section_);
+  uint64_t groups = std::clamp(expected + expected / 8, kFirstGroups, kMaxGroups - 1);
   while (groups > kLeastGroups && BytesFor(groups) > Budget()) groups /= 2;
   return Allocate(groups);
 }

@@ -46,6 +46,14 @@ const TableInfo* DeviceSections::TableOf(int number) {
     portion.tablets.push_back(table->tablets[part.tablet]);
     portion.rows += part.rows;
   }
+  for (size_t c = 0; c < portion.statistics.size(); ++c) {
+    uint64_t& distinct = portion.statistics[c].distinct;
+    // Of the column by which rows are on their ranks each rank has other values.
+    const bool apart = table->schema.distribute_by == std::vector<int>{static_cast<int>(c)};
+    const double share = static_cast<double>(portion.rows) / static_cast<double>(std::max<uint64_t>(table->rows, 1));
+    if (apart) distinct = static_cast<uint64_t>(static_cast<double>(distinct) * share);
+    distinct = std::min(distinct, portion.rows);
+  }
   return &portion;
 }
 
