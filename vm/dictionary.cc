@@ -3,12 +3,15 @@
 #include "vm/dictionary.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <string_view>
 #include <utility>
 
+#include "vm/text_meaning.h"
 #include "vm/tile_machine.h"
 
 namespace tessera::vm {
@@ -16,6 +19,55 @@ namespace {
 
 // A tablet of 65,536 rows is work for sixteen threads, and a part takes longer than to hand it out.
 constexpr uint32_t kEntriesPerPart = 2 * kTileRows;
+
+/// A section that gives a part of each entry: substring(x, from, length), both constants.
+struct ConstantPart {
+  int64_t from = 1, length = 0;
+  bool bounded = false;
+  std::string_view Of(std::string_view text) const { return Substring(text, from, bounded, length); }
+};
+
+std::optional<ConstantPart> PartOf(const Program& program, const Section& s) {
+  static constexpr Opcode kCode[] = {Opcode::Load, Opcode::SubstringT, Opcode::Store, Opcode::Emit, Opcode::End};
+  if (!std::ranges::equal(s.code, kCode, {}, &Instruction::op)) return std::nullopt;
+  const Operand loaded = Operand::Unpack(s.code[0].p2), stored = Operand::Register(s.code[2].p2);
+  if (loaded.kind != OperandKind::kSlot || s.columns.size() != 1 || stored.index != 0) return std::nullopt;
+  const auto number = [&](int32_t packed, int64_t* value) {
+    const Operand o = Operand::Unpack(packed);
+    if (o.kind != OperandKind::kConstant || program.constants[o.index].null) return false;
+    *value = program.constants[o.index].i64;
+    return true;
+  };
+  ConstantPart part;
+  part.bounded = s.code[1].p3 != -1;
+  if (!number(s.code[1].p2, &part.from)) return std::nullopt;
+  if (part.bounded && (!number(s.code[1].p3, &part.length) || part.length < 0)) return std::nullopt;
+  return part;
+}
+
+/// Identifiers of texts of which the same few come again and again.
+class FewTexts {
+ public:
+  explicit FewTexts(StringPool* strings) : strings_(*strings) {}
+  int64_t Of(std::string_view text) {
+    if (text.size() > sizeof(uint64_t)) return strings_.Intern(text);
+    uint64_t bytes = 0;
+    for (const char c : text) bytes = bytes << 8 | static_cast<uint8_t>(c);
+    Known& known = known_[(bytes * 0x9E3779B97F4A7C15u + text.size()) >> 54];
+    if (known.id < 0 || known.bytes != bytes || known.size != text.size())
+      known = {bytes, text.size(), strings_.Intern(text)};
+    return known.id;
+  }
+
+ private:
+  struct Known {
+    uint64_t bytes = 0;
+    size_t size = 0;
+    int64_t id = -1;
+  };
+  StringPool& strings_;
+  std::array<Known, 1024> known_;
+};
 
 }  // namespace
 
@@ -94,6 +146,17 @@ Result<DictionaryMap> MapDictionary(const Program& program, int section, const C
   if (!s.columns.empty()) {
     map.values.resize(chunk.entries);
     map.null.assign(chunk.entries, 1);
+  }
+  if (const std::optional<ConstantPart> part = PartOf(program, s)) {
+    const Status status = ForEntries(chunk.entries, loop, [&](uint32_t first, uint32_t end) {
+      FewTexts texts(strings);
+      for (uint32_t i = first; i < end; ++i) map.values[i] = texts.Of(part->Of(chunk.Entry(i)));
+      std::fill(map.kept.begin() + first, map.kept.begin() + end, uint8_t{1});
+      std::fill(map.null.begin() + first, map.null.begin() + end, uint8_t{0});
+      return Status::Ok();
+    });
+    if (!status.ok()) return status;
+    return map;
   }
   const bool gives_text = !s.columns.empty() && s.columns[0].storage() == StorageClass::kText;
   std::mutex mutex;
