@@ -99,20 +99,25 @@ Plan Ordered(const Query& q, const PlanOptions& options, const DerivedPlans& der
 /// Pairs fewer than these are found soon in any way; and with more rows than these a grid's sides are costly to sort.
 constexpr double kLeastMatches = 1e6, kMostGridRows = 1 << 24;
 
-/// Whether the plan is one join of two tables, by numbers, whose rows have very many matches each.
+/// Whether the statistics know its different values.
+bool IsStoredColumn(const Query& q, const Expr& e) {
+  return e.kind == Expr::Kind::kColumn && q.relations[static_cast<size_t>(e.relation)].table != nullptr;
+}
+
+/// Whether the plan is one join of two stored tables, by numbers, whose rows have very many matches each.
 bool HasManyMatches(const PlanOptions& options, const Plan& plan) {
   if (options.join != JoinChoice::kAuto || !options.grid_pruning || plan.joins.size() != 1) return false;
   const JoinStep& step = plan.joins[0];
   if (step.kind != JoinKind::kInner || step.build_keys.empty() || !step.joins.empty() || step.unique) return false;
   double values = 1, probing_values = 1;
   for (size_t k = 0; k < step.build_keys.size(); ++k) {
-    const StorageClass storage = step.build_keys[k]->type.storage();
+    const Expr &build = *step.build_keys[k], &probe = *step.probe_keys[k];
+    const StorageClass storage = build.type.storage();
     const bool numbers = storage == StorageClass::kInt || storage == StorageClass::kFloat;
-    const bool columns =
-        step.build_keys[k]->kind == Expr::Kind::kColumn && step.probe_keys[k]->kind == Expr::Kind::kColumn;
-    if (!numbers || !columns || storage != step.probe_keys[k]->type.storage()) return false;
-    values *= DistinctOf(*plan.query, *step.build_keys[k]);
-    probing_values *= DistinctOf(*plan.query, *step.probe_keys[k]);
+    if (!numbers || storage != probe.type.storage()) return false;
+    if (!IsStoredColumn(*plan.query, build) || !IsStoredColumn(*plan.query, probe)) return false;
+    values *= DistinctOf(*plan.query, build);
+    probing_values *= DistinctOf(*plan.query, probe);
   }
   const double probing = plan.rows[static_cast<size_t>(plan.driver)], built = step.side_rows;
   return built / values >= options.grid_from_matches && built + probing <= kMostGridRows &&
