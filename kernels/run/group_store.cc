@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <map>
 #include <string>
 
 #include "base/interrupt.h"
@@ -220,12 +219,6 @@ namespace {
 uint64_t ExpectedGroups(const vm::SectionContext& context, const Section& section) {
   if (context.table == nullptr || !section.predicates.empty()) return 0;
   const TableInfo& table = *context.table;
-  const auto distinct = [&](const vm::Operand& o) -> double {
-    if (o.kind != vm::OperandKind::kSlot || section.slots[o.index].map >= 0) return 0;
-    return static_cast<double>(table.statistics[static_cast<size_t>(section.slots[o.index].column)].distinct);
-  };
-  std::map<int64_t, double> of_registers;
-  vm::Operand loaded;
   for (const vm::Instruction& in : section.code) {
     switch (vm::Info(in.op).role) {
       case vm::Role::Mask:
@@ -236,13 +229,17 @@ uint64_t ExpectedGroups(const vm::SectionContext& context, const Section& sectio
       default:
         break;
     }
-    if (in.op == vm::Opcode::Load || in.op == vm::Opcode::LoadW) loaded = vm::Operand::Unpack(in.p2);
-    if (in.op == vm::Opcode::Store || in.op == vm::Opcode::StoreW) of_registers[in.p2] = distinct(loaded);
     if (in.op != vm::Opcode::Group) continue;
     const vm::Operand first = vm::Operand::Unpack(in.p2);
-    double groups = in.p3 == 1 && first.kind == vm::OperandKind::kSlot ? distinct(first) : 1;
-    for (int32_t k = 0; k < in.p3 && first.kind == vm::OperandKind::kRegister; ++k)
-      groups *= of_registers[first.index + k];
+    double groups = 1;
+    for (int32_t k = 0; k < in.p3; ++k) {
+      int slot = first.kind == vm::OperandKind::kSlot ? first.index : -1;
+      if (first.kind == vm::OperandKind::kRegister)
+        slot = vm::SlotOfRegister(section, static_cast<size_t>(first.index + k));
+      if (slot < 0 || section.slots[static_cast<size_t>(slot)].map >= 0) return 0;
+      const int32_t column = section.slots[static_cast<size_t>(slot)].column;
+      groups *= static_cast<double>(table.statistics[static_cast<size_t>(column)].distinct);
+    }
     return static_cast<uint64_t>(std::min(groups, static_cast<double>(table.rows)));
   }
   return 0;
