@@ -26,11 +26,15 @@ const TableInfo* DistributedSource(const Snapshot& snapshot, const Program& prog
   return nullptr;
 }
 
+/// Whether another section's rows are put behind those of this one.
+bool IsAppendedTo(const Program& program, int32_t number) {
+  return std::ranges::any_of(program.sections, [&](const Section& s) { return s.append_to == number; });
+}
+
 /// Whether the rows that a section makes of its own stay where they are, if they do not all go to the master.
 bool LeavesRows(const Program& program, int32_t number) {
   const Section& s = program.sections[static_cast<size_t>(number)];
-  const bool appended = std::ranges::any_of(program.sections, [&](const Section& o) { return o.append_to == number; });
-  if (appended || s.append_to >= 0 || s.by_key || s.again >= 0) return false;
+  if (IsAppendedTo(program, number) || s.append_to >= 0 || s.by_key || s.again >= 0) return false;
   const bool alone = s.sink == Section::Sink::kRows && s.order.empty() && s.fold == Section::Fold::kNone;
   return alone || (s.co_located && s.sink != Section::Sink::kJoin);
 }
@@ -49,9 +53,8 @@ const TableInfo* DistributedRows(const Snapshot& snapshot, const Program& progra
   *rows = -1;
   if (s.source_kind != Section::Source::kSection) return DistributedSource(snapshot, program, s);
   const Section& source = program.sections[static_cast<size_t>(s.source)];
-  const bool appended =
-      std::ranges::any_of(program.sections, [&](const Section& o) { return o.append_to == s.source; });
-  if (appended || !vm::MakesPlainRows(source) || !vm::MayStayDistributed(program)[static_cast<size_t>(s.source)])
+  if (IsAppendedTo(program, s.source) || !vm::MakesPlainRows(source) ||
+      !vm::MayStayDistributed(program)[static_cast<size_t>(s.source)])
     return nullptr;
   *rows = s.source;
   return DistributedSource(snapshot, program, source);

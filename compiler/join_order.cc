@@ -78,10 +78,6 @@ class JoinChain {
   double rows_ = 1;  ///< estimate after the joins so far
 };
 
-}  // namespace
-
-namespace {
-
 Plan Ordered(const Query& q, const PlanOptions& options, const DerivedPlans& derived) {
   Plan plan;
   plan.query = &q;
