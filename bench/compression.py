@@ -32,7 +32,7 @@ import time
 import zlib
 
 import plot
-from measure import ROOT, CsvFile, Failed, OtherLoad, Session, Table, environment, measure, measure_cold, median, same
+from measure import ROOT, CsvFile, Session, Table, environment, measure, measure_cold, median, run_parts, same
 
 PLANS = ["speed", "balanced", "ratio", "search", "zstd", "gzip"]
 SCHEMES = ["NS", "NSV", "FOR", "DELTA", "RLE", "DICT", "BITMAP", "SEP", "SCALE"]
@@ -202,22 +202,5 @@ class Compression:
         plot.lines(os.path.join(self.out, "scan.svg"), "Sum below a bound, ms", "rows selected, %", series)
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    bench = Compression(sys.argv[1])
-    parts = environment("PARTS", "columns costs").split()
-    for part in parts:
-        if part not in ("columns", "costs", "scan"):
-            sys.exit(f"bench/compression.py: PARTS has columns, costs and scan, not '{part}'")
-    for part in parts:
-        load = OtherLoad()
-        try:
-            getattr(bench, part)()
-        except Failed as failed:
-            sys.exit(f"bench/compression.py: {failed}")
-        print("\n" + load.text())
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(__doc__, Compression, "columns costs", "scan")

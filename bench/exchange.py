@@ -28,9 +28,8 @@ pairs: "to all" on each two GPUs alone (needs DEVICE=gpu), beside the link betwe
 import csv
 import os
 import subprocess
-import sys
 
-from measure import CsvFile, Failed, OtherLoad, Ranks, Table, environment, generate, median
+from measure import CsvFile, Failed, Ranks, Table, environment, generate, median, run_parts
 
 JOIN = "SELECT count(*), sum(s.id + r.id) FROM s, r WHERE s.k = r.k;"
 GROUPS = "SELECT count(*), sum(n), sum(total) FROM (SELECT k, count(*) AS n, sum(id) AS total FROM r GROUP BY k) AS g;"
@@ -115,22 +114,5 @@ class Bench:
                           (str(a), str(b)))
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    bench = Bench(sys.argv[1])
-    parts = environment("PARTS", "links all pairs").split()
-    for part in parts:
-        if part not in ("links", "all", "pairs"):
-            sys.exit(f"bench/exchange.py: PARTS has links, all and pairs, not '{part}'")
-    for part in parts:
-        load = OtherLoad()
-        try:
-            getattr(bench, part)()
-        except Failed as error:
-            sys.exit(f"bench/exchange.py: {error}")
-        print("\n" + load.text())
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(__doc__, Bench, "links all pairs")

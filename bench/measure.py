@@ -338,3 +338,24 @@ class OtherLoad:
         others = max(0.0, everybody - ours) / max(now, 0.001)
         return f"other processes took {others:.2f} of {os.cpu_count()} processors" + (
             ": the machine was busy, read the ratios" if others > 0.1 else "")
+
+
+def run_parts(doc, make, default, more=""):
+    """A benchmark's main program: runs the methods of make(BUILD_DIR) that PARTS names, `default` if it is not set. There are
+    those of `default` and of `more`."""
+    if len(sys.argv) != 2:
+        sys.exit(doc)
+    script = "bench/" + os.path.basename(sys.argv[0])
+    bench = make(sys.argv[1])
+    known = (default + " " + more).split()
+    parts = environment("PARTS", default).split()
+    for part in parts:
+        if part not in known:
+            sys.exit(f"{script}: PARTS has {', '.join(known[:-1])} and {known[-1]}, not '{part}'")
+    for part in parts:
+        load = OtherLoad()
+        try:
+            getattr(bench, part)()
+        except Failed as error:
+            sys.exit(f"{script}: {error}")
+        print("\n" + load.text())

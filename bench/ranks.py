@@ -26,7 +26,7 @@ import os
 import subprocess
 import sys
 
-from measure import ROOT, CsvFile, Failed, OtherLoad, Ranks, Table, environment, generate, median
+from measure import ROOT, CsvFile, Ranks, Table, environment, generate, median, run_parts
 
 QUERIES = ["q1.1", "q1.2", "q1.3", "q2.1", "q2.2", "q2.3", "q3.1", "q3.2", "q3.3", "q3.4", "q4.1", "q4.2", "q4.3"]
 NUMBERS = ["total_ms", "compile_ms", "merge_ms", "print_ms", "gather_ms", "bytes_received"]
@@ -127,22 +127,5 @@ class Bench:
         self.record(part="gather", query="gather", ranks=ranks, ms=ms, gather_ms=gather, bytes_received=int(received), rows=rows)
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    bench = Bench(sys.argv[1])
-    parts = environment("PARTS", "ssb master gather").split()
-    for part in parts:
-        if part not in ("ssb", "master", "gather"):
-            sys.exit(f"bench/ranks.py: PARTS has ssb, master and gather, not '{part}'")
-    for part in parts:
-        load = OtherLoad()
-        try:
-            getattr(bench, part)()
-        except Failed as error:
-            sys.exit(f"bench/ranks.py: {error}")
-        print("\n" + load.text())
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(__doc__, Bench, "ssb master gather")
