@@ -47,19 +47,6 @@ const TableInfo* TableBehind(const Snapshot& snapshot, const Program& program, c
   return TableBehind(snapshot, program, program.sections[static_cast<size_t>(s.source)]);
 }
 
-/// The distributed table whose rows a section reads: it scans the table, or plain rows that another section makes of it,
-/// and then these have to stay on their ranks: *rows is that section, else -1.
-const TableInfo* DistributedRows(const Snapshot& snapshot, const Program& program, const Section& s, int32_t* rows) {
-  *rows = -1;
-  if (s.source_kind != Section::Source::kSection) return DistributedSource(snapshot, program, s);
-  const Section& source = program.sections[static_cast<size_t>(s.source)];
-  if (IsAppendedTo(program, s.source) || !vm::MakesPlainRows(source) ||
-      !vm::MayStayDistributed(program)[static_cast<size_t>(s.source)])
-    return nullptr;
-  *rows = s.source;
-  return DistributedSource(snapshot, program, source);
-}
-
 /// Columns of the stored table behind a section.
 class Columns {
  public:
@@ -183,15 +170,34 @@ bool Meet(const std::vector<int>& a_keys, const TableSchema& a, const std::vecto
   return true;
 }
 
+/// Whether a section makes all rows or groups with equal keys on one rank.
+bool KeepsTogether(const Snapshot& snapshot, const Program& program, const Section& s) {
+  if (vm::ExchangeKeys(s).empty()) return false;
+  const TableInfo* const table = TableBehind(snapshot, program, s);
+  return table != nullptr && Cover(Columns(program, s).OfExchangeKeys(), table->schema);
+}
+
+/// The distributed table whose rows a section reads: it scans the table, or plain rows or groups that other sections make
+/// of it. These have to stay on their ranks then: they are added to *staying.
+const TableInfo* DistributedRows(const Snapshot& snapshot, const Program& program, const Section& s,
+                                 std::vector<int32_t>* staying) {
+  if (s.source_kind != Section::Source::kSection) return DistributedSource(snapshot, program, s);
+  const Section& source = program.sections[static_cast<size_t>(s.source)];
+  if (IsAppendedTo(program, s.source) || !vm::MayStayDistributed(program)[static_cast<size_t>(s.source)])
+    return nullptr;
+  const bool groups = source.sink == Section::Sink::kGroups && KeepsTogether(snapshot, program, source);
+  if (!groups && !vm::MakesPlainRows(source)) return nullptr;
+  staying->push_back(s.source);
+  return DistributedRows(snapshot, program, source, staying);
+}
+
 /// Whether all that probe the join table do so with rows that are on the rank of the matching rows. `staying`: the
 /// sections whose rows have to stay on their ranks for that.
 bool IsCoLocated(const Snapshot& snapshot, const Program& program, int join, std::vector<int32_t>* staying) {
   const vm::JoinSpec& spec = program.joins[static_cast<size_t>(join)];
   const Section& builder = program.sections[static_cast<size_t>(spec.section)];
-  int32_t rows = -1;
-  const TableInfo* const built = DistributedRows(snapshot, program, builder, &rows);
+  const TableInfo* const built = DistributedRows(snapshot, program, builder, staying);
   if (built == nullptr || builder.keys == 0 || spec.strategy != vm::JoinStrategy::kHash) return false;
-  if (rows >= 0) staying->push_back(rows);
   const std::vector<int> built_keys = Columns(program, builder).OfRegisters(builder.keys);
   for (const Section& s : program.sections) {
     if (s.source_kind == Section::Source::kJoin && s.source == join) return false;
@@ -199,23 +205,15 @@ bool IsCoLocated(const Snapshot& snapshot, const Program& program, int join, std
     for (const Instruction& in : s.code) {
       if (!Probes(in) || in.p1 != join) continue;
       probes = true;
-      const TableInfo* const probing = DistributedRows(snapshot, program, s, &rows);
+      const TableInfo* const probing = DistributedRows(snapshot, program, s, staying);
       if (probing == nullptr || !Meet(Columns(program, s).OfKeys(in), probing->schema, built_keys, built->schema))
         return false;
-      if (rows >= 0) staying->push_back(rows);
     }
     // (A rank knows the least and greatest key of its own rows only.)
     const auto asks = [&](const vm::Predicate& p) { return p.join == join; };
     if (!probes && std::ranges::any_of(s.predicates, asks)) return false;
   }
   return true;
-}
-
-/// Whether a section makes all rows or groups with equal keys on one rank.
-bool KeepsTogether(const Snapshot& snapshot, const Program& program, const Section& s) {
-  if (vm::ExchangeKeys(s).empty()) return false;
-  const TableInfo* const table = TableBehind(snapshot, program, s);
-  return table != nullptr && Cover(Columns(program, s).OfExchangeKeys(), table->schema);
 }
 
 }  // namespace

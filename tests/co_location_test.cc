@@ -105,7 +105,18 @@ TEST_F(CoLocation, GroupsAndWindowsByTheKey) {
   EXPECT_EQ(Sections("SELECT b.k, count(*) FROM a JOIN b ON a.k = b.k GROUP BY b.k"), "join groups");
   EXPECT_EQ(Sections("SELECT plain.k, count(*) FROM a JOIN plain ON a.k = plain.k GROUP BY plain.k"), "groups");
   // NULL would be on every rank.
-  EXPECT_EQ(Sections("SELECT b.k, count(*) FROM a LEFT JOIN b ON a.k = b.k GROUP BY b.k"), "join");
+  EXPECT_EQ(Sections("SELECT b.k, sum(a.x) FROM a LEFT JOIN b ON a.k = b.k GROUP BY b.k"), "join");
+  // Groups meet the rows of the other side where they are.
+  EXPECT_EQ(Sections("SELECT b.k, count(*) FROM a LEFT JOIN b ON a.k = b.k GROUP BY b.k"), "groups join");
+  EXPECT_EQ(Sections("SELECT count(*) FROM a JOIN (SELECT k, sum(y) AS s FROM b GROUP BY k) g ON a.k = g.k AND x < s"),
+            "groups rows join");
+  EXPECT_EQ(
+      Sections("SELECT count(*) FROM (SELECT k, sum(y) AS s FROM b GROUP BY k) g LEFT JOIN a ON a.k = g.k AND x < s"),
+      "groups rows join");
+  EXPECT_EQ(
+      Sections(
+          "SELECT count(*) FROM a JOIN (SELECT k, sum(y) AS s FROM b GROUP BY k ORDER BY s LIMIT 9) g ON a.k = g.k"),
+      "groups");
   // What was made of the rows is where they were, or on the master.
   EXPECT_EQ(Sections("SELECT n, k, count(*) FROM (SELECT k, t, count(*) AS n FROM a GROUP BY k, t) g GROUP BY n, k"),
             "groups groups");

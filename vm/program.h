@@ -179,7 +179,7 @@ struct Section {
   /// Ranks need not exchange the rows by key, and do not: those with equal keys are on one rank, because so are those of
   /// the stored table. With sink kJoin every rank builds a table of its own rows, for sections whose rows that probe it
   /// are on the rank of their keys, too. Other sections have vm::ExchangeKeys, or make rows in any order
-  /// (vm::MakesPlainRows) that stay where they are, however few. One process does nothing else for it.
+  /// (vm::MakesPlainRows). vm::MustStayDistributed: these stay where they are. One process does nothing else for it.
   bool co_located = false;
   std::string label;  ///< for EXPLAIN: "scan lineorder"
   friend bool operator==(const Section&, const Section&) = default;

@@ -333,6 +333,9 @@ bool SharedByRanks(const Section& section);
 uint64_t BuildRowBytes(const Section& section);
 /// Whether the section makes rows, all that there are, in any order, and nothing more is done with them.
 bool MakesPlainRows(const Section& section);
+/// Whether the section's rows, which are co-located, stay on their ranks however few they are: plain rows, and those that
+/// meet others there.
+bool MustStayDistributed(const Program& program, int32_t section);
 /// By section: whether its rows may stay distributed over the ranks that made them, because those that read them need
 /// not see them all together.
 std::vector<bool> MayStayDistributed(const Program& program);

@@ -47,6 +47,22 @@ uint64_t BuildRowBytes(const Section& section) {
   return bytes;
 }
 
+bool MustStayDistributed(const Program& program, int32_t section) {
+  const Section& made = program.sections[static_cast<size_t>(section)];
+  if (!made.co_located) return false;
+  if (MakesPlainRows(made)) return true;
+  const auto is_co_located = [&](int32_t builder) {
+    const Section& b = program.sections[static_cast<size_t>(builder)];
+    return b.sink == Section::Sink::kJoin && b.co_located;
+  };
+  return std::ranges::any_of(program.sections, [&](const Section& s) {
+    if (s.source_kind != Section::Source::kSection || s.source != section) return false;
+    if (s.co_located && (s.sink == Section::Sink::kJoin || MakesPlainRows(s))) return true;
+    return std::ranges::any_of(
+        s.code, [&](const Instruction& in) { return Probes(in) && is_co_located(program.joins[in.p1].section); });
+  });
+}
+
 std::vector<bool> MayStayDistributed(const Program& program) {
   const size_t n = program.sections.size();
   std::vector<bool> recursive(n);  // a recursion's turns are the master's, and so are the rows that they read
