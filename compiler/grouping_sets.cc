@@ -9,6 +9,7 @@
 #include "compiler/correlation.h"
 #include "compiler/expr_builder.h"
 #include "compiler/grouping.h"
+#include "compiler/partial_aggregate.h"
 #include "compiler/query_copy.h"
 #include "compiler/query_walk.h"
 #include "compiler/split_grouping.h"
@@ -24,7 +25,7 @@ constexpr size_t kMostSets = 128;
 /// As many bits as an INTEGER has that are not its sign.
 constexpr size_t kMostArguments = 31;
 
-const SqlType kInteger = SqlType::Of(TypeId::kInteger), kBigint = SqlType::Of(TypeId::kBigint);
+const SqlType kInteger = SqlType::Of(TypeId::kInteger);
 
 // ---- From the tree to sets of keys
 
@@ -140,21 +141,6 @@ int64_t GroupingBits(const std::vector<int>& arguments, const Set& set) {
   return bits;
 }
 
-/// Whether the aggregate of all rows is that of the groups' aggregates.
-bool Merges(const Aggregate& a) {
-  switch (a.function) {
-    case AggregateFunction::kMin:
-    case AggregateFunction::kMax:
-      return true;
-    case AggregateFunction::kCount:
-    case AggregateFunction::kCountStar:
-    case AggregateFunction::kSum:
-      return !a.distinct;
-    default:
-      return false;
-  }
-}
-
 /// A relation over `core` itself, the grouping by all keys, and a grouping of its rows: keys and aggregates are its
 /// columns.
 std::unique_ptr<Query> MergeGroups(const std::shared_ptr<Query>& core) {
@@ -168,24 +154,12 @@ std::unique_ptr<Query> MergeGroups(const std::shared_ptr<Query>& core) {
   };
   const size_t keys = core->group_by.size();
   for (size_t i = 0; i < keys; ++i) q->group_by.push_back(column(i));
-  for (size_t i = 0; i < core->aggregates.size(); ++i) {
-    const Aggregate& part = core->aggregates[i];
-    Aggregate a;
-    a.function = IsCount(part) ? AggregateFunction::kSum : part.function;
-    a.argument = column(keys + i);
-    a.type = part.type;
-    q->aggregates.push_back(std::move(a));
-  }
+  for (size_t i = 0; i < core->aggregates.size(); ++i)
+    q->aggregates.push_back(MergeOf(core->aggregates[i], column(keys + i)));
   for (size_t i = 0; i < core->outputs.size(); ++i) {
     const Expr& e = *core->outputs[i].expr;
     ExprPtr leaf = MakeLeaf(e.kind, e.index, e.type, true);
-    // Of no groups the sum is NULL, and the count 0.
-    if (i >= keys && IsCount(core->aggregates[i - keys])) {
-      leaf->nullable = true;
-      ExprPtr is_null = MakeTest(Function::kIsNull, leaf->Clone());
-      leaf = MakeFunction(Function::kCase, kBigint, -1,
-                          ExprList(std::move(is_null), MakeConstant(Value::Int(kBigint, 0), -1), std::move(leaf)));
-    }
+    if (i >= keys && IsCount(core->aggregates[i - keys])) leaf = CountOr(std::move(leaf), 0);
     q->outputs.push_back({std::move(leaf), core->outputs[i].name});
   }
   q->visible = static_cast<int>(q->outputs.size());

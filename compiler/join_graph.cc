@@ -7,6 +7,7 @@
 #include "compiler/functions.h"
 #include "compiler/query_walk.h"
 #include "compiler/selectivity.h"
+#include "compiler/unique_key.h"
 #include "vm/program.h"
 
 namespace tessera {
@@ -248,22 +249,7 @@ bool JoinGraph::IsUnique(int r, const std::vector<const Expr*>& keys) const {
       return e->kind == Expr::Kind::kColumn && e->relation == r && e->column == column;
     });
   };
-  if (relation.table != nullptr) {
-    const std::vector<int>& key = relation.table->schema.primary_key;
-    return !key.empty() && std::all_of(key.begin(), key.end(), is_key);
-  }
-  // Groups differ in their keys.
-  const Query& inner = *relation.query;
-  if (!inner.grouped || inner.group_by.empty() || !inner.union_all.empty() || inner.repeat >= 0) return false;
-  for (int g = 0; g < static_cast<int>(inner.group_by.size()); ++g) {
-    bool found = false;
-    for (int i = 0; i < inner.visible && !found; ++i) {
-      const Expr& output = *inner.outputs[static_cast<size_t>(i)].expr;
-      found = output.kind == Expr::Kind::kGroup && output.index == g && is_key(i);
-    }
-    if (!found) return false;
-  }
-  return true;
+  return HasUniqueKey(relation, is_key);
 }
 
 double JoinGraph::DistinctKeys(const std::vector<const Expr*>& keys) const {

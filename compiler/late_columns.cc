@@ -216,14 +216,15 @@ class LateColumns {
 
 }  // namespace
 
-void ReadLate(Query* query) {
+Query* ReadLate(Query* query) {
   Query& q = *query;
   if (!q.grouped || q.group_by.size() < 2 || q.limit < 0 || q.order_by.empty() || q.distinct || !q.union_all.empty())
-    return;
+    return query;
   LateColumns late(q);
-  if (!late.Choose()) return;
+  if (!late.Choose()) return query;
   Query above = late.Rewrite(query);
   q = std::move(above);
+  return q.relations[0].query.get();
 }
 
 }  // namespace tessera

@@ -17,7 +17,7 @@
 namespace tessera {
 
 /// Rewrites a block with GROUP BY, ORDER BY and LIMIT in that way if some key is text of a table whose primary key the
-/// other keys determine.
-void ReadLate(Query* query);
+/// other keys determine. Returns the block that groups, or the block as it is.
+Query* ReadLate(Query* query);
 
 }  // namespace tessera

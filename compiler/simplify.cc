@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/conditions.h"
+#include "compiler/early_grouping.h"
 #include "compiler/expr_builder.h"
 #include "compiler/functions.h"
 #include "compiler/late_columns.h"
@@ -151,13 +152,13 @@ void Rewrite(Query* query, std::set<const Query*>* done) {
     while (MergeDerivedTable(query, r)) merged = true;
   }
   if (merged) ReduceOuterJoins(query);
+  GroupEarly(ReadLate(query));
 }
 
 /// Simplifies and moves conditions, from the outermost block inwards.
 void SinkConditions(Query* query, std::set<const Query*>* done) {
   if (!done->insert(query).second) return;
   ReduceOuterJoins(query);
-  ReadLate(query);
   HavingToWhere(query);
   SimplifyConditions(query);
   PushDown(query);

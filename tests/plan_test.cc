@@ -168,6 +168,54 @@ TEST_F(PlanTest, GroupsAreMadeOnlyForKeysThatCanOccur) {
             "count(*)\n99\n");
 }
 
+TEST_F(PlanTest, RowsAreGroupedBeforeTheyAreJoined) {
+  // The side of an outer join, by its key; then each customer is a row.
+  EXPECT_TRUE(
+      Has("SELECT c.id, count(o.id) FROM customer c LEFT JOIN orders o ON o.customer = c.id AND day < 90 GROUP BY c.id",
+          {"Hash left join (unique key) on c.id = o.customer", "Scan customer c", "Build: Scan o",
+           "Group by o.customer: count(o.id)", "Scan orders o where o.day < 90"}));
+  // They are grouped again where the keys are others.
+  EXPECT_TRUE(Has("SELECT nation, max(price) FROM customer c LEFT JOIN orders o ON o.customer = c.id GROUP BY nation",
+                  {"Group by c.nation: max(o.max)", "Hash left join (unique key) on c.id = o.customer",
+                   "Group by o.customer: max(o.price)"}));
+  // An inner join only if that is the only grouping.
+  EXPECT_TRUE(
+      Has("SELECT c.id, c.name, sum(price) FROM customer c, orders o WHERE o.customer = c.id GROUP BY c.id, c.name",
+          {"Hash join (unique key) on ", "Group by o.customer: sum(o.price)", "Scan orders o"}));
+  EXPECT_TRUE(Has("SELECT nation, sum(price) FROM customer c, orders o WHERE o.customer = c.id GROUP BY nation",
+                  {"Group by c.nation: sum(o.price)", "Hash join (unique key) on o.customer = c.id", "Scan orders o",
+                   "Build: Scan customer c"}));
+  // Not for few of the keys, nor where the rows are few, nor for what is of all rows of the join.
+  const auto stays = [&](const std::string& select, const std::string& more) {
+    return Has(
+        "SELECT c.id, " + select + " FROM customer c LEFT JOIN orders o ON o.customer = c.id" + more + " GROUP BY c.id",
+        {"Group by c.id: ", "Hash left join on c.id = o.customer"});
+  };
+  EXPECT_TRUE(stays("count(o.id)", " WHERE nation = 3"));
+  EXPECT_TRUE(stays("count(o.id)", " AND day = 3"));
+  EXPECT_TRUE(stays("sum(c.nation)", ""));
+  EXPECT_TRUE(stays("count(DISTINCT o.day)", ""));
+}
+
+TEST_F(PlanTest, GroupsOfSingleRowsAreRows) {
+  EXPECT_EQ(SectionsOf("SELECT o.id, c.name, sum(price), count(*), count(price) FROM orders o, customer c WHERE "
+                       "o.customer = c.id GROUP BY o.id, c.name HAVING min(price) > 3"),
+            (std::vector<std::string>{"scan customer c -> build t0", "scan orders o -> rows"}));
+  const auto stays = [&](const std::string& query) {
+    const std::vector<std::string> sections = SectionsOf(query);
+    return std::any_of(sections.begin(), sections.end(),
+                       [](const std::string& s) { return s.find(" -> groups") != std::string::npos; });
+  };
+  EXPECT_TRUE(stays("SELECT o.id, sum(n) FROM orders o, item WHERE orders = o.id GROUP BY o.id"));
+  EXPECT_TRUE(stays("SELECT id, avg(price) FROM orders GROUP BY id"));
+  EXPECT_TRUE(stays("SELECT orders, sum(n) FROM item GROUP BY orders"));
+  // A derived table of such rows still has a unique key.
+  EXPECT_TRUE(
+      Has("SELECT count(*) FROM orders o LEFT JOIN (SELECT c.id, max(n.name) AS m FROM customer c, nation n WHERE "
+          "n.id = c.nation GROUP BY c.id) t ON t.id = o.customer WHERE m IS NULL",
+          {"Hash left join (unique key) on o.customer = t.id"}));
+}
+
 TEST_F(PlanTest, LargeSidesAreRestrictedToKeysThatAreLookedUp) {
   const std::string query =
       "SELECT count(*) FROM orders o WHERE day = 3 AND EXISTS (SELECT * FROM item i WHERE i.orders = o.id AND i.n <> "
@@ -235,7 +283,8 @@ TEST_F(PlanTest, TextIsReadAfterTheLimit) {
   const std::string query =
       "SELECT customer.id, customer.name, nation.name, sum(price) AS s FROM orders, customer, nation WHERE customer = "
       "customer.id AND nation = nation.id GROUP BY customer.id, customer.name, nation.name ORDER BY s DESC LIMIT 2";
-  EXPECT_TRUE(Has(query, {"Sort by s desc", "Limit 2", "Group by customer.id: sum(orders.price)"}));
+  EXPECT_TRUE(Has(query, {"Sort by s desc", "Hash join (unique key) on customer.id = groups.key", "Limit 2",
+                          "Group by orders.customer: sum(orders.price)"}));
   EXPECT_EQ(Answer(query), "id,name,name,s\n999,name 999,nation 9,9990.00\n998,name 998,nation 8,9980.00\n");
   // Names that the order or HAVING needs stay with the groups, and so do those that no key determines.
   EXPECT_TRUE(Has(
