@@ -338,7 +338,8 @@ Status BlockGenerator::Join(const JoinStep& j, bool narrowed, SectionBuilder* b,
   if (j.probe_keys.size() == 1) {
     const Expr& key = *j.probe_keys[0];
     Operand o;
-    if (key.type.IsFloat() || key.kind != Expr::Kind::kColumn || !scope->Find(key, b, &o)) {
+    // (A GPU finds keys of 128 bits in registers.)
+    if (key.type.IsFloat() || IsWide(key.type) || key.kind != Expr::Kind::kColumn || !scope->Find(key, b, &o)) {
       TESSERA_TRY(b->Key(key));
       scratch = b->NewRegister(key.type);
       b->Store(scratch);

@@ -14,6 +14,9 @@ const vm::Section& BuilderOf(const vm::Program& program, int join) {
   return program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(join)].section)];
 }
 
+/// Hashes of keys that are tried until no two keys of a table have the same one. (The second one is seldom asked.)
+constexpr int kMostHashes = 8;
+
 /// Whether some section goes over all rows that have a key.
 bool HasLoop(const vm::Program& program, int join) {
   return std::ranges::any_of(program.sections, [&](const vm::Section& s) {
@@ -166,29 +169,36 @@ void DeviceJoins::EstimateShares(const vm::Section& builder, const BuiltRows& bu
 Status DeviceJoins::Fill(const std::vector<TableLayout*>& layouts, RunBuffer* memory) {
   // What has to be cleared comes first.
   uint64_t cleared = 0, bytes = 0;
-  for (const TableLayout* l : layouts) cleared += RoundUp(l->bits, 256) + RoundUp(l->values, 256);
+  for (const TableLayout* l : layouts)
+    cleared += RoundUp(l->bits, 256) + RoundUp(l->values, 256) + RoundUp(l->collided, 256);
   bytes = cleared;
   for (const TableLayout* l : layouts) bytes += RoundUp(l->next, 256);
   if (bytes == 0) return Status::Ok();
   TESSERA_TRY(memory->Allocate(&gpu_, bytes));
-  CUDA_TRY(cudaMemsetAsync(memory->As<void>(), 0, cleared, gpu_.stream));
   uint8_t* at = memory->As<uint8_t>();
   const auto take = [&at](uint64_t size) {
     uint8_t* start = size == 0 ? nullptr : at;
     at += RoundUp(size, 256);
     return start;
   };
-  std::vector<JoinBuild> builds;
   for (TableLayout* l : layouts) {
     JoinRecord& record = l->table->shape.record;
     record.bits = l->build.bits = reinterpret_cast<uint32_t*>(take(l->bits));
     record.values = l->build.values = take(l->values);
+    l->build.collided = reinterpret_cast<uint32_t*>(take(l->collided));
   }
   for (TableLayout* l : layouts) {
     l->table->shape.record.next = l->build.next = reinterpret_cast<uint32_t*>(take(l->next));
-    builds.push_back(l->build);
   }
-  CUDA_TRY(StartBuildTables(builds.data(), builds.size(), gpu_.stream));
+  for (int turn = 0;; ++turn) {
+    CUDA_TRY(cudaMemsetAsync(memory->As<void>(), 0, cleared, gpu_.stream));
+    std::vector<JoinBuild> builds;
+    for (const TableLayout* l : layouts) builds.push_back(l->build);
+    CUDA_TRY(StartBuildTables(builds.data(), builds.size(), gpu_.stream));
+    TESSERA_ASSIGN(const bool again, HashAgain(layouts));
+    if (!again) break;
+    if (turn == kMostHashes) return Status(ErrorCode::kResource, "different keys of a join table have the same hash");
+  }
   for (TableLayout* l : layouts) {
     if (!l->build.packed) continue;
     // Nobody reads the rows of a table whose values hold all there is.
@@ -197,6 +207,21 @@ Status DeviceJoins::Fill(const std::vector<TableLayout*>& layouts, RunBuffer* me
     swap(none, l->table->rows);
   }
   return Status::Ok();
+}
+
+Result<bool> DeviceJoins::HashAgain(const std::vector<TableLayout*>& layouts) {
+  bool again = false;
+  for (TableLayout* l : layouts) {
+    if (l->build.collided == nullptr) continue;
+    uint32_t collided = 0;
+    CUDA_TRY(cudaMemcpyAsync(&collided, l->build.collided, sizeof collided, cudaMemcpyDeviceToHost, gpu_.stream));
+    CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+    if (collided == 0) continue;
+    again = true;
+    const auto seed = AddToKeyNumber(static_cast<uint64_t>(l->build.low[0]), 1);
+    l->table->shape.record.low[0] = l->build.low[0] = static_cast<int64_t>(seed);
+  }
+  return again;
 }
 
 // ---- Tables in spill partitions -------------------------------------------------------------------------------------
@@ -222,9 +247,6 @@ Status DeviceJoins::CutTable(const vm::Program& program, int join, std::vector<v
   parted->source_rows = source_rows;
   parted->bytes = MostTableBytes(builder, most, direct);
   TESSERA_ASSIGN(parted->parts, CutJoin(std::move(rows), builder, most, pool));
-  for (const JoinPartition& part : parted->parts.parts) {
-    TESSERA_TRY(CheckKeysFit(part.columns, static_cast<size_t>(builder.keys)));
-  }
   parted_[static_cast<size_t>(join)] = std::move(parted);
   return Status::Ok();
 }

@@ -121,6 +121,8 @@ class DeviceJoins {
   Status MoveToHost(const vm::Program& program, int join, uint64_t source_rows, TableBatch* batch);
   /// Takes memory for the tables and starts the kernel that fills them.
   Status Fill(const std::vector<TableLayout*>& layouts, RunBuffer* memory);
+  /// Whether different keys of a table have the same hash; such tables get another one.
+  Result<bool> HashAgain(const std::vector<TableLayout*>& layouts);
 
   GpuDevice& gpu_;
   vm::JoinPartitioning partitioning_ = vm::JoinPartitioning::kAuto;

@@ -97,14 +97,46 @@ __device__ __forceinline__ uint32_t InsertNarrow(const JoinBuild& b, uint32_t ke
   }
 }
 
+/// f(word) for each word of the row's keys.
+template <class F>
+__device__ __forceinline__ void ForEachKeyWord(const JoinBuild& b, uint32_t row, F f) {
+  uint32_t wide = 0;
+#pragma unroll 1
+  for (uint32_t k = 0; k < b.keys; ++k) {
+    f(static_cast<uint64_t>(b.row_columns[k * b.row_capacity + row]));
+    if ((b.wide_keys >> k & 1) != 0)
+      f(static_cast<uint64_t>(b.row_columns[(b.columns + wide++) * b.row_capacity + row]));
+  }
+}
+
+__device__ __forceinline__ bool HaveSameKeys(const JoinBuild& b, uint32_t row, uint32_t other) {
+  uint32_t wide = 0;
+  bool same = true;
+#pragma unroll 1
+  for (uint32_t k = 0; k < b.keys; ++k) {
+    const int64_t* column = b.row_columns + k * b.row_capacity;
+    same &= column[row] == column[other];
+    if ((b.wide_keys >> k & 1) == 0) continue;
+    column = b.row_columns + (b.columns + wide++) * b.row_capacity;
+    same &= column[row] == column[other];
+  }
+  return same;
+}
+
 /// Grid: (parts of the rows, tables).
 __global__ void BuildTables(const __grid_constant__ Several<JoinBuild> all) {
   const JoinBuild& b = all.tables[blockIdx.y];
   for (uint64_t i = blockIdx.x * kBlock + threadIdx.x; i < b.rows; i += uint64_t{gridDim.x} * kBlock) {
     const uint32_t row = static_cast<uint32_t>(i);
     uint64_t number = 0;
-    for (uint32_t k = 0; k < b.keys; ++k) {
-      number += (static_cast<uint64_t>(b.key[k][row]) - static_cast<uint64_t>(b.low[k])) * b.stride[k];
+    if (b.hashed != 0) {
+      number = static_cast<uint64_t>(b.low[0]);
+      ForEachKeyWord(b, row, [&](uint64_t word) { number = AddToKeyNumber(number, word); });
+    } else {
+      for (uint32_t k = 0; k < b.keys; ++k) {
+        const int64_t key = b.row_columns[k * b.row_capacity + row];
+        number += (static_cast<uint64_t>(key) - static_cast<uint64_t>(b.low[k])) * b.stride[k];
+      }
     }
     uint32_t value = row + 1;
     if (b.packed) {
@@ -139,6 +171,7 @@ __global__ void BuildTables(const __grid_constant__ Several<JoinBuild> all) {
         break;
     }
     if (b.next != nullptr) b.next[row] = before;
+    if (b.hashed != 0 && before != 0 && !HaveSameKeys(b, row, before - 1)) atomicOr(b.collided, 1u);
   }
 }
 

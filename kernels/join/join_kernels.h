@@ -38,7 +38,11 @@ cudaError_t StartSummarize(const RowsToSummarize* tables, size_t count, cudaStre
 struct JoinBuild {
   uint32_t rows = 0;
   uint32_t keys = 0;
-  const int64_t* key[kMaxJoinKeys] = {};
+  const int64_t* row_columns = nullptr;  ///< keys first, as in JoinRecord
+  uint64_t row_capacity = 0;
+  uint32_t hashed = 0, columns = 0;
+  uint32_t wide_keys = 0;        ///< hashed: a bit for each key of 128 bits
+  uint32_t* collided = nullptr;  ///< hashed: becomes 1 if different keys have the same number
   int64_t low[kMaxJoinKeys] = {};
   uint64_t stride[kMaxJoinKeys] = {};
   ProbeKind probe = ProbeKind::kBits;

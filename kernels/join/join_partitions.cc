@@ -217,11 +217,11 @@ tessera::Result<PassPlan> PlanPasses(const vm::Program& program, int section, in
   int slot = -1;
   for (const size_t at : probes) {
     const int own = SlotOfKey(s, s.code[at], parts.key);
-    if (own < 0 || (slot >= 0 && own != slot)) {
+    if (own < 0 || (slot >= 0 && own != slot) || IsWide(s.slots[static_cast<size_t>(own)].type)) {
       return Status(ErrorCode::kResource,
                     "a join table of " + std::to_string(parts.rows.rows) +
                         " rows does not fit the GPU, and it cannot be joined in parts: rows without a match stay, and "
-                        "the key is computed or comes from another join",
+                        "the key is computed, has 128 bits or comes from another join",
                     "Give --gpu-memory more, or use --device host.");
     }
     slot = own;

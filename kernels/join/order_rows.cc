@@ -54,7 +54,7 @@ Result<bool> OrderRowsBySlots(GpuDevice* gpu, const vm::Section& builder, const 
   DeviceRows& rows = table->rows;
   const uint64_t n = rows.rows();
   // (Values that are the payload itself are not filled in faster then than it takes to order the rows.)
-  const bool can = record.rows_in_values && builder.keys > 0 && n > 1 && n < UINT32_MAX / 2;
+  const bool can = record.rows_in_values && record.hashed == 0 && builder.keys > 0 && n > 1 && n < UINT32_MAX / 2;
   if (!can || !MayOrder(partitioning, record, gpu->limits.cache_bytes)) return false;
   if (n * RowBytes(builder.columns) > gpu->Room() / kOrderedShare) return false;
   const size_t columns = builder.columns.size();

@@ -178,7 +178,7 @@ int Choose(const ProbePartitionQuestion& q) {
       const SqlType& type = q.tablets[0]->chunks[slot]->type;
       return type.storage() == StorageClass::kInt;
     });
-    if (keys.empty() || !numbers || record.probe == ProbeKind::kNestedLoop) continue;
+    if (keys.empty() || !numbers || record.probe == ProbeKind::kNestedLoop || record.hashed != 0) continue;
     const JoinShape& shape = *q.joins[l.join];
     const bool payload = shape.rows_by_slot && record.rows_in_values && q.lowered.reads_cursors[l.join];
     const auto gain_if = [&](double spread) {

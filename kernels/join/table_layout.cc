@@ -18,10 +18,8 @@ constexpr uint64_t kMostSlots = (uint64_t{1} << 32) - 256;
 
 uint64_t RoundUp(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
-Status KeysTooLong() {
-  return Unsupported("keys of a join that together need more than 64 bits run on the host only", -1,
-                     "Use --device auto or host.");
-}
+/// Where the hash that is the number of keys begins the first time. (Another time is for keys with the same hash.)
+constexpr int64_t kFirstSeed = 0x1D8E4E27C47D124F;
 
 /// What is known of a column.
 PayloadShape ShapeOf(const DeviceRows& rows, const SqlType& type, size_t column, size_t wide_before,
@@ -65,7 +63,8 @@ bool PackField(bool first_field, PayloadShape* p, uint32_t* bits) {
 uint32_t LayOutPayload(const vm::Section& builder, const DeviceRows& rows, bool unique, bool outer,
                        const ColumnSummary* summaries, JoinShape* shape) {
   const size_t keys = static_cast<size_t>(builder.keys), payload = builder.columns.size() - keys;
-  size_t wide = 0;
+  size_t wide =
+      static_cast<size_t>(std::count_if(builder.columns.begin(), builder.columns.begin() + builder.keys, IsWide));
   uint32_t bits = 0;
   bool fits = unique && !outer && keys > 0 && payload <= kMaxPackedPayload && builder.columns.size() <= kMaxSummaries;
   for (size_t c = keys; c < keys + payload; ++c) {
@@ -80,15 +79,16 @@ uint32_t LayOutPayload(const vm::Section& builder, const DeviceRows& rows, bool 
   return bits;
 }
 
-/// Makes one number of the keys, and sets the greatest one.
-Status LayOutKeys(const DeviceRows& rows, size_t keys, const ColumnSummary* summaries, JoinRecord* record,
-                  JoinBuild* build) {
-  const uint64_t n = rows.rows();
+/// Makes one number of the keys, and sets the greatest one. False: they need more than 64 bits.
+bool NumberKeys(const vm::Section& builder, uint64_t rows, const ColumnSummary* summaries, JoinRecord* record,
+                JoinBuild* build) {
+  const size_t keys = static_cast<size_t>(builder.keys);
+  if (keys > kMaxJoinKeys || std::any_of(builder.columns.begin(), builder.columns.begin() + builder.keys, IsWide))
+    return false;
   uint64_t numbers = 1;
   for (size_t k = 0; k < keys; ++k) {
-    const int64_t low = n > 0 ? summaries[k].low : 0, high = n > 0 ? summaries[k].high : 0;
+    const int64_t low = rows > 0 ? summaries[k].low : 0, high = rows > 0 ? summaries[k].high : 0;
     const uint64_t span = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
-    build->key[k] = reinterpret_cast<const int64_t*>(rows.low(k));
     build->low[k] = record->low[k] = low;
     record->span[k] = span;
     build->stride[k] = record->stride[k] = numbers;
@@ -96,13 +96,21 @@ Status LayOutKeys(const DeviceRows& rows, size_t keys, const ColumnSummary* summ
     if (k == 0 && keys == 1) {
       record->last = span;
     } else if (span == UINT64_MAX || __builtin_mul_overflow(numbers, span + 1, &product)) {
-      return KeysTooLong();
+      return false;
     } else {
       numbers = product;
       record->last = numbers - 1;
     }
   }
-  return Status::Ok();
+  return true;
+}
+
+/// Makes the hash of the keys their number.
+void HashKeys(const vm::Section& builder, JoinRecord* record, JoinBuild* build) {
+  record->hashed = build->hashed = 1;
+  record->last = UINT64_MAX;
+  build->low[0] = record->low[0] = kFirstSeed;
+  for (uint32_t k = 0; k < build->keys; ++k) build->wide_keys |= IsWide(builder.columns[k]) ? 1u << k : 0u;
 }
 
 /// Tells the kernel where the payload's fields are in a packed value.
@@ -177,11 +185,14 @@ Result<TableLayout> LayOutTable(DeviceTable* table, const vm::Section& builder, 
   layout.build.rows = record.rows = static_cast<uint32_t>(n);
   layout.build.keys = static_cast<uint32_t>(keys);
   record.keys = static_cast<uint8_t>(keys);
-  if (keys > 0) TESSERA_TRY(LayOutKeys(table->rows, keys, summaries, &record, &layout.build));
+  record.columns = layout.build.columns = static_cast<uint32_t>(builder.columns.size());
+  record.row_columns = layout.build.row_columns = reinterpret_cast<const int64_t*>(table->rows.low(0));
+  record.row_capacity = layout.build.row_capacity = table->rows.capacity();
+  if (keys > 0 && !NumberKeys(builder, n, summaries, &record, &layout.build)) HashKeys(builder, &record, &layout.build);
   // Bits do not mind that a key comes twice.
   const bool asks_for_keys = keys > 0 && builder.columns.size() == keys && !use.outer && (use.unique || !use.loop);
   const bool bits_are_enough = asks_for_keys && BitsBytes(record) <= MostBytes(n, direct_bytes);
-  const bool one_row = use.unique || bits_are_enough;
+  const bool one_row = (use.unique && record.hashed == 0) || bits_are_enough;
   const uint32_t bits = LayOutPayload(builder, table->rows, one_row, use.outer, summaries, &shape);
   if (keys == 0) {
     record.probe = ProbeKind::kNestedLoop;
@@ -189,6 +200,7 @@ Result<TableLayout> LayOutTable(DeviceTable* table, const vm::Section& builder, 
     return layout;
   }
   if (!one_row) layout.next = std::max<uint64_t>(n, 1) * 4;
+  if (record.hashed != 0) layout.collided = sizeof(uint32_t);
   LayOutFields(shape, &layout.build);
   const uint64_t value_width = !shape.packed ? 4 : bits <= 8 ? 1 : bits <= 16 ? 2 : 4;
   TESSERA_TRY(ChooseSlots(bits_are_enough, value_width, n, direct_bytes, &layout));
@@ -224,15 +236,6 @@ uint64_t MostTableBytes(const vm::Section& builder, uint64_t rows, uint64_t dire
   const uint64_t slots = std::max(
       {16 * std::bit_ceil(std::max<uint64_t>(2 * rows, 32)), rows * (kDirectBytesPerRow + 4), direct_bytes / 8 * 9});
   return rows * RowBytes(builder.columns) + (builder.keys > 0 ? slots + rows * sizeof(uint32_t) : 0);
-}
-
-Status CheckKeysFit(const std::vector<ColumnSummary>& columns, size_t keys) {
-  uint64_t numbers = 1;
-  for (size_t k = 0; k < keys && keys > 1; ++k) {
-    const uint64_t span = static_cast<uint64_t>(columns[k].high) - static_cast<uint64_t>(columns[k].low);
-    if (span == UINT64_MAX || __builtin_mul_overflow(numbers, span + 1, &numbers)) return KeysTooLong();
-  }
-  return Status::Ok();
 }
 
 }  // namespace tessera::kernels

@@ -28,7 +28,8 @@ struct TableLayout {
   DeviceTable* table = nullptr;
   JoinBuild build;
   uint64_t bits = 0, values = 0, next = 0;
-  uint64_t bytes() const { return bits + values + next; }
+  uint64_t collided = 0;  ///< of JoinBuild::collided
+  uint64_t bytes() const { return bits + values + next + collided; }
 };
 
 /// What the sections of a program ask of a join table.
@@ -39,7 +40,7 @@ struct TableUse {
 };
 
 /// Lays out table->rows, whose columns are summarised in `summaries` (of the first kMaxSummaries). `direct_bytes`: as
-/// MostDirectBytes gives it. Errors: kUnsupported, keys of more than 64 bits; kResource, too many rows.
+/// MostDirectBytes gives it. Errors: kResource, too many rows.
 Result<TableLayout> LayOutTable(DeviceTable* table, const vm::Section& builder, const TableUse& use,
                                 const ColumnSummary* summaries, uint64_t direct_bytes);
 
@@ -54,8 +55,5 @@ std::vector<PayloadShape> ShapesOf(const DeviceRows& rows, const std::vector<Sql
 uint64_t MostDirectBytes(uint64_t budget);
 /// Bytes of so many rows of a table and of what is made of them, at most.
 uint64_t MostTableBytes(const vm::Section& builder, uint64_t rows, uint64_t direct_bytes);
-
-/// OK if keys in these ranges make one number of 64 bits, else kUnsupported.
-Status CheckKeysFit(const std::vector<ColumnSummary>& columns, size_t keys);
 
 }  // namespace tessera::kernels

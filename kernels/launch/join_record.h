@@ -11,8 +11,8 @@
 
 namespace tessera::kernels {
 
-/// The most keys of a join that the device can probe with.
-inline constexpr uint32_t kMaxJoinKeys = 4;
+/// The most keys of a join that make one number, and that the device can probe with at all.
+inline constexpr uint32_t kMaxJoinKeys = 4, kMaxHashedKeys = 8;
 
 /// How a key becomes a value of the join table.
 enum class ProbeKind : uint8_t {
@@ -24,7 +24,9 @@ enum class ProbeKind : uint8_t {
 };
 
 /// A join table as the kernel sees it. Keys make one number, the sum of (key - low) * stride over the key columns.
-/// Direct tables are indexed by it, hashed ones have it as their key. The value of a match becomes the row's cursor: it
+/// Direct tables are indexed by it, hashed ones have it as their key. Keys that need more than 64 bits are hashed to
+/// their number. Then `values` has a place for each number of the table, no two keys of the table have the same one, and
+/// keys that probe are compared with those of the row that is found. The value of a match becomes the row's cursor: it
 /// is the payload itself, packed into bit fields, or 1 + the number of the first matching row, whose number is then the
 /// cursor.
 struct alignas(16) JoinRecord {
@@ -42,13 +44,16 @@ struct alignas(16) JoinRecord {
   uint32_t queue_cursors = kNowhere;  ///< the same for queued rows: uint32_t[warps][kQueueEntries]
   uint32_t slot_shift = 0;            ///< hashed: 32 or 64 less the binary logarithm of the number of slots
   uint32_t slot_mask = 0;             ///< ... that number less 1
-  uint32_t unused[2] = {};
+  uint32_t hashed = 0;                ///< 1: the number is the hash of the keys, from `low[0]` on
+  uint32_t columns = 0;               ///< ... of the table's rows, which begin with the keys
   const uint32_t* next =
       nullptr;        ///< per row 1 + the next one with the same key, 0 at the end; nullptr: keys are unique
   uint64_t last = 0;  ///< the greatest number that keys of the table make
   int64_t low[kMaxJoinKeys] = {};
   uint64_t span[kMaxJoinKeys] = {};  ///< greatest key - low
   uint64_t stride[kMaxJoinKeys] = {};
+  const int64_t* row_columns = nullptr;  ///< hashed: the rows, see RowColumns::low; 64-bit columns, then upper halves
+  uint64_t row_capacity = 0;
 };
 static_assert(sizeof(JoinRecord) % 16 == 0);
 
@@ -57,6 +62,12 @@ static_assert(sizeof(JoinRecord) % 16 == 0);
 struct NestedLoopCursor {
   uint32_t row, end;
 };
+
+/// One step of the hash that is the number of keys, over a word of a key: a wide one has its lower half first.
+TESSERA_HD uint64_t AddToKeyNumber(uint64_t number, uint64_t word) {
+  number = (number ^ word) * 0xD6E8FEB86659FD93u;
+  return number ^ number >> 32;
+}
 
 /// Where a hashed key's search begins.
 TESSERA_HD uint32_t JoinSlot32(uint32_t key, uint32_t shift) { return (key * 0x9E3779B1u) >> shift; }

@@ -15,6 +15,11 @@ namespace tessera::kernels {
 /// Whether an instruction probes a join table.
 inline bool Probes(const DeviceInstruction& d) { return d.head.op == Op::Probe || d.head.op == Op::ProbeOuter; }
 
+/// Whether its keys are in registers that are listed in the instruction: several keys, or one of 128 bits.
+inline bool HasKeyRegisters(const DeviceInstruction& d) {
+  return Probes(d) && d.p3 > 0 && d.head.source == OperandSource::kNone;
+}
+
 /// Whether an instruction makes the rows that are left wait in a queue.
 inline bool QueuesRows(const DeviceInstruction& d) { return d.head.op == Op::SkipIfNone && d.head.p1 != 0; }
 

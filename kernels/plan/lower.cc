@@ -22,6 +22,11 @@ using vm::Shape;
 
 namespace {
 
+/// The section that builds the table which the instruction probes.
+const Section& BuilderOf(const vm::Program& program, const Instruction& probe) {
+  return program.sections[static_cast<size_t>(program.joins[probe.p1].section)];
+}
+
 class Lowerer {
  public:
   Lowerer(const vm::Program& program, const Section& section, vm::StringPool* strings)
@@ -220,11 +225,11 @@ class Lowerer {
       case Shape::ProbeOuter:
       case Shape::Probe:
         if (vm::IsGrid(program_.joins[in.p1].strategy)) out_.grid_join = in.p1;
-        if (in.p3 == 1) {
+        if (in.p3 == 1 && !IsWide(BuilderOf(program_, in).columns[0])) {
           SetOperand(&d, in.p2, false);
         } else {
-          if (in.p3 > 1) d.head.register_at = Operand::Unpack(in.p2).index;  // registers, until PlanLaunch
-          out_.full_only |= in.p3 > 1;
+          if (in.p3 > 0) d.head.register_at = Operand::Unpack(in.p2).index;  // registers, until PlanLaunch
+          out_.full_only |= in.p3 > 0;
         }
         NoteProbeSlots(in);
         break;
@@ -351,11 +356,8 @@ class Lowerer {
   LoweredProgram out_;
 };
 
-constexpr const char* kManyJoinKeys = "a join on keys of 128 bits, or on more than 4 keys,";
-bool CanBuild(const Section& s) {
-  if (s.keys > static_cast<int>(kMaxJoinKeys)) return false;
-  return std::none_of(s.columns.begin(), s.columns.begin() + s.keys, IsWide);
-}
+constexpr const char* kManyJoinKeys = "a join on more than 8 keys";
+bool CanBuild(const Section& s) { return s.keys <= static_cast<int>(kMaxHashedKeys); }
 
 }  // namespace
 
@@ -381,7 +383,10 @@ Status CanLower(const vm::Program& program, int section) {
     if (info.tier == vm::Tier::Host) return no(info.name);
     if (info.shape == Shape::Probe || info.shape == Shape::ProbeOuter) {
       const vm::JoinSpec& join = program.joins[in.p1];
-      if (!CanBuild(program.sections[static_cast<size_t>(join.section)])) return no(kManyJoinKeys);
+      const Section& builder = BuilderOf(program, in);
+      if (!CanBuild(builder)) return no(kManyJoinKeys);
+      if (in.p3 == 1 && IsWide(builder.columns[0]) && Operand::Unpack(in.p2).kind != OperandKind::kRegister)
+        return no("a probe with 128 bits that are in no register");
       if (join.strategy == vm::JoinStrategy::kDp && s.source_kind != Section::Source::kJoin)
         return no("a dp join over a stored table");
       if (join.strategy == vm::JoinStrategy::kLoop) return no("a loop over all rows of a table");
