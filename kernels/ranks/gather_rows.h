@@ -1,5 +1,7 @@
 // Rows of all ranks' devices on each of them. Private to kernels/.
 //
+// Each rank packs the rows of all tables into one piece of memory, which goes to every other rank.
+//
 // Start at: GatherRows. REQUIRES: the device's mutex is held; all ranks call it together.
 #pragma once
 
@@ -10,6 +12,7 @@
 
 #include "base/status.h"
 #include "kernels/memory/gpu_device.h"
+#include "kernels/ranks/pack_rows.h"
 #include "kernels/ranks/rank_links.h"
 #include "kernels/rows/device_rows.h"
 #include "vm/vm.h"
@@ -18,12 +21,13 @@ namespace tessera::kernels {
 
 struct RowsToGather {
   const std::vector<SqlType>* columns = nullptr;
-  std::vector<uint64_t> counts;  ///< of each rank's rows, which all ranks know
-  DeviceRows* rows = nullptr;    ///< this rank's; after the call those of all, rank by rank
+  std::vector<PackedRows> packed;  ///< each rank's, which all ranks know
+  DeviceRows* rows = nullptr;      ///< this rank's; after the call those of all, rank by rank
 
   /// Those of lower ranks.
   uint64_t RowsBefore(size_t rank) const {
-    return std::accumulate(counts.begin(), counts.begin() + static_cast<ptrdiff_t>(rank), uint64_t{0});
+    return std::accumulate(packed.begin(), packed.begin() + static_cast<ptrdiff_t>(rank), uint64_t{0},
+                           [](uint64_t n, const PackedRows& p) { return n + p.rows(); });
   }
 };
 

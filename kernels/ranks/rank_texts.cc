@@ -99,7 +99,7 @@ Status RankTexts::Translate(GpuDevice* gpu, const RowsToGather& table, size_t ow
       CUDA_TRY(cudaMemcpyAsync(ids.As<void>(), ids_[r].data(), bytes, cudaMemcpyHostToDevice, gpu->stream));
     for (size_t c = 0; c < table.columns->size(); ++c) {
       if (!IsText((*table.columns)[c])) continue;
-      CUDA_TRY(StartTranslate(table.rows->low(c) + table.RowsBefore(r), table.counts[r], ids.As<int64_t>(),
+      CUDA_TRY(StartTranslate(table.rows->low(c) + table.RowsBefore(r), table.packed[r].rows(), ids.As<int64_t>(),
                               ids_[r].size(), gpu->stream));
     }
   }

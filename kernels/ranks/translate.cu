@@ -14,7 +14,7 @@ __global__ void Translate(uint64_t* values, uint64_t rows, const int64_t* ids, u
   values[i] = id < count ? static_cast<uint64_t>(ids[id]) : 0;
 }
 
-__global__ void Mark(const uint64_t* values, uint64_t rows, uint64_t count, uint32_t* bits) {
+__global__ void MarkTexts(const uint64_t* values, uint64_t rows, uint64_t count, uint32_t* bits) {
   const uint64_t i = uint64_t{blockIdx.x} * kBlock + threadIdx.x;
   if (i >= rows) return;
   const uint64_t id = values[i];
@@ -30,7 +30,7 @@ uint32_t Blocks(uint64_t rows) { return static_cast<uint32_t>((rows + kBlock - 1
 
 cudaError_t StartMark(const uint64_t* values, uint64_t rows, uint64_t count, uint32_t* bits, cudaStream_t stream) {
   if (rows == 0) return cudaSuccess;
-  Mark<<<Blocks(rows), kBlock, 0, stream>>>(values, rows, count, bits);
+  MarkTexts<<<Blocks(rows), kBlock, 0, stream>>>(values, rows, count, bits);
   return cudaGetLastError();
 }
 

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <utility>
 
@@ -68,9 +67,10 @@ class Build {
     uint64_t on_host = 0;  ///< 1: they outgrew the device
     uint64_t texts = 0;    ///< identifiers of texts that this rank has given
     // Of all tables of the rank:
-    uint64_t most_bytes = 0;  ///< that their rows may have here
-    uint64_t text_bytes = 0;  ///< that it has to tell, of texts in their rows
-    uint64_t is_linked = 0;   ///< 1: it knows the way to the other devices
+    uint64_t most_bytes = 0;               ///< that their rows may have here
+    uint64_t text_bytes = 0;               ///< that it has to tell, of texts in their rows
+    uint64_t is_linked = 0;                ///< 1: it knows the way to the other devices
+    ColumnSummary columns[kMaxSummaries];  ///< of the table's rows here, if these are on the device
   };
 
   bool IsGathered(size_t i) const { return contexts_[i].exchange != nullptr; }
@@ -99,6 +99,8 @@ class Build {
   tessera::Result<uint64_t> PrepareTexts();
   /// By way of the hosts: a table that has no room on some rank's device.
   Status GatherOnHost(size_t i);
+  /// What is known of the columns of a table's rows, from what is known of each rank's.
+  void MergeSummaries(size_t i, const std::vector<std::vector<Share>>& shares);
   /// Finds what is known of the columns of rows that have come, or changed, since they were made.
   Status Summarize(const std::vector<size_t>& tables);
 
@@ -125,7 +127,7 @@ Status Build::MakeRows(const std::function<void()>& meanwhile) {
     runs_.push_back(std::make_unique<SectionRun>(
         &gpu_, contexts_[i], &joins_, of_table ? nullptr : &results_.source(section.source), static_cast<int>(i)));
     TESSERA_TRY(runs_[i]->StartBuild());
-    if (IsGathered(i) || HasTextsToSettle(i)) continue;
+    if (HasTextsToSettle(i)) continue;
     to_summarize.push_back(
         ToSummarize(runs_[i]->build_rows().on_device(), section.columns.size(), device_states()[i].columns));
     to_summarize.back().control = &device_states()[i].control;  // it may not have run yet
@@ -156,7 +158,7 @@ Status Build::SettleTexts() {
   for (size_t i = 0; i < contexts_.size(); ++i) {
     if (!HasTextsToSettle(i)) continue;
     TESSERA_TRY(Settle(i));
-    if (!IsGathered(i) && runs_[i]->build_rows().on_host().empty()) settled.push_back(i);
+    if (runs_[i]->build_rows().on_host().empty()) settled.push_back(i);
   }
   return settled.empty() ? Status::Ok() : Summarize(settled);
 }
@@ -195,6 +197,7 @@ std::vector<Build::Share> Build::OwnShares(const RankLinks& links) const {
     mine[i].source_rows = source_rows_[i];
     mine[i].on_host = rows.on_host().empty() ? 0 : 1;
     mine[i].texts = contexts_[i].strings->count();
+    std::ranges::copy(states()[i].columns, mine[i].columns);
   }
   mine[0].most_bytes = joins_.MostRowBytes();
   mine[0].is_linked = links.is_connected() ? 1 : 0;
@@ -235,17 +238,18 @@ Status Build::Gather(RankLinks* links, const Status& mine) {
     RowsToGather& table = gathered.emplace_back();
     table.columns = &ColumnsOf(i);
     table.rows = &rows.on_device();
-    uint64_t total = 0;
+    uint64_t total = 0, bytes = 0;
     bool fits = true;
     source_rows_[i] = 0;
     for (const std::vector<Share>& of_rank : shares) {
-      table.counts.push_back(of_rank[i].rows);
+      table.packed.emplace_back(ColumnsOf(i), of_rank[i].columns, of_rank[i].rows);
       total += of_rank[i].rows;
+      bytes += table.packed.back().bytes();
       source_rows_[i] += of_rank[i].source_rows;
       fits = fits && of_rank[i].on_host == 0;
       if (HasTexts(i)) fits = fits && of_rank[i].texts <= RankTexts::kMostTexts;
     }
-    const uint64_t bytes = total * rows.row_bytes();
+    bytes += total * rows.row_bytes();
     if (fits && bytes <= room && total < UINT32_MAX && !HasLateTexts(i)) {
       room -= bytes;
       texts = texts || HasTexts(i);
@@ -260,14 +264,29 @@ Status Build::Gather(RankLinks* links, const Status& mine) {
     TESSERA_TRY(GatherRows(&gpu_, links, exchange_, told, &gathered));
     for (const RowsToGather& table : gathered)
       if (texts) TESSERA_TRY(texts_.Translate(&gpu_, table, own));
-    std::vector<size_t> all(contexts_.size());
-    std::iota(all.begin(), all.end(), size_t{0});
-    std::erase_if(all, [&](size_t i) { return !IsGathered(i); });
-    TESSERA_TRY(Summarize(all));
+    // Those of texts that have come are known only now.
+    std::vector<size_t> with_texts = on_device;
+    std::erase_if(with_texts, [&](size_t i) { return !HasTexts(i); });
+    if (!with_texts.empty()) TESSERA_TRY(Summarize(with_texts));
+    for (const size_t i : on_device) {
+      if (!HasTexts(i)) MergeSummaries(i, shares);
+    }
     for (const size_t i : on_device) contexts_[i].statistics->device_plan += ", rows of all ranks by " + links->name();
   }
   for (const size_t i : on_host) TESSERA_TRY(GatherOnHost(i));
   return Status::Ok();
+}
+
+void Build::MergeSummaries(size_t i, const std::vector<std::vector<Share>>& shares) {
+  for (size_t c = 0; c < kMaxSummaries; ++c) {
+    ColumnSummary& all = states()[i].columns[c] = {};
+    for (const std::vector<Share>& of_rank : shares) {
+      const ColumnSummary& s = of_rank[i].columns[c];
+      all.low = std::min(all.low, s.low);
+      all.high = std::max(all.high, s.high);
+      all.nulls += s.nulls;
+    }
+  }
 }
 
 Status Build::Summarize(const std::vector<size_t>& tables) {

@@ -1,0 +1,146 @@
+// Packing rows and unpacking them: a column is a row of blocks.
+
+#include <algorithm>
+
+#include "kernels/ranks/pack_rows.h"
+
+namespace tessera::kernels {
+namespace {
+
+constexpr uint32_t kBlock = 256;
+constexpr uint32_t kMostBlocks = 2048;
+constexpr size_t kAtOnce = 32;
+
+/// Columns of one launch.
+struct Columns {
+  PackedColumn columns[kAtOnce];
+};
+static_assert(sizeof(Columns) <= 3072, "kernel parameters");
+
+template <class T>
+__device__ void PackColumn(const PackedColumn& c, const uint64_t* values, const uint8_t* null, uint64_t rows,
+                           void* to) {
+  for (uint64_t i = blockIdx.x * kBlock + threadIdx.x; i < rows; i += uint64_t{gridDim.x} * kBlock) {
+    const bool is_null = c.has_null_code && null[i] != 0;
+    static_cast<T*>(to)[i] = static_cast<T>(is_null ? c.null_code : values[i] - c.base);
+  }
+}
+
+template <class T>
+__device__ void UnpackColumn(const PackedColumn& c, const void* from, uint64_t rows, uint64_t* values, uint8_t* null) {
+  for (uint64_t i = blockIdx.x * kBlock + threadIdx.x; i < rows; i += uint64_t{gridDim.x} * kBlock) {
+    const uint64_t code = static_cast<const T*>(from)[i];
+    const bool is_null = c.has_null_code && code == c.null_code;
+    values[i] = is_null ? 0 : c.base + code;
+    if (null != nullptr && !c.has_null_bytes) null[i] = is_null ? 1 : 0;
+  }
+}
+
+/// Grid: (parts of the rows, columns).
+__global__ void Pack(const __grid_constant__ Columns all, const __grid_constant__ RowColumns from, uint64_t first,
+                     uint64_t rows, uint8_t* to) {
+  const PackedColumn& c = all.columns[blockIdx.y];
+  const uint64_t* values = from.low + c.column * from.capacity + first;
+  const uint8_t* null = c.is_high ? nullptr : from.null + c.column * from.capacity + first;
+  if (c.width == 1) PackColumn<uint8_t>(c, values, null, rows, to + c.at);
+  if (c.width == 2) PackColumn<uint16_t>(c, values, null, rows, to + c.at);
+  if (c.width == 4) PackColumn<uint32_t>(c, values, null, rows, to + c.at);
+  if (c.width == 8) PackColumn<uint64_t>(c, values, null, rows, to + c.at);
+  if (!c.has_null_bytes) return;
+  for (uint64_t i = blockIdx.x * kBlock + threadIdx.x; i < rows; i += uint64_t{gridDim.x} * kBlock)
+    to[c.null_at + i] = null[i];
+}
+
+__global__ void Unpack(const __grid_constant__ Columns all, const uint8_t* from, const __grid_constant__ RowColumns to,
+                       uint64_t first, uint64_t rows) {
+  const PackedColumn& c = all.columns[blockIdx.y];
+  uint64_t* values = to.low + c.column * to.capacity + first;
+  uint8_t* null = c.is_high ? nullptr : to.null + c.column * to.capacity + first;
+  if (c.width == 1) UnpackColumn<uint8_t>(c, from + c.at, rows, values, null);
+  if (c.width == 2) UnpackColumn<uint16_t>(c, from + c.at, rows, values, null);
+  if (c.width == 4) UnpackColumn<uint32_t>(c, from + c.at, rows, values, null);
+  if (c.width == 8) UnpackColumn<uint64_t>(c, from + c.at, rows, values, null);
+  for (uint64_t i = blockIdx.x * kBlock + threadIdx.x; i < rows; i += uint64_t{gridDim.x} * kBlock) {
+    if (c.width == 0) {
+      values[i] = c.has_null_code ? 0 : c.base;
+      null[i] = c.has_null_code ? 1 : 0;
+    }
+    if (c.has_null_bytes) null[i] = from[c.null_at + i];
+  }
+}
+
+/// start(columns, grid) for as many columns at a time as a launch takes.
+template <class Start>
+cudaError_t ForColumns(const PackedRows& packed, Start start) {
+  const std::vector<PackedColumn>& columns = packed.columns();
+  if (packed.rows() == 0) return cudaSuccess;
+  const auto blocks =
+      static_cast<uint32_t>(std::clamp<uint64_t>((packed.rows() / 4 + kBlock) / kBlock, 1, kMostBlocks));
+  for (size_t first = 0; first < columns.size(); first += kAtOnce) {
+    const size_t n = std::min(kAtOnce, columns.size() - first);
+    Columns some;
+    std::copy_n(columns.begin() + static_cast<ptrdiff_t>(first), n, some.columns);
+    start(some, dim3(blocks, static_cast<uint32_t>(n)));
+  }
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+PackedRows::PackedRows(const std::vector<SqlType>& columns, std::span<const ColumnSummary> summaries, uint64_t rows)
+    : rows_(rows) {
+  auto high = static_cast<uint32_t>(columns.size());
+  for (uint32_t c = 0; c < columns.size(); ++c) {
+    PackedColumn p;
+    p.column = c;
+    if (c < summaries.size() && !IsWide(columns[c])) {
+      const ColumnSummary& s = summaries[c];
+      const bool any = s.low <= s.high;
+      const uint64_t span = any ? static_cast<uint64_t>(s.high) - static_cast<uint64_t>(s.low) : 0;
+      const uint64_t last = span + (s.nulls > 0 && any ? 1 : 0);
+      p.base = any ? static_cast<uint64_t>(s.low) : 0;
+      p.has_null_bytes = last < span;  // no code is left
+      p.has_null_code = s.nulls > 0 && !p.has_null_bytes;
+      p.null_code = last;
+      if (p.has_null_bytes || last > UINT32_MAX) {
+        p.width = 8;
+      } else {
+        p.width = last > UINT16_MAX ? 4 : last > UINT8_MAX ? 2 : last > 0 ? 1 : 0;
+      }
+    } else {
+      p.width = 8;
+      p.has_null_bytes = true;
+    }
+    p.at = Take(p.width);
+    if (p.has_null_bytes) p.null_at = Take(1);
+    columns_.push_back(p);
+    if (!IsWide(columns[c])) continue;
+    PackedColumn upper;
+    upper.column = high++;
+    upper.width = 8;
+    upper.is_high = true;
+    upper.at = Take(8);
+    columns_.push_back(upper);
+  }
+}
+
+uint64_t PackedRows::Take(uint64_t width) {
+  const uint64_t at = bytes_;
+  bytes_ += (width * rows_ + 15) / 16 * 16;
+  return at;
+}
+
+cudaError_t StartPack(const PackedRows& packed, const RowColumns& rows, uint64_t first, void* to, cudaStream_t stream) {
+  return ForColumns(packed, [&](const Columns& columns, dim3 grid) {
+    Pack<<<grid, kBlock, 0, stream>>>(columns, rows, first, packed.rows(), static_cast<uint8_t*>(to));
+  });
+}
+
+cudaError_t StartUnpack(const PackedRows& packed, const void* from, const RowColumns& rows, uint64_t first,
+                        cudaStream_t stream) {
+  return ForColumns(packed, [&](const Columns& columns, dim3 grid) {
+    Unpack<<<grid, kBlock, 0, stream>>>(columns, static_cast<const uint8_t*>(from), rows, first, packed.rows());
+  });
+}
+
+}  // namespace tessera::kernels
