@@ -32,7 +32,7 @@ import subprocess
 from measure import CsvFile, Failed, Ranks, Table, environment, generate, median, run_parts
 
 JOIN = "SELECT count(*), sum(s.id + r.id) FROM s, r WHERE s.k = r.k;"
-GROUPS = "SELECT count(*), sum(n), sum(total) FROM (SELECT k, count(*) AS n, sum(id) AS total FROM r GROUP BY k) AS g;"
+GROUPS = "SELECT count(*), sum(n), sum(total) FROM (SELECT k + 1, count(*) AS n, sum(id) AS total FROM r GROUP BY k + 1) AS g;"
 
 
 class Bench:

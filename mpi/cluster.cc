@@ -244,6 +244,7 @@ class RankCluster final : public Cluster {
     SetThreads(executor->threads());
 
     exchange_.Begin(number_, LimitsOf(query.settings), options.cancel);
+    exchange_.UsePool(executor->pool());
     vm::RunStatistics mine;
     uint64_t rows_out = 0;
     Status consumed;
@@ -398,6 +399,7 @@ class RankCluster final : public Cluster {
     }
     if (status.ok()) {
       options.exchange = &exchange_;
+      exchange_.UsePool(executor_->pool());
       options.cancel = &interrupted;
       options.gpu = command.use_gpu ? gpu_.get() : nullptr;
       if (options.gpu != nullptr) options.gpu_name = gpu_.get()->info().name;

@@ -1,6 +1,6 @@
 // Rows on their way: shipments as bytes.
 //
-// A column's values travel as they are in memory. Identifiers of strings are valid in one process only, so the strings
+// A column's values travel less their least one, in as few bytes as that needs. Identifiers of strings are valid in one process only, so the strings
 // themselves travel, and the receiver makes its own identifiers.
 
 #include "mpi/messages.h"
@@ -14,6 +14,8 @@ namespace tessera {
 namespace {
 
 constexpr uint32_t kNoValue = UINT32_MAX;
+/// Bytes of a packed number for which memory is reserved.
+constexpr size_t kUsualWidth = 4;
 
 /// Numbers the identifiers of one text column within a message.
 class ValueNumbers {
@@ -64,15 +66,15 @@ TextColumn TextOf(const vm::RowColumn& column, const vm::StringPool& strings) {
   return text;
 }
 
-/// The identifiers of the rows' texts. False if a row has an index that no value has, or none and is not NULL.
+/// The identifiers of the rows' texts. False if a row that is not NULL has an index that no value has.
 bool Intern(const TextColumn& text, vm::StringPool* strings, vm::RowColumn* column) {
   std::vector<int64_t> identifiers(text.values.size());
   strings->Intern(text.values, identifiers.data());
   column->low.reserve(text.numbers.size());
   for (size_t r = 0; r < text.numbers.size(); ++r) {
     const uint32_t number = text.numbers[r];
-    const bool is_null = r < column->null.size() && column->null[r] != 0;
-    if (is_null ? number != kNoValue : number >= identifiers.size()) return false;
+    const bool is_null = r < column->null.size() && column->null[r] != 0;  // (then the number says nothing)
+    if (!is_null && number >= identifiers.size()) return false;
     column->low.push_back(is_null ? 0 : identifiers[number]);
   }
   return true;
@@ -108,17 +110,17 @@ void ColumnFields(A& a, vm::RowColumn& c, TextColumn& text) {
   a.Vector(c.null);
   if (c.type.storage() == StorageClass::kText) {
     List(a, text.values);
-    a.Vector(text.numbers);
+    a.Packed(text.numbers, c.null);
   } else {
-    a.Vector(c.low);
-    a.Vector(c.high);
+    a.Packed(c.low, c.null);
+    a.Packed(c.high, c.null);
   }
 }
 
 void WriteShipment(const vm::Shipment& shipment, const vm::StringPool& strings, WireWriter* out) {
   const vm::RowSet& rows = shipment.rows;
   size_t size = 64 + shipment.units.size() * sizeof(vm::UnitRows);
-  for (const vm::RowColumn& c : rows.columns) size += (c.low.size() + c.high.size()) * 8 + c.null.size() + 64;
+  for (const vm::RowColumn& c : rows.columns) size += (c.low.size() + c.high.size()) * kUsualWidth + c.null.size() + 64;
   out->Reserve(size);
   uint64_t columns = rows.columns.size();
   HeadFields(*out, const_cast<vm::Shipment&>(shipment), columns);  // a writer changes nothing
@@ -129,8 +131,9 @@ void WriteShipment(const vm::Shipment& shipment, const vm::StringPool& strings, 
   }
 }
 
-Result<vm::Shipment> ReadShipment(std::string_view bytes, const std::vector<SqlType>& types, vm::StringPool* strings) {
-  WireReader in(bytes);
+Result<vm::Shipment> ReadShipment(std::string_view bytes, const std::vector<SqlType>& types, vm::StringPool* strings,
+                                  ThreadPool* pool) {
+  WireReader in(bytes, pool);
   const Status damaged(ErrorCode::kCorrupt, "rows of another rank are damaged");
   vm::Shipment out;
   uint64_t columns = 0;

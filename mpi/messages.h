@@ -278,8 +278,10 @@ void Fields(A& a, Status& status) {
 
 /// Text travels as a list of the different values, and for each row the index of its value in that list.
 void WriteShipment(const vm::Shipment& shipment, const vm::StringPool& strings, WireWriter* out);
-/// Text is interned into `strings`. Errors: kCorrupt; also if the columns are not of these types.
-Result<vm::Shipment> ReadShipment(std::string_view bytes, const std::vector<SqlType>& types, vm::StringPool* strings);
+/// Text is interned into `strings`. `pool`: for many rows; or nullptr. Errors: kCorrupt; also if the columns are not of
+/// these types.
+Result<vm::Shipment> ReadShipment(std::string_view bytes, const std::vector<SqlType>& types, vm::StringPool* strings,
+                                  ThreadPool* pool = nullptr);
 
 // ---- Statistics -----------------------------------------------------------------------------------------------------
 

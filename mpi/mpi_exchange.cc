@@ -41,7 +41,10 @@ void MpiExchange::Begin(uint64_t number, const ExchangeLimits& limits, const std
   });
 }
 
-void MpiExchange::End() { messenger_.SetWhileWaiting({}); }
+void MpiExchange::End() {
+  messenger_.SetWhileWaiting({});
+  pool_ = nullptr;
+}
 
 Status MpiExchange::Agree(const Status& mine) {
   if (!agreed_.ok()) return agreed_;
@@ -83,7 +86,7 @@ Result<int64_t> MpiExchange::Minimum(int64_t mine) {
 Result<std::vector<vm::Shipment>> MpiExchange::AllGather(vm::Shipment mine, const std::vector<SqlType>& types,
                                                          vm::StringPool* strings) {
   const MessageScope scope(Phase::kExchange);
-  WireWriter out;
+  WireWriter out(false, pool_);
   WriteShipment(mine, *strings, &out);
   const std::vector<Bytes> messages = messenger_.AllGatherBytes(out.Take());
   std::vector<vm::Shipment> all(messages.size());
@@ -91,7 +94,7 @@ Result<std::vector<vm::Shipment>> MpiExchange::AllGather(vm::Shipment mine, cons
     if (static_cast<int>(r) == rank()) {
       all[r] = std::move(mine);
     } else {
-      TESSERA_ASSIGN(all[r], ReadShipment(messages[r].view(), types, strings));
+      TESSERA_ASSIGN(all[r], ReadShipment(messages[r].view(), types, strings, pool_));
     }
   }
   return all;
@@ -104,7 +107,7 @@ Result<std::vector<vm::Shipment>> MpiExchange::AllToAll(std::vector<vm::Shipment
   std::vector<std::string> messages(mine.size());
   for (size_t r = 0; r < mine.size(); ++r) {
     if (r == own) continue;
-    WireWriter out(true);
+    WireWriter out(true, pool_);
     WriteShipment(mine[r], *strings, &out);
     messages[r] = out.Take();
     mine[r] = vm::Shipment{};
@@ -112,7 +115,7 @@ Result<std::vector<vm::Shipment>> MpiExchange::AllToAll(std::vector<vm::Shipment
   std::vector<Bytes> came = messenger_.AllToAllBytes(kTagRows, std::move(messages));
   for (size_t r = 0; r < came.size(); ++r) {
     if (r == own) continue;
-    TESSERA_ASSIGN(mine[r], ReadShipment(came[r].view(), types, strings));
+    TESSERA_ASSIGN(mine[r], ReadShipment(came[r].view(), types, strings, pool_));
     came[r] = Bytes{};
   }
   return mine;
@@ -146,19 +149,19 @@ Result<vm::RowSet> MpiExchange::Broadcast(vm::RowSet mine, const std::vector<Sql
   vm::Shipment shipment;
   if (rank() == 0) {
     shipment.rows = std::move(mine);
-    WireWriter out;
+    WireWriter out(false, pool_);
     WriteShipment(shipment, *strings, &out);
     message = out.Take();
   }
   messenger_.BroadcastBytes(0, &message);
   if (rank() == 0) return std::move(shipment.rows);
-  TESSERA_ASSIGN(shipment, ReadShipment(message, types, strings));
+  TESSERA_ASSIGN(shipment, ReadShipment(message, types, strings, pool_));
   return std::move(shipment.rows);
 }
 
 Status MpiExchange::Send(int to, Result<vm::Shipment> shipment, const vm::StringPool& strings, bool wait) {
   const MessageScope scope(Phase::kGather);
-  WireWriter out(true);
+  WireWriter out(true, pool_);
   out.Number(shipment.ok());
   if (shipment.ok()) WriteShipment(*shipment, strings, &out);
   messenger_.Send(to, kTagRows, out.Take(), wait);
@@ -170,7 +173,7 @@ Result<vm::Shipment> MpiExchange::Receive(int from, const std::vector<SqlType>& 
   const Bytes message = messenger_.Receive(from, kTagRows);
   if (message.size == 1 && message.data[0] == 0) return OtherRankFailed();
   if (message.size == 0 || message.data[0] != 1) messenger_.Die(messenger_.Damaged(from));
-  Result<vm::Shipment> rows = ReadShipment(message.view().substr(1), types, strings);
+  Result<vm::Shipment> rows = ReadShipment(message.view().substr(1), types, strings, pool_);
   // Its sender, who knows of no error, may wait for more of its rows to be taken.
   if (!rows.ok()) messenger_.Die(messenger_.Damaged(from));
   return rows;

@@ -23,6 +23,8 @@ class MpiExchange final : public vm::Exchange {
 
   /// A program starts. `cancel` may be nullptr. Every wait watches it, and it stops the other ranks, too.
   void Begin(uint64_t number, const ExchangeLimits& limits, const std::atomic<bool>* cancel);
+  /// Until End, these threads pack and unpack rows. They are idle when rows are sent or received.
+  void UsePool(ThreadPool* pool) { pool_ = pool; }
   void End();
 
   int rank() const override { return messenger_.rank(); }
@@ -56,6 +58,7 @@ class MpiExchange final : public vm::Exchange {
   uint64_t number_ = 0;
   ExchangeLimits limits_;
   const std::atomic<bool>* cancel_ = nullptr;
+  ThreadPool* pool_ = nullptr;
   uint64_t latest_stop_ = 0;  ///< the greatest number of a program that another rank has stopped
   bool stop_sent_ = false;
   Status agreed_;  ///< the error that all ranks have agreed on; then the program is over, and it is not sent again

@@ -1,7 +1,7 @@
 // Messages as bytes: one field after another. Every length is checked when they are read. Private to mpi/.
 //
 // A message's fields are described once, as `template <class A> void Fields(A& a, M& message)`, which calls a.Number,
-// a.Text, a.Vector or List for each of them. A WireWriter appends them to bytes, a WireReader sets them from bytes, so
+// a.Text, a.Vector, a.Packed or List for each of them. A WireWriter appends them to bytes, a WireReader sets them from bytes, so
 // the two cannot disagree. messages.h has the messages; PROTOCOL.md lists them.
 //
 // Start at: WriteMessage, ReadMessage. Plain data; no MPI.
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "mpi/packed_numbers.h"
 #include "vm/string_pool.h"
 #include "vm/vm.h"
 
@@ -22,8 +23,9 @@ namespace tessera {
 class WireWriter {
  public:
   static constexpr bool kReads = false;
-  /// `framed`: for Messenger::Send, which puts the size in front.
-  explicit WireWriter(bool framed = false) : bytes_(framed ? sizeof(uint64_t) : 0, 0), framed_(framed) {}
+  /// `framed`: for Messenger::Send, which puts the size in front. `pool`: for what is long; or nullptr.
+  explicit WireWriter(bool framed = false, ThreadPool* pool = nullptr)
+      : bytes_(framed ? sizeof(uint64_t) : 0, 0), framed_(framed), pool_(pool) {}
 
   /// A number, an enumerator or a struct of them, as it lies in memory.
   template <class T>
@@ -41,6 +43,19 @@ class WireWriter {
     static_assert(std::is_trivially_copyable_v<T>);
     Number<uint64_t>(v.size());
     bytes_.append(reinterpret_cast<const char*>(v.data()), v.size() * sizeof(T));
+  }
+  /// The same, packed. `null`: of numbers that need not arrive; or empty.
+  template <class T>
+  void Packed(const std::vector<T>& v, const std::vector<uint8_t>& null) {
+    const std::span<const T> values(v);
+    const std::span<const uint8_t> left_out(null.data(), null.size() == v.size() ? v.size() : 0);
+    const NumberPacking packing = PackingOf(values, left_out, pool_);
+    Number<uint64_t>(v.size());
+    Number(packing.least);
+    Number(packing.width);
+    const size_t at = bytes_.size();
+    bytes_.resize(at + v.size() * packing.width);
+    PackNumbers(values, left_out, packing, bytes_.data() + at, pool_);
   }
   /// The count of a list whose items follow.
   template <class T>
@@ -60,13 +75,14 @@ class WireWriter {
  private:
   std::string bytes_;
   const bool framed_;
+  ThreadPool* const pool_;
 };
 
 /// After the first overrun, or field that is not as required, everything reads as zero and failed() stays true.
 class WireReader {
  public:
   static constexpr bool kReads = true;
-  explicit WireReader(std::string_view bytes) : rest_(bytes) {}
+  explicit WireReader(std::string_view bytes, ThreadPool* pool = nullptr) : rest_(bytes), pool_(pool) {}
 
   template <class T>
   void Number(T& v) {
@@ -105,6 +121,19 @@ class WireReader {
     if (n > 0) memcpy(v.data(), rest_.data(), n * sizeof(T));
     rest_.remove_prefix(n * sizeof(T));
   }
+  template <class T>
+  void Packed(std::vector<T>& v, const std::vector<uint8_t>&) {
+    v.clear();
+    uint64_t n = 0;
+    NumberPacking packing;
+    Number(n);
+    Number(packing.least);
+    Number(packing.width);
+    if (!IsWidth(packing.width) || n > rest_.size() / packing.width) return Fail();
+    v.resize(n);
+    UnpackNumbers(rest_.data(), packing, std::span<T>(v), pool_);
+    rest_.remove_prefix(n * packing.width);
+  }
   /// Sizes the list for its items, which follow and take at least `least` bytes each: a count that does not fit the
   /// rest of the message is an error, and nothing is allocated for it.
   template <class T>
@@ -134,6 +163,7 @@ class WireReader {
 
   std::string_view rest_;
   bool failed_ = false;
+  ThreadPool* const pool_;
 };
 
 /// Appends the message's fields. (Fields takes a message that a reader may set; a writer does not change it.)

@@ -447,6 +447,7 @@ int GridOf(const Program& program, const Section& section) {
 Executor::Executor(int threads) : impl_(std::make_unique<Impl>(threads)) {}
 Executor::~Executor() = default;
 int Executor::threads() const { return impl_->pool.threads(); }
+ThreadPool* Executor::pool() { return &impl_->pool; }
 
 Status Executor::Run(const Program& program, const Snapshot& snapshot, const RunOptions& options,
                      const RowConsumer& consume, RunStatistics* statistics) {

@@ -368,6 +368,8 @@ class Executor {
   Status Run(const Program& program, const Snapshot& snapshot, const RunOptions& options, const RowConsumer& consume,
              RunStatistics* statistics);
   int threads() const;
+  /// The workers. They are idle while the calling thread waits for other ranks.
+  ThreadPool* pool();
 
  private:
   class Impl;
