@@ -12,9 +12,9 @@
 
 #include "base/status.h"
 #include "kernels/memory/gpu_device.h"
-#include "kernels/ranks/pack_rows.h"
 #include "kernels/ranks/rank_links.h"
 #include "kernels/rows/device_rows.h"
+#include "kernels/rows/pack_rows.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {

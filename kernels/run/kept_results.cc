@@ -6,6 +6,13 @@
 #include "kernels/join/table_layout.h"
 
 namespace tessera::kernels {
+namespace {
+
+/// Fewer rows are read in less time than it takes to pack them; and rows that become at least this part smaller are packed.
+constexpr uint64_t kPackedFrom = 2048;
+constexpr double kPackedShare = 0.75;
+
+}  // namespace
 
 Status KeptResults::Keep(int section, const std::vector<SqlType>& columns, DeviceRows* rows) {
   std::vector<ColumnSummary> summaries(std::min<size_t>(columns.size(), kMaxSummaries));
@@ -21,26 +28,48 @@ Status KeptResults::Keep(int section, const std::vector<SqlType>& columns, Devic
     TESSERA_TRY(rows->ClearPadding(gpu_.stream));
     CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
   }
+  results_.erase(section);
   Kept& kept = results_[section];
   swap(kept.rows, *rows);
   kept.source = {kept.rows.rows(), ShapesOf(kept.rows, columns, summaries.data()), kept.rows.columns()};
+  if (kept.source.rows < kPackedFrom) return Status::Ok();
+  const PackedRows packed(columns, summaries, kept.source.rows);
+  if (static_cast<double>(packed.bytes()) > static_cast<double>(kept.rows.bytes()) * kPackedShare ||
+      !kept.packed.TryAllocate(&gpu_, packed.bytes()))
+    return Status::Ok();
+  CUDA_TRY(StartPack(packed, kept.source.at, 0, kept.packed.As<void>(), gpu_.stream));
+  kept.source.packed_at = kept.packed.As<uint8_t>();
+  kept.source.packed = packed;
+  DeviceRows none;
+  swap(kept.rows, none);
+  return Status::Ok();
+}
+
+Status KeptResults::CopyTo(const Kept& kept, const std::vector<SqlType>& columns, uint64_t first, DeviceRows* rows) {
+  if (kept.source.packed_at != nullptr) {
+    CUDA_TRY(StartUnpack(kept.source.packed, kept.source.packed_at, rows->columns(), first, gpu_.stream));
+    return Status::Ok();
+  }
+  return CopyRows(kept.rows, columns, first, rows);
+}
+
+Status KeptResults::CopyRows(const DeviceRows& from, const std::vector<SqlType>& columns, uint64_t first,
+                             DeviceRows* rows) {
+  const auto nulls = static_cast<uint32_t>(columns.size());
+  const RowColumns to = rows->columns();
+  CUDA_TRY(StartGather(from.columns(), {to.low + first, to.null + first, to.capacity},
+                       nulls + static_cast<uint32_t>(CountWide(columns)), nulls, nullptr,
+                       static_cast<uint32_t>(from.rows()), gpu_.stream));
   return Status::Ok();
 }
 
 tessera::Result<bool> KeptResults::PutBefore(int before, const std::vector<SqlType>& columns, DeviceRows* rows) {
-  const DeviceRows& first = results_.at(before).rows;
-  const uint64_t count = first.rows() + rows->rows();
+  const Kept& first = results_.at(before);
+  const uint64_t count = first.source.rows + rows->rows();
   DeviceRows all;
   if (count > kMostKeptRows || !all.TryAllocate(&gpu_, columns, count)) return false;
-  const auto all_columns = static_cast<uint32_t>(columns.size() + CountWide(columns));
-  const auto nulls = static_cast<uint32_t>(columns.size());
-  uint64_t at = 0;
-  for (const DeviceRows* from : {&first, static_cast<const DeviceRows*>(rows)}) {
-    const RowColumns to = all.columns();
-    CUDA_TRY(StartGather(from->columns(), {to.low + at, to.null + at, to.capacity}, all_columns, nulls, nullptr,
-                         static_cast<uint32_t>(from->rows()), gpu_.stream));
-    at += from->rows();
-  }
+  TESSERA_TRY(CopyTo(first, columns, 0, &all));
+  TESSERA_TRY(CopyRows(*rows, columns, first.source.rows, &all));
   all.set_rows(count);
   swap(all, *rows);
   Drop(before);
@@ -54,8 +83,12 @@ Status KeptResults::Put(int section, const std::vector<SqlType>& columns, const 
 }
 
 tessera::Result<vm::RowSet> KeptResults::Fetch(int section, const std::vector<SqlType>& columns) {
-  const DeviceRows& rows = results_.at(section).rows;
-  return DownloadRows(&gpu_, columns, rows, rows.rows());
+  const Kept& kept = results_.at(section);
+  if (kept.source.packed_at == nullptr) return DownloadRows(&gpu_, columns, kept.rows, kept.rows.rows());
+  DeviceRows rows;
+  TESSERA_TRY(rows.Allocate(&gpu_, columns, kept.source.rows));
+  TESSERA_TRY(CopyTo(kept, columns, 0, &rows));
+  return DownloadRows(&gpu_, columns, rows, kept.source.rows);
 }
 
 }  // namespace tessera::kernels

@@ -11,6 +11,7 @@
 #include "kernels/memory/gpu_device.h"
 #include "kernels/plan/join_shape.h"
 #include "kernels/rows/device_rows.h"
+#include "kernels/rows/pack_rows.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {
@@ -27,8 +28,12 @@ struct RowSource {
   uint64_t rows = 0;
   std::vector<PayloadShape> columns;
   RowColumns at = {};
+  /// Where they are packed, their memory; nullptr: the columns are at the addresses in `columns`.
+  const uint8_t* packed_at = nullptr;
+  PackedRows packed = {};
 };
 
+/// Keeps them as stored tablets are: encoded, with the least and the greatest value of each column.
 class KeptResults {
  public:
   explicit KeptResults(GpuDevice* gpu) : gpu_(*gpu) {}
@@ -50,8 +55,12 @@ class KeptResults {
  private:
   struct Kept {
     DeviceRows rows;
+    RunBuffer packed;  ///< instead of `rows`
     RowSource source;
   };
+  /// Puts the rows of `kept` in the place of *rows, from row `first` on.
+  Status CopyTo(const Kept& kept, const std::vector<SqlType>& columns, uint64_t first, DeviceRows* rows);
+  Status CopyRows(const DeviceRows& from, const std::vector<SqlType>& columns, uint64_t first, DeviceRows* rows);
 
   GpuDevice& gpu_;
   std::map<int, Kept> results_;  ///< by section

@@ -77,6 +77,8 @@ class TabletFeed {
   size_t tablets() const { return rows_ != nullptr ? 1 : context_.table->tablets.size(); }
   /// Collects rows_.
   void CollectRows(TabletBatch* batch);
+  /// Lets a slot read a column of packed rows. Returns where its upper halves are, if it is wide.
+  const int64_t* ReadPacked(size_t column, Chunk* chunk, vm::SlotEncoding* b) const;
   /// Finds out which streams of the slots' chunks the section reads in this tablet, for Upload. Returns their bytes.
   uint64_t FindNeeds(const vm::TabletEncoding& encoded);
   Status Upload(size_t at, TabletBatch* batch);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/ranks/pack_rows.h"
+#include "kernels/rows/pack_rows.h"
 
 namespace tessera::kernels {
 namespace {
@@ -47,8 +47,9 @@ __global__ void Pack(const __grid_constant__ Columns all, const __grid_constant_
   if (c.width == 4) PackColumn<uint32_t>(c, values, null, rows, to + c.at);
   if (c.width == 8) PackColumn<uint64_t>(c, values, null, rows, to + c.at);
   if (!c.has_null_bytes) return;
-  for (uint64_t i = blockIdx.x * kBlock + threadIdx.x; i < rows; i += uint64_t{gridDim.x} * kBlock)
-    to[c.null_at + i] = null[i];
+  const uint64_t end = (rows + kPaddedRows - 1) / kPaddedRows * kPaddedRows;
+  for (uint64_t i = blockIdx.x * kBlock + threadIdx.x; i < end; i += uint64_t{gridDim.x} * kBlock)
+    to[c.null_at + i] = i < rows ? null[i] : 0;
 }
 
 __global__ void Unpack(const __grid_constant__ Columns all, const uint8_t* from, const __grid_constant__ RowColumns to,
@@ -113,6 +114,7 @@ PackedRows::PackedRows(const std::vector<SqlType>& columns, std::span<const Colu
     }
     p.at = Take(p.width);
     if (p.has_null_bytes) p.null_at = Take(1);
+    places_.push_back(columns_.size());
     columns_.push_back(p);
     if (!IsWide(columns[c])) continue;
     PackedColumn upper;
@@ -126,7 +128,7 @@ PackedRows::PackedRows(const std::vector<SqlType>& columns, std::span<const Colu
 
 uint64_t PackedRows::Take(uint64_t width) {
   const uint64_t at = bytes_;
-  bytes_ += (width * rows_ + 15) / 16 * 16;
+  bytes_ += (rows_ + kPaddedRows - 1) / kPaddedRows * kPaddedRows * width;
   return at;
 }
 

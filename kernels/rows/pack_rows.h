@@ -1,6 +1,5 @@
-// Rows packed for their way between devices: each column less its least value, in 1, 2, 4 or 8 bytes, and a NULL as the
-// code behind the greatest one. Sender and receiver know the ranges of the columns, so nothing but codes travels.
-// Private to kernels/.
+// Rows packed as columns of stored tablets are, to be kept or to go to another device: each column less its least value,
+// in 1, 2, 4 or 8 bytes, and a NULL as the code behind the greatest one. Private to kernels/.
 //
 // Start at: PackedRows, StartPack.
 #pragma once
@@ -33,20 +32,26 @@ struct PackedColumn {
 /// the first kMaxSummaries columns.
 class PackedRows {
  public:
+  PackedRows() = default;
   PackedRows(const std::vector<SqlType>& columns, std::span<const ColumnSummary> summaries, uint64_t rows);
   uint64_t rows() const { return rows_; }
   uint64_t bytes() const { return bytes_; }
   const std::vector<PackedColumn>& columns() const { return columns_; }
+  /// A column of the rows; the upper halves of a wide one are the next of columns().
+  const PackedColumn& column(size_t number) const { return columns_[places_[number]]; }
 
  private:
   /// A place behind those that are taken.
   uint64_t Take(uint64_t width);
 
   std::vector<PackedColumn> columns_;
+  std::vector<size_t> places_;  ///< in columns_, of each column that is not of upper halves
   uint64_t rows_ = 0, bytes_ = 0;
 };
 
-/// Packs rows [first, first + packed.rows()) to `to`, or unpacks them from `from`. Addresses are multiples of 16.
+/// Packs rows [first, first + packed.rows()) to `to`, or unpacks them from `from`. Addresses are multiples of 16. Kernels may
+/// read codes behind the last row, up to a multiple of kPaddedRows: they are 0.
+inline constexpr uint64_t kPaddedRows = 16;
 cudaError_t StartPack(const PackedRows& packed, const RowColumns& rows, uint64_t first, void* to, cudaStream_t stream);
 cudaError_t StartUnpack(const PackedRows& packed, const void* from, const RowColumns& rows, uint64_t first,
                         cudaStream_t stream);
