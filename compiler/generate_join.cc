@@ -180,7 +180,8 @@ Status BlockGenerator::FillTable(const JoinStep& j) {
     const Expr& e = *j.build_order;
     order = keys + (e.kind == Expr::Kind::kColumn ? payload.at({e.relation, e.column}) : FindSame(computed, e));
   }
-  program_->joins.push_back({j.unique, static_cast<int32_t>(program_->sections.size()) - 1, j.strategy, order});
+  program_->joins.push_back(
+      {j.unique, static_cast<int32_t>(program_->sections.size()) - 1, j.strategy, order, j.selective});
   join_of_[&j] = join;
   return Status::Ok();
 }

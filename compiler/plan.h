@@ -35,9 +35,10 @@ struct JoinStep {
   size_t stored = 0;
   /// The side is what the pipeline of its relation stores, so that `joins` are not made again.
   bool of_stored = false;
-  bool filtered = false;  ///< the build side is filtered, so that its keys may span less than the probing column
-  double side_rows = 0;   ///< estimate of the rows of the join table
-  double rows = 0;        ///< estimate after this join
+  bool selective = false;  ///< most rows that look into the side are expected to find nothing
+  bool filtered = false;   ///< the build side is filtered, so that its keys may span less than the probing column
+  double side_rows = 0;    ///< estimate of the rows of the join table
+  double rows = 0;         ///< estimate after this join
 };
 
 /// Whether rows only go on or not, so that the side gives them no columns.

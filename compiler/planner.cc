@@ -16,6 +16,18 @@ namespace {
 /// How many turns a recursion is expected to take.
 constexpr double kTurns = 10;
 
+/// A join leaves less than this of the rows that look into its side, if these are worth a Bloom filter.
+constexpr double kSelective = 0.4;
+
+/// Sets JoinStep::selective of joins to a driver of so many rows, and of those of their sides.
+void MarkSelective(const std::vector<double>& relation_rows, double rows, std::vector<JoinStep>* joins) {
+  for (JoinStep& j : *joins) {
+    j.selective = (j.kind == JoinKind::kInner || j.kind == JoinKind::kSemi) && j.rows < rows * kSelective;
+    rows = j.rows;
+    MarkSelective(relation_rows, relation_rows[static_cast<size_t>(j.relation)], &j.joins);
+  }
+}
+
 class Planner {
  public:
   explicit Planner(const PlanOptions& options) : options_(options) {}
@@ -27,6 +39,7 @@ class Planner {
       if (q.relations[r].query != nullptr) derived[r] = OrderShared(*q.relations[r].query);
     }
     Plan plan = OrderJoins(q, options_, derived);
+    if (plan.driver >= 0) MarkSelective(plan.rows, plan.rows[static_cast<size_t>(plan.driver)], &plan.joins);
     plan.made_rows = EstimateMade(q, plan.joined_rows);
     plan.result_rows = plan.made_rows;
     if (KeysAreConditions(options_)) {  // a block's rows do not depend on how its joins find pairs

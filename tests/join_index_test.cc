@@ -71,7 +71,8 @@ void Check(const std::vector<Key>& keys, size_t width, bool direct, const std::v
   ThreadPool pool(3);
   for (ThreadPool* const threads : {static_cast<ThreadPool*>(nullptr), &pool}) {
     JoinIndex index;
-    ASSERT_TRUE(index.Finish(RowsWithKeys(keys, width), static_cast<int>(width), false, threads).ok());
+    const bool selective = threads != nullptr;
+    ASSERT_TRUE(index.Finish(RowsWithKeys(keys, width), static_cast<int>(width), false, selective, threads).ok());
     ASSERT_EQ(index.direct(), direct);
     const std::vector<uint32_t> first = FirstRows(index, sought);
     for (size_t i = 0; i < sought.size(); ++i) {
@@ -90,7 +91,8 @@ void CheckKeys(const std::vector<Key>& keys, size_t width, bool direct, std::vec
   ThreadPool pool(3);
   for (ThreadPool* const threads : {static_cast<ThreadPool*>(nullptr), &pool}) {
     JoinIndex index;
-    ASSERT_TRUE(index.Finish(RowsWithKeys(keys, width), static_cast<int>(width), true, threads).ok());
+    const bool selective = threads == nullptr;
+    ASSERT_TRUE(index.Finish(RowsWithKeys(keys, width), static_cast<int>(width), true, selective, threads).ok());
     ASSERT_EQ(index.direct(), direct);
     ASSERT_EQ(index.has_rows(), !direct || keys.empty());
     const std::vector<uint32_t> first = FirstRows(index, sought);
@@ -142,6 +144,28 @@ TEST(JoinIndex, HashedKeys) {
     Check(two, 2, false, {{0, 12}, {300, 0}, {-1, -1}});
     CheckKeys(two, 2, false, {{0, 12}, {300, 0}, {-1, -1}});
     Check(once, 2, false, {{0, 0}, {static_cast<int64_t>(n), -1}});
+  }
+}
+
+TEST(JoinIndex, BloomFilterHasAllKeysAndFewOthers) {
+  constexpr size_t kRows = 200000;
+  std::vector<Key> keys;
+  for (size_t r = 0; r < kRows; ++r) keys.push_back({static_cast<int64_t>(Mix(r)), static_cast<int64_t>(r % 3)});
+  ThreadPool pool(3);
+  for (ThreadPool* const threads : {static_cast<ThreadPool*>(nullptr), &pool}) {
+    JoinIndex index, without, small;
+    ASSERT_TRUE(index.Finish(RowsWithKeys(keys, 2), 2, false, true, threads).ok());
+    ASSERT_TRUE(index.has_bloom());
+    for (const Key& key : keys) ASSERT_TRUE(index.MayHave(HashOf(key)));
+    size_t passed = 0;
+    for (size_t r = kRows; r < 2 * kRows; ++r)
+      passed += index.MayHave(HashOf({static_cast<int64_t>(Mix(r)), static_cast<int64_t>(r % 3)}));
+    EXPECT_LT(passed, kRows / 25);
+    EXPECT_EQ(FirstRows(index, {keys[7], {1, 9}}), (std::vector<uint32_t>{7, kNoRow}));
+    ASSERT_TRUE(without.Finish(RowsWithKeys(keys, 2), 2, false, false, threads).ok());
+    EXPECT_FALSE(without.has_bloom());
+    ASSERT_TRUE(small.Finish(RowsWithKeys({keys.begin(), keys.begin() + 1000}, 2), 2, false, true, threads).ok());
+    EXPECT_FALSE(small.has_bloom());
   }
 }
 

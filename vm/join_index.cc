@@ -23,6 +23,8 @@ constexpr size_t kMostParts = 256;
 /// Key values for each row, up to which an array of 4 bytes for each is not much larger than a hash table of the same
 /// rows, and bits are no larger. Or so many in all: small arrays.
 constexpr uint64_t kHeadsPerRow = 8, kBitsPerRow = 128, kSmallHeads = 1 << 22, kSmallBits = 1 << 26;
+/// A hash table of so many slots, 1 MB, has a Bloom filter, with a word of 64 bits for three to six rows.
+constexpr size_t kBloomSlots = 1 << 18, kBloomRows = 6;
 
 }  // namespace
 
@@ -60,6 +62,24 @@ class JoinIndex::Filling {
         bits |= uint64_t{1} << (at % 64);
       }
       flush();
+      return Status::Ok();
+    });
+  }
+
+  /// The bits of each row's hash. Each thread goes over all rows and sets the bits in its part of the words: threads that
+  /// set them in all words, by atomic operations, take five times as long.
+  template <class Hash>
+  Status FillBloom(Hash hash) {
+    index_.bloom_.resize(std::bit_ceil(n_ / kBloomRows + 1));
+    const size_t words = index_.bloom_.size(), parts = n_ < kSharedRows ? 1 : Workers(pool_);
+    return ForEach(pool_, parts, [&](size_t p) {
+      const size_t first = words * p / parts, count = words * (p + 1) / parts - first;
+      for (size_t row = 0; row < n_; ++row) {
+        ThrowIfInterrupted(row);
+        const uint64_t h = hash(row);
+        const size_t at = index_.BloomWord(h) - first;
+        if (at < count) index_.bloom_[first + at] |= BloomBits(h);
+      }
       return Status::Ok();
     });
   }
@@ -215,7 +235,7 @@ bool JoinIndex::OnlyKeysMatter(const Program& program, int join) {
   });
 }
 
-Status JoinIndex::Finish(RowSet rows, int keys, bool only_keys, ThreadPool* pool) {
+Status JoinIndex::Finish(RowSet rows, int keys, bool only_keys, bool selective, ThreadPool* pool) {
   const MemoryPurpose purpose("a join table");
   TESSERA_TRY(CheckRows(rows));
   rows_ = std::move(rows);
@@ -246,11 +266,13 @@ Status JoinIndex::Finish(RowSet rows, int keys, bool only_keys, ThreadPool* pool
     if (has_heads) return filling.Run(span + 1, [=](size_t row) { return static_cast<uint64_t>(key[row]) - low; });
   }
   const size_t slots = std::bit_ceil(std::max<size_t>(16, 2 * n));
-  return filling.Run(slots, [&](size_t row) {
+  const auto hash_of = [&](size_t row) {
     uint64_t hash = kHashSeed;
     for (const int64_t* words : word_columns_) hash = HashWord(hash, words[row]);
-    return hash & (slots - 1);
-  });
+    return hash;
+  };
+  if (selective && slots >= kBloomSlots) TESSERA_TRY(filling.FillBloom(hash_of));
+  return filling.Run(slots, [&](size_t row) { return hash_of(row) & (slots - 1); });
 }
 
 }  // namespace tessera::vm

@@ -2,7 +2,8 @@
 //
 // One integer or text key whose values lie close together addresses its rows directly (slot: key - least key); other
 // keys are hashed, with linear probing. Rows with the same key form a chain in the order of rows. A set of bits says which
-// keys are there, unless they lie too far apart. Where nothing else matters, as in IN and EXISTS, no row is found.
+// keys are there, unless they lie too far apart; then a Bloom filter says which are not, if the table is large (B. H.
+// Bloom, CACM 1970). Where nothing else matters, as in IN and EXISTS, no row is found.
 // REQUIRES: Finish before any probe; then it is read-only.
 #pragma once
 
@@ -24,9 +25,9 @@ class JoinIndex {
   /// Errors: kResource, more rows than an index can hold.
   static Status CheckRows(const RowSet& rows);
   /// Indexes `rows`, whose first `keys` columns are the keys (none NULL), with the threads of `pool`, which may be
-  /// nullptr. Without keys there is nothing to index. `only_keys`: it only matters whether a key is there. Errors: as
-  /// CheckRows; out of memory.
-  Status Finish(RowSet rows, int keys, bool only_keys, ThreadPool* pool);
+  /// nullptr. Without keys there is nothing to index. `only_keys`: it only matters whether a key is there. `selective`: as
+  /// in JoinSpec. Errors: as CheckRows; out of memory.
+  Status Finish(RowSet rows, int keys, bool only_keys, bool selective, ThreadPool* pool);
   /// Whether the program's sections only ask whether a key is in the join table: it has no columns but keys, and none
   /// goes over a key's rows.
   static bool OnlyKeysMatter(const Program& program, int join);
@@ -71,6 +72,13 @@ class JoinIndex {
       found(i, FirstHashed(words + i * width, hashes[i]));
     }
   }
+  /// Whether there is a Bloom filter: a hash table outgrows the caches near a core, and the filter is a tenth of it.
+  bool has_bloom() const { return !bloom_.empty(); }
+  /// False: no row has a key with this hash of its words. REQUIRES: has_bloom().
+  bool MayHave(uint64_t hash) const {
+    const uint64_t bits = BloomBits(hash);
+    return (bloom_[BloomWord(hash)] & bits) == bits;
+  }
   /// The next row with the same key, or kNoRow.
   uint32_t After(uint32_t row) const { return row < next_.size() ? next_[row] : kNoRow; }
   /// Number of words in a key: a wide column gives two.
@@ -80,6 +88,12 @@ class JoinIndex {
   class Filling;
   /// Keys that are looked up at a time, in each of the two steps: about as many as a core has reads under way.
   static constexpr size_t kAhead = 12;
+
+  /// All bits of a key are in one word, so that a test is one access.
+  static uint64_t BloomBits(uint64_t hash) {
+    return uint64_t{1} << (hash >> 14 & 63) | uint64_t{1} << (hash >> 20 & 63) | uint64_t{1} << (hash >> 26 & 63);
+  }
+  size_t BloomWord(uint64_t hash) const { return hash >> 32 & (bloom_.size() - 1); }
 
   void PrefetchKey(uint32_t row) const {
     if (row == kNoRow) return;
@@ -98,6 +112,7 @@ class JoinIndex {
   std::vector<const int64_t*> word_columns_;
   UninitializedVector<uint32_t> heads_;  // direct: by key - least key; hashed: slots, a power of two, at most half full
   std::vector<uint64_t> present_;        // direct and sparse: one bit by key - least key
+  std::vector<uint64_t> bloom_;          // hashed: a power of two
   std::vector<uint32_t> next_;           // empty if every key is unique
   bool direct_ = false;
   uint64_t direct_size_ = 0;  // direct: how many key values there are from the least to the greatest

@@ -216,6 +216,7 @@ void Fields(A& a, JoinSpec& j) {
   a.Number(j.section);
   a.Number(j.strategy);
   a.Number(j.order);
+  a.Number(j.selective);
 }
 template <class A>
 void Fields(A& a, TableRef& t) {

@@ -205,6 +205,8 @@ struct JoinSpec {
   /// kGrid and kDp leave out the units for which column ranges show that no pair can reach the sink. -1: rows stay as
   /// they come.
   int32_t order = -1;
+  /// Most rows that probe it are expected to find nothing, so that it is worth a Bloom filter.
+  bool selective = false;
   friend bool operator==(const JoinSpec&, const JoinSpec&) = default;
 };
 

@@ -61,6 +61,7 @@ TileMachine::TileMachine(const Program& program, int section, const std::vector<
   masks_.resize(static_cast<size_t>(section_.masks));
   for (MaskRegister& m : masks_) m.rows.resize(kTileRows);
   cursors_.resize(program.joins.size());
+  bloom_uses_.resize(program.joins.size());
   crossed_.resize(program.joins.size());
   outer_.resize(program.joins.size());
   for (const Instruction& in : section_.code) {

@@ -427,6 +427,13 @@ class TileMachine {
   std::vector<Register> registers_;
   std::vector<MaskRegister> masks_;
   std::vector<std::vector<uint32_t>> cursors_;  // per join table of the program
+  /// Keys that were tested by a join table's Bloom filter, and how many of them may be there.
+  struct BloomUse {
+    uint64_t tested = 0, passed = 0;
+    /// Whether it leaves enough of them out, or that is not known yet.
+    bool Helps() const { return tested < 16 * kTileRows || passed < tested / 4 * 3; }
+  };
+  std::vector<BloomUse> bloom_uses_;  // per join table of the program
   /// A join table without keys. All rows of the tile are compared with the same row of it at a time, so they share one
   /// cursor, and each of its columns is one value for the tile (see bench/README.md).
   struct CrossedRows {

@@ -114,16 +114,32 @@ void TileMachine::DoProbe(const Instruction& in) {
   }
   const Section& builder = program_.sections[static_cast<size_t>(program_.joins[in.p1].section)];
   const auto words = static_cast<size_t>(join.words());
-  size_t n = 0;
+  size_t n = 0, tested = 0;
   many_keys_.resize(std::max(many_keys_.size(), kTileRows * words));
-  WithKeyWords(in, builder.columns, [&](int i, const int64_t* key, uint64_t nulls) {
-    cursor[i] = kNoRow;
-    uint64_t hash = kHashSeed;
-    for (size_t w = 0; w < words; ++w) hash = HashWord(hash, many_keys_[n * words + w] = key[w]);
-    many_hashes_[n] = hash;
-    many_rows_[n] = static_cast<uint16_t>(i);
-    n += nulls == 0 ? 1 : 0;
-  });
+  const auto collect = [&]<bool kFiltered>() {
+    WithKeyWords(in, builder.columns, [&](int i, const int64_t* key, uint64_t nulls) {
+      cursor[i] = kNoRow;
+      uint64_t hash = kHashSeed;
+      for (size_t w = 0; w < words; ++w) hash = HashWord(hash, many_keys_[n * words + w] = key[w]);
+      many_hashes_[n] = hash;
+      many_rows_[n] = static_cast<uint16_t>(i);
+      const size_t valued = nulls == 0 ? 1 : 0;
+      tested += valued;
+      if constexpr (kFiltered) {
+        n += valued & (join.MayHave(hash) ? 1 : 0);
+      } else {
+        n += valued;
+      }
+    });
+  };
+  BloomUse& use = bloom_uses_[in.p1];
+  if (join.has_bloom() && use.Helps()) {
+    collect.template operator()<true>();
+    use.tested += tested;
+    use.passed += n;
+  } else {
+    collect.template operator()<false>();
+  }
   join.FindHashed(many_keys_.data(), many_hashes_, n, [&](size_t k, uint32_t row) { cursor[many_rows_[k]] = row; });
   Keep([&](int i) { return (mask_[i] != 0) & (cursor[i] != kNoRow); });
 }

@@ -28,7 +28,8 @@ class HostJoins {
   /// Indexes the rows of a join table, whose first `keys` columns are the keys. Errors: kResource, too many rows.
   Status Add(int join, RowSet rows, int keys) {
     auto index = std::make_unique<JoinIndex>();
-    TESSERA_TRY(index->Finish(std::move(rows), keys, JoinIndex::OnlyKeysMatter(program_, join), pool_));
+    TESSERA_TRY(index->Finish(std::move(rows), keys, JoinIndex::OnlyKeysMatter(program_, join),
+                              program_.joins[static_cast<size_t>(join)].selective, pool_));
     key_ranges_[static_cast<size_t>(join)] = index->key_range();
     indexes_[static_cast<size_t>(join)] = std::move(index);
     return Status::Ok();
