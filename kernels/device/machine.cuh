@@ -106,6 +106,11 @@ struct Machine {
   static __device__ __forceinline__ T* RegisterValues(uint8_t* r, uint32_t thread) {
     return reinterpret_cast<T*>(r + kThreads * 4) + thread;
   }
+  /// The words of row i in a register, wide or not.
+  __device__ __forceinline__ const uint64_t* RegisterWords(uint8_t* r, uint32_t register_at, uint32_t i) const {
+    const uint32_t shift = (register_at & kWideRegister) != 0 ? 4 : 3;
+    return reinterpret_cast<const uint64_t*>(r + kThreads * 4 + ((i * kThreads + thread) << shift));
+  }
   __device__ __forceinline__ longlong2* Wide() const {
     return reinterpret_cast<longlong2*>(shared + launch.layout.wide) + thread;
   }
@@ -226,8 +231,7 @@ struct Machine {
   // ---- Probes of join tables: machine_probes.cuh --------------------------------------------------------------------
 
   __device__ uint32_t JoinNumbers(const DeviceInstruction& in, const JoinRecord& join, OperandRows<R>& b) const;
-  __device__ uint32_t HashedNumbers(const DeviceInstruction& in, const JoinRecord& join, OperandRows<R>& b) const;
-  __device__ void DropOtherKeys(const DeviceInstruction& in, const JoinRecord& join, OperandRows<R>& b) const;
+  __device__ void DropOtherKeys(const DeviceInstruction& in, const JoinRecord& join);
   static __device__ uint32_t TestBloom(const JoinRecord& join, uint32_t wanted, const OperandRows<R>& b);
   template <class T>
   static __device__ void LookUpDirect(const void* values, uint32_t wanted, uint32_t (&at)[R]);

@@ -23,26 +23,31 @@ __device__ __forceinline__ uint32_t Machine<kVariant, R>::JoinNumbers(const Devi
                                                                       const JoinRecord& join, OperandRows<R>& b) const {
   uint32_t inside = 0;
   if constexpr (kFull) {
-    if (join.hashed != 0) return HashedNumbers(in, join, b);
-    if (join.keys > 1) {
+    if (join.keys > 1 || join.hashed != 0) {
+      inside = live;
 #pragma unroll 1
       for (uint32_t i = 0; i < R; ++i) {
-        uint64_t number = 0;
-        bool in_ranges = true;
+        uint64_t number = join.hashed != 0 ? static_cast<uint64_t>(join.low[0]) : 0;
 #pragma unroll 1
         for (uint32_t k = 0; k < join.keys; ++k) {
           const uint32_t register_at = reinterpret_cast<const uint32_t*>(&in.low)[k];
           uint8_t* r = Register(register_at);
-          const uint64_t part = static_cast<uint64_t>(RegisterValues<int64_t>(r, thread)[i * kThreads]) -
-                                static_cast<uint64_t>(join.low[k]);
-          in_ranges &= part <= join.span[k] && (*RegisterNulls(r, thread) >> i & 1) == 0;
-          number += part * join.stride[k];
+          bool valued = (*RegisterNulls(r, thread) >> i & 1) == 0;
+          const uint64_t* words = RegisterWords(r, register_at, i);
+          if (join.hashed != 0) {
+            number = AddToKeyNumber(number, words[0]);
+            if ((register_at & kWideRegister) != 0) number = AddToKeyNumber(number, words[1]);
+          } else {
+            const uint64_t part = words[0] - static_cast<uint64_t>(join.low[k]);
+            valued &= part <= join.span[k];
+            number += part * join.stride[k];
+          }
+          if (!valued) inside &= ~(1u << i);
         }
         RotateBy<1>(b.v);
         b.v[R - 1] = static_cast<int64_t>(number);
-        inside |= static_cast<uint32_t>(in_ranges) << i;
       }
-      return inside & live;
+      return inside;
     }
   }
   const uint64_t low = static_cast<uint64_t>(join.low[0]), span = join.span[0];
@@ -55,59 +60,29 @@ __device__ __forceinline__ uint32_t Machine<kVariant, R>::JoinNumbers(const Devi
   return inside & live & ~b.null;
 }
 
-/// The same where the number is the hash of the keys.
+/// Drops the rows whose keys are others than those of the row that their cursors point at: the hash is the same by chance.
 template <Variant kVariant, uint32_t R>
-__device__ __forceinline__ uint32_t Machine<kVariant, R>::HashedNumbers(const DeviceInstruction& in,
-                                                                        const JoinRecord& join,
-                                                                        OperandRows<R>& b) const {
-  uint32_t valued = 0;
+__device__ __forceinline__ void Machine<kVariant, R>::DropOtherKeys(const DeviceInstruction& in,
+                                                                    const JoinRecord& join) {
+  uint32_t* cursors = Cursors(join);
 #pragma unroll 1
   for (uint32_t i = 0; i < R; ++i) {
-    uint64_t number = static_cast<uint64_t>(join.low[0]);
-    bool has_null = false;
+    const uint32_t row = cursors[RowOf(i)];
+    if (row >= join.rows) continue;
+    uint32_t wide = 0;
+    bool same = true;
 #pragma unroll 1
     for (uint32_t k = 0; k < join.keys; ++k) {
       const uint32_t register_at = reinterpret_cast<const uint32_t*>(&in.low)[k];
-      uint8_t* r = Register(register_at);
-      has_null |= (*RegisterNulls(r, thread) >> i & 1) != 0;
-      if ((register_at & kWideRegister) != 0) {
-        const longlong2 v = RegisterValues<longlong2>(r, thread)[i * kThreads];
-        number = AddToKeyNumber(AddToKeyNumber(number, static_cast<uint64_t>(v.x)), static_cast<uint64_t>(v.y));
-      } else {
-        number = AddToKeyNumber(number, static_cast<uint64_t>(RegisterValues<int64_t>(r, thread)[i * kThreads]));
-      }
+      const uint64_t* words = RegisterWords(Register(register_at), register_at, i);
+      same &= static_cast<uint64_t>(__ldg(join.row_columns + k * join.row_capacity + row)) == words[0];
+      if ((register_at & kWideRegister) == 0) continue;
+      same &= static_cast<uint64_t>(__ldg(join.row_columns + (join.columns + wide++) * join.row_capacity + row)) ==
+              words[1];
     }
-    RotateBy<1>(b.v);
-    b.v[R - 1] = static_cast<int64_t>(number);
-    valued |= static_cast<uint32_t>(!has_null) << i;
-  }
-  return valued & live;
-}
-
-/// Replaces the values in b.v, which are 1 + numbers of rows of the table, by 0 where the row has other keys: its hash is
-/// the same by chance.
-template <Variant kVariant, uint32_t R>
-__device__ __forceinline__ void Machine<kVariant, R>::DropOtherKeys(const DeviceInstruction& in, const JoinRecord& join,
-                                                                    OperandRows<R>& b) const {
-#pragma unroll 1
-  for (uint32_t i = 0; i < R; ++i) {
-    const uint64_t value = static_cast<uint64_t>(b.v[0]);
-    bool same = value != 0;
-    uint32_t wide = 0;
-#pragma unroll 1
-    for (uint32_t k = 0; k < join.keys && same; ++k) {
-      const uint32_t register_at = reinterpret_cast<const uint32_t*>(&in.low)[k];
-      uint8_t* r = Register(register_at);
-      const int64_t low = __ldg(join.row_columns + k * join.row_capacity + (value - 1));
-      if ((register_at & kWideRegister) != 0) {
-        const longlong2 v = RegisterValues<longlong2>(r, thread)[i * kThreads];
-        same = v.x == low && v.y == __ldg(join.row_columns + (join.columns + wide++) * join.row_capacity + (value - 1));
-      } else {
-        same = RegisterValues<int64_t>(r, thread)[i * kThreads] == low;
-      }
-    }
-    RotateBy<1>(b.v);
-    b.v[R - 1] = same ? static_cast<int64_t>(value) : 0;
+    if (same) continue;
+    cursors[RowOf(i)] = kNowhere;
+    live &= ~(1u << i);
   }
 }
 
@@ -320,7 +295,6 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoProbe(const DeviceInstru
   if constexpr (kFull) {
     if (join.probe == ProbeKind::kHash64) {
       LookUpHashed<uint4>(join, found, b);
-      if (join.hashed != 0) DropOtherKeys(in, join, b);
       hashed = true;
     }
   }
@@ -329,6 +303,9 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoProbe(const DeviceInstru
   for (uint32_t i = 0; i < R; ++i) at[i] = static_cast<uint32_t>(b.v[i]);
   if (hashed) {
     SetCursors(join, at);
+    if constexpr (kFull) {
+      if (join.hashed != 0) DropOtherKeys(in, join);
+    }
   } else {
     ProbePlaces(join, found, at);
   }

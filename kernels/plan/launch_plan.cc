@@ -129,7 +129,7 @@ class LaunchPlanner {
     for (size_t j = 0; j < plan_.joins.size(); ++j) {
       if (joins_[j] == nullptr) continue;
       if (plan_.joins[j].shared_bits != kNowhere) plan_.joins[j].shared_bits = Take(plan_.joins[j].bits_bytes);
-      if (!lowered_.reads_cursors[j]) continue;
+      if (!lowered_.reads_cursors[j] && plan_.joins[j].hashed == 0) continue;  // (hashed keys are compared there)
       if (plan_.joins[j].probe == ProbeKind::kNestedLoop) {
         plan_.joins[j].cursors = Take(kThreads * sizeof(NestedLoopCursor));
         continue;
