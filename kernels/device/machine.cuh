@@ -232,7 +232,6 @@ struct Machine {
 
   __device__ uint32_t JoinNumbers(const DeviceInstruction& in, const JoinRecord& join, OperandRows<R>& b) const;
   __device__ void DropOtherKeys(const DeviceInstruction& in, const JoinRecord& join);
-  static __device__ uint32_t TestBloom(const JoinRecord& join, uint32_t wanted, const OperandRows<R>& b);
   template <class T>
   static __device__ void LookUpDirect(const void* values, uint32_t wanted, uint32_t (&at)[R]);
   __device__ void ProbePlaces(const JoinRecord& join, uint32_t found, uint32_t (&at)[R]);

@@ -179,22 +179,6 @@ __device__ __forceinline__ bool Machine<kVariant, R>::ProbeAtOnce(const Instruct
   return true;
 }
 
-/// The rows of `wanted` whose keys in b.v may be in a hash table, as its Bloom filter says.
-template <Variant kVariant, uint32_t R>
-__device__ __forceinline__ uint32_t Machine<kVariant, R>::TestBloom(const JoinRecord& join, uint32_t wanted,
-                                                                    const OperandRows<R>& b) {
-  uint32_t pass = 0;
-#pragma unroll
-  for (uint32_t i = 0; i < R; ++i) {
-    const uint64_t product = JoinProduct64(static_cast<uint64_t>(b.v[i]));
-    const uint32_t bits = BloomBits(product);
-    uint32_t word = 0;
-    if ((wanted >> i & 1) != 0) word = __ldg(join.bits + BloomWord(product, join.bloom_mask));
-    pass |= static_cast<uint32_t>((word & bits) == bits) << i;
-  }
-  return pass;
-}
-
 /// Looks for a key in one sector of a hashed table. Returns its value, 0 if it is not there; *ends: the search ends
 /// here.
 template <Variant kVariant, uint32_t R>
@@ -283,11 +267,8 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoProbe(const DeviceInstru
     }
   }
   if constexpr (IsPairs(kVariant)) return;
-  uint32_t found = JoinNumbers(in, join, b);
+  const uint32_t found = JoinNumbers(in, join, b);
   bool hashed = false;
-  if constexpr (kFull) {
-    if (join.bloom_mask != 0) found = TestBloom(join, found, b);
-  }
   if constexpr (kJoins && !IsPairs(kVariant)) {
     hashed = join.probe == ProbeKind::kHash32;
     if (hashed) LookUpHashed<uint2>(join, found, b);

@@ -133,8 +133,7 @@ Result<TableLayout> DeviceJoins::MakeTable(const vm::Program& program, const Bui
   }
   const bool outer = HasOuterProbe(program, built.join), loop = HasLoop(program, built.join);
   const auto lay_out = [&] {
-    return LayOutTable(table.get(), builder, {info.unique, outer, loop, info.selective}, built.summaries,
-                       direct_bytes());
+    return LayOutTable(table.get(), builder, {info.unique, outer, loop}, built.summaries, direct_bytes());
   };
   TESSERA_ASSIGN(TableLayout layout, lay_out());
   TESSERA_ASSIGN(const bool by_slot, OrderRowsBySlots(&gpu_, builder, built.summaries, partitioning_, table.get()));

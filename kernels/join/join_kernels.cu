@@ -147,12 +147,7 @@ __global__ void BuildTables(const __grid_constant__ Several<JoinBuild> all) {
         value |= field << b.shift[p];
       }
     }
-    if (b.bloom_mask != 0) {
-      const uint64_t product = JoinProduct64(number);
-      atomicOr(b.bits + BloomWord(product, b.bloom_mask), BloomBits(product));
-    } else if (b.bits != nullptr) {
-      atomicOr(b.bits + (number >> 5), 1u << (number & 31));
-    }
+    if (b.bits != nullptr) atomicOr(b.bits + (number >> 5), 1u << (number & 31));
     uint32_t before = 0;
     switch (b.probe) {
       case ProbeKind::kDirect:

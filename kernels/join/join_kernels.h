@@ -54,7 +54,6 @@ struct JoinBuild {
   int64_t base[kMaxPackedPayload] = {};
   uint32_t shift[kMaxPackedPayload] = {};
   uint32_t null_field[kMaxPackedPayload] = {};
-  uint32_t bloom_mask = 0;
   uint32_t* bits = nullptr;  ///< cleared, as `values`; nullptr: the table has none
   void* values = nullptr;
   uint32_t* next = nullptr;  ///< nullptr: keys are unique

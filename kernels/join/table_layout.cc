@@ -15,9 +15,6 @@ constexpr uint64_t kSharedBitsBytes = 16 << 10;
 /// ... or if values lie so far apart that most probes end in the bitmap.
 constexpr uint64_t kSparseBytes = uint64_t{24} << 20;
 constexpr uint64_t kMostSlots = (uint64_t{1} << 32) - 256;
-/// A hash table of more bytes has a Bloom filter, if that has no more than so many bytes: the L2 cache holds the filter, but
-/// not the table. It has a word of 32 bits for two to three rows.
-constexpr uint64_t kBloomFrom = 16 << 20, kBloomBytes = 24 << 20, kBloomRows = 3;
 
 uint64_t RoundUp(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
@@ -138,7 +135,7 @@ uint64_t BitsBytes(const JoinRecord& record) {
 uint64_t MostBytes(uint64_t rows, uint64_t direct_bytes) { return std::max(direct_bytes, rows * kDirectBytesPerRow); }
 
 /// Chooses how slots are addressed: a bitmap alone, values by the number of the keys, or a hash table.
-Status ChooseSlots(bool bits_are_enough, bool selective, uint64_t value_width, uint64_t rows, uint64_t direct_bytes,
+Status ChooseSlots(bool bits_are_enough, uint64_t value_width, uint64_t rows, uint64_t direct_bytes,
                    TableLayout* layout) {
   JoinRecord& record = layout->table->shape.record;
   const bool few = record.last < kMostSlots;
@@ -163,11 +160,6 @@ Status ChooseSlots(bool bits_are_enough, bool selective, uint64_t value_width, u
     record.slot_mask = static_cast<uint32_t>(slots - 1);
     record.slot_shift = static_cast<uint32_t>((narrow ? 32 : 64) - std::countr_zero(slots));
     layout->values = slots * (narrow ? 8 : 16);
-    const uint64_t bloom_words = std::bit_ceil(rows / kBloomRows + 2);
-    if (selective && layout->values > kBloomFrom && 4 * bloom_words <= kBloomBytes) {
-      layout->bits = 4 * bloom_words;
-      layout->build.bloom_mask = record.bloom_mask = static_cast<uint32_t>(bloom_words - 1);
-    }
   }
   if (with_bits) {
     layout->bits = bits_bytes;
@@ -211,7 +203,7 @@ Result<TableLayout> LayOutTable(DeviceTable* table, const vm::Section& builder, 
   if (record.hashed != 0) layout.collided = sizeof(uint32_t);
   LayOutFields(shape, &layout.build);
   const uint64_t value_width = !shape.packed ? 4 : bits <= 8 ? 1 : bits <= 16 ? 2 : 4;
-  TESSERA_TRY(ChooseSlots(bits_are_enough, use.selective, value_width, n, direct_bytes, &layout));
+  TESSERA_TRY(ChooseSlots(bits_are_enough, value_width, n, direct_bytes, &layout));
   return layout;
 }
 

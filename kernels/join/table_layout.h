@@ -34,10 +34,9 @@ struct TableLayout {
 
 /// What the sections of a program ask of a join table.
 struct TableUse {
-  bool unique = false;     ///< no two rows have the same keys
-  bool outer = false;      ///< some section keeps rows without a match, which then point at no row
-  bool loop = false;       ///< some section goes over all rows that have a key
-  bool selective = false;  ///< vm::JoinSpec::selective
+  bool unique = false;  ///< no two rows have the same keys
+  bool outer = false;   ///< some section keeps rows without a match, which then point at no row
+  bool loop = false;    ///< some section goes over all rows that have a key
 };
 
 /// Lays out table->rows, whose columns are summarised in `summaries` (of the first kMaxSummaries). `direct_bytes`: as

@@ -37,7 +37,7 @@ struct alignas(16) JoinRecord {
   uint32_t rows = 0;
   uint32_t shared_bits = kNowhere;  ///< offset in shared memory of the block's copy of `bits`
   uint32_t bits_bytes = 0;          ///< multiple of 16
-  const uint32_t* bits = nullptr;   ///< one bit a slot, or a Bloom filter; nullptr if values are asked at once
+  const uint32_t* bits = nullptr;   ///< one bit a slot; nullptr if values are asked at once
   const void* values = nullptr;
   /// Offset in shared memory: uint32_t[kTileRows]; kNestedLoop: NestedLoopCursor[kThreads]; kNowhere: nobody reads them.
   uint32_t cursors = kNowhere;
@@ -46,8 +46,6 @@ struct alignas(16) JoinRecord {
   uint32_t slot_mask = 0;             ///< ... that number less 1
   uint32_t hashed = 0;                ///< 1: the number is the hash of the keys, from `low[0]` on
   uint32_t columns = 0;               ///< ... of the table's rows, which begin with the keys
-  uint32_t bloom_mask = 0;            ///< hash table: words of `bits`, a Bloom filter, less 1; 0: it has none
-  uint32_t unused = 0;
   const uint32_t* next =
       nullptr;        ///< per row 1 + the next one with the same key, 0 at the end; nullptr: keys are unique
   uint64_t last = 0;  ///< the greatest number that keys of the table make
@@ -80,9 +78,6 @@ TESSERA_HD uint64_t JoinProduct64(uint64_t key) {
 TESSERA_HD uint32_t JoinSlot64(uint64_t key, uint32_t shift) {
   return static_cast<uint32_t>(JoinProduct64(key) >> shift);
 }
-/// Where the bits of a key are in a Bloom filter, and these bits: all in one word, so that a test is one access.
-TESSERA_HD uint32_t BloomWord(uint64_t product, uint32_t mask) { return static_cast<uint32_t>(product >> 24) & mask; }
-TESSERA_HD uint32_t BloomBits(uint64_t product) { return 1u << (product >> 14 & 31) | 1u << (product >> 19 & 31); }
 /// The hash slot of a step of the search: first, in turn, those of the 32-byte sector where it begins (memory is read
 /// by sectors), then those of the sectors behind it.
 template <class Slot>

@@ -51,7 +51,7 @@ std::vector<JoinRecord> PlanJoins(const std::vector<DeviceInstruction>& code,
   for (size_t j = 0; j < joins.size(); ++j) {
     if (!probed[j]) continue;
     JoinRecord& r = records[j] = joins[j]->record;
-    if (r.bits == nullptr || r.bloom_mask != 0) continue;
+    if (r.bits == nullptr) continue;
     const bool only_bits = r.probe == ProbeKind::kBits;
     if (only_bits || MatchSelectivity(*joins[j]) < kSparse) small.push_back(j);
     if (!only_bits && (joins[j]->selectivity > kSparse || ValueBytes(r) < kCachedBytes)) r.bits = nullptr;
