@@ -165,6 +165,7 @@ const char* CheckDescriptor(const ChunkDescriptor& d, const SqlType& type, uint3
     if (IsPacked(d, static_cast<Stream>(s))) {
       // What is in them is checked when they are unpacked.
       if (bytes[s] == 0 || d.width == 16) return "a packed stream that the encoding does not have";
+      if (d.streams[s].bytes == 0) return "a packed stream without bytes";  // (its tree has some)
       bytes[s] = d.streams[s].bytes;
     }
     if (d.streams[s].offset != offset || d.streams[s].bytes != bytes[s] || bytes[s] > file_bytes - offset) {

@@ -544,6 +544,13 @@ TEST(TabletChunk, DescriptorsThatCannotBeRightAreRefused) {
   Chunk view = ViewChunk(good, 1000, file.data());
   EXPECT_NE(CheckChecksum(good, file.data()), nullptr);
   EXPECT_NE(CheckContents(&view), nullptr);
+  // A packed stream has bytes: one without would not be read, and later be unpacked.
+  ChunkDescriptor packed = good;
+  packed.packed = 1u << kCodes;
+  packed.streams[kCodes].bytes = packed.bytes = 0;
+  for (int s = kCodes + 1; s < kStreams; ++s) packed.streams[s].offset = start;
+  EXPECT_STREQ(CheckDescriptor(packed, type, kPackedTabletVersion, 1000, start, encoded.file.size()),
+               "a packed stream without bytes");
 }
 
 }  // namespace
