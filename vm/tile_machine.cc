@@ -161,8 +161,11 @@ void TileMachine::Keep(F f) {
 
 template <class M>
 void TileMachine::DoMaskRegister(const Instruction& in) {
-  uint8_t* saved = masks_[in.p1].rows.data();
-  for (int i = 0; i < n_; ++i) M::Apply(mask_[i], saved[i]);
+  // (As for ForLive: with members it would go byte by byte, 1.5 us for each of an OR's many masks.)
+  uint8_t* const __restrict saved = masks_[in.p1].rows.data();
+  uint8_t* const __restrict mask = mask_;
+  const int n = n_;
+  for (int i = 0; i < n; ++i) M::Apply(mask[i], saved[i]);
   if constexpr (std::is_same_v<M, meaning::MaskLoad> || std::is_same_v<M, meaning::MaskAndNot>) MaskChanged();
 }
 

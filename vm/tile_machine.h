@@ -127,23 +127,26 @@ class TileMachine {
     uint8_t null[kTileRows];
   };
 
+  /// (Counts are copied first: what f writes could be members, as far as the compiler knows.)
   template <class F>
   void ForLive(F f) {
+    const int n = n_, live = live_;
     if (sparse_) {
-      for (int k = 0; k < live_; ++k) f(static_cast<int>(list_[k]));
+      for (int k = 0; k < live; ++k) f(static_cast<int>(list_[k]));
     } else {
-      for (int i = 0; i < n_; ++i) f(i);
+      for (int i = 0; i < n; ++i) f(i);
     }
   }
   /// As ForLive, but never calls f for a dead row.
   template <class F>
   void ForOnlyLive(F f) {
+    const int n = n_, live = live_;
     if (sparse_) {
-      for (int k = 0; k < live_; ++k) f(static_cast<int>(list_[k]));
-    } else if (live_ == n_) {
-      for (int i = 0; i < n_; ++i) f(i);
+      for (int k = 0; k < live; ++k) f(static_cast<int>(list_[k]));
+    } else if (live == n) {
+      for (int i = 0; i < n; ++i) f(i);
     } else {
-      for (int i = 0; i < n_; ++i) {
+      for (int i = 0; i < n; ++i) {
         if (mask_[i] != 0) f(i);
       }
     }
