@@ -13,9 +13,11 @@
 #include "compiler/partial_aggregate.h"
 #include "compiler/query_copy.h"
 #include "compiler/query_walk.h"
+#include "compiler/scope.h"
 #include "compiler/selectivity.h"
 #include "compiler/subquery_expr.h"
 #include "compiler/unique_key.h"
+#include "compiler/value_range.h"
 
 namespace tessera {
 namespace {
@@ -34,6 +36,24 @@ bool IsPlainGrouping(const Query& q) {
   return q.grouped && !q.group_by.empty() && q.repeat < 0 && !q.folds() && q.working == nullptr && !q.is_working &&
          q.relations.size() < 64 && !HasVolatile(q);
 }
+
+/// Whether `e` is NULL where all columns in it are.
+bool IsStrict(const Expr& e) {
+  if (e.kind != Expr::Kind::kFunction) return e.kind == Expr::Kind::kColumn;
+  return Info(e.function).IsStrict() &&
+         std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return IsStrict(*a); });
+}
+
+/// Columns, with what statistics say of them.
+class StatisticsScope final : public Scope {
+ public:
+  explicit StatisticsScope(const Query& q) : q_(q) {}
+  bool Find(const Expr&, SectionBuilder*, vm::Operand*) override { return false; }
+  ValueRange Range(const Expr& leaf) const override { return RangeByStatistics(q_, leaf); }
+
+ private:
+  const Query& q_;
+};
 
 /// The bare columns among the keys of a grouping.
 std::set<ColumnNumber> ColumnsOf(const std::vector<ExprPtr>& keys) {
@@ -90,7 +110,7 @@ class EarlyGroups {
       part.position = a.position;
       ExprPtr value = MakeColumn(static_cast<int>(r_), static_cast<int>(groups->outputs.size()), a.type,
                                  !IsCount(a) || relation.join == JoinKind::kLeft, a.position);
-      // A row without a match is one, too.
+      // A row without a match is one for count(*), and none for values, which are NULL.
       if (value->nullable && IsCount(a)) value = CountOr(std::move(value), a.argument == nullptr ? 1 : 0);
       groups->outputs.push_back(
           {MakeLeaf(Expr::Kind::kAggregate, static_cast<int>(groups->aggregates.size()), a.type, !IsCount(a)),
@@ -139,12 +159,18 @@ class EarlyGroups {
   bool IsPart(const Aggregate& a) const {
     return a.argument == nullptr || RelationsOf(*a.argument) == uint64_t{1} << r_;
   }
-  /// Whether every aggregate can be made of the groups' aggregates.
+  /// Whether every aggregate can be made of the groups' aggregates. Its argument is computed for rows that may not be in
+  /// the joins, so that it must not fail; and if the relation is left-joined, it is NULL for a row without a match.
   bool FindParts() const {
     bool any = false;
+    const StatisticsScope scope(q_);
+    const ExprRanges ranges(scope);
+    const bool is_left = q_.relations[r_].join == JoinKind::kLeft;
     for (const Aggregate& a : q_.aggregates) {
       if (IsPart(a)) {
         if (!Merges(a)) return false;
+        if (a.argument != nullptr && (ranges.CanFailAnywhere(*a.argument) || (is_left && !IsStrict(*a.argument))))
+          return false;
         any = true;
       } else if (!Info(a.function).ignores_duplicates || (RelationsOf(*a.argument) >> r_ & 1) != 0) {
         return false;  // it is of all rows of the joins

@@ -18,9 +18,9 @@
 
 namespace tessera {
 
-/// Groups a relation of the block by the columns that the block reads of it outside of aggregates, if that leaves few of
-/// its rows and no more groupings than there were, or none in a build side. Then makes a block without grouping of one
-/// whose keys determine its rows.
+/// Groups a relation of the block by the columns that the block reads of it outside of aggregates, if few rows are left and
+/// it is left-joined, or its groups are joined to single rows, so that they are not grouped again. Then makes a block
+/// without grouping of one whose keys determine its rows.
 void GroupEarly(Query* query);
 
 }  // namespace tessera

@@ -9,33 +9,30 @@
 namespace tessera {
 namespace {
 
-/// What follows from known columns of a block: other columns, and rows of relations.
+/// What follows from known columns of a block: columns of inner relations, by its conditions, and rows of relations. The
+/// row of a left-joined relation may be the one of NULLs.
 class KnownRows {
  public:
   KnownRows(const Query& q, std::set<ColumnNumber> columns, const UniqueColumns& assumed)
       : q_(q), assumed_(assumed), columns_(std::move(columns)) {
     for (bool changed = true; changed;) {
       changed = false;
-      for (const ExprPtr& c : q.conjuncts) changed |= Equate(*c, [&](int r) { return JoinOf(r) == JoinKind::kInner; });
+      for (const ExprPtr& c : q.conjuncts) changed |= Equate(*c);
       for (int r = 0; r < static_cast<int>(q.relations.size()); ++r) {
-        if (JoinOf(r) == JoinKind::kLeft) {
-          for (const ExprPtr& e : q.relations[static_cast<size_t>(r)].on)
-            changed |= Equate(*e, [&](int of) { return of == r; });
-        }
-        if (GivesRows(JoinOf(r)) && !rows_.contains(r) && IsOneRow(r)) changed = rows_.insert(r).second;
+        if (GivesRows(Of(r).join) && !rows_.contains(r) && IsOneRow(r)) changed = rows_.insert(r).second;
       }
     }
   }
 
   bool AreAll() const {
     for (int r = 0; r < static_cast<int>(q_.relations.size()); ++r) {
-      if (GivesRows(JoinOf(r)) && !rows_.contains(r)) return false;
+      if (GivesRows(Of(r).join) && !rows_.contains(r)) return false;
     }
     return true;
   }
 
  private:
-  JoinKind JoinOf(int r) const { return q_.relations[static_cast<size_t>(r)].join; }
+  const Relation& Of(int r) const { return q_.relations[static_cast<size_t>(r)]; }
   bool IsKnown(const Expr& e) const {
     bool known = true;
     ForEachColumn(e, [&](const Expr& c) {
@@ -43,22 +40,45 @@ class KnownRows {
     });
     return known;
   }
-  /// Notes a column of a relation of which `is_of` is true if `e` says that it equals what is known.
+  /// f(column, other side) for each bare column that `e` says is equal to something.
   template <class F>
-  bool Equate(const Expr& e, F is_of) {
-    if (!IsFunction(e, Function::kEq) || IsVolatile(e)) return false;
-    bool changed = false;
+  static void ForEachSide(const Expr& e, F f) {
+    if (!IsFunction(e, Function::kEq) || IsVolatile(e)) return;
     for (size_t side = 0; side < 2; ++side) {
       const Expr& c = *e.args[side];
-      if (c.kind != Expr::Kind::kColumn || c.column == kMarkColumn || c.type.IsFloat() || !is_of(c.relation)) continue;
-      if (IsKnown(*e.args[1 - side])) changed |= columns_.insert(NumberOf(c)).second;
+      if (c.kind == Expr::Kind::kColumn && c.column != kMarkColumn && !c.type.IsFloat()) f(c, *e.args[1 - side]);
     }
+  }
+  /// Notes a column of an inner relation that equals what is known.
+  bool Equate(const Expr& e) {
+    bool changed = false;
+    ForEachSide(e, [&](const Expr& c, const Expr& other) {
+      if (Of(c.relation).join == JoinKind::kInner && IsKnown(other)) changed |= columns_.insert(NumberOf(c)).second;
+    });
     return changed;
   }
   bool IsOneRow(int r) const {
+    const Relation& relation = Of(r);
     const auto is_known = [&](int column) { return columns_.contains({r, column}); };
+    if (relation.join == JoinKind::kInner) return IsUnique(r, is_known);
+    // NULL as a primary key is that of the row of NULLs.
+    if (relation.table != nullptr && HasUniqueKey(relation, is_known)) return true;
+    // Whether a row matches depends on all that its condition reads.
+    std::set<int> equated;
+    for (const ExprPtr& e : relation.on) {
+      bool reads_known_rows = true;
+      ForEachColumn(*e, [&](const Expr& c) { reads_known_rows &= c.relation == r || rows_.contains(c.relation); });
+      if (!reads_known_rows || IsVolatile(*e)) return false;
+      ForEachSide(*e, [&](const Expr& c, const Expr& other) {
+        if (c.relation == r && IsKnown(other)) equated.insert(c.column);
+      });
+    }
+    return IsUnique(r, [&](int column) { return equated.contains(column); });
+  }
+  template <class F>
+  bool IsUnique(int r, F is_known) const {
     return (r == assumed_.relation && std::all_of(assumed_.columns.begin(), assumed_.columns.end(), is_known)) ||
-           HasUniqueKey(q_.relations[static_cast<size_t>(r)], is_known);
+           HasUniqueKey(Of(r), is_known);
   }
 
   const Query& q_;
