@@ -104,16 +104,16 @@ void Fields(A& a, std::string_view& value) {
 }
 /// `text`: the values of a TEXT column, instead of its identifiers.
 template <class A>
-void ColumnFields(A& a, vm::RowColumn& c, TextColumn& text) {
+void ColumnFields(A& a, uint64_t rows, vm::RowColumn& c, TextColumn& text) {
   a.Number(c.type);
   a.Require(vm::IsValueType(c.type));
   a.Vector(c.null);
   if (c.type.storage() == StorageClass::kText) {
     List(a, text.values);
-    a.Packed(text.numbers, c.null);
+    a.Packed(text.numbers, c.null, rows);
   } else {
-    a.Packed(c.low, c.null);
-    a.Packed(c.high, c.null);
+    a.Packed(c.low, c.null, rows);
+    a.Packed(c.high, c.null, rows);
   }
 }
 
@@ -127,7 +127,7 @@ void WriteShipment(const vm::Shipment& shipment, const vm::StringPool& strings, 
   for (const vm::RowColumn& c : rows.columns) {
     TextColumn text;
     if (c.type.storage() == StorageClass::kText) text = TextOf(c, strings);
-    ColumnFields(*out, const_cast<vm::RowColumn&>(c), text);
+    ColumnFields(*out, rows.rows, const_cast<vm::RowColumn&>(c), text);
   }
 }
 
@@ -142,7 +142,7 @@ Result<vm::Shipment> ReadShipment(std::string_view bytes, const std::vector<SqlT
   for (const SqlType& type : types) {
     vm::RowColumn c;
     TextColumn text;
-    ColumnFields(in, c, text);
+    ColumnFields(in, out.rows.rows, c, text);
     if (in.failed() || c.type.storage() != type.storage()) return damaged;
     if (type.storage() == StorageClass::kText && !Intern(text, strings, &c)) return damaged;
     if (!IsWellFormed(c, out.rows.rows)) return damaged;

@@ -46,7 +46,7 @@ class WireWriter {
   }
   /// The same, packed. `null`: of numbers that need not arrive; or empty.
   template <class T>
-  void Packed(const std::vector<T>& v, const std::vector<uint8_t>& null) {
+  void Packed(const std::vector<T>& v, const std::vector<uint8_t>& null, uint64_t) {
     const std::span<const T> values(v);
     const std::span<const uint8_t> left_out(null.data(), null.size() == v.size() ? v.size() : 0);
     const NumberPacking packing = PackingOf(values, left_out, pool_);
@@ -121,15 +121,16 @@ class WireReader {
     if (n > 0) memcpy(v.data(), rest_.data(), n * sizeof(T));
     rest_.remove_prefix(n * sizeof(T));
   }
+  /// `most`: a reader takes no more numbers, because they may take eight times the bytes of the message.
   template <class T>
-  void Packed(std::vector<T>& v, const std::vector<uint8_t>&) {
+  void Packed(std::vector<T>& v, const std::vector<uint8_t>&, uint64_t most) {
     v.clear();
     uint64_t n = 0;
     NumberPacking packing;
     Number(n);
     Number(packing.least);
     Number(packing.width);
-    if (!IsWidth(packing.width) || n > rest_.size() / packing.width) return Fail();
+    if (!IsWidth(packing.width) || n > most || n > rest_.size() / packing.width) return Fail();
     v.resize(n);
     UnpackNumbers(rest_.data(), packing, std::span<T>(v), pool_);
     rest_.remove_prefix(n * packing.width);

@@ -20,9 +20,11 @@ static_assert(sizeof(Columns) <= 3072, "kernel parameters");
 template <class T>
 __device__ void PackColumn(const PackedColumn& c, const uint64_t* values, const uint8_t* null, uint64_t rows,
                            void* to) {
-  for (uint64_t i = blockIdx.x * kBlock + threadIdx.x; i < rows; i += uint64_t{gridDim.x} * kBlock) {
-    const bool is_null = c.has_null_code && null[i] != 0;
-    static_cast<T*>(to)[i] = static_cast<T>(is_null ? c.null_code : values[i] - c.base);
+  const uint64_t end = (rows + kPaddedRows - 1) / kPaddedRows * kPaddedRows;
+  for (uint64_t i = blockIdx.x * kBlock + threadIdx.x; i < end; i += uint64_t{gridDim.x} * kBlock) {
+    uint64_t code = 0;
+    if (i < rows) code = c.has_null_code && null[i] != 0 ? c.null_code : values[i] - c.base;
+    static_cast<T*>(to)[i] = static_cast<T>(code);
   }
 }
 

@@ -292,6 +292,9 @@ void Build::MergeSummaries(size_t i, const std::vector<std::vector<Share>>& shar
 Status Build::Summarize(const std::vector<size_t>& tables) {
   std::vector<RowsToSummarize> to_summarize;
   for (const size_t i : tables) {
+    std::ranges::fill(states()[i].columns, ColumnSummary());
+    CUDA_TRY(
+        StartSmallCopies({{device_states()[i].columns, states()[i].columns, sizeof states()[i].columns}}, gpu_.stream));
     to_summarize.push_back(
         ToSummarize(runs_[i]->build_rows().on_device(), ColumnsOf(i).size(), device_states()[i].columns));
   }

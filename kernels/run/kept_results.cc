@@ -42,6 +42,8 @@ Status KeptResults::Keep(int section, const std::vector<SqlType>& columns, Devic
   kept.source.packed = packed;
   DeviceRows none;
   swap(kept.rows, none);
+  kept.source.at = {};
+  for (PayloadShape& shape : kept.source.columns) shape.column = shape.column_high = shape.nulls = 0;
   return Status::Ok();
 }
 

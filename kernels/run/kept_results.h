@@ -33,7 +33,8 @@ struct RowSource {
   PackedRows packed = {};
 };
 
-/// Keeps them as stored tablets are: encoded, with the least and the greatest value of each column.
+/// Keeps them as stored tablets are, with the least and the greatest value of each column, and encoded if that saves a
+/// quarter and there is memory to do it.
 class KeptResults {
  public:
   explicit KeptResults(GpuDevice* gpu) : gpu_(*gpu) {}
