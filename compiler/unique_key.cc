@@ -9,12 +9,15 @@
 namespace tessera {
 namespace {
 
+/// Derived tables of more relations are not looked into.
+constexpr size_t kMostRelations = 8;
+
 /// What follows from known columns of a block: columns of inner relations, by its conditions, and rows of relations. The
 /// row of a left-joined relation may be the one of NULLs.
 class KnownRows {
  public:
-  KnownRows(const Query& q, std::set<ColumnNumber> columns, const UniqueColumns& assumed)
-      : q_(q), assumed_(assumed), columns_(std::move(columns)) {
+  KnownRows(const Query& q, std::set<ColumnNumber> columns, const UniqueColumns& assumed, int levels)
+      : q_(q), assumed_(assumed), levels_(levels), columns_(std::move(columns)) {
     for (bool changed = true; changed;) {
       changed = false;
       for (const ExprPtr& c : q.conjuncts) changed |= Equate(*c);
@@ -62,7 +65,7 @@ class KnownRows {
     const auto is_known = [&](int column) { return columns_.contains({r, column}); };
     if (relation.join == JoinKind::kInner) return IsUnique(r, is_known);
     // NULL as a primary key is that of the row of NULLs.
-    if (relation.table != nullptr && HasUniqueKey(relation, is_known)) return true;
+    if (relation.table != nullptr && HasUniqueKey(relation, is_known, levels_)) return true;
     // Whether a row matches depends on all that its condition reads.
     std::set<int> equated;
     for (const ExprPtr& e : relation.on) {
@@ -78,18 +81,19 @@ class KnownRows {
   template <class F>
   bool IsUnique(int r, F is_known) const {
     return (r == assumed_.relation && std::all_of(assumed_.columns.begin(), assumed_.columns.end(), is_known)) ||
-           HasUniqueKey(Of(r), is_known);
+           HasUniqueKey(Of(r), is_known, levels_);
   }
 
   const Query& q_;
   const UniqueColumns& assumed_;
+  const int levels_;
   std::set<ColumnNumber> columns_;
   std::set<int> rows_;  ///< relations
 };
 
 }  // namespace
 
-bool HasUniqueKey(const Relation& relation, const std::function<bool(int column)>& is_known) {
+bool HasUniqueKey(const Relation& relation, const std::function<bool(int column)>& is_known, int levels) {
   if (relation.table != nullptr) {
     const std::vector<int>& key = relation.table->schema.primary_key;
     return !key.empty() && std::all_of(key.begin(), key.end(), is_known);
@@ -107,11 +111,12 @@ bool HasUniqueKey(const Relation& relation, const std::function<bool(int column)
     if (output.kind == Expr::Kind::kGroup) keys.insert(output.index);
   }
   if (inner.grouped) return !keys.empty() && keys.size() == inner.group_by.size();
-  return !columns.empty() && DetermineRows(inner, std::move(columns));
+  if (columns.empty() || levels == 0 || inner.relations.size() > kMostRelations) return false;
+  return DetermineRows(inner, std::move(columns), {}, levels - 1);
 }
 
-bool DetermineRows(const Query& q, std::set<ColumnNumber> columns, const UniqueColumns& assumed) {
-  return KnownRows(q, std::move(columns), assumed).AreAll();
+bool DetermineRows(const Query& q, std::set<ColumnNumber> columns, const UniqueColumns& assumed, int levels) {
+  return KnownRows(q, std::move(columns), assumed, levels).AreAll();
 }
 
 }  // namespace tessera

@@ -12,8 +12,11 @@
 
 namespace tessera {
 
+/// How deep derived tables are looked into for keys of their own tables. (Each level is looked into several times.)
+inline constexpr int kKeyLevels = 2;
+
 /// Whether rows of the relation that agree in all columns of which `is_known` is true are one row.
-bool HasUniqueKey(const Relation& relation, const std::function<bool(int column)>& is_known);
+bool HasUniqueKey(const Relation& relation, const std::function<bool(int column)>& is_known, int levels = kKeyLevels);
 
 /// A relation that has at most one row for given values of `columns`. -1: none.
 struct UniqueColumns {
@@ -22,7 +25,8 @@ struct UniqueColumns {
 };
 
 /// Whether rows of the block's joins that agree in `columns` are one row. `assumed`: taken for granted.
-bool DetermineRows(const Query& q, std::set<ColumnNumber> columns, const UniqueColumns& assumed = {});
+bool DetermineRows(const Query& q, std::set<ColumnNumber> columns, const UniqueColumns& assumed = {},
+                   int levels = kKeyLevels);
 
 /// Whether a relation that is joined in that way adds rows and columns.
 inline bool GivesRows(JoinKind kind) { return kind == JoinKind::kInner || kind == JoinKind::kLeft; }
