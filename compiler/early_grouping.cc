@@ -44,17 +44,6 @@ bool IsStrict(const Expr& e) {
          std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return IsStrict(*a); });
 }
 
-/// Columns, with what statistics say of them.
-class StatisticsScope final : public Scope {
- public:
-  explicit StatisticsScope(const Query& q) : q_(q) {}
-  bool Find(const Expr&, SectionBuilder*, vm::Operand*) override { return false; }
-  ValueRange Range(const Expr& leaf) const override { return RangeByStatistics(q_, leaf); }
-
- private:
-  const Query& q_;
-};
-
 /// The bare columns among the keys of a grouping.
 std::set<ColumnNumber> ColumnsOf(const std::vector<ExprPtr>& keys) {
   std::set<ColumnNumber> columns;
@@ -76,14 +65,14 @@ class EarlyGroups {
     const Relation& relation = q_.relations[r_];
     if (relation.table == nullptr || !GivesRows(relation.join) || relation.single) return false;
     if (!FindParts() || !FindKeys() || keys_.empty() || keys_.size() > kMostKeys) return false;
-    double rows = SelectivityOfAll(q_, FiltersOf(r_)) * static_cast<double>(relation.table->rows), groups = 1;
+    double rows = SelectivityOfAll(q_, FiltersOf(q_, r_)) * static_cast<double>(relation.table->rows), groups = 1;
     for (const int c : keys_) groups *= DistinctOf(q_, *ColumnOf(c));
     if (groups * kRowsOfGroup > rows) return false;
     double joined = 1;
     for (size_t r = 0; r < q_.relations.size(); ++r) {
       if (r == r_) continue;
       if (q_.relations[r].join == JoinKind::kSemi || q_.relations[r].join == JoinKind::kAnti) return false;
-      if (q_.relations[r].join == JoinKind::kInner) joined *= SelectivityOfAll(q_, FiltersOf(r));
+      if (q_.relations[r].join == JoinKind::kInner) joined *= SelectivityOfAll(q_, FiltersOf(q_, r));
     }
     if (joined < kJoined) return false;
     // An inner relation can drive the pipeline, so that its rows are grouped once in any case.
@@ -123,7 +112,7 @@ class EarlyGroups {
     std::vector<ExprPtr>* const from = relation.join == JoinKind::kInner ? &q->conjuncts : &relation.on;
     std::vector<ExprPtr> left;
     for (ExprPtr& e : *from) {
-      if (IsFilter(*e, r_)) {
+      if (IsOver(*e, r_)) {
         groups->conjuncts.push_back(Inside(*e));
       } else {
         left.push_back(std::move(e));
@@ -140,15 +129,6 @@ class EarlyGroups {
   }
 
  private:
-  static bool IsFilter(const Expr& e, size_t r) { return RelationsOf(e) == uint64_t{1} << r; }
-  std::vector<const Expr*> FiltersOf(size_t r) const {
-    std::vector<const Expr*> filters;
-    const Relation& relation = q_.relations[r];
-    for (const ExprPtr& e : relation.join == JoinKind::kInner ? q_.conjuncts : relation.on) {
-      if (IsFilter(*e, r)) filters.push_back(e.get());
-    }
-    return filters;
-  }
   ExprPtr ColumnOf(int c) const {
     const Relation& relation = q_.relations[r_];
     const bool nullable =
@@ -156,14 +136,12 @@ class EarlyGroups {
     return MakeColumn(static_cast<int>(r_), c, relation.column_types[static_cast<size_t>(c)], nullable, -1);
   }
   /// Whether the aggregate is of the relation's rows, or counts those of the joins.
-  bool IsPart(const Aggregate& a) const {
-    return a.argument == nullptr || RelationsOf(*a.argument) == uint64_t{1} << r_;
-  }
+  bool IsPart(const Aggregate& a) const { return a.argument == nullptr || IsOver(*a.argument, r_); }
   /// Whether every aggregate can be made of the groups' aggregates. Its argument is computed for rows that may not be in
   /// the joins, so that it must not fail; and if the relation is left-joined, it is NULL for a row without a match.
   bool FindParts() const {
     bool any = false;
-    const StatisticsScope scope(q_);
+    const RangeScope scope(q_);
     const ExprRanges ranges(scope);
     const bool is_left = q_.relations[r_].join == JoinKind::kLeft;
     for (const Aggregate& a : q_.aggregates) {
@@ -192,11 +170,11 @@ class EarlyGroups {
     const bool is_inner = q_.relations[r_].join == JoinKind::kInner;
     for (const ExprPtr& e : q_.group_by) note(*e);
     for (const ExprPtr& e : q_.conjuncts) {
-      if (!is_inner || !IsFilter(*e, r_)) note(*e);
+      if (!is_inner || !IsOver(*e, r_)) note(*e);
     }
     for (size_t r = 0; r < q_.relations.size(); ++r) {
       for (const ExprPtr& e : q_.relations[r].on) {
-        if (r != r_ || !IsFilter(*e, r_)) note(*e);
+        if (r != r_ || !IsOver(*e, r_)) note(*e);
       }
     }
     keys_.assign(keys.begin(), keys.end());

@@ -9,17 +9,6 @@
 namespace tessera {
 namespace {
 
-/// Its columns are only asked for their ranges.
-class RangeScope : public Scope {
- public:
-  explicit RangeScope(const Query& q) : q_(q) {}
-  bool Find(const Expr&, SectionBuilder*, vm::Operand*) override { return false; }
-  ValueRange Range(const Expr& leaf) const override { return RangeByStatistics(q_, leaf); }
-
- private:
-  const Query& q_;
-};
-
 class Hoister {
  public:
   explicit Hoister(Plan* plan)

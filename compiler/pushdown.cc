@@ -85,7 +85,7 @@ void MoveConditions(Query* q, size_t r) {
   const auto moves = [&](const Expr& e) {
     bool mark = false;
     ForEachColumn(e, [&](const Expr& c) { mark |= c.column == kMarkColumn; });
-    return RelationsOf(e) == uint64_t{1} << r && !mark && !IsVolatile(e) && !IsTooHigh(*inner, e) &&
+    return IsOver(e, r) && !mark && !IsVolatile(e) && !IsTooHigh(*inner, e) &&
            (!has_windows || KeepsPartitions(*inner, e));
   };
   std::vector<ExprPtr> left;
@@ -120,16 +120,6 @@ class Restrictions {
     return best;
   }
 
-  /// The filters of the relation.
-  std::vector<const Expr*> FiltersOf(size_t r) const {
-    std::vector<const Expr*> filters;
-    const Relation& relation = q_.relations[r];
-    for (const ExprPtr& e : relation.join == JoinKind::kInner ? q_.conjuncts : relation.on) {
-      if (RelationsOf(*e) == uint64_t{1} << r) filters.push_back(e.get());
-    }
-    return filters;
-  }
-
  private:
   /// Its own relation, or one in which it must be found.
   void Try(const Expr& column, Restriction* best) const {
@@ -141,7 +131,7 @@ class Restrictions {
       const Expr* key = nullptr;
       bool simple = true;  // besides its filters it asks for nothing but the key
       for (const ExprPtr& e : semi.on) {
-        if (RelationsOf(*e) == uint64_t{1} << s) continue;
+        if (IsOver(*e, s)) continue;
         simple = simple && key == nullptr && IsFunction(*e, Function::kEq);
         for (size_t side = 0; simple && side < 2; ++side) {
           const Expr &here = *e->args[side], &there = *e->args[1 - side];
@@ -156,7 +146,7 @@ class Restrictions {
   void TryRelation(const Expr& column, Restriction* best) const {
     const auto r = static_cast<size_t>(column.relation);
     if (q_.relations[r].table == nullptr) return;
-    const double fraction = SelectivityOfAll(q_, FiltersOf(r));
+    const double fraction = SelectivityOfAll(q_, FiltersOf(q_, r));
     if (fraction < best->fraction) *best = {&column, fraction};
   }
 
@@ -211,7 +201,7 @@ void RestrictGroups(Query* q, size_t r) {
   };
   semi.on.push_back(
       MakeFunction(Function::kEq, SqlType::Of(TypeId::kBoolean), -1, ExprList(key->Clone(), moved(*best.column))));
-  for (const Expr* filter : restrictions.FiltersOf(from)) {
+  for (const Expr* filter : FiltersOf(*q, from)) {
     semi.on.push_back(filter->Clone());
     Substitute(&semi.on.back(), moved);
   }

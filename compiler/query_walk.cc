@@ -13,6 +13,15 @@ uint64_t RelationsOf(const Expr& e) {
   return set;
 }
 
+std::vector<const Expr*> FiltersOf(const Query& q, size_t r) {
+  std::vector<const Expr*> filters;
+  const Relation& relation = q.relations[r];
+  for (const ExprPtr& e : relation.join == JoinKind::kInner ? q.conjuncts : relation.on) {
+    if (IsOver(*e, r)) filters.push_back(e.get());
+  }
+  return filters;
+}
+
 bool IsVolatile(const Expr& e) {
   if (e.kind == Expr::Kind::kFunction && Info(e.function).translation == Translation::kRandom) return true;
   return std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return IsVolatile(*a); });

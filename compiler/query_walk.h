@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "compiler/bound_query.h"
 
@@ -35,6 +36,11 @@ void ForEachColumn(const Expr& e, F f) {
 
 /// The relations that `e` refers to, as bits. REQUIRES: at most 64 relations.
 uint64_t RelationsOf(const Expr& e);
+
+/// Whether it refers to columns of relation `r`, and to no others.
+inline bool IsOver(const Expr& e, size_t r) { return RelationsOf(e) == uint64_t{1} << r; }
+/// The conditions of an inner relation, or of the join of another one, that are over it alone.
+std::vector<const Expr*> FiltersOf(const Query& q, size_t r);
 
 /// Whether `e` compares bare columns with constants or with each other: a test of encoded values, which cannot fail.
 bool IsColumnTest(const Expr& e);

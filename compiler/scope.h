@@ -27,4 +27,15 @@ class Scope {
   virtual int TableSlot(const Expr&, SectionBuilder*) { return -1; }
 };
 
+/// Columns of a block that are only asked for their ranges, which statistics know.
+class RangeScope final : public Scope {
+ public:
+  explicit RangeScope(const Query& q) : q_(q) {}
+  bool Find(const Expr&, SectionBuilder*, vm::Operand*) override { return false; }
+  ValueRange Range(const Expr& leaf) const override { return RangeByStatistics(q_, leaf); }
+
+ private:
+  const Query& q_;
+};
+
 }  // namespace tessera
