@@ -10,10 +10,6 @@ namespace {
 
 uint64_t RoundUp(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
-const vm::Section& BuilderOf(const vm::Program& program, int join) {
-  return program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(join)].section)];
-}
-
 /// Hashes of keys that are tried until no two keys of a table have the same one. (The second one is seldom asked.)
 constexpr int kMostHashes = 8;
 

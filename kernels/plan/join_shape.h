@@ -1,12 +1,18 @@
-// What launch plans need to know about a join table on the device. Private to kernels/. Plain data.
+// What launch plans need to know about a join table: which section builds it, and how it is on the device. Private to
+// kernels/. Plain data.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "kernels/launch/join_record.h"
+#include "vm/program.h"
 
 namespace tessera::kernels {
+
+inline const vm::Section& BuilderOf(const vm::Program& program, int join) {
+  return program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(join)].section)];
+}
 
 /// A payload column of a join table on the device: a field of the cursor, or a column of the table's rows.
 struct PayloadShape {

@@ -8,6 +8,7 @@
 #include "kernels/launch/join_record.h"
 #include "kernels/launch/sinks.h"
 #include "kernels/launch/unit_search.h"
+#include "kernels/plan/join_shape.h"
 #include "vm/meaning.h"
 
 namespace tessera::kernels {
@@ -21,11 +22,6 @@ using vm::Section;
 using vm::Shape;
 
 namespace {
-
-/// The section that builds the table which the instruction probes.
-const Section& BuilderOf(const vm::Program& program, const Instruction& probe) {
-  return program.sections[static_cast<size_t>(program.joins[probe.p1].section)];
-}
 
 class Lowerer {
  public:
@@ -225,7 +221,7 @@ class Lowerer {
       case Shape::ProbeOuter:
       case Shape::Probe:
         if (vm::IsGrid(program_.joins[in.p1].strategy)) out_.grid_join = in.p1;
-        if (in.p3 == 1 && !IsWide(BuilderOf(program_, in).columns[0])) {
+        if (in.p3 == 1 && !IsWide(BuilderOf(program_, in.p1).columns[0])) {
           SetOperand(&d, in.p2, false);
         } else {
           if (in.p3 > 0) d.head.register_at = Operand::Unpack(in.p2).index;  // registers, until PlanLaunch
@@ -367,8 +363,7 @@ Status CanLower(const vm::Program& program, int section) {
     return Unsupported(reason + " runs on the host only", -1, "Use --device auto or host.");
   };
   if (s.source_kind == Section::Source::kJoin) {
-    const Section& builder =
-        program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(s.source)].section)];
+    const Section& builder = BuilderOf(program, s.source);
     if (!CanBuild(builder) || builder.keys > 0) return no("a section over the rows of a join table with keys");
   } else if (s.source_kind == Section::Source::kOneRow) {
     return no("a section over one row");
@@ -383,7 +378,7 @@ Status CanLower(const vm::Program& program, int section) {
     if (info.tier == vm::Tier::Host) return no(info.name);
     if (info.shape == Shape::Probe || info.shape == Shape::ProbeOuter) {
       const vm::JoinSpec& join = program.joins[in.p1];
-      const Section& builder = BuilderOf(program, in);
+      const Section& builder = BuilderOf(program, in.p1);
       if (!CanBuild(builder)) return no(kManyJoinKeys);
       if (in.p3 == 1 && IsWide(builder.columns[0]) && Operand::Unpack(in.p2).kind != OperandKind::kRegister)
         return no("a probe with 128 bits that are in no register");

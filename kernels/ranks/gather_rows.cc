@@ -10,12 +10,7 @@ Status MakeRoom(GpuDevice* gpu, const RowsToGather& table, size_t own, DeviceRow
   const uint64_t before = table.RowsBefore(own), total = table.RowsBefore(table.packed.size());
   TESSERA_TRY(all->Allocate(gpu, *table.columns, std::max<uint64_t>(total, 1)));
   all->set_rows(total);
-  const auto nulls = static_cast<uint32_t>(table.columns->size());
-  const RowColumns to = all->columns();
-  CUDA_TRY(StartGather(table.rows->columns(), {to.low + before, to.null + before, to.capacity},
-                       nulls + static_cast<uint32_t>(CountWide(*table.columns)), nulls, nullptr,
-                       static_cast<uint32_t>(table.packed[own].rows()), gpu->stream));
-  return Status::Ok();
+  return all->Put(*table.rows, before, gpu->stream);
 }
 
 }  // namespace
@@ -41,7 +36,7 @@ Status GatherRows(GpuDevice* gpu, RankLinks* links, vm::Exchange* exchange, Stat
       for (size_t t = 0; t < tables->size(); ++t) {
         const RowsToGather& table = (*tables)[t];
         TESSERA_TRY(MakeRoom(gpu, table, own, &all[t]));
-        CUDA_TRY(StartPack(table.packed[own], table.rows->columns(), 0, to, gpu->stream));
+        CUDA_TRY(StartPack(table.packed[own], table.rows->columns(), to, gpu->stream));
         to += table.packed[own].bytes();
       }
       return Status::Ok();

@@ -41,6 +41,13 @@ Status DeviceRows::CopyFrom(const DeviceRows& from, uint64_t rows, cudaStream_t 
   return Status::Ok();
 }
 
+Status DeviceRows::Put(const DeviceRows& from, uint64_t first, cudaStream_t stream) {
+  CUDA_TRY(StartGather(from.columns(), {low(0) + first, null(0) + first, capacity_},
+                       static_cast<uint32_t>(columns_ + wide_), static_cast<uint32_t>(columns_), nullptr,
+                       static_cast<uint32_t>(from.rows()), stream));
+  return Status::Ok();
+}
+
 Status DeviceRows::ClearPadding(cudaStream_t stream) {
   const uint64_t padding = (rows_ + 15) / 16 * 16 - rows_;
   if (padding == 0) return Status::Ok();

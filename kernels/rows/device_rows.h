@@ -27,6 +27,8 @@ class DeviceRows {
   bool TryAllocate(GpuDevice* gpu, const std::vector<SqlType>& columns, uint64_t capacity);
   /// The first `rows` rows of another object with the same columns.
   Status CopyFrom(const DeviceRows& from, uint64_t rows, cudaStream_t stream);
+  /// All rows of another object with the same columns, from row `first` of this one on.
+  Status Put(const DeviceRows& from, uint64_t first, cudaStream_t stream);
   /// Zeros behind rows() up to a multiple of 16: kernels may read them.
   Status ClearPadding(cudaStream_t stream);
   uint64_t capacity() const { return capacity_; }

@@ -39,11 +39,11 @@ __device__ void UnpackColumn(const PackedColumn& c, const void* from, uint64_t r
 }
 
 /// Grid: (parts of the rows, columns).
-__global__ void Pack(const __grid_constant__ Columns all, const __grid_constant__ RowColumns from, uint64_t first,
-                     uint64_t rows, uint8_t* to) {
+__global__ void Pack(const __grid_constant__ Columns all, const __grid_constant__ RowColumns from, uint64_t rows,
+                     uint8_t* to) {
   const PackedColumn& c = all.columns[blockIdx.y];
-  const uint64_t* values = from.low + c.column * from.capacity + first;
-  const uint8_t* null = c.is_high ? nullptr : from.null + c.column * from.capacity + first;
+  const uint64_t* values = from.low + c.column * from.capacity;
+  const uint8_t* null = c.is_high ? nullptr : from.null + c.column * from.capacity;
   if (c.width == 1) PackColumn<uint8_t>(c, values, null, rows, to + c.at);
   if (c.width == 2) PackColumn<uint16_t>(c, values, null, rows, to + c.at);
   if (c.width == 4) PackColumn<uint32_t>(c, values, null, rows, to + c.at);
@@ -134,9 +134,9 @@ uint64_t PackedRows::Take(uint64_t width) {
   return at;
 }
 
-cudaError_t StartPack(const PackedRows& packed, const RowColumns& rows, uint64_t first, void* to, cudaStream_t stream) {
+cudaError_t StartPack(const PackedRows& packed, const RowColumns& rows, void* to, cudaStream_t stream) {
   return ForColumns(packed, [&](const Columns& columns, dim3 grid) {
-    Pack<<<grid, kBlock, 0, stream>>>(columns, rows, first, packed.rows(), static_cast<uint8_t*>(to));
+    Pack<<<grid, kBlock, 0, stream>>>(columns, rows, packed.rows(), static_cast<uint8_t*>(to));
   });
 }
 

@@ -49,10 +49,10 @@ class PackedRows {
   uint64_t rows_ = 0, bytes_ = 0;
 };
 
-/// Packs rows [first, first + packed.rows()) to `to`, or unpacks them from `from`. Addresses are multiples of 16. Kernels may
-/// read codes behind the last row, up to a multiple of kPaddedRows: they are 0.
+/// Packs the first packed.rows() rows to `to`, or unpacks them from `from` to the rows from `first` on. Addresses are
+/// multiples of 16. Kernels may read codes behind the last row, up to a multiple of kPaddedRows: they are 0.
 inline constexpr uint64_t kPaddedRows = 16;
-cudaError_t StartPack(const PackedRows& packed, const RowColumns& rows, uint64_t first, void* to, cudaStream_t stream);
+cudaError_t StartPack(const PackedRows& packed, const RowColumns& rows, void* to, cudaStream_t stream);
 cudaError_t StartUnpack(const PackedRows& packed, const void* from, const RowColumns& rows, uint64_t first,
                         cudaStream_t stream);
 

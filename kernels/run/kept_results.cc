@@ -8,7 +8,7 @@
 namespace tessera::kernels {
 namespace {
 
-/// Fewer rows are read in less time than it takes to pack them; and rows that become at least this part smaller are packed.
+/// Fewer rows are read in less time than it takes to pack them; and packed rows take at most this part of their bytes.
 constexpr uint64_t kPackedFrom = 2048;
 constexpr double kPackedShare = 0.75;
 
@@ -37,7 +37,7 @@ Status KeptResults::Keep(int section, const std::vector<SqlType>& columns, Devic
   if (static_cast<double>(packed.bytes()) > static_cast<double>(kept.rows.bytes()) * kPackedShare ||
       !kept.packed.TryAllocate(&gpu_, packed.bytes()))
     return Status::Ok();
-  CUDA_TRY(StartPack(packed, kept.source.at, 0, kept.packed.As<void>(), gpu_.stream));
+  CUDA_TRY(StartPack(packed, kept.source.at, kept.packed.As<void>(), gpu_.stream));
   kept.source.packed_at = kept.packed.As<uint8_t>();
   kept.source.packed = packed;
   DeviceRows none;
@@ -47,21 +47,9 @@ Status KeptResults::Keep(int section, const std::vector<SqlType>& columns, Devic
   return Status::Ok();
 }
 
-Status KeptResults::CopyTo(const Kept& kept, const std::vector<SqlType>& columns, uint64_t first, DeviceRows* rows) {
-  if (kept.source.packed_at != nullptr) {
-    CUDA_TRY(StartUnpack(kept.source.packed, kept.source.packed_at, rows->columns(), first, gpu_.stream));
-    return Status::Ok();
-  }
-  return CopyRows(kept.rows, columns, first, rows);
-}
-
-Status KeptResults::CopyRows(const DeviceRows& from, const std::vector<SqlType>& columns, uint64_t first,
-                             DeviceRows* rows) {
-  const auto nulls = static_cast<uint32_t>(columns.size());
-  const RowColumns to = rows->columns();
-  CUDA_TRY(StartGather(from.columns(), {to.low + first, to.null + first, to.capacity},
-                       nulls + static_cast<uint32_t>(CountWide(columns)), nulls, nullptr,
-                       static_cast<uint32_t>(from.rows()), gpu_.stream));
+Status KeptResults::CopyTo(const Kept& kept, DeviceRows* rows) {
+  if (kept.source.packed_at == nullptr) return rows->Put(kept.rows, 0, gpu_.stream);
+  CUDA_TRY(StartUnpack(kept.source.packed, kept.source.packed_at, rows->columns(), 0, gpu_.stream));
   return Status::Ok();
 }
 
@@ -70,8 +58,8 @@ tessera::Result<bool> KeptResults::PutBefore(int before, const std::vector<SqlTy
   const uint64_t count = first.source.rows + rows->rows();
   DeviceRows all;
   if (count > kMostKeptRows || !all.TryAllocate(&gpu_, columns, count)) return false;
-  TESSERA_TRY(CopyTo(first, columns, 0, &all));
-  TESSERA_TRY(CopyRows(*rows, columns, first.source.rows, &all));
+  TESSERA_TRY(CopyTo(first, &all));
+  TESSERA_TRY(all.Put(*rows, first.source.rows, gpu_.stream));
   all.set_rows(count);
   swap(all, *rows);
   Drop(before);
@@ -89,7 +77,7 @@ tessera::Result<vm::RowSet> KeptResults::Fetch(int section, const std::vector<Sq
   if (kept.source.packed_at == nullptr) return DownloadRows(&gpu_, columns, kept.rows, kept.rows.rows());
   DeviceRows rows;
   TESSERA_TRY(rows.Allocate(&gpu_, columns, kept.source.rows));
-  TESSERA_TRY(CopyTo(kept, columns, 0, &rows));
+  TESSERA_TRY(CopyTo(kept, &rows));
   return DownloadRows(&gpu_, columns, rows, kept.source.rows);
 }
 

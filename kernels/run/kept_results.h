@@ -59,9 +59,8 @@ class KeptResults {
     RunBuffer packed;  ///< instead of `rows`
     RowSource source;
   };
-  /// Puts the rows of `kept` in the place of *rows, from row `first` on.
-  Status CopyTo(const Kept& kept, const std::vector<SqlType>& columns, uint64_t first, DeviceRows* rows);
-  Status CopyRows(const DeviceRows& from, const std::vector<SqlType>& columns, uint64_t first, DeviceRows* rows);
+  /// The rows of `kept` become the first of *rows.
+  Status CopyTo(const Kept& kept, DeviceRows* rows);
 
   GpuDevice& gpu_;
   std::map<int, Kept> results_;  ///< by section
