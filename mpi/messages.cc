@@ -1,7 +1,7 @@
 // Rows on their way: shipments as bytes.
 //
-// A column's values travel less their least one, in as few bytes as that needs. Identifiers of strings are valid in one process only, so the strings
-// themselves travel, and the receiver makes its own identifiers.
+// A column's values travel less their least one, in as few bytes as that needs. Identifiers of strings are valid in one
+// process only, so the strings themselves travel, and the receiver makes its own identifiers.
 
 #include "mpi/messages.h"
 

@@ -124,8 +124,8 @@ void TileMachine::DoProbe(const Instruction& in) {
       many_hashes_[n] = hash;
       many_rows_[n] = static_cast<uint16_t>(i);
       const size_t valued = nulls == 0 ? 1 : 0;
-      tested += valued;
       if constexpr (kFiltered) {
+        tested += valued;
         n += valued & (join.MayHave(hash) ? 1 : 0);
       } else {
         n += valued;

@@ -106,8 +106,9 @@ Status Placement::PlaceSection(size_t number) {
     return of_join && options.gpu_required ? can : Status::Ok();
   }
   if (s.sink == Section::Sink::kJoin) {
-    // If every rank has the table, or it is small (IsReadWhole), each builds the whole join table by itself: for a GPU this
-    // is faster than exchanging the rows. Otherwise each makes its rows, and the devices exchange them, unless the join is co-located.
+    // If every rank has the table, or it is small (IsReadWhole), each builds the whole join table by itself: for a GPU
+    // this is faster than exchanging the rows. Otherwise each makes its rows, and the devices exchange them, unless the
+    // join is co-located.
     const bool together = options.exchange == nullptr || all_have_device_;
     const bool cheap = options.gpu_required || !ReadsLargeDictionaries(number);
     on_device_[number] = can.ok() && together && cheap && IsUsedOnDevice(s.join) && !IsUsedOnHost(s.join);
