@@ -68,13 +68,14 @@ def test_tablets_are_shared_by_bytes():
 
 
 def test_distributed_tables_exchange_nothing():
+    # Rows travel packed, so there are enough of them to stand out beside the program and the answer, which always travel.
     directory = os.path.join(WORK, "buckets")
     check(run([TESSERA, directory, "-c", """
         CREATE TABLE a (k INTEGER, x BIGINT) WITH (distribute_by = k);
         CREATE TABLE b (k BIGINT, y BIGINT) WITH (distribute_by = k);
         CREATE TABLE plain (k BIGINT, y BIGINT) WITH (tablet_rows = 1000);
-        INSERT INTO a SELECT g % 9000, g FROM generate_series(1, 30000) s(g);
-        INSERT INTO b SELECT nullif(g % 7000, 5), g FROM generate_series(1, 20000) s(g);
+        INSERT INTO a SELECT g % 90000, g FROM generate_series(1, 300000) s(g);
+        INSERT INTO b SELECT nullif(g % 70000, 5), g FROM generate_series(1, 200000) s(g);
         INSERT INTO plain SELECT k, y FROM b"""]).returncode == 0, "no database")
     for query, says, none in (
             ("SELECT count(*), sum(x + y) FROM a JOIN {} ON a.k = {}.k", "build side co-located", "exchanged by key"),
