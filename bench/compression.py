@@ -140,11 +140,11 @@ class Compression:
         print(f"plots: {self.out}")
 
     def costs(self):
-        table = Table("ns a value on one core, without the streams below; whole trees on the GPU, 4 MiB each", ("scheme", -16),
+        table = Table("ns a value on one core, without the streams below; whole trees of a million values on the GPU", ("scheme", -16),
                       ("measured", 8), ("table", 8), ("ratio", 6), ("GPU GB/s", 8), ("% of copy", 9))
         for line in self.lines("--costs"):
             measured, expected = float(line["measured_ns"]), float(line["table_ns"])
-            table.row(line["scheme"], measured, expected, measured / expected, rate(4 << 20, float(line["gpu_ms"])),
+            table.row(line["scheme"], measured, expected, measured / expected, rate(int(line["bytes"]), float(line["gpu_ms"])),
                       float(line["gpu_percent"]) or None)
 
 

@@ -5,18 +5,22 @@
 #pragma once
 
 #include <algorithm>
+#include <cinttypes>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "kernels/kernels.h"
+#include "tablet/ordered_float.h"
 #include "tablet/schemes/packed_stream.h"
 #include "tablet/schemes/unpack_cost.h"
 
@@ -59,19 +63,32 @@ inline constexpr size_t kRows = size_t{1} << 20, kHostRows = size_t{1} << 18;
 struct Case {
   std::string name;
   SchemeTree tree;
-  std::vector<uint64_t> values;  ///< kRows, below 2^32
+  std::vector<uint64_t> values;  ///< kRows of 4 bytes, or for kScale the ordered forms of numbers
+
+  bool scaled() const { return tree.scheme == Scheme::kScale; }
+  int width() const { return scaled() ? 8 : 4; }
 };
+
+inline constexpr ScaledCodes kOrderedForms;
 
 struct Packed {
   std::vector<uint8_t> bytes;
   PackedTree nodes;
-  std::vector<uint32_t> out;
+  bool scaled;
+  int width;
+  std::vector<uint64_t> out;
+
+  uint8_t* codes() { return reinterpret_cast<uint8_t*>(out.data()); }
 };
 
-inline Result<Packed> Pack(std::span<const uint64_t> values, const SchemeTree& tree) {
-  Packed packed{*PackIntegers(values, tree, nullptr), {}, std::vector<uint32_t>(values.size())};
+/// The first `rows` values.
+inline Result<Packed> Pack(const Case& c, size_t rows) {
+  const ScaledCodes* const scaled = c.scaled() ? &kOrderedForms : nullptr;
+  std::optional<std::vector<uint8_t>> bytes = PackIntegers(std::span(c.values).first(rows), c.tree, scaled);
+  if (!bytes) return Status(ErrorCode::kInternal, "a scheme that does not take its values");
+  Packed packed{std::move(*bytes), {}, c.scaled(), c.width(), std::vector<uint64_t>(rows)};
   const char* const reason =
-      ParsePackedStream(packed.bytes.data(), packed.bytes.size(), values.size(), 4, false, &packed.nodes);
+      ParsePackedStream(packed.bytes.data(), packed.bytes.size(), rows, c.width(), c.scaled(), &packed.nodes);
   if (reason != nullptr) return Status(ErrorCode::kInternal, reason);
   return packed;
 }
@@ -81,8 +98,8 @@ inline Result<double> Nanoseconds(Packed* packed) {
   double least = INFINITY;
   for (int i = 0; i < 30; ++i) {
     const auto start = Clock::now();
-    const char* const reason =
-        UnpackStream(packed->bytes.data(), packed->nodes, 4, nullptr, reinterpret_cast<uint8_t*>(packed->out.data()));
+    const char* const reason = UnpackStream(packed->bytes.data(), packed->nodes, packed->width,
+                                            packed->scaled ? &kOrderedForms : nullptr, packed->codes());
     least = std::min(least, MillisecondsSince(start) * 1e6);
     if (reason != nullptr) return Status(ErrorCode::kInternal, reason);
   }
@@ -110,6 +127,9 @@ inline std::vector<Case> Cases() {
       {"DICT, 65,536", dict, values_of([&](size_t) { return random() % 65536 * 1000; })},
       {"BITMAP, 4", bitmap, values_of([&](size_t) { return random() % 4; })},
       {"BITMAP, 32", bitmap, values_of([&](size_t) { return random() % 32; })},
+      {"SCALE", {Scheme::kScale, 2, {ns}}, values_of([&](size_t) {
+         return OrderedFloat(static_cast<double>(random() % 10000) / 100);
+       })},
       {"SEP", {Scheme::kSep, 100, {ns, ns}}, values_of([&](size_t) { return random() % 1000000; })},
       {"RLE, runs of 4", rle, values_of([](size_t i) { return i / 4; })},
   };
@@ -129,29 +149,28 @@ inline std::vector<Case> Cases() {
 /// by themselves; on the GPU it is the whole tree.
 inline Status PrintCosts(Gpu* gpu) {
   const std::vector<costs::Case> cases = costs::Cases();
-  TESSERA_ASSIGN(costs::Packed bits, costs::Pack(std::span(cases[0].values).first(costs::kHostRows), cases[0].tree));
+  TESSERA_ASSIGN(costs::Packed bits, costs::Pack(cases[0], costs::kHostRows));
   TESSERA_ASSIGN(const double leaf, costs::Nanoseconds(&bits));
-  printf("scheme,measured_ns,table_ns,gpu_ms,gpu_percent\n");
+  printf("scheme,measured_ns,table_ns,bytes,gpu_ms,gpu_percent\n");
   for (const costs::Case& c : cases) {
     constexpr double kHostRows = costs::kHostRows;
-    TESSERA_ASSIGN(costs::Packed part, costs::Pack(std::span(c.values).first(costs::kHostRows), c.tree));
+    TESSERA_ASSIGN(costs::Packed part, costs::Pack(c, costs::kHostRows));
     TESSERA_ASSIGN(double measured, costs::Nanoseconds(&part));
     for (size_t i = 1; i < part.nodes.size(); ++i) measured -= leaf / kHostRows * part.nodes[i].values;
     const PackedNode& root = part.nodes[0];
-    const double expected = NodeNanoseconds(c.tree.scheme, kHostRows, static_cast<double>(root.parameter), 4);
-    TESSERA_ASSIGN(costs::Packed whole, costs::Pack(c.values, c.tree));
+    const double expected = NodeNanoseconds(c.tree.scheme, kHostRows, static_cast<double>(root.parameter), c.width());
+    TESSERA_ASSIGN(costs::Packed whole, costs::Pack(c, costs::kRows));
     TESSERA_TRY(costs::Nanoseconds(&whole).status());  // unpacks it
     Chunk chunk;
-    chunk.type = SqlType::Of(TypeId::kBigint);
-    chunk.width = 4;
+    chunk.type = SqlType::Of(c.scaled() ? TypeId::kDouble : TypeId::kBigint);
+    chunk.width = c.width();
     chunk.rows = costs::kRows;
-    chunk.codes_bytes = costs::kRows * 4;
+    chunk.codes_bytes = costs::kRows * static_cast<uint64_t>(c.width());
     chunk.packed_codes = whole.bytes.data();
     chunk.packed_bytes = whole.bytes.size();
-    TESSERA_ASSIGN(const GpuUnpacking on_gpu,
-                   UnpackOnGpu(gpu, chunk, reinterpret_cast<const uint8_t*>(whole.out.data())));
-    printf("\"%s\",%.3f,%.3f,%.4f,%.1f\n", c.name.c_str(), measured / kHostRows, expected * UnpackSpeed() / kHostRows,
-           on_gpu.milliseconds, on_gpu.PercentOfCopy(gpu));
+    TESSERA_ASSIGN(const GpuUnpacking on_gpu, UnpackOnGpu(gpu, chunk, whole.codes()));
+    printf("\"%s\",%.3f,%.3f,%" PRIu64 ",%.4f,%.1f\n", c.name.c_str(), measured / kHostRows,
+           expected * UnpackSpeed() / kHostRows, chunk.codes_bytes, on_gpu.milliseconds, on_gpu.PercentOfCopy(gpu));
   }
   return Status::Ok();
 }

@@ -263,30 +263,94 @@ TEST_F(GpuMemory, TransfersAreMeasured) {
   }
 }
 
-/// What is measured unpacks to the values that were packed.
+/// A tree, and what it packs well: `repeat` times each, below `below`.
+struct UnpackCase {
+  SchemeTree tree;
+  uint64_t repeat, below;
+  bool rises = false;
+};
+
+std::vector<UnpackCase> UnpackCases(int width) {
+  const SchemeTree ns = SchemeTree::Leaf(Scheme::kNs), nsv = SchemeTree::Leaf(Scheme::kNsv);
+  const SchemeTree based{Scheme::kFor, 0, {ns}};
+  const uint64_t all = width == 8 ? uint64_t{1} << 40 : (uint64_t{1} << (8 * width - 1));
+  std::vector<UnpackCase> cases = {
+      {ns, 1, all},
+      {ns, 1, 1},
+      {based, 1, std::min<uint64_t>(all, 10000)},
+      {nsv, 1, std::min(all, uint64_t{1} << 31)},
+      {{Scheme::kFor, 0, {nsv}}, 1, std::min(all, uint64_t{1} << 31)},
+      {{Scheme::kDelta, 0, {ns}}, 1, all, true},
+      {{Scheme::kDelta, 0, {based}}, 1, all, true},
+      {{Scheme::kDelta, 0, {nsv}}, 3, std::min(all, uint64_t{1} << 24), true},
+      {{Scheme::kDelta, 0, {{Scheme::kRle, 0, {ns, ns}}}}, 2, all, true},
+      {{Scheme::kDict, 0, {ns, ns}}, 1, 100},
+      {{Scheme::kDict, 0, {based, ns}}, 7, 100},
+      {{Scheme::kDict, 0, {nsv, {Scheme::kRle, 0, {ns, ns}}}}, 40, 100},
+      {{Scheme::kDict, 0, {{Scheme::kDelta, 0, {ns}}, ns}}, 1, std::min<uint64_t>(all, 6000)},
+      {{Scheme::kBitmap, 0, {based}}, 2, 30},
+      {{Scheme::kSep, 10, {ns, ns}}, 1, all},
+      {{Scheme::kSep, 10, {{Scheme::kRle, 0, {ns, ns}}, based}}, 30, 100},
+      {{Scheme::kSep, 10, {ns, {Scheme::kDelta, 0, {ns}}}}, 1, all},
+  };
+  for (const uint64_t repeat : {1, 3, 700}) {
+    cases.push_back({{Scheme::kRle, 0, {ns, ns}}, repeat, all});
+    cases.push_back({{Scheme::kRle, 0, {{Scheme::kDelta, 0, {ns}}, based}}, repeat, all, true});
+    cases.push_back({{Scheme::kFor, 0, {{Scheme::kRle, 0, {based, nsv}}}}, repeat, all});
+  }
+  return cases;
+}
+
+/// `rows` values for a case; those of a run differ from the next ones.
+std::vector<uint64_t> ValuesFor(const UnpackCase& c, size_t rows) {
+  std::vector<uint64_t> values(rows);
+  uint64_t seed = rows, value = 0, left = 0;
+  for (uint64_t& v : values) {
+    if (left == 0) {
+      seed = seed * 6364136223846793005u + 1442695040888963407u;
+      // Lengths differ by up to a half: some runs end at the boundaries of blocks, some do not.
+      left = c.repeat + (c.repeat > 1 ? (seed >> 33) % (c.repeat / 2 + 1) : 0);
+      const uint64_t steps = rows / c.repeat + 1;
+      value = c.rises ? std::min(value + (seed >> 20) % (2 * c.below / steps + 2), c.below) : (seed >> 20) % c.below;
+    }
+    --left;
+    v = value;
+  }
+  return values;
+}
+
+/// What is measured unpacks to the values that were packed, by each scheme, in each width, with its children as bits and
+/// not, in few values and in more than a block of each step makes.
 TEST_F(GpuMemory, UnpackingIsMeasured) {
-  std::vector<uint64_t> values(5000);
-  for (size_t i = 0; i < values.size(); ++i) values[i] = i / 7 * 3 + 100000;
-  const SchemeTree ns = SchemeTree::Leaf(Scheme::kNs);
-  const SchemeTree tree{Scheme::kRle, 0, {{Scheme::kDelta, 0, {ns}}, ns}};
-  const std::vector<uint8_t> packed = *PackIntegers(values, tree, nullptr);
-  Chunk chunk;
-  chunk.type = SqlType::Of(TypeId::kInteger);
-  chunk.width = 4;
-  chunk.rows = static_cast<uint32_t>(values.size());
-  chunk.codes_bytes = (values.size() * 4 + 127) / 128 * 128;
-  chunk.packed_codes = packed.data();
-  chunk.packed_bytes = packed.size();
   const std::unique_ptr<Gpu> gpu = Open(0);
-  std::vector<uint8_t> codes;
-  const Result<double> milliseconds = gpu->MeasureUnpack(chunk, &codes);
-  ASSERT_TRUE(milliseconds.ok()) << milliseconds.status().message();
-  EXPECT_GT(*milliseconds, 0);
-  ASSERT_EQ(codes.size(), values.size() * 4);
-  for (size_t i = 0; i < values.size(); ++i) {
-    uint32_t code;
-    memcpy(&code, codes.data() + 4 * i, sizeof code);
-    ASSERT_EQ(code, values[i]) << i;
+  for (const int width : {1, 2, 4, 8}) {
+    int number = 0;
+    for (const UnpackCase& c : UnpackCases(width)) {
+      for (const size_t rows : {5, 33003 / width}) {
+        SCOPED_TRACE(std::to_string(width) + " bytes, case " + std::to_string(number) + ", " + std::to_string(rows));
+        const std::vector<uint64_t> values = ValuesFor(c, rows);
+        const std::optional<std::vector<uint8_t>> packed = PackIntegers(values, c.tree, nullptr);
+        ASSERT_TRUE(packed.has_value());
+        Chunk chunk;
+        chunk.type = SqlType::Of(TypeId::kBigint);
+        chunk.width = width;
+        chunk.rows = static_cast<uint32_t>(rows);
+        chunk.codes_bytes = (rows * static_cast<size_t>(width) + 127) / 128 * 128;
+        chunk.packed_codes = packed->data();
+        chunk.packed_bytes = packed->size();
+        std::vector<uint8_t> codes;
+        const Result<double> milliseconds = gpu->MeasureUnpack(chunk, &codes);
+        ASSERT_TRUE(milliseconds.ok()) << milliseconds.status().message();
+        EXPECT_GT(*milliseconds, 0);
+        ASSERT_EQ(codes.size(), rows * static_cast<size_t>(width));
+        for (size_t i = 0; i < rows; ++i) {
+          uint64_t code = 0;
+          memcpy(&code, codes.data() + static_cast<size_t>(width) * i, static_cast<size_t>(width));
+          ASSERT_EQ(code, values[i]) << i;
+        }
+      }
+      ++number;
+    }
   }
 }
 

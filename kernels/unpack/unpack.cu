@@ -13,6 +13,10 @@ namespace {
 
 constexpr uint32_t kThreads = 256;
 
+/// A dictionary of so many entries is read once a block, and its entries fetched from shared memory.
+template <class Value>
+constexpr uint32_t kSharedEntries = (16 << 10) / sizeof(Value);
+
 uint32_t BlocksOf(uint64_t items, uint32_t per_block) {
   return static_cast<uint32_t>((items + per_block - 1) / per_block);
 }
@@ -42,178 +46,125 @@ __device__ void NoteWrong(FoundCodes* found) {
   if (found != nullptr) atomicOr(&found->wrong, 1u);
 }
 
-template <class T>
-__device__ const T* In(const UnpackStep& step) {
-  return static_cast<const T*>(step.in);
-}
-template <class T>
-__device__ const T* Other(const UnpackStep& step) {
-  return static_cast<const T*>(step.other);
-}
-template <class T>
-__device__ T* Out(const UnpackStep& step) {
-  return static_cast<T*>(step.out);
+/// Value `i` of a stream of bits.
+template <class Value>
+__device__ Value ReadBits(const UnpackSource& source, uint32_t i) {
+  const uint64_t* const words = static_cast<const uint64_t*>(source.at);
+  const uint32_t bits = source.bits;
+  if (bits == 0) return static_cast<Value>(source.base);
+  const uint64_t bit = uint64_t{i} * bits;
+  const uint32_t shift = bit % 64;
+  uint64_t value = words[bit / 64] >> shift;
+  if (shift + bits > 64) value |= words[bit / 64 + 1] << (64 - shift);
+  return static_cast<Value>((value & ~uint64_t{0} >> (64 - bits)) + source.base);
 }
 
-/// Calls f for each of the items of a block, at most kPerBlock.
-constexpr uint32_t kItems = 1024;
-template <class F>
-__device__ void ForItems(const UnpackStep& step, uint32_t block, F f) {
+template <class Value>
+__device__ Value Read(const UnpackSource& source, uint32_t i) {
+  return source.bits == UnpackSource::kWhole ? static_cast<const Value*>(source.at)[i] : ReadBits<Value>(source, i);
+}
+
+/// Values that a thread writes together.
+template <class Value>
+constexpr uint32_t kEach = 16 / sizeof(Value);
+
+template <class Value>
+union Vector {
+  Value values[kEach<Value>];
+  uint4 whole;
+};
+
+/// The first value of vector `k` of a thread, where a block makes kVectors vectors of each thread.
+template <class Value, uint32_t kVectors>
+__device__ uint32_t FirstOf(uint32_t block, uint32_t k) {
+  return ((block * kVectors + k) * kThreads + threadIdx.x) * kEach<Value>;
+}
+
+/// Makes `value_at` of each of the step's values that are the block's.
+template <class Value, uint32_t kVectors, class F>
+__device__ void MakeValues(const UnpackStep& step, uint32_t block, F value_at) {
 #pragma unroll
-  for (uint32_t k = 0; k < kItems / kThreads; ++k) {
-    const uint32_t i = block * kItems + k * kThreads + threadIdx.x;
-    if (i < step.values) f(i);
+  for (uint32_t k = 0; k < kVectors; ++k) {
+    const uint32_t first = FirstOf<Value, kVectors>(block, k);
+    if (first >= step.values) return;
+    Vector<Value> made;
+#pragma unroll
+    for (uint32_t i = 0; i < kEach<Value>; ++i) {
+      made.values[i] = first + i < step.values ? static_cast<Value>(value_at(first + i)) : Value{0};
+    }
+    // (Streams have room for whole vectors.)
+    *reinterpret_cast<uint4*>(static_cast<Value*>(step.out) + first) = made.whole;
   }
 }
+template <class Value, uint32_t kVectors>
+constexpr uint32_t kValuesMade = kThreads* kEach<Value>* kVectors;
 
-/// Values of `count` bits. A thread makes 16 bytes at a time, so that it writes one vector.
+/// Values of bits.
 template <class Value>
 struct UnpackWords {
-  static constexpr uint32_t kEach = 16 / sizeof(Value), kVectors = 2, kPerBlock = kThreads * kEach * kVectors;
+  static constexpr uint32_t kVectors = 2, kPerBlock = kValuesMade<Value, kVectors>;
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
-    const uint64_t* const words = In<uint64_t>(step);
-    const uint32_t bits = step.count, values = step.values;
-    const uint64_t base = step.base, mask = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
-#pragma unroll
-    for (uint32_t k = 0; k < kVectors; ++k) {
-      const uint32_t first = ((block * kVectors + k) * kThreads + threadIdx.x) * kEach;
-      if (first >= values) return;
-      union {
-        Value values[kEach];
-        uint4 vector;
-      } made;
-#pragma unroll
-      for (uint32_t i = 0; i < kEach; ++i) {
-        const uint64_t bit = uint64_t{first + i} * bits;
-        const uint32_t shift = bit % 64;
-        uint64_t value = 0;
-        if (first + i < values && bits != 0) {
-          value = words[bit / 64] >> shift;
-          if (shift + bits > 64) value |= words[bit / 64 + 1] << (64 - shift);
-        }
-        made.values[i] = static_cast<Value>((value & mask) + base);
-      }
-      // (Streams have room for whole vectors.)
-      *reinterpret_cast<uint4*>(Out<Value>(step) + first) = made.vector;
-    }
-  }
-};
-
-/// Bytes at `in`, `parameter` of them; `count` lengths at `other`, and behind these the sums of those before each.
-template <class Value>
-struct GatherBytes {
-  static constexpr uint32_t kPerBlock = kItems;
-
-  static __device__ void Run(const UnpackStep& step, uint32_t block) {
-    const uint8_t* const bytes = In<uint8_t>(step);
-    const uint32_t* const lengths = Other<uint32_t>(step);
-    const uint32_t* const starts = lengths + step.count;
-    ForItems(step, block, [&](uint32_t i) {
-      const uint64_t end = uint64_t{starts[i]} + lengths[i];
-      if (end > step.parameter || (i == step.values - 1 && end != step.parameter)) NoteWrong(step.found);
-      if (end > step.parameter) return;
-      uint32_t value = 0;
-      for (uint32_t b = 0; b < lengths[i]; ++b) value |= static_cast<uint32_t>(bytes[starts[i] + b]) << (8 * b);
-      Out<Value>(step)[i] = static_cast<Value>(value + step.base);
-    });
-  }
-};
-
-/// Each run ends behind the one before it, and the last one with the last row. (A sum that went round 2^32 is less than
-/// the one before.)
-struct CheckRuns {
-  static constexpr uint32_t kPerBlock = kItems;
-
-  static __device__ void Run(const UnpackStep& step, uint32_t block) {
-    const uint32_t* const ends = In<uint32_t>(step);
-    ForItems(step, block, [&](uint32_t i) {
-      if (ends[i] <= (i == 0 ? 0 : ends[i - 1]) || (i == step.values - 1 && ends[i] != step.parameter)) {
-        NoteWrong(step.found);
-      }
-    });
-  }
-};
-
-/// The first run that ends behind `row`, among [low, high].
-__device__ uint32_t FindRun(const uint32_t* ends, uint32_t low, uint32_t high, uint32_t row) {
-  while (low < high) {
-    const uint32_t middle = (low + high) / 2;
-    if (ends[middle] > row) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return low;
-}
-
-/// Runs at `in`, the ends of `count` runs at `other`. Each block looks for the runs of its rows first, and each thread
-/// among these alone: so it takes as long for runs of one row as for runs of a million.
-template <class Value>
-struct ExpandRuns {
-  static constexpr uint32_t kPerBlock = 2048;
-
-  static __device__ void Run(const UnpackStep& step, uint32_t block) {
-    __shared__ uint32_t shared[2];
-    const uint32_t* const ends = Other<uint32_t>(step);
-    const uint32_t first = block * kPerBlock, end = min(first + kPerBlock, step.values);
-    if (threadIdx.x < 2) shared[threadIdx.x] = FindRun(ends, 0, step.count - 1, threadIdx.x == 0 ? first : end - 1);
-    __syncthreads();
-    const uint32_t low = shared[0], high = shared[1];
-    for (uint32_t row = first + threadIdx.x; row < end; row += kThreads)
-      Out<Value>(step)[row] = In<Value>(step)[FindRun(ends, low, high, row)];
+    MakeValues<Value, kVectors>(step, block, [&](uint32_t i) { return ReadBits<Value>(step.in, i); });
   }
 };
 
 /// Numbers of entries at `in`, the dictionary's `count` entries at `other`.
 template <class Value>
 struct LookUp {
-  static constexpr uint32_t kPerBlock = kItems;
+  /// Enough values that a block reads less of the dictionary than it writes.
+  static constexpr uint32_t kVectors = 8, kPerBlock = kValuesMade<Value, kVectors>;
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
-    ForItems(step, block, [&](uint32_t i) {
-      const uint32_t number = In<uint32_t>(step)[i];
-      if (number < step.count) {
-        Out<Value>(step)[i] = Other<Value>(step)[number];
-      } else {
-        NoteWrong(step.found);
-      }
+    __shared__ Value entries[kSharedEntries<Value>];
+    const uint32_t count = step.count;
+    const bool shared = count <= kSharedEntries<Value>;
+    if (shared) {
+      for (uint32_t i = threadIdx.x; i < count; i += kThreads) entries[i] = Read<Value>(step.other, i);
+      __syncthreads();
+    }
+    const Value* const dictionary = shared ? entries : static_cast<const Value*>(step.other.at);
+    bool wrong = false;
+    MakeValues<Value, kVectors>(step, block, [&](uint32_t i) {
+      const uint32_t number = Read<uint32_t>(step.in, i);
+      wrong |= number >= count;
+      return number < count ? dictionary[number] : Value{0};
     });
+    if (wrong) NoteWrong(step.found);
   }
 };
 
 /// A bitmap for each of the dictionary's `count` entries at `in`, the entries at `other`.
 template <class Value>
 struct FindBits {
-  static constexpr uint32_t kPerBlock = kItems;
+  static constexpr uint32_t kVectors = 1, kPerBlock = kValuesMade<Value, kVectors>;
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
-    const uint64_t* const bitmaps = In<uint64_t>(step);
+    const uint64_t* const bitmaps = static_cast<const uint64_t*>(step.in.at);
     const uint64_t words = (uint64_t{step.values} + 63) / 64;
-    ForItems(step, block, [&](uint32_t i) {
-      uint32_t bits = 0;
+    MakeValues<Value, kVectors>(step, block, [&](uint32_t i) {
+      uint32_t bits = 0, entry = 0;
       for (uint32_t d = 0; d < step.count; ++d) {
         if ((bitmaps[d * words + i / 64] >> (i % 64) & 1) == 0) continue;
-        Out<Value>(step)[i] = Other<Value>(step)[d];
+        entry = d;
         ++bits;
       }
       const bool behind =
           i < step.count && step.values % 64 != 0 && bitmaps[i * words + words - 1] >> (step.values % 64) != 0;
       if (bits != 1 || behind) NoteWrong(step.found);
+      return bits == 0 ? Value{0} : Read<Value>(step.other, entry);
     });
   }
 };
 
-/// Quotients at `out`, which become the values; remainders at `in`, the divisor is `parameter`.
+/// Quotients at `in`, remainders at `other`; the divisor is `parameter`.
 template <class Value>
 struct MultiplyAdd {
-  static constexpr uint32_t kPerBlock = kItems;
+  static constexpr uint32_t kVectors = 2, kPerBlock = kValuesMade<Value, kVectors>;
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
-    ForItems(step, block, [&](uint32_t i) {
-      Value& value = Out<Value>(step)[i];
-      value = static_cast<Value>(uint64_t{value} * step.parameter + In<Value>(step)[i] + step.base);
+    MakeValues<Value, kVectors>(step, block, [&](uint32_t i) {
+      return uint64_t{Read<Value>(step.in, i)} * step.parameter + Read<Value>(step.other, i) + step.base;
     });
   }
 };
@@ -221,109 +172,263 @@ struct MultiplyAdd {
 /// Numbers at `in`, less `parameter`, times 10 to the `count`.
 template <class Value>
 struct ToFloatingPoint {
-  static constexpr uint32_t kPerBlock = kItems;
+  static constexpr uint32_t kVectors = 2, kPerBlock = kValuesMade<Value, kVectors>;
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
     double power = 1;
     for (uint32_t i = 0; i < step.count; ++i) power *= 10;  // exact up to 10^22
-    ForItems(step, block, [&](uint32_t i) {
-      const uint64_t scaled = In<uint64_t>(step)[i];
-      uint64_t code = step.scaled.null_code;
-      if (scaled != step.null) {
-        const double number = static_cast<double>(static_cast<int64_t>(scaled + step.parameter)) / power;
-        code = (step.scaled.single ? uint64_t{OrderedFloat32(static_cast<float>(number))} : OrderedFloat(number)) -
-               step.scaled.base;
-      }
-      Out<Value>(step)[i] = static_cast<Value>(code);
+    MakeValues<Value, kVectors>(step, block, [&](uint32_t i) {
+      const uint64_t scaled = Read<uint64_t>(step.in, i);
+      if (scaled == step.null) return step.scaled.null_code;
+      const double number = static_cast<double>(static_cast<int64_t>(scaled + step.parameter)) / power;
+      return (step.scaled.single ? uint64_t{OrderedFloat32(static_cast<float>(number))} : OrderedFloat(number)) -
+             step.scaled.base;
     });
   }
 };
 
-// Sums from the first value to each: of tiles, of the tiles before each, and within each.
-
-constexpr uint32_t kEachSummed = 8, kSummed = kThreads * kEachSummed;
+// Sums from the first value to each: of tiles first, then of the tiles before each and within it.
 
 /// Sums of narrow values are made in 32 bits: what goes round does so in fewer bits, too.
 template <class Value>
 using SumOf = std::conditional_t<sizeof(Value) == 8, uint64_t, uint32_t>;
 
-/// The sum of `mine` of the threads before this one; `*all`: of all threads.
+constexpr uint32_t kSumVectors = 4;
+template <class Value>
+constexpr uint32_t kSummed = kValuesMade<Value, kSumVectors>;
+
 template <class Sum>
-__device__ Sum SumBefore(Sum mine, Sum* all) {
-  __shared__ Sum warps[kThreads / 32];
-  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  Sum through = mine;
-  for (uint32_t n = 1; n < 32; n *= 2) {
-    const Sum other = __shfl_up_sync(~0u, through, n);
-    if (lane >= n) through += other;
-  }
-  __syncthreads();  // nobody reads what an earlier call left
-  if (lane == 31) warps[warp] = through;
-  __syncthreads();
-  Sum before = through - mine;
-  *all = 0;
-  for (uint32_t w = 0; w < kThreads / 32; ++w) {
-    if (w < warp) before += warps[w];
-    *all += warps[w];
-  }
-  return before;
+__device__ Sum SumOfWarp(Sum mine) {
+  for (uint32_t n = 16; n > 0; n /= 2) mine += __shfl_xor_sync(~0u, mine, n);
+  return mine;
 }
 
-/// The sum of each kSummed of `count` values at `in`.
+/// The sum of the values of this lane and those before it.
+template <class Sum>
+__device__ Sum SumUpToLane(Sum mine) {
+  for (uint32_t n = 1; n < 32; n *= 2) {
+    const Sum other = __shfl_up_sync(~0u, mine, n);
+    if (threadIdx.x % 32 >= n) mine += other;
+  }
+  return mine;
+}
+
+/// The values of a tile that are a thread's, and the sum of those of the stream before each vector.
+template <class Value>
+struct SummedTile {
+  Vector<Value> values[kSumVectors];
+  SumOf<Value> before[kSumVectors];
+
+  /// `source` has `count` values; `sums`: of each tile, nullptr if there is but one.
+  __device__ void Make(const UnpackSource& source, uint32_t count, const void* sums, uint32_t block) {
+    using Sum = SumOf<Value>;
+    constexpr uint32_t kWarps = kThreads / 32;
+    static_assert(kWarps * kSumVectors == 32, "a warp sums up the sums of each warp's vectors");
+    __shared__ Sum warps[32], tiles[kWarps];
+    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    Sum earlier = 0;
+    if (sums != nullptr) {
+      for (uint32_t t = threadIdx.x; t < block; t += kThreads) earlier += static_cast<const Sum*>(sums)[t];
+    }
+    earlier = SumOfWarp(earlier);
+    if (lane == 0) tiles[warp] = earlier;
+#pragma unroll
+    for (uint32_t k = 0; k < kSumVectors; ++k) {
+      const uint32_t first = FirstOf<Value, kSumVectors>(block, k);
+      Sum mine = 0;
+#pragma unroll
+      for (uint32_t i = 0; i < kEach<Value>; ++i) {
+        values[k].values[i] = first + i < count ? Read<Value>(source, first + i) : Value{0};
+        mine += values[k].values[i];
+      }
+      const Sum through = SumUpToLane(mine);
+      before[k] = through - mine;
+      if (lane == 31) warps[k * kWarps + warp] = through;
+    }
+    __syncthreads();
+    if (warp == 0) {
+      const Sum mine = warps[lane];
+      Sum sum = SumUpToLane(mine) - mine;
+#pragma unroll
+      for (uint32_t w = 0; w < kWarps; ++w) sum += tiles[w];
+      warps[lane] = sum;
+    }
+    __syncthreads();
+#pragma unroll
+    for (uint32_t k = 0; k < kSumVectors; ++k) before[k] += warps[k * kWarps + warp];
+  }
+};
+
+/// The sum of each kSummed of `count` values at `in`; a block for each.
 template <class Value>
 struct SumTiles {
   static constexpr uint32_t kPerBlock = 1;
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
-    SumOf<Value> mine = 0, all = 0;
-    for (uint32_t k = 0; k < kEachSummed; ++k) {
-      const uint32_t i = block * kSummed + k * kThreads + threadIdx.x;
-      if (i < step.count) mine += In<Value>(step)[i];
+    using Sum = SumOf<Value>;
+    __shared__ Sum warps[kThreads / 32];
+    Sum mine = 0;
+#pragma unroll
+    for (uint32_t k = 0; k < kSumVectors; ++k) {
+      const uint32_t first = FirstOf<Value, kSumVectors>(block, k);
+#pragma unroll
+      for (uint32_t i = 0; i < kEach<Value>; ++i) {
+        if (first + i < step.count) mine += Read<Value>(step.in, first + i);
+      }
     }
-    SumBefore(mine, &all);
-    if (threadIdx.x == 0) Out<SumOf<Value>>(step)[block] = all;
+    mine = SumOfWarp(mine);
+    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = mine;
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    Sum sum = 0;
+    for (const Sum w : warps) sum += w;
+    static_cast<Sum*>(step.out)[block] = sum;
   }
 };
 
-/// One block: each of `count` sums at `out` becomes that of those before it.
-template <class Sum>
-struct SumTilesBefore {
-  static constexpr uint32_t kPerBlock = 1;
-
-  static __device__ void Run(const UnpackStep& step, uint32_t) {
-    Sum before = 0;
-    for (uint32_t first = 0; first < step.count; first += kThreads) {
-      const uint32_t i = first + threadIdx.x;
-      Sum all = 0;
-      const Sum mine = i < step.count ? Out<Sum>(step)[i] : 0, inside = SumBefore(mine, &all);
-      if (i < step.count) Out<Sum>(step)[i] = before + inside;
-      before += all;
-    }
-  }
-};
-
-/// The sum of the values at `in`, which has `count` of them, up to each; with that itself if `parameter` is 1. `other`:
-/// the sums of the tiles before; nullptr: there is one tile.
+/// `base` and the sum of the `count` values at `in` up to each; with that itself if `parameter` is 1.
 template <class Value>
 struct SumUp {
-  static constexpr uint32_t kPerBlock = kSummed;
+  static constexpr uint32_t kPerBlock = kSummed<Value>;
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
-    const uint32_t first = block * kSummed + threadIdx.x * kEachSummed;
-    SumOf<Value> values[kEachSummed], mine = 0, all = 0;
-#pragma unroll
-    for (uint32_t k = 0; k < kEachSummed; ++k) {
-      values[k] = first + k < step.count ? In<Value>(step)[first + k] : 0;
-      mine += values[k];
-    }
-    SumOf<Value> sum = SumBefore(mine, &all) + static_cast<SumOf<Value>>(step.base);
-    if (step.other != nullptr) sum += Other<SumOf<Value>>(step)[block];
+    SummedTile<Value> tile;
+    tile.Make(step.in, step.count, step.sums, block);
     const bool inclusive = step.parameter != 0;
 #pragma unroll
-    for (uint32_t k = 0; k < kEachSummed; ++k) {
-      const SumOf<Value> before = sum;
-      sum += values[k];
-      if (first + k < step.values) Out<Value>(step)[first + k] = static_cast<Value>(inclusive ? sum : before);
+    for (uint32_t k = 0; k < kSumVectors; ++k) {
+      const uint32_t first = FirstOf<Value, kSumVectors>(block, k);
+      if (first >= step.values) return;
+      SumOf<Value> sum = tile.before[k] + static_cast<SumOf<Value>>(step.base);
+      Vector<Value> made;
+#pragma unroll
+      for (uint32_t i = 0; i < kEach<Value>; ++i) {
+        const SumOf<Value> before = sum;
+        sum += tile.values[k].values[i];
+        made.values[i] = static_cast<Value>(inclusive ? sum : before);
+      }
+      *reinterpret_cast<uint4*>(static_cast<Value*>(step.out) + first) = made.whole;
+    }
+  }
+};
+
+/// Bytes at `in`, `parameter` of them in words of 64 bits; the length of each value at `other`.
+template <class Value>
+struct GatherBytes {
+  static constexpr uint32_t kPerBlock = kSummed<Value>;
+
+  static __device__ void Run(const UnpackStep& step, uint32_t block) {
+    SummedTile<Value> tile;
+    tile.Make(step.other, step.values, step.sums, block);
+    bool wrong = false;
+#pragma unroll
+    for (uint32_t k = 0; k < kSumVectors; ++k) {
+      const uint32_t first = FirstOf<Value, kSumVectors>(block, k);
+      uint64_t start = tile.before[k];
+      Vector<Value> made;
+#pragma unroll
+      for (uint32_t i = 0; i < kEach<Value>; ++i) {
+        made.values[i] = 0;
+        if (first + i >= step.values) continue;
+        const uint32_t length = static_cast<uint32_t>(tile.values[k].values[i]);
+        const uint64_t end = start + length;
+        wrong |= end > step.parameter || (first + i == step.values - 1 && end != step.parameter);
+        if (end <= step.parameter) {
+          made.values[i] =
+              static_cast<Value>(BytesAt(static_cast<const uint32_t*>(step.in.at), start, length) + step.base);
+        }
+        start = end;
+      }
+      if (first < step.values) *reinterpret_cast<uint4*>(static_cast<Value*>(step.out) + first) = made.whole;
+    }
+    if (wrong) NoteWrong(step.found);
+  }
+
+  /// The integer in `length` bytes, 1 to 4, from byte `start` on.
+  static __device__ uint32_t BytesAt(const uint32_t* words, uint64_t start, uint32_t length) {
+    const uint32_t shift = start % 4;
+    uint64_t value = words[start / 4];
+    if (shift + length > 4) value |= uint64_t{words[start / 4 + 1]} << 32;
+    return static_cast<uint32_t>(value >> (8 * shift)) & ~uint32_t{0} >> (32 - 8 * length);
+  }
+};
+
+/// Each run ends behind the one before it, and the last one with the last row. (A sum that went round 2^32 is less than
+/// the one before.)
+struct CheckRuns {
+  static constexpr uint32_t kEachThread = 4, kPerBlock = kThreads * kEachThread;
+
+  static __device__ void Run(const UnpackStep& step, uint32_t block) {
+    const uint32_t* const ends = static_cast<const uint32_t*>(step.in.at);
+    bool wrong = false;
+#pragma unroll
+    for (uint32_t k = 0; k < kEachThread; ++k) {
+      const uint32_t i = (block * kEachThread + k) * kThreads + threadIdx.x;
+      if (i >= step.values) break;
+      wrong |= ends[i] <= (i == 0 ? 0 : ends[i - 1]) || (i == step.values - 1 && ends[i] != step.parameter);
+    }
+    if (wrong) NoteWrong(step.found);
+  }
+};
+
+/// The first run that ends behind `row`, by all lanes of a warp: they look at 32 places at a time.
+__device__ uint32_t FindRun(const uint32_t* ends, uint32_t runs, uint32_t row) {
+  uint32_t low = 0, high = runs - 1;
+  while (low < high) {
+    const uint32_t between = high - low, step = (between + 31) / 32, lane = threadIdx.x % 32;
+    const uint32_t behind = __ballot_sync(~0u, ends[low + min((lane + 1) * step, between) - 1] > row);
+    if (behind == 0) return high;
+    const uint32_t first = static_cast<uint32_t>(__ffs(static_cast<int>(behind))) - 1;
+    high = low + min((first + 1) * step, between) - 1;
+    low += first * step;
+  }
+  return low;
+}
+
+/// Runs at `in`, the ends of `count` runs at `other`. Each block fetches the runs of its rows, and each thread looks for
+/// those of its vectors among these alone: so it takes about as long for runs of one row as for runs of a million.
+template <class Value>
+struct ExpandRuns {
+  static constexpr uint32_t kVectors = sizeof(Value) < 2 ? 1 : sizeof(Value) / 2;
+  static constexpr uint32_t kPerBlock = kValuesMade<Value, kVectors>;
+
+  static __device__ void Run(const UnpackStep& step, uint32_t block) {
+    __shared__ uint32_t found[2], ends[kPerBlock];
+    __shared__ Value runs[kPerBlock];
+    const uint32_t* const all_ends = static_cast<const uint32_t*>(step.other.at);
+    const uint32_t first = block * kPerBlock, last = min(first + kPerBlock, step.values) - 1, warp = threadIdx.x / 32;
+    if (warp < 2) {
+      const uint32_t run = FindRun(all_ends, step.count, warp == 0 ? first : last);
+      if (threadIdx.x % 32 == 0) found[warp] = run;
+    }
+    __syncthreads();
+    // (Where ends do not rise, which is found elsewhere, there may seem to be more runs than rows.)
+    const uint32_t low = found[0], count = low < found[1] ? min(found[1] - low + 1, kPerBlock) : 1;
+    for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
+      ends[i] = all_ends[low + i];
+      runs[i] = Read<Value>(step.in, low + i);
+    }
+    __syncthreads();
+#pragma unroll
+    for (uint32_t k = 0; k < kVectors; ++k) {
+      const uint32_t row = FirstOf<Value, kVectors>(block, k);
+      if (row >= step.values) return;
+      uint32_t run = 0, high = count - 1;
+      while (run < high) {
+        const uint32_t middle = (run + high) / 2;
+        if (ends[middle] > row) {
+          high = middle;
+        } else {
+          run = middle + 1;
+        }
+      }
+      Vector<Value> made;
+#pragma unroll
+      for (uint32_t i = 0; i < kEach<Value>; ++i) {
+        if (ends[run] <= row + i && run < count - 1) ++run;
+        made.values[i] = runs[run];
+      }
+      *reinterpret_cast<uint4*>(static_cast<Value*>(step.out) + row) = made.whole;
     }
   }
 };
@@ -331,21 +436,18 @@ struct SumUp {
 /// Codes at `in`: those that are not NULL are at most `base`. A thread looks at 16 bytes.
 template <class Value>
 struct CheckCodes {
-  static constexpr uint32_t kEach = 16 / sizeof(Value), kPerBlock = kThreads * kEach;
+  static constexpr uint32_t kPerBlock = kValuesMade<Value, 1>;
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
-    const uint32_t first = (block * kThreads + threadIdx.x) * kEach;
+    const uint32_t first = FirstOf<Value, 1>(block, 0);
     uint32_t nulls = 0;
     bool wrong = false;
     if (first < step.values) {
-      union {
-        uint4 vector;
-        Value values[kEach];
-      } read;
+      Vector<Value> read;
       // (Streams have room for whole vectors.)
-      read.vector = *reinterpret_cast<const uint4*>(In<Value>(step) + first);
+      read.whole = *reinterpret_cast<const uint4*>(static_cast<const Value*>(step.in.at) + first);
 #pragma unroll
-      for (uint32_t i = 0; i < kEach; ++i) {
+      for (uint32_t i = 0; i < kEach<Value>; ++i) {
         if (first + i >= step.values) continue;
         const bool is_null = step.scaled.has_nulls && read.values[i] == static_cast<Value>(step.scaled.null_code);
         nulls += is_null;
@@ -371,9 +473,10 @@ class TreeSteps {
 
   template <class Value>
   void All(uint8_t* out) {
-    const uint32_t level = Next(0, reinterpret_cast<Value*>(out));
+    const Level level = Make(0, reinterpret_cast<Value*>(out));
     if (found_ == nullptr) return;
-    UnpackStep step = Step(out, nullptr, nullptr, plan_.rows);
+    UnpackStep step = Step(out, plan_.rows);
+    step.in.at = out;
     step.base = plan_.greatest;
     step.scaled = plan_.scaled;
     Add<CheckCodes<Value>>(level, step);
@@ -386,10 +489,14 @@ class TreeSteps {
  private:
   using Level = uint32_t;
 
-  UnpackStep Step(const void* in, const void* other, void* out, uint32_t values) const {
+  /// A stream that can be read from a level on.
+  struct Input {
+    UnpackSource source;
+    Level level = 0;
+  };
+
+  UnpackStep Step(void* out, uint32_t values) const {
     UnpackStep step = {};
-    step.in = in;
-    step.other = other;
     step.out = out;
     step.found = found_;
     step.values = values;
@@ -412,53 +519,70 @@ class TreeSteps {
     return scratch_ == nullptr ? nullptr : reinterpret_cast<Value*>(scratch_ + at);
   }
 
+  /// The next node and those below it, to be read by a step; `base` is added to each value.
   template <class Value>
-  Level Words(const void* words, uint32_t bits, uint64_t base, Value* out, uint32_t values) {
-    UnpackStep step = Step(words, nullptr, out, values);
-    step.count = bits;
-    step.base = base;
-    return Add<UnpackWords<Value>>(0, step);
+  Input Next(uint64_t base) {
+    size_t below = next_;
+    uint64_t sum = base;
+    for (; Is(plan_.tree[below], Scheme::kFor); ++below) sum += plan_.tree[below].parameter;
+    if (const PackedNode& node = plan_.tree[below]; Is(node, Scheme::kNs)) {
+      next_ = below + 1;
+      return {{packed_ + node.offset, sum, node.bits}};
+    }
+    return MadeNext<Value>(base);
   }
 
-  /// The next node and those below it; `base` is added to each value.
+  /// The same in scratch memory.
   template <class Value>
-  Level Next(uint64_t base, Value* out) {
+  Input MadeNext(uint64_t base) {
+    Value* const made = Scratch<Value>(plan_.tree[next_].values);
+    const Level level = Make(base, made);
+    return {{made}, level};
+  }
+
+  static bool Is(const PackedNode& node, Scheme scheme) { return node.scheme == static_cast<uint8_t>(scheme); }
+
+  /// The next node and those below it become values at `out`; `base` is added to each.
+  template <class Value>
+  Level Make(uint64_t base, Value* out) {
     const PackedNode& node = plan_.tree[next_++];
-    const uint8_t* const payload = packed_ + node.offset;
+    UnpackStep step = Step(out, node.values);
+    step.base = base;
+    step.parameter = node.parameter;
     switch (static_cast<Scheme>(node.scheme)) {
       case Scheme::kNs:
-        return Words(payload, node.bits, base, out, node.values);
+        step.in = {packed_ + node.offset, base, node.bits};
+        return Add<UnpackWords<Value>>(0, step);
       case Scheme::kNsv:
-        return Lengths(node, payload, base, out);
+        return Lengths<Value>(node, step);
       case Scheme::kFor:
-        return Next(base + node.parameter, out);
+        return Make(base + node.parameter, out);
       case Scheme::kDelta: {
-        Value* const deltas = Scratch<Value>(node.values);
-        const Level level = Next(0, deltas);
-        return Sum(level, false, deltas, node.values - std::min(node.values, 1u), base + node.parameter, out,
-                   node.values);
+        const Input deltas = Next<Value>(0);
+        step.in = deltas.source;
+        step.count = node.values - std::min(node.values, 1u);
+        step.base = base + node.parameter;
+        step.parameter = 0;
+        return Sum<SumUp<Value>, Value>(deltas, step.count, step);
       }
       case Scheme::kRle:
-        return Runs(node, base, out);
+        return Runs<Value>(node, step);
       case Scheme::kDict:
       case Scheme::kBitmap:
-        return Dictionary(node, base, out);
+        return Dictionary<Value>(node, step);
       case Scheme::kSep: {
-        Value* const remainders = Scratch<Value>(node.values);
-        const Level quotients = Next(0, out);
-        UnpackStep step = Step(remainders, nullptr, out, node.values);
-        step.parameter = node.parameter;
-        step.base = base;
-        return Add<MultiplyAdd<Value>>(std::max(quotients, Next(0, remainders)), step);
+        const Input quotients = Next<Value>(0), remainders = Next<Value>(0);
+        step.in = quotients.source;
+        step.other = remainders.source;
+        return Add<MultiplyAdd<Value>>(std::max(quotients.level, remainders.level), step);
       }
       case Scheme::kScale: {
-        uint64_t* const numbers = Scratch<uint64_t>(node.values);
-        UnpackStep step = Step(numbers, nullptr, out, node.values);
+        const Input numbers = Next<uint64_t>(0);
+        step.in = numbers.source;
         step.count = node.bits;
-        step.parameter = node.parameter;
         step.null = node.null;
         step.scaled = plan_.scaled;
-        return Add<ToFloatingPoint<Value>>(Next(0, numbers), step);
+        return Add<ToFloatingPoint<Value>>(numbers.level, step);
       }
       case Scheme::kZstd:
         is_strange_ = true;
@@ -466,69 +590,64 @@ class TreeSteps {
     return 0;
   }
 
-  /// Lengths of 2 bits each, behind them the values.
-  template <class Value>
-  Level Lengths(const PackedNode& node, const uint8_t* payload, uint64_t base, Value* out) {
-    const uint32_t place = (node.values + 4) / 4 * 4;  // room for whole vectors
-    uint32_t* const lengths = Scratch<uint32_t>(2 * uint64_t{place});
-    uint32_t* const starts = lengths == nullptr ? nullptr : lengths + place;
-    const Level level =
-        Sum(Words(payload, 2, 1, lengths, node.values), false, lengths, node.values, 0, starts, node.values);
-    UnpackStep step = Step(payload + PackedWords(node.values, 2) * 8, lengths, out, node.values);
-    step.count = place;
-    step.parameter = node.parameter;
-    step.base = base;
-    return Add<GatherBytes<Value>>(level, step);
-  }
-
-  /// `base` and the sum of the values of `in` before each of `values`, or up to it.
-  template <class Value>
-  Level Sum(Level level, bool inclusive, const Value* in, uint32_t count, uint64_t base, Value* out, uint32_t values) {
-    const uint32_t tiles = BlocksOf(values, kSummed);
-    SumOf<Value>* const sums = Scratch<SumOf<Value>>(tiles);
+  /// Op, which sums up `count` values of `in`.
+  template <class Op, class Value>
+  Level Sum(const Input& in, uint32_t count, UnpackStep step) {
+    const uint32_t tiles = BlocksOf(step.values, kSummed<Value>);
+    Level level = in.level;
     if (tiles > 1) {
-      UnpackStep tile = Step(in, nullptr, sums, tiles);
+      UnpackStep tile = Step(Scratch<SumOf<Value>>(tiles), tiles);
+      tile.in = in.source;
       tile.count = count;
       level = Add<SumTiles<Value>>(level, tile);
-      UnpackStep before = Step(nullptr, nullptr, sums, 1);
-      before.count = tiles;
-      level = Add<SumTilesBefore<SumOf<Value>>>(level, before);
+      step.sums = tile.out;
     }
-    UnpackStep step = Step(in, tiles > 1 ? sums : nullptr, out, values);
-    step.count = count;
-    step.base = base;
-    step.parameter = inclusive ? 1 : 0;
-    return Add<SumUp<Value>>(level, step);
+    return Add<Op>(level, step);
+  }
+
+  /// Lengths of 2 bits each, behind them the values.
+  template <class Value>
+  Level Lengths(const PackedNode& node, UnpackStep step) {
+    const uint8_t* const payload = packed_ + node.offset;
+    step.in.at = payload + PackedWords(node.values, 2) * 8;
+    step.other = {payload, 1, 2};
+    return Sum<GatherBytes<Value>, Value>({step.other}, node.values, step);
   }
 
   template <class Value>
-  Level Runs(const PackedNode& node, uint64_t base, Value* out) {
+  Level Runs(const PackedNode& node, UnpackStep step) {
     const uint32_t count = static_cast<uint32_t>(node.parameter);
-    Value* const runs = Scratch<Value>(count);
-    uint32_t* const ends = Scratch<uint32_t>(count);
-    const Level made = Next(base, runs);
-    const Level summed = Sum(Next(1, ends), true, ends, count, 0, ends, count);
+    const Input runs = Next<Value>(step.base), lengths = Next<uint32_t>(1);
+    UnpackStep sum = Step(Scratch<uint32_t>(count), count);
+    sum.in = lengths.source;
+    sum.count = count;
+    sum.parameter = 1;
+    const Level summed = Sum<SumUp<uint32_t>, uint32_t>(lengths, count, sum);
     if (found_ != nullptr) {
-      UnpackStep check = Step(ends, nullptr, nullptr, count);
+      UnpackStep check = Step(nullptr, count);
+      check.in.at = sum.out;
       check.parameter = node.values;
       Add<CheckRuns>(summed, check);
     }
-    UnpackStep step = Step(runs, ends, out, count > 0 ? node.values : 0);
+    step.in = runs.source;
+    step.other.at = sum.out;
     step.count = count;
-    return Add<ExpandRuns<Value>>(std::max(made, summed), step);
+    if (count == 0) step.values = 0;
+    return Add<ExpandRuns<Value>>(std::max(runs.level, summed), step);
   }
 
   template <class Value>
-  Level Dictionary(const PackedNode& node, uint64_t base, Value* out) {
-    const uint32_t entries = static_cast<uint32_t>(node.parameter);
-    Value* const dictionary = Scratch<Value>(entries);
-    const Level level = Next(base, dictionary);
-    UnpackStep step = Step(packed_ + node.offset, dictionary, out, node.values);
-    step.count = entries;
-    if (static_cast<Scheme>(node.scheme) == Scheme::kBitmap) return Add<FindBits<Value>>(level, step);
-    uint32_t* const numbers = Scratch<uint32_t>(node.values);
-    step.in = numbers;
-    return Add<LookUp<Value>>(std::max(level, Next(0, numbers)), step);
+  Level Dictionary(const PackedNode& node, UnpackStep step) {
+    const uint32_t count = static_cast<uint32_t>(node.parameter);
+    // A block reads a small dictionary in order, another one here and there.
+    const Input entries = count <= kSharedEntries<Value> ? Next<Value>(step.base) : MadeNext<Value>(step.base);
+    step.other = entries.source;
+    step.count = count;
+    step.in.at = packed_ + node.offset;
+    if (Is(node, Scheme::kBitmap)) return Add<FindBits<Value>>(entries.level, step);
+    const Input numbers = Next<uint32_t>(0);
+    step.in = numbers.source;
+    return Add<LookUp<Value>>(std::max(entries.level, numbers.level), step);
   }
 
   const UnpackPlan& plan_;

@@ -1,8 +1,8 @@
 // Packed codes (tablet/schemes/packed_stream.h) that have come to the device become codes there, so that what crosses
-// the link is what lies on disk. A scheme is a step or two over whole streams; the streams between them lie in scratch
-// memory. To start a kernel takes the host longer than it takes the device to unpack a small chunk, and a deep tree has
-// twenty steps: so the chunks of a batch are unpacked together, and steps of one kind that do not wait for each other
-// are one launch. Streams that nobody has unpacked before may be anything that ParsePackedStream lets pass: the kernels
+// the link is what lies on disk. A scheme is a step or two over whole streams. A step reads streams of bits (NS, also
+// below FOR) where they lie; other streams between two steps lie in scratch memory. To start a kernel takes the host
+// longer than it takes the device to unpack a small chunk, and a deep tree has twenty steps: so the chunks of a batch are
+// unpacked together, and steps of one kind that do not wait for each other are one launch. Streams that nobody has unpacked before may be anything that ParsePackedStream lets pass: the kernels
 // stay within their bounds, and count what is wrong. Private to kernels/.
 //
 // Start at: PlanUnpack, UnpackBatch.
@@ -42,17 +42,25 @@ constexpr uint64_t AlignedForUnpack(uint64_t bytes) { return (bytes + 255) / 256
 /// For the codes of a chunk whose packed_codes have the right checksum.
 tessera::Result<UnpackPlan> PlanUnpack(const Chunk& chunk);
 
+/// A stream that a step reads: values in words of 64 bits, or integers of the reader's width.
+struct UnpackSource {
+  static constexpr uint32_t kWhole = UINT32_MAX;
+  const void* at = nullptr;
+  uint64_t base = 0;       ///< is added to each value of `bits` bits
+  uint32_t bits = kWhole;  ///< of a value; kWhole: integers
+};
+
 /// What a block of a kernel does a part of.
 struct UnpackStep {
-  const void* in;
-  const void* other;  ///< a second input
+  UnpackSource in, other;
+  const void* sums;  ///< of the tiles of what is summed
   void* out;
   FoundCodes* found;         ///< nullptr: is not checked
   uint64_t base;             ///< is added to each value
   uint64_t parameter, null;  ///< as of PackedNode; of sums, 1: up to each value, 0: before it
   ScaledCodes scaled;
   uint32_t values;       ///< that are made, or looked at
-  uint32_t count;        ///< values of the input that is not as long, or bits of a value, or its power of ten
+  uint32_t count;        ///< values of the input that is not as long, or its power of ten
   uint32_t first_block;  ///< of the launch
 };
 
