@@ -503,6 +503,18 @@ def test_import():
     )
 
 
+def test_offset_in_the_order_of_the_table():
+    script = ".headers off\nCREATE TABLE t (i INTEGER) WITH (tablet_rows = 1000);\n"
+    script += "INSERT INTO t SELECT i FROM range(10000) AS r(i);\n"
+    rows = []
+    for offset in (0, 999, 1000, 1001, 4500, 9998, 9999, 10000, 10001):
+        script += f"SELECT i FROM t LIMIT 2 OFFSET {offset};\n"
+        rows += range(offset, min(offset + 2, 10000))
+    script += "SELECT i FROM t WHERE i <> 8000 OFFSET 7001;\n"
+    rows += [i for i in range(7001, 10000) if i != 8000]
+    equal(run("-csv", script=script, status=0).out, "".join(f"{i}\n" for i in rows))
+
+
 def test_settings():
     equal(run(script="SET threads = 3;\nSHOW threads;\n", status=0).out, "threads\n3\n")
     answer = run(script="SET thread = 3;\n", status=1)

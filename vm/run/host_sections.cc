@@ -28,11 +28,29 @@ Result<size_t> TakeRows(const Section& s, std::deque<UnitOutput>* units, RowStre
   return dropped;
 }
 
+/// How many units the OFFSET of a stream leaves out: those of a stored table all of whose rows are the section's.
+size_t SkipUnits(const RunState& state, const Scan& scan, RowStream* stream) {
+  const Section& s = state.section(scan.number);
+  const bool all_rows = std::all_of(s.code.begin(), s.code.end(), [](const Instruction& in) {
+    const Shape shape = Info(in.op).shape;
+    return shape == Shape::Load || shape == Shape::LoadWide || shape == Shape::Store || shape == Shape::StoreWide ||
+           shape == Shape::Emit || shape == Shape::End;
+  });
+  if (scan.table == nullptr || !all_rows || state.options.exchange != nullptr) return 0;
+  size_t u = 0;
+  for (; u < scan.units.size(); ++u) {
+    const uint32_t rows = scan.units.blocks[scan.units.At(u).block].rows;
+    if (rows > stream->skip()) break;
+    stream->Skip(rows);
+  }
+  return u;
+}
+
 /// Runs all units; their rows go to `stream`.
 Status StreamUnits(RunState* state, Scan* scan, RowStream* stream) {
   const Section& s = state->section(scan->number);
   std::deque<UnitOutput> units;  // from unit `begin` on
-  size_t begin = 0, window = StreamWindow(*state);
+  size_t begin = SkipUnits(*state, *scan, stream), window = StreamWindow(*state);
   while (begin < scan->units.size() && !stream->full()) {
     units.resize(std::max(units.size(), std::min(window, scan->units.size() - begin)));
     TESSERA_TRY(RunUnits(state, scan, {begin, begin + units.size(), stream->wanted(), kStreamRows}, &units));

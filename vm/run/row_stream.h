@@ -23,6 +23,11 @@ class RowStream {
   /// Passes on the rest of the last batch. Errors: as Add.
   Status Flush();
 
+  /// `count` rows of the section come no more, because its OFFSET leaves them out. REQUIRES: count <= skip().
+  void Skip(uint64_t count) { skip_ -= count; }
+
+  /// How many of the section's next rows its OFFSET leaves out.
+  uint64_t skip() const { return skip_; }
   bool full() const { return left_ == 0; }
   /// How many more rows of the section are needed, OFFSET included; UINT64_MAX: all.
   uint64_t wanted() const { return left_ > UINT64_MAX - skip_ ? UINT64_MAX : left_ + skip_; }
