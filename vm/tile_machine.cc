@@ -112,6 +112,41 @@ TileMachine::~TileMachine() = default;
 
 // ---- The mask -------------------------------------------------------------------------------------------------------
 
+namespace {
+
+uint64_t WordAt(const uint8_t* bytes, int k) {
+  uint64_t word;
+  memcpy(&word, bytes + 8 * k, 8);
+  return word;
+}
+
+/// How many of 8 * `words` bytes, which are 0 or 1, are 1. REQUIRES: words <= 256.
+int CountOnes(const uint8_t* bytes, int words) {
+  int ones = 0;
+  for (int first = 0; first < words; first += 128) {
+    uint64_t sums = 0;  // of each of eight bytes, at most 128
+    const int end = std::min(words, first + 128);
+    for (int k = first; k < end; ++k) sums += WordAt(bytes, k);
+    constexpr uint64_t kEven = 0x00FF00FF00FF00FFu;
+    ones += static_cast<int>(((sums & kEven) + (sums >> 8 & kEven)) * 0x0001000100010001u >> 48);
+  }
+  return ones;
+}
+
+/// By a byte: the places of its ones, in front.
+constexpr auto kPlacesOfOnes = [] {
+  std::array<std::array<uint16_t, 8>, 256> places{};
+  for (size_t bits = 0; bits < places.size(); ++bits) {
+    size_t ones = 0;
+    for (uint16_t j = 0; j < 8; ++j) {
+      if ((bits >> j & 1) != 0) places[bits][ones++] = j;
+    }
+  }
+  return places;
+}();
+
+}  // namespace
+
 void TileMachine::SetMaskToAll() {
   memset(mask_, 1, static_cast<size_t>(n_));
   memset(mask_ + n_, 0, static_cast<size_t>(kTileRows - n_));
@@ -120,24 +155,17 @@ void TileMachine::SetMaskToAll() {
 }
 
 void TileMachine::MaskChanged() {
-  int live = 0;
   const int words = (n_ + 7) / 8;  // rows beyond n_ are never set
-  for (int k = 0; k < words; ++k) {
-    uint64_t word;
-    memcpy(&word, mask_ + 8 * k, 8);
-    live += std::popcount(word);
-  }
-  live_ = live;
-  sparse_ = live * kSparse < n_;
+  live_ = CountOnes(mask_, words);
+  sparse_ = live_ * kSparse < n_;
   if (!sparse_) return;
   int out = 0;
   for (int k = 0; k < words; ++k) {
-    uint64_t word;
-    memcpy(&word, mask_ + 8 * k, 8);
-    while (word != 0) {
-      list_[out++] = static_cast<uint16_t>(8 * k + std::countr_zero(word) / 8);
-      word &= word - 1;
-    }
+    // The eight bytes, each 0 or 1, become the bits of one; eight places are written, of which the first ones count.
+    const uint8_t bits = static_cast<uint8_t>(WordAt(mask_, k) * 0x0102040810204080u >> 56);
+    for (int j = 0; j < 8; ++j)
+      list_[out + j] = static_cast<uint16_t>(8 * k + kPlacesOfOnes[bits][static_cast<size_t>(j)]);
+    out += std::popcount(bits);
   }
 }
 
@@ -184,21 +212,48 @@ namespace tessera::vm {
 
 // ---- Rows -----------------------------------------------------------------------------------------------------------
 
-void TileMachine::KeepTop() {
-  const Register& r = registers_[top_->column()];
-  const uint64_t most = top_->bound();
-  const bool nulls = top_->keeps_nulls();
-  Keep([&](int i) {
-    const size_t row = static_cast<size_t>(i);
-    const bool null = r.may_be_null && r.null[row] != 0;
-    return (mask_[i] != 0) & (null ? nulls : top_->Code(r.narrow[row]) <= most);
+void TileMachine::EmitOnly(const TopRows* top) {
+  top_ = top;
+  top_known_at_ = -1;
+  if (top == nullptr) return;
+  const auto stores = [&](const Instruction& in) {
+    return Info(in.op).shape == Shape::Store && static_cast<size_t>(in.p2) == top->column();
+  };
+  const auto store = std::find_if(section_.code.begin(), section_.code.end(), stores);
+  const auto emit = std::find_if(store, section_.code.end(), [](const Instruction& in) {
+    const Shape shape = Info(in.op).shape;
+    return shape != Shape::Load && shape != Shape::LoadWide && shape != Shape::Store && shape != Shape::StoreWide;
   });
+  if (emit == section_.code.end() || emit->op != Opcode::Emit || std::any_of(store + 1, emit, stores)) return;
+  top_known_at_ = static_cast<int>(store - section_.code.begin()) + 1;
+  emit_at_ = static_cast<int>(emit - section_.code.begin());
+}
+
+void TileMachine::KeepTop() {
+  if (top_->bound() == UINT64_MAX) return;
+  const Register& r = registers_[top_->column()];
+  const auto keep = [&](auto wanted) {
+    const int64_t* const values = r.narrow.data();
+    if (!r.may_be_null) return Keep([&, values](int i) { return (mask_[i] != 0) & wanted(values[i]); });
+    const bool nulls = top_->keeps_nulls();
+    Keep([&, values](int i) {
+      const bool null = r.null[static_cast<size_t>(i)] != 0;
+      return (mask_[i] != 0) & ((null & nulls) | (!null & wanted(values[i])));
+    });
+  };
+  if (top_->is_float()) {
+    keep([top = top_, most = top_->bound()](int64_t v) { return top->Code(v) <= most; });
+  } else if (const int64_t last = top_->LastInteger(); top_->descends()) {
+    keep([last](int64_t v) { return v >= last; });
+  } else {
+    keep([last](int64_t v) { return v <= last; });
+  }
 }
 
 template <class M>
 void TileMachine::DoEmit(const Instruction&) {
   if (sinks_.map == nullptr) {
-    if (top_ != nullptr && top_->bound() != UINT64_MAX) KeepTop();
+    if (top_ != nullptr) KeepTop();
     return AppendLiveRegisters(sinks_.rows, section_.columns.size());
   }
   DictionaryMap& map = *sinks_.map;
@@ -246,6 +301,10 @@ template TileMachine::Source<int128_t> TileMachine::Fetch<int128_t>(int32_t pack
 Status TileMachine::Interpret() {
   for (;;) {
     if (next_ == leave_at_) next_ = go_on_at_;
+    if (next_ == top_known_at_) {
+      KeepTop();
+      if (live_ == 0) next_ = emit_at_;
+    }
     const Instruction& in = section_.code[static_cast<size_t>(next_++)];
     switch (in.op) {
 #define OPCODE(Name, ShapeName, ...)  \

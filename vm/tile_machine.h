@@ -81,7 +81,7 @@ class TileMachine {
   /// nullptr.
   void StopOn(const std::atomic<bool>* cancel) { cancel_ = cancel; }
   /// Rows that an ORDER BY with LIMIT cannot return are not emitted. May be nullptr.
-  void EmitOnly(const TopRows* top) { top_ = top; }
+  void EmitOnly(const TopRows* top);
   /// How many rows are left after each join, and the time.
   struct JoinCounter {
     std::atomic<uint64_t> rows{0};
@@ -364,7 +364,7 @@ class TileMachine {
   void DoFoldText(const Instruction& in);
   template <class M>
   void DoEmit(const Instruction& in);
-  /// Drops live rows that are behind the bound of top_.
+  /// Drops live rows that are behind the bound of top_, if there is one yet.
   void KeepTop();
 
   template <class T>
@@ -464,6 +464,8 @@ class TileMachine {
   bool counts_cycles_ = false;
   uint64_t last_cycle_ = 0;
   const TopRows* top_ = nullptr;
+  int top_known_at_ = -1;  ///< behind the Store of the column that top_ limits, if nothing up to Emit can fail; else -1
+  int emit_at_ = -1;
   int leave_at_ = -1, go_on_at_ = -1;  // MeetRows: at the first address the loop goes on at the second
   size_t suspend_at_ = SIZE_MAX;
   bool suspended_ = false;

@@ -36,7 +36,7 @@ bool TopRows::LeavesOut(const TabletEncoding& tablet) const {
   if (slot_ < 0 || bound() == UINT64_MAX) return false;
   const Chunk& chunk = *tablet.chunks[static_cast<size_t>(slot_)];
   if (chunk.min > chunk.max || (keeps_nulls() && chunk.null_count > 0)) return false;
-  return Code(static_cast<int64_t>(section_.order[0].descending ? chunk.max : chunk.min)) > bound();
+  return Code(static_cast<int64_t>(descends() ? chunk.max : chunk.min)) > bound();
 }
 
 Status TopRows::Cut(bool end, const StringPool& strings, RowSet* rows) {

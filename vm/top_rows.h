@@ -32,7 +32,7 @@ class TopRows {
   bool LeavesOut(const TabletEncoding& tablet) const;
   /// Whether units should run from the last to the first: in tables loaded in the order of time, the latest rows are
   /// last.
-  bool Backwards() const { return active() && section_.order[0].descending; }
+  bool Backwards() const { return active() && descends(); }
 
   /// The section's column that the bound limits.
   size_t column() const { return static_cast<size_t>(section_.order[0].column); }
@@ -43,8 +43,15 @@ class TopRows {
     uint64_t code = static_cast<uint64_t>(value) ^ uint64_t { 1 } << 63;
     // Adding 0.0 turns -0.0 into 0.0.
     if (is_float_) code = OrderedFloat(std::bit_cast<double>(value) + 0.0);
-    return section_.order[0].descending ? ~code : code;
+    return descends() ? ~code : code;
   }
+  /// The value of column() whose code is the bound. REQUIRES: bound() < UINT64_MAX, and it is no float.
+  int64_t LastInteger() const {
+    const uint64_t code = descends() ? ~bound() : bound();
+    return static_cast<int64_t>(code ^ uint64_t{1} << 63);
+  }
+  bool is_float() const { return is_float_; }
+  bool descends() const { return section_.order[0].descending; }
   bool keeps_nulls() const { return section_.order[0].nulls_first; }
 
  private:
