@@ -12,6 +12,7 @@
 #include "base/thread_pool.h"
 #include "tablet/ordered_float.h"
 #include "vm/meaning.h"
+#include "vm/row_order.h"
 #include "vm/sort_keys.h"
 
 namespace tessera::vm {
@@ -161,51 +162,6 @@ void AppendUnitColumn(Shipment* shipment) {
 
 namespace {
 
-/// Compares two values of one column that are not NULL: < 0, 0, > 0.
-int CompareValues(const RowColumn& c, size_t a, size_t b, const StringPool& strings) {
-  switch (c.type.storage()) {
-    case StorageClass::kInt:
-      return c.low[a] < c.low[b] ? -1 : c.low[a] > c.low[b] ? 1 : 0;
-    case StorageClass::kFloat: {
-      const double x = std::bit_cast<double>(c.low[a]), y = std::bit_cast<double>(c.low[b]);
-      return FloatLess(x, y) ? -1 : FloatLess(y, x) ? 1 : 0;
-    }
-    case StorageClass::kWide: {
-      const int128_t x = Make128(c.high[a], c.low[a]), y = Make128(c.high[b], c.low[b]);
-      return x < y ? -1 : x > y ? 1 : 0;
-    }
-    case StorageClass::kText:
-      return c.low[a] == c.low[b] ? 0 : strings.Get(c.low[a]).compare(strings.Get(c.low[b]));
-  }
-  return 0;
-}
-
-/// Whether row a comes before row b by the section's keys, or by row number if these are equal.
-class RowLess {
- public:
-  RowLess(const Section& section, const StringPool& strings, const RowSet& rows)
-      : section_(section), strings_(strings), rows_(rows) {}
-
-  bool operator()(uint32_t a, uint32_t b) const {
-    for (const SortKey& k : section_.order) {
-      const RowColumn& c = rows_.columns[static_cast<size_t>(k.column)];
-      const bool an = !c.null.empty() && c.null[a] != 0, bn = !c.null.empty() && c.null[b] != 0;
-      if (an || bn) {
-        if (an && bn) continue;
-        return an == k.nulls_first;
-      }
-      const int r = CompareValues(c, a, b, strings_);
-      if (r != 0) return k.descending ? r > 0 : r < 0;
-    }
-    return a < b;  // stable
-  }
-
- private:
-  const Section& section_;
-  const StringPool& strings_;
-  const RowSet& rows_;
-};
-
 /// Rows [first, end) of a result of n rows that the section's OFFSET and LIMIT leave.
 std::pair<size_t, size_t> Bounds(const Section& section, size_t n) {
   const size_t first = std::min<uint64_t>(n, static_cast<uint64_t>(section.offset));
@@ -277,7 +233,7 @@ Status OrderAndLimit(const Section& section, const StringPool& strings, ThreadPo
     order.resize(n);
     std::iota(order.begin(), order.end(), 0u);
     std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(end), order.end(),
-                      InterruptibleLess(RowLess(section, strings, *rows)));
+                      InterruptibleLess(RowLess(section.order, strings, *rows)));
     order.resize(end);
   } else {
     TESSERA_ASSIGN(const SortKeys keys, SortKeys::Make(section.order, strings, *rows, pool));
@@ -383,7 +339,7 @@ Status MergeRuns(const Section& section, const std::vector<size_t>& starts, cons
                  RowSet* rows) {
   const MemoryPurpose purpose("sorting");
   const auto [first, end] = Bounds(section, rows->rows);
-  const RowLess less(section, strings, *rows);
+  const RowLess less(section.order, strings, *rows);
   MergeRange all;
   all.at.assign(starts.begin(), starts.end());
   all.ends.assign(all.at.begin() + 1, all.at.end());

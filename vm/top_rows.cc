@@ -15,8 +15,10 @@ constexpr size_t kCutAt = 8192;
 }  // namespace
 
 TopRows::TopRows(const Section& section) : section_(section) {
-  if (section.sink != Section::Sink::kRows || section.order.empty() || section.limit <= 0) return;
-  const uint64_t keep = static_cast<uint64_t>(section.limit) + static_cast<uint64_t>(section.offset);
+  if (section.sink != Section::Sink::kRows || section.order.empty()) return;
+  const bool one = section.fold == Section::Fold::kFirst && section.keys == 0;
+  if (!one && section.limit <= 0) return;
+  const uint64_t keep = one ? 1 : static_cast<uint64_t>(section.limit) + static_cast<uint64_t>(section.offset);
   if (keep > kMostKept) return;
   keep_ = static_cast<size_t>(keep);
   const StorageClass storage = section.columns[column()].storage();
@@ -41,7 +43,9 @@ bool TopRows::LeavesOut(const TabletEncoding& tablet) const {
 
 Status TopRows::Cut(bool end, const StringPool& strings, RowSet* rows) {
   if (!active() || rows->rows <= keep_ || (!end && rows->rows < kCutAt)) return Status::Ok();
-  TESSERA_TRY(OrderAndLimit(WithoutOffset(section_), strings, nullptr, rows));
+  Section best = WithoutOffset(section_);
+  best.limit = static_cast<int64_t>(keep_);
+  TESSERA_TRY(OrderAndLimit(best, strings, nullptr, rows));
   const RowColumn& c = rows->columns[has_bound_ ? column() : 0];
   if (!has_bound_ || (!c.null.empty() && c.null[keep_ - 1] != 0)) return Status::Ok();
   const uint64_t code = Code(c.low[keep_ - 1]);

@@ -21,8 +21,8 @@ class TopRows {
  public:
   explicit TopRows(const Section& section);
 
-  /// Whether the section has an order and a LIMIT that is small enough to make cutting pay. If not, nothing is cut or
-  /// dropped.
+  /// Whether the section has an order and a LIMIT that is small enough to make cutting pay, or folds all rows to the first.
+  /// If not, nothing is cut or dropped.
   bool active() const { return keep_ > 0; }
   /// Cuts a unit's rows to the best ones if they have become many, or at the unit's end. Equal rows keep their order.
   Status Cut(bool end, const StringPool& strings, RowSet* rows);

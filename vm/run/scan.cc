@@ -111,6 +111,7 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
   scan->place = state->turns << 40;
   scan->counts.joined = std::make_unique<TileMachine::JoinCounter[]>(state->program.joins.size());
   scan->top = std::make_unique<TopRows>(s);
+  scan->first_of_keys = std::make_unique<FirstOfKeys>(s);
   ScanUnits& units = scan->units;
   units.grid = GridOf(state->program, s);
   CutGrid(*state, &units);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/shared_loops.h"
+#include "vm/first_of_keys.h"
 #include "vm/group_partitions.h"
 #include "vm/pair_ranges.h"
 #include "vm/read_ahead.h"
@@ -118,6 +119,7 @@ struct Scan {
   uint64_t place = 0;                ///< what is added to rows' numbers, so that turns of a recursion differ
   SharedLoops loops;                 ///< over the texts of tablets that are being encoded
   std::unique_ptr<TopRows> top;      ///< of ORDER BY and LIMIT
+  std::unique_ptr<FirstOfKeys> first_of_keys;
   std::vector<std::unique_ptr<TileMachine>> machines;  ///< one per worker, or nullptr
   std::vector<std::unique_ptr<WorkerGroups>> groups;   ///< kGroups: one per worker
   ScanCounts counts;

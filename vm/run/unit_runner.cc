@@ -245,7 +245,11 @@ class UnitRunner {
       TESSERA_TRY(machine->suspended() ? machine->ResumeTile(sinks)
                                        : machine->RunTile(tablet, block.first + at, rows, sinks));
       if (output == nullptr) TESSERA_TRY(scan_.groups[worker]->AfterTile());
-      if (output != nullptr) TESSERA_TRY(scan_.top->Cut(at + kTileRows >= block.rows, state_.strings, &output->rows));
+      if (output != nullptr) {
+        const bool end = at + kTileRows >= block.rows;
+        TESSERA_TRY(scan_.top->Cut(end, state_.strings, &output->rows));
+        scan_.first_of_keys->Cut(end, state_.strings, &output->rows);
+      }
       if (machine->suspended()) {
         output->at = at;
         output->suspended = std::move(machine);
