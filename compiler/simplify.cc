@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/conditions.h"
+#include "compiler/derived_keys.h"
 #include "compiler/early_grouping.h"
 #include "compiler/expr_builder.h"
 #include "compiler/functions.h"
@@ -152,6 +153,7 @@ void Rewrite(Query* query, std::set<const Query*>* done) {
     while (MergeDerivedTable(query, r)) merged = true;
   }
   if (merged) ReduceOuterJoins(query);
+  LeaveOutDerivedKeys(query);
   GroupEarly(ReadLate(query));
 }
 

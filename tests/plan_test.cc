@@ -197,6 +197,19 @@ TEST_F(PlanTest, RowsAreGroupedBeforeTheyAreJoined) {
   EXPECT_TRUE(stays("count(DISTINCT o.day)", ""));
 }
 
+TEST_F(PlanTest, KeysComputedOfOtherKeysAreLeftOut) {
+  EXPECT_TRUE(Has("SELECT day, day + 1, day / 7, count(*) FROM orders GROUP BY day, day + 1, day / 7",
+                  {"Group by orders.day: count(*)"}));
+  EXPECT_TRUE(Has("SELECT day + customer, customer, day, max(price) FROM orders GROUP BY 1, 2, 3",
+                  {"Group by orders.customer, orders.day: max(orders.price)"}));
+  // Not where a column is no key, nor where equal keys may differ.
+  EXPECT_TRUE(Has("SELECT day + 1, day + 2, count(*) FROM orders GROUP BY 1, 2",
+                  {"Group by orders.day + 1, orders.day + 2: count(*)"}));
+  EXPECT_TRUE(
+      Has("SELECT f, 1 / f FROM (SELECT CAST(day AS DOUBLE PRECISION) AS f FROM orders LIMIT 9) z GROUP BY f, 1 / f",
+          {"Group by z.f, "}));
+}
+
 TEST_F(PlanTest, GroupsOfSingleRowsAreRows) {
   EXPECT_EQ(SectionsOf("SELECT o.id, c.name, sum(price), count(*), count(price) FROM orders o, customer c WHERE "
                        "o.customer = c.id GROUP BY o.id, c.name HAVING min(price) > 3"),
