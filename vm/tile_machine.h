@@ -23,6 +23,7 @@
 #include "base/int128.h"
 #include "base/status.h"
 #include "vm/dictionary.h"
+#include "vm/direct_groups.h"
 #include "vm/format.h"
 #include "vm/group_table.h"
 #include "vm/join_index.h"
@@ -352,6 +353,8 @@ class TileMachine {
   void DoBuild(const Instruction& in);
   template <class M>
   void DoGroup(const Instruction& in);
+  /// Finds the groups of the live rows by direct_. False: their keys do not lie close together.
+  bool FindGroupsDirectly(const Instruction& in, GroupTable* table);
   /// Finds the groups of the live rows in a table of many groups.
   void FindManyGroups(const Instruction& in, GroupTable* table);
   template <class M>
@@ -408,6 +411,7 @@ class TileMachine {
   static constexpr int kRecentBits = 10;
   static constexpr size_t kRecentGroups = size_t{1} << kRecentBits;
   std::vector<RecentGroup> recent_;
+  DirectGroups direct_{0};
   const GroupTable* recent_of_ = nullptr;
   uint32_t recent_generation_ = 0;
   // Keys of the tile's live rows that are looked up in a hash table, and those rows.
