@@ -154,14 +154,20 @@ void TileMachine::SetMaskToAll() {
   memset(mask_, 1, static_cast<size_t>(n_));
   memset(mask_ + n_, 0, static_cast<size_t>(kTileRows - n_));
   live_ = n_;
-  sparse_ = false;
+  sparse_ = listed_ = false;
 }
 
 void TileMachine::MaskChanged() {
   const int words = (n_ + 7) / 8;  // rows beyond n_ are never set
   live_ = CountOnes(mask_, words);
   sparse_ = live_ * kSparse < n_;
-  if (!sparse_) return;
+  listed_ = false;
+  if (sparse_) ListLive();
+}
+
+void TileMachine::ListLive() {
+  listed_ = true;
+  const int words = (n_ + 7) / 8;
   int out = 0;
   for (int first = 0; first < words; first += 8) {
     uint64_t any = 0;

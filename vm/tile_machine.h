@@ -142,20 +142,19 @@ class TileMachine {
   template <class F>
   void ForOnlyLive(F f) {
     const int n = n_, live = live_;
-    if (sparse_) {
-      for (int k = 0; k < live; ++k) f(static_cast<int>(list_[k]));
-    } else if (live == n) {
+    if (live == n) {
       for (int i = 0; i < n; ++i) f(i);
     } else {
-      for (int i = 0; i < n; ++i) {
-        if (mask_[i] != 0) f(i);
-      }
+      // (A branch a row on a mask that is neither nearly empty nor nearly full costs more than the list.)
+      if (!listed_) ListLive();
+      for (int k = 0; k < live; ++k) f(static_cast<int>(list_[k]));
     }
   }
   /// Narrows the mask to the live rows for which `f` holds.
   template <class F>
   void Keep(F f);
   void MaskChanged();
+  void ListLive();
   void SetMaskToAll();
   std::string_view TextHere(int64_t value) const;
   int64_t Intern(std::string_view text);
@@ -458,8 +457,9 @@ class TileMachine {
 
   int live_ = 0;
   bool sparse_ = false;
-  uint16_t list_[kTileRows];  // the live rows if sparse_
-  int next_ = 0;              // address of the next instruction
+  bool listed_ = false;           // list_ has the live rows: if sparse_, and where somebody asked
+  uint16_t list_[kTileRows + 8];  // they are written eight at a time
+  int next_ = 0;                  // address of the next instruction
   const std::atomic<bool>* cancel_ = nullptr;
   std::function<bool()> stop_;
   bool cancelled_ = false;

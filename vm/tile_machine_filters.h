@@ -45,7 +45,7 @@ void TileMachine::DoFilter(const Instruction& in) {
     case PredicateEncoding::Kind::kNone:
       memset(mask_, 0, static_cast<size_t>(n_));
       live_ = 0;
-      sparse_ = true;
+      sparse_ = listed_ = true;
       return;
     case PredicateEncoding::Kind::kNulls: {
       const uint8_t* nulls = p.null_bytes + first_;
