@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <optional>
 #include <string>
 
@@ -65,29 +64,25 @@ class Folder {
       case Section::Fold::kMode:
         Copy(&values_, to, Longest());
         break;
-      case Section::Fold::kQuantile: {
-        const double place = std::ceil(constant_->f64 * static_cast<double>(n));
-        Copy(&values_, to, counted_[std::clamp<size_t>(static_cast<size_t>(place), 1, n) - 1]);
+      case Section::Fold::kQuantile:
+        Copy(&values_, to, counted_[PlaceOfQuantile(constant_->f64, n)]);
         break;
-      }
       case Section::Fold::kBetween: {
-        const double place = constant_->f64 * static_cast<double>(n - 1);
-        const auto below = std::min(static_cast<size_t>(place), n - 1), above = std::min(below + 1, n - 1);
-        const double fraction = place - static_cast<double>(below);
+        const PlaceBetween place(constant_->f64, n);
+        const size_t below = counted_[place.below], above = counted_[place.above];
         if (values_.type.id == TypeId::kInterval) {
           Lane lane;
           const int128_t between =
-              meaning::IntervalAt(Wide(values_, counted_[below]), Wide(values_, counted_[above]), fraction, lane);
+              meaning::IntervalAt(Wide(values_, below), Wide(values_, above), place.fraction, lane);
           if (lane.error != LaneError::kNone) return LaneErrorStatus(lane.error, {});
-          Copy(&values_, to, counted_[below]);
+          Copy(&values_, to, below);
           values_.low[to] = Low64(between);
           values_.high[to] = High64(between);
           break;
         }
-        const auto value = [&](size_t i) { return std::bit_cast<double>(values_.low[counted_[i]]); };
-        const double low = value(below);
-        const double between = fraction == 0 ? low : low + fraction * (value(above) - low);
-        Copy(&values_, to, counted_[below]);
+        const auto value = [&](size_t i) { return std::bit_cast<double>(values_.low[i]); };
+        const double between = place.Value(value(below), value(above));
+        Copy(&values_, to, below);
         values_.low[to] = std::bit_cast<int64_t>(between);
         break;
       }

@@ -3,6 +3,9 @@
 // Start at: FoldRows. One thread.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <vector>
 
 #include "base/status.h"
@@ -11,6 +14,28 @@
 #include "vm/vm.h"
 
 namespace tessera::vm {
+
+/// Where the value of kQuantile is among `n` > 0 in order.
+inline size_t PlaceOfQuantile(double fraction, size_t n) {
+  return std::clamp<size_t>(static_cast<size_t>(std::ceil(fraction * static_cast<double>(n))), 1, n) - 1;
+}
+
+/// The values that that of kBetween lies between, among `n` > 0 in order, and how far behind the first.
+struct PlaceBetween {
+  size_t below, above;
+  double fraction;
+
+  PlaceBetween(double quantile, size_t n) {
+    const double place = quantile * static_cast<double>(n - 1);
+    below = std::min(static_cast<size_t>(place), n - 1);
+    above = std::min(below + 1, n - 1);
+    fraction = place - static_cast<double>(below);
+  }
+  /// (Infinities have no difference.)
+  double Value(double low, double high) const {
+    return fraction == 0 || low == high ? low : low + fraction * (high - low);
+  }
+};
 
 /// Leaves one row for each run of rows with equal keys, with what the section's fold makes of their values. Errors: kSql,
 /// a text of 2^30 bytes. REQUIRES: the section has a fold, and the rows are in its order.

@@ -101,6 +101,20 @@ void AppendRange(RowSet* to, const RowSet& from, size_t first, size_t count) {
   to->rows += count;
 }
 
+void KeepRows(std::span<const uint32_t> kept, RowSet* rows) {
+  const auto keep = [&](auto* values) {
+    if (values->empty()) return;
+    for (size_t i = 0; i < kept.size(); ++i) (*values)[i] = (*values)[kept[i]];
+    values->resize(kept.size());
+  };
+  for (RowColumn& c : rows->columns) {
+    keep(&c.low);
+    keep(&c.high);
+    keep(&c.null);
+  }
+  rows->rows = kept.size();
+}
+
 void RepeatRows(int column, RowSet* rows) {
   const MemoryPurpose purpose("repeated rows");
   constexpr int64_t kMost = int64_t{1} << 48;  // rows that no memory holds

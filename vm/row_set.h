@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/int128.h"
@@ -22,6 +23,8 @@ void AppendRows(RowSet* to, RowSet&& from);
 Status AppendAll(RowSet* to, std::vector<RowSet> from, ThreadPool* pool);
 /// Appends rows [first, first + count) of `from`, which has the same columns.
 void AppendRange(RowSet* to, const RowSet& from, size_t first, size_t count);
+/// Leaves the rows of the numbers `kept`, which rise.
+void KeepRows(std::span<const uint32_t> kept, RowSet* rows);
 /// Each row stands as often as its value in `column`, an integer, says; never, if that is less than 1.
 void RepeatRows(int column, RowSet* rows);
 /// The rows of all shipments in the order of their units. Where two shipments have the same unit, the first shipment's

@@ -2,12 +2,12 @@
 // and aggregates of DISTINCT values.
 #include "vm/window_bag.h"
 
-#include <cmath>
 #include <numeric>
 #include <string>
 #include <utility>
 
 #include "vm/aggregate.h"
+#include "vm/fold_rows.h"
 #include "vm/interval_meaning.h"
 #include "vm/lane_error.h"
 #include "vm/text_functions.h"
@@ -184,27 +184,22 @@ class BagEvaluation {
       case F::kMode:
         SetFrom(row, row_at_[bag_.Fullest()]);
         break;
-      case F::kQuantile: {
-        const double place = std::ceil(task_.constant->f64 * static_cast<double>(n));
-        SetFrom(row, RowOf(std::clamp<size_t>(static_cast<size_t>(place), 1, n) - 1));
+      case F::kQuantile:
+        SetFrom(row, RowOf(PlaceOfQuantile(task_.constant->f64, n)));
         break;
-      }
       case F::kBetween: {
-        const double place = task_.constant->f64 * static_cast<double>(n - 1);
-        const auto below = std::min(static_cast<size_t>(place), n - 1), above = std::min(below + 1, n - 1);
-        const double fraction = place - static_cast<double>(below);
+        const PlaceBetween place(task_.constant->f64, n);
+        const size_t below = RowOf(place.below), above = RowOf(place.above);
         if (value_.type.id == TypeId::kInterval) {
           Lane lane;
-          const int128_t between = meaning::IntervalAt(Wide(RowOf(below)), Wide(RowOf(above)), fraction, lane);
+          const int128_t between = meaning::IntervalAt(Wide(below), Wide(above), place.fraction, lane);
           if (lane.error != LaneError::kNone) return LaneErrorStatus(lane.error, {});
           SetState(row, between);
           out_[0].null[row] = 0;
           break;
         }
-        const auto value = [&](size_t k) { return std::bit_cast<double>(value_.low[RowOf(k)]); };
-        const double low = value(below);
-        const double between = fraction == 0 ? low : low + fraction * (value(above) - low);
-        out_[0].low[row] = std::bit_cast<int64_t>(between);
+        const auto value = [&](size_t i) { return std::bit_cast<double>(value_.low[i]); };
+        out_[0].low[row] = std::bit_cast<int64_t>(place.Value(value(below), value(above)));
         out_[0].null[row] = 0;
         break;
       }

@@ -7,6 +7,7 @@
 
 #include "base/memory_budget.h"
 #include "vm/run/unit_runner.h"
+#include "vm/select_fold.h"
 
 namespace tessera::vm {
 namespace {
@@ -77,7 +78,9 @@ Result<RowSet> HostSections::Run(int number, SectionStatistics* stats) {
   AddScan(scan, &state_, stats);
   if (!status.ok()) return status;
   if (s.sink == Section::Sink::kGroups) return MergeGroups(s, &state_.strings, state_.pool, scan.groups);
-  if (s.sink == Section::Sink::kRows) TESSERA_TRY(OrderAndLimit(s, state_.strings, state_.pool, &all));
+  if (s.sink != Section::Sink::kRows) return all;
+  TESSERA_ASSIGN(const bool folded, SelectFold(s, state_.program.constants, state_.pool, &all));
+  if (!folded) TESSERA_TRY(OrderAndLimit(s, state_.strings, state_.pool, &all));
   return all;
 }
 
