@@ -62,6 +62,14 @@ constexpr bool MayMoveBack(const WindowFrame& f) {
   return f.mode == WindowFrame::Mode::kRange ? f.varies : f.start_column >= 0 || f.end_column >= 0;
 }
 
+/// Whether a frame has all rows of its partition. `order_keys`: without any, all rows are peers.
+constexpr bool IsWholePartition(const WindowFrame& f, int32_t order_keys) {
+  using Bound = WindowFrame::Bound;
+  const bool to_the_end = f.end == Bound::kUnboundedFollowing ||
+                          (f.end == Bound::kCurrentRow && f.mode != WindowFrame::Mode::kRows && order_keys == 0);
+  return f.start == Bound::kUnboundedPreceding && to_the_end && f.exclusion == WindowFrame::Exclusion::kNone;
+}
+
 /// Whether that bound is an offset from the row.
 constexpr bool HasOffset(WindowFrame::Bound b) {
   return b == WindowFrame::Bound::kPreceding || b == WindowFrame::Bound::kFollowing;

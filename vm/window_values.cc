@@ -247,7 +247,15 @@ class Evaluation {
 
   Status Aggregate(size_t begin, size_t end) {
     const OpcodeInfo& info = Info(w_.aggregate);
-    if (w_.aggregate == Opcode::CountRows || (info.role == Role::Count && rows_.column(w_.value).null.empty())) {
+    const bool counts_rows =
+        w_.aggregate == Opcode::CountRows || (info.role == Role::Count && rows_.column(w_.value).null.empty());
+    if (counts_rows && IsWholePartition(w_.frame, w_.order_keys)) {
+      return EachPartition(begin, end, [&](RowRange p) {
+        for (size_t i = p.begin; i < p.end; ++i) SetNumber(i, p.size());
+        return Status::Ok();
+      });
+    }
+    if (counts_rows) {
       return EachFrame(begin, end, [&](size_t i, const Frames& f) {
         SetNumber(i, f.size());
         return Status::Ok();
@@ -276,8 +284,34 @@ class Evaluation {
 
   template <class F>
   Status Fold(F fold, size_t begin, size_t end) {
+    if (IsWholePartition(w_.frame, w_.order_keys)) return FoldPartitions(std::move(fold), begin, end);
     return MayMoveBack(w_.frame) ? FoldBy<RangeFold<F>>(std::move(fold), begin, end)
                                  : FoldBy<SlidingFold<F>>(std::move(fold), begin, end);
+  }
+
+  /// Frames that are whole partitions have one value each.
+  template <class F>
+  Status FoldPartitions(F fold, size_t begin, size_t end) {
+    const std::vector<uint8_t>& null = rows_.column(w_.value).null;
+    return EachPartition(begin, end, [&](RowRange p) {
+      auto s = fold.Identity();
+      bool any = false;
+      for (size_t i = p.begin; i < p.end; ++i) {
+        ThrowIfInterrupted(i);
+        if (!null.empty() && null[i] != 0) continue;
+        fold.Add(s, i);
+        any = true;
+      }
+      if (fold.lane.error != LaneError::kNone) return LaneErrorStatus(fold.lane.error, {});
+      for (size_t i = p.begin; i < p.end; ++i) {
+        if (any || std::is_same_v<F, NoFold>) {
+          SetState(i, s);
+        } else {
+          SetNull(i);
+        }
+      }
+      return Status::Ok();
+    });
   }
 
   template <class Range, class F>
