@@ -162,7 +162,8 @@ Status BlockGenerator::RowsOfValues(const std::vector<const Plan*>& blocks, size
 }
 
 Status BlockGenerator::Outputs(const Query& q, SectionBuilder* b) {
-  // With a LIMIT, the first key of the order shows of most rows that they are not wanted: then nothing else of them is read.
+  // With a LIMIT, the first key of the order shows of most rows that they are not wanted. Then nothing else of them is
+  // read.
   const size_t first = q.limit >= 0 && !q.order_by.empty() ? static_cast<size_t>(q.order_by[0].output) : 0;
   const auto value = [&](size_t i) { return b->ValueIn(*q.outputs[i].expr, static_cast<int>(i)); };
   if (first < EmittedOutputs(q)) TESSERA_TRY(value(first));

@@ -7,13 +7,16 @@
 #include "compiler/expr_builder.h"
 #include "compiler/parser.h"
 #include "compiler/query_walk.h"
+#include "compiler/scope.h"
+#include "compiler/value_range.h"
 
 namespace tessera {
 namespace {
 
 class DerivedKeys {
  public:
-  explicit DerivedKeys(Query* query) : q_(*query), numbers_(query->group_by.size(), -1) {}
+  explicit DerivedKeys(Query* query)
+      : q_(*query), scope_(*query), ranges_(scope_), numbers_(query->group_by.size(), -1) {}
 
   void LeaveOut() {
     int kept = 0;
@@ -31,8 +34,8 @@ class DerivedKeys {
   }
 
  private:
-  /// The key that is this column; -1 if none is, or if its values may differ within a group: 0.0 and -0.0 do, and intervals
-  /// of one length.
+  /// The key that is this column; -1 if none is, or if its values may differ within a group: 0.0 and -0.0 do, and
+  /// intervals of one length.
   int KeyOf(const Expr& column) const {
     if (column.type.IsFloat() || column.type.id == TypeId::kInterval) return -1;
     const auto same = [&](const ExprPtr& key) { return key->SameAs(column); };
@@ -40,8 +43,11 @@ class DerivedKeys {
     return key == q_.group_by.end() ? -1 : static_cast<int>(key - q_.group_by.begin());
   }
 
+  /// A key that can fail stays, because what is computed of the groups may not be computed for all of them, or at all.
+  /// (Grouping brings floating-point numbers into a form of their own.)
   bool IsDerived(const Expr& key) const {
-    return key.kind == Expr::Kind::kFunction && !IsVolatile(key) && IsOfKeys(key);
+    return key.kind == Expr::Kind::kFunction && !key.type.IsFloat() && !IsVolatile(key) && IsOfKeys(key) &&
+           !ranges_.CanFailAnywhere(key);
   }
   bool IsOfKeys(const Expr& e) const {
     if (e.kind == Expr::Kind::kColumn) return KeyOf(e) >= 0;
@@ -80,6 +86,8 @@ class DerivedKeys {
   }
 
   Query& q_;
+  const RangeScope scope_;
+  const ExprRanges ranges_;
   std::vector<int> numbers_;  ///< by key: its number among those that are kept, -1 if it is left out
 };
 

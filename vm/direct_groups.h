@@ -25,8 +25,8 @@ class DirectGroups {
     int bits = -1;  ///< -1: none
   };
 
-  /// REQUIRES: 1 <= keys <= kMostKeys, or it is never asked.
-  explicit DirectGroups(int keys) : keys_(keys) {}
+  /// `keys`: 0 or more than kMostKeys: it is closed.
+  explicit DirectGroups(int keys = 0) : keys_(keys), is_open_(keys >= 1 && keys <= kMostKeys) {}
 
   /// False once keys have been too far apart. Then nothing is known.
   bool is_open() const { return is_open_; }
@@ -36,8 +36,8 @@ class DirectGroups {
   }
   /// False until something was noted.
   bool any() const { return !numbers_.empty(); }
-  /// 1 + the number of each group, 0 where none is known, by the places of its keys in their ranges, the bits of the first
-  /// key above those of the second.
+  /// 1 + the number of each group, 0 where none is known, by the places of its keys in their ranges, the bits of the
+  /// first key above those of the second.
   const uint32_t* numbers() const { return numbers_.data(); }
   const Range& range(int key) const { return ranges_[static_cast<size_t>(key)]; }
 
@@ -53,8 +53,8 @@ class DirectGroups {
  private:
   /// The most that are tried: 4 MB, in which 200,000 groups are found twice as fast as in a hash table.
   static constexpr int kMostBits = 20;
-  /// No more than this part of the memory limit.
-  static constexpr uint64_t kMemoryShare = 64;
+  /// No more than this part of the memory limit, for each worker.
+  static constexpr uint64_t kMemoryShare = 256;
 
   static uint64_t Place(int64_t value, const Range& range) {
     return static_cast<uint64_t>(value) - static_cast<uint64_t>(range.least);
@@ -91,7 +91,7 @@ class DirectGroups {
   }
 
   int keys_;
-  bool is_open_ = true;
+  bool is_open_;
   std::array<Range, kMostKeys> ranges_;
   std::vector<uint32_t> numbers_;
 };

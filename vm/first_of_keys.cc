@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "vm/row_keys.h"
 #include "vm/row_order.h"
 #include "vm/row_set.h"
@@ -25,14 +27,19 @@ FirstOfKeys::FirstOfKeys(const Section& section) : section_(section) {
 }
 
 void FirstOfKeys::Cut(bool end, const StringPool& strings, RowSet* rows) {
-  if (!cuts_.load(std::memory_order_relaxed) || rows->rows == 0 || (!end && rows->rows < kCutAt)) return;
+  if (!cuts_.load(std::memory_order_relaxed) || rows->rows == 0 || rows->rows > UINT32_MAX ||
+      (!end && rows->rows < kCutAt)) {
+    return;
+  }
   const auto keys = static_cast<size_t>(section_.keys);
   const auto key_columns = std::span<const RowColumn>(rows->columns).first(keys);
   const RowLess less(std::span(section_.order).subspan(keys), strings, *rows);
   constexpr uint32_t kEmpty = UINT32_MAX;
   const size_t mask = std::bit_ceil(2 * rows->rows) - 1;
   std::vector<uint32_t> places(mask + 1, kEmpty), first;  // numbers in `first`, which has the best row of each key
-  for (uint32_t row = 0; row < rows->rows; ++row) {
+  for (size_t i = 0; i < rows->rows; ++i) {
+    ThrowIfInterrupted(i);
+    const auto row = static_cast<uint32_t>(i);
     size_t at = HashOfKeys(key_columns, row) & mask;
     while (places[at] != kEmpty && !AreEqualKeys(key_columns, first[places[at]], row)) at = (at + 1) & mask;
     if (places[at] == kEmpty) {
@@ -43,7 +50,7 @@ void FirstOfKeys::Cut(bool end, const StringPool& strings, RowSet* rows) {
     }
   }
   if (rows->rows >= kCutAt && first.size() > rows->rows / 2) cuts_.store(false, std::memory_order_relaxed);
-  std::sort(first.begin(), first.end());
+  std::sort(first.begin(), first.end(), InterruptibleLess(std::less<>()));
   KeepRows(first, rows);
 }
 

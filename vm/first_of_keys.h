@@ -1,5 +1,5 @@
-// Section::fold kFirst, which needs the first row of each key alone: a unit's other rows are dropped while it runs, so that
-// few are sorted. Private to vm/.
+// Section::fold kFirst, which needs the first row of each key alone: a unit's other rows are dropped while it runs, so
+// that few are sorted. Private to vm/.
 //
 // Start at: FirstOfKeys::Cut. Shared by the workers of a section.
 #pragma once

@@ -99,8 +99,9 @@ class GroupTable {
   /// Gives all groups their states. REQUIRES: before states are read or changed.
   void MakeStates();
   size_t groups() const { return groups_; }
-  /// How many words FindOrMakeMany was asked for.
+  /// How many rows looked for their groups by FindOrMakeMany, or found them without it.
   uint64_t sought() const { return sought_; }
+  void NoteFound(uint64_t rows) { sought_ += rows; }
   std::vector<AggregateStates>& aggregates() { return arrays_.aggregates; }
   const GroupArrays& arrays() const { return arrays_; }
   /// No groups, and memory for `room` of them. REQUIRES: there are keys.

@@ -236,10 +236,7 @@ void TileMachine::EmitOnly(const TopRows* top) {
     return Info(in.op).shape == Shape::Store && static_cast<size_t>(in.p2) == top->column();
   };
   const auto store = std::find_if(section_.code.begin(), section_.code.end(), stores);
-  const auto emit = std::find_if(store, section_.code.end(), [](const Instruction& in) {
-    const Shape shape = Info(in.op).shape;
-    return shape != Shape::Load && shape != Shape::LoadWide && shape != Shape::Store && shape != Shape::StoreWide;
-  });
+  const auto emit = std::find_if_not(store, section_.code.end(), OnlyMoves);
   if (emit == section_.code.end() || emit->op != Opcode::Emit || std::any_of(store + 1, emit, stores)) return;
   top_known_at_ = static_cast<int>(store - section_.code.begin()) + 1;
   emit_at_ = static_cast<int>(emit - section_.code.begin());

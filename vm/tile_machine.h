@@ -354,6 +354,8 @@ class TileMachine {
   void DoGroup(const Instruction& in);
   /// Finds the groups of the live rows by direct_. False: their keys do not lie close together.
   bool FindGroupsDirectly(const Instruction& in, GroupTable* table);
+  void FindGroupsOf(const uint16_t* missed, int misses, int keys, const int64_t* const* values,
+                    const uint8_t* const* nulls, GroupTable* table);
   /// Finds the groups of the live rows in a table of many groups.
   void FindManyGroups(const Instruction& in, GroupTable* table);
   template <class M>
@@ -410,7 +412,7 @@ class TileMachine {
   static constexpr int kRecentBits = 10;
   static constexpr size_t kRecentGroups = size_t{1} << kRecentBits;
   std::vector<RecentGroup> recent_;
-  DirectGroups direct_{0};
+  DirectGroups direct_;
   const GroupTable* recent_of_ = nullptr;
   uint32_t recent_generation_ = 0;
   // Keys of the tile's live rows that are looked up in a hash table, and those rows.

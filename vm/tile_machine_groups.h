@@ -33,7 +33,7 @@ void TileMachine::DoGroup(const Instruction& in) {
     recent_of_ = &table;
     recent_generation_ = table.generation();
   }
-  if (in.p3 <= DirectGroups::kMostKeys && FindGroupsDirectly(in, &table)) return table.MakeStates();
+  if (FindGroupsDirectly(in, &table)) return table.MakeStates();
   if (table.groups() >= kManyGroups) return FindManyGroups(in, &table);
   // (Always inlined: as a call for each row, TPC-H q1 took 6 % longer.)
   const auto find = [&](int i, int64_t* key, uint64_t nulls) __attribute__((always_inline)) {
@@ -113,21 +113,44 @@ bool TileMachine::FindGroupsDirectly(const Instruction& in, GroupTable* table) {
   } else {
     ForOnlyLive([&](int i) { missed[misses++] = static_cast<uint16_t>(i); });
   }
+  table->NoteFound(static_cast<uint64_t>(live_ - misses));
+  FindGroupsOf(missed, misses, keys, values, nulls, table);
+  return true;
+}
+
+/// The groups of rows that direct_ does not know, which learns of them. (Rows with NULLs among them: those with the same key
+/// are often neighbours.)
+void TileMachine::FindGroupsOf(const uint16_t* missed, int misses, int keys, const int64_t* const* values,
+                               const uint8_t* const* nulls, GroupTable* table) {
+  const size_t words = static_cast<size_t>(table->words());
+  many_keys_.resize(std::max(many_keys_.size(), kTileRows * words));
+  uint16_t repeated[kTileRows];  // rows with the key of the missed row before, which group_ has the number of
+  size_t n = 0, more = 0;
   for (int m = 0; m < misses; ++m) {
     const size_t i = missed[m];
-    int64_t key[DirectGroups::kMostKeys + 1];
-    int64_t null_bits = 0;
+    int64_t* const key = many_keys_.data() + n * words;
+    key[keys] = 0;
     uint64_t hash = kHashSeed;
     for (int k = 0; k < keys; ++k) {
       const bool null = nulls[k] != nullptr && nulls[k][i] != 0;
-      null_bits |= int64_t{null} << k;
+      key[keys] |= int64_t{null} << k;
       hash = HashWord(hash, key[k] = null ? 0 : values[k][i]);
     }
-    key[keys] = null_bits;
-    group[i] = table->FindOrMake(key, HashWord(hash, null_bits));
-    if (null_bits == 0) direct_.Note(key, group[i]);
+    if (n > 0 && SameWords(key, key - words, table->words())) {
+      group_[i] = many_rows_[n - 1];
+      repeated[more++] = missed[m];
+      continue;
+    }
+    many_hashes_[n] = HashWord(hash, key[keys]);
+    many_rows_[n++] = missed[m];
   }
-  return true;
+  table->FindOrMakeMany(many_keys_.data(), many_hashes_, n, [&](size_t k, uint32_t g) { group_[many_rows_[k]] = g; });
+  table->NoteFound(more);
+  for (size_t k = 0; k < more; ++k) group_[repeated[k]] = group_[group_[repeated[k]]];
+  for (size_t k = 0; k < n; ++k) {
+    const int64_t* const key = many_keys_.data() + k * words;
+    if (key[keys] == 0) direct_.Note(key, group_[many_rows_[k]]);
+  }
 }
 
 void TileMachine::FindManyGroups(const Instruction& in, GroupTable* table) {

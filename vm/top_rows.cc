@@ -26,8 +26,8 @@ TopRows::TopRows(const Section& section) : section_(section) {
   has_bound_ = is_float_ || storage == StorageClass::kInt;
   const bool never_fails = std::all_of(section.code.begin(), section.code.end(), [](const Instruction& in) {
     const Shape shape = Info(in.op).shape;
-    return shape == Shape::Filter || shape == Shape::SkipIfNone || shape == Shape::Load || shape == Shape::LoadWide ||
-           shape == Shape::Store || shape == Shape::StoreWide || shape == Shape::Emit || shape == Shape::End;
+    return OnlyMoves(in) || shape == Shape::Filter || shape == Shape::SkipIfNone || shape == Shape::Emit ||
+           shape == Shape::End;
   });
   if (section.source_kind == Section::Source::kTable && storage == StorageClass::kInt && never_fails)
     slot_ = SlotOfRegister(section, column());

@@ -17,12 +17,18 @@
 
 namespace tessera::vm {
 
+/// Whether the instruction moves values and does nothing else, so that it cannot fail.
+inline bool OnlyMoves(const Instruction& in) {
+  const Shape shape = Info(in.op).shape;
+  return shape == Shape::Load || shape == Shape::LoadWide || shape == Shape::Store || shape == Shape::StoreWide;
+}
+
 class TopRows {
  public:
   explicit TopRows(const Section& section);
 
-  /// Whether the section has an order and a LIMIT that is small enough to make cutting pay, or folds all rows to the first.
-  /// If not, nothing is cut or dropped.
+  /// Whether the section has an order and a LIMIT that is small enough to make cutting pay, or folds all rows to the
+  /// first. If not, nothing is cut or dropped.
   bool active() const { return keep_ > 0; }
   /// Cuts a unit's rows to the best ones if they have become many, or at the unit's end. Equal rows keep their order.
   Status Cut(bool end, const StringPool& strings, RowSet* rows);

@@ -2,8 +2,9 @@
 // the link is what lies on disk. A scheme is a step or two over whole streams. A step reads streams of bits (NS, also
 // below FOR) where they lie; other streams between two steps lie in scratch memory. To start a kernel takes the host
 // longer than it takes the device to unpack a small chunk, and a deep tree has twenty steps: so the chunks of a batch are
-// unpacked together, and steps of one kind that do not wait for each other are one launch. Streams that nobody has unpacked before may be anything that ParsePackedStream lets pass: the kernels
-// stay within their bounds, and count what is wrong. Private to kernels/.
+// unpacked together, and steps of one kind that do not wait for each other are one launch. Streams that nobody has
+// unpacked before may be anything that ParsePackedStream lets pass: the kernels stay within their bounds, and count what
+// is wrong. Private to kernels/.
 //
 // Start at: PlanUnpack, UnpackBatch.
 #pragma once

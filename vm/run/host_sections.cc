@@ -33,9 +33,7 @@ Result<size_t> TakeRows(const Section& s, std::deque<UnitOutput>* units, RowStre
 size_t SkipUnits(const RunState& state, const Scan& scan, RowStream* stream) {
   const Section& s = state.section(scan.number);
   const bool all_rows = std::all_of(s.code.begin(), s.code.end(), [](const Instruction& in) {
-    const Shape shape = Info(in.op).shape;
-    return shape == Shape::Load || shape == Shape::LoadWide || shape == Shape::Store || shape == Shape::StoreWide ||
-           shape == Shape::Emit || shape == Shape::End;
+    return OnlyMoves(in) || in.op == Opcode::Emit || in.op == Opcode::End;
   });
   if (scan.table == nullptr || !all_rows || state.options.exchange != nullptr) return 0;
   size_t u = 0;
