@@ -23,7 +23,8 @@ class DerivedKeys {
     for (size_t k = 0; k < numbers_.size(); ++k) {
       if (!IsDerived(*q_.group_by[k])) numbers_[k] = kept++;
     }
-    if (kept == 0 || kept == static_cast<int>(numbers_.size()) || Nests()) return;
+    if (kept == 0 || kept == static_cast<int>(numbers_.size())) return;
+    if (HeightOfKeys(q_) + HeightAboveGroups(q_) > kMaxNesting) return;
     for (Output& o : q_.outputs) Replace(&o.expr);
     for (ExprPtr& e : q_.having) Replace(&e);
     std::vector<ExprPtr> keys;
@@ -53,15 +54,6 @@ class DerivedKeys {
     if (e.kind == Expr::Kind::kColumn) return KeyOf(e) >= 0;
     if (e.kind != Expr::Kind::kFunction) return e.kind == Expr::Kind::kConstant;
     return std::all_of(e.args.begin(), e.args.end(), [&](const ExprPtr& a) { return IsOfKeys(*a); });
-  }
-
-  /// Whether an expression above the groups would become too deep.
-  bool Nests() const {
-    int keys = 1, above = 1;
-    for (const ExprPtr& e : q_.group_by) keys = std::max(keys, HeightOf(*e));
-    for (const Output& o : q_.outputs) above = std::max(above, HeightOf(*o.expr));
-    for (const ExprPtr& e : q_.having) above = std::max(above, HeightOf(*e));
-    return keys + above > kMaxNesting;
   }
 
   void Replace(ExprPtr* e) const {

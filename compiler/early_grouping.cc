@@ -243,16 +243,13 @@ void UngroupRows(Query* q) {
   if (std::any_of(q->group_by.begin(), q->group_by.end(), is_float)) return;
   if (!DetermineRows(*q, ColumnsOf(q->group_by))) return;
   std::vector<ExprPtr> values;
-  int below = 1, above = 1;
+  int below = HeightOfKeys(*q);
   for (const Aggregate& a : q->aggregates) {
     values.push_back(OfOneRow(a));
     if (values.back() == nullptr) return;
     below = std::max(below, HeightOf(*values.back()));
   }
-  for (const ExprPtr& key : q->group_by) below = std::max(below, HeightOf(*key));
-  for (const Output& o : q->outputs) above = std::max(above, HeightOf(*o.expr));
-  for (const ExprPtr& e : q->having) above = std::max(above, HeightOf(*e));
-  if (below + above > kMaxNesting) return;
+  if (below + HeightAboveGroups(*q) > kMaxNesting) return;
   const auto replace = [&](ExprPtr* e) {
     Substitute(e, [&](const Expr& x) -> ExprPtr {
       const auto i = static_cast<size_t>(x.index);

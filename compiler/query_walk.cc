@@ -50,6 +50,19 @@ int HeightOf(const Expr& e) {
   return height + 1;
 }
 
+int HeightOfKeys(const Query& q) {
+  int height = 1;
+  for (const ExprPtr& key : q.group_by) height = std::max(height, HeightOf(*key));
+  return height;
+}
+
+int HeightAboveGroups(const Query& q) {
+  int height = 1;
+  for (const Output& o : q.outputs) height = std::max(height, HeightOf(*o.expr));
+  for (const ExprPtr& e : q.having) height = std::max(height, HeightOf(*e));
+  return height;
+}
+
 void Substitute(ExprPtr* e, const std::function<ExprPtr(const Expr&)>& f) {
   if (ExprPtr other = f(**e)) {
     *e = std::move(other);

@@ -53,6 +53,9 @@ bool HasVolatile(const Query& q);
 
 /// Levels of `e`: 1 for a leaf.
 int HeightOf(const Expr& e);
+/// The most levels of a key of the block's grouping, and of an expression above it; 1 if there is none.
+int HeightOfKeys(const Query& q);
+int HeightAboveGroups(const Query& q);
 
 /// Replaces leaves: f gives the new expression, or nullptr to leave one as it is. Types must stay.
 void Substitute(ExprPtr* e, const std::function<ExprPtr(const Expr&)>& f);

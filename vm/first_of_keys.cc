@@ -1,7 +1,6 @@
 #include "vm/first_of_keys.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -34,20 +33,13 @@ void FirstOfKeys::Cut(bool end, const StringPool& strings, RowSet* rows) {
   const auto keys = static_cast<size_t>(section_.keys);
   const auto key_columns = std::span<const RowColumn>(rows->columns).first(keys);
   const RowLess less(std::span(section_.order).subspan(keys), strings, *rows);
-  constexpr uint32_t kEmpty = UINT32_MAX;
-  const size_t mask = std::bit_ceil(2 * rows->rows) - 1;
-  std::vector<uint32_t> places(mask + 1, kEmpty), first;  // numbers in `first`, which has the best row of each key
+  RowsByKey groups(key_columns, rows->rows);
+  std::vector<uint32_t>& first = groups.rows();
   for (size_t i = 0; i < rows->rows; ++i) {
     ThrowIfInterrupted(i);
     const auto row = static_cast<uint32_t>(i);
-    size_t at = HashOfKeys(key_columns, row) & mask;
-    while (places[at] != kEmpty && !AreEqualKeys(key_columns, first[places[at]], row)) at = (at + 1) & mask;
-    if (places[at] == kEmpty) {
-      places[at] = static_cast<uint32_t>(first.size());
-      first.push_back(row);
-    } else if (less(row, first[places[at]])) {
-      first[places[at]] = row;
-    }
+    uint32_t& best = first[groups.Find(row)];
+    if (less(row, best)) best = row;
   }
   if (rows->rows >= kCutAt && first.size() > rows->rows / 2) cuts_.store(false, std::memory_order_relaxed);
   std::sort(first.begin(), first.end(), InterruptibleLess(std::less<>()));

@@ -11,18 +11,17 @@
 #include "vm/interval_meaning.h"
 #include "vm/lane_error.h"
 #include "vm/meaning.h"
+#include "vm/row_keys.h"
 #include "vm/text_functions.h"
 
 namespace tessera::vm {
 namespace {
 
-bool IsNull(const RowColumn& c, size_t row) { return !c.null.empty() && c.null[row] != 0; }
-
 int128_t Wide(const RowColumn& c, size_t row) { return Make128(c.high[row], c.low[row]); }
 
 /// Whether two rows of a column are equal, or both NULL.
 bool Same(const RowColumn& c, size_t a, size_t b) {
-  if (IsNull(c, a) || IsNull(c, b)) return IsNull(c, a) == IsNull(c, b);
+  if (IsNullAt(c, a) || IsNullAt(c, b)) return IsNullAt(c, a) == IsNullAt(c, b);
   if (c.type.storage() == StorageClass::kFloat)
     return meaning::FilterEqF::Apply(std::bit_cast<double>(c.low[a]), std::bit_cast<double>(c.low[b]));
   if (c.type.id == TypeId::kInterval) return LengthOfPacked(Wide(c, a)) == LengthOfPacked(Wide(c, b));
@@ -51,7 +50,7 @@ class Folder {
     }
     counted_.clear();
     for (size_t i = first; i < end; ++i) {
-      if (IsNull(values_, i)) continue;
+      if (IsNullAt(values_, i)) continue;
       if (section_.fold_distinct && !counted_.empty() && Same(values_, counted_.back(), i)) continue;
       counted_.push_back(i);
     }

@@ -1,13 +1,15 @@
 // Keys of rows in the machine's form: whether they are equal, and their hash, where equal values have equal bits. Private
 // to vm/.
 //
-// Start at: IsPlainKey, AreEqualKeys.
+// Start at: IsPlainKey, RowsByKey.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "vm/row_set.h"
 #include "vm/vm.h"
@@ -38,5 +40,32 @@ inline bool AreEqualKeys(std::span<const RowColumn> keys, size_t a, size_t b) {
     return c.low[a] == c.low[b] && (c.high.empty() || c.high[a] == c.high[b]);
   });
 }
+
+/// A row for each key, the first one that was found.
+class RowsByKey {
+ public:
+  /// `most`: keys that there may be. `keys` must outlive it.
+  RowsByKey(std::span<const RowColumn> keys, size_t most) : keys_(keys), places_(std::bit_ceil(2 * most)) {}
+
+  /// The number of the row's key, from 0 in the order in which they come.
+  uint32_t Find(uint32_t row) {
+    const size_t mask = places_.size() - 1;
+    size_t at = HashOfKeys(keys_, row) & mask;
+    for (; places_[at] != 0; at = (at + 1) & mask) {
+      if (AreEqualKeys(keys_, rows_[places_[at] - 1], row)) return places_[at] - 1;
+    }
+    rows_.push_back(row);
+    places_[at] = static_cast<uint32_t>(rows_.size());
+    return places_[at] - 1;
+  }
+  /// By number. Each may become another one of its key.
+  std::vector<uint32_t>& rows() { return rows_; }
+  const std::vector<uint32_t>& rows() const { return rows_; }
+
+ private:
+  std::span<const RowColumn> keys_;
+  std::vector<uint32_t> places_;  ///< 1 + the number of the key that is there; 0: none
+  std::vector<uint32_t> rows_;
+};
 
 }  // namespace tessera::vm

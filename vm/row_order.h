@@ -1,6 +1,6 @@
 // Which of two rows comes first. Private to vm/.
 //
-// Start at: RowLess.
+// Start at: RowLess, OrderCode.
 #pragma once
 
 #include <bit>
@@ -9,12 +9,27 @@
 #include <span>
 
 #include "base/int128.h"
+#include "tablet/ordered_float.h"
 #include "vm/meaning.h"
 #include "vm/program.h"
 #include "vm/string_pool.h"
 #include "vm/vm.h"
 
 namespace tessera::vm {
+
+/// The code of a value that is not NULL, an integer or a floating-point number: by an order, rows with lower codes come
+/// first. Zeros of both signs have one.
+inline uint64_t OrderCode(int64_t value, bool is_float, bool descending) {
+  // Adding 0.0 turns -0.0 into 0.0.
+  const uint64_t code =
+      is_float ? OrderedFloat(std::bit_cast<double>(value) + 0.0) : static_cast<uint64_t>(value) ^ uint64_t { 1 } << 63;
+  return descending ? ~code : code;
+}
+/// The value of a code.
+inline int64_t ValueOfOrderCode(uint64_t code, bool is_float, bool descending) {
+  if (descending) code = ~code;
+  return is_float ? std::bit_cast<int64_t>(FromOrderedFloat(code)) : static_cast<int64_t>(code ^ uint64_t{1} << 63);
+}
 
 /// Compares two values of one column that are not NULL: < 0, 0, > 0.
 inline int CompareValues(const RowColumn& c, size_t a, size_t b, const StringPool& strings) {

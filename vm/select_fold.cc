@@ -12,9 +12,9 @@
 #include "base/memory_budget.h"
 #include "base/thread_pool.h"
 #include "base/uninitialized.h"
-#include "tablet/ordered_float.h"
 #include "vm/fold_rows.h"
 #include "vm/row_keys.h"
+#include "vm/row_order.h"
 #include "vm/row_set.h"
 
 namespace tessera::vm {
@@ -105,19 +105,6 @@ class Selection {
 
   std::span<const RowColumn> Keys() const { return std::span<const RowColumn>(rows_.columns).first(keys_); }
 
-  /// The group of row `row` if it is among `first_rows`, at a place of the hash table `places`; else it becomes one.
-  uint32_t GroupOf(size_t row, std::vector<uint32_t>* places, std::vector<uint32_t>* first_rows) const {
-    const size_t mask = places->size() - 1;
-    size_t at = HashOfKeys(Keys(), row) & mask;
-    for (; (*places)[at] != 0; at = (at + 1) & mask) {
-      const uint32_t group = (*places)[at] - 1;
-      if (AreEqualKeys(Keys(), (*first_rows)[group], row)) return group;
-    }
-    first_rows->push_back(static_cast<uint32_t>(row));
-    (*places)[at] = static_cast<uint32_t>(first_rows->size());
-    return (*places)[at] - 1;
-  }
-
   /// Each part numbers its groups for itself, then these are put together. False: there are too many.
   Result<bool> NumberGroups() {
     if (keys_ == 0) {
@@ -125,24 +112,25 @@ class Selection {
       return true;
     }
     group_in_part_.resize(rows_.rows);
-    std::vector<std::vector<uint32_t>> first_rows(parts_);
+    std::vector<RowsByKey> of_parts(parts_, RowsByKey(Keys(), 2 * kMostGroups));
     std::atomic<bool> many{false};
     TESSERA_TRY(ForParts(rows_.rows, [&](size_t part, size_t begin, size_t end) {
-      std::vector<uint32_t> places(4 * kMostGroups);
+      RowsByKey& groups = of_parts[part];
       for (size_t i = begin; i < end; ++i) {
         ThrowIfInterrupted(i);
-        group_in_part_[i] = static_cast<uint16_t>(GroupOf(i, &places, &first_rows[part]));
-        if (first_rows[part].size() <= kMostGroups) continue;
+        group_in_part_[i] = static_cast<uint16_t>(groups.Find(static_cast<uint32_t>(i)));
+        if (groups.rows().size() <= kMostGroups) continue;
         many = true;
         return;
       }
     }));
     if (many) return false;
-    std::vector<uint32_t> places(std::bit_ceil(2 * kMostGroups * parts_));
-    for (const std::vector<uint32_t>& of_part : first_rows) {
+    RowsByKey all(Keys(), kMostGroups * parts_);
+    for (const RowsByKey& of_part : of_parts) {
       group_of_.emplace_back();
-      for (const uint32_t row : of_part) group_of_.back().push_back(GroupOf(row, &places, &first_rows_));
+      for (const uint32_t row : of_part.rows()) group_of_.back().push_back(all.Find(row));
     }
+    first_rows_ = all.rows();
     return first_rows_.size() <= kMostGroups;
   }
 
@@ -175,15 +163,8 @@ class Selection {
     });
   }
 
-  uint64_t Code(int64_t value) const {
-    const uint64_t code =
-        is_float_ ? OrderedFloat(std::bit_cast<double>(value)) : static_cast<uint64_t>(value) ^ uint64_t { 1 } << 63;
-    return section_.order[keys_].descending ? ~code : code;
-  }
-  int64_t ValueOf(uint64_t code) const {
-    if (section_.order[keys_].descending) code = ~code;
-    return is_float_ ? std::bit_cast<int64_t>(FromOrderedFloat(code)) : static_cast<int64_t>(code ^ uint64_t{1} << 63);
-  }
+  uint64_t Code(int64_t value) const { return OrderCode(value, is_float_, section_.order[keys_].descending); }
+  int64_t ValueOf(uint64_t code) const { return ValueOfOrderCode(code, is_float_, section_.order[keys_].descending); }
 
   Result<std::pair<bool, int64_t>> Fold(size_t group, ThreadPool* pool) {
     const auto values = std::span(codes_).subspan(ends_[group], ends_[group + 1] - ends_[group]);

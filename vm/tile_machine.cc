@@ -266,7 +266,7 @@ void TileMachine::KeepTop() {
 template <class M>
 void TileMachine::DoEmit(const Instruction&) {
   if (sinks_.map == nullptr) {
-    if (top_ != nullptr) KeepTop();
+    if (top_ != nullptr && top_known_at_ < 0) KeepTop();
     return AppendLiveRegisters(sinks_.rows, section_.columns.size());
   }
   DictionaryMap& map = *sinks_.map;

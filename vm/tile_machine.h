@@ -356,6 +356,14 @@ class TileMachine {
   bool FindGroupsDirectly(const Instruction& in, GroupTable* table);
   void FindGroupsOf(const uint16_t* missed, int misses, int keys, const int64_t* const* values,
                     const uint8_t* const* nulls, GroupTable* table);
+  /// Rows whose groups are looked for together: `keys` different from those before, in the first places of many_keys_,
+  /// many_hashes_ and many_rows_, and rows with the key of the row before, which group_ has the number of.
+  struct ManyRows {
+    size_t keys = 0, repeats = 0;
+    uint16_t repeated[kTileRows];
+  };
+  void AddTo(ManyRows* rows, int i, const int64_t* key, size_t words);
+  void FindGroupsOf(const ManyRows& rows, GroupTable* table);
   /// Finds the groups of the live rows in a table of many groups.
   void FindManyGroups(const Instruction& in, GroupTable* table);
   template <class M>

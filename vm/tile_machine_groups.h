@@ -118,36 +118,27 @@ bool TileMachine::FindGroupsDirectly(const Instruction& in, GroupTable* table) {
   return true;
 }
 
-/// The groups of rows that direct_ does not know, which learns of them. (Rows with NULLs among them: those with the same key
-/// are often neighbours.)
+/// The groups of rows that direct_ does not know, which learns of them. (Rows with NULLs among them: those with the same
+/// key are often neighbours.)
 void TileMachine::FindGroupsOf(const uint16_t* missed, int misses, int keys, const int64_t* const* values,
                                const uint8_t* const* nulls, GroupTable* table) {
   const size_t words = static_cast<size_t>(table->words());
   many_keys_.resize(std::max(many_keys_.size(), kTileRows * words));
-  uint16_t repeated[kTileRows];  // rows with the key of the missed row before, which group_ has the number of
-  size_t n = 0, more = 0;
+  ManyRows rows;
   for (int m = 0; m < misses; ++m) {
     const size_t i = missed[m];
-    int64_t* const key = many_keys_.data() + n * words;
+    int64_t key[DirectGroups::kMostKeys + 1];
     key[keys] = 0;
-    uint64_t hash = kHashSeed;
     for (int k = 0; k < keys; ++k) {
       const bool null = nulls[k] != nullptr && nulls[k][i] != 0;
       key[keys] |= int64_t{null} << k;
-      hash = HashWord(hash, key[k] = null ? 0 : values[k][i]);
+      key[k] = null ? 0 : values[k][i];
     }
-    if (n > 0 && SameWords(key, key - words, table->words())) {
-      group_[i] = many_rows_[n - 1];
-      repeated[more++] = missed[m];
-      continue;
-    }
-    many_hashes_[n] = HashWord(hash, key[keys]);
-    many_rows_[n++] = missed[m];
+    AddTo(&rows, missed[m], key, words);
   }
-  table->FindOrMakeMany(many_keys_.data(), many_hashes_, n, [&](size_t k, uint32_t g) { group_[many_rows_[k]] = g; });
-  table->NoteFound(more);
-  for (size_t k = 0; k < more; ++k) group_[repeated[k]] = group_[group_[repeated[k]]];
-  for (size_t k = 0; k < n; ++k) {
+  FindGroupsOf(rows, table);
+  table->NoteFound(rows.repeats);
+  for (size_t k = 0; k < rows.keys; ++k) {
     const int64_t* const key = many_keys_.data() + k * words;
     if (key[keys] == 0) direct_.Note(key, group_[many_rows_[k]]);
   }
@@ -156,25 +147,33 @@ void TileMachine::FindGroupsOf(const uint16_t* missed, int misses, int keys, con
 void TileMachine::FindManyGroups(const Instruction& in, GroupTable* table) {
   const size_t words = static_cast<size_t>(table->words());
   many_keys_.resize(std::max(many_keys_.size(), kTileRows * words));
-  size_t n = 0, more = 0;
-  uint16_t repeated[kTileRows];  // rows with the key of the row before, which group_ has the number of
+  ManyRows rows;
   WithKeyWords(in, section_.columns, [&](int i, int64_t* key, uint64_t nulls) {
     key[words - 1] = static_cast<int64_t>(nulls);
-    int64_t* const to = many_keys_.data() + n * words;
-    // Sorted data gives runs of one group.
-    if (n > 0 && SameWords(key, to - words, table->words())) {
-      group_[static_cast<size_t>(i)] = many_rows_[n - 1];
-      repeated[more++] = static_cast<uint16_t>(i);
-      return;
-    }
-    uint64_t hash = kHashSeed;
-    for (size_t w = 0; w < words; ++w) hash = HashWord(hash, to[w] = key[w]);
-    many_hashes_[n] = hash;
-    many_rows_[n++] = static_cast<uint16_t>(i);
+    AddTo(&rows, i, key, words);
   });
-  table->FindOrMakeMany(many_keys_.data(), many_hashes_, n, [&](size_t k, uint32_t g) { group_[many_rows_[k]] = g; });
-  for (size_t k = 0; k < more; ++k) group_[repeated[k]] = group_[group_[repeated[k]]];
+  FindGroupsOf(rows, table);
   table->MakeStates();
+}
+
+inline void TileMachine::AddTo(ManyRows* rows, int i, const int64_t* key, size_t words) {
+  int64_t* const to = many_keys_.data() + rows->keys * words;
+  // Sorted data gives runs of one group.
+  if (rows->keys > 0 && SameWords(key, to - words, static_cast<int>(words))) {
+    group_[static_cast<size_t>(i)] = many_rows_[rows->keys - 1];
+    rows->repeated[rows->repeats++] = static_cast<uint16_t>(i);
+    return;
+  }
+  uint64_t hash = kHashSeed;
+  for (size_t w = 0; w < words; ++w) hash = HashWord(hash, to[w] = key[w]);
+  many_hashes_[rows->keys] = hash;
+  many_rows_[rows->keys++] = static_cast<uint16_t>(i);
+}
+
+void TileMachine::FindGroupsOf(const ManyRows& rows, GroupTable* table) {
+  table->FindOrMakeMany(many_keys_.data(), many_hashes_, rows.keys,
+                        [&](size_t k, uint32_t g) { group_[many_rows_[k]] = g; });
+  for (size_t k = 0; k < rows.repeats; ++k) group_[rows.repeated[k]] = group_[group_[rows.repeated[k]]];
 }
 
 template <class M>

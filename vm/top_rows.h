@@ -6,11 +6,10 @@
 #pragma once
 
 #include <atomic>
-#include <bit>
 #include <cstdint>
 
-#include "tablet/ordered_float.h"
 #include "vm/program.h"
+#include "vm/row_order.h"
 #include "vm/section_encoder.h"
 #include "vm/string_pool.h"
 #include "vm/vm.h"
@@ -45,17 +44,9 @@ class TopRows {
   /// Rows with greater codes are not wanted. UINT64_MAX: there is no bound yet.
   uint64_t bound() const { return bound_.load(std::memory_order_relaxed); }
   /// The code of a value of column(): rows with lower codes come first. REQUIRES: bound() < UINT64_MAX.
-  uint64_t Code(int64_t value) const {
-    uint64_t code = static_cast<uint64_t>(value) ^ uint64_t { 1 } << 63;
-    // Adding 0.0 turns -0.0 into 0.0.
-    if (is_float_) code = OrderedFloat(std::bit_cast<double>(value) + 0.0);
-    return descends() ? ~code : code;
-  }
+  uint64_t Code(int64_t value) const { return OrderCode(value, is_float_, descends()); }
   /// The value of column() whose code is the bound. REQUIRES: bound() < UINT64_MAX, and it is no float.
-  int64_t LastInteger() const {
-    const uint64_t code = descends() ? ~bound() : bound();
-    return static_cast<int64_t>(code ^ uint64_t{1} << 63);
-  }
+  int64_t LastInteger() const { return ValueOfOrderCode(bound(), false, descends()); }
   bool is_float() const { return is_float_; }
   bool descends() const { return section_.order[0].descending; }
   bool keeps_nulls() const { return section_.order[0].nulls_first; }
