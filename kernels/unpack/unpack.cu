@@ -74,27 +74,90 @@ union Vector {
   uint4 whole;
 };
 
+/// `kCount` values from `first` on, of a stream of `count`; zeros behind its end. If they have at most 128 bits, as all have
+/// that are no wider than Value, their words are read once.
+template <class Value, uint32_t kCount>
+__device__ void ReadTogether(const UnpackSource& source, uint32_t first, uint32_t count, Value* values) {
+  static_assert(kCount <= kEach<Value>);
+  const uint32_t read = first < count ? min(kCount, count - first) : 0;
+  if (source.bits == UnpackSource::kWhole) {
+    const Value* const at = static_cast<const Value*>(source.at) + first;
+    Vector<Value> whole;
+    if constexpr (kCount == kEach<Value>) {
+      if (read != 0) whole.whole = *reinterpret_cast<const uint4*>(at);  // (streams have room for whole vectors)
+    } else {
+#pragma unroll
+      for (uint32_t i = 0; i < kCount; ++i) whole.values[i] = i < read ? at[i] : Value{0};
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i) values[i] = i < read ? whole.values[i] : Value{0};
+    return;
+  }
+  const uint32_t bits = source.bits;
+  if (bits * kCount > 128) {
+    for (uint32_t i = 0; i < kCount; ++i) values[i] = i < read ? ReadBits<Value>(source, first + i) : Value{0};
+    return;
+  }
+  uint64_t low = 0, high = 0;  // all bits, from the first one on
+  if (bits != 0 && read != 0) {
+    const uint64_t bit = uint64_t{first} * bits;
+    const uint64_t* const words = static_cast<const uint64_t*>(source.at) + bit / 64;
+    const uint32_t shift = bit % 64, end = shift + read * bits;
+    low = words[0];
+    if (end > 64) high = words[1];
+    if (shift != 0) {
+      low = low >> shift | high << (64 - shift);
+      high >>= shift;
+      if (end > 128) high |= words[2] << (64 - shift);
+    }
+  }
+  const uint64_t mask = bits == 0 ? 0 : ~uint64_t{0} >> (64 - bits);
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i) {
+    values[i] = i < read ? static_cast<Value>((low & mask) + source.base) : Value{0};
+    if (i + 1 == kCount || bits == 0) continue;
+    low = bits == 64 ? high : low >> bits | high << (64 - bits);
+    high = bits == 64 ? 0 : high >> bits;
+  }
+}
+
+/// The same for any number of values.
+template <class Value, uint32_t kCount>
+__device__ void ReadValues(const UnpackSource& source, uint32_t first, uint32_t count, Value* values) {
+  constexpr uint32_t kTogether = kCount < kEach<Value> ? kCount : kEach<Value>;
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; i += kTogether) ReadTogether<Value, kTogether>(source, first + i, count, values + i);
+}
+
 /// The first value of vector `k` of a thread, where a block makes kVectors vectors of each thread.
 template <class Value, uint32_t kVectors>
 __device__ uint32_t FirstOf(uint32_t block, uint32_t k) {
   return ((block * kVectors + k) * kThreads + threadIdx.x) * kEach<Value>;
 }
 
-/// Makes `value_at` of each of the step's values that are the block's.
+/// Lets `make` write each vector of the step's values that is the block's, given the number of its first one. (Streams
+/// have room for whole vectors.)
 template <class Value, uint32_t kVectors, class F>
-__device__ void MakeValues(const UnpackStep& step, uint32_t block, F value_at) {
+__device__ void MakeVectors(const UnpackStep& step, uint32_t block, F make) {
 #pragma unroll
   for (uint32_t k = 0; k < kVectors; ++k) {
     const uint32_t first = FirstOf<Value, kVectors>(block, k);
     if (first >= step.values) return;
     Vector<Value> made;
-#pragma unroll
-    for (uint32_t i = 0; i < kEach<Value>; ++i) {
-      made.values[i] = first + i < step.values ? static_cast<Value>(value_at(first + i)) : Value{0};
-    }
-    // (Streams have room for whole vectors.)
+    make(first, made.values);
     *reinterpret_cast<uint4*>(static_cast<Value*>(step.out) + first) = made.whole;
   }
+}
+
+/// Makes `value_of` of each of the values of `in`, as many as the step makes.
+template <class Value, uint32_t kVectors, class From, class F>
+__device__ void MakeValues(const UnpackStep& step, uint32_t block, F value_of) {
+  MakeVectors<Value, kVectors>(step, block, [&](uint32_t first, Value* made) {
+    From from[kEach<Value>];
+    ReadValues<From, kEach<Value>>(step.in, first, step.values, from);
+#pragma unroll
+    for (uint32_t i = 0; i < kEach<Value>; ++i) made[i] = value_of(from[i], first + i);
+  });
 }
 template <class Value, uint32_t kVectors>
 constexpr uint32_t kValuesMade = kThreads* kEach<Value>* kVectors;
@@ -105,7 +168,7 @@ struct UnpackWords {
   static constexpr uint32_t kVectors = 2, kPerBlock = kValuesMade<Value, kVectors>;
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
-    MakeValues<Value, kVectors>(step, block, [&](uint32_t i) { return ReadBits<Value>(step.in, i); });
+    MakeValues<Value, kVectors, Value>(step, block, [](Value value, uint32_t) { return value; });
   }
 };
 
@@ -125,9 +188,8 @@ struct LookUp {
     }
     const Value* const dictionary = shared ? entries : static_cast<const Value*>(step.other.at);
     bool wrong = false;
-    MakeValues<Value, kVectors>(step, block, [&](uint32_t i) {
-      const uint32_t number = Read<uint32_t>(step.in, i);
-      wrong |= number >= count;
+    MakeValues<Value, kVectors, uint32_t>(step, block, [&](uint32_t number, uint32_t i) {
+      wrong |= number >= count && i < step.values;
       return number < count ? dictionary[number] : Value{0};
     });
     if (wrong) NoteWrong(step.found);
@@ -142,17 +204,23 @@ struct FindBits {
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
     const uint64_t* const bitmaps = static_cast<const uint64_t*>(step.in.at);
     const uint64_t words = (uint64_t{step.values} + 63) / 64;
-    MakeValues<Value, kVectors>(step, block, [&](uint32_t i) {
-      uint32_t bits = 0, entry = 0;
-      for (uint32_t d = 0; d < step.count; ++d) {
-        if ((bitmaps[d * words + i / 64] >> (i % 64) & 1) == 0) continue;
-        entry = d;
-        ++bits;
+    MakeVectors<Value, kVectors>(step, block, [&](uint32_t first, Value* made) {
+#pragma unroll
+      for (uint32_t k = 0; k < kEach<Value>; ++k) {
+        const uint32_t i = first + k;
+        made[k] = 0;
+        if (i >= step.values) continue;
+        uint32_t bits = 0, entry = 0;
+        for (uint32_t d = 0; d < step.count; ++d) {
+          if ((bitmaps[d * words + i / 64] >> (i % 64) & 1) == 0) continue;
+          entry = d;
+          ++bits;
+        }
+        const bool behind =
+            i < step.count && step.values % 64 != 0 && bitmaps[i * words + words - 1] >> (step.values % 64) != 0;
+        if (bits != 1 || behind) NoteWrong(step.found);
+        if (bits != 0) made[k] = Read<Value>(step.other, entry);
       }
-      const bool behind =
-          i < step.count && step.values % 64 != 0 && bitmaps[i * words + words - 1] >> (step.values % 64) != 0;
-      if (bits != 1 || behind) NoteWrong(step.found);
-      return bits == 0 ? Value{0} : Read<Value>(step.other, entry);
     });
   }
 };
@@ -163,8 +231,13 @@ struct MultiplyAdd {
   static constexpr uint32_t kVectors = 2, kPerBlock = kValuesMade<Value, kVectors>;
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
-    MakeValues<Value, kVectors>(step, block, [&](uint32_t i) {
-      return uint64_t{Read<Value>(step.in, i)} * step.parameter + Read<Value>(step.other, i) + step.base;
+    MakeVectors<Value, kVectors>(step, block, [&](uint32_t first, Value* made) {
+      Value quotients[kEach<Value>], remainders[kEach<Value>];
+      ReadValues<Value, kEach<Value>>(step.in, first, step.values, quotients);
+      ReadValues<Value, kEach<Value>>(step.other, first, step.values, remainders);
+#pragma unroll
+      for (uint32_t i = 0; i < kEach<Value>; ++i)
+        made[i] = static_cast<Value>(uint64_t{quotients[i]} * step.parameter + remainders[i] + step.base);
     });
   }
 };
@@ -177,12 +250,12 @@ struct ToFloatingPoint {
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
     double power = 1;
     for (uint32_t i = 0; i < step.count; ++i) power *= 10;  // exact up to 10^22
-    MakeValues<Value, kVectors>(step, block, [&](uint32_t i) {
-      const uint64_t scaled = Read<uint64_t>(step.in, i);
-      if (scaled == step.null) return step.scaled.null_code;
+    MakeValues<Value, kVectors, uint64_t>(step, block, [&](uint64_t scaled, uint32_t) {
+      if (scaled == step.null) return static_cast<Value>(step.scaled.null_code);
       const double number = static_cast<double>(static_cast<int64_t>(scaled + step.parameter)) / power;
-      return (step.scaled.single ? uint64_t{OrderedFloat32(static_cast<float>(number))} : OrderedFloat(number)) -
-             step.scaled.base;
+      const uint64_t ordered =
+          step.scaled.single ? uint64_t{OrderedFloat32(static_cast<float>(number))} : OrderedFloat(number);
+      return static_cast<Value>(ordered - step.scaled.base);
     });
   }
 };
@@ -234,13 +307,10 @@ struct SummedTile {
     if (lane == 0) tiles[warp] = earlier;
 #pragma unroll
     for (uint32_t k = 0; k < kSumVectors; ++k) {
-      const uint32_t first = FirstOf<Value, kSumVectors>(block, k);
+      ReadValues<Value, kEach<Value>>(source, FirstOf<Value, kSumVectors>(block, k), count, values[k].values);
       Sum mine = 0;
 #pragma unroll
-      for (uint32_t i = 0; i < kEach<Value>; ++i) {
-        values[k].values[i] = first + i < count ? Read<Value>(source, first + i) : Value{0};
-        mine += values[k].values[i];
-      }
+      for (uint32_t i = 0; i < kEach<Value>; ++i) mine += values[k].values[i];
       const Sum through = SumUpToLane(mine);
       before[k] = through - mine;
       if (lane == 31) warps[k * kWarps + warp] = through;
@@ -270,11 +340,10 @@ struct SumTiles {
     Sum mine = 0;
 #pragma unroll
     for (uint32_t k = 0; k < kSumVectors; ++k) {
-      const uint32_t first = FirstOf<Value, kSumVectors>(block, k);
+      Value values[kEach<Value>];
+      ReadValues<Value, kEach<Value>>(step.in, FirstOf<Value, kSumVectors>(block, k), step.count, values);
 #pragma unroll
-      for (uint32_t i = 0; i < kEach<Value>; ++i) {
-        if (first + i < step.count) mine += Read<Value>(step.in, first + i);
-      }
+      for (uint32_t i = 0; i < kEach<Value>; ++i) mine += values[i];
     }
     mine = SumOfWarp(mine);
     if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = mine;
@@ -286,7 +355,7 @@ struct SumTiles {
   }
 };
 
-/// `base` and the sum of the `count` values at `in` up to each; with that itself if `parameter` is 1.
+/// `base` and the sum of the `count` values at `in` before each.
 template <class Value>
 struct SumUp {
   static constexpr uint32_t kPerBlock = kSummed<Value>;
@@ -294,7 +363,6 @@ struct SumUp {
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
     SummedTile<Value> tile;
     tile.Make(step.in, step.count, step.sums, block);
-    const bool inclusive = step.parameter != 0;
 #pragma unroll
     for (uint32_t k = 0; k < kSumVectors; ++k) {
       const uint32_t first = FirstOf<Value, kSumVectors>(block, k);
@@ -303,11 +371,41 @@ struct SumUp {
       Vector<Value> made;
 #pragma unroll
       for (uint32_t i = 0; i < kEach<Value>; ++i) {
-        const SumOf<Value> before = sum;
+        made.values[i] = static_cast<Value>(sum);
         sum += tile.values[k].values[i];
-        made.values[i] = static_cast<Value>(inclusive ? sum : before);
       }
       *reinterpret_cast<uint4*>(static_cast<Value*>(step.out) + first) = made.whole;
+    }
+  }
+};
+
+/// The row behind each of `count` runs, whose lengths are at `in`; and at `starts` for each block of rows_per_block rows, of
+/// `parameter` in all, the run that its first row is in.
+struct EndRuns {
+  static constexpr uint32_t kPerBlock = kSummed<uint32_t>;
+
+  static __device__ void Run(const UnpackStep& step, uint32_t block) {
+    SummedTile<uint32_t> tile;
+    tile.Make(step.in, step.count, step.sums, block);
+#pragma unroll
+    for (uint32_t k = 0; k < kSumVectors; ++k) {
+      const uint32_t first = FirstOf<uint32_t, kSumVectors>(block, k);
+      if (first >= step.values) return;
+      uint32_t end = tile.before[k];
+      Vector<uint32_t> made;
+#pragma unroll
+      for (uint32_t i = 0; i < kEach<uint32_t>; ++i) {
+        const uint32_t begin = end;
+        made.values[i] = end += tile.values[k].values[i];
+        if (first + i >= step.values) continue;
+        // (Some ends may be wrong, which is found elsewhere: then the run seems to begin behind the last row, or to be long.)
+        const uint32_t until = min(end, static_cast<uint32_t>(step.parameter));
+        if (begin >= until) continue;
+        for (uint32_t b = begin / step.rows_per_block + (begin % step.rows_per_block != 0);
+             b * step.rows_per_block < until; ++b)
+          step.starts[b] = first + i;
+      }
+      *reinterpret_cast<uint4*>(static_cast<uint32_t*>(step.out) + first) = made.whole;
     }
   }
 };
@@ -371,21 +469,8 @@ struct CheckRuns {
   }
 };
 
-/// The first run that ends behind `row`, by all lanes of a warp: they look at 32 places at a time.
-__device__ uint32_t FindRun(const uint32_t* ends, uint32_t runs, uint32_t row) {
-  uint32_t low = 0, high = runs - 1;
-  while (low < high) {
-    const uint32_t between = high - low, step = (between + 31) / 32, lane = threadIdx.x % 32;
-    const uint32_t behind = __ballot_sync(~0u, ends[low + min((lane + 1) * step, between) - 1] > row);
-    if (behind == 0) return high;
-    const uint32_t first = static_cast<uint32_t>(__ffs(static_cast<int>(behind))) - 1;
-    high = low + min((first + 1) * step, between) - 1;
-    low += first * step;
-  }
-  return low;
-}
-
-/// Runs at `in`, the ends of `count` runs at `other`. Each block fetches the runs of its rows, and each thread looks for
+/// Runs at `in`, the ends of `count` runs at `other`, the run of each block's first row at `starts`. Each block fetches the
+/// runs of its rows, and each thread looks for
 /// those of its vectors among these alone: so it takes about as long for runs of one row as for runs of a million.
 template <class Value>
 struct ExpandRuns {
@@ -393,17 +478,14 @@ struct ExpandRuns {
   static constexpr uint32_t kPerBlock = kValuesMade<Value, kVectors>;
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
-    __shared__ uint32_t found[2], ends[kPerBlock];
+    __shared__ uint32_t ends[kPerBlock];
     __shared__ Value runs[kPerBlock];
     const uint32_t* const all_ends = static_cast<const uint32_t*>(step.other.at);
-    const uint32_t first = block * kPerBlock, last = min(first + kPerBlock, step.values) - 1, warp = threadIdx.x / 32;
-    if (warp < 2) {
-      const uint32_t run = FindRun(all_ends, step.count, warp == 0 ? first : last);
-      if (threadIdx.x % 32 == 0) found[warp] = run;
-    }
-    __syncthreads();
-    // (Where ends do not rise, which is found elsewhere, there may seem to be more runs than rows.)
-    const uint32_t low = found[0], count = low < found[1] ? min(found[1] - low + 1, kPerBlock) : 1;
+    // (Where ends do not rise, which is found elsewhere, a start may be anything.)
+    const uint32_t low = min(step.starts[block], step.count - 1),
+                   next = (block + 1) * kPerBlock < step.values ? min(step.starts[block + 1], step.count - 1)
+                                                                : step.count - 1,
+                   count = low < next ? min(next - low + 1, kPerBlock) : 1;
     for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
       ends[i] = all_ends[low + i];
       runs[i] = Read<Value>(step.in, low + i);
@@ -562,7 +644,6 @@ class TreeSteps {
         step.in = deltas.source;
         step.count = node.values - std::min(node.values, 1u);
         step.base = base + node.parameter;
-        step.parameter = 0;
         return Sum<SumUp<Value>, Value>(deltas, step.count, step);
       }
       case Scheme::kRle:
@@ -621,8 +702,10 @@ class TreeSteps {
     UnpackStep sum = Step(Scratch<uint32_t>(count), count);
     sum.in = lengths.source;
     sum.count = count;
-    sum.parameter = 1;
-    const Level summed = Sum<SumUp<uint32_t>, uint32_t>(lengths, count, sum);
+    sum.parameter = node.values;
+    sum.rows_per_block = ExpandRuns<Value>::kPerBlock;
+    sum.starts = step.starts = Scratch<uint32_t>(BlocksOf(node.values, sum.rows_per_block));
+    const Level summed = Sum<EndRuns, uint32_t>(lengths, count, sum);
     if (found_ != nullptr) {
       UnpackStep check = Step(nullptr, count);
       check.in.at = sum.out;

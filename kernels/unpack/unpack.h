@@ -58,11 +58,13 @@ struct UnpackStep {
   void* out;
   FoundCodes* found;         ///< nullptr: is not checked
   uint64_t base;             ///< is added to each value
-  uint64_t parameter, null;  ///< as of PackedNode; of sums, 1: up to each value, 0: before it
+  uint64_t parameter, null;  ///< as of PackedNode
   ScaledCodes scaled;
-  uint32_t values;       ///< that are made, or looked at
-  uint32_t count;        ///< values of the input that is not as long, or its power of ten
-  uint32_t first_block;  ///< of the launch
+  uint32_t* starts;         ///< of runs, see EndRuns
+  uint32_t rows_per_block;  ///< the same
+  uint32_t values;          ///< that are made, or looked at
+  uint32_t count;           ///< values of the input that is not as long, or its power of ten
+  uint32_t first_block;     ///< of the launch
 };
 
 class UnpackBatch {
