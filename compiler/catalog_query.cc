@@ -155,8 +155,8 @@ Result<std::unique_ptr<Query>> ChunksQuery(const TableInfo& table) {
 }
 
 std::unique_ptr<Query> CacheQuery(const Snapshot& snapshot, const std::vector<CacheReport>& caches) {
-  const TextRow names = {"cache",  "table_name", "column_name", "bytes", "hits",
-                         "misses", "evictions",  "bytes_in",    "budget"};
+  const TextRow names = {"cache",  "table_name", "column_name", "bytes",  "hits",
+                         "misses", "evictions",  "bytes_in",    "budget", "pinned"};
   const SqlType text = SqlType::Text();
   const auto number = [](uint64_t n) { return Value::Int(kBigint, static_cast<int64_t>(n)); };
   const Value no_name = Value::Null(text), no_number = Value::Null(kBigint);
@@ -172,7 +172,7 @@ std::unique_ptr<Query> CacheQuery(const Snapshot& snapshot, const std::vector<Ca
     const Value name = Value::Text(cache.name);
     rows.push_back({name, no_name, no_name, number(cache.bytes), number(cache.hits), number(cache.misses),
                     number(cache.evictions), number(cache.bytes_in),
-                    cache.budget == 0 ? no_number : number(cache.budget)});
+                    cache.budget == 0 ? no_number : number(cache.budget), number(cache.pinned)});
     std::map<std::pair<std::string, int>, Held> columns;
     for (const CachedColumn& column : cache.columns) {
       // (Tablets of a table that was dropped or replaced may still be there.)
@@ -186,10 +186,12 @@ std::unique_ptr<Query> CacheQuery(const Snapshot& snapshot, const std::vector<Ca
       const TableSchema& schema = snapshot.Find(column.first)->schema;
       rows.push_back({name, Value::Text(column.first),
                       Value::Text(schema.columns[static_cast<size_t>(column.second)].name), number(held.bytes),
-                      number(held.hits), no_number, no_number, no_number, no_number});
+                      number(held.hits), no_number, no_number, no_number, no_number, no_number});
     }
   }
-  return ConstantRows(names, {text, text, text, kBigint, kBigint, kBigint, kBigint, kBigint, kBigint}, rows);
+  std::vector<SqlType> types(names.size(), kBigint);
+  std::fill_n(types.begin(), 3, text);
+  return ConstantRows(names, types, rows);
 }
 
 std::unique_ptr<Query> TablesQuery(const Snapshot& snapshot) {

@@ -53,8 +53,11 @@ class GpuRun final : public vm::DeviceRun {
       : gpu_(*gpu),
         links_(*links),
         joins_(std::make_unique<DeviceJoins>(gpu)),
-        results_(std::make_unique<KeptResults>(gpu)) {}
+        results_(std::make_unique<KeptResults>(gpu)) {
+    gpu_.cache.BeginRun();
+  }
   ~GpuRun() override {
+    gpu_.cache.EndRun();
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     if (gpu_.is_open()) (void)gpu_.Open();  // makes the device current
     running_.reset();

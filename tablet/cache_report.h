@@ -28,6 +28,7 @@ struct CacheReport {
   uint64_t hits = 0, misses = 0;
   uint64_t evictions = 0;  ///< pieces that went because others needed their place
   uint64_t bytes_in = 0;   ///< to a GPU: over the link; the host: that unpacking made
+  uint64_t pinned = 0;     ///< of tablets' files, where they are mapped, for a GPU
   std::vector<CachedColumn> columns;
 };
 

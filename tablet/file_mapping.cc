@@ -83,7 +83,8 @@ int FileMapping::Map(int fd, uint64_t bytes) {
     registry.all.store(made, std::memory_order_release);
     registry.free = made;
   }
-  void* const mapped = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+  // (Shared, because to pin pages of a private mapping would copy them.)
+  void* const mapped = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
   if (mapped == MAP_FAILED) return errno;
   entry_ = registry.free;
   registry.free = std::exchange(entry_->next_free, nullptr);

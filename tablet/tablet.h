@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -132,6 +133,11 @@ class Tablet {
   /// kCorrupt if chunks that were handed out may have turned into zeros since. What was read of them counts only after
   /// this was asked.
   virtual Status Intact() const { return {}; }
+  /// The bytes of the tablet's file as this process has mapped them, which a device may pin: the same as long as the tablet.
+  /// Empty before the first chunk, and if the tablet is no file that was mapped for reading.
+  virtual std::span<const uint8_t> Mapping() const { return {}; }
+  /// Keeps `held` until the mapping is about to go.
+  virtual void HoldWhileMapped(std::shared_ptr<void> /*held*/) const {}
   /// For messages.
   virtual std::string path() const = 0;
 };

@@ -360,6 +360,7 @@ TabletFile::~TabletFile() {
     ForgetUnpacked(of.whole.lock());
     ForgetUnpacked(of.entries.lock());
   }
+  held_.clear();
   if (given_) munmap(const_cast<uint8_t*>(mapping_), identity_.file_bytes);
 }
 
@@ -372,6 +373,16 @@ Status TabletFile::Intact() const {
   if (!FileMapping::any_lost()) return {};
   std::lock_guard lock(mutex_);
   return file_.lost() ? Corrupt(kLost) : Status();
+}
+
+std::span<const uint8_t> TabletFile::Mapping() const {
+  if (given_ || !open_.load(std::memory_order_acquire)) return {};
+  return {mapping_, identity_.file_bytes};
+}
+
+void TabletFile::HoldWhileMapped(std::shared_ptr<void> held) const {
+  std::lock_guard lock(mutex_);
+  held_.push_back(std::move(held));
 }
 
 Status TabletFile::Map() const {

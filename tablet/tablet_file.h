@@ -1,4 +1,4 @@
-// Tablet files: writing one from encoded chunks, reading one through a private read-only mapping.
+// Tablet files: writing one from encoded chunks, reading one through a read-only mapping.
 //
 // Start at: BuildTabletHeader, WriteTabletFile, TabletFile. FORMAT.md gives the bytes.
 #pragma once
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,8 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
   Result<ChunkStorage> StorageOf(int column) const override;
   std::string path() const override { return path_; }
   Status Intact() const override;
+  std::span<const uint8_t> Mapping() const override;
+  void HoldWhileMapped(std::shared_ptr<void> held) const override;
 
   const TabletIdentity& identity() const { return identity_; }
 
@@ -98,6 +101,7 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
   mutable FileMapping file_;
   mutable const uint8_t* mapping_;              ///< file_'s, or the given one
   mutable std::vector<tessera::Chunk> chunks_;  ///< set once, by Open()
+  mutable std::vector<std::shared_ptr<void>> held_;
   struct UnpackedColumn {
     std::weak_ptr<UnpackedChunk> whole, entries;  ///< entries: without the codes
   };

@@ -94,6 +94,7 @@ struct Answer {
   double kernel_milliseconds = 0;
   std::vector<vm::JoinedRows> joined;  ///< of the section that has most of them
   bool on_gpu = true;                  ///< all scans of stored tables
+  uint64_t in_place = 0;               ///< bytes that the GPU read where they were mapped
   bool by_place = false;               ///< some section's rows were sorted by a join table's slots
 };
 
@@ -139,6 +140,7 @@ class GpuMemory : public ::testing::Test {
     for (const vm::SectionStatistics& s : statistics.sections) {
       answer.passes = std::max(answer.passes, s.join_passes);
       answer.spills += s.group_spills;
+      answer.in_place += s.bytes_in_place;
       answer.child_grids += s.child_grids;
       answer.kernel_milliseconds += s.kernel_milliseconds;
       if (s.joined.size() > answer.joined.size()) answer.joined = s.joined;
@@ -248,6 +250,59 @@ TEST_F(GpuMemory, EveryTransfer) {
     }
     ASSERT_TRUE(gpu->DropCache().ok());
     EXPECT_EQ(gpu->Cache().bytes, 0u);
+  }
+}
+
+/// What comes again is pinned where its file is mapped. Then it is copied from there, and what is read of few rows stays there.
+TEST_F(GpuMemory, FilesArePinned) {
+  constexpr size_t kRows = 300000;
+  for (const CompressionGoal goal : {CompressionGoal::kNone, CompressionGoal::kRatio}) {
+    SCOPED_TRACE(static_cast<int>(goal));
+    Result<std::unique_ptr<Database>> database = Database::Open("", OpenMode::kReadWrite);
+    ASSERT_TRUE(database.ok()) << database.status().message();
+    (*database)->SetCompression(goal);
+    RowBatch rows;
+    rows.rows = kRows;
+    rows.columns = {Integers(kRows, [](uint64_t i) { return static_cast<int64_t>(Mix(i + 1) >> 24); }),
+                    Integers(kRows, [](uint64_t i) { return static_cast<int64_t>(Mix(i) % 200); })};
+    TableSchema schema{"w", {{"a", rows.columns[0].type}, {"b", rows.columns[1].type}}, {}, 1 << 16};
+    {
+      Result<std::unique_ptr<TableWriter>> writer = (*database)->WriteNew(schema, false);
+      ASSERT_TRUE(writer.ok()) << writer.status().message();
+      ASSERT_TRUE((*writer)->Append(rows, 1).ok());
+      ASSERT_TRUE((*writer)->Commit().ok());
+    }
+    Result<std::shared_ptr<const Snapshot>> snapshot = (*database)->Read();
+    ASSERT_TRUE(snapshot.ok());
+    snapshot_ = *std::move(snapshot);
+    const std::unique_ptr<Gpu> gpu = Open(kBudget);
+    const char* const all = "SELECT count(*), sum(a % 1000003), sum(b) FROM w";
+    const char* const few = "SELECT count(*), sum(a % 1000003) FROM w WHERE b = 77";
+    const auto run = [&](const char* sql) {
+      const uint64_t before = gpu->Cache().bytes_in;
+      const Answer answer = Run(sql, gpu.get());
+      Same(sql, answer);
+      return std::pair(gpu->Cache().bytes_in - before, answer.in_place);
+    };
+    EXPECT_GT(run(all).first, kRows * 5);
+    EXPECT_EQ(gpu->Cache().pinned, 0u) << "once may be enough";
+    run(all);
+    for (int i = 0; i < 1000 && gpu->Cache().pinned < kRows * 5; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_GE(gpu->Cache().pinned, kRows * 5);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_GT(run(all).first, kRows * 4);
+      const auto [copied, in_place] = run(few);
+      if (goal == CompressionGoal::kNone) {
+        EXPECT_LT(copied, kRows * 2);
+        EXPECT_GE(in_place, kRows * 2);  // (some is still on the device)
+      } else {                           // a stream of bits is not read here and there
+        EXPECT_EQ(in_place, 0u);
+      }
+    }
+    snapshot_ = nullptr;
+    database->reset();
+    EXPECT_EQ(gpu->Cache().pinned, 0u);
   }
 }
 

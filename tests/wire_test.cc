@@ -292,7 +292,9 @@ TEST(Wire, StatisticsComeBack) {
                         8,
                         7,
                         6,
+                        20,
                         5,
+                        21,
                         4,
                         13,
                         "lean kernel",
@@ -328,7 +330,9 @@ TEST(Wire, StatisticsComeBack) {
   EXPECT_TRUE(r.sections[0].distributed);
   EXPECT_EQ(r.sections[0].rows_exchanged, 18u);
   EXPECT_EQ(r.sections[0].heavy_keys, 2u);
+  EXPECT_EQ(r.sections[0].bytes_decoded, 20u);
   EXPECT_EQ(r.sections[0].bytes_transferred, 5u);
+  EXPECT_EQ(r.sections[0].bytes_in_place, 21u);
   EXPECT_EQ(r.sections[0].bytes_staged, 4u);
   EXPECT_EQ(r.sections[0].bytes_on_demand, 13u);
   EXPECT_EQ(r.sections[0].device_plan, "lean kernel");
@@ -353,9 +357,9 @@ vm::SectionStatistics Measured(uint64_t unit, double milliseconds) {
   s.rows_out = unit;
   s.join_passes = unit;
   uint64_t n = unit;
-  for (uint64_t* sum :
-       {&s.rows_in, &s.tablets, &s.tablets_skipped, &s.bytes_read, &s.bytes_transferred, &s.bytes_staged,
-        &s.bytes_on_demand, &s.pairs, &s.pruned_pairs, &s.child_grids, &s.group_spills, &s.spilled_groups})
+  for (uint64_t* sum : {&s.rows_in, &s.tablets, &s.tablets_skipped, &s.bytes_read, &s.bytes_decoded,
+                        &s.bytes_transferred, &s.bytes_in_place, &s.bytes_staged, &s.bytes_on_demand, &s.pairs,
+                        &s.pruned_pairs, &s.child_grids, &s.group_spills, &s.spilled_groups})
     *sum = n *= 2;
   s.joined = {{"u", unit, milliseconds}, {"v", 10 * unit, milliseconds}};
   s.milliseconds = s.kernel_milliseconds = s.transfer_milliseconds = milliseconds;
@@ -375,8 +379,8 @@ TEST(Wire, StatisticsOfRanksAreMerged) {
   // Sums.
   uint64_t n = 10101;
   for (const uint64_t sum :
-       {s.rows_in, s.tablets, s.tablets_skipped, s.bytes_read, s.bytes_transferred, s.bytes_staged, s.bytes_on_demand,
-        s.pairs, s.pruned_pairs, s.child_grids, s.group_spills, s.spilled_groups})
+       {s.rows_in, s.tablets, s.tablets_skipped, s.bytes_read, s.bytes_decoded, s.bytes_transferred, s.bytes_in_place,
+        s.bytes_staged, s.bytes_on_demand, s.pairs, s.pruned_pairs, s.child_grids, s.group_spills, s.spilled_groups})
     EXPECT_EQ(sum, n *= 2);
   // The greatest.
   EXPECT_EQ(s.join_passes, 10000u);

@@ -627,6 +627,7 @@ Result<TabletEncoding> SectionEncoder::Encode(const Tablet& tablet, const Tablet
   const auto unpack = [&](size_t slot) -> Status {
     if (out.chunks[slot]->width == 0 || out.chunks[slot]->codes != nullptr) return Status::Ok();
     TESSERA_ASSIGN(out.chunks[slot], tablet.Chunk(s.slots[slot].column));
+    if (!slots_[slot].repeated) out.decoded_bytes += out.chunks[slot]->codes_bytes;
     return Status::Ok();
   };
   // Lists of numbers test some chunks row by row. Everything else about a predicate is known without the codes.

@@ -5,7 +5,9 @@
 // of one tablet. The cache does not keep tablets alive: pieces of tablets that are gone are dropped at the next sweep.
 //
 // Copies go through pinned buffers, which threads of the cache fill. Twelve threads move 5 GB a second each while
-// copies from the buffers go on, which is what the link takes. Other ways (Transfer) are there to be compared with that.
+// copies from the buffers go on, which is what the link takes. What had to be dropped and comes again is pinned where it is
+// mapped (PinnedPages), by a thread of its own: then it is copied from there, or kernels read it there (ReadInPlace). Other
+// ways (Transfer) are there to be compared with that.
 //
 // Start at: Fetch, StartCopies, Finish. One owner at a time.
 #pragma once
@@ -13,6 +15,7 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -28,6 +31,7 @@
 #include "base/status.h"
 #include "kernels/kernels.h"
 #include "kernels/memory/cuda_memory.h"
+#include "kernels/memory/pinned_pages.h"
 #include "kernels/unpack/unpack.h"
 #include "tablet/tablet.h"
 
@@ -37,12 +41,15 @@ class ColumnCache {
  public:
   enum class Stream : uint8_t { kCodes, kNulls, kOffsets, kTexts };
   static constexpr size_t kStreams = 4;
+  static constexpr uint8_t kMostVisits = 2;
   /// A piece in use. Held until Unpin.
   struct Piece;
   /// The pieces of a tablet that are here.
   struct TabletPieces {
     std::weak_ptr<const Tablet> tablet;  ///< an expired one's address may have been given to another tablet
     std::vector<Piece*> pieces;          ///< [column][stream]; nullptr, or behind the end: not here
+    std::vector<uint8_t> visits;         ///< the same: how often it has come, up to kMostVisits
+    std::weak_ptr<PinnedPages> pages;    ///< the tablet holds them; expired: none
   };
   /// Copies that were started together.
   struct Copies;
@@ -69,13 +76,25 @@ class ColumnCache {
   /// The same for the codes of a chunk that are stored packed: they travel as they are and are unpacked on the device.
   Result<const uint8_t*> FetchPacked(TabletPieces* of, int column, const Chunk& chunk, std::vector<Piece*>* pinned,
                                      uint64_t* copied);
+  /// The address of a chunk's codes where they are mapped, for a kernel that reads few of them, if they are pinned and not on
+  /// the device. Else nullptr.
+  const uint8_t* ReadInPlace(const TabletPieces& of, int column, const Chunk& chunk) const;
+  /// Whether ReadInPlace may find any.
+  bool has_pinned_pages() const { return *pinned_pages_ > 0; }
+  /// A run begins or ends. CUDA lets nothing else happen while it pins pages, so they are pinned between runs, and during one
+  /// in a twentieth of the time. Any thread.
+  void BeginRun();
+  void EndRun();
   /// Whether so much memory is in use for unpacking that copies should be finished before others are started. This
   /// memory is soon given back, so it does not push columns out: it comes on top of the budget.
   bool IsUnpackingMuch() const { return arriving_bytes_ + scratch_bytes_ > budget_ / kUnpackingShare; }
+  /// Packed codes that arrive, or have arrived and are not known to be unpacked; and how much of that one launch takes, so
+  /// that copies for others go on while it is waited for.
+  uint64_t arriving_bytes() const { return arriving_bytes_; }
+  uint64_t ArrivingShare() const { return budget_ / kUnpackingShare / kUnpackingLaunches; }
   /// Whether so much has been fetched since the last StartCopies that it should be copied now, while the caller fetches
   /// more. `threads`: as of StartCopies.
-  /// `first`: nothing of the launch is under way yet.
-  bool HasEnoughToStart(int threads, bool first) const;
+  bool HasEnoughToStart(int threads);
   /// Starts the copies of all pieces fetched since the last call: if there is much to do, on up to `threads` threads,
   /// behind those that were started before. The streams have to stay until Finish or Abandon. Adds to `*started`.
   Status StartCopies(int threads, CopiesList* started);
@@ -112,10 +131,17 @@ class ColumnCache {
   static constexpr size_t kMostThreads = 12, kBuffersEach = 2;
   /// Several threads copy from this many bytes on. That many take a thread a millisecond, and the link a tenth of that.
   static constexpr uint64_t kSharedCopy = uint64_t{4} << 20;
-  /// Later copies of a launch: enough chunks to be unpacked in few kernels.
+  /// Copies behind others that still wait: enough chunks to be unpacked in few kernels.
   static constexpr uint64_t kCopiedTogether = uint64_t{32} << 20;
-  /// See IsUnpackingMuch.
-  static constexpr uint64_t kUnpackingShare = 4;
+  /// See IsUnpackingMuch and ArrivingShare.
+  static constexpr uint64_t kUnpackingShare = 4, kUnpackingLaunches = 4;
+  /// Bytes of a part of pinned pages.
+  static constexpr uint64_t kDirectPart = uint64_t{16} << 20;
+  /// The part of the machine's memory that may be pinned, and bytes of a stream for which that is worth a call of CUDA.
+  static constexpr uint64_t kPinnedShare = 4, kLeastPinned = 64 << 10;
+  /// The part of the time of a run in which pages may be pinned, if there was no time between runs for so long.
+  static constexpr int kPinningShare = 20;
+  static constexpr std::chrono::seconds kPinningWait{1};
   /// Most bytes of a slab with several chunks, and of the scratch memory of a batch with several tablets.
   static constexpr uint64_t kSlab = uint64_t{16} << 20, kScratch = uint64_t{64} << 20;
 
@@ -138,21 +164,36 @@ class ColumnCache {
     std::list<Piece>::iterator piece;
     const uint8_t* from;
     uint64_t bytes;
+    std::shared_ptr<const PinnedPages> pages;        ///< hold what is at `from`; nullptr: that is not pinned
     std::unique_ptr<Unpacking> unpacking = nullptr;  ///< nullptr: copied to the piece itself
   };
-  /// Bytes that follow each other at their place, `padded` of them, zeros behind the first `bytes`.
-  struct Source {
+  /// Bytes on their way: `padded` of them, zeros behind the first `bytes`.
+  struct Way {
     const uint8_t* from;
-    uint64_t bytes, padded;
-  };
-  /// What one buffer holds: a part of a stream, or several chunks that arrive behind each other.
-  struct Part {
     uint8_t* to;
-    uint64_t bytes;  ///< of all sources, padded
-    std::vector<Source> sources;
-    bool to_host;  ///< pinned memory
+    uint64_t bytes, padded;
+    bool joins = false;  ///< follows the one before it in one allocation
+  };
+  enum class Route : uint8_t {
+    kStaged,  ///< through a buffer
+    kDirect,  ///< from pinned pages
+    kToHost,  ///< to pinned memory
+  };
+  /// What is copied by one call: a piece of a stream, or several streams.
+  struct Part {
+    std::vector<Way> ways;
+    uint64_t bytes;  ///< of all, padded
+    Route route;
     std::shared_ptr<Copies> copies;
   };
+  /// What is to be pinned.
+  struct PinRequest {
+    std::weak_ptr<const Tablet> tablet;
+    std::weak_ptr<PinnedPages> pages;
+    const uint8_t* at;
+    uint64_t bytes;
+  };
+  bool IsLinkIdle();
   /// Bytes of a part: a piece, or less while nothing waits to be copied. The link idles until the first one is in pinned
   /// memory, which takes a thread a millisecond for 4 MiB.
   uint64_t PartBytes(int threads);
@@ -160,9 +201,17 @@ class ColumnCache {
   std::vector<Pending> TakePending(Copies* copies);
   /// The parts of that, and of the steps that unpack it.
   Status MakeParts(std::vector<Pending> taken, const std::shared_ptr<Copies>& copies, std::vector<Part>* parts);
-  /// Cuts `source`, which goes to `to`. `joins`: that is behind the last part, which it may fill up.
-  void AddParts(uint8_t* to, Source source, bool to_host, bool joins, const std::shared_ptr<Copies>& copies,
-                std::vector<Part>* parts) const;
+  /// Fills the last part up, and cuts what is left into others.
+  static void AddParts(Way way, Route route, const std::shared_ptr<Copies>& copies, std::vector<Part>* parts);
+  /// The same for what was fetched, whichever way it takes.
+  static void AddParts(const Pending& pending, uint8_t* to, uint64_t padded, const std::shared_ptr<Copies>& copies,
+                       std::vector<Part>* parts);
+  /// The pinned pages that hold a stream; nullptr: none do, but they soon may if it comes for the second time.
+  std::shared_ptr<const PinnedPages> PagesOf(TabletPieces* of, size_t place, const uint8_t* at, uint64_t bytes);
+  /// Has pages pinned, if they are a file's and there may be more.
+  void PinSoon(TabletPieces* of, const uint8_t* at, uint64_t bytes);
+  /// What the thread that pins does until the end.
+  void PinPages();
   /// Pinned memory of a thread that copies, used in turn; `free` comes when a copy has left the buffer.
   struct Staging {
     Staging() = default;
@@ -190,7 +239,9 @@ class ColumnCache {
   void FreeSpareOnHost();
   /// Nothing is copied while the kernels that read these columns run.
   Status WaitForReaders();
-  static void Gather(const std::vector<Source>& sources, uint8_t* to);
+  static void Gather(const Way& way, uint8_t* to);
+  /// Starts the copies. `buffer`: in which they lie behind each other; nullptr: where they come from is pinned.
+  Status CopyOut(const std::vector<Way>& ways, const uint8_t* buffer);
   Status Copy(const Part& part, Staging* staging);
   Status Unpack(Copies* copies);
   Status FinishOne(Copies* copies, cudaStream_t stream, double* milliseconds);
@@ -247,6 +298,12 @@ class ColumnCache {
   std::deque<Part> parts_;  // to be copied
   std::chrono::steady_clock::time_point last_issued_ = {};
   bool stop_ = false;
+  std::deque<PinRequest> to_pin_;
+  std::condition_variable more_to_pin_;
+  std::thread pin_thread_;
+  int runs_ = 0;  ///< that have begun
+  std::shared_ptr<std::atomic<uint64_t>> pinned_pages_ = std::make_shared<std::atomic<uint64_t>>(0);  ///< bytes
+  uint64_t most_pinned_ = 0;  ///< 0: the device cannot read pinned pages
   // Of the owner again.
   std::list<Piece> pieces_;                          // most recently used first
   std::multimap<uint64_t, uint8_t*> spare_on_host_;  // by bytes: pinned memory takes CUDA a millisecond

@@ -60,7 +60,7 @@ Status SectionRun::RunPass() {
   size_t number = 0;
   while (!feed_.AtEnd() && !sink_.has_enough()) {
     Batch& batch = batches_[number % kBatches];
-    TESSERA_ASSIGN(const bool collected, feed_.Collect(budget(), !in_flight_.empty(), &batch.input));
+    TESSERA_ASSIGN(const bool collected, Collect(&batch.input));
     if (!collected) {
       TESSERA_TRY(FinishFirst());
       continue;
@@ -83,6 +83,11 @@ Status SectionRun::RunPass() {
 
 ColumnBudget SectionRun::budget() const {
   return {builder_.MayPartition(), sink_.has_groups() || sink_.is_build(), sink_.reserved_bytes()};
+}
+
+tessera::Result<bool> SectionRun::Collect(TabletBatch* batch) {
+  const auto find_sparse = [&](const vm::TabletEncoding& tablet) { return builder_.SparseSlots(tablet); };
+  return feed_.Collect(budget(), !in_flight_.empty(), find_sparse, batch);
 }
 
 Status SectionRun::BuildLaunch(size_t number) {
@@ -125,7 +130,7 @@ Status SectionRun::StartBuild() {
   TESSERA_TRY(StartPass(0));
   if (context_.table != nullptr) context_.statistics->tablets = context_.table->tablets.size();
   Batch& batch = batches_[0];
-  TESSERA_TRY(feed_.Collect(budget(), false, &batch.input).status());
+  TESSERA_TRY(Collect(&batch.input).status());
   const uint64_t rows = batch.input.rows();
   if (!feed_.AtEnd() || lowered_.repeats || rows > kDeferredBuildRows ||
       rows * sink_.build().row_bytes() > sink_.build().most_bytes() || passes_.count() > 1)
@@ -153,7 +158,7 @@ Status SectionRun::RunBuild() {
       if (++pass == passes_.count()) return Status::Ok();
       TESSERA_TRY(StartPass(pass));
     }
-    TESSERA_TRY(feed_.Collect(budget(), false, &batch.input).status());
+    TESSERA_TRY(Collect(&batch.input).status());
   }
 }
 

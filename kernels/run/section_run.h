@@ -68,6 +68,8 @@ class SectionRun {
   /// Over all of the source, launch by launch.
   Status RunPass();
   ColumnBudget budget() const;
+  /// See TabletFeed::Collect.
+  tessera::Result<bool> Collect(TabletBatch* batch);
   /// Builds the launch of batches_[number].
   Status BuildLaunch(size_t number);
   /// The first of the batches in flight is done: what it read can go. REQUIRES: there is one.

@@ -169,7 +169,8 @@ size_t TabletFeed::SharedTablets(size_t number, size_t workers) const {
   return std::min(left, tablet_bytes_ == 0 ? workers : std::max<size_t>(workers, kSharedBytes / tablet_bytes_));
 }
 
-tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool others_under_way, TabletBatch* batch) {
+tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool others_under_way,
+                                          const FindSparseSlots& find_sparse, TabletBatch* batch) {
   batch->ClearTablets();
   if (rows_ != nullptr) {
     CollectRows(batch);
@@ -183,10 +184,12 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
   batch->codes.reserve(most * slots);
   batch->nulls.reserve(most * slots);
   batch->pinned.reserve(most * slots);
+  const uint64_t arriving = gpu_.cache.arriving_bytes();
   uint64_t bytes = 0, rows = 0, started = 0;
   while (!AtEnd() && started + copied_ < kCopiedPerLaunch) {
     if (context_.cancel != nullptr && context_.cancel->load(std::memory_order_relaxed)) return Cancelled();
     if (!batch->tablets.empty() && rows + table.tablets[next_]->rows() > kRowsPerLaunch) break;
+    if (!batch->tablets.empty() && gpu_.cache.arriving_bytes() - arriving > gpu_.cache.ArrivingShare()) break;
     if (gpu_.cache.IsUnpackingMuch()) {
       if (!batch->tablets.empty()) break;
       if (others_under_way) return false;
@@ -201,6 +204,11 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
       continue;
     }
     const uint64_t size = FindNeeds(encoded);
+    if (batch->tablets.empty()) {
+      // What fits crosses the link once and stays.
+      const bool fits = size * table.tablets.size() <= gpu_.cache.budget();
+      sparse_ = !fits && gpu_.cache.has_pinned_pages() ? find_sparse(encoded) : std::vector<bool>();
+    }
     if (bytes + size > budget.Bytes(gpu_.Room())) {
       if (!batch->tablets.empty()) break;
       if (others_under_way) return false;  // a tablet that is larger than that has the place of all
@@ -228,9 +236,10 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
     if (first_pass_) {
       stats.rows_in += batch->tablets.back().rows;
       stats.bytes_read += batch->tablets.back().encoded_bytes;
+      stats.bytes_decoded += batch->tablets.back().decoded_bytes;
     }
     ++next_;
-    if (gpu_.cache.HasEnoughToStart(Threads(context_), started == 0)) {
+    if (gpu_.cache.HasEnoughToStart(Threads(context_))) {
       started += copied_;
       TESSERA_TRY(StartCopies(batch));
     }
@@ -282,7 +291,7 @@ uint64_t TabletFeed::FindNeeds(const vm::TabletEncoding& encoded) {
 
 Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
   const std::shared_ptr<const Tablet>& tablet = context_.table->tablets[batch->numbers[at]];
-  const vm::TabletEncoding& encoded = batch->tablets[at];
+  vm::TabletEncoding& encoded = batch->tablets[at];
   const size_t first = at * encoded.slots.size();
   batch->codes.resize(first + encoded.slots.size());
   batch->nulls.resize(first + encoded.slots.size());
@@ -295,6 +304,12 @@ Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
     } else if (needs_[i].codes && chunk.packed_codes != nullptr &&
                !(chunk.codes != nullptr && FileMapping::any_lost())) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.FetchPacked(pieces, column, chunk, &batch->pinned, &copied_));
+      encoded.decoded_bytes += chunk.codes_bytes;
+    } else if (const uint8_t* const in_place =
+                   !sparse_.empty() && sparse_[i] ? gpu_.cache.ReadInPlace(*pieces, column, chunk) : nullptr;
+               needs_[i].codes && in_place != nullptr) {
+      batch->codes[first + i] = in_place;
+      context_.statistics->bytes_in_place += chunk.codes_bytes;
     } else if (needs_[i].codes) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kCodes, chunk.codes,
                                                                chunk.codes_bytes, &batch->pinned, &copied_));

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -41,6 +42,9 @@ struct ColumnBudget {
   uint64_t Bytes(uint64_t room) const;
 };
 
+/// Of each slot, whether a launch of such tablets reads little of its column; empty: none.
+using FindSparseSlots = std::function<std::vector<bool>(const vm::TabletEncoding&)>;
+
 class TabletFeed {
  public:
   /// `key_ranges`: of the join tables, as they are whenever a tablet is encoded. `rows`: the source, if that is no
@@ -56,10 +60,11 @@ class TabletFeed {
   void StartPass(uint64_t pass, bool bind_again);
   /// Whether all tablets of the pass have been collected.
   bool AtEnd() const;
-  /// Collects tablets until the launch is large enough. Their copies start while others are collected. false: the next one does not fit beside the batches that are
-  /// under way, and `batch` is empty; to be called again once these are finished. An empty batch at the end: the last
-  /// tablets were skipped, or there are no rows.
-  tessera::Result<bool> Collect(const ColumnBudget& budget, bool others_under_way, TabletBatch* batch);
+  /// Collects tablets until the launch is large enough. Their copies start while others are collected. false: the next one
+  /// does not fit beside the batches that are under way, and `batch` is empty; to be called again once these are finished.
+  /// An empty batch at the end: the last tablets were skipped, or there are no rows.
+  tessera::Result<bool> Collect(const ColumnBudget& budget, bool others_under_way, const FindSparseSlots& find_sparse,
+                                TabletBatch* batch);
 
   /// If the section builds a join table: the range of the first key in the tablets so far; not known if that is no
   /// plain column.
@@ -100,6 +105,7 @@ class TabletFeed {
   bool encoding_is_slow_ = false;
   uint64_t tablet_bytes_ = 0;      ///< that the section reads of the tablet collected last
   std::vector<Needs> needs_;       ///< per slot
+  std::vector<bool> sparse_;       ///< the same, of the batch; empty: none is
   uint64_t copied_ = 0;            ///< bytes whose copies are to be started
   const RowSource* const rows_;    ///< nullptr: the source is a stored table
   std::vector<Chunk> row_chunks_;  ///< what planning has to know of their columns

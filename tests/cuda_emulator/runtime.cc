@@ -269,10 +269,26 @@ class Memory {
   bool Holds(const void* memory, size_t bytes, bool pinned) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const uint8_t* p = static_cast<const uint8_t*>(memory);
+    if (pinned && Contains(registered_, p, bytes)) return true;
     auto block = blocks_.upper_bound(const_cast<uint8_t*>(p));
     if (block == blocks_.begin()) return false;
     --block;
     return block->second.pinned == pinned && p + bytes <= block->first + block->second.bytes;
+  }
+  /// Memory of the host that was there before becomes pinned.
+  cudaError_t Register(const void* memory, size_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const uint8_t* p = static_cast<const uint8_t*>(memory);
+    const auto after = registered_.upper_bound(p);
+    if (after != registered_.end() && after->first < p + bytes) return cudaErrorHostMemoryAlreadyRegistered;
+    if (after != registered_.begin() && p < std::prev(after)->first + std::prev(after)->second)
+      return cudaErrorHostMemoryAlreadyRegistered;
+    registered_[p] = bytes;
+    return cudaSuccess;
+  }
+  cudaError_t Unregister(const void* memory) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return registered_.erase(static_cast<const uint8_t*>(memory)) == 1 ? cudaSuccess : cudaErrorHostMemoryNotRegistered;
   }
   size_t free_bytes() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -284,8 +300,14 @@ class Memory {
     size_t bytes;
     bool pinned;
   };
+  static bool Contains(const std::map<const uint8_t*, size_t>& ranges, const uint8_t* p, size_t bytes) {
+    const auto after = ranges.upper_bound(p);
+    return after != ranges.begin() && p + bytes <= std::prev(after)->first + std::prev(after)->second;
+  }
+
   std::mutex mutex_;
   std::map<uint8_t*, Block> blocks_;
+  std::map<const uint8_t*, size_t> registered_;
   size_t taken_ = 0;
 };
 Memory& TheMemory() {
@@ -400,6 +422,12 @@ cudaError_t cudaFreeHost(void* p) {
   TheMemory().Free(p);
   return cudaSuccess;
 }
+cudaError_t cudaHostRegister(void* p, size_t bytes, unsigned) { return Return(TheMemory().Register(p, bytes)); }
+cudaError_t cudaHostUnregister(void* p) { return Return(TheMemory().Unregister(p)); }
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = 1;  // (of those that are asked for)
+  return cudaSuccess;
+}
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
   static int the_pool;  // all allocations are alike
   *pool = reinterpret_cast<cudaMemPool_t>(&the_pool);
@@ -431,6 +459,14 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
     std::memcpy(to, from, bytes);
   });
   if (!pinned) StreamOf(stream).Wait();  // memory that is not pinned has been read or written when the call returns
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const size_t* bytes, size_t count,
+                                 cudaMemcpyAttributes*, size_t*, size_t, cudaStream_t stream) {
+  for (size_t i = 0; i < count; ++i) {
+    const cudaError_t error = cudaMemcpyAsync(to[i], from[i], bytes[i], cudaMemcpyHostToDevice, stream);
+    if (error != cudaSuccess) return error;
+  }
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {

@@ -78,6 +78,9 @@ WRAPPED(kAllocates, cudaMalloc, (void** p, size_t n), (p, n))
 WRAPPED(kFrees, cudaFree, (void* p), (p))
 WRAPPED(kAllocates, cudaHostAlloc, (void** p, size_t n, unsigned f), (p, n, f))
 WRAPPED(kFrees, cudaFreeHost, (void* p), (p))
+WRAPPED(kMakes, cudaHostRegister, (void* p, size_t n, unsigned f), (p, n, f))
+WRAPPED(kFrees, cudaHostUnregister, (void* p), (p))
+WRAPPED(kOther, cudaDeviceGetAttribute, (int* v, cudaDeviceAttr a, int device), (v, a, device))
 WRAPPED(kAllocates, cudaMallocFromPoolAsync, (void** p, size_t n, cudaMemPool_t pool, cudaStream_t s), (p, n, pool, s))
 WRAPPED(kFrees, cudaFreeAsync, (void* p, cudaStream_t s), (p, s))
 WRAPPED(kMakes, cudaMemPoolCreate, (cudaMemPool_t * pool, const cudaMemPoolProps* props), (pool, props))
@@ -95,6 +98,10 @@ WRAPPED(kOther, cudaEventRecord, (cudaEvent_t e, cudaStream_t s), (e, s))
 WRAPPED(kOther, cudaEventElapsedTime, (float* ms, cudaEvent_t a, cudaEvent_t b), (ms, a, b))
 WRAPPED(kOther, cudaMemcpyAsync, (void* to, const void* from, size_t n, cudaMemcpyKind kind, cudaStream_t s),
         (to, from, n, kind, s))
+WRAPPED(kOther, cudaMemcpyBatchAsync,
+        (void* const* to, const void* const* from, const size_t* bytes, size_t n, cudaMemcpyAttributes* a, size_t* i,
+         size_t count, cudaStream_t s),
+        (to, from, bytes, n, a, i, count, s))
 WRAPPED(kOther, cudaMemsetAsync, (void* to, int value, size_t n, cudaStream_t s), (to, value, n, s))
 WRAPPED(kOther, cudaMemGetInfo, (size_t * free, size_t* total), (free, total))
 WRAPPED(kOther, cudaSetDevice, (int device), (device))

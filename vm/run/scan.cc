@@ -192,6 +192,7 @@ void AddScan(const Scan& scan, RunState* state, SectionStatistics* stats) {
       ++stats->tablets_skipped;
     } else {
       stats->bytes_read += encoded.encoded_bytes;
+      stats->bytes_decoded += encoded.decoded_bytes;
     }
   }
   state->mine.read_work += static_cast<double>(counts.read_nanoseconds) * 1e-6;

@@ -1,0 +1,84 @@
+#include "kernels/memory/pinned_pages.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "kernels/memory/cuda_memory.h"
+
+namespace tessera::kernels {
+namespace {
+
+constexpr uintptr_t kPageBytes = 4096;
+
+}  // namespace
+
+bool PinnedPages::AreSupported(int device) {
+  for (const cudaDeviceAttr a :
+       {cudaDevAttrHostRegisterReadOnlySupported, cudaDevAttrCanUseHostPointerForRegisteredMem}) {
+    int value = 0;
+    const cudaError_t error = cudaDeviceGetAttribute(&value, a, device);
+    IgnoreError(error);
+    if (error != cudaSuccess || value == 0) return false;
+  }
+  return true;
+}
+
+PinnedPages::~PinnedPages() {
+  for (const auto& [begin, end] : ranges_) {
+    IgnoreError(cudaHostUnregister(reinterpret_cast<void*>(begin)));
+    *pinned_ -= end - begin;
+  }
+}
+
+PinnedPages::Ranges::const_iterator PinnedPages::Find(uintptr_t at) const {
+  const auto after = ranges_.upper_bound(at);
+  if (after == ranges_.begin()) return ranges_.end();
+  const auto range = std::prev(after);
+  return range->second > at ? range : ranges_.end();
+}
+
+bool PinnedPages::Pin(const uint8_t* at, uint64_t bytes) {
+  const uintptr_t first = reinterpret_cast<uintptr_t>(at) / kPageBytes * kPageBytes,
+                  end = (reinterpret_cast<uintptr_t>(at) + bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (uintptr_t begin = first; begin < end;) {
+    if (const auto range = Find(begin); range != ranges_.end()) {
+      begin = range->second;
+      continue;
+    }
+    const auto next = ranges_.lower_bound(begin);
+    const uintptr_t until = next == ranges_.end() ? end : std::min(end, next->first);
+    const cudaError_t error = cudaHostRegister(reinterpret_cast<void*>(begin), until - begin, cudaHostRegisterReadOnly);
+    IgnoreError(error);
+    if (error != cudaSuccess) return false;
+    ranges_.emplace(begin, until);
+    *pinned_ += until - begin;
+    begin = until;
+  }
+  return true;
+}
+
+bool PinnedPages::Hold(const uint8_t* at, uint64_t bytes) const {
+  const uintptr_t end = reinterpret_cast<uintptr_t>(at) + bytes;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (uintptr_t begin = reinterpret_cast<uintptr_t>(at); begin < end;) {
+    const auto range = Find(begin);
+    if (range == ranges_.end()) return false;
+    begin = range->second;
+  }
+  return true;
+}
+
+void PinnedPages::ForEachPart(const uint8_t* at, uint64_t bytes,
+                              const std::function<void(const uint8_t*, uint64_t)>& f) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  while (bytes > 0) {
+    const uint64_t part =
+        std::min<uint64_t>(bytes, Find(reinterpret_cast<uintptr_t>(at))->second - reinterpret_cast<uintptr_t>(at));
+    f(at, part);
+    at += part;
+    bytes -= part;
+  }
+}
+
+}  // namespace tessera::kernels
