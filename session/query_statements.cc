@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/phase_clock.h"
 #include "mpi/cluster.h"
+#include "session/decode_depth.h"
 #include "session/program_run.h"
 #include "session/statements.h"
 
@@ -108,7 +109,10 @@ Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot
 Status Explain(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
   std::string text = compiled.plan;
   if (!text.empty() && text.back() != '\n') text += '\n';
-  if (compiled.program != nullptr) text += "\n" + vm::Listing(*compiled.program);
+  if (compiled.program != nullptr) {
+    text += "\n" + vm::Listing(*compiled.program);
+    if (const std::string depths = DecodeDepths(*compiled.program, snapshot); !depths.empty()) text += "\n" + depths;
+  }
   if (compiled.program != nullptr && state->cluster != nullptr && ReadsTables(*compiled.program)) {
     text += "\n" + RanksText(*compiled.program, snapshot, state->cluster->nodes(), ClusterSettingsOf(state->settings));
   }

@@ -108,10 +108,15 @@ std::string StatisticsText(const Analysis& analysis) {
   const vm::RunStatistics& statistics = *analysis.statistics;
   const Timing& timing = *analysis.timing;
   // Where nothing ran on a GPU its columns would only be noise.
-  bool gpu = false;
-  for (const vm::SectionStatistics& s : statistics.sections) gpu |= s.on_gpu;
+  bool gpu = false, decoded = false;
+  for (const vm::SectionStatistics& s : statistics.sections) {
+    gpu |= s.on_gpu;
+    decoded |= s.bytes_decoded > 0;
+  }
   std::vector<std::vector<std::string>> table = {
-      {"where", "rows in", "rows out", "expected", "tablets", "skipped", "bytes", "ms"}};
+      {"where", "rows in", "rows out", "expected", "tablets", "skipped", "bytes"}};
+  if (decoded) table[0].emplace_back("decoded");
+  table[0].emplace_back("ms");
   if (gpu) {
     for (const char* name : {"kernel ms", "transferred", "staged", "on demand", "% of bandwidth"})
       table[0].emplace_back(name);
@@ -125,8 +130,9 @@ std::string StatisticsText(const Analysis& analysis) {
                                     expected < 0 ? "" : fmt::format("~{:.0f}", expected),
                                     fmt::format("{}", s.tablets),
                                     fmt::format("{}", s.tablets_skipped),
-                                    BytesText(static_cast<double>(s.bytes_read)),
-                                    fmt::format("{:.3f}", s.milliseconds)};
+                                    BytesText(static_cast<double>(s.bytes_read))};
+    if (decoded) row.push_back(BytesText(static_cast<double>(s.bytes_decoded)));
+    row.push_back(fmt::format("{:.3f}", s.milliseconds));
     if (gpu) {
       const double staged = static_cast<double>(s.bytes_staged), on_demand = static_cast<double>(s.bytes_on_demand);
       const double rate = (staged + on_demand) / (s.kernel_milliseconds / 1e3);
@@ -143,6 +149,10 @@ std::string StatisticsText(const Analysis& analysis) {
   if (statistics.ranks.size() > 1) out += "\n" + RanksTable(statistics) + "\n";
   for (const vm::SectionStatistics& s : statistics.sections) {
     if (!s.device_plan.empty()) out += fmt::format("{}: {}\n", s.label, s.device_plan);
+    if (s.bytes_in_place > 0) {
+      out += fmt::format("{}: {} of its columns stayed on the host, read over the link where rows needed them\n",
+                         s.label, BytesText(static_cast<double>(s.bytes_in_place)));
+    }
     if (!s.joined.empty()) {
       out += fmt::format("{}: rows behind its joins:", s.label);
       for (size_t j = 0; j < s.joined.size(); ++j) {

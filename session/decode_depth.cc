@@ -1,0 +1,85 @@
+#include "session/decode_depth.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace tessera {
+namespace {
+
+struct Row {
+  std::string slot, column, stored, read;
+};
+
+/// What a section's instructions do with a slot. (Conditions are not among them.)
+struct Uses {
+  bool values = false;  ///< they compute with it, or hand it on
+  bool keys = false;    ///< they look it up
+};
+
+Uses UsesOf(const vm::Section& section, int slot) {
+  Uses uses;
+  for (const vm::Instruction& in : section.code) {
+    bool reads = false;
+    vm::ForEachOperand(in, [&](const vm::Operand& o) { reads |= o.kind == vm::OperandKind::kSlot && o.index == slot; });
+    if (reads) (vm::Probes(in) ? uses.keys : uses.values) = true;
+  }
+  return uses;
+}
+
+/// Schemes between a chunk and its codes are undone for any use; what codes mean is not, if nobody asks.
+std::string ReadAs(const vm::Section& section, int slot) {
+  const Uses uses = UsesOf(section, slot);
+  const bool text = section.slots[static_cast<size_t>(slot)].type.storage() == StorageClass::kText;
+  const bool condition =
+      std::ranges::any_of(section.predicates, [&](const vm::Predicate& p) { return p.slot == slot; });
+  std::string read = condition ? "codes, by conditions" : "";
+  const auto add = [&](const char* more) { read += (read.empty() ? "" : "; ") + std::string(more); };
+  if (uses.keys) add("keys of a join");
+  if (uses.values)
+    add(section.slots[static_cast<size_t>(slot)].map >= 0 ? "values of its entries" : text ? "texts" : "values");
+  return read.empty() ? "nothing" : read;
+}
+
+std::string StoredAs(const TableInfo& table, int column) {
+  if (table.tablets.empty()) return "no rows";
+  const Result<ChunkStorage> storage = table.tablets[0]->StorageOf(column);
+  return storage.ok() ? storage->schemes : "?";  // whoever reads it says why
+}
+
+}  // namespace
+
+std::string DecodeDepths(const vm::Program& program, const Snapshot& snapshot) {
+  std::string out;
+  for (size_t s = 0; s < program.sections.size(); ++s) {
+    const vm::Section& section = program.sections[s];
+    if (section.source_kind != vm::Section::Source::kTable || section.slots.empty()) continue;
+    const auto table = snapshot.Find(program.tables[static_cast<size_t>(section.source)].name);
+    if (table == nullptr) continue;
+    std::vector<Row> rows = {{"slot", "column", "stored as", "read as"}};
+    for (size_t i = 0; i < section.slots.size(); ++i) {
+      const int column = section.slots[i].column;
+      rows.push_back({fmt::format("c{}", i), table->schema.columns[static_cast<size_t>(column)].name,
+                      StoredAs(*table, column), ReadAs(section, static_cast<int>(i))});
+    }
+    size_t width[3] = {};
+    for (const Row& row : rows) {
+      width[0] = std::max(width[0], row.slot.size());
+      width[1] = std::max(width[1], row.column.size());
+      width[2] = std::max(width[2], row.stored.size());
+    }
+    out += fmt::format("-- columns of section {}\n", s);
+    for (const Row& row : rows) {
+      out += fmt::format("{:<{}}  {:<{}}  {:<{}}  {}\n", row.slot, width[0], row.column, width[1], row.stored, width[2],
+                         row.read);
+      if (&row == &rows[0])
+        out += fmt::format("{:-<{}}  {:-<{}}  {:-<{}}  -------\n", "", width[0], "", width[1], "", width[2]);
+    }
+    out += "\n";
+  }
+  if (!out.empty()) out.pop_back();
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,17 @@
+// How far each column that a program reads is decoded: for EXPLAIN.
+//
+// Start at: DecodeDepths. Any thread.
+#pragma once
+
+#include <string>
+
+#include "tablet/tablet.h"
+#include "vm/program.h"
+
+namespace tessera {
+
+/// A table of the columns of stored tables that each section reads: how the first tablet stores them, and what the section
+/// reads. Empty if it reads none.
+std::string DecodeDepths(const vm::Program& program, const Snapshot& snapshot);
+
+}  // namespace tessera
