@@ -6,7 +6,7 @@ join, and a model of their cost.
 
 Environment variables choose what to do. Their defaults:
 
-    PARTS="transfer invisible model"
+    PARTS="transfer invisible split sorted model"
     SCALE=1                of the Star Schema Benchmark
     COMPRESSION=none       of its database; "" is what SET compression says
     RUNS=5                 runs of a query, after one that reads the files
@@ -18,6 +18,10 @@ Environment variables choose what to do. Their defaults:
 transfer: ms of each query without a column in the GPU's cache, by SET transfer; with zerocopy the columns are in pinned memory
 before, as they are in the paper. Last, with all columns on the GPU.
 invisible: SET invisible_join = on and off, columns on the GPU and not.
+split: what of a query's time, columns not on the GPU, is whose: compilation, columns on their way, the build sides, the probes of
+its joins, filters and aggregates, and the rest. (The paper's Figure 5.)
+sorted: the fact table sorted by a foreign key and stored as ratio, beside the table in the order of its load: bytes of the
+columns that the flight of queries reads, ms with columns on the GPU and not. (The paper's Table 4.)
 model: what a query should take,
 
     resident    start + sections * section + sum over its sections of (staged + on demand) / memory
@@ -44,6 +48,7 @@ from ranks import QUERIES, statement_of
 TRANSFERS = ["stream", "sync", "pageable", "zerocopy"]
 PIECE = 4 << 20
 FACT = "lineorder"
+SORTED = {"q1": "lo_orderdate", "q2": "lo_partkey", "q3": "lo_custkey", "q4": "lo_custkey"}  # by flight
 
 
 def count_of_probed(sql):
@@ -151,6 +156,60 @@ class Model:
         self.table("Invisible join", "invisible", ways)
         self.session.run("SET invisible_join = on")
 
+    def split(self):
+        names = ["compile", "link", "builds", "probes", "filters, sums", "rest"]
+        table = Table(f"Where the time goes, SSB scale {self.scale}, columns not on the GPU, ms", ("query", -5), ("total", 7),
+                      *((name, 7) for name in names))
+        rates = {row["way"]: float(row["gb_per_s"]) * 1e6 for row in rows_of(self.build, "transfer_bench", "--pieces", str(PIECE))}
+        shares = {}
+        for query, sql in self.statements.items():
+            _, ms, _ = self.cold(sql)
+            self.session.forget_columns()
+            sections = self.sections(sql)
+            compile_ms = median([self.session.run(sql).compile_ms for _ in range(self.runs)])
+            link = sum(s.transferred for s in sections) / rates["stream_total"]
+            fact = max(sections, key=lambda s: s.rows_in)
+            builds = sum(s.kernel_ms for s in sections if s is not fact)
+            probes = sum(fact.joined_ms)
+            # Kernels run beside the copies of the tablets behind them: what of them is not hidden is in the rest.
+            parts = [compile_ms, link, builds, probes, max(0.0, fact.kernel_ms - probes)]
+            parts.append(ms - compile_ms - max(link, sum(parts[2:])))
+            table.row(query, ms, *parts)
+            shares[query] = dict(zip(names, parts))
+            self.record(part="split", query=query, way=" ".join(f"{p:.3f}" for p in parts), ms=ms)
+        plot.bars(os.path.join(self.out, "split.svg"), "Where the time goes, ms", shares)
+
+    def sorted(self):
+        table = Table(f"The fact table sorted by a foreign key, stored as ratio, SSB scale {self.scale}", ("query", -5), ("sorted by", -12),
+                      ("MB", 8), ("sorted MB", 9), ("resident", 8), ("sorted", 8), ("cold", 8), ("sorted", 8))
+        base = self.session
+        database = base.command[-1]
+        sorted_database = database + ".sorted"
+        if not os.path.isdir(sorted_database):
+            subprocess.run(["cp", "-r", database, sorted_database + ".part"], check=True)
+            script = ["SET compression = ratio;", f"VACUUM {FACT};"]
+            script += [f"CREATE TABLE {FACT}_{key} WITH (cluster_by = {key}) AS SELECT * FROM {FACT};" for key in set(SORTED.values())]
+            subprocess.run([os.path.join(self.build, "tessera"), "-bail", "--device", "host", sorted_database + ".part"],
+                           input="\n".join(script), text=True, stdout=subprocess.DEVNULL, check=True)
+            os.rename(sorted_database + ".part", sorted_database)
+        self.session = Session(self.build, sorted_database, "gpu", self.threads, 600, self.gpu_options)
+        for query, sql in self.statements.items():
+            key = SORTED[query[:2]]
+            other = re.sub(rf"\b{FACT}\b", f"{FACT}_{key}", sql)
+            row = [query, key]
+            for statement in (sql, other):
+                row.append(max(self.sections(statement), key=lambda s: s.rows_in).bytes / 1e6)
+            for way in (self.resident, self.cold):
+                answers = [way(statement) for statement in (sql, other)]
+                if not same(answers[0][0], answers[1][0]):
+                    raise Failed(f"{query}: other rows over the sorted table")
+                row += [ms for _, ms, _ in answers]
+                for name, (_, ms, kernel_ms) in zip(("as loaded", "sorted"), answers):
+                    self.record(part="sorted", query=query, way=name, ms=ms, kernel_ms=kernel_ms)
+            table.row(*row)
+        self.session.close()
+        self.session = base
+
     def machine(self):
         """Its rates, and what is left of calibrating queries once these are taken off."""
         rates = {row["way"]: float(row["gb_per_s"]) * 1e6 for row in rows_of(self.build, "transfer_bench", "--pieces", str(PIECE))}
@@ -214,10 +273,10 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     os.chdir(ROOT)
-    parts = environment("PARTS", "transfer invisible model").split()
+    parts = environment("PARTS", "transfer invisible split sorted model").split()
     for part in parts:
-        if part not in ("transfer", "invisible", "model"):
-            sys.exit(f"bench/model.py: PARTS has transfer, invisible and model, not '{part}'")
+        if part not in ("transfer", "invisible", "split", "sorted", "model"):
+            sys.exit(f"bench/model.py: PARTS has transfer, invisible, split, sorted and model, not '{part}'")
     try:
         bench = Model(os.path.abspath(sys.argv[1]))
         for part in parts:

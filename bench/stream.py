@@ -30,7 +30,6 @@ Its rate is that of the columns of lineorder, had they crossed the link with 4 b
 import os
 import subprocess
 import sys
-import time
 
 import plot
 from measure import (ROOT, CsvFile, Failed, OtherLoad, Session, Table, environment, measure, measure_cold, median, rows_of,
@@ -186,14 +185,6 @@ class Stream:
                 self.record(part="disk", name=f"{name}, {threads} threads", width=4, ms=ms, gb_per_s=size / ms * 1e-6,
                             values_per_s=self.rows / ms * 1e3)
 
-    @staticmethod
-    def let_pin(session, sql):
-        """What crosses the link for the second time is pinned where it is mapped, between queries."""
-        session.run(sql)
-        session.forget_columns()
-        session.run(sql)
-        time.sleep(0.5)
-
     def link_rate(self):
         rows = rows_of(self.build, "transfer_bench", "--bytes", str(1 << 30), "--pieces", str(4 << 20))
         return next(float(row["gb_per_s"]) for row in rows if row["way"] == "transfer")
@@ -215,7 +206,6 @@ class Stream:
             plain += size
             times, expected = [], None
             for goal, session in sessions.items():
-                self.let_pin(session, statement_of(name))
                 answer, ms, _ = measure_cold(session, statement_of(name), self.runs)
                 if expected is not None and not same(expected, answer):
                     raise Failed(f"{name}: {goal} gives other rows")

@@ -300,6 +300,11 @@ TEST_F(GpuMemory, FilesArePinned) {
         EXPECT_EQ(in_place, 0u);
       }
     }
+    // Of a column that is pinned the next one's first page may be, too.
+    for (const Transfer transfer : {Transfer::kPageable, Transfer::kSync, Transfer::kZeroCopy}) {
+      ASSERT_TRUE(gpu->SetTransfer(transfer, 0).ok());
+      run("SELECT count(*), sum(a % 1000003) FROM w WHERE b < 100");
+    }
     snapshot_ = nullptr;
     database->reset();
     EXPECT_EQ(gpu->Cache().pinned, 0u);

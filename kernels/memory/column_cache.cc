@@ -353,7 +353,7 @@ uint64_t ColumnCache::PartBytes(int threads) {
 }
 
 void ColumnCache::AddParts(Way way, Route route, const std::shared_ptr<Copies>& copies, std::vector<Part>* parts) {
-  const uint64_t most = route == Route::kDirect ? std::max(copies->part_bytes, kDirectPart) : copies->part_bytes;
+  const uint64_t most = route == Route::kDirect ? copies->direct_part_bytes : copies->part_bytes;
   while (way.padded > 0) {
     if (parts->empty() || parts->back().route != route || parts->back().bytes >= most)
       parts->push_back({{}, 0, route, copies});
@@ -367,15 +367,17 @@ void ColumnCache::AddParts(Way way, Route route, const std::shared_ptr<Copies>& 
 
 void ColumnCache::AddParts(const Pending& pending, uint8_t* to, uint64_t padded, const std::shared_ptr<Copies>& copies,
                            std::vector<Part>* parts) {
-  if (pending.pages == nullptr) {
-    const bool joins = pending.unpacking != nullptr && !pending.unpacking->begins_slab;
-    return AddParts({pending.from, to, pending.bytes, padded, joins},
-                    pending.piece->on_host ? Route::kToHost : Route::kStaged, copies, parts);
-  }
-  // (With the zeros behind a stream in the file.)
-  pending.pages->ForEachPart(pending.from, AlignToStream(pending.bytes), [&](const uint8_t* from, uint64_t bytes) {
-    AddParts({from, to, bytes, bytes}, Route::kDirect, copies, parts);
-    to += bytes;
+  const bool joins = pending.unpacking != nullptr && !pending.unpacking->begins_slab;
+  if (pending.pages == nullptr)
+    return AddParts({pending.from, to, pending.bytes, padded, joins}, pending.route, copies, parts);
+  // (Behind a stream of a file there are zeros in the file.)
+  const bool direct = pending.route == Route::kDirect;
+  const uint64_t bytes = direct ? AlignToStream(pending.bytes) : pending.bytes, behind = direct ? 0 : padded - bytes;
+  uint64_t left = bytes;
+  pending.pages->ForEachPart(pending.from, bytes, [&](const uint8_t* from, uint64_t part) {
+    left -= part;
+    AddParts({from, to, part, part + (left == 0 ? behind : 0)}, pending.route, copies, parts);
+    to += part;
   });
 }
 
@@ -421,6 +423,7 @@ Status ColumnCache::StartCopies(int threads, CopiesList* started) {
   auto copies = std::make_shared<Copies>();
   CUDA_TRY(cudaEventCreateWithFlags(&copies->done, cudaEventDisableTiming));
   copies->part_bytes = PartBytes(threads);
+  copies->direct_part_bytes = piece_bytes_ == kTransferPiece ? kDirectPart : piece_bytes_;
   // The rest of a batch goes the way of what was started before, so that the caller is free.
   bool shared = MaySpread(threads) && (pending_bytes_ >= kSharedCopy || !started->empty());
   std::vector<Pending> taken = TakePending(copies.get());
@@ -641,14 +644,20 @@ Result<bool> ColumnCache::AddPiece(TabletPieces* of, size_t place, uint64_t byte
   return true;
 }
 
-std::shared_ptr<const PinnedPages> ColumnCache::PagesOf(TabletPieces* of, size_t place, const uint8_t* at,
-                                                        uint64_t bytes) {
-  if (most_pinned_ == 0 || transfer_ != Transfer::kStream) return nullptr;
-  const std::shared_ptr<PinnedPages> pages = of->pages.lock();
-  if (pages != nullptr && pages->Hold(at, AlignToStream(bytes))) return pages;
+ColumnCache::Pending ColumnCache::MakePending(TabletPieces* of, size_t place, const uint8_t* at, uint64_t bytes) {
+  Piece* const piece = of->pieces[place];
+  Pending pending{piece->self, at, bytes, piece->on_host ? Route::kToHost : Route::kStaged, nullptr};
+  if (transfer_ == Transfer::kPageable) pending.pages = of->pages.lock();
+  if (transfer_ != Transfer::kStream || most_pinned_ == 0) return pending;
+  const std::shared_ptr<const PinnedPages> pages = of->pages.lock();
+  if (pages != nullptr && pages->Hold(at, AlignToStream(bytes))) {
+    pending.route = Route::kDirect;
+    pending.pages = pages;
+    return pending;
+  }
   uint8_t& visits = of->visits[place];
   if (visits < kMostVisits && ++visits == kMostVisits && bytes >= kLeastPinned) PinSoon(of, at, bytes);
-  return nullptr;
+  return pending;
 }
 
 void ColumnCache::PinSoon(TabletPieces* of, const uint8_t* at, uint64_t bytes) {
@@ -728,7 +737,7 @@ Result<const uint8_t*> ColumnCache::Fetch(TabletPieces* of, int column, Stream s
   TESSERA_ASSIGN(const bool is_new, AddPiece(of, place, bytes, transfer_ == Transfer::kZeroCopy));
   Piece* const piece = of->pieces[place];
   if (is_new) {
-    pending_.push_back({piece->self, data, bytes, PagesOf(of, place, data, bytes)});
+    pending_.push_back(MakePending(of, place, data, bytes));
     pending_bytes_ += piece->bytes;
     *copied += bytes;
   }
@@ -766,8 +775,8 @@ Result<const uint8_t*> ColumnCache::FetchPacked(TabletPieces* of, int column, co
       TESSERA_TRY(Drop(piece));
       return reserved;
     }
-    pending_.push_back({piece, chunk.packed_codes, chunk.packed_bytes,
-                        PagesOf(of, place, chunk.packed_codes, chunk.packed_bytes), std::move(unpacking)});
+    pending_.push_back(MakePending(of, place, chunk.packed_codes, chunk.packed_bytes));
+    pending_.back().unpacking = std::move(unpacking);
     pending_bytes_ += chunk.packed_bytes;
     *copied += chunk.packed_bytes;
   } else {

@@ -135,7 +135,7 @@ class ColumnCache {
   static constexpr uint64_t kCopiedTogether = uint64_t{32} << 20;
   /// See IsUnpackingMuch and ArrivingShare.
   static constexpr uint64_t kUnpackingShare = 4, kUnpackingLaunches = 4;
-  /// Bytes of a part of pinned pages.
+  /// Bytes of a part of pinned pages, if nobody has said how large pieces shall be.
   static constexpr uint64_t kDirectPart = uint64_t{16} << 20;
   /// The part of the machine's memory that may be pinned, and bytes of a stream for which that is worth a call of CUDA.
   static constexpr uint64_t kPinnedShare = 4, kLeastPinned = 64 << 10;
@@ -160,11 +160,17 @@ class ColumnCache {
     int column = 0;
     FoundCodes* found = nullptr;  ///< on the device, of Copies::found; nullptr: is not checked
   };
+  enum class Route : uint8_t {
+    kStaged,  ///< through a buffer
+    kDirect,  ///< from pinned pages
+    kToHost,  ///< to pinned memory
+  };
   struct Pending {
     std::list<Piece>::iterator piece;
     const uint8_t* from;
     uint64_t bytes;
-    std::shared_ptr<const PinnedPages> pages;        ///< hold what is at `from`; nullptr: that is not pinned
+    Route route;
+    std::shared_ptr<const PinnedPages> pages;        ///< that copies must not cross; nullptr: there are none
     std::unique_ptr<Unpacking> unpacking = nullptr;  ///< nullptr: copied to the piece itself
   };
   /// Bytes on their way: `padded` of them, zeros behind the first `bytes`.
@@ -173,11 +179,6 @@ class ColumnCache {
     uint8_t* to;
     uint64_t bytes, padded;
     bool joins = false;  ///< follows the one before it in one allocation
-  };
-  enum class Route : uint8_t {
-    kStaged,  ///< through a buffer
-    kDirect,  ///< from pinned pages
-    kToHost,  ///< to pinned memory
   };
   /// What is copied by one call: a piece of a stream, or several streams.
   struct Part {
@@ -206,8 +207,8 @@ class ColumnCache {
   /// The same for what was fetched, whichever way it takes.
   static void AddParts(const Pending& pending, uint8_t* to, uint64_t padded, const std::shared_ptr<Copies>& copies,
                        std::vector<Part>* parts);
-  /// The pinned pages that hold a stream; nullptr: none do, but they soon may if it comes for the second time.
-  std::shared_ptr<const PinnedPages> PagesOf(TabletPieces* of, size_t place, const uint8_t* at, uint64_t bytes);
+  /// How a stream travels. Pages of what comes for the second time are pinned soon.
+  Pending MakePending(TabletPieces* of, size_t place, const uint8_t* at, uint64_t bytes);
   /// Has pages pinned, if they are a file's and there may be more.
   void PinSoon(TabletPieces* of, const uint8_t* at, uint64_t bytes);
   /// What the thread that pins does until the end.
@@ -331,7 +332,7 @@ struct ColumnCache::Copies {
 
   std::vector<std::list<Piece>::iterator> pieces;
   std::vector<std::unique_ptr<Unpacking>> unpackings;
-  uint64_t part_bytes = 0;  ///< at most
+  uint64_t part_bytes = 0, direct_part_bytes = 0;  ///< at most
   std::vector<Slab> slabs;
   uint64_t arriving_bytes = 0;  ///< of the slabs
   std::shared_ptr<uint8_t> scratch;

@@ -73,8 +73,14 @@ void PinnedPages::ForEachPart(const uint8_t* at, uint64_t bytes,
                               const std::function<void(const uint8_t*, uint64_t)>& f) const {
   std::lock_guard<std::mutex> lock(mutex_);
   while (bytes > 0) {
-    const uint64_t part =
-        std::min<uint64_t>(bytes, Find(reinterpret_cast<uintptr_t>(at))->second - reinterpret_cast<uintptr_t>(at));
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(at);
+    uintptr_t end = begin + bytes;
+    if (const auto range = Find(begin); range != ranges_.end()) {
+      end = std::min(end, range->second);
+    } else if (const auto next = ranges_.lower_bound(begin); next != ranges_.end()) {
+      end = std::min(end, next->first);
+    }
+    const uint64_t part = end - begin;
     f(at, part);
     at += part;
     bytes -= part;

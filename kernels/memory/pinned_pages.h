@@ -33,7 +33,8 @@ class PinnedPages {
   /// refuses.
   bool Pin(const uint8_t* at, uint64_t bytes);
   bool Hold(const uint8_t* at, uint64_t bytes) const;
-  /// Calls f(at, bytes) for each part of what they hold, in order. A copy must not cross from one to the next.
+  /// Calls f(at, bytes) for each part of a stream, in order: it was pinned together, or is not pinned. A copy must not cross
+  /// from one to the next.
   void ForEachPart(const uint8_t* at, uint64_t bytes, const std::function<void(const uint8_t*, uint64_t)>& f) const;
 
  private:

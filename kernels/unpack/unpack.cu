@@ -183,7 +183,11 @@ struct LookUp {
     const uint32_t count = step.count;
     const bool shared = count <= kSharedEntries<Value>;
     if (shared) {
-      for (uint32_t i = threadIdx.x; i < count; i += kThreads) entries[i] = Read<Value>(step.other, i);
+      constexpr uint32_t kTogether = kEach<Value>;
+      static_assert(kSharedEntries<Value> % kTogether == 0);
+#pragma unroll 4
+      for (uint32_t i = threadIdx.x * kTogether; i < count; i += kThreads * kTogether)
+        ReadTogether<Value, kTogether>(step.other, i, count, entries + i);
       __syncthreads();
     }
     const Value* const dictionary = shared ? entries : static_cast<const Value*>(step.other.at);

@@ -275,6 +275,14 @@ class Memory {
     --block;
     return block->second.pinned == pinned && p + bytes <= block->first + block->second.bytes;
   }
+  /// Whether [p, p + bytes) begins or ends within memory that was registered, and goes on behind or before it.
+  bool Crosses(const void* memory, size_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const uint8_t* p = static_cast<const uint8_t*>(memory);
+    if (Contains(registered_, p, bytes)) return false;
+    const auto after = registered_.lower_bound(p + bytes);
+    return after != registered_.begin() && std::prev(after)->first + std::prev(after)->second > p;
+  }
   /// Memory of the host that was there before becomes pinned.
   cudaError_t Register(const void* memory, size_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -450,6 +458,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   const bool to_device = kind != cudaMemcpyDeviceToHost, from_device = kind != cudaMemcpyHostToDevice;
   if ((to_device && !memory.Holds(to, bytes, false)) || (from_device && !memory.Holds(from, bytes, false)))
     return Return(cudaErrorInvalidValue);
+  if (to_device && !from_device && memory.Crosses(from, bytes)) return Return(cudaErrorInvalidValue);
   const bool pinned = to_device == from_device || memory.Holds(to_device ? from : to, bytes, true);
   // A test may make copies to the device as slow as these are while other processes use the link.
   const char* const delay = to_device ? std::getenv("CUDA_EMULATOR_COPY_MICROSECONDS") : nullptr;
