@@ -28,7 +28,8 @@ read.
 
 wisconsin: the queries of Hristov (Performance evaluation of query processing algorithms on GPGPUs): projection,
 aggregation, selection, a join with a table of 0.6 N rows, all of them combined. Queries of many rows are run by EXPLAIN
-ANALYZE, which makes the rows and prints none.
+ANALYZE, which makes the rows and prints none. Then his maximum over tables whose tuples are small, as above and large, and the
+phases of his selection (--stats).
 
 fk: keys, and rows that refer to them; by default 1 M and 20 M. On the host runs alternate with DuckDB's, and the rows must
 be the same. On a GPU (16 M and 256 M) the same join is written in several ways, and with larger payloads. It probes with
@@ -39,6 +40,7 @@ probe needs (gpu_layout_bench --sectors).
 skew: foreign keys follow Zipf's law with exponents 0 to 1.5, with 1 and with 8 matches a key; by hash and, on a GPU, by dp.
 """
 
+import csv
 import glob
 import os
 import subprocess
@@ -74,6 +76,13 @@ WISCONSIN = [
     ("combined", "SELECT max(t1.unique1::BIGINT * t1.tenpercent / 100) FROM t1, t2"
                  " WHERE t1.unique1 = t2.unique2 AND t1.unique1 < 6000 AND t2.unique2 > 1000"),
 ]
+
+TUPLES = {  # the columns of a tuple behind unique1, unique2 and tenpercent
+    "small": ["REAL", "VARCHAR(1)"],
+    "standard": ["INTEGER"] * 10 + ["VARCHAR(8)"] * 3,
+    "large": ["BIGINT"] * 13 + ["VARCHAR(8)"] * 3,
+}
+SELECTION = "SELECT * FROM {} WHERE unique1 > 1000 AND unique1 < 6000 AND unique2 % 2 = 0"
 
 FK = [
     ("count", "SELECT count(*) FROM s, r WHERE s.k = r.k"),
@@ -206,6 +215,49 @@ class Bench:
                 session.close()
             for name, _ in WISCONSIN:
                 table.row(name, *cells[name], notes.get(name, ""))
+        self.tuples()
+
+    def tuples(self):
+        rows = int(environment("TUPLES", "1000000"))
+        database = os.path.join(self.build, "bench", f"tuples-{rows}.tessera")
+        if not os.path.isdir(database):
+            script = []
+            for name, types in TUPLES.items():
+                integers = "BIGINT" if name == "large" else "INTEGER"
+                columns = [f"unique1 {integers}", f"unique2 {integers}", f"tenpercent {integers}"]
+                columns += [f"x{i} {t}" for i, t in enumerate(types)]
+                values = [f"i::BIGINT * 7919 % {rows}", "i", "i % 10"]
+                values += [f"'{'abcdefgh' if '8' in t else 'a'}'" if "VARCHAR" in t else f"i * {i + 3} % {rows}" for i, t in enumerate(types)]
+                script += [f"CREATE TABLE {name} ({', '.join(columns)});",
+                           f"INSERT INTO {name} SELECT {', '.join(values)} FROM range({rows}) r(i);"]
+            os.makedirs(os.path.dirname(database), exist_ok=True)
+            subprocess.run(["rm", "-rf", database + ".part"], check=True)
+            subprocess.run([os.path.join(self.build, "tessera"), "-bail", "--device", "host", database + ".part"], check=True,
+                           input="\n".join(script), text=True, stdout=subprocess.DEVNULL)
+            os.rename(database + ".part", database)
+        table = Table(f"Tuples of three sizes, {rows:,} of each", ("device", -6), ("query", -9), *((name, 9) for name in TUPLES))
+        phases = []
+        for device in ["host"] + (["gpu"] if self.device == "gpu" else []):
+            session = self.session(database, device)
+            for query, sql in (("maximum", "SELECT max(unique1::BIGINT * tenpercent / 100) FROM {}"),
+                               ("selection", "EXPLAIN ANALYZE " + SELECTION)):
+                times = []
+                for name in TUPLES:
+                    _, ms, kernel = measure(session, sql.format(name), self.runs)
+                    times.append(ms)
+                    self.csv.row(part="wisconsin", query=f"{query}, {name} tuples", build_rows=0, probe_rows=rows, device=device,
+                                 threads=self.threads, ms=ms, kernel_ms=kernel, ns_per_row=ms * 1e6 / rows)
+                table.row(device, query, *times)
+            session.close()
+            done = subprocess.run([os.path.join(self.build, "tessera"), "--device", device, "--threads", str(self.threads), "--warmup", "3",
+                                   "--stats", "csv", "-readonly", "-c", SELECTION.format("standard"), database], check=True,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            lines = list(csv.DictReader(done.stderr.splitlines()))
+            phases.append((device, next(line for line in lines if not line.get("section"))))
+        for device, line in phases:
+            spent = {name.removesuffix("_ms"): float(value) for name, value in line.items()
+                     if name.endswith("_ms") and not name.endswith("_work_ms") and value and float(value) > 0}
+            print(f"phases of the selection, {device}, ms: " + ", ".join(f"{name} {ms:.3f}" for name, ms in spent.items()))
 
     # ---- Foreign key --------------------------------------------------------------------------------------------------
 

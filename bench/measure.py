@@ -40,6 +40,7 @@ class Session:
         self.command = [os.path.join(build, "tessera"), "-csv", "--timer", "--device", device, "--threads", str(threads),
                         *options, "-readonly", database]
         self.limit = limit
+        self.on_gpu = device != "host"
         self.settings = []  # statements for a new process
         self.process = None
 
@@ -131,13 +132,14 @@ PINNING_SECONDS = 0.5
 
 
 def measure_cold(session, sql, runs):
-    """The same, with no column in a cache when a run begins. The first run reads the files and does not count, nor does the
-    second one, after which a GPU has time to pin what came again."""
+    """The same, with no column in a cache when a run begins. The first run reads the files and does not count, nor does, on a
+    GPU, the second one, after which it has time to pin what came again."""
     first = session.run(sql)
     answers = []
-    session.forget_columns()
-    session.run(sql)
-    time.sleep(PINNING_SECONDS)
+    if session.on_gpu:
+        session.forget_columns()
+        session.run(sql)
+        time.sleep(PINNING_SECONDS)
     for _ in range(hot_runs(first.ms, runs)):
         session.forget_columns()
         answers.append(session.run(sql))

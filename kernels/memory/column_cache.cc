@@ -42,7 +42,8 @@ Status ColumnCache::Open(uint64_t budget_bytes) {
   props.location.type = cudaMemLocationTypeDevice;
   props.location.id = device_;
   if (pool_ == nullptr) CUDA_TRY(cudaMemPoolCreate(&pool_, &props));  // an earlier call may have come so far
-  if (PinnedPages::AreSupported(device_)) most_pinned_ = UsableMemory() / kPinnedShare;
+  if (PinnedPages::AreSupported(device_))
+    most_pinned_ = (MemoryLimit() == UINT64_MAX ? UsableMemory() : MemoryLimit()) / kPinnedShare;
   uint64_t keep = UINT64_MAX;  // what is freed stays with the pool
   CUDA_TRY(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep));
   for (cudaStream_t* s : {&stream_, &unpack_stream_}) {

@@ -137,7 +137,7 @@ class ColumnCache {
   static constexpr uint64_t kUnpackingShare = 4, kUnpackingLaunches = 4;
   /// Bytes of a part of pinned pages, if nobody has said how large pieces shall be.
   static constexpr uint64_t kDirectPart = uint64_t{16} << 20;
-  /// The part of the machine's memory that may be pinned, and bytes of a stream for which that is worth a call of CUDA.
+  /// The part of the host's memory limit, a rank's if there are several, that may be pinned; and bytes of a stream for which that is worth a call of CUDA.
   static constexpr uint64_t kPinnedShare = 4, kLeastPinned = 64 << 10;
   /// The part of the time of a run in which pages may be pinned, if there was no time between runs for so long.
   static constexpr int kPinningShare = 20;
